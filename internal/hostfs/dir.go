@@ -1,0 +1,37 @@
+package hostfs
+
+import (
+	"io/fs"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Names lists a directory, sorted, without "." and "..".
+func (r Root) Names(path string) ([]string, error) {
+	names, err := r.AppendNames(nil, path)
+	slices.Sort(names)
+	return names, err
+}
+
+// AppendNames is Names without the order, for callers that reuse a slice.
+func (r Root) AppendNames(names []string, path string) ([]string, error) {
+	fd, err := unix.Open(r.Path(path), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return names, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	var buf [8192]byte
+	for {
+		n, err := unix.ReadDirent(fd, buf[:])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return names, &fs.PathError{Op: "readdirent", Path: path, Err: err}
+		case n <= 0:
+			return names, nil
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+}

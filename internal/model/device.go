@@ -1,0 +1,101 @@
+package model
+
+import "time"
+
+// Arch is a chip generation.
+type Arch string
+
+// The generations the driver binds. Grayskull has been refused since driver 2.2.
+const (
+	Wormhole    Arch = "wormhole"
+	Blackhole   Arch = "blackhole"
+	UnknownArch Arch = "unknown"
+)
+
+// State is how a device is doing.
+type State string
+
+// Device states. Hung and Lost make a command exit with 15.
+const (
+	StateOK        State = "ok"
+	StateResetting State = "resetting" // between a reset and its post-reset step
+	StateHung      State = "hung"      // heartbeat frozen, reads blocked, or all ones
+	StateLost      State = "lost"      // gone from the bus
+)
+
+// Device is one PCIe endpoint as the kernel driver presents it. A board may
+// have several chips behind one endpoint (n300) or several endpoints (p300,
+// Galaxy).
+type Device struct {
+	Index       int    // N of /dev/tenstorrent/N; changes on hot-plug
+	Path        string // /dev/tenstorrent/N
+	BusID       string // 0000:01:00.0: the identity
+	Arch        Arch
+	Board       Reading[string] // card type as in the catalogue: "n300"
+	Serial      Reading[string] // 16 upper-case hex digits; one per board
+	ASICID      Reading[string] // 16 upper-case hex digits; one per chip
+	NUMANode    Reading[int]
+	CPUAffinity Reading[string] // local_cpulist
+	PCIID       PCIID
+	Tray, Slot  int // position in a Galaxy, from 1; 0 where there is none
+
+	State       State
+	StateReason string
+	ReadAt      time.Time // when the values below were read
+
+	Temperature, TemperatureLimit Reading[float64] // °C; limit: throttling begins
+	ShutdownTemperature           Reading[float64] // °C
+	Power, PowerLimit             Reading[float64] // W, of the core rail only
+	BoardPowerLimit               Reading[float64] // W, of the whole board
+	Voltage, VoltageLimit         Reading[float64] // V
+	Current, CurrentLimit         Reading[float64] // A
+	AICLK, AICLKMax               Reading[float64] // MHz
+	AXICLK, ARCCLK                Reading[float64] // MHz
+	Fan                           Reading[float64] // rpm
+	Heartbeat                     Reading[uint32]
+	HeartbeatAge                  Reading[float64] // s since it last moved
+	HeartbeatRate                 Reading[float64] // 1/s
+	ThermalTrips                  Reading[uint32]
+	Activity                      Activity
+
+	PCIe     PCIe
+	Firmware Firmware
+	Cores    Reading[int] // usable Tensix cores per chip, nominal
+	Chips    []Chip
+	Memory   Memory // summed over Chips
+
+	// Openers counts the driver's list of open descriptors that name no
+	// process visible from here (pid 0: another pid namespace).
+	Hidden int
+}
+
+// PCIID is what the PCI configuration space says.
+type PCIID struct {
+	Vendor, Device, SubVendor, SubDevice uint16
+	Revision                             uint8
+}
+
+// PCIe is the link and the traffic over it.
+type PCIe struct {
+	Gen, GenMax     Reading[int]
+	Width, WidthMax Reading[int]
+	Degraded        Reading[bool] // slower or narrower than both ends can do
+	// Rates are between two samples; totals count since this process (or the
+	// daemon) first saw the device: the hardware counters wrap at 128 GiB.
+	ToDeviceRate, FromDeviceRate   Reading[float64] // bytes/s
+	ToDeviceTotal, FromDeviceTotal Reading[uint64]  // bytes
+}
+
+// Firmware lists versions as the driver prints them.
+type Firmware struct {
+	Bundle, ARC, ETH, M3App, M3Bootloader, TTFlash Reading[string]
+}
+
+// Activity is an estimate of how busy a chip is. No counter measures it.
+type Activity struct {
+	Ratio Reading[float64] // 0..1, from power above idle
+	Basis string           // how it was estimated, for the user
+}
+
+// Trouble tells whether the device needs attention (exit code 15).
+func (d *Device) Trouble() bool { return d.State == StateHung || d.State == StateLost }

@@ -1,0 +1,65 @@
+package model
+
+import "time"
+
+// Process is somebody who uses a device. Its identity is (PID, StartTicks):
+// pids are reused.
+type Process struct {
+	PID        int
+	StartTicks uint64    // field 22 of /proc/<pid>/stat: clock ticks after boot
+	StartTime  time.Time // zero if unknown
+	PPID       int
+	State      ProcessState
+
+	UID     Reading[int]
+	User    Reading[string]  // name, or the number where no name is known
+	Name    Reading[string]  // comm; raw bytes, escaped by the views
+	Cmdline Reading[string]  // arguments joined by blanks; raw, escaped by the views
+	CPU     Reading[float64] // percent of one core between two samples
+	RSS     Reading[uint64]
+	Threads Reading[int]
+
+	Container   Container
+	SlurmJob    string
+	SystemdUnit string
+
+	Release Reading[string] // tt-metal/ttnn release it runs
+	Notes   []string        // what its figures leave out, as sentences
+	Devices []DeviceUse     // by device index
+}
+
+// ProcessState says what is behind a pid in the driver's list.
+type ProcessState string
+
+// Process states.
+const (
+	Running ProcessState = "running"
+	Exited  ProcessState = "exited" // opened the device, is gone; someone inherited the descriptor
+	Hidden  ProcessState = "hidden" // outside our pid namespace; the pid is 0
+)
+
+// Container is where a process runs, from its cgroup. The zero Container is the host.
+type Container struct {
+	Runtime   string // docker, containerd, cri-o, podman, lxc, systemd-nspawn
+	ID        string // full id as in the cgroup path
+	Pod       string // Kubernetes pod uid
+	Namespace string // Kubernetes namespace, where it can be told
+}
+
+// DeviceUse is one process's use of one device.
+type DeviceUse struct {
+	Device    int // kernel index, or NoDevice for chips of no device here
+	OpenFDs   Reading[int]
+	Inherited bool // holds a descriptor it did not open itself
+	Tracking  Tracking
+	Memory    PoolBytes // summed over Chips
+	Source    string    // shm, socket, uprobe, ledger, fdinfo; empty if nothing is known
+	Note      string
+	Chips     []ChipUse
+}
+
+// ChipUse is one process's memory on one chip.
+type ChipUse struct {
+	ChipID uint64
+	Memory PoolBytes
+}

@@ -1,0 +1,65 @@
+package model
+
+import "time"
+
+// Snapshot is everything known about a host at one moment. It is immutable
+// once published: views may keep it and read it without locks.
+type Snapshot struct {
+	Time      time.Time
+	Source    Origin
+	Simulated bool // the host is ttmon-sim's; every view must say so
+	Host      Host
+	Devices   []Device  // by kernel index
+	Processes []Process // by pid, then start time
+	// Unmatched are chips whose memory is accounted on this host although
+	// none of its devices has them: mock and simulator runs, mostly.
+	Unmatched []Chip
+	// Ghosts are the bytes that dead processes left behind in accounting
+	// regions. They are in no chip's used bytes.
+	Ghosts []Ghost
+}
+
+// Origin is where a snapshot was made.
+type Origin string
+
+// Where snapshots come from.
+const (
+	Direct Origin = "direct" // this process read the host itself
+	Daemon Origin = "daemon" // ttmond did
+)
+
+// Host describes the machine.
+type Host struct {
+	Name          string
+	Kernel        string
+	DriverLoaded  bool
+	DriverVersion Reading[string]
+	// Unbound are the PCI addresses of Tenstorrent functions that no driver
+	// has claimed: a failed probe, or the module is not loaded.
+	Unbound []string
+}
+
+// Device returns the device with the given kernel index, or nil.
+func (s *Snapshot) Device(index int) *Device {
+	for i := range s.Devices {
+		if s.Devices[i].Index == index {
+			return &s.Devices[i]
+		}
+	}
+	return nil
+}
+
+// Ghost is what a dead process left in an accounting region.
+type Ghost struct {
+	Region  string // path of the region, as seen from this host
+	ChipID  uint64
+	Device  int // kernel index, or NoDevice
+	PID     int // as the dead writer saw it: its own namespace's number
+	Name    string
+	Bytes   PoolBytes
+	Updated time.Time // when the dead process last wrote; zero if unknown
+	Mapped  bool      // a live process still maps the region: not removable
+}
+
+// NoDevice stands for a kernel index where there is none.
+const NoDevice = -1
