@@ -1,0 +1,225 @@
+package hostfs
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Batch is a list of reads that may block: the driver can hold a reader of
+// its files for ten seconds, and no signal ends that wait. Start runs the
+// reads, one after the other, in a process of their own that shares this
+// one's memory (see detach). So a blocked read delays nobody, and, unlike a
+// blocked thread, it does not keep this process from exiting either: a
+// command that gave up on a chip returns to the shell at once.
+//
+// A Batch is used over and over: Add, Start, wait with Wait, take the
+// Results, Reset. It is not safe for concurrent use.
+type Batch struct {
+	arena    []byte // mapped, never on Go's heap: it may outlive a blocked reader's parent
+	entries  []entry
+	n        int // entries in use
+	used     int // bytes of the buffer area in use
+	pid      int // the detached reader, 0 if none runs
+	doneFD   int // readable once the reads are over, -1 if none runs
+	finished bool
+}
+
+// entry is one read, laid out for detach_*.s, which knows the offsets.
+type entry struct {
+	fd     uint64
+	buf    uintptr
+	size   uint64
+	offset uint64
+	result int64 // bytes read, or a negated errno; EINPROGRESS until then
+}
+
+const entrySize = int(unsafe.Sizeof(entry{}))
+
+// NewBatch makes room for the given number of reads and for all their bytes
+// together.
+func NewBatch(reads, bytes int) (*Batch, error) {
+	size := reads*entrySize + bytes + stackSize
+	arena, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, fmt.Errorf("mapping %d bytes for reads: %w", size, err)
+	}
+	return &Batch{
+		arena:   arena,
+		entries: unsafe.Slice((*entry)(unsafe.Pointer(&arena[0])), reads),
+		doneFD:  -1,
+	}, nil
+}
+
+// Add queues a read of at most size bytes from the start of fd and returns
+// its number. The descriptor may be closed once Start has returned.
+func (b *Batch) Add(fd, size int) int {
+	if b.doneFD >= 0 || b.n == len(b.entries) || b.used+size > b.buffer() {
+		panic("BUG: read added to a running or full batch")
+	}
+	start := len(b.entries)*entrySize + b.used
+	b.entries[b.n] = entry{
+		fd:     uint64(fd),
+		buf:    uintptr(unsafe.Pointer(&b.arena[start])),
+		size:   uint64(size),
+		result: -int64(unix.EINPROGRESS),
+	}
+	b.n++
+	b.used += size
+	return b.n - 1
+}
+
+func (b *Batch) buffer() int { return len(b.arena) - len(b.entries)*entrySize - stackSize }
+
+// Start begins the reads. It does not wait for them.
+func (b *Batch) Start() error {
+	if b.n == 0 {
+		b.finished = true
+		return nil
+	}
+	pid, fd, err := detach(b.entries[:b.n], b.arena[len(b.arena)-stackSize:])
+	if err != nil {
+		pid = 0
+		if fd, err = readHere(b.entries[:b.n]); err != nil {
+			return fmt.Errorf("starting %d reads: %w", b.n, err)
+		}
+	}
+	b.pid, b.doneFD = pid, fd
+	return nil
+}
+
+// Finished tells whether the reads are over, without waiting.
+func (b *Batch) Finished() bool {
+	if !b.finished && b.doneFD >= 0 {
+		Wait([]*Batch{b}, time.Time{})
+	}
+	return b.finished
+}
+
+// Result returns what read i gave: its bytes, valid until Reset, or an
+// error. It may be asked while later reads are still blocked; a read that is
+// not over gives ErrTimeout.
+func (b *Batch) Result(i int) ([]byte, error) {
+	e := &b.entries[i]
+	n := atomic.LoadInt64(&e.result)
+	switch {
+	case n == -int64(unix.EINPROGRESS):
+		return nil, ErrTimeout
+	case n < 0:
+		return nil, unix.Errno(-n)
+	}
+	start := int(e.buf - uintptr(unsafe.Pointer(&b.arena[0])))
+	return b.arena[start : start+int(n)], nil
+}
+
+// Reset empties a finished batch for the next round. A batch whose reads are
+// still blocked cannot be reset: check Finished first.
+func (b *Batch) Reset() {
+	if b.doneFD >= 0 {
+		panic("BUG: reset of a batch whose reads are not over")
+	}
+	b.n, b.used, b.finished = 0, 0, false
+}
+
+// Close releases a finished batch. One that is still blocked keeps its
+// memory, for the kernel will write to it when the read returns.
+func (b *Batch) Close() {
+	if b.Finished() || b.doneFD < 0 {
+		unix.Munmap(b.arena)
+		b.arena, b.entries = nil, nil
+	}
+}
+
+// Wait waits until all batches are finished or the deadline has passed; the
+// zero deadline does not wait.
+func Wait(batches []*Batch, deadline time.Time) {
+	fds := make([]unix.PollFd, 0, len(batches))
+	waiting := make([]*Batch, 0, len(batches))
+	for _, b := range batches {
+		if b.doneFD >= 0 {
+			fds = append(fds, unix.PollFd{Fd: int32(b.doneFD), Events: unix.POLLIN})
+			waiting = append(waiting, b)
+		}
+	}
+	for len(fds) > 0 {
+		var left time.Duration
+		if !deadline.IsZero() {
+			left = max(0, time.Until(deadline))
+		}
+		// Rounded up: a poll of 0 ms in the last millisecond would spin.
+		n, err := unix.Poll(fds, int((left+time.Millisecond-1)/time.Millisecond))
+		if err != nil && err != unix.EINTR || err == nil && n == 0 && left == 0 {
+			return
+		}
+		for i := len(fds) - 1; i >= 0; i-- {
+			if fds[i].Revents != 0 {
+				waiting[i].finish()
+				fds[i], waiting[i] = fds[len(fds)-1], waiting[len(fds)-1]
+				fds, waiting = fds[:len(fds)-1], waiting[:len(fds)-1]
+			}
+		}
+		if left == 0 {
+			return
+		}
+	}
+}
+
+// finish takes leave of the reader. It has exited, so this does not block.
+func (b *Batch) finish() {
+	unix.Close(b.doneFD)
+	if b.pid > 0 {
+		for {
+			// The reader sends no SIGCHLD, so it is a "clone child".
+			if _, err := unix.Wait4(b.pid, nil, unix.WALL, nil); err != unix.EINTR {
+				break
+			}
+		}
+	}
+	b.pid, b.doneFD, b.finished = 0, -1, true
+}
+
+// readHere is for systems where no process can be detached (a strict
+// seccomp filter, a process limit): a thread of ours does the reads. A
+// blocked one then delays our exit, but still nothing else.
+func readHere(entries []entry) (doneFD int, err error) {
+	done, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	// The caller may close its descriptors once Start returns.
+	fds := make([]int, len(entries))
+	for i, e := range entries {
+		if fds[i], err = unix.FcntlInt(uintptr(e.fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			for _, fd := range fds[:i] {
+				unix.Close(fd)
+			}
+			unix.Close(done)
+			return -1, err
+		}
+	}
+	signal, err := unix.FcntlInt(uintptr(done), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		unix.Close(done)
+		return -1, err
+	}
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread may be stuck for good
+		for i := range entries {
+			e := &entries[i]
+			n, _, errno := unix.Syscall6(unix.SYS_PREAD64, uintptr(fds[i]), e.buf, uintptr(e.size), uintptr(e.offset), 0, 0)
+			result := int64(n)
+			if errno != 0 {
+				result = -int64(errno)
+			}
+			atomic.StoreInt64(&e.result, result)
+			unix.Close(fds[i])
+		}
+		unix.Write(signal, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		unix.Close(signal)
+	}()
+	return done, nil
+}

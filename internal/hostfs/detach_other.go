@@ -1,0 +1,11 @@
+//go:build !linux || (!amd64 && !arm64)
+
+package hostfs
+
+import "golang.org/x/sys/unix"
+
+const stackSize = 0
+
+// detach needs a few lines of assembly that this architecture has not got
+// yet; reads run in threads instead.
+func detach([]entry, []byte) (pid, fd int, err error) { return 0, -1, unix.ENOSYS }
