@@ -1,0 +1,111 @@
+package words
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Level is how much a notice matters.
+type Level int
+
+// The levels, in the order in which notices are shown.
+const (
+	Critical Level = iota // a device does not work
+	Warning               // something works worse than it should, or will
+	Info                  // what the figures leave out, and what to do about it
+)
+
+// Notice is one thing worth saying about a snapshot, as a sentence.
+type Notice struct {
+	Level   Level
+	Code    string // stable word for the kind: "hung", "link", "stale", …
+	Devices []int  // kernel indexes it is about; empty: the host
+	Text    string // without the devices; safe for a terminal
+}
+
+// String is the whole sentence: "device 1: firmware heartbeat stopped 41 s ago".
+func (n Notice) String() string {
+	switch len(n.Devices) {
+	case 0:
+		return n.Text
+	case 1:
+		return "device " + strconv.Itoa(n.Devices[0]) + ": " + n.Text
+	default:
+		return "devices " + Ranges(n.Devices) + ": " + n.Text
+	}
+}
+
+// Notices lists what is wrong or incomplete in a snapshot, worst first. What
+// is true of several devices in the same words is said once.
+func Notices(s *model.Snapshot) []Notice {
+	l := &list{snap: s}
+	l.host()
+	for i := range s.Devices {
+		l.device(&s.Devices[i])
+	}
+	l.mixedFirmware()
+	l.ghosts()
+	l.openers()
+	slices.SortStableFunc(l.notices, func(a, b Notice) int { return cmp.Compare(a.Level, b.Level) })
+	return l.notices
+}
+
+// list collects the notices of one snapshot.
+type list struct {
+	snap    *model.Snapshot
+	notices []Notice
+}
+
+// add appends a notice, or adds the device to one that says the same.
+func (l *list) add(level Level, code string, device int, text string) {
+	if device == model.NoDevice {
+		l.notices = append(l.notices, Notice{Level: level, Code: code, Text: text})
+		return
+	}
+	for i := range l.notices {
+		n := &l.notices[i]
+		if n.Code == code && n.Text == text && len(n.Devices) > 0 {
+			if !slices.Contains(n.Devices, device) {
+				n.Devices = append(n.Devices, device)
+			}
+			return
+		}
+	}
+	l.notices = append(l.notices, Notice{Level: level, Code: code, Devices: []int{device}, Text: text})
+}
+
+// Ranges writes a list of indexes shortly: "0-3, 8".
+func Ranges(list []int) string {
+	list = slices.Compact(slices.Sorted(slices.Values(list)))
+	var b strings.Builder
+	for i := 0; i < len(list); {
+		j := i
+		for j+1 < len(list) && list[j+1] == list[j]+1 {
+			j++
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(list[i]))
+		switch {
+		case j == i+1:
+			b.WriteString(", " + strconv.Itoa(list[j]))
+		case j > i+1:
+			b.WriteString("-" + strconv.Itoa(list[j]))
+		}
+		i = j + 1
+	}
+	return b.String()
+}
+
+// plural is "1 process", "3 processes".
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

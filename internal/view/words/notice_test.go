@@ -1,0 +1,150 @@
+package words_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+var now = time.Date(2026, 11, 15, 12, 0, 3, 0, time.UTC)
+
+func healthy(index int) model.Device {
+	return model.Device{
+		Index: index, Arch: model.Blackhole, Board: model.Value("p150a"), State: model.StateOK, ReadAt: now,
+		Temperature: model.Value(38.0), TemperatureLimit: model.Value(90.0), ThermalTrips: model.Value(uint32(0)),
+		PCIe: model.PCIe{Gen: model.Value(5), GenMax: model.Value(5), Width: model.Value(16), WidthMax: model.Value(16), Degraded: model.Value(false)},
+	}
+}
+
+func TestNoticesOfOneDevice(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*model.Snapshot, *model.Device)
+		want   string
+	}{
+		{"healthy", func(*model.Snapshot, *model.Device) {}, ""},
+		{"hung with its heartbeat", func(_ *model.Snapshot, d *model.Device) {
+			d.State, d.HeartbeatAge = model.StateHung, model.Value(41.2)
+		}, "device 0: hung: the firmware does not answer, its heartbeat stopped 41 s ago"},
+		{"hung for a reason", func(_ *model.Snapshot, d *model.Device) {
+			d.State, d.StateReason, d.HeartbeatAge = model.StateHung, "firmware heartbeat stopped 41 s ago", model.Value(41.2)
+		}, "device 0: hung: firmware heartbeat stopped 41 s ago"},
+		{"lost", func(_ *model.Snapshot, d *model.Device) {
+			d.State, d.ReadAt = model.StateLost, now.Add(-5*time.Minute)
+		}, "device 0: lost: it is gone from the PCIe bus, last read 5 min ago"},
+		{"resetting, never read", func(_ *model.Snapshot, d *model.Device) {
+			d.State, d.ReadAt = model.StateResetting, time.Time{}
+		}, "device 0: resetting: values come back when the reset is over"},
+		{"narrow link", func(_ *model.Snapshot, d *model.Device) {
+			d.PCIe.Width, d.PCIe.Degraded = model.Value(8), model.Value(true)
+		}, "device 0: running at Gen5 x8, the slot and the board can do Gen5 x16"},
+		{"idle Gen1 of Wormhole 19.8 is no fault", func(_ *model.Snapshot, d *model.Device) {
+			d.Arch, d.Firmware.Bundle = model.Wormhole, model.Value("19.8.0.0")
+			d.PCIe.Gen, d.PCIe.Degraded = model.Value(1), model.Value(true)
+		}, ""},
+		{"Gen1 of Wormhole 19.9 is one", func(_ *model.Snapshot, d *model.Device) {
+			d.Arch, d.Firmware.Bundle = model.Wormhole, model.Value("19.9.0.0")
+			d.PCIe.Gen, d.PCIe.Degraded = model.Value(1), model.Value(true)
+		}, "device 0: running at Gen1 x16, the slot and the board can do Gen5 x16"},
+		{"narrow and Gen1 on 19.8 is one too", func(_ *model.Snapshot, d *model.Device) {
+			d.Arch, d.Firmware.Bundle = model.Wormhole, model.Value("19.8.0.0")
+			d.PCIe.Gen, d.PCIe.Width, d.PCIe.Degraded = model.Value(1), model.Value(4), model.Value(true)
+		}, "device 0: running at Gen1 x4, the slot and the board can do Gen5 x16"},
+		{"hot", func(_ *model.Snapshot, d *model.Device) { d.Temperature = model.Value(91.0) },
+			"device 0: 91 °C, throttling begins at 90 °C"},
+		{"tripped", func(_ *model.Snapshot, d *model.Device) { d.ThermalTrips = model.Value(uint32(2)) },
+			"device 0: shut down by overheating 2 times since power-on"},
+		{"denied", func(_ *model.Snapshot, d *model.Device) { d.Memory.Tracking = model.TrackDenied },
+			"device 0: memory of other users is hidden: start ttmond, or run as root"},
+		{"the source's own note", func(_ *model.Snapshot, d *model.Device) {
+			d.Memory.Tracking, d.Memory.Note = model.TrackPartial, "4242 is not tracked\x1b"
+		}, `device 0: 4242 is not tracked\x1b`},
+		{"hidden", func(_ *model.Snapshot, d *model.Device) { d.Hidden = 2 },
+			"device 0: open 2 times in processes outside this PID namespace, which cannot be seen from here: run ttmon on the host"},
+		{"stale", func(s *model.Snapshot, _ *model.Device) {
+			s.Ghosts = []model.Ghost{{PID: 4242, Name: "python", Updated: now.Add(-3 * time.Hour),
+				Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(128 * mib))}}}
+		}, "device 0: 128 MiB of DRAM belong to a dead process (4242 python, 3 h ago): see ttmon stale"},
+		{"stale of several", func(s *model.Snapshot, _ *model.Device) {
+			s.Ghosts = []model.Ghost{
+				{PID: 1, Updated: now.Add(-9 * time.Hour), Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(gib)), model.L1: model.Value(uint64(mib))}},
+				{PID: 2, Name: "py\n", Updated: now.Add(-3 * time.Hour), Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(gib))}},
+			}
+		}, `device 0: 2.0 GiB of DRAM and 1.0 MiB of L1 belong to 2 dead processes (the last: 2 py\n, 3 h ago): see ttmon stale`},
+		{"exited opener and heir", func(s *model.Snapshot, _ *model.Device) {
+			s.Processes = []model.Process{
+				{PID: 10, State: model.Exited, Devices: []model.DeviceUse{{}}},
+				{PID: 11, State: model.Running, Name: model.Value("sh"), Devices: []model.DeviceUse{{Inherited: true}}},
+			}
+			s.Devices[0].Memory.Tracking = model.TrackOK
+		}, "device 0: opened by 10, which has exited; held open by 11 sh, which inherited it"},
+		{"in use and untracked", func(s *model.Snapshot, _ *model.Device) {
+			s.Processes = []model.Process{{PID: 10, State: model.Running, Devices: []model.DeviceUse{{}}}}
+		}, "device 0: no program on it accounts for its memory"},
+		{"unbound", func(s *model.Snapshot, _ *model.Device) {
+			s.Host.DriverLoaded, s.Host.Unbound = true, []string{"0000:41:00.0"}
+		}, "0000:41:00.0: 1 Tenstorrent device that the driver has not taken: see what it says in dmesg"},
+		{"unmatched chip", func(s *model.Snapshot, _ *model.Device) {
+			s.Unmatched = []model.Chip{{ID: model.Value(uint64(99)), Memory: model.Memory{Tracking: model.TrackOK,
+				Pools: [model.NumPools]model.PoolUse{model.DRAM: {Used: model.Value(uint64(gib))}}}}}
+		}, "chip 99 is none of this host's devices (a mock or simulator run): 1.0 GiB of DRAM"},
+		{"simulated", func(s *model.Snapshot, _ *model.Device) { s.Simulated = true }, words.Simulated},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &model.Snapshot{Time: now, Devices: []model.Device{healthy(0)}}
+			c.change(s, &s.Devices[0])
+			var got []string
+			for _, n := range words.Notices(s) {
+				got = append(got, n.String())
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, "\n")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The same trouble of many devices is one sentence, and the worst comes first.
+func TestNoticesMergeAndSort(t *testing.T) {
+	s := &model.Snapshot{Time: now}
+	for i := range 32 {
+		d := healthy(i)
+		d.Memory.Tracking = model.TrackDenied
+		d.Firmware.Bundle = model.Value("19.4.0.0")
+		if i == 7 {
+			d.State, d.StateReason = model.StateHung, "reads block"
+			d.Firmware.Bundle = model.Value("19.7.0.0")
+		}
+		s.Devices = append(s.Devices, d)
+	}
+	var got []string
+	for _, n := range words.Notices(s) {
+		got = append(got, n.String())
+	}
+	want := []string{
+		"device 7: hung: reads block",
+		"devices 0-31: memory of other users is hidden: start ttmond, or run as root",
+		"the p150a devices run different firmware: 19.4.0.0 on 0-6, 8-31; 19.7.0.0 on 7",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRanges(t *testing.T) {
+	for _, c := range []struct {
+		in   []int
+		want string
+	}{
+		{nil, ""}, {[]int{3}, "3"}, {[]int{0, 1}, "0, 1"}, {[]int{2, 0, 1, 8, 8}, "0-2, 8"},
+	} {
+		if got := words.Ranges(c.in); got != c.want {
+			t.Errorf("Ranges(%v) = %q, want %q", c.in, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package words
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// openers says where a device is held by others than those who opened it:
+// somebody waits for a device to become free, and the process to look for is
+// not the one in the driver's list.
+func (l *list) openers() {
+	exited, heirs := map[int][]string{}, map[int][]string{}
+	var order []int
+	for i := range l.snap.Processes {
+		p := &l.snap.Processes[i]
+		for j := range p.Devices {
+			u := &p.Devices[j]
+			switch {
+			case p.State == model.Exited:
+				exited[u.Device] = append(exited[u.Device], strconv.Itoa(p.PID))
+			case u.Inherited:
+				heirs[u.Device] = append(heirs[u.Device], strconv.Itoa(p.PID)+" "+Foreign(p.Name))
+			default:
+				continue
+			}
+			if !slices.Contains(order, u.Device) {
+				order = append(order, u.Device)
+			}
+		}
+	}
+	for _, device := range order {
+		gone, now := exited[device], heirs[device]
+		var text string
+		switch {
+		case len(gone) > 0 && len(now) > 0:
+			text = "opened by " + strings.Join(gone, ", ") + ", which has exited; held open by " + strings.Join(now, ", ") + ", which inherited it"
+		case len(gone) > 0:
+			text = "opened by " + strings.Join(gone, ", ") + ", which has exited; whoever inherited it cannot be seen: run as root"
+		default:
+			text = "held open by " + strings.Join(now, ", ") + ", which inherited it"
+		}
+		l.add(Info, "inherited", device, text)
+	}
+}
