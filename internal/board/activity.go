@@ -1,0 +1,49 @@
+package board
+
+import (
+	"fmt"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// boostedShare of its maximum is where a clock counts as raised: it may be a
+// little below while the firmware limits it.
+const boostedShare = 0.95
+
+// Activity estimates how busy a chip is from the power of its core rail: 0 at
+// idle, 1 at the limit. idle is the power seen while no process had the device
+// open, if that was ever seen; otherwise the catalogue's guess takes its place
+// and the basis says so. It is an estimate: no counter of the chip measures
+// work, and nothing here may be called utilisation.
+func (b Board) Activity(power, limit, idle model.Reading[float64]) model.Activity {
+	basis := "power above idle, idle power learned"
+	if !idle.Known() {
+		idle, basis = nominal(b.IdlePower), "power above idle, idle power assumed"
+	}
+	if limit.Nominal {
+		basis += ", nominal limit"
+	}
+	for _, r := range []model.Reading[float64]{power, limit, idle} {
+		if !r.Known() {
+			return model.Activity{Ratio: r, Basis: basis}
+		}
+	}
+	if limit.V <= idle.V {
+		why := fmt.Sprintf("the power limit of %g W is not above the idle power of %g W", limit.V, idle.V)
+		return model.Activity{Ratio: model.Missing[float64](model.Implausible, why), Basis: basis}
+	}
+	ratio := min(1, max(0, (power.V-idle.V)/(limit.V-idle.V)))
+	return model.Activity{
+		Ratio: model.Value(ratio),
+		Basis: fmt.Sprintf("%s: %g W between %g W and %g W", basis, power.V, idle.V, limit.V),
+	}
+}
+
+// Boosted tells whether a process has asked for the high clock. It means
+// "opened for work", not "computing".
+func Boosted(clock, max model.Reading[float64]) model.Reading[bool] {
+	if !clock.Known() {
+		return model.As[bool](clock)
+	}
+	return model.Map(max, func(m float64) bool { return clock.V >= boostedShare*m })
+}
