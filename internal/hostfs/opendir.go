@@ -1,0 +1,174 @@
+package hostfs
+
+import (
+	"bytes"
+	"io/fs"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dir is a directory kept open. Looking names up in it, instead of along a
+// path, costs less and pins what is looked at: below an open /proc/<pid> every
+// answer is about the process it was opened for (ESRCH after its end), never
+// about a later process with the same number.
+//
+// The methods are made for scans of thousands of entries. They allocate
+// nothing and return bare errnos, because in such a scan ENOENT and EACCES are
+// answers, not accidents. A Dir never opens a device node: Read does not
+// follow links, so /proc/<pid>/fd/<n> stays shut, and Stat does not open.
+type Dir struct{ fd int }
+
+// OpenDir opens a directory. The caller closes it.
+func (r Root) OpenDir(path string) (Dir, error) {
+	fd, err := unix.Open(r.Path(path), dirFlags, 0)
+	if err != nil {
+		return Dir{-1}, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return Dir{fd}, nil
+}
+
+// OpenDir opens a directory below d. The caller closes it.
+func (d Dir) OpenDir(name string) (Dir, error) {
+	fd, err := d.open(name, dirFlags)
+	return Dir{fd}, err
+}
+
+const (
+	dirFlags  = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+	fileFlags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOCTTY | unix.O_NOFOLLOW | unix.O_NONBLOCK
+)
+
+func (d Dir) open(name string, flags uintptr) (int, error) {
+	var z [maxName]byte
+	if !terminate(&z, name) {
+		return -1, unix.ENAMETOOLONG
+	}
+	for {
+		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(d.fd), uintptr(unsafe.Pointer(&z[0])), flags, 0, 0, 0)
+		switch errno {
+		case 0:
+			return int(fd), nil
+		case unix.EINTR:
+		default:
+			return -1, errno
+		}
+	}
+}
+
+// Close gives the descriptor back.
+func (d Dir) Close() { unix.Close(d.fd) }
+
+// Dup returns a second descriptor of the same directory, for a goroutine that
+// may outlive its caller.
+func (d Dir) Dup() (Dir, error) {
+	fd, err := unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0)
+	return Dir{fd}, err
+}
+
+// Read fills buf from the beginning of a regular file, as far as the file
+// goes, and returns how much that was.
+func (d Dir) Read(name string, buf []byte) (n int, err error) {
+	fd, err := d.open(name, fileFlags)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	for n < len(buf) {
+		m, err := unix.Read(fd, buf[n:])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return n, err
+		case m == 0:
+			return n, nil
+		}
+		n += m
+	}
+	return n, nil
+}
+
+// Readlink reads the target of a link into buf; a longer one is cut off.
+func (d Dir) Readlink(name string, buf []byte) (int, error) {
+	var z [maxName]byte
+	if !terminate(&z, name) || len(buf) == 0 {
+		return 0, unix.ENAMETOOLONG
+	}
+	n, _, errno := unix.Syscall6(unix.SYS_READLINKAT, uintptr(d.fd), uintptr(unsafe.Pointer(&z[0])),
+		uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// Stat follows links, and is content with what the kernel has cached: a link
+// into a dead network or FUSE mount must not hold us up.
+func (d Dir) Stat(name string, st *unix.Statx_t) error {
+	const flags = unix.AT_STATX_DONT_SYNC | unix.AT_NO_AUTOMOUNT
+	const mask = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_SIZE | unix.STATX_MTIME
+	var z [maxName]byte
+	if !terminate(&z, name) {
+		return unix.ENAMETOOLONG
+	}
+	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(d.fd), uintptr(unsafe.Pointer(&z[0])),
+		flags, mask, uintptr(unsafe.Pointer(st)), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// Each calls visit with every name but "." and "..", until visit returns
+// false. buf holds the raw entries; visit must not keep the name.
+func (d Dir) Each(buf []byte, visit func(name []byte) bool) error {
+	if _, err := unix.Seek(d.fd, 0, unix.SEEK_SET); err != nil {
+		return err
+	}
+	for {
+		n, err := unix.Getdents(d.fd, buf)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return err
+		case n <= 0:
+			return nil
+		}
+		for rest := buf[:n]; len(rest) > direntName; {
+			name, size := direntAt(rest)
+			if !isDot(name) && !visit(name) {
+				return nil
+			}
+			rest = rest[size:]
+		}
+	}
+}
+
+// direntName is where the name begins in the kernel's struct linux_dirent64:
+// u64 inode, s64 offset, u16 record length, u8 type, then the name.
+const direntName = 19
+
+func direntAt(b []byte) (name []byte, size int) {
+	size = int(*(*uint16)(unsafe.Pointer(&b[16])))
+	name = b[direntName:size]
+	if i := bytes.IndexByte(name, 0); i >= 0 {
+		name = name[:i]
+	}
+	return name, size
+}
+
+func isDot(name []byte) bool { return string(name) == "." || string(name) == ".." }
+
+// maxName is longer than any path that scans put together.
+const maxName = 512
+
+// terminate copies a name into z with the NUL the kernel wants.
+func terminate(z *[maxName]byte, name string) bool {
+	if len(name) >= len(z) {
+		return false
+	}
+	z[copy(z[:], name)] = 0
+	return true
+}
