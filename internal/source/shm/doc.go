@@ -1,0 +1,40 @@
+// Package shm reads the statistics regions in which tt-metal accounts for
+// device memory: /dev/shm/tt_device_<chip id>_memory, one file per opened
+// chip, layouts 1 to 4.
+//
+// It is a source in the data flow: collect calls Reader.Read at its cadence
+// and merges the Sweep into a snapshot with Apply.
+//
+// # What a region is worth
+//
+// The writer's own summary fields are not: header totals keep the bytes of
+// killed processes and wrap, the reference count leaks, the per-chip table is
+// never reduced. So ttmon believes only the per-process slots, and a slot only
+// while the process behind it is shown to be alive: it maps the file, and its
+// innermost namespace pid is the slot's pid. What remains in slots of dead
+// processes is a ghost, listed and never counted. What cannot be told from
+// outside is a missing reading with a reason.
+//
+// # What is cached, and for how long
+//
+// A sweep in which nothing happened is one stat per /dev/shm directory, one
+// pread per region, and one pread of /proc/<pid>/statm per process known to
+// map a region. Everything else is done when something changed:
+//
+//   - directory listings, until the directory's mtime moves;
+//   - a region's decoded result, until one of its bytes changes, a process
+//     that maps it dies, or the list of device users changes;
+//   - what a process maps (the costly read of /proc/<pid>/maps), per pid and
+//     start time, until the header or the slot table of a region that concerns
+//     it changes (every attach and detach writes there), and for at most five
+//     seconds, because exec and a forked child's exit write nowhere;
+//   - the verdict that a slot's owner is dead, until that slot changes, and for
+//     at most thirty seconds;
+//   - the release behind a libtt_metal.so, per inode, for good.
+//
+// # Nothing is written
+//
+// Regions are opened O_RDONLY|O_NOFOLLOW|O_NOATIME and read with pread, never
+// mapped: a file that shrinks under the reader is a short read, not a SIGBUS.
+// Remove, for an explicit request of the user, is the only exception.
+package shm

@@ -1,0 +1,130 @@
+package shm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Image is a region's bytes, decoded and not yet judged.
+type Image struct {
+	Layout   Layout
+	ChipID   uint64 // as the header has it; layout 1 stores only a location there
+	DeviceID uint32 // logical id as the last attacher saw it
+	Updated  time.Time
+	Active   uint32 // the writer's count of slots; unreliable
+	Refs     uint32 // the writer's count of attached providers; unreliable
+	Totals   [numPools]uint64
+	Slots    []Slot // occupied ones, by index
+	Odd      int    // slots with a pid no writer stores
+}
+
+// Slot is one process's record.
+type Slot struct {
+	Index   int
+	PID     int32 // in the writer's own pid namespace
+	Bytes   [numPools]uint64
+	Updated time.Time // zero if the writer never stored one
+	Name    string    // raw; a dead owner's until an adopter's claim
+}
+
+// ErrInitialising is the error of a region whose writer has not finished
+// setting it up, or died while it did.
+var ErrInitialising = errors.New("the region is being initialised")
+
+// UnknownLayoutError is the error of a region that another version of
+// tt-metal wrote than this parser knows.
+type UnknownLayoutError struct {
+	Version uint32
+	Size    int // of the file, where it is what does not fit; else 0
+}
+
+func (e *UnknownLayoutError) Error() string {
+	if e.Size != 0 {
+		return fmt.Sprintf("layout version %d with %d bytes is not known", e.Version, e.Size)
+	}
+	return fmt.Sprintf("layout version %d is not known", e.Version)
+}
+
+// Parse decodes a region. It takes any bytes: what is not a finished region of
+// a known layout is ErrInitialising or an *UnknownLayoutError.
+func Parse(b []byte) (*Image, error) {
+	if len(b) < Size {
+		return nil, fmt.Errorf("%w: %d of %d bytes", ErrInitialising, len(b), Size)
+	}
+	version := u32(b, offVersion)
+	if version == 0 {
+		return nil, ErrInitialising
+	}
+	layout, ok := layoutOf(version)
+	if !ok {
+		return nil, &UnknownLayoutError{Version: version}
+	}
+	if version == 1 && len(b) != Size {
+		// A prototype before the branch also said 1 and had other fields.
+		return nil, &UnknownLayoutError{Version: version, Size: len(b)}
+	}
+	if layout.hasReady && u32(b, offInitState) != ready {
+		return nil, ErrInitialising
+	}
+	img := &Image{
+		Layout:   layout,
+		ChipID:   u64(b, offChipID),
+		DeviceID: u32(b, offDeviceID),
+		Updated:  wallClock(u64(b, offUpdated)),
+		Active:   u32(b, offActive),
+		Refs:     u32(b, offRefs),
+		Totals:   pools(b[offTotals:]),
+	}
+	img.parseSlots(b)
+	return img, nil
+}
+
+func (img *Image) parseSlots(b []byte) {
+	for i := range numSlots {
+		s := slotAt(b, i)
+		switch pid := int32(u32(s, slotPID)); {
+		case pid > 0:
+			img.Slots = append(img.Slots, Slot{
+				Index: i, PID: pid, Bytes: pools(s[slotBytes:]),
+				Updated: wallClock(u64(s, slotUpdated)), Name: cString(s[slotName:]),
+			})
+		case pid < -1, pid == -1 && !img.Layout.hasReady:
+			img.Odd++
+		}
+	}
+}
+
+// slotAt is the i-th slot of a region of full size.
+func slotAt(b []byte, i int) []byte {
+	at := offSlots + i*slotSize
+	return b[at : at+slotSize : at+slotSize]
+}
+
+func pools(b []byte) (v [numPools]uint64) {
+	for i := range v {
+		v[i] = u64(b, 8*i)
+	}
+	return v
+}
+
+// wallClock turns the writer's nanoseconds into a time; 0, and what no clock
+// of this century shows, is the zero time.
+func wallClock(ns uint64) time.Time {
+	if ns == 0 || ns > 1<<62 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(ns))
+}
+
+func cString(b []byte) string {
+	if i := bytes.IndexByte(b[:nameSize], 0); i >= 0 {
+		return string(b[:i])
+	}
+	return string(b[:nameSize])
+}
+
+func u32(b []byte, at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
+func u64(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
