@@ -1,0 +1,173 @@
+package cells
+
+import (
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+)
+
+// Area is a rectangle of a grid. Coordinates are its own, from 0; drawing
+// outside is cut off. Areas are values: cut them up freely.
+type Area struct {
+	g    *Grid
+	X, Y int // position in the grid
+	W, H int
+}
+
+// Sub is the part of a that starts at (x, y) and is w by h, as far as a reaches.
+func (a Area) Sub(x, y, w, h int) Area {
+	x, y = max(x, 0), max(y, 0)
+	return Area{
+		g: a.g, X: a.X + x, Y: a.Y + y,
+		W: max(min(w, a.W-x), 0), H: max(min(h, a.H-y), 0),
+	}
+}
+
+// Top splits off the first h rows.
+func (a Area) Top(h int) (top, rest Area) {
+	h = min(max(h, 0), a.H)
+	return a.Sub(0, 0, a.W, h), a.Sub(0, h, a.W, a.H-h)
+}
+
+// Bottom splits off the last h rows.
+func (a Area) Bottom(h int) (rest, bottom Area) {
+	h = min(max(h, 0), a.H)
+	return a.Sub(0, 0, a.W, a.H-h), a.Sub(0, a.H-h, a.W, h)
+}
+
+// Contains tells whether the grid cell (x, y) lies in a.
+func (a Area) Contains(x, y int) bool {
+	return x >= a.X && y >= a.Y && x < a.X+a.W && y < a.Y+a.H
+}
+
+// Empty tells whether there is no room at all.
+func (a Area) Empty() bool { return a.W <= 0 || a.H <= 0 }
+
+// Set draws one character of one cell.
+func (a Area) Set(x, y int, r rune, s Style) {
+	if x < 0 || y < 0 || x >= a.W || y >= a.H {
+		return
+	}
+	i := (a.Y+y)*a.g.W + a.X + x
+	a.uncover(i, a.X+x)
+	a.g.cells[i] = Cell{Rune: r, Style: s}
+}
+
+// uncover blanks the other half of a wide character that cell i is about to cut.
+func (a Area) uncover(i, x int) {
+	c := a.g.cells
+	if c[i].Rune == 0 && x > 0 {
+		c[i-1].Rune, c[i-1].More = ' ', ""
+	}
+	if x+1 < a.g.W && c[i+1].Rune == 0 {
+		c[i+1].Rune = ' '
+	}
+}
+
+// Put draws s from column x of row y and returns the column after it. What
+// does not fit is cut off. Control characters are drawn as "?": foreign text
+// is escaped before it comes here, this is the last line of defence.
+func (a Area) Put(x, y int, s string, st Style) int {
+	if y < 0 || y >= a.H {
+		return x
+	}
+	for state := -1; s != "" && x < a.W; {
+		if c := s[0]; c < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf) {
+			if c < ' ' || c == 0x7f {
+				c = '?'
+			}
+			a.Set(x, y, rune(c), st)
+			s, x, state = s[1:], x+1, -1
+			continue
+		}
+		var cluster string
+		var w int
+		cluster, s, w, state = uniseg.FirstGraphemeClusterInString(s, state)
+		x = a.putCluster(x, y, cluster, w, st)
+	}
+	return x
+}
+
+func (a Area) putCluster(x, y int, cluster string, w int, st Style) int {
+	r, size := utf8.DecodeRuneInString(cluster)
+	switch {
+	case w == 0:
+		r, size, w = '?', len(cluster), 1
+	case x+w > a.W: // half a wide character is none
+		a.Set(x, y, ' ', st)
+		return a.W
+	}
+	a.Set(x, y, r, st)
+	if x < 0 {
+		return x + w
+	}
+	a.g.cells[(a.Y+y)*a.g.W+a.X+x].More = cluster[size:]
+	if w == 2 {
+		a.Set(x+1, y, ' ', st) // uncovers what it cuts
+		a.g.cells[(a.Y+y)*a.g.W+a.X+x+1] = Cell{Style: st}
+		a.g.cells[(a.Y+y)*a.g.W+a.X+x] = Cell{Rune: r, Style: st, More: cluster[size:]}
+	}
+	return x + w
+}
+
+// PutRight draws s so that it ends before column x; it is cut at its left end.
+func (a Area) PutRight(x, y int, s string, st Style) {
+	w := uniseg.StringWidth(s)
+	a.Put(x-w, y, s, st)
+}
+
+// Fill draws every cell of the area.
+func (a Area) Fill(r rune, s Style) {
+	for y := range a.H {
+		for x := range a.W {
+			a.Set(x, y, r, s)
+		}
+	}
+}
+
+// Paint changes the style of n cells from (x, y) and leaves their text.
+func (a Area) Paint(x, y, n int, s Style) {
+	if y < 0 || y >= a.H {
+		return
+	}
+	for x, end := max(x, 0), min(x+n, a.W); x < end; x++ {
+		a.g.cells[(a.Y+y)*a.g.W+a.X+x].Style = s
+	}
+}
+
+// HLine draws a thin rule of n cells.
+func (a Area) HLine(x, y, n int, s Style) {
+	for i := range n {
+		a.Set(x+i, y, '─', s)
+	}
+}
+
+// Box draws a frame along the area's edge, its title in the top edge, and
+// returns the area inside.
+func (a Area) Box(title string, s Style) Area {
+	if a.W < 2 || a.H < 2 {
+		return a.Sub(0, 0, 0, 0)
+	}
+	right, bottom := a.W-1, a.H-1
+	a.HLine(1, 0, a.W-2, s)
+	a.HLine(1, bottom, a.W-2, s)
+	for y := 1; y < bottom; y++ {
+		a.Set(0, y, '│', s)
+		a.Set(right, y, '│', s)
+	}
+	a.Set(0, 0, '┌', s)
+	a.Set(right, 0, '┐', s)
+	a.Set(0, bottom, '└', s)
+	a.Set(right, bottom, '┘', s)
+	if title != "" {
+		a.Sub(1, 0, a.W-2, 1).Put(0, 0, " "+title+" ", s)
+	}
+	return a.Sub(1, 1, a.W-2, a.H-2)
+}
+
+// Cursor puts the terminal's cursor at (x, y).
+func (a Area) Cursor(x, y int) {
+	if x >= 0 && y >= 0 && x < a.W && y < a.H {
+		a.g.CursorX, a.g.CursorY = a.X+x, a.Y+y
+	}
+}

@@ -1,0 +1,52 @@
+package cells
+
+// Style is what a cell means, not how it looks: the theme decides that, and
+// a terminal without colour gets along with bold, reverse and underline.
+type Style uint8
+
+// The styles. Good, Warn and Bad are for health alone.
+const (
+	Text     Style = iota
+	Faint          // beside the point: empty part of a bar, units, rules
+	Strong         // titles and what is read first
+	Label          // the name in front of a value
+	Good           // healthy
+	Warn           // worth a look
+	Bad            // trouble
+	Guess          // an estimate, never a measurement
+	Fill           // the filled part of a bar
+	Selected       // the one row or item that is selected, in the focused pane
+	Shadow         // the selected one of a pane without focus
+	Heading        // a row of column titles
+	Sorted         // the column title the table is sorted by
+	Tagged         // a row the user tagged
+	Key            // the key in "F1 Help"
+	KeyText        // the text in "F1 Help"
+	Banner         // a word that must be seen: simulated, read-only, paused
+	Dialog         // text inside a dialog
+	Axis           // axes, marks and their labels in a chart
+	Series0        // chart lines, one style each; NumSeries of them
+	Series1
+	Series2
+	Series3
+	Series4
+	Series5
+	Series6
+	Series7
+	NumStyles
+)
+
+// NumSeries is how many chart lines can be told apart by style.
+const NumSeries = int(NumStyles - Series0)
+
+// Series is the style of the i-th chart line.
+func Series(i int) Style { return Series0 + Style(i%NumSeries) }
+
+var styleNames = [NumStyles]string{
+	"text", "faint", "strong", "label", "good", "warn", "bad", "guess", "fill",
+	"selected", "shadow", "heading", "sorted", "tagged", "key", "keytext",
+	"banner", "dialog", "axis",
+	"series0", "series1", "series2", "series3", "series4", "series5", "series6", "series7",
+}
+
+func (s Style) String() string { return styleNames[s] }
