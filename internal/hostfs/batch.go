@@ -20,13 +20,12 @@ import (
 // A Batch is used over and over: Add, Start, wait with Wait, take the
 // Results, Reset. It is not safe for concurrent use.
 type Batch struct {
-	arena    []byte // mapped, never on Go's heap: it may outlive a blocked reader's parent
-	entries  []entry
-	n        int // entries in use
-	used     int // bytes of the buffer area in use
-	pid      int // the detached reader, 0 if none runs
-	doneFD   int // readable once the reads are over, -1 if none runs
-	finished bool
+	arena   []byte // mapped, never on Go's heap: it may outlive a blocked reader's parent
+	entries []entry
+	n       int // entries in use
+	used    int // bytes of the buffer area in use
+	pid     int // the detached reader, 0 if none runs
+	doneFD  int // readable once the reads are over, -1 if none runs
 }
 
 // entry is one read, laid out for detach_*.s, which knows the offsets.
@@ -78,7 +77,6 @@ func (b *Batch) buffer() int { return len(b.arena) - len(b.entries)*entrySize - 
 // Start begins the reads. It does not wait for them.
 func (b *Batch) Start() error {
 	if b.n == 0 {
-		b.finished = true
 		return nil
 	}
 	pid, fd, err := detach(b.entries[:b.n], b.arena[len(b.arena)-stackSize:])
@@ -92,12 +90,12 @@ func (b *Batch) Start() error {
 	return nil
 }
 
-// Finished tells whether the reads are over, without waiting.
-func (b *Batch) Finished() bool {
-	if !b.finished && b.doneFD >= 0 {
+// Running tells whether reads are under way, without waiting for them.
+func (b *Batch) Running() bool {
+	if b.doneFD >= 0 {
 		Wait([]*Batch{b}, time.Time{})
 	}
-	return b.finished
+	return b.doneFD >= 0
 }
 
 // Result returns what read i gave: its bytes, valid until Reset, or an
@@ -117,18 +115,18 @@ func (b *Batch) Result(i int) ([]byte, error) {
 }
 
 // Reset empties a finished batch for the next round. A batch whose reads are
-// still blocked cannot be reset: check Finished first.
+// still blocked cannot be reset: check Running first.
 func (b *Batch) Reset() {
 	if b.doneFD >= 0 {
 		panic("BUG: reset of a batch whose reads are not over")
 	}
-	b.n, b.used, b.finished = 0, 0, false
+	b.n, b.used = 0, 0
 }
 
 // Close releases a finished batch. One that is still blocked keeps its
 // memory, for the kernel will write to it when the read returns.
 func (b *Batch) Close() {
-	if b.Finished() || b.doneFD < 0 {
+	if !b.Running() {
 		unix.Munmap(b.arena)
 		b.arena, b.entries = nil, nil
 	}
@@ -179,7 +177,7 @@ func (b *Batch) finish() {
 			}
 		}
 	}
-	b.pid, b.doneFD, b.finished = 0, -1, true
+	b.pid, b.doneFD = 0, -1
 }
 
 // readHere is for systems where no process can be detached (a strict

@@ -64,9 +64,9 @@ type Device struct {
 	Chips    []Chip
 	Memory   Memory // summed over Chips
 
-	// Openers counts the driver's list of open descriptors that name no
-	// process visible from here (pid 0: another pid namespace).
-	Hidden int
+	// HiddenFDs counts open descriptors of the device whose opener is not
+	// visible from here: the driver prints pid 0 for another pid namespace.
+	HiddenFDs int
 }
 
 // PCIID is what the PCI configuration space says.
@@ -79,7 +79,9 @@ type PCIID struct {
 type PCIe struct {
 	Gen, GenMax     Reading[int]
 	Width, WidthMax Reading[int]
-	Degraded        Reading[bool] // slower or narrower than both ends can do
+	// What the port above the device can do, where the kernel tells.
+	SlotGenMax, SlotWidthMax Reading[int]
+	Degraded                 Reading[bool] // slower or narrower than both ends can do
 	// Rates are between two samples; totals count since this process (or the
 	// daemon) first saw the device: the hardware counters wrap at 128 GiB.
 	ToDeviceRate, FromDeviceRate   Reading[float64] // bytes/s

@@ -40,9 +40,10 @@ const (
 
 // Container is where a process runs, from its cgroup. The zero Container is the host.
 type Container struct {
-	Runtime   string // docker, containerd, cri-o, podman, lxc, systemd-nspawn
+	Runtime   string // docker, containerd, cri-o, podman, lxc, systemd-nspawn; empty if only the id can be told
 	ID        string // full id as in the cgroup path
 	Pod       string // Kubernetes pod uid
+	PodName   string // Kubernetes pod name, where it can be told
 	Namespace string // Kubernetes namespace, where it can be told
 }
 

@@ -1,0 +1,141 @@
+package kmd
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// place is the directory that holds a file.
+type place uint8
+
+const (
+	inClass  place = iota // /sys/class/tenstorrent/tenstorrent!N
+	inHwmon               // …/<bdf>/hwmon/hwmonX
+	inPCI                 // …/<bdf>
+	inParent              // the port above, which has a say in the link
+	numPlaces
+)
+
+// attr is one file of the driver or the PCI core, and what becomes of it.
+type attr struct {
+	file   string
+	place  place
+	role   role
+	what   string // the thing, to say what is missing: "fan speed"
+	wh, bh string // driver release that first offers it on that chip; "" never
+	// put stores the content in the device, or the reason why there is none;
+	// ones tells that it is what a dead chip gives.
+	put func(d *model.Device, c content) (ones bool)
+}
+
+// role says how often a file is read and what it tells.
+type role uint8
+
+const (
+	vital  role = iota // read every time; fails with the chip, so it tells its state
+	moving             // read every time
+	static             // changes only with a reset, a new firmware or a new slot
+)
+
+// content is what a file held, or why it held nothing.
+type content struct {
+	text   string
+	status model.Status // Known if text holds
+	why    string
+}
+
+// attrs is every telemetry file that is read, in this order: vital ones
+// first, so that even a chip that blocks a later read has shown its state.
+var attrs = [...]attr{
+	{"tt_heartbeat", inClass, vital, "heartbeat", "2.7.0", "2.7.0", into(count, func(d dev) *u32 { return &d.Heartbeat })},
+	{"tt_aiclk", inClass, vital, "AI clock", "1.28", "1.32", into(clock, func(d dev) *f64 { return &d.AICLK })},
+	{"tt_axiclk", inClass, vital, "AXI clock", "1.28", "1.32", into(clock, func(d dev) *f64 { return &d.AXICLK })},
+	{"tt_arcclk", inClass, vital, "ARC clock", "1.28", "1.32", into(clock, func(d dev) *f64 { return &d.ARCCLK })},
+	{"tt_therm_trip_count", inClass, vital, "count of thermal trips", "", "2.7.0", into(count, func(d dev) *u32 { return &d.ThermalTrips })},
+	{"temp1_input", inHwmon, vital, "temperature", "1.27", "1.32", into(temperature, func(d dev) *f64 { return &d.Temperature })},
+	{"power1_input", inHwmon, vital, "power", "1.27", "1.32", into(scaled(onesMillion, 1e6), func(d dev) *f64 { return &d.Power })},
+	{"in0_input", inHwmon, vital, "voltage", "1.27", "1.32", into(scaled(onesWord, 1e3), func(d dev) *f64 { return &d.Voltage })},
+	{"curr1_input", inHwmon, vital, "current", "1.27", "1.32", into(scaled(onesThousand, 1e3), func(d dev) *f64 { return &d.Current })},
+	{"fan1_input", inHwmon, moving, "fan speed", "", "2.0.0", into(scaled(onesWord, 1), func(d dev) *f64 { return &d.Fan })},
+	{"current_link_speed", inPCI, moving, "link speed", "1.1", "1.1", into(linkGen, func(d dev) *num { return &d.PCIe.Gen })},
+	{"current_link_width", inPCI, moving, "link width", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.Width })},
+
+	{"temp1_max", inHwmon, static, "temperature limit", "1.27", "2.9.0", into(limit(onesThousand, 1e3), func(d dev) *f64 { return &d.TemperatureLimit })},
+	{"power1_max", inHwmon, static, "power limit", "1.27", "2.9.0", into(limit(onesMillion, 1e6), func(d dev) *f64 { return &d.PowerLimit })},
+	{"in0_max", inHwmon, static, "voltage limit", "1.27", "2.9.0", into(limit(onesHalf, 1e3), func(d dev) *f64 { return &d.VoltageLimit })},
+	{"curr1_max", inHwmon, static, "current limit", "1.27", "2.9.0", into(limit(onesThousand, 1e3), func(d dev) *f64 { return &d.CurrentLimit })},
+	{"tt_card_type", inClass, static, "board type", "1.28", "1.32", into(cardType, func(d dev) *text { return &d.Board })},
+	{"tt_serial", inClass, static, "serial number", "1.28", "1.32", into(hexID, func(d dev) *text { return &d.Serial })},
+	{"tt_asic_id", inClass, static, "ASIC id", "2.3.0", "2.1.0", into(hexID, func(d dev) *text { return &d.ASICID })},
+	{"tt_fw_bundle_ver", inClass, static, "firmware bundle version", "1.29", "1.32", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.Bundle })},
+	{"tt_arc_fw_ver", inClass, static, "ARC firmware version", "1.28", "", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.ARC })},
+	{"tt_eth_fw_ver", inClass, static, "Ethernet firmware version", "1.28", "", into(dotted(3, onesETH), func(d dev) *text { return &d.Firmware.ETH })},
+	{"tt_m3app_fw_ver", inClass, static, "M3 application version", "1.28", "1.32", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.M3App })},
+	{"tt_m3bl_fw_ver", inClass, static, "M3 bootloader version", "1.28", "", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.M3Bootloader })},
+	{"tt_ttflash_ver", inClass, static, "tt-flash version", "1.28", "", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.TTFlash })},
+	{"max_link_speed", inPCI, static, "highest link speed", "1.1", "1.1", into(linkGen, func(d dev) *num { return &d.PCIe.GenMax })},
+	{"max_link_width", inPCI, static, "highest link width", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.WidthMax })},
+	{"max_link_speed", inParent, static, "link speed of the slot", "1.1", "1.1", into(linkGen, func(d dev) *num { return &d.PCIe.SlotGenMax })},
+	{"max_link_width", inParent, static, "link width of the slot", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.SlotWidthMax })},
+	{"numa_node", inPCI, static, "NUMA node", "1.1", "1.1", into(numaNode, func(d dev) *num { return &d.NUMANode })},
+	{"local_cpulist", inPCI, static, "CPU affinity", "1.1", "1.1", into(cpuList, func(d dev) *text { return &d.CPUAffinity })},
+	{"subsystem_vendor", inPCI, static, "subsystem vendor", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.SubVendor = uint16(n) })},
+	{"subsystem_device", inPCI, static, "subsystem device", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.SubDevice = uint16(n) })},
+	{"revision", inPCI, static, "revision", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.Revision = uint8(n) })},
+}
+
+// Short names for the table above.
+type (
+	dev  = *model.Device
+	f64  = model.Reading[float64]
+	u32  = model.Reading[uint32]
+	num  = model.Reading[int]
+	text = model.Reading[string]
+)
+
+// into makes a put that decodes a file into one reading of the device.
+func into[T any](decode func(string) decoded[T], field func(dev) *model.Reading[T]) func(dev, content) bool {
+	return func(d dev, c content) bool {
+		if c.status != model.Known {
+			*field(d) = model.Missing[T](c.status, c.why)
+			return false
+		}
+		v := decode(c.text)
+		*field(d) = v.reading
+		return v.ones
+	}
+}
+
+// pciID makes a put for the PCI core's hexadecimal ids, which are plain
+// numbers in the model: a device without them would not be on the bus.
+func pciID(set func(dev, uint64)) func(dev, content) bool {
+	return func(d dev, c content) bool {
+		if n, err := strconv.ParseUint(strings.TrimPrefix(c.text, "0x"), 16, 16); err == nil {
+			set(d, n)
+		}
+		return false
+	}
+}
+
+// absent says why a file that is not there is not there.
+func (a *attr) absent(arch model.Arch, driver Version) string {
+	since := a.wh
+	if arch == model.Blackhole {
+		since = a.bh
+	}
+	if a.place == inPCI || a.place == inParent {
+		return "the kernel shows no " + a.what
+	}
+	if since == "" {
+		return "the driver offers no " + a.what + " on " + string(arch)
+	}
+	if v, ok := ParseVersion(since); ok && driver.Less(v) && driver != (Version{}) {
+		return "driver " + driver.String() + " offers no " + a.what + " on " + string(arch) + ", " + since + " does"
+	}
+	if a.place == inHwmon {
+		return "the firmware gives the driver no " + a.what
+	}
+	return "the firmware publishes no " + a.what
+}

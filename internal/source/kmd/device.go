@@ -1,0 +1,365 @@
+package kmd
+
+import (
+	"errors"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// How long what was not there is left alone: on Wormhole the driver makes
+// files up to two minutes after it has bound the chip.
+const retryAbsent = 2 * time.Second
+
+// How long static files are trusted. A new firmware shows after a reset,
+// which is noticed; this is for what is not.
+const staticAge = time.Minute
+
+// device is what is kept of a device between two reads of it.
+type device struct {
+	root   hostfs.Root
+	bdf    string
+	index  int
+	arch   model.Arch
+	driver Version
+	dirs   [numPlaces]string // "" where there is none
+
+	files     [numFiles]file
+	batch     *hostfs.Batch
+	queued    [numFiles]int  // number of the file's read in the batch, -1 if none
+	started   time.Time      // of the batch
+	due       [numFiles]bool // looked at in this round
+	statics   time.Time      // when static files were last read
+	hasMemory bool           // the driver has memory files
+	model     model.Device   // what the last good reads gave
+	openers   Openers
+	traffic   traffic
+	beat      heartbeat
+	health    health
+	absentAt  time.Time // when missing files were last looked for
+	goneAt    time.Time // when it left the class directory; zero while it is there
+}
+
+// file is a kept descriptor, or the error of opening it.
+type file struct {
+	fd  int // 0 is not open: stdin is never ours
+	err error
+}
+
+// The files of a device: the attributes, the counters, the list of openers.
+const (
+	firstCounter = len(attrs)
+	pidsFile     = firstCounter + len(counterFiles)
+	numFiles     = pidsFile + 1
+)
+
+const (
+	valueBytes = 64       // no telemetry file holds more
+	cpuBytes   = 1024     // local_cpulist of a large host
+	pidsBytes  = 16 << 10 // some two thousand openers
+)
+
+// newDevice knows where a device is; nothing of it has been read.
+func newDevice(root hostfs.Root, index int, classDir, bdf string) (*device, error) {
+	batch, err := hostfs.NewBatch(numFiles, numFiles*valueBytes+cpuBytes+pidsBytes)
+	if err != nil {
+		return nil, err
+	}
+	d := &device{root: root, bdf: bdf, batch: batch}
+	d.place(index, classDir)
+	return d, nil
+}
+
+// place says where the device is now; after a hot-plug that may be elsewhere.
+func (d *device) place(index int, classDir string) {
+	d.closeFiles()
+	d.index, d.goneAt = index, time.Time{}
+	d.traffic.at, d.beat = time.Time{}, heartbeat{}
+	pci := path.Dir(path.Dir(classDir))
+	d.dirs = [numPlaces]string{inClass: classDir, inPCI: pci, inParent: path.Dir(pci)}
+	d.arch = model.UnknownArch
+	vendor, device := d.pciID("vendor"), d.pciID("device")
+	switch device {
+	case 0x401e:
+		d.arch = model.Wormhole
+	case 0xb140:
+		d.arch = model.Blackhole
+	}
+	d.model = model.Device{
+		Index: index, Path: "/dev/tenstorrent/" + strconv.Itoa(index), BusID: d.bdf, Arch: d.arch,
+		PCIID: model.PCIID{Vendor: vendor, Device: device},
+	}
+}
+
+func (d *device) pciID(file string) uint16 {
+	s, err := d.root.ReadString(d.dirs[inPCI] + "/" + file)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 16)
+	return uint16(n)
+}
+
+// closeFiles drops the descriptors, so that the next read opens them anew.
+func (d *device) closeFiles() {
+	for i := range d.files {
+		if d.files[i].fd > 0 {
+			unix.Close(d.files[i].fd)
+		}
+		d.files[i] = file{}
+	}
+	d.dirs[inHwmon] = ""
+	d.statics, d.absentAt = time.Time{}, time.Time{}
+}
+
+// start opens what is to be read now and begins reading it.
+func (d *device) start(now time.Time) error {
+	d.batch.Reset()
+	d.findHwmon(now)
+	retry := now.Sub(d.absentAt) >= retryAbsent
+	if retry {
+		d.absentAt = now
+		d.hasMemory = d.root.Exists(d.dirs[inClass]+"/memory_stats") || d.root.Exists(d.dirs[inClass]+"/processes")
+	}
+	withStatics := now.Sub(d.statics) >= staticAge
+	if withStatics {
+		d.statics = now
+	}
+	for i := range d.files {
+		d.queued[i] = -1
+		d.due[i] = !isStatic(i) || withStatics || retry && d.files[i].err != nil
+		if !d.due[i] || d.health.resting(i, now) {
+			continue
+		}
+		if f := d.open(i, retry); f.fd > 0 {
+			d.queued[i] = d.batch.Add(f.fd, d.size(i))
+		}
+	}
+	d.started = now
+	err := d.batch.Start()
+	d.closeStatics() // the reader has its own copies
+	if err != nil {
+		for i := range d.files {
+			d.queued[i], d.files[i].err = -1, err
+		}
+	}
+	return err
+}
+
+func isStatic(i int) bool { return i < len(attrs) && attrs[i].role == static }
+
+func (d *device) closeStatics() {
+	for i := range attrs {
+		if f := &d.files[i]; attrs[i].role == static && f.fd > 0 {
+			unix.Close(f.fd)
+			f.fd = 0
+		}
+	}
+}
+
+func (d *device) size(i int) int {
+	switch {
+	case i == pidsFile:
+		return pidsBytes
+	case i < len(attrs) && attrs[i].file == "local_cpulist":
+		return cpuBytes
+	}
+	return valueBytes
+}
+
+// open returns the kept descriptor of file i, opening it if need be.
+func (d *device) open(i int, retry bool) *file {
+	f := &d.files[i]
+	if f.fd > 0 || f.err != nil && !retry {
+		return f
+	}
+	name := d.path(i)
+	if name == "" {
+		f.err = unix.ENOENT
+		return f
+	}
+	f.fd, f.err = d.root.Open(name)
+	if f.err != nil {
+		f.fd = 0
+	}
+	return f
+}
+
+// path is where file i is, or "" if its directory is not there.
+func (d *device) path(i int) string {
+	switch {
+	case i == pidsFile:
+		return "/proc/driver/tenstorrent/" + strconv.Itoa(d.index) + "/pids"
+	case i >= firstCounter:
+		return d.dirs[inClass] + "/" + counterDir + counterFiles[i-firstCounter].file
+	case d.dirs[attrs[i].place] == "":
+		return ""
+	}
+	return d.dirs[attrs[i].place] + "/" + attrs[i].file
+}
+
+// findHwmon looks for the device's hwmon directory where none is known: its
+// number is anybody's, and it changes when the driver binds anew.
+func (d *device) findHwmon(now time.Time) {
+	if d.dirs[inHwmon] != "" || now.Sub(d.absentAt) < retryAbsent {
+		return
+	}
+	parent := d.dirs[inPCI] + "/hwmon"
+	names, err := d.root.Names(parent)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		dir := parent + "/" + name
+		if s, err := d.root.ReadString(dir + "/name"); err == nil && s == string(d.arch) {
+			d.dirs[inHwmon] = dir
+			return
+		}
+	}
+}
+
+// finish takes what the reads gave. It reports whether descriptors had died
+// under it, so that it pays to look again at once.
+func (d *device) finish(now time.Time) (moved bool) {
+	stuck := d.stuckFile()
+	var seen vitals
+	for i := range attrs {
+		if !d.due[i] {
+			continue // the last value stands
+		}
+		a, c := &attrs[i], d.content(i)
+		if stuck != "" && a.role != static {
+			// What was read before the chip blocked is as old as the block.
+			c = content{status: model.Hung, why: whyStuck}
+		}
+		moved = d.lostFile(i, c.status) || moved
+		ones := a.put(&d.model, c)
+		if a.role == vital {
+			seen.add(c, ones, d.queued[i] >= 0)
+		}
+	}
+	if moved {
+		d.statics = time.Time{}
+	}
+	s := d.counters()
+	d.openers = d.readOpeners()
+	d.judge(seen, stuck, now)
+	if d.beat.restarted {
+		d.traffic.at = time.Time{}
+	}
+	d.traffic.add(s, &d.model.PCIe)
+	d.model.PCIe.Degraded = degraded(&d.model.PCIe)
+	d.model.ReadAt = d.started
+	return moved
+}
+
+const whyStuck = "the driver has not answered the read"
+
+// stuckFile names the telemetry file whose read has not returned, or "". The
+// list of openers may take its time: a power message holds it up.
+func (d *device) stuckFile() string {
+	if !d.batch.Running() {
+		return ""
+	}
+	for i := range pidsFile {
+		if d.queued[i] < 0 {
+			continue
+		}
+		if _, err := d.batch.Result(d.queued[i]); err == hostfs.ErrTimeout {
+			return path.Base(d.path(i))
+		}
+	}
+	return ""
+}
+
+// content is what file i held, or the reason for nothing.
+func (d *device) content(i int) content {
+	if d.queued[i] < 0 {
+		err := d.files[i].err
+		if err == nil {
+			return content{status: model.Hung, why: whyOnes} // resting
+		}
+		c := content{status: hostfs.Status(err), why: err.Error()}
+		if errors.Is(err, unix.ENOENT) && i < len(attrs) {
+			c.why = attrs[i].absent(d.arch, d.driver)
+		}
+		return c
+	}
+	b, err := d.batch.Result(d.queued[i])
+	if err == nil {
+		return content{text: strings.TrimRight(string(b), "\n"), status: model.Known}
+	}
+	c := content{status: hostfs.Status(err)}
+	switch c.status {
+	case model.Hung:
+		c.why = whyStuck
+	case model.Absent:
+		c.why = "the driver answered: " + err.Error()
+	}
+	return c
+}
+
+// lostFile drops a descriptor that the driver has taken back.
+func (d *device) lostFile(i int, s model.Status) bool {
+	if s != model.Lost || d.queued[i] < 0 {
+		return false
+	}
+	if d.files[i].fd > 0 {
+		unix.Close(d.files[i].fd)
+	}
+	d.files[i] = file{}
+	if i < len(attrs) && attrs[i].place == inHwmon {
+		d.dirs[inHwmon] = ""
+	}
+	d.absentAt = time.Time{}
+	return true
+}
+
+// counters collects the sample of the PCIe counters.
+func (d *device) counters() sample {
+	s := sample{at: d.started, status: model.Known}
+	for i := range counterFiles {
+		c := d.content(firstCounter + i)
+		d.lostFile(firstCounter+i, c.status)
+		if c.status != model.Known {
+			if c.status == model.Absent && d.queued[firstCounter+i] < 0 {
+				c.why = "the driver offers no PCIe counters"
+				if v, _ := ParseVersion(countersFrom); d.driver.Less(v) && d.driver != (Version{}) {
+					c.why = "driver " + d.driver.String() + " offers no PCIe counters, " + countersFrom + " does"
+				}
+			}
+			s.status, s.why = c.status, c.why
+			return s
+		}
+		v := count(c.text).reading
+		if !v.Known() {
+			s.status, s.why = v.Status, v.Why
+			return s
+		}
+		s.words[i] = v.V
+	}
+	return s
+}
+
+// degraded compares the link with what both its ends can do, as numbers.
+func degraded(p *model.PCIe) model.Reading[bool] {
+	for _, r := range []model.Reading[int]{p.Gen, p.GenMax, p.Width, p.WidthMax} {
+		if !r.Known() {
+			return model.As[bool](r)
+		}
+	}
+	return model.Value(p.Gen.V < least(p.GenMax, p.SlotGenMax) || p.Width.V < least(p.WidthMax, p.SlotWidthMax))
+}
+
+func least(own, slot model.Reading[int]) int {
+	if v, ok := slot.Get(); ok {
+		return min(own.V, v)
+	}
+	return own.V
+}

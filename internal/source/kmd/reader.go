@@ -1,0 +1,249 @@
+package kmd
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// lostKept is how long a device that left the bus is still shown, as lost.
+const lostKept = 10 * time.Minute
+
+// unboundAge is how often the whole bus is looked at for unclaimed functions.
+const unboundAge = 30 * time.Second
+
+// Reader reads all devices of a host, again and again. It keeps descriptors
+// open and remembers what rates and states need. It is not safe for
+// concurrent use.
+type Reader struct {
+	root    hostfs.Root
+	devices map[string]*device // by BDF
+
+	unbound   []string
+	unboundAt time.Time
+}
+
+// New returns a reader of the host below root. It reads nothing yet.
+func New(root hostfs.Root) *Reader {
+	return &Reader{root: root, devices: map[string]*device{}}
+}
+
+// Sweep is one reading of the host.
+type Sweep struct {
+	Loaded  bool // the kernel module is there
+	Driver  model.Reading[string]
+	Version Version  // Driver, parsed; zero if unknown
+	Unbound []string // Tenstorrent functions on the bus that no driver has
+	Found   []Found  // by kernel index
+}
+
+// Found is one device of a sweep.
+type Found struct {
+	Device  model.Device
+	Openers Openers
+	Memory  Memory
+}
+
+// Read reads every device, and gives up on those that have not answered by
+// the deadline: they are in the result, marked.
+func (r *Reader) Read(deadline time.Time) Sweep {
+	s := r.module()
+	r.discover(s.Version)
+	todo := r.present()
+	for range 2 { // twice where a device was found to have moved
+		r.sweep(todo, deadline)
+		now := time.Now()
+		todo = slices.DeleteFunc(todo, func(d *device) bool { return !d.finish(now) })
+		if len(todo) == 0 {
+			break
+		}
+		r.discover(s.Version)
+		todo = slices.DeleteFunc(todo, func(d *device) bool { return !d.goneAt.IsZero() })
+	}
+	if now := time.Now(); now.Sub(r.unboundAt) >= unboundAge {
+		r.unboundAt, r.unbound = now, r.findUnbound()
+	}
+	s.Unbound = r.unbound
+	for _, d := range r.devices {
+		s.Found = append(s.Found, Found{Device: d.shown(), Openers: d.openers, Memory: d.driverMemory()})
+	}
+	slices.SortFunc(s.Found, func(a, b Found) int {
+		return cmp.Or(cmp.Compare(a.Device.Index, b.Device.Index), cmp.Compare(a.Device.BusID, b.Device.BusID))
+	})
+	return s
+}
+
+// Close releases all descriptors.
+func (r *Reader) Close() {
+	for _, d := range r.devices {
+		d.closeFiles()
+		d.batch.Close()
+	}
+	clear(r.devices)
+}
+
+// sweep reads the devices side by side. One that is still stuck in an
+// earlier read is not asked again.
+func (r *Reader) sweep(devices []*device, deadline time.Time) {
+	batches := make([]*hostfs.Batch, 0, len(devices))
+	for _, d := range devices {
+		if !d.batch.Running() && d.start(time.Now()) != nil {
+			continue
+		}
+		batches = append(batches, d.batch)
+	}
+	hostfs.Wait(batches, deadline)
+}
+
+func (r *Reader) present() []*device {
+	var list []*device
+	for _, d := range r.devices {
+		if d.goneAt.IsZero() {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// module reads what the kernel says of the driver itself.
+func (r *Reader) module() Sweep {
+	s := Sweep{Loaded: r.root.Exists("/sys/module/tenstorrent")}
+	version, err := r.root.ReadString("/sys/module/tenstorrent/version")
+	switch {
+	case err == nil:
+		s.Driver = model.Value(version)
+		s.Version, _ = ParseVersion(version)
+	case !s.Loaded:
+		s.Driver = model.Missing[string](model.Absent, "the driver is not loaded")
+	default:
+		s.Driver = model.Missing[string](hostfs.Status(err), "the driver tells no version")
+	}
+	return s
+}
+
+// discover compares the class directory with what is known.
+func (r *Reader) discover(driver Version) {
+	const class = "/sys/class/tenstorrent/"
+	names, _ := r.root.Names(class)
+	there := map[string]bool{}
+	for _, name := range names {
+		number, ok := strings.CutPrefix(name, "tenstorrent!")
+		index, err := strconv.Atoi(number)
+		if !ok || err != nil || index < 0 {
+			continue
+		}
+		dir, bdf, ok := r.resolve(class + name)
+		if !ok {
+			continue
+		}
+		there[bdf] = true
+		r.meet(index, dir, bdf, driver)
+	}
+	now := time.Now()
+	for bdf, d := range r.devices {
+		if there[bdf] {
+			continue
+		}
+		if d.goneAt.IsZero() {
+			d.goneAt = now
+			d.closeFiles()
+			d.openers = Openers{Status: model.Lost, Why: "the device is gone"}
+		}
+		if now.Sub(d.goneAt) > lostKept && !d.batch.Running() {
+			d.batch.Close()
+			delete(r.devices, bdf)
+		}
+	}
+}
+
+// meet takes note of a device in the class directory.
+func (r *Reader) meet(index int, dir, bdf string, driver Version) {
+	d := r.devices[bdf]
+	if d == nil {
+		var err error
+		if d, err = newDevice(r.root, index, dir, bdf); err != nil {
+			return
+		}
+		r.devices[bdf] = d
+	} else if d.index != index || !d.goneAt.IsZero() || d.dirs[inClass] != dir {
+		d.place(index, dir)
+	}
+	d.driver = driver
+}
+
+// resolve follows a class link to the device's own directory, which lies in
+// that of its PCI function: …/<bdf>/tenstorrent/tenstorrent!N.
+func (r *Reader) resolve(link string) (dir, bdf string, ok bool) {
+	target, err := r.root.Readlink(link)
+	if err != nil {
+		return "", "", false
+	}
+	if !path.IsAbs(target) {
+		target = path.Join(path.Dir(link), target)
+	}
+	bdf = path.Base(path.Dir(path.Dir(target)))
+	return target, bdf, len(bdf) >= len("0000:00:00.0")
+}
+
+// shown is the device as it goes into a snapshot.
+func (d *device) shown() model.Device {
+	if d.goneAt.IsZero() {
+		return d.model
+	}
+	gone := model.Device{
+		Index: d.index, Path: d.model.Path, BusID: d.bdf, Arch: d.arch, PCIID: d.model.PCIID,
+		Board: d.model.Board, Serial: d.model.Serial, ASICID: d.model.ASICID,
+		State: model.StateLost, StateReason: "gone from the bus since " + d.goneAt.Format("15:04:05"),
+		ReadAt: d.model.ReadAt,
+	}
+	for i := range attrs {
+		if f := attrs[i].file; f != "tt_card_type" && f != "tt_serial" && f != "tt_asic_id" && attrs[i].place != inPCI {
+			attrs[i].put(&gone, content{status: model.Lost})
+		}
+	}
+	lost := model.Missing[float64](model.Lost, "")
+	gone.HeartbeatAge, gone.HeartbeatRate = lost, lost
+	d.traffic.put(&gone.PCIe, lost, lost)
+	return gone
+}
+
+// findUnbound lists Tenstorrent functions without a driver: a probe that failed,
+// or a module that is not loaded. The kernel's one table of all functions is
+// read, not a directory for each.
+func (r *Reader) findUnbound() []string {
+	b, err := r.root.Read("/proc/bus/pci/devices", 1<<20)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for line := range strings.Lines(string(b)) {
+		if bdf, ok := parseUnbound(line); ok {
+			list = append(list, bdf)
+		}
+	}
+	return list
+}
+
+// parseUnbound reads a line of /proc/bus/pci/devices: bus and function, ids,
+// numbers, and last the driver's name if there is one. The domain is not in it.
+func parseUnbound(line string) (bdf string, ok bool) {
+	f := strings.Fields(line)
+	if len(f) < 17 || len(f[0]) != 4 || !strings.HasPrefix(f[1], "1e52") || len(f) > 17 {
+		return "", false
+	}
+	n, err := strconv.ParseUint(f[0], 16, 16)
+	if err != nil {
+		return "", false
+	}
+	hex := func(v uint64, width int) string {
+		s := strconv.FormatUint(v, 16)
+		return strings.Repeat("0", width-len(s)) + s
+	}
+	return hex(n>>8, 2) + ":" + hex(n>>3&31, 2) + "." + hex(n&7, 1), true
+}

@@ -1,0 +1,314 @@
+package kmd
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+func read(r *Reader) Sweep { return r.Read(time.Now().Add(10 * time.Second)) }
+
+// TestReadWormhole reads what the real driver printed and compares all of it.
+func TestReadWormhole(t *testing.T) {
+	tr := newTree(t)
+	tr.add("wh", 0, 3, "0000:41:00.0")
+	r := New(tr.root())
+	defer r.Close()
+	s := read(r)
+	if !s.Loaded || s.Driver.V != "2.10.0" || s.Version != (Version{2, 10, 0}) {
+		t.Errorf("driver: %+v", s)
+	}
+	pend := model.Missing[float64](model.Pending, "needs two samples")
+	rate := model.Missing[float64](model.Pending, "a rate needs two samples")
+	total := model.Missing[uint64](model.Pending, "totals count from the first sample on")
+	none := model.Missing[int](model.Absent, "the kernel shows no link speed of the slot")
+	noneWidth := model.Missing[int](model.Absent, "the kernel shows no link width of the slot")
+	want := model.Device{
+		Index: 0, Path: "/dev/tenstorrent/0", BusID: "0000:41:00.0", Arch: model.Wormhole,
+		Board: model.Value("n150"), Serial: model.Value("0100018611905001"), ASICID: model.Value("AABBCCDD11223344"),
+		NUMANode: model.Value(0), CPUAffinity: model.Value("0-15"),
+		PCIID:       model.PCIID{Vendor: 0x1e52, Device: 0x401e, SubVendor: 0x1e52, SubDevice: 0x18, Revision: 1},
+		State:       model.StateOK,
+		Temperature: model.Value(45.5), TemperatureLimit: model.Value(75.0),
+		Power: model.Value(42.0), PowerLimit: model.Value(300.0),
+		Voltage: model.Value(0.85), VoltageLimit: model.Value(0.95),
+		Current: model.Value(37.0), CurrentLimit: model.Value(160.0),
+		AICLK: model.Value(500.0), AXICLK: model.Value(900.0), ARCCLK: model.Value(540.0),
+		Fan:       model.Missing[float64](model.Absent, "the driver offers no fan speed on wormhole"),
+		Heartbeat: model.Value(uint32(12345)), HeartbeatAge: pend, HeartbeatRate: pend,
+		ThermalTrips: model.Missing[uint32](model.Absent, "the driver offers no count of thermal trips on wormhole"),
+		PCIe: model.PCIe{
+			Gen: model.Value(4), GenMax: model.Value(4), Width: model.Value(16), WidthMax: model.Value(16),
+			SlotGenMax: none, SlotWidthMax: noneWidth, Degraded: model.Value(false),
+			ToDeviceRate: rate, FromDeviceRate: rate, ToDeviceTotal: total, FromDeviceTotal: total,
+		},
+		Firmware: model.Firmware{
+			Bundle: model.Value("18.11.0.0"), ARC: model.Value("2.35.0.0"), ETH: model.Value("6.14.3"),
+			M3App: model.Value("5.11.0.0"), M3Bootloader: model.Value("129.2.0.0"), TTFlash: model.Value("3.2.0.0"),
+		},
+	}
+	if diff := cmp.Diff(want, s.Found[0].Device, cmpopts.IgnoreFields(model.Device{}, "ReadAt")); diff != "" {
+		t.Errorf("device (-want +got):\n%s", diff)
+	}
+	if o := s.Found[0].Openers; o.Status != model.Known || len(o.PIDs) != 0 {
+		t.Errorf("openers: %+v, want a known, empty list", o)
+	}
+}
+
+func TestReadBlackhole(t *testing.T) {
+	tr := newTree(t)
+	tr.add("bh", 7, 0, "0000:01:00.0")
+	tr.write("/proc/driver/tenstorrent/7/pids", "191\n191\n0\n12")
+	r := New(tr.root())
+	defer r.Close()
+	f := read(r).Found[0]
+	d := f.Device
+	if d.Arch != model.Blackhole || d.Fan.V != 3200 || d.ThermalTrips != model.Value(uint32(0)) || d.Board.V != "p150a" {
+		t.Errorf("got %+v", d)
+	}
+	if d.Firmware.ETH.Reason() != "absent: the driver offers no Ethernet firmware version on blackhole" {
+		t.Errorf("ETH firmware: %q", d.Firmware.ETH.Reason())
+	}
+	if diff := cmp.Diff([]int{191, 191, 0, 12}, f.Openers.PIDs); diff != "" {
+		t.Errorf("openers (-want +got):\n%s", diff)
+	}
+}
+
+// TestOldDrivers: what a release does not offer is missing, with the release
+// that does.
+func TestOldDrivers(t *testing.T) {
+	tr := newTree(t)
+	tr.write("/sys/module/tenstorrent/version", "1.34")
+	b := tr.add("bh", 0, 0, "0000:01:00.0")
+	for _, f := range []string{"tt_heartbeat", "tt_asic_id", "tt_therm_trip_count", "pcie_perf_counters"} {
+		b.remove(b.class + "/" + f)
+	}
+	b.remove("/proc/driver/tenstorrent")
+	b.remove(b.hwmon + "/temp1_max")
+	r := New(tr.root())
+	defer r.Close()
+	f := read(r).Found[0]
+	for got, want := range map[string]string{
+		f.Device.Heartbeat.Reason():         "absent: driver 1.34 offers no heartbeat on blackhole, 2.7.0 does",
+		f.Device.HeartbeatAge.Reason():      "absent: driver 1.34 offers no heartbeat on blackhole, 2.7.0 does",
+		f.Device.ASICID.Reason():            "absent: driver 1.34 offers no ASIC id on blackhole, 2.1.0 does",
+		f.Device.TemperatureLimit.Reason():  "absent: driver 1.34 offers no temperature limit on blackhole, 2.9.0 does",
+		f.Device.PCIe.ToDeviceRate.Reason(): "absent: driver 1.34 offers no PCIe counters, 2.0.0 does",
+		f.Openers.Why:                       "driver 1.34 keeps no list of openers, 2.5.0 does",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if f.Device.State != model.StateOK {
+		t.Errorf("state %s: %s", f.Device.State, f.Device.StateReason)
+	}
+}
+
+// TestWithoutTelemetry is a chip whose firmware publishes nothing.
+func TestWithoutTelemetry(t *testing.T) {
+	tr := newTree(t)
+	b := tr.add("wh", 0, 0, "0000:01:00.0")
+	for i := range attrs {
+		switch attrs[i].place {
+		case inClass:
+			b.remove(b.class + "/" + attrs[i].file)
+		case inHwmon:
+			b.remove(b.hwmon + "/" + attrs[i].file)
+		}
+	}
+	r := New(tr.root())
+	defer r.Close()
+	d := read(r).Found[0].Device
+	if d.State != model.StateOK || d.Temperature.Reason() != "absent: the firmware gives the driver no temperature" ||
+		d.Serial.Reason() != "absent: the firmware publishes no serial number" {
+		t.Errorf("state %s, temperature %q, serial %q", d.State, d.Temperature.Reason(), d.Serial.Reason())
+	}
+	// Wormhole's files come up to two minutes late.
+	b.write(b.class+"/tt_aiclk", "500")
+	r.devices["0000:01:00.0"].absentAt = time.Time{}
+	if d := read(r).Found[0].Device; d.AICLK != model.Value(500.0) {
+		t.Errorf("a file that came late: %+v", d.AICLK)
+	}
+}
+
+// TestDeadChip: all ones are recognised in every kind of file, and the chip
+// is then left alone, but for a look now and then.
+func TestDeadChip(t *testing.T) {
+	tr := newTree(t)
+	b := tr.add("bh", 0, 0, "0000:01:00.0")
+	r := New(tr.root())
+	defer r.Close()
+	read(r)
+	for file, text := range map[string]string{
+		"tt_heartbeat": "4294967295", "tt_aiclk": "4294967295", "tt_axiclk": "4294967295", "tt_arcclk": "4294967295",
+		"tt_therm_trip_count": "4294967295", "tt_serial": "FFFFFFFFFFFFFFFF", "tt_asic_id": "FFFFFFFFFFFFFFFF",
+		"tt_fw_bundle_ver": "255.255.255.255", "tt_m3app_fw_ver": "255.255.255.255", "tt_card_type": "unknown",
+	} {
+		b.write(b.class+"/"+file, text)
+	}
+	for file, text := range map[string]string{
+		"temp1_input": "65535999", "temp1_max": "4294966296", "curr1_input": "4294966296", "curr1_max": "4294966296",
+		"power1_input": "4293967296", "power1_max": "4293967296", "in0_input": "4294967295", "in0_max": "65535",
+		"fan1_input": "4294967295",
+	} {
+		b.write(b.hwmon+"/"+file, text)
+	}
+	for _, c := range counterFiles {
+		b.write(b.class+"/"+counterDir+c.file, "4294967295")
+	}
+	d := r.devices["0000:01:00.0"]
+	d.statics = time.Time{}
+	for range 3 {
+		got := read(r).Found[0].Device
+		if got.State != model.StateHung || !strings.Contains(got.StateReason, "all ones") {
+			t.Fatalf("state %s: %s", got.State, got.StateReason)
+		}
+		for name, reason := range map[string]string{
+			"heartbeat": got.Heartbeat.Reason(), "clock": got.AICLK.Reason(), "temperature": got.Temperature.Reason(),
+			"power": got.Power.Reason(), "voltage": got.Voltage.Reason(), "current": got.Current.Reason(),
+			"fan": got.Fan.Reason(), "rate": got.PCIe.ToDeviceRate.Reason(), "limit": got.PowerLimit.Reason(),
+			"voltage limit": got.VoltageLimit.Reason(), "serial": got.Serial.Reason(), "bundle": got.Firmware.Bundle.Reason(),
+		} {
+			if reason != "hung: "+whyOnes {
+				t.Errorf("%s: %q", name, reason)
+			}
+		}
+	}
+	if !d.health.resting(5, time.Now()) {
+		t.Error("a dead chip is still asked for everything")
+	}
+	// It comes back.
+	tr.add2(b, "bh")
+	d.health.restUntil = time.Time{}
+	read(r)
+	if got := read(r).Found[0].Device; got.State != model.StateOK || !got.Temperature.Known() {
+		t.Errorf("after its return: state %s, temperature %s", got.State, got.Temperature.Reason())
+	}
+}
+
+// add2 writes the golden values of a board once more.
+func (tr *tree) add2(b *board, golden string) {
+	for path, text := range goldenFiles(tr.t, golden) {
+		path = strings.Replace(path, "/sys/class/tenstorrent/tenstorrent!0", b.class, 1)
+		path = strings.Replace(path, "/sys/class/hwmon/hwmon0", b.hwmon, 1)
+		if !strings.HasPrefix(path, "/sys/module/") && !strings.HasPrefix(path, "/proc/") {
+			tr.write(path, text)
+		}
+	}
+}
+
+// TestHotPlug: a board is known by its PCI address; its index, its hwmon
+// number and its very files may change under us.
+func TestHotPlug(t *testing.T) {
+	tr := newTree(t)
+	b := tr.add("bh", 0, 3, "0000:01:00.0")
+	tr.add("wh", 1, 4, "0000:02:00.0")
+	r := New(tr.root())
+	defer r.Close()
+	read(r)
+	b.remove(b.pci)
+	b.remove("/sys/class/tenstorrent/tenstorrent!0")
+	s := read(r)
+	if d := s.Found[0].Device; d.State != model.StateLost || d.Temperature.Status != model.Lost || d.Serial.V != "0000040211905001" {
+		t.Errorf("pulled out: state %s, temperature %q, serial %q", d.State, d.Temperature.Reason(), d.Serial.V)
+	}
+	if d := s.Found[1].Device; d.State != model.StateOK {
+		t.Errorf("the other board: state %s", d.State)
+	}
+	tr.add("bh", 5, 9, "0000:01:00.0")
+	s = read(r)
+	if len(s.Found) != 2 || s.Found[1].Device.Index != 5 || s.Found[1].Device.State != model.StateOK || !s.Found[1].Device.Temperature.Known() {
+		t.Errorf("back as number 5: %+v", s.Found[1].Device)
+	}
+}
+
+// TestOrder: devices are in the order of their kernel index, not of the
+// directory or of the text ("10" before "2").
+func TestOrder(t *testing.T) {
+	tr := newTree(t)
+	for i, bdf := range []string{10: "0000:02:00.0", 2: "0000:0a:00.0", 1: "0000:0b:00.0"} {
+		if bdf != "" {
+			tr.add("wh", i, 20-i, bdf)
+		}
+	}
+	tr.write("/sys/class/tenstorrent/README", "not a device")
+	r := New(tr.root())
+	defer r.Close()
+	var got []int
+	for _, f := range read(r).Found {
+		got = append(got, f.Device.Index)
+	}
+	if diff := cmp.Diff([]int{1, 2, 10}, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+func TestNoDriver(t *testing.T) {
+	tr := &tree{t, t.TempDir()}
+	tr.write("/proc/bus/pci/devices",
+		"4100\t1e52401e\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t\n"+
+			"4200\t1e52b140\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\ttenstorrent\n"+
+			"0010\t80861234\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t")
+	r := New(tr.root())
+	defer r.Close()
+	s := read(r)
+	if s.Loaded || s.Driver.Reason() != "absent: the driver is not loaded" || len(s.Found) != 0 {
+		t.Errorf("got %+v", s)
+	}
+	if diff := cmp.Diff([]string{"41:00.0"}, s.Unbound); diff != "" {
+		t.Errorf("unbound functions (-want +got):\n%s", diff)
+	}
+}
+
+// TestLink: a narrower or slower link is told by numbers ("8" is less than
+// "16"), against what both ends can do.
+func TestLink(t *testing.T) {
+	for _, c := range []struct {
+		name, speed, width, slotSpeed, slotWidth string
+		want                                     bool
+	}{
+		{"full", "16.0 GT/s PCIe", "16", "", "", false},
+		{"narrow", "16.0 GT/s PCIe", "8", "", "", true},
+		{"slow", "2.5 GT/s PCIe", "16", "", "", true},
+		{"narrow slot", "16.0 GT/s PCIe", "8", "32.0 GT/s PCIe", "8", false},
+		{"slow slot", "8.0 GT/s PCIe", "16", "8.0 GT/s PCIe", "16", false},
+		{"slow in a good slot", "8.0 GT/s PCIe", "16", "32.0 GT/s PCIe", "16", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr := newTree(t)
+			b := tr.add("wh", 0, 0, "0000:01:00.0")
+			b.write(b.pci+"/current_link_speed", c.speed)
+			b.write(b.pci+"/current_link_width", c.width)
+			if c.slotSpeed != "" {
+				b.write("/sys/devices/pci0000:40/max_link_speed", c.slotSpeed)
+				b.write("/sys/devices/pci0000:40/max_link_width", c.slotWidth)
+			}
+			r := New(tr.root())
+			defer r.Close()
+			if got := read(r).Found[0].Device.PCIe.Degraded; got != model.Value(c.want) {
+				t.Errorf("degraded: %+v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestDriverMemory reads the files that proposals for the driver name.
+func TestDriverMemory(t *testing.T) {
+	tr := newTree(t)
+	b := tr.add("bh", 0, 0, "0000:01:00.0")
+	b.write(b.class+"/memory_stats/dram_used", "4096")
+	b.write(b.class+"/processes/17/dram_allocated", "1024")
+	b.write(b.class+"/processes/18/dram_allocated", "nonsense")
+	r := New(tr.root())
+	defer r.Close()
+	want := Memory{DRAMUsed: model.Value(uint64(4096)), ByPID: map[int]uint64{17: 1024}}
+	if diff := cmp.Diff(want, read(r).Found[0].Memory); diff != "" {
+		t.Errorf("memory (-want +got):\n%s", diff)
+	}
+}
