@@ -1,0 +1,68 @@
+# ttmon: `make run` shows the boards of this machine, or a simulated host;
+# `make test` is everything that CI checks. `make help` lists the rest.
+
+GO      ?= go
+PREFIX  ?= /usr/local
+DESTDIR ?=
+T       ?= 1m
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
+LDFLAGS := -s -w -X github.com/ttmon/ttmon/internal/version.Version=$(VERSION)
+BOARDS  ?= n300,p150a,p150a
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: build
+build: ## build ttmon, ttmond and ttmon-sim into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+.PHONY: run
+run: ## show this machine's boards; where there are none, start a simulated host
+	@tools/setup build
+	@$(MAKE) --no-print-directory build
+	@BOARDS='$(BOARDS)' tools/run
+
+.PHONY: test
+test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpora
+	@tools/setup test
+	@$(MAKE) --no-print-directory build lint
+	$(GO) test -race ./...
+
+.PHONY: lint
+lint: ## gofumpt, vet and staticcheck
+	@out=$$($(GO) tool -modfile=tools/lint/go.mod gofumpt -l cmd internal); \
+	  if [ -n "$$out" ]; then echo "not formatted (run gofumpt -w):"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool -modfile=tools/lint/go.mod staticcheck ./...
+
+.PHONY: fmt
+fmt: ## format all Go code
+	$(GO) tool -modfile=tools/lint/go.mod gofumpt -w cmd internal
+
+.PHONY: fuzz
+fuzz: ## run every fuzz test for T each (make fuzz T=10m)
+	@tools/fuzz $(T)
+
+.PHONY: bench
+bench: ## print the measurements that the docs quote, as ratios
+	@tools/setup test
+	@$(MAKE) --no-print-directory build
+	@tools/bench
+
+.PHONY: docs
+docs: ## write the generated pages of docs/ anew
+	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim -run 'TestDocs' -update
+
+.PHONY: install
+install: build ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
+	install -Dm755 bin/ttmon $(DESTDIR)$(PREFIX)/bin/ttmon
+	install -Dm755 bin/ttmon-sim $(DESTDIR)$(PREFIX)/bin/ttmon-sim
+	if [ -e bin/ttmond ]; then install -Dm755 bin/ttmond $(DESTDIR)$(PREFIX)/bin/ttmond; fi
+	if [ "$(ALIASES)" = 1 ]; then \
+	  ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/tt-smi; ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/tt-nvtop; fi
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin dist

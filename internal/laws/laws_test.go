@@ -1,0 +1,181 @@
+package laws
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/ttmon/ttmon/"
+
+// pkg is what go list tells of a package.
+type pkg struct {
+	ImportPath string
+	Doc        string
+	Imports    []string
+	Deps       []string
+	GoFiles    []string
+	Standard   bool
+}
+
+// packages lists all of our packages, by path below the module.
+func packages(t *testing.T) map[string]pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,Deps,GoFiles,Standard", module+"...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	list := map[string]pkg{}
+	for dec := json.NewDecoder(out); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		list[strings.TrimPrefix(p.ImportPath, module)] = p
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestModelImportsOnlyTheStandardLibrary(t *testing.T) {
+	for _, imp := range packages(t)["internal/model"].Imports {
+		if strings.Contains(imp, ".") {
+			t.Errorf("internal/model imports %s: everything may import it, so it imports nothing", imp)
+		}
+	}
+}
+
+func TestViewsOnlyReadTheModel(t *testing.T) {
+	banned := []string{"internal/source/", "internal/ledger", "internal/sim", "internal/collect"}
+	for name, p := range packages(t) {
+		if !strings.HasPrefix(name, "internal/view/") {
+			continue
+		}
+		for _, dep := range p.Deps {
+			for _, b := range banned {
+				if strings.HasPrefix(dep, module+b) {
+					t.Errorf("%s depends on %s: a view shows snapshots and knows no source", name, dep)
+				}
+			}
+		}
+	}
+}
+
+// TestTTMonIsLight keeps the client that everybody types quick to start.
+func TestTTMonIsLight(t *testing.T) {
+	reasons := map[string]string{
+		"github.com/hanwen/go-fuse":        "the simulator's",
+		"github.com/cilium/ebpf":           "the daemon's",
+		"github.com/prometheus/":           "the daemon's, and slow to initialise",
+		module + "internal/sim":            "ttmon never makes data up",
+		module + "internal/ledger":         "the daemon's",
+		module + "internal/view/web":       "the daemon's",
+		module + "internal/view/prom":      "the daemon's",
+		"go.yaml.in/yaml":                  "heavy for what ttmon reads",
+		"github.com/BurntSushi/toml":       "slow to initialise",
+		"regexp":                           "slow to start with: patterns compile at package init",
+		"github.com/mattn/go-runewidth":    "slow to initialise",
+		"github.com/spf13/cobra/doc":       "documentation is made by a test",
+		"github.com/coreos/go-systemd/v22": "the daemon's",
+	}
+	p, ok := packages(t)["cmd/ttmon"]
+	if !ok {
+		t.Fatal("cmd/ttmon is gone")
+	}
+	for _, dep := range p.Deps {
+		for prefix, why := range reasons {
+			if strings.HasPrefix(dep, prefix) {
+				t.Errorf("cmd/ttmon links %s: %s", dep, why)
+			}
+		}
+	}
+}
+
+func TestOnlyCommandsSeeEverything(t *testing.T) {
+	for name, p := range packages(t) {
+		if strings.HasPrefix(name, "cmd/") {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, module+"cmd/") {
+				t.Errorf("%s imports %s", name, imp)
+			}
+		}
+		if strings.HasPrefix(name, "internal/sim") || strings.HasPrefix(name, "internal/e2e") {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, module+"internal/sim") {
+				t.Errorf("%s imports %s: made-up numbers come from ttmon-sim only", name, imp)
+			}
+		}
+	}
+}
+
+// TestSourcesStandAlone: sources know the host and the model, not each other.
+// What joins them is collect.
+func TestSourcesStandAlone(t *testing.T) {
+	for name, p := range packages(t) {
+		if !strings.HasPrefix(name, "internal/source/") {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, module+"internal/collect") || strings.HasPrefix(imp, module+"internal/view") {
+				t.Errorf("%s imports %s", name, imp)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	for name, p := range packages(t) {
+		if len(p.GoFiles) > 0 && len(strings.Fields(p.Doc)) < 5 {
+			t.Errorf("%s has no doc comment that says its place", name)
+		}
+	}
+}
+
+// TestNoGrabBags: files are named after what they hold, not after a kind.
+func TestNoGrabBags(t *testing.T) {
+	banned := []string{"types.go", "const.go", "constants.go", "variables.go", "util.go", "utils.go", "common.go", "helpers.go", "misc.go"}
+	root := moduleRoot(t)
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root {
+			return filepath.SkipDir
+		}
+		if slices.Contains(banned, d.Name()) || d.IsDir() && slices.Contains([]string{"util", "utils", "common", "helpers"}, d.Name()) {
+			t.Errorf("%s: name it after what it holds", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(out)))
+}
