@@ -43,6 +43,10 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		{"narrow link", func(_ *model.Snapshot, d *model.Device) {
 			d.PCIe.Width, d.PCIe.Degraded = model.Value(8), model.Value(true)
 		}, "device 0: running at Gen5 x8, the slot and the board can do Gen5 x16"},
+		{"the slot is the narrower end", func(_ *model.Snapshot, d *model.Device) {
+			d.PCIe.SlotGenMax, d.PCIe.SlotWidthMax = model.Value(4), model.Value(16)
+			d.PCIe.Gen, d.PCIe.Degraded = model.Value(3), model.Value(true)
+		}, "device 0: running at Gen3 x16, the slot and the board can do Gen4 x16"},
 		{"idle Gen1 of Wormhole 19.8 is no fault", func(_ *model.Snapshot, d *model.Device) {
 			d.Arch, d.Firmware.Bundle = model.Wormhole, model.Value("19.8.0.0")
 			d.PCIe.Gen, d.PCIe.Degraded = model.Value(1), model.Value(true)
@@ -64,7 +68,7 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		{"the source's own note", func(_ *model.Snapshot, d *model.Device) {
 			d.Memory.Tracking, d.Memory.Note = model.TrackPartial, "4242 is not tracked\x1b"
 		}, `device 0: 4242 is not tracked\x1b`},
-		{"hidden", func(_ *model.Snapshot, d *model.Device) { d.Hidden = 2 },
+		{"hidden", func(_ *model.Snapshot, d *model.Device) { d.HiddenFDs = 2 },
 			"device 0: open 2 times in processes outside this PID namespace, which cannot be seen from here: run ttmon on the host"},
 		{"stale", func(s *model.Snapshot, _ *model.Device) {
 			s.Ghosts = []model.Ghost{{PID: 4242, Name: "python", Updated: now.Add(-3 * time.Hour),

@@ -38,12 +38,12 @@ func (l *list) device(d *model.Device) {
 	l.state(d)
 	l.heat(d)
 	if DegradedLink(d) {
-		l.add(Warning, "link", d.Index, "running at "+link(d.PCIe.Gen, d.PCIe.Width)+
-			", the slot and the board can do "+link(d.PCIe.GenMax, d.PCIe.WidthMax))
+		l.add(Warning, "link", d.Index, "running at "+Link(d.PCIe.Gen, d.PCIe.Width)+
+			", the slot and the board can do "+Link(LinkMax(d)))
 	}
 	l.memory(d)
-	if d.Hidden > 0 {
-		l.add(Info, "hidden", d.Index, "open "+plural(d.Hidden, "time", "times")+
+	if d.HiddenFDs > 0 {
+		l.add(Info, "hidden", d.Index, "open "+plural(d.HiddenFDs, "time", "times")+
 			" in processes outside this PID namespace, which cannot be seen from here: run ttmon on the host")
 	}
 }
@@ -99,12 +99,30 @@ func DegradedLink(d *model.Device) bool {
 		return false
 	}
 	idleGen1 := d.Arch == model.Wormhole && d.PCIe.Gen.Known() && d.PCIe.Gen.V == 1 &&
-		d.PCIe.Width == d.PCIe.WidthMax && strings.HasPrefix(d.Firmware.Bundle.V, "19.8.")
+		d.PCIe.Width.Known() && d.PCIe.Width.V == widest(d) && strings.HasPrefix(d.Firmware.Bundle.V, "19.8.")
 	return !idleGen1
 }
 
-// link is "Gen4 x16".
-func link(gen, width model.Reading[int]) string {
+func widest(d *model.Device) int {
+	_, width := LinkMax(d)
+	return width.V
+}
+
+// LinkMax is the most that both the slot and the board can do. What only one
+// of them tells is taken from that one.
+func LinkMax(d *model.Device) (gen, width model.Reading[int]) {
+	return lower(d.PCIe.GenMax, d.PCIe.SlotGenMax), lower(d.PCIe.WidthMax, d.PCIe.SlotWidthMax)
+}
+
+func lower(a, b model.Reading[int]) model.Reading[int] {
+	if !a.Known() || b.Known() && b.V < a.V {
+		return b
+	}
+	return a
+}
+
+// Link says a PCIe link: "Gen4 x16".
+func Link(gen, width model.Reading[int]) string {
 	var parts []string
 	if g, ok := gen.Get(); ok {
 		parts = append(parts, fmt.Sprintf("Gen%d", g))

@@ -1,0 +1,300 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	gostrings "strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// decoder fills a snapshot in from a tree. The first thing that is wrong ends
+// up in err; the walk goes on, and its result is thrown away.
+type decoder struct {
+	tree tree
+	err  error
+
+	cur   int32 // the value to visit next
+	stack []frame
+	path  []string
+}
+
+// frame is an open object or list. after is where the search for the next
+// member starts: they mostly come in the order in which we ask for them.
+type frame struct {
+	node  int32
+	after int32
+	scope bool
+	// The scope's "missing" and "nominal", -1 where there is none.
+	missing, nominal int32
+	at               int // length of path where the scope began
+}
+
+func (d *decoder) reads() bool { return true }
+
+func (d *decoder) fail(err error) {
+	if d.err != nil {
+		return
+	}
+	if where := gostrings.Join(d.path, "."); where != "" {
+		err = fmt.Errorf("%s: %w", where, err)
+	}
+	d.err = err
+}
+
+func (d *decoder) top() *frame { return &d.stack[len(d.stack)-1] }
+
+// find looks a member of the object up, from the frame's cursor around.
+func (d *decoder) find(f *frame, key string) int32 {
+	n := &d.tree.nodes[f.node]
+	if n.kind != '{' || n.size == 0 {
+		return -1
+	}
+	first := f.node + 1
+	start := f.after
+	if start == 0 {
+		start = first
+	}
+	for i := start; ; {
+		m := &d.tree.nodes[i]
+		if string(d.tree.text[m.key:m.keyEnd]) == key {
+			if f.after = m.next; f.after == 0 {
+				f.after = first
+			}
+			return i
+		}
+		if i = m.next; i == 0 {
+			i = first
+		}
+		if i == start {
+			return -1
+		}
+	}
+}
+
+func (d *decoder) key(key string) bool {
+	if d.err != nil {
+		return false
+	}
+	i := d.find(d.top(), key)
+	if i < 0 {
+		return false
+	}
+	d.cur = i
+	d.name(key)
+	return true
+}
+
+// name notes the member being visited, for errors and for "missing".
+func (d *decoder) name(key string) {
+	d.path = append(d.path[:len(d.stack)-1], key)
+}
+
+func (d *decoder) null(key string, _ bool) bool {
+	return !d.key(key) || d.tree.nodes[d.cur].kind == 'n'
+}
+
+func (d *decoder) reading(key string, r status, _ bool) bool {
+	*r.s, *r.nominal, *r.why = model.Absent, false, ""
+	if !d.key(key) {
+		return false
+	}
+	f := d.scopeFrame()
+	if d.tree.nodes[d.cur].kind != 'n' {
+		*r.s = model.Known
+		*r.nominal = d.listed(f.nominal, f.at)
+		return true
+	}
+	if reason := d.reason(f.missing, f.at); reason != "" {
+		word, why, _ := gostrings.Cut(reason, ": ")
+		// A word from a newer ttmon is at least absent, and why says it.
+		s, ok := model.ParseStatus(word)
+		if !ok || s == model.Known {
+			s, why = model.Absent, reason
+		}
+		*r.s, *r.why = s, why
+	}
+	return false
+}
+
+func (d *decoder) scopeFrame() *frame {
+	for i := len(d.stack) - 1; ; i-- {
+		if d.stack[i].scope {
+			return &d.stack[i]
+		}
+	}
+}
+
+// reason is the entry of the current member in a scope's "missing".
+func (d *decoder) reason(list int32, from int) string {
+	if list < 0 || d.tree.nodes[list].kind != '{' || d.tree.nodes[list].size == 0 {
+		return ""
+	}
+	for i := list + 1; i != 0; i = d.tree.nodes[i].next {
+		if n := &d.tree.nodes[i]; d.named(d.tree.text[n.key:n.keyEnd], from) {
+			if n.kind != '"' {
+				return ""
+			}
+			return d.text(i)
+		}
+	}
+	return ""
+}
+
+// listed tells whether the current member is in a scope's "nominal".
+func (d *decoder) listed(list int32, from int) bool {
+	if list < 0 || d.tree.nodes[list].kind != '[' || d.tree.nodes[list].size == 0 {
+		return false
+	}
+	for i := list + 1; i != 0; i = d.tree.nodes[i].next {
+		if n := &d.tree.nodes[i]; n.kind == '"' && d.named(d.tree.text[n.start:n.end], from) {
+			return true
+		}
+	}
+	return false
+}
+
+// named tells whether name is the dotted name of the current member, as seen
+// from a scope.
+func (d *decoder) named(name []byte, from int) bool {
+	for i, part := range d.path[from:] {
+		if i > 0 {
+			if len(name) == 0 || name[0] != '.' {
+				return false
+			}
+			name = name[1:]
+		}
+		if len(name) < len(part) || string(name[:len(part)]) != part {
+			return false
+		}
+		name = name[len(part):]
+	}
+	return len(name) == 0
+}
+
+func (d *decoder) begin() {
+	if d.tree.nodes[d.cur].kind != '{' {
+		d.fail(errors.New("not an object"))
+	}
+	d.stack = append(d.stack, frame{node: d.cur, missing: -1, nominal: -1})
+}
+
+func (d *decoder) close() {
+	d.stack = d.stack[:len(d.stack)-1]
+	d.path = d.path[:len(d.stack)]
+}
+
+func (d *decoder) list(int) int {
+	n := &d.tree.nodes[d.cur]
+	size := n.size
+	if n.kind != '[' {
+		if n.kind != 'n' {
+			d.fail(errors.New("not a list"))
+		}
+		size = 0
+	}
+	d.stack = append(d.stack, frame{node: d.cur, missing: -1, nominal: -1})
+	return int(size)
+}
+
+func (d *decoder) item() {
+	f := d.top()
+	if f.after == 0 {
+		d.cur = f.node + 1
+	} else {
+		d.cur = d.tree.nodes[f.after].next
+	}
+	f.after = d.cur
+	d.name("[]")
+}
+
+func (d *decoder) endList() { d.close() }
+
+func (d *decoder) scope() {
+	f := d.top()
+	f.scope, f.at = true, len(d.stack)-1
+	cursor := f.after
+	f.missing, f.nominal = d.find(f, "missing"), d.find(f, "nominal")
+	f.after = cursor
+}
+
+func (d *decoder) endScope() {}
+
+// token is the text of the value being visited, if it is of the given kind.
+func (d *decoder) token(kind byte, what string) (string, bool) {
+	n := &d.tree.nodes[d.cur]
+	if n.kind != kind {
+		d.fail(errors.New("not a " + what))
+		return "", false
+	}
+	return string(d.tree.text[n.start:n.end]), true
+}
+
+func (d *decoder) text(i int32) string {
+	n := &d.tree.nodes[i]
+	return unquote(d.tree.text[n.start:n.end])
+}
+
+func (d *decoder) float(v *float64) {
+	if s, ok := d.token('0', "number"); ok {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			d.fail(err)
+		}
+		*v = f
+	}
+}
+
+func (d *decoder) int(v *int) {
+	if s, ok := d.token('0', "number"); ok {
+		i, err := strconv.Atoi(s)
+		if err != nil {
+			d.fail(err)
+		}
+		*v = i
+	}
+}
+
+func (d *decoder) unsigned(kind byte, base, bits int) uint64 {
+	s, ok := d.token(kind, "number")
+	if !ok {
+		return 0
+	}
+	if base == 16 {
+		s = gostrings.TrimPrefix(s, "0x")
+	}
+	u, err := strconv.ParseUint(s, base, bits)
+	if err != nil {
+		d.fail(err)
+	}
+	return u
+}
+
+func (d *decoder) uint64(v *uint64)  { *v = d.unsigned('0', 10, 64) }
+func (d *decoder) uint32(v *uint32)  { *v = uint32(d.unsigned('0', 10, 32)) }
+func (d *decoder) decimal(v *uint64) { *v = d.unsigned('"', 10, 64) }
+func (d *decoder) hex(v *uint16)     { *v = uint16(d.unsigned('"', 16, 16)) }
+
+func (d *decoder) string(v *string) {
+	if _, ok := d.token('"', "string"); ok {
+		*v = d.text(d.cur)
+	}
+}
+
+func (d *decoder) bool(v *bool) {
+	if s, ok := d.token('t', "bool"); ok {
+		*v = s == "true"
+	}
+}
+
+func (d *decoder) time(v *time.Time) {
+	if s, ok := d.token('"', "time"); ok {
+		t, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			d.fail(err)
+		}
+		*v = t.UTC()
+	}
+}

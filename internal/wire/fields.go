@@ -1,0 +1,260 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// This file is the contract. Fields are only added.
+
+func snapshot(a archive, s *model.Snapshot) {
+	a.begin()
+	schema := Schema
+	field(a, "schema", &schema)
+	if d, ok := a.(*decoder); ok && schema != Schema {
+		d.fail(fmt.Errorf("schema %q, want %q", schema, Schema))
+	}
+	instant(a, "time", &s.Time)
+	field(a, "source", (*string)(&s.Source))
+	field(a, "simulated", &s.Simulated)
+	object(a, "host", &s.Host, host)
+	items(a, "devices", &s.Devices, device)
+	items(a, "processes", &s.Processes, process)
+	items(a, "unmatched_chips", &s.Unmatched, chip)
+	items(a, "ghosts", &s.Ghosts, ghost)
+	a.close()
+}
+
+func host(a archive, h *model.Host) {
+	a.scope()
+	field(a, "name", &h.Name)
+	field(a, "kernel", &h.Kernel)
+	field(a, "driver_loaded", &h.DriverLoaded)
+	reading(a, "driver_version", &h.DriverVersion)
+	strings(a, "unbound", &h.Unbound)
+	a.endScope()
+}
+
+func device(a archive, d *model.Device) {
+	a.scope()
+	field(a, "index", &d.Index)
+	field(a, "path", &d.Path)
+	field(a, "bus_id", &d.BusID)
+	field(a, "arch", (*string)(&d.Arch))
+	reading(a, "board", &d.Board)
+	reading(a, "serial", &d.Serial)
+	reading(a, "asic_id", &d.ASICID)
+	reading(a, "numa_node", &d.NUMANode)
+	reading(a, "cpu_affinity", &d.CPUAffinity)
+	optional(a, "tray", &d.Tray)
+	optional(a, "slot", &d.Slot)
+	object(a, "pci", &d.PCIID, pciID)
+	field(a, "state", (*string)(&d.State))
+	field(a, "state_reason", &d.StateReason)
+	instant(a, "read_at", &d.ReadAt)
+	telemetry(a, d)
+	object(a, "pcie", &d.PCIe, pcie)
+	object(a, "firmware", &d.Firmware, firmware)
+	reading(a, "cores", &d.Cores)
+	field(a, "hidden_fds", &d.HiddenFDs)
+	items(a, "chips", &d.Chips, chip)
+	object(a, "memory", &d.Memory, memory)
+	a.endScope()
+}
+
+func pciID(a archive, p *model.PCIID) {
+	for _, f := range []struct {
+		key string
+		id  *uint16
+	}{
+		{"vendor_id", &p.Vendor}, {"device_id", &p.Device},
+		{"subsystem_vendor_id", &p.SubVendor}, {"subsystem_device_id", &p.SubDevice},
+	} {
+		if a.key(f.key) {
+			a.hex(f.id)
+		}
+	}
+	revision := int(p.Revision)
+	field(a, "revision", &revision)
+	if a.reads() {
+		p.Revision = uint8(revision)
+	}
+}
+
+func telemetry(a archive, d *model.Device) {
+	reading(a, "temperature_c", &d.Temperature)
+	reading(a, "temperature_limit_c", &d.TemperatureLimit)
+	reading(a, "temperature_shutdown_c", &d.ShutdownTemperature)
+	reading(a, "power_w", &d.Power)
+	reading(a, "power_limit_w", &d.PowerLimit)
+	reading(a, "board_power_limit_w", &d.BoardPowerLimit)
+	reading(a, "voltage_v", &d.Voltage)
+	reading(a, "voltage_limit_v", &d.VoltageLimit)
+	reading(a, "current_a", &d.Current)
+	reading(a, "current_limit_a", &d.CurrentLimit)
+	reading(a, "aiclk_mhz", &d.AICLK)
+	reading(a, "aiclk_max_mhz", &d.AICLKMax)
+	reading(a, "axiclk_mhz", &d.AXICLK)
+	reading(a, "arcclk_mhz", &d.ARCCLK)
+	reading(a, "fan_rpm", &d.Fan)
+	reading(a, "heartbeat", &d.Heartbeat)
+	reading(a, "heartbeat_age_s", &d.HeartbeatAge)
+	reading(a, "heartbeat_hz", &d.HeartbeatRate)
+	reading(a, "thermal_trips", &d.ThermalTrips)
+	object(a, "activity", &d.Activity, activity)
+}
+
+// activity is an estimate, never a measurement.
+func activity(a archive, v *model.Activity) {
+	reading(a, "ratio", &v.Ratio)
+	field(a, "basis", &v.Basis)
+}
+
+func pcie(a archive, p *model.PCIe) {
+	reading(a, "gen", &p.Gen)
+	reading(a, "gen_max", &p.GenMax)
+	reading(a, "width", &p.Width)
+	reading(a, "width_max", &p.WidthMax)
+	reading(a, "slot_gen_max", &p.SlotGenMax)
+	reading(a, "slot_width_max", &p.SlotWidthMax)
+	reading(a, "degraded", &p.Degraded)
+	reading(a, "to_device_bytes_per_s", &p.ToDeviceRate)
+	reading(a, "from_device_bytes_per_s", &p.FromDeviceRate)
+	reading(a, "to_device_bytes_total", &p.ToDeviceTotal)
+	reading(a, "from_device_bytes_total", &p.FromDeviceTotal)
+}
+
+func firmware(a archive, f *model.Firmware) {
+	reading(a, "bundle", &f.Bundle)
+	reading(a, "arc", &f.ARC)
+	reading(a, "eth", &f.ETH)
+	reading(a, "m3_app", &f.M3App)
+	reading(a, "m3_bootloader", &f.M3Bootloader)
+	reading(a, "tt_flash", &f.TTFlash)
+}
+
+func chip(a archive, c *model.Chip) {
+	a.scope()
+	if a.reading("id", statusOf(&c.ID), false) {
+		a.decimal(&c.ID.V)
+	}
+	optional(a, "name", &c.Name)
+	field(a, "remote", &c.Remote)
+	optional(a, "region", &c.Region)
+	object(a, "memory", &c.Memory, memory)
+	a.endScope()
+}
+
+func memory(a archive, m *model.Memory) {
+	tracking(a, &m.Tracking)
+	field(a, "note", &m.Note)
+	for i := range m.Pools {
+		object(a, model.Pool(i).String(), &m.Pools[i], poolUse)
+	}
+	optional(a, "cb_means", &m.CBMeans)
+	figure(a, "stale_bytes", &m.Stale)
+}
+
+func poolUse(a archive, p *model.PoolUse) {
+	figure(a, "used_bytes", &p.Used)
+	figure(a, "total_bytes", &p.Total)
+	rare(a, "occupied_bytes", &p.Occupied)
+	rare(a, "free_bytes", &p.Free)
+	rare(a, "largest_free_bytes", &p.LargestFree)
+}
+
+func tracking(a archive, t *model.Tracking) {
+	absent := model.TrackAbsent
+	if *t == "" && !a.reads() {
+		t = &absent
+	}
+	field(a, "tracking", (*string)(t))
+}
+
+// kernelIndex is the device something is about; null where it is none of this host.
+func kernelIndex(a archive, v *int) {
+	switch none := a.null("index", *v == model.NoDevice); {
+	case !none:
+		a.int(v)
+	case a.reads():
+		*v = model.NoDevice
+	}
+}
+
+func process(a archive, p *model.Process) {
+	a.scope()
+	field(a, "pid", &p.PID)
+	instant(a, "start_time", &p.StartTime)
+	field(a, "start_ticks", &p.StartTicks)
+	field(a, "ppid", &p.PPID)
+	field(a, "state", (*string)(&p.State))
+	reading(a, "uid", &p.UID)
+	reading(a, "user", &p.User)
+	reading(a, "name", &p.Name)
+	reading(a, "cmdline", &p.Cmdline)
+	reading(a, "cpu_percent", &p.CPU)
+	reading(a, "rss_bytes", &p.RSS)
+	reading(a, "threads", &p.Threads)
+	if !a.null("container", p.Container == model.Container{}) {
+		a.begin()
+		container(a, &p.Container)
+		a.close()
+	}
+	optional(a, "slurm_job", &p.SlurmJob)
+	optional(a, "systemd_unit", &p.SystemdUnit)
+	reading(a, "release", &p.Release)
+	strings(a, "notes", &p.Notes)
+	items(a, "devices", &p.Devices, use)
+	a.endScope()
+}
+
+func container(a archive, c *model.Container) {
+	field(a, "runtime", &c.Runtime)
+	field(a, "id", &c.ID)
+	optional(a, "pod", &c.Pod)
+	optional(a, "namespace", &c.Namespace)
+}
+
+func use(a archive, u *model.DeviceUse) {
+	a.scope()
+	kernelIndex(a, &u.Device)
+	reading(a, "open_fds", &u.OpenFDs)
+	field(a, "inherited", &u.Inherited)
+	tracking(a, &u.Tracking)
+	pools(a, &u.Memory)
+	field(a, "source", &u.Source)
+	field(a, "note", &u.Note)
+	items(a, "chips", &u.Chips, func(a archive, c *model.ChipUse) {
+		a.scope()
+		if a.key("id") {
+			a.decimal(&c.ChipID)
+		}
+		pools(a, &c.Memory)
+		a.endScope()
+	})
+	a.endScope()
+}
+
+var poolKeys = [model.NumPools]string{"dram_bytes", "l1_bytes", "l1_small_bytes", "trace_bytes", "cb_bytes", "kernel_bytes"}
+
+func pools(a archive, b *model.PoolBytes) {
+	for i := range b {
+		figure(a, poolKeys[i], &b[i])
+	}
+}
+
+func ghost(a archive, g *model.Ghost) {
+	a.scope()
+	field(a, "region", &g.Region)
+	if a.key("chip_id") {
+		a.decimal(&g.ChipID)
+	}
+	kernelIndex(a, &g.Device)
+	field(a, "pid", &g.PID)
+	field(a, "name", &g.Name)
+	pools(a, &g.Bytes)
+	instant(a, "updated", &g.Updated)
+	field(a, "mapped", &g.Mapped)
+	a.endScope()
+}

@@ -1,0 +1,60 @@
+// Package wire is the JSON contract ttmon.snapshot/1: how a model.Snapshot is
+// written for scripts (ttmon smi --json), for the daemon's clients and for the
+// web page, and how a client reads it back.
+//
+// The rules of the contract:
+//
+//   - Numbers are numbers, in the SI or binary unit that ends the name.
+//   - Unknown is null. Next to it, the object's "missing" has an entry with the
+//     reason: "fan_rpm": "absent: the driver offers no fan on wormhole". Names of
+//     nested fields are dotted ("pcie.gen"). Only a memory figure that nobody
+//     accounts for is null without an entry: there "tracking" says why.
+//   - "nominal" lists the fields whose value comes from the board catalogue and
+//     not from the chip.
+//   - Times are RFC 3339, UTC, with milliseconds.
+//   - Fields are only added. A change of meaning makes ttmon.snapshot/2.
+//
+// The contract is written down once, in fields.go, as a walk over the model;
+// the encoder and the decoder are two ways of taking that walk, so they cannot
+// disagree. docs/snapshot.schema.json is generated from the same walk.
+package wire
+
+import (
+	"fmt"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Schema names the contract.
+const Schema = "ttmon.snapshot/1"
+
+// Append appends the snapshot to dst as JSON on one line, without a newline.
+func Append(dst []byte, s *model.Snapshot) []byte {
+	e := encoder{buf: dst}
+	snapshot(&e, s)
+	return e.buf
+}
+
+// AppendIndented is Append for people: one field a line.
+func AppendIndented(dst []byte, s *model.Snapshot) []byte {
+	e := encoder{buf: dst, indent: true}
+	snapshot(&e, s)
+	return e.buf
+}
+
+// Decode reads a snapshot back. Fields it does not know are passed over, those
+// that are not there are absent: a client and a daemon of different age still
+// understand each other.
+func Decode(data []byte) (*model.Snapshot, error) {
+	t, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading a snapshot: %w", err)
+	}
+	d := decoder{tree: t}
+	s := new(model.Snapshot)
+	snapshot(&d, s)
+	if d.err != nil {
+		return nil, fmt.Errorf("reading a snapshot: %w", d.err)
+	}
+	return s, nil
+}

@@ -1,0 +1,293 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/internal/wire/sample"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var samples = map[string]func() *model.Snapshot{
+	"nodriver": sample.NoDriver, "none": sample.None, "one": sample.One, "four": sample.Four,
+	"galaxy": sample.Galaxy, "troubles": sample.Troubles,
+}
+
+func TestRoundTrip(t *testing.T) {
+	for name, make := range samples {
+		t.Run(name, func(t *testing.T) {
+			want := make()
+			for i := range want.Processes { // what JSON cannot hold, it replaces
+				if c := &want.Processes[i].Cmdline; c.Known() {
+					c.V = strings.ToValidUTF8(c.V, "\ufffd")
+				}
+				for j := range want.Processes[i].Devices {
+					if u := &want.Processes[i].Devices[j]; u.Tracking == "" {
+						u.Tracking = model.TrackAbsent
+					}
+				}
+			}
+			got, err := wire.Decode(wire.Append(nil, want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("compact (-want +got):\n%s", diff)
+			}
+			got, err = wire.Decode(wire.AppendIndented(nil, want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("indented (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Encoding must not write to a snapshot that others read.
+func TestEncodingLeavesTheSnapshotAlone(t *testing.T) {
+	s := sample.Troubles()
+	wire.Append(nil, s)
+	if diff := cmp.Diff(sample.Troubles(), s); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	for _, name := range []string{"one", "troubles"} {
+		t.Run(name, func(t *testing.T) {
+			got := append(wire.AppendIndented(nil, samples[name]()), '\n')
+			path := filepath.Join("testdata", name+".json")
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("(-want +got; -update writes it anew)\n%s", diff)
+			}
+			var compact bytes.Buffer
+			if err := json.Compact(&compact, want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(compact.String(), string(wire.Append(nil, samples[name]()))); diff != "" {
+				t.Errorf("compact and indented differ:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Output that is only looked at must not reach a terminal's controls.
+func TestHarmlessOnATerminal(t *testing.T) {
+	out := wire.Append(nil, sample.Troubles())
+	for _, bad := range []string{"\x1b", "\u202e", "\u009b", "\n", "\xff"} {
+		if bytes.Contains(out, []byte(bad)) {
+			t.Errorf("the output holds %q", bad)
+		}
+	}
+	var v struct {
+		Processes []struct {
+			Name *string
+		}
+	}
+	if err := json.Unmarshal(out, &v); err != nil {
+		t.Fatal(err)
+	}
+	if got := *v.Processes[3].Name; got != "evil\x1b[2J" {
+		t.Errorf("the name reads back as %q", got)
+	}
+}
+
+// Every null but that of an unaccounted figure has a reason next to it.
+func TestEveryNullHasAReason(t *testing.T) {
+	for name, make := range samples {
+		var v map[string]any
+		if err := json.Unmarshal(wire.Append(nil, make()), &v); err != nil {
+			t.Fatal(err)
+		}
+		nullable := map[string]bool{ // null says that there is none
+			"tray": true, "slot": true, "container": true, "slurm_job": true, "systemd_unit": true,
+			"name": true, "region": true, "cb_means": true, "read_at": true, "start_time": true, "index": true, "pod": true, "namespace": true,
+		}
+		for _, d := range append(v["devices"].([]any), v["processes"].([]any)...) {
+			scope := d.(map[string]any)
+			missing := scope["missing"].(map[string]any)
+			var walk func(prefix string, m map[string]any)
+			walk = func(prefix string, m map[string]any) {
+				for k, v := range m {
+					full := strings.TrimPrefix(prefix+"."+k, ".")
+					switch v := v.(type) {
+					case nil:
+						if missing[full] == nil && !nullable[k] && !strings.HasPrefix(full, "memory.") {
+							t.Errorf("%s: %s is null without a reason", name, full)
+						}
+					case map[string]any:
+						if k != "missing" {
+							walk(full, v)
+						}
+					}
+				}
+			}
+			walk("", scope)
+		}
+	}
+}
+
+func TestDecodeIsLenientWithAge(t *testing.T) {
+	got, err := wire.Decode([]byte(`{"new":[{"x":1}],"schema":"ttmon.snapshot/1","devices":[
+		{"power_w":null,"index":3,"future":{"a":[]},"missing":{"power_w":"melted: too hot"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &model.Snapshot{Devices: []model.Device{{Index: 3, Power: model.Missing[float64](model.Absent, "melted: too hot")}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{``, "no valid JSON at byte 0"},
+		{`{"schema":"ttmon.snapshot/2"}`, `schema: schema "ttmon.snapshot/2", want "ttmon.snapshot/1"`},
+		{`{"schema":"ttmon.snapshot/1"} x`, "more after its end, at byte 30"},
+		{`{"schema":"ttmon.snapshot/1","devices":[{"index":"a"}]}`, "devices.[].index: not a number"},
+		{`{"schema":"ttmon.snapshot/1","devices":[{"index":1.5}]}`, `devices.[].index: strconv.Atoi: parsing "1.5"`},
+		{`{"schema":"ttmon.snapshot/1","devices":[{"pcie":{"gen":true}}]}`, "devices.[].pcie.gen: not a number"},
+		{`{"schema":"ttmon.snapshot/1","devices":{}}`, "devices: not a list"},
+		{`{"schema":"ttmon.snapshot/1","devices":[7]}`, "devices.[]: not an object"},
+		{`{"schema":"ttmon.snapshot/1","time":"yesterday"}`, "time: parsing time"},
+		{`[]`, "not an object"},
+		{strings.Repeat("[", 100000), "no valid JSON"},
+	} {
+		_, err := wire.Decode([]byte(c.in))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Decode(%.60q) = %v, want %q", c.in, err, c.want)
+		}
+	}
+}
+
+// What is no number never becomes one.
+func TestNaN(t *testing.T) {
+	s := sample.One()
+	s.Devices[0].Power = model.Value(math.NaN())
+	s.Devices[0].Current = model.Value(math.Inf(1))
+	got, err := wire.Decode(wire.Append(nil, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Devices[0].Power.Known() || got.Devices[0].Current.Known() {
+		t.Errorf("power %v, current %v", got.Devices[0].Power, got.Devices[0].Current)
+	}
+}
+
+func TestTimesAreUTC(t *testing.T) {
+	s := sample.None()
+	s.Time = time.Date(2026, 11, 15, 13, 0, 3, 250_999_999, time.FixedZone("CET", 3600))
+	if out := wire.Append(nil, s); !bytes.Contains(out, []byte(`"time":"2026-11-15T12:00:03.250Z"`)) {
+		t.Errorf("%.100s", out)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, make := range samples {
+		f.Add(wire.Append(nil, make()))
+	}
+	f.Add([]byte(`{"schema":"ttmon.snapshot/1","devices":[{"index":1,"chips":[{"id":"1"}]}],"host":{"unbound":["a"]}}`))
+	f.Add([]byte(`{"schema":"\u0074tmon.snapshot/1","processes":[{"name":"\ud83d\ude80\ud800x"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := wire.Decode(data)
+		if err != nil {
+			return
+		}
+		if !json.Valid(data) {
+			t.Fatalf("accepts what is no JSON: %q", data)
+		}
+		// What was understood survives another trip.
+		again, err := wire.Decode(wire.Append(nil, s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		once, twice := wire.Append(nil, s), wire.Append(nil, again)
+		if !bytes.Equal(once, twice) {
+			t.Fatalf("not stable:\n%s\n%s", once, twice)
+		}
+	})
+}
+
+// The parser agrees with encoding/json on what JSON is and on what its
+// strings mean.
+func FuzzParserAgreesWithTheStandardLibrary(f *testing.F) {
+	for _, s := range []string{`"a"`, `"\ud83d\ude80"`, `"\ud800"`, `"\u00e9\/\b"`, "\"\xff\"", `-0.5e+3`, `01`, `[1,]`, `{"a":}`, `"\u+123"`, `nul`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		doc := []byte(`{"schema":"ttmon.snapshot/1","future":` + s + `,"source":` + s + `}`)
+		got, err := wire.Decode(doc)
+		var std struct {
+			Source *string
+			Schema string
+		}
+		stdErr := json.Unmarshal(doc, &std)
+		if err == nil && !json.Valid(doc) {
+			t.Fatalf("accepts %q", doc)
+		}
+		if stdErr == nil && std.Source != nil && std.Schema == wire.Schema && strings.Count(string(doc), "schema") == 1 && strings.Count(strings.ToLower(string(doc)), "source") == 1 {
+			if err != nil {
+				t.Fatalf("refuses %q: %v", doc, err)
+			}
+			if string(got.Source) != *std.Source {
+				t.Fatalf("%q reads as %q, the standard library says %q", s, got.Source, *std.Source)
+			}
+		}
+	})
+}
+
+func BenchmarkAppend32(b *testing.B) {
+	s := sample.Galaxy()
+	buf := wire.Append(nil, s)
+	b.SetBytes(int64(len(buf)))
+	b.ReportAllocs()
+	for b.Loop() {
+		buf = wire.Append(buf[:0], s)
+	}
+}
+
+func BenchmarkDecode32(b *testing.B) {
+	data := wire.Append(nil, sample.Galaxy())
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := wire.Decode(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// The floor for the two above: the standard library, into and from bare maps.
+func BenchmarkFloorUnmarshal32(b *testing.B) {
+	data := wire.Append(nil, sample.Galaxy())
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		var v any
+		if err := json.Unmarshal(data, &v); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
