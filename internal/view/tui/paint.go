@@ -1,0 +1,96 @@
+package tui
+
+import (
+	"github.com/gdamore/tcell/v2"
+
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+)
+
+// painter keeps what the terminal shows and sends it only what changes.
+type painter struct {
+	screen    tcell.Screen
+	now, then *cells.Grid // being drawn, on the terminal
+	look      Look
+	colours   *palette
+	dirty     bool // the terminal's contents are unknown
+}
+
+func newPainter(s tcell.Screen) *painter {
+	return &painter{screen: s, now: cells.NewGrid(0, 0), then: cells.NewGrid(0, 0), dirty: true}
+}
+
+// paint draws the app and tells whether anything had to be sent.
+func (p *painter) paint(app App) bool {
+	p.adopt(app.Look())
+	w, h := p.screen.Size()
+	if p.now.W != w || p.now.H != h {
+		p.now.Resize(w, h)
+	} else {
+		p.now.Clear()
+	}
+	app.Draw(p.now)
+	if p.dirty {
+		p.then.Resize(0, 0)
+	}
+	n := p.now.Diff(p.then, func(x, y int, c cells.Cell) {
+		if c.Rune != 0 { // the cell left of it covers this one
+			p.screen.Put(x, y, text(c), p.colours[c.Style])
+		}
+	})
+	moved := p.now.CursorX != p.then.CursorX || p.now.CursorY != p.then.CursorY
+	if n == 0 && !moved && !p.dirty {
+		return false
+	}
+	p.screen.ShowCursor(p.now.CursorX, p.now.CursorY)
+	if p.dirty {
+		p.screen.Sync()
+	} else {
+		p.screen.Show()
+	}
+	p.dirty = false
+	p.now, p.then = p.then, p.now
+	return true
+}
+
+// adopt follows a change of theme or mouse.
+func (p *painter) adopt(l Look) {
+	if p.colours == nil || l.Theme != p.look.Theme {
+		p.colours = themeOf(l.Theme, environ)
+		p.screen.SetStyle(p.colours[cells.Text])
+		p.dirty = true
+	}
+	if l.Mouse != p.look.Mouse {
+		if l.Mouse {
+			p.screen.EnableMouse(tcell.MouseButtonEvents | tcell.MouseDragEvents)
+		} else {
+			p.screen.DisableMouse()
+		}
+	}
+	p.look = l
+}
+
+// text is a cell's content as the terminal library wants it, without an
+// allocation for nearly all cells: ASCII costs none, braille comes from a table.
+func text(c cells.Cell) string {
+	if c.More != "" {
+		return string(c.Rune) + c.More
+	}
+	if c.Rune >= firstBraille && c.Rune < firstBraille+256 {
+		at := 3 * (c.Rune - firstBraille)
+		return braille[at : at+3]
+	}
+	return string(c.Rune)
+}
+
+const firstBraille = '⠀'
+
+// braille holds the 256 braille characters one after the other, three bytes each.
+const braille = "" +
+	"⠀⠁⠂⠃⠄⠅⠆⠇⠈⠉⠊⠋⠌⠍⠎⠏⠐⠑⠒⠓⠔⠕⠖⠗⠘⠙⠚⠛⠜⠝⠞⠟" +
+	"⠠⠡⠢⠣⠤⠥⠦⠧⠨⠩⠪⠫⠬⠭⠮⠯⠰⠱⠲⠳⠴⠵⠶⠷⠸⠹⠺⠻⠼⠽⠾⠿" +
+	"⡀⡁⡂⡃⡄⡅⡆⡇⡈⡉⡊⡋⡌⡍⡎⡏⡐⡑⡒⡓⡔⡕⡖⡗⡘⡙⡚⡛⡜⡝⡞⡟" +
+	"⡠⡡⡢⡣⡤⡥⡦⡧⡨⡩⡪⡫⡬⡭⡮⡯⡰⡱⡲⡳⡴⡵⡶⡷⡸⡹⡺⡻⡼⡽⡾⡿" +
+	"⢀⢁⢂⢃⢄⢅⢆⢇⢈⢉⢊⢋⢌⢍⢎⢏⢐⢑⢒⢓⢔⢕⢖⢗⢘⢙⢚⢛⢜⢝⢞⢟" +
+	"⢠⢡⢢⢣⢤⢥⢦⢧⢨⢩⢪⢫⢬⢭⢮⢯⢰⢱⢲⢳⢴⢵⢶⢷⢸⢹⢺⢻⢼⢽⢾⢿" +
+	"⣀⣁⣂⣃⣄⣅⣆⣇⣈⣉⣊⣋⣌⣍⣎⣏⣐⣑⣒⣓⣔⣕⣖⣗⣘⣙⣚⣛⣜⣝⣞⣟" +
+	"⣠⣡⣢⣣⣤⣥⣦⣧⣨⣩⣪⣫⣬⣭⣮⣯⣰⣱⣲⣳⣴⣵⣶⣷⣸⣹⣺⣻⣼⣽⣾⣿"

@@ -1,0 +1,123 @@
+package tui
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/gdamore/tcell/v2"
+
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+)
+
+// palette is how each style looks. Colours are the terminal's own sixteen
+// wherever they are readable, so that a screen fits the user's choice of them.
+type palette [cells.NumStyles]tcell.Style
+
+func colour(n int) tcell.Style { return tcell.StyleDefault.Foreground(tcell.PaletteColor(n)) }
+
+// Numbers of the terminal's palette.
+const (
+	red, green, yellow, blue, magenta, cyan = 1, 2, 3, 4, 5, 6
+	grey                                    = 8
+	brightYellow, brightBlue, orange        = 11, 12, 208
+	brown, darkGrey, lightGrey              = 94, 236, 254
+)
+
+// themeOf is the palette of a theme. NO_COLOR outranks every choice.
+func themeOf(name string, getenv func(string) string) *palette {
+	if getenv("NO_COLOR") != "" {
+		name = "mono"
+	}
+	if name == "auto" || name == "" {
+		name = "dark"
+		if lightBackground(getenv("COLORFGBG")) {
+			name = "light"
+		}
+	}
+	switch name {
+	case "mono":
+		return mono()
+	case "light":
+		return light()
+	default:
+		return dark()
+	}
+}
+
+// lightBackground reads the variable some terminals set: "foreground;background".
+func lightBackground(v string) bool {
+	bg, err := strconv.Atoi(v[strings.LastIndexByte(v, ';')+1:])
+	return err == nil && (bg == 7 || bg > 8 && bg <= 15)
+}
+
+func dark() *palette {
+	p := shared()
+	p[cells.Warn] = colour(brightYellow).Bold(true)
+	p[cells.Faint] = colour(grey)
+	p[cells.Axis] = colour(grey)
+	p[cells.Shadow] = tcell.StyleDefault.Background(tcell.PaletteColor(darkGrey))
+	for i, c := range []int{green, cyan, brightYellow, magenta, brightBlue, orange, red, 15} {
+		p[cells.Series(i)] = colour(c)
+	}
+	return p
+}
+
+func light() *palette {
+	p := shared()
+	p[cells.Warn] = colour(brown).Bold(true)
+	p[cells.Faint] = colour(245)
+	p[cells.Axis] = colour(245)
+	p[cells.Label] = colour(blue)
+	p[cells.Guess] = colour(magenta)
+	p[cells.Shadow] = tcell.StyleDefault.Background(tcell.PaletteColor(lightGrey))
+	for i, c := range []int{28, blue, brown, magenta, 30, 166, red, 0} {
+		p[cells.Series(i)] = colour(c)
+	}
+	return p
+}
+
+func shared() *palette {
+	d := tcell.StyleDefault
+	p := &palette{
+		cells.Text:     d,
+		cells.Strong:   d.Bold(true),
+		cells.Label:    colour(cyan),
+		cells.Good:     colour(green),
+		cells.Bad:      colour(red).Bold(true),
+		cells.Guess:    colour(cyan),
+		cells.Fill:     colour(green),
+		cells.Selected: d.Foreground(tcell.PaletteColor(0)).Background(tcell.PaletteColor(cyan)),
+		cells.Heading:  d.Reverse(true),
+		cells.Sorted:   d.Reverse(true).Bold(true).Underline(true),
+		cells.Tagged:   colour(yellow).Bold(true),
+		cells.Key:      d.Bold(true),
+		cells.KeyText:  d.Foreground(tcell.PaletteColor(0)).Background(tcell.PaletteColor(cyan)),
+		cells.Banner:   d.Reverse(true).Bold(true),
+		cells.Dialog:   d,
+	}
+	return p
+}
+
+func mono() *palette {
+	d := tcell.StyleDefault
+	p := &palette{
+		cells.Strong:   d.Bold(true),
+		cells.Faint:    d.Dim(true),
+		cells.Axis:     d.Dim(true),
+		cells.Warn:     d.Underline(true),
+		cells.Bad:      d.Bold(true).Underline(true),
+		cells.Selected: d.Reverse(true),
+		cells.Shadow:   d.Underline(true),
+		cells.Heading:  d.Bold(true).Underline(true),
+		cells.Sorted:   d.Reverse(true).Bold(true),
+		cells.Tagged:   d.Bold(true),
+		cells.Key:      d.Bold(true),
+		cells.KeyText:  d.Reverse(true),
+		cells.Banner:   d.Reverse(true).Bold(true),
+	}
+	return p
+}
+
+// environ is os.Getenv where the loop needs it.
+func environ(key string) string { return os.Getenv(key) }
