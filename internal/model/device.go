@@ -67,6 +67,7 @@ type Device struct {
 	// HiddenFDs counts open descriptors of the device whose opener is not
 	// visible from here: the driver prints pid 0 for another pid namespace.
 	HiddenFDs int
+	Notes     []string // what could not be told about its users, as sentences
 }
 
 // PCIID is what the PCI configuration space says.

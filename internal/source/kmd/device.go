@@ -38,7 +38,7 @@ type device struct {
 	statics   time.Time      // when static files were last read
 	hasMemory bool           // the driver has memory files
 	model     model.Device   // what the last good reads gave
-	openers   Openers
+	openers   model.Reading[[]int]
 	traffic   traffic
 	beat      heartbeat
 	health    health

@@ -8,37 +8,30 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Openers is the driver's list of who has a device open: one entry for each
-// open file description, the newest first.
-type Openers struct {
-	// PIDs may repeat, may be 0 (not visible from our pid namespace) and may
-	// name processes that have exited since.
-	PIDs   []int
-	Status model.Status // Known if PIDs holds; Absent on drivers before 2.5
-	Why    string
-}
-
+// openersFrom is the driver that first kept a list of openers.
 const openersFrom = "2.5.0"
 
-func (d *device) readOpeners() Openers {
-	if d.queued[pidsFile] < 0 {
-		c := d.content(pidsFile)
-		o := Openers{Status: c.status, Why: "the driver keeps no list of openers"}
-		if v, _ := ParseVersion(openersFrom); d.driver.Less(v) && d.driver != (Version{}) {
-			o.Why = "driver " + d.driver.String() + " keeps no list of openers, " + openersFrom + " does"
-		}
-		return o
-	}
+// readOpeners returns the driver's list of who has the device open: a number
+// for each open file description, the newest first. Numbers may repeat, may be
+// 0 (not visible from our pid namespace) and may name processes that have
+// exited since.
+func (d *device) readOpeners() model.Reading[[]int] {
 	c := d.content(pidsFile)
+	if d.queued[pidsFile] < 0 {
+		c.why = "the driver keeps no list of openers"
+		if v, _ := ParseVersion(openersFrom); d.driver.Less(v) && d.driver != (Version{}) {
+			c.why = "driver " + d.driver.String() + " keeps no list of openers, " + openersFrom + " does"
+		}
+	}
 	d.lostFile(pidsFile, c.status)
 	if c.status != model.Known {
-		return Openers{Status: c.status, Why: c.why}
+		return model.Missing[[]int](c.status, c.why)
 	}
 	pids, err := parseOpeners([]byte(c.text))
 	if err != nil {
-		return Openers{Status: model.Implausible, Why: err.Error()}
+		return model.Missing[[]int](model.Implausible, err.Error())
 	}
-	return Openers{PIDs: pids, Status: model.Known}
+	return model.Value(pids)
 }
 
 // parseOpeners reads the lines of a pids file. The last one may have been cut

@@ -46,7 +46,7 @@ type Sweep struct {
 // Found is one device of a sweep.
 type Found struct {
 	Device  model.Device
-	Openers Openers
+	Openers model.Reading[[]int] // pids; see readOpeners
 	Memory  Memory
 }
 
@@ -153,7 +153,7 @@ func (r *Reader) discover(driver Version) {
 		if d.goneAt.IsZero() {
 			d.goneAt = now
 			d.closeFiles()
-			d.openers = Openers{Status: model.Lost, Why: "the device is gone"}
+			d.openers = model.Missing[[]int](model.Lost, "the device is gone")
 		}
 		if now.Sub(d.goneAt) > lostKept && !d.batch.Running() {
 			d.batch.Close()

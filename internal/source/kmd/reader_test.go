@@ -55,7 +55,7 @@ func TestReadWormhole(t *testing.T) {
 	if diff := cmp.Diff(want, s.Found[0].Device, cmpopts.IgnoreFields(model.Device{}, "ReadAt")); diff != "" {
 		t.Errorf("device (-want +got):\n%s", diff)
 	}
-	if o := s.Found[0].Openers; o.Status != model.Known || len(o.PIDs) != 0 {
+	if o := s.Found[0].Openers; !o.Known() || len(o.V) != 0 {
 		t.Errorf("openers: %+v, want a known, empty list", o)
 	}
 }
@@ -74,7 +74,7 @@ func TestReadBlackhole(t *testing.T) {
 	if d.Firmware.ETH.Reason() != "absent: the driver offers no Ethernet firmware version on blackhole" {
 		t.Errorf("ETH firmware: %q", d.Firmware.ETH.Reason())
 	}
-	if diff := cmp.Diff([]int{191, 191, 0, 12}, f.Openers.PIDs); diff != "" {
+	if diff := cmp.Diff([]int{191, 191, 0, 12}, f.Openers.V); diff != "" {
 		t.Errorf("openers (-want +got):\n%s", diff)
 	}
 }

@@ -1,0 +1,48 @@
+package collect
+
+import "github.com/ttmon/ttmon/internal/model"
+
+// idlePower learns what a device draws while nobody has it open: the floor
+// of the activity estimate.
+type idlePower struct {
+	watts  float64
+	sample int
+}
+
+// settle is how many idle samples are averaged; later ones move the average
+// by that share, so that a warmer room is followed.
+const settle = 20
+
+func (p *idlePower) add(watts float64) {
+	p.sample = min(p.sample+1, settle)
+	p.watts += (watts - p.watts) / float64(p.sample)
+}
+
+func (p *idlePower) reading() model.Reading[float64] {
+	if p == nil || p.sample == 0 {
+		return model.Missing[float64](model.Pending, "the device has not been seen idle")
+	}
+	return model.Value(p.watts)
+}
+
+// estimate fills in the devices' activity.
+func (c *Collector) estimate(s *model.Snapshot) {
+	used := map[int]bool{}
+	for i := range s.Processes {
+		for _, u := range s.Processes[i].Devices {
+			used[u.Device] = true
+		}
+	}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		idle := c.idle[d.BusID]
+		if watts, ok := d.Power.Get(); ok && !used[d.Index] && d.State == model.StateOK {
+			if idle == nil {
+				idle = &idlePower{}
+				c.idle[d.BusID] = idle
+			}
+			idle.add(watts)
+		}
+		d.Activity = identify(d).Activity(d.Power, d.PowerLimit, idle.reading())
+	}
+}

@@ -1,0 +1,45 @@
+package collect
+
+import (
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/board"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/kmd"
+)
+
+// device completes what the driver said with what the catalogue knows.
+func (c *Collector) device(f kmd.Found) model.Device {
+	d := f.Device
+	b := identify(&d)
+	b.Complete(&d, d.Firmware.Bundle.V)
+	if tray, slot, ok := b.GalaxyPosition(d.BusID, c.inVM()); ok {
+		d.Tray, d.Slot = tray, slot
+	}
+	for _, pid := range f.Openers.V {
+		if pid == 0 {
+			d.HiddenFDs++
+		}
+	}
+	return d
+}
+
+func identify(d *model.Device) board.Board {
+	b, _ := board.Identify(d.Board.V, d.Serial.V, d.PCIID.SubDevice, d.Arch)
+	return b
+}
+
+// inVM tells whether bus numbers are made up by a hypervisor. It is asked
+// once, and only where it matters: /proc/cpuinfo is long. A simulated host
+// has the bus numbers that its boards have.
+func (c *Collector) inVM() bool {
+	if c.simulated {
+		return false
+	}
+	if c.virtual == nil {
+		text, _ := c.root.Read("/proc/cpuinfo", 4096)
+		virtual := strings.Contains(string(text), " hypervisor")
+		c.virtual = &virtual
+	}
+	return *c.virtual
+}
