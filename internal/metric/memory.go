@@ -1,0 +1,123 @@
+package metric
+
+import (
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// memory has the pools of a device, summed over its chips.
+func memory() []Device {
+	list := []Device{
+		{Name: "memory.tracked", Help: "how far the figures can be trusted: ok, partial, denied, absent or unknown_layout", JSON: "memory.tracking",
+			Get: func(_ *model.Snapshot, d *model.Device) Value {
+				if d.Memory.Tracking == "" {
+					return str(string(model.TrackAbsent))
+				}
+				return str(string(d.Memory.Tracking))
+			}},
+	}
+	// The pools whose size can be known from outside.
+	for _, p := range []model.Pool{model.DRAM, model.L1} {
+		list = append(list, Device{
+			Name: poolField(p) + ".total", Kind: Gauge, Unit: "MiB", Per: mib, Help: strings.ToUpper(p.String()) + " of the device's chips", JSON: "memory." + p.String() + ".total_bytes",
+			Prom: gauge("memory_size_bytes").with(`pool="`+p.String()+`"`, 0),
+			Get:  func(_ *model.Snapshot, d *model.Device) Value { return num(d.Memory.Pools[p].Total) },
+		})
+	}
+	for _, p := range model.Pools() {
+		help := "allocated in " + strings.ToUpper(p.String())
+		if p == model.CB {
+			help += " (circular buffers; what is counted depends on the writer: memory.cb_means in JSON)"
+		}
+		list = append(list, Device{
+			Name: poolField(p) + ".used", Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: "memory." + p.String() + ".used_bytes",
+			Prom: gauge("memory_used_bytes").with(`pool="`+p.String()+`"`, 0),
+			Get:  func(_ *model.Snapshot, d *model.Device) Value { return untracked(&d.Memory, d.Memory.Pools[p].Used) },
+		})
+	}
+	return append(list,
+		Device{Name: "memory.free", Kind: Gauge, Unit: "MiB", Per: mib, Help: "DRAM the allocator can still give; only where the allocator itself is seen: it is not total minus used",
+			JSON: "memory.dram.free_bytes",
+			Get: func(_ *model.Snapshot, d *model.Device) Value {
+				r := d.Memory.Pools[model.DRAM].Free
+				if !r.Known() && r.Why == "" {
+					r.Why = "not known from outside: it is not total minus used"
+				}
+				return num(r)
+			}},
+		Device{Name: "memory.stale", Kind: Gauge, Unit: "MiB", Per: mib, Help: "left behind by dead processes, in no figure above: see ttmon stale",
+			JSON: "memory.stale_bytes", Prom: gauge("memory_orphaned_bytes"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return untracked(&d.Memory, d.Memory.Stale) }},
+	)
+}
+
+// poolField is how a pool is called in names of fields; the DRAM is what
+// everybody calls the memory.
+func poolField(p model.Pool) string {
+	if p == model.DRAM {
+		return "memory"
+	}
+	return p.String()
+}
+
+// untracked gives a figure that nobody accounts for the reason of its memory.
+func untracked(m *model.Memory, r model.Reading[uint64]) Value {
+	v := num(r)
+	if v.Status == model.Absent && v.Why == "" {
+		switch m.Tracking {
+		case model.TrackDenied:
+			v.Status = model.Denied
+		case model.TrackUnknown:
+			v.Status = model.Unsupported
+		}
+		v.Why = m.Note
+	}
+	return v
+}
+
+func firmware() []Device {
+	version := func(name, what, json string, get func(*model.Device) model.Reading[string], synonyms ...Synonym) Device {
+		return Device{Name: "fw." + name, Help: "version of " + what, JSON: "firmware." + json, Synonyms: synonyms,
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(get(d)) }}
+	}
+	return []Device{
+		version("bundle", "the firmware bundle", "bundle", func(d *model.Device) model.Reading[string] { return d.Firmware.Bundle }, same("vbios_version")...),
+		version("arc", "the management core's firmware", "arc", func(d *model.Device) model.Reading[string] { return d.Firmware.ARC }, same("fw.cm")...),
+		version("eth", "the Ethernet firmware", "eth", func(d *model.Device) model.Reading[string] { return d.Firmware.ETH }),
+		version("m3app", "the board controller's firmware", "m3_app", func(d *model.Device) model.Reading[string] { return d.Firmware.M3App }),
+		version("m3bl", "the board controller's bootloader", "m3_bootloader", func(d *model.Device) model.Reading[string] { return d.Firmware.M3Bootloader }),
+		version("ttflash", "the tt-flash that flashed it", "tt_flash", func(d *model.Device) model.Reading[string] { return d.Firmware.TTFlash }),
+	}
+}
+
+// Utilization is nvidia-smi's name for what no Tenstorrent counter measures.
+const Utilization = "utilization.gpu"
+
+// foreign lists what scripts written for nvidia-smi ask for and no Tenstorrent
+// board has: they get [N/A], as they would from a GPU without it.
+func foreign() []Device {
+	list := []Device{{
+		Name: Utilization, Kind: Gauge, Unit: "%", Per: 0.01,
+		Help: "[N/A]: no counter measures it; --allow-estimates prints activity.estimate here",
+		Get: func(*model.Snapshot, *model.Device) Value {
+			return Value{Why: "no counter measures it; activity.estimate is an estimate"}
+		},
+	}}
+	for _, f := range []struct{ name, unit string }{
+		{"utilization.memory", "%"}, {"memory.reserved", "MiB"}, {"temperature.memory", ""}, {"clocks.mem", "MHz"}, {"clocks.max.mem", "MHz"},
+		{"power.draw.average", "W"}, {"fan.speed.percent", "%"}, {"pstate", ""}, {"compute_mode", ""}, {"persistence_mode", ""},
+		{"display_active", ""}, {"display_mode", ""}, {"mig.mode.current", ""}, {"ecc.mode.current", ""},
+		{"ecc.errors.corrected.volatile.total", ""}, {"ecc.errors.uncorrected.volatile.total", ""}, {"clocks_event_reasons.active", ""},
+	} {
+		kind := Text
+		if f.unit != "" {
+			kind = Gauge
+		}
+		list = append(list, Device{
+			Name: f.name, Kind: kind, Unit: f.unit, Help: "[N/A]: accepted for scripts written for nvidia-smi",
+			Get: func(*model.Snapshot, *model.Device) Value { return Value{Why: "the driver does not offer it"} },
+		})
+	}
+	return list
+}

@@ -1,0 +1,139 @@
+// Package metric is the one table of what can be asked about a device or a
+// process: its name, unit, help, place in the JSON contract, Prometheus name, the
+// names nvidia-smi has for it, and how to get it out of a snapshot.
+//
+// It stands between model and the views. --query-device, dmon, pmon, their help,
+// docs/fields.md and the exporter are all driven by it, so that a field is added
+// in one place and means the same everywhere.
+package metric
+
+import (
+	"strconv"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Kind is what a field holds.
+type Kind uint8
+
+// The kinds.
+const (
+	Text    Kind = iota // a name, a version, a list
+	Gauge               // a number that goes up and down
+	Counter             // a number that only grows, until it starts over
+	Bool                // yes or no
+)
+
+func (k Kind) String() string { return [...]string{"text", "gauge", "counter", "yes/no"}[k] }
+
+// Field is one thing to ask about a subject.
+type Field[Subject any] struct {
+	Name     string // dotted, the most general part first: "pcie.link.gen.current"
+	Kind     Kind
+	Unit     string  // as it is printed: "MiB", "W"; empty for none
+	Per      float64 // how many of the JSON contract's unit make one Unit; 0 means 1
+	Decimals int     // how many are printed
+	Help     string
+	JSON     string // path below the device or process; "[]" stands for the entry asked about
+	Synonyms []Synonym
+	Prom     Prom
+	Get      func(*model.Snapshot, Subject) Value // in the JSON contract's unit
+}
+
+// Synonym is another name for a field, mostly nvidia-smi's.
+type Synonym struct {
+	Name string
+	Bare bool // printed without the unit, as nvidia-smi prints it
+}
+
+// Prom is how a field appears in Prometheus. The zero Prom: not by itself.
+type Prom struct {
+	Name   string
+	Type   string  // gauge or counter
+	Labels string  // constant ones: `pool="dram"`
+	Factor float64 // from the JSON contract's unit to Prometheus' base unit; 0 means 1
+}
+
+// Device is a field of a device, App one of a process on a device.
+type (
+	Device = Field[*model.Device]
+	App    = Field[Use]
+)
+
+// Use is a process and what it has of one device.
+type Use struct {
+	Process *model.Process
+	Device  *model.DeviceUse
+}
+
+// Value is a reading whose type no longer matters.
+type Value struct {
+	Status  model.Status
+	Nominal bool
+	Why     string
+	Num     float64 // of gauges and counters; 1 or 0 of bools
+	Text    string  // of texts; raw: escape it before it reaches a terminal
+}
+
+// Known tells whether there is a value.
+func (v Value) Known() bool { return v.Status == model.Known }
+
+// Format writes a known value as --query prints it, without its unit: numbers
+// with the field's decimals, bools as yes and no.
+func (f *Field[S]) Format(v Value) string {
+	switch f.Kind {
+	case Text:
+		return v.Text
+	case Bool:
+		if v.Num != 0 {
+			return "yes"
+		}
+		return "no"
+	default:
+		n := v.Num
+		if f.Per != 0 {
+			n /= f.Per
+		}
+		return strconv.FormatFloat(n, 'f', f.Decimals, 64)
+	}
+}
+
+// Column is a field under the name by which it was asked for.
+type Column[S any] struct {
+	*Field[S]
+	Title string // the name asked for
+	Unit  string // the unit under that name
+}
+
+// Find looks a name or synonym up in a table.
+func Find[S any](table []Field[S], name string) (Column[S], bool) {
+	for i := range table {
+		f := &table[i]
+		if f.Name == name {
+			return Column[S]{f, name, f.Unit}, true
+		}
+		for _, s := range f.Synonyms {
+			if s.Name == name {
+				c := Column[S]{f, name, f.Unit}
+				if s.Bare {
+					c.Unit = ""
+				}
+				return c, true
+			}
+		}
+	}
+	return Column[S]{}, false
+}
+
+// Names lists all names of a table, synonyms included, for suggestions and
+// completion.
+func Names[S any](table []Field[S]) []string {
+	var names []string
+	for i := range table {
+		names = append(names, table[i].Name)
+		for _, s := range table[i].Synonyms {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
