@@ -1,0 +1,142 @@
+package procfs
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// Reader reads the processes of one host. It is not safe for concurrent use:
+// each goroutine that wants one makes its own.
+type Reader struct {
+	root hostfs.Root
+
+	view  view
+	boot  time.Time // when the kernel started, by the wall clock
+	known map[int]*process
+	users users
+	pods  pods
+
+	descriptors descriptors
+	openers     map[openerKey]*opener // of the last Resolve
+
+	buf  []byte // of small files, reused
+	maps []byte // of /proc/<pid>/maps, reused
+
+	// patience is how long one call may wait, all in all, for files that
+	// the kernel serves under a process's memory lock.
+	patience time.Duration
+	left     time.Duration      // of patience, in this call
+	stuck    map[identity]stuck // reads that were given up
+}
+
+// identity is what a process is: pids are reused.
+type identity struct {
+	pid   int
+	start uint64 // clock ticks after boot
+}
+
+// New returns a Reader of the host at root.
+func New(root hostfs.Root) *Reader {
+	return &Reader{
+		root:        root,
+		view:        lookAtProc(root),
+		boot:        bootTime(root),
+		known:       map[int]*process{},
+		users:       users{root: root},
+		pods:        pods{root: root},
+		descriptors: descriptors{byPID: map[int]*descriptorTable{}},
+		buf:         make([]byte, 16<<10),
+		patience:    150 * time.Millisecond,
+		stuck:       map[identity]stuck{},
+	}
+}
+
+// view is how the processes of the host look from here.
+type view struct {
+	self int // our own pid in the tree; never reported
+	// ours: the tree's pids are numbers of our own pid namespace. They are
+	// not where a container looks at a mount of the host's /proc.
+	ours bool
+	// hiding: /proc is mounted with hidepid, and it is in force for us. A
+	// process that cannot be seen may then be alive.
+	hiding bool
+}
+
+func lookAtProc(root hostfs.Root) view {
+	v := view{self: os.Getpid(), ours: true}
+	self, err := root.Readlink("/proc/self")
+	if err != nil {
+		// Not a live /proc, or one of a namespace that does not contain us.
+		v.ours = !isProcfs(root)
+		return v
+	}
+	if pid, err := strconv.Atoi(self); err == nil {
+		v.self = pid
+	}
+	if b, err := root.Read("/proc/self/status", 16<<10); err == nil {
+		// Listed are our numbers in the mount's namespace and in each one
+		// below it: a single number means that the mount's is ours.
+		v.ours = len(parseStatus(b).nsPIDs) <= 1
+	}
+	// Every pid namespace has a process 1, so not seeing it proves hidepid.
+	v.hiding = !root.Exists("/proc/1")
+	return v
+}
+
+func isProcfs(root hostfs.Root) bool {
+	var st unix.Statfs_t
+	err := unix.Statfs(root.Path("/proc"), &st)
+	return err == nil && st.Type == unix.PROC_SUPER_MAGIC
+}
+
+// bootTime is when clock tick 0 was. The clocks tell it to the millisecond
+// and for free; /proc/stat only to the second, and at the price of summing up
+// every interrupt of every core. So the file is read only where the tree is
+// not this kernel's: in a recorded or made-up one.
+func bootTime(root hostfs.Root) time.Time {
+	if !isProcfs(root) {
+		if b, err := root.Read("/proc/stat", 1<<20); err == nil {
+			if t, ok := parseBootTime(b); ok {
+				return t
+			}
+		}
+	}
+	var since unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &since); err != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(-time.Duration(since.Nano())).Round(time.Millisecond)
+}
+
+func parseBootTime(b []byte) (time.Time, bool) {
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "btime "); ok {
+			sec, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+			return time.Unix(sec, 0), err == nil
+		}
+	}
+	return time.Time{}, false
+}
+
+// ticksPerSecond is the kernel's USER_HZ: the unit of times in /proc. It is
+// part of the ABI and 100 on every architecture Go runs on, whatever CONFIG_HZ.
+const ticksPerSecond = 100
+
+// startTime is the wall clock at a tick; zero where the boot time is unknown.
+func (r *Reader) startTime(ticks uint64) time.Time {
+	if r.boot.IsZero() {
+		return time.Time{}
+	}
+	return r.boot.Add(time.Duration(ticks) * (time.Second / ticksPerSecond))
+}
+
+// open opens /proc/<pid>, and with it pins the process.
+func (r *Reader) open(pid int) (hostfs.Dir, error) {
+	return r.root.OpenDir("/proc/" + strconv.Itoa(pid))
+}
