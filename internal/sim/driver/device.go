@@ -1,0 +1,142 @@
+package driver
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim/chip"
+	"github.com/ttmon/ttmon/internal/sim/tree"
+)
+
+type errno = syscall.Errno
+
+// Device is one PCIe function, whether it is plugged in or not.
+type Device struct {
+	driver      *Driver
+	chip        *chip.Chip
+	addr        address
+	board, slot int
+
+	// Guarded by driver.mu: where it is bound.
+	unplugged bool
+	bound     bool
+	index     int
+	hwmon     int
+	link      string // name in /dev/tenstorrent/by-id; empty if there is none
+
+	mu                 sync.Mutex
+	reset              resetPhase
+	resetDone          chan struct{} // closed when the phase changes; nil outside a reset
+	dead               bool          // every register reads all ones
+	linkGen, linkWidth int
+	texts              map[string]string        // by file: printed instead of the value
+	errs               map[string]errno         // by file: fails with it
+	blocks             map[string]chan struct{} // by file or kind: reads wait until closed
+	openers            []*Opener                // newest first
+}
+
+// kind says how a file behaves in trouble.
+type kind string
+
+const (
+	telemetry kind = "telemetry" // fenced by a reset
+	counter   kind = "counters"  // reads the bus, never fenced
+	static    kind = "static"    // no access to the chip: labels, PCI core
+)
+
+// BDF is the PCI address.
+func (d *Device) BDF() string { return d.addr.bdf() }
+
+// Index is the number in /dev/tenstorrent; ok is false while it is unplugged.
+func (d *Device) Index() (index int, ok bool) {
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
+	return d.index, d.bound
+}
+
+// Chip is the chip behind it.
+func (d *Device) Chip() *chip.Chip { return d.chip }
+
+func (d *Device) wormhole() bool { return d.chip.Spec().Arch == model.Wormhole }
+
+func (d *Device) since(wh, bh Version) Version {
+	if d.wormhole() {
+		return wh
+	}
+	return bh
+}
+
+// bind makes the device's files under an index and a hwmon number. driver.mu
+// is held (or nobody else knows the driver yet).
+func (d *Device) bind(index, hwmon int) {
+	d.index, d.hwmon, d.bound, d.unplugged = index, hwmon, true, false
+	root, sys := d.driver.Root, d.driver.Root.Dir("sys")
+	pci := d.pciFunction()
+	name := fmt.Sprintf("tenstorrent!%d", index)
+	class := path.Join(d.addr.dir(), "tenstorrent", name)
+	pci.Dir("tenstorrent").Add(name, d.classDevice(class))
+	sys.Dir("class").Dir("tenstorrent").Add(name, &tree.Link{Target: relative("class/tenstorrent", class)})
+	sys.Dir("dev").Dir("char").Add(d.devNumber(), &tree.Link{Target: relative("dev/char", class)})
+	sys.Dir("bus").Dir("pci").Dir("drivers").Dir("tenstorrent").
+		Add(d.BDF(), &tree.Link{Target: relative("bus/pci/drivers/tenstorrent", d.addr.dir())})
+	if mon := d.hwmonDevice(); mon != nil {
+		x := fmt.Sprintf("hwmon%d", hwmon)
+		dir := path.Join(d.addr.dir(), "hwmon", x)
+		mon.Add("device", &tree.Link{Target: "../../../" + d.BDF()})
+		mon.Add("subsystem", &tree.Link{Target: relative(dir, "class/hwmon")})
+		pci.Dir("hwmon").Add(x, mon)
+		sys.Dir("class").Dir("hwmon").Add(x, &tree.Link{Target: relative("class/hwmon", dir)})
+	}
+	if d.driver.version.AtLeast(v250) {
+		proc := &tree.Dir{Mode: 0o555}
+		proc.Add("pids", d.pidsFile())
+		root.Dir("proc").Dir("driver").Dir("tenstorrent").Add(strconv.Itoa(index), proc)
+	}
+	dev := root.Dir("dev").Dir("tenstorrent")
+	dev.Add(strconv.Itoa(index), d.nodeFile())
+	if d.link = d.byID(); d.link != "" {
+		dev.Dir("by-id").Add(d.link, &tree.Link{Target: "../" + strconv.Itoa(index)})
+	}
+}
+
+// unbind takes the files away again, but for the PCI function's own.
+// driver.mu is held.
+func (d *Device) unbind() {
+	if !d.bound {
+		return
+	}
+	root, sys := d.driver.Root, d.driver.Root.Dir("sys")
+	x := fmt.Sprintf("hwmon%d", d.hwmon)
+	name := fmt.Sprintf("tenstorrent!%d", d.index)
+	sys.Dir("class").Dir("hwmon").Remove(x)
+	if pci := d.findFunction(); pci != nil {
+		pci.Remove("hwmon")
+		pci.Remove("tenstorrent")
+		pci.Remove("driver")
+	}
+	sys.Dir("class").Dir("tenstorrent").Remove(name)
+	sys.Dir("dev").Dir("char").Remove(d.devNumber())
+	sys.Dir("bus").Dir("pci").Dir("drivers").Dir("tenstorrent").Remove(d.BDF())
+	root.Dir("proc").Dir("driver").Dir("tenstorrent").Remove(strconv.Itoa(d.index))
+	dev := root.Dir("dev").Dir("tenstorrent")
+	dev.Remove(strconv.Itoa(d.index))
+	if d.link != "" {
+		dev.Dir("by-id").Remove(d.link)
+	}
+	d.bound = false
+	d.releaseAll()
+}
+
+// byID is the name of the link that the packaged udev rules make, if any.
+func (d *Device) byID() string {
+	if !d.driver.version.AtLeast(v260) || !d.chip.Publishes(chip.ASICIDHigh) {
+		return ""
+	}
+	return fmt.Sprintf("%s-%016X", d.chip.Spec().Arch, d.chip.Identity().ASIC)
+}
+
+func (d *Device) devNumber() string { return fmt.Sprintf("%d:%d", d.driver.major, d.index) }

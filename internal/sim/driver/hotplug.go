@@ -1,0 +1,97 @@
+package driver
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/sim/tree"
+)
+
+// Unplug takes the device off the bus: its files are gone, descriptors that
+// were open give ENODEV.
+func (d *Device) Unplug() error {
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
+	if !d.bound {
+		return fmt.Errorf("device %s is not plugged in", d.BDF())
+	}
+	d.unbind()
+	d.unplugged = true
+	sys := d.driver.Root.Dir("sys")
+	sys.Dir("bus").Dir("pci").Dir("devices").Remove(d.BDF())
+	parent := sys.Dir("devices").Dir(d.addr.root)
+	if d.addr.bridge != "" {
+		parent = parent.Dir(d.addr.bridge)
+	}
+	parent.Remove(d.BDF())
+	return nil
+}
+
+// Plug puts it back. A negative index or hwmon number lets the driver choose.
+func (d *Device) Plug(index, hwmon int) error {
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
+	if d.bound {
+		return fmt.Errorf("device %s is plugged in already, as %d", d.BDF(), d.index)
+	}
+	if index < 0 {
+		index = d.driver.freeIndex(d)
+	}
+	if hwmon < 0 {
+		hwmon = d.driver.takeHwmon()
+	}
+	for _, other := range d.driver.devices {
+		switch {
+		case other.bound && other.index == index:
+			return fmt.Errorf("index %d is taken by device %s", index, other.BDF())
+		case other.bound && other.hwmon == hwmon:
+			return fmt.Errorf("hwmon%d is taken by device %s", hwmon, other.BDF())
+		}
+	}
+	if slices.Contains(d.driver.host.Hwmon, hwmon) {
+		return fmt.Errorf("hwmon%d is the host's own", hwmon)
+	}
+	d.driver.nextHwmon = max(d.driver.nextHwmon, hwmon+1)
+	d.chip.Reset(d.driver.clock.now())
+	d.bind(index, hwmon)
+	return nil
+}
+
+// Drop removes one file of the bound device, as if the firmware had lacked
+// its tag when the driver bound; binding again brings it back.
+func (d *Device) Drop(name string) error {
+	dir := d.findFile(name)
+	if dir == nil {
+		return fmt.Errorf("device %s has no file %q", d.BDF(), name)
+	}
+	dir.Remove(name)
+	return nil
+}
+
+func (d *Device) hasFile(name string) bool { return d.findFile(name) != nil }
+
+// findFile is the directory that holds the file of that name.
+func (d *Device) findFile(name string) *tree.Dir {
+	pci := d.findFunction()
+	if pci == nil {
+		return nil
+	}
+	return findBelow(pci, name, 3)
+}
+
+func findBelow(dir *tree.Dir, name string, depth int) *tree.Dir {
+	if _, ok := dir.Get(name).(*tree.File); ok {
+		return dir
+	}
+	if depth == 0 {
+		return nil
+	}
+	for _, n := range dir.Names() {
+		if sub, ok := dir.Get(n).(*tree.Dir); ok {
+			if found := findBelow(sub, name, depth-1); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package driver
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"github.com/ttmon/ttmon/internal/sim/tree"
+)
+
+// module makes /sys/module/tenstorrent.
+func (d *Driver) module() {
+	m := &tree.Dir{}
+	for name, text := range map[string]string{
+		"version": d.version.String(), "srcversion": srcversion(d.version),
+		"initstate": "live", "taint": "OE", "coresize": "163840",
+	} {
+		m.Add(name, tree.Text(text))
+	}
+	m.Add("refcnt", tree.Attr(func() ([]byte, syscall.Errno) {
+		return fmt.Appendln(nil, d.openCount()), 0
+	}))
+	for _, p := range []struct {
+		name, text string
+		since      Version
+		mode       uint32
+	}{
+		{"max_devices", "32", always, 0o444},
+		{"dma_address_bits", "0", always, 0o444},
+		{"reset_limit", "10", always, 0o444},
+		{"auto_reset_timeout", "10", always, 0o444},
+		{"power_policy", "Y", v260, 0o444},
+		{"idle_power_down_grace_ms", "5000", v290, 0o644},
+	} {
+		if d.version.has(p.since) {
+			f := tree.Text(p.text)
+			f.Mode = p.mode
+			m.Dir("parameters").Add(p.name, f)
+		}
+	}
+	d.Root.Dir("sys").Dir("module").Add("tenstorrent", m)
+}
+
+// srcversion is the hash modpost would print; that of 2.10.1-pre is the one
+// seen in the field.
+func srcversion(v Version) string {
+	if v.String() == "2.10.1-pre" {
+		return "1DD697C309215E0B2069ECE"
+	}
+	sum := sha256.Sum256([]byte("tt-kmd " + v.String()))
+	return fmt.Sprintf("%X", sum)[:23]
+}
+
+// openCount is the number of open descriptions of all device nodes.
+func (d *Driver) openCount() int {
+	n := 0
+	for _, dev := range d.Devices() {
+		n += len(dev.Openers())
+	}
+	return n
+}
+
+// unrelatedHwmon adds a sensor that has nothing to do with us where the host
+// has none, so that a reader who takes the first hwmon it finds is found out.
+// It returns the next free number.
+func (d *Driver) unrelatedHwmon() int {
+	if len(d.host.Hwmon) > 0 {
+		return max(slices.Max(d.host.Hwmon)+2, 3)
+	}
+	a := address{bus: 0x40, root: "pci0000:40"}
+	if slices.Contains(d.host.Roots, a.root) {
+		return 3 // a host with sockets that big and no sensors: leave it so
+	}
+	const bdf = "0000:40:18.3"
+	dir := "devices/pci0000:40/" + bdf
+	pci := d.pciDir(dir, "0x1022", "0x1463", "0x060000")
+	mon := pci.Dir("hwmon").Dir("hwmon0")
+	mon.Add("name", tree.Text("k10temp"))
+	mon.Add("temp1_input", tree.Text("41250"))
+	mon.Add("temp1_label", tree.Text("Tctl"))
+	mon.Add("device", &tree.Link{Target: "../../../" + bdf})
+	mon.Add("subsystem", &tree.Link{Target: relative(dir+"/hwmon/hwmon0", "class/hwmon")})
+	sys := d.Root.Dir("sys")
+	sys.Dir("class").Dir("hwmon").Add("hwmon0", &tree.Link{Target: "../../" + dir + "/hwmon/hwmon0"})
+	return 3
+}

@@ -1,0 +1,227 @@
+package driver
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/sim/tree"
+	"golang.org/x/sys/unix"
+)
+
+// Opener is one open file description of a device node. The driver keeps the
+// process that called open(2), by its thread group leader, until the last
+// descriptor is closed, whoever holds it by then.
+type Opener struct {
+	PID     int     // as the simulation sees it; 0 for one made up as invisible
+	Comm    string  // at the time of open
+	numbers []nsPID // outermost namespace first; the simulation's is the first
+	fixed   bool    // made up: printed as it is
+	stale   bool    // from before a reset: the descriptor is dead
+}
+
+// nsPID is a process's number in one pid namespace.
+type nsPID struct {
+	ns  uint64 // inode of the namespace; 0 if it could not be told
+	pid int
+}
+
+// Access is something CMD did that a monitor must not do.
+type Access struct {
+	Time   time.Time `json:"time"`
+	PID    int       `json:"pid"`
+	Comm   string    `json:"comm"`
+	Device string    `json:"device"`
+	What   string    `json:"what"`
+}
+
+func (d *Driver) record(c tree.Caller, dev *Device, what string) {
+	pid := tgid(c.TID)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.audit = append(d.audit, Access{time.Now(), pid, comm(pid), dev.BDF(), what})
+	if n := len(d.audit) - 10_000; n > 0 {
+		d.audit = d.audit[n:]
+	}
+}
+
+// Audit lists who opened device nodes or wrote to PCI files, oldest first.
+func (d *Driver) Audit() []Access {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.audit)
+}
+
+// nodeFile is /dev/tenstorrent/N. It is a regular file: a device node of a
+// user-space file system would go to whatever kernel driver has its number.
+func (d *Device) nodeFile() *tree.File {
+	return &tree.File{
+		Mode: 0o666,
+		Open: func(c tree.Caller, flags uint32) (func(), syscall.Errno) {
+			d.driver.record(c, d, "open "+openFlags(flags))
+			o := newOpener(c.TID)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.openers = slices.Insert(d.openers, 0, o)
+			return func() { d.RemoveOpener(o) }, 0
+		},
+		Ioctl: d.ioctl,
+	}
+}
+
+func openFlags(flags uint32) string {
+	mode := []string{"O_RDONLY", "O_WRONLY", "O_RDWR", "?"}[flags&unix.O_ACCMODE]
+	if flags&unix.O_APPEND != 0 {
+		mode += "|O_APPEND"
+	}
+	return mode
+}
+
+// RemoveOpener takes a description off the list.
+func (d *Device) RemoveOpener(o *Opener) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.openers = slices.DeleteFunc(d.openers, func(p *Opener) bool { return p == o })
+}
+
+// AddOpener puts a made-up line into pids: a number no process has, or 0.
+func (d *Device) AddOpener(pid int) *Opener {
+	o := &Opener{PID: pid, fixed: true}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.openers = slices.Insert(d.openers, 0, o)
+	return o
+}
+
+// DropMadeUp removes the lines that AddOpener made.
+func (d *Device) DropMadeUp() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := len(d.openers)
+	d.openers = slices.DeleteFunc(d.openers, func(o *Opener) bool { return o.fixed })
+	return n - len(d.openers)
+}
+
+// Openers lists the open descriptions, newest first.
+func (d *Device) Openers() []*Opener {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.openers)
+}
+
+func newOpener(tid int) *Opener {
+	pid := tgid(tid)
+	return &Opener{PID: pid, Comm: comm(pid), numbers: numbers(pid)}
+}
+
+// pidsFile is /proc/driver/tenstorrent/N/pids.
+func (d *Device) pidsFile() *tree.File {
+	return &tree.File{Mode: 0o444, Show: func(c tree.Caller) ([]byte, syscall.Errno) {
+		if e := d.gate("pids", static); e != 0 {
+			return nil, e
+		}
+		d.mu.Lock()
+		e := d.errs["pids"]
+		d.mu.Unlock()
+		if e != 0 {
+			return nil, e
+		}
+		translate := d.driver.Version().AtLeast(v270)
+		reader := readerNamespace(c.TID)
+		var text []byte
+		for _, o := range d.Openers() {
+			text = fmt.Appendln(text, o.number(translate, reader))
+		}
+		return text, 0
+	}}
+}
+
+// number is what pids prints for an opener: since 2.7 its pid in the reader's
+// namespace or 0, before that its pid in its own.
+func (o *Opener) number(translate bool, reader uint64) int {
+	switch {
+	case o.fixed || len(o.numbers) == 0:
+		return o.PID
+	case !translate:
+		return o.numbers[len(o.numbers)-1].pid
+	}
+	for _, n := range o.numbers {
+		if n.ns == reader {
+			return n.pid
+		}
+	}
+	return 0
+}
+
+// readerNamespace is the pid namespace of a thread; the caller is waiting for
+// our answer, so it is still there.
+func readerNamespace(tid int) uint64 {
+	return inode(fmt.Sprintf("/proc/%d/ns/pid", tid))
+}
+
+func inode(path string) uint64 {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return 0
+	}
+	return st.Ino
+}
+
+// tgid is the process of a thread.
+func tgid(tid int) int {
+	if s, ok := statusField(tid, "Tgid:"); ok {
+		if pid, err := strconv.Atoi(s); err == nil {
+			return pid
+		}
+	}
+	return tid
+}
+
+func comm(pid int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	return strings.TrimSuffix(string(b), "\n")
+}
+
+func statusField(pid int, key string) (string, bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return "", false
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, key); ok {
+			return strings.TrimSpace(rest), true
+		}
+	}
+	return "", false
+}
+
+// numbers is a process's pid in each namespace from ours down to its own.
+func numbers(pid int) []nsPID {
+	field, ok := statusField(pid, "NSpid:")
+	if !ok {
+		return nil
+	}
+	pids := strings.Fields(field)
+	list := make([]nsPID, len(pids))
+	for i, p := range pids {
+		list[i].pid, _ = strconv.Atoi(p)
+	}
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/pid", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	for i := len(list) - 1; i >= 0 && err == nil; i-- {
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil {
+			list[i].ns = st.Ino
+		}
+		parent, e := unix.IoctlRetInt(fd, unix.NS_GET_PARENT)
+		unix.Close(fd)
+		fd, err = parent, e
+	}
+	if err == nil {
+		unix.Close(fd)
+	}
+	return list
+}

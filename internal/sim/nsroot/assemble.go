@@ -1,0 +1,208 @@
+// Package nsroot puts simulated files into their real places, in a private
+// mount namespace, with everything else of the host left where it is.
+//
+// A directory such as /sys cannot be given new names. So a tmpfs takes its
+// place on which every old entry is bound again, beside the new ones; the
+// same is done for each directory on the way down to a new name. Nothing is
+// ever read or copied: reading some files of /sys does things.
+package nsroot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Plan says what goes where.
+type Plan struct {
+	// Insert maps absolute paths of the host ("/sys/class/tenstorrent") to
+	// what is to be seen there. The parent directories must exist.
+	Insert map[string]string
+	// Tops are the directories that may be replaced by a tmpfs: every
+	// inserted path must lie below one.
+	Tops []string
+	// Cover maps existing files or directories to what is bound over them.
+	Cover map[string]string
+	// Write holds small files to be put on the replaced directories.
+	Write map[string]string
+}
+
+// Private keeps what is mounted from now on out of every other namespace.
+func Private() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("making the mounts private: %w", err)
+	}
+	return nil
+}
+
+// Assemble carries out the plan, using stage, an empty directory, on the way.
+func (p Plan) Assemble(stage string) error {
+	if err := unix.Mount("tmpfs", stage, "tmpfs", unix.MS_NOSUID, "mode=0755"); err != nil {
+		return fmt.Errorf("mounting a tmpfs on %s: %w", stage, err)
+	}
+	for i, top := range p.Tops {
+		at := fmt.Sprintf("%s/%d", stage, i)
+		if err := p.replace(top, at); err != nil {
+			return fmt.Errorf("assembling %s: %w", top, err)
+		}
+	}
+	for i, top := range p.Tops {
+		if err := unix.Mount(fmt.Sprintf("%s/%d", stage, i), top, "", unix.MS_MOVE, ""); err != nil {
+			return fmt.Errorf("moving the new %s into place: %w", top, err)
+		}
+	}
+	for _, target := range sortedKeys(p.Cover) {
+		if err := bind(p.Cover[target], target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace builds the new version of directory top at a tmpfs mounted on at.
+func (p Plan) replace(top, at string) error {
+	if err := os.Mkdir(at, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("ttmon-sim", at, "tmpfs", unix.MS_NOSUID, "mode=0755"); err != nil {
+		return fmt.Errorf("mounting a tmpfs: %w", err)
+	}
+	if err := p.fill(top, at); err != nil {
+		return err
+	}
+	for _, file := range sortedKeys(p.Write) {
+		if rest, ok := strings.CutPrefix(file, top+"/"); ok {
+			if err := os.WriteFile(path.Join(at, rest), []byte(p.Write[file]), 0o444); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fill makes every entry of the host's directory src again below dst, and the
+// inserted ones beside them.
+func (p Plan) fill(src, dst string) error {
+	entries, err := os.ReadDir(src)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		from, to := path.Join(src, e.Name()), path.Join(dst, e.Name())
+		switch _, inserted := p.Insert[from]; {
+		case inserted:
+		case p.leadsTo(from):
+			err = os.Mkdir(to, 0o755)
+			if err == nil {
+				err = p.fill(from, to)
+			}
+		default:
+			err = again(e, from, to)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, target := range sortedKeys(p.Insert) {
+		if path.Dir(target) == src {
+			if err := insert(p.Insert[target], path.Join(dst, path.Base(target))); err != nil {
+				return err
+			}
+		} else if rest, ok := strings.CutPrefix(target, src+"/"); ok {
+			// A directory on the way that the host does not have.
+			first, _, _ := strings.Cut(rest, "/")
+			if _, err := os.Lstat(path.Join(dst, first)); errors.Is(err, fs.ErrNotExist) {
+				if err := os.Mkdir(path.Join(dst, first), 0o755); err != nil {
+					return err
+				}
+				if err := p.fill(path.Join(src, first), path.Join(dst, first)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// leadsTo tells whether something is inserted below dir.
+func (p Plan) leadsTo(dir string) bool {
+	for target := range p.Insert {
+		if strings.HasPrefix(target, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// again makes one entry of the host appear at to.
+func again(e os.DirEntry, from, to string) error {
+	switch {
+	case e.Type()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	case e.IsDir():
+		if err := os.Mkdir(to, 0o755); err != nil {
+			return err
+		}
+	default:
+		if err := touch(to); err != nil {
+			return err
+		}
+	}
+	err := bind(from, to)
+	if errors.Is(err, unix.ENOENT) {
+		return nil // gone since we listed it
+	}
+	return err
+}
+
+// insert makes what is at source, a file or a directory, appear at to.
+func insert(source, to string) error {
+	st, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	if st.IsDir() {
+		err = os.Mkdir(to, 0o755)
+	} else {
+		err = touch(to)
+	}
+	if err != nil {
+		return err
+	}
+	return bind(source, to)
+}
+
+func touch(name string) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func bind(from, to string) error {
+	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("binding %s onto %s: %w", from, filepath.Clean(to), err)
+	}
+	return nil
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

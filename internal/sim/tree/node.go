@@ -1,0 +1,170 @@
+// Package tree holds the files of a simulated host: directories, links, and
+// files whose text is made at the moment somebody reads it.
+//
+// The driver package builds and changes the tree; Mount serves it through
+// FUSE, where a read can also fail or not return, and WritePlain copies what
+// it shows at one moment into an ordinary directory.
+package tree
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// Caller is who makes a request, as the serving process sees it.
+type Caller struct {
+	TID int // thread id; 0 if the caller is outside our pid namespace
+	UID uint32
+}
+
+// Node is one entry of the tree: a *Dir, *Link or *File.
+type Node interface{ base() *inode }
+
+// inode is what FUSE needs to know about every node.
+type inode struct {
+	id      atomic.Uint64 // FUSE node id; 0 until the kernel first asks
+	lookups atomic.Int64  // references the kernel holds
+	gone    atomic.Bool   // removed from the tree: reads give ENODEV
+}
+
+func (i *inode) base() *inode { return i }
+
+// Dir is a directory. The zero Dir is empty, with mode 0755.
+type Dir struct {
+	inode
+	Mode uint32 // permission bits; 0 means 0755
+	// Beneath, if set, is a directory of the real host whose links show
+	// through wherever the tree has no entry of that name.
+	Beneath *HostDir
+
+	mu      sync.RWMutex
+	entries map[string]Node
+	watch   func(dir *Dir, name string) // told after an entry is gone
+}
+
+// Link is a symbolic link.
+type Link struct {
+	inode
+	Target string
+}
+
+// File is a file whose text is made anew on each read from offset 0, as
+// sysfs and procfs do.
+type File struct {
+	inode
+	Mode uint32 // permission bits
+	Size uint64 // as stat shows it; 4096 for sysfs attributes
+	// Show makes the text. It may block for as long as it likes: the reader
+	// then waits in the kernel and no signal frees it.
+	Show func(Caller) ([]byte, syscall.Errno)
+	// Store takes what was written; nil refuses with EACCES.
+	Store func(Caller, []byte) syscall.Errno
+	// Open is told of every open file description, and what it returns is
+	// told when the last descriptor of it is closed. Both may be nil.
+	Open func(c Caller, flags uint32) (release func(), errno syscall.Errno)
+	// Ioctl answers ioctl(2); nil refuses with ENOTTY. The argument is the
+	// pointer as the caller passed it.
+	Ioctl func(c Caller, cmd uint32, arg uint64) syscall.Errno
+}
+
+// Attr is an attribute as sysfs has it: read-only, 4096 bytes by stat.
+func Attr(show func() ([]byte, syscall.Errno)) *File {
+	return &File{Mode: 0o444, Size: 4096, Show: func(Caller) ([]byte, syscall.Errno) { return show() }}
+}
+
+// Text is an attribute that never changes. The line break is added.
+func Text(s string) *File {
+	b := []byte(s + "\n")
+	return Attr(func() ([]byte, syscall.Errno) { return b, 0 })
+}
+
+// Get returns an entry of the tree itself, or nil.
+func (d *Dir) Get(name string) Node {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.entries[name]
+}
+
+// Names lists the entries of the tree itself, sorted.
+func (d *Dir) Names() []string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	names := make([]string, 0, len(d.entries))
+	for name := range d.entries {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Add puts node into the directory, instead of one already there.
+func (d *Dir) Add(name string, node Node) {
+	d.Remove(name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.entries == nil {
+		d.entries = make(map[string]Node)
+	}
+	d.entries[name] = node
+	if sub, ok := node.(*Dir); ok && d.watch != nil {
+		sub.setWatch(d.watch)
+	}
+}
+
+// Dir returns the sub-directory of that name, making it if need be.
+func (d *Dir) Dir(name string) *Dir {
+	if sub, ok := d.Get(name).(*Dir); ok {
+		return sub
+	}
+	sub := &Dir{}
+	d.Add(name, sub)
+	return sub
+}
+
+// Remove takes an entry out, with all below it: new opens fail with ENOENT,
+// descriptors still open with ENODEV. It tells whether there was one.
+func (d *Dir) Remove(name string) bool {
+	d.mu.Lock()
+	node, ok := d.entries[name]
+	delete(d.entries, name)
+	watch := d.watch
+	d.mu.Unlock()
+	if !ok {
+		return false
+	}
+	bury(node)
+	if watch != nil {
+		watch(d, name)
+	}
+	return true
+}
+
+// bury marks a removed node and all below it.
+func bury(node Node) {
+	node.base().gone.Store(true)
+	if d, ok := node.(*Dir); ok {
+		for _, name := range d.Names() {
+			if sub := d.Get(name); sub != nil {
+				bury(sub)
+			}
+		}
+	}
+}
+
+// setWatch makes removals anywhere below d known to watch.
+func (d *Dir) setWatch(watch func(*Dir, string)) {
+	d.mu.Lock()
+	d.watch = watch
+	subs := make([]*Dir, 0, len(d.entries))
+	for _, n := range d.entries {
+		if sub, ok := n.(*Dir); ok {
+			subs = append(subs, sub)
+		}
+	}
+	d.mu.Unlock()
+	for _, sub := range subs {
+		sub.setWatch(watch)
+	}
+}
