@@ -87,7 +87,7 @@ func TestResolveInheritor(t *testing.T) {
 	wantUses(t, resolve(t, r, "2.10.0", listed(0, opener.pid)), use{opener.pid, model.Running, 0, 1, false})
 
 	opener.in.Write([]byte("exit\n"))
-	waitForState(t, opener.pid, "Z")
+	waitForZombie(t, opener.pid)
 	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
 	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
 	if p := processOf(t, u, opener.pid); len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], "zombie") {
@@ -229,8 +229,8 @@ func processOf(t *testing.T, u Users, pid int) model.Process {
 	return model.Process{}
 }
 
-// waitForState waits until the kernel says that a process is in a state.
-func waitForState(t *testing.T, pid int, state string) {
+// waitForZombie waits until all threads of a process have ended.
+func waitForZombie(t *testing.T, pid int) {
 	t.Helper()
 	r := New(rootFS)
 	for {
@@ -238,7 +238,7 @@ func waitForState(t *testing.T, pid int, state string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(s.state) == state {
+		if s.gone() {
 			return
 		}
 		select {
