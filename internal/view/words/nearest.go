@@ -1,0 +1,45 @@
+package words
+
+// Nearest is the known word that was probably meant, or "" where none comes
+// near: within a third of its length in edits, or sharing a long beginning.
+func Nearest(word string, known []string) string {
+	best, bestDistance := "", 1+max(2, len(word)/3)
+	for _, k := range known {
+		if d := distance(word, k); d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	if best != "" || len(word) < 3 {
+		return best
+	}
+	for _, k := range known { // "power" for "power.draw"
+		if len(k) > len(word) && k[:len(word)] == word {
+			return k
+		}
+	}
+	return ""
+}
+
+// distance is the number of edits between a and b: letters put in, left out,
+// replaced, or two neighbours swapped.
+func distance(a, b string) int {
+	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		next[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			next[j+1] = min(row[j]+cost, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
+		}
+		before, row, next = row, next, before
+	}
+	return row[len(b)]
+}
