@@ -3,6 +3,7 @@ package hostfs
 import (
 	"bytes"
 	"io/fs"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -87,6 +88,32 @@ func (d Dir) Read(name string, buf []byte) (n int, err error) {
 		n += m
 	}
 	return n, nil
+}
+
+// Append reads a regular file to its end and appends it to buf, which grows
+// as needed, but not beyond limit bytes.
+func (d Dir) Append(buf []byte, name string, limit int) ([]byte, error) {
+	fd, err := d.open(name, fileFlags)
+	if err != nil {
+		return buf, err
+	}
+	defer unix.Close(fd)
+	for len(buf) < limit {
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, max(4096, cap(buf)))
+		}
+		n, err := unix.Read(fd, buf[len(buf):min(cap(buf), limit)])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return buf, err
+		case n == 0:
+			return buf, nil
+		}
+		buf = buf[:len(buf)+n]
+	}
+	return buf, nil
 }
 
 // Readlink reads the target of a link into buf; a longer one is cut off.

@@ -67,6 +67,14 @@ func TestDirReadFollowsNoLink(t *testing.T) {
 	if n, err := d.Read("file", buf[:]); err != nil || string(buf[:n]) != "0123" {
 		t.Errorf("Read(file) = %q, %v", buf[:n], err)
 	}
+	for limit, want := range map[int]string{4: "<012", 5: "<0123", 100: "<0123456789"} {
+		if got, err := d.Append([]byte("<"), "file", limit); err != nil || string(got) != want {
+			t.Errorf("Append up to %d = %q, %v; want %q", limit, got, err, want)
+		}
+	}
+	if _, err := d.Append(nil, "link", 100); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("Append(link) = %v, want ELOOP", err)
+	}
 	if _, err := d.Read("link", buf[:]); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("Read(link) = %v, want ELOOP", err)
 	}

@@ -1,7 +1,6 @@
 package procfs
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
@@ -86,7 +85,7 @@ func (r *Reader) checkMaps(pid, device int) Holding {
 	}
 }
 
-// statOf reads the stat file of a process; the name in it is not kept.
+// statOf reads the stat file of a process.
 func (r *Reader) statOf(pid int) (stat, error) {
 	dir, err := r.open(pid)
 	if err != nil {
@@ -94,6 +93,5 @@ func (r *Reader) statOf(pid int) (stat, error) {
 	}
 	defer dir.Close()
 	s, _, err := r.readStat(dir)
-	s.comm = bytes.Clone(s.comm)
 	return s, err
 }

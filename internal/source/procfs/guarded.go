@@ -55,7 +55,7 @@ func (r *Reader) readGuarded(id identity, dir hostfs.Dir, name string, buf []byt
 	go func() {
 		defer close(done)
 		defer own.Close()
-		buf, err = readAll(own, name, buf, limit)
+		buf, err = own.Append(buf[:0], name, limit)
 	}()
 	timeout := time.NewTimer(max(r.left, time.Millisecond))
 	defer timeout.Stop()
@@ -68,21 +68,6 @@ func (r *Reader) readGuarded(id identity, dir hostfs.Dir, name string, buf []byt
 		r.left = 0
 		r.stuck[id] = done
 		return nil, errStuck
-	}
-}
-
-// readAll reads into buf from its beginning and lets it grow up to limit.
-func readAll(dir hostfs.Dir, name string, buf []byte, limit int) ([]byte, error) {
-	buf = buf[:min(cap(buf), limit)]
-	for {
-		n, err := dir.Read(name, buf)
-		if err != nil {
-			return buf[:0], err
-		}
-		if n < len(buf) || n == limit {
-			return buf[:n], nil
-		}
-		buf = make([]byte, min(2*len(buf)+4096, limit))
 	}
 }
 

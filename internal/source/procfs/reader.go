@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ type Reader struct {
 
 	descriptors descriptors
 	openers     map[openerKey]*opener // of the last Resolve
+	probeAt     time.Time             // when to ask again for fdinfo's drm- keys
 
 	buf  []byte // of small files, reused
 	maps []byte // of /proc/<pid>/maps, reused
@@ -139,4 +141,20 @@ func (r *Reader) startTime(ticks uint64) time.Time {
 // open opens /proc/<pid>, and with it pins the process.
 func (r *Reader) open(pid int) (hostfs.Dir, error) {
 	return r.root.OpenDir("/proc/" + strconv.Itoa(pid))
+}
+
+// Alive tells whether the process with this pid and start (StartTicks) is
+// there. A zombie is not. It is for whoever keeps processes by identity; the
+// error says that we may not look.
+func (r *Reader) Alive(pid int, start uint64) (bool, error) {
+	s, err := r.statOf(pid)
+	switch {
+	case noProcess(err) && r.concealed(pid):
+		return false, fmt.Errorf("looking for process %d: %w", pid, unix.EPERM)
+	case noProcess(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("looking for process %d: %w", pid, err)
+	}
+	return s.start == start && !s.gone(), nil
 }

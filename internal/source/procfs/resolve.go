@@ -66,8 +66,12 @@ func (r *Reader) Resolve(ctx context.Context, devices []Openers, driver string) 
 		}
 		res.complete(devices, claims)
 	}
+	now := time.Now()
+	for _, p := range res.uses {
+		r.addMemory(p, now)
+	}
 	r.openers = res.openers
-	r.forget(time.Now())
+	r.forget(now)
 	return res.users(), nil
 }
 
