@@ -22,8 +22,10 @@ func TestActivity(t *testing.T) {
 		{"above the limit", known(500), known(120), known(10), known(1), ""},
 		{"no power", model.Missing[float64](model.Hung, "dead"), known(1), known(0), model.Missing[float64](model.Hung, "dead"), ""},
 		{"no limit", known(10), absent, known(5), absent, ""},
-		{"limit below idle", known(10), known(5), known(8),
-			model.Missing[float64](model.Implausible, "the power limit of 5 W is not above the idle power of 8 W"), ""},
+		{
+			"limit below idle", known(10), known(5), known(8),
+			model.Missing[float64](model.Implausible, "the power limit of 5 W is not above the idle power of 8 W"), "",
+		},
 	} {
 		got := card(t, "p150a").Activity(c.power, c.limit, c.idle)
 		if got.Ratio != c.want || !strings.Contains(got.Basis, c.basis) {
