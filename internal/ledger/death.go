@@ -1,0 +1,123 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Leftovers is what a dead process had not freed. It is reported once.
+type Leftovers struct {
+	Seq uint64 `json:"seq"` // counts up; tells a reader what it has seen
+	Info
+	Died    time.Time        `json:"died"`
+	Reason  string           `json:"reason"` // how its end was noticed
+	Count   int              `json:"buffers"`
+	Bytes   [NumPools]uint64 `json:"bytes"` // by pool, Host last
+	Devices []int32          `json:"devices"`
+	Largest Buffer           `json:"largest"`
+	Oldest  time.Time        `json:"oldest"` // when the oldest of them was allocated
+}
+
+// Total sums what was left on devices, without host memory.
+func (f *Leftovers) Total() (sum uint64) {
+	for _, b := range f.Bytes[:Host] {
+		sum += b
+	}
+	return sum
+}
+
+// End takes a process out. Its bytes leave every sum at once; what it left
+// behind is then examined in a goroutine of its own, since that takes
+// milliseconds for millions of buffers, and handed to report (which may be
+// nil) as well as kept for Leaks. A process that left nothing is not reported.
+func (l *Ledger) End(p *Process, reason string, now time.Time, report func(Leftovers)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.ended {
+		return
+	}
+	p.ended = true
+	if l.procs[p.info.Key] == p {
+		delete(l.procs, p.info.Key)
+	}
+	for i := range p.devices {
+		d := &p.devices[i]
+		for pool := range NumPools {
+			d.total.bytes[pool] -= d.bytes[pool]
+			d.total.count[pool] -= d.count[pool]
+		}
+	}
+	l.live -= p.table.live
+	if p.table.live == 0 {
+		p.table = table{}
+		return
+	}
+	l.examined.Add(1)
+	go func() {
+		defer l.examined.Done()
+		left := p.leftovers(reason, now)
+		left.Seq = l.keepLeak(left)
+		if report != nil {
+			report(left)
+		}
+	}()
+}
+
+// Wait returns when all leftovers have been examined.
+func (l *Ledger) Wait() { l.examined.Wait() }
+
+// leftovers examines a process that has ended; nobody else touches it.
+func (p *Process) leftovers(reason string, now time.Time) Leftovers {
+	left := Leftovers{Info: p.info, Died: now, Reason: reason, Count: p.table.live}
+	oldest := uint32(1<<32 - 1)
+	var largest *entry
+	for i := range p.table.slabs {
+		for j := range p.table.slabs[i].entries {
+			e := &p.table.slabs[i].entries[j]
+			if e.kind == noKind {
+				continue
+			}
+			oldest = min(oldest, e.born)
+			if largest == nil || e.size > largest.size {
+				largest = e
+			}
+		}
+	}
+	left.Largest = p.view(largest)
+	left.Oldest = p.bornAt(oldest)
+	for i, d := range p.devices {
+		n := uint64(0)
+		for pool := range NumPools {
+			left.Bytes[pool] += d.bytes[pool]
+			n += d.count[pool]
+		}
+		if n > 0 {
+			left.Devices = append(left.Devices, p.ids[i])
+		}
+	}
+	slices.Sort(left.Devices)
+	p.table = table{}
+	return left
+}
+
+func (l *Ledger) keepLeak(left Leftovers) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leakSeq++
+	left.Seq = l.leakSeq
+	if len(l.leaks) >= l.maxLeaks {
+		l.leaks = slices.Delete(l.leaks, 0, len(l.leaks)-l.maxLeaks+1)
+	}
+	l.leaks = append(l.leaks, left)
+	return left.Seq
+}
+
+// Leaks returns the leftovers that were kept, newest first.
+func (l *Ledger) Leaks() []Leftovers {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	leaks := slices.Clone(l.leaks)
+	slices.SortFunc(leaks, func(a, b Leftovers) int { return cmp.Compare(b.Seq, a.Seq) })
+	return leaks
+}

@@ -1,0 +1,232 @@
+package ledger
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Use is what is held on one device, by one process or by all.
+type Use struct {
+	Device  int32            `json:"device"` // the reporters' numbering
+	Bytes   [NumPools]uint64 `json:"bytes"`  // by pool, Host last
+	Peak    [NumPools]uint64 `json:"peak"`
+	Buffers [NumPools]uint64 `json:"buffers"`
+}
+
+// Count sums the buffers of all pools.
+func (u *Use) Count() (n uint64) {
+	for _, c := range u.Buffers {
+		n += c
+	}
+	return n
+}
+
+// Device returns what all processes hold on the device they call id. An
+// unknown device holds nothing.
+func (l *Ledger) Device(id int32) Use {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u := l.devices[id]; u != nil {
+		return u.view(id)
+	}
+	return Use{Device: id}
+}
+
+// Devices returns every device that was ever named, by number.
+func (l *Ledger) Devices() []Use {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Use, 0, len(l.devices))
+	for _, id := range slices.Sorted(maps.Keys(l.devices)) {
+		all = append(all, l.devices[id].view(id))
+	}
+	return all
+}
+
+func (u *use) view(id int32) Use {
+	return Use{Device: id, Bytes: u.bytes, Peak: u.peak, Buffers: u.count}
+}
+
+// Holding is what one process holds.
+type Holding struct {
+	Info
+	Since    time.Time `json:"since"` // first seen
+	Last     time.Time `json:"last"`  // last event
+	Buffers  int       `json:"buffers"`
+	Devices  []Use     `json:"devices"` // by number
+	Counters Counters  `json:"counters"`
+}
+
+// Processes returns every reporter that lives, by pid and start.
+func (l *Ledger) Processes() []Holding {
+	l.mu.Lock()
+	all := make([]Holding, 0, len(l.procs))
+	for _, p := range l.procs {
+		all = append(all, p.holding())
+	}
+	l.mu.Unlock()
+	slices.SortFunc(all, func(a, b Holding) int {
+		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Start, b.Start))
+	})
+	return all
+}
+
+// Process returns one reporter; ok is false if it is not, or no longer, there.
+func (l *Ledger) Process(k Key) (h Holding, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.procs[k]
+	if p == nil {
+		return Holding{}, false
+	}
+	return p.holding(), true
+}
+
+func (p *Process) holding() Holding {
+	h := Holding{
+		Info: p.info, Since: p.epoch, Last: p.last, Buffers: p.table.live, Counters: p.counters,
+		Devices: make([]Use, len(p.devices)),
+	}
+	for i := range p.devices {
+		h.Devices[i] = p.devices[i].view(p.ids[i])
+	}
+	slices.SortFunc(h.Devices, func(a, b Use) int { return cmp.Compare(a.Device, b.Device) })
+	return h
+}
+
+// Stats are figures about the ledger itself.
+type Stats struct {
+	Processes int    `json:"processes"`
+	Buffers   int    `json:"buffers"`
+	Events    uint64 `json:"events"` // since the start, handovers included
+	Leaks     uint64 `json:"leaks"`  // leftovers reported since the start
+}
+
+// Stats returns figures about the ledger itself.
+func (l *Ledger) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Stats{Processes: len(l.procs), Buffers: l.live, Events: l.events, Leaks: l.leakSeq}
+}
+
+// What a Buffer is.
+const (
+	KindBuffer = "buffer"
+	KindCB     = "cb"
+	KindKernel = "kernel"
+)
+
+// Buffer is one live buffer.
+type Buffer struct {
+	Kind   string     `json:"kind"`
+	Device int32      `json:"device"` // the reporter's numbering
+	ID     uint64     `json:"id"`     // address, or kernel id
+	Size   uint64     `json:"size"`
+	Pool   model.Pool `json:"pool"` // Host for host memory
+	Born   time.Time  `json:"born"` // to 10 ms
+}
+
+func (p *Process) view(e *entry) Buffer {
+	b := Buffer{Kind: KindBuffer, Device: p.ids[e.dev], ID: e.id, Size: e.size, Pool: model.Pool(e.pool), Born: p.bornAt(e.born)}
+	switch e.kind {
+	case circular:
+		b.Kind = KindCB
+	case kernelCode:
+		b.Kind = KindKernel
+	}
+	return b
+}
+
+// Walk calls f for the live buffers of a process until it returns false; ok
+// is false if there is no such process. The ledger goes on meanwhile: buffers
+// that live throughout are seen once, others once or not at all. f runs
+// without the ledger's lock.
+func (l *Ledger) Walk(k Key, f func(Buffer) bool) (ok bool) {
+	var batch [slabLen]Buffer
+	for i := 0; ; i++ {
+		n, more, ok := l.walkSlab(k, i, &batch)
+		if !ok {
+			return i > 0 // it ended meanwhile: what was seen was true
+		}
+		for _, b := range batch[:n] {
+			if !f(b) {
+				return true
+			}
+		}
+		if !more {
+			return true
+		}
+	}
+}
+
+func (l *Ledger) walkSlab(k Key, i int, batch *[slabLen]Buffer) (n int, more, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.procs[k]
+	if p == nil {
+		return 0, false, false
+	}
+	if i >= len(p.table.slabs) {
+		return 0, false, true
+	}
+	for j := range p.table.slabs[i].entries {
+		if e := &p.table.slabs[i].entries[j]; e.kind != noKind {
+			batch[n] = p.view(e)
+			n++
+		}
+	}
+	return n, i+1 < len(p.table.slabs), true
+}
+
+// Largest returns the n largest live buffers of a process, largest first.
+// Only those that keep accepts count, if it is not nil.
+func (l *Ledger) Largest(k Key, n int, keep func(Buffer) bool) ([]Buffer, bool) {
+	var top minHeap
+	ok := l.Walk(k, func(b Buffer) bool {
+		if keep == nil || keep(b) {
+			top.offer(b, n)
+		}
+		return true
+	})
+	slices.SortFunc(top, func(a, b Buffer) int {
+		return cmp.Or(cmp.Compare(b.Size, a.Size), a.Born.Compare(b.Born), cmp.Compare(a.ID, b.ID))
+	})
+	return top, ok
+}
+
+// minHeap keeps the largest buffers offered to it, the smallest of them first.
+type minHeap []Buffer
+
+func (h *minHeap) offer(b Buffer, limit int) {
+	if limit <= 0 {
+		return
+	}
+	if len(*h) < limit {
+		*h = append(*h, b)
+		for i := len(*h) - 1; i > 0 && (*h)[i].Size < (*h)[(i-1)/2].Size; i = (i - 1) / 2 {
+			(*h)[i], (*h)[(i-1)/2] = (*h)[(i-1)/2], (*h)[i]
+		}
+		return
+	}
+	if b.Size <= (*h)[0].Size {
+		return
+	}
+	(*h)[0] = b
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(*h); c++ {
+			if (*h)[c].Size < (*h)[least].Size {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		(*h)[i], (*h)[least] = (*h)[least], (*h)[i]
+		i = least
+	}
+}
