@@ -52,6 +52,16 @@ type hold struct{ device, fd int }
 // has to look through all of them but the first.
 const rescanAfter = 30 * time.Second
 
+// countsDescriptors tells whether this kernel gives the number of descriptors
+// as the size of /proc/<pid>/fd. We certainly have some.
+func countsDescriptors(root hostfs.Root) bool {
+	st, err := root.Stat("/proc/self/fd")
+	if err != nil {
+		st, err = hostfs.At("/").Stat("/proc/self/fd")
+	}
+	return err == nil && st.Size > 0
+}
+
 func (d *descriptors) begin(root hostfs.Root) {
 	d.nodes.root = root
 	d.nodes.refresh()
@@ -89,7 +99,9 @@ func (d *descriptors) look(proc hostfs.Dir, pid int, now time.Time, m mode) (*de
 		delete(d.byPID, pid)
 		return nil, err
 	}
-	d.sized = d.sized || st.Size > 0
+	if !d.sized {
+		st.Size = 0
+	}
 	stamp := tableStamp{st.Ino, st.Size, st.Mtime}
 	known := t != nil && t.stamp == stamp
 	if known && t.kernel || known && m != always && d.unchanged(proc, pid, t, now, m) {
@@ -140,23 +152,35 @@ func (d *descriptors) unchanged(proc hostfs.Dir, pid int, t *descriptorTable, no
 func (d *descriptors) scan(proc hostfs.Dir, pid int, t *descriptorTable) error {
 	t.holds, t.denied = t.holds[:0], false
 	own := strconv.Itoa(pid)
-	path := own + "/fd"
-	if t.stamp.size == 0 && d.sized {
-		thread, err := d.livingThread(proc, own, t)
-		if thread == "" || err != nil {
+	if !d.sized || t.stamp.size > 0 {
+		n, err := d.scanDir(proc, own+"/fd", t)
+		if err == unix.EACCES || err == unix.EPERM {
+			return d.deny(proc, own, t)
+		}
+		if n > 0 || err != nil {
 			return err
 		}
-		path = own + "/task/" + thread + "/fd"
 	}
-	fds, err := proc.OpenDir(path)
-	if err == unix.EACCES || err == unix.EPERM {
-		return d.deny(proc, own, t)
-	}
-	if err != nil {
+	thread, err := d.livingThread(proc, own, t)
+	if thread == "" || err != nil {
 		return err
+	}
+	_, err = d.scanDir(proc, own+"/task/"+thread+"/fd", t)
+	if err == unix.EACCES || err == unix.EPERM {
+		t.denied, err = true, nil
+	}
+	return err
+}
+
+// scanDir looks through a directory of descriptors and counts them.
+func (d *descriptors) scanDir(proc hostfs.Dir, path string, t *descriptorTable) (count int, err error) {
+	fds, err := proc.OpenDir(path)
+	if err != nil {
+		return 0, err
 	}
 	defer fds.Close()
 	err = fds.Each(d.fds, func(name []byte) bool {
+		count++
 		n, err := fds.Readlink(string(name), d.link)
 		if err != nil {
 			t.denied = t.denied || err == unix.EACCES
@@ -168,7 +192,7 @@ func (d *descriptors) scan(proc hostfs.Dir, pid int, t *descriptorTable) error {
 		}
 		return true
 	})
-	return err
+	return count, err
 }
 
 // deny remembers that we may not look, unless there is nothing to see: the

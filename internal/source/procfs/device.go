@@ -38,7 +38,7 @@ type nodes struct {
 
 // node is what stands at /dev/tenstorrent/N.
 type node struct {
-	exists, driver     bool // driver: it is the driver's own, by its major number
+	exists             bool
 	devMajor, devMinor uint32
 	ino                uint64
 }
@@ -81,7 +81,6 @@ func (n *nodes) named(device int) node {
 		d = node{
 			exists: true, ino: st.Ino,
 			devMajor: unix.Major(st.Dev), devMinor: unix.Minor(st.Dev),
-			driver: n.major != 0 && st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == n.major,
 		}
 	}
 	n.byName[device] = d
@@ -90,9 +89,10 @@ func (n *nodes) named(device int) node {
 
 // match tells which device the descriptor at name below dir belongs to; link
 // is its target. A node of the driver is recognised by its device number,
-// under whatever name (a container may have given it another one), and
-// nothing else passes for one. Where no driver is loaded, in a simulated host,
-// the name decides, and the node that is there now must be the one held.
+// under whatever name (a container may have given it another one). Simulated
+// nodes are files: the name says which, and what is held must be what stands
+// there now. If nothing does any more, the name has to do, unless there is a
+// driver, whose nodes are no files.
 func (n *nodes) match(dir hostfs.Dir, name string, link []byte) (device int, ok bool) {
 	device, named := deviceInLink(link)
 	if !named && (n.major == 0 || len(link) == 0 || link[0] != '/' || string(link) == "/dev/null") {
@@ -109,8 +109,8 @@ func (n *nodes) match(dir hostfs.Dir, name string, link []byte) (device int, ok 
 		return 0, false
 	}
 	at := n.named(device)
-	if at.driver {
-		return 0, false
+	if !at.exists {
+		return device, n.major == 0
 	}
-	return device, !at.exists || at.ino == st.Ino && at.devMajor == st.Dev_major && at.devMinor == st.Dev_minor
+	return device, at.ino == st.Ino && at.devMajor == st.Dev_major && at.devMinor == st.Dev_minor
 }

@@ -52,7 +52,7 @@ func New(root hostfs.Root) *Reader {
 		known:       map[int]*process{},
 		users:       users{root: root},
 		pods:        pods{root: root},
-		descriptors: descriptors{byPID: map[int]*descriptorTable{}},
+		descriptors: descriptors{byPID: map[int]*descriptorTable{}, sized: countsDescriptors(root)},
 		buf:         make([]byte, 16<<10),
 		patience:    150 * time.Millisecond,
 		stuck:       map[identity]stuck{},

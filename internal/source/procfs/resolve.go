@@ -54,6 +54,8 @@ func (r *Reader) Resolve(ctx context.Context, devices []Openers, driver string) 
 		hidden: map[int]*model.DeviceUse{}, notes: map[int]string{}, openers: map[openerKey]*opener{},
 	}
 	claims := res.collect(devices)
+	// A mount of the host's /proc shows what the zeros stand for.
+	res.scanWanted = res.scanWanted || !r.view.ours && len(res.hidden) > 0
 	for _, c := range claims {
 		if res.trusted {
 			res.judge(c)

@@ -1,7 +1,6 @@
 package procfs
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -10,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
 // roles are what the processes of the tests do.
@@ -19,12 +16,13 @@ var roles = map[string]func(args []string) error{
 	"hold":    playHold,
 	"bequest": playBequest,
 	"heir":    playHeir,
-	"describe": func(args []string) error {
-		return playReader(args, func(r *Reader, pid int) any { return r.Describe([]int{pid})[0] })
-	},
-	"check": func(args []string) error {
-		return playReader(args, func(r *Reader, pid int) any { h, _ := r.Check(pid, 0); return h })
-	},
+}
+
+// A role may end its process's first thread, so it has to run on it.
+func init() {
+	if os.Getenv(roleVariable) != "" {
+		runtime.LockOSThread()
+	}
 }
 
 // playHold opens the files it is given, in order, and obeys: "open PATH",
@@ -61,7 +59,7 @@ func playHold(args []string) error {
 				_ = steps(func(string) error { return nil })
 				os.Exit(0)
 			}()
-			syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
+			_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 		}
 		if err == nil {
 			fmt.Println("done")
@@ -101,18 +99,4 @@ func playBequest(args []string) error {
 func playHeir([]string) error {
 	_, err := io.Copy(io.Discard, os.NewFile(3, "lifeline"))
 	return err
-}
-
-// playReader answers with what ask says about each pid it is told, in the
-// tree of its first argument.
-func playReader(args []string, ask func(*Reader, int) any) error {
-	runtime.LockOSThread()
-	r := New(hostfs.At(args[1]))
-	return steps(func(step string) error {
-		pid, err := strconv.Atoi(step)
-		if err != nil {
-			return err
-		}
-		return json.NewEncoder(os.Stdout).Encode(ask(r, pid))
-	})
 }

@@ -2,7 +2,6 @@ package procfs
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -25,21 +24,34 @@ type tree struct {
 
 func newTree(t testing.TB, devices int) *tree {
 	t.Helper()
-	tr := &tree{t, t.TempDir()}
+	tr := &tree{t, sharedDir(t)}
 	tr.mkdir("proc")
 	tr.mkdir("dev/tenstorrent")
 	for i := range devices {
 		tr.write("dev/tenstorrent/"+strconv.Itoa(i), "")
 	}
 	tr.write("etc/passwd", "root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n")
-	// Others must be able to use it, too.
-	if err := os.Chmod(filepath.Dir(tr.dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(tr.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	return tr
+}
+
+// sharedDir makes a directory that other users can use, too. Inside, where we
+// may lose the right to remove it, that is left to the test outside.
+func sharedDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getenv("TMPDIR"), error(nil)
+	if os.Getenv(insideVariable) != "" {
+		dir, err = os.MkdirTemp(dir, "tree")
+	} else {
+		dir = t.TempDir()
+		err = os.Chmod(filepath.Dir(dir), 0o755)
+	}
+	if err == nil {
+		err = os.Chmod(dir, 0o777)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func (tr *tree) mkdir(path string) {
@@ -151,15 +163,6 @@ func (c *child) number() int {
 	return n
 }
 
-// answer decodes a line of JSON.
-func answer[T any](c *child) (v T) {
-	c.t.Helper()
-	if err := json.Unmarshal([]byte(c.line()), &v); err != nil {
-		c.t.Fatal(err)
-	}
-	return v
-}
-
 var rootFS = hostfs.At("/")
 
 const roleVariable = "PROCFS_TEST_ROLE"
@@ -179,6 +182,41 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// inside runs the calling test again in a process of its own and returns
+// false; in that process it returns true. attr gives it namespaces.
+func inside(t *testing.T, attr *syscall.SysProcAttr) bool {
+	t.Helper()
+	if os.Getenv(insideVariable) == t.Name() {
+		return true
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v=true", "-test.count=1")
+	cmd.Env = append(os.Environ(), insideVariable+"="+t.Name(), "TMPDIR="+sharedDir(t))
+	cmd.SysProcAttr = attr
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("inside: %v\n%s", err, out)
+	}
+	return false
+}
+
+const insideVariable = "PROCFS_TEST_INSIDE"
+
+// become turns the test process into an ordinary user's. There is no way back.
+func become(t *testing.T, uid int) {
+	t.Helper()
+	if err := syscall.Setgroups(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setgid(uid); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setuid(uid); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const nobody = 65534
 
 func needRoot(t testing.TB) {
 	t.Helper()
