@@ -55,6 +55,16 @@ func Describe(endpoints []Endpoint, cables bool) (*Descriptor, error) {
 	return &d.Descriptor, nil
 }
 
+// OneGeneration picks the endpoints that a UMD process on a mixed host would
+// use: those of the generation of the lowest kernel index.
+func OneGeneration(endpoints []Endpoint) []Endpoint {
+	if len(endpoints) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(endpoints, func(a, b Endpoint) int { return cmp.Compare(a.Index, b.Index) })
+	return slices.DeleteFunc(slices.Clone(endpoints), func(e Endpoint) bool { return e.Board.Arch != first.Board.Arch })
+}
+
 // describer is a descriptor in the making; at[i] belongs to Chips[i].
 type describer struct {
 	Descriptor

@@ -212,6 +212,23 @@ func TestDescribeRefuses(t *testing.T) {
 	}
 }
 
+func TestOneGeneration(t *testing.T) {
+	mixed := slices.Concat(boards(t, "p150a", 1), boards(t, "n150", 1), boards(t, "p100a", 1))
+	for i := range mixed {
+		mixed[i].Index = []int{7, 2, 5}[i]
+	}
+	if got := OneGeneration(mixed); len(got) != 1 || got[0].Board.Card != "n150" || len(mixed) != 3 {
+		t.Errorf("%+v", got)
+	}
+	mixed[1].Index = 9
+	if got := OneGeneration(mixed); len(got) != 2 || got[1].Board.Card != "p100a" {
+		t.Errorf("%+v", got)
+	}
+	if OneGeneration(nil) != nil {
+		t.Error("something came of nothing")
+	}
+}
+
 // TestDescribedHostResolves: every chip of a described host is found by what
 // sysfs would show of it.
 func TestDescribedHostResolves(t *testing.T) {
