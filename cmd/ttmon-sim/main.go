@@ -1,4 +1,6 @@
-// Command ttmon-sim shows a command a Tenstorrent host that is not there.
+// Command ttmon-sim shows a command a Tenstorrent host that is not there:
+// boards, driver files, processes and faults. Everything it prints says
+// "simulated".
 package main
 
 import (
@@ -8,6 +10,6 @@ import (
 )
 
 func main() {
-	sim.Reexec()
-	os.Exit(run(os.Args[1:]))
+	sim.Reexec(kinds())
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }

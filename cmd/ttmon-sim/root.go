@@ -4,43 +4,184 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/sim/workload"
 )
 
-func run(args []string) int {
-	var o sim.Options
-	code := 0
-	cmd := &cobra.Command{Use: "ttmon-sim", SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := sim.Start(o)
-			if err != nil {
-				return err
-			}
-			defer h.Close()
-			c := h.Command(context.Background(), args[0], args[1:]...)
-			c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-			err = c.Run()
-			if e, ok := errors.AsType[*exec.ExitError](err); ok {
-				code = e.ExitCode()
-				return nil
-			}
-			return err
-		}}
-	cmd.Flags().StringVar(&o.Boards, "boards", "", "")
-	cmd.Flags().StringVar(&o.Driver, "driver", "", "")
-	cmd.Flags().StringVar(&o.Firmware, "firmware", "", "")
-	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "")
-	cmd.Flags().Float64Var(&o.Load, "load", 0, "")
-	cmd.Flags().BoolVar(&o.Frozen, "frozen", false, "")
+// Exit codes. A command that ran gives its own instead.
+const (
+	exitInternal = 1
+	exitUsage    = 2
+	exitDenied   = 4
+)
+
+// exitError is the end of a program with a code and nothing more to say.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// usageError is a mistake in the arguments.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	cmd := rootCommand()
 	cmd.SetArgs(args)
-	if err := cmd.Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "ttmon-sim:", err)
-		return 1
-	}
-	return code
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	return exitCode(cmd.Execute(), stderr)
 }
+
+// exitCode says what went wrong and with which code to end.
+func exitCode(err error, stderr io.Writer) int {
+	if err == nil {
+		return 0
+	}
+	if code, ok := errors.AsType[exitError](err); ok {
+		return int(code)
+	}
+	fmt.Fprintln(stderr, "ttmon-sim:", err)
+	if _, ok := errors.AsType[*sim.NoPrivilegeError](err); ok {
+		fmt.Fprintln(stderr, "ttmon-sim: without it, ttmon-sim --root DIR makes a plain simulated tree that ttmon --root DIR reads")
+		return exitDenied
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	return exitInternal
+}
+
+const rootLong = `Shows a command a host with simulated Tenstorrent boards.
+
+The command runs unchanged, in a private mount namespace in which the
+driver's files are where a real host has them: /sys/class/tenstorrent,
+/sys/class/hwmon, /sys/bus/pci, /sys/module/tenstorrent, /dev/tenstorrent,
+/proc/driver/tenstorrent. Everything else is the real host's. The files are
+alive: values move, and reads can fail or block as the real driver's do.
+Real Tenstorrent boards of the host are hidden. /sys/ttmon-sim says that the
+host is simulated.
+
+That needs root, or user namespaces and access to /dev/fuse. Without, use
+--root DIR: a plain tree below DIR, for ttmon --root DIR.
+
+/dev/shm is an empty one of the simulated host's own, unless --share-shm.
+The command's exit code is passed on; SIGINT, SIGTERM and SIGHUP are passed
+to it; what it leaves running is ended with the host.`
+
+const rootExample = `  ttmon-sim --boards n150,2xn300,p150a -- ttmon smi
+  ttmon-sim --boards galaxy-blackhole --procs name=llama,load=0.8 -- ttmon top
+  ttmon-sim --boards p150a --driver 2.4.0 --firmware 18.3,fanless -- bash
+  ttmon-sim --boards 2xp150b --script faults.txt -- ttmon smi -l 1
+  ttmon-sim --boards n300 --keep        # then, in another shell: ttmon-sim exec …
+  ttmon-sim --boards n300,p300c --root /tmp/tree && ttmon --root /tmp/tree smi
+
+A script holds one command of "ttmon-sim ctl" a line, with its time:
+  at 2s    reset 0 block=1s window=2s
+  at 5s    hang 1
+  at 500ms run name=llama,devices=0+1,fds=2`
+
+// flags of the root command.
+type flags struct {
+	sim.Options
+	script string
+	root   string
+	keep   bool
+}
+
+func rootCommand() *cobra.Command {
+	f := &flags{}
+	cmd := &cobra.Command{
+		Use:           "ttmon-sim --boards LIST [flags] -- COMMAND [ARG…]",
+		Short:         "Show a command a simulated Tenstorrent host",
+		Long:          rootLong,
+		Example:       rootExample,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	p := cmd.Flags()
+	p.SortFlags = false
+	p.StringVar(&f.Boards, "boards", "", "boards to simulate, such as n150,2xn300,galaxy-blackhole (see ttmon-sim boards)")
+	p.StringVar(&f.Driver, "driver", "", "driver version, 1.34 to 2.10.1, or none for a module that is not loaded (default 2.10.0)")
+	p.StringVar(&f.Firmware, "firmware", "", "firmware of all chips: a bundle version, no-telemetry, labels-only, fanless, omit=TAG+TAG (default 19.9)")
+	p.StringArrayVar(&f.Procs, "procs", nil, "start a workload, name=llama,devices=0+1,… (see ttmon-sim ctl run --help); may be given again")
+	p.StringArrayVar(&f.Procs, "workload", nil, "the same as --procs")
+	p.Float64Var(&f.Load, "load", 0, "load of all chips from the start, 0 to 1")
+	p.Uint64Var(&f.Seed, "seed", 0, "same seed, same serials and same movements")
+	p.BoolVar(&f.Frozen, "frozen", false, "values stand still (heartbeats go on)")
+	p.StringVar(&f.script, "script", "", "file with commands and their times")
+	p.StringVar(&f.root, "root", "", "make a plain tree in this directory instead, without any privilege")
+	p.BoolVar(&f.keep, "keep", false, "without a command: stay until SIGINT or SIGTERM, for others to join with ttmon-sim exec")
+	p.StringVar(&f.Control, "control", "", "path of the control socket (default: in a directory of its own)")
+	p.BoolVar(&f.ShareShm, "share-shm", false, "keep the host's /dev/shm")
+	p.BoolVar(&f.VM, "vm", false, "leave the host of a Galaxy looking like a virtual machine, if it is one")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.AddCommand(execCommand(), ctlCommand(), boardsCommand())
+	return cmd
+}
+
+func (f *flags) run(cmd *cobra.Command, args []string) error {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case len(args) > 0 && dash != 0:
+		return usageError{fmt.Errorf("no command %q of ttmon-sim; to run it in a simulated host, put -- before it", args[0])}
+	case f.Boards == "" && len(args) == 0 && !f.keep && f.root == "":
+		return cmd.Help()
+	case !cmd.Flags().Changed("boards"):
+		return usageError{errors.New(`no boards to simulate: give --boards, for instance --boards n150,p150a, or --boards "" for a host without any`)}
+	case len(args) == 0 && !f.keep && f.root == "":
+		return usageError{errors.New("no command to show the simulated host to: add -- COMMAND, or --keep")}
+	}
+	if f.script != "" {
+		text, err := os.ReadFile(f.script)
+		if err != nil {
+			return usageError{fmt.Errorf("reading the script: %w", err)}
+		}
+		f.Script = string(text)
+	}
+	if f.root != "" {
+		return f.plain(cmd, args)
+	}
+	f.Stderr = cmd.ErrOrStderr()
+	reap := adopt()
+	h, err := sim.Start(f.Options)
+	if err != nil {
+		return startError(err)
+	}
+	defer h.Close()
+	if len(args) == 0 {
+		return keep(cmd, h)
+	}
+	err = runInside(h.Command(context.Background(), args[0], args[1:]...), h.Done())
+	reap(h.PID)
+	return err
+}
+
+// startError tells mistakes in the options from what the machine refuses.
+func startError(err error) error {
+	if _, ok := errors.AsType[*sim.OptionError](err); ok {
+		return usageError{err}
+	}
+	return err
+}
+
+// keep stays until it is told to go.
+func keep(cmd *cobra.Command, h *sim.Host) error {
+	fmt.Fprintf(cmd.OutOrStdout(), "simulated host ready\ncontrol socket: %s\njoin it: ttmon-sim exec --control %s -- COMMAND\n", h.Control, h.Control)
+	select {
+	case <-stopSignal():
+		return nil
+	case <-h.Done():
+		return fmt.Errorf("the simulated host ended by itself: %w", h.Close())
+	}
+}
+
+// procUsage is the settings of workloads, indented for help texts.
+func procUsage() string { return "  " + strings.ReplaceAll(workload.Usage, "\n", "\n  ") }

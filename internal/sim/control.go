@@ -65,7 +65,7 @@ func (c *listener) talk(conn net.Conn) {
 		a := response{PID: os.Getpid()}
 		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
 			a.Error = "not a request: " + err.Error()
-		} else if out, err := c.server.command(q.Args); err != nil {
+		} else if out, err := c.server.host.Do(q.Args); err != nil {
 			a.Error = err.Error()
 		} else {
 			a.Output = out
@@ -112,5 +112,3 @@ func ask(socket string, args []string) (a response, err error) {
 
 // Ctl sends a command to the host: see ttmon-sim ctl --help.
 func (h *Host) Ctl(args ...string) (string, error) { return Ctl(h.Control, args...) }
-
-func (s *server) command(args []string) (string, error) { return "", nil }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -17,21 +18,73 @@ func killInside(outer string) {
 	if err != nil || inner == outer || outer == "" {
 		return
 	}
+	killAll(func() []int { return inside(inner) })
+}
+
+// killAll ends the processes that list returns, with SIGTERM and, after a
+// second, with SIGKILL, until there are none.
+func killAll(list func() []int) {
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 		deadline := time.Now().Add(time.Second)
+		told := make(map[int]bool)
 		for wait := time.Millisecond; time.Now().Before(deadline); wait = min(2*wait, 50*time.Millisecond) {
-			pids := inside(inner)
+			pids := list()
 			if len(pids) == 0 {
 				return
 			}
-			if wait == time.Millisecond || sig == unix.SIGKILL {
-				for _, pid := range pids {
+			for _, pid := range pids {
+				if !told[pid] {
+					told[pid] = true
 					unix.Kill(pid, sig)
 				}
 			}
 			time.Sleep(wait)
 		}
 	}
+}
+
+// KillDescendants ends every process that descends from this one, but for one
+// and those that descend from that.
+func KillDescendants(except int) {
+	killAll(func() []int { return descendants(os.Getpid(), except) })
+}
+
+// descendants lists the living processes below pid, from /proc.
+func descendants(pid, except int) []int {
+	children := make(map[int][]int)
+	for _, name := range names("/proc") {
+		child, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if parent, state := parentOf(child); state != 'Z' && state != 'X' {
+			children[parent] = append(children[parent], child)
+		}
+	}
+	var list []int
+	for todo := []int{pid}; len(todo) > 0; todo = todo[1:] {
+		for _, child := range children[todo[0]] {
+			if child != except {
+				list = append(list, child)
+				todo = append(todo, child)
+			}
+		}
+	}
+	return list
+}
+
+// parentOf reads a process's parent and state; the name in between may hold
+// anything, so it is skipped from behind.
+func parentOf(pid int) (parent int, state byte) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 'X'
+	}
+	_, err = fmt.Sscanf(string(b[bytes.LastIndexByte(b, ')')+1:]), " %c %d", &state, &parent)
+	if err != nil {
+		return 0, 'X'
+	}
+	return parent, state
 }
 
 // inside lists the processes in a mount namespace, without ourselves and

@@ -3,17 +3,23 @@ package sim
 import (
 	"fmt"
 	"os"
+
+	"github.com/ttmon/ttmon/internal/sim/workload"
 )
 
 // Reexec must be called first thing in main, and in TestMain, of every
 // program that starts simulated hosts: if this process was started to be a
 // part of one, it does that and never returns.
-func Reexec() {
+//
+// kinds are the kinds of workload the program offers; nil is none.
+func Reexec(kinds workload.Kinds) {
 	var err error
-	switch os.Args[0] {
-	case hostName:
+	switch {
+	case os.Getenv(workload.Env) != "":
+		err = workload.Run(kinds)
+	case os.Args[0] == hostName:
 		err = serve()
-	case joinName:
+	case os.Args[0] == joinName:
 		err = join(os.Args[1:])
 	default:
 		return

@@ -2,19 +2,26 @@ package sim
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"syscall"
 
+	"github.com/ttmon/ttmon/internal/sim/control"
 	"github.com/ttmon/ttmon/internal/sim/driver"
 	"github.com/ttmon/ttmon/internal/sim/nsroot"
 	"github.com/ttmon/ttmon/internal/sim/tree"
+	"github.com/ttmon/ttmon/internal/sim/workload"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,8 +29,14 @@ import (
 type server struct {
 	cfg     config
 	driver  *driver.Driver
+	host    *control.Host
 	mounted *tree.Mounted
 	control *listener
+	fuseDir string
+	stop    context.CancelFunc // ends the script
+
+	mu    sync.Mutex
+	shown []string // of the optional paths
 }
 
 // serve is the life of the host process: read the configuration, put the
@@ -45,7 +58,7 @@ func serve() error {
 		return fmt.Errorf("reading the configuration: %w", err)
 	}
 	err = s.open()
-	r := ready{Control: controlPath(s.cfg.Dir)}
+	r := ready{Control: s.cfg.control()}
 	if err != nil {
 		r.Error, r.Missing = err.Error(), missingPrivilege(err)
 	}
@@ -96,50 +109,88 @@ func (s *server) open() error {
 		return err
 	}
 	s.driver = driver.New(opts)
+	s.host = &control.Host{Driver: s.driver, Workloads: &workload.Manager{Devices: s.driver}}
 	if err := showThrough(s.driver.Root); err != nil {
+		return err
+	}
+	if err := s.procFiles(); err != nil {
 		return err
 	}
 	if err := s.place(); err != nil {
 		return err
 	}
-	s.control, err = listen(controlPath(s.cfg.Dir), s)
+	s.driver.OnChange = s.sync
+	if err := s.begin(); err != nil {
+		return err
+	}
+	s.control, err = listen(s.cfg.control(), s)
 	return err
+}
+
+// begin starts what was ordered to run from the beginning.
+func (s *server) begin() error {
+	specs, err := s.cfg.workloads()
+	if err != nil {
+		return err
+	}
+	for _, spec := range specs {
+		if _, err := s.host.Workloads.Start(spec); err != nil {
+			return err
+		}
+	}
+	steps, err := control.ParseScript(strings.NewReader(s.cfg.Script))
+	if err != nil {
+		return err
+	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	go s.host.Play(ctx, steps)
+	return nil
 }
 
 // place serves the tree and puts it where a real host has it.
 func (s *server) place() error {
-	fuseDir, stage := filepath.Join(s.cfg.Dir, "fuse"), filepath.Join(s.cfg.Dir, "stage")
-	for _, dir := range []string{fuseDir, stage} {
+	s.fuseDir = filepath.Join(s.cfg.Dir, "fuse")
+	stage := filepath.Join(s.cfg.Dir, "stage")
+	for _, dir := range []string{s.fuseDir, stage} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
 		}
 	}
 	var err error
-	if s.mounted, err = tree.Mount(s.driver.Root, fuseDir); err != nil {
+	if s.mounted, err = tree.Mount(s.driver.Root, s.fuseDir); err != nil {
 		return err
 	}
-	return s.plan(fuseDir).Assemble(stage)
+	return s.plan().Assemble(stage)
+}
+
+// optional are the paths that are there only while the driver or a device is.
+// Where the real host has them they are hidden.
+var optional = []string{
+	"/sys/class/tenstorrent", "/sys/bus/pci/drivers/tenstorrent", "/sys/module/tenstorrent",
+	"/proc/driver/tenstorrent", "/dev/tenstorrent",
 }
 
 // plan says which parts of the tree go where.
-func (s *server) plan(fuseDir string) nsroot.Plan {
+func (s *server) plan() nsroot.Plan {
 	p := nsroot.Plan{
 		Tops:   []string{"/sys", "/dev", "/proc/driver"},
 		Insert: make(map[string]string), Cover: make(map[string]string),
+		Hide:  optional,
 		Write: map[string]string{"/sys/ttmon-sim": s.marker()},
 	}
-	for _, path := range []string{
-		"/sys/class/tenstorrent", "/sys/class/hwmon", "/sys/bus/pci/devices", "/sys/bus/pci/drivers/tenstorrent",
-		"/sys/module/tenstorrent", "/sys/dev/char", "/dev/tenstorrent", "/proc/driver/tenstorrent",
-	} {
-		p.Insert[path] = fuseDir + path
+	for _, path := range optional {
+		p.Open = append(p.Open, filepath.Dir(path))
 	}
-	for _, root := range s.driver.Root.Dir("sys").Dir("devices").Names() {
-		p.Insert["/sys/devices/"+root] = fuseDir + "/sys/devices/" + root
+	for _, path := range s.driver.Places() {
+		p.Insert[path] = s.fuseDir + path
+		if slices.Contains(optional, path) {
+			s.shown = append(s.shown, path)
+		}
 	}
 	for _, name := range s.driver.Root.Dir("proc").Names() {
 		if name != "driver" {
-			p.Cover["/proc/"+name] = fuseDir + "/proc/" + name
+			p.Cover["/proc/"+name] = s.fuseDir + "/proc/" + name
 		}
 	}
 	if !s.cfg.ShareShm {
@@ -151,13 +202,35 @@ func (s *server) plan(fuseDir string) nsroot.Plan {
 	return p
 }
 
+// sync shows and hides the optional paths as the driver now has them.
+func (s *server) sync() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	want := s.driver.Places()
+	for _, path := range optional {
+		var err error
+		switch wanted, shown := slices.Contains(want, path), slices.Contains(s.shown, path); {
+		case wanted && !shown:
+			if err = nsroot.Show(s.fuseDir+path, path); err == nil {
+				s.shown = append(s.shown, path)
+			}
+		case !wanted && shown:
+			err = nsroot.Remove(path)
+			s.shown = slices.DeleteFunc(s.shown, func(p string) bool { return p == path })
+		}
+		if err != nil {
+			slog.Error("simulated host", "error", err)
+		}
+	}
+}
+
 // marker is the file by which ttmon knows that the host is simulated.
 func (s *server) marker() string {
 	b, _ := json.Marshal(struct {
 		Version int    `json:"version"`
 		Boards  string `json:"boards"`
 		Control string `json:"control"`
-	}{1, s.cfg.Boards, controlPath(s.cfg.Dir)})
+	}{1, s.cfg.Boards, s.cfg.control()})
 	return string(b) + "\n"
 }
 
@@ -167,8 +240,12 @@ func (s *server) shut() {
 	if s.control != nil {
 		s.control.close()
 	}
+	if s.stop != nil {
+		s.stop()
+	}
 	if s.driver != nil {
 		s.driver.Close()
+		s.host.Workloads.Close()
 		killInside(s.cfg.Outer)
 	}
 	for _, name := range []string{"stage", "fuse", "shm"} {

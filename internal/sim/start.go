@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,9 +44,8 @@ type Host struct {
 // config is what the host process reads from its standard input.
 type config struct {
 	Options
-	Dir    string // the host's own directory, made by Start
-	Outer  string // our mount namespace, which must not be the host's
-	Stderr bool
+	Dir   string // the host's own directory, made by Start
+	Outer string // our mount namespace, which must not be the host's
 }
 
 // ready is what the host process answers with.
@@ -69,19 +67,21 @@ func (e *NoPrivilegeError) Error() string {
 
 func (e *NoPrivilegeError) Unwrap() error { return e.Err }
 
+// OptionError is a mistake in Options.
+type OptionError struct{ Err error }
+
+func (e *OptionError) Error() string { return e.Err.Error() }
+func (e *OptionError) Unwrap() error { return e.Err }
+
 // Start starts a simulated host and returns when its files are in place. The
 // caller must Close it; it also ends when the calling process does.
 func Start(o Options) (*Host, error) {
-	if _, err := o.driverOptions(); err != nil {
-		return nil, err
+	if err := o.check(); err != nil {
+		return nil, &OptionError{err}
 	}
-	exe := o.Exe
-	if exe == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("finding this program: %w", err)
-		}
-		exe = self
+	exe, err := program(o.Exe)
+	if err != nil {
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "ttmon-sim-")
 	if err != nil {
@@ -93,6 +93,32 @@ func Start(o Options) (*Host, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// program is the one to be started again: exe, or the running one.
+func program(exe string) (string, error) {
+	if exe != "" {
+		return exe, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding this program: %w", err)
+	}
+	return self, nil
+}
+
+// Attach returns a host that another process holds, to run commands in it and
+// to control it. Closing it does nothing.
+func Attach(socket string) (*Host, error) {
+	a, err := ask(socket, []string{"list"})
+	if err != nil {
+		return nil, err
+	}
+	exe, err := program("")
+	if err != nil {
+		return nil, err
+	}
+	return &Host{Control: socket, PID: a.PID, exe: exe}, nil
 }
 
 func (h *Host) start(o Options, dir string) error {
@@ -108,8 +134,11 @@ func (h *Host) start(o Options, dir string) error {
 	h.cmd = &exec.Cmd{
 		Path: h.exe, Args: []string{hostName, o.Boards},
 		ExtraFiles:  []*os.File{answerEnd},
-		Stderr:      h.stderr,
+		Stderr:      io.Writer(h.stderr),
 		SysProcAttr: namespaces(),
+	}
+	if o.Stderr != nil {
+		h.cmd.Stderr = o.Stderr
 	}
 	stdin, err := h.cmd.StdinPipe()
 	if err != nil {
@@ -175,8 +204,6 @@ func explainStart(err error) error {
 			missing += ", or user namespaces for ordinary users (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, AppArmor)"
 		}
 		return &NoPrivilegeError{missing, err}
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("starting the simulated host's process: %w", err)
 	}
 	return fmt.Errorf("starting the simulated host's process: %w", err)
 }
@@ -190,11 +217,15 @@ func (h *Host) Command(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
-// Done is closed when the host's process has ended.
+// Done is closed when the host's process has ended. It is nil for a host that
+// we attached to.
 func (h *Host) Done() <-chan struct{} { return h.exited }
 
 // Close ends the host with everything that runs in it. Closing twice is fine.
 func (h *Host) Close() error {
+	if h.cmd == nil {
+		return nil // attached: not ours to end
+	}
 	h.close.Do(func() {
 		h.life.Close()
 		select {
@@ -210,5 +241,10 @@ func (h *Host) Close() error {
 	return nil
 }
 
-// control is where a host in dir listens.
-func controlPath(dir string) string { return filepath.Join(dir, "control") }
+// control is where the host listens.
+func (c config) control() string {
+	if c.Options.Control != "" {
+		return c.Options.Control
+	}
+	return filepath.Join(c.Dir, "control")
+}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/sim/driver"
 	"github.com/ttmon/ttmon/internal/sim/tree"
-	"golang.org/x/sys/unix"
 )
 
 // surroundings looks at what the real host has. It reads directory listings
@@ -72,8 +71,7 @@ func names(dir string) []string {
 }
 
 // showThrough lets the host's own devices show beside the simulated ones in
-// the directories that list both, and its files of /proc in those that get a
-// line added. Real Tenstorrent devices are left out.
+// the directories that list both. Real Tenstorrent devices are left out.
 func showThrough(root *tree.Dir) error {
 	hidden := realBoards()
 	hide := func(name, target string) bool {
@@ -107,31 +105,4 @@ func realBoards() []string {
 		}
 	}
 	return found
-}
-
-// hostFile keeps a file of the host readable when it is covered.
-type hostFile struct{ fd int }
-
-func openHostFile(path string) (hostFile, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return hostFile{}, fmt.Errorf("opening %s: %w", path, err)
-	}
-	return hostFile{fd}, nil
-}
-
-// read returns the whole text as it is now.
-func (f hostFile) read() ([]byte, error) {
-	var text []byte
-	buf := make([]byte, 16<<10)
-	for {
-		n, err := unix.Pread(f.fd, buf, int64(len(text)))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n == 0 {
-			return text, err
-		}
-		text = append(text, buf[:n]...)
-	}
 }

@@ -236,4 +236,4 @@ func (c *Chip) count(which Counter, noc int, now Now) uint32 {
 }
 
 // sinceStep is the seconds since the last step of the physics.
-func (c *Chip) sinceStep(now Now) float64 { return (now.Physics - stepTime(c.steps)).Seconds() }
+func (c *Chip) sinceStep(now Now) float64 { return max((now.Physics - stepTime(c.steps)).Seconds(), 0) }

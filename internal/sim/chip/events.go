@@ -125,3 +125,10 @@ func (c *Chip) SetFirmware(f Firmware) {
 	defer c.mu.Unlock()
 	c.firmware = f
 }
+
+// Hung tells whether the firmware is stopped.
+func (c *Chip) Hung() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hung != nil
+}

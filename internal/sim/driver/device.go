@@ -21,14 +21,15 @@ type Device struct {
 	addr        address
 	board, slot int
 
-	// Guarded by driver.mu: where it is bound.
-	unplugged bool
-	bound     bool
-	index     int
-	hwmon     int
-	link      string // name in /dev/tenstorrent/by-id; empty if there is none
+	// Guarded by driver.mu.
+	plugged bool // the PCI function is there
+	bound   bool // and the driver has it, under:
+	index   int
+	hwmon   int
+	link    string // name in /dev/tenstorrent/by-id; empty if there is none
 
 	mu                 sync.Mutex
+	baseLoad, workLoad float64
 	reset              resetPhase
 	resetDone          chan struct{} // closed when the phase changes; nil outside a reset
 	dead               bool          // every register reads all ones
@@ -51,11 +52,19 @@ const (
 // BDF is the PCI address.
 func (d *Device) BDF() string { return d.addr.bdf() }
 
-// Index is the number in /dev/tenstorrent; ok is false while it is unplugged.
+// Index is the number in /dev/tenstorrent; ok is false while it is unplugged
+// or the module is not loaded.
 func (d *Device) Index() (index int, ok bool) {
 	d.driver.mu.Lock()
 	defer d.driver.mu.Unlock()
 	return d.index, d.bound
+}
+
+// Plugged tells whether the PCI function is there.
+func (d *Device) Plugged() bool {
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
+	return d.plugged
 }
 
 // Chip is the chip behind it.
@@ -73,9 +82,11 @@ func (d *Device) since(wh, bh Version) Version {
 // bind makes the device's files under an index and a hwmon number. driver.mu
 // is held (or nobody else knows the driver yet).
 func (d *Device) bind(index, hwmon int) {
-	d.index, d.hwmon, d.bound, d.unplugged = index, hwmon, true, false
+	d.index, d.hwmon, d.bound = index, hwmon, true
 	root, sys := d.driver.Root, d.driver.Root.Dir("sys")
-	pci := d.pciFunction()
+	pci := d.findFunction()
+	pci.Add("driver", &tree.Link{Target: relative(d.addr.dir(), "bus/pci/drivers/tenstorrent")})
+	pci.Add("uevent", tree.Text("DRIVER=tenstorrent\n"+d.pciEvent()))
 	name := fmt.Sprintf("tenstorrent!%d", index)
 	class := path.Join(d.addr.dir(), "tenstorrent", name)
 	pci.Dir("tenstorrent").Add(name, d.classDevice(class))
@@ -117,6 +128,7 @@ func (d *Device) unbind() {
 		pci.Remove("hwmon")
 		pci.Remove("tenstorrent")
 		pci.Remove("driver")
+		pci.Add("uevent", tree.Text(d.pciEvent()))
 	}
 	sys.Dir("class").Dir("tenstorrent").Remove(name)
 	sys.Dir("dev").Dir("char").Remove(d.devNumber())
@@ -129,6 +141,9 @@ func (d *Device) unbind() {
 	}
 	d.bound = false
 	d.releaseAll()
+	d.mu.Lock()
+	d.openers = nil // they keep the module busy, but a new binding does not know them
+	d.mu.Unlock()
 }
 
 // byID is the name of the link that the packaged udev rules make, if any.

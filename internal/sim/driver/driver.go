@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/sim/chip"
@@ -19,53 +20,37 @@ type Options struct {
 	Seed     uint64
 	Load     float64 // of every chip at the start, settled
 	Frozen   bool    // the physics stand still; Advance moves them
+	Unloaded bool    // the module is not loaded
 	Host     Surroundings
 }
 
 // Driver is the simulated module with its devices.
 type Driver struct {
 	Root *tree.Dir // holds sys, proc and dev
+	// OnChange is called, with no lock held, after Places may have changed.
+	// It must be set before anybody else uses the driver; nil is nobody.
+	OnChange func()
 
 	major  int
 	host   Surroundings
 	clock  clock
 	closed chan struct{} // lets blocked reads go
 	end    sync.Once
+	open   atomic.Int64 // open descriptions of all nodes
 
 	mu        sync.Mutex
-	version   Version
+	version   Version   // zero: not loaded
 	devices   []*Device // all that were ever there, in the order of their PCI addresses
 	nextHwmon int
 	audit     []Access
-}
-
-// clock is the time of the simulated host.
-type clock struct {
-	mu      sync.Mutex
-	start   time.Time
-	frozen  bool
-	skipped time.Duration // by Advance
-}
-
-func (c *clock) now() chip.Now {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := chip.Now{Physics: c.skipped, Beat: time.Since(c.start) + c.skipped}
-	if !c.frozen {
-		n.Physics = n.Beat
-	}
-	return n
 }
 
 // New makes a host's driver with all boards bound.
 func New(o Options) *Driver {
 	d := &Driver{
 		Root: &tree.Dir{}, host: o.Host, closed: make(chan struct{}),
-		clock:   clock{start: time.Now(), frozen: o.Frozen},
-		version: o.Version, major: freeMajor(o.Host.Majors),
-	}
-	if d.version == (Version{}) {
-		d.version = Default
+		clock: clock{start: time.Now(), frozen: o.Frozen},
+		major: freeMajor(o.Host.Majors),
 	}
 	d.nextHwmon = d.unrelatedHwmon()
 	places := layOut(o.Boards)
@@ -75,13 +60,21 @@ func New(o Options) *Driver {
 		c := chip.New(p.spec, id, o.Firmware, o.Seed<<8+uint64(i))
 		c.SetLoad(o.Load, d.clock.now())
 		c.Settle(d.clock.now())
-		d.devices = append(d.devices, &Device{
+		dev := &Device{
 			driver: d, chip: c, addr: addrs[i], board: p.board, slot: i,
-			linkGen: p.spec.LinkGen, linkWidth: p.spec.LinkWidth,
+			baseLoad: o.Load, linkGen: p.spec.LinkGen, linkWidth: p.spec.LinkWidth,
 			texts: make(map[string]string), errs: make(map[string]errno), blocks: make(map[string]chan struct{}),
-		})
+		}
+		dev.appear()
+		d.devices = append(d.devices, dev)
 	}
-	d.load()
+	v := o.Version
+	if v == (Version{}) {
+		v = Default
+	}
+	if !o.Unloaded {
+		d.load(v)
+	}
 	return d
 }
 
@@ -112,24 +105,45 @@ func freeMajor(used []int) int {
 	return 511
 }
 
-// load makes the module's files and binds every plugged device.
-func (d *Driver) load() {
+// load makes the module's files and binds every device that is plugged in.
+// d.mu is held, or nobody else knows d yet.
+func (d *Driver) load(v Version) {
+	d.version = v
 	d.module()
-	if d.version.AtLeast(v250) {
-		d.Root.Dir("proc").Dir("driver").Add("tenstorrent", &tree.Dir{Mode: 0o555})
-	} else {
-		d.Root.Dir("proc").Dir("driver").Dir("tenstorrent").Mode = 0o555
-	}
 	sys := d.Root.Dir("sys")
 	sys.Dir("class").Dir("tenstorrent")
 	drv := sys.Dir("bus").Dir("pci").Dir("drivers").Dir("tenstorrent")
 	drv.Add("module", &tree.Link{Target: "../../../../module/tenstorrent"})
+	d.Root.Dir("proc").Dir("driver").Dir("tenstorrent").Mode = 0o555
 	d.Root.Dir("dev").Dir("tenstorrent")
 	for _, dev := range d.devices {
-		if !dev.unplugged {
+		if dev.plugged {
 			dev.bind(d.freeIndex(dev), d.takeHwmon())
 		}
 	}
+}
+
+// Places are the paths of a real host at which the tree's directory of the
+// same path is to be seen now. It changes with the driver's version and with
+// the devices.
+func (d *Driver) Places() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := []string{"/sys/class/hwmon", "/sys/bus/pci/devices", "/sys/dev/char"}
+	for _, root := range d.Root.Dir("sys").Dir("devices").Names() {
+		list = append(list, "/sys/devices/"+root)
+	}
+	if d.version == (Version{}) {
+		return list
+	}
+	list = append(list, "/sys/class/tenstorrent", "/sys/bus/pci/drivers/tenstorrent", "/sys/module/tenstorrent")
+	if d.version.AtLeast(v250) {
+		list = append(list, "/proc/driver/tenstorrent")
+	}
+	if slices.ContainsFunc(d.devices, func(dev *Device) bool { return dev.bound }) {
+		list = append(list, "/dev/tenstorrent")
+	}
+	return list
 }
 
 // freeIndex is the number the driver gives a device: the lowest that is free,
@@ -162,8 +176,7 @@ func (d *Driver) takeHwmon() int {
 // Close lets every blocked read go, with ENODEV. The files stay.
 func (d *Driver) Close() { d.end.Do(func() { close(d.closed) }) }
 
-// Device finds a device by index, PCI address or, with a leading "board:",
-// the number of its board.
+// Device finds a device by index or PCI address.
 func (d *Driver) Device(name string) (*Device, error) {
 	for _, dev := range d.Devices() {
 		if dev.BDF() == name {
@@ -183,27 +196,63 @@ func (d *Driver) Devices() []*Device {
 	return slices.Clone(d.devices)
 }
 
-// Version returns the driver's version.
+// Version returns the driver's version; it is zero while it is not loaded.
 func (d *Driver) Version() Version {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.version
 }
 
-// Advance moves a frozen host's physics, and every heart, by that much.
-func (d *Driver) Advance(by time.Duration) {
-	d.clock.mu.Lock()
-	defer d.clock.mu.Unlock()
-	d.clock.skipped += by
+// Loaded tells whether the module is loaded.
+func (d *Driver) Loaded() bool { return d.Version() != (Version{}) }
+
+// Indices lists the indices of the devices that are bound, in order.
+func (d *Driver) Indices() []int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := []int{}
+	for _, dev := range d.devices {
+		if dev.bound {
+			list = append(list, dev.index)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
-// Reload unloads the module and loads it again in another version.
-func (d *Driver) Reload(v Version) {
+// SetWork is the load that all workloads together put on a device.
+func (d *Driver) SetWork(index int, load float64) {
+	if dev, err := d.Device(strconv.Itoa(index)); err == nil {
+		dev.SetWork(load)
+	}
+}
+
+// Advance moves a frozen host's physics, and every heart, by that much.
+func (d *Driver) Advance(by time.Duration) { d.clock.advance(by) }
+
+// Freeze stops the physics, or lets them go on from where they stopped.
+func (d *Driver) Freeze(frozen bool) { d.clock.freeze(frozen) }
+
+func (d *Driver) changed() {
+	if d.OnChange != nil {
+		d.OnChange()
+	}
+}
+
+// Reload unloads the module and, unless v is zero, loads it in that version.
+// As with the real one, open device nodes keep it from being unloaded.
+func (d *Driver) Reload(v Version) error {
+	if n := d.OpenCount(); n > 0 {
+		return fmt.Errorf("the simulated module is in use: %d device nodes are open", n)
+	}
+	defer d.changed()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, dev := range d.devices {
 		dev.unbind()
 	}
-	d.version = v
-	d.load()
+	if d.version = v; v != (Version{}) {
+		d.load(v)
+	}
+	return nil
 }

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/sim/chip"
 )
 
 // resetPhase is where a device is in a chip reset.
@@ -159,11 +162,18 @@ func (d *Device) sleepOr(t time.Duration, ended <-chan struct{}) bool {
 
 // Block holds up reads of a file ("tt_aiclk"), of a kind ("telemetry",
 // "counters", "static") or of "everything" until Unblock, or for a time.
-func (d *Device) Block(name string, t time.Duration) {
+func (d *Device) Block(name string, t time.Duration) error {
+	switch name {
+	case string(telemetry), string(counter), string(static), everything, "pids":
+	default:
+		if !d.hasFile(name) {
+			return fmt.Errorf("device %s has no file %q", d.BDF(), name)
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.blocks[name] != nil {
-		return
+		return fmt.Errorf("%s of device %s is blocked already", name, d.BDF())
 	}
 	ch := make(chan struct{})
 	d.blocks[name] = ch
@@ -174,6 +184,44 @@ func (d *Device) Block(name string, t time.Duration) {
 			}
 		}()
 	}
+	return nil
+}
+
+// Blocked lists what Block holds up, sorted.
+func (d *Device) Blocked() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	names := slices.Sorted(maps.Keys(d.blocks))
+	if names == nil {
+		names = []string{}
+	}
+	return names
+}
+
+// State says in a word what is the matter with the device.
+func (d *Device) State() string {
+	_, bound := d.Index()
+	plugged := d.Plugged()
+	hung := d.chip.Hung()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case !plugged:
+		return "unplugged"
+	case !bound:
+		return "unbound"
+	case d.reset == executing:
+		return "resetting"
+	case d.reset == window:
+		return "reset-window"
+	case d.dead:
+		return "dead"
+	case len(d.blocks) > 0:
+		return "blocked"
+	case hung:
+		return "hung"
+	}
+	return "ok"
 }
 
 // Unblock lets reads of a file or kind go on; "" all of them. It tells
@@ -259,4 +307,48 @@ func (d *Device) SetLink(gen, width int) error {
 	defer d.mu.Unlock()
 	d.linkGen, d.linkWidth = gen, width
 	return nil
+}
+
+// SetLoad gives the device work that no process does.
+func (d *Device) SetLoad(load float64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.baseLoad = load
+	d.applyLoad()
+}
+
+// SetWork is the load that all workload processes together put on the device.
+func (d *Device) SetWork(load float64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.workLoad = load
+	d.applyLoad()
+}
+
+func (d *Device) applyLoad() {
+	d.chip.SetLoad(d.baseLoad+d.workLoad, d.driver.clock.now())
+	if d.driver.clock.isFrozen() {
+		d.chip.Settle(d.driver.clock.now())
+	}
+}
+
+// SetTraffic fixes the bytes per second over PCIe; negative numbers give them
+// back to the load.
+func (d *Device) SetTraffic(toDevice, fromDevice float64) {
+	d.chip.SetTraffic(toDevice, fromDevice, d.driver.clock.now())
+}
+
+// SetCounter sets a PCIe counter by its file name, or all with "".
+func (d *Device) SetCounter(file string, value uint32) error {
+	if file == "" {
+		d.chip.SetCounters(-1, -1, value, d.driver.clock.now())
+		return nil
+	}
+	for c, base := range chip.CounterNames {
+		if noc, ok := strings.CutPrefix(file, base); ok && (noc == "0" || noc == "1") {
+			d.chip.SetCounters(chip.Counter(c), int(noc[0]-'0'), value, d.driver.clock.now())
+			return nil
+		}
+	}
+	return fmt.Errorf("no PCIe counter %q: they are the files in pcie_perf_counters", file)
 }

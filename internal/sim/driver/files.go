@@ -2,8 +2,6 @@ package driver
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"syscall"
 
@@ -169,93 +167,6 @@ func (d *Device) perfCounters() *tree.Dir {
 				return strconv.FormatUint(uint64(n), 10), 0
 			}))
 		}
-	}
-	return dir
-}
-
-// pciDir makes a PCI function's directory with the files all have, and its
-// link in /sys/bus/pci/devices.
-func (d *Driver) pciDir(at, vendor, device, class string) *tree.Dir {
-	sys := d.Root.Dir("sys")
-	dir := sys
-	parts := splitPath(at)
-	for _, p := range parts {
-		dir = dir.Dir(p)
-	}
-	for name, text := range map[string]string{
-		"vendor": vendor, "device": device, "class": class, "revision": "0x00",
-		"subsystem_vendor": vendor, "subsystem_device": "0x0000", "irq": "0", "enable": "1",
-	} {
-		dir.Add(name, tree.Text(text))
-	}
-	power := dir.Dir("power")
-	power.Add("control", tree.Text("on"))
-	power.Add("runtime_status", tree.Text("active"))
-	dir.Add("subsystem", &tree.Link{Target: relative(at, "bus/pci")})
-	bdf := parts[len(parts)-1]
-	dir.Add("uevent", tree.Text("PCI_SLOT_NAME="+bdf))
-	sys.Dir("bus").Dir("pci").Dir("devices").Add(bdf, &tree.Link{Target: relative("bus/pci/devices", at)})
-	return dir
-}
-
-// findFunction is the function's directory if it is there.
-func (d *Device) findFunction() *tree.Dir {
-	dir := d.driver.Root.Dir("sys")
-	for _, p := range splitPath(d.addr.dir()) {
-		sub, ok := dir.Get(p).(*tree.Dir)
-		if !ok {
-			return nil
-		}
-		dir = sub
-	}
-	return dir
-}
-
-// pciFunction makes /sys/devices/…/BDF with what the PCI core shows of it.
-func (d *Device) pciFunction() *tree.Dir {
-	if d.addr.bridge != "" {
-		bridgeDir := "devices/" + d.addr.root + "/" + d.addr.bridge
-		if d.driver.Root.Dir("sys").Dir("bus").Dir("pci").Dir("devices").Get(d.addr.bridge) == nil {
-			d.driver.pciDir(bridgeDir, "0x1022", "0x14ab", "0x060400")
-		}
-	}
-	spec := d.chip.Spec()
-	devID, rev := "0xb140", "0x00"
-	if d.wormhole() {
-		devID, rev = "0x401e", "0x01"
-	}
-	dir := d.driver.pciDir(d.addr.dir(), "0x1e52", devID, "0x120000")
-	node, cpus := d.numa()
-	texts := map[string]string{
-		"vendor": "0x1e52", "device": devID, "class": "0x120000", "revision": rev,
-		"subsystem_vendor": "0x1e52", "subsystem_device": fmt.Sprintf("0x%04x", spec.Code),
-		"numa_node": strconv.Itoa(node), "local_cpulist": cpus,
-		"max_link_speed": linkSpeed(spec.LinkGen), "max_link_width": strconv.Itoa(spec.LinkWidth),
-		"resource": d.resources(), "irq": strconv.Itoa(64 + d.slot), "enable": "1", "ari_enabled": "0",
-		"modalias": fmt.Sprintf("pci:v00001E52d0000%sv00001E52sd%08Xbc12sc00i00", devID[2:], spec.Code),
-	}
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		dir.Add(name, d.constant(name, texts[name]))
-	}
-	for _, name := range []string{"aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"} {
-		dir.Add(name, d.constant(name, aerLines(name)))
-	}
-	dir.Add("current_link_speed", d.file("current_link_speed", static, func() (string, errno) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return linkSpeed(d.linkGen), 0
-	}))
-	dir.Add("current_link_width", d.file("current_link_width", static, func() (string, errno) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return strconv.Itoa(d.linkWidth), 0
-	}))
-	dir.Add("uevent", tree.Text(fmt.Sprintf("DRIVER=tenstorrent\nPCI_CLASS=120000\nPCI_ID=1E52:%s\nPCI_SUBSYS_ID=1E52:%04X\nPCI_SLOT_NAME=%s", upperHex(devID), spec.Code, d.BDF())))
-	dir.Add("driver", &tree.Link{Target: relative(d.addr.dir(), "bus/pci/drivers/tenstorrent")})
-	dir.Add("remove", &tree.File{Mode: 0o200, Size: 4096, Store: d.storeRemove})
-	dir.Add("rescan", &tree.File{Mode: 0o200, Size: 4096, Store: d.storeNothing("rescan")})
-	for _, bar := range d.bars() {
-		dir.Add("resource"+strconv.Itoa(bar.number), &tree.File{Mode: 0o600, Size: bar.size})
 	}
 	return dir
 }

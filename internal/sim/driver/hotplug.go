@@ -10,13 +10,14 @@ import (
 // Unplug takes the device off the bus: its files are gone, descriptors that
 // were open give ENODEV.
 func (d *Device) Unplug() error {
+	defer d.driver.changed()
 	d.driver.mu.Lock()
 	defer d.driver.mu.Unlock()
-	if !d.bound {
+	if !d.plugged {
 		return fmt.Errorf("device %s is not plugged in", d.BDF())
 	}
 	d.unbind()
-	d.unplugged = true
+	d.plugged = false
 	sys := d.driver.Root.Dir("sys")
 	sys.Dir("bus").Dir("pci").Dir("devices").Remove(d.BDF())
 	parent := sys.Dir("devices").Dir(d.addr.root)
@@ -29,10 +30,11 @@ func (d *Device) Unplug() error {
 
 // Plug puts it back. A negative index or hwmon number lets the driver choose.
 func (d *Device) Plug(index, hwmon int) error {
+	defer d.driver.changed()
 	d.driver.mu.Lock()
 	defer d.driver.mu.Unlock()
-	if d.bound {
-		return fmt.Errorf("device %s is plugged in already, as %d", d.BDF(), d.index)
+	if d.plugged {
+		return fmt.Errorf("device %s is plugged in already", d.BDF())
 	}
 	if index < 0 {
 		index = d.driver.freeIndex(d)
@@ -53,7 +55,10 @@ func (d *Device) Plug(index, hwmon int) error {
 	}
 	d.driver.nextHwmon = max(d.driver.nextHwmon, hwmon+1)
 	d.chip.Reset(d.driver.clock.now())
-	d.bind(index, hwmon)
+	d.appear()
+	if d.driver.version != (Version{}) {
+		d.bind(index, hwmon)
+	}
 	return nil
 }
 

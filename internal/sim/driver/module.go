@@ -4,22 +4,27 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"github.com/ttmon/ttmon/internal/sim/tree"
 )
 
-// module makes /sys/module/tenstorrent.
+// module makes what is in /sys/module/tenstorrent. The directory itself stays
+// the same one, for it may be mounted.
 func (d *Driver) module() {
-	m := &tree.Dir{}
+	m := d.Root.Dir("sys").Dir("module").Dir("tenstorrent")
+	for _, name := range m.Names() {
+		m.Remove(name)
+	}
 	for name, text := range map[string]string{
 		"version": d.version.String(), "srcversion": srcversion(d.version),
-		"initstate": "live", "taint": "OE", "coresize": "163840",
+		"initstate": "live", "taint": "OE", "coresize": strconv.Itoa(CoreSize),
 	} {
 		m.Add(name, tree.Text(text))
 	}
 	m.Add("refcnt", tree.Attr(func() ([]byte, syscall.Errno) {
-		return fmt.Appendln(nil, d.openCount()), 0
+		return fmt.Appendln(nil, d.OpenCount()), 0
 	}))
 	for _, p := range []struct {
 		name, text string
@@ -39,7 +44,6 @@ func (d *Driver) module() {
 			m.Dir("parameters").Add(p.name, f)
 		}
 	}
-	d.Root.Dir("sys").Dir("module").Add("tenstorrent", m)
 }
 
 // srcversion is the hash modpost would print; that of 2.10.1-pre is the one
@@ -52,14 +56,15 @@ func srcversion(v Version) string {
 	return fmt.Sprintf("%X", sum)[:23]
 }
 
-// openCount is the number of open descriptions of all device nodes.
-func (d *Driver) openCount() int {
-	n := 0
-	for _, dev := range d.Devices() {
-		n += len(dev.Openers())
-	}
-	return n
-}
+// CoreSize is the module's size in bytes.
+const CoreSize = 163840
+
+// Major is the driver's character device number.
+func (d *Driver) Major() int { return d.major }
+
+// OpenCount is the number of open descriptions of all device nodes, those of
+// devices that are gone included: what holds the module.
+func (d *Driver) OpenCount() int { return int(d.open.Load()) }
 
 // unrelatedHwmon adds a sensor that has nothing to do with us where the host
 // has none, so that a reader who takes the first hwmon it finds is found out.

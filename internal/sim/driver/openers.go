@@ -49,11 +49,16 @@ func (d *Driver) record(c tree.Caller, dev *Device, what string) {
 	}
 }
 
-// Audit lists who opened device nodes or wrote to PCI files, oldest first.
-func (d *Driver) Audit() []Access {
+// Audit lists who opened device nodes or wrote to PCI files, oldest first,
+// and can begin a new list.
+func (d *Driver) Audit(empty bool) []Access {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.audit)
+	list := slices.Clone(d.audit)
+	if empty {
+		d.audit = nil
+	}
+	return list
 }
 
 // nodeFile is /dev/tenstorrent/N. It is a regular file: a device node of a
@@ -64,10 +69,11 @@ func (d *Device) nodeFile() *tree.File {
 		Open: func(c tree.Caller, flags uint32) (func(), syscall.Errno) {
 			d.driver.record(c, d, "open "+openFlags(flags))
 			o := newOpener(c.TID)
+			d.driver.open.Add(1)
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.openers = slices.Insert(d.openers, 0, o)
-			return func() { d.RemoveOpener(o) }, 0
+			return func() { d.driver.open.Add(-1); d.removeOpener(o) }, 0
 		},
 		Ioctl: d.ioctl,
 	}
@@ -81,8 +87,8 @@ func openFlags(flags uint32) string {
 	return mode
 }
 
-// RemoveOpener takes a description off the list.
-func (d *Device) RemoveOpener(o *Opener) {
+// removeOpener takes a description off the list.
+func (d *Device) removeOpener(o *Opener) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.openers = slices.DeleteFunc(d.openers, func(p *Opener) bool { return p == o })

@@ -28,6 +28,11 @@ type Plan struct {
 	// Tops are the directories that may be replaced by a tmpfs: every
 	// inserted path must lie below one.
 	Tops []string
+	// Open lists directories that are to be replaced too although nothing is
+	// inserted below them yet, so that Show can add to them later.
+	Open []string
+	// Hide lists paths of the host that are not to be seen.
+	Hide []string
 	// Cover maps existing files or directories to what is bound over them.
 	Cover map[string]string
 	// Write holds small files to be put on the replaced directories.
@@ -97,7 +102,7 @@ func (p Plan) fill(src, dst string) error {
 	for _, e := range entries {
 		from, to := path.Join(src, e.Name()), path.Join(dst, e.Name())
 		switch _, inserted := p.Insert[from]; {
-		case inserted:
+		case inserted || slices.Contains(p.Hide, from):
 		case p.leadsTo(from):
 			err = os.Mkdir(to, 0o755)
 			if err == nil {
@@ -131,8 +136,14 @@ func (p Plan) fill(src, dst string) error {
 	return nil
 }
 
-// leadsTo tells whether something is inserted below dir.
+// leadsTo tells whether dir is to be replaced: something is inserted below
+// it, or may be later.
 func (p Plan) leadsTo(dir string) bool {
+	for _, open := range p.Open {
+		if open == dir || strings.HasPrefix(open, dir+"/") {
+			return true
+		}
+	}
 	for target := range p.Insert {
 		if strings.HasPrefix(target, dir+"/") {
 			return true
@@ -181,6 +192,23 @@ func insert(source, to string) error {
 		return err
 	}
 	return bind(source, to)
+}
+
+// Show makes the directory source appear at path, whose parent must have been
+// replaced.
+func Show(source, path string) error {
+	if err := insert(source, path); err != nil {
+		return fmt.Errorf("showing %s: %w", path, err)
+	}
+	return nil
+}
+
+// Remove ends what Show or an insertion made appear.
+func Remove(path string) error {
+	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("hiding %s: %w", path, err)
+	}
+	return os.Remove(path)
 }
 
 func touch(name string) error {

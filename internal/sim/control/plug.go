@@ -1,0 +1,42 @@
+package control
+
+import (
+	"fmt"
+
+	"github.com/ttmon/ttmon/internal/sim/driver"
+)
+
+var plugVerbs = []Verb{{
+	Name: "unplug", Usage: "DEVICE", Short: "pull a device: its files are gone, open descriptors give ENODEV",
+	run: simple((*driver.Device).Unplug),
+}, {
+	Name: "plug", Usage: "BUS_ID [index=N] [hwmon=X]", Short: "put it back, under another index and hwmon number if wanted",
+	run: func(h *Host, a *arguments) (string, error) {
+		devs := a.devices(h)
+		index, hwmon := a.number("index", -1), a.number("hwmon", -1)
+		if !a.done() {
+			return "", nil
+		}
+		return each(devs, func(d *driver.Device) error { return d.Plug(index, hwmon) })
+	},
+}, {
+	Name: "driver", Usage: "VERSION|none", Short: "unload the module and load another version, or none",
+	Long: "As with the real one, that is refused while a device node is open.",
+	run: func(h *Host, a *arguments) (string, error) {
+		text := a.word("VERSION")
+		if !a.done() {
+			return "", nil
+		}
+		if text == "none" {
+			return "", h.Driver.Reload(driver.Version{})
+		}
+		v, err := driver.ParseVersion(text)
+		if err != nil {
+			return "", err
+		}
+		if err := h.Driver.Reload(v); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("simulated driver %s loaded\n", v), nil
+	},
+}}

@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/ttmon/ttmon/internal/sim/driver"
+	"github.com/ttmon/ttmon/internal/sim/tree"
+	"golang.org/x/sys/unix"
+)
+
+// procFiles puts into the tree the files of /proc that show the module or the
+// machine, made from the host's own text at each read.
+func (s *server) procFiles() error {
+	edits := map[string]func([]byte) []byte{
+		"devices": s.addMajor,
+		"modules": s.addModule,
+	}
+	if s.galaxy() && !s.cfg.VM {
+		edits["cpuinfo"] = bareMetal
+	}
+	for name, edit := range edits {
+		f, err := openHostFile("/proc/" + name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a kernel without modules
+		}
+		if err != nil {
+			return err
+		}
+		s.driver.Root.Dir("proc").Add(name, &tree.File{Mode: 0o444, Show: func(tree.Caller) ([]byte, syscall.Errno) {
+			text, err := f.read()
+			if err != nil {
+				return nil, syscall.EIO
+			}
+			return edit(text), 0
+		}})
+	}
+	return nil
+}
+
+func (s *server) galaxy() bool {
+	for _, d := range s.driver.Devices() {
+		if d.Chip().Spec().Galaxy() {
+			return true
+		}
+	}
+	return false
+}
+
+// addMajor adds the driver's line to the character devices.
+func (s *server) addMajor(text []byte) []byte {
+	if !s.driver.Loaded() {
+		return text
+	}
+	chars, blocks, _ := bytes.Cut(text, []byte("\nBlock devices:"))
+	return fmt.Appendf(chars, "%3d tenstorrent\n\nBlock devices:%s", s.driver.Major(), blocks)
+}
+
+func (s *server) addModule(text []byte) []byte {
+	if !s.driver.Loaded() {
+		return text
+	}
+	return append(fmt.Appendf(nil, "tenstorrent %d %d - Live 0x0000000000000000 (OE)\n", driver.CoreSize, s.driver.OpenCount()), text...)
+}
+
+// bareMetal takes away the sign of a virtual machine, in which a monitor must
+// not trust the bus numbers that give the place in a Galaxy.
+func bareMetal(text []byte) []byte { return bytes.ReplaceAll(text, []byte(" hypervisor"), nil) }
+
+// hostFile keeps a file of the host readable when it is covered.
+type hostFile struct{ fd int }
+
+func openHostFile(path string) (hostFile, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return hostFile{}, fmt.Errorf("opening %s: %w", path, err)
+	}
+	return hostFile{fd}, nil
+}
+
+// read returns the whole text as it is now.
+func (f hostFile) read() ([]byte, error) {
+	var text []byte
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := unix.Pread(f.fd, buf, int64(len(text)))
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil || n == 0:
+			return text, err
+		}
+		text = append(text, buf[:n]...)
+	}
+}

@@ -1,0 +1,168 @@
+package workload
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Devices is what a Manager needs to know about the host's devices.
+type Devices interface {
+	// Indices lists the devices that are plugged in.
+	Indices() []int
+	// SetWork is told the load that all workloads together put on a device.
+	SetWork(index int, load float64)
+}
+
+// Manager starts workloads and ends them.
+type Manager struct {
+	// Root is the simulated host's root directory; empty is /.
+	Root    string
+	Devices Devices
+
+	mu      sync.Mutex
+	running []*Process
+	closed  bool
+}
+
+// Process is a workload that runs. An orphan's PID is that of the opener,
+// which has ended.
+type Process struct {
+	Spec Spec
+	PID  int
+
+	life   io.Closer // closing it ends the workload, with its children
+	exited chan struct{}
+}
+
+// Start runs a workload and returns when it has its nodes open.
+func (m *Manager) Start(s Spec) (*Process, error) {
+	if s.Devices == nil {
+		s.Devices = m.Devices.Indices()
+	}
+	s.Root = m.Root
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	cmd := &exec.Cmd{
+		// Not by name: the file may lie where the workload's user may not look.
+		Path: "/proc/self/exe", Args: s.Command,
+		Env:         append(os.Environ(), Env+"="+string(text)),
+		Stderr:      os.Stderr,
+		ExtraFiles:  []*os.File{write},
+		SysProcAttr: s.attributes(),
+	}
+	life, err := cmd.StdinPipe()
+	if err != nil {
+		write.Close()
+		return nil, err
+	}
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		life.Close()
+		return nil, fmt.Errorf("starting workload %s: %w", s.Name, err)
+	}
+	p := &Process{Spec: s, PID: cmd.Process.Pid, life: life, exited: make(chan struct{})}
+	answer, err := bufio.NewReader(read).ReadString('\n')
+	if answer != "ready\n" {
+		life.Close()
+		cmd.Wait()
+		return nil, fmt.Errorf("starting workload %s: %s", s.Name, errors.Join(errors.New(strings.TrimSpace(answer)), err))
+	}
+	go func() { cmd.Wait(); close(p.exited); m.ended(p) }()
+	return p, m.add(p)
+}
+
+func (m *Manager) add(p *Process) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		p.life.Close()
+		return errors.New("the simulated host is closing")
+	}
+	m.running = append(m.running, p)
+	m.spread()
+	return nil
+}
+
+// ended takes a process off the list. An orphan goes on after its opener.
+func (m *Manager) ended(p *Process) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !p.Spec.Orphan {
+		m.drop(p)
+	}
+}
+
+func (m *Manager) drop(p *Process) {
+	p.life.Close()
+	m.running = slices.DeleteFunc(m.running, func(q *Process) bool { return q == p })
+	m.spread()
+}
+
+// spread tells each device its load. m.mu is held.
+func (m *Manager) spread() {
+	load := make(map[int]float64)
+	for _, p := range m.running {
+		for _, index := range p.Spec.Devices {
+			load[index] += p.Spec.Load
+		}
+	}
+	for _, index := range m.Devices.Indices() {
+		m.Devices.SetWork(index, load[index])
+	}
+}
+
+// List returns what runs.
+func (m *Manager) List() []*Process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.running)
+}
+
+// Kill ends the workloads of that name or pid, and waits for them; it returns
+// how many there were.
+func (m *Manager) Kill(nameOrPID string) int {
+	var hit []*Process
+	m.mu.Lock()
+	for _, p := range slices.Clone(m.running) {
+		if p.Spec.Name == nameOrPID || strconv.Itoa(p.PID) == nameOrPID {
+			hit = append(hit, p)
+			m.drop(p)
+		}
+	}
+	m.mu.Unlock()
+	for _, p := range hit {
+		<-p.exited
+	}
+	return len(hit)
+}
+
+// Close ends all workloads.
+func (m *Manager) Close() {
+	m.mu.Lock()
+	m.closed = true
+	running := slices.Clone(m.running)
+	for _, p := range running {
+		m.drop(p)
+	}
+	m.mu.Unlock()
+	for _, p := range running {
+		<-p.exited
+	}
+}

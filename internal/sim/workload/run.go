@@ -1,0 +1,166 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Env carries the Spec to a workload's process; its presence is what makes a
+// process a workload.
+const Env = "TTMON_SIM_WORKLOAD"
+
+// inheritedEnv marks a process that got its descriptors from another one.
+const inheritedEnv = "TTMON_SIM_INHERITED"
+
+// Kind is what a workload does besides holding device nodes. It runs until
+// ctx ends, in a process of its own, after the nodes were opened.
+type Kind func(ctx context.Context, s Spec) error
+
+// Kinds are the kinds a program offers, by name.
+type Kinds map[string]Kind
+
+// Run is the life of a workload's process. The Manager's end of standard
+// input says when it is over; descriptor 3 takes one line, "ready" or what
+// went wrong.
+func Run(kinds Kinds) error {
+	var s Spec
+	if err := json.Unmarshal([]byte(os.Getenv(Env)), &s); err != nil {
+		return fmt.Errorf("reading the workload's description: %w", err)
+	}
+	inherited := os.Getenv(inheritedEnv) != ""
+	os.WriteFile("/proc/self/comm", []byte(s.Name), 0)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { io.Copy(io.Discard, os.Stdin); cancel() }()
+
+	answer := os.NewFile(3, "answer")
+	files, err := s.begin(inherited)
+	if err != nil {
+		fmt.Fprintln(answer, err)
+		return err
+	}
+	kind := func(ctx context.Context, _ Spec) error { <-ctx.Done(); return nil }
+	if s.Kind != "" && !inherited {
+		if kind = kinds[s.Kind]; kind == nil {
+			err := fmt.Errorf("no kind of workload %q", s.Kind)
+			fmt.Fprintln(answer, err)
+			return err
+		}
+	}
+	fmt.Fprintln(answer, "ready")
+	answer.Close()
+	if s.Orphan && !inherited {
+		return nil // the child stays
+	}
+	go burn(ctx, s.CPU)
+	ballast := make([]byte, s.RSS)
+	for i := 0; i < len(ballast); i += 4096 {
+		ballast[i] = 1
+	}
+	err = kind(ctx, s)
+	<-ctx.Done()
+	_ = ballast
+	_ = files
+	return err
+}
+
+// begin opens the nodes and starts the children that inherit them.
+func (s Spec) begin(inherited bool) (files []*os.File, err error) {
+	if inherited {
+		return nil, nil // they are open, from 4 on
+	}
+	for _, index := range s.Devices {
+		for range s.FDs {
+			f, err := s.openNode(index)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, f)
+		}
+	}
+	children := s.Forks
+	if s.Orphan {
+		children = max(children, 1)
+	}
+	for range children {
+		if err := s.fork(files); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+func (s Spec) openNode(index int) (*os.File, error) {
+	path := s.Root + "/dev/tenstorrent/" + strconv.Itoa(index)
+	flags := unix.O_RDWR | unix.O_CLOEXEC
+	if s.Append {
+		flags |= unix.O_APPEND
+	}
+	// Not os.OpenFile: its poller has no business with a device node.
+	fd, err := unix.Open(path, flags, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// fork starts a child that holds the same open descriptions.
+func (s Spec) fork(files []*os.File) error {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer read.Close()
+	defer write.Close()
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: s.Command,
+		Env:   append(os.Environ(), inheritedEnv+"=1"),
+		Stdin: os.Stdin, Stderr: os.Stderr,
+		ExtraFiles: append([]*os.File{write}, files...),
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting a child: %w", err)
+	}
+	go cmd.Wait()
+	write.Close()
+	if line, err := io.ReadAll(read); string(line) != "ready\n" {
+		return fmt.Errorf("starting a child: %s", errors.Join(err, errors.New(string(line))))
+	}
+	return nil
+}
+
+// burn keeps a number of cores busy.
+func burn(ctx context.Context, cores float64) {
+	const slice = 20 * time.Millisecond
+	for ; cores > 0; cores-- {
+		share := min(cores, 1)
+		go func() {
+			for ctx.Err() == nil {
+				for until := time.Now().Add(time.Duration(share * float64(slice))); time.Now().Before(until); {
+				}
+				time.Sleep(time.Duration((1 - share) * float64(slice)))
+			}
+		}()
+	}
+}
+
+// attributes are how the Manager starts a workload's process.
+func (s Spec) attributes() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true}
+	if s.User != 0 {
+		a.Credential = &syscall.Credential{Uid: uint32(s.User), Gid: uint32(s.User), NoSetGroups: true}
+	}
+	if s.PIDNS {
+		a.Cloneflags |= unix.CLONE_NEWPID
+	}
+	return a
+}
