@@ -162,9 +162,18 @@ func TestWrittenDescriptorsReadAlike(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, src := range samples(f) {
-		f.Add(src)
+		if len(src) < 560 { // long seeds make the fuzzer minimise instead of search
+			f.Add(src)
+		}
 	}
-	f.Add([]byte("arch: {0: wormhole_b0}\nchips_with_mmio: [0]\n"))
+	for _, src := range []string{
+		"arch: {0: wormhole_b0}\nchips_with_mmio: [0]\nchips: {0: [1, 2, 3, 4]}\n",
+		"arch: {0: blackhole}\nboards: [[{board_id: 1}, {board_type: p150}, {chips: [0]}]]\nharvesting: {0: {harvest_mask: 3}}\n",
+		"arch: {0: blackhole}\nethernet_connections:\n- [{chip: 0, chan: 1}, {chip: 0, chan: 2}]\nchip_to_bus_id: {0: \"0x1\"}\n",
+		"arch: {0: blackhole}\nethernet_connections_to_remote_devices: [[{chip: 0, chan: 1}, {remote_chip_id: 9, chan: 2}]]\n",
+	} {
+		f.Add([]byte(src))
+	}
 	f.Fuzz(func(t *testing.T, src []byte) {
 		d, err := Parse(src)
 		if err != nil {
@@ -175,6 +184,25 @@ func FuzzParse(f *testing.F) {
 			if i > 0 && d.Chips[i-1].ID >= c.ID {
 				t.Errorf("chips are not in order: %d, %d", d.Chips[i-1].ID, c.ID)
 			}
+		}
+	})
+}
+
+// BenchmarkParse reads a Galaxy's descriptor; the floor looks at each byte once.
+func BenchmarkParse(b *testing.B) {
+	src := samples(b)["6u_cluster_desc.yaml"]
+	b.Run("galaxy", func(b *testing.B) {
+		b.SetBytes(int64(len(src)))
+		for b.Loop() {
+			if _, err := Parse(src); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("floor", func(b *testing.B) {
+		b.SetBytes(int64(len(src)))
+		for b.Loop() {
+			splitLines(string(src))
 		}
 	})
 }
