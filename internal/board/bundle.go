@@ -2,6 +2,7 @@ package board
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -31,6 +32,11 @@ func ParseBundle(s string) (b Bundle, ok bool) {
 		n[i] = uint8(v)
 	}
 	return Bundle{n[0], n[1], n[2], n[3]}, !more && n != [4]uint8{}
+}
+
+// String is the version as the driver prints it.
+func (b Bundle) String() string {
+	return fmt.Sprintf("%d.%d.%d.%d", b.Major, b.Minor, b.Patch, b.RC)
 }
 
 // Compare orders bundles by age: candidates before their release, majors of
