@@ -1,0 +1,153 @@
+package shm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// shmDir is a directory that may hold regions: the host's /dev/shm, or that of
+// a container.
+type shmDir struct {
+	inode
+	path string // as seen from the host being watched
+	fd   int    // O_PATH
+	via  identity
+
+	files    []found
+	mtime    unix.Timespec
+	listedAt time.Time
+	seen     uint64 // sweep in which it was last reached
+}
+
+// found is a directory entry with a region's name.
+type found struct {
+	name string
+	id   uint64
+	st   unix.Stat_t
+}
+
+// maxFiles bounds what one directory can make us keep open: /dev/shm is
+// world-writable. A Galaxy has 32 chips.
+const maxFiles = 1024
+
+func (d *shmDir) close() { unix.Close(d.fd) }
+
+// openHostDir opens the host's own /dev/shm.
+func openHostDir(root hostfs.Root) (*shmDir, error) {
+	const path = "/dev/shm"
+	fd, err := unix.Open(root.Path(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	return newDir(fd, path)
+}
+
+// openDirOf opens /dev/shm as a process sees it. Links inside the process's
+// root are followed inside that root. It may block on what is mounted there,
+// and refuses anything but a memory file system, of which later reads cannot.
+func openDirOf(root hostfs.Root, pid int) (*shmDir, error) {
+	base := "/proc/" + strconv.Itoa(pid) + "/root"
+	top, err := unix.Open(root.Path(base), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", base, err)
+	}
+	defer unix.Close(top)
+	fd, err := unix.Openat2(top, "dev/shm", &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if errors.Is(err, unix.ENOSYS) { // kernels before 5.6
+		fd, err = unix.Openat(top, "dev/shm", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening %s/dev/shm: %w", base, err)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC && fs.Type != unix.RAMFS_MAGIC {
+		unix.Close(fd)
+		return nil, fmt.Errorf("%s/dev/shm is not a memory file system", base)
+	}
+	return newDir(fd, base+"/dev/shm")
+}
+
+func newDir(fd int, path string) (*shmDir, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("looking at %s: %w", path, err)
+	}
+	return &shmDir{inode: inodeOf(&st), path: path, fd: fd}, nil
+}
+
+func inodeOf(st *unix.Stat_t) inode { return inode{dev: uint64(st.Dev), ino: st.Ino} }
+
+// settled is how long a directory must have been left alone before its
+// unchanged mtime proves an unchanged content: timestamps have the grain of
+// the kernel's tick.
+const settled = 100 * time.Millisecond
+
+// refresh lists the directory again if it may have changed.
+func (d *shmDir) refresh(now time.Time) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(d.fd, &st); err != nil {
+		return fmt.Errorf("looking at %s: %w", d.path, err)
+	}
+	quiet := d.listedAt.Sub(time.Unix(st.Mtim.Unix())) > settled
+	if st.Mtim == d.mtime && quiet {
+		return nil
+	}
+	files, err := d.list()
+	if err != nil {
+		return err
+	}
+	d.files, d.mtime, d.listedAt = files, st.Mtim, now
+	return nil
+}
+
+func (d *shmDir) list() ([]found, error) {
+	fd, err := unix.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", d.path, err)
+	}
+	defer unix.Close(fd)
+	var files []found
+	var buf [16 << 10]byte
+	var names []string
+	for {
+		n, err := unix.ReadDirent(fd, buf[:])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("listing %s: %w", d.path, err)
+		case n <= 0:
+			slices.SortFunc(files, func(a, b found) int { return cmp.Compare(a.id, b.id) })
+			return files, nil
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
+		for _, name := range names {
+			if f, ok := d.look(name); ok && len(files) < maxFiles {
+				files = append(files, f)
+			}
+		}
+	}
+}
+
+// look tells whether a name is a region's: a regular file, not a link to one.
+func (d *shmDir) look(name string) (found, bool) {
+	id, ok := ParseName(name)
+	if !ok {
+		return found{}, false
+	}
+	f := found{name: name, id: id}
+	err := unix.Fstatat(d.fd, name, &f.st, unix.AT_SYMLINK_NOFOLLOW)
+	return f, err == nil && f.st.Mode&unix.S_IFMT == unix.S_IFREG
+}

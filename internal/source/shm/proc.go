@@ -1,0 +1,172 @@
+package shm
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// identity is what a process is: pids are reused.
+type identity struct {
+	pid   int
+	start uint64 // clock ticks after boot
+}
+
+// process is a process of interest: one that maps a region, or uses a device.
+type process struct {
+	identity
+	ppid  int
+	pidNS uint64 // of its innermost pid namespace; 0 if not told
+	nsPID int    // its pid in its innermost namespace: what its writer calls itself
+	uid   int    // effective; −1 if not told
+	comm  string
+
+	dir   hostfs.Dir // /proc/<pid>, pinning the process
+	statm int        // descriptor of /proc/<pid>/statm, kept for alive; −1 if none
+
+	maps    mappings
+	mapsErr error // EACCES, or hostfs.ErrTimeout; then maps is empty
+	mapsAt  time.Time
+
+	shm    inode // of its /dev/shm; zero if it could not be reached
+	shmErr error
+	shmAt  time.Time
+
+	user bool // it has a device open, the caller says
+	gone bool // it ended
+}
+
+const ticksPerSecond = 100 // USER_HZ, part of the kernel's ABI
+
+// openProcess reads who a pid is. The caller closes the process.
+func openProcess(root hostfs.Root, pid int) (*process, error) {
+	base := "/proc/" + strconv.Itoa(pid)
+	dir, err := root.OpenDir(base)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{identity: identity{pid: pid}, nsPID: pid, uid: -1, dir: dir, statm: -1}
+	if err := p.readFacts(); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	// Opened by path: the pinned directory below proves that it is the same
+	// process, because it would not answer any more if the pid had changed hands.
+	if fd, err := root.Open(base + "/statm"); err == nil {
+		p.statm = fd
+	}
+	if err := p.readFacts(); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *process) close() {
+	p.dir.Close()
+	if p.statm >= 0 {
+		unix.Close(p.statm)
+		p.statm = -1
+	}
+}
+
+func (p *process) readFacts() error {
+	var buf [4096]byte
+	n, err := p.dir.Read("stat", buf[:])
+	if err != nil {
+		return err
+	}
+	comm, ppid, start, err := parseStat(buf[:n])
+	if err != nil {
+		return err
+	}
+	p.comm, p.ppid, p.start = comm, ppid, start
+	if n, err = p.dir.Read("status", buf[:]); err != nil {
+		return err
+	}
+	p.nsPID, p.uid = parseStatus(buf[:n], p.pid)
+	if n, err = p.dir.Readlink("ns/pid", buf[:]); err == nil {
+		p.pidNS = parseNamespace(string(buf[:n]))
+	}
+	return nil
+}
+
+// refreshName reads the name again: programs rename themselves, exec does. It
+// tells whether the name changed.
+func (p *process) refreshName() bool {
+	var buf [64]byte
+	n, err := p.dir.Read("comm", buf[:])
+	if name := string(bytes.TrimSuffix(buf[:n], []byte{'\n'})); err == nil && name != p.comm {
+		p.comm = name
+		return true
+	}
+	return false
+}
+
+// alive tells whether the process still has an address space. A zombie has
+// none: it can account for nothing any more, whether it was reaped or not.
+func (p *process) alive() bool {
+	var buf [16]byte
+	var n int
+	var err error
+	if p.statm >= 0 {
+		n, err = unix.Pread(p.statm, buf[:], 0)
+	} else {
+		n, err = p.dir.Read("statm", buf[:])
+	}
+	return err == nil && n > 0 && buf[0] != '0'
+}
+
+// startTime is the wall clock when the process started, to 10 ms.
+func (p *process) startTime(boot time.Time) time.Time {
+	return boot.Add(time.Duration(p.start) * (time.Second / ticksPerSecond))
+}
+
+var errStat = errors.New("not in the form of /proc/<pid>/stat")
+
+// parseStat takes comm, parent and start time out of "pid (comm) state ppid …".
+// The name may hold blanks and parentheses: the last ")" ends it.
+func parseStat(b []byte) (comm string, ppid int, start uint64, err error) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < open {
+		return "", 0, 0, errStat
+	}
+	fields := bytes.Fields(b[end+1:]) // the first is field 3 of proc(5)
+	if len(fields) < 20 {
+		return "", 0, 0, errStat
+	}
+	ppid, err1 := strconv.Atoi(string(fields[1]))
+	start, err2 := strconv.ParseUint(string(fields[19]), 10, 64)
+	if err1 != nil || err2 != nil {
+		return "", 0, 0, errStat
+	}
+	return string(b[open+1 : end]), ppid, start, nil
+}
+
+// parseStatus takes the innermost pid and the effective uid out of
+// /proc/<pid>/status. Kernels without NSpid have no nested view of it: the
+// pid itself stands in.
+func parseStatus(b []byte, pid int) (nsPID, uid int) {
+	nsPID, uid = pid, -1
+	for line := range bytes.Lines(b) {
+		if v, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
+			if f := bytes.Fields(v); len(f) > 0 {
+				if n, err := strconv.Atoi(string(f[len(f)-1])); err == nil {
+					nsPID = n
+				}
+			}
+		} else if v, ok := bytes.CutPrefix(line, []byte("Uid:")); ok {
+			if f := bytes.Fields(v); len(f) > 1 {
+				if n, err := strconv.Atoi(string(f[1])); err == nil {
+					uid = n
+				}
+			}
+		}
+	}
+	return nsPID, uid
+}

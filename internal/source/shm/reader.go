@@ -1,0 +1,291 @@
+package shm
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// Options say what a Reader reads. The zero Options read this host.
+type Options struct {
+	Root hostfs.Root
+	// Capacity gives the physical capacity of a chip, by its id, so that
+	// figures above it are recognised as wrong. Nil: none is known. It is
+	// called for every region in every sweep and must be quick.
+	Capacity func(id uint64) Capacity
+	// FullScan is how often all of /proc is looked through for processes that
+	// map regions in containers of their own without using a device (mock
+	// runs). Zero: never; such regions are then seen only where a slot or a
+	// device user leads to them.
+	FullScan time.Duration
+}
+
+// User is a process that has a device open.
+type User struct {
+	PID        int
+	StartTicks uint64 // 0 if not known
+}
+
+// Reader reads the regions of one host, sweep after sweep, and remembers what
+// keeps the next sweep cheap and the figures true. It belongs to one goroutine.
+type Reader struct {
+	opts     Options
+	root     hostfs.Root
+	guard    *guard
+	releases releases
+	complete bool // every process of the host can be seen from here
+
+	host    *shmDir
+	hostErr error
+	dirs    map[inode]*shmDir // of containers
+	regions map[inode]*region
+	procs   map[int]*process // who maps a region or uses a device
+	users   []User
+
+	seq      uint64    // of the sweep
+	now      time.Time // of the sweep
+	boot     time.Time // wall clock at tick 0
+	lastFull time.Time
+	// lastSearch is when everybody's mappings were last read to find holders.
+	lastSearch time.Time
+	stale      bool // the published lists must be made anew
+	last       *Sweep
+}
+
+// region is a file and what its slots were judged to be.
+type region struct {
+	*file
+	seen     uint64
+	dirty    bool
+	loadErr  error
+	capacity Capacity
+	members  members
+	searched bool // for holders without a slot, since members changed
+	restless bool // it changed while it was judged
+	deleted  bool // its name is gone, and somebody still maps it
+	states   map[int]*slotState
+	dueAt    time.Time         // when the oldest verdict on a dead owner expires
+	wiped    map[identity]bool // holders whose records somebody erased
+	result   *Region
+}
+
+// NewReader returns a Reader. Close gives its descriptors back.
+func NewReader(opts Options) *Reader {
+	g := newGuard(150 * time.Millisecond)
+	return &Reader{
+		opts: opts, root: opts.Root, guard: g, complete: seesAll(opts.Root),
+		releases: releases{root: opts.Root, guard: g, known: map[inode]releaseReading{}},
+		dirs:     map[inode]*shmDir{}, regions: map[inode]*region{}, procs: map[int]*process{},
+	}
+}
+
+// Close closes all descriptors. The Reader cannot be used again.
+func (r *Reader) Close() {
+	for _, d := range r.dirs {
+		d.close()
+	}
+	for _, f := range r.regions {
+		f.close()
+	}
+	for _, p := range r.procs {
+		p.close()
+	}
+	if r.host != nil {
+		r.host.close()
+	}
+	clear(r.dirs)
+	clear(r.regions)
+	clear(r.procs)
+	r.host = nil
+}
+
+// Read makes a sweep. users are the processes that have a device open: their
+// containers are looked into, and those of them that account nowhere are told.
+func (r *Reader) Read(users []User) *Sweep {
+	r.begin()
+	r.noteUsers(users)
+	if r.opts.FullScan > 0 && r.now.Sub(r.lastFull) >= r.opts.FullScan {
+		r.scanAll()
+	}
+	r.findDirs()
+	r.findFiles()
+	r.load()
+	// After the regions were read: a process that ended since has left its
+	// last word there, and one that ended before is not taken for alive.
+	r.checkProcesses()
+	r.dropFiles()
+	r.judgeAll()
+	r.forget()
+	return r.publish()
+}
+
+func (r *Reader) begin() {
+	r.seq++
+	r.now = time.Now()
+	r.guard.begin()
+	// The difference of the clocks, not /proc/stat's btime: that one is cut
+	// to seconds, and summing up interrupts makes it slow.
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err == nil {
+		r.boot = r.now.Add(-time.Duration(up.Nano()))
+	}
+}
+
+// findDirs reaches every /dev/shm there is to look into.
+func (r *Reader) findDirs() {
+	if r.host == nil {
+		r.host, r.hostErr = openHostDir(r.root)
+	}
+	for _, p := range r.procs {
+		r.reachDir(p)
+	}
+	for key, d := range r.dirs {
+		if d.seen != r.seq {
+			d.close()
+			delete(r.dirs, key)
+		}
+	}
+}
+
+// reachDir marks the /dev/shm of a process as still reachable, and opens it
+// the first time.
+func (r *Reader) reachDir(p *process) {
+	if r.now.Sub(p.shmAt) >= mapsAge {
+		p.shmAt = r.now
+		p.shm = inode{}
+		var d *shmDir
+		var openErr error
+		root, pid := r.root, p.pid
+		err := r.guard.run(p.identity, func() { d, openErr = openDirOf(root, pid) })
+		switch {
+		case err != nil:
+			p.shmErr = err
+			go closeLate(&d, r.guard.stuck[p.identity])
+			return
+		case openErr != nil:
+			p.shmErr = openErr
+			return
+		}
+		p.shmErr, p.shm = nil, d.inode
+		if r.host != nil && d.inode == r.host.inode || r.dirs[d.inode] != nil {
+			d.close()
+		} else {
+			d.via = p.identity
+			r.dirs[d.inode] = d
+		}
+	}
+	if d := r.dirs[p.shm]; d != nil {
+		d.seen = r.seq
+	}
+}
+
+// closeLate closes a directory that was opened after we gave up on it.
+func closeLate(d **shmDir, done <-chan struct{}) {
+	if <-done; *d != nil {
+		(*d).close()
+	}
+}
+
+// findFiles opens new regions.
+func (r *Reader) findFiles() {
+	if r.host != nil {
+		if r.hostErr = r.host.refresh(r.now); r.hostErr == nil {
+			r.openFiles(r.host)
+		}
+	}
+	for _, d := range r.dirs {
+		if d.refresh(r.now) == nil {
+			r.openFiles(d)
+		}
+	}
+	r.openDeleted()
+}
+
+// dropFiles closes regions that are gone: no directory has them, and nobody
+// maps them.
+func (r *Reader) dropFiles() {
+	for key, reg := range r.regions {
+		switch gone := reg.seen != r.seq; {
+		case gone && !r.mapped(key):
+			reg.close()
+			delete(r.regions, key)
+			r.stale = true
+		case gone != reg.deleted:
+			reg.deleted, reg.dirty = gone, true
+		}
+	}
+}
+
+// mapped tells whether a known process maps a region.
+func (r *Reader) mapped(key inode) bool {
+	for _, p := range r.procs {
+		if _, ok := p.maps.find(key); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Reader) openFiles(d *shmDir) {
+	for _, f := range d.files {
+		key := inodeOf(&f.st)
+		reg := r.regions[key]
+		if reg == nil || reg.id != f.id {
+			if reg != nil {
+				reg.close()
+			}
+			reg = r.addRegion(openFile(d, f))
+		}
+		reg.seen = r.seq
+	}
+}
+
+func (r *Reader) addRegion(f *file) *region {
+	reg := &region{file: f, dirty: true, seen: r.seq, states: map[int]*slotState{}, wiped: map[identity]bool{}}
+	r.regions[f.inode] = reg
+	r.stale = true
+	return reg
+}
+
+func (r *Reader) load() {
+	for _, reg := range r.regions {
+		changed, err := reg.load()
+		if changed || (err == nil) != (reg.loadErr == nil) {
+			reg.dirty = true
+		}
+		reg.loadErr = err
+		if r.opts.Capacity != nil {
+			if c := r.opts.Capacity(reg.id); c != reg.capacity {
+				reg.capacity, reg.dirty = c, true
+			}
+		}
+	}
+}
+
+// publish returns the sweep. Where nothing changed it shares everything but
+// the time with the last one.
+func (r *Reader) publish() *Sweep {
+	if !r.stale && r.last != nil {
+		s := *r.last
+		s.Time, s.Err = r.now, r.hostErr
+		r.last = &s
+		return r.last
+	}
+	s := &Sweep{Time: r.now, Err: r.hostErr}
+	for _, reg := range r.regions {
+		s.Regions = append(s.Regions, reg.result)
+	}
+	slices.SortFunc(s.Regions, func(a, b *Region) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Path, b.Path))
+	})
+	for _, p := range r.procs {
+		s.Processes = append(s.Processes, r.describe(p))
+	}
+	slices.SortFunc(s.Processes, func(a, b *Process) int { return cmp.Compare(a.PID, b.PID) })
+	r.last, r.stale = s, false
+	return s
+}

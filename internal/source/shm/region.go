@@ -1,0 +1,97 @@
+package shm
+
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Sweep is what the regions of a host say at one moment. It and all it points
+// to are immutable; what did not change is shared with the sweep before.
+type Sweep struct {
+	Time      time.Time
+	Regions   []*Region  // by chip id, then path
+	Processes []*Process // who maps a region or was named as a device user; by pid
+	Err       error      // why the host's /dev/shm could not be looked at
+}
+
+// Region is one accounting file and what it is worth.
+type Region struct {
+	ID       uint64 // chip_unique_id, from the file's name
+	DeviceID uint32 // logical id as the last attacher saw it
+	Path     string // as seen from the watched host; below /proc/<pid> for a container's own
+	Owner    int    // uid: only it and root can read the region, or account in it
+	Deleted  bool   // the name is gone; processes still account in the file
+	Version  uint32 // of the layout; 0 if unreadable
+
+	Tracking model.Tracking
+	Reason   string // what is missing and what helps, as a sentence; empty if nothing is
+	CBMeans  string // what the CB figures count
+
+	Used    model.PoolBytes // over live processes
+	Uses    []Use           // by pid
+	Ghosts  []Ghost         // by slot: what dead processes left
+	Unknown []Ghost         // by slot: owners that cannot be seen from here, dead or alive
+	Mapped  []int           // pids of the live processes known to map it
+
+	Diagnostics Diagnostics
+
+	file inode
+}
+
+// Use is one live process's memory on one chip.
+type Use struct {
+	PID        int // on the watched host
+	StartTicks uint64
+	Slot       int // −1: attached, and nothing recorded
+	Bytes      model.PoolBytes
+	Updated    time.Time // when it last wrote; old is not dead
+	Note       string    // a limit of these figures, as a sentence
+}
+
+// Ghost is what a dead process left in a slot.
+type Ghost struct {
+	PID     int    // in the dead process's own namespace
+	Name    string // raw
+	Slot    int
+	Bytes   model.PoolBytes
+	Updated time.Time
+	// HeirPID is the live process that was given the dead one's pid and now
+	// accounts on top of its bytes; 0 if there is none.
+	HeirPID int
+}
+
+// Total sums what the ghost left; known is false if no pool could be believed.
+func (g *Ghost) Total() (bytes uint64, known bool) { return g.Bytes.Total() }
+
+// Diagnostics are the writer's own sums, which are wrong in known ways. They
+// are for doctor and for bug reports, never for display as memory.
+type Diagnostics struct {
+	Refs, Active uint32 // providers and slots by the writer's count
+	Slots        int    // occupied
+	Odd          int    // slots with impossible pids
+	// Unaccounted is header total minus the sum of all slots, per pool: above
+	// zero after a slot table overflow or lost ghosts. Absent where the header
+	// keeps no sum.
+	Unaccounted [numPools]int64
+}
+
+// Process is a process as far as accounting goes.
+type Process struct {
+	PID        int
+	StartTicks uint64
+	StartTime  time.Time
+	NSPID      int // innermost
+	UID        int // effective; −1 if not told
+	Name       string
+
+	// User: it was named as a user of a device.
+	User bool
+	// Tracking is ok for a process that maps a region; for others it says why
+	// nothing is known about its memory, and Reason says it as a sentence.
+	Tracking model.Tracking
+	Reason   string
+
+	Release model.Reading[string] // of ttnn or tt-metal
+	Notes   []string              // what the writer itself cannot see, as sentences
+}

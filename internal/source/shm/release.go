@@ -1,0 +1,148 @@
+package shm
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+type releaseReading = model.Reading[string]
+
+// releases remembers which release a libtt_metal.so is of, per inode: the
+// answer takes a directory listing in somebody's root and never changes.
+type releases struct {
+	root  hostfs.Root
+	guard *guard
+	known map[inode]releaseReading
+}
+
+const notWheel = "its libtt_metal.so is not from a ttnn package"
+
+// of tells the release that p runs. A ttnn wheel lies in
+// …/site-packages/ttnn/build/lib, beside …/site-packages/ttnn-<version>.dist-info.
+func (r *releases) of(p *process) model.Reading[string] {
+	lib := p.maps.lib
+	if lib.path == "" {
+		return model.Missing[string](model.Absent, "it maps no libtt_metal.so")
+	}
+	if v, ok := r.known[lib.inode]; ok {
+		return v
+	}
+	site, ok := sitePackages(lib.path)
+	if !ok {
+		v := model.Missing[string](model.Absent, notWheel)
+		r.known[lib.inode] = v
+		return v
+	}
+	var names []string
+	var listErr error
+	err := r.guard.run(p.identity, func() {
+		names, listErr = r.root.Names("/proc/" + strconv.Itoa(p.pid) + "/root" + site)
+	})
+	if err == nil {
+		err = listErr
+	}
+	if err != nil {
+		return model.Missing[string](hostfs.Status(err), "the directory of its ttnn package could not be read")
+	}
+	v := distInfo(names)
+	r.known[lib.inode] = v
+	return v
+}
+
+// sitePackages is the package directory a library lies in.
+func sitePackages(lib string) (dir string, ok bool) {
+	for dir = path.Dir(lib); len(dir) > 1; dir = path.Dir(dir) {
+		if base := path.Base(dir); base == "site-packages" || base == "dist-packages" {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+// distInfo finds the one ttnn-<version>.dist-info among names.
+func distInfo(names []string) model.Reading[string] {
+	version := ""
+	for _, name := range names {
+		v, ok := strings.CutPrefix(name, "ttnn-")
+		if !ok {
+			continue
+		}
+		if v, ok = strings.CutSuffix(v, ".dist-info"); !ok || !plainVersion(v) {
+			continue
+		}
+		if version != "" {
+			return model.Missing[string](model.Absent, "several ttnn packages lie beside its libtt_metal.so")
+		}
+		version = v
+	}
+	if version == "" {
+		return model.Missing[string](model.Absent, notWheel)
+	}
+	return model.Value(version)
+}
+
+// plainVersion keeps whatever else a file name can hold off the screen.
+func plainVersion(v string) bool {
+	if v == "" || len(v) > 40 {
+		return false
+	}
+	for _, c := range v {
+		switch {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '.', c == '+', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// atLeast compares the leading numbers of a version; ok is false if it has
+// none. Pre-releases count as the release they lead to.
+func atLeast(version string, major, minor int) (yes, ok bool) {
+	a, rest, found := strings.Cut(version, ".")
+	b, _, _ := strings.Cut(rest, ".")
+	x, err1 := strconv.Atoi(a)
+	y, err2 := strconv.Atoi(b)
+	if !found || err1 != nil || err2 != nil {
+		return false, false
+	}
+	return x > major || x == major && y >= minor, true
+}
+
+// Milestones of tt-metal's accounting.
+const (
+	firstMajor, firstMinor   = 0, 70 // the first release that accounts at all
+	threadMajor, threadMinor = 0, 72 // from here on, of one thread only
+	lastV3Major, lastV3Minor = 0, 81 // the newest release known to write layout 3
+)
+
+// threadNote says what a release does not count, if there is such a thing.
+// Layout 4 counts all threads.
+func threadNote(release model.Reading[string], version uint32) string {
+	if version >= 4 {
+		return ""
+	}
+	v, ok := release.Get()
+	if !ok {
+		return "allocations of other threads may be missing: which tt-metal release it runs is not known"
+	}
+	if one, ok := atLeast(v, threadMajor, threadMinor); !ok || one {
+		return "allocations of other threads are not counted (ttnn " + v + " accounts for one thread only)"
+	}
+	return ""
+}
+
+// knownV3 tells whether a release is known to write layout 3.
+func knownV3(release model.Reading[string]) bool {
+	v, ok := release.Get()
+	if !ok {
+		return false
+	}
+	first, ok := atLeast(v, firstMajor, firstMinor)
+	later, _ := atLeast(v, lastV3Major, lastV3Minor+1)
+	return ok && first && !later
+}

@@ -1,0 +1,325 @@
+package shm
+
+import (
+	"slices"
+	"time"
+)
+
+// ghostAge is how long the death of a slot's owner is believed without looking
+// again, while the slot does not change.
+const ghostAge = 30 * time.Second
+
+// members is the part of a region that attaching and detaching change.
+type members struct {
+	version, refs, active uint32
+	pids                  [numSlots]int32
+}
+
+func membersOf(img *Image) (m members) {
+	m.version, m.refs, m.active = img.Layout.Version, img.Refs, img.Active
+	for _, s := range img.Slots {
+		m.pids[s.Index] = s.PID
+	}
+	return m
+}
+
+// judgeAll finds out who is behind the slots of all regions that changed.
+func (r *Reader) judgeAll() {
+	// A process that dies or detaches while we look makes us look again;
+	// after a few rounds the next sweep will do.
+	for range 1 + retries {
+		if !r.judgeRound() {
+			break
+		}
+	}
+	for _, reg := range r.regions {
+		if reg.dirty || reg.result == nil {
+			reg.result = r.build(reg)
+			reg.dirty = reg.restless
+			r.stale = true
+		}
+	}
+}
+
+// judgeRound judges the changed regions once. It returns true if a region
+// changed under it, so that its verdicts on dead owners cannot stand.
+func (r *Reader) judgeRound() (again bool) {
+	var todo []*region
+	for _, reg := range r.regions {
+		reg.restless = false
+		switch {
+		case reg.parsed == nil:
+			clear(reg.states)
+		case reg.dirty || r.due(reg):
+			reg.dirty = true
+			todo = append(todo, reg)
+		}
+	}
+	var owners search
+	for _, reg := range todo {
+		r.lookAtMembers(reg)
+		r.matchSlots(reg)
+		owners.slots(reg)
+	}
+	r.searchFor(&owners)
+	var holders search
+	for _, reg := range todo {
+		r.searchHolders(reg, &holders)
+	}
+	r.searchFor(&holders)
+	for _, reg := range todo {
+		if reg.restless = r.conclude(reg); reg.restless {
+			again = true
+		}
+	}
+	return again
+}
+
+// due tells whether a region must be judged again although it did not change:
+// a search was put off, or a verdict on the dead has become old.
+func (r *Reader) due(reg *region) bool {
+	if !reg.searched && r.now.Sub(r.lastSearch) >= searchPause {
+		return true
+	}
+	return !reg.dueAt.IsZero() && !r.now.Before(reg.dueAt)
+}
+
+// lookAtMembers reads anew what processes map that may have attached or
+// detached since the region was last judged. Owners of unchanged slots are
+// not among them: who detaches gives up the slot.
+func (r *Reader) lookAtMembers(reg *region) {
+	m := membersOf(reg.parsed)
+	if m == reg.members {
+		return
+	}
+	reg.members, reg.searched = m, false
+	for _, p := range r.procs {
+		_, mapped := p.maps.find(reg.inode)
+		if (p.user || mapped) && !slices.Contains(m.pids[:], int32(p.nsPID)) {
+			r.fresh(p)
+		}
+	}
+}
+
+// matchSlots gives each slot its owner among the known processes, or the one
+// that the slot's own number leads to: outside containers it is the host's.
+func (r *Reader) matchSlots(reg *region) {
+	for _, slot := range reg.parsed.Slots {
+		old := reg.states[slot.Index]
+		if r.stands(reg, old, slot) {
+			continue
+		}
+		if old != nil && old.verdict == undecided {
+			old = old.before
+		}
+		next := &slotState{slot: slot, at: r.now, before: old}
+		next.owners, next.sure = r.ownersOf(reg, slot, old)
+		if len(next.owners) == 0 && r.procs[int(slot.PID)] == nil {
+			r.consider(int(slot.PID), reg, slot)
+			next.owners, next.sure = r.ownersOf(reg, slot, old)
+		}
+		reg.states[slot.Index] = next
+	}
+}
+
+// stands tells whether an earlier verdict still holds for a slot, and if so
+// takes over the slot's new figures.
+func (r *Reader) stands(reg *region, old *slotState, slot Slot) bool {
+	if old == nil || old.slot.PID != slot.PID || old.slot.Name != slot.Name {
+		return false
+	}
+	switch old.verdict {
+	case live, contested:
+		for _, p := range old.owners {
+			if _, mapped := p.maps.find(reg.inode); p.gone || old.sure && !mapped {
+				return false
+			}
+		}
+		old.slot = slot
+		return true
+	case dead, unseen:
+		return old.slot == slot && r.now.Sub(old.at) < ghostAge
+	}
+	return false
+}
+
+// ownersOf finds the known processes behind a slot. sure is false if what they
+// map may not be looked at, and pid, name and start time have to do.
+func (r *Reader) ownersOf(reg *region, slot Slot, old *slotState) (owners []*process, sure bool) {
+	sure = true
+	for _, p := range r.procs {
+		if p.nsPID != int(slot.PID) {
+			continue
+		}
+		m, mapped := p.maps.find(reg.inode)
+		if !mapped || old == nil {
+			r.fresh(p)
+			m, mapped = p.maps.find(reg.inode)
+		}
+		switch {
+		case mapped && m.writable:
+			owners = append(owners, p)
+		case p.mapsErr != nil && r.plausibleOwner(p, slot):
+			owners, sure = append(owners, p), false
+		}
+	}
+	slices.SortFunc(owners, func(a, b *process) int { return a.pid - b.pid })
+	return owners, sure
+}
+
+// plausibleOwner is the test where /proc/<pid>/maps may not be read.
+func (r *Reader) plausibleOwner(p *process, slot Slot) bool {
+	name := slot.Name[:min(len(slot.Name), commLen)]
+	return p.comm == name && !slot.Updated.Before(p.startTime(r.boot).Add(-clockSlack))
+}
+
+const commLen = 15 // the kernel's limit for names
+
+// consider looks at a process that may be behind a slot, and keeps it if it is.
+func (r *Reader) consider(pid int, reg *region, slot Slot) {
+	p, err := openProcess(r.root, pid)
+	if err != nil {
+		return
+	}
+	if p.nsPID == int(slot.PID) {
+		r.guard.readMaps(p, r.now)
+		if _, mapped := p.maps.find(reg.inode); mapped || p.mapsErr != nil && r.plausibleOwner(p, slot) {
+			r.keep(p)
+			return
+		}
+	}
+	p.close()
+}
+
+// conclude turns owners into verdicts. A verdict that somebody is dead is
+// checked against the region as it is after the search: a process that
+// detached in between has cleared its slot. It returns true if one has.
+func (r *Reader) conclude(reg *region) (again bool) {
+	doubt := false
+	reg.dueAt = time.Time{}
+	var occupied [numSlots]bool
+	for _, slot := range reg.parsed.Slots {
+		occupied[slot.Index] = true
+		st := reg.states[slot.Index]
+		if st.verdict == undecided {
+			st.verdict = r.verdictOn(st)
+			r.inheritFrom(st, reg)
+			doubt = doubt || !st.alive()
+		}
+		if due := st.at.Add(ghostAge); !st.alive() && (reg.dueAt.IsZero() || due.Before(reg.dueAt)) {
+			reg.dueAt = due
+		}
+	}
+	for i, st := range reg.states {
+		if !occupied[i] {
+			delete(reg.states, i)
+			r.noteWiped(reg, st)
+		}
+	}
+	for id := range reg.wiped {
+		if p := r.procs[id.pid]; p == nil || p.identity != id || !mapsIt(p, reg) {
+			delete(reg.wiped, id)
+		}
+	}
+	if !doubt {
+		return false
+	}
+	again, reg.loadErr = reg.load()
+	return again
+}
+
+func (r *Reader) verdictOn(st *slotState) verdict {
+	switch {
+	case len(st.owners) == 1:
+		return live
+	case len(st.owners) > 1:
+		return contested
+	case r.complete:
+		return dead
+	}
+	return unseen
+}
+
+// noteWiped remembers a process that lost its slot while it still maps the
+// region: a writer of another release initialised the region under it, or one
+// in another pid namespace took it for dead. What it holds is not known from
+// then on.
+func (r *Reader) noteWiped(reg *region, st *slotState) {
+	if st.verdict != live {
+		return
+	}
+	p := st.owners[0]
+	if p.gone {
+		return
+	}
+	r.reread(p)
+	if mapsIt(p, reg) {
+		reg.wiped[p.identity] = true
+	}
+}
+
+func mapsIt(p *process, reg *region) bool {
+	m, ok := p.maps.find(reg.inode)
+	return ok && m.writable
+}
+
+// holders are the known processes that map a region as writers do, by pid.
+func (r *Reader) holders(reg *region) []*process {
+	var hs []*process
+	for _, p := range r.procs {
+		if mapsIt(p, reg) {
+			hs = append(hs, p)
+		}
+	}
+	slices.SortFunc(hs, func(a, b *process) int { return a.pid - b.pid })
+	return hs
+}
+
+// inheritFrom works out what of a new owner's slot is a dead one's.
+func (r *Reader) inheritFrom(st *slotState, reg *region) {
+	old := st.before
+	st.before = nil
+	if st.verdict != live {
+		return
+	}
+	p := st.owners[0]
+	if old != nil && len(old.owners) == 1 && old.owners[0].identity == p.identity {
+		if old.slot.PID == st.slot.PID {
+			st.base = old.base
+		}
+		return
+	}
+	if base := inherit(old, st.slot, p.startTime(r.boot), r.leaked(reg)); base != nil && !base.empty() {
+		st.base = base
+	}
+}
+
+// leaked tells whether somebody may have died attached to the region. Up to
+// layout 3 the writer counts attachments, and the dead stay counted; layout 4
+// counts slots, and an adopted slot hides its dead.
+func (r *Reader) leaked(reg *region) bool {
+	return reg.parsed.Layout.cbIsSum || int64(reg.parsed.Refs) > int64(r.providers(reg))
+}
+
+// providers counts the known processes that attached to a region themselves.
+func (r *Reader) providers(reg *region) (n int) {
+	holders := r.holders(reg)
+	for _, p := range holders {
+		if !forked(p, holders, reg) {
+			n++
+		}
+	}
+	return n
+}
+
+// forked tells whether p only inherited the mapping of a parent that holds it.
+func forked(p *process, holders []*process, reg *region) bool {
+	if reg.hasSlot(p.nsPID) {
+		return false
+	}
+	return slices.ContainsFunc(holders, func(h *process) bool { return h.pid == p.ppid })
+}
+
+func (reg *region) hasSlot(nsPID int) bool {
+	return slices.ContainsFunc(reg.parsed.Slots, func(s Slot) bool { return int(s.PID) == nsPID })
+}

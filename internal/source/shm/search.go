@@ -1,0 +1,142 @@
+package shm
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// search is what has to be looked for among all processes of the host.
+type search struct {
+	pids    map[int]bool // innermost pids of slots without an owner
+	holders bool         // processes that are attached without a slot
+	regions []*region
+}
+
+// slots asks for the owners of slots that have none yet.
+func (s *search) slots(reg *region) {
+	for _, st := range reg.states {
+		if st.verdict != undecided || len(st.owners) > 0 {
+			continue
+		}
+		if s.pids == nil {
+			s.pids = map[int]bool{}
+		}
+		s.pids[int(st.slot.PID)] = true
+		if !slices.Contains(s.regions, reg) {
+			s.regions = append(s.regions, reg)
+		}
+	}
+}
+
+// searchPause is the least time between two searches for holders without a
+// slot: such a search reads what every process maps.
+const searchPause = time.Second
+
+// searchHolders asks for processes that are attached and have no slot, if the
+// region lets think that there are any: more attachments than can be explained
+// (up to layout 3; later an attached process has a slot), or no slot left to
+// take. It asks once per change of members.
+func (r *Reader) searchHolders(reg *region, s *search) {
+	if reg.searched || r.now.Sub(r.lastSearch) < searchPause {
+		return
+	}
+	reg.searched = true
+	explained := r.providers(reg)
+	for _, st := range reg.states {
+		if len(st.owners) == 0 {
+			explained++
+		}
+	}
+	counted := !reg.parsed.Layout.cbIsSum && int64(reg.parsed.Refs) > int64(explained)
+	if counted || len(reg.parsed.Slots) == numSlots {
+		s.holders = true
+		s.regions = append(s.regions, reg)
+	}
+}
+
+// searchFor goes through all processes of the host once, if there is a reason,
+// and gives the slots their owners.
+func (r *Reader) searchFor(s *search) {
+	if len(s.regions) == 0 {
+		return
+	}
+	if s.holders {
+		r.lastSearch = r.now
+	}
+	r.eachProcess(func(pid int, st procStatus) {
+		if s.pids[st.nsPID] || s.holders && s.mayHold(st) {
+			r.examine(pid, s)
+		}
+	})
+	for _, reg := range s.regions {
+		r.matchSlots(reg)
+	}
+}
+
+// mayHold tells whether a process could have opened one of the regions.
+func (s *search) mayHold(st procStatus) bool {
+	return st.uid <= 0 || slices.ContainsFunc(s.regions, func(reg *region) bool {
+		return reg.owner == st.uid || reg.mode&0o066 != 0
+	})
+}
+
+// scanAll looks for regions that nobody pointed us to.
+func (r *Reader) scanAll() {
+	r.lastFull = r.now
+	r.eachProcess(func(pid int, _ procStatus) { r.examine(pid, nil) })
+}
+
+// examine keeps a process if it maps a region, or if that may not be looked at
+// and it could be the owner of a slot that s asks for.
+func (r *Reader) examine(pid int, s *search) {
+	p, err := openProcess(r.root, pid)
+	if err != nil {
+		return
+	}
+	r.guard.readMaps(p, r.now)
+	if len(p.maps.regions) > 0 || p.mapsErr != nil && s != nil && s.pids[p.nsPID] {
+		r.keep(p)
+		return
+	}
+	p.close()
+}
+
+// procStatus is what a glance at /proc/<pid>/status tells.
+type procStatus struct{ nsPID, uid int }
+
+// eachProcess visits all processes that are not known and have memory.
+func (r *Reader) eachProcess(visit func(pid int, st procStatus)) {
+	dir, err := r.root.OpenDir("/proc")
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	for _, pid := range listPIDs(dir) {
+		if r.procs[pid] != nil {
+			continue
+		}
+		var buf [4096]byte
+		n, err := dir.Read(strconv.Itoa(pid)+"/status", buf[:])
+		if err != nil || !bytes.Contains(buf[:n], []byte("\nVmSize:")) {
+			continue // gone, a kernel thread, or a zombie
+		}
+		var st procStatus
+		st.nsPID, st.uid = parseStatus(buf[:n], pid)
+		visit(pid, st)
+	}
+}
+
+func listPIDs(dir hostfs.Dir) (pids []int) {
+	var buf [32 << 10]byte
+	_ = dir.Each(buf[:], func(name []byte) bool {
+		if pid, err := strconv.Atoi(string(name)); err == nil {
+			pids = append(pids, pid)
+		}
+		return true
+	})
+	return pids
+}

@@ -1,0 +1,42 @@
+package shm
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// waitFor polls: what is waited for is somebody else's, and has no event.
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waiting for %s", what)
+		}
+	}
+}
+
+func waitForZombie(t *testing.T, pid int) {
+	t.Helper()
+	waitFor(t, "a zombie", func() bool {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		return err == nil && strings.Contains(string(b), ") Z ")
+	})
+}
+
+func waitForName(t *testing.T, pid int, name string) {
+	t.Helper()
+	waitFor(t, "process "+name, func() bool {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+		return err == nil && string(b) == name+"\n"
+	})
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
