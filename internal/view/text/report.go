@@ -1,0 +1,174 @@
+package text
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// A Section is a part of the long report.
+type Section string
+
+// The sections, in the order of the report.
+const (
+	Identity    Section = "IDENTITY"
+	Health      Section = "HEALTH"
+	Temperature Section = "TEMPERATURE"
+	Power       Section = "POWER"
+	Clock       Section = "CLOCK"
+	Activity    Section = "ACTIVITY"
+	Memory      Section = "MEMORY"
+	PCIe        Section = "PCIE"
+	Firmware    Section = "FIRMWARE"
+	PIDs        Section = "PIDS"
+)
+
+// Sections lists them all.
+func Sections() []Section {
+	return []Section{Identity, Health, Temperature, Power, Clock, Activity, Memory, PCIe, Firmware, PIDs}
+}
+
+// ParseSection reads the name of a section as people write it, nvidia-smi's
+// names for the same things included.
+func ParseSection(name string) (Section, bool) {
+	name = strings.ToUpper(strings.TrimSpace(name))
+	switch name {
+	case "UTILIZATION", "PERFORMANCE":
+		return Activity, true
+	case "VOLTAGE", "CURRENT", "FAN":
+		return Power, true
+	case "PROCESSES":
+		return PIDs, true
+	}
+	s := Section(name)
+	return s, slices.Contains(Sections(), s)
+}
+
+// AppendReport appends the long report: everything that is known, one fact a
+// line, and the full reason where something is not. No sections means all.
+func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) []byte {
+	r := &report{printer: printer{buf: dst, Options: o}, snap: s}
+	r.line("==============TTMON SMI LOG==============", faint)
+	r.newline()
+	r.fact(0, "Timestamp", s.Time.In(o.zone()).Format("Mon Jan _2 15:04:05 2006"))
+	r.fact(0, "Host", words.Escape(s.Host.Name)+", Linux "+words.Escape(s.Host.Kernel))
+	r.fact(0, "Driver Version", say(s.Host.DriverVersion, words.Escape))
+	r.fact(0, "Source", string(s.Source))
+	if s.Simulated {
+		r.fact(0, "Simulated", "yes: "+words.Simulated)
+	}
+	r.fact(0, "Attached Devices", strconv.Itoa(len(s.Devices)))
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		r.newline()
+		r.line("Device "+d.BusID, strong)
+		for _, section := range Sections() {
+			if len(sections) == 0 || slices.Contains(sections, section) {
+				r.section(section, d)
+			}
+		}
+	}
+	if len(sections) == 0 || slices.Contains(sections, Memory) {
+		r.strangers()
+	}
+	r.notices(s)
+	return r.buf
+}
+
+type report struct {
+	printer
+	snap *model.Snapshot
+}
+
+// factColumn is where values begin.
+const factColumn = 42
+
+// fact prints one line: a name and a value, at a depth.
+func (r *report) fact(depth int, name, value string) {
+	name = words.Pad(strings.Repeat("    ", depth)+name, factColumn)
+	r.put(name, plain)
+	r.put(": ", plain)
+	r.line(value, plain)
+}
+
+func (r *report) title(depth int, name string) {
+	r.line(strings.Repeat("    ", depth)+name, strong)
+}
+
+// say is a reading in full: the value and whether it is nominal, or why there
+// is none.
+func say[T any](v model.Reading[T], f func(T) string) string {
+	if x, ok := v.Get(); ok {
+		if v.Nominal {
+			return f(x) + " (nominal)"
+		}
+		return f(x)
+	}
+	text := words.Missing(v.Status)
+	if v.Status == model.Pending {
+		text = "N/A"
+	}
+	if v.Why != "" {
+		text += " (" + words.Escape(v.Why) + ")"
+	}
+	return text
+}
+
+func (r *report) section(section Section, d *model.Device) {
+	switch section {
+	case Identity:
+		r.identity(d)
+	case Health:
+		r.health(d)
+	case Temperature:
+		r.title(1, "Temperature")
+		degrees := func(v float64) string { return words.Temperature(v, r.Scale) }
+		r.fact(2, "ASIC", say(d.Temperature, degrees))
+		r.fact(2, "Throttle Limit", say(d.TemperatureLimit, degrees))
+		r.fact(2, "Shutdown Limit", say(d.ShutdownTemperature, degrees))
+	case Power:
+		r.power(d)
+	case Clock:
+		r.title(1, "Clocks")
+		r.fact(2, "AI", say(d.AICLK, words.MHz))
+		r.fact(2, "AI Max", say(d.AICLKMax, words.MHz))
+		r.fact(2, "AXI", say(d.AXICLK, words.MHz))
+		r.fact(2, "ARC", say(d.ARCCLK, words.MHz))
+	case Activity:
+		r.title(1, "Activity")
+		r.fact(2, "Estimate (not a measurement)", say(d.Activity.Ratio, words.Percent))
+		r.fact(2, "Basis", or(words.Escape(d.Activity.Basis)))
+	case Memory:
+		r.memory(d)
+	case PCIe:
+		r.pcie(d)
+	case Firmware:
+		r.title(1, "Firmware")
+		r.fact(2, "Bundle", say(d.Firmware.Bundle, words.Escape))
+		r.fact(2, "ARC", say(d.Firmware.ARC, words.Escape))
+		r.fact(2, "Ethernet", say(d.Firmware.ETH, words.Escape))
+		r.fact(2, "M3 Application", say(d.Firmware.M3App, words.Escape))
+		r.fact(2, "M3 Bootloader", say(d.Firmware.M3Bootloader, words.Escape))
+		r.fact(2, "TT-Flash", say(d.Firmware.TTFlash, words.Escape))
+	case PIDs:
+		r.pids(d)
+	}
+}
+
+// or stands "N/A" in for nothing.
+func or(s string) string {
+	if s == "" {
+		return "N/A"
+	}
+	return s
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,256 @@
+package text
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+func (r *report) identity(d *model.Device) {
+	r.title(1, "Identity")
+	r.fact(2, "Index", strconv.Itoa(d.Index))
+	r.fact(2, "Device Node", d.Path)
+	r.fact(2, "Board", say(d.Board, words.Escape))
+	r.fact(2, "Architecture", string(d.Arch))
+	r.fact(2, "Serial Number", say(d.Serial, words.Escape))
+	r.fact(2, "ASIC UUID", say(d.ASICID, words.Escape))
+	if d.Tray > 0 {
+		r.fact(2, "Tray", strconv.Itoa(d.Tray))
+		r.fact(2, "Slot", strconv.Itoa(d.Slot))
+	}
+	r.fact(2, "PCI Bus Id", d.BusID)
+	r.fact(2, "PCI Device Id", fmt.Sprintf("%04x:%04x, subsystem %04x:%04x, revision %02x",
+		d.PCIID.Vendor, d.PCIID.Device, d.PCIID.SubVendor, d.PCIID.SubDevice, d.PCIID.Revision))
+	r.fact(2, "NUMA Node", say(d.NUMANode, strconv.Itoa))
+	r.fact(2, "Local CPUs", say(d.CPUAffinity, words.Escape))
+	r.fact(2, "Tensix Cores per Chip", say(d.Cores, strconv.Itoa))
+}
+
+func (r *report) health(d *model.Device) {
+	r.title(1, "Health")
+	r.fact(2, "State", string(d.State))
+	if d.StateReason != "" {
+		r.fact(2, "Reason", words.Escape(d.StateReason))
+	}
+	if !d.ReadAt.IsZero() {
+		r.fact(2, "Last Read", d.ReadAt.In(r.zone()).Format("2006-01-02 15:04:05.000"))
+	}
+	r.fact(2, "Heartbeat", say(d.Heartbeat, func(v uint32) string { return strconv.FormatUint(uint64(v), 10) }))
+	r.fact(2, "Heartbeat Rate", say(d.HeartbeatRate, func(v float64) string { return words.Fixed(v, 1) + " 1/s" }))
+	r.fact(2, "Heartbeat Age", say(d.HeartbeatAge, func(v float64) string { return words.Fixed(v, 1) + " s" }))
+	r.fact(2, "Thermal Trips", say(d.ThermalTrips, func(v uint32) string { return strconv.FormatUint(uint64(v), 10) }))
+}
+
+func (r *report) power(d *model.Device) {
+	r.title(1, "Power")
+	volts := func(v float64) string { return words.Fixed(v, 3) + " V" }
+	amps := func(v float64) string { return words.Whole(v) + " A" }
+	r.fact(2, "Core Power", say(d.Power, words.Watts))
+	r.fact(2, "Core Power Limit", say(d.PowerLimit, words.Watts))
+	r.fact(2, "Board Power Limit", say(d.BoardPowerLimit, words.Watts))
+	r.fact(2, "Core Voltage", say(d.Voltage, volts))
+	r.fact(2, "Core Voltage Limit", say(d.VoltageLimit, volts))
+	r.fact(2, "Core Current", say(d.Current, amps))
+	r.fact(2, "Core Current Limit", say(d.CurrentLimit, amps))
+	r.fact(2, "Fan", say(d.Fan, func(v float64) string { return words.Whole(v) + " rpm" }))
+}
+
+func (r *report) pcie(d *model.Device) {
+	r.title(1, "PCIe")
+	gen := func(v int) string { return "Gen" + strconv.Itoa(v) }
+	lanes := func(v int) string { return "x" + strconv.Itoa(v) }
+	total := func(v uint64) string { return words.Bytes(v) + " since first seen" }
+	p := &d.PCIe
+	r.fact(2, "Generation", say(p.Gen, gen))
+	r.fact(2, "Generation Max", say(p.GenMax, gen))
+	r.fact(2, "Generation Max of the Slot", say(p.SlotGenMax, gen))
+	r.fact(2, "Width", say(p.Width, lanes))
+	r.fact(2, "Width Max", say(p.WidthMax, lanes))
+	r.fact(2, "Width Max of the Slot", say(p.SlotWidthMax, lanes))
+	r.fact(2, "Degraded", say(p.Degraded, func(bad bool) string {
+		if bad && !words.DegradedLink(d) {
+			return "no (an idle link drops to Gen1 with this firmware)"
+		}
+		return yesNo(bad)
+	}))
+	r.fact(2, "To Device", say(p.ToDeviceRate, words.Rate))
+	r.fact(2, "From Device", say(p.FromDeviceRate, words.Rate))
+	r.fact(2, "To Device Total", say(p.ToDeviceTotal, total))
+	r.fact(2, "From Device Total", say(p.FromDeviceTotal, total))
+}
+
+func (r *report) memory(d *model.Device) {
+	r.title(1, "Memory (allocated by buffers)")
+	r.pools(2, &d.Memory)
+	for i := range d.Chips {
+		c := &d.Chips[i]
+		name := strconv.Itoa(i)
+		if c.Name != "" {
+			name = words.Escape(c.Name)
+		}
+		r.title(2, "Chip "+name)
+		r.fact(3, "Id", say(c.ID, func(v uint64) string { return strconv.FormatUint(v, 10) }))
+		r.fact(3, "Remote", yesNo(c.Remote))
+		r.fact(3, "Region", or(words.Escape(c.Region)))
+		if len(d.Chips) > 1 {
+			r.pools(3, &c.Memory)
+		}
+	}
+	for i := range r.snap.Ghosts {
+		if g := &r.snap.Ghosts[i]; g.Device == d.Index {
+			r.ghost(2, g)
+		}
+	}
+}
+
+func (r *report) pools(depth int, m *model.Memory) {
+	tracking := m.Tracking
+	if tracking == "" {
+		tracking = model.TrackAbsent
+	}
+	r.fact(depth, "Tracking", string(tracking))
+	if why := words.Untracked(m.Tracking, m.Note); why != "" {
+		r.fact(depth, "Note", why)
+	}
+	for _, pool := range model.Pools() {
+		p := &m.Pools[pool]
+		name := words.PoolName(pool)
+		if pool == model.CB && m.CBMeans != "" {
+			name += " (" + words.Escape(m.CBMeans) + ")"
+		}
+		value := r.figure(m, p.Used)
+		if t, ok := p.Total.Get(); ok {
+			value += " of " + words.Bytes(t)
+			if p.Total.Nominal {
+				value += " (nominal)"
+			}
+		}
+		r.fact(depth, name, value)
+		for _, f := range []struct {
+			name string
+			v    model.Reading[uint64]
+		}{{"Occupied", p.Occupied}, {"Free", p.Free}, {"Largest Free Block", p.LargestFree}} {
+			if f.v.Known() {
+				r.fact(depth+1, f.name, words.Bytes(f.v.V))
+			}
+		}
+	}
+	r.fact(depth, "Stale (of dead processes)", r.figure(m, m.Stale))
+}
+
+// figure is a memory figure in full.
+func (r *report) figure(m *model.Memory, v model.Reading[uint64]) string {
+	if v.Status == model.Absent && v.Why == "" {
+		return words.UntrackedWord(m.Tracking)
+	}
+	return say(v, words.Bytes)
+}
+
+func (r *report) ghost(depth int, g *model.Ghost) {
+	r.title(depth, "Left by a Dead Process")
+	r.fact(depth+1, "Process ID", strconv.Itoa(g.PID)+" (as it saw itself)")
+	r.fact(depth+1, "Name", or(words.Escape(g.Name)))
+	r.fact(depth+1, "Region", words.Escape(g.Region))
+	for _, pool := range model.Pools() {
+		if v, ok := g.Bytes[pool].Get(); ok && v > 0 {
+			r.fact(depth+1, words.PoolName(pool), words.Bytes(v))
+		}
+	}
+	if !g.Updated.IsZero() {
+		r.fact(depth+1, "Last Written", g.Updated.In(r.zone()).Format("2006-01-02 15:04:05"))
+	}
+	r.fact(depth+1, "Region Still in Use", yesNo(g.Mapped))
+}
+
+func (r *report) pids(d *model.Device) {
+	r.title(1, "Processes")
+	any := false
+	for i := range r.snap.Processes {
+		p := &r.snap.Processes[i]
+		for j := range p.Devices {
+			if u := &p.Devices[j]; u.Device == d.Index && p.State != model.Hidden { // those are counted below
+				r.process(2, p, u)
+				any = true
+			}
+		}
+	}
+	if d.HiddenFDs > 0 {
+		r.fact(2, "Outside this PID Namespace", strconv.Itoa(d.HiddenFDs)+" open descriptors")
+		any = true
+	}
+	if !any {
+		r.line("        None", plain)
+	}
+}
+
+func (r *report) process(depth int, p *model.Process, u *model.DeviceUse) {
+	r.fact(depth, "Process ID", strconv.Itoa(p.PID))
+	depth++
+	r.fact(depth, "State", string(p.State))
+	if p.State == model.Exited {
+		r.fact(depth, "Open Descriptors", say(u.OpenFDs, strconv.Itoa)+", inherited by others")
+		return
+	}
+	r.fact(depth, "Name", say(p.Name, words.Escape))
+	r.fact(depth, "Command", words.Command(p))
+	r.fact(depth, "User", say(p.User, words.Escape))
+	if !p.StartTime.IsZero() {
+		r.fact(depth, "Started", p.StartTime.In(r.zone()).Format("2006-01-02 15:04:05")+", "+words.Span(r.snap.Time.Sub(p.StartTime).Round(time.Second))+" ago")
+	}
+	r.fact(depth, "Belongs to", or(job(p)))
+	r.fact(depth, "CPU", say(p.CPU, words.CPU))
+	r.fact(depth, "Host Memory", say(p.RSS, words.Bytes))
+	r.fact(depth, "Threads", say(p.Threads, strconv.Itoa))
+	r.fact(depth, "Release", say(p.Release, words.Escape))
+	r.fact(depth, "Open Descriptors", say(u.OpenFDs, strconv.Itoa))
+	if u.Inherited {
+		r.fact(depth, "Inherited", "yes: it did not open the device itself")
+	}
+	m := &model.Memory{Tracking: u.Tracking, Note: u.Note}
+	for _, pool := range model.Pools() {
+		r.fact(depth, words.PoolName(pool), r.figure(m, u.Memory[pool]))
+	}
+	r.fact(depth, "Memory Source", or(words.Escape(u.Source)))
+	if why := words.Untracked(u.Tracking, u.Note); why != "" && p.State == model.Running {
+		r.fact(depth, "Memory Note", why)
+	} else if u.Note != "" {
+		r.fact(depth, "Memory Note", words.Escape(u.Note))
+	}
+	for _, n := range p.Notes {
+		r.fact(depth, "Note", words.Escape(n))
+	}
+}
+
+// job is everything that is known of where a process belongs.
+func job(p *model.Process) string {
+	j := words.Job(p)
+	if j == words.Nothing {
+		return ""
+	}
+	if p.Container.ID != "" && p.Container.Pod != "" {
+		j += " (" + words.Escape(p.Container.Runtime) + " " + words.Escape(p.Container.ID) + ")"
+	}
+	return j
+}
+
+// strangers are accounted chips that are none of this host's devices, and
+// what dead processes left on such.
+func (r *report) strangers() {
+	for i := range r.snap.Unmatched {
+		c := &r.snap.Unmatched[i]
+		r.newline()
+		r.title(0, "Chip of no Device (mock or simulator run)")
+		r.fact(1, "Id", say(c.ID, func(v uint64) string { return strconv.FormatUint(v, 10) }))
+		r.fact(1, "Region", or(words.Escape(c.Region)))
+		r.pools(1, &c.Memory)
+	}
+	for i := range r.snap.Ghosts {
+		if g := &r.snap.Ghosts[i]; g.Device == model.NoDevice {
+			r.newline()
+			r.ghost(0, g)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package text
+
+import (
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Stream prints dmon or pmon: a line per device or process and sample, two head
+// lines that start with "#" and come again, "-" for what is missing.
+type Stream struct {
+	Options
+	Date, Clock bool // a date and a time before each line
+	// HeadEvery is after how many lines the head comes again; 0: never.
+	HeadEvery int
+	CSV       bool // commas instead of columns; NoHeader and NoUnits belong to it
+	NoHeader  bool
+	NoUnits   bool
+
+	columns []monColumn
+	lines   int // since the last head
+	headed  bool
+	devices []metric.Column[*model.Device] // of columns
+	apps    []metric.Column[metric.Use]
+}
+
+// NewDmon chooses the columns by the letters of their groups; ok is false and
+// wrong the letter if there is no such group.
+func NewDmon(letters string, o Options) (st *Stream, wrong byte, ok bool) {
+	st = &Stream{Options: o, HeadEvery: headEvery}
+	if st.columns, wrong, ok = choose(dmonColumns(), letters); !ok {
+		return nil, wrong, false
+	}
+	table := metric.Devices()
+	for _, col := range st.columns {
+		f, _ := metric.Find(table, col.name)
+		st.devices = append(st.devices, f)
+	}
+	return st, 0, true
+}
+
+// NewPmon is NewDmon for processes.
+func NewPmon(letters string, o Options) (st *Stream, wrong byte, ok bool) {
+	st = &Stream{Options: o, HeadEvery: headEvery}
+	if st.columns, wrong, ok = choose(pmonColumns(), letters); !ok {
+		return nil, wrong, false
+	}
+	table := metric.Apps()
+	for _, col := range st.columns {
+		f, _ := metric.Find(table, col.name)
+		st.apps = append(st.apps, f)
+	}
+	return st, 0, true
+}
+
+// headEvery is one screen of a small terminal.
+const headEvery = 20
+
+func choose(all []monColumn, letters string) (list []monColumn, wrong byte, ok bool) {
+	known := map[byte]bool{}
+	for _, col := range all {
+		known[col.group] = true
+		if strings.IndexByte(letters, col.group) >= 0 {
+			list = append(list, col)
+		}
+	}
+	for i := range len(letters) {
+		if !known[letters[i]] {
+			return nil, letters[i], false
+		}
+	}
+	return list, 0, true
+}
+
+// AppendDmon appends a sample of all devices.
+func (st *Stream) AppendDmon(dst []byte, s *model.Snapshot) []byte {
+	dst = st.head(dst, s, false)
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		dst = st.begin(dst, s.Time)
+		dst = st.field(dst, monColumn{width: 5}, number(d.Index))
+		for j, col := range st.columns {
+			f := st.devices[j]
+			dst = st.field(dst, col, value(f.Field, f.Get(s, d), col))
+		}
+		dst = st.end(dst)
+	}
+	return dst
+}
+
+// AppendPmon appends a sample of all processes, device by device, and a line
+// of "-" for a device that nobody uses.
+func (st *Stream) AppendPmon(dst []byte, s *model.Snapshot) []byte {
+	dst = st.head(dst, s, true)
+	for i := range s.Devices {
+		index := s.Devices[i].Index
+		var any bool
+		if dst, any = st.users(dst, s, index); !any {
+			dst = st.process(dst, s, number(index), "-", func(int, monColumn) string { return "-" })
+		}
+	}
+	dst, _ = st.users(dst, s, model.NoDevice)
+	return dst
+}
+
+// users appends the processes that use a device.
+func (st *Stream) users(dst []byte, s *model.Snapshot, device int) (_ []byte, any bool) {
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		for j := range p.Devices {
+			u := metric.Use{Process: p, Device: &p.Devices[j]}
+			if u.Device.Device != device {
+				continue
+			}
+			any = true
+			name, pid := "-", "-"
+			if device != model.NoDevice {
+				name = number(device)
+			}
+			if p.State != model.Hidden {
+				pid = number(p.PID)
+			}
+			dst = st.process(dst, s, name, pid, func(k int, col monColumn) string {
+				switch col.head {
+				case "command":
+					return words.Command(p)
+				case "job":
+					return dash(words.Job(p))
+				}
+				return value(st.apps[k].Field, st.apps[k].Get(s, u), col)
+			})
+		}
+	}
+	return dst, any
+}
+
+func (st *Stream) process(dst []byte, s *model.Snapshot, device, pid string, get func(int, monColumn) string) []byte {
+	dst = st.begin(dst, s.Time)
+	dst = st.field(dst, monColumn{width: 5}, device)
+	dst = st.field(dst, monColumn{width: 8}, pid)
+	for k, col := range st.columns {
+		dst = st.field(dst, col, get(k, col))
+	}
+	return st.end(dst)
+}
+
+// value is how a stream prints a value.
+func value[S any](f *metric.Field[S], v metric.Value, col monColumn) string {
+	if !v.Known() {
+		return "-"
+	}
+	if f.Kind == metric.Text {
+		return words.Escape(v.Text)
+	}
+	narrow := *f
+	narrow.Decimals = col.decimals
+	return narrow.Format(v)
+}
+
+func dash(s string) string {
+	if s == words.Nothing {
+		return "-"
+	}
+	return s
+}
+
+func number(n int) string { return words.Whole(float64(n)) }
+
+// head prints the head if it is time for it: always between two samples,
+// never in the middle of one.
+func (st *Stream) head(dst []byte, s *model.Snapshot, pid bool) []byte {
+	again := st.HeadEvery > 0 && !st.CSV && st.lines >= st.HeadEvery
+	if st.NoHeader || st.headed && !again {
+		return dst
+	}
+	if s.Simulated {
+		dst = append(dst, "# "+words.Simulated+"\n"...)
+	}
+	dst = st.heads(dst, "dev", pid, func(col monColumn) string { return col.head })
+	if !st.NoUnits {
+		dst = st.heads(dst, "idx", pid, func(col monColumn) string { return col.unit })
+	}
+	st.lines, st.headed = 0, true
+	return dst
+}
+
+// begin starts a line, with the date and time if they are wanted.
+func (st *Stream) begin(dst []byte, at time.Time) []byte {
+	at = at.In(st.zone())
+	st.lines++
+	if st.Date {
+		dst = st.field(dst, monColumn{width: 9}, at.Format("20060102"))
+	}
+	if st.Clock {
+		dst = st.field(dst, monColumn{width: 9}, at.Format("15:04:05"))
+	}
+	return dst
+}
+
+func (st *Stream) heads(dst []byte, first string, pid bool, text func(monColumn) string) []byte {
+	dst = append(dst, '#')
+	begin := true
+	put := func(width int, left bool, s string) {
+		if st.CSV {
+			if !begin {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, s...)
+		} else if begin {
+			dst = append(dst, words.PadLeft(s, width-1)...)
+		} else {
+			dst = append(dst, ' ')
+			dst = append(dst, pad(s, width, !left)...)
+		}
+		begin = false
+	}
+	if st.Date {
+		put(9, false, map[bool]string{true: "date", false: "YYYYMMDD"}[first == "dev"])
+	}
+	if st.Clock {
+		put(9, false, map[bool]string{true: "time", false: "HH:MM:SS"}[first == "dev"])
+	}
+	put(5, false, first)
+	if pid {
+		put(8, false, map[bool]string{true: "pid", false: "#"}[first == "dev"])
+	}
+	for _, col := range st.columns {
+		put(col.width, col.left, text(col))
+	}
+	return st.end(dst)
+}
+
+// field prints one field of a line.
+func (st *Stream) field(dst []byte, col monColumn, s string) []byte {
+	begun := len(dst) > 0 && dst[len(dst)-1] != '\n'
+	if st.CSV {
+		if begun {
+			dst = append(dst, ',')
+		}
+		return appendField(dst, s)
+	}
+	if begun {
+		dst = append(dst, ' ')
+	}
+	if col.left && col.width > 0 {
+		s = words.Truncate(s, col.width)
+	}
+	return append(dst, pad(s, col.width, !col.left)...)
+}
+
+func (st *Stream) end(dst []byte) []byte {
+	for n := len(dst); n > 0 && dst[n-1] == ' '; n-- {
+		dst = dst[:n-1]
+	}
+	return append(dst, '\n')
+}

@@ -1,0 +1,163 @@
+package text
+
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Options say for whom something is printed. The zero Options are for a file:
+// no colour, a layout of 100 columns with nothing cut off at the right.
+type Options struct {
+	Width   int            // columns of the terminal; 0: not a terminal
+	Color   bool           // ANSI colours
+	ASCII   bool           // nothing but ASCII, for terminals without UTF-8
+	Scale   words.Scale    // of temperatures
+	Version string         // of ttmon, for the head line
+	Zone    *time.Location // of times; nil means local
+	Plain   bool           // no bars: a narrower, quieter table
+}
+
+// layoutWidth is the width to lay columns out for.
+func (o *Options) layoutWidth() int {
+	if o.Width <= 0 {
+		return 100
+	}
+	return o.Width
+}
+
+func (o *Options) zone() *time.Location {
+	if o.Zone == nil {
+		return time.Local
+	}
+	return o.Zone
+}
+
+// style is what a piece of text means; only health has colours.
+type style uint8
+
+const (
+	plain style = iota
+	faint       // headings, rules, what is beside the point
+	strong
+	good
+	warn
+	bad
+)
+
+var sgr = [...]string{plain: "", faint: "\x1b[2m", strong: "\x1b[1m", good: "\x1b[32m", warn: "\x1b[33m", bad: "\x1b[1;31m"}
+
+// printer appends styled text to a buffer.
+type printer struct {
+	buf []byte
+	Options
+}
+
+func (p *printer) put(s string, st style) {
+	if s == "" {
+		return
+	}
+	if p.ASCII {
+		s = ascii(s)
+	}
+	if !p.Color || st == plain {
+		p.buf = append(p.buf, s...)
+		return
+	}
+	p.buf = append(p.buf, sgr[st]...)
+	p.buf = append(p.buf, s...)
+	p.buf = append(p.buf, "\x1b[0m"...)
+}
+
+// newline ends a line; blanks at its end are taken away.
+func (p *printer) newline() {
+	for n := len(p.buf); n > 0 && p.buf[n-1] == ' '; n-- {
+		p.buf = p.buf[:n-1]
+	}
+	p.buf = append(p.buf, '\n')
+}
+
+func (p *printer) line(s string, st style) {
+	p.put(s, st)
+	p.newline()
+}
+
+// blanks appends n spaces.
+func (p *printer) blanks(n int) {
+	for range n {
+		p.buf = append(p.buf, ' ')
+	}
+}
+
+// rule draws a thin line over the whole width, with a title in it if there is one.
+func (p *printer) rule(title string) {
+	width := p.layoutWidth()
+	lead := ""
+	if title != "" {
+		lead = "─ " + title + " "
+		p.put("─ ", faint)
+		p.put(title, plain)
+		p.put(" ", plain)
+	}
+	n := max(0, width-words.Width(lead))
+	line := make([]byte, 0, 3*n)
+	for range n {
+		line = append(line, "─"...)
+	}
+	p.line(string(line), faint)
+}
+
+// substitute is what stands for our own drawing where only ASCII is shown,
+// cell for cell; 0: nothing does.
+func substitute(r rune) byte {
+	switch r {
+	case '─', '–', '·':
+		return '-'
+	case '━':
+		return '='
+	case '▓':
+		return '#'
+	case '░':
+		return '.'
+	case '├', '│', '┃':
+		return '|'
+	case '└':
+		return '`'
+	case '…':
+		return '~'
+	case '°':
+		return 'o'
+	case '↓':
+		return '!'
+	case '≥':
+		return '>'
+	case '┏', '┳', '┓', '┡', '╇', '┩', '┴', '┘':
+		return '+'
+	}
+	return 0
+}
+
+// ascii replaces everything that is not ASCII without changing the width.
+func ascii(s string) string {
+	clean := true
+	for i := range len(s) {
+		clean = clean && s[i] < 0x80
+	}
+	if clean {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for _, r := range s {
+		switch sub := substitute(r); {
+		case r < 0x80:
+			out = append(out, byte(r))
+		case sub != 0:
+			out = append(out, sub)
+		default:
+			for range words.Width(string(r)) {
+				out = append(out, '?')
+			}
+		}
+	}
+	return string(out)
+}

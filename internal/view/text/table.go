@@ -1,0 +1,271 @@
+package text
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// AppendTable appends the default screen of ttmon smi: devices, processes, and
+// sentences about what is wrong.
+func AppendTable(dst []byte, s *model.Snapshot, o Options) []byte {
+	p := &printer{buf: dst, Options: o}
+	p.head(s)
+	p.rule("")
+	devices(s, &o).print(p, true)
+	p.rule("")
+	if len(s.Processes) == 0 {
+		p.line(" no process uses a device", faint)
+	} else {
+		g := processes(s, &o)
+		g.print(p, true)
+	}
+	p.notices(s)
+	return p.buf
+}
+
+// head is the first line: who speaks, about which host, and when.
+func (p *printer) head(s *model.Snapshot) {
+	left := "ttmon"
+	if p.Version != "" {
+		left += " " + p.Version
+	}
+	left += "   driver " + words.Foreign(s.Host.DriverVersion) + "   host " + words.Escape(s.Host.Name)
+	if s.Source == model.Daemon {
+		left += "   by ttmond"
+	}
+	when := s.Time.In(p.zone()).Format("2006-01-02 15:04:05")
+	mark := ""
+	if s.Simulated {
+		mark = "   SIMULATED"
+	}
+	left = words.Truncate(left, max(0, p.layoutWidth()-len(when)-len(mark)-2))
+	p.put(left, strong)
+	p.put(mark, warn)
+	p.blanks(max(2, p.layoutWidth()-words.Width(left)-len(mark)-len(when)))
+	p.line(when, plain)
+	if len(s.Devices) >= 8 {
+		p.line(summary(s), plain)
+	}
+}
+
+// summary is the host in one line, for hosts with many devices.
+func summary(s *model.Snapshot) string {
+	states := map[model.State]int{}
+	var watts float64
+	var used, total uint64
+	measured, accounted := 0, 0
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		states[d.State]++
+		if w, ok := d.Power.Get(); ok {
+			watts += w
+			measured++
+		}
+		dram := &d.Memory.Pools[model.DRAM]
+		if dram.Used.Known() && dram.Total.Known() {
+			used, total = used+dram.Used.V, total+dram.Total.V
+			accounted++
+		}
+	}
+	parts := []string{fmt.Sprintf("%d devices", len(s.Devices))}
+	for _, st := range []model.State{model.StateOK, model.StateResetting, model.StateHung, model.StateLost} {
+		if n := states[st]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, st))
+		}
+	}
+	if measured > 0 {
+		parts = append(parts, words.Watts(watts)+of(measured, len(s.Devices)))
+	}
+	if accounted > 0 {
+		parts = append(parts, "DRAM "+words.UsedOf(used, total)+of(accounted, len(s.Devices)))
+	}
+	return strings.Join(parts, "   ")
+}
+
+// of says that a sum leaves some out.
+func of(n, all int) string {
+	if n == all {
+		return ""
+	}
+	return fmt.Sprintf(" of %d", n)
+}
+
+// wide is from where on limits and units are spelled out.
+const wide = 130
+
+// devices makes the grid of devices.
+func devices(s *model.Snapshot, o *Options) *grid {
+	g := &grid{ruled: true}
+	var fill []func(*model.Device) cell
+	add := func(col column, f func(*model.Device) cell) {
+		g.columns = append(g.columns, col)
+		fill = append(fill, f)
+	}
+	any := func(has func(*model.Device) bool) bool {
+		for i := range s.Devices {
+			if has(&s.Devices[i]) {
+				return true
+			}
+		}
+		return false
+	}
+	large := o.layoutWidth() >= wide
+	trays := any(func(d *model.Device) bool { return d.Tray > 0 })
+	allTrays := trays && !any(func(d *model.Device) bool { return d.Tray == 0 })
+
+	add(column{head: "#", least: 2, right: true}, func(d *model.Device) cell { return c(strconv.Itoa(d.Index)) })
+	if !allTrays {
+		add(column{head: "Board", least: 5}, func(d *model.Device) cell { return boardCell(d) })
+	}
+	add(column{head: "Bus id", least: 12, rank: 45}, func(d *model.Device) cell { return c(d.BusID) })
+	add(column{head: "State", least: 5}, stateCell)
+	add(column{head: "Temp", least: 6, right: true, rank: 2}, func(d *model.Device) cell { return tempCell(d, o, large) })
+	add(column{head: "Power", least: 9, right: true, rank: 1}, powerCell)
+	add(column{head: "AICLK", least: 5, right: true, rank: 10}, func(d *model.Device) cell {
+		return chipCell(d, d.AICLK, func(f float64) string {
+			if large {
+				return words.MHz(f)
+			}
+			return words.Whole(f)
+		})
+	})
+	if !o.Plain {
+		add(column{bar: true, rank: 50}, func(d *model.Device) cell { return c("") })
+	}
+	add(column{head: "DRAM", least: words.PairWidth, tight: !o.Plain}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM, true) })
+	add(column{head: "L1", least: l1Width(large), right: false}, func(d *model.Device) cell { return poolCell(&d.Memory, model.L1, large) })
+	add(column{head: "PCIe", least: 9, rank: 40}, pcieCell)
+	extras(add, any, o)
+
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if d.Tray > 0 && (i == 0 || s.Devices[i-1].Tray != d.Tray) {
+			title := fmt.Sprintf("tray %d", d.Tray)
+			if allTrays {
+				title += " · " + boardCell(d).text
+			}
+			g.rows = append(g.rows, row{title: title})
+		}
+		r := row{}
+		for _, f := range fill {
+			r.cells = append(r.cells, f(d))
+		}
+		r.ratio, r.bar = fullness(&d.Memory)
+		g.rows = append(g.rows, r)
+		g.rows = append(g.rows, chips(d, g.columns, large)...)
+	}
+	return g
+}
+
+func l1Width(large bool) int {
+	if large {
+		return words.PairWidth
+	}
+	return words.BytesWidth
+}
+
+// extras are the columns that only wide terminals have room for, the most
+// useful first. A column that no device has anything for is left out.
+func extras(add func(column, func(*model.Device) cell), any func(func(*model.Device) bool) bool, o *Options) {
+	if o.layoutWidth() < 110 {
+		return
+	}
+	rank := 100
+	number := func(head string, least int, get func(*model.Device) model.Reading[float64], say func(float64) string) {
+		if any(func(d *model.Device) bool { return get(d).Known() }) {
+			add(column{head: head, least: least, right: true, rank: rank}, func(d *model.Device) cell { return chipCell(d, get(d), say) })
+			rank++
+		}
+	}
+	number("Act.", 6, func(d *model.Device) model.Reading[float64] { return d.Activity.Ratio },
+		func(v float64) string { return "~" + words.Percent(v) })
+	number("Fan", 8, func(d *model.Device) model.Reading[float64] { return d.Fan }, func(v float64) string { return words.Whole(v) + " rpm" })
+	number("To device", words.RateWidth, func(d *model.Device) model.Reading[float64] { return d.PCIe.ToDeviceRate }, words.RateColumn)
+	number("From dev.", words.RateWidth, func(d *model.Device) model.Reading[float64] { return d.PCIe.FromDeviceRate }, words.RateColumn)
+	if any(func(d *model.Device) bool { return d.Firmware.Bundle.Known() }) {
+		add(column{head: "Firmware", least: 8, rank: rank}, func(d *model.Device) cell { return c(bundle(d)) })
+		rank++
+	}
+	number("Volt", 6, func(d *model.Device) model.Reading[float64] { return d.Voltage }, func(v float64) string { return words.Fixed(v, 2) + " V" })
+	number("Amps", 5, func(d *model.Device) model.Reading[float64] { return d.Current }, func(v float64) string { return words.Whole(v) + " A" })
+	add(column{head: "NUMA", least: 4, right: true, rank: rank}, func(d *model.Device) cell {
+		return c(words.Reading(d.NUMANode, strconv.Itoa))
+	})
+	rank++
+	add(column{head: "Serial", least: 16, rank: rank}, func(d *model.Device) cell { return c(words.Foreign(d.Serial)) })
+}
+
+// bundle is the firmware bundle without the release candidate's number, which
+// is 0 on releases.
+func bundle(d *model.Device) string {
+	return strings.TrimSuffix(words.Foreign(d.Firmware.Bundle), ".0")
+}
+
+// chips are the lines below a board with several chips: only the memory is
+// known of each.
+func chips(d *model.Device, columns []column, large bool) []row {
+	if len(d.Chips) < 2 {
+		return nil
+	}
+	var rows []row
+	for i := range d.Chips {
+		ch := &d.Chips[i]
+		branch := "├ "
+		if i == len(d.Chips)-1 {
+			branch = "└ "
+		}
+		name := ch.Name
+		if name == "" {
+			name = strconv.Itoa(i)
+		}
+		r := row{}
+		for _, col := range columns {
+			switch col.head {
+			case "Board":
+				r.cells = append(r.cells, c(branch+words.Escape(name)))
+			case "DRAM":
+				r.cells = append(r.cells, poolCell(&ch.Memory, model.DRAM, true))
+			case "L1":
+				r.cells = append(r.cells, poolCell(&ch.Memory, model.L1, large))
+			default:
+				r.cells = append(r.cells, c(""))
+			}
+		}
+		r.ratio, r.bar = fullness(&ch.Memory)
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// notices ends the screen with what there is to say.
+func (p *printer) notices(s *model.Snapshot) {
+	list := words.Notices(s)
+	if len(list) == 0 {
+		return
+	}
+	p.newline()
+	for _, n := range list {
+		st := plain
+		switch n.Level {
+		case words.Critical:
+			st = bad
+		case words.Warning:
+			st = warn
+		}
+		lines := []string{n.String()}
+		if p.Width > 0 {
+			lines = words.Wrap(n.String(), p.Width-4)
+		}
+		for i, l := range lines {
+			p.blanks(1)
+			if i > 0 {
+				p.blanks(2)
+			}
+			p.line(l, st)
+		}
+	}
+}

@@ -1,0 +1,369 @@
+package text_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/wire/sample"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+type host struct {
+	name string
+	snap func() *model.Snapshot
+}
+
+var hosts = []host{
+	{"0", sample.None}, {"1", sample.One}, {"4", sample.Four}, {"32", sample.Galaxy}, {"troubles", sample.Troubles},
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, diff)
+	}
+}
+
+var utc = text.Options{Version: "0.1.0", Zone: time.UTC}
+
+func TestTable(t *testing.T) {
+	for _, h := range hosts {
+		for _, width := range []int{80, 100, 120, 200} {
+			t.Run(fmt.Sprintf("%s@%d", h.name, width), func(t *testing.T) {
+				o := utc
+				o.Width = width
+				got := text.AppendTable(nil, h.snap(), o)
+				golden(t, fmt.Sprintf("table-%s-%d.txt", h.name, width), got)
+				for line := range strings.Lines(string(got)) {
+					line = strings.TrimSuffix(line, "\n")
+					if w := words.Width(line); w > width {
+						t.Errorf("%d cells wide: %s", w, line)
+					}
+					if strings.HasSuffix(line, " ") {
+						t.Errorf("blanks at the end of %q", line)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What a narrow terminal must keep, whatever has to go.
+func TestNarrowKeepsStateAndMemory(t *testing.T) {
+	for _, width := range []int{40, 60, 80} {
+		o := utc
+		o.Width = width
+		out := string(text.AppendTable(nil, sample.Troubles(), o))
+		for _, must := range []string{"State", "DRAM", "L1", "hung", "lost", "reset", "denied"} {
+			if !strings.Contains(out, must) {
+				t.Errorf("at %d columns %q is gone:\n%s", width, must, out)
+			}
+		}
+	}
+}
+
+// Columns stay where they are while values change.
+func TestColumnsDoNotJump(t *testing.T) {
+	heads := func(change func(*model.Device)) string {
+		s := sample.Four()
+		for i := range s.Devices {
+			change(&s.Devices[i])
+		}
+		o := utc
+		o.Width = 100
+		return strings.Split(string(text.AppendTable(nil, s, o)), "\n")[2]
+	}
+	want := heads(func(*model.Device) {})
+	for name, change := range map[string]func(*model.Device){
+		"cold":    func(d *model.Device) { d.Temperature = model.Value(-5.0) },
+		"hot":     func(d *model.Device) { d.Temperature = model.Value(104.0) },
+		"strong":  func(d *model.Device) { d.Power = model.Value(149.0) },
+		"slow":    func(d *model.Device) { d.AICLK = model.Value(0.0) },
+		"hung":    sample.Hang,
+		"resets":  sample.Reset,
+		"full":    func(d *model.Device) { d.Memory.Pools[model.DRAM].Used = d.Memory.Pools[model.DRAM].Total },
+		"little":  func(d *model.Device) { d.Memory.Pools[model.DRAM].Used = model.Value(uint64(1)) },
+		"l1":      func(d *model.Device) { d.Memory.Pools[model.L1].Used = model.Value(uint64(1023 << 20)) },
+		"denied":  func(d *model.Device) { d.Memory.Pools[model.L1].Used = model.Missing[uint64](model.Denied, "") },
+		"degrade": func(d *model.Device) { d.PCIe.Width, d.PCIe.Degraded = model.Value(8), model.Value(true) },
+	} {
+		if got := heads(change); got != want {
+			t.Errorf("%s moves the columns:\n%s\n%s", name, want, got)
+		}
+	}
+}
+
+func TestColour(t *testing.T) {
+	o := utc
+	o.Width, o.Color = 100, true
+	out := text.AppendTable(nil, sample.Troubles(), o)
+	golden(t, "table-colour.txt", out)
+	plain := o
+	plain.Color = false
+	if got := stripSGR(string(out)); got != string(text.AppendTable(nil, sample.Troubles(), plain)) {
+		t.Error("without its colours the table is not the plain table")
+	}
+}
+
+func stripSGR(s string) string {
+	var b strings.Builder
+	for s != "" {
+		i := strings.Index(s, "\x1b[")
+		if i < 0 {
+			b.WriteString(s)
+			break
+		}
+		b.WriteString(s[:i])
+		s = s[i:]
+		s = s[strings.IndexByte(s, 'm')+1:]
+	}
+	return b.String()
+}
+
+func TestASCII(t *testing.T) {
+	o := utc
+	o.Width, o.ASCII = 100, true
+	out := text.AppendTable(nil, sample.Troubles(), o)
+	golden(t, "table-ascii.txt", out)
+	for _, c := range out {
+		if c >= 0x80 {
+			t.Fatalf("byte %#x in what should be ASCII", c)
+		}
+	}
+	o.ASCII = false
+	utf := strings.Split(string(text.AppendTable(nil, sample.Troubles(), o)), "\n")
+	for i, line := range strings.Split(string(out), "\n") {
+		if words.Width(line) != words.Width(utf[i]) {
+			t.Errorf("line %d changes its width: %q, %q", i, line, utf[i])
+		}
+	}
+}
+
+// Nothing foreign reaches the terminal raw, in whatever form.
+func TestHostileNames(t *testing.T) {
+	s := sample.Troubles()
+	const evil = "\x1b]0;x\a\u202e\xff\r\n"
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		p.Name, p.Cmdline, p.User = model.Value(evil), model.Value(evil), model.Value(evil)
+		p.Container = model.Container{Runtime: evil, ID: evil, Pod: evil, Namespace: evil}
+		p.Notes, p.SystemdUnit, p.SlurmJob, p.Release = []string{evil}, evil, evil, model.Value(evil)
+		for j := range p.Devices {
+			p.Devices[j].Note, p.Devices[j].Source = evil, evil
+		}
+	}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		d.Board, d.Serial, d.ASICID, d.Firmware.Bundle = model.Value(evil), model.Value(evil), model.Value(evil), model.Value(evil)
+		d.StateReason, d.Memory.Note, d.Activity.Basis = evil, evil, evil
+		for j := range d.Chips {
+			d.Chips[j].Name, d.Chips[j].Region = evil, evil
+		}
+	}
+	s.Host.Name, s.Host.Kernel, s.Host.DriverVersion, s.Host.Unbound = evil, evil, model.Value(evil), []string{evil}
+	s.Ghosts[0].Name, s.Ghosts[0].Region = evil, evil
+
+	o := utc
+	o.Width = 200
+	var devices []metric.Column[*model.Device]
+	for _, n := range metric.Names(metric.Devices()) {
+		c, _ := metric.Find(metric.Devices(), n)
+		devices = append(devices, c)
+	}
+	var apps []metric.Column[metric.Use]
+	for _, n := range metric.Names(metric.Apps()) {
+		c, _ := metric.Find(metric.Apps(), n)
+		apps = append(apps, c)
+	}
+	dmon, _, _ := text.NewDmon("pcumthvfCMe", o)
+	pmon, _, _ := text.NewPmon("umMctjn", o)
+	for name, out := range map[string][]byte{
+		"table": text.AppendTable(nil, s, o), "list": text.AppendList(nil, s, o), "report": text.AppendReport(nil, s, nil, o),
+		"query": text.CSV{}.AppendQuery(nil, s, devices), "apps": text.CSV{}.AppendQueryApps(nil, s, apps),
+		"dmon": dmon.AppendDmon(nil, s), "pmon": pmon.AppendPmon(nil, s),
+		"tt-smi": text.AppendTTSMI(nil, s, text.HostInfo{}, o), "tt-list": text.AppendTTList(nil, s, o),
+	} {
+		for _, bad := range []string{"\x1b", "\a", "\u202e", "\xff", "\r"} {
+			if bytes.Contains(out, []byte(bad)) {
+				t.Errorf("%s lets %q through", name, bad)
+			}
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	golden(t, "report-4.txt", text.AppendReport(nil, sample.Four(), nil, utc))
+	golden(t, "report-troubles.txt", text.AppendReport(nil, sample.Troubles(), nil, utc))
+	golden(t, "report-memory-pids.txt", text.AppendReport(nil, sample.Four(), []text.Section{text.Memory, text.PIDs}, utc))
+}
+
+func TestParseSection(t *testing.T) {
+	for in, want := range map[string]text.Section{"memory": text.Memory, " PCIE": text.PCIe, "utilization": text.Activity, "Voltage": text.Power} {
+		if got, ok := text.ParseSection(in); !ok || got != want {
+			t.Errorf("ParseSection(%q) = %q, %v", in, got, ok)
+		}
+	}
+	if _, ok := text.ParseSection("ECC"); ok {
+		t.Error("ECC is accepted")
+	}
+	for _, s := range text.Sections() {
+		if !strings.Contains(string(text.AppendReport(nil, sample.One(), []text.Section{s}, utc)), "\n    ") {
+			t.Errorf("section %s is empty", s)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	golden(t, "list-32.txt", text.AppendList(nil, sample.Galaxy(), utc))
+	golden(t, "list-troubles.txt", text.AppendList(nil, sample.Troubles(), utc))
+}
+
+func TestQuery(t *testing.T) {
+	var columns []metric.Column[*model.Device]
+	for _, n := range strings.Split("index,name,temperature.gpu,power.draw,memory.used,memory.total,utilization.gpu,pcie.rx,state,activity.basis", ",") {
+		c, ok := metric.Find(metric.Devices(), n)
+		if !ok {
+			t.Fatal(n)
+		}
+		columns = append(columns, c)
+	}
+	s := sample.Troubles()
+	s.Devices[3].Activity.Basis = `a "quoted", basis`
+	out := text.AppendHeader(nil, columns)
+	out = text.CSV{}.AppendQuery(out, s, columns)
+	out = append(out, '\n')
+	out = text.CSV{NoUnits: true}.AppendQuery(out, s, columns)
+	golden(t, "query.csv", out)
+}
+
+func TestQueryApps(t *testing.T) {
+	var columns []metric.Column[metric.Use]
+	for _, n := range strings.Split("device_index,device_bus_id,pid,process_name,cmdline,used_memory,used_l1,cpu,rss,runtime,state,memory.note", ",") {
+		c, ok := metric.Find(metric.Apps(), n)
+		if !ok {
+			t.Fatal(n)
+		}
+		columns = append(columns, c)
+	}
+	out := text.AppendHeader(nil, columns)
+	golden(t, "apps.csv", text.CSV{}.AppendQueryApps(out, sample.Troubles(), columns))
+}
+
+func TestStreams(t *testing.T) {
+	var out []byte
+	for _, h := range hosts {
+		out = append(out, "-- "+h.name+" --\n"...)
+		st, _, _ := text.NewDmon(text.DmonDefault, utc)
+		out = st.AppendDmon(out, h.snap())
+		st, _, _ = text.NewPmon(text.PmonDefault, utc)
+		out = st.AppendPmon(out, h.snap())
+	}
+	out = append(out, "-- everything --\n"...)
+	st, _, _ := text.NewDmon("pcumthvfCMe", utc)
+	st.Date, st.Clock = true, true
+	out = st.AppendDmon(out, sample.Troubles())
+	st, _, _ = text.NewPmon("umMctjn", utc)
+	st.CSV = true
+	out = st.AppendPmon(out, sample.Troubles())
+	golden(t, "streams.txt", out)
+	if _, wrong, ok := text.NewDmon("px", utc); ok || wrong != 'x' {
+		t.Errorf("dmon -s px: %c, %v", wrong, ok)
+	}
+}
+
+// The head comes again after a screen, and never in the middle of a sample.
+func TestHeadComesAgain(t *testing.T) {
+	st, _, _ := text.NewDmon("p", utc)
+	s := sample.Galaxy()
+	var out []byte
+	for range 3 {
+		out = st.AppendDmon(out, s)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(lines) != 3*(2+32) {
+		t.Fatalf("%d lines", len(lines))
+	}
+	for i, l := range lines {
+		if got, want := strings.HasPrefix(l, "#"), i%34 < 2; got != want {
+			t.Errorf("line %d: %s", i, l)
+		}
+	}
+}
+
+func TestEveryGroupHasHelp(t *testing.T) {
+	for _, g := range append(text.DmonGroups(), text.PmonGroups()...) {
+		if g.Help == "" || len(g.Columns) == 0 {
+			t.Errorf("group %c: %+v", g.Letter, g)
+		}
+	}
+}
+
+func TestTTSMI(t *testing.T) {
+	h := text.HostInfo{Distro: "Ubuntu 24.04 LTS", Machine: "x86_64", Memory: "503.50 GB"}
+	golden(t, "ttsmi-4.json", text.AppendTTSMI(nil, sample.Four(), h, utc))
+	golden(t, "ttsmi-list.txt", text.AppendTTList(nil, sample.Four(), utc))
+
+	var v struct {
+		Devices []struct {
+			SMBus     map[string]*string `json:"smbus_telem"`
+			Telemetry map[string]string
+			GDDR      struct{ Channels []map[string]any } `json:"gddr_telemetry"`
+		} `json:"device_info"`
+		Processes []map[string]any
+	}
+	if err := json.Unmarshal(text.AppendTTSMI(nil, sample.Troubles(), h, utc), &v); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(v.Devices); n != 7 { // six endpoints and the n300's remote chip
+		t.Fatalf("%d devices", n)
+	}
+	for i, d := range v.Devices {
+		names, channels := 62, 8
+		if i == 2 || i == 4 || i == 5 || i == 6 { // Wormhole
+			names, channels = 52, 6
+		}
+		if len(d.SMBus) != names || len(d.GDDR.Channels) != channels || len(d.GDDR.Channels[0]) != 11 {
+			t.Errorf("device %d: %d words, %d channels of %d keys", i, len(d.SMBus), len(d.GDDR.Channels), len(d.GDDR.Channels[0]))
+		}
+		if i < 3 && d.Telemetry["power"] != "N/A" {
+			t.Errorf("device %d gives no power, and says %q", i, d.Telemetry["power"])
+		}
+	}
+	if got := v.Processes[len(v.Processes)-1]["cmdline"]; got != "sleep infinity" {
+		t.Errorf("last process: %v", got)
+	}
+}
+
+func BenchmarkTable32(b *testing.B) {
+	s, o := sample.Galaxy(), utc
+	o.Width = 200
+	buf := text.AppendTable(nil, s, o)
+	b.ReportAllocs()
+	for b.Loop() {
+		buf = text.AppendTable(buf[:0], s, o)
+	}
+}

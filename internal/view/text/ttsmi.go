@@ -1,0 +1,248 @@
+package text
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// HostInfo is what the official tool says about the machine in its snapshot,
+// in its own words. What is not known is "N/A".
+type HostInfo struct {
+	Distro  string // "Ubuntu 24.04 LTS"
+	Machine string // "x86_64"
+	Memory  string // "503.50 GB"
+}
+
+const na = "N/A"
+
+// AppendTTSMI appends the snapshot as the official tt-smi 6 prints it: the same
+// keys in the same order, the same strings. What only the firmware knows (the
+// driver does not offer it, and we do not open the chip) is null or "N/A";
+// never the 0 that the official tool writes for unknown.
+func AppendTTSMI(dst []byte, s *model.Snapshot, h HostInfo, o Options) []byte {
+	var root object
+	root.add("time", s.Time.In(o.zone()).Format("2006-01-02T15:04:05.000000"))
+	if s.Simulated {
+		root.add("simulated", true)
+	}
+	driver := na
+	if v, ok := s.Host.DriverVersion.Get(); ok {
+		driver = "TT-KMD " + v
+	}
+	root.add("host_info", object{
+		{"OS", "Linux"}, {"Distro", cmp.Or(h.Distro, na)}, {"Kernel", s.Host.Kernel}, {"Hostname", s.Host.Name},
+		{"Platform", cmp.Or(h.Machine, na)}, {"Python", na}, {"Memory", cmp.Or(h.Memory, na)}, {"Driver", driver},
+	})
+	root.add("host_sw_vers", object{{"tt_smi", strings.TrimSpace("ttmon " + o.Version)}, {"pyluwen", na}, {"tt_umd", na}})
+	var devices []any
+	for _, c := range ttChips(s) {
+		devices = append(devices, object{
+			{"smbus_telem", c.smbus()}, {"board_info", c.board()}, {"telemetry", c.telemetry()},
+			{"firmwares", c.firmwares()}, {"limits", c.limits()}, {"gddr_telemetry", c.gddr()},
+		})
+	}
+	root.add("device_info", devices)
+	root.add("processes", ttProcesses(s))
+	return append(appendPython(dst, root, 0), '\n')
+}
+
+// ttChip is an entry of device_info: the chip behind an endpoint, or a remote
+// one, of which the driver says nothing.
+type ttChip struct {
+	*model.Device
+	remote bool
+}
+
+// ttChips lists the chips in the order of the official tool: local ones first.
+func ttChips(s *model.Snapshot) []ttChip {
+	var list []ttChip
+	for _, remote := range []bool{false, true} {
+		for i := range s.Devices {
+			d := &s.Devices[i]
+			for j := range d.Chips {
+				if d.Chips[j].Remote == remote {
+					list = append(list, ttChip{d, remote})
+				}
+			}
+			if len(d.Chips) == 0 && !remote {
+				list = append(list, ttChip{d, false})
+			}
+		}
+	}
+	return list
+}
+
+// boardType is the official tool's name for a board.
+func (c ttChip) boardType() string {
+	name, ok := c.Board.Get()
+	if !ok {
+		return na
+	}
+	switch name {
+	case "galaxy-wormhole":
+		name = "tt-galaxy-wh"
+	case "galaxy-blackhole":
+		name = "tt-galaxy-bh"
+	}
+	switch {
+	case c.Arch != model.Wormhole:
+		return name
+	case c.remote:
+		return name + " R"
+	default:
+		return name + " L"
+	}
+}
+
+func (c ttChip) boardID() string {
+	if id, ok := c.Serial.Get(); ok {
+		return strings.ToLower(id)
+	}
+	return na
+}
+
+func (c ttChip) board() object {
+	bus, speed, width := c.BusID, any(na), na
+	if c.remote {
+		bus = na
+	} else {
+		if g, ok := c.PCIe.Gen.Get(); ok {
+			speed = g
+		}
+		if w, ok := c.PCIe.Width.Get(); ok {
+			width = strconv.Itoa(w)
+		}
+	}
+	return object{
+		{"bus_id", bus}, {"board_type", c.boardType()}, {"board_id", c.boardID()}, {"coords", na},
+		{"dram_status", nil}, {"dram_speed", na}, {"pcie_speed", speed}, {"pcie_width", width},
+	}
+}
+
+func (c ttChip) telemetry() object {
+	// Both are the firmware's own beat, slowed down to about two a second.
+	beat := uint32(6)
+	if c.Arch == model.Wormhole {
+		beat = 5
+	}
+	heartbeat := na
+	if v, ok := c.Heartbeat.Get(); ok && !c.remote {
+		heartbeat = strconv.FormatUint(uint64(v/beat), 10)
+	}
+	return object{
+		{"voltage", c.number("%4.2f", c.Voltage)}, {"current", c.number("%5.1f", c.Current)}, {"power", c.number("%5.1f", c.Power)},
+		{"board_power", na}, {"aiclk", c.number("%4.0f", c.AICLK)}, {"asic_temperature", c.number("%4.1f", c.Temperature)},
+		{"fan_speed", c.number("%.0f", c.Fan)}, {"heartbeat", heartbeat},
+	}
+}
+
+// number formats a live value of a local chip. A nominal figure is not one.
+func (c ttChip) number(format string, r model.Reading[float64]) string {
+	if v, ok := r.Get(); ok && !c.remote && !r.Nominal {
+		return fmt.Sprintf(format, v)
+	}
+	return na
+}
+
+func (c ttChip) version(r model.Reading[string]) string {
+	if v, ok := r.Get(); ok && !c.remote {
+		return v
+	}
+	return na
+}
+
+func (c ttChip) firmwares() object {
+	f := &c.Firmware
+	return object{
+		{"fw_bundle_version", c.version(f.Bundle)}, {"tt_flash_version", c.version(f.TTFlash)}, {"cm_fw", c.version(f.ARC)},
+		{"cm_fw_date", na}, {"eth_fw", c.version(f.ETH)}, {"dm_bl_fw", c.version(f.M3Bootloader)}, {"dm_app_fw", c.version(f.M3App)}, {"gddr_fw", na},
+	}
+}
+
+// limits: on Blackhole thm_limit is where the chip shuts down and
+// therm_trip_l1_limit where it throttles; on Wormhole it is the other way round.
+func (c ttChip) limits() object {
+	trip, limit := c.TemperatureLimit, c.ShutdownTemperature
+	if c.Arch == model.Wormhole {
+		trip, limit = limit, trip
+	}
+	return object{
+		{"vdd_min", na}, {"vdd_max", c.number("%4.2f", c.VoltageLimit)}, {"tdp_limit", c.number("%3.0f", c.PowerLimit)},
+		{"tdc_limit", c.number("%3.0f", c.CurrentLimit)}, {"asic_fmax", c.number("%4.0f", c.AICLKMax)},
+		{"therm_trip_l1_limit", c.number("%2.0f", trip)}, {"thm_limit", c.number("%2.0f", limit)},
+		{"board_power_limit", c.number("%3.0f", c.BoardPowerLimit)},
+		{"bus_peak_limit", 0}, {"fan_rpm_limit", 0}, // always 0 in the official tool too
+	}
+}
+
+// gddr has the shape only: nothing of it is offered by the driver.
+func (c ttChip) gddr() object {
+	n := 6
+	if c.Arch == model.Blackhole {
+		n = 8
+	}
+	var channels []any
+	for i := range n {
+		ch := object{{"channel", i}, {"harvested", nil}, {"enabled", nil}}
+		for _, key := range []string{"training", "bist", "temp_top", "temp_bottom", "corr_rd", "corr_wr", "uncorr_rd", "uncorr_wr"} {
+			ch.add(key, na)
+		}
+		channels = append(channels, ch)
+	}
+	return object{{"speed", na}, {"max_temp", na}, {"enabled_mask", na}, {"channels", channels}}
+}
+
+// ttProcesses lists who has a device open, by device and pid.
+func ttProcesses(s *model.Snapshot) []any {
+	type entry struct {
+		device int
+		p      *model.Process
+	}
+	var list []entry
+	for i := range s.Processes {
+		for _, u := range s.Processes[i].Devices {
+			if u.Device != model.NoDevice {
+				list = append(list, entry{u.Device, &s.Processes[i]})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.device, b.device), cmp.Compare(a.p.PID, b.p.PID))
+	})
+	var out []any
+	for _, e := range list {
+		user, cmdline := "?", "?"
+		if v, ok := e.p.User.Get(); ok {
+			user = v
+		}
+		if v, ok := e.p.Cmdline.Get(); ok && v != "" {
+			cmdline = v
+		} else if v, ok := e.p.Name.Get(); ok {
+			cmdline = v
+		}
+		out = append(out, object{{"pid", e.p.PID}, {"user", user}, {"device", e.device}, {"cmdline", sanitize(cmdline)}})
+	}
+	return out
+}
+
+// sanitize writes a command line as the official tool does: what is not
+// printable ASCII becomes \xNN, byte by byte, and line ends blanks.
+func sanitize(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		switch ch := s[i]; {
+		case ch == 0 || ch == '\n':
+			b.WriteByte(' ')
+		case ch >= ' ' && ch <= '~':
+			b.WriteByte(ch)
+		default:
+			fmt.Fprintf(&b, `\x%02x`, ch)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
