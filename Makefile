@@ -49,7 +49,7 @@ fuzz: ## run every fuzz test for T each (make fuzz T=10m)
 bench: ## print the measurements that the docs quote, as ratios
 	@tools/setup test
 	@$(MAKE) --no-print-directory build
-	@tools/bench
+	@$(GO) run ./tools/bench $(SECTIONS)
 
 .PHONY: docs
 docs: ## write the generated pages of docs/ anew
