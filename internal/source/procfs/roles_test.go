@@ -16,6 +16,7 @@ var roles = map[string]func(args []string) error{
 	"hold":    playHold,
 	"bequest": playBequest,
 	"heir":    playHeir,
+	"freeze":  playFreeze,
 }
 
 // A role may end its process's first thread, so it has to run on it.
