@@ -1,0 +1,108 @@
+package collect
+
+import (
+	"context"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/kmd"
+)
+
+func TestNothingThere(t *testing.T) {
+	c := New(hostfs.At(t.TempDir()), Options{})
+	defer c.Close()
+	s := c.Collect(context.Background())
+	if s.Host.DriverLoaded || len(s.Devices) != 0 || len(s.Processes) != 0 || s.Simulated {
+		t.Errorf("an empty host gave %+v", s)
+	}
+	if s.Host.DriverVersion.Known() || s.Host.Name == "" || s.Host.Kernel == "" {
+		t.Errorf("host: %+v", s.Host)
+	}
+}
+
+// TestNominal: what the driver did not say comes from the catalogue, marked;
+// what it did say stays.
+func TestNominal(t *testing.T) {
+	c := New(hostfs.At(t.TempDir()), Options{})
+	defer c.Close()
+	d := c.device(kmd.Found{Device: model.Device{
+		BusID: "0000:41:00.0", Arch: model.Blackhole, Board: model.Value("p150a"),
+		PowerLimit: model.Value(123.0), State: model.StateOK,
+	}})
+	if d.PowerLimit != model.Value(123.0) {
+		t.Errorf("the driver's limit became %+v", d.PowerLimit)
+	}
+	if !d.TemperatureLimit.Known() || !d.TemperatureLimit.Nominal {
+		t.Errorf("the catalogue's limit: %+v", d.TemperatureLimit)
+	}
+	if len(d.Chips) != 1 || !d.Chips[0].Memory.Pools[model.DRAM].Total.Known() {
+		t.Errorf("chips: %+v", d.Chips)
+	}
+}
+
+func TestHiddenDescriptors(t *testing.T) {
+	c := New(hostfs.At(t.TempDir()), Options{})
+	defer c.Close()
+	d := c.device(kmd.Found{Device: model.Device{Arch: model.Wormhole}, Openers: model.Value([]int{0, 7, 0})})
+	if d.HiddenFDs != 2 {
+		t.Errorf("%d hidden descriptors, want 2", d.HiddenFDs)
+	}
+}
+
+// TestActivity: idle power is learned while nobody has the device open, and
+// an estimate is made from what is above it.
+func TestActivity(t *testing.T) {
+	c := New(hostfs.At(t.TempDir()), Options{})
+	defer c.Close()
+	snapshot := func(watts float64, used bool) *model.Device {
+		s := &model.Snapshot{Devices: []model.Device{{
+			BusID: "0000:41:00.0", Arch: model.Blackhole, Board: model.Value("p150a"), State: model.StateOK,
+			Power: model.Value(watts), PowerLimit: model.Value(150.0),
+		}}}
+		if used {
+			s.Processes = []model.Process{{PID: 1, Devices: []model.DeviceUse{{Device: 0}}}}
+		}
+		c.estimate(s)
+		return &s.Devices[0]
+	}
+	for range 30 {
+		snapshot(30, false)
+	}
+	if d := snapshot(30, true); d.Activity.Ratio.V != 0 || d.Activity.Basis == "" {
+		t.Errorf("at idle power: %+v", d.Activity)
+	}
+	if d := snapshot(90, true); d.Activity.Ratio.V != 0.5 {
+		t.Errorf("halfway between idle and limit: %+v", d.Activity)
+	}
+	for range 30 {
+		snapshot(120, true) // work does not move what idle is
+	}
+	if d := snapshot(90, true); d.Activity.Ratio.V != 0.5 {
+		t.Errorf("after work: %+v", d.Activity)
+	}
+}
+
+// TestDriverMemory: should the driver ever tell, it is one more source.
+func TestDriverMemory(t *testing.T) {
+	s := &model.Snapshot{
+		Devices: []model.Device{{Index: 2}},
+		Processes: []model.Process{
+			{PID: 7, State: model.Running, Devices: []model.DeviceUse{{Device: 2}}},
+			{PID: 8, State: model.Running, Devices: []model.DeviceUse{{Device: 2, Source: "shm"}}},
+		},
+	}
+	addDriverMemory(s, kmd.Found{
+		Device: model.Device{Index: 2},
+		Memory: kmd.Memory{DRAMUsed: model.Value[uint64](300), ByPID: map[int]uint64{7: 100, 8: 200}},
+	})
+	if s.Devices[0].Memory.Pools[model.DRAM].Used != model.Value[uint64](300) {
+		t.Errorf("device: %+v", s.Devices[0].Memory)
+	}
+	if u := s.Processes[0].Devices[0]; u.Memory[model.DRAM] != model.Value[uint64](100) || u.Source != "driver" {
+		t.Errorf("process: %+v", u)
+	}
+	if u := s.Processes[1].Devices[0]; u.Memory[model.DRAM].Known() {
+		t.Errorf("two sources were mixed: %+v", u)
+	}
+}
