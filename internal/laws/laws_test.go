@@ -86,6 +86,7 @@ func TestTTMonIsLight(t *testing.T) {
 		module + "internal/ledger":         "the daemon's",
 		module + "internal/view/web":       "the daemon's",
 		module + "internal/view/prom":      "the daemon's",
+		"net/http":                         "it costs a third of a millisecond at start; the client of the daemon speaks its few lines of HTTP itself",
 		"go.yaml.in/yaml":                  "heavy for what ttmon reads",
 		"github.com/BurntSushi/toml":       "slow to initialise",
 		"regexp":                           "slow to start with: patterns compile at package init",
