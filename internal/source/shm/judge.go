@@ -42,16 +42,14 @@ type baseline struct {
 	exact bool
 }
 
-// clockSlack covers the 10 ms grain of start times and small corrections of
-// the wall clock since.
-const clockSlack = 50 * time.Millisecond
-
 // inherit decides what of a live owner's slot is a dead one's. old is the slot
 // as last seen (nil if never), leaked whether the writer's own count admits
 // that somebody died attached. A slot written before its owner started is a
-// dead one's, unless nobody can have died here: then the clock was set.
+// dead one's, unless nobody can have died here: then the clock was set. Start
+// times are rounded down to 10 ms, and no program opens a chip that early in
+// its life, so small corrections of the clock do no harm.
 func inherit(old *slotState, slot Slot, started time.Time, leaked bool) *baseline {
-	before := func(t time.Time) bool { return !t.IsZero() && t.Before(started.Add(-clockSlack)) }
+	before := func(t time.Time) bool { return !t.IsZero() && t.Before(started) }
 	if before(slot.Updated) && leaked {
 		return &baseline{slot: slot, exact: true}
 	}

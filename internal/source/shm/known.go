@@ -108,13 +108,21 @@ func (r *Reader) reread(p *process) {
 	r.touch(p)
 }
 
-// checkProcesses drops those that ended and looks again at what the others
-// map, now and then.
-func (r *Reader) checkProcesses() {
+// dropDead forgets processes that ended.
+func (r *Reader) dropDead() {
 	for _, p := range r.procs {
 		if !p.alive() {
 			r.drop(p)
-		} else if r.now.Sub(p.mapsAt) >= mapsAge {
+		}
+	}
+}
+
+// checkProcesses drops those that ended and looks again at what the others
+// map, now and then.
+func (r *Reader) checkProcesses() {
+	r.dropDead()
+	for _, p := range r.procs {
+		if r.now.Sub(p.mapsAt) >= mapsAge {
 			if p.refreshName() {
 				r.stale = true
 			}

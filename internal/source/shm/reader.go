@@ -65,10 +65,12 @@ type region struct {
 	capacity Capacity
 	members  members
 	searched bool // for holders without a slot, since members changed
+	moved    bool // members changed since it was last judged
 	restless bool // it changed while it was judged
 	deleted  bool // its name is gone, and somebody still maps it
 	states   map[int]*slotState
 	dueAt    time.Time         // when the oldest verdict on a dead owner expires
+	version  uint32            // of the layout, when last judged
 	wiped    map[identity]bool // holders whose records somebody erased
 	result   *Region
 }
@@ -107,6 +109,7 @@ func (r *Reader) Close() {
 // containers are looked into, and those of them that account nowhere are told.
 func (r *Reader) Read(users []User) *Sweep {
 	r.begin()
+	r.dropDead()
 	r.noteUsers(users)
 	if r.opts.FullScan > 0 && r.now.Sub(r.lastFull) >= r.opts.FullScan {
 		r.scanAll()

@@ -89,7 +89,8 @@ func (r *Reader) due(reg *region) bool {
 // not among them: who detaches gives up the slot.
 func (r *Reader) lookAtMembers(reg *region) {
 	m := membersOf(reg.parsed)
-	if m == reg.members {
+	reg.moved = m != reg.members
+	if !reg.moved {
 		return
 	}
 	reg.members, reg.searched = m, false
@@ -138,7 +139,18 @@ func (r *Reader) stands(reg *region, old *slotState, slot Slot) bool {
 		old.slot = slot
 		return true
 	case dead, unseen:
-		return old.slot == slot && r.now.Sub(old.at) < ghostAge
+		// Somebody new may have the dead one's pid, and not have written yet.
+		return old.slot == slot && r.now.Sub(old.at) < ghostAge && !(reg.moved && old.at.Before(r.now)) && !r.hasHeir(reg, slot)
+	}
+	return false
+}
+
+// hasHeir tells whether a known process would find the slot by its pid.
+func (r *Reader) hasHeir(reg *region, slot Slot) bool {
+	for _, p := range r.procs {
+		if p.nsPID == int(slot.PID) && mapsIt(p, reg) {
+			return true
+		}
 	}
 	return false
 }
@@ -170,7 +182,7 @@ func (r *Reader) ownersOf(reg *region, slot Slot, old *slotState) (owners []*pro
 // plausibleOwner is the test where /proc/<pid>/maps may not be read.
 func (r *Reader) plausibleOwner(p *process, slot Slot) bool {
 	name := slot.Name[:min(len(slot.Name), commLen)]
-	return p.comm == name && !slot.Updated.Before(p.startTime(r.boot).Add(-clockSlack))
+	return p.comm == name && !slot.Updated.Before(p.startTime(r.boot))
 }
 
 const commLen = 15 // the kernel's limit for names
@@ -203,6 +215,9 @@ func (r *Reader) conclude(reg *region) (again bool) {
 		st := reg.states[slot.Index]
 		if st.verdict == undecided {
 			st.verdict = r.verdictOn(st)
+			if old := st.before; old != nil && old.slot.PID != slot.PID {
+				r.noteWiped(reg, old) // its slot has gone to somebody else
+			}
 			r.inheritFrom(st, reg)
 			doubt = doubt || !st.alive()
 		}
@@ -221,6 +236,7 @@ func (r *Reader) conclude(reg *region) (again bool) {
 			delete(reg.wiped, id)
 		}
 	}
+	reg.version = reg.parsed.Layout.Version
 	if !doubt {
 		return false
 	}
@@ -241,11 +257,12 @@ func (r *Reader) verdictOn(st *slotState) verdict {
 }
 
 // noteWiped remembers a process that lost its slot while it still maps the
-// region: a writer of another release initialised the region under it, or one
-// in another pid namespace took it for dead. What it holds is not known from
-// then on.
+// region: a writer of another release initialised the region under it, or
+// (layout 4) one in another pid namespace took it for dead. What it holds is
+// not known from then on.
 func (r *Reader) noteWiped(reg *region, st *slotState) {
-	if st.verdict != live {
+	can := reg.parsed.Layout.Version == 4 || reg.parsed.Layout.Version != reg.version
+	if st.verdict != live || !can {
 		return
 	}
 	p := st.owners[0]

@@ -1,0 +1,188 @@
+package shm
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim/metal"
+)
+
+// A container's pids mean nothing on the host: here pid 1 is alive for sure,
+// and somebody else.
+func TestContainerSharesShm(t *testing.T) {
+	eachLayout(t, func(t *testing.T, o metal.Options) {
+		s := newScene(t)
+		o.Container = true
+		p := s.start(o, "name inside", "open 1", "alloc 1 dram 100")
+		s.read()
+		reg := s.holds(1, p)
+		s.tracking(reg, model.TrackOK, "")
+		if proc := s.process(p); proc.NSPID != 1 || proc.PID == 1 {
+			t.Errorf("process %+v", proc)
+		}
+		s.kill(p)
+		s.read()
+		s.ghosts(s.holds(1), "inside:100")
+	})
+}
+
+func TestContainerWithItsOwnShm(t *testing.T) {
+	s := newScene(t)
+	host := s.start(metal.Options{}, "open 1", "alloc 1 dram 5")
+	o := metal.Options{Container: true, PID: 7, PrivateShm: true}
+	a := s.start(o, "open 1", "alloc 1 dram 100", "open 2", "alloc 2 l1 3")
+	s.read()
+	if n := len(s.last.Regions); n != 1 {
+		t.Fatalf("%d regions without a hint, want the host's", n)
+	}
+	s.read(a) // the driver names it as a user of a device
+	if n := len(s.last.Regions); n != 3 {
+		t.Fatalf("%d regions, want the host's and two of the container", n)
+	}
+	for _, reg := range s.last.Regions {
+		switch {
+		case reg.Path == "/dev/shm/tt_device_1_memory":
+			if len(reg.Uses) != 1 || reg.Uses[0].PID != host.PID || show(reg.Used[model.DRAM]) != "5" {
+				t.Errorf("the host's region: %+v", reg)
+			}
+		case reg.Path == fmt.Sprintf("/proc/%d/root/dev/shm/tt_device_%d_memory", a.PID, reg.ID):
+			if len(reg.Uses) != 1 || reg.Uses[0].PID != a.PID || show(reg.Used[model.DRAM]) != fmt.Sprint(a.Held[reg.ID]["dram"]) {
+				t.Errorf("the container's region: %+v", reg)
+			}
+		default:
+			t.Errorf("region %s", reg.Path)
+		}
+	}
+	// Who looks through all of /proc finds it without a hint.
+	s.r = s.reader(Options{FullScan: time.Hour})
+	if s.read(); len(s.last.Regions) != 3 {
+		t.Errorf("%d regions after a full scan", len(s.last.Regions))
+	}
+	s.kill(a)
+	if s.read(a); len(s.last.Regions) != 1 {
+		t.Errorf("%d regions after the container's end", len(s.last.Regions))
+	}
+}
+
+// Two containers that share a region and have the same pid account in one
+// slot. Together they are right, apart nobody knows.
+func TestContainersShareASlot(t *testing.T) {
+	s := newScene(t)
+	o := metal.Options{Container: true, PID: 7}
+	a := s.start(o, "open 1", "alloc 1 dram 100")
+	b := s.start(o, "open 1", "alloc 1 dram 30")
+	s.read()
+	reg := s.region(1)
+	if show(reg.Used[model.DRAM]) != "130" {
+		t.Errorf("used %v, want what both hold", reg.Used[model.DRAM])
+	}
+	for _, p := range []*metal.Process{a, b} {
+		if u := s.use(reg, p); u.Bytes[model.DRAM].Known() {
+			t.Errorf("process %d alone: %+v", p.PID, u)
+		}
+	}
+	s.tracking(reg, model.TrackPartial, fmt.Sprintf("processes %d and %d account in one slot", a.PID, b.PID))
+}
+
+// Bug 10: a process finds its slot by pid, and the dead one's bytes in it.
+func TestPidReuse(t *testing.T) {
+	eachLayout(t, func(t *testing.T, o metal.Options) {
+		o.Container, o.PID = true, 7
+		steps := func(s *scene, watched bool) {
+			dead := s.start(o, "name dead", "open 1", "alloc 1 dram 1000", "alloc 1 l1 10", "cb 1 50")
+			if watched {
+				s.read()
+				s.holds(1, dead)
+			}
+			s.kill(dead)
+			if watched {
+				s.read()
+				s.ghosts(s.holds(1), "dead:1000")
+			}
+			heir := s.start(o, "name heir", "open 1")
+			s.read(heir)
+			reg := s.holds(1, heir)
+			s.ghosts(reg, "dead:1000")
+			s.tracking(reg, model.TrackOK, "")
+			s.do(heir, "alloc 1 dram 7", "alloc 1 trace 5")
+			s.read()
+			// Whether its circular buffers are the dead one's cannot be told.
+			reg = s.region(1)
+			u := s.use(reg, heir)
+			if show(u.Bytes[model.DRAM]) != "7" || show(u.Bytes[model.L1]) != "0" || show(u.Bytes[model.Trace]) != "5" {
+				s.Errorf("heir %+v", u)
+			}
+			if u.Bytes[model.CB].Status != model.Stale {
+				s.Errorf("CB %v", u.Bytes[model.CB])
+			}
+			s.do(heir, "cb 1 60", "free 1 dram 7")
+			s.read()
+			reg = s.holds(1, heir)
+			s.ghosts(reg, "dead:1000")
+			if g := reg.Ghosts[0]; g.HeirPID != heir.PID || show(g.Bytes[model.CB]) != "0" || show(g.Bytes[model.L1]) != "10" {
+				s.Errorf("ghost %+v", g)
+			}
+			s.do(heir, "close 1") // takes the dead one's bytes along
+			s.read()
+			s.ghosts(s.holds(1))
+		}
+		t.Run("watched", func(t *testing.T) { steps(newScene(t), true) })
+		t.Run("first seen before it writes", func(t *testing.T) { steps(newScene(t), false) })
+	})
+}
+
+// If the slot was last seen alive, what its owner left is not known.
+func TestPidReuseBetweenSweeps(t *testing.T) {
+	s := newScene(t)
+	o := metal.Options{Container: true, PID: 7}
+	dead := s.start(o, "open 1", "alloc 1 dram 1000")
+	s.read()
+	s.do(dead, "alloc 1 dram 1") // nobody sees this
+	s.kill(dead)
+	heir := s.start(o, "open 1", "alloc 1 dram 7", "alloc 1 l1 2")
+	s.read()
+	reg := s.region(1)
+	u := s.use(reg, heir)
+	if u.Bytes[model.DRAM].Known() || reg.Used[model.DRAM].Known() {
+		t.Errorf("DRAM %v, used %v: neither can be known", u.Bytes[model.DRAM], reg.Used[model.DRAM])
+	}
+	if show(u.Bytes[model.L1]) != "2" {
+		t.Errorf("L1 %v, of which the dead one had none", u.Bytes[model.L1])
+	}
+	s.tracking(reg, model.TrackPartial, "how much that one left is not known")
+}
+
+// A writer of layout 4 takes a live process of another container for dead, and
+// erases it.
+func TestErasedFromAnotherContainer(t *testing.T) {
+	s := newScene(t)
+	victim := s.start(metal.Options{Layout: 4, Container: true, PID: 4000}, "open 1", "alloc 1 dram 1000")
+	s.read()
+	s.holds(1, victim)
+	other := s.start(metal.Options{Layout: 4, Container: true, PID: 7}, "open 1", "alloc 1 dram 5")
+	check := func() {
+		t.Helper()
+		reg := s.region(1)
+		if u := s.use(reg, victim); u.Bytes[model.DRAM].Known() {
+			t.Errorf("victim %+v", u)
+		}
+		if show(reg.Used[model.DRAM]) != "5" || show(s.use(reg, other).Bytes[model.DRAM]) != "5" {
+			t.Errorf("used %v", reg.Used[model.DRAM])
+		}
+		s.tracking(reg, model.TrackPartial, "erased")
+	}
+	s.read()
+	check()
+	watching := s.r
+	s.r = s.reader(Options{})
+	s.read(victim, other)
+	check()
+	// What it records from now on is not all it holds. Only who saw it before
+	// can know that.
+	s.do(victim, "alloc 1 dram 3")
+	s.r = watching
+	s.read()
+	check()
+}

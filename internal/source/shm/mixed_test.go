@@ -1,0 +1,146 @@
+package shm
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim/metal"
+)
+
+// install makes a directory look like an installed ttnn and returns the path
+// of its library.
+func install(t *testing.T, release string) string {
+	site := filepath.Join(t.TempDir(), "lib/python3.12/site-packages")
+	lib := filepath.Join(site, "ttnn/build/lib/libtt_metal.so")
+	for _, dir := range []string{filepath.Dir(lib), filepath.Join(site, "ttnn-"+release+".dist-info")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(lib, make([]byte, os.Getpagesize()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+// Layout 4 takes a region of layout 3 for new and wipes it, under its owner.
+func TestNewReleaseWipesOld(t *testing.T) {
+	s := newScene(t)
+	lib := install(t, "0.81.1")
+	old := s.start(metal.Options{Layout: 3}, "lib "+lib, "open 1", "alloc 1 dram 1000")
+	s.read()
+	s.holds(1, old)
+	young := s.start(metal.Options{Layout: 4}, "open 1", "alloc 1 dram 5")
+	check := func() {
+		t.Helper()
+		reg := s.region(1)
+		if u := s.use(reg, old); u.Bytes[model.DRAM].Known() {
+			t.Errorf("what was wiped is shown as %+v", u)
+		}
+		if show(s.use(reg, young).Bytes[model.DRAM]) != "5" || show(reg.Used[model.DRAM]) != "5" {
+			t.Errorf("used %v", reg.Used[model.DRAM])
+		}
+		if reg.Version != 4 || reg.Tracking != model.TrackPartial {
+			t.Errorf("region %+v", reg)
+		}
+	}
+	s.read()
+	check()
+	s.do(old, "alloc 1 dram 3")
+	s.read()
+	check()
+	// Who comes later knows by the release.
+	s.r = s.reader(Options{})
+	s.read()
+	check()
+	// The old one's exit wraps the count; nobody believes that either.
+	s.end(old)
+	s.read()
+	s.tracking(s.holds(1, young), model.TrackOK, "")
+}
+
+// Layout 3 does not touch a region of layout 4 that is in use, and takes over
+// one that is not.
+func TestOldReleaseAfterNew(t *testing.T) {
+	s := newScene(t)
+	lib := install(t, "0.81.1")
+	young := s.start(metal.Options{Layout: 4}, "open 1", "alloc 1 dram 5")
+	old := s.start(metal.Options{Layout: 3}, "lib "+lib)
+	if _, err := old.Do("open 1"); err == nil {
+		t.Fatal("the scenario does not work: layout 3 attached to layout 4")
+	}
+	s.do(old, "alloc 1 dram 1000")
+	s.read(old, young)
+	s.tracking(s.holds(1, young), model.TrackOK, "")
+	p := s.process(old)
+	if p.Tracking != model.TrackAbsent || p.Reason != "/dev/shm/tt_device_1_memory has layout version 4, which its release cannot use" {
+		t.Errorf("untracked: %s: %s", p.Tracking, p.Reason)
+	}
+	s.end(old)
+	s.end(young)
+	again := s.start(metal.Options{Layout: 3}, "open 1", "alloc 1 dram 9")
+	s.read()
+	if reg := s.holds(1, again); reg.Version != 3 {
+		t.Errorf("version %d", reg.Version)
+	}
+}
+
+// A layout 2 writer does not look at the version it finds.
+func TestLayout2InLayout3(t *testing.T) {
+	s := newScene(t)
+	a := s.start(metal.Options{Layout: 3}, "open 1", "alloc 1 dram 5")
+	b := s.start(metal.Options{Layout: 2}, "open 1", "alloc 1 dram 7")
+	s.read()
+	if reg := s.holds(1, a, b); reg.Version != 3 {
+		t.Errorf("version %d", reg.Version)
+	}
+}
+
+// Bug 3: from 0.72.0 on, layout 3 sees one thread only. What it says is shown,
+// with the note that it is not all.
+func TestOtherThreads(t *testing.T) {
+	const counted = "allocations of other threads are not counted (ttnn 0.81.1 accounts for one thread only)"
+	for _, tt := range []struct {
+		release string
+		layout  int
+		note    string
+	}{
+		{"0.81.1", 3, counted},
+		{"0.72.0", 3, "allocations of other threads are not counted (ttnn 0.72.0 accounts for one thread only)"},
+		{"0.71.2", 3, ""},
+		{"0.99.0", 4, ""},
+		{"", 3, "allocations of other threads may be missing: which tt-metal release it runs is not known"},
+	} {
+		t.Run(tt.release, func(t *testing.T) {
+			s := newScene(t)
+			p := s.start(metal.Options{Layout: tt.layout}, "open 1", "alloc 1 dram 10")
+			if tt.release != "" {
+				s.do(p, "lib "+install(t, tt.release))
+			}
+			s.read()
+			s.holds(1, p)
+			got := s.process(p)
+			if tt.note == "" && len(got.Notes) > 0 || tt.note != "" && (len(got.Notes) != 1 || got.Notes[0] != tt.note) {
+				t.Errorf("notes %q, want %q", got.Notes, tt.note)
+			}
+			if v := got.Release; v.V != tt.release {
+				t.Errorf("release %+v", v)
+			}
+			s.do(p, "alloc 1 dram 32 elsewhere")
+			s.read()
+			want := map[bool]string{true: "42", false: "10"}[tt.layout == 4]
+			if got := show(s.use(s.region(1), p).Bytes[model.DRAM]); got != want {
+				t.Errorf("DRAM %s, want the recorded %s", got, want)
+			}
+			// Freed where it is seen: the region says less than is held, never less than 0.
+			s.do(p, "free 1 dram 32")
+			s.read()
+			want = map[bool]string{true: "10", false: "0"}[tt.layout == 4]
+			if got := show(s.use(s.region(1), p).Bytes[model.DRAM]); got != want {
+				t.Errorf("DRAM %s, want the recorded %s", got, want)
+			}
+		})
+	}
+}
