@@ -115,6 +115,7 @@ func where() []App {
 		plain("container.runtime", "docker, containerd, cri-o, podman, …", "container.runtime", func(p *model.Process) string { return p.Container.Runtime }),
 		plain("container.id", "id of its container", "container.id", func(p *model.Process) string { return p.Container.ID }),
 		plain("pod.uid", "uid of its Kubernetes pod", "container.pod", func(p *model.Process) string { return p.Container.Pod }),
+		plain("pod.name", "name of its Kubernetes pod", "container.pod_name", func(p *model.Process) string { return p.Container.PodName }),
 		plain("pod.namespace", "Kubernetes namespace", "container.namespace", func(p *model.Process) string { return p.Container.Namespace }),
 		plain("slurm.job_id", "Slurm job", "slurm_job", func(p *model.Process) string { return p.SlurmJob }),
 		plain("systemd.unit", "systemd unit", "systemd_unit", func(p *model.Process) string { return p.SystemdUnit }),

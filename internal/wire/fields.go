@@ -58,6 +58,7 @@ func device(a archive, d *model.Device) {
 	object(a, "firmware", &d.Firmware, firmware)
 	reading(a, "cores", &d.Cores)
 	field(a, "hidden_fds", &d.HiddenFDs)
+	strings(a, "notes", &d.Notes)
 	items(a, "chips", &d.Chips, chip)
 	object(a, "memory", &d.Memory, memory)
 	a.endScope()
@@ -213,6 +214,7 @@ func container(a archive, c *model.Container) {
 	field(a, "runtime", &c.Runtime)
 	field(a, "id", &c.ID)
 	optional(a, "pod", &c.Pod)
+	optional(a, "pod_name", &c.PodName)
 	optional(a, "namespace", &c.Namespace)
 }
 

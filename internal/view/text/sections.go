@@ -177,6 +177,9 @@ func (r *report) pids(d *model.Device) {
 			}
 		}
 	}
+	for _, n := range d.Notes {
+		r.fact(2, "Note", words.Escape(n))
+	}
 	if d.HiddenFDs > 0 {
 		r.fact(2, "Outside this PID Namespace", strconv.Itoa(d.HiddenFDs)+" open descriptors")
 		any = true

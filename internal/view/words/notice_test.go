@@ -68,6 +68,8 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		{"the source's own note", func(_ *model.Snapshot, d *model.Device) {
 			d.Memory.Tracking, d.Memory.Note = model.TrackPartial, "4242 is not tracked\x1b"
 		}, `device 0: 4242 is not tracked\x1b`},
+		{"a note of the collector", func(_ *model.Snapshot, d *model.Device) { d.Notes = []string{"its users are not known\n"} },
+			`device 0: its users are not known\n`},
 		{"hidden", func(_ *model.Snapshot, d *model.Device) { d.HiddenFDs = 2 },
 			"device 0: open 2 times in processes outside this PID namespace, which cannot be seen from here: run ttmon on the host"},
 		{"stale", func(s *model.Snapshot, _ *model.Device) {

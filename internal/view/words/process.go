@@ -13,10 +13,10 @@ func Job(p *model.Process) string {
 	switch {
 	case p.SlurmJob != "":
 		return "slurm " + Escape(p.SlurmJob)
-	case c.Pod != "" && c.Namespace != "":
-		return "pod " + Escape(c.Namespace) + "/" + Escape(short(c.Pod))
+	case c.PodName != "":
+		return "pod " + namespaced(c, c.PodName)
 	case c.Pod != "":
-		return "pod " + Escape(short(c.Pod))
+		return "pod " + namespaced(c, short(c.Pod))
 	case c.ID != "" && c.Runtime != "":
 		return Escape(c.Runtime) + " " + Escape(short(c.ID))
 	case c.ID != "":
@@ -26,6 +26,13 @@ func Job(p *model.Process) string {
 	default:
 		return Nothing
 	}
+}
+
+func namespaced(c *model.Container, pod string) string {
+	if c.Namespace != "" {
+		return Escape(c.Namespace) + "/" + Escape(pod)
+	}
+	return Escape(pod)
 }
 
 // short is what people type of a long id: twelve digits of a container's, the

@@ -21,6 +21,7 @@ func TestJob(t *testing.T) {
 		{model.Process{Container: model.Container{Runtime: "docker", ID: "8c1f0a7be2d94c55aa"}}, "docker 8c1f0a7be2d9"},
 		{model.Process{Container: model.Container{Runtime: "cri-o", ID: "8c", Pod: "6f7d8e9a-1b2c-4d3e-8f90-a1b2c3d4e5f6"}}, "pod 6f7d8e9a"},
 		{model.Process{Container: model.Container{Pod: "6f7d8e9a-1b2c", Namespace: "ml\x1b"}}, `pod ml\x1b/6f7d8e9a`},
+		{model.Process{Container: model.Container{Pod: "6f7d8e9a-1b2c", PodName: "train-0", Namespace: "ml"}}, "pod ml/train-0"},
 		{model.Process{Container: model.Container{ID: "abc"}}, "abc"},
 	} {
 		if got := words.Job(&c.p); got != c.want {

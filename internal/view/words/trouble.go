@@ -42,6 +42,9 @@ func (l *list) device(d *model.Device) {
 			", the slot and the board can do "+Link(LinkMax(d)))
 	}
 	l.memory(d)
+	for _, n := range d.Notes {
+		l.add(Info, "note", d.Index, Escape(n))
+	}
 	if d.HiddenFDs > 0 {
 		l.add(Info, "hidden", d.Index, "open "+plural(d.HiddenFDs, "time", "times")+
 			" in processes outside this PID namespace, which cannot be seen from here: run ttmon on the host")
