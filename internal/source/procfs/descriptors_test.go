@@ -255,3 +255,15 @@ func TestCheck(t *testing.T) {
 		t.Errorf("a dead process: %v", got)
 	}
 }
+
+// We are not a user of the device, even if a test holds it.
+func TestHoldersWithoutUs(t *testing.T) {
+	tr := newTree(t, 1)
+	f, err := os.Open(tr.node(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	tr.show(os.Getpid())
+	wantHolders(t, scan(t, tr.reader()), 0, map[int]int{})
+}

@@ -56,8 +56,10 @@ func TestParseSize(t *testing.T) {
 }
 
 func TestPoolOf(t *testing.T) {
-	for region, want := range map[string]model.Pool{"dram": model.DRAM, "DRAM3": model.DRAM, "vram": model.DRAM, "gddr0": model.DRAM,
-		"l1": model.L1, "L1": model.L1, "sram": model.L1, "l1_small": model.L1Small, "trace": model.Trace} {
+	for region, want := range map[string]model.Pool{
+		"dram": model.DRAM, "DRAM3": model.DRAM, "vram": model.DRAM, "gddr0": model.DRAM,
+		"l1": model.L1, "L1": model.L1, "sram": model.L1, "l1_small": model.L1Small, "trace": model.Trace,
+	} {
 		if p, ok := poolOf(region); !ok || p != want {
 			t.Errorf("%s: %v, %v", region, p, ok)
 		}

@@ -90,8 +90,10 @@ func (res *resolution) confirm(claims []*claim, holders []Holder) {
 	}
 	if len(open) > 0 {
 		for _, h := range rest {
-			res.addHolder(h, model.DeviceUse{Device: open[0].device, OpenFDs: model.Value(len(h.FDs)), Inherited: true,
-				Note: "inherited from an opener that is not known"})
+			res.addHolder(h, model.DeviceUse{
+				Device: open[0].device, OpenFDs: model.Value(len(h.FDs)), Inherited: true,
+				Note: "inherited from an opener that is not known",
+			})
 		}
 	}
 }

@@ -3,11 +3,13 @@ package procfs
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -46,6 +48,13 @@ func TestAsNobody(t *testing.T) {
 	wantUses(t, u, use{own.pid, model.Running, 0, 1, false})
 	if want := "1 process may not be looked into: run as root, or start ttmond"; u.Notes[1] != want || u.Coverage.Denied != 1 {
 		t.Errorf("note %q, want %q; coverage %+v", u.Notes[1], want, u.Coverage)
+	}
+
+	// Kernels before 6.2 do not tell that a kernel thread holds nothing.
+	old := tr2.reader()
+	old.descriptors.sized = false
+	if u := resolve(t, old, "2.4.0", notListed(0)); u.Coverage.Denied != 1 {
+		t.Errorf("a kernel thread counts as one that may not be looked into: %+v", u.Coverage)
 	}
 
 	// The driver names root's process: it is described as far as anyone may.
@@ -173,8 +182,8 @@ func TestPIDReuse(t *testing.T) {
 
 	fmt.Fprintln(opener.in, "exit")
 	_ = opener.cmd.Wait()
-	next := startAs(t, opener.pid, "hold", os.DevNull)
-	next.line()
+	time.Sleep(2 * time.Second / ticksPerSecond) // start times count in ticks
+	startAs(t, opener.pid, "hold", os.DevNull)
 
 	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
 	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
@@ -185,7 +194,7 @@ func TestPIDReuse(t *testing.T) {
 	if alive, err := r.Alive(first.PID, first.StartTicks); alive || err != nil {
 		t.Errorf("the opener is dead: alive is %v, %v", alive, err)
 	}
-	if p := r.Describe([]int{next.pid})[0]; p.StartTicks == first.StartTicks || p.CPU.Status != model.Pending {
+	if p := r.Describe([]int{opener.pid})[0]; p.StartTicks == first.StartTicks || p.CPU.Status != model.Pending {
 		t.Errorf("the new bearer inherits from the old one: %+v", p)
 	}
 
@@ -195,21 +204,63 @@ func TestPIDReuse(t *testing.T) {
 	wantUses(t, u, use{heir, model.Running, 0, 1, true})
 }
 
-// startAs starts a role with a certain pid, in a pid namespace of our own.
-// Threads and other children take numbers, too, so it may take some tries;
-// the new process must also start in a later clock tick than the old one.
-func startAs(t *testing.T, pid int, role string, args ...string) *child {
+// startAs starts a role with a certain pid, in a pid namespace of our own. A
+// shell does it, because it has no threads that would take the number first;
+// ours may, so there are some tries.
+func startAs(t *testing.T, pid int, role string, args ...string) {
 	t.Helper()
-	for range 1000 {
-		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0); err != nil {
-			t.Skip("needs /proc/sys/kernel/ns_last_pid: ", err)
-		}
-		c := start(t, nil, role, args...)
-		if c.pid == pid {
-			return c
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := os.OpenFile("/proc/sys/kernel/ns_last_pid", os.O_WRONLY, 0); err != nil {
+		t.Skip("needs a kernel with CONFIG_CHECKPOINT_RESTORE: ", err)
+	} else {
+		f.Close()
+	}
+	const script = `echo "$0" > /proc/sys/kernel/ns_last_pid && "$@"; true`
+	for range 100 {
+		c := startCommand(t, exec.Command("sh", append([]string{"-c", script, strconv.Itoa(pid - 1), self, role}, args...)...), nil, role)
+		c.line()
+		if s, err := New(rootFS).statOf(pid); err == nil && s.ppid == c.pid {
+			return
 		}
 		c.stop()
 	}
 	t.Fatalf("could not get pid %d again", pid)
-	return nil
+}
+
+// Without a descriptor left to look with, nothing can be said; that must not
+// be remembered as nothing held.
+func TestHoldersOutOfDescriptors(t *testing.T) {
+	if !inside(t, nil) {
+		return
+	}
+	tr := newTree(t, 1)
+	c := start(t, nil, "hold", tr.node(0))
+	c.line()
+	tr.show(c.pid)
+	r := tr.reader()
+	next, err := syscall.Open(os.DevNull, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.Close(next)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	few := limit
+	few.Cur = uint64(next) + 1 // enough for /proc
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	s := scan(t, r)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if s.Complete() || s.Skipped != 1 || len(s.Holders) != 0 {
+		t.Errorf("without descriptors: %+v", s)
+	}
+	wantHolders(t, scan(t, r), 0, map[int]int{c.pid: 1})
 }

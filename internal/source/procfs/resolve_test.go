@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -113,6 +114,21 @@ func TestResolveInheritor(t *testing.T) {
 	}
 }
 
+// An exited opener does not make heirs of those who opened it themselves.
+func TestResolveInheritorBesideOpener(t *testing.T) {
+	tr := newTree(t, 2)
+	opener := start(t, nil, "bequest", tr.node(0))
+	heir := opener.number()
+	own := start(t, nil, "hold", tr.node(0), tr.node(1))
+	own.line()
+	tr.show(opener.pid, heir, own.pid)
+	opener.in.Write([]byte("exit\n"))
+	_ = opener.cmd.Wait()
+	u := resolve(t, tr.reader(), "2.10.0", listed(0, own.pid, opener.pid), listed(1, own.pid))
+	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true},
+		use{own.pid, model.Running, 0, 1, false}, use{own.pid, model.Running, 1, 1, false})...)
+}
+
 // The opener lives and has closed its descriptor: it does not use the device.
 func TestResolvePassedOn(t *testing.T) {
 	tr := newTree(t, 1)
@@ -199,8 +215,10 @@ func TestResolveOpenerNumbers(t *testing.T) {
 }
 
 func TestOpenerNumbers(t *testing.T) {
-	for version, want := range map[string]bool{"2.5.0": true, "2.6.0": true, "2.6.0-rc1": true, "2.5": true,
-		"2.7.0": false, "2.10.1-pre": false, "1.34": false, "2.50.0": false, "": false, "3.0": false} {
+	for version, want := range map[string]bool{
+		"2.5.0": true, "2.6.0": true, "2.6.0-rc1": true, "2.5": true,
+		"2.7.0": false, "2.10.1-pre": false, "1.34": false, "2.50.0": false, "": false, "3.0": false,
+	} {
 		if openerNumbers(version) != want {
 			t.Errorf("%q: %v", version, !want)
 		}
@@ -208,13 +226,7 @@ func TestOpenerNumbers(t *testing.T) {
 }
 
 func sorted(uses ...use) []use {
-	for i := range uses {
-		for j := range i {
-			if uses[i].PID < uses[j].PID {
-				uses[i], uses[j] = uses[j], uses[i]
-			}
-		}
-	}
+	slices.SortStableFunc(uses, func(a, b use) int { return a.PID - b.PID })
 	return uses
 }
 

@@ -24,8 +24,10 @@ func TestParseStat(t *testing.T) {
 			t.Errorf("%q: %s", name, diff)
 		}
 	}
-	for _, bad := range []string{"", "4242", "4242 (x", "4242 (x)", "4242 (x) S 1 2", ")(", "1 (x) S a" + statTail,
-		"1 (x)" + strings.Replace(statTail, "987654", "-1", 1)} {
+	for _, bad := range []string{
+		"", "4242", "4242 (x", "4242 (x)", "4242 (x) S 1 2", ")(", "1 (x) S a" + statTail,
+		"1 (x)" + strings.Replace(statTail, "987654", "-1", 1),
+	} {
 		if s, err := parseStat([]byte(bad)); err == nil {
 			t.Errorf("%q was taken for %+v", bad, s)
 		}

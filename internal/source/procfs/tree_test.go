@@ -102,7 +102,13 @@ type child struct {
 // start runs a role. It is over, at the latest, with the test.
 func start(t testing.TB, attr *syscall.SysProcAttr, role string, args ...string) *child {
 	t.Helper()
-	c := &child{t: t, cmd: exec.Command("/proc/self/exe", append([]string{role}, args...)...)}
+	cmd := exec.Command("/proc/self/exe", append([]string{role}, args...)...)
+	return startCommand(t, cmd, attr, role)
+}
+
+func startCommand(t testing.TB, cmd *exec.Cmd, attr *syscall.SysProcAttr, role string) *child {
+	t.Helper()
+	c := &child{t: t, cmd: cmd}
 	c.cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	c.cmd.SysProcAttr, c.cmd.Stderr = attr, os.Stderr
 	c.in, _ = c.cmd.StdinPipe()
@@ -194,6 +200,9 @@ func inside(t *testing.T, attr *syscall.SysProcAttr) bool {
 	cmd.Env = append(os.Environ(), insideVariable+"="+t.Name(), "TMPDIR="+sharedDir(t))
 	cmd.SysProcAttr = attr
 	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "--- SKIP: "+t.Name()) {
+		t.Skipf("inside:\n%s", out)
+	}
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Errorf("inside: %v\n%s", err, out)
 	}
