@@ -1,0 +1,206 @@
+package allocsock
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Dump is a text that a client asked for with DUMP_REMAINING or DUMP_KERNELS.
+// Old servers printed it on their own terminal.
+type Dump struct {
+	Time time.Time `json:"time"`
+	Kind string    `json:"kind"` // "remaining" or "kernels"
+	PID  int       `json:"pid"`  // who asked
+	UID  int       `json:"uid"`
+	Text string    `json:"text"`
+}
+
+// dumpRing keeps the last dumps.
+type dumpRing struct {
+	mu   sync.Mutex
+	list []Dump
+}
+
+const maxDumps = 16
+
+func (r *dumpRing) add(d Dump) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.list) == maxDumps {
+		r.list = slices.Delete(r.list, 0, 1)
+	}
+	r.list = append(r.list, d)
+}
+
+// Dumps returns the last dumps that clients asked for, newest first. It may
+// be called from any goroutine.
+func (s *Server) Dumps() []Dump {
+	s.dumps.mu.Lock()
+	defer s.dumps.mu.Unlock()
+	list := slices.Clone(s.dumps.list)
+	slices.Reverse(list)
+	return list
+}
+
+func (s *Server) keepDump(kind string, pid, uid int, text string) {
+	s.dumps.add(Dump{Time: time.Now(), Kind: kind, PID: pid, UID: uid, Text: text})
+	s.log.Info("dump asked for by a client", "kind", kind, "pid", pid, "text", text)
+}
+
+// maxListed is how many buffers of one pool are listed one by one.
+const maxListed = 10
+
+// maxLines bounds the buffers that a text lists.
+const maxLines = 4096
+
+// line is a buffer and whose it is.
+type line struct {
+	ledger.Buffer
+	pid int
+}
+
+// place is where a buffer is.
+type place struct {
+	device int32
+	pool   model.Pool
+}
+
+// DumpText lists what is live: per device and pool the number and the bytes,
+// and the buffers themselves where they are few.
+func DumpText(l *ledger.Ledger, now time.Time) string {
+	procs, devices := l.Processes(), l.Devices()
+	total, holders := 0, 0
+	for _, h := range procs {
+		if total += h.Buffers; h.Buffers > 0 {
+			holders++
+		}
+	}
+	if total == 0 {
+		return "nothing is allocated\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d buffers are allocated by %d processes\n", total, holders)
+	lists := listFew(l, procs, devices)
+	for _, u := range devices {
+		if u.Count() == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "device %d\n", u.Device)
+		for pool, n := range u.Buffers {
+			if n == 0 {
+				continue
+			}
+			fmt.Fprintf(&b, "  %-8s %d buffers, %s\n", poolName(model.Pool(pool)), n, mib(u.Bytes[pool]))
+			writeLines(&b, lists[place{u.Device, model.Pool(pool)}], now)
+		}
+	}
+	return b.String()
+}
+
+// listFew collects, in one walk, the buffers of pools that have few.
+func listFew(l *ledger.Ledger, procs []ledger.Holding, devices []ledger.Use) map[place][]line {
+	lists := map[place][]line{}
+	for _, u := range devices {
+		for pool, n := range u.Buffers {
+			if n > 0 && n <= maxListed {
+				lists[place{u.Device, model.Pool(pool)}] = []line{}
+			}
+		}
+	}
+	if len(lists) == 0 {
+		return lists
+	}
+	for _, h := range procs {
+		l.Walk(h.Key, func(x ledger.Buffer) bool {
+			at := place{x.Device, x.Pool}
+			if list, ok := lists[at]; ok && len(list) < 2*maxListed {
+				lists[at] = append(list, line{x, h.PID})
+			}
+			return true
+		})
+	}
+	return lists
+}
+
+func writeLines(b *strings.Builder, lines []line, now time.Time) {
+	slices.SortFunc(lines, func(a, b line) int {
+		return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.ID, b.ID), cmp.Compare(a.pid, b.pid))
+	})
+	for _, x := range lines {
+		fmt.Fprintf(b, "    %#x  %.2f KiB  pid %d  %s old\n", x.ID, float64(x.Size)/(1<<10), x.pid, age(now, x.Born))
+	}
+}
+
+// KernelText lists the kernels of every device.
+func KernelText(l *ledger.Ledger, now time.Time) string {
+	var b strings.Builder
+	procs := l.Processes()
+	for _, u := range l.Devices() {
+		if u.Buffers[model.Kernel] == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "device %d: %d kernels, %s\n", u.Device, u.Buffers[model.Kernel], mib(u.Bytes[model.Kernel]))
+		lines, cut := largest(l, procs, func(x ledger.Buffer) bool { return x.Device == u.Device && x.Kind == ledger.KindKernel })
+		writeLines(&b, lines, now)
+		if cut {
+			fmt.Fprintf(&b, "    and smaller ones\n")
+		}
+	}
+	if b.Len() == 0 {
+		return "no kernel is loaded\n"
+	}
+	return b.String()
+}
+
+// largest returns the maxLines largest buffers of all processes.
+func largest(l *ledger.Ledger, procs []ledger.Holding, keep func(ledger.Buffer) bool) (lines []line, cut bool) {
+	for _, h := range procs {
+		if h.Buffers == 0 {
+			continue
+		}
+		top, _ := l.Largest(h.Key, maxLines+1, keep)
+		for _, x := range top {
+			lines = append(lines, line{x, h.PID})
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.Size, a.Size) })
+	if cut = len(lines) > maxLines; cut {
+		lines = lines[:maxLines]
+	}
+	return lines, cut
+}
+
+// allText answers QUERY_ALL: a line per buffer, then an empty line.
+func allText(l *ledger.Ledger, now time.Time) string {
+	lines, cut := largest(l, l.Processes(), nil)
+	var b strings.Builder
+	fmt.Fprintf(&b, "# device pool id bytes pid age_s; %d buffers\n", l.Stats().Buffers)
+	for _, x := range lines {
+		fmt.Fprintf(&b, "%d %s %#x %d %d %.2f\n", x.Device, poolName(x.Pool), x.ID, x.Size, x.pid, max(now.Sub(x.Born), 0).Seconds())
+	}
+	if cut {
+		fmt.Fprintf(&b, "# only the %d largest are listed\n", maxLines)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+func poolName(p model.Pool) string {
+	if p == ledger.Host {
+		return "HOST"
+	}
+	return strings.ToUpper(p.String())
+}
+
+func mib(n uint64) string { return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20)) }
+
+func age(now, born time.Time) time.Duration {
+	return max(now.Sub(born), 0).Round(100 * time.Millisecond)
+}

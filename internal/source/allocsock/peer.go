@@ -1,0 +1,157 @@
+package allocsock
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/ledger"
+)
+
+// soPeerPIDFD is SO_PEERPIDFD (Linux 6.5): the descriptor of the very process
+// that connected, whoever has its pid by now.
+const soPeerPIDFD = 77
+
+// peer is the process at the other end of a connection.
+type peer struct {
+	ledger.Info
+	pidfd  int  // -1 if its end cannot be watched
+	exited bool // it is gone already
+}
+
+// credentials returns who connected, as the kernel noted it then.
+func credentials(fd int) (*unix.Ucred, error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return nil, fmt.Errorf("asking who connected: %w", err)
+	}
+	return cred, nil
+}
+
+// strangers numbers processes that have no start time we could read.
+var strangers atomic.Uint64
+
+// lookUp identifies the process at the other end of a connection.
+func lookUp(fd int, cred *unix.Ucred) peer {
+	p := peer{Info: ledger.Info{Key: ledger.Key{PID: int(cred.Pid)}, UID: int(cred.Uid), GID: int(cred.Gid)}}
+	p.pidfd, p.exited = openPIDFD(fd, p.PID)
+	if p.PID != 0 {
+		p.Start, p.Name = readStat(p.PID)
+	}
+	if p.pidfd >= 0 && hasExited(p.pidfd) {
+		// A zombie's stat is its own; of one that has been waited for, the
+		// pid may be another's. Either way nothing more will come of it.
+		p.exited = true
+		if p.Start != 0 && !isZombie(p.PID) {
+			p.Start, p.Name = 0, ""
+		}
+	}
+	if p.Start == 0 {
+		p.Start = p.stranger()
+	}
+	return p
+}
+
+// openPIDFD returns a descriptor that becomes readable when the peer exits.
+func openPIDFD(fd, pid int) (pidfd int, exited bool) {
+	pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, soPeerPIDFD)
+	switch {
+	case err == nil:
+		return pidfd, false
+	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENODATA), errors.Is(err, unix.EINVAL):
+		return -1, true // it has exited and been waited for
+	case pid == 0:
+		return -1, false // in another pid namespace: only its connection tells
+	}
+	// Before 6.5 the pid must do. It can be another's only if the peer has
+	// died since it connected and the pid has come round meanwhile.
+	pidfd, err = unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return -1, errors.Is(err, unix.ESRCH)
+	}
+	return pidfd, false
+}
+
+// strangerBit marks numbers that are no start time.
+const strangerBit = 1 << 63
+
+// stranger is a number for a process without a start time: the same for all
+// its connections where the kernel gives pidfds inodes of their own (6.9).
+func (p *peer) stranger() uint64 {
+	var st unix.Stat_t
+	var fs unix.Statfs_t
+	const pidfsMagic = 0x50494446
+	if p.pidfd >= 0 && unix.Fstatfs(p.pidfd, &fs) == nil && fs.Type == pidfsMagic && unix.Fstat(p.pidfd, &st) == nil {
+		return st.Ino | strangerBit
+	}
+	return strangers.Add(1) | strangerBit | 1<<62
+}
+
+func hasExited(pidfd int) bool {
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n == 1
+}
+
+// readStat returns the start time and the name of a process, or zero values.
+func readStat(pid int) (start uint64, name string) {
+	_, start, name = parseStat(readProc(pid, "stat"))
+	return start, name
+}
+
+func isZombie(pid int) bool {
+	state, _, _ := parseStat(readProc(pid, "stat"))
+	return state == 'Z' || state == 'X'
+}
+
+// parseStat reads /proc/<pid>/stat. The name may hold blanks and parentheses.
+func parseStat(b []byte) (state byte, start uint64, name string) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < open {
+		return 0, 0, ""
+	}
+	fields := bytes.Fields(b[end+1:])
+	const startField = 22 - 3 // fields holds the third and those after it
+	if len(fields) <= startField || len(fields[0]) != 1 {
+		return 0, 0, ""
+	}
+	start, err := strconv.ParseUint(string(fields[startField]), 10, 64)
+	if err != nil {
+		return 0, 0, ""
+	}
+	return fields[0][0], start, string(b[open+1 : end])
+}
+
+func readProc(pid int, file string) []byte {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// classify says which list of buffer types a client of a process means; see
+// the package comment. counting: it numbers its buffers.
+func classify(pid int, name string, counting bool) reading {
+	exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		exe = name // another user's; the name is for everybody
+	}
+	base := path.Base(exe)
+	if !strings.HasPrefix(base, "python") && !strings.HasPrefix(base, "pypy") {
+		return readingMetal
+	}
+	maps := readProc(pid, "maps")
+	metal := bytes.Contains(maps, []byte("libtt_metal")) || bytes.Contains(maps, []byte("_ttnn"))
+	if (metal || len(maps) == 0) && !counting {
+		return readingMetal
+	}
+	return readingPython
+}

@@ -1,0 +1,131 @@
+package allocsock
+
+import (
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/ledger"
+)
+
+// proc is a process that reports, however many connections it has.
+type proc struct {
+	key      ledger.Key
+	ledger   *ledger.Process
+	name     string
+	sentPID  int
+	pidfd    int     // -1 if its end cannot be watched
+	exited   bool    // it was gone before we could watch it
+	ended    bool    // it is no longer in the ledger
+	conns    []*conn // open ones
+	graceEnd time.Time
+}
+
+// processOf returns the process behind a connection, identifying it at its
+// first event.
+func (s *Server) processOf(c *conn) *proc {
+	if c.proc != nil {
+		return c.proc
+	}
+	who := lookUp(c.fd, c.cred)
+	p := s.procs[who.Key]
+	if p != nil {
+		if who.pidfd >= 0 {
+			unix.Close(who.pidfd)
+		}
+		p.graceEnd = time.Time{}
+	} else {
+		p = &proc{key: who.Key, name: who.Name, pidfd: who.pidfd, exited: who.exited}
+		p.ledger = s.opt.Ledger.Open(who.Info, s.now)
+		s.procs[p.key] = p
+		s.watchProcess(p)
+		s.log.Debug("a process reports", "pid", who.PID, "uid", who.UID, "name", who.Name)
+	}
+	c.proc = p
+	p.conns = append(p.conns, c)
+	return p
+}
+
+func (s *Server) watchProcess(p *proc) {
+	if p.pidfd < 0 {
+		return
+	}
+	if err := s.watch(p.pidfd, unix.EPOLLIN, watch{proc: p}); err != nil {
+		s.log.Error("the end of a process cannot be watched", "pid", p.key.PID, "err", err)
+		unix.Close(p.pidfd)
+		p.pidfd = -1
+	}
+}
+
+// died takes a process out: first what it has still said, then what it holds.
+func (s *Server) died(p *proc, reason string) {
+	if p.ended {
+		return
+	}
+	p.exited = true
+	for _, c := range slices.Clone(p.conns) {
+		for left := true; left && c.fd >= 0 && !c.ended; {
+			_, left = s.read(c)
+		}
+		if c.fd >= 0 && !c.ended {
+			// Somebody has inherited the connection. It stays open, for a
+			// client that lost it would die; but who writes on it now is
+			// nobody we know.
+			s.log.Warn("a connection outlives the process that made it; reports on it are ignored", "pid", p.key.PID, "name", p.name)
+		}
+	}
+	if p.ended { // its last connection closed just now
+		return
+	}
+	p.ended = true
+	delete(s.procs, p.key)
+	if p.pidfd >= 0 {
+		s.unwatch(p.pidfd)
+		p.pidfd = -1
+	}
+	s.opt.Ledger.End(p.ledger, reason, s.now, s.reportLeftovers)
+}
+
+// reportLeftovers logs once what a process left behind.
+func (s *Server) reportLeftovers(f ledger.Leftovers) {
+	s.log.Info("a process ended without freeing everything", "pid", f.PID, "name", f.Name, "uid", f.UID,
+		"buffers", f.Count, "bytes", f.Total(), "largest", f.Largest.Size, "oldest", f.Died.Sub(f.Oldest).Round(time.Millisecond),
+		"devices", f.Devices, "how", f.Reason)
+}
+
+// leave notes that a connection of a process has closed.
+func (s *Server) leave(c *conn) {
+	p := c.proc
+	p.conns = slices.DeleteFunc(p.conns, func(other *conn) bool { return other == c })
+	switch {
+	case p.ended || len(p.conns) > 0:
+	case p.exited:
+		s.died(p, "exited")
+	case p.pidfd < 0:
+		// Nothing but its connection showed that it lives. It may only have
+		// reconnected.
+		p.graceEnd = s.now.Add(s.opt.Grace)
+		if !slices.Contains(s.graces, p) {
+			s.graces = append(s.graces, p)
+		}
+	}
+	// Otherwise it lives, holds what it holds, and its pidfd tells its end.
+}
+
+// endGraces takes out processes that have not come back.
+func (s *Server) endGraces() {
+	if len(s.graces) == 0 {
+		return
+	}
+	s.graces = slices.DeleteFunc(s.graces, func(p *proc) bool {
+		if p.ended || p.graceEnd.IsZero() {
+			return true
+		}
+		if s.now.Before(p.graceEnd) {
+			return false
+		}
+		s.died(p, "disconnected")
+		return true
+	})
+}

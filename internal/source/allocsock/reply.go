@@ -1,0 +1,122 @@
+package allocsock
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/ledger"
+)
+
+// serve answers a request. Everything sent before it has been booked.
+func (s *Server) serve(c *conn, r request) {
+	switch r.kind {
+	case askQuery:
+		u := s.opt.Ledger.Device(r.device)
+		s.reply(c, appendQueryReply(nil, r.size, &u))
+	case askDeviceInfo:
+		s.reply(c, appendInfoReply(nil, r.size, r.device, s.devices()))
+	case askStats:
+		s.reply(c, s.statsRecords())
+		c.finish = true // the client reads to the end
+	case askDump:
+		s.compose(c, DumpText, func(text string) {
+			s.reply(c, []byte(text))
+			c.finish = true
+		})
+	case askAll:
+		s.compose(c, allText, func(text string) { s.reply(c, []byte(text)) })
+	case askHTTP:
+		s.reply(c, s.wrongDoor())
+		c.finish = true
+	case askUnknown:
+		s.reply(c, []byte("ERROR unknown request; this socket understands QUERY_ALL and the binary protocol\n\n"))
+	case dumpRemaining, dumpKernels:
+		kind, text := "remaining", DumpText
+		if r.kind == dumpKernels {
+			kind, text = "kernels", KernelText
+		}
+		pid, uid := int(c.cred.Pid), int(c.cred.Uid)
+		s.compose(nil, text, func(text string) { s.keepDump(kind, pid, uid, text) })
+	}
+}
+
+// fewBuffers is how many live buffers may be listed while everybody waits.
+const fewBuffers = 20_000
+
+// compose makes a text about the ledger and hands it to use, in the loop. It
+// does so at once if that is quick, and otherwise beside the loop; then c, if
+// it is not nil, may have gone meanwhile, and use is not called.
+func (s *Server) compose(c *conn, text func(*ledger.Ledger, time.Time) string, use func(string)) {
+	if s.opt.Ledger.Stats().Buffers <= fewBuffers {
+		use(text(s.opt.Ledger, s.now))
+		return
+	}
+	now := s.now
+	if c != nil {
+		c.composing++
+	}
+	s.composers.Go(func() {
+		t := text(s.opt.Ledger, now)
+		s.post(func() {
+			switch {
+			case c == nil:
+				use(t)
+			case c.fd >= 0:
+				c.composing--
+				use(t)
+				s.flush(c)
+			}
+		})
+	})
+}
+
+// post has f run in the loop.
+func (s *Server) post(f func()) {
+	s.mailMu.Lock()
+	s.mail = append(s.mail, f)
+	s.mailMu.Unlock()
+	s.wake()
+}
+
+func (s *Server) readMail() {
+	s.mailMu.Lock()
+	mail := s.mail
+	s.mail = nil
+	s.mailMu.Unlock()
+	for _, f := range mail {
+		f()
+	}
+}
+
+func (s *Server) devices() []DeviceInfo {
+	if s.opt.Devices == nil {
+		return nil
+	}
+	return s.opt.Devices()
+}
+
+// statsRecords lists every device that this host has or that was ever named.
+func (s *Server) statsRecords() []byte {
+	uses := s.opt.Ledger.Devices()
+	var b []byte
+	for i := range s.devices() {
+		for len(uses) > 0 && uses[0].Device < int32(i) {
+			b, uses = appendStatsRecord(b, &uses[0]), uses[1:]
+		}
+		if len(uses) == 0 || uses[0].Device != int32(i) {
+			b = appendStatsRecord(b, &ledger.Use{Device: int32(i)})
+		}
+	}
+	for i := range uses {
+		b = appendStatsRecord(b, &uses[i])
+	}
+	return b
+}
+
+func (s *Server) wrongDoor() []byte {
+	body := "This socket takes allocation reports.\n"
+	if s.opt.Where != "" {
+		body += "The API of ttmond is at " + s.opt.Where + "\n"
+	}
+	return fmt.Appendf(nil, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}

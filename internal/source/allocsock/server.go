@@ -1,0 +1,191 @@
+package allocsock
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/ledger"
+)
+
+// Options of a Server.
+type Options struct {
+	Ledger *ledger.Ledger // where events go; required
+	// Listener is a listening Unix stream socket, which the server takes
+	// over; -1 for none (a server that only keeps connections alive).
+	Listener int
+	// Devices describes the chips of this host, for DEVICE_INFO; nil: none.
+	// The server calls it from its loop, so it must return at once.
+	Devices func() []DeviceInfo
+	// Where tells a web client that is wrong here where to go; may be empty.
+	Where string
+	// Log is where the server writes; nil discards.
+	Log *slog.Logger
+	// Grace is how long a process may stay without a connection when its
+	// end cannot be seen otherwise; 0 is 2 s.
+	Grace time.Duration
+}
+
+// Server is the allocation server. One goroutine, in Run, owns all of its
+// connections.
+type Server struct {
+	opt      Options
+	log      *slog.Logger
+	epoll    int
+	wakeFD   int // eventfd that interrupts the wait
+	listener int
+	stopping atomic.Bool
+
+	// Of the loop alone, or of nobody while Run is not running.
+	watched   []watch // by descriptor
+	conns     map[*conn]struct{}
+	procs     map[ledger.Key]*proc
+	buf       []byte // what is being decoded; no connection has one of its own
+	events    []ledger.Event
+	now       time.Time
+	settling  []*conn // wait for the rest of something
+	graces    []*proc // wait for a new connection
+	hot       []*conn // are swept instead of waited for
+	pause     time.Duration
+	lastSweep time.Time
+	resume    time.Time // when to accept again after running out of descriptors
+
+	count counts
+	dumps dumpRing
+
+	composers sync.WaitGroup // texts being made beside the loop
+	mailMu    sync.Mutex
+	mail      []func() // for the loop to call
+}
+
+// counts are what Stats reports.
+type counts struct {
+	accepted, replies, dropped, rejected, skipped, bytes, sweeps, wakes atomic.Uint64
+	open, hot                                                           atomic.Int64
+}
+
+// Stats are figures about the server itself.
+type Stats struct {
+	Connections int64  `json:"connections"`
+	Swept       int64  `json:"swept"` // connections that are read on a clock, not when woken
+	Accepted    uint64 `json:"accepted"`
+	Bytes       uint64 `json:"bytes"`
+	Replies     uint64 `json:"replies"`
+	Dropped     uint64 `json:"dropped_replies"` // for clients that do not read
+	Rejected    uint64 `json:"rejected_frames"`
+	Skipped     uint64 `json:"skipped_bytes"`
+	Sweeps      uint64 `json:"sweeps"`
+	Wakes       uint64 `json:"wakes"`
+}
+
+// watch is what a descriptor in the epoll set stands for.
+type watch struct {
+	conn *conn
+	proc *proc
+}
+
+// bufLen is the size of the read buffer: a read returns as many messages as a
+// client can have queued, and they stay in the cache while they are decoded.
+const bufLen = 256 << 10
+
+// New returns a server that Run starts.
+func New(o Options) (*Server, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Grace == 0 {
+		o.Grace = 2 * time.Second
+	}
+	s := &Server{
+		opt: o, log: o.Log, listener: o.Listener,
+		conns:  map[*conn]struct{}{},
+		procs:  map[ledger.Key]*proc{},
+		buf:    make([]byte, bufLen+maxLine),
+		events: make([]ledger.Event, 0, batchLen+8),
+		now:    time.Now(),
+		pause:  minPause,
+	}
+	var err error
+	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("making an epoll set: %w", err)
+	}
+	if s.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		unix.Close(s.epoll)
+		return nil, fmt.Errorf("making an eventfd: %w", err)
+	}
+	if err := s.watch(s.wakeFD, unix.EPOLLIN, watch{}); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if s.listener >= 0 {
+		if err := s.watch(s.listener, unix.EPOLLIN, watch{}); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Run serves until ctx is done. Everything stays open then, and whoever
+// connects or writes waits: call Run again to go on, or HandOver, or Close.
+func (s *Server) Run(ctx context.Context) error {
+	s.stopping.Store(false)
+	var waking sync.WaitGroup
+	waking.Add(1)
+	stop := context.AfterFunc(ctx, func() {
+		defer waking.Done()
+		s.stopping.Store(true)
+		s.wake()
+	})
+	err := s.loop()
+	if stop() {
+		waking.Done()
+	}
+	waking.Wait()
+	s.composers.Wait()
+	s.readMail()
+	return err
+}
+
+// wake interrupts the wait of the loop.
+func (s *Server) wake() {
+	one := [8]byte{1}
+	_, _ = unix.Write(s.wakeFD, one[:])
+}
+
+// Close closes everything. Old clients that are still connected may die of
+// it at their next report; HandOver is the other way.
+func (s *Server) Close() {
+	for c := range s.conns {
+		unix.Close(c.fd)
+	}
+	for _, p := range s.procs {
+		if p.pidfd >= 0 {
+			unix.Close(p.pidfd)
+		}
+	}
+	clear(s.conns)
+	clear(s.procs)
+	for _, fd := range []int{s.listener, s.wakeFD, s.epoll} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	s.listener, s.wakeFD, s.epoll = -1, -1, -1
+}
+
+// Stats may be called from any goroutine.
+func (s *Server) Stats() Stats {
+	c := &s.count
+	return Stats{
+		Connections: c.open.Load(), Swept: c.hot.Load(), Accepted: c.accepted.Load(), Bytes: c.bytes.Load(),
+		Replies: c.replies.Load(), Dropped: c.dropped.Load(),
+		Rejected: c.rejected.Load(), Skipped: c.skipped.Load(),
+		Sweeps: c.sweeps.Load(), Wakes: c.wakes.Load(),
+	}
+}

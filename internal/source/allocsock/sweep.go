@@ -1,0 +1,93 @@
+package allocsock
+
+import (
+	"slices"
+	"time"
+)
+
+// A client that writes often is swept: read on a clock instead of being
+// waited for, since every wake-up costs more than the message that caused it.
+// How long the clock waits follows from how much the busiest client writes
+// meanwhile, so that nobody's socket buffer fills up: a client with the
+// default buffer can have 277 messages of 144 bytes in it, and then it stalls.
+
+const (
+	hotWakes  = 20                     // wake-ups in hotWindow that make a connection hot: 2,000 a second
+	hotWindow = 10 * time.Millisecond  //
+	coldIdle  = 20                     // sweeps in a row with less than coldBytes that make it cold again
+	coldBytes = 2 * size144            //
+	minPause  = 100 * time.Microsecond // below, sweeping costs more than it saves
+	maxPause  = 2 * time.Millisecond   // how long a query on a swept connection may wait
+	fullSweep = 96 * size144           // bytes from one connection that call for a shorter pause
+	lowSweep  = fullSweep / 2          // and for a longer one
+)
+
+// heat decides whether a connection that was woken is to be swept.
+func (s *Server) heat(c *conn) {
+	if c.swept || c.ended || c.fd < 0 {
+		return
+	}
+	if s.now.Sub(c.wakeSince) > hotWindow {
+		c.wakes, c.wakeSince = 0, s.now
+	}
+	if c.wakes++; c.wakes < hotWakes {
+		return
+	}
+	c.wakes, c.idle, c.swept = 0, 0, true
+	if len(s.hot) == 0 {
+		s.lastSweep, s.pause = s.now, minPause
+	}
+	s.hot = append(s.hot, c)
+	s.count.hot.Add(1)
+	s.interest(c)
+}
+
+// cool goes back to waiting for a connection.
+func (s *Server) cool(c *conn) {
+	if !c.swept {
+		return
+	}
+	c.swept = false
+	s.hot = slices.DeleteFunc(s.hot, func(other *conn) bool { return other == c })
+	s.count.hot.Add(-1)
+}
+
+// sweepIfDue reads all hot connections and sets the pause to the next time.
+func (s *Server) sweepIfDue() {
+	if len(s.hot) == 0 || s.now.Sub(s.lastSweep) < s.pause {
+		return
+	}
+	s.lastSweep = s.now
+	s.count.sweeps.Add(1)
+	most, left := 0, false
+	for _, c := range slices.Clone(s.hot) {
+		if !c.swept || c.fd < 0 {
+			continue // it was dropped in this sweep
+		}
+		n, more := s.read(c)
+		most, left = max(most, n), left || more
+		if n >= coldBytes {
+			c.idle = 0
+		} else if c.idle++; c.idle >= coldIdle && c.fd >= 0 {
+			s.cool(c)
+			s.interest(c)
+		}
+	}
+	s.pause = nextPause(s.pause, most, left)
+}
+
+func nextPause(pause time.Duration, most int, left bool) time.Duration {
+	switch {
+	case left:
+		return 0
+	case most > fullSweep:
+		if pause = pause * 3 / 4; pause < minPause {
+			return 0
+		}
+		return pause
+	case most < lowSweep:
+		return min(max(pause*5/4, minPause), maxPause)
+	default:
+		return pause
+	}
+}
