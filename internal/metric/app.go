@@ -44,7 +44,7 @@ func Apps() []App {
 				}
 				return num(model.Value(max(0, s.Time.Sub(u.Process.StartTime).Seconds())))
 			}},
-		{Name: "cpu", Kind: Gauge, Unit: "%", Decimals: 1, Help: "share of one core; needs a second sample", JSON: "cpu_percent",
+		{Name: "cpu", Kind: Gauge, Rate: true, Unit: "%", Decimals: 1, Help: "share of one core; needs a second sample", JSON: "cpu_percent",
 			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.CPU) }},
 		{Name: "rss", Kind: Gauge, Unit: "MiB", Per: mib, Help: "memory of the host it occupies", JSON: "rss_bytes",
 			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.RSS) }},

@@ -78,7 +78,7 @@ func health() []Device {
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.StateReason) }},
 		{Name: "heartbeat", Kind: Counter, Help: "count of the firmware's heartbeat, 32 bits", JSON: "heartbeat", Prom: counter("heartbeat_total", ""),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Heartbeat) }},
-		{Name: "heartbeat.rate", Kind: Gauge, Unit: "1/s", Decimals: 1, Help: "how fast it beats; needs a second sample", JSON: "heartbeat_hz",
+		{Name: "heartbeat.rate", Kind: Gauge, Rate: true, Unit: "1/s", Decimals: 1, Help: "how fast it beats; needs a second sample", JSON: "heartbeat_hz",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.HeartbeatRate) }},
 		{Name: "heartbeat.age", Kind: Gauge, Unit: "s", Decimals: 1, Help: "time since it last moved", JSON: "heartbeat_age_s", Prom: gauge("heartbeat_age_seconds"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.HeartbeatAge) }},

@@ -12,7 +12,7 @@ func pcie() []Device {
 		return Device{Name: "pcie.link." + name, Kind: Gauge, Help: help, JSON: json, Prom: prom, Synonyms: synonyms, Get: get}
 	}
 	rate := func(name, help, json string, get getDevice) Device {
-		return Device{Name: name, Kind: Gauge, Unit: "MiB/s", Per: mib, Decimals: 1, Help: help, JSON: json, Get: get}
+		return Device{Name: name, Kind: Gauge, Rate: true, Unit: "MiB/s", Per: mib, Decimals: 1, Help: help, JSON: json, Get: get}
 	}
 	total := func(name, help, json, direction string, get getDevice) Device {
 		return Device{Name: name, Kind: Counter, Unit: "B", Help: help, JSON: json, Get: get,

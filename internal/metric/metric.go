@@ -33,6 +33,7 @@ type Field[Subject any] struct {
 	Unit     string  // as it is printed: "MiB", "W"; empty for none
 	Per      float64 // how many of the JSON contract's unit make one Unit; 0 means 1
 	Decimals int     // how many are printed
+	Rate     bool    // known only between two samples
 	Help     string
 	JSON     string // path below the device or process; "[]" stands for the entry asked about
 	Synonyms []Synonym

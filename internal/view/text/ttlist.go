@@ -1,6 +1,8 @@
 package text
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -76,4 +78,32 @@ func (p *printer) boxed(title string, heads []string, rows [][]string) {
 		line("│", r)
 	}
 	edge("└", "─", "┴", "┘")
+}
+
+// AppendTTTrays appends which device is in which tray, as tt-smi
+// -glx_list_tray_to_device prints it.
+func AppendTTTrays(dst []byte, s *model.Snapshot, o Options) []byte {
+	p := &printer{buf: dst, Options: o}
+	byTray := map[int][]string{}
+	bus := map[int]string{}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if d.Tray == 0 {
+			continue
+		}
+		byTray[d.Tray] = append(byTray[d.Tray], number(d.Index))
+		if parts := strings.Split(d.BusID, ":"); len(parts) == 3 && len(parts[1]) == 2 {
+			bus[d.Tray] = "0x" + parts[1][:1] + "0"
+		}
+	}
+	if len(byTray) == 0 {
+		p.line("no device of this host is in a tray of a Galaxy", plain)
+		return p.buf
+	}
+	var rows [][]string
+	for _, tray := range slices.Sorted(maps.Keys(byTray)) {
+		rows = append(rows, []string{number(tray), bus[tray], strings.Join(byTray[tray], ",")})
+	}
+	p.boxed("Mapping of trays to devices on the galaxy:", []string{"Tray Number", "Tray Bus ID", "/dev/tenstorrent/<id>"}, rows)
+	return p.buf
 }

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+const trySim = "; to see ttmon without a board, run it in a simulated host: ttmon-sim -- ttmon smi"
+
+// absence says in one sentence why there is nothing to show, and what to do;
+// nil if there is something.
+func absence(s *model.Snapshot) error {
+	if len(s.Devices) > 0 {
+		return nil
+	}
+	waiting := strings.Join(s.Host.Unbound, ", ")
+	switch {
+	case !s.Host.DriverLoaded && waiting != "":
+		return exitWith(exitNoDriver, "the Tenstorrent driver is not loaded, and %s waits for it: run modprobe tenstorrent, or install tt-kmd"+trySim, waiting)
+	case !s.Host.DriverLoaded:
+		return exitWith(exitNoDriver, "the Tenstorrent driver is not loaded, and no Tenstorrent board is on the PCI bus: install tt-kmd if there should be one"+trySim)
+	case waiting != "":
+		return exitWith(exitNoDevice, "no device: the driver is loaded but has not taken %s: see what it says in dmesg"+trySim, waiting)
+	default:
+		return exitWith(exitNoDevice, "no device: the driver is loaded, but no Tenstorrent board is on the PCI bus"+trySim)
+	}
+}
+
+// troubled is the error of a snapshot with a device that is hung or lost: a
+// code and no words, since the output says them.
+func troubled(s *model.Snapshot) error {
+	for i := range s.Devices {
+		if s.Devices[i].Trouble() {
+			return &exitError{code: exitTrouble}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// app is one run of the program: what it talks to, and the flags that all
+// commands share.
+type app struct {
+	stdout, stderr *os.File
+	getenv         func(string) string
+	official       bool // called by the name tt-smi
+
+	rootDir string
+	color   string
+	ascii   bool
+}
+
+// Names by which people call the program for one of its commands: symlinks
+// that they made on purpose.
+func commandOf(name string) string {
+	switch filepath.Base(name) {
+	case "tt-smi":
+		return "smi"
+	case "tt-nvtop":
+		return "top"
+	}
+	return ""
+}
+
+// run is the program: it takes the whole command line and returns the exit
+// code.
+func (a *app) run(argv []string) int {
+	args := argv[1:]
+	if command := commandOf(argv[0]); command != "" {
+		a.official = command == "smi"
+		args = append([]string{command}, args...)
+	}
+	root := newRoot(a)
+	root.SetArgs(normalize(args, a.official))
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return exitOK
+	}
+	code := exitInternal
+	if e, ok := errors.AsType[*exitError](err); ok {
+		code = e.code
+		if e.err == nil { // said already, by what was printed
+			return code
+		}
+	}
+	name := "ttmon"
+	if a.official {
+		name = "tt-smi"
+	}
+	fmt.Fprintf(a.stderr, "%s: %s\n", name, words.Escape(err.Error()))
+	return code
+}
+
+// host is the root of the host to read.
+func (a *app) host() (hostfs.Root, error) {
+	if a.rootDir == "" {
+		return hostfs.Root{}, nil
+	}
+	st, err := os.Stat(a.rootDir)
+	if err != nil {
+		return hostfs.Root{}, usage("--root: %w", err)
+	}
+	if !st.IsDir() {
+		return hostfs.Root{}, usage("--root: %s is not a directory", a.rootDir)
+	}
+	return hostfs.At(a.rootDir), nil
+}
+
+// newRoot makes the tree of commands.
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ttmon",
+		Short: "Shows Tenstorrent boards, their health, their memory and who uses them",
+		Long: `ttmon shows the Tenstorrent boards of this host: what they are, how they do,
+and who uses them and their memory. It reads what the driver and tt-metal
+publish, as any user, and never opens a device.`,
+		Example: `  ttmon smi                 all boards and processes in a table
+  ttmon smi -w              the same, again every second
+  ttmon smi --json          for scripts`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cmd.Help()
+		},
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&a.rootDir, "root", "", "read the host whose root is mounted at `DIR`, or a tree made by ttmon-sim")
+	f.StringVar(&a.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+	f.BoolVar(&a.ascii, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	root.AddCommand(newSMI(a), newDmon(a), newPmon(a), newVersion(a))
+	strict(root)
+	return root
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// job decides what is printed. Two flags that ask for different things are an
+// error.
+func (s *smi) job() (job, error) {
+	type mode struct {
+		flag string
+		on   bool
+		make func() (job, error)
+	}
+	modes := []mode{
+		{"--json", s.json, s.jsonJob}, {"-L", s.list, s.listJob}, {"-q", s.query, s.reportJob},
+		{"--query-device", s.queryDevice != "", s.deviceJob}, {"--query-apps", s.apps != "", s.appsJob},
+		{"--snapshot", s.snapshot || s.noTTY, s.snapshotJob}, {"--list", s.ttList, s.ttListJob},
+		{"--glx_list_tray_to_device", s.trays, s.traysJob},
+	}
+	if s.official && s.cmd.Flags().Changed("filename") { // tt-smi -f alone saves a snapshot
+		s.snapshot = true
+	}
+	chosen := mode{make: s.tableJob}
+	for _, m := range modes {
+		if !m.on {
+			continue
+		}
+		if chosen.on {
+			return job{}, usage("%s and %s cannot be used together", chosen.flag, m.flag)
+		}
+		chosen = m
+	}
+	f := s.cmd.Flags()
+	if f.Changed("display") && !s.query {
+		return job{}, usage("-d chooses sections of the report: use it with -q")
+	}
+	if f.Changed("format") && s.queryDevice == "" && s.apps == "" {
+		return job{}, usage("--format belongs to --query-device and --query-apps")
+	}
+	for _, name := range []string{"query-device", "query-gpu", "query-apps", "query-compute-apps"} {
+		if f.Changed(name) && f.Lookup(name).Value.String() == "" {
+			return job{}, usage("--%s needs fields: --help-%s lists them", name, name)
+		}
+	}
+	return chosen.make()
+}
+
+func (s *smi) scaled(o text.Options) text.Options {
+	if s.fahrenheit {
+		o.Scale = words.Fahrenheit
+	}
+	o.Plain = s.compact
+	return o
+}
+
+func (s *smi) tableJob() (job, error) {
+	return job{inPlace: true, print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
+		return text.AppendTable(dst, snap, s.scaled(o))
+	}}, nil
+}
+
+func (s *smi) listJob() (job, error) { return job{inPlace: true, print: text.AppendList}, nil }
+
+func (s *smi) jsonJob() (job, error) { return job{print: s.appendJSON, anyway: true}, nil }
+
+func (s *smi) reportJob() (job, error) {
+	var sections []text.Section
+	for name := range strings.SplitSeq(s.display, ",") {
+		if strings.TrimSpace(name) == "" {
+			continue
+		}
+		section, ok := text.ParseSection(name)
+		if !ok {
+			var known []string
+			for _, k := range text.Sections() {
+				known = append(known, string(k))
+			}
+			if n := words.Nearest(strings.ToUpper(name), known); n != "" {
+				return job{}, usage("unknown section %q: did you mean %s?", name, n)
+			}
+			return job{}, usage("unknown section %q: one of %s", name, sectionNames())
+		}
+		sections = append(sections, section)
+	}
+	return job{inPlace: true, print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
+		return text.AppendReport(dst, snap, sections, s.scaled(o))
+	}}, nil
+}
+
+// ratesSample is how long a query that asks for rates waits for its second
+// sample.
+const ratesSample = 200 * time.Millisecond
+
+func (s *smi) deviceJob() (job, error) {
+	columns, sample, err := columns("--query-device", s.queryDevice, metric.Devices())
+	if err != nil {
+		return job{}, err
+	}
+	if s.estimates {
+		estimate, _ := metric.Find(metric.Devices(), "activity.estimate")
+		for i := range columns {
+			if columns[i].Name == metric.Utilization {
+				f := *columns[i].Field
+				f.Get = estimate.Get
+				columns[i].Field = &f
+			}
+		}
+	}
+	f, err := s.csv()
+	head := false
+	return job{sample: sample, print: func(dst []byte, snap *model.Snapshot, _ text.Options) []byte {
+		if !f.NoHeader && !head {
+			dst, head = text.AppendHeader(dst, columns), true
+			s.saySimulated(snap)
+		}
+		return f.AppendQuery(dst, snap, columns)
+	}}, err
+}
+
+func (s *smi) appsJob() (job, error) {
+	columns, sample, err := columns("--query-apps", s.apps, metric.Apps())
+	if err != nil {
+		return job{}, err
+	}
+	f, err := s.csv()
+	head := false
+	return job{sample: sample, print: func(dst []byte, snap *model.Snapshot, _ text.Options) []byte {
+		if !f.NoHeader && !head {
+			dst, head = text.AppendHeader(dst, columns), true
+			s.saySimulated(snap)
+		}
+		return f.AppendQueryApps(dst, snap, columns)
+	}}, err
+}
+
+// saySimulated says so where the output itself has no place for it.
+func (s *smi) saySimulated(snap *model.Snapshot) {
+	if snap.Simulated {
+		s.stderr.WriteString("ttmon: " + words.Simulated + "\n")
+	}
+}
+
+// columns looks the fields of a query up; sample is how long to wait for a
+// second sample, if one of them needs it.
+func columns[S any](flag, list string, table []metric.Field[S]) (out []metric.Column[S], sample time.Duration, err error) {
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		col, ok := metric.Find(table, name)
+		if !ok {
+			if n := words.Nearest(name, metric.Names(table)); n != "" && name != "" {
+				return nil, 0, usage("%s: unknown field %q: did you mean %s?", flag, name, n)
+			}
+			return nil, 0, usage("%s: unknown field %q: --help-%s lists them", flag, name, strings.TrimPrefix(flag, "--"))
+		}
+		if col.Rate {
+			sample = ratesSample
+		}
+		out = append(out, col)
+	}
+	return out, sample, nil
+}
+
+func (s *smi) csv() (f text.CSV, err error) {
+	for i, part := range strings.Split(s.format, ",") {
+		switch part = strings.TrimSpace(part); {
+		case i == 0 && part == "csv":
+		case i > 0 && part == "noheader":
+			f.NoHeader = true
+		case i > 0 && part == "nounits":
+			f.NoUnits = true
+		default:
+			return f, usage("--format=%s: unknown format %q: it is csv[,noheader][,nounits]", s.format, part)
+		}
+	}
+	return f, nil
+}
+
+func (s *smi) snapshotJob() (job, error) {
+	if s.noTTY && s.file == "" {
+		s.file = "-"
+	}
+	if s.snapshot && s.file == "" { // as the official tool does
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return job{}, exitWith(exitInternal, "finding a folder for the snapshot: %w: name a file with -f", err)
+		}
+		s.file = filepath.Join(home, "tt_smi_logs", time.Now().Format("01-02-2006_15:04:05")+"_results.json")
+	}
+	return job{print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
+		return text.AppendTTSMI(dst, snap, s.hostInfo(), o)
+	}}, nil
+}
+
+func (s *smi) ttListJob() (job, error) { return job{print: text.AppendTTList}, nil }
+
+func (s *smi) traysJob() (job, error) { return job{print: text.AppendTTTrays}, nil }
+
+// complete offers values to the shell.
+func (s *smi) complete() {
+	fixed := func(flag string, values func() []string) {
+		_ = s.cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			before := typed[:strings.LastIndexByte(typed, ',')+1] // what is already in the list
+			var list []string
+			for _, v := range values() {
+				list = append(list, before+v)
+			}
+			return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		})
+	}
+	fixed("query-device", func() []string { return metric.Names(metric.Devices()) })
+	fixed("query-apps", func() []string { return metric.Names(metric.Apps()) })
+	fixed("format", func() []string { return []string{"csv", "noheader", "nounits"} })
+	fixed("display", func() []string { return strings.Split(sectionNames(), ", ") })
+	fixed("id", s.deviceNames)
+}

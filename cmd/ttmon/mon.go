@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/text"
+)
+
+// mon is dmon or pmon with its flags.
+type mon struct {
+	*app
+	cmd    *cobra.Command
+	new    func(string, text.Options) (*text.Stream, byte, bool)
+	append func(*text.Stream, []byte, *model.Snapshot) []byte
+	groups []text.Group
+
+	ids    string
+	delay  float64
+	count  int
+	letter string
+	stamp  string
+	file   string
+	format string
+}
+
+func newDmon(a *app) *cobra.Command {
+	m := &mon{app: a, new: text.NewDmon, append: (*text.Stream).AppendDmon, groups: text.DmonGroups()}
+	m.cmd = &cobra.Command{
+		Use:   "dmon",
+		Short: "Prints a line per device every second",
+		Long: `Prints a line per device and sample, for eyes and for scripts: lines that
+start with # are heads, - is what is not known.
+
+Columns are chosen by letters with -s:
+` + groupHelp(m.groups),
+		Example: `  ttmon dmon                    all devices, every second
+  ttmon dmon -i 0 -s pt -d 5    power, temperature and PCIe traffic of device 0
+  ttmon dmon -c 60 -o DT -f power.log
+  ttmon dmon -c 1 --format csv,nounit`,
+		RunE: func(*cobra.Command, []string) error { return m.run() },
+	}
+	m.flags(text.DmonDefault)
+	return m.cmd
+}
+
+func newPmon(a *app) *cobra.Command {
+	m := &mon{app: a, new: text.NewPmon, append: (*text.Stream).AppendPmon, groups: text.PmonGroups()}
+	m.cmd = &cobra.Command{
+		Use:   "pmon",
+		Short: "Prints a line per process every second",
+		Long: `Prints a line per process, device and sample. Lines that start with # are
+heads, - is what is not known; a device that nobody uses has a line of -.
+
+Columns are chosen by letters with -s:
+` + groupHelp(m.groups),
+		Example: `  ttmon pmon                    who uses what, every second
+  ttmon pmon -s umMj -c 1       all memory pools and the job, once`,
+		RunE: func(*cobra.Command, []string) error { return m.run() },
+	}
+	m.flags(text.PmonDefault)
+	return m.cmd
+}
+
+func groupHelp(groups []text.Group) string {
+	var b strings.Builder
+	for _, g := range groups {
+		fmt.Fprintf(&b, "  %c  %s (%s)\n", g.Letter, g.Help, strings.Join(g.Columns, ", "))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (m *mon) flags(letters string) {
+	f := m.cmd.Flags()
+	f.StringVarP(&m.ids, "id", "i", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
+	f.Float64VarP(&m.delay, "delay", "d", 1, "`SECONDS` between two samples")
+	f.IntVarP(&m.count, "count", "c", 0, "stop after `N` samples")
+	f.StringVarP(&m.letter, "select", "s", letters, "groups of columns, by letter")
+	f.StringVarP(&m.stamp, "options", "o", "", "D: a date before each line, T: a time")
+	f.StringVarP(&m.file, "filename", "f", "", "print to `FILE` instead of the standard output")
+	f.StringVar(&m.format, "format", "", "csv[,noheader][,nounit]: commas instead of columns")
+}
+
+func (m *mon) run() error {
+	switch {
+	case m.count < 0:
+		return usage("--count=%d: it cannot be negative", m.count)
+	case m.delay < 0.01:
+		return usage("--delay=%v: too short, at least 0.01 s", m.delay)
+	}
+	o, err := m.textOptions(m.stdout)
+	if err != nil {
+		return err
+	}
+	st, wrong, ok := m.new(m.letter, o)
+	if !ok {
+		return usage("-s %s: there is no group %q: one of %s", m.letter, wrong, letters(m.groups))
+	}
+	if err := m.configure(st); err != nil {
+		return err
+	}
+	out, err := m.open(m.file)
+	if err != nil {
+		return err
+	}
+	delay := time.Duration(m.delay * float64(time.Second))
+	err = m.do(job{
+		out: out, selection: parseSelection(m.ids), interval: delay, count: m.count, sample: min(delay, ratesSample),
+		print: func(dst []byte, s *model.Snapshot, _ text.Options) []byte { return m.append(st, dst, s) },
+	})
+	if cerr := out.close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// configure takes the flags over that change how lines look.
+func (m *mon) configure(st *text.Stream) error {
+	for _, c := range m.stamp {
+		switch c {
+		case 'D', 'd':
+			st.Date = true
+		case 'T', 't':
+			st.Clock = true
+		default:
+			return usage("-o %s: unknown option %q: D or T", m.stamp, c)
+		}
+	}
+	if m.format == "" {
+		return nil
+	}
+	for i, part := range strings.Split(m.format, ",") {
+		switch {
+		case i == 0 && part == "csv":
+			st.CSV = true
+		case i > 0 && part == "noheader":
+			st.NoHeader = true
+		case i > 0 && (part == "nounit" || part == "nounits"):
+			st.NoUnits = true
+		default:
+			return usage("--format=%s: unknown format %q: it is csv[,noheader][,nounit]", m.format, part)
+		}
+	}
+	return nil
+}
+
+func letters(groups []text.Group) string {
+	var b strings.Builder
+	for _, g := range groups {
+		b.WriteByte(g.Letter)
+	}
+	return b.String()
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// selection is what -i chose: devices by index, bus id, serial number, ASIC id or
+// node. Empty means all.
+type selection []string
+
+func parseSelection(s string) selection {
+	var list selection
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// from returns the part of a snapshot that was chosen. A name that fits no
+// device is an error; one that fits several (a board's serial number) is all of
+// them.
+func (sel selection) from(s *model.Snapshot) (*model.Snapshot, error) {
+	if len(sel) == 0 {
+		return s, nil
+	}
+	chosen := map[int]bool{}
+	for _, name := range sel {
+		found := false
+		for i := range s.Devices {
+			if d := &s.Devices[i]; matches(d, name) {
+				chosen[d.Index], found = true, true
+			}
+		}
+		if !found {
+			return nil, usage("no device %q%s", name, nearestDevice(s, name))
+		}
+	}
+	return part(s, chosen), nil
+}
+
+// present is from without errors: what is gone is not there.
+func (sel selection) present(s *model.Snapshot) *model.Snapshot {
+	chosen := map[int]bool{}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		chosen[d.Index] = slices.ContainsFunc(sel, func(name string) bool { return matches(d, name) })
+	}
+	return part(s, chosen)
+}
+
+// part is the snapshot of some devices and of their users.
+func part(s *model.Snapshot, chosen map[int]bool) *model.Snapshot {
+	part := *s
+	part.Devices = slices.DeleteFunc(slices.Clone(s.Devices), func(d model.Device) bool { return !chosen[d.Index] })
+	part.Processes = nil
+	for _, p := range s.Processes {
+		p.Devices = slices.DeleteFunc(slices.Clone(p.Devices), func(u model.DeviceUse) bool { return !chosen[u.Device] })
+		if len(p.Devices) > 0 {
+			part.Processes = append(part.Processes, p)
+		}
+	}
+	part.Ghosts = slices.DeleteFunc(slices.Clone(s.Ghosts), func(g model.Ghost) bool { return !chosen[g.Device] })
+	part.Unmatched = nil
+	return &part
+}
+
+func matches(d *model.Device, name string) bool {
+	if n, err := strconv.Atoi(name); err == nil && len(name) < 4 {
+		return d.Index == n
+	}
+	name = strings.ToLower(name)
+	short := func(bus string) string { _, rest, _ := strings.Cut(bus, ":"); return rest }
+	switch name {
+	case d.BusID, d.Path, short(d.BusID), strings.TrimSuffix(d.BusID, ".0"), strings.TrimSuffix(short(d.BusID), ".0"):
+		return true
+	}
+	hex := strings.TrimPrefix(name, "0x")
+	return d.Serial.Known() && hex == strings.ToLower(d.Serial.V) || d.ASICID.Known() && hex == strings.ToLower(d.ASICID.V)
+}
+
+// nearestDevice says what could have been meant.
+func nearestDevice(s *model.Snapshot, name string) string {
+	if len(s.Devices) == 0 {
+		return ": there is none"
+	}
+	var indexes []int
+	var known []string
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		indexes = append(indexes, d.Index)
+		known = append(known, d.BusID)
+		for _, r := range []model.Reading[string]{d.Serial, d.ASICID} {
+			if r.Known() {
+				known = append(known, r.V)
+			}
+		}
+	}
+	if len(name) >= 4 {
+		if n := words.Nearest(strings.ToUpper(name), known); n != "" {
+			return ": did you mean " + n + "?"
+		}
+		if n := words.Nearest(strings.ToLower(name), known); n != "" {
+			return ": did you mean " + n + "?"
+		}
+	}
+	return ": there are " + words.Ranges(indexes) + " (ttmon smi -L lists them)"
+}

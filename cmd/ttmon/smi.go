@@ -1,0 +1,235 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// smi is the command ttmon smi with its flags.
+type smi struct {
+	*app
+	cmd *cobra.Command
+
+	watch                bool
+	loop                 float64
+	loopMS, refresh      int
+	sample               int
+	ids                  string
+	list, query, json    bool
+	display              string
+	queryDevice, apps    string
+	format               string
+	helpDevice, helpApps bool
+	file                 string
+	fahrenheit           bool
+	estimates            bool
+	version              bool
+
+	// The official tool's.
+	snapshot, noTTY, ttList, trays bool
+	compact, local                 bool
+	reset                          bool
+	ignored, resetting             [3]bool
+	xml                            bool
+}
+
+func newSMI(a *app) *cobra.Command {
+	s := &smi{app: a}
+	s.cmd = &cobra.Command{
+		Use:   "smi",
+		Short: "Shows all boards and who uses them, once or again and again",
+		Long: `Shows every Tenstorrent board of the host, its health, its memory and the
+processes that use it: as a table, a long report, JSON or CSV. The flags are
+those of nvidia-smi and of the official tt-smi; -r and --reset excepted, since
+ttmon never changes a board.
+
+Exit codes: 0 ok, 2 bad argument, 3 not offered, 4 no permission, 6 no device,
+9 driver not loaded, 15 a device shown is hung or lost (and was printed).`,
+		Example: `  ttmon smi                                  the table
+  ttmon smi -w                               the table, drawn again every second
+  ttmon smi -l 5 -i 0,0000:41:00.0           two devices, every five seconds
+  ttmon smi -q -d MEMORY,PIDS                a long report of memory and processes
+  ttmon smi --json | jq '.devices[].power_w'
+  ttmon smi --query-device=index,name,temperature.asic,memory.used --format=csv
+  ttmon smi --query-apps=pid,user,used_memory --format=csv,noheader,nounits
+  ttmon smi -s -f -                          a snapshot as the official tt-smi prints it`,
+		RunE: func(*cobra.Command, []string) error { return s.run() },
+	}
+	s.flags()
+	s.cmd.AddCommand(newDmon(a), newPmon(a))
+	return s.cmd
+}
+
+func (s *smi) flags() {
+	f := s.cmd.Flags()
+	f.BoolVarP(&s.watch, "watch", "w", false, "print again every second, in place on a terminal")
+	f.Float64VarP(&s.loop, "loop", "l", 0, "print again every `SECONDS`")
+	f.IntVar(&s.loopMS, "loop-ms", 0, "print again every `MS` milliseconds (also -lms MS)")
+	f.IntVarP(&s.refresh, "refresh", "r", 0, "watch, and print again every `MS` milliseconds")
+	f.IntVar(&s.sample, "sample", 0, "take a first sample `MS` milliseconds before, so that rates and CPU are known")
+	f.StringVarP(&s.ids, "id", "i", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
+	f.BoolVarP(&s.list, "list-devices", "L", false, "one line per device: index, name and ids")
+	f.BoolVarP(&s.query, "query", "q", false, "a long report, with the reason for everything that is missing")
+	f.StringVarP(&s.display, "display", "d", "", "only these `SECTIONS` of the report, separated by commas: "+sectionNames())
+	f.BoolVar(&s.json, "json", false, "JSON in the ttmon.snapshot/1 contract; one object a line when it is repeated")
+	f.StringVar(&s.queryDevice, "query-device", "", "CSV of these `FIELDS` of each device (also --query-gpu)")
+	f.StringVar(&s.queryDevice, "query-gpu", "", "the same as --query-device")
+	f.StringVar(&s.apps, "query-apps", "", "CSV of these `FIELDS` of each process and device (also --query-compute-apps)")
+	f.StringVar(&s.apps, "query-compute-apps", "", "the same as --query-apps")
+	f.StringVar(&s.format, "format", "csv", "of a query: csv[,noheader][,nounits]")
+	f.BoolVar(&s.helpDevice, "help-query-device", false, "list the fields of --query-device (also --help-query-gpu)")
+	f.BoolVar(&s.helpDevice, "help-query-gpu", false, "the same as --help-query-device")
+	f.BoolVar(&s.helpApps, "help-query-apps", false, "list the fields of --query-apps (also --help-query-compute-apps)")
+	f.BoolVar(&s.helpApps, "help-query-compute-apps", false, "the same as --help-query-apps")
+	f.BoolVar(&s.estimates, "allow-estimates", false, "answer utilization.gpu with the estimate instead of [N/A]")
+	f.BoolVar(&s.fahrenheit, "fahrenheit", false, "temperatures of the table and the report in °F")
+	f.StringVarP(&s.file, "filename", "f", "", "print to `FILE` instead of the standard output (-)")
+	f.BoolVarP(&s.snapshot, "snapshot", "s", false, "JSON as the official tt-smi prints it, to -f or into ~/tt_smi_logs")
+	f.BoolVar(&s.noTTY, "snapshot_no_tty", false, "the same, to the standard output")
+	f.BoolVar(&s.ttList, "list", false, "the boards as the official tt-smi lists them (also -ls)")
+	f.BoolVar(&s.trays, "glx_list_tray_to_device", false, "which device is in which tray of a Galaxy")
+	f.BoolVarP(&s.compact, "compact", "c", false, "a quieter table, without bars")
+	f.BoolVar(&s.local, "local", false, "leave chips out that are only reached over another one")
+	f.BoolVar(&s.reset, "reset", false, "not offered: ttmon never changes a board")
+	f.BoolVarP(&s.version, "version", "v", false, "print the version")
+	for _, name := range []string{"query-gpu", "query-compute-apps", "help-query-gpu", "help-query-compute-apps"} {
+		_ = f.MarkHidden(name)
+	}
+	// Flags of the official tool that change nothing here, and parts of a reset.
+	for i, name := range []string{"offline", "use_luwen", "no-color"} {
+		f.BoolVar(&s.ignored[i], name, false, "accepted and ignored")
+		_ = f.MarkHidden(name)
+	}
+	for i, name := range []string{"glx_reset", "glx_reset_auto", "no_reinit"} {
+		f.BoolVar(&s.resetting[i], name, false, "part of a reset: not offered")
+		_ = f.MarkHidden(name)
+	}
+	f.BoolVar(&s.reset, "eth_train_skip", false, "part of a reset: not offered")
+	_ = f.MarkHidden("eth_train_skip")
+	f.BoolVarP(&s.xml, "xml-format", "x", false, "not offered: see --json")
+	_ = f.MarkHidden("xml-format")
+	s.complete()
+}
+
+func sectionNames() string {
+	var names []string
+	for _, s := range text.Sections() {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (s *smi) run() error {
+	if s.reset || slices.Contains(s.resetting[:], true) {
+		return exitWith(exitUnsupported, "ttmon never changes a board: reset it with Tenstorrent's own tt-smi -r (pip install tt-smi)")
+	}
+	if s.xml {
+		return usage("there is no XML: use --json")
+	}
+	switch {
+	case s.version:
+		return output{file: s.stdout}.write([]byte(versionLine()))
+	case s.helpDevice:
+		return s.fields(func(dst []byte, o text.Options) []byte { return text.AppendFields(dst, metric.Devices(), o) })
+	case s.helpApps:
+		return s.fields(func(dst []byte, o text.Options) []byte { return text.AppendFields(dst, metric.Apps(), o) })
+	}
+	j, err := s.job()
+	if err != nil {
+		return err
+	}
+	if j.interval, err = s.interval(); err != nil {
+		return err
+	}
+	if s.sample < 0 {
+		return usage("--sample=%d: it cannot be negative", s.sample)
+	}
+	if s.sample > 0 {
+		j.sample = time.Duration(s.sample) * time.Millisecond
+	}
+	j.selection = parseSelection(s.ids)
+	j.prepare = s.prepare
+	if j.out, err = s.open(s.file); err != nil {
+		return err
+	}
+	err = s.do(j)
+	if cerr := j.out.close(); err == nil {
+		err = cerr
+	}
+	if err == nil && s.snapshot && j.out.name != "" {
+		return output{file: s.stdout}.write([]byte("saved the snapshot to " + words.Escape(j.out.name) + "\n"))
+	}
+	return err
+}
+
+// fields prints the help of a query.
+func (s *smi) fields(list func([]byte, text.Options) []byte) error {
+	o, err := s.textOptions(s.stdout)
+	if err != nil {
+		return err
+	}
+	return output{file: s.stdout}.write(list(nil, o))
+}
+
+// interval is how often to print; 0 is once. The shortest is 10 ms: drivers
+// publish new values ten times a second.
+func (s *smi) interval() (time.Duration, error) {
+	f := s.cmd.Flags()
+	var given []string
+	d := time.Duration(0)
+	take := func(flag string, v time.Duration) {
+		if f.Changed(flag) {
+			given, d = append(given, "--"+flag), v
+		}
+	}
+	take("loop", time.Duration(s.loop*float64(time.Second)))
+	take("loop-ms", time.Duration(s.loopMS)*time.Millisecond)
+	take("refresh", time.Duration(s.refresh)*time.Millisecond)
+	switch {
+	case len(given) > 1:
+		return 0, usage("%s and %s cannot be used together", given[0], given[1])
+	case len(given) == 1 && d < 10*time.Millisecond:
+		return 0, usage("%s: %v is too short, at least 10 ms", given[0], d)
+	case len(given) == 0 && s.watch:
+		return time.Second, nil
+	}
+	return d, nil
+}
+
+// prepare makes of a snapshot what the flags ask for.
+func (s *smi) prepare(snap *model.Snapshot) *model.Snapshot {
+	if !s.local {
+		return snap
+	}
+	part := *snap
+	part.Devices = slices.Clone(snap.Devices)
+	for i := range part.Devices {
+		d := &part.Devices[i]
+		d.Chips = slices.DeleteFunc(slices.Clone(d.Chips), func(c model.Chip) bool { return c.Remote })
+	}
+	return &part
+}
+
+// appendJSON prints a snapshot in the contract: for people where people look,
+// on one line otherwise.
+func (s *smi) appendJSON(dst []byte, snap *model.Snapshot, o text.Options) []byte {
+	_, _, terminal := size(s.stdout)
+	if terminal && s.file == "" && !s.repeated() {
+		return append(wire.AppendIndented(dst, snap), '\n')
+	}
+	return append(wire.Append(dst, snap), '\n')
+}
+
+func (s *smi) repeated() bool {
+	d, err := s.interval()
+	return err == nil && d > 0
+}

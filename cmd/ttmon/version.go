@@ -1,0 +1,25 @@
+package main
+
+import (
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/version"
+)
+
+func newVersion(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Prints the version",
+		Long:    "Prints the version of ttmon and of the Go that built it.",
+		Example: "  ttmon version",
+		RunE: func(*cobra.Command, []string) error {
+			return output{file: a.stdout}.write([]byte(versionLine()))
+		},
+	}
+}
+
+func versionLine() string {
+	return "ttmon " + version.Version + " (" + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"
+}
