@@ -248,3 +248,8 @@ func (c config) control() string {
 	}
 	return filepath.Join(c.Dir, "control")
 }
+
+// Root is a directory through which the host's files can be reached from
+// outside its namespace: Root() + "/sys/class/tenstorrent". It takes the
+// privilege of a debugger over the host's process.
+func (h *Host) Root() string { return fmt.Sprintf("/proc/%d/root", h.PID) }

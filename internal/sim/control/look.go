@@ -14,6 +14,7 @@ type deviceState struct {
 	State   string   `json:"state"`
 	Load    float64  `json:"load"`
 	Blocked []string `json:"blocked"`
+	Waiting int      `json:"waiting"` // reads held up at this moment
 	PIDs    []int    `json:"pids"`
 }
 
@@ -28,7 +29,7 @@ type deviceIdentity struct {
 func deviceStates(h *Host) []deviceState {
 	list := []deviceState{}
 	for _, d := range h.Driver.Devices() {
-		s := deviceState{PIDs: []int{}, Blocked: d.Blocked(), State: d.State(), Load: d.Chip().Load()}
+		s := deviceState{PIDs: []int{}, Blocked: d.Blocked(), State: d.State(), Waiting: d.Waiting(), Load: d.Chip().Load()}
 		s.Index = -1
 		if i, ok := d.Index(); ok {
 			s.Index = i

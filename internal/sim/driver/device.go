@@ -5,6 +5,7 @@ import (
 	"path"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -27,6 +28,8 @@ type Device struct {
 	index   int
 	hwmon   int
 	link    string // name in /dev/tenstorrent/by-id; empty if there is none
+
+	waiting atomic.Int64 // reads held up in gate
 
 	mu                 sync.Mutex
 	baseLoad, workLoad float64

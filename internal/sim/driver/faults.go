@@ -28,13 +28,21 @@ func (d *Device) gate(name string, k kind) errno {
 		if wait == nil {
 			return e
 		}
+		d.waiting.Add(1)
 		select {
 		case <-wait:
 		case <-d.driver.closed:
-			return syscall.ENODEV
+			e = syscall.ENODEV
+		}
+		d.waiting.Add(-1)
+		if e != 0 {
+			return e
 		}
 	}
 }
+
+// Waiting is how many reads are held up at this moment.
+func (d *Device) Waiting() int { return int(d.waiting.Load()) }
 
 // obstacle is what stands in the way of a read: something to wait for, or an
 // error.

@@ -58,25 +58,28 @@ func (m *Manager) Start(s Spec) (*Process, error) {
 		return nil, err
 	}
 	defer read.Close()
+	defer write.Close()
+	// Not cmd.StdinPipe: that is closed when the process ends, and the heirs
+	// of an orphan's descriptors live on.
+	stdin, life, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
 	cmd := &exec.Cmd{
 		// Not by name: the file may lie where the workload's user may not look.
 		Path: "/proc/self/exe", Args: s.Command,
 		Env:         append(os.Environ(), Env+"="+string(text)),
+		Stdin:       stdin,
 		Stderr:      os.Stderr,
 		ExtraFiles:  []*os.File{write},
 		SysProcAttr: s.attributes(),
 	}
-	life, err := cmd.StdinPipe()
-	if err != nil {
-		write.Close()
-		return nil, err
-	}
-	err = cmd.Start()
-	write.Close()
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		life.Close()
 		return nil, fmt.Errorf("starting workload %s: %w", s.Name, err)
 	}
+	write.Close()
 	p := &Process{Spec: s, PID: cmd.Process.Pid, life: life, exited: make(chan struct{})}
 	answer, err := bufio.NewReader(read).ReadString('\n')
 	if answer != "ready\n" {
