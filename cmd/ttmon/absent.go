@@ -6,7 +6,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-const trySim = "; to see ttmon without a board, run it in a simulated host: ttmon-sim -- ttmon smi"
+const trySim = "; to see ttmon without a board, run it in a simulated host: ttmon-sim --boards n300 -- ttmon smi"
 
 // absence says in one sentence why there is nothing to show, and what to do;
 // nil if there is something.

@@ -60,7 +60,7 @@ func (g *grid) layout(total int) []int {
 	for i, col := range g.columns {
 		widths[i] = max(col.least, words.Width(col.head))
 		if col.bar {
-			widths[i] = minBar
+			widths[i] = col.least
 			continue
 		}
 		for _, r := range g.rows {

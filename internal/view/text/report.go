@@ -58,7 +58,7 @@ func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) 
 	r.fact(0, "Driver Version", say(s.Host.DriverVersion, words.Escape))
 	r.fact(0, "Source", string(s.Source))
 	if s.Simulated {
-		r.fact(0, "Simulated", "yes: "+words.Simulated)
+		r.fact(0, "Simulated", "yes")
 	}
 	r.fact(0, "Attached Devices", strconv.Itoa(len(s.Devices)))
 	for i := range s.Devices {

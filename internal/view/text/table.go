@@ -94,8 +94,12 @@ func of(n, all int) string {
 	return fmt.Sprintf(" of %d", n)
 }
 
-// wide is from where on limits and units are spelled out.
-const wide = 130
+// extraWidth is from where on there are more columns than everybody needs,
+// wide from where on limits and units are spelled out.
+const (
+	extraWidth = 110
+	wide       = 130
+)
 
 // devices makes the grid of devices.
 func devices(s *model.Snapshot, o *Options) *grid {
@@ -133,10 +137,11 @@ func devices(s *model.Snapshot, o *Options) *grid {
 			return words.Whole(f)
 		})
 	})
-	if !o.Plain {
-		add(column{bar: true, rank: 50}, func(d *model.Device) cell { return c("") })
+	bars := !o.Plain && any(func(d *model.Device) bool { _, ok := fullness(&d.Memory); return ok })
+	if bars {
+		add(column{bar: true, least: barLeast(o), rank: 50}, func(d *model.Device) cell { return c("") })
 	}
-	add(column{head: "DRAM", least: words.PairWidth, tight: !o.Plain}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM, true) })
+	add(column{head: "DRAM", least: words.PairWidth, tight: bars}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM, true) })
 	add(column{head: "L1", least: l1Width(large), right: false}, func(d *model.Device) cell { return poolCell(&d.Memory, model.L1, large) })
 	add(column{head: "PCIe", least: 9, rank: 40}, pcieCell)
 	extras(add, any, o)
@@ -161,6 +166,14 @@ func devices(s *model.Snapshot, o *Options) *grid {
 	return g
 }
 
+// barLeast keeps extra columns from squeezing the bar.
+func barLeast(o *Options) int {
+	if o.layoutWidth() < extraWidth {
+		return minBar
+	}
+	return 10
+}
+
 func l1Width(large bool) int {
 	if large {
 		return words.PairWidth
@@ -171,7 +184,7 @@ func l1Width(large bool) int {
 // extras are the columns that only wide terminals have room for, the most
 // useful first. A column that no device has anything for is left out.
 func extras(add func(column, func(*model.Device) cell), any func(func(*model.Device) bool) bool, o *Options) {
-	if o.layoutWidth() < 110 {
+	if o.layoutWidth() < extraWidth {
 		return
 	}
 	rank := 100
@@ -184,8 +197,14 @@ func extras(add func(column, func(*model.Device) cell), any func(func(*model.Dev
 	number("Act.", 6, func(d *model.Device) model.Reading[float64] { return d.Activity.Ratio },
 		func(v float64) string { return "~" + words.Percent(v) })
 	number("Fan", 8, func(d *model.Device) model.Reading[float64] { return d.Fan }, func(v float64) string { return words.Whole(v) + " rpm" })
-	number("To device", words.RateWidth, func(d *model.Device) model.Reading[float64] { return d.PCIe.ToDeviceRate }, words.RateColumn)
-	number("From dev.", words.RateWidth, func(d *model.Device) model.Reading[float64] { return d.PCIe.FromDeviceRate }, words.RateColumn)
+	if any(func(d *model.Device) bool { return d.PCIe.ToDeviceRate.Known() || d.PCIe.FromDeviceRate.Known() }) {
+		add(column{head: "To device   From device", least: 2*words.RateWidth + 2, rank: rank}, func(d *model.Device) cell {
+			to := chipCell(d, d.PCIe.ToDeviceRate, words.RateColumn)
+			from := chipCell(d, d.PCIe.FromDeviceRate, words.RateColumn)
+			return c(words.Pad(to.text, words.RateWidth+2)+from.text, to.style)
+		})
+		rank++
+	}
 	if any(func(d *model.Device) bool { return d.Firmware.Bundle.Known() }) {
 		add(column{head: "Firmware", least: 8, rank: rank}, func(d *model.Device) cell { return c(bundle(d)) })
 		rank++

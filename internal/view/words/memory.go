@@ -23,13 +23,13 @@ func Untracked(t model.Tracking, note string) string {
 	case model.TrackOK:
 		return ""
 	case model.TrackPartial:
-		return "some of its users are not in the memory figures"
+		return "some users are not in the memory figures"
 	case model.TrackDenied:
 		return "memory of other users is hidden: start ttmond, or run as root"
 	case model.TrackUnknown:
 		return "memory is accounted in a layout this ttmon does not know: a newer ttmon may"
 	default:
-		return "no program on it accounts for its memory"
+		return "memory is not known: the programs that use it do not account for it"
 	}
 }
 

@@ -91,7 +91,7 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		}, "device 0: opened by 10, which has exited; held open by 11 sh, which inherited it"},
 		{"in use and untracked", func(s *model.Snapshot, _ *model.Device) {
 			s.Processes = []model.Process{{PID: 10, State: model.Running, Devices: []model.DeviceUse{{}}}}
-		}, "device 0: no program on it accounts for its memory"},
+		}, "device 0: memory is not known: the programs that use it do not account for it"},
 		{"unbound", func(s *model.Snapshot, _ *model.Device) {
 			s.Host.DriverLoaded, s.Host.Unbound = true, []string{"0000:41:00.0"}
 		}, "0000:41:00.0: 1 Tenstorrent device that the driver has not taken: see what it says in dmesg"},
