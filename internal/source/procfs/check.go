@@ -36,7 +36,7 @@ func (r *Reader) check(proc hostfs.Dir, pid, device int) (Holding, []int) {
 	for _, m := range []mode{ifChanged, always} {
 		t, err := r.descriptors.look(proc, pid, now, m)
 		switch {
-		case noProcess(err) && r.concealed(pid):
+		case noProcess(err) && r.concealed(pid) != "":
 			return MayNotLook, nil
 		case noProcess(err):
 			return NoProcess, nil

@@ -212,9 +212,10 @@ func (p *process) describe(r *Reader) model.Process {
 func (r *Reader) unreadable(pid int, err error) model.Process {
 	status := hostfs.Status(err)
 	switch {
-	case noProcess(err) && r.concealed(pid):
-		return undescribed(pid, model.Running, model.Denied, "/proc is mounted with hidepid: only root sees this process")
 	case noProcess(err):
+		if why := r.concealed(pid); why != "" {
+			return undescribed(pid, model.Running, model.Denied, why)
+		}
 		return neverSeen(pid)
 	case status == model.Denied:
 		return undescribed(pid, model.Running, status, "/proc is mounted with hidepid: only root may look at this process")
@@ -248,28 +249,4 @@ func exited(p *model.Process) {
 	p.CPU = model.Missing[float64](model.Absent, why)
 	p.RSS = model.Missing[uint64](model.Absent, why)
 	p.Threads = model.Missing[int](model.Absent, why)
-}
-
-// concealed tells whether a pid that /proc does not show is a live process
-// all the same. Without hidepid it is not. With it, the kernel still says
-// whether the number is taken.
-func (r *Reader) concealed(pid int) bool {
-	if !r.view.hiding {
-		return false
-	}
-	if !r.view.ours {
-		return true // the number means nothing here: it may well be alive
-	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	switch {
-	case err == nil:
-		unix.Close(fd)
-		return true
-	case err == unix.ESRCH:
-		return false
-	case err == unix.EINVAL || err == unix.ENOENT: // a thread of another process
-		return false
-	default: // not offered before Linux 5.3
-		return unix.Kill(pid, 0) != unix.ESRCH
-	}
 }

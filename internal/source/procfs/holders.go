@@ -3,6 +3,7 @@ package procfs
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
@@ -28,6 +29,7 @@ type Coverage struct {
 	Denied    int  // listed, but their descriptors are not for us to see
 	Skipped   int  // not looked at afresh for lack of time
 	Hiding    bool // hidepid keeps processes out of the list
+	Root      bool // we are root, and Denied is for lack of a capability
 }
 
 // Complete tells whether a holder could not have been missed.
@@ -41,14 +43,21 @@ func (c Coverage) Note() string {
 	case !c.Scanned || c.Complete():
 		return ""
 	case c.Hiding:
-		return "processes of other users are hidden (hidepid): run as root, or start ttmond"
+		return "processes of other users are hidden (hidepid): " + c.remedy()
 	case c.Denied == 1:
-		return "1 process may not be looked into: run as root, or start ttmond"
+		return "1 process may not be looked into: " + c.remedy()
 	case c.Denied > 1:
-		return fmt.Sprintf("%d processes may not be looked into: run as root, or start ttmond", c.Denied)
+		return fmt.Sprintf("%d processes may not be looked into: %s", c.Denied, c.remedy())
 	default:
 		return fmt.Sprintf("%d of %d processes could not be looked into this time", c.Skipped, c.Processes)
 	}
+}
+
+func (c Coverage) remedy() string {
+	if c.Root {
+		return "that needs CAP_SYS_PTRACE"
+	}
+	return "run as root, or start ttmond"
 }
 
 // Holders finds every process that holds a device node, apart from our own.
@@ -69,7 +78,7 @@ func (r *Reader) Holders(ctx context.Context) (Scan, error) {
 func (r *Reader) holders(ctx context.Context, proc hostfs.Dir) (Scan, error) {
 	d := &r.descriptors
 	now := time.Now()
-	s := Scan{Holders: map[int][]Holder{}, Coverage: Coverage{Scanned: true, Hiding: r.view.hiding}}
+	s := Scan{Holders: map[int][]Holder{}, Coverage: Coverage{Scanned: true, Hiding: r.view.hiding, Root: os.Geteuid() == 0}}
 	err := proc.Each(d.pids, func(name []byte) bool {
 		pid, ok := parsePID(name)
 		if ok && pid != r.view.self {

@@ -2,7 +2,6 @@ package procfs
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -59,44 +58,6 @@ func New(root hostfs.Root) *Reader {
 	}
 }
 
-// view is how the processes of the host look from here.
-type view struct {
-	self int // our own pid in the tree; never reported
-	// ours: the tree's pids are numbers of our own pid namespace. They are
-	// not where a container looks at a mount of the host's /proc.
-	ours bool
-	// hiding: /proc is mounted with hidepid, and it is in force for us. A
-	// process that cannot be seen may then be alive.
-	hiding bool
-}
-
-func lookAtProc(root hostfs.Root) view {
-	v := view{self: os.Getpid(), ours: true}
-	self, err := root.Readlink("/proc/self")
-	if err != nil {
-		// Not a live /proc, or one of a namespace that does not contain us.
-		v.ours = !isProcfs(root)
-		return v
-	}
-	if pid, err := strconv.Atoi(self); err == nil {
-		v.self = pid
-	}
-	if b, err := root.Read("/proc/self/status", 16<<10); err == nil {
-		// Listed are our numbers in the mount's namespace and in each one
-		// below it: a single number means that the mount's is ours.
-		v.ours = len(parseStatus(b).nsPIDs) <= 1
-	}
-	// Every pid namespace has a process 1, so not seeing it proves hidepid.
-	v.hiding = !root.Exists("/proc/1")
-	return v
-}
-
-func isProcfs(root hostfs.Root) bool {
-	var st unix.Statfs_t
-	err := unix.Statfs(root.Path("/proc"), &st)
-	return err == nil && st.Type == unix.PROC_SUPER_MAGIC
-}
-
 // bootTime is when clock tick 0 was. The clocks tell it to the millisecond
 // and for free; /proc/stat only to the second, and at the price of summing up
 // every interrupt of every core. So the file is read only where the tree is
@@ -149,7 +110,7 @@ func (r *Reader) open(pid int) (hostfs.Dir, error) {
 func (r *Reader) Alive(pid int, start uint64) (bool, error) {
 	s, err := r.statOf(pid)
 	switch {
-	case noProcess(err) && r.concealed(pid):
+	case noProcess(err) && r.concealed(pid) != "":
 		return false, fmt.Errorf("looking for process %d: %w", pid, unix.EPERM)
 	case noProcess(err):
 		return false, nil

@@ -232,7 +232,7 @@ func (res *resolution) hide(device, count int, note string) {
 // users puts the result together.
 func (res *resolution) users() Users {
 	if len(res.hidden) > 0 {
-		unseen := undescribed(0, model.Hidden, model.Denied, "it is in a pid namespace that cannot be seen from here")
+		unseen := undescribed(0, model.Hidden, model.Denied, "which process it is cannot be seen from here")
 		for _, u := range res.hidden {
 			unseen.Devices = append(unseen.Devices, *u)
 		}

@@ -214,6 +214,30 @@ func TestResolveOpenerNumbers(t *testing.T) {
 	}
 }
 
+// A recorded tree with the driver's files and no processes: nothing is known
+// about them, least of all that they have exited.
+func TestResolveWithoutProcesses(t *testing.T) {
+	u := resolve(t, newTree(t, 1).reader(), "2.10.0", listed(0, 4242, 4242))
+	wantUses(t, u, use{4242, model.Running, 0, 2, false})
+	if name := u.Processes[0].Name; name.Status != model.Denied || name.Why == "" {
+		t.Errorf("%+v", name)
+	}
+}
+
+func TestCoverageNote(t *testing.T) {
+	for want, c := range map[string]Coverage{
+		"": {Scanned: true, Processes: 9},
+		"1 process may not be looked into: run as root, or start ttmond":              {Scanned: true, Denied: 1},
+		"7 processes may not be looked into: that needs CAP_SYS_PTRACE":               {Scanned: true, Denied: 7, Root: true},
+		"processes of other users are hidden (hidepid): run as root, or start ttmond": {Scanned: true, Denied: 7, Hiding: true},
+		"3 of 9 processes could not be looked into this time":                         {Scanned: true, Processes: 9, Skipped: 3},
+	} {
+		if got := c.Note(); got != want || c.Complete() != (want == "") {
+			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
+	}
+}
+
 func TestOpenerNumbers(t *testing.T) {
 	for version, want := range map[string]bool{
 		"2.5.0": true, "2.6.0": true, "2.6.0-rc1": true, "2.5": true,

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
@@ -186,7 +188,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // inside runs the calling test again in a process of its own and returns
