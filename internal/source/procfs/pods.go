@@ -6,11 +6,11 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
-// pods gives names to Kubernetes pod uids. A cgroup path holds only the uid;
+// podNames gives names to Kubernetes pod uids. A cgroup path holds only the uid;
 // the kubelet keeps a directory <namespace>_<name>_<uid> for the logs of each
 // pod of the node, which anyone may list. Nothing inside a container is
 // looked at: its files may be anything, slow and hostile ones included.
-type pods struct {
+type podNames struct {
 	root  hostfs.Root
 	stamp stamp
 	byUID map[string]pod
@@ -20,7 +20,7 @@ type pod struct{ namespace, name string }
 
 const podLogs = "/var/log/pods"
 
-func (p *pods) find(uid string) pod {
+func (p *podNames) find(uid string) pod {
 	s, err := stampOf(p.root, podLogs)
 	if err != nil {
 		return pod{}

@@ -19,8 +19,8 @@ type Reader struct {
 	view  view
 	boot  time.Time // when the kernel started, by the wall clock
 	known map[int]*process
-	users users
-	pods  pods
+	users userNames
+	pods  podNames
 
 	descriptors descriptors
 	openers     map[openerKey]*opener // of the last Resolve
@@ -49,8 +49,8 @@ func New(root hostfs.Root) *Reader {
 		view:        lookAtProc(root),
 		boot:        bootTime(root),
 		known:       map[int]*process{},
-		users:       users{root: root},
-		pods:        pods{root: root},
+		users:       userNames{root: root},
+		pods:        podNames{root: root},
 		descriptors: descriptors{byPID: map[int]*descriptorTable{}, sized: countsDescriptors(root)},
 		buf:         make([]byte, 16<<10),
 		patience:    150 * time.Millisecond,

@@ -99,7 +99,6 @@ const (
 	holder             // it holds the device, or we may not look and believe the driver
 	dead               // the opener has exited; its number may be in use again
 	passedOn           // it lives and does not hold the device
-	unresolved         // a number we cannot give to any process
 )
 
 type openerKey struct{ device, pid int }
@@ -168,13 +167,14 @@ func (res *resolution) judge(c *claim) {
 	key := openerKey{c.device, c.pid}
 	before := res.r.openers[key]
 	c.verdict = dead
+	use := model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines)}
 	if p.State == model.Running {
-		c.verdict = res.ask(c, p, before)
+		c.verdict, use.Note = res.ask(c, p, before)
 	}
 	switch {
 	case c.verdict == holder:
 		res.openers[key] = &opener{p.StartTicks, *p}
-		res.use(p, model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines)})
+		res.use(p, use)
 	case c.verdict == passedOn:
 		res.openers[key] = &opener{p.StartTicks, *p}
 	default:
@@ -186,24 +186,27 @@ func (res *resolution) judge(c *claim) {
 		if p.State == model.Exited && p.StartTicks != 0 && (before == nil || before.start == p.StartTicks) {
 			gone = *p // a zombie can still be asked
 		}
-		res.use(&gone, model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines)})
+		res.use(&gone, use)
 	}
 }
 
-// ask judges a listed process that lives.
-func (res *resolution) ask(c *claim, p *model.Process, before *opener) verdict {
+// ask judges a listed process that lives. The note says how it holds the
+// device if that is not by a descriptor.
+func (res *resolution) ask(c *claim, p *model.Process, before *opener) (v verdict, note string) {
 	held, _ := res.r.check(res.proc, c.pid, c.device)
 	switch {
 	case held == Holds:
-		return holder
+		return holder, ""
 	case held == NoProcess: // it ended between two looks
-		return dead
-	case before != nil && p.StartTicks != 0 && before.start != p.StartTicks:
-		return dead // another process has the number now; it is not to blame
+		return dead, ""
+	case before != nil && before.start != 0 && p.StartTicks != 0 && before.start != p.StartTicks:
+		return dead, "" // another process has the number now; it is not to blame
 	case held == HoldsNot:
-		return passedOn
+		return passedOn, ""
+	case held == HoldsByMap:
+		return holder, "has closed its descriptors and still maps the device"
 	default:
-		return holder
+		return holder, ""
 	}
 }
 

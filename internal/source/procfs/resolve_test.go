@@ -166,7 +166,11 @@ func TestResolveMappedOnly(t *testing.T) {
 	tr.show(c.pid)
 	c.tell("map 0")
 	c.tell("close 0")
-	wantUses(t, resolve(t, tr.reader(), "2.10.0", listed(0, c.pid)), use{c.pid, model.Running, 0, 1, false})
+	u := resolve(t, tr.reader(), "2.10.0", listed(0, c.pid))
+	wantUses(t, u, use{c.pid, model.Running, 0, 1, false})
+	if note := u.Processes[0].Devices[0].Note; !strings.Contains(note, "still maps") {
+		t.Errorf("note %q", note)
+	}
 }
 
 // Without a list, whoever is seen to hold the node.

@@ -7,11 +7,11 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
-// users gives names to user ids, from the /etc/passwd of the host that is
+// userNames gives names to user ids, from the /etc/passwd of the host that is
 // watched. os/user would ask our own host (and, with cgo, its network
 // directory). Only ids that are asked for are searched: that is cheaper than
 // parsing a file of thousands of users.
-type users struct {
+type userNames struct {
 	root  hostfs.Root
 	stamp stamp
 	file  []byte
@@ -34,7 +34,7 @@ func stampOf(root hostfs.Root, path string) (stamp, error) {
 const maxPasswd = 8 << 20
 
 // refresh looks whether the file has changed. It is called once per sweep.
-func (u *users) refresh() {
+func (u *userNames) refresh() {
 	s, err := stampOf(u.root, "/etc/passwd")
 	if err == nil && s == u.stamp {
 		return
@@ -46,7 +46,7 @@ func (u *users) refresh() {
 }
 
 // name returns the name of uid, or its number where no name is known.
-func (u *users) name(uid int) string {
+func (u *userNames) name(uid int) string {
 	if name, ok := u.names[uid]; ok {
 		return name
 	}
