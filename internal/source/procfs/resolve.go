@@ -95,10 +95,10 @@ type claim struct {
 type verdict int
 
 const (
-	unjudged   verdict = iota
-	holder             // it holds the device, or we may not look and believe the driver
-	dead               // the opener has exited; its number may be in use again
-	passedOn           // it lives and does not hold the device
+	unjudged verdict = iota
+	holder           // it holds the device, or we may not look and believe the driver
+	dead             // the opener has exited; its number may be in use again
+	passedOn         // it lives and does not hold the device
 )
 
 type openerKey struct{ device, pid int }
@@ -108,6 +108,12 @@ type openerKey struct{ device, pid int }
 type opener struct {
 	start uint64
 	last  model.Process
+}
+
+func remembered(p *model.Process) *opener {
+	o := &opener{p.StartTicks, *p}
+	o.last.Notes = nil // they are about its life
+	return o
 }
 
 // resolution is one call of Resolve.
@@ -171,12 +177,12 @@ func (res *resolution) judge(c *claim) {
 	if p.State == model.Running {
 		c.verdict, use.Note = res.ask(c, p, before)
 	}
-	switch {
-	case c.verdict == holder:
-		res.openers[key] = &opener{p.StartTicks, *p}
+	switch c.verdict {
+	case holder:
+		res.openers[key] = remembered(p)
 		res.use(p, use)
-	case c.verdict == passedOn:
-		res.openers[key] = &opener{p.StartTicks, *p}
+	case passedOn:
+		res.openers[key] = remembered(p)
 	default:
 		gone := neverSeen(c.pid)
 		if before != nil {
