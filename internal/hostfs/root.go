@@ -43,7 +43,7 @@ func (r Root) Path(path string) string {
 // Open opens a file for reading, without following it onto a device node.
 // The caller closes the descriptor.
 func (r Root) Open(path string) (fd int, err error) {
-	if path == "/dev" || strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/") {
+	if mayBeNode(path) {
 		return -1, fmt.Errorf("opening %s: device nodes are never opened", path)
 	}
 	for {
@@ -56,6 +56,16 @@ func (r Root) Open(path string) (fd int, err error) {
 		return -1, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	return fd, nil
+}
+
+// mayBeNode tells whether opening a path could open a device: a node, seen
+// from the host or from a process's root, or a process's descriptor of one.
+func mayBeNode(path string) bool {
+	if strings.HasPrefix(path, "/proc/") && strings.Contains(path, "/fd/") {
+		return true
+	}
+	i := strings.Index(path+"/", "/dev/")
+	return i >= 0 && !strings.HasPrefix(path, "/sys/") && !strings.HasPrefix(path[i:], "/dev/shm/")
 }
 
 // Read returns what a small file holds, at most limit bytes of it. It is for

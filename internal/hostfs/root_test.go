@@ -35,8 +35,15 @@ func TestDeviceNodesAreNotOpened(t *testing.T) {
 	if err := unix.Mkfifo(node, 0o600); err != nil { // opening it would block
 		t.Fatal(err)
 	}
-	if fd, err := At(dir).Open("/dev/tenstorrent/0"); err == nil || fd >= 0 {
-		t.Errorf("opened a device node: %d, %v", fd, err)
+	for _, path := range []string{"/dev/tenstorrent/0", "/proc/self/root/dev/tenstorrent/0", "/proc/self/fd/3", "/dev"} {
+		if fd, err := At(dir).Open(path); err == nil || fd >= 0 || !strings.Contains(err.Error(), "never opened") {
+			t.Errorf("Open(%s): %d, %v", path, fd, err)
+		}
+	}
+	for _, path := range []string{"/dev/shm/tt_device_1_memory", "/proc/7/root/dev/shm/x", "/sys/dev/char/1:3", "/proc/7/fdinfo/3"} {
+		if mayBeNode(path) {
+			t.Errorf("%s is taken for a device node", path)
+		}
 	}
 }
 
