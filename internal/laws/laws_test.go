@@ -89,7 +89,6 @@ func TestTTMonIsLight(t *testing.T) {
 		"net/http":                         "it costs a third of a millisecond at start; the client of the daemon speaks its few lines of HTTP itself",
 		"go.yaml.in/yaml":                  "heavy for what ttmon reads",
 		"github.com/BurntSushi/toml":       "slow to initialise",
-		"regexp":                           "slow to start with: patterns compile at package init",
 		"github.com/mattn/go-runewidth":    "slow to initialise",
 		"github.com/spf13/cobra/doc":       "documentation is made by a test",
 		"github.com/coreos/go-systemd/v22": "the daemon's",
