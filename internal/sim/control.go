@@ -8,15 +8,17 @@ import (
 	"net"
 	"os"
 	"sync"
+
+	"github.com/ttmon/ttmon/internal/sim/control"
 )
 
 // listener answers on a host's control socket: one JSON request a line, one
 // JSON answer a line.
 type listener struct {
 	net.Listener
-	server *server
-	mu     sync.Mutex
-	conns  map[net.Conn]bool
+	host  *control.Host
+	mu    sync.Mutex
+	conns map[net.Conn]bool
 }
 
 type request struct {
@@ -29,12 +31,12 @@ type response struct {
 	PID    int    `json:"pid"` // of the host, for those who want to join it
 }
 
-func listen(path string, s *server) (*listener, error) {
+func listen(path string, h *control.Host) (*listener, error) {
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listening for commands: %w", err)
 	}
-	c := &listener{Listener: l, server: s, conns: make(map[net.Conn]bool)}
+	c := &listener{Listener: l, host: h, conns: make(map[net.Conn]bool)}
 	go c.accept()
 	return c, nil
 }
@@ -65,7 +67,7 @@ func (c *listener) talk(conn net.Conn) {
 		a := response{PID: os.Getpid()}
 		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
 			a.Error = "not a request: " + err.Error()
-		} else if out, err := c.server.host.Do(q.Args); err != nil {
+		} else if out, err := c.host.Do(q.Args); err != nil {
 			a.Error = err.Error()
 		} else {
 			a.Output = out

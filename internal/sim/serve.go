@@ -123,7 +123,7 @@ func (s *server) open() error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	s.control, err = listen(s.cfg.control(), s)
+	s.control, err = listen(s.cfg.control(), s.host)
 	return err
 }
 
@@ -133,10 +133,8 @@ func (s *server) begin() error {
 	if err != nil {
 		return err
 	}
-	for _, spec := range specs {
-		if _, err := s.host.Workloads.Start(spec); err != nil {
-			return err
-		}
+	if err := startAll(s.host, specs); err != nil {
+		return err
 	}
 	steps, err := control.ParseScript(strings.NewReader(s.cfg.Script))
 	if err != nil {
@@ -177,7 +175,7 @@ func (s *server) plan() nsroot.Plan {
 		Tops:   []string{"/sys", "/dev", "/proc/driver"},
 		Insert: make(map[string]string), Cover: make(map[string]string),
 		Hide:  optional,
-		Write: map[string]string{"/sys/ttmon-sim": s.marker()},
+		Write: map[string]string{"/sys/ttmon-sim": marker(s.cfg.Boards, s.cfg.control())},
 	}
 	for _, path := range optional {
 		p.Open = append(p.Open, filepath.Dir(path))
@@ -222,16 +220,6 @@ func (s *server) sync() {
 			slog.Error("simulated host", "error", err)
 		}
 	}
-}
-
-// marker is the file by which ttmon knows that the host is simulated.
-func (s *server) marker() string {
-	b, _ := json.Marshal(struct {
-		Version int    `json:"version"`
-		Boards  string `json:"boards"`
-		Control string `json:"control"`
-	}{1, s.cfg.Boards, s.cfg.control()})
-	return string(b) + "\n"
 }
 
 // shut ends everything in the host, and removes its directory. The namespace

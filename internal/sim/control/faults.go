@@ -8,7 +8,7 @@ import (
 )
 
 var faultVerbs = []Verb{{
-	Name: "reset", Usage: "DEVICE [block=TIME] [window=TIME|forever] [fail]",
+	Name: "reset", live: true, Usage: "DEVICE [block=TIME] [window=TIME|forever] [fail]",
 	Short: "reset a chip, as a reset tool does",
 	Long: `Reads of telemetry block while the reset executes (block=1s), then fail with ENODATA until the post-reset step (window=1s), then work, with
 counters and heartbeat started again. window=forever is a tool that died on the way: see post-reset. With fail the chip stays off the bus
@@ -25,7 +25,7 @@ counters and heartbeat started again. window=forever is a tool that died on the 
 		return each(devs, func(d *driver.Device) error { return d.Reset(block, window, fails) })
 	},
 }, {
-	Name: "post-reset", Usage: "DEVICE [fail]", Short: "do the step that ends a reset's window",
+	Name: "post-reset", live: true, Usage: "DEVICE [fail]", Short: "do the step that ends a reset's window",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs, fails := a.devices(h), a.flag("fail")
 		if !a.done() {
@@ -34,7 +34,7 @@ counters and heartbeat started again. window=forever is a tool that died on the 
 		return each(devs, func(d *driver.Device) error { return d.PostReset(fails) })
 	},
 }, {
-	Name: "block", Usage: "DEVICE [FILE|telemetry|counters|everything] [for=TIME]",
+	Name: "block", live: true, Usage: "DEVICE [FILE|telemetry|counters|everything] [for=TIME]",
 	Short: "hold up reads, uninterruptibly, until release or for a time",
 	Long:  "Without a name, telemetry: what a stuck chip holds up. FILE may be any file of the device, and pids.",
 	run: func(h *Host, a *arguments) (string, error) {
@@ -49,7 +49,7 @@ counters and heartbeat started again. window=forever is a tool that died on the 
 		return each(devs, func(d *driver.Device) error { return d.Block(name, t) })
 	},
 }, {
-	Name: "release", Usage: "DEVICE [FILE|telemetry|counters|everything]", Short: "let blocked reads go on",
+	Name: "release", live: true, Usage: "DEVICE [FILE|telemetry|counters|everything]", Short: "let blocked reads go on",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs, name := a.devices(h), a.optional()
 		if !a.done() {

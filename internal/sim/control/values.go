@@ -47,7 +47,7 @@ var valueVerbs = []Verb{{
 		return each(devs, func(d *driver.Device) error { return d.SetText(file, text) })
 	},
 }, {
-	Name: "fail", Usage: "DEVICE FILE ERRNO", Short: "make reads of a file fail: ENODATA, EINVAL, EIO, …",
+	Name: "fail", live: true, Usage: "DEVICE FILE ERRNO", Short: "make reads of a file fail: ENODATA, EINVAL, EIO, …",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs, file := a.devices(h), a.word("FILE")
 		name := a.word("ERRNO")

@@ -19,6 +19,7 @@ import (
 type Host struct {
 	Driver    *driver.Driver
 	Workloads *workload.Manager
+	Plain     bool // the files are plain ones: no read fails or blocks
 }
 
 // Verb is one command.
@@ -28,6 +29,7 @@ type Verb struct {
 	Short string
 	Long  string // what more there is to say; may be empty
 	run   func(h *Host, a *arguments) (string, error)
+	live  bool // makes reads fail or block, which plain files cannot do
 }
 
 // Verbs lists all commands in the order in which help shows them.
@@ -57,6 +59,9 @@ func (h *Host) Do(args []string) (string, error) {
 	v, err := find(args[0])
 	if err != nil {
 		return "", err
+	}
+	if v.live && h.Plain {
+		return "", fmt.Errorf("%s: files of a plain tree neither fail nor block; run without --root for that", v.Name)
 	}
 	a := &arguments{verb: v, rest: args[1:]}
 	out, err := v.run(h, a)

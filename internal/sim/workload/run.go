@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -68,8 +70,9 @@ func Run(kinds Kinds) error {
 	}
 	err = kind(ctx, s)
 	<-ctx.Done()
-	_ = ballast
-	_ = files
+	// Else the collector would give the memory back and close the nodes.
+	runtime.KeepAlive(ballast)
+	runtime.KeepAlive(files)
 	return err
 }
 
@@ -163,4 +166,10 @@ func (s Spec) attributes() *syscall.SysProcAttr {
 		a.Cloneflags |= unix.CLONE_NEWPID
 	}
 	return a
+}
+
+// IsOne tells whether a process is a workload, of this host or another.
+func IsOne(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && strings.Contains("\x00"+string(b), "\x00"+Env+"=")
 }

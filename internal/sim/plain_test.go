@@ -1,0 +1,150 @@
+package sim_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/sim"
+)
+
+func newTree(t *testing.T, o sim.Options, dir string) *sim.Tree {
+	t.Helper()
+	tr, err := sim.NewTree(o, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tr.Close() })
+	return tr
+}
+
+func treeCtl(t *testing.T, tr *sim.Tree, args ...string) string {
+	t.Helper()
+	out, err := tr.Ctl(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func slurp(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestPlainTreeMoves(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "new")
+	tr := newTree(t, sim.Options{Boards: "n300,p150a", Procs: []string{"name=w,devices=1,fds=2,forks=1"}}, dir)
+	beat := dir + class("1", "tt_heartbeat")
+	f, err := os.Open(beat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	first := slurp(t, beat)
+	until(t, "a kept descriptor to see another heartbeat", func() bool {
+		buf := make([]byte, 64)
+		n, _ := f.ReadAt(buf, 0)
+		return string(buf[:n]) != first
+	})
+	pid := strings.Fields(treeCtl(t, tr, "ps"))[6]
+	if got := slurp(t, dir+"/proc/driver/tenstorrent/1/pids"); got != pid+"\n"+pid+"\n" {
+		t.Errorf("pids %q, want the workload, %s, twice", got, pid)
+	}
+	if got := slurp(t, dir+"/proc/"+pid+"/comm"); got != "w\n" {
+		t.Errorf("proc link leads to %q", got)
+	}
+	for _, path := range []string{"/proc/stat", "/proc/self/stat", "/proc/uptime", "/proc/meminfo", "/proc/devices", "/sys/ttmon-sim", "/sys/devices/system/cpu/online"} {
+		slurp(t, dir+path)
+	}
+}
+
+func TestPlainTreeSeesOthersOpen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	newTree(t, sim.Options{Boards: "n150"}, dir)
+	// A process of its own: the tree does not list its own descriptors.
+	cmd := shell(t, "exec 3<"+dir+"/dev/tenstorrent/0; echo; read x")
+	want := strconv.Itoa(cmd.Process.Pid) + "\n"
+	until(t, "the opener to be listed", func() bool { return slurp(t, dir+"/proc/driver/tenstorrent/0/pids") == want })
+	until(t, "the opener's link", func() bool { _, err := os.Stat(dir + "/proc/" + strings.TrimSpace(want)); return err == nil })
+	cmd.Process.Kill()
+	until(t, "the opener to be gone", func() bool { return slurp(t, dir+"/proc/driver/tenstorrent/0/pids") == "" })
+}
+
+func TestPlainTreeFollowsHotplugAndDriver(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tr := newTree(t, sim.Options{Boards: "n150,p150a"}, dir)
+	exists := func(path string) bool { _, err := os.Lstat(dir + path); return err == nil }
+	treeCtl(t, tr, "unplug", "1")
+	until(t, "the device to be gone", func() bool {
+		return !exists("/sys/class/tenstorrent/tenstorrent!1") && !exists("/sys/bus/pci/devices/0000:42:00.0") && !exists("/dev/tenstorrent/1")
+	})
+	treeCtl(t, tr, "plug", "0000:42:00.0", "index=7")
+	until(t, "the device to be back", func() bool { return exists("/sys/class/tenstorrent/tenstorrent!7/tt_aiclk") })
+	treeCtl(t, tr, "driver", "none")
+	until(t, "the driver to be gone", func() bool { return !exists("/sys/class/tenstorrent") && !exists("/sys/module/tenstorrent") && !exists("/dev/tenstorrent") })
+	for _, verb := range []string{"reset", "block", "fail"} {
+		if _, err := tr.Ctl(verb, "0"); err == nil || !strings.Contains(err.Error(), "plain tree") {
+			t.Errorf("%s: %v, want a word on plain trees", verb, err)
+		}
+	}
+}
+
+func TestPlainTreeTakesOnlyItsOwn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tr := newTree(t, sim.Options{Boards: "n300"}, dir)
+	tr.Close()
+	if got := slurp(t, dir+class("0", "tt_card_type")); got != "n300\n" {
+		t.Errorf("after closing: %q; the files stay", got)
+	}
+	newTree(t, sim.Options{Boards: "n150"}, dir).Close() // again, over the old one
+	if got := slurp(t, dir+class("0", "tt_card_type")); got != "n150\n" {
+		t.Errorf("second tree: %q", got)
+	}
+	other := t.TempDir()
+	precious := filepath.Join(other, "precious")
+	if err := os.WriteFile(precious, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := sim.NewTree(sim.Options{Boards: "n150"}, other)
+	if _, ok := errors.AsType[*sim.OptionError](err); !ok || !strings.Contains(err.Error(), other) {
+		t.Errorf("a directory with something in it: %v", err)
+	}
+	entries, _ := os.ReadDir(other)
+	if len(entries) != 1 {
+		t.Errorf("the directory was touched: %v", entries)
+	}
+}
+
+func TestPlainTreeModes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	newTree(t, sim.Options{Boards: "p150b", Frozen: true}, dir)
+	for path, want := range map[string]fs.FileMode{
+		class("0", "tt_aiclk"): 0o444, class("0", "device/resource0"): 0o600, class("0", "device/remove"): 0o200,
+		"/dev/tenstorrent/0": 0o666, "/sys/module/tenstorrent/parameters/idle_power_down_grace_ms": 0o644,
+	} {
+		st, err := os.Stat(dir + path)
+		if err != nil || st.Mode().Perm() != want {
+			t.Errorf("%s: %v %v, want mode %o", path, st, err, want)
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(dir+class("0", "device"), &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		t.Errorf("device is no link: %v", err)
+	}
+}
