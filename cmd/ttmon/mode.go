@@ -22,14 +22,14 @@ func (s *smi) job() (job, error) {
 		on   bool
 		make func() (job, error)
 	}
+	if only := !(s.json || s.list || s.query || s.ttList || s.trays || s.queryDevice != "" || s.apps != ""); only && s.official && s.cmd.Flags().Changed("filename") {
+		s.snapshot = true // tt-smi -f alone saves a snapshot
+	}
 	modes := []mode{
 		{"--json", s.json, s.jsonJob}, {"-L", s.list, s.listJob}, {"-q", s.query, s.reportJob},
 		{"--query-device", s.queryDevice != "", s.deviceJob}, {"--query-apps", s.apps != "", s.appsJob},
 		{"--snapshot", s.snapshot || s.noTTY, s.snapshotJob}, {"--list", s.ttList, s.ttListJob},
 		{"--glx_list_tray_to_device", s.trays, s.traysJob},
-	}
-	if s.official && s.cmd.Flags().Changed("filename") { // tt-smi -f alone saves a snapshot
-		s.snapshot = true
 	}
 	chosen := mode{make: s.tableJob}
 	for _, m := range modes {
