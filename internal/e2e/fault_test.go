@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim"
+)
+
+// exitTrouble is the exit code when a device is hung or lost.
+const exitTrouble = 15
+
+// TestBlockedRead: one chip blocks its reader, for good. The command comes
+// back, the other boards are shown, and that one is marked.
+func TestBlockedRead(t *testing.T) {
+	h := start(t, sim.Options{Boards: "n150,p150a,n300"})
+	ctl(t, h, "block", "1", "telemetry")
+	s := smi(t, h, exitTrouble)
+	wantState(t, device(t, s, 0), model.StateOK)
+	wantState(t, device(t, s, 2), model.StateOK)
+	d := device(t, s, 1)
+	wantState(t, d, model.StateHung)
+	wantMissing(t, "temperature of the blocked chip", d.Temperature, model.Hung)
+	if !strings.Contains(d.StateReason, "has not returned") {
+		t.Errorf("the reason does not say what happened: %q", d.StateReason)
+	}
+	ctl(t, h, "release", "1")
+	wantState(t, device(t, smi(t, h, 0), 1), model.StateOK)
+}
+
+// TestBlockedOpeners: the list of openers can stall behind a power message.
+// That costs the list, not the telemetry.
+func TestBlockedOpeners(t *testing.T) {
+	h := start(t, sim.Options{Boards: "n150"})
+	ctl(t, h, "block", "0", "pids")
+	s := smi(t, h, 0)
+	d := device(t, s, 0)
+	wantState(t, d, model.StateOK)
+	if !d.Temperature.Known() {
+		t.Errorf("temperature: %s", d.Temperature.Reason())
+	}
+	if len(d.Notes) == 0 {
+		t.Error("nothing says that the users of the device could not be told")
+	}
+	ctl(t, h, "release", "0", "pids")
+}
+
+// TestReset goes through a whole reset with one process watching: blocked,
+// then without data, then back with counters and heartbeat begun anew.
+func TestReset(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a,n150"})
+	w := watch(t, h)
+	before := w.until("rates", func(s *model.Snapshot) bool { return s.Device(0).PCIe.ToDeviceRate.Known() })
+	ctl(t, h, "reset", "0", "block=2s", "window=forever")
+	w.until("the blocked read is noticed", state(0, model.StateHung))
+	s := w.until("the reset window", state(0, model.StateResetting))
+	d := device(t, s, 0)
+	wantMissing(t, "temperature in the reset window", d.Temperature, model.Resetting)
+	wantMissing(t, "clock in the reset window", d.AICLK, model.Resetting)
+	wantState(t, device(t, s, 1), model.StateOK)
+	if r := runIn(t, h, "smi"); r.code != 0 {
+		t.Errorf("a device in reset is no error: exit code %d", r.code)
+	}
+	ctl(t, h, "post-reset", "0")
+	s = w.until("the device is back, with rates", func(s *model.Snapshot) bool {
+		return s.Device(0).State == model.StateOK && s.Device(0).PCIe.ToDeviceRate.Known() && s.Device(0).HeartbeatAge.Known()
+	})
+	d = device(t, s, 0)
+	// A restarted counter taken for a wrap shows as terabytes (nvtop: 1.2 TiB/s).
+	if v := d.PCIe.ToDeviceRate.V; v > 1e11 {
+		t.Errorf("rate after the reset: %g B/s", v)
+	}
+	if d.PCIe.ToDeviceTotal.V < before.Device(0).PCIe.ToDeviceTotal.V {
+		t.Errorf("the total went back from %d to %d", before.Device(0).PCIe.ToDeviceTotal.V, d.PCIe.ToDeviceTotal.V)
+	}
+	if !d.Temperature.Known() || !d.Fan.Known() || !d.Power.Known() {
+		t.Error("values are stuck after the reset")
+	}
+}
+
+// TestDeadChip: no error comes from a chip off the bus, only ones.
+func TestDeadChip(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a,n300"})
+	ctl(t, h, "dead", "0")
+	s := smi(t, h, exitTrouble)
+	d := device(t, s, 0)
+	wantState(t, d, model.StateHung)
+	for what, r := range map[string]model.Reading[float64]{
+		"temperature": d.Temperature, "power": d.Power, "voltage": d.Voltage, "current": d.Current,
+		"clock": d.AICLK, "fan": d.Fan, "rate": d.PCIe.ToDeviceRate,
+	} {
+		wantMissing(t, what+" of a dead chip", r, model.Hung)
+	}
+	wantState(t, device(t, s, 1), model.StateOK)
+	r := runIn(t, h, "smi")
+	for _, number := range []string{"65535", "4294", "255.255"} {
+		if strings.Contains(r.out, number) {
+			t.Errorf("the table shows a dead chip's %s:\n%s", number, r.out)
+		}
+	}
+	ctl(t, h, "alive", "0")
+	wantState(t, device(t, smi(t, h, 0), 0), model.StateOK)
+}
+
+// TestHungFirmware: everything reads well, but the heart has stopped.
+func TestHungFirmware(t *testing.T) {
+	h := start(t, sim.Options{Boards: "n150,p150a"})
+	w := watch(t, h)
+	w.until("a beating heart", func(s *model.Snapshot) bool { return s.Device(1).HeartbeatAge.Known() })
+	ctl(t, h, "hang", "1")
+	s := w.until("the stopped heart is noticed", state(1, model.StateHung))
+	d := device(t, s, 1)
+	if !strings.Contains(d.StateReason, "heartbeat") || d.HeartbeatAge.V < 3 {
+		t.Errorf("reason %q, age %v", d.StateReason, d.HeartbeatAge.V)
+	}
+	wantState(t, device(t, s, 0), model.StateOK)
+	ctl(t, h, "unhang", "1")
+	w.until("the heart beats again", state(1, model.StateOK))
+}
+
+// TestHotPlug: a board is pulled and comes back with another index and hwmon
+// number. The watching process follows without a restart.
+func TestHotPlug(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a,n150"})
+	w := watch(t, h)
+	bus := w.next().Device(0).BusID
+	ctl(t, h, "unplug", "0")
+	s := w.until("the loss is noticed", state(0, model.StateLost))
+	wantMissing(t, "temperature of a lost device", s.Device(0).Temperature, model.Lost)
+	if !s.Device(0).Serial.Known() {
+		t.Error("it is not said which board was lost")
+	}
+	ctl(t, h, "plug", bus, "index=7", "hwmon=42")
+	s = w.until("it is back as number 7", state(7, model.StateOK))
+	d := device(t, s, 7)
+	if d.BusID != bus || !d.Temperature.Known() || !d.Fan.Known() {
+		t.Errorf("bus id %s, temperature %q, fan %q", d.BusID, d.Temperature.Reason(), d.Fan.Reason())
+	}
+	if s.Device(0) != nil {
+		t.Error("the old number is still listed")
+	}
+	if s := smi(t, h, 0, "-i", bus); len(s.Devices) != 1 || s.Devices[0].Index != 7 {
+		t.Errorf("-i %s: %d devices", bus, len(s.Devices))
+	}
+}
+
+// TestCounterWrap: the counters pass 2^32 and the rate stays what it is.
+func TestCounterWrap(t *testing.T) {
+	h := start(t, sim.Options{Boards: "n150"})
+	ctl(t, h, "traffic", "0", "to=1000000000", "from=250000000")
+	ctl(t, h, "counters", "0", "4294000000")
+	w := watch(t, h)
+	for range 12 {
+		s := w.next()
+		to, from := s.Device(0).PCIe.ToDeviceRate, s.Device(0).PCIe.FromDeviceRate
+		if !to.Known() {
+			continue // the first sample
+		}
+		if math.Abs(to.V-1e9) > 2e8 || math.Abs(from.V-2.5e8) > 5e7 {
+			t.Errorf("rates %g and %g B/s, want 1e9 and 2.5e8", to.V, from.V)
+		}
+	}
+}
+
+// TestCounterRestart: a cleared counter is no wrap.
+func TestCounterRestart(t *testing.T) {
+	h := start(t, sim.Options{Boards: "n150"})
+	ctl(t, h, "traffic", "0", "to=0", "from=0")
+	ctl(t, h, "counters", "0", "2000000000")
+	w := watch(t, h)
+	w.until("a rate", func(s *model.Snapshot) bool { return s.Device(0).PCIe.ToDeviceRate.Known() })
+	ctl(t, h, "counters", "0", "0")
+	for range 6 {
+		if r := w.next().Device(0).PCIe.ToDeviceRate; r.Known() && r.V > 1e6 {
+			t.Errorf("rate %g B/s out of nothing", r.V)
+		}
+	}
+}
+
+func TestNegativeTemperature(t *testing.T) {
+	h := start(t, sim.Options{Boards: "n150"})
+	ctl(t, h, "set", "0", "temp1_input", "65531500")
+	wantValue(t, "temperature", device(t, smi(t, h, 0), 0).Temperature, -4.5)
+	r := runIn(t, h, "smi", "--query-device=temperature.asic", "--format=csv,noheader,nounits")
+	if got := strings.TrimSpace(r.out); got != "-4.5" && got != "-4" && got != "-5" {
+		t.Errorf("the query shows %q", got)
+	}
+}
+
+// TestMissingTags: what the firmware does not publish is missing with the
+// reason, whether the file is not there or answers ENODATA.
+func TestMissingTags(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a"})
+	ctl(t, h, "drop", "0", "fan1_input", "tt_asic_id")
+	ctl(t, h, "fail", "0", "tt_therm_trip_count", "ENODATA")
+	d := device(t, smi(t, h, 0), 0)
+	wantState(t, d, model.StateOK)
+	wantMissing(t, "fan", d.Fan, model.Absent)
+	wantMissing(t, "ASIC id", d.ASICID, model.Absent)
+	wantMissing(t, "thermal trips", d.ThermalTrips, model.Absent)
+	if d.Fan.Why == "" || d.ThermalTrips.Why == "" {
+		t.Error("a missing value has no reason")
+	}
+}
+
+// TestFirmwareWithoutTelemetry: a bound chip with nothing to say is no error.
+func TestFirmwareWithoutTelemetry(t *testing.T) {
+	h := start(t, sim.Options{Boards: "n150,p150a", Firmware: "no-telemetry"})
+	s := smi(t, h, 0)
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		wantState(t, d, model.StateOK)
+		wantMissing(t, "temperature", d.Temperature, model.Absent)
+		// The PCI subsystem id still tells the board.
+		if d.Board.V != []string{"n150", "p150a"}[i] {
+			t.Errorf("board %d: %q", i, d.Board.V)
+		}
+	}
+}
+
+func TestDegradedLink(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a,p150a"})
+	ctl(t, h, "link", "1", "gen=5", "width=8")
+	s := smi(t, h, 0)
+	wantValue(t, "full link degraded", device(t, s, 0).PCIe.Degraded, false)
+	wantValue(t, "narrow link degraded", device(t, s, 1).PCIe.Degraded, true)
+	if r := runIn(t, h, "smi"); !strings.Contains(r.out, "x8") {
+		t.Errorf("no sentence about the narrow link:\n%s", r.out)
+	}
+}

@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// bin is the directory with the binaries under test, built once.
+var bin string
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	var err error
+	if bin, err = os.MkdirTemp("", "ttmon-e2e-"); err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(bin)
+	// Other users run them, too.
+	if err := os.Chmod(bin, 0o755); err != nil {
+		return 1, err
+	}
+	cmd := exec.Command("go", "build", "-o", bin+"/", "github.com/ttmon/ttmon/cmd/ttmon", "github.com/ttmon/ttmon/cmd/ttmon-sim")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("building the commands: %w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
+
+// start makes a simulated host that ends with the test.
+func start(t *testing.T, o sim.Options) *sim.Host {
+	t.Helper()
+	o.Exe = filepath.Join(bin, "ttmon-sim")
+	h, err := sim.Start(o)
+	var no *sim.NoPrivilegeError
+	if errors.As(err, &no) {
+		t.Skipf("a simulated host needs %s, which is missing here", no.Missing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Errorf("closing the simulated host: %v", err)
+		}
+	})
+	return h
+}
+
+// ctl makes something happen on the host.
+func ctl(t *testing.T, h *sim.Host, args ...string) string {
+	t.Helper()
+	out, err := h.Ctl(args...)
+	if err != nil {
+		t.Fatalf("ctl %v: %v", args, err)
+	}
+	return out
+}
+
+// result is what a command left behind.
+type result struct {
+	out, err string
+	code     int
+}
+
+// runIn runs ttmon inside the host. A command that does not come back is the
+// worst failure of all, so there is a limit, far above any machine's noise.
+func runIn(t *testing.T, h *sim.Host, args ...string) result {
+	t.Helper()
+	return runProgram(t, h, filepath.Join(bin, "ttmon"), args...)
+}
+
+func runProgram(t *testing.T, h *sim.Host, program string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	return finish(t, h.Command(ctx, program, args...))
+}
+
+func finish(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("running %v: %v", cmd.Args, err)
+	}
+	return result{out.String(), errOut.String(), cmd.ProcessState.ExitCode()}
+}
+
+// smi takes a snapshot with the real binary and expects the exit code.
+func smi(t *testing.T, h *sim.Host, code int, args ...string) *model.Snapshot {
+	t.Helper()
+	r := runIn(t, h, append([]string{"smi", "--json"}, args...)...)
+	if r.code != code {
+		t.Errorf("ttmon smi --json %v: exit code %d, want %d; it said %q", args, r.code, code, r.err)
+	}
+	s, err := wire.Decode([]byte(r.out))
+	if err != nil {
+		t.Fatalf("reading the snapshot: %v\n%s%s", err, r.out, r.err)
+	}
+	return s
+}
+
+// device is the device with an index; the test ends if it is not there.
+func device(t *testing.T, s *model.Snapshot, index int) *model.Device {
+	t.Helper()
+	d := s.Device(index)
+	if d == nil {
+		t.Fatalf("no device %d in the snapshot", index)
+	}
+	return d
+}
+
+func wantState(t *testing.T, d *model.Device, want model.State) {
+	t.Helper()
+	if d.State != want {
+		t.Errorf("device %d is %s (%s), want %s", d.Index, d.State, d.StateReason, want)
+	}
+}
+
+// wantValue compares a reading with a value.
+func wantValue[T comparable](t *testing.T, what string, got model.Reading[T], want T) {
+	t.Helper()
+	if v, ok := got.Get(); !ok || v != want {
+		t.Errorf("%s: %v (%s), want %v", what, got.V, got.Reason(), want)
+	}
+}
+
+// wantMissing checks that there is no value, and the reason's first word.
+func wantMissing[T any](t *testing.T, what string, got model.Reading[T], want model.Status) {
+	t.Helper()
+	if got.Status != want {
+		t.Errorf("%s: %v, status %s (%s), want %s", what, got.V, got.Status, got.Why, want)
+	}
+}
