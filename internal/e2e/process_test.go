@@ -105,7 +105,7 @@ func TestHiddenProcess(t *testing.T) {
 	ctl(t, h, "run", "name=llama,devices=0,fds=2")
 	// A fresh /proc lacks the simulated driver's part, so that is carried over.
 	r := runProgram(t, h, "unshare", "--pid", "--fork", "--mount", "sh", "-c",
-		`mount --bind /proc/driver "$1" && mount -t proc proc /proc && mount --bind "$1" /proc/driver && exec "$2" smi --json`,
+		`mount --rbind /proc/driver "$1" && mount -t proc proc /proc && mount --rbind "$1" /proc/driver && exec "$2" smi --json`,
 		"sh", t.TempDir(), filepath.Join(bin, "ttmon"))
 	if r.code != 0 {
 		t.Fatalf("exit code %d: %s", r.code, r.err)
