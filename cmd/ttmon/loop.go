@@ -37,7 +37,7 @@ func (a *app) do(j job) error {
 		return err
 	}
 	ctx := context.Background()
-	if j.interval > 0 || j.sample > 0 {
+	if j.interval > 0 {
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, unix.SIGTERM)
 		defer stop()
