@@ -29,6 +29,7 @@ type Chip struct {
 	mu       sync.Mutex
 	firmware Firmware
 	load     float64
+	ambient  float64     // °C of the air around it
 	rates    *[2]float64 // bytes per second, instead of what the load gives
 	state    state
 	steps    int64 // of physics done
@@ -45,7 +46,7 @@ type Chip struct {
 // New makes an idle chip. Its identity and the numbers it draws follow from
 // seed alone.
 func New(spec Spec, id Identity, firmware Firmware, seed uint64) *Chip {
-	c := &Chip{spec: spec, id: id, seed: mix(seed, 0), firmware: firmware, raw: make(map[Tag]uint32)}
+	c := &Chip{spec: spec, id: id, seed: mix(seed, 0), firmware: firmware, ambient: roomC, raw: make(map[Tag]uint32)}
 	if c.id.ASIC == 0 {
 		c.id.ASIC = mix(c.seed, saltASIC)
 	}

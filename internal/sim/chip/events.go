@@ -8,6 +8,14 @@ func (c *Chip) SetLoad(load float64, now Now) {
 	c.load = min(max(load, 0), 1)
 }
 
+// SetAmbient sets the temperature of the air around the chip, in °C.
+func (c *Chip) SetAmbient(celsius float64, now Now) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.catchUp(now)
+	c.ambient = celsius
+}
+
 // Settle makes the chip look as if its load had lasted for hours.
 func (c *Chip) Settle(now Now) {
 	c.mu.Lock()

@@ -35,11 +35,14 @@ func (c *Chip) settled() state {
 	return s
 }
 
+// roomC is the temperature of the air that the coolers are made for.
+const roomC = 27
+
 // heat is the temperature that a power leads to: a cooler that keeps the
 // chip 12 °C below its limit at full load.
 func (c *Chip) heat(watts float64) float64 {
-	rise := (c.spec.LimitC - 12 - c.spec.AmbientC) / c.spec.BusyW
-	return c.spec.AmbientC + 6*c.unit(saltAmbient) + rise*watts
+	rise := (c.spec.LimitC - 12 - roomC) / c.spec.BusyW
+	return c.ambient + 6*c.unit(saltAmbient) + rise*watts
 }
 
 func fanCurve(temp float64) float64 { return 1150 + 42*min(max(temp-35, 0), 55) }

@@ -29,7 +29,7 @@ type Spec struct {
 	IdleMV, BusyMV       float64
 	MaxMV, MinMV         float64
 	LimitA               float64
-	AmbientC, LimitC     float64
+	LimitC               float64
 	FMin, FMax           uint32 // MHz
 	AXIClk, ARCClk       uint32 // MHz
 	Fan                  bool   // firmware publishes a fan speed
@@ -64,7 +64,6 @@ func specOf(b board.Board) (Spec, bool) {
 		Endpoints: b.Endpoints, PerTray: b.PerTray,
 		LimitW: b.PowerLimit.Now, LimitA: b.CurrentLimit,
 		MaxMV: b.VoltageLimit * 1000, LimitC: b.ThrottleAt,
-		AmbientC: 27,
 	}
 	switch {
 	case b.Unlisted || b.Endpoints == 0:

@@ -23,6 +23,15 @@ var valueVerbs = []Verb{{
 		return each(devs, func(d *driver.Device) error { d.SetLoad(load); return nil })
 	},
 }, {
+	Name: "ambient", Usage: "DEVICE CELSIUS", Short: "set the temperature of the air (27 at first); hot enough, a loaded chip throttles",
+	run: func(h *Host, a *arguments) (string, error) {
+		devs, celsius := a.devices(h), a.float("CELSIUS", -100, 150)
+		if !a.done() {
+			return "", nil
+		}
+		return each(devs, func(d *driver.Device) error { d.SetAmbient(celsius); return nil })
+	},
+}, {
 	Name: "traffic", Usage: "DEVICE to=BYTES/S from=BYTES/S | DEVICE auto", Short: "fix the PCIe traffic, so that rates are known exactly",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs := a.devices(h)

@@ -340,6 +340,9 @@ func (d *Device) applyLoad() {
 	}
 }
 
+// SetAmbient sets the temperature of the air around the chip, in °C.
+func (d *Device) SetAmbient(celsius float64) { d.chip.SetAmbient(celsius, d.driver.clock.now()) }
+
 // SetTraffic fixes the bytes per second over PCIe; negative numbers give them
 // back to the load.
 func (d *Device) SetTraffic(toDevice, fromDevice float64) {
