@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// helpWidth is the widest a line of help becomes, whatever the terminal.
+const helpWidth = 100
+
+// helpOf prints a command's help, wrapped to the terminal.
+func (a *app) helpOf(cmd *cobra.Command, _ []string) {
+	fmt.Fprintf(a.stdout, "%s\n\n", strings.TrimSpace(cmd.Long))
+	_ = a.usageOf(cmd, a.stdout)
+}
+
+func (a *app) usageOf(cmd *cobra.Command, w io.Writer) error {
+	width := helpWidth
+	if columns, _, ok := size(a.stdout); ok && columns > 40 {
+		width = min(width, columns)
+	}
+	fmt.Fprintln(w, "Usage:")
+	if cmd.Runnable() {
+		fmt.Fprintf(w, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "  %s COMMAND\n", cmd.CommandPath())
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintln(w, "\nCommands:")
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() || c.Name() == "help" {
+				fmt.Fprintf(w, "  %-*s  %s\n", cmd.NamePadding(), c.Name(), c.Short)
+			}
+		}
+	}
+	if f := cmd.LocalFlags(); f.HasAvailableFlags() {
+		f.SortFlags = false
+		fmt.Fprintf(w, "\nFlags:\n%s", f.FlagUsagesWrapped(width))
+	}
+	if f := cmd.InheritedFlags(); f.HasAvailableFlags() {
+		fmt.Fprintf(w, "\nFlags of all commands:\n%s", f.FlagUsagesWrapped(width))
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\n%s COMMAND --help says more about a command.\n", cmd.CommandPath())
+	}
+	return nil
+}
