@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ type mon struct {
 	cmd    *cobra.Command
 	new    func(string, text.Options) (*text.Stream, byte, bool)
 	append func(*text.Stream, []byte, *model.Snapshot) []byte
-	groups []text.Group
+	groups func() []text.Group
 
 	ids    string
 	delay  float64
@@ -29,7 +28,7 @@ type mon struct {
 }
 
 func newDmon(a *app) *cobra.Command {
-	m := &mon{app: a, new: text.NewDmon, append: (*text.Stream).AppendDmon, groups: text.DmonGroups()}
+	m := &mon{app: a, new: text.NewDmon, append: (*text.Stream).AppendDmon, groups: text.DmonGroups}
 	m.cmd = &cobra.Command{
 		Use:   "dmon",
 		Short: "Prints a line per device every second",
@@ -37,7 +36,7 @@ func newDmon(a *app) *cobra.Command {
 start with # are heads, - is what is not known.
 
 Columns are chosen by letters with -s:
-` + groupHelp(m.groups),
+` + text.DmonHelp,
 		Example: `  ttmon dmon                    all devices, every second
   ttmon dmon -i 0 -s pt -d 5    power, temperature and PCIe traffic of device 0
   ttmon dmon -c 60 -o DT -f power.log
@@ -49,7 +48,7 @@ Columns are chosen by letters with -s:
 }
 
 func newPmon(a *app) *cobra.Command {
-	m := &mon{app: a, new: text.NewPmon, append: (*text.Stream).AppendPmon, groups: text.PmonGroups()}
+	m := &mon{app: a, new: text.NewPmon, append: (*text.Stream).AppendPmon, groups: text.PmonGroups}
 	m.cmd = &cobra.Command{
 		Use:   "pmon",
 		Short: "Prints a line per process every second",
@@ -57,21 +56,13 @@ func newPmon(a *app) *cobra.Command {
 heads, - is what is not known; a device that nobody uses has a line of -.
 
 Columns are chosen by letters with -s:
-` + groupHelp(m.groups),
+` + text.PmonHelp,
 		Example: `  ttmon pmon                    who uses what, every second
   ttmon pmon -s umMj -c 1       all memory pools and the job, once`,
 		RunE: func(*cobra.Command, []string) error { return m.run() },
 	}
 	m.flags(text.PmonDefault)
 	return m.cmd
-}
-
-func groupHelp(groups []text.Group) string {
-	var b strings.Builder
-	for _, g := range groups {
-		fmt.Fprintf(&b, "  %c  %s (%s)\n", g.Letter, g.Help, strings.Join(g.Columns, ", "))
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func (m *mon) flags(letters string) {
@@ -98,7 +89,7 @@ func (m *mon) run() error {
 	}
 	st, wrong, ok := m.new(m.letter, o)
 	if !ok {
-		return usage("-s %s: there is no group %q: one of %s", m.letter, wrong, letters(m.groups))
+		return usage("-s %s: there is no group %q: one of %s", m.letter, wrong, letters(m.groups()))
 	}
 	if err := m.configure(st); err != nil {
 		return err

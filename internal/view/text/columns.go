@@ -3,7 +3,6 @@ package text
 // A Group is a set of columns of dmon or pmon that is chosen by a letter.
 type Group struct {
 	Letter  byte
-	Help    string
 	Columns []string // heads
 }
 
@@ -55,29 +54,41 @@ const (
 	PmonDefault = "umcn"
 )
 
-// DmonGroups and PmonGroups say what the letters of -s stand for.
-func DmonGroups() []Group {
-	return groups(dmonColumns(), map[byte]string{
-		'p': "power of the core rail and temperature", 'c': "clock of the Tensix cores", 'u': "activity, estimated from power",
-		'm': "memory allocated", 't': "PCIe traffic to (rx) and from (tx) the device", 'h': "heartbeat of the firmware",
-		'v': "core voltage and current", 'f': "fan", 'C': "the other clocks", 'M': "the other memory pools and what dead processes left",
-		'e': "state, thermal trips and number of processes",
-	})
-}
+// DmonHelp and PmonHelp say what the letters of -s stand for. They are written
+// out, because the program needs them at every start; a test holds them to the
+// columns.
+const (
+	DmonHelp = `  p  power of the core rail and temperature (pwr, temp)
+  c  clock of the Tensix cores (aiclk)
+  u  activity, estimated from power (act)
+  m  memory allocated (dram, l1)
+  t  PCIe traffic to and from the device (rx, tx)
+  h  heartbeat of the firmware (hb)
+  v  core voltage and current (volt, amps)
+  f  fan (fan)
+  C  the other clocks (axiclk, arcclk)
+  M  the other memory pools and what dead processes left (l1sm, trace, cb, stale)
+  e  state, thermal trips and number of processes (state, trips, procs)`
+	PmonHelp = `  u  user (user)
+  m  memory allocated (dram, l1)
+  M  the other memory pools (l1sm, trace, cb)
+  c  CPU and memory of the host (cpu, rss)
+  t  run time (time)
+  j  job, pod, container or unit (job)
+  n  command line (command)`
+)
+
+// DmonGroups and PmonGroups list the letters with their columns.
+func DmonGroups() []Group { return groups(dmonColumns()) }
 
 // PmonGroups is DmonGroups for pmon.
-func PmonGroups() []Group {
-	return groups(pmonColumns(), map[byte]string{
-		'u': "user", 'm': "memory allocated", 'M': "the other memory pools", 'c': "CPU and memory of the host",
-		't': "run time", 'j': "job, pod, container or unit", 'n': "command line",
-	})
-}
+func PmonGroups() []Group { return groups(pmonColumns()) }
 
-func groups(columns []monColumn, help map[byte]string) []Group {
+func groups(columns []monColumn) []Group {
 	var list []Group
 	for _, col := range columns {
 		if n := len(list); n == 0 || list[n-1].Letter != col.group {
-			list = append(list, Group{Letter: col.group, Help: help[col.group]})
+			list = append(list, Group{Letter: col.group})
 		}
 		g := &list[len(list)-1]
 		g.Columns = append(g.Columns, col.head)

@@ -314,10 +314,17 @@ func TestHeadComesAgain(t *testing.T) {
 	}
 }
 
-func TestEveryGroupHasHelp(t *testing.T) {
-	for _, g := range append(text.DmonGroups(), text.PmonGroups()...) {
-		if g.Help == "" || len(g.Columns) == 0 {
-			t.Errorf("group %c: %+v", g.Letter, g)
+func TestGroupHelpIsComplete(t *testing.T) {
+	for help, groups := range map[string][]text.Group{text.DmonHelp: text.DmonGroups(), text.PmonHelp: text.PmonGroups()} {
+		lines := strings.Split(help, "\n")
+		if len(lines) != len(groups) {
+			t.Fatalf("%d lines of help for %d groups", len(lines), len(groups))
+		}
+		for i, g := range groups {
+			begin, end := fmt.Sprintf("  %c  ", g.Letter), " ("+strings.Join(g.Columns, ", ")+")"
+			if !strings.HasPrefix(lines[i], begin) || !strings.HasSuffix(lines[i], end) {
+				t.Errorf("%q is not the help of %q, %q", lines[i], begin, end)
+			}
 		}
 	}
 }
