@@ -189,7 +189,9 @@ func TestHostKilled(t *testing.T) {
 	if err := h.Close(); err == nil {
 		t.Error("closing a host that was killed says nothing")
 	}
-	os.RemoveAll(filepath.Dir(h.Control))
+	if found := left(t, h); found != nil {
+		t.Errorf("left behind: %v", found)
+	}
 }
 
 func TestManyHostsAtOnce(t *testing.T) {

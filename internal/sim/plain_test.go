@@ -95,7 +95,9 @@ func TestPlainTreeFollowsHotplugAndDriver(t *testing.T) {
 	treeCtl(t, tr, "plug", "0000:42:00.0", "index=7")
 	until(t, "the device to be back", func() bool { return exists("/sys/class/tenstorrent/tenstorrent!7/tt_aiclk") })
 	treeCtl(t, tr, "driver", "none")
-	until(t, "the driver to be gone", func() bool { return !exists("/sys/class/tenstorrent") && !exists("/sys/module/tenstorrent") && !exists("/dev/tenstorrent") })
+	until(t, "the driver to be gone", func() bool {
+		return !exists("/sys/class/tenstorrent") && !exists("/sys/module/tenstorrent") && !exists("/dev/tenstorrent")
+	})
 	for _, verb := range []string{"reset", "block", "fail"} {
 		if _, err := tr.Ctl(verb, "0"); err == nil || !strings.Contains(err.Error(), "plain tree") {
 			t.Errorf("%s: %v, want a word on plain trees", verb, err)

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/ttmon/ttmon/internal/sim/workload"
@@ -26,6 +28,9 @@ func Reexec(kinds workload.Kinds) {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ttmon-sim:", err)
+		if errors.Is(err, fs.ErrPermission) {
+			os.Exit(126) // as shells have it: found, but not to be run
+		}
 		os.Exit(127)
 	}
 	os.Exit(0)

@@ -33,6 +33,7 @@ type Host struct {
 	PID     int    // of the process that holds the namespace
 
 	exe    string
+	dir    string // the host's own, which it removes itself unless it was killed
 	cmd    *exec.Cmd
 	life   io.Closer // the host ends when this is closed, however that happens
 	exited chan struct{}
@@ -87,7 +88,7 @@ func Start(o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{exe: exe, exited: make(chan struct{}), stderr: new(bytes.Buffer)}
+	h := &Host{exe: exe, dir: dir, exited: make(chan struct{}), stderr: new(bytes.Buffer)}
 	if err := h.start(o, dir); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -234,6 +235,7 @@ func (h *Host) Close() error {
 			h.cmd.Process.Kill()
 			<-h.exited
 		}
+		os.RemoveAll(h.dir)
 	})
 	if h.err != nil {
 		return fmt.Errorf("the simulated host: %w\n%s", h.err, h.stderr)

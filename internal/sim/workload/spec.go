@@ -110,10 +110,12 @@ func (spec Spec) finish(s string, count int) ([]Spec, error) {
 		key := slices.Sorted(maps.Keys(spec.Params))[0]
 		return nil, fmt.Errorf("workload %q: no setting %q; there are:\n%s", s, key, Usage)
 	}
+	if spec.Name == "" && len(spec.Command) > 0 {
+		name := spec.Command[0][strings.LastIndexByte(spec.Command[0], '/')+1:]
+		spec.Name = name[:min(len(name), 15)] // as the kernel cuts it
+	}
 	if spec.Name == "" {
-		if spec.Name = "workload"; len(spec.Command) > 0 {
-			spec.Name = spec.Command[0][strings.LastIndexByte(spec.Command[0], '/')+1:]
-		}
+		spec.Name = "workload"
 	}
 	if len(spec.Name) > 15 {
 		return nil, fmt.Errorf("workload %q: a process name has at most 15 bytes; use cmd= for the rest", s)

@@ -1,0 +1,122 @@
+package control
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/sim/chip"
+	"github.com/ttmon/ttmon/internal/sim/driver"
+	"github.com/ttmon/ttmon/internal/sim/workload"
+)
+
+func newHost(t testing.TB, boards string) *Host {
+	t.Helper()
+	specs, err := chip.ParseBoards(boards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := driver.New(driver.Options{Boards: specs, Frozen: true})
+	t.Cleanup(d.Close)
+	return &Host{Driver: d, Workloads: &workload.Manager{Devices: d}}
+}
+
+func TestScript(t *testing.T) {
+	steps, err := ParseScript(strings.NewReader(`
+# faults
+at 2s  reset 0 block=1s   # the first one
+hang 1
+at 500ms set 0 tt_aiclk "a b" ''
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Step{
+		{500 * time.Millisecond, []string{"set", "0", "tt_aiclk", "a b", ""}, 5},
+		{2 * time.Second, []string{"reset", "0", "block=1s"}, 3},
+		{2 * time.Second, []string{"hang", "1"}, 4},
+	}
+	if diff := cmp.Diff(want, steps); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	for text, want := range map[string]string{
+		"at soon reset 0":     "line 1",
+		"\n\nexplode":         "line 3",
+		"set 0 tt_aiclk 'a b": "not closed",
+		"at -1s hang 0":       "not a time",
+	} {
+		if _, err := ParseScript(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+func TestPlayGoesOnAfterMistakes(t *testing.T) {
+	h := newHost(t, "n150")
+	steps, err := ParseScript(strings.NewReader("hang 7\nhang 0\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Play(t.Context(), steps)
+	if got := h.Driver.Devices()[0].State(); got != "hung" {
+		t.Errorf("state after the script: %s", got)
+	}
+}
+
+func TestEveryVerbIsDescribed(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, v := range Verbs() {
+		if v.Name == "" || v.Short == "" || v.run == nil || seen[v.Name] {
+			t.Errorf("verb %+v", v.Name)
+		}
+		seen[v.Name] = true
+	}
+}
+
+// TestStates sees each fault in list, which scripts wait for.
+func TestStates(t *testing.T) {
+	h := newHost(t, "n150,p150a")
+	state := func() string { return h.Driver.Devices()[0].State() }
+	for _, tt := range []struct{ cmd, want string }{
+		{"hang 0", "hung"}, {"block 0", "blocked"}, {"dead 0", "dead"}, {"alive 0", "blocked"}, {"release 0", "hung"}, {"unhang 0", "ok"},
+		{"reset 0 block=1h", "resetting"}, {"unplug 0", "unplugged"}, {"plug 0000:41:00.0", "ok"}, {"driver none", "unbound"},
+	} {
+		if _, err := h.Do(strings.Fields(tt.cmd)); err != nil {
+			t.Fatalf("%s: %v", tt.cmd, err)
+		}
+		if got := state(); got != tt.want {
+			t.Errorf("after %s: %s, want %s", tt.cmd, got, tt.want)
+		}
+	}
+}
+
+func TestAllDevices(t *testing.T) {
+	h := newHost(t, "3xn150")
+	if _, err := h.Do([]string{"load", "all", "0.5"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range h.Driver.Devices() {
+		if d.Chip().Load() != 0.5 {
+			t.Errorf("%s has load %v", d.BDF(), d.Chip().Load())
+		}
+	}
+}
+
+func FuzzDo(f *testing.F) {
+	for _, v := range Verbs() {
+		if v.Name != "run" && v.Name != "advance" {
+			f.Add(v.Name + " 0 1 x=2 for=1ms")
+		}
+	}
+	f.Add("set 0 tt_aiclk '")
+	f.Fuzz(func(t *testing.T, line string) {
+		words, err := fields(line)
+		if err != nil || len(words) == 0 || words[0] == "run" || words[0] == "advance" {
+			return // run starts processes, advance computes for as long as it is told
+		}
+		h := newHost(t, "n150")
+		h.Do(words)
+	})
+}
