@@ -16,7 +16,7 @@ import (
 // job is what a command does: collect, print, and perhaps again.
 type job struct {
 	print     func(dst []byte, s *model.Snapshot, o text.Options) []byte
-	out       output
+	out       *output
 	selection selection
 	interval  time.Duration // 0: once
 	count     int           // how many times; 0: until interrupted
@@ -51,7 +51,7 @@ func (a *app) do(j job) error {
 		}
 	}
 	l := loop{app: a, job: j, options: o}
-	if j.interval > 0 && j.inPlace {
+	if j.interval > 0 && j.inPlace && j.out.file != nil {
 		if _, _, terminal := size(j.out.file); terminal {
 			defer l.enter()()
 		}

@@ -94,10 +94,7 @@ func (m *mon) run() error {
 	if err := m.configure(st); err != nil {
 		return err
 	}
-	out, err := m.open(m.file)
-	if err != nil {
-		return err
-	}
+	out := m.output(m.file)
 	delay := time.Duration(m.delay * float64(time.Second))
 	err = m.do(job{
 		out: out, selection: parseSelection(m.ids), interval: delay, count: m.count, sample: min(delay, ratesSample),

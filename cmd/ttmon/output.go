@@ -8,26 +8,32 @@ import (
 )
 
 // output is where a command prints: the standard output, or a file that the
-// user named.
+// user named. The file is made when there is something to write, so that a command
+// that fails leaves nothing behind.
 type output struct {
 	file *os.File
 	name string // of the file; empty for the standard output
 }
 
-// open opens the file that -f named; "" and "-" are the standard output. The
-// folder of the file is made if it is not there.
-func (a *app) open(name string) (output, error) {
+// output is the place that -f named; "" and "-" are the standard output.
+func (a *app) output(name string) *output {
 	if name == "" || name == "-" {
-		return output{file: a.stdout}, nil
+		return &output{file: a.stdout}
 	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return output{}, fileError(err)
+	return &output{name: name}
+}
+
+// create makes the file, and the folder it is in.
+func (o *output) create() error {
+	if err := os.MkdirAll(filepath.Dir(o.name), 0o755); err != nil {
+		return fileError(err)
 	}
-	f, err := os.Create(name)
+	f, err := os.Create(o.name)
 	if err != nil {
-		return output{}, fileError(err)
+		return fileError(err)
 	}
-	return output{f, name}, nil
+	o.file = f
+	return nil
 }
 
 func fileError(err error) error {
@@ -41,9 +47,14 @@ func fileError(err error) error {
 // write prints all of b at once: a screen is never seen half drawn, and a
 // reader of a pipe gets whole lines. If nobody reads any more the runtime ends the
 // program by SIGPIPE, quietly, as every other tool does.
-func (o output) write(b []byte) error {
+func (o *output) write(b []byte) error {
 	if len(b) == 0 {
 		return nil
+	}
+	if o.file == nil {
+		if err := o.create(); err != nil {
+			return err
+		}
 	}
 	if _, err := o.file.Write(b); err != nil {
 		if o.name == "" {
@@ -54,8 +65,8 @@ func (o output) write(b []byte) error {
 	return nil
 }
 
-func (o output) close() error {
-	if o.name == "" {
+func (o *output) close() error {
+	if o.name == "" || o.file == nil {
 		return nil
 	}
 	if err := o.file.Close(); err != nil { // a full disk may show only now

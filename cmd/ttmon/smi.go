@@ -52,6 +52,11 @@ processes that use it: as a table, a long report, JSON or CSV. The flags are
 those of nvidia-smi and of the official tt-smi; -r and --reset excepted, since
 ttmon never changes a board.
 
+In the table, a word instead of a number says why there is none (denied, hung,
+reset, lost, stale, N/A: nobody offers it) and – that there is nothing; ~ marks
+an estimate or a limit that comes from the board's data sheet, ≥ a figure that
+leaves something out, and ↓ a PCIe link below what both ends can do.
+
 Exit codes: 0 ok, 2 bad argument, 3 not offered, 4 no permission, 6 no device,
 9 driver not loaded, 15 a device shown is hung or lost (and was printed).`,
 		Example: `  ttmon smi                                  the table
@@ -137,7 +142,7 @@ func (s *smi) run() error {
 	}
 	switch {
 	case s.version:
-		return output{file: s.stdout}.write([]byte(versionLine()))
+		return s.output("").write([]byte(versionLine()))
 	case s.helpDevice:
 		return s.fields(func(dst []byte, o text.Options) []byte { return text.AppendFields(dst, metric.Devices(), o) })
 	case s.helpApps:
@@ -158,15 +163,13 @@ func (s *smi) run() error {
 	}
 	j.selection = parseSelection(s.ids)
 	j.prepare = s.prepare
-	if j.out, err = s.open(s.file); err != nil {
-		return err
-	}
+	j.out = s.output(s.file)
 	err = s.do(j)
 	if cerr := j.out.close(); err == nil {
 		err = cerr
 	}
 	if err == nil && s.snapshot && j.out.name != "" {
-		return output{file: s.stdout}.write([]byte("saved the snapshot to " + words.Escape(j.out.name) + "\n"))
+		return s.output("").write([]byte("saved the snapshot to " + words.Escape(j.out.name) + "\n"))
 	}
 	return err
 }
@@ -177,7 +180,7 @@ func (s *smi) fields(list func([]byte, text.Options) []byte) error {
 	if err != nil {
 		return err
 	}
-	return output{file: s.stdout}.write(list(nil, o))
+	return s.output("").write(list(nil, o))
 }
 
 // interval is how often to print; 0 is once. The shortest is 10 ms: drivers

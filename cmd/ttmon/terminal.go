@@ -20,11 +20,14 @@ func size(f *os.File) (columns, rows int, ok bool) {
 	return int(ws.Col), int(ws.Row), true
 }
 
-// textOptions say how to print to f.
+// textOptions say how to print to f; nil is a file.
 func (a *app) textOptions(f *os.File) (text.Options, error) {
 	o := text.Options{Version: version.Version}
-	columns, _, terminal := size(f)
-	if terminal || f == a.stdout {
+	columns, _, terminal := 0, 0, false
+	if f != nil {
+		columns, _, terminal = size(f)
+	}
+	if f == a.stdout {
 		o.Width = columns
 		if columns == 0 { // not a terminal, or one that does not know its size
 			o.Width, _ = strconv.Atoi(a.getenv("COLUMNS"))

@@ -15,7 +15,7 @@ func newVersion(a *app) *cobra.Command {
 		Long:    "Prints the version of ttmon and of the Go that built it.",
 		Example: "  ttmon version",
 		RunE: func(*cobra.Command, []string) error {
-			return output{file: a.stdout}.write([]byte(versionLine()))
+			return a.output("").write([]byte(versionLine()))
 		},
 	}
 }

@@ -114,6 +114,8 @@ func (r *report) pools(depth int, m *model.Memory) {
 	r.fact(depth, "Tracking", string(tracking))
 	if why := words.Untracked(m.Tracking, m.Note); why != "" {
 		r.fact(depth, "Note", why)
+	} else if m.Note != "" {
+		r.fact(depth, "Note", words.Escape(m.Note))
 	}
 	for _, pool := range model.Pools() {
 		p := &m.Pools[pool]

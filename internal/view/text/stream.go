@@ -81,7 +81,7 @@ func (st *Stream) AppendDmon(dst []byte, s *model.Snapshot) []byte {
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		dst = st.begin(dst, s.Time)
-		dst = st.field(dst, monColumn{width: 5}, number(d.Index))
+		dst = st.field(dst, deviceColumn, number(d.Index))
 		for j, col := range st.columns {
 			f := st.devices[j]
 			dst = st.field(dst, col, value(f.Field, f.Get(s, d), col))
@@ -139,8 +139,8 @@ func (st *Stream) users(dst []byte, s *model.Snapshot, device int) (_ []byte, an
 
 func (st *Stream) process(dst []byte, s *model.Snapshot, device, pid string, get func(int, monColumn) string) []byte {
 	dst = st.begin(dst, s.Time)
-	dst = st.field(dst, monColumn{width: 5}, device)
-	dst = st.field(dst, monColumn{width: 8}, pid)
+	dst = st.field(dst, deviceColumn, device)
+	dst = st.field(dst, pidColumn, pid)
 	for k, col := range st.columns {
 		dst = st.field(dst, col, get(k, col))
 	}
@@ -179,9 +179,10 @@ func (st *Stream) head(dst []byte, s *model.Snapshot, pid bool) []byte {
 	if s.Simulated {
 		dst = append(dst, "# "+words.Simulated+"\n"...)
 	}
-	dst = st.heads(dst, "dev", pid, func(col monColumn) string { return col.head })
+	columns := st.all(pid)
+	dst = st.headLine(dst, columns, func(col monColumn) string { return col.head })
 	if !st.NoUnits {
-		dst = st.heads(dst, "idx", pid, func(col monColumn) string { return col.unit })
+		dst = st.headLine(dst, columns, func(col monColumn) string { return col.unit })
 	}
 	st.lines, st.headed = 0, true
 	return dst
@@ -192,43 +193,52 @@ func (st *Stream) begin(dst []byte, at time.Time) []byte {
 	at = at.In(st.zone())
 	st.lines++
 	if st.Date {
-		dst = st.field(dst, monColumn{width: 9}, at.Format("20060102"))
+		dst = st.field(dst, dateColumn, at.Format("20060102"))
 	}
 	if st.Clock {
-		dst = st.field(dst, monColumn{width: 9}, at.Format("15:04:05"))
+		dst = st.field(dst, timeColumn, at.Format("15:04:05"))
 	}
 	return dst
 }
 
-func (st *Stream) heads(dst []byte, first string, pid bool, text func(monColumn) string) []byte {
-	dst = append(dst, '#')
-	begin := true
-	put := func(width int, left bool, s string) {
-		if st.CSV {
-			if !begin {
-				dst = append(dst, ',')
-			}
-			dst = append(dst, s...)
-		} else if begin {
-			dst = append(dst, words.PadLeft(s, width-1)...)
-		} else {
-			dst = append(dst, ' ')
-			dst = append(dst, pad(s, width, !left)...)
-		}
-		begin = false
-	}
+// The columns that are always there, or that -o asks for.
+var (
+	dateColumn   = monColumn{head: "date", unit: "YYYYMMDD", width: 9}
+	timeColumn   = monColumn{head: "time", unit: "HH:MM:SS", width: 9}
+	deviceColumn = monColumn{head: "dev", unit: "idx", width: 5}
+	pidColumn    = monColumn{head: "pid", unit: "#", width: 8}
+)
+
+// all lists the columns of a line from the left.
+func (st *Stream) all(pid bool) []monColumn {
+	var list []monColumn
 	if st.Date {
-		put(9, false, map[bool]string{true: "date", false: "YYYYMMDD"}[first == "dev"])
+		list = append(list, dateColumn)
 	}
 	if st.Clock {
-		put(9, false, map[bool]string{true: "time", false: "HH:MM:SS"}[first == "dev"])
+		list = append(list, timeColumn)
 	}
-	put(5, false, first)
+	list = append(list, deviceColumn)
 	if pid {
-		put(8, false, map[bool]string{true: "pid", false: "#"}[first == "dev"])
+		list = append(list, pidColumn)
 	}
-	for _, col := range st.columns {
-		put(col.width, col.left, text(col))
+	return append(list, st.columns...)
+}
+
+// headLine prints a line of heads; the "#" takes the first cell of it.
+func (st *Stream) headLine(dst []byte, columns []monColumn, text func(monColumn) string) []byte {
+	dst = append(dst, '#')
+	for i, col := range columns {
+		switch {
+		case st.CSV && i > 0:
+			dst = append(append(dst, ','), text(col)...)
+		case st.CSV:
+			dst = append(dst, text(col)...)
+		case i == 0:
+			dst = append(dst, words.PadLeft(text(col), col.width-1)...)
+		default:
+			dst = append(append(dst, ' '), pad(text(col), col.width, !col.left)...)
+		}
 	}
 	return st.end(dst)
 }
