@@ -20,6 +20,7 @@ type box struct {
 	privateShm bool
 	uid        int
 	inside     bool
+	mustBe     int
 }
 
 func (b *box) flags(flags *flag.FlagSet) {
@@ -28,6 +29,7 @@ func (b *box) flags(flags *flag.FlagSet) {
 	flags.BoolVar(&b.privateShm, "private-shm", false, "the container has its own /dev/shm")
 	flags.IntVar(&b.uid, "uid", 0, "run as this user")
 	flags.BoolVar(&b.inside, "inside", false, "the namespaces are made (internal)")
+	flags.IntVar(&b.mustBe, "must-be", 0, "end at once unless this is our pid (internal)")
 }
 
 func (b *box) wanted() bool { return b.container || b.uid != 0 }
@@ -82,8 +84,9 @@ func (b *box) furnish() error {
 
 // startAs gives the program the wanted pid: the namespace's next one. Nobody
 // else in there makes processes, but new threads of ours take numbers too;
-// then it has to be tried again.
+// then the program ends before it reads any command, and is started again.
 func (b *box) startAs(args []string) error {
+	args = append([]string{"--must-be=" + strconv.Itoa(b.pid)}, args...)
 	got := 0
 	for range 100 {
 		last := strconv.Itoa(b.pid - 1)
@@ -101,7 +104,6 @@ func (b *box) startAs(args []string) error {
 		if got = cmd.Process.Pid; got == b.pid {
 			return exitOf(cmd.Wait())
 		}
-		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
 	return fmt.Errorf("the process got pid %d, not %d", got, b.pid)

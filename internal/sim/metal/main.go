@@ -45,6 +45,9 @@ func run(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if box.mustBe != 0 && box.mustBe != os.Getpid() {
+		return errExit
+	}
 	if box.wanted() {
 		return box.enter(args)
 	}

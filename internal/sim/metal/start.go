@@ -104,7 +104,7 @@ func innermost(pid int) (int, error) {
 }
 
 // childrenOf collects over all threads: the kernel lists children by the one
-// that made them.
+// that made them, and gives them to another one when that ends.
 func childrenOf(pid int) (children []int, err error) {
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {

@@ -134,7 +134,11 @@ func (b *builder) slots() {
 			b.out.Ghosts = append(b.out.Ghosts, ghostOf(slot, slot.Bytes, 0))
 		case st.verdict == unseen:
 			b.out.Unknown = append(b.out.Unknown, ghostOf(slot, slot.Bytes, 0))
-			b.gap("the process of slot %d (pid %d) cannot be seen from here: it is dead, or outside this container", slot.Index, slot.PID)
+			if st.doubt != 0 {
+				b.gap("whether process %d is the one of slot %d may not be looked at: run as root, or start ttmond", st.doubt, slot.Index)
+			} else {
+				b.gap("the process of slot %d (pid %d) cannot be seen from here: it is dead, or outside this container", slot.Index, slot.PID)
+			}
 		case st.verdict == contested:
 			b.contested(st)
 		default:

@@ -15,7 +15,7 @@ const (
 	live              // one live process that maps the region
 	contested         // several: containers that share a region and a pid number
 	dead              // nobody has that pid and maps the region
-	unseen            // nobody we can see; but we do not see everybody
+	unseen            // nobody for sure; but we may not look at everybody
 )
 
 // slotState is what is known about a slot, carried from sweep to sweep.
@@ -24,6 +24,7 @@ type slotState struct {
 	verdict verdict
 	owners  []*process
 	sure    bool // the mapping was seen; else pid, name and start time agree
+	doubt   int  // without owners: a process that may be one, and may not be looked at
 	at      time.Time
 	base    *baseline
 	before  *slotState // while undecided: the verdict that does not stand any more

@@ -12,7 +12,11 @@ import (
 // install makes a directory look like an installed ttnn and returns the path
 // of its library.
 func install(t *testing.T, release string) string {
-	site := filepath.Join(t.TempDir(), "lib/python3.12/site-packages")
+	top := t.TempDir()
+	if err := os.Chmod(filepath.Dir(top), 0o755); err != nil { // other users run it too
+		t.Fatal(err)
+	}
+	site := filepath.Join(top, "lib/python3.12/site-packages")
 	lib := filepath.Join(site, "ttnn/build/lib/libtt_metal.so")
 	for _, dir := range []string{filepath.Dir(lib), filepath.Join(site, "ttnn-"+release+".dist-info")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

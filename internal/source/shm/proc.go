@@ -108,6 +108,10 @@ func (p *process) refreshName() bool {
 	return false
 }
 
+// isInit tells whether the process is the host's first, which runs no
+// workloads. Slots with its number are common: they are of containers.
+func (p *process) isInit() bool { return p.pid == 1 && p.nsPID == 1 }
+
 // alive tells whether the process still has an address space. A zombie has
 // none: it can account for nothing any more, whether it was reaped or not.
 func (p *process) alive() bool {

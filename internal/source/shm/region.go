@@ -94,4 +94,6 @@ type Process struct {
 
 	Release model.Reading[string] // of ttnn or tt-metal
 	Notes   []string              // what the writer itself cannot see, as sentences
+
+	foreign bool // it maps no tt-metal library
 }

@@ -114,10 +114,10 @@ func (r *Reader) matchSlots(reg *region) {
 			old = old.before
 		}
 		next := &slotState{slot: slot, at: r.now, before: old}
-		next.owners, next.sure = r.ownersOf(reg, slot, old)
+		r.findOwners(next, reg)
 		if len(next.owners) == 0 && r.procs[int(slot.PID)] == nil {
 			r.consider(int(slot.PID), reg, slot)
-			next.owners, next.sure = r.ownersOf(reg, slot, old)
+			r.findOwners(next, reg)
 		}
 		reg.states[slot.Index] = next
 	}
@@ -155,37 +155,36 @@ func (r *Reader) hasHeir(reg *region, slot Slot) bool {
 	return false
 }
 
-// ownersOf finds the known processes behind a slot. sure is false if what they
-// map may not be looked at, and pid, name and start time have to do.
-func (r *Reader) ownersOf(reg *region, slot Slot, old *slotState) (owners []*process, sure bool) {
-	sure = true
+// findOwners finds the known processes behind a slot. Where what they map may
+// not be looked at, pid, name and start time have to do.
+func (r *Reader) findOwners(st *slotState, reg *region) {
+	st.owners, st.sure, st.doubt = nil, true, 0
 	for _, p := range r.procs {
-		if p.nsPID != int(slot.PID) {
+		if p.nsPID != int(st.slot.PID) {
 			continue
 		}
 		m, mapped := p.maps.find(reg.inode)
-		if !mapped || old == nil {
+		if !mapped || st.before == nil {
 			r.fresh(p)
 			m, mapped = p.maps.find(reg.inode)
 		}
 		switch {
 		case mapped && m.writable:
-			owners = append(owners, p)
-		case p.mapsErr != nil && r.plausibleOwner(p, slot):
-			owners, sure = append(owners, p), false
+			st.owners = append(st.owners, p)
+		case p.mapsErr == nil || !r.oldEnough(p, st.slot) || p.isInit():
+		case p.comm == st.slot.Name:
+			st.owners, st.sure = append(st.owners, p), false
+		default:
+			st.doubt = p.pid // programs rename themselves
 		}
 	}
-	slices.SortFunc(owners, func(a, b *process) int { return a.pid - b.pid })
-	return owners, sure
+	slices.SortFunc(st.owners, func(a, b *process) int { return a.pid - b.pid })
 }
 
-// plausibleOwner is the test where /proc/<pid>/maps may not be read.
-func (r *Reader) plausibleOwner(p *process, slot Slot) bool {
-	name := slot.Name[:min(len(slot.Name), commLen)]
-	return p.comm == name && !slot.Updated.Before(p.startTime(r.boot))
+// oldEnough tells whether a process can have written what the slot holds.
+func (r *Reader) oldEnough(p *process, slot Slot) bool {
+	return !slot.Updated.Before(p.startTime(r.boot))
 }
-
-const commLen = 15 // the kernel's limit for names
 
 // consider looks at a process that may be behind a slot, and keeps it if it is.
 func (r *Reader) consider(pid int, reg *region, slot Slot) {
@@ -195,7 +194,7 @@ func (r *Reader) consider(pid int, reg *region, slot Slot) {
 	}
 	if p.nsPID == int(slot.PID) {
 		r.guard.readMaps(p, r.now)
-		if _, mapped := p.maps.find(reg.inode); mapped || p.mapsErr != nil && r.plausibleOwner(p, slot) {
+		if _, mapped := p.maps.find(reg.inode); mapped || p.mapsErr != nil && r.oldEnough(p, slot) {
 			r.keep(p)
 			return
 		}
@@ -250,7 +249,7 @@ func (r *Reader) verdictOn(st *slotState) verdict {
 		return live
 	case len(st.owners) > 1:
 		return contested
-	case r.complete:
+	case r.complete && st.doubt == 0:
 		return dead
 	}
 	return unseen

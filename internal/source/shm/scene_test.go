@@ -18,8 +18,15 @@ import (
 
 func TestMain(m *testing.M) {
 	metal.Reexec()
-	if os.Args[0] == readerName {
+	switch os.Args[0] {
+	case readerName:
 		readAsChild()
+	case removeName:
+		if err := removeAsChild(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	if code, done := metal.InPrivateShm(); done {
 		os.Exit(code)
@@ -40,7 +47,7 @@ func newScene(t *testing.T) *scene {
 	s.r = s.reader(Options{})
 	t.Cleanup(func() {
 		for _, name := range list(t) {
-			if err := os.Remove("/dev/shm/" + name); err != nil {
+			if err := os.RemoveAll("/dev/shm/" + name); err != nil {
 				t.Error(err)
 			}
 		}

@@ -29,6 +29,7 @@ func (r *Reader) describe(p *process) *Process {
 		return out
 	}
 	out.Tracking, out.Reason = r.untracked(p, out.Release)
+	out.foreign = p.mapsErr == nil && len(p.maps.regions) == 0 && p.maps.lib.path == ""
 	return out
 }
 

@@ -1,0 +1,244 @@
+package shm
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim/metal"
+)
+
+// As another user exactly the regions that may not be read are denied.
+func TestOtherUsersRegions(t *testing.T) {
+	s := newScene(t)
+	root := s.start(metal.Options{}, "open 1", "alloc 1 dram 100")
+	mine := s.start(metal.Options{UID: nobody}, "open 2", "alloc 2 dram 7")
+	s.readAs(nobody, root, mine)
+	s.tracking(s.holds(2, mine), model.TrackOK, "")
+	reg := s.region(1)
+	s.tracking(reg, model.TrackDenied, "belongs to uid 0 and only it and root may read it: run as one of them, or start ttmond")
+	for _, pool := range regionPools {
+		if r := reg.Used[pool]; r.Status != model.Denied {
+			t.Errorf("%s: %v, want denied", pool, r)
+		}
+	}
+	p := s.process(root)
+	if p.Tracking != model.TrackDenied || !strings.Contains(p.Reason, "run as that user or as root") {
+		t.Errorf("process of root: %s: %s", p.Tracking, p.Reason)
+	}
+	// Root sees all.
+	s.read(root, mine)
+	s.holds(1, root)
+	s.holds(2, mine)
+}
+
+// In a region that root made for everybody, others' processes can be known
+// only by pid, name and start time.
+func TestOtherUsersProcesses(t *testing.T) {
+	s := newScene(t)
+	if err := os.WriteFile(regionOne, make([]byte, Size), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(regionOne, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	root := s.start(metal.Options{}, "name rooted", "open 1", "alloc 1 dram 100")
+	mine := s.start(metal.Options{UID: nobody}, "open 1", "alloc 1 dram 7")
+	s.kill(s.start(metal.Options{}, "name dead", "open 1", "alloc 1 dram 1000"))
+	s.readAs(nobody)
+	reg := s.holds(1, root, mine)
+	if u := s.use(reg, root); u.Note != noteUnsure {
+		t.Errorf("note %q", u.Note)
+	}
+	if u := s.use(reg, mine); u.Note != "" {
+		t.Errorf("note %q", u.Note)
+	}
+	s.ghosts(reg, "dead:1000")
+	s.do(root, "name renamed") // and then not even by that
+	s.readAs(nobody)
+	reg = s.region(1)
+	s.ghosts(reg, "dead:1000")
+	if len(reg.Uses) != 1 || len(reg.Unknown) != 1 || show(reg.Unknown[0].Bytes[model.DRAM]) != "100" {
+		t.Errorf("uses %+v, unknown %+v", reg.Uses, reg.Unknown)
+	}
+	s.tracking(reg, model.TrackPartial, fmt.Sprintf("whether process %d is the one of slot 0 may not be looked at", root.PID))
+}
+
+// From inside a container not everybody is seen: who is not may be alive.
+func TestOwnersOutOfSight(t *testing.T) {
+	s := newScene(t)
+	s.r.complete = false
+	s.kill(s.start(metal.Options{}, "name gone", "open 1", "alloc 1 dram 1000"))
+	p := s.start(metal.Options{}, "open 1", "alloc 1 dram 5")
+	s.read()
+	reg := s.holds(1, p)
+	s.tracking(reg, model.TrackPartial, "cannot be seen from here")
+	if len(reg.Ghosts) != 0 || len(reg.Unknown) != 1 || show(reg.Unknown[0].Bytes[model.DRAM]) != "1000" {
+		t.Errorf("ghosts %+v, unknown %+v", reg.Ghosts, reg.Unknown)
+	}
+	if err := s.r.Remove(reg); err == nil {
+		t.Error("removed without seeing all processes")
+	}
+}
+
+func TestUntrackedUsers(t *testing.T) {
+	lib := func(t *testing.T, release string) string { return "lib " + install(t, release) }
+	tests := []struct {
+		name   string
+		o      metal.Options
+		setup  func(s *scene) []string
+		reason string
+	}{
+		{"not a tt-metal program", metal.Options{}, func(*scene) []string { return nil },
+			"it is not a tt-metal program: it maps no libtt_metal.so"},
+		{"too old", metal.Options{}, func(s *scene) []string { return []string{lib(s.T, "0.69.0")} },
+			"ttnn 0.69.0 keeps no statistics; releases from 0.70.0 on do"},
+		{"switched off", metal.Options{Env: []string{disableVariable + "=1"}}, func(s *scene) []string { return []string{lib(s.T, "0.81.1"), "open 1"} },
+			"it was started with TT_METAL_SHM_TRACKING_DISABLED=1"},
+		{"not switched off", metal.Options{Env: []string{disableVariable + "=0"}}, func(s *scene) []string { return []string{lib(s.T, "0.81.1")} },
+			"it has attached to no region: it has not opened its chips yet, or has closed them"},
+		{"another user's region", metal.Options{UID: nobody}, func(s *scene) []string {
+			s.start(metal.Options{}, "open 1")
+			return []string{lib(s.T, "0.81.1"), "!open 1"}
+		}, "/dev/shm/tt_device_1_memory belongs to uid 0, so tt-metal of uid 65534 cannot account in it: have it removed (ttmon stale) or made by root with mode 0666"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newScene(t)
+			p := s.start(tt.o)
+			for _, c := range tt.setup(s) {
+				if c, fails := strings.CutPrefix(c, "!"); fails {
+					if _, err := p.Do(c); err == nil {
+						t.Fatalf("%s: the scenario does not work", c)
+					}
+				} else {
+					s.do(p, c)
+				}
+			}
+			s.read(p)
+			got := s.process(p)
+			if got.Tracking != model.TrackAbsent || got.Reason != tt.reason || !got.User {
+				t.Errorf("%s: %q\nwant %q", got.Tracking, got.Reason, tt.reason)
+			}
+		})
+	}
+}
+
+// Whatever lies about under a region's name does no harm.
+func TestOddFiles(t *testing.T) {
+	s := newScene(t)
+	name := func(id int) string { return fmt.Sprintf("/dev/shm/tt_device_%d_memory", id) }
+	write(t, name(1), "short")
+	if err := os.Symlink("/etc/passwd", name(2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(name(3), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(name(4), 0o666); err != nil { // opening it would block
+		t.Fatal(err)
+	}
+	write(t, name(1000), string(newImage(3, 1001)))
+	write(t, name(6), string(newImage(5, 6)))
+	write(t, name(7), string(append(newImage(3, 7), make([]byte, 4096)...)))
+	write(t, name(8), string(newImage(1, 0)))
+	s.read()
+	want := map[uint64]struct {
+		tracking model.Tracking
+		reason   string
+	}{
+		1:    {model.TrackAbsent, "being initialised: 5 of 8576 bytes"},
+		1000: {model.TrackUnknown, "says that it is of chip 1001"},
+		6:    {model.TrackUnknown, "layout version 5 is not known"},
+		7:    {model.TrackOK, ""},
+		8:    {model.TrackOK, ""},
+	}
+	if len(s.last.Regions) != len(want) {
+		t.Errorf("%d regions, want %d", len(s.last.Regions), len(want))
+	}
+	for id, w := range want {
+		reg := s.region(id)
+		s.tracking(reg, w.tracking, w.reason)
+		if known := reg.Used[model.DRAM].Known(); known != (w.tracking == model.TrackOK) {
+			t.Errorf("chip %d: %v", id, reg.Used[model.DRAM])
+		}
+	}
+	// A file that shrinks under the reader is a short read.
+	if err := os.Truncate(name(7), 100); err != nil {
+		t.Fatal(err)
+	}
+	s.read()
+	s.tracking(s.region(7), model.TrackAbsent, "being initialised: 100 of 8576 bytes")
+}
+
+// Reading leaves no trace: not in the bytes, the times or the inode.
+func TestNothingIsWritten(t *testing.T) {
+	s := newScene(t)
+	p := s.start(metal.Options{}, "open 1", "alloc 1 dram 100", "open 3", "alloc 3 dram 1")
+	q := s.start(metal.Options{Layout: 4, Container: true}, "open 2", "alloc 2 l1 7")
+	s.kill(s.start(metal.Options{}, "open 1", "alloc 1 dram 1000"))
+	s.kill(s.start(metal.Options{Layout: 4}, "make 4"))
+	type trace struct {
+		ino, size    uint64
+		atime, mtime unix.Timespec
+		ctime        unix.Timespec
+		mode, uid    uint32
+		content      string
+	}
+	look := func() (all map[string]trace) {
+		all = map[string]trace{}
+		for _, name := range append(list(t), ".") {
+			var st unix.Stat_t
+			if err := unix.Lstat("/dev/shm/"+name, &st); err != nil {
+				t.Fatal(err)
+			}
+			tr := trace{ino: st.Ino, size: uint64(st.Size), mtime: st.Mtim, ctime: st.Ctim, atime: st.Atim, mode: st.Mode, uid: st.Uid}
+			if name != "." {
+				tr.content = string(readNoAtime(t, "/dev/shm/"+name))
+			} else {
+				tr.atime = unix.Timespec{} // listing a directory is reading it
+			}
+			all[name] = tr
+		}
+		return all
+	}
+	before := look()
+	for range 5 {
+		s.read(p, q)
+		s.holds(1, p)
+	}
+	for _, l := range s.last.Leftovers() {
+		if err := s.r.Remove(l.Region); err == nil {
+			t.Errorf("removed %s, which is in use", l.Region.Path)
+		}
+	}
+	s.r.Close()
+	s.r = s.reader(Options{})
+	s.read(p, q)
+	after := look()
+	if len(before) != 5 || len(after) != len(before) {
+		t.Fatalf("%d files, then %d", len(before), len(after))
+	}
+	for name, b := range before {
+		if after[name] != b {
+			t.Errorf("%s changed:\n%+v\n%+v", name, b, after[name])
+		}
+	}
+}
+
+func readNoAtime(t *testing.T, path string) []byte {
+	t.Helper()
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOATIME, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	buf := make([]byte, 2*Size)
+	n, _ := f.Read(buf)
+	return buf[:n]
+}

@@ -1,0 +1,169 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Leftover is a region in which dead processes left something.
+type Leftover struct {
+	Region *Region
+	// Blocked says why the region cannot be removed; empty if it can.
+	Blocked string
+}
+
+// Leftovers lists the regions with ghosts.
+func (s *Sweep) Leftovers() (list []Leftover) {
+	for _, r := range s.Regions {
+		if len(r.Ghosts) == 0 {
+			continue
+		}
+		l := Leftover{Region: r}
+		switch {
+		case len(r.Mapped) > 0:
+			l.Blocked = (&InUseError{Path: r.Path, PIDs: r.Mapped}).Error()
+		case r.Deleted:
+			l.Blocked = "its name is removed already"
+		case len(r.Unknown) > 0:
+			l.Blocked = "not all of its processes can be seen from here"
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+// InUseError is the error of removing a region that live processes map. They
+// would go on accounting where nobody looks.
+type InUseError struct {
+	Path string
+	PIDs []int
+}
+
+func (e *InUseError) Error() string {
+	words := make([]string, len(e.PIDs))
+	for i, pid := range e.PIDs {
+		words[i] = strconv.Itoa(pid)
+	}
+	return fmt.Sprintf("%s is in use by process %s", e.Path, strings.Join(words, ", "))
+}
+
+// Remove removes a region's file, with the ghosts in it; the next process that
+// opens the chip makes a new one. It is the only thing in this package that
+// changes anything, and does so only if the file is the one that was read and
+// no live process maps it. That is looked up anew, for all processes, before
+// and after the file was put aside under another name: whoever attached in
+// between gets it back.
+func (r *Reader) Remove(reg *Region) error {
+	d := r.dirWith(reg)
+	if d == nil {
+		return fmt.Errorf("removing %s: %w", reg.Path, fs.ErrNotExist)
+	}
+	name := RegionName(reg.ID)
+	if err := mayRemove(d, name, reg); err != nil {
+		return err
+	}
+	if err := r.unmapped(reg); err != nil {
+		return err
+	}
+	aside := fmt.Sprintf(".ttmon_removing_%d_%s", os.Getpid(), name)
+	if err := unix.Renameat2(d.fd, name, d.fd, aside, unix.RENAME_NOREPLACE); err != nil {
+		return fmt.Errorf("removing %s: %w", reg.Path, err)
+	}
+	err := mayRemove(d, aside, reg)
+	if err == nil {
+		err = r.unmapped(reg)
+	}
+	if err != nil {
+		back := unix.Renameat2(d.fd, aside, d.fd, name, unix.RENAME_NOREPLACE)
+		return errors.Join(err, back)
+	}
+	if err := unix.Unlinkat(d.fd, aside, 0); err != nil {
+		return fmt.Errorf("removing %s: %w", reg.Path, err)
+	}
+	return nil
+}
+
+// dirWith is the directory that a region was found in.
+func (r *Reader) dirWith(reg *Region) *shmDir {
+	has := func(d *shmDir) bool {
+		return slices.ContainsFunc(d.files, func(f found) bool { return f.id == reg.ID && inodeOf(&f.st) == reg.file })
+	}
+	if reg.Deleted {
+		return nil
+	}
+	if r.host != nil && has(r.host) {
+		return r.host
+	}
+	for _, d := range r.dirs {
+		if has(d) {
+			return d
+		}
+	}
+	return nil
+}
+
+// mayRemove makes sure that a name still is the region, and ours to remove.
+func mayRemove(d *shmDir, name string, reg *Region) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fmt.Errorf("removing %s: %w", reg.Path, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || inodeOf(&st) != reg.file {
+		return fmt.Errorf("removing %s: it is not the file that was looked at", reg.Path)
+	}
+	if me := os.Geteuid(); me != 0 && int(st.Uid) != me {
+		return fmt.Errorf("removing %s: it belongs to uid %d, so only that user and root may: %w", reg.Path, st.Uid, fs.ErrPermission)
+	}
+	return nil
+}
+
+// unmapped returns nil if it is certain that no live process maps a region. An
+// ordinary user cannot look at others' processes: there it has to do that none
+// of them has the pid and name of a slot.
+func (r *Reader) unmapped(reg *Region) error {
+	if !r.complete {
+		return fmt.Errorf("removing %s: not all processes of the host can be seen from here", reg.Path)
+	}
+	dir, err := r.root.OpenDir("/proc")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	g := newGuard(5 * time.Second) // nobody waits for this on a screen
+	g.begin()
+	inUse := &InUseError{Path: reg.Path}
+	for _, pid := range listPIDs(dir) {
+		p, err := openProcess(r.root, pid)
+		if err != nil {
+			continue // it has ended
+		}
+		g.readMaps(p, time.Now())
+		_, mapped := p.maps.find(reg.file)
+		p.close()
+		switch {
+		case mapped, denied(p.mapsErr) && reg.claimedBy(p):
+			inUse.PIDs = append(inUse.PIDs, pid)
+		case p.mapsErr != nil && !denied(p.mapsErr) && !errors.Is(p.mapsErr, unix.ESRCH):
+			return fmt.Errorf("removing %s: whether process %d maps it: %w", reg.Path, pid, p.mapsErr)
+		}
+	}
+	if len(inUse.PIDs) > 0 {
+		return inUse
+	}
+	return nil
+}
+
+// claimedBy tells whether a process has the pid and name of a ghost's slot.
+func (reg *Region) claimedBy(p *process) bool {
+	return slices.ContainsFunc(slices.Concat(reg.Ghosts, reg.Unknown), func(g Ghost) bool {
+		return g.PID == p.nsPID && g.Name == p.comm
+	})
+}
