@@ -4,37 +4,87 @@ package main
 
 import (
 	"context"
-	"flag"
+	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/ttmon/ttmon/internal/ledger"
-	"github.com/ttmon/ttmon/internal/source/allocsock"
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/version"
 )
 
 func main() {
-	path := flag.String("alloc-socket", allocsock.DefaultPath, "where old clients report")
-	flag.Parse()
-	if err := run(*path); err != nil {
+	// A log reader or an API client that leaves must not end the daemon.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "ttmond:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }
 
-func run(path string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	sock, err := allocsock.Listen(allocsock.SocketOptions{Path: path})
-	if err != nil {
-		return err
+// exitCode is 2 for what the user can correct on the command line or in the
+// configuration, 1 for the rest.
+func exitCode(err error) int {
+	if _, ok := errors.AsType[usageError](err); ok {
+		return 2
 	}
-	s, err := allocsock.New(allocsock.Options{Ledger: ledger.New(ledger.Options{}), Listener: sock.FD, Log: slog.Default()})
-	if err != nil {
-		return err
+	return 1
+}
+
+// usageError is an error of the command line or the configuration.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// flags are what the command line says; they go before the configuration.
+type flags struct {
+	allocSocket, apiSocket, stateDir, root, config string
+	takeover, checkConfig, verbose, keep           bool
+}
+
+func command() *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "ttmond",
+		Short: "the ttmon node daemon: hears every allocation, and answers for every user",
+		Long: `ttmond listens where programs instrumented for tt-metal's old allocation server
+report, keeps account of what each process holds on each chip, and answers ttmon
+and everybody else on a local API. It runs in the foreground, needs no
+configuration, and opens no device.
+
+Stopping it closes no client's connection: a small process stays behind and
+keeps them until they end or ttmond starts again. --takeover starts a new
+ttmond in the place of a running one, without losing a byte.`,
+		Version:       version.Version,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := configure(f)
+			if err != nil {
+				return usageError{err}
+			}
+			if f.checkConfig {
+				return cfg.print(cmd.OutOrStdout())
+			}
+			return run(cmd.Context(), cfg)
+		},
 	}
-	defer s.Close()
-	return s.Run(ctx)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	p := cmd.Flags()
+	p.StringVar(&f.allocSocket, "alloc-socket", "", "where old clients report (default "+defaultConfig().Alloc.Socket+")")
+	p.StringVar(&f.apiSocket, "socket", "", "where the API is (default "+defaultConfig().API.Socket+")")
+	p.StringVar(&f.stateDir, "state-dir", "", "where state is kept (default "+defaultConfig().StateDir+")")
+	p.StringVar(&f.root, "root", "", "the host's root directory, if it is not /")
+	p.StringVar(&f.config, "config", "", "configuration `FILE` (default "+defaultConfigPath()+" if it is there)")
+	p.BoolVar(&f.takeover, "takeover", false, "take the place of a running ttmond")
+	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print it in full, and end")
+	p.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
+	p.BoolVar(&f.keep, "keep", false, "only keep the connections of a ttmond that stops")
+	_ = p.MarkHidden("keep")
+	return cmd
 }

@@ -41,3 +41,6 @@
 // that its memory is gone milliseconds after it is, and another process with
 // the same pid, or one that we may not signal, is never mistaken for it.
 package allocsock
+
+// DefaultPath is compiled into every old client.
+const DefaultPath = "/tmp/tt_allocation_server.sock"

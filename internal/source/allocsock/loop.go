@@ -212,6 +212,22 @@ func (s *Server) accept() {
 	}
 }
 
+// Retire takes in whoever waits to be accepted and closes the listening
+// socket. Run must have returned. Without it, closing the socket would close
+// their connections.
+func (s *Server) Retire() {
+	if s.listener < 0 {
+		return
+	}
+	s.now = time.Now()
+	for before := -1; before != len(s.conns); {
+		before = len(s.conns)
+		s.accept()
+	}
+	s.unwatch(s.listener)
+	s.listener, s.resume = -1, time.Time{}
+}
+
 func (s *Server) acceptAgain() {
 	if s.resume.IsZero() || s.now.Before(s.resume) {
 		return

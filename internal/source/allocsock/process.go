@@ -40,10 +40,16 @@ func (s *Server) processOf(c *conn) *proc {
 		p.ledger = s.opt.Ledger.Open(who.Info, s.now)
 		s.procs[p.key] = p
 		s.watchProcess(p)
+		if p.exited { // before we looked: take what it said, then take it out
+			s.post(func() { s.died(p, "exited") })
+		}
 		s.log.Debug("a process reports", "pid", who.PID, "uid", who.UID, "name", who.Name)
 	}
 	c.proc = p
 	p.conns = append(p.conns, c)
+	if s.opt.OnReporter != nil {
+		s.opt.OnReporter(c.fd)
+	}
 	return p
 }
 

@@ -24,6 +24,9 @@ type Options struct {
 	Devices func() []DeviceInfo
 	// Where tells a web client that is wrong here where to go; may be empty.
 	Where string
+	// OnReporter is told the socket of every client that turns out to report;
+	// nil: nobody wants to know.
+	OnReporter func(fd int)
 	// Log is where the server writes; nil discards.
 	Log *slog.Logger
 	// Grace is how long a process may stay without a connection when its
@@ -177,6 +180,21 @@ func (s *Server) Close() {
 		}
 	}
 	s.listener, s.wakeFD, s.epoll = -1, -1, -1
+}
+
+// Ping returns when the loop has come round, or an error if it has not in
+// time.
+func (s *Server) Ping(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	round := make(chan struct{})
+	s.post(func() { close(round) })
+	select {
+	case <-round:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Stats may be called from any goroutine.

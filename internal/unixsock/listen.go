@@ -1,4 +1,4 @@
-package allocsock
+package unixsock
 
 import (
 	"errors"
@@ -11,50 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultPath is compiled into every old client.
-const DefaultPath = "/tmp/tt_allocation_server.sock"
-
 // ErrLive is the error of a socket that another server is serving.
 var ErrLive = errors.New("a server is running there already")
 
-// SocketOptions say how a socket is made.
-type SocketOptions struct {
+// Options say how a socket is made.
+type Options struct {
 	Path string
 	Mode fs.FileMode // who may connect; 0 is 0666: every user
 	GID  int         // group of the socket; 0 is that of the process
 }
 
-// Socket is a listening socket and the lock that makes it ours. The lock file
-// is Path.lock; it holds the pid of the owner and is left behind, since
-// removing it would let two servers lock two files of one name.
-type Socket struct {
-	FD   int // the listening socket
-	Lock int // the locked file
-}
+// maxPath is what sockaddr_un holds, less the final zero.
+const maxPath = 107
 
-// Listen makes the socket. It never takes it from a server that lives, never
-// follows a symbolic link, and replaces only a socket that nobody serves.
-func Listen(o SocketOptions) (Socket, error) {
-	if len(o.Path) > maxSocketPath {
-		return Socket{}, fmt.Errorf("%s: the path of a socket may have %d bytes", o.Path, maxSocketPath)
-	}
-	lock, err := lockFor(o.Path)
-	if err != nil {
-		return Socket{}, err
-	}
-	fd, err := listen(o)
-	if err != nil {
-		unix.Close(lock)
-		return Socket{}, err
-	}
-	return Socket{FD: fd, Lock: lock}, nil
-}
-
-// maxSocketPath is what sockaddr_un holds, less the final zero.
-const maxSocketPath = 107
-
-// lockFor locks the lock file of a socket.
-func lockFor(path string) (fd int, err error) {
+// Lock locks the lock file of the socket at path: path.lock. It holds the pid
+// of the owner, for people, and is left behind, since removing it would let
+// two servers lock two files of one name. The lock is that of the open file:
+// it can be handed to a successor, and goes with the last process that has it.
+func Lock(path string) (fd int, err error) {
 	name := path + ".lock"
 	const flags = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	// Twice: the file may come between the two ways to open it. Never O_CREAT
@@ -91,12 +65,12 @@ func lockFor(path string) (fd int, err error) {
 		}
 		return -1, fmt.Errorf("locking %s: %w", name, err)
 	}
-	SignLock(fd)
+	Sign(fd)
 	return fd, nil
 }
 
-// SignLock writes our pid into a lock file, for people to read.
-func SignLock(fd int) {
+// Sign writes our pid into a lock file.
+func Sign(fd int) {
 	if unix.Ftruncate(fd, 0) == nil {
 		_, _ = unix.Pwrite(fd, []byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
@@ -113,11 +87,17 @@ func readOwner(fd int) string {
 	return fmt.Sprintf(" (held by pid %d)", pid)
 }
 
-func listen(o SocketOptions) (int, error) {
+// Listen makes the socket, whose lock the caller holds. It never takes it from
+// a server that lives, never follows a symbolic link, and replaces only a
+// socket that nobody serves.
+func Listen(o Options) (fd int, err error) {
+	if len(o.Path) > maxPath {
+		return -1, fmt.Errorf("%s: the path of a socket may have no more than %d bytes", o.Path, maxPath)
+	}
 	if err := makeRoom(o.Path); err != nil {
 		return -1, err
 	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, fmt.Errorf("making a socket: %w", err)
 	}
@@ -128,7 +108,7 @@ func listen(o SocketOptions) (int, error) {
 	return fd, nil
 }
 
-func bind(fd int, o SocketOptions) error {
+func bind(fd int, o Options) error {
 	// Nobody may connect before mode and group are what they shall be. The
 	// file gets the mode that the socket has.
 	if err := unix.Fchmod(fd, 0o600); err != nil {
@@ -187,8 +167,8 @@ func makeRoom(path string) error {
 	return nil
 }
 
-// probe tells whether somebody listens on a socket, and who. Old servers take
-// a connection that ends without a word for a health check.
+// probe tells whether somebody listens on a socket, and who. A connection that
+// ends without a word does no server any harm.
 func probe(path string) (pid int, live bool, err error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -197,7 +177,7 @@ func probe(path string) (pid int, live bool, err error) {
 	defer unix.Close(fd)
 	switch err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); {
 	case err == nil:
-		if cred, err := credentials(fd); err == nil {
+		if cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
 			pid = int(cred.Pid)
 		}
 		return pid, true, nil

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/source/allocsock"
+)
+
+// config is the configuration file, after defaults and flags.
+type config struct {
+	StateDir string        `toml:"state_dir" comment:"Where state is kept that survives a restart."`
+	Root     string        `toml:"root" comment:"The root directory of the host: / unless ttmond runs in a container."`
+	Alloc    allocConfig   `toml:"alloc" comment:"The socket on which programs report allocations."`
+	API      apiConfig     `toml:"api" comment:"The socket on which ttmon asks."`
+	Collect  collectConfig `toml:"collect" comment:"The background collector."`
+	Log      logConfig     `toml:"log"`
+
+	takeover, keep bool // from the command line only
+}
+
+type allocConfig struct {
+	Socket     string `toml:"socket" comment:"Old clients know only the default."`
+	Mode       string `toml:"mode" comment:"Permissions, octal: who may report."`
+	Group      string `toml:"group" comment:"Group of the socket, by name or number; empty for ttmond's own."`
+	MaxBuffers int    `toml:"max_buffers" comment:"Live buffers kept account of, at about 40 bytes each."`
+	Keeper     bool   `toml:"keeper" comment:"Keep clients connected while ttmond is stopped: old ones die of a closed connection."`
+}
+
+type apiConfig struct {
+	Socket string `toml:"socket"`
+	Mode   string `toml:"mode" comment:"Permissions, octal: who may ask."`
+	Group  string `toml:"group"`
+}
+
+type collectConfig struct {
+	Interval duration `toml:"interval" comment:"Time between two snapshots."`
+}
+
+type logConfig struct {
+	Level  string `toml:"level" comment:"debug, info, warn or error."`
+	Format string `toml:"format" comment:"text, json, or auto: text, without the time in a systemd unit."`
+}
+
+// duration is a time.Duration written as in "1s".
+type duration struct{ time.Duration }
+
+func (d duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+func (d *duration) UnmarshalText(b []byte) (err error) {
+	d.Duration, err = time.ParseDuration(string(b))
+	return err
+}
+
+// defaultConfig is good for root, and for a user who tries it out.
+func defaultConfig() config {
+	c := config{
+		StateDir: "/var/lib/ttmon",
+		Root:     "/",
+		Alloc:    allocConfig{Socket: allocsock.DefaultPath, Mode: "0666", MaxBuffers: ledger.DefaultMaxBuffers, Keeper: true},
+		API:      apiConfig{Socket: "/run/ttmon/ttmond.sock", Mode: "0666"},
+		Collect:  collectConfig{Interval: duration{time.Second}},
+		Log:      logConfig{Level: "info", Format: "auto"},
+	}
+	if os.Geteuid() == 0 {
+		return c
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		c.API.Socket = filepath.Join(dir, "ttmon", "ttmond.sock")
+	} else {
+		c.API.Socket = filepath.Join(os.TempDir(), "ttmon-"+strconv.Itoa(os.Geteuid()), "ttmond.sock")
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		c.StateDir = filepath.Join(dir, "ttmon")
+	} else if home := os.Getenv("HOME"); home != "" {
+		c.StateDir = filepath.Join(home, ".local", "state", "ttmon")
+	}
+	return c
+}
+
+func defaultConfigPath() string {
+	if os.Geteuid() == 0 {
+		return "/etc/ttmon/ttmond.toml"
+	}
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "ttmon", "ttmond.toml")
+	}
+	return filepath.Join(os.Getenv("HOME"), ".config", "ttmon", "ttmond.toml")
+}
+
+// configure joins defaults, file and flags, and checks the result.
+func configure(f flags) (config, error) {
+	c := defaultConfig()
+	path := f.config
+	if path == "" {
+		path = defaultConfigPath()
+	}
+	b, err := os.ReadFile(path)
+	switch {
+	case err == nil:
+		if err := c.parse(b); err != nil {
+			return c, fmt.Errorf("%s: %w", path, err)
+		}
+	case f.config == "" && errors.Is(err, fs.ErrNotExist):
+	default:
+		return c, fmt.Errorf("reading the configuration: %w", err)
+	}
+	for to, from := range map[*string]string{
+		&c.Alloc.Socket: f.allocSocket, &c.API.Socket: f.apiSocket, &c.StateDir: f.stateDir, &c.Root: f.root,
+	} {
+		if from != "" {
+			*to = from
+		}
+	}
+	if f.verbose {
+		c.Log.Level = "debug"
+	}
+	c.takeover, c.keep = f.takeover, f.keep
+	return c, c.check()
+}
+
+// parse reads a file over c. Unknown keys are errors.
+func (c *config) parse(b []byte) error {
+	d := toml.NewDecoder(bytes.NewReader(b)).DisallowUnknownFields()
+	err := d.Decode(c)
+	if e, ok := errors.AsType[*toml.StrictMissingError](err); ok {
+		row, _ := e.Errors[0].Position()
+		return fmt.Errorf("line %d: there is no %s:\n%s", row, e.Errors[0].Key(), e.Errors[0].String())
+	}
+	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
+		row, _ := e.Position()
+		return fmt.Errorf("line %d: %w:\n%s", row, e, e.String())
+	}
+	return err
+}
+
+func (c *config) check() error {
+	for what, path := range map[string]*string{"alloc.socket": &c.Alloc.Socket, "api.socket": &c.API.Socket, "state_dir": &c.StateDir, "root": &c.Root} {
+		abs, err := filepath.Abs(*path)
+		if err != nil || *path == "" {
+			return fmt.Errorf("%s: %q is no path", what, *path)
+		}
+		*path = abs
+	}
+	for what, mode := range map[string]string{"alloc.mode": c.Alloc.Mode, "api.mode": c.API.Mode} {
+		if _, err := parseMode(mode); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	for what, group := range map[string]string{"alloc.group": c.Alloc.Group, "api.group": c.API.Group} {
+		if _, err := lookUpGroup(group); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	switch {
+	case c.Alloc.Socket == c.API.Socket:
+		return fmt.Errorf("alloc.socket and api.socket are both %s", c.API.Socket)
+	case c.Alloc.MaxBuffers < 1:
+		return fmt.Errorf("alloc.max_buffers: %d is not a positive number", c.Alloc.MaxBuffers)
+	case c.Collect.Interval.Duration < 100*time.Millisecond || c.Collect.Interval.Duration > time.Hour:
+		return fmt.Errorf("collect.interval: %v is not between 100ms and 1h", c.Collect.Interval)
+	}
+	if _, err := parseLevel(c.Log.Level); err != nil {
+		return err
+	}
+	switch c.Log.Format {
+	case "auto", "text", "json":
+		return nil
+	default:
+		return fmt.Errorf("log.format: %q is none of auto, text, json", c.Log.Format)
+	}
+}
+
+func parseMode(s string) (fs.FileMode, error) {
+	m, err := strconv.ParseUint(s, 8, 32)
+	if err != nil || m == 0 || m > 0o777 {
+		return 0, fmt.Errorf("%q is no permission like 0660", s)
+	}
+	return fs.FileMode(m), nil
+}
+
+// lookUpGroup returns 0 for the empty name.
+func lookUpGroup(s string) (gid int, err error) {
+	if s == "" {
+		return 0, nil
+	}
+	if gid, err := strconv.Atoi(s); err == nil && gid >= 0 {
+		return gid, nil
+	}
+	g, err := user.LookupGroup(s)
+	if err != nil {
+		return 0, fmt.Errorf("there is no group %q", s)
+	}
+	return strconv.Atoi(g.Gid)
+}
+
+// print writes the configuration as a file that could be read again.
+func (c *config) print(w io.Writer) error { return toml.NewEncoder(w).Encode(c) }

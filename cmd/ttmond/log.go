@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+func parseLevel(s string) (l slog.Level, err error) {
+	if err := l.UnmarshalText([]byte(s)); err != nil {
+		return 0, fmt.Errorf("log.level: %q is none of debug, info, warn, error", s)
+	}
+	return l, nil
+}
+
+// newLog returns the log and a function that writes out what is queued. The
+// log never makes a caller wait: not for a disk that is full, not for a
+// terminal that was stopped.
+func newLog(c logConfig, to io.Writer) (*slog.Logger, func()) {
+	level, _ := parseLevel(c.Level)
+	q := newQueue(to)
+	opts := &slog.HandlerOptions{Level: level}
+	journal := c.Format == "auto" && os.Getenv("JOURNAL_STREAM") != ""
+	if c.Format == "json" {
+		return slog.New(newThrottle(slog.NewJSONHandler(q, opts))), q.close
+	}
+	return slog.New(newThrottle(&lines{to: q, level: level, journal: journal})), q.close
+}
+
+// lines writes a record as people read it: time, level, sentence, key=value.
+type lines struct {
+	to      io.Writer
+	level   slog.Level
+	journal bool // systemd adds the time; it wants the level as <N>
+	attrs   string
+}
+
+func (h *lines) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
+
+func (h *lines) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	if h.journal {
+		fmt.Fprintf(&b, "<%d>%s", priority(r.Level), r.Message)
+	} else {
+		fmt.Fprintf(&b, "%s %-5s %s", r.Time.Format("2006-01-02 15:04:05.000"), strings.ToLower(r.Level.String()), r.Message)
+	}
+	b.WriteString(h.attrs)
+	text := ""
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "text" { // several lines, under the sentence
+			text = a.Value.String()
+		} else {
+			b.WriteString(formatAttr(a))
+		}
+		return true
+	})
+	b.WriteByte('\n')
+	for line := range strings.Lines(text) {
+		b.WriteString("    " + strings.TrimRight(line, "\n") + "\n")
+	}
+	_, err := io.WriteString(h.to, b.String())
+	return err
+}
+
+func formatAttr(a slog.Attr) string {
+	v := a.Value.Resolve().String()
+	if v == "" || strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r == '"' || r == '=' || r == 0x7f || r >= 0x80 && r < 0xa0 }) {
+		v = fmt.Sprintf("%q", v)
+	}
+	return " " + a.Key + "=" + v
+}
+
+func priority(l slog.Level) int {
+	switch {
+	case l >= slog.LevelError:
+		return 3
+	case l >= slog.LevelWarn:
+		return 4
+	case l >= slog.LevelInfo:
+		return 6
+	default:
+		return 7
+	}
+}
+
+func (h *lines) WithAttrs(attrs []slog.Attr) slog.Handler {
+	n := *h
+	for _, a := range attrs {
+		n.attrs += formatAttr(a)
+	}
+	return &n
+}
+
+func (h *lines) WithGroup(string) slog.Handler { return h }
+
+// throttle lets a sentence through burst times in a period, and then says how
+// often it was left out.
+type throttle struct {
+	slog.Handler
+	state *throttleState
+}
+
+type throttleState struct {
+	mu   sync.Mutex
+	seen map[string]*repeat
+}
+
+type repeat struct {
+	since time.Time
+	count int
+}
+
+const (
+	burst          = 20
+	throttlePeriod = 10 * time.Second
+)
+
+func newThrottle(h slog.Handler) throttle {
+	return throttle{h, &throttleState{seen: map[string]*repeat{}}}
+}
+
+func (t throttle) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return throttle{t.Handler.WithAttrs(attrs), t.state}
+}
+
+func (t throttle) WithGroup(name string) slog.Handler {
+	return throttle{t.Handler.WithGroup(name), t.state}
+}
+
+func (t throttle) Handle(ctx context.Context, r slog.Record) error {
+	dropped, ok := t.state.admit(r.Message, r.Time)
+	if !ok {
+		return nil
+	}
+	if dropped > 0 {
+		r = r.Clone()
+		r.Add("left_out_before", dropped)
+	}
+	return t.Handler.Handle(ctx, r)
+}
+
+func (s *throttleState) admit(message string, now time.Time) (dropped int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.seen[message]
+	if e == nil {
+		e = &repeat{since: now}
+		s.seen[message] = e
+	}
+	if now.Sub(e.since) > throttlePeriod {
+		dropped = max(e.count-burst, 0)
+		e.since, e.count = now, 0
+	}
+	e.count++
+	return dropped, e.count <= burst
+}
+
+// queue writes beside its callers. What does not fit is dropped and counted.
+type queue struct {
+	to         io.Writer
+	entries    chan []byte
+	dropped    atomic.Uint64
+	quit, done chan struct{}
+}
+
+func newQueue(to io.Writer) *queue {
+	q := &queue{to: to, entries: make(chan []byte, 1024), quit: make(chan struct{}), done: make(chan struct{})}
+	go q.run()
+	return q
+}
+
+func (q *queue) run() {
+	defer close(q.done)
+	for {
+		select {
+		case b := <-q.entries:
+			q.write(b)
+		case <-q.quit:
+			for {
+				select {
+				case b := <-q.entries:
+					q.write(b)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func (q *queue) write(b []byte) {
+	_, _ = q.to.Write(b) // a full disk is no reason to stop
+	if n := q.dropped.Swap(0); n > 0 {
+		fmt.Fprintf(q.to, "%d lines of the log were lost: it is written too slowly\n", n)
+	}
+}
+
+func (q *queue) Write(b []byte) (int, error) {
+	select {
+	case q.entries <- append([]byte(nil), b...):
+	default:
+		q.dropped.Add(1)
+	}
+	return len(b), nil
+}
+
+// close writes out what is queued, but does not wait long for it.
+func (q *queue) close() {
+	close(q.quit)
+	select {
+	case <-q.done:
+	case <-time.After(time.Second):
+	}
+}

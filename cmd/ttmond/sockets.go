@@ -1,0 +1,197 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/source/allocsock"
+	"github.com/ttmon/ttmon/internal/unixsock"
+)
+
+// Names of the descriptors that one ttmond hands to the next. Those of sockets
+// carry the path, so that a successor with another configuration makes its own.
+const (
+	nameLock   = "lock"
+	nameClient = "client"
+	nameState  = "state"
+	nameLedger = "ledger"
+	nameAlloc  = "alloc" // in a socket unit: FileDescriptorName=alloc
+	nameAPI    = "api"
+)
+
+func withPath(name, path string) string { return name + ":" + path }
+
+// start is what a daemon begins with: its sockets, and what a predecessor left.
+type start struct {
+	alloc, api int // listening sockets; -1 for none
+	allocLock  int
+	apiLock    int
+	clients    []int
+	state      allocsock.State
+	ledger     *ledger.Ledger
+	restored   bool          // the ledger is a predecessor's
+	from       *net.UnixConn // the predecessor, who waits for us to be ready
+	fromHello  handover.Hello
+}
+
+// handoverPath is where a running daemon can be asked to hand over.
+func handoverPath(c config) string { return c.Alloc.Socket + ".handover" }
+
+// begin finds or makes everything a daemon starts with.
+func begin(c config, log *slog.Logger) (s *start, err error) {
+	s = &start{alloc: -1, api: -1, allocLock: -1, apiLock: -1, ledger: ledger.New(ledger.Options{MaxBuffers: c.Alloc.MaxBuffers})}
+	files := handover.Inherited()
+	defer func() {
+		handover.Close(files)
+		if err != nil {
+			s.close()
+		}
+	}()
+	if err = makeDirs(c); err != nil {
+		return s, err
+	}
+	if err = s.lock(c, log, &files); err != nil {
+		return s, err
+	}
+	if err = s.restore(&files, log); err != nil {
+		return s, err
+	}
+	if c.keep {
+		return s, nil
+	}
+	return s, s.listen(c, &files)
+}
+
+func makeDirs(c config) error {
+	for _, dir := range []string{filepath.Dir(c.Alloc.Socket), filepath.Dir(c.API.Socket), c.StateDir} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("making a directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// lock makes the allocation socket ours, or takes it over: from a running
+// daemon if that was asked for, from a keeper always.
+func (s *start) lock(c config, log *slog.Logger, files *[]handover.File) (err error) {
+	s.allocLock, err = unixsock.Lock(c.Alloc.Socket)
+	if err == nil {
+		if c.takeover {
+			log.Warn("no ttmond is running that could be taken over; starting afresh", "socket", c.Alloc.Socket)
+		}
+		return nil
+	}
+	if !errors.Is(err, unixsock.ErrLive) {
+		return err
+	}
+	conn, hello, dialErr := handover.Dial(handoverPath(c))
+	switch {
+	case dialErr != nil && c.takeover:
+		return fmt.Errorf("taking over: %w", dialErr)
+	case dialErr != nil:
+		return err
+	case !c.takeover && !hello.Keeper && !c.keep:
+		conn.Close()
+		return fmt.Errorf("%w; to replace it: ttmond --takeover", err)
+	}
+	taken, err := handover.Ask(conn)
+	if err != nil {
+		conn.Close()
+		return fmt.Errorf("taking over from pid %d: %w", hello.PID, err)
+	}
+	*files = append(*files, taken...)
+	s.from, s.fromHello = conn, hello
+	if s.allocLock = takeOne(files, withPath(nameLock, c.Alloc.Socket)); s.allocLock < 0 {
+		return fmt.Errorf("taking over from pid %d: it gave no lock for %s", hello.PID, c.Alloc.Socket)
+	}
+	return nil
+}
+
+// takeOne takes the first descriptor with a name; -1 if there is none.
+func takeOne(files *[]handover.File, name string) int {
+	fds := handover.Take(files, name)
+	if len(fds) == 0 {
+		return -1
+	}
+	for _, extra := range fds[1:] {
+		unix.Close(extra)
+	}
+	return fds[0]
+}
+
+// restore reads what a predecessor left: its ledger, its connections.
+func (s *start) restore(files *[]handover.File, log *slog.Logger) error {
+	s.clients = handover.Take(files, nameClient)
+	for _, fd := range handover.Take(files, nameLedger) {
+		next := ledger.New(ledger.Options{})
+		if err := handover.ReadMemfd(fd, "ledger", next.ReadState); err != nil {
+			if s.from != nil {
+				return err // the predecessor goes on with it
+			}
+			log.Error("what processes held before the restart is lost", "err", err)
+			continue
+		}
+		s.ledger, s.restored = next, true
+	}
+	for _, fd := range handover.Take(files, nameState) {
+		err := handover.ReadMemfd(fd, "state", func(r io.Reader) (err error) {
+			s.state, err = allocsock.ReadState(r)
+			return err
+		})
+		if err != nil && s.from != nil {
+			return err
+		}
+		if err != nil {
+			log.Error("where in their messages clients were is lost", "err", err)
+		}
+	}
+	return nil
+}
+
+// listen makes the sockets that nobody passed to us.
+func (s *start) listen(c config, files *[]handover.File) (err error) {
+	if s.alloc, err = listenOr(files, nameAlloc, c.Alloc.Socket, c.Alloc.Mode, c.Alloc.Group); err != nil {
+		return err
+	}
+	if s.apiLock = takeOne(files, withPath(nameLock, c.API.Socket)); s.apiLock < 0 {
+		if s.apiLock, err = unixsock.Lock(c.API.Socket); err != nil {
+			return err
+		}
+	}
+	s.api, err = listenOr(files, nameAPI, c.API.Socket, c.API.Mode, c.API.Group)
+	return err
+}
+
+// listenOr takes a socket that was passed to us, by a predecessor or by a
+// socket unit, or makes it.
+func listenOr(files *[]handover.File, name, path, mode, group string) (int, error) {
+	for _, n := range []string{withPath(name, path), name} {
+		if fd := takeOne(files, n); fd >= 0 {
+			return fd, unix.SetNonblock(fd, true)
+		}
+	}
+	m, _ := parseMode(mode)
+	gid, _ := lookUpGroup(group)
+	return unixsock.Listen(unixsock.Options{Path: path, Mode: m, GID: gid})
+}
+
+// close closes everything that is still ours. A predecessor goes on then.
+func (s *start) close() {
+	for _, fd := range append([]int{s.alloc, s.api, s.allocLock, s.apiLock}, s.clients...) {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	if s.from != nil {
+		s.from.Close()
+	}
+}

@@ -1,0 +1,220 @@
+package allocsock
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/ledger"
+)
+
+// State is what a server knows beside its descriptors and the ledger: what
+// belongs to each connection. It travels as JSON, so that a newer server can
+// read an older one's and the other way round.
+type State struct {
+	Conns []connState `json:"conns"`
+	Procs []procState `json:"procs"`
+	Dumps []Dump      `json:"dumps"`
+	Stats Stats       `json:"stats"` // the counters; the gauges are made again
+}
+
+// connState is one connection. Its descriptor is the socket with the cookie,
+// a number that the kernel gives and that is the same in every process.
+type connState struct {
+	Cookie  uint64    `json:"cookie"`
+	Since   time.Time `json:"since"`
+	Proc    int       `json:"proc"` // index into Procs; -1 for none
+	Pending []byte    `json:"pending,omitempty"`
+	Out     []byte    `json:"out,omitempty"`
+	Ended   bool      `json:"ended,omitempty"`
+	Finish  bool      `json:"finish,omitempty"`
+	Warned  bool      `json:"warned,omitempty"`
+	Orphan  bool      `json:"orphan,omitempty"` // its process has ended
+	Mode    mode      `json:"mode"`
+	Size    int       `json:"size"`
+	Guessed bool      `json:"guessed,omitempty"`
+	Reading reading   `json:"reading"`
+	SentPID int32     `json:"sent_pid"`
+	Asked   bool      `json:"asked,omitempty"`
+}
+
+// procState is one process that reports.
+type procState struct {
+	Key     ledger.Key `json:"key"`
+	Name    string     `json:"name"`
+	SentPID int        `json:"sent_pid"`
+}
+
+// Export returns the state and the sockets of all clients. Run must have
+// returned. The descriptors stay the server's: the receiver gets duplicates.
+func (s *Server) Export() (State, []int, error) {
+	st := State{Dumps: s.Dumps(), Stats: s.Stats()}
+	index := map[*proc]int{}
+	for _, p := range s.procs {
+		index[p] = len(st.Procs)
+		st.Procs = append(st.Procs, procState{p.key, p.name, p.sentPID})
+	}
+	fds := make([]int, 0, len(s.conns))
+	for c := range s.conns {
+		cookie, err := unix.GetsockoptUint64(c.fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+		if err != nil {
+			return State{}, nil, fmt.Errorf("naming a connection: %w", err)
+		}
+		cs := connState{
+			Cookie: cookie, Since: c.since, Proc: -1, Pending: c.pending, Out: c.out,
+			Ended: c.ended, Finish: c.finish, Warned: c.warned,
+			Mode: c.dec.mode, Size: c.dec.size, Guessed: c.dec.guessed, Reading: c.dec.reading,
+			SentPID: c.dec.sentPID, Asked: c.dec.asked,
+		}
+		if c.proc != nil {
+			if i, ok := index[c.proc]; ok {
+				cs.Proc = i
+			} else {
+				cs.Orphan = true
+			}
+		}
+		st.Conns = append(st.Conns, cs)
+		fds = append(fds, c.fd)
+	}
+	return st, fds, nil
+}
+
+// Write writes the state for ReadState.
+func (st *State) Write(w io.Writer) error {
+	if err := json.NewEncoder(w).Encode(st); err != nil {
+		return fmt.Errorf("writing the state of the connections: %w", err)
+	}
+	return nil
+}
+
+// ReadState reads what Write wrote.
+func ReadState(r io.Reader) (st State, err error) {
+	if err = json.NewDecoder(r).Decode(&st); err != nil {
+		return State{}, fmt.Errorf("reading the state of the connections: %w", err)
+	}
+	return st, nil
+}
+
+// Import takes over connections before the first Run. The ledger has been
+// restored already. Descriptors are the server's from now on, whether or not
+// the state speaks of them: of a daemon that was killed they may be all there
+// is.
+func (s *Server) Import(st State, fds []int) error {
+	s.now = time.Now()
+	procs := make([]*proc, len(st.Procs))
+	for i, ps := range st.Procs {
+		procs[i] = s.importProc(ps)
+	}
+	states := map[uint64]connState{}
+	for _, cs := range st.Conns {
+		states[cs.Cookie] = cs
+	}
+	for _, fd := range fds {
+		if err := s.importConn(fd, states, procs); err != nil {
+			return err
+		}
+	}
+	for _, p := range procs {
+		s.revive(p)
+	}
+	s.dumps.list = append(s.dumps.list, st.Dumps...)
+	slices.Reverse(s.dumps.list)
+	s.count.restore(st.Stats)
+	return nil
+}
+
+// importProc watches a process again.
+func (s *Server) importProc(ps procState) *proc {
+	p := &proc{key: ps.Key, name: ps.Name, sentPID: ps.SentPID, pidfd: -1}
+	p.ledger = s.opt.Ledger.Open(ledger.Info{Key: ps.Key, Name: ps.Name}, s.now)
+	s.procs[p.key] = p
+	if ps.Key.PID == 0 || ps.Key.Start&strangerBit != 0 {
+		return p // a connection of it must show it
+	}
+	if fd, err := unix.PidfdOpen(ps.Key.PID, 0); err == nil {
+		if start, _ := readStat(ps.Key.PID); start == ps.Key.Start {
+			p.pidfd = fd
+			return p
+		}
+		unix.Close(fd)
+	}
+	p.exited = true
+	return p
+}
+
+// importConn takes over one connection.
+func (s *Server) importConn(fd int, states map[uint64]connState, procs []*proc) error {
+	unix.CloseOnExec(fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return fmt.Errorf("taking over a connection: %w", err)
+	}
+	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	if err != nil {
+		return fmt.Errorf("taking over a connection: %w", err)
+	}
+	cs, known := states[cookie]
+	if known && cs.Cookie == 0 {
+		unix.Close(fd) // it came twice
+		return nil
+	}
+	states[cookie] = connState{}
+	c := &conn{fd: fd, since: s.now}
+	if known {
+		c = &conn{
+			fd: fd, since: cs.Since, pending: cs.Pending, out: cs.Out, ended: cs.Ended, finish: cs.Finish, warned: cs.Warned,
+			dec: decoder{
+				mode: cs.Mode, size: cs.Size, guessed: cs.Guessed, reading: cs.Reading, sentPID: cs.SentPID, asked: cs.Asked,
+			},
+		}
+	}
+	if err := s.adopt(c); err != nil {
+		return err
+	}
+	if len(c.pending) > 0 || cs.Orphan || known && cs.Proc >= 0 {
+		s.introduce(c)
+	}
+	switch {
+	case !known:
+		// Nobody says where in the stream we are: search for a header.
+		c.dec.mode = start
+	case cs.Orphan:
+		c.proc = &proc{ended: true, exited: true, pidfd: -1, ledger: s.opt.Ledger.Nobody()}
+	case cs.Proc >= 0 && cs.Proc < len(procs):
+		c.proc = procs[cs.Proc]
+		c.proc.conns = append(c.proc.conns, c)
+	}
+	s.settleLater(c, len(c.pending) > 0)
+	s.interest(c)
+	return nil
+}
+
+// revive makes sure that the end of a process will be seen.
+func (s *Server) revive(p *proc) {
+	if p.pidfd < 0 && !p.exited && len(p.conns) > 0 {
+		p.pidfd, p.exited = openPIDFD(p.conns[0].fd, p.key.PID)
+	}
+	s.watchProcess(p)
+	switch {
+	case p.exited:
+		s.died(p, "exited")
+	case p.pidfd < 0 && len(p.conns) == 0:
+		p.graceEnd = s.now.Add(s.opt.Grace)
+		s.graces = append(s.graces, p)
+	}
+}
+
+// restore goes on counting where another server stopped.
+func (c *counts) restore(s Stats) {
+	c.accepted.Store(s.Accepted)
+	c.bytes.Store(s.Bytes)
+	c.replies.Store(s.Replies)
+	c.dropped.Store(s.Dropped)
+	c.rejected.Store(s.Rejected)
+	c.skipped.Store(s.Skipped)
+	c.sweeps.Store(s.Sweeps)
+	c.wakes.Store(s.Wakes)
+}
