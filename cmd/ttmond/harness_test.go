@@ -54,9 +54,9 @@ func program(t testing.TB) string {
 type host struct {
 	t                       testing.TB
 	dir, alloc, api, root   string
-	stopped                 bool
 	current                 *instance
 	extraArgs, extraEnviron []string
+	credential              *syscall.Credential // whom ttmond runs as; nil: us
 }
 
 // instance is one ttmond process.
@@ -133,7 +133,10 @@ func (h *host) launch(args ...string) *instance {
 	all := append([]string{"--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", filepath.Join(h.dir, "state"), "--root", h.root}, h.extraArgs...)
 	i := &instance{cmd: exec.Command(program(h.t), append(all, args...)...), log: new(syncBuffer), done: make(chan struct{})}
 	i.cmd.Stderr = i.log
-	i.cmd.Env = append(os.Environ(), h.extraEnviron...)
+	i.cmd.Env = append(os.Environ(), append(h.extraEnviron, "HOME="+h.dir)...) // no configuration of the user's
+	if h.credential != nil {
+		i.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: h.credential}
+	}
 	if err := i.cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
@@ -179,7 +182,7 @@ func (h *host) endKeeper() {
 		return
 	}
 	var pid int
-	if _, err := fmt.Sscan(string(b), &pid); err != nil || pid == h.current.cmd.Process.Pid {
+	if _, err := fmt.Sscan(string(b), &pid); err != nil {
 		return
 	}
 	if exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); exe == program(h.t) {
