@@ -191,6 +191,31 @@ func TestKeepExecCtl(t *testing.T) {
 	}
 }
 
+// TestRealBoardsAreHidden takes a simulated host for a real one: what it has
+// must not show in one that is simulated inside it.
+func TestRealBoardsAreHidden(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := result(t, program(t, "--boards", "2xn300,p150a", "--", exe, "--boards", "n150", "--", "sh", "-c",
+		`cat /sys/class/tenstorrent/*/tt_card_type; ls /dev/tenstorrent/by-id /proc/driver/tenstorrent; cat /sys/bus/pci/devices/*/vendor | grep -c 0x1e52; cat /sys/class/hwmon/*/name; grep -c tenstorrent /proc/devices; cat /sys/class/hwmon/hwmon*/name | grep -c hole`))
+	lines := strings.Fields(stdout)
+	if code != 0 || len(lines) < 5 || lines[0] != "n150" || strings.Count(stdout, "wormhole-") != 1 || strings.Count(stdout, "n300") != 0 {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	if !strings.HasSuffix(stdout, "k10temp\nwormhole\n1\n1\n") {
+		t.Errorf("hwmon, /proc/devices: %s", stdout)
+	}
+	code, stdout, stderr = result(t, program(t, "--boards", "n300", "--", exe, "--boards", "n150", "--driver", "none", "--", "sh", "-c",
+		`ls /sys/class/tenstorrent /sys/module/tenstorrent /dev/tenstorrent /proc/driver/tenstorrent 2>/dev/null; true`))
+	if code != 0 || stdout != "" {
+		t.Errorf("without the module: exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/sim/control"
+	"github.com/ttmon/ttmon/internal/sim/kinds"
 )
 
 func ctlCommand() *cobra.Command {
@@ -37,9 +38,13 @@ commands, with "at TIME" before them, make a --script.`,
 	}
 	cmd.PersistentFlags().StringVar(&socket, "control", "", "control socket of the host (default $"+sim.ControlEnv+")")
 	for _, v := range control.Verbs() {
+		long := strings.TrimSpace(capital(v.Short) + ".\n\n" + v.Long)
+		if v.Name == "run" {
+			long += "\n" + kinds.Usage
+		}
 		verb := &cobra.Command{
 			Use: strings.TrimSpace(v.Name + " " + v.Usage), Short: v.Short,
-			Long:                  strings.TrimSpace(capital(v.Short) + ".\n\n" + v.Long),
+			Long:                  long,
 			DisableFlagsInUseLine: true,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return tell(cmd, socket, append([]string{v.Name}, args...))

@@ -7,9 +7,12 @@ import (
 	"os"
 
 	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/sim/kinds"
+	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
 func main() {
-	sim.Reexec(kinds())
+	metal.Reexec()
+	sim.Reexec(kinds.All())
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/sim/workload"
 )
 
 // Exit codes. A command that ran gives its own instead.
@@ -124,7 +122,7 @@ func rootCommand() *cobra.Command {
 	p.BoolVar(&f.ShareShm, "share-shm", false, "keep the host's /dev/shm")
 	p.BoolVar(&f.VM, "vm", false, "leave the host of a Galaxy looking like a virtual machine, if it is one")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	cmd.AddCommand(execCommand(), ctlCommand(), boardsCommand())
+	cmd.AddCommand(execCommand(), ctlCommand(), boardsCommand(), metalCommand())
 	return cmd
 }
 
@@ -182,6 +180,3 @@ func keep(cmd *cobra.Command, h *sim.Host) error {
 		return fmt.Errorf("the simulated host ended by itself: %w", h.Close())
 	}
 }
-
-// procUsage is the settings of workloads, indented for help texts.
-func procUsage() string { return "  " + strings.ReplaceAll(workload.Usage, "\n", "\n  ") }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"syscall"
 
 	"github.com/ttmon/ttmon/internal/sim/driver"
@@ -53,17 +54,28 @@ func (s *server) galaxy() bool {
 // addMajor adds the driver's line to the character devices.
 func (s *server) addMajor(text []byte) []byte {
 	if !s.driver.Loaded() {
-		return text
+		return withoutDriver(text)
 	}
-	chars, blocks, _ := bytes.Cut(text, []byte("\nBlock devices:"))
+	chars, blocks, _ := bytes.Cut(withoutDriver(text), []byte("\nBlock devices:"))
 	return fmt.Appendf(chars, "%3d tenstorrent\n\nBlock devices:%s", s.driver.Major(), blocks)
 }
 
 func (s *server) addModule(text []byte) []byte {
+	text = withoutDriver(text)
 	if !s.driver.Loaded() {
 		return text
 	}
 	return append(fmt.Appendf(nil, "tenstorrent %d %d - Live 0x0000000000000000 (OE)\n", driver.CoreSize, s.driver.OpenCount()), text...)
+}
+
+// withoutDriver drops the lines of the host's real driver.
+func withoutDriver(text []byte) (kept []byte) {
+	for line := range bytes.Lines(text) {
+		if !slices.ContainsFunc(bytes.Fields(line), func(w []byte) bool { return string(w) == "tenstorrent" }) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
 }
 
 // bareMetal takes away the sign of a virtual machine, in which a monitor must
