@@ -23,6 +23,7 @@ func join(args []string) error {
 		return fmt.Errorf("the host's process id %q: %w", args[0], err)
 	}
 	os.Setenv(ControlEnv, args[1])
+	setMock(pid)
 	argv := args[2:]
 	if same, err := sameUserNamespace(pid); err != nil {
 		return err

@@ -22,6 +22,9 @@ type Options struct {
 	ShareShm bool    `json:"share_shm,omitempty"` // keep the host's /dev/shm instead of an empty one
 	VM       bool    `json:"vm,omitempty"`        // leave a Galaxy's host looking like the virtual machine it may be
 
+	Cables  bool `json:"cables,omitempty"`   // join boards that can be by cables: other chip ids, larger meshes
+	UMDDump bool `json:"umd_dump,omitempty"` // leave UMD's descriptor in /tmp, as a process that opened the boards does
+
 	Procs  []string `json:"procs,omitempty"`  // workloads to start, see workload.Usage
 	Script string   `json:"script,omitempty"` // what happens when, see control.ParseScript
 

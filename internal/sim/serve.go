@@ -33,6 +33,7 @@ type server struct {
 	mounted *tree.Mounted
 	control *listener
 	fuseDir string
+	dump    string             // where UMD's descriptor is left; empty: nowhere
 	stop    context.CancelFunc // ends the script
 
 	mu    sync.Mutex
@@ -116,10 +117,13 @@ func (s *server) open() error {
 	if err := s.procFiles(); err != nil {
 		return err
 	}
+	if err := s.makeCluster(); err != nil {
+		return err
+	}
 	if err := s.place(); err != nil {
 		return err
 	}
-	s.driver.OnChange = s.sync
+	s.driver.OnChange = func() { s.sync(); s.describe() }
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -197,6 +201,7 @@ func (s *server) plan() nsroot.Plan {
 			p.Insert["/dev/shm"] = shm
 		}
 	}
+	s.showCluster(&p)
 	return p
 }
 
@@ -239,5 +244,6 @@ func (s *server) shut() {
 	for _, name := range []string{"stage", "fuse", "shm"} {
 		unix.Unmount(filepath.Join(s.cfg.Dir, name), unix.MNT_DETACH)
 	}
+	s.dropCluster()
 	os.RemoveAll(s.cfg.Dir)
 }

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"fmt"
-	"log"
 	"log/slog"
 	"os"
 	"sync"
@@ -42,7 +41,6 @@ type handle struct {
 	mu      sync.Mutex
 	text    []byte // made by the last read from offset 0
 	list    []fuse.DirEntry
-	nodes   []Node
 }
 
 // Mounted is a tree being served.
@@ -64,16 +62,17 @@ func Mount(root *Dir, dir string) (*Mounted, error) {
 	}
 	root.id.Store(fuse.FUSE_ROOT_ID)
 	server, err := fuse.NewServer(f, dir, &fuse.MountOptions{
-		AllowOther:         true,
-		Options:            []string{"default_permissions"},
-		FsName:             "ttmon-sim",
-		Name:               "ttmon-sim",
-		DirectMountStrict:  true,
-		DisableXAttrs:      true,
-		DisableReadDirPlus: true,
-		DisableSplice:      true,
-		MaxWrite:           32 << 10,
-		Logger:             slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+		AllowOther:           true,
+		Options:              []string{"default_permissions"},
+		FsName:               "ttmon-sim",
+		Name:                 "ttmon-sim",
+		DirectMountStrict:    true,
+		DisableXAttrs:        true,
+		DisableReadDirPlus:   true,
+		DisableSplice:        true,
+		EnableSymlinkCaching: true, // a link that changes is another node
+		MaxWrite:             32 << 10,
+		Logger:               slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mounting the simulated files through /dev/fuse: %w", err)
@@ -124,7 +123,7 @@ func (f *fileSystem) forgetEntry(dir *Dir, name string) {
 		return // the kernel has never seen the directory
 	}
 	if st := server.EntryNotify(id, name); !st.Ok() && st != fuse.ENOENT {
-		log.Printf("dropping %s from the kernel's cache: %v", name, st)
+		slog.Error("simulated host: dropping a name from the kernel's cache", "name", name, "status", st)
 	}
 }
 

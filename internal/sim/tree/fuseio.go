@@ -54,6 +54,10 @@ func (f *fileSystem) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	}
 }
 
+// Flush says that there is nothing to flush, once: the kernel does not ask
+// again.
+func (f *fileSystem) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.ENOSYS }
+
 func (f *fileSystem) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
 	h := f.handle(in.Fh)
 	if h == nil {

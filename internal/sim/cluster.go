@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/ttmon/ttmon/internal/sim/cluster"
+	"github.com/ttmon/ttmon/internal/sim/nsroot"
+	"github.com/ttmon/ttmon/internal/source/umd"
+	"golang.org/x/sys/unix"
+)
+
+// ClusterDir is where a simulated host has the descriptors of its boards, for
+// tt-metal's mock mode; see cluster.Write for the files in it.
+const ClusterDir = "/dev/ttmon-sim"
+
+// MockDescriptor is the one for tt-metal. Commands in a simulated host have it
+// in their environment, so that a ttnn program runs on the simulated boards.
+const MockDescriptor = ClusterDir + "/" + cluster.Name
+
+// setMock points tt-metal to the boards of the host that process pid holds,
+// if it has any.
+func setMock(pid int) {
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", pid, MockDescriptor)); err == nil {
+		os.Setenv(umd.MockPathVar, MockDescriptor)
+	}
+}
+
+// clusterSource is the directory that is seen at ClusterDir.
+func (s *server) clusterSource() string { return filepath.Join(s.cfg.Dir, "cluster") }
+
+// makeCluster writes the descriptors, and makes room for UMD's own in /tmp. On
+// the real host that directory stays empty: it is covered in ours.
+func (s *server) makeCluster() (err error) {
+	if err := os.Mkdir(s.clusterSource(), 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(s.clusterSource(), 0o755); err != nil {
+		return err
+	}
+	if err := s.writeCluster(); err != nil {
+		return fmt.Errorf("describing the boards for tt-metal: %w", err)
+	}
+	if s.cfg.UMDDump {
+		if s.dump, err = os.MkdirTemp("/tmp", "umd_"); err != nil {
+			return fmt.Errorf("leaving UMD's descriptor: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *server) writeCluster() error {
+	c, err := cluster.Of(s.driver, cluster.Options{Cables: s.cfg.Cables})
+	if err != nil {
+		return err
+	}
+	return c.Write(s.clusterSource())
+}
+
+// describe writes the descriptors anew, after devices came or went.
+func (s *server) describe() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writeCluster(); err != nil {
+		slog.Error("simulated host: describing the boards for tt-metal", "error", err)
+	}
+}
+
+func (s *server) showCluster(p *nsroot.Plan) {
+	p.Insert[ClusterDir] = s.clusterSource()
+	if s.dump != "" {
+		p.Cover[s.dump] = s.clusterSource()
+	}
+}
+
+func (s *server) dropCluster() {
+	if s.dump == "" {
+		return
+	}
+	if err := unix.Unmount(s.dump, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+		slog.Error("simulated host", "error", err)
+	}
+	if err := os.Remove(s.dump); err != nil {
+		slog.Error("simulated host", "error", err)
+	}
+}
