@@ -114,6 +114,17 @@ func (b *Batch) Result(i int) ([]byte, error) {
 	return b.arena[start : start+int(n)], nil
 }
 
+// Done counts the reads that are over, up to the first that is not: where
+// the reader is now.
+func (b *Batch) Done() int {
+	for i := range b.entries[:b.n] {
+		if atomic.LoadInt64(&b.entries[i].result) == -int64(unix.EINPROGRESS) {
+			return i
+		}
+	}
+	return b.n
+}
+
 // Reset empties a finished batch for the next round. A batch whose reads are
 // still blocked cannot be reset: check Running first.
 func (b *Batch) Reset() {

@@ -57,6 +57,10 @@ func (d Dir) open(name string, flags uintptr) (int, error) {
 	}
 }
 
+// Open opens a regular file below d for reads that are done elsewhere: in a
+// Batch. The caller closes the descriptor.
+func (d Dir) Open(name string) (fd int, err error) { return d.open(name, fileFlags) }
+
 // Close gives the descriptor back.
 func (d Dir) Close() { unix.Close(d.fd) }
 

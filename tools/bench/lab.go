@@ -104,7 +104,7 @@ func systemCalls(command ...string) (n int, files []string, err error) {
 	}
 	defer os.Remove(log.Name())
 	defer log.Close()
-	args := append([]string{"-f", "-qq", "-o", log.Name()}, command...)
+	args := append([]string{"-f", "-qq", "-y", "-o", log.Name()}, command...)
 	if out, err := exec.Command("strace", args...).CombinedOutput(); err != nil {
 		return 0, nil, fmt.Errorf("strace %v: %w\n%s", command, err, out)
 	}
@@ -117,10 +117,25 @@ func systemCalls(command ...string) (n int, files []string, err error) {
 			continue
 		}
 		n++
-		if _, rest, ok := strings.Cut(line, "openat(AT_FDCWD, \""); ok && !strings.Contains(line, "O_DIRECTORY") {
-			path, _, _ := strings.Cut(rest, "\"")
+		if path, ok := openedFile(line); ok {
 			files = append(files, path)
 		}
 	}
 	return n, files, nil
+}
+
+// openedFile finds the file that a line of strace -y opens:
+// openat(5</sys/class>, "name", …).
+func openedFile(line string) (path string, ok bool) {
+	_, rest, ok := strings.Cut(line, "openat(")
+	if !ok || strings.Contains(line, "O_DIRECTORY") {
+		return "", false
+	}
+	dir, rest, _ := strings.Cut(rest, ", \"")
+	name, _, _ := strings.Cut(rest, "\"")
+	if filepath.IsAbs(name) {
+		return name, true
+	}
+	_, dir, _ = strings.Cut(dir, "<")
+	return filepath.Join(strings.TrimSuffix(dir, ">"), name), true
 }

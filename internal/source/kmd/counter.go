@@ -29,7 +29,7 @@ var counterFiles = [...]struct {
 }
 
 const (
-	counterDir   = "pcie_perf_counters/"
+	counterDir   = "pcie_perf_counters"
 	wordBytes    = 32 // what a counter counts, says the driver's documentation
 	countersFrom = "2.0.0"
 )

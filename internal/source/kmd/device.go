@@ -31,19 +31,20 @@ type device struct {
 	dirs   [numPlaces]string // "" where there is none
 
 	files     [numFiles]file
-	batch     *hostfs.Batch
-	queued    [numFiles]int  // number of the file's read in the batch, -1 if none
-	started   time.Time      // of the batch
 	due       [numFiles]bool // looked at in this round
+	batch     *groupBatch    // with this round's reads, shared with other devices
+	queued    [numFiles]int  // number of the file's read in the batch, -1 if none
+	started   time.Time      // of the round
 	statics   time.Time      // when static files were last read
+	absentAt  time.Time      // when missing files were last looked for
+	goneAt    time.Time      // when it left the class directory; zero while it is there
 	hasMemory bool           // the driver has memory files
-	model     model.Device   // what the last good reads gave
-	openers   model.Reading[[]int]
-	traffic   traffic
-	beat      heartbeat
-	health    health
-	absentAt  time.Time // when missing files were last looked for
-	goneAt    time.Time // when it left the class directory; zero while it is there
+
+	model   model.Device // what the last good reads gave
+	openers model.Reading[[]int]
+	traffic traffic
+	beat    heartbeat
+	health  health
 }
 
 // file is a kept descriptor, or the error of opening it.
@@ -65,16 +66,8 @@ const (
 	pidsBytes  = 16 << 10 // some two thousand openers
 )
 
-// newDevice knows where a device is; nothing of it has been read.
-func newDevice(root hostfs.Root, index int, classDir, bdf string) (*device, error) {
-	batch, err := hostfs.NewBatch(numFiles, numFiles*valueBytes+cpuBytes+pidsBytes)
-	if err != nil {
-		return nil, err
-	}
-	d := &device{root: root, bdf: bdf, batch: batch}
-	d.place(index, classDir)
-	return d, nil
-}
+// deviceBytes is the room that all files of a device need in a batch.
+const deviceBytes = numFiles*valueBytes + cpuBytes + pidsBytes
 
 // place says where the device is now; after a hot-plug that may be elsewhere.
 func (d *device) place(index int, classDir string) {
@@ -118,12 +111,12 @@ func (d *device) closeFiles() {
 	d.statics, d.absentAt = time.Time{}, time.Time{}
 }
 
-// start opens what is to be read now and begins reading it.
-func (d *device) start(now time.Time) error {
-	d.batch.Reset()
-	d.findHwmon(now)
+// queue opens what is to be read now and adds the reads to a batch.
+func (d *device) queue(batch *groupBatch, now time.Time) {
+	d.batch, d.started = batch, now
 	retry := now.Sub(d.absentAt) >= retryAbsent
 	if retry {
+		d.findHwmon()
 		d.absentAt = now
 		d.hasMemory = d.root.Exists(d.dirs[inClass]+"/memory_stats") || d.root.Exists(d.dirs[inClass]+"/processes")
 	}
@@ -131,25 +124,49 @@ func (d *device) start(now time.Time) error {
 	if withStatics {
 		d.statics = now
 	}
+	var open openDirs
+	defer open.close()
 	for i := range d.files {
 		d.queued[i] = -1
 		d.due[i] = !isStatic(i) || withStatics || retry && d.files[i].err != nil
 		if !d.due[i] || d.health.resting(i, now) {
 			continue
 		}
-		if f := d.open(i, retry); f.fd > 0 {
-			d.queued[i] = d.batch.Add(f.fd, d.size(i))
+		if f := d.open(i, retry, &open); f.fd > 0 {
+			d.queued[i] = batch.Add(f.fd, d.size(i))
 		}
 	}
-	d.started = now
-	err := d.batch.Start()
-	d.closeStatics() // the reader has its own copies
-	if err != nil {
-		for i := range d.files {
+}
+
+// queueAgain adds the reads of this round to another batch: the first one is
+// stuck at another device.
+func (d *device) queueAgain(batch *groupBatch) {
+	var open openDirs
+	defer open.close()
+	d.batch = batch
+	for i := range d.files {
+		if d.queued[i] < 0 {
+			continue
+		}
+		d.queued[i] = -1
+		if f := d.open(i, true, &open); f.fd > 0 {
+			d.queued[i] = batch.Add(f.fd, d.size(i))
+		}
+	}
+}
+
+// unread marks the files of this round as not read, because of an error of ours.
+func (d *device) unread(err error) {
+	for i := range d.files {
+		if d.queued[i] >= 0 {
 			d.queued[i], d.files[i].err = -1, err
 		}
 	}
-	return err
+}
+
+// busy tells whether reads of this device are still under way.
+func (d *device) busy() bool {
+	return d.batch != nil && d.batch.Running() && d.stuckAt(numFiles) >= 0
 }
 
 func isStatic(i int) bool { return i < len(attrs) && attrs[i].role == static }
@@ -174,40 +191,74 @@ func (d *device) size(i int) int {
 }
 
 // open returns the kept descriptor of file i, opening it if need be.
-func (d *device) open(i int, retry bool) *file {
+func (d *device) open(i int, retry bool, dirs *openDirs) *file {
 	f := &d.files[i]
 	if f.fd > 0 || f.err != nil && !retry {
 		return f
 	}
-	name := d.path(i)
-	if name == "" {
-		f.err = unix.ENOENT
-		return f
-	}
-	f.fd, f.err = d.root.Open(name)
-	if f.err != nil {
+	dir, name := d.path(i)
+	if f.fd, f.err = dirs.open(d.root, dir, name); f.err != nil {
 		f.fd = 0
 	}
 	return f
 }
 
-// path is where file i is, or "" if its directory is not there.
-func (d *device) path(i int) string {
+// path is where file i is: a directory, "" if it is not there, and a name.
+func (d *device) path(i int) (dir, name string) {
 	switch {
 	case i == pidsFile:
-		return "/proc/driver/tenstorrent/" + strconv.Itoa(d.index) + "/pids"
+		return "/proc/driver/tenstorrent/" + strconv.Itoa(d.index), "pids"
 	case i >= firstCounter:
-		return d.dirs[inClass] + "/" + counterDir + counterFiles[i-firstCounter].file
-	case d.dirs[attrs[i].place] == "":
-		return ""
+		return d.dirs[inClass] + "/" + counterDir, counterFiles[i-firstCounter].file
 	}
-	return d.dirs[attrs[i].place] + "/" + attrs[i].file
+	return d.dirs[attrs[i].place], attrs[i].file
+}
+
+// openDirs keeps the last directories open while the files of a device are
+// opened: looking 47 names up along their whole path takes most of the time of
+// a first sweep.
+type openDirs struct {
+	list [int(numPlaces) + 2]openDir
+	n    int
+}
+
+type openDir struct {
+	path string
+	dir  hostfs.Dir
+	err  error
+}
+
+func (o *openDirs) open(root hostfs.Root, path, name string) (int, error) {
+	if path == "" {
+		return 0, unix.ENOENT
+	}
+	for _, d := range o.list[:o.n] {
+		if d.path == path {
+			if d.err != nil {
+				return 0, d.err
+			}
+			return d.dir.Open(name)
+		}
+	}
+	d := openDir{path: path}
+	d.dir, d.err = root.OpenDir(path)
+	o.list[o.n] = d
+	o.n++
+	return o.open(root, path, name)
+}
+
+func (o *openDirs) close() {
+	for _, d := range o.list[:o.n] {
+		if d.err == nil {
+			d.dir.Close()
+		}
+	}
 }
 
 // findHwmon looks for the device's hwmon directory where none is known: its
 // number is anybody's, and it changes when the driver binds anew.
-func (d *device) findHwmon(now time.Time) {
-	if d.dirs[inHwmon] != "" || now.Sub(d.absentAt) < retryAbsent {
+func (d *device) findHwmon() {
+	if d.dirs[inHwmon] != "" {
 		return
 	}
 	parent := d.dirs[inPCI] + "/hwmon"
@@ -264,18 +315,25 @@ const whyStuck = "the driver has not answered the read"
 // stuckFile names the telemetry file whose read has not returned, or "". The
 // list of openers may take its time: a power message holds it up.
 func (d *device) stuckFile() string {
-	if !d.batch.Running() {
+	i := d.stuckAt(pidsFile)
+	if i < 0 {
 		return ""
 	}
-	for i := range pidsFile {
+	_, name := d.path(i)
+	return name
+}
+
+// stuckAt is the first of the first n files whose read has not returned, or -1.
+func (d *device) stuckAt(n int) int {
+	for i := range n {
 		if d.queued[i] < 0 {
 			continue
 		}
 		if _, err := d.batch.Result(d.queued[i]); err == hostfs.ErrTimeout {
-			return path.Base(d.path(i))
+			return i
 		}
 	}
-	return ""
+	return -1
 }
 
 // content is what file i held, or the reason for nothing.

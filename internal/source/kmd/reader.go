@@ -24,6 +24,7 @@ const unboundAge = 30 * time.Second
 type Reader struct {
 	root    hostfs.Root
 	devices map[string]*device // by BDF
+	batches []*groupBatch      // to be used again
 
 	unbound   []string
 	unboundAt time.Time
@@ -57,7 +58,7 @@ func (r *Reader) Read(deadline time.Time) Sweep {
 	r.discover(s.Version)
 	todo := r.present()
 	for range 2 { // twice where a device was found to have moved
-		r.sweep(todo, deadline)
+		r.readAll(todo, deadline)
 		now := time.Now()
 		todo = slices.DeleteFunc(todo, func(d *device) bool { return !d.finish(now) })
 		if len(todo) == 0 {
@@ -83,22 +84,12 @@ func (r *Reader) Read(deadline time.Time) Sweep {
 func (r *Reader) Close() {
 	for _, d := range r.devices {
 		d.closeFiles()
-		d.batch.Close()
 	}
 	clear(r.devices)
-}
-
-// sweep reads the devices side by side. One that is still stuck in an
-// earlier read is not asked again.
-func (r *Reader) sweep(devices []*device, deadline time.Time) {
-	batches := make([]*hostfs.Batch, 0, len(devices))
-	for _, d := range devices {
-		if !d.batch.Running() && d.start(time.Now()) != nil {
-			continue
-		}
-		batches = append(batches, d.batch)
+	for _, b := range r.batches {
+		b.Close()
 	}
-	hostfs.Wait(batches, deadline)
+	r.batches = nil
 }
 
 func (r *Reader) present() []*device {
@@ -155,8 +146,7 @@ func (r *Reader) discover(driver Version) {
 			d.closeFiles()
 			d.openers = model.Missing[[]int](model.Lost, "the device is gone")
 		}
-		if now.Sub(d.goneAt) > lostKept && !d.batch.Running() {
-			d.batch.Close()
+		if now.Sub(d.goneAt) > lostKept {
 			delete(r.devices, bdf)
 		}
 	}
@@ -166,12 +156,10 @@ func (r *Reader) discover(driver Version) {
 func (r *Reader) meet(index int, dir, bdf string, driver Version) {
 	d := r.devices[bdf]
 	if d == nil {
-		var err error
-		if d, err = newDevice(r.root, index, dir, bdf); err != nil {
-			return
-		}
+		d = &device{root: r.root, bdf: bdf}
 		r.devices[bdf] = d
-	} else if d.index != index || !d.goneAt.IsZero() || d.dirs[inClass] != dir {
+	}
+	if d.index != index || !d.goneAt.IsZero() || d.dirs[inClass] != dir {
 		d.place(index, dir)
 	}
 	d.driver = driver

@@ -160,7 +160,7 @@ func TestDeadChip(t *testing.T) {
 		b.write(b.hwmon+"/"+file, text)
 	}
 	for _, c := range counterFiles {
-		b.write(b.class+"/"+counterDir+c.file, "4294967295")
+		b.write(b.class+"/"+counterDir+"/"+c.file, "4294967295")
 	}
 	d := r.devices["0000:01:00.0"]
 	d.statics = time.Time{}

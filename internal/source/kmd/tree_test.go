@@ -94,7 +94,7 @@ func (tr *tree) add(golden string, index, hwmon int, bdf string) *board {
 	}
 	for _, c := range counterFiles {
 		if golden == "bh" { // the listing has but one of them
-			tr.write(b.class+"/"+counterDir+c.file, "131")
+			tr.write(b.class+"/"+counterDir+"/"+c.file, "131")
 		}
 	}
 	return b

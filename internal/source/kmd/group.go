@@ -1,0 +1,150 @@
+package kmd
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// stall is how long one device may take before those behind it in its group
+// are read without it. A healthy one takes a millisecond.
+const stall = 50 * time.Millisecond
+
+// group is a number of devices that are read one after the other, in one
+// batch. Making a batch costs more than reading a healthy device, so there is
+// one batch per CPU; only when a device holds its group up do the devices
+// behind it get batches of their own.
+type group struct {
+	batch   *groupBatch
+	devices []*device
+	front   int // device that is being read
+	since   time.Time
+}
+
+// groupBatch is a batch with room for a number of devices.
+type groupBatch struct {
+	*hostfs.Batch
+	room  int
+	taken bool // its results are still wanted
+}
+
+// readAll reads the devices, and gives up at the deadline. Devices that are
+// still stuck in an earlier round are not asked again.
+func (r *Reader) readAll(devices []*device, deadline time.Time) {
+	for _, b := range r.batches {
+		b.taken = false
+	}
+	idle := make([]*device, 0, len(devices))
+	for _, d := range devices {
+		if d.busy() {
+			d.batch.taken = true
+		} else {
+			idle = append(idle, d)
+		}
+	}
+	now := time.Now()
+	var groups []*group
+	share := max(1, (len(idle)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	for len(idle) > 0 {
+		n := min(share, len(idle))
+		groups = r.start(groups, idle[:n], func(d *device, b *groupBatch) { d.queue(b, now) })
+		idle = idle[n:]
+	}
+	for len(groups) > 0 {
+		wait(groups, deadline)
+		now := time.Now()
+		if !now.Before(deadline) {
+			return
+		}
+		groups = r.split(groups, now)
+	}
+}
+
+// start begins reading devices in one batch.
+func (r *Reader) start(groups []*group, devices []*device, queue func(*device, *groupBatch)) []*group {
+	b, err := r.takeBatch(len(devices))
+	for _, d := range devices {
+		if err == nil {
+			queue(d, b)
+		}
+	}
+	if err == nil {
+		err = b.Start()
+	}
+	for _, d := range devices {
+		d.closeStatics() // the reader has copies of its own
+		if err != nil {
+			d.unread(err)
+		}
+	}
+	if err != nil {
+		return groups
+	}
+	return append(groups, &group{batch: b, devices: devices, since: time.Now()})
+}
+
+// split drops the groups that are done, and gives the devices behind one that
+// holds its group up batches of their own.
+func (r *Reader) split(groups []*group, now time.Time) []*group {
+	var next []*group
+	for _, g := range groups {
+		if !g.batch.Running() {
+			continue
+		}
+		if front := g.at(); front != g.front {
+			g.front, g.since = front, now
+		}
+		if now.Sub(g.since) >= stall {
+			for _, d := range g.devices[g.front+1:] {
+				next = r.start(next, []*device{d}, (*device).queueAgain)
+			}
+			g.devices = g.devices[:g.front+1]
+		}
+		next = append(next, g)
+	}
+	return next
+}
+
+// at is the device whose reads are under way.
+func (g *group) at() int {
+	done := g.batch.Done()
+	for i, d := range g.devices {
+		for _, n := range d.queued {
+			if n >= done {
+				return i
+			}
+		}
+	}
+	return len(g.devices) - 1
+}
+
+// wait waits until all groups are done, or it is time to look at them.
+func wait(groups []*group, deadline time.Time) {
+	batches := make([]*hostfs.Batch, len(groups))
+	for i, g := range groups {
+		batches[i] = g.batch.Batch
+	}
+	if look := time.Now().Add(stall / 2); look.Before(deadline) {
+		deadline = look
+	}
+	hostfs.Wait(batches, deadline)
+}
+
+// takeBatch finds a batch that is not in use, or makes one.
+func (r *Reader) takeBatch(devices int) (*groupBatch, error) {
+	for _, b := range r.batches {
+		if b.room >= devices && !b.taken && !b.Running() {
+			b.Reset()
+			b.taken = true
+			return b, nil
+		}
+	}
+	b, err := hostfs.NewBatch(devices*numFiles, devices*deviceBytes)
+	if err != nil {
+		return nil, err
+	}
+	g := &groupBatch{Batch: b, room: devices, taken: true}
+	r.batches = append(r.batches, g)
+	return g, nil
+}
