@@ -36,6 +36,7 @@ func (r *Reader) build(reg *region) *Region {
 			b.lost[p.identity] = whyErased
 		}
 	}
+	out.Uses = make([]Use, 0, len(img.Slots))
 	b.slots()
 	for _, p := range b.holders {
 		if !reg.hasSlot(p.nsPID) {
@@ -163,16 +164,15 @@ func (b *builder) live(st *slotState) {
 	if why, ok := b.lost[p.identity]; ok {
 		u.lose(why)
 	}
-	b.count(u.Bytes, fmt.Sprintf("process %d", p.pid))
+	b.count(u.Bytes, p)
 	b.out.Uses = append(b.out.Uses, u)
 }
 
 // contested adds the slot of several live processes. What they hold together
 // is known, what each of them holds is not.
 func (b *builder) contested(st *slotState) {
-	who := names(st.owners)
-	why := who + " account in one slot: they share the region and have the same pid in their containers"
-	b.count(st.bytesOf(b.reg.capacity), who)
+	why := names(st.owners) + " account in one slot: they share the region and have the same pid in their containers"
+	b.count(st.bytesOf(b.reg.capacity), st.owners...)
 	b.gap("%s", why)
 	for _, p := range st.owners {
 		u := Use{PID: p.pid, StartTicks: p.start, Slot: st.slot.Index, Updated: st.slot.Updated}
@@ -200,7 +200,7 @@ func (b *builder) withoutSlot(p *process) {
 	default:
 		u.Note = noteAttached
 	}
-	b.count(u.Bytes, fmt.Sprintf("process %d", p.pid))
+	b.count(u.Bytes, p)
 	b.out.Uses = append(b.out.Uses, u)
 }
 
@@ -213,15 +213,15 @@ func (u *Use) lose(why string) {
 }
 
 // count adds a live process's figures to the sums.
-func (b *builder) count(bytes model.PoolBytes, who string) {
+func (b *builder) count(bytes model.PoolBytes, who ...*process) {
 	for i, pool := range regionPools {
-		r := bytes[pool]
-		if v, ok := r.Get(); ok {
+		if v, ok := bytes[pool].Get(); ok {
 			b.sum[i], b.known[i] = b.sum[i]+v, true
 			continue
 		}
+		r := bytes[pool]
 		b.holes[i] = &r
-		b.gap("%s is not fully in the figures: %s", who, r.Why)
+		b.gap("%s is not fully in the figures: %s", names(who), r.Why)
 	}
 }
 
@@ -245,6 +245,9 @@ func names(ps []*process) string {
 	parts := make([]string, len(ps))
 	for i, p := range ps {
 		parts[i] = strconv.Itoa(p.pid)
+	}
+	if len(ps) == 1 {
+		return "process " + parts[0]
 	}
 	return "processes " + strings.Join(parts, " and ")
 }

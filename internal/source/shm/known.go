@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -21,7 +22,7 @@ func (r *Reader) noteUsers(users []User) {
 		return
 	}
 	r.users = slices.Clone(users)
-	r.stale = true
+	r.changed = true
 	for _, p := range r.procs {
 		p.user = false
 	}
@@ -63,9 +64,12 @@ func (r *Reader) keep(p *process) {
 	if old := r.procs[p.pid]; old != nil {
 		r.drop(old)
 	}
+	if r.ours {
+		p.pin()
+	}
 	r.procs[p.pid] = p
 	r.touch(p)
-	r.stale = true
+	r.changed, r.watch = true, nil
 }
 
 // drop forgets a process; what it mapped must be judged again.
@@ -74,7 +78,7 @@ func (r *Reader) drop(p *process) {
 	p.close()
 	p.gone = true
 	delete(r.procs, p.pid)
-	r.stale = true
+	r.changed, r.watch = true, nil
 }
 
 // touch marks the regions that a process maps as to be judged again.
@@ -100,7 +104,7 @@ func (r *Reader) reread(p *process) {
 	if slices.Equal(old.regions, p.maps.regions) && old.lib == p.maps.lib && (oldErr == nil) == (p.mapsErr == nil) {
 		return
 	}
-	r.stale = true
+	r.changed = true
 	now := p.maps
 	p.maps = old
 	r.touch(p)
@@ -108,23 +112,32 @@ func (r *Reader) reread(p *process) {
 	r.touch(p)
 }
 
-// dropDead forgets processes that ended.
+// dropDead forgets processes that ended. Where pids are our own, one poll of
+// their pidfds tells; elsewhere each has to be asked.
 func (r *Reader) dropDead() {
-	for _, p := range r.procs {
-		if !p.alive() {
-			r.drop(p)
+	if r.watch == nil {
+		r.watch, r.watched = r.watch[:0], r.watched[:0]
+		for _, p := range r.procs {
+			r.watch = append(r.watch, unix.PollFd{Fd: int32(p.pidfd), Events: unix.POLLIN})
+			r.watched = append(r.watched, p)
+		}
+	}
+	if _, err := unix.Poll(r.watch, 0); err != nil {
+		return // interrupted: the next sweep will tell
+	}
+	for i, p := range r.watched {
+		if r.watch[i].Revents != 0 || p.pidfd < 0 && !p.alive() {
+			defer r.drop(p)
 		}
 	}
 }
 
-// checkProcesses drops those that ended and looks again at what the others
-// map, now and then.
-func (r *Reader) checkProcesses() {
-	r.dropDead()
+// checkMaps looks again at what processes map, now and then.
+func (r *Reader) checkMaps() {
 	for _, p := range r.procs {
 		if r.now.Sub(p.mapsAt) >= mapsAge {
 			if p.refreshName() {
-				r.stale = true
+				r.changed = true
 			}
 			r.fresh(p)
 		}
@@ -145,7 +158,7 @@ func (r *Reader) forget() {
 func (r *Reader) owns(p *process) bool {
 	for _, reg := range r.regions {
 		for _, st := range reg.states {
-			if slices.Contains(st.owners, p) {
+			if st != nil && slices.Contains(st.owners, p) {
 				return true
 			}
 		}
@@ -164,6 +177,21 @@ func seesAll(root hostfs.Root) bool {
 		return false
 	}
 	return pidNamespace(root, "self") == hostNamespace || pidNamespace(root, "1") == hostNamespace
+}
+
+// ownPIDs tells whether the numbers in the host's /proc are those of our own
+// pid namespace: our entry there has our number, and no other one below it.
+func ownPIDs(root hostfs.Root) bool {
+	self, err := root.Readlink("/proc/self")
+	if err != nil || self != strconv.Itoa(os.Getpid()) {
+		return false
+	}
+	b, err := root.Read("/proc/self/status", 16<<10)
+	if err != nil {
+		return false
+	}
+	nsPID, _ := parseStatus(b, 0)
+	return nsPID == os.Getpid()
 }
 
 // hostNamespace is the inode that the kernel gives the first pid namespace.

@@ -83,6 +83,13 @@ func Parse(b []byte) (*Image, error) {
 }
 
 func (img *Image) parseSlots(b []byte) {
+	occupied := 0
+	for i := range numSlots {
+		if u32(slotAt(b, i), slotPID) != 0 {
+			occupied++
+		}
+	}
+	img.Slots = make([]Slot, 0, occupied)
 	for i := range numSlots {
 		s := slotAt(b, i)
 		switch pid := int32(u32(s, slotPID)); {

@@ -27,7 +27,7 @@ type process struct {
 	comm  string
 
 	dir   hostfs.Dir // /proc/<pid>, pinning the process
-	statm int        // descriptor of /proc/<pid>/statm, kept for alive; −1 if none
+	pidfd int        // −1 where the pid is not of our namespace
 
 	maps    mappings
 	mapsErr error // EACCES, or hostfs.ErrTimeout; then maps is empty
@@ -50,18 +50,9 @@ func openProcess(root hostfs.Root, pid int) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{identity: identity{pid: pid}, nsPID: pid, uid: -1, dir: dir, statm: -1}
+	p := &process{identity: identity{pid: pid}, nsPID: pid, uid: -1, dir: dir, pidfd: -1}
 	if err := p.readFacts(); err != nil {
 		dir.Close()
-		return nil, err
-	}
-	// Opened by path: the pinned directory below proves that it is the same
-	// process, because it would not answer any more if the pid had changed hands.
-	if fd, err := root.Open(base + "/statm"); err == nil {
-		p.statm = fd
-	}
-	if err := p.readFacts(); err != nil {
-		p.close()
 		return nil, err
 	}
 	return p, nil
@@ -69,9 +60,9 @@ func openProcess(root hostfs.Root, pid int) (*process, error) {
 
 func (p *process) close() {
 	p.dir.Close()
-	if p.statm >= 0 {
-		unix.Close(p.statm)
-		p.statm = -1
+	if p.pidfd >= 0 {
+		unix.Close(p.pidfd)
+		p.pidfd = -1
 	}
 }
 
@@ -112,17 +103,26 @@ func (p *process) refreshName() bool {
 // workloads. Slots with its number are common: they are of containers.
 func (p *process) isInit() bool { return p.pid == 1 && p.nsPID == 1 }
 
+// pin opens a pidfd, for watching many processes at once. It is opened by
+// number: that the pinned directory still answers proves that the number was
+// not given to somebody else before.
+func (p *process) pin() {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err != nil {
+		return
+	}
+	if p.alive() {
+		p.pidfd = fd
+	} else {
+		unix.Close(fd)
+	}
+}
+
 // alive tells whether the process still has an address space. A zombie has
 // none: it can account for nothing any more, whether it was reaped or not.
 func (p *process) alive() bool {
 	var buf [16]byte
-	var n int
-	var err error
-	if p.statm >= 0 {
-		n, err = unix.Pread(p.statm, buf[:], 0)
-	} else {
-		n, err = p.dir.Read("statm", buf[:])
-	}
+	n, err := p.dir.Read("statm", buf[:])
 	return err == nil && n > 0 && buf[0] != '0'
 }
 

@@ -38,6 +38,7 @@ type Reader struct {
 	guard    *guard
 	releases releases
 	complete bool // every process of the host can be seen from here
+	ours     bool // pids of the host's /proc are pids of our namespace
 
 	host    *shmDir
 	hostErr error
@@ -52,7 +53,10 @@ type Reader struct {
 	lastFull time.Time
 	// lastSearch is when everybody's mappings were last read to find holders.
 	lastSearch time.Time
-	stale      bool // the published lists must be made anew
+	stale      bool          // the published regions are not up to date
+	changed    bool          // nor are the published processes
+	watch      []unix.PollFd // pidfds of the known processes; nil: to be made anew
+	watched    []*process
 	last       *Sweep
 }
 
@@ -68,7 +72,7 @@ type region struct {
 	moved    bool // members changed since it was last judged
 	restless bool // it changed while it was judged
 	deleted  bool // its name is gone, and somebody still maps it
-	states   map[int]*slotState
+	states   [numSlots]*slotState
 	dueAt    time.Time         // when the oldest verdict on a dead owner expires
 	version  uint32            // of the layout, when last judged
 	wiped    map[identity]bool // holders whose records somebody erased
@@ -79,7 +83,7 @@ type region struct {
 func NewReader(opts Options) *Reader {
 	g := newGuard(150 * time.Millisecond)
 	return &Reader{
-		opts: opts, root: opts.Root, guard: g, complete: seesAll(opts.Root),
+		opts: opts, root: opts.Root, guard: g, complete: seesAll(opts.Root), ours: ownPIDs(opts.Root),
 		releases: releases{root: opts.Root, guard: g, known: map[inode]releaseReading{}},
 		dirs:     map[inode]*shmDir{}, regions: map[inode]*region{}, procs: map[int]*process{},
 	}
@@ -114,13 +118,11 @@ func (r *Reader) Read(users []User) *Sweep {
 	if r.opts.FullScan > 0 && r.now.Sub(r.lastFull) >= r.opts.FullScan {
 		r.scanAll()
 	}
+	r.checkMaps()
 	r.findDirs()
 	r.findFiles()
-	r.load()
-	// After the regions were read: a process that ended since has left its
-	// last word there, and one that ended before is not taken for alive.
-	r.checkProcesses()
 	r.dropFiles()
+	r.load()
 	r.judgeAll()
 	r.forget()
 	return r.publish()
@@ -216,7 +218,7 @@ func (r *Reader) dropFiles() {
 		case gone && !r.mapped(key):
 			reg.close()
 			delete(r.regions, key)
-			r.stale = true
+			r.stale, r.changed = true, true
 		case gone != reg.deleted:
 			reg.deleted, reg.dirty = gone, true
 		}
@@ -248,9 +250,9 @@ func (r *Reader) openFiles(d *shmDir) {
 }
 
 func (r *Reader) addRegion(f *file) *region {
-	reg := &region{file: f, dirty: true, seen: r.seq, states: map[int]*slotState{}, wiped: map[identity]bool{}}
+	reg := &region{file: f, dirty: true, seen: r.seq, wiped: map[identity]bool{}}
 	r.regions[f.inode] = reg
-	r.stale = true
+	r.stale, r.changed = true, true
 	return reg
 }
 
@@ -269,26 +271,28 @@ func (r *Reader) load() {
 	}
 }
 
-// publish returns the sweep. Where nothing changed it shares everything but
-// the time with the last one.
+// publish returns the sweep. What did not change it shares with the last one.
 func (r *Reader) publish() *Sweep {
-	if !r.stale && r.last != nil {
-		s := *r.last
-		s.Time, s.Err = r.now, r.hostErr
-		r.last = &s
-		return r.last
-	}
 	s := &Sweep{Time: r.now, Err: r.hostErr}
-	for _, reg := range r.regions {
-		s.Regions = append(s.Regions, reg.result)
+	if r.last != nil {
+		s.Regions, s.Processes = r.last.Regions, r.last.Processes
 	}
-	slices.SortFunc(s.Regions, func(a, b *Region) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Path, b.Path))
-	})
-	for _, p := range r.procs {
-		s.Processes = append(s.Processes, r.describe(p))
+	if r.stale {
+		s.Regions = make([]*Region, 0, len(r.regions))
+		for _, reg := range r.regions {
+			s.Regions = append(s.Regions, reg.result)
+		}
+		slices.SortFunc(s.Regions, func(a, b *Region) int {
+			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Path, b.Path))
+		})
 	}
-	slices.SortFunc(s.Processes, func(a, b *Process) int { return cmp.Compare(a.PID, b.PID) })
-	r.last, r.stale = s, false
+	if r.changed {
+		s.Processes = make([]*Process, 0, len(r.procs))
+		for _, p := range r.procs {
+			s.Processes = append(s.Processes, r.describe(p))
+		}
+		slices.SortFunc(s.Processes, func(a, b *Process) int { return cmp.Compare(a.PID, b.PID) })
+	}
+	r.last, r.stale, r.changed = s, false, false
 	return s
 }

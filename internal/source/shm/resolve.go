@@ -49,7 +49,7 @@ func (r *Reader) judgeRound() (again bool) {
 		reg.restless = false
 		switch {
 		case reg.parsed == nil:
-			clear(reg.states)
+			clear(reg.states[:])
 		case reg.dirty || r.due(reg):
 			reg.dirty = true
 			todo = append(todo, reg)
@@ -225,8 +225,8 @@ func (r *Reader) conclude(reg *region) (again bool) {
 		}
 	}
 	for i, st := range reg.states {
-		if !occupied[i] {
-			delete(reg.states, i)
+		if st != nil && !occupied[i] {
+			reg.states[i] = nil
 			r.noteWiped(reg, st)
 		}
 	}
@@ -235,7 +235,9 @@ func (r *Reader) conclude(reg *region) (again bool) {
 			delete(reg.wiped, id)
 		}
 	}
-	reg.version = reg.parsed.Layout.Version
+	if reg.version != reg.parsed.Layout.Version {
+		reg.version, r.changed = reg.parsed.Layout.Version, true
+	}
 	if !doubt {
 		return false
 	}

@@ -19,7 +19,7 @@ type search struct {
 // slots asks for the owners of slots that have none yet.
 func (s *search) slots(reg *region) {
 	for _, st := range reg.states {
-		if st.verdict != undecided || len(st.owners) > 0 {
+		if st == nil || st.verdict != undecided || len(st.owners) > 0 {
 			continue
 		}
 		if s.pids == nil {
@@ -47,7 +47,7 @@ func (r *Reader) searchHolders(reg *region, s *search) {
 	reg.searched = true
 	explained := r.providers(reg)
 	for _, st := range reg.states {
-		if len(st.owners) == 0 {
+		if st != nil && len(st.owners) == 0 {
 			explained++
 		}
 	}

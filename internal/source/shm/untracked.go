@@ -39,7 +39,7 @@ func (r *Reader) newestLayout(p *process) (version uint32, holds bool) {
 	for _, reg := range r.regions {
 		owner := mapsIt(p, reg)
 		for _, st := range reg.states {
-			owner = owner || len(st.owners) == 1 && st.owners[0] == p
+			owner = owner || st != nil && slices.Contains(st.owners, p)
 		}
 		if owner {
 			holds = true

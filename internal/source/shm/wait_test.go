@@ -22,7 +22,8 @@ func waitForZombie(t *testing.T, pid int) {
 	t.Helper()
 	waitFor(t, "a zombie", func() bool {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		return err == nil && strings.Contains(string(b), ") Z ")
+		threads, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+		return err == nil && strings.Contains(string(b), ") Z ") && len(threads) == 1
 	})
 }
 
