@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/ttmon/ttmon/internal/sim/cluster"
 	"github.com/ttmon/ttmon/internal/sim/nsroot"
+	"github.com/ttmon/ttmon/internal/sim/tree"
 	"github.com/ttmon/ttmon/internal/source/umd"
 	"golang.org/x/sys/unix"
 )
@@ -86,4 +88,18 @@ func (s *server) dropCluster() {
 	if err := os.Remove(s.dump); err != nil {
 		slog.Error("simulated host", "error", err)
 	}
+}
+
+// describe puts the descriptors into the tree. Its real ttnn programs would
+// account in the real /dev/shm, where nobody reads the tree: they are for
+// scripted workloads, and for whoever wants to look.
+func (t *Tree) describe(cables bool) error {
+	c, err := cluster.Of(t.host.Driver, cluster.Options{Cables: cables})
+	if err != nil {
+		return fmt.Errorf("describing the boards for tt-metal: %w", err)
+	}
+	for name, text := range c.Files() {
+		t.host.Driver.Root.Dir("dev").Dir(filepath.Base(ClusterDir)).Add(name, tree.Text(strings.TrimSuffix(string(text), "\n")))
+	}
+	return nil
 }

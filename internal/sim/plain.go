@@ -81,6 +81,9 @@ func (t *Tree) begin(o Options) error {
 	}
 	t.host.Driver.Root.Dir("sys").Add("ttmon-sim", markerFile(o.Boards, t.Control))
 	t.links()
+	if err := t.describe(o.Cables); err != nil {
+		return err
+	}
 	if err := t.update(); err != nil { // the nodes must be there for the workloads
 		return err
 	}

@@ -1,0 +1,213 @@
+// Package cluster says what UMD would find on the simulated boards: which
+// chips there are, under which ids, and how they are linked.
+//
+// It stands between the simulated driver and programs that use tt-metal. A
+// real ttnn in mock mode reads the descriptor that Write leaves, and then
+// allocates on chips with the very ids that the driver's serial numbers and
+// ASIC ids lead to; scripted workloads take their chips from Chips.
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/ttmon/ttmon/internal/board"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim/chip"
+	"github.com/ttmon/ttmon/internal/sim/driver"
+	"github.com/ttmon/ttmon/internal/source/umd"
+)
+
+// Options say what the driver does not know of the boards.
+type Options struct {
+	Cables bool // boards that can be are joined by cables, which changes the ids of their chips
+}
+
+// Chip is one chip of the host.
+type Chip struct {
+	Device int    // kernel index of the endpoint that leads to it
+	Slot   int    // behind the endpoint: 0 its own chip, 1 the R of an n300
+	Name   string // "L", "R" or empty
+	BusID  string // of the endpoint
+	Number int    // UMD's and tt-metal's own number, among the chips of its generation
+	ID     uint64 // unique id: the number in the name of its accounting region
+}
+
+// Cluster is what UMD would find.
+type Cluster struct {
+	all    []*umd.Descriptor      // one per generation; first the one that a tt-metal process would use
+	boards map[uint64]board.Board // by serial number
+	index  map[string]int         // by bus id
+}
+
+// Of looks at the devices that the driver has now. A host without any has an
+// empty cluster.
+func Of(d *driver.Driver, o Options) (*Cluster, error) {
+	c := &Cluster{boards: map[uint64]board.Board{}, index: map[string]int{}}
+	all := endpoints(d)
+	for _, e := range all {
+		c.boards[e.Serial], c.index[e.BusID] = e.Board, e.Index
+	}
+	for rest := all; len(rest) > 0; {
+		one := umd.OneGeneration(rest)
+		desc, err := umd.Describe(one, o.Cables)
+		if err != nil {
+			return nil, err
+		}
+		c.all = append(c.all, desc)
+		rest = others(rest, one[0].Board.Arch)
+	}
+	return c, nil
+}
+
+func others(list []umd.Endpoint, arch model.Arch) (rest []umd.Endpoint) {
+	for _, e := range list {
+		if e.Board.Arch != arch {
+			rest = append(rest, e)
+		}
+	}
+	return rest
+}
+
+// endpoints are the bound devices, with what their firmware would tell UMD.
+func endpoints(d *driver.Driver) []umd.Endpoint {
+	var list []umd.Endpoint
+	pairs := map[uint64]int{} // endpoints of a p300 seen so far, by serial number
+	for _, dev := range d.Devices() {
+		index, bound := dev.Index()
+		b, known := board.ByCard(dev.Chip().Spec().Card)
+		if !bound || !known {
+			continue
+		}
+		id := dev.Chip().Identity()
+		e := umd.Endpoint{Board: b, Index: index, BusID: dev.BDF(), Serial: id.Serial, ASIC: id.ASIC, Bundle: bundle(dev.Chip())}
+		switch {
+		case b.Galaxy():
+			e.Tray, e.Location, _ = b.GalaxyPosition(dev.BDF(), false)
+			e.TraySerial = traySerial(dev.BDF())
+		case b.Endpoints == 2:
+			// The left one, location 1, has the lower address: nothing may
+			// take the order for the location.
+			e.Location = 1 - pairs[id.Serial]
+			pairs[id.Serial]++
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func bundle(c *chip.Chip) string {
+	b := c.Firmware().Bundle
+	if b == (board.Bundle{}) {
+		b = chip.DefaultBundle
+	}
+	return b.String()
+}
+
+// traySerial is that of a Wormhole Galaxy's tray, by the bus numbers on it. It
+// is printed on the tray and known to its Ethernet firmware; the driver has no
+// file for it.
+func traySerial(bdf string) string {
+	bus, _ := strconv.ParseUint(bdf[5:7], 16, 8)
+	return fmt.Sprintf("519000%c", 'A'+rune(bus>>6))
+}
+
+// Chips lists all chips, by descriptor and UMD's number.
+func (c *Cluster) Chips() []Chip {
+	var list []Chip
+	for _, d := range c.all {
+		for _, ch := range d.Chips {
+			list = append(list, c.chip(d, ch))
+		}
+	}
+	return list
+}
+
+// chip finds the endpoint of a descriptor's chip. A remote chip has that of
+// the chip with PCIe on its board.
+func (c *Cluster) chip(d *umd.Descriptor, ch umd.Chip) Chip {
+	out := Chip{Number: ch.ID, ID: ch.UniqueID, BusID: ch.BusID}
+	entry := d.Boards[ch.Board]
+	for _, sibling := range entry.Chips {
+		if s := d.Chip(sibling); ch.Remote() && !s.Remote() {
+			out.BusID = s.BusID
+			out.Slot = 1
+		}
+	}
+	out.Device = c.index[out.BusID]
+	if slots := c.boards[entry.ID].Slots; out.Slot < len(slots) {
+		out.Name = slots[out.Slot].Name
+	}
+	return out
+}
+
+// Behind lists the chips of a device, by slot.
+func (c *Cluster) Behind(device int) []Chip {
+	var list []Chip
+	for _, ch := range c.Chips() {
+		if ch.Device == device {
+			list = append(list, ch)
+		}
+	}
+	return list
+}
+
+// Name is the file for a tt-metal process.
+const Name = "cluster_descriptor.yaml"
+
+// Files are the descriptors as UMD reads them, by file name: Name is the one
+// for a tt-metal process, and of a host with two generations, of which a
+// process uses one, each has one of its own: wormhole.yaml, blackhole.yaml. A
+// host without boards has none.
+func (c *Cluster) Files() map[string][]byte {
+	files := map[string][]byte{}
+	for i, d := range c.all {
+		text := d.AppendYAML([]byte("# simulated by ttmon-sim\n"))
+		if i == 0 {
+			files[Name] = text
+		}
+		if len(c.all) > 1 {
+			files[string(d.Chips[0].Arch)+".yaml"] = text
+		}
+	}
+	return files
+}
+
+// Write brings dir, which holds nothing else, to Files. Each file is replaced
+// as a whole, and only if it changes: a process may be reading it.
+func (c *Cluster) Write(dir string) error {
+	files := c.Files()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, keep := files[e.Name()]; !keep {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	for name, text := range files {
+		if err := put(filepath.Join(dir, name), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func put(path string, text []byte) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+		return err
+	}
+	if err := os.Chmod(path+".new", 0o644); err != nil { // whatever the umask: other users run ttnn, too
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
