@@ -136,10 +136,10 @@ func TestErrors(t *testing.T) {
 		pos int
 		msg string
 	}{
-		{"usr=root", 0, `there is no field "usr"`},
+		{"usr=root", 0, `there is no field "usr": did you mean user?`},
 		{"use=root", 0, `did you mean user?`},
-		{"commandline=x", 0, `did you mean command?`},
-		{"x=1", 0, `(user command dram time device cpu)`},
+		{"comand=x", 0, `did you mean command?`},
+		{"elephant=1", 0, `(user command dram time device cpu)`},
 		{"user=", 5, "a value is missing after user="},
 		{"(user=)", 6, "a value is missing after user="},
 		{"user==and", 6, `a value belongs here, not "and": quote it if it is meant`},

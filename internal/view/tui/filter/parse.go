@@ -3,6 +3,8 @@ package filter
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // maxDepth keeps a hostile or runaway expression from exhausting the stack.
@@ -162,17 +164,15 @@ func (p *parser) comparison(name, o token) (node, *Error) {
 	return compare(i, &p.fields[i], o, v)
 }
 
-// suggest says which field was probably meant.
+// suggest says which field was probably meant, or which there are.
 func (p *parser) suggest(name string) string {
-	name = strings.ToLower(name)
-	var names []string
+	var names, all []string
 	for _, f := range p.fields {
-		for _, n := range append([]string{f.Name}, f.Aliases...) {
-			if strings.HasPrefix(n, name) || len(name) > 2 && (strings.Contains(n, name) || strings.Contains(name, n)) {
-				return fmt.Sprintf(": did you mean %s?", f.Name)
-			}
-		}
 		names = append(names, f.Name)
+		all = append(append(all, f.Name), f.Aliases...)
+	}
+	if near := words.Nearest(strings.ToLower(name), all); near != "" {
+		return fmt.Sprintf(": did you mean %s?", near)
 	}
 	return " (" + strings.Join(names, " ") + ")"
 }

@@ -1,0 +1,262 @@
+package chart
+
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Line is one series, a bucket per dot column.
+type Line struct {
+	Label   string
+	Style   cells.Style
+	Buckets []history.Bucket
+}
+
+// Mark is an event under the chart.
+type Mark struct {
+	At    time.Time
+	Text  string
+	Style cells.Style
+}
+
+// Chart is what to draw. Lines drawn later cover earlier ones.
+type Chart struct {
+	Lines  []Line
+	Scale  Scale
+	Tick   func(float64) string // writes a number at the axis
+	Filled bool                 // fill the area below; for a single line
+	Labels bool                 // name each line at its newest end
+
+	From  time.Time     // of the first dot column
+	Step  time.Duration // per dot column
+	Gap   time.Duration // empty buckets are bridged up to this long
+	Marks []Mark        // in order of time
+
+	Cursor  int  // dot column under the cursor; negative: none
+	Reverse bool // newest at the left
+
+	cursorCell int
+}
+
+// Room is how an area is divided.
+type Room struct {
+	Plot    cells.Area
+	axis    cells.Area
+	labels  cells.Area
+	marks   cells.Area
+	Columns int // dot columns of the plot: buckets to ask for
+}
+
+// Cells beside the plot.
+const (
+	axisWidth  = 5
+	labelWidth = 3
+	minMarks   = 4 // rows below which there is no row for marks
+)
+
+// Divide lays a chart out in an area. It depends on the area alone, so that
+// nothing moves while values change.
+func Divide(a cells.Area, labels bool) Room {
+	var r Room
+	right := 0
+	if labels {
+		right = labelWidth
+	}
+	if a.H >= minMarks {
+		a, r.marks = a.Bottom(1)
+	}
+	w := max(a.W-axisWidth-right, 0)
+	r.axis = a.Sub(0, 0, axisWidth, a.H)
+	r.Plot = a.Sub(axisWidth, 0, w, a.H)
+	r.labels = a.Sub(axisWidth+w, 0, right, a.H)
+	r.marks = r.marks.Sub(axisWidth, 0, w, 1)
+	r.Columns = w * dotsX
+	return r
+}
+
+// Draw draws the chart into its room.
+func (c *Chart) Draw(r Room) {
+	if r.Plot.Empty() {
+		return
+	}
+	c.drawAxis(r)
+	c.drawCursor(r)
+	dots := newCanvas(r.Plot.W, r.Plot.H)
+	for i := range c.Lines {
+		c.trace(dots, &c.Lines[i])
+	}
+	dots.draw(r.Plot)
+	if c.Labels {
+		c.nameLines(r)
+	}
+	c.drawMarks(r)
+}
+
+func (c *Chart) drawAxis(r Room) {
+	h := r.axis.H
+	put := func(y int, v float64) {
+		r.axis.PutRight(axisWidth-1, y, words.Truncate(c.Tick(v), axisWidth-1), cells.Axis)
+	}
+	put(0, c.Scale.Top)
+	if h > 1 {
+		put(h-1, c.Scale.Bottom)
+	}
+	if h >= 7 {
+		put((h-1)/2, (c.Scale.Bottom+c.Scale.Top)/2)
+	}
+}
+
+// x is the dot column at which bucket i is drawn.
+func (c *Chart) x(i, n int) int {
+	if c.Reverse {
+		return n - 1 - i
+	}
+	return i
+}
+
+// trace draws one line: each bucket from its minimum to its maximum, joined
+// to the one before so that steps are seen as steps.
+func (c *Chart) trace(dots *canvas, l *Line) {
+	rows := dots.h * dotsY
+	n := len(l.Buckets)
+	before := -1
+	for i := range l.Buckets {
+		b := &l.Buckets[i]
+		switch b.State {
+		case history.Gap:
+			before = -1
+			continue
+		case history.Empty:
+			continue
+		}
+		lo, hi := c.Scale.row(float64(b.Min), rows), c.Scale.row(float64(b.Max), rows)
+		if before >= 0 && time.Duration(i-before)*c.Step <= c.Gap+c.Step {
+			lo, hi = c.join(dots, l, before, i, lo, hi)
+		}
+		c.stroke(dots, c.x(i, n), lo, hi, l.Style)
+		before = i
+	}
+}
+
+// join bridges the empty columns between two buckets and returns the rows of
+// the second, stretched to meet the first.
+func (c *Chart) join(dots *canvas, l *Line, from, to, lo, hi int) (int, int) {
+	rows := dots.h * dotsY
+	p := &l.Buckets[from]
+	plo, phi := c.Scale.row(float64(p.Min), rows), c.Scale.row(float64(p.Max), rows)
+	y0 := c.Scale.row(float64(p.Last), rows)
+	for i := from + 1; i < to; i++ {
+		// A value holds until the next sample: what was measured, no slope
+		// between that nobody saw.
+		c.stroke(dots, c.x(i, len(l.Buckets)), y0, y0, l.Style)
+		plo, phi = y0, y0
+	}
+	switch {
+	case lo > phi:
+		lo = min(phi+1, hi)
+	case hi < plo:
+		hi = max(plo-1, lo)
+	}
+	return lo, hi
+}
+
+func (c *Chart) stroke(dots *canvas, x, lo, hi int, s cells.Style) {
+	if c.Filled {
+		lo = 0
+	}
+	dots.column(x, lo, hi, s)
+}
+
+// nameLines writes each line's label beside its newest value, moved up or
+// down where two would meet and left out where there is no room.
+func (c *Chart) nameLines(r Room) {
+	taken := make([]bool, r.labels.H)
+	for i := len(c.Lines) - 1; i >= 0; i-- {
+		l := &c.Lines[i]
+		v, ok := newest(l.Buckets)
+		if !ok || l.Label == "" {
+			continue
+		}
+		rows := r.Plot.H * dotsY
+		y := r.Plot.H - 1 - c.Scale.row(v, rows)/dotsY
+		for _, try := range []int{y, y - 1, y + 1, y - 2, y + 2} {
+			if try >= 0 && try < len(taken) && !taken[try] {
+				taken[try] = true
+				r.labels.Put(1, try, words.Truncate(l.Label, labelWidth-1), l.Style)
+				break
+			}
+		}
+	}
+}
+
+func newest(b []history.Bucket) (float64, bool) {
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i].State == history.Sampled {
+			return float64(b[i].Last), true
+		}
+	}
+	return 0, false
+}
+
+// Column is the dot column of a time, which may lie outside the plot.
+func (c *Chart) Column(t time.Time, columns int) int {
+	d := t.Sub(c.From)
+	if d < 0 {
+		return -1
+	}
+	return c.x(int(d/c.Step), columns)
+}
+
+// TimeAt is the time in the middle of a plot column.
+func (c *Chart) TimeAt(column, columns int) time.Time {
+	i := c.x(column*dotsX, columns)
+	return c.From.Add(time.Duration(i)*c.Step + c.Step/2)
+}
+
+// CursorCell is the column of the cursor in the area the chart was divided
+// from, after Draw; negative: it is not in view.
+func (c *Chart) CursorCell() int { return c.cursorCell }
+
+func (c *Chart) drawCursor(r Room) {
+	c.cursorCell = -1
+	if c.Cursor < 0 || c.Cursor >= r.Columns {
+		return
+	}
+	x := c.x(c.Cursor, r.Columns) / dotsX
+	c.cursorCell = axisWidth + x
+	for y := range r.Plot.H {
+		r.Plot.Set(x, y, '│', cells.Axis)
+	}
+	r.marks.Set(x, 0, '│', cells.Axis)
+}
+
+// drawMarks writes "▲text" for each event as far as the next leaves room.
+func (c *Chart) drawMarks(r Room) {
+	if r.marks.Empty() {
+		return
+	}
+	next := r.marks.W + 1 // the last one needs no blank after it
+	marks := c.Marks
+	step, begin := -1, len(marks)-1
+	if c.Reverse {
+		step, begin = 1, 0
+	}
+	for i := begin; i >= 0 && i < len(marks); i += step {
+		x := c.Column(marks[i].At, r.Columns)
+		if x < 0 || x >= r.Columns {
+			continue
+		}
+		x /= dotsX
+		if x >= next {
+			continue // hidden behind a newer one in the same cell
+		}
+		r.marks.Set(x, 0, '▲', marks[i].Style)
+		if room := next - x - 2; room >= 4 {
+			r.marks.Put(x+1, 0, words.Truncate(marks[i].Text, room), marks[i].Style)
+		}
+		next = x
+	}
+}

@@ -1,0 +1,188 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+)
+
+var t0 = time.Unix(1_800_000_000, 0)
+
+func one(v float64) history.Bucket {
+	return history.Bucket{State: history.Sampled, Min: float32(v), Max: float32(v), Last: float32(v)}
+}
+
+func line(label string, vs ...float64) Line {
+	l := Line{Label: label, Style: cells.Series0}
+	for _, v := range vs {
+		switch {
+		case math.IsNaN(v):
+			l.Buckets = append(l.Buckets, history.Bucket{State: history.Gap})
+		case v < 0:
+			l.Buckets = append(l.Buckets, history.Bucket{})
+		default:
+			l.Buckets = append(l.Buckets, one(v))
+		}
+	}
+	return l
+}
+
+func render(t *testing.T, w, h int, c Chart) (string, *cells.Grid) {
+	t.Helper()
+	c.Tick = func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	c.From, c.Step = t0, time.Second
+	g := cells.NewGrid(w, h)
+	c.Draw(Divide(g.Area(), c.Labels))
+	return g.String(), g
+}
+
+func rows(s ...string) string { return strings.Join(s, "\n") + "\n" }
+
+func TestDraw(t *testing.T) {
+	nan := math.NaN()
+	const empty = -1
+	for _, c := range []struct {
+		name string
+		w, h int
+		c    Chart
+		want string
+	}{
+		{
+			"a ramp touches bottom and top", 9, 3,
+			Chart{Scale: Scale{0, 11}, Cursor: -1, Lines: []Line{line("", 0, 1, 3, 5, 7, 9, 10, 11)}},
+			rows("  11   ⢠⠊", "      ⢠⠃", "   0 ⡠⠃"),
+		},
+		{
+			"a step is a step", 9, 2,
+			Chart{Scale: Scale{0, 7}, Cursor: -1, Lines: []Line{line("", 0, 0, 0, 7, 7, 0, 0, 0)}},
+			rows("   7  ⢸⢱", "   0 ⣀⡸⢸⣀"),
+		},
+		{
+			"a gap stays empty, an empty bucket is bridged", 9, 1,
+			Chart{Scale: Scale{0, 3}, Gap: 5 * time.Second, Cursor: -1, Lines: []Line{line("", 3, 3, nan, nan, 3, empty, empty, 3)}},
+			rows("   3 ⠉ ⠉⠉"),
+		},
+		{
+			"too long a silence is not bridged", 9, 1,
+			Chart{Scale: Scale{0, 3}, Gap: time.Second, Cursor: -1, Lines: []Line{line("", 0, empty, empty, empty, empty, empty, 0, 0)}},
+			rows("   3 ⡀  ⣀"),
+		},
+		{
+			"filled", 9, 1,
+			Chart{Scale: Scale{0, 3}, Filled: true, Cursor: -1, Lines: []Line{line("", 0, 1, 2, 3, 3, 2, 1, 0)}},
+			rows("   3 ⣠⣾⣷⣄"),
+		},
+		{
+			"values outside the scale stick to its edge", 9, 1,
+			Chart{Scale: Scale{10, 20}, Cursor: -1, Lines: []Line{line("", 0, 0, 99, 99)}},
+			rows("  20 ⣀⠏"),
+		},
+		{
+			"newest left", 9, 1,
+			Chart{Scale: Scale{0, 3}, Reverse: true, Cursor: -1, Lines: []Line{line("", 0, 0, 0, 0, 3, 3, 3, 3)}},
+			rows("   3 ⠉⠹⣀⣀"),
+		},
+		{
+			"labels beside the newest values, none on top of another", 14, 3,
+			Chart{Scale: Scale{0, 11}, Labels: true, Cursor: -1, Lines: []Line{line("0", 0, 0), line("1", 0, 0), line("12", 11, 11)}},
+			rows("  11 ⠉      12", "            0", "   0 ⣀      1"),
+		},
+		{
+			"cursor", 9, 2,
+			Chart{Scale: Scale{0, 7}, Cursor: 4, Lines: []Line{line("", 0, 0, 0, 0, 0, 0, 0, 0)}},
+			rows("   7   │", "   0 ⣀⣀⣀⣀"),
+		},
+		{
+			"marks, the newest whole", 25, 4,
+			Chart{Scale: Scale{0, 1}, Cursor: -1, Lines: []Line{line("")},
+				Marks: []Mark{{At: t0, Text: "12 started"}, {At: t0.Add(10 * time.Second), Text: "12 gone"}, {At: t0.Add(30 * time.Second), Text: "reset"}}},
+			rows("   1", "", "   0", "     ▲    ▲12 gone  ▲res…"),
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, _ := render(t, c.w, c.h, c.c)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLaterLinesCover(t *testing.T) {
+	a, b := line("", 1, 1), line("", 1, 1)
+	b.Style = cells.Series1
+	_, g := render(t, 7, 1, Chart{Scale: Scale{0, 1}, Cursor: -1, Lines: []Line{a, b}})
+	if s := g.At(axisWidth, 0).Style; s != cells.Series1 {
+		t.Errorf("style %v, want the last line's", s)
+	}
+}
+
+// Any size is fine, none at all included.
+func TestTinyAreas(t *testing.T) {
+	for w := range 12 {
+		for h := range 6 {
+			render(t, w, h, Chart{Scale: Scale{0, 1}, Cursor: 0, Labels: true, Lines: []Line{line("x", 0, 1, 2)}, Marks: []Mark{{At: t0, Text: "x"}}})
+		}
+	}
+}
+
+func TestScales(t *testing.T) {
+	for _, c := range []struct{ got, want Scale }{
+		{UpTo(300, 61), Scale{0, 300}},
+		{UpTo(300, 310), Scale{0, 400}},
+		{UpTo(0, 0), Scale{0, 1}},
+		{UpTo(0, 12), Scale{0, 15}},
+		{UpTo(0, math.NaN()), Scale{0, 1}},
+		{Fit(50, 60), Scale{50, 60}},
+		{Fit(51, 58), Scale{50, 58}},
+		{Fit(52, 52), Scale{48, 56}},
+		{Fit(0, 0), Scale{0, 1}},
+		{Fit(math.NaN(), 1), Scale{0, 1}},
+		{Fit(math.Inf(1), math.Inf(-1)), Scale{0, 1}},
+	} {
+		if c.got != c.want {
+			t.Errorf("scale %v, want %v", c.got, c.want)
+		}
+	}
+}
+
+func FuzzScale(f *testing.F) {
+	f.Add(1.0, 2.0)
+	f.Add(-5.0, 1e300)
+	f.Fuzz(func(t *testing.T, lo, hi float64) {
+		for _, s := range []Scale{Fit(lo, hi), UpTo(lo, hi)} {
+			if !(s.Top > s.Bottom) && !math.IsInf(s.Top, 0) && math.Abs(hi) < 1e15 && math.Abs(lo) < 1e15 {
+				t.Fatalf("Fit/UpTo(%v, %v) = %v", lo, hi, s)
+			}
+			for _, v := range []float64{lo, hi, math.NaN(), math.Inf(1)} {
+				if y := s.row(v, 12); y < 0 || y > 11 {
+					t.Fatalf("row %d of 12 for %v in %v", y, v, s)
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkChart100x10With32Lines(b *testing.B) {
+	g := cells.NewGrid(100, 10)
+	r := Divide(g.Area(), false)
+	c := Chart{Scale: Scale{0, 100}, Cursor: -1, Tick: func(float64) string { return "x" }, From: t0, Step: time.Second}
+	for range 32 {
+		l := Line{Style: cells.Series0}
+		for i := range r.Columns {
+			l.Buckets = append(l.Buckets, one(float64(i%100)))
+		}
+		c.Lines = append(c.Lines, l)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Draw(r)
+	}
+}

@@ -1,0 +1,45 @@
+package chart
+
+import "time"
+
+// Window is the time a chart shows.
+type Window struct {
+	End  time.Time // of the newest dot column
+	Span time.Duration
+}
+
+// Step is the time of one of n dot columns.
+func (w Window) Step(n int) time.Duration {
+	return max(w.Span/time.Duration(max(n, 1)), time.Millisecond)
+}
+
+// From is the time at which the first of n dot columns begins. It is a
+// multiple of the step, so that a line that moves on keeps its shape.
+func (w Window) From(n int) time.Time {
+	step := w.Step(n)
+	return w.End.Truncate(step).Add(-time.Duration(n-1) * step)
+}
+
+// spans are the lengths of time that zooming goes through.
+var spans = []time.Duration{
+	30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
+	time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 3 * 24 * time.Hour,
+}
+
+// Zoom is the next shorter (in > 0) or longer span.
+func Zoom(span time.Duration, in int) time.Duration {
+	if in > 0 {
+		for i := len(spans) - 1; i >= 0; i-- {
+			if spans[i] < span {
+				return spans[i]
+			}
+		}
+		return min(span, spans[0])
+	}
+	for _, s := range spans {
+		if s > span {
+			return s
+		}
+	}
+	return span
+}

@@ -1,0 +1,83 @@
+package event
+
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Kind is what sort of thing happened.
+type Kind string
+
+// The kinds of events.
+const (
+	Started  Kind = "started"  // a process began to use devices
+	Gone     Kind = "gone"     // it stopped using all of them
+	Died     Kind = "died"     // it left memory accounted behind
+	State    Kind = "state"    // a device changed its state
+	Appeared Kind = "appeared" // a device came
+	Removed  Kind = "removed"  // a device went
+	Throttle Kind = "throttle" // a device reached the temperature at which it slows down
+	Tripped  Kind = "tripped"  // a device shut itself down for heat
+	Link     Kind = "link"     // the PCIe link became slower or recovered
+	Source   Kind = "source"   // the source of the snapshots went or came back
+)
+
+// Event is one thing that happened.
+type Event struct {
+	At      time.Time
+	Kind    Kind
+	Level   words.Level
+	Devices []string // bus ids it is about; none: the host
+	Short   string   // under a chart: "182034 started"
+	Text    string   // in the log: a sentence, safe for a terminal
+}
+
+// About tells whether the event concerns a device; those of the host concern all.
+func (e *Event) About(busID string) bool {
+	for _, d := range e.Devices {
+		if d == busID {
+			return true
+		}
+	}
+	return len(e.Devices) == 0
+}
+
+// Detector compares each snapshot with the one before. The zero Detector
+// takes the first snapshot as given: nothing in it is news.
+type Detector struct {
+	prev *model.Snapshot
+	hot  map[string]bool // devices over their temperature limit, by bus id
+}
+
+// Next returns what happened since the last snapshot.
+func (d *Detector) Next(s *model.Snapshot) []Event {
+	prev := d.prev
+	d.prev = s
+	if d.hot == nil {
+		d.hot = map[string]bool{}
+	}
+	if prev == nil {
+		for i := range s.Devices {
+			d.heat(&s.Devices[i])
+		}
+		return nil
+	}
+	c := &comparison{d: d, old: prev, now: s}
+	c.devices()
+	c.processes()
+	c.ghosts()
+	return c.events
+}
+
+// comparison collects the events of one step.
+type comparison struct {
+	d        *Detector
+	old, now *model.Snapshot
+	events   []Event
+}
+
+func (c *comparison) add(k Kind, l words.Level, devices []string, short, text string) {
+	c.events = append(c.events, Event{At: c.now.Time, Kind: k, Level: l, Devices: devices, Short: short, Text: text})
+}

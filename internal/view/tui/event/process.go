@@ -1,0 +1,132 @@
+package event
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// fresh is the age up to which a process that appears counts as started
+// rather than as having opened a device late.
+const fresh = 10 * time.Second
+
+type identity struct {
+	pid   int
+	start uint64
+}
+
+func (c *comparison) processes() {
+	old := map[identity]*model.Process{}
+	for i := range c.old.Processes {
+		p := &c.old.Processes[i]
+		if p.State == model.Running {
+			old[identity{p.PID, p.StartTicks}] = p
+		}
+	}
+	seen := map[identity]bool{}
+	for i := range c.now.Processes {
+		p := &c.now.Processes[i]
+		id := identity{p.PID, p.StartTicks}
+		if p.State != model.Running || seen[id] {
+			continue
+		}
+		seen[id] = true
+		if old[id] == nil {
+			c.came(p)
+		}
+	}
+	for i := range c.old.Processes {
+		p := &c.old.Processes[i]
+		if id := (identity{p.PID, p.StartTicks}); old[id] != nil && !seen[id] {
+			c.process(Gone, p, "gone", "is gone from "+list(p))
+			seen[id] = true
+		}
+	}
+}
+
+func (c *comparison) came(p *model.Process) {
+	verb := "opened"
+	if !p.StartTime.IsZero() && c.now.Time.Sub(p.StartTime) < fresh {
+		verb = "started"
+	}
+	text := verb + " on " + list(p)
+	if verb == "opened" {
+		text = verb + " " + list(p)
+	}
+	c.process(Started, p, verb, text)
+}
+
+func (c *comparison) process(k Kind, p *model.Process, short, text string) {
+	var buses []string
+	for i := range p.Devices {
+		for _, s := range []*model.Snapshot{c.now, c.old} {
+			if d := s.Device(p.Devices[i].Device); d != nil {
+				buses = append(buses, d.BusID)
+				break
+			}
+		}
+	}
+	c.add(k, words.Info, buses, fmt.Sprintf("%d %s", p.PID, short), fmt.Sprintf("%s (%d) %s", Name(p), p.PID, text))
+}
+
+// Name is a short name for a process: its program, safe for a terminal.
+func Name(p *model.Process) string {
+	if cmd, ok := p.Cmdline.Get(); ok {
+		if words := strings.Fields(cmd); len(words) > 0 {
+			return escape(filepath.Base(words[0]))
+		}
+	}
+	if p.Name.Known() && p.Name.V != "" {
+		return escape(p.Name.V)
+	}
+	return "process"
+}
+
+func escape(s string) string { return words.Truncate(words.Escape(s), 24) }
+
+// list names the devices a process uses: "device 3", "devices 0-7".
+func list(p *model.Process) string {
+	var idx []int
+	for i := range p.Devices {
+		if p.Devices[i].Device != model.NoDevice {
+			idx = append(idx, p.Devices[i].Device)
+		}
+	}
+	switch len(idx) {
+	case 0:
+		return "no device of this host"
+	case 1:
+		return fmt.Sprintf("device %d", idx[0])
+	default:
+		return "devices " + words.Ranges(idx)
+	}
+}
+
+// ghosts says which processes left memory behind when they died.
+func (c *comparison) ghosts() {
+	type key struct {
+		region string
+		pid    int
+	}
+	old := map[key]bool{}
+	for i := range c.old.Ghosts {
+		old[key{c.old.Ghosts[i].Region, c.old.Ghosts[i].PID}] = true
+	}
+	for i := range c.now.Ghosts {
+		g := &c.now.Ghosts[i]
+		if old[key{g.Region, g.PID}] {
+			continue
+		}
+		var buses []string
+		if d := c.now.Device(g.Device); d != nil {
+			buses = []string{d.BusID}
+		}
+		sum, _ := g.Bytes.Total()
+		c.add(Died, words.Warning, buses, fmt.Sprintf("%d died", g.PID),
+			fmt.Sprintf("%s (%d) died and left %s accounted", escape(g.Name), g.PID, words.Bytes(sum)))
+	}
+}

@@ -1,0 +1,221 @@
+package mem
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/chart"
+	"github.com/ttmon/ttmon/internal/view/tui/gauge"
+	"github.com/ttmon/ttmon/internal/view/tui/widget"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// minChart is the least rows a chart is worth.
+const minChart = 7
+
+// drawChip draws one chip: its pools, who holds them, and a chart.
+func (s *State) drawChip(h *widget.Hits, area cells.Area, c chip) {
+	head, rest := area.Top(1)
+	s.drawHead(head, c, cells.Strong)
+	list := holders(s.shown, c, s.pool)
+	pools := model.Pools()
+	bars, rest := rest.Top(len(pools))
+	for i, p := range pools {
+		var segs []segment
+		if p == s.pool {
+			segs = segments(c, list, p)
+		}
+		row := bars.Sub(0, i, bars.W, 1)
+		s.drawPool(row, c, p, segs)
+		if p == s.pool {
+			row.Put(0, 0, "▸", cells.Label)
+		}
+		h.AddPress(row, func() []tui.Effect { s.pool = p; return nil })
+	}
+	plot := 0
+	if free := rest.H - 1 - min(max(len(list)+1, 3), 8); free >= minChart {
+		plot = min(free, 16)
+	}
+	who, bottom := rest.Bottom(plot)
+	s.drawWho(h, who, c, list)
+	s.drawChart(bottom, c)
+}
+
+// segments are the shares of the holders in the bar of a pool.
+func segments(c chip, list []holder, p model.Pool) []segment {
+	total, _ := room(c.mem(), p)
+	if !total.Known() || total.V == 0 {
+		return nil
+	}
+	var out []segment
+	for i := range list {
+		if b, ok := list[i].mem[p].Get(); ok {
+			out = append(out, segment{float64(b) / float64(total.V), cells.Series(i)})
+		}
+	}
+	return out
+}
+
+// drawWho lists the holders, what belongs to none of them, and the dead.
+func (s *State) drawWho(h *widget.Hits, area cells.Area, c chip, list []holder) {
+	head, body := area.Top(1)
+	x := head.Put(1, 0, "── who holds "+words.PoolName(s.pool)+" ", cells.Faint)
+	head.HLine(x, 0, head.W-x-1, cells.Faint)
+	rest, others := unattributed(c, list, s.pool)
+	dead := ghosts(s.shown, c)
+	s.who.N = len(list) + len(dead)
+	if others {
+		s.who.N++
+	}
+	if s.who.N == 0 {
+		body.Put(2, 0, "Nobody.", cells.Faint)
+		return
+	}
+	s.who.Draw(h, body, cells.Selected, func(i int, row cells.Area) {
+		switch {
+		case i < len(list):
+			s.drawHolder(row, c, &list[i], i)
+		case others && i == len(list):
+			row.Put(1, 0, "(others)", cells.Faint)
+			row.PutRight(s.amountAt(row), 0, words.BytesColumn(rest), cells.Faint)
+			row.Put(s.amountAt(row)+2, 0, words.Truncate("counted for the chip, for no process seen here", row.W-s.amountAt(row)-3), cells.Faint)
+		default:
+			s.drawGhost(row, dead[i-len(list)-btoi(others)])
+		}
+	}, func(i int) []tui.Effect { return s.pressHolder(i) })
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// pressHolder opens a holder that is pressed twice.
+func (s *State) pressHolder(i int) []tui.Effect {
+	if s.holder.pressed == i+1 {
+		s.holder.pressed = 0
+		return s.enter()
+	}
+	s.holder.pressed = i + 1
+	return nil
+}
+
+// unattributed is what a chip's figure has beyond its holders'.
+func unattributed(c chip, list []holder, p model.Pool) (bytes uint64, ok bool) {
+	total, known := c.mem().Pools[p].Used.Get()
+	if !known {
+		return 0, false
+	}
+	var sum uint64
+	for i := range list {
+		sum += list[i].mem[p].V
+	}
+	if sum >= total {
+		return 0, false
+	}
+	return total - sum, true
+}
+
+// amountAt is the column at which the amounts of the list end.
+func (s *State) amountAt(row cells.Area) int { return max(row.W-30, 30) }
+
+func (s *State) drawHolder(row cells.Area, c chip, h *holder, i int) {
+	end := s.amountAt(row)
+	name := min(max(row.W/3, 20), 44)
+	row.Put(1, 0, words.Truncate(strconv.Itoa(h.p.PID)+" "+words.Foreign(h.p.User)+" "+words.Command(h.p), name), cells.Text)
+	b, ok := h.mem[s.pool].Get()
+	if bar := end - name - 2 - words.BytesWidth - 1; ok && bar > 3 {
+		total, _ := room(c.mem(), s.pool)
+		if total.Known() && total.V > 0 {
+			row.Shade(name+2, 0, bar, float64(b)/float64(total.V), cells.Series(i))
+		}
+	}
+	word := words.Reading(h.mem[s.pool], words.BytesColumn)
+	if !ok && h.mem[s.pool].Status == model.Absent {
+		word = "N/A"
+	}
+	row.PutRight(end, 0, word, cells.Text)
+	tail := row.Sub(end+2, 0, row.W-end-3, 1)
+	switch k := h.key(c); {
+	case !ok:
+		tail.Put(0, 0, words.Truncate(h.note, tail.W), cells.Faint)
+	case s.ledger.mark != nil:
+		tail.Put(0, 0, words.Truncate(deltaSince(h.mem[s.pool], s.ledger.mark, k, s.pool), tail.W), cells.Text)
+	default:
+		text := "peak " + words.Bytes(s.ledger.top[k][s.pool])
+		if !h.p.StartTime.IsZero() {
+			text += "  since " + since(h.p.StartTime, s.shown.Time)
+		}
+		tail.Put(0, 0, words.Truncate(text, tail.W), cells.Faint)
+	}
+}
+
+// deltaSince says how a holding changed since the mark.
+func deltaSince(now model.Reading[uint64], m *mark, k holderKey, p model.Pool) string {
+	then, ok := m.held[k]
+	if !ok {
+		return "new since the mark"
+	}
+	return delta(now, then[p])
+}
+
+// since is a clock time, with the day where it was another one.
+func since(t, now time.Time) string {
+	if now.Sub(t) < 20*time.Hour {
+		return t.Local().Format("15:04")
+	}
+	return t.Local().Format("Jan 2 15:04")
+}
+
+func (s *State) drawGhost(row cells.Area, g *model.Ghost) {
+	end := s.amountAt(row)
+	row.Put(1, 0, words.Truncate(fmt.Sprintf("(dead) %d %s", g.PID, words.Escape(g.Name)), end-words.BytesWidth-2), cells.Warn)
+	row.PutRight(end, 0, words.Reading(g.Bytes[s.pool], words.BytesColumn), cells.Warn)
+	text := "not counted"
+	if !g.Updated.IsZero() {
+		text += ", " + words.Span(s.shown.Time.Sub(g.Updated)) + " ago"
+	}
+	row.Put(end+2, 0, words.Truncate(text, row.W-end-3), cells.Warn)
+}
+
+// drawChart draws the chosen pool over time.
+func (s *State) drawChart(area cells.Area, c chip) {
+	if area.H < 4 {
+		return
+	}
+	frame := chart.Frames(area, 1, 1)
+	if frame == nil {
+		return
+	}
+	room := chart.Divide(area.Sub(1, 1, area.W-2, area.H-2), false)
+	win := chart.Window{End: s.shown.Time, Span: s.span}
+	if s.paused {
+		win.End = win.End.Add(-win.Step(room.Columns))
+	}
+	b := make([]history.Bucket, room.Columns)
+	ch := chart.Chart{
+		From: win.From(room.Columns), Step: win.Step(room.Columns), Gap: s.hist.Spacing() * 5 / 2,
+		Filled: true, Cursor: -1, Lines: []chart.Line{{Style: cells.Series0, Buckets: b}},
+	}
+	s.hist.Range(b, gauge.ChipKey(c.dev, c.i, s.pool), ch.From, ch.Step)
+	_, hi, _ := gauge.Span(b)
+	limit := 0.0
+	if t, ok := c.mem().Pools[s.pool].Total.Get(); ok {
+		limit = float64(t)
+	}
+	unit, per := gauge.Bytes.Axis(max(hi, limit), words.Celsius)
+	ch.Scale = chart.UpTo(limit/per, hi/per)
+	ch.Scale.Top *= per
+	ch.Tick = func(v float64) string { return gauge.Bytes.Tick(v, per, words.Celsius) }
+	ch.Draw(room)
+	frame[0].Put(1, 0, " "+words.PoolName(s.pool)+" "+unit+" ", cells.Text)
+	frame[0].Put(1, frame[0].H-1, " "+words.Span(s.span)+" ", cells.Axis)
+	frame[0].PutRight(frame[0].W-1, frame[0].H-1, " now ", cells.Axis)
+}

@@ -1,0 +1,251 @@
+package mem
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/choose"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// chipKey names a chip across snapshots: where its device sits, and which of
+// the device's chips it is.
+type chipKey struct {
+	bus string
+	i   int
+}
+
+// chip is one chip of a snapshot.
+type chip struct {
+	dev *model.Device
+	i   int
+}
+
+func (c chip) key() chipKey       { return chipKey{c.dev.BusID, c.i} }
+func (c chip) data() *model.Chip  { return &c.dev.Chips[c.i] }
+func (c chip) mem() *model.Memory { return &c.dev.Chips[c.i].Memory }
+
+// title is "0 n300 L".
+func (c chip) title() string {
+	s := strconv.Itoa(c.dev.Index) + " " + words.Foreign(c.dev.Board)
+	if n := c.data().Name; n != "" {
+		s += " " + words.Escape(n)
+	}
+	return s
+}
+
+// chipsOf lists the chips of the devices named; no names: of all.
+func chipsOf(s *model.Snapshot, only []string) []chip {
+	var out []chip
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if !choose.Device(d, only) {
+			continue
+		}
+		for j := range d.Chips {
+			out = append(out, chip{d, j})
+		}
+	}
+	return out
+}
+
+// holder is a process and what it holds of one chip.
+type holder struct {
+	p    *model.Process
+	mem  model.PoolBytes
+	note string
+}
+
+type holderKey struct {
+	chip  chipKey
+	pid   int
+	start uint64
+}
+
+func (h *holder) key(c chip) holderKey { return holderKey{c.key(), h.p.PID, h.p.StartTicks} }
+
+// holders lists who uses a chip, the largest holder of a pool first.
+func holders(s *model.Snapshot, c chip, by model.Pool) []holder {
+	var out []holder
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		for j := range p.Devices {
+			u := &p.Devices[j]
+			if u.Device != c.dev.Index {
+				continue
+			}
+			if m, ok := heldOn(u, c); ok {
+				out = append(out, holder{p: p, mem: m, note: words.Untracked(u.Tracking, u.Note)})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b holder) int {
+		return cmp.Or(cmp.Compare(b.mem[by].V, a.mem[by].V), cmp.Compare(a.p.PID, b.p.PID))
+	})
+	return out
+}
+
+// heldOn is what a use of a device holds of one of its chips; ok is false for
+// somebody who has the device open and nothing on this chip.
+func heldOn(u *model.DeviceUse, c chip) (model.PoolBytes, bool) {
+	id := c.data().ID
+	for k := range u.Chips {
+		if id.Known() && u.Chips[k].ChipID == id.V {
+			return u.Chips[k].Memory, true
+		}
+	}
+	// Without figures by chip, those of the device are those of its only chip;
+	// of several chips, the first stands for all that is unknown.
+	return u.Memory, len(u.Chips) == 0 && (len(c.dev.Chips) == 1 || c.i == 0)
+}
+
+// ghosts lists what dead processes left on a chip.
+func ghosts(s *model.Snapshot, c chip) []*model.Ghost {
+	var out []*model.Ghost
+	for i := range s.Ghosts {
+		g := &s.Ghosts[i]
+		if id := c.data().ID; g.Device == c.dev.Index && (!id.Known() || g.ChipID == id.V || len(c.dev.Chips) == 1) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// room is what a pool is measured against: its own size, or that of the
+// memory it lies in.
+func room(m *model.Memory, p model.Pool) (total model.Reading[uint64], of string) {
+	if t := m.Pools[p].Total; t.Known() {
+		return t, ""
+	}
+	switch p {
+	case model.Trace:
+		return m.Pools[model.DRAM].Total, "DRAM"
+	case model.L1Small, model.CB, model.Kernel:
+		return m.Pools[model.L1].Total, "L1"
+	}
+	return m.Pools[p].Total, ""
+}
+
+// used says the use of a pool, or why it is not known.
+func used(m *model.Memory, p model.Pool) string {
+	u := m.Pools[p]
+	switch {
+	case !u.Used.Known():
+		if u.Used.Status == model.Absent {
+			return words.UntrackedWord(m.Tracking)
+		}
+		return words.Missing(u.Used.Status)
+	case !u.Total.Known():
+		return words.Bytes(u.Used.V)
+	}
+	return words.UsedOf(u.Used.V, u.Total.V)
+}
+
+// ledger keeps what a single snapshot cannot tell: rates, high-water marks,
+// and the figures at a mark.
+type ledger struct {
+	at      time.Time
+	last    map[chipKey]model.PoolBytes
+	rate    map[chipKey][model.NumPools]model.Reading[float64] // bytes/s
+	peak    map[chipKey][model.NumPools]uint64
+	top     map[holderKey][model.NumPools]uint64 // peaks of the holders
+	held    map[holderKey]model.PoolBytes
+	mark    *mark
+	samples int
+}
+
+// mark is a moment to count from.
+type mark struct {
+	at    time.Time
+	chips map[chipKey]model.PoolBytes
+	held  map[holderKey]model.PoolBytes
+}
+
+func poolsOf(m *model.Memory) (b model.PoolBytes) {
+	for p := range m.Pools {
+		b[p] = m.Pools[p].Used
+	}
+	return b
+}
+
+// take notes the figures of a snapshot.
+func (l *ledger) take(s *model.Snapshot) {
+	if l.peak == nil {
+		l.peak, l.top = map[chipKey][model.NumPools]uint64{}, map[holderKey][model.NumPools]uint64{}
+	}
+	dt := s.Time.Sub(l.at).Seconds()
+	last := l.last
+	l.last, l.rate = map[chipKey]model.PoolBytes{}, map[chipKey][model.NumPools]model.Reading[float64]{}
+	l.held = map[holderKey]model.PoolBytes{}
+	for _, c := range chipsOf(s, nil) {
+		now, before := poolsOf(c.mem()), last[c.key()]
+		var rate [model.NumPools]model.Reading[float64]
+		peak := l.peak[c.key()]
+		for p := range now {
+			rate[p] = model.Missing[float64](model.Pending, "")
+			if now[p].Known() {
+				peak[p] = max(peak[p], now[p].V)
+				if before[p].Known() && dt > 0 {
+					rate[p] = model.Value((float64(now[p].V) - float64(before[p].V)) / dt)
+				}
+			}
+		}
+		l.last[c.key()], l.rate[c.key()], l.peak[c.key()] = now, rate, peak
+		for _, h := range holders(s, c, model.DRAM) {
+			k := h.key(c)
+			l.held[k] = h.mem
+			top := l.top[k]
+			for p := range h.mem {
+				top[p] = max(top[p], h.mem[p].V)
+			}
+			l.top[k] = top
+		}
+	}
+	for k := range l.top { // of processes that are gone
+		if _, ok := l.held[k]; !ok {
+			delete(l.top, k)
+		}
+	}
+	l.at = s.Time
+	l.samples++
+}
+
+// setMark counts from now on; again, it no longer does.
+func (l *ledger) setMark() {
+	if l.mark != nil {
+		l.mark = nil
+		return
+	}
+	l.mark = &mark{at: l.at, chips: l.last, held: l.held}
+}
+
+// forgetPeaks starts the high-water marks anew.
+func (l *ledger) forgetPeaks() { l.peak, l.top = nil, nil }
+
+// delta is a change since the mark: "+1.2 GiB"; empty where it is not known.
+func delta(now, then model.Reading[uint64]) string {
+	if !now.Known() || !then.Known() {
+		return ""
+	}
+	if now.V < then.V {
+		return "−" + words.Bytes(then.V-now.V)
+	}
+	return "+" + words.Bytes(now.V-then.V)
+}
+
+// speed says a rate with its sign: "+120 MiB/s".
+func speed(r model.Reading[float64]) string {
+	v, ok := r.Get()
+	switch {
+	case !ok:
+		return words.Missing(r.Status)
+	case v < 0:
+		return "−" + words.Rate(-v)
+	case v > 0:
+		return "+" + words.Rate(v)
+	}
+	return words.Rate(0)
+}

@@ -1,0 +1,262 @@
+package mem
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/widget"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// drawOverview draws all chips, with as much of each as there is room for.
+func (s *State) drawOverview(h *widget.Hits, area cells.Area) {
+	list := s.chips()
+	height := 1
+	for _, try := range []int{6, 5, 2} {
+		if len(list)*try <= area.H+1 {
+			height = try
+			break
+		}
+	}
+	if height == 1 {
+		s.drawLines(h, area, list)
+		return
+	}
+	for i, c := range list {
+		box := area.Sub(0, i*height, area.W, height)
+		s.drawSummary(box, c, height, i == s.list.Sel)
+		h.AddPress(box, s.choose(i))
+	}
+	h.Add(area.Sub(0, len(list)*height, area.W, area.H), func(tui.Mouse) []tui.Effect { return nil })
+}
+
+// choose selects a chip by the mouse; again, it opens it.
+func (s *State) choose(i int) func() []tui.Effect {
+	return func() []tui.Effect {
+		list := s.chips()
+		if i >= len(list) {
+			return nil
+		}
+		again := s.list.Sel == i
+		s.list.Sel, s.chip = i, list[i].key()
+		if again {
+			return s.enter()
+		}
+		return nil
+	}
+}
+
+// drawLines draws a row per chip.
+func (s *State) drawLines(h *widget.Hits, area cells.Area, list []chip) {
+	heading, body := area.Top(1)
+	heading.Fill(' ', cells.Heading)
+	heading.Put(1, 0, "Chip", cells.Heading)
+	width := titleWidth(list)
+	x := 2 + width
+	bar := max(area.W-x-words.PairWidth-6-13-13-3, 4)
+	heading.Put(x, 0, "DRAM", cells.Heading)
+	heading.PutRight(x+bar+1+words.PairWidth+6+12, 0, s.changeTitle(), cells.Heading)
+	heading.PutRight(area.W, 0, "L1", cells.Heading)
+	s.list.N = len(list)
+	s.list.Draw(h, body, cells.Selected, func(i int, row cells.Area) {
+		c := list[i]
+		row.Put(1, 0, words.Truncate(c.title(), width), cells.Strong)
+		r := ratio(c.mem(), model.DRAM)
+		row.Shade(x, 0, bar, r, load(r))
+		at := x + bar + 1 + words.PairWidth
+		row.PutRight(at, 0, used(c.mem(), model.DRAM), cells.Text)
+		row.PutRight(at+6, 0, percent(r), cells.Text)
+		row.PutRight(at+18, 0, s.change(c, model.DRAM), cells.Text)
+		row.PutRight(row.W, 0, used(c.mem(), model.L1), cells.Text)
+	}, func(i int) []tui.Effect { return s.pressLine(list, i) })
+}
+
+// pressLine opens a row that is pressed while it is selected already.
+func (s *State) pressLine(list []chip, i int) []tui.Effect {
+	again := s.chip == list[i].key()
+	s.chip = list[i].key()
+	if again {
+		return s.enter()
+	}
+	return nil
+}
+
+func titleWidth(list []chip) int {
+	w := 4
+	for _, c := range list {
+		w = max(w, words.Width(c.title()))
+	}
+	return min(w, 18)
+}
+
+// drawSummary draws a chip in two rows (DRAM, L1), or in five: title, DRAM,
+// L1, the small pools, the largest holders.
+func (s *State) drawSummary(box cells.Area, c chip, height int, selected bool) {
+	style := cells.Strong
+	if selected {
+		style = cells.Selected
+	}
+	if height == 2 {
+		w := titleWidth(s.chips())
+		box.Put(1, 0, words.Fit(c.title(), w), style)
+		s.drawPool(box.Sub(w+1, 0, box.W-w-1, 1), c, model.DRAM, nil)
+		s.drawPool(box.Sub(w+1, 1, box.W-w-1, 1), c, model.L1, nil)
+		return
+	}
+	s.drawHead(box.Sub(0, 0, box.W, 1), c, style)
+	s.drawPool(box.Sub(0, 1, box.W, 1), c, model.DRAM, nil)
+	s.drawPool(box.Sub(0, 2, box.W, 1), c, model.L1, nil)
+	box.Put(1, 3, words.Truncate(smallPools(c.mem()), box.W-2), cells.Text)
+	box.Put(1, 4, words.Truncate(s.largest(c), box.W-2), cells.Faint)
+}
+
+// drawHead names a chip and says how far its figures can be trusted.
+func (s *State) drawHead(row cells.Area, c chip, style cells.Style) {
+	x := row.Put(0, 0, " device "+c.title()+" ", style) + 1
+	if c.dev.State != model.StateOK {
+		x = row.Put(x, 0, string(c.dev.State), cells.Bad) + 2
+	}
+	if id, ok := c.data().ID.Get(); ok {
+		x = row.Put(x, 0, "id "+strconv.FormatUint(id, 10), cells.Faint) + 2
+	}
+	if why := words.Untracked(c.mem().Tracking, c.mem().Note); why != "" {
+		row.Put(x, 0, words.Truncate(why, row.W-x-1), cells.Warn)
+	}
+}
+
+// smallPools lists the pools that are small against the chip.
+func smallPools(m *model.Memory) string {
+	var parts []string
+	for _, p := range []model.Pool{model.L1Small, model.Trace, model.CB, model.Kernel} {
+		text := words.PoolName(p) + " " + used(m, p)
+		if p == model.CB && m.CBMeans != "" && m.Pools[p].Used.Known() {
+			text += " (" + words.Escape(m.CBMeans) + ")"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "   ")
+}
+
+// largest names the largest holders of a chip's DRAM.
+func (s *State) largest(c chip) string {
+	var parts []string
+	for _, h := range holders(s.shown, c, model.DRAM) {
+		parts = append(parts, strconv.Itoa(h.p.PID)+" "+words.Truncate(words.Command(h.p), 24)+" "+words.Reading(h.mem[model.DRAM], words.Bytes))
+	}
+	if len(parts) == 0 {
+		return "nobody"
+	}
+	return strings.Join(parts, "   ")
+}
+
+func ratio(m *model.Memory, p model.Pool) float64 {
+	total, _ := room(m, p)
+	u := m.Pools[p].Used
+	if !u.Known() || !total.Known() || total.V == 0 {
+		return math.NaN()
+	}
+	return float64(u.V) / float64(total.V)
+}
+
+// load is the style of a bar: the old tool's thresholds, a little higher,
+// because a full memory is what memory is for.
+func load(r float64) cells.Style {
+	switch {
+	case r >= 0.98:
+		return cells.Bad
+	case r >= 0.9:
+		return cells.Warn
+	}
+	return cells.Fill
+}
+
+// percent says a share; a little is never said to be nothing.
+func percent(r float64) string {
+	switch {
+	case math.IsNaN(r):
+		return words.Nothing
+	case r > 0 && r < 0.01:
+		return "<1 %"
+	}
+	return words.Percent(r)
+}
+
+// changeTitle and change are the column of rates, or of changes since a mark.
+func (s *State) changeTitle() string {
+	if s.ledger.mark != nil {
+		return "since mark"
+	}
+	return "change"
+}
+
+func (s *State) change(c chip, p model.Pool) string {
+	if m := s.ledger.mark; m != nil {
+		return delta(c.mem().Pools[p].Used, m.chips[c.key()][p])
+	}
+	return speed(s.ledger.rate[c.key()][p])
+}
+
+// Widths of the parts of a pool's row.
+const (
+	labelWidth  = 11
+	pairWidth   = words.PairWidth + 1
+	pctWidth    = 7
+	ofWidth     = 8 // " of DRAM"
+	changeWidth = 13
+	peakWidth   = 15
+)
+
+// drawPool draws one pool as a row: name, bar, figures, change, peak.
+// Segments, where given, are drawn into the bar, each with its share.
+func (s *State) drawPool(row cells.Area, c chip, p model.Pool, segments []segment) {
+	m := c.mem()
+	row.Put(1, 0, words.PoolName(p), cells.Label)
+	bar := row.W - labelWidth - pairWidth - pctWidth - changeWidth - peakWidth
+	wide, showPeak := bar >= 8+ofWidth+12, bar >= 8
+	if wide {
+		bar -= ofWidth
+	}
+	if !showPeak {
+		bar += peakWidth
+	}
+	bar = max(bar, 0)
+	r := ratio(m, p)
+	row.Shade(labelWidth, 0, bar, r, load(r))
+	drawSegments(row.Sub(labelWidth, 0, bar, 1), r, segments)
+	x := labelWidth + bar + pairWidth
+	row.PutRight(x, 0, used(m, p), cells.Text)
+	x += pctWidth
+	row.PutRight(x, 0, percent(r), cells.Text)
+	if wide {
+		if _, of := room(m, p); of != "" && !math.IsNaN(r) {
+			row.Put(x, 0, " of "+of, cells.Faint)
+		}
+		x += ofWidth
+	}
+	row.PutRight(x+changeWidth, 0, s.change(c, p), cells.Text)
+	if v := s.ledger.peak[c.key()][p]; showPeak && m.Pools[p].Used.Known() {
+		row.PutRight(row.W-1, 0, "peak "+words.Bytes(v), cells.Faint)
+	}
+}
+
+// segment is a part of a bar.
+type segment struct {
+	share float64 // of the whole bar, 0..1
+	style cells.Style
+}
+
+// drawSegments colours the filled part of a bar by who holds it.
+func drawSegments(bar cells.Area, filled float64, list []segment) {
+	end := words.Filled(filled, bar.W)
+	x := 0.0
+	for _, seg := range list {
+		from := int(math.Round(x * float64(bar.W)))
+		x += seg.share
+		to := min(max(int(math.Round(x*float64(bar.W))), from), end)
+		bar.Paint(from, 0, to-from, seg.style)
+	}
+}

@@ -1,0 +1,120 @@
+package mem
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Text is plain text for terminals without screens, pipes and logs. It
+// remembers the snapshots it was given, for rates and peaks.
+type Text struct {
+	Only   []string // devices by any of their names; empty: all
+	Bars   bool     // draw bars
+	ASCII  bool
+	ledger ledger
+}
+
+// barWidth is that of the old tool.
+const barWidth = 25
+
+// Once writes a block per chip: every pool, and who holds it.
+func (t *Text) Once(dst []byte, s *model.Snapshot) []byte {
+	t.ledger.take(s)
+	dst = t.simulated(dst, s)
+	for i, c := range chipsOf(s, t.Only) {
+		if i > 0 {
+			dst = append(dst, '\n')
+		}
+		dst = t.block(dst, s, c)
+	}
+	return dst
+}
+
+func (t *Text) simulated(dst []byte, s *model.Snapshot) []byte {
+	if s.Simulated {
+		dst = append(dst, words.Simulated+"\n"...)
+	}
+	return dst
+}
+
+func (t *Text) block(dst []byte, s *model.Snapshot, c chip) []byte {
+	m := c.mem()
+	dst = fmt.Appendf(dst, "device %s", c.title())
+	if id, ok := c.data().ID.Get(); ok {
+		dst = fmt.Appendf(dst, "  id %d", id)
+	}
+	if c.dev.State != model.StateOK {
+		dst = fmt.Appendf(dst, "  %s", c.dev.State)
+	}
+	dst = append(dst, '\n')
+	for _, p := range model.Pools() {
+		r := ratio(m, p)
+		line := "  " + words.Pad(words.PoolName(p), 9)
+		if t.Bars {
+			line += t.bar(r) + " "
+		}
+		line += words.PadLeft(used(m, p), words.PairWidth)
+		if !math.IsNaN(r) {
+			line += words.PadLeft(percent(r), 7)
+			if _, of := room(m, p); of != "" {
+				line += " of " + of
+			}
+		}
+		dst = append(dst, strings.TrimRight(line, " ")+"\n"...)
+	}
+	for _, h := range holders(s, c, model.DRAM) {
+		dst = fmt.Appendf(dst, "  %7d %-8s %s DRAM %s L1  %s\n", h.p.PID, words.Foreign(h.p.User),
+			words.PadLeft(words.Reading(h.mem[model.DRAM], words.BytesColumn), words.BytesWidth),
+			words.PadLeft(words.Reading(h.mem[model.L1], words.BytesColumn), words.BytesWidth), words.Command(h.p))
+	}
+	for _, g := range ghosts(s, c) {
+		dst = fmt.Appendf(dst, "  %7d (dead)   %s DRAM, not counted: see ttmon stale\n", g.PID, words.Reading(g.Bytes[model.DRAM], words.BytesColumn))
+	}
+	if why := words.Untracked(m.Tracking, m.Note); why != "" {
+		dst = append(dst, "  "+why+"\n"...)
+	}
+	return dst
+}
+
+func (t *Text) bar(r float64) string {
+	bar := words.Bar(r, barWidth)
+	if t.ASCII {
+		bar = strings.NewReplacer("▓", "#", "░", ".").Replace(bar)
+	}
+	return bar
+}
+
+// Line writes a line per chip for a log: always the same fields in the same
+// order, "name=value", unknown ones as the reason.
+func (t *Text) Line(dst []byte, s *model.Snapshot) []byte {
+	if t.ledger.samples == 0 {
+		dst = t.simulated(dst, s)
+	}
+	t.ledger.take(s)
+	stamp := s.Time.Local().Format(time.RFC3339)
+	for _, c := range chipsOf(s, t.Only) {
+		dst = fmt.Appendf(dst, "%s device=%d", stamp, c.dev.Index)
+		if n := c.data().Name; n != "" {
+			dst = fmt.Appendf(dst, " chip=%s", words.Escape(n))
+		}
+		for _, p := range model.Pools() {
+			dst = fmt.Appendf(dst, " %s=%s", p, strings.ReplaceAll(used(c.mem(), p), " ", ""))
+		}
+		if r := ratio(c.mem(), model.DRAM); !math.IsNaN(r) {
+			dst = fmt.Appendf(dst, " dram_use=%s", strings.ReplaceAll(percent(r), " ", ""))
+		}
+		if r := t.ledger.rate[c.key()][model.DRAM]; r.Known() {
+			dst = fmt.Appendf(dst, " dram_change=%s", strings.ReplaceAll(strings.ReplaceAll(speed(r), " ", ""), "−", "-"))
+		}
+		if list := holders(s, c, model.DRAM); len(list) > 0 {
+			dst = fmt.Appendf(dst, " holders=%d", len(list))
+		}
+		dst = append(dst, '\n')
+	}
+	return dst
+}

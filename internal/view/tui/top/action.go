@@ -1,0 +1,167 @@
+package top
+
+import (
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/act"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+)
+
+// leave closes what is open, one thing at a time, and quits at last.
+func (s *State) leave() []tui.Effect {
+	switch {
+	case !s.chart.at.IsZero() || !s.chart.end.IsZero():
+		s.chart.live()
+	case s.proc.filterText != "":
+		s.proc.setFilter(s, "")
+	default:
+		return quit(s)
+	}
+	return nil
+}
+
+func (s *State) pause() []tui.Effect {
+	s.paused = !s.paused
+	if s.memory != nil {
+		s.memory.Pause(s.paused)
+	}
+	if !s.paused {
+		s.chart.live()
+		s.thaw()
+	}
+	return nil
+}
+
+func (s *State) otherScale() []tui.Effect {
+	if s.cfg.Display.Temperature == "celsius" {
+		s.cfg.Display.Temperature = "fahrenheit"
+	} else {
+		s.cfg.Display.Temperature = "celsius"
+	}
+	return nil
+}
+
+func (s *State) save() []tui.Effect { return []tui.Effect{act.Save{Config: s.cfg.Clone()}} }
+
+func (s *State) saved(ev act.Saved) {
+	if ev.Err != nil {
+		s.say(cells.Bad, "not saved: %v", ev.Err)
+		return
+	}
+	s.say(cells.Good, "saved to %s", ev.Path)
+}
+
+func (s *State) toggleTree() []tui.Effect {
+	s.cfg.Top.Processes.Tree = !s.cfg.Top.Processes.Tree
+	s.proc.build(s)
+	return nil
+}
+
+func (s *State) sortDescending(on bool) []tui.Effect {
+	s.cfg.Top.Processes.Descending = on
+	s.proc.build(s)
+	return nil
+}
+
+func (s *State) plus() []tui.Effect {
+	switch s.focus {
+	case charts:
+		s.chart.zoom(s, 1)
+	case devices:
+		s.layoutStep(-1)
+	default:
+		return s.sortDescending(false)
+	}
+	return nil
+}
+
+func (s *State) minus() []tui.Effect {
+	switch s.focus {
+	case charts:
+		s.chart.zoom(s, -1)
+	case devices:
+		s.layoutStep(1)
+	default:
+		return s.sortDescending(true)
+	}
+	return nil
+}
+
+func (s *State) space() []tui.Effect {
+	if s.focus == charts {
+		return s.pause()
+	}
+	s.proc.tag(s)
+	return nil
+}
+
+func (s *State) enter() []tui.Effect {
+	switch s.focus {
+	case devices:
+		if d := s.dev.selected(s); d != nil {
+			s.page = &devicePage{bus: d.BusID}
+		}
+	case charts:
+		return s.openCharts()
+	default:
+		return s.openProcess()
+	}
+	return nil
+}
+
+func (s *State) toggleWorst() []tui.Effect {
+	if s.cfg.Top.Devices.Order == "worst" {
+		s.cfg.Top.Devices.Order = "index"
+	} else {
+		s.cfg.Top.Devices.Order = "worst"
+	}
+	s.dev.scroll = 0
+	s.say(cells.Text, "devices: %s", map[string]string{"worst": "the one in most trouble first", "index": "by index"}[s.cfg.Top.Devices.Order])
+	return nil
+}
+
+func (s *State) toggleProcesses() []tui.Effect {
+	s.cfg.Top.Processes.Show = !s.cfg.Top.Processes.Show
+	if !s.visible(s.focus) {
+		s.turn(1)
+	}
+	return nil
+}
+
+// toggleCharts shows the charts where they are hidden, by choice or for want
+// of room, and hides them where they are shown.
+func (s *State) toggleCharts() []tui.Effect {
+	if s.visible(charts) {
+		s.cfg.Top.Charts.Show = "never"
+		if s.focus == charts {
+			s.turn(1)
+		}
+	} else {
+		s.cfg.Top.Charts.Show = "always"
+		if !s.visible(charts) {
+			s.say(cells.Warn, "no room for charts here: C shows them on the whole screen")
+		}
+	}
+	return nil
+}
+
+func (s *State) nextLayout() []tui.Effect {
+	i := slices.Index(layouts, s.cfg.Top.Devices.Layout)
+	s.setLayout(layouts[(i+1)%len(layouts)])
+	return nil
+}
+
+// layoutStep gives devices more or less room, starting from what is shown.
+func (s *State) layoutStep(by int) {
+	i := int(s.plan().level) + by
+	if i >= 0 && i < int(numLevels) {
+		s.setLayout(level(i).String())
+	}
+}
+
+func (s *State) setLayout(name string) {
+	s.cfg.Top.Devices.Layout = name
+	s.dev.scroll = 0
+	s.say(cells.Text, "device layout: %s", name)
+}

@@ -1,0 +1,181 @@
+package top
+
+import (
+	"strconv"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// drawBlocks draws devices as blocks or compact blocks, row by row.
+func (a *deviceArea) drawBlocks(s *State, area cells.Area, p plan, list []*model.Device) {
+	rows := (len(list) + p.perRow - 1) / p.perRow
+	room := max(area.H/p.height, 1)
+	a.follow(s, a.index(list)/p.perRow, rows, room)
+	w := area.W / p.perRow
+	for i, d := range list {
+		row := i/p.perRow - a.scroll
+		if row < 0 || row >= room {
+			continue
+		}
+		box := area.Sub(i%p.perRow*w, row*p.height, w-1, p.height)
+		a.pick(s, box, d.BusID)
+		if p.level == compact {
+			a.drawCompact(s, box, d)
+		} else {
+			a.drawBlock(s, box, d)
+		}
+	}
+	more(area, a.scroll*p.perRow, len(list)-(a.scroll+room)*p.perRow)
+}
+
+// more says how many devices lie above and below the area.
+func more(area cells.Area, above, below int) {
+	if above > 0 {
+		area.PutRight(area.W, 0, " ↑ "+strconv.Itoa(above)+" more ", cells.Banner)
+	}
+	if below > 0 {
+		area.PutRight(area.W, area.H-1, " ↓ "+strconv.Itoa(below)+" more ", cells.Banner)
+	}
+}
+
+// headline draws "0 n300 0000:01:00.0  ok" and returns the column after it.
+func (a *deviceArea) headline(s *State, box cells.Area, d *model.Device) int {
+	style := a.titleStyle(s, d)
+	x := box.Put(0, 0, words.FitLeft(strconv.Itoa(d.Index), 3)+" "+name(d)+" ", style)
+	x = box.Put(x, 0, words.Escape(d.BusID), cells.Faint)
+	return box.Put(x+2, 0, string(d.State), stateStyle(d.State))
+}
+
+// drawBlock draws a device with all it has.
+func (a *deviceArea) drawBlock(s *State, box cells.Area, d *model.Device) {
+	x := a.headline(s, box, d)
+	a.vitals(s, box, d, x, []vital{
+		{s.temperature(d), heat(d)},
+		{words.Reading(d.AICLK, words.MHz), cells.Text},
+		{fan(d), cells.Text},
+	})
+	y := 1
+	bar := func(label string, b cells.Bar) {
+		box.Put(1, y, label, cells.Label)
+		box.Bar(7, y, box.W-8, b)
+		y++
+	}
+	bar("DRAM", poolBar(&d.Memory, model.DRAM))
+	bar("L1", poolBar(&d.Memory, model.L1))
+	bar("Power", powerBar(d))
+	bar("Act.", activityBar(d, "estimated"))
+	a.traffic(box, y, d)
+	if y++; y < box.H && len(d.Chips) > 1 {
+		drawChips(box, y, d)
+	}
+}
+
+type vital struct {
+	text  string
+	style cells.Style
+}
+
+// vitals writes values right-aligned behind column x, leaving the last ones
+// out where there is no room.
+func (a *deviceArea) vitals(s *State, box cells.Area, d *model.Device, x int, list []vital) {
+	if d.State != model.StateOK && d.StateReason != "" {
+		// Values of a device in trouble are old or none: say what is wrong.
+		box.Put(x+2, 0, words.Truncate(words.Escape(d.StateReason), max(box.W-x-3, 0)), stateStyle(d.State))
+		return
+	}
+	width := -2
+	n := 0
+	for _, v := range list {
+		if width+2+words.Width(v.text)+x+2 > box.W-1 {
+			break
+		}
+		width += 2 + words.Width(v.text)
+		n++
+	}
+	at := box.W - 1 - width
+	for _, v := range list[:n] {
+		at = box.Put(at, 0, v.text, v.style) + 2
+	}
+}
+
+func poolBar(m *model.Memory, p model.Pool) cells.Bar {
+	r := ratio(m.Pools[p].Used, m.Pools[p].Total)
+	return cells.Bar{Ratio: r, Text: used(m, p), Fill: load(r)}
+}
+
+func powerBar(d *model.Device) cells.Bar {
+	r := ratio(d.Power, d.PowerLimit)
+	return cells.Bar{Ratio: r, Text: power(d), Fill: load(r)}
+}
+
+// activityBar is drawn differently from all others: it is no measurement.
+func activityBar(d *model.Device, word string) cells.Bar {
+	text := activity(d)
+	if d.Activity.Ratio.Known() {
+		text += " " + word
+	}
+	return cells.Bar{Ratio: ratio(d.Activity.Ratio, model.Value(1.0)), Text: text, Fill: cells.Guess, Mark: ':'}
+}
+
+// traffic draws the PCIe link, its traffic and the heartbeat.
+func (a *deviceArea) traffic(box cells.Area, y int, d *model.Device) {
+	box.Put(1, y, "PCIe", cells.Label)
+	style := cells.Text
+	if words.DegradedLink(d) {
+		style = cells.Warn
+	}
+	box.Put(7, y, link(d), style)
+	rate := func(r model.Reading[float64]) string {
+		return words.PadLeft(words.Reading(r, words.Rate), words.RateWidth)
+	}
+	x := box.Put(17, y, "to "+rate(d.PCIe.ToDeviceRate)+"  from "+rate(d.PCIe.FromDeviceRate), cells.Text)
+	if b := beat(d); x+2+words.Width(b) <= box.W-1 {
+		style := cells.Text
+		if d.State == model.StateHung {
+			style = cells.Bad
+		}
+		box.PutRight(box.W-1, y, b, style)
+	}
+}
+
+// drawChips draws what each chip of a board holds.
+func drawChips(box cells.Area, y int, d *model.Device) {
+	box.Put(1, y, "Chips", cells.Label)
+	x := 7
+	w := (box.W - 8) / len(d.Chips)
+	for i := range d.Chips {
+		m := &d.Chips[i].Memory
+		text := used(m, model.DRAM)
+		end := box.Put(x, y, d.Chips[i].Name+" ", cells.Label)
+		bar := w - (end - x) - words.Width(text) - 3
+		if bar > 3 {
+			r := ratio(m.Pools[model.DRAM].Used, m.Pools[model.DRAM].Total)
+			box.Shade(end, y, bar, r, load(r))
+			end += bar + 1
+		}
+		box.Put(end, y, text, cells.Text)
+		x += w
+	}
+}
+
+// drawCompact draws a device in nvtop's three rows.
+func (a *deviceArea) drawCompact(s *State, box cells.Area, d *model.Device) {
+	x := a.headline(s, box, d)
+	a.vitals(s, box, d, x, []vital{
+		{s.temperature(d), heat(d)},
+		{words.Reading(d.AICLK, words.MHz), cells.Text},
+		{link(d), cells.Text},
+		{fan(d), cells.Text},
+	})
+	half := (box.W - 1) / 2
+	pair := func(y int, la string, ba cells.Bar, lb string, bb cells.Bar) {
+		box.Put(1, y, la, cells.Label)
+		box.Bar(5, y, half-5, ba)
+		box.Put(half+1, y, lb, cells.Label)
+		box.Bar(half+5, y, box.W-half-6, bb)
+	}
+	pair(1, "DRAM", poolBar(&d.Memory, model.DRAM), "Pow", powerBar(d))
+	pair(2, "L1", poolBar(&d.Memory, model.L1), "Act", activityBar(d, "est."))
+}

@@ -1,0 +1,197 @@
+package top
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/filter"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// column is a column of the process table, which is at the same time a field
+// of the filter.
+type column struct {
+	name    string // in the configuration, the sort menu and the filter
+	aliases []string
+	title   string
+	help    string
+	width   int // 0: the rest of the line
+	left    bool
+	rank    int // order in which the usual columns go when room is short; 0: not a usual one
+	kind    filter.Kind
+	text    func(*row) (string, cells.Style)
+	value   func(*row) filter.Value
+}
+
+func texts(s ...string) filter.Value         { return filter.Value{Texts: s} }
+func numbers(n ...float64) filter.Value      { return filter.Value{Numbers: n} }
+func plainly(s string) (string, cells.Style) { return s, cells.Text }
+
+func of[T any](r model.Reading[T], f func(T) float64) filter.Value {
+	if v, ok := r.Get(); ok {
+		return numbers(f(v))
+	}
+	return filter.Value{}
+}
+
+func ofText(r model.Reading[string]) filter.Value {
+	if v, ok := r.Get(); ok {
+		return texts(words.Escape(v))
+	}
+	return filter.Value{}
+}
+
+// orNothing keeps an empty text from being a value.
+func orNothing(s string) filter.Value {
+	if s == "" || s == words.Nothing {
+		return filter.Value{}
+	}
+	return texts(s)
+}
+
+// tableColumns lists all columns. The last ranks go first when room is short.
+func tableColumns() []column {
+	list := []column{
+		{name: "pid", title: "PID", help: "process id", width: 8, rank: 1, kind: filter.Number,
+			text: func(r *row) (string, cells.Style) {
+				if r.p.State == model.Hidden {
+					return "?", cells.Faint
+				}
+				return plainly(strconv.Itoa(r.p.PID))
+			},
+			value: func(r *row) filter.Value { return numbers(float64(r.p.PID)) }},
+		{name: "user", title: "User", help: "owner", width: 8, left: true, rank: 3,
+			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Foreign(r.p.User))) },
+			value: func(r *row) filter.Value { return ofText(r.p.User) }},
+		{name: "device", aliases: []string{"dev", "gpu", "chip"}, title: "Dev", help: "devices it uses", width: 7, left: true, rank: 2, kind: filter.Number,
+			text: func(r *row) (string, cells.Style) { return plainly(deviceList(r.devices, 7)) },
+			value: func(r *row) filter.Value {
+				var v filter.Value
+				for _, d := range r.devices {
+					v.Numbers = append(v.Numbers, float64(d))
+				}
+				return v
+			}},
+	}
+	for _, p := range model.Pools() {
+		rank := map[model.Pool]int{model.DRAM: 1, model.L1: 4, model.Trace: 9, model.CB: 10}[p]
+		list = append(list, column{
+			name: p.String(), title: words.PoolName(p), help: "allocated in " + words.PoolName(p), width: 9, rank: rank, kind: filter.Bytes,
+			text: func(r *row) (string, cells.Style) {
+				if !r.mem[p].known {
+					return missing(r, r.mem[p].String()), cells.Faint
+				}
+				return plainly(r.mem[p].String())
+			},
+			value: func(r *row) filter.Value {
+				if !r.mem[p].known {
+					return filter.Value{}
+				}
+				return numbers(float64(r.mem[p].bytes))
+			},
+		})
+	}
+	return append(list, hostColumns()...)
+}
+
+// hostColumns are about the process on its host.
+func hostColumns() []column {
+	return []column{
+		{name: "cpu", title: "CPU", help: "share of one core", width: 6, rank: 5, kind: filter.Number,
+			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Reading(r.p.CPU, words.CPU))) },
+			value: func(r *row) filter.Value { return of(r.p.CPU, func(v float64) float64 { return v }) }},
+		{name: "rss", aliases: []string{"mem"}, title: "RSS", help: "memory of the host", width: 8, rank: 7, kind: filter.Bytes,
+			text: func(r *row) (string, cells.Style) {
+				return plainly(missing(r, words.Reading(r.p.RSS, words.BytesColumn)))
+			},
+			value: func(r *row) filter.Value { return of(r.p.RSS, func(v uint64) float64 { return float64(v) }) }},
+		{name: "threads", title: "Thr", help: "threads", width: 4, kind: filter.Number,
+			text: func(r *row) (string, cells.Style) {
+				return plainly(missing(r, words.Reading(r.p.Threads, strconv.Itoa)))
+			},
+			value: func(r *row) filter.Value { return of(r.p.Threads, func(v int) float64 { return float64(v) }) }},
+		{name: "time", title: "Time", help: "how long it has been running", width: 6, rank: 6, kind: filter.Seconds,
+			text: func(r *row) (string, cells.Style) {
+				if d, ok := r.age(); ok {
+					return plainly(words.Duration(d))
+				}
+				return plainly(words.Nothing)
+			},
+			value: func(r *row) filter.Value {
+				if d, ok := r.age(); ok {
+					return numbers(d.Seconds())
+				}
+				return filter.Value{}
+			}},
+		{name: "job", title: "Job", help: "batch job, pod, container or unit", width: 20, left: true, rank: 8,
+			text:  func(r *row) (string, cells.Style) { return plainly(words.Job(r.p)) },
+			value: func(r *row) filter.Value { return orNothing(words.Job(r.p)) }},
+		{name: "container", title: "Container", help: "container it runs in", width: 14, left: true,
+			text: func(r *row) (string, cells.Style) {
+				return plainly(cmp.Or(words.Escape(r.p.Container.ID), words.Nothing))
+			},
+			value: func(r *row) filter.Value { return orNothing(words.Escape(r.p.Container.ID)) }},
+		{name: "unit", title: "Unit", help: "systemd unit", width: 20, left: true,
+			text: func(r *row) (string, cells.Style) {
+				return plainly(cmp.Or(words.Escape(r.p.SystemdUnit), words.Nothing))
+			},
+			value: func(r *row) filter.Value { return orNothing(words.Escape(r.p.SystemdUnit)) }},
+		{name: "ppid", title: "PPID", help: "parent", width: 8, kind: filter.Number,
+			text:  func(r *row) (string, cells.Style) { return plainly(strconv.Itoa(r.p.PPID)) },
+			value: func(r *row) filter.Value { return numbers(float64(r.p.PPID)) }},
+		{name: "state", title: "State", help: "running, exited or hidden", width: 8, left: true,
+			text:  func(r *row) (string, cells.Style) { return plainly(string(r.p.State)) },
+			value: func(r *row) filter.Value { return orNothing(string(r.p.State)) }},
+		{name: "source", title: "Source", help: "where its memory figures come from", width: 7, left: true,
+			text:  func(r *row) (string, cells.Style) { return plainly(cmp.Or(sources(r.p), words.Nothing)) },
+			value: func(r *row) filter.Value { return orNothing(sources(r.p)) }},
+		{name: "release", title: "Release", help: "tt-metal release it runs", width: 10, left: true,
+			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Foreign(r.p.Release))) },
+			value: func(r *row) filter.Value { return ofText(r.p.Release) }},
+		{name: "command", aliases: []string{"cmd", "cmdline"}, title: "Command", help: "command line", left: true, rank: 1,
+			text:  func(r *row) (string, cells.Style) { return plainly(r.branch + r.command()) },
+			value: func(r *row) filter.Value { return texts(r.command()) }},
+	}
+}
+
+// missing replaces the word for a missing value where nobody would expect one.
+func missing(r *row, word string) string {
+	if r.parent || r.p.State == model.Hidden && word == "N/A" {
+		return words.Nothing
+	}
+	return word
+}
+
+// deviceList names devices as shortly as the column is wide.
+func deviceList(list []int, width int) string {
+	if len(list) == 0 {
+		return words.Nothing
+	}
+	s := strings.ReplaceAll(words.Ranges(list), ", ", ",")
+	if len(s) <= width {
+		return s
+	}
+	return strconv.Itoa(len(list)) + " devs"
+}
+
+func sources(p *model.Process) string {
+	var out []string
+	for i := range p.Devices {
+		if src := p.Devices[i].Source; src != "" && !strings.Contains(strings.Join(out, "+"), src) {
+			out = append(out, src)
+		}
+	}
+	return words.Escape(strings.Join(out, "+"))
+}
+
+// fieldsOf are the columns as fields of the filter.
+func fieldsOf(list []column) []filter.Field {
+	out := make([]filter.Field, len(list))
+	for i, c := range list {
+		out[i] = filter.Field{Name: c.name, Aliases: c.aliases, Kind: c.kind, Help: c.help}
+	}
+	return out
+}

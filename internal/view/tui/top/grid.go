@@ -1,0 +1,124 @@
+package top
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// drawGrid draws a cell per device: by tray where there are trays, else
+// column by column.
+func (a *deviceArea) drawGrid(s *State, area cells.Area, p plan, list []*model.Device) {
+	w := area.W / p.perRow
+	groups := [][]*model.Device{list}
+	heading := 0
+	if s.grouped() {
+		groups, heading = byTray(list), 1
+	} else {
+		depth := (len(list) + p.perRow - 1) / p.perRow
+		groups = chunks(list, depth)
+	}
+	depth := 0
+	for _, g := range groups {
+		depth = max(depth, len(g)+heading)
+	}
+	bands := (len(groups) + p.perRow - 1) / p.perRow
+	group, row := locateIn(groups, a.bus)
+	a.follow(s, group/p.perRow*depth+row+heading, bands*depth, area.H)
+	below := 0
+	for i, g := range groups {
+		x, top := i%p.perRow*w, i/p.perRow*depth-a.scroll
+		if heading > 0 && top >= 0 && top < area.H && len(g) > 0 {
+			end := area.Put(x+1, top, "tray "+strconv.Itoa(g[0].Tray)+" ", cells.Label)
+			area.HLine(end, top, x+w-1-end, cells.Faint)
+		}
+		for j, d := range g {
+			y := top + heading + j
+			if y >= area.H {
+				below++
+			}
+			if y < 0 || y >= area.H {
+				continue
+			}
+			cell := area.Sub(x, y, w-1, 1)
+			a.pick(s, cell, d.BusID)
+			a.drawCell(s, cell, d)
+		}
+	}
+	if a.scroll > 0 {
+		area.PutRight(area.W, 0, " ↑ more ", cells.Banner)
+	}
+	if a.scroll+area.H < bands*depth {
+		area.PutRight(area.W, area.H-1, " ↓ "+strconv.Itoa(below)+" more ", cells.Banner)
+	}
+}
+
+// locateIn is the group of a device and its row in it.
+func locateIn(groups [][]*model.Device, bus string) (group, row int) {
+	for i, g := range groups {
+		for j, d := range g {
+			if d.BusID == bus {
+				return i, j
+			}
+		}
+	}
+	return 0, 0
+}
+
+func byTray(list []*model.Device) [][]*model.Device {
+	var out [][]*model.Device
+	for i, d := range list {
+		if i == 0 || d.Tray != list[i-1].Tray {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], d)
+	}
+	return out
+}
+
+func chunks(list []*model.Device, n int) [][]*model.Device {
+	var out [][]*model.Device
+	for len(list) > n {
+		out = append(out, list[:n])
+		list = list[n:]
+	}
+	return append(out, list)
+}
+
+// drawCell draws " 3 52° 61W ▓▓▓▓░░░", with more where there is more room.
+func (a *deviceArea) drawCell(s *State, cell cells.Area, d *model.Device) {
+	x := cell.Put(0, 0, words.FitLeft(strconv.Itoa(d.Index), 3), cells.Strong)
+	switch {
+	case d.State == model.StateHung && d.HeartbeatAge.Known():
+		cell.Put(x+1, 0, words.Truncate("hung "+words.Whole(d.HeartbeatAge.V)+" s", cell.W-x-1), cells.Bad)
+	case d.State != model.StateOK:
+		cell.Put(x+1, 0, words.Truncate(string(d.State), cell.W-x-1), stateStyle(d.State))
+	default:
+		a.drawCellValues(s, cell, x, d)
+	}
+	if d.BusID == a.bus && s.focus == devices {
+		cell.Paint(0, 0, cell.W, cells.Selected)
+	}
+}
+
+func (a *deviceArea) drawCellValues(s *State, cell cells.Area, x int, d *model.Device) {
+	degrees := words.Reading(d.Temperature, func(t float64) string { return words.Whole(s.scale().From(t)) + "°" })
+	cell.PutRight(x+4, 0, words.Truncate(degrees, 4), heat(d))
+	x += 5
+	watts := words.Reading(d.Power, func(p float64) string { return words.Whole(p) + "W" })
+	cell.PutRight(x+4, 0, words.Truncate(watts, 4), cells.Text)
+	x += 5
+	if cell.W-x >= 19 { // room for a figure behind the bar
+		cell.PutRight(cell.W, 0, dense(activity(d)), cells.Guess)
+		cell = cell.Sub(0, 0, cell.W-6, 1)
+	}
+	r := ratio(d.Memory.Pools[model.DRAM].Used, d.Memory.Pools[model.DRAM].Total)
+	if math.IsNaN(r) {
+		cell.Put(x, 0, words.Truncate(used(&d.Memory, model.DRAM), cell.W-x), cells.Faint)
+		return
+	}
+	cell.Shade(x, 0, cell.W-x, r, load(r))
+}

@@ -1,0 +1,120 @@
+package top
+
+import (
+	"math"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// nearLimit is how many degrees below throttling a temperature is worth a
+// look, as in nvtop.
+const nearLimit = 5
+
+func heat(d *model.Device) cells.Style {
+	if !d.Temperature.Known() || !d.TemperatureLimit.Known() {
+		return cells.Text
+	}
+	switch left := d.TemperatureLimit.V - d.Temperature.V; {
+	case left <= 0:
+		return cells.Bad
+	case left <= nearLimit:
+		return cells.Warn
+	}
+	return cells.Good
+}
+
+// load is the style of a bar by how full it is. Full memory is what memory is
+// for: only the last tenth is worth a look.
+func load(ratio float64) cells.Style {
+	switch {
+	case ratio >= 0.98:
+		return cells.Bad
+	case ratio >= 0.9:
+		return cells.Warn
+	}
+	return cells.Fill
+}
+
+func stateStyle(st model.State) cells.Style {
+	switch st {
+	case model.StateOK:
+		return cells.Good
+	case model.StateResetting:
+		return cells.Warn
+	}
+	return cells.Bad
+}
+
+// ratio is a/b, or NaN where one of them is missing.
+func ratio[T ~uint64 | ~float64](a, b model.Reading[T]) float64 {
+	if !a.Known() || !b.Known() || b.V == 0 {
+		return math.NaN()
+	}
+	return float64(a.V) / float64(b.V)
+}
+
+// used says the use of a pool, or why it is not known: "10.2/24.0 GiB".
+func used(m *model.Memory, p model.Pool) string {
+	u := m.Pools[p]
+	switch {
+	case !u.Used.Known():
+		if u.Used.Status == model.Absent {
+			return words.UntrackedWord(m.Tracking)
+		}
+		return words.Missing(u.Used.Status)
+	case !u.Total.Known():
+		return words.Bytes(u.Used.V)
+	}
+	return words.UsedOf(u.Used.V, u.Total.V)
+}
+
+// power says the draw of the core rail and its limit: "61/160 W".
+func power(d *model.Device) string {
+	p, ok := d.Power.Get()
+	if !ok {
+		return words.Missing(d.Power.Status)
+	}
+	if limit, ok := d.PowerLimit.Get(); ok {
+		return words.Whole(p) + "/" + words.Whole(limit) + " W"
+	}
+	return words.Watts(p)
+}
+
+func (s *State) temperature(d *model.Device) string {
+	return words.Reading(d.Temperature, func(t float64) string { return words.Temperature(t, s.scale()) })
+}
+
+func activity(d *model.Device) string {
+	return words.Reading(d.Activity.Ratio, func(r float64) string { return "~" + words.Percent(r) })
+}
+
+// beat says how the firmware's heart beats.
+func beat(d *model.Device) string {
+	if age, ok := d.HeartbeatAge.Get(); ok && d.State == model.StateHung {
+		return "beat stopped " + words.Whole(age) + " s ago"
+	}
+	return "beat " + words.Reading(d.HeartbeatRate, func(r float64) string { return words.Whole(r) + "/s" })
+}
+
+func fan(d *model.Device) string {
+	if d.Fan.Status == model.Absent {
+		return "fan " + words.Nothing
+	}
+	return "fan " + words.Reading(d.Fan, words.Whole) + " rpm"
+}
+
+// link says the PCIe link: "Gen4 x16", with "↓" where it should be better.
+func link(d *model.Device) string {
+	out := words.Link(d.PCIe.Gen, d.PCIe.Width)
+	if out == "" {
+		return words.Missing(d.PCIe.Gen.Status)
+	}
+	if words.DegradedLink(d) {
+		out += "↓"
+	}
+	return out
+}
+
+func name(d *model.Device) string { return words.Foreign(d.Board) }

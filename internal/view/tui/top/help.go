@@ -1,0 +1,55 @@
+package top
+
+import (
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/widget"
+)
+
+// help lists all keys and what the screen means.
+type help struct{ box widget.Help }
+
+func (h *help) key(s *State, k tui.Key) []tui.Effect {
+	if h.box.Key(k) {
+		s.dialog = nil
+	}
+	return nil
+}
+
+func (h *help) draw(s *State, screen cells.Area) {
+	h.box.Draw(&s.hits, screen, s.helpLines(), func() { s.dialog = nil })
+}
+
+func (s *State) helpLines() []widget.HelpLine {
+	var out []widget.HelpLine
+	if s.page != nil {
+		out = append(out, widget.HelpOf("This page", s.bound(s.page.keys()))...)
+	}
+	out = append(out, widget.HelpOf("Main page", s.bound(onMain()))...)
+	out = append(out, widget.HelpLine{}, widget.HelpLine{Text: "Moving"})
+	out = append(out, moving...)
+	out = append(out, widget.HelpOf("Charts in focus", s.bound(chartKeys()))...)
+	out = append(out, widget.HelpOf("Everywhere", s.bound(everywhere()))...)
+	out = append(out, widget.HelpLine{}, widget.HelpLine{Text: "What the figures mean"})
+	return append(out, meanings...)
+}
+
+var moving = []widget.HelpLine{
+	{Key: "↑ ↓ k j", Text: "up and down; in charts: from chart to chart"},
+	{Key: "← → h l", Text: "scroll the command; in charts: the cursor"},
+	{Key: "PgUp PgDn Ctrl-B Ctrl-F", Text: "a page; in charts: half a span back and on"},
+	{Key: "Home End g G", Text: "first and last; in charts: oldest and now"},
+	{Key: "Mouse", Text: "select, again to open; press a column title to sort; wheel; right button tags"},
+}
+
+var meanings = []widget.HelpLine{
+	{Key: "DRAM L1", Text: "what programs allocated, next to what the chip has; free is not the difference"},
+	{Key: "Power", Text: "of the core rail, next to its limit; the whole board draws more"},
+	{Key: "Act. ~58 %", Text: "an estimate from power above idle: no counter measures how busy a chip is"},
+	{Key: "≥", Text: "at least: part of the sum is not known"},
+	{Key: "denied", Text: "accounted, but not for your eyes: start ttmond, or run as root"},
+	{Key: "N/A", Text: "not offered by driver, firmware or program; Enter on the device says why"},
+	{Key: "Gen4 x8↓", Text: "slower or narrower than board and slot can do"},
+	{Key: "▲ in charts", Text: "something happened: e lists it"},
+	{Key: "filter", Text: "= != < <= > >= ~ !~ and or not ( ); user=root,bob device=0-3 dram=? \"two words\""},
+}

@@ -1,0 +1,171 @@
+package top
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// lineColumn is a column of the one-line-per-device layout.
+type lineColumn struct {
+	title string
+	width int
+	rank  int // order in which columns go when room is short; 0 never goes
+	left  bool
+	vital bool // gives way to the reason of a device in trouble
+	draw  func(s *State, a cells.Area, d *model.Device)
+}
+
+// text is a column that holds one piece of text.
+func text(f func(s *State, d *model.Device) (string, cells.Style)) func(*State, cells.Area, *model.Device) {
+	return func(s *State, a cells.Area, d *model.Device) {
+		t, style := f(s, d)
+		a.PutRight(a.W, 0, words.Truncate(t, a.W), style)
+	}
+}
+
+func plain(f func(d *model.Device) string) func(*State, cells.Area, *model.Device) {
+	return text(func(_ *State, d *model.Device) (string, cells.Style) { return f(d), cells.Text })
+}
+
+func leftText(f func(d *model.Device) (string, cells.Style)) func(*State, cells.Area, *model.Device) {
+	return func(_ *State, a cells.Area, d *model.Device) {
+		t, style := f(d)
+		a.Put(0, 0, words.Truncate(t, a.W), style)
+	}
+}
+
+func lineColumns(boardWidth int) []lineColumn {
+	rate := func(r func(d *model.Device) model.Reading[float64]) func(*State, cells.Area, *model.Device) {
+		return plain(func(d *model.Device) string { return words.Reading(r(d), words.Rate) })
+	}
+	return []lineColumn{
+		{title: "#", width: 3, draw: plain(func(d *model.Device) string { return strconv.Itoa(d.Index) })},
+		{title: "Board", width: boardWidth, rank: 6, left: true, draw: leftText(func(d *model.Device) (string, cells.Style) { return name(d), cells.Strong })},
+		{title: "Bus id", width: 12, rank: 3, left: true, draw: leftText(func(d *model.Device) (string, cells.Style) { return words.Escape(d.BusID), cells.Faint })},
+		{title: "State", width: 9, left: true, draw: leftText(func(d *model.Device) (string, cells.Style) { return string(d.State), stateStyle(d.State) })},
+		{title: "Temp", width: 6, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) { return s.temperature(d), heat(d) })},
+		{title: "Power", width: 9, vital: true, draw: plain(power)},
+		{title: "AICLK", width: 8, rank: 4, vital: true, draw: plain(func(d *model.Device) string { return words.Reading(d.AICLK, words.MHz) })},
+		{title: "", width: 8, rank: 5, draw: func(_ *State, a cells.Area, d *model.Device) {
+			r := ratio(d.Memory.Pools[model.DRAM].Used, d.Memory.Pools[model.DRAM].Total)
+			a.Shade(0, 0, a.W, r, load(r))
+		}},
+		{title: "DRAM", width: words.PairWidth, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.DRAM) })},
+		{title: "L1", width: 12, rank: 7, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.L1) })},
+		{title: "~Act", width: 5, rank: 8, draw: text(func(_ *State, d *model.Device) (string, cells.Style) { return dense(activity(d)), cells.Guess })},
+		{title: "To dev", width: words.RateWidth, rank: 2, draw: rate(func(d *model.Device) model.Reading[float64] { return d.PCIe.ToDeviceRate })},
+		{title: "From dev", width: words.RateWidth, rank: 2, draw: rate(func(d *model.Device) model.Reading[float64] { return d.PCIe.FromDeviceRate })},
+		{title: "Link", width: 9, rank: 1, draw: text(func(_ *State, d *model.Device) (string, cells.Style) {
+			if words.DegradedLink(d) {
+				return link(d), cells.Warn
+			}
+			return link(d), cells.Text
+		})},
+		{title: "Fan", width: 8, rank: 1, draw: plain(func(d *model.Device) string {
+			return words.Reading(d.Fan, func(v float64) string { return words.Whole(v) + " rpm" })
+		})},
+	}
+}
+
+// fitLines drops the least important columns until the rest fit. A bar left
+// over grows up to twice its width.
+func fitLines(list []lineColumn, w int) []lineColumn {
+	width := func() int {
+		sum := 0
+		for _, c := range list {
+			sum += c.width + 1
+		}
+		return sum
+	}
+	for width() > w {
+		drop := -1
+		for i, c := range list {
+			if c.rank > 0 && (drop < 0 || c.rank <= list[drop].rank) {
+				drop = i
+			}
+		}
+		if drop < 0 {
+			break
+		}
+		list = slices.Delete(list, drop, drop+1)
+	}
+	for i := range list {
+		if spare := w - width(); list[i].title == "" && spare > 0 {
+			list[i].width += min(spare, 16)
+		}
+	}
+	return list
+}
+
+// drawLines draws a row per device, filling columns of rows from the top.
+func (a *deviceArea) drawLines(s *State, area cells.Area, p plan, list []*model.Device) {
+	depth := (len(list) + p.perRow - 1) / p.perRow
+	room := max(area.H-1, 1)
+	a.follow(s, a.index(list)%depth, depth, room)
+	w := area.W / p.perRow
+	gap := min(p.perRow-1, 1) // between columns of rows
+	boardWidth := 5
+	for _, d := range list {
+		boardWidth = min(max(boardWidth, words.Width(name(d))), 12)
+	}
+	columns := fitLines(lineColumns(boardWidth), w-gap)
+	for c := range p.perRow {
+		drawLineHeading(area.Sub(c*w, 0, w-gap, 1), columns)
+	}
+	for i, d := range list {
+		if y := i%depth - a.scroll; y >= 0 && y < room {
+			row := area.Sub(i/depth*w, 1+y, w-gap, 1)
+			a.pick(s, row, d.BusID)
+			a.drawLine(s, row, columns, d)
+		}
+	}
+	more(area, a.scroll*p.perRow, (depth-a.scroll-room)*p.perRow)
+}
+
+func drawLineHeading(row cells.Area, columns []lineColumn) {
+	row.Fill(' ', cells.Heading)
+	x := 0
+	for _, c := range columns {
+		if c.left {
+			row.Put(x, 0, c.title, cells.Heading)
+		} else {
+			row.PutRight(x+c.width, 0, c.title, cells.Heading)
+		}
+		x += c.width + 1
+	}
+}
+
+func (a *deviceArea) drawLine(s *State, row cells.Area, columns []lineColumn, d *model.Device) {
+	x := 0
+	reason := -1
+	for _, c := range columns {
+		if d.State != model.StateOK && d.StateReason != "" && c.vital {
+			if reason < 0 {
+				reason = x
+			}
+			x += c.width + 1
+			continue
+		}
+		if reason >= 0 {
+			putReason(row.Sub(reason, 0, x-reason-1, 1), d)
+			reason = -1
+		}
+		c.draw(s, row.Sub(x, 0, c.width, 1), d)
+		x += c.width + 1
+	}
+	if d.BusID == a.bus && s.focus == devices {
+		row.Paint(0, 0, row.W, cells.Selected)
+	}
+}
+
+// dense writes "58 %" as "58%".
+func dense(s string) string { return strings.ReplaceAll(s, " ", "") }
+
+func putReason(a cells.Area, d *model.Device) {
+	a.Put(1, 0, words.Truncate(words.Escape(d.StateReason), a.W-1), stateStyle(d.State))
+}

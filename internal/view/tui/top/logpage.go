@@ -1,0 +1,41 @@
+package top
+
+import (
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/widget"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// logPage is all notices in full, and the events of this run, newest first.
+type logPage struct{ sheet widget.Sheet }
+
+func (p *logPage) keys() []binding { return nil }
+
+func (p *logPage) key(_ *State, k tui.Key) []tui.Effect {
+	if m, ok := widget.MotionOf(k); ok {
+		p.sheet.Move(m)
+	}
+	return nil
+}
+
+func (p *logPage) draw(s *State, area cells.Area) {
+	out := []widget.Entry{{Heading: "Now"}}
+	notes := s.notices()
+	for _, n := range notes {
+		out = append(out, widget.Entry{Value: n.text, Style: n.style, Wide: true})
+	}
+	if len(notes) == 0 {
+		out = append(out, widget.Entry{Value: "Nothing to say: all is well.", Style: cells.Good, Wide: true})
+	}
+	out = append(out, widget.Entry{Heading: "Since ttmon top was started"})
+	for i := len(s.log) - 1; i >= 0; i-- {
+		e := &s.log[i]
+		style := map[words.Level]cells.Style{words.Critical: cells.Bad, words.Warning: cells.Warn}[e.Level]
+		out = append(out, widget.Entry{Name: e.At.Local().Format("Jan 2 15:04:05"), Value: e.Text, Style: style})
+	}
+	if len(s.log) == 0 {
+		out = append(out, widget.Entry{Value: "nothing has happened", Wide: true})
+	}
+	p.sheet.Draw(&s.hits, area, out)
+}

@@ -1,0 +1,276 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/act"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/widget"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// processPage is everything known about one process.
+type processPage struct {
+	sheet  widget.Sheet
+	target act.Target
+	last   row // as it was when last seen
+	gone   bool
+	more   *act.Inspected // nil: not answered yet
+}
+
+func (s *State) openProcess() []tui.Effect {
+	r := s.proc.selected()
+	if r == nil || r.parent {
+		return nil
+	}
+	p := &processPage{target: act.Target{PID: r.p.PID, StartTicks: r.p.StartTicks, Name: r.command()}, last: *r}
+	s.page = p
+	return []tui.Effect{act.Inspect{Target: p.target}}
+}
+
+func (p *processPage) keys() []binding {
+	return []binding{
+		{keys: []tui.Key{"f9"}, foot: "Kill", help: "send it a signal", do: func(s *State) []tui.Effect {
+			s.proc.sel, s.proc.tagged = id{p.target.PID, p.target.StartTicks}, nil
+			s.proc.keep()
+			if s.proc.sel.pid != p.target.PID {
+				s.say(cells.Warn, "%d is gone", p.target.PID)
+				return nil
+			}
+			return s.openKill()
+		}},
+		{keys: []tui.Key{"r"}, foot: "Reload", help: "read environment and buffers again", do: func(*State) []tui.Effect { return []tui.Effect{act.Inspect{Target: p.target}} }},
+	}
+}
+
+func (p *processPage) key(_ *State, k tui.Key) []tui.Effect {
+	if m, ok := widget.MotionOf(k); ok {
+		p.sheet.Move(m)
+	}
+	return nil
+}
+
+func (p *processPage) inspected(ev act.Inspected) {
+	if ev.Target.PID == p.target.PID && ev.Target.StartTicks == p.target.StartTicks {
+		p.more = &ev
+	}
+}
+
+// sample follows the process in the newest snapshot.
+func (p *processPage) sample(s *State) []tui.Effect {
+	if s.shown == nil {
+		return nil
+	}
+	i := slices.IndexFunc(s.shown.Processes, func(q model.Process) bool {
+		return q.PID == p.target.PID && q.StartTicks == p.target.StartTicks
+	})
+	if p.gone = i < 0; !p.gone {
+		p.last = makeRow(&s.shown.Processes[i], s.shown.Time)
+	}
+	return nil
+}
+
+func (p *processPage) draw(s *State, area cells.Area) {
+	head, body := area.Top(1)
+	head.Put(1, 0, fmt.Sprintf("Process %d", p.target.PID), cells.Strong)
+	if p.gone {
+		head.Put(20, 0, "gone: this is how it was seen last", cells.Bad)
+	}
+	p.sheet.Draw(&s.hits, body, p.entries(s.shown))
+}
+
+func (p *processPage) entries(snap *model.Snapshot) []widget.Entry {
+	q := p.last.p
+	out := []widget.Entry{
+		{Heading: "Process"},
+		{Name: "Command", Value: p.last.command()},
+		{Name: "Name", Value: words.Foreign(q.Name)},
+		{Name: "User", Value: words.Foreign(q.User) + uid(q)},
+		{Name: "Parent", Value: strconv.Itoa(q.PPID)},
+		{Name: "Started", Value: p.started()},
+		{Name: "CPU", Value: words.Reading(q.CPU, words.CPU) + " of one core"},
+		{Name: "Host memory", Value: words.Reading(q.RSS, words.Bytes) + " resident"},
+		{Name: "Threads", Value: words.Reading(q.Threads, strconv.Itoa)},
+		{Name: "tt-metal", Value: words.Foreign(q.Release)},
+	}
+	if q.State != model.Running {
+		out = append(out, widget.Entry{Name: "State", Value: string(q.State), Style: cells.Warn})
+	}
+	out = append(out, place(q)...)
+	out = append(out, widget.Entry{Heading: "Memory"})
+	out = append(out, split(snap, q)...)
+	for _, n := range q.Notes {
+		out = append(out, widget.Entry{Name: "Note", Value: words.Escape(n), Style: cells.Warn})
+	}
+	return append(out, p.inspectedEntries()...)
+}
+
+func uid(q *model.Process) string {
+	if v, ok := q.UID.Get(); ok && strconv.Itoa(v) != q.User.V {
+		return fmt.Sprintf(" (%d)", v)
+	}
+	return ""
+}
+
+func (p *processPage) started() string {
+	d, ok := p.last.age()
+	if !ok {
+		return words.Nothing
+	}
+	return fmt.Sprintf("%s, %s ago", p.last.p.StartTime.Local().Format("2006-01-02 15:04:05"), words.Duration(d))
+}
+
+// place says where it runs: container, pod, job, unit.
+func place(q *model.Process) []widget.Entry {
+	c := &q.Container
+	out := []widget.Entry{{Heading: "Where"}}
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, widget.Entry{Name: name, Value: words.Escape(value)})
+		}
+	}
+	add("Container", strings.TrimSpace(c.Runtime+" "+c.ID))
+	add("Pod", c.Pod)
+	add("Namespace", c.Namespace)
+	add("Slurm job", q.SlurmJob)
+	add("Unit", q.SystemdUnit)
+	if len(out) == 1 {
+		out = append(out, widget.Entry{Name: "Host", Value: "in no container, job or unit that can be told"})
+	}
+	return out
+}
+
+// poolWidth is the width of a column of the memory table.
+const poolWidth = 9
+
+// split shows the memory by device and, where there are several, by chip.
+func split(snap *model.Snapshot, q *model.Process) []widget.Entry {
+	header := ""
+	for _, p := range model.Pools() {
+		header += words.PadLeft(words.PoolName(p), poolWidth)
+	}
+	out := []widget.Entry{{Value: header, Style: cells.Faint, Table: true}}
+	for i := range q.Devices {
+		u := &q.Devices[i]
+		name := fmt.Sprintf("device %d", u.Device)
+		if u.Device == model.NoDevice {
+			name = "no device here"
+		}
+		out = append(out, widget.Entry{Name: name, Value: poolLine(u.Memory, u.Tracking), Table: true})
+		if len(u.Chips) > 1 {
+			for c := range u.Chips {
+				out = append(out, widget.Entry{Name: "  chip " + chipName(snap, u, c), Value: poolLine(u.Chips[c].Memory, u.Tracking), Style: cells.Faint, Table: true})
+			}
+		}
+		out = append(out, widget.Entry{Value: useNote(u), Style: cells.Faint})
+	}
+	return out
+}
+
+func poolLine(b model.PoolBytes, tracking model.Tracking) string {
+	s := ""
+	for _, p := range model.Pools() {
+		word := words.Reading(b[p], words.BytesColumn)
+		if b[p].Status == model.Absent && tracking == model.TrackDenied {
+			word = words.UntrackedWord(tracking)
+		}
+		s += words.PadLeft(word, poolWidth)
+	}
+	return s
+}
+
+// chipName is how a chip is called on its board, or its id.
+func chipName(snap *model.Snapshot, u *model.DeviceUse, c int) string {
+	if d := snap.Device(u.Device); d != nil {
+		for i := range d.Chips {
+			if d.Chips[i].ID.Known() && d.Chips[i].ID.V == u.Chips[c].ChipID && d.Chips[i].Name != "" {
+				return words.Escape(d.Chips[i].Name)
+			}
+		}
+	}
+	return strconv.FormatUint(u.Chips[c].ChipID, 10)
+}
+
+// useNote says how a device is held and where the figures come from.
+func useNote(u *model.DeviceUse) string {
+	var parts []string
+	if u.Source != "" {
+		parts = append(parts, "figures from "+words.Escape(u.Source))
+	}
+	if u.OpenFDs.Known() {
+		parts = append(parts, count(u.OpenFDs.V, "open descriptor", "open descriptors"))
+	}
+	if u.Inherited {
+		parts = append(parts, "inherited from the process that opened it")
+	}
+	if why := words.Untracked(u.Tracking, u.Note); why != "" {
+		parts = append(parts, why)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// inspectedEntries is what is not in a snapshot: buffers and environment.
+func (p *processPage) inspectedEntries() []widget.Entry {
+	out := []widget.Entry{{Heading: "Buffers"}}
+	switch m := p.more; {
+	case m == nil:
+		return append(out, widget.Entry{Value: "…"})
+	case m.BufferErr != nil:
+		out = append(out, widget.Entry{Value: words.Escape(m.BufferErr.Error()), Style: cells.Faint})
+	case len(m.Buffers) == 0:
+		out = append(out, widget.Entry{Value: "none"})
+	default:
+		out = append(out, buffers(m.Buffers)...)
+	}
+	out = append(out, widget.Entry{Heading: "Environment that matters to Tenstorrent"})
+	if p.more.EnvErr != nil {
+		return append(out, widget.Entry{Value: words.Escape(p.more.EnvErr.Error()), Style: cells.Faint})
+	}
+	n := len(out)
+	for _, kv := range p.more.Environ {
+		if name, value, ok := strings.Cut(kv, "="); ok && relevant(name) {
+			out = append(out, widget.Entry{Name: words.Escape(name), Value: words.Escape(value)})
+			if words.Width(name) > 14 {
+				out[len(out)-1] = widget.Entry{Value: words.Escape(kv)}
+			}
+		}
+	}
+	if len(out) == n {
+		out = append(out, widget.Entry{Value: "none is set", Style: cells.Faint})
+	}
+	return out
+}
+
+// relevant tells whether a variable matters to Tenstorrent's software.
+func relevant(name string) bool {
+	for _, prefix := range []string{"TT_", "TTNN_", "ARCH_NAME", "WH_ARCH_YAML", "MESH_DEVICE", "TRACY_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// buffers lists allocations, the largest first.
+func buffers(list []act.Buffer) []widget.Entry {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b act.Buffer) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	var out []widget.Entry
+	for _, b := range list {
+		where := fmt.Sprintf("device %d", b.Device)
+		if b.Chip != "" {
+			where += " " + words.Escape(b.Chip)
+		}
+		out = append(out, widget.Entry{
+			Name:  words.Bytes(b.Bytes),
+			Value: fmt.Sprintf("%-8s %-10s %6s old  %s", words.Escape(b.Pool), where, words.Duration(b.Age), words.Escape(b.Note)),
+		})
+	}
+	return out
+}

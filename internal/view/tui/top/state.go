@@ -1,0 +1,228 @@
+package top
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/act"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/event"
+	"github.com/ttmon/ttmon/internal/view/tui/gauge"
+	"github.com/ttmon/ttmon/internal/view/tui/mem"
+	"github.com/ttmon/ttmon/internal/view/tui/widget"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Options is what a screen starts with.
+type Options struct {
+	Config config.Config
+	// NoKill says why processes cannot be signalled from here; empty: they can.
+	NoKill string
+	// Source names where snapshots come from when they do not say it
+	// themselves: "ssh lab-4".
+	Source string
+}
+
+// State is the whole screen. Make one with New.
+type State struct {
+	o      Options
+	cfg    config.Config
+	gauges *gauge.Set
+	hist   *history.Store
+	detect event.Detector
+	log    []event.Event // of this run, oldest first
+
+	w, h  int
+	live  *model.Snapshot // the newest
+	shown *model.Snapshot // what is drawn: older while paused or frozen
+	lost  *outage         // the source does not answer; nil: it does
+	back  *outage         // it did not answer a while ago
+
+	paused bool
+	frozen bool // a dialog needs the list to stand still
+	focus  pane
+
+	dev   deviceArea
+	chart chartArea
+	proc  table
+
+	page   page       // nil: the main page
+	memory *mem.State // the page of memory, once it was opened
+	dialog dialog     // nil: none
+	flash  flash
+
+	hits widget.Hits // where things were drawn last, for the mouse
+}
+
+// outage is a time without news from the source.
+type outage struct {
+	err   string
+	since time.Time // of the last snapshot
+	until time.Time // of the first after it
+	now   time.Time
+}
+
+// pane is a part of the main page that can have the focus.
+type pane int
+
+const (
+	processes pane = iota
+	devices
+	charts
+	numPanes
+)
+
+// page replaces the main page: a chart, a process, the log.
+type page interface {
+	key(*State, tui.Key) []tui.Effect
+	draw(*State, cells.Area)
+	keys() []binding // those of the page, for the footer and the help
+}
+
+// dialog lies over a page and takes all keys.
+type dialog interface {
+	key(*State, tui.Key) []tui.Effect
+	draw(*State, cells.Area)
+}
+
+// flash is a message in place of the footer until the next key.
+type flash struct {
+	text  string
+	style cells.Style
+}
+
+// maxLog is how many events of a run are kept.
+const maxLog = 1000
+
+// New checks the configuration and returns the state before the first snapshot.
+func New(o Options) (*State, error) {
+	s := &State{o: o, cfg: o.Config.Clone(), gauges: gauge.New(), hist: history.New()}
+	for _, name := range s.cfg.Top.Charts.Metrics {
+		if s.gauges.Find(name) == nil {
+			return nil, fmt.Errorf("top.charts.metrics: there is no metric %q; there are %s", name, s.gauges.Names())
+		}
+	}
+	if err := s.proc.setup(&s.cfg.Top.Processes); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Look implements tui.App.
+func (s *State) Look() tui.Look {
+	return tui.Look{Theme: s.cfg.Display.Theme, Mouse: s.cfg.Display.Mouse}
+}
+
+// Update implements tui.App.
+func (s *State) Update(ev tui.Event) []tui.Effect {
+	switch ev := ev.(type) {
+	case tui.Resize:
+		s.w, s.h = ev.W, ev.H
+	case tui.Sample:
+		return s.sample(ev.Snapshot)
+	case tui.Lost:
+		s.lose(ev)
+	case tui.Key:
+		s.flash = flash{}
+		return s.key(ev)
+	case tui.Paste:
+		if t, ok := s.dialog.(interface{ paste(*State, string) }); ok {
+			t.paste(s, string(ev))
+		}
+	case tui.Mouse:
+		return s.mouse(ev)
+	case act.Killed:
+		s.killed(ev)
+	case act.Saved:
+		s.saved(ev)
+	case act.Inspected:
+		if p, ok := s.page.(interface{ inspected(act.Inspected) }); ok {
+			p.inspected(ev)
+		}
+	}
+	return nil
+}
+
+// sample takes in a snapshot. History and log grow even while paused.
+func (s *State) sample(snap *model.Snapshot) []tui.Effect {
+	s.live = snap
+	s.gauges.Record(s.hist, snap)
+	s.note(s.detect.Next(snap)...)
+	if s.lost != nil {
+		s.lost.until = snap.Time
+		s.back, s.lost = s.lost, nil
+		s.note(event.Event{At: snap.Time, Kind: event.Source, Level: words.Info, Short: "source back",
+			Text: fmt.Sprintf("the source answers again after %s", words.Span(s.back.until.Sub(s.back.since)))})
+	}
+	if !s.paused && !s.frozen {
+		s.show(snap)
+	}
+	if s.memory != nil {
+		s.memory.Sample(snap)
+	}
+	if p, ok := s.page.(interface{ sample(*State) []tui.Effect }); ok {
+		return p.sample(s)
+	}
+	return nil
+}
+
+// show makes a snapshot the one that is drawn.
+func (s *State) show(snap *model.Snapshot) {
+	s.shown = snap
+	s.proc.build(s)
+	s.dev.keep(s)
+}
+
+func (s *State) note(events ...event.Event) {
+	s.log = append(s.log, events...)
+	if n := len(s.log) - maxLog; n > 0 {
+		s.log = append([]event.Event(nil), s.log[n:]...)
+	}
+}
+
+// lose notes that the source did not answer.
+func (s *State) lose(ev tui.Lost) {
+	if s.lost == nil {
+		s.lost = &outage{since: ev.At}
+		if s.live != nil {
+			s.lost.since = s.live.Time
+		}
+		s.back = nil
+		s.note(event.Event{At: ev.At, Kind: event.Source, Level: words.Critical, Short: "source gone",
+			Text: "the source does not answer: " + words.Escape(ev.Err.Error())})
+	}
+	s.lost.err, s.lost.now = words.Escape(ev.Err.Error()), ev.At
+}
+
+// thaw lets the screen follow the newest snapshot again.
+func (s *State) thaw() {
+	s.frozen = false
+	if !s.paused && s.live != nil {
+		s.show(s.live)
+	}
+}
+
+// say shows a message until the next key.
+func (s *State) say(style cells.Style, format string, args ...any) {
+	s.flash = flash{fmt.Sprintf(format, args...), style}
+}
+
+// scale is the temperature scale chosen.
+func (s *State) scale() words.Scale {
+	if s.cfg.Display.Temperature == "fahrenheit" {
+		return words.Fahrenheit
+	}
+	return words.Celsius
+}
+
+// noKill is why nothing can be signalled; empty: it can.
+func (s *State) noKill() string {
+	if s.cfg.Top.ReadOnly {
+		return "read-only: signals are switched off"
+	}
+	return s.o.NoKill
+}

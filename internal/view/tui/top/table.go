@@ -1,0 +1,207 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/filter"
+	"github.com/ttmon/ttmon/internal/view/tui/widget"
+)
+
+// table is the process table.
+type table struct {
+	columns    []column // all there are
+	filterText string
+	filter     *filter.Filter
+	rows       []row // what is listed, in order
+	total      int   // how many there are without the filter
+	sel        id    // the selected process
+	cursor     int   // its row
+	scroll     int
+	sideways   int // cells the command is scrolled by
+	height     int // rows drawn last
+	tagged     map[id]string
+}
+
+// setup checks and takes over the configuration of the table.
+func (t *table) setup(c *config.Processes) error {
+	t.columns = tableColumns()
+	for _, name := range append([]string{c.Sort}, c.Columns...) {
+		if t.find(name) == nil {
+			return fmt.Errorf("top.processes: there is no column %q; there are %s", name, t.names())
+		}
+	}
+	f, err := filter.Compile(c.Filter, fieldsOf(t.columns))
+	if err != nil {
+		return fmt.Errorf("top.processes.filter %q: %w", c.Filter, err)
+	}
+	t.filter, t.filterText = f, c.Filter
+	return nil
+}
+
+func (t *table) find(name string) *column {
+	for i := range t.columns {
+		if t.columns[i].name == name || slices.Contains(t.columns[i].aliases, name) {
+			return &t.columns[i]
+		}
+	}
+	return nil
+}
+
+func (t *table) names() string {
+	var out []string
+	for _, c := range t.columns {
+		out = append(out, c.name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// setFilter changes the filter; a wrong one is returned as an error and
+// changes nothing.
+func (t *table) setFilter(s *State, text string) error {
+	f, err := filter.Compile(text, fieldsOf(t.columns))
+	if err != nil {
+		return err
+	}
+	t.filter, t.filterText = f, text
+	t.build(s)
+	return nil
+}
+
+// build makes the rows of the snapshot shown: filtered, sorted, as a tree.
+func (t *table) build(s *State) {
+	t.rows = t.rows[:0]
+	if s.shown == nil {
+		return
+	}
+	t.total = len(s.shown.Processes)
+	shown := map[int]bool{}
+	for _, d := range s.dev.list(s) {
+		shown[d.Index] = true
+	}
+	only := len(s.cfg.Top.Devices.Only) > 0
+	for i := range s.shown.Processes {
+		r := makeRow(&s.shown.Processes[i], s.shown.Time)
+		if only && !slices.ContainsFunc(r.devices, func(d int) bool { return shown[d] }) {
+			t.total--
+			continue
+		}
+		if t.filter.Match(func(i int) filter.Value { return t.columns[i].value(&r) }) {
+			t.rows = append(t.rows, r)
+		}
+	}
+	t.sort(s)
+	if s.cfg.Top.Processes.Tree {
+		t.rows = tree(t.rows, t.order(s))
+	}
+	t.keep()
+	t.forgetTags(s.shown)
+}
+
+// order compares rows by the column sorted by; rows without a value come
+// last either way, and the pid decides between equals.
+func (t *table) order(s *State) func(a, b *row) int {
+	c := t.find(s.cfg.Top.Processes.Sort)
+	down := s.cfg.Top.Processes.Descending
+	return func(a, b *row) int {
+		va, vb := c.value(a), c.value(b)
+		ka, kb := known(va), known(vb)
+		if ka != kb {
+			if ka {
+				return -1
+			}
+			return 1
+		}
+		by := cmp.Or(slices.Compare(va.Numbers, vb.Numbers), slices.CompareFunc(va.Texts, vb.Texts, func(a, b string) int {
+			return cmp.Compare(strings.ToLower(a), strings.ToLower(b))
+		}))
+		if down {
+			by = -by
+		}
+		return cmp.Or(by, cmp.Compare(a.p.PID, b.p.PID), cmp.Compare(a.p.StartTicks, b.p.StartTicks))
+	}
+}
+
+func known(v filter.Value) bool { return len(v.Numbers) > 0 || len(v.Texts) > 0 }
+
+func (t *table) sort(s *State) {
+	order := t.order(s)
+	slices.SortStableFunc(t.rows, func(a, b row) int { return order(&a, &b) })
+}
+
+// keep finds the selected process again, or selects its neighbour.
+func (t *table) keep() {
+	if i := slices.IndexFunc(t.rows, func(r row) bool { return r.id() == t.sel }); i >= 0 {
+		t.cursor = i
+		return
+	}
+	t.cursor = min(max(t.cursor, 0), max(len(t.rows)-1, 0))
+	t.sel = id{}
+	if len(t.rows) > 0 {
+		t.sel = t.rows[t.cursor].id()
+	}
+}
+
+// selected is the selected row, or nil.
+func (t *table) selected() *row {
+	if t.cursor < len(t.rows) {
+		return &t.rows[t.cursor]
+	}
+	return nil
+}
+
+// forgetTags drops the tags of processes that are gone.
+func (t *table) forgetTags(snap *model.Snapshot) {
+	for tag := range t.tagged {
+		if !slices.ContainsFunc(snap.Processes, func(p model.Process) bool { return p.PID == tag.pid && p.StartTicks == tag.start }) {
+			delete(t.tagged, tag)
+		}
+	}
+}
+
+// tag tags or untags the selected process and moves on, as in htop.
+func (t *table) tag(s *State) {
+	r := t.selected()
+	if r == nil || r.parent {
+		return
+	}
+	if _, ok := t.tagged[r.id()]; ok {
+		delete(t.tagged, r.id())
+	} else {
+		if t.tagged == nil {
+			t.tagged = map[id]string{}
+		}
+		t.tagged[r.id()] = r.command()
+	}
+	t.move(s, widget.Down)
+}
+
+func (t *table) move(s *State, m widget.Motion) {
+	page := max(t.height-1, 1)
+	switch m {
+	case widget.Up:
+		t.cursor--
+	case widget.Down:
+		t.cursor++
+	case widget.PageUp:
+		t.cursor -= page
+	case widget.PageDown:
+		t.cursor += page
+	case widget.First:
+		t.cursor = 0
+	case widget.Last:
+		t.cursor = len(t.rows) - 1
+	case widget.Left:
+		t.sideways = max(t.sideways-4, 0)
+	case widget.Right:
+		t.sideways += 4
+	}
+	t.cursor = min(max(t.cursor, 0), max(len(t.rows)-1, 0))
+	if len(t.rows) > 0 {
+		t.sel = t.rows[t.cursor].id()
+	}
+}

@@ -1,0 +1,243 @@
+package top
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/widget"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// minCommand is how much of the command must fit before less usual columns
+// get room: a quarter of the line, and not less than this.
+const minCommand = 20
+
+// fitted is the columns to draw in w cells: the chosen ones, or as many of
+// the usual ones as fit.
+func (t *table) fitted(chosen []string, w int) []column {
+	var list []column
+	if len(chosen) > 0 {
+		for _, name := range chosen {
+			list = append(list, *t.find(name))
+		}
+		return list
+	}
+	for _, c := range t.columns {
+		if c.rank > 0 {
+			list = append(list, c)
+		}
+	}
+	width := func() int {
+		sum := max(minCommand, w/4)
+		for _, c := range list {
+			if c.width > 0 {
+				sum += c.width + 1
+			}
+		}
+		return sum
+	}
+	for width() > w {
+		drop := 0
+		for i := range list {
+			if list[i].rank > list[drop].rank {
+				drop = i
+			}
+		}
+		if list[drop].rank <= 1 {
+			break
+		}
+		list = slices.Delete(list, drop, drop+1)
+	}
+	return list
+}
+
+// draw draws the heading and as many rows as there is room for.
+func (t *table) draw(s *State, area cells.Area) {
+	if area.Empty() {
+		return
+	}
+	s.hits.Add(area, func(m tui.Mouse) []tui.Effect {
+		switch m.Action {
+		case tui.WheelUp:
+			t.wheel(s, widget.Up)
+		case tui.WheelDown:
+			t.wheel(s, widget.Down)
+		}
+		return nil
+	})
+	columns := t.fitted(s.cfg.Top.Processes.Columns, area.W)
+	heading, body := area.Top(1)
+	t.drawHeading(s, heading, columns)
+	t.height = body.H
+	t.scroll = min(max(t.scroll, t.cursor-body.H+1), max(t.cursor, 0))
+	t.scroll = min(max(t.scroll, 0), max(len(t.rows)-body.H, 0))
+	for y := 0; y < body.H && t.scroll+y < len(t.rows); y++ {
+		i := t.scroll + y
+		line := body.Sub(0, y, body.W, 1)
+		t.drawRow(s, line, columns, i)
+		t.touchRow(s, line, i)
+	}
+	if len(t.rows) == 0 && body.H > 0 {
+		body.Put(1, 0, words.Truncate(t.emptiness(s), body.W-2), cells.Faint)
+	}
+}
+
+// emptiness says why there are no rows.
+func (t *table) emptiness(s *State) string {
+	switch {
+	case s.shown == nil:
+		return ""
+	case t.total > 0:
+		return fmt.Sprintf("None of %s matches the filter %q. Esc clears it.", count(t.total, "process", "processes"), t.filterText)
+	default:
+		return "No process uses a device."
+	}
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func (t *table) wheel(s *State, m widget.Motion) {
+	for range 3 {
+		t.move(s, m)
+	}
+}
+
+// drawHeading draws the titles; the one sorted by carries an arrow. A press
+// on a title sorts by it, a second one turns the order round.
+func (t *table) drawHeading(s *State, row cells.Area, columns []column) {
+	row.Fill(' ', cells.Heading)
+	arrow := "▲"
+	if s.cfg.Top.Processes.Descending {
+		arrow = "▼"
+	}
+	x := 0
+	for _, c := range columns {
+		w := c.width
+		if w == 0 {
+			w = row.W - x
+		}
+		title, style := c.title, cells.Heading
+		if t.find(s.cfg.Top.Processes.Sort).name == c.name {
+			title, style = title+arrow, cells.Sorted
+		}
+		cell := row.Sub(x, 0, w, 1)
+		if c.left {
+			cell.Put(0, 0, title, style)
+		} else {
+			cell.PutRight(w, 0, title, style)
+		}
+		s.hits.Add(cell, func(m tui.Mouse) []tui.Effect {
+			if m.Action == tui.Press {
+				s.focus = processes
+				return s.sortBy(c.name)
+			}
+			return nil
+		})
+		x += w + 1
+	}
+	if t.filterText != "" {
+		row.PutRight(row.W, 0, fmt.Sprintf(" %d of %d: %s ", t.matching(), t.total, words.Truncate(words.Escape(t.filterText), max(row.W/3, 10))), cells.Banner)
+	}
+}
+
+// matching counts the processes listed, without stand-ins.
+func (t *table) matching() int {
+	n := 0
+	for i := range t.rows {
+		if !t.rows[i].parent {
+			n++
+		}
+	}
+	return n
+}
+
+// sortBy sorts by a column; doing so again turns the order round.
+func (s *State) sortBy(name string) []tui.Effect {
+	c := &s.cfg.Top.Processes
+	if s.proc.find(c.Sort).name == name {
+		return s.sortDescending(!c.Descending)
+	}
+	c.Sort = name
+	// Names read from A to Z, quantities from the largest.
+	return s.sortDescending(s.proc.find(name).kind != 0)
+}
+
+func (t *table) drawRow(s *State, line cells.Area, columns []column, i int) {
+	r := &t.rows[i]
+	_, tagged := t.tagged[r.id()]
+	x := 0
+	for _, c := range columns {
+		text, style := c.text(r)
+		if tagged {
+			style = cells.Tagged
+		} else if r.parent {
+			style = cells.Faint
+		}
+		switch {
+		case c.width == 0:
+			rest := line.Sub(x, 0, line.W-x, 1)
+			rest.Put(0, 0, words.Truncate(cut(text, t.sideways), rest.W), style)
+			x = line.W
+		case c.left:
+			line.Put(x, 0, words.Truncate(text, c.width), style)
+		default:
+			line.PutRight(x+c.width, 0, words.Truncate(text, c.width), style)
+		}
+		x += c.width + 1
+	}
+	if tagged {
+		line.Set(0, 0, '+', cells.Tagged)
+	}
+	if i == t.cursor {
+		style := cells.Selected
+		if s.focus != processes {
+			style = cells.Shadow
+		}
+		line.Paint(0, 0, line.W, style)
+	}
+}
+
+// cut drops the first n cells of a text.
+func cut(s string, n int) string {
+	if n == 0 {
+		return s
+	}
+	for i := range s {
+		if words.Width(s[:i]) >= n {
+			return s[i:]
+		}
+	}
+	return ""
+}
+
+// touchRow selects a row by the mouse; a second press opens it.
+func (t *table) touchRow(s *State, line cells.Area, i int) {
+	r := t.rows[i].id()
+	s.hits.Add(line, func(m tui.Mouse) []tui.Effect {
+		switch m.Action {
+		case tui.Press:
+			again := s.focus == processes && t.sel == r
+			s.focus, t.sel = processes, r
+			t.keep()
+			if again {
+				return s.enter()
+			}
+		case tui.RightPress:
+			s.focus, t.sel = processes, r
+			t.keep()
+			t.tag(s)
+		case tui.WheelUp:
+			t.wheel(s, widget.Up)
+		case tui.WheelDown:
+			t.wheel(s, widget.Down)
+		}
+		return nil
+	})
+}

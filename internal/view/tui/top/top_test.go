@@ -1,0 +1,88 @@
+package top
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // times on the screens
+	os.Exit(m.Run())
+}
+
+// stage is a screen under test.
+type stage struct {
+	t       *testing.T
+	s       *State
+	g       *cells.Grid
+	effects []tui.Effect
+	n, sec  int
+}
+
+// open shows a host with n devices on a screen of w by h, after some time.
+func open(t *testing.T, n, w, h int, change ...func(*config.Config)) *stage {
+	t.Helper()
+	c := config.Default()
+	for _, f := range change {
+		f(&c)
+	}
+	s, err := New(Options{Config: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &stage{t: t, s: s, g: cells.NewGrid(w, h), n: n}
+	st.send(tui.Resize{W: w, H: h})
+	st.run(120)
+	return st
+}
+
+// run lets seconds pass.
+func (st *stage) run(seconds int) {
+	for range seconds {
+		st.send(tui.Sample{Snapshot: tuitest.Host(st.n, st.sec)})
+		st.sec++
+	}
+}
+
+func (st *stage) send(ev tui.Event) {
+	st.effects = append(st.effects, st.s.Update(ev)...)
+}
+
+// keys presses keys, drawing after each as the loop does.
+func (st *stage) keys(keys ...tui.Key) *stage {
+	for _, k := range keys {
+		st.draw()
+		st.send(k)
+	}
+	return st
+}
+
+func (st *stage) draw() string {
+	st.g.Resize(st.g.W, st.g.H)
+	st.s.Draw(st.g)
+	return st.g.String()
+}
+
+// find is the cell at which a text begins.
+func (st *stage) find(text string) (x, y int) {
+	st.t.Helper()
+	for y, row := range strings.Split(st.draw(), "\n") {
+		if i := strings.Index(row, text); i >= 0 {
+			return len([]rune(row[:i])), y
+		}
+	}
+	st.t.Fatalf("%q is not on the screen:\n%s", text, st.g)
+	return 0, 0
+}
+
+func (st *stage) has(text string) bool { return strings.Contains(st.draw(), text) }

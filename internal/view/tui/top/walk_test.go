@@ -1,0 +1,440 @@
+package top
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/act"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
+)
+
+// situations are states in which keys may have something to do.
+var situations = []func(st *stage){
+	func(st *stage) {},
+	func(st *stage) { st.keys("down", " ", "up") },                             // tagged
+	func(st *stage) { st.keys("right", "right", "end") },                       // scrolled
+	func(st *stage) { st.keys("tab", "down") },                                 // devices
+	func(st *stage) { st.keys("tab", "tab", "left", "left", "left") },          // charts, with a cursor
+	func(st *stage) { st.keys("tab", "tab", "+", "+", "+", ",", ",", "down") }, // charts, in the past
+	func(st *stage) { st.keys("C", "left") },                                   // page of charts
+	func(st *stage) { st.keys("enter", "down") },                               // a process
+	func(st *stage) { st.keys("tab", "right", "enter", "down", "down") },       // a device
+	func(st *stage) { st.keys("e") },
+}
+
+// Every key that the help names does something somewhere: changes the
+// screen, or asks for an effect.
+func TestEveryKeyDoesSomething(t *testing.T) {
+	all := slices.Concat(everywhere(), onMain(), chartKeys(), chartPage{}.keys(), (&processPage{}).keys(), (&devicePage{}).keys())
+	for _, k := range []tui.Key{"up", "down", "left", "right", "pgup", "pgdn", "home", "end", "h", "j", "k", "l", "g", "G", "ctrl-b", "ctrl-f", "ctrl-u", "ctrl-d"} {
+		all = append(all, binding{keys: []tui.Key{k}})
+	}
+	for _, b := range all {
+		for _, k := range b.keys {
+			if !doesSomething(t, k) {
+				t.Errorf("%s (%s) does nothing anywhere", k, b.help)
+			}
+		}
+	}
+}
+
+func doesSomething(t *testing.T, k tui.Key) bool {
+	for _, prepare := range situations {
+		st := open(t, 8, 120, 40)
+		prepare(st)
+		before := st.draw() + styles(st.g)
+		st.effects = nil
+		st.send(k)
+		if st.draw()+styles(st.g) != before || len(st.effects) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Esc or q lead back to the main page from everywhere, and from there out.
+func TestWayOut(t *testing.T) {
+	for _, out := range []tui.Key{"esc", "q"} {
+		for _, in := range [][]tui.Key{{"?"}, {"f2"}, {"f6"}, {"a"}, {"e"}, {"C"}, {"enter"}, {"tab", "enter"}, {"f9"}, {"f9", "enter"}, {"f2", "tab", "tab", "tab", "down", "enter"}} {
+			st := open(t, 4, 80, 24)
+			st.keys(in...)
+			st.effects = nil
+			for range 3 {
+				st.keys(out)
+				if s := st.s; s.page == nil && s.dialog == nil {
+					break
+				}
+			}
+			if st.s.page != nil || st.s.dialog != nil || st.s.frozen || len(st.effects) != 0 {
+				t.Errorf("%v then %s leaves page %T, dialog %T, frozen %v, effects %v", in, out, st.s.page, st.s.dialog, st.s.frozen, st.effects)
+			}
+			st.keys(out)
+			if !reflect.DeepEqual(st.effects, []tui.Effect{tui.Quit{}}) {
+				t.Errorf("%s on the main page gives %v", out, st.effects)
+			}
+		}
+	}
+}
+
+func TestKill(t *testing.T) {
+	st := open(t, 4, 120, 40)
+	st.keys("down", "f9")
+	if !st.has("Send to 183377  alice  python3 bench.py") {
+		t.Errorf("the dialog does not name the process:\n%s", st.draw())
+	}
+	// While the dialog is open, the list stands still, whatever happens.
+	before := st.s.shown
+	st.run(30)
+	if st.s.shown != before || st.s.live == before {
+		t.Error("the list is not frozen")
+	}
+	st.effects = nil
+	st.keys("9", "enter")
+	if !st.has("Send SIGKILL?") || !st.has("183377  alice") {
+		t.Errorf("no confirmation:\n%s", st.draw())
+	}
+	if len(st.effects) != 0 {
+		t.Fatalf("killed without asking: %v", st.effects)
+	}
+	st.keys("enter", " ", "x") // nothing but y means yes
+	if len(st.effects) != 0 {
+		t.Fatalf("killed by another key: %v", st.effects)
+	}
+	st.keys("y")
+	want := []tui.Effect{act.Kill{Signal: syscall.SIGKILL, Targets: []act.Target{{PID: 183377, StartTicks: 183377 * 7, Name: "python3 bench.py"}}}}
+	if diff := cmp.Diff(want, st.effects); diff != "" {
+		t.Error(diff)
+	}
+	if st.s.frozen || st.s.shown != st.s.live {
+		t.Error("still frozen")
+	}
+	st.send(act.Killed{Kill: want[0].(act.Kill), Errs: []error{nil}})
+	if !st.has("SIGKILL sent to 183377") {
+		t.Errorf("no word about it:\n%s", st.draw())
+	}
+	st.send(act.Killed{Kill: want[0].(act.Kill), Errs: []error{errors.New("operation not permitted")}})
+	if !st.has("SIGKILL not sent to 183377: operation not permitted") {
+		t.Errorf("no word about the failure:\n%s", st.draw())
+	}
+}
+
+func TestKillTagged(t *testing.T) {
+	st := open(t, 4, 120, 40)
+	st.keys(" ", " ", "f9")
+	if !st.has("Send to 2 processes") {
+		t.Fatal(st.draw())
+	}
+	st.effects = nil
+	st.keys("enter", "y")
+	k := st.effects[0].(act.Kill)
+	if len(k.Targets) != 2 || k.Signal != syscall.SIGTERM || k.Targets[0].PID != 182034 || k.Targets[1].PID != 183377 {
+		t.Errorf("got %+v", k)
+	}
+	// A tag outlives neither its process nor a filter that hides it.
+	st = open(t, 4, 120, 40)
+	st.keys(" ")
+	if st.s.proc.setFilter(st.s, "user=bob") != nil {
+		t.Fatal("filter")
+	}
+	st.effects = nil
+	st.keys("f9")
+	if st.s.dialog != nil {
+		t.Error("a process that is not shown can be killed")
+	}
+	st.n = 1
+	st.run(1)
+	st.n = 0
+	st.run(1)
+	if len(st.s.proc.tagged) != 0 {
+		t.Error("the tag of a process that is gone stays")
+	}
+}
+
+func TestNoKill(t *testing.T) {
+	for name, s := range map[string]*stage{
+		"read-only": open(t, 4, 120, 40, func(c *config.Config) { c.Top.ReadOnly = true }),
+		"remote": func() *stage {
+			st := open(t, 4, 120, 40)
+			st.s.o.NoKill = "processes of another host cannot be signalled from here"
+			return st
+		}(),
+	} {
+		if strings.Contains(s.draw(), "Kill") {
+			t.Errorf("%s: the footer offers to kill", name)
+		}
+		s.keys("f9")
+		if s.s.dialog != nil || s.s.flash.text == "" {
+			t.Errorf("%s: F9 opens %T and says %q", name, s.s.dialog, s.s.flash.text)
+		}
+		s.keys("enter", "f9")
+		if s.s.dialog != nil {
+			t.Errorf("%s: F9 on the process page opens %T", name, s.s.dialog)
+		}
+	}
+}
+
+// Text pasted into the terminal is no command.
+func TestPaste(t *testing.T) {
+	st := open(t, 4, 120, 40)
+	st.effects = nil
+	st.send(tui.Paste("q\nf9y"))
+	if len(st.effects) != 0 || st.s.dialog != nil {
+		t.Error("pasted text acted as keys")
+	}
+	st.keys("/")
+	st.send(tui.Paste("user=alice\n"))
+	if !st.has("Filter: user=alice") || st.s.proc.matching() != 1 {
+		t.Errorf("pasted filter:\n%s", st.draw())
+	}
+}
+
+func TestMouse(t *testing.T) {
+	st := open(t, 4, 120, 40)
+	press := func(text string) {
+		x, y := st.find(text)
+		st.send(tui.Mouse{X: x, Y: y, Action: tui.Press})
+		st.send(tui.Mouse{X: x, Y: y, Action: tui.Release})
+	}
+	press("183377")
+	if st.s.proc.sel.pid != 183377 {
+		t.Error("a press does not select a process")
+	}
+	press("183377")
+	if _, ok := st.s.page.(*processPage); !ok {
+		t.Error("a second press does not open it")
+	}
+	st.keys("q")
+	press("CPU")
+	if st.s.cfg.Top.Processes.Sort != "cpu" || !st.s.cfg.Top.Processes.Descending {
+		t.Error("a press on a title does not sort")
+	}
+	press("CPU▼")
+	if st.s.cfg.Top.Processes.Descending {
+		t.Error("a second press does not reverse")
+	}
+	press("Command")
+	if st.s.cfg.Top.Processes.Sort != "command" || st.s.cfg.Top.Processes.Descending {
+		t.Error("text does not sort from A to Z")
+	}
+	press("0000:03:00.0")
+	if st.s.focus != devices || st.s.dev.selected(st.s).Index != 2 {
+		t.Error("a press does not select a device")
+	}
+	press("0000:03:00.0")
+	if _, ok := st.s.page.(*devicePage); !ok {
+		t.Error("a second press does not open the device")
+	}
+	st.keys("q")
+	x, y := st.find("now ┘")
+	st.send(tui.Mouse{X: x - 10, Y: y - 3, Action: tui.Press})
+	st.send(tui.Mouse{X: x - 20, Y: y - 3, Action: tui.Drag})
+	if st.s.focus != charts || st.s.chart.at.IsZero() {
+		t.Error("a press does not set the cursor of a chart")
+	}
+	span := st.s.cfg.Top.Charts.Span
+	st.draw()
+	st.send(tui.Mouse{X: x - 10, Y: y - 3, Action: tui.WheelUp})
+	if st.s.cfg.Top.Charts.Span >= span {
+		t.Error("the wheel does not zoom")
+	}
+	st.draw()
+	st.send(tui.Mouse{X: x - 10, Y: y - 3, Action: tui.RightPress})
+	if !st.s.chart.at.IsZero() {
+		t.Error("the right button does not remove the cursor")
+	}
+	px, py := st.find("182034")
+	st.send(tui.Mouse{X: px, Y: py, Action: tui.WheelDown})
+	if st.s.proc.cursor == 0 {
+		t.Error("the wheel does not move in the table")
+	}
+	st.draw()
+	st.send(tui.Mouse{X: px, Y: py, Action: tui.RightPress})
+	if len(st.s.proc.tagged) != 1 {
+		t.Error("the right button does not tag")
+	}
+	press("Setup")
+	if _, ok := st.s.dialog.(*setup); !ok {
+		t.Error("a press on the footer does nothing")
+	}
+	press("Charts")
+	if u := st.s.dialog.(*setup); sections[u.section].title != "Charts" {
+		t.Errorf("a press on a tab leads to %s", sections[u.section].title)
+	}
+	press("Newest left")
+	if !st.s.cfg.Top.Charts.Reverse {
+		t.Error("a press on a setting does not change it")
+	}
+}
+
+func TestSourceGoneAndBack(t *testing.T) {
+	st := open(t, 4, 120, 40)
+	at := tuitest.Start.Add(2 * time.Minute)
+	st.send(tui.Lost{Err: errors.New("connect: no such file"), At: at})
+	st.send(tui.Lost{Err: errors.New("connect: no such file"), At: at.Add(11 * time.Second)})
+	if !st.has("no news for 12 s: connect: no such file") || !st.has("NO DATA") || !st.has("182034") {
+		t.Errorf("the screen does not say that the source is gone, or shows nothing:\n%s", st.draw())
+	}
+	st.sec = 140
+	st.run(1)
+	if !st.has("the source is back after 21 s") || st.has("NO DATA") {
+		t.Errorf("the screen does not say that the source is back:\n%s", st.draw())
+	}
+	st.run(15)
+	if st.has("the source is back") {
+		t.Error("the return is told for ever")
+	}
+	st.keys("e")
+	if !st.has("the source does not answer: connect") || !st.has("answers again after 21 s") {
+		t.Errorf("not in the log:\n%s", st.draw())
+	}
+}
+
+func TestBeforeTheFirstSample(t *testing.T) {
+	c := config.Default()
+	s, err := New(Options{Config: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &stage{t: t, s: s, g: cells.NewGrid(80, 24)}
+	st.send(tui.Resize{W: 80, H: 24})
+	if !st.has("Waiting for the first sample") {
+		t.Error(st.draw())
+	}
+	st.send(tui.Lost{Err: errors.New("dial: refused"), At: tuitest.Start})
+	if !st.has("no data: dial: refused") {
+		t.Error(st.draw())
+	}
+}
+
+func TestPause(t *testing.T) {
+	st := open(t, 1, 120, 40)
+	st.keys("p")
+	before := st.draw()
+	st.run(10)
+	if st.draw() != before || !st.has("PAUSED") {
+		t.Error("a paused screen moves")
+	}
+	_, newest := st.s.hist.Span()
+	if newest.Sub(tuitest.Start) != 129*time.Second {
+		t.Error("samples are lost while paused")
+	}
+	st.keys("p")
+	if st.draw() == before || st.has("PAUSED") {
+		t.Error("the screen does not continue")
+	}
+}
+
+func TestSetupSaves(t *testing.T) {
+	st := open(t, 4, 80, 24)
+	st.effects = nil
+	st.keys("f2", "right", "tab", "right", "f12")
+	want := config.Default()
+	want.Display.Theme = "dark"
+	want.Top.Interval = config.Duration(2 * time.Second)
+	if diff := cmp.Diff([]tui.Effect{tui.SetInterval(2 * time.Second), act.Save{Config: want}}, st.effects); diff != "" {
+		t.Error(diff)
+	}
+	st.send(act.Saved{Path: "/home/u/.config/ttmon/config.toml"})
+	if !st.has("saved to /home/u/.config/ttmon/config.toml") {
+		t.Error(st.draw())
+	}
+	st.send(act.Saved{Err: errors.New("read-only file system")})
+	if !st.has("not saved: read-only file system") {
+		t.Error(st.draw())
+	}
+}
+
+// A wrong value typed into the setup changes nothing and is explained.
+func TestSetupRefuses(t *testing.T) {
+	st := open(t, 4, 80, 24)
+	st.keys("f2", "tab", "enter", "ctrl-u", "0", "enter")
+	if !st.has("not a length of time") && !st.has("is not between") {
+		t.Errorf("no explanation:\n%s", st.draw())
+	}
+	if st.s.cfg.Top.Interval != config.Default().Top.Interval {
+		t.Error("a wrong interval was taken")
+	}
+	st.keys("esc", "shift-tab", "shift-tab", "shift-tab", "end", "enter", "d", "r", "a", "m", ">", "enter")
+	if !st.has("a value is missing after dram>") {
+		t.Errorf("no explanation:\n%s", st.draw())
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	for want, change := range map[string]func(*config.Config){
+		`there is no metric "x"`: func(c *config.Config) { c.Top.Charts.Metrics = []string{"x"} },
+		`there is no column "x"`: func(c *config.Config) { c.Top.Processes.Columns = []string{"x"} },
+		`there is no column "y"`: func(c *config.Config) { c.Top.Processes.Sort = "y" },
+		`top.processes.filter`:   func(c *config.Config) { c.Top.Processes.Filter = "dram>" },
+	} {
+		c := config.Default()
+		change(&c)
+		if _, err := New(Options{Config: c}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// When nothing changes, nothing is drawn differently.
+func TestIdleScreenStandsStill(t *testing.T) {
+	st := open(t, 4, 120, 40)
+	snap := tuitest.Host(4, 500)
+	for range 5 {
+		next := *snap
+		next.Time = snap.Time.Add(time.Second)
+		snap = &next
+		st.send(tui.Sample{Snapshot: snap})
+	}
+	first := st.draw()
+	next := *snap
+	next.Time = snap.Time.Add(time.Second / 4)
+	st.send(tui.Sample{Snapshot: &next})
+	if diff := cmp.Diff(strings.Split(first, "\n"), strings.Split(st.draw(), "\n")); diff != "" {
+		t.Errorf("an idle screen changes:\n%s", diff)
+	}
+}
+
+// Whatever is pressed, clicked, resized or sampled, in any order and at any
+// size: no panic, and the process selected is one that is listed.
+func TestAnythingGoes(t *testing.T) {
+	keys := []tui.Key{"up", "down", "left", "right", "pgup", "pgdn", "home", "end", "enter", " ", "tab", "shift-tab", "esc", "backspace", "delete",
+		"f1", "f2", "f3", "f5", "f6", "f9", "f12", "/", "a", "c", "C", "d", "e", "s", "m", "v", "w", "P", "p", "T", "U", "I", "t", "+", "-", ",", ".",
+		"y", "n", "r", "1", "9", "=", ">", "x", "ctrl-w", "ctrl-u", "g", "G", "R", "o"}
+	rapid.Check(t, func(rt *rapid.T) {
+		st := open(t, rapid.SampledFrom([]int{0, 1, 4, 8, 32}).Draw(rt, "devices"), 80, 24)
+		for range rapid.IntRange(1, 60).Draw(rt, "events") {
+			switch rapid.IntRange(0, 9).Draw(rt, "kind") {
+			case 0:
+				st.g.Resize(rapid.IntRange(0, 210).Draw(rt, "w"), rapid.IntRange(0, 60).Draw(rt, "h"))
+				st.send(tui.Resize{W: st.g.W, H: st.g.H})
+			case 1:
+				st.n = rapid.SampledFrom([]int{0, 1, 2, 4, 8, 32}).Draw(rt, "now devices")
+				st.run(1)
+			case 2:
+				st.send(tui.Mouse{X: rapid.IntRange(0, 210).Draw(rt, "x"), Y: rapid.IntRange(0, 60).Draw(rt, "y"), Action: tui.Action(rapid.IntRange(0, 5).Draw(rt, "action"))})
+			case 3:
+				st.send(tui.Lost{Err: errors.New("gone"), At: tuitest.Start})
+			default:
+				st.send(rapid.SampledFrom(keys).Draw(rt, "key"))
+			}
+			st.draw()
+			if r := st.s.proc.selected(); r != nil && r.id() != st.s.proc.sel {
+				rt.Fatalf("row %d is %v, selected is %v", st.s.proc.cursor, r.id(), st.s.proc.sel)
+			}
+			if r := st.s.proc.selected(); r == nil && len(st.s.proc.rows) > 0 {
+				rt.Fatal("nothing is selected")
+			}
+		}
+	})
+}

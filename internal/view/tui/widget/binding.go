@@ -1,0 +1,152 @@
+package widget
+
+import (
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Binding is what keys do. Footer and help are made of bindings, so that
+// what they say is what happens.
+type Binding struct {
+	Keys []tui.Key
+	Foot string // word in the footer; empty: not there
+	Help string
+	Do   func() []tui.Effect
+}
+
+// Find is the binding of a key, or nil.
+func Find(list []Binding, k tui.Key) *Binding {
+	for i := range list {
+		for _, own := range list[i].Keys {
+			if own == k {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// Footer draws the keys of a screen in one row; each answers to the mouse.
+func Footer(h *Hits, row cells.Area, list []Binding) {
+	x := 0
+	for _, b := range list {
+		name := KeyName(b.Keys[0])
+		if b.Foot == "" || x+words.Width(name)+words.Width(b.Foot)+1 > row.W {
+			continue
+		}
+		start := x
+		x = row.Put(x, 0, name, cells.Key)
+		x = row.Put(x, 0, b.Foot, cells.KeyText)
+		h.AddPress(row.Sub(start, 0, x-start, 1), b.Do)
+		x++
+	}
+}
+
+// KeyName is how a key is written on a screen.
+func KeyName(k tui.Key) string {
+	switch k {
+	case " ":
+		return "Space"
+	case "pgup":
+		return "PgUp"
+	case "pgdn":
+		return "PgDn"
+	}
+	if len(k) == 1 {
+		return string(k)
+	}
+	parts := strings.Split(string(k), "-")
+	for i, p := range parts {
+		if p != "" {
+			parts[i] = strings.ToUpper(p[:1]) + p[1:]
+		}
+	}
+	return strings.Join(parts, "-")
+}
+
+// HelpLine is a key with its meaning, or a heading.
+type HelpLine struct{ Key, Text string }
+
+// HelpOf is a heading and the keys below it.
+func HelpOf(title string, list []Binding) []HelpLine {
+	out := []HelpLine{{}, {Text: title}}
+	for _, b := range list {
+		var names []string
+		for _, k := range b.Keys {
+			names = append(names, KeyName(k))
+		}
+		out = append(out, HelpLine{strings.Join(names, " "), b.Help})
+	}
+	return out
+}
+
+// Help is a box of help lines to scroll in.
+type Help struct {
+	scroll int
+	height int
+}
+
+// Key scrolls; done is true when the key closes the help.
+func (p *Help) Key(k tui.Key) (done bool) {
+	page := max(p.height-1, 1)
+	switch m, ok := MotionOf(k); {
+	case k == " ":
+		p.scroll += page
+	case !ok:
+		return true
+	case m == Up:
+		p.scroll--
+	case m == Down:
+		p.scroll++
+	case m == PageUp:
+		p.scroll -= page
+	case m == PageDown:
+		p.scroll += page
+	case m == First:
+		p.scroll = 0
+	case m == Last:
+		p.scroll = 1 << 20 // Draw keeps it in bounds
+	}
+	return false
+}
+
+// Draw draws the box; close is called when it is pressed.
+func (p *Help) Draw(h *Hits, screen cells.Area, lines []HelpLine, close func()) {
+	box := Center(screen, min(100, screen.W-2), screen.H-2)
+	box.Fill(' ', cells.Dialog)
+	in := box.Box("Help", cells.Strong)
+	in, foot := in.Bottom(1)
+	foot.Put(1, 0, "↑ ↓ PgUp PgDn scroll, any other key closes", cells.Faint)
+	p.height = in.H
+	p.scroll = min(max(p.scroll, 0), max(len(lines)-in.H, 0))
+	for y := 0; y < in.H && p.scroll+y < len(lines); y++ {
+		l := lines[p.scroll+y]
+		if l.Key == "" {
+			in.Put(1, y, l.Text, cells.Label)
+			continue
+		}
+		x := in.Put(2, y, l.Key, cells.Key)
+		at := max(x+2, 20)
+		in.Put(at, y, words.Truncate(l.Text, in.W-at-1), cells.Text)
+	}
+	h.Add(box, func(m tui.Mouse) []tui.Effect {
+		switch m.Action {
+		case tui.WheelUp:
+			p.scroll -= 3
+		case tui.WheelDown:
+			p.scroll += 3
+		case tui.Press:
+			close()
+		}
+		return nil
+	})
+}
+
+// Center is the middle of an area.
+func Center(a cells.Area, w, h int) cells.Area {
+	w, h = min(max(w, 0), a.W), min(max(h, 0), a.H)
+	return a.Sub((a.W-w)/2, (a.H-h)/2, w, h)
+}
