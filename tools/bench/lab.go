@@ -63,6 +63,9 @@ func (l *lab) compile(name string, source []byte) error {
 // cost is what runs of a command took, the median of each.
 type cost struct{ wall, cpu time.Duration }
 
+// less is what a cost is above another.
+func (c cost) less(d cost) cost { return cost{c.wall - d.wall, c.cpu - d.cpu} }
+
 // measure runs commands in turn, many times, so that a noisy moment hits all
 // of them alike.
 func measure(rounds int, commands ...func() *exec.Cmd) ([]cost, error) {
