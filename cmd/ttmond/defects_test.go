@@ -406,24 +406,29 @@ func TestStuckLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	fd := int(w.Fd()) // blocking from now on, as the daemon will see it
+	if err := unix.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := unix.Write(fd, make([]byte, 4096)); err != nil {
+			break // it is full
+		}
+	}
+	if err := unix.SetNonblock(fd, false); err != nil {
+		t.Fatal(err)
+	}
 	h := newHost(t)
 	cmd := exec.Command(program(t), "--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", h.dir+"/state", "--root", h.root, "-v")
 	cmd.Stderr = w
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	w.Close()
 	defer func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	if err := unix.SetNonblock(int(w.Fd()), false); err != nil {
-		t.Fatal(err)
-	}
-	// Fill the pipe, so that the daemon's next line blocks.
-	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
 	h.await("the socket", func() bool {
 		c, err := net.Dial("unix", h.alloc)
 		if err == nil {

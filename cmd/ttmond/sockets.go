@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -93,7 +95,7 @@ func (s *start) lock(c config, log *slog.Logger, files *[]handover.File) (err er
 	if !errors.Is(err, unixsock.ErrLive) {
 		return err
 	}
-	conn, hello, dialErr := handover.Dial(handoverPath(c))
+	conn, hello, dialErr := call(c)
 	switch {
 	case dialErr != nil && c.takeover:
 		return fmt.Errorf("taking over: %w", dialErr)
@@ -114,6 +116,20 @@ func (s *start) lock(c config, log *slog.Logger, files *[]handover.File) (err er
 		return fmt.Errorf("taking over from pid %d: it gave no lock for %s", hello.PID, c.Alloc.Socket)
 	}
 	return nil
+}
+
+// patience is how long a daemon that holds the lock may take to answer: it may
+// just have taken over itself.
+const patience = 3 * time.Second
+
+// call asks the daemon that holds the lock who it is.
+func call(c config) (conn *net.UnixConn, hello handover.Hello, err error) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		conn, hello, err = handover.Dial(handoverPath(c))
+		if err == nil || errors.Is(err, handover.ErrStranger) || errors.Is(err, fs.ErrPermission) || time.Now().After(end) {
+			return conn, hello, err
+		}
+	}
 }
 
 // takeOne takes the first descriptor with a name; -1 if there is none.

@@ -3,7 +3,6 @@ package handover
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
@@ -73,15 +72,20 @@ func notify(state string, fds []int) error {
 	if path == "" {
 		return errors.New("NOTIFY_SOCKET is not set")
 	}
-	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer unix.Close(fd)
 	var oob []byte
 	if len(fds) > 0 {
 		oob = unix.UnixRights(fds...)
 	}
-	_, _, err = c.WriteMsgUnix([]byte(state), oob, nil)
-	return err
+	for {
+		// A leading @ stands for the abstract namespace, here as there.
+		err := unix.Sendmsg(fd, []byte(state), oob, &unix.SockaddrUnix{Name: path}, unix.MSG_NOSIGNAL)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
