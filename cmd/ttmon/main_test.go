@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,13 +11,18 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // The test binary is ttmon, and tt-smi, when it is called by that name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ttmon": main, "tt-smi": main})
+	testscript.Main(m, map[string]func(){
+		"ttmon": main, "tt-smi": main,
+		"metal": func() { os.Exit(metal.Main(os.Args[1:])) }, // a tt-metal process, for what it leaves behind
+	})
 }
 
 func TestScripts(t *testing.T) {
@@ -29,6 +35,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("COLUMNS", "")
 			e.Setenv("ESC", "\x1b[2J")
 			return hosts(e.WorkDir)
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "namespaces" {
+				return false, fmt.Errorf("unknown condition %q", cond)
+			}
+			return exec.Command("unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm").Run() == nil, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code},
 	})

@@ -365,6 +365,18 @@ func TestTTSMI(t *testing.T) {
 	}
 }
 
+func TestStale(t *testing.T) {
+	ghosts := sample.Troubles().Ghosts
+	ghosts = append(ghosts, model.Ghost{PID: 1, Name: "py\x1b", Bytes: model.PoolBytes{
+		model.DRAM: model.Missing[uint64](model.Implausible, ""), model.Trace: model.Value(uint64(64 << 20))}})
+	o := utc
+	o.Width = 100
+	golden(t, "stale.txt", text.AppendStale(nil, []text.Leftover{
+		{Region: "/dev/shm/tt_device_3727343498630883515_memory", Device: 3, Ghosts: ghosts},
+		{Region: "/proc/77/root/dev/shm/tt_device_9_memory", Device: model.NoDevice, Ghosts: ghosts[:1], Blocked: "it is in use by process 77"},
+	}, sample.Time, o))
+}
+
 func BenchmarkTable32(b *testing.B) {
 	s, o := sample.Galaxy(), utc
 	o.Width = 200

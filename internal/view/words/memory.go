@@ -99,7 +99,7 @@ func (l *list) ghosts() {
 		if held == "" {
 			continue
 		}
-		n := len(byDevice[device])
+		n := owners(byDevice[device])
 		who := ghostName(newest, l.snap.Time)
 		text := held + " belong to a dead process (" + who + "): see ttmon stale"
 		if n > 1 {
@@ -110,6 +110,20 @@ func (l *list) ghosts() {
 		}
 		l.add(Warning, "stale", device, text)
 	}
+}
+
+// owners counts dead processes: one that used several chips left something in
+// the region of each.
+func owners(list []*model.Ghost) int {
+	type owner struct {
+		pid  int
+		name string
+	}
+	seen := map[owner]bool{}
+	for _, g := range list {
+		seen[owner{g.PID, g.Name}] = true
+	}
+	return len(seen)
 }
 
 func ghostName(g *model.Ghost, now time.Time) string {

@@ -82,6 +82,12 @@ func TestNoticesOfOneDevice(t *testing.T) {
 				{PID: 2, Name: "py\n", Updated: now.Add(-3 * time.Hour), Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(gib))}},
 			}
 		}, `device 0: 2.0 GiB of DRAM and 1.0 MiB of L1 belong to 2 dead processes (the last: 2 py\n, 3 h ago): see ttmon stale`},
+		{"one dead process on two chips", func(s *model.Snapshot, _ *model.Device) {
+			s.Ghosts = []model.Ghost{
+				{PID: 7, Name: "py", ChipID: 1, Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(gib))}},
+				{PID: 7, Name: "py", ChipID: 2, Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(gib))}},
+			}
+		}, "device 0: 2.0 GiB of DRAM belong to a dead process (7 py): see ttmon stale"},
 		{"exited opener and heir", func(s *model.Snapshot, _ *model.Device) {
 			s.Processes = []model.Process{
 				{PID: 10, State: model.Exited, Devices: []model.DeviceUse{{}}},

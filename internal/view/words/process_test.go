@@ -65,6 +65,9 @@ func TestWrap(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff([]string{"python,", "3 h ago:", "see", "128 MiB."}, words.Wrap("python, 3 h ago: see 128 MiB.", 9)); diff != "" {
+		t.Error(diff)
+	}
 	if got := words.Wrap("", 10); len(got) != 0 {
 		t.Errorf("Wrap of nothing = %q", got)
 	}
