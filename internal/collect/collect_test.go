@@ -26,7 +26,7 @@ func TestNothingThere(t *testing.T) {
 func TestNominal(t *testing.T) {
 	c := New(hostfs.At(t.TempDir()), Options{})
 	defer c.Close()
-	d := c.device(kmd.Found{Device: model.Device{
+	d := c.device(&kmd.Found{Device: model.Device{
 		BusID: "0000:41:00.0", Arch: model.Blackhole, Board: model.Value("p150a"),
 		PowerLimit: model.Value(123.0), State: model.StateOK,
 	}})
@@ -44,7 +44,7 @@ func TestNominal(t *testing.T) {
 func TestHiddenDescriptors(t *testing.T) {
 	c := New(hostfs.At(t.TempDir()), Options{})
 	defer c.Close()
-	d := c.device(kmd.Found{Device: model.Device{Arch: model.Wormhole}, Openers: model.Value([]int{0, 7, 0})})
+	d := c.device(&kmd.Found{Device: model.Device{Arch: model.Wormhole}, Openers: model.Value([]int{0, 7, 0})})
 	if d.HiddenFDs != 2 {
 		t.Errorf("%d hidden descriptors, want 2", d.HiddenFDs)
 	}
@@ -92,7 +92,7 @@ func TestDriverMemory(t *testing.T) {
 			{PID: 8, State: model.Running, Devices: []model.DeviceUse{{Device: 2, Source: "shm"}}},
 		},
 	}
-	addDriverMemory(s, kmd.Found{
+	addDriverMemory(s, &kmd.Found{
 		Device: model.Device{Index: 2},
 		Memory: kmd.Memory{DRAMUsed: model.Value[uint64](300), ByPID: map[int]uint64{7: 100, 8: 200}},
 	})

@@ -6,10 +6,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/kmd"
 	"github.com/ttmon/ttmon/internal/source/procfs"
+	"github.com/ttmon/ttmon/internal/source/shm"
+	"github.com/ttmon/ttmon/internal/source/umd"
 )
 
 // Marker is the file by which a simulated host gives itself away.
@@ -20,6 +23,10 @@ type Options struct {
 	// Patience is how long devices may take to answer, all together;
 	// 0 stands for 700 ms, so that a command answers within a second.
 	Patience time.Duration
+	// FullScan is how often all of /proc is looked through for programs that
+	// account for chips in a container of their own without having a device
+	// open (mock runs); 0 stands for never.
+	FullScan time.Duration
 }
 
 // Collector makes snapshots of one host. Rates, CPU shares and heartbeats are
@@ -29,10 +36,19 @@ type Collector struct {
 	patience  time.Duration
 	driver    *kmd.Reader
 	processes *procfs.Reader
+	regions   *shm.Reader
 	idle      map[string]*idlePower // by BDF
 	host      model.Host            // what does not change
 	simulated bool
-	virtual   *bool // a virtual machine: its bus numbers are made up; nil if not asked yet
+
+	// Which chip is which, and what it holds; see memory.go.
+	chips       board.Resolver
+	descriptors umd.Finder
+	endpoints   []board.Endpoint
+	devices     []model.Device // of the snapshot being made
+	capacities  map[uint64]shm.Capacity
+
+	virtual *bool // a virtual machine: its bus numbers are made up; nil if not asked yet
 }
 
 // New returns a collector of the host below root. It reads little; devices
@@ -42,13 +58,16 @@ func New(root hostfs.Root, opts Options) *Collector {
 		opts.Patience = 700 * time.Millisecond
 	}
 	c := &Collector{
-		root:      root,
-		patience:  opts.Patience,
-		driver:    kmd.New(root),
-		processes: procfs.New(root),
-		idle:      map[string]*idlePower{},
-		simulated: root.Exists(Marker),
+		root:        root,
+		patience:    opts.Patience,
+		driver:      kmd.New(root),
+		processes:   procfs.New(root),
+		idle:        map[string]*idlePower{},
+		descriptors: umd.Finder{Root: root},
+		capacities:  map[uint64]shm.Capacity{},
+		simulated:   root.Exists(Marker),
 	}
+	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.capacity, FullScan: opts.FullScan})
 	var uts unix.Utsname
 	if unix.Uname(&uts) == nil {
 		c.host.Name = unix.ByteSliceToString(uts.Nodename[:])
@@ -58,7 +77,10 @@ func New(root hostfs.Root, opts Options) *Collector {
 }
 
 // Close releases what the sources hold open.
-func (c *Collector) Close() { c.driver.Close() }
+func (c *Collector) Close() {
+	c.driver.Close()
+	c.regions.Close()
+}
 
 // Collect makes a snapshot. It takes no longer than the collector's patience
 // and a little: what has not answered by then is in the snapshot, marked.
@@ -72,10 +94,13 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	s.Host.DriverLoaded = sweep.Loaded
 	s.Host.DriverVersion = sweep.Driver
 	s.Host.Unbound = sweep.Unbound
-	for _, f := range sweep.Found {
-		s.Devices = append(s.Devices, c.device(f))
+	s.Devices = make([]model.Device, len(sweep.Found))
+	for i := range sweep.Found {
+		s.Devices[i] = c.device(&sweep.Found[i])
 	}
 	c.addProcesses(ctx, s, sweep)
 	c.estimate(s)
+	c.addMemory(s, sweep)
+	c.addLocks(s)
 	return s
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // device completes what the driver said with what the catalogue knows.
-func (c *Collector) device(f kmd.Found) model.Device {
+func (c *Collector) device(f *kmd.Found) model.Device {
 	d := f.Device
 	b := identify(&d)
 	b.Complete(&d, d.Firmware.Bundle.V)

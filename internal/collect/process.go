@@ -11,7 +11,8 @@ import (
 // addProcesses finds out who uses the devices.
 func (c *Collector) addProcesses(ctx context.Context, s *model.Snapshot, sweep kmd.Sweep) {
 	openers := make([]procfs.Openers, len(sweep.Found))
-	for i, f := range sweep.Found {
+	for i := range sweep.Found {
+		f := &sweep.Found[i]
 		openers[i] = procfs.Openers{Device: f.Device.Index, PIDs: f.Openers}
 	}
 	users, err := c.processes.Resolve(ctx, openers, sweep.Driver.V)
@@ -25,14 +26,14 @@ func (c *Collector) addProcesses(ctx context.Context, s *model.Snapshot, sweep k
 			d.Notes = append(d.Notes, note)
 		}
 	}
-	for _, f := range sweep.Found {
-		addDriverMemory(s, f)
+	for i := range sweep.Found {
+		addDriverMemory(s, &sweep.Found[i])
 	}
 }
 
 // addDriverMemory takes over what the driver itself says of memory. No
 // release says anything today.
-func addDriverMemory(s *model.Snapshot, f kmd.Found) {
+func addDriverMemory(s *model.Snapshot, f *kmd.Found) {
 	d := s.Device(f.Device.Index)
 	if f.Memory.DRAMUsed.Known() {
 		d.Memory.Tracking = model.TrackOK

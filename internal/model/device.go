@@ -63,6 +63,7 @@ type Device struct {
 	Cores    Reading[int] // usable Tensix cores per chip, nominal
 	Chips    []Chip
 	Memory   Memory // summed over Chips
+	Lock     ChipLock
 
 	// HiddenFDs counts open descriptors of the device whose opener is not
 	// visible from here: the driver prints pid 0 for another pid namespace.
@@ -92,6 +93,13 @@ type PCIe struct {
 // Firmware lists versions as the driver prints them.
 type Firmware struct {
 	Bundle, ARC, ETH, M3App, M3Bootloader, TTFlash Reading[string]
+}
+
+// ChipLock is UMD's lock on a device and the chips behind it: held from the
+// moment a process starts the chip until it closes it.
+type ChipLock struct {
+	Held Reading[bool]
+	PID  Reading[int] // of the holder, in its own pid namespace
 }
 
 // Activity is an estimate of how busy a chip is. No counter measures it.

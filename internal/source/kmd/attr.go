@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -34,7 +35,8 @@ type attr struct {
 type role uint8
 
 const (
-	vital  role = iota // read every time; fails with the chip, so it tells its state
+	pulse  role = iota // vital, and asked even of a chip that seems dead
+	vital              // read every time; fails with the chip, so it tells its state
 	moving             // read every time
 	static             // changes only with a reset, a new firmware or a new slot
 )
@@ -46,11 +48,16 @@ type content struct {
 	why    string
 }
 
-// attrs is every telemetry file that is read, in this order: vital ones
-// first, so that even a chip that blocks a later read has shown its state.
+// attrs is every telemetry file that is read, in this order: first what says
+// which chip it is, then the vital ones, so that even a chip that blocks a
+// later read has shown its state.
 var attrs = [...]attr{
-	{"tt_heartbeat", inClass, vital, "heartbeat", "2.7.0", "2.7.0", into(count, func(d dev) *u32 { return &d.Heartbeat })},
-	{"tt_aiclk", inClass, vital, "AI clock", "1.28", "1.32", into(clock, func(d dev) *f64 { return &d.AICLK })},
+	{"vendor", inPCI, static, "vendor", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.Vendor = uint16(n) })},
+	{"device", inPCI, static, "device id", "1.1", "1.1", pciID(func(d dev, n uint64) {
+		d.PCIID.Device, d.Arch = uint16(n), board.ArchOfPCI(uint16(n))
+	})},
+	{"tt_heartbeat", inClass, pulse, "heartbeat", "2.7.0", "2.7.0", into(count, func(d dev) *u32 { return &d.Heartbeat })},
+	{"tt_aiclk", inClass, pulse, "AI clock", "1.28", "1.32", into(clock, func(d dev) *f64 { return &d.AICLK })},
 	{"tt_axiclk", inClass, vital, "AXI clock", "1.28", "1.32", into(clock, func(d dev) *f64 { return &d.AXICLK })},
 	{"tt_arcclk", inClass, vital, "ARC clock", "1.28", "1.32", into(clock, func(d dev) *f64 { return &d.ARCCLK })},
 	{"tt_therm_trip_count", inClass, vital, "count of thermal trips", "", "2.7.0", into(count, func(d dev) *u32 { return &d.ThermalTrips })},

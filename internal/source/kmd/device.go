@@ -26,7 +26,6 @@ type device struct {
 	root   hostfs.Root
 	bdf    string
 	index  int
-	arch   model.Arch
 	driver Version
 	dirs   [numPlaces]string // "" where there is none
 
@@ -76,27 +75,9 @@ func (d *device) place(index int, classDir string) {
 	d.traffic.at, d.beat = time.Time{}, heartbeat{}
 	pci := path.Dir(path.Dir(classDir))
 	d.dirs = [numPlaces]string{inClass: classDir, inPCI: pci, inParent: path.Dir(pci)}
-	d.arch = model.UnknownArch
-	vendor, device := d.pciID("vendor"), d.pciID("device")
-	switch device {
-	case 0x401e:
-		d.arch = model.Wormhole
-	case 0xb140:
-		d.arch = model.Blackhole
-	}
 	d.model = model.Device{
-		Index: index, Path: "/dev/tenstorrent/" + strconv.Itoa(index), BusID: d.bdf, Arch: d.arch,
-		PCIID: model.PCIID{Vendor: vendor, Device: device},
+		Index: index, Path: "/dev/tenstorrent/" + strconv.Itoa(index), BusID: d.bdf, Arch: model.UnknownArch,
 	}
-}
-
-func (d *device) pciID(file string) uint16 {
-	s, err := d.root.ReadString(d.dirs[inPCI] + "/" + file)
-	if err != nil {
-		return 0
-	}
-	n, _ := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 16)
-	return uint16(n)
 }
 
 // closeFiles drops the descriptors, so that the next read opens them anew.
@@ -268,7 +249,7 @@ func (d *device) findHwmon() {
 	}
 	for _, name := range names {
 		dir := parent + "/" + name
-		if s, err := d.root.ReadString(dir + "/name"); err == nil && s == string(d.arch) {
+		if s, err := d.root.ReadString(dir + "/name"); err == nil && (s == string(model.Wormhole) || s == string(model.Blackhole)) {
 			d.dirs[inHwmon] = dir
 			return
 		}
@@ -291,7 +272,7 @@ func (d *device) finish(now time.Time) (moved bool) {
 		}
 		moved = d.lostFile(i, c.status) || moved
 		ones := a.put(&d.model, c)
-		if a.role == vital {
+		if a.role <= vital {
 			seen.add(c, ones, d.queued[i] >= 0)
 		}
 	}
@@ -345,7 +326,7 @@ func (d *device) content(i int) content {
 		}
 		c := content{status: hostfs.Status(err), why: err.Error()}
 		if errors.Is(err, unix.ENOENT) && i < len(attrs) {
-			c.why = attrs[i].absent(d.arch, d.driver)
+			c.why = attrs[i].absent(d.model.Arch, d.driver)
 		}
 		return c
 	}

@@ -2,6 +2,7 @@ package kmd
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -71,12 +72,13 @@ func (r *Reader) Read(deadline time.Time) Sweep {
 		r.unboundAt, r.unbound = now, r.findUnbound()
 	}
 	s.Unbound = r.unbound
-	for _, d := range r.devices {
-		s.Found = append(s.Found, Found{Device: d.shown(), Openers: d.openers, Memory: d.driverMemory()})
-	}
-	slices.SortFunc(s.Found, func(a, b Found) int {
-		return cmp.Or(cmp.Compare(a.Device.Index, b.Device.Index), cmp.Compare(a.Device.BusID, b.Device.BusID))
+	all := slices.SortedFunc(maps.Values(r.devices), func(a, b *device) int {
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.bdf, b.bdf))
 	})
+	s.Found = make([]Found, len(all))
+	for i, d := range all {
+		s.Found[i] = Found{Device: d.shown(), Openers: d.openers, Memory: d.driverMemory()}
+	}
 	return s
 }
 
@@ -185,7 +187,7 @@ func (d *device) shown() model.Device {
 		return d.model
 	}
 	gone := model.Device{
-		Index: d.index, Path: d.model.Path, BusID: d.bdf, Arch: d.arch, PCIID: d.model.PCIID,
+		Index: d.index, Path: d.model.Path, BusID: d.bdf, Arch: d.model.Arch, PCIID: d.model.PCIID,
 		Board: d.model.Board, Serial: d.model.Serial, ASICID: d.model.ASICID,
 		State: model.StateLost, StateReason: "gone from the bus since " + d.goneAt.Format("15:04:05"),
 		ReadAt: d.model.ReadAt,

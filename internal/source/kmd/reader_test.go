@@ -180,7 +180,7 @@ func TestDeadChip(t *testing.T) {
 			}
 		}
 	}
-	if !d.health.resting(5, time.Now()) {
+	if !d.health.resting(9, time.Now()) {
 		t.Error("a dead chip is still asked for everything")
 	}
 	// It comes back.
@@ -193,7 +193,7 @@ func TestDeadChip(t *testing.T) {
 }
 
 // add2 writes the golden values of a board once more.
-func (tr *tree) add2(b *board, golden string) {
+func (tr *tree) add2(b *card, golden string) {
 	for path, text := range goldenFiles(tr.t, golden) {
 		path = strings.Replace(path, "/sys/class/tenstorrent/tenstorrent!0", b.class, 1)
 		path = strings.Replace(path, "/sys/class/hwmon/hwmon0", b.hwmon, 1)

@@ -48,14 +48,13 @@ type health struct {
 	restUntil    time.Time
 }
 
-// resting tells whether file i of a dead chip is left alone now. The
-// heartbeat and the clock come first in attrs and are asked when a rest is
-// over; the rest of the files only when those have shown life.
+// resting tells whether file i of a dead chip is left alone now. When a rest
+// is over only its pulse is felt; the other files wait until that is there.
 func (h *health) resting(i int, now time.Time) bool {
-	if h.sweepsOfOnes < onesLimit || i == pidsFile {
+	if h.sweepsOfOnes < onesLimit || i == pidsFile || isStatic(i) {
 		return false
 	}
-	return now.Before(h.restUntil) || i > 1
+	return now.Before(h.restUntil) || i >= len(attrs) || attrs[i].role != pulse
 }
 
 // judge decides the state from the vital signs and the heartbeat. stuck is

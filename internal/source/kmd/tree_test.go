@@ -54,18 +54,18 @@ func (tr *tree) link(target, path string) {
 	}
 }
 
-// board is where a device's files are.
-type board struct {
+// card is where a device's files are.
+type card struct {
 	*tree
 	pci, class, hwmon string
 }
 
 // add plugs in a board with the files of a golden listing: what the real
 // driver printed for a synthetic chip.
-func (tr *tree) add(golden string, index, hwmon int, bdf string) *board {
+func (tr *tree) add(golden string, index, hwmon int, bdf string) *card {
 	tr.t.Helper()
 	pci := "/sys/devices/pci0000:40/" + bdf
-	b := &board{
+	b := &card{
 		tree: tr, pci: pci,
 		class: pci + "/tenstorrent/tenstorrent!" + strconv.Itoa(index),
 		hwmon: pci + "/hwmon/hwmon" + strconv.Itoa(hwmon),
