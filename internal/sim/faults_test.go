@@ -260,6 +260,29 @@ func TestUnplugAndReplug(t *testing.T) {
 	}
 }
 
+func TestTelemetryComesLate(t *testing.T) {
+	t.Parallel()
+	h := start(t, sim.Options{Boards: "n150"})
+	ctl(t, h, "unplug", "0")
+	ctl(t, h, "plug", "0000:41:00.0", "late=forever")
+	checkNames(t, h, class("0", ""), "dev device pcie_perf_counters power subsystem uevent")
+	wantErr(t, h, class("0", "device/hwmon"), fs.ErrNotExist)
+	ctl(t, h, "unplug", "0")
+	ctl(t, h, "plug", "0000:41:00.0", "late=20ms")
+	until(t, "the telemetry", func() bool { _, err := read(h, class("0", "tt_serial")); return err == nil })
+	hwmon(t, h, "0")
+}
+
+func TestOpenWaitsForAReset(t *testing.T) {
+	t.Parallel()
+	h := start(t, sim.Options{Boards: "n150"})
+	ctl(t, h, "reset", "0", "block=1h")
+	cmd := reader(t, h, "/dev/tenstorrent/0")
+	untilStuck(t, h, cmd)
+	ctl(t, h, "unplug", "0") // ends whatever holds up
+	cmd.Wait()
+}
+
 func TestLastUnplugRemovesDevDirectory(t *testing.T) {
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "n150"})

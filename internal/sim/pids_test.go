@@ -153,14 +153,25 @@ b = bytearray(24); struct.pack_into("<I", b, 0, 20); fcntl.ioctl(fd, 0xFA00, b);
 b = bytearray(16); struct.pack_into("<I", b, 0, 12); fcntl.ioctl(fd, 0xFA05, b); print(b[4:].hex())
 try: fcntl.ioctl(fd, 0xFA06, b)
 except OSError as e: print(e.errno)
+os.kill(os.getpid(), 19)  # stop, until the chip was reset
+try: fcntl.ioctl(fd, 0xFA05, b)
+except OSError as e: print(e.errno)
 `
 	cmd := h.Command(context.Background(), "python3", "-c", script)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the program to stop", func() bool { return procState(cmd.Process.Pid) == 'T' })
+	ctl(t, h, "reset", "0", "block=0s", "window=0s")
+	until(t, "the reset to be over", func() bool { return !strings.Contains(ctl(t, h, "list"), "reset") })
+	cmd.Process.Signal(unix.SIGCONT)
+	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, &out)
 	}
-	want := "14000000521e1e40521e180000411c0000000000\n0c00000002000000020a0000\n22\n"
+	// Refused is what needs a chip; dead is what was opened before a reset.
+	want := "14000000521e1e40521e180000411c0000000000\n0c00000002000000020a0000\n22\n19\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("ioctl (-want +got):\n%s", diff)
 	}

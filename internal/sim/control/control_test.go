@@ -106,15 +106,15 @@ func TestAllDevices(t *testing.T) {
 
 func FuzzDo(f *testing.F) {
 	for _, v := range Verbs() {
-		if v.Name != "run" && v.Name != "advance" {
+		if v.Name != "run" {
 			f.Add(v.Name + " 0 1 x=2 for=1ms")
 		}
 	}
 	f.Add("set 0 tt_aiclk '")
 	f.Fuzz(func(t *testing.T, line string) {
 		words, err := fields(line)
-		if err != nil || len(words) == 0 || words[0] == "run" || words[0] == "advance" {
-			return // run starts processes, advance computes for as long as it is told
+		if err != nil || len(words) == 0 || words[0] == "run" {
+			return // it starts processes
 		}
 		h := newHost(t, "n150")
 		h.Do(words)

@@ -10,14 +10,15 @@ var plugVerbs = []Verb{{
 	Name: "unplug", Usage: "DEVICE", Short: "pull a device: its files are gone, open descriptors give ENODEV",
 	run: simple((*driver.Device).Unplug),
 }, {
-	Name: "plug", Usage: "BUS_ID [index=N] [hwmon=X]", Short: "put it back, under another index and hwmon number if wanted",
+	Name: "plug", Usage: "BUS_ID [index=N] [hwmon=X] [late=TIME]", Short: "put it back, under another index and hwmon number if wanted",
+	Long: "With late=2s, telemetry files and hwmon follow that much later, as on a Wormhole whose firmware is still booting.",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs := a.devices(h)
-		index, hwmon := a.number("index", -1), a.number("hwmon", -1)
+		index, hwmon, late := a.number("index", -1), a.number("hwmon", -1), a.duration("late", 0)
 		if !a.done() {
 			return "", nil
 		}
-		return each(devs, func(d *driver.Device) error { return d.Plug(index, hwmon) })
+		return each(devs, func(d *driver.Device) error { return d.Plug(index, hwmon, late) })
 	},
 }, {
 	Name: "driver", Usage: "VERSION|none", Short: "unload the module and load another version, or none",

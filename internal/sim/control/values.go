@@ -132,8 +132,8 @@ var valueVerbs = []Verb{{
 	run: func(h *Host, a *arguments) (string, error) {
 		text := a.word("TIME")
 		by, err := time.ParseDuration(text)
-		if a.err == nil && (err != nil || by < 0) {
-			a.fail("%q is not a time such as 10s", text)
+		if a.err == nil && (err != nil || by < 0 || by > 24*time.Hour) {
+			a.fail("%q is not a time such as 10s, of at most 24h", text)
 		}
 		if a.done() {
 			h.Driver.Advance(by)

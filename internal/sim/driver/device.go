@@ -27,6 +27,7 @@ type Device struct {
 	bound   bool // and the driver has it, under:
 	index   int
 	hwmon   int
+	binding int    // counts unbinds: who waited for one binding must not touch the next
 	link    string // name in /dev/tenstorrent/by-id; empty if there is none
 
 	waiting atomic.Int64 // reads held up in gate
@@ -85,37 +86,51 @@ func (d *Device) since(wh, bh Version) Version {
 // bind makes the device's files under an index and a hwmon number. driver.mu
 // is held (or nobody else knows the driver yet).
 func (d *Device) bind(index, hwmon int) {
+	d.bindNode(index, hwmon)
+	d.bindTelemetry()
+}
+
+// bindNode makes what does not depend on the firmware.
+func (d *Device) bindNode(index, hwmon int) {
 	d.index, d.hwmon, d.bound = index, hwmon, true
 	root, sys := d.driver.Root, d.driver.Root.Dir("sys")
 	pci := d.findFunction()
 	pci.Add("driver", &tree.Link{Target: relative(d.addr.dir(), "bus/pci/drivers/tenstorrent")})
 	pci.Add("uevent", tree.Text("DRIVER=tenstorrent\n"+d.pciEvent()))
-	name := fmt.Sprintf("tenstorrent!%d", index)
-	class := path.Join(d.addr.dir(), "tenstorrent", name)
-	pci.Dir("tenstorrent").Add(name, d.classDevice(class))
-	sys.Dir("class").Dir("tenstorrent").Add(name, &tree.Link{Target: relative("class/tenstorrent", class)})
+	class := path.Join(d.addr.dir(), "tenstorrent", d.className())
+	pci.Dir("tenstorrent").Add(d.className(), d.classDevice(class))
+	sys.Dir("class").Dir("tenstorrent").Add(d.className(), &tree.Link{Target: relative("class/tenstorrent", class)})
 	sys.Dir("dev").Dir("char").Add(d.devNumber(), &tree.Link{Target: relative("dev/char", class)})
 	sys.Dir("bus").Dir("pci").Dir("drivers").Dir("tenstorrent").
 		Add(d.BDF(), &tree.Link{Target: relative("bus/pci/drivers/tenstorrent", d.addr.dir())})
+	if d.driver.version.AtLeast(v250) {
+		proc := &tree.Dir{Mode: 0o555}
+		proc.Add("pids", d.pidsFile())
+		root.Dir("proc").Dir("driver").Dir("tenstorrent").Add(strconv.Itoa(index), proc)
+	}
+	root.Dir("dev").Dir("tenstorrent").Add(strconv.Itoa(index), d.nodeFile())
+}
+
+// bindTelemetry makes what the firmware must be ready for: on Blackhole that
+// is at once, on Wormhole the driver may have to wait for it.
+func (d *Device) bindTelemetry() {
+	sys, pci := d.driver.Root.Dir("sys"), d.findFunction()
+	d.addAttributes(pci.Dir("tenstorrent").Dir(d.className()))
 	if mon := d.hwmonDevice(); mon != nil {
-		x := fmt.Sprintf("hwmon%d", hwmon)
+		x := fmt.Sprintf("hwmon%d", d.hwmon)
 		dir := path.Join(d.addr.dir(), "hwmon", x)
 		mon.Add("device", &tree.Link{Target: "../../../" + d.BDF()})
 		mon.Add("subsystem", &tree.Link{Target: relative(dir, "class/hwmon")})
 		pci.Dir("hwmon").Add(x, mon)
 		sys.Dir("class").Dir("hwmon").Add(x, &tree.Link{Target: relative("class/hwmon", dir)})
 	}
-	if d.driver.version.AtLeast(v250) {
-		proc := &tree.Dir{Mode: 0o555}
-		proc.Add("pids", d.pidsFile())
-		root.Dir("proc").Dir("driver").Dir("tenstorrent").Add(strconv.Itoa(index), proc)
-	}
-	dev := root.Dir("dev").Dir("tenstorrent")
-	dev.Add(strconv.Itoa(index), d.nodeFile())
 	if d.link = d.byID(); d.link != "" {
-		dev.Dir("by-id").Add(d.link, &tree.Link{Target: "../" + strconv.Itoa(index)})
+		d.driver.Root.Dir("dev").Dir("tenstorrent").Dir("by-id").
+			Add(d.link, &tree.Link{Target: "../" + strconv.Itoa(d.index)})
 	}
 }
+
+func (d *Device) className() string { return fmt.Sprintf("tenstorrent!%d", d.index) }
 
 // unbind takes the files away again, but for the PCI function's own.
 // driver.mu is held.
@@ -125,7 +140,6 @@ func (d *Device) unbind() {
 	}
 	root, sys := d.driver.Root, d.driver.Root.Dir("sys")
 	x := fmt.Sprintf("hwmon%d", d.hwmon)
-	name := fmt.Sprintf("tenstorrent!%d", d.index)
 	sys.Dir("class").Dir("hwmon").Remove(x)
 	if pci := d.findFunction(); pci != nil {
 		pci.Remove("hwmon")
@@ -133,7 +147,7 @@ func (d *Device) unbind() {
 		pci.Remove("driver")
 		pci.Add("uevent", tree.Text(d.pciEvent()))
 	}
-	sys.Dir("class").Dir("tenstorrent").Remove(name)
+	sys.Dir("class").Dir("tenstorrent").Remove(d.className())
 	sys.Dir("dev").Dir("char").Remove(d.devNumber())
 	sys.Dir("bus").Dir("pci").Dir("drivers").Dir("tenstorrent").Remove(d.BDF())
 	root.Dir("proc").Dir("driver").Dir("tenstorrent").Remove(strconv.Itoa(d.index))
@@ -142,7 +156,8 @@ func (d *Device) unbind() {
 	if d.link != "" {
 		dev.Dir("by-id").Remove(d.link)
 	}
-	d.bound = false
+	d.bound, d.link = false, ""
+	d.binding++
 	d.releaseAll()
 	d.mu.Lock()
 	d.openers = nil // they keep the module busy, but a new binding does not know them

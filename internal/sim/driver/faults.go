@@ -28,16 +28,21 @@ func (d *Device) gate(name string, k kind) errno {
 		if wait == nil {
 			return e
 		}
-		d.waiting.Add(1)
-		select {
-		case <-wait:
-		case <-d.driver.closed:
-			e = syscall.ENODEV
-		}
-		d.waiting.Add(-1)
-		if e != 0 {
+		if e := d.hold(wait); e != 0 {
 			return e
 		}
+	}
+}
+
+// hold waits for something to end, or for the whole host to.
+func (d *Device) hold(wait <-chan struct{}) errno {
+	d.waiting.Add(1)
+	defer d.waiting.Add(-1)
+	select {
+	case <-wait:
+		return 0
+	case <-d.driver.closed:
+		return syscall.ENODEV
 	}
 }
 

@@ -36,23 +36,26 @@ func (d *Device) constant(name, text string) *tree.File {
 	return d.file(name, static, func() (string, errno) { return text, 0 })
 }
 
-// classDevice is /sys/class/tenstorrent/tenstorrent!N.
+// classDevice is /sys/class/tenstorrent/tenstorrent!N without its telemetry.
 func (d *Device) classDevice(at string) *tree.Dir {
 	dir := powered()
 	dir.Add("dev", d.constant("dev", d.devNumber()))
 	dir.Add("uevent", tree.Text(fmt.Sprintf("MAJOR=%d\nMINOR=%d\nDEVNAME=tenstorrent/%d", d.driver.major, d.index, d.index)))
 	dir.Add("device", &tree.Link{Target: "../../../" + d.BDF()})
 	dir.Add("subsystem", &tree.Link{Target: relative(at, "class/tenstorrent")})
-	v := d.driver.version
-	if v.AtLeast(v200) {
+	if d.driver.version.AtLeast(v200) {
 		dir.Add("pcie_perf_counters", d.perfCounters())
 	}
+	return dir
+}
+
+// addAttributes adds the tt_* files that this driver makes for this firmware.
+func (d *Device) addAttributes(dir *tree.Dir) {
 	for _, a := range attributes {
-		if v.has(d.since(a.wh, a.bh)) && d.offers(a.tag) {
+		if d.driver.version.has(d.since(a.wh, a.bh)) && d.offers(a.tag) {
 			dir.Add(a.name, d.attribute(a))
 		}
 	}
-	return dir
 }
 
 // powered is a directory with the power files that every device has.

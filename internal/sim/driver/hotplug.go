@@ -3,6 +3,7 @@ package driver
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/sim/tree"
 )
@@ -29,7 +30,9 @@ func (d *Device) Unplug() error {
 }
 
 // Plug puts it back. A negative index or hwmon number lets the driver choose.
-func (d *Device) Plug(index, hwmon int) error {
+// The telemetry files follow after a time, as on a Wormhole whose firmware is
+// still booting; Forever is a firmware that never comes up.
+func (d *Device) Plug(index, hwmon int, late time.Duration) error {
 	defer d.driver.changed()
 	d.driver.mu.Lock()
 	defer d.driver.mu.Unlock()
@@ -56,10 +59,27 @@ func (d *Device) Plug(index, hwmon int) error {
 	d.driver.nextHwmon = max(d.driver.nextHwmon, hwmon+1)
 	d.chip.Reset(d.driver.clock.now())
 	d.appear()
-	if d.driver.version != (Version{}) {
+	switch {
+	case d.driver.version == (Version{}):
+	case late == 0:
 		d.bind(index, hwmon)
+	default:
+		d.bindNode(index, hwmon)
+		go d.bindLater(d.binding, late)
 	}
 	return nil
+}
+
+// bindLater adds the telemetry to a binding, unless that has ended by then.
+func (d *Device) bindLater(binding int, late time.Duration) {
+	if late == Forever || !d.sleep(late) {
+		return
+	}
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
+	if d.binding == binding {
+		d.bindTelemetry()
+	}
 }
 
 // Drop removes one file of the bound device, as if the firmware had lacked

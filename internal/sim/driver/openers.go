@@ -64,19 +64,51 @@ func (d *Driver) Audit(empty bool) []Access {
 // nodeFile is /dev/tenstorrent/N. It is a regular file: a device node of a
 // user-space file system would go to whatever kernel driver has its number.
 func (d *Device) nodeFile() *tree.File {
-	return &tree.File{
-		Mode: 0o666,
-		Open: func(c tree.Caller, flags uint32) (func(), syscall.Errno) {
-			d.driver.record(c, d, "open "+openFlags(flags))
-			o := newOpener(c.TID)
-			d.driver.open.Add(1)
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.openers = slices.Insert(d.openers, 0, o)
-			return func() { d.driver.open.Add(-1); d.removeOpener(o) }, 0
-		},
-		Ioctl: d.ioctl,
+	return &tree.File{Mode: 0o666, Open: func(c tree.Caller, flags uint32) (tree.Opened, errno) {
+		if e := d.openGate(); e != 0 {
+			return tree.Opened{}, e
+		}
+		d.driver.record(c, d, "open "+openFlags(flags))
+		o := newOpener(c.TID)
+		d.driver.open.Add(1)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.openers = slices.Insert(d.openers, 0, o)
+		return tree.Opened{
+			Release: func() { d.driver.open.Add(-1); d.removeOpener(o) },
+			Ioctl: func(c tree.Caller, cmd uint32, arg uint64) errno {
+				if d.isStale(o) {
+					return syscall.ENODEV
+				}
+				return d.ioctl(c, cmd, arg)
+			},
+		}, 0
+	}}
+}
+
+// openGate holds up an open while a reset executes, since 2.9.
+func (d *Device) openGate() errno {
+	for {
+		fences := d.driver.Version().AtLeast(v290)
+		d.mu.Lock()
+		phase, wait := d.reset, d.resetDone
+		d.mu.Unlock()
+		if !fences || phase != executing {
+			return 0
+		}
+		if e := d.hold(wait); e != 0 {
+			return e
+		}
 	}
+}
+
+// isStale tells whether a description is from before a reset: since 2.6 it is
+// dead then.
+func (d *Device) isStale(o *Opener) bool {
+	since26 := d.driver.Version().AtLeast(v260)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return o.stale && since26
 }
 
 func openFlags(flags uint32) string {

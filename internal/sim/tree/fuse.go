@@ -36,11 +36,11 @@ type fileSystem struct {
 
 // handle is an open file description, or an open directory.
 type handle struct {
-	file    *File
-	release func()
-	mu      sync.Mutex
-	text    []byte // made by the last read from offset 0
-	list    []fuse.DirEntry
+	file   *File
+	opened Opened
+	mu     sync.Mutex
+	text   []byte          // made by the last read from offset 0
+	list   []fuse.DirEntry // of a directory
 }
 
 // Mounted is a tree being served.

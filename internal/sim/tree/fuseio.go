@@ -37,11 +37,11 @@ func (f *fileSystem) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 	}
 	h := &handle{file: file}
 	if file.Open != nil {
-		release, errno := file.Open(caller(&in.InHeader), in.Flags)
+		opened, errno := file.Open(caller(&in.InHeader), in.Flags)
 		if errno != 0 {
 			return fuse.Status(errno)
 		}
-		h.release = release
+		h.opened = opened
 	}
 	out.Fh = f.addHandle(h)
 	out.OpenFlags = fuse.FOPEN_DIRECT_IO
@@ -49,8 +49,8 @@ func (f *fileSystem) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 }
 
 func (f *fileSystem) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
-	if h := f.dropHandle(in.Fh); h != nil && h.release != nil {
-		h.release()
+	if h := f.dropHandle(in.Fh); h != nil && h.opened.Release != nil {
+		h.opened.Release()
 	}
 }
 
@@ -109,12 +109,12 @@ func (f *fileSystem) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 func (f *fileSystem) Ioctl(_ <-chan struct{}, in *fuse.IoctlIn, _ []byte, _ *fuse.IoctlOut, _ []byte) fuse.Status {
 	h := f.handle(in.Fh)
 	switch {
-	case h == nil || h.file == nil || h.file.Ioctl == nil:
+	case h == nil || h.file == nil || h.opened.Ioctl == nil:
 		return fuse.Status(syscall.ENOTTY)
 	case h.file.gone.Load():
 		return fuse.Status(syscall.ENODEV)
 	}
-	return fuse.Status(h.file.Ioctl(caller(&in.InHeader), in.Cmd, in.Arg))
+	return fuse.Status(h.opened.Ioctl(caller(&in.InHeader), in.Cmd, in.Arg))
 }
 
 func (f *fileSystem) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {

@@ -61,9 +61,15 @@ type File struct {
 	Show func(Caller) ([]byte, syscall.Errno)
 	// Store takes what was written; nil refuses with EACCES.
 	Store func(Caller, []byte) syscall.Errno
-	// Open is told of every open file description, and what it returns is
-	// told when the last descriptor of it is closed. Both may be nil.
-	Open func(c Caller, flags uint32) (release func(), errno syscall.Errno)
+	// Open is told of every open file description; nil lets all be opened.
+	Open func(c Caller, flags uint32) (Opened, syscall.Errno)
+}
+
+// Opened is what a File wants to know about one open file description. All
+// fields may be nil.
+type Opened struct {
+	// Release is called when its last descriptor is closed.
+	Release func()
 	// Ioctl answers ioctl(2); nil refuses with ENOTTY. The argument is the
 	// pointer as the caller passed it.
 	Ioctl func(c Caller, cmd uint32, arg uint64) syscall.Errno
