@@ -57,11 +57,18 @@ func device(a archive, d *model.Device) {
 	object(a, "pcie", &d.PCIe, pcie)
 	object(a, "firmware", &d.Firmware, firmware)
 	reading(a, "cores", &d.Cores)
+	object(a, "lock", &d.Lock, lock)
 	field(a, "hidden_fds", &d.HiddenFDs)
 	strings(a, "notes", &d.Notes)
 	items(a, "chips", &d.Chips, chip)
 	object(a, "memory", &d.Memory, memory)
 	a.endScope()
+}
+
+// lock is UMD's lock on the chip; pid is the holder's own number for itself.
+func lock(a archive, l *model.ChipLock) {
+	reading(a, "held", &l.Held)
+	reading(a, "pid", &l.PID)
 }
 
 func pciID(a archive, p *model.PCIID) {

@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -112,11 +113,7 @@ func (r *report) pools(depth int, m *model.Memory) {
 		tracking = model.TrackAbsent
 	}
 	r.fact(depth, "Tracking", string(tracking))
-	if why := words.Untracked(m.Tracking, m.Note); why != "" {
-		r.fact(depth, "Note", why)
-	} else if m.Note != "" {
-		r.fact(depth, "Note", words.Escape(m.Note))
-	}
+	r.note(depth, m.Tracking, m.Note)
 	for _, pool := range model.Pools() {
 		p := &m.Pools[pool]
 		name := words.PoolName(pool)
@@ -148,7 +145,22 @@ func (r *report) figure(m *model.Memory, v model.Reading[uint64]) string {
 	if v.Status == model.Absent && v.Why == "" {
 		return words.UntrackedWord(m.Tracking)
 	}
+	if v.Why != "" && strings.Contains(m.Note, v.Why) { // said above
+		v.Why = ""
+	}
 	return say(v, words.Bytes)
+}
+
+// note says what memory figures leave out, a line for each thing.
+func (r *report) note(depth int, t model.Tracking, note string) {
+	if note == "" {
+		note = words.Untracked(t, "")
+	}
+	for part := range strings.SplitSeq(note, "; ") {
+		if part != "" {
+			r.fact(depth, "Note", words.Escape(part))
+		}
+	}
 }
 
 func (r *report) ghost(depth int, g *model.Ghost) {
@@ -170,6 +182,9 @@ func (r *report) ghost(depth int, g *model.Ghost) {
 func (r *report) pids(d *model.Device) {
 	r.title(1, "Processes")
 	any := false
+	if d.Lock.Held.Known() {
+		r.fact(2, "Chip Locked (by UMD)", lock(d))
+	}
 	for i := range r.snap.Processes {
 		p := &r.snap.Processes[i]
 		for j := range p.Devices {
@@ -189,6 +204,14 @@ func (r *report) pids(d *model.Device) {
 	if !any {
 		r.line("        None", plain)
 	}
+}
+
+// lock says whether a program has started the chip, and which.
+func lock(d *model.Device) string {
+	if pid, ok := d.Lock.PID.Get(); ok && d.Lock.Held.V {
+		return "yes, by process " + strconv.Itoa(pid) + " (as it numbers itself)"
+	}
+	return yesNo(d.Lock.Held.V)
 }
 
 func (r *report) process(depth int, p *model.Process, u *model.DeviceUse) {
@@ -219,11 +242,7 @@ func (r *report) process(depth int, p *model.Process, u *model.DeviceUse) {
 		r.fact(depth, words.PoolName(pool), r.figure(m, u.Memory[pool]))
 	}
 	r.fact(depth, "Memory Source", or(words.Escape(u.Source)))
-	if why := words.Untracked(u.Tracking, u.Note); why != "" && p.State == model.Running {
-		r.fact(depth, "Memory Note", why)
-	} else if u.Note != "" {
-		r.fact(depth, "Memory Note", words.Escape(u.Note))
-	}
+	r.note(depth, u.Tracking, u.Note)
 	for _, n := range p.Notes {
 		r.fact(depth, "Note", words.Escape(n))
 	}

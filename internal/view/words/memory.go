@@ -45,17 +45,55 @@ func UntrackedWord(t model.Tracking) string {
 	}
 }
 
+// memory says in one short sentence what the memory figures of a device leave
+// out. What the source itself has to say is longer, and in the report.
 func (l *list) memory(d *model.Device) {
 	switch m := &d.Memory; m.Tracking {
 	case model.TrackOK:
 	case model.TrackAbsent, "":
 		// Worth a line only where somebody uses the device: an idle board
 		// without figures misleads nobody.
-		if m.Note != "" || l.used(d.Index) {
-			l.add(Info, "untracked", d.Index, Untracked(model.TrackAbsent, m.Note))
+		if l.used(d.Index) {
+			l.add(Info, "untracked", d.Index, Untracked(model.TrackAbsent, brief(m.Note)))
 		}
+	case model.TrackPartial:
+		text := l.leftOut(d.Index)
+		if text == "" {
+			text = Untracked(m.Tracking, brief(m.Note))
+		}
+		l.add(Info, string(m.Tracking), d.Index, text)
 	default:
-		l.add(Info, string(m.Tracking), d.Index, Untracked(m.Tracking, m.Note))
+		l.add(Info, string(m.Tracking), d.Index, Untracked(m.Tracking, ""))
+	}
+}
+
+// brief is a note if it is one sentence that fits into two lines.
+func brief(note string) string {
+	if len(note) > 150 || strings.Contains(note, "; ") {
+		return ""
+	}
+	return note
+}
+
+// leftOut names the processes whose memory on a device is not known.
+func (l *list) leftOut(device int) string {
+	var names []string
+	for i := range l.snap.Processes {
+		p := &l.snap.Processes[i]
+		for j := range p.Devices {
+			u := &p.Devices[j]
+			if _, known := u.Memory.Total(); u.Device == device && !known && p.State == model.Running {
+				names = append(names, strconv.Itoa(p.PID)+" "+Foreign(p.Name))
+			}
+		}
+	}
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n > 3:
+		return "memory of " + strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more processes is not in the figures", n-3)
+	default:
+		return "memory of " + strings.Join(names, ", ") + " is not in the figures"
 	}
 }
 

@@ -65,9 +65,22 @@ func TestNoticesOfOneDevice(t *testing.T) {
 			"device 0: shut down by overheating 2 times since power-on"},
 		{"denied", func(_ *model.Snapshot, d *model.Device) { d.Memory.Tracking = model.TrackDenied },
 			"device 0: memory of other users is hidden: start ttmond, or run as root"},
+		{"denied says it shortly, whatever the source says", func(_ *model.Snapshot, d *model.Device) {
+			d.Memory.Tracking, d.Memory.Note = model.TrackDenied, "a belongs to uid 0; b belongs to uid 0"
+		}, "device 0: memory of other users is hidden: start ttmond, or run as root"},
 		{"the source's own note", func(_ *model.Snapshot, d *model.Device) {
 			d.Memory.Tracking, d.Memory.Note = model.TrackPartial, "4242 is not tracked\x1b"
 		}, `device 0: 4242 is not tracked\x1b`},
+		{"a long note is for the report", func(_ *model.Snapshot, d *model.Device) {
+			d.Memory.Tracking, d.Memory.Note = model.TrackPartial, "this; that"
+		}, "device 0: some users are not in the memory figures"},
+		{"who is left out", func(s *model.Snapshot, d *model.Device) {
+			d.Memory.Tracking = model.TrackPartial
+			for pid := range 5 {
+				s.Processes = append(s.Processes, model.Process{PID: pid, State: model.Running, Name: model.Value("raw"), Devices: []model.DeviceUse{{}}})
+			}
+			s.Processes[4].Devices[0].Memory[model.DRAM] = model.Value(uint64(0))
+		}, "device 0: memory of 0 raw, 1 raw, 2 raw and 1 more processes is not in the figures"},
 		{"a note of the collector", func(_ *model.Snapshot, d *model.Device) { d.Notes = []string{"its users are not known\n"} },
 			`device 0: its users are not known\n`},
 		{"hidden", func(_ *model.Snapshot, d *model.Device) { d.HiddenFDs = 2 },

@@ -42,6 +42,7 @@ func None() *model.Snapshot {
 func One() *model.Snapshot {
 	s := None()
 	d := P150a(0, 0x01)
+	d.Lock = model.ChipLock{Held: model.Value(true), PID: model.Value(182034)}
 	Allocate(&d, 10_952_166_604, 38*MiB)
 	s.Devices = []model.Device{d}
 	s.Processes = []model.Process{Serve(182034, Use(&d, 10_952_166_604, 38*MiB))}
