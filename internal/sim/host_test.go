@@ -1,10 +1,12 @@
 package sim_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -322,6 +324,26 @@ func TestControlTellsMistakes(t *testing.T) {
 		out, err := h.Ctl(strings.Fields(tt.cmd)...)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %q, %v; want an error with %q", tt.cmd, out, err, tt.want)
+		}
+	}
+}
+
+func TestControlSurvivesGarbage(t *testing.T) {
+	t.Parallel()
+	h := start(t, sim.Options{Boards: "n150"})
+	conn, err := net.Dial("unix", h.Control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answers := bufio.NewScanner(conn)
+	for _, line := range []string{"garbage", `{"args":3}`, `{}`, `{"args":["list"]}`} {
+		fmt.Fprintln(conn, line)
+		if !answers.Scan() || !json.Valid(answers.Bytes()) {
+			t.Fatalf("%s: answer %q, %v", line, answers.Text(), answers.Err())
+		}
+		if got, want := strings.Contains(answers.Text(), `"error"`), !strings.Contains(line, "list"); got != want {
+			t.Errorf("%s: %s", line, answers.Text())
 		}
 	}
 }

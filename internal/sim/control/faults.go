@@ -10,9 +10,11 @@ import (
 var faultVerbs = []Verb{{
 	Name: "reset", live: true, Usage: "DEVICE [block=TIME] [window=TIME|forever] [fail]",
 	Short: "reset a chip, as a reset tool does",
-	Long: `Reads of telemetry block while the reset executes (block=1s), then fail with ENODATA until the post-reset step (window=1s), then work, with
-counters and heartbeat started again. window=forever is a tool that died on the way: see post-reset. With fail the chip stays off the bus
-(all ones). Drivers before 2.9 neither block nor fail: they read all ones meanwhile.`,
+	Long: `Reads of telemetry block while the reset executes (block=1s), then fail with
+ENODATA until the post-reset step (window=1s), then work, with counters and
+heartbeat started again. window=forever is a tool that died on the way: see
+post-reset. With fail the chip stays off the bus (all ones). Drivers before
+2.9 neither block nor fail: they read all ones meanwhile.`,
 	run: func(h *Host, a *arguments) (string, error) {
 		devs := a.devices(h)
 		block, window, fails := a.duration("block", time.Second), a.duration("window", time.Second), a.flag("fail")
@@ -36,7 +38,7 @@ counters and heartbeat started again. window=forever is a tool that died on the 
 }, {
 	Name: "block", live: true, Usage: "DEVICE [FILE|telemetry|counters|everything] [for=TIME]",
 	Short: "hold up reads, uninterruptibly, until release or for a time",
-	Long:  "Without a name, telemetry: what a stuck chip holds up. FILE may be any file of the device, and pids.",
+	Long:  "Without a name, telemetry: what a stuck chip holds up. FILE may be any file\nof the device, and pids.",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs := a.devices(h)
 		t, name := a.duration("for", driver.Forever), a.optional()
@@ -112,7 +114,7 @@ counters and heartbeat started again. window=forever is a tool that died on the 
 	},
 }, {
 	Name: "firmware", Usage: "DEVICE FIRMWARE", Short: "flash other firmware; files come and go when the driver next binds",
-	Long: "FIRMWARE is what --firmware takes: 18.4.0, no-telemetry, labels-only, fanless, omit=TAG+TAG, in a comma-separated list.",
+	Long: "FIRMWARE is what --firmware takes: 18.4.0, no-telemetry, labels-only, fanless,\nomit=TAG+TAG, in a comma-separated list.",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs, text := a.devices(h), a.word("FIRMWARE")
 		f, err := chip.ParseFirmware(text)

@@ -11,7 +11,7 @@ var plugVerbs = []Verb{{
 	run: simple((*driver.Device).Unplug),
 }, {
 	Name: "plug", Usage: "BUS_ID [index=N] [hwmon=X] [late=TIME]", Short: "put it back, under another index and hwmon number if wanted",
-	Long: "With late=2s, telemetry files and hwmon follow that much later, as on a Wormhole whose firmware is still booting.",
+	Long: "With late=2s, telemetry files and hwmon follow that much later, as on a\nWormhole whose firmware is still booting.",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs := a.devices(h)
 		index, hwmon, late := a.number("index", -1), a.number("hwmon", -1), a.duration("late", 0)

@@ -59,8 +59,9 @@ var processVerbs = []Verb{{
 	},
 }, {
 	Name: "opener", Usage: "DEVICE PID|stale|clear", Short: "add a made-up line to pids, or remove those",
-	Long: `0 is an opener in a pid namespace that the reader cannot see into, stale a pid that no process has. For the real things run a
-workload with pidns or orphan.`,
+	Long: `0 is an opener in a pid namespace that the reader cannot see into, stale a
+pid that no process has. For the real things run a workload with pidns or
+orphan.`,
 	run: func(h *Host, a *arguments) (string, error) {
 		devs, what := a.devices(h), a.word("PID")
 		if what == "clear" {

@@ -46,7 +46,7 @@ var valueVerbs = []Verb{{
 	},
 }, {
 	Name: "set", Usage: "DEVICE FILE TEXT…", Short: "make a file print TEXT whatever its value",
-	Long: "FILE is a name in the class device, hwmon or PCI directory: temp1_input, tt_aiclk, numa_node. A temperature of -4.5 °C is 65531500.",
+	Long: "FILE is a name in the class device, hwmon or PCI directory: temp1_input,\ntt_aiclk, numa_node. A temperature of -4.5 °C is 65531500.",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs, file := a.devices(h), a.word("FILE")
 		text := strings.Join(a.rest, " ")
@@ -80,7 +80,7 @@ var valueVerbs = []Verb{{
 	},
 }, {
 	Name: "word", Usage: "DEVICE TAG VALUE|clear", Short: "fix a word of the firmware's telemetry table, for the driver to print",
-	Long: "TAG is the tag's number, VALUE a 32-bit number (0x… for hexadecimal). Tag 11 is the temperature in 1/65536 °C.",
+	Long: "TAG is the tag's number, VALUE a 32-bit number (0x… for hexadecimal). Tag 11\nis the temperature in 1/65536 °C.",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs, tag := a.devices(h), a.tag()
 		if a.flag("clear") {
