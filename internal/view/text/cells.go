@@ -29,9 +29,18 @@ func stateCell(d *model.Device) cell {
 // there is none, the word is not said again.
 func chipCell(d *model.Device, r model.Reading[float64], say func(float64) string) cell {
 	if v, ok := r.Get(); ok {
-		return c(say(v))
+		return c(say(v), believed(d, plain))
 	}
 	return c(missing(d, r.Status), faint)
+}
+
+// believed is the style of a value: the last ones of firmware that stopped are
+// not to catch the eye.
+func believed(d *model.Device, st style) style {
+	if d.Trouble() {
+		return faint
+	}
+	return st
 }
 
 func missing(d *model.Device, s model.Status) string {
@@ -61,7 +70,7 @@ func tempCell(d *model.Device, o *Options, large bool) cell {
 			st = warn
 		}
 	}
-	return c(text, st)
+	return c(text, believed(d, st))
 }
 
 func powerCell(d *model.Device) cell {
@@ -76,7 +85,7 @@ func powerCell(d *model.Device) cell {
 			st = warn
 		}
 	}
-	return c(text+" W", st)
+	return c(text+" W", believed(d, st))
 }
 
 // nominal marks a figure of the catalogue: "~160".
