@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -70,6 +71,8 @@ That needs root, or user namespaces and access to /dev/fuse. Without, use
 --root DIR: a plain tree below DIR, for ttmon --root DIR.
 
 /dev/shm is an empty one of the simulated host's own, unless --share-shm.
+A ttnn program in it runs on the boards in tt-metal's mock mode, by the
+descriptor in /dev/ttmon-sim that its environment names.
 The command's exit code is passed on; SIGINT, SIGTERM and SIGHUP are passed
 to it; what it leaves running is ended with the host.`
 
@@ -77,6 +80,7 @@ const rootExample = `  ttmon-sim --boards n150,2xn300,p150a -- ttmon smi
   ttmon-sim --boards galaxy-blackhole --procs name=llama,load=0.8 -- ttmon top
   ttmon-sim --boards p150a --driver 2.4.0 --firmware 18.3,fanless -- bash
   ttmon-sim --boards 2xp150b --script faults.txt -- ttmon smi -l 1
+  ttmon-sim --boards 4xn300 --cables -- python3 model.py     # a T3000, with the real ttnn
   ttmon-sim --boards n300 --keep        # then, in another shell: ttmon-sim exec …
   ttmon-sim --boards n300,p300c --root /tmp/tree && ttmon --root /tmp/tree smi
 
@@ -111,7 +115,6 @@ func rootCommand() *cobra.Command {
 	p.StringVar(&f.Driver, "driver", "", "driver version, 1.34 to 2.10.1, or none for a module that is not loaded (default 2.10.0)")
 	p.StringVar(&f.Firmware, "firmware", "", "firmware of all chips: a bundle version, no-telemetry, labels-only, fanless, omit=TAG+TAG (default 19.9)")
 	p.StringArrayVar(&f.Procs, "procs", nil, "start a workload, name=llama,devices=0+1,… (see ttmon-sim ctl run --help); may be given again")
-	p.StringArrayVar(&f.Procs, "workload", nil, "the same as --procs")
 	p.Float64Var(&f.Load, "load", 0, "load of all chips from the start, 0 to 1")
 	p.Uint64Var(&f.Seed, "seed", 0, "same seed, same serials and same movements")
 	p.BoolVar(&f.Frozen, "frozen", false, "values stand still (heartbeats go on)")
@@ -120,9 +123,17 @@ func rootCommand() *cobra.Command {
 	p.BoolVar(&f.keep, "keep", false, "without a command: stay until SIGINT or SIGTERM, for others to join with ttmon-sim exec")
 	p.StringVar(&f.Control, "control", "", "path of the control socket (default: in a directory of its own)")
 	p.BoolVar(&f.ShareShm, "share-shm", false, "keep the host's /dev/shm")
+	p.BoolVar(&f.Cables, "cables", false, "join boards that can be by cables (n300, p150): larger meshes, other chip ids")
+	p.BoolVar(&f.UMDDump, "umd-dump", false, "leave UMD's cluster descriptor in /tmp, as a process that opened the boards does")
 	p.BoolVar(&f.VM, "vm", false, "leave the host of a Galaxy looking like a virtual machine, if it is one")
+	p.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "workload" { // what it starts is called that everywhere else
+			name = "procs"
+		}
+		return pflag.NormalizedName(name)
+	})
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	cmd.AddCommand(execCommand(), ctlCommand(), boardsCommand(), metalCommand())
+	cmd.AddCommand(execCommand(), ctlCommand(), boardsCommand(), metalCommand(), openCommand())
 	return cmd
 }
 

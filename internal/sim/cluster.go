@@ -15,6 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Marker is the file by which a simulated host gives itself away.
+const Marker = "/sys/ttmon-sim"
+
 // ClusterDir is where a simulated host has the descriptors of its boards, for
 // tt-metal's mock mode; see cluster.Write for the files in it.
 const ClusterDir = "/dev/ttmon-sim"
@@ -93,13 +96,20 @@ func (s *server) dropCluster() {
 // describe puts the descriptors into the tree. Its real ttnn programs would
 // account in the real /dev/shm, where nobody reads the tree: they are for
 // scripted workloads, and for whoever wants to look.
-func (t *Tree) describe(cables bool) error {
-	c, err := cluster.Of(t.host.Driver, cluster.Options{Cables: cables})
+func (t *Tree) describe() {
+	c, err := cluster.Of(t.host.Driver, cluster.Options{Cables: t.cables})
 	if err != nil {
-		return fmt.Errorf("describing the boards for tt-metal: %w", err)
+		slog.Error("simulated tree: describing the boards for tt-metal", "error", err)
+		return
 	}
-	for name, text := range c.Files() {
-		t.host.Driver.Root.Dir("dev").Dir(filepath.Base(ClusterDir)).Add(name, tree.Text(strings.TrimSuffix(string(text), "\n")))
+	dir := t.host.Driver.Root.Dir("dev").Dir(filepath.Base(ClusterDir))
+	files := c.Files()
+	for _, name := range dir.Names() {
+		if files[name] == nil {
+			dir.Remove(name)
+		}
 	}
-	return nil
+	for name, text := range files {
+		dir.Add(name, tree.Text(strings.TrimSuffix(string(text), "\n")))
+	}
 }

@@ -37,6 +37,7 @@ type Tree struct {
 	updates sync.Mutex
 	round   int   // of updates
 	workers []int // pids of the workloads at the last one
+	cables  bool
 }
 
 // refresh is how often a Tree's files are rewritten.
@@ -61,8 +62,9 @@ func NewTree(o Options, dir string) (*Tree, error) {
 	}
 	opts.Host.Nodes = numaNodes()
 	d := driver.New(opts)
-	t := &Tree{Dir: dir, plain: tree.NewPlain(dir)}
-	t.host = &control.Host{Driver: d, Workloads: &workload.Manager{Root: dir, Devices: d}, Plain: true}
+	t := &Tree{Dir: dir, plain: tree.NewPlain(dir), cables: o.Cables}
+	t.host = &control.Host{Driver: d, Workloads: &workload.Manager{Root: dir, Devices: d}, Plain: true, Cables: o.Cables}
+	d.OnChange = t.describe
 	if err := t.begin(o); err != nil {
 		t.Close()
 		return nil, err
@@ -81,9 +83,7 @@ func (t *Tree) begin(o Options) error {
 	}
 	t.host.Driver.Root.Dir("sys").Add("ttmon-sim", markerFile(o.Boards, t.Control))
 	t.links()
-	if err := t.describe(o.Cables); err != nil {
-		return err
-	}
+	t.describe()
 	if err := t.update(); err != nil { // the nodes must be there for the workloads
 		return err
 	}

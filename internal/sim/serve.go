@@ -110,7 +110,7 @@ func (s *server) open() error {
 		return err
 	}
 	s.driver = driver.New(opts)
-	s.host = &control.Host{Driver: s.driver, Workloads: &workload.Manager{Devices: s.driver}}
+	s.host = &control.Host{Driver: s.driver, Workloads: &workload.Manager{Devices: s.driver}, Cables: s.cfg.Cables}
 	if err := showThrough(s.driver.Root); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (s *server) plan() nsroot.Plan {
 		Tops:   []string{"/sys", "/dev", "/proc/driver"},
 		Insert: make(map[string]string), Cover: make(map[string]string),
 		Hide:  optional,
-		Write: map[string]string{"/sys/ttmon-sim": marker(s.cfg.Boards, s.cfg.control())},
+		Write: map[string]string{Marker: marker(s.cfg.Boards, s.cfg.control())},
 	}
 	for _, path := range optional {
 		p.Open = append(p.Open, filepath.Dir(path))

@@ -9,7 +9,9 @@ package cluster
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -38,20 +40,14 @@ type Chip struct {
 
 // Cluster is what UMD would find.
 type Cluster struct {
-	all    []*umd.Descriptor      // one per generation; first the one that a tt-metal process would use
-	boards map[uint64]board.Board // by serial number
-	index  map[string]int         // by bus id
+	all []*umd.Descriptor // one per generation; first the one that a tt-metal process would use
 }
 
 // Of looks at the devices that the driver has now. A host without any has an
 // empty cluster.
 func Of(d *driver.Driver, o Options) (*Cluster, error) {
-	c := &Cluster{boards: map[uint64]board.Board{}, index: map[string]int{}}
-	all := endpoints(d)
-	for _, e := range all {
-		c.boards[e.Serial], c.index[e.BusID] = e.Board, e.Index
-	}
-	for rest := all; len(rest) > 0; {
+	c := new(Cluster)
+	for rest := endpoints(d); len(rest) > 0; {
 		one := umd.OneGeneration(rest)
 		desc, err := umd.Describe(one, o.Cables)
 		if err != nil {
@@ -120,26 +116,24 @@ func (c *Cluster) Chips() []Chip {
 	var list []Chip
 	for _, d := range c.all {
 		for _, ch := range d.Chips {
-			list = append(list, c.chip(d, ch))
+			list = append(list, place(d, ch))
 		}
 	}
 	return list
 }
 
-// chip finds the endpoint of a descriptor's chip. A remote chip has that of
-// the chip with PCIe on its board.
-func (c *Cluster) chip(d *umd.Descriptor, ch umd.Chip) Chip {
-	out := Chip{Number: ch.ID, ID: ch.UniqueID, BusID: ch.BusID}
-	entry := d.Boards[ch.Board]
-	for _, sibling := range entry.Chips {
-		if s := d.Chip(sibling); ch.Remote() && !s.Remote() {
-			out.BusID = s.BusID
-			out.Slot = 1
-		}
+// place finds the endpoint of a descriptor's chip. A remote chip has that of
+// the chip with PCIe on its board: it is the R of an n300.
+func place(d *umd.Descriptor, ch umd.Chip) Chip {
+	out := Chip{Device: ch.Device, BusID: ch.BusID, Number: ch.ID, ID: ch.UniqueID}
+	if ch.Board < 0 || d.Boards[ch.Board].Type != "n300" {
+		return out
 	}
-	out.Device = c.index[out.BusID]
-	if slots := c.boards[entry.ID].Slots; out.Slot < len(slots) {
-		out.Name = slots[out.Slot].Name
+	out.Name = "L"
+	for _, sibling := range d.Boards[ch.Board].Chips {
+		if s := d.Chip(sibling); ch.Remote() && s != nil && !s.Remote() {
+			out.Device, out.BusID, out.Slot, out.Name = s.Device, s.BusID, 1, "R"
+		}
 	}
 	return out
 }
@@ -153,6 +147,31 @@ func (c *Cluster) Behind(device int) []Chip {
 		}
 	}
 	return list
+}
+
+// Load reads what Write left, for a program inside the host.
+func Load(dir string) (*Cluster, error) {
+	c := new(Cluster)
+	for _, name := range []string{Name, "wormhole.yaml", "blackhole.yaml"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		d, err := umd.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, name), err)
+		}
+		if len(c.all) == 0 || d.Chips[0].Arch != c.all[0].Chips[0].Arch {
+			c.all = append(c.all, d)
+		}
+	}
+	if len(c.all) == 0 {
+		return nil, fmt.Errorf("no descriptor of boards in %s: %w", dir, fs.ErrNotExist)
+	}
+	return c, nil
 }
 
 // Name is the file for a tt-metal process.

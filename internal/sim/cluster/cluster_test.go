@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,7 +115,17 @@ func TestFiles(t *testing.T) {
 		}
 		return filesIn(t, dir)
 	}
+	if _, err := Load(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing was loaded: %v", err)
+	}
 	got := write()
+	loaded, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(clusterOf(t, d, Options{}).Chips(), loaded.Chips()); diff != "" {
+		t.Errorf("loading changed the chips:\n%s", diff)
+	}
 	want := map[string]string{Name: "blackhole", "blackhole.yaml": "blackhole", "wormhole.yaml": "wormhole"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

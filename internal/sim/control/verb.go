@@ -20,6 +20,7 @@ type Host struct {
 	Driver    *driver.Driver
 	Workloads *workload.Manager
 	Plain     bool // the files are plain ones: no read fails or blocks
+	Cables    bool // boards are joined by cables, see cluster.Options
 }
 
 // Verb is one command.
@@ -34,7 +35,7 @@ type Verb struct {
 
 // Verbs lists all commands in the order in which help shows them.
 func Verbs() []Verb {
-	return slices.Concat(lookVerbs, valueVerbs, faultVerbs, plugVerbs, processVerbs)
+	return slices.Concat(lookVerbs, chipVerbs, valueVerbs, faultVerbs, plugVerbs, processVerbs)
 }
 
 // find returns a verb by name.

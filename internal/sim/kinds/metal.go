@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ const Usage = `kind=metal         account for device memory in /dev/shm, as tt-m
 var pools = []string{"dram", "l1", "l1_small", "trace"}
 
 // account plays a tt-metal program on the workload's devices.
-func account(ctx context.Context, s workload.Spec) error {
+func account(ctx context.Context, s workload.Spec, ready func()) error {
 	chips, err := chipsOf(s)
 	if err != nil {
 		return err
@@ -50,15 +51,48 @@ func account(ctx context.Context, s workload.Spec) error {
 	}
 	defer w.CloseAll()
 	for _, line := range script {
-		if _, err := w.Do(line); err != nil {
+		if err := step(ctx, w, line, ready); err != nil {
 			return fmt.Errorf("%s: %w", line, err)
 		}
 	}
+	ready()
 	if _, ok := s.Params["moves"]; ok {
 		return move(ctx, w, chips)
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// step carries out one command. Who started the workload waits until it first
+// sleeps, ends, or has done everything.
+func step(ctx context.Context, w *metal.Workload, line string, ready func()) error {
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return nil
+	}
+	switch words[0] {
+	case "sleep", "die", "exit", "quit", "exec":
+		ready()
+	}
+	switch words[0] {
+	case "sleep":
+		if len(words) == 2 {
+			if d, err := time.ParseDuration(words[1]); err == nil {
+				select { // the host does not wait for sleepers
+				case <-time.After(d):
+				case <-ctx.Done():
+				}
+				return nil
+			}
+		}
+	case "quit":
+		w.CloseAll()
+		os.Exit(0)
+	case "exit":
+		os.Exit(0)
+	}
+	_, err := w.Do(line)
+	return err
 }
 
 // scriptOf turns the settings into commands.

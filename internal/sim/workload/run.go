@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,8 +26,10 @@ const Env = "TTMON_SIM_WORKLOAD"
 const inheritedEnv = "TTMON_SIM_INHERITED"
 
 // Kind is what a workload does besides holding device nodes. It runs until
-// ctx ends, in a process of its own, after the nodes were opened.
-type Kind func(ctx context.Context, s Spec) error
+// ctx ends, in a process of its own, after the nodes were opened. It calls
+// ready when it has done what whoever started it waits for; an error before
+// that is theirs.
+type Kind func(ctx context.Context, s Spec, ready func()) error
 
 // Kinds are the kinds a program offers, by name.
 type Kinds map[string]Kind
@@ -44,23 +47,28 @@ func Run(kinds Kinds) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { io.Copy(io.Discard, os.Stdin); cancel() }()
 
-	answer := os.NewFile(3, "answer")
-	files, err := s.begin(inherited)
-	if err != nil {
-		fmt.Fprintln(answer, err)
-		return err
-	}
-	kind := func(ctx context.Context, _ Spec) error { <-ctx.Done(); return nil }
-	if s.Kind != "" && !inherited {
-		if kind = kinds[s.Kind]; kind == nil {
-			err := fmt.Errorf("no kind of workload %q", s.Kind)
-			fmt.Fprintln(answer, err)
+	answer := newAnswer()
+	if s.OwnShm && !inherited {
+		if err := ownShm(); err != nil {
+			answer.give(err.Error())
 			return err
 		}
 	}
-	fmt.Fprintln(answer, "ready")
-	answer.Close()
+	files, err := s.begin(inherited)
+	if err != nil {
+		answer.give(err.Error())
+		return err
+	}
+	kind := func(ctx context.Context, _ Spec, ready func()) error { ready(); <-ctx.Done(); return nil }
+	if s.Kind != "" && !inherited {
+		if kind = kinds[s.Kind]; kind == nil {
+			err := fmt.Errorf("no kind of workload %q", s.Kind)
+			answer.give(err.Error())
+			return err
+		}
+	}
 	if s.Orphan && !inherited {
+		answer.give("ready")
 		return nil // the child stays
 	}
 	go burn(ctx, s.CPU)
@@ -68,12 +76,30 @@ func Run(kinds Kinds) error {
 	for i := 0; i < len(ballast); i += 4096 {
 		ballast[i] = 1
 	}
-	err = kind(ctx, s)
+	if err = kind(ctx, s, func() { answer.give("ready") }); err != nil {
+		answer.give(err.Error())
+	}
 	<-ctx.Done()
 	// Else the collector would give the memory back and close the nodes.
 	runtime.KeepAlive(ballast)
 	runtime.KeepAlive(files)
 	return err
+}
+
+// answer is the one line that whoever starts a workload waits for.
+type answer struct {
+	file *os.File
+	once sync.Once
+}
+
+func newAnswer() *answer { return &answer{file: os.NewFile(3, "answer")} }
+
+// give says the line, unless one was said before.
+func (a *answer) give(line string) {
+	a.once.Do(func() {
+		fmt.Fprintln(a.file, strings.ReplaceAll(line, "\n", "; "))
+		a.file.Close()
+	})
 }
 
 // begin opens the nodes and starts the children that inherit them.
@@ -114,6 +140,18 @@ func (s Spec) openNode(index int) (*os.File, error) {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// ownShm mounts an empty /dev/shm, in the mount namespace that the process was
+// started in.
+func ownShm() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("making the mounts private: %w", err)
+	}
+	if err := unix.Mount("shm", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777"); err != nil {
+		return fmt.Errorf("mounting a /dev/shm of its own: %w", err)
+	}
+	return nil
 }
 
 // fork starts a child that holds the same open descriptions.
@@ -164,6 +202,9 @@ func (s Spec) attributes() *syscall.SysProcAttr {
 	}
 	if s.PIDNS {
 		a.Cloneflags |= unix.CLONE_NEWPID
+	}
+	if s.OwnShm {
+		a.Cloneflags |= unix.CLONE_NEWNS
 	}
 	return a
 }

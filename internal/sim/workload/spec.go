@@ -28,6 +28,7 @@ type Spec struct {
 	Forks   int      `json:"forks"`            // children that inherit the descriptors
 	Orphan  bool     `json:"orphan"`           // the opener ends and a child keeps the descriptors
 	PIDNS   bool     `json:"pidns"`            // in a pid namespace of its own, as in a container
+	OwnShm  bool     `json:"own_shm"`          // in a mount namespace with its own /dev/shm, as in a container
 	Append  bool     `json:"append"`           // opens with O_APPEND: without a power vote
 	Kind    string   `json:"kind,omitempty"`   // what it does besides; empty: nothing
 	Params  Params   `json:"params,omitempty"` // for the kind
@@ -50,6 +51,7 @@ user=1000          uid to run as
 forks=2            children that inherit the descriptors
 orphan             the opener exits, a child keeps the descriptors
 pidns              in a pid namespace of its own, as in a container
+own-shm            with a /dev/shm of its own, as in a container
 append             open with O_APPEND
 count=3            that many of them
 kind=KIND          what it does besides holding nodes; other settings are for the kind`
@@ -88,6 +90,8 @@ func Parse(s string) ([]Spec, error) {
 			spec.Orphan = true
 		case "pidns":
 			spec.PIDNS = true
+		case "own-shm":
+			spec.OwnShm = true
 		case "append":
 			spec.Append = true
 		case "kind":
