@@ -1,0 +1,151 @@
+package kmd
+
+import (
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// file is a kept descriptor, or the error of opening it.
+type file struct {
+	fd  int // 0 is not open: stdin is never ours
+	err error
+}
+
+// The files of a device: the attributes, the counters, the list of openers.
+const (
+	firstCounter = len(attrs)
+	pidsFile     = firstCounter + len(counterFiles)
+	numFiles     = pidsFile + 1
+)
+
+const (
+	valueBytes = 64       // no telemetry file holds more
+	cpuBytes   = 1024     // local_cpulist of a large host
+	pidsBytes  = 16 << 10 // some two thousand openers
+)
+
+// deviceBytes is the room that all files of a device need in a batch.
+const deviceBytes = numFiles*valueBytes + cpuBytes + pidsBytes
+
+// closeFiles drops the descriptors, so that the next read opens them anew.
+func (d *device) closeFiles() {
+	for i := range d.files {
+		if d.files[i].fd > 0 {
+			unix.Close(d.files[i].fd)
+		}
+		d.files[i] = file{}
+	}
+	d.dirs[inHwmon] = ""
+	d.statics, d.absentAt = time.Time{}, time.Time{}
+}
+
+func isStatic(i int) bool { return i < len(attrs) && attrs[i].role == static }
+
+func (d *device) closeStatics() {
+	for i := range attrs {
+		if f := &d.files[i]; attrs[i].role == static && f.fd > 0 {
+			unix.Close(f.fd)
+			f.fd = 0
+		}
+	}
+}
+
+func (d *device) size(i int) int {
+	switch {
+	case i == pidsFile:
+		return pidsBytes
+	case i < len(attrs) && attrs[i].file == "local_cpulist":
+		return cpuBytes
+	}
+	return valueBytes
+}
+
+// open returns the kept descriptor of file i, opening it if need be.
+func (d *device) open(i int, retry bool, dirs *openDirs) *file {
+	f := &d.files[i]
+	if f.fd > 0 || f.err != nil && !retry {
+		return f
+	}
+	dir, name := d.path(i)
+	if f.fd, f.err = dirs.open(d.root, dir, name); f.err != nil {
+		f.fd = 0
+	}
+	return f
+}
+
+// path is where file i is: a directory, "" if it is not there, and a name.
+func (d *device) path(i int) (dir, name string) {
+	switch {
+	case i == pidsFile:
+		return "/proc/driver/tenstorrent/" + strconv.Itoa(d.index), "pids"
+	case i >= firstCounter:
+		return d.dirs[inClass] + "/" + counterDir, counterFiles[i-firstCounter].file
+	}
+	return d.dirs[attrs[i].place], attrs[i].file
+}
+
+// openDirs keeps the last directories open while the files of a device are
+// opened: looking 47 names up along their whole path takes most of the time of
+// a first sweep.
+type openDirs struct {
+	list [int(numPlaces) + 2]openDir
+	n    int
+}
+
+type openDir struct {
+	path string
+	dir  hostfs.Dir
+	err  error
+}
+
+func (o *openDirs) open(root hostfs.Root, path, name string) (int, error) {
+	if path == "" {
+		return 0, unix.ENOENT
+	}
+	for _, d := range o.list[:o.n] {
+		if d.path == path {
+			if d.err != nil {
+				return 0, d.err
+			}
+			return d.dir.Open(name)
+		}
+	}
+	d := openDir{path: path}
+	d.dir, d.err = root.OpenDir(path)
+	o.list[o.n] = d
+	o.n++
+	return o.open(root, path, name)
+}
+
+func (o *openDirs) close() {
+	for _, d := range o.list[:o.n] {
+		if d.err == nil {
+			d.dir.Close()
+		}
+	}
+}
+
+// findHwmon looks for the device's hwmon directory where none is known: its
+// number is anybody's, and it changes when the driver binds anew.
+func (d *device) findHwmon() {
+	if d.dirs[inHwmon] != "" {
+		return
+	}
+	parent := d.dirs[inPCI] + "/hwmon"
+	names, err := d.root.Names(parent)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		dir := parent + "/" + name
+		if s, err := d.root.ReadString(dir + "/name"); err == nil && (s == string(model.Wormhole) || s == string(model.Blackhole)) {
+			d.dirs[inHwmon] = dir
+			return
+		}
+	}
+}
