@@ -105,7 +105,7 @@ publish, as any user, and never opens a device.`,
 	f.StringVar(&a.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	f.BoolVar(&a.ascii, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(newSMI(a), newDmon(a), newPmon(a), newStale(a), newVersion(a))
+	root.AddCommand(newSMI(a), newTop(a), newMem(a), newDmon(a), newPmon(a), newStale(a), newVersion(a))
 	root.SetHelpFunc(a.helpOf)
 	root.SetUsageFunc(func(cmd *cobra.Command) error { return a.usageOf(cmd, a.stdout) })
 	strict(root)

@@ -13,6 +13,7 @@ type painter struct {
 	look      Look
 	colours   *palette
 	dirty     bool // the terminal's contents are unknown
+	ascii     bool // the terminal shows nothing else
 }
 
 func newPainter(s tcell.Screen) *painter {
@@ -34,7 +35,7 @@ func (p *painter) paint(app App) bool {
 	}
 	n := p.now.Diff(p.then, func(x, y int, c cells.Cell) {
 		if c.Rune != 0 { // the cell left of it covers this one
-			p.screen.Put(x, y, text(c), p.colours[c.Style])
+			p.screen.Put(x, y, p.text(c), p.colours[c.Style])
 		}
 	})
 	moved := p.now.CursorX != p.then.CursorX || p.now.CursorY != p.then.CursorY
@@ -71,7 +72,10 @@ func (p *painter) adopt(l Look) {
 
 // text is a cell's content as the terminal library wants it, without an
 // allocation for nearly all cells: ASCII costs none, braille comes from a table.
-func text(c cells.Cell) string {
+func (p *painter) text(c cells.Cell) string {
+	if p.ascii {
+		return ascii(c.Rune)
+	}
 	if c.More != "" {
 		return string(c.Rune) + c.More
 	}

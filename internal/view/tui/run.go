@@ -17,6 +17,7 @@ import (
 type Options struct {
 	Source   Source
 	Interval time.Duration // 0: one second
+	ASCII    bool          // draw with ASCII only
 	// Do carries out an effect the loop does not know, in a goroutine of its
 	// own, and returns the event that tells how it went; nil tells nothing.
 	Do func(context.Context, Effect) Event
@@ -112,6 +113,7 @@ func newLoop(screen tcell.Screen, app App, o Options) *loop {
 		events: make(chan Event, 16), term: make(chan tcell.Event, 16),
 		signals: make(chan os.Signal, 4),
 	}
+	l.paint.ascii = o.ASCII
 	l.feed = &feeder{src: o.Source, interval: o.Interval, change: make(chan time.Duration, 1), out: l.events}
 	return l
 }

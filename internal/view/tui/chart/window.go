@@ -26,6 +26,17 @@ var spans = []time.Duration{
 	time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 3 * 24 * time.Hour,
 }
 
+// Grow is the span to show of a run that has lasted for some time: no longer
+// than the one chosen, and no longer than it takes for the lines to fill it.
+func Grow(chosen, lasted time.Duration) time.Duration {
+	for _, s := range spans[1:] {
+		if s >= lasted {
+			return min(s, chosen)
+		}
+	}
+	return chosen
+}
+
 // Zoom is the next shorter (in > 0) or longer span.
 func Zoom(span time.Duration, in int) time.Duration {
 	if in > 0 {

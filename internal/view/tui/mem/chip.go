@@ -195,7 +195,7 @@ func (s *State) drawChart(area cells.Area, c chip) {
 		return
 	}
 	room := chart.Divide(area.Sub(1, 1, area.W-2, area.H-2), false)
-	win := chart.Window{End: s.shown.Time, Span: s.span}
+	win := chart.Window{End: s.shown.Time, Span: s.shownSpan()}
 	if s.paused {
 		win.End = win.End.Add(-win.Step(room.Columns))
 	}
@@ -216,6 +216,6 @@ func (s *State) drawChart(area cells.Area, c chip) {
 	ch.Tick = func(v float64) string { return gauge.Bytes.Tick(v, per, words.Celsius) }
 	ch.Draw(room)
 	frame[0].Put(1, 0, " "+words.PoolName(s.pool)+" "+unit+" ", cells.Text)
-	frame[0].Put(1, frame[0].H-1, " "+words.Span(s.span)+" ", cells.Axis)
+	frame[0].Put(1, frame[0].H-1, " "+words.Span(win.Span)+" ", cells.Axis)
 	frame[0].PutRight(frame[0].W-1, frame[0].H-1, " now ", cells.Axis)
 }

@@ -1,6 +1,8 @@
 package mem
 
 import (
+	"time"
+
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
@@ -18,8 +20,8 @@ func (s *State) Keys() []widget.Binding {
 		{Keys: []tui.Key{"d"}, Foot: "Mark", Help: "count changes from now on; again: no longer", Do: do(s.ledger.setMark)},
 		{Keys: []tui.Key{"z"}, Foot: "Peaks", Help: "start the high-water marks anew", Do: do(s.ledger.forgetPeaks)},
 		{Keys: []tui.Key{"c"}, Foot: "Pool", Help: "chart another pool, and sort holders by it", Do: do(s.nextPool)},
-		{Keys: []tui.Key{"+", "="}, Foot: "Zoom in", Help: "chart a shorter time", Do: do(func() { s.span = chart.Zoom(s.span, 1) })},
-		{Keys: []tui.Key{"-", "_"}, Foot: "Zoom out", Help: "chart a longer time", Do: do(func() { s.span = chart.Zoom(s.span, -1) })},
+		{Keys: []tui.Key{"+", "="}, Foot: "Zoom in", Help: "chart a shorter time", Do: do(func() { s.zoom(1) })},
+		{Keys: []tui.Key{"-", "_"}, Foot: "Zoom out", Help: "chart a longer time", Do: do(func() { s.zoom(-1) })},
 		{Keys: []tui.Key{"right", "l", "n"}, Help: "next chip", Do: do(func() { s.step(1) })},
 		{Keys: []tui.Key{"left", "h", "b"}, Help: "previous chip", Do: do(func() { s.step(-1) })},
 	}
@@ -132,6 +134,20 @@ func (s *State) Inspected(ev act.Inspected) {
 }
 
 func (s *State) nextPool() { s.pool = (s.pool + 1) % model.NumPools }
+
+func (s *State) zoom(in int) {
+	s.span = chart.Zoom(s.shownSpan(), in)
+	s.zoomed = true
+}
+
+// shownSpan is the time the chart shows; it grows until the user chooses.
+func (s *State) shownSpan() time.Duration {
+	if s.zoomed {
+		return s.span
+	}
+	oldest, newest := s.hist.Span()
+	return chart.Grow(s.span, newest.Sub(oldest))
+}
 
 func (s *State) step(by int) {
 	list := s.chips()

@@ -42,6 +42,7 @@ type State struct {
 	who    widget.List
 	pool   model.Pool // in the chart, and what holders are sorted by
 	span   time.Duration
+	zoomed bool // the user chose the span
 	holder holderPage
 	help   *widget.Help
 	hits   widget.Hits

@@ -21,6 +21,7 @@ import (
 type chartArea struct {
 	sel     int           // the selected chart
 	end     time.Time     // of the time shown; zero: now
+	zoomed  bool          // the user chose the span; until then it grows up to the one configured
 	at      time.Time     // under the cursor, in all charts; zero: no cursor
 	shown   chart.Window  // drawn last
 	column  time.Duration // of a plot column drawn last
@@ -88,8 +89,8 @@ func (s *State) toggleScale() []tui.Effect {
 func (a *chartArea) live() { a.end, a.at = time.Time{}, time.Time{} }
 
 func (a *chartArea) zoom(s *State, in int) {
-	c := &s.cfg.Top.Charts
-	c.Span = config.Duration(chart.Zoom(time.Duration(c.Span), in))
+	s.cfg.Top.Charts.Span = config.Duration(chart.Zoom(a.span(s), in))
+	a.zoomed = true
 }
 
 // pan moves the time shown by a quarter of the span, as far as there is history.
@@ -98,7 +99,7 @@ func (a *chartArea) pan(s *State, by int) {
 	if newest.IsZero() {
 		return
 	}
-	span := time.Duration(s.cfg.Top.Charts.Span)
+	span := a.span(s)
 	end := a.window(s).End.Add(time.Duration(by) * span / 4)
 	if earliest := oldest.Add(span); end.Before(earliest) {
 		end = earliest
@@ -110,8 +111,18 @@ func (a *chartArea) pan(s *State, by int) {
 	a.end = end
 }
 
+// span is the time shown. A run that has just begun fills its charts all the same.
+func (a *chartArea) span(s *State) time.Duration {
+	chosen := time.Duration(s.cfg.Top.Charts.Span)
+	if a.zoomed {
+		return chosen
+	}
+	oldest, newest := s.hist.Span()
+	return chart.Grow(chosen, newest.Sub(oldest))
+}
+
 func (a *chartArea) window(s *State) chart.Window {
-	w := chart.Window{End: a.end, Span: time.Duration(s.cfg.Top.Charts.Span)}
+	w := chart.Window{End: a.end, Span: a.span(s)}
 	if w.End.IsZero() && s.shown != nil {
 		w.End = s.shown.Time
 	}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/act"
+	"github.com/ttmon/ttmon/internal/view/tui/mem"
+)
+
+// memCmd is the command ttmon mem with its flags.
+type memCmd struct {
+	*app
+	cmd *cobra.Command
+	screens
+
+	ids         []string
+	all         bool
+	refresh     int
+	once, plain bool
+}
+
+func newMem(a *app) *cobra.Command {
+	m := &memCmd{app: a}
+	m.cmd = &cobra.Command{
+		Use:   "mem",
+		Short: "Shows the memory of every chip by pool, and who holds it",
+		Long: `Shows for every chip how much of its DRAM and L1 is allocated, and in L1_SMALL,
+trace, circular buffers and kernel code; who holds it, how fast it changes, the
+most it has been, and a chart. Enter goes in: from the chips to one chip and its
+holders, and to the buffers of one of them where they are known.
+
+Where the output is no terminal, or with --plain, it prints a line per chip at
+each interval instead, for logs; with --once a block per chip, once.`,
+		Example: `  ttmon mem                    all chips, on a screen
+  ttmon mem -d 0 -d 1          two devices
+  ttmon mem -r 200             five times a second
+  ttmon mem --once             what is allocated now
+  ttmon mem --plain -r 5000 >> memory.log`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return m.run() },
+	}
+	f := m.cmd.Flags()
+	f.StringSliceVarP(&m.ids, "device", "d", nil, "only this `DEVICE`: index, bus id, serial number or ASIC id; may be given again")
+	f.BoolVarP(&m.all, "all", "a", false, "all devices, which is also what no -d means")
+	f.IntVarP(&m.refresh, "refresh", "r", 0, "`MILLISECONDS` between updates")
+	f.BoolVar(&m.once, "once", false, "print once and end")
+	f.BoolVar(&m.plain, "plain", false, "print lines for a log instead of drawing a screen")
+	m.screens.flags(m.cmd)
+	return m.cmd
+}
+
+func (m *memCmd) run() error {
+	if m.all && len(m.ids) > 0 {
+		return usage("-a and -d cannot be used together")
+	}
+	_, c, err := m.load(m.app)
+	if err != nil {
+		return err
+	}
+	if m.cmd.Flags().Changed("refresh") {
+		err = config.OptionAt("mem.interval").Set(&c, (time.Duration(m.refresh) * time.Millisecond).String())
+	}
+	if err == nil && m.color == "never" {
+		err = config.OptionAt("display.theme").Set(&c, "mono")
+	}
+	if err != nil {
+		return usage("%w", err)
+	}
+	src, err := m.source(m.app, time.Duration(c.Mem.Interval))
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	first, err := src.Next(context.Background())
+	if err != nil {
+		return err
+	}
+	if err := absence(first); err != nil {
+		return err
+	}
+	if _, err := selection(m.ids).from(first); err != nil {
+		return err
+	}
+	src.Source = &primed{Source: src.Source, first: first}
+	if _, _, terminal := size(m.stdout); m.once || m.plain || !terminal {
+		return m.print(src, c, terminal)
+	}
+	actions := &act.Actions{}
+	screen := mem.New(mem.Options{Config: c, Only: m.ids, Source: src.name})
+	return m.show(src, screen, tui.Options{Source: src, Interval: time.Duration(c.Mem.Interval), Do: actions.Do})
+}
+
+// print writes blocks once, or lines again and again.
+func (m *memCmd) print(src source, c config.Config, terminal bool) error {
+	o, err := m.textOptions(m.stdout)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	text := mem.Text{Only: m.ids, Bars: terminal, ASCII: o.ASCII}
+	next := time.Now()
+	for {
+		s, err := src.Next(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		write := text.Line
+		if m.once {
+			write = text.Once
+		}
+		if err := m.output("").write(write(nil, s)); err != nil {
+			return err
+		}
+		if m.once {
+			return troubledAmong(s, m.ids)
+		}
+		if next = next.Add(time.Duration(c.Mem.Interval)); !wait(ctx, next) {
+			return nil
+		}
+	}
+}
+
+// troubledAmong is the error of a snapshot in which a chosen device is hung or lost.
+func troubledAmong(s *model.Snapshot, ids []string) error {
+	if len(ids) > 0 {
+		s = selection(ids).present(s)
+	}
+	return troubled(s)
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/version"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/act"
+	"github.com/ttmon/ttmon/internal/view/tui/nvtop"
+	"github.com/ttmon/ttmon/internal/view/tui/remote"
+	"github.com/ttmon/ttmon/internal/view/tui/top"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// topCmd is the command ttmon top with its flags.
+type topCmd struct {
+	*app
+	cmd *cobra.Command
+	screens
+
+	tenths              float64
+	noPlot, noProcesses bool
+	reverse, noColour   bool
+	fahrenheit          bool
+	readonly            bool
+	filter              string
+	snapshot, loop      bool
+	version, info       bool
+	encodeHide          float64
+	ids                 string
+	theme               string
+	layout              string
+}
+
+// screens are the flags that all screens share.
+type screens struct {
+	config, ssh, remote string
+}
+
+// called by nvtop's name, -i is nvtop's.
+func asNvtop() bool { return filepath.Base(os.Args[0]) == "tt-nvtop" }
+
+func newTop(a *app) *cobra.Command {
+	t := &topCmd{app: a}
+	t.cmd = &cobra.Command{
+		Use:   "top",
+		Short: "Shows devices, charts and processes on a screen that stays open",
+		Long: `Shows the devices, charts of any figure over time, and the processes that use
+the devices, on one screen: from one board to a Galaxy of 32, at any size. The
+keys are those of nvtop and htop; F1 or ? lists them. F2 changes how it looks,
+F12 writes that to the configuration file.
+
+A filter chooses processes by any column:
+
+  user=root dram>1G device=3 cmd~llama
+  (user=alice or user=bob) and not time<1h
+
+Called as tt-nvtop it takes nvtop's flags: -d is in tenths of a second there as
+here, -s prints a snapshot in nvtop's form.`,
+		Example: `  ttmon top                             this host
+  ttmon top -d 5 -i 0,1                 twice a second, two devices
+  ttmon top --filter 'user=root'        only what root runs
+  ttmon top --ssh lab-4                 another host, through its own ttmon
+  ttmon top --readonly                  without a way to signal processes`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return t.run() },
+	}
+	f := t.cmd.Flags()
+	f.Float64VarP(&t.tenths, "delay", "d", 0, "`TENTHS` of a second between updates")
+	if asNvtop() {
+		f.BoolVarP(&t.info, "gpu-info", "i", false, "accepted; all there is to know is under Enter")
+		f.StringVar(&t.ids, "devices", "", "only these devices: index, bus id, serial number or ASIC id, with commas")
+	} else {
+		f.StringVarP(&t.ids, "devices", "i", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, with commas")
+	}
+	f.StringVar(&t.filter, "filter", "", "show only the processes that match this `EXPRESSION`")
+	f.StringVar(&t.layout, "layout", "", "how devices are drawn: auto, blocks, compact, lines or grid")
+	f.StringVar(&t.theme, "theme", "", "colours for a terminal that is dark or light, auto, or mono")
+	f.BoolVarP(&t.noPlot, "no-plot", "p", false, "without charts")
+	f.BoolVarP(&t.noProcesses, "no-processes", "P", false, "without the process table")
+	f.BoolVarP(&t.noColour, "no-color", "C", false, "without colours")
+	f.BoolVarP(&t.fahrenheit, "freedom-unit", "f", false, "temperatures in Fahrenheit")
+	f.BoolVarP(&t.reverse, "reverse-abs", "r", false, "charts with the newest at the left")
+	f.BoolVar(&t.readonly, "readonly", false, "offer no way to signal processes")
+	f.BoolVarP(&t.snapshot, "snapshot", "s", false, "print a snapshot as nvtop prints it, in JSON, and end")
+	f.BoolVarP(&t.loop, "loop", "l", false, "with -s: print one after the other")
+	f.Float64VarP(&t.encodeHide, "encode-hide", "E", 0, "accepted; there are no encoders to hide")
+	f.BoolVarP(&t.version, "version", "v", false, "print the version and end")
+	t.screens.flags(t.cmd)
+	_ = t.cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(config.OptionAt("display.theme").Choices, cobra.ShellCompDirectiveNoFileComp))
+	_ = t.cmd.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions(config.OptionAt("top.devices.layout").Choices, cobra.ShellCompDirectiveNoFileComp))
+	return t.cmd
+}
+
+func (s *screens) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&s.config, "config-file", "c", "", "the configuration `FILE` (default $XDG_CONFIG_HOME/ttmon/config.toml)")
+	f.StringVar(&s.ssh, "ssh", "", "show `HOST`, by running ttmon there through ssh")
+	f.StringVar(&s.remote, "remote-ttmon", "ttmon", "with --ssh: how ttmon is called on the other host")
+}
+
+func (t *topCmd) run() error {
+	if t.version {
+		_, err := t.stdout.WriteString("ttmon " + version.Version + "\n")
+		return err
+	}
+	path, c, err := t.configure()
+	if err != nil {
+		return err
+	}
+	if t.snapshot {
+		return t.printSnapshots(c)
+	}
+	if _, _, ok := size(t.stdout); !ok {
+		return usage("top needs a terminal: for a pipe or a log there are ttmon smi -l, ttmon dmon and ttmon smi --json")
+	}
+	src, err := t.source(t.app, time.Duration(c.Top.Interval))
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	o := top.Options{Config: c, Source: src.name, NoKill: src.noKill}
+	state, err := top.New(o)
+	if err != nil {
+		return usage("%w", err)
+	}
+	actions := &act.Actions{Save: func(c config.Config) (string, error) { return path, config.Save(path, c) }}
+	if src.noKill == "" {
+		actions.Kill, actions.Environ = act.Signal, act.Environ
+	}
+	return t.show(src, state, tui.Options{Source: src, Interval: time.Duration(c.Top.Interval), Do: actions.Do})
+}
+
+// configure joins the configuration file with the flags.
+func (t *topCmd) configure() (path string, c config.Config, err error) {
+	path, c, err = t.screens.load(t.app)
+	if err != nil {
+		return path, c, err
+	}
+	set := func(name, value string) {
+		if err == nil {
+			err = config.OptionAt(name).Set(&c, value)
+		}
+	}
+	f := t.cmd.Flags()
+	if f.Changed("delay") {
+		set("top.interval", (time.Duration(t.tenths * float64(time.Second) / 10)).String())
+	}
+	for flag, option := range map[string]string{"filter": "top.processes.filter", "theme": "display.theme", "layout": "top.devices.layout", "devices": "top.devices.only"} {
+		if f.Changed(flag) {
+			set(option, f.Lookup(flag).Value.String())
+		}
+	}
+	for option, on := range map[string]bool{"top.charts.reverse": t.reverse, "top.readonly": t.readonly} {
+		if on {
+			set(option, "true")
+		}
+	}
+	if t.noPlot {
+		set("top.charts.show", "never")
+	}
+	if t.noProcesses {
+		set("top.processes.show", "false")
+	}
+	if t.noColour || t.color == "never" {
+		set("display.theme", "mono")
+	}
+	if t.fahrenheit {
+		set("display.temperature", "fahrenheit")
+	}
+	if err != nil {
+		return path, c, usage("%w", err)
+	}
+	return path, c, nil
+}
+
+// load reads the configuration file.
+func (s *screens) load(a *app) (path string, c config.Config, err error) {
+	if path = s.config; path == "" {
+		path = config.Path(a.getenv)
+	} else if _, err := os.Stat(path); err != nil {
+		return path, c, usage("--config-file: %w", err)
+	}
+	c, err = config.Load(path, a.getenv)
+	if err != nil {
+		return path, c, usage("%w", err)
+	}
+	return path, c, nil
+}
+
+// printSnapshots prints what nvtop -s prints. Like it, it takes two samples
+// a tenth of a second apart, for what needs two.
+func (t *topCmd) printSnapshots(c config.Config) error {
+	src, err := t.source(t.app, 100*time.Millisecond)
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	scale := words.Celsius
+	if c.Display.Temperature == "fahrenheit" {
+		scale = words.Fahrenheit
+	}
+	only := selection(c.Top.Devices.Only)
+	if _, err := src.Next(ctx); err != nil {
+		return err
+	}
+	next := time.Now().Add(100 * time.Millisecond)
+	for wait(ctx, next) {
+		s, err := src.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if len(only) > 0 {
+			s = only.present(s)
+		}
+		if err := t.output("").write(nvtop.Append(nil, s, scale)); err != nil || !t.loop {
+			return err
+		}
+		next = next.Add(time.Duration(c.Top.Interval))
+	}
+	return nil
+}
+
+// source is where a screen gets its snapshots from.
+type source struct {
+	tui.Source
+	name   string // empty where the snapshots say it
+	noKill string // why processes cannot be signalled from here
+	close  func()
+}
+
+// source opens this host, or another one through ssh.
+func (s *screens) source(a *app, interval time.Duration) (source, error) {
+	if s.ssh != "" {
+		if strings.HasPrefix(s.ssh, "-") {
+			return source{}, usage("--ssh: %q is no host", s.ssh)
+		}
+		loop := strconv.FormatInt(max(interval.Milliseconds(), 100), 10)
+		run := []string{s.ssh, s.remote + " smi --json --loop-ms " + loop}
+		r := &remote.Source{
+			// The first time ssh may ask for a password, on a terminal that is
+			// still its own; later it must not draw over the screen.
+			Command: append([]string{"ssh", "-T"}, run...),
+			Again:   append([]string{"ssh", "-T", "-o", "BatchMode=yes"}, run...),
+		}
+		snap, err := r.Next(context.Background())
+		if err != nil {
+			return source{}, exitWith(exitInternal, "asking %s: %w", s.ssh, err)
+		}
+		return source{
+			Source: &primed{Source: r, first: snap}, name: "ssh " + s.ssh, close: r.Close,
+			noKill: "processes of another host cannot be signalled from here: ssh " + s.ssh + " ttmon top",
+		}, nil
+	}
+	root, err := a.host()
+	if err != nil {
+		return source{}, err
+	}
+	c := collect.New(root, collect.Options{})
+	out := source{Source: direct{c}, close: c.Close}
+	if a.rootDir != "" {
+		out.noKill = "this is the host below " + a.rootDir + ": its processes cannot be signalled from here"
+	}
+	return out, nil
+}
+
+// direct reads the host itself.
+type direct struct{ c *collect.Collector }
+
+func (d direct) Next(ctx context.Context) (*model.Snapshot, error) { return d.c.Collect(ctx), nil }
+
+// primed is a source whose first answer is known already.
+type primed struct {
+	tui.Source
+	first *model.Snapshot
+}
+
+func (p *primed) Next(ctx context.Context) (*model.Snapshot, error) {
+	if s := p.first; s != nil {
+		p.first = nil
+		return s, nil
+	}
+	return p.Source.Next(ctx)
+}
+
+// show runs a screen until it is left or told to end.
+func (a *app) show(src source, screen tui.App, o tui.Options) error {
+	o.ASCII = a.ascii || asciiLocale(a.getenv)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	terminal, err := tui.Open()
+	if err != nil {
+		return exitWith(exitInternal, "%w", err)
+	}
+	err = tui.Run(ctx, terminal, screen, o)
+	switch {
+	case ctx.Err() != nil: // told to end, as good a way as any
+		return nil
+	case errors.Is(err, tui.ErrTerminalLost):
+		return &exitError{code: exitInternal} // nobody to tell
+	}
+	return err
+}

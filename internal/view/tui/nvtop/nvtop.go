@@ -1,0 +1,151 @@
+// Package nvtop prints a snapshot in the shape of "nvtop -s", for scripts that
+// were written for it and call ttmon as tt-nvtop. What nvtop would show and no
+// Tenstorrent board measures is null.
+//
+// It stands beside the other views: a snapshot goes in, text comes out.
+package nvtop
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// object is a JSON object being written, a line per field as nvtop does it.
+type object struct {
+	dst    []byte
+	indent string
+	fields int
+}
+
+// put writes a field; nil is null.
+func (o *object) put(key string, value *string) {
+	o.key(key)
+	if value == nil {
+		o.dst = append(o.dst, "null"...)
+		return
+	}
+	o.dst = quote(o.dst, *value)
+}
+
+func (o *object) key(key string) {
+	if o.fields++; o.fields > 1 {
+		o.dst = append(o.dst, ',')
+	}
+	o.dst = append(append(append(o.dst, '\n'), o.indent...), ' ')
+	o.dst = append(quote(o.dst, key), ": "...)
+}
+
+// quote writes a string that holds no control characters.
+func quote(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := range len(s) {
+		if s[i] == '"' || s[i] == '\\' {
+			dst = append(dst, '\\')
+		}
+		dst = append(dst, s[i])
+	}
+	return append(dst, '"')
+}
+
+// Append writes a snapshot as an array of devices, with the fields of nvtop
+// 3.3 in its order. Values are text with their unit, as nvtop writes them.
+func Append(dst []byte, s *model.Snapshot, scale words.Scale) []byte {
+	dst = append(dst, '[')
+	for i := range s.Devices {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendDevice(dst, s, &s.Devices[i], scale)
+	}
+	if len(s.Devices) > 0 {
+		dst = append(dst, '\n')
+	}
+	return append(dst, "]\n"...)
+}
+
+func appendDevice(dst []byte, s *model.Snapshot, d *model.Device, scale words.Scale) []byte {
+	dram := d.Memory.Pools[model.DRAM]
+	o := object{dst: append(dst, "\n {"...), indent: " "}
+	o.put("device_name", ptr(name(d)))
+	o.put("gpu_clock", text(d.AICLK, func(v float64) string { return whole(v) + "MHz" }))
+	o.put("mem_clock", nil)
+	o.put("temp", text(d.Temperature, func(v float64) string { return whole(scale.From(v)) + strings.TrimPrefix(scale.Unit(), "°") }))
+	o.put("fan_speed", text(d.Fan, func(v float64) string { return whole(v) + "RPM" }))
+	o.put("power_draw", text(d.Power, func(v float64) string { return whole(v) + "W" }))
+	for _, key := range []string{"gpu_util", "encode", "decode"} {
+		o.put(key, nil)
+	}
+	o.put("mem_util", share(dram.Used, dram.Total))
+	o.put("mem_total", text(dram.Total, decimal))
+	o.put("mem_used", text(dram.Used, decimal))
+	o.put("mem_free", text(dram.Free, decimal))
+	o.key("processes")
+	o.dst = append(o.dst, '[')
+	n := 0
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		for j := range p.Devices {
+			if p.Devices[j].Device != d.Index {
+				continue
+			}
+			if n++; n > 1 {
+				o.dst = append(o.dst, ',')
+			}
+			o.dst = appendProcess(o.dst, p, &p.Devices[j], dram.Total)
+		}
+	}
+	return append(o.dst, "]\n }"...)
+}
+
+func appendProcess(dst []byte, p *model.Process, u *model.DeviceUse, total model.Reading[uint64]) []byte {
+	used := u.Memory[model.DRAM]
+	o := object{dst: append(dst, "\n   {"...), indent: "   "}
+	o.put("pid", ptr(strconv.Itoa(p.PID)))
+	o.put("cmdline", ptr(words.Command(p)))
+	o.put("kind", ptr("compute"))
+	o.put("user", ptr(words.Foreign(p.User)))
+	o.put("gpu_usage", nil)
+	o.put("gpu_mem_bytes_alloc", text(used, decimal))
+	o.put("gpu_mem_usage", share(used, total))
+	o.put("encode", nil)
+	o.put("decode", nil)
+	return append(o.dst, "\n   }"...)
+}
+
+// share is a percentage of a total, where both are known.
+func share(used, total model.Reading[uint64]) *string {
+	if !used.Known() || !total.Known() || total.V == 0 {
+		return nil
+	}
+	return ptr(whole(100*float64(used.V)/float64(total.V)) + "%")
+}
+
+func name(d *model.Device) string {
+	arch := string(d.Arch)
+	if arch != "" {
+		arch = strings.ToUpper(arch[:1]) + arch[1:]
+	}
+	if d.Board.Known() {
+		return fmt.Sprintf("%s %s", arch, words.Escape(d.Board.V))
+	}
+	return arch
+}
+
+// text writes a known reading and leaves a missing one null.
+func text[T any](r model.Reading[T], say func(T) string) *string {
+	if v, ok := r.Get(); ok {
+		return ptr(say(v))
+	}
+	return nil
+}
+
+func ptr(s string) *string { return &s }
+
+func whole(v float64) string { return strconv.FormatFloat(math.Round(v), 'f', 0, 64) }
+
+func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
