@@ -142,11 +142,11 @@ func (s *State) zoom(in int) {
 
 // shownSpan is the time the chart shows; it grows until the user chooses.
 func (s *State) shownSpan() time.Duration {
-	if s.zoomed {
+	if s.zoomed || s.shown == nil {
 		return s.span
 	}
-	oldest, newest := s.hist.Span()
-	return chart.Grow(s.span, newest.Sub(oldest))
+	oldest, _ := s.hist.Span()
+	return chart.Grow(s.span, s.shown.Time.Sub(oldest))
 }
 
 func (s *State) step(by int) {

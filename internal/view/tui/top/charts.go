@@ -114,11 +114,11 @@ func (a *chartArea) pan(s *State, by int) {
 // span is the time shown. A run that has just begun fills its charts all the same.
 func (a *chartArea) span(s *State) time.Duration {
 	chosen := time.Duration(s.cfg.Top.Charts.Span)
-	if a.zoomed {
+	if a.zoomed || s.shown == nil {
 		return chosen
 	}
-	oldest, newest := s.hist.Span()
-	return chart.Grow(chosen, newest.Sub(oldest))
+	oldest, _ := s.hist.Span()
+	return chart.Grow(chosen, s.shown.Time.Sub(oldest))
 }
 
 func (a *chartArea) window(s *State) chart.Window {
