@@ -26,9 +26,13 @@ func (s *smi) job() (job, error) {
 		s.snapshot = true // tt-smi -f alone saves a snapshot
 	}
 	modes := []mode{
-		{"--json", s.json, s.jsonJob}, {"-L", s.list, s.listJob}, {"-q", s.query, s.reportJob},
-		{"--query-device", s.queryDevice != "", s.deviceJob}, {"--query-apps", s.apps != "", s.appsJob},
-		{"--snapshot", s.snapshot || s.noTTY, s.snapshotJob}, {"--list", s.ttList, s.ttListJob},
+		{"--json", s.json, s.jsonJob},
+		{"-L", s.list, s.listJob},
+		{"-q", s.query, s.reportJob},
+		{"--query-device", s.queryDevice != "", s.deviceJob},
+		{"--query-apps", s.apps != "", s.appsJob},
+		{"--snapshot", s.snapshot || s.noTTY, s.snapshotJob},
+		{"--list", s.ttList, s.ttListJob},
 		{"--glx_list_tray_to_device", s.trays, s.traysJob},
 	}
 	chosen := mode{make: s.tableJob}

@@ -157,7 +157,7 @@ func (t *topCmd) configure() (path string, c config.Config, err error) {
 	}
 	f := t.cmd.Flags()
 	if f.Changed("delay") {
-		set("top.interval", (time.Duration(t.tenths * float64(time.Second) / 10)).String())
+		set("top.interval", time.Duration(t.tenths*float64(time.Second)/10).String())
 	}
 	for flag, option := range map[string]string{"filter": "top.processes.filter", "theme": "display.theme", "layout": "top.devices.layout", "devices": "top.devices.only"} {
 		if f.Changed(flag) {

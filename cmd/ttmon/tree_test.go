@@ -93,8 +93,10 @@ func (t tree) plug(index int, bdf, card string, over map[string]string) error {
 // counters are the PCIe counters of an idle device.
 func counters() map[string]string {
 	files := map[string]string{}
-	for _, kind := range []string{"mst_rd_data_word_received", "mst_nonposted_wr_data_word_sent", "mst_posted_wr_data_word_sent",
-		"slv_nonposted_wr_data_word_received", "slv_posted_wr_data_word_received", "slv_rd_data_word_sent"} {
+	for _, kind := range []string{
+		"mst_rd_data_word_received", "mst_nonposted_wr_data_word_sent", "mst_posted_wr_data_word_sent",
+		"slv_nonposted_wr_data_word_received", "slv_posted_wr_data_word_received", "slv_rd_data_word_sent",
+	} {
 		files["pcie_perf_counters/"+kind+"0"], files["pcie_perf_counters/"+kind+"1"] = "100", "0"
 	}
 	return files

@@ -22,11 +22,18 @@ func TestHarmless(t *testing.T) {
 	ctl(t, h, "run", "name=llama,devices=0+1")
 	file := filepath.Join(t.TempDir(), "out.json")
 	for _, args := range [][]string{
-		{"smi"}, {"smi", "-L"}, {"smi", "-q"}, {"smi", "--json"},
+		{"smi"},
+		{"smi", "-L"},
+		{"smi", "-q"},
+		{"smi", "--json"},
 		{"smi", "--query-device=index,temperature.asic,memory.used", "--format=csv"},
-		{"smi", "--query-apps=pid,used_memory", "--format=csv"}, {"smi", "--sample", "100"},
-		{"smi", "dmon", "-c", "2", "-d", "1"}, {"smi", "pmon", "-c", "1"},
-		{"smi", "-s", "--snapshot_no_tty"}, {"smi", "-ls"}, {"smi", "-s", "-f", file},
+		{"smi", "--query-apps=pid,used_memory", "--format=csv"},
+		{"smi", "--sample", "100"},
+		{"smi", "dmon", "-c", "2", "-d", "1"},
+		{"smi", "pmon", "-c", "1"},
+		{"smi", "-s", "--snapshot_no_tty"},
+		{"smi", "-ls"},
+		{"smi", "-s", "-f", file},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			log := filepath.Join(t.TempDir(), "strace")

@@ -11,8 +11,10 @@ import (
 // order of --help-query-apps.
 func Apps() []App {
 	list := []App{
-		{Name: "timestamp", Help: "when the snapshot was taken, RFC 3339, UTC", JSON: "/time",
-			Get: func(s *model.Snapshot, _ Use) Value { return instant(s.Time) }},
+		{
+			Name: "timestamp", Help: "when the snapshot was taken, RFC 3339, UTC", JSON: "/time",
+			Get: func(s *model.Snapshot, _ Use) Value { return instant(s.Time) },
+		},
 		ofDevice("device_index", "N of /dev/tenstorrent/N", func(d *model.Device) Value { return str(strconv.Itoa(d.Index)) }, "gpu_index"),
 		ofDevice("device_name", "board and architecture", func(d *model.Device) Value {
 			if !d.Board.Known() {
@@ -23,37 +25,63 @@ func Apps() []App {
 		ofDevice("device_bus_id", "PCI address", func(d *model.Device) Value { return str(d.BusID) }, "gpu_bus_id"),
 		ofDevice("device_uuid", "id of the chip itself", func(d *model.Device) Value { return text(d.ASICID) }, "gpu_uuid"),
 		ofDevice("device_serial", "serial number of the board", func(d *model.Device) Value { return text(d.Serial) }, "gpu_serial"),
-		{Name: "pid", Kind: Gauge, Help: "process id; 0: outside this PID namespace", JSON: "pid",
-			Get: func(_ *model.Snapshot, u Use) Value { return count(u.Process.PID) }},
-		{Name: "state", Help: "running, exited (somebody inherited its descriptor) or hidden", JSON: "state",
-			Get: func(_ *model.Snapshot, u Use) Value { return str(string(u.Process.State)) }},
-		{Name: "process_name", Help: "name of the process", JSON: "name", Synonyms: same("name"),
-			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.Name) }},
-		{Name: "cmdline", Help: "command line", JSON: "cmdline",
-			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.Cmdline) }},
-		{Name: "user", Help: "owner", JSON: "user",
-			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.User) }},
-		{Name: "uid", Kind: Gauge, Help: "number of the owner", JSON: "uid",
-			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.UID) }},
-		{Name: "start_time", Help: "when it started, RFC 3339, UTC", JSON: "start_time",
-			Get: func(_ *model.Snapshot, u Use) Value { return instant(u.Process.StartTime) }},
-		{Name: "runtime", Kind: Gauge, Unit: "s", Help: "how long it has been running",
+		{
+			Name: "pid", Kind: Gauge, Help: "process id; 0: outside this PID namespace", JSON: "pid",
+			Get: func(_ *model.Snapshot, u Use) Value { return count(u.Process.PID) },
+		},
+		{
+			Name: "state", Help: "running, exited (somebody inherited its descriptor) or hidden", JSON: "state",
+			Get: func(_ *model.Snapshot, u Use) Value { return str(string(u.Process.State)) },
+		},
+		{
+			Name: "process_name", Help: "name of the process", JSON: "name", Synonyms: same("name"),
+			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.Name) },
+		},
+		{
+			Name: "cmdline", Help: "command line", JSON: "cmdline",
+			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.Cmdline) },
+		},
+		{
+			Name: "user", Help: "owner", JSON: "user",
+			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.User) },
+		},
+		{
+			Name: "uid", Kind: Gauge, Help: "number of the owner", JSON: "uid",
+			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.UID) },
+		},
+		{
+			Name: "start_time", Help: "when it started, RFC 3339, UTC", JSON: "start_time",
+			Get: func(_ *model.Snapshot, u Use) Value { return instant(u.Process.StartTime) },
+		},
+		{
+			Name: "runtime", Kind: Gauge, Unit: "s", Help: "how long it has been running",
 			Get: func(s *model.Snapshot, u Use) Value {
 				if u.Process.StartTime.IsZero() {
 					return Value{}
 				}
 				return num(model.Value(max(0, s.Time.Sub(u.Process.StartTime).Seconds())))
-			}},
-		{Name: "cpu", Kind: Gauge, Rate: true, Unit: "%", Decimals: 1, Help: "share of one core; needs a second sample", JSON: "cpu_percent",
-			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.CPU) }},
-		{Name: "rss", Kind: Gauge, Unit: "MiB", Per: mib, Help: "memory of the host it occupies", JSON: "rss_bytes",
-			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.RSS) }},
-		{Name: "threads", Kind: Gauge, Help: "number of threads", JSON: "threads",
-			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.Threads) }},
-		{Name: "open_fds", Kind: Gauge, Help: "open descriptors of the device", JSON: "devices.[].open_fds",
-			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Device.OpenFDs) }},
-		{Name: "inherited", Kind: Bool, Help: "holds a descriptor that it did not open itself", JSON: "devices.[].inherited",
-			Get: func(_ *model.Snapshot, u Use) Value { return yes(model.Value(u.Device.Inherited)) }},
+			},
+		},
+		{
+			Name: "cpu", Kind: Gauge, Rate: true, Unit: "%", Decimals: 1, Help: "share of one core; needs a second sample", JSON: "cpu_percent",
+			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.CPU) },
+		},
+		{
+			Name: "rss", Kind: Gauge, Unit: "MiB", Per: mib, Help: "memory of the host it occupies", JSON: "rss_bytes",
+			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.RSS) },
+		},
+		{
+			Name: "threads", Kind: Gauge, Help: "number of threads", JSON: "threads",
+			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.Threads) },
+		},
+		{
+			Name: "open_fds", Kind: Gauge, Help: "open descriptors of the device", JSON: "devices.[].open_fds",
+			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Device.OpenFDs) },
+		},
+		{
+			Name: "inherited", Kind: Bool, Help: "holds a descriptor that it did not open itself", JSON: "devices.[].inherited",
+			Get: func(_ *model.Snapshot, u Use) Value { return yes(model.Value(u.Device.Inherited)) },
+		},
 	}
 	return append(append(list, held()...), where()...)
 }
@@ -71,13 +99,15 @@ func ofDevice(name, help string, get func(*model.Device) Value, synonym string) 
 
 // held has the memory of a process on a device.
 func held() []App {
-	list := []App{{Name: "memory.tracked", Help: "how far the figures can be trusted", JSON: "devices.[].tracking",
+	list := []App{{
+		Name: "memory.tracked", Help: "how far the figures can be trusted", JSON: "devices.[].tracking",
 		Get: func(_ *model.Snapshot, u Use) Value {
 			if u.Device.Tracking == "" {
 				return str(string(model.TrackAbsent))
 			}
 			return str(string(u.Device.Tracking))
-		}}}
+		},
+	}}
 	for _, p := range model.Pools() {
 		f := App{
 			Name: "used_" + p.String(), Kind: Gauge, Unit: "MiB", Per: mib,
@@ -93,16 +123,20 @@ func held() []App {
 		list = append(list, f)
 	}
 	return append(list,
-		App{Name: "memory.source", Help: "where the figures come from", JSON: "devices.[].source",
-			Get: func(_ *model.Snapshot, u Use) Value { return str(u.Device.Source) }},
-		App{Name: "memory.note", Help: "what the figures leave out",
+		App{
+			Name: "memory.source", Help: "where the figures come from", JSON: "devices.[].source",
+			Get: func(_ *model.Snapshot, u Use) Value { return str(u.Device.Source) },
+		},
+		App{
+			Name: "memory.note", Help: "what the figures leave out",
 			Get: func(_ *model.Snapshot, u Use) Value {
 				notes := u.Process.Notes
 				if u.Device.Note != "" {
 					notes = append([]string{u.Device.Note}, notes...)
 				}
 				return str(strings.Join(notes, "; "))
-			}},
+			},
+		},
 	)
 }
 
@@ -119,7 +153,9 @@ func where() []App {
 		plain("pod.namespace", "Kubernetes namespace", "container.namespace", func(p *model.Process) string { return p.Container.Namespace }),
 		plain("slurm.job_id", "Slurm job", "slurm_job", func(p *model.Process) string { return p.SlurmJob }),
 		plain("systemd.unit", "systemd unit", "systemd_unit", func(p *model.Process) string { return p.SystemdUnit }),
-		{Name: "release", Help: "tt-metal or ttnn release that it runs", JSON: "release",
-			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.Release) }},
+		{
+			Name: "release", Help: "tt-metal or ttnn release that it runs", JSON: "release",
+			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.Release) },
+		},
 	}
 }

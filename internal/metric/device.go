@@ -14,88 +14,160 @@ func Devices() []Device {
 
 func identity() []Device {
 	return []Device{
-		{Name: "timestamp", Help: "when the snapshot was taken, RFC 3339, UTC", JSON: "/time",
-			Get: func(s *model.Snapshot, _ *model.Device) Value { return instant(s.Time) }},
-		{Name: "index", Kind: Gauge, Help: "N of /dev/tenstorrent/N; may change on hot-plug", JSON: "index",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return count(d.Index) }},
-		{Name: "count", Kind: Gauge, Help: "number of devices of the host",
-			Get: func(s *model.Snapshot, _ *model.Device) Value { return count(len(s.Devices)) }},
-		{Name: "name", Help: "board and architecture", Synonyms: same("gpu_name"),
+		{
+			Name: "timestamp", Help: "when the snapshot was taken, RFC 3339, UTC", JSON: "/time",
+			Get: func(s *model.Snapshot, _ *model.Device) Value { return instant(s.Time) },
+		},
+		{
+			Name: "index", Kind: Gauge, Help: "N of /dev/tenstorrent/N; may change on hot-plug", JSON: "index",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return count(d.Index) },
+		},
+		{
+			Name: "count", Kind: Gauge, Help: "number of devices of the host",
+			Get: func(s *model.Snapshot, _ *model.Device) Value { return count(len(s.Devices)) },
+		},
+		{
+			Name: "name", Help: "board and architecture", Synonyms: same("gpu_name"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value {
 				if !d.Board.Known() {
 					return str(string(d.Arch))
 				}
 				return str(d.Board.V + " " + string(d.Arch))
-			}},
-		{Name: "arch", Help: "chip generation: wormhole or blackhole", JSON: "arch",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(string(d.Arch)) }},
-		{Name: "board.type", Help: "card type", JSON: "board",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.Board) }},
-		{Name: "board.serial", Help: "serial number of the board; its chips share it", JSON: "serial", Synonyms: same("serial", "gpu_serial"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.Serial) }},
-		{Name: "uuid", Help: "id of the chip itself", JSON: "asic_id", Synonyms: same("gpu_uuid", "asic.id"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.ASICID) }},
-		{Name: "board.chips", Kind: Gauge, Help: "chips behind this device, remote ones included",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return count(len(d.Chips)) }},
-		{Name: "board.tray", Kind: Gauge, Help: "tray of a Galaxy, from 1", JSON: "tray", Synonyms: same("platform.tray_index"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return position(d.Tray) }},
-		{Name: "board.slot", Kind: Gauge, Help: "position in the tray of a Galaxy, from 1", JSON: "slot", Synonyms: same("platform.slot_number"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return position(d.Slot) }},
-		{Name: "board.cores", Kind: Gauge, Help: "Tensix cores of one chip, from the board catalogue", JSON: "cores",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Cores) }},
-		{Name: "device.path", Help: "device node", JSON: "path",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.Path) }},
-		{Name: "pci.bus_id", Help: "PCI address, domain:bus:device.function", JSON: "bus_id", Synonyms: same("gpu_bus_id"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.BusID) }},
-		{Name: "pci.domain", Help: "PCI domain, hexadecimal",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return busPart(d.BusID, 0) }},
-		{Name: "pci.bus", Help: "PCI bus, hexadecimal",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return busPart(d.BusID, 1) }},
-		{Name: "pci.device", Help: "PCI device number, hexadecimal",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return busPart(d.BusID, 2) }},
-		{Name: "pci.device_id", Help: "PCI device and vendor id, hexadecimal, as nvidia-smi writes them",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return pciID(d.PCIID.Device, d.PCIID.Vendor) }},
-		{Name: "pci.sub_device_id", Help: "PCI subsystem device and vendor id, hexadecimal",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return pciID(d.PCIID.SubDevice, d.PCIID.SubVendor) }},
-		{Name: "numa.node", Kind: Gauge, Help: "NUMA node of the slot", JSON: "numa_node",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.NUMANode) }},
-		{Name: "cpu.affinity", Help: "CPUs near the slot", JSON: "cpu_affinity",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.CPUAffinity) }},
-		{Name: "host.name", Help: "host name", JSON: "/host.name", Synonyms: same("hostname"),
-			Get: func(s *model.Snapshot, _ *model.Device) Value { return str(s.Host.Name) }},
-		{Name: "driver_version", Help: "version of the tenstorrent kernel module", JSON: "/host.driver_version",
-			Get: func(s *model.Snapshot, _ *model.Device) Value { return text(s.Host.DriverVersion) }},
-		{Name: "simulated", Kind: Bool, Help: "whether the host is ttmon-sim's", JSON: "/simulated",
-			Get: func(s *model.Snapshot, _ *model.Device) Value { return yes(model.Value(s.Simulated)) }},
+			},
+		},
+		{
+			Name: "arch", Help: "chip generation: wormhole or blackhole", JSON: "arch",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(string(d.Arch)) },
+		},
+		{
+			Name: "board.type", Help: "card type", JSON: "board",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.Board) },
+		},
+		{
+			Name: "board.serial", Help: "serial number of the board; its chips share it", JSON: "serial", Synonyms: same("serial", "gpu_serial"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.Serial) },
+		},
+		{
+			Name: "uuid", Help: "id of the chip itself", JSON: "asic_id", Synonyms: same("gpu_uuid", "asic.id"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.ASICID) },
+		},
+		{
+			Name: "board.chips", Kind: Gauge, Help: "chips behind this device, remote ones included",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return count(len(d.Chips)) },
+		},
+		{
+			Name: "board.tray", Kind: Gauge, Help: "tray of a Galaxy, from 1", JSON: "tray", Synonyms: same("platform.tray_index"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return position(d.Tray) },
+		},
+		{
+			Name: "board.slot", Kind: Gauge, Help: "position in the tray of a Galaxy, from 1", JSON: "slot", Synonyms: same("platform.slot_number"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return position(d.Slot) },
+		},
+		{
+			Name: "board.cores", Kind: Gauge, Help: "Tensix cores of one chip, from the board catalogue", JSON: "cores",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Cores) },
+		},
+		{
+			Name: "device.path", Help: "device node", JSON: "path",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.Path) },
+		},
+		{
+			Name: "pci.bus_id", Help: "PCI address, domain:bus:device.function", JSON: "bus_id", Synonyms: same("gpu_bus_id"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.BusID) },
+		},
+		{
+			Name: "pci.domain", Help: "PCI domain, hexadecimal",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return busPart(d.BusID, 0) },
+		},
+		{
+			Name: "pci.bus", Help: "PCI bus, hexadecimal",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return busPart(d.BusID, 1) },
+		},
+		{
+			Name: "pci.device", Help: "PCI device number, hexadecimal",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return busPart(d.BusID, 2) },
+		},
+		{
+			Name: "pci.device_id", Help: "PCI device and vendor id, hexadecimal, as nvidia-smi writes them",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return pciID(d.PCIID.Device, d.PCIID.Vendor) },
+		},
+		{
+			Name: "pci.sub_device_id", Help: "PCI subsystem device and vendor id, hexadecimal",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return pciID(d.PCIID.SubDevice, d.PCIID.SubVendor) },
+		},
+		{
+			Name: "numa.node", Kind: Gauge, Help: "NUMA node of the slot", JSON: "numa_node",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.NUMANode) },
+		},
+		{
+			Name: "cpu.affinity", Help: "CPUs near the slot", JSON: "cpu_affinity",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.CPUAffinity) },
+		},
+		{
+			Name: "host.name", Help: "host name", JSON: "/host.name", Synonyms: same("hostname"),
+			Get: func(s *model.Snapshot, _ *model.Device) Value { return str(s.Host.Name) },
+		},
+		{
+			Name: "driver_version", Help: "version of the tenstorrent kernel module", JSON: "/host.driver_version",
+			Get: func(s *model.Snapshot, _ *model.Device) Value { return text(s.Host.DriverVersion) },
+		},
+		{
+			Name: "simulated", Kind: Bool, Help: "whether the host is ttmon-sim's", JSON: "/simulated",
+			Get: func(s *model.Snapshot, _ *model.Device) Value { return yes(model.Value(s.Simulated)) },
+		},
 	}
 }
 
 func health() []Device {
 	return []Device{
-		{Name: "state", Help: "ok, resetting, hung or lost", JSON: "state",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(string(d.State)) }},
-		{Name: "state.reason", Help: "why it is not ok", JSON: "state_reason",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.StateReason) }},
-		{Name: "heartbeat", Kind: Counter, Help: "count of the firmware's heartbeat, 32 bits", JSON: "heartbeat", Prom: counter("heartbeat_total", ""),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Heartbeat) }},
-		{Name: "heartbeat.rate", Kind: Gauge, Rate: true, Unit: "1/s", Decimals: 1, Help: "how fast it beats; needs a second sample", JSON: "heartbeat_hz",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.HeartbeatRate) }},
-		{Name: "heartbeat.age", Kind: Gauge, Unit: "s", Decimals: 1, Help: "time since it last moved", JSON: "heartbeat_age_s", Prom: gauge("heartbeat_age_seconds"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.HeartbeatAge) }},
-		{Name: "thermal.trips", Kind: Counter, Help: "shutdowns by overheating since power-on (not throttling)", JSON: "thermal_trips", Prom: counter("thermal_trips_total", ""),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.ThermalTrips) }},
-		{Name: "processes.count", Kind: Gauge, Help: "processes that use the device, as far as they can be seen", Prom: gauge("device_processes"),
-			Get: func(s *model.Snapshot, d *model.Device) Value { return count(users(s, d.Index)) }},
-		{Name: "processes.hidden", Kind: Gauge, Help: "open descriptors of processes outside this PID namespace", JSON: "hidden_fds", Prom: gauge("device_processes_hidden"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return count(d.HiddenFDs) }},
-		{Name: "lock.held", Kind: Bool, Help: "whether a program has started the chip: it holds UMD's lock", JSON: "lock.held",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return yes(d.Lock.Held) }},
-		{Name: "lock.pid", Kind: Gauge, Help: "its holder, as that process numbers itself", JSON: "lock.pid",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Lock.PID) }},
-		{Name: "activity.estimate", Kind: Gauge, Unit: "%", Per: 0.01, Help: "estimate of how busy the chip is, from its power; not a measurement", JSON: "activity.ratio", Prom: gauge("activity_estimate_ratio"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Activity.Ratio) }},
-		{Name: "activity.basis", Help: "how activity.estimate was estimated", JSON: "activity.basis",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.Activity.Basis) }},
+		{
+			Name: "state", Help: "ok, resetting, hung or lost", JSON: "state",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(string(d.State)) },
+		},
+		{
+			Name: "state.reason", Help: "why it is not ok", JSON: "state_reason",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.StateReason) },
+		},
+		{
+			Name: "heartbeat", Kind: Counter, Help: "count of the firmware's heartbeat, 32 bits", JSON: "heartbeat", Prom: counter("heartbeat_total", ""),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Heartbeat) },
+		},
+		{
+			Name: "heartbeat.rate", Kind: Gauge, Rate: true, Unit: "1/s", Decimals: 1, Help: "how fast it beats; needs a second sample", JSON: "heartbeat_hz",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.HeartbeatRate) },
+		},
+		{
+			Name: "heartbeat.age", Kind: Gauge, Unit: "s", Decimals: 1, Help: "time since it last moved", JSON: "heartbeat_age_s", Prom: gauge("heartbeat_age_seconds"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.HeartbeatAge) },
+		},
+		{
+			Name: "thermal.trips", Kind: Counter, Help: "shutdowns by overheating since power-on (not throttling)", JSON: "thermal_trips", Prom: counter("thermal_trips_total", ""),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.ThermalTrips) },
+		},
+		{
+			Name: "processes.count", Kind: Gauge, Help: "processes that use the device, as far as they can be seen", Prom: gauge("device_processes"),
+			Get: func(s *model.Snapshot, d *model.Device) Value { return count(users(s, d.Index)) },
+		},
+		{
+			Name: "processes.hidden", Kind: Gauge, Help: "open descriptors of processes outside this PID namespace", JSON: "hidden_fds", Prom: gauge("device_processes_hidden"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return count(d.HiddenFDs) },
+		},
+		{
+			Name: "lock.held", Kind: Bool, Help: "whether a program has started the chip: it holds UMD's lock", JSON: "lock.held",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return yes(d.Lock.Held) },
+		},
+		{
+			Name: "lock.pid", Kind: Gauge, Help: "its holder, as that process numbers itself", JSON: "lock.pid",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Lock.PID) },
+		},
+		{
+			Name: "activity.estimate", Kind: Gauge, Unit: "%", Per: 0.01, Help: "estimate of how busy the chip is, from its power; not a measurement", JSON: "activity.ratio", Prom: gauge("activity_estimate_ratio"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Activity.Ratio) },
+		},
+		{
+			Name: "activity.basis", Help: "how activity.estimate was estimated", JSON: "activity.basis",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.Activity.Basis) },
+		},
 	}
 }
 
@@ -129,14 +201,22 @@ func telemetry() []Device {
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.PowerLimit) }, same("enforced.power.limit", "power.max_limit", "power.default_limit")...),
 		watts("power.limit.board", "limit of the whole board, from the board catalogue", "board_power_limit_w", gauge("board_power_limit_watts"),
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.BoardPowerLimit) }),
-		{Name: "voltage.core", Kind: Gauge, Unit: "V", Decimals: 3, Help: "core voltage", JSON: "voltage_v", Prom: gauge("core_voltage_volts"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Voltage) }},
-		{Name: "voltage.core.max", Kind: Gauge, Unit: "V", Decimals: 3, Help: "limit of the core voltage", JSON: "voltage_limit_v", Prom: gauge("core_voltage_limit_volts"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.VoltageLimit) }},
-		{Name: "current.core", Kind: Gauge, Unit: "A", Help: "core current", JSON: "current_a", Prom: gauge("core_current_amperes"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Current) }},
-		{Name: "current.core.max", Kind: Gauge, Unit: "A", Help: "limit of the core current", JSON: "current_limit_a", Prom: gauge("core_current_limit_amperes"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.CurrentLimit) }},
+		{
+			Name: "voltage.core", Kind: Gauge, Unit: "V", Decimals: 3, Help: "core voltage", JSON: "voltage_v", Prom: gauge("core_voltage_volts"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Voltage) },
+		},
+		{
+			Name: "voltage.core.max", Kind: Gauge, Unit: "V", Decimals: 3, Help: "limit of the core voltage", JSON: "voltage_limit_v", Prom: gauge("core_voltage_limit_volts"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.VoltageLimit) },
+		},
+		{
+			Name: "current.core", Kind: Gauge, Unit: "A", Help: "core current", JSON: "current_a", Prom: gauge("core_current_amperes"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Current) },
+		},
+		{
+			Name: "current.core.max", Kind: Gauge, Unit: "A", Help: "limit of the core current", JSON: "current_limit_a", Prom: gauge("core_current_limit_amperes"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.CurrentLimit) },
+		},
 		clock("clocks.ai", "clock of the Tensix cores", "aiclk_mhz", gauge("clock_hertz").with(`clock="ai"`, 1e6),
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.AICLK) },
 			same("clocks.sm", "clocks.current.sm", "clocks.gr", "clocks.current.graphics")...),
@@ -147,8 +227,10 @@ func telemetry() []Device {
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.AXICLK) }),
 		clock("clocks.arc", "clock of the management core", "arcclk_mhz", gauge("clock_hertz").with(`clock="arc"`, 1e6),
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.ARCCLK) }),
-		{Name: "fan.speed", Kind: Gauge, Unit: "rpm", Help: "fan speed in revolutions per minute (nvidia-smi: percent)", JSON: "fan_rpm", Prom: gauge("fan_speed_rpm"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Fan) }},
+		{
+			Name: "fan.speed", Kind: Gauge, Unit: "rpm", Help: "fan speed in revolutions per minute (nvidia-smi: percent)", JSON: "fan_rpm", Prom: gauge("fan_speed_rpm"),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Fan) },
+		},
 	}
 }
 

@@ -15,8 +15,10 @@ func pcie() []Device {
 		return Device{Name: name, Kind: Gauge, Rate: true, Unit: "MiB/s", Per: mib, Decimals: 1, Help: help, JSON: json, Get: get}
 	}
 	total := func(name, help, json, direction string, get getDevice) Device {
-		return Device{Name: name, Kind: Counter, Unit: "B", Help: help, JSON: json, Get: get,
-			Prom: counter("pcie_transferred_bytes_total", `direction="`+direction+`"`)}
+		return Device{
+			Name: name, Kind: Counter, Unit: "B", Help: help, JSON: json, Get: get,
+			Prom: counter("pcie_transferred_bytes_total", `direction="`+direction+`"`),
+		}
 	}
 	return []Device{
 		link("gen.current", "PCIe generation of the link now", "pcie.gen", gauge("pcie_link_generation"),
@@ -31,8 +33,10 @@ func pcie() []Device {
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.PCIe.WidthMax) }),
 		link("width.hostmax", "the most the slot can do", "pcie.slot_width_max", Prom{},
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.PCIe.SlotWidthMax) }),
-		{Name: "pcie.link.degraded", Kind: Bool, Help: "slower or narrower than both the slot and the board can do", JSON: "pcie.degraded",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return yes(d.PCIe.Degraded) }},
+		{
+			Name: "pcie.link.degraded", Kind: Bool, Help: "slower or narrower than both the slot and the board can do", JSON: "pcie.degraded",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return yes(d.PCIe.Degraded) },
+		},
 		rate("pcie.rx", "traffic to the device; needs a second sample", "pcie.to_device_bytes_per_s",
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.PCIe.ToDeviceRate) }),
 		rate("pcie.tx", "traffic from the device; needs a second sample", "pcie.from_device_bytes_per_s",

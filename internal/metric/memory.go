@@ -9,13 +9,15 @@ import (
 // memory has the pools of a device, summed over its chips.
 func memory() []Device {
 	list := []Device{
-		{Name: "memory.tracked", Help: "how far the figures can be trusted: ok, partial, denied, absent or unknown_layout", JSON: "memory.tracking",
+		{
+			Name: "memory.tracked", Help: "how far the figures can be trusted: ok, partial, denied, absent or unknown_layout", JSON: "memory.tracking",
 			Get: func(_ *model.Snapshot, d *model.Device) Value {
 				if d.Memory.Tracking == "" {
 					return str(string(model.TrackAbsent))
 				}
 				return str(string(d.Memory.Tracking))
-			}},
+			},
+		},
 	}
 	// The pools whose size can be known from outside.
 	for _, p := range []model.Pool{model.DRAM, model.L1} {
@@ -37,7 +39,8 @@ func memory() []Device {
 		})
 	}
 	return append(list,
-		Device{Name: "memory.free", Kind: Gauge, Unit: "MiB", Per: mib, Help: "DRAM the allocator can still give; only where the allocator itself is seen: it is not total minus used",
+		Device{
+			Name: "memory.free", Kind: Gauge, Unit: "MiB", Per: mib, Help: "DRAM the allocator can still give; only where the allocator itself is seen: it is not total minus used",
 			JSON: "memory.dram.free_bytes",
 			Get: func(_ *model.Snapshot, d *model.Device) Value {
 				r := d.Memory.Pools[model.DRAM].Free
@@ -45,10 +48,13 @@ func memory() []Device {
 					r.Why = "not known from outside: it is not total minus used"
 				}
 				return num(r)
-			}},
-		Device{Name: "memory.stale", Kind: Gauge, Unit: "MiB", Per: mib, Help: "left behind by dead processes, in no figure above: see ttmon stale",
+			},
+		},
+		Device{
+			Name: "memory.stale", Kind: Gauge, Unit: "MiB", Per: mib, Help: "left behind by dead processes, in no figure above: see ttmon stale",
 			JSON: "memory.stale_bytes", Prom: gauge("memory_orphaned_bytes"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return untracked(&d.Memory, d.Memory.Stale) }},
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return untracked(&d.Memory, d.Memory.Stale) },
+		},
 	)
 }
 
@@ -78,8 +84,10 @@ func untracked(m *model.Memory, r model.Reading[uint64]) Value {
 
 func firmware() []Device {
 	version := func(name, what, json string, get func(*model.Device) model.Reading[string], synonyms ...Synonym) Device {
-		return Device{Name: "fw." + name, Help: "version of " + what, JSON: "firmware." + json, Synonyms: synonyms,
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(get(d)) }}
+		return Device{
+			Name: "fw." + name, Help: "version of " + what, JSON: "firmware." + json, Synonyms: synonyms,
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(get(d)) },
+		}
 	}
 	return []Device{
 		version("bundle", "the firmware bundle", "bundle", func(d *model.Device) model.Reading[string] { return d.Firmware.Bundle }, same("vbios_version")...),
@@ -105,10 +113,23 @@ func foreign() []Device {
 		},
 	}}
 	for _, f := range []struct{ name, unit string }{
-		{"utilization.memory", "%"}, {"memory.reserved", "MiB"}, {"temperature.memory", ""}, {"clocks.mem", "MHz"}, {"clocks.max.mem", "MHz"},
-		{"power.draw.average", "W"}, {"fan.speed.percent", "%"}, {"pstate", ""}, {"compute_mode", ""}, {"persistence_mode", ""},
-		{"display_active", ""}, {"display_mode", ""}, {"mig.mode.current", ""}, {"ecc.mode.current", ""},
-		{"ecc.errors.corrected.volatile.total", ""}, {"ecc.errors.uncorrected.volatile.total", ""}, {"clocks_event_reasons.active", ""},
+		{"utilization.memory", "%"},
+		{"memory.reserved", "MiB"},
+		{"temperature.memory", ""},
+		{"clocks.mem", "MHz"},
+		{"clocks.max.mem", "MHz"},
+		{"power.draw.average", "W"},
+		{"fan.speed.percent", "%"},
+		{"pstate", ""},
+		{"compute_mode", ""},
+		{"persistence_mode", ""},
+		{"display_active", ""},
+		{"display_mode", ""},
+		{"mig.mode.current", ""},
+		{"ecc.mode.current", ""},
+		{"ecc.errors.corrected.volatile.total", ""},
+		{"ecc.errors.uncorrected.volatile.total", ""},
+		{"clocks_event_reasons.active", ""},
 	} {
 		kind := Text
 		if f.unit != "" {

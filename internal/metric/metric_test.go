@@ -155,9 +155,16 @@ func TestMissing(t *testing.T) {
 		name   string
 		want   model.Status
 	}{
-		{0, "temperature.asic", model.Hung}, {1, "power.draw", model.Lost}, {2, "clocks.ai", model.Resetting},
-		{0, "memory.used", model.Denied}, {4, "memory.used", model.Unsupported}, {4, "power.draw", model.Implausible},
-		{3, "pcie.rx", model.Pending}, {3, "utilization.gpu", model.Absent}, {3, "memory.free", model.Absent}, {3, "board.tray", model.Absent},
+		{0, "temperature.asic", model.Hung},
+		{1, "power.draw", model.Lost},
+		{2, "clocks.ai", model.Resetting},
+		{0, "memory.used", model.Denied},
+		{4, "memory.used", model.Unsupported},
+		{4, "power.draw", model.Implausible},
+		{3, "pcie.rx", model.Pending},
+		{3, "utilization.gpu", model.Absent},
+		{3, "memory.free", model.Absent},
+		{3, "board.tray", model.Absent},
 	} {
 		col, _ := metric.Find(metric.Devices(), c.name)
 		if v := col.Get(s, &s.Devices[c.device]); v.Status != c.want {

@@ -76,8 +76,10 @@ func pciID(a archive, p *model.PCIID) {
 		key string
 		id  *uint16
 	}{
-		{"vendor_id", &p.Vendor}, {"device_id", &p.Device},
-		{"subsystem_vendor_id", &p.SubVendor}, {"subsystem_device_id", &p.SubDevice},
+		{"vendor_id", &p.Vendor},
+		{"device_id", &p.Device},
+		{"subsystem_vendor_id", &p.SubVendor},
+		{"subsystem_device_id", &p.SubDevice},
 	} {
 		if a.key(f.key) {
 			a.hex(f.id)

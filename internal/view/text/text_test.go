@@ -368,13 +368,23 @@ func TestTTSMI(t *testing.T) {
 func TestStale(t *testing.T) {
 	ghosts := sample.Troubles().Ghosts
 	ghosts = append(ghosts, model.Ghost{PID: 1, Name: "py\x1b", Bytes: model.PoolBytes{
-		model.DRAM: model.Missing[uint64](model.Implausible, ""), model.Trace: model.Value(uint64(64 << 20))}})
-	o := utc
-	o.Width = 100
-	golden(t, "stale.txt", text.AppendStale(nil, []text.Leftover{
+		model.DRAM: model.Missing[uint64](model.Implausible, ""), model.Trace: model.Value(uint64(64 << 20)),
+	}})
+	list := []model.Leftover{
 		{Region: "/dev/shm/tt_device_3727343498630883515_memory", Device: 3, Ghosts: ghosts},
 		{Region: "/proc/77/root/dev/shm/tt_device_9_memory", Device: model.NoDevice, Ghosts: ghosts[:1], Blocked: "it is in use by process 77"},
-	}, sample.Time, o))
+		{Region: "/dev/shm/tt_device_10_memory", Device: model.NoDevice, Owner: 1000, Denied: true},
+	}
+	var out []byte
+	for _, width := range []int{80, 100, 120} {
+		o := utc
+		o.Width = width
+		out = fmt.Appendf(out, "-- %d columns\n", width)
+		out = text.AppendStale(out, list, sample.Time, o)
+	}
+	out = append(out, "-- only what is denied\n"...)
+	out = text.AppendStale(out, append(list[2:], list[2]), sample.Time, utc)
+	golden(t, "stale.txt", out)
 }
 
 func BenchmarkTable32(b *testing.B) {

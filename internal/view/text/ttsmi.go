@@ -35,15 +35,25 @@ func AppendTTSMI(dst []byte, s *model.Snapshot, h HostInfo, o Options) []byte {
 		driver = "TT-KMD " + v
 	}
 	root.add("host_info", object{
-		{"OS", "Linux"}, {"Distro", cmp.Or(h.Distro, na)}, {"Kernel", s.Host.Kernel}, {"Hostname", s.Host.Name},
-		{"Platform", cmp.Or(h.Machine, na)}, {"Python", na}, {"Memory", cmp.Or(h.Memory, na)}, {"Driver", driver},
+		{"OS", "Linux"},
+		{"Distro", cmp.Or(h.Distro, na)},
+		{"Kernel", s.Host.Kernel},
+		{"Hostname", s.Host.Name},
+		{"Platform", cmp.Or(h.Machine, na)},
+		{"Python", na},
+		{"Memory", cmp.Or(h.Memory, na)},
+		{"Driver", driver},
 	})
 	root.add("host_sw_vers", object{{"tt_smi", strings.TrimSpace("ttmon " + o.Version)}, {"pyluwen", na}, {"tt_umd", na}})
 	var devices []any
 	for _, c := range ttChips(s) {
 		devices = append(devices, object{
-			{"smbus_telem", c.smbus()}, {"board_info", c.board()}, {"telemetry", c.telemetry()},
-			{"firmwares", c.firmwares()}, {"limits", c.limits()}, {"gddr_telemetry", c.gddr()},
+			{"smbus_telem", c.smbus()},
+			{"board_info", c.board()},
+			{"telemetry", c.telemetry()},
+			{"firmwares", c.firmwares()},
+			{"limits", c.limits()},
+			{"gddr_telemetry", c.gddr()},
 		})
 	}
 	root.add("device_info", devices)
@@ -119,8 +129,14 @@ func (c ttChip) board() object {
 		}
 	}
 	return object{
-		{"bus_id", bus}, {"board_type", c.boardType()}, {"board_id", c.boardID()}, {"coords", na},
-		{"dram_status", nil}, {"dram_speed", na}, {"pcie_speed", speed}, {"pcie_width", width},
+		{"bus_id", bus},
+		{"board_type", c.boardType()},
+		{"board_id", c.boardID()},
+		{"coords", na},
+		{"dram_status", nil},
+		{"dram_speed", na},
+		{"pcie_speed", speed},
+		{"pcie_width", width},
 	}
 }
 
@@ -135,9 +151,14 @@ func (c ttChip) telemetry() object {
 		heartbeat = strconv.FormatUint(uint64(v/beat), 10)
 	}
 	return object{
-		{"voltage", c.number("%4.2f", c.Voltage)}, {"current", c.number("%5.1f", c.Current)}, {"power", c.number("%5.1f", c.Power)},
-		{"board_power", na}, {"aiclk", c.number("%4.0f", c.AICLK)}, {"asic_temperature", c.number("%4.1f", c.Temperature)},
-		{"fan_speed", c.number("%.0f", c.Fan)}, {"heartbeat", heartbeat},
+		{"voltage", c.number("%4.2f", c.Voltage)},
+		{"current", c.number("%5.1f", c.Current)},
+		{"power", c.number("%5.1f", c.Power)},
+		{"board_power", na},
+		{"aiclk", c.number("%4.0f", c.AICLK)},
+		{"asic_temperature", c.number("%4.1f", c.Temperature)},
+		{"fan_speed", c.number("%.0f", c.Fan)},
+		{"heartbeat", heartbeat},
 	}
 }
 
@@ -159,8 +180,14 @@ func (c ttChip) version(r model.Reading[string]) string {
 func (c ttChip) firmwares() object {
 	f := &c.Firmware
 	return object{
-		{"fw_bundle_version", c.version(f.Bundle)}, {"tt_flash_version", c.version(f.TTFlash)}, {"cm_fw", c.version(f.ARC)},
-		{"cm_fw_date", na}, {"eth_fw", c.version(f.ETH)}, {"dm_bl_fw", c.version(f.M3Bootloader)}, {"dm_app_fw", c.version(f.M3App)}, {"gddr_fw", na},
+		{"fw_bundle_version", c.version(f.Bundle)},
+		{"tt_flash_version", c.version(f.TTFlash)},
+		{"cm_fw", c.version(f.ARC)},
+		{"cm_fw_date", na},
+		{"eth_fw", c.version(f.ETH)},
+		{"dm_bl_fw", c.version(f.M3Bootloader)},
+		{"dm_app_fw", c.version(f.M3App)},
+		{"gddr_fw", na},
 	}
 }
 
@@ -172,11 +199,16 @@ func (c ttChip) limits() object {
 		trip, limit = limit, trip
 	}
 	return object{
-		{"vdd_min", na}, {"vdd_max", c.number("%4.2f", c.VoltageLimit)}, {"tdp_limit", c.number("%3.0f", c.PowerLimit)},
-		{"tdc_limit", c.number("%3.0f", c.CurrentLimit)}, {"asic_fmax", c.number("%4.0f", c.AICLKMax)},
-		{"therm_trip_l1_limit", c.number("%2.0f", trip)}, {"thm_limit", c.number("%2.0f", limit)},
+		{"vdd_min", na},
+		{"vdd_max", c.number("%4.2f", c.VoltageLimit)},
+		{"tdp_limit", c.number("%3.0f", c.PowerLimit)},
+		{"tdc_limit", c.number("%3.0f", c.CurrentLimit)},
+		{"asic_fmax", c.number("%4.0f", c.AICLKMax)},
+		{"therm_trip_l1_limit", c.number("%2.0f", trip)},
+		{"thm_limit", c.number("%2.0f", limit)},
 		{"board_power_limit", c.number("%3.0f", c.BoardPowerLimit)},
-		{"bus_peak_limit", 0}, {"fan_rpm_limit", 0}, // always 0 in the official tool too
+		{"bus_peak_limit", 0},
+		{"fan_rpm_limit", 0}, // always 0 in the official tool too
 	}
 }
 

@@ -59,12 +59,18 @@ func TestNoticesOfOneDevice(t *testing.T) {
 			d.Arch, d.Firmware.Bundle = model.Wormhole, model.Value("19.8.0.0")
 			d.PCIe.Gen, d.PCIe.Width, d.PCIe.Degraded = model.Value(1), model.Value(4), model.Value(true)
 		}, "device 0: running at Gen1 x4, the slot and the board can do Gen5 x16"},
-		{"hot", func(_ *model.Snapshot, d *model.Device) { d.Temperature = model.Value(91.0) },
-			"device 0: 91 °C, throttling begins at 90 °C"},
-		{"tripped", func(_ *model.Snapshot, d *model.Device) { d.ThermalTrips = model.Value(uint32(2)) },
-			"device 0: shut down by overheating 2 times since power-on"},
-		{"denied", func(_ *model.Snapshot, d *model.Device) { d.Memory.Tracking = model.TrackDenied },
-			"device 0: memory of other users is hidden: start ttmond, or run as root"},
+		{
+			"hot", func(_ *model.Snapshot, d *model.Device) { d.Temperature = model.Value(91.0) },
+			"device 0: 91 °C, throttling begins at 90 °C",
+		},
+		{
+			"tripped", func(_ *model.Snapshot, d *model.Device) { d.ThermalTrips = model.Value(uint32(2)) },
+			"device 0: shut down by overheating 2 times since power-on",
+		},
+		{
+			"denied", func(_ *model.Snapshot, d *model.Device) { d.Memory.Tracking = model.TrackDenied },
+			"device 0: memory of other users is hidden: start ttmond, or run as root",
+		},
 		{"denied says it shortly, whatever the source says", func(_ *model.Snapshot, d *model.Device) {
 			d.Memory.Tracking, d.Memory.Note = model.TrackDenied, "a belongs to uid 0; b belongs to uid 0"
 		}, "device 0: memory of other users is hidden: start ttmond, or run as root"},
@@ -81,13 +87,19 @@ func TestNoticesOfOneDevice(t *testing.T) {
 			}
 			s.Processes[4].Devices[0].Memory[model.DRAM] = model.Value(uint64(0))
 		}, "device 0: memory of 0 raw, 1 raw, 2 raw and 1 more processes is not in the figures"},
-		{"a note of the collector", func(_ *model.Snapshot, d *model.Device) { d.Notes = []string{"its users are not known\n"} },
-			`device 0: its users are not known\n`},
-		{"hidden", func(_ *model.Snapshot, d *model.Device) { d.HiddenFDs = 2 },
-			"device 0: open 2 times in processes outside this PID namespace, which cannot be seen from here: run ttmon on the host"},
+		{
+			"a note of the collector", func(_ *model.Snapshot, d *model.Device) { d.Notes = []string{"its users are not known\n"} },
+			`device 0: its users are not known\n`,
+		},
+		{
+			"hidden", func(_ *model.Snapshot, d *model.Device) { d.HiddenFDs = 2 },
+			"device 0: open 2 times in processes outside this PID namespace, which cannot be seen from here: run ttmon on the host",
+		},
 		{"stale", func(s *model.Snapshot, _ *model.Device) {
-			s.Ghosts = []model.Ghost{{PID: 4242, Name: "python", Updated: now.Add(-3 * time.Hour),
-				Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(128 * mib))}}}
+			s.Ghosts = []model.Ghost{{
+				PID: 4242, Name: "python", Updated: now.Add(-3 * time.Hour),
+				Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(128 * mib))},
+			}}
 		}, "device 0: 128 MiB of DRAM belong to a dead process (4242 python, 3 h ago): see ttmon stale"},
 		{"stale of several", func(s *model.Snapshot, _ *model.Device) {
 			s.Ghosts = []model.Ghost{
@@ -115,8 +127,10 @@ func TestNoticesOfOneDevice(t *testing.T) {
 			s.Host.DriverLoaded, s.Host.Unbound = true, []string{"0000:41:00.0"}
 		}, "0000:41:00.0: 1 Tenstorrent device that the driver has not taken: see what it says in dmesg"},
 		{"unmatched chip", func(s *model.Snapshot, _ *model.Device) {
-			s.Unmatched = []model.Chip{{ID: model.Value(uint64(99)), Memory: model.Memory{Tracking: model.TrackOK,
-				Pools: [model.NumPools]model.PoolUse{model.DRAM: {Used: model.Value(uint64(gib))}}}}}
+			s.Unmatched = []model.Chip{{ID: model.Value(uint64(99)), Memory: model.Memory{
+				Tracking: model.TrackOK,
+				Pools:    [model.NumPools]model.PoolUse{model.DRAM: {Used: model.Value(uint64(gib))}},
+			}}}
 		}, "chip 99 is none of this host's devices (a mock or simulator run): 1.0 GiB of DRAM"},
 		{"simulated", func(s *model.Snapshot, _ *model.Device) { s.Simulated = true }, words.Simulated},
 	} {

@@ -19,12 +19,23 @@ func TestBytes(t *testing.T) {
 		n    uint64
 		want string
 	}{
-		{0, "0 B"}, {1, "1 B"}, {999, "999 B"}, {1023, "1023 B"}, {1024, "1.0 KiB"},
-		{410 * kib, "410 KiB"}, {1023 * kib, "1023 KiB"},
-		{1023*kib + 511, "1023 KiB"}, {1023*kib + 512, "1.0 MiB"}, // never "1024 KiB"
-		{1363148, "1.3 MiB"}, {10*mib - 1, "10 MiB"}, {38 * mib, "38 MiB"},
-		{10952166604, "10.2 GiB"}, {100*gib - 1, "100 GiB"}, {99 * gib, "99.0 GiB"},
-		{1 << 40, "1.0 TiB"}, {^uint64(0), "16.0 EiB"},
+		{0, "0 B"},
+		{1, "1 B"},
+		{999, "999 B"},
+		{1023, "1023 B"},
+		{1024, "1.0 KiB"},
+		{410 * kib, "410 KiB"},
+		{1023 * kib, "1023 KiB"},
+		{1023*kib + 511, "1023 KiB"},
+		{1023*kib + 512, "1.0 MiB"}, // never "1024 KiB"
+		{1363148, "1.3 MiB"},
+		{10*mib - 1, "10 MiB"},
+		{38 * mib, "38 MiB"},
+		{10952166604, "10.2 GiB"},
+		{100*gib - 1, "100 GiB"},
+		{99 * gib, "99.0 GiB"},
+		{1 << 40, "1.0 TiB"},
+		{^uint64(0), "16.0 EiB"},
 	} {
 		if got := words.Bytes(c.n); got != c.want {
 			t.Errorf("Bytes(%d) = %q, want %q", c.n, got, c.want)
@@ -97,8 +108,11 @@ func TestTemperature(t *testing.T) {
 		s    words.Scale
 		want string
 	}{
-		{52.4, words.Celsius, "52 °C"}, {-0.3, words.Celsius, "0 °C"}, {-4.5, words.Celsius, "-5 °C"},
-		{52, words.Fahrenheit, "126 °F"}, {0, words.Fahrenheit, "32 °F"},
+		{52.4, words.Celsius, "52 °C"},
+		{-0.3, words.Celsius, "0 °C"},
+		{-4.5, words.Celsius, "-5 °C"},
+		{52, words.Fahrenheit, "126 °F"},
+		{0, words.Fahrenheit, "32 °F"},
 	} {
 		if got := words.Temperature(c.c, c.s); got != c.want {
 			t.Errorf("Temperature(%v) = %q, want %q", c.c, got, c.want)
@@ -136,8 +150,15 @@ func TestBar(t *testing.T) {
 		width int
 		want  string
 	}{
-		{0, 4, "░░░░"}, {0.001, 4, "▓░░░"}, {0.5, 4, "▓▓░░"}, {0.999, 4, "▓▓▓░"},
-		{1, 4, "▓▓▓▓"}, {1.3, 4, "▓▓▓▓"}, {-1, 4, "░░░░"}, {0.5, 0, ""}, {0.6, 1, "▓"},
+		{0, 4, "░░░░"},
+		{0.001, 4, "▓░░░"},
+		{0.5, 4, "▓▓░░"},
+		{0.999, 4, "▓▓▓░"},
+		{1, 4, "▓▓▓▓"},
+		{1.3, 4, "▓▓▓▓"},
+		{-1, 4, "░░░░"},
+		{0.5, 0, ""},
+		{0.6, 1, "▓"},
 	} {
 		if got := words.Bar(c.ratio, c.width); got != c.want {
 			t.Errorf("Bar(%v, %d) = %q, want %q", c.ratio, c.width, got, c.want)

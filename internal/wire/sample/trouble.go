@@ -96,9 +96,11 @@ func Troubles() *model.Snapshot {
 	exited := model.Process{PID: 190001, State: model.Exited, Devices: []model.DeviceUse{{Device: 5, OpenFDs: model.Value(1)}}}
 	heir := Serve(190014, model.DeviceUse{Device: 5, OpenFDs: model.Value(1), Inherited: true, Tracking: model.TrackAbsent})
 	heir.Name, heir.Cmdline = model.Value("sleep"), model.Value("sleep infinity")
-	mock := Serve(190015, model.DeviceUse{Device: model.NoDevice, Tracking: model.TrackOK, Source: "shm",
+	mock := Serve(190015, model.DeviceUse{
+		Device: model.NoDevice, Tracking: model.TrackOK, Source: "shm",
 		Memory: model.PoolBytes{model.DRAM: model.Value(uint64(GiB))},
-		Chips:  []model.ChipUse{{ChipID: 77, Memory: model.PoolBytes{model.DRAM: model.Value(uint64(GiB))}}}})
+		Chips:  []model.ChipUse{{ChipID: 77, Memory: model.PoolBytes{model.DRAM: model.Value(uint64(GiB))}}},
+	})
 	hidden := model.Process{State: model.Hidden, Devices: []model.DeviceUse{{Device: 2, OpenFDs: model.Value(2)}}}
 	s.Processes = []model.Process{hidden, exited, denied, hostile, silent, heir, mock}
 
