@@ -1,13 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"slices"
+	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,73 +18,207 @@ import (
 	"github.com/ttmon/ttmon/internal/source/shm"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
+// stale is the command ttmon stale with its flags.
+type stale struct {
+	*app
+	remove, yes, json bool
+}
+
 func newStale(a *app) *cobra.Command {
-	var remove bool
+	s := &stale{app: a}
 	cmd := &cobra.Command{
 		Use:   "stale [REGION…]",
 		Short: "Lists what dead processes left in the memory accounting, and removes it",
 		Long: `Lists the bytes that processes which died without closing their devices left
 in tt-metal's accounting regions (/dev/shm/tt_device_*_memory). The memory itself
 is free again; only the books were never closed. ttmon counts none of it as used,
-other tools may.
+other tools may. REGION narrows it to some, named by path or chip id.
 
-With --remove the regions are removed, all of them or those named by path or
-chip id: only such as no live process uses, and after saying so. The next program
-that opens the chip makes a new one.`,
+With --remove the regions are removed: only such as no live process uses, after
+they were shown, and on a terminal after a question. The next program that opens
+the chip makes a new one.
+
+Exit codes: 0 ok, also if nothing is stale; 2 bad argument, or nobody to ask; 4 no
+permission, to remove one or to look into any.`,
 		Example: `  ttmon stale                           what is there
-  ttmon stale --remove                  remove all that nobody uses
-  ttmon stale --remove 9956278468       remove that chip's
-  ttmon smi --json | jq .ghosts         for scripts`,
+  ttmon stale --remove                  remove all that nobody uses, after a question
+  ttmon stale --remove --yes 9956278468 remove that chip's, without one
+  ttmon stale --json | jq '.regions[].ghosts[].dram_bytes'`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error { return a.stale(args, remove) },
+		RunE: func(_ *cobra.Command, args []string) error { return s.run(args) },
 	}
-	cmd.Flags().BoolVar(&remove, "remove", false, "remove the regions that no live process uses")
+	f := cmd.Flags()
+	f.BoolVar(&s.remove, "remove", false, "remove the regions that no live process uses")
+	f.BoolVarP(&s.yes, "yes", "y", false, "with --remove: do not ask")
+	f.BoolVar(&s.json, "json", false, "JSON in the ttmon.stale/1 contract")
 	return cmd
 }
 
-func (a *app) stale(names []string, remove bool) error {
-	root, err := a.host()
-	if err != nil {
-		return err
+func (s *stale) run(names []string) error {
+	switch {
+	case s.yes && !s.remove:
+		return usage("--yes answers the question of --remove: use it with that")
+	case s.json && s.remove && !s.yes:
+		return usage("--json cannot ask: add --yes to --remove")
 	}
-	o, err := a.textOptions(a.stdout)
+	root, err := s.host()
 	if err != nil {
 		return err
 	}
 	c := collect.New(root, collect.Options{})
 	defer c.Close()
-	s := c.Collect(context.Background())
+	snap := c.Collect(context.Background())
 	r := shm.NewReader(shm.Options{Root: root, FullScan: time.Nanosecond})
 	defer r.Close()
-	sweep := r.Read(users(s))
-	if sweep.Err != nil {
+	sweep := r.Read(users(snap))
+	if sweep.Err != nil && !errors.Is(sweep.Err, fs.ErrNotExist) {
 		return exitWith(exitInternal, "looking for accounting regions: %w", sweep.Err)
 	}
-	found := sweep.Leftovers()
-	if found, err = named(found, names); err != nil {
+	list, err := named(findings(snap, sweep), names)
+	if err != nil {
 		return err
 	}
-	if len(found) == 0 {
-		return a.output("").write([]byte("nothing stale: no dead process left anything in the memory accounting\n"))
+	if s.json {
+		return s.printJSON(r, list, snap)
 	}
-	var list []text.Leftover
-	removable := 0
-	for _, l := range found {
-		list = append(list, leftover(s, l))
-		if l.Blocked == "" {
-			removable++
+	return s.print(r, list, snap)
+}
+
+// print shows what there is, and removes it if that is wanted.
+func (s *stale) print(r *shm.Reader, list []find, snap *model.Snapshot) error {
+	o, err := s.textOptions(s.stdout)
+	if err != nil {
+		return err
+	}
+	n := count(list, removable)
+	var buf []byte
+	switch ghosts := count(list, func(f *find) bool { return len(f.Ghosts) > 0 }); {
+	case len(list) == 0:
+		buf = append(buf, "nothing stale: no dead process left anything in the memory accounting\n"...)
+	default:
+		buf = text.AppendStale(buf, leftovers(list), snap.Time, o)
+		if ghosts > 0 && n > 0 && !s.remove {
+			buf = append(buf, " ttmon stale --remove removes what nobody uses: "+regions(n)+"\n"...)
 		}
 	}
-	buf := text.AppendStale(nil, list, s.Time, o)
-	if !remove && removable > 0 {
-		buf = append(buf, " ttmon stale --remove removes what nobody uses: "+regions(removable)+"\n"...)
+	if snap.Simulated {
+		buf = append(buf, " simulated host: its processes and their memory are made up by ttmon-sim\n"...)
 	}
-	if err := a.output("").write(buf); err != nil || !remove {
+	if err := s.output("").write(buf); err != nil {
 		return err
 	}
-	return a.remove(r, found)
+	if s.remove && n > 0 {
+		if ok, err := s.confirm(n); !ok {
+			return err
+		}
+		s.removeAll(r, list)
+		if err := s.report(list); err != nil {
+			return err
+		}
+	}
+	return outcome(list)
+}
+
+// printJSON is print for scripts.
+func (s *stale) printJSON(r *shm.Reader, list []find, snap *model.Snapshot) error {
+	if s.remove {
+		s.removeAll(r, list)
+	}
+	_, _, terminal := size(s.stdout)
+	out := wire.AppendStale(nil, &wire.Stale{Time: snap.Time, Simulated: snap.Simulated, Regions: leftovers(list)}, terminal)
+	if err := s.output("").write(append(out, '\n')); err != nil {
+		return err
+	}
+	return outcome(list)
+}
+
+// confirm asks, where there is somebody to ask.
+func (s *stale) confirm(n int) (bool, error) {
+	if s.yes {
+		return true, nil
+	}
+	_, _, out := size(s.stdout)
+	_, _, in := size(os.Stdin)
+	if !in || !out {
+		return false, usage("--remove asks before it removes, and there is no terminal to ask on: add --yes")
+	}
+	fmt.Fprintf(s.stdout, " remove %s? [y/N] ", regions(n))
+	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // no answer is no
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return true, nil
+	}
+	return false, s.output("").write([]byte(" nothing was removed\n"))
+}
+
+// removeAll removes the regions that can be, and notes what came of it.
+func (s *stale) removeAll(r *shm.Reader, list []find) {
+	for i := range list {
+		f := &list[i]
+		if !removable(f) {
+			continue
+		}
+		if err := r.Remove(f.region); err != nil {
+			f.Failure = err.Error()
+			if errors.Is(err, fs.ErrPermission) {
+				f.Denied = true
+			}
+			continue
+		}
+		f.Removed = true
+	}
+}
+
+// report says what was removed and what was not.
+func (s *stale) report(list []find) error {
+	for i := range list {
+		f := &list[i]
+		if f.Failure != "" {
+			fmt.Fprintf(s.stderr, "ttmon: %s\n", words.Escape(f.Failure))
+		}
+		if f.Removed {
+			if err := s.output("").write([]byte(" removed " + words.Escape(f.Region) + "\n")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// outcome is the exit code: regions that others own are no failure of a list,
+// unless there was nothing else.
+func outcome(list []find) error {
+	failed := count(list, func(f *find) bool { return f.Failure != "" })
+	denied := count(list, func(f *find) bool { return f.Denied })
+	switch {
+	case failed > 0 && denied == 0:
+		return &exitError{code: exitInternal}
+	case failed > 0, denied > 0 && denied == len(list):
+		return &exitError{code: exitDenied}
+	}
+	return nil
+}
+
+func removable(f *find) bool { return f.Blocked == "" && !f.Denied && !f.Removed && len(f.Ghosts) > 0 }
+
+func count(list []find, is func(*find) bool) (n int) {
+	for i := range list {
+		if is(&list[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+func leftovers(list []find) []model.Leftover {
+	out := make([]model.Leftover, len(list))
+	for i := range list {
+		out[i] = list[i].Leftover
+	}
+	return out
 }
 
 func regions(n int) string {
@@ -91,81 +226,4 @@ func regions(n int) string {
 		return "1 region"
 	}
 	return strconv.Itoa(n) + " regions"
-}
-
-// remove removes the regions that can be removed, and says so one by one.
-func (a *app) remove(r *shm.Reader, list []shm.Leftover) error {
-	var failed error
-	for _, l := range list {
-		if l.Blocked != "" {
-			continue
-		}
-		if err := r.Remove(l.Region); err != nil {
-			failed = errors.Join(failed, err)
-			fmt.Fprintf(a.stderr, "ttmon: %s\n", words.Escape(err.Error()))
-			continue
-		}
-		if err := a.output("").write([]byte(" removed " + words.Escape(l.Region.Path) + "\n")); err != nil {
-			return err
-		}
-	}
-	switch {
-	case failed == nil:
-		return nil
-	case errors.Is(failed, fs.ErrPermission):
-		return &exitError{code: exitDenied}
-	default:
-		return &exitError{code: exitInternal}
-	}
-}
-
-// users are the processes whose containers may have regions of their own.
-func users(s *model.Snapshot) []shm.User {
-	var list []shm.User
-	for i := range s.Processes {
-		if p := &s.Processes[i]; p.State == model.Running {
-			list = append(list, shm.User{PID: p.PID, StartTicks: p.StartTicks})
-		}
-	}
-	return list
-}
-
-// named keeps the regions that were named: by path, file name or chip id.
-func named(list []shm.Leftover, names []string) ([]shm.Leftover, error) {
-	if len(names) == 0 {
-		return list, nil
-	}
-	fits := func(l shm.Leftover, name string) bool {
-		return name == l.Region.Path || name == path.Base(l.Region.Path) || name == strconv.FormatUint(l.Region.ID, 10)
-	}
-	var known []string
-	for _, l := range list {
-		known = append(known, l.Region.Path, strconv.FormatUint(l.Region.ID, 10))
-	}
-	for _, name := range names {
-		if slices.ContainsFunc(list, func(l shm.Leftover) bool { return fits(l, name) }) {
-			continue
-		}
-		if n := words.Nearest(name, known); n != "" {
-			return nil, usage("nothing stale in %q: did you mean %s?", name, n)
-		}
-		return nil, usage("nothing stale in %q: ttmon stale lists what there is", name)
-	}
-	return slices.DeleteFunc(list, func(l shm.Leftover) bool {
-		return !slices.ContainsFunc(names, func(name string) bool { return fits(l, name) })
-	}), nil
-}
-
-// leftover is a region as the view shows it.
-func leftover(s *model.Snapshot, l shm.Leftover) text.Leftover {
-	out := text.Leftover{Region: l.Region.Path, Device: model.NoDevice, Blocked: l.Blocked}
-	for i := range s.Ghosts {
-		if s.Ghosts[i].ChipID == l.Region.ID && s.Ghosts[i].Device != model.NoDevice {
-			out.Device = s.Ghosts[i].Device
-		}
-	}
-	for _, g := range l.Region.Ghosts {
-		out.Ghosts = append(out.Ghosts, model.Ghost{PID: g.PID, Name: g.Name, Bytes: g.Bytes, Updated: g.Updated})
-	}
-	return out
 }

@@ -1,0 +1,64 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// TestStale: what is not known is null with its reason, and a region is
+// removable only if it was looked into, has ghosts, and nothing blocks it.
+func TestStale(t *testing.T) {
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	ghost := model.Ghost{PID: 4242, Name: "py\x1bthon", Updated: now.Add(-time.Minute)}
+	ghost.Bytes[model.DRAM] = model.Value[uint64](1 << 30)
+	ghost.Bytes[model.L1] = model.Missing[uint64](model.Implausible, "its counter wrapped")
+	future := ghost
+	future.Updated = now.Add(time.Hour)
+	for _, indent := range []bool{false, true} {
+		text := wire.AppendStale(nil, &wire.Stale{Time: now, Simulated: true, Regions: []model.Leftover{
+			{Region: "/dev/shm/a", ChipID: 1<<63 + 1, Device: 3, Ghosts: []model.Ghost{ghost, future}},
+			{Region: "/dev/shm/b", Device: model.NoDevice, Denied: true, Owner: 1000},
+			{Region: "/dev/shm/c", Device: 1, Blocked: "in use", Ghosts: []model.Ghost{ghost}},
+		}}, indent)
+		var got struct {
+			Schema    string
+			Simulated bool
+			Regions   []struct {
+				ChipID    string `json:"chip_id"`
+				Index     *int
+				Removable bool
+				Ghosts    []struct {
+					Name    string
+					DRAM    *uint64  `json:"dram_bytes"`
+					L1      *uint64  `json:"l1_bytes"`
+					Age     *float64 `json:"age_s"`
+					Missing map[string]string
+				}
+			}
+		}
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if got.Schema != wire.StaleSchema || !got.Simulated || len(got.Regions) != 3 {
+			t.Fatalf("%s", text)
+		}
+		a, b, c := got.Regions[0], got.Regions[1], got.Regions[2]
+		if a.ChipID != "9223372036854775809" || *a.Index != 3 || b.Index != nil {
+			t.Errorf("ids: %s", text)
+		}
+		if !a.Removable || b.Removable || c.Removable {
+			t.Errorf("removable: %s", text)
+		}
+		g := a.Ghosts[0]
+		if g.Name != ghost.Name || *g.DRAM != 1<<30 || g.L1 != nil || g.Missing["l1_bytes"] == "" || *g.Age != 60 {
+			t.Errorf("a ghost: %s", text)
+		}
+		if a.Ghosts[1].Age != nil {
+			t.Errorf("a clock that was set back gives an age of %v", *a.Ghosts[1].Age)
+		}
+	}
+}
