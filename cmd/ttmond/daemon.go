@@ -101,7 +101,7 @@ func (d *ttmond) run(ctx context.Context) error {
 		return d.serve(gctx)
 	})
 	if d.collector != nil {
-		g.Go(func() error { return d.collector.run(gctx, d.ledger) })
+		g.Go(func() error { return d.collector.run(gctx, d.ledger, d.server.Since) })
 		g.Go(func() error { return d.serveAPI(gctx) })
 		g.Go(func() error { return d.watchdog(gctx) })
 	}

@@ -185,48 +185,80 @@ func (l *Ledger) walkSlab(k Key, i int, batch *[slabLen]Buffer) (n int, more, ok
 // Largest returns the n largest live buffers of a process, largest first.
 // Only those that keep accepts count, if it is not nil.
 func (l *Ledger) Largest(k Key, n int, keep func(Buffer) bool) ([]Buffer, bool) {
-	var top minHeap
+	return l.Top(k, n, false, keep)
+}
+
+// Top returns n live buffers of a process: the largest, or the oldest, first.
+// Only those that keep accepts count, if it is not nil.
+func (l *Ledger) Top(k Key, n int, oldest bool, keep func(Buffer) bool) ([]Buffer, bool) {
+	top := topHeap{order: bySize}
+	if oldest {
+		top.order = byAge
+	}
 	ok := l.Walk(k, func(b Buffer) bool {
 		if keep == nil || keep(b) {
 			top.offer(b, n)
 		}
 		return true
 	})
-	slices.SortFunc(top, func(a, b Buffer) int {
-		return cmp.Or(cmp.Compare(b.Size, a.Size), a.Born.Compare(b.Born), cmp.Compare(a.ID, b.ID))
-	})
-	return top, ok
+	slices.SortFunc(top.list, top.order)
+	return top.list, ok
 }
 
-// minHeap keeps the largest buffers offered to it, the smallest of them first.
-type minHeap []Buffer
+// The orders put what is wanted first.
 
-func (h *minHeap) offer(b Buffer, limit int) {
+func bySize(a, b Buffer) int {
+	return cmp.Or(cmp.Compare(b.Size, a.Size), a.Born.Compare(b.Born), cmp.Compare(a.ID, b.ID))
+}
+
+func byAge(a, b Buffer) int {
+	return cmp.Or(a.Born.Compare(b.Born), cmp.Compare(b.Size, a.Size), cmp.Compare(a.ID, b.ID))
+}
+
+// topHeap keeps the first of what is offered to it, the last of them on top.
+type topHeap struct {
+	list  []Buffer
+	order func(a, b Buffer) int
+}
+
+func (h *topHeap) offer(b Buffer, limit int) {
 	if limit <= 0 {
 		return
 	}
-	if len(*h) < limit {
-		*h = append(*h, b)
-		for i := len(*h) - 1; i > 0 && (*h)[i].Size < (*h)[(i-1)/2].Size; i = (i - 1) / 2 {
-			(*h)[i], (*h)[(i-1)/2] = (*h)[(i-1)/2], (*h)[i]
-		}
+	if len(h.list) < limit {
+		h.list = append(h.list, b)
+		h.up()
 		return
 	}
-	if b.Size <= (*h)[0].Size {
-		return
+	if h.order(b, h.list[0]) < 0 {
+		h.list[0] = b
+		h.down()
 	}
-	(*h)[0] = b
-	for i := 0; ; {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(*h); c++ {
-			if (*h)[c].Size < (*h)[least].Size {
-				least = c
-			}
-		}
-		if least == i {
+}
+
+func (h *topHeap) up() {
+	for i := len(h.list) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if h.order(h.list[i], h.list[parent]) <= 0 {
 			return
 		}
-		(*h)[i], (*h)[least] = (*h)[least], (*h)[i]
-		i = least
+		h.list[i], h.list[parent] = h.list[parent], h.list[i]
+		i = parent
+	}
+}
+
+func (h *topHeap) down() {
+	for i := 0; ; {
+		last := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(h.list); c++ {
+			if h.order(h.list[c], h.list[last]) > 0 {
+				last = c
+			}
+		}
+		if last == i {
+			return
+		}
+		h.list[i], h.list[last] = h.list[last], h.list[i]
+		i = last
 	}
 }

@@ -43,6 +43,7 @@ type Server struct {
 	wakeFD   int // eventfd that interrupts the wait
 	listener int
 	stopping atomic.Bool
+	since    time.Time // when the first of the servers in a row began
 
 	// Of the loop alone, or of nobody while Run is not running.
 	watched   []watch // by descriptor
@@ -111,6 +112,7 @@ func New(o Options) (*Server, error) {
 		buf:    make([]byte, bufLen+maxLine),
 		events: make([]ledger.Event, 0, batchLen+8),
 		now:    time.Now(),
+		since:  time.Now(),
 		pause:  minPause,
 	}
 	var err error
@@ -181,6 +183,10 @@ func (s *Server) Close() {
 	}
 	s.listener, s.wakeFD, s.epoll = -1, -1, -1
 }
+
+// Since is when this server, or the first of those it took over from, began
+// to listen. Of a process older than that it may not have heard everything.
+func (s *Server) Since() time.Time { return s.since }
 
 // Ping returns when the loop has come round, or an error if it has not in
 // time.

@@ -16,6 +16,7 @@ import (
 // belongs to each connection. It travels as JSON, so that a newer server can
 // read an older one's and the other way round.
 type State struct {
+	Since time.Time   `json:"since"` // when the first of the servers in a row began
 	Conns []connState `json:"conns"`
 	Procs []procState `json:"procs"`
 	Dumps []Dump      `json:"dumps"`
@@ -52,7 +53,7 @@ type procState struct {
 // Export returns the state and the sockets of all clients. Run must have
 // returned. The descriptors stay the server's: the receiver gets duplicates.
 func (s *Server) Export() (State, []int, error) {
-	st := State{Dumps: s.Dumps(), Stats: s.Stats()}
+	st := State{Since: s.since, Dumps: s.Dumps(), Stats: s.Stats()}
 	index := map[*proc]int{}
 	for _, p := range s.procs {
 		index[p] = len(st.Procs)
@@ -105,6 +106,9 @@ func ReadState(r io.Reader) (st State, err error) {
 // is.
 func (s *Server) Import(st State, fds []int) error {
 	s.now = time.Now()
+	if !st.Since.IsZero() {
+		s.since = st.Since
+	}
 	procs := make([]*proc, len(st.Procs))
 	for i, ps := range st.Procs {
 		procs[i] = s.importProc(ps)

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/source/allocsock"
+	"github.com/ttmon/ttmon/internal/version"
+)
+
+// serveAPI answers ttmon and everybody else. The listening socket stays open
+// after it, for a successor.
+func (d *ttmond) serveAPI(ctx context.Context) error {
+	l, err := listenerOf(d.begun.api)
+	if err != nil {
+		return fmt.Errorf("serving the API: %w", err)
+	}
+	server := api.New(api.Options{
+		Feed:   &d.collector.feed,
+		Ledger: d.ledger,
+		Hiding: readHiding,
+		Dump: func(kind string) string {
+			if kind == "kernels" {
+				return allocsock.KernelText(d.ledger, time.Now())
+			}
+			return allocsock.DumpText(d.ledger, time.Now())
+		},
+		Dumps: d.dumps,
+		Health: func(h *api.Health) {
+			h.PID, h.AllocSocket = os.Getpid(), d.server.Stats()
+		},
+		Version: version.Version,
+		Log:     d.log,
+	})
+	return server.Serve(ctx, l)
+}
+
+func (d *ttmond) dumps() (list []api.Dump) {
+	for _, dump := range d.server.Dumps() {
+		list = append(list, api.Dump(dump))
+	}
+	return list
+}
+
+// listenerOf makes a listener that does not own fd.
+func listenerOf(fd int) (net.Listener, error) {
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(dup), "api")
+	defer f.Close()
+	return net.FileListener(f)
+}
+
+// readHiding tells how /proc hides processes from ordinary users: as the first
+// process of the host has it mounted, since ours may be another.
+func readHiding() api.Hiding {
+	b, err := os.ReadFile("/proc/1/mountinfo")
+	if err != nil {
+		if b, err = os.ReadFile("/proc/self/mountinfo"); err != nil {
+			return api.Hiding{Level: 2, GID: -1}
+		}
+	}
+	return api.ParseHiding(b)
+}

@@ -1,0 +1,30 @@
+// Package api is ttmond's API, version 1: JSON over HTTP on a Unix socket, for
+// ttmon and for everybody else on the host.
+//
+// It is an end of the data flow: it reads published snapshots and the ledger
+// and changes nothing.
+//
+//	GET /v1/snapshot                  the snapshot, ttmon.snapshot/1
+//	GET /v1/watch[?interval=5s]       snapshots as they are made, as server-sent events
+//	GET /v1/processes                 who reports allocations, and how much
+//	GET /v1/processes/PID/buffers     its live buffers, largest first;
+//	                                  ?limit= ?device= ?pool= ?sort=size|age ?start=
+//	GET /v1/leaks                     what dead processes had not freed
+//	GET /v1/dump[?kind=kernels]       everything live as text, for people
+//	GET /v1/dumps                     the dumps that clients asked for
+//	GET /v1/health                    how the daemon is doing
+//	GET /v1/version
+//
+// Errors are {"error": "…"} with a fitting status. A client that does not read
+// is dropped, never waited for; a snapshot is encoded once for all of them.
+//
+// # Who sees what
+//
+// The kernel says who asks (SO_PEERCRED). Memory figures of every process are
+// for everybody: that is what the daemon is for. Of other users' processes an
+// ordinary user is told only what /proc would tell them. Where /proc is
+// mounted with hidepid=1 (or ptraceable), that is not the name, the command
+// line, the processor and host memory use, or the control group (container,
+// job, unit); with hidepid=2 not the user either. Root, the owner, and members
+// of the group that the gid= option of /proc names see everything.
+package api

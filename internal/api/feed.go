@@ -1,0 +1,64 @@
+package api
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// Feed is where snapshots are published. The zero Feed is empty. One goroutine
+// publishes; any may read.
+type Feed struct {
+	latest atomic.Pointer[tick]
+	first  sync.Once
+	empty  *tick
+}
+
+// tick is one published snapshot.
+type tick struct {
+	seq  uint64
+	snap *model.Snapshot // nil in the one before the first
+	next chan struct{}   // closed when there is a newer one
+
+	mu      sync.Mutex
+	encoded map[viewpoint][]byte
+}
+
+// Publish makes s the latest snapshot. Nobody may change it any more.
+func (f *Feed) Publish(s *model.Snapshot) {
+	old := f.current()
+	f.latest.Store(&tick{seq: old.seq + 1, snap: s, next: make(chan struct{})})
+	close(old.next)
+}
+
+// Latest returns the last snapshot published, or nil.
+func (f *Feed) Latest() *model.Snapshot { return f.current().snap }
+
+func (f *Feed) current() *tick {
+	if t := f.latest.Load(); t != nil {
+		return t
+	}
+	f.first.Do(func() {
+		f.empty = &tick{next: make(chan struct{})}
+		f.latest.CompareAndSwap(nil, f.empty)
+	})
+	return f.latest.Load()
+}
+
+// encode returns the snapshot as one viewer may see it, in JSON. It is done
+// once for all who see the same.
+func (t *tick) encode(v viewpoint) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b, ok := t.encoded[v]
+	if !ok {
+		b = wire.Append(nil, v.filter(t.snap))
+		if t.encoded == nil {
+			t.encoded = map[viewpoint][]byte{}
+		}
+		t.encoded[v] = b
+	}
+	return b
+}

@@ -1,0 +1,238 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// poolBytes is a number of bytes per pool, by name; host memory among them.
+type poolBytes struct {
+	DRAM    uint64 `json:"dram_bytes"`
+	L1      uint64 `json:"l1_bytes"`
+	L1Small uint64 `json:"l1_small_bytes"`
+	Trace   uint64 `json:"trace_bytes"`
+	CB      uint64 `json:"cb_bytes"`
+	Kernel  uint64 `json:"kernel_bytes"`
+	Host    uint64 `json:"host_bytes"`
+}
+
+func pools(b [ledger.NumPools]uint64) poolBytes {
+	return poolBytes{b[model.DRAM], b[model.L1], b[model.L1Small], b[model.Trace], b[model.CB], b[model.Kernel], b[ledger.Host]}
+}
+
+// reporter is a process in /v1/processes.
+type reporter struct {
+	PID      int             `json:"pid"`
+	Start    uint64          `json:"start_ticks"`
+	SentPID  int             `json:"sent_pid"` // what it calls itself
+	UID      *int            `json:"uid"`
+	Name     *string         `json:"name"`
+	Since    time.Time       `json:"since"`
+	Last     time.Time       `json:"last"`
+	Buffers  int             `json:"buffers"`
+	Devices  []reporterUse   `json:"devices"`
+	Counters ledger.Counters `json:"counters"`
+}
+
+// reporterUse is what a process holds on one device of its own numbering.
+type reporterUse struct {
+	Device  int32     `json:"device"`
+	Buffers uint64    `json:"buffers"`
+	Now     poolBytes `json:"now"`
+	Peak    poolBytes `json:"peak"`
+}
+
+// processes lists who reports allocations.
+func (s *Server) processes(w http.ResponseWriter, r *http.Request) {
+	v := s.viewpoint(r)
+	list := []reporter{}
+	for _, h := range s.opt.Ledger.Processes() {
+		list = append(list, v.reporter(&h))
+	}
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.processes/1", "processes": list})
+}
+
+func (v viewpoint) reporter(h *ledger.Holding) reporter {
+	p := reporter{
+		PID: h.PID, Start: h.Start, SentPID: h.SentPID, Since: h.Since.UTC(), Last: h.Last.UTC(),
+		Buffers: h.Buffers, Devices: []reporterUse{}, Counters: h.Counters,
+	}
+	hidden := v.hides(model.Value(h.UID))
+	if !hidden {
+		p.Name = &h.Name
+	}
+	if !hidden || v.level < 2 {
+		p.UID = &h.UID
+	}
+	for i := range h.Devices {
+		u := &h.Devices[i]
+		p.Devices = append(p.Devices, reporterUse{u.Device, u.Count(), pools(u.Bytes), pools(u.Peak)})
+	}
+	return p
+}
+
+// buffer is a live buffer in /v1/processes/PID/buffers.
+type buffer struct {
+	Kind   string    `json:"kind"`
+	Device int32     `json:"device"`
+	Pool   string    `json:"pool"`
+	ID     uint64    `json:"id"` // address, or kernel id
+	Size   uint64    `json:"size_bytes"`
+	Born   time.Time `json:"allocated"`
+	Age    float64   `json:"age_s"`
+}
+
+func viewBuffer(b ledger.Buffer, now time.Time) buffer {
+	return buffer{b.Kind, b.Device, poolName(b.Pool), b.ID, b.Size, b.Born.UTC(), max(now.Sub(b.Born), 0).Round(10 * time.Millisecond).Seconds()}
+}
+
+func poolName(p model.Pool) string {
+	if p == ledger.Host {
+		return "host"
+	}
+	return p.String()
+}
+
+const (
+	defaultBuffers = 1000
+	maxBuffers     = 100_000
+)
+
+// bufferQuery is what a caller wants of a process's buffers.
+type bufferQuery struct {
+	limit  int
+	byAge  bool
+	device int // -1 for all
+	pool   string
+}
+
+// buffers lists live buffers of a process: the largest, or the oldest.
+func (s *Server) buffers(w http.ResponseWriter, r *http.Request) {
+	q, problem := parseBufferQuery(r)
+	if problem != "" {
+		fail(w, http.StatusBadRequest, "%s", problem)
+		return
+	}
+	h, status, problem := s.findProcess(r)
+	if problem != "" {
+		fail(w, status, "%s", problem)
+		return
+	}
+	matching, bytes := 0, uint64(0)
+	keep := func(b ledger.Buffer) bool {
+		ok := (q.device < 0 || b.Device == int32(q.device)) && (q.pool == "" || poolName(b.Pool) == q.pool)
+		if ok {
+			matching++
+			bytes += b.Size
+		}
+		return ok
+	}
+	list, ok := s.opt.Ledger.Top(h.Key, q.limit, q.byAge, keep)
+	if !ok {
+		fail(w, http.StatusNotFound, "process %d has just ended", h.PID)
+		return
+	}
+	now := time.Now()
+	out := make([]buffer, len(list))
+	for i, b := range list {
+		out[i] = viewBuffer(b, now)
+	}
+	answer(w, http.StatusOK, map[string]any{
+		"schema": "ttmon.buffers/1", "pid": h.PID, "start_ticks": h.Start,
+		"total": matching, "total_bytes": bytes, "buffers": out,
+	})
+}
+
+func parseBufferQuery(r *http.Request) (q bufferQuery, problem string) {
+	q = bufferQuery{limit: defaultBuffers, device: -1}
+	v := r.URL.Query()
+	if text := v.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxBuffers {
+			return q, "limit: " + strconv.Quote(text) + " is not a number from 1 to " + strconv.Itoa(maxBuffers)
+		}
+		q.limit = n
+	}
+	if text := v.Get("device"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return q, "device: " + strconv.Quote(text) + " is not a number"
+		}
+		q.device = n
+	}
+	if q.pool = v.Get("pool"); q.pool != "" && q.pool != "host" &&
+		!slices.ContainsFunc(model.Pools(), func(p model.Pool) bool { return p.String() == q.pool }) {
+		return q, "pool: there is no " + strconv.Quote(q.pool) + "; it is one of dram, l1, l1_small, trace, cb, kernel, host"
+	}
+	switch v.Get("sort") {
+	case "", "size":
+	case "age":
+		q.byAge = true
+	default:
+		return q, "sort: " + strconv.Quote(v.Get("sort")) + " is neither size nor age"
+	}
+	return q, ""
+}
+
+// findProcess finds the process of a request: by pid, and by start where two
+// have had it.
+func (s *Server) findProcess(r *http.Request) (h ledger.Holding, status int, problem string) {
+	pid, err := strconv.Atoi(r.PathValue("pid"))
+	if err != nil {
+		return h, http.StatusBadRequest, strconv.Quote(r.PathValue("pid")) + " is no pid"
+	}
+	start := r.URL.Query().Get("start")
+	var found []ledger.Holding
+	for _, h := range s.opt.Ledger.Processes() {
+		if h.PID == pid && (start == "" || strconv.FormatUint(h.Start, 10) == start) {
+			found = append(found, h)
+		}
+	}
+	if len(found) == 0 {
+		return h, http.StatusNotFound, "no process " + strconv.Itoa(pid) + " reports allocations"
+	}
+	return slices.MaxFunc(found, func(a, b ledger.Holding) int { return cmp.Compare(a.Start, b.Start) }), 0, ""
+}
+
+// leak is an entry of /v1/leaks.
+type leak struct {
+	Seq     uint64    `json:"seq"`
+	PID     int       `json:"pid"`
+	Start   uint64    `json:"start_ticks"`
+	UID     *int      `json:"uid"`
+	Name    *string   `json:"name"`
+	Died    time.Time `json:"died"`
+	Reason  string    `json:"reason"`
+	Buffers int       `json:"buffers"`
+	Bytes   uint64    `json:"bytes"` // on devices
+	Pools   poolBytes `json:"pools"`
+	Devices []int32   `json:"devices"`
+	Largest buffer    `json:"largest"`
+	Oldest  time.Time `json:"oldest"`
+}
+
+// leaks lists what dead processes had not freed, newest first.
+func (s *Server) leaks(w http.ResponseWriter, r *http.Request) {
+	v := s.viewpoint(r)
+	list := []leak{}
+	for _, f := range s.opt.Ledger.Leaks() {
+		l := leak{
+			Seq: f.Seq, PID: f.PID, Start: f.Start, Died: f.Died.UTC(), Reason: f.Reason, Buffers: f.Count,
+			Bytes: f.Total(), Pools: pools(f.Bytes), Devices: f.Devices,
+			Largest: viewBuffer(f.Largest, f.Died), Oldest: f.Oldest.UTC(),
+		}
+		if hidden := v.hides(model.Value(f.UID)); !hidden {
+			l.Name, l.UID = &f.Name, &f.UID
+		} else if v.level < 2 {
+			l.UID = &f.UID
+		}
+		list = append(list, l)
+	}
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.leaks/1", "leaks": list})
+}

@@ -1,0 +1,196 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/ledger"
+)
+
+// Options of a Server.
+type Options struct {
+	Feed   *Feed          // required
+	Ledger *ledger.Ledger // required
+	// Hiding says how the host's /proc hides processes; nil: not at all. It
+	// is asked again and again, since /proc can be mounted anew.
+	Hiding func() Hiding
+	// Dump makes a text of everything live: kind "remaining" or "kernels".
+	Dump func(kind string) string
+	// Dumps are those that clients asked for, newest first.
+	Dumps func() []Dump
+	// Health adds what the rest of the daemon knows about itself.
+	Health  func(*Health)
+	Version string
+	Log     *slog.Logger // nil discards
+}
+
+// Dump is a text that a client of the allocation socket asked for.
+type Dump struct {
+	Time time.Time `json:"time"`
+	Kind string    `json:"kind"`
+	PID  int       `json:"pid"`
+	UID  int       `json:"uid"`
+	Text string    `json:"text"`
+}
+
+// Server answers API calls.
+type Server struct {
+	opt     Options
+	log     *slog.Logger
+	started time.Time
+	slots   chan struct{} // one for each watcher
+
+	mu       sync.Mutex
+	hiding   Hiding // as of hidingAt
+	hidingAt time.Time
+}
+
+const (
+	maxWatchers  = 1024
+	writeTimeout = 5 * time.Second // after which a client that does not read is dropped
+)
+
+// New returns a server.
+func New(o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Hiding == nil {
+		o.Hiding = func() Hiding { return Hiding{GID: -1} }
+	}
+	return &Server{opt: o, log: o.Log, started: time.Now(), slots: make(chan struct{}, maxWatchers)}
+}
+
+// Serve answers on l until ctx is done. It closes l.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	web := &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, callerKey{}, identify(c))
+		},
+	}
+	stop := context.AfterFunc(ctx, func() {
+		brief, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		defer cancel()
+		if web.Shutdown(brief) != nil {
+			_ = web.Close()
+		}
+	})
+	defer stop()
+	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving the API: %w", err)
+	}
+	return nil
+}
+
+type callerKey struct{}
+
+// identify asks the kernel who is at the other end.
+func identify(c net.Conn) (who caller) {
+	conn, ok := c.(*net.UnixConn)
+	if !ok {
+		return who
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return who
+	}
+	_ = raw.Control(func(fd uintptr) {
+		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err != nil {
+			return
+		}
+		who = caller{uid: int(cred.Uid), pid: int(cred.Pid), gids: []int{int(cred.Gid)}, exists: true}
+		who.gids = append(who.gids, peerGroups(int(fd))...)
+	})
+	return who
+}
+
+func (s *Server) viewpoint(r *http.Request) viewpoint {
+	who, _ := r.Context().Value(callerKey{}).(caller)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.hidingAt) > hidingAge {
+		s.hiding, s.hidingAt = s.opt.Hiding(), now
+	}
+	return s.hiding.viewpoint(who)
+}
+
+// hidingAge is how long the answer about /proc holds: its mount options
+// hardly ever change.
+const hidingAge = 2 * time.Second
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/snapshot", s.snapshot)
+	mux.HandleFunc("GET /v1/watch", s.watch)
+	mux.HandleFunc("GET /v1/processes", s.processes)
+	mux.HandleFunc("GET /v1/processes/{pid}/buffers", s.buffers)
+	mux.HandleFunc("GET /v1/leaks", s.leaks)
+	mux.HandleFunc("GET /v1/dump", s.dump)
+	mux.HandleFunc("GET /v1/dumps", s.dumps)
+	mux.HandleFunc("GET /v1/health", s.health)
+	mux.HandleFunc("GET /v1/version", s.version)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			fail(w, http.StatusMethodNotAllowed, "the API only answers GET")
+			return
+		}
+		fail(w, http.StatusNotFound, "there is no %s; see /v1/version", r.URL.Path)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// fail answers with an error.
+func fail(w http.ResponseWriter, status int, format string, args ...any) {
+	answer(w, status, map[string]string{"error": fmt.Sprintf(format, args...)})
+}
+
+// answer writes a JSON document.
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // the client has left
+}
+
+// peerGroups returns the supplementary groups of the peer (SO_PEERGROUPS,
+// Linux 4.13).
+func peerGroups(fd int) []int {
+	const soPeerGroups = 59
+	buf := make([]uint32, 64)
+	for {
+		n, err := getsockopt(fd, unix.SOL_SOCKET, soPeerGroups, buf)
+		if errors.Is(err, unix.ERANGE) && len(buf) < 1<<17 {
+			buf = make([]uint32, 4*len(buf))
+			continue
+		}
+		if err != nil {
+			return nil
+		}
+		groups := make([]int, n)
+		for i := range groups {
+			groups[i] = int(buf[i])
+		}
+		return groups
+	}
+}

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Hiding is how the host's /proc hides processes from other users.
+type Hiding struct {
+	Level int // the hidepid option: 0 shows all, 1 hides what is inside, 2 and 4 hide the process
+	GID   int // members of this group see everything; -1 for none
+}
+
+// ParseHiding reads the options of /proc from a mountinfo file.
+func ParseHiding(mountinfo []byte) Hiding {
+	h := Hiding{GID: -1}
+	for line := range strings.Lines(string(mountinfo)) {
+		before, after, ok := strings.Cut(line, " - ")
+		fields, tail := strings.Fields(before), strings.Fields(after)
+		if !ok || len(fields) < 6 || fields[4] != "/proc" || len(tail) < 3 || tail[0] != "proc" {
+			continue
+		}
+		h = Hiding{GID: -1} // a later mount covers an earlier one
+		for option := range strings.SplitSeq(fields[5]+","+tail[2], ",") {
+			key, value, _ := strings.Cut(option, "=")
+			switch key {
+			case "hidepid":
+				h.Level = hidingLevel(value)
+			case "gid":
+				if n, err := strconv.Atoi(value); err == nil {
+					h.GID = n
+				}
+			}
+		}
+	}
+	return h
+}
+
+func hidingLevel(word string) int {
+	switch word {
+	case "off":
+		return 0
+	case "noaccess":
+		return 1
+	case "invisible":
+		return 2
+	case "ptraceable":
+		return 4
+	}
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 0 {
+		return 2 // an option we do not know hides, rather than shows
+	}
+	return n
+}
+
+// viewpoint is what decides what a caller may see.
+type viewpoint struct {
+	level int // of hiding that applies to the caller
+	uid   int // whose own processes it sees; 0 where level is 0
+}
+
+// caller is who asks.
+type caller struct {
+	uid    int
+	gids   []int
+	pid    int
+	exists bool // the kernel told
+}
+
+func (h Hiding) viewpoint(c caller) viewpoint {
+	if h.Level == 0 || c.exists && c.uid == 0 || h.GID >= 0 && slices.Contains(c.gids, h.GID) {
+		return viewpoint{}
+	}
+	if !c.exists {
+		c.uid = -1
+	}
+	return viewpoint{h.Level, c.uid}
+}
+
+// hides tells whether a process of a user is hidden from the viewer.
+func (v viewpoint) hides(uid model.Reading[int]) bool {
+	owner, known := uid.Get()
+	return v.level > 0 && (!known || owner != v.uid)
+}
+
+const hiddenWhy = "this host hides other users' processes (hidepid)"
+
+// filter returns the snapshot as the viewer may see it; s itself if that is
+// everything.
+func (v viewpoint) filter(s *model.Snapshot) *model.Snapshot {
+	if v.level == 0 {
+		return s
+	}
+	t := *s
+	t.Processes = slices.Clone(s.Processes)
+	for i := range t.Processes {
+		if p := &t.Processes[i]; v.hides(p.UID) {
+			v.conceal(p)
+		}
+	}
+	t.Ghosts = slices.Clone(s.Ghosts)
+	for i := range t.Ghosts {
+		t.Ghosts[i].Name = ""
+	}
+	return &t
+}
+
+func (v viewpoint) conceal(p *model.Process) {
+	p.Name = model.Missing[string](model.Denied, hiddenWhy)
+	p.Cmdline = model.Missing[string](model.Denied, hiddenWhy)
+	p.CPU = model.Missing[float64](model.Denied, hiddenWhy)
+	p.RSS = model.Missing[uint64](model.Denied, hiddenWhy)
+	p.Threads = model.Missing[int](model.Denied, hiddenWhy)
+	p.Release = model.Missing[string](model.Denied, hiddenWhy)
+	p.Container, p.SlurmJob, p.SystemdUnit, p.PPID = model.Container{}, "", "", 0
+	if v.level >= 2 {
+		p.UID = model.Missing[int](model.Denied, hiddenWhy)
+		p.User = model.Missing[string](model.Denied, hiddenWhy)
+	}
+}

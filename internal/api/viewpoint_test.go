@@ -1,0 +1,120 @@
+package api
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+func TestParseHiding(t *testing.T) {
+	const before = "22 28 0:21 / /sys rw,nosuid - sysfs sysfs rw\n"
+	for name, c := range map[string]struct {
+		line string
+		want Hiding
+	}{
+		"plain":        {"23 28 0:22 / /proc rw,nosuid,nodev,noexec,relatime shared:14 - proc proc rw\n", Hiding{0, -1}},
+		"invisible":    {"23 28 0:22 / /proc rw,relatime - proc proc rw,gid=27,hidepid=invisible\n", Hiding{2, 27}},
+		"number":       {"23 28 0:22 / /proc rw,relatime - proc proc rw,hidepid=1\n", Hiding{1, -1}},
+		"ptraceable":   {"23 28 0:22 / /proc rw,relatime - proc proc rw,hidepid=ptraceable\n", Hiding{4, -1}},
+		"unheard of":   {"23 28 0:22 / /proc rw,relatime - proc proc rw,hidepid=tomorrow\n", Hiding{2, -1}},
+		"mounted over": {"23 28 0:22 / /proc rw - proc proc rw,hidepid=2\n24 23 0:30 / /proc rw - proc proc rw\n", Hiding{0, -1}},
+		"another":      {"23 28 0:22 / /mnt/proc rw - proc proc rw,hidepid=2\n", Hiding{0, -1}},
+		"broken":       {"23 28\n - proc\n\n", Hiding{0, -1}},
+	} {
+		if got := ParseHiding([]byte(before + c.line)); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestViewpoint(t *testing.T) {
+	alice := caller{uid: 1000, gids: []int{1000, 27}, exists: true}
+	root := caller{uid: 0, exists: true}
+	for name, c := range map[string]struct {
+		h    Hiding
+		c    caller
+		want viewpoint
+	}{
+		"nothing hidden": {Hiding{0, -1}, alice, viewpoint{}},
+		"hidden":         {Hiding{2, -1}, alice, viewpoint{2, 1000}},
+		"root":           {Hiding{2, -1}, root, viewpoint{}},
+		"in the group":   {Hiding{2, 27}, alice, viewpoint{}},
+		"not in it":      {Hiding{1, 28}, alice, viewpoint{1, 1000}},
+		"nobody known":   {Hiding{1, 0}, caller{}, viewpoint{1, -1}},
+	} {
+		if got := c.h.viewpoint(c.c); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestFilter(t *testing.T) {
+	s := snapshot(1)
+	s.Processes[0].Devices = []model.DeviceUse{{Device: 3}}
+	s.Processes[0].SlurmJob = "4711"
+	s.Ghosts = []model.Ghost{{Name: "x"}}
+	before := wire.Append(nil, s)
+
+	got := viewpoint{1, 1000}.filter(s)
+	p := got.Processes[0]
+	if p.Cmdline.Status != model.Denied || p.Name.Known() || p.SlurmJob != "" || p.UID.V != 0 || !p.UID.Known() || got.Ghosts[0].Name != "" {
+		t.Errorf("root's process for another user: %+v", p)
+	}
+	if len(p.Devices) != 1 {
+		t.Error("its memory is hidden too")
+	}
+	if diff := cmp.Diff(s.Processes[1], got.Processes[1]); diff != "" {
+		t.Errorf("the user's own process (-want +got):\n%s", diff)
+	}
+	if p := (viewpoint{2, 1000}).filter(s).Processes[0]; p.UID.Known() || p.User.Known() {
+		t.Errorf("hidepid=2: %+v", p)
+	}
+	if (viewpoint{}).filter(s) != s {
+		t.Error("who sees everything gets a copy")
+	}
+	if !slices.Equal(before, wire.Append(nil, s)) {
+		t.Error("the published snapshot was changed")
+	}
+}
+
+// The kernel's answer about the caller, through a real socket.
+func TestIdentify(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	other, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	who := identify(other)
+	groups, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !who.exists || who.uid != os.Getuid() || who.pid != os.Getpid() {
+		t.Errorf("%+v", who)
+	}
+	for _, g := range groups {
+		if !slices.Contains(who.gids, g) {
+			t.Errorf("groups %v, want %d among them", who.gids, g)
+		}
+	}
+	if got := identify(nil); got.exists {
+		t.Errorf("nobody: %+v", got)
+	}
+}
