@@ -63,7 +63,9 @@ type Process struct {
 func Start(o Options) (*Process, error) {
 	cmd := exec.Command("/proc/self/exe", o.args()...)
 	cmd.Args[0] = childName
-	cmd.Env = append(os.Environ(), o.Env...)
+	// A program built with the race detector would wait a second at its end.
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(cmd.Env, o.Env...)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
 	in, err := cmd.StdinPipe()

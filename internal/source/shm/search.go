@@ -90,19 +90,24 @@ func (r *Reader) scanAll() {
 	r.eachProcess(func(pid int, _ procStatus) { r.examine(pid, nil) })
 }
 
-// examine keeps a process if it maps a region, or if that may not be looked at
-// and it could be the owner of a slot that s asks for.
+// examine keeps a process if it maps a region that is known (without s: any),
+// or if that may not be looked at and it could be the owner of a slot that s
+// asks for.
 func (r *Reader) examine(pid int, s *search) {
 	p, err := openProcess(r.root, pid)
 	if err != nil {
 		return
 	}
 	r.guard.readMaps(p, r.now)
-	if len(p.maps.regions) > 0 || p.mapsErr != nil && s != nil && s.pids[p.nsPID] {
-		r.keep(p)
-		return
+	wanted := p.mapsErr != nil && s != nil && s.pids[p.nsPID]
+	for _, m := range p.maps.regions {
+		wanted = wanted || s == nil || r.regions[m.inode] != nil
 	}
-	p.close()
+	if wanted {
+		r.keep(p)
+	} else {
+		p.close()
+	}
 }
 
 // procStatus is what a glance at /proc/<pid>/status tells.

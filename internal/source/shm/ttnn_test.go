@@ -90,6 +90,17 @@ func (th *theatre) shows(id uint64, jobs ...*ttnn.Job) *Region {
 	return reg
 }
 
+func (th *theatre) describes(j *ttnn.Job) *Process {
+	th.Helper()
+	for _, p := range th.last.Processes {
+		if p.PID == j.PID {
+			return p
+		}
+	}
+	th.Fatalf("process %d is not in the sweep", j.PID)
+	return nil
+}
+
 const p150 = 4476187513037 // the chip id in blackhole_P150.yaml
 
 func TestRealProgram(t *testing.T) {
@@ -121,7 +132,7 @@ func TestRealProgram(t *testing.T) {
 					t.Fatalf("after %v", s)
 				}
 			}
-			p := th.last.Processes[0]
+			p := th.describes(j)
 			if p.Release.V != release || p.Name != "python" {
 				t.Errorf("process %+v", p)
 			}
@@ -190,7 +201,7 @@ func TestRealSecondThread(t *testing.T) {
 			if len(reg.Uses) != 1 || show(reg.Uses[0].Bytes[model.DRAM]) != counted {
 				t.Errorf("uses %+v, want %s bytes of DRAM: has the writer changed?", reg.Uses, counted)
 			}
-			notes := th.last.Processes[0].Notes
+			notes := th.describes(j).Notes
 			if noted := len(notes) == 1 && notes[0] == "allocations of other threads are not counted (ttnn 0.81.1 accounts for one thread only)"; noted != (release == ttnn.Newest) {
 				t.Errorf("notes %q", notes)
 			}
