@@ -74,9 +74,12 @@ func Descriptor(name string) (string, error) {
 // Options say what a job runs on.
 type Options struct {
 	Release    string   // empty: Newest
-	Descriptor string   // path of the cluster descriptor; required
+	Descriptor string   // path of the cluster descriptor; required, but for a Command that knows one
 	Dir        string   // for logs, kernels and whatever it writes; required
 	Env        []string // added to ours
+	// Command makes the command that becomes the job, for instance in a
+	// simulated host, which also names a descriptor. Nil: exec.Command.
+	Command func(name string, args ...string) *exec.Cmd
 }
 
 // Held is what a job holds on each of its chips, in bytes by pool: "dram",
@@ -120,7 +123,11 @@ func Start(o Options) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(python, filepath.Join(root, "testdata/ttnn/job.py"))
+	command := exec.Command
+	if o.Command != nil {
+		command = o.Command
+	}
+	cmd := command(python, filepath.Join(root, "testdata/ttnn/job.py"))
 	cmd.Dir = o.Dir
 	cmd.Env = append(os.Environ(),
 		"TT_METAL_MOCK_CLUSTER_DESC_PATH="+o.Descriptor,

@@ -11,15 +11,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 )
 
 // TestRealTTNN gives our descriptors to the real ttnn in mock mode. It must
 // accept them, keep its accounting regions under the ids that we predict, and
 // see the DRAM and cores that the catalogue lists.
 func TestRealTTNN(t *testing.T) {
-	python := os.Getenv("TTMON_TTNN_PYTHON")
-	if python == "" {
-		t.Skip("set TTMON_TTNN_PYTHON to the python of an environment with ttnn and its compiler")
+	python, err := ttnn.Python(ttnn.Newest)
+	if err != nil {
+		t.Fatalf("the real ttnn does not run here: %v", err)
 	}
 	for _, c := range []struct {
 		card   string

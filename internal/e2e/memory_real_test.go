@@ -1,0 +1,235 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim"
+)
+
+// stage is a simulated host with real ttnn programs on it.
+type stage struct {
+	*testing.T
+	host  *sim.Host
+	jobs  map[*ttnn.Job][]uint64 // the chips that each has open
+	chips []uint64               // by UMD's number
+}
+
+func newStage(t *testing.T, o sim.Options) *stage {
+	s := &stage{T: t, host: start(t, o), jobs: map[*ttnn.Job][]uint64{}}
+	for _, c := range chipsIn(t, s.host) {
+		s.chips = append(s.chips, c.ID)
+	}
+	return s
+}
+
+// truth is what the programs hold by their own account.
+func (st *stage) truth() books {
+	b := books{}
+	for j, chips := range st.jobs {
+		for _, id := range chips {
+			if b[id] == nil {
+				b[id] = map[int]bytesBy{}
+			}
+			b[id][j.PID] = bytesBy(j.Held)
+		}
+	}
+	return b
+}
+
+// step lets a program do something, and compares ttmon smi --json with what
+// all programs hold then.
+func (st *stage) step(j *ttnn.Job, s ttnn.Step) ttnn.Reply {
+	st.Helper()
+	r, err := j.Do(s)
+	if err != nil {
+		st.Fatal(err)
+	}
+	switch s["do"] {
+	case "open":
+		st.jobs[j] = st.chips[:r.Chips]
+	case "close":
+		delete(st.jobs, j)
+	}
+	st.compare(fmt.Sprint(s))
+	return r
+}
+
+// compare takes a snapshot and holds it against the truth.
+func (st *stage) compare(after string) *model.Snapshot {
+	st.Helper()
+	s := snapshot(st.T, st.host)
+	if err := st.truth().check(s); err != nil {
+		st.Fatalf("after %s: %v", after, err)
+	}
+	return s
+}
+
+const threadNote = "allocations of other threads are not counted"
+
+// TestRealMemory runs the real ttnn on a simulated p150: whatever it does, the
+// numbers of ttmon are the program's own.
+func TestRealMemory(t *testing.T) {
+	for _, release := range []string{ttnn.Newest, ttnn.AllThreads} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			st := newStage(t, sim.Options{Boards: "p150a"})
+			a := play(t, st.host, release, false)
+			st.compare("nothing")
+			st.step(a, ttnn.Step{"do": "open", "l1_small": 32768, "trace": 1 << 20})
+			for _, s := range []ttnn.Step{
+				{"do": "alloc", "name": "a", "pool": "dram", "bytes": 128 << 20},
+				{"do": "alloc", "name": "b", "pool": "l1", "bytes": 2 << 20},
+				{"do": "alloc", "name": "s", "pool": "l1_small", "bytes": 8 * 2048},
+				{"do": "alloc", "name": "t", "pool": "trace", "bytes": 64 << 10},
+				{"do": "add", "name": "c", "of": []string{"b", "b"}},
+				{"do": "alloc", "name": "x", "pool": "dram", "bytes": 1 << 20, "columns": 512},
+				{"do": "alloc", "name": "y", "pool": "dram", "bytes": 1 << 20, "columns": 1024},
+				{"do": "matmul", "name": "z", "of": []string{"x", "y"}},
+				{"do": "free", "name": "a"}, {"do": "free", "name": "c"}, {"do": "free", "name": "s"}, {"do": "free", "name": "t"},
+			} {
+				st.step(a, s)
+			}
+			st.checkView(a, release)
+			p := processOf(t, st.compare("all that"), a.PID)
+			wantValue(t, "release", p.Release, release)
+			if noted := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, threadNote) }); noted != (release == ttnn.Newest) {
+				t.Errorf("notes of %s: %q", release, p.Notes)
+			}
+			st.killed(a, release)
+		})
+	}
+}
+
+// checkView compares with what the allocator itself gave out, where the
+// release tells: at least what was asked for, in every pool.
+func (st *stage) checkView(j *ttnn.Job, release string) {
+	st.Helper()
+	if release != ttnn.Newest {
+		return // its view cannot be had from Python
+	}
+	r := st.step(j, ttnn.Step{"do": "view"})
+	for pool, held := range r.Held {
+		if r.View[pool] < held || held == 0 && pool != "dram" && r.View[pool] != 0 {
+			st.Errorf("%s: the allocator gave out %d bytes, the program holds %d", pool, r.View[pool], held)
+		}
+	}
+}
+
+// killed goes on with a second program on the chip: the first is killed, its
+// bytes are nobody's and listed; the second closes, and the first's remain.
+func (st *stage) killed(a *ttnn.Job, release string) {
+	st.Helper()
+	b := play(st.T, st.host, release, false)
+	st.step(b, ttnn.Step{"do": "open"})
+	st.step(b, ttnn.Step{"do": "alloc", "name": "b", "pool": "dram", "bytes": 6 << 20})
+	wantGhosts(st.T, st.compare("two programs on one chip"))
+	left := a.Held
+	delete(st.jobs, a)
+	if err := a.Kill(); err != nil {
+		st.Fatal(err)
+	}
+	s := st.compare("SIGKILL of the first")
+	st.wantGhost(s, a, left)
+	st.step(b, ttnn.Step{"do": "close"})
+	st.wantGhost(st.compare("the second closed"), a, left)
+	if r := runIn(st.T, st.host, "smi"); !strings.Contains(r.out, "belong to a dead process") {
+		st.Errorf("the table does not mention what the dead left:\n%s", r.out)
+	}
+	// Without it the chip is as new, for a program that goes on, too.
+	if r := runIn(st.T, st.host, "stale", "--remove", "--yes"); r.code != 0 || !strings.Contains(r.out, "removed") {
+		st.Errorf("ttmon stale --remove: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	wantGhosts(st.T, st.compare("ttmon stale --remove"))
+	st.step(b, ttnn.Step{"do": "open"})
+	st.step(b, ttnn.Step{"do": "alloc", "name": "n", "pool": "l1", "bytes": 4096})
+	st.secondThread(b, release)
+}
+
+// wantGhost checks what a killed program left: all it held, and circular
+// buffers, which nobody asked for by size.
+func (st *stage) wantGhost(s *model.Snapshot, j *ttnn.Job, left ttnn.Held) {
+	st.Helper()
+	if len(s.Ghosts) != 1 || s.Ghosts[0].PID != j.PID || s.Ghosts[0].Name != "python" {
+		st.Fatalf("ghosts %+v, want one of process %d", s.Ghosts, j.PID)
+	}
+	g := &s.Ghosts[0]
+	sum := g.Bytes[model.CB].V
+	for pool, v := range left {
+		wantValue(st.T, "left in "+pool, g.Bytes[poolsOf[pool]], v)
+		sum += v
+	}
+	wantValue(st.T, "stale bytes of the device", s.Devices[0].Memory.Stale, sum)
+	if g.Updated.IsZero() || g.Updated.After(s.Time) {
+		st.Errorf("last written %v, in a snapshot of %v", g.Updated, s.Time)
+	}
+}
+
+// secondThread allocates where releases since 0.72 do not look. What cannot
+// be known is said.
+func (st *stage) secondThread(j *ttnn.Job, release string) {
+	st.Helper()
+	before := processOf(st.T, snapshot(st.T, st.host), j.PID).Devices[0].Memory[model.DRAM].V
+	if _, err := j.Do(ttnn.Step{"do": "alloc", "name": "far", "pool": "dram", "bytes": 32 << 20, "thread": true}); err != nil {
+		st.Fatal(err)
+	}
+	s := snapshot(st.T, st.host)
+	p := processOf(st.T, s, j.PID)
+	counted := p.Devices[0].Memory[model.DRAM].V - before
+	noted := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, threadNote) })
+	if release == ttnn.AllThreads && counted != 32<<20 {
+		st.Errorf("%d bytes of a second thread were counted, want all 32 MiB", counted)
+	}
+	if release == ttnn.Newest && (counted != 0 || !noted) {
+		st.Errorf("%d bytes of a second thread were counted; notes %q", counted, p.Notes)
+	}
+	if report := runIn(st.T, st.host, "smi", "-q", "-d", "PIDS"); strings.Contains(report.out, threadNote) != noted {
+		st.Errorf("noted: %v, and the report says:\n%s", noted, report.out)
+	}
+}
+
+// TestRealMesh: a mesh holds the same on each of its chips. The chip behind
+// another one is shown under its board.
+func TestRealMesh(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		boards  string
+		release string
+		mesh    []int
+		dump    bool // UMD's descriptor can be found
+		nodes   bool // the program has the devices open
+	}{
+		{"n300", "n300", ttnn.Newest, []int{1, 2}, false, false},
+		{"n300 old", "n300", ttnn.AllThreads, []int{1, 2}, false, true},
+		{"galaxy by descriptor", "galaxy-wormhole", ttnn.Newest, []int{8, 4}, true, false},
+		{"galaxy by order", "galaxy-wormhole", ttnn.AllThreads, []int{8, 4}, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			st := newStage(t, sim.Options{Boards: c.boards, UMDDump: c.dump})
+			j := play(t, st.host, c.release, c.nodes)
+			r := st.step(j, ttnn.Step{"do": "open", "mesh": c.mesh})
+			if r.Chips != c.mesh[0]*c.mesh[1] {
+				t.Fatalf("%d chips", r.Chips)
+			}
+			st.step(j, ttnn.Step{"do": "alloc", "name": "a", "pool": "dram", "bytes": 64 << 20})
+			st.step(j, ttnn.Step{"do": "alloc", "name": "b", "pool": "l1", "bytes": 1 << 20})
+			st.step(j, ttnn.Step{"do": "add", "name": "c", "of": []string{"b", "b"}})
+			st.step(j, ttnn.Step{"do": "free", "name": "a"})
+			if p := processOf(t, st.compare("that"), j.PID); c.nodes {
+				wantValue(t, "open descriptors", p.Devices[0].OpenFDs, 1)
+			}
+			delete(st.jobs, j)
+			if err := j.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if s := st.compare("SIGKILL"); len(s.Ghosts) != r.Chips {
+				t.Errorf("%d ghosts, want one on each of %d chips", len(s.Ghosts), r.Chips)
+			}
+		})
+	}
+}
