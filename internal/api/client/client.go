@@ -1,0 +1,150 @@
+// Package client asks a ttmond over its Unix socket.
+//
+// It is a source of snapshots for ttmon, next to reading the host directly.
+// It speaks the few lines of HTTP that are needed itself: net/http would
+// cost every start of ttmon more than the question does.
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// Where a ttmond listens that nobody has configured otherwise.
+const SystemSocket = "/run/ttmon/ttmond.sock"
+
+// SocketPaths lists where a ttmond may listen, best first: root's, then the
+// user's own below $XDG_RUNTIME_DIR.
+func SocketPaths(runtimeDir string) []string {
+	paths := []string{SystemSocket}
+	if runtimeDir != "" {
+		paths = append(paths, runtimeDir+"/ttmon/ttmond.sock")
+	}
+	return paths
+}
+
+// Client talks to one ttmond. It keeps its connection and makes a new one
+// when the daemon has been restarted. It is not safe for concurrent use.
+type Client struct {
+	path string
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// New returns a client of the ttmond at a socket. It does not connect yet.
+func New(path string) *Client { return &Client{path: path} }
+
+// Path is the socket.
+func (c *Client) Path() string { return c.path }
+
+// Close ends the connection.
+func (c *Client) Close() {
+	if c.conn != nil {
+		c.conn.Close()
+		c.conn = nil
+	}
+}
+
+// Snapshot asks for the latest snapshot.
+func (c *Client) Snapshot(ctx context.Context) (*model.Snapshot, error) {
+	body, err := c.get(ctx, "/v1/snapshot")
+	if err != nil {
+		return nil, err
+	}
+	s, err := wire.Decode(body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the snapshot of the ttmond at %s: %w", c.path, err)
+	}
+	s.Source = model.Daemon
+	return s, nil
+}
+
+// Buffer is a live buffer of a process, as it reported it.
+type Buffer struct {
+	Kind   string    `json:"kind"`
+	Device int       `json:"device"` // in the process's own numbering
+	Pool   string    `json:"pool"`
+	ID     uint64    `json:"id"` // address, or kernel id
+	Size   uint64    `json:"size_bytes"`
+	Born   time.Time `json:"allocated"`
+}
+
+// Buffers asks for the largest live buffers of a process. One that does not
+// report has none: ErrNotFound.
+func (c *Client) Buffers(ctx context.Context, pid int, startTicks uint64, limit int) ([]Buffer, error) {
+	body, err := c.get(ctx, fmt.Sprintf("/v1/processes/%d/buffers?limit=%d&start=%d", pid, limit, startTicks))
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Buffers []Buffer }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("reading the buffers of process %d: %w", pid, err)
+	}
+	return answer.Buffers, nil
+}
+
+// get asks once, and once more where the connection turns out to be an old
+// one: the daemon was restarted since.
+func (c *Client) get(ctx context.Context, target string) ([]byte, error) {
+	kept := c.conn != nil
+	status, body, err := c.ask(ctx, target)
+	if err != nil && kept && ctx.Err() == nil {
+		status, body, err = c.ask(ctx, target)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("asking the ttmond at %s: %w", c.path, err)
+	case status == 404:
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, reason(body))
+	case status != 200:
+		return nil, fmt.Errorf("the ttmond at %s answers %d: %s", c.path, status, reason(body))
+	}
+	return body, nil
+}
+
+// reason is the sentence in an error's body.
+func reason(body []byte) string {
+	var e struct{ Error string }
+	if json.Unmarshal(body, &e) == nil && e.Error != "" {
+		return e.Error
+	}
+	return strconv.Quote(string(body[:min(len(body), 80)]))
+}
+
+func (c *Client) ask(ctx context.Context, target string) (status int, body []byte, err error) {
+	if c.conn == nil {
+		var d net.Dialer
+		if c.conn, err = d.DialContext(ctx, "unix", c.path); err != nil {
+			c.conn = nil
+			return 0, nil, err
+		}
+		c.in = bufio.NewReaderSize(c.conn, 64<<10)
+	}
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
+	deadline, _ := ctx.Deadline() // the zero time is none
+	if err := c.conn.SetDeadline(deadline); err != nil {
+		return 0, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { c.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := c.conn.Write([]byte("GET " + target + " HTTP/1.1\r\nHost: ttmond\r\n\r\n")); err != nil {
+		return 0, nil, err
+	}
+	r, err := readResponse(c.in)
+	if err == nil && r.last {
+		c.Close()
+	}
+	return r.status, r.body, err
+}
