@@ -207,8 +207,12 @@ func (j *Job) Kill() error {
 	return j.wait()
 }
 
-// End lets the job close its chips and end.
+// End lets the job close its chips and end. Once it has ended, End does
+// nothing.
 func (j *Job) End() error {
+	if j.cmd.ProcessState != nil {
+		return nil
+	}
 	j.in.Close()
 	return j.wait()
 }

@@ -85,7 +85,11 @@ func (d *duet) pair() pair {
 	if err != nil {
 		d.Fatal(err)
 	}
-	d.Cleanup(func() { _ = job.End() }) // those that were killed have ended
+	d.Cleanup(func() {
+		if err := job.End(); err != nil {
+			d.Error(err)
+		}
+	})
 	p := pair{real: job, scripted: start(d.T, Options{Shm: d.shm})}
 	do(d.T, p.scripted, "name python")
 	return p

@@ -129,6 +129,9 @@ type arguments struct {
 }
 
 func (a *arguments) word(what string) string {
+	if a.err != nil {
+		return ""
+	}
 	if len(a.rest) == 0 {
 		a.err = fmt.Errorf("%s needs %s", a.verb, what)
 		return ""

@@ -23,6 +23,9 @@ type Options struct {
 	PrivateShm bool   // the container has its own /dev/shm
 	UID        int
 	Env        []string // added to ours
+	// Command makes the command that becomes the workload, for instance
+	// ttmon-sim metal in a simulated host. Nil: this program once more.
+	Command func(args ...string) *exec.Cmd
 }
 
 func (o Options) args() []string {
@@ -61,8 +64,13 @@ type Process struct {
 
 // Start starts a workload.
 func Start(o Options) (*Process, error) {
-	cmd := exec.Command("/proc/self/exe", o.args()...)
-	cmd.Args[0] = childName
+	var cmd *exec.Cmd
+	if o.Command != nil {
+		cmd = o.Command(o.args()...)
+	} else {
+		cmd = exec.Command("/proc/self/exe", o.args()...)
+		cmd.Args[0] = childName
+	}
 	// A program built with the race detector would wait a second at its end.
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 	cmd.Env = append(cmd.Env, o.Env...)
@@ -160,8 +168,12 @@ func (p *Process) Kill() error {
 	return victim.Kill()
 }
 
-// End lets the workload end, cleanly if it still can, and waits for it.
+// End lets the workload end, cleanly if it still can, and waits for it. Once
+// it has ended, End does nothing.
 func (p *Process) End() error {
+	if p.cmd.ProcessState != nil {
+		return nil
+	}
 	p.in.Close()
 	err := p.cmd.Wait()
 	if _, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -111,7 +111,7 @@ func (s *scene) kill(p *metal.Process) {
 
 func (s *scene) end(p *metal.Process) {
 	s.Helper()
-	if err := p.End(); err != nil && !strings.Contains(err.Error(), "Wait was already called") {
+	if err := p.End(); err != nil {
 		s.Error(err)
 	}
 }

@@ -33,7 +33,7 @@ func (th *theatre) play(env ...string) *ttnn.Job {
 		th.Fatal(err)
 	}
 	th.Cleanup(func() {
-		if err := j.End(); err != nil && !strings.Contains(err.Error(), "Wait was already called") {
+		if err := j.End(); err != nil {
 			th.Error(err)
 		}
 	})

@@ -1,0 +1,60 @@
+package shm
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// Whoever does not answer costs the sweep its patience once, is not asked
+// again while the answer is out, and is asked again after.
+func TestGuardGivesUp(t *testing.T) {
+	g := newGuard(time.Millisecond)
+	g.begin()
+	hung, other := identity{1, 1}, identity{2, 1}
+	release := make(chan struct{})
+	if err := g.run(hung, func() { <-release }); !errors.Is(err, hostfs.ErrTimeout) {
+		t.Fatalf("error %v", err)
+	}
+	asked := false
+	if err := g.run(hung, func() { asked = true }); !errors.Is(err, hostfs.ErrTimeout) || asked {
+		t.Errorf("error %v, asked again %v", err, asked)
+	}
+	g.begin()
+	if _, ok := g.stuck[hung]; !ok {
+		t.Error("forgotten while it hangs")
+	}
+	g.patience = time.Minute
+	g.begin()
+	if err := g.run(other, func() { asked = true }); err != nil || !asked {
+		t.Errorf("another one: %v", err)
+	}
+	done := g.stuck[hung]
+	close(release)
+	<-done
+	g.begin()
+	if err := g.run(hung, func() {}); err != nil {
+		t.Errorf("after it answered: %v", err)
+	}
+}
+
+// All reads of one sweep share the patience.
+func TestGuardSharesPatience(t *testing.T) {
+	g := newGuard(20 * time.Millisecond)
+	g.begin()
+	release := make(chan struct{})
+	defer func() {
+		close(release)
+		for _, done := range g.stuck {
+			<-done
+		}
+	}()
+	for pid := range 10 {
+		_ = g.run(identity{pid, 1}, func() { <-release })
+	}
+	if g.left > 0 || len(g.stuck) != 10 {
+		t.Errorf("%v left after %d of 10 hung", g.left, len(g.stuck))
+	}
+}
