@@ -32,6 +32,10 @@ const (
 	counterDir   = "pcie_perf_counters"
 	wordBytes    = 32 // what a counter counts, says the driver's documentation
 	countersFrom = "2.0.0"
+
+	// slack is what may pass in the moments that are not measured: the
+	// counters are read one after the other.
+	slack = 1 << 20
 )
 
 // traffic turns samples of the counters into rates and totals.
@@ -73,8 +77,8 @@ func (t *traffic) add(s sample, p *model.PCIe) {
 var pending = model.Missing[float64](model.Pending, "a rate needs two samples")
 
 func (t *traffic) advance(s sample, elapsed time.Duration, p *model.PCIe) {
-	most := linkBytesPerSecond(p) * elapsed.Seconds() / wordBytes
-	if most >= 1<<32 {
+	most := linkBytesPerSecond(p) * elapsed.Seconds()
+	if most >= wordBytes<<32 {
 		why := "sampled " + elapsed.Round(100*time.Millisecond).String() + " apart: the counters may have wrapped more than once"
 		r := model.Missing[float64](model.Pending, why)
 		t.put(p, r, r)
@@ -82,16 +86,16 @@ func (t *traffic) advance(s sample, elapsed time.Duration, p *model.PCIe) {
 	}
 	var moved [2]uint64
 	for i, c := range counterFiles {
-		// Unsigned subtraction is right across a wrap. A counter that was
-		// cleared looks like a wrap too, but one that the link cannot have
-		// carried.
+		// Unsigned subtraction is right across a wrap.
 		words := s.words[i] - t.last[i]
-		if float64(words) > most+1024 {
-			r := model.Missing[float64](model.Pending, "the counters restarted")
-			t.put(p, r, r)
-			return
-		}
 		moved[direction(c.toDevice)] += uint64(words) * wordBytes
+	}
+	// A counter that was cleared looks like a wrap too, but one that the link
+	// cannot have carried.
+	if float64(max(moved[0], moved[1])) > most+slack {
+		r := model.Missing[float64](model.Pending, "the counters restarted")
+		t.put(p, r, r)
+		return
 	}
 	t.begun = true
 	for i, n := range moved {

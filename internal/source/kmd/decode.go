@@ -12,11 +12,10 @@ import (
 // does its arithmetic on them: each kind of file then shows a number of its
 // own. These are those numbers, and this file is the only one to know them.
 const (
-	onesWord      = 0xFFFFFFFF // counts, clocks, mV, rpm, PCIe counters
+	onesWord      = 0xFFFFFFFF // counts, clocks, PCIe counters
+	onesHalf      = 0xFFFF     // the same in a field of 16 bits
 	onesTemp      = 65535999   // temp1_input: 16.16 fixed point in m°C
-	onesThousand  = 4294966296 // °C or A times 1000, modulo 2^32
-	onesMillion   = 4293967296 // W times 1000000, modulo 2^32
-	onesHalf      = 65535      // in0_max: the upper half of a word
+	onesSixteenth = 4095937    // temp1_input: 1/16 °C in 16 bits, in m°C
 	onesHex       = "FFFFFFFFFFFFFFFF"
 	onesVersion   = "255.255.255.255"
 	onesETH       = "255.15.4095"
@@ -61,25 +60,48 @@ func count(text string) decoded[uint32] {
 	return known(uint32(n))
 }
 
-// scaled reads a number and divides it; ones is what a dead chip shows.
-func scaled(ones uint64, div float64) func(string) decoded[float64] {
+// quantity is how a kind of sensor is printed.
+type quantity struct {
+	unit string
+	div  float64 // printed units in one of ours
+	most float64 // ours; more is beyond what any board does
+	// What a dead chip shows: ones in a word of 32 bits, and in a field of 16
+	// bits, which Wormhole's clocks have up to driver 2.1 and its sensors up
+	// to 2.8. The products are taken modulo 2^32.
+	ones [2]uint64
+}
+
+var (
+	megahertz = quantity{"MHz", 1, maxClockMHz, [2]uint64{onesWord, onesHalf}}
+	watts     = quantity{"W", 1e6, 2000, [2]uint64{onesWord * 1_000_000 & onesWord, onesHalf * 1_000_000 & onesWord}}
+	amperes   = quantity{"A", 1e3, 2000, [2]uint64{onesWord * 1000 & onesWord, onesHalf * 1000}}
+	volts     = quantity{"V", 1e3, 5, [2]uint64{onesWord, onesHalf}}
+	degrees   = quantity{"°C", 1e3, 200, [2]uint64{onesWord * 1000 & onesWord, onesHalf * 1000}}
+	rpm       = quantity{"rpm", 1, 50_000, [2]uint64{onesWord, onesHalf}}
+)
+
+// measured reads a sensor. The driver prints whatever the firmware left in
+// the word.
+func measured(q quantity) func(string) decoded[float64] {
 	return func(text string) decoded[float64] {
 		n, ok := number(text)
-		switch {
-		case !ok:
+		if !ok {
 			return bad[float64]("the driver printed %q where a number belongs", clip(text))
-		case n == ones:
-			return allOnes[float64]()
-		case n > onesWord:
-			return bad[float64]("the driver printed %d, more than 32 bits hold", n)
 		}
-		return known(float64(n) / div)
+		if n == q.ones[0] || n == q.ones[1] {
+			return allOnes[float64]()
+		}
+		v := float64(n) / q.div
+		if v > q.most {
+			return bad[float64]("%.0f %s is beyond what any board does", v, q.unit)
+		}
+		return known(v)
 	}
 }
 
-// limit is scaled for limits, where firmware that has none gives 0.
-func limit(ones uint64, div float64) func(string) decoded[float64] {
-	read := scaled(ones, div)
+// limit is measured for limits, where firmware that has none gives 0.
+func limit(q quantity) func(string) decoded[float64] {
+	read := measured(q)
 	return func(text string) decoded[float64] {
 		d := read(text)
 		if d.reading.Known() && d.reading.V == 0 {
@@ -89,15 +111,6 @@ func limit(ones uint64, div float64) func(string) decoded[float64] {
 	}
 }
 
-// clock reads MHz. The driver prints whatever the firmware left in the word.
-func clock(text string) decoded[float64] {
-	d := scaled(onesWord, 1)(text)
-	if d.reading.Known() && d.reading.V > maxClockMHz {
-		return bad[float64]("%.0f MHz is beyond what any chip does", d.reading.V)
-	}
-	return d
-}
-
 // temperature reads m°C. Below zero the driver shows 65536000 more; a sensor
 // error (0x80000000) comes out as 32768000.
 func temperature(text string) decoded[float64] {
@@ -105,7 +118,7 @@ func temperature(text string) decoded[float64] {
 	switch {
 	case !ok:
 		return bad[float64]("the driver printed %q where a temperature belongs", clip(text))
-	case n == onesTemp:
+	case n == onesTemp, n == onesSixteenth:
 		return allOnes[float64]()
 	}
 	milli := int64(n)

@@ -16,6 +16,7 @@ func TestTemperature(t *testing.T) {
 		"0":          model.Value(0.0),
 		"65531500":   model.Value(-4.5), // the driver does not extend the sign
 		"65535999":   model.Missing[float64](model.Hung, whyOnes),
+		"4095937":    model.Missing[float64](model.Hung, whyOnes), // Wormhole up to driver 2.8
 		"32768000":   model.Missing[float64](model.Implausible, "32768000 m°C is what a failed sensor gives"),
 		"4294967295": model.Missing[float64](model.Implausible, "4294967295 m°C is what a failed sensor gives"),
 		"":           model.Missing[float64](model.Implausible, `the driver printed "" where a temperature belongs`),
@@ -33,9 +34,10 @@ func TestDecode(t *testing.T) {
 		got  string
 		want string
 	}{
-		{"clock", clock("1350").reading.Reason(), ""},
-		{"impossible clock", clock("6553600").reading.Reason(), "implausible: 6553600 MHz is beyond what any chip does"},
-		{"limit of 0", limit(onesMillion, 1e6)("0").reading.Reason(), "absent: the firmware gives no limit"},
+		{"clock", measured(megahertz)("1350").reading.Reason(), ""},
+		{"impossible clock", measured(megahertz)("6553600").reading.Reason(), "implausible: 6553600 MHz is beyond what any board does"},
+		{"more than 32 bits", measured(watts)("65535000000").reading.Reason(), "implausible: 65535 W is beyond what any board does"},
+		{"limit of 0", limit(watts)("0").reading.Reason(), "absent: the firmware gives no limit"},
 		{"version", dotted(4, onesVersion)("19.4.0.0").reading.Reason(), ""},
 		{"no version", dotted(4, onesVersion)("0.0.0.0").reading.Reason(), "absent: the firmware gives 0.0.0.0"},
 		{"short version", dotted(4, onesVersion)("1.2").reading.Reason(), `implausible: the driver printed "1.2" where a version of 4 parts belongs`},
@@ -55,6 +57,29 @@ func TestDecode(t *testing.T) {
 	for text, want := range map[string]int{"2.5 GT/s PCIe": 1, "5.0 GT/s PCIe": 2, "5 GT/s": 2, "8.0 GT/s PCIe": 3, "16.0 GT/s PCIe": 4, "32.0 GT/s PCIe": 5} {
 		if got := linkGen(text).reading; got != model.Value(want) {
 			t.Errorf("linkGen(%q) = %+v, want %d", text, got, want)
+		}
+	}
+}
+
+// TestOnes: what the driver prints for a chip off the bus, in either width.
+func TestOnes(t *testing.T) {
+	for _, c := range []struct {
+		of   string
+		q    quantity
+		wide string
+		half string
+	}{
+		{"clock", megahertz, "4294967295", "65535"},
+		{"power", watts, "4293967296", "1110490560"},
+		{"current", amperes, "4294966296", "65535000"},
+		{"voltage", volts, "4294967295", "65535"},
+		{"temperature limit", degrees, "4294966296", "65535000"},
+		{"fan", rpm, "4294967295", "65535"},
+	} {
+		for _, text := range []string{c.wide, c.half} {
+			if d := measured(c.q)(text); !d.ones || d.reading.Status != model.Hung {
+				t.Errorf("%s %s: %+v", c.of, text, d)
+			}
 		}
 	}
 }
@@ -114,6 +139,10 @@ func TestTraffic(t *testing.T) {
 			{words(at(0), 2_000_000_000, 0, 0, 0, 0, 0, 7), pend, pend, first},
 			{words(at(1), 10), restart, restart, first},
 			{words(at(2), 20), 320.0, 0.0, uint64(320)},
+		}},
+		{"a restart that only the sum gives away", []step{
+			{words(at(0), 4_000_000_000, 4_000_000_000, 4_000_000_000, 4_000_000_000), pend, pend, first},
+			{words(at(1), 0), restart, restart, first},
 		}},
 		{"off the bus and back", []step{
 			{words(at(0), 100), pend, pend, first},

@@ -71,6 +71,10 @@ func (d *device) judge(v vitals, stuck string, now time.Time) {
 	if m.State != model.StateResetting {
 		d.explainNoData()
 	}
+	if v.known > 0 && m.Fan.Status == model.Hung && m.Fan.Why == whyOnes {
+		// Ones of a chip that is alive are the firmware's word for "none".
+		m.Fan = model.Missing[float64](model.Absent, "the firmware knows no fan")
+	}
 }
 
 func (d *device) verdict(v vitals, stuck string, now time.Time) (model.State, string) {
