@@ -19,6 +19,7 @@ type section struct {
 
 var sections = []section{
 	{"smi", "ttmon smi --json on 1, 8 and 32 boards", benchSMI},
+	{"ttmond", "the allocation server next to a program that only reads", benchTTMOND},
 }
 
 func main() {
