@@ -21,6 +21,8 @@ type app struct {
 	official       bool // called by the name tt-smi
 
 	rootDir string
+	daemon  string // socket of the ttmond to ask
+	direct  bool   // ask none
 	color   string
 	ascii   bool
 }
@@ -102,6 +104,8 @@ publish, as any user, and never opens a device.`,
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&a.rootDir, "root", "", "read the host whose root is mounted at `DIR`, or a tree made by ttmon-sim")
+	f.StringVar(&a.daemon, "daemon", "", "ask the ttmond at `SOCKET` (default: $TTMON_SOCKET, else one that runs here, if any)")
+	f.BoolVar(&a.direct, "direct", false, "read the host directly, even where a ttmond runs")
 	f.StringVar(&a.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	f.BoolVar(&a.ascii, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/view/text"
 )
 
@@ -58,14 +57,16 @@ func memoryTotal(s string) string {
 
 // deviceNames lists what -i understands, for completion.
 func (a *app) deviceNames() []string {
-	root, err := a.host()
+	h, err := a.openHost()
 	if err != nil {
 		return nil
 	}
-	c := collect.New(root, collect.Options{})
-	defer c.Close()
+	defer h.Close()
+	s, err := h.Next(context.Background())
+	if err != nil {
+		return nil
+	}
 	var list []string
-	s := c.Collect(context.Background())
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		list = append(list, strconv.Itoa(d.Index)+"\t"+d.BusID, d.BusID)

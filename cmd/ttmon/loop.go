@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
 )
@@ -28,10 +27,11 @@ type job struct {
 
 // do runs a job. Interrupting it is how a loop ends, and not an error.
 func (a *app) do(j job) error {
-	root, err := a.host()
+	h, err := a.openHost()
 	if err != nil {
 		return err
 	}
+	defer h.Close()
 	o, err := a.textOptions(j.out.file)
 	if err != nil {
 		return err
@@ -42,10 +42,10 @@ func (a *app) do(j job) error {
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, unix.SIGTERM)
 		defer stop()
 	}
-	c := collect.New(root, collect.Options{})
-	defer c.Close()
 	if j.sample > 0 {
-		c.Collect(ctx)
+		if _, err := h.Next(ctx); err != nil {
+			return err
+		}
 		if !wait(ctx, time.Now().Add(j.sample)) {
 			return nil
 		}
@@ -56,7 +56,7 @@ func (a *app) do(j job) error {
 			defer l.enter()()
 		}
 	}
-	return l.run(ctx, c)
+	return l.run(ctx, h)
 }
 
 // loop is a job on its way.
@@ -69,12 +69,15 @@ type loop struct {
 	buf     []byte
 }
 
-func (l *loop) run(ctx context.Context, c *collect.Collector) error {
+func (l *loop) run(ctx context.Context, h *host) error {
 	next := time.Now()
 	for n := 1; ; n++ {
-		s := c.Collect(ctx)
+		s, err := h.Next(ctx)
 		if ctx.Err() != nil {
 			return nil
+		}
+		if err != nil {
+			return err
 		}
 		if l.prepare != nil {
 			s = l.prepare(s)

@@ -94,7 +94,7 @@ func (m *memCmd) run() error {
 	if _, _, terminal := size(m.stdout); m.once || m.plain || !terminal {
 		return m.print(src, c, terminal)
 	}
-	actions := &act.Actions{}
+	actions := &act.Actions{Buffers: src.buffers}
 	screen := mem.New(mem.Options{Config: c, Only: m.ids, Source: src.name})
 	return m.show(src, screen, tui.Options{Source: src, Interval: time.Duration(c.Mem.Interval), Do: actions.Do})
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/version"
@@ -137,7 +136,7 @@ func (t *topCmd) run() error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	actions := &act.Actions{Save: func(c config.Config) (string, error) { return path, config.Save(path, c) }}
+	actions := &act.Actions{Buffers: src.buffers, Save: func(c config.Config) (string, error) { return path, config.Save(path, c) }}
 	if src.noKill == "" {
 		actions.Kill, actions.Environ = act.Signal, act.Environ
 	}
@@ -242,6 +241,8 @@ type source struct {
 	name   string // empty where the snapshots say it
 	noKill string // why processes cannot be signalled from here
 	close  func()
+	// buffers tells what a process holds, one by one; nil if nobody knows.
+	buffers func(context.Context, act.Target) ([]act.Buffer, error)
 }
 
 // source opens this host, or another one through ssh.
@@ -267,22 +268,16 @@ func (s *screens) source(a *app, interval time.Duration) (source, error) {
 			noKill: "processes of another host cannot be signalled from here: ssh " + s.ssh + " ttmon top",
 		}, nil
 	}
-	root, err := a.host()
+	h, err := a.openHost()
 	if err != nil {
 		return source{}, err
 	}
-	c := collect.New(root, collect.Options{})
-	out := source{Source: direct{c}, close: c.Close}
+	out := source{Source: h, close: h.Close, buffers: h.buffers}
 	if a.rootDir != "" {
 		out.noKill = "this is the host below " + a.rootDir + ": its processes cannot be signalled from here"
 	}
 	return out, nil
 }
-
-// direct reads the host itself.
-type direct struct{ c *collect.Collector }
-
-func (d direct) Next(ctx context.Context) (*model.Snapshot, error) { return d.c.Collect(ctx), nil }
 
 // primed is a source whose first answer is known already.
 type primed struct {

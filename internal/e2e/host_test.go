@@ -111,7 +111,7 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 // smi takes a snapshot with the real binary and expects the exit code.
 func smi(t *testing.T, h *sim.Host, code int, args ...string) *model.Snapshot {
 	t.Helper()
-	r := runIn(t, h, append([]string{"smi", "--json"}, args...)...)
+	r := runIn(t, h, append([]string{"smi", "--json", "--direct"}, args...)...)
 	if r.code != code {
 		t.Errorf("ttmon smi --json %v: exit code %d, want %d; it said %q", args, r.code, code, r.err)
 	}

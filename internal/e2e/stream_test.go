@@ -20,7 +20,7 @@ type stream struct {
 
 func watch(t *testing.T, h *sim.Host) *stream {
 	t.Helper()
-	cmd := h.Command(t.Context(), filepath.Join(bin, "ttmon"), "smi", "--json", "-lms", "250")
+	cmd := h.Command(t.Context(), filepath.Join(bin, "ttmon"), "smi", "--json", "--direct", "-lms", "250")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func benchSMI(l *lab) error {
 		if out, err := sim.CombinedOutput(); err != nil {
 			return fmt.Errorf("making a host of %s: %w\n%s", boards.spec, err, out)
 		}
-		snapshot := []string{ttmon, "smi", "--json", "--root", root}
+		snapshot := []string{ttmon, "smi", "--json", "--direct", "--root", root}
 		calls, files, err := systemCalls(snapshot...)
 		if err != nil {
 			return err

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/act"
+)
+
+// socketVar is the variable that names the socket of a ttmond.
+const socketVar = "TTMON_SOCKET"
+
+const (
+	daemonPatience = 300 * time.Millisecond // direct reading still fits into a second then
+	daemonRetry    = 5 * time.Second
+	daemonStale    = 10 * time.Second // a snapshot this old is of a daemon in trouble
+)
+
+// host is where snapshots of this host come from: a ttmond, which sees every
+// user's memory and has history for rates, or our own reading where there is
+// none. It follows a daemon that goes and comes back.
+type host struct {
+	root      hostfs.Root
+	paths     []string // of sockets that may be there; none: read directly
+	must      bool     // the user named the daemon: nothing else will do
+	simulated bool     // ours is; a daemon of the real host is not asked then
+
+	client *client.Client
+	retry  time.Time // not before, after a failure
+	direct *collect.Collector
+}
+
+// openHost finds out whom to ask. Nothing is asked yet.
+func (a *app) openHost() (*host, error) {
+	root, err := a.host()
+	if err != nil {
+		return nil, err
+	}
+	h := &host{root: root, simulated: root.Exists(collect.Marker)}
+	named := a.daemon
+	if named == "" && !a.direct {
+		named = a.getenv(socketVar)
+	}
+	switch {
+	case a.daemon != "" && a.direct:
+		return nil, usage("--daemon and --direct exclude each other")
+	case named != "":
+		h.paths, h.must = []string{named}, true
+	case !a.direct && a.rootDir == "":
+		h.paths = client.SocketPaths(a.getenv("XDG_RUNTIME_DIR"))
+	}
+	return h, nil
+}
+
+// Next makes or fetches a snapshot.
+func (h *host) Next(ctx context.Context) (*model.Snapshot, error) {
+	s, err := h.ask(ctx)
+	if s != nil || h.must {
+		return s, err
+	}
+	if h.direct == nil {
+		h.direct = collect.New(h.root, collect.Options{})
+	}
+	return h.direct.Collect(ctx), nil
+}
+
+// ask asks the daemon, if there is one. Without, it returns nothing.
+func (h *host) ask(ctx context.Context) (*model.Snapshot, error) {
+	now := time.Now()
+	if len(h.paths) == 0 || now.Before(h.retry) && !h.must {
+		return nil, nil
+	}
+	if h.client == nil {
+		path := h.socket()
+		if path == "" {
+			h.retry = now.Add(daemonRetry)
+			return nil, nil
+		}
+		h.client = client.New(path)
+	}
+	ctx, cancel := context.WithTimeout(ctx, daemonPatience)
+	defer cancel()
+	s, err := h.client.Snapshot(ctx)
+	switch {
+	case err != nil:
+	case s.Simulated != h.simulated:
+		err = fmt.Errorf("the ttmond at %s watches another host: one of the two is simulated", h.client.Path())
+	case now.Sub(s.Time) > daemonStale && !h.must:
+		err = fmt.Errorf("the ttmond at %s has made no snapshot for %s", h.client.Path(), now.Sub(s.Time).Round(time.Second))
+	default:
+		return s, nil
+	}
+	h.client.Close()
+	h.client, h.retry = nil, now.Add(daemonRetry)
+	if h.must {
+		return nil, exitWith(exitInternal, "%w", err)
+	}
+	return nil, err
+}
+
+// socket is the first that is there; one that was named is taken as it is.
+func (h *host) socket() string {
+	for _, path := range h.paths {
+		if st, err := os.Stat(path); h.must || err == nil && st.Mode().Type() == os.ModeSocket {
+			return path
+		}
+	}
+	return ""
+}
+
+// Close gives back what is open.
+func (h *host) Close() {
+	if h.client != nil {
+		h.client.Close()
+	}
+	if h.direct != nil {
+		h.direct.Close()
+	}
+}
+
+// buffers asks the daemon for the live buffers of a process. The screens call
+// it from another goroutine than Next, so it has a connection of its own.
+func (h *host) buffers(ctx context.Context, t act.Target) ([]act.Buffer, error) {
+	path := h.socket()
+	if path == "" {
+		return nil, act.ErrUnknown
+	}
+	c := client.New(path)
+	defer c.Close()
+	list, err := c.Buffers(ctx, t.PID, t.StartTicks, 500)
+	if errors.Is(err, client.ErrNotFound) {
+		return nil, act.ErrUnknown
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]act.Buffer, len(list))
+	for i, b := range list {
+		out[i] = act.Buffer{Device: b.Device, Pool: b.Pool, Bytes: b.Size, Age: time.Since(b.Born), Note: fmt.Sprintf("%s at %#x", b.Kind, b.ID)}
+	}
+	return out, nil
+}
