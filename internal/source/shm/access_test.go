@@ -93,14 +93,30 @@ func TestUntrackedUsers(t *testing.T) {
 		setup  func(s *scene) []string
 		reason string
 	}{
-		{"not a tt-metal program", metal.Options{}, func(*scene) []string { return nil },
-			"it is not a tt-metal program: it maps no libtt_metal.so"},
-		{"too old", metal.Options{}, func(s *scene) []string { return []string{lib(s.T, "0.69.0")} },
-			"ttnn 0.69.0 keeps no statistics; releases from 0.70.0 on do"},
-		{"switched off", metal.Options{Env: []string{disableVariable + "=1"}}, func(s *scene) []string { return []string{lib(s.T, "0.81.1"), "open 1"} },
-			"it was started with TT_METAL_SHM_TRACKING_DISABLED=1"},
-		{"not switched off", metal.Options{Env: []string{disableVariable + "=0"}}, func(s *scene) []string { return []string{lib(s.T, "0.81.1")} },
-			"it has attached to no region: it has not opened its chips yet, or has closed them"},
+		{
+			"not a tt-metal program",
+			metal.Options{},
+			func(*scene) []string { return nil },
+			"it is not a tt-metal program: it maps no libtt_metal.so",
+		},
+		{
+			"too old",
+			metal.Options{},
+			func(s *scene) []string { return []string{lib(s.T, "0.69.0")} },
+			"ttnn 0.69.0 keeps no statistics; releases from 0.70.0 on do",
+		},
+		{
+			"switched off",
+			metal.Options{Env: []string{disableVariable + "=1"}},
+			func(s *scene) []string { return []string{lib(s.T, "0.81.1"), "open 1"} },
+			"it was started with TT_METAL_SHM_TRACKING_DISABLED=1",
+		},
+		{
+			"not switched off",
+			metal.Options{Env: []string{disableVariable + "=0"}},
+			func(s *scene) []string { return []string{lib(s.T, "0.81.1")} },
+			"it has attached to no region: it has not opened its chips yet, or has closed them",
+		},
 		{"another user's region", metal.Options{UID: nobody}, func(s *scene) []string {
 			s.start(metal.Options{}, "open 1")
 			return []string{lib(s.T, "0.81.1"), "!open 1"}

@@ -120,8 +120,10 @@ func TestApply(t *testing.T) {
 	if p.Release.V != "0.81.1" || !cmp.Equal(p.Notes, []string{"one thread"}) {
 		t.Errorf("process 5: %+v", p)
 	}
-	want := model.DeviceUse{Device: 0, Tracking: model.TrackOK, Source: "shm", Note: "attached", Memory: bytesOf(300, 3),
-		Chips: []model.ChipUse{{ChipID: 20, Memory: bytesOf(100, 3)}, {ChipID: 21, Memory: bytesOf(200, 0)}}}
+	want := model.DeviceUse{
+		Device: 0, Tracking: model.TrackOK, Source: "shm", Note: "attached", Memory: bytesOf(300, 3),
+		Chips: []model.ChipUse{{ChipID: 20, Memory: bytesOf(100, 3)}, {ChipID: 21, Memory: bytesOf(200, 0)}},
+	}
 	if diff := cmp.Diff(want, p.Devices[0]); diff != "" {
 		t.Errorf("process 5 on device 0 (-want +got):\n%s", diff)
 	}
@@ -157,16 +159,26 @@ func TestApplySaysWhatIsMissing(t *testing.T) {
 		{name: "nothing at all", chip: "absent absent", device: "absent absent", status: model.Absent, note: "no tt-metal process accounts"},
 		{name: "nobody has it open", idle: true, chip: "ok 0", device: "ok 0", status: model.Known},
 		{name: "a region that may not be read", regions: []*Region{denied}, chip: "denied denied: not yours", device: "partial denied: not yours", status: model.Denied, note: "not yours"},
-		{name: "readable beside unreadable", regions: []*Region{denied, busy}, processes: []*Process{tracked(6)}, snap: both[1:],
-			chip: "partial 7", device: "partial 7", status: model.Known, note: "not yours"},
-		{name: "a user that does not account", processes: []*Process{untracked(model.TrackAbsent, false)}, snap: both[:1],
-			chip: "absent absent: process 5 is not in the figures: no reason", device: "absent absent: process 5 is not in the figures: no reason", status: model.Absent, note: "process 5"},
-		{name: "and one that does", regions: []*Region{busy}, processes: []*Process{untracked(model.TrackAbsent, false), tracked(6)}, snap: both,
-			chip: "partial 7", device: "partial 7", status: model.Known, note: "process 5"},
-		{name: "and a tool beside it", regions: []*Region{busy}, processes: []*Process{untracked(model.TrackAbsent, true), tracked(6)}, snap: both,
-			chip: "ok 7", device: "ok 7", status: model.Known},
-		{name: "only a tool", processes: []*Process{untracked(model.TrackAbsent, true)}, snap: both[:1],
-			chip: "absent absent", device: "absent absent", status: model.Absent, note: "no tt-metal process accounts"},
+		{
+			name: "readable beside unreadable", regions: []*Region{denied, busy}, processes: []*Process{tracked(6)}, snap: both[1:],
+			chip: "partial 7", device: "partial 7", status: model.Known, note: "not yours",
+		},
+		{
+			name: "a user that does not account", processes: []*Process{untracked(model.TrackAbsent, false)}, snap: both[:1],
+			chip: "absent absent: process 5 is not in the figures: no reason", device: "absent absent: process 5 is not in the figures: no reason", status: model.Absent, note: "process 5",
+		},
+		{
+			name: "and one that does", regions: []*Region{busy}, processes: []*Process{untracked(model.TrackAbsent, false), tracked(6)}, snap: both,
+			chip: "partial 7", device: "partial 7", status: model.Known, note: "process 5",
+		},
+		{
+			name: "and a tool beside it", regions: []*Region{busy}, processes: []*Process{untracked(model.TrackAbsent, true), tracked(6)}, snap: both,
+			chip: "ok 7", device: "ok 7", status: model.Known,
+		},
+		{
+			name: "only a tool", processes: []*Process{untracked(model.TrackAbsent, true)}, snap: both[:1],
+			chip: "absent absent", device: "absent absent", status: model.Absent, note: "no tt-metal process accounts",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,14 +14,12 @@ import (
 // sweep in which nothing changed, "busy" one in which every region did.
 func BenchmarkSweep(b *testing.B) {
 	const chips, processes = 32, 64
-	var workers []*metal.Process
 	for range processes {
 		p, err := metal.Start(metal.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { _ = p.End() })
-		workers = append(workers, p)
 		for id := range chips {
 			for _, c := range []string{fmt.Sprintf("open %d", 1000+id), fmt.Sprintf("alloc %d dram 1M", 1000+id)} {
 				if _, err := p.Do(c); err != nil {

@@ -50,7 +50,11 @@ func TestCheck(t *testing.T) {
 		v, capacity uint64
 		ok          bool
 	}{
-		{0, 0, true}, {impossible, 0, true}, {impossible + 1, 0, false}, {1050, 1000, true}, {1051, 1000, false},
+		{0, 0, true},
+		{impossible, 0, true},
+		{impossible + 1, 0, false},
+		{1050, 1000, true},
+		{1051, 1000, false},
 		{^uint64(0), ^uint64(0), false},
 	} {
 		if got := check(model.Value(tt.v), tt.capacity); got.Known() != tt.ok {
