@@ -4,6 +4,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
+
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // Area is a rectangle of a grid. Coordinates are its own, from 0; drawing
@@ -72,12 +74,12 @@ func (a Area) Put(x, y int, s string, st Style) int {
 		return x
 	}
 	for state := -1; s != "" && x < a.W; {
-		if c := s[0]; c < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf) {
-			if c < ' ' || c == 0x7f {
-				c = '?'
+		if r, n := utf8.DecodeRuneInString(s); single(r) && standsAlone(s[n:]) {
+			if r < ' ' || r == 0x7f {
+				r = '?'
 			}
-			a.Set(x, y, rune(c), st)
-			s, x, state = s[1:], x+1, -1
+			a.Set(x, y, r, st)
+			s, x, state = s[n:], x+1, -1
 			continue
 		}
 		var cluster string
@@ -86,6 +88,22 @@ func (a Area) Put(x, y int, s string, st Style) int {
 		x = a.putCluster(x, y, cluster, w, st)
 	}
 	return x
+}
+
+// single tells whether a character is known to take one cell and to combine
+// with nothing before it: ASCII, Latin, and what the screens draw with.
+func single(r rune) bool {
+	return r < 0x80 || r >= 0xa1 && r < 0x300 && r != 0xad || r >= 0x2500 && r <= 0x259f || r >= 0x2800 && r <= 0x28ff
+}
+
+// standsAlone tells whether text goes on with a character that does not
+// combine with the one before.
+func standsAlone(rest string) bool {
+	if rest == "" || rest[0] < utf8.RuneSelf {
+		return true
+	}
+	r, _ := utf8.DecodeRuneInString(rest)
+	return single(r)
 }
 
 func (a Area) putCluster(x, y int, cluster string, w int, st Style) int {
@@ -112,8 +130,7 @@ func (a Area) putCluster(x, y int, cluster string, w int, st Style) int {
 
 // PutRight draws s so that it ends before column x; it is cut at its left end.
 func (a Area) PutRight(x, y int, s string, st Style) {
-	w := uniseg.StringWidth(s)
-	a.Put(x-w, y, s, st)
+	a.Put(x-words.Width(s), y, s, st)
 }
 
 // Fill draws every cell of the area.

@@ -1,0 +1,174 @@
+package event
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
+)
+
+// between returns the texts of the events from one snapshot to another.
+func between(a, b *model.Snapshot) []string {
+	var d Detector
+	d.Next(a)
+	var out []string
+	for _, e := range d.Next(b) {
+		out = append(out, string(e.Kind)+": "+e.Short+" | "+e.Text)
+	}
+	return out
+}
+
+func TestDetector(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(before, after *model.Snapshot)
+		want   []string
+	}{
+		{"nothing", func(a, b *model.Snapshot) {}, nil},
+		{
+			"started",
+			func(a, b *model.Snapshot) {
+				a.Processes = a.Processes[1:]
+				b.Processes[0].StartTime = b.Time.Add(-time.Second)
+			},
+			[]string{"started: 182034 started | python3 (182034) started on devices 0, 1"},
+		},
+		{
+			"opened late",
+			func(a, b *model.Snapshot) { a.Processes = a.Processes[1:] },
+			[]string{"started: 182034 opened | python3 (182034) opened devices 0, 1"},
+		},
+		{
+			"gone",
+			func(a, b *model.Snapshot) { b.Processes = b.Processes[1:] },
+			[]string{"gone: 182034 gone | python3 (182034) is gone from devices 0, 1"},
+		},
+		{
+			"a reused pid is another process",
+			func(a, b *model.Snapshot) { b.Processes[1].StartTicks++ },
+			[]string{
+				"started: 183377 opened | python3 (183377) opened devices 2, 3",
+				"gone: 183377 gone | python3 (183377) is gone from devices 2, 3",
+			},
+		},
+		{
+			"hung",
+			func(a, b *model.Snapshot) {
+				b.Devices[0].State, b.Devices[0].StateReason = model.StateHung, "no heartbeat"
+			},
+			[]string{"state: 0 hung | device 0 is hung: no heartbeat"},
+		},
+		{
+			"reset, and back",
+			func(a, b *model.Snapshot) {
+				b.Devices[0].State = model.StateResetting
+				a.Devices[1].State = model.StateLost
+			},
+			[]string{"state: 0 reset | device 0 is being reset", "state: 1 ok again | device 1 is ok again, it was lost"},
+		},
+		{
+			"removed and plugged in",
+			func(a, b *model.Snapshot) { b.Devices[2].BusID = "0000:99:00.0" },
+			[]string{"appeared: 2 appeared | device 2 appeared: n150 at 0000:99:00.0", "removed: 2 removed | device 2 is gone: 0000:03:00.0"},
+		},
+		{
+			"too hot",
+			func(a, b *model.Snapshot) { b.Devices[0].Temperature = model.Value(75.0) },
+			[]string{"throttle: 0 throttles | device 0 reached 75 °C, where throttling begins"},
+		},
+		{
+			"tripped",
+			func(a, b *model.Snapshot) { b.Devices[0].ThermalTrips = model.Value(uint32(1)) },
+			[]string{"tripped: 0 tripped | device 0 shut itself down for heat"},
+		},
+		{
+			"slower link, and the full one",
+			func(a, b *model.Snapshot) {
+				b.Devices[0].PCIe.Degraded = model.Value(true)
+				a.Devices[1].PCIe.Degraded = model.Value(true)
+			},
+			[]string{"link: 0 link slower | device 0 has a slower PCIe link than before", "link: 1 link ok | device 1 has its full PCIe link again"},
+		},
+		{
+			"died with memory",
+			func(a, b *model.Snapshot) { a.Ghosts = nil },
+			[]string{"died: 4242 died | python (4242) died and left 128 MiB accounted"},
+		},
+		{
+			"unknown values are no news",
+			func(a, b *model.Snapshot) {
+				b.Devices[0].ThermalTrips = model.Missing[uint32](model.Hung, "")
+				b.Devices[0].Temperature = model.Missing[float64](model.Hung, "")
+				b.Devices[0].PCIe.Degraded = model.Missing[bool](model.Hung, "")
+			},
+			nil,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := tuitest.Host(4, 0), tuitest.Host(4, 1)
+			c.change(a, b)
+			if diff := cmp.Diff(c.want, between(a, b)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A temperature that plays around the limit is one event, not one a second.
+func TestHysteresis(t *testing.T) {
+	var d Detector
+	n := 0
+	for i, temp := range []float64{70, 75, 74, 75, 76, 74.5, 75, 72, 75} {
+		s := tuitest.Host(1, i)
+		s.Devices[0].Temperature = model.Value(temp)
+		for _, e := range d.Next(s) {
+			if e.Kind == Throttle {
+				n++
+			}
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d events, want 2: at the first 75 and after cooling to 72", n)
+	}
+}
+
+func TestFirstSnapshotIsNoNews(t *testing.T) {
+	var d Detector
+	if e := d.Next(tuitest.Host(32, 0)); e != nil {
+		t.Errorf("events %v", e)
+	}
+}
+
+func TestAbout(t *testing.T) {
+	e := Event{Devices: []string{"a", "b"}}
+	if !e.About("a") || e.About("c") {
+		t.Error("about the wrong devices")
+	}
+	if e = (Event{}); !e.About("c") {
+		t.Error("an event of the host concerns all")
+	}
+}
+
+// Names of processes come from outside.
+func TestNameIsSafe(t *testing.T) {
+	p := &model.Process{Cmdline: model.Value("/bin/\x1b[31mevil -x")}
+	if n := Name(p); strings.ContainsRune(n, 0x1b) {
+		t.Errorf("name %q", n)
+	}
+	for _, c := range []struct {
+		p    model.Process
+		want string
+	}{
+		{model.Process{Cmdline: model.Value("/usr/bin/python3 x.py")}, "python3"},
+		{model.Process{Cmdline: model.Value("  "), Name: model.Value("kworker")}, "kworker"},
+		{model.Process{}, "process"},
+	} {
+		if got := Name(&c.p); got != c.want {
+			t.Errorf("name %q, want %q", got, c.want)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package gauge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Every gauge finds its metric, has a value on a healthy board and none on a
+// hung one, except for memory, which is accounted elsewhere.
+func TestGauges(t *testing.T) {
+	s := tuitest.Host(4, 0)
+	ok, hung := &s.Devices[1], &s.Devices[3]
+	for _, g := range New().All() {
+		v, known := g.Value(s, ok)
+		if !known || v < 0 {
+			t.Errorf("%s: %v, %v on a healthy board", g.Name, v, known)
+		}
+		if g.Help == "" || g.Title == "" {
+			t.Errorf("%s says nothing about itself", g.Name)
+		}
+		if limit := g.Limit(s, ok); limit != 0 && limit < v {
+			t.Errorf("%s: %v is above its limit %v", g.Name, v, limit)
+		}
+		if _, known := g.Value(s, hung); known {
+			t.Errorf("%s has a value on a hung board without memory figures", g.Name)
+		}
+	}
+	set := New()
+	if set.Find("power") == nil || set.Find("nonsense") != nil {
+		t.Error("Find")
+	}
+	if l := set.Find("dram").Limit(s, ok); l != 32<<30 {
+		t.Errorf("limit of DRAM %v", l)
+	}
+	if l := set.Find("activity").Limit(s, ok); l != 1 {
+		t.Errorf("limit of activity %v", l)
+	}
+}
+
+func TestRecord(t *testing.T) {
+	set, h := New(), history.New()
+	for i := range 3 {
+		set.Record(h, tuitest.Host(4, i))
+	}
+	s := tuitest.Host(4, 2)
+	b := make([]history.Bucket, 1)
+	at := s.Time
+	h.Range(b, set.Find("power").Key("0000:02:00.0"), at, time.Second)
+	if want, _ := set.Find("power").Value(s, &s.Devices[1]); float64(b[0].Last) != want {
+		t.Errorf("power recorded as %v, is %v", b[0].Last, want)
+	}
+	h.Range(b, set.Find("power").Key("0000:04:00.0"), at, time.Second)
+	if b[0].State == history.Sampled {
+		t.Error("a value was recorded for a hung board")
+	}
+	// Chips of a board have series of their own; a single chip shares the board's.
+	h.Range(b, ChipKey(&s.Devices[0], 1, model.DRAM), at, time.Second)
+	if want := s.Devices[0].Chips[1].Memory.Pools[model.DRAM].Used.V; b[0].State != history.Sampled || b[0].Last != float32(want) {
+		t.Errorf("chip R recorded as %v, is %d", b[0], want)
+	}
+	h.Range(b, ChipKey(&s.Devices[1], 0, model.DRAM), at, time.Second)
+	if b[0].State != history.Sampled {
+		t.Error("the only chip of a board has no series")
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for _, c := range []struct {
+		got, want string
+	}{
+		{Bytes.Say(10952166604, 0), "10.2 GiB"},
+		{Rate.Say(1<<20, 0), "1.0 MiB/s"},
+		{Watts.Say(61.4, 0), "61 W"},
+		{Celsius.Say(52, words.Celsius), "52 °C"},
+		{Celsius.Say(52, words.Fahrenheit), "126 °F"},
+		{Ratio.Say(0.58, 0), "~58 %"},
+		{Volts.Say(0.8, 0), "0.800 V"},
+		{PerSecond.Say(9.96, 0), "10.0/s"},
+		{Bytes.Tick(24<<30, 1<<30, 0), "24"},
+		{Bytes.Tick(1.5*(1<<30), 1<<30, 0), "1.5"},
+		{Ratio.Tick(0.5, 0.01, 0), "50"},
+		{Volts.Tick(0.25, 1, 0), "0.25"},
+		{Celsius.Tick(100, 1, words.Fahrenheit), "212"},
+		{RPM.Tick(1.5e6, 1, 0), "1.5e+06"},
+		{Bytes.Number(10952166604, 1<<30, 0), "10.2"},
+		{Watts.Number(61, 1, 0), "61"},
+		{Watts.Number(161.7, 1, 0), "162"},
+		{Volts.Number(0.812, 1, 0), "0.81"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		unit Unit
+		top  float64
+		name string
+		per  float64
+	}{
+		{Bytes, 32 << 30, "GiB", 1 << 30}, {Bytes, 500, "B", 1}, {Rate, 3 << 20, "MiB/s", 1 << 20}, {Watts, 300, "W", 1}, {Ratio, 1, "%", 0.01},
+		{Celsius, 75, "°C", 1},
+	} {
+		if name, per := c.unit.Axis(c.top, words.Celsius); name != c.name || per != c.per {
+			t.Errorf("axis up to %v: %s per %v, want %s per %v", c.top, name, per, c.name, c.per)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	a := []history.Bucket{{State: history.Sampled, Min: 3, Max: 5}, {State: history.Gap}, {}}
+	b := []history.Bucket{{State: history.Sampled, Min: 1, Max: 4}}
+	if lo, hi, ok := Span(a, b); lo != 1 || hi != 5 || !ok {
+		t.Errorf("span %v %v %v", lo, hi, ok)
+	}
+	if _, _, ok := Span(nil, []history.Bucket{{}}); ok {
+		t.Error("nothing has a span")
+	}
+}

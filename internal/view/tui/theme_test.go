@@ -1,0 +1,95 @@
+package tui
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gdamore/tcell/v2"
+
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+)
+
+func env(pairs ...string) func(string) string {
+	return func(k string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == k {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+func TestThemes(t *testing.T) {
+	same := func(a, b *palette) bool { return *a == *b }
+	for _, c := range []struct {
+		name string
+		env  func(string) string
+		want *palette
+	}{
+		{"auto", env(), dark()}, {"", env(), dark()}, {"dark", env(), dark()}, {"light", env(), light()}, {"mono", env(), mono()},
+		{"auto", env("COLORFGBG", "0;15"), light()}, {"auto", env("COLORFGBG", "15;0"), dark()}, {"auto", env("COLORFGBG", "12;default;7"), light()},
+		{"auto", env("COLORFGBG", "nonsense"), dark()},
+		{"light", env("NO_COLOR", "1"), mono()}, {"auto", env("NO_COLOR", "1", "COLORFGBG", "0;15"), mono()},
+	} {
+		if !same(themeOf(c.name, c.env), c.want) {
+			t.Errorf("theme %q with %q: not the one expected", c.name, c.env("COLORFGBG"))
+		}
+	}
+	for i, s := range mono() {
+		if fg, bg, _ := s.Decompose(); fg != tcell.ColorDefault || bg != tcell.ColorDefault {
+			t.Errorf("mono has a colour for %v", cells.Style(i))
+		}
+	}
+}
+
+// What must be told apart is, in every theme: without colour too.
+func TestStylesDiffer(t *testing.T) {
+	for name, p := range map[string]*palette{"dark": dark(), "light": light(), "mono": mono()} {
+		for _, pair := range [][2]cells.Style{
+			{cells.Text, cells.Bad}, {cells.Text, cells.Warn}, {cells.Warn, cells.Bad}, {cells.Text, cells.Selected}, {cells.Selected, cells.Shadow},
+			{cells.Text, cells.Tagged}, {cells.Heading, cells.Sorted}, {cells.Text, cells.Banner}, {cells.Key, cells.KeyText},
+		} {
+			if p[pair[0]] == p[pair[1]] {
+				t.Errorf("%s: %v looks like %v", name, pair[0], pair[1])
+			}
+		}
+	}
+}
+
+// Everything the screens draw has a stand-in for terminals without UTF-8.
+func TestASCII(t *testing.T) {
+	files, err := filepath.Glob("*/testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden screens: %v", err)
+	}
+	missing := map[rune]string{}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range string(b) {
+			if r != '\n' && r != '?' && ascii(r) == "?" {
+				missing[r] = f
+			}
+		}
+	}
+	for r, f := range missing {
+		t.Errorf("%q (%U) in %s has no stand-in", r, r, f)
+	}
+	for b, want := range map[rune]string{'⠀': " ", '⣿': "#", '⠉': "'", '⣀': ".", '⡇': ":", 'A': "A", '日': "?"} {
+		if got := ascii(b); got != want {
+			t.Errorf("ascii(%q) = %q, want %q", b, got, want)
+		}
+	}
+}
+
+func TestBrailleTable(t *testing.T) {
+	for i := range rune(256) {
+		if got := (&painter{}).text(cells.Cell{Rune: firstBraille + i}); got != string(firstBraille+i) {
+			t.Fatalf("braille %d is %q", i, got)
+		}
+	}
+}
