@@ -245,3 +245,16 @@ func TestDegradedLink(t *testing.T) {
 		t.Errorf("no sentence about the narrow link:\n%s", r.out)
 	}
 }
+
+// TestSlowLoop: the counters of a fast link wrap between two snapshots that
+// are far apart. The rate is right all the same.
+func TestSlowLoop(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a"})
+	ctl(t, h, "traffic", "0", "to=40000000000", "from=0") // 40 GB/s: a wrap every 3.4 s
+	w := watchEvery(t, h, "6000")
+	w.next()
+	to := w.next().Device(0).PCIe.ToDeviceRate
+	if math.Abs(to.V-4e10) > 1e10 {
+		t.Errorf("rate %g B/s (%s), want 4e10", to.V, to.Reason())
+	}
+}

@@ -20,7 +20,13 @@ type stream struct {
 
 func watch(t *testing.T, h *sim.Host) *stream {
 	t.Helper()
-	cmd := h.Command(t.Context(), filepath.Join(bin, "ttmon"), "smi", "--json", "--direct", "-lms", "250")
+	return watchEvery(t, h, "250")
+}
+
+// watchEvery is watch with an interval in milliseconds.
+func watchEvery(t *testing.T, h *sim.Host, ms string) *stream {
+	t.Helper()
+	cmd := h.Command(t.Context(), filepath.Join(bin, "ttmon"), "smi", "--json", "--direct", "-lms", ms)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
