@@ -155,7 +155,9 @@ func (b *builder) slots() {
 func (b *builder) live(st *slotState) {
 	p := st.owners[0]
 	u := Use{PID: p.pid, StartTicks: p.start, Slot: st.slot.Index, Bytes: st.bytesOf(b.reg.capacity), Updated: st.slot.Updated}
-	if st.base != nil {
+	if st.base != nil && st.base.suspected {
+		u.Note = whySuspected
+	} else if st.base != nil {
 		u.Note = fmt.Sprintf("it was given the pid of a dead process (%q) and counts on top of what that one left; that is taken off", st.base.slot.Name)
 		b.out.Ghosts = append(b.out.Ghosts, ghostOf(st.base.slot, st.base.left(st.slot), p.pid))
 	} else if !st.sure {

@@ -41,6 +41,9 @@ type baseline struct {
 	// exact: the slot was seen at rest between the two owners. Otherwise the
 	// dead one may have written after we last looked.
 	exact bool
+	// suspected: nobody saw another owner. All that the slot held when it was
+	// first looked at may be a dead one's.
+	suspected bool
 }
 
 // inherit decides what of a live owner's slot is a dead one's. old is the slot
@@ -67,6 +70,7 @@ func (b *baseline) empty() bool { return b.slot.Bytes == [numPools]uint64{} }
 
 const (
 	whyInherited = "it took over the slot of a process that died, and how much that one left is not known"
+	whySuspected = "its slot may hold what a dead process of the same pid left: somebody died on the chip before ttmon looked; ttmond, which is always there, tells them apart"
 	whyCB        = "the same figure stood there when a dead process left it"
 	whyNegative  = "it freed more than it recorded"
 )
@@ -79,6 +83,8 @@ func (b *baseline) own(slot Slot, pool int) model.Reading[uint64] {
 	switch {
 	case was == 0:
 		return model.Value(v)
+	case b.suspected:
+		return model.Missing[uint64](model.Stale, whySuspected)
 	case !b.exact:
 		return model.Missing[uint64](model.Stale, whyInherited)
 	case !written:

@@ -307,9 +307,33 @@ func (r *Reader) inheritFrom(st *slotState, reg *region) {
 		}
 		return
 	}
-	if base := inherit(old, st.slot, p.startTime(r.boot), r.leaked(reg)); base != nil && !base.empty() {
+	base := inherit(old, st.slot, p.startTime(r.boot), r.leaked(reg))
+	if base == nil && old == nil && r.mayBeAdopted(st, p, reg) {
+		base = &baseline{slot: st.slot, suspected: true}
+	}
+	if base != nil && !base.empty() {
 		st.base = base
 	}
+}
+
+// mayBeAdopted tells whether a slot that is seen for the first time may have
+// been a dead process's before, and hold its bytes. In containers pids are few
+// and used again and again; and the name in a slot is that of its first owner.
+// Up to layout 3 there also must be somebody who died attached and of whom no
+// slot is left.
+func (r *Reader) mayBeAdopted(st *slotState, p *process, reg *region) bool {
+	nested := p.nsPID != p.pid
+	renamed := st.slot.Name != "" && st.slot.Name != p.comm
+	if reg.parsed.Layout.cbIsSum {
+		return nested && renamed
+	}
+	missing := int(int32(reg.parsed.Refs)) - r.providers(reg) // below zero once it wrapped
+	for _, slot := range reg.parsed.Slots {
+		if other := reg.states[slot.Index]; other != nil && len(other.owners) == 0 {
+			missing--
+		}
+	}
+	return missing > 0 && (nested || renamed)
 }
 
 // leaked tells whether somebody may have died attached to the region. Up to
