@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os/exec"
@@ -193,13 +194,13 @@ func wantGhosts(t *testing.T, s *model.Snapshot, want ...string) {
 
 // inHost makes commands that run in a host; with nodes they also have all its
 // devices open.
-func inHost(t *testing.T, h *sim.Host, nodes bool) func(string, ...string) *exec.Cmd {
+func inHost(h *sim.Host, nodes bool) func(string, ...string) *exec.Cmd {
 	return func(name string, args ...string) *exec.Cmd {
 		if nodes {
 			args = append([]string{"open", "--", name}, args...)
 			name = filepath.Join(bin, "ttmon-sim")
 		}
-		return h.Command(t.Context(), name, args...)
+		return h.Command(context.Background(), name, args...) // it ends when its input does
 	}
 }
 
@@ -208,7 +209,7 @@ func inHost(t *testing.T, h *sim.Host, nodes bool) func(string, ...string) *exec
 func play(t *testing.T, h *sim.Host, release string, nodes bool) *ttnn.Job {
 	t.Helper()
 	j, err := ttnn.Start(ttnn.Options{
-		Release: release, Dir: t.TempDir(), Descriptor: sim.MockDescriptor, Command: inHost(t, h, nodes),
+		Release: release, Dir: t.TempDir(), Descriptor: sim.MockDescriptor, Command: inHost(h, nodes),
 	})
 	if err != nil {
 		t.Fatalf("the real ttnn does not run here: %v", err)
@@ -220,4 +221,3 @@ func play(t *testing.T, h *sim.Host, release string, nodes bool) *ttnn.Job {
 	})
 	return j
 }
-

@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/sim/metal"
+)
+
+// cast is a simulated host with scripted tt-metal processes: what the real
+// ones cannot be made to do. They know what they really hold.
+type cast struct {
+	*testing.T
+	host *sim.Host
+	chip uint64 // of device 0; "@" in commands
+	live []*metal.Process
+}
+
+func newCast(t *testing.T, o sim.Options) *cast {
+	if o.Boards == "" {
+		o.Boards = "p150a"
+	}
+	c := &cast{T: t, host: start(t, o)}
+	c.chip = chipsIn(t, c.host)[0].ID
+	return c
+}
+
+// play starts a process and lets it do something. In containers, too, it has
+// the device open.
+func (c *cast) play(o metal.Options, commands ...string) *metal.Process {
+	c.Helper()
+	o.Command = func(args ...string) *exec.Cmd {
+		return c.host.Command(context.Background(), filepath.Join(bin, "ttmon-sim"), append([]string{"metal"}, args...)...)
+	}
+	p, err := metal.Start(o)
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() {
+		if err := p.End(); err != nil && !strings.Contains(err.Error(), "Wait was already called") {
+			c.Error(err)
+		}
+	})
+	c.live = append(c.live, p)
+	c.do(p, append([]string{"device /dev/tenstorrent/0"}, commands...)...)
+	return p
+}
+
+func (c *cast) do(p *metal.Process, commands ...string) (r metal.Reply) {
+	c.Helper()
+	for _, line := range commands {
+		var err error
+		if r, err = p.Do(strings.ReplaceAll(line, "@", fmt.Sprint(c.chip))); err != nil {
+			c.Fatal(err)
+		}
+	}
+	return r
+}
+
+// gone takes a process off the list of those that hold something, and waits
+// for its end.
+func (c *cast) gone(p *metal.Process) {
+	c.Helper()
+	for i, q := range c.live {
+		if p == q {
+			c.live = append(c.live[:i:i], c.live[i+1:]...)
+		}
+	}
+	if err := p.End(); err != nil {
+		c.Error(err)
+	}
+}
+
+func (c *cast) kill(p *metal.Process) {
+	c.Helper()
+	if err := p.Kill(); err != nil {
+		c.Fatal(err)
+	}
+	c.gone(p)
+}
+
+// truth is what the living really hold.
+func (c *cast) truth() books {
+	b := books{}
+	for _, p := range c.live {
+		for id, held := range p.Held {
+			if b[id] == nil {
+				b[id] = map[int]bytesBy{}
+			}
+			b[id][p.PID] = held
+		}
+	}
+	return b
+}
+
+// shows compares ttmon smi --json with the truth.
+func (c *cast) shows(ghosts ...string) *model.Snapshot {
+	c.Helper()
+	s := snapshot(c.T, c.host)
+	if err := c.truth().check(s); err != nil {
+		c.Fatal(err)
+	}
+	wantGhosts(c.T, s, ghosts...)
+	return s
+}
+
+// dram is what a snapshot says of a process's DRAM on device 0.
+func (c *cast) dram(s *model.Snapshot, p *metal.Process) model.Reading[uint64] {
+	c.Helper()
+	for _, u := range processOf(c.T, s, p.PID).Devices {
+		if u.Device == 0 {
+			return u.Memory[model.DRAM]
+		}
+	}
+	c.Fatalf("process %d is not on device 0", p.PID)
+	return model.Reading[uint64]{}
+}
+
+// used is what a snapshot says of device 0's DRAM.
+func used(s *model.Snapshot) model.Reading[uint64] {
+	return s.Devices[0].Memory.Pools[model.DRAM].Used
+}
+
+// wantTracking checks how far the figures of device 0 are said to go, and why.
+func (c *cast) wantTracking(s *model.Snapshot, want model.Tracking, why string) {
+	c.Helper()
+	if m := &s.Devices[0].Memory; m.Tracking != want || !strings.Contains(m.Note, why) {
+		c.Errorf("tracking %s: %q, want %s with %q", m.Tracking, m.Note, want, why)
+	}
+}
+
+// eachWriter runs a test for the releases there are and for the next one.
+func eachWriter(t *testing.T, f func(*testing.T, metal.Options)) {
+	for _, layout := range []int{3, 4} {
+		t.Run(fmt.Sprintf("layout %d", layout), func(t *testing.T) { f(t, metal.Options{Layout: layout}) })
+	}
+}

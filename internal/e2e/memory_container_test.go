@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/sim/metal"
+)
+
+// TestContainerPIDsInRegions: a container that shares /dev/shm writes its own
+// pids. On the host pid 1 is alive for sure, and somebody else.
+func TestContainerPIDsInRegions(t *testing.T) {
+	eachWriter(t, func(t *testing.T, o metal.Options) {
+		o.Container = true
+		c := newCast(t, sim.Options{})
+		p := c.play(o, "name inside", "open @", "alloc @ dram 100M")
+		s := c.shows()
+		for _, q := range s.Processes {
+			if q.PID == 1 {
+				t.Errorf("the container's memory was given to the host's init: %+v", q)
+			}
+		}
+		c.kill(p)
+		c.shows(fmt.Sprint("inside:", 100<<20))
+	})
+}
+
+// TestContainersAdoptSlots: successive containers find the dead one's slot by
+// its pid and count on top of its bytes.
+func TestContainersAdoptSlots(t *testing.T) {
+	eachWriter(t, func(t *testing.T, o metal.Options) {
+		o.Container, o.PID = true, 7
+		c := newCast(t, sim.Options{})
+		dead := c.play(o, "name dead", "open @", "alloc @ dram 1000", "alloc @ l1 10")
+		c.kill(dead)
+		left := "dead:1010"
+		c.shows(left)
+		w := watch(t, c.host)
+		w.until("the ghost is seen", func(s *model.Snapshot) bool { return len(s.Ghosts) == 1 })
+		heir := c.play(o, "name heir", "open @", "alloc @ dram 7")
+		// Who has been watching knows what is whose.
+		w.until("the heir has what it holds, and the dead what it left", func(s *model.Snapshot) bool {
+			return c.truth().check(s) == nil && strings.Join(ghostsIn(s), "") == left
+		})
+		// Who comes now cannot know what of the slot is the dead one's, and
+		// says nothing wrong.
+		s := snapshot(t, c.host)
+		if r := c.dram(s, heir); r.Known() && r.V != 7 {
+			t.Errorf("the heir is said to hold %d bytes, and holds 7", r.V)
+		}
+		if r := used(s); r.Known() && r.V != 7 {
+			t.Errorf("%d bytes used, and 7 are", r.V)
+		}
+	})
+}
+
+// TestContainersShareSlot: two live containers with one pid and one region.
+func TestContainersShareSlot(t *testing.T) {
+	c := newCast(t, sim.Options{})
+	o := metal.Options{Container: true, PID: 7}
+	a := c.play(o, "open @", "alloc @ dram 100")
+	b := c.play(o, "open @", "alloc @ dram 30")
+	s := snapshot(t, c.host)
+	wantValue(t, "used together", used(s), 130)
+	for _, p := range []*metal.Process{a, b} {
+		if r := c.dram(s, p); r.Known() {
+			t.Errorf("process %d alone: %d", p.PID, r.V)
+		}
+	}
+	c.wantTracking(s, model.TrackPartial, "account in one slot")
+}
+
+// TestContainerWithOwnShm: the region is in the container only.
+func TestContainerWithOwnShm(t *testing.T) {
+	eachWriter(t, func(t *testing.T, o metal.Options) {
+		c := newCast(t, sim.Options{})
+		c.play(o, "open @", "alloc @ dram 5")
+		o.Container, o.PID, o.PrivateShm = true, 7, true
+		inner := c.play(o, "name inner", "open @", "alloc @ dram 100M", "alloc @ l1 1M")
+		c.shows()
+		c.do(inner, "free @ dram 1M", "alloc @ trace 3")
+		c.shows()
+		c.kill(inner) // its /dev/shm goes with it
+		c.shows()
+	})
+}
+
+// TestOtherUsersChip: the first user of a chip owns its region. Another one's
+// memory is nowhere, and that is said.
+func TestOtherUsersChip(t *testing.T) {
+	c := newCast(t, sim.Options{})
+	first := c.play(metal.Options{UID: 1000}, "lib "+install(t, "0.81.1"), "open @", "alloc @ dram 1M")
+	other := c.play(metal.Options{UID: 1001}, "lib "+install(t, "0.81.1"))
+	if _, err := other.Do(fmt.Sprintf("open %d", c.chip)); err == nil {
+		t.Fatal("the scenario does not work: another user attached")
+	}
+	s := snapshot(t, c.host)
+	wantValue(t, "the first user's", c.dram(s, first), 1<<20)
+	u := processOf(t, s, other.PID).Devices[0]
+	if u.Memory[model.DRAM].Known() || !strings.Contains(u.Note, "belongs to uid 1000") {
+		t.Errorf("the other user: %d bytes, note %q", u.Memory[model.DRAM].V, u.Note)
+	}
+	c.wantTracking(s, model.TrackPartial, "")
+	// The remedy that the note gives works: one made by root, for all.
+	c.gone(first)
+	c.gone(other)
+	region := fmt.Sprintf("/dev/shm/tt_device_%d_memory", c.chip)
+	if r := runProgram(t, c.host, "sh", "-c", `rm "$1" && head -c 8576 /dev/zero >"$1" && chmod 666 "$1"`, "sh", region); r.code != 0 {
+		t.Fatal(r.err)
+	}
+	for uid := 1000; uid <= 1001; uid++ {
+		c.play(metal.Options{UID: uid}, "open @", fmt.Sprintf("alloc @ dram %dM", uid))
+	}
+	c.shows()
+}
