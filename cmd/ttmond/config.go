@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
@@ -136,7 +137,7 @@ func (c *config) parse(b []byte) error {
 	err := d.Decode(c)
 	if e, ok := errors.AsType[*toml.StrictMissingError](err); ok {
 		row, _ := e.Errors[0].Position()
-		return fmt.Errorf("line %d: there is no %s:\n%s", row, e.Errors[0].Key(), e.Errors[0].String())
+		return fmt.Errorf("line %d: there is no %s:\n%s", row, strings.Join(e.Errors[0].Key(), "."), e.Errors[0].String())
 	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, _ := e.Position()

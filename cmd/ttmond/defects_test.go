@@ -473,6 +473,39 @@ func TestTenThousandConnections(t *testing.T) {
 	h.awaitSums(0, sums{dram: n / 10})
 }
 
+// When descriptors have run out, clients wait to be accepted. None is turned
+// away, and what they send meanwhile is heard in the end.
+func TestOutOfDescriptors(t *testing.T) {
+	prlimit, err := exec.LookPath("prlimit")
+	if err != nil {
+		t.Skip("no prlimit on this machine")
+	}
+	h := newHost(t)
+	i := h.start()
+	if out, err := exec.Command(prlimit, "--pid", fmt.Sprint(i.cmd.Process.Pid), "--nofile=60:60").CombinedOutput(); err != nil {
+		t.Skipf("the limit cannot be lowered: %v %s", err, out)
+	}
+	const n = 100
+	conns := make([]net.Conn, n)
+	for k := range conns {
+		conns[k] = h.dial()
+		if _, err := conns[k].Write(frame(144, 1, 0, 1, 0, os.Getpid(), 1<<32+uint64(k)*64)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.await("the complaint", func() bool { return strings.Contains(i.log.String(), "must wait to be accepted") })
+	for _, c := range conns[:70] {
+		c.Close()
+	}
+	h.awaitSums(0, sums{dram: n})
+	for k, c := range conns[70:] {
+		if _, err := c.Write(frame(144, 2, 0, 0, 0, os.Getpid(), 1<<32+uint64(70+k)*64)); err != nil {
+			t.Fatalf("client %d was turned away: %v", 70+k, err)
+		}
+	}
+	h.awaitSums(0, sums{dram: 70})
+}
+
 func countFDs(t testing.TB, i *instance) int {
 	t.Helper()
 	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", i.cmd.Process.Pid))

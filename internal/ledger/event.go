@@ -15,6 +15,14 @@ const (
 	KernelUnload
 )
 
+func (o Op) String() string {
+	names := [...]string{"?", "ALLOC", "FREE", "CB_ALLOC", "CB_FREE", "KERNEL_LOAD", "KERNEL_UNLOAD"}
+	if int(o) < len(names) {
+		return names[o]
+	}
+	return names[0]
+}
+
 // Host is the pool of SYSTEM_MEMORY buffers: host memory that a device reads.
 // It follows the pools of package model.
 const Host = model.NumPools

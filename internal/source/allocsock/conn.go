@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/ledger"
 )
 
 // conn is one connection.
@@ -154,8 +156,23 @@ func (s *Server) book(c *conn) {
 		p.sentPID = sent
 		s.opt.Ledger.SetSentPID(p.ledger, sent)
 	}
+	if s.verbose {
+		s.logEvents(p, c.dec.events)
+	}
 	s.opt.Ledger.Apply(p.ledger, c.dec.events, s.now)
 	c.dec.events = c.dec.events[:0]
+}
+
+// logEvents logs the first events of a batch; the log leaves out what is too
+// much of one kind.
+func (s *Server) logEvents(p *proc, events []ledger.Event) {
+	const most = 20
+	for _, e := range events[:min(len(events), most)] {
+		s.log.Debug(e.Op.String(), "pid", p.key.PID, "device", e.Device, "id", e.ID, "bytes", e.Size)
+	}
+	if len(events) > most {
+		s.log.Debug("more events", "pid", p.key.PID, "count", len(events)-most)
+	}
 }
 
 // reject counts nonsense, and logs the first of a connection.

@@ -43,6 +43,7 @@ type Server struct {
 	wakeFD   int // eventfd that interrupts the wait
 	listener int
 	stopping atomic.Bool
+	verbose  bool      // log every event
 	since    time.Time // when the first of the servers in a row began
 
 	// Of the loop alone, or of nobody while Run is not running.
@@ -114,6 +115,8 @@ func New(o Options) (*Server, error) {
 		now:    time.Now(),
 		since:  time.Now(),
 		pause:  minPause,
+
+		verbose: o.Log.Enabled(context.Background(), slog.LevelDebug),
 	}
 	var err error
 	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {

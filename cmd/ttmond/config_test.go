@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ttmond.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestConfigOrder(t *testing.T) {
+	path := write(t, "state_dir = \"/x\"\n[alloc]\nsocket = \"/file.sock\"\nmode = \"0660\"\n[collect]\ninterval = \"250ms\"\n")
+	c, err := configure(flags{config: path, allocSocket: "/flag.sock", verbose: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaultConfig()
+	want.StateDir, want.Alloc.Socket, want.Alloc.Mode, want.Log.Level = "/x", "/flag.sock", "0660", "debug"
+	want.Collect.Interval = duration{250 * time.Millisecond}
+	if diff := cmp.Diff(want, c, cmp.AllowUnexported(config{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What is printed can be read again, and is then the same.
+func TestConfigPrinted(t *testing.T) {
+	c := defaultConfig()
+	var b bytes.Buffer
+	if err := c.print(&b); err != nil {
+		t.Fatal(err)
+	}
+	again, err := configure(flags{config: write(t, b.String())})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, b.String())
+	}
+	if diff := cmp.Diff(c, again, cmp.AllowUnexported(config{})); diff != "" {
+		t.Errorf("(-printed +read):\n%s", diff)
+	}
+	if !strings.Contains(b.String(), "# ") {
+		t.Error("it explains nothing")
+	}
+}
+
+func TestConfigMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		"[alloc]\nsokcet = \"/x\"\n":                           "line 2: there is no alloc.sokcet",
+		"[alloc]\nsocket = 5\n":                                "line 2",
+		"[alloc\n":                                             "line 1",
+		"[alloc]\nmode = \"0999\"\n":                           "alloc.mode: \"0999\"",
+		"[alloc]\nmode = \"0\"\n":                              "alloc.mode",
+		"[alloc]\ngroup = \"no such group\"\n":                 "no such group",
+		"[alloc]\nmax_buffers = 0\n":                           "alloc.max_buffers",
+		"[alloc]\nsocket = \"\"\n":                             "alloc.socket",
+		"[api]\nsocket = \"/tmp/tt_allocation_server.sock\"\n": "both",
+		"[collect]\ninterval = \"1ms\"\n":                      "collect.interval",
+		"[collect]\ninterval = \"often\"\n":                    "line 2",
+		"[log]\nlevel = \"loud\"\n":                            "log.level: \"loud\"",
+		"[log]\nformat = \"xml\"\n":                            "log.format: \"xml\"",
+	} {
+		_, err := configure(flags{config: write(t, text)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want one with %q", text, err, want)
+		}
+	}
+	if _, err := configure(flags{config: "/no/such/file"}); err == nil || !strings.Contains(err.Error(), "/no/such/file") {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+// The exit codes and messages of the program itself.
+func TestCommandLine(t *testing.T) {
+	bin := program(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--version"}, 0, "ttmond version"},
+		{[]string{"--help"}, 0, "--takeover"},
+		{[]string{"--check-config"}, 0, "[alloc]"},
+		{[]string{"--check-config", "--config", write(t, "nonsense = 1\n")}, 2, "nonsense"},
+		{[]string{"--no-such-flag"}, 2, "no-such-flag"},
+		{[]string{"something"}, 2, "something"},
+	} {
+		cmd := exec.Command(bin, c.args...)
+		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.want) {
+			t.Errorf("%v: exit %d, want %d with %q: %s", c.args, code, c.code, c.want, out)
+		}
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package main
+
+// raceDetector: the program is built like its tests.
+const raceDetector = false

@@ -1,0 +1,261 @@
+package handover
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// old plays the running daemon: it gives files and reports how that went.
+func old(t *testing.T, files []File) (path string, result <-chan error) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "h")
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	done := make(chan error, 1)
+	go func() {
+		c, err := l.AcceptUnix()
+		if err == nil {
+			defer c.Close()
+			if err = Greet(c, Hello{Version: "9", Keeper: true}); err == nil {
+				err = Give(c, files)
+			}
+		}
+		done <- err
+	}()
+	return path, done
+}
+
+func memfd(t *testing.T, text string) int {
+	t.Helper()
+	fd, err := Memfd("test", func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+func read(t *testing.T, fd int) (text string) {
+	t.Helper()
+	err := ReadMemfd(fd, "test", func(r io.Reader) error {
+		b, err := io.ReadAll(r)
+		text = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// More descriptors than fit in one message arrive, in order and by name.
+func TestHandover(t *testing.T) {
+	files := []File{{"state", memfd(t, "the state")}}
+	for range 3*maxPerMessage + 7 {
+		files = append(files, File{"client", memfd(t, "x")})
+	}
+	files = append(files, File{"last", memfd(t, "the last")})
+	path, result := old(t, files)
+	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", st.Mode(), err)
+	}
+	c, hello, err := Dial(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if hello.PID != os.Getpid() || hello.Version != "9" || !hello.Keeper {
+		t.Errorf("hello %+v", hello)
+	}
+	got, err := Ask(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Taken(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-result; err != nil {
+		t.Fatal(err)
+	}
+	if s := Take(&got, "state"); len(s) != 1 || read(t, s[0]) != "the state" {
+		t.Errorf("state %v", s)
+	}
+	if s := Take(&got, "last"); len(s) != 1 || read(t, s[0]) != "the last" {
+		t.Errorf("last %v", s)
+	}
+	if len(got) != 3*maxPerMessage+7 {
+		t.Errorf("%d clients", len(got))
+	}
+	for _, f := range got {
+		if flags, err := unix.FcntlInt(uintptr(f.FD), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+			t.Fatalf("descriptor %d: flags %x, %v", f.FD, flags, err)
+		}
+	}
+	Close(got)
+}
+
+// A successor that goes away at any point leaves everything to the old one.
+func TestSuccessorGivesUp(t *testing.T) {
+	for name, until := range map[string]func(c *net.UnixConn) error{
+		"after the hello":       func(*net.UnixConn) error { return nil },
+		"after the descriptors": func(c *net.UnixConn) error { f, err := Ask(c); Close(f); return err },
+		"with another word": func(c *net.UnixConn) error {
+			f, err := Ask(c)
+			Close(f)
+			_, werr := io.WriteString(c, "maybe\n")
+			return errors.Join(err, werr)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fd := memfd(t, "mine")
+			path, result := old(t, []File{{"state", fd}})
+			c, _, err := Dial(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := until(c); err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			if err := <-result; err == nil {
+				t.Error("the old one believes that it was replaced")
+			}
+			if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+				t.Errorf("its descriptor is gone: %v", err)
+			}
+		})
+	}
+}
+
+// The other way round: an old process that dies in the middle is an error.
+func TestPredecessorDies(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "h")
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_ = writeJSON(c, Hello{Magic: magic})
+		_ = expect(c, "give")
+		_ = writeJSON(c, []string{"a", "b"})
+	}()
+	c, _, err := Dial(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if files, err := Ask(c); err == nil || len(files) != 0 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+func TestDialAnythingElse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "h")
+	if _, _, err := Dial(path); err == nil {
+		t.Error("nobody there, and no error")
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_, _ = c.Write(append([]byte{2, 0, 0, 0}, "{}"...))
+	}()
+	if _, _, err := Dial(path); err == nil {
+		t.Error("a stranger's hello was believed")
+	}
+}
+
+// What is stored with systemd comes back by name, and a barrier waits for it.
+func TestStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	t.Setenv("TTMOND_FDSTORE", "")
+	if HasStore() {
+		t.Error("a store nobody promised")
+	}
+	t.Setenv("FDSTORE", "100")
+	if !HasStore() {
+		t.Error("systemd 254 says that there is a store")
+	}
+	type message struct {
+		text string
+		fds  int
+	}
+	got := make(chan message, 4)
+	go func() {
+		b, oob := make([]byte, 4096), make([]byte, 4096)
+		for {
+			n, oobn, _, _, err := c.ReadMsgUnix(b, oob)
+			if err != nil {
+				close(got)
+				return
+			}
+			m := message{text: string(b[:n])}
+			msgs, _ := unix.ParseSocketControlMessage(oob[:oobn])
+			for i := range msgs {
+				fds, _ := unix.ParseUnixRights(&msgs[i])
+				m.fds += len(fds)
+				for _, fd := range fds {
+					unix.Close(fd)
+				}
+			}
+			got <- m
+		}
+	}()
+	if err := errors.Join(Store([]File{{"client", memfd(t, "x")}}), Forget("state"), Barrier(deadline)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []message{{"FDSTORE=1\nFDNAME=client", 1}, {"FDSTOREREMOVE=1\nFDNAME=state", 0}, {"BARRIER=1", 1}} {
+		if m := <-got; m != want {
+			t.Errorf("%+v, want %+v", m, want)
+		}
+	}
+	c.Close()
+	for range got {
+	}
+	t.Setenv("NOTIFY_SOCKET", "")
+	if err := Forget("x"); err == nil {
+		t.Error("no service manager, and no error")
+	}
+}
+
+func TestMemfdError(t *testing.T) {
+	broken := errors.New("broken")
+	if _, err := Memfd("thing", func(io.Writer) error { return broken }); !errors.Is(err, broken) || !bytes.Contains([]byte(err.Error()), []byte("thing")) {
+		t.Errorf("error %v", err)
+	}
+}
