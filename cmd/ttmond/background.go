@@ -41,7 +41,7 @@ func newBackground(c config, log *slog.Logger) *background {
 }
 
 // run collects until ctx is done. since tells how long the ledger has listened.
-func (b *background) run(ctx context.Context, l *ledger.Ledger, since func() time.Time) error {
+func (b *background) run(ctx context.Context, l *ledger.Ledger, since func() allocsock.Since) error {
 	defer b.collector.Close()
 	tick := time.NewTicker(b.interval)
 	defer tick.Stop()
@@ -56,7 +56,7 @@ func (b *background) run(ctx context.Context, l *ledger.Ledger, since func() tim
 }
 
 // collect makes one snapshot. The collector keeps its own deadline.
-func (b *background) collect(ctx context.Context, l *ledger.Ledger, since time.Time) {
+func (b *background) collect(ctx context.Context, l *ledger.Ledger, since allocsock.Since) {
 	s := b.collector.Collect(ctx)
 	s.Source = model.Daemon
 	infos := deviceInfos(s)
@@ -94,7 +94,7 @@ func deviceInfos(s *model.Snapshot) (infos []allocsock.DeviceInfo) {
 
 // reports adds to what processes reported what is needed to place it, and
 // adds the reporters that have no device open to the snapshot.
-func (b *background) reports(s *model.Snapshot, holdings []ledger.Holding, since time.Time) []ledger.Report {
+func (b *background) reports(s *model.Snapshot, holdings []ledger.Holding, since allocsock.Since) []ledger.Report {
 	known := map[ledger.Key]*model.Process{}
 	for i := range s.Processes {
 		p := &s.Processes[i]
@@ -104,7 +104,7 @@ func (b *background) reports(s *model.Snapshot, holdings []ledger.Holding, since
 	reports := make([]ledger.Report, len(holdings))
 	seen := map[ledger.Key]string{}
 	for i, h := range holdings {
-		reports[i] = ledger.Report{Holding: h, Visible: b.visibleDevices(h.Key), Incomplete: incomplete(&h, known[h.Key], since)}
+		reports[i] = ledger.Report{Holding: h, Visible: b.visibleDevices(h.Key), Incomplete: incomplete(&h, since)}
 		seen[h.Key] = reports[i].Visible
 	}
 	b.visible = seen
@@ -145,10 +145,10 @@ func (b *background) visibleDevices(k ledger.Key) string {
 }
 
 // incomplete says why the ledger may not have heard everything of a process.
-func incomplete(h *ledger.Holding, p *model.Process, since time.Time) string {
+func incomplete(h *ledger.Holding, since allocsock.Since) string {
 	switch {
-	case p != nil && !p.StartTime.IsZero() && p.StartTime.Before(since):
-		return "it is older than ttmond's account: what it allocated before " + since.Format("15:04:05") + " is not in it"
+	case h.Start < since.Ticks:
+		return "it is older than ttmond's account: what it allocated before " + since.Time.Format("15:04:05") + " is not in it"
 	case h.Counters.OverLimit > 0:
 		return "it has more buffers than ttmond keeps account of (alloc.max_buffers)"
 	case h.Counters.RejectedFrames > 0:

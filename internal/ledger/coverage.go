@@ -27,7 +27,7 @@ func finish(s *model.Snapshot, d *model.Device) {
 		switch {
 		case len(missing) > 0:
 			m.Tracking = model.TrackPartial
-			if before == "" || before == model.TrackAbsent {
+			if before != model.TrackPartial || m.Note == "" { // otherwise another source has said who
 				addNote(&m.Note, "processes are not in the figures: "+strings.Join(missing, ", "))
 			}
 		case before == model.TrackDenied || before == model.TrackUnknown:

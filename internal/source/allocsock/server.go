@@ -43,8 +43,8 @@ type Server struct {
 	wakeFD   int // eventfd that interrupts the wait
 	listener int
 	stopping atomic.Bool
-	verbose  bool      // log every event
-	since    time.Time // when the first of the servers in a row began
+	verbose  bool // log every event
+	since    Since
 
 	// Of the loop alone, or of nobody while Run is not running.
 	watched   []watch // by descriptor
@@ -113,7 +113,7 @@ func New(o Options) (*Server, error) {
 		buf:    make([]byte, bufLen+maxLine),
 		events: make([]ledger.Event, 0, batchLen+8),
 		now:    time.Now(),
-		since:  time.Now(),
+		since:  sinceNow(),
 		pause:  minPause,
 
 		verbose: o.Log.Enabled(context.Background(), slog.LevelDebug),
@@ -187,9 +187,24 @@ func (s *Server) Close() {
 	s.listener, s.wakeFD, s.epoll = -1, -1, -1
 }
 
-// Since is when this server, or the first of those it took over from, began
-// to listen. Of a process older than that it may not have heard everything.
-func (s *Server) Since() time.Time { return s.since }
+// Since is when this server, or the first of those it took over from, began to
+// listen. Of a process older than that it may not have heard everything.
+type Since struct {
+	Time  time.Time `json:"time"`
+	Ticks uint64    `json:"ticks"` // clock ticks after boot, like the start of a process
+}
+
+func sinceNow() Since {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		panic("BUG: no clock: " + err.Error())
+	}
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on every architecture that has boards
+	return Since{time.Now(), uint64(time.Duration(ts.Nano()) / tick)}
+}
+
+// Since may be called from any goroutine once Import has returned.
+func (s *Server) Since() Since { return s.since }
 
 // Ping returns when the loop has come round, or an error if it has not in
 // time.

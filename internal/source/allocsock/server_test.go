@@ -211,7 +211,7 @@ func TestExportImport(t *testing.T) {
 	if s := next.Stats(); s.Connections != 2 || s.Accepted != 2 {
 		t.Errorf("stats %+v", s)
 	}
-	if !next.Since().Equal(st.Since) || len(next.Dumps()) != 1 {
+	if next.Since() != st.Since || len(next.Dumps()) != 1 {
 		t.Errorf("since %v, %d dumps", next.Since(), len(next.Dumps()))
 	}
 	l.send(c, m[30:], own(allocMsg(0, 256, 7, 0)).pack(128))

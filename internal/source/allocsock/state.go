@@ -16,7 +16,7 @@ import (
 // belongs to each connection. It travels as JSON, so that a newer server can
 // read an older one's and the other way round.
 type State struct {
-	Since time.Time   `json:"since"` // when the first of the servers in a row began
+	Since Since       `json:"since"`
 	Conns []connState `json:"conns"`
 	Procs []procState `json:"procs"`
 	Dumps []Dump      `json:"dumps"`
@@ -106,7 +106,7 @@ func ReadState(r io.Reader) (st State, err error) {
 // is.
 func (s *Server) Import(st State, fds []int) error {
 	s.now = time.Now()
-	if !st.Since.IsZero() {
+	if st.Since.Ticks != 0 {
 		s.since = st.Since
 	}
 	procs := make([]*proc, len(st.Procs))
