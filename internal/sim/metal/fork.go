@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -136,4 +137,24 @@ func (w *Workload) runChild(in io.Reader) error {
 // is closed that a real exec would not close either.
 func become() error {
 	return unix.Exec("/bin/cat", []string{"cat"}, os.Environ())
+}
+
+// leave ends the process's first thread, as a C program does that calls
+// pthread_exit in main.
+func leave() {
+	left := make(chan bool)
+	for {
+		go func() {
+			runtime.LockOSThread() // for good: the next one gets another thread
+			first := unix.Gettid() == os.Getpid()
+			left <- first
+			if first {
+				_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
+			}
+			select {}
+		}()
+		if <-left {
+			return
+		}
+	}
 }

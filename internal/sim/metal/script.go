@@ -27,6 +27,7 @@ const Usage = `  name NAME               call the process NAME (at most 15 chara
   device PATH             open a device node, as UMD would
   fork [COMMANDS]         fork; the child runs COMMANDS and stays
   exec                    become another program without closing anything
+  leave                   end the first thread; the others go on
   sleep DURATION          do nothing for a while
   die                     be killed (SIGKILL)
   exit                    end without closing anything
@@ -102,6 +103,8 @@ func (w *Workload) command(verb string, args []string, line string, reply *Reply
 		reply.Child, err = w.fork(strings.TrimSpace(commands))
 	case "exec":
 		err = become()
+	case "leave":
+		leave()
 	case "sleep":
 		err = a.sleep()
 	case "die":

@@ -129,8 +129,11 @@ func (b *builder) slots() {
 	changing := b.reg.torn
 	for _, slot := range b.reg.parsed.Slots {
 		switch st := b.reg.states[slot.Index]; {
-		case st == nil || st.verdict == undecided:
+		case st == nil:
 			changing = true
+		case st.verdict == undecided:
+			b.out.Unknown = append(b.out.Unknown, ghostOf(slot, slot.Bytes, 0))
+			b.gap("there was no time to look for the process of slot %d (pid %d) among all", slot.Index, slot.PID)
 		case st.verdict == dead:
 			b.out.Ghosts = append(b.out.Ghosts, ghostOf(slot, slot.Bytes, 0))
 		case st.verdict == unseen:

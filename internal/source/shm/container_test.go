@@ -165,6 +165,18 @@ func TestPidReuseBetweenSweeps(t *testing.T) {
 	s.tracking(reg, model.TrackPartial, "how much that one left is not known")
 }
 
+// Who is watched when it claims a free slot is above suspicion, whoever died
+// on the chip before.
+func TestClaimedUnderWatch(t *testing.T) {
+	s := newScene(t)
+	o := metal.Options{Container: true, PID: 7}
+	s.kill(s.start(o, "open 1")) // dies attached, without a slot
+	s.read()
+	p := s.start(o, "open 1", "alloc 1 dram 7")
+	s.read()
+	s.tracking(s.holds(1, p), model.TrackOK, "")
+}
+
 // A writer of layout 4 takes a live process of another container for dead, and
 // erases it.
 func TestErasedFromAnotherContainer(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,9 +18,9 @@ import (
 // a container.
 type shmDir struct {
 	inode
-	path string // as seen from the host being watched
-	fd   int    // O_PATH
-	via  identity
+	path string   // as seen from the host being watched
+	fd   int      // O_PATH
+	via  identity // the process that leads there
 
 	files    []found
 	mtime    unix.Timespec
@@ -54,7 +55,8 @@ func openHostDir(root hostfs.Root) (*shmDir, error) {
 // root are followed inside that root. It may block on what is mounted there,
 // and refuses anything but a memory file system, of which later reads cannot.
 func openDirOf(root hostfs.Root, pid int) (*shmDir, error) {
-	base := "/proc/" + strconv.Itoa(pid) + "/root"
+	path := dirPath(pid)
+	base := strings.TrimSuffix(path, "/dev/shm")
 	top, err := unix.Open(root.Path(base), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", base, err)
@@ -68,15 +70,18 @@ func openDirOf(root hostfs.Root, pid int) (*shmDir, error) {
 		fd, err = unix.Openat(top, "dev/shm", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening %s/dev/shm: %w", base, err)
+		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC && fs.Type != unix.RAMFS_MAGIC {
 		unix.Close(fd)
-		return nil, fmt.Errorf("%s/dev/shm is not a memory file system", base)
+		return nil, fmt.Errorf("%s is not a memory file system", path)
 	}
-	return newDir(fd, base+"/dev/shm")
+	return newDir(fd, path)
 }
+
+// dirPath is /dev/shm as a process sees it.
+func dirPath(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/root/dev/shm" }
 
 func newDir(fd int, path string) (*shmDir, error) {
 	var st unix.Stat_t

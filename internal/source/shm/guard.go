@@ -18,6 +18,10 @@ type guard struct {
 	stuck    map[identity]<-chan struct{}
 }
 
+// usual is how long a read takes that nobody holds up. It costs no patience,
+// and is granted when there is none left.
+const usual = 5 * time.Millisecond
+
 func newGuard(patience time.Duration) *guard {
 	return &guard{patience: patience, stuck: map[identity]<-chan struct{}{}}
 }
@@ -47,11 +51,11 @@ func (g *guard) run(id identity, f func()) error {
 		f()
 	}()
 	begun := time.Now()
-	timer := time.NewTimer(max(g.left, time.Millisecond))
+	timer := time.NewTimer(max(g.left, usual))
 	defer timer.Stop()
 	select {
 	case <-done:
-		g.left -= time.Since(begun)
+		g.left -= max(0, time.Since(begun)-usual)
 		return nil
 	case <-timer.C:
 		g.left = 0
@@ -80,7 +84,13 @@ func (g *guard) readMaps(p *process, now time.Time) {
 	var maps mappings
 	var readErr error
 	p.mapsAt = now
-	if err := g.look(p, func(dir hostfs.Dir) { maps, readErr = scanMaps(dir) }); err != nil {
+	err := g.look(p, func(dir hostfs.Dir) { maps, readErr = scanMaps(dir, "maps") })
+	if err == nil && readErr == nil && maps.empty {
+		if thread := p.livingThread(); thread != "" {
+			err = g.look(p, func(dir hostfs.Dir) { maps, readErr = scanMaps(dir, thread+"/maps") })
+		}
+	}
+	if err != nil {
 		p.maps, p.mapsErr = mappings{}, err // maps is the lost reader's now
 		return
 	}
@@ -91,16 +101,17 @@ func (g *guard) readMaps(p *process, now time.Time) {
 // mappings shows.
 const maxMaps = 16 << 20
 
-func scanMaps(dir hostfs.Dir) (m mappings, err error) {
+func scanMaps(dir hostfs.Dir, name string) (m mappings, err error) {
 	for size := 256 << 10; ; size *= 4 {
 		buf := make([]byte, size)
-		n, err := dir.Read("maps", buf)
+		n, err := dir.Read(name, buf)
 		if err != nil {
 			return mappings{}, err
 		}
 		if n == size && size < maxMaps {
 			continue // it is longer: begin again with more room
 		}
+		m.empty = n == 0
 		for line := range bytes.Lines(buf[:n]) {
 			m.add(bytes.TrimSuffix(line, []byte{'\n'}))
 		}

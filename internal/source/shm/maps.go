@@ -24,6 +24,7 @@ type mapping struct {
 type mappings struct {
 	regions []mapping
 	lib     library // zero if no libtt_metal.so is mapped
+	empty   bool    // nothing at all is mapped
 }
 
 // library is the file a process runs tt-metal from.

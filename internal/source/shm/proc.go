@@ -120,10 +120,33 @@ func (p *process) pin() {
 
 // alive tells whether the process still has an address space. A zombie has
 // none: it can account for nothing any more, whether it was reaped or not.
+// Where only the first thread has ended, the others have it.
 func (p *process) alive() bool {
 	var buf [16]byte
 	n, err := p.dir.Read("statm", buf[:])
-	return err == nil && n > 0 && buf[0] != '0'
+	if err != nil || n == 0 {
+		return false
+	}
+	return buf[0] != '0' || p.livingThread() != ""
+}
+
+// livingThread is a thread with memory, as a path below /proc/<pid>.
+func (p *process) livingThread() (path string) {
+	tasks, err := p.dir.OpenDir("task")
+	if err != nil {
+		return ""
+	}
+	defer tasks.Close()
+	var buf [4096]byte
+	_ = tasks.Each(buf[:], func(tid []byte) bool {
+		var statm [16]byte
+		name := string(tid) + "/statm"
+		if n, err := tasks.Read(name, statm[:]); err == nil && n > 0 && statm[0] != '0' {
+			path = "task/" + string(tid)
+		}
+		return path == ""
+	})
+	return path
 }
 
 // startTime is the wall clock when the process started, to 10 ms.

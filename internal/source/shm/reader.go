@@ -53,6 +53,7 @@ type Reader struct {
 	lastFull time.Time
 	// lastSearch is when everybody's mappings were last read to find holders.
 	lastSearch time.Time
+	searchTime time.Duration
 	stale      bool          // the published regions are not up to date
 	changed    bool          // nor are the published processes
 	watch      []unix.PollFd // pidfds of the known processes; nil: to be made anew
@@ -71,19 +72,21 @@ type region struct {
 	searched bool // for holders without a slot, since members changed
 	moved    bool // members changed since it was last judged
 	restless bool // it changed while it was judged
-	deleted  bool // its name is gone, and somebody still maps it
-	states   [numSlots]*slotState
-	dueAt    time.Time         // when the oldest verdict on a dead owner expires
-	version  uint32            // of the layout, when last judged
-	wiped    map[identity]bool // holders whose records somebody erased
-	result   *Region
+	// unsearched: there was no time to look at all processes for owners.
+	unsearched bool
+	deleted    bool // its name is gone, and somebody still maps it
+	states     [numSlots]*slotState
+	dueAt      time.Time         // when the oldest verdict on a dead owner expires
+	version    uint32            // of the layout, when last judged
+	wiped      map[identity]bool // holders whose records somebody erased
+	result     *Region
 }
 
 // NewReader returns a Reader. Close gives its descriptors back.
 func NewReader(opts Options) *Reader {
 	g := newGuard(150 * time.Millisecond)
 	return &Reader{
-		opts: opts, root: opts.Root, guard: g, complete: seesAll(opts.Root), ours: ownPIDs(opts.Root),
+		opts: opts, root: opts.Root, searchTime: searchTime, guard: g, complete: seesAll(opts.Root), ours: ownPIDs(opts.Root),
 		releases: releases{root: opts.Root, guard: g, known: map[inode]releaseReading{}},
 		dirs:     map[inode]*shmDir{}, regions: map[inode]*region{}, procs: map[int]*process{},
 	}
@@ -136,7 +139,7 @@ func (r *Reader) begin() {
 	// to seconds, and summing up interrupts makes it slow.
 	var up unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err == nil {
-		r.boot = r.now.Add(-time.Duration(up.Nano()))
+		r.boot = r.now.Add(-time.Duration(up.Nano())).Round(0)
 	}
 }
 
@@ -183,8 +186,13 @@ func (r *Reader) reachDir(p *process) {
 			r.dirs[d.inode] = d
 		}
 	}
-	if d := r.dirs[p.shm]; d != nil {
-		d.seen = r.seq
+	d := r.dirs[p.shm]
+	if d == nil {
+		return
+	}
+	d.seen = r.seq
+	if via := r.procs[d.via.pid]; via == nil || via.identity != d.via {
+		d.via, d.path = p.identity, dirPath(p.pid) // who led here has ended
 	}
 }
 
@@ -239,11 +247,16 @@ func (r *Reader) openFiles(d *shmDir) {
 	for _, f := range d.files {
 		key := inodeOf(&f.st)
 		reg := r.regions[key]
-		if reg == nil || reg.id != f.id {
-			if reg != nil {
-				reg.close()
-			}
+		switch {
+		case reg == nil:
 			reg = r.addRegion(openFile(d, f))
+		case reg.id != f.id && reg.seen == r.seq:
+			continue // a second name of one file
+		case reg.id != f.id:
+			reg.close()
+			reg = r.addRegion(openFile(d, f))
+		case !reg.deleted && reg.path != d.path+"/"+f.name:
+			reg.path, reg.dirty = d.path+"/"+f.name, true
 		}
 		reg.seen = r.seq
 	}

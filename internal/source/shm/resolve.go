@@ -57,6 +57,7 @@ func (r *Reader) judgeRound() (again bool) {
 	}
 	var owners search
 	for _, reg := range todo {
+		reg.unsearched = false
 		r.lookAtMembers(reg)
 		r.matchSlots(reg)
 		owners.slots(reg)
@@ -212,6 +213,10 @@ func (r *Reader) conclude(reg *region) (again bool) {
 	for _, slot := range reg.parsed.Slots {
 		occupied[slot.Index] = true
 		st := reg.states[slot.Index]
+		if st.verdict == undecided && reg.unsearched && len(st.owners) == 0 {
+			reg.dueAt = r.now // and is then looked for again
+			continue
+		}
 		if st.verdict == undecided {
 			st.verdict = r.verdictOn(st)
 			if old := st.before; old != nil && old.slot.PID != slot.PID {
@@ -308,7 +313,8 @@ func (r *Reader) inheritFrom(st *slotState, reg *region) {
 		return
 	}
 	base := inherit(old, st.slot, p.startTime(r.boot), r.leaked(reg))
-	if base == nil && old == nil && r.mayBeAdopted(st, p, reg) {
+	// A slot that was free when the region was last judged was claimed anew.
+	if base == nil && old == nil && reg.version == 0 && r.mayBeAdopted(st, p, reg) {
 		base = &baseline{slot: st.slot, suspected: true}
 	}
 	if base != nil && !base.empty() {

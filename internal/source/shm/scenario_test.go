@@ -2,7 +2,11 @@ package shm
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/metal"
@@ -335,4 +339,72 @@ func TestRemovedUnderAProcess(t *testing.T) {
 	s.end(a)
 	s.read(b)
 	s.holds(1, b)
+}
+
+// A process goes on when its first thread ends. /proc/<pid>/maps is empty then.
+func TestFirstThreadEnded(t *testing.T) {
+	s := newScene(t)
+	p := s.start(metal.Options{}, "open 1", "alloc 1 dram 5")
+	s.read()
+	s.holds(1, p)
+	s.do(p, "leave")
+	waitFor(t, "the end of the first thread", func() bool {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.PID))
+		return err == nil && len(b) == 0
+	})
+	s.do(p, "alloc 1 dram 7")
+	s.read()
+	s.holds(1, p)
+	s.r = s.reader(Options{})
+	s.read()
+	s.tracking(s.holds(1, p), model.TrackOK, "")
+	s.kill(p)
+	s.read()
+	if reg := s.holds(1); len(reg.Ghosts) != 1 {
+		t.Errorf("ghosts %+v", reg.Ghosts)
+	}
+}
+
+// Without time to look at all processes nobody is declared dead.
+func TestSearchOutOfTime(t *testing.T) {
+	s := newScene(t)
+	s.kill(s.start(metal.Options{}, "name dead", "open 1", "alloc 1 dram 5"))
+	s.r.searchTime = -1
+	s.read()
+	reg := s.holds(1)
+	s.ghosts(reg)
+	s.tracking(reg, model.TrackPartial, "no time to look for the process of slot 0")
+	if len(reg.Unknown) != 1 {
+		t.Errorf("unknown %+v", reg.Unknown)
+	}
+	s.r.searchTime = searchTime
+	s.read()
+	s.ghosts(s.holds(1), "dead:5")
+}
+
+// A container's regions stay reachable while anybody in it lives.
+func TestPathFollowsTheLiving(t *testing.T) {
+	s := newScene(t)
+	p := s.start(metal.Options{Container: true, PrivateShm: true}, "open 1", "alloc 1 dram 5")
+	child := s.do(p, "fork").Child
+	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.PID))
+	if err != nil || child == 0 {
+		t.Fatal(err, child)
+	}
+	inner := 0
+	for _, path := range children {
+		fmt.Sscan(string(contents(t, path)), &inner)
+	}
+	sweep := s.r.Read([]User{{PID: inner}})
+	if len(sweep.Regions) != 1 || sweep.Regions[0].Path != fmt.Sprintf("/proc/%d/root/dev/shm/tt_device_1_memory", inner) {
+		t.Fatalf("regions of %d: %+v", inner, sweep.Regions)
+	}
+	if err := unix.Kill(inner, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitForZombie(t, inner)
+	s.read(p)
+	if reg := s.holds(1, p); reg.Path != fmt.Sprintf("/proc/%d/root/dev/shm/tt_device_1_memory", p.PID) {
+		t.Errorf("path %s", reg.Path)
+	}
 }

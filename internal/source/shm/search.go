@@ -59,7 +59,8 @@ func (r *Reader) searchHolders(reg *region, s *search) {
 }
 
 // searchFor goes through all processes of the host once, if there is a reason,
-// and gives the slots their owners.
+// and gives the slots their owners. If there is no time for all of them, the
+// slots that stay without an owner are undecided until the next sweep.
 func (r *Reader) searchFor(s *search) {
 	if len(s.regions) == 0 {
 		return
@@ -67,12 +68,13 @@ func (r *Reader) searchFor(s *search) {
 	if s.holders {
 		r.lastSearch = r.now
 	}
-	r.eachProcess(func(pid int, st procStatus) {
+	all := r.eachProcess(func(pid int, st procStatus) {
 		if s.pids[st.nsPID] || s.holders && s.mayHold(st) {
 			r.examine(pid, s)
 		}
 	})
 	for _, reg := range s.regions {
+		reg.unsearched = !all && s.pids != nil
 		r.matchSlots(reg)
 	}
 }
@@ -113,16 +115,25 @@ func (r *Reader) examine(pid int, s *search) {
 // procStatus is what a glance at /proc/<pid>/status tells.
 type procStatus struct{ nsPID, uid int }
 
-// eachProcess visits all processes that are not known and have memory.
-func (r *Reader) eachProcess(visit func(pid int, st procStatus)) {
+// searchTime is how long one look through all processes may take: enough for
+// tens of thousands, and not so long that a screen seems to hang.
+const searchTime = 400 * time.Millisecond
+
+// eachProcess visits all processes that are not known and have memory, the
+// newest first. It returns false if there was not enough time.
+func (r *Reader) eachProcess(visit func(pid int, st procStatus)) (all bool) {
 	dir, err := r.root.OpenDir("/proc")
 	if err != nil {
-		return
+		return false
 	}
 	defer dir.Close()
-	for _, pid := range listPIDs(dir) {
+	begun := time.Now()
+	for _, pid := range slices.Backward(listPIDs(dir)) {
 		if r.procs[pid] != nil {
 			continue
+		}
+		if time.Since(begun) > r.searchTime {
+			return false
 		}
 		var buf [4096]byte
 		n, err := dir.Read(strconv.Itoa(pid)+"/status", buf[:])
@@ -133,6 +144,7 @@ func (r *Reader) eachProcess(visit func(pid int, st procStatus)) {
 		st.nsPID, st.uid = parseStatus(buf[:n], pid)
 		visit(pid, st)
 	}
+	return true
 }
 
 func listPIDs(dir hostfs.Dir) (pids []int) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -14,7 +15,7 @@ import (
 // describe makes the published form of a process.
 func (r *Reader) describe(p *process) *Process {
 	out := &Process{
-		PID: p.pid, StartTicks: p.start, StartTime: p.startTime(r.boot),
+		PID: p.pid, StartTicks: p.start, StartTime: p.startTime(r.boot).Round(time.Millisecond),
 		NSPID: p.nsPID, UID: p.uid, Name: p.comm, User: p.user,
 		Tracking: model.TrackOK, Release: r.releases.of(p),
 	}
