@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -189,7 +190,16 @@ func join(a, b model.Tracking) model.Tracking {
 	return model.TrackPartial
 }
 
-func addNote(to *string, note string) { addWith(to, note, "; ") }
+// addNote adds sentences to others, each once: the chips of a board have most
+// in common.
+func addNote(to *string, note string) {
+	have := strings.Split(*to, "; ")
+	for s := range strings.SplitSeq(note, "; ") {
+		if !slices.Contains(have, s) {
+			addWith(to, s, "; ")
+		}
+	}
+}
 
 func addWith(to *string, s, sep string) {
 	switch {

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -88,7 +89,12 @@ func (a *merging) processes() {
 			if u.Source != "" || u.Device == model.NoDevice {
 				continue
 			}
-			u.Tracking, u.Note = known.Tracking, known.Reason
+			u.Tracking, u.Note = known.Tracking, ofIt(known)
+			if known.Tracking == model.TrackDenied {
+				for _, pool := range regionPools {
+					u.Memory[pool] = model.Missing[uint64](model.Denied, "")
+				}
+			}
 			if known.Tracking == model.TrackOK {
 				u.Tracking, u.Note = model.TrackAbsent, "it has the device open and accounts for no chip of it"
 				continue
@@ -110,7 +116,7 @@ func (a *merging) untracked(p *Process, device int) {
 	if p.Tracking == model.TrackDenied {
 		status = model.Denied
 	}
-	note := fmt.Sprintf("process %d is not in the figures: %s", p.PID, p.Reason)
+	note := fmt.Sprintf("process %d is not in the figures: %s", p.PID, ofIt(p))
 	for i := range d.Chips {
 		m := &d.Chips[i].Memory
 		m.Tracking = join(m.Tracking, p.Tracking)
@@ -120,6 +126,14 @@ func (a *merging) untracked(p *Process, device int) {
 			*used = add(*used, model.Missing[uint64](status, note))
 		}
 	}
+}
+
+// ofIt is why a process is not tracked, said where it is clear who is meant.
+func ofIt(p *Process) string {
+	if rest, ok := strings.CutPrefix(p.Reason, fmt.Sprintf("process %d ", p.PID)); ok {
+		return "it " + rest
+	}
+	return p.Reason
 }
 
 // covered tells whether all that have a device open are known to account for

@@ -151,7 +151,8 @@ func (r *Reader) unmapped(reg *Region) error {
 		switch {
 		case mapped, denied(p.mapsErr) && reg.claimedBy(p):
 			inUse.PIDs = append(inUse.PIDs, pid)
-		case p.mapsErr != nil && !denied(p.mapsErr) && !errors.Is(p.mapsErr, unix.ESRCH):
+		case errors.Is(p.mapsErr, unix.ESRCH), errors.Is(p.mapsErr, fs.ErrNotExist): // it has ended
+		case p.mapsErr != nil && !denied(p.mapsErr):
 			return fmt.Errorf("removing %s: whether process %d maps it: %w", reg.Path, pid, p.mapsErr)
 		}
 	}
