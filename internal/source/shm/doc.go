@@ -18,8 +18,8 @@
 // # What is cached, and for how long
 //
 // A sweep in which nothing happened is one stat per /dev/shm directory, one
-// pread per region, and one pread of /proc/<pid>/statm per process known to
-// map a region. Everything else is done when something changed:
+// pread per region, and one poll of the pidfds of all processes known to map a
+// region. Everything else is done when something changed:
 //
 //   - directory listings, until the directory's mtime moves;
 //   - a region's decoded result, until one of its bytes changes, a process
@@ -28,9 +28,26 @@
 //     start time, until the header or the slot table of a region that concerns
 //     it changes (every attach and detach writes there), and for at most five
 //     seconds, because exec and a forked child's exit write nowhere;
-//   - the verdict that a slot's owner is dead, until that slot changes, and for
-//     at most thirty seconds;
+//   - the verdict that a slot's owner is dead, until that slot changes or
+//     somebody attaches or detaches, and for at most thirty seconds;
 //   - the release behind a libtt_metal.so, per inode, for good.
+//
+// All of /proc is gone through only for a slot whose pid leads nowhere (reading
+// /proc/<pid>/status of everybody), and, at most once a second, for processes
+// that must be attached and have no slot (reading /proc/<pid>/maps of everybody
+// who could open the region). Both stop after 0.4 s; what is undecided then
+// stays so until the next sweep.
+//
+// # What cannot be known
+//
+// Releases from 0.72.0 on account for one thread only; a graph capture that
+// begins before the device is opened ends the accounting of its process, and
+// nothing shows it. Figures of circular buffers may be old: updates that come
+// within 100 ms are dropped for good. A process that was given the pid of a
+// dead one counts on top of its bytes; they are taken off if the slot was seen
+// at rest in between, and otherwise the figure is missing. What a layout 4
+// writer in another container erased is known only to a Reader that saw it
+// before.
 //
 // # Nothing is written
 //
