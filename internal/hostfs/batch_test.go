@@ -2,7 +2,6 @@ package hostfs
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,8 +13,9 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/fusetest"
 )
 
 // TestMain lets the test binary play the program that gives up on a blocked
@@ -216,48 +216,13 @@ func TestExitDoesNotWait(t *testing.T) {
 // reader's side that wait is uninterruptible.
 func blockingFile(t *testing.T) (path string, reached <-chan struct{}, release chan struct{}) {
 	t.Helper()
-	if _, err := os.Stat("/dev/fuse"); err != nil {
-		t.Skip("no /dev/fuse: a blocking file cannot be made")
-	}
 	dir := t.TempDir()
 	release = make(chan struct{})
 	arrived := make(chan struct{}, 1)
-	root := &fs.Inode{}
-	server, err := fs.Mount(dir, root, &fs.Options{
-		MountOptions: fuse.MountOptions{DirectMountStrict: os.Geteuid() == 0},
-		OnAdd: func(ctx context.Context) {
-			f := root.NewPersistentInode(ctx, &blockingNode{reached: arrived, release: release}, fs.StableAttr{Mode: unix.S_IFREG})
-			root.AddChild("blocked", f, false)
-		},
-	})
-	if err != nil {
-		t.Skipf("FUSE cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := server.Unmount(); err != nil {
-			t.Errorf("unmounting: %v", err)
-		}
+	fusetest.Mount(t, dir, map[string]fs.InodeEmbedder{
+		"blocked": &fusetest.File{Text: "late\n", Release: release, Reached: arrived},
 	})
 	return filepath.Join(dir, "blocked"), arrived, release
-}
-
-type blockingNode struct {
-	fs.Inode
-	reached chan<- struct{}
-	release <-chan struct{}
-}
-
-func (n *blockingNode) Open(context.Context, uint32) (fs.FileHandle, uint32, unix.Errno) {
-	return nil, fuse.FOPEN_DIRECT_IO, 0
-}
-
-func (n *blockingNode) Read(context.Context, fs.FileHandle, []byte, int64) (fuse.ReadResult, unix.Errno) {
-	select {
-	case n.reached <- struct{}{}:
-	default:
-	}
-	<-n.release
-	return fuse.ReadResultData([]byte("late\n")), 0
 }
 
 // BenchmarkBatch shows what detaching costs over reading in place.

@@ -2,6 +2,7 @@ package kmd
 
 import (
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
@@ -10,6 +11,11 @@ import (
 // stall is how long one device may take before those behind it in its group
 // are read without it. A healthy one takes a millisecond.
 const stall = 50 * time.Millisecond
+
+// grace is how much longer than the deadline it may take until every chip has
+// at least been asked, on a machine too busy to do so in time. A deadline
+// tells something about a chip only if the chip had a chance.
+const grace = 2 * time.Second
 
 // group is a number of devices that are read one after the other, in one
 // batch. Making a batch costs more than reading a healthy device, so there is
@@ -29,8 +35,9 @@ type groupBatch struct {
 	taken bool // its results are still wanted
 }
 
-// readAll reads the devices, and gives up at the deadline. Devices that are
-// still stuck in an earlier round are not asked again.
+// readAll reads the devices, and gives up at the deadline on those that were
+// asked and have not answered. Devices that are still stuck in an earlier
+// round are not asked again.
 func (r *Reader) readAll(devices []*device, deadline time.Time) {
 	for _, b := range r.batches {
 		b.taken = false
@@ -51,13 +58,17 @@ func (r *Reader) readAll(devices []*device, deadline time.Time) {
 		groups = r.start(groups, idle[:n], func(d *device, b *groupBatch) { d.queue(b, now) })
 		idle = idle[n:]
 	}
-	for len(groups) > 0 {
+	for limit := deadline.Add(grace); len(groups) > 0; {
 		wait(groups, deadline)
 		now := time.Now()
-		if !now.Before(deadline) {
+		groups = r.split(groups, now)
+		if now.Before(deadline) {
+			continue
+		}
+		if now.After(limit) || !slices.ContainsFunc(groups, (*group).unasked) {
 			return
 		}
-		groups = r.split(groups, now)
+		deadline = now.Add(4 * stall)
 	}
 }
 
@@ -104,6 +115,17 @@ func (r *Reader) split(groups []*group, now time.Time) []*group {
 		next = append(next, g)
 	}
 	return next
+}
+
+// unasked tells whether the group has a chip that has not been asked yet: one
+// behind the front, or the front itself while files are read that come from
+// the PCI core and not from the chip.
+func (g *group) unasked() bool {
+	if g.front < len(g.devices)-1 {
+		return true
+	}
+	i := g.devices[g.front].stuckAt(numFiles)
+	return i >= 0 && i < len(attrs) && (attrs[i].place == inPCI || attrs[i].place == inParent)
 }
 
 // at is the device whose reads are under way.

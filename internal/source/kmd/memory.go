@@ -15,7 +15,7 @@ type Memory struct {
 
 // driverMemory reads memory_stats/dram_used and processes/<pid>/dram_allocated.
 func (d *device) driverMemory() Memory {
-	if !d.goneAt.IsZero() || !d.hasMemory {
+	if !d.goneAt.IsZero() || !d.hasMemory || d.model.State != model.StateOK { // these reads have no deadline
 		return Memory{}
 	}
 	var m Memory

@@ -13,6 +13,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 
+	"github.com/ttmon/ttmon/internal/fusetest"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -74,21 +75,7 @@ func newDeadFile(t *testing.T) (*deadFile, string) {
 	needRoot(t)
 	f := &deadFile{free: make(chan struct{})}
 	dir := t.TempDir()
-	root := &fs.Inode{}
-	server, err := fs.Mount(dir, root, &fs.Options{
-		MountOptions: fuse.MountOptions{DirectMountStrict: true},
-		OnAdd: func(ctx context.Context) {
-			root.AddChild("file", root.NewPersistentInode(ctx, f, fs.StableAttr{Mode: syscall.S_IFREG}), false)
-		},
-	})
-	if err != nil {
-		t.Skip("needs FUSE: ", err)
-	}
-	t.Cleanup(func() {
-		if err := server.Unmount(); err != nil {
-			t.Error(err)
-		}
-	})
+	fusetest.Mount(t, dir, map[string]fs.InodeEmbedder{"file": f})
 	return f, filepath.Join(dir, "file")
 }
 

@@ -1,0 +1,71 @@
+package kmd
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+
+	"github.com/ttmon/ttmon/internal/fusetest"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// TestBlockedChips has all chips of a host but one hold their readers up, and
+// a deadline so short that it is over before anything can have been noticed:
+// as on a machine that is busy with something else. The one that is well must
+// not be taken for hung.
+func TestBlockedChips(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // all devices in one group
+	tr := newTree(t)
+	release := make(chan struct{})
+	const devices, well = 6, 3
+	for i := range devices {
+		b := tr.add("bh", i, i, "0000:0"+string(rune('1'+i))+":00.0")
+		if i != well {
+			b.block("tt_heartbeat", release)
+		}
+	}
+	defer close(release)
+	for range 4 { // the order in which devices are read is not fixed
+		r := New(tr.root())
+		for i, f := range r.Read(time.Now().Add(time.Millisecond)).Found {
+			want := model.StateHung
+			if i == well {
+				want = model.StateOK
+			}
+			if f.Device.State != want {
+				t.Errorf("device %d is %s (%s), want %s", i, f.Device.State, f.Device.StateReason, want)
+			}
+		}
+		r.Close()
+	}
+}
+
+// block serves the class directory through FUSE, with a file whose reads are
+// answered only after release.
+func (b *card) block(name string, release <-chan struct{}) {
+	b.t.Helper()
+	dir := b.dir + b.class
+	files := map[string]fs.InodeEmbedder{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			f := &fusetest.File{Text: string(text)}
+			if e.Name() == name {
+				f.Release = release
+			}
+			files[e.Name()] = f
+		}
+	}
+	fusetest.Mount(b.t, dir, files)
+}
