@@ -2,7 +2,9 @@ package hostfs
 
 import (
 	"fmt"
+	"math"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -22,7 +24,9 @@ import (
 type Batch struct {
 	arena   []byte // mapped, never on Go's heap: it may outlive a blocked reader's parent
 	entries []entry
-	n       int // entries in use
+	shut    []fdRange
+	fds     []uint64 // sorted, to find shut; kept for its memory
+	n       int      // entries in use
 	used    int // bytes of the buffer area in use
 	pid     int // the detached reader, 0 if none runs
 	doneFD  int // readable once the reads are over, -1 if none runs
@@ -37,12 +41,23 @@ type entry struct {
 	result int64 // bytes read, or a negated errno; EINPROGRESS until then
 }
 
-const entrySize = int(unsafe.Sizeof(entry{}))
+// fdRange is a range of descriptors that the reader has no use for; both ends
+// belong to it. detach_*.s knows the offsets.
+type fdRange struct{ first, last uint32 }
+
+const (
+	entrySize = int(unsafe.Sizeof(entry{}))
+	rangeSize = int(unsafe.Sizeof(fdRange{}))
+)
+
+// buffersAt is where in the arena the bytes go: behind the entries and a range
+// before, between and behind all of their descriptors. The stack is at its end.
+func buffersAt(reads int) int { return reads*entrySize + (reads+1)*rangeSize }
 
 // NewBatch makes room for the given number of reads and for all their bytes
 // together.
 func NewBatch(reads, bytes int) (*Batch, error) {
-	size := reads*entrySize + bytes + stackSize
+	size := buffersAt(reads) + bytes + stackSize
 	arena, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, fmt.Errorf("mapping %d bytes for reads: %w", size, err)
@@ -50,6 +65,7 @@ func NewBatch(reads, bytes int) (*Batch, error) {
 	return &Batch{
 		arena:   arena,
 		entries: unsafe.Slice((*entry)(unsafe.Pointer(&arena[0])), reads),
+		shut:    unsafe.Slice((*fdRange)(unsafe.Pointer(&arena[reads*entrySize])), reads+1),
 		doneFD:  -1,
 	}, nil
 }
@@ -60,7 +76,7 @@ func (b *Batch) Add(fd, size int) int {
 	if b.doneFD >= 0 || b.n == len(b.entries) || b.used+size > b.buffer() {
 		panic("BUG: read added to a running or full batch")
 	}
-	start := len(b.entries)*entrySize + b.used
+	start := buffersAt(len(b.entries)) + b.used
 	b.entries[b.n] = entry{
 		fd:     uint64(fd),
 		buf:    uintptr(unsafe.Pointer(&b.arena[start])),
@@ -72,14 +88,14 @@ func (b *Batch) Add(fd, size int) int {
 	return b.n - 1
 }
 
-func (b *Batch) buffer() int { return len(b.arena) - len(b.entries)*entrySize - stackSize }
+func (b *Batch) buffer() int { return len(b.arena) - buffersAt(len(b.entries)) - stackSize }
 
 // Start begins the reads. It does not wait for them.
 func (b *Batch) Start() error {
 	if b.n == 0 {
 		return nil
 	}
-	pid, fd, err := detach(b.entries[:b.n], b.arena[len(b.arena)-stackSize:])
+	pid, fd, err := detach(b.entries[:b.n], b.others(), b.arena[len(b.arena)-stackSize:])
 	if err != nil {
 		pid = 0
 		if fd, err = readHere(b.entries[:b.n]); err != nil {
@@ -88,6 +104,23 @@ func (b *Batch) Start() error {
 	}
 	b.pid, b.doneFD = pid, fd
 	return nil
+}
+
+// others are the descriptors of this process that the batch does not read.
+func (b *Batch) others() []fdRange {
+	b.fds = b.fds[:0]
+	for i := range b.entries[:b.n] {
+		b.fds = append(b.fds, b.entries[i].fd)
+	}
+	slices.Sort(b.fds)
+	shut, next := b.shut[:0], uint64(0)
+	for _, fd := range b.fds {
+		if fd > next {
+			shut = append(shut, fdRange{uint32(next), uint32(fd - 1)})
+		}
+		next = fd + 1
+	}
+	return append(shut, fdRange{uint32(next), math.MaxUint32})
 }
 
 // Running tells whether reads are under way, without waiting for them.
@@ -139,7 +172,7 @@ func (b *Batch) Reset() {
 func (b *Batch) Close() {
 	if !b.Running() {
 		unix.Munmap(b.arena)
-		b.arena, b.entries = nil, nil
+		b.arena, b.entries, b.shut = nil, nil, nil
 	}
 }
 
@@ -212,6 +245,9 @@ func readHere(entries []entry) (doneFD int, err error) {
 	}
 	signal, err := unix.FcntlInt(uintptr(done), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
 		unix.Close(done)
 		return -1, err
 	}

@@ -178,7 +178,8 @@ func TestBlockedReadDelaysNobody(t *testing.T) {
 }
 
 // TestExitDoesNotWait is why reads are detached: a program that gave up on
-// a blocked read exits, and its output ends, while the read is still blocked.
+// a blocked read exits, and its output and all else that it had open ends,
+// while the read is still blocked.
 func TestExitDoesNotWait(t *testing.T) {
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		t.Skip("reads are detached on amd64 and arm64 only")
@@ -189,11 +190,23 @@ func TestExitDoesNotWait(t *testing.T) {
 	cmd.Env = append(os.Environ(), "HOSTFS_TEST_GIVE_UP_ON="+stuck)
 	cmd.Stdout = &out // a pipe: Wait returns when its last writer is gone
 	cmd.Stderr = &out
+	// Another one stands for sockets and locks.
+	held, holder, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	cmd.ExtraFiles = []*os.File{holder}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	holder.Close()
 	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	go func() {
+		err := cmd.Wait()
+		held.Read(make([]byte, 1))
+		done <- err
+	}()
 	select {
 	case err := <-done:
 		if err != nil {

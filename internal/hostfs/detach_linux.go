@@ -21,14 +21,15 @@ const stackSize = 4096
 //     not wait for a process of its own.
 //   - It shares our memory, so that making it costs no copy of the page
 //     tables (about 20 µs), but not our descriptors: it closes its copies of
-//     stdin, stdout and stderr, so that a pipe we write to ends with us.
+//     all it does not read, so that pipes, sockets and locks of ours end with
+//     us, however long it is blocked.
 //
 // It runs no Go code, only the loop in detach_*.s, so the Go runtime need not
 // know of it. All signals are blocked in it: a handler of the runtime must
 // never run there.
 //
 // fd is a pidfd: readable when the reader has exited.
-func detach(entries []entry, stack []byte) (pid, fd int, err error) {
+func detach(entries []entry, shut []fdRange, stack []byte) (pid, fd int, err error) {
 	var pidfd int32
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -41,7 +42,7 @@ func detach(entries []entry, stack []byte) (pid, fd int, err error) {
 	}
 	r := cloneReader(unix.CLONE_VM|unix.CLONE_PIDFD,
 		uintptr(unsafe.Pointer(&stack[0]))+uintptr(len(stack))&^15,
-		&pidfd, &entries[0], len(entries))
+		&pidfd, &entries[0], len(entries), &shut[0], len(shut))
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil); err != nil {
 		panic("BUG: restoring the signal mask: " + err.Error())
 	}
@@ -52,6 +53,8 @@ func detach(entries []entry, stack []byte) (pid, fd int, err error) {
 }
 
 // cloneReader makes the process and returns its pid, or a negated errno.
+// entries and shut must not be on Go's heap: the process looks at them when we
+// have long returned.
 //
 //go:noescape
-func cloneReader(flags, stack uintptr, pidfd *int32, entries *entry, n int) int
+func cloneReader(flags, stack uintptr, pidfd *int32, entries *entry, n int, shut *fdRange, m int) int

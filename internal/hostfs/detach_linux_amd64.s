@@ -4,27 +4,43 @@
 #define SYS_pread64 17
 #define SYS_clone 56
 #define SYS_exit 60
+#define SYS_close_range 436
 
-// func cloneReader(flags, stack uintptr, pidfd *int32, entries *entry, n int) int
+// func cloneReader(flags, stack uintptr, pidfd *int32, entries *entry, n int, shut *fdRange, m int) int
 //
 // The child may use neither the Go stack nor g: it keeps to registers.
-TEXT ·cloneReader(SB), NOSPLIT, $0-48
+TEXT ·cloneReader(SB), NOSPLIT, $0-64
 	MOVQ	flags+0(FP), DI
 	MOVQ	stack+8(FP), SI
 	MOVQ	pidfd+16(FP), DX
 	MOVQ	entries+24(FP), R12
 	MOVQ	n+32(FP), R13
+	MOVQ	shut+40(FP), BX
+	MOVQ	m+48(FP), R9
 	XORL	R10, R10
 	XORL	R8, R8
 	MOVQ	$SYS_clone, AX
 	SYSCALL
 	TESTQ	AX, AX
 	JZ	child
-	MOVQ	AX, ret+40(FP)
+	MOVQ	AX, ret+56(FP)
 	RET
 
 child:
-	// Close stdin, stdout, stderr: whoever reads our output must see its end.
+	// Close what is not to be read: whoever waits for its end must see it.
+	TESTQ	R9, R9
+	JZ	stdio
+	MOVL	0(BX), DI // first
+	MOVL	4(BX), SI // last
+	XORL	DX, DX
+	MOVQ	$SYS_close_range, AX
+	SYSCALL
+	ADDQ	$8, BX
+	DECQ	R9
+	JMP	child
+
+stdio:
+	// Kernels before 5.9 do not know close_range.
 	XORL	DI, DI
 	MOVQ	$SYS_close, AX
 	SYSCALL

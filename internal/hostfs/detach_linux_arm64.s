@@ -4,26 +4,41 @@
 #define SYS_pread64 67
 #define SYS_exit 93
 #define SYS_clone 220
+#define SYS_close_range 436
 
-// func cloneReader(flags, stack uintptr, pidfd *int32, entries *entry, n int) int
+// func cloneReader(flags, stack uintptr, pidfd *int32, entries *entry, n int, shut *fdRange, m int) int
 //
 // The child may use neither the Go stack nor g: it keeps to registers.
-TEXT ·cloneReader(SB), NOSPLIT, $0-48
+TEXT ·cloneReader(SB), NOSPLIT, $0-64
 	MOVD	flags+0(FP), R0
 	MOVD	stack+8(FP), R1
 	MOVD	pidfd+16(FP), R2
 	MOVD	entries+24(FP), R19
 	MOVD	n+32(FP), R20
+	MOVD	shut+40(FP), R21
+	MOVD	m+48(FP), R22
 	MOVD	ZR, R3
 	MOVD	ZR, R4
 	MOVD	$SYS_clone, R8
 	SVC
 	CBZ	R0, child
-	MOVD	R0, ret+40(FP)
+	MOVD	R0, ret+56(FP)
 	RET
 
 child:
-	// Close stdin, stdout, stderr: whoever reads our output must see its end.
+	// Close what is not to be read: whoever waits for its end must see it.
+	CBZ	R22, stdio
+	MOVWU	0(R21), R0 // first
+	MOVWU	4(R21), R1 // last
+	MOVD	ZR, R2
+	MOVD	$SYS_close_range, R8
+	SVC
+	ADD	$8, R21
+	SUB	$1, R22
+	B	child
+
+stdio:
+	// Kernels before 5.9 do not know close_range.
 	MOVD	$SYS_close, R8
 	MOVD	ZR, R0
 	SVC

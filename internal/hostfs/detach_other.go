@@ -8,4 +8,4 @@ const stackSize = 0
 
 // detach needs a few lines of assembly that this architecture has not got
 // yet; reads run in threads instead.
-func detach([]entry, []byte) (pid, fd int, err error) { return 0, -1, unix.ENOSYS }
+func detach([]entry, []fdRange, []byte) (pid, fd int, err error) { return 0, -1, unix.ENOSYS }
