@@ -145,8 +145,8 @@ func (d *ttmond) announce() {
 		d.log.Warn("systemd could not be told that ttmond is ready", "err", err)
 	}
 	if handover.HasStore() {
-		// What was stored for this start is ours now; clients are stored anew
-		// at their next report, or when we stop.
+		// What was stored for this start is ours now. The clients stay in the
+		// store: systemd takes each once, and drops it when the client goes.
 		for _, name := range []string{nameState, nameLedger} {
 			_ = handover.Forget(name)
 		}

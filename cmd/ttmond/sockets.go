@@ -37,12 +37,14 @@ type start struct {
 	alloc, api int // listening sockets; -1 for none
 	allocLock  int
 	apiLock    int
-	clients    []int
-	state      allocsock.State
-	ledger     *ledger.Ledger
-	restored   bool          // the ledger is a predecessor's
-	from       *net.UnixConn // the predecessor, who waits for us to be ready
-	fromHello  handover.Hello
+	// The socket is a socket unit's, who keeps it open without us.
+	allocActivated, apiActivated bool
+	clients                      []int
+	state                        allocsock.State
+	ledger                       *ledger.Ledger
+	restored                     bool          // the ledger is a predecessor's
+	from                         *net.UnixConn // the predecessor, who waits for us to be ready
+	fromHello                    handover.Hello
 }
 
 // handoverPath is where a running daemon can be asked to hand over.
@@ -175,7 +177,8 @@ func (s *start) restore(files *[]handover.File, log *slog.Logger) error {
 
 // listen makes the sockets that nobody passed to us.
 func (s *start) listen(c config, files *[]handover.File) (err error) {
-	if s.alloc, err = listenOr(files, nameAlloc, c.Alloc.Socket, c.Alloc.Mode, c.Alloc.Group); err != nil {
+	s.alloc, s.allocActivated, err = listenOr(files, nameAlloc, c.Alloc.Socket, c.Alloc.Mode, c.Alloc.Group)
+	if err != nil {
 		return err
 	}
 	if s.apiLock = takeOne(files, withPath(nameLock, c.API.Socket)); s.apiLock < 0 {
@@ -183,21 +186,23 @@ func (s *start) listen(c config, files *[]handover.File) (err error) {
 			return err
 		}
 	}
-	s.api, err = listenOr(files, nameAPI, c.API.Socket, c.API.Mode, c.API.Group)
+	s.api, s.apiActivated, err = listenOr(files, nameAPI, c.API.Socket, c.API.Mode, c.API.Group)
 	return err
 }
 
-// listenOr takes a socket that was passed to us, by a predecessor or by a
-// socket unit, or makes it.
-func listenOr(files *[]handover.File, name, path, mode, group string) (int, error) {
-	for _, n := range []string{withPath(name, path), name} {
-		if fd := takeOne(files, n); fd >= 0 {
-			return fd, unix.SetNonblock(fd, true)
-		}
+// listenOr takes a socket that was passed to us, by a socket unit or by a
+// predecessor, or makes it.
+func listenOr(files *[]handover.File, name, path, mode, group string) (fd int, activated bool, err error) {
+	if fd = takeOne(files, name); fd >= 0 {
+		return fd, true, unix.SetNonblock(fd, true)
+	}
+	if fd = takeOne(files, withPath(name, path)); fd >= 0 {
+		return fd, false, unix.SetNonblock(fd, true)
 	}
 	m, _ := parseMode(mode)
 	gid, _ := lookUpGroup(group)
-	return unixsock.Listen(unixsock.Options{Path: path, Mode: m, GID: gid})
+	fd, err = unixsock.Listen(unixsock.Options{Path: path, Mode: m, GID: gid})
+	return fd, false, err
 }
 
 // close closes everything that is still ours. A predecessor goes on then.

@@ -19,8 +19,8 @@ import (
 func (d *ttmond) stop() error {
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
 	defer d.server.Close()
-	if handover.HasStore() {
-		return d.storeAll() // the listening sockets are the socket unit's
+	if handover.StoreOutlivesStop() {
+		return d.storeAll()
 	}
 	d.unlink()
 	d.server.Retire()
@@ -66,12 +66,17 @@ func (d *ttmond) storeAll() error {
 	return handover.Barrier(5 * time.Second)
 }
 
-// unlink removes the sockets, so that new clients see that nobody serves. The
-// lock is still ours.
+// unlink removes the sockets that are ours, so that new clients see that
+// nobody serves. The lock is still ours.
 func (d *ttmond) unlink() {
 	_ = os.Remove(handoverPath(d.cfg))
-	if !d.cfg.keep {
+	if d.cfg.keep {
+		return
+	}
+	if !d.begun.allocActivated {
 		_ = os.Remove(d.cfg.Alloc.Socket)
+	}
+	if !d.begun.apiActivated {
 		_ = os.Remove(d.cfg.API.Socket)
 	}
 }

@@ -303,7 +303,8 @@ type storedFD struct {
 	fd   int
 }
 
-func newManager(t *testing.T, h *host) *manager {
+// newManager plays systemd 254, or an older one, which forgets at a stop.
+func newManager(t *testing.T, h *host, older bool) *manager {
 	t.Helper()
 	addr := &net.UnixAddr{Name: filepath.Join(h.dir, "notify"), Net: "unixgram"}
 	c, err := net.ListenUnixgram("unixgram", addr)
@@ -312,6 +313,9 @@ func newManager(t *testing.T, h *host) *manager {
 	}
 	m := &manager{t: t, h: h, notify: c}
 	h.extraEnviron = append(h.extraEnviron, "NOTIFY_SOCKET="+addr.Name, "TTMOND_FDSTORE=1")
+	if !older {
+		h.extraEnviron = append(h.extraEnviron, "FDSTORE=16384")
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -413,6 +417,16 @@ func (m *manager) start(listeners map[string]*os.File) *instance {
 	return i
 }
 
+// forget drops everything stored, as older versions do at a stop.
+func (m *manager) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.stored {
+		unix.Close(s.fd)
+	}
+	m.stored = nil
+}
+
 func (m *manager) awaitReady(n int) {
 	m.t.Helper()
 	await(m.t, "READY=1", func() bool {
@@ -422,11 +436,17 @@ func (m *manager) awaitReady(n int) {
 	})
 }
 
-// Under systemd, connections survive a restart in its descriptor store, and
-// they survive even a crash: then what was held is not known, but nobody dies.
+// Under systemd, connections survive a stop and a restart, and they survive
+// even a crash: then what was held is not known, but nobody dies.
 func TestFDStore(t *testing.T) {
+	for _, older := range []bool{false, true} {
+		t.Run(fmt.Sprintf("older=%v", older), func(t *testing.T) { testFDStore(t, older) })
+	}
+}
+
+func testFDStore(t *testing.T, older bool) {
 	h := newHost(t)
-	m := newManager(t, h)
+	m := newManager(t, h, older)
 	listeners := map[string]*os.File{}
 	for name, path := range map[string]string{"alloc": h.alloc, "api": h.api} {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -448,12 +468,24 @@ func TestFDStore(t *testing.T) {
 	c.do("alloc 0 4194304 1000 0")
 	h.awaitSums(0, sums{dram: 1000})
 	h.stop()
+	if older {
+		m.forget()
+	}
+	if _, err := os.Lstat(h.alloc); err != nil {
+		t.Errorf("the socket unit's socket was removed: %v", err)
+	}
 	if got := c.do("alloc 0 4194368 1 0"); got != "ok" { // while nobody runs
 		t.Fatalf("report to a stopped ttmond: %q", got)
+	}
+	late := h.dial() // waits at the socket unit's socket
+	defer late.Close()
+	if _, err := late.Write(frame(72, 1, 1, 5, 0, os.Getpid(), 64)); err != nil {
+		t.Fatal(err)
 	}
 	m.start(listeners)
 	m.awaitReady(2)
 	h.awaitSums(0, sums{dram: 1001})
+	h.awaitSums(1, sums{dram: 5})
 	c.do("free 0 4194304")
 	h.awaitSums(0, sums{dram: 1})
 

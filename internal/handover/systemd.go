@@ -25,12 +25,16 @@ func Inherited() (files []File) {
 	return files
 }
 
-// HasStore tells whether systemd keeps descriptors for this service: with
-// FileDescriptorStoreMax it says so from version 254 on; before that the unit
-// says it with TTMOND_FDSTORE=1.
+// HasStore tells whether systemd keeps descriptors for this service while it
+// restarts: with FileDescriptorStoreMax it says so from version 254 on; before
+// that the unit says it with TTMOND_FDSTORE=1.
 func HasStore() bool {
 	return os.Getenv("NOTIFY_SOCKET") != "" && (os.Getenv("FDSTORE") != "" || os.Getenv("TTMOND_FDSTORE") == "1")
 }
+
+// StoreOutlivesStop tells whether it keeps them while the service is stopped,
+// too. Only versions that know FileDescriptorStorePreserve do, from 254 on.
+func StoreOutlivesStop() bool { return HasStore() && os.Getenv("FDSTORE") != "" }
 
 // Store has systemd keep descriptors for the next start of the service. It
 // forgets them by itself when the other end closes.

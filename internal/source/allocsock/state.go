@@ -190,6 +190,9 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*proc) 
 	case cs.Proc >= 0 && cs.Proc < len(procs):
 		c.proc = procs[cs.Proc]
 		c.proc.conns = append(c.proc.conns, c)
+		if s.opt.OnReporter != nil {
+			s.opt.OnReporter(c.fd)
+		}
 	}
 	s.settleLater(c, len(c.pending) > 0)
 	s.interest(c)
