@@ -1,35 +1,88 @@
 package tui
 
 import (
-	"os/signal"
+	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // stopWait is how long to wait for a stop signal to take effect before
-// concluding that nothing stops us: a process group without a shell that
-// could continue it is never stopped by SIGTSTP.
+// concluding that it did not.
 const stopWait = 300 * time.Millisecond
 
 // suspend gives the terminal back, stops the whole job like Ctrl-Z in any
 // other program, and takes the terminal again when the shell continues it.
 func (l *loop) suspend() {
+	if orphaned() {
+		return // nobody could continue us
+	}
 	if err := l.screen.Suspend(); err != nil {
 		return
 	}
-	signal.Reset(syscall.SIGTSTP)
 	for len(l.signals) > 0 { // an old SIGCONT must not wake us
 		<-l.signals
 	}
-	// Signals reach us some time after kill returns. Taking the terminal back
-	// in between would leave it raw under the shell: wait for the continue.
-	if err := syscall.Kill(0, syscall.SIGTSTP); err == nil {
-		select {
-		case <-l.signals:
-		case <-time.After(stopWait):
-		}
+	// SIGSTOP and not SIGTSTP: once asked for, Go's runtime catches the latter
+	// for good. Signals reach us some time after kill returns; taking the
+	// terminal back in between would leave it raw under the shell, so wait for
+	// the continue.
+	if err := syscall.Kill(0, syscall.SIGSTOP); err == nil {
+		l.continued()
 	}
-	signal.Notify(l.signals, syscall.SIGTSTP, syscall.SIGCONT)
 	// The terminal may be gone by now; then reading from it says so.
 	_ = l.screen.Resume()
+}
+
+// continued waits for SIGCONT. Time spent stopped does not count.
+func (l *loop) continued() {
+	timeout := time.After(stopWait)
+	for {
+		select {
+		case s := <-l.signals:
+			if s == syscall.SIGCONT {
+				return
+			}
+		case <-timeout:
+			return
+		}
+	}
+}
+
+// orphaned tells whether our process group has nobody who could continue it:
+// no member has a parent in another group of the same session. The kernel
+// ignores SIGTSTP for such groups; SIGSTOP is up to us.
+func orphaned() bool {
+	group, session := unix.Getpgrp(), sessionOf(0)
+	for pid := unix.Getppid(); pid > 1; pid = parentOf(pid) {
+		if g, err := unix.Getpgid(pid); err != nil || g != group {
+			return err != nil || sessionOf(pid) != session
+		}
+	}
+	return true
+}
+
+func sessionOf(pid int) int {
+	sid, err := unix.Getsid(pid)
+	if err != nil {
+		return -1
+	}
+	return sid
+}
+
+// parentOf is field 4 of /proc/PID/stat; 0 if it cannot be told.
+func parentOf(pid int) int {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(b)[strings.LastIndexByte(string(b), ')')+1:])
+	if len(fields) < 2 {
+		return 0
+	}
+	ppid, _ := strconv.Atoi(fields[1])
+	return ppid
 }

@@ -1,0 +1,316 @@
+package smoke
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	bin  string // where the binaries are
+	tree string // a host of plain files
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "ttmon-smoke-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		bin, tree = filepath.Join(dir, "bin"), filepath.Join(dir, "host")
+		build := exec.Command("go", "build", "-o", bin+"/", "github.com/ttmon/ttmon/cmd/ttmon", "github.com/ttmon/ttmon/cmd/ttmon-sim")
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "building:", err)
+			return 1
+		}
+		if err := os.Symlink("ttmon", filepath.Join(bin, "tt-nvtop")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		if out, err := exec.Command(bin+"/ttmon-sim", "--boards", "n300,p150a", "--root", tree).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "making a host: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// pane is a terminal of its own with a shell in it.
+type pane struct {
+	t      *testing.T
+	socket string
+}
+
+// open starts a shell of 100 by 30 in tmux.
+func open(t *testing.T) *pane {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("tmux is not installed: the real terminal is not tested")
+	}
+	p := &pane{t, filepath.Join(t.TempDir(), "tmux")}
+	home := t.TempDir()
+	p.tmux("-f", "/dev/null", "new-session", "-d", "-c", home, "-x", "100", "-y", "30",
+		"env", "-i", "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+home, "TERM=screen-256color", "LANG=C.UTF-8", "PS1=ready> ", "sh", "-i")
+	t.Cleanup(func() { exec.Command("tmux", "-S", p.socket, "kill-server").Run() })
+	p.wait("ready>")
+	return p
+}
+
+func (p *pane) tmux(args ...string) string {
+	p.t.Helper()
+	out, err := exec.Command("tmux", append([]string{"-S", p.socket}, args...)...).CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("tmux %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func (p *pane) keys(keys ...string) { p.tmux(append([]string{"send-keys"}, keys...)...) }
+func (p *pane) typ(text string)     { p.tmux("send-keys", "-l", text); p.keys("Enter") }
+func (p *pane) screen() string      { return p.tmux("capture-pane", "-p") }
+func (p *pane) ask(format string) string {
+	return strings.TrimSpace(p.tmux("display-message", "-p", format))
+}
+
+// until waits for something to be true.
+func (p *pane) until(what string, ok func() bool) {
+	p.t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	p.t.Fatalf("waiting for %s; the screen is\n%s", what, p.screen())
+}
+
+func (p *pane) wait(text string) {
+	p.t.Helper()
+	p.until(strconv.Quote(text), func() bool { return strings.Contains(p.screen(), text) })
+}
+
+// top starts ttmon top on the host of plain files and returns its pid.
+func (p *pane) top(flags string) int {
+	p.t.Helper()
+	p.typ("sh -c 'echo $$ > pid; exec ttmon --root " + tree + " top " + flags + "'")
+	p.wait("F1Help")
+	p.wait("n300")
+	return p.pid()
+}
+
+func (p *pane) pid() int {
+	p.t.Helper()
+	home := strings.TrimSpace(p.tmux("display-message", "-p", "#{pane_current_path}"))
+	b, err := os.ReadFile(filepath.Join(home, "pid"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return pid
+}
+
+// restored checks that the terminal is as a shell wants it: main screen,
+// cursor shown, mouse off, and lines edited by the terminal.
+func (p *pane) restored() {
+	p.t.Helper()
+	const want = "alternate 0 cursor 1 mouse 0 keypad 0"
+	p.until("the terminal to be restored", func() bool {
+		return p.ask("alternate #{alternate_on} cursor #{cursor_flag} mouse #{mouse_any_flag} keypad #{keypad_flag}") == want
+	})
+	p.typ("stty -a | tr ' ' '\\n' | grep -cx -e icanon -e echo -e isig -e icrnl -e opost")
+	p.wait("\n5\n")
+	p.typ("clear")
+	p.until("an empty screen", func() bool { return !strings.Contains(p.screen(), "\n5\n") })
+}
+
+// drawn checks that the program has the terminal.
+func (p *pane) drawn() {
+	p.t.Helper()
+	p.until("the screen of ttmon", func() bool {
+		return p.ask("#{alternate_on} #{mouse_any_flag}") == "1 1" && strings.Contains(p.screen(), "F1Help")
+	})
+}
+
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+func (p *pane) ended(pid int) {
+	p.t.Helper()
+	p.until("the program to end", func() bool { return gone(pid) })
+}
+
+func TestQuit(t *testing.T) {
+	for _, key := range []string{"q", "F10", "C-c", "Escape"} {
+		p := open(t)
+		pid := p.top("")
+		p.drawn()
+		p.keys(key)
+		p.ended(pid)
+		p.restored()
+		p.typ("echo code=$?")
+	}
+}
+
+func TestSignals(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		p := open(t)
+		pid := p.top("")
+		p.drawn()
+		if err := syscall.Kill(pid, sig); err != nil {
+			t.Fatal(err)
+		}
+		p.ended(pid)
+		p.restored()
+	}
+}
+
+func TestSuspendAndResume(t *testing.T) {
+	p := open(t)
+	pid := p.top("")
+	p.drawn()
+	p.keys("C-z")
+	p.until("the shell", func() bool { return p.ask("#{alternate_on}") == "0" })
+	p.restored()
+	p.typ("fg")
+	p.drawn()
+	p.wait("n300")
+	// Somebody else stops it: the same.
+	if err := syscall.Kill(pid, syscall.SIGTSTP); err != nil {
+		t.Fatal(err)
+	}
+	p.until("the shell", func() bool { return p.ask("#{alternate_on}") == "0" })
+	p.restored()
+	p.typ("fg")
+	p.drawn()
+	p.keys("q")
+	p.ended(pid)
+	p.restored()
+}
+
+func TestResize(t *testing.T) {
+	p := open(t)
+	pid := p.top("")
+	for _, size := range [][2]int{{80, 24}, {200, 50}, {40, 10}, {7, 3}, {120, 40}} {
+		p.tmux("resize-window", "-x", strconv.Itoa(size[0]), "-y", strconv.Itoa(size[1]))
+		p.until(fmt.Sprintf("the footer in row %d", size[1]), func() bool {
+			rows := strings.Split(strings.TrimSuffix(p.screen(), "\n"), "\n")
+			return len(rows) == size[1] && strings.Contains(rows[size[1]-1], "F1")
+		})
+	}
+	p.wait("Power W") // charts have room again
+	p.keys("q")
+	p.ended(pid)
+	p.restored()
+}
+
+// When the terminal goes away, the program does, even one that ignores SIGHUP.
+func TestTerminalLoss(t *testing.T) {
+	for _, trap := range []string{"", "trap '' HUP; "} {
+		p := open(t)
+		p.typ("sh -c \"" + trap + "echo \\$\\$ > pid; exec ttmon --root " + tree + " top\"")
+		p.wait("F1Help")
+		pid := p.pid()
+		p.tmux("kill-server")
+		for end := time.Now().Add(30 * time.Second); !gone(pid); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				syscall.Kill(pid, syscall.SIGKILL)
+				t.Fatalf("with %q it lives on without a terminal", trap)
+			}
+		}
+	}
+}
+
+func TestKeysAndMouseOfARealTerminal(t *testing.T) {
+	p := open(t)
+	pid := p.top("")
+	p.keys("F1")
+	p.wait("any other key closes")
+	p.keys("q")
+	p.keys("F2")
+	p.wait("Tab section")
+	p.keys("Right", "F12")
+	p.wait("saved to")
+	p.keys("q")
+	p.keys("/")
+	p.tmux("send-keys", "-l", "user=")
+	p.wait("a value is missing after user=")
+	p.keys("Escape") // alone: followed by other keys at once it would mean Alt
+	p.wait("F1Help")
+	p.keys("Tab", "Enter")
+	p.wait("heartbeat.rate")
+	p.keys("q")
+	p.keys("m")
+	p.wait("device 0 n300 L")
+	p.keys("q")
+	p.wait("F2Setup")
+	// A press on "Setup" in the footer, as the terminal sends it.
+	row := 30
+	p.tmux("send-keys", "-l", fmt.Sprintf("\x1b[<0;%d;%dM\x1b[<0;%d;%dm", 10, row, 10, row))
+	p.wait("Tab section")
+	p.keys("q")
+	p.keys("q")
+	p.ended(pid)
+	p.restored()
+	p.typ("grep -c '^theme = \"dark\"' .config/ttmon/config.toml")
+	p.wait("\n1\n")
+}
+
+func TestMem(t *testing.T) {
+	p := open(t)
+	p.typ("ttmon --root " + tree + " mem")
+	p.wait("0 n300 L")
+	p.keys("Enter")
+	p.wait("who holds DRAM")
+	p.keys("q", "q")
+	p.wait("ready>")
+	p.restored()
+}
+
+// Without a terminal there is no screen, and a hint what to do instead.
+func TestWithoutTerminal(t *testing.T) {
+	run := func(name string, args ...string) (string, int) {
+		cmd := exec.Command(filepath.Join(bin, name), args...)
+		cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+		out, err := cmd.CombinedOutput()
+		if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+			t.Fatal(err)
+		}
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	if out, code := run("ttmon", "--root", tree, "top"); code != 2 || !strings.Contains(out, "needs a terminal") {
+		t.Errorf("top: %d %s", code, out)
+	}
+	if out, code := run("ttmon", "--root", tree, "mem", "--once"); code != 0 || !strings.Contains(out, "device 0 n300 L") || strings.Contains(out, "\x1b") {
+		t.Errorf("mem --once: %d %s", code, out)
+	}
+	if out, code := run("ttmon", "--root", tree, "mem", "--once", "-d", "7"); code != 2 || !strings.Contains(out, `no device "7"`) {
+		t.Errorf("mem -d 7: %d %s", code, out)
+	}
+	if out, code := run("tt-nvtop", "--root", tree, "-s", "-C", "-i", "-E", "30"); code != 0 || !strings.Contains(out, `"device_name": "Wormhole n300"`) {
+		t.Errorf("tt-nvtop -s: %d %s", code, out)
+	}
+	if out, code := run("ttmon", "--root", tree, "top", "-d", "0"); code != 2 || !strings.Contains(out, "top.interval") {
+		t.Errorf("top -d 0: %d %s", code, out)
+	}
+	broken := filepath.Join(t.TempDir(), "c.toml")
+	if err := os.WriteFile(broken, []byte("[display]\ntheem = \"dark\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := run("ttmon", "--root", tree, "top", "-c", broken); code != 2 || !strings.Contains(out, broken+": line 2: there is no setting display.theem") {
+		t.Errorf("broken configuration: %d %s", code, out)
+	}
+	if out, code := run("ttmon", "--root", tree, "top", "-c", "/no/such/file"); code != 2 || !strings.Contains(out, "/no/such/file") {
+		t.Errorf("missing configuration: %d %s", code, out)
+	}
+}
