@@ -77,15 +77,14 @@ func defaultConfig() config {
 	if os.Geteuid() == 0 {
 		return c
 	}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		c.API.Socket = filepath.Join(dir, "ttmon", "ttmond.sock")
-	} else {
-		c.API.Socket = filepath.Join(os.TempDir(), "ttmon-"+strconv.Itoa(os.Geteuid()), "ttmond.sock")
-	}
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		c.StateDir = filepath.Join(dir, "ttmon")
 	} else if home := os.Getenv("HOME"); home != "" {
 		c.StateDir = filepath.Join(home, ".local", "state", "ttmon")
+	}
+	c.API.Socket = filepath.Join(c.StateDir, "ttmond.sock") // a place that is the user's alone
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		c.API.Socket = filepath.Join(dir, "ttmon", "ttmond.sock")
 	}
 	return c
 }

@@ -56,7 +56,8 @@ func TestRules(t *testing.T) {
 		},
 		"same number in DRAM and L1": {
 			steps: []step{
-				{one, alloc(0, 0x100000, 5000, dram)}, {one, alloc(0, 0x100000, 999, l1)},
+				{one, alloc(0, 0x100000, 5000, dram)},
+				{one, alloc(0, 0x100000, 999, l1)},
 				{one, free(0, 0x100000)},
 			},
 			want:  map[int32][NumPools]uint64{0: {model.DRAM: 5000}},
@@ -79,9 +80,13 @@ func TestRules(t *testing.T) {
 		},
 		"bounds": {
 			steps: []step{
-				{one, alloc(0, 1, 0, dram)}, {one, alloc(0, 2, MaxSize+1, dram)}, {one, alloc(-1, 3, 1, dram)},
-				{one, alloc(MaxDevice+1, 4, 1, dram)}, {one, alloc(0, 5, 1, uint8(model.CB))},
-				{one, alloc(31, 6, MaxSize, trace)}, {one, alloc(MaxDevice, 6, 2, l1Small)},
+				{one, alloc(0, 1, 0, dram)},
+				{one, alloc(0, 2, MaxSize+1, dram)},
+				{one, alloc(-1, 3, 1, dram)},
+				{one, alloc(MaxDevice+1, 4, 1, dram)},
+				{one, alloc(0, 5, 1, uint8(model.CB))},
+				{one, alloc(31, 6, MaxSize, trace)},
+				{one, alloc(MaxDevice, 6, 2, l1Small)},
 			},
 			want:  map[int32][NumPools]uint64{31: {model.Trace: MaxSize}, MaxDevice: {model.L1Small: 2}},
 			count: func(c *Counters) uint64 { return c.Ignored() }, odd: 5,

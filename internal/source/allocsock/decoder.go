@@ -1,10 +1,7 @@
 package allocsock
 
 import (
-	"bytes"
-
 	"github.com/ttmon/ttmon/internal/ledger"
-	"github.com/ttmon/ttmon/internal/model"
 )
 
 // ending tells the decoder what is behind the last byte it was given.
@@ -51,15 +48,6 @@ const (
 	askUnknown                // text that means nothing
 	dumpRemaining             // no reply: into the log
 	dumpKernels               // no reply: into the log
-)
-
-// reading is which of the two lists a buffer type is taken from.
-type reading uint8
-
-const (
-	readingUnknown reading = iota
-	readingMetal           // tt-metal's own enumeration
-	readingPython          // that of the Python client and the documents
 )
 
 // batchLen is how many events a decoder collects at most.
@@ -187,7 +175,7 @@ func (d *decoder) decodeStart(b []byte, end ending) (n int, req request, stop, w
 		d.mode = text
 		return 0, request{}, false, false
 	}
-	blank := d.mode == fresh && len(b) < statsRequestLen && len(bytes.TrimSpace(b)) == 0
+	blank := d.mode == fresh && len(b) < statsRequestLen && isBlank(b)
 	if blank && end >= settled {
 		return d.blankLine(len(b), end)
 	}
@@ -299,48 +287,6 @@ func (d *decoder) swallow(b []byte) (n int, stop bool) {
 	return n, false
 }
 
-// lose begins the search for the next header.
-func (d *decoder) lose() (stop bool) {
-	d.mode = lost
-	d.rejected++
-	return false
-}
-
-// search skips to the next header that makes sense. The first byte does not
-// count: it begins what was rejected.
-func (d *decoder) search(b []byte, end ending) (n int, stop bool) {
-	for i := 1; i+headerLen <= len(b); i++ {
-		switch {
-		case b[i]-1 >= msgDumpKernels:
-		case plausible(b[i:]) && d.knows(framePID(b[i:])) && allZero(b[i+headerLen:min(i+size72, len(b))]):
-			d.mode = start
-		case cbFramed(b[i:]) && d.matches(int32(le32(b[i+24:]))):
-			d.mode = records
-		}
-		if d.mode != lost {
-			d.skipped += uint64(i)
-			return i, false
-		}
-	}
-	n = max(len(b)-headerLen, 0)
-	if end == eof {
-		n = len(b)
-	}
-	d.skipped += uint64(n)
-	return n, true
-}
-
-// knows tells whether a message with this pid may be the client's: 0 in
-// questions; otherwise its pid, if we know that.
-func (d *decoder) knows(pid int32) bool {
-	return pid == 0 || d.matches(pid) || d.peer == 0 && d.sentPID == 0
-}
-
-// matches tells whether pid is what the client is or calls itself.
-func (d *decoder) matches(pid int32) bool {
-	return pid != 0 && (pid == d.peer || pid == d.sentPID)
-}
-
 // add collects the event of an AllocMessage.
 func (d *decoder) add(f []byte, op ledger.Op, size int) {
 	if d.sentPID == 0 {
@@ -351,34 +297,6 @@ func (d *decoder) add(f []byte, op ledger.Op, size int) {
 		e.Pool = d.pool(f[16], size, e.ID)
 	}
 	d.events = append(d.events, e)
-}
-
-// badPool is what the ledger counts as such.
-const badPool = 255
-
-func (d *decoder) pool(bufferType byte, size int, id uint64) uint8 {
-	switch bufferType {
-	case 0:
-		return uint8(model.DRAM)
-	case 1:
-		return uint8(model.L1)
-	case 4:
-		d.reading = readingMetal
-		return uint8(model.Trace)
-	case 2, 3:
-	default:
-		return badPool
-	}
-	if size >= size128 {
-		d.reading = readingMetal
-	}
-	if d.reading == readingUnknown {
-		d.reading = d.classify(id%32 != 0)
-	}
-	if d.reading == readingMetal {
-		return [...]uint8{2: uint8(ledger.Host), 3: uint8(model.L1Small)}[bufferType]
-	}
-	return [...]uint8{2: uint8(model.L1Small), 3: uint8(model.Trace)}[bufferType]
 }
 
 // special turns a message that is no event into a request.
@@ -396,111 +314,4 @@ func (d *decoder) special(f []byte, size int) request {
 		d.rejected++
 		return request{}
 	}
-}
-
-// answer is yes, no, or not to be told yet.
-type answer int
-
-const (
-	no answer = iota
-	yes
-	unclear
-)
-
-// isRecord tells a record of instrumented_helpers.hpp from an AllocMessage
-// about a circular buffer or a kernel: by the pid, which stands elsewhere, or
-// else by what follows.
-func (d *decoder) isRecord(b []byte, end ending) answer {
-	if b[0] < msgCBAlloc || b[0] > msgKernelUnload {
-		return no
-	}
-	if len(b) < cbRecordLen {
-		return unclear
-	}
-	asMessage, asRecord := framed(b), cbFramed(b)
-	switch {
-	case !asRecord:
-		return no
-	case !asMessage:
-		return yes
-	}
-	messagePID, recordPID := d.matches(framePID(b)), d.matches(int32(le32(b[24:])))
-	switch {
-	case messagePID != recordPID:
-		return map[bool]answer{true: yes, false: no}[recordPID]
-	case len(b) == cbRecordLen && end >= drained:
-		return yes
-	case len(b) < size72 && end < settled:
-		return unclear
-	case allZero(b[headerLen:max(headerLen, min(size72, len(b)))]):
-		return no
-	default:
-		return yes
-	}
-}
-
-// decodeRecords decodes messages of instrumented_helpers.hpp.
-func (d *decoder) decodeRecords(b []byte) (n int, req request, stop bool) {
-	for len(b)-n >= cbRecordLen {
-		f := b[n : n+cbRecordLen]
-		if !cbFramed(f) {
-			d.mode = start
-			return n, request{}, false
-		}
-		if d.sentPID == 0 {
-			d.sentPID = int32(le32(f[24:]))
-		}
-		n += cbRecordLen
-		d.events = append(d.events, ledger.Event{
-			ID: le64(f[16:]), Size: le64(f[8:]), Device: frameDevice(f), Op: ops[f[0]],
-		})
-		if len(d.events) >= batchLen {
-			return n, request{kind: flush}, true
-		}
-	}
-	return n, request{}, true
-}
-
-func isText(c byte) bool { return c >= ' ' && c < 0x7f || c == '\r' }
-
-// blankLine serves `echo "" | nc -U`: some versions of nc end their side
-// then, others wait for us to end ours. A line break is also the type of
-// KERNEL_LOAD, so it is consumed only if nothing can follow.
-func (d *decoder) blankLine(length int, end ending) (n int, req request, stop, wait bool) {
-	if end == eof {
-		n = length
-	}
-	if d.asked {
-		return n, request{}, true, false
-	}
-	d.asked = true
-	return n, request{kind: askDump}, true, false
-}
-
-// decodeText decodes one line.
-func (d *decoder) decodeText(b []byte, end ending) (n int, req request, stop bool) {
-	i := bytes.IndexByte(b, '\n')
-	switch {
-	case i >= 0:
-		n = i + 1
-	case len(b) >= maxLine:
-		d.skipped += uint64(len(b))
-		return len(b), request{}, true
-	case end < eof || len(b) == 0:
-		return 0, request{}, true
-	default:
-		i, n = len(b), len(b)
-	}
-	line := bytes.TrimSpace(b[:i])
-	switch {
-	case len(line) == 0:
-		req.kind = askDump
-	case string(line) == "QUERY_ALL":
-		req.kind = askAll
-	case bytes.HasPrefix(line, []byte("GET ")), bytes.HasPrefix(line, []byte("POST ")), bytes.HasPrefix(line, []byte("HEAD ")):
-		req.kind = askHTTP
-	default:
-		req.kind = askUnknown
-	}
-	return n, req, true
 }

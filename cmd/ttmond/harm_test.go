@@ -1,0 +1,291 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Random bytes, cut anywhere, from many connections: nothing is believed,
+// nothing breaks, and those who speak sense are heard.
+func TestNoise(t *testing.T) {
+	h := newHost(t)
+	i := h.start()
+	good := h.cpp(144)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for round := range 300 {
+		c := h.dial()
+		b := make([]byte, rnd.IntN(3000))
+		for j := range b {
+			b[j] = byte(rnd.Uint32())
+			if rnd.IntN(3) == 0 {
+				b[j] = byte(rnd.IntN(13)) // so that types and zeros are common
+			}
+		}
+		for len(b) > 0 {
+			n := min(1+rnd.IntN(500), len(b))
+			if _, err := c.Write(b[:n]); err != nil {
+				t.Fatalf("round %d: the connection was closed on a client: %v", round, err)
+			}
+			b = b[n:]
+		}
+		c.Close()
+		good.do("alloc 40 %d 10 0", 1<<32+64*round)
+	}
+	h.awaitSums(40, sums{dram: 3000})
+	if i.ended() {
+		t.Fatalf("ttmond ended: %v", i.err)
+	}
+}
+
+// After noise on its own connection, a client is understood again.
+func TestNoiseThenSense(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	c := h.dial()
+	defer c.Close()
+	noise := bytes.Repeat([]byte{0xff, 7, 0x80}, 333)
+	for i := range uint64(3) {
+		msg := append(frame(112, 1, 0, 100, 0, os.Getpid(), 1<<32+i*64), noise...)
+		if _, err := c.Write(msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.awaitSums(0, sums{dram: 300})
+}
+
+// A ttmond that was stopped holds its clients up only as long as it is, and
+// loses nothing.
+func TestStoppedServer(t *testing.T) {
+	h := newHost(t)
+	i := h.start()
+	c := h.dial().(*net.UnixConn)
+	defer c.Close()
+	_ = i.cmd.Process.Signal(syscall.SIGSTOP)
+	const n = 20_000 // more than the socket holds
+	done := make(chan error, 1)
+	go func() {
+		for k := range uint64(n) {
+			if _, err := c.Write(frame(144, 1, 0, 10, 0, os.Getpid(), 1<<32+k*64)); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	_ = i.cmd.Process.Signal(syscall.SIGCONT)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	h.awaitSums(0, sums{dram: 10 * n})
+}
+
+// A stopped client holds nobody up.
+func TestStoppedClient(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	c := h.cpp(144)
+	c.do("alloc 0 4096 1000 0")
+	h.awaitSums(0, sums{dram: 1000})
+	_ = c.cmd.Process.Signal(syscall.SIGSTOP)
+	for range 50 {
+		h.awaitSums(0, sums{dram: 1000})
+	}
+	_ = c.cmd.Process.Signal(syscall.SIGCONT)
+	c.do("free 0 4096")
+	h.awaitSums(0, sums{})
+}
+
+// A log that cannot be written is no reason to stop.
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("no /dev/full: %v", err)
+	}
+	defer full.Close()
+	h := newHost(t, "-v")
+	cmd := exec.Command(program(t), "--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", h.dir+"/state", "--root", h.root, "-v")
+	cmd.Stderr = full
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	h.await("the socket", func() bool {
+		c, err := net.Dial("unix", h.alloc)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	for range 30 {
+		c := h.cpp(144)
+		c.do("alloc 0 4096 1000 0")
+		h.awaitSums(0, sums{dram: 1000})
+		c.kill()
+		h.awaitSums(0, sums{})
+	}
+}
+
+// A log that nobody reads must not hold up anybody either.
+func TestStuckLog(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	fd := int(w.Fd()) // blocking from now on, as the daemon will see it
+	if err := unix.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := unix.Write(fd, make([]byte, 4096)); err != nil {
+			break // it is full
+		}
+	}
+	if err := unix.SetNonblock(fd, false); err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t)
+	cmd := exec.Command(program(t), "--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", h.dir+"/state", "--root", h.root, "-v")
+	cmd.Stderr = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	h.await("the socket", func() bool {
+		c, err := net.Dial("unix", h.alloc)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	for range 20 {
+		dump := h.dial()
+		_, _ = dump.Write(frame(72, 5, 0, 0, 0, 0, 0))
+		dump.Close()
+	}
+	h.awaitSums(0, sums{})
+}
+
+// Connections that say nothing, by the thousand, and those between them that
+// say something.
+func TestTenThousandConnections(t *testing.T) {
+	const n = 10_000
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Max < n+500 {
+		t.Skipf("only %d descriptors are allowed here", limit.Max)
+	}
+	h := newHost(t)
+	i := h.start()
+	fdsBefore := countFDs(t, i)
+	conns := make([]net.Conn, n)
+	for k := range conns {
+		conns[k] = h.dial()
+		if k%10 == 0 {
+			if _, err := conns[k].Write(frame(144, 1, 0, 1, 0, os.Getpid(), 1<<32+uint64(k)*64)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h.awaitSums(0, sums{dram: n / 10})
+	t.Logf("with %d connections: %s", n, memory(t, i))
+	for _, c := range conns {
+		c.Close()
+	}
+	h.await("all descriptors to be closed", func() bool { return countFDs(t, i) <= fdsBefore+1 }) // one is our pidfd
+	h.awaitSums(0, sums{dram: n / 10})
+}
+
+// When descriptors have run out, clients wait to be accepted. None is turned
+// away, and what they send meanwhile is heard in the end.
+func TestOutOfDescriptors(t *testing.T) {
+	prlimit, err := exec.LookPath("prlimit")
+	if err != nil {
+		t.Skip("no prlimit on this machine")
+	}
+	h := newHost(t)
+	i := h.start()
+	if out, err := exec.Command(prlimit, "--pid", fmt.Sprint(i.cmd.Process.Pid), "--nofile=60:60").CombinedOutput(); err != nil {
+		t.Skipf("the limit cannot be lowered: %v %s", err, out)
+	}
+	const n = 100
+	conns := make([]net.Conn, n)
+	for k := range conns {
+		conns[k] = h.dial()
+		if _, err := conns[k].Write(frame(144, 1, 0, 1, 0, os.Getpid(), 1<<32+uint64(k)*64)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.await("the complaint", func() bool { return strings.Contains(i.log.String(), "must wait to be accepted") })
+	for _, c := range conns[:70] {
+		c.Close()
+	}
+	h.awaitSums(0, sums{dram: n})
+	for k, c := range conns[70:] {
+		if _, err := c.Write(frame(144, 2, 0, 0, 0, os.Getpid(), 1<<32+uint64(70+k)*64)); err != nil {
+			t.Fatalf("client %d was turned away: %v", 70+k, err)
+		}
+	}
+	h.awaitSums(0, sums{dram: 70})
+}
+
+func countFDs(t testing.TB, i *instance) int {
+	t.Helper()
+	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", i.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+func memory(t testing.TB, i *instance) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", i.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, "VmRSS") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+// The same work again and again leaves nothing behind.
+func TestNothingLeaks(t *testing.T) {
+	h := newHost(t)
+	i := h.start()
+	round := func() {
+		c := h.cpp(144)
+		c.do("many 2000")
+		c.do("alloc 1 4096 10 0")
+		h.awaitSums(1, sums{dram: 10})
+		c.kill()
+		h.awaitSums(0, sums{})
+		h.awaitSums(1, sums{})
+	}
+	round()
+	goroutines := func() float64 { return h.tree("/v1/health")["goroutines"].(float64) }
+	fds, routines := countFDs(t, i), goroutines()
+	for range 20 {
+		round()
+	}
+	h.await("descriptors as before", func() bool { return countFDs(t, i) <= fds })
+	h.await("goroutines as before", func() bool { return goroutines() <= routines })
+}

@@ -1,0 +1,43 @@
+package allocsock
+
+import (
+	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// reading is which of the two lists a buffer type is taken from.
+type reading uint8
+
+const (
+	readingUnknown reading = iota
+	readingMetal           // tt-metal's own enumeration
+	readingPython          // that of the Python client and the documents
+)
+
+// badPool is what the ledger counts as such.
+const badPool = 255
+
+func (d *decoder) pool(bufferType byte, size int, id uint64) uint8 {
+	switch bufferType {
+	case 0:
+		return uint8(model.DRAM)
+	case 1:
+		return uint8(model.L1)
+	case 4:
+		d.reading = readingMetal
+		return uint8(model.Trace)
+	case 2, 3:
+	default:
+		return badPool
+	}
+	if size >= size128 {
+		d.reading = readingMetal
+	}
+	if d.reading == readingUnknown {
+		d.reading = d.classify(id%32 != 0)
+	}
+	if d.reading == readingMetal {
+		return [...]uint8{2: uint8(ledger.Host), 3: uint8(model.L1Small)}[bufferType]
+	}
+	return [...]uint8{2: uint8(model.L1Small), 3: uint8(model.Trace)}[bufferType]
+}

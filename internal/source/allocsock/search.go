@@ -1,0 +1,43 @@
+package allocsock
+
+// lose begins the search for the next header.
+func (d *decoder) lose() (stop bool) {
+	d.mode = lost
+	d.rejected++
+	return false
+}
+
+// search skips to the next header that makes sense. The first byte does not
+// count: it begins what was rejected.
+func (d *decoder) search(b []byte, end ending) (n int, stop bool) {
+	for i := 1; i+headerLen <= len(b); i++ {
+		switch {
+		case b[i]-1 >= msgDumpKernels:
+		case plausible(b[i:]) && d.knows(framePID(b[i:])) && allZero(b[i+headerLen:min(i+size72, len(b))]):
+			d.mode = start
+		case cbFramed(b[i:]) && d.matches(int32(le32(b[i+24:]))):
+			d.mode = records
+		}
+		if d.mode != lost {
+			d.skipped += uint64(i)
+			return i, false
+		}
+	}
+	n = max(len(b)-headerLen, 0)
+	if end == eof {
+		n = len(b)
+	}
+	d.skipped += uint64(n)
+	return n, true
+}
+
+// knows tells whether a message with this pid may be the client's: 0 in
+// questions; otherwise its pid, if we know that.
+func (d *decoder) knows(pid int32) bool {
+	return pid == 0 || d.matches(pid) || d.peer == 0 && d.sentPID == 0
+}
+
+// matches tells whether pid is what the client is or calls itself.
+func (d *decoder) matches(pid int32) bool {
+	return pid != 0 && (pid == d.peer || pid == d.sentPID)
+}
