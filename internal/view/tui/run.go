@@ -52,16 +52,20 @@ func Run(ctx context.Context, screen tcell.Screen, app App, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan outcome, 1)
-	go func() { done <- guard(func() error { return newLoop(screen, app, o).run(ctx, cancel) }, screen.Fini) }()
+	l := newLoop(screen, app, o)
+	go func() { done <- guard(func() error { return l.run(ctx, cancel) }, screen.Fini) }()
+	<-ctx.Done() // run ends it too
+	patience := time.After(grace)
 	select {
 	case out := <-done:
+		// The terminal is the user's again. Whoever closes the source next
+		// must not do so under a question that is still being answered.
+		select {
+		case <-l.fed:
+		case <-patience:
+		}
 		return out.result()
-	case <-ctx.Done():
-	}
-	select {
-	case out := <-done:
-		return out.result()
-	case <-time.After(grace):
+	case <-patience:
 		return errStuck
 	}
 }
@@ -102,6 +106,7 @@ type loop struct {
 	feed    *feeder
 	trans   translator
 	signals chan os.Signal
+	fed     chan struct{} // closed when the source is no longer asked
 }
 
 func newLoop(screen tcell.Screen, app App, o Options) *loop {
@@ -111,7 +116,7 @@ func newLoop(screen tcell.Screen, app App, o Options) *loop {
 	l := &loop{
 		screen: screen, app: app, o: o, paint: newPainter(screen),
 		events: make(chan Event, 16), term: make(chan tcell.Event, 16),
-		signals: make(chan os.Signal, 4),
+		signals: make(chan os.Signal, 4), fed: make(chan struct{}),
 	}
 	l.paint.ascii = o.ASCII
 	l.feed = &feeder{src: o.Source, interval: o.Interval, change: make(chan time.Duration, 1), out: l.events}
@@ -123,7 +128,10 @@ func (l *loop) run(ctx context.Context, cancel context.CancelFunc) error {
 	signal.Notify(l.signals, syscall.SIGTSTP, syscall.SIGCONT)
 	defer signal.Stop(l.signals)
 	go l.poll(ctx)
-	go l.feed.run(ctx)
+	go func() {
+		defer close(l.fed)
+		l.feed.run(ctx)
+	}()
 	l.screen.EnablePaste()
 	w, h := l.screen.Size()
 	if quit := l.take(ctx, Resize{w, h}); quit {

@@ -139,6 +139,38 @@ func hostColumns() []column {
 				return plainly(cmp.Or(words.Escape(r.p.SystemdUnit), words.Nothing))
 			},
 			value: func(r *row) filter.Value { return orNothing(words.Escape(r.p.SystemdUnit)) }},
+		{name: "pod", title: "Pod", help: "Kubernetes pod", width: 20, left: true,
+			text:  func(r *row) (string, cells.Style) { return plainly(cmp.Or(pod(r.p), words.Nothing)) },
+			value: func(r *row) filter.Value { return orNothing(pod(r.p)) }},
+		{name: "fds", title: "FDs", help: "open descriptors of devices", width: 4, kind: filter.Number,
+			text: func(r *row) (string, cells.Style) {
+				if n, ok := descriptors(r.p); ok {
+					return plainly(strconv.Itoa(n))
+				}
+				return plainly(words.Nothing)
+			},
+			value: func(r *row) filter.Value {
+				if n, ok := descriptors(r.p); ok {
+					return numbers(float64(n))
+				}
+				return filter.Value{}
+			}},
+		{name: "start", title: "Started", help: "when it was started", width: 12, left: true,
+			text: func(r *row) (string, cells.Style) {
+				if r.p.StartTime.IsZero() {
+					return plainly(words.Nothing)
+				}
+				return plainly(r.p.StartTime.Local().Format("Jan 02 15:04"))
+			},
+			value: func(r *row) filter.Value {
+				if r.p.StartTime.IsZero() {
+					return filter.Value{}
+				}
+				return texts(r.p.StartTime.Local().Format("2006-01-02 15:04:05"))
+			}},
+		{name: "uid", title: "UID", help: "number of the owner", width: 6, kind: filter.Number,
+			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Reading(r.p.UID, strconv.Itoa))) },
+			value: func(r *row) filter.Value { return of(r.p.UID, func(v int) float64 { return float64(v) }) }},
 		{name: "ppid", title: "PPID", help: "parent", width: 8, kind: filter.Number,
 			text:  func(r *row) (string, cells.Style) { return plainly(strconv.Itoa(r.p.PPID)) },
 			value: func(r *row) filter.Value { return numbers(float64(r.p.PPID)) }},
@@ -175,6 +207,26 @@ func deviceList(list []int, width int) string {
 		return s
 	}
 	return strconv.Itoa(len(list)) + " devs"
+}
+
+// pod names a Kubernetes pod as kubectl does, or by its uid.
+func pod(p *model.Process) string {
+	c := &p.Container
+	name := cmp.Or(c.PodName, c.Pod)
+	if name != "" && c.Namespace != "" {
+		name = c.Namespace + "/" + name
+	}
+	return words.Escape(name)
+}
+
+// descriptors sums the open descriptors of all devices, as far as known.
+func descriptors(p *model.Process) (n int, ok bool) {
+	for i := range p.Devices {
+		if r := p.Devices[i].OpenFDs; r.Known() {
+			n, ok = n+r.V, true
+		}
+	}
+	return n, ok
 }
 
 func sources(p *model.Process) string {

@@ -39,11 +39,8 @@ func leftText(f func(d *model.Device) (string, cells.Style)) func(*State, cells.
 	}
 }
 
-func lineColumns(boardWidth int) []lineColumn {
-	rate := func(r func(d *model.Device) model.Reading[float64]) func(*State, cells.Area, *model.Device) {
-		return plain(func(d *model.Device) string { return words.Reading(r(d), words.Rate) })
-	}
-	return []lineColumn{
+func lineColumns(boardWidth int, trays bool) []lineColumn {
+	list := []lineColumn{
 		{title: "#", width: 3, draw: plain(func(d *model.Device) string { return strconv.Itoa(d.Index) })},
 		{title: "Board", width: boardWidth, rank: 6, left: true, draw: leftText(func(d *model.Device) (string, cells.Style) { return name(d), cells.Strong })},
 		{title: "Bus id", width: 12, rank: 3, left: true, draw: leftText(func(d *model.Device) (string, cells.Style) { return words.Escape(d.BusID), cells.Faint })},
@@ -58,8 +55,10 @@ func lineColumns(boardWidth int) []lineColumn {
 		{title: "DRAM", width: words.PairWidth, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.DRAM) })},
 		{title: "L1", width: 12, rank: 7, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.L1) })},
 		{title: "~Act", width: 5, rank: 8, draw: text(func(_ *State, d *model.Device) (string, cells.Style) { return dense(activity(d)), cells.Guess })},
-		{title: "To dev", width: words.RateWidth, rank: 2, draw: rate(func(d *model.Device) model.Reading[float64] { return d.PCIe.ToDeviceRate })},
-		{title: "From dev", width: words.RateWidth, rank: 2, draw: rate(func(d *model.Device) model.Reading[float64] { return d.PCIe.FromDeviceRate })},
+		{title: "To dev   From dev", width: 2*words.RateWidth + 1, rank: 2, draw: func(_ *State, a cells.Area, d *model.Device) {
+			a.PutRight(words.RateWidth, 0, words.Reading(d.PCIe.ToDeviceRate, words.Rate), cells.Text)
+			a.PutRight(a.W, 0, words.Reading(d.PCIe.FromDeviceRate, words.Rate), cells.Text)
+		}},
 		{title: "Link", width: 9, rank: 1, draw: text(func(_ *State, d *model.Device) (string, cells.Style) {
 			if words.DegradedLink(d) {
 				return link(d), cells.Warn
@@ -70,6 +69,13 @@ func lineColumns(boardWidth int) []lineColumn {
 			return words.Reading(d.Fan, func(v float64) string { return words.Whole(v) + " rpm" })
 		})},
 	}
+	if trays {
+		place := func(d *model.Device) (string, cells.Style) {
+			return strconv.Itoa(d.Tray) + "." + strconv.Itoa(d.Slot), cells.Label
+		}
+		list = slices.Insert(list, 1, lineColumn{title: "Tray", width: 4, rank: 9, left: true, draw: leftText(place)})
+	}
+	return list
 }
 
 // fitLines drops the least important columns until the rest fit. A bar left
@@ -113,7 +119,7 @@ func (a *deviceArea) drawLines(s *State, area cells.Area, p plan, list []*model.
 	for _, d := range list {
 		boardWidth = min(max(boardWidth, words.Width(name(d))), 12)
 	}
-	columns := fitLines(lineColumns(boardWidth), w-gap)
+	columns := fitLines(lineColumns(boardWidth, s.grouped()), w-gap)
 	for c := range p.perRow {
 		drawLineHeading(area.Sub(c*w, 0, w-gap, 1), columns)
 	}
@@ -122,6 +128,9 @@ func (a *deviceArea) drawLines(s *State, area cells.Area, p plan, list []*model.
 			row := area.Sub(i/depth*w, 1+y, w-gap, 1)
 			a.pick(s, row, d.BusID)
 			a.drawLine(s, row, columns, d)
+			if mark := bracket(s, list, i); mark != 0 {
+				row.Set(0, 0, mark, cells.Label)
+			}
 		}
 	}
 	more(area, a.scroll*p.perRow, (depth-a.scroll-room)*p.perRow)
@@ -161,6 +170,24 @@ func (a *deviceArea) drawLine(s *State, row cells.Area, columns []lineColumn, d 
 	if d.BusID == a.bus && s.focus == devices {
 		row.Paint(0, 0, row.W, cells.Selected)
 	}
+}
+
+// bracket joins neighbours of one board, where devices are grouped by board.
+func bracket(s *State, list []*model.Device, i int) rune {
+	if s.cfg.Top.Devices.Group != "board" || s.cfg.Top.Devices.Order == "worst" {
+		return 0
+	}
+	before := i > 0 && board(list[i-1]) == board(list[i])
+	after := i+1 < len(list) && board(list[i+1]) == board(list[i])
+	switch {
+	case before && after:
+		return '├'
+	case after:
+		return '┌'
+	case before:
+		return '└'
+	}
+	return 0
 }
 
 // dense writes "58 %" as "58%".

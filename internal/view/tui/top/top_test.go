@@ -42,9 +42,12 @@ func open(t *testing.T, n, w, h int, change ...func(*config.Config)) *stage {
 	}
 	st := &stage{t: t, s: s, g: cells.NewGrid(w, h), n: n}
 	st.send(tui.Resize{W: w, H: h})
-	st.run(120)
+	st.run(lasted)
 	return st
 }
+
+// lasted is for how many seconds a stage has run when it opens.
+const lasted = 120
 
 // run lets seconds pass.
 func (st *stage) run(seconds int) {

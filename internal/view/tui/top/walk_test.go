@@ -13,10 +13,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // situations are states in which keys may have something to do.
@@ -437,4 +439,44 @@ func TestAnythingGoes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Devices of one board stand together and are seen to.
+func TestGroupByBoard(t *testing.T) {
+	st := open(t, 8, 120, 40, func(c *config.Config) { c.Top.Devices.Group, c.Top.Devices.Layout = "board", "lines" })
+	snap := tuitest.Host(8, 200)
+	for _, i := range []int{1, 6} {
+		snap.Devices[i].Serial = snap.Devices[3].Serial
+	}
+	st.send(tui.Sample{Snapshot: snap})
+	var order []string
+	for row := range strings.Lines(st.draw()) {
+		if f := []rune(row); len(f) > 9 && f[2] >= '0' && f[2] <= '9' && f[1] == ' ' {
+			order = append(order, string(f[0])+string(f[2]))
+		}
+		if len(order) == 8 {
+			break
+		}
+	}
+	if got := strings.Join(order, ","); got != " 0,┌1,├3,└6, 2, 4, 5, 7" {
+		t.Errorf("order %q\n%s", got, st.g)
+	}
+}
+
+func TestColumnsHaveText(t *testing.T) {
+	snap := tuitest.Host(4, 0)
+	hidden := model.Process{State: model.Hidden, Devices: []model.DeviceUse{{Device: 1}}}
+	bare := model.Process{PID: 5, State: model.Running}
+	for _, p := range append(snap.Processes, hidden, bare) {
+		r := makeRow(&p, snap.Time)
+		for _, c := range tableColumns() {
+			text, _ := c.text(&r)
+			if text == "" {
+				t.Errorf("column %s of %d is empty", c.name, p.PID)
+			}
+			if c.width > 0 && words.Width(text) > c.width && !c.left {
+				t.Errorf("column %s: %q does not fit into %d", c.name, text, c.width)
+			}
+		}
+	}
 }
