@@ -73,12 +73,16 @@ func (w *Workload) fork(commands string) (pid int, err error) {
 // childName is the name under which a program that calls Reexec is a child.
 const childName = "metal-child"
 
-// Reexec must be called first thing in the main of a program whose workloads
-// fork, and in TestMain: if this process was started to be such a child, it is
-// that and never returns.
+// Reexec must be called first thing in the main of a program that starts
+// workloads or whose workloads fork, and in TestMain: if this process was
+// started to be such a child, it is that and never returns.
 func Reexec() {
-	if os.Args[0] == childName {
+	switch os.Args[0] {
+	case childName:
 		os.Exit(Main(os.Args[1:]))
+	case privateName:
+		fmt.Fprintln(os.Stderr, becomePrivate(os.Args[1:])) // returns only to fail
+		os.Exit(1)
 	}
 }
 

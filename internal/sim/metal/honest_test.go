@@ -75,7 +75,7 @@ func newDuet(t *testing.T, release string) *duet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Remove(regionPath("/dev/shm")) })
+	cleanShm(t)
 	return &duet{T: t, shm: t.TempDir(), options: ttnn.Options{Release: release, Descriptor: descriptor, Dir: t.TempDir()}}
 }
 

@@ -3,6 +3,7 @@ package shm
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -149,7 +150,9 @@ func TestOddFiles(t *testing.T) {
 	s := newScene(t)
 	name := func(id int) string { return fmt.Sprintf("/dev/shm/tt_device_%d_memory", id) }
 	write(t, name(1), "short")
-	if err := os.Symlink("/etc/passwd", name(2)); err != nil {
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere") // a region, but for the link
+	write(t, elsewhere, string(newImage(3, 2)))
+	if err := os.Symlink(elsewhere, name(2)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(name(3), 0o755); err != nil {

@@ -14,6 +14,9 @@ import (
 // sweep in which nothing changed, "busy" one in which every region did.
 func BenchmarkSweep(b *testing.B) {
 	const chips, processes = 32, 64
+	if !metal.HasPrivateShm() {
+		b.Skip("needs a /dev/shm of its own, which fuzzing does not have")
+	}
 	for range processes {
 		p, err := metal.Start(metal.Options{})
 		if err != nil {

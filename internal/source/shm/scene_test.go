@@ -43,6 +43,10 @@ type scene struct {
 }
 
 func newScene(t *testing.T) *scene {
+	t.Helper()
+	if !metal.HasPrivateShm() {
+		t.Skip("needs a /dev/shm of its own, which fuzzing does not have")
+	}
 	s := &scene{T: t}
 	s.r = s.reader(Options{})
 	t.Cleanup(func() {

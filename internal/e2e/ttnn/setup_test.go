@@ -1,0 +1,74 @@
+package ttnn
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// setup runs tools/ttnn-setup with nothing in PATH but the few tools it needs
+// and the given programs, which may take the place of a tool.
+func setup(t *testing.T, programs map[string]string, args ...string) (out string, err error) {
+	t.Helper()
+	root, err := Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, home := t.TempDir(), t.TempDir()
+	for name, text := range programs {
+		newFile(t, filepath.Join(bin, name), "#!/bin/sh\n"+text)
+	}
+	for _, tool := range []string{"sh", "dirname", "uname", "grep", "mkdir", "flock", "rm"} {
+		if _, replaced := programs[tool]; replaced {
+			continue
+		}
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			t.Skipf("needs the program %s", tool)
+		}
+		// Not links: nothing that is written here can reach the real ones.
+		newFile(t, filepath.Join(bin, tool), "#!/bin/sh\nexec "+path+` "$@"`+"\n")
+	}
+	cmd := exec.Command("/bin/sh", append([]string{filepath.Join(root, "tools/ttnn-setup")}, args...)...)
+	cmd.Env = []string{"PATH=" + bin, "HOME=" + home}
+	b, err := cmd.CombinedOutput()
+	return string(b), err
+}
+
+// newFile writes a program, and only where there is nothing yet.
+func newFile(t *testing.T, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSetupSaysWhatIsMissing(t *testing.T) {
+	tests := []struct {
+		name     string
+		programs map[string]string
+		args     []string
+		want     string
+	}{
+		{"no version", nil, nil, "usage: ttnn-setup VERSION"},
+		{"no Python", nil, []string{Newest}, "no CPython 3.12 or 3.10 found, neither in PATH nor among pyenv's versions"},
+		{"a shim that does not work", map[string]string{"python3.12": "exit 127\n"}, []string{Newest}, "no CPython 3.12 or 3.10 found"},
+		{"no venv", map[string]string{"python3.10": `case "$2" in *venv*) exit 1;; esac` + "\n"}, []string{Newest}, "install the package python3.10-venv"},
+		{"another machine", map[string]string{"uname": "echo Linux aarch64\n"}, []string{Newest}, "Linux on x86-64 only, this is Linux aarch64"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out, err := setup(t, tt.programs, tt.args...)
+			if err == nil || !strings.Contains(out, tt.want) {
+				t.Errorf("%v: %s\nwant …%s…", err, out, tt.want)
+			}
+		})
+	}
+}
