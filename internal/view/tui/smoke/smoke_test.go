@@ -314,3 +314,78 @@ func TestWithoutTerminal(t *testing.T) {
 		t.Errorf("missing configuration: %d %s", code, out)
 	}
 }
+
+// Another host is shown through ssh, and the screen survives its loss. The
+// ssh here is a script: what is tested is what we do with it.
+func TestSSH(t *testing.T) {
+	p := open(t)
+	dir := t.TempDir()
+	script := "#!/bin/sh\nfor last; do :; done\necho \"$@\" >> " + dir + "/calls\n[ -e " + dir + "/down ] && { echo 'ssh: connect to host lab-4 port 22: Connection refused' >&2; exit 255; }\n" +
+		"echo $$ > " + dir + "/pid\nexec sh -c \"exec $(echo \"$last\" | sed 's#^ttmon#ttmon --root " + tree + "#')\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.typ("PATH=" + dir + ":$PATH ttmon top -d 2 --ssh lab-4")
+	p.wait("ssh lab-4")
+	p.wait("n300")
+	if strings.Contains(p.screen(), "Kill") {
+		t.Error("it offers to kill processes of another host")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "down"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err := syscall.Kill(remote, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.wait("Connection refused")
+	p.wait("NO DATA")
+	p.wait("n300") // what was seen last stays
+	if err := os.Remove(filepath.Join(dir, "down")); err != nil {
+		t.Fatal(err)
+	}
+	p.wait("the source is back")
+	p.keys("q")
+	p.wait("ready>")
+	p.restored()
+	calls, err := os.ReadFile(filepath.Join(dir, "calls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, later, _ := strings.Cut(string(calls), "\n")
+	if strings.Contains(first, "BatchMode") || !strings.Contains(later, "BatchMode=yes") {
+		t.Errorf("ssh may ask for a password only the first time:\n%s", calls)
+	}
+}
+
+// A process of a simulated host is found, selected, and ended after asking.
+func TestKill(t *testing.T) {
+	if out, err := exec.Command(bin+"/ttmon-sim", "--boards", "p150a", "--", "true").CombinedOutput(); err != nil {
+		t.Skipf("no simulated host here (it takes root, or user namespaces and /dev/fuse): %v: %s", err, out)
+	}
+	p := open(t)
+	p.typ("ttmon-sim --boards p150a --procs name=victim --procs name=bystander -- ttmon top -d 2")
+	p.wait("victim")
+	p.wait("SIMULATED")
+	p.keys("/")
+	p.tmux("send-keys", "-l", "cmd~victim")
+	p.wait("1 of 2")
+	p.keys("Enter", "F9")
+	p.wait("Enter chooses")
+	p.keys("9", "Enter")
+	p.wait("Send SIGKILL?")
+	p.keys("n")
+	p.wait("Enter chooses")
+	p.keys("Enter", "y")
+	p.wait("SIGKILL sent to")
+	p.wait("None of 1 process matches")
+	p.keys("Escape")
+	p.wait("bystander")
+	p.keys("q")
+	p.wait("ready>")
+	p.restored()
+}
