@@ -42,57 +42,103 @@ const (
 // Options lists all settings in the order of the file.
 func Options() []Option {
 	return []Option{
-		{Path: "display.theme", Title: "Theme", Help: "Colours for a dark or a light terminal; mono uses none. NO_COLOR means mono.",
-			Choices: []string{"auto", "dark", "light", "mono"}, field: func(c *Config) any { return &c.Display.Theme }},
-		{Path: "display.temperature", Title: "Temperature", Help: "The scale temperatures are shown in.",
-			Choices: []string{"celsius", "fahrenheit"}, field: func(c *Config) any { return &c.Display.Temperature }},
-		{Path: "display.mouse", Title: "Mouse", Help: "Select, sort and scroll with the mouse. Shift usually still marks text.",
-			field: func(c *Config) any { return &c.Display.Mouse }},
+		{
+			Path: "display.theme", Title: "Theme", Help: "Colours for a dark or a light terminal; mono uses none. NO_COLOR means mono.",
+			Choices: []string{"auto", "dark", "light", "mono"}, field: func(c *Config) any { return &c.Display.Theme },
+		},
+		{
+			Path: "display.temperature", Title: "Temperature", Help: "The scale temperatures are shown in.",
+			Choices: []string{"celsius", "fahrenheit"}, field: func(c *Config) any { return &c.Display.Temperature },
+		},
+		{
+			Path: "display.mouse", Title: "Mouse", Help: "Select, sort and scroll with the mouse. Shift usually still marks text.",
+			field: func(c *Config) any { return &c.Display.Mouse },
+		},
 
-		{Path: "top.interval", Title: "Interval", Help: "Time between two updates.",
-			Min: minInterval, Max: maxInterval, field: func(c *Config) any { return &c.Top.Interval }},
-		{Path: "top.readonly", Title: "Read only", Help: "Offer no way to signal processes.",
-			field: func(c *Config) any { return &c.Top.ReadOnly }},
+		{
+			Path: "top.interval", Title: "Interval", Help: "Time between two updates.",
+			Min: minInterval, Max: maxInterval, field: func(c *Config) any { return &c.Top.Interval },
+		},
+		{
+			Path: "top.readonly", Title: "Read only", Help: "Offer no way to signal processes.",
+			field: func(c *Config) any { return &c.Top.ReadOnly },
+		},
 
-		{Path: "top.devices.layout", Title: "Layout", Help: "How much room a device gets; auto takes what fits.",
-			Choices: []string{"auto", "blocks", "compact", "lines", "grid"}, field: func(c *Config) any { return &c.Top.Devices.Layout }},
-		{Path: "top.devices.order", Title: "Order", Help: "By kernel index, or the device in most trouble first.",
-			Choices: []string{"index", "worst"}, field: func(c *Config) any { return &c.Top.Devices.Order }},
-		{Path: "top.devices.group", Title: "Group", Help: "Keep devices of one tray, or of one board, together.",
-			Choices: []string{"tray", "board", "none"}, field: func(c *Config) any { return &c.Top.Devices.Group }},
-		{Path: "top.devices.only", Title: "Only", Help: "Show only these devices: index, bus id, serial or ASIC id. Empty: all.",
-			field: func(c *Config) any { return &c.Top.Devices.Only }},
+		{
+			Path: "top.devices.layout", Title: "Layout", Help: "How much room a device gets; auto takes what fits.",
+			Choices: []string{"auto", "blocks", "compact", "lines", "grid"}, field: func(c *Config) any { return &c.Top.Devices.Layout },
+		},
+		{
+			Path: "top.devices.order", Title: "Order", Help: "By kernel index, or the device in most trouble first.",
+			Choices: []string{"index", "worst"}, field: func(c *Config) any { return &c.Top.Devices.Order },
+		},
+		{
+			Path: "top.devices.group", Title: "Group", Help: "Keep devices of one tray, or of one board, together.",
+			Choices: []string{"tray", "board", "none"}, field: func(c *Config) any { return &c.Top.Devices.Group },
+		},
+		{
+			Path: "top.devices.only", Title: "Only", Help: "Show only these devices: index, bus id, serial or ASIC id. Empty: all.",
+			field: func(c *Config) any { return &c.Top.Devices.Only },
+		},
 
-		{Path: "top.charts.show", Title: "Show", Help: "Charts where there is room, always, or never.",
-			Choices: []string{"auto", "always", "never"}, field: func(c *Config) any { return &c.Top.Charts.Show }},
-		{Path: "top.charts.metrics", Title: "Metrics", Help: "What is drawn, a chart each.",
-			field: func(c *Config) any { return &c.Top.Charts.Metrics }},
-		{Path: "top.charts.by", Title: "By", Help: "A chart per metric with all devices in it, or charts for each device.",
-			Choices: []string{"metric", "device"}, field: func(c *Config) any { return &c.Top.Charts.By }},
-		{Path: "top.charts.span", Title: "Span", Help: "How much time a chart shows.",
-			Min: minSpan, Max: maxSpan, field: func(c *Config) any { return &c.Top.Charts.Span }},
-		{Path: "top.charts.scale", Title: "Scale", Help: "From zero to the limit, or fitted to what is shown.",
-			Choices: []string{"limit", "fit"}, field: func(c *Config) any { return &c.Top.Charts.Scale }},
-		{Path: "top.charts.reverse", Title: "Newest left", Help: "Let time run from right to left.",
-			field: func(c *Config) any { return &c.Top.Charts.Reverse }},
+		{
+			Path: "top.charts.show", Title: "Show", Help: "Charts where there is room, always, or never.",
+			Choices: []string{"auto", "always", "never"}, field: func(c *Config) any { return &c.Top.Charts.Show },
+		},
+		{
+			Path: "top.charts.metrics", Title: "Metrics", Help: "What is drawn, a chart each.",
+			field: func(c *Config) any { return &c.Top.Charts.Metrics },
+		},
+		{
+			Path: "top.charts.by", Title: "By", Help: "A chart per metric with all devices in it, or charts for each device.",
+			Choices: []string{"metric", "device"}, field: func(c *Config) any { return &c.Top.Charts.By },
+		},
+		{
+			Path: "top.charts.span", Title: "Span", Help: "How much time a chart shows.",
+			Min: minSpan, Max: maxSpan, field: func(c *Config) any { return &c.Top.Charts.Span },
+		},
+		{
+			Path: "top.charts.scale", Title: "Scale", Help: "From zero to the limit, or fitted to what is shown.",
+			Choices: []string{"limit", "fit"}, field: func(c *Config) any { return &c.Top.Charts.Scale },
+		},
+		{
+			Path: "top.charts.reverse", Title: "Newest left", Help: "Let time run from right to left.",
+			field: func(c *Config) any { return &c.Top.Charts.Reverse },
+		},
 
-		{Path: "top.processes.show", Title: "Show", Help: "Show the process table.",
-			field: func(c *Config) any { return &c.Top.Processes.Show }},
-		{Path: "top.processes.columns", Title: "Columns", Help: "The columns, in this order. Empty: as many of the usual ones as fit.",
-			field: func(c *Config) any { return &c.Top.Processes.Columns }},
-		{Path: "top.processes.sort", Title: "Sort by", Help: "The column the table is sorted by.",
-			field: func(c *Config) any { return &c.Top.Processes.Sort }},
-		{Path: "top.processes.descending", Title: "Descending", Help: "The largest first.",
-			field: func(c *Config) any { return &c.Top.Processes.Descending }},
-		{Path: "top.processes.tree", Title: "Tree", Help: "Children below their parents.",
-			field: func(c *Config) any { return &c.Top.Processes.Tree }},
-		{Path: "top.processes.filter", Title: "Filter", Help: "Only processes that match: user=root dram>1G device=3 cmd~llama.",
-			field: func(c *Config) any { return &c.Top.Processes.Filter }},
+		{
+			Path: "top.processes.show", Title: "Show", Help: "Show the process table.",
+			field: func(c *Config) any { return &c.Top.Processes.Show },
+		},
+		{
+			Path: "top.processes.columns", Title: "Columns", Help: "The columns, in this order. Empty: as many of the usual ones as fit.",
+			field: func(c *Config) any { return &c.Top.Processes.Columns },
+		},
+		{
+			Path: "top.processes.sort", Title: "Sort by", Help: "The column the table is sorted by.",
+			field: func(c *Config) any { return &c.Top.Processes.Sort },
+		},
+		{
+			Path: "top.processes.descending", Title: "Descending", Help: "The largest first.",
+			field: func(c *Config) any { return &c.Top.Processes.Descending },
+		},
+		{
+			Path: "top.processes.tree", Title: "Tree", Help: "Children below their parents.",
+			field: func(c *Config) any { return &c.Top.Processes.Tree },
+		},
+		{
+			Path: "top.processes.filter", Title: "Filter", Help: "Only processes that match: user=root dram>1G device=3 cmd~llama.",
+			field: func(c *Config) any { return &c.Top.Processes.Filter },
+		},
 
-		{Path: "mem.interval", Title: "Interval", Help: "Time between two updates of ttmon mem.",
-			Min: minInterval, Max: maxInterval, field: func(c *Config) any { return &c.Mem.Interval }},
-		{Path: "mem.span", Title: "Span", Help: "How much time the chart of ttmon mem shows.",
-			Min: minSpan, Max: maxSpan, field: func(c *Config) any { return &c.Mem.Span }},
+		{
+			Path: "mem.interval", Title: "Interval", Help: "Time between two updates of ttmon mem.",
+			Min: minInterval, Max: maxInterval, field: func(c *Config) any { return &c.Mem.Interval },
+		},
+		{
+			Path: "mem.span", Title: "Span", Help: "How much time the chart of ttmon mem shows.",
+			Min: minSpan, Max: maxSpan, field: func(c *Config) any { return &c.Mem.Span },
+		},
 	}
 }
 

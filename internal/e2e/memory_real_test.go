@@ -90,7 +90,10 @@ func TestRealMemory(t *testing.T) {
 				{"do": "alloc", "name": "x", "pool": "dram", "bytes": 1 << 20, "columns": 512},
 				{"do": "alloc", "name": "y", "pool": "dram", "bytes": 1 << 20, "columns": 1024},
 				{"do": "matmul", "name": "z", "of": []string{"x", "y"}},
-				{"do": "free", "name": "a"}, {"do": "free", "name": "c"}, {"do": "free", "name": "s"}, {"do": "free", "name": "t"},
+				{"do": "free", "name": "a"},
+				{"do": "free", "name": "c"},
+				{"do": "free", "name": "s"},
+				{"do": "free", "name": "t"},
 			} {
 				st.step(a, s)
 			}

@@ -150,8 +150,15 @@ func TestNothingIsWritten(t *testing.T) {
 
 // memoryCommands are all that look at regions.
 var memoryCommands = [][]string{
-	{"smi"}, {"smi", "-q"}, {"smi", "--json"}, {"smi", "-L"}, {"smi", "dmon", "-c", "2", "-d", "0.1"}, {"smi", "pmon", "-c", "1"},
-	{"smi", "--query-apps=used_memory", "--format=csv"}, {"stale"}, {"stale", "--json"},
+	{"smi"},
+	{"smi", "-q"},
+	{"smi", "--json"},
+	{"smi", "-L"},
+	{"smi", "dmon", "-c", "2", "-d", "0.1"},
+	{"smi", "pmon", "-c", "1"},
+	{"smi", "--query-apps=used_memory", "--format=csv"},
+	{"stale"},
+	{"stale", "--json"},
 }
 
 // compareStates finds what changed. That a file was read shows, unless it is a

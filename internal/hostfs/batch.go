@@ -27,9 +27,9 @@ type Batch struct {
 	shut    []fdRange
 	fds     []uint64 // sorted, to find shut; kept for its memory
 	n       int      // entries in use
-	used    int // bytes of the buffer area in use
-	pid     int // the detached reader, 0 if none runs
-	doneFD  int // readable once the reads are over, -1 if none runs
+	used    int      // bytes of the buffer area in use
+	pid     int      // the detached reader, 0 if none runs
+	doneFD  int      // readable once the reads are over, -1 if none runs
 }
 
 // entry is one read, laid out for detach_*.s, which knows the offsets.

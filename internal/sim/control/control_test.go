@@ -80,8 +80,16 @@ func TestStates(t *testing.T) {
 	h := newHost(t, "n150,p150a")
 	state := func() string { return h.Driver.Devices()[0].State() }
 	for _, tt := range []struct{ cmd, want string }{
-		{"hang 0", "hung"}, {"block 0", "blocked"}, {"dead 0", "dead"}, {"alive 0", "blocked"}, {"release 0", "hung"}, {"unhang 0", "ok"},
-		{"reset 0 block=1h", "resetting"}, {"unplug 0", "unplugged"}, {"plug 0000:41:00.0", "ok"}, {"driver none", "unbound"},
+		{"hang 0", "hung"},
+		{"block 0", "blocked"},
+		{"dead 0", "dead"},
+		{"alive 0", "blocked"},
+		{"release 0", "hung"},
+		{"unhang 0", "ok"},
+		{"reset 0 block=1h", "resetting"},
+		{"unplug 0", "unplugged"},
+		{"plug 0000:41:00.0", "ok"},
+		{"driver none", "unbound"},
 	} {
 		if _, err := h.Do(strings.Fields(tt.cmd)); err != nil {
 			t.Fatalf("%s: %v", tt.cmd, err)

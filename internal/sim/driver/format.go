@@ -14,6 +14,7 @@ func hex64(hi, lo uint32) string  { return fmt.Sprintf("%08X%08X", hi, lo) }
 func version4(w, _ uint32) string {
 	return fmt.Sprintf("%d.%d.%d.%d", w>>24, w>>16&0xFF, w>>8&0xFF, w&0xFF)
 }
+
 func ethernet(w, _ uint32) string  { return fmt.Sprintf("%d.%d.%d", w>>16&0xFF, w>>12&0xF, w&0xFFF) }
 func cardType(hi, _ uint32) string { return cardName(uint16(hi >> 4)) }
 

@@ -14,8 +14,10 @@ import (
 type conn struct {
 	fd        int
 	since     time.Time
-	cred      *unix.Ucred // nil until the first byte
-	proc      *proc       // nil until the first event: viewers have none
+	cred      *unix.Ucred     // nil until the first byte
+	proc      *proc           // who speaks; nil until the first event: viewers have none
+	owner     *proc           // who connected; usually the same
+	speakers  map[int32]*proc // by pid, on a connection that several processes share; nil on others
 	dec       decoder
 	pending   []byte // read, but not decoded: the beginning of something
 	out       []byte // replies that the client has not taken
@@ -74,7 +76,7 @@ func (s *Server) read(c *conn) (got int, left bool) {
 	for range maxReads {
 		kept := copy(s.buf, c.pending)
 		space := s.buf[kept : kept+bufLen]
-		n, errno := recv(c.fd, space)
+		n, errno := s.receive(c, space)
 		switch {
 		case errno == unix.EAGAIN, errno == unix.EINTR:
 			return got, false
@@ -94,6 +96,18 @@ func (s *Server) read(c *conn) (got int, left bool) {
 		s.consume(c, s.buf[:kept+n], more)
 	}
 	return got, true
+}
+
+// receive reads from a connection, and finds out who wrote where several do.
+func (s *Server) receive(c *conn, b []byte) (int, unix.Errno) {
+	if c.speakers == nil {
+		return recv(c.fd, b)
+	}
+	n, cred, errno := recvCredentials(c.fd, b)
+	if n > 0 && errno == 0 {
+		c.proc = s.speaker(c, cred)
+	}
+	return n, errno
 }
 
 // recv reads without waiting, and without telling Go's scheduler.
@@ -126,6 +140,9 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 		c.pending = nil
 	}
 	s.reject(c)
+	if c.dec.mixed && c.speakers == nil {
+		s.askSpeakers(c)
+	}
 	if len(c.out) > 0 || c.finish {
 		s.flush(c)
 	}
@@ -152,7 +169,7 @@ func (s *Server) book(c *conn) {
 		return
 	}
 	p := s.processOf(c)
-	if sent := int(c.dec.sentPID); p.sentPID != sent && sent != 0 {
+	if sent := int(c.dec.sentPID); p.sentPID != sent && sent != 0 && c.speakers == nil {
 		p.sentPID = sent
 		s.opt.Ledger.SetSentPID(p.ledger, sent)
 	}
@@ -256,7 +273,7 @@ func (s *Server) drop(c *conn) {
 	c.fd = -1
 	c.out, c.pending, c.settleAt = nil, nil, time.Time{}
 	s.count.open.Add(-1)
-	if c.proc != nil {
+	if c.owner != nil {
 		s.leave(c)
 	}
 }

@@ -40,8 +40,19 @@ var strangers atomic.Uint64
 
 // lookUp identifies the process at the other end of a connection.
 func lookUp(fd int, cred *unix.Ucred) peer {
-	p := peer{Info: ledger.Info{Key: ledger.Key{PID: int(cred.Pid)}, UID: int(cred.Uid), GID: int(cred.Gid)}}
+	p := unidentified(cred)
 	p.pidfd, p.exited = openPIDFD(fd, p.PID)
+	p.identify()
+	return p
+}
+
+func unidentified(cred *unix.Ucred) peer {
+	return peer{Info: ledger.Info{Key: ledger.Key{PID: int(cred.Pid)}, UID: int(cred.Uid), GID: int(cred.Gid)}}
+}
+
+// identify finds out the start time, now that the process is held by its
+// pidfd.
+func (p *peer) identify() {
 	if p.PID != 0 {
 		p.Start, p.Name = readStat(p.PID)
 	}
@@ -56,7 +67,6 @@ func lookUp(fd int, cred *unix.Ucred) peer {
 	if p.Start == 0 {
 		p.Start = p.stranger()
 	}
-	return p
 }
 
 // openPIDFD returns a descriptor that becomes readable when the peer exits.

@@ -22,34 +22,39 @@ type proc struct {
 	graceEnd time.Time
 }
 
-// processOf returns the process behind a connection, identifying it at its
-// first event.
+// processOf returns the process that speaks on a connection, identifying it at
+// its first event.
 func (s *Server) processOf(c *conn) *proc {
 	if c.proc != nil {
 		return c.proc
 	}
-	who := lookUp(c.fd, c.cred)
-	p := s.procs[who.Key]
-	if p != nil {
-		if who.pidfd >= 0 {
-			unix.Close(who.pidfd)
-		}
-		p.graceEnd = time.Time{}
-	} else {
-		p = &proc{key: who.Key, name: who.Name, pidfd: who.pidfd, exited: who.exited}
-		p.ledger = s.opt.Ledger.Open(who.Info, s.now)
-		s.procs[p.key] = p
-		s.watchProcess(p)
-		if p.exited { // before we looked: take what it said, then take it out
-			s.post(func() { s.died(p, "exited") })
-		}
-		s.log.Debug("a process reports", "pid", who.PID, "uid", who.UID, "name", who.Name)
-	}
-	c.proc = p
+	p := s.enrol(lookUp(c.fd, c.cred))
+	p.graceEnd = time.Time{}
+	c.proc, c.owner = p, p
 	p.conns = append(p.conns, c)
 	if s.opt.OnReporter != nil {
 		s.opt.OnReporter(c.fd)
 	}
+	return p
+}
+
+// enrol returns the process that was identified, and makes it known if it is
+// not.
+func (s *Server) enrol(who peer) *proc {
+	if p := s.procs[who.Key]; p != nil {
+		if who.pidfd >= 0 {
+			unix.Close(who.pidfd)
+		}
+		return p
+	}
+	p := &proc{key: who.Key, name: who.Name, pidfd: who.pidfd, exited: who.exited}
+	p.ledger = s.opt.Ledger.Open(who.Info, s.now)
+	s.procs[p.key] = p
+	s.watchProcess(p)
+	if p.exited { // before we looked: take what it said, then take it out
+		s.post(func() { s.died(p, "exited") })
+	}
+	s.log.Debug("a process reports", "pid", who.PID, "uid", who.UID, "name", who.Name)
 	return p
 }
 
@@ -71,14 +76,14 @@ func (s *Server) died(p *proc, reason string) {
 	}
 	p.exited = true
 	for _, c := range slices.Clone(p.conns) {
-		for left := true; left && c.fd >= 0 && !c.ended; {
-			_, left = s.read(c)
+		for n := 1; n > 0 && c.fd >= 0 && !c.ended; {
+			n, _ = s.read(c)
 		}
 		if c.fd >= 0 && !c.ended {
-			// Somebody has inherited the connection. It stays open, for a
-			// client that lost it would die; but who writes on it now is
-			// nobody we know.
-			s.log.Warn("a connection outlives the process that made it; reports on it are ignored", "pid", p.key.PID, "name", p.name)
+			// Somebody has inherited the connection. It stays open: a client
+			// that lost it would die.
+			s.log.Info("a connection outlives the process that made it", "pid", p.key.PID, "name", p.name)
+			s.askSpeakers(c)
 		}
 	}
 	if p.ended { // its last connection closed just now
@@ -102,7 +107,7 @@ func (s *Server) reportLeftovers(f ledger.Leftovers) {
 
 // leave notes that a connection of a process has closed.
 func (s *Server) leave(c *conn) {
-	p := c.proc
+	p := c.owner
 	p.conns = slices.DeleteFunc(p.conns, func(other *conn) bool { return other == c })
 	switch {
 	case p.ended || len(p.conns) > 0:

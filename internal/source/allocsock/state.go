@@ -34,7 +34,7 @@ type connState struct {
 	Ended   bool      `json:"ended,omitempty"`
 	Finish  bool      `json:"finish,omitempty"`
 	Warned  bool      `json:"warned,omitempty"`
-	Orphan  bool      `json:"orphan,omitempty"` // its process has ended
+	Shared  bool      `json:"shared,omitempty"` // several processes write on it
 	Mode    mode      `json:"mode"`
 	Size    int       `json:"size"`
 	Guessed bool      `json:"guessed,omitempty"`
@@ -67,16 +67,12 @@ func (s *Server) Export() (State, []int, error) {
 		}
 		cs := connState{
 			Cookie: cookie, Since: c.since, Proc: -1, Pending: c.pending, Out: c.out,
-			Ended: c.ended, Finish: c.finish, Warned: c.warned,
+			Ended: c.ended, Finish: c.finish, Warned: c.warned, Shared: c.speakers != nil,
 			Mode: c.dec.mode, Size: c.dec.size, Guessed: c.dec.guessed, Reading: c.dec.reading,
 			SentPID: c.dec.sentPID, Asked: c.dec.asked,
 		}
-		if c.proc != nil {
-			if i, ok := index[c.proc]; ok {
-				cs.Proc = i
-			} else {
-				cs.Orphan = true
-			}
+		if i, ok := index[c.owner]; ok {
+			cs.Proc = i
 		}
 		st.Conns = append(st.Conns, cs)
 		fds = append(fds, c.fd)
@@ -178,21 +174,23 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*proc) 
 	if err := s.adopt(c); err != nil {
 		return err
 	}
-	if len(c.pending) > 0 || cs.Orphan || known && cs.Proc >= 0 {
+	if len(c.pending) > 0 || cs.Shared || known && cs.Proc >= 0 {
 		s.introduce(c)
 	}
 	switch {
 	case !known:
 		// Nobody says where in the stream we are: search for a header.
 		c.dec.mode = start
-	case cs.Orphan:
-		c.proc = &proc{ended: true, exited: true, pidfd: -1, ledger: s.opt.Ledger.Nobody()}
 	case cs.Proc >= 0 && cs.Proc < len(procs):
 		c.proc = procs[cs.Proc]
+		c.owner = c.proc
 		c.proc.conns = append(c.proc.conns, c)
 		if s.opt.OnReporter != nil {
 			s.opt.OnReporter(c.fd)
 		}
+	}
+	if cs.Shared {
+		s.askSpeakers(c)
 	}
 	s.settleLater(c, len(c.pending) > 0)
 	s.interest(c)

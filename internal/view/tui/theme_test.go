@@ -28,10 +28,17 @@ func TestThemes(t *testing.T) {
 		env  func(string) string
 		want *palette
 	}{
-		{"auto", env(), dark()}, {"", env(), dark()}, {"dark", env(), dark()}, {"light", env(), light()}, {"mono", env(), mono()},
-		{"auto", env("COLORFGBG", "0;15"), light()}, {"auto", env("COLORFGBG", "15;0"), dark()}, {"auto", env("COLORFGBG", "12;default;7"), light()},
+		{"auto", env(), dark()},
+		{"", env(), dark()},
+		{"dark", env(), dark()},
+		{"light", env(), light()},
+		{"mono", env(), mono()},
+		{"auto", env("COLORFGBG", "0;15"), light()},
+		{"auto", env("COLORFGBG", "15;0"), dark()},
+		{"auto", env("COLORFGBG", "12;default;7"), light()},
 		{"auto", env("COLORFGBG", "nonsense"), dark()},
-		{"light", env("NO_COLOR", "1"), mono()}, {"auto", env("NO_COLOR", "1", "COLORFGBG", "0;15"), mono()},
+		{"light", env("NO_COLOR", "1"), mono()},
+		{"auto", env("NO_COLOR", "1", "COLORFGBG", "0;15"), mono()},
 	} {
 		if !same(themeOf(c.name, c.env), c.want) {
 			t.Errorf("theme %q with %q: not the one expected", c.name, c.env("COLORFGBG"))
@@ -48,8 +55,15 @@ func TestThemes(t *testing.T) {
 func TestStylesDiffer(t *testing.T) {
 	for name, p := range map[string]*palette{"dark": dark(), "light": light(), "mono": mono()} {
 		for _, pair := range [][2]cells.Style{
-			{cells.Text, cells.Bad}, {cells.Text, cells.Warn}, {cells.Warn, cells.Bad}, {cells.Text, cells.Selected}, {cells.Selected, cells.Shadow},
-			{cells.Text, cells.Tagged}, {cells.Heading, cells.Sorted}, {cells.Text, cells.Banner}, {cells.Key, cells.KeyText},
+			{cells.Text, cells.Bad},
+			{cells.Text, cells.Warn},
+			{cells.Warn, cells.Bad},
+			{cells.Text, cells.Selected},
+			{cells.Selected, cells.Shadow},
+			{cells.Text, cells.Tagged},
+			{cells.Heading, cells.Sorted},
+			{cells.Text, cells.Banner},
+			{cells.Key, cells.KeyText},
 		} {
 			if p[pair[0]] == p[pair[1]] {
 				t.Errorf("%s: %v looks like %v", name, pair[0], pair[1])

@@ -101,8 +101,10 @@ func TestDraw(t *testing.T) {
 		},
 		{
 			"marks, the newest whole", 25, 4,
-			Chart{Scale: Scale{0, 1}, Cursor: -1, Lines: []Line{line("")},
-				Marks: []Mark{{At: t0, Text: "12 started"}, {At: t0.Add(10 * time.Second), Text: "12 gone"}, {At: t0.Add(30 * time.Second), Text: "reset"}}},
+			Chart{
+				Scale: Scale{0, 1}, Cursor: -1, Lines: []Line{line("")},
+				Marks: []Mark{{At: t0, Text: "12 started"}, {At: t0.Add(10 * time.Second), Text: "12 gone"}, {At: t0.Add(30 * time.Second), Text: "reset"}},
+			},
 			rows("   1", "", "   0", "     ▲    ▲12 gone  ▲res…"),
 		},
 	} {

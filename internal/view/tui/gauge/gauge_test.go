@@ -102,7 +102,11 @@ func TestUnits(t *testing.T) {
 		name string
 		per  float64
 	}{
-		{Bytes, 32 << 30, "GiB", 1 << 30}, {Bytes, 500, "B", 1}, {Rate, 3 << 20, "MiB/s", 1 << 20}, {Watts, 300, "W", 1}, {Ratio, 1, "%", 0.01},
+		{Bytes, 32 << 30, "GiB", 1 << 30},
+		{Bytes, 500, "B", 1},
+		{Rate, 3 << 20, "MiB/s", 1 << 20},
+		{Watts, 300, "W", 1},
+		{Ratio, 1, "%", 0.01},
 		{Celsius, 75, "°C", 1},
 	} {
 		if name, per := c.unit.Axis(c.top, words.Celsius); name != c.name || per != c.per {

@@ -271,7 +271,8 @@ func TestHolder(t *testing.T) {
 		t.Fatalf("effects %v", st.effects)
 	}
 	st.send(act.Inspected{Target: want.Target, Buffers: []act.Buffer{
-		{Device: 1, Pool: "dram", Bytes: 1 << 20, Age: time.Hour}, {Device: 1, Pool: "dram", Bytes: 1 << 30, Age: time.Minute, Note: "matmul.cpp:12"},
+		{Device: 1, Pool: "dram", Bytes: 1 << 20, Age: time.Hour},
+		{Device: 1, Pool: "dram", Bytes: 1 << 30, Age: time.Minute, Note: "matmul.cpp:12"},
 		{Device: 0, Pool: "dram", Bytes: 1 << 34},
 	}})
 	out := st.draw()

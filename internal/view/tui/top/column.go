@@ -55,18 +55,23 @@ func orNothing(s string) filter.Value {
 // tableColumns lists all columns. The last ranks go first when room is short.
 func tableColumns() []column {
 	list := []column{
-		{name: "pid", title: "PID", help: "process id", width: 8, rank: 1, kind: filter.Number,
+		{
+			name: "pid", title: "PID", help: "process id", width: 8, rank: 1, kind: filter.Number,
 			text: func(r *row) (string, cells.Style) {
 				if r.p.State == model.Hidden {
 					return "?", cells.Faint
 				}
 				return plainly(strconv.Itoa(r.p.PID))
 			},
-			value: func(r *row) filter.Value { return numbers(float64(r.p.PID)) }},
-		{name: "user", title: "User", help: "owner", width: 8, left: true, rank: 3,
+			value: func(r *row) filter.Value { return numbers(float64(r.p.PID)) },
+		},
+		{
+			name: "user", title: "User", help: "owner", width: 8, left: true, rank: 3,
 			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Foreign(r.p.User))) },
-			value: func(r *row) filter.Value { return ofText(r.p.User) }},
-		{name: "device", aliases: []string{"dev", "gpu", "chip"}, title: "Dev", help: "devices it uses", width: 7, left: true, rank: 2, kind: filter.Number,
+			value: func(r *row) filter.Value { return ofText(r.p.User) },
+		},
+		{
+			name: "device", aliases: []string{"dev", "gpu", "chip"}, title: "Dev", help: "devices it uses", width: 7, left: true, rank: 2, kind: filter.Number,
 			text: func(r *row) (string, cells.Style) { return plainly(deviceList(r.devices, 7)) },
 			value: func(r *row) filter.Value {
 				var v filter.Value
@@ -74,7 +79,8 @@ func tableColumns() []column {
 					v.Numbers = append(v.Numbers, float64(d))
 				}
 				return v
-			}},
+			},
+		},
 	}
 	for _, p := range model.Pools() {
 		rank := map[model.Pool]int{model.DRAM: 1, model.L1: 4, model.Trace: 9, model.CB: 10}[p]
@@ -100,20 +106,27 @@ func tableColumns() []column {
 // hostColumns are about the process on its host.
 func hostColumns() []column {
 	return []column{
-		{name: "cpu", title: "CPU", help: "share of one core", width: 6, rank: 5, kind: filter.Number,
+		{
+			name: "cpu", title: "CPU", help: "share of one core", width: 6, rank: 5, kind: filter.Number,
 			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Reading(r.p.CPU, words.CPU))) },
-			value: func(r *row) filter.Value { return of(r.p.CPU, func(v float64) float64 { return v }) }},
-		{name: "rss", aliases: []string{"mem"}, title: "RSS", help: "memory of the host", width: 8, rank: 7, kind: filter.Bytes,
+			value: func(r *row) filter.Value { return of(r.p.CPU, func(v float64) float64 { return v }) },
+		},
+		{
+			name: "rss", aliases: []string{"mem"}, title: "RSS", help: "memory of the host", width: 8, rank: 7, kind: filter.Bytes,
 			text: func(r *row) (string, cells.Style) {
 				return plainly(missing(r, words.Reading(r.p.RSS, words.BytesColumn)))
 			},
-			value: func(r *row) filter.Value { return of(r.p.RSS, func(v uint64) float64 { return float64(v) }) }},
-		{name: "threads", title: "Thr", help: "threads", width: 4, kind: filter.Number,
+			value: func(r *row) filter.Value { return of(r.p.RSS, func(v uint64) float64 { return float64(v) }) },
+		},
+		{
+			name: "threads", title: "Thr", help: "threads", width: 4, kind: filter.Number,
 			text: func(r *row) (string, cells.Style) {
 				return plainly(missing(r, words.Reading(r.p.Threads, strconv.Itoa)))
 			},
-			value: func(r *row) filter.Value { return of(r.p.Threads, func(v int) float64 { return float64(v) }) }},
-		{name: "time", title: "Time", help: "how long it has been running", width: 6, rank: 6, kind: filter.Seconds,
+			value: func(r *row) filter.Value { return of(r.p.Threads, func(v int) float64 { return float64(v) }) },
+		},
+		{
+			name: "time", title: "Time", help: "how long it has been running", width: 6, rank: 6, kind: filter.Seconds,
 			text: func(r *row) (string, cells.Style) {
 				if d, ok := r.age(); ok {
 					return plainly(words.Duration(d))
@@ -125,24 +138,34 @@ func hostColumns() []column {
 					return numbers(d.Seconds())
 				}
 				return filter.Value{}
-			}},
-		{name: "job", title: "Job", help: "batch job, pod, container or unit", width: 20, left: true, rank: 8,
+			},
+		},
+		{
+			name: "job", title: "Job", help: "batch job, pod, container or unit", width: 20, left: true, rank: 8,
 			text:  func(r *row) (string, cells.Style) { return plainly(words.Job(r.p)) },
-			value: func(r *row) filter.Value { return orNothing(words.Job(r.p)) }},
-		{name: "container", title: "Container", help: "container it runs in", width: 14, left: true,
+			value: func(r *row) filter.Value { return orNothing(words.Job(r.p)) },
+		},
+		{
+			name: "container", title: "Container", help: "container it runs in", width: 14, left: true,
 			text: func(r *row) (string, cells.Style) {
 				return plainly(cmp.Or(words.Escape(r.p.Container.ID), words.Nothing))
 			},
-			value: func(r *row) filter.Value { return orNothing(words.Escape(r.p.Container.ID)) }},
-		{name: "unit", title: "Unit", help: "systemd unit", width: 20, left: true,
+			value: func(r *row) filter.Value { return orNothing(words.Escape(r.p.Container.ID)) },
+		},
+		{
+			name: "unit", title: "Unit", help: "systemd unit", width: 20, left: true,
 			text: func(r *row) (string, cells.Style) {
 				return plainly(cmp.Or(words.Escape(r.p.SystemdUnit), words.Nothing))
 			},
-			value: func(r *row) filter.Value { return orNothing(words.Escape(r.p.SystemdUnit)) }},
-		{name: "pod", title: "Pod", help: "Kubernetes pod", width: 20, left: true,
+			value: func(r *row) filter.Value { return orNothing(words.Escape(r.p.SystemdUnit)) },
+		},
+		{
+			name: "pod", title: "Pod", help: "Kubernetes pod", width: 20, left: true,
 			text:  func(r *row) (string, cells.Style) { return plainly(cmp.Or(pod(r.p), words.Nothing)) },
-			value: func(r *row) filter.Value { return orNothing(pod(r.p)) }},
-		{name: "fds", title: "FDs", help: "open descriptors of devices", width: 4, kind: filter.Number,
+			value: func(r *row) filter.Value { return orNothing(pod(r.p)) },
+		},
+		{
+			name: "fds", title: "FDs", help: "open descriptors of devices", width: 4, kind: filter.Number,
 			text: func(r *row) (string, cells.Style) {
 				if n, ok := descriptors(r.p); ok {
 					return plainly(strconv.Itoa(n))
@@ -154,8 +177,10 @@ func hostColumns() []column {
 					return numbers(float64(n))
 				}
 				return filter.Value{}
-			}},
-		{name: "start", title: "Started", help: "when it was started", width: 12, left: true,
+			},
+		},
+		{
+			name: "start", title: "Started", help: "when it was started", width: 12, left: true,
 			text: func(r *row) (string, cells.Style) {
 				if r.p.StartTime.IsZero() {
 					return plainly(words.Nothing)
@@ -167,25 +192,38 @@ func hostColumns() []column {
 					return filter.Value{}
 				}
 				return texts(r.p.StartTime.Local().Format("2006-01-02 15:04:05"))
-			}},
-		{name: "uid", title: "UID", help: "number of the owner", width: 6, kind: filter.Number,
+			},
+		},
+		{
+			name: "uid", title: "UID", help: "number of the owner", width: 6, kind: filter.Number,
 			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Reading(r.p.UID, strconv.Itoa))) },
-			value: func(r *row) filter.Value { return of(r.p.UID, func(v int) float64 { return float64(v) }) }},
-		{name: "ppid", title: "PPID", help: "parent", width: 8, kind: filter.Number,
+			value: func(r *row) filter.Value { return of(r.p.UID, func(v int) float64 { return float64(v) }) },
+		},
+		{
+			name: "ppid", title: "PPID", help: "parent", width: 8, kind: filter.Number,
 			text:  func(r *row) (string, cells.Style) { return plainly(strconv.Itoa(r.p.PPID)) },
-			value: func(r *row) filter.Value { return numbers(float64(r.p.PPID)) }},
-		{name: "state", title: "State", help: "running, exited or hidden", width: 8, left: true,
+			value: func(r *row) filter.Value { return numbers(float64(r.p.PPID)) },
+		},
+		{
+			name: "state", title: "State", help: "running, exited or hidden", width: 8, left: true,
 			text:  func(r *row) (string, cells.Style) { return plainly(string(r.p.State)) },
-			value: func(r *row) filter.Value { return orNothing(string(r.p.State)) }},
-		{name: "source", title: "Source", help: "where its memory figures come from", width: 7, left: true,
+			value: func(r *row) filter.Value { return orNothing(string(r.p.State)) },
+		},
+		{
+			name: "source", title: "Source", help: "where its memory figures come from", width: 7, left: true,
 			text:  func(r *row) (string, cells.Style) { return plainly(cmp.Or(sources(r.p), words.Nothing)) },
-			value: func(r *row) filter.Value { return orNothing(sources(r.p)) }},
-		{name: "release", title: "Release", help: "tt-metal release it runs", width: 10, left: true,
+			value: func(r *row) filter.Value { return orNothing(sources(r.p)) },
+		},
+		{
+			name: "release", title: "Release", help: "tt-metal release it runs", width: 10, left: true,
 			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Foreign(r.p.Release))) },
-			value: func(r *row) filter.Value { return ofText(r.p.Release) }},
-		{name: "command", aliases: []string{"cmd", "cmdline"}, title: "Command", help: "command line", left: true, rank: 1,
+			value: func(r *row) filter.Value { return ofText(r.p.Release) },
+		},
+		{
+			name: "command", aliases: []string{"cmd", "cmdline"}, title: "Command", help: "command line", left: true, rank: 1,
 			text:  func(r *row) (string, cells.Style) { return plainly(r.branch + r.command()) },
-			value: func(r *row) filter.Value { return texts(r.command()) }},
+			value: func(r *row) filter.Value { return texts(r.command()) },
+		},
 	}
 }
 

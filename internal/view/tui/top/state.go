@@ -155,8 +155,10 @@ func (s *State) sample(snap *model.Snapshot) []tui.Effect {
 	if s.lost != nil {
 		s.lost.until = snap.Time
 		s.back, s.lost = s.lost, nil
-		s.note(event.Event{At: snap.Time, Kind: event.Source, Level: words.Info, Short: "source back",
-			Text: fmt.Sprintf("the source answers again after %s", words.Span(s.back.until.Sub(s.back.since)))})
+		s.note(event.Event{
+			At: snap.Time, Kind: event.Source, Level: words.Info, Short: "source back",
+			Text: fmt.Sprintf("the source answers again after %s", words.Span(s.back.until.Sub(s.back.since))),
+		})
 	}
 	if !s.paused && !s.frozen {
 		s.show(snap)
@@ -192,8 +194,10 @@ func (s *State) lose(ev tui.Lost) {
 			s.lost.since = s.live.Time
 		}
 		s.back = nil
-		s.note(event.Event{At: ev.At, Kind: event.Source, Level: words.Critical, Short: "source gone",
-			Text: "the source does not answer: " + words.Escape(ev.Err.Error())})
+		s.note(event.Event{
+			At: ev.At, Kind: event.Source, Level: words.Critical, Short: "source gone",
+			Text: "the source does not answer: " + words.Escape(ev.Err.Error()),
+		})
 	}
 	s.lost.err, s.lost.now = words.Escape(ev.Err.Error()), ev.At
 }

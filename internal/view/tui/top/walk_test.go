@@ -410,9 +410,11 @@ func TestIdleScreenStandsStill(t *testing.T) {
 // Whatever is pressed, clicked, resized or sampled, in any order and at any
 // size: no panic, and the process selected is one that is listed.
 func TestAnythingGoes(t *testing.T) {
-	keys := []tui.Key{"up", "down", "left", "right", "pgup", "pgdn", "home", "end", "enter", " ", "tab", "shift-tab", "esc", "backspace", "delete",
+	keys := []tui.Key{
+		"up", "down", "left", "right", "pgup", "pgdn", "home", "end", "enter", " ", "tab", "shift-tab", "esc", "backspace", "delete",
 		"f1", "f2", "f3", "f5", "f6", "f9", "f12", "/", "a", "c", "C", "d", "e", "s", "m", "v", "w", "P", "p", "T", "U", "I", "t", "+", "-", ",", ".",
-		"y", "n", "r", "1", "9", "=", ">", "x", "ctrl-w", "ctrl-u", "g", "G", "R", "o"}
+		"y", "n", "r", "1", "9", "=", ">", "x", "ctrl-w", "ctrl-u", "g", "G", "R", "o",
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		st := open(t, rapid.SampledFrom([]int{0, 1, 4, 8, 32}).Draw(rt, "devices"), 80, 24)
 		for range rapid.IntRange(1, 60).Draw(rt, "events") {

@@ -120,8 +120,11 @@ func TestSheet(t *testing.T) {
 	var p Sheet
 	var h Hits
 	entries := []Entry{
-		{Heading: "One"}, {Name: "name", Value: "a value that is longer than the line is wide"}, {Heading: "Two"},
-		{Name: "cut", Value: "a table is cut at the edge and not wrapped", Table: true}, {Value: "wide text starts at the left", Wide: true},
+		{Heading: "One"},
+		{Name: "name", Value: "a value that is longer than the line is wide"},
+		{Heading: "Two"},
+		{Name: "cut", Value: "a table is cut at the edge and not wrapped", Table: true},
+		{Value: "wide text starts at the left", Wide: true},
 	}
 	draw := func() string {
 		g := cells.NewGrid(36, 6)
