@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -68,8 +68,8 @@ func (l *lab) sweeps(w io.Writer, processes int) error {
 	reader := shm.NewReader(shm.Options{Root: hostfs.At(root)})
 	defer reader.Close()
 	sweep := reader.Read(nil)
-	if n := len(sweep.Regions); n != memChips || len(sweep.Regions[0].Uses) != processes {
-		return fmt.Errorf("%d regions, the first with %d processes; want %d and %d", n, len(sweep.Regions[0].Uses), memChips, processes)
+	if n := len(sweep.Regions); n != memChips || len(sweep.Regions[n-1].Uses) != processes {
+		return fmt.Errorf("%d regions, the last with %d processes; want %d and %d", n, len(sweep.Regions[n-1].Uses), memChips, processes)
 	}
 	base := cpuOf(floor.read)
 	row := func(what string, d time.Duration) {
@@ -84,37 +84,55 @@ func (l *lab) sweeps(w io.Writer, processes int) error {
 }
 
 // startWriters starts the processes, each on all chips. Closing one's input
-// ends it.
+// ends it. Their answers go to a file: reading them would cost us.
 func (l *lab) startWriters(dir string, n int) (inputs []io.WriteCloser, err error) {
-	for range n {
-		cmd := exec.Command(filepath.Join(l.bin, "ttmon-sim"), "metal", "--shm", dir)
-		in, err := cmd.StdinPipe()
+	var script strings.Builder
+	for id := range memChips {
+		fmt.Fprintf(&script, "open %d %d\nalloc %d dram %dM\n", 1000+id, id, 1000+id, 1+id)
+	}
+	for i := range n {
+		log, err := os.Create(filepath.Join(l.dir, fmt.Sprint("writer", i)))
 		if err != nil {
 			return inputs, err
 		}
-		out, err := cmd.StdoutPipe()
+		defer log.Close()
+		cmd := exec.Command(filepath.Join(l.bin, "ttmon-sim"), "metal", "--shm", dir)
+		cmd.Stdout = log
+		in, err := cmd.StdinPipe()
 		if err != nil {
 			return inputs, err
 		}
 		if err := cmd.Start(); err != nil {
 			return inputs, err
 		}
+		go cmd.Wait()
 		inputs = append(inputs, in)
-		answers := bufio.NewReader(out)
-		for id := range memChips {
-			fmt.Fprintf(in, "open %d %d\nalloc %d dram %dM\n", 1000+id, id, 1000+id, 1+id)
-			for range 2 {
-				if line, err := answers.ReadString('\n'); err != nil || strings.Contains(line, `"error"`) {
-					return inputs, fmt.Errorf("a writer said %q: %w", line, err)
-				}
-			}
+		if _, err := io.WriteString(in, script.String()); err != nil {
+			return inputs, err
 		}
-		go func() { // what it says from now on is of no interest
-			io.Copy(io.Discard, answers)
-			cmd.Wait()
-		}()
+		if err := awaitLines(log.Name(), 2*memChips); err != nil {
+			return inputs, err
+		}
+		if err := os.Truncate(log.Name(), 0); err != nil {
+			return inputs, err
+		}
 	}
 	return inputs, nil
+}
+
+// awaitLines waits for the answers to all commands.
+func awaitLines(file string, n int) error {
+	for range 10_000 {
+		text, err := os.ReadFile(file)
+		if err != nil || strings.Contains(string(text), `"error"`) {
+			return fmt.Errorf("a writer said %q: %w", text, err)
+		}
+		if strings.Count(string(text), "\n") == n {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return errors.New("a writer does not answer")
 }
 
 // keepBusy lets a writer change every region between two sweeps, from a
