@@ -2,17 +2,67 @@ package e2e
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/creack/pty"
 
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
-// TestHarmless runs every command under strace: no device node is opened, and
-// nothing is opened for writing but the command's own output.
+// call is one way to run ttmon.
+type call struct {
+	args []string
+	// On a terminal: what to type once something was drawn, to end it.
+	keys string
+	// Into a pipe that is closed after so many bytes: how a loop ends.
+	bytes int64
+}
+
+// calls is how each command is run by TestHarmless. A command of the tree that
+// is not here is an error, so that none is forgotten; own stands for the file
+// that a command may write.
+func calls(own string) map[string][]call {
+	return map[string][]call{
+		"smi": {
+			{args: nil},
+			{args: []string{"-L"}},
+			{args: []string{"-q"}},
+			{args: []string{"--json"}},
+			{args: []string{"--sample", "100"}},
+			{args: []string{"--query-device=index,temperature.asic,memory.used,pcie.rx", "--format=csv"}},
+			{args: []string{"--query-apps=pid,used_memory", "--format=csv"}},
+			{args: []string{"--help-query-device"}},
+			{args: []string{"-s", "--snapshot_no_tty"}},
+			{args: []string{"-ls"}},
+			{args: []string{"-s", "-f", own}},
+			{args: []string{"-f", own}},
+			{args: []string{"-lms", "50", "--json"}, bytes: 20_000},
+			{args: []string{"-l", "0.05"}, bytes: 4000},
+			{args: []string{"-w"}, keys: "\x03"},
+			{args: []string{"-r", "100", "-i", "0"}, keys: "\x03"},
+		},
+		"smi dmon": {{args: []string{"-c", "2", "-d", "0.1"}}},
+		"smi pmon": {{args: []string{"-c", "2", "-d", "0.1"}}},
+		"dmon":     {{args: []string{"-d", "0.05"}, bytes: 1000}, {args: []string{"-c", "1", "-f", own}}, {args: []string{"-d", "0.1"}, keys: "\x03"}},
+		"pmon":     {{args: []string{"-d", "0.05"}, bytes: 1000}, {args: []string{"-c", "1", "--format", "csv"}}},
+		"top":      {{keys: "q"}, {args: []string{"-s"}}},
+		"mem":      {{args: []string{"--once"}}, {args: []string{"--plain", "-r", "100"}, bytes: 200}, {keys: "q"}},
+		"stale":    {{}, {args: []string{"--json"}}},
+		"version":  {{}},
+	}
+}
+
+// TestHarmless runs every command under strace: no device node is opened,
+// nothing is opened for writing but the command's own output, no file is
+// locked, changed or removed, and nobody gets a signal.
 func TestHarmless(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -20,37 +70,126 @@ func TestHarmless(t *testing.T) {
 	}
 	h := start(t, sim.Options{Boards: "n150,n300,p150a"})
 	ctl(t, h, "run", "name=llama,devices=0+1")
-	file := filepath.Join(t.TempDir(), "out.json")
-	for _, args := range [][]string{
-		{"smi"},
-		{"smi", "-L"},
-		{"smi", "-q"},
-		{"smi", "--json"},
-		{"smi", "--query-device=index,temperature.asic,memory.used", "--format=csv"},
-		{"smi", "--query-apps=pid,used_memory", "--format=csv"},
-		{"smi", "--sample", "100"},
-		{"smi", "dmon", "-c", "2", "-d", "1"},
-		{"smi", "pmon", "-c", "1"},
-		{"smi", "-s", "--snapshot_no_tty"},
-		{"smi", "-ls"},
-		{"smi", "-s", "-f", file},
-	} {
-		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			log := filepath.Join(t.TempDir(), "strace")
-			r := runProgram(t, h, strace, append([]string{
-				"-f", "-qq", "-o", log, "-e", "trace=open,openat,openat2,creat,unlink,unlinkat,rename,renameat2,truncate,ftruncate,mkdir,mkdirat",
-				filepath.Join(bin, "ttmon"),
-			}, args...)...)
-			if r.code != 0 {
-				t.Fatalf("exit code %d: %s", r.code, r.err)
+	own := filepath.Join(t.TempDir(), "out")
+	runs := calls(own)
+	for _, command := range commands(t, h) {
+		if len(runs[command]) == 0 {
+			t.Errorf("ttmon %s is not tried here: add it to calls", command)
+		}
+		for _, c := range runs[command] {
+			args := append(strings.Fields(command), c.args...)
+			name := strings.Join(args, " ")
+			if c.keys != "" {
+				name += " on a terminal"
 			}
-			checkTrace(t, log, file)
-		})
+			t.Run(name, func(t *testing.T) {
+				log := filepath.Join(t.TempDir(), "strace")
+				c.run(t, h, strace, append([]string{"-f", "-y", "-qq", "-o", log, "-e", "trace=" + touching, filepath.Join(bin, "ttmon")}, args...))
+				checkTrace(t, log, own)
+			})
+		}
 	}
-	if audit := ctl(t, h, "audit"); strings.Contains(audit, "ttmon") && !strings.Contains(audit, "ttmon-sim") {
-		t.Errorf("the simulated driver saw ttmon at its nodes:\n%s", audit)
+	for line := range strings.Lines(ctl(t, h, "audit")) {
+		var touched struct{ Comm, What string }
+		if err := json.Unmarshal([]byte(line), &touched); err != nil {
+			t.Fatal(err)
+		}
+		if touched.Comm != "llama" {
+			t.Errorf("the simulated driver saw somebody at its nodes: %s", line)
+		}
 	}
 }
+
+// commands asks the binary itself for all of its commands, by way of shell
+// completion.
+func commands(t *testing.T, h *sim.Host) []string {
+	t.Helper()
+	var list []string
+	var below func(path ...string)
+	below = func(path ...string) {
+		r := runIn(t, h, append(append([]string{"__complete"}, path...), "")...)
+		for line := range strings.Lines(r.out) {
+			name, help, ok := strings.Cut(strings.TrimSpace(line), "\t")
+			if !ok || help == "" || name == "help" || name == "completion" || strings.HasPrefix(name, "-") {
+				continue
+			}
+			here := append(path[:len(path):len(path)], name)
+			list = append(list, strings.Join(here, " "))
+			below(here...)
+		}
+	}
+	below()
+	if len(list) < 5 {
+		t.Fatalf("the binary names only these commands: %q", list)
+	}
+	return list
+}
+
+// run ends the command in the way it was called to end.
+func (c call) run(t *testing.T, h *sim.Host, program string, args []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := h.Command(ctx, program, args...)
+	switch {
+	case c.keys != "":
+		c.runOnTerminal(t, cmd)
+	case c.bytes > 0:
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.CopyN(io.Discard, out, c.bytes); err != nil {
+			t.Errorf("the loop ended after %d bytes: %v", n, err)
+		}
+		out.Close()
+		cmd.Wait() // ended by SIGPIPE
+	default:
+		if r := finish(t, cmd); r.code != 0 {
+			t.Fatalf("exit code %d: %s", r.code, r.err)
+		}
+	}
+}
+
+func (c call) runOnTerminal(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LANG=C.UTF-8", "HOME="+t.TempDir())
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 100, Rows: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	buf := make([]byte, 64<<10)
+	var seen []byte
+	for drawn := false; ; {
+		n, err := tty.Read(buf)
+		seen = append(seen, buf[:n]...)
+		if !drawn && len(seen) > 600 {
+			drawn = true
+			if _, err := tty.WriteString(c.keys); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err != nil { // the other end is closed: it has ended
+			if !drawn {
+				t.Errorf("it ended without having drawn anything:\n%s", seen)
+			}
+			break
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// touching is every system call by which a file could be opened or changed, a
+// lock be taken or a process be disturbed.
+const touching = "open,openat,openat2,creat,unlink,unlinkat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,truncate,ftruncate," +
+	"mkdir,mkdirat,rmdir,mknod,mknodat,chmod,fchmod,fchmodat,chown,fchown,fchownat,utimensat,setxattr,fallocate,flock,fcntl," +
+	"kill,tkill,pidfd_send_signal,ptrace,process_vm_writev,mount,umount2,execve"
 
 // checkTrace reads what strace saw. own is the one file that may be written.
 func checkTrace(t *testing.T, log, own string) {
@@ -60,21 +199,77 @@ func checkTrace(t *testing.T, log, own string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	lines := 0
-	for s := bufio.NewScanner(f); s.Scan(); lines++ {
+	opens := 0
+	for s := bufio.NewScanner(f); s.Scan(); {
 		line := s.Text()
-		if strings.Contains(line, `"/dev/tenstorrent/`) {
-			t.Errorf("a device node was touched: %s", line)
+		if strings.Contains(line, "open") {
+			opens++
 		}
-		writes := false
-		for _, word := range []string{"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND", "creat(", "unlink", "rename", "truncate", "mkdir"} {
-			writes = writes || strings.Contains(line, word)
-		}
-		if writes && !strings.Contains(line, own) && !strings.Contains(line, `"/dev/null"`) && !strings.Contains(line, `"/dev/tty"`) {
-			t.Errorf("something was opened for writing: %s", line)
+		if why := harm(line, own); why != "" {
+			t.Errorf("%s: %s", why, line)
 		}
 	}
-	if lines == 0 {
+	if opens == 0 {
 		t.Error("strace saw nothing: this test cannot fail")
+	}
+}
+
+// harm says what is wrong with a system call, if anything is.
+func harm(line, own string) string {
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(line, w) {
+				return true
+			}
+		}
+		return false
+	}
+	// By its name, or as what a descriptor turned out to be.
+	if has(`"/dev/tenstorrent/`, `</dev/tenstorrent/`) {
+		return "a device node was touched"
+	}
+	if has("flock(", "F_SETLK", "F_OFD_SETLK") {
+		return "a file was locked"
+	}
+	if has(" kill(", " tkill(", "pidfd_send_signal(", "ptrace(", "process_vm_writev(") {
+		return "a process was disturbed"
+	}
+	call := line
+	if i := strings.IndexByte(line, '('); i > 0 {
+		call = line[:i]
+	}
+	writes := has("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND")
+	for _, w := range []string{
+		"creat", "unlink", "rename", "link", "truncate", "mkdir", "rmdir", "mknod", "chmod", "chown", "utimensat", "setxattr", "fallocate", "mount",
+	} {
+		writes = writes || strings.Contains(call, w) && !strings.Contains(call, "readlink")
+	}
+	if writes && !has(own, `"/dev/null"`, `"/dev/tty"`) && !has(`fcntl(`) {
+		return "something was opened for writing, or changed"
+	}
+	return ""
+}
+
+// TestHarm: the judge of TestHarmless would see what it is there for.
+func TestHarm(t *testing.T) {
+	for line, bad := range map[string]bool{
+		`12 openat(AT_FDCWD</>, "/dev/tenstorrent/0", O_RDONLY|O_APPEND) = 3</dev/tenstorrent/0>`:            true,
+		`12 openat(7</proc/4/fd>, "5", O_RDONLY) = 8</dev/tenstorrent/1<char 246:1>>`:                        true,
+		`12 openat(AT_FDCWD</>, "/sys/class/tenstorrent", O_RDONLY|O_DIRECTORY|O_CLOEXEC) = 3</sys/class/x>`: false,
+		`12 openat(AT_FDCWD</>, "/dev/shm/tt_device_1_memory", O_RDWR|O_CLOEXEC) = 3</dev/shm/x>`:            true,
+		`12 openat(AT_FDCWD</>, "/dev/shm/tt_device_1_memory", O_RDONLY|O_CLOEXEC) = 3</dev/shm/x>`:          false,
+		`12 openat(AT_FDCWD</>, "/tmp/own/out", O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0666) = 3</tmp/own/out>`: false,
+		`12 unlinkat(AT_FDCWD</>, "/dev/shm/tt_device_1_memory", 0) = 0`:                                     true,
+		`12 flock(3</dev/shm/TT_UMD_LOCK>, LOCK_EX) = 0`:                                                     true,
+		`12 fcntl(3</dev/shm/x>, F_SETLK, {l_type=F_RDLCK}) = 0`:                                             true,
+		`12 fcntl(0</dev/null>, F_GETFL) = 0x8002 (flags O_RDWR|O_LARGEFILE)`:                                false,
+		`12 kill(4711, SIGTERM) = 0`:                                                       true,
+		`12 ftruncate(3</dev/shm/x>, 0) = 0`:                                               true,
+		`12 --- SIGURG {si_signo=SIGURG, si_code=SI_TKILL, si_pid=12, si_uid=0} ---`:       false,
+		`12 execve("/tmp/bin/ttmon", ["/tmp/bin/ttmon", "smi"], 0x7ffe /* 20 vars */) = 0`: false,
+	} {
+		if why := harm(line, "/tmp/own/out"); (why != "") != bad {
+			t.Errorf("%s: %q", line, why)
+		}
 	}
 }
