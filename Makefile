@@ -4,6 +4,7 @@
 GO      ?= go
 PREFIX  ?= /usr/local
 DESTDIR ?=
+SHARE    = $(DESTDIR)$(PREFIX)/share
 T       ?= 1m
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
 LDFLAGS := -s -w -X github.com/ttmon/ttmon/internal/version.Version=$(VERSION)
@@ -32,14 +33,14 @@ test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpo
 
 .PHONY: lint
 lint: ## gofumpt, vet and staticcheck
-	@out=$$($(GO) tool -modfile=tools/lint/go.mod gofumpt -l cmd internal); \
+	@out=$$($(GO) tool -modfile=tools/lint/go.mod gofumpt -l cmd internal tools); \
 	  if [ -n "$$out" ]; then echo "not formatted (run gofumpt -w):"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/lint/go.mod staticcheck ./...
 
 .PHONY: fmt
 fmt: ## format all Go code
-	$(GO) tool -modfile=tools/lint/go.mod gofumpt -w cmd internal
+	$(GO) tool -modfile=tools/lint/go.mod gofumpt -w cmd internal tools
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test for T each (make fuzz T=10m)
@@ -53,13 +54,19 @@ bench: ## print the measurements that the docs quote, as ratios
 
 .PHONY: docs
 docs: ## write the generated pages of docs/ anew
-	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim -run 'TestDocs' -update
+	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim ./internal/metric ./internal/wire -run 'TestDocs|TestFieldsPage|TestSchemaFile' -update
 
 .PHONY: install
 install: build ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	install -Dm755 bin/ttmon $(DESTDIR)$(PREFIX)/bin/ttmon
 	install -Dm755 bin/ttmon-sim $(DESTDIR)$(PREFIX)/bin/ttmon-sim
-	if [ -e bin/ttmond ]; then install -Dm755 bin/ttmond $(DESTDIR)$(PREFIX)/bin/ttmond; fi
+	install -Dm755 bin/ttmond $(DESTDIR)$(PREFIX)/bin/ttmond
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	install -m644 docs/man/*.1 $(SHARE)/man/man1
+	for p in ttmon ttmon-sim ttmond; do \
+	  bin/$$p completion bash >$(SHARE)/bash-completion/completions/$$p && \
+	  bin/$$p completion zsh >$(SHARE)/zsh/site-functions/_$$p && \
+	  bin/$$p completion fish >$(SHARE)/fish/vendor_completions.d/$$p.fish || exit 1; done
 	if [ "$(ALIASES)" = 1 ]; then \
 	  ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/tt-smi; ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/tt-nvtop; fi
 
