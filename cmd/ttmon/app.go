@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -48,6 +49,9 @@ func (a *app) run(argv []string) int {
 		args = append([]string{command}, args...)
 	}
 	root := newRoot(a)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		a.complete(root) // for the shell alone: it takes its time
+	}
 	root.SetArgs(normalize(args, a.official))
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
@@ -108,7 +112,6 @@ publish, as any user, and never opens a device.`,
 	f.BoolVar(&a.direct, "direct", false, "read the host directly, even where a ttmond runs")
 	f.StringVar(&a.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	f.BoolVar(&a.ascii, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
-	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(newSMI(a), newTop(a), newMem(a), newDmon(a), newPmon(a), newStale(a), newVersion(a))
 	root.SetHelpFunc(a.helpOf)
 	root.SetUsageFunc(func(cmd *cobra.Command) error { return a.usageOf(cmd, a.stdout) })

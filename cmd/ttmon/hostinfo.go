@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,23 +52,4 @@ func memoryTotal(s string) string {
 		}
 	}
 	return ""
-}
-
-// deviceNames lists what -i understands, for completion.
-func (a *app) deviceNames() []string {
-	h, err := a.openHost()
-	if err != nil {
-		return nil
-	}
-	defer h.Close()
-	s, err := h.Next(context.Background())
-	if err != nil {
-		return nil
-	}
-	var list []string
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		list = append(list, strconv.Itoa(d.Index)+"\t"+d.BusID, d.BusID)
-	}
-	return list
 }

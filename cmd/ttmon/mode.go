@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
@@ -209,22 +207,3 @@ func (s *smi) snapshotJob() (job, error) {
 func (s *smi) ttListJob() (job, error) { return job{print: text.AppendTTList}, nil }
 
 func (s *smi) traysJob() (job, error) { return job{print: text.AppendTTTrays}, nil }
-
-// complete offers values to the shell.
-func (s *smi) complete() {
-	fixed := func(flag string, values func() []string) {
-		_ = s.cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-			before := typed[:strings.LastIndexByte(typed, ',')+1] // what is already in the list
-			var list []string
-			for _, v := range values() {
-				list = append(list, before+v)
-			}
-			return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-		})
-	}
-	fixed("query-device", func() []string { return metric.Names(metric.Devices()) })
-	fixed("query-apps", func() []string { return metric.Names(metric.Apps()) })
-	fixed("format", func() []string { return []string{"csv", "noheader", "nounits"} })
-	fixed("display", func() []string { return strings.Split(sectionNames(), ", ") })
-	fixed("id", s.deviceNames)
-}

@@ -122,7 +122,6 @@ func (s *smi) flags() {
 	_ = f.MarkHidden("eth_train_skip")
 	f.BoolVarP(&s.xml, "xml-format", "x", false, "not offered: see --json")
 	_ = f.MarkHidden("xml-format")
-	s.complete()
 }
 
 func sectionNames() string {

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/metric"
+)
+
+// complete offers the values of flags to the shell, in every command that has
+// the flag.
+func (a *app) complete(cmd *cobra.Command) {
+	devices := func() []string { return metric.Names(metric.Devices()) }
+	apps := func() []string { return metric.Names(metric.Apps()) }
+	for flag, values := range map[string]func() []string{
+		"query-device": devices, "query-gpu": devices, "query-apps": apps, "query-compute-apps": apps,
+		"format":  func() []string { return []string{"csv", "noheader", "nounits"} },
+		"display": func() []string { return strings.Split(sectionNames(), ", ") },
+		"id":      a.deviceNames, "devices": a.deviceNames, "device": a.deviceNames,
+		"color": func() []string { return []string{"auto", "always", "never"} },
+	} {
+		if cmd.LocalFlags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, list(values))
+		}
+	}
+	for _, c := range cmd.Commands() {
+		a.complete(c)
+	}
+}
+
+// list completes the last part of a list with commas.
+func list(values func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndexByte(typed, ',')+1] // what is already in the list
+		var out []string
+		for _, v := range values() {
+			if strings.HasPrefix(v, typed[len(before):]) {
+				out = append(out, before+v)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// deviceNames lists what -i understands, for completion.
+func (a *app) deviceNames() []string {
+	h, err := a.openHost()
+	if err != nil {
+		return nil
+	}
+	defer h.Close()
+	s, err := h.Next(context.Background())
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		list = append(list, strconv.Itoa(d.Index)+"\t"+d.BusID, d.BusID)
+	}
+	return list
+}
