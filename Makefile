@@ -9,6 +9,7 @@ T       ?= 1m
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
 LDFLAGS := -s -w -X github.com/ttmon/ttmon/internal/version.Version=$(VERSION)
 BOARDS  ?= n300,p150a,p150a
+DEMO_BOARDS ?= n300
 
 .PHONY: help
 help: ## list the targets
@@ -24,6 +25,12 @@ run: ## show this machine's boards; where there are none, start a simulated host
 	@tools/setup build
 	@$(MAKE) --no-print-directory build
 	@BOARDS='$(BOARDS)' tools/run
+
+.PHONY: demo
+demo: ## the real ttnn on simulated boards, next to ttmon (installs ttnn into ~/.cache/ttmon)
+	@tools/setup build
+	@$(MAKE) --no-print-directory build
+	@BOARDS='$(DEMO_BOARDS)' tools/demo/run
 
 .PHONY: test
 test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpora

@@ -155,6 +155,8 @@ func (p Plan) leadsTo(dir string) bool {
 // again makes one entry of the host appear at to.
 func again(e os.DirEntry, from, to string) error {
 	switch {
+	case from == "/dev/ptmx" && e.Type()&fs.ModeCharDevice != 0:
+		return terminalMaker(to)
 	case e.Type()&fs.ModeSymlink != 0:
 		target, err := os.Readlink(from)
 		if err != nil {
@@ -175,6 +177,17 @@ func again(e os.DirEntry, from, to string) error {
 		return nil // gone since we listed it
 	}
 	return err
+}
+
+// terminalMaker makes the node that new terminals come from. Bound like others
+// it would not work: the kernel looks for pts beside it, in the directory that
+// a bound file comes from.
+func terminalMaker(to string) error {
+	if unix.Mknod(to, unix.S_IFCHR|0o666, int(unix.Mkdev(5, 2))) == nil && unix.Chmod(to, 0o666) == nil {
+		return nil
+	}
+	_ = os.Remove(to)
+	return os.Symlink("pts/ptmx", to) // in a user namespace nodes cannot be made
 }
 
 // insert makes what is at source, a file or a directory, appear at to.
