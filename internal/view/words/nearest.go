@@ -1,9 +1,14 @@
 package words
 
 // Nearest is the known word that was probably meant, or "" where none comes
-// near: within a third of its length in edits, or sharing a long beginning.
+// near: within a third of its length in edits (two in a word of four letters),
+// or sharing a long beginning.
 func Nearest(word string, known []string) string {
-	best, bestDistance := "", 1+max(2, len(word)/3)
+	near := max(2, len(word)/3)
+	if len(word) < 4 {
+		near = 1 // "foo" does not mean "top"
+	}
+	best, bestDistance := "", near+1
 	for _, k := range known {
 		if d := distance(word, k); d < bestDistance {
 			best, bestDistance = k, d

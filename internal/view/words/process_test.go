@@ -48,10 +48,10 @@ func TestCommand(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	known := []string{"power.draw", "power.limit", "temperature.asic", "temperature.gpu", "index", "memory.used"}
+	known := []string{"power.draw", "power.limit", "temperature.asic", "temperature.gpu", "index", "memory.used", "top"}
 	for word, want := range map[string]string{
 		"power.drow": "power.draw", "memroy.used": "memory.used", "power": "power.draw", "indx": "index",
-		"temperature.cpu": "temperature.gpu", "banana": "", "": "", "x": "",
+		"temperature.cpu": "temperature.gpu", "banana": "", "": "", "x": "", "foo": "", "tpo": "top",
 	} {
 		if got := words.Nearest(word, known); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
