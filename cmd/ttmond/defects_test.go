@@ -99,6 +99,56 @@ func TestNobodyReportsForAnother(t *testing.T) {
 	c.Close()
 }
 
+// Two processes on one connection, as after a fork, are two processes; and the
+// child goes on when the parent has gone.
+func TestInheritedConnection(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	c := h.python("forked")
+	line, err := c.out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := strings.TrimSpace(line)
+	held := func() (by map[string]float64) {
+		by = map[string]float64{}
+		for _, p := range h.tree("/v1/processes")["processes"].([]any) {
+			p := p.(map[string]any)
+			for _, u := range p["devices"].([]any) {
+				by[fmt.Sprint(p["pid"])] += u.(map[string]any)["now"].(map[string]any)["dram_bytes"].(float64)
+			}
+		}
+		return by
+	}
+	parent := fmt.Sprint(c.pid())
+	c.do("alloc 0 100 64")
+	c.do("child alloc 0 7 64") // the same address
+	c.do("alloc 0 10 128")
+	c.do("child alloc 0 1 128")
+	h.awaitSums(0, sums{dram: 118})
+	if by := held(); by[parent] != 110 || by[child] != 8 {
+		t.Errorf("held %v, want %s 110 and %s 8", by, parent, child)
+	}
+	h.takeOver()
+	c.do("child free 0 128")
+	c.do("free 0 128")
+	h.awaitSums(0, sums{dram: 107})
+	c.do("exit")
+	h.awaitSums(0, sums{dram: 7})
+	if got := c.do("alloc 0 5 128"); got != "ok" {
+		t.Fatalf("the child: %q", got)
+	}
+	h.awaitSums(0, sums{dram: 12})
+	h.takeOver()
+	c.do("free 0 64")
+	h.awaitSums(0, sums{dram: 5})
+	if by := held(); by[child] != 5 {
+		t.Errorf("held %v, want %s 5", by, child)
+	}
+	c.in.Close() // the child ends
+	h.awaitSums(0, sums{})
+}
+
 // A process of another user that ttmond may not signal is alive.
 func TestOtherUsersAreAlive(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -157,7 +207,7 @@ func TestDeath(t *testing.T) {
 	h.awaitSums(0, sums{})
 	t.Logf("gone %v after the kill", time.Since(before))
 	h.await("the leftovers in the log", func() bool { return strings.Contains(i.log.String(), "without freeing everything") })
-	if log := i.log.String(); strings.Count(log, "without freeing everything") != 1 ||
+	if log := i.log.String(); strings.Contains(log, "outlives") || strings.Count(log, "without freeing everything") != 1 ||
 		!strings.Contains(log, "buffers=1001 bytes=223456 largest=123456") {
 		t.Errorf("log:\n%s", log)
 	}

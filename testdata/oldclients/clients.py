@@ -138,6 +138,49 @@ def helpers(path, *commands):
     sys.stdin.readline()
 
 
+def forked(path):
+    """Two processes that report on one connection, as after a fork: commands
+    go to the parent, those that begin with "child" to the child, and all to
+    the child after "exit"."""
+    s = connect(path)
+
+    def do(word, *args):
+        kind = {"alloc": 1, "free": 2}[word]
+        size, buffer_id = (args[1], args[2]) if kind == 1 else (0, args[1])
+        s.sendall(struct.pack("<BxxxiQBxxxiQQ104x", kind, args[0], size, 0, os.getpid(), buffer_id, 0))
+
+    def obey(line):
+        word, *args = line.split()
+        do(word, *(int(a, 0) for a in args))
+
+    down, up = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(down[1])
+        os.close(up[0])
+        for line in os.fdopen(down[0]):
+            obey(line)
+            os.write(up[1], b"ok\n")
+        for line in sys.stdin:  # the parent has gone
+            obey(line)
+            print("ok", flush=True)
+        return
+    os.close(down[0])
+    os.close(up[1])
+    print(child, flush=True)
+    answers = os.fdopen(up[0])
+    while line := os.read(0, 4096).decode():
+        if line.startswith("exit"):
+            print("ok", flush=True)
+            os._exit(0)
+        if line.startswith("child "):
+            os.write(down[1], line[6:].encode())
+            answers.readline()
+        else:
+            obey(line)
+        print("ok", flush=True)
+
+
 def probe(path):
     connect(path).close()
 

@@ -3,7 +3,6 @@ package allocsock
 import (
 	"errors"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -15,9 +14,9 @@ type conn struct {
 	fd        int
 	since     time.Time
 	cred      *unix.Ucred     // nil until the first byte
-	proc      *proc           // who speaks; nil until the first event: viewers have none
-	owner     *proc           // who connected; usually the same
-	speakers  map[int32]*proc // by pid, on a connection that several processes share; nil on others
+	owner     *proc           // who connected; nil until the first event: viewers have none
+	writer    unix.Ucred      // who wrote what is being decoded; pid 0 if the kernel does not say
+	heirs     map[int32]*proc // others who write on it, by pid; nil if nobody does
 	dec       decoder
 	pending   []byte // read, but not decoded: the beginning of something
 	out       []byte // replies that the client has not taken
@@ -41,6 +40,9 @@ const maxOut = 256 << 10
 
 // adopt begins to serve a connection.
 func (s *Server) adopt(c *conn) error {
+	// From now on every read says who wrote; see heir.go. Without it, all is
+	// the owner's.
+	_ = unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
 	c.interest = unix.EPOLLIN
 	if err := s.watch(c.fd, c.interest, watch{conn: c}); err != nil {
 		return err
@@ -76,7 +78,7 @@ func (s *Server) read(c *conn) (got int, left bool) {
 	for range maxReads {
 		kept := copy(s.buf, c.pending)
 		space := s.buf[kept : kept+bufLen]
-		n, errno := s.receive(c, space)
+		n, errno := s.recv.from(c, space)
 		switch {
 		case errno == unix.EAGAIN, errno == unix.EINTR:
 			return got, false
@@ -91,29 +93,14 @@ func (s *Server) read(c *conn) (got int, left bool) {
 		full := n == len(space)
 		if !full {
 			s.consume(c, s.buf[:kept+n], drained)
+			if c.heirs != nil {
+				continue // the read ended where another process's writes begin
+			}
 			return got, false
 		}
 		s.consume(c, s.buf[:kept+n], more)
 	}
 	return got, true
-}
-
-// receive reads from a connection, and finds out who wrote where several do.
-func (s *Server) receive(c *conn, b []byte) (int, unix.Errno) {
-	if c.speakers == nil {
-		return recv(c.fd, b)
-	}
-	n, cred, errno := recvCredentials(c.fd, b)
-	if n > 0 && errno == 0 {
-		c.proc = s.speaker(c, cred)
-	}
-	return n, errno
-}
-
-// recv reads without waiting, and without telling Go's scheduler.
-func recv(fd int, b []byte) (int, unix.Errno) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
-	return int(n), errno
 }
 
 // consume decodes b, books what it says and answers what it asks. b may lie in
@@ -140,9 +127,6 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 		c.pending = nil
 	}
 	s.reject(c)
-	if c.dec.mixed && c.speakers == nil {
-		s.askSpeakers(c)
-	}
 	if len(c.out) > 0 || c.finish {
 		s.flush(c)
 	}
@@ -158,7 +142,8 @@ func (s *Server) introduce(c *conn) bool {
 	c.cred = cred
 	c.dec.peer = cred.Pid
 	c.dec.classify = func(counting bool) reading {
-		return classify(int(cred.Pid), s.processOf(c).name, counting)
+		p := s.writerOf(c)
+		return classify(p.key.PID, p.name, counting)
 	}
 	return true
 }
@@ -168,8 +153,8 @@ func (s *Server) book(c *conn) {
 	if len(c.dec.events) == 0 {
 		return
 	}
-	p := s.processOf(c)
-	if sent := int(c.dec.sentPID); p.sentPID != sent && sent != 0 && c.speakers == nil {
+	p := s.writerOf(c)
+	if sent := int(c.dec.sentPID); p.sentPID != sent && sent != 0 && p == c.owner {
 		p.sentPID = sent
 		s.opt.Ledger.SetSentPID(p.ledger, sent)
 	}
@@ -201,8 +186,8 @@ func (s *Server) reject(c *conn) {
 	c.dec.rejected, c.dec.skipped = 0, 0
 	s.count.rejected.Add(frames)
 	s.count.skipped.Add(skipped)
-	if c.proc != nil {
-		s.opt.Ledger.Reject(c.proc.ledger, frames, skipped)
+	if c.owner != nil {
+		s.opt.Ledger.Reject(c.owner.ledger, frames, skipped)
 	}
 	if !c.warned {
 		c.warned = true

@@ -64,9 +64,8 @@ type decoder struct {
 	size    int     // of the messages, while locked; of the part consumed, in filler
 	guessed bool    // the size was taken from what a waiting client had sent
 	reading reading // of buffer types 2 and 3
-	peer    int32   // pid that the kernel says; 0 if it does not know
+	peer    int32   // pid that the kernel says wrote this; 0 if it does not know
 	sentPID int32   // first pid that a message carried
-	mixed   bool    // messages carried different pids
 	asked   bool    // a lone line break has been answered, though not consumed
 
 	// events are those decoded and not yet booked. The slice is the caller's,
@@ -290,25 +289,14 @@ func (d *decoder) swallow(b []byte) (n int, stop bool) {
 
 // add collects the event of an AllocMessage.
 func (d *decoder) add(f []byte, op ledger.Op, size int) {
-	if pid := framePID(f); pid != d.sentPID {
-		d.notePID(pid)
+	if d.sentPID == 0 {
+		d.sentPID = framePID(f)
 	}
 	e := ledger.Event{ID: frameID(f), Size: le64(f[8:]), Device: frameDevice(f), Op: op}
 	if op == ledger.Alloc {
 		e.Pool = d.pool(f[16], size, e.ID)
 	}
 	d.events = append(d.events, e)
-}
-
-// notePID notes a pid other than the last: the first one, or a sign that
-// several processes write on one connection.
-func (d *decoder) notePID(pid int32) {
-	switch {
-	case d.sentPID == 0:
-		d.sentPID = pid
-	case pid != 0:
-		d.mixed = true
-	}
 }
 
 // special turns a message that is no event into a request.

@@ -36,8 +36,8 @@
 //
 // # Who speaks
 //
-// The kernel says who connected (SO_PEERCRED, SO_PEERPIDFD); the pid inside a
-// message is shown but never believed. A process is watched by its pidfd, so
+// The kernel says who connected (SO_PEERCRED, SO_PEERPIDFD) and who wrote
+// (SO_PASSCRED); the pid inside a message is shown but never believed. A process is watched by its pidfd, so
 // that its memory is gone milliseconds after it is, and another process with
 // the same pid, or one that we may not signal, is never mistaken for it.
 package allocsock

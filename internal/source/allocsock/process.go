@@ -22,15 +22,15 @@ type proc struct {
 	graceEnd time.Time
 }
 
-// processOf returns the process that speaks on a connection, identifying it at
-// its first event.
-func (s *Server) processOf(c *conn) *proc {
-	if c.proc != nil {
-		return c.proc
+// ownerOf returns the process that made a connection, identifying it at its
+// first event.
+func (s *Server) ownerOf(c *conn) *proc {
+	if c.owner != nil {
+		return c.owner
 	}
 	p := s.enrol(lookUp(c.fd, c.cred))
 	p.graceEnd = time.Time{}
-	c.proc, c.owner = p, p
+	c.owner = p
 	p.conns = append(p.conns, c)
 	if s.opt.OnReporter != nil {
 		s.opt.OnReporter(c.fd)
@@ -83,7 +83,6 @@ func (s *Server) died(p *proc, reason string) {
 			// Somebody has inherited the connection. It stays open: a client
 			// that lost it would die.
 			s.log.Info("a connection outlives the process that made it", "pid", p.key.PID, "name", p.name)
-			s.askSpeakers(c)
 		}
 	}
 	if p.ended { // its last connection closed just now

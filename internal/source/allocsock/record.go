@@ -51,8 +51,8 @@ func (d *decoder) decodeRecords(b []byte) (n int, req request, stop bool) {
 			d.mode = start
 			return n, request{}, false
 		}
-		if pid := int32(le32(f[24:])); pid != d.sentPID {
-			d.notePID(pid)
+		if d.sentPID == 0 {
+			d.sentPID = int32(le32(f[24:]))
 		}
 		n += cbRecordLen
 		d.events = append(d.events, ledger.Event{

@@ -34,7 +34,7 @@ func (d *decoder) search(b []byte, end ending) (n int, stop bool) {
 // knows tells whether a message with this pid may be the client's: 0 in
 // questions; otherwise its pid, if we know that.
 func (d *decoder) knows(pid int32) bool {
-	return pid == 0 || d.matches(pid) || d.mixed || d.peer == 0 && d.sentPID == 0
+	return pid == 0 || d.matches(pid) || d.peer == 0 && d.sentPID == 0
 }
 
 // matches tells whether pid is what the client is or calls itself.

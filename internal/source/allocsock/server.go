@@ -51,6 +51,7 @@ type Server struct {
 	conns     map[*conn]struct{}
 	procs     map[ledger.Key]*proc
 	buf       []byte // what is being decoded; no connection has one of its own
+	recv      receiver
 	events    []ledger.Event
 	now       time.Time
 	settling  []*conn // wait for the rest of something
@@ -131,6 +132,8 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	if s.listener >= 0 {
+		// Newer kernels have accepted sockets inherit it, from the first byte.
+		_ = unix.SetsockoptInt(s.listener, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
 		if err := s.watch(s.listener, unix.EPOLLIN, watch{}); err != nil {
 			s.Close()
 			return nil, err

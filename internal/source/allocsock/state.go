@@ -34,7 +34,7 @@ type connState struct {
 	Ended   bool      `json:"ended,omitempty"`
 	Finish  bool      `json:"finish,omitempty"`
 	Warned  bool      `json:"warned,omitempty"`
-	Shared  bool      `json:"shared,omitempty"` // several processes write on it
+	Orphan  bool      `json:"orphan,omitempty"` // who connected has ended
 	Mode    mode      `json:"mode"`
 	Size    int       `json:"size"`
 	Guessed bool      `json:"guessed,omitempty"`
@@ -67,7 +67,7 @@ func (s *Server) Export() (State, []int, error) {
 		}
 		cs := connState{
 			Cookie: cookie, Since: c.since, Proc: -1, Pending: c.pending, Out: c.out,
-			Ended: c.ended, Finish: c.finish, Warned: c.warned, Shared: c.speakers != nil,
+			Ended: c.ended, Finish: c.finish, Warned: c.warned, Orphan: c.owner != nil && c.owner.ended,
 			Mode: c.dec.mode, Size: c.dec.size, Guessed: c.dec.guessed, Reading: c.dec.reading,
 			SentPID: c.dec.sentPID, Asked: c.dec.asked,
 		}
@@ -174,23 +174,21 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*proc) 
 	if err := s.adopt(c); err != nil {
 		return err
 	}
-	if len(c.pending) > 0 || cs.Shared || known && cs.Proc >= 0 {
+	if len(c.pending) > 0 || cs.Orphan || known && cs.Proc >= 0 {
 		s.introduce(c)
 	}
 	switch {
 	case !known:
 		// Nobody says where in the stream we are: search for a header.
 		c.dec.mode = start
+	case cs.Orphan:
+		c.owner = s.nobody()
 	case cs.Proc >= 0 && cs.Proc < len(procs):
-		c.proc = procs[cs.Proc]
-		c.owner = c.proc
-		c.proc.conns = append(c.proc.conns, c)
+		c.owner = procs[cs.Proc]
+		c.owner.conns = append(c.owner.conns, c)
 		if s.opt.OnReporter != nil {
 			s.opt.OnReporter(c.fd)
 		}
-	}
-	if cs.Shared {
-		s.askSpeakers(c)
 	}
 	s.settleLater(c, len(c.pending) > 0)
 	s.interest(c)
