@@ -24,6 +24,9 @@ func TestBlockedRead(t *testing.T) {
 	d := device(t, s, 1)
 	wantState(t, d, model.StateHung)
 	wantMissing(t, "temperature of the blocked chip", d.Temperature, model.Hung)
+	// What it is can be told without asking the chip.
+	wantValue(t, "board of the blocked chip", d.Board, "p150a")
+	wantValue(t, "link of the blocked chip", d.PCIe.Width, 16)
 	if !strings.Contains(d.StateReason, "has not returned") {
 		t.Errorf("the reason does not say what happened: %q", d.StateReason)
 	}

@@ -48,14 +48,27 @@ type content struct {
 	why    string
 }
 
-// attrs is every telemetry file that is read, in this order: first what says
-// which chip it is, then the vital ones, so that even a chip that blocks a
-// later read has shown its state.
+// attrs is every file that is read, in this order: first those of the PCI
+// core, which answer without the chip, so that even of one that blocks every
+// read it is known what it is; then the vital ones, so that a chip that blocks
+// a later read has shown its state.
 var attrs = [...]attr{
 	{"vendor", inPCI, static, "vendor", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.Vendor = uint16(n) })},
 	{"device", inPCI, static, "device id", "1.1", "1.1", pciID(func(d dev, n uint64) {
 		d.PCIID.Device, d.Arch = uint16(n), board.ArchOfPCI(uint16(n))
 	})},
+	{"max_link_speed", inPCI, static, "highest link speed", "1.1", "1.1", into(linkGen, func(d dev) *num { return &d.PCIe.GenMax })},
+	{"max_link_width", inPCI, static, "highest link width", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.WidthMax })},
+	{"max_link_speed", inParent, static, "link speed of the slot", "1.1", "1.1", into(linkGen, func(d dev) *num { return &d.PCIe.SlotGenMax })},
+	{"max_link_width", inParent, static, "link width of the slot", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.SlotWidthMax })},
+	{"numa_node", inPCI, static, "NUMA node", "1.1", "1.1", into(numaNode, func(d dev) *num { return &d.NUMANode })},
+	{"local_cpulist", inPCI, static, "CPU affinity", "1.1", "1.1", into(cpuList, func(d dev) *text { return &d.CPUAffinity })},
+	{"subsystem_vendor", inPCI, static, "subsystem vendor", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.SubVendor = uint16(n) })},
+	{"subsystem_device", inPCI, static, "subsystem device", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.SubDevice = uint16(n) })},
+	{"revision", inPCI, static, "revision", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.Revision = uint8(n) })},
+	{"current_link_speed", inPCI, moving, "link speed", "1.1", "1.1", into(linkGen, func(d dev) *num { return &d.PCIe.Gen })},
+	{"current_link_width", inPCI, moving, "link width", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.Width })},
+
 	{"tt_heartbeat", inClass, pulse, "heartbeat", "2.7.0", "2.7.0", into(count, func(d dev) *u32 { return &d.Heartbeat })},
 	{"tt_aiclk", inClass, pulse, "AI clock", "1.28", "1.32", into(measured(megahertz), func(d dev) *f64 { return &d.AICLK })},
 	{"tt_axiclk", inClass, vital, "AXI clock", "1.28", "1.32", into(measured(megahertz), func(d dev) *f64 { return &d.AXICLK })},
@@ -66,8 +79,6 @@ var attrs = [...]attr{
 	{"in0_input", inHwmon, vital, "voltage", "1.27", "1.32", into(measured(volts), func(d dev) *f64 { return &d.Voltage })},
 	{"curr1_input", inHwmon, vital, "current", "1.27", "1.32", into(measured(amperes), func(d dev) *f64 { return &d.Current })},
 	{"fan1_input", inHwmon, moving, "fan speed", "", "2.0.0", into(measured(rpm), func(d dev) *f64 { return &d.Fan })},
-	{"current_link_speed", inPCI, moving, "link speed", "1.1", "1.1", into(linkGen, func(d dev) *num { return &d.PCIe.Gen })},
-	{"current_link_width", inPCI, moving, "link width", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.Width })},
 
 	{"temp1_max", inHwmon, static, "temperature limit", "1.27", "2.9.0", into(limit(degrees), func(d dev) *f64 { return &d.TemperatureLimit })},
 	{"power1_max", inHwmon, static, "power limit", "1.27", "2.9.0", into(limit(watts), func(d dev) *f64 { return &d.PowerLimit })},
@@ -82,15 +93,6 @@ var attrs = [...]attr{
 	{"tt_m3app_fw_ver", inClass, static, "M3 application version", "1.28", "1.32", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.M3App })},
 	{"tt_m3bl_fw_ver", inClass, static, "M3 bootloader version", "1.28", "", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.M3Bootloader })},
 	{"tt_ttflash_ver", inClass, static, "tt-flash version", "1.28", "", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.TTFlash })},
-	{"max_link_speed", inPCI, static, "highest link speed", "1.1", "1.1", into(linkGen, func(d dev) *num { return &d.PCIe.GenMax })},
-	{"max_link_width", inPCI, static, "highest link width", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.WidthMax })},
-	{"max_link_speed", inParent, static, "link speed of the slot", "1.1", "1.1", into(linkGen, func(d dev) *num { return &d.PCIe.SlotGenMax })},
-	{"max_link_width", inParent, static, "link width of the slot", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.SlotWidthMax })},
-	{"numa_node", inPCI, static, "NUMA node", "1.1", "1.1", into(numaNode, func(d dev) *num { return &d.NUMANode })},
-	{"local_cpulist", inPCI, static, "CPU affinity", "1.1", "1.1", into(cpuList, func(d dev) *text { return &d.CPUAffinity })},
-	{"subsystem_vendor", inPCI, static, "subsystem vendor", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.SubVendor = uint16(n) })},
-	{"subsystem_device", inPCI, static, "subsystem device", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.SubDevice = uint16(n) })},
-	{"revision", inPCI, static, "revision", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.Revision = uint8(n) })},
 }
 
 // Short names for the table above.

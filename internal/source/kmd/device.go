@@ -126,8 +126,8 @@ func (d *device) finish(now time.Time) (moved bool) {
 			continue // the last value stands
 		}
 		a, c := &attrs[i], d.content(i)
-		if stuck != "" && a.role != static {
-			// What was read before the chip blocked is as old as the block.
+		if stuck != "" && a.role != static && a.place != inPCI {
+			// What the chip said before it blocked is as old as the block.
 			c = content{status: model.Hung, why: whyStuck}
 		}
 		moved = d.lostFile(i, c.status) || moved
