@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -214,6 +215,10 @@ func await(t testing.TB, what string, ok func() bool) {
 func (h *host) dial() net.Conn {
 	h.t.Helper()
 	c, err := net.Dial("unix", h.alloc)
+	for errors.Is(err, syscall.EAGAIN) { // Go does not wait for a place in the queue, as clients do
+		time.Sleep(time.Millisecond)
+		c, err = net.Dial("unix", h.alloc)
+	}
 	if err != nil {
 		h.t.Fatal(err)
 	}

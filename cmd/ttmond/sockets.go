@@ -84,52 +84,68 @@ func makeDirs(c config) error {
 	return nil
 }
 
+// patience is how long to wait for a lock whose holder does not answer: it may
+// have been killed and not be quite gone, or just have taken over itself.
+const patience = 3 * time.Second
+
 // lock makes the allocation socket ours, or takes it over: from a running
 // daemon if that was asked for, from a keeper always.
-func (s *start) lock(c config, log *slog.Logger, files *[]handover.File) (err error) {
-	s.allocLock, err = unixsock.Lock(c.Alloc.Socket)
-	if err == nil {
-		if c.takeover {
-			log.Warn("no ttmond is running that could be taken over; starting afresh", "socket", c.Alloc.Socket)
+func (s *start) lock(c config, log *slog.Logger, files *[]handover.File) error {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		lock, err := unixsock.Lock(c.Alloc.Socket)
+		if err == nil {
+			if s.allocLock = lock; c.takeover {
+				log.Warn("no ttmond is running that could be taken over; starting afresh", "socket", c.Alloc.Socket)
+			}
+			return nil
 		}
-		return nil
+		if !errors.Is(err, unixsock.ErrLive) {
+			return err
+		}
+		again, takeErr := s.take(c, err, files)
+		switch {
+		case takeErr == nil:
+			return nil
+		case again && time.Now().Before(end):
+		case again && !c.takeover:
+			return err
+		default:
+			return takeErr
+		}
 	}
-	if !errors.Is(err, unixsock.ErrLive) {
-		return err
+}
+
+// take takes over from the daemon that holds the lock. again says that the
+// error may pass. locked is the error of the lock.
+func (s *start) take(c config, locked error, files *[]handover.File) (again bool, err error) {
+	conn, hello, err := handover.Dial(handoverPath(c))
+	if err != nil {
+		again = !errors.Is(err, handover.ErrStranger) && !errors.Is(err, fs.ErrPermission)
+		return again, fmt.Errorf("taking over: %w", err)
 	}
-	conn, hello, dialErr := call(c)
-	switch {
-	case dialErr != nil && c.takeover:
-		return fmt.Errorf("taking over: %w", dialErr)
-	case dialErr != nil:
-		return err
-	case !c.takeover && !hello.Keeper && !c.keep:
+	if !c.takeover && !hello.Keeper && !c.keep {
 		conn.Close()
-		return fmt.Errorf("%w; to replace it: ttmond --takeover", err)
+		return false, fmt.Errorf("%w; to replace it: ttmond --takeover", locked)
 	}
 	taken, err := handover.Ask(conn)
 	if err != nil {
 		conn.Close()
-		return fmt.Errorf("taking over from pid %d: %w", hello.PID, err)
+		return hello.Keeper, fmt.Errorf("taking over from pid %d: %w", hello.PID, err) // a keeper may just have ended
 	}
 	*files = append(*files, taken...)
 	s.from, s.fromHello = conn, hello
 	if s.allocLock = takeOne(files, withPath(nameLock, c.Alloc.Socket)); s.allocLock < 0 {
-		return fmt.Errorf("taking over from pid %d: it gave no lock for %s", hello.PID, c.Alloc.Socket)
+		return false, fmt.Errorf("taking over from pid %d: it gave no lock for %s", hello.PID, c.Alloc.Socket)
 	}
-	return nil
+	return false, nil
 }
 
-// patience is how long a daemon that holds the lock may take to answer: it may
-// just have taken over itself.
-const patience = 3 * time.Second
-
-// call asks the daemon that holds the lock who it is.
-func call(c config) (conn *net.UnixConn, hello handover.Hello, err error) {
+// lockSoon locks a socket whose holder may be about to go.
+func lockSoon(path string) (int, error) {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		conn, hello, err = handover.Dial(handoverPath(c))
-		if err == nil || errors.Is(err, handover.ErrStranger) || errors.Is(err, fs.ErrPermission) || time.Now().After(end) {
-			return conn, hello, err
+		fd, err := unixsock.Lock(path)
+		if err == nil || !errors.Is(err, unixsock.ErrLive) || time.Now().After(end) {
+			return fd, err
 		}
 	}
 }
@@ -182,7 +198,7 @@ func (s *start) listen(c config, files *[]handover.File) (err error) {
 		return err
 	}
 	if s.apiLock = takeOne(files, withPath(nameLock, c.API.Socket)); s.apiLock < 0 {
-		if s.apiLock, err = unixsock.Lock(c.API.Socket); err != nil {
+		if s.apiLock, err = lockSoon(c.API.Socket); err != nil {
 			return err
 		}
 	}

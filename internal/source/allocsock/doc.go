@@ -37,9 +37,10 @@
 // # Who speaks
 //
 // The kernel says who connected (SO_PEERCRED, SO_PEERPIDFD) and who wrote
-// (SO_PASSCRED); the pid inside a message is shown but never believed. A process is watched by its pidfd, so
-// that its memory is gone milliseconds after it is, and another process with
-// the same pid, or one that we may not signal, is never mistaken for it.
+// (SO_PASSCRED); the pid inside a message is shown but never believed. A
+// process is watched by its pidfd, so that its memory is gone milliseconds
+// after it is, and another process with the same pid, or one that we may not
+// signal, is never mistaken for it.
 package allocsock
 
 // DefaultPath is compiled into every old client.
