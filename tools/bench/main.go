@@ -19,6 +19,7 @@ type section struct {
 
 var sections = []section{
 	{"smi", "ttmon smi --json on 1, 8 and 32 boards", benchSMI},
+	{"top", "ttmon top at 1 Hz on 1, 8 and 32 boards", benchTop},
 	{"mem", "the statistics of 32 chips, ten times a second", benchMem},
 	{"ttmond", "the allocation server next to a program that only reads", benchTTMOND},
 }
