@@ -197,7 +197,7 @@ func addPools(a, b model.PoolBytes) model.PoolBytes {
 		switch {
 		case a[pool].Known() && b[pool].Known():
 			a[pool] = model.Value(a[pool].V + b[pool].V)
-		case b[pool].Known(), a[pool].Why == "":
+		case b[pool].Known(), !a[pool].Known() && a[pool].Why == "":
 			a[pool] = b[pool]
 		}
 	}

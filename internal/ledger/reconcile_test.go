@@ -111,12 +111,14 @@ func TestPlaces(t *testing.T) {
 func TestReconcileFillsIn(t *testing.T) {
 	s := lab()
 	s.Processes = []model.Process{opener(10, 0, 1, 2)}
-	Reconcile(s, []Report{report(10, dramUse(0, 1000), dramUse(3, 50)), report(20)})
+	withCB := dramUse(0, 1000)
+	withCB.Bytes[model.CB], withCB.Peak[model.CB] = 7, 7
+	Reconcile(s, []Report{report(10, withCB, dramUse(3, 50)), report(20)})
 	if len(s.Processes) != 1 {
 		t.Fatalf("a process that never allocated was added: %v", s.Processes)
 	}
 	u := s.Processes[0].Devices[1]
-	if u.Source != Source || u.Tracking != model.TrackOK || u.Memory[model.DRAM].V != 1050 || u.Memory[model.CB].Known() {
+	if u.Source != Source || u.Tracking != model.TrackOK || u.Memory[model.DRAM].V != 1050 || u.Memory[model.CB].V != 7 || u.Memory[model.Kernel].Known() {
 		t.Errorf("the process on the n300: %+v", u)
 	}
 	d := s.Device(1)
