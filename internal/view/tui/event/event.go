@@ -65,6 +65,7 @@ func (d *Detector) Next(s *model.Snapshot) []Event {
 		return nil
 	}
 	c := &comparison{d: d, old: prev, now: s}
+	c.origin()
 	c.devices()
 	c.processes()
 	c.ghosts()
@@ -76,6 +77,17 @@ type comparison struct {
 	d        *Detector
 	old, now *model.Snapshot
 	events   []Event
+}
+
+// origin notes when ttmond takes over from our own reading, or the other way.
+func (c *comparison) origin() {
+	switch {
+	case c.old.Source == c.now.Source:
+	case c.now.Source == model.Daemon:
+		c.add(Source, words.Info, nil, "ttmond", "ttmond answers: it sees every user's memory")
+	case c.old.Source == model.Daemon:
+		c.add(Source, words.Warning, nil, "no ttmond", "ttmond does not answer any more: the host is read directly")
+	}
 }
 
 func (c *comparison) add(k Kind, l words.Level, devices []string, short, text string) {

@@ -99,6 +99,16 @@ func TestDetector(t *testing.T) {
 			[]string{"died: 4242 died | python (4242) died and left 128 MiB accounted"},
 		},
 		{
+			"ttmond goes",
+			func(a, b *model.Snapshot) { a.Source = model.Daemon },
+			[]string{"source: no ttmond | ttmond does not answer any more: the host is read directly"},
+		},
+		{
+			"ttmond comes",
+			func(a, b *model.Snapshot) { b.Source = model.Daemon },
+			[]string{"source: ttmond | ttmond answers: it sees every user's memory"},
+		},
+		{
 			"unknown values are no news",
 			func(a, b *model.Snapshot) {
 				b.Devices[0].ThermalTrips = model.Missing[uint32](model.Hung, "")

@@ -38,9 +38,13 @@ type stage struct {
 }
 
 func open(t *testing.T, n, w, h int, only ...string) *stage {
+	return openAfter(t, 120, n, w, h, only...)
+}
+
+func openAfter(t *testing.T, seconds, n, w, h int, only ...string) *stage {
 	st := &stage{t: t, s: New(Options{Config: config.Default(), Only: only}), g: cells.NewGrid(w, h), n: n}
 	st.send(tui.Resize{W: w, H: h})
-	st.run(120)
+	st.run(seconds)
 	return st
 }
 
@@ -146,7 +150,7 @@ func TestEveryKeyDoesSomething(t *testing.T) {
 }
 
 func doesSomething(t *testing.T, prepare func(*stage), k tui.Key) bool {
-	st := open(t, 4, 100, 20)
+	st := openAfter(t, 20, 4, 100, 20)
 	prepare(st)
 	look := func() string {
 		s := st.draw()
@@ -160,7 +164,7 @@ func doesSomething(t *testing.T, prepare func(*stage), k tui.Key) bool {
 	st.send(k)
 	st.run(1) // peaks and marks show with the next sample
 	after := look()
-	st2 := open(t, 4, 100, 20)
+	st2 := openAfter(t, 20, 4, 100, 20)
 	prepare(st2)
 	st2.run(1)
 	return len(st.effects) > 0 || after != before && after != func() string {
@@ -313,7 +317,7 @@ func TestPlain(t *testing.T) {
 func TestAnythingGoes(t *testing.T) {
 	keys := []tui.Key{"up", "down", "left", "right", "pgup", "pgdn", "home", "end", "enter", "esc", "d", "z", "c", "+", "-", "p", "f1", "r", "n", "b"}
 	rapid.Check(t, func(rt *rapid.T) {
-		st := open(t, rapid.SampledFrom([]int{0, 1, 4, 32}).Draw(rt, "devices"), 80, 24)
+		st := openAfter(t, 3, rapid.SampledFrom([]int{0, 1, 4, 32}).Draw(rt, "devices"), 80, 24)
 		for range rapid.IntRange(1, 40).Draw(rt, "events") {
 			switch rapid.IntRange(0, 7).Draw(rt, "kind") {
 			case 0:

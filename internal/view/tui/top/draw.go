@@ -67,6 +67,10 @@ func (s *State) notices() []line {
 	if s.back != nil && s.shown.Time.Sub(s.back.until) < backFor {
 		out = append(out, line{fmt.Sprintf("the source is back after %s without news", words.Span(s.back.until.Sub(s.back.since))), cells.Good})
 	}
+	if !s.alone.IsZero() {
+		out = append(out, line{"ttmond has not answered since " + s.alone.Local().Format("15:04:05") +
+			": the host is read directly, and memory of other users may be hidden", cells.Warn})
+	}
 	for _, n := range words.Notices(s.shown) {
 		if n.Code == "simulated" { // the title says it on every page
 			continue

@@ -39,6 +39,7 @@ type State struct {
 	w, h  int
 	live  *model.Snapshot // the newest
 	shown *model.Snapshot // what is drawn: older while paused or frozen
+	alone time.Time       // since when ttmond is gone; zero: it is there, or never was
 	lost  *outage         // the source does not answer; nil: it does
 	back  *outage         // it did not answer a while ago
 
@@ -149,6 +150,12 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 
 // sample takes in a snapshot. History and log grow even while paused.
 func (s *State) sample(snap *model.Snapshot) []tui.Effect {
+	switch {
+	case snap.Source == model.Daemon:
+		s.alone = time.Time{}
+	case s.live != nil && s.live.Source == model.Daemon:
+		s.alone = s.live.Time
+	}
 	s.live = snap
 	s.gauges.Record(s.hist, snap)
 	s.note(s.detect.Next(snap)...)

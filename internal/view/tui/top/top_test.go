@@ -29,8 +29,13 @@ type stage struct {
 	n, sec  int
 }
 
-// open shows a host with n devices on a screen of w by h, after some time.
+// open shows a host with n devices on a screen of w by h, after two minutes.
 func open(t *testing.T, n, w, h int, change ...func(*config.Config)) *stage {
+	t.Helper()
+	return openAfter(t, 120, n, w, h, change...)
+}
+
+func openAfter(t *testing.T, seconds, n, w, h int, change ...func(*config.Config)) *stage {
 	t.Helper()
 	c := config.Default()
 	for _, f := range change {
@@ -42,12 +47,9 @@ func open(t *testing.T, n, w, h int, change ...func(*config.Config)) *stage {
 	}
 	st := &stage{t: t, s: s, g: cells.NewGrid(w, h), n: n}
 	st.send(tui.Resize{W: w, H: h})
-	st.run(lasted)
+	st.run(seconds)
 	return st
 }
-
-// lasted is for how many seconds a stage has run when it opens.
-const lasted = 120
 
 // run lets seconds pass.
 func (st *stage) run(seconds int) {

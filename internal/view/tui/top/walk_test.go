@@ -28,7 +28,7 @@ var situations = []func(st *stage){
 	func(st *stage) { st.keys("right", "right", "end") },                       // scrolled
 	func(st *stage) { st.keys("tab", "down") },                                 // devices
 	func(st *stage) { st.keys("tab", "tab", "left", "left", "left") },          // charts, with a cursor
-	func(st *stage) { st.keys("tab", "tab", "+", "+", "+", ",", ",", "down") }, // charts, in the past
+	func(st *stage) { st.keys("tab", "tab", "+", "+", "+", ",", "down") }, // charts, in the past
 	func(st *stage) { st.keys("C", "left") },                                   // page of charts
 	func(st *stage) { st.keys("enter", "down") },                               // a process
 	func(st *stage) { st.keys("tab", "right", "enter", "down", "down") },       // a device
@@ -53,7 +53,7 @@ func TestEveryKeyDoesSomething(t *testing.T) {
 
 func doesSomething(t *testing.T, k tui.Key) bool {
 	for _, prepare := range situations {
-		st := open(t, 8, 120, 40)
+		st := openAfter(t, 45, 8, 120, 40)
 		prepare(st)
 		before := st.draw() + styles(st.g)
 		st.effects = nil
@@ -302,6 +302,34 @@ func TestSourceGoneAndBack(t *testing.T) {
 	}
 }
 
+// ttmond goes and comes back: both are said, and shown where data comes from.
+func TestDaemonGoneAndBack(t *testing.T) {
+	st := open(t, 1, 120, 40)
+	give := func(from model.Origin) {
+		snap := tuitest.Host(1, st.sec)
+		snap.Source = from
+		st.sec++
+		st.send(tui.Sample{Snapshot: snap})
+	}
+	give(model.Daemon)
+	if !st.has("ttmond 1s") || st.has("has not answered") {
+		t.Errorf("with ttmond:\n%s", st.draw())
+	}
+	give(model.Direct)
+	give(model.Direct)
+	if !st.has("ttmond has not answered since 12:02:00") || st.has("ttmond 1s") {
+		t.Errorf("without ttmond:\n%s", st.draw())
+	}
+	give(model.Daemon)
+	if st.has("has not answered") {
+		t.Errorf("ttmond is back:\n%s", st.draw())
+	}
+	st.keys("e")
+	if !st.has("ttmond does not answer any more") || !st.has("ttmond answers") {
+		t.Errorf("not in the log:\n%s", st.draw())
+	}
+}
+
 func TestBeforeTheFirstSample(t *testing.T) {
 	c := config.Default()
 	s, err := New(Options{Config: c})
@@ -416,7 +444,7 @@ func TestAnythingGoes(t *testing.T) {
 		"y", "n", "r", "1", "9", "=", ">", "x", "ctrl-w", "ctrl-u", "g", "G", "R", "o",
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		st := open(t, rapid.SampledFrom([]int{0, 1, 4, 8, 32}).Draw(rt, "devices"), 80, 24)
+		st := openAfter(t, 3, rapid.SampledFrom([]int{0, 1, 4, 8, 32}).Draw(rt, "devices"), 80, 24)
 		for range rapid.IntRange(1, 60).Draw(rt, "events") {
 			switch rapid.IntRange(0, 9).Draw(rt, "kind") {
 			case 0:
