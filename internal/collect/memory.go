@@ -130,6 +130,7 @@ func (c *Collector) match(s *model.Snapshot, regions *shm.Sweep) map[*shm.Region
 		p := shm.Place{Device: m.Device, Chip: m.Slot, Name: m.Name, Remote: m.Remote}
 		switch m.Certainty {
 		case board.Ambiguous:
+			p.Candidates = m.Candidates
 			p.Note = fmt.Sprintf("a chip of one of the devices %s: %s", indexes(m.Candidates), m.Basis)
 		case board.Inferred:
 			p.Note = "which chip it is was inferred: " + m.Basis

@@ -16,6 +16,9 @@ type Place struct {
 	Name   string // "L", "R" or empty, for a chip of no device
 	Remote bool
 	Note   string // how sure that is, where the user should know
+	// Candidates are the devices of which one has the chip, where it is not
+	// known which.
+	Candidates []int
 }
 
 // Merge puts a sweep into a snapshot.
@@ -44,7 +47,7 @@ func (s *Sweep) Strangers(snap *model.Snapshot) (pids []int) {
 // Apply adds the memory of chips and processes, and what the dead left. The
 // snapshot's devices must have their chips.
 func (m Merge) Apply(snap *model.Snapshot, s *Sweep) {
-	a := merging{Merge: m, snap: snap, sweep: s, tracked: map[identity]bool{}}
+	a := merging{Merge: m, snap: snap, sweep: s, tracked: map[identity]bool{}, maybe: map[int][]uint64{}}
 	for _, r := range s.Regions {
 		a.region(r)
 	}
@@ -63,6 +66,7 @@ type merging struct {
 	snap    *model.Snapshot
 	sweep   *Sweep
 	tracked map[identity]bool // processes that account somewhere
+	maybe   map[int][]uint64  // chips that a device may have
 }
 
 func (a *merging) region(r *Region) {
@@ -70,6 +74,9 @@ func (a *merging) region(r *Region) {
 	chip := a.chip(r, place)
 	addRegion(&chip.Memory, r)
 	addNote(&chip.Memory.Note, place.Note)
+	for _, device := range place.Candidates {
+		a.maybe[device] = append(a.maybe[device], r.ID)
+	}
 	for _, u := range r.Uses {
 		a.use(r, u, place.Device)
 	}
@@ -138,6 +145,15 @@ func (a *merging) finish(d *model.Device) {
 	var sum model.Memory
 	for i := range d.Chips {
 		m := &d.Chips[i].Memory
+		if m.Tracking == "" && len(a.maybe[d.Index]) > 0 {
+			m.Tracking = model.TrackPartial
+			for _, id := range a.maybe[d.Index] {
+				addNote(&m.Note, fmt.Sprintf("the memory of chip %d may be this one's: which device has it is not known", id))
+			}
+			for _, pool := range regionPools {
+				m.Pools[pool].Used = model.Missing[uint64](model.Absent, m.Note)
+			}
+		}
 		if m.Tracking == "" && idle {
 			m.Tracking = model.TrackOK
 			for _, pool := range regionPools {

@@ -135,6 +135,28 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// A device that may have a chip of which nothing more is known is not empty.
+func TestApplyLeavesOpen(t *testing.T) {
+	for name, c := range map[string]struct {
+		place func(*Region) Place
+		want  string // of device 1
+	}{
+		"a chip of it or of another": {func(*Region) Place { return Place{Device: model.NoDevice, Candidates: []int{0, 1}} }, "partial absent"},
+		"a chip of nobody":           {func(*Region) Place { return Place{Device: model.NoDevice} }, "absent absent"},
+		"a chip of another":          {func(*Region) Place { return Place{Device: 0} }, "ok 0"},
+	} {
+		snap := twoDevices(opened(5, 0, 1))
+		Merge{Place: c.place}.Apply(snap, &Sweep{
+			Regions:   []*Region{usesOf(20, "/dev/shm/tt_device_20_memory", Use{PID: 5, StartTicks: 9, Bytes: bytesOf(100, 3)})},
+			Processes: []*Process{tracked(5)},
+		})
+		got := usedDRAM(snap.Devices[1].Memory)
+		if got, _, _ = strings.Cut(got, ":"); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 func TestApplySaysWhatIsMissing(t *testing.T) {
 	denied := &Region{ID: 20, Tracking: model.TrackDenied, Reason: "not yours"}
 	for _, pool := range regionPools {

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -147,6 +148,9 @@ func (a *merging) covered(d *model.Device) bool {
 			if u.Device != d.Index {
 				continue
 			}
+			if onNoDevice(p) {
+				return false // which may be this device's, by an id that does not follow from what the driver says
+			}
 			if !a.tracked[identity{p.PID, p.StartTicks}] {
 				if !a.foreign(p) {
 					return false
@@ -157,6 +161,12 @@ func (a *merging) covered(d *model.Device) bool {
 		}
 	}
 	return tracked && d.HiddenFDs == 0
+}
+
+// onNoDevice tells whether a process accounts for a chip whose device is not
+// known.
+func onNoDevice(p *model.Process) bool {
+	return slices.ContainsFunc(p.Devices, func(u model.DeviceUse) bool { return u.Device == model.NoDevice && u.Source != "" })
 }
 
 func (a *merging) foreign(p *model.Process) bool {
