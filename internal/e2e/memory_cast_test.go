@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -103,7 +104,7 @@ func (c *cast) truth() books {
 func (c *cast) shows(ghosts ...string) *model.Snapshot {
 	c.Helper()
 	s := snapshot(c.T, c.host)
-	if err := c.truth().check(s); err != nil {
+	if err := errors.Join(c.truth().placed(s, chipsIn(c.T, c.host)), c.truth().check(s)); err != nil {
 		c.Fatal(err)
 	}
 	wantGhosts(c.T, s, ghosts...)

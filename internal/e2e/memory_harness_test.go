@@ -51,6 +51,24 @@ func chipsIn(t *testing.T, h *sim.Host) []cluster.Chip {
 	return c.Chips()
 }
 
+// placed checks that every chip that somebody holds something on is where the
+// host has it.
+func (b books) placed(s *model.Snapshot, chips []cluster.Chip) error {
+	for _, ch := range chips {
+		if b[ch.ID] == nil {
+			continue
+		}
+		d := s.Device(ch.Device)
+		if d == nil || ch.Slot >= len(d.Chips) {
+			return fmt.Errorf("device %d has no chip %d", ch.Device, ch.Slot)
+		}
+		if id := d.Chips[ch.Slot].ID; id.V != ch.ID {
+			return fmt.Errorf("device %d chip %q is %d (%s), want %d; chips of no device: %d", ch.Device, ch.Name, id.V, id.Reason(), ch.ID, len(s.Unmatched))
+		}
+	}
+	return nil
+}
+
 // check compares a snapshot with the truth: used bytes of every chip and
 // device, and the bytes of every process on every chip. Pools that the books
 // say nothing about must be known, and that is all. It returns the first

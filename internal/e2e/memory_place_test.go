@@ -73,23 +73,29 @@ func TestPlacesByOrder(t *testing.T) {
 	}
 }
 
-// TestPlacesLeftOpen: with nothing to go by, a chip is put on no board.
+// TestPlacesLeftOpen: with nothing to go by, a chip is put on no board; and a
+// board that may be the one is not said to be empty.
 func TestPlacesLeftOpen(t *testing.T) {
 	c := newCast(t, sim.Options{Boards: "p300c"})
-	p := c.play(metal.Options{}) // has device 0 open, and another process accounts
-	_ = p
 	chips := chipsIn(t, c.host)
-	r := runProgram(t, c.host, "sh", "-c", `"$0" metal -e "open $1; alloc $1 dram 5M; die" >/dev/null 2>&1; true`, bin+"/ttmon-sim", fmt.Sprint(chips[0].ID))
-	if r.code != 0 {
-		t.Fatal(r.err)
+	p := c.play(metal.Options{}, "device /dev/tenstorrent/1", "open @", "alloc @ dram 5M")
+	s := c.shows() // UMD's number and the open devices tell
+	if s.Device(0).Chips[0].ID.V != chips[0].ID {
+		t.Errorf("chip %d is not on device 0", chips[0].ID)
 	}
-	s := snapshot(t, c.host)
+	c.play(metal.Options{}, "device /dev/tenstorrent/1", "open @ 1", "alloc @ dram 3M") // it says another number
+	s = snapshot(t, c.host)
 	if len(s.Unmatched) != 1 || s.Unmatched[0].ID.V != chips[0].ID || !strings.Contains(s.Unmatched[0].Memory.Note, "one of the devices 0, 1") {
 		t.Errorf("unmatched %+v", s.Unmatched)
 	}
+	wantValue(t, "of one of the devices", s.Unmatched[0].Memory.Pools[model.DRAM].Used, 8<<20)
+	wantValue(t, "the process's", chipUse(s, p.PID, chips[0].ID).Memory[model.DRAM], 5<<20)
 	for i := range s.Devices {
-		if u := s.Devices[i].Memory.Pools[model.DRAM].Used; u.Known() && u.V != 0 {
-			t.Errorf("device %d has %d bytes of a chip that may be its own or not", i, u.V)
+		if u := s.Devices[i].Memory.Pools[model.DRAM].Used; u.Known() {
+			t.Errorf("device %d is said to have %d bytes in use, with a chip that may be its own or not", i, u.V)
+		}
+		if m := &s.Devices[i].Memory; m.Tracking != model.TrackPartial || !strings.Contains(m.Note, fmt.Sprint(chips[0].ID)) {
+			t.Errorf("device %d: tracking %s: %q", i, m.Tracking, m.Note)
 		}
 	}
 }
@@ -109,7 +115,8 @@ func TestUnmatched(t *testing.T) {
 		t.Fatal("the process is not on it")
 	}
 	wantValue(t, "DRAM of the process", use.Memory[model.DRAM], 3<<30)
-	if u := used(s); u.Known() && u.V != 0 {
+	// It has the n150 open: whether it holds something there is not known.
+	if u := used(s); u.Known() {
 		t.Errorf("%d bytes on the n150", u.V)
 	}
 	for _, args := range [][]string{{"smi"}, {"smi", "-q"}} {

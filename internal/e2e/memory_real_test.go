@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/sim/cluster"
 )
 
 // stage is a simulated host with real ttnn programs on it.
@@ -16,14 +18,12 @@ type stage struct {
 	*testing.T
 	host  *sim.Host
 	jobs  map[*ttnn.Job][]uint64 // the chips that each has open
-	chips []uint64               // by UMD's number
+	chips []cluster.Chip         // by UMD's number
 }
 
 func newStage(t *testing.T, o sim.Options) *stage {
 	s := &stage{T: t, host: start(t, o), jobs: map[*ttnn.Job][]uint64{}}
-	for _, c := range chipsIn(t, s.host) {
-		s.chips = append(s.chips, c.ID)
-	}
+	s.chips = chipsIn(t, s.host)
 	return s
 }
 
@@ -51,7 +51,10 @@ func (st *stage) step(j *ttnn.Job, s ttnn.Step) ttnn.Reply {
 	}
 	switch s["do"] {
 	case "open":
-		st.jobs[j] = st.chips[:r.Chips]
+		st.jobs[j] = nil
+		for _, ch := range st.chips[:r.Chips] {
+			st.jobs[j] = append(st.jobs[j], ch.ID)
+		}
 	case "close":
 		delete(st.jobs, j)
 	}
@@ -63,7 +66,7 @@ func (st *stage) step(j *ttnn.Job, s ttnn.Step) ttnn.Reply {
 func (st *stage) compare(after string) *model.Snapshot {
 	st.Helper()
 	s := snapshot(st.T, st.host)
-	if err := st.truth().check(s); err != nil {
+	if err := errors.Join(st.truth().placed(s, st.chips), st.truth().check(s)); err != nil {
 		st.Fatalf("after %s: %v", after, err)
 	}
 	return s
