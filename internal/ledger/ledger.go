@@ -138,7 +138,7 @@ func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repea
 			old.born = now
 		}
 		old.size, old.pool = e.Size, pool
-	} else if l.live >= l.maxBuffers {
+	} else if l.live >= l.maxBuffers || p.table.live >= l.maxBuffers/2 { // one process leaves room for others
 		p.counters.OverLimit++
 		return
 	} else {

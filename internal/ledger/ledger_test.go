@@ -211,8 +211,9 @@ func TestEnd(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	l := New(Options{MaxBuffers: 3})
+	l := New(Options{MaxBuffers: 6})
 	p := l.Open(Info{}, t0)
+	other := l.Open(Info{Key: Key{PID: 2}}, t0)
 	var events []Event
 	for i := range uint64(5) {
 		events = append(events, alloc(0, 32*i, 10, dram))
@@ -227,6 +228,11 @@ func TestLimits(t *testing.T) {
 	}
 	if got := l.Device(0).Bytes[dram]; got != 20 {
 		t.Errorf("device 0 holds %d, want 20", got)
+	}
+	l.Apply(p, []Event{alloc(0, 0, 10, dram)}, t0)
+	l.Apply(other, events, t0)
+	if s := l.Stats(); s.Buffers != 6 {
+		t.Errorf("%d buffers, want 6: three for each of two greedy processes", s.Buffers)
 	}
 }
 

@@ -78,6 +78,15 @@ type decoder struct {
 	rejected, skipped uint64 // messages and bytes that made no sense, since last taken
 }
 
+// sanitize makes sure that a state from another program is one of ours.
+func (d *decoder) sanitize() {
+	switch {
+	case d.mode == locked && isVersion(d.size), d.mode == filler && d.size >= headerLen && d.size < size144:
+	case d.mode == locked, d.mode == filler, d.mode > lost:
+		d.mode, d.size = start, 0
+	}
+}
+
 // decode consumes n bytes of b and adds events. It stops at a request, which
 // the caller serves after booking the events, and then calls again. wait says
 // that what is left may mean something if nothing follows it: the caller

@@ -2,6 +2,7 @@ package allocsock
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -275,6 +276,20 @@ func TestNoiseBetween(t *testing.T) {
 			t.Fatalf("events %v, %d rejected, %d skipped", got, d.rejected, d.skipped)
 		}
 	})
+}
+
+// A state that no decoder of ours was in leads to none where it would hang.
+func TestSanitize(t *testing.T) {
+	for _, d := range []decoder{{mode: locked}, {mode: locked, size: 73}, {mode: filler, size: 144}, {mode: filler, size: -1}, {mode: 99}, {mode: lost}, {mode: locked, size: 72}} {
+		name := fmt.Sprintf("mode %d, size %d", d.mode, d.size)
+		d.classify = func(bool) reading { return readingMetal }
+		d.peer = testPID
+		d.sanitize()
+		events, _, _ := feed(&d, eof, join(make([]byte, 150), allocMsg(0, 64, 1, 0).pack(144), allocMsg(0, 64, 1, 0).pack(144)))
+		if len(events) != 2 {
+			t.Errorf("%s: %d events, want 2", name, len(events))
+		}
+	}
 }
 
 // Whatever comes in whatever pieces: the decoder makes progress, keeps little

@@ -60,6 +60,9 @@ const maxListed = 10
 // maxLines bounds the buffers that a text lists.
 const maxLines = 4096
 
+// maxText bounds a text that lists devices: somebody may have named thousands.
+const maxText = 256 << 10
+
 // line is a buffer and whose it is.
 type line struct {
 	ledger.Buffer
@@ -91,6 +94,10 @@ func DumpText(l *ledger.Ledger, now time.Time) string {
 	for _, u := range devices {
 		if u.Count() == 0 {
 			continue
+		}
+		if b.Len() > maxText {
+			b.WriteString("and more devices\n")
+			break
 		}
 		fmt.Fprintf(&b, "device %d\n", u.Device)
 		for pool, n := range u.Buffers {
@@ -145,6 +152,10 @@ func KernelText(l *ledger.Ledger, now time.Time) string {
 	for _, u := range l.Devices() {
 		if u.Buffers[model.Kernel] == 0 {
 			continue
+		}
+		if b.Len() > maxText {
+			b.WriteString("and more devices\n")
+			break
 		}
 		fmt.Fprintf(&b, "device %d: %d kernels, %s\n", u.Device, u.Buffers[model.Kernel], mib(u.Bytes[model.Kernel]))
 		lines, cut := largest(l, procs, func(x ledger.Buffer) bool { return x.Device == u.Device && x.Kind == ledger.KindKernel })

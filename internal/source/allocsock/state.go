@@ -171,6 +171,7 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*proc) 
 			},
 		}
 	}
+	c.dec.sanitize()
 	if err := s.adopt(c); err != nil {
 		return err
 	}
