@@ -187,7 +187,8 @@ func (g *grid) printRow(p *printer, r row, widths []int, cut bool) {
 		p.blanks(g.gap(i, widths))
 		if col.bar {
 			if r.bar && !p.Plain {
-				p.put(words.Bar(r.ratio, widths[i]), plain)
+				p.write(words.Bar(r.ratio, widths[i]), plain) // a bar is there only where it fits
+				p.used += widths[i]
 			} else {
 				p.blanks(widths[i])
 			}

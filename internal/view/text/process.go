@@ -29,7 +29,7 @@ func processes(s *model.Snapshot, o *Options) *grid {
 	}
 	large := o.layoutWidth() >= wide
 
-	add(column{head: "Dev", least: 3}, func(p *model.Process) cell { return c(words.Truncate(usedDevices(p), 11)) })
+	add(column{head: "Dev", least: 3}, func(p *model.Process) cell { return c(words.Truncate(usedDevices(p), devWidth(o))) })
 	add(column{head: "PID", least: 7, right: true}, pidCell)
 	add(column{head: "User", least: 4, rank: 5}, func(p *model.Process) cell { return c(words.Truncate(owner(p), 12)) })
 	if any(func(p *model.Process) bool { return words.Job(p) != words.Nothing }) {
@@ -55,7 +55,7 @@ func processes(s *model.Snapshot, o *Options) *grid {
 			}
 		}
 	}
-	add(column{head: "Command", least: 14, last: true}, func(p *model.Process) cell { return c(words.Command(p)) })
+	add(column{head: "Command", least: min(14, o.layoutWidth()/4), last: true}, func(p *model.Process) cell { return c(words.Command(p)) })
 
 	for _, p := range byDevice(s) {
 		var r row
@@ -94,6 +94,8 @@ func living(p *model.Process, text string) string {
 	}
 	return text
 }
+
+func devWidth(o *Options) int { return min(11, o.layoutWidth()/6) }
 
 func jobWidth(o *Options) int {
 	if o.layoutWidth() < wide {

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -51,12 +52,26 @@ var sgr = [...]string{plain: "", faint: "\x1b[2m", strong: "\x1b[1m", good: "\x1
 type printer struct {
 	buf []byte
 	Options
+	clip bool // nothing goes beyond Width, where there is one
+	used int  // cells of the line so far, if clip
 }
 
 func (p *printer) put(s string, st style) {
 	if s == "" {
 		return
 	}
+	if p.clip && p.Width > 0 {
+		w := words.Width(s)
+		if room := p.Width - p.used; w > room {
+			s, w = words.Truncate(s, room), max(0, room)
+		}
+		p.used += w
+	}
+	p.write(s, st)
+}
+
+// write appends what is known to fit.
+func (p *printer) write(s string, st style) {
 	if p.ASCII {
 		s = ascii(s)
 	}
@@ -75,6 +90,7 @@ func (p *printer) newline() {
 		p.buf = p.buf[:n-1]
 	}
 	p.buf = append(p.buf, '\n')
+	p.used = 0
 }
 
 func (p *printer) line(s string, st style) {
@@ -84,6 +100,10 @@ func (p *printer) line(s string, st style) {
 
 // blanks appends n spaces.
 func (p *printer) blanks(n int) {
+	if p.clip && p.Width > 0 {
+		n = min(n, p.Width-p.used)
+		p.used += max(0, n)
+	}
 	for range n {
 		p.buf = append(p.buf, ' ')
 	}
@@ -99,12 +119,8 @@ func (p *printer) rule(title string) {
 		p.put(title, plain)
 		p.put(" ", plain)
 	}
-	n := max(0, width-words.Width(lead))
-	line := make([]byte, 0, 3*n)
-	for range n {
-		line = append(line, "─"...)
-	}
-	p.line(string(line), faint)
+	p.write(strings.Repeat("─", max(0, width-words.Width(lead))), faint)
+	p.newline()
 }
 
 // substitute is what stands for our own drawing where only ASCII is shown,

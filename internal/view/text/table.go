@@ -12,7 +12,7 @@ import (
 // AppendTable appends the default screen of ttmon smi: devices, processes, and
 // sentences about what is wrong.
 func AppendTable(dst []byte, s *model.Snapshot, o Options) []byte {
-	p := &printer{buf: dst, Options: o}
+	p := &printer{buf: dst, Options: o, clip: true}
 	p.head(s)
 	p.rule("")
 	devices(s, &o).print(p, true)
@@ -48,12 +48,28 @@ func (p *printer) head(s *model.Snapshot) {
 	p.blanks(max(2, p.layoutWidth()-words.Width(left)-len(mark)-len(when)))
 	p.line(when, plain)
 	if len(s.Devices) >= 8 {
-		p.line(summary(s), plain)
+		p.flow(summary(s))
 	}
 }
 
-// summary is the host in one line, for hosts with many devices.
-func summary(s *model.Snapshot) string {
+// flow prints words on one line, or on as many as it takes.
+func (p *printer) flow(parts []string) {
+	line := ""
+	for _, part := range parts {
+		if line != "" && words.Width(line)+3+words.Width(part) > p.layoutWidth() {
+			p.line(line, plain)
+			line = ""
+		}
+		if line != "" {
+			line += "   "
+		}
+		line += part
+	}
+	p.line(line, plain)
+}
+
+// summary is the host in a few words, for hosts with many devices.
+func summary(s *model.Snapshot) []string {
 	states := map[model.State]int{}
 	var watts float64
 	var used, total uint64
@@ -78,20 +94,20 @@ func summary(s *model.Snapshot) string {
 		}
 	}
 	if measured > 0 {
-		parts = append(parts, words.Watts(watts)+of(measured, len(s.Devices)))
+		parts = append(parts, least(measured, len(s.Devices))+words.Watts(watts))
 	}
 	if accounted > 0 {
-		parts = append(parts, "DRAM "+words.UsedOf(used, total)+of(accounted, len(s.Devices)))
+		parts = append(parts, "DRAM "+least(accounted, len(s.Devices))+words.UsedOf(used, total))
 	}
-	return strings.Join(parts, "   ")
+	return parts
 }
 
-// of says that a sum leaves some out.
-func of(n, all int) string {
+// least marks a sum that leaves some out.
+func least(n, all int) string {
 	if n == all {
 		return ""
 	}
-	return fmt.Sprintf(" of %d", n)
+	return "≥"
 }
 
 // extraWidth is from where on there are more columns than everybody needs,
@@ -127,8 +143,8 @@ func devices(s *model.Snapshot, o *Options) *grid {
 	}
 	add(column{head: "Bus id", least: 12, rank: 45}, func(d *model.Device) cell { return c(d.BusID) })
 	add(column{head: "State", least: 5}, stateCell)
-	add(column{head: "Temp", least: 6, right: true, rank: 2}, func(d *model.Device) cell { return tempCell(d, o, large) })
-	add(column{head: "Power", least: 9, right: true, rank: 1}, powerCell)
+	add(column{head: "Temp", least: 6, right: true, rank: 3}, func(d *model.Device) cell { return tempCell(d, o, large) })
+	add(column{head: "Power", least: 9, right: true, rank: 2}, powerCell)
 	add(column{head: "AICLK", least: 5, right: true, rank: 10}, func(d *model.Device) cell {
 		return chipCell(d, d.AICLK, func(f float64) string {
 			if large {
@@ -142,7 +158,7 @@ func devices(s *model.Snapshot, o *Options) *grid {
 		add(column{bar: true, least: barLeast(o), rank: 50}, func(d *model.Device) cell { return c("") })
 	}
 	add(column{head: "DRAM", least: words.PairWidth, tight: bars}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM, true) })
-	add(column{head: "L1", least: l1Width(large), right: false}, func(d *model.Device) cell { return poolCell(&d.Memory, model.L1, large) })
+	add(column{head: "L1", least: l1Width(large), rank: 1}, func(d *model.Device) cell { return poolCell(&d.Memory, model.L1, large) })
 	add(column{head: "PCIe", least: 9, rank: 40}, pcieCell)
 	extras(add, any, o)
 

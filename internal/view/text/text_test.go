@@ -78,9 +78,39 @@ func TestNarrowKeepsStateAndMemory(t *testing.T) {
 		o := utc
 		o.Width = width
 		out := string(text.AppendTable(nil, sample.Troubles(), o))
-		for _, must := range []string{"State", "DRAM", "L1", "hung", "lost", "reset", "denied"} {
-			if !strings.Contains(out, must) {
-				t.Errorf("at %d columns %q is gone:\n%s", width, must, out)
+		must := []string{"State", "DRAM", "hung", "lost", "reset", "denied"}
+		if width > 40 {
+			must = append(must, "L1")
+		}
+		for _, word := range must {
+			if !strings.Contains(out, word) {
+				t.Errorf("at %d columns %q is gone:\n%s", width, word, out)
+			}
+		}
+	}
+}
+
+// No line is longer than the terminal, whatever that is and whoever is shown:
+// a line that the terminal breaks would push a screen drawn in place upwards.
+func TestNothingIsTooWide(t *testing.T) {
+	many := sample.Galaxy()
+	for i := range 40 {
+		p := sample.Serve(1000+i, sample.Use(&many.Devices[i%32], 1<<30, 1<<20))
+		p.User = model.Value("使用者の名前が長い")
+		p.Cmdline = model.Value(strings.Repeat("推論サーバー🚀 e\u0301 ", i))
+		p.Container.Runtime, p.Container.ID = "docker", strings.Repeat("f", 64)
+		many.Processes = append(many.Processes, p)
+	}
+	for name, s := range map[string]*model.Snapshot{"four": sample.Four(), "troubles": sample.Troubles(), "many": many, "none": sample.None()} {
+		for width := 1; width < 230; width += 1 + width/40 {
+			for _, ascii := range []bool{false, true} {
+				o := utc
+				o.Width, o.ASCII, o.Color = width, ascii, false
+				for line := range strings.Lines(string(text.AppendTable(nil, s, o))) {
+					if w := words.Width(strings.TrimSuffix(line, "\n")); w > width {
+						t.Fatalf("%s at %d columns: %d cells wide: %s", name, width, w, line)
+					}
+				}
 			}
 		}
 	}
