@@ -60,7 +60,7 @@ func begin(c config, log *slog.Logger) (s *start, err error) {
 			s.close()
 		}
 	}()
-	if err = makeDirs(c); err != nil {
+	if err = makeDirs(c, log); err != nil {
 		return s, err
 	}
 	if err = s.lock(c, log, &files); err != nil {
@@ -75,11 +75,16 @@ func begin(c config, log *slog.Logger) (s *start, err error) {
 	return s, s.listen(c, &files)
 }
 
-func makeDirs(c config) error {
-	for _, dir := range []string{filepath.Dir(c.Alloc.Socket), filepath.Dir(c.API.Socket), c.StateDir} {
+// makeDirs makes the directories of the sockets, and that of the state if it
+// can: without it the daemon only remembers less.
+func makeDirs(c config, log *slog.Logger) error {
+	for _, dir := range []string{filepath.Dir(c.Alloc.Socket), filepath.Dir(c.API.Socket)} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("making a directory: %w", err)
+			return fmt.Errorf("making the directory of a socket: %w", err)
 		}
+	}
+	if err := os.MkdirAll(c.StateDir, 0o755); err != nil {
+		log.Warn("no state is kept", "err", err)
 	}
 	return nil
 }

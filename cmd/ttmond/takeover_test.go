@@ -283,3 +283,21 @@ func TestKilledDaemon(t *testing.T) {
 	again.do("alloc 0 5 0")
 	h.awaitSums(0, sums{dram: 5})
 }
+
+// A terminal that closes stops ttmond as Ctrl-C does: clients stay connected.
+func TestHangup(t *testing.T) {
+	h := newHost(t)
+	i := h.start()
+	c := h.cpp(144)
+	c.do("alloc 0 4194304 1000 0")
+	h.awaitSums(0, sums{dram: 1000})
+	if err := i.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	h.await("ttmond to end", i.ended)
+	if got := c.do("alloc 0 4194368 1 0"); got != "ok" {
+		t.Fatalf("report after the hangup: %q", got)
+	}
+	h.start()
+	h.awaitSums(0, sums{dram: 1001})
+}

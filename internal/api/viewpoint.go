@@ -30,7 +30,7 @@ func ParseHiding(mountinfo []byte) Hiding {
 			case "hidepid":
 				h.Level = hidingLevel(value)
 			case "gid":
-				if n, err := strconv.Atoi(value); err == nil {
+				if n, err := strconv.Atoi(value); err == nil && n >= 0 {
 					h.GID = n
 				}
 			}

@@ -34,6 +34,20 @@ func TestParseHiding(t *testing.T) {
 	}
 }
 
+func FuzzParseHiding(f *testing.F) {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte("23 28 0:22 / /proc rw - proc proc rw,hidepid=2,gid=x\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if h := ParseHiding(b); h.Level < 0 || h.GID < -1 {
+			t.Errorf("%+v", h)
+		}
+	})
+}
+
 func TestViewpoint(t *testing.T) {
 	alice := caller{uid: 1000, gids: []int{1000, 27}, exists: true}
 	root := caller{uid: 0, exists: true}

@@ -335,6 +335,20 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+func FuzzParseStat(f *testing.F) {
+	b, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte("1 (a) ) S"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if state, start, name := parseStat(b); state == 0 && (start != 0 || name != "") {
+			t.Errorf("half an answer: %d %q", start, name)
+		}
+	})
+}
+
 // A process that is not Python means tt-metal's list.
 func TestClassifySelf(t *testing.T) {
 	if got := classify(os.Getpid(), "x", true); got != readingMetal {
