@@ -108,7 +108,11 @@ func TestStaleAsks(t *testing.T) {
 	if got := c.regions(); len(got) != 1 || got[0] != "77" {
 		t.Errorf("answer yes: %v\n%s", got, out)
 	}
-	c.shows(fmt.Sprint("beside:", 130<<20)) // the one in use is as it was
+	s := snapshot(t, c.host) // the one in use is as it was
+	wantGhosts(t, s, fmt.Sprint("beside:", 130<<20))
+	if err := c.truth().checkProcesses(s); err != nil {
+		t.Error(err)
+	}
 }
 
 // onTerminal runs ttmon on a terminal, answers its question, and returns what

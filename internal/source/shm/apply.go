@@ -74,8 +74,10 @@ func (a *merging) region(r *Region) {
 	chip := a.chip(r, place)
 	addRegion(&chip.Memory, r)
 	addNote(&chip.Memory.Note, place.Note)
-	for _, device := range place.Candidates {
-		a.maybe[device] = append(a.maybe[device], r.ID)
+	if !r.unused() {
+		for _, device := range place.Candidates {
+			a.maybe[device] = append(a.maybe[device], r.ID)
+		}
 	}
 	for _, u := range r.Uses {
 		a.use(r, u, place.Device)
@@ -89,6 +91,16 @@ func (a *merging) region(r *Region) {
 			Bytes: g.Bytes, Updated: g.Updated, Mapped: len(r.Mapped) > 0,
 		})
 	}
+}
+
+// unused tells whether it is certain that nobody holds anything on the chip.
+func (r *Region) unused() bool {
+	for _, pool := range regionPools {
+		if v, known := r.Used[pool].Get(); !known || v > 0 {
+			return false
+		}
+	}
+	return r.Tracking == model.TrackOK
 }
 
 // chip finds the chip of a region, or adds one of no device.
