@@ -91,3 +91,19 @@ func TestBlockedFor(t *testing.T) {
 		t.Errorf("values stuck after the block: %s, %s", d.Temperature.Reason(), d.AICLK.Reason())
 	}
 }
+
+// TestBlockedFromTheStart: what could not be read at first is read later, and
+// meanwhile the reason is that of the moment.
+func TestBlockedFromTheStart(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a"})
+	ctl(t, h, "block", "0", "telemetry")
+	w := watch(t, h)
+	s := w.until("the block is noticed", state(0, model.StateHung))
+	wantMissing(t, "serial number", s.Device(0).Serial, model.Hung)
+	ctl(t, h, "reset", "0", "block=1ms", "window=forever")
+	ctl(t, h, "release", "0")
+	w.until("the reset window", state(0, model.StateResetting))
+	w.until("its reason for the serial number", func(s *model.Snapshot) bool { return s.Device(0).Serial.Status == model.Resetting })
+	ctl(t, h, "post-reset", "0")
+	w.until("the serial number", func(s *model.Snapshot) bool { return s.Device(0).Serial.Known() && s.Device(0).Firmware.Bundle.Known() })
+}

@@ -65,8 +65,11 @@ func (d *device) judge(v vitals, stuck string, now time.Time) {
 	m.HeartbeatAge, m.HeartbeatRate = d.beat.age, d.beat.rate
 	before := m.State
 	m.State, m.StateReason = d.verdict(v, stuck, now)
-	if m.State == model.StateOK && before != model.StateOK && before != "" {
+	switch {
+	case m.State == model.StateOK && before != model.StateOK && before != "":
 		d.statics = time.Time{} // a reset may have brought other firmware
+	case stuck != "" || m.State == model.StateResetting:
+		d.statics = time.Time{} // they could not be read; the reason may be another next time
 	}
 	if m.State != model.StateResetting {
 		d.explainNoData()

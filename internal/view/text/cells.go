@@ -34,6 +34,14 @@ func chipCell(d *model.Device, r model.Reading[float64], say func(float64) strin
 	return c(missing(d, r.Status), faint)
 }
 
+// textCell is chipCell for texts.
+func textCell(d *model.Device, r model.Reading[string]) cell {
+	if !r.Known() {
+		return c(missing(d, r.Status), faint)
+	}
+	return c(words.Foreign(r))
+}
+
 // believed is the style of a value: the last ones of firmware that stopped are
 // not to catch the eye.
 func believed(d *model.Device, st style) style {

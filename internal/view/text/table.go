@@ -222,7 +222,12 @@ func extras(add func(column, func(*model.Device) cell), any func(func(*model.Dev
 		rank++
 	}
 	if any(func(d *model.Device) bool { return d.Firmware.Bundle.Known() }) {
-		add(column{head: "Firmware", least: 8, rank: rank}, func(d *model.Device) cell { return c(bundle(d)) })
+		add(column{head: "Firmware", least: 8, rank: rank}, func(d *model.Device) cell {
+			// Without the release candidate's number, which is 0 on releases.
+			cl := textCell(d, d.Firmware.Bundle)
+			cl.text = strings.TrimSuffix(cl.text, ".0")
+			return cl
+		})
 		rank++
 	}
 	number("Volt", 6, func(d *model.Device) model.Reading[float64] { return d.Voltage }, func(v float64) string { return words.Fixed(v, 2) + " V" })
@@ -231,13 +236,7 @@ func extras(add func(column, func(*model.Device) cell), any func(func(*model.Dev
 		return c(words.Reading(d.NUMANode, strconv.Itoa))
 	})
 	rank++
-	add(column{head: "Serial", least: 16, rank: rank}, func(d *model.Device) cell { return c(words.Foreign(d.Serial)) })
-}
-
-// bundle is the firmware bundle without the release candidate's number, which
-// is 0 on releases.
-func bundle(d *model.Device) string {
-	return strings.TrimSuffix(words.Foreign(d.Firmware.Bundle), ".0")
+	add(column{head: "Serial", least: 16, rank: rank}, func(d *model.Device) cell { return textCell(d, d.Serial) })
 }
 
 // chips are the lines below a board with several chips: only the memory is
