@@ -71,8 +71,10 @@ func Lock(path string) (fd int, err error) {
 
 // Sign writes our pid into a lock file.
 func Sign(fd int) {
-	if unix.Ftruncate(fd, 0) == nil {
-		_, _ = unix.Pwrite(fd, []byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	// In this order, so that it is never empty.
+	text := []byte(strconv.Itoa(os.Getpid()) + "\n")
+	if n, err := unix.Pwrite(fd, text, 0); err == nil {
+		_ = unix.Ftruncate(fd, int64(n))
 	}
 }
 
@@ -80,7 +82,8 @@ func Sign(fd int) {
 func readOwner(fd int) string {
 	var b [32]byte
 	n, _ := unix.Pread(fd, b[:], 0)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:max(n, 0)])))
+	line, _, _ := strings.Cut(string(b[:max(n, 0)]), "\n")
+	pid, err := strconv.Atoi(line)
 	if err != nil {
 		return ""
 	}
