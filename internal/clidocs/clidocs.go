@@ -1,6 +1,6 @@
 // Package clidocs writes the documentation of a command line program from its
 // tree of commands: pages in Markdown and manual pages. Tests of the programs
-// call it, write the files of docs/ with -update, and fail when those have
+// call it, write the files of docs/ with -update (make docs), and fail when those have
 // fallen behind. It is outside the data flow, and no program links it.
 package clidocs
 
@@ -11,23 +11,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/ttmon/ttmon/internal/golden"
 )
 
 // Pages compares the files of dir, which belong to the programs of the tree,
 // with what the tree says, or writes them anew. Files of other programs in
 // the same directory are named by the prefixes in others.
-func Pages(t *testing.T, root *cobra.Command, dir string, update bool, others ...string) {
+func Pages(t *testing.T, root *cobra.Command, dir string, others ...string) {
 	t.Helper()
-	compare(t, dir, render(root, ".md", markdown), root.Name(), update, others)
+	compare(t, dir, render(root, ".md", markdown), root.Name(), others)
 }
 
 // Man is Pages for manual pages.
-func Man(t *testing.T, root *cobra.Command, dir string, update bool, others ...string) {
+func Man(t *testing.T, root *cobra.Command, dir string, others ...string) {
 	t.Helper()
-	compare(t, dir, render(root, ".1", man), root.Name(), update, others)
+	compare(t, dir, render(root, ".1", man), root.Name(), others)
 }
 
 func render(root *cobra.Command, suffix string, page func(*cobra.Command) []byte) map[string][]byte {
@@ -40,17 +41,10 @@ func render(root *cobra.Command, suffix string, page func(*cobra.Command) []byte
 	return pages
 }
 
-func compare(t *testing.T, dir string, pages map[string][]byte, program string, update bool, others []string) {
+func compare(t *testing.T, dir string, pages map[string][]byte, program string, others []string) {
 	t.Helper()
-	if update {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for name, text := range pages {
-			if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+	for name, want := range pages {
+		golden.Check(t, filepath.Join(dir, name), want)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -60,16 +54,6 @@ func compare(t *testing.T, dir string, pages map[string][]byte, program string, 
 		foreign := slices.ContainsFunc(others, func(prefix string) bool { return strings.HasPrefix(e.Name(), prefix) })
 		if !foreign && strings.HasPrefix(e.Name(), program) && pages[e.Name()] == nil {
 			t.Errorf("%s is about no command: remove it", filepath.Join(dir, e.Name()))
-		}
-	}
-	for name, want := range pages {
-		got, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Errorf("%v (make docs writes it)", err)
-			continue
-		}
-		if diff := cmp.Diff(string(got), string(want)); diff != "" {
-			t.Errorf("%s is out of date (make docs writes it anew):\n%s", name, diff)
 		}
 	}
 }

@@ -3,23 +3,18 @@ package metric_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func names[S any](t *testing.T, table []metric.Field[S]) {
 	t.Helper()
@@ -193,19 +188,7 @@ func TestFieldsPage(t *testing.T) {
 		"at the snapshot, others at the device or process.\n")
 	page(&b, "--query-device", metric.Devices())
 	page(&b, "--query-apps", metric.Apps())
-	const file = "../../docs/fields.md"
-	if *update {
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("%s is out of date (-update writes it anew):\n%s", file, diff)
-	}
+	golden.Check(t, "../../docs/fields.md", b.Bytes())
 }
 
 func page[S any](b *bytes.Buffer, flag string, table []metric.Field[S]) {

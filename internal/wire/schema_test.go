@@ -2,17 +2,14 @@ package wire
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sort"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
@@ -148,22 +145,7 @@ func describe() []byte {
 }
 
 func TestSchemaFile(t *testing.T) {
-	got := describe()
-	if f := flag.Lookup("update"); f.Value.String() == "true" { // of wire_test.go
-		if err := os.MkdirAll(filepath.Dir(schemaFile), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(schemaFile, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(schemaFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is out of date (-update writes it anew):\n%s", schemaFile, diff)
-	}
+	golden.Check(t, schemaFile, describe())
 }
 
 // What is printed keeps to the schema file, member for member.

@@ -3,10 +3,8 @@ package wire_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -15,12 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 var samples = map[string]func() *model.Snapshot{
 	"nodriver": sample.NoDriver, "none": sample.None, "one": sample.One, "four": sample.Four,
@@ -123,21 +120,9 @@ func TestGolden(t *testing.T) {
 	for _, name := range []string{"one", "troubles"} {
 		t.Run(name, func(t *testing.T) {
 			got := append(wire.AppendIndented(nil, samples[name]()), '\n')
-			path := filepath.Join("testdata", name+".json")
-			if *update {
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("(-want +got; -update writes it anew)\n%s", diff)
-			}
+			golden.Check(t, filepath.Join("testdata", name+".json"), got)
 			var compact bytes.Buffer
-			if err := json.Compact(&compact, want); err != nil {
+			if err := json.Compact(&compact, got); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(compact.String(), string(wire.Append(nil, samples[name]()))); diff != "" {

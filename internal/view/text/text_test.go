@@ -3,24 +3,19 @@ package text_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 type host struct {
 	name string
@@ -31,21 +26,9 @@ var hosts = []host{
 	{"0", sample.None}, {"1", sample.One}, {"4", sample.Four}, {"32", sample.Galaxy}, {"troubles", sample.Troubles},
 }
 
-func golden(t *testing.T, name string, got []byte) {
+func compare(t *testing.T, name string, got []byte) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, diff)
-	}
+	golden.Check(t, filepath.Join("testdata", name), got)
 }
 
 var utc = text.Options{Version: "0.1.0", Zone: time.UTC}
@@ -57,7 +40,7 @@ func TestTable(t *testing.T) {
 				o := utc
 				o.Width = width
 				got := text.AppendTable(nil, h.snap(), o)
-				golden(t, fmt.Sprintf("table-%s-%d.txt", h.name, width), got)
+				compare(t, fmt.Sprintf("table-%s-%d.txt", h.name, width), got)
 				for line := range strings.Lines(string(got)) {
 					line = strings.TrimSuffix(line, "\n")
 					if w := words.Width(line); w > width {
@@ -151,7 +134,7 @@ func TestColour(t *testing.T) {
 	o := utc
 	o.Width, o.Color = 100, true
 	out := text.AppendTable(nil, sample.Troubles(), o)
-	golden(t, "table-colour.txt", out)
+	compare(t, "table-colour.txt", out)
 	plain := o
 	plain.Color = false
 	if got := stripSGR(string(out)); got != string(text.AppendTable(nil, sample.Troubles(), plain)) {
@@ -178,7 +161,7 @@ func TestASCII(t *testing.T) {
 	o := utc
 	o.Width, o.ASCII = 100, true
 	out := text.AppendTable(nil, sample.Troubles(), o)
-	golden(t, "table-ascii.txt", out)
+	compare(t, "table-ascii.txt", out)
 	for _, c := range out {
 		if c >= 0x80 {
 			t.Fatalf("byte %#x in what should be ASCII", c)
@@ -246,9 +229,9 @@ func TestHostileNames(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	golden(t, "report-4.txt", text.AppendReport(nil, sample.Four(), nil, utc))
-	golden(t, "report-troubles.txt", text.AppendReport(nil, sample.Troubles(), nil, utc))
-	golden(t, "report-memory-pids.txt", text.AppendReport(nil, sample.Four(), []text.Section{text.Memory, text.PIDs}, utc))
+	compare(t, "report-4.txt", text.AppendReport(nil, sample.Four(), nil, utc))
+	compare(t, "report-troubles.txt", text.AppendReport(nil, sample.Troubles(), nil, utc))
+	compare(t, "report-memory-pids.txt", text.AppendReport(nil, sample.Four(), []text.Section{text.Memory, text.PIDs}, utc))
 }
 
 func TestParseSection(t *testing.T) {
@@ -268,8 +251,8 @@ func TestParseSection(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	golden(t, "list-32.txt", text.AppendList(nil, sample.Galaxy(), utc))
-	golden(t, "list-troubles.txt", text.AppendList(nil, sample.Troubles(), utc))
+	compare(t, "list-32.txt", text.AppendList(nil, sample.Galaxy(), utc))
+	compare(t, "list-troubles.txt", text.AppendList(nil, sample.Troubles(), utc))
 }
 
 func TestQuery(t *testing.T) {
@@ -287,7 +270,7 @@ func TestQuery(t *testing.T) {
 	out = text.CSV{}.AppendQuery(out, s, columns)
 	out = append(out, '\n')
 	out = text.CSV{NoUnits: true}.AppendQuery(out, s, columns)
-	golden(t, "query.csv", out)
+	compare(t, "query.csv", out)
 }
 
 func TestQueryApps(t *testing.T) {
@@ -300,7 +283,7 @@ func TestQueryApps(t *testing.T) {
 		columns = append(columns, c)
 	}
 	out := text.AppendHeader(nil, columns)
-	golden(t, "apps.csv", text.CSV{}.AppendQueryApps(out, sample.Troubles(), columns))
+	compare(t, "apps.csv", text.CSV{}.AppendQueryApps(out, sample.Troubles(), columns))
 }
 
 func TestStreams(t *testing.T) {
@@ -319,7 +302,7 @@ func TestStreams(t *testing.T) {
 	st, _, _ = text.NewPmon("umMctjn", utc)
 	st.CSV = true
 	out = st.AppendPmon(out, sample.Troubles())
-	golden(t, "streams.txt", out)
+	compare(t, "streams.txt", out)
 	if _, wrong, ok := text.NewDmon("px", utc); ok || wrong != 'x' {
 		t.Errorf("dmon -s px: %c, %v", wrong, ok)
 	}
@@ -361,8 +344,8 @@ func TestGroupHelpIsComplete(t *testing.T) {
 
 func TestTTSMI(t *testing.T) {
 	h := text.HostInfo{Distro: "Ubuntu 24.04 LTS", Machine: "x86_64", Memory: "503.50 GB"}
-	golden(t, "ttsmi-4.json", text.AppendTTSMI(nil, sample.Four(), h, utc))
-	golden(t, "ttsmi-list.txt", text.AppendTTList(nil, sample.Four(), utc))
+	compare(t, "ttsmi-4.json", text.AppendTTSMI(nil, sample.Four(), h, utc))
+	compare(t, "ttsmi-list.txt", text.AppendTTList(nil, sample.Four(), utc))
 
 	var v struct {
 		Devices []struct {
@@ -414,7 +397,7 @@ func TestStale(t *testing.T) {
 	}
 	out = append(out, "-- only what is denied\n"...)
 	out = text.AppendStale(out, append(list[2:], list[2]), sample.Time, utc)
-	golden(t, "stale.txt", out)
+	compare(t, "stale.txt", out)
 }
 
 func BenchmarkTable32(b *testing.B) {

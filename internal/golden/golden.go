@@ -1,0 +1,37 @@
+// Package golden compares what a test made with a file that was read by a
+// person once, and writes that file anew with -update. It is outside the data
+// flow; only tests import it.
+package golden
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Update is the flag by which golden files are written instead of compared.
+var Update = flag.Bool("update", false, "write the golden files anew")
+
+// Check compares got with the file at path.
+func Check(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *Update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Errorf("%v (-update writes it)", err)
+		return
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, diff)
+	}
+}
