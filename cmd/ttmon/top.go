@@ -54,6 +54,11 @@ func asNvtop() bool { return filepath.Base(os.Args[0]) == "tt-nvtop" }
 
 func newTop(a *app) *cobra.Command {
 	t := &topCmd{app: a}
+	t.make()
+	return t.cmd
+}
+
+func (t *topCmd) make() {
 	t.cmd = &cobra.Command{
 		Use:   "top",
 		Short: "Shows devices, charts and processes on a screen that stays open",
@@ -101,7 +106,6 @@ here, -s prints a snapshot in nvtop's form.`,
 	t.screens.flags(t.cmd)
 	_ = t.cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(config.OptionAt("display.theme").Choices, cobra.ShellCompDirectiveNoFileComp))
 	_ = t.cmd.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions(config.OptionAt("top.devices.layout").Choices, cobra.ShellCompDirectiveNoFileComp))
-	return t.cmd
 }
 
 func (s *screens) flags(cmd *cobra.Command) {

@@ -285,7 +285,7 @@ func TestEffects(t *testing.T) {
 	end := start(t.Context(), screen, app, Options{Source: src, Interval: time.Hour, Do: func(_ context.Context, e Effect) Event {
 		did.Add(1)
 		if a := e.(ask); a.n > 0 {
-			return answered{a.n}
+			return answered(a)
 		}
 		return nil
 	}})

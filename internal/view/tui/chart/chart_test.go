@@ -188,3 +188,78 @@ func BenchmarkChart100x10With32Lines(b *testing.B) {
 		c.Draw(r)
 	}
 }
+
+func TestWindow(t *testing.T) {
+	w := Window{End: t0.Add(7 * time.Second), Span: time.Minute}
+	if s := w.Step(60); s != time.Second {
+		t.Errorf("step %v", s)
+	}
+	if f := w.From(60); !f.Equal(t0.Add(7*time.Second - 59*time.Second)) {
+		t.Errorf("from %v", f)
+	}
+	// Moving on by less than a step changes nothing: a line keeps its shape.
+	a, b := Window{End: t0, Span: 10 * time.Minute}, Window{End: t0.Add(400 * time.Millisecond), Span: 10 * time.Minute}
+	if !a.From(100).Equal(b.From(100)) {
+		t.Error("the window moves by less than a step")
+	}
+	if s := (Window{Span: time.Minute}).Step(0); s <= 0 {
+		t.Errorf("step %v without columns", s)
+	}
+}
+
+func TestZoomAndGrow(t *testing.T) {
+	for _, c := range []struct {
+		got, want time.Duration
+	}{
+		{Zoom(10*time.Minute, 1), 5 * time.Minute},
+		{Zoom(10*time.Minute, -1), 30 * time.Minute},
+		{Zoom(7*time.Minute, 1), 5 * time.Minute},
+		{Zoom(30*time.Second, 1), 30 * time.Second},
+		{Zoom(10*time.Second, 1), 10 * time.Second},
+		{Zoom(72*time.Hour, -1), 72 * time.Hour},
+		{Grow(10*time.Minute, 0), time.Minute},
+		{Grow(10*time.Minute, 61*time.Second), 2 * time.Minute},
+		{Grow(10*time.Minute, time.Hour), 10 * time.Minute},
+		{Grow(30*time.Second, 5*time.Second), 30 * time.Second},
+	} {
+		if c.got != c.want {
+			t.Errorf("%v, want %v", c.got, c.want)
+		}
+	}
+}
+
+func TestFrames(t *testing.T) {
+	g := cells.NewGrid(13, 7)
+	frames := Frames(g.Area(), 2, 2)
+	want := rows("┌─────┬─────┐", "│     │     │", "│     │     │", "├─────┼─────┤", "│     │     │", "│     │     │", "└─────┴─────┘")
+	if diff := cmp.Diff(want, g.String()); diff != "" {
+		t.Error(diff)
+	}
+	if len(frames) != 4 || frames[3].W != 7 || frames[3].H != 4 {
+		t.Errorf("%d frames, the last %d by %d", len(frames), frames[len(frames)-1].W, frames[len(frames)-1].H)
+	}
+	if Frames(cells.NewGrid(2, 2).Area(), 1, 1) != nil {
+		t.Error("a frame in no room")
+	}
+}
+
+// The cursor tells where it is, and a press where it was.
+func TestCursorAndTime(t *testing.T) {
+	for _, reverse := range []bool{false, true} {
+		c := Chart{Scale: Scale{0, 1}, Tick: func(float64) string { return "" }, From: t0, Step: time.Second, Reverse: reverse, Lines: []Line{line("")}}
+		r := Divide(cells.NewGrid(25, 4).Area(), false)
+		for column := range r.Plot.W {
+			at := c.TimeAt(column, r.Columns)
+			c.Cursor = int(at.Sub(t0) / time.Second)
+			c.Draw(r)
+			if got := c.CursorCell() - axisWidth; got != column {
+				t.Errorf("reverse %v: a press in column %d puts the cursor into %d", reverse, column, got)
+			}
+		}
+		c.Cursor = r.Columns
+		c.Draw(r)
+		if c.CursorCell() >= 0 {
+			t.Error("a cursor out of view has a place")
+		}
+	}
+}

@@ -72,21 +72,25 @@ func badness(d *model.Device) float64 {
 	if r, ok := d.Memory.Stale.Get(); ok && r > 0 {
 		score += 5
 	}
-	share := func(a, b model.Reading[float64]) float64 {
-		if a.Known() && b.Known() && b.V > 0 {
-			return a.V / b.V
-		}
-		return 0
-	}
-	if t := share(d.Temperature, d.TemperatureLimit); t >= 1 {
-		score += 100
-	}
-	score += 20 * max(share(d.Temperature, d.TemperatureLimit), share(d.Power, d.PowerLimit))
-	used, total := d.Memory.Pools[model.DRAM].Used, d.Memory.Pools[model.DRAM].Total
-	if used.Known() && total.Known() && total.V > 0 {
-		score += 10 * float64(used.V) / float64(total.V)
+	score += nearness(ratio(d.Temperature, d.TemperatureLimit)) + nearness(ratio(d.Power, d.PowerLimit))
+	if ratio(d.Memory.Pools[model.DRAM].Used, d.Memory.Pools[model.DRAM].Total) >= 0.98 {
+		score += 5
 	}
 	return score
+}
+
+// nearness is how bad it is to be that near to a limit. It has few steps:
+// healthy devices must not change places with every degree.
+func nearness(share float64) float64 {
+	switch {
+	case share >= 1:
+		return 100
+	case share >= 0.95:
+		return 20
+	case share >= 0.85:
+		return 10
+	}
+	return 0
 }
 
 // selected is the selected device, or nil when there is none at all.

@@ -13,13 +13,10 @@ import (
 // column by column.
 func (a *deviceArea) drawGrid(s *State, area cells.Area, p plan, list []*model.Device) {
 	w := area.W / p.perRow
-	groups := [][]*model.Device{list}
 	heading := 0
+	groups := chunks(list, (len(list)+p.perRow-1)/p.perRow)
 	if s.grouped() {
 		groups, heading = byTray(list), 1
-	} else {
-		depth := (len(list) + p.perRow - 1) / p.perRow
-		groups = chunks(list, depth)
 	}
 	depth := 0
 	for _, g := range groups {

@@ -24,14 +24,14 @@ import (
 // situations are states in which keys may have something to do.
 var situations = []func(st *stage){
 	func(st *stage) {},
-	func(st *stage) { st.keys("down", " ", "up") },                             // tagged
-	func(st *stage) { st.keys("right", "right", "end") },                       // scrolled
-	func(st *stage) { st.keys("tab", "down") },                                 // devices
-	func(st *stage) { st.keys("tab", "tab", "left", "left", "left") },          // charts, with a cursor
+	func(st *stage) { st.keys("down", " ", "up") },                        // tagged
+	func(st *stage) { st.keys("right", "right", "end") },                  // scrolled
+	func(st *stage) { st.keys("tab", "down") },                            // devices
+	func(st *stage) { st.keys("tab", "tab", "left", "left", "left") },     // charts, with a cursor
 	func(st *stage) { st.keys("tab", "tab", "+", "+", "+", ",", "down") }, // charts, in the past
-	func(st *stage) { st.keys("C", "left") },                                   // page of charts
-	func(st *stage) { st.keys("enter", "down") },                               // a process
-	func(st *stage) { st.keys("tab", "right", "enter", "down", "down") },       // a device
+	func(st *stage) { st.keys("C", "left") },                              // page of charts
+	func(st *stage) { st.keys("enter", "down") },                          // a process
+	func(st *stage) { st.keys("tab", "right", "enter", "down", "down") },  // a device
 	func(st *stage) { st.keys("e") },
 }
 
