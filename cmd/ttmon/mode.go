@@ -119,15 +119,7 @@ func (s *smi) deviceJob() (job, error) {
 			}
 		}
 	}
-	f, err := s.csv()
-	head := false
-	return job{sample: sample, print: func(dst []byte, snap *model.Snapshot, _ text.Options) []byte {
-		if !f.NoHeader && !head {
-			dst, head = text.AppendHeader(dst, columns), true
-			s.saySimulated(snap)
-		}
-		return f.AppendQuery(dst, snap, columns)
-	}}, err
+	return csvJob(s, columns, sample, text.CSV.AppendQuery)
 }
 
 func (s *smi) appsJob() (job, error) {
@@ -135,14 +127,24 @@ func (s *smi) appsJob() (job, error) {
 	if err != nil {
 		return job{}, err
 	}
+	return csvJob(s, columns, sample, text.CSV.AppendQueryApps)
+}
+
+// csvJob prints rows, and before the first of them what they mean.
+func csvJob[S any](s *smi, columns []metric.Column[S], sample time.Duration,
+	rows func(text.CSV, []byte, *model.Snapshot, []metric.Column[S]) []byte,
+) (job, error) {
 	f, err := s.csv()
-	head := false
+	begun := false
 	return job{sample: sample, print: func(dst []byte, snap *model.Snapshot, _ text.Options) []byte {
-		if !f.NoHeader && !head {
-			dst, head = text.AppendHeader(dst, columns), true
+		if !begun {
+			begun = true
 			s.saySimulated(snap)
+			if !f.NoHeader {
+				dst = text.AppendHeader(dst, columns)
+			}
 		}
-		return f.AppendQueryApps(dst, snap, columns)
+		return rows(f, dst, snap, columns)
 	}}, err
 }
 

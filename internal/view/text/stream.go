@@ -34,11 +34,7 @@ func NewDmon(letters string, o Options) (st *Stream, wrong byte, ok bool) {
 	if st.columns, wrong, ok = choose(dmonColumns(), letters); !ok {
 		return nil, wrong, false
 	}
-	table := metric.Devices()
-	for _, col := range st.columns {
-		f, _ := metric.Find(table, col.name)
-		st.devices = append(st.devices, f)
-	}
+	st.devices = find(metric.Devices(), st.columns)
 	return st, 0, true
 }
 
@@ -48,12 +44,18 @@ func NewPmon(letters string, o Options) (st *Stream, wrong byte, ok bool) {
 	if st.columns, wrong, ok = choose(pmonColumns(), letters); !ok {
 		return nil, wrong, false
 	}
-	table := metric.Apps()
-	for _, col := range st.columns {
-		f, _ := metric.Find(table, col.name)
-		st.apps = append(st.apps, f)
-	}
+	st.apps = find(metric.Apps(), st.columns)
 	return st, 0, true
+}
+
+// find looks up the fields of columns; the zero one stands where a column is
+// made of something else.
+func find[S any](table []metric.Field[S], columns []monColumn) []metric.Column[S] {
+	list := make([]metric.Column[S], len(columns))
+	for i, col := range columns {
+		list[i], _ = metric.Find(table, col.name)
+	}
+	return list
 }
 
 // headEvery is one screen of a small terminal.
