@@ -43,17 +43,17 @@ func Run(kinds Kinds) error {
 		return fmt.Errorf("reading the workload's description: %w", err)
 	}
 	inherited := os.Getenv(inheritedEnv) != ""
-	os.WriteFile("/proc/self/comm", []byte(s.Name), 0)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { io.Copy(io.Discard, os.Stdin); cancel() }()
 
 	answer := newAnswer()
-	if s.OwnShm && !inherited {
-		if err := ownShm(); err != nil {
+	if s.ownMounts() && !inherited {
+		if err := s.furnish(); err != nil {
 			answer.give(err.Error())
 			return err
 		}
 	}
+	os.WriteFile("/proc/self/comm", []byte(s.Name), 0)
 	files, err := s.begin(inherited)
 	if err != nil {
 		answer.give(err.Error())
@@ -142,11 +142,23 @@ func (s Spec) openNode(index int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// ownShm mounts an empty /dev/shm, in the mount namespace that the process was
-// started in.
-func ownShm() error {
+// ownMounts tells whether the workload has a mount namespace of its own, as
+// containers have. Another user may not mount anything in it.
+func (s Spec) ownMounts() bool { return s.OwnShm || s.PIDNS && s.User == 0 }
+
+// furnish mounts what a container has of its own, in the mount namespace that
+// the process was started in.
+func (s Spec) furnish() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("making the mounts private: %w", err)
+	}
+	if s.PIDNS { // or the pids in it would be somebody else's
+		if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+			return fmt.Errorf("mounting a /proc of its own: %w", err)
+		}
+	}
+	if !s.OwnShm {
+		return nil
 	}
 	if err := unix.Mount("shm", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777"); err != nil {
 		return fmt.Errorf("mounting a /dev/shm of its own: %w", err)
@@ -203,7 +215,7 @@ func (s Spec) attributes() *syscall.SysProcAttr {
 	if s.PIDNS {
 		a.Cloneflags |= unix.CLONE_NEWPID
 	}
-	if s.OwnShm {
+	if s.ownMounts() {
 		a.Cloneflags |= unix.CLONE_NEWNS
 	}
 	return a
