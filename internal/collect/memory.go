@@ -54,6 +54,9 @@ func nobodyOn(sweep kmd.Sweep, device int) bool {
 	return false
 }
 
+// whyNoID is why a chip has no id until somebody accounts for it.
+const whyNoID = "it depends on cables, or on what only the chip knows; known once a program has opened it"
+
 // knowChips tells the resolver which devices there are, and gives every chip
 // the id that follows from sysfs alone.
 func (c *Collector) knowChips(s *model.Snapshot) {
@@ -64,6 +67,8 @@ func (c *Collector) knowChips(s *model.Snapshot) {
 		for slot := range d.Chips {
 			if id, ok := endpoints[i].SoleID(slot); ok {
 				d.Chips[slot].ID = model.Value(id)
+			} else {
+				d.Chips[slot].ID = model.Missing[uint64](model.Absent, whyNoID)
 			}
 		}
 	}
@@ -167,6 +172,10 @@ func indexes(list []int) string {
 
 // addLocks says which chips UMD has marked as in use, and by whom.
 func (c *Collector) addLocks(s *model.Snapshot) {
+	const why = "no program has made UMD's lock for it"
+	for i := range s.Devices {
+		s.Devices[i].Lock = model.ChipLock{Held: model.Missing[bool](model.Absent, why), PID: model.Missing[int](model.Absent, why)}
+	}
 	locks, _ := umd.Locks(c.root, umd.LockDir)
 	for _, l := range locks {
 		if d := s.Device(l.Device); d != nil {

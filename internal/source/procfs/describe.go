@@ -238,7 +238,7 @@ func undescribed(pid int, state model.ProcessState, status model.Status, why str
 	text, number := model.Missing[string](status, why), model.Missing[int](status, why)
 	return model.Process{
 		PID: pid, State: state, UID: number, User: text, Name: text, Cmdline: text, Threads: number,
-		CPU: model.Missing[float64](status, why), RSS: model.Missing[uint64](status, why),
+		CPU: model.Missing[float64](status, why), RSS: model.Missing[uint64](status, why), Release: text,
 	}
 }
 
@@ -249,4 +249,5 @@ func exited(p *model.Process) {
 	p.CPU = model.Missing[float64](model.Absent, why)
 	p.RSS = model.Missing[uint64](model.Absent, why)
 	p.Threads = model.Missing[int](model.Absent, why)
+	p.Release = model.Missing[string](model.Absent, why)
 }
