@@ -129,10 +129,10 @@ func (p *pane) restored() {
 	p.until("the terminal to be restored", func() bool {
 		return p.ask("alternate #{alternate_on} cursor #{cursor_flag} mouse #{mouse_any_flag} keypad #{keypad_flag}") == want
 	})
-	p.typ("stty -a | tr ' ' '\\n' | grep -cx -e icanon -e echo -e isig -e icrnl -e opost")
-	p.wait("\n5\n")
+	p.typ("echo sane=$(stty -a | tr ' ' '\\n' | grep -cx -e icanon -e echo -e isig -e icrnl -e opost)")
+	p.wait("sane=5")
 	p.typ("clear")
-	p.until("an empty screen", func() bool { return !strings.Contains(p.screen(), "\n5\n") })
+	p.until("an empty screen", func() bool { return !strings.Contains(p.screen(), "sane=5") })
 }
 
 // drawn checks that the program has the terminal.
@@ -262,8 +262,8 @@ func TestKeysAndMouseOfARealTerminal(t *testing.T) {
 	p.keys("q")
 	p.ended(pid)
 	p.restored()
-	p.typ("grep -c '^theme = \"dark\"' .config/ttmon/config.toml")
-	p.wait("\n1\n")
+	p.typ("echo found=$(grep -c '^theme = \"dark\"' .config/ttmon/config.toml)")
+	p.wait("found=1")
 }
 
 func TestMem(t *testing.T) {

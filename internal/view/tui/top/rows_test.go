@@ -71,11 +71,13 @@ func TestTree(t *testing.T) {
 	}{
 		{"flat", []model.Process{process(10, 1), process(20, 1)}, []string{"10", "20"}},
 		{
-			"children", []model.Process{process(30, 10), process(10, 1), process(20, 10), process(40, 20)},
+			"children",
+			[]model.Process{process(30, 10), process(10, 1), process(20, 10), process(40, 20)},
 			[]string{"10", "├─ 20", "│  └─ 40", "└─ 30"},
 		},
 		{
-			"a parent that uses no device", []model.Process{process(20, 15), process(30, 15), process(40, 16)},
+			"a parent that uses no device",
+			[]model.Process{process(20, 15), process(30, 15), process(40, 16)},
 			[]string{"15 stands for 2", "├─ 20", "└─ 30", "40"},
 		},
 		{"a circle", []model.Process{process(20, 30), process(30, 20)}, []string{"20", "└─ 30"}},
