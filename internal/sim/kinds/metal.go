@@ -16,10 +16,12 @@ import (
 )
 
 // All are the kinds there are.
-func All() workload.Kinds { return workload.Kinds{"metal": account} }
+func All() workload.Kinds { return workload.Kinds{"metal": account, "report": report} }
 
 // Usage is the settings of the kinds, for help texts.
-const Usage = `kind=metal         account for device memory in /dev/shm, as tt-metal does
+const Usage = metalUsage + "\n" + reportUsage
+
+const metalUsage = `kind=metal         account for device memory in /dev/shm, as tt-metal does
   layout=3           layout of the statistics regions, 2 to 4 (3)
   dram=8G            bytes held on each chip; also l1=, l1_small=, trace=, cb=
   moves              allocate and free a tenth more, again and again

@@ -79,7 +79,7 @@ func Parse(s string) ([]Spec, error) {
 		case "cpu":
 			spec.CPU, err = fraction(value, 1024)
 		case "rss":
-			spec.RSS, err = bytes(value)
+			spec.RSS, err = ParseBytes(value)
 		case "user":
 			spec.User, err = number(value, 0, 1<<31-2)
 		case "forks":
@@ -177,8 +177,8 @@ func fraction(s string, high float64) (float64, error) {
 	return f, nil
 }
 
-// bytes reads a size: 4096, 64K, 64M, 2G.
-func bytes(s string) (uint64, error) {
+// ParseBytes reads a size: 4096, 64K, 64M, 2G.
+func ParseBytes(s string) (uint64, error) {
 	shift := 0
 	for i, unit := range []string{"K", "M", "G"} {
 		if rest, ok := strings.CutSuffix(s, unit); ok {
