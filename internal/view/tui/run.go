@@ -40,7 +40,7 @@ func Open() (tcell.Screen, error) {
 		err = s.Init()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("setting up the terminal (TERM=%s): %w", os.Getenv("TERM"), err)
+		return nil, fmt.Errorf("setting up the terminal (TERM=%s; TERM=xterm-256color fits nearly all): %w", os.Getenv("TERM"), err)
 	}
 	return s, nil
 }

@@ -20,15 +20,16 @@ type Options struct {
 	Only   []string // devices by any of their names; empty: all
 	// History is where the chart comes from. Nil: the screens keep their own;
 	// given: its owner fills it.
-	History *history.Store
+	History history.Reader
 	Source  string // as in ttmon top
 }
 
 // State is the whole screen. Make one with New.
 type State struct {
 	o      Options
-	hist   *history.Store
-	own    *gauge.Set // fills hist; nil: its owner does
+	hist   history.Reader
+	own    *history.Store // what hist is, if nobody else fills it
+	gauges *gauge.Set
 	ledger ledger
 
 	live, shown *model.Snapshot
@@ -61,7 +62,8 @@ const (
 func New(o Options) *State {
 	s := &State{o: o, hist: o.History, span: time.Duration(o.Config.Mem.Span)}
 	if s.hist == nil {
-		s.hist, s.own = history.New(), gauge.New()
+		s.own, s.gauges = history.New(), gauge.New()
+		s.hist = s.own
 	}
 	return s
 }
@@ -99,7 +101,7 @@ func (s *State) Sample(snap *model.Snapshot) {
 	first := s.live == nil
 	s.live = snap
 	if s.own != nil {
-		s.own.Record(s.hist, snap)
+		s.gauges.Record(s.own, snap)
 	}
 	s.ledger.take(snap)
 	if !s.paused {

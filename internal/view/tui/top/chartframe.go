@@ -44,7 +44,7 @@ func (a *chartArea) legend(s *State, row cells.Area, sp spec, c *chart.Chart, pe
 			continue
 		}
 		if c.Cursor >= 0 && c.Cursor < len(l.Buckets) {
-			text += " " + a.valueAt(s, sp, l.Buckets, c.Cursor, per)
+			text += ": " + a.valueAt(s, sp, l.Buckets, c.Cursor, per)
 		} else if len(c.Lines) == 1 {
 			text = a.newest(s, sp, l.Buckets)
 		}

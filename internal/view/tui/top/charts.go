@@ -57,8 +57,8 @@ func chartKeys() []binding {
 	return []binding{
 		{keys: []tui.Key{"+", "=", "z"}, foot: "Zoom in", help: "charts: shorter span", do: func(s *State) []tui.Effect { s.chart.zoom(s, 1); return nil }},
 		{keys: []tui.Key{"-", "_", "Z"}, foot: "Zoom out", help: "charts: longer span", do: func(s *State) []tui.Effect { s.chart.zoom(s, -1); return nil }},
-		{keys: []tui.Key{",", "shift-left", "["}, foot: "Back", help: "charts: earlier", do: func(s *State) []tui.Effect { s.chart.pan(s, -1); return nil }},
-		{keys: []tui.Key{".", "shift-right", "]"}, foot: "On", help: "charts: later", do: func(s *State) []tui.Effect { s.chart.pan(s, 1); return nil }},
+		{keys: []tui.Key{",", "shift-left", "["}, foot: "Earlier", help: "charts: earlier", do: func(s *State) []tui.Effect { s.chart.pan(s, -1); return nil }},
+		{keys: []tui.Key{".", "shift-right", "]"}, foot: "Later", help: "charts: later", do: func(s *State) []tui.Effect { s.chart.pan(s, 1); return nil }},
 		{keys: []tui.Key{"d"}, foot: "By device", help: "charts: a chart per metric with all devices, or one per device", do: (*State).toggleBy},
 		{keys: []tui.Key{"s"}, foot: "Scale", help: "charts: scale up to the limit, or fitted", do: (*State).toggleScale},
 	}

@@ -11,9 +11,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 )
 
@@ -274,5 +277,28 @@ func TestOnly(t *testing.T) {
 	st = openAfter(t, 2, 4, 110, 40, func(c *config.Config) { c.Top.Devices.Only = []string{"9"} })
 	if !st.has("None of this host's devices is among those chosen") {
 		t.Error(st.draw())
+	}
+}
+
+// longer is a history that reaches further back than the run.
+type longer struct{ *history.Store }
+
+// Charts show whatever history they are given: that of a daemon was there
+// before the screen was.
+func TestHistoryOfSomebodyElse(t *testing.T) {
+	store := history.New()
+	set := gauge.New()
+	for i := range 600 {
+		set.Record(store, tuitest.Host(1, i))
+	}
+	s, err := New(Options{Config: config.Default(), History: longer{store}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &stage{t: t, s: s, g: cells.NewGrid(120, 40), n: 1, sec: 600}
+	st.send(tui.Resize{W: 120, H: 40})
+	st.run(1)
+	if !st.has("10 min") || strings.Count(st.draw(), "⣿") < 200 {
+		t.Errorf("ten minutes of history are not drawn:\n%s", st.draw())
 	}
 }

@@ -22,6 +22,9 @@ type Options struct {
 	Config config.Config
 	// NoKill says why processes cannot be signalled from here; empty: they can.
 	NoKill string
+	// History is where charts come from; nil: what this run has seen. Another
+	// one (a daemon's) is asked instead and may reach further back.
+	History history.Reader
 	// Source names where snapshots come from when they do not say it
 	// themselves: "ssh lab-4".
 	Source string
@@ -32,7 +35,8 @@ type State struct {
 	o      Options
 	cfg    config.Config
 	gauges *gauge.Set
-	hist   *history.Store
+	own    *history.Store // what this run has seen
+	hist   history.Reader // what the charts ask
 	detect event.Detector
 	log    []event.Event // of this run, oldest first
 
@@ -101,7 +105,10 @@ const maxLog = 1000
 
 // New checks the configuration and returns the state before the first snapshot.
 func New(o Options) (*State, error) {
-	s := &State{o: o, cfg: o.Config.Clone(), gauges: gauge.New(), hist: history.New()}
+	s := &State{o: o, cfg: o.Config.Clone(), gauges: gauge.New(), own: history.New()}
+	if s.hist = o.History; s.hist == nil {
+		s.hist = s.own
+	}
 	for _, name := range s.cfg.Top.Charts.Metrics {
 		if s.gauges.Find(name) == nil {
 			return nil, fmt.Errorf("top.charts.metrics: there is no metric %q; there are %s", name, s.gauges.Names())
@@ -157,7 +164,7 @@ func (s *State) sample(snap *model.Snapshot) []tui.Effect {
 		s.alone = s.live.Time
 	}
 	s.live = snap
-	s.gauges.Record(s.hist, snap)
+	s.gauges.Record(s.own, snap)
 	s.note(s.detect.Next(snap)...)
 	if s.lost != nil {
 		s.lost.until = snap.Time

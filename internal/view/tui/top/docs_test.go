@@ -1,0 +1,98 @@
+package top
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/view/tui/filter"
+	"github.com/ttmon/ttmon/internal/view/tui/widget"
+)
+
+const docsPath = "../../../../docs/top.md"
+
+// TestDocs keeps docs/top.md in step with the program: its screens are drawn
+// by it, its tables are its tables.
+func TestDocs(t *testing.T) {
+	got := docs(t)
+	if *update {
+		if err := os.WriteFile(docsPath, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(docsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s is out of date (-update writes it anew):\n%s", docsPath, diff)
+	}
+}
+
+func docs(t *testing.T) string {
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	screen := func(st *stage) { say("```\n%s```\n", st.draw()) }
+	st := open(t, 2, 120, 40)
+	say("# ttmon top\n")
+	say("Devices, charts over time and processes on one screen that stays open. The keys are those of nvtop and htop; " +
+		"F1 or `?` lists them, the mouse works too. The figures below are invented.\n")
+	screen(st)
+	say("Thirty-two chips fit into 80 by 24: a cell each, in the order of the trays. `v` chooses how much room devices get, `w` puts the worst first.\n")
+	screen(open(t, 32, 80, 24))
+	say("`C` puts the charts on the whole screen; arrows move the cursor, `+` and `-` zoom, `,` and `.` go back and on, ▲ marks events.\n")
+	screen(open(t, 4, 100, 24).keys("C", "left", "left", "left", "left", "left", "left", "left", "left"))
+	say("`m` shows the memory of the chips, as `ttmon mem` does.\n")
+	screen(open(t, 4, 100, 24).keys("m", "enter"))
+	say("## Keys\n")
+	for _, sec := range []struct {
+		title string
+		list  []binding
+	}{{"Main page", onMain()}, {"Charts in focus", chartKeys()}, {"Everywhere", everywhere()}} {
+		say("| %s | |\n|---|---|", sec.title)
+		for _, b := range sec.list {
+			var names []string
+			for _, k := range b.keys {
+				names = append(names, "`"+widget.KeyName(k)+"`")
+			}
+			say("| %s | %s |", strings.Join(names, " "), b.help)
+		}
+		say("")
+	}
+	say("`h` `j` `k` `l`, arrows, PgUp, PgDn, Home, End, `g` and `G` move. Ctrl-Z suspends.\n")
+	say("## Filter\n\n`/` filters processes, `--filter` and `top.processes.filter` start with a filter:\n")
+	say("```\nuser=root dram>1G device=3 cmd~llama\n(user=alice or user=bob) and not time<1h\n```\n")
+	say("Terms side by side must all hold; `and`, `or`, `not`, `!` and parentheses do what they say. `=` compares whole values and knows `*`, lists and ranges " +
+		"(`user=root,al*`, `device=0-3`), `~` searches with a regular expression, a word alone is searched for in all text. 1G is a GiB, 1GB is 10⁹ bytes; " +
+		"90s, 5m, 2h30m and 3d are lengths of time. `dram=?` finds what is not known; no other comparison matches that.\n")
+	say("| Field | Kind | |\n|---|---|---|")
+	kinds := map[filter.Kind]string{filter.Text: "text", filter.Number: "number", filter.Bytes: "bytes", filter.Seconds: "time"}
+	for _, c := range tableColumns() {
+		name := "`" + c.name + "`"
+		for _, a := range c.aliases {
+			name += " `" + a + "`"
+		}
+		say("| %s | %s | %s |", name, kinds[c.kind], c.help)
+	}
+	say("\nThe fields are also the columns to show (`top.processes.columns`) and to sort by (F6).\n")
+	say("## Charts\n\n| Metric | |\n|---|---|")
+	for _, g := range st.s.gauges.All() {
+		say("| `%s` | %s |", g.Name, g.Help)
+	}
+	say("\n## Configuration\n\n`$XDG_CONFIG_HOME/ttmon/config.toml`, by default `~/.config/ttmon/config.toml`. F2 shows every setting, F12 writes what was changed " +
+		"and leaves the rest of the file alone. A variable `TTMON_TOP_INTERVAL` and the like comes after the file, flags come last.\n")
+	say("| Setting | Default | |\n|---|---|---|")
+	def := config.Default()
+	for _, o := range config.Options() {
+		help := o.Help
+		if o.Choices != nil {
+			help += " One of: " + strings.Join(o.Choices, ", ") + "."
+		}
+		say("| `%s` | %s | %s |", o.Path, o.Get(&def), strings.ReplaceAll(help, "|", `\|`))
+	}
+	return b.String()
+}
