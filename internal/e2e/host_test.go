@@ -38,7 +38,7 @@ func run(m *testing.M) (int, error) {
 	if err := os.Chmod(bin, 0o755); err != nil {
 		return 1, err
 	}
-	cmd := exec.Command("go", "build", "-o", bin+"/", "github.com/ttmon/ttmon/cmd/ttmon", "github.com/ttmon/ttmon/cmd/ttmon-sim")
+	cmd := exec.Command("go", "build", "-o", bin+"/", "github.com/ttmon/ttmon/cmd/ttmon", "github.com/ttmon/ttmon/cmd/ttmon-sim", "github.com/ttmon/ttmon/cmd/ttmond")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("building the commands: %w\n%s", err, out)

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// daemon is a ttmond inside a simulated host.
+type daemon struct {
+	t          *testing.T
+	host       *sim.Host
+	api, alloc string
+}
+
+// startDaemon runs the real ttmond until the test ends.
+func startDaemon(t *testing.T, h *sim.Host) *daemon {
+	t.Helper()
+	dir := t.TempDir()
+	for _, made := range []string{dir, filepath.Dir(dir)} { // other users are to reach the sockets
+		if err := os.Chmod(made, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := &daemon{t: t, host: h, api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc")}
+	cmd := h.Command(context.Background(), filepath.Join(bin, "ttmond"), // t.Context ends before it may
+		"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"))
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("ttmond: %v\n%s", err, log.String())
+		}
+	})
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if runIn(t, h, "smi", "--daemon", d.api, "-L").code == 0 {
+			return d
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("ttmond is not there:\n%s", log.String())
+		}
+	}
+}
+
+// until asks the daemon as a user until something holds.
+func (d *daemon) until(what string, ask func(args ...string) result, holds func(*model.Snapshot) bool) *model.Snapshot {
+	d.t.Helper()
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		r := ask("smi", "--json", "--daemon", d.api)
+		s, err := wire.Decode([]byte(r.out))
+		if err != nil {
+			d.t.Fatalf("reading the snapshot: %v\n%s%s", err, r.out, r.err)
+		}
+		if holds(s) {
+			return s
+		}
+		if time.Now().After(limit) {
+			d.t.Fatalf("it never came to this: %s; processes: %+v", what, s.Processes)
+		}
+	}
+}
+
+// TestDaemonShowsAll: a program that reports on the old socket, one that
+// accounts in shared memory, both root's; nobody sees both, and only because
+// a ttmond runs.
+func TestDaemonShowsAll(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a,n150"})
+	d := startDaemon(t, h)
+	ctl(t, h, "run", "name=old,devices=0,kind=report,dram=3G,l1=20M,kernel=400K,buffers=50,socket="+d.alloc)
+	ctl(t, h, "run", "name=new,devices=1,kind=metal,dram=512M,l1=8M")
+	nobody := func(args ...string) result { return asNobody(t, h, args...) }
+	s := d.until("both hold their memory", nobody, func(s *model.Snapshot) bool {
+		return len(byName(s, "old")) == 1 && len(byName(s, "new")) == 1 &&
+			device(t, s, 0).Memory.Pools[model.DRAM].Used.V == 3<<30
+	})
+	if s.Source != model.Daemon {
+		t.Errorf("source %s", s.Source)
+	}
+	use := only(t, s, "old").Devices[0]
+	wantValue(t, "DRAM of the reporting program", use.Memory[model.DRAM], 3<<30)
+	wantValue(t, "L1 of the reporting program", use.Memory[model.L1], 20<<20)
+	wantValue(t, "kernels of the reporting program", use.Memory[model.Kernel], 400<<10)
+	if use.Source != "socket" || use.Device != 0 {
+		t.Errorf("source %q, device %d", use.Source, use.Device)
+	}
+	use = only(t, s, "new").Devices[0]
+	wantValue(t, "DRAM of the accounting program", use.Memory[model.DRAM], 512<<20)
+	if use.Source != "shm" || use.Device != 1 {
+		t.Errorf("source %q, device %d", use.Source, use.Device)
+	}
+	r := nobody("smi", "--daemon", d.api, "--query-apps=process_name,used_memory", "--format=csv,noheader,nounits")
+	for _, want := range []string{"old, 3072", "new, 512"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("--query-apps does not show %q:\n%s", want, r.out)
+		}
+	}
+	direct, err := wire.Decode([]byte(nobody("smi", "--json", "--direct").out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := device(t, direct, 1).Memory.Pools[model.DRAM].Used; m.Known() {
+		t.Errorf("nobody reads root's region directly: %d", m.V)
+	}
+	ctl(t, h, "kill", "old")
+	d.until("the dead hold nothing", nobody, func(s *model.Snapshot) bool {
+		return len(byName(s, "old")) == 0 && device(t, s, 0).Memory.Pools[model.DRAM].Used == model.Value[uint64](0)
+	})
+}
+
+// TestDaemonFound: ttmon finds the daemon by itself, and does without.
+func TestDaemonFound(t *testing.T) {
+	h := start(t, sim.Options{Boards: "n150"})
+	d := startDaemon(t, h)
+	ask := func(env string, args ...string) model.Origin {
+		t.Helper()
+		cmd := h.Command(t.Context(), filepath.Join(bin, "ttmon"), append([]string{"smi", "--json"}, args...)...)
+		cmd.Env = append(os.Environ(), env)
+		s, err := wire.Decode([]byte(finish(t, cmd).out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Source
+	}
+	runtime := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(runtime, "ttmon"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(d.api, filepath.Join(runtime, "ttmon/ttmond.sock")); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask("TTMON_SOCKET=" + d.api); got != model.Daemon {
+		t.Errorf("$TTMON_SOCKET: %s", got)
+	}
+	if got := ask("XDG_RUNTIME_DIR=" + runtime); got != model.Daemon {
+		t.Errorf("$XDG_RUNTIME_DIR: %s", got)
+	}
+	if got := ask("TTMON_SOCKET="+d.api, "--direct"); got != model.Direct {
+		t.Errorf("--direct: %s", got)
+	}
+	if got := ask("XDG_RUNTIME_DIR=" + t.TempDir()); got != model.Direct {
+		t.Errorf("no daemon there: %s", got)
+	}
+	if r := runIn(t, h, "smi", "--daemon", "/nowhere"); r.code != 1 || !strings.Contains(r.err, "/nowhere") || strings.Count(r.err, "\n") != 1 {
+		t.Errorf("a daemon that is not there: exit code %d, %q", r.code, r.err)
+	}
+}
+
+// TestDaemonOfAnotherHost: a ttmond that watches the real host is not asked
+// about a simulated one.
+func TestDaemonOfAnotherHost(t *testing.T) {
+	outer := start(t, sim.Options{Boards: "n150,n150"})
+	d := startDaemon(t, outer)
+	tree := t.TempDir()
+	cmd := outer.Command(t.Context(), filepath.Join(bin, "ttmon"), "smi", "--json", "--root", tree, "--daemon", d.api)
+	if r := finish(t, cmd); r.code != 1 || !strings.Contains(r.err, "another host") {
+		t.Errorf("exit code %d, %q", r.code, r.err)
+	}
+}
