@@ -1,10 +1,16 @@
 package main
 
 import (
+	"errors"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/clidocs"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 func TestNormalize(t *testing.T) {
@@ -59,6 +65,49 @@ func FuzzNormalize(f *testing.F) {
 		}
 		if len(out) > len(args) {
 			t.Fatalf("%q grew into %q", args, out)
+		}
+	})
+}
+
+// FuzzCommandLine gives the parser anything: it takes it, or says in one line
+// what is wrong and ends with the code for that. The commands do not run.
+func FuzzCommandLine(f *testing.F) {
+	for _, s := range []string{
+		"smi -l 5 -i 0,1", "smi --query-gpu=index --format=csv", "smi -lms", "smi -r", "smi -r 0 1 2", "smi -ls", "-L smi", "smi -glx_reset",
+		"top -d", "mem -d 0 -d 1", "dmon -s pt -o DT", "smi --jsno", "smi -qx", "--", "smi --", "smi dmon --help", "version extra", "stale a b --yes=maybe",
+		"smi --loop=abc", "smi -f", "smi -f -", "help smi", "completion bash", "smi --\x1b[2J", "smi -é",
+	} {
+		f.Add(s, false)
+		f.Add(s, true)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, line string, official bool) {
+		args := strings.Fields(line)
+		if len(args) > 0 && strings.HasPrefix(args[0], "__complete") {
+			return // reads the host
+		}
+		a := &app{stdout: null, stderr: null, getenv: func(string) string { return "" }, official: official}
+		root := newRoot(a)
+		clidocs.Walk(root, func(cmd *cobra.Command) {
+			if cmd.RunE != nil {
+				cmd.RunE = func(*cobra.Command, []string) error { return nil }
+			}
+		})
+		root.SetArgs(normalize(args, official))
+		root.SetOut(null)
+		root.SetErr(null)
+		err := root.Execute()
+		if err == nil {
+			return
+		}
+		if e, ok := errors.AsType[*exitError](err); !ok || e.code != exitUsage {
+			t.Errorf("%q: %T %v, want one that ends with %d", args, err, err, exitUsage)
+		}
+		if text := words.Escape(err.Error()); text == "" || strings.ContainsAny(text, "\n\x1b") {
+			t.Errorf("%q: the error is %q", args, text)
 		}
 	})
 }

@@ -10,6 +10,37 @@ import (
 	"github.com/ttmon/ttmon/internal/metric"
 )
 
+func newCompletion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "Prints what a shell needs to complete ttmon's commands, devices and fields",
+		Long: `Prints a script for bash, zsh or fish that completes commands, flags, the devices
+of this host and the fields of queries. make install puts it where shells look.`,
+		Example: `  ttmon completion bash > ~/.local/share/bash-completion/completions/ttmon
+  ttmon completion zsh > "${fpath[1]}/_ttmon"
+  ttmon completion fish > ~/.config/fish/completions/ttmon.fish`,
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("of which shell? one of %s", strings.Join(cmd.ValidArgs, ", "))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, out := cmd.Root(), cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(out, true)
+			case "zsh":
+				return root.GenZshCompletion(out)
+			case "fish":
+				return root.GenFishCompletion(out, true)
+			}
+			return usage("unknown shell %q: one of %s", args[0], strings.Join(cmd.ValidArgs, ", "))
+		},
+	}
+}
+
 // complete offers the values of flags to the shell, in every command that has
 // the flag.
 func (a *app) complete(cmd *cobra.Command) {

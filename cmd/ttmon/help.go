@@ -11,6 +11,21 @@ import (
 // helpWidth is the widest a line of help becomes, whatever the terminal.
 const helpWidth = 100
 
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Says how a command is used",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return noArguments(about, rest)
+			}
+			return about.Help()
+		},
+	}
+}
+
 // helpOf prints a command's help, wrapped to the terminal.
 func (a *app) helpOf(cmd *cobra.Command, _ []string) {
 	fmt.Fprintf(a.stdout, "%s\n\n", strings.TrimSpace(cmd.Long))

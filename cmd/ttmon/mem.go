@@ -45,7 +45,6 @@ each interval instead, for logs; with --once a block per chip, once.`,
   ttmon mem -r 200             five times a second
   ttmon mem --once             what is allocated now
   ttmon mem --plain -r 5000 >> memory.log`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return m.run() },
 	}
 	f := m.cmd.Flags()

@@ -79,7 +79,6 @@ here, -s prints a snapshot in nvtop's form.`,
   ttmon top --filter 'user=root'        only what root runs
   ttmon top --ssh lab-4                 another host, through its own ttmon
   ttmon top --readonly                  without a way to signal processes`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return t.run() },
 	}
 	f := t.cmd.Flags()

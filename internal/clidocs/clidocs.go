@@ -68,7 +68,8 @@ func Walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 
 func available(cmd *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool {
-		return !c.IsAvailableCommand() || c.Name() == "completion" || c.Name() == "help"
+		made := c.Example == "" && (c.Name() == "completion" || c.Name() == "help") // by cobra itself
+		return !c.IsAvailableCommand() || made
 	})
 }
 
