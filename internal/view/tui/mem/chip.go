@@ -83,7 +83,7 @@ func (s *State) drawWho(h *widget.Hits, area cells.Area, c chip, list []holder) 
 		case others && i == len(list):
 			row.Put(1, 0, "(others)", cells.Faint)
 			row.PutRight(s.amountAt(row), 0, words.BytesColumn(rest), cells.Faint)
-			row.Put(s.amountAt(row)+2, 0, words.Truncate("counted for the chip, for no process seen here", row.W-s.amountAt(row)-3), cells.Faint)
+			row.Put(s.amountAt(row)+2, 0, words.Truncate("counted for the chip, for nobody whose figures we see", row.W-s.amountAt(row)-3), cells.Faint)
 		default:
 			s.drawGhost(row, dead[i-len(list)-btoi(others)])
 		}

@@ -189,6 +189,6 @@ func (s *State) helpLines() []widget.HelpLine {
 		widget.HelpLine{Key: "+120 MiB/s", Text: "how fast it grew between the last two samples"},
 		widget.HelpLine{Key: "peak", Text: "the most seen since the start, or since z"},
 		widget.HelpLine{Key: "(dead)", Text: "left behind by a process that is gone; in no other figure: see ttmon stale"},
-		widget.HelpLine{Key: "(others)", Text: "counted for the chip, and for no process that can be seen"},
+		widget.HelpLine{Key: "(others)", Text: "counted for the chip, and for nobody whose figures can be seen"},
 	)
 }

@@ -202,7 +202,7 @@ func totals(snap *model.Snapshot) []line {
 	}
 	if dram.known && total > 0 {
 		text := words.UsedOf(dram.bytes, total)
-		if dram.partial {
+		if dram.partial() {
 			text = "≥" + text
 		}
 		out = append(out, line{"DRAM " + text, cells.Text})

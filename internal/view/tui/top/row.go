@@ -27,11 +27,14 @@ type row struct {
 
 // amount is a sum over devices that may not all be known.
 type amount struct {
-	bytes   uint64
-	known   bool // some of it
-	partial bool // but not all
-	status  model.Status
+	bytes  uint64
+	known  bool         // some of it
+	short  bool         // some of it is not known
+	status model.Status // why, if all is missing
 }
+
+// partial tells whether the sum leaves something out.
+func (a amount) partial() bool { return a.known && a.short }
 
 func (r *row) id() id { return id{r.p.PID, r.p.StartTicks} }
 
@@ -55,11 +58,10 @@ func makeRow(p *model.Process, now time.Time) row {
 
 func (a *amount) add(bytes uint64, s model.Status) {
 	if s == model.Known {
-		a.partial = a.partial || !a.known && a.status != model.Absent
 		a.bytes, a.known = a.bytes+bytes, true
 		return
 	}
-	a.partial = a.partial || a.known
+	a.short = true
 	if a.status == model.Absent {
 		a.status = s
 	}
@@ -70,7 +72,7 @@ func (a amount) String() string {
 	switch {
 	case !a.known:
 		return words.Missing(a.status)
-	case a.partial:
+	case a.partial():
 		return "≥" + words.Bytes(a.bytes)
 	}
 	return words.BytesColumn(a.bytes)

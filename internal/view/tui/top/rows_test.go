@@ -33,6 +33,7 @@ func TestAmount(t *testing.T) {
 		{[]model.Reading[uint64]{model.Missing[uint64](model.Denied, "")}, "denied"},
 		{[]model.Reading[uint64]{model.Missing[uint64](model.Denied, ""), model.Value(uint64(1 << 30))}, "≥1.0 GiB"},
 		{[]model.Reading[uint64]{model.Value(uint64(1 << 30)), model.Missing[uint64](model.Denied, "")}, "≥1.0 GiB"},
+		{[]model.Reading[uint64]{{}, model.Value(uint64(1 << 30))}, "≥1.0 GiB"},
 		{[]model.Reading[uint64]{{}, model.Missing[uint64](model.Hung, "")}, "hung"},
 	} {
 		var a amount
