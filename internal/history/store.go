@@ -6,7 +6,7 @@ import (
 )
 
 // Sizes of a Store. At one sample a second the tiers reach back 30 minutes,
-// 6 hours and 3 days. A series costs 7 KB after half an hour and 43 KB after
+// 6 hours and 3 days. A series costs 7 KB after half an hour and 36 KB after
 // three days.
 const (
 	tierRows = 1800
