@@ -51,11 +51,7 @@ func (a *app) do(j job) error {
 		}
 	}
 	l := loop{app: a, job: j, options: o}
-	if j.interval > 0 && j.inPlace && j.out.file != nil {
-		if _, _, terminal := size(j.out.file); terminal {
-			defer l.enter()()
-		}
-	}
+	defer l.leave()
 	return l.run(ctx, h)
 }
 
@@ -113,6 +109,7 @@ func (l *loop) run(ctx context.Context, h *host) error {
 
 func (l *loop) draw(s *model.Snapshot) error {
 	l.buf = l.print(l.buf[:0], s, l.options)
+	l.enter()
 	if l.screen {
 		_, rows, _ := size(l.out.file)
 		return l.out.write(frame(l.buf, rows))

@@ -18,7 +18,7 @@ type mon struct {
 	append func(*text.Stream, []byte, *model.Snapshot) []byte
 	groups func() []text.Group
 
-	ids    string
+	ids    []string
 	delay  float64
 	count  int
 	letter string
@@ -67,7 +67,7 @@ Columns are chosen by letters with -s:
 
 func (m *mon) flags(letters string) {
 	f := m.cmd.Flags()
-	f.StringVarP(&m.ids, "id", "i", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
+	f.StringArrayVarP(&m.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
 	f.Float64VarP(&m.delay, "delay", "d", 1, "`SECONDS` between two samples")
 	f.IntVarP(&m.count, "count", "c", 0, "stop after `N` samples")
 	f.StringVarP(&m.letter, "select", "s", letters, "groups of columns, by letter")
@@ -94,10 +94,14 @@ func (m *mon) run() error {
 	if err := m.configure(st); err != nil {
 		return err
 	}
+	chosen, err := parseSelection(m.ids)
+	if err != nil {
+		return err
+	}
 	out := m.output(m.file)
 	delay := time.Duration(m.delay * float64(time.Second))
 	err = m.do(job{
-		out: out, selection: parseSelection(m.ids), interval: delay, count: m.count, sample: min(delay, ratesSample),
+		out: out, selection: chosen, interval: delay, count: m.count, sample: min(delay, ratesSample),
 		print: func(dst []byte, s *model.Snapshot, _ text.Options) []byte { return m.append(st, dst, s) },
 	})
 	if cerr := out.close(); err == nil {

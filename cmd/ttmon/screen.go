@@ -9,14 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter makes the terminal ready for drawing in place and returns what undoes
-// it. The last screen stays.
-func (l *loop) enter() func() {
+// enter makes the terminal ready for drawing in place, if that is what there
+// is to do and it is not done yet. It waits for the first drawing: a command
+// that fails has not cleared anything.
+func (l *loop) enter() {
+	if l.screen || l.interval == 0 || !l.inPlace || l.out.file == nil || l.getenv("TERM") == "dumb" {
+		return
+	}
+	if _, _, terminal := size(l.out.file); !terminal {
+		return
+	}
 	l.screen = true
 	l.resized = make(chan os.Signal, 1)
 	signal.Notify(l.resized, unix.SIGWINCH)
 	l.out.file.WriteString("\x1b[?25l\x1b[2J") // hide the cursor, clear
-	return func() {
+}
+
+// leave undoes enter. The last screen stays.
+func (l *loop) leave() {
+	if l.screen {
 		signal.Stop(l.resized)
 		l.out.file.WriteString("\x1b[?25h")
 	}

@@ -13,14 +13,22 @@ import (
 // node. Empty means all.
 type selection []string
 
-func parseSelection(s string) selection {
+// parseSelection reads what was given with -i, once or again, with commas. A
+// flag that was given must name something: a script's empty variable is not
+// to mean all devices.
+func parseSelection(given []string) (selection, error) {
 	var list selection
-	for part := range strings.SplitSeq(s, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			list = append(list, part)
+	for _, s := range given {
+		for part := range strings.SplitSeq(s, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				list = append(list, part)
+			}
 		}
 	}
-	return list
+	if len(given) > 0 && len(list) == 0 {
+		return nil, usage("-i names no device")
+	}
+	return list, nil
 }
 
 // from returns the part of a snapshot that was chosen. A name that fits no

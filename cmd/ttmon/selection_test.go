@@ -11,7 +11,7 @@ import (
 
 func TestSelectionKeepsWhatBelongs(t *testing.T) {
 	s := sample.Troubles()
-	part, err := parseSelection(" 3 ,5").from(s)
+	part, err := selected(t, " 3 ,5").from(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestSelectionBySharedSerial(t *testing.T) {
 	for i := range s.Devices {
 		s.Devices[i].Serial = model.Value("0000040211900001")
 	}
-	part, err := parseSelection("0000040211900001").from(s)
+	part, err := selected(t, "0000040211900001").from(s)
 	if err != nil || len(part.Devices) != 32 {
 		t.Errorf("%d devices, %v", len(part.Devices), err)
 	}
@@ -54,10 +54,33 @@ func TestSelectionBySharedSerial(t *testing.T) {
 
 func TestSelectionOfWhatIsGone(t *testing.T) {
 	s := sample.Four()
-	if got := parseSelection("1,17").present(s); len(got.Devices) != 1 || got.Devices[0].Index != 1 {
+	if got := selected(t, "1,17").present(s); len(got.Devices) != 1 || got.Devices[0].Index != 1 {
 		t.Errorf("%d devices", len(got.Devices))
 	}
-	if _, err := parseSelection("1,17").from(s); err == nil {
+	if _, err := selected(t, "1,17").from(s); err == nil {
 		t.Error("a device that is not there is no error")
+	}
+}
+
+func selected(t *testing.T, given ...string) selection {
+	t.Helper()
+	list, err := parseSelection(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestParseSelection(t *testing.T) {
+	if list := selected(t); list != nil {
+		t.Errorf("without -i: %q", list)
+	}
+	if list := selected(t, "0", " 41:00.0, 3"); len(list) != 3 || list[1] != "41:00.0" {
+		t.Errorf("given twice: %q", list)
+	}
+	for _, empty := range []string{"", " , "} {
+		if list, err := parseSelection([]string{empty}); err == nil {
+			t.Errorf("-i %q chose %q", empty, list)
+		}
 	}
 }

@@ -23,7 +23,7 @@ type smi struct {
 	loop                 float64
 	loopMS, refresh      int
 	sample               int
-	ids                  string
+	ids                  []string
 	list, query, json    bool
 	display              string
 	queryDevice, apps    string
@@ -81,7 +81,7 @@ func (s *smi) flags() {
 	f.IntVar(&s.loopMS, "loop-ms", 0, "print again every `MS` milliseconds (also -lms MS)")
 	f.IntVarP(&s.refresh, "refresh", "r", 0, "watch, and print again every `MS` milliseconds")
 	f.IntVar(&s.sample, "sample", 0, "take a first sample `MS` milliseconds before, so that rates and CPU are known")
-	f.StringVarP(&s.ids, "id", "i", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
+	f.StringArrayVarP(&s.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
 	f.BoolVarP(&s.list, "list-devices", "L", false, "one line per device: index, name and ids")
 	f.BoolVarP(&s.query, "query", "q", false, "a long report, with the reason for everything that is missing")
 	f.StringVarP(&s.display, "display", "d", "", "only these `SECTIONS` of the report, separated by commas: "+sectionNames())
@@ -160,7 +160,9 @@ func (s *smi) run() error {
 	if s.sample > 0 {
 		j.sample = time.Duration(s.sample) * time.Millisecond
 	}
-	j.selection = parseSelection(s.ids)
+	if j.selection, err = parseSelection(s.ids); err != nil {
+		return err
+	}
 	j.prepare = s.prepare
 	j.out = s.output(s.file)
 	err = s.do(j)

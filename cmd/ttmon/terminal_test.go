@@ -153,6 +153,29 @@ func TestNoColor(t *testing.T) {
 	}
 }
 
+// A terminal that can only print gets one table below the other.
+func TestDumbTerminal(t *testing.T) {
+	tt := onTerminal(t, 100, 30, []string{"TERM=dumb"}, "--root", "one", "smi", "-lms", "50")
+	out := tt.until("third table", func(s string) bool { return strings.Count(s, "driver 2.10.1") >= 3 })
+	if strings.Contains(out, "\x1b") {
+		t.Errorf("it gets %q", out)
+	}
+}
+
+// A command that has nothing to show leaves the terminal as it was.
+func TestFailedWatchClearsNothing(t *testing.T) {
+	for _, args := range [][]string{{"--root", "one", "smi", "-w", "-i", "7"}, {"--root", "nodriver", "smi", "-w"}} {
+		tt := onTerminal(t, 100, 30, nil, args...)
+		if code := tt.wait(); code == 0 {
+			t.Errorf("%v: exit code 0", args)
+		}
+		out := tt.until("word about it", func(s string) bool { return strings.Contains(s, "ttmon: ") })
+		if strings.Contains(out, "\x1b") {
+			t.Errorf("%v: %q", args, out)
+		}
+	}
+}
+
 // A terminal that is said not to know UTF-8 gets none.
 func TestASCIILocale(t *testing.T) {
 	tt := onTerminal(t, 100, 30, []string{"LC_ALL=C"}, "--root", "one", "smi")
