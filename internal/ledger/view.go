@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -146,9 +147,10 @@ func (p *Process) view(e *entry) Buffer {
 // that live throughout are seen once, others once or not at all. f runs
 // without the ledger's lock.
 func (l *Ledger) Walk(k Key, f func(Buffer) bool) (ok bool) {
-	var batch [slabLen]Buffer
+	batch := batches.Get().(*[slabLen]Buffer)
+	defer batches.Put(batch)
 	for i := 0; ; i++ {
-		n, more, ok := l.walkSlab(k, i, &batch)
+		n, more, ok := l.walkSlab(k, i, batch)
 		if !ok {
 			return i > 0 // it ended meanwhile: what was seen was true
 		}
@@ -162,6 +164,9 @@ func (l *Ledger) Walk(k Key, f func(Buffer) bool) (ok bool) {
 		}
 	}
 }
+
+// batches are what Walk copies slabs to: 90 KiB each.
+var batches = sync.Pool{New: func() any { return new([slabLen]Buffer) }}
 
 func (l *Ledger) walkSlab(k Key, i int, batch *[slabLen]Buffer) (n int, more, ok bool) {
 	l.mu.Lock()

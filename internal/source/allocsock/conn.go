@@ -13,7 +13,7 @@ import (
 type conn struct {
 	fd        int
 	since     time.Time
-	cred      *unix.Ucred     // nil until the first byte
+	cred      *unix.Ucred     // who connected
 	owner     *proc           // who connected; nil until the first event: viewers have none
 	writer    unix.Ucred      // who wrote what is being decoded; pid 0 if the kernel does not say
 	heirs     map[int32]*proc // others who write on it, by pid; nil if nobody does
@@ -44,10 +44,14 @@ func (s *Server) adopt(c *conn) error {
 	// the owner's.
 	_ = unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
 	c.interest = unix.EPOLLIN
+	if err := s.introduce(c); err != nil {
+		return err
+	}
 	if err := s.watch(c.fd, c.interest, watch{conn: c}); err != nil {
 		return err
 	}
 	s.conns[c] = struct{}{}
+	s.unclaimed.add(c)
 	s.count.open.Add(1)
 	return nil
 }
@@ -106,9 +110,6 @@ func (s *Server) read(c *conn) (got int, left bool) {
 // consume decodes b, books what it says and answers what it asks. b may lie in
 // s.buf; what is left of it is kept in c.pending.
 func (s *Server) consume(c *conn, b []byte, e ending) {
-	if c.cred == nil && !s.introduce(c) {
-		return
-	}
 	c.dec.events = s.events[:0]
 	for {
 		n, req, wait := c.dec.decode(b, e)
@@ -122,6 +123,11 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 			s.serve(c, req)
 		}
 	}
+	if len(b) > maxLine { // BUG: nothing that long can be the beginning of anything
+		c.dec.rejected++
+		c.dec.skipped += uint64(len(b))
+		b = nil
+	}
 	c.pending = append(c.pending[:0], b...)
 	if len(b) == 0 && cap(c.pending) > maxLine {
 		c.pending = nil
@@ -133,19 +139,19 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 }
 
 // introduce asks the kernel who connected.
-func (s *Server) introduce(c *conn) bool {
-	cred, err := credentials(c.fd)
-	if err != nil {
-		s.log.Error("a client cannot be identified", "err", err)
-		return false
+func (s *Server) introduce(c *conn) (err error) {
+	if c.cred, err = credentials(c.fd); err != nil {
+		return err
 	}
-	c.cred = cred
-	c.dec.peer = cred.Pid
+	c.dec.peer = c.cred.Pid
 	c.dec.classify = func(counting bool) reading {
 		p := s.writerOf(c)
-		return classify(p.key.PID, p.name, counting)
+		if p.language == unknownLanguage {
+			p.language = languageOf(p.key.PID, p.name)
+		}
+		return p.language.reading(counting)
 	}
-	return true
+	return nil
 }
 
 // book hands the decoded events to the ledger.
@@ -253,6 +259,7 @@ func (s *Server) drop(c *conn) {
 		return
 	}
 	delete(s.conns, c)
+	s.unclaimed.remove(c)
 	s.cool(c)
 	s.unwatch(c.fd)
 	c.fd = -1

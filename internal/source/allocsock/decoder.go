@@ -222,11 +222,11 @@ func (d *decoder) decodeFirst(b []byte, end ending) (n int, req request, stop, w
 		d.lock(size, false)
 	case !asks:
 		d.mode, d.size = filler, size
-	case end < drained, end < settled && !isVersion(size) && size != size120:
+	case size == len(b) && (end < drained || end < settled && !isVersion(size) && size != size120):
 		return 0, request{}, true, true // in the middle of something
 	case isVersion(size):
 		d.lock(size, true)
-	default:
+	default: // the wrong size, or something behind it that is no message
 		d.mode, d.size = filler, size
 	}
 	f := b[:size]

@@ -1,6 +1,7 @@
 package allocsock
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -121,6 +122,7 @@ func TestDialects(t *testing.T) {
 		"broken snippet 120":        {reads: [][]byte{q.pack(120), q.pack(120)}, reqs: []request{{askQuery, 5, 112}, {askQuery, 5, 112}}},
 		"query of 100, at once":     {reads: [][]byte{q.pack(100)}, end: drained, rest: 100},
 		"query of 100, settled":     {reads: [][]byte{q.pack(100)}, end: settled, reqs: []request{{askQuery, 5, 72}}},
+		"query, then noise":         {reads: [][]byte{join(q.pack(50), bytes.Repeat([]byte{0xee}, 500), a.pack(144))}, events: []ledger.Event{ea}, reqs: []request{{askQuery, 5, 72}}, rejected: 1},
 		"alloc, then query":         {reads: [][]byte{join(a.pack(144), q.pack(144))}, events: []ledger.Event{ea}, reqs: []request{{askQuery, 5, 144}}},
 		"dump":                      {reads: [][]byte{msg{typ: msgDumpRemaining}.pack(72)}, end: eof, reqs: []request{{kind: dumpRemaining}}},
 		"dump kernels":              {reads: [][]byte{msg{typ: msgDumpKernels}.pack(144)}, reqs: []request{{kind: dumpKernels}}},
@@ -300,6 +302,8 @@ func FuzzDecoder(f *testing.F) {
 	f.Add(join(packRecord(8, 0, 1, 2, testPID), msg{typ: msgQuery}.pack(120)), uint16(32))
 	f.Add(append([]byte{2}, make([]byte, 23)...), uint16(24))
 	f.Add([]byte("\n\n"), uint16(1))
+	f.Add(join(msg{typ: msgQuery}.pack(50), bytes.Repeat([]byte{0xee}, 400)), uint16(1000))
+	f.Add(join(msg{typ: msgKernelLoad, pid: 1}.pack(50), bytes.Repeat([]byte{8, 0, 0, 0}, 400)), uint16(1000))
 	f.Fuzz(func(t *testing.T, b []byte, cut uint16) {
 		d := newTestDecoder()
 		var rest []byte

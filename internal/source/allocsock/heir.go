@@ -78,5 +78,5 @@ func (s *Server) heir(c *conn) *proc {
 
 // nobody is a process whose reports are ignored.
 func (s *Server) nobody() *proc {
-	return &proc{ended: true, exited: true, pidfd: -1, ledger: s.opt.Ledger.Nobody()}
+	return &proc{ended: true, exited: true, pidfd: -1, ledger: s.opt.Ledger.Nobody(), conns: map[*conn]struct{}{}}
 }

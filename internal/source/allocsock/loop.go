@@ -220,12 +220,20 @@ func (s *Server) Retire() {
 		return
 	}
 	s.now = time.Now()
+	s.acceptAll()
+	s.unwatch(s.listener)
+	s.listener, s.resume = -1, time.Time{}
+}
+
+// acceptAll takes in whoever waits now.
+func (s *Server) acceptAll() {
+	if s.listener < 0 || !s.resume.IsZero() {
+		return
+	}
 	for before := -1; before != len(s.conns); {
 		before = len(s.conns)
 		s.accept()
 	}
-	s.unwatch(s.listener)
-	s.listener, s.resume = -1, time.Time{}
 }
 
 func (s *Server) acceptAgain() {

@@ -1,6 +1,7 @@
 package allocsock
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -15,11 +16,12 @@ type proc struct {
 	ledger   *ledger.Process
 	name     string
 	sentPID  int
-	pidfd    int     // -1 if its end cannot be watched
-	exited   bool    // it was gone before we could watch it
-	ended    bool    // it is no longer in the ledger
-	conns    []*conn // open ones
+	pidfd    int                // -1 if its end cannot be watched
+	exited   bool               // it was gone before we could watch it
+	ended    bool               // it is no longer in the ledger
+	conns    map[*conn]struct{} // open ones
 	graceEnd time.Time
+	language language
 }
 
 // ownerOf returns the process that made a connection, identifying it at its
@@ -30,12 +32,36 @@ func (s *Server) ownerOf(c *conn) *proc {
 	}
 	p := s.enrol(lookUp(c.fd, c.cred))
 	p.graceEnd = time.Time{}
+	s.claim(c, p)
+	return p
+}
+
+// claim makes p the owner of a connection.
+func (s *Server) claim(c *conn, p *proc) {
+	s.unclaimed.remove(c)
 	c.owner = p
-	p.conns = append(p.conns, c)
+	p.conns[c] = struct{}{}
 	if s.opt.OnReporter != nil {
 		s.opt.OnReporter(c.fd)
 	}
-	return p
+}
+
+// unclaimed are connections on which nothing has been reported yet, by the pid
+// of who connected.
+type unclaimed map[int32]map[*conn]struct{}
+
+func (u unclaimed) add(c *conn) {
+	if u[c.cred.Pid] == nil {
+		u[c.cred.Pid] = map[*conn]struct{}{}
+	}
+	u[c.cred.Pid][c] = struct{}{}
+}
+
+func (u unclaimed) remove(c *conn) {
+	delete(u[c.cred.Pid], c)
+	if len(u[c.cred.Pid]) == 0 {
+		delete(u, c.cred.Pid)
+	}
 }
 
 // enrol returns the process that was identified, and makes it known if it is
@@ -47,7 +73,7 @@ func (s *Server) enrol(who peer) *proc {
 		}
 		return p
 	}
-	p := &proc{key: who.Key, name: who.Name, pidfd: who.pidfd, exited: who.exited}
+	p := &proc{key: who.Key, name: who.Name, pidfd: who.pidfd, exited: who.exited, conns: map[*conn]struct{}{}}
 	p.ledger = s.opt.Ledger.Open(who.Info, s.now)
 	s.procs[p.key] = p
 	s.watchProcess(p)
@@ -75,7 +101,15 @@ func (s *Server) died(p *proc, reason string) {
 		return
 	}
 	p.exited = true
-	for _, c := range slices.Clone(p.conns) {
+	if p.key.PID != 0 {
+		// It may have reported on others of its connections that we have not
+		// come to yet. Nobody else has had its pid meanwhile.
+		s.acceptAll()
+		for c := range s.unclaimed[int32(p.key.PID)] {
+			s.claim(c, p)
+		}
+	}
+	for c := range maps.Clone(p.conns) {
 		for n := 1; n > 0 && c.fd >= 0 && !c.ended; {
 			n, _ = s.read(c)
 		}
@@ -107,7 +141,7 @@ func (s *Server) reportLeftovers(f ledger.Leftovers) {
 // leave notes that a connection of a process has closed.
 func (s *Server) leave(c *conn) {
 	p := c.owner
-	p.conns = slices.DeleteFunc(p.conns, func(other *conn) bool { return other == c })
+	delete(p.conns, c)
 	switch {
 	case p.ended || len(p.conns) > 0:
 	case p.exited:

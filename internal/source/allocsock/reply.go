@@ -40,24 +40,42 @@ func (s *Server) serve(c *conn, r request) {
 	}
 }
 
-// fewBuffers is how many live buffers may be listed while everybody waits.
-const fewBuffers = 20_000
+// Texts about the ledger take long where there are many buffers, and somebody
+// may ask for them in a loop. A few short ones are made while everybody waits,
+// so that they say what is true at that moment; the rest beside the loop, one
+// at a time; and what is too much is not made at all.
+const (
+	fewBuffers     = 5000 // live buffers that a short text is about
+	textsPerSecond = 20   // short texts
+	maxComposing   = 64   // texts that wait to be made
+)
 
-// compose makes a text about the ledger and hands it to use, in the loop. It
-// does so at once if that is quick, and otherwise beside the loop; then c, if
-// it is not nil, may have gone meanwhile, and use is not called.
+// compose makes a text about the ledger and hands it to use, in the loop. c,
+// if it is not nil, is who waits for it; if it goes meanwhile, use is not
+// called.
 func (s *Server) compose(c *conn, text func(*ledger.Ledger, time.Time) string, use func(string)) {
-	if s.opt.Ledger.Stats().Buffers <= fewBuffers {
-		use(text(s.opt.Ledger, s.now))
+	now := s.now
+	switch {
+	case s.opt.Ledger.Stats().Buffers <= fewBuffers && s.texts.take(now):
+		use(text(s.opt.Ledger, now))
+		return
+	case s.composing >= maxComposing:
+		s.count.dropped.Add(1)
+		if c != nil {
+			use("ERROR too many requests; try again\n\n")
+		}
 		return
 	}
-	now := s.now
+	s.composing++
 	if c != nil {
 		c.composing++
 	}
 	s.composers.Go(func() {
+		s.pen.Lock()
 		t := text(s.opt.Ledger, now)
+		s.pen.Unlock()
 		s.post(func() {
+			s.composing--
 			switch {
 			case c == nil:
 				use(t)
@@ -68,6 +86,22 @@ func (s *Server) compose(c *conn, text func(*ledger.Ledger, time.Time) string, u
 			}
 		})
 	})
+}
+
+// bucket lets textsPerSecond through, with as many saved up.
+type bucket struct {
+	tokens float64
+	last   time.Time
+}
+
+func (b *bucket) take(now time.Time) bool {
+	b.tokens = min(b.tokens+textsPerSecond*now.Sub(b.last).Seconds(), textsPerSecond)
+	b.last = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
 }
 
 // post has f run in the loop.

@@ -49,6 +49,7 @@ type Server struct {
 	// Of the loop alone, or of nobody while Run is not running.
 	watched   []watch // by descriptor
 	conns     map[*conn]struct{}
+	unclaimed unclaimed
 	procs     map[ledger.Key]*proc
 	buf       []byte // what is being decoded; no connection has one of its own
 	recv      receiver
@@ -64,7 +65,10 @@ type Server struct {
 	count counts
 	dumps dumpRing
 
-	composers sync.WaitGroup // texts being made beside the loop
+	texts     bucket         // short texts that may be made in the loop
+	composing int            // texts being made beside it
+	composers sync.WaitGroup // who make them
+	pen       sync.Mutex     // one at a time
 	mailMu    sync.Mutex
 	mail      []func() // for the loop to call
 }
@@ -109,13 +113,15 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		opt: o, log: o.Log, listener: o.Listener,
-		conns:  map[*conn]struct{}{},
-		procs:  map[ledger.Key]*proc{},
-		buf:    make([]byte, bufLen+maxLine),
-		events: make([]ledger.Event, 0, batchLen+8),
-		now:    time.Now(),
-		since:  sinceNow(),
-		pause:  minPause,
+		conns: map[*conn]struct{}{},
+
+		unclaimed: unclaimed{},
+		procs:     map[ledger.Key]*proc{},
+		buf:       make([]byte, bufLen+maxLine),
+		events:    make([]ledger.Event, 0, batchLen+8),
+		now:       time.Now(),
+		since:     sinceNow(),
+		pause:     minPause,
 
 		verbose: o.Log.Enabled(context.Background(), slog.LevelDebug),
 	}

@@ -293,6 +293,27 @@ func TestLargeText(t *testing.T) {
 	}
 }
 
+// Somebody who asks for texts in a loop keeps nobody waiting.
+func TestTextFlood(t *testing.T) {
+	l := serve(t, nil)
+	p := l.ledger.Open(ledger.Info{Key: ledger.Key{PID: 1}}, time.Now())
+	for i := range uint64(fewBuffers) {
+		l.ledger.Apply(p, []ledger.Event{{Op: ledger.Alloc, ID: i * 64, Size: 10}}, time.Now())
+	}
+	flood, other := l.dial(), l.dial()
+	for range 5000 {
+		l.send(flood, msg{typ: msgDumpRemaining}.pack(72))
+	}
+	l.send(other, own(allocMsg(1, 64, 10, 0)).pack(144))
+	l.await(1, model.DRAM, 10)
+	if s := l.server.Stats(); s.Dropped == 0 {
+		t.Errorf("every one of 5000 dumps was made: %+v", s)
+	}
+	if n := len(l.server.Dumps()); n == 0 {
+		t.Error("no dump was made")
+	}
+}
+
 func TestLookUpSelf(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -349,16 +370,22 @@ func FuzzParseStat(f *testing.F) {
 	})
 }
 
-// A process that is not Python means tt-metal's list.
-func TestClassifySelf(t *testing.T) {
-	if got := classify(os.Getpid(), "x", true); got != readingMetal {
-		t.Errorf("a Go program is taken for Python: %d", got)
+// Which list of buffer types a process means.
+func TestLanguage(t *testing.T) {
+	if got := languageOf(os.Getpid(), "python3"); got != notPython {
+		t.Errorf("a Go program is taken for %d", got)
 	}
-	if got := classify(1<<30, "python3", false); got != readingMetal { // not to be looked at
-		t.Errorf("an unknown Python that gives addresses: %d", got)
+	if got := languageOf(1<<30, "python3"); got != metalPython { // not to be looked at
+		t.Errorf("an unknown Python is taken for %d", got)
 	}
-	if got := classify(1<<30, "python3", true); got != readingPython {
-		t.Errorf("an unknown Python that counts: %d", got)
+	for l, want := range map[language][2]reading{
+		notPython:   {readingMetal, readingMetal},
+		plainPython: {readingPython, readingPython},
+		metalPython: {readingMetal, readingPython},
+	} {
+		if got := [2]reading{l.reading(false), l.reading(true)}; got != want {
+			t.Errorf("language %d: %v, want %v", l, got, want)
+		}
 	}
 }
 

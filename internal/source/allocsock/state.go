@@ -129,7 +129,7 @@ func (s *Server) Import(st State, fds []int) error {
 
 // importProc watches a process again.
 func (s *Server) importProc(ps procState) *proc {
-	p := &proc{key: ps.Key, name: ps.Name, sentPID: ps.SentPID, pidfd: -1}
+	p := &proc{key: ps.Key, name: ps.Name, sentPID: ps.SentPID, pidfd: -1, conns: map[*conn]struct{}{}}
 	p.ledger = s.opt.Ledger.Open(ledger.Info{Key: ps.Key, Name: ps.Name}, s.now)
 	s.procs[p.key] = p
 	if ps.Key.PID == 0 || ps.Key.Start&strangerBit != 0 {
@@ -175,21 +175,15 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*proc) 
 	if err := s.adopt(c); err != nil {
 		return err
 	}
-	if len(c.pending) > 0 || cs.Orphan || known && cs.Proc >= 0 {
-		s.introduce(c)
-	}
 	switch {
 	case !known:
 		// Nobody says where in the stream we are: search for a header.
 		c.dec.mode = start
 	case cs.Orphan:
+		s.unclaimed.remove(c)
 		c.owner = s.nobody()
 	case cs.Proc >= 0 && cs.Proc < len(procs):
-		c.owner = procs[cs.Proc]
-		c.owner.conns = append(c.owner.conns, c)
-		if s.opt.OnReporter != nil {
-			s.opt.OnReporter(c.fd)
-		}
+		s.claim(c, procs[cs.Proc])
 	}
 	s.settleLater(c, len(c.pending) > 0)
 	s.interest(c)
@@ -198,8 +192,11 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*proc) 
 
 // revive makes sure that the end of a process will be seen.
 func (s *Server) revive(p *proc) {
-	if p.pidfd < 0 && !p.exited && len(p.conns) > 0 {
-		p.pidfd, p.exited = openPIDFD(p.conns[0].fd, p.key.PID)
+	if p.pidfd < 0 && !p.exited {
+		for c := range p.conns { // any will do
+			p.pidfd, p.exited = openPIDFD(c.fd, p.key.PID)
+			break
+		}
 	}
 	s.watchProcess(p)
 	switch {
