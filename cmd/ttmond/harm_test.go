@@ -23,13 +23,7 @@ func TestNoise(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for round := range 300 {
 		c := h.dial()
-		b := make([]byte, rnd.IntN(3000))
-		for j := range b {
-			b[j] = byte(rnd.Uint32())
-			if rnd.IntN(3) == 0 {
-				b[j] = byte(rnd.IntN(13)) // so that types and zeros are common
-			}
-		}
+		b := noise(rnd)
 		for len(b) > 0 {
 			n := min(1+rnd.IntN(500), len(b))
 			if _, err := c.Write(b[:n]); err != nil {
@@ -41,9 +35,35 @@ func TestNoise(t *testing.T) {
 		good.do("alloc 40 %d 10 0", 1<<32+64*round)
 	}
 	h.awaitSums(40, sums{dram: 3000})
+	h.awaitSums(41, sums{})
 	if i.ended() {
 		t.Fatalf("ttmond ended: %v", i.err)
 	}
+}
+
+// noise is random bytes, some of which look like messages: those with a byte
+// or a field that is wrong find more than pure chance does.
+func noise(rnd *rand.Rand) (b []byte) {
+	for range 1 + rnd.IntN(6) {
+		switch rnd.IntN(4) {
+		case 0:
+			for range rnd.IntN(800) {
+				b = append(b, byte(rnd.Uint32()))
+			}
+		case 1:
+			for range rnd.IntN(300) {
+				b = append(b, byte(rnd.IntN(13))) // types and zeros
+			}
+		case 2:
+			texts := []string{"\n", "QUERY_ALL\n", "GET / HTTP/1.1\r\n\r\n", strings.Repeat("x", 400), "\x02" + strings.Repeat("\x00", 23)}
+			b = append(b, texts[rnd.IntN(len(texts))]...)
+		default:
+			size := []int{72, 112, 120, 128, 144, 32, 50}[rnd.IntN(7)]
+			f := frame(144, byte(rnd.IntN(14)), int32(rnd.IntN(12))-2, rnd.Uint64N(1<<30), byte(rnd.IntN(6)), rnd.IntN(3)*os.Getpid(), rnd.Uint64N(4096)*32)
+			b = append(b, f[:size]...)
+		}
+	}
+	return b
 }
 
 // After noise on its own connection, a client is understood again.

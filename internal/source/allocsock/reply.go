@@ -71,15 +71,19 @@ func (s *Server) compose(c *conn, text func(*ledger.Ledger, time.Time) string, u
 		c.composing++
 	}
 	s.composers.Go(func() {
+		t := "ERROR ttmond is being stopped or replaced; try again\n\n"
 		s.pen.Lock()
-		t := text(s.opt.Ledger, now)
+		made := !s.stopping.Load()
+		if made {
+			t = text(s.opt.Ledger, now)
+		}
 		s.pen.Unlock()
 		s.post(func() {
 			s.composing--
 			switch {
-			case c == nil:
+			case c == nil && made:
 				use(t)
-			case c.fd >= 0:
+			case c != nil && c.fd >= 0:
 				c.composing--
 				use(t)
 				s.flush(c)
