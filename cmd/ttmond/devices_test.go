@@ -56,10 +56,10 @@ func TestReportsOnBoards(t *testing.T) {
 	h.simulate("n300,n150")
 	h.start()
 	c := h.cpp(144)
-	c.do("alloc 0 4194304 1000 0") // n300, its own chip
+	c.do("alloc 9 4194304 4 0")    // no such chip
 	c.do("alloc 1 4194304 200 0")  // n150
 	c.do("alloc 2 4194304 30 0")   // n300, the remote chip
-	c.do("alloc 9 4194304 4 0")    // no such chip
+	c.do("alloc 0 4194304 1000 0") // n300, its own chip; what is awaited comes last
 	var s *model.Snapshot
 	h.await("the figures", func() bool {
 		s = h.snapshot()

@@ -1,0 +1,6 @@
+//go:build !race
+
+package ledger
+
+// raceDetector tells whether everything takes ten times as long.
+const raceDetector = false
