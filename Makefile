@@ -74,6 +74,9 @@ install: build ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	  bin/$$p completion bash >$(SHARE)/bash-completion/completions/$$p && \
 	  bin/$$p completion zsh >$(SHARE)/zsh/site-functions/_$$p && \
 	  bin/$$p completion fish >$(SHARE)/fish/vendor_completions.d/$$p.fish || exit 1; done
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	for u in packaging/systemd/*; do \
+	  sed 's#/usr/bin/#$(PREFIX)/bin/#' $$u >$(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/}; done
 	if [ "$(ALIASES)" = 1 ]; then \
 	  ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/tt-smi; ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/tt-nvtop; fi
 
