@@ -137,7 +137,8 @@ func (c *Client) ask(ctx context.Context, target string) (status int, body []byt
 	if err := c.conn.SetDeadline(deadline); err != nil {
 		return 0, nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { c.conn.SetDeadline(time.Unix(1, 0)) })
+	conn := c.conn // a late cancellation must not find it gone
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if _, err := c.conn.Write([]byte("GET " + target + " HTTP/1.1\r\nHost: ttmond\r\n\r\n")); err != nil {
 		return 0, nil, err
