@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/procstat"
 )
 
 // soPeerPIDFD is SO_PEERPIDFD (Linux 6.5): the descriptor of the very process
@@ -112,31 +113,16 @@ func hasExited(pidfd int) bool {
 
 // readStat returns the start time and the name of a process, or zero values.
 func readStat(pid int) (start uint64, name string) {
-	_, start, name = parseStat(readProc(pid, "stat"))
-	return start, name
+	s, err := procstat.Parse(readProc(pid, "stat"))
+	if err != nil {
+		return 0, ""
+	}
+	return s.Start, string(s.Comm)
 }
 
 func isZombie(pid int) bool {
-	state, _, _ := parseStat(readProc(pid, "stat"))
-	return state == 'Z' || state == 'X'
-}
-
-// parseStat reads /proc/<pid>/stat. The name may hold blanks and parentheses.
-func parseStat(b []byte) (state byte, start uint64, name string) {
-	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
-	if open < 0 || end < open {
-		return 0, 0, ""
-	}
-	fields := bytes.Fields(b[end+1:])
-	const startField = 22 - 3 // fields holds the third and those after it
-	if len(fields) <= startField || len(fields[0]) != 1 {
-		return 0, 0, ""
-	}
-	start, err := strconv.ParseUint(string(fields[startField]), 10, 64)
-	if err != nil {
-		return 0, 0, ""
-	}
-	return fields[0][0], start, string(b[open+1 : end])
+	s, err := procstat.Parse(readProc(pid, "stat"))
+	return err == nil && s.Gone()
 }
 
 func readProc(pid int, file string) []byte {

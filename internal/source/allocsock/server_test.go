@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -333,41 +332,6 @@ func TestLookUpSelf(t *testing.T) {
 	if start, name := readStat(os.Getpid()); p.PID != os.Getpid() || p.Start != start || p.Name != name || p.UID != os.Getuid() || p.exited {
 		t.Errorf("%+v", p)
 	}
-}
-
-func TestParseStat(t *testing.T) {
-	tail := " 1 1 1 0 -1 4194304 1 0 0 0 1 2 0 0 20 0 1 0 98765 1000 10 18446744073709551615"
-	for text, want := range map[string]struct {
-		state byte
-		start uint64
-		name  string
-	}{
-		"42 (python3) S" + tail:  {'S', 98765, "python3"},
-		"42 (a) b (c)) Z" + tail: {'Z', 98765, "a) b (c)"},
-		"42 (x) S 1 1":           {},
-		"":                       {},
-		"42 )x( S" + tail:        {},
-		"42 (x) S" + strings.Replace(tail, "98765", "9x", 1): {},
-	} {
-		state, start, name := parseStat([]byte(text))
-		if state != want.state || start != want.start || name != want.name {
-			t.Errorf("%q: %c %d %q, want %+v", text, state, start, name, want)
-		}
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	b, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b)
-	f.Add([]byte("1 (a) ) S"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if state, start, name := parseStat(b); state == 0 && (start != 0 || name != "") {
-			t.Errorf("half an answer: %d %q", start, name)
-		}
-	})
 }
 
 // Which list of buffer types a process means.

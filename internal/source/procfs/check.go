@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/procstat"
 )
 
 // Holding is an answer of Check.
@@ -78,7 +79,7 @@ func (r *Reader) checkMaps(pid, device int) Holding {
 	case err != nil:
 		return MayNotLook
 	default:
-		if s, err := r.statOf(pid); err != nil || s.gone() {
+		if s, err := r.statOf(pid); err != nil || s.Gone() {
 			return NoProcess
 		}
 		return HoldsNot
@@ -86,10 +87,10 @@ func (r *Reader) checkMaps(pid, device int) Holding {
 }
 
 // statOf reads the stat file of a process.
-func (r *Reader) statOf(pid int) (stat, error) {
+func (r *Reader) statOf(pid int) (procstat.Stat, error) {
 	dir, err := r.open(pid)
 	if err != nil {
-		return stat{}, err
+		return procstat.Stat{}, err
 	}
 	defer dir.Close()
 	s, _, err := r.readStat(dir)

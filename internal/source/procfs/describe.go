@@ -10,6 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/procstat"
 )
 
 // process is what a Reader remembers of a process between calls.
@@ -81,16 +82,16 @@ func (r *Reader) describe(pid int) model.Process {
 		return r.unreadable(pid, err)
 	}
 	out := p.describe(r)
-	out.PPID = s.ppid
-	if s.gone() {
+	out.PPID = s.PPID
+	if s.Gone() {
 		exited(&out)
-		out.Notes = append(out.Notes, fmt.Sprintf("zombie: it has exited, and its parent %d has not taken notice", s.ppid))
+		out.Notes = append(out.Notes, fmt.Sprintf("zombie: it has exited, and its parent %d has not taken notice", s.PPID))
 		return out
 	}
-	out.CPU = p.cpu.update(s.cpu, at)
-	out.Threads = model.Value(s.threads)
+	out.CPU = p.cpu.update(s.CPU, at)
+	out.Threads = model.Value(s.Threads)
 	out.RSS = r.readRSS(dir)
-	if s.state == 'T' || s.state == 't' {
+	if s.State == 'T' || s.State == 't' {
 		out.Notes = append(out.Notes, "stopped by a signal or a debugger")
 	}
 	return out
@@ -98,13 +99,13 @@ func (r *Reader) describe(pid int) model.Process {
 
 // readStat reads stat and says when. The name in it lives in r.buf only until
 // the next read.
-func (r *Reader) readStat(dir hostfs.Dir) (stat, time.Time, error) {
+func (r *Reader) readStat(dir hostfs.Dir) (procstat.Stat, time.Time, error) {
 	n, err := dir.Read("stat", r.buf)
 	at := time.Now()
 	if err != nil {
-		return stat{}, at, err
+		return procstat.Stat{}, at, err
 	}
-	s, err := parseStat(r.buf[:n])
+	s, err := procstat.Parse(r.buf[:n])
 	return s, at, err
 }
 
@@ -113,19 +114,19 @@ func (r *Reader) readStat(dir hostfs.Dir) (stat, time.Time, error) {
 var errThread = fmt.Errorf("a thread of another process: %w", unix.ESRCH)
 
 // remember returns what is known of the process behind dir, and reads the
-// slow part where that is due. It uses r.buf, so s.comm is copied first.
-func (r *Reader) remember(pid int, dir hostfs.Dir, s *stat, now time.Time) (*process, error) {
+// slow part where that is due. It uses r.buf, so s.Comm is copied first.
+func (r *Reader) remember(pid int, dir hostfs.Dir, s *procstat.Stat, now time.Time) (*process, error) {
 	p := r.known[pid]
-	fresh := p == nil || p.start != s.start
-	if !fresh && string(s.comm) == p.name && now.Sub(p.slowAt) < slowEvery {
+	fresh := p == nil || p.start != s.Start
+	if !fresh && string(s.Comm) == p.name && now.Sub(p.slowAt) < slowEvery {
 		p.used = now
 		return p, nil
 	}
 	if fresh {
-		p = &process{identity: identity{pid, s.start}, startTime: r.startTime(s.start)}
+		p = &process{identity: identity{pid, s.Start}, startTime: r.startTime(s.Start)}
 	}
-	p.name = string(s.comm)
-	kernel := s.kernelThread() || s.gone()
+	p.name = string(s.Comm)
+	kernel := s.KernelThread() || s.Gone()
 	n, err := dir.Read("status", r.buf)
 	if err != nil {
 		return nil, err
@@ -219,7 +220,7 @@ func (r *Reader) unreadable(pid int, err error) model.Process {
 		return neverSeen(pid)
 	case status == model.Denied:
 		return undescribed(pid, model.Running, status, "/proc is mounted with hidepid: only root may look at this process")
-	case errors.Is(err, errStat):
+	case errors.Is(err, procstat.ErrForm):
 		status = model.Unsupported
 	}
 	return undescribed(pid, model.Running, status, err.Error())

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/procstat"
 )
 
 // addProcess writes the files of a process that does not exist.
@@ -72,7 +73,7 @@ func TestDescribeOddOnes(t *testing.T) {
 		{model.Running, model.Value("[python3]"), ""}, // other threads live on
 		{model.Exited, model.Value("[python3]"), "zombie: it has exited, and its parent 70 has not taken notice"},
 		{model.Exited, model.Missing[string](model.Absent, "the process has exited"), ""}, // a thread took the number
-		{model.Running, model.Missing[string](model.Unsupported, errStat.Error()), ""},
+		{model.Running, model.Missing[string](model.Unsupported, procstat.ErrForm.Error()), ""},
 		{model.Running, model.Value("x"), "stopped by a signal or a debugger"},
 		{model.Exited, model.Missing[string](model.Absent, "the process has exited"), ""},
 	} {

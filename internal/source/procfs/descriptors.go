@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/procstat"
 )
 
 // descriptors remembers which processes hold device nodes. The kernel needs
@@ -187,7 +188,7 @@ func (d *descriptors) scanDir(proc hostfs.Dir, path string, t *descriptorTable) 
 			return true // closed meanwhile
 		}
 		if device, ok := d.nodes.match(fds, string(name), d.link[:n]); ok {
-			fd, _ := parseUint(name)
+			fd, _ := procstat.Uint(name)
 			t.holds = append(t.holds, hold{device, int(fd)})
 		}
 		return true
@@ -203,9 +204,9 @@ func (d *descriptors) deny(proc hostfs.Dir, pid string, t *descriptorTable) erro
 	if err != nil {
 		return err
 	}
-	s, err := parseStat(buf[:n])
-	t.kernel = s.kernelThread()
-	t.denied = err != nil || !t.kernel && !s.gone()
+	s, err := procstat.Parse(buf[:n])
+	t.kernel = s.KernelThread()
+	t.denied = err != nil || !t.kernel && !s.Gone()
 	return nil
 }
 
@@ -218,9 +219,9 @@ func (d *descriptors) livingThread(proc hostfs.Dir, pid string, t *descriptorTab
 	if err != nil {
 		return "", err
 	}
-	s, err := parseStat(buf[:n])
-	t.kernel = err == nil && s.kernelThread()
-	if err != nil || s.state != 'Z' || s.threads <= 1 {
+	s, err := procstat.Parse(buf[:n])
+	t.kernel = err == nil && s.KernelThread()
+	if err != nil || s.State != 'Z' || s.Threads <= 1 {
 		return "", nil
 	}
 	tasks, err := proc.OpenDir(pid + "/task")

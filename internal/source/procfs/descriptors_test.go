@@ -222,7 +222,7 @@ func TestHoldersWithoutFirstThread(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.state == 'Z' {
+		if s.State == 'Z' {
 			break
 		}
 	}

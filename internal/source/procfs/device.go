@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/procstat"
 )
 
 const nodeDir = "/dev/tenstorrent/"
@@ -21,7 +22,7 @@ func deviceInLink(link []byte) (device int, ok bool) {
 	if !bytes.HasSuffix(link[:i], []byte(nodeDir)) || len(digits) > 1 && digits[0] == '0' {
 		return 0, false
 	}
-	v, ok := parseUint(digits)
+	v, ok := procstat.Uint(digits)
 	return int(v), ok && v < maxDevices
 }
 
@@ -64,7 +65,7 @@ func parseCharMajor(b []byte, driver string) uint32 {
 		}
 		number, name, ok := bytes.Cut(bytes.TrimSpace(line), []byte{' '})
 		if ok && string(name) == driver {
-			v, _ := parseUint(number)
+			v, _ := procstat.Uint(number)
 			return uint32(v)
 		}
 	}

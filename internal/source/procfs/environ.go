@@ -22,7 +22,7 @@ func (r *Reader) Environ(pid int, keep func(key string) bool) (map[string]string
 	s, _, err := r.readStat(dir)
 	var b []byte
 	if err == nil {
-		b, err = r.readGuarded(identity{pid, s.start}, dir, "environ", nil, maxEnviron)
+		b, err = r.readGuarded(identity{pid, s.Start}, dir, "environ", nil, maxEnviron)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the environment of process %d: %w", pid, err)

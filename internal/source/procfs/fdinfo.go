@@ -12,6 +12,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/procstat"
 )
 
 // FDInfo is what /proc/<pid>/fdinfo/<fd> says about an open device. The drm-
@@ -128,7 +129,7 @@ func (i *FDInfo) addRegion(name, text string, rank int) {
 // parseSize reads "<number> [KiB|MiB]"; without a unit it is bytes.
 func parseSize(text string) (uint64, bool) {
 	digits, unit, _ := strings.Cut(text, " ")
-	v, ok := parseUint([]byte(digits))
+	v, ok := procstat.Uint([]byte(digits))
 	factor := uint64(1)
 	switch unit {
 	case "":

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/procstat"
 )
 
 // Mapping is a file that a process has mapped, all its parts together.
@@ -39,7 +41,7 @@ func (r *Reader) mappings(pid int, want func(path []byte) bool) ([]Mapping, erro
 	defer dir.Close()
 	s, _, err := r.readStat(dir)
 	if err == nil {
-		r.maps, err = r.readGuarded(identity{pid, s.start}, dir, "maps", r.maps, maxMaps)
+		r.maps, err = r.readGuarded(identity{pid, s.Start}, dir, "maps", r.maps, maxMaps)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the mappings of process %d: %w", pid, err)
@@ -100,7 +102,7 @@ func parseMapsLine(line []byte) (m Mapping, path []byte, ok bool) {
 	end, ok2 := parseHex(to)
 	maj, ok3 := parseHex(major)
 	min, ok4 := parseHex(minor)
-	ino, ok5 := parseUint(inode)
+	ino, ok5 := procstat.Uint(inode)
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || end < start {
 		return m, nil, false
 	}

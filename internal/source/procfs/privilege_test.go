@@ -222,7 +222,7 @@ func startAs(t *testing.T, pid int, role string, args ...string) {
 	for range 100 {
 		c := startCommand(t, exec.Command("sh", append([]string{"-c", script, strconv.Itoa(pid - 1), self, role}, args...)...), nil, role)
 		c.line()
-		if s, err := New(rootFS).statOf(pid); err == nil && s.ppid == c.pid {
+		if s, err := New(rootFS).statOf(pid); err == nil && s.PPID == c.pid {
 			return
 		}
 		c.stop()

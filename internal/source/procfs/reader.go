@@ -117,5 +117,5 @@ func (r *Reader) Alive(pid int, start uint64) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("looking for process %d: %w", pid, err)
 	}
-	return s.start == start && !s.gone(), nil
+	return s.Start == start && !s.Gone(), nil
 }

@@ -278,7 +278,7 @@ func waitForZombie(t *testing.T, pid int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.gone() {
+		if s.Gone() {
 			return
 		}
 		select {

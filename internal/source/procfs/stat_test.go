@@ -1,7 +1,6 @@
 package procfs
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -10,42 +9,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
+// statTail is a stat file behind its name.
 const statTail = " S 1 4242 4242 34816 4242 4194304 1000 0 5 0 250 31 7 3 20 0 12 0 987654 4096000 2500 18446744073709551615 1 1 0"
-
-func TestParseStat(t *testing.T) {
-	want := stat{state: 'S', ppid: 1, flags: 4194304, cpu: 281, threads: 12, start: 987654}
-	for _, name := range []string{"python3", "", "a b", ") S 1 (", "(sd-pam)", "x\ny", "tt) Z 7 7"} {
-		want.comm = []byte(name)
-		got, err := parseStat([]byte("4242 (" + name + ")" + statTail + "\n"))
-		if err != nil {
-			t.Errorf("%q: %v", name, err)
-		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(stat{})); diff != "" {
-			t.Errorf("%q: %s", name, diff)
-		}
-	}
-	for _, bad := range []string{
-		"", "4242", "4242 (x", "4242 (x)", "4242 (x) S 1 2", ")(", "1 (x) S a" + statTail,
-		"1 (x)" + strings.Replace(statTail, "987654", "-1", 1),
-	} {
-		if s, err := parseStat([]byte(bad)); err == nil {
-			t.Errorf("%q was taken for %+v", bad, s)
-		}
-	}
-}
-
-func TestStatGone(t *testing.T) {
-	for _, c := range []struct {
-		state   byte
-		threads int
-		want    bool
-	}{{'S', 1, false}, {'Z', 1, true}, {'X', 0, true}, {'Z', 3, false}, {'T', 1, false}} {
-		s := stat{state: c.state, threads: c.threads}
-		if s.gone() != c.want {
-			t.Errorf("state %c with %d threads: gone is %v", c.state, c.threads, !c.want)
-		}
-	}
-}
 
 func TestParseStatus(t *testing.T) {
 	got := parseStatus([]byte("Name:\tpython3\nTgid:\t4242\nNgid:\t0\nUid:\t1000\t1001\t1002\t1003\nNSpid:\t4242\t17\t1\nNSpgid:\t9\n"))
@@ -55,19 +20,6 @@ func TestParseStatus(t *testing.T) {
 	}
 	if got := parseStatus([]byte("Uid:\t1\nTgid\nNSpid:\t-1\tx\n")); got.uid != -1 || got.tgid != 0 || got.nsPIDs != nil {
 		t.Errorf("broken lines were taken for %+v", got)
-	}
-}
-
-func TestParseUint(t *testing.T) {
-	for text, want := range map[string]uint64{"0": 0, "17": 17, "18446744073709551615": 1<<64 - 1} {
-		if v, ok := parseUint([]byte(text)); !ok || v != want {
-			t.Errorf("%s: %d, %v", text, v, ok)
-		}
-	}
-	for _, bad := range []string{"", "-1", "1 ", "0x1", "18446744073709551616", "99999999999999999999", "111111111111111111111"} {
-		if v, ok := parseUint([]byte(bad)); ok {
-			t.Errorf("%q was taken for %d", bad, v)
-		}
 	}
 }
 
@@ -118,17 +70,6 @@ func TestJoinArguments(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("4242 (python3)" + statTail))
-	f.Add([]byte("1 (a) b) R 0 0"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := parseStat(b)
-		if err == nil && (s.ppid < 0 && s.ppid != -1 || len(s.comm) > len(b)) {
-			t.Errorf("%+v", s)
-		}
-	})
 }
 
 func FuzzParseStatus(f *testing.F) {

@@ -2,13 +2,13 @@ package shm
 
 import (
 	"bytes"
-	"errors"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/procstat"
 )
 
 // identity is what a process is: pids are reused.
@@ -72,11 +72,11 @@ func (p *process) readFacts() error {
 	if err != nil {
 		return err
 	}
-	comm, ppid, start, err := parseStat(buf[:n])
+	stat, err := procstat.Parse(buf[:n])
 	if err != nil {
 		return err
 	}
-	p.comm, p.ppid, p.start = comm, ppid, start
+	p.comm, p.ppid, p.start = string(stat.Comm), stat.PPID, stat.Start
 	if n, err = p.dir.Read("status", buf[:]); err != nil {
 		return err
 	}
@@ -152,27 +152,6 @@ func (p *process) livingThread() (path string) {
 // startTime is the wall clock when the process started, to 10 ms.
 func (p *process) startTime(boot time.Time) time.Time {
 	return boot.Add(time.Duration(p.start) * (time.Second / ticksPerSecond))
-}
-
-var errStat = errors.New("not in the form of /proc/<pid>/stat")
-
-// parseStat takes comm, parent and start time out of "pid (comm) state ppid …".
-// The name may hold blanks and parentheses: the last ")" ends it.
-func parseStat(b []byte) (comm string, ppid int, start uint64, err error) {
-	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
-	if open < 0 || end < open {
-		return "", 0, 0, errStat
-	}
-	fields := bytes.Fields(b[end+1:]) // the first is field 3 of proc(5)
-	if len(fields) < 20 {
-		return "", 0, 0, errStat
-	}
-	ppid, err1 := strconv.Atoi(string(fields[1]))
-	start, err2 := strconv.ParseUint(string(fields[19]), 10, 64)
-	if err1 != nil || err2 != nil {
-		return "", 0, 0, errStat
-	}
-	return string(b[open+1 : end]), ppid, start, nil
 }
 
 // parseStatus takes the innermost pid and the effective uid out of

@@ -63,36 +63,6 @@ func FuzzMappings(f *testing.F) {
 	})
 }
 
-func TestParseStat(t *testing.T) {
-	const tail = " S 4 5 6 0 -1 4194560 9 9 9 9 9 9 9 9 20 0 1 0 286660 9 9"
-	tests := map[string]string{
-		"77 (python)" + tail:            "python",
-		"77 (a b) c) (d)" + tail + "\n": "a b) c) (d",
-		"77 ()" + tail:                  "",
-	}
-	for text, name := range tests {
-		comm, ppid, start, err := parseStat([]byte(text))
-		if err != nil || comm != name || ppid != 4 || start != 286660 {
-			t.Errorf("%q: %q, %d, %d, %v", text, comm, ppid, start, err)
-		}
-	}
-	for _, text := range []string{"", "77 python S 4", "77 (python) S 4 5", ")(", "77 (x) S a 5 6 0 -1 4 9 9 9 9 9 9 9 9 20 0 1 0 2 9"} {
-		if _, _, _, err := parseStat([]byte(text)); err == nil {
-			t.Errorf("%q was taken", text)
-		}
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("77 (a b) c) S 4 5 6 0 -1 4194560 9 9 9 9 9 9 9 9 20 0 1 0 286660 9 9"))
-	f.Add([]byte(")("))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if comm, _, _, err := parseStat(b); err == nil && !strings.Contains(string(b), "("+comm+")") {
-			t.Fatalf("%q gave %q", b, comm)
-		}
-	})
-}
-
 func TestParseStatus(t *testing.T) {
 	nsPID, uid := parseStatus([]byte("Name:\tx\nUid:\t1\t1000\t3\t4\nNSpid:\t4711\t33\t7\n"), 4711)
 	if nsPID != 7 || uid != 1000 {

@@ -89,34 +89,6 @@ func TestEnviron(t *testing.T) {
 	}
 }
 
-func TestParseStart(t *testing.T) {
-	tail := " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20 21"
-	for _, c := range []struct {
-		in   string
-		want uint64
-		ok   bool
-	}{
-		{"12 (sh)" + tail, 987654, true},
-		{"12 (a) b (c) d)" + tail, 987654, true},
-		{"12 (\n) )" + tail, 987654, true},
-		{"12 (sh) S 1 2 3", 0, false},
-		{"", 0, false},
-		{")", 0, false},
-		{strings.Replace("12 (sh)"+tail, "987654", "-1", 1), 0, false},
-	} {
-		got, err := parseStart("stat", []byte(c.in))
-		if got != c.want || (err == nil) != c.ok {
-			t.Errorf("parseStart(%q) = %d, %v", c.in, got, err)
-		}
-	}
-}
-
-func FuzzParseStart(f *testing.F) {
-	f.Add([]byte("12 (sh) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20 21"))
-	f.Add([]byte(")"))
-	f.Fuzz(func(t *testing.T, b []byte) { parseStart("stat", b) })
-}
-
 func TestDo(t *testing.T) {
 	var a Actions
 	ctx := context.Background()

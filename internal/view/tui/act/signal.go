@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/procstat"
 )
 
 // Signal sends a signal to a process, and to no other that got its pid since.
@@ -53,29 +55,18 @@ var (
 	errReused = errors.New("it is gone; another process has its pid now")
 )
 
-// startTicks is field 22 of /proc/PID/stat. The second field, the name, may
-// hold blanks and parentheses: count from the last one.
+// startTicks is when a process started, in clock ticks after boot.
 func startTicks(pid int) (uint64, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/stat"
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, fmt.Errorf("checking the start time: %w", err)
 	}
-	return parseStart(path, b)
-}
-
-func parseStart(path string, b []byte) (uint64, error) {
-	_, rest, ok := bytes.Cut(b[max(bytes.LastIndexByte(b, ')'), 0):], []byte(" "))
-	fields := bytes.Fields(rest)
-	const startField = 22 - 3 // the first of rest is field 3
-	if !ok || len(fields) <= startField {
-		return 0, fmt.Errorf("reading %s: it has no start time", path)
-	}
-	v, err := strconv.ParseUint(string(fields[startField]), 10, 64)
+	s, err := procstat.Parse(b)
 	if err != nil {
 		return 0, fmt.Errorf("reading %s: %w", path, err)
 	}
-	return v, nil
+	return s.Start, nil
 }
 
 // maxEnviron is more than the kernel gives a process for its environment.
