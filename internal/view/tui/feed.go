@@ -33,6 +33,9 @@ func (f *feeder) run(ctx context.Context) {
 			}
 		case <-timer.C:
 		}
+		if ctx.Err() != nil { // both were ready
+			return
+		}
 		started := time.Now()
 		failed = !f.ask(ctx)
 		wait := f.interval

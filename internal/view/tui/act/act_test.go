@@ -17,8 +17,11 @@ import (
 // child starts a process that waits, and its identity.
 func child(t *testing.T, env ...string) (*exec.Cmd, Target) {
 	t.Helper()
-	cmd := exec.Command("sh", "-c", "echo ready; exec sleep 1000")
+	cmd := exec.Command("sh", "-c", "echo ready; read nothing") // an exec would have no environment for a moment
 	cmd.Env = append(os.Environ(), env...)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
