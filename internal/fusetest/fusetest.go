@@ -4,6 +4,7 @@ package fusetest
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -31,17 +32,29 @@ func Mount(t testing.TB, dir string, files map[string]fs.InodeEmbedder) {
 	}
 	t.Cleanup(func() {
 		done := make(chan error, 1)
-		go func() { done <- server.Unmount() }()
+		go func() { done <- unmount(server) }()
 		select {
 		case err := <-done:
 			if err != nil {
 				t.Errorf("unmounting %s: %v", dir, err)
 			}
-		case <-time.After(time.Second):
+		case <-time.After(10 * time.Second):
 			// It is gone from here, but a mount namespace that was made
 			// meanwhile, by a simulated host of another test, still has it.
 		}
 	})
+}
+
+// unmount waits for readers that were just released: a detached one ends a
+// moment after its read returns.
+func unmount(server *fuse.Server) (err error) {
+	for range 100 {
+		if err = server.Unmount(); !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return err
 }
 
 // File is a file with a text. Its reads are answered when Release is closed,
