@@ -261,3 +261,39 @@ func TestSlowLoop(t *testing.T) {
 		t.Errorf("rate %g B/s (%s), want 4e10", to.V, to.Reason())
 	}
 }
+
+// TestDriverReload: the module goes while somebody watches, and comes back in
+// another version.
+func TestDriverReload(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a,n150"})
+	w := watch(t, h)
+	w.until("both are well", func(s *model.Snapshot) bool { return state(0, model.StateOK)(s) && state(1, model.StateOK)(s) })
+	ctl(t, h, "driver", "none")
+	s := w.until("the loss is noticed", state(0, model.StateLost))
+	if d := s.Device(0); !strings.Contains(d.StateReason, "unloaded") {
+		t.Errorf("the reason is %q", d.StateReason)
+	}
+	// Somebody who comes now is told which boards wait for it.
+	if r := runIn(t, h, "smi"); r.code != 9 || !strings.Contains(r.err, s.Device(0).BusID) || !strings.Contains(r.err, "modprobe") {
+		t.Errorf("exit code %d, %q", r.code, r.err)
+	}
+	ctl(t, h, "driver", "2.8.0")
+	s = w.until("it is back", state(0, model.StateOK))
+	wantValue(t, "driver", s.Host.DriverVersion, "2.8.0")
+	w.until("with its values", func(s *model.Snapshot) bool { return s.Device(0).Temperature.Known() && s.Device(1).Temperature.Known() })
+}
+
+// TestHwmonMoves: the driver binds anew and gets another hwmon number, under
+// the same index. (nvtop shows no temperature any more until it is restarted.)
+func TestHwmonMoves(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a"})
+	w := watch(t, h)
+	bus := w.until("a temperature", func(s *model.Snapshot) bool { return s.Device(0).Temperature.Known() }).Device(0).BusID
+	ctl(t, h, "unplug", "0")
+	ctl(t, h, "plug", bus, "index=0", "hwmon=42")
+	ctl(t, h, "set", "0", "temp1_input", "77000")
+	w.until("the temperature from its new place", func(s *model.Snapshot) bool {
+		d := s.Device(0)
+		return d.State == model.StateOK && d.Temperature.V == 77 && d.Fan.Known() && d.Power.Known()
+	})
+}

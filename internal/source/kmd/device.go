@@ -37,6 +37,7 @@ type device struct {
 	statics   time.Time      // when static files were last read
 	absentAt  time.Time      // when missing files were last looked for
 	goneAt    time.Time      // when it left the class directory; zero while it is there
+	gone      string         // and where to
 	hasMemory bool           // the driver has memory files
 
 	model   model.Device // what the last good reads gave

@@ -144,7 +144,7 @@ func (r *Reader) discover(driver Version) {
 			continue
 		}
 		if d.goneAt.IsZero() {
-			d.goneAt = now
+			d.goneAt, d.gone = now, r.whereto(bdf)
 			d.closeFiles()
 			d.openers = model.Missing[[]int](model.Lost, "the device is gone")
 		}
@@ -152,6 +152,18 @@ func (r *Reader) discover(driver Version) {
 			delete(r.devices, bdf)
 		}
 	}
+}
+
+// whereto says what became of a device that is not in the class directory any
+// more.
+func (r *Reader) whereto(bdf string) string {
+	switch {
+	case !r.root.Exists("/sys/module/tenstorrent"):
+		return "the driver was unloaded"
+	case r.root.Exists("/sys/bus/pci/devices/" + bdf):
+		return "let go by the driver"
+	}
+	return "gone from the bus"
 }
 
 // meet takes note of a device in the class directory.
@@ -189,7 +201,7 @@ func (d *device) shown() model.Device {
 	gone := model.Device{
 		Index: d.index, Path: d.model.Path, BusID: d.bdf, Arch: d.model.Arch, PCIID: d.model.PCIID,
 		Board: d.model.Board, Serial: d.model.Serial, ASICID: d.model.ASICID,
-		State: model.StateLost, StateReason: "gone from the bus since " + d.goneAt.Format("15:04:05"),
+		State: model.StateLost, StateReason: d.gone + ", since " + d.goneAt.Format("15:04:05"),
 		ReadAt: d.model.ReadAt,
 	}
 	for i := range attrs {
@@ -205,15 +217,24 @@ func (d *device) shown() model.Device {
 
 // findUnbound lists Tenstorrent functions without a driver: a probe that failed,
 // or a module that is not loaded. The kernel's one table of all functions is
-// read, not a directory for each.
+// read, not a directory for each. Only where there is nothing at all to show
+// the directories are, too: not every container has the table.
 func (r *Reader) findUnbound() []string {
-	b, err := r.root.Read("/proc/bus/pci/devices", 1<<20)
-	if err != nil {
-		return nil
-	}
 	var list []string
-	for line := range strings.Lines(string(b)) {
-		if bdf, ok := parseUnbound(line); ok {
+	if b, err := r.root.Read("/proc/bus/pci/devices", 1<<20); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if bdf, ok := parseUnbound(line); ok {
+				list = append(list, bdf)
+			}
+		}
+	}
+	if len(list) > 0 || len(r.devices) > 0 {
+		return list
+	}
+	const bus = "/sys/bus/pci/devices/"
+	names, _ := r.root.Names(bus)
+	for _, bdf := range names {
+		if vendor, err := r.root.ReadString(bus + bdf + "/vendor"); err == nil && vendor == "0x1e52" && !r.root.Exists(bus+bdf+"/driver") {
 			list = append(list, bdf)
 		}
 	}

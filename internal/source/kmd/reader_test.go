@@ -219,6 +219,8 @@ func TestHotPlug(t *testing.T) {
 	s := read(r)
 	if d := s.Found[0].Device; d.State != model.StateLost || d.Temperature.Status != model.Lost || d.Serial.V != "0000040211905001" {
 		t.Errorf("pulled out: state %s, temperature %q, serial %q", d.State, d.Temperature.Reason(), d.Serial.V)
+	} else if !strings.HasPrefix(d.StateReason, "gone from the bus, since ") {
+		t.Errorf("pulled out: %s", d.StateReason)
 	}
 	if d := s.Found[1].Device; d.State != model.StateOK {
 		t.Errorf("the other board: state %s", d.State)
@@ -265,6 +267,17 @@ func TestNoDriver(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"41:00.0"}, s.Unbound); diff != "" {
 		t.Errorf("unbound functions (-want +got):\n%s", diff)
+	}
+	// Without the table, and of another vendor or with a driver.
+	tr.remove("/proc/bus/pci/devices")
+	for bdf, vendor := range map[string]string{"0001:41:00.0": "0x1e52", "0000:42:00.0": "0x1e52", "0000:00:01.0": "0x8086"} {
+		tr.write("/sys/bus/pci/devices/"+bdf+"/vendor", vendor)
+	}
+	tr.write("/sys/bus/pci/devices/0000:42:00.0/driver/bind", "")
+	other := New(tr.root())
+	defer other.Close()
+	if diff := cmp.Diff([]string{"0001:41:00.0"}, read(other).Unbound); diff != "" {
+		t.Errorf("unbound functions without the table (-want +got):\n%s", diff)
 	}
 }
 
