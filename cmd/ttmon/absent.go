@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -14,10 +15,10 @@ func absence(s *model.Snapshot) error {
 	if len(s.Devices) > 0 {
 		return nil
 	}
-	waiting := strings.Join(s.Host.Unbound, ", ")
+	waiting := boards(s.Host.Unbound)
 	switch {
 	case !s.Host.DriverLoaded && waiting != "":
-		return exitWith(exitNoDriver, "the Tenstorrent driver is not loaded, and %s waits for it: run modprobe tenstorrent, or install tt-kmd"+trySim, waiting)
+		return exitWith(exitNoDriver, "the Tenstorrent driver is not loaded for %s: run modprobe tenstorrent, or install tt-kmd"+trySim, waiting)
 	case !s.Host.DriverLoaded:
 		return exitWith(exitNoDriver, "the Tenstorrent driver is not loaded, and no Tenstorrent board is on the PCI bus: install tt-kmd if there should be one"+trySim)
 	case waiting != "":
@@ -25,6 +26,14 @@ func absence(s *model.Snapshot) error {
 	default:
 		return exitWith(exitNoDevice, "no device: the driver is loaded, but no Tenstorrent board is on the PCI bus"+trySim)
 	}
+}
+
+// boards names functions on the PCI bus: all of a few, the number of many.
+func boards(bdfs []string) string {
+	if len(bdfs) > 4 {
+		return fmt.Sprintf("%d Tenstorrent functions on the PCI bus (%s, …)", len(bdfs), bdfs[0])
+	}
+	return strings.Join(bdfs, ", ")
 }
 
 // troubled is the error of a snapshot with a device that is hung or lost: a
