@@ -6,7 +6,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 SHARE    = $(DESTDIR)$(PREFIX)/share
 T       ?= 1m
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
+VERSION := $(shell git describe --tags --dirty 2>/dev/null || echo 0.1.0-dev)
 LDFLAGS := -s -w -X github.com/ttmon/ttmon/internal/version.Version=$(VERSION)
 BOARDS  ?= n300,p150a,p150a
 DEMO_BOARDS ?= n300

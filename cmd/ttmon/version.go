@@ -1,8 +1,6 @@
 package main
 
 import (
-	"runtime"
-
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/version"
@@ -12,7 +10,7 @@ func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Prints the version",
-		Long:    "Prints the version of ttmon and of the Go that built it.",
+		Long:    "Prints the version of ttmon, what it was built from, and the Go that built it.",
 		Example: "  ttmon version",
 		RunE: func(*cobra.Command, []string) error {
 			return a.output("").write([]byte(versionLine()))
@@ -20,6 +18,4 @@ func newVersion(a *app) *cobra.Command {
 	}
 }
 
-func versionLine() string {
-	return "ttmon " + version.Version + " (" + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"
-}
+func versionLine() string { return "ttmon " + version.Long() + "\n" }

@@ -2,5 +2,26 @@
 // nothing depends on what it says.
 package version
 
+import (
+	"runtime"
+	"runtime/debug"
+)
+
 // Version is set by the linker (see the Makefile).
 var Version = "0.1.0-dev"
+
+// Long is the version with what it was built from and by.
+func Long() string {
+	revision, dirty := "", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				revision = s.Value[:min(len(s.Value), 12)] + ", "
+			case s.Key == "vcs.modified" && s.Value == "true":
+				dirty = "changed since "
+			}
+		}
+	}
+	return Version + " (" + dirty + revision + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + ")"
+}
