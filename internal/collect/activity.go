@@ -1,6 +1,9 @@
 package collect
 
-import "github.com/ttmon/ttmon/internal/model"
+import (
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/kmd"
+)
 
 // idlePower learns what a device draws while nobody has it open: the floor
 // of the activity estimate.
@@ -25,18 +28,14 @@ func (p *idlePower) reading() model.Reading[float64] {
 	return model.Value(p.watts)
 }
 
-// estimate fills in the devices' activity.
-func (c *Collector) estimate(s *model.Snapshot) {
-	used := map[int]bool{}
-	for i := range s.Processes {
-		for _, u := range s.Processes[i].Devices {
-			used[u.Device] = true
-		}
-	}
+// estimate fills in the devices' activity. Idle is learned only of a device
+// that the driver says nobody has open: where it keeps no list, a user who may
+// not look at all processes would take a busy device for an idle one.
+func (c *Collector) estimate(s *model.Snapshot, sweep kmd.Sweep) {
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		idle := c.idle[d.BusID]
-		if watts, ok := d.Power.Get(); ok && !used[d.Index] && d.State == model.StateOK {
+		if watts, ok := d.Power.Get(); ok && d.State == model.StateOK && nobodyOn(sweep, d.Index) {
 			if idle == nil {
 				idle = &idlePower{}
 				c.idle[d.BusID] = idle

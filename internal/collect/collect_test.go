@@ -55,30 +55,29 @@ func TestHiddenDescriptors(t *testing.T) {
 func TestActivity(t *testing.T) {
 	c := New(hostfs.At(t.TempDir()), Options{})
 	defer c.Close()
-	snapshot := func(watts float64, used bool) *model.Device {
+	snapshot := func(watts float64, openers model.Reading[[]int]) *model.Device {
 		s := &model.Snapshot{Devices: []model.Device{{
 			BusID: "0000:41:00.0", Arch: model.Blackhole, Board: model.Value("p150a"), State: model.StateOK,
 			Power: model.Value(watts), PowerLimit: model.Value(150.0),
 		}}}
-		if used {
-			s.Processes = []model.Process{{PID: 1, Devices: []model.DeviceUse{{Device: 0}}}}
-		}
-		c.estimate(s)
+		c.estimate(s, kmd.Sweep{Found: []kmd.Found{{Device: s.Devices[0], Openers: openers}}})
 		return &s.Devices[0]
 	}
+	nobody, used, unknown := model.Value[[]int](nil), model.Value([]int{0}), model.Missing[[]int](model.Absent, "driver 2.4.0 keeps no list")
 	for range 30 {
-		snapshot(30, false)
+		snapshot(30, nobody)
 	}
-	if d := snapshot(30, true); d.Activity.Ratio.V != 0 || d.Activity.Basis == "" {
+	if d := snapshot(30, used); d.Activity.Ratio.V != 0 || d.Activity.Basis == "" {
 		t.Errorf("at idle power: %+v", d.Activity)
 	}
-	if d := snapshot(90, true); d.Activity.Ratio.V != 0.5 {
+	if d := snapshot(90, used); d.Activity.Ratio.V != 0.5 {
 		t.Errorf("halfway between idle and limit: %+v", d.Activity)
 	}
 	for range 30 {
-		snapshot(120, true) // work does not move what idle is
+		snapshot(120, used)    // work does not move what idle is,
+		snapshot(120, unknown) // nor what may be work
 	}
-	if d := snapshot(90, true); d.Activity.Ratio.V != 0.5 {
+	if d := snapshot(90, used); d.Activity.Ratio.V != 0.5 {
 		t.Errorf("after work: %+v", d.Activity)
 	}
 }

@@ -99,7 +99,7 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 		s.Devices[i] = c.device(&sweep.Found[i])
 	}
 	c.addProcesses(ctx, s, sweep)
-	c.estimate(s)
+	c.estimate(s, sweep)
 	c.addMemory(s, sweep)
 	c.addLocks(s)
 	return s
