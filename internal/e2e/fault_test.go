@@ -280,7 +280,9 @@ func TestDriverReload(t *testing.T) {
 	ctl(t, h, "driver", "2.8.0")
 	s = w.until("it is back", state(0, model.StateOK))
 	wantValue(t, "driver", s.Host.DriverVersion, "2.8.0")
-	w.until("with its values", func(s *model.Snapshot) bool { return s.Device(0).Temperature.Known() && s.Device(1).Temperature.Known() })
+	w.until("with its values", func(s *model.Snapshot) bool {
+		return s.Device(0).Temperature.Known() && s.Device(1).Temperature.Known()
+	})
 }
 
 // TestHwmonMoves: the driver binds anew and gets another hwmon number, under
