@@ -34,6 +34,7 @@ type device struct {
 	batch     *groupBatch    // with this round's reads, shared with other devices
 	queued    [numFiles]int  // number of the file's read in the batch, -1 if none
 	started   time.Time      // of the round
+	rounds    int            // begun so far
 	statics   time.Time      // when static files were last read
 	absentAt  time.Time      // when missing files were last looked for
 	goneAt    time.Time      // when it left the class directory; zero while it is there
@@ -62,6 +63,7 @@ func (d *device) place(index int, classDir string) {
 // queue opens what is to be read now and adds the reads to a batch.
 func (d *device) queue(batch *groupBatch, now time.Time) {
 	d.batch, d.started = batch, now
+	d.rounds++
 	retry := now.Sub(d.absentAt) >= retryAbsent
 	if retry {
 		d.findHwmon()

@@ -53,7 +53,13 @@ func (r *Reader) readAll(devices []*device, deadline time.Time) {
 	now := time.Now()
 	var groups []*group
 	share := max(1, (len(idle)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	if slices.ContainsFunc(idle, func(d *device) bool { return d.rounds == 0 }) {
+		share = 1 // see letGo
+	}
 	for len(idle) > 0 {
+		for _, g := range groups {
+			g.batch.Running() // takes leave of those that are done, and of their descriptors
+		}
 		n := min(share, len(idle))
 		groups = r.start(groups, idle[:n], func(d *device, b *groupBatch) { d.queue(b, now) })
 		idle = idle[n:]
@@ -84,7 +90,7 @@ func (r *Reader) start(groups []*group, devices []*device, queue func(*device, *
 		err = b.Start()
 	}
 	for _, d := range devices {
-		d.closeStatics() // the reader has copies of its own
+		d.letGo() // the reader has copies of its own
 		if err != nil {
 			d.unread(err)
 		}
