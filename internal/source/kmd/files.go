@@ -136,12 +136,14 @@ func (o *openDirs) close() {
 	}
 }
 
-// findHwmon looks for the device's hwmon directory where none is known: its
-// number is anybody's, and it changes when the driver binds anew.
+// findHwmon looks for the device's hwmon directory where none is known, or
+// the known one is gone: its number is anybody's, and it changes when the
+// driver binds anew.
 func (d *device) findHwmon() {
-	if d.dirs[inHwmon] != "" {
+	if d.dirs[inHwmon] != "" && d.root.Exists(d.dirs[inHwmon]) {
 		return
 	}
+	d.dirs[inHwmon] = ""
 	parent := d.dirs[inPCI] + "/hwmon"
 	names, err := d.root.Names(parent)
 	if err != nil {

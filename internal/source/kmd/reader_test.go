@@ -1,6 +1,7 @@
 package kmd
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -325,5 +326,22 @@ func TestDriverMemory(t *testing.T) {
 	want := Memory{DRAMUsed: model.Value(uint64(4096)), ByPID: map[int]uint64{17: 1024}}
 	if diff := cmp.Diff(want, read(r).Found[0].Memory); diff != "" {
 		t.Errorf("memory (-want +got):\n%s", diff)
+	}
+}
+
+// TestHwmonMovesAfterTheFirstRound: the files of the first round are not kept
+// open, so nothing but their absence says that hwmon has moved.
+func TestHwmonMovesAfterTheFirstRound(t *testing.T) {
+	tr := newTree(t)
+	b := tr.add("bh", 0, 3, "0000:01:00.0")
+	r := New(tr.root())
+	defer r.Close()
+	read(r)
+	if err := os.Rename(tr.dir+b.hwmon, tr.dir+b.pci+"/hwmon/hwmon42"); err != nil {
+		t.Fatal(err)
+	}
+	r.devices["0000:01:00.0"].absentAt = time.Time{} // as two seconds later
+	if d := read(r).Found[0].Device; d.Temperature != model.Value(45.5) {
+		t.Errorf("temperature: %+v", d.Temperature)
 	}
 }
