@@ -34,11 +34,12 @@ func (d *device) readOpeners() model.Reading[[]int] {
 	return model.Value(pids)
 }
 
-// parseOpeners reads the lines of a pids file. The last one may have been cut
-// by the size of the buffer; then it is left out.
+// parseOpeners reads the lines of a pids file. A list that fills the buffer may
+// go on behind it: it is refused, since part of it would pass for all of it.
+// Who holds the device is then found out from /proc.
 func parseOpeners(b []byte) ([]int, error) {
-	if len(b) >= pidsBytes-1 {
-		b = b[:bytes.LastIndexByte(b, '\n')+1]
+	if len(b) >= pidsBytes-1 { // the last line break is cut off already
+		return nil, fmt.Errorf("the driver's list of openers is longer than %d bytes", pidsBytes)
 	}
 	var pids []int
 	for line := range bytes.FieldsSeq(b) {

@@ -345,3 +345,17 @@ func TestHwmonMovesAfterTheFirstRound(t *testing.T) {
 		t.Errorf("temperature: %+v", d.Temperature)
 	}
 }
+
+// TestLongListOfOpeners: a list that does not fit is not shown in part.
+func TestLongListOfOpeners(t *testing.T) {
+	tr := newTree(t)
+	tr.add("bh", 0, 0, "0000:01:00.0")
+	r := New(tr.root())
+	defer r.Close()
+	for lines, known := range map[int]bool{1000: true, 5000: false} {
+		tr.write("/proc/driver/tenstorrent/0/pids", strings.TrimSuffix(strings.Repeat("1234567\n", lines), "\n"))
+		if got := read(r).Found[0].Openers; got.Known() != known || known && len(got.V) != lines {
+			t.Errorf("%d openers: %d of them, %s", lines, len(got.V), got.Reason())
+		}
+	}
+}
