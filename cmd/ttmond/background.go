@@ -12,8 +12,8 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
-	"github.com/ttmon/ttmon/internal/source/procfs"
 )
 
 // background makes snapshots and publishes them.
@@ -26,7 +26,7 @@ type background struct {
 
 	// Reporters are processes of our own pid namespace, so they are looked at
 	// in our own /proc, wherever the collector's root is.
-	reporters *procfs.Reader
+	reporters *proc.Reader
 	visible   map[ledger.Key]string // TT_VISIBLE_DEVICES, which does not change
 }
 
@@ -35,7 +35,7 @@ func newBackground(c config, log *slog.Logger) *background {
 		interval:  c.Collect.Interval.Duration,
 		log:       log,
 		collector: collect.New(hostfs.At(c.Root), collect.Options{}),
-		reporters: procfs.New(hostfs.Root{}),
+		reporters: proc.New(hostfs.Root{}),
 		visible:   map[ledger.Key]string{},
 	}
 }

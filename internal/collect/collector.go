@@ -9,8 +9,8 @@ import (
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/kmd"
-	"github.com/ttmon/ttmon/internal/source/procfs"
 	"github.com/ttmon/ttmon/internal/source/shm"
 	"github.com/ttmon/ttmon/internal/source/umd"
 )
@@ -35,7 +35,7 @@ type Collector struct {
 	root      hostfs.Root
 	patience  time.Duration
 	driver    *kmd.Reader
-	processes *procfs.Reader
+	processes *proc.Reader
 	regions   *shm.Reader
 	idle      map[string]*idlePower // by BDF
 	host      model.Host            // what does not change
@@ -61,7 +61,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 		root:        root,
 		patience:    opts.Patience,
 		driver:      kmd.New(root),
-		processes:   procfs.New(root),
+		processes:   proc.New(root),
 		idle:        map[string]*idlePower{},
 		descriptors: umd.Finder{Root: root},
 		capacities:  map[uint64]shm.Capacity{},

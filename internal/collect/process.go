@@ -4,16 +4,16 @@ import (
 	"context"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/kmd"
-	"github.com/ttmon/ttmon/internal/source/procfs"
 )
 
 // addProcesses finds out who uses the devices.
 func (c *Collector) addProcesses(ctx context.Context, s *model.Snapshot, sweep kmd.Sweep) {
-	openers := make([]procfs.Openers, len(sweep.Found))
+	openers := make([]proc.Openers, len(sweep.Found))
 	for i := range sweep.Found {
 		f := &sweep.Found[i]
-		openers[i] = procfs.Openers{Device: f.Device.Index, PIDs: f.Openers}
+		openers[i] = proc.Openers{Device: f.Device.Index, PIDs: f.Openers}
 	}
 	users, err := c.processes.Resolve(ctx, openers, sweep.Driver.V)
 	s.Processes = users.Processes

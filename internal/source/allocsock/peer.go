@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/ledger"
-	"github.com/ttmon/ttmon/internal/procstat"
+	hostproc "github.com/ttmon/ttmon/internal/proc"
 )
 
 // soPeerPIDFD is SO_PEERPIDFD (Linux 6.5): the descriptor of the very process
@@ -113,7 +113,7 @@ func hasExited(pidfd int) bool {
 
 // readStat returns the start time and the name of a process, or zero values.
 func readStat(pid int) (start uint64, name string) {
-	s, err := procstat.Parse(readProc(pid, "stat"))
+	s, err := hostproc.ParseStat(readProc(pid, "stat"))
 	if err != nil {
 		return 0, ""
 	}
@@ -121,7 +121,7 @@ func readStat(pid int) (start uint64, name string) {
 }
 
 func isZombie(pid int) bool {
-	s, err := procstat.Parse(readProc(pid, "stat"))
+	s, err := hostproc.ParseStat(readProc(pid, "stat"))
 	return err == nil && s.Gone()
 }
 

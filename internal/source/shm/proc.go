@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
-	"github.com/ttmon/ttmon/internal/procstat"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // identity is what a process is: pids are reused.
@@ -72,7 +72,7 @@ func (p *process) readFacts() error {
 	if err != nil {
 		return err
 	}
-	stat, err := procstat.Parse(buf[:n])
+	stat, err := proc.ParseStat(buf[:n])
 	if err != nil {
 		return err
 	}

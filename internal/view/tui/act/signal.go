@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/procstat"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // Signal sends a signal to a process, and to no other that got its pid since.
@@ -62,7 +62,7 @@ func startTicks(pid int) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("checking the start time: %w", err)
 	}
-	s, err := procstat.Parse(b)
+	s, err := proc.ParseStat(b)
 	if err != nil {
 		return 0, fmt.Errorf("reading %s: %w", path, err)
 	}

@@ -1,0 +1,120 @@
+package proc
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// placement is what a process's cgroup says about where it belongs.
+type placement struct {
+	container model.Container
+	slurmJob  string
+	unit      string // systemd unit on the host, not one inside a container
+}
+
+// parseCgroup reads /proc/<pid>/cgroup: a line "id:controllers:path" for each
+// version 1 hierarchy and "0::path" for version 2. On hybrid hosts a container
+// or job may be visible in only some of them, so all are read; for the unit
+// systemd's own hierarchy has the say, then version 2.
+func parseCgroup(b []byte) placement {
+	var all placement
+	unitRank := 0
+	for line := range bytes.Lines(b) {
+		_, rest, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), ":")
+		controllers, path, ok2 := strings.Cut(rest, ":")
+		if !ok || !ok2 || path == "/" {
+			continue
+		}
+		p := parseCgroupPath(path)
+		if all.container == (model.Container{}) {
+			all.container = p.container
+		}
+		if all.slurmJob == "" {
+			all.slurmJob = p.slurmJob
+		}
+		if rank := unitSource(controllers); p.unit != "" && rank > unitRank {
+			all.unit, unitRank = p.unit, rank
+		}
+	}
+	all.dropMachinery()
+	return all
+}
+
+func unitSource(controllers string) (rank int) {
+	switch controllers {
+	case "name=systemd":
+		return 3
+	case "":
+		return 2
+	default:
+		return 1
+	}
+}
+
+// dropMachinery forgets units that are only the daemon or wrapping of the
+// container or job which has been found: they say nothing about the workload.
+// Podman and nspawn run below the unit that started them, so theirs counts.
+func (p *placement) dropMachinery() {
+	inContainer := p.container != (model.Container{})
+	own := p.container.Runtime == "podman" || p.container.Runtime == "systemd-nspawn"
+	switch {
+	case inContainer && (!own || strings.HasPrefix(p.unit, "user@")),
+		p.container.Pod != "",
+		p.slurmJob != "" && strings.Contains(p.unit, "slurm"):
+		p.unit = ""
+	}
+}
+
+// parseCgroupPath walks a path from the outside in. Of nested containers the
+// innermost counts; units inside a container belong to it, not to the host.
+func parseCgroupPath(path string) placement {
+	var p placement
+	var kube, slurm, inside bool
+	parent := ""
+	for name := range strings.SplitSeq(strings.TrimSuffix(path, " (deleted)"), "/") {
+		if name == "" || name == ".." { // ".." leads out of our cgroup namespace
+			continue
+		}
+		kube = kube || strings.Contains(name, "kubepods")
+		slurm = slurm || strings.Contains(name, "slurm")
+		if uid, ok := podUID(name); ok && kube {
+			p.container, inside = model.Container{Pod: uid}, true
+		}
+		if runtime, id, ok := containerOf(parent, name); ok {
+			p.container.Runtime, p.container.ID, inside = runtime, id, true
+			if runtime == "systemd-nspawn" && strings.HasSuffix(name, ".service") {
+				p.unit = name
+			}
+		} else if !inside {
+			p.unit = unitOf(name, p.unit)
+		}
+		if job, ok := strings.CutPrefix(name, "job_"); ok && slurm && isDigits(job) {
+			p.slurmJob = job
+		}
+		parent = name
+	}
+	return p
+}
+
+// unitOf returns the unit that name stands for, or outer. Scopes of login
+// sessions, managers and job daemons are cgroups, not units anybody started.
+func unitOf(name, outer string) string {
+	name = strings.TrimPrefix(name, "_") // systemd's escape of reserved names
+	switch {
+	case strings.HasSuffix(name, ".service"), strings.HasSuffix(name, ".socket"),
+		strings.HasSuffix(name, ".mount"), strings.HasSuffix(name, ".swap"):
+		return name
+	case !strings.HasSuffix(name, ".scope"), name == "init.scope",
+		strings.HasPrefix(name, "session-"), strings.HasSuffix(name, "slurmstepd.scope"),
+		strings.HasPrefix(name, "crio-conmon-"), strings.HasPrefix(name, "libpod-conmon-"):
+		return outer
+	default:
+		return name
+	}
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}

@@ -1,0 +1,131 @@
+package proc
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// addProcess writes the files of a process that does not exist.
+func (tr *tree) addProcess(pid int, comm, stat, cmdline, cgroup string) {
+	dir := "proc/" + strconv.Itoa(pid)
+	tr.write(dir+"/stat", strconv.Itoa(pid)+" ("+comm+")"+stat+"\n")
+	tr.write(dir+"/statm", "1000 250 30 1 0 100 0\n")
+	tr.write(dir+"/status", "Name:\t"+comm+"\nTgid:\t"+strconv.Itoa(pid)+"\nUid:\t1000\t1000\t1000\t1000\nNSpid:\t"+strconv.Itoa(pid)+"\t7\n")
+	tr.write(dir+"/cmdline", cmdline)
+	tr.write(dir+"/cgroup", cgroup)
+}
+
+func TestDescribe(t *testing.T) {
+	tr := newTree(t, 0)
+	tr.write("proc/stat", "cpu  1 2 3\nintr 5\nbtime 1700000000\nprocesses 7\n")
+	tr.write("etc/passwd", "alice:x:1000:1000::/:/bin/sh\n")
+	tr.mkdir("var/log/pods/ml_trainer-0_" + uid)
+	tr.addProcess(4242, "python3", statTail, "python3\x00serve.py\x00--x=\x1b[2J\x00",
+		"0::/kubepods.slice/kubepods-pod"+uid_+".slice/cri-containerd-"+id64+".scope\n")
+	want := model.Process{
+		PID: 4242, StartTicks: 987654, StartTime: time.Unix(1700000000, 0).Add(9876540 * time.Millisecond),
+		PPID: 1, State: model.Running, UID: model.Value(1000), User: model.Value("alice"),
+		Name: model.Value("python3"), Cmdline: model.Value("python3 serve.py --x=\x1b[2J"),
+		CPU: model.Missing[float64](model.Pending, "needs two samples"),
+		RSS: model.Value(uint64(250 * os.Getpagesize())), Threads: model.Value(12),
+		Container: model.Container{Runtime: "containerd", ID: id64, Pod: uid, PodName: "trainer-0", Namespace: "ml"},
+	}
+	r := tr.reader()
+	if diff := cmp.Diff([]model.Process{want}, r.Describe([]int{4242})); diff != "" {
+		t.Error(diff)
+	}
+
+	// The same process after an exec: what is slow to read is read again.
+	tr.write("etc/passwd", "bob:x:1000:1000::/:/bin/sh\nalice:x:1001:1001::/:\n")
+	tr.addProcess(4242, "sh", statTail, "sh\x00", "0::/system.slice/x.service\n")
+	got := r.Describe([]int{4242})[0]
+	if got.Cmdline.V != "sh" || got.SystemdUnit != "x.service" || got.Container != (model.Container{}) || got.User.V != "bob" {
+		t.Errorf("after an exec: %+v", got)
+	}
+}
+
+func TestDescribeOddOnes(t *testing.T) {
+	tr := newTree(t, 0)
+	kernel := strings.Replace(statTail, " 4194304 ", " 2129984 ", 1)
+	tr.addProcess(7, "kworker/0:0", kernel, "", "0::/\n")
+	tr.addProcess(8, "python3", strings.Replace(statTail, " S 1 ", " Z 70 ", 1), "", "0::/\n")
+	zombie := strings.Replace(strings.Replace(statTail, " S 1 ", " Z 70 ", 1), " 20 0 12 ", " 20 0 1 ", 1)
+	tr.addProcess(9, "python3", zombie, "", "0::/\n")
+	tr.addProcess(10, "thread", statTail, "x\x00", "0::/\n")
+	tr.write("proc/10/status", "Tgid:\t9\nUid:\t0\t0\t0\t0\n")
+	tr.addProcess(11, "bare", " nonsense", "", "")
+	tr.addProcess(12, "stopped", strings.Replace(statTail, " S 1 ", " T 1 ", 1), "x\x00", "0::/\n")
+	got := tr.reader().Describe([]int{7, 8, 9, 10, 11, 12, 13})
+	for i, want := range []struct {
+		state   model.ProcessState
+		cmdline model.Reading[string]
+		note    string
+	}{
+		{model.Running, model.Value("[kworker/0:0]"), ""},
+		{model.Running, model.Value("[python3]"), ""}, // other threads live on
+		{model.Exited, model.Value("[python3]"), "zombie: it has exited, and its parent 70 has not taken notice"},
+		{model.Exited, model.Missing[string](model.Absent, "the process has exited"), ""}, // a thread took the number
+		{model.Running, model.Missing[string](model.Unsupported, ErrForm.Error()), ""},
+		{model.Running, model.Value("x"), "stopped by a signal or a debugger"},
+		{model.Exited, model.Missing[string](model.Absent, "the process has exited"), ""},
+	} {
+		p := got[i]
+		if p.State != want.state || p.Cmdline != want.cmdline || strings.Join(p.Notes, "") != want.note {
+			t.Errorf("process %d: %s, %+v, %q; want %+v", p.PID, p.State, p.Cmdline, p.Notes, want)
+		}
+		if p.State == model.Exited && (p.RSS.Known() || p.CPU.Known() || p.Threads.Known()) {
+			t.Errorf("process %d uses something and has exited: %+v", p.PID, p)
+		}
+	}
+	if user := got[0].User; user.V != "1000" {
+		t.Errorf("a user without a name is %q, want the number", user.V)
+	}
+}
+
+// Everything against a process that is really there: this one.
+func TestDescribeMyself(t *testing.T) {
+	r := New(rootFS)
+	first := r.Describe([]int{os.Getpid()})[0]
+	if first.State != model.Running || first.UID.V != os.Getuid() || first.PPID != os.Getppid() {
+		t.Errorf("%+v", first)
+	}
+	if want := strings.Join(os.Args, " "); first.Cmdline.V != want[:min(len(want), maxCmdline)] {
+		t.Errorf("command line %q, want %q", first.Cmdline.V, want)
+	}
+	if age := time.Since(first.StartTime); age < -20*time.Millisecond || age > time.Hour {
+		t.Errorf("started %v ago", age)
+	}
+	if first.CPU.Status != model.Pending {
+		t.Errorf("CPU share from one sample: %+v", first.CPU)
+	}
+	for begun := time.Now(); time.Since(begun) < 2*minWindow; {
+		_ = strings.Repeat("x", 1000) // be busy
+	}
+	second := r.Describe([]int{os.Getpid()})[0]
+	if share, ok := second.CPU.Get(); !ok || share <= 0 {
+		t.Errorf("CPU share of a busy process: %+v", second.CPU)
+	}
+	second.CPU, second.RSS, second.Threads = first.CPU, first.RSS, first.Threads
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("a process changes between two looks:\n%s", diff)
+	}
+}
+
+func TestForget(t *testing.T) {
+	tr := newTree(t, 0)
+	tr.addProcess(7, "x", statTail, "x\x00", "")
+	r := tr.reader()
+	r.Describe([]int{7})
+	r.known[7].used = time.Now().Add(-forgetAfter - time.Second)
+	r.Describe(nil)
+	if len(r.known) != 0 {
+		t.Errorf("remembers %d processes nobody asks for", len(r.known))
+	}
+}

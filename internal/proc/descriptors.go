@@ -1,0 +1,258 @@
+package proc
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// descriptors remembers which processes hold device nodes. The kernel needs
+// about 4 µs for each descriptor that is looked at, and there may be a hundred
+// thousand; so a process is looked through again only if the number of its
+// descriptors has changed, and every rescanAfter because one descriptor may
+// have taken the place of another.
+type descriptors struct {
+	nodes nodes
+	byPID map[int]*descriptorTable
+	sweep uint64
+	// sized: st_size of /proc/<pid>/fd is the number of descriptors (Linux
+	// 6.2). Before, it is 0 and every process is looked through every time.
+	sized bool
+
+	pids, fds []byte // directory entries
+	link      []byte
+}
+
+// descriptorTable is what was found in one process.
+type descriptorTable struct {
+	stamp  tableStamp
+	kernel bool      // a kernel thread: has no descriptors, ever
+	denied bool      // we may not look
+	due    time.Time // of the next look at an unchanged table
+	holds  []hold
+	sweep  uint64
+}
+
+// tableStamp recognises an unchanged table. The inode is the process's own:
+// a later process with the same pid has another one.
+type tableStamp struct {
+	ino, size uint64
+	mtime     unix.StatxTimestamp
+}
+
+// hold is one descriptor of a device node.
+type hold struct{ device, fd int }
+
+// rescanAfter bounds how long a descriptor that took another one's place can
+// go unnoticed. Half of it is spread over the processes, so that no sweep
+// has to look through all of them but the first.
+const rescanAfter = 30 * time.Second
+
+// countsDescriptors tells whether this kernel gives the number of descriptors
+// as the size of /proc/<pid>/fd. We certainly have some.
+func countsDescriptors(root hostfs.Root) bool {
+	st, err := root.Stat("/proc/self/fd")
+	if err != nil {
+		st, err = hostfs.At("/").Stat("/proc/self/fd")
+	}
+	return err == nil && st.Size > 0
+}
+
+func (d *descriptors) begin(root hostfs.Root) {
+	d.nodes.root = root
+	d.nodes.refresh()
+	d.sweep++
+	if d.link == nil {
+		d.pids, d.fds, d.link = make([]byte, 32<<10), make([]byte, 32<<10), make([]byte, 4096)
+	}
+}
+
+// mode says how hard look looks.
+type mode int
+
+const (
+	ifChanged mode = iota
+	always         // even an unchanged table
+	never          // no time left: trust even a changed one
+)
+
+var errSkipped = errors.New("no time left to look")
+
+// look brings the table of a process up to date. Its error is errSkipped, the
+// process's end (noProcess), or ours (no descriptor left to look with). proc
+// is the open /proc.
+func (d *descriptors) look(proc hostfs.Dir, pid int, now time.Time, m mode) (*descriptorTable, error) {
+	var path [32]byte
+	name := append(strconv.AppendInt(path[:0], int64(pid), 10), "/fd"...)
+	t := d.byPID[pid]
+	var st unix.Statx_t
+	switch err := proc.Stat(string(name), &st); {
+	case err == unix.EACCES || err == unix.EPERM: // hidepid=1
+		t = &descriptorTable{denied: true, sweep: d.sweep}
+		d.byPID[pid] = t
+		return t, nil
+	case err != nil:
+		delete(d.byPID, pid)
+		return nil, err
+	}
+	if !d.sized {
+		st.Size = 0
+	}
+	stamp := tableStamp{st.Ino, st.Size, st.Mtime}
+	known := t != nil && t.stamp == stamp
+	if known && t.kernel || known && m != always && d.unchanged(proc, pid, t, now, m) {
+		t.sweep = d.sweep
+		return t, nil
+	}
+	if m == never {
+		if t != nil {
+			t.sweep = d.sweep
+		}
+		return t, errSkipped
+	}
+	if !known {
+		t = &descriptorTable{stamp: stamp}
+		d.byPID[pid] = t
+	}
+	t.sweep = d.sweep
+	t.due = now.Add(rescanAfter/2 + time.Duration(pid%64)*(rescanAfter/2)/64)
+	if err := d.scan(proc, pid, t); err != nil {
+		delete(d.byPID, pid) // half a look must not pass for a whole one
+		return nil, err
+	}
+	return t, nil
+}
+
+// unchanged tells whether a table of unchanged size can be trusted: it was
+// looked through lately, and what it held is still held.
+func (d *descriptors) unchanged(proc hostfs.Dir, pid int, t *descriptorTable, now time.Time, m mode) bool {
+	if m != never && (!d.sized || now.After(t.due)) {
+		return false
+	}
+	for _, h := range t.holds {
+		var path [48]byte
+		name := append(strconv.AppendInt(path[:0], int64(pid), 10), "/fd/"...)
+		name = strconv.AppendInt(name, int64(h.fd), 10)
+		n, err := proc.Readlink(string(name), d.link)
+		if err != nil {
+			return false
+		}
+		if device, ok := d.nodes.match(proc, string(name), d.link[:n]); !ok || device != h.device {
+			return false
+		}
+	}
+	return true
+}
+
+// scan looks through all descriptors of a process.
+func (d *descriptors) scan(proc hostfs.Dir, pid int, t *descriptorTable) error {
+	t.holds, t.denied = t.holds[:0], false
+	own := strconv.Itoa(pid)
+	if !d.sized || t.stamp.size > 0 {
+		n, err := d.scanDir(proc, own+"/fd", t)
+		if err == unix.EACCES || err == unix.EPERM {
+			return d.deny(proc, own, t)
+		}
+		if n > 0 || err != nil {
+			return err
+		}
+	}
+	thread, err := d.livingThread(proc, own, t)
+	if thread == "" || err != nil {
+		return err
+	}
+	_, err = d.scanDir(proc, own+"/task/"+thread+"/fd", t)
+	if err == unix.EACCES || err == unix.EPERM {
+		t.denied, err = true, nil
+	}
+	return err
+}
+
+// scanDir looks through a directory of descriptors and counts them.
+func (d *descriptors) scanDir(proc hostfs.Dir, path string, t *descriptorTable) (count int, err error) {
+	fds, err := proc.OpenDir(path)
+	if err != nil {
+		return 0, err
+	}
+	defer fds.Close()
+	err = fds.Each(d.fds, func(name []byte) bool {
+		count++
+		n, err := fds.Readlink(string(name), d.link)
+		if err != nil {
+			t.denied = t.denied || err == unix.EACCES
+			return true // closed meanwhile
+		}
+		if device, ok := d.nodes.match(fds, string(name), d.link[:n]); ok {
+			fd, _ := parseUint(name)
+			t.holds = append(t.holds, hold{device, int(fd)})
+		}
+		return true
+	})
+	return count, err
+}
+
+// deny remembers that we may not look, unless there is nothing to see: the
+// kernel guards the empty tables of its own threads and of zombies as well.
+func (d *descriptors) deny(proc hostfs.Dir, pid string, t *descriptorTable) error {
+	var buf [1024]byte
+	n, err := proc.Read(pid+"/stat", buf[:])
+	if err != nil {
+		return err
+	}
+	s, err := ParseStat(buf[:n])
+	t.kernel = s.KernelThread()
+	t.denied = err != nil || !t.kernel && !s.Gone()
+	return nil
+}
+
+// livingThread is for processes without descriptors of their own: kernel
+// threads, zombies, and processes whose first thread has ended while others
+// go on with its descriptors. Of those it names one; "" means nothing is held.
+func (d *descriptors) livingThread(proc hostfs.Dir, pid string, t *descriptorTable) (string, error) {
+	var buf [1024]byte
+	n, err := proc.Read(pid+"/stat", buf[:])
+	if err != nil {
+		return "", err
+	}
+	s, err := ParseStat(buf[:n])
+	t.kernel = err == nil && s.KernelThread()
+	if err != nil || s.State != 'Z' || s.Threads <= 1 {
+		return "", nil
+	}
+	tasks, err := proc.OpenDir(pid + "/task")
+	if err != nil {
+		return "", err
+	}
+	defer tasks.Close()
+	thread := ""
+	err = tasks.Each(d.fds, func(name []byte) bool {
+		if string(name) != pid {
+			thread = string(name)
+		}
+		return thread == ""
+	})
+	return thread, err
+}
+
+// endSweep forgets the processes that the sweep has not met.
+func (d *descriptors) endSweep() {
+	for pid, t := range d.byPID {
+		if t.sweep != d.sweep {
+			delete(d.byPID, pid)
+		}
+	}
+}
+
+// forget drops the tables that many calls have had no use for: those of
+// processes which were checked once, or of a scan that was needed long ago.
+func (d *descriptors) forget() {
+	for pid, t := range d.byPID {
+		if d.sweep-t.sweep > 64 {
+			delete(d.byPID, pid)
+		}
+	}
+}

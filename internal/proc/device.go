@@ -1,0 +1,116 @@
+package proc
+
+import (
+	"bytes"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+const nodeDir = "/dev/tenstorrent/"
+
+// deviceInLink reads the device's number out of the target of a descriptor:
+// "/dev/tenstorrent/3", the same below a container's or simulator's root, or
+// with " (deleted)" behind it when the node is gone.
+func deviceInLink(link []byte) (device int, ok bool) {
+	link = bytes.TrimSuffix(link, []byte(" (deleted)"))
+	i := bytes.LastIndexByte(link, '/') + 1
+	digits := link[i:]
+	if !bytes.HasSuffix(link[:i], []byte(nodeDir)) || len(digits) > 1 && digits[0] == '0' {
+		return 0, false
+	}
+	v, ok := parseUint(digits)
+	return int(v), ok && v < maxDevices
+}
+
+// maxDevices is beyond what minor numbers can count.
+const maxDevices = 1 << 20
+
+// nodes recognises descriptors of device nodes. What it knows is valid for
+// one sweep: nodes come and go with hot-plug, the major number with the module.
+type nodes struct {
+	root   hostfs.Root
+	major  uint32 // of the driver's character devices; 0 if it has none
+	byName map[int]node
+}
+
+// node is what stands at /dev/tenstorrent/N.
+type node struct {
+	exists             bool
+	devMajor, devMinor uint32
+	ino                uint64
+}
+
+// refresh forgets the last sweep.
+func (n *nodes) refresh() {
+	if n.byName == nil {
+		n.byName = map[int]node{}
+	}
+	clear(n.byName)
+	n.major = 0
+	if b, err := n.root.Read("/proc/devices", 64<<10); err == nil {
+		n.major = parseCharMajor(b, "tenstorrent")
+	}
+}
+
+// parseCharMajor finds the major number of a character driver in
+// /proc/devices; 0 where it is not loaded.
+func parseCharMajor(b []byte, driver string) uint32 {
+	for line := range bytes.Lines(b) {
+		if bytes.HasPrefix(line, []byte("Block devices:")) {
+			break
+		}
+		number, name, ok := bytes.Cut(bytes.TrimSpace(line), []byte{' '})
+		if ok && string(name) == driver {
+			v, _ := parseUint(number)
+			return uint32(v)
+		}
+	}
+	return 0
+}
+
+// named returns what stands at the device's usual place. Stat does not open it.
+func (n *nodes) named(device int) node {
+	if d, ok := n.byName[device]; ok {
+		return d
+	}
+	var d node
+	if st, err := n.root.Stat(nodeDir + strconv.Itoa(device)); err == nil {
+		d = node{
+			exists: true, ino: st.Ino,
+			devMajor: unix.Major(st.Dev), devMinor: unix.Minor(st.Dev),
+		}
+	}
+	n.byName[device] = d
+	return d
+}
+
+// match tells which device the descriptor at name below dir belongs to; link
+// is its target. A node of the driver is recognised by its device number,
+// under whatever name (a container may have given it another one). Simulated
+// nodes are files: the name says which, and what is held must be what stands
+// there now. If nothing does any more, the name has to do, unless there is a
+// driver, whose nodes are no files.
+func (n *nodes) match(dir hostfs.Dir, name string, link []byte) (device int, ok bool) {
+	device, named := deviceInLink(link)
+	if !named && (n.major == 0 || len(link) == 0 || link[0] != '/' || string(link) == "/dev/null") {
+		return 0, false // most descriptors: sockets, pipes, event queues
+	}
+	var st unix.Statx_t
+	if err := dir.Stat(name, &st); err != nil {
+		return device, named && !n.named(device).exists
+	}
+	if n.major != 0 && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev_major == n.major {
+		return int(st.Rdev_minor), true
+	}
+	if !named {
+		return 0, false
+	}
+	at := n.named(device)
+	if !at.exists {
+		return device, n.major == 0
+	}
+	return device, at.ino == st.Ino && at.devMajor == st.Dev_major && at.devMinor == st.Dev_minor
+}

@@ -1,0 +1,48 @@
+package proc
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// maxEnviron bounds how much of an environment is read. The kernel lets one
+// be megabytes long; the variables of interest are few and short.
+const maxEnviron = 1 << 20
+
+// Environ returns the variables of a process's first environment whose names
+// keep accepts, as they were when it was started (a program may have changed
+// its own since). Values are raw. Needs the right to trace the process.
+func (r *Reader) Environ(pid int, keep func(key string) bool) (map[string]string, error) {
+	r.begin()
+	dir, err := r.open(pid)
+	if err != nil {
+		return nil, fmt.Errorf("reading the environment of process %d: %w", pid, err)
+	}
+	defer dir.Close()
+	s, _, err := r.readStat(dir)
+	var b []byte
+	if err == nil {
+		b, err = r.readGuarded(identity{pid, s.Start}, dir, "environ", nil, maxEnviron)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the environment of process %d: %w", pid, err)
+	}
+	return parseEnviron(b, keep), nil
+}
+
+// parseEnviron reads NUL-separated "key=value". Of several with the same key
+// the first counts, as it does for getenv.
+func parseEnviron(b []byte, keep func(key string) bool) map[string]string {
+	vars := map[string]string{}
+	for entry := range bytes.SplitSeq(b, []byte{0}) {
+		k, v, ok := bytes.Cut(entry, []byte{'='})
+		if !ok || len(k) == 0 {
+			continue
+		}
+		key := string(k)
+		if _, again := vars[key]; !again && keep(key) {
+			vars[key] = string(v)
+		}
+	}
+	return vars
+}

@@ -1,0 +1,225 @@
+package proc
+
+import (
+	"bytes"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// FDInfo is what /proc/<pid>/fdinfo/<fd> says about an open device. The drm-
+// keys are the kernel's convention for accelerators; tt-kmd (2.10) offers
+// none, and then all but Flags is empty.
+type FDInfo struct {
+	// Flags are those of open(2). O_APPEND marks an opener that takes no
+	// part in the driver's power votes (tt-kmd 2.6).
+	Flags    uint64
+	Driver   string // drm-driver
+	ClientID string // drm-client-id: the same for all duplicates of a descriptor
+	Regions  []Region
+	Engines  []Engine
+}
+
+// Region is memory of one kind held through a descriptor.
+type Region struct {
+	Name string
+	// Bytes is what lies in the region now (drm-resident-, or drm-memory- as
+	// it was called before), or else all that was asked for (drm-total-).
+	Bytes uint64
+	from  int // which of the keys, by preference
+}
+
+// Engine is a unit of the device and how long it has worked for the holder.
+type Engine struct {
+	Name string
+	Busy time.Duration
+}
+
+// Offered tells whether the driver takes part in the convention at all.
+func (i *FDInfo) Offered() bool { return i.Driver != "" || len(i.Regions) > 0 || len(i.Engines) > 0 }
+
+// FDInfo reads what the kernel says about a descriptor of a process. Needs
+// the right to trace the process.
+func (r *Reader) FDInfo(pid, fd int) (FDInfo, error) {
+	dir, err := r.open(pid)
+	if err != nil {
+		return FDInfo{}, fmt.Errorf("reading descriptor %d of process %d: %w", fd, pid, err)
+	}
+	defer dir.Close()
+	return r.fdinfo(dir, fd)
+}
+
+func (r *Reader) fdinfo(dir hostfs.Dir, fd int) (FDInfo, error) {
+	n, err := dir.Read("fdinfo/"+strconv.Itoa(fd), r.buf)
+	if err != nil {
+		return FDInfo{}, fmt.Errorf("reading descriptor %d: %w", fd, err)
+	}
+	return parseFDInfo(r.buf[:n]), nil
+}
+
+// regionKeys are the keys of a region's size, the best one last.
+var regionKeys = []string{"total-", "memory-", "resident-"}
+
+func parseFDInfo(b []byte) (i FDInfo) {
+	for line := range bytes.Lines(b) {
+		key, value, ok := bytes.Cut(line, []byte{':'})
+		if !ok {
+			continue
+		}
+		text := string(bytes.TrimSpace(value))
+		if string(key) == "flags" {
+			i.Flags, _ = strconv.ParseUint(text, 8, 64)
+		}
+		name, ok := strings.CutPrefix(string(key), "drm-")
+		if !ok {
+			continue
+		}
+		switch {
+		case name == "driver":
+			i.Driver = text
+		case name == "client-id":
+			i.ClientID = text
+		case strings.HasPrefix(name, "engine-capacity-"), strings.HasPrefix(name, "total-cycles-"):
+			// Not a time, and not a size.
+		case strings.HasPrefix(name, "engine-"):
+			i.addEngine(name[len("engine-"):], text)
+		default:
+			for rank, prefix := range regionKeys {
+				if region, ok := strings.CutPrefix(name, prefix); ok {
+					i.addRegion(region, text, rank)
+				}
+			}
+		}
+	}
+	return i
+}
+
+func (i *FDInfo) addEngine(name, text string) {
+	digits, ok := strings.CutSuffix(text, " ns")
+	ns, err := strconv.ParseInt(digits, 10, 64)
+	if ok && err == nil && ns >= 0 && name != "" {
+		i.Engines = append(i.Engines, Engine{name, time.Duration(ns)})
+	}
+}
+
+func (i *FDInfo) addRegion(name, text string, rank int) {
+	size, ok := parseSize(text)
+	if !ok || name == "" {
+		return
+	}
+	for k := range i.Regions {
+		if r := &i.Regions[k]; r.Name == name {
+			if rank >= r.from {
+				r.Bytes, r.from = size, rank
+			}
+			return
+		}
+	}
+	i.Regions = append(i.Regions, Region{name, size, rank})
+}
+
+// parseSize reads "<number> [KiB|MiB]"; without a unit it is bytes.
+func parseSize(text string) (uint64, bool) {
+	digits, unit, _ := strings.Cut(text, " ")
+	v, ok := parseUint([]byte(digits))
+	factor := uint64(1)
+	switch unit {
+	case "":
+	case "KiB":
+		factor = 1 << 10
+	case "MiB":
+		factor = 1 << 20
+	case "GiB": // not in the convention, but what else could it mean
+		factor = 1 << 30
+	default:
+		return 0, false
+	}
+	high, low := bits.Mul64(v, factor)
+	return low, ok && high == 0
+}
+
+// poolOf tells which pool of device memory a region is. Regions of the
+// host's memory (gtt, system) are none.
+func poolOf(region string) (model.Pool, bool) {
+	name := strings.ToLower(region)
+	numbered := strings.TrimRight(name, "0123456789")
+	for _, p := range model.Pools() {
+		if name == p.String() || numbered == p.String() {
+			return p, true
+		}
+	}
+	switch numbered {
+	case "vram", "gddr", "local":
+		return model.DRAM, true
+	case "sram":
+		return model.L1, true
+	default:
+		return 0, false
+	}
+}
+
+// memoryOf adds up the device memory of several descriptors of one device.
+// Those with the same client id are duplicates and count once, and so do
+// those without an id.
+func memoryOf(infos []FDInfo) (m model.PoolBytes, known bool) {
+	seen := map[string]bool{}
+	for _, i := range infos {
+		if seen[i.ClientID] {
+			continue
+		}
+		for _, region := range i.Regions {
+			if pool, ok := poolOf(region.Name); ok {
+				m[pool] = model.Value(m[pool].V + region.Bytes)
+				known, seen[i.ClientID] = true, true
+			}
+		}
+	}
+	return m, known
+}
+
+// probeEvery is how often a driver that offers nothing is asked again.
+const probeEvery = 30 * time.Second
+
+// addMemory enters what fdinfo tells about the memory of a process's
+// descriptors. As long as the driver offers no such thing, hardly anything
+// is read.
+func (r *Reader) addMemory(p *model.Process, now time.Time) {
+	t := r.descriptors.byPID[p.PID]
+	if t == nil || len(t.holds) == 0 || now.Before(r.probeAt) {
+		return
+	}
+	dir, err := r.open(p.PID)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	for k := range p.Devices {
+		use := &p.Devices[k]
+		var infos []FDInfo
+		for _, fd := range t.of(use.Device) {
+			i, err := r.fdinfo(dir, fd)
+			if err != nil {
+				continue
+			}
+			if !i.Offered() {
+				r.probeAt = now.Add(probeEvery)
+				return
+			}
+			infos = append(infos, i)
+		}
+		if m, known := memoryOf(infos); known {
+			use.Memory, use.Source, use.Tracking = m, "fdinfo", model.TrackOK
+		}
+	}
+}
+
+// PowerAware tells whether the opener has opted out of the driver's power
+// votes.
+func (i *FDInfo) PowerAware() bool { return i.Flags&unix.O_APPEND != 0 }

@@ -1,0 +1,124 @@
+package proc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// Scan is who holds device nodes, as far as may be seen.
+type Scan struct {
+	Holders map[int][]Holder // by device, in the order of /proc
+	Coverage
+}
+
+// Holder is a process that holds a device node, by descriptors that it
+// opened, inherited or was handed.
+type Holder struct {
+	PID int
+	FDs []int // descriptor numbers in that process
+}
+
+// Coverage says how much of the host a scan could see.
+type Coverage struct {
+	Scanned   bool // a scan took place; without one the rest is zero
+	Processes int  // listed in /proc
+	Denied    int  // listed, but their descriptors are not for us to see
+	Skipped   int  // not looked at afresh for lack of time
+	Hiding    bool // hidepid keeps processes out of the list
+	Root      bool // we are root, and Denied is for lack of a capability
+}
+
+// Complete tells whether a holder could not have been missed.
+func (c Coverage) Complete() bool {
+	return c.Scanned && c.Denied == 0 && c.Skipped == 0 && !c.Hiding
+}
+
+// Note says what is missing and what helps, or nothing.
+func (c Coverage) Note() string {
+	switch {
+	case !c.Scanned || c.Complete():
+		return ""
+	case c.Hiding:
+		return "processes of other users are hidden (hidepid): " + c.remedy()
+	case c.Denied == 1:
+		return "1 process may not be looked into: " + c.remedy()
+	case c.Denied > 1:
+		return fmt.Sprintf("%d processes may not be looked into: %s", c.Denied, c.remedy())
+	default:
+		return fmt.Sprintf("%d of %d processes could not be looked into this time", c.Skipped, c.Processes)
+	}
+}
+
+func (c Coverage) remedy() string {
+	if c.Root {
+		return "that needs CAP_SYS_PTRACE"
+	}
+	return "run as root, or start ttmond"
+}
+
+// Holders finds every process that holds a device node, apart from our own.
+// The first call looks at every descriptor of the host, later ones only at
+// processes that have changed. Once ctx ends, changed processes are counted as
+// skipped, and what was known of them stands; the next call looks at them.
+func (r *Reader) Holders(ctx context.Context) (Scan, error) {
+	proc, err := r.root.OpenDir("/proc")
+	if err != nil {
+		return Scan{}, fmt.Errorf("listing processes: %w", err)
+	}
+	defer proc.Close()
+	r.descriptors.begin(r.root)
+	return r.holders(ctx, proc)
+}
+
+// holders is Holders in an open /proc.
+func (r *Reader) holders(ctx context.Context, proc hostfs.Dir) (Scan, error) {
+	d := &r.descriptors
+	now := time.Now()
+	s := Scan{Holders: map[int][]Holder{}, Coverage: Coverage{Scanned: true, Hiding: r.view.hiding, Root: os.Geteuid() == 0}}
+	err := proc.Each(d.pids, func(name []byte) bool {
+		pid, ok := parsePID(name)
+		if ok && pid != r.view.self {
+			m := ifChanged
+			if ctx.Err() != nil {
+				m = never
+			}
+			s.add(d, proc, pid, now, m)
+		}
+		return true
+	})
+	if err != nil {
+		return Scan{}, fmt.Errorf("listing processes: %w", err)
+	}
+	d.endSweep()
+	return s, nil
+}
+
+// add looks at one process and enters what it holds.
+func (s *Scan) add(d *descriptors, proc hostfs.Dir, pid int, now time.Time, m mode) {
+	t, err := d.look(proc, pid, now, m)
+	if noProcess(err) {
+		return // it ended while we looked
+	}
+	s.Processes++
+	if err != nil {
+		s.Skipped++
+	}
+	if t == nil {
+		return
+	}
+	if t.denied {
+		s.Denied++
+	}
+	for _, h := range t.holds {
+		of := s.Holders[h.device]
+		if n := len(of); n > 0 && of[n-1].PID == pid {
+			of[n-1].FDs = append(of[n-1].FDs, h.fd)
+			continue
+		}
+		s.Holders[h.device] = append(of, Holder{PID: pid, FDs: []int{h.fd}})
+	}
+}

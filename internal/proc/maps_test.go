@@ -1,0 +1,131 @@
+package proc
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+const mapsText = "55d0c0000000-55d0c0001000 r--p 00000000 fd:01 1234                       /usr/bin/python3.10\n" +
+	"55d0c0001000-55d0c0004000 r-xp 00001000 fd:01 1234                       /usr/bin/python3.10\n" +
+	"55d0c1000000-55d0c1021000 rw-p 00000000 00:00 0                          [heap]\n" +
+	"7f0000000000-7f0000010000 rw-p 00000000 00:00 0 \n" +
+	"7f1000000000-7f1000003000 rw-s 00000000 00:1a 77                         /dev/shm/tt_device_9956278468_memory\n" +
+	"7f1000004000-7f1000007000 rw-s 00000000 00:1a 78                         /dev/shm/tt_device_1_memory (deleted)\n" +
+	"7f2000000000-7f2000001000 r-xp 00000000 103:02 9                         /opt/a b/libtt\\012metal.so\n" +
+	"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n"
+
+func TestParseMaps(t *testing.T) {
+	want := []Mapping{
+		{Dev: unix.Mkdev(0xfd, 1), Inode: 1234, Path: "/usr/bin/python3.10", Bytes: 0x4000},
+		{Dev: unix.Mkdev(0, 0x1a), Inode: 77, Path: "/dev/shm/tt_device_9956278468_memory", Bytes: 0x3000},
+		{Dev: unix.Mkdev(0, 0x1a), Inode: 78, Path: "/dev/shm/tt_device_1_memory", Deleted: true, Bytes: 0x3000},
+		{Dev: unix.Mkdev(0x103, 2), Inode: 9, Path: "/opt/a b/libtt\nmetal.so", Bytes: 0x1000},
+	}
+	got := parseMaps([]byte(mapsText), func([]byte) bool { return true })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	got = parseMaps([]byte(mapsText), func(path []byte) bool { return strings.HasSuffix(string(path), "_memory") })
+	if diff := cmp.Diff(want[1:3], got); diff != "" {
+		t.Error(diff)
+	}
+	for _, bad := range []string{"", "\n", "x", "1-2", "1-2 r 0 0:0 5 /x\n"[:9], "2-1 r--p 0 0:0 5 /x", "1-2 r--p 0 00 5 /x", "1-2 r--p 0 0:0 -5 /x"} {
+		if m := parseMaps([]byte(bad), func([]byte) bool { return true }); len(m) > 0 {
+			t.Errorf("%q was taken for %+v", bad, m)
+		}
+	}
+}
+
+func TestParseMapsAllocatesNothingPerLine(t *testing.T) {
+	text := []byte(strings.Repeat(mapsText, 50))
+	none := func([]byte) bool { return false }
+	if n := testing.AllocsPerRun(10, func() { parseMaps(text, none) }); n != 0 {
+		t.Errorf("%v allocations for lines that nobody wants", n)
+	}
+}
+
+// A real mapping can be recognised by the file it is of.
+func TestMappings(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Create(dir + "/tt_device_7_memory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(8192); err != nil {
+		t.Fatal(err)
+	}
+	mem, err := syscall.Mmap(int(f.Fd()), 0, 8192, syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Munmap(mem) }()
+	want := func(path []byte) bool { return strings.HasSuffix(string(path), "/tt_device_7_memory") }
+	got, err := New(rootFS).Mappings(os.Getpid(), want)
+	st, err2 := hostfs.At(dir).Stat("/tt_device_7_memory")
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	if len(got) != 1 || got[0].Inode != st.Ino || got[0].Bytes != 8192 || got[0].Deleted || got[0].Path != f.Name() {
+		t.Errorf("%+v, want inode %d", got, st.Ino)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := New(rootFS).Mappings(os.Getpid(), want); len(got) != 1 || !got[0].Deleted || got[0].Inode != st.Ino {
+		t.Errorf("after its removal: %+v", got)
+	}
+}
+
+func TestEnviron(t *testing.T) {
+	keep := func(key string) bool { return strings.HasPrefix(key, "TT_") }
+	got := parseEnviron([]byte("PATH=/bin\x00TT_VISIBLE_DEVICES=0,1\x00TT_EMPTY=\x00TT_VISIBLE_DEVICES=2\x00TT_NOVALUE\x00=TT_\x00TT_X=a=b\nc"), keep)
+	want := map[string]string{"TT_VISIBLE_DEVICES": "0,1", "TT_EMPTY": "", "TT_X": "a=b\nc"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	c := start(t, nil, "hold", os.DevNull)
+	c.line()
+	got, err := New(rootFS).Environ(c.pid, func(key string) bool { return key == roleVariable })
+	if diff := cmp.Diff(map[string]string{roleVariable: "hold"}, got); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+}
+
+func FuzzParseMaps(f *testing.F) {
+	f.Add([]byte(mapsText))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, m := range parseMaps(b, func(path []byte) bool { return len(path) > 0 }) {
+			if m.Path == "" || m.Path[0] != '/' {
+				t.Errorf("%+v", m)
+			}
+		}
+	})
+}
+
+func FuzzParseEnviron(f *testing.F) {
+	f.Add([]byte("A=1\x00B=2\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for k := range parseEnviron(b, func(string) bool { return true }) {
+			if k == "" || strings.ContainsAny(k, "=\x00") {
+				t.Errorf("key %q", k)
+			}
+		}
+	})
+}
+
+func FuzzFindUser(f *testing.F) {
+	f.Add([]byte("root:x:0:0:root:/root:/bin/sh\n"), 0)
+	f.Fuzz(func(t *testing.T, b []byte, uid int) {
+		if name, ok := findUser(b, uid); ok && (name == "" || strings.ContainsAny(name, ":")) {
+			t.Errorf("user %q", name)
+		}
+	})
+}

@@ -1,0 +1,266 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// An ordinary user sees its own holders, and is told how many processes it
+// may not look into.
+func TestAsNobody(t *testing.T) {
+	needRoot(t)
+	if !inside(t, nil) {
+		return
+	}
+	tr := newTree(t, 2)
+	roots := start(t, nil, "hold", tr.node(0), tr.node(1))
+	roots.line()
+	become(t, nobody)
+	own := start(t, nil, "hold", tr.node(0))
+	own.line()
+	tr2 := newTree(t, 0) // of our own, to which we may add
+	tr2.show(roots.pid, own.pid, kernelThread)
+	if err := os.Remove(tr2.dir + "/dev/tenstorrent"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(tr.dir+"/dev/tenstorrent", tr2.dir+"/dev/tenstorrent"); err != nil {
+		t.Fatal(err)
+	}
+	r := tr2.reader()
+
+	if got, _ := r.Check(roots.pid, 0); got != MayNotLook {
+		t.Errorf("Check of root's process: %v, want MayNotLook", got)
+	}
+	if got, _ := r.Check(own.pid, 0); got != Holds {
+		t.Errorf("Check of our own process: %v, want Holds", got)
+	}
+
+	u := resolve(t, r, "2.4.0", notListed(0), notListed(1))
+	wantUses(t, u, use{own.pid, model.Running, 0, 1, false})
+	if want := "1 process may not be looked into: run as root, or start ttmond"; u.Notes[1] != want || u.Coverage.Denied != 1 {
+		t.Errorf("note %q, want %q; coverage %+v", u.Notes[1], want, u.Coverage)
+	}
+
+	// Kernels before 6.2 do not tell that a kernel thread holds nothing.
+	old := tr2.reader()
+	old.descriptors.sized = false
+	if u := resolve(t, old, "2.4.0", notListed(0)); u.Coverage.Denied != 1 {
+		t.Errorf("a kernel thread counts as one that may not be looked into: %+v", u.Coverage)
+	}
+
+	// The driver names root's process: it is described as far as anyone may.
+	u = resolve(t, r, "2.10.0", listed(0, roots.pid, own.pid), listed(1, roots.pid))
+	wantUses(t, u, sorted(use{roots.pid, model.Running, 0, 1, false}, use{roots.pid, model.Running, 1, 1, false},
+		use{own.pid, model.Running, 0, 1, false})...)
+	if p := processOf(t, u, roots.pid); p.User.V != "root" || !p.Cmdline.Known() || !p.RSS.Known() || p.StartTime.IsZero() {
+		t.Errorf("root's process: %+v", p)
+	}
+	if u.Coverage.Scanned {
+		t.Error("scanned although the driver's word is all we can have")
+	}
+
+	// Driver 2.6: a number that cannot be confirmed is nobody's.
+	u = resolve(t, r, "2.6.0", listed(0, roots.pid, own.pid))
+	wantUses(t, u, use{0, model.Hidden, 0, 1, false}, use{own.pid, model.Running, 0, 1, false})
+
+	for what, err := range map[string]error{
+		"Mappings": second(r.Mappings(roots.pid, func([]byte) bool { return true })),
+		"Environ":  second(r.Environ(roots.pid, func(string) bool { return true })),
+		"FDInfo":   second(r.FDInfo(roots.pid, 0)),
+	} {
+		if !os.IsPermission(unwrapAll(err)) {
+			t.Errorf("%s of root's process: %v, want a lack of permission", what, err)
+		}
+	}
+	if ns, err := r.Namespace(roots.pid); err != nil || ns.Inner() != roots.pid || ns.Inode.Status != model.Denied {
+		t.Errorf("namespace of root's process: %+v, %v", ns, err)
+	}
+}
+
+const kernelThread = 2 // kthreadd, on every host
+
+func second[T any](_ T, err error) error { return err }
+
+func unwrapAll(err error) error {
+	for {
+		u, ok := err.(interface{ Unwrap() error })
+		if !ok || u.Unwrap() == nil {
+			return err
+		}
+		err = u.Unwrap()
+	}
+}
+
+// With hidepid=2 processes of others are as good as not there. They must not
+// be taken for dead.
+func TestHidepid(t *testing.T) {
+	needRoot(t)
+	for _, c := range []struct{ option, why string }{
+		{"hidepid=2", "only root sees this process"},
+		{"hidepid=1", "only root may look at this process"},
+	} {
+		t.Run(c.option, func(t *testing.T) {
+			if !inside(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}) {
+				return
+			}
+			testHidepid(t, c.option, c.why)
+		})
+	}
+}
+
+func testHidepid(t *testing.T, option, why string) {
+	runtime.LockOSThread()
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("proc", "/proc", "proc", 0, option); err != nil {
+		t.Fatal(err)
+	}
+	roots := start(t, nil, "hold", os.DevNull)
+	roots.line()
+	dead := start(t, nil, "hold", os.DevNull)
+	dead.line()
+	dead.stop()
+	become(t, nobody)
+	r := New(rootFS)
+	p := r.Describe([]int{roots.pid})[0]
+	if p.State != model.Running || p.Name.Status != model.Denied || !strings.Contains(p.Name.Why, why) {
+		t.Errorf("a hidden process: %s, %+v; want denied with %q", p.State, p.Name, why)
+	}
+	if got, _ := r.Check(roots.pid, 0); got != MayNotLook {
+		t.Errorf("Check of a hidden process: %v, want MayNotLook", got)
+	}
+	if _, err := r.Alive(roots.pid, 1); err == nil {
+		t.Error("Alive knows about a hidden process")
+	}
+	if p := r.Describe([]int{dead.pid})[0]; p.State != model.Exited {
+		t.Errorf("a dead process: %s", p.State)
+	}
+	if got, _ := r.Check(dead.pid, 0); got != NoProcess {
+		t.Errorf("Check of a dead process: %v, want NoProcess", got)
+	}
+	s := scan(t, r)
+	if s.Complete() || s.Note() == "" {
+		t.Errorf("a scan with hidden processes passes for complete: %+v", s.Coverage)
+	}
+	wantUses(t, resolve(t, r, "2.10.0", listed(0, roots.pid)), use{roots.pid, model.Running, 0, 1, false})
+}
+
+// A pid is given to another process while the driver still lists it for a
+// descriptor that its first bearer opened.
+func TestPIDReuse(t *testing.T) {
+	needRoot(t)
+	if !inside(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}) {
+		return
+	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	tr := newTree(t, 1)
+	opener := start(t, nil, "bequest", tr.node(0))
+	heir := opener.number()
+	tr.show(opener.pid, heir)
+	r := tr.reader()
+	before := resolve(t, r, "2.10.0", listed(0, opener.pid))
+	wantUses(t, before, use{opener.pid, model.Running, 0, 1, false})
+	first := before.Processes[0]
+	if alive, err := r.Alive(first.PID, first.StartTicks); !alive || err != nil {
+		t.Errorf("the opener: alive is %v, %v", alive, err)
+	}
+
+	fmt.Fprintln(opener.in, "exit")
+	_ = opener.cmd.Wait()
+	time.Sleep(2 * time.Second / ticksPerSecond) // start times count in ticks
+	startAs(t, opener.pid, "hold", os.DevNull)
+
+	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
+	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
+	gone := processOf(t, u, opener.pid)
+	if gone.StartTicks != first.StartTicks || gone.Cmdline != first.Cmdline {
+		t.Errorf("the new bearer of the number is blamed: %+v, want %+v", gone, first)
+	}
+	if alive, err := r.Alive(first.PID, first.StartTicks); alive || err != nil {
+		t.Errorf("the opener is dead: alive is %v, %v", alive, err)
+	}
+	if p := r.Describe([]int{opener.pid})[0]; p.StartTicks == first.StartTicks || p.CPU.Status != model.Pending {
+		t.Errorf("the new bearer inherits from the old one: %+v", p)
+	}
+
+	// A reader that never saw the opener: the bearer lives and does not
+	// hold the device, so it is not listed.
+	u = resolve(t, tr.reader(), "2.10.0", listed(0, opener.pid))
+	wantUses(t, u, use{heir, model.Running, 0, 1, true})
+}
+
+// startAs starts a role with a certain pid, in a pid namespace of our own. A
+// shell does it, because it has no threads that would take the number first;
+// ours may, so there are some tries.
+func startAs(t *testing.T, pid int, role string, args ...string) {
+	t.Helper()
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := os.OpenFile("/proc/sys/kernel/ns_last_pid", os.O_WRONLY, 0); err != nil {
+		t.Skip("needs a kernel with CONFIG_CHECKPOINT_RESTORE: ", err)
+	} else {
+		f.Close()
+	}
+	const script = `echo "$0" > /proc/sys/kernel/ns_last_pid && "$@"; true`
+	for range 100 {
+		c := startCommand(t, exec.Command("sh", append([]string{"-c", script, strconv.Itoa(pid - 1), self, role}, args...)...), nil, role)
+		c.line()
+		if s, err := New(rootFS).statOf(pid); err == nil && s.PPID == c.pid {
+			return
+		}
+		c.stop()
+	}
+	t.Fatalf("could not get pid %d again", pid)
+}
+
+// Without a descriptor left to look with, nothing can be said; that must not
+// be remembered as nothing held.
+func TestHoldersOutOfDescriptors(t *testing.T) {
+	if !inside(t, nil) {
+		return
+	}
+	tr := newTree(t, 1)
+	c := start(t, nil, "hold", tr.node(0))
+	c.line()
+	tr.show(c.pid)
+	r := tr.reader()
+	next, err := syscall.Open(os.DevNull, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.Close(next)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	few := limit
+	few.Cur = uint64(next) + 1 // enough for /proc
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	s := scan(t, r)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if s.Complete() || s.Skipped != 1 || len(s.Holders) != 0 {
+		t.Errorf("without descriptors: %+v", s)
+	}
+	wantHolders(t, scan(t, r), 0, map[int]int{c.pid: 1})
+}

@@ -1,0 +1,290 @@
+package proc
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// use is the part of a result that the tests compare.
+type use struct {
+	PID       int
+	State     model.ProcessState
+	Device    int
+	OpenFDs   int
+	Inherited bool
+}
+
+func usesOf(u Users) (out []use) {
+	for _, p := range u.Processes {
+		for _, d := range p.Devices {
+			out = append(out, use{p.PID, p.State, d.Device, d.OpenFDs.V, d.Inherited})
+		}
+	}
+	return out
+}
+
+func listed(device int, pids ...int) Openers {
+	return Openers{Device: device, PIDs: model.Value(pids)}
+}
+
+func notListed(device int) Openers {
+	return Openers{Device: device, PIDs: model.Missing[[]int](model.Absent, "driver 2.4 keeps no list")}
+}
+
+func resolve(t *testing.T, r *Reader, driver string, devices ...Openers) Users {
+	t.Helper()
+	u, err := r.Resolve(t.Context(), devices, driver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func wantUses(t *testing.T, u Users, want ...use) {
+	t.Helper()
+	if diff := cmp.Diff(want, usesOf(u)); diff != "" {
+		t.Errorf("uses differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestResolveOpeners(t *testing.T) {
+	tr := newTree(t, 2)
+	a := start(t, nil, "hold", tr.node(0), tr.node(0), tr.node(1))
+	b := start(t, nil, "hold", tr.node(1))
+	a.line()
+	b.line()
+	tr.show(a.pid, b.pid, os.Getpid())
+	u := resolve(t, tr.reader(), "2.10.0", listed(0, 0, a.pid, a.pid, 0), listed(1, b.pid, a.pid, os.Getpid()))
+	wantUses(t, u,
+		use{0, model.Hidden, 0, 2, false},
+		use{a.pid, model.Running, 0, 2, false}, use{a.pid, model.Running, 1, 1, false},
+		use{b.pid, model.Running, 1, 1, false})
+	if u.Coverage.Scanned {
+		t.Error("scanned all descriptors although the list left nothing open")
+	}
+	if got := u.Processes[1]; got.Name.V == "" || got.UID.V != os.Getuid() || got.RSS.V == 0 || got.Threads.V == 0 {
+		t.Errorf("the opener is not described: %+v", got)
+	}
+	if hidden := u.Processes[0]; hidden.Name.Status != model.Denied || hidden.Name.Why == "" {
+		t.Errorf("the hidden process does not say why: %+v", hidden)
+	}
+}
+
+// The opener dies, its child goes on with the descriptor.
+func TestResolveInheritor(t *testing.T) {
+	tr := newTree(t, 1)
+	opener := start(t, nil, "bequest", tr.node(0))
+	heir := opener.number()
+	tr.show(opener.pid, heir)
+	r := tr.reader()
+	wantUses(t, resolve(t, r, "2.10.0", listed(0, opener.pid)), use{opener.pid, model.Running, 0, 1, false})
+
+	opener.in.Write([]byte("exit\n"))
+	waitForZombie(t, opener.pid)
+	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
+	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
+	if p := processOf(t, u, opener.pid); len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], "zombie") {
+		t.Errorf("a zombie is not called one: %q", p.Notes)
+	}
+
+	_ = opener.cmd.Wait()
+	u = resolve(t, r, "2.10.0", listed(0, opener.pid))
+	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
+	gone, lives := processOf(t, u, opener.pid), processOf(t, u, heir)
+	if !gone.Name.Known() || !gone.Cmdline.Known() || gone.RSS.Known() {
+		t.Errorf("who it was is not remembered, or memory of a dead process is shown: %+v", gone)
+	}
+	if want := "which has exited"; !strings.Contains(lives.Devices[0].Note, want) {
+		t.Errorf("note %q, want one with %q", lives.Devices[0].Note, want)
+	}
+
+	// A reader that never saw it alive.
+	u = resolve(t, tr.reader(), "2.10.0", listed(0, opener.pid))
+	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
+	if p := processOf(t, u, opener.pid); p.Name.Status != model.Absent || p.Name.Why != "the process has exited" {
+		t.Errorf("name of an unknown dead process: %+v", p.Name)
+	}
+}
+
+// An exited opener does not make heirs of those who opened it themselves.
+func TestResolveInheritorBesideOpener(t *testing.T) {
+	tr := newTree(t, 2)
+	opener := start(t, nil, "bequest", tr.node(0))
+	heir := opener.number()
+	own := start(t, nil, "hold", tr.node(0), tr.node(1))
+	own.line()
+	tr.show(opener.pid, heir, own.pid)
+	opener.in.Write([]byte("exit\n"))
+	_ = opener.cmd.Wait()
+	u := resolve(t, tr.reader(), "2.10.0", listed(0, own.pid, opener.pid), listed(1, own.pid))
+	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true},
+		use{own.pid, model.Running, 0, 1, false}, use{own.pid, model.Running, 1, 1, false})...)
+}
+
+// The opener lives and has closed its descriptor: it does not use the device.
+func TestResolvePassedOn(t *testing.T) {
+	tr := newTree(t, 1)
+	opener := start(t, nil, "bequest", tr.node(0))
+	heir := opener.number()
+	tr.show(opener.pid, heir)
+	r := tr.reader()
+	opener.tell("close")
+	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
+	wantUses(t, u, use{heir, model.Running, 0, 1, true})
+	if note := u.Processes[0].Devices[0].Note; !strings.Contains(note, "handed on") {
+		t.Errorf("note %q", note)
+	}
+}
+
+func TestResolveClosedMeanwhile(t *testing.T) {
+	tr := newTree(t, 1)
+	c := start(t, nil, "hold", tr.node(0))
+	c.line()
+	tr.show(c.pid)
+	c.tell("close 0")
+	u := resolve(t, tr.reader(), "2.10.0", listed(0, c.pid))
+	wantUses(t, u)
+	if note := u.Notes[0]; !strings.Contains(note, "no process holds it now") {
+		t.Errorf("note %q", note)
+	}
+}
+
+// All descriptors closed, the mapping still there: the driver counts that as open.
+func TestResolveMappedOnly(t *testing.T) {
+	tr := newTree(t, 1)
+	tr.write("dev/tenstorrent/0", strings.Repeat("x", 4096))
+	c := start(t, nil, "hold", tr.node(0))
+	c.line()
+	tr.show(c.pid)
+	c.tell("map 0")
+	c.tell("close 0")
+	u := resolve(t, tr.reader(), "2.10.0", listed(0, c.pid))
+	wantUses(t, u, use{c.pid, model.Running, 0, 1, false})
+	if note := u.Processes[0].Devices[0].Note; !strings.Contains(note, "still maps") {
+		t.Errorf("note %q", note)
+	}
+}
+
+// Without a list, whoever is seen to hold the node.
+func TestResolveWithoutList(t *testing.T) {
+	tr := newTree(t, 2)
+	a := start(t, nil, "hold", tr.node(0), tr.node(0), os.DevNull)
+	b := start(t, nil, "hold", tr.node(1))
+	a.line()
+	b.line()
+	tr.show(a.pid, b.pid)
+	u := resolve(t, tr.reader(), "2.4.0", notListed(0), notListed(1))
+	wantUses(t, u, sorted(use{a.pid, model.Running, 0, 2, false}, use{b.pid, model.Running, 1, 1, false})...)
+	if !u.Coverage.Complete() || u.Notes[0] != "" {
+		t.Errorf("coverage %+v, notes %v", u.Coverage, u.Notes)
+	}
+}
+
+// Drivers 2.5 and 2.6 list the opener's own idea of its pid.
+func TestResolveOpenerNumbers(t *testing.T) {
+	needRoot(t)
+	tr := newTree(t, 1)
+	inside := start(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, "hold", tr.node(0))
+	outside := start(t, nil, "hold", tr.node(0))
+	bystander := start(t, nil, "hold", os.DevNull)
+	inside.line()
+	outside.line()
+	bystander.line()
+	tr.show(inside.pid, outside.pid, bystander.pid)
+	r := tr.reader()
+	u := resolve(t, r, "2.6.0", listed(0, 1, outside.pid))
+	wantUses(t, u, sorted(use{inside.pid, model.Running, 0, 1, false}, use{outside.pid, model.Running, 0, 1, false})...)
+
+	// A number that fits nobody is not believed, even if such a process exists.
+	u = resolve(t, r, "2.6.0", listed(0, 1, outside.pid, bystander.pid))
+	wantUses(t, u, sorted(use{0, model.Hidden, 0, 1, false},
+		use{inside.pid, model.Running, 0, 1, false}, use{outside.pid, model.Running, 0, 1, false})...)
+
+	ns, err := r.Namespace(inside.pid)
+	if err != nil || ns.Inner() != 1 || ns.Ours || !ns.Inode.Known() {
+		t.Errorf("namespace of the one inside: %+v, %v", ns, err)
+	}
+	ns, err = r.Namespace(outside.pid)
+	if err != nil || ns.Inner() != outside.pid || !ns.Ours {
+		t.Errorf("namespace of the one outside: %+v, %v", ns, err)
+	}
+}
+
+// A recorded tree with the driver's files and no processes: nothing is known
+// about them, least of all that they have exited.
+func TestResolveWithoutProcesses(t *testing.T) {
+	u := resolve(t, newTree(t, 1).reader(), "2.10.0", listed(0, 4242, 4242))
+	wantUses(t, u, use{4242, model.Running, 0, 2, false})
+	if name := u.Processes[0].Name; name.Status != model.Denied || name.Why == "" {
+		t.Errorf("%+v", name)
+	}
+}
+
+func TestCoverageNote(t *testing.T) {
+	for want, c := range map[string]Coverage{
+		"": {Scanned: true, Processes: 9},
+		"1 process may not be looked into: run as root, or start ttmond":              {Scanned: true, Denied: 1},
+		"7 processes may not be looked into: that needs CAP_SYS_PTRACE":               {Scanned: true, Denied: 7, Root: true},
+		"processes of other users are hidden (hidepid): run as root, or start ttmond": {Scanned: true, Denied: 7, Hiding: true},
+		"3 of 9 processes could not be looked into this time":                         {Scanned: true, Processes: 9, Skipped: 3},
+	} {
+		if got := c.Note(); got != want || c.Complete() != (want == "") {
+			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
+	}
+}
+
+func TestOpenerNumbers(t *testing.T) {
+	for version, want := range map[string]bool{
+		"2.5.0": true, "2.6.0": true, "2.6.0-rc1": true, "2.5": true,
+		"2.7.0": false, "2.10.1-pre": false, "1.34": false, "2.50.0": false, "": false, "3.0": false,
+	} {
+		if openerNumbers(version) != want {
+			t.Errorf("%q: %v", version, !want)
+		}
+	}
+}
+
+func sorted(uses ...use) []use {
+	slices.SortStableFunc(uses, func(a, b use) int { return a.PID - b.PID })
+	return uses
+}
+
+func processOf(t *testing.T, u Users, pid int) model.Process {
+	t.Helper()
+	for _, p := range u.Processes {
+		if p.PID == pid {
+			return p
+		}
+	}
+	t.Fatalf("no process %d in %+v", pid, u.Processes)
+	return model.Process{}
+}
+
+// waitForZombie waits until all threads of a process have ended.
+func waitForZombie(t *testing.T, pid int) {
+	t.Helper()
+	r := New(rootFS)
+	for {
+		s, err := r.statOf(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Gone() {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the test is over")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package proc
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// roles are what the processes of the tests do.
+var roles = map[string]func(args []string) error{
+	"hold":    playHold,
+	"bequest": playBequest,
+	"heir":    playHeir,
+	"freeze":  playFreeze,
+}
+
+// A role may end its process's first thread, so it has to run on it.
+func init() {
+	if os.Getenv(roleVariable) != "" {
+		runtime.LockOSThread()
+	}
+}
+
+// playHold opens the files it is given, in order, and obeys: "open PATH",
+// "close N" and "dup N" (N counts the files), "map N", "busy".
+func playHold(args []string) error {
+	var files []*os.File
+	open := func(path string) error {
+		f, err := os.Open(path)
+		files = append(files, f)
+		return err
+	}
+	for _, path := range args[1:] {
+		if err := open(path); err != nil {
+			return err
+		}
+	}
+	fmt.Println("ready")
+	return steps(func(step string) error {
+		verb, arg, _ := strings.Cut(step, " ")
+		n, _ := strconv.Atoi(arg)
+		var err error
+		switch verb {
+		case "open":
+			err = open(arg)
+		case "close":
+			err = files[n].Close()
+		case "dup":
+			_, err = syscall.Dup(int(files[n].Fd()))
+		case "map":
+			_, err = syscall.Mmap(int(files[n].Fd()), 0, 4096, syscall.PROT_READ, syscall.MAP_SHARED)
+		case "leave": // end the first thread, go on with the others
+			go func() {
+				fmt.Println("done")
+				_ = steps(func(string) error { return nil })
+				os.Exit(0)
+			}()
+			_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+		}
+		if err == nil {
+			fmt.Println("done")
+		}
+		return err
+	})
+}
+
+// playBequest opens a file, leaves it to a child, tells the child's pid and
+// obeys: "close" gives up its own descriptor, "exit" ends it.
+func playBequest(args []string) error {
+	f, err := os.Open(args[1])
+	if err != nil {
+		return err
+	}
+	heir := exec.Command("/proc/self/exe", "heir")
+	heir.Env = append(os.Environ(), roleVariable+"=heir")
+	heir.ExtraFiles, heir.Stderr = []*os.File{os.NewFile(3, "lifeline"), f}, os.Stderr
+	if err := heir.Start(); err != nil {
+		return err
+	}
+	fmt.Println(heir.Process.Pid)
+	return steps(func(step string) error {
+		switch step {
+		case "close":
+			if err := f.Close(); err != nil {
+				return err
+			}
+			fmt.Println("done")
+		case "exit":
+			os.Exit(0)
+		}
+		return nil
+	})
+}
+
+func playHeir([]string) error {
+	_, err := io.Copy(io.Discard, os.NewFile(3, "lifeline"))
+	return err
+}

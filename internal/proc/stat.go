@@ -1,0 +1,94 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+)
+
+// Stat is the part of /proc/<pid>/stat that we use. Times are in clock ticks.
+type Stat struct {
+	Comm    []byte // in the caller's buffer
+	State   byte   // R, S, D, Z, T, …
+	PPID    int
+	Flags   uint64 // PF_*
+	CPU     uint64 // utime + stime, of living and joined threads
+	Threads int
+	Start   uint64 // after boot
+}
+
+const pfKthread = 0x00200000
+
+// KernelThread tells whether it is a thread of the kernel's own.
+func (s *Stat) KernelThread() bool { return s.Flags&pfKthread != 0 }
+
+// Gone tells whether the process has exited and only waits for its parent to
+// notice. A zombie that still has other threads is a living process whose
+// first thread has ended.
+func (s *Stat) Gone() bool {
+	return (s.State == 'Z' || s.State == 'X') && s.Threads <= 1
+}
+
+// ErrForm is the error of a text that is no stat file.
+var ErrForm = errors.New("not in the form of /proc/<pid>/stat")
+
+// ParseStat reads "pid (comm) state ppid …". The name may hold blanks, line
+// breaks and parentheses; the last ")" ends it.
+func ParseStat(b []byte) (s Stat, err error) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < open || end+2 >= len(b) {
+		return s, ErrForm
+	}
+	s.Comm = b[open+1 : end]
+	var utime, stime, ppid, threads uint64
+	n := 3 // the first field after the name, counted as in proc(5)
+	for field := range bytes.FieldsSeq(b[end+1:]) {
+		var dst *uint64
+		switch n {
+		case 3:
+			s.State = field[0]
+		case 4:
+			dst = &ppid
+		case 9:
+			dst = &s.Flags
+		case 14:
+			dst = &utime
+		case 15:
+			dst = &stime
+		case 20:
+			dst = &threads
+		case 22:
+			dst = &s.Start
+		}
+		if dst != nil {
+			v, ok := parseUint(field)
+			if !ok {
+				return Stat{}, ErrForm
+			}
+			*dst = v
+		}
+		if n == 22 {
+			s.CPU, s.PPID, s.Threads = utime+stime, int(ppid), int(threads)
+			return s, nil
+		}
+		n++
+	}
+	return Stat{}, ErrForm
+}
+
+// parseUint reads a decimal number without making a string of it.
+func parseUint(b []byte) (v uint64, ok bool) {
+	if len(b) == 0 || len(b) > 20 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		next := v*10 + uint64(c-'0')
+		if v > (1<<64-1)/10 || next < v {
+			return 0, false
+		}
+		v = next
+	}
+	return v, true
+}
