@@ -1,0 +1,111 @@
+package blocks
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// The JSON of a process is what the API answers and what a daemon hands to the
+// one that takes its place. Derived numbers are written for those who read the
+// API, and made anew from the blocks when it is read back.
+
+type listJSON struct {
+	Pool string `json:"pool"`
+	Geometry
+	Origin         Origin  `json:"origin"`
+	Exact          bool    `json:"exact"`
+	Cut            uint64  `json:"bank_cut_bytes,omitzero"`
+	Contradictions uint64  `json:"contradictions,omitzero"`
+	FreedUnseen    uint64  `json:"freed_unseen,omitzero"`
+	Used           uint64  `json:"used_bytes"`
+	AskedUnknown   uint64  `json:"blocks_of_unknown_request,omitzero"`
+	BankBytes      uint64  `json:"bank_used_bytes"`
+	Occupied       *uint64 `json:"occupied_bytes"`
+	Space          *Space  `json:"space"`
+	Peak           Peak    `json:"peak"`
+	Blocks         []Block `json:"blocks"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (l *List) MarshalJSON() ([]byte, error) {
+	j := listJSON{
+		Pool: l.Pool.String(), Geometry: l.Geometry, Origin: l.Origin, Exact: l.Exact(), Cut: l.Cut,
+		Contradictions: l.Contradictions, FreedUnseen: l.FreedUnseen,
+		Used: l.sum.Asked, AskedUnknown: l.sum.AskedUnknown, BankBytes: l.sum.BankBytes,
+		Peak: l.Peak, Blocks: make([]Block, 0, l.sum.Blocks),
+	}
+	if occupied, known := l.Occupied(); known {
+		j.Occupied = &occupied
+	}
+	if space, known := l.Space(); known {
+		j.Space = &space
+	}
+	for b := range l.All() {
+		j.Blocks = append(j.Blocks, b)
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *List) UnmarshalJSON(data []byte) error {
+	var j listJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	pool, ok := poolByName(j.Pool)
+	if !ok {
+		return fmt.Errorf("a list of blocks of the unknown pool %q", j.Pool)
+	}
+	*l = *NewList(j.Geometry, j.Origin)
+	l.Pool, l.Cut, l.FreedUnseen = pool, j.Cut, j.FreedUnseen
+	for _, b := range j.Blocks {
+		l.Alloc(b)
+	}
+	if l.Contradictions > 0 {
+		return fmt.Errorf("%d blocks of %s overlap others", l.Contradictions, j.Pool)
+	}
+	l.Contradictions, l.Peak = j.Contradictions, j.Peak
+	return nil
+}
+
+func poolByName(name string) (model.Pool, bool) {
+	for _, p := range model.Pools() {
+		if p.String() == name {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+type allocatorJSON struct {
+	ID    uint64   `json:"id"`
+	Chips []uint64 `json:"chips"`
+	Lists []*List  `json:"pools"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (a *Allocator) MarshalJSON() ([]byte, error) { return json.Marshal(allocatorJSON(*a)) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *Allocator) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, (*allocatorJSON)(a))
+}
+
+type processJSON struct {
+	PID        int          `json:"pid"`
+	Start      uint64       `json:"start_ticks"`
+	Release    string       `json:"release,omitzero"`
+	Late       bool         `json:"late"`
+	Lost       uint64       `json:"lost_events"`
+	Allocators []*Allocator `json:"allocators"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *Process) MarshalJSON() ([]byte, error) { return json.Marshal(processJSON(*p)) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Process) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, (*processJSON)(p))
+}

@@ -1,0 +1,82 @@
+package blocks
+
+import (
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Allocator is one allocator of a process. A mesh has one for all its chips:
+// each of them holds the same blocks.
+type Allocator struct {
+	// ID tells the allocators of a process apart; the producer chooses it.
+	ID uint64
+	// Chips are the unique ids of the chips that it stands for; empty while
+	// that is not known.
+	Chips []uint64
+	// Lists are its pools. One pool can have several lists.
+	Lists []*List
+}
+
+// Process is all that is known of the allocators of one process.
+type Process struct {
+	PID     int
+	Start   uint64 // start time in clock ticks after boot, as in /proc/PID/stat
+	Release string // of tt-metal, where it is known
+	// Late says that the process ran before it was watched: it may have
+	// allocators, and blocks in its Late lists, that are not here.
+	Late bool
+	// Lost counts events that did not reach the producer. Any makes all
+	// figures of the process unsure until it starts anew.
+	Lost uint64
+	// Allocators are ordered by age.
+	Allocators []*Allocator
+}
+
+// Exact says that all blocks of the process are known, and nothing else is.
+func (p *Process) Exact() bool {
+	if p.Late || p.Lost > 0 {
+		return false
+	}
+	for _, a := range p.Allocators {
+		for _, l := range a.Lists {
+			if !l.Exact() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Blocks counts the live blocks of all allocators.
+func (p *Process) Blocks() (n uint64) {
+	for _, a := range p.Allocators {
+		for _, l := range a.Lists {
+			n += l.sum.Blocks
+		}
+	}
+	return n
+}
+
+// Pool returns the lists of a pool.
+func (a *Allocator) Pool(pool model.Pool) (lists []*List) {
+	for _, l := range a.Lists {
+		if l.Pool == pool {
+			lists = append(lists, l)
+		}
+	}
+	return lists
+}
+
+// Clone is a copy of its own.
+func (p *Process) Clone() *Process {
+	c := *p
+	c.Allocators = make([]*Allocator, len(p.Allocators))
+	for i, a := range p.Allocators {
+		c.Allocators[i] = &Allocator{ID: a.ID, Chips: slices.Clone(a.Chips), Lists: make([]*List, len(a.Lists))}
+		for j, l := range a.Lists {
+			c.Allocators[i].Lists[j] = l.Clone()
+		}
+	}
+	return &c
+}

@@ -1,0 +1,109 @@
+package blocks
+
+import "iter"
+
+// Range is a part of every bank.
+type Range struct {
+	Addr uint64 `json:"address"`
+	Size uint64 `json:"bank_bytes"`
+}
+
+// Holes are the free ranges by address. There are none to tell of a list that
+// is not known from its start, or whose capacity is not known.
+func (l *List) Holes() iter.Seq[Range] {
+	return func(yield func(Range) bool) {
+		if l.Capacity == 0 || !l.Exact() {
+			return
+		}
+		at := l.Base + l.Cut
+		for b := range l.All() {
+			if b.Addr > at && !yield(Range{at, b.Addr - at}) {
+				return
+			}
+			at = max(at, b.End())
+		}
+		if end := l.Base + l.Capacity; end > at {
+			yield(Range{at, end - at})
+		}
+	}
+}
+
+// Space is what is free in each bank.
+type Space struct {
+	Free    uint64 `json:"bank_free_bytes"`
+	Largest uint64 `json:"bank_largest_free_bytes"`
+	Holes   uint64 `json:"holes"`
+}
+
+// Fragmentation is the part of the free bytes that is not in the largest hole,
+// from 0 (one hole, or none) to almost 1.
+func (s Space) Fragmentation() float64 {
+	if s.Free == 0 {
+		return 0
+	}
+	return 1 - float64(s.Largest)/float64(s.Free)
+}
+
+// Space walks the holes. It is not known where Holes tells nothing.
+func (l *List) Space() (s Space, known bool) {
+	if l.Capacity == 0 || !l.Exact() {
+		return s, false
+	}
+	for h := range l.Holes() {
+		s.Free += h.Size
+		s.Largest = max(s.Largest, h.Size)
+		s.Holes++
+	}
+	return s, true
+}
+
+// Request is a buffer that somebody might ask for.
+type Request struct {
+	Bytes  uint64 // over all banks
+	Page   uint64 // bytes that stay together in one bank; 0: Bytes are spread evenly
+	Shards uint64 // banks it is spread over when it is sharded; 0: all banks
+}
+
+// Fit is the answer to a Request.
+type Fit struct {
+	Fits      bool   `json:"fits"`
+	BankBytes uint64 `json:"bank_bytes"` // what the buffer would take from each bank
+	Space
+}
+
+// Need is what a buffer takes from each bank: its pages are dealt out to the
+// banks one by one, each rounded up to the alignment, and every bank gives as
+// much as the one with the most pages. known is false while the number of
+// banks is not known.
+func (g Geometry) Need(r Request) (bytes uint64, known bool) {
+	banks := r.Shards
+	if banks == 0 {
+		banks = g.Banks
+	}
+	if banks == 0 {
+		return 0, false
+	}
+	align := max(g.Align, 1)
+	page := r.Page
+	if page == 0 {
+		page = up(ceil(r.Bytes, banks), align)
+	}
+	if page != 0 {
+		bytes = ceil(ceil(r.Bytes, page), banks) * up(page, align)
+	}
+	return up(max(bytes, g.Smallest), align), true
+}
+
+// Fits says whether a buffer could be allocated now.
+func (l *List) Fits(r Request) (f Fit, known bool) {
+	need, ok := l.Need(r)
+	space, known := l.Space()
+	if !ok || !known {
+		return f, false
+	}
+	return Fit{Fits: need <= space.Largest, BankBytes: need, Space: space}, true
+}
+
+func ceil(n, by uint64) uint64 { return n/by + min(n%by, 1) }
+
+func up(n, to uint64) uint64 { return ceil(n, to) * to }
