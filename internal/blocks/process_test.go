@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -29,7 +30,7 @@ func TestProcessIsHandedOnWhole(t *testing.T) {
 	if err := json.Unmarshal(data, &again); err != nil {
 		t.Fatal(err)
 	}
-	opts := cmp.AllowUnexported(List{}, index{})
+	opts := cmp.Options{cmp.AllowUnexported(List{}, index{}), cmpopts.EquateEmpty()}
 	if diff := cmp.Diff(p, &again, opts); diff != "" {
 		t.Error(diff)
 	}
