@@ -116,7 +116,7 @@ func TestWatchDrawsInPlace(t *testing.T) {
 			t.Errorf("a line that leaves old text behind its end: %q", line)
 		}
 	}
-	if !strings.Contains(frames[1], "\x1b[32mok") {
+	if !strings.Contains(frames[1], "\x1b[32m~ok") {
 		t.Error("no colour on a terminal")
 	}
 

@@ -27,8 +27,8 @@ func TestBlockedRead(t *testing.T) {
 	// What it is can be told without asking the chip.
 	wantValue(t, "board of the blocked chip", d.Board, "p150a")
 	wantValue(t, "link of the blocked chip", d.PCIe.Width, 16)
-	if !strings.Contains(d.StateReason, "has not returned") {
-		t.Errorf("the reason does not say what happened: %q", d.StateReason)
+	if r := d.StateReason; r.Cause != model.ReadBlocked || r.File == "" {
+		t.Errorf("the reason does not say what happened: %+v", r)
 	}
 	ctl(t, h, "release", "1")
 	wantState(t, device(t, smi(t, h, 0), 1), model.StateOK)
@@ -116,10 +116,17 @@ func TestHungFirmware(t *testing.T) {
 	ctl(t, h, "hang", "1")
 	s := w.until("the stopped heart is noticed", state(1, model.StateHung))
 	d := device(t, s, 1)
-	if !strings.Contains(d.StateReason, "heartbeat") || d.HeartbeatAge.V < 3 {
-		t.Errorf("reason %q, age %v", d.StateReason, d.HeartbeatAge.V)
+	if d.StateReason.Cause != model.HeartbeatStopped || d.HeartbeatAge.V < 3 {
+		t.Errorf("reason %+v, age %v", d.StateReason, d.HeartbeatAge.V)
+	}
+	for what, r := range map[string]model.Reading[float64]{"temperature": d.Temperature, "power": d.Power, "clock": d.AICLK} {
+		wantMissing(t, what+" of firmware that stopped", r, model.Stale)
 	}
 	wantState(t, device(t, s, 0), model.StateOK)
+	// One sample cannot see it, and says so.
+	if d := device(t, smi(t, h, 0), 1); d.StateReason.Cause != model.SampledOnce {
+		t.Errorf("a single sample: %s, %+v", d.State, d.StateReason)
+	}
 	ctl(t, h, "unhang", "1")
 	w.until("the heart beats again", state(1, model.StateOK))
 }
@@ -270,8 +277,8 @@ func TestDriverReload(t *testing.T) {
 	w.until("both are well", func(s *model.Snapshot) bool { return state(0, model.StateOK)(s) && state(1, model.StateOK)(s) })
 	ctl(t, h, "driver", "none")
 	s := w.until("the loss is noticed", state(0, model.StateLost))
-	if d := s.Device(0); !strings.Contains(d.StateReason, "unloaded") {
-		t.Errorf("the reason is %q", d.StateReason)
+	if d := s.Device(0); d.StateReason.Cause != model.DriverUnloaded {
+		t.Errorf("the reason is %+v", d.StateReason)
 	}
 	// Somebody who comes now is told which boards wait for it.
 	if r := runIn(t, h, "smi"); r.code != 9 || !strings.Contains(r.err, s.Device(0).BusID) || !strings.Contains(r.err, "modprobe") {

@@ -135,7 +135,7 @@ func device(t *testing.T, s *model.Snapshot, index int) *model.Device {
 func wantState(t *testing.T, d *model.Device, want model.State) {
 	t.Helper()
 	if d.State != want {
-		t.Errorf("device %d is %s (%s), want %s", d.Index, d.State, d.StateReason, want)
+		t.Errorf("device %d is %s (%+v), want %s", d.Index, d.State, d.StateReason, want)
 	}
 }
 

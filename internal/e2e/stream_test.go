@@ -86,7 +86,7 @@ func (s *stream) until(what string, holds func(*model.Snapshot) bool) *model.Sna
 		}
 	}
 	for i := range last.Devices {
-		s.t.Logf("device %d: %s %s", last.Devices[i].Index, last.Devices[i].State, last.Devices[i].StateReason)
+		s.t.Logf("device %d: %s %+v", last.Devices[i].Index, last.Devices[i].State, last.Devices[i].StateReason)
 	}
 	s.t.Fatalf("it never came to this: %s", what)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // Devices is the table of what can be asked about a device, in the order of
@@ -121,12 +122,12 @@ func identity() []Device {
 func health() []Device {
 	return []Device{
 		{
-			Name: "state", Help: "ok, resetting, hung or lost", JSON: "state",
+			Name: "state", Help: "ok, resetting, unknown, hung or lost", JSON: "state",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(string(d.State)) },
 		},
 		{
 			Name: "state.reason", Help: "why it is not ok", JSON: "state_reason",
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.StateReason) },
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(words.StateReason(d)) },
 		},
 		{
 			Name: "heartbeat", Kind: Counter, Help: "count of the firmware's heartbeat, 32 bits", JSON: "heartbeat", Prom: counter("heartbeat_total", ""),

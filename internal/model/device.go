@@ -21,6 +21,44 @@ const (
 	StateResetting State = "resetting" // between a reset and its post-reset step
 	StateHung      State = "hung"      // heartbeat frozen, reads blocked, or all ones
 	StateLost      State = "lost"      // gone from the bus
+	StateUnknown   State = "unknown"   // bound, but not one vital sign can be read
+)
+
+// States lists all states in the order in which views count them.
+func States() []State {
+	return []State{StateOK, StateResetting, StateUnknown, StateHung, StateLost}
+}
+
+// StateReason is why a device is in its state. The zero StateReason says
+// nothing: the device is ok.
+type StateReason struct {
+	Cause Cause
+	File  string    // ReadBlocked: the file whose read has not returned
+	Since time.Time // since when it is so; zero where that is not known
+}
+
+// Cause is the kind of a StateReason. The set is closed; view/words has a
+// sentence for each.
+type Cause string
+
+// The causes, by the state they go with.
+const (
+	SampledOnce Cause = "sampled_once" // ok, as far as one sample tells: a frozen heartbeat needs two
+	NoHeartbeat Cause = "no_heartbeat" // ok, as far as can be told without a heartbeat
+
+	NoTelemetry  Cause = "no_telemetry" // unknown: the driver made no telemetry files for the chip
+	NoVitalSigns Cause = "no_vitals"    // unknown: there are files, and none of them holds a believable value
+
+	HeartbeatStopped Cause = "heartbeat_stopped" // hung; the data is Device.HeartbeatAge
+	AllOnes          Cause = "all_ones"          // hung: off the bus, or without power
+	ReadBlocked      Cause = "read_blocked"      // hung, or a reset is being executed
+
+	ResetWindow Cause = "reset_window" // resetting: the post-reset step has not come
+
+	DriverUnloaded Cause = "driver_unloaded" // lost
+	Unbound        Cause = "unbound"         // lost: still on the bus, without the driver
+	OffBus         Cause = "off_bus"         // lost
+	SaidGone       Cause = "said_gone"       // lost: the driver's files say so
 )
 
 // Device is one PCIe endpoint as the kernel driver presents it. A board may
@@ -40,7 +78,7 @@ type Device struct {
 	Tray, Slot  int // position in a Galaxy, from 1; 0 where there is none
 
 	State       State
-	StateReason string
+	StateReason StateReason
 	ReadAt      time.Time // when the values below were read
 
 	Temperature, TemperatureLimit Reading[float64] // °C; limit: throttling begins

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // This file is the contract. Fields are only added.
@@ -51,7 +52,7 @@ func device(a archive, d *model.Device) {
 	optional(a, "slot", &d.Slot)
 	object(a, "pci", &d.PCIID, pciID)
 	field(a, "state", (*string)(&d.State))
-	field(a, "state_reason", &d.StateReason)
+	stateReason(a, d)
 	instant(a, "read_at", &d.ReadAt)
 	telemetry(a, d)
 	object(a, "pcie", &d.PCIe, pcie)
@@ -63,6 +64,19 @@ func device(a archive, d *model.Device) {
 	items(a, "chips", &d.Chips, chip)
 	object(a, "memory", &d.Memory, memory)
 	a.endScope()
+}
+
+// stateReason has the sentence for people and what it was made from.
+func stateReason(a archive, d *model.Device) {
+	text := ""
+	if !a.reads() {
+		text = words.StateReason(d)
+	}
+	field(a, "state_reason", &text)
+	r := &d.StateReason
+	optional(a, "state_cause", (*string)(&r.Cause))
+	optional(a, "state_file", &r.File)
+	instant(a, "state_since", &r.Since)
 }
 
 // lock is UMD's lock on the chip; pid is the holder's own number for itself.

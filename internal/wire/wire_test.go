@@ -163,6 +163,7 @@ func TestEveryNullHasAReason(t *testing.T) {
 		nullable := map[string]bool{ // null says that there is none
 			"tray": true, "slot": true, "container": true, "slurm_job": true, "systemd_unit": true,
 			"name": true, "region": true, "cb_means": true, "read_at": true, "start_time": true, "index": true, "pod": true, "pod_name": true, "namespace": true,
+			"state_cause": true, "state_file": true, "state_since": true,
 		}
 		for _, d := range append(v["devices"].([]any), v["processes"].([]any)...) {
 			scope := d.(map[string]any)

@@ -26,17 +26,25 @@ type attr struct {
 	role   role
 	what   string // the thing, to say what is missing: "fan speed"
 	wh, bh string // driver release that first offers it on that chip; "" never
-	// put stores the content in the device, or the reason why there is none;
-	// ones tells that it is what a dead chip gives.
-	put func(d *model.Device, c content) (ones bool)
+	// put stores the content in the device, or the reason why there is none.
+	put func(d *model.Device, c content) outcome
 }
+
+// outcome is what putting a content gave.
+type outcome uint8
+
+const (
+	nothing  outcome = iota // no value, or an impossible one
+	believed                // a value
+	ones                    // what a dead chip gives
+)
 
 // role says how often a file is read and what it tells.
 type role uint8
 
 const (
-	pulse  role = iota // vital, and asked even of a chip that seems dead
-	vital              // read every time; fails with the chip, so it tells its state
+	pulse  role = iota // read every time, even of a chip that seems dead
+	vital              // read every time; left alone while the chip seems dead
 	moving             // read every time
 	static             // changes only with a reset, a new firmware or a new slot
 )
@@ -46,6 +54,14 @@ type content struct {
 	text   string
 	status model.Status // Known if text holds
 	why    string
+}
+
+const heartbeatFile = "tt_heartbeat"
+
+// fromFirmware tells whether the chip's firmware has to be alive for the file
+// to hold something: such a file is a vital sign.
+func (a *attr) fromFirmware() bool {
+	return a.role <= vital && (a.place == inClass || a.place == inHwmon)
 }
 
 // attrs is every file that is read, in this order: first those of the PCI
@@ -67,9 +83,9 @@ var attrs = [...]attr{
 	{"subsystem_device", inPCI, static, "subsystem device", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.SubDevice = uint16(n) })},
 	{"revision", inPCI, static, "revision", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.Revision = uint8(n) })},
 	{"current_link_speed", inPCI, moving, "link speed", "1.1", "1.1", into(linkGen, func(d dev) *num { return &d.PCIe.Gen })},
-	{"current_link_width", inPCI, moving, "link width", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.Width })},
+	{"current_link_width", inPCI, pulse, "link width", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.Width })},
 
-	{"tt_heartbeat", inClass, pulse, "heartbeat", "2.7.0", "2.7.0", into(count, func(d dev) *u32 { return &d.Heartbeat })},
+	{heartbeatFile, inClass, pulse, "heartbeat", "2.7.0", "2.7.0", into(count, func(d dev) *u32 { return &d.Heartbeat })},
 	{"tt_aiclk", inClass, pulse, "AI clock", "1.28", "1.32", into(measured(megahertz), func(d dev) *f64 { return &d.AICLK })},
 	{"tt_axiclk", inClass, vital, "AXI clock", "1.28", "1.32", into(measured(megahertz), func(d dev) *f64 { return &d.AXICLK })},
 	{"tt_arcclk", inClass, vital, "ARC clock", "1.28", "1.32", into(measured(megahertz), func(d dev) *f64 { return &d.ARCCLK })},
@@ -84,9 +100,9 @@ var attrs = [...]attr{
 	{"power1_max", inHwmon, static, "power limit", "1.27", "2.9.0", into(limit(watts), func(d dev) *f64 { return &d.PowerLimit })},
 	{"in0_max", inHwmon, static, "voltage limit", "1.27", "2.9.0", into(limit(volts), func(d dev) *f64 { return &d.VoltageLimit })},
 	{"curr1_max", inHwmon, static, "current limit", "1.27", "2.9.0", into(limit(amperes), func(d dev) *f64 { return &d.CurrentLimit })},
-	{"tt_card_type", inClass, static, "board type", "1.28", "1.32", into(cardType, func(d dev) *text { return &d.Board })},
-	{"tt_serial", inClass, static, "serial number", "1.28", "1.32", into(hexID, func(d dev) *text { return &d.Serial })},
-	{"tt_asic_id", inClass, static, "ASIC id", "2.3.0", "2.1.0", into(hexID, func(d dev) *text { return &d.ASICID })},
+	{"tt_card_type", inClass, static, "board type", "1.28", "1.32", intoIdentity(cardType, func(d dev) *text { return &d.Board })},
+	{"tt_serial", inClass, static, "serial number", "1.28", "1.32", intoIdentity(hexID, func(d dev) *text { return &d.Serial })},
+	{"tt_asic_id", inClass, static, "ASIC id", "2.3.0", "2.1.0", intoIdentity(hexID, func(d dev) *text { return &d.ASICID })},
 	{"tt_fw_bundle_ver", inClass, static, "firmware bundle version", "1.29", "1.32", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.Bundle })},
 	{"tt_arc_fw_ver", inClass, static, "ARC firmware version", "1.28", "", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.ARC })},
 	{"tt_eth_fw_ver", inClass, static, "Ethernet firmware version", "1.28", "", into(dotted(3, onesETH), func(d dev) *text { return &d.Firmware.ETH })},
@@ -105,26 +121,48 @@ type (
 )
 
 // into makes a put that decodes a file into one reading of the device.
-func into[T any](decode func(string) decoded[T], field func(dev) *model.Reading[T]) func(dev, content) bool {
-	return func(d dev, c content) bool {
+func into[T any](decode func(string) decoded[T], field func(dev) *model.Reading[T]) func(dev, content) outcome {
+	return func(d dev, c content) outcome {
 		if c.status != model.Known {
 			*field(d) = model.Missing[T](c.status, c.why)
-			return false
+			return nothing
 		}
 		v := decode(c.text)
 		*field(d) = v.reading
-		return v.ones
+		switch {
+		case v.ones:
+			return ones
+		case v.reading.Known():
+			return believed
+		}
+		return nothing
+	}
+}
+
+// intoIdentity is into for what a chip cannot change while it is plugged in:
+// once known, it stays known through resets and hangs.
+func intoIdentity(decode func(string) decoded[string], field func(dev) *text) func(dev, content) outcome {
+	put := into(decode, field)
+	return func(d dev, c content) outcome {
+		before := *field(d)
+		got := put(d, c)
+		if s := field(d).Status; before.Known() && (s == model.Resetting || s == model.Hung || s == model.Lost) {
+			*field(d) = before
+		}
+		return got
 	}
 }
 
 // pciID makes a put for the PCI core's hexadecimal ids, which are plain
 // numbers in the model: a device without them would not be on the bus.
-func pciID(set func(dev, uint64)) func(dev, content) bool {
-	return func(d dev, c content) bool {
-		if n, err := strconv.ParseUint(strings.TrimPrefix(c.text, "0x"), 16, 16); err == nil {
-			set(d, n)
+func pciID(set func(dev, uint64)) func(dev, content) outcome {
+	return func(d dev, c content) outcome {
+		n, err := strconv.ParseUint(strings.TrimPrefix(c.text, "0x"), 16, 16)
+		if err != nil {
+			return nothing
 		}
-		return false
+		set(d, n)
+		return believed
 	}
 }
 

@@ -16,6 +16,7 @@ const (
 	onesHalf      = 0xFFFF     // the same in a field of 16 bits
 	onesTemp      = 65535999   // temp1_input: 16.16 fixed point in m°C
 	onesSixteenth = 4095937    // temp1_input: 1/16 °C in 16 bits, in m°C
+	onesWidth     = 63         // link width
 	onesHex       = "FFFFFFFFFFFFFFFF"
 	onesVersion   = "255.255.255.255"
 	onesETH       = "255.15.4095"
@@ -188,9 +189,12 @@ func linkGen(text string) decoded[int] {
 	return bad[int]("the kernel printed %q for the link speed", clip(text))
 }
 
-// linkWidth reads a number of lanes. A dead function shows all ones: 63.
+// linkWidth reads a number of lanes, a field of six bits.
 func linkWidth(text string) decoded[int] {
 	n, ok := number(text)
+	if ok && n == onesWidth {
+		return allOnes[int]()
+	}
 	if !ok || n == 0 || n > 32 {
 		return bad[int]("the kernel printed %q for the link width", clip(text))
 	}

@@ -47,7 +47,7 @@ func TestDecode(t *testing.T) {
 		{"bad id", hexID("010001861190500G").reading.Reason(), `implausible: the driver printed "010001861190500G" where 16 hex digits belong`},
 		{"long", count(strings.Repeat("9", 60)).reading.Reason(), `implausible: the driver printed "999999999999999999999999…" where a 32-bit number belongs`},
 		{"link", linkGen("Unknown").reading.Reason(), `implausible: the kernel printed "Unknown" for the link speed`},
-		{"dead width", linkWidth("63").reading.Reason(), `implausible: the kernel printed "63" for the link width`},
+		{"dead width", linkWidth("63").reading.Reason(), "hung: " + whyOnes},
 		{"no node", numaNode("-1").reading.Reason(), "absent: the kernel knows no NUMA node for it"},
 	} {
 		if c.got != c.want {

@@ -38,7 +38,7 @@ type device struct {
 	statics   time.Time      // when static files were last read
 	absentAt  time.Time      // when missing files were last looked for
 	goneAt    time.Time      // when it left the class directory; zero while it is there
-	gone      string         // and where to
+	gone      model.Cause    // and why
 	hasMemory bool           // the driver has memory files
 
 	model   model.Device // what the last good reads gave
@@ -134,15 +134,28 @@ func (d *device) finish(now time.Time) (moved bool) {
 			c = content{status: model.Hung, why: whyStuck}
 		}
 		moved = d.lostFile(i, c.status) || moved
-		ones := a.put(&d.model, c)
-		if a.role <= vital {
-			seen.add(c, ones, d.queued[i] >= 0)
+		got := a.put(&d.model, c)
+		switch {
+		case a.fromFirmware():
+			seen.add(c, got, d.queued[i] >= 0)
+		case got == ones:
+			seen.elsewhere++
+			seen.freshOnes++
+		case d.queued[i] < 0 && c.why == whyOnes: // left alone
+			seen.elsewhere++
 		}
 	}
+	d.deadLink()
 	if moved {
 		d.statics = time.Time{}
 	}
 	s := d.counters()
+	if s.status == model.Hung && s.why == whyOnes {
+		seen.elsewhere++
+		if d.queued[firstCounter] >= 0 {
+			seen.freshOnes++
+		}
+	}
 	d.openers = d.readOpeners()
 	d.judge(seen, stuck, now)
 	if d.beat.restarted {
@@ -152,6 +165,20 @@ func (d *device) finish(now time.Time) (moved bool) {
 	d.model.PCIe.Degraded = degraded(&d.model.PCIe)
 	d.model.ReadAt = d.started
 	return moved
+}
+
+// deadLink takes back what the kernel makes of a configuration space of all
+// ones: from the width it can be told, the speed comes out as the fastest that
+// the kernel knows.
+func (d *device) deadLink() {
+	p := &d.model.PCIe
+	for _, end := range []struct{ speed, width *model.Reading[int] }{
+		{&p.Gen, &p.Width}, {&p.GenMax, &p.WidthMax}, {&p.SlotGenMax, &p.SlotWidthMax},
+	} {
+		if end.width.Status == model.Hung && end.width.Why == whyOnes {
+			*end.speed = *end.width
+		}
+	}
 }
 
 const whyStuck = "the driver has not answered the read"

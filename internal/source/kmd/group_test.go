@@ -37,7 +37,7 @@ func TestBlockedChips(t *testing.T) {
 				want = model.StateOK
 			}
 			if f.Device.State != want {
-				t.Errorf("device %d is %s (%s), want %s", i, f.Device.State, f.Device.StateReason, want)
+				t.Errorf("device %d is %s (%+v), want %s", i, f.Device.State, f.Device.StateReason, want)
 			}
 		}
 		r.Close()

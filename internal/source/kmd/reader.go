@@ -144,7 +144,7 @@ func (r *Reader) discover(driver Version) {
 			continue
 		}
 		if d.goneAt.IsZero() {
-			d.goneAt, d.gone = now, r.whereto(bdf)
+			d.goneAt, d.gone = now, r.whyGone(bdf)
 			d.closeFiles()
 			d.openers = model.Missing[[]int](model.Lost, "the device is gone")
 		}
@@ -154,16 +154,16 @@ func (r *Reader) discover(driver Version) {
 	}
 }
 
-// whereto says what became of a device that is not in the class directory any
+// whyGone says what became of a device that is not in the class directory any
 // more.
-func (r *Reader) whereto(bdf string) string {
+func (r *Reader) whyGone(bdf string) model.Cause {
 	switch {
 	case !r.root.Exists("/sys/module/tenstorrent"):
-		return "the driver was unloaded"
+		return model.DriverUnloaded
 	case r.root.Exists("/sys/bus/pci/devices/" + bdf):
-		return "let go by the driver"
+		return model.Unbound
 	}
-	return "gone from the bus"
+	return model.OffBus
 }
 
 // meet takes note of a device in the class directory.
@@ -201,7 +201,7 @@ func (d *device) shown() model.Device {
 	gone := model.Device{
 		Index: d.index, Path: d.model.Path, BusID: d.bdf, Arch: d.model.Arch, PCIID: d.model.PCIID,
 		Board: d.model.Board, Serial: d.model.Serial, ASICID: d.model.ASICID,
-		State: model.StateLost, StateReason: d.gone + ", since " + d.goneAt.Format("15:04:05"),
+		State: model.StateLost, StateReason: model.StateReason{Cause: d.gone, Since: d.goneAt},
 		ReadAt: d.model.ReadAt,
 	}
 	for i := range attrs {

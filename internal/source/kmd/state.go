@@ -1,7 +1,6 @@
 package kmd
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -21,24 +20,29 @@ const (
 
 // vitals is what the vital files of a device gave in one sweep.
 type vitals struct {
-	known, noData, lost int
-	ones                int // all ones, or left alone because of them
-	freshOnes           int // of these, read just now
+	files                       int // looked at
+	known, noData, lost, absent int
+	ones                        int // all ones, or left alone because of them
+	elsewhere                   int // the same, in files that need no firmware: counters, link
+	freshOnes                   int // of both, read just now
 }
 
-func (v *vitals) add(c content, ones, read bool) {
+func (v *vitals) add(c content, got outcome, read bool) {
+	v.files++
 	switch {
-	case ones || !read && c.why == whyOnes:
+	case got == ones || !read && c.why == whyOnes:
 		v.ones++
 		if read {
 			v.freshOnes++
 		}
-	case c.status == model.Known:
+	case got == believed:
 		v.known++
 	case c.status == model.Resetting:
 		v.noData++
 	case c.status == model.Lost:
 		v.lost++
+	case c.status == model.Absent:
+		v.absent++
 	}
 }
 
@@ -49,12 +53,22 @@ type health struct {
 }
 
 // resting tells whether file i of a dead chip is left alone now. When a rest
-// is over only its pulse is felt; the other files wait until that is there.
+// is over only a few files are asked for a sign of life.
 func (h *health) resting(i int, now time.Time) bool {
 	if h.sweepsOfOnes < onesLimit || i == pidsFile || isStatic(i) {
 		return false
 	}
-	return now.Before(h.restUntil) || i >= len(attrs) || attrs[i].role != pulse
+	pulses := i == firstCounter || i < len(attrs) && attrs[i].role == pulse
+	return now.Before(h.restUntil) || !pulses
+}
+
+// sawOnes takes note of a sweep of nothing but ones; fresh tells that some
+// were read just now.
+func (h *health) sawOnes(fresh bool, now time.Time) {
+	if fresh {
+		h.sweepsOfOnes++
+		h.restUntil = now.Add(restTime)
+	}
 }
 
 // judge decides the state from the vital signs and the heartbeat. stuck is
@@ -65,6 +79,7 @@ func (d *device) judge(v vitals, stuck string, now time.Time) {
 	m.HeartbeatAge, m.HeartbeatRate = d.beat.age, d.beat.rate
 	before := m.State
 	m.State, m.StateReason = d.verdict(v, stuck, now)
+	d.dropFrozen()
 	switch {
 	case m.State == model.StateOK && before != model.StateOK && before != "":
 		d.statics = time.Time{} // a reset may have brought other firmware
@@ -80,27 +95,55 @@ func (d *device) judge(v vitals, stuck string, now time.Time) {
 	}
 }
 
-func (d *device) verdict(v vitals, stuck string, now time.Time) (model.State, string) {
+func (d *device) verdict(v vitals, stuck string, now time.Time) (model.State, model.StateReason) {
+	because := func(s model.State, c model.Cause) (model.State, model.StateReason) {
+		return s, model.StateReason{Cause: c}
+	}
 	switch {
 	case stuck != "":
-		return model.StateHung, fmt.Sprintf("reading %s has not returned for %.1f s: a reset is under way, or the chip hangs",
-			stuck, now.Sub(d.started).Seconds())
+		return model.StateHung, model.StateReason{Cause: model.ReadBlocked, File: stuck, Since: d.started}
 	case v.ones > 0 && v.known == 0:
-		if v.freshOnes > 0 {
-			d.health.sweepsOfOnes++
-			d.health.restUntil = now.Add(restTime)
-		}
-		return model.StateHung, "the chip answers with all ones: it is off the bus or without power"
+		d.health.sawOnes(v.freshOnes > 0, now)
+		return because(model.StateHung, model.AllOnes)
 	case v.noData > 0 && v.known == 0:
-		return model.StateResetting, "in its reset window, waiting for the post-reset step"
+		return because(model.StateResetting, model.ResetWindow)
 	case v.lost > 0 && v.known == 0:
-		return model.StateLost, "the driver says the device is gone"
+		return because(model.StateLost, model.SaidGone)
+	}
+	if v.known == 0 && v.elsewhere > 0 {
+		d.health.sawOnes(v.freshOnes > 0, now)
+		return because(model.StateHung, model.AllOnes)
 	}
 	d.health.sweepsOfOnes = 0
-	if age, ok := d.model.HeartbeatAge.Get(); ok && age >= heartbeatLimit.Seconds() {
-		return model.StateHung, fmt.Sprintf("the firmware's heartbeat stopped %.0f s ago", age)
+	switch age := d.model.HeartbeatAge; {
+	case v.known == 0 && v.absent == v.files:
+		return because(model.StateUnknown, model.NoTelemetry)
+	case v.known == 0:
+		return because(model.StateUnknown, model.NoVitalSigns)
+	case age.Known() && age.V >= heartbeatLimit.Seconds():
+		return because(model.StateHung, model.HeartbeatStopped)
+	case age.Status == model.Pending:
+		return because(model.StateOK, model.SampledOnce)
+	case !age.Known():
+		return because(model.StateOK, model.NoHeartbeat)
 	}
-	return model.StateOK, ""
+	return model.StateOK, model.StateReason{}
+}
+
+// dropFrozen takes back what firmware that stopped has left behind: its last
+// values still read well, but are as old as its last heartbeat. What the PCIe
+// tile counts goes on without the firmware.
+func (d *device) dropFrozen() {
+	if d.model.StateReason.Cause != model.HeartbeatStopped {
+		return
+	}
+	for i := range attrs {
+		if a := &attrs[i]; a.role != static && a.place != inPCI && a.file != heartbeatFile && d.queued[i] >= 0 {
+			if c := d.content(i); c.status == model.Known {
+				a.put(&d.model, content{status: model.Stale, why: "the firmware has stopped; it last said " + clip(c.text)})
+			}
+		}
+	}
 }
 
 // explainNoData rewords single values that fail with ENODATA while the rest

@@ -17,9 +17,11 @@ func boardCell(d *model.Device) cell {
 func stateCell(d *model.Device) cell {
 	switch d.State {
 	case model.StateOK:
-		return c("ok", good)
+		return c(words.State(d), good)
 	case model.StateResetting:
 		return c("reset", warn)
+	case model.StateUnknown:
+		return c("unknown", warn)
 	default:
 		return c(string(d.State), bad)
 	}

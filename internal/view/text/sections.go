@@ -33,8 +33,8 @@ func (r *report) identity(d *model.Device) {
 func (r *report) health(d *model.Device) {
 	r.title(1, "Health")
 	r.fact(2, "State", string(d.State))
-	if d.StateReason != "" {
-		r.fact(2, "Reason", words.Escape(d.StateReason))
+	if reason := words.StateReason(d); reason != "" {
+		r.fact(2, "Reason", reason)
 	}
 	if !d.ReadAt.IsZero() {
 		r.fact(2, "Last Read", d.ReadAt.In(r.zone()).Format("2006-01-02 15:04:05.000"))

@@ -88,7 +88,7 @@ func summary(s *model.Snapshot) []string {
 		}
 	}
 	parts := []string{fmt.Sprintf("%d devices", len(s.Devices))}
-	for _, st := range []model.State{model.StateOK, model.StateResetting, model.StateHung, model.StateLost} {
+	for _, st := range model.States() {
 		if n := states[st]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, st))
 		}

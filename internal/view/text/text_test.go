@@ -192,7 +192,7 @@ func TestHostileNames(t *testing.T) {
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		d.Board, d.Serial, d.ASICID, d.Firmware.Bundle = model.Value(evil), model.Value(evil), model.Value(evil), model.Value(evil)
-		d.StateReason, d.Memory.Note, d.Activity.Basis = evil, evil, evil
+		d.StateReason, d.Memory.Note, d.Activity.Basis = model.StateReason{Cause: model.ReadBlocked, File: evil}, evil, evil
 		for j := range d.Chips {
 			d.Chips[j].Name, d.Chips[j].Region = evil, evil
 		}

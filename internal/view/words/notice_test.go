@@ -32,7 +32,7 @@ func TestNoticesOfOneDevice(t *testing.T) {
 			d.State, d.HeartbeatAge = model.StateHung, model.Value(41.2)
 		}, "device 0: hung: the firmware does not answer, its heartbeat stopped 41 s ago"},
 		{"hung for a reason", func(_ *model.Snapshot, d *model.Device) {
-			d.State, d.StateReason, d.HeartbeatAge = model.StateHung, "firmware heartbeat stopped 41 s ago", model.Value(41.2)
+			d.State, d.StateReason, d.HeartbeatAge = model.StateHung, model.StateReason{Cause: model.HeartbeatStopped}, model.Value(41.2)
 		}, "device 0: hung: firmware heartbeat stopped 41 s ago"},
 		{"lost", func(_ *model.Snapshot, d *model.Device) {
 			d.State, d.ReadAt = model.StateLost, now.Add(-5*time.Minute)
@@ -156,7 +156,7 @@ func TestNoticesMergeAndSort(t *testing.T) {
 		d.Memory.Tracking = model.TrackDenied
 		d.Firmware.Bundle = model.Value("19.4.0.0")
 		if i == 7 {
-			d.State, d.StateReason = model.StateHung, "reads block"
+			d.State, d.StateReason = model.StateHung, model.StateReason{Cause: model.ReadBlocked, File: "tt_aiclk"}
 			d.Firmware.Bundle = model.Value("19.7.0.0")
 		}
 		s.Devices = append(s.Devices, d)
@@ -166,7 +166,7 @@ func TestNoticesMergeAndSort(t *testing.T) {
 		got = append(got, n.String())
 	}
 	want := []string{
-		"device 7: hung: reads block",
+		"device 7: hung: reading tt_aiclk has not returned: a reset is under way, or the chip hangs",
 		"devices 0-31: memory of other users is hidden: start ttmond, or run as root",
 		"the p150a devices run different firmware: 19.4.0.0 on 0-6, 8-31; 19.7.0.0 on 7",
 	}

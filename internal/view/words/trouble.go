@@ -52,7 +52,7 @@ func (l *list) device(d *model.Device) {
 }
 
 func (l *list) state(d *model.Device) {
-	reason := Escape(d.StateReason)
+	reason := StateReason(d)
 	or := func(text string) string {
 		if reason == "" {
 			return text
@@ -60,14 +60,20 @@ func (l *list) state(d *model.Device) {
 		return reason
 	}
 	switch d.State {
+	case model.StateOK:
+		if reason != "" {
+			l.add(Info, string(d.StateReason.Cause), d.Index, "ok "+reason)
+		}
 	case model.StateHung:
 		text := "hung: " + or("the firmware does not answer")
-		if age, ok := d.HeartbeatAge.Get(); ok && !strings.Contains(reason, "heartbeat") {
+		if age, ok := d.HeartbeatAge.Get(); ok && d.StateReason.Cause != model.HeartbeatStopped {
 			text += fmt.Sprintf(", its heartbeat stopped %s ago", Span(seconds(age)))
 		}
 		l.add(Critical, "hung", d.Index, text)
 	case model.StateLost:
 		l.add(Critical, "lost", d.Index, "lost: "+or("it is gone from the PCIe bus")+l.lastRead(d))
+	case model.StateUnknown:
+		l.add(Warning, "unknown", d.Index, "state unknown: "+or("not one vital sign can be read"))
 	case model.StateResetting:
 		l.add(Warning, "resetting", d.Index, "resetting: "+or("values come back when the reset is over")+l.lastRead(d))
 	}

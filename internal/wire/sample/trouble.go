@@ -8,7 +8,7 @@ import (
 
 // Hang makes a device's firmware stop: nothing of it can be read.
 func Hang(d *model.Device) {
-	d.State, d.StateReason = model.StateHung, "firmware heartbeat stopped 41 s ago"
+	d.State, d.StateReason = model.StateHung, model.StateReason{Cause: model.HeartbeatStopped}
 	d.ReadAt = Time.Add(-41 * time.Second)
 	blank(d, model.Hung, "the firmware does not answer")
 	d.HeartbeatAge = model.Value(41.0)

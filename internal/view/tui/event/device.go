@@ -52,14 +52,16 @@ func (c *comparison) state(p, d *model.Device) {
 		return
 	}
 	why := ""
-	if d.StateReason != "" {
-		why = ": " + words.Escape(d.StateReason)
+	if reason := words.StateReason(d); reason != "" {
+		why = ": " + reason
 	}
 	switch d.State {
 	case model.StateOK:
 		c.device(State, words.Info, d, "ok again", "is ok again, it was "+string(p.State))
 	case model.StateResetting:
 		c.device(State, words.Warning, d, "reset", "is being reset"+why)
+	case model.StateUnknown:
+		c.device(State, words.Warning, d, "unknown", "shows no vital sign"+why)
 	default:
 		c.device(State, words.Critical, d, string(d.State), "is "+string(d.State)+why)
 	}

@@ -58,9 +58,9 @@ func TestDetector(t *testing.T) {
 		{
 			"hung",
 			func(a, b *model.Snapshot) {
-				b.Devices[0].State, b.Devices[0].StateReason = model.StateHung, "no heartbeat"
+				b.Devices[0].State, b.Devices[0].StateReason = model.StateHung, model.StateReason{Cause: model.HeartbeatStopped}
 			},
-			[]string{"state: 0 hung | device 0 is hung: no heartbeat"},
+			[]string{"state: 0 hung | device 0 is hung: firmware heartbeat stopped 0 s ago"},
 		},
 		{
 			"reset, and back",

@@ -80,9 +80,9 @@ type vital struct {
 // vitals writes values right-aligned behind column x, leaving the last ones
 // out where there is no room.
 func (a *deviceArea) vitals(s *State, box cells.Area, d *model.Device, x int, list []vital) {
-	if d.State != model.StateOK && d.StateReason != "" {
+	if d.State != model.StateOK && d.StateReason.Cause != "" {
 		// Values of a device in trouble are old or none: say what is wrong.
-		box.Put(x+2, 0, words.Truncate(words.Escape(d.StateReason), max(box.W-x-3, 0)), stateStyle(d.State))
+		box.Put(x+2, 0, words.Truncate(words.StateReason(d), max(box.W-x-3, 0)), stateStyle(d.State))
 		return
 	}
 	width := -2

@@ -65,7 +65,7 @@ func (s *State) grouped() bool {
 // badness orders devices by how much they need somebody to look: state
 // first, then how near they are to a limit.
 func badness(d *model.Device) float64 {
-	score := map[model.State]float64{model.StateLost: 400, model.StateHung: 300, model.StateResetting: 200}[d.State]
+	score := map[model.State]float64{model.StateLost: 400, model.StateHung: 300, model.StateUnknown: 250, model.StateResetting: 200}[d.State]
 	if words.DegradedLink(d) {
 		score += 50
 	}

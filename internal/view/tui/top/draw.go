@@ -185,7 +185,7 @@ func totals(snap *model.Snapshot) []line {
 	if chips > n {
 		out[0].text += fmt.Sprintf(" (%d chips)", chips)
 	}
-	for _, st := range []model.State{model.StateOK, model.StateResetting, model.StateHung, model.StateLost} {
+	for _, st := range model.States() {
 		if states[st] > 0 {
 			out = append(out, line{fmt.Sprintf("%d %s", states[st], st), stateStyle(st)})
 		}

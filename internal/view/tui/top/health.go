@@ -41,7 +41,7 @@ func stateStyle(st model.State) cells.Style {
 	switch st {
 	case model.StateOK:
 		return cells.Good
-	case model.StateResetting:
+	case model.StateResetting, model.StateUnknown:
 		return cells.Warn
 	}
 	return cells.Bad

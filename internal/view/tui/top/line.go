@@ -153,7 +153,7 @@ func (a *deviceArea) drawLine(s *State, row cells.Area, columns []lineColumn, d 
 	x := 0
 	reason := -1
 	for _, c := range columns {
-		if d.State != model.StateOK && d.StateReason != "" && c.vital {
+		if d.State != model.StateOK && d.StateReason.Cause != "" && c.vital {
 			if reason < 0 {
 				reason = x
 			}
@@ -194,5 +194,5 @@ func bracket(s *State, list []*model.Device, i int) rune {
 func dense(s string) string { return strings.ReplaceAll(s, " ", "") }
 
 func putReason(a cells.Area, d *model.Device) {
-	a.Put(1, 0, words.Truncate(words.Escape(d.StateReason), a.W-1), stateStyle(d.State))
+	a.Put(1, 0, words.Truncate(words.StateReason(d), a.W-1), stateStyle(d.State))
 }

@@ -126,7 +126,7 @@ func trouble(s *model.Snapshot, n int, now time.Time) {
 			*r = miss
 		}
 	}
-	hung.State, hung.StateReason = model.StateHung, "firmware heartbeat stopped 41 s ago"
+	hung.State, hung.StateReason = model.StateHung, model.StateReason{Cause: model.HeartbeatStopped}
 	hung.HeartbeatAge = model.Value(41.0)
 	gone(hung, model.Hung)
 	hung.PCIe.Width, hung.PCIe.Degraded = model.Value(8), model.Value(true)

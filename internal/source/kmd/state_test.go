@@ -1,0 +1,147 @@
+package kmd
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// bare takes away what the driver makes only for firmware that answered when
+// it bound the chip.
+func (b *card) bare() {
+	for i := range attrs {
+		if attrs[i].place == inClass {
+			b.remove(b.class + "/" + attrs[i].file)
+		}
+	}
+	b.remove(b.hwmon)
+}
+
+// onesLink writes what the kernel makes of a configuration space of all ones.
+func (b *card) onesLink() {
+	for file, text := range map[string]string{
+		"current_link_speed": "Unknown", "current_link_width": "63", "max_link_speed": "64.0 GT/s PCIe", "max_link_width": "63",
+	} {
+		b.write(b.pci+"/"+file, text)
+	}
+}
+
+func (b *card) counters(text string) {
+	for _, c := range counterFiles {
+		b.write(b.class+"/"+counterDir+"/"+c.file, text)
+	}
+}
+
+// TestNoVitalSigns: a chip of which nothing can be read is not ok.
+func TestNoVitalSigns(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		make  func(b *card)
+		state model.State
+		cause model.Cause
+	}{
+		{"telemetry never came", (*card).bare, model.StateUnknown, model.NoTelemetry},
+		{"dead when the driver bound it", func(b *card) { b.bare(); b.counters("4294967295"); b.onesLink() }, model.StateHung, model.AllOnes},
+		{"dead, with a driver without counters", func(b *card) { b.bare(); b.remove(b.class + "/" + counterDir); b.onesLink() }, model.StateHung, model.AllOnes},
+		{"nonsense in every file", func(b *card) {
+			for i := range attrs {
+				if a := &attrs[i]; a.fromFirmware() && a.place == inClass {
+					b.write(b.class+"/"+a.file, "N/A")
+				}
+			}
+			b.remove(b.hwmon)
+		}, model.StateUnknown, model.NoVitalSigns},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr := newTree(t)
+			b := tr.add("bh", 0, 0, "0000:01:00.0")
+			c.make(b)
+			r := New(tr.root())
+			defer r.Close()
+			for round := range 4 {
+				if d := read(r).Found[0].Device; d.State != c.state || d.StateReason.Cause != c.cause {
+					t.Errorf("round %d: %s, %+v; want %s, %s", round, d.State, d.StateReason, c.state, c.cause)
+				}
+			}
+			dev := r.devices["0000:01:00.0"]
+			if rests := dev.health.resting(firstCounter+1, time.Now()); rests != (c.state == model.StateHung) {
+				t.Errorf("left alone: %v", rests)
+			}
+			dev.health.restUntil = time.Time{}
+			if c.state == model.StateHung && dev.health.resting(firstCounter, time.Now()) {
+				t.Error("nothing is asked for a sign of life")
+			}
+		})
+	}
+}
+
+// TestDeadLink: the fastest link that the kernel knows is not the chip's.
+func TestDeadLink(t *testing.T) {
+	tr := newTree(t)
+	b := tr.add("bh", 0, 0, "0000:01:00.0")
+	b.onesLink()
+	r := New(tr.root())
+	defer r.Close()
+	p := read(r).Found[0].Device.PCIe
+	for name, reading := range map[string]model.Reading[int]{"gen": p.Gen, "gen max": p.GenMax, "width": p.Width, "width max": p.WidthMax} {
+		if reading.Reason() != "hung: "+whyOnes {
+			t.Errorf("%s: %d, %q", name, reading.V, reading.Reason())
+		}
+	}
+	if p.Degraded.Known() {
+		t.Errorf("degraded: %+v", p.Degraded)
+	}
+}
+
+// TestStoppedFirmware: values that firmware left behind when it stopped are
+// not shown as live; the PCIe tile counts on without it.
+func TestStoppedFirmware(t *testing.T) {
+	tr := newTree(t)
+	tr.add("bh", 0, 0, "0000:01:00.0")
+	r := New(tr.root())
+	defer r.Close()
+	if d := read(r).Found[0].Device; d.State != model.StateOK || d.StateReason.Cause != model.SampledOnce {
+		t.Errorf("first sample: %s, %+v", d.State, d.StateReason)
+	}
+	if d := read(r).Found[0].Device; d.State != model.StateOK || d.StateReason.Cause != "" || !d.Temperature.Known() {
+		t.Errorf("second sample: %s, %+v, temperature %s", d.State, d.StateReason, d.Temperature.Reason())
+	}
+	r.devices["0000:01:00.0"].beat.moved = time.Now().Add(-time.Minute)
+	d := read(r).Found[0].Device
+	if d.State != model.StateHung || d.StateReason.Cause != model.HeartbeatStopped {
+		t.Fatalf("after a minute: %s, %+v", d.State, d.StateReason)
+	}
+	for name, reading := range map[string]model.Reading[float64]{
+		"temperature": d.Temperature, "power": d.Power, "voltage": d.Voltage, "current": d.Current, "AI clock": d.AICLK, "fan": d.Fan,
+	} {
+		if reading.Status != model.Stale {
+			t.Errorf("%s of firmware that stopped: %v %q", name, reading.V, reading.Reason())
+		}
+	}
+	if !d.Heartbeat.Known() || !d.PowerLimit.Known() || !d.PCIe.ToDeviceRate.Known() || !d.Serial.Known() {
+		t.Errorf("lost with it: heartbeat %q, limit %q, rate %q", d.Heartbeat.Reason(), d.PowerLimit.Reason(), d.PCIe.ToDeviceRate.Reason())
+	}
+	tr.write(r.devices["0000:01:00.0"].dirs[inClass]+"/tt_heartbeat", "99999")
+	if d := read(r).Found[0].Device; d.State != model.StateOK || !d.Temperature.Known() {
+		t.Errorf("beating again: %s, temperature %s", d.State, d.Temperature.Reason())
+	}
+}
+
+// TestIdentityStays: a chip in trouble is still the chip that it was.
+func TestIdentityStays(t *testing.T) {
+	for name, c := range map[string]content{
+		"reset": {status: model.Resetting}, "hung": {status: model.Hung, why: whyStuck},
+		"all ones": {status: model.Known, text: onesHex}, "lost": {status: model.Lost},
+	} {
+		d := model.Device{Serial: model.Value("0100018611905001")}
+		for i := range attrs {
+			if attrs[i].file == "tt_serial" {
+				attrs[i].put(&d, c)
+			}
+		}
+		if d.Serial != model.Value("0100018611905001") {
+			t.Errorf("%s: %+v", name, d.Serial)
+		}
+	}
+}
