@@ -1,0 +1,111 @@
+package hermetic
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// covered are the directories that are empty inside, with their modes.
+var covered = []struct{ path, mode string }{
+	{"/dev/shm", "1777"},
+	{"/tmp", "1777"},
+	{"/run", "0755"},
+}
+
+// cover mounts an empty file system on each, and shows again on it what the
+// tests or the go command cannot do without.
+func cover() error {
+	type shown struct {
+		path string
+		fd   int
+	}
+	var again []shown
+	for _, path := range keep() {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("opening %s: %w", path, err)
+		}
+		defer unix.Close(fd)
+		again = append(again, shown{path, fd})
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	for _, c := range covered {
+		if err := unix.Mount("hermetic", c.path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode="+c.mode); err != nil {
+			return fmt.Errorf("mounting an empty %s: %w", c.path, err)
+		}
+	}
+	for _, s := range again {
+		if err := makeSame(s.fd, s.path); err != nil {
+			return err
+		}
+		if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", s.fd), s.path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("showing %s again: %w", s.path, err)
+		}
+	}
+	return os.Chdir(cwd) // perhaps one of those
+}
+
+// makeSame makes a place for what fd is: a directory or a file.
+func makeSame(fd int, path string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return os.Mkdir(path, 0o755)
+	}
+	return os.WriteFile(path, nil, 0o600)
+}
+
+// keep lists what must stay of the covered directories: where the test binary
+// and its results are, the source tree, the go command with its caches, and
+// where names of hosts are looked up.
+func keep() (entries []string) {
+	needed := []string{os.Getenv("HOME"), os.Getenv("XDG_CACHE_HOME")}
+	for _, name := range []string{"GOROOT", "GOPATH", "GOCACHE", "GOMODCACHE"} {
+		needed = append(needed, os.Getenv(name))
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		needed = append(needed, dir)
+	}
+	if exe, err := os.Executable(); err == nil {
+		needed = append(needed, exe)
+	}
+	if cwd, err := os.Getwd(); err == nil {
+		needed = append(needed, cwd)
+	}
+	if resolver, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil {
+		needed = append(needed, resolver)
+	}
+	for _, path := range needed {
+		if entry, ok := coveredEntry(path); ok && !slices.Contains(entries, entry) {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}
+
+// coveredEntry gives the entry of a covered directory that leads to a path, if
+// one does.
+func coveredEntry(path string) (entry string, ok bool) {
+	for _, c := range covered {
+		if rest, ok := strings.CutPrefix(filepath.Clean(path), c.path+"/"); ok {
+			first, _, _ := strings.Cut(rest, "/")
+			return filepath.Join(c.path, first), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,105 @@
+// Package hermetic runs the tests of a package on a host of their own: what
+// else runs on the machine neither helps nor harms them, and they leave
+// nothing behind. It is outside the data flow; only tests import it.
+//
+// A package whose tests start processes, listen on sockets, or look at /proc,
+// /dev/shm, /run or /tmp has
+//
+//	func TestMain(m *testing.M) { hermetic.Main(m) }
+//
+// or, where TestMain has more to do, a call of Enter in it, after whatever
+// makes a part of the test of a process that a test started (sim.Reexec and
+// its like):
+//
+//	go test ─► the test binary, outside: makes the namespaces, waits, watches the clock
+//	             └─► pid 1 inside: mounts, reaps orphans, ends with the tests
+//	                   └─► the test binary, inside: TestMain goes on, m.Run
+//
+// Inside there are a pid, mount, ipc, uts and cgroup namespace, a /proc that
+// shows the tests' own processes only, and an empty /dev/shm, /tmp and /run.
+// The network is the machine's. When the tests are over, however they end,
+// all processes that they started are killed with pid 1. When they take longer
+// than their limit, they end with the names of those that still ran.
+//
+// Root needs CAP_SYS_ADMIN for that, an ordinary user needs user namespaces;
+// tests see the same user inside as outside. Where neither may be had the
+// tests run where they are, with a warning, and those that cannot do without
+// (they say so with Need) are skipped.
+package hermetic
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Options say how tests are run. The zero value is for most.
+type Options struct {
+	// Limit is for all tests of the package together; 0 is DefaultLimit. It
+	// takes the place of the ten minutes that go test gives if it is not told
+	// otherwise (go test -timeout).
+	Limit time.Duration
+}
+
+// DefaultLimit is many times what any package needs on a machine that is not
+// busy: it ends what waits for ever, and measures nothing.
+const DefaultLimit = 3 * time.Minute
+
+// mark is a file that is there inside only. It lies in a file system that is
+// mounted for it, so that nothing else can be taken for it.
+const mark = "/run/ttmon-hermetic"
+
+// missing is why the tests run outside; nil if they do not.
+var missing error
+
+// Main runs the tests on a host of their own and ends the program. It is for
+// a TestMain that has nothing else to do.
+func Main(m *testing.M) {
+	Enter(Options{})
+	os.Exit(m.Run())
+}
+
+// Enter returns on a host of the tests' own. Outside it runs the program once
+// more inside, and ends with its exit code.
+func Enter(o Options) {
+	if len(os.Args) > 0 && os.Args[0] == initName {
+		exit(beInit(os.Args[1:]))
+	}
+	if Inside() {
+		return
+	}
+	if o.Limit == 0 {
+		o.Limit = DefaultLimit
+	}
+	code, err := runInside(o.Limit)
+	if err == nil {
+		exit(code)
+	}
+	missing = err
+	fmt.Fprintf(os.Stderr, "hermetic: the tests run among the processes and files of this machine: %v\n", err)
+}
+
+// exit leaves at once, also with the race detector, which waits a second for
+// reports: they are the tests' to make.
+func exit(code int) { syscall.Exit(code) }
+
+// Inside tells whether this process is on such a host. Who clears /dev/shm
+// must ask: outside it is everybody's.
+func Inside() bool {
+	_, err := os.Lstat(mark)
+	return err == nil
+}
+
+// Need skips a test that can do nothing outside.
+func Need(t testing.TB) {
+	t.Helper()
+	if Inside() {
+		return
+	}
+	if missing == nil {
+		t.Fatal("this package's TestMain does not call hermetic.Enter")
+	}
+	t.Skipf("needs a host of its own: %v", missing)
+}

@@ -1,0 +1,249 @@
+package hermetic
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain also plays the part of another package's tests, in processes that
+// the tests here start where the mark is out of sight: for those, that is
+// outside.
+func TestMain(m *testing.M) {
+	Enter(Options{})
+	switch os.Getenv(part) {
+	case "look":
+		look()
+	case "leave an orphan":
+		if err := exec.Command("setsid", "sleep", orphan).Start(); err != nil {
+			panic(err)
+		}
+		os.Exit(3)
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	part   = "PART_OF_HERMETIC_TEST"
+	orphan = "86399" // seconds that nobody else sleeps
+)
+
+// look prints what a test sees of the machine.
+func look() {
+	fmt.Println("inside", Inside(), "uid", os.Geteuid(), "processes", len(processes("")))
+	for _, c := range covered {
+		entries, err := os.ReadDir(c.path)
+		fmt.Println(c.path, err, slices.DeleteFunc(names(entries), func(name string) bool { return c.path+"/"+name == mark }))
+	}
+	err := os.WriteFile(filepath.Join(os.TempDir(), "written"), make([]byte, 1<<20), 0o600)
+	fmt.Println("writing to", os.TempDir(), err)
+	os.Exit(0)
+}
+
+func names(entries []os.DirEntry) (list []string) {
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// processes lists those in sight whose command line has a word, but for pid 1
+// and ourselves.
+func processes(word string) (pids []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names(entries) {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == 1 || pid == os.Getpid() {
+			continue
+		}
+		if b, err := os.ReadFile("/proc/" + name + "/cmdline"); err == nil && strings.Contains(string(b), word) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// outside makes a command that runs this test binary on a machine that is not
+// ours alone: prepare is a shell script that makes it what it is. exe is a copy
+// of the binary that everybody may run.
+func outside(t *testing.T, prepare, play string, args ...string) *exec.Cmd {
+	t.Helper()
+	Need(t)
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a machine for the tests to run on")
+	}
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe := filepath.Join("/var/tmp", fmt.Sprintf("hermetic-%d.test", time.Now().UnixNano()))
+	if err := os.WriteFile(exe, self, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(exe) })
+	script := "set -e\nmount -t tmpfs none /run\n" + prepare + "\n"
+	if !strings.Contains(prepare, "exec ") {
+		script += `exec "$@"`
+	}
+	cmd := exec.Command("unshare", append([]string{"-m", "sh", "-c", script, "sh", exe}, args...)...)
+	cmd.Env = append(os.Environ(), part+"="+play)
+	return cmd
+}
+
+func TestUnfriendlyMachine(t *testing.T) {
+	nobody := `exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all "$@"`
+	for name, c := range map[string]struct{ prepare, user string }{
+		"regions of others": {prepare: "head -c 8576 /dev/zero >/dev/shm/tt_device_1_memory"},
+		"a full /tmp":       {prepare: "mount -t tmpfs -o size=8k none /tmp; head -c 100000 /dev/zero >/tmp/all 2>/dev/null || true"},
+		"other processes":   {prepare: "sleep 1000 >/dev/null 2>&1 & mkdir /run/ttmon; touch /run/ttmon/ttmond.sock"},
+		"an ordinary user":  {prepare: "touch /dev/shm/x /tmp/x; " + nobody, user: "65534"},
+		"TMPDIR is theirs":  {prepare: "export TMPDIR=/nowhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.user == "" {
+				c.user = "0"
+			}
+			cmd := outside(t, c.prepare, "look")
+			out, err := cmd.CombinedOutput()
+			want := "inside true uid " + c.user + " processes 0\n/dev/shm <nil> []\n/tmp <nil> []\n/run <nil> []\nwriting to /tmp <nil>\n"
+			if err != nil || string(out) != want {
+				t.Errorf("%v, seen:\n%s\nwant:\n%s", err, out, want)
+			}
+		})
+	}
+}
+
+// TestFuseThatHangs: a file system whose server does not answer lies in the
+// way.
+func TestFuseThatHangs(t *testing.T) {
+	// Nobody ever answers on the descriptor, not even to the first question.
+	cmd := outside(t, `mkdir /tmp/stuck; exec 9<>/dev/fuse; mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 none /tmp/stuck; exec "$@"`, "look")
+	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
+		t.Skipf("needs /dev/fuse: %v", err)
+	} else {
+		f.Close()
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "/tmp <nil> []") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestNothingIsLeft: what the tests started ends with them, however they end,
+// and their exit code is the program's.
+func TestNothingIsLeft(t *testing.T) {
+	cmd := outside(t, "", "leave an orphan")
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("%v: %s", err, out)
+	}
+	if left := processes(orphan); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestStuck never ends where it is asked not to.
+func TestStuck(t *testing.T) {
+	switch os.Getenv(part) {
+	case "stuck":
+		_ = exec.Command("sleep", orphan).Run()
+	case "stopped":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	case "":
+		t.Skip("plays a part in TestLimit only")
+	}
+}
+
+func TestLimit(t *testing.T) {
+	for play, want := range map[string]string{
+		"stuck":   "TestStuck (", // go's own list of what still runs
+		"stopped": "did not end within 1s: killed",
+	} {
+		t.Run(play, func(t *testing.T) {
+			cmd := outside(t, "", play, "-test.run=^TestStuck$", "-test.timeout=1s")
+			out, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), want) {
+				t.Errorf("%v, exit code %d, want 2 and %q in:\n%s", err, code, want, out)
+			}
+			if left := processes(orphan); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// TestKilledFromOutside: go test kills what does not end, and knows only the
+// process that it started.
+func TestKilledFromOutside(t *testing.T) {
+	cmd := outside(t, "", "stuck", "-test.run=^TestStuck$")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for len(processes(orphan)) == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	for left := processes(orphan); len(left) > 0; left = processes(orphan) { // the limit of this package ends it
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestWithoutTheRight: a warning, and a skip with a reason, is all there is.
+func TestWithoutTheRight(t *testing.T) {
+	cmd := outside(t, `exec setpriv --bounding-set=-sys_admin "$@"`, "", "-test.run=^TestUnfriendlyMachine$", "-test.v")
+	out, err := cmd.CombinedOutput()
+	for _, want := range []string{"hermetic: the tests run among the processes", "--- SKIP: TestUnfriendlyMachine", "needs a host of its own: ", "CAP_SYS_ADMIN"} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v, no %q in:\n%s", err, want, out)
+		}
+	}
+}
+
+func TestWithLimit(t *testing.T) {
+	for in, want := range map[string]string{
+		"x":                                "x -test.timeout=3m0s",
+		"x -test.v":                        "x -test.timeout=3m0s -test.v",
+		"x -test.timeout=10m0s -test.v":    "x -test.timeout=3m0s -test.v",
+		"x --test.timeout=10m0s":           "x -test.timeout=3m0s",
+		"x -test.timeout=20m0s":            "x -test.timeout=20m0s",
+		"x -test.timeout=0s":               "x -test.timeout=0s",
+		"x -test.fuzz=F -test.timeout=10m": "x -test.fuzz=F -test.timeout=10m",
+		"x -test.bench=. -test.timeout=3m": "x -test.bench=. -test.timeout=3m",
+	} {
+		got, _ := withLimit(strings.Fields(in), DefaultLimit)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %s, want %s", in, strings.Join(got, " "), want)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	got := environment([]string{"HOME=/x", "TMPDIR=/y", "TT_METAL_HOME=/z", "TTMON_SOCKET=/s", "PATH=/bin", "TTY=1", "NOTIFY_SOCKET=@n"})
+	if want := []string{"GORACE=atexit_sleep_ms=0", "HOME=/x", "PATH=/bin", "TTY=1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestCoveredEntry(t *testing.T) {
+	for path, want := range map[string]string{
+		"/tmp/go-build1/b001/x.test": "/tmp/go-build1", "/tmp/x.test": "/tmp/x.test", "/run/systemd/resolve/stub": "/run/systemd",
+		"/tmp": "", "/tmpx/y": "", "/home/u": "", "": "", "/dev/shm/../../etc/x": "",
+	} {
+		if got, _ := coveredEntry(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package hermetic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// initName is the name under which the program is started again as pid 1.
+const initName = "hermetic-init"
+
+// runInside runs this program inside and returns its exit code. An error says
+// what is missing for that; no test has run then.
+func runInside(limit time.Duration) (code int, err error) {
+	args, deadline := withLimit(os.Args, limit)
+	exe, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	here, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return 0, err
+	}
+	report, reportEnd, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer report.Close()
+	cmd := &exec.Cmd{
+		Path: exe, Args: append([]string{initName, here}, args...),
+		Env:   environment(os.Environ()),
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		ExtraFiles: []*os.File{reportEnd}, SysProcAttr: namespaces(),
+	}
+	// The signal that pid 1 gets when we die is sent when the thread ends that
+	// started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err = cmd.Start()
+	reportEnd.Close()
+	if err != nil {
+		return 0, fmt.Errorf("making namespaces: %w (%s)", errors.Unwrap(err), remedy())
+	}
+	if b, err := io.ReadAll(report); err != nil || len(b) > 0 {
+		_ = cmd.Wait()
+		return 0, fmt.Errorf("%s (%s)", b, remedy())
+	}
+	return watch(cmd, deadline), nil
+}
+
+// namespaces asks for all that the tests get. An ordinary user gets them in a
+// user namespace in which nobody is anybody else, with the one capability that
+// pid 1 needs; the tests have none.
+func namespaces() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP,
+		Pdeathsig:  unix.SIGKILL,
+	}
+	if os.Geteuid() != 0 {
+		a.Cloneflags |= unix.CLONE_NEWUSER
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+	}
+	return a
+}
+
+func remedy() string {
+	if os.Geteuid() == 0 {
+		return "root needs CAP_SYS_ADMIN: in a container, docker run --privileged"
+	}
+	return "run the tests as root, or allow user namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns"
+}
+
+// grace is for tests that end themselves at their limit, with a list of what
+// still ran: a little later it is seen that they cannot even do that.
+const grace = 15 * time.Second
+
+// watch waits for the tests.
+func watch(cmd *exec.Cmd, deadline time.Duration) (code int) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP)
+	done := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(done) }()
+	var late <-chan time.Time
+	if deadline > 0 {
+		late = time.After(deadline + min(grace, deadline))
+	}
+	for {
+		select {
+		case <-done:
+			if code := cmd.ProcessState.ExitCode(); code >= 0 {
+				return code
+			}
+			return 2
+		case s := <-signals:
+			if s != unix.SIGINT { // the terminal sends it to all of us
+				_ = cmd.Process.Signal(s)
+			}
+		case <-late:
+			fmt.Fprintf(os.Stderr, "hermetic: the tests did not end within %v: killed\n", deadline)
+			_ = cmd.Process.Kill()
+			late = nil
+		}
+	}
+}
+
+// goDefault is what go test gives where nobody says how long.
+const goDefault = 10 * time.Minute
+
+// withLimit puts a limit into the arguments of a test binary, unless somebody
+// chose one, and returns the one that holds; 0 is none. Benchmarks and fuzzing
+// take as long as they are told to.
+func withLimit(args []string, limit time.Duration) ([]string, time.Duration) {
+	at := -1
+	for i, arg := range args {
+		switch name, value, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "="); strings.TrimPrefix(name, "-") {
+		case "test.fuzz", "test.bench":
+			if value != "" {
+				return args, 0
+			}
+		case "test.timeout":
+			d, err := time.ParseDuration(value)
+			if err != nil || d != goDefault {
+				return args, d // the tests say what is wrong with it
+			}
+			at = i
+		}
+	}
+	flag := "-test.timeout=" + limit.String()
+	if at < 0 {
+		return append([]string{args[0], flag}, args[1:]...), limit
+	}
+	changed := append([]string(nil), args...)
+	changed[at] = flag
+	return changed, limit
+}
+
+// environment leaves out what belongs to the place outside, and what would
+// make the programs under test behave in another way than the test expects.
+// Each program with the race detector would wait a second at its end.
+func environment(outside []string) (inside []string) {
+	inside = []string{"GORACE=atexit_sleep_ms=0"} // unless somebody chose another
+	foreign := []string{
+		"TMPDIR=", "GOTMPDIR=", "XDG_RUNTIME_DIR=", "NOTIFY_SOCKET=", "LISTEN_", "TMUX",
+		"TTMON_", "TT_", "TTNN_", "NO_COLOR=", "COLUMNS=", "LINES=",
+	}
+	for _, v := range outside {
+		if !hasAnyPrefix(v, foreign) {
+			inside = append(inside, v)
+		}
+	}
+	return inside
+}
+
+func hasAnyPrefix(s string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}
