@@ -191,10 +191,7 @@ func (s *smi) csv() (f text.CSV, err error) {
 }
 
 func (s *smi) snapshotJob() (job, error) {
-	if s.noTTY && s.file == "" {
-		s.file = "-"
-	}
-	if s.snapshot && s.file == "" { // as the official tool does
+	if s.cmd.Flags().Changed("filename") && s.file == "" { // -f alone: where the official tool puts it
 		home, err := os.UserHomeDir()
 		if err != nil {
 			return job{}, exitWith(exitInternal, "finding a folder for the snapshot: %w: name a file with -f", err)

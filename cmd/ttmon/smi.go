@@ -66,7 +66,7 @@ Exit codes: 0 ok, 2 bad argument, 3 not offered, 4 no permission, 6 no device,
   ttmon smi --json | jq '.devices[].power_w'
   ttmon smi --query-device=index,name,temperature.asic,memory.used --format=csv
   ttmon smi --query-apps=pid,user,used_memory --format=csv,noheader,nounits
-  ttmon smi -s -f -                          a snapshot as the official tt-smi prints it`,
+  ttmon smi -s | jq .device_info             a snapshot as the official tt-smi prints it`,
 		RunE: func(*cobra.Command, []string) error { return s.run() },
 	}
 	s.flags()
@@ -98,8 +98,8 @@ func (s *smi) flags() {
 	f.BoolVar(&s.estimates, "allow-estimates", false, "answer utilization.gpu with the estimate instead of [N/A]")
 	f.BoolVar(&s.fahrenheit, "fahrenheit", false, "temperatures of the table and the report in °F")
 	f.StringVarP(&s.file, "filename", "f", "", "print to `FILE` instead of the standard output (-)")
-	f.BoolVarP(&s.snapshot, "snapshot", "s", false, "JSON as the official tt-smi prints it, to -f or into ~/tt_smi_logs")
-	f.BoolVar(&s.noTTY, "snapshot_no_tty", false, "the same, to the standard output")
+	f.BoolVarP(&s.snapshot, "snapshot", "s", false, "JSON as the official tt-smi prints it; -f without a name saves it in ~/tt_smi_logs")
+	f.BoolVar(&s.noTTY, "snapshot_no_tty", false, "the same (the official tool then leaves colours out)")
 	f.BoolVar(&s.ttList, "list", false, "the boards as the official tt-smi lists them (also -ls)")
 	f.BoolVar(&s.trays, "glx_list_tray_to_device", false, "which device is in which tray of a Galaxy")
 	f.BoolVarP(&s.compact, "compact", "c", false, "a quieter table, without bars")
@@ -170,7 +170,7 @@ func (s *smi) run() error {
 		err = cerr
 	}
 	if err == nil && s.snapshot && j.out.name != "" {
-		return s.output("").write([]byte("saved the snapshot to " + words.Escape(j.out.name) + "\n"))
+		return s.output("").write([]byte("Saved tt-smi log to: " + words.Escape(j.out.name) + "\n")) // as the official tool says it
 	}
 	return err
 }
