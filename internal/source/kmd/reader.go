@@ -16,9 +16,6 @@ import (
 // lostKept is how long a device that left the bus is still shown, as lost.
 const lostKept = 10 * time.Minute
 
-// unboundAge is how often the whole bus is looked at for unclaimed functions.
-const unboundAge = 30 * time.Second
-
 // Reader reads all devices of a host, again and again. It keeps descriptors
 // open and remembers what rates and states need. It is not safe for
 // concurrent use.
@@ -27,8 +24,7 @@ type Reader struct {
 	devices map[string]*device // by BDF
 	batches []*groupBatch      // to be used again
 
-	unbound   []string
-	unboundAt time.Time
+	unbound unbound
 }
 
 // New returns a reader of the host below root. It reads nothing yet.
@@ -68,10 +64,7 @@ func (r *Reader) Read(deadline time.Time) Sweep {
 		r.discover(s.Version)
 		todo = slices.DeleteFunc(todo, func(d *device) bool { return !d.goneAt.IsZero() })
 	}
-	if now := time.Now(); now.Sub(r.unboundAt) >= unboundAge {
-		r.unboundAt, r.unbound = now, r.findUnbound()
-	}
-	s.Unbound = r.unbound
+	s.Unbound = r.unbound.list(r.root, r.boundTo(s.Loaded), time.Now())
 	all := slices.SortedFunc(maps.Values(r.devices), func(a, b *device) int {
 		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.bdf, b.bdf))
 	})
@@ -102,6 +95,16 @@ func (r *Reader) present() []*device {
 		}
 	}
 	return list
+}
+
+// boundTo names the devices that the driver has now.
+func (r *Reader) boundTo(loaded bool) string {
+	var names []string
+	for _, d := range r.present() {
+		names = append(names, d.bdf)
+	}
+	slices.Sort(names)
+	return strconv.FormatBool(loaded) + " " + strings.Join(names, " ")
 }
 
 // module reads what the kernel says of the driver itself.
@@ -213,48 +216,4 @@ func (d *device) shown() model.Device {
 	gone.HeartbeatAge, gone.HeartbeatRate = lost, lost
 	d.traffic.put(&gone.PCIe, lost, lost)
 	return gone
-}
-
-// findUnbound lists Tenstorrent functions without a driver: a probe that failed,
-// or a module that is not loaded. The kernel's one table of all functions is
-// read, not a directory for each. Only where there is nothing at all to show
-// the directories are, too: not every container has the table.
-func (r *Reader) findUnbound() []string {
-	var list []string
-	if b, err := r.root.Read("/proc/bus/pci/devices", 1<<20); err == nil {
-		for line := range strings.Lines(string(b)) {
-			if bdf, ok := parseUnbound(line); ok {
-				list = append(list, bdf)
-			}
-		}
-	}
-	if len(list) > 0 || len(r.devices) > 0 {
-		return list
-	}
-	const bus = "/sys/bus/pci/devices/"
-	names, _ := r.root.Names(bus)
-	for _, bdf := range names {
-		if vendor, err := r.root.ReadString(bus + bdf + "/vendor"); err == nil && vendor == "0x1e52" && !r.root.Exists(bus+bdf+"/driver") {
-			list = append(list, bdf)
-		}
-	}
-	return list
-}
-
-// parseUnbound reads a line of /proc/bus/pci/devices: bus and function, ids,
-// numbers, and last the driver's name if there is one. The domain is not in it.
-func parseUnbound(line string) (bdf string, ok bool) {
-	f := strings.Fields(line)
-	if len(f) < 17 || len(f[0]) != 4 || !strings.HasPrefix(f[1], "1e52") || len(f) > 17 {
-		return "", false
-	}
-	n, err := strconv.ParseUint(f[0], 16, 16)
-	if err != nil {
-		return "", false
-	}
-	hex := func(v uint64, width int) string {
-		s := strconv.FormatUint(v, 16)
-		return strings.Repeat("0", width-len(s)) + s
-	}
-	return hex(n>>8, 2) + ":" + hex(n>>3&31, 2) + "." + hex(n&7, 1), true
 }

@@ -267,19 +267,39 @@ func TestNoDriver(t *testing.T) {
 	if s.Loaded || s.Driver.Reason() != "absent: the driver is not loaded" || len(s.Found) != 0 {
 		t.Errorf("got %+v", s)
 	}
-	if diff := cmp.Diff([]string{"41:00.0"}, s.Unbound); diff != "" {
-		t.Errorf("unbound functions (-want +got):\n%s", diff)
+	if len(s.Unbound) != 0 {
+		t.Errorf("functions that are not on the bus: %v", s.Unbound)
 	}
-	// Without the table, and of another vendor or with a driver.
-	tr.remove("/proc/bus/pci/devices")
-	for bdf, vendor := range map[string]string{"0001:41:00.0": "0x1e52", "0000:42:00.0": "0x1e52", "0000:00:01.0": "0x8086"} {
-		tr.write("/sys/bus/pci/devices/"+bdf+"/vendor", vendor)
-	}
-	tr.write("/sys/bus/pci/devices/0000:42:00.0/driver/bind", "")
-	other := New(tr.root())
-	defer other.Close()
-	if diff := cmp.Diff([]string{"0001:41:00.0"}, read(other).Unbound); diff != "" {
-		t.Errorf("unbound functions without the table (-want +got):\n%s", diff)
+}
+
+// TestUnbound: boards that wait for a driver are named with their domain, and
+// the list is as new as what the driver has.
+func TestUnbound(t *testing.T) {
+	for name, table := range map[string]string{
+		"with the kernel's table": "4100\t1e52401e\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t\n",
+		"without":                 "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := newTree(t)
+			if table != "" {
+				tr.write("/proc/bus/pci/devices", table)
+			}
+			for bdf, vendor := range map[string]string{"0001:41:00.0": "0x1e52", "0000:42:00.0": "0x1e52", "0000:41:00.0": "0x8086"} {
+				tr.write("/sys/bus/pci/devices/"+bdf+"/vendor", vendor)
+			}
+			tr.write("/sys/bus/pci/devices/0000:42:00.0/driver/bind", "")
+			r := New(tr.root())
+			defer r.Close()
+			if diff := cmp.Diff([]string{"0001:41:00.0"}, read(r).Unbound); diff != "" {
+				t.Errorf("unbound functions (-want +got):\n%s", diff)
+			}
+			// The driver takes it.
+			tr.write("/sys/bus/pci/devices/0001:41:00.0/driver/bind", "")
+			tr.add("bh", 0, 0, "0001:41:00.0")
+			if got := read(r).Unbound; len(got) > 0 {
+				t.Errorf("%v is bound by now", got)
+			}
+		})
 	}
 }
 
