@@ -100,6 +100,7 @@ func (b *background) reports(s *model.Snapshot, holdings []ledger.Holding, since
 		p := &s.Processes[i]
 		known[ledger.Key{PID: p.PID, Start: p.StartTicks}] = p
 	}
+	b.reporters.Begin()
 	b.addStrangers(s, holdings, known)
 	reports := make([]ledger.Report, len(holdings))
 	seen := map[ledger.Key]string{}
@@ -137,7 +138,11 @@ func (b *background) visibleDevices(k ledger.Key) string {
 		return v
 	}
 	const variable = "TT_VISIBLE_DEVICES"
-	env, err := b.reporters.Environ(k.PID, func(key string) bool { return key == variable })
+	p, err := b.reporters.Process(k.PID)
+	if err != nil || p.Start != k.Start {
+		return "" // it has ended
+	}
+	env, err := b.reporters.Environ(p, func(key string) bool { return key == variable })
 	if err != nil {
 		return "" // another user's, and we are not root
 	}

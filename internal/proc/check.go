@@ -1,50 +1,40 @@
 package proc
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
-// Holding is an answer of Check.
-type Holding int
+// holding is an answer of check.
+type holding int
 
 // Whether a process holds a device node.
 const (
-	HoldsNot   Holding = iota
-	Holds              // by at least one descriptor
-	HoldsByMap         // all descriptors closed, but the device is still mapped
-	MayNotLook         // the process is there; its descriptors are not for us to see
-	NoProcess          // it has ended, or is a zombie
+	notHeld       holding = iota
+	held                  // by at least one descriptor
+	heldByMap             // all descriptors closed, but the device is still mapped
+	mayNotLook            // the process is there; its descriptors are not for us to see
+	noSuchProcess         // it has ended, or is a zombie
 )
 
-// Check tells whether a process holds the node of a device now, and by which
+// check tells whether a process holds the node of a device now, and by which
 // descriptors. It tells exited openers from those who inherited from them.
-func (r *Reader) Check(pid, device int) (Holding, []int) {
-	proc, err := r.root.OpenDir("/proc")
-	if err != nil {
-		return MayNotLook, nil
-	}
-	defer proc.Close()
-	r.begin()
-	r.descriptors.begin(r.root)
-	return r.check(proc, pid, device)
-}
-
-func (r *Reader) check(proc hostfs.Dir, pid, device int) (Holding, []int) {
+func (r *Reader) check(proc hostfs.Dir, pid, device int) (holding, []int) {
 	now := time.Now()
 	for _, m := range []mode{ifChanged, always} {
 		t, err := r.descriptors.look(proc, pid, now, m)
 		switch {
 		case noProcess(err) && r.concealed(pid) != "":
-			return MayNotLook, nil
+			return mayNotLook, nil
 		case noProcess(err):
-			return NoProcess, nil
+			return noSuchProcess, nil
 		case err != nil, t.denied:
-			return MayNotLook, nil
+			return mayNotLook, nil
 		}
 		if fds := t.of(device); len(fds) > 0 {
-			return Holds, fds
+			return held, fds
 		}
 		// Unchanged in size is not proof enough for a no.
 	}
@@ -63,35 +53,25 @@ func (t *descriptorTable) of(device int) (fds []int) {
 
 // checkMaps looks for a device that is mapped while no descriptor of it is
 // open: the mapping alone keeps it open for the driver.
-func (r *Reader) checkMaps(pid, device int) Holding {
-	var mapped bool
-	_, err := r.mappings(pid, func(path []byte) bool {
-		n, ok := deviceInLink(path)
-		mapped = mapped || ok && n == device
-		return false
-	})
+func (r *Reader) checkMaps(pid, device int) holding {
+	p, err := r.Process(pid)
+	var maps []Mapping
+	if err == nil {
+		maps, err = r.Maps(p)
+	}
 	switch {
-	case mapped:
-		return HoldsByMap
+	case slices.ContainsFunc(maps, func(m Mapping) bool {
+		n, ok := deviceInLink([]byte(m.Path))
+		return ok && n == device
+	}):
+		return heldByMap
 	case noProcess(err):
-		return NoProcess
+		return noSuchProcess
 	case err != nil:
-		return MayNotLook
+		return mayNotLook
+	case !p.Alive():
+		return noSuchProcess
 	default:
-		if s, err := r.statOf(pid); err != nil || s.Gone() {
-			return NoProcess
-		}
-		return HoldsNot
+		return notHeld
 	}
-}
-
-// statOf reads the stat file of a process.
-func (r *Reader) statOf(pid int) (Stat, error) {
-	dir, err := r.open(pid)
-	if err != nil {
-		return Stat{}, err
-	}
-	defer dir.Close()
-	s, _, err := r.readStat(dir)
-	return s, err
 }

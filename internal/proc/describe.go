@@ -12,26 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// process is what a Reader remembers of a process between calls.
-type process struct {
-	identity
-	startTime time.Time
-	cpu       cpuMeter
-
-	// The slow part is read again when the name changes (an exec) and every
-	// slowEvery otherwise: user, command line and cgroup hardly ever change.
-	slowAt  time.Time
-	name    string
-	uid     int // -1 if unknown
-	cmdline model.Reading[string]
-	place   placement
-	inner   int // pid in the innermost namespace; 0 if unknown
-
-	used time.Time // last asked for
-}
-
 const (
-	slowEvery   = 5 * time.Second
 	forgetAfter = time.Minute // longer than any refresh interval of a view
 	maxCmdline  = 4 << 10
 )
@@ -41,7 +22,7 @@ const (
 // back as Exited; one that may not be looked at as Running with its readings
 // denied. Devices stays empty.
 func (r *Reader) Describe(pids []int) []model.Process {
-	r.begin()
+	r.Begin()
 	r.users.refresh()
 	out := make([]model.Process, len(pids))
 	for i, pid := range pids {
@@ -54,110 +35,71 @@ func (r *Reader) Describe(pids []int) []model.Process {
 // forget drops processes nobody has asked for in a while.
 func (r *Reader) forget(now time.Time) {
 	r.descriptors.forget()
-	for pid, p := range r.known {
-		if now.Sub(p.used) > forgetAfter {
-			delete(r.known, pid)
-		}
-	}
-	for id, s := range r.stuck {
-		if s.returned() {
-			delete(r.stuck, id)
+	for _, p := range r.known {
+		if p.holds == 0 && now.Sub(p.used) > forgetAfter {
+			r.remove(p)
 		}
 	}
 }
 
 func (r *Reader) describe(pid int) model.Process {
-	dir, err := r.open(pid)
+	p, err := r.Process(pid)
 	if err != nil {
 		return r.unreadable(pid, err)
 	}
-	defer dir.Close()
-	s, at, err := r.readStat(dir)
-	if err != nil {
-		return r.unreadable(pid, err)
+	r.readDescription(p)
+	s := &p.stat
+	out := model.Process{
+		PID: p.PID, PPID: p.PPID, StartTicks: p.Start, StartTime: r.StartTime(p), State: model.Running,
+		Name: model.Value(p.Name), Cmdline: p.cmdline,
+		Container: p.place.container, SlurmJob: p.place.slurmJob, SystemdUnit: p.place.unit,
 	}
-	p, err := r.remember(pid, dir, &s, at)
-	if err != nil {
-		return r.unreadable(pid, err)
+	if p.UID >= 0 {
+		out.UID, out.User = model.Value(p.UID), model.Value(r.users.name(p.UID))
 	}
-	out := p.describe(r)
-	out.PPID = s.PPID
 	if s.Gone() {
 		exited(&out)
 		out.Notes = append(out.Notes, fmt.Sprintf("zombie: it has exited, and its parent %d has not taken notice", s.PPID))
 		return out
 	}
-	out.CPU = p.cpu.update(s.CPU, at)
+	out.CPU = p.cpu.update(s.CPU, p.statAt)
 	out.Threads = model.Value(s.Threads)
-	out.RSS = r.readRSS(dir)
+	out.RSS = r.readRSS(p)
 	if s.State == 'T' || s.State == 't' {
 		out.Notes = append(out.Notes, "stopped by a signal or a debugger")
 	}
 	return out
 }
 
-// readStat reads stat and says when. The name in it lives in r.buf only until
-// the next read.
-func (r *Reader) readStat(dir hostfs.Dir) (Stat, time.Time, error) {
-	n, err := dir.Read("stat", r.buf)
-	at := time.Now()
-	if err != nil {
-		return Stat{}, at, err
-	}
-	s, err := ParseStat(r.buf[:n])
-	return s, at, err
-}
-
 // errThread is the error of a pid that is now a thread of another process:
 // the process of that number has ended.
 var errThread = fmt.Errorf("a thread of another process: %w", unix.ESRCH)
 
-// remember returns what is known of the process behind dir, and reads the
-// slow part where that is due. It uses r.buf, so s.Comm is copied first.
-func (r *Reader) remember(pid int, dir hostfs.Dir, s *Stat, now time.Time) (*process, error) {
-	p := r.known[pid]
-	fresh := p == nil || p.start != s.Start
-	if !fresh && string(s.Comm) == p.name && now.Sub(p.slowAt) < slowEvery {
-		p.used = now
-		return p, nil
+// readDescription reads command line and cgroup where that is due.
+func (r *Reader) readDescription(p *Process) {
+	fresh := p.used.IsZero()
+	p.used = p.statAt
+	if !fresh && p.statAt.Sub(p.describedAt) < slowEvery {
+		return
 	}
-	if fresh {
-		p = &process{identity: identity{pid, s.Start}, startTime: r.startTime(s.Start)}
-	}
-	p.name = string(s.Comm)
-	kernel := s.KernelThread() || s.Gone()
-	n, err := dir.Read("status", r.buf)
-	if err != nil {
-		return nil, err
-	}
-	st := parseStatus(r.buf[:n])
-	if st.tgid != 0 && st.tgid != pid {
-		return nil, errThread
-	}
-	p.uid, p.inner = st.uid, 0
-	if len(st.nsPIDs) > 0 {
-		p.inner = st.nsPIDs[len(st.nsPIDs)-1]
-	}
-	if n, err := dir.Read("cgroup", r.buf); err == nil {
+	p.describedAt = p.statAt
+	if n, err := p.dir.Read("cgroup", r.buf); err == nil {
 		p.place = parseCgroup(r.buf[:n])
 		if uid := p.place.container.Pod; uid != "" {
 			pod := r.pods.find(uid)
 			p.place.container.Namespace, p.place.container.PodName = pod.namespace, pod.name
 		}
 	}
-	if !kernel || fresh {
-		p.cmdline = r.readCmdline(p, dir, kernel)
+	if kernel := p.stat.KernelThread() || p.stat.Gone(); !kernel || fresh {
+		p.cmdline = r.readCmdline(p, kernel)
 	}
-	p.slowAt, p.used = now, now
-	r.known[pid] = p
-	return p, nil
 }
 
 // readCmdline joins the arguments with blanks. Kernel threads and zombies
 // have none and go by their name, as in ps.
-func (r *Reader) readCmdline(p *process, dir hostfs.Dir, kernel bool) model.Reading[string] {
+func (r *Reader) readCmdline(p *Process, kernel bool) model.Reading[string] {
 	if !kernel {
-		b, err := r.readGuarded(p.identity, dir, "cmdline", make([]byte, 0, 512), maxCmdline)
+		b, err := r.Guard.read(p, "cmdline", make([]byte, 0, 512), maxCmdline)
 		if err != nil {
 			return model.Missing[string](hostfs.Status(err), err.Error())
 		}
@@ -165,7 +107,7 @@ func (r *Reader) readCmdline(p *process, dir hostfs.Dir, kernel bool) model.Read
 			return model.Value(line)
 		}
 	}
-	return model.Value("[" + p.name + "]")
+	return model.Value("[" + p.Name + "]")
 }
 
 // joinArguments turns the NULs between arguments into blanks. Programs that
@@ -183,8 +125,8 @@ func joinArguments(b []byte) string {
 	return string(b[:end])
 }
 
-func (r *Reader) readRSS(dir hostfs.Dir) model.Reading[uint64] {
-	n, err := dir.Read("statm", r.buf)
+func (r *Reader) readRSS(p *Process) model.Reading[uint64] {
+	n, err := p.dir.Read("statm", r.buf)
 	if err != nil {
 		return model.Missing[uint64](hostfs.Status(err), "")
 	}
@@ -193,19 +135,6 @@ func (r *Reader) readRSS(dir hostfs.Dir) model.Reading[uint64] {
 		return model.Missing[uint64](model.Unsupported, "statm is in a form we do not know")
 	}
 	return model.Value(pages * uint64(os.Getpagesize()))
-}
-
-// describe is the remembered part of a process.
-func (p *process) describe(r *Reader) model.Process {
-	out := model.Process{
-		PID: p.pid, StartTicks: p.start, StartTime: p.startTime, State: model.Running,
-		Name: model.Value(p.name), Cmdline: p.cmdline,
-		Container: p.place.container, SlurmJob: p.place.slurmJob, SystemdUnit: p.place.unit,
-	}
-	if p.uid >= 0 {
-		out.UID, out.User = model.Value(p.uid), model.Value(r.users.name(p.uid))
-	}
-	return out
 }
 
 // unreadable describes a pid whose files could not be read.

@@ -51,9 +51,9 @@ func FuzzDeviceInLink(f *testing.F) {
 	})
 }
 
-func scan(t *testing.T, r *Reader) Scan {
+func scan(t *testing.T, r *Reader) holderScan {
 	t.Helper()
-	s, err := r.Holders(t.Context())
+	s, err := holders(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func scan(t *testing.T, r *Reader) Scan {
 }
 
 // pidsOf lists the holders of a device and their numbers of descriptors.
-func pidsOf(s Scan, device int) map[int]int {
+func pidsOf(s holderScan, device int) map[int]int {
 	out := map[int]int{}
 	for _, h := range s.Holders[device] {
 		out[h.PID] += len(h.FDs)
@@ -69,7 +69,7 @@ func pidsOf(s Scan, device int) map[int]int {
 	return out
 }
 
-func wantHolders(t *testing.T, s Scan, device int, want map[int]int) {
+func wantHolders(t *testing.T, s holderScan, device int, want map[int]int) {
 	t.Helper()
 	if diff := cmp.Diff(want, pidsOf(s, device)); diff != "" {
 		t.Errorf("holders of device %d differ (-want +got):\n%s", device, diff)
@@ -117,7 +117,7 @@ func TestHoldersSameCount(t *testing.T) {
 	c.tell("close 0")
 	c.tell("open " + tr.node(0))
 	wantHolders(t, scan(t, r), 0, map[int]int{}) // the price of being cheap,
-	if got, fds := r.Check(c.pid, 0); got != Holds || len(fds) != 1 {
+	if got, fds := check(r, c.pid, 0); got != held || len(fds) != 1 {
 		t.Errorf("Check believed the count: %v, %v", got, fds) // not paid by Check,
 	}
 	c.tell("close 1")
@@ -151,13 +151,13 @@ func TestHoldersOutOfTime(t *testing.T) {
 	r := tr.reader()
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	s, err := r.Holders(over)
+	s, err := holders(over, r)
 	if err != nil || s.Skipped != 1 || s.Complete() || s.Note() == "" || len(s.Holders) != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	wantHolders(t, scan(t, r), 0, map[int]int{c.pid: 1})
 	c.tell("dup 0")
-	s, _ = r.Holders(over) // what was known stands
+	s, _ = holders(over, r) // what was known stands
 	wantHolders(t, s, 0, map[int]int{c.pid: 1})
 	wantHolders(t, scan(t, r), 0, map[int]int{c.pid: 2})
 }
@@ -218,16 +218,17 @@ func TestHoldersWithoutFirstThread(t *testing.T) {
 	}
 	r := tr.reader()
 	for { // until the thread is gone
-		s, err := r.statOf(c.pid)
+		r.Begin()
+		p, err := r.Process(c.pid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.State == 'Z' {
+		if p.stat.State == 'Z' {
 			break
 		}
 	}
 	wantHolders(t, scan(t, r), 0, map[int]int{c.pid: 1})
-	if got, _ := r.Check(c.pid, 0); got != Holds {
+	if got, _ := check(r, c.pid, 0); got != held {
 		t.Errorf("Check says %v", got)
 	}
 	wantUses(t, resolve(t, r, "2.10.0", listed(0, c.pid)), use{c.pid, "running", 0, 1, false})
@@ -239,19 +240,19 @@ func TestCheck(t *testing.T) {
 	c.line()
 	tr.show(c.pid)
 	r := tr.reader()
-	if got, fds := r.Check(c.pid, 0); got != Holds || len(fds) != 2 {
+	if got, fds := check(r, c.pid, 0); got != held || len(fds) != 2 {
 		t.Errorf("device 0: %v, %v", got, fds)
 	}
-	if got, fds := r.Check(c.pid, 1); got != HoldsNot || fds != nil {
+	if got, fds := check(r, c.pid, 1); got != notHeld || fds != nil {
 		t.Errorf("device 1: %v, %v", got, fds)
 	}
 	_ = c.cmd.Process.Signal(syscall.SIGKILL)
 	waitForZombie(t, c.pid)
-	if got, _ := r.Check(c.pid, 0); got != NoProcess {
+	if got, _ := check(r, c.pid, 0); got != noSuchProcess {
 		t.Errorf("a zombie: %v", got)
 	}
 	_ = c.cmd.Wait()
-	if got, _ := r.Check(c.pid, 0); got != NoProcess {
+	if got, _ := check(r, c.pid, 0); got != noSuchProcess {
 		t.Errorf("a dead process: %v", got)
 	}
 }

@@ -12,20 +12,10 @@ const maxEnviron = 1 << 20
 // Environ returns the variables of a process's first environment whose names
 // keep accepts, as they were when it was started (a program may have changed
 // its own since). Values are raw. Needs the right to trace the process.
-func (r *Reader) Environ(pid int, keep func(key string) bool) (map[string]string, error) {
-	r.begin()
-	dir, err := r.open(pid)
+func (r *Reader) Environ(p *Process, keep func(key string) bool) (map[string]string, error) {
+	b, err := r.Guard.read(p, "environ", nil, maxEnviron)
 	if err != nil {
-		return nil, fmt.Errorf("reading the environment of process %d: %w", pid, err)
-	}
-	defer dir.Close()
-	s, _, err := r.readStat(dir)
-	var b []byte
-	if err == nil {
-		b, err = r.readGuarded(identity{pid, s.Start}, dir, "environ", nil, maxEnviron)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the environment of process %d: %w", pid, err)
+		return nil, fmt.Errorf("reading the environment of process %d: %w", p.PID, err)
 	}
 	return parseEnviron(b, keep), nil
 }

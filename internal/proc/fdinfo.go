@@ -8,27 +8,20 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// FDInfo is what /proc/<pid>/fdinfo/<fd> says about an open device. The drm-
+// fdInfo is what /proc/<pid>/fdinfo/<fd> says about an open device. The drm-
 // keys are the kernel's convention for accelerators; tt-kmd (2.10) offers
-// none, and then all but Flags is empty.
-type FDInfo struct {
-	// Flags are those of open(2). O_APPEND marks an opener that takes no
-	// part in the driver's power votes (tt-kmd 2.6).
-	Flags    uint64
+// none, and then it is empty.
+type fdInfo struct {
 	Driver   string // drm-driver
 	ClientID string // drm-client-id: the same for all duplicates of a descriptor
-	Regions  []Region
-	Engines  []Engine
+	Regions  []fdRegion
 }
 
-// Region is memory of one kind held through a descriptor.
-type Region struct {
+// fdRegion is memory of one kind held through a descriptor.
+type fdRegion struct {
 	Name string
 	// Bytes is what lies in the region now (drm-resident-, or drm-memory- as
 	// it was called before), or else all that was asked for (drm-total-).
@@ -36,30 +29,15 @@ type Region struct {
 	from  int // which of the keys, by preference
 }
 
-// Engine is a unit of the device and how long it has worked for the holder.
-type Engine struct {
-	Name string
-	Busy time.Duration
-}
+// offered tells whether the driver takes part in the convention at all.
+func (i *fdInfo) offered() bool { return i.Driver != "" || len(i.Regions) > 0 }
 
-// Offered tells whether the driver takes part in the convention at all.
-func (i *FDInfo) Offered() bool { return i.Driver != "" || len(i.Regions) > 0 || len(i.Engines) > 0 }
-
-// FDInfo reads what the kernel says about a descriptor of a process. Needs
-// the right to trace the process.
-func (r *Reader) FDInfo(pid, fd int) (FDInfo, error) {
-	dir, err := r.open(pid)
+// fdinfo reads what the kernel says about a descriptor of a process. Needs the
+// right to trace the process.
+func (r *Reader) fdinfo(p *Process, fd int) (fdInfo, error) {
+	n, err := p.dir.Read("fdinfo/"+strconv.Itoa(fd), r.buf)
 	if err != nil {
-		return FDInfo{}, fmt.Errorf("reading descriptor %d of process %d: %w", fd, pid, err)
-	}
-	defer dir.Close()
-	return r.fdinfo(dir, fd)
-}
-
-func (r *Reader) fdinfo(dir hostfs.Dir, fd int) (FDInfo, error) {
-	n, err := dir.Read("fdinfo/"+strconv.Itoa(fd), r.buf)
-	if err != nil {
-		return FDInfo{}, fmt.Errorf("reading descriptor %d: %w", fd, err)
+		return fdInfo{}, fmt.Errorf("reading descriptor %d: %w", fd, err)
 	}
 	return parseFDInfo(r.buf[:n]), nil
 }
@@ -67,16 +45,13 @@ func (r *Reader) fdinfo(dir hostfs.Dir, fd int) (FDInfo, error) {
 // regionKeys are the keys of a region's size, the best one last.
 var regionKeys = []string{"total-", "memory-", "resident-"}
 
-func parseFDInfo(b []byte) (i FDInfo) {
+func parseFDInfo(b []byte) (i fdInfo) {
 	for line := range bytes.Lines(b) {
 		key, value, ok := bytes.Cut(line, []byte{':'})
 		if !ok {
 			continue
 		}
 		text := string(bytes.TrimSpace(value))
-		if string(key) == "flags" {
-			i.Flags, _ = strconv.ParseUint(text, 8, 64)
-		}
 		name, ok := strings.CutPrefix(string(key), "drm-")
 		if !ok {
 			continue
@@ -86,10 +61,8 @@ func parseFDInfo(b []byte) (i FDInfo) {
 			i.Driver = text
 		case name == "client-id":
 			i.ClientID = text
-		case strings.HasPrefix(name, "engine-capacity-"), strings.HasPrefix(name, "total-cycles-"):
-			// Not a time, and not a size.
-		case strings.HasPrefix(name, "engine-"):
-			i.addEngine(name[len("engine-"):], text)
+		case strings.HasPrefix(name, "total-cycles-"):
+			// An engine's, and not a size.
 		default:
 			for rank, prefix := range regionKeys {
 				if region, ok := strings.CutPrefix(name, prefix); ok {
@@ -101,15 +74,7 @@ func parseFDInfo(b []byte) (i FDInfo) {
 	return i
 }
 
-func (i *FDInfo) addEngine(name, text string) {
-	digits, ok := strings.CutSuffix(text, " ns")
-	ns, err := strconv.ParseInt(digits, 10, 64)
-	if ok && err == nil && ns >= 0 && name != "" {
-		i.Engines = append(i.Engines, Engine{name, time.Duration(ns)})
-	}
-}
-
-func (i *FDInfo) addRegion(name, text string, rank int) {
+func (i *fdInfo) addRegion(name, text string, rank int) {
 	size, ok := parseSize(text)
 	if !ok || name == "" {
 		return
@@ -122,7 +87,7 @@ func (i *FDInfo) addRegion(name, text string, rank int) {
 			return
 		}
 	}
-	i.Regions = append(i.Regions, Region{name, size, rank})
+	i.Regions = append(i.Regions, fdRegion{name, size, rank})
 }
 
 // parseSize reads "<number> [KiB|MiB]"; without a unit it is bytes.
@@ -168,7 +133,7 @@ func poolOf(region string) (model.Pool, bool) {
 // memoryOf adds up the device memory of several descriptors of one device.
 // Those with the same client id are duplicates and count once, and so do
 // those without an id.
-func memoryOf(infos []FDInfo) (m model.PoolBytes, known bool) {
+func memoryOf(infos []fdInfo) (m model.PoolBytes, known bool) {
 	seen := map[string]bool{}
 	for _, i := range infos {
 		if seen[i.ClientID] {
@@ -195,20 +160,19 @@ func (r *Reader) addMemory(p *model.Process, now time.Time) {
 	if t == nil || len(t.holds) == 0 || now.Before(r.probeAt) {
 		return
 	}
-	dir, err := r.open(p.PID)
+	process, err := r.Process(p.PID)
 	if err != nil {
 		return
 	}
-	defer dir.Close()
 	for k := range p.Devices {
 		use := &p.Devices[k]
-		var infos []FDInfo
+		var infos []fdInfo
 		for _, fd := range t.of(use.Device) {
-			i, err := r.fdinfo(dir, fd)
+			i, err := r.fdinfo(process, fd)
 			if err != nil {
 				continue
 			}
-			if !i.Offered() {
+			if !i.offered() {
 				r.probeAt = now.Add(probeEvery)
 				return
 			}
@@ -219,7 +183,3 @@ func (r *Reader) addMemory(p *model.Process, now time.Time) {
 		}
 	}
 }
-
-// PowerAware tells whether the opener has opted out of the driver's power
-// votes.
-func (i *FDInfo) PowerAware() bool { return i.Flags&unix.O_APPEND != 0 }

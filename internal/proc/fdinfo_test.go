@@ -22,22 +22,18 @@ const (
 	ttInfo = "pos:\t0\nflags:\t02102002\nmnt_id:\t25\nino:\t451\n"
 )
 
-var fdinfoOptions = []cmp.Option{cmpopts.IgnoreUnexported(Region{})}
+var fdinfoOptions = []cmp.Option{cmpopts.IgnoreUnexported(fdRegion{})}
 
 func TestParseFDInfo(t *testing.T) {
 	got := parseFDInfo([]byte(drmInfo))
-	want := FDInfo{
-		Flags: 0o2100002, Driver: "xe", ClientID: "7",
-		Regions: []Region{{Name: "vram0", Bytes: 1 << 20}, {Name: "l1", Bytes: 4096}, {Name: "gtt", Bytes: 77 << 20}},
-		Engines: []Engine{{"tensix", 1500 * time.Microsecond}},
+	want := fdInfo{
+		Driver: "xe", ClientID: "7",
+		Regions: []fdRegion{{Name: "vram0", Bytes: 1 << 20}, {Name: "l1", Bytes: 4096}, {Name: "gtt", Bytes: 77 << 20}},
 	}
 	if diff := cmp.Diff(want, got, fdinfoOptions...); diff != "" {
 		t.Error(diff)
 	}
-	if got.PowerAware() {
-		t.Error("a legacy opener passes for a power-aware one")
-	}
-	if got := parseFDInfo([]byte(ttInfo)); got.Offered() || !got.PowerAware() {
+	if got := parseFDInfo([]byte(ttInfo)); got.offered() {
 		t.Errorf("tt-kmd's: %+v", got)
 	}
 }
@@ -72,14 +68,14 @@ func TestPoolOf(t *testing.T) {
 }
 
 func TestMemoryOfClients(t *testing.T) {
-	client := func(id string, bytes uint64) FDInfo {
-		return FDInfo{ClientID: id, Regions: []Region{{Name: "dram", Bytes: bytes}}}
+	client := func(id string, bytes uint64) fdInfo {
+		return fdInfo{ClientID: id, Regions: []fdRegion{{Name: "dram", Bytes: bytes}}}
 	}
-	m, known := memoryOf([]FDInfo{client("1", 100), client("1", 100), client("2", 10)})
+	m, known := memoryOf([]fdInfo{client("1", 100), client("1", 100), client("2", 10)})
 	if !known || m[model.DRAM] != model.Value[uint64](110) || m[model.L1].Known() {
 		t.Errorf("%v, %v", m, known)
 	}
-	if _, known := memoryOf([]FDInfo{{Regions: []Region{{Name: "gtt", Bytes: 1}}}}); known {
+	if _, known := memoryOf([]fdInfo{{Regions: []fdRegion{{Name: "gtt", Bytes: 1}}}}); known {
 		t.Error("host memory passes for the device's")
 	}
 }
@@ -134,11 +130,6 @@ func FuzzParseFDInfo(f *testing.F) {
 		for _, r := range i.Regions {
 			if r.Name == "" {
 				t.Error("a region without a name")
-			}
-		}
-		for _, e := range i.Engines {
-			if e.Busy < 0 || e.Name == "" {
-				t.Errorf("%+v", e)
 			}
 		}
 	})

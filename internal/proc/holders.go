@@ -9,8 +9,8 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
-// Scan is who holds device nodes, as far as may be seen.
-type Scan struct {
+// holderScan is who holds device nodes, as far as may be seen.
+type holderScan struct {
 	Holders map[int][]Holder // by device, in the order of /proc
 	Coverage
 }
@@ -60,25 +60,15 @@ func (c Coverage) remedy() string {
 	return "run as root, or start ttmond"
 }
 
-// Holders finds every process that holds a device node, apart from our own.
+// holders finds every process that holds a device node, apart from our own.
 // The first call looks at every descriptor of the host, later ones only at
 // processes that have changed. Once ctx ends, changed processes are counted as
 // skipped, and what was known of them stands; the next call looks at them.
-func (r *Reader) Holders(ctx context.Context) (Scan, error) {
-	proc, err := r.root.OpenDir("/proc")
-	if err != nil {
-		return Scan{}, fmt.Errorf("listing processes: %w", err)
-	}
-	defer proc.Close()
-	r.descriptors.begin(r.root)
-	return r.holders(ctx, proc)
-}
-
-// holders is Holders in an open /proc.
-func (r *Reader) holders(ctx context.Context, proc hostfs.Dir) (Scan, error) {
+// proc is the open /proc.
+func (r *Reader) holders(ctx context.Context, proc hostfs.Dir) (holderScan, error) {
 	d := &r.descriptors
 	now := time.Now()
-	s := Scan{Holders: map[int][]Holder{}, Coverage: Coverage{Scanned: true, Hiding: r.view.hiding, Root: os.Geteuid() == 0}}
+	s := holderScan{Holders: map[int][]Holder{}, Coverage: Coverage{Scanned: true, Hiding: r.view.hiding, Root: os.Geteuid() == 0}}
 	err := proc.Each(d.pids, func(name []byte) bool {
 		pid, ok := parsePID(name)
 		if ok && pid != r.view.self {
@@ -91,14 +81,14 @@ func (r *Reader) holders(ctx context.Context, proc hostfs.Dir) (Scan, error) {
 		return true
 	})
 	if err != nil {
-		return Scan{}, fmt.Errorf("listing processes: %w", err)
+		return holderScan{}, fmt.Errorf("listing processes: %w", err)
 	}
 	d.endSweep()
 	return s, nil
 }
 
 // add looks at one process and enters what it holds.
-func (s *Scan) add(d *descriptors, proc hostfs.Dir, pid int, now time.Time, m mode) {
+func (s *holderScan) add(d *descriptors, proc hostfs.Dir, pid int, now time.Time, m mode) {
 	t, err := d.look(proc, pid, now, m)
 	if noProcess(err) {
 		return // it ended while we looked

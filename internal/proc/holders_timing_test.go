@@ -96,7 +96,7 @@ func BenchmarkHolders(b *testing.B) {
 	processes, descriptors := f.sweep(b, true)
 	b.Logf("%d processes, %d descriptors", processes, descriptors)
 	run := func(r *Reader) {
-		if _, err := r.Holders(b.Context()); err != nil {
+		if _, err := holders(b.Context(), r); err != nil {
 			b.Fatal(err)
 		}
 	}

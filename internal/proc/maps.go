@@ -12,62 +12,90 @@ type Mapping struct {
 	// Dev and Inode are those of the file's file system, to be compared with
 	// st_dev and st_ino. They match on tmpfs (/dev/shm) and ordinary disks,
 	// not on btrfs and overlayfs, whose stat gives other device numbers.
-	Dev     uint64
-	Inode   uint64
-	Path    string // as in the process's mount namespace
-	Deleted bool   // the file has no name any more
-	Bytes   uint64 // of address space
+	Dev      uint64
+	Inode    uint64
+	Path     string // as in the process's mount namespace
+	Deleted  bool   // the file has no name any more
+	Shared   bool   // what is written there is in the file
+	Writable bool   // some part of it is
 }
 
 // maxMaps bounds what a process with millions of mappings can cost.
 const maxMaps = 64 << 20
 
-// Mappings lists the files that a process maps and want accepts. want gets
-// the path without " (deleted)" and must not keep it; it is asked for every
-// mapping of a file, in the order of addresses. Needs the right to trace the
+// KeepMappings makes Maps tell of the files whose path contains part. It is
+// for whoever shares the Reader; to be called before the first sweep.
+func (r *Reader) KeepMappings(part string) { r.keep = append(r.keep, []byte(part)) }
+
+// Maps tells which of the files that KeepMappings named a process has mapped.
+// They are read once per sweep, whoever asks. Needs the right to trace the
 // process (the same user, or root).
-func (r *Reader) Mappings(pid int, want func(path []byte) bool) ([]Mapping, error) {
-	r.begin()
-	return r.mappings(pid, want)
+func (r *Reader) Maps(p *Process) ([]Mapping, error) {
+	if p.mapsSweep != r.sweep {
+		return r.ReadMaps(p)
+	}
+	return p.maps, p.mapsErr
 }
 
-func (r *Reader) mappings(pid int, want func(path []byte) bool) ([]Mapping, error) {
-	dir, err := r.open(pid)
+// ReadMaps is Maps as of now: for whoever must know what changed since.
+func (r *Reader) ReadMaps(p *Process) ([]Mapping, error) {
+	p.maps, p.mapsErr, p.mapsSweep = nil, nil, r.sweep
+	b, err := r.Guard.read(p, "maps", r.maps, maxMaps)
+	r.maps = b
+	if err == nil && len(b) == 0 {
+		// The first thread may have ended, and left the others the memory.
+		if thread := p.livingThread(); thread != "" {
+			b, err = r.Guard.read(p, thread+"/maps", r.maps, maxMaps)
+			r.maps = b
+		}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the mappings of process %d: %w", pid, err)
+		p.mapsErr = fmt.Errorf("reading the mappings of process %d: %w", p.PID, err)
+		return nil, p.mapsErr
 	}
-	defer dir.Close()
-	s, _, err := r.readStat(dir)
-	if err == nil {
-		r.maps, err = r.readGuarded(identity{pid, s.Start}, dir, "maps", r.maps, maxMaps)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the mappings of process %d: %w", pid, err)
-	}
-	return parseMaps(r.maps, want), nil
+	p.maps = parseMaps(b, r.keep)
+	return p.maps, nil
 }
 
-func parseMaps(b []byte, want func(path []byte) bool) []Mapping {
+// parseMaps reads the lines of files whose path contains one of keep.
+func parseMaps(b []byte, keep [][]byte) []Mapping {
 	var out []Mapping
 	for line := range bytes.Lines(b) {
-		m, path, ok := parseMapsLine(line)
-		if !ok || !want(path) {
+		// Nearly all lines are about something else: look before parsing.
+		if !containsAny(line, keep) {
 			continue
 		}
-		if i := findMapping(out, &m, path); i >= 0 {
-			out[i].Bytes += m.Bytes
+		m, path, ok := parseMapsLine(line)
+		if !ok || !containsAny(path, keep) {
 			continue
 		}
 		m.Path = unescapeMaps(path)
+		if i := findMapping(out, &m); i >= 0 {
+			out[i].Writable = out[i].Writable || m.Writable
+			continue
+		}
 		out = append(out, m)
 	}
 	return out
 }
 
-func findMapping(list []Mapping, m *Mapping, path []byte) int {
+func containsAny(b []byte, parts [][]byte) bool {
+	i := bytes.IndexByte(b, '/')
+	if i < 0 {
+		return false
+	}
+	for _, part := range parts {
+		if bytes.Contains(b[i:], part) {
+			return true
+		}
+	}
+	return false
+}
+
+func findMapping(list []Mapping, m *Mapping) int {
 	for i := len(list) - 1; i >= 0; i-- { // parts of a file are neighbours
 		l := &list[i]
-		if l.Inode == m.Inode && l.Dev == m.Dev && l.Deleted == m.Deleted && l.Path == unescapeMaps(path) {
+		if l.Inode == m.Inode && l.Dev == m.Dev && l.Deleted == m.Deleted && l.Shared == m.Shared && l.Path == m.Path {
 			return i
 		}
 	}
@@ -83,7 +111,7 @@ func parseMapsLine(line []byte) (m Mapping, path []byte, ok bool) {
 	if !ok {
 		return m, nil, false
 	}
-	_, rest, _ = bytes.Cut(rest, []byte{' '}) // permissions
+	perms, rest, _ := bytes.Cut(rest, []byte{' '})
 	_, rest, _ = bytes.Cut(rest, []byte{' '}) // offset
 	dev, rest, _ := bytes.Cut(rest, []byte{' '})
 	inode, path, ok := bytes.Cut(rest, []byte{' '})
@@ -101,11 +129,12 @@ func parseMapsLine(line []byte) (m Mapping, path []byte, ok bool) {
 	maj, ok3 := parseHex(major)
 	min, ok4 := parseHex(minor)
 	ino, ok5 := parseUint(inode)
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || end < start {
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || end < start || len(perms) != 4 {
 		return m, nil, false
 	}
 	path, m.Deleted = bytes.CutSuffix(path, []byte(" (deleted)"))
-	m.Dev, m.Inode, m.Bytes = unix.Mkdev(uint32(maj), uint32(min)), ino, end-start
+	m.Dev, m.Inode = unix.Mkdev(uint32(maj), uint32(min)), ino
+	m.Shared, m.Writable = perms[3] == 's', perms[1] == 'w'
 	return m, path, true
 }
 

@@ -23,21 +23,22 @@ const mapsText = "55d0c0000000-55d0c0001000 r--p 00000000 fd:01 1234            
 
 func TestParseMaps(t *testing.T) {
 	want := []Mapping{
-		{Dev: unix.Mkdev(0xfd, 1), Inode: 1234, Path: "/usr/bin/python3.10", Bytes: 0x4000},
-		{Dev: unix.Mkdev(0, 0x1a), Inode: 77, Path: "/dev/shm/tt_device_9956278468_memory", Bytes: 0x3000},
-		{Dev: unix.Mkdev(0, 0x1a), Inode: 78, Path: "/dev/shm/tt_device_1_memory", Deleted: true, Bytes: 0x3000},
-		{Dev: unix.Mkdev(0x103, 2), Inode: 9, Path: "/opt/a b/libtt\nmetal.so", Bytes: 0x1000},
+		{Dev: unix.Mkdev(0xfd, 1), Inode: 1234, Path: "/usr/bin/python3.10"},
+		{Dev: unix.Mkdev(0, 0x1a), Inode: 77, Path: "/dev/shm/tt_device_9956278468_memory", Shared: true, Writable: true},
+		{Dev: unix.Mkdev(0, 0x1a), Inode: 78, Path: "/dev/shm/tt_device_1_memory", Deleted: true, Shared: true, Writable: true},
+		{Dev: unix.Mkdev(0x103, 2), Inode: 9, Path: "/opt/a b/libtt\nmetal.so"},
 	}
-	got := parseMaps([]byte(mapsText), func([]byte) bool { return true })
+	all := [][]byte{[]byte("/")}
+	got := parseMaps([]byte(mapsText), all)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	got = parseMaps([]byte(mapsText), func(path []byte) bool { return strings.HasSuffix(string(path), "_memory") })
+	got = parseMaps([]byte(mapsText), [][]byte{[]byte("/nothing"), []byte("/tt_device_")})
 	if diff := cmp.Diff(want[1:3], got); diff != "" {
 		t.Error(diff)
 	}
 	for _, bad := range []string{"", "\n", "x", "1-2", "1-2 r 0 0:0 5 /x\n"[:9], "2-1 r--p 0 0:0 5 /x", "1-2 r--p 0 00 5 /x", "1-2 r--p 0 0:0 -5 /x"} {
-		if m := parseMaps([]byte(bad), func([]byte) bool { return true }); len(m) > 0 {
+		if m := parseMaps([]byte(bad), all); len(m) > 0 {
 			t.Errorf("%q was taken for %+v", bad, m)
 		}
 	}
@@ -45,7 +46,7 @@ func TestParseMaps(t *testing.T) {
 
 func TestParseMapsAllocatesNothingPerLine(t *testing.T) {
 	text := []byte(strings.Repeat(mapsText, 50))
-	none := func([]byte) bool { return false }
+	none := [][]byte{[]byte("/dev/tenstorrent/"), []byte("/nowhere")}
 	if n := testing.AllocsPerRun(10, func() { parseMaps(text, none) }); n != 0 {
 		t.Errorf("%v allocations for lines that nobody wants", n)
 	}
@@ -67,19 +68,24 @@ func TestMappings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Munmap(mem) }()
-	want := func(path []byte) bool { return strings.HasSuffix(string(path), "/tt_device_7_memory") }
-	got, err := New(rootFS).Mappings(os.Getpid(), want)
+	r := New(rootFS)
+	r.KeepMappings("/tt_device_7_")
+	got, err := mapsOf(r, os.Getpid())
 	st, err2 := hostfs.At(dir).Stat("/tt_device_7_memory")
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
-	if len(got) != 1 || got[0].Inode != st.Ino || got[0].Bytes != 8192 || got[0].Deleted || got[0].Path != f.Name() {
+	if len(got) != 1 || got[0].Inode != st.Ino || !got[0].Shared || got[0].Writable || got[0].Deleted || got[0].Path != f.Name() {
 		t.Errorf("%+v, want inode %d", got, st.Ino)
 	}
 	if err := os.Remove(f.Name()); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := New(rootFS).Mappings(os.Getpid(), want); len(got) != 1 || !got[0].Deleted || got[0].Inode != st.Ino {
+	if got, _ := mapsOf(r, os.Getpid()); len(got) != 1 || got[0].Deleted {
+		t.Errorf("read twice in one sweep: %+v", got)
+	}
+	r.Begin()
+	if got, _ := mapsOf(r, os.Getpid()); len(got) != 1 || !got[0].Deleted || got[0].Inode != st.Ino {
 		t.Errorf("after its removal: %+v", got)
 	}
 }
@@ -93,7 +99,7 @@ func TestEnviron(t *testing.T) {
 	}
 	c := start(t, nil, "hold", os.DevNull)
 	c.line()
-	got, err := New(rootFS).Environ(c.pid, func(key string) bool { return key == roleVariable })
+	got, err := environ(New(rootFS), c.pid, func(key string) bool { return key == roleVariable })
 	if diff := cmp.Diff(map[string]string{roleVariable: "hold"}, got); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
@@ -102,7 +108,7 @@ func TestEnviron(t *testing.T) {
 func FuzzParseMaps(f *testing.F) {
 	f.Add([]byte(mapsText))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, m := range parseMaps(b, func(path []byte) bool { return len(path) > 0 }) {
+		for _, m := range parseMaps(b, [][]byte{[]byte("/")}) {
 			if m.Path == "" || m.Path[0] != '/' {
 				t.Errorf("%+v", m)
 			}

@@ -37,11 +37,11 @@ func TestAsNobody(t *testing.T) {
 	}
 	r := tr2.reader()
 
-	if got, _ := r.Check(roots.pid, 0); got != MayNotLook {
-		t.Errorf("Check of root's process: %v, want MayNotLook", got)
+	if got, _ := check(r, roots.pid, 0); got != mayNotLook {
+		t.Errorf("Check of root's process: %v, want mayNotLook", got)
 	}
-	if got, _ := r.Check(own.pid, 0); got != Holds {
-		t.Errorf("Check of our own process: %v, want Holds", got)
+	if got, _ := check(r, own.pid, 0); got != held {
+		t.Errorf("Check of our own process: %v, want held", got)
 	}
 
 	u := resolve(t, r, "2.4.0", notListed(0), notListed(1))
@@ -73,16 +73,16 @@ func TestAsNobody(t *testing.T) {
 	wantUses(t, u, use{0, model.Hidden, 0, 1, false}, use{own.pid, model.Running, 0, 1, false})
 
 	for what, err := range map[string]error{
-		"Mappings": second(r.Mappings(roots.pid, func([]byte) bool { return true })),
-		"Environ":  second(r.Environ(roots.pid, func(string) bool { return true })),
-		"FDInfo":   second(r.FDInfo(roots.pid, 0)),
+		"Maps":    second(mapsOf(r, roots.pid)),
+		"Environ": second(environ(r, roots.pid, func(string) bool { return true })),
+		"fdinfo":  second(fdinfo(r, roots.pid, 0)),
 	} {
 		if !os.IsPermission(unwrapAll(err)) {
 			t.Errorf("%s of root's process: %v, want a lack of permission", what, err)
 		}
 	}
-	if ns, err := r.Namespace(roots.pid); err != nil || ns.Inner() != roots.pid || ns.Inode.Status != model.Denied {
-		t.Errorf("namespace of root's process: %+v, %v", ns, err)
+	if p, err := r.Process(roots.pid); err != nil || p.InnerPID != roots.pid {
+		t.Errorf("numbers of root's process: %+v, %v", p, err)
 	}
 }
 
@@ -136,17 +136,14 @@ func testHidepid(t *testing.T, option, why string) {
 	if p.State != model.Running || p.Name.Status != model.Denied || !strings.Contains(p.Name.Why, why) {
 		t.Errorf("a hidden process: %s, %+v; want denied with %q", p.State, p.Name, why)
 	}
-	if got, _ := r.Check(roots.pid, 0); got != MayNotLook {
-		t.Errorf("Check of a hidden process: %v, want MayNotLook", got)
-	}
-	if _, err := r.Alive(roots.pid, 1); err == nil {
-		t.Error("Alive knows about a hidden process")
+	if got, _ := check(r, roots.pid, 0); got != mayNotLook {
+		t.Errorf("Check of a hidden process: %v, want mayNotLook", got)
 	}
 	if p := r.Describe([]int{dead.pid})[0]; p.State != model.Exited {
 		t.Errorf("a dead process: %s", p.State)
 	}
-	if got, _ := r.Check(dead.pid, 0); got != NoProcess {
-		t.Errorf("Check of a dead process: %v, want NoProcess", got)
+	if got, _ := check(r, dead.pid, 0); got != noSuchProcess {
+		t.Errorf("Check of a dead process: %v, want noSuchProcess", got)
 	}
 	s := scan(t, r)
 	if s.Complete() || s.Note() == "" {
@@ -176,9 +173,12 @@ func TestPIDReuse(t *testing.T) {
 	before := resolve(t, r, "2.10.0", listed(0, opener.pid))
 	wantUses(t, before, use{opener.pid, model.Running, 0, 1, false})
 	first := before.Processes[0]
-	if alive, err := r.Alive(first.PID, first.StartTicks); !alive || err != nil {
-		t.Errorf("the opener: alive is %v, %v", alive, err)
+	held, err := r.Process(first.PID)
+	if err != nil || !held.Alive() {
+		t.Fatalf("the opener: %+v, %v", held, err)
 	}
+	r.Hold(held)
+	defer r.Release(held)
 
 	fmt.Fprintln(opener.in, "exit")
 	_ = opener.cmd.Wait()
@@ -191,8 +191,8 @@ func TestPIDReuse(t *testing.T) {
 	if gone.StartTicks != first.StartTicks || gone.Cmdline != first.Cmdline {
 		t.Errorf("the new bearer of the number is blamed: %+v, want %+v", gone, first)
 	}
-	if alive, err := r.Alive(first.PID, first.StartTicks); alive || err != nil {
-		t.Errorf("the opener is dead: alive is %v, %v", alive, err)
+	if held.Alive() || held.Start != first.StartTicks {
+		t.Error("the opener is dead, and the one who has its number answers for it")
 	}
 	if p := r.Describe([]int{opener.pid})[0]; p.StartTicks == first.StartTicks || p.CPU.Status != model.Pending {
 		t.Errorf("the new bearer inherits from the old one: %+v", p)
@@ -222,7 +222,7 @@ func startAs(t *testing.T, pid int, role string, args ...string) {
 	for range 100 {
 		c := startCommand(t, exec.Command("sh", append([]string{"-c", script, strconv.Itoa(pid - 1), self, role}, args...)...), nil, role)
 		c.line()
-		if s, err := New(rootFS).statOf(pid); err == nil && s.PPID == c.pid {
+		if s, err := ReadStat(rootFS, pid); err == nil && s.PPID == c.pid {
 			return
 		}
 		c.stop()

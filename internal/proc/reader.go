@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +17,8 @@ type Reader struct {
 
 	view  view
 	boot  time.Time // when the kernel started, by the wall clock
-	known map[int]*process
+	sweep uint64
+	known map[int]*Process
 	users userNames
 	pods  podNames
 
@@ -26,44 +26,67 @@ type Reader struct {
 	openers     map[openerKey]*opener // of the last Resolve
 	probeAt     time.Time             // when to ask again for fdinfo's drm- keys
 
-	buf  []byte // of small files, reused
-	maps []byte // of /proc/<pid>/maps, reused
+	buf  []byte   // of small files, reused
+	maps []byte   // of /proc/<pid>/maps, reused
+	keep [][]byte // parts of the paths of mappings that somebody asks for
 
-	// patience is how long one call may wait, all in all, for files that
-	// the kernel serves under a process's memory lock.
-	patience time.Duration
-	left     time.Duration      // of patience, in this call
-	stuck    map[identity]stuck // reads that were given up
-}
-
-// identity is what a process is: pids are reused.
-type identity struct {
-	pid   int
-	start uint64 // clock ticks after boot
+	// Guard is for what may block; its patience is that of one sweep.
+	Guard *Guard
 }
 
 // New returns a Reader of the host at root.
 func New(root hostfs.Root) *Reader {
+	v := lookAtProc(root)
 	return &Reader{
 		root:        root,
-		view:        lookAtProc(root),
-		boot:        bootTime(root),
-		known:       map[int]*process{},
+		view:        v,
+		boot:        bootTime(root, v.live),
+		sweep:       1,
+		known:       map[int]*Process{},
 		users:       userNames{root: root},
 		pods:        podNames{root: root},
 		descriptors: descriptors{byPID: map[int]*descriptorTable{}, sized: countsDescriptors(root)},
 		buf:         make([]byte, 16<<10),
-		patience:    150 * time.Millisecond,
-		stuck:       map[identity]stuck{},
+		keep:        [][]byte{[]byte(nodeDir)},
+		Guard:       NewGuard(patience),
 	}
+}
+
+// patience is how long the files of one sweep may block, all together.
+const patience = 200 * time.Millisecond
+
+// Begin begins a sweep: what is read from now on is read anew, once. The
+// methods that answer for the whole of a sweep (Resolve, Describe) begin one
+// themselves; whoever shares the Reader with them afterwards does not.
+func (r *Reader) Begin() {
+	r.sweep++
+	r.Guard.begin()
+	// Start times are wall clock times: they move when the clock is set, and
+	// not with the few microseconds between two readings of two clocks.
+	if boot := bootTime(r.root, true); r.view.live && boot.Sub(r.boot).Abs() > 20*time.Millisecond {
+		r.boot = boot
+	}
+	for _, p := range r.known {
+		if p.holds == 0 {
+			r.close(p)
+		}
+	}
+}
+
+// Close closes the processes that are open, held or not.
+func (r *Reader) Close() {
+	for _, p := range r.known {
+		r.close(p)
+	}
+	clear(r.known)
 }
 
 // bootTime is when clock tick 0 was. The clocks tell it to the millisecond
 // and for free; /proc/stat only to the second, and at the price of summing up
 // every interrupt of every core. So the file is read only where the tree is
 // not this kernel's: in a recorded or made-up one.
-func bootTime(root hostfs.Root) time.Time {
-	if !isProcfs(root) {
+func bootTime(root hostfs.Root, live bool) time.Time {
+	if !live {
 		if b, err := root.Read("/proc/stat", 1<<20); err == nil {
 			if t, ok := parseBootTime(b); ok {
 				return t
@@ -97,25 +120,4 @@ func (r *Reader) startTime(ticks uint64) time.Time {
 		return time.Time{}
 	}
 	return r.boot.Add(time.Duration(ticks) * (time.Second / ticksPerSecond))
-}
-
-// open opens /proc/<pid>, and with it pins the process.
-func (r *Reader) open(pid int) (hostfs.Dir, error) {
-	return r.root.OpenDir("/proc/" + strconv.Itoa(pid))
-}
-
-// Alive tells whether the process with this pid and start (StartTicks) is
-// there. A zombie is not. It is for whoever keeps processes by identity; the
-// error says that we may not look.
-func (r *Reader) Alive(pid int, start uint64) (bool, error) {
-	s, err := r.statOf(pid)
-	switch {
-	case noProcess(err) && r.concealed(pid) != "":
-		return false, fmt.Errorf("looking for process %d: %w", pid, unix.EPERM)
-	case noProcess(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("looking for process %d: %w", pid, err)
-	}
-	return s.Start == start && !s.Gone(), nil
 }

@@ -45,12 +45,12 @@ func (r *Reader) Resolve(ctx context.Context, devices []Openers, driver string) 
 		return Users{}, fmt.Errorf("looking for the users of devices: %w", err)
 	}
 	defer proc.Close()
-	r.begin()
+	r.Begin()
 	r.users.refresh()
 	r.descriptors.begin(r.root)
 	res := resolution{
 		r: r, proc: proc, trusted: r.view.ours && !openerNumbers(driver),
-		described: map[int]*model.Process{}, uses: map[identity]*model.Process{},
+		described: map[int]*model.Process{}, uses: map[ID]*model.Process{},
 		hidden: map[int]*model.DeviceUse{}, notes: map[int]string{}, openers: map[openerKey]*opener{},
 	}
 	claims := res.collect(devices)
@@ -122,9 +122,9 @@ type resolution struct {
 	proc       hostfs.Dir
 	trusted    bool // numbers are those of our namespace and of the tree's /proc
 	scanWanted bool
-	found      Scan
+	found      holderScan
 	described  map[int]*model.Process
-	uses       map[identity]*model.Process
+	uses       map[ID]*model.Process
 	hidden     map[int]*model.DeviceUse // by device
 	notes      map[int]string
 	openers    map[openerKey]*opener
@@ -199,17 +199,17 @@ func (res *resolution) judge(c *claim) {
 // ask judges a listed process that lives. The note says how it holds the
 // device if that is not by a descriptor.
 func (res *resolution) ask(c *claim, p *model.Process, before *opener) (v verdict, note string) {
-	held, _ := res.r.check(res.proc, c.pid, c.device)
+	how, _ := res.r.check(res.proc, c.pid, c.device)
 	switch {
-	case held == Holds:
+	case how == held:
 		return holder, ""
-	case held == NoProcess: // it ended between two looks
+	case how == noSuchProcess: // it ended between two looks
 		return dead, ""
 	case before != nil && before.start != 0 && p.StartTicks != 0 && before.start != p.StartTicks:
 		return dead, "" // another process has the number now; it is not to blame
-	case held == HoldsNot:
+	case how == notHeld:
 		return passedOn, ""
-	case held == HoldsByMap:
+	case how == heldByMap:
 		return holder, "has closed its descriptors and still maps the device"
 	default:
 		return holder, ""
@@ -218,7 +218,7 @@ func (res *resolution) ask(c *claim, p *model.Process, before *opener) (v verdic
 
 // use enters that a process uses a device.
 func (res *resolution) use(p *model.Process, u model.DeviceUse) {
-	id := identity{p.PID, p.StartTicks}
+	id := ID{p.PID, p.StartTicks}
 	known := res.uses[id]
 	if known == nil {
 		known = new(*p)
@@ -245,7 +245,7 @@ func (res *resolution) users() Users {
 		for _, u := range res.hidden {
 			unseen.Devices = append(unseen.Devices, *u)
 		}
-		res.uses[identity{}] = &unseen
+		res.uses[ID{}] = &unseen
 	}
 	out := Users{Coverage: res.found.Coverage, Notes: res.notes}
 	for _, p := range slices.SortedFunc(maps.Values(res.uses), byIdentity) {

@@ -208,13 +208,10 @@ func TestResolveOpenerNumbers(t *testing.T) {
 	wantUses(t, u, sorted(use{0, model.Hidden, 0, 1, false},
 		use{inside.pid, model.Running, 0, 1, false}, use{outside.pid, model.Running, 0, 1, false})...)
 
-	ns, err := r.Namespace(inside.pid)
-	if err != nil || ns.Inner() != 1 || ns.Ours || !ns.Inode.Known() {
-		t.Errorf("namespace of the one inside: %+v, %v", ns, err)
-	}
-	ns, err = r.Namespace(outside.pid)
-	if err != nil || ns.Inner() != outside.pid || !ns.Ours {
-		t.Errorf("namespace of the one outside: %+v, %v", ns, err)
+	for pid, inner := range map[int]int{inside.pid: 1, outside.pid: outside.pid} {
+		if p, err := r.Process(pid); err != nil || p.InnerPID != inner {
+			t.Errorf("process %d calls itself %+v, %v; want %d", pid, p, err, inner)
+		}
 	}
 }
 
@@ -274,7 +271,7 @@ func waitForZombie(t *testing.T, pid int) {
 	t.Helper()
 	r := New(rootFS)
 	for {
-		s, err := r.statOf(pid)
+		s, err := ReadStat(r.root, pid)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,10 @@ package proc
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
 // Stat is the part of /proc/<pid>/stat that we use. Times are in clock ticks.
@@ -30,6 +34,20 @@ func (s *Stat) Gone() bool {
 
 // ErrForm is the error of a text that is no stat file.
 var ErrForm = errors.New("not in the form of /proc/<pid>/stat")
+
+// ReadStat reads the stat file of the process that has a pid now. It is for a
+// single look; who looks at processes again and again has a Reader.
+func ReadStat(root hostfs.Root, pid int) (Stat, error) {
+	b, err := root.Read("/proc/"+strconv.Itoa(pid)+"/stat", 4096)
+	if err != nil {
+		return Stat{}, err
+	}
+	s, err := ParseStat(b)
+	if err != nil {
+		return Stat{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
+	}
+	return s, nil
+}
 
 // ParseStat reads "pid (comm) state ppid …". The name may hold blanks, line
 // breaks and parentheses; the last ")" ends it.

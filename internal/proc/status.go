@@ -25,15 +25,25 @@ func parsePID(b []byte) (pid int, ok bool) {
 	return int(v), true
 }
 
-// status is the part of /proc/<pid>/status that we use.
-type status struct {
-	tgid   int   // of the process; another number means that pid is a thread
-	uid    int   // effective; -1 if not told
-	nsPIDs []int // in the namespace of the /proc mount first, innermost last
+// Status is the part of /proc/<pid>/status that we use.
+type Status struct {
+	TGID   int   // of the process; another number means that pid is a thread
+	UID    int   // effective; −1 if not told
+	NSPIDs []int // in the namespace of the /proc mount first, innermost last
+	Memory bool  // it has an address space: kernel threads and zombies have none
 }
 
-func parseStatus(b []byte) status {
-	s := status{uid: -1}
+// Inner is the number by which a process knows itself: in its innermost
+// namespace. Kernels before 4.1 do not tell; there pid has to do.
+func (s *Status) Inner(pid int) int {
+	if n := len(s.NSPIDs); n > 0 {
+		return s.NSPIDs[n-1]
+	}
+	return pid
+}
+
+func parseStatus(b []byte) Status {
+	s := Status{UID: -1}
 	for line := range bytes.Lines(b) {
 		key, value, ok := bytes.Cut(line, []byte{':'})
 		if !ok {
@@ -41,15 +51,17 @@ func parseStatus(b []byte) status {
 		}
 		switch string(key) {
 		case "Tgid":
-			s.tgid, _ = strconv.Atoi(string(bytes.TrimSpace(value)))
+			s.TGID, _ = strconv.Atoi(string(bytes.TrimSpace(value)))
 		case "Uid":
-			s.uid = effectiveUID(value)
+			s.UID = effectiveUID(value)
 		case "NSpid":
 			for f := range bytes.FieldsSeq(value) {
 				if pid, ok := parsePID(f); ok {
-					s.nsPIDs = append(s.nsPIDs, pid)
+					s.NSPIDs = append(s.NSPIDs, pid)
 				}
 			}
+		case "VmSize":
+			s.Memory = true
 		}
 	}
 	return s

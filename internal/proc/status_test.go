@@ -10,12 +10,12 @@ import (
 )
 
 func TestParseStatus(t *testing.T) {
-	got := parseStatus([]byte("Name:\tpython3\nTgid:\t4242\nNgid:\t0\nUid:\t1000\t1001\t1002\t1003\nNSpid:\t4242\t17\t1\nNSpgid:\t9\n"))
-	want := status{tgid: 4242, uid: 1001, nsPIDs: []int{4242, 17, 1}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(status{})); diff != "" {
+	got := parseStatus([]byte("Name:\tpython3\nTgid:\t4242\nNgid:\t0\nUid:\t1000\t1001\t1002\t1003\nNSpid:\t4242\t17\t1\nNSpgid:\t9\nVmSize:\t 9 kB\n"))
+	want := Status{TGID: 4242, UID: 1001, NSPIDs: []int{4242, 17, 1}, Memory: true}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got := parseStatus([]byte("Uid:\t1\nTgid\nNSpid:\t-1\tx\n")); got.uid != -1 || got.tgid != 0 || got.nsPIDs != nil {
+	if got := parseStatus([]byte("Uid:\t1\nTgid\nNSpid:\t-1\tx\n")); got.UID != -1 || got.TGID != 0 || got.NSPIDs != nil || got.Memory || got.Inner(9) != 9 {
 		t.Errorf("broken lines were taken for %+v", got)
 	}
 }
@@ -72,7 +72,7 @@ func TestJoinArguments(t *testing.T) {
 func FuzzParseStatus(f *testing.F) {
 	f.Add([]byte("Tgid:\t4242\nUid:\t1\t2\t3\t4\nNSpid:\t1\t2\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, pid := range parseStatus(b).nsPIDs {
+		for _, pid := range parseStatus(b).NSPIDs {
 			if pid <= 0 {
 				t.Errorf("pid %d", pid)
 			}

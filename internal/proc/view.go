@@ -36,7 +36,7 @@ func lookAtProc(root hostfs.Root) view {
 	if b, err := root.Read("/proc/self/status", 16<<10); err == nil {
 		// Listed are our numbers in the mount's namespace and in each one
 		// below it: a single number means that the mount's is ours.
-		v.ours = len(parseStatus(b).nsPIDs) <= 1
+		v.ours = len(parseStatus(b).NSPIDs) <= 1
 	}
 	// Every pid namespace has a process 1, so not seeing it proves hidepid.
 	v.hiding = !root.Exists("/proc/1")

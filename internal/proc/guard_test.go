@@ -87,33 +87,33 @@ func TestFrozenProcess(t *testing.T) {
 	c := start(t, nil, "freeze", path)
 	c.line()
 	r := New(rootFS)
-	r.patience = 20 * time.Millisecond
+	r.Guard.patience = 20 * time.Millisecond
 	waitUntilFrozen(t, r, c.pid)
 	for range 3 {
 		p := r.Describe([]int{c.pid})[0]
 		if p.State != model.Running || p.Cmdline.Status != model.Hung || !p.RSS.Known() || p.Name.V == "" {
 			t.Errorf("%s, command line %+v, name %+v", p.State, p.Cmdline, p.Name)
 		}
-		r.known[c.pid].slowAt = time.Time{}
-		if len(r.stuck) != 1 {
-			t.Errorf("%d reads are stuck", len(r.stuck))
+		r.known[c.pid].describedAt = time.Time{}
+		if len(r.Guard.stuck) != 1 {
+			t.Errorf("%d reads are stuck", len(r.Guard.stuck))
 		}
 	}
-	if _, err := r.Environ(c.pid, func(string) bool { return true }); hostfs.Status(err) != model.Hung {
+	if _, err := environ(r, c.pid, func(string) bool { return true }); hostfs.Status(err) != model.Hung {
 		t.Errorf("environment of a frozen process: %v", err)
 	}
-	if got, _ := r.Check(c.pid, 0); got != MayNotLook {
+	if got, _ := check(r, c.pid, 0); got != mayNotLook {
 		t.Errorf("Check of a frozen process that has the device nowhere but, perhaps, mapped: %v", got)
 	}
-	held := r.stuck[identity{c.pid, r.known[c.pid].start}]
+	held := r.Guard.stuck[r.known[c.pid].ID]
 	file.release()
 	<-held
-	r.patience = time.Minute
+	r.Guard.patience = time.Minute
 	if p := r.Describe([]int{c.pid})[0]; !p.Cmdline.Known() {
 		t.Errorf("after the thaw: %+v", p.Cmdline)
 	}
-	if len(r.stuck) != 0 {
-		t.Errorf("%d reads are stuck after the thaw", len(r.stuck))
+	if len(r.Guard.stuck) != 0 {
+		t.Errorf("%d reads are stuck after the thaw", len(r.Guard.stuck))
 	}
 }
 
@@ -141,9 +141,9 @@ func TestFrozenDescriptor(t *testing.T) {
 	c.line()
 	tr.show(c.pid)
 	file.deaf.Store(true)
-	done := make(chan Scan)
+	done := make(chan holderScan)
 	go func() {
-		s, _ := tr.reader().Holders(context.Background())
+		s, _ := holders(context.Background(), tr.reader())
 		done <- s
 	}()
 	select {

@@ -1,0 +1,105 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// Guard runs what may block for as long as somebody else likes. Files that
+// show a process's memory (cmdline, environ, maps) are served under its memory
+// lock and from its pages: a process that waits for a driver while it maps a
+// chip holds that lock for as long as the chip resets, and a process whose
+// pages live on a dead file system never answers. What a process sees as its
+// root may be mounted from anywhere.
+//
+// All reads of one sweep share one amount of patience, and a process that did
+// not answer is not asked again before it has. The waits are killable, so they
+// never keep us from exiting.
+type Guard struct {
+	patience time.Duration
+	left     time.Duration // of patience, in this sweep
+	stuck    map[ID]<-chan struct{}
+}
+
+// usual is how long a read takes that nobody holds up. It costs no patience,
+// and is granted when there is none left.
+const usual = 5 * time.Millisecond
+
+// NewGuard returns a guard with this much patience per sweep.
+func NewGuard(patience time.Duration) *Guard {
+	return &Guard{patience: patience, left: patience, stuck: map[ID]<-chan struct{}{}}
+}
+
+// begin starts a sweep.
+func (g *Guard) begin() {
+	g.left = g.patience
+	for id, done := range g.stuck {
+		select {
+		case <-done:
+			delete(g.stuck, id)
+		default:
+		}
+	}
+}
+
+// errStuck wraps hostfs.ErrTimeout, so that hostfs.Status says Hung.
+var errStuck = fmt.Errorf("the process does not let its memory be looked at: %w", hostfs.ErrTimeout)
+
+// Run calls f, about a process, in a goroutine and waits for it while patience
+// lasts. f must own everything it touches: after an ErrTimeout it goes on
+// alone, until returned is closed.
+func (g *Guard) Run(id ID, f func()) (returned <-chan struct{}, err error) {
+	if done, ok := g.stuck[id]; ok {
+		return done, errStuck // one lost thread per process is enough
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	begun := time.Now()
+	timer := time.NewTimer(max(g.left, usual))
+	defer timer.Stop()
+	select {
+	case <-done:
+		g.left -= max(0, time.Since(begun)-usual)
+		return done, nil
+	case <-timer.C:
+		g.left = 0
+		g.stuck[id] = done
+		return done, errStuck
+	}
+}
+
+// read reads name below the process's directory into buf and returns what was
+// read, at most limit bytes of it. Ownership of buf comes back with the
+// result: after a timeout, the abandoned read still writes to the old one and
+// the result is nil.
+func (g *Guard) read(p *Process, name string, buf []byte, limit int) ([]byte, error) {
+	if _, ok := g.stuck[p.ID]; ok {
+		return nil, errStuck
+	}
+	dir, err := p.dir.Dup()
+	if err != nil {
+		return buf[:0], err
+	}
+	var readErr error
+	if _, err := g.Run(p.ID, func() {
+		defer dir.Close()
+		buf, readErr = dir.Append(buf[:0], name, limit)
+	}); err != nil {
+		return nil, err
+	}
+	return buf, readErr
+}
+
+// noProcess tells whether an error means that there is no such process, or
+// none any more.
+func noProcess(err error) bool {
+	return errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT)
+}

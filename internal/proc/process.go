@@ -1,0 +1,241 @@
+package proc
+
+import (
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// ID is what a process is: pids are reused.
+type ID struct {
+	PID   int
+	Start uint64 // clock ticks after boot
+}
+
+// Process is a process that a Reader knows. What is asked of it is answered
+// through its directory below /proc, which is held open, and so for it or not
+// at all, never for a later process that was given its number.
+type Process struct {
+	ID
+	Name     string // raw: programs choose it, and change it
+	PPID     int
+	UID      int // effective; −1 if not told
+	InnerPID int // its number in its innermost pid namespace: what it calls itself
+
+	dir   hostfs.Dir
+	open  bool
+	holds int // by Hold
+
+	sweep    uint64 // in which stat was read
+	stat     Stat   // Comm is in Name
+	statAt   time.Time
+	statusAt time.Time
+
+	maps      []Mapping
+	mapsErr   error
+	mapsSweep uint64 // in which maps was read
+
+	// What Describe tells and hardly ever changes.
+	describedAt time.Time
+	cpu         cpuMeter
+	cmdline     model.Reading[string]
+	place       placement
+	used        time.Time // last described
+}
+
+// slowEvery is how often the files are read again whose content hardly ever
+// changes (status, cgroup, cmdline), unless the name changes: an exec.
+const slowEvery = 5 * time.Second
+
+// Process returns the process that has a pid now. It is opened, and its stat
+// read, once per sweep, whoever asks. The error of a pid that is not there, or
+// that is only a thread's, says so (ESRCH or ENOENT).
+func (r *Reader) Process(pid int) (*Process, error) {
+	p := r.known[pid]
+	if p != nil && p.open {
+		err := r.Refresh(p)
+		if err == nil {
+			return p, nil
+		}
+		if !noProcess(err) {
+			return nil, err
+		}
+		r.remove(p)
+		p = nil
+	}
+	dir, err := r.root.OpenDir("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return nil, err
+	}
+	next := &Process{ID: ID{PID: pid}, UID: -1, InnerPID: pid, dir: dir, open: true}
+	if err := r.readStat(next); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	if p != nil && p.Start == next.Start {
+		renamed := p.Name != next.Name
+		p.dir, p.open, p.sweep, p.stat, p.statAt, p.Name, p.PPID = dir, true, next.sweep, next.stat, next.statAt, next.Name, next.PPID
+		if renamed {
+			p.statusAt, p.describedAt = time.Time{}, time.Time{}
+		}
+		next = p
+	}
+	if err := r.readStatus(next); err != nil {
+		r.close(next)
+		return nil, err
+	}
+	r.known[pid] = next
+	return next, nil
+}
+
+// Refresh brings the name and the parent of a process up to date, once per
+// sweep.
+func (r *Reader) Refresh(p *Process) error {
+	if p.sweep == r.sweep {
+		return nil
+	}
+	name := p.Name
+	if err := r.readStat(p); err != nil {
+		return err
+	}
+	if p.Name != name {
+		p.statusAt, p.describedAt = time.Time{}, time.Time{}
+	}
+	return r.readStatus(p)
+}
+
+func (r *Reader) readStat(p *Process) error {
+	n, err := p.dir.Read("stat", r.buf)
+	at := time.Now()
+	if err != nil {
+		return err
+	}
+	s, err := ParseStat(r.buf[:n])
+	if err != nil {
+		return err
+	}
+	if string(s.Comm) != p.Name {
+		p.Name = string(s.Comm)
+	}
+	s.Comm = nil
+	p.Start, p.PPID, p.stat, p.statAt, p.sweep = s.Start, s.PPID, s, at, r.sweep
+	return nil
+}
+
+func (r *Reader) readStatus(p *Process) error {
+	if p.statAt.Sub(p.statusAt) < slowEvery {
+		return nil
+	}
+	n, err := p.dir.Read("status", r.buf)
+	if err != nil {
+		return err
+	}
+	s := parseStatus(r.buf[:n])
+	if s.TGID != 0 && s.TGID != p.PID {
+		return errThread
+	}
+	p.UID, p.InnerPID, p.statusAt = s.UID, s.Inner(p.PID), p.statAt
+	return nil
+}
+
+// Hold keeps a process open from sweep to sweep, until as many calls of
+// Release. Others are closed when the next sweep begins.
+func (r *Reader) Hold(p *Process) { p.holds++ }
+
+// Release takes a Hold back.
+func (r *Reader) Release(p *Process) {
+	if p.holds--; p.holds == 0 && r.known[p.PID] != p {
+		r.close(p)
+	}
+}
+
+// Discard closes a process that turned out to be of no interest, unless
+// somebody else is interested in it: who looks at thousands must not keep
+// thousands open.
+func (r *Reader) Discard(p *Process) {
+	if p.holds == 0 && p.used.IsZero() {
+		r.remove(p)
+	}
+}
+
+// remove takes a process out of the known ones, because it has ended or is of
+// no interest. Whoever holds it finds it ended.
+func (r *Reader) remove(p *Process) {
+	if r.known[p.PID] == p {
+		delete(r.known, p.PID)
+	}
+	if p.holds == 0 {
+		r.close(p)
+	}
+}
+
+func (r *Reader) close(p *Process) {
+	if p.open {
+		p.dir.Close()
+		p.open = false
+	}
+}
+
+// Alive tells whether the process still has an address space. A zombie has
+// none, whether its parent has noticed or not. Where only the first thread has
+// ended, the others have it.
+func (p *Process) Alive() bool {
+	var buf [16]byte
+	n, err := p.dir.Read("statm", buf[:])
+	if err != nil || n == 0 {
+		return false
+	}
+	return buf[0] != '0' || p.livingThread() != ""
+}
+
+// livingThread is a thread with memory, as a path below /proc/<pid>; "" if
+// there is none.
+func (p *Process) livingThread() (path string) {
+	tasks, err := p.dir.OpenDir("task")
+	if err != nil {
+		return ""
+	}
+	defer tasks.Close()
+	var buf [4096]byte
+	_ = tasks.Each(buf[:], func(tid []byte) bool {
+		var statm [16]byte
+		name := string(tid) + "/statm"
+		if n, err := tasks.Read(name, statm[:]); err == nil && n > 0 && statm[0] != '0' {
+			path = "task/" + string(tid)
+		}
+		return path == ""
+	})
+	return path
+}
+
+// PIDFD opens a descriptor that becomes readable when the process ends. It is
+// opened by number: that the directory still answers after that proves that
+// the number was not given to somebody else before. Only where pids are those
+// of our own namespace.
+func (p *Process) PIDFD() (fd int, err error) {
+	fd, err = unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return -1, err
+	}
+	if !p.Alive() {
+		unix.Close(fd)
+		return -1, unix.ESRCH
+	}
+	return fd, nil
+}
+
+// StartTime is the wall clock when the process started, to 10 ms; zero where
+// the boot time is not known.
+func (r *Reader) StartTime(p *Process) time.Time { return r.startTime(p.Start) }
+
+// innerPID is the number of a known process in its innermost namespace.
+func (r *Reader) innerPID(pid int) int {
+	if p := r.known[pid]; p != nil {
+		return p.InnerPID
+	}
+	return pid
+}
