@@ -19,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/chip"
+	"github.com/ttmon/ttmon/internal/sim/descriptor"
 	"github.com/ttmon/ttmon/internal/sim/driver"
 	"github.com/ttmon/ttmon/internal/source/umd"
 )
@@ -48,8 +49,8 @@ type Cluster struct {
 func Of(d *driver.Driver, o Options) (*Cluster, error) {
 	c := new(Cluster)
 	for rest := endpoints(d); len(rest) > 0; {
-		one := umd.OneGeneration(rest)
-		desc, err := umd.Describe(one, o.Cables)
+		one := descriptor.OneGeneration(rest)
+		desc, err := descriptor.Describe(one, o.Cables)
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +60,7 @@ func Of(d *driver.Driver, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-func others(list []umd.Endpoint, arch model.Arch) (rest []umd.Endpoint) {
+func others(list []descriptor.Endpoint, arch model.Arch) (rest []descriptor.Endpoint) {
 	for _, e := range list {
 		if e.Board.Arch != arch {
 			rest = append(rest, e)
@@ -69,8 +70,8 @@ func others(list []umd.Endpoint, arch model.Arch) (rest []umd.Endpoint) {
 }
 
 // endpoints are the bound devices, with what their firmware would tell UMD.
-func endpoints(d *driver.Driver) []umd.Endpoint {
-	var list []umd.Endpoint
+func endpoints(d *driver.Driver) []descriptor.Endpoint {
+	var list []descriptor.Endpoint
 	pairs := map[uint64]int{} // endpoints of a p300 seen so far, by serial number
 	for _, dev := range d.Devices() {
 		index, bound := dev.Index()
@@ -79,7 +80,7 @@ func endpoints(d *driver.Driver) []umd.Endpoint {
 			continue
 		}
 		id := dev.Chip().Identity()
-		e := umd.Endpoint{Board: b, Index: index, BusID: dev.BDF(), Serial: id.Serial, ASIC: id.ASIC, Bundle: bundle(dev.Chip())}
+		e := descriptor.Endpoint{Board: b, Index: index, BusID: dev.BDF(), Serial: id.Serial, ASIC: id.ASIC, Bundle: bundle(dev.Chip())}
 		switch {
 		case b.Galaxy():
 			e.Tray, e.Location, _ = b.GalaxyPosition(dev.BDF(), false)
@@ -184,7 +185,7 @@ const Name = "cluster_descriptor.yaml"
 func (c *Cluster) Files() map[string][]byte {
 	files := map[string][]byte{}
 	for i, d := range c.all {
-		text := d.AppendYAML([]byte("# simulated by ttmon-sim\n"))
+		text := descriptor.AppendYAML([]byte("# simulated by ttmon-sim\n"), d)
 		if i == 0 {
 			files[Name] = text
 		}

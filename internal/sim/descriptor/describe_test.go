@@ -1,4 +1,4 @@
-package umd
+package descriptor
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/umd"
 )
 
 // boards makes endpoints for n boards of a kind, with serial numbers of their
@@ -49,7 +50,7 @@ func galaxy(b board.Board) (endpoints []Endpoint) {
 	return endpoints
 }
 
-func describe(t testing.TB, endpoints []Endpoint, cables bool) *Descriptor {
+func describe(t testing.TB, endpoints []Endpoint, cables bool) *umd.Descriptor {
 	t.Helper()
 	d, err := Describe(endpoints, cables)
 	if err != nil {
@@ -81,7 +82,7 @@ func TestDescribe(t *testing.T) {
 	} {
 		d := describe(t, boards(t, c.card, c.n), c.cables)
 		name := fmt.Sprintf("%dx%s, cables %v", c.n, c.card, c.cables)
-		used, edges, ids := map[End]bool{}, map[[2]int]bool{}, map[uint64]bool{}
+		used, edges, ids := map[umd.End]bool{}, map[[2]int]bool{}, map[uint64]bool{}
 		for _, l := range d.Links {
 			for _, e := range l {
 				if used[e] {
@@ -101,14 +102,14 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("%s: %d chips, %d ids, %d boards, %d links in %d edges; want %+v", name, len(d.Chips), len(ids), len(d.Boards), len(d.Links), len(edges), c)
 		}
 		local := slices.Collect(func(yield func(string) bool) {
-			for _, chip := range d.local() {
+			for _, chip := range local(d) {
 				yield(chip.BusID)
 			}
 		})
 		if !slices.IsSorted(local) {
 			t.Errorf("%s: chips on PCIe are not in the order of their addresses: %v", name, local)
 		}
-		if again, err := Parse(d.AppendYAML(nil)); err != nil || !cmp.Equal(d, again, cmpopts.EquateEmpty()) {
+		if again, err := umd.Parse(AppendYAML(nil, d)); err != nil || !cmp.Equal(d, again, cmpopts.EquateEmpty()) {
 			t.Errorf("%s: written and read again: %v\n%s", name, err, cmp.Diff(d, again, cmpopts.EquateEmpty()))
 		}
 	}
@@ -158,7 +159,7 @@ func TestWormholeGalaxyWiring(t *testing.T) {
 	}
 }
 
-func linksByBus(d *Descriptor) []string {
+func linksByBus(d *umd.Descriptor) []string {
 	var s []string
 	for _, l := range d.Links {
 		ends := []string{}

@@ -1,4 +1,10 @@
-package umd
+// Package descriptor makes the cluster descriptors of simulated boards, as
+// Tenstorrent's user-mode driver would write them: which chips there are, how
+// they are linked, and which of their units are switched off. The last is made
+// up: real chips have their holes anywhere.
+//
+// It serves sim/cluster, and through it mock runs of a real tt-metal.
+package descriptor
 
 import (
 	"cmp"
@@ -7,6 +13,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/umd"
 )
 
 // Endpoint is one PCIe device of a host to be described.
@@ -29,7 +36,7 @@ type Endpoint struct {
 // with a link has another one than a chip without.
 //
 // UMD handles one generation at a time, so the endpoints must be of one.
-func Describe(endpoints []Endpoint, cables bool) (*Descriptor, error) {
+func Describe(endpoints []Endpoint, cables bool) (*umd.Descriptor, error) {
 	if len(endpoints) == 0 {
 		return nil, fmt.Errorf("describing a cluster: there are no boards")
 	}
@@ -67,7 +74,7 @@ func OneGeneration(endpoints []Endpoint) []Endpoint {
 
 // describer is a descriptor in the making; at[i] belongs to Chips[i].
 type describer struct {
-	Descriptor
+	umd.Descriptor
 	at []place
 }
 
@@ -78,7 +85,7 @@ type place struct {
 }
 
 func (d *describer) add(e Endpoint, slot, device int) {
-	c := Chip{ID: len(d.Chips), Arch: e.Board.Arch, Device: device, Bus: -1, Location: e.Location + slot, Harvest: harvest(e)}
+	c := umd.Chip{ID: len(d.Chips), Arch: e.Board.Arch, Device: device, Bus: -1, Location: e.Location + slot, Harvest: harvest(e)}
 	var domain, bus int
 	if n, _ := fmt.Sscanf(e.BusID, "%x:%x", &domain, &bus); n == 2 {
 		c.Bus = bus
@@ -86,14 +93,14 @@ func (d *describer) add(e Endpoint, slot, device int) {
 	if !c.Remote() {
 		c.BusID = e.BusID
 	}
-	c.Board = slices.IndexFunc(d.Boards, func(b BoardEntry) bool { return b.ID == e.Serial })
+	c.Board = slices.IndexFunc(d.Boards, func(b umd.BoardEntry) bool { return b.ID == e.Serial })
 	if c.Board < 0 {
 		c.Board = len(d.Boards)
-		d.Boards = append(d.Boards, BoardEntry{ID: e.Serial, Type: e.Board.UMDType})
+		d.Boards = append(d.Boards, umd.BoardEntry{ID: e.Serial, Type: e.Board.UMDType})
 	}
 	d.Boards[c.Board].Chips = append(d.Boards[c.Board].Chips, c.ID)
 	if e.Board.Arch == model.Wormhole && !e.Board.Galaxy() {
-		c.Coord = &Coord{X: slot, Y: c.Board}
+		c.Coord = &umd.Coord{X: slot, Y: c.Board}
 	}
 	d.Chips, d.at = append(d.Chips, c), append(d.at, place{e, slot})
 }
@@ -112,8 +119,8 @@ func (d *describer) identify() {
 }
 
 // harvest switches off as many units as the board's figures say.
-func harvest(e Endpoint) Harvest {
-	h := Harvest{NOCTranslation: true}
+func harvest(e Endpoint) umd.Harvest {
+	h := umd.Harvest{NOCTranslation: true}
 	cores := e.Board.Cores.At(e.Bundle).V
 	if e.Board.Arch == model.Wormhole {
 		if cores > 0 {

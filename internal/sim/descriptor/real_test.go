@@ -1,4 +1,4 @@
-package umd
+package descriptor
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/source/umd"
 )
 
 // TestRealTTNN gives our descriptors to the real ttnn in mock mode. It must
@@ -75,11 +76,13 @@ type meshResult struct {
 }
 
 // runMesh runs testdata/mesh.py with a /dev/shm of its own.
-func runMesh(t *testing.T, python string, d *Descriptor, shape []int) (r meshResult) {
+func runMesh(t *testing.T, python string, d *umd.Descriptor, shape []int) (r meshResult) {
 	t.Helper()
 	dir := t.TempDir()
 	desc := filepath.Join(dir, "cluster.yaml")
-	write(t, desc, d.AppendYAML(nil))
+	if err := os.WriteFile(desc, AppendYAML(nil, d), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	script, err := filepath.Abs("testdata/mesh.py")
 	if err != nil {
 		t.Fatal(err)

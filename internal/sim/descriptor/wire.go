@@ -1,9 +1,10 @@
-package umd
+package descriptor
 
 import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/umd"
 )
 
 // wire connects the chips as they are connected in the field. Channels and
@@ -23,7 +24,7 @@ func (d *describer) wire(cables bool) {
 // join links n channels of chip a, from channel x up, to those of b, from y up.
 func (d *describer) join(a, x, b, y, n int) {
 	for k := range n {
-		d.Links = append(d.Links, Link{{a, x + k}, {b, y + k}})
+		d.Links = append(d.Links, umd.Link{{Chip: a, Channel: x + k}, {Chip: b, Channel: y + k}})
 	}
 }
 
@@ -142,8 +143,8 @@ func (d *describer) wireT3000() {
 		if n >= 2 {
 			x = [2]int{2, 3}
 		}
-		d.Chips[left[n]].Coord = &Coord{X: x[0], Y: n % 2}
-		d.Chips[right[n]].Coord = &Coord{X: x[1], Y: n % 2}
+		d.Chips[left[n]].Coord = &umd.Coord{X: x[0], Y: n % 2}
+		d.Chips[right[n]].Coord = &umd.Coord{X: x[1], Y: n % 2}
 	}
 }
 
