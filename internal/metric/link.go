@@ -34,7 +34,7 @@ func pcie() []Device {
 		link("width.hostmax", "the most the slot can do", "pcie.slot_width_max", Prom{},
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.PCIe.SlotWidthMax) }),
 		{
-			Name: "pcie.link.degraded", Kind: Bool, Help: "slower or narrower than both the slot and the board can do", JSON: "pcie.degraded",
+			Name: "pcie.link.degraded", Kind: Bool, Help: "slower or narrower than both the slot and the board can do", JSON: "pcie.degraded", Prom: gauge("pcie_link_degraded"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return yes(d.PCIe.Degraded) },
 		},
 		rate("pcie.rx", "traffic to the device; needs a second sample", "pcie.to_device_bytes_per_s",

@@ -1,0 +1,120 @@
+package prom
+
+import (
+	"strconv"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// infoKey is what the labels of the info series depend on.
+type infoKey struct {
+	labels                    string
+	board, serial, arch, path string
+	numa, tray, slot, chips   int
+	firmware                  model.Firmware
+}
+
+func (w *Walker) deviceExtras(s *model.Snapshot, emit Emit) {
+	each := func(f func(d *model.Device, x *device)) {
+		for i := range s.Devices {
+			f(&s.Devices[i], w.devices[s.Devices[i].BusID])
+		}
+	}
+	each(func(d *model.Device, x *device) {
+		x.describe(d)
+		emit(deviceInfo, append(w.buf[:0], x.info...), 1)
+	})
+	each(func(_ *model.Device, x *device) {
+		for _, labels := range x.firmware {
+			emit(firmwareInfo, append(w.buf[:0], labels...), 1)
+		}
+	})
+	each(func(d *model.Device, x *device) {
+		for _, state := range states {
+			w.buf = label(append(w.buf[:0], x.labels...), "state", string(state))
+			emit(deviceState, w.buf, flag(d.State == state))
+		}
+	})
+	// Devices that have gone keep their counters: the loss is in them.
+	for _, c := range []struct {
+		f *Family
+		v func(*device) float64
+	}{
+		{deviceResets, func(x *device) float64 { return x.resets }},
+		{deviceLosses, func(x *device) float64 { return x.losses }},
+	} {
+		for _, id := range w.known() {
+			x := w.devices[id]
+			emit(c.f, append(w.buf[:0], x.labels...), c.v(x))
+		}
+	}
+	each(func(d *model.Device, x *device) {
+		if d.Power.Known() {
+			emit(energy, append(w.buf[:0], x.labels...), x.joules)
+		}
+	})
+	each(func(d *model.Device, x *device) {
+		for _, p := range model.Pools() {
+			if d.Memory.Pools[p].Used.Known() {
+				w.buf = label(append(w.buf[:0], x.labels...), "pool", p.String())
+				emit(usedBound, w.buf, boundOf(d.Memory.Tracking))
+			}
+		}
+	})
+	each(func(d *model.Device, x *device) {
+		is := d.Memory.Tracking
+		if is == "" {
+			is = model.TrackAbsent
+		}
+		for _, t := range trackings {
+			w.buf = label(append(w.buf[:0], x.labels...), "status", string(t))
+			emit(tracking, w.buf, flag(t == is))
+		}
+	})
+}
+
+// describe makes the labels of the info series anew if they have changed.
+func (x *device) describe(d *model.Device) {
+	key := infoKey{
+		labels: x.labels, board: d.Board.V, serial: d.Serial.V, arch: string(d.Arch), path: d.Path,
+		numa: -1, tray: d.Tray, slot: d.Slot, chips: len(d.Chips), firmware: d.Firmware,
+	}
+	if n, ok := d.NUMANode.Get(); ok {
+		key.numa = n
+	}
+	if key == x.infoOf && x.info != "" {
+		return
+	}
+	if x.info != "" && !d.Board.Known() && !d.Serial.Known() {
+		return // it does not answer: what it is has not changed
+	}
+	x.infoOf = key
+	b := append([]byte(nil), x.labels...)
+	b = label(b, "board", key.board)
+	b = label(b, "serial", key.serial)
+	b = label(b, "arch", key.arch)
+	b = label(b, "chips", strconv.Itoa(key.chips))
+	if key.numa >= 0 {
+		b = label(b, "numa_node", strconv.Itoa(key.numa))
+	}
+	if key.tray > 0 {
+		b = label(b, "tray", strconv.Itoa(key.tray))
+	}
+	if key.slot > 0 {
+		b = label(b, "slot", strconv.Itoa(key.slot))
+	}
+	x.info = string(b)
+	x.firmware = x.firmware[:0]
+	for _, f := range []struct {
+		name    string
+		version model.Reading[string]
+	}{
+		{"bundle", d.Firmware.Bundle}, {"arc", d.Firmware.ARC}, {"eth", d.Firmware.ETH},
+		{"m3_app", d.Firmware.M3App}, {"m3_bootloader", d.Firmware.M3Bootloader}, {"tt_flash", d.Firmware.TTFlash},
+	} {
+		if v, ok := f.version.Get(); ok {
+			b := label([]byte(x.labels), "component", f.name)
+			x.firmware = append(x.firmware, string(label(b, "version", v)))
+		}
+	}
+}

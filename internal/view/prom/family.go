@@ -1,0 +1,139 @@
+package prom
+
+import (
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Family is all series of one name.
+type Family struct {
+	Name string
+	Type string // gauge or counter
+	Help string
+	// Static families hardly ever change: limits, sizes, names. Whoever
+	// keeps samples may keep fewer of them.
+	Static bool
+}
+
+// Unit is the base unit at the end of the name, or "".
+func (f *Family) Unit() string {
+	name := strings.TrimSuffix(f.Name, "_total")
+	unit := name[strings.LastIndexByte(name, '_')+1:]
+	switch unit {
+	case "seconds", "bytes", "celsius", "volts", "amperes", "watts", "joules", "hertz", "ratio", "rpm":
+		return unit
+	}
+	return ""
+}
+
+// deviceFamily is a family of the metric table: one row of it for each set of
+// constant labels.
+type deviceFamily struct {
+	Family
+	estimate bool
+	rows     []metric.Device
+}
+
+// shared says what the rows of a family with several of them have in common.
+var shared = map[string]string{
+	"tenstorrent_temperature_limit_celsius":    "temperatures at which the chip throttles and shuts down",
+	"tenstorrent_clock_hertz":                  "clock frequencies",
+	"tenstorrent_clock_limit_hertz":            "the highest clock frequencies",
+	"tenstorrent_pcie_transferred_bytes_total": "bytes over PCIe since ttmond first saw the device",
+	"tenstorrent_memory_size_bytes":            "memory of the device's chips, by pool",
+	"tenstorrent_memory_used_bytes":            "bytes allocated, by pool; see tenstorrent_memory_used_bound",
+	"tenstorrent_process_memory_used_bytes":    "bytes allocated by a process, by device and pool",
+}
+
+// deviceFamilies groups the table by Prometheus name, in its order.
+func deviceFamilies() []deviceFamily {
+	var list []deviceFamily
+	at := map[string]int{}
+	for _, f := range metric.Devices() {
+		if f.Prom.Name == "" {
+			continue
+		}
+		i, ok := at[f.Prom.Name]
+		if !ok {
+			i, at[f.Prom.Name] = len(list), len(list)
+			help := f.Help
+			if s := shared[f.Prom.Name]; s != "" {
+				help = s
+			}
+			list = append(list, deviceFamily{
+				Family:   Family{Name: f.Prom.Name, Type: f.Prom.Type, Help: help, Static: static(f.Prom.Name)},
+				estimate: strings.Contains(f.Prom.Name, "_estimate_"),
+			})
+		}
+		list[i].rows = append(list[i].rows, f)
+	}
+	return list
+}
+
+func static(name string) bool {
+	return strings.Contains(name, "_limit_") || strings.Contains(name, "_link_") || strings.HasSuffix(name, "_info") || name == "tenstorrent_memory_size_bytes"
+}
+
+func gauge(name, help string) *Family {
+	return &Family{Name: "tenstorrent_" + name, Type: "gauge", Help: help, Static: static("tenstorrent_" + name)}
+}
+
+func counter(name, help string) *Family {
+	return &Family{Name: "tenstorrent_" + name, Type: "counter", Help: help}
+}
+
+// The families that are no row of the metric table.
+var (
+	up             = gauge("up", "whether the last collection of this node worked")
+	simulated      = gauge("simulated", "whether the host is ttmon-sim's")
+	buildInfo      = gauge("build_info", "the ttmond that says this")
+	driverInfo     = gauge("driver_info", "version of the tenstorrent kernel module")
+	devices        = gauge("devices", "devices that the driver shows")
+	unbound        = gauge("devices_unbound", "Tenstorrent functions on the PCI bus that no driver has claimed")
+	deviceInfo     = gauge("device_info", "what a device is")
+	firmwareInfo   = gauge("device_firmware_info", "firmware versions of a device")
+	deviceState    = gauge("device_state", "1 for the state that the device is in, 0 for the others")
+	deviceResets   = counter("device_resets_total", "resets of the device that ttmond saw")
+	deviceLosses   = counter("device_losses_total", "times that the device was lost from the bus")
+	energy         = counter("core_energy_joules_total", "energy of the core rail since ttmond first saw the device, added up from its power")
+	usedBound      = gauge("memory_used_bound", "how to read tenstorrent_memory_used_bytes: 0 exact, 1 at least that much, 2 unsure; max() is the bound of a sum")
+	tracking       = gauge("memory_tracking", "1 for how far memory is accounted for on the device, 0 for the others")
+	workloadUsed   = gauge("workload_memory_used_bytes", "bytes allocated by a workload, by device and pool; what belongs to none has no workload labels")
+	workloadBound  = gauge("workload_memory_used_bound", "how to read tenstorrent_workload_memory_used_bytes: 0 exact, 1 at least, 2 unsure")
+	workloads      = gauge("workload_processes", "processes of a workload that use the device")
+	processUsed    = gauge("process_memory_used_bytes", shared["tenstorrent_process_memory_used_bytes"])
+	processBound   = gauge("process_memory_used_bound", "how to read tenstorrent_process_memory_used_bytes: 0 exact, 1 at least, 2 unsure")
+	snapshotTime   = gauge("snapshot_timestamp_seconds", "when the figures were collected")
+	sourceDuration = gauge("collect_duration_seconds", "how long a source took in the last collection")
+	sourceSuccess  = gauge("collect_success", "whether a source worked in the last collection")
+	sourceLast     = gauge("collect_last_success_timestamp_seconds", "when a source last worked")
+	limitMax       = gauge("limit_max", "a bound that ttmond keeps")
+	limitUsed      = gauge("limit_used", "how much of a bound is used")
+	limitDropped   = counter("limit_dropped_total", "what a bound has turned away")
+	clients        = gauge("clients", "clients that are connected")
+)
+
+// extras are the families above, for documentation and the API's metadata.
+var extras = []*Family{
+	up, simulated, buildInfo, driverInfo, devices, unbound, deviceInfo, firmwareInfo, deviceState, deviceResets, deviceLosses, energy,
+	usedBound, tracking, workloadUsed, workloadBound, workloads, processUsed, processBound, snapshotTime,
+	sourceDuration, sourceSuccess, sourceLast, limitMax, limitUsed, limitDropped, clients,
+}
+
+// Families lists all there can be.
+func Families() []Family {
+	var list []Family
+	for _, f := range deviceFamilies() {
+		list = append(list, f.Family)
+	}
+	for _, f := range extras {
+		list = append(list, *f)
+	}
+	return list
+}
+
+var trackings = []model.Tracking{model.TrackOK, model.TrackPartial, model.TrackDenied, model.TrackAbsent, model.TrackUnknown}
+
+var states = []model.State{model.StateOK, model.StateResetting, model.StateHung, model.StateLost}

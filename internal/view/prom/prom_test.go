@@ -1,0 +1,200 @@
+package prom
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire/sample"
+)
+
+var all = Options{Version: "1.2.3", Revision: "abc", GoVersion: "go1.26", Processes: 64, MaxWorkloads: 64, Estimates: true}
+
+var self = &Self{
+	Sources: []Source{{"driver", 3 * time.Millisecond, true, time.Unix(1_800_000_000, 0)}, {"shm", time.Second, false, time.Time{}}},
+	Limits:  []Limit{{"watchers", 1024, 3, 7}},
+	Clients: []Client{{"watch", 3}},
+}
+
+func page(f Format, s *model.Snapshot, compat ...string) []byte {
+	w := NewWalker(all)
+	w.Observe(s)
+	p := Page{Format: f}
+	w.Walk(s, self, p.Add)
+	WalkCompat(s, compat, p.Add)
+	return p.Bytes()
+}
+
+// The whole page, read by a person.
+func TestPage(t *testing.T) {
+	golden.Check(t, "testdata/one.prom", page(Text, sample.One()))
+	golden.Check(t, "testdata/troubles.prom", page(Text, sample.Troubles()))
+	golden.Check(t, "testdata/one.openmetrics", page(OpenMetrics, sample.One()))
+	golden.Check(t, "testdata/compat.prom", page(Text, sample.One(), CompatTTMgmt, CompatAllSMI))
+	golden.Check(t, "testdata/compat-tt-telemetry.prom", page(Text, sample.Galaxy(), CompatTTTelemetry))
+}
+
+// A family's samples stand together, and no series is there twice.
+func TestFamiliesStandTogether(t *testing.T) {
+	for _, s := range []*model.Snapshot{sample.One(), sample.Four(), sample.Galaxy(), sample.Troubles(), sample.NoDriver()} {
+		done, series := map[string]bool{}, map[string]bool{}
+		last := ""
+		w := NewWalker(all)
+		w.Observe(s)
+		w.Walk(s, self, func(f *Family, labels []byte, v float64) {
+			if f.Name != last {
+				if done[f.Name] {
+					t.Errorf("%s is torn apart", f.Name)
+				}
+				done[f.Name], last = true, f.Name
+			}
+			if key := f.Name + string(labels); series[key] {
+				t.Errorf("%s{%s} is there twice", f.Name, labels)
+			} else {
+				series[key] = true
+			}
+		})
+	}
+}
+
+// What does not answer has no sample, and what it is does not change.
+func TestHungDeviceKeepsItsSeriesNames(t *testing.T) {
+	w := NewWalker(all)
+	well := sample.One()
+	w.Observe(well)
+	before := collect(w, well)
+	ill := sample.One()
+	ill.Time = well.Time.Add(time.Second)
+	sample.Hang(&ill.Devices[0])
+	ill.Devices[0].ASICID = model.Missing[string](model.Hung, "")
+	w.Observe(ill)
+	after := collect(w, ill)
+	for key := range after {
+		if _, ok := before[key]; !ok {
+			t.Errorf("a hung device has a new series %s", key)
+		}
+	}
+	for key := range after {
+		if strings.HasPrefix(key, "tenstorrent_asic_temperature_celsius") {
+			t.Errorf("%s is not known", key)
+		}
+	}
+	state := `tenstorrent_device_state{` + w.devices[ill.Devices[0].BusID].labels + `,state="hung"}`
+	if before[state] != 0 || after[state] != 1 {
+		t.Errorf("state %v, then %v", before[state], after[state])
+	}
+}
+
+func collect(w *Walker, s *model.Snapshot) map[string]float64 {
+	m := map[string]float64{}
+	w.Walk(s, self, func(f *Family, labels []byte, v float64) { m[f.Name+"{"+string(labels)+"}"] = v })
+	return m
+}
+
+func TestCounters(t *testing.T) {
+	w := NewWalker(all)
+	at := sample.One().Time
+	for i, step := range []func(s *model.Snapshot){
+		func(s *model.Snapshot) { s.Devices[0].Power = model.Value(100.0) },
+		func(s *model.Snapshot) { s.Devices[0].Power = model.Value(200.0) },
+		func(s *model.Snapshot) { sample.Reset(&s.Devices[0]) },
+		func(s *model.Snapshot) { s.Devices[0].Power = model.Value(50.0) },
+		func(s *model.Snapshot) { s.Devices = nil },
+		func(s *model.Snapshot) { s.Devices = nil },
+		func(s *model.Snapshot) { s.Devices[0].Power = model.Value(50.0) },
+	} {
+		s := sample.One()
+		s.Time = at.Add(time.Duration(i) * time.Second)
+		step(s)
+		w.Observe(s)
+	}
+	x := w.devices[sample.One().Devices[0].BusID]
+	if x.joules != 150 || x.resets != 1 || x.losses != 1 {
+		t.Errorf("%v J, %v resets, %v losses; want 150, 1, 1", x.joules, x.resets, x.losses)
+	}
+}
+
+func TestBoundsAndWorkloads(t *testing.T) {
+	s := sample.Four()
+	s.Processes[0].Container, s.Processes[0].SystemdUnit, s.Processes[0].SlurmJob = model.Container{}, "", "42"
+	s.Processes[0].Devices[0].Tracking = model.TrackPartial
+	w := NewWalker(all)
+	w.Observe(s)
+	m := collect(w, s)
+	d := w.devices[s.Device(s.Processes[0].Devices[0].Device).BusID].labels
+	if m[`tenstorrent_workload_memory_used_bound{`+d+`,slurm_job="42",pool="dram"}`] != atLeast {
+		t.Error("the workload's doubt is lost")
+	}
+	if m[`tenstorrent_workload_memory_used_bytes{`+d+`,slurm_job="42",pool="dram"}`] == 0 {
+		t.Error("the workload has no memory")
+	}
+	narrow := all
+	narrow.MaxWorkloads, narrow.Processes = 1, 1
+	w = NewWalker(narrow)
+	w.Observe(s)
+	m = collect(w, s)
+	if m[`tenstorrent_limit_dropped_total{limit="workloads"}`] == 0 {
+		t.Error("what is left out is not counted")
+	}
+}
+
+func TestCompatChoice(t *testing.T) {
+	for _, c := range []struct {
+		sets string
+		ok   bool
+	}{{"tt-mgmt", true}, {"all-smi,tt-telemetry", true}, {"tt-mgmt,tt-telemetry", false}, {"dcgm", false}} {
+		if err := CheckCompat(strings.Split(c.sets, ",")); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.sets, err)
+		}
+	}
+}
+
+func TestNegotiate(t *testing.T) {
+	for accept, want := range map[string]Format{
+		"": Text, "text/plain": Text, "*/*": Text,
+		"application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5": OpenMetrics,
+		"application/openmetrics-text;version=2.0.0":                                Text,
+	} {
+		if got := Negotiate(accept); got != want {
+			t.Errorf("%q: %v", accept, got)
+		}
+	}
+}
+
+// Whatever a label holds, the page stays a page.
+func FuzzLabel(f *testing.F) {
+	for _, s := range []string{"", `a"b`, "a\nb", `\`, "\xff\xfe", "ü"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		b := label([]byte(`a="1"`), "x", s)
+		if !utf8.Valid(b) || bytes.ContainsRune(b, '\n') {
+			t.Errorf("%q became %q", s, b)
+		}
+		text, ok := strings.CutPrefix(string(b), `a="1",x="`)
+		if s == "" {
+			return
+		}
+		text = strings.TrimSuffix(text, `"`)
+		back := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(text)
+		if !ok || back != strings.ToValidUTF8(s, "\ufffd") && utf8.ValidString(s) {
+			t.Errorf("%q became %q", s, b)
+		}
+	})
+}
+
+func BenchmarkGalaxy(b *testing.B) {
+	s := sample.Galaxy()
+	w := NewWalker(all)
+	w.Observe(s)
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		w.Walk(s, self, func(*Family, []byte, float64) { n++ })
+		b.ReportMetric(float64(n), "samples")
+	}
+}

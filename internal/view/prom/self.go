@@ -1,0 +1,67 @@
+package prom
+
+import "time"
+
+// Self is what ttmond says about itself.
+type Self struct {
+	Sources []Source
+	Limits  []Limit
+	Clients []Client
+}
+
+// Source is how one source did in the last collection.
+type Source struct {
+	Name     string
+	Duration time.Duration
+	OK       bool
+	LastOK   time.Time // zero: never
+}
+
+// Limit is a bound that ttmond keeps.
+type Limit struct {
+	Name      string
+	Max, Used float64
+	Dropped   float64 // what it has turned away so far
+}
+
+// Client is a kind of client and how many of it there are.
+type Client struct {
+	Kind  string
+	Count int
+}
+
+func (w *Walker) self(self *Self, emit Emit) {
+	if self == nil {
+		self = &Self{}
+	}
+	named := func(key, name string) []byte {
+		w.buf = label(w.buf[:0], key, name)
+		return w.buf
+	}
+	for _, s := range self.Sources {
+		emit(sourceDuration, named("collector", s.Name), s.Duration.Seconds())
+	}
+	for _, s := range self.Sources {
+		emit(sourceSuccess, named("collector", s.Name), flag(s.OK))
+	}
+	for _, s := range self.Sources {
+		if !s.LastOK.IsZero() {
+			emit(sourceLast, named("collector", s.Name), float64(s.LastOK.UnixMilli())/1000)
+		}
+	}
+	limits := append(self.Limits[:len(self.Limits):len(self.Limits)], Limit{
+		Name: "workloads", Max: float64(w.opt.MaxWorkloads + w.opt.Processes), Used: float64(len(w.groups)), Dropped: w.dropped,
+	})
+	for _, l := range limits {
+		emit(limitMax, named("limit", l.Name), l.Max)
+	}
+	for _, l := range limits {
+		emit(limitUsed, named("limit", l.Name), l.Used)
+	}
+	for _, l := range limits {
+		emit(limitDropped, named("limit", l.Name), l.Dropped)
+	}
+	for _, c := range self.Clients {
+		emit(clients, named("kind", c.Kind), float64(c.Count))
+	}
+}
