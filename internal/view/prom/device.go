@@ -109,8 +109,12 @@ func (x *device) describe(d *model.Device) {
 		name    string
 		version model.Reading[string]
 	}{
-		{"bundle", d.Firmware.Bundle}, {"arc", d.Firmware.ARC}, {"eth", d.Firmware.ETH},
-		{"m3_app", d.Firmware.M3App}, {"m3_bootloader", d.Firmware.M3Bootloader}, {"tt_flash", d.Firmware.TTFlash},
+		{"bundle", d.Firmware.Bundle},
+		{"arc", d.Firmware.ARC},
+		{"eth", d.Firmware.ETH},
+		{"m3_app", d.Firmware.M3App},
+		{"m3_bootloader", d.Firmware.M3Bootloader},
+		{"tt_flash", d.Firmware.TTFlash},
 	} {
 		if v, ok := f.version.Get(); ok {
 			b := label([]byte(x.labels), "component", f.name)
