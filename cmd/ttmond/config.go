@@ -26,6 +26,8 @@ type config struct {
 	Alloc    allocConfig   `toml:"alloc" comment:"The socket on which programs report allocations."`
 	API      apiConfig     `toml:"api" comment:"The socket on which ttmon asks."`
 	Collect  collectConfig `toml:"collect" comment:"The background collector."`
+	Listen   listenConfig  `toml:"listen" comment:"HTTP for Prometheus, Grafana and browsers."`
+	Metrics  metricsConfig `toml:"metrics" comment:"What /metrics, history and remote write hold."`
 	Log      logConfig     `toml:"log"`
 
 	takeover, keep bool // from the command line only
@@ -72,6 +74,8 @@ func defaultConfig() config {
 		Alloc:    allocConfig{Socket: allocsock.DefaultPath, Mode: "0666", MaxBuffers: ledger.DefaultMaxBuffers, Keeper: true},
 		API:      apiConfig{Socket: "/run/ttmon/ttmond.sock", Mode: "0666"},
 		Collect:  collectConfig{Interval: duration{time.Second}},
+		Listen:   listenConfig{Address: defaultListen},
+		Metrics:  metricsConfig{Workloads: "auto", Compat: []string{}},
 		Log:      logConfig{Level: "info", Format: "auto"},
 	}
 	if os.Geteuid() == 0 {
@@ -118,6 +122,7 @@ func configure(f flags) (config, error) {
 	}
 	for to, from := range map[*string]string{
 		&c.Alloc.Socket: f.allocSocket, &c.API.Socket: f.apiSocket, &c.StateDir: f.stateDir, &c.Root: f.root,
+		&c.Listen.Address: f.listen,
 	} {
 		if from != "" {
 			*to = from
@@ -172,6 +177,12 @@ func (c *config) check() error {
 		return fmt.Errorf("collect.interval: %v is not between 100ms and 1h", c.Collect.Interval)
 	}
 	if _, err := parseLevel(c.Log.Level); err != nil {
+		return err
+	}
+	if err := c.Listen.check(); err != nil {
+		return err
+	}
+	if err := c.Metrics.check(); err != nil {
 		return err
 	}
 	switch c.Log.Format {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
@@ -28,6 +29,8 @@ type ttmond struct {
 	server    *allocsock.Server
 	collector *background
 	begun     *start
+	api       *api.Server
+	recorder  *recorder // what is remembered of the snapshots
 	// successors brings processes that ask for our place; the answer is given
 	// when they have it, or have failed.
 	successors chan succession
@@ -101,6 +104,8 @@ func (d *ttmond) run(ctx context.Context) error {
 		return d.serve(gctx)
 	})
 	if d.collector != nil {
+		d.api = d.newAPI()
+		d.remember(gctx, g)
 		g.Go(func() error { return d.collector.run(gctx, d.ledger, d.server.Since) })
 		g.Go(func() error { return d.serveAPI(gctx) })
 		g.Go(func() error { return d.watchdog(gctx) })

@@ -135,7 +135,7 @@ func (h *host) start(args ...string) *instance {
 
 func (h *host) launch(args ...string) *instance {
 	h.t.Helper()
-	all := append([]string{"--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", filepath.Join(h.dir, "state"), "--root", h.root}, h.extraArgs...)
+	all := append([]string{"--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", filepath.Join(h.dir, "state"), "--root", h.root, "--listen", "off"}, h.extraArgs...)
 	i := &instance{cmd: exec.Command(program(h.t), append(all, args...)...), log: new(syncBuffer), done: make(chan struct{})}
 	i.cmd.Stderr = i.log
 	i.cmd.Env = append(os.Environ(), append(h.extraEnviron, "HOME="+h.dir)...) // no configuration of the user's

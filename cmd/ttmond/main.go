@@ -47,6 +47,7 @@ func (e usageError) Unwrap() error { return e.error }
 // flags are what the command line says; they go before the configuration.
 type flags struct {
 	allocSocket, apiSocket, stateDir, root, config string
+	listen                                         string
 	takeover, checkConfig, verbose, keep           bool
 }
 
@@ -88,6 +89,7 @@ ttmond in the place of a running one, without losing a byte.`,
 	p.StringVar(&f.allocSocket, "alloc-socket", "", "where old clients report (default "+defaultConfig().Alloc.Socket+")")
 	p.StringVar(&f.apiSocket, "socket", "", "where the API is (default "+defaultConfig().API.Socket+")")
 	p.StringVar(&f.stateDir, "state-dir", "", "where state is kept (default "+defaultConfig().StateDir+")")
+	p.StringVar(&f.listen, "listen", "", "`ADDR` of /metrics, the API and PromQL over HTTP, or off (default "+defaultListen+")")
 	p.StringVar(&f.root, "root", "", "the host's root directory, if it is not /")
 	p.StringVar(&f.config, "config", "", "configuration `FILE` (default "+defaultConfigPath()+" if it is there)")
 	p.BoolVar(&f.takeover, "takeover", false, "take the place of a running ttmond")

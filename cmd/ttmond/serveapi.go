@@ -21,7 +21,12 @@ func (d *ttmond) serveAPI(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serving the API: %w", err)
 	}
-	server := api.New(api.Options{
+	return d.api.Serve(ctx, l)
+}
+
+// newAPI makes the API, for all the ways to it.
+func (d *ttmond) newAPI() *api.Server {
+	return api.New(api.Options{
 		Feed:   &d.collector.feed,
 		Ledger: d.ledger,
 		Hiding: readHiding,
@@ -38,7 +43,6 @@ func (d *ttmond) serveAPI(ctx context.Context) error {
 		Version: version.Version,
 		Log:     d.log,
 	})
-	return server.Serve(ctx, l)
 }
 
 func (d *ttmond) dumps() (list []api.Dump) {

@@ -127,7 +127,7 @@ func (m *manager) start(listeners map[string]*os.File) *instance {
 	}
 	h := m.h
 	script := `LISTEN_PID=$$ exec "$0" "$@"`
-	args := []string{"-c", script, program(m.t), "--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", h.dir + "/state", "--root", h.root}
+	args := []string{"-c", script, program(m.t), "--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", h.dir + "/state", "--root", h.root, "--listen", "off"}
 	i := &instance{cmd: exec.Command("sh", args...), log: new(syncBuffer), done: make(chan struct{})}
 	i.cmd.Stderr, i.cmd.ExtraFiles = i.log, files
 	i.cmd.Env = append(os.Environ(), h.extraEnviron...)

@@ -134,6 +134,10 @@ func (s *Server) viewpoint(r *http.Request) viewpoint {
 // hardly ever change.
 const hidingAge = 2 * time.Second
 
+// Handler answers calls of the API that come another way than Serve's: there
+// nobody tells who asks, so where /proc hides processes, so does it.
+func (s *Server) Handler() http.Handler { return s.handler() }
+
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/snapshot", s.snapshot)

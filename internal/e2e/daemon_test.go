@@ -33,7 +33,7 @@ func startDaemon(t *testing.T, h *sim.Host) *daemon {
 	}
 	d := &daemon{t: t, host: h, api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc")}
 	cmd := h.Command(context.Background(), filepath.Join(bin, "ttmond"), // t.Context ends before it may
-		"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"))
+		"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"), "--listen", "off")
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {

@@ -10,6 +10,18 @@ import (
 // Version is set by the linker (see the Makefile).
 var Version = "0.1.0-dev"
 
+// Revision is the commit that it was built from, or "".
+func Revision() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value[:min(len(s.Value), 12)]
+			}
+		}
+	}
+	return ""
+}
+
 // Long is the version with what it was built from and by.
 func Long() string {
 	revision, dirty := "", ""

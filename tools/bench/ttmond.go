@@ -57,7 +57,7 @@ func (l *lab) ttmond() (*node, error) {
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return nil, err
 	}
-	n.cmd = exec.Command(filepath.Join(l.bin, "ttmond"), "--alloc-socket", n.alloc, "--socket", n.api, "--state-dir", dir, "--root", root)
+	n.cmd = exec.Command(filepath.Join(l.bin, "ttmond"), "--alloc-socket", n.alloc, "--socket", n.api, "--state-dir", dir, "--root", root, "--listen", "off")
 	if err := n.cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,6 @@
 // came and went, devices that were reset, hung or got too hot.
 //
 // It stands between the snapshots and whoever tells: the log of ttmond, the log
-// of ttmon top and its charts, which mark events under
-// their lines. It only compares what snapshots say.
+// of ttmon top and its charts, which mark events under their lines. It only
+// compares what snapshots say.
 package event

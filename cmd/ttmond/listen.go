@@ -1,0 +1,199 @@
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/ttmon/ttmon/internal/view/prom"
+)
+
+// Bounds of the TCP listener.
+const (
+	maxHTTPConns    = 64
+	maxScrapes      = 4
+	httpReadTimeout = 5 * time.Second
+	httpIdleTimeout = time.Minute
+)
+
+// listen serves HTTP until ctx is done. An address that is taken is tried
+// again and again: a predecessor may be about to leave it.
+func (d *ttmond) listen(ctx context.Context) error {
+	address := d.cfg.Listen.Address
+	if address == listenOff {
+		return nil
+	}
+	l, err := bind(ctx, address, d.log)
+	if err != nil {
+		return nil // ctx is done
+	}
+	host, _, _ := net.SplitHostPort(address)
+	server := &http.Server{
+		Handler:           guard(d.routes(), loopback(host)),
+		ReadHeaderTimeout: httpReadTimeout,
+		ReadTimeout:       2 * httpReadTimeout,
+		IdleTimeout:       httpIdleTimeout,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	defer context.AfterFunc(ctx, func() {
+		brief, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		defer cancel()
+		if server.Shutdown(brief) != nil {
+			_ = server.Close()
+		}
+	})()
+	d.log.Info("serving HTTP", "address", l.Addr().String())
+	off, file := false, d.cfg.Listen.WebConfig
+	quiet := slog.New(slog.NewTextHandler(discard{}, &slog.HandlerOptions{Level: slog.LevelError}))
+	err = web.Serve(newLimitListener(l, maxHTTPConns), server, &web.FlagConfig{WebSystemdSocket: &off, WebConfigFile: &file, WebListenAddresses: &[]string{address}}, quiet)
+	if err != nil && !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
+		d.log.Error("HTTP is not served any more", "address", address, "err", err)
+	}
+	return nil
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// bind listens on an address, however long that takes.
+func bind(ctx context.Context, address string, log *slog.Logger) (net.Listener, error) {
+	wait, said := 100*time.Millisecond, false
+	for {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err == nil {
+			return l, nil
+		}
+		if wait > time.Second && !said {
+			log.Warn("no HTTP for now: trying again until it works", "err", fmt.Errorf("listening: %w", err))
+			said = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+			wait = min(2*wait, 10*time.Second)
+		}
+	}
+}
+
+// limitListener bounds the connections. The one too many is closed at once,
+// so that it does not wait in vain.
+type limitListener struct {
+	net.Listener
+	slots chan struct{}
+}
+
+func newLimitListener(l net.Listener, n int) *limitListener {
+	return &limitListener{l, make(chan struct{}, n)}
+}
+
+func (l *limitListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.slots <- struct{}{}:
+			return &limitedConn{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
+		default:
+			c.Close()
+		}
+	}
+}
+
+type limitedConn struct {
+	net.Conn
+	release func()
+}
+
+func (c *limitedConn) Close() error {
+	c.release()
+	return c.Conn.Close()
+}
+
+// guard keeps web pages of others out: a name that an attacker lets point to
+// 127.0.0.1 is not ours, and nothing here is for another origin.
+func guard(h http.Handler, onlyLocal bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if onlyLocal && !localName(r.Host) {
+			http.Error(w, "this address is for this machine: ask for localhost or 127.0.0.1", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * time.Minute))
+		h.ServeHTTP(w, r)
+	})
+}
+
+// localName tells whether a Host header means this machine by its nature.
+func localName(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// routes is what the listener serves.
+func (d *ttmond) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", d.metrics())
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ttmond is alive\n")) })
+	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
+		if d.recorder.page(prom.Text) == nil {
+			http.Error(w, "there is no snapshot yet", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ttmond is ready\n"))
+	})
+	mux.Handle("/api/v1/", http.StripPrefix("/api", d.api.Handler()))
+	return mux
+}
+
+// metrics answers scrapes. It only formats the last collection.
+func (d *ttmond) metrics() http.Handler {
+	slots := make(chan struct{}, maxScrapes)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		default:
+			http.Error(w, fmt.Sprintf("%d scrapes are under way already", maxScrapes), http.StatusServiceUnavailable)
+			return
+		}
+		format := prom.Negotiate(r.Header.Get("Accept"))
+		b := d.recorder.page(format)
+		if b == nil {
+			http.Error(w, "there is no snapshot that is current", http.StatusServiceUnavailable)
+			return
+		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Second))
+		w.Header().Set("Content-Type", format.ContentType())
+		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			_, _ = w.Write(b)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		_, _ = z.Write(b)
+		_ = z.Close()
+	})
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// freePort returns a port of 127.0.0.1 that nobody listens on now.
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// tool finds a program of Debian's package prometheus.
+func tool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("there is no %s: it comes with Debian's package prometheus", name)
+	}
+	return path
+}
+
+// promtool runs the checker of the real Prometheus.
+func promtool(t testing.TB, stdin string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(tool(t, "promtool"), args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// prometheus is a real one, on loopback, with a data folder of its own.
+type prometheus struct {
+	t             testing.TB
+	address, data string
+	config        string
+	cmd           *exec.Cmd
+	log           *syncBuffer
+}
+
+func newPrometheus(t testing.TB, config string) *prometheus {
+	t.Helper()
+	dir := t.TempDir()
+	p := &prometheus{t: t, address: freePort(t), data: filepath.Join(dir, "data"), config: filepath.Join(dir, "prometheus.yml"), log: new(syncBuffer)}
+	if err := os.WriteFile(p.config, []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.stop()
+		if t.Failed() {
+			t.Logf("log of Prometheus:\n%s", p.log)
+		}
+	})
+	return p
+}
+
+func (p *prometheus) start() {
+	p.t.Helper()
+	p.cmd = exec.Command(tool(p.t, "prometheus"), "--config.file="+p.config, "--storage.tsdb.path="+p.data,
+		"--web.listen-address="+p.address, "--web.enable-remote-write-receiver", "--log.level=warn")
+	p.cmd.Stderr, p.cmd.Stdout = p.log, p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	await(p.t, "Prometheus", func() bool {
+		r, err := http.Get("http://" + p.address + "/-/ready")
+		if err != nil {
+			return false
+		}
+		r.Body.Close()
+		return r.StatusCode == 200
+	})
+}
+
+func (p *prometheus) stop() {
+	if p.cmd != nil {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		_ = p.cmd.Wait()
+		p.cmd = nil
+	}
+}
+
+// result is one series of an answer.
+type result struct {
+	Metric map[string]string `json:"metric"`
+	Value  [2]any            `json:"value"`
+	Values [][2]any          `json:"values"`
+}
+
+// query asks a Prometheus API at base.
+func query(t testing.TB, base, path string, args url.Values) []result {
+	t.Helper()
+	r, err := http.Get(base + path + "?" + args.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, _ := io.ReadAll(r.Body)
+	var answer struct {
+		Status string
+		Error  string
+		Data   struct{ Result []result }
+	}
+	if err := json.Unmarshal(b, &answer); err != nil || answer.Status != "success" {
+		t.Fatalf("%s?%s: %v: %s", path, args.Encode(), err, b)
+	}
+	return answer.Data.Result
+}
+
+func (p *prometheus) query(expr string) []result {
+	p.t.Helper()
+	return query(p.t, "http://"+p.address, "/api/v1/query", url.Values{"query": {expr}})
+}
+
+// A real Prometheus scrapes us, and finds nothing wrong with it.
+func TestPrometheusScrapes(t *testing.T) {
+	tool(t, "prometheus")
+	h := newHost(t)
+	h.simulate("n300,p150a")
+	address := freePort(t)
+	h.start("--listen", address)
+	p := newPrometheus(t, fmt.Sprintf(`
+global: {scrape_interval: 1s}
+scrape_configs: [{job_name: ttmon, static_configs: [{targets: [%q]}]}]
+`, address))
+	p.start()
+	await(t, "the series", func() bool { return len(p.query("tenstorrent_core_power_watts")) == 2 })
+	if up := p.query(`up{job="ttmon"}`); len(up) != 1 || up[0].Value[1] != "1" {
+		t.Errorf("up is %v", up)
+	}
+	if n := p.query("count({__name__=~'tenstorrent_.*'})"); len(n) != 1 {
+		t.Errorf("count is %v", n)
+	}
+	// Prometheus asks for OpenMetrics; its older text must pass as well.
+	promtool(t, get(t, "http://"+address+"/metrics", nil), "check", "metrics")
+}
+
+// get asks for a page.
+func get(t testing.TB, url string, header http.Header) string {
+	t.Helper()
+	r, err := http.NewRequest("GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = header
+	if host := header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	b, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.StatusCode != 200 {
+		return fmt.Sprintf("%d: %s", a.StatusCode, b)
+	}
+	return string(b)
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/version"
+	"github.com/ttmon/ttmon/internal/view/prom"
+)
+
+// recorder follows the snapshots and remembers what they said: for scrapes,
+// history, events and alerts. It is a reader of the feed like any other, so
+// nothing that it does makes the collector wait.
+type recorder struct {
+	cfg config
+	log *slog.Logger
+	// self says how the rest of the daemon is doing.
+	self func() *prom.Self
+
+	mu     sync.Mutex // over all below
+	walker *prom.Walker
+	snap   *model.Snapshot
+	pages  map[prom.Format][]byte // of snap
+}
+
+func newRecorder(cfg config, log *slog.Logger, self func() *prom.Self) *recorder {
+	o := prom.Options{
+		Version: version.Version, Revision: version.Revision(), GoVersion: runtime.Version(),
+		Processes: cfg.Metrics.Processes, Estimates: cfg.Metrics.Estimates,
+	}
+	if cfg.Metrics.Workloads == "always" || cfg.Metrics.Workloads == "auto" && readHiding().Level == 0 {
+		o.MaxWorkloads = maxWorkloads
+	}
+	return &recorder{cfg: cfg, log: log, self: self, walker: prom.NewWalker(o), pages: map[prom.Format][]byte{}}
+}
+
+// run follows the feed until ctx is done.
+func (r *recorder) run(ctx context.Context, feed follower) error {
+	feed.Follow(ctx, r.record)
+	return nil
+}
+
+// follower is where snapshots come from.
+type follower interface {
+	Follow(ctx context.Context, each func(*model.Snapshot))
+}
+
+// record takes a snapshot in.
+func (r *recorder) record(s *model.Snapshot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.walker.Observe(s)
+	r.snap = s
+	clear(r.pages)
+}
+
+// page is the last snapshot as a page for Prometheus; nil before the first,
+// or when it is too old to be shown as current. It is made once for all who
+// ask the same.
+func (r *recorder) page(f prom.Format) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.snap == nil || time.Since(r.snap.Time) > max(10*r.cfg.Collect.Interval.Duration, 30*time.Second) {
+		return nil
+	}
+	b := r.pages[f]
+	if b == nil {
+		p := prom.Page{Format: f}
+		r.walker.Walk(r.snap, r.self(), p.Add)
+		prom.WalkCompat(r.snap, r.cfg.Metrics.Compat, p.Add)
+		b = p.Bytes()
+		r.pages[f] = b
+	}
+	return b
+}
