@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // asProgram makes the test binary be ttmon-sim.
@@ -24,8 +26,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	os.Setenv("GORACE", "atexit_sleep_ms=0")
-	os.Exit(m.Run())
+	hermetic.Main(m)
 }
 
 // program is ttmon-sim with arguments.

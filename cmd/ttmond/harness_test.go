@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // The tests of this package run the real program and real clients.
@@ -38,13 +40,7 @@ var buildOnce = sync.OnceValues(func() (string, error) {
 	return bin, nil
 })
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if bin, err := buildOnce(); err == nil {
-		os.RemoveAll(filepath.Dir(bin))
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { hermetic.Main(m) }
 
 func program(t testing.TB) string {
 	t.Helper()

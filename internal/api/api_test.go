@@ -16,12 +16,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	hermetic.Enter(hermetic.Options{})
+	goleak.VerifyTestMain(m)
+}
 
 // host serves an API on a real socket.
 type host struct {

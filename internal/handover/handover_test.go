@@ -11,9 +11,14 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	hermetic.Enter(hermetic.Options{})
+	goleak.VerifyTestMain(m)
+}
 
 // old plays the running daemon: it gives files and reports how that went.
 func old(t *testing.T, files []File) (path string, result <-chan error) {

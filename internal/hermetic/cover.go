@@ -43,7 +43,7 @@ func cover() error {
 		return err
 	}
 	for _, c := range covered {
-		if err := unix.Mount("hermetic", c.path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode="+c.mode); err != nil {
+		if err := unix.Mount("hermetic", c.path, "tmpfs", unix.MS_NOSUID, "mode="+c.mode); err != nil {
 			return fmt.Errorf("mounting an empty %s: %w", c.path, err)
 		}
 	}

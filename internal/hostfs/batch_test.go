@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/fusetest"
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // TestMain lets the test binary play the program that gives up on a blocked
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 		giveUpOn(path)
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	hermetic.Main(m)
 }
 
 func giveUpOn(path string) {

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
@@ -188,6 +189,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	hermetic.Enter(hermetic.Options{})
 	goleak.VerifyTestMain(m)
 }
 

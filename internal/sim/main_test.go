@@ -12,12 +12,13 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
 func TestMain(m *testing.M) {
 	sim.Reexec(nil)
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // or every process of a host takes a second to end
+	hermetic.Enter(hermetic.Options{})
 	goleak.VerifyTestMain(m)
 }
 

@@ -17,12 +17,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	hermetic.Enter(hermetic.Options{})
+	goleak.VerifyTestMain(m)
+}
 
 // serve answers on a socket of its own with net/http, which ttmond uses.
 func serve(t *testing.T, path string, h http.HandlerFunc) (stop func()) {

@@ -1,21 +1,20 @@
 package kinds
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/sim/workload"
 )
 
 func TestMain(m *testing.M) {
 	sim.Reexec(All())
-	os.Setenv("GORACE", "atexit_sleep_ms=0")
-	os.Exit(m.Run())
+	hermetic.Main(m)
 }
 
 // regions lists the statistics regions in a tree's /dev/shm.

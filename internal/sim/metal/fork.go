@@ -77,12 +77,8 @@ const childName = "metal-child"
 // workloads or whose workloads fork, and in TestMain: if this process was
 // started to be such a child, it is that and never returns.
 func Reexec() {
-	switch os.Args[0] {
-	case childName:
+	if os.Args[0] == childName {
 		os.Exit(Main(os.Args[1:]))
-	case privateName:
-		fmt.Fprintln(os.Stderr, becomePrivate(os.Args[1:])) // returns only to fail
-		os.Exit(1)
 	}
 }
 

@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 func TestMain(m *testing.M) {
 	Reexec()
-	if code, done := InPrivateShm(); done {
-		os.Exit(code)
-	}
+	hermetic.Enter(hermetic.Options{})
 	goleak.VerifyTestMain(m)
 }
 
@@ -44,37 +44,6 @@ func do(t *testing.T, p *Process, commands ...string) (last Reply) {
 		}
 	}
 	return last
-}
-
-// Neither the environment nor the name of the program gets anything mounted
-// over a /dev/shm that is not private. (These tests run in a private one: at
-// worst that is what they cover.)
-func TestNothingIsMountedOutside(t *testing.T) {
-	cleanShm(t)
-	mounts := func() string {
-		b, err := os.ReadFile("/proc/self/mountinfo")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
-	}
-	before := mounts()
-	for _, args := range [][]string{{}, {"", "x"}, {mountNamespace(), "x"}, {mountNamespace()}} {
-		cmd := exec.Command("/proc/self/exe", args...)
-		cmd.Args[0] = privateName
-		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "nothing is mounted") {
-			t.Errorf("%q: %v: %s", args, err, out)
-		}
-	}
-	for _, mark := range []string{"", "1", "mnt:[1]"} {
-		t.Setenv(privateMark, mark)
-		if HasPrivateShm() {
-			t.Errorf("%q is taken for our namespace", mark)
-		}
-	}
-	if after := mounts(); after != before {
-		t.Errorf("mounts changed:\n%s\n%s", before, after)
-	}
 }
 
 // look reads words of a region.
@@ -108,9 +77,7 @@ func expect(t *testing.T, w words, version, refs, active uint32, totalDRAM uint6
 
 func cleanShm(t *testing.T) {
 	t.Helper()
-	if !HasPrivateShm() {
-		t.Skip("needs a /dev/shm of its own, which fuzzing does not have")
-	}
+	hermetic.Need(t)
 	t.Cleanup(func() {
 		entries, _ := os.ReadDir("/dev/shm")
 		for _, e := range entries {

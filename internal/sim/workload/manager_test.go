@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 func TestMain(m *testing.M) {
@@ -32,8 +34,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Setenv("GORACE", "atexit_sleep_ms=0")
-	os.Exit(m.Run())
+	hermetic.Main(m)
 }
 
 // devices is a host with plain files for nodes.

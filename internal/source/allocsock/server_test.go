@@ -15,12 +15,16 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	hermetic.Enter(hermetic.Options{})
+	goleak.VerifyTestMain(m)
+}
 
 // lab is a server in this process; the tests of cmd/ttmond run the real one.
 type lab struct {

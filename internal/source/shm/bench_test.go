@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
@@ -14,9 +15,7 @@ import (
 // sweep in which nothing changed, "busy" one in which every region did.
 func BenchmarkSweep(b *testing.B) {
 	const chips, processes = 32, 64
-	if !metal.HasPrivateShm() {
-		b.Skip("needs a /dev/shm of its own, which fuzzing does not have")
-	}
+	hermetic.Need(b)
 	for range processes {
 		p, err := metal.Start(metal.Options{})
 		if err != nil {

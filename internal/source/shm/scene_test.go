@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/metal"
 )
@@ -28,9 +29,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if code, done := metal.InPrivateShm(); done {
-		os.Exit(code)
-	}
+	hermetic.Enter(hermetic.Options{})
 	goleak.VerifyTestMain(m)
 }
 
@@ -44,9 +43,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	if !metal.HasPrivateShm() {
-		t.Skip("needs a /dev/shm of its own, which fuzzing does not have")
-	}
+	hermetic.Need(t)
 	s := &scene{T: t}
 	s.r = s.reader(Options{})
 	t.Cleanup(func() {

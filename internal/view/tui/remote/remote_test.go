@@ -10,11 +10,15 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	hermetic.Enter(hermetic.Options{})
+	goleak.VerifyTestMain(m)
+}
 
 // lines writes snapshots to a file, one a line.
 func lines(t *testing.T, n int) string {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 var (
@@ -19,6 +21,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	hermetic.Enter(hermetic.Options{})
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "ttmon-smoke-")
 		if err != nil {
