@@ -114,6 +114,7 @@ func rootCommand() *cobra.Command {
 	p.StringVar(&f.Boards, "boards", "", "boards to simulate, such as n150,2xn300,galaxy-blackhole (see ttmon-sim boards)")
 	p.StringVar(&f.Driver, "driver", "", "driver version, 1.34 to 2.10.1, or none for a module that is not loaded (default 2.10.0)")
 	p.StringVar(&f.Firmware, "firmware", "", "firmware of all chips: a bundle version, no-telemetry, labels-only, fanless, omit=TAG+TAG (default 19.9)")
+	p.StringVar(&f.Dead, "dead", "", "chips that are off the bus when the driver binds them, by index or PCI address, separated by commas")
 	p.StringArrayVar(&f.Procs, "procs", nil, "start a workload, name=llama,devices=0+1,… (see ttmon-sim ctl run --help); may be given again")
 	p.Float64Var(&f.Load, "load", 0, "load of all chips from the start, 0 to 1")
 	p.Uint64Var(&f.Seed, "seed", 0, "same seed, same serials and same movements")

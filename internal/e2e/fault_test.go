@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +107,45 @@ func TestDeadChip(t *testing.T) {
 	}
 	ctl(t, h, "alive", "0")
 	wantState(t, device(t, smi(t, h, 0), 0), model.StateOK)
+}
+
+// TestDeadWhenBound: of a chip that was off the bus when the driver bound it
+// there is no telemetry at all, and of one whose firmware never came up.
+func TestDeadWhenBound(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a,n300", Dead: "0"})
+	s := smi(t, h, exitTrouble)
+	d := device(t, s, 0)
+	wantState(t, d, model.StateHung)
+	if d.StateReason.Cause != model.AllOnes {
+		t.Errorf("reason %+v", d.StateReason)
+	}
+	for what, r := range map[string]model.Reading[int]{"generation": d.PCIe.Gen, "highest generation": d.PCIe.GenMax, "width": d.PCIe.Width} {
+		if r.Known() {
+			t.Errorf("%s of a dead chip: %d", what, r.V)
+		}
+	}
+	wantState(t, device(t, s, 1), model.StateOK)
+
+	h = start(t, sim.Options{Boards: "n150", Firmware: "no-telemetry"})
+	d = device(t, smi(t, h, 0), 0)
+	wantState(t, d, model.StateUnknown)
+	if d.StateReason.Cause != model.NoTelemetry {
+		t.Errorf("reason %+v", d.StateReason)
+	}
+}
+
+// TestUnbound: a board without its driver is named as soon as that is so.
+func TestUnbound(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a,n300"})
+	w := watch(t, h)
+	if s := w.next(); len(s.Host.Unbound) != 0 {
+		t.Errorf("unbound: %v", s.Host.Unbound)
+	}
+	ctl(t, h, "driver", "none")
+	s := w.until("the driver is gone", func(s *model.Snapshot) bool { return !s.Host.DriverLoaded })
+	if want := []string{s.Device(0).BusID, s.Device(1).BusID}; !slices.Equal(s.Host.Unbound, want) {
+		t.Errorf("unbound: %v, want %v", s.Host.Unbound, want)
+	}
 }
 
 // TestHungFirmware: everything reads well, but the heart has stopped.

@@ -25,6 +25,8 @@ type Options struct {
 	Cables  bool `json:"cables,omitempty"`   // join boards that can be by cables: other chip ids, larger meshes
 	UMDDump bool `json:"umd_dump,omitempty"` // leave UMD's descriptor in /tmp, as a process that opened the boards does
 
+	Dead string `json:"dead,omitempty"` // chips that are off the bus when the driver binds them: indexes or PCI addresses, by commas
+
 	Procs  []string `json:"procs,omitempty"`  // workloads to start, see workload.Usage
 	Script string   `json:"script,omitempty"` // what happens when, see control.ParseScript
 
@@ -57,6 +59,26 @@ func (o Options) driverOptions() (d driver.Options, err error) {
 	}
 	d.Firmware, err = chip.ParseFirmware(o.Firmware)
 	return d, err
+}
+
+// bindDead takes the chips of Dead off the bus before the driver binds them.
+func (o Options) bindDead(d *driver.Driver) error {
+	if o.Dead == "" {
+		return nil
+	}
+	for name := range strings.SplitSeq(o.Dead, ",") {
+		dev, err := d.Device(strings.TrimSpace(name))
+		if err != nil {
+			return err
+		}
+		dev.SetDead(true)
+		if d.Loaded() {
+			if err := dev.Rebind(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // workloads reads the descriptions in Procs.

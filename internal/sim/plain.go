@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/sim/control"
@@ -62,6 +63,9 @@ func NewTree(o Options, dir string) (*Tree, error) {
 	}
 	opts.Host.Nodes = numaNodes()
 	d := driver.New(opts)
+	if err := o.bindDead(d); err != nil {
+		return nil, &OptionError{err}
+	}
 	t := &Tree{Dir: dir, plain: tree.NewPlain(dir), cables: o.Cables}
 	t.host = &control.Host{Driver: d, Workloads: &workload.Manager{Root: dir, Devices: d}, Plain: true, Cables: o.Cables}
 	d.OnChange = t.describe
@@ -221,6 +225,9 @@ func (t *Tree) links() {
 	for _, name := range []string{"cgroups", "cpuinfo", "devices", "filesystems", "loadavg", "meminfo", "self", "stat", "sys", "uptime", "version"} {
 		root.Dir("proc").Add(name, &tree.Link{Target: "/proc/" + name})
 	}
+	root.Dir("proc").Dir("bus").Dir("pci").Add("devices", &tree.File{Mode: 0o444, Show: func(tree.Caller) ([]byte, syscall.Errno) {
+		return t.host.Driver.PCITable(), 0
+	}})
 	root.Dir("etc").Add("passwd", &tree.Link{Target: "/etc/passwd"})
 	root.Dir("sys").Dir("devices").Add("system", &tree.Link{Target: "/sys/devices/system"})
 	root.Dir("dev").Dir("shm")

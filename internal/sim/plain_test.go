@@ -137,7 +137,7 @@ func TestPlainTreeModes(t *testing.T) {
 	dir := t.TempDir()
 	newTree(t, sim.Options{Boards: "p150b", Frozen: true}, dir)
 	for path, want := range map[string]fs.FileMode{
-		class("0", "tt_aiclk"): 0o444, class("0", "device/resource0"): 0o600, class("0", "device/remove"): 0o200,
+		class("0", "tt_aiclk"): 0o444, class("0", "device/resource0"): 0o600, class("0", "device/remove"): 0o220,
 		"/dev/tenstorrent/0": 0o666, "/sys/module/tenstorrent/parameters/idle_power_down_grace_ms": 0o644,
 	} {
 		st, err := os.Stat(dir + path)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/ttmon/ttmon/internal/sim/driver"
@@ -19,6 +21,7 @@ func (s *server) procFiles() error {
 	edits := map[string]func([]byte) []byte{
 		"devices": s.addMajor,
 		"modules": s.addModule,
+		pciTable:  s.addFunctions,
 	}
 	if s.galaxy() && !s.cfg.VM {
 		edits["cpuinfo"] = bareMetal
@@ -31,7 +34,14 @@ func (s *server) procFiles() error {
 		if err != nil {
 			return err
 		}
-		s.driver.Root.Dir("proc").Add(name, &tree.File{Mode: 0o444, Show: func(tree.Caller) ([]byte, syscall.Errno) {
+		s.edited = append(s.edited, "/proc/"+name)
+		dir := s.driver.Root.Dir("proc")
+		if parent := path.Dir(name); parent != "." {
+			for p := range strings.SplitSeq(parent, "/") {
+				dir = dir.Dir(p)
+			}
+		}
+		dir.Add(path.Base(name), &tree.File{Mode: 0o444, Show: func(tree.Caller) ([]byte, syscall.Errno) {
 			text, err := f.read()
 			if err != nil {
 				return nil, syscall.EIO
@@ -40,6 +50,20 @@ func (s *server) procFiles() error {
 		}})
 	}
 	return nil
+}
+
+// pciTable is the kernel's list of all PCI functions, below /proc.
+const pciTable = "bus/pci/devices"
+
+// addFunctions adds the simulated functions to the table, in place of real
+// Tenstorrent ones.
+func (s *server) addFunctions(text []byte) (table []byte) {
+	for line := range bytes.Lines(text) {
+		if f := bytes.Fields(line); len(f) < 2 || !bytes.HasPrefix(f[1], []byte("1e52")) {
+			table = append(table, line...)
+		}
+	}
+	return append(table, s.driver.PCITable()...)
 }
 
 func (s *server) galaxy() bool {

@@ -33,6 +33,7 @@ type server struct {
 	mounted *tree.Mounted
 	control *listener
 	fuseDir string
+	edited  []string           // files of /proc that are covered
 	dump    string             // where UMD's descriptor is left; empty: nowhere
 	stop    context.CancelFunc // ends the script
 
@@ -110,6 +111,9 @@ func (s *server) open() error {
 		return err
 	}
 	s.driver = driver.New(opts)
+	if err := s.cfg.bindDead(s.driver); err != nil {
+		return err
+	}
 	s.host = &control.Host{Driver: s.driver, Workloads: &workload.Manager{Devices: s.driver}, Cables: s.cfg.Cables}
 	if err := showThrough(s.driver.Root); err != nil {
 		return err
@@ -190,10 +194,8 @@ func (s *server) plan() nsroot.Plan {
 			s.shown = append(s.shown, path)
 		}
 	}
-	for _, name := range s.driver.Root.Dir("proc").Names() {
-		if name != "driver" {
-			p.Cover["/proc/"+name] = s.fuseDir + "/proc/" + name
-		}
+	for _, path := range s.edited {
+		p.Cover[path] = s.fuseDir + path
 	}
 	if !s.cfg.ShareShm {
 		shm := filepath.Join(s.cfg.Dir, "shm")

@@ -21,6 +21,10 @@ var plugVerbs = []Verb{{
 		return each(devs, func(d *driver.Device) error { return d.Plug(index, hwmon, late) })
 	},
 }, {
+	Name: "rebind", Usage: "DEVICE", Short: "let the driver give a device up and take it again, under the same index",
+	Long: "Its files are then those that the chip has something for now: after dead, no\ntelemetry and no hwmon, as of a chip that was off the bus when the driver bound it.",
+	run:  simple((*driver.Device).Rebind),
+}, {
 	Name: "driver", Usage: "VERSION|none", Short: "unload the module and load another version, or none",
 	Long: "As with the real one, that is refused while a device node is open.",
 	run: func(h *Host, a *arguments) (string, error) {

@@ -87,7 +87,9 @@ func (d *Device) since(wh, bh Version) Version {
 // is held (or nobody else knows the driver yet).
 func (d *Device) bind(index, hwmon int) {
 	d.bindNode(index, hwmon)
-	d.bindTelemetry()
+	if !d.isDead() { // whose firmware does not answer: the driver makes no telemetry
+		d.bindTelemetry()
+	}
 }
 
 // bindNode makes what does not depend on the firmware.
@@ -96,7 +98,7 @@ func (d *Device) bindNode(index, hwmon int) {
 	root, sys := d.driver.Root, d.driver.Root.Dir("sys")
 	pci := d.findFunction()
 	pci.Add("driver", &tree.Link{Target: relative(d.addr.dir(), "bus/pci/drivers/tenstorrent")})
-	pci.Add("uevent", tree.Text("DRIVER=tenstorrent\n"+d.pciEvent()))
+	pci.Dir("msi_irqs").Add(strconv.Itoa(d.function().irq), tree.Text("msi"))
 	class := path.Join(d.addr.dir(), "tenstorrent", d.className())
 	pci.Dir("tenstorrent").Add(d.className(), d.classDevice(class))
 	sys.Dir("class").Dir("tenstorrent").Add(d.className(), &tree.Link{Target: relative("class/tenstorrent", class)})
@@ -145,7 +147,7 @@ func (d *Device) unbind() {
 		pci.Remove("hwmon")
 		pci.Remove("tenstorrent")
 		pci.Remove("driver")
-		pci.Add("uevent", tree.Text(d.pciEvent()))
+		pci.Remove("msi_irqs")
 	}
 	sys.Dir("class").Dir("tenstorrent").Remove(d.className())
 	sys.Dir("dev").Dir("char").Remove(d.devNumber())

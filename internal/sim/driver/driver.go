@@ -43,6 +43,8 @@ type Driver struct {
 	devices   []*Device // all that were ever there, in the order of their PCI addresses
 	nextHwmon int
 	audit     []Access
+
+	sensor *function // see unrelatedHwmon; nil if the host has sensors of its own
 }
 
 // New makes a host's driver with all boards bound.

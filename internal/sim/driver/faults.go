@@ -77,6 +77,12 @@ func (d *Device) allOnes(k kind) bool {
 	return d.dead || d.reset != noReset && (k == counter || !fences)
 }
 
+func (d *Device) isDead() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dead
+}
+
 // SetDead takes the chip off the bus, or puts it back: no error, all ones.
 func (d *Device) SetDead(dead bool) {
 	d.mu.Lock()

@@ -40,7 +40,7 @@ func (d *Device) constant(name, text string) *tree.File {
 func (d *Device) classDevice(at string) *tree.Dir {
 	dir := powered()
 	dir.Add("dev", d.constant("dev", d.devNumber()))
-	dir.Add("uevent", tree.Text(fmt.Sprintf("MAJOR=%d\nMINOR=%d\nDEVNAME=tenstorrent/%d", d.driver.major, d.index, d.index)))
+	dir.Add("uevent", d.writableText("uevent", fmt.Sprintf("MAJOR=%d\nMINOR=%d\nDEVNAME=tenstorrent/%d", d.driver.major, d.index, d.index)))
 	dir.Add("device", &tree.Link{Target: "../../../" + d.BDF()})
 	dir.Add("subsystem", &tree.Link{Target: relative(at, "class/tenstorrent")})
 	if d.driver.version.AtLeast(v200) {
@@ -61,9 +61,7 @@ func (d *Device) addAttributes(dir *tree.Dir) {
 // powered is a directory with the power files that every device has.
 func powered() *tree.Dir {
 	dir := &tree.Dir{}
-	power := dir.Dir("power")
-	power.Add("control", tree.Text("auto"))
-	power.Add("runtime_status", tree.Text("unsupported"))
+	dir.Add("power", powerFiles("auto", "unsupported"))
 	return dir
 }
 

@@ -70,6 +70,22 @@ func (d *Device) Plug(index, hwmon int, late time.Duration) error {
 	return nil
 }
 
+// Rebind lets the driver give the device up and take it again, under the same
+// numbers: its files are then those that the chip has something for now. That
+// of a dead chip is nothing but the PCIe counters.
+func (d *Device) Rebind() error {
+	defer d.driver.changed()
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
+	if !d.bound {
+		return fmt.Errorf("device %s is not bound", d.BDF())
+	}
+	index, hwmon := d.index, d.hwmon
+	d.unbind()
+	d.bind(index, hwmon)
+	return nil
+}
+
 // bindLater adds the telemetry to a binding, unless that has ended by then.
 func (d *Device) bindLater(binding int, late time.Duration) {
 	if late == Forever || !d.sleep(late) {

@@ -79,7 +79,8 @@ func (d *Driver) unrelatedHwmon() int {
 	}
 	const bdf = "0000:40:18.3"
 	dir := "devices/pci0000:40/" + bdf
-	pci := d.pciDir(dir, "0x1022", "0x1463", "0x060000")
+	d.sensor = &function{at: dir, vendor: 0x1022, device: 0x1463, class: 0x060000, node: -1, cpus: "0", driver: nobody}
+	pci := d.sensor.add(d.Root)
 	mon := pci.Dir("hwmon").Dir("hwmon0")
 	mon.Add("name", tree.Text("k10temp"))
 	mon.Add("temp1_input", tree.Text("41250"))

@@ -1,8 +1,11 @@
 package driver
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ttmon/ttmon/internal/sim/tree"
 )
@@ -30,7 +33,14 @@ func TestPCIFiles(t *testing.T) {
 		{"0000:43:00.0", "numa_node", "1"}, // the same board
 		{"0000:42:00.0", "local_cpulist", "4-7"},
 		{"0000:42:00.0", "max_link_speed", "32.0 GT/s PCIe"},
-		{"0000:42:00.0", "uevent", "DRIVER=tenstorrent\nPCI_CLASS=120000\nPCI_ID=1E52:B140\nPCI_SUBSYS_ID=1E52:0046\nPCI_SLOT_NAME=0000:42:00.0"},
+		{"0000:42:00.0", "modalias", "pci:v00001E52d0000B140sv00001E52sd00000046bc12sc00i00"},
+		{"0000:42:00.0", "local_cpus", "f0"},
+		{"0000:42:00.0", "enable", "1"},
+		{"0000:40:01.1", "class", "0x060400"},
+		{"0000:40:01.1", "max_link_speed", "32.0 GT/s PCIe"},
+		{"0000:40:01.1", "secondary_bus_number", "65"},
+		{"0000:40:01.1", "modalias", "pci:v00001022d000014ABsv00000000sd00000000bc06sc04i00"},
+		{"0000:42:00.0", "uevent", "DRIVER=tenstorrent\nPCI_CLASS=120000\nPCI_ID=1E52:B140\nPCI_SUBSYS_ID=1E52:0046\nPCI_SLOT_NAME=0000:42:00.0\nMODALIAS=pci:v00001E52d0000B140sv00001E52sd00000046bc12sc00i00"},
 	} {
 		if text, e := show(t, d, "/sys/bus/pci/devices/"+tt.bdf+"/"+tt.file); text != tt.want+"\n" || e != 0 {
 			t.Errorf("%s/%s: %q %v, want %q", tt.bdf, tt.file, text, e, tt.want)
@@ -50,6 +60,118 @@ func TestPCIFiles(t *testing.T) {
 		text, _ := show(t, d, "/sys/bus/pci/devices/0000:41:00.0/aer_dev_"+name)
 		if !strings.Contains(text, "TOTAL_ERR_") || !strings.HasSuffix(text, " 0\n") {
 			t.Errorf("aer_dev_%s: %q", name, text)
+		}
+	}
+}
+
+// TestConfigSpace: what tools read in the configuration space is what the
+// other files say.
+func TestConfigSpace(t *testing.T) {
+	d := newDriver(t, "n150", "2.10.0", "", Surroundings{})
+	dev := d.devices[0]
+	if err := dev.SetLink(3, 8); err != nil {
+		t.Fatal(err)
+	}
+	file := lookUp(d, "/sys/bus/pci/devices/0000:41:00.0/config").(*tree.File)
+	if file.Mode != 0o644 || file.Size != configSize {
+		t.Errorf("mode %o, size %d", file.Mode, file.Size)
+	}
+	c, _ := file.Show(tree.Caller{})
+	at := func(offset, size int) (v uint64) {
+		for i := range size {
+			v |= uint64(c[offset+i]) << (8 * i)
+		}
+		return v
+	}
+	start := fmt.Sprintf("0x%016x", at(0x20, 8)&^0xF)
+	if text, _ := show(t, d, "/sys/bus/pci/devices/0000:41:00.0/resource"); !strings.HasPrefix(strings.Split(text, "\n")[4], start+" ") {
+		t.Errorf("window 4 is at %s; resource says\n%s", start, text)
+	}
+	for what, got := range map[string][2]uint64{
+		"vendor and device": {at(0, 4), 0x401E1E52}, "class and revision": {at(8, 4), 0x12000001},
+		"subsystem": {at(0x2C, 4), 0x00181E52}, "first capability": {at(0x34, 1), capPower},
+		"link now": {at(capExpress+0x12, 2), 8<<4 | 3}, "link at best": {at(capExpress+0x0C, 2), 16<<4 | 4},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s: %#x, want %#x", what, got[0], got[1])
+		}
+	}
+	if header, _ := file.Show(tree.Caller{UID: 1000}); len(header) != headerSize {
+		t.Errorf("an ordinary user reads %d bytes, want the header", len(header))
+	}
+	dev.SetDead(true)
+	c, _ = file.Show(tree.Caller{})
+	if len(c) != configSize || at(0, 8) != 1<<64-1 || at(configSize-4, 4) != 0xFFFFFFFF {
+		t.Errorf("of a dead chip: %d bytes, %x", len(c), c[:8])
+	}
+	for name, want := range map[string]string{
+		"current_link_speed": "Unknown", "current_link_width": "63", "max_link_speed": "64.0 GT/s PCIe", "max_link_width": "63",
+		"device": "0x401e",
+	} {
+		if text, _ := show(t, d, "/sys/bus/pci/devices/0000:41:00.0/"+name); text != want+"\n" {
+			t.Errorf("%s of a dead chip: %q, want %q", name, text, want)
+		}
+	}
+}
+
+// TestDeadWhenBound: the driver makes no telemetry for a chip that does not
+// answer, and the PCI core's files stay the ones they were.
+func TestDeadWhenBound(t *testing.T) {
+	d := newDriver(t, "p150a", "2.10.0", "", Surroundings{})
+	dev, pci := d.devices[0], lookUp(d, "/sys/bus/pci/devices/0000:41:00.0/current_link_width")
+	dev.SetDead(true)
+	if err := dev.Rebind(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(names(t, d, "/sys/class/tenstorrent/tenstorrent!0"), " "); got != "dev device pcie_perf_counters power subsystem uevent" {
+		t.Errorf("class device: %s", got)
+	}
+	if len(names(t, d, "/sys/bus/pci/devices/0000:41:00.0/hwmon")) > 0 {
+		t.Error("there is hwmon")
+	}
+	if text, _ := show(t, d, class0+"pcie_perf_counters/slv_rd_data_word_sent0"); text != "4294967295\n" {
+		t.Errorf("counter: %q", text)
+	}
+	if lookUp(d, "/sys/bus/pci/devices/0000:41:00.0/current_link_width") != pci {
+		t.Error("an open file of the PCI core would have died")
+	}
+	dev.SetDead(false)
+	if err := dev.Rebind(); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := show(t, d, class0+"tt_card_type"); text != "p150a\n" {
+		t.Errorf("back on the bus: %q", text)
+	}
+}
+
+func TestPCITable(t *testing.T) {
+	d := newDriver(t, "p150a", "2.10.0", "", Surroundings{Hwmon: []int{0}})
+	line := func(driver string) string {
+		return "4009\t102214ab\t20" + strings.Repeat("\t               0", 14) + "\t\n" +
+			"4100\t1e52b140\t40\t      200000000c\t               0\t      202000000c\t               0\t      280000000c\t               0\t               0" +
+			"\t        20000000\t               0\t          100000\t               0\t       800000000\t               0\t               0\t" + driver + "\n"
+	}
+	if diff := cmp.Diff(line("tenstorrent"), string(d.PCITable())); diff != "" {
+		t.Errorf("bound (-want +got):\n%s", diff)
+	}
+	if err := d.Reload(Version{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(line(""), string(d.PCITable())); diff != "" {
+		t.Errorf("unbound (-want +got):\n%s", diff)
+	}
+	if err := d.devices[0].Unplug(); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(d.PCITable()), "1e52") {
+		t.Error("a board that was pulled is in the table")
+	}
+}
+
+func TestCPUMask(t *testing.T) {
+	for list, want := range map[string]string{"0": "1", "0-3": "f", "0-3,32": "1,0000000f", "": "0", "64": "1,00000000,00000000"} {
+		if got := cpuMask(list); got != want {
+			t.Errorf("%q: %s, want %s", list, got, want)
 		}
 	}
 }

@@ -1,56 +1,26 @@
 package driver
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/sim/tree"
 )
 
-func splitPath(p string) []string { return strings.Split(p, "/") }
-
-// bar is a memory window of the function.
-type bar struct {
-	number int
-	size   uint64
-}
-
+// bars are the chip's memory windows, each at a multiple of its size.
 func (d *Device) bars() []bar {
 	big := uint64(32 << 30)
 	if d.wormhole() {
 		big = 32 << 20
 	}
-	return []bar{{0, 512 << 20}, {2, 1 << 20}, {4, big}}
-}
-
-// resources is the PCI file of that name: start, end and flags of the six
-// windows, the ROM and the bridge windows.
-func (d *Device) resources() string {
-	lines := make([]string, 13)
-	for i := range lines {
-		lines[i] = "0x0000000000000000 0x0000000000000000 0x0000000000000000"
+	next := uint64(0x20_0000_0000) + uint64(d.slot)<<36
+	list := []bar{{number: 0, size: 512 << 20}, {number: 2, size: 1 << 20}, {number: 4, size: big}}
+	for i := range list {
+		b := &list[i]
+		b.start = (next + b.size - 1) / b.size * b.size
+		next = b.start + b.size
 	}
-	base := uint64(0x20_0000_0000) + uint64(d.slot)<<36
-	for _, b := range d.bars() {
-		lines[b.number] = fmt.Sprintf("0x%016x 0x%016x 0x%016x", base, base+b.size-1, 0x14220c)
-		base += max(b.size, 1<<30)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// aerLines is an error statistics file of the PCI core without errors.
-func aerLines(name string) string {
-	rows, total := []string{"Undefined", "DLP", "SDES", "TLP", "FCP", "CmpltTO", "CmpltAbrt", "UnxCmplt", "RxOF", "MalfTLP", "ECRC", "UnsupReq", "ACSViol"}, "TOTAL_ERR_FATAL"
-	switch name {
-	case "aer_dev_correctable":
-		rows, total = []string{"RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout", "NonFatalErr", "CorrIntErr", "HeaderOF"}, "TOTAL_ERR_COR"
-	case "aer_dev_nonfatal":
-		total = "TOTAL_ERR_NONFATAL"
-	}
-	return strings.Join(append(rows, total), " 0\n") + " 0"
+	return list
 }
 
 // numa is the node of the device and its CPUs. Boards spread over the nodes
@@ -84,35 +54,55 @@ func (d *Device) storeNothing(name string) func(tree.Caller, []byte) errno {
 	}
 }
 
-// pciDir makes a PCI function's directory with the files all have, and its
-// link in /sys/bus/pci/devices.
-func (d *Driver) pciDir(at, vendor, device, class string) *tree.Dir {
-	sys := d.Root.Dir("sys")
-	dir := sys
-	parts := splitPath(at)
-	for _, p := range parts {
-		dir = dir.Dir(p)
+// function is the device as the PCI core sees it.
+func (d *Device) function() *function {
+	spec := d.chip.Spec()
+	f := &function{
+		at: d.addr.dir(), vendor: 0x1E52, device: 0xB140, subVendor: 0x1E52, subDevice: uint16(spec.Code),
+		class: 0x120000, irq: 64 + d.slot, bars: d.bars(), write: d.storeNothing,
 	}
-	for name, text := range map[string]string{
-		"vendor": vendor, "device": device, "class": class, "revision": "0x00",
-		"subsystem_vendor": vendor, "subsystem_device": "0x0000", "irq": "0", "enable": "1",
-	} {
-		dir.Add(name, tree.Text(text))
+	if d.wormhole() {
+		f.device, f.revision = 0x401E, 1
 	}
-	power := dir.Dir("power")
-	power.Add("control", tree.Text("on"))
-	power.Add("runtime_status", tree.Text("active"))
-	dir.Add("subsystem", &tree.Link{Target: relative(at, "bus/pci")})
-	bdf := parts[len(parts)-1]
-	dir.Add("uevent", tree.Text("PCI_SLOT_NAME="+bdf))
-	sys.Dir("bus").Dir("pci").Dir("devices").Add(bdf, &tree.Link{Target: relative("bus/pci/devices", at)})
-	return dir
+	f.driver = func() string {
+		if _, bound := d.Index(); bound {
+			return "tenstorrent"
+		}
+		return ""
+	}
+	f.node, f.cpus = d.numa()
+	f.link = func() (now, most link) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return link{d.linkGen, d.linkWidth}, link{spec.LinkGen, spec.LinkWidth}
+	}
+	f.dead = d.isDead
+	f.file = func(name string, show func() string) *tree.File {
+		return d.file(name, static, func() (string, errno) { return show(), 0 })
+	}
+	return f
+}
+
+// port is the root port that leads to the device.
+func (d *Device) port() *function {
+	rootBus, _ := strconv.ParseUint(d.addr.bridge[5:7], 16, 8)
+	f := &function{
+		at: "devices/" + d.addr.root + "/" + d.addr.bridge, vendor: 0x1022, device: 0x14AB, class: 0x060400,
+		irq: 32 + d.slot, ports: &[2]uint8{uint8(rootBus), uint8(d.addr.bus)}, bars: d.bars(), driver: nobody,
+	}
+	f.node, f.cpus = d.numa()
+	f.link = func() (now, most link) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return link{d.linkGen, d.linkWidth}, link{5, 16}
+	}
+	return f
 }
 
 // findFunction is the function's directory if it is there.
 func (d *Device) findFunction() *tree.Dir {
 	dir := d.driver.Root.Dir("sys")
-	for _, p := range splitPath(d.addr.dir()) {
+	for p := range strings.SplitSeq(d.addr.dir(), "/") {
 		sub, ok := dir.Get(p).(*tree.Dir)
 		if !ok {
 			return nil
@@ -125,56 +115,51 @@ func (d *Device) findFunction() *tree.Dir {
 // appear makes /sys/devices/…/BDF with what the PCI core shows of it.
 func (d *Device) appear() {
 	d.plugged = true
-	if d.addr.bridge != "" {
-		bridgeDir := "devices/" + d.addr.root + "/" + d.addr.bridge
-		if d.driver.Root.Dir("sys").Dir("bus").Dir("pci").Dir("devices").Get(d.addr.bridge) == nil {
-			d.driver.pciDir(bridgeDir, "0x1022", "0x14ab", "0x060400")
-		}
+	root := d.driver.Root
+	if d.addr.bridge != "" && root.Dir("sys").Dir("bus").Dir("pci").Dir("devices").Get(d.addr.bridge) == nil {
+		d.port().add(root)
 	}
-	spec := d.chip.Spec()
-	devID, rev := "0xb140", "0x00"
-	if d.wormhole() {
-		devID, rev = "0x401e", "0x01"
+	bus := root.Dir("sys").Dir("devices").Dir(d.addr.root)
+	if bus.Get("uevent") == nil {
+		bus.Add("uevent", &tree.File{Mode: 0o644, Size: 4096, Show: func(tree.Caller) ([]byte, errno) { return nil, 0 }})
+		bus.Add("power", powerFiles("auto", "unsupported"))
 	}
-	dir := d.driver.pciDir(d.addr.dir(), "0x1e52", devID, "0x120000")
-	node, cpus := d.numa()
-	texts := map[string]string{
-		"vendor": "0x1e52", "device": devID, "class": "0x120000", "revision": rev,
-		"subsystem_vendor": "0x1e52", "subsystem_device": fmt.Sprintf("0x%04x", spec.Code),
-		"numa_node": strconv.Itoa(node), "local_cpulist": cpus,
-		"max_link_speed": linkSpeed(spec.LinkGen), "max_link_width": strconv.Itoa(spec.LinkWidth),
-		"resource": d.resources(), "irq": strconv.Itoa(64 + d.slot), "enable": "1", "ari_enabled": "0",
-		"modalias": fmt.Sprintf("pci:v00001E52d0000%sv00001E52sd%08Xbc12sc00i00", devID[2:], spec.Code),
-	}
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		dir.Add(name, d.constant(name, texts[name]))
-	}
-	for _, name := range []string{"aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"} {
-		dir.Add(name, d.constant(name, aerLines(name)))
-	}
-	dir.Add("current_link_speed", d.file("current_link_speed", static, func() (string, errno) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return linkSpeed(d.linkGen), 0
-	}))
-	dir.Add("current_link_width", d.file("current_link_width", static, func() (string, errno) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return strconv.Itoa(d.linkWidth), 0
-	}))
-	dir.Add("uevent", tree.Text(d.pciEvent()))
-	dir.Add("remove", &tree.File{Mode: 0o200, Size: 4096, Store: d.storeRemove})
+	f := d.function()
+	dir := f.add(root)
+	dir.Add("remove", &tree.File{Mode: 0o220, Size: 4096, Store: d.storeRemove})
 	dir.Add("rescan", &tree.File{Mode: 0o200, Size: 4096, Store: d.storeNothing("rescan")})
-	for _, bar := range d.bars() {
-		dir.Add("resource"+strconv.Itoa(bar.number), &tree.File{Mode: 0o600, Size: bar.size})
+	dir.Add("reset", &tree.File{Mode: 0o200, Size: 4096, Store: d.storeNothing("reset")})
+	dir.Add("reset_method", d.writableText("reset_method", "bus"))
+	for _, bar := range f.bars {
+		n := "resource" + strconv.Itoa(bar.number)
+		dir.Add(n, &tree.File{Mode: 0o600, Size: bar.size})
+		dir.Add(n+"_wc", &tree.File{Mode: 0o600, Size: bar.size})
 	}
 }
 
-// pciEvent is the function's uevent, but for the driver's line.
-func (d *Device) pciEvent() string {
-	id := uint16(0xB140)
-	if d.wormhole() {
-		id = 0x401E
+// nobody is the driver of a function without one.
+func nobody() string { return "" }
+
+func (d *Device) writableText(name, text string) *tree.File {
+	f := d.constant(name, text)
+	f.Mode, f.Store = 0o644, d.storeNothing(name)
+	return f
+}
+
+// PCITable is the text of /proc/bus/pci/devices for the functions that are
+// simulated.
+func (d *Driver) PCITable() []byte {
+	var text []byte
+	for _, dev := range d.Devices() {
+		if dev.addr.bridge != "" {
+			text = append(text, dev.port().tableLine()...)
+		}
+		if dev.Plugged() {
+			text = append(text, dev.function().tableLine()...)
+		}
 	}
-	return fmt.Sprintf("PCI_CLASS=120000\nPCI_ID=1E52:%04X\nPCI_SUBSYS_ID=1E52:%04X\nPCI_SLOT_NAME=%s", id, d.chip.Spec().Code, d.BDF())
+	if d.sensor != nil {
+		text = append(text, d.sensor.tableLine()...)
+	}
+	return text
 }

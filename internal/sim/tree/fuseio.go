@@ -72,7 +72,7 @@ func (f *fileSystem) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.
 	h.mu.Lock()
 	text := h.text
 	h.mu.Unlock()
-	if in.Offset == 0 {
+	if in.Offset == 0 || text == nil || h.file.Binary {
 		// Not under the lock: a blocked read must not hold up another one
 		// on the same description.
 		var errno syscall.Errno

@@ -56,6 +56,8 @@ type File struct {
 	inode
 	Mode uint32 // permission bits
 	Size uint64 // as stat shows it; 4096 for sysfs attributes
+	// Binary files are made anew on each read, from any offset.
+	Binary bool
 	// Show makes the text. It may block for as long as it likes: the reader
 	// then waits in the kernel and no signal frees it.
 	Show func(Caller) ([]byte, syscall.Errno)
