@@ -62,6 +62,13 @@ func enter(pid int) error {
 		return fmt.Errorf("opening the simulated host's namespace: %w", err)
 	}
 	defer unix.Close(fd)
+	// Entering a namespace leads to its outermost root: not ours, where the
+	// host was started in a chroot.
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening the simulated host's root: %w", err)
+	}
+	defer unix.Close(root)
 	// The threads of a Go program share their working directory, and who
 	// shares it may not change namespaces.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
@@ -69,6 +76,12 @@ func enter(pid int) error {
 	}
 	if err := unix.Setns(fd, unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("entering the simulated host's namespace: %w", err)
+	}
+	if err := unix.Fchdir(root); err != nil {
+		return fmt.Errorf("entering the simulated host's root: %w", err)
+	}
+	if err := unix.Chroot("."); err != nil {
+		return fmt.Errorf("entering the simulated host's root: %w", err)
 	}
 	if err := unix.Chdir(cwd); err != nil {
 		return fmt.Errorf("changing to %s: %w", cwd, err)
@@ -87,6 +100,6 @@ func joinUser(pid int, argv []string) error {
 	if err != nil {
 		return fmt.Errorf("entering a simulated host without root needs nsenter (util-linux): %w", err)
 	}
-	args := append([]string{"nsenter", "-t", strconv.Itoa(pid), "-U", "-m", "--preserve-credentials", "--wd=" + cwd, "--"}, argv...)
+	args := append([]string{"nsenter", "-t", strconv.Itoa(pid), "-U", "-m", "-r", "--preserve-credentials", "--wd=" + cwd, "--"}, argv...)
 	return fmt.Errorf("running %s: %w", nsenter, syscall.Exec(nsenter, args, os.Environ()))
 }

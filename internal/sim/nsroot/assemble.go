@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -41,10 +42,40 @@ type Plan struct {
 
 // Private keeps what is mounted from now on out of every other namespace.
 func Private() error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+	err := private()
+	if errors.Is(err, unix.EINVAL) { // no mount is at our root: we are in a chroot
+		err = outsideChroot(private)
+	}
+	if err != nil {
 		return fmt.Errorf("making the mounts private: %w", err)
 	}
 	return nil
+}
+
+func private() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }
+
+// outsideChroot runs f at the root of our own mount namespace: entering a
+// namespace leads there. Only a thread of its own can, which ends with it.
+func outsideChroot(f func() error) error {
+	failed := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread is of no use to others
+		failed <- func() error {
+			ns, err := unix.Open("/proc/self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(ns)
+			if err := unix.Unshare(unix.CLONE_FS); err != nil {
+				return err
+			}
+			if err := unix.Setns(ns, unix.CLONE_NEWNS); err != nil {
+				return err
+			}
+			return f()
+		}()
+	}()
+	return <-failed
 }
 
 // Assemble carries out the plan, using stage, an empty directory, on the way.
