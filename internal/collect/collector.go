@@ -67,7 +67,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 		capacities:  map[uint64]shm.Capacity{},
 		simulated:   root.Exists(Marker),
 	}
-	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.capacity, FullScan: opts.FullScan})
+	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.capacity, FullScan: opts.FullScan, Processes: c.processes})
 	var uts unix.Utsname
 	if unix.Uname(&uts) == nil {
 		c.host.Name = unix.ByteSliceToString(uts.Nodename[:])
@@ -80,6 +80,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 func (c *Collector) Close() {
 	c.driver.Close()
 	c.regions.Close()
+	c.processes.Close()
 }
 
 // Collect makes a snapshot. It takes no longer than the collector's patience

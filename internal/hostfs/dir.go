@@ -21,14 +21,31 @@ func (r Root) AppendNames(names []string, path string) ([]string, error) {
 		return names, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	var buf [8192]byte
+	if names, err = appendNames(names, fd); err != nil {
+		return names, &fs.PathError{Op: "readdirent", Path: path, Err: err}
+	}
+	return names, nil
+}
+
+// NamesAt lists a pinned directory (O_PATH), in no order.
+func NamesAt(pinned int) ([]string, error) {
+	fd, err := unix.Openat(pinned, ".", dirFlags, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	return appendNames(nil, fd)
+}
+
+func appendNames(names []string, fd int) ([]string, error) {
+	var buf [16 << 10]byte
 	for {
 		n, err := unix.ReadDirent(fd, buf[:])
 		switch {
 		case err == unix.EINTR:
 			continue
 		case err != nil:
-			return names, &fs.PathError{Op: "readdirent", Path: path, Err: err}
+			return names, err
 		case n <= 0:
 			return names, nil
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io/fs"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -60,6 +61,29 @@ func (d Dir) open(name string, flags uintptr) (int, error) {
 // Open opens a regular file below d for reads that are done elsewhere: in a
 // Batch. The caller closes the descriptor.
 func (d Dir) Open(name string) (fd int, err error) { return d.open(name, fileFlags) }
+
+// Pin returns a descriptor of what a name leads to, a link's target included,
+// without opening it (O_PATH): it can be looked at, and opened for reading
+// once it is known what it is. The caller closes it.
+func (d Dir) Pin(name string) (fd int, err error) { return d.open(name, unix.O_PATH|unix.O_CLOEXEC) }
+
+// OpenIn pins a directory at a path inside another root: the one that the link
+// name below d leads to. Links on the way are followed inside that root, and
+// never out of it. The caller closes the descriptor.
+func (d Dir) OpenIn(name, path string) (fd int, err error) {
+	root, err := d.open(name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(root)
+	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
+	path = strings.TrimLeft(path, "/")
+	fd, err = unix.Openat2(root, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	if err == unix.ENOSYS { // kernels before 5.6
+		fd, err = unix.Openat(root, path, flags|unix.O_NOFOLLOW, 0)
+	}
+	return fd, err
+}
 
 // Close gives the descriptor back.
 func (d Dir) Close() { unix.Close(d.fd) }

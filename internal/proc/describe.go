@@ -50,7 +50,7 @@ func (r *Reader) describe(pid int) model.Process {
 	r.readDescription(p)
 	s := &p.stat
 	out := model.Process{
-		PID: p.PID, PPID: p.PPID, StartTicks: p.Start, StartTime: r.StartTime(p), State: model.Running,
+		PID: p.PID, PPID: p.PPID, StartTicks: p.Start, StartTime: StartTime(r.boot, p.Start), State: model.Running,
 		Name: model.Value(p.Name), Cmdline: p.cmdline,
 		Container: p.place.container, SlurmJob: p.place.slurmJob, SystemdUnit: p.place.unit,
 	}
@@ -101,6 +101,9 @@ func (r *Reader) readCmdline(p *Process, kernel bool) model.Reading[string] {
 	if !kernel {
 		b, err := r.Guard.read(p, "cmdline", make([]byte, 0, 512), maxCmdline)
 		if err != nil {
+			if hostfs.Status(err) == model.Hung {
+				err = fmt.Errorf("the process does not let its memory be looked at: %w", err)
+			}
 			return model.Missing[string](hostfs.Status(err), err.Error())
 		}
 		if line := joinArguments(b); line != "" {

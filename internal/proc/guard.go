@@ -2,7 +2,6 @@ package proc
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,15 +46,12 @@ func (g *Guard) begin() {
 	}
 }
 
-// errStuck wraps hostfs.ErrTimeout, so that hostfs.Status says Hung.
-var errStuck = fmt.Errorf("the process does not let its memory be looked at: %w", hostfs.ErrTimeout)
-
 // Run calls f, about a process, in a goroutine and waits for it while patience
-// lasts. f must own everything it touches: after an ErrTimeout it goes on
+// lasts. f must own everything it touches: after a hostfs.ErrTimeout it goes on
 // alone, until returned is closed.
 func (g *Guard) Run(id ID, f func()) (returned <-chan struct{}, err error) {
 	if done, ok := g.stuck[id]; ok {
-		return done, errStuck // one lost thread per process is enough
+		return done, hostfs.ErrTimeout // one lost thread per process is enough
 	}
 	done := make(chan struct{})
 	go func() {
@@ -72,7 +68,7 @@ func (g *Guard) Run(id ID, f func()) (returned <-chan struct{}, err error) {
 	case <-timer.C:
 		g.left = 0
 		g.stuck[id] = done
-		return done, errStuck
+		return done, hostfs.ErrTimeout
 	}
 }
 
@@ -81,21 +77,28 @@ func (g *Guard) Run(id ID, f func()) (returned <-chan struct{}, err error) {
 // result: after a timeout, the abandoned read still writes to the old one and
 // the result is nil.
 func (g *Guard) read(p *Process, name string, buf []byte, limit int) ([]byte, error) {
-	if _, ok := g.stuck[p.ID]; ok {
-		return nil, errStuck
+	var b []byte
+	var readErr error
+	if _, err := g.Look(p, func(dir hostfs.Dir) { b, readErr = dir.Append(buf[:0], name, limit) }); err != nil {
+		return nil, err
+	}
+	return b, readErr
+}
+
+// Look is Run for what is to be looked at below /proc/<pid>: f gets that
+// directory as its own, for as long as it runs.
+func (g *Guard) Look(p *Process, f func(dir hostfs.Dir)) (returned <-chan struct{}, err error) {
+	if done, ok := g.stuck[p.ID]; ok {
+		return done, hostfs.ErrTimeout
 	}
 	dir, err := p.dir.Dup()
 	if err != nil {
-		return buf[:0], err
-	}
-	var readErr error
-	if _, err := g.Run(p.ID, func() {
-		defer dir.Close()
-		buf, readErr = dir.Append(buf[:0], name, limit)
-	}); err != nil {
 		return nil, err
 	}
-	return buf, readErr
+	return g.Run(p.ID, func() {
+		defer dir.Close()
+		f(dir)
+	})
 }
 
 // noProcess tells whether an error means that there is no such process, or

@@ -2,7 +2,6 @@ package proc
 
 import (
 	"bytes"
-	"fmt"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,7 +38,7 @@ func (r *Reader) Maps(p *Process) ([]Mapping, error) {
 
 // ReadMaps is Maps as of now: for whoever must know what changed since.
 func (r *Reader) ReadMaps(p *Process) ([]Mapping, error) {
-	p.maps, p.mapsErr, p.mapsSweep = nil, nil, r.sweep
+	p.maps, p.mapsSweep = nil, r.sweep
 	b, err := r.Guard.read(p, "maps", r.maps, maxMaps)
 	r.maps = b
 	if err == nil && len(b) == 0 {
@@ -49,12 +48,10 @@ func (r *Reader) ReadMaps(p *Process) ([]Mapping, error) {
 			r.maps = b
 		}
 	}
-	if err != nil {
-		p.mapsErr = fmt.Errorf("reading the mappings of process %d: %w", p.PID, err)
-		return nil, p.mapsErr
+	if p.mapsErr = err; err == nil {
+		p.maps = parseMaps(b, r.keep)
 	}
-	p.maps = parseMaps(b, r.keep)
-	return p.maps, nil
+	return p.maps, err
 }
 
 // parseMaps reads the lines of files whose path contains one of keep.

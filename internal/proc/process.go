@@ -228,14 +228,43 @@ func (p *Process) PIDFD() (fd int, err error) {
 	return fd, nil
 }
 
-// StartTime is the wall clock when the process started, to 10 ms; zero where
-// the boot time is not known.
-func (r *Reader) StartTime(p *Process) time.Time { return r.startTime(p.Start) }
-
 // innerPID is the number of a known process in its innermost namespace.
 func (r *Reader) innerPID(pid int) int {
 	if p := r.known[pid]; p != nil {
 		return p.InnerPID
 	}
 	return pid
+}
+
+// OpenInRoot opens a directory (O_PATH) as a process sees it, given its
+// directory below /proc: links are followed inside the process's own root. It
+// may block on what is mounted there, so it is to be called under a Guard.
+func OpenInRoot(dir hostfs.Dir, path string) (fd int, err error) { return dir.OpenIn("root", path) }
+
+// Pin returns a descriptor (O_PATH) of a file that the process has open, by
+// device and inode, and the number under which it has it. Pinning a file does
+// not open it: whoever does has to make sure first of what it is.
+func (p *Process) Pin(dev, ino uint64) (fd int, number string, err error) {
+	fds, err := p.dir.OpenDir("fd")
+	if err != nil {
+		return -1, "", err
+	}
+	defer fds.Close()
+	var buf [8 << 10]byte
+	err = fds.Each(buf[:], func(entry []byte) bool {
+		var st unix.Statx_t
+		if fds.Stat(string(entry), &st) != nil || st.Ino != ino || unix.Mkdev(st.Dev_major, st.Dev_minor) != dev {
+			return true
+		}
+		number = string(entry)
+		return false
+	})
+	switch {
+	case err != nil:
+		return -1, "", err
+	case number == "":
+		return -1, "", unix.ENOENT
+	}
+	fd, err = fds.Pin(number)
+	return fd, number, err
 }

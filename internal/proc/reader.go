@@ -114,10 +114,14 @@ func parseBootTime(b []byte) (time.Time, bool) {
 // part of the ABI and 100 on every architecture Go runs on, whatever CONFIG_HZ.
 const ticksPerSecond = 100
 
-// startTime is the wall clock at a tick; zero where the boot time is unknown.
-func (r *Reader) startTime(ticks uint64) time.Time {
-	if r.boot.IsZero() {
+// BootTime is when the kernel started, by the wall clock; zero if unknown.
+func (r *Reader) BootTime() time.Time { return r.boot }
+
+// StartTime is the wall clock at a tick, given when the kernel started; zero
+// where that is unknown.
+func StartTime(boot time.Time, ticks uint64) time.Time {
+	if boot.IsZero() {
 		return time.Time{}
 	}
-	return r.boot.Add(time.Duration(ticks) * (time.Second / ticksPerSecond))
+	return boot.Add(time.Duration(ticks) * (time.Second / ticksPerSecond))
 }

@@ -43,6 +43,44 @@ func lookAtProc(root hostfs.Root) view {
 	return v
 }
 
+// SeesAll tells whether no process of the host is hidden from us: neither by
+// hidepid nor because we are in a pid namespace below the host's. A recorded
+// tree shows all there is.
+func (r *Reader) SeesAll() bool {
+	if !r.view.live {
+		return r.root.Exists("/proc")
+	}
+	if !r.root.Exists("/proc/1") { // every namespace has one: it is hidden
+		return false
+	}
+	return pidNamespace(r.root, "self") == hostNamespace || pidNamespace(r.root, "1") == hostNamespace
+}
+
+// OwnPIDs tells whether the numbers of processes are those of our own pid
+// namespace, and can be used in system calls.
+func (r *Reader) OwnPIDs() bool { return r.view.live && r.view.ours && r.view.self == os.Getpid() }
+
+// hostNamespace is the inode that the kernel gives the first pid namespace.
+const hostNamespace = 0xEFFFFFFC
+
+func pidNamespace(root hostfs.Root, pid string) uint64 {
+	link, err := root.Readlink("/proc/" + pid + "/ns/pid")
+	if err != nil {
+		return 0
+	}
+	return parseNamespace(link)
+}
+
+// parseNamespace takes the inode out of "pid:[4026531836]"; 0 if it has none.
+func parseNamespace(link string) uint64 {
+	digits, ok := between(link, "pid:[", "]")
+	if !ok {
+		return 0
+	}
+	n, _ := strconv.ParseUint(digits, 10, 64)
+	return n
+}
+
 func isProcfs(root hostfs.Root) bool {
 	var st unix.Statfs_t
 	err := unix.Statfs(root.Path("/proc"), &st)

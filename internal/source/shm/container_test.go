@@ -112,6 +112,7 @@ func TestPidReuse(t *testing.T) {
 				s.read()
 				s.ghosts(s.holds(1), "dead:1000")
 			}
+			time.Sleep(20 * time.Millisecond) // start times count in ticks of 10 ms
 			heir := s.start(o, "name heir", "open 1")
 			s.read(heir)
 			reg := s.holds(1, heir)

@@ -23,38 +23,17 @@ func (r *Reader) openDeleted() {
 
 // openVia finds the descriptor of p that is open on m and opens its file anew.
 func (r *Reader) openVia(p *process, m mapping) *file {
-	fds, err := p.dir.OpenDir("fd")
-	if err != nil {
-		return nil
-	}
-	defer fds.Close()
-	var name string
-	var buf [8 << 10]byte
-	_ = fds.Each(buf[:], func(entry []byte) bool {
-		var st unix.Statx_t
-		if err := fds.Stat(string(entry), &st); err != nil || st.Ino != m.ino {
-			return true
-		}
-		if unix.Mkdev(st.Dev_major, st.Dev_minor) != m.dev {
-			return true
-		}
-		name = string(entry)
-		return false
-	})
-	if name == "" {
-		return nil
-	}
-	f := &file{
-		inode: m.inode, id: m.id, fd: -1,
-		path: "/proc/" + strconv.Itoa(p.pid) + "/fd/" + name,
-	}
 	// Pinned first: by the time it is opened for reading it is known to be a
 	// regular file, whatever the descriptor has become.
-	pinned, err := unix.Open(r.root.Path(f.path), unix.O_PATH|unix.O_CLOEXEC, 0)
+	pinned, number, err := p.Pin(m.dev, m.ino)
 	if err != nil {
 		return nil
 	}
 	defer unix.Close(pinned)
+	f := &file{
+		inode: m.inode, id: m.id, fd: -1,
+		path: "/proc/" + strconv.Itoa(p.pid) + "/fd/" + number,
+	}
 	var st unix.Stat_t
 	if unix.Fstat(pinned, &st) == nil {
 		f.owner, f.mode = int(st.Uid), st.Mode&0o777

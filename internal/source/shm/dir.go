@@ -2,16 +2,15 @@ package shm
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // shmDir is a directory that may hold regions: the host's /dev/shm, or that of
@@ -51,24 +50,12 @@ func openHostDir(root hostfs.Root) (*shmDir, error) {
 	return newDir(fd, path)
 }
 
-// openDirOf opens /dev/shm as a process sees it. Links inside the process's
-// root are followed inside that root. It may block on what is mounted there,
-// and refuses anything but a memory file system, of which later reads cannot.
-func openDirOf(root hostfs.Root, pid int) (*shmDir, error) {
+// openDirOf opens /dev/shm as a process sees it, given its directory below
+// /proc. It may block on what is mounted there, and refuses anything but a
+// memory file system, of which later reads cannot.
+func openDirOf(dir hostfs.Dir, pid int) (*shmDir, error) {
 	path := dirPath(pid)
-	base := strings.TrimSuffix(path, "/dev/shm")
-	top, err := unix.Open(root.Path(base), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", base, err)
-	}
-	defer unix.Close(top)
-	fd, err := unix.Openat2(top, "dev/shm", &unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-	})
-	if errors.Is(err, unix.ENOSYS) { // kernels before 5.6
-		fd, err = unix.Openat(top, "dev/shm", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
-	}
+	fd, err := proc.OpenInRoot(dir, "/dev/shm")
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}

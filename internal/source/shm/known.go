@@ -1,14 +1,10 @@
 package shm
 
 import (
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
 // mapsAge is how long what a process maps is believed without a sign of
@@ -50,11 +46,11 @@ func (r *Reader) haveUsers() bool {
 // learn adds a process to the known ones, with what it maps. It returns nil
 // if there is no such process any more.
 func (r *Reader) learn(pid int) *process {
-	p, err := openProcess(r.root, pid)
+	p, err := r.open(pid)
 	if err != nil {
 		return nil
 	}
-	r.guard.readMaps(p, r.now)
+	r.readMaps(p)
 	r.keep(p)
 	return p
 }
@@ -64,8 +60,11 @@ func (r *Reader) keep(p *process) {
 	if old := r.procs[p.pid]; old != nil {
 		r.drop(old)
 	}
+	r.processes.Hold(p.Process)
 	if r.ours {
-		p.pin()
+		if fd, err := p.PIDFD(); err == nil {
+			p.pidfd = fd
+		}
 	}
 	r.procs[p.pid] = p
 	r.touch(p)
@@ -75,7 +74,8 @@ func (r *Reader) keep(p *process) {
 // drop forgets a process; what it mapped must be judged again.
 func (r *Reader) drop(p *process) {
 	r.touch(p)
-	p.close()
+	r.processes.Release(p.Process)
+	p.closePIDFD()
 	p.gone = true
 	delete(r.procs, p.pid)
 	r.changed, r.watch = true, nil
@@ -100,7 +100,7 @@ func (r *Reader) fresh(p *process) {
 // reread reads what p maps.
 func (r *Reader) reread(p *process) {
 	old, oldErr := p.maps, p.mapsErr
-	r.guard.readMaps(p, r.now)
+	r.readMaps(p)
 	if slices.Equal(old.regions, p.maps.regions) && old.lib == p.maps.lib && (oldErr == nil) == (p.mapsErr == nil) {
 		return
 	}
@@ -126,7 +126,7 @@ func (r *Reader) dropDead() {
 		return // interrupted: the next sweep will tell
 	}
 	for i, p := range r.watched {
-		if r.watch[i].Revents != 0 || p.pidfd < 0 && !p.alive() {
+		if r.watch[i].Revents != 0 || p.pidfd < 0 && !p.Alive() {
 			defer r.drop(p)
 		}
 	}
@@ -136,10 +136,11 @@ func (r *Reader) dropDead() {
 func (r *Reader) checkMaps() {
 	for _, p := range r.procs {
 		if r.now.Sub(p.mapsAt) >= mapsAge {
-			if p.refreshName() {
-				r.changed = true
-			}
+			_ = r.processes.Refresh(p.Process) // an end shows itself otherwise
 			r.fresh(p)
+		}
+		if p.takeOver() {
+			r.changed = true
 		}
 	}
 }
@@ -164,56 +165,4 @@ func (r *Reader) owns(p *process) bool {
 		}
 	}
 	return false
-}
-
-// seesAll tells whether no process of the host is hidden from us: neither by
-// hidepid nor because we are in a pid namespace below the host's.
-func seesAll(root hostfs.Root) bool {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(root.Path("/proc"), &fs); err != nil || fs.Type != unix.PROC_SUPER_MAGIC {
-		return err == nil // a recorded tree shows all there is
-	}
-	if !root.Exists("/proc/1") { // every namespace has one: it is hidden
-		return false
-	}
-	return pidNamespace(root, "self") == hostNamespace || pidNamespace(root, "1") == hostNamespace
-}
-
-// ownPIDs tells whether the numbers in the host's /proc are those of our own
-// pid namespace: our entry there has our number, and no other one below it.
-func ownPIDs(root hostfs.Root) bool {
-	self, err := root.Readlink("/proc/self")
-	if err != nil || self != strconv.Itoa(os.Getpid()) {
-		return false
-	}
-	b, err := root.Read("/proc/self/status", 16<<10)
-	if err != nil {
-		return false
-	}
-	nsPID, _ := parseStatus(b, 0)
-	return nsPID == os.Getpid()
-}
-
-// hostNamespace is the inode that the kernel gives the first pid namespace.
-const hostNamespace = 0xEFFFFFFC
-
-func pidNamespace(root hostfs.Root, pid string) uint64 {
-	link, err := root.Readlink("/proc/" + pid + "/ns/pid")
-	if err != nil {
-		return 0
-	}
-	return parseNamespace(link)
-}
-
-// parseNamespace takes the inode out of "pid:[4026531836]".
-func parseNamespace(link string) uint64 {
-	const prefix, suffix = "pid:[", "]"
-	if len(link) <= len(prefix)+len(suffix) || link[:len(prefix)] != prefix {
-		return 0
-	}
-	n, err := strconv.ParseUint(link[len(prefix):len(link)-len(suffix)], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

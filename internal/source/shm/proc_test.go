@@ -1,85 +1,40 @@
 package shm
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 func TestMappings(t *testing.T) {
-	const text = `55d0c0a00000-55d0c0a01000 r--p 00000000 fe:00 131                        /usr/bin/python3.12
-7f91-7f93 rw-s 00000000 00:1b 12                         /dev/shm/tt_device_4476187513037_memory
-7f93-7f94 r--s 00000000 00:1b 13                         /dev/shm/tt_device_5_memory
-7f94-7f95 rw-s 00000000 00:1b 14                         /dev/shm/tt_device_6_memory (deleted)
-7f95-7f96 rw-p 00000000 00:1b 15                         /dev/shm/tt_device_7_memory
-7f96-7f97 rw-s 00000000 00:1b 13                         /dev/shm/tt_device_5_memory
-7f97-7f98 rw-s 00000000 00:1b 16                         /dev/shm/tt_device_8_util
-7f98-7f99 r--p 00000000 fe:00 10011981                   /venv with blank/site-packages/ttnn/build/lib/libtt_metal.so
-7f99-7f9a r-xp 0077f000 fe:00 10011981                   /venv with blank/site-packages/ttnn/build/lib/libtt_metal.so
-7f9a-7f9b r--p 00000000 fe:00 77                         /opt/libtt_metal_extras.txt
-7f9b-7f9c rw-p 00000000 00:00 0                          [heap]
-7f9c-7f9d rw-s 00000000 zz:1b 12                         /dev/shm/tt_device_9_memory
-`
-	var m mappings
-	for line := range strings.Lines(text) {
-		m.add([]byte(strings.TrimSuffix(line, "\n")))
-	}
 	shm, disk := unix.Mkdev(0, 0x1b), unix.Mkdev(0xfe, 0)
+	const lib = "/venv with blank/site-packages/ttnn/build/lib/libtt_metal.so"
+	got := mappingsOf([]proc.Mapping{
+		{Dev: shm, Inode: 12, Path: "/dev/shm/tt_device_4476187513037_memory", Shared: true, Writable: true},
+		{Dev: shm, Inode: 13, Path: "/dev/shm/tt_device_5_memory", Shared: true},
+		{Dev: shm, Inode: 14, Path: "/dev/shm/tt_device_6_memory", Shared: true, Writable: true, Deleted: true},
+		{Dev: shm, Inode: 15, Path: "/dev/shm/tt_device_7_memory", Writable: true},
+		{Dev: shm, Inode: 13, Path: "/elsewhere/tt_device_5_memory", Shared: true, Writable: true},
+		{Dev: shm, Inode: 16, Path: "/dev/shm/tt_device_8_util", Shared: true, Writable: true},
+		{Dev: disk, Inode: 77, Path: "/opt/libtt_metal_extras.txt"},
+		{Dev: disk, Inode: 10011981, Path: lib},
+		{Dev: disk, Inode: 10011982, Path: "/second" + lib},
+		{Dev: disk, Inode: 9, Path: "/dev/tenstorrent/0", Shared: true},
+	})
 	want := mappings{
 		regions: []mapping{
 			{inode: inode{shm, 12}, id: 4476187513037, writable: true},
 			{inode: inode{shm, 13}, id: 5, writable: true},
 			{inode: inode{shm, 14}, id: 6, writable: true, deleted: true},
 		},
-		lib: library{inode: inode{disk, 10011981}, path: "/venv with blank/site-packages/ttnn/build/lib/libtt_metal.so"},
+		lib: library{inode: inode{disk, 10011981}, path: lib},
 	}
-	if diff := cmp.Diff(want, m, cmp.AllowUnexported(mappings{}, mapping{}, library{}, inode{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mappings{}, mapping{}, library{}, inode{})); diff != "" {
 		t.Errorf("mappings (-want +got):\n%s", diff)
-	}
-}
-
-func FuzzMappings(f *testing.F) {
-	f.Add([]byte("7f91-7f93 rw-s 00000000 00:1b 12   /dev/shm/tt_device_5_memory (deleted)"))
-	f.Add([]byte("7f91-7f93 rw-s 00000000 00:1b 12 /libtt_metal.so"))
-	f.Add([]byte(" /tt_device_5_memory"))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		var m mappings
-		m.add(line)
-		m.add(line)
-		if len(m.regions) > 1 {
-			t.Fatalf("one line gave %+v", m.regions)
-		}
-		for _, r := range m.regions {
-			if !strings.Contains(string(line), RegionName(r.id)) {
-				t.Fatalf("%q gave chip %d", line, r.id)
-			}
-		}
-	})
-}
-
-func TestParseStatus(t *testing.T) {
-	nsPID, uid := parseStatus([]byte("Name:\tx\nUid:\t1\t1000\t3\t4\nNSpid:\t4711\t33\t7\n"), 4711)
-	if nsPID != 7 || uid != 1000 {
-		t.Errorf("pid %d, uid %d", nsPID, uid)
-	}
-	if nsPID, uid = parseStatus([]byte("Name:\tx\nUid:\nNSpid:\n"), 4711); nsPID != 4711 || uid != -1 {
-		t.Errorf("pid %d, uid %d of an old kernel", nsPID, uid)
-	}
-}
-
-func TestParseNamespace(t *testing.T) {
-	for link, want := range map[string]uint64{
-		"pid:[4026531836]": hostNamespace, "pid:[]": 0, "": 0, "mnt:[1]": 0, "pid:[x]": 0, "pid:[": 0,
-	} {
-		if got := parseNamespace(link); got != want {
-			t.Errorf("%q: %d, want %d", link, got, want)
-		}
 	}
 }
 
@@ -138,20 +93,5 @@ func TestReleases(t *testing.T) {
 	}
 	if yes, ok := atLeast("nonsense", 0, 72); yes || ok {
 		t.Error("nonsense has no version")
-	}
-}
-
-// A process that was opened stays the one that was meant.
-func TestProcessIsPinned(t *testing.T) {
-	p, err := openProcess(hostfs.Root{}, os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	if !p.alive() || p.nsPID == 0 || p.uid != os.Geteuid() || p.start == 0 || p.ppid != os.Getppid() {
-		t.Errorf("we are %+v", p)
-	}
-	if _, err := openProcess(hostfs.Root{}, 1<<30); err == nil {
-		t.Error("there is no such process")
 	}
 }

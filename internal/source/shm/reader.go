@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // Options say what a Reader reads. The zero Options read this host.
@@ -22,6 +23,10 @@ type Options struct {
 	// runs). Zero: never; such regions are then seen only where a slot or a
 	// device user leads to them.
 	FullScan time.Duration
+	// Processes, if not nil, is a reader of processes that is shared with
+	// others: a process is opened once per sweep, whoever asks. Whoever made
+	// it begins its sweeps, before Read, and closes it, after Close.
+	Processes *proc.Reader
 }
 
 // User is a process that has a device open.
@@ -35,10 +40,13 @@ type User struct {
 type Reader struct {
 	opts     Options
 	root     hostfs.Root
-	guard    *guard
+	guard    guard
 	releases releases
 	complete bool // every process of the host can be seen from here
 	ours     bool // pids of the host's /proc are pids of our namespace
+
+	processes *proc.Reader
+	shared    bool // processes is somebody else's, who begins its sweeps
 
 	host    *shmDir
 	hostErr error
@@ -84,12 +92,28 @@ type region struct {
 
 // NewReader returns a Reader. Close gives its descriptors back.
 func NewReader(opts Options) *Reader {
-	g := newGuard(150 * time.Millisecond)
+	processes := opts.Processes
+	if processes == nil {
+		processes = proc.New(opts.Root)
+	}
+	keepMappings(processes)
+	g := guard{processes.Guard}
 	return &Reader{
-		opts: opts, root: opts.Root, searchTime: searchTime, guard: g, complete: seesAll(opts.Root), ours: ownPIDs(opts.Root),
-		releases: releases{root: opts.Root, guard: g, known: map[inode]releaseReading{}},
+		opts: opts, root: opts.Root, searchTime: searchTime, guard: g, complete: processes.SeesAll(), ours: processes.OwnPIDs(),
+		processes: processes, shared: opts.Processes != nil,
+		releases: releases{guard: g, known: map[inode]releaseReading{}},
 		dirs:     map[inode]*shmDir{}, regions: map[inode]*region{}, procs: map[int]*process{},
 	}
+}
+
+// patiently returns a Reader of the same host that waits longer for processes
+// that do not answer.
+func (r *Reader) patiently(patience time.Duration) *Reader {
+	processes := proc.New(r.root)
+	processes.Guard = proc.NewGuard(patience)
+	all := NewReader(Options{Root: r.root, Processes: processes})
+	all.shared, all.now = false, time.Now()
+	return all
 }
 
 // Close closes all descriptors. The Reader cannot be used again.
@@ -101,7 +125,11 @@ func (r *Reader) Close() {
 		f.close()
 	}
 	for _, p := range r.procs {
-		p.close()
+		r.processes.Release(p.Process)
+		p.closePIDFD()
+	}
+	if !r.shared {
+		r.processes.Close()
 	}
 	if r.host != nil {
 		r.host.close()
@@ -134,13 +162,10 @@ func (r *Reader) Read(users []User) *Sweep {
 func (r *Reader) begin() {
 	r.seq++
 	r.now = time.Now()
-	r.guard.begin()
-	// The difference of the clocks, not /proc/stat's btime: that one is cut
-	// to seconds, and summing up interrupts makes it slow.
-	var up unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err == nil {
-		r.boot = r.now.Add(-time.Duration(up.Nano())).Round(0)
+	if !r.shared {
+		r.processes.Begin()
 	}
+	r.boot = r.processes.BootTime()
 }
 
 // findDirs reaches every /dev/shm there is to look into.
@@ -167,12 +192,14 @@ func (r *Reader) reachDir(p *process) {
 		p.shm = inode{}
 		var d *shmDir
 		var openErr error
-		root, pid := r.root, p.pid
-		err := r.guard.run(p.identity, func() { d, openErr = openDirOf(root, pid) })
+		pid := p.pid
+		returned, err := r.guard.Look(p.Process, func(dir hostfs.Dir) { d, openErr = openDirOf(dir, pid) })
 		switch {
 		case err != nil:
 			p.shmErr = err
-			go closeLate(&d, r.guard.stuck[p.identity])
+			if returned != nil {
+				go closeLate(&d, returned)
+			}
 			return
 		case openErr != nil:
 			p.shmErr = openErr

@@ -5,8 +5,11 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 type releaseReading = model.Reading[string]
@@ -14,8 +17,7 @@ type releaseReading = model.Reading[string]
 // releases remembers which release a libtt_metal.so is of, per inode: the
 // answer takes a directory listing in somebody's root and never changes.
 type releases struct {
-	root  hostfs.Root
-	guard *guard
+	guard guard
 	known map[inode]releaseReading
 }
 
@@ -39,9 +41,7 @@ func (r *releases) of(p *process) model.Reading[string] {
 	}
 	var names []string
 	var listErr error
-	err := r.guard.run(p.identity, func() {
-		names, listErr = r.root.Names("/proc/" + strconv.Itoa(p.pid) + "/root" + site)
-	})
+	err := r.guard.look(p, func(dir hostfs.Dir) { names, listErr = namesInRoot(dir, site) })
 	if err == nil {
 		err = listErr
 	}
@@ -51,6 +51,16 @@ func (r *releases) of(p *process) model.Reading[string] {
 	v := distInfo(names)
 	r.known[lib.inode] = v
 	return v
+}
+
+// namesInRoot lists a directory as a process sees it.
+func namesInRoot(dir hostfs.Dir, path string) (names []string, err error) {
+	fd, err := proc.OpenInRoot(dir, path)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	return hostfs.NamesAt(fd)
 }
 
 // sitePackages is the package directory a library lies in.

@@ -189,18 +189,18 @@ func (r *Reader) oldEnough(p *process, slot Slot) bool {
 
 // consider looks at a process that may be behind a slot, and keeps it if it is.
 func (r *Reader) consider(pid int, reg *region, slot Slot) {
-	p, err := openProcess(r.root, pid)
+	p, err := r.open(pid)
 	if err != nil {
 		return
 	}
 	if p.nsPID == int(slot.PID) {
-		r.guard.readMaps(p, r.now)
+		r.readMaps(p)
 		if _, mapped := p.maps.find(reg.inode); mapped || p.mapsErr != nil && r.oldEnough(p, slot) {
 			r.keep(p)
 			return
 		}
 	}
-	p.close()
+	r.processes.Discard(p.Process)
 }
 
 // conclude turns owners into verdicts. A verdict that somebody is dead is

@@ -1,12 +1,10 @@
 package shm
 
 import (
-	"bytes"
 	"slices"
-	"strconv"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // search is what has to be looked for among all processes of the host.
@@ -68,8 +66,8 @@ func (r *Reader) searchFor(s *search) {
 	if s.holders {
 		r.lastSearch = r.now
 	}
-	all := r.eachProcess(func(pid int, st procStatus) {
-		if s.pids[st.nsPID] || s.holders && s.mayHold(st) {
+	all := r.eachProcess(func(pid int, st *proc.Status) {
+		if s.pids[st.Inner(pid)] || s.holders && s.mayHold(st.UID) {
 			r.examine(pid, s)
 		}
 	})
@@ -80,27 +78,27 @@ func (r *Reader) searchFor(s *search) {
 }
 
 // mayHold tells whether a process could have opened one of the regions.
-func (s *search) mayHold(st procStatus) bool {
-	return st.uid <= 0 || slices.ContainsFunc(s.regions, func(reg *region) bool {
-		return reg.owner == st.uid || reg.mode&0o066 != 0
+func (s *search) mayHold(uid int) bool {
+	return uid <= 0 || slices.ContainsFunc(s.regions, func(reg *region) bool {
+		return reg.owner == uid || reg.mode&0o066 != 0
 	})
 }
 
 // scanAll looks for regions that nobody pointed us to.
 func (r *Reader) scanAll() {
 	r.lastFull = r.now
-	r.eachProcess(func(pid int, _ procStatus) { r.examine(pid, nil) })
+	r.eachProcess(func(pid int, _ *proc.Status) { r.examine(pid, nil) })
 }
 
 // examine keeps a process if it maps a region that is known (without s: any),
 // or if that may not be looked at and it could be the owner of a slot that s
 // asks for.
 func (r *Reader) examine(pid int, s *search) {
-	p, err := openProcess(r.root, pid)
+	p, err := r.open(pid)
 	if err != nil {
 		return
 	}
-	r.guard.readMaps(p, r.now)
+	r.readMaps(p)
 	wanted := p.mapsErr != nil && s != nil && s.pids[p.nsPID]
 	for _, m := range p.maps.regions {
 		wanted = wanted || s == nil || r.regions[m.inode] != nil
@@ -108,12 +106,9 @@ func (r *Reader) examine(pid int, s *search) {
 	if wanted {
 		r.keep(p)
 	} else {
-		p.close()
+		r.processes.Discard(p.Process)
 	}
 }
-
-// procStatus is what a glance at /proc/<pid>/status tells.
-type procStatus struct{ nsPID, uid int }
 
 // searchTime is how long one look through all processes may take: enough for
 // tens of thousands, and not so long that a screen seems to hang.
@@ -121,39 +116,16 @@ const searchTime = 400 * time.Millisecond
 
 // eachProcess visits all processes that are not known and have memory, the
 // newest first. It returns false if there was not enough time.
-func (r *Reader) eachProcess(visit func(pid int, st procStatus)) (all bool) {
-	dir, err := r.root.OpenDir("/proc")
-	if err != nil {
-		return false
-	}
-	defer dir.Close()
+func (r *Reader) eachProcess(visit func(pid int, st *proc.Status)) (all bool) {
 	begun := time.Now()
-	for _, pid := range slices.Backward(listPIDs(dir)) {
-		if r.procs[pid] != nil {
-			continue
-		}
-		if time.Since(begun) > r.searchTime {
-			return false
-		}
-		var buf [4096]byte
-		n, err := dir.Read(strconv.Itoa(pid)+"/status", buf[:])
-		if err != nil || !bytes.Contains(buf[:n], []byte("\nVmSize:")) {
-			continue // gone, a kernel thread, or a zombie
-		}
-		var st procStatus
-		st.nsPID, st.uid = parseStatus(buf[:n], pid)
-		visit(pid, st)
-	}
-	return true
-}
-
-func listPIDs(dir hostfs.Dir) (pids []int) {
-	var buf [32 << 10]byte
-	_ = dir.Each(buf[:], func(name []byte) bool {
-		if pid, err := strconv.Atoi(string(name)); err == nil {
-			pids = append(pids, pid)
-		}
-		return true
-	})
-	return pids
+	all = true
+	err := r.processes.EachStatus(
+		func(pid int) bool { return r.procs[pid] == nil },
+		func(pid int, st *proc.Status) bool {
+			if all = time.Since(begun) <= r.searchTime; all {
+				visit(pid, st)
+			}
+			return all
+		})
+	return all && err == nil
 }

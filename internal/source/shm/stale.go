@@ -132,22 +132,21 @@ func (r *Reader) unmapped(reg *Region) error {
 	if !r.complete {
 		return fmt.Errorf("removing %s: not all processes of the host can be seen from here", reg.Path)
 	}
-	dir, err := r.root.OpenDir("/proc")
+	all := r.patiently(5 * time.Second) // nobody waits for this on a screen
+	defer all.Close()
+	pids, err := all.processes.PIDs()
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	g := newGuard(5 * time.Second) // nobody waits for this on a screen
-	g.begin()
 	inUse := &InUseError{Path: reg.Path}
-	for _, pid := range listPIDs(dir) {
-		p, err := openProcess(r.root, pid)
+	for _, pid := range pids {
+		p, err := all.open(pid)
 		if err != nil {
 			continue // it has ended
 		}
-		g.readMaps(p, time.Now())
+		all.readMaps(p)
 		_, mapped := p.maps.find(reg.file)
-		p.close()
+		all.processes.Discard(p.Process)
 		switch {
 		case mapped, denied(p.mapsErr) && reg.claimedBy(p):
 			inUse.PIDs = append(inUse.PIDs, pid)

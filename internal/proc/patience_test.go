@@ -1,4 +1,4 @@
-package shm
+package proc
 
 import (
 	"errors"
@@ -11,15 +11,15 @@ import (
 // Whoever does not answer costs the sweep its patience once, is not asked
 // again while the answer is out, and is asked again after.
 func TestGuardGivesUp(t *testing.T) {
-	g := newGuard(time.Millisecond)
+	g := NewGuard(time.Millisecond)
 	g.begin()
-	hung, other := identity{1, 1}, identity{2, 1}
+	hung, other := ID{1, 1}, ID{2, 1}
 	release := make(chan struct{})
-	if err := g.run(hung, func() { <-release }); !errors.Is(err, hostfs.ErrTimeout) {
+	if _, err := g.Run(hung, func() { <-release }); !errors.Is(err, hostfs.ErrTimeout) {
 		t.Fatalf("error %v", err)
 	}
 	asked := false
-	if err := g.run(hung, func() { asked = true }); !errors.Is(err, hostfs.ErrTimeout) || asked {
+	if _, err := g.Run(hung, func() { asked = true }); !errors.Is(err, hostfs.ErrTimeout) || asked {
 		t.Errorf("error %v, asked again %v", err, asked)
 	}
 	g.begin()
@@ -28,21 +28,21 @@ func TestGuardGivesUp(t *testing.T) {
 	}
 	g.patience = time.Minute
 	g.begin()
-	if err := g.run(other, func() { asked = true }); err != nil || !asked {
+	if _, err := g.Run(other, func() { asked = true }); err != nil || !asked {
 		t.Errorf("another one: %v", err)
 	}
 	done := g.stuck[hung]
 	close(release)
 	<-done
 	g.begin()
-	if err := g.run(hung, func() {}); err != nil {
+	if _, err := g.Run(hung, func() {}); err != nil {
 		t.Errorf("after it answered: %v", err)
 	}
 }
 
 // All reads of one sweep share the patience.
 func TestGuardSharesPatience(t *testing.T) {
-	g := newGuard(20 * time.Millisecond)
+	g := NewGuard(20 * time.Millisecond)
 	g.begin()
 	release := make(chan struct{})
 	defer func() {
@@ -52,7 +52,7 @@ func TestGuardSharesPatience(t *testing.T) {
 		}
 	}()
 	for pid := range 10 {
-		_ = g.run(identity{pid, 1}, func() { <-release })
+		_, _ = g.Run(ID{pid, 1}, func() { <-release })
 	}
 	if g.left > 0 || len(g.stuck) != 10 {
 		t.Errorf("%v left after %d of 10 hung", g.left, len(g.stuck))

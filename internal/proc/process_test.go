@@ -1,0 +1,144 @@
+package proc
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process that was opened stays the one that was meant, and is read once per
+// sweep, whoever asks.
+func TestProcessIsReadOncePerSweep(t *testing.T) {
+	tr := newTree(t, 0)
+	tr.addProcess(7, "first", statTail, "x\x00", "")
+	r := tr.reader()
+	defer r.Close()
+	p, err := r.Process(7)
+	if err != nil || p.Name != "first" || p.InnerPID != 7 || p.UID != 1000 || p.Start != 987654 || p.PPID != 1 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	tr.addProcess(7, "second", statTail, "x\x00", "")
+	if again, err := r.Process(7); again != p || err != nil || again.Name != "first" {
+		t.Errorf("asked twice in a sweep: %+v, %v", again, err)
+	}
+	r.Begin()
+	if p.open {
+		t.Error("a process that nobody holds is kept open")
+	}
+	if again, err := r.Process(7); again != p || err != nil || again.Name != "second" {
+		t.Errorf("after an exec, in the next sweep: %+v, %v", again, err)
+	}
+	r.Begin()
+	tr.addProcess(7, "third", strings.Replace(statTail, "987654", "987655", 1), "x\x00", "")
+	if again, err := r.Process(7); again == p || err != nil || again.Start != 987655 {
+		t.Errorf("another process with the number: %+v, %v", again, err)
+	}
+}
+
+func TestHold(t *testing.T) {
+	r := New(rootFS)
+	defer r.Close()
+	c := start(t, nil, "hold", os.DevNull)
+	c.line()
+	p, err := r.Process(c.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Discard(p)
+	if p.open || len(r.known) != 0 {
+		t.Error("kept although nobody is interested")
+	}
+	if p, err = r.Process(c.pid); err != nil {
+		t.Fatal(err)
+	}
+	r.Hold(p)
+	r.Discard(p)
+	r.Begin()
+	fd, err := p.PIDFD()
+	if err != nil || !p.open || !p.Alive() {
+		t.Fatalf("held: open %v, %v", p.open, err)
+	}
+	unix.Close(fd)
+	c.stop()
+	r.Begin()
+	if _, err := r.Process(c.pid); !noProcess(err) {
+		t.Errorf("an ended process: %v", err)
+	}
+	if _, err := p.PIDFD(); err == nil || p.Alive() {
+		t.Error("an ended process is alive to whoever holds it")
+	}
+	r.Release(p)
+	if p.open {
+		t.Error("open after its release")
+	}
+}
+
+// The number of a thread is no process's.
+func TestThreadsAreNoProcesses(t *testing.T) {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(rootFS)
+	defer r.Close()
+	threads := 0
+	for _, task := range tasks {
+		tid, _ := strconv.Atoi(task.Name())
+		if tid == os.Getpid() {
+			continue
+		}
+		threads++
+		if _, err := r.Process(tid); !noProcess(err) {
+			t.Errorf("thread %d is taken for a process: %v", tid, err)
+		}
+	}
+	if threads == 0 {
+		t.Skip("needs a second thread in this process")
+	}
+}
+
+func TestParseNamespace(t *testing.T) {
+	for link, want := range map[string]uint64{
+		"pid:[4026531836]": hostNamespace, "pid:[]": 0, "": 0, "mnt:[1]": 0, "pid:[x]": 0, "pid:[": 0,
+	} {
+		if got := parseNamespace(link); got != want {
+			t.Errorf("%q: %d, want %d", link, got, want)
+		}
+	}
+}
+
+func TestPin(t *testing.T) {
+	tr := newTree(t, 1)
+	c := start(t, nil, "hold", tr.node(0))
+	c.line()
+	r := New(rootFS)
+	defer r.Close()
+	p, err := r.Process(c.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(tr.node(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(tr.node(0)); err != nil {
+		t.Fatal(err)
+	}
+	sys := st.Sys().(*syscall.Stat_t)
+	fd, number, err := p.Pin(uint64(sys.Dev), sys.Ino)
+	if err != nil || number == "" {
+		t.Fatal(number, err)
+	}
+	defer unix.Close(fd)
+	var pinned unix.Stat_t
+	if err := unix.Fstat(fd, &pinned); err != nil || pinned.Ino != sys.Ino {
+		t.Errorf("pinned %d, want %d: %v", pinned.Ino, sys.Ino, err)
+	}
+	if _, _, err := p.Pin(uint64(sys.Dev), 1<<60); err == nil {
+		t.Error("pinned what nobody has open")
+	}
+}
