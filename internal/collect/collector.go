@@ -16,7 +16,7 @@ import (
 )
 
 // Marker is the file by which a simulated host gives itself away.
-const Marker = "/sys/ttmon-sim"
+const Marker = proc.Marker
 
 // Options are the choices of a Collector. The zero Options are good.
 type Options struct {

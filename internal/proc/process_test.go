@@ -103,7 +103,7 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 
 func TestParseNamespace(t *testing.T) {
 	for link, want := range map[string]uint64{
-		"pid:[4026531836]": hostNamespace, "pid:[]": 0, "": 0, "mnt:[1]": 0, "pid:[x]": 0, "pid:[": 0,
+		"pid:[4026531836]": firstNamespace, "pid:[]": 0, "": 0, "mnt:[1]": 0, "pid:[x]": 0, "pid:[": 0,
 	} {
 		if got := parseNamespace(link); got != want {
 			t.Errorf("%q: %d, want %d", link, got, want)

@@ -53,15 +53,13 @@ func (r *Reader) SeesAll() bool {
 	if !r.root.Exists("/proc/1") { // every namespace has one: it is hidden
 		return false
 	}
-	return pidNamespace(r.root, "self") == hostNamespace || pidNamespace(r.root, "1") == hostNamespace
+	host := hostNamespace(r.root)
+	return pidNamespace(r.root, "self") == host || pidNamespace(r.root, "1") == host
 }
 
 // OwnPIDs tells whether the numbers of processes are those of our own pid
 // namespace, and can be used in system calls.
 func (r *Reader) OwnPIDs() bool { return r.view.live && r.view.ours && r.view.self == os.Getpid() }
-
-// hostNamespace is the inode that the kernel gives the first pid namespace.
-const hostNamespace = 0xEFFFFFFC
 
 func pidNamespace(root hostfs.Root, pid string) uint64 {
 	link, err := root.Readlink("/proc/" + pid + "/ns/pid")

@@ -295,18 +295,21 @@ func claim(dir string) error {
 }
 
 // marker is the text of the file by which ttmon knows that a host is
-// simulated.
-func marker(boards, socket string) string {
+// simulated. namespace is the pid namespace that has all processes of the
+// host: who sees that one sees them all, wherever the machine around it has
+// more. 0 is for a host that shares something with others.
+func marker(boards, socket string, namespace uint64) string {
 	b, _ := json.Marshal(struct {
-		Version int    `json:"version"`
-		Boards  string `json:"boards"`
-		Control string `json:"control"`
-	}{1, boards, socket})
+		Version   int    `json:"version"`
+		Boards    string `json:"boards"`
+		Control   string `json:"control"`
+		Namespace uint64 `json:"pid_namespace,omitempty"`
+	}{1, boards, socket, namespace})
 	return string(b) + "\n"
 }
 
 func markerFile(boards, socket string) *tree.File {
-	f := tree.Text(strings.TrimSuffix(marker(boards, socket), "\n"))
+	f := tree.Text(strings.TrimSuffix(marker(boards, socket, 0), "\n"))
 	f.Size = 0
 	return f
 }

@@ -183,7 +183,7 @@ func (s *server) plan() nsroot.Plan {
 		Tops:   []string{"/sys", "/dev", "/proc/driver"},
 		Insert: make(map[string]string), Cover: make(map[string]string),
 		Hide:  optional,
-		Write: map[string]string{Marker: marker(s.cfg.Boards, s.cfg.control())},
+		Write: map[string]string{Marker: marker(s.cfg.Boards, s.cfg.control(), s.namespace())},
 	}
 	for _, path := range optional {
 		p.Open = append(p.Open, filepath.Dir(path))
@@ -205,6 +205,16 @@ func (s *server) plan() nsroot.Plan {
 	}
 	s.showCluster(&p)
 	return p
+}
+
+// namespace is the pid namespace of the host's processes, unless others may
+// account in its /dev/shm.
+func (s *server) namespace() uint64 {
+	var st unix.Stat_t
+	if s.cfg.ShareShm || unix.Stat("/proc/self/ns/pid", &st) != nil {
+		return 0
+	}
+	return st.Ino
 }
 
 // sync shows and hides the optional paths as the driver now has them.
