@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
@@ -141,10 +143,13 @@ func (t *topCmd) run() error {
 	}
 	actions := &act.Actions{Buffers: src.buffers, Save: func(c config.Config) (string, error) { return path, config.Save(path, c) }}
 	if src.noKill == "" {
-		actions.Kill, actions.Environ = act.Signal, act.Environ
+		actions.Kill = func(t act.Target, sig syscall.Signal) error { return proc.Signal(processID(t), sig) }
+		actions.Environ = func(t act.Target) ([]string, error) { return proc.EnvironOf(processID(t)) }
 	}
 	return t.show(src, state, tui.Options{Source: src, Interval: time.Duration(c.Top.Interval), Do: actions.Do})
 }
+
+func processID(t act.Target) proc.ID { return proc.ID{PID: t.PID, Start: t.StartTicks} }
 
 // configure joins the configuration file with the flags.
 func (t *topCmd) configure() (path string, c config.Config, err error) {

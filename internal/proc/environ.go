@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// maxEnviron bounds how much of an environment is read. The kernel lets one
-// be megabytes long; the variables of interest are few and short.
-const maxEnviron = 1 << 20
+// maxEnviron is more than the kernel gives a process for its environment.
+const maxEnviron = 8 << 20
 
 // Environ returns the variables of a process's first environment whose names
 // keep accepts, as they were when it was started (a program may have changed

@@ -1,13 +1,13 @@
 package tui
 
 import (
-	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // stopWait is how long to wait for a stop signal to take effect before
@@ -73,16 +73,11 @@ func sessionOf(pid int) int {
 	return sid
 }
 
-// parentOf is field 4 of /proc/PID/stat; 0 if it cannot be told.
+// parentOf is the parent of a process; 0 if it cannot be told.
 func parentOf(pid int) int {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	s, err := proc.ReadStat(hostfs.Root{}, pid)
 	if err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(b)[strings.LastIndexByte(string(b), ')')+1:])
-	if len(fields) < 2 {
-		return 0
-	}
-	ppid, _ := strconv.Atoi(fields[1])
-	return ppid
+	return s.PPID
 }

@@ -2,8 +2,7 @@
 // process, save the configuration, look a process up.
 //
 // It stands between the screens (top, mem), which return these as effects, and
-// the host. The signal goes through a pidfd, after a last look at the start
-// time, so that a pid that was reused is never hit.
+// the command, which says how they are done.
 package act
 
 import (

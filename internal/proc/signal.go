@@ -1,0 +1,90 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// Errors about a process of which only the identity is known.
+var (
+	ErrGone   = errors.New("it is gone already")
+	ErrReused = errors.New("it is gone; another process has its pid now")
+)
+
+// Signal sends a signal to a process of our own pid namespace, and to no other
+// that got its pid since.
+//
+// It holds the process by a pidfd first and looks at the start time behind the
+// pid after that: if the time is still the one of the target, the target has
+// had the pid all along, and the pidfd means it.
+func Signal(id ID, sig syscall.Signal) error {
+	if id.PID <= 0 || id.Start == 0 {
+		return errors.New("not a process that can be told from others")
+	}
+	fd, err := unix.PidfdOpen(id.PID, 0)
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return ErrGone
+	case err != nil:
+		return fmt.Errorf("taking hold of the process: %w", err)
+	}
+	defer unix.Close(fd)
+	switch s, err := ReadStat(hostfs.Root{}, id.PID); {
+	case noProcess(err):
+		return ErrGone
+	case err != nil:
+		return fmt.Errorf("checking the start time: %w", err)
+	case s.Start != id.Start:
+		return ErrReused
+	}
+	switch err := unix.PidfdSendSignal(fd, unix.Signal(sig), nil, 0); {
+	case errors.Is(err, unix.ESRCH):
+		return ErrGone
+	case errors.Is(err, unix.EPERM):
+		return errors.New("not yours: only its owner and root may signal it")
+	case err != nil:
+		return fmt.Errorf("sending %s: %w", unix.SignalName(unix.Signal(sig)), err)
+	}
+	return nil
+}
+
+// EnvironOf returns the whole environment that a process of this host was
+// started with, as NAME=value. It is for a single look, by somebody who waits
+// for it.
+func EnvironOf(id ID) ([]string, error) {
+	r := New(hostfs.Root{})
+	defer r.Close()
+	r.Guard = NewGuard(time.Second)
+	p, err := r.Process(id.PID)
+	switch {
+	case noProcess(err):
+		return nil, ErrGone
+	case err != nil:
+		return nil, err
+	case p.Start != id.Start:
+		return nil, ErrReused
+	}
+	b, err := r.Guard.read(p, "environ", nil, maxEnviron)
+	switch {
+	case noProcess(err):
+		return nil, ErrGone
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return nil, errors.New("denied: only its owner and root may see it")
+	case err != nil:
+		return nil, fmt.Errorf("reading the environment: %w", err)
+	}
+	var out []string
+	for variable := range bytes.SplitSeq(b, []byte{0}) {
+		if len(variable) > 0 {
+			out = append(out, string(variable))
+		}
+	}
+	return out, nil
+}
