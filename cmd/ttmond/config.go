@@ -28,6 +28,7 @@ type config struct {
 	Collect  collectConfig `toml:"collect" comment:"The background collector."`
 	Listen   listenConfig  `toml:"listen" comment:"HTTP for Prometheus, Grafana and browsers."`
 	Metrics  metricsConfig `toml:"metrics" comment:"What /metrics, history and remote write hold."`
+	History  historyConfig `toml:"history" comment:"What happened: numbers, events, whole snapshots."`
 	Log      logConfig     `toml:"log"`
 
 	takeover, keep bool // from the command line only
@@ -76,6 +77,7 @@ func defaultConfig() config {
 		Collect:  collectConfig{Interval: duration{time.Second}},
 		Listen:   listenConfig{Address: defaultListen},
 		Metrics:  metricsConfig{Workloads: "auto", Compat: []string{}},
+		History:  defaultHistory(),
 		Log:      logConfig{Level: "info", Format: "auto"},
 	}
 	if os.Geteuid() == 0 {
@@ -183,6 +185,9 @@ func (c *config) check() error {
 		return err
 	}
 	if err := c.Metrics.check(); err != nil {
+		return err
+	}
+	if err := c.History.check(); err != nil {
 		return err
 	}
 	switch c.Log.Format {

@@ -30,7 +30,8 @@ type ttmond struct {
 	collector *background
 	begun     *start
 	api       *api.Server
-	recorder  *recorder // what is remembered of the snapshots
+	recorder  *recorder // the last snapshot, for scrapes
+	archive   *archive  // those before; nil: there is none
 	// successors brings processes that ask for our place; the answer is given
 	// when they have it, or have failed.
 	successors chan succession
@@ -104,6 +105,7 @@ func (d *ttmond) run(ctx context.Context) error {
 		return d.serve(gctx)
 	})
 	if d.collector != nil {
+		d.prepare()
 		d.api = d.newAPI()
 		d.remember(gctx, g)
 		g.Go(func() error { return d.collector.run(gctx, d.ledger, d.server.Since) })

@@ -164,7 +164,9 @@ func (d *ttmond) routes() http.Handler {
 		}
 		_, _ = w.Write([]byte("ttmond is ready\n"))
 	})
-	mux.Handle("/api/v1/", http.StripPrefix("/api", d.api.Handler()))
+	api := d.api.Handler()
+	mux.Handle("/api/v1/", http.StripPrefix("/api", api))
+	mux.Handle("/prometheus/", api)
 	return mux
 }
 

@@ -58,6 +58,18 @@ func (r *recorder) record(s *model.Snapshot) {
 	clear(r.pages)
 }
 
+// last is the latest snapshot, and a walk over its samples; nil before the
+// first.
+func (r *recorder) last() (s *model.Snapshot, walk func(prom.Emit)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.snap, func(emit prom.Emit) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.walker.Walk(r.snap, r.self(), emit)
+	}
+}
+
 // page is the last snapshot as a page for Prometheus; nil before the first,
 // or when it is too old to be shown as current. It is made once for all who
 // ask the same.

@@ -5,24 +5,54 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/promapi"
+	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 
 // remember starts everything that follows the snapshots: metrics, history,
 // events, alerts, remote write, and the listener that serves them.
 func (d *ttmond) remember(ctx context.Context, g *errgroup.Group) {
-	d.recorder = newRecorder(d.cfg, d.log, d.selfMetrics)
 	g.Go(func() error { return d.recorder.run(ctx, &d.collector.feed) })
+	if d.archive != nil {
+		g.Go(func() error { return d.archive.run(ctx, &d.collector.feed) })
+	}
 	g.Go(func() error { return d.listen(ctx) })
+}
+
+// prepare makes what remembers, before anybody can ask for it.
+func (d *ttmond) prepare() {
+	d.recorder = newRecorder(d.cfg, d.log, d.selfMetrics)
+	if d.cfg.History.Enabled {
+		d.archive = newArchive(d.cfg, d.log, d.recorder)
+	}
+}
+
+// apiMemory is what the API tells of it.
+func (d *ttmond) apiMemory() api.Memory {
+	if d.archive == nil {
+		return api.Memory{}
+	}
+	return api.Memory{
+		Events: d.archive.eventLog,
+		Past:   d.archive.at,
+		Prometheus: promapi.New(promapi.Options{
+			Queryable: d.archive, Version: version.Version,
+		}),
+	}
 }
 
 // selfMetrics is how the daemon itself is doing.
 func (d *ttmond) selfMetrics() *prom.Self {
 	st, led := d.server.Stats(), d.ledger.Stats()
+	limits := []prom.Limit{{Name: "buffers", Max: float64(d.cfg.Alloc.MaxBuffers), Used: float64(led.Buffers)}}
+	if d.archive != nil {
+		h := d.archive.stats()
+		limits = append(limits, prom.Limit{Name: "history_series", Max: float64(d.cfg.History.MaxSeries), Used: float64(h.Series), Dropped: float64(h.Dropped)})
+	}
 	return &prom.Self{
-		Limits: []prom.Limit{
-			{Name: "buffers", Max: float64(d.cfg.Alloc.MaxBuffers), Used: float64(led.Buffers)},
-		},
+		Limits:  limits,
 		Clients: []prom.Client{{Kind: "alloc", Count: int(st.Connections)}},
 	}
 }

@@ -40,6 +40,7 @@ func (d *ttmond) newAPI() *api.Server {
 		Health: func(h *api.Health) {
 			h.PID, h.AllocSocket = os.Getpid(), d.server.Stats()
 		},
+		Memory:  d.apiMemory(),
 		Version: version.Version,
 		Log:     d.log,
 	})

@@ -47,12 +47,16 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+	calls := []string{
+		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/leaks",
+		"/v1/dump", "/v1/dumps", "/v1/health", "/v1/version",
+	}
+	if m := s.opt.Memory; m.Events != nil {
+		calls = append(calls, "/v1/events", "/v1/past", "/v1/alerts", "/prometheus/api/v1/query")
+	}
 	answer(w, http.StatusOK, map[string]any{
 		"name": "ttmond", "version": s.opt.Version, "api": []string{"v1"},
-		"calls": []string{
-			"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/leaks",
-			"/v1/dump", "/v1/dumps", "/v1/health", "/v1/version",
-		},
+		"calls": calls,
 	})
 }
 

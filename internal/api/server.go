@@ -29,6 +29,7 @@ type Options struct {
 	Dumps func() []Dump
 	// Health adds what the rest of the daemon knows about itself.
 	Health  func(*Health)
+	Memory  Memory
 	Version string
 	Log     *slog.Logger // nil discards
 }
@@ -149,6 +150,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/dumps", s.dumps)
 	mux.HandleFunc("GET /v1/health", s.health)
 	mux.HandleFunc("GET /v1/version", s.version)
+	s.remembered(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			fail(w, http.StatusMethodNotAllowed, "the API only answers GET")

@@ -12,8 +12,8 @@ type Family struct {
 	Name string
 	Type string // gauge or counter
 	Help string
-	// Static families hardly ever change: limits, sizes, names. Whoever
-	// keeps samples may keep fewer of them.
+	// Static families hardly ever change: limits, sizes, names, states.
+	// Whoever keeps samples may keep the changes, and few of the others.
 	Static bool
 }
 
@@ -73,7 +73,8 @@ func deviceFamilies() []deviceFamily {
 }
 
 func static(name string) bool {
-	return strings.Contains(name, "_limit_") || strings.Contains(name, "_link_") || strings.HasSuffix(name, "_info") || name == "tenstorrent_memory_size_bytes"
+	return strings.Contains(name, "_limit_") || strings.Contains(name, "_link_") || strings.HasSuffix(name, "_info") || strings.HasSuffix(name, "_bound") ||
+		name == "tenstorrent_memory_size_bytes" || name == "tenstorrent_device_state" || name == "tenstorrent_memory_tracking" || name == "tenstorrent_limit_max"
 }
 
 func gauge(name, help string) *Family {

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/history/disk"
+	"github.com/ttmon/ttmon/internal/history/past"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/event"
+	"github.com/ttmon/ttmon/internal/view/prom"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+type historyConfig struct {
+	Enabled   bool     `toml:"enabled" comment:"Keep history, events and alerts below state_dir."`
+	Fine      duration `toml:"fine" comment:"How long every sample is kept."`
+	Coarse    duration `toml:"coarse" comment:"How long a sample every 15 s is kept."`
+	Snapshots duration `toml:"snapshots" comment:"How long whole snapshots are kept, one every 10 s, to look back in time."`
+	MaxMB     int      `toml:"max_mb" comment:"The most that history takes on the disk, in MB; snapshots take a quarter of it."`
+	MaxSeries int      `toml:"max_series" comment:"Series kept at most."`
+}
+
+func defaultHistory() historyConfig {
+	return historyConfig{
+		Enabled: true, Fine: duration{3 * time.Hour}, Coarse: duration{30 * 24 * time.Hour}, Snapshots: duration{24 * time.Hour},
+		MaxMB: 1024, MaxSeries: 20_000,
+	}
+}
+
+func (c *historyConfig) check() error {
+	for what, d := range map[string]duration{"history.fine": c.Fine, "history.coarse": c.Coarse, "history.snapshots": c.Snapshots} {
+		if err := span(what, d); err != nil {
+			return err
+		}
+	}
+	if c.Fine.Duration < time.Hour {
+		return fmt.Errorf("history.fine: %v is less than an hour", c.Fine)
+	}
+	if c.MaxMB < 64 {
+		return fmt.Errorf("history.max_mb: %d is less than 64", c.MaxMB)
+	}
+	if c.MaxSeries < 100 || c.MaxSeries > 1_000_000 {
+		return fmt.Errorf("history.max_series: %d is not between 100 and 1000000", c.MaxSeries)
+	}
+	return nil
+}
+
+// snapshotEvery is how often a whole snapshot is kept.
+const snapshotEvery = 10 * time.Second
+
+// maxEvents bounds the events of one snapshot: a storm of processes must not
+// fill the log.
+const maxEvents = 100
+
+// archive keeps what the recorder sees: events, numbers, whole snapshots. It
+// waits for the disk, and nobody waits for it.
+type archive struct {
+	cfg      config
+	log      *slog.Logger
+	recorder *recorder
+	detector event.Detector
+	// also is told of every row that is kept, in its turn (remote write).
+	also func(at time.Time, walk func(prom.Emit))
+
+	mu           sync.Mutex
+	events       *eventlog.Log
+	past         *past.Store
+	store        *disk.Store
+	eventsFailed bool
+
+	// What the loop alone uses.
+	lastRow, lastSnapshot time.Time
+	pastFailed            bool
+}
+
+func newArchive(cfg config, log *slog.Logger, r *recorder) *archive {
+	return &archive{cfg: cfg, log: log, recorder: r}
+}
+
+// run opens the memory, when nobody else has it any more, and fills it.
+func (a *archive) run(ctx context.Context, feed follower) error {
+	unlock, err := a.lock(ctx)
+	if err != nil {
+		return nil // ctx is done
+	}
+	defer unlock()
+	defer a.close()
+	a.open()
+	feed.Follow(ctx, a.keep)
+	return nil
+}
+
+// lock waits until no other ttmond writes below the state directory. Where it
+// cannot be locked it cannot be written either.
+func (a *archive) lock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(a.cfg.StateDir, 0o755); err != nil {
+		return func() {}, nil
+	}
+	f, err := os.OpenFile(filepath.Join(a.cfg.StateDir, "history.lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return func() {}, nil
+	}
+	for waited := 0; ; waited++ {
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			return func() { f.Close() }, nil
+		}
+		if waited == 50 {
+			a.log.Warn("another ttmond writes the history; waiting for it", "state_dir", a.cfg.StateDir)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (a *archive) open() {
+	dir := a.cfg.StateDir
+	events, err := eventlog.Open(filepath.Join(dir, "events"))
+	if err != nil {
+		a.log.Warn("events are kept in memory only", "err", err)
+	}
+	snapshots, err := past.Open(past.Options{
+		Dir: filepath.Join(dir, "snapshots"), Keep: a.cfg.History.Snapshots.Duration, MaxBytes: int64(a.cfg.History.MaxMB) << 20 / 4,
+	})
+	if err != nil {
+		a.log.Error("there is no looking back", "err", err)
+	}
+	a.mu.Lock()
+	a.events, a.past = events, snapshots
+	a.mu.Unlock()
+	begun := time.Now()
+	store, err := disk.Open(disk.Options{
+		Dir: filepath.Join(dir, "history"), MemoryDir: filepath.Join(filepath.Dir(a.cfg.API.Socket), "history-in-memory"),
+		FineFor: a.cfg.History.Fine.Duration, CoarseFor: a.cfg.History.Coarse.Duration,
+		MaxBytes: int64(a.cfg.History.MaxMB) << 20 * 3 / 4, MaxSeries: a.cfg.History.MaxSeries, Log: a.log, Say: a.say,
+	})
+	if err != nil {
+		a.say("there is no history: " + err.Error())
+		return
+	}
+	a.log.Info("history is open", "after", time.Since(begun).Round(time.Millisecond))
+	a.mu.Lock()
+	a.store = store
+	a.mu.Unlock()
+}
+
+func (a *archive) close() {
+	a.mu.Lock()
+	events, snapshots, store := a.events, a.past, a.store
+	a.past, a.store = nil, nil
+	a.mu.Unlock()
+	if store != nil {
+		store.Close()
+	}
+	if snapshots != nil {
+		snapshots.Close()
+	}
+	if events != nil {
+		events.Close()
+	}
+}
+
+// say tells of something that happened to the memory itself.
+func (a *archive) say(text string) {
+	a.log.Warn(text)
+	a.tell(eventlog.Event{Time: time.Now(), Kind: eventlog.KindTTMond, Level: eventlog.Warning, Text: text})
+}
+
+// tell logs events.
+func (a *archive) tell(list ...eventlog.Event) {
+	log := a.eventLog()
+	if log == nil || len(list) == 0 {
+		return
+	}
+	err := log.Append(list...)
+	a.mu.Lock()
+	news := err != nil && !a.eventsFailed
+	a.eventsFailed = err != nil
+	a.mu.Unlock()
+	if news {
+		a.log.Warn("events are kept in memory only", "err", err)
+	}
+}
+
+func (a *archive) eventLog() *eventlog.Log {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.events
+}
+
+// keep takes a snapshot in.
+func (a *archive) keep(*model.Snapshot) {
+	snap, walk := a.recorder.last()
+	if snap == nil || snap.Time.Equal(a.lastRow) {
+		return
+	}
+	a.lastRow = snap.Time
+	happened := a.detector.Next(snap)
+	a.tell(logged(snap, happened)...)
+	if len(happened) > 0 || snap.Time.Sub(a.lastSnapshot).Abs() >= snapshotEvery {
+		a.lastSnapshot = snap.Time
+		a.keepSnapshot(snap)
+	}
+	a.mu.Lock()
+	store := a.store
+	a.mu.Unlock()
+	if store != nil {
+		store.Take(walk)
+		store.Append(snap.Time)
+	}
+	if a.also != nil {
+		a.also(snap.Time, walk)
+	}
+}
+
+func (a *archive) keepSnapshot(s *model.Snapshot) {
+	a.mu.Lock()
+	p := a.past
+	a.mu.Unlock()
+	if p == nil {
+		return
+	}
+	err := p.Put(s.Time, wire.Append(nil, s))
+	if failed := err != nil; failed != a.pastFailed {
+		a.pastFailed = failed
+		if failed {
+			a.log.Warn("snapshots are not kept", "err", err)
+		}
+	}
+}
+
+// at is a snapshot of the past.
+func (a *archive) at(t time.Time) (time.Time, []byte, error) {
+	a.mu.Lock()
+	p := a.past
+	a.mu.Unlock()
+	if p == nil {
+		return t, nil, errNotOpen
+	}
+	return p.At(t)
+}
+
+var errNotOpen = errors.New("the history is being opened; try again")
+
+// Querier implements storage.Queryable.
+func (a *archive) Querier(mint, maxt int64) (storage.Querier, error) {
+	a.mu.Lock()
+	s := a.store
+	a.mu.Unlock()
+	if s == nil {
+		return nil, errNotOpen
+	}
+	return s.Querier(mint, maxt)
+}
+
+// stats is empty until the history is open.
+func (a *archive) stats() (st disk.Stats) {
+	a.mu.Lock()
+	s := a.store
+	a.mu.Unlock()
+	if s != nil {
+		st = s.Stats()
+	}
+	return st
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/event"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// eventFields are the figures of a device that are kept with an event.
+var eventFields = []string{
+	"temperature.asic", "power.draw", "clocks.ai", "voltage.core", "current.core", "fan.speed", "heartbeat.age", "thermal.trips",
+	"memory.used", "l1.used", "memory.stale", "processes.count",
+}
+
+// maxEventDevices bounds the devices whose figures are kept with one event.
+const maxEventDevices = 8
+
+// logged makes log entries of what happened, with the figures of the moment.
+func logged(s *model.Snapshot, happened []event.Event) (list []eventlog.Event) {
+	for i := range happened {
+		if i == maxEvents {
+			return append(list, eventlog.Event{
+				Time: s.Time, Kind: eventlog.KindTTMond, Level: eventlog.Warning,
+				Text: fmt.Sprintf("%d more events of the same second are left out", len(happened)-maxEvents),
+			})
+		}
+		e := &happened[i]
+		list = append(list, eventlog.Event{
+			Time: e.At, Kind: string(e.Kind), Level: level(e.Level), Devices: e.Devices, Short: e.Short, Text: e.Text,
+			Process: e.Kind == event.Started || e.Kind == event.Gone || e.Kind == event.Died, Values: values(s, e.Devices),
+		})
+	}
+	return list
+}
+
+func level(l words.Level) string {
+	switch l {
+	case words.Critical:
+		return eventlog.Critical
+	case words.Warning:
+		return eventlog.Warning
+	}
+	return eventlog.Info
+}
+
+// values are the known figures of some devices.
+func values(s *model.Snapshot, devices []string) map[string]map[string]float64 {
+	table := metric.Devices()
+	all := map[string]map[string]float64{}
+	for _, id := range devices[:min(len(devices), maxEventDevices)] {
+		for i := range s.Devices {
+			d := &s.Devices[i]
+			if d.BusID != id {
+				continue
+			}
+			one := map[string]float64{}
+			for _, name := range eventFields {
+				if c, ok := metric.Find(table, name); ok {
+					if v := c.Get(s, d); v.Known() {
+						one[name] = v.Num
+					}
+				}
+			}
+			all[id] = one
+		}
+	}
+	return all
+}

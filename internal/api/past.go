@@ -1,0 +1,152 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// Memory is what the daemon remembers. Each part may be nil: then there is
+// none of it.
+type Memory struct {
+	// Events is the log; it returns nil until it is open.
+	Events func() *eventlog.Log
+	// Past returns the snapshot that held at a time, as JSON.
+	Past func(time.Time) (at time.Time, snapshot []byte, err error)
+	// Alerts are those that are pending or firing.
+	Alerts func() any
+	// Prometheus answers its API below /prometheus.
+	Prometheus http.Handler
+}
+
+func (s *Server) remembered(mux *http.ServeMux) {
+	m := s.opt.Memory
+	if m.Events != nil {
+		mux.HandleFunc("GET /v1/events", s.events)
+	}
+	if m.Past != nil {
+		mux.HandleFunc("GET /v1/past", s.past)
+	}
+	if m.Alerts != nil {
+		mux.HandleFunc("GET /v1/alerts", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, m.Alerts()) })
+	}
+	if m.Prometheus != nil {
+		mux.Handle("/prometheus/", http.StripPrefix("/prometheus", m.Prometheus))
+	}
+}
+
+// past answers with a snapshot of another time.
+func (s *Server) past(w http.ResponseWriter, r *http.Request) {
+	at, err := time.Parse(time.RFC3339Nano, r.URL.Query().Get("at"))
+	if err != nil {
+		fail(w, http.StatusBadRequest, "at: %q is no time like 2026-11-15T08:30:00Z", r.URL.Query().Get("at"))
+		return
+	}
+	_, body, err := s.opt.Memory.Past(at)
+	if err != nil {
+		fail(w, http.StatusNotFound, "%v", err)
+		return
+	}
+	if v := s.viewpoint(r); v.level > 0 {
+		snap, err := wire.Decode(body)
+		if err != nil {
+			fail(w, http.StatusInternalServerError, "reading the snapshot of %s: %v", at, err)
+			return
+		}
+		body = wire.Append(nil, v.filter(snap))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body)
+}
+
+// events lists what happened; with follow it goes on as server-sent events.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	q, err := parseEventQuery(r)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	log := s.opt.Memory.Events()
+	if log == nil {
+		fail(w, http.StatusServiceUnavailable, "the event log is being opened; try again")
+		return
+	}
+	hidden := s.viewpoint(r).level > 0
+	if r.URL.Query().Get("follow") == "" {
+		last := log.Last()
+		answer(w, http.StatusOK, map[string]any{"schema": "ttmon.events/1", "last": last, "events": visible(log.Find(q), hidden)})
+		return
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		fail(w, http.StatusServiceUnavailable, "%d clients are watching already", maxWatchers)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	out := http.NewResponseController(w)
+	for {
+		more := log.More()
+		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
+		found := log.Find(q)
+		for _, e := range visible(found, hidden) {
+			b, err := json.Marshal(e)
+			if err != nil || writeEvent(w, "event", e.Seq, b) != nil {
+				return
+			}
+		}
+		if len(found) > 0 {
+			q.After, q.Limit = found[len(found)-1].Seq, 0
+		}
+		if out.Flush() != nil {
+			return
+		}
+		select {
+		case <-more:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// visible leaves out what names processes where those are hidden.
+func visible(list []eventlog.Event, hidden bool) []eventlog.Event {
+	out := []eventlog.Event{}
+	for _, e := range list {
+		if !hidden || !e.Process {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func parseEventQuery(r *http.Request) (q eventlog.Query, err error) {
+	v := r.URL.Query()
+	if text := v.Get("after"); text != "" {
+		if q.After, err = strconv.ParseUint(text, 10, 63); err != nil {
+			return q, errors.New("after: " + strconv.Quote(text) + " is no number of an event")
+		}
+	}
+	for name, to := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
+		if text := v.Get(name); text != "" {
+			if *to, err = time.Parse(time.RFC3339Nano, text); err != nil {
+				return q, errors.New(name + ": " + strconv.Quote(text) + " is no time like 2026-11-15T08:30:00Z")
+			}
+		}
+	}
+	if text := v.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 {
+			return q, errors.New("limit: " + strconv.Quote(text) + " is no positive number")
+		}
+	}
+	q.Device, q.Kinds = v.Get("device"), v["kind"]
+	return q, nil
+}

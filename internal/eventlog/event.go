@@ -1,0 +1,35 @@
+package eventlog
+
+import "time"
+
+// Event is one thing that happened.
+type Event struct {
+	Seq   uint64    `json:"seq"` // from 1, without gaps as long as the log is kept
+	Time  time.Time `json:"time"`
+	Kind  string    `json:"kind"`  // as in view/event, and "alert", "ttmond"
+	Level string    `json:"level"` // info, warning or critical
+	// Devices are the bus ids it is about; none: the host.
+	Devices []string `json:"devices,omitempty"`
+	Short   string   `json:"short,omitempty"` // for under a chart
+	Text    string   `json:"text"`            // a sentence, safe for a terminal
+	// Process tells that the text names a process, which not everybody may see.
+	Process bool `json:"process,omitempty"`
+	// Values are the figures of each device at that moment, by bus id and
+	// field of the metric table, in the JSON contract's units.
+	Values map[string]map[string]float64 `json:"values,omitempty"`
+	// Volatile: the log could not be written; a crash forgets the event.
+	Volatile bool `json:"volatile,omitempty"`
+}
+
+// Levels.
+const (
+	Info     = "info"
+	Warning  = "warning"
+	Critical = "critical"
+)
+
+// Kinds that no comparison of snapshots finds.
+const (
+	KindAlert  = "alert"
+	KindTTMond = "ttmond" // the daemon about itself
+)

@@ -1,0 +1,218 @@
+package eventlog
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sizes of a log.
+const (
+	maxRecent   = 2000     // events kept in memory
+	maxLine     = 64 << 10 // bytes of one event
+	defaultFile = 8 << 20  // bytes of a file; there are two
+	current     = "events.jsonl"
+	previous    = "events.1.jsonl"
+)
+
+// Log is an event log. Its methods may be called by any goroutine.
+type Log struct {
+	dir     string
+	maxFile int64
+
+	mu     sync.Mutex
+	file   *os.File // nil while the disk does not take it
+	size   int64
+	torn   bool // the file may end in the middle of a line
+	next   uint64
+	recent []Event       // the last ones, in order
+	more   chan struct{} // closed when there are more
+	err    error         // why events are not stored now
+}
+
+// Open opens the log below dir. It always returns a Log: with an error, it is
+// one that keeps events in memory and tries the disk again.
+func Open(dir string) (*Log, error) {
+	l := &Log{dir: dir, maxFile: defaultFile, next: 1, more: make(chan struct{})}
+	for _, name := range []string{previous, current} {
+		_ = l.scan(name, func(e *Event) bool {
+			l.next = max(l.next, e.Seq+1)
+			l.keep(*e)
+			return true
+		})
+	}
+	l.err = l.open()
+	return l, l.err
+}
+
+// open makes the file ready for writing.
+func (l *Log) open() error {
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return fmt.Errorf("opening the event log: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(l.dir, current), os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the event log: %w", err)
+	}
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		f.Close()
+		return fmt.Errorf("opening the event log: %s is no regular file", f.Name())
+	}
+	l.file, l.size = f, st.Size()
+	last := make([]byte, 1)
+	if l.size > 0 {
+		_, err = f.ReadAt(last, l.size-1)
+		l.torn = err != nil || last[0] != '\n'
+	}
+	return nil
+}
+
+// scan calls f with the events of a file, oldest first. Lines that are no
+// event (torn by a crash, damaged) are passed over.
+func (l *Log) scan(name string, f func(*Event) bool) error {
+	file, err := os.Open(filepath.Join(l.dir, name))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	r := bufio.NewReaderSize(file, maxLine)
+	for {
+		line, err := r.ReadSlice('\n')
+		for errors.Is(err, bufio.ErrBufferFull) {
+			line = nil // no event is that long
+			_, err = r.ReadSlice('\n')
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if e, ok := parse(line); ok && !f(&e) {
+			return nil
+		}
+	}
+}
+
+func parse(line []byte) (e Event, ok bool) {
+	err := json.Unmarshal(line, &e)
+	return e, err == nil && e.Seq > 0 && e.Seq < 1<<53 && e.Kind != ""
+}
+
+// Append stores events, and only then shows them. It numbers them. The error
+// says that they are in memory only.
+func (l *Log) Append(events ...Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range events {
+		events[i].Seq = l.next
+		events[i].Time = events[i].Time.UTC()
+		l.next++
+	}
+	l.err = l.store(events)
+	for _, e := range events {
+		e.Volatile = l.err != nil
+		l.keep(e)
+	}
+	close(l.more)
+	l.more = make(chan struct{})
+	return l.err
+}
+
+func (l *Log) keep(e Event) {
+	if len(l.recent) >= maxRecent {
+		l.recent = append(l.recent[:0], l.recent[maxRecent/4:]...)
+	}
+	l.recent = append(l.recent, e)
+}
+
+// store writes events and waits until they are on the disk.
+func (l *Log) store(events []Event) error {
+	if l.file == nil {
+		if err := l.open(); err != nil {
+			return err
+		}
+	}
+	var b bytes.Buffer
+	if l.torn {
+		b.WriteByte('\n')
+	}
+	for _, e := range events {
+		line, err := json.Marshal(e)
+		if err != nil || len(line) >= maxLine {
+			e.Values = nil
+			e.Text = e.Text[:min(len(e.Text), 1024)]
+			line, _ = json.Marshal(e)
+		}
+		b.Write(line)
+		b.WriteByte('\n')
+	}
+	if l.size+int64(b.Len()) > l.maxFile {
+		if err := l.rotate(); err != nil {
+			return err
+		}
+	}
+	n, err := l.file.Write(b.Bytes())
+	l.size += int64(n)
+	if err == nil {
+		err = unix.Fdatasync(int(l.file.Fd()))
+	}
+	l.torn = err != nil
+	if err != nil {
+		return fmt.Errorf("writing the event log: %w", err)
+	}
+	return nil
+}
+
+// rotate makes the file the previous one, and begins another.
+func (l *Log) rotate() error {
+	l.file.Close()
+	l.file, l.torn, l.size = nil, false, 0
+	if err := os.Rename(filepath.Join(l.dir, current), filepath.Join(l.dir, previous)); err != nil {
+		return fmt.Errorf("rotating the event log: %w", err)
+	}
+	return l.open()
+}
+
+// Err is why events are not stored now, or nil.
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Last is the number of the last event, 0 before the first.
+func (l *Log) Last() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next - 1
+}
+
+// More is closed when there is an event after those that are there now.
+func (l *Log) More() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.more
+}
+
+// Close closes the file.
+func (l *Log) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		l.file.Close()
+		l.file = nil
+	}
+}

@@ -1,0 +1,64 @@
+package eventlog
+
+import (
+	"slices"
+	"time"
+)
+
+// Query chooses events. The zero Query is all of them.
+type Query struct {
+	After        uint64 // only those with a higher number
+	Since, Until time.Time
+	Device       string // bus id; events of the host are about every device
+	Kinds        []string
+	Limit        int // the newest so many; 0: maxAnswer
+}
+
+// maxAnswer bounds an answer.
+const maxAnswer = 10_000
+
+func (q *Query) matches(e *Event) bool {
+	return e.Seq > q.After &&
+		(q.Since.IsZero() || !e.Time.Before(q.Since)) && (q.Until.IsZero() || !e.Time.After(q.Until)) &&
+		(q.Device == "" || len(e.Devices) == 0 || slices.Contains(e.Devices, q.Device)) &&
+		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind))
+}
+
+// Find returns matching events, oldest first. It reads the files only for
+// what memory does not hold.
+func (l *Log) Find(q Query) []Event {
+	limit := q.Limit
+	if limit <= 0 || limit > maxAnswer {
+		limit = maxAnswer
+	}
+	l.mu.Lock()
+	recent := slices.Clone(l.recent)
+	l.mu.Unlock()
+	var found []Event
+	add := func(e *Event) {
+		if q.matches(e) {
+			if len(found) >= 2*limit {
+				found = append(found[:0], found[len(found)-limit:]...)
+			}
+			found = append(found, *e)
+		}
+	}
+	first := uint64(1)
+	if len(recent) > 0 {
+		first = recent[0].Seq
+	}
+	if old := q.After+1 < first && (q.Since.IsZero() || len(recent) == 0 || q.Since.Before(recent[0].Time)); old {
+		for _, name := range []string{previous, current} {
+			_ = l.scan(name, func(e *Event) bool {
+				if e.Seq < first {
+					add(e)
+				}
+				return e.Seq < first
+			})
+		}
+	}
+	for i := range recent {
+		add(&recent[i])
+	}
+	return found[max(0, len(found)-limit):]
+}

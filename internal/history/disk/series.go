@@ -1,0 +1,97 @@
+package disk
+
+import (
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/ttmon/ttmon/internal/view/prom"
+)
+
+// series is one that is, or recently was, there.
+type series struct {
+	labels labels.Labels
+	refs   [3]storage.SeriesRef // in the fine, coarse and memory databases
+	last   float64
+	gen    uint64 // the row in which it was seen last
+	ended  bool   // a stale marker was written
+}
+
+// keepEnded is for how many rows an ended series is remembered: it may come
+// back.
+const keepEnded = 600
+
+// seriesSet finds series by the text of their labels, without garbage.
+type seriesSet struct {
+	max   int
+	byKey map[string]*series
+	key   []byte
+}
+
+func newSeriesSet(maximum int) seriesSet {
+	return seriesSet{max: maximum, byKey: map[string]*series{}}
+}
+
+func (s *seriesSet) len() int { return len(s.byKey) }
+
+// find returns the series of a family with labels; nil if there are too many.
+// fresh: it was not there in the row before.
+func (s *seriesSet) find(f *prom.Family, text []byte) (x *series, fresh bool) {
+	s.key = append(append(append(s.key[:0], f.Name...), '{'), text...)
+	if x := s.byKey[string(s.key)]; x != nil {
+		return x, x.ended
+	}
+	if len(s.byKey) >= s.max {
+		return nil, false
+	}
+	x = &series{labels: parseLabels(f.Name, string(text))}
+	s.byKey[string(s.key)] = x
+	return x, true
+}
+
+// sweep calls ended with every series that was there before row gen and is not
+// in it.
+func (s *seriesSet) sweep(gen uint64, ended func(*series)) {
+	for key, x := range s.byKey {
+		switch {
+		case x.gen == gen:
+		case !x.ended:
+			x.ended = true
+			ended(x)
+		case gen-x.gen > keepEnded:
+			delete(s.byKey, key)
+		}
+	}
+}
+
+// forget drops what was learned about the databases.
+func (s *seriesSet) forget() {
+	for _, x := range s.byKey {
+		x.refs = [3]storage.SeriesRef{}
+	}
+}
+
+var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
+
+// parseLabels reads the text between the braces, as view/prom writes it.
+func parseLabels(name, text string) labels.Labels {
+	pairs := []string{labels.MetricName, name}
+	for text != "" {
+		key, rest, ok := strings.Cut(text, `="`)
+		if !ok {
+			break
+		}
+		end := 0
+		for end < len(rest) && rest[end] != '"' {
+			if rest[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		end = min(end, len(rest))
+		pairs = append(pairs, key, unescape.Replace(rest[:end]))
+		text = strings.TrimPrefix(rest[min(end+1, len(rest)):], ",")
+	}
+	return labels.FromStrings(pairs...)
+}

@@ -1,0 +1,311 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/ttmon/ttmon/internal/view/prom"
+)
+
+// Options of a Store.
+type Options struct {
+	Dir string // where the databases are
+	// MemoryDir is a place in a tmpfs for a history that the disk does not
+	// take; it is emptied at the start. Empty: then there is none.
+	MemoryDir string
+	// FineFor and CoarseFor are how long every sample, and one every 15 s,
+	// are kept.
+	FineFor, CoarseFor time.Duration
+	MaxBytes           int64 // of both databases
+	MaxSeries          int
+	Log                *slog.Logger
+	// Say tells of something that happened to the history itself.
+	Say func(text string)
+}
+
+// CoarseEvery is the distance of samples in the coarse database, and of those
+// that have not changed of families that hardly do in the fine one.
+const CoarseEvery = 15 * time.Second
+
+// clockBack is how far the clock may be set back without setting a database
+// aside: so long the database takes samples that are older than its newest.
+const clockBack = time.Hour
+
+// Stats are figures about a Store.
+type Stats struct {
+	Series    int    // that are live
+	MaxSeries int    // that are taken
+	Samples   uint64 // stored
+	Refused   uint64 // not stored: the disk did not take them, or they were out of order
+	Dropped   uint64 // of series over the bound
+	InMemory  bool   // the disk takes nothing now
+	Bytes     int64  // on the disk
+}
+
+// Store is a history. Append is for one goroutine; all else for any.
+type Store struct {
+	opt    Options
+	series seriesSet
+	batch  []sample
+	gen    uint64
+	lastMS int64 // time of the last row
+
+	mu     sync.RWMutex // over the databases and stats
+	fine   *database
+	coarse *database
+	memory *database // while, or after, the disk takes nothing
+	stats  Stats
+	closed bool
+}
+
+// sample is one of the row being appended.
+type sample struct {
+	x     *series
+	v     float64
+	often bool // belongs into every row of the fine database
+}
+
+// Open opens the databases below o.Dir, or one in memory. Reading what a
+// crash left in the write-ahead logs takes up to a few seconds. It fails only
+// where neither disk nor memory can be had.
+func Open(o Options) (*Store, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	s := &Store{opt: o, series: newSeriesSet(o.MaxSeries)}
+	s.stats.MaxSeries = o.MaxSeries
+	err := s.openDisk()
+	if err == nil {
+		return s, nil
+	}
+	s.closeAll()
+	o.Say("history is kept in memory only: " + err.Error())
+	if s.memory, err = s.openMemory(); err != nil {
+		return nil, err
+	}
+	s.stats.InMemory = true
+	return s, nil
+}
+
+func (s *Store) openDisk() error {
+	if err := os.MkdirAll(s.opt.Dir, 0o700); err != nil {
+		return err
+	}
+	if err := probe(s.opt.Dir); err != nil {
+		return err
+	}
+	var err error
+	if s.fine, err = s.open("fine", fineOptions(&s.opt)); err != nil {
+		return err
+	}
+	s.coarse, err = s.open("coarse", coarseOptions(&s.opt))
+	return err
+}
+
+// probe tells whether the directory takes a little.
+func probe(dir string) error {
+	f, err := os.CreateTemp(dir, "probe")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if _, err := f.Write(make([]byte, 64<<10)); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func (s *Store) openMemory() (*database, error) {
+	if s.opt.MemoryDir == "" {
+		return nil, errors.New("there is no place for a history in memory")
+	}
+	if err := os.RemoveAll(s.opt.MemoryDir); err != nil {
+		return nil, fmt.Errorf("opening a history in memory: %w", err)
+	}
+	return openDatabase(s.opt.MemoryDir, memoryOptions(&s.opt), s.opt.Log)
+}
+
+// Take collects the samples of a snapshot. walk calls emit for each.
+func (s *Store) Take(walk func(emit prom.Emit)) {
+	s.gen++
+	s.batch = s.batch[:0]
+	dropped := uint64(0)
+	walk(func(f *prom.Family, labels []byte, v float64) {
+		x, fresh := s.series.find(f, labels)
+		if x == nil {
+			dropped++
+			return
+		}
+		x.gen, x.ended = s.gen, false
+		s.batch = append(s.batch, sample{x, v, !f.Static || fresh || v != x.last})
+		x.last = v
+	})
+	// A series that is not there any more ends here, for whoever asks later.
+	stale := math.Float64frombits(value.StaleNaN)
+	s.series.sweep(s.gen, func(x *series) { s.batch = append(s.batch, sample{x, stale, true}) })
+	s.mu.Lock()
+	s.stats.Series, s.stats.Dropped = s.series.len(), s.stats.Dropped+dropped
+	s.mu.Unlock()
+}
+
+// Append stores what Take collected, as of a time. It waits for the disk.
+func (s *Store) Append(at time.Time) {
+	ms := at.UnixMilli()
+	every := CoarseEvery.Milliseconds()
+	full := ms/every != s.lastMS/every
+	if ms == s.lastMS {
+		return
+	}
+	s.lastMS = ms
+	s.checkClock(ms)
+	s.mu.RLock()
+	fine, coarse, memory, inMemory := s.fine, s.coarse, s.memory, s.stats.InMemory
+	s.mu.RUnlock()
+	var count tally
+	var failure error
+	if fine != nil && (!inMemory || full) { // a disk that took nothing is tried again now and then
+		failure = fine.append(ms, s.batch, 0, full, &count)
+		if failure == nil && full && coarse != nil {
+			failure = coarse.append(ms, s.batch, 1, true, &count)
+		}
+	} else if fine == nil {
+		failure = errNoDisk
+	}
+	if inMemory && memory != nil {
+		count = tally{}
+		_ = memory.append(ms, s.batch, 2, full, &count)
+	}
+	s.account(count, failure, inMemory && fine != nil && !full)
+}
+
+var errNoDisk = errors.New("it could not be opened")
+
+// account notes how an append went, and goes to memory or back.
+func (s *Store) account(count tally, failure error, untried bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Samples += count.stored
+	s.stats.Refused += count.refused
+	switch {
+	case untried:
+	case failure == nil && s.stats.InMemory:
+		s.stats.InMemory = false
+		s.opt.Say("history is kept on the disk again")
+	case failure != nil && !s.stats.InMemory:
+		s.stats.InMemory = true
+		s.opt.Say("history is kept in memory only: " + failure.Error())
+		if s.memory == nil {
+			var err error
+			if s.memory, err = s.openMemory(); err != nil {
+				s.opt.Say("there is no history at all for now: " + err.Error())
+			}
+		}
+	}
+}
+
+// checkClock sets databases aside that are from the future.
+func (s *Store) checkClock(ms int64) {
+	for _, at := range []struct {
+		db   **database
+		name string
+	}{{&s.fine, "fine"}, {&s.coarse, "coarse"}} {
+		s.mu.RLock()
+		db := *at.db
+		s.mu.RUnlock()
+		if db == nil || !db.ahead(ms) {
+			continue
+		}
+		s.mu.Lock()
+		db.close()
+		s.series.forget()
+		s.opt.Say(fmt.Sprintf("the clock was set back by more than %v: the history of %s resolution begins anew", clockBack, at.name))
+		_, err := setAside(db.dir, "future")
+		var fresh *database
+		if err == nil {
+			fresh, err = openDatabase(db.dir, db.options, s.opt.Log)
+		}
+		if err != nil {
+			s.opt.Say("history cannot be kept on the disk: " + err.Error())
+		}
+		*at.db = fresh
+		s.mu.Unlock()
+	}
+}
+
+// open opens a database, setting aside one that cannot be opened.
+func (s *Store) open(name string, o *tsdb.Options) (*database, error) {
+	dir := filepath.Join(s.opt.Dir, name)
+	db, err := openDatabase(dir, o, s.opt.Log)
+	if err == nil || errors.Is(err, tsdb.ErrClosing) || !damaged(err) {
+		return db, err
+	}
+	where, moved := setAside(dir, "damaged")
+	if moved != nil {
+		return nil, err
+	}
+	s.opt.Say(fmt.Sprintf("the history in %s is damaged (%v): it is set aside as %s, and begins anew", dir, err, filepath.Base(where)))
+	return openDatabase(dir, o, s.opt.Log)
+}
+
+// Stats returns figures.
+func (s *Store) Stats() Stats {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := s.stats
+	for _, db := range []*database{s.fine, s.coarse} {
+		if db != nil {
+			st.Bytes += db.size()
+		}
+	}
+	return st
+}
+
+// Querier implements storage.Queryable.
+func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return nil, tsdb.ErrClosing
+	}
+	return s.tiers(mint, maxt)
+}
+
+// Close closes the databases. Append must not be called any more.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.closeAll()
+}
+
+func (s *Store) closeAll() {
+	for _, db := range []*database{s.fine, s.coarse, s.memory} {
+		if db != nil {
+			db.close()
+		}
+	}
+	if s.memory != nil {
+		_ = os.RemoveAll(s.opt.MemoryDir)
+	}
+	s.fine, s.coarse, s.memory = nil, nil, nil
+}
+
+var _ storage.Queryable = (*Store)(nil)
+
+// background is for appenders: appends are not given up half-way.
+var background = context.Background()
