@@ -14,14 +14,14 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/api/remote"
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/version"
+	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
-	"github.com/ttmon/ttmon/internal/view/tui/nvtop"
-	"github.com/ttmon/ttmon/internal/view/tui/remote"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -235,7 +235,7 @@ func (t *topCmd) printSnapshots(c config.Config) error {
 		if len(only) > 0 {
 			s = only.present(s)
 		}
-		if err := t.output("").write(nvtop.Append(nil, s, scale)); err != nil || !t.loop {
+		if err := t.output("").write(text.AppendNvtop(nil, s, scale)); err != nil || !t.loop {
 			return err
 		}
 		next = next.Add(time.Duration(c.Top.Interval))

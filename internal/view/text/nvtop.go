@@ -1,9 +1,4 @@
-// Package nvtop prints a snapshot in the shape of "nvtop -s", for scripts that
-// were written for it and call ttmon as tt-nvtop. What nvtop would show and no
-// Tenstorrent board measures is null.
-//
-// It stands beside the other views: a snapshot goes in, text comes out.
-package nvtop
+package text
 
 import (
 	"fmt"
@@ -15,15 +10,15 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// object is a JSON object being written, a line per field as nvtop does it.
-type object struct {
+// nvtopObject is a JSON object being written, a line per field as nvtop does it.
+type nvtopObject struct {
 	dst    []byte
 	indent string
 	fields int
 }
 
 // put writes a field; nil is null.
-func (o *object) put(key string, value *string) {
+func (o *nvtopObject) put(key string, value *string) {
 	o.key(key)
 	if value == nil {
 		o.dst = append(o.dst, "null"...)
@@ -32,7 +27,7 @@ func (o *object) put(key string, value *string) {
 	o.dst = quote(o.dst, *value)
 }
 
-func (o *object) key(key string) {
+func (o *nvtopObject) key(key string) {
 	if o.fields++; o.fields > 1 {
 		o.dst = append(o.dst, ',')
 	}
@@ -52,15 +47,17 @@ func quote(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// Append writes a snapshot as an array of devices, with the fields of nvtop
-// 3.3 in its order. Values are text with their unit, as nvtop writes them.
-func Append(dst []byte, s *model.Snapshot, scale words.Scale) []byte {
+// AppendNvtop writes a snapshot in the shape of "nvtop -s", for scripts that
+// were written for it and call ttmon as tt-nvtop: an array of devices, with the
+// fields of nvtop 3.3 in its order. Values are text with their unit, as nvtop
+// writes them; what it would show and no Tenstorrent board measures is null.
+func AppendNvtop(dst []byte, s *model.Snapshot, scale words.Scale) []byte {
 	dst = append(dst, '[')
 	for i := range s.Devices {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendDevice(dst, s, &s.Devices[i], scale)
+		dst = nvtopDevice(dst, s, &s.Devices[i], scale)
 	}
 	if len(s.Devices) > 0 {
 		dst = append(dst, '\n')
@@ -68,10 +65,10 @@ func Append(dst []byte, s *model.Snapshot, scale words.Scale) []byte {
 	return append(dst, "]\n"...)
 }
 
-func appendDevice(dst []byte, s *model.Snapshot, d *model.Device, scale words.Scale) []byte {
+func nvtopDevice(dst []byte, s *model.Snapshot, d *model.Device, scale words.Scale) []byte {
 	dram := d.Memory.Pools[model.DRAM]
-	o := object{dst: append(dst, "\n {"...), indent: " "}
-	o.put("device_name", ptr(name(d)))
+	o := nvtopObject{dst: append(dst, "\n {"...), indent: " "}
+	o.put("device_name", ptr(nvtopName(d)))
 	o.put("gpu_clock", text(d.AICLK, func(v float64) string { return whole(v) + "MHz" }))
 	o.put("mem_clock", nil)
 	o.put("temp", text(d.Temperature, func(v float64) string { return whole(scale.From(v)) + strings.TrimPrefix(scale.Unit(), "°") }))
@@ -96,15 +93,15 @@ func appendDevice(dst []byte, s *model.Snapshot, d *model.Device, scale words.Sc
 			if n++; n > 1 {
 				o.dst = append(o.dst, ',')
 			}
-			o.dst = appendProcess(o.dst, p, &p.Devices[j], dram.Total)
+			o.dst = nvtopProcess(o.dst, p, &p.Devices[j], dram.Total)
 		}
 	}
 	return append(o.dst, "]\n }"...)
 }
 
-func appendProcess(dst []byte, p *model.Process, u *model.DeviceUse, total model.Reading[uint64]) []byte {
+func nvtopProcess(dst []byte, p *model.Process, u *model.DeviceUse, total model.Reading[uint64]) []byte {
 	used := u.Memory[model.DRAM]
-	o := object{dst: append(dst, "\n   {"...), indent: "   "}
+	o := nvtopObject{dst: append(dst, "\n   {"...), indent: "   "}
 	o.put("pid", ptr(strconv.Itoa(p.PID)))
 	o.put("cmdline", ptr(words.Command(p)))
 	o.put("kind", ptr("compute"))
@@ -125,7 +122,7 @@ func share(used, total model.Reading[uint64]) *string {
 	return ptr(whole(100*float64(used.V)/float64(total.V)) + "%")
 }
 
-func name(d *model.Device) string {
+func nvtopName(d *model.Device) string {
 	arch := string(d.Arch)
 	if arch != "" {
 		arch = strings.ToUpper(arch[:1]) + arch[1:]

@@ -1,4 +1,4 @@
-package nvtop
+package text
 
 import (
 	"encoding/json"
@@ -10,9 +10,9 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-func TestAppend(t *testing.T) {
+func TestAppendNvtop(t *testing.T) {
 	var got []map[string]any
-	if err := json.Unmarshal(Append(nil, tuitest.Host(4, 0), words.Celsius), &got); err != nil {
+	if err := json.Unmarshal(AppendNvtop(nil, tuitest.Host(4, 0), words.Celsius), &got); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
@@ -30,7 +30,7 @@ func TestAppend(t *testing.T) {
 	if got[3]["temp"] != nil || got[3]["mem_used"] != nil || got[3]["fan_speed"] != nil {
 		t.Errorf("hung device: %v", got[3])
 	}
-	if b := Append(nil, tuitest.Host(0, 0), words.Fahrenheit); string(b) != "[]\n" {
+	if b := AppendNvtop(nil, tuitest.Host(0, 0), words.Fahrenheit); string(b) != "[]\n" {
 		t.Errorf("no device: %s", b)
 	}
 }

@@ -111,10 +111,23 @@ func (p *process) take() (*model.Snapshot, error) {
 	return nil, p.err
 }
 
-func (p *process) put(s *model.Snapshot, err error) {
+// put passes on a snapshot.
+func (p *process) put(s *model.Snapshot) {
 	p.mu.Lock()
-	p.latest, p.err = s, err
+	p.latest = s
 	p.mu.Unlock()
+	p.tell()
+}
+
+// end passes on how the command ended. A snapshot that was not taken yet stays.
+func (p *process) end(err error) {
+	p.mu.Lock()
+	p.err = err
+	p.mu.Unlock()
+	p.tell()
+}
+
+func (p *process) tell() {
 	select {
 	case p.news <- struct{}{}:
 	default:
@@ -137,7 +150,7 @@ func (p *process) read(out io.Reader, said *tail) {
 			p.cmd.Process.Kill()
 			break
 		}
-		p.put(snap, nil)
+		p.put(snap)
 	}
 	io.Copy(io.Discard, out)
 	err := p.cmd.Wait()
@@ -151,7 +164,7 @@ func (p *process) read(out io.Reader, said *tail) {
 	case err == nil:
 		err = errors.New("it ended")
 	}
-	p.put(nil, fmt.Errorf("%s: %w", p.cmd.Args[0], err))
+	p.end(fmt.Errorf("%s: %w", p.cmd.Args[0], err))
 }
 
 // tail keeps the end of what the command said on its standard error.

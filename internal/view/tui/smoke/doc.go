@@ -1,3 +1,0 @@
-// Package smoke holds no code, only tests: the real ttmon on a real terminal
-// (tmux), to see that it gives the terminal back whatever ends it.
-package smoke
