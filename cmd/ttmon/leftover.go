@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/source/shm"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // find is a region in question, with what the reader knows of them.
@@ -79,7 +79,7 @@ func named(list []find, names []string) ([]find, error) {
 		if slices.ContainsFunc(list, func(f find) bool { return fits(f, name) }) {
 			continue
 		}
-		if n := words.Nearest(name, known); n != "" {
+		if n := nearest.Word(name, known); n != "" {
 			return nil, usage("nothing stale in %q: did you mean %s?", name, n)
 		}
 		return nil, usage("nothing stale in %q: ttmon stale lists what there is", name)

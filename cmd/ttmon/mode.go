@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -88,7 +89,7 @@ func (s *smi) reportJob() (job, error) {
 			for _, k := range text.Sections() {
 				known = append(known, string(k))
 			}
-			if n := words.Nearest(strings.ToUpper(name), known); n != "" {
+			if n := nearest.Word(strings.ToUpper(name), known); n != "" {
 				return job{}, usage("unknown section %q: did you mean %s?", name, n)
 			}
 			return job{}, usage("unknown section %q: one of %s", name, sectionNames())
@@ -162,7 +163,7 @@ func columns[S any](flag, list string, table []metric.Field[S]) (out []metric.Co
 		name = strings.TrimSpace(name)
 		col, ok := metric.Find(table, name)
 		if !ok {
-			if n := words.Nearest(name, metric.Names(table)); n != "" && name != "" {
+			if n := nearest.Word(name, metric.Names(table)); n != "" && name != "" {
 				return nil, 0, usage("%s: unknown field %q: did you mean %s?", flag, name, n)
 			}
 			return nil, 0, usage("%s: unknown field %q: --help-%s lists them", flag, name, strings.TrimPrefix(flag, "--"))

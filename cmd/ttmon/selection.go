@@ -2,10 +2,10 @@ package main
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -42,7 +42,7 @@ func (sel selection) from(s *model.Snapshot) (*model.Snapshot, error) {
 	for _, name := range sel {
 		found := false
 		for i := range s.Devices {
-			if d := &s.Devices[i]; matches(d, name) {
+			if d := &s.Devices[i]; d.Named(name) {
 				chosen[d.Index], found = true, true
 			}
 		}
@@ -58,7 +58,7 @@ func (sel selection) present(s *model.Snapshot) *model.Snapshot {
 	chosen := map[int]bool{}
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		chosen[d.Index] = slices.ContainsFunc(sel, func(name string) bool { return matches(d, name) })
+		chosen[d.Index] = slices.ContainsFunc(sel, d.Named)
 	}
 	return part(s, chosen)
 }
@@ -79,20 +79,6 @@ func part(s *model.Snapshot, chosen map[int]bool) *model.Snapshot {
 	return &part
 }
 
-func matches(d *model.Device, name string) bool {
-	if n, err := strconv.Atoi(name); err == nil && len(name) < 4 {
-		return d.Index == n
-	}
-	name = strings.ToLower(name)
-	short := func(bus string) string { _, rest, _ := strings.Cut(bus, ":"); return rest }
-	switch name {
-	case d.BusID, d.Path, short(d.BusID), strings.TrimSuffix(d.BusID, ".0"), strings.TrimSuffix(short(d.BusID), ".0"):
-		return true
-	}
-	hex := strings.TrimPrefix(name, "0x")
-	return d.Serial.Known() && hex == strings.ToLower(d.Serial.V) || d.ASICID.Known() && hex == strings.ToLower(d.ASICID.V)
-}
-
 // nearestDevice says what could have been meant.
 func nearestDevice(s *model.Snapshot, name string) string {
 	if len(s.Devices) == 0 {
@@ -111,10 +97,10 @@ func nearestDevice(s *model.Snapshot, name string) string {
 		}
 	}
 	if len(name) >= 4 {
-		if n := words.Nearest(strings.ToUpper(name), known); n != "" {
+		if n := nearest.Word(strings.ToUpper(name), known); n != "" {
 			return ": did you mean " + n + "?"
 		}
-		if n := words.Nearest(strings.ToLower(name), known); n != "" {
+		if n := nearest.Word(strings.ToLower(name), known); n != "" {
 			return ": did you mean " + n + "?"
 		}
 	}

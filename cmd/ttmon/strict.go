@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/nearest"
 )
 
 // strict makes every command answer a wrong flag, argument or subcommand with
@@ -45,7 +45,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		}
 	}
 	what := "unexpected argument"
-	if words.Nearest(args[0], known) != "" || cmd == cmd.Root() {
+	if nearest.Word(args[0], known) != "" || cmd == cmd.Root() {
 		what = "unknown command"
 	}
 	return usage("%s %q%s", what, args[0], meant(cmd, args[0], known))
@@ -82,7 +82,7 @@ func flagError(cmd *cobra.Command, err error) error {
 // meant is the end of an error: ": did you mean X?", or where to look.
 func meant(cmd *cobra.Command, word string, known []string) string {
 	slices.Sort(known)
-	if n := words.Nearest(word, known); n != "" {
+	if n := nearest.Word(word, known); n != "" {
 		return ": did you mean " + n + "?"
 	}
 	return ": see " + cmd.CommandPath() + " --help"

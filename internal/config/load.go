@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/ttmon/ttmon/internal/nearest"
 )
 
 // Path is where the file is: $TTMON_CONFIG, else config.toml below
@@ -84,7 +86,7 @@ func explain(err error) error {
 			row, _ := e.Position()
 			key := strings.Join(e.Key(), ".")
 			text := fmt.Sprintf("line %d: there is no setting %s", row, key)
-			if near := nearest(key); near != "" {
+			if near := nearestSetting(key); near != "" {
 				text += ": did you mean " + near + "?"
 			}
 			all = append(all, errors.New(text))
@@ -98,40 +100,16 @@ func explain(err error) error {
 	return err
 }
 
-// nearest is the setting that an unknown key was probably meant to be: the
-// same name elsewhere, or one with at most two letters changed.
-func nearest(key string) string {
+// nearestSetting is the setting that an unknown key was probably meant to be:
+// the same name elsewhere, or one that is spelled nearly so.
+func nearestSetting(key string) string {
 	name := key[strings.LastIndexByte(key, '.')+1:]
-	best, at := 3, ""
+	var paths []string
 	for _, o := range Options() {
-		own := o.Path[strings.LastIndexByte(o.Path, '.')+1:]
-		if own == name {
+		if o.Path[strings.LastIndexByte(o.Path, '.')+1:] == name {
 			return o.Path
 		}
-		if d := distance(key, o.Path); d < best {
-			best, at = d, o.Path
-		}
+		paths = append(paths, o.Path)
 	}
-	return at
-}
-
-// distance is the number of letters to change, add or drop to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diag
-			if a[i] != b[j] {
-				cost++
-			}
-			diag = row[j+1]
-			row[j+1] = min(cost, diag+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return nearest.Word(key, paths)
 }

@@ -47,18 +47,6 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	known := []string{"power.draw", "power.limit", "temperature.asic", "temperature.gpu", "index", "memory.used", "top"}
-	for word, want := range map[string]string{
-		"power.drow": "power.draw", "memroy.used": "memory.used", "power": "power.draw", "indx": "index",
-		"temperature.cpu": "temperature.gpu", "banana": "", "": "", "x": "", "foo": "", "tpo": "top",
-	} {
-		if got := words.Nearest(word, known); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
-		}
-	}
-}
-
 func TestWrap(t *testing.T) {
 	got := words.Wrap("  the slot 日本語 can do averyverylongword  x", 10)
 	want := []string{"the slot", "日本語 can", "do", "averyverylongword", "x"}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/nearest"
 )
 
 // maxDepth keeps a hostile or runaway expression from exhausting the stack.
@@ -171,7 +171,7 @@ func (p *parser) suggest(name string) string {
 		names = append(names, f.Name)
 		all = append(append(all, f.Name), f.Aliases...)
 	}
-	if near := words.Nearest(strings.ToLower(name), all); near != "" {
+	if near := nearest.Word(strings.ToLower(name), all); near != "" {
 		return fmt.Sprintf(": did you mean %s?", near)
 	}
 	return " (" + strings.Join(names, " ") + ")"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/tui/choose"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -42,7 +41,7 @@ func chipsOf(s *model.Snapshot, only []string) []chip {
 	var out []chip
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		if !choose.Device(d, only) {
+		if !d.AmongNamed(only) {
 			continue
 		}
 		for j := range d.Chips {

@@ -7,7 +7,6 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/tui/choose"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -25,7 +24,7 @@ func (a *deviceArea) list(s *State) []*model.Device {
 	}
 	var list []*model.Device
 	for i := range s.shown.Devices {
-		if d := &s.shown.Devices[i]; choose.Device(d, s.cfg.Top.Devices.Only) {
+		if d := &s.shown.Devices[i]; d.AmongNamed(s.cfg.Top.Devices.Only) {
 			list = append(list, d)
 		}
 	}

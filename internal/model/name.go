@@ -1,23 +1,20 @@
-// Package choose tells which devices are meant by the names people give them.
-// It stands between the configuration or flags of a screen and the snapshot.
-package choose
+package model
 
 import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Device tells whether a device is among those named. No names: all are.
-func Device(d *model.Device, names []string) bool {
-	return len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return Is(d, name) })
+// AmongNamed tells whether a device is among those that people named. No names:
+// all are.
+func (d *Device) AmongNamed(names []string) bool {
+	return len(names) == 0 || slices.ContainsFunc(names, d.Named)
 }
 
-// Is tells whether a name means a device: its kernel index, bus id (the
+// Named tells whether a name means a device: its kernel index, bus id (the
 // domain and function 0 may be left out), node, serial number or ASIC id.
-func Is(d *model.Device, name string) bool {
+func (d *Device) Named(name string) bool {
 	if n, err := strconv.Atoi(name); err == nil && len(name) < 4 {
 		return d.Index == n
 	}

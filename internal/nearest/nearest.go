@@ -1,9 +1,11 @@
-package words
+// Package nearest finds the word that was probably meant, for the messages
+// about words that are not known. It is below the data flow: whoever reads what
+// people type may use it.
+package nearest
 
-// Nearest is the known word that was probably meant, or "" where none comes
-// near: within a third of its length in edits (two in a word of four letters),
+// Word is the known word that was probably meant, or "" where none comes near: within a third of its length in edits (two in a word of four letters),
 // or sharing a long beginning.
-func Nearest(word string, known []string) string {
+func Word(word string, known []string) string {
 	near := max(2, len(word)/3)
 	if len(word) < 4 {
 		near = 1 // "foo" does not mean "top"

@@ -1,27 +1,23 @@
-package choose
+package model
 
-import (
-	"testing"
+import "testing"
 
-	"github.com/ttmon/ttmon/internal/model"
-)
-
-func TestDevice(t *testing.T) {
-	d := &model.Device{
+func TestAmongNamed(t *testing.T) {
+	d := &Device{
 		Index: 3, Path: "/dev/tenstorrent/3", BusID: "0000:c1:00.0",
-		Serial: model.Value("0100011111700003"), ASICID: model.Value("9D4A0000000000AB"),
+		Serial: Value("0100011111700003"), ASICID: Value("9D4A0000000000AB"),
 	}
 	for _, name := range []string{"3", "0000:c1:00.0", "0000:C1:00.0", "c1:00.0", "c1:00", "0000:c1:00", "/dev/tenstorrent/3", "0100011111700003", "9d4a0000000000ab", "0x9D4A0000000000AB"} {
-		if !Device(d, []string{"99", name}) {
+		if !d.AmongNamed([]string{"99", name}) {
 			t.Errorf("%q does not mean the device", name)
 		}
 	}
 	for _, name := range []string{"", "0", "33", "c2:00.0", "0000", "9d4a"} {
-		if Device(d, []string{name}) {
+		if d.AmongNamed([]string{name}) {
 			t.Errorf("%q means the device", name)
 		}
 	}
-	if !Device(d, nil) {
+	if !d.AmongNamed(nil) {
 		t.Error("no names do not mean all")
 	}
 }
