@@ -41,14 +41,8 @@ func (l *Ledger) End(p *Process, reason string, now time.Time, report func(Lefto
 	if l.procs[p.info.Key] == p {
 		delete(l.procs, p.info.Key)
 	}
-	for i := range p.devices {
-		d := &p.devices[i]
-		for pool := range NumPools {
-			d.total.bytes[pool] -= d.bytes[pool]
-			d.total.count[pool] -= d.count[pool]
-		}
-	}
-	l.live -= p.table.live
+	l.disown(p)
+	l.copy.ended(p)
 	if p.table.live == 0 {
 		p.table = table{}
 		return
@@ -106,11 +100,27 @@ func (l *Ledger) keepLeak(left Leftovers) uint64 {
 	defer l.mu.Unlock()
 	l.leakSeq++
 	left.Seq = l.leakSeq
-	if len(l.leaks) >= l.maxLeaks {
-		l.leaks = slices.Delete(l.leaks, 0, len(l.leaks)-l.maxLeaks+1)
+	for len(l.leaks) >= l.maxLeaks {
+		i := l.worstLeak()
+		l.leaks = slices.Delete(l.leaks, i, i+1)
 	}
 	l.leaks = append(l.leaks, left)
 	return left.Seq
+}
+
+// worstLeak is the index of what is dropped first: the oldest of the user who
+// has most, so that nobody's end is forgotten for another's many.
+func (l *Ledger) worstLeak() (index int) {
+	count := map[int]int{}
+	for i := range l.leaks {
+		count[l.leaks[i].UID]++
+	}
+	for i := range l.leaks {
+		if count[l.leaks[i].UID] > count[l.leaks[index].UID] {
+			index = i
+		}
+	}
+	return index
 }
 
 // Leaks returns the leftovers that were kept, newest first.

@@ -8,19 +8,26 @@ import (
 )
 
 // DefaultMaxBuffers bounds the live buffers of all processes together: about
-// 1.3 GB of ledger.
-const DefaultMaxBuffers = 32 << 20
+// 370 MB of ledger, twice of it while a successor takes over.
+const DefaultMaxBuffers = 8 << 20
+
+// MaxMaxBuffers bounds what may be configured: slots are numbered with 32 bits.
+const MaxMaxBuffers = 1 << 30
 
 // Ledger is the allocation state of all processes. Its methods may be called
 // from any goroutine.
 type Ledger struct {
-	maxBuffers int
-	maxLeaks   int
+	maxLeaks int
 
 	mu       sync.Mutex
+	limit    limits
 	procs    map[Key]*Process
+	owners   map[int]*owner // by uid
 	devices  map[int32]*use
-	live     int // buffers of all processes
+	live     int     // buffers of all processes
+	strange  int     // uses of devices with strange numbers
+	refused  uint64  // what did not fit
+	copy     *Copier // tells a successor what changes; nil: there is none
 	events   uint64
 	leaks    []Leftovers // oldest first
 	leakSeq  uint64
@@ -42,10 +49,11 @@ func New(o Options) *Ledger {
 		o.MaxLeaks = 256
 	}
 	return &Ledger{
-		maxBuffers: o.MaxBuffers,
-		maxLeaks:   o.MaxLeaks,
-		procs:      map[Key]*Process{},
-		devices:    map[int32]*use{},
+		limit:    newLimits(o.MaxBuffers),
+		maxLeaks: o.MaxLeaks,
+		procs:    map[Key]*Process{},
+		owners:   map[int]*owner{},
+		devices:  map[int32]*use{},
 	}
 }
 
@@ -57,6 +65,8 @@ func (l *Ledger) Open(info Info, now time.Time) *Process {
 	if p == nil {
 		p = &Process{info: info, epoch: now, last: now, table: newTable()}
 		l.procs[info.Key] = p
+		l.owned(p)
+		l.copy.opened(p)
 	}
 	return p
 }
@@ -69,16 +79,18 @@ func (l *Ledger) SetSentPID(p *Process, pid int) {
 }
 
 // Apply books a batch of events of one process. It keeps nothing of events.
-// Events of a process that has ended are ignored.
-func (l *Ledger) Apply(p *Process, events []Event, now time.Time) {
+// Events of a process that has ended are ignored. refused says that something
+// did not fit into the ledger: the figures of this process are too low.
+func (l *Ledger) Apply(p *Process, events []Event, now time.Time) (refused bool) {
 	if len(events) == 0 {
-		return
+		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.ended {
-		return
+		return false
 	}
+	before := l.refused
 	ticks := p.ticks(now)
 	for i := range events {
 		l.apply(p, &events[i], ticks)
@@ -86,6 +98,14 @@ func (l *Ledger) Apply(p *Process, events []Event, now time.Time) {
 	p.last = now
 	p.counters.Events += uint64(len(events))
 	l.events += uint64(len(events))
+	return l.refused != before
+}
+
+// refuse counts what did not fit.
+func (l *Ledger) refuse(p *Process, counter *uint64) {
+	*counter++
+	p.owner.refused++
+	l.refused++
 }
 
 func (l *Ledger) apply(p *Process, e *Event, now uint32) {
@@ -125,7 +145,7 @@ func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repea
 	}
 	dev, ok := l.useDevice(p, e.Device)
 	if !ok {
-		p.counters.BadDevices++
+		l.refuse(p, &p.counters.BadDevices)
 		return
 	}
 	d := &p.devices[dev]
@@ -138,12 +158,16 @@ func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repea
 			old.born = now
 		}
 		old.size, old.pool = e.Size, pool
-	} else if l.live >= l.maxBuffers || p.table.live >= l.maxBuffers/2 { // one process leaves room for others
-		p.counters.OverLimit++
+		l.copy.put(p, old)
+	} else if !l.roomFor(p) {
+		l.refuse(p, &p.counters.OverLimit)
 		return
 	} else {
-		p.table.insert(entry{id: e.ID, size: e.Size, born: now, dev: dev, kind: k, pool: pool}, link)
+		added := entry{id: e.ID, size: e.Size, born: now, dev: dev, kind: k, pool: pool}
+		p.table.insert(added, link)
 		l.live++
+		p.owner.live++
+		l.copy.put(p, &added)
 	}
 	p.counters.Allocs++
 	d.add(pool, e.Size)
@@ -191,6 +215,8 @@ func (l *Ledger) remove(p *Process, e *entry, link *uint32) {
 	d.total.sub(e.pool, e.size)
 	p.counters.Frees++
 	l.live--
+	p.owner.live--
+	l.copy.removed(p, e)
 	p.table.remove(link)
 }
 
@@ -199,14 +225,10 @@ func (l *Ledger) useDevice(p *Process, id int32) (uint16, bool) {
 	if dev, ok := p.device(id); ok {
 		return dev, true
 	}
-	if id < 0 || id > MaxDevice || len(p.ids) == maxDevices {
+	if !l.mayName(p, id) {
 		return 0, false
 	}
-	total := l.devices[id]
-	if total == nil {
-		total = new(use)
-		l.devices[id] = total
-	}
+	total := l.enterDevice(p, id)
 	p.ids = append(p.ids, id)
 	p.devices = append(p.devices, deviceUse{total: total})
 	p.recent = len(p.ids) - 1

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -210,29 +211,115 @@ func TestEnd(t *testing.T) {
 	}
 }
 
+// Users are bounded: each for itself, and all so that root has a reserve.
 func TestLimits(t *testing.T) {
-	l := New(Options{MaxBuffers: 6})
-	p := l.Open(Info{}, t0)
-	other := l.Open(Info{Key: Key{PID: 2}}, t0)
-	var events []Event
-	for i := range uint64(5) {
-		events = append(events, alloc(0, 32*i, 10, dram))
+	l := New(Options{MaxBuffers: 16}) // 4 for each user, 14 for all but root
+	fill := func(pid, uid int, n uint64) (got int, over uint64) {
+		p := l.Open(Info{Key: Key{PID: pid}, UID: uid}, t0)
+		for i := range n {
+			l.Apply(p, []Event{alloc(0, 32*i, 10, dram)}, t0)
+		}
+		h, _ := l.Process(Key{PID: pid})
+		return h.Buffers, h.Counters.OverLimit
 	}
-	l.Apply(p, events, t0)
-	for dev := range int32(300) {
-		l.Apply(p, []Event{free(dev, 0), alloc(dev, 0, 10, dram), free(dev, 0)}, t0)
+	for _, c := range []struct {
+		pid, uid, want int
+		over           uint64
+	}{
+		{pid: 1, uid: 1001, want: 3},
+		{pid: 2, uid: 1001, want: 1, over: 2}, // two processes, one user
+		{pid: 3, uid: 1002, want: 3},
+		{pid: 4, uid: 1003, want: 3},
+		{pid: 5, uid: 1004, want: 3},
+		{pid: 6, uid: 1005, want: 1, over: 2}, // the reserve
+		{pid: 7, uid: 0, want: 2, over: 1},
+	} {
+		if got, over := fill(c.pid, c.uid, 3); got != c.want || over != c.over {
+			t.Errorf("process %d of user %d has %d buffers and %d over the limit, want %d and %d", c.pid, c.uid, got, over, c.want, c.over)
+		}
 	}
-	h, _ := l.Process(Key{})
-	if h.Counters.OverLimit != 2 || h.Counters.BadDevices != 300-maxDevices {
-		t.Errorf("counters %+v, want 2 over the limit and %d bad devices", h.Counters, 300-maxDevices)
+	p := l.Open(Info{Key: Key{PID: 1}}, t0)
+	if l.Apply(p, []Event{alloc(0, 0, 20, dram)}, t0) {
+		t.Error("the change of a buffer that is there was refused")
 	}
-	if got := l.Device(0).Bytes[dram]; got != 20 {
-		t.Errorf("device 0 holds %d, want 20", got)
+	if !l.Apply(p, []Event{alloc(0, 1000, 20, dram)}, t0) {
+		t.Error("nobody was told of a refusal")
 	}
-	l.Apply(p, []Event{alloc(0, 0, 10, dram)}, t0)
-	l.Apply(other, events, t0)
-	if s := l.Stats(); s.Buffers != 6 {
-		t.Errorf("%d buffers, want 6: three for each of two greedy processes", s.Buffers)
+	s := l.Budget()
+	if s.Used != 16 || s.Users[0] != (budget.User{UID: 1001, Used: 4, Refused: 3}) {
+		t.Errorf("budget %+v", s)
+	}
+	l.End(p, "exited", t0, nil)
+	l.Wait()
+	if got, _ := fill(8, 1005, 3); got != 1 { // root has two of the reserve
+
+		t.Errorf("%d buffers fit after another process has ended, want 1", got)
+	}
+	l.SetMaxBuffers(160)
+	if got, _ := fill(8, 1005, 10); got != 10 {
+		t.Errorf("%d buffers fit after the limit was raised, want 10", got)
+	}
+}
+
+// Device numbers are bounded, and are forgotten with those who named them.
+func TestDeviceLimits(t *testing.T) {
+	l := New(Options{})
+	name := func(pid, uid int, from, n int32) (accepted int) {
+		p := l.Open(Info{Key: Key{PID: pid}, UID: uid}, t0)
+		for dev := from; dev < from+n; dev++ {
+			l.Apply(p, []Event{alloc(dev, 0, 10, dram), free(dev, 0)}, t0)
+		}
+		h, _ := l.Process(Key{PID: pid})
+		return len(h.Devices)
+	}
+	if got := name(1, 1000, 0, 300); got != maxDevices {
+		t.Errorf("one process named %d devices, want %d", got, maxDevices)
+	}
+	total := 0
+	for pid := range 100 {
+		total += name(1000+pid, 1001, int32(1000+100*pid), 60)
+	}
+	if total != strangePerUser {
+		t.Errorf("one user named %d strange devices, want %d", total, strangePerUser)
+	}
+	for uid := range 50 {
+		for pid := range 5 {
+			name(10_000+10*uid+pid, 2000+uid, int32(20_000+500*uid+60*pid), 60)
+		}
+	}
+	if n := len(l.Devices()); n != strangeInAll+strangeDevice {
+		t.Errorf("%d devices are known, want %d", n, strangeInAll+strangeDevice)
+	}
+	if got := name(3, 1003, 0, 32); got != 32 {
+		t.Errorf("a sane process could name %d devices, want 32", got)
+	}
+	if got := name(4, 0, 60_000, 10); got != 10 {
+		t.Errorf("root could name %d devices, want 10", got)
+	}
+	for _, h := range l.Processes() {
+		l.End(l.Open(h.Info, t0), "exited", t0, nil)
+	}
+	if n := len(l.Devices()); n != 0 || len(l.owners) != 0 || l.strange != 0 {
+		t.Errorf("%d devices, %d users, %d uses are known after all have ended", n, len(l.owners), l.strange)
+	}
+}
+
+// Many ends of one user do not make others' forgotten.
+func TestLeaksOfOthers(t *testing.T) {
+	l := New(Options{MaxLeaks: 8})
+	end := func(pid, uid int) {
+		p := l.Open(Info{Key: Key{PID: pid}, UID: uid}, t0)
+		l.Apply(p, []Event{alloc(0, 0, 10, dram)}, t0)
+		l.End(p, "exited", t0, nil)
+		l.Wait()
+	}
+	end(1, 1000)
+	for pid := range 100 {
+		end(100+pid, 1001)
+	}
+	leaks := l.Leaks()
+	if len(leaks) != 8 || leaks[7].PID != 1 || leaks[0].PID != 199 {
+		t.Errorf("kept %d: %+v", len(leaks), leaks)
 	}
 }
 

@@ -122,7 +122,7 @@ func BenchmarkState(b *testing.B) {
 		if err := l.WriteState(&buf); err != nil {
 			b.Fatal(err)
 		}
-		if err := New(Options{}).ReadState(&buf); err != nil {
+		if err := New(Options{}).ReadState(&buf, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -131,7 +131,7 @@ func handOver(t *rapid.T, l *Ledger) *Ledger {
 		t.Fatal(err)
 	}
 	next := New(Options{})
-	if err := next.ReadState(&b); err != nil {
+	if err := next.ReadState(&b, nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(l.Processes(), next.Processes()); diff != "" {

@@ -25,13 +25,16 @@ type Info struct {
 // tick is the resolution of ages. 32 bits of it are 497 days of one process.
 const tick = 10 * time.Millisecond
 
-// maxDevices bounds the devices of one process.
-const maxDevices = 256
+// maxDevices bounds the devices of one process: twice what the largest host
+// has. It also bounds what a FREE with the wrong device costs.
+const maxDevices = 64
 
 // Process is one reporter. Its owner is the ledger that made it; callers keep
 // the pointer only to name the process in Apply.
 type Process struct {
 	info     Info
+	owner    *owner
+	number   uint32    // in the copy that is being made
 	epoch    time.Time // when it was first seen
 	last     time.Time // of the last event
 	table    table
@@ -52,6 +55,7 @@ type deviceUse struct {
 type use struct {
 	bytes, peak [NumPools]uint64
 	count       [NumPools]uint64
+	users       int // processes; in sums of all only
 }
 
 func (u *use) add(pool uint8, size uint64) {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -37,7 +38,7 @@ func (l *Ledger) Device(id int32) Use {
 	return Use{Device: id}
 }
 
-// Devices returns every device that was ever named, by number.
+// Devices returns every device that a process has named that lives, by number.
 func (l *Ledger) Devices() []Use {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,16 +66,27 @@ type Holding struct {
 // Processes returns every reporter that lives, by pid and start.
 func (l *Ledger) Processes() []Holding {
 	l.mu.Lock()
-	all := make([]Holding, 0, len(l.procs))
-	for _, p := range l.procs {
-		all = append(all, p.holding())
-	}
+	procs := slices.Collect(maps.Values(l.procs))
 	l.mu.Unlock()
+	all := make([]Holding, 0, len(procs))
+	for few := range slices.Chunk(procs, holdingsAtATime) {
+		l.mu.Lock()
+		for _, p := range few {
+			if !p.ended {
+				all = append(all, p.holding())
+			}
+		}
+		l.mu.Unlock()
+	}
 	slices.SortFunc(all, func(a, b Holding) int {
 		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Start, b.Start))
 	})
 	return all
 }
+
+// holdingsAtATime bounds how long Processes keeps events waiting: 64 devices of
+// a process are 10 KiB to copy.
+const holdingsAtATime = 16
 
 // Process returns one reporter; ok is false if it is not, or no longer, there.
 func (l *Ledger) Process(k Key) (h Holding, ok bool) {
@@ -162,6 +174,7 @@ func (l *Ledger) Walk(k Key, f func(Buffer) bool) (ok bool) {
 		if !more {
 			return true
 		}
+		runtime.Gosched() // whoever waits for the lock goes first
 	}
 }
 

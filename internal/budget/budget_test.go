@@ -1,0 +1,75 @@
+package budget
+
+import (
+	"testing"
+)
+
+func TestTake(t *testing.T) {
+	var said []Refusal
+	p := NewPool("things", Limit{PerUID: 4, All: 10, Reserve: 2}, func(r Refusal) { said = append(said, r) })
+	for i, c := range []struct {
+		uid  int
+		n    int64
+		want bool
+	}{
+		{uid: 1000, n: 4, want: true},
+		{uid: 1000, n: 1, want: false}, // its own limit
+		{uid: 1001, n: 3, want: true},
+		{uid: 1002, n: 2, want: false}, // the reserve
+		{uid: 1002, n: 1, want: true},
+		{uid: 1003, n: 1, want: false},
+		{uid: 0, n: 2, want: true}, // root takes the reserve
+		{uid: 0, n: 1, want: false},
+		{uid: 1000, n: 1, want: false}, // once more: not reported again
+	} {
+		if got := p.Take(c.uid, c.n); got != c.want {
+			t.Errorf("step %d: uid %d takes %d: %v, want %v", i, c.uid, c.n, got, c.want)
+		}
+	}
+	if len(said) != 4 || said[0].UID != 1000 || said[0].Used != 4 || said[0].Budget != "things" {
+		t.Errorf("reported %+v", said)
+	}
+	s := p.State()
+	if s.Used != 10 || s.Refused != 5 || s.Users[0] != (User{1000, 4, 2}) {
+		t.Errorf("state %+v", s)
+	}
+	for uid, n := range map[int]int64{1000: 4, 1001: 3, 1002: 1, 0: 2} {
+		p.Give(uid, n)
+	}
+	if p.Used() != 0 {
+		t.Errorf("%d left", p.Used())
+	}
+	p.Force(1000, 100)
+	if p.Take(1000, 1) {
+		t.Error("a user over the limit took more")
+	}
+	p.SetLimit(Limit{PerUID: 200, All: 200})
+	if !p.Take(1000, 1) {
+		t.Error("refused below a limit that was raised")
+	}
+}
+
+// Users who come, are refused and go leave no memory behind.
+func TestUsersAreForgotten(t *testing.T) {
+	p := NewPool("things", Limit{PerUID: 1, All: 1 << 40}, nil)
+	for uid := 1; uid < 10*maxRefused; uid++ {
+		p.Take(uid, 1)
+		p.Take(uid, 1) // refused
+		p.Give(uid, 1)
+	}
+	if n := len(p.users); n > maxRefused+1 {
+		t.Errorf("%d users are remembered", n)
+	}
+	if n := len(p.State().Users); n > maxListed {
+		t.Errorf("%d users are listed", n)
+	}
+}
+
+func TestGiveTooMuch(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("more was given back than taken, and nobody noticed")
+		}
+	}()
+	NewPool("things", Divide(8), nil).Give(1, 1)
+}
