@@ -17,7 +17,18 @@ const (
 // badPool is what the ledger counts as such.
 const badPool = 255
 
-func (d *decoder) pool(bufferType byte, size int, id uint64) uint8 {
+// unclear tells whether a message cannot be understood before somebody has
+// looked at who sent it.
+func (d *decoder) unclear(f []byte, size int) bool {
+	if f[0] != msgAlloc || f[16] != 2 && f[16] != 3 || size >= size128 || d.reading != readingUnknown {
+		return false
+	}
+	d.reading = d.classify(frameID(f)%32 != 0)
+	return d.reading == readingUnknown
+}
+
+// pool is what the ledger calls the pool of a message that is not unclear.
+func (d *decoder) pool(bufferType byte, size int) uint8 {
 	switch bufferType {
 	case 0:
 		return uint8(model.DRAM)
@@ -32,9 +43,6 @@ func (d *decoder) pool(bufferType byte, size int, id uint64) uint8 {
 	}
 	if size >= size128 {
 		d.reading = readingMetal
-	}
-	if d.reading == readingUnknown {
-		d.reading = d.classify(id%32 != 0)
 	}
 	if d.reading == readingMetal {
 		return [...]uint8{2: uint8(ledger.Host), 3: uint8(model.L1Small)}[bufferType]

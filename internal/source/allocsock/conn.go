@@ -2,6 +2,7 @@ package allocsock
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +13,7 @@ import (
 // conn is one connection.
 type conn struct {
 	fd        int
+	user      *user
 	since     time.Time
 	cred      *unix.Ucred     // who connected
 	owner     *proc           // who connected; nil until the first event: viewers have none
@@ -25,6 +27,10 @@ type conn struct {
 	finish    bool   // end our side when out is empty
 	warned    bool   // its nonsense has been logged
 	composing int    // texts that are being made for it
+	parked    bool   // not read: a text, or what its process runs, is waited for
+	outlived  bool   // the process that made it has ended
+	stored    bool   // the service manager keeps it too
+	appetite  int    // bytes to read at a time: what can be booked in stepTime
 	settleAt  time.Time
 
 	// For the choice between being woken and being swept.
@@ -38,18 +44,25 @@ type conn struct {
 // are dropped, whole: the client is the loser, not its neighbours.
 const maxOut = 256 << 10
 
-// adopt begins to serve a connection.
+// Bytes that are read at a time, at least and at most.
+const (
+	minAppetite = 2 << 10
+	maxAppetite = bufLen
+)
+
+// adopt begins to serve a connection, for which a descriptor has been taken
+// from the budget.
 func (s *Server) adopt(c *conn) error {
 	// From now on every read says who wrote; see heir.go. Without it, all is
 	// the owner's.
 	_ = unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
-	c.interest = unix.EPOLLIN
-	if err := s.introduce(c); err != nil {
-		return err
-	}
+	c.interest, c.appetite = unix.EPOLLIN, 2*minAppetite
+	c.dec.peer = c.cred.Pid
+	c.dec.classify = func(counting bool) reading { return s.readingOf(c, counting) }
 	if err := s.watch(c.fd, c.interest, watch{conn: c}); err != nil {
 		return err
 	}
+	c.user = s.userOf(int(c.cred.Uid))
 	s.conns[c] = struct{}{}
 	s.unclaimed.add(c)
 	s.count.open.Add(1)
@@ -73,15 +86,12 @@ func (s *Server) ready(c *conn, events uint32) {
 	}
 }
 
-// maxReads bounds what one connection may take before others get their turn.
-const maxReads = 4
-
-// read takes what a connection has. It returns how many bytes that was and
-// whether the connection still had more.
+// read takes what a connection has, for as long as a step may take. It returns
+// how many bytes that was and whether the connection still had more.
 func (s *Server) read(c *conn) (got int, left bool) {
-	for range maxReads {
+	for !c.parked {
 		kept := copy(s.buf, c.pending)
-		space := s.buf[kept : kept+bufLen]
+		space := s.buf[kept : kept+c.appetite]
 		n, errno := s.recv.from(c, space)
 		switch {
 		case errno == unix.EAGAIN, errno == unix.EINTR:
@@ -95,16 +105,24 @@ func (s *Server) read(c *conn) (got int, left bool) {
 		got += n
 		s.count.bytes.Add(uint64(n))
 		full := n == len(space)
-		if !full {
+		if full {
+			s.consume(c, s.buf[:kept+n], more)
+		} else {
 			s.consume(c, s.buf[:kept+n], drained)
-			if c.heirs != nil {
-				continue // the read ended where another process's writes begin
-			}
+		}
+		switch late := time.Since(s.clock) > stepTime; {
+		case late && n == got: // the first read of this step
+			c.appetite = max(c.appetite/2, minAppetite)
+			return got, true
+		case late:
+			return got, true
+		case full:
+			c.appetite = min(2*c.appetite, maxAppetite)
+		case c.heirs == nil: // otherwise a read ends where another process's writes begin
 			return got, false
 		}
-		s.consume(c, s.buf[:kept+n], more)
 	}
-	return got, true
+	return got, false
 }
 
 // consume decodes b, books what it says and answers what it asks. b may lie in
@@ -119,11 +137,19 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 			s.settleLater(c, wait && e == drained && len(b) > 0)
 			break
 		}
+		if req.kind == askReading {
+			s.park(c)
+			break
+		}
 		if req.kind != flush {
 			s.serve(c, req)
 		}
+		if c.composing > 0 && !c.ended {
+			s.park(c)
+			break
+		}
 	}
-	if len(b) > maxLine { // BUG: nothing that long can be the beginning of anything
+	if len(b) > maxLine && !c.parked { // BUG: nothing that long can be the beginning of anything
 		c.dec.rejected++
 		c.dec.skipped += uint64(len(b))
 		b = nil
@@ -138,20 +164,30 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 	}
 }
 
-// introduce asks the kernel who connected.
-func (s *Server) introduce(c *conn) (err error) {
-	if c.cred, err = credentials(c.fd); err != nil {
-		return err
+// park leaves a connection alone until unpark. It is not even watched: who
+// hangs up meanwhile would be reported again and again.
+func (s *Server) park(c *conn) {
+	c.parked = true
+	s.cool(c)
+	s.settleLater(c, false)
+	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_DEL, c.fd, nil)
+}
+
+// unpark goes on with a connection.
+func (s *Server) unpark(c *conn) {
+	if c.fd < 0 || !c.parked || c.composing > 0 {
+		return
 	}
-	c.dec.peer = c.cred.Pid
-	c.dec.classify = func(counting bool) reading {
-		p := s.writerOf(c)
-		if p.language == unknownLanguage {
-			p.language = languageOf(p.key.PID, p.name)
-		}
-		return p.language.reading(counting)
+	c.parked = false
+	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: c.interest, Fd: int32(c.fd)})
+	if c.ended {
+		s.endInput(c)
+		return
 	}
-	return nil
+	s.consume(c, append([]byte(nil), c.pending...), drained)
+	if c.fd >= 0 && !c.parked {
+		s.interest(c)
+	}
 }
 
 // book hands the decoded events to the ledger.
@@ -167,7 +203,11 @@ func (s *Server) book(c *conn) {
 	if s.verbose {
 		s.logEvents(p, c.dec.events)
 	}
-	s.opt.Ledger.Apply(p.ledger, c.dec.events, s.now)
+	if s.opt.Ledger.Apply(p.ledger, c.dec.events, s.now) && s.now.Sub(c.user.fullSaid) > time.Minute {
+		c.user.fullSaid = s.now
+		s.log.Warn("a process reports more than is kept account of; its figures are too low from now on",
+			"pid", p.key.PID, "uid", p.uid, "buffers", s.opt.Ledger.Stats().Buffers)
+	}
 	c.dec.events = c.dec.events[:0]
 }
 
@@ -197,55 +237,65 @@ func (s *Server) reject(c *conn) {
 	}
 	if !c.warned {
 		c.warned = true
-		s.log.Warn("a client sends what is no message; it is counted and skipped", "pid", c.cred.Pid, "uid", c.cred.Uid)
+		s.say(c.user, slog.LevelWarn, "a client sends what is no message; it is counted and skipped", "pid", c.cred.Pid, "uid", c.cred.Uid)
 	}
+}
+
+// settling is a connection that waits for the rest of something.
+type settling struct {
+	conn *conn
+	at   time.Time
 }
 
 // settleLater notes that what a connection sent may be complete.
 func (s *Server) settleLater(c *conn, wait bool) {
-	waits := !c.settleAt.IsZero()
-	switch {
-	case wait && !waits:
-		s.settling = append(s.settling, c)
-		fallthrough
-	case wait:
-		c.settleAt = s.now.Add(settleTime)
-	case waits:
+	if !wait {
 		c.settleAt = time.Time{} // settle takes it off the list
+		return
 	}
+	c.settleAt = s.now.Add(settleTime)
+	s.settling = append(s.settling, settling{c, c.settleAt})
 }
 
 // settle decodes what has had nothing behind it for settleTime.
 func (s *Server) settle() {
-	if len(s.settling) == 0 {
-		return
-	}
-	due := s.settling
-	s.settling = nil
-	for _, c := range due {
-		switch {
-		case c.settleAt.IsZero() || c.fd < 0:
-		case s.now.Before(c.settleAt):
-			s.settling = append(s.settling, c)
-		default:
-			c.settleAt = time.Time{}
-			s.consume(c, append([]byte(nil), c.pending...), settled)
+	n := 0
+	for ; n < len(s.settling) && !s.now.Before(s.settling[n].at); n++ {
+		c, at := s.settling[n].conn, s.settling[n].at
+		if c.fd < 0 || c.parked || !c.settleAt.Equal(at) {
+			continue // gone, or something has come since
 		}
+		if !s.hasShare(c.user) {
+			s.settleLater(c, true)
+			continue
+		}
+		c.settleAt = time.Time{}
+		s.consume(c, append([]byte(nil), c.pending...), settled)
+		s.step(c.user)
+	}
+	if s.settling = s.settling[n:]; len(s.settling) == 0 {
+		s.settling = nil
 	}
 }
 
 // end notes that a client will send no more: it has closed its end, or shut
 // down half of it and waits for an answer.
 func (s *Server) end(c *conn) {
-	if c.ended {
+	if !c.ended {
+		c.ended = true
+		s.endInput(c)
+	}
+}
+
+// endInput decodes the last of what a client sent.
+func (s *Server) endInput(c *conn) {
+	if b := c.pending; len(b) > 0 {
+		s.consume(c, append([]byte(nil), b...), eof)
+	}
+	if c.fd < 0 || c.parked {
 		return
 	}
-	c.ended = true
-	if len(c.pending) > 0 {
-		s.consume(c, append([]byte(nil), c.pending...), eof)
-		c.pending = nil
-	}
-	c.settleAt = time.Time{}
+	c.pending, c.settleAt = nil, time.Time{}
 	if len(c.out) == 0 && c.composing == 0 {
 		s.drop(c)
 		return
@@ -263,16 +313,28 @@ func (s *Server) drop(c *conn) {
 	s.cool(c)
 	s.unwatch(c.fd)
 	c.fd = -1
-	c.out, c.pending, c.settleAt = nil, nil, time.Time{}
+	s.unread(c, len(c.out))
+	if c.stored {
+		s.pools.stored.Give(c.user.uid, 1)
+	}
+	s.pools.descriptors.Give(c.user.uid, 1)
+	for _, p := range c.heirs {
+		delete(p.writes, c)
+	}
+	c.out, c.pending, c.heirs, c.settleAt = nil, nil, nil, time.Time{}
+	s.forget(c.user)
 	s.count.open.Add(-1)
 	if c.owner != nil {
 		s.leave(c)
 	}
 }
 
+// unread gives back the budget for bytes that were sent, or never will be.
+func (s *Server) unread(c *conn, n int) { s.pools.unread.Give(c.user.uid, int64(n)) }
+
 // reply queues an answer, whole or not at all.
 func (s *Server) reply(c *conn, b []byte) {
-	if len(c.out) > maxOut {
+	if len(c.out) > maxOut || !s.pools.unread.Take(c.user.uid, int64(len(b))) {
 		s.count.dropped.Add(1)
 		return
 	}
@@ -290,8 +352,10 @@ func (s *Server) flush(c *conn) {
 			s.interest(c)
 			return
 		case err != nil: // it has left; the end of its input tells the rest
+			s.unread(c, len(c.out))
 			c.out = nil
 		default:
+			s.unread(c, n)
 			c.out = c.out[:copy(c.out, c.out[n:])]
 		}
 	}
@@ -302,7 +366,7 @@ func (s *Server) flush(c *conn) {
 		c.finish = false
 		_ = unix.Shutdown(c.fd, unix.SHUT_WR)
 	}
-	if c.ended && c.composing == 0 {
+	if c.ended && c.composing == 0 && !c.parked {
 		s.drop(c)
 		return
 	}

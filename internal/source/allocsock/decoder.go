@@ -48,6 +48,7 @@ const (
 	askUnknown                // text that means nothing
 	dumpRemaining             // no reply: into the log
 	dumpKernels               // no reply: into the log
+	askReading                // go on when classify has an answer
 )
 
 // batchLen is how many events a decoder collects at most.
@@ -71,8 +72,9 @@ type decoder struct {
 	// events are those decoded and not yet booked. The slice is the caller's,
 	// which takes them after every call.
 	events []ledger.Event
-	// classify says which list an unclear buffer type is from. counting tells
-	// whether the client numbers its buffers instead of giving addresses.
+	// classify says which list an unclear buffer type is from; unknown: not
+	// yet. counting tells whether the client numbers its buffers instead of
+	// giving addresses.
 	classify func(counting bool) reading
 
 	rejected, skipped uint64 // messages and bytes that made no sense, since last taken
@@ -129,6 +131,9 @@ func (d *decoder) decodeLocked(b []byte, end ending) (n int, req request, stop, 
 			if k := shorter(f); k != 0 { // the sender changed to a smaller version
 				f, d.mode = f[:k], start
 			}
+		}
+		if d.unclear(f, len(f)) {
+			return n, request{kind: askReading}, true, false
 		}
 		n += len(f)
 		if op := ops[f[0]]; op != 0 {
@@ -216,6 +221,9 @@ func (d *decoder) decodeStart(b []byte, end ending) (n int, req request, stop, w
 // decodeFirst decodes an AllocMessage and tries to learn the version.
 func (d *decoder) decodeFirst(b []byte, end ending) (n int, req request, stop, wait bool) {
 	size, certain := extent(b)
+	if d.unclear(b, size) {
+		return 0, request{kind: askReading}, true, false
+	}
 	asks := b[0] == msgQuery || b[0] == msgDeviceInfoQuery
 	switch {
 	case certain:
@@ -303,7 +311,7 @@ func (d *decoder) add(f []byte, op ledger.Op, size int) {
 	}
 	e := ledger.Event{ID: frameID(f), Size: le64(f[8:]), Device: frameDevice(f), Op: op}
 	if op == ledger.Alloc {
-		e.Pool = d.pool(f[16], size, e.ID)
+		e.Pool = d.pool(f[16], size)
 	}
 	d.events = append(d.events, e)
 }

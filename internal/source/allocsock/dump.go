@@ -3,6 +3,7 @@ package allocsock
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -33,10 +34,25 @@ const maxDumps = 16
 func (r *dumpRing) add(d Dump) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.list) == maxDumps {
-		r.list = slices.Delete(r.list, 0, 1)
-	}
 	r.list = append(r.list, d)
+	if len(r.list) > maxDumps {
+		i := r.worst()
+		r.list = slices.Delete(r.list, i, i+1)
+	}
+}
+
+// worst is the index of what is dropped first: the oldest of who has most.
+func (r *dumpRing) worst() (index int) {
+	count := map[int]int{}
+	for i := range r.list {
+		count[r.list[i].UID]++
+	}
+	for i := range r.list {
+		if count[r.list[i].UID] > count[r.list[index].UID] {
+			index = i
+		}
+	}
+	return index
 }
 
 // Dumps returns the last dumps that clients asked for, newest first. It may
@@ -51,7 +67,30 @@ func (s *Server) Dumps() []Dump {
 
 func (s *Server) keepDump(kind string, pid, uid int, text string) {
 	s.dumps.add(Dump{Time: time.Now(), Kind: kind, PID: pid, UID: uid, Text: text})
-	s.log.Info("dump asked for by a client", "kind", kind, "pid", pid, "text", text)
+	u := s.userOf(uid)
+	defer s.forget(u)
+	if len(text) > logText {
+		s.say(u, slog.LevelInfo, "dump asked for by a client; /v1/dumps has it", "kind", kind, "pid", pid, "uid", uid, "bytes", len(text))
+		return
+	}
+	s.say(u, slog.LevelInfo, "dump asked for by a client", "kind", kind, "pid", pid, "uid", uid, "text", text)
+}
+
+// Viewer is who a text is made for. The ids of buffers and kernels can be
+// addresses in the process that reported them, so only its user sees them.
+type Viewer struct {
+	UID int
+	All bool // root
+}
+
+func (v Viewer) sees(uid int) bool { return v.All || v.UID == uid }
+
+// id writes an id as a viewer may see it.
+func (v Viewer) id(x *line) string {
+	if !v.sees(x.uid) {
+		return "-"
+	}
+	return fmt.Sprintf("%#x", x.ID)
 }
 
 // maxListed is how many buffers of one pool are listed one by one.
@@ -66,7 +105,7 @@ const maxText = 256 << 10
 // line is a buffer and whose it is.
 type line struct {
 	ledger.Buffer
-	pid int
+	pid, uid int
 }
 
 // place is where a buffer is.
@@ -77,7 +116,7 @@ type place struct {
 
 // DumpText lists what is live: per device and pool the number and the bytes,
 // and the buffers themselves where they are few.
-func DumpText(l *ledger.Ledger, now time.Time) string {
+func DumpText(l *ledger.Ledger, v Viewer, now time.Time) string {
 	procs, devices := l.Processes(), l.Devices()
 	total, holders := 0, 0
 	for _, h := range procs {
@@ -105,7 +144,7 @@ func DumpText(l *ledger.Ledger, now time.Time) string {
 				continue
 			}
 			fmt.Fprintf(&b, "  %-8s %d buffers, %s\n", poolName(model.Pool(pool)), n, mib(u.Bytes[pool]))
-			writeLines(&b, lists[place{u.Device, model.Pool(pool)}], now)
+			writeLines(&b, lists[place{u.Device, model.Pool(pool)}], v, now)
 		}
 	}
 	return b.String()
@@ -128,7 +167,7 @@ func listFew(l *ledger.Ledger, procs []ledger.Holding, devices []ledger.Use) map
 		l.Walk(h.Key, func(x ledger.Buffer) bool {
 			at := place{x.Device, x.Pool}
 			if list, ok := lists[at]; ok && len(list) < 2*maxListed {
-				lists[at] = append(list, line{x, h.PID})
+				lists[at] = append(list, line{x, h.PID, h.UID})
 			}
 			return true
 		})
@@ -136,31 +175,35 @@ func listFew(l *ledger.Ledger, procs []ledger.Holding, devices []ledger.Use) map
 	return lists
 }
 
-func writeLines(b *strings.Builder, lines []line, now time.Time) {
+func writeLines(b *strings.Builder, lines []line, v Viewer, now time.Time) {
 	slices.SortFunc(lines, func(a, b line) int {
 		return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.ID, b.ID), cmp.Compare(a.pid, b.pid))
 	})
 	for _, x := range lines {
-		fmt.Fprintf(b, "    %#x  %.2f KiB  pid %d  %s old\n", x.ID, float64(x.Size)/(1<<10), x.pid, age(now, x.Born))
+		fmt.Fprintf(b, "    %s  %.2f KiB  pid %d  %s old\n", v.id(&x), float64(x.Size)/(1<<10), x.pid, age(now, x.Born))
 	}
 }
 
-// KernelText lists the kernels of every device.
-func KernelText(l *ledger.Ledger, now time.Time) string {
+// KernelText lists the kernels of every device, the largest of them.
+func KernelText(l *ledger.Ledger, v Viewer, now time.Time) string {
+	lines, _ := largest(l, l.Processes(), func(x ledger.Buffer) bool { return x.Kind == ledger.KindKernel })
+	by := map[int32][]line{}
+	for _, x := range lines {
+		by[x.Device] = append(by[x.Device], x)
+	}
 	var b strings.Builder
-	procs := l.Processes()
 	for _, u := range l.Devices() {
-		if u.Buffers[model.Kernel] == 0 {
+		n := u.Buffers[model.Kernel]
+		if n == 0 {
 			continue
 		}
 		if b.Len() > maxText {
 			b.WriteString("and more devices\n")
 			break
 		}
-		fmt.Fprintf(&b, "device %d: %d kernels, %s\n", u.Device, u.Buffers[model.Kernel], mib(u.Bytes[model.Kernel]))
-		lines, cut := largest(l, procs, func(x ledger.Buffer) bool { return x.Device == u.Device && x.Kind == ledger.KindKernel })
-		writeLines(&b, lines, now)
-		if cut {
+		fmt.Fprintf(&b, "device %d: %d kernels, %s\n", u.Device, n, mib(u.Bytes[model.Kernel]))
+		writeLines(&b, by[u.Device], v, now)
+		if uint64(len(by[u.Device])) < n {
 			fmt.Fprintf(&b, "    and smaller ones\n")
 		}
 	}
@@ -172,29 +215,34 @@ func KernelText(l *ledger.Ledger, now time.Time) string {
 
 // largest returns the maxLines largest buffers of all processes.
 func largest(l *ledger.Ledger, procs []ledger.Holding, keep func(ledger.Buffer) bool) (lines []line, cut bool) {
+	bySize := func(a, b line) int { return cmp.Compare(b.Size, a.Size) }
 	for _, h := range procs {
 		if h.Buffers == 0 {
 			continue
 		}
 		top, _ := l.Largest(h.Key, maxLines+1, keep)
 		for _, x := range top {
-			lines = append(lines, line{x, h.PID})
+			lines = append(lines, line{x, h.PID, h.UID})
+		}
+		if len(lines) > 4*maxLines { // however many processes there are
+			slices.SortStableFunc(lines, bySize)
+			lines, cut = lines[:maxLines], true
 		}
 	}
-	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.Size, a.Size) })
-	if cut = len(lines) > maxLines; cut {
-		lines = lines[:maxLines]
+	slices.SortStableFunc(lines, bySize)
+	if len(lines) > maxLines {
+		lines, cut = lines[:maxLines], true
 	}
 	return lines, cut
 }
 
 // allText answers QUERY_ALL: a line per buffer, then an empty line.
-func allText(l *ledger.Ledger, now time.Time) string {
+func allText(l *ledger.Ledger, v Viewer, now time.Time) string {
 	lines, cut := largest(l, l.Processes(), nil)
 	var b strings.Builder
 	fmt.Fprintf(&b, "# device pool id bytes pid age_s; %d buffers\n", l.Stats().Buffers)
 	for _, x := range lines {
-		fmt.Fprintf(&b, "%d %s %#x %d %d %.2f\n", x.Device, poolName(x.Pool), x.ID, x.Size, x.pid, max(now.Sub(x.Born), 0).Seconds())
+		fmt.Fprintf(&b, "%d %s %s %d %d %.2f\n", x.Device, poolName(x.Pool), v.id(&x), x.Size, x.pid, max(now.Sub(x.Born), 0).Seconds())
 	}
 	if cut {
 		fmt.Fprintf(&b, "# only the %d largest are listed\n", maxLines)

@@ -1,6 +1,7 @@
 package allocsock
 
 import (
+	"log/slog"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -45,6 +46,9 @@ func (r *receiver) writer() unix.Ucred {
 	return *(*unix.Ucred)(unsafe.Pointer(&r.oob[unix.SizeofCmsghdr/8]))
 }
 
+// maxHeirs bounds the processes that write on one connection of another's.
+const maxHeirs = 64
+
 // writerOf returns the process that wrote what is being decoded.
 func (s *Server) writerOf(c *conn) *proc {
 	if c.writer.Pid == 0 || c.writer.Pid == c.cred.Pid {
@@ -55,15 +59,26 @@ func (s *Server) writerOf(c *conn) *proc {
 	}
 	s.ownerOf(c) // the connection is its, whoever writes
 	p := s.heir(c)
+	if p.ended {
+		return p
+	}
 	if c.heirs == nil {
 		c.heirs = map[int32]*proc{}
 	}
 	c.heirs[c.writer.Pid] = p
+	if p.writes == nil {
+		p.writes = map[*conn]struct{}{}
+	}
+	p.writes[c] = struct{}{}
 	return p
 }
 
 // heir identifies a process that writes on another's connection.
 func (s *Server) heir(c *conn) *proc {
+	if len(c.heirs) >= maxHeirs {
+		s.say(c.user, slog.LevelWarn, "too many processes write on one connection; some are not heard", "pid", c.cred.Pid, "uid", c.cred.Uid)
+		return s.nobody()
+	}
 	who := unidentified(&c.writer)
 	var err error
 	if who.pidfd, err = unix.PidfdOpen(who.PID, 0); err != nil {

@@ -30,6 +30,9 @@ func (s *Server) loop() error {
 			s.drainWake()
 			return nil
 		}
+		s.turn++
+		s.clock = s.now
+		s.loopStats.begin(s.now)
 		for i := range events[:n] {
 			s.dispatch(&events[i])
 		}
@@ -37,6 +40,11 @@ func (s *Server) loop() error {
 		s.settle()
 		s.endGraces()
 		s.acceptAgain()
+		s.tendDying()
+		s.storeSome()
+		s.beat()
+		end := time.Now()
+		s.loopStats.end(end.Sub(s.now), end)
 	}
 }
 
@@ -72,10 +80,17 @@ func (s *Server) timeout() time.Duration {
 		}
 		sooner(s.lastSweep.Add(s.pause))
 	}
-	for _, c := range s.settling {
-		if !c.settleAt.IsZero() {
-			sooner(c.settleAt)
-		}
+	if len(s.settling) > 0 {
+		sooner(s.settling[0].at)
+	}
+	if len(s.dying) > 0 {
+		sooner(s.now.Add(minPause))
+	}
+	if len(s.unstored) > 0 {
+		sooner(s.storeAt)
+	}
+	if s.opt.Beat != nil {
+		sooner(s.nextBeat)
 	}
 	for _, p := range s.graces {
 		if !p.graceEnd.IsZero() {
@@ -140,8 +155,18 @@ func (s *Server) dispatch(e *unix.EpollEvent) {
 		if hasExited(w.proc.pidfd) {
 			s.died(w.proc, "exited")
 		}
-	case w.conn != nil:
+	case w.conn != nil && !w.conn.parked && s.hasShare(w.conn.user):
+		u := w.conn.user
 		s.ready(w.conn, e.Events)
+		s.step(u)
+	}
+}
+
+// beat tells whoever watches over us that the loop goes round.
+func (s *Server) beat() {
+	if s.opt.Beat != nil && !s.now.Before(s.nextBeat) {
+		s.nextBeat = s.now.Add(s.opt.BeatEvery)
+		s.opt.Beat()
 	}
 }
 
@@ -173,13 +198,10 @@ func (s *Server) unwatch(fd int) {
 
 // interest changes what a connection is woken for.
 func (s *Server) interest(c *conn) {
-	var events uint32
-	if !c.swept && !c.ended {
-		events |= unix.EPOLLIN
+	if c.parked {
+		return // unpark watches it again
 	}
-	if len(c.out) > 0 {
-		events |= unix.EPOLLOUT
-	}
+	events := wanted(c)
 	if events == c.interest {
 		return
 	}
@@ -187,20 +209,26 @@ func (s *Server) interest(c *conn) {
 	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)})
 }
 
-// maxAccepts bounds how long newcomers keep the others waiting.
-const maxAccepts = 256
+func wanted(c *conn) (events uint32) {
+	if !c.swept && !c.ended {
+		events |= unix.EPOLLIN
+	}
+	if len(c.out) > 0 {
+		events |= unix.EPOLLOUT
+	}
+	return events
+}
 
+// accept takes in newcomers, for as long as a user's share.
 func (s *Server) accept() {
-	for range maxAccepts {
+	for start := time.Now(); time.Since(start) < share; {
 		fd, _, err := unix.Accept4(s.listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 		switch {
 		case err == nil:
 			s.count.accepted.Add(1)
-			if err := s.adopt(&conn{fd: fd, since: s.now}); err != nil {
-				s.log.Error("a client cannot be served", "err", err)
-				unix.Close(fd)
-			}
+			s.welcome(fd)
 		case errors.Is(err, unix.EAGAIN):
+			s.emptied++
 			return
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
 		default:
@@ -212,28 +240,66 @@ func (s *Server) accept() {
 	}
 }
 
-// Retire takes in whoever waits to be accepted and closes the listening
-// socket. Run must have returned. Without it, closing the socket would close
-// their connections.
-func (s *Server) Retire() {
-	if s.listener < 0 {
-		return
+// welcome begins to serve a newcomer. One of a user who has all the
+// connections a user may have is closed: left in the queue it would keep
+// others waiting.
+func (s *Server) welcome(fd int) {
+	c := &conn{fd: fd, since: s.now}
+	var err error
+	if c.cred, err = credentials(fd); err == nil {
+		if !s.pools.descriptors.Take(int(c.cred.Uid), 1) {
+			unix.Close(fd)
+			return
+		}
+		if err = s.adopt(c); err != nil {
+			s.pools.descriptors.Give(int(c.cred.Uid), 1)
+		}
 	}
-	s.now = time.Now()
-	s.acceptAll()
-	s.unwatch(s.listener)
-	s.listener, s.resume = -1, time.Time{}
+	if err != nil {
+		s.log.Error("a client cannot be served", "err", err)
+		unix.Close(fd)
+	}
 }
 
-// acceptAll takes in whoever waits now.
-func (s *Server) acceptAll() {
-	if s.listener < 0 || !s.resume.IsZero() {
-		return
+// Listen begins to accept clients on a socket, which the server takes over. It
+// may be called from any goroutine while Run is running.
+func (s *Server) Listen(fd int) {
+	s.post(func() {
+		if s.listener >= 0 {
+			unix.Close(fd)
+			return
+		}
+		if err := s.listen(fd); err != nil {
+			s.log.Error("clients cannot be accepted", "err", err)
+			unix.Close(fd)
+		}
+	})
+}
+
+func (s *Server) listen(fd int) error {
+	// Newer kernels have accepted sockets inherit it, from the first byte.
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
+	if err := s.watch(fd, unix.EPOLLIN, watch{}); err != nil {
+		return err
 	}
-	for before := -1; before != len(s.conns); {
-		before = len(s.conns)
-		s.accept()
+	s.listener = fd
+	return nil
+}
+
+// Listener returns the socket on which clients are accepted, -1 for none. Run
+// must have returned.
+func (s *Server) Listener() int { return s.listener }
+
+// Unlisten stops to accept clients and returns the socket, which is the
+// caller's then; -1 if there was none. Run must have returned.
+func (s *Server) Unlisten() int {
+	fd := s.listener
+	if fd >= 0 {
+		s.watched[fd] = watch{}
+		_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_DEL, fd, nil)
 	}
+	s.listener, s.resume = -1, time.Time{}
+	return fd
 }
 
 func (s *Server) acceptAgain() {

@@ -1,13 +1,10 @@
 package allocsock
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -131,41 +128,4 @@ func readProc(pid int, file string) []byte {
 		return nil
 	}
 	return b
-}
-
-// language is what a process runs, as far as it matters for buffer types.
-type language uint8
-
-const (
-	unknownLanguage language = iota
-	notPython                // or not to be told
-	plainPython              // without tt-metal
-	metalPython              // with tt-metal, or it may not be looked at
-)
-
-// languageOf looks at what a process runs and has loaded. That takes a
-// millisecond for a large one, so it is done once.
-func languageOf(pid int, name string) language {
-	exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
-	if err != nil {
-		exe = name // another user's; the name is for everybody
-	}
-	base := path.Base(exe)
-	if !strings.HasPrefix(base, "python") && !strings.HasPrefix(base, "pypy") {
-		return notPython
-	}
-	maps := readProc(pid, "maps")
-	if len(maps) == 0 || bytes.Contains(maps, []byte("libtt_metal")) || bytes.Contains(maps, []byte("_ttnn")) {
-		return metalPython
-	}
-	return plainPython
-}
-
-// reading says which list of buffer types a client in such a process means;
-// see the package comment. counting: it numbers its buffers.
-func (l language) reading(counting bool) reading {
-	if l == plainPython || l == metalPython && counting {
-		return readingPython
-	}
-	return readingMetal
 }

@@ -1,7 +1,7 @@
 package allocsock
 
 import (
-	"maps"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -13,15 +13,19 @@ import (
 // proc is a process that reports, however many connections it has.
 type proc struct {
 	key      ledger.Key
+	uid      int
 	ledger   *ledger.Process
 	name     string
 	sentPID  int
 	pidfd    int                // -1 if its end cannot be watched
 	exited   bool               // it was gone before we could watch it
 	ended    bool               // it is no longer in the ledger
-	conns    map[*conn]struct{} // open ones
+	death    *death             // it has ended, and is still heard; nil otherwise
+	conns    map[*conn]struct{} // open ones that it made
+	writes   map[*conn]struct{} // others' on which it writes
 	graceEnd time.Time
 	language language
+	waiting  []*conn // until its language is known
 }
 
 // ownerOf returns the process that made a connection, identifying it at its
@@ -41,9 +45,7 @@ func (s *Server) claim(c *conn, p *proc) {
 	s.unclaimed.remove(c)
 	c.owner = p
 	p.conns[c] = struct{}{}
-	if s.opt.OnReporter != nil {
-		s.opt.OnReporter(c.fd)
-	}
+	s.storeLater(c)
 }
 
 // unclaimed are connections on which nothing has been reported yet, by the pid
@@ -65,7 +67,8 @@ func (u unclaimed) remove(c *conn) {
 }
 
 // enrol returns the process that was identified, and makes it known if it is
-// not.
+// not. A process of a user who has too many is nobody: its connection stays
+// open, and what it says is ignored.
 func (s *Server) enrol(who peer) *proc {
 	if p := s.procs[who.Key]; p != nil {
 		if who.pidfd >= 0 {
@@ -73,7 +76,17 @@ func (s *Server) enrol(who peer) *proc {
 		}
 		return p
 	}
-	p := &proc{key: who.Key, name: who.Name, pidfd: who.pidfd, exited: who.exited, conns: map[*conn]struct{}{}}
+	if !s.pools.reporters.Take(who.UID, 1) {
+		if who.pidfd >= 0 {
+			unix.Close(who.pidfd)
+		}
+		return s.nobody()
+	}
+	if who.pidfd >= 0 && !s.pools.descriptors.Take(who.UID, 1) {
+		unix.Close(who.pidfd) // then the end of its connections must tell
+		who.pidfd = -1
+	}
+	p := &proc{key: who.Key, uid: who.UID, name: who.Name, pidfd: who.pidfd, exited: who.exited, conns: map[*conn]struct{}{}}
 	p.ledger = s.opt.Ledger.Open(who.Info, s.now)
 	s.procs[p.key] = p
 	s.watchProcess(p)
@@ -92,48 +105,20 @@ func (s *Server) watchProcess(p *proc) {
 		s.log.Error("the end of a process cannot be watched", "pid", p.key.PID, "err", err)
 		unix.Close(p.pidfd)
 		p.pidfd = -1
+		s.pools.descriptors.Give(p.uid, 1)
 	}
 }
 
-// died takes a process out: first what it has still said, then what it holds.
-func (s *Server) died(p *proc, reason string) {
-	if p.ended {
-		return
-	}
-	p.exited = true
-	if p.key.PID != 0 {
-		// It may have reported on others of its connections that we have not
-		// come to yet. Nobody else has had its pid meanwhile.
-		s.acceptAll()
-		for c := range s.unclaimed[int32(p.key.PID)] {
-			s.claim(c, p)
-		}
-	}
-	for c := range maps.Clone(p.conns) {
-		for n := 1; n > 0 && c.fd >= 0 && !c.ended; {
-			n, _ = s.read(c)
-		}
-		if c.fd >= 0 && !c.ended {
-			// Somebody has inherited the connection. It stays open: a client
-			// that lost it would die.
-			s.log.Info("a connection outlives the process that made it", "pid", p.key.PID, "name", p.name)
-		}
-	}
-	if p.ended { // its last connection closed just now
-		return
-	}
-	p.ended = true
-	delete(s.procs, p.key)
-	if p.pidfd >= 0 {
-		s.unwatch(p.pidfd)
-		p.pidfd = -1
-	}
-	s.opt.Ledger.End(p.ledger, reason, s.now, s.reportLeftovers)
-}
-
-// reportLeftovers logs once what a process left behind.
+// reportLeftovers logs once what a process left behind. The ledger calls it
+// from elsewhere.
 func (s *Server) reportLeftovers(f ledger.Leftovers) {
-	s.log.Info("a process ended without freeing everything", "pid", f.PID, "name", f.Name, "uid", f.UID,
+	s.post(func() { s.logLeftovers(f) })
+}
+
+func (s *Server) logLeftovers(f ledger.Leftovers) {
+	u := s.userOf(f.UID)
+	defer s.forget(u)
+	s.say(u, slog.LevelInfo, "a process ended without freeing everything", "pid", f.PID, "name", f.Name, "uid", f.UID,
 		"buffers", f.Count, "bytes", f.Total(), "largest", f.Largest.Size, "oldest", f.Died.Sub(f.Oldest).Round(time.Millisecond),
 		"devices", f.Devices, "how", f.Reason)
 }

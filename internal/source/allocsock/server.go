@@ -24,9 +24,17 @@ type Options struct {
 	Devices func() []DeviceInfo
 	// Where tells a web client that is wrong here where to go; may be empty.
 	Where string
-	// OnReporter is told the socket of every client that turns out to report;
-	// nil: nobody wants to know.
-	OnReporter func(fd int)
+	// Store has the service manager keep the socket of a client that reports,
+	// should we crash; nil: there is none that could. It must not wait: EAGAIN
+	// has it tried again.
+	Store func(fd int) error
+	// Beat is called by the loop every BeatEvery, also when nothing happens;
+	// nil: nobody wants to know. It must not wait.
+	Beat      func()
+	BeatEvery time.Duration
+	// Limits are the budgets; the zero value is DefaultLimits for the limit of
+	// open files.
+	Limits Limits
 	// Log is where the server writes; nil discards.
 	Log *slog.Logger
 	// Grace is how long a process may stay without a connection when its
@@ -55,28 +63,42 @@ type Server struct {
 	recv      receiver
 	events    []ledger.Event
 	now       time.Time
-	settling  []*conn // wait for the rest of something
-	graces    []*proc // wait for a new connection
+	clock     time.Time // when the present step began
+	turn      uint64    // counts up
+	users     map[int]*user
+	settling  []settling // wait for the rest of something, by time
+	graces    []*proc    // wait for a new connection
+	dying     []*proc    // have ended, and are still heard
+	dyingFrom int
+	emptied   uint64  // times that nobody was left to be accepted
 	hot       []*conn // are swept instead of waited for
+	sweepFrom int
 	pause     time.Duration
 	lastSweep time.Time
 	resume    time.Time // when to accept again after running out of descriptors
+	unstored  []*conn   // wait to be given to the service manager
+	storeAt   time.Time
+	nextBeat  time.Time
 
-	count counts
-	dumps dumpRing
+	pools     pools
+	loopStats loopStats
+	count     counts
+	dumps     dumpRing
 
-	texts     bucket         // short texts that may be made in the loop
-	composing int            // texts being made beside it
-	composers sync.WaitGroup // who make them
-	pen       sync.Mutex     // one at a time
-	mailMu    sync.Mutex
-	mail      []func() // for the loop to call
+	compositions map[*composition]struct{} // texts that are being made
+	pens         [2]sync.Mutex             // one text at a time: root's, others'
+	closing      chan struct{}             // closed when Run is to return
+	helpers      sync.WaitGroup            // who return when closing is closed
+	languageOf   func(pid int, name string) language
+	mailMu       sync.Mutex
+	mail         []func() // for the loop to call
 }
 
 // counts are what Stats reports.
 type counts struct {
 	accepted, replies, dropped, rejected, skipped, bytes, sweeps, wakes atomic.Uint64
-	open, hot                                                           atomic.Int64
+	hurried, lostLines                                                  atomic.Uint64
+	open, hot, dying                                                    atomic.Int64
 }
 
 // Stats are figures about the server itself.
@@ -112,8 +134,9 @@ func New(o Options) (*Server, error) {
 		o.Grace = 2 * time.Second
 	}
 	s := &Server{
-		opt: o, log: o.Log, listener: o.Listener,
-		conns: map[*conn]struct{}{},
+		opt: o, log: o.Log, listener: -1,
+		conns: map[*conn]struct{}{}, users: map[int]*user{}, compositions: map[*composition]struct{}{},
+		languageOf: languageOf,
 
 		unclaimed: unclaimed{},
 		procs:     map[ledger.Key]*proc{},
@@ -125,6 +148,10 @@ func New(o Options) (*Server, error) {
 
 		verbose: o.Log.Enabled(context.Background(), slog.LevelDebug),
 	}
+	if o.Limits == (Limits{}) {
+		s.opt.Limits = DefaultLimits(descriptorLimit())
+	}
+	s.pools = newPools(s.opt.Limits, s.refused)
 	var err error
 	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("making an epoll set: %w", err)
@@ -137,10 +164,8 @@ func New(o Options) (*Server, error) {
 		s.Close()
 		return nil, err
 	}
-	if s.listener >= 0 {
-		// Newer kernels have accepted sockets inherit it, from the first byte.
-		_ = unix.SetsockoptInt(s.listener, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
-		if err := s.watch(s.listener, unix.EPOLLIN, watch{}); err != nil {
+	if o.Listener >= 0 {
+		if err := s.listen(o.Listener); err != nil {
 			s.Close()
 			return nil, err
 		}
@@ -148,10 +173,20 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
+// descriptorLimit is how many descriptors this process may have.
+func descriptorLimit() int {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return 1024
+	}
+	return int(min(l.Cur, 1<<20))
+}
+
 // Run serves until ctx is done. Everything stays open then, and whoever
 // connects or writes waits: call Run again to go on, or HandOver, or Close.
 func (s *Server) Run(ctx context.Context) error {
 	s.stopping.Store(false)
+	s.closing = make(chan struct{})
 	var waking sync.WaitGroup
 	waking.Add(1)
 	stop := context.AfterFunc(ctx, func() {
@@ -164,8 +199,10 @@ func (s *Server) Run(ctx context.Context) error {
 		waking.Done()
 	}
 	waking.Wait()
-	s.composers.Wait()
+	close(s.closing)
+	s.helpers.Wait()
 	s.readMail()
+	s.abandonTexts()
 	return err
 }
 

@@ -46,6 +46,7 @@ type connState struct {
 // procState is one process that reports.
 type procState struct {
 	Key     ledger.Key `json:"key"`
+	UID     int        `json:"uid"`
 	Name    string     `json:"name"`
 	SentPID int        `json:"sent_pid"`
 }
@@ -57,7 +58,7 @@ func (s *Server) Export() (State, []int, error) {
 	index := map[*proc]int{}
 	for _, p := range s.procs {
 		index[p] = len(st.Procs)
-		st.Procs = append(st.Procs, procState{p.key, p.name, p.sentPID})
+		st.Procs = append(st.Procs, procState{p.key, p.uid, p.name, p.sentPID})
 	}
 	fds := make([]int, 0, len(s.conns))
 	for c := range s.conns {
@@ -129,8 +130,9 @@ func (s *Server) Import(st State, fds []int) error {
 
 // importProc watches a process again.
 func (s *Server) importProc(ps procState) *proc {
-	p := &proc{key: ps.Key, name: ps.Name, sentPID: ps.SentPID, pidfd: -1, conns: map[*conn]struct{}{}}
-	p.ledger = s.opt.Ledger.Open(ledger.Info{Key: ps.Key, Name: ps.Name}, s.now)
+	p := &proc{key: ps.Key, uid: ps.UID, name: ps.Name, sentPID: ps.SentPID, pidfd: -1, conns: map[*conn]struct{}{}}
+	p.ledger = s.opt.Ledger.Open(ledger.Info{Key: ps.Key, UID: ps.UID, Name: ps.Name}, s.now)
+	s.pools.reporters.Force(p.uid, 1)
 	s.procs[p.key] = p
 	if ps.Key.PID == 0 || ps.Key.Start&strangerBit != 0 {
 		return p // a connection of it must show it
@@ -138,6 +140,7 @@ func (s *Server) importProc(ps procState) *proc {
 	if fd, err := unix.PidfdOpen(ps.Key.PID, 0); err == nil {
 		if start, _ := readStat(ps.Key.PID); start == ps.Key.Start {
 			p.pidfd = fd
+			s.pools.descriptors.Force(p.uid, 1)
 			return p
 		}
 		unix.Close(fd)
@@ -172,9 +175,14 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*proc) 
 		}
 	}
 	c.dec.sanitize()
+	if c.cred, err = credentials(fd); err != nil {
+		return err
+	}
+	s.pools.descriptors.Force(int(c.cred.Uid), 1)
 	if err := s.adopt(c); err != nil {
 		return err
 	}
+	s.pools.unread.Force(int(c.cred.Uid), int64(len(c.out)))
 	switch {
 	case !known:
 		// Nobody says where in the stream we are: search for a header.
@@ -194,7 +202,9 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*proc) 
 func (s *Server) revive(p *proc) {
 	if p.pidfd < 0 && !p.exited {
 		for c := range p.conns { // any will do
-			p.pidfd, p.exited = openPIDFD(c.fd, p.key.PID)
+			if p.pidfd, p.exited = openPIDFD(c.fd, p.key.PID); p.pidfd >= 0 {
+				s.pools.descriptors.Force(p.uid, 1)
+			}
 			break
 		}
 	}

@@ -60,15 +60,23 @@ func (s *Server) sweepIfDue() {
 	s.lastSweep = s.now
 	s.count.sweeps.Add(1)
 	most, left := 0, false
-	for _, c := range slices.Clone(s.hot) {
+	hot := slices.Clone(s.hot)
+	s.sweepFrom++ // so that nobody is always the last
+	for i := range hot {
+		c := hot[(s.sweepFrom+i)%len(hot)]
 		if !c.swept || c.fd < 0 {
 			continue // it was dropped in this sweep
 		}
+		if !s.hasShare(c.user) {
+			left = true
+			continue
+		}
 		n, more := s.read(c)
+		s.step(c.user)
 		most, left = max(most, n), left || more
 		if n >= coldBytes {
 			c.idle = 0
-		} else if c.idle++; c.idle >= coldIdle && c.fd >= 0 {
+		} else if c.idle++; c.idle >= coldIdle && c.fd >= 0 && !c.parked {
 			s.cool(c)
 			s.interest(c)
 		}

@@ -1,0 +1,157 @@
+package allocsock
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process that has ended may have said things that have not been read: on
+// its connections, and on some that wait to be accepted. They are read first,
+// in slices. Only what was there when it ended can be its own, so that is all
+// that is waited for: children that go on writing do not keep it alive.
+
+// deathTime is how long the end of a process may take. Whoever makes it take
+// longer loses the rest.
+const deathTime = 2 * time.Second
+
+// maxBacklog is how many clients wait to be accepted at most: the first of
+// them are behind us after so many accepts.
+const maxBacklog = 4096
+
+// death is what is still to be done for a process that has ended.
+type death struct {
+	reason   string
+	by       time.Time
+	emptied  uint64 // Server.emptied when it ended
+	accepted uint64 // connections accepted until then
+	measured bool
+	left     map[*conn]int // bytes to be read
+}
+
+// died notes that a process has ended.
+func (s *Server) died(p *proc, reason string) {
+	if p.ended || p.death != nil {
+		return
+	}
+	p.exited = true
+	if p.pidfd >= 0 {
+		s.unwatch(p.pidfd)
+		p.pidfd = -1
+		s.pools.descriptors.Give(p.uid, 1)
+	}
+	p.death = &death{reason: reason, by: s.now.Add(deathTime), emptied: s.emptied, accepted: s.count.accepted.Load()}
+	s.dying = append(s.dying, p)
+	s.count.dying.Add(1)
+}
+
+// tendDying goes on with processes that have ended.
+func (s *Server) tendDying() {
+	if len(s.dying) == 0 {
+		return
+	}
+	if s.listener >= 0 && s.resume.IsZero() {
+		s.accept()
+	}
+	if s.dyingFrom++; s.dyingFrom >= len(s.dying) { // a turn may not come to all of them
+		s.dyingFrom = 0
+	}
+	list := slices.Concat(s.dying[s.dyingFrom:], s.dying[:s.dyingFrom])
+	s.dying = s.dying[:0]
+	for _, p := range list {
+		if p.ended { // its last connection closed just now
+			continue
+		}
+		if s.hearOut(p) {
+			s.bury(p)
+		} else {
+			s.dying = append(s.dying, p)
+		}
+	}
+	s.count.dying.Store(int64(len(s.dying)))
+}
+
+// hearOut reads what a process had still said; true when that was all.
+func (s *Server) hearOut(p *proc) bool {
+	d := p.death
+	if !s.now.Before(d.by) {
+		s.count.hurried.Add(1)
+		return true
+	}
+	if !d.measured {
+		if s.listener >= 0 && s.emptied == d.emptied && s.count.accepted.Load()-d.accepted < maxBacklog {
+			return false
+		}
+		s.measure(p)
+	}
+	all := true
+	for c := range d.left {
+		switch {
+		case c.fd < 0 || c.ended:
+			delete(d.left, c)
+		case c.parked || !s.hasShare(c.user):
+			all = false
+		default:
+			n, _ := s.read(c)
+			s.step(c.user)
+			if d.left[c] -= n; n == 0 && !c.parked || d.left[c] <= 0 {
+				delete(d.left, c)
+			} else {
+				all = false
+			}
+		}
+	}
+	return all
+}
+
+// measure finds out what is left to be read.
+func (s *Server) measure(p *proc) {
+	d := p.death
+	d.measured, d.left = true, map[*conn]int{}
+	for c := range s.unclaimed[int32(p.key.PID)] {
+		if p.key.PID != 0 && int(c.cred.Uid) == p.uid && peerHasExited(c) {
+			s.claim(c, p)
+		}
+	}
+	for c := range p.conns {
+		if c.fd < 0 || c.ended {
+			continue
+		}
+		if n, err := unix.IoctlGetInt(c.fd, unix.SIOCINQ); err == nil && n > 0 {
+			d.left[c] = n
+		}
+	}
+}
+
+// peerHasExited tells whether who made a connection is gone. Another process
+// may have its pid by now.
+func peerHasExited(c *conn) bool {
+	pidfd, exited := openPIDFD(c.fd, int(c.cred.Pid))
+	if pidfd < 0 {
+		return exited
+	}
+	defer unix.Close(pidfd)
+	return hasExited(pidfd)
+}
+
+// bury takes a process out of the ledger.
+func (s *Server) bury(p *proc) {
+	for c := range p.conns {
+		if c.fd >= 0 && !c.ended && !c.outlived {
+			// Somebody has inherited the connection. It stays open: a client
+			// that lost it would die.
+			c.outlived = true
+			s.say(c.user, slog.LevelDebug, "a connection outlives the process that made it", "pid", p.key.PID, "name", p.name)
+		}
+	}
+	for c := range p.writes {
+		delete(c.heirs, int32(p.key.PID))
+	}
+	reason := p.death.reason
+	p.ended, p.death, p.writes = true, nil, nil
+	delete(s.procs, p.key)
+	s.pools.reporters.Give(p.uid, 1)
+	s.opt.Ledger.End(p.ledger, reason, s.now, s.reportLeftovers)
+}

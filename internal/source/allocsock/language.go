@@ -1,0 +1,134 @@
+package allocsock
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// language is what a process runs, as far as it matters for buffer types.
+type language uint8
+
+const (
+	unknownLanguage language = iota
+	notPython                // or not to be told
+	plainPython              // without tt-metal
+	metalPython              // with tt-metal, or it may not be looked at
+)
+
+// reading says which list of buffer types a client in such a process means;
+// see the package comment. counting: it numbers its buffers.
+func (l language) reading(counting bool) reading {
+	if l == plainPython || l == metalPython && counting {
+		return readingPython
+	}
+	return readingMetal
+}
+
+// A process decides how long it takes to look at it: it may have tens of
+// thousands of mappings, with long names. So it is done beside the loop.
+const (
+	lookTime  = 500 * time.Millisecond
+	lookBytes = 16 << 20
+)
+
+// languageOf looks at what a process runs and has loaded.
+func languageOf(pid int, name string) language {
+	exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		exe = name // another user's; the name is for everybody
+	}
+	base := path.Base(exe)
+	if !strings.HasPrefix(base, "python") && !strings.HasPrefix(base, "pypy") {
+		return notPython
+	}
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
+	if err != nil {
+		return metalPython
+	}
+	defer f.Close()
+	if hasMetal(f, time.Now().Add(lookTime)) {
+		return metalPython
+	}
+	return plainPython
+}
+
+// hasMetal looks for tt-metal's libraries in a list of mappings. It gives up,
+// and says yes, where that takes too long.
+func hasMetal(maps io.Reader, by time.Time) bool {
+	names := [][]byte{[]byte("libtt_metal"), []byte("_ttnn")}
+	const overlap = len("libtt_metal") - 1
+	buf := make([]byte, 64<<10)
+	kept, total := 0, 0
+	for {
+		n, err := maps.Read(buf[kept:])
+		seen := buf[:kept+n]
+		for _, name := range names {
+			if bytes.Contains(seen, name) {
+				return true
+			}
+		}
+		total += n
+		switch {
+		case err != nil:
+			return total == 0 // it has no mappings that we may see
+		case total > lookBytes || time.Now().After(by):
+			return true
+		}
+		kept = copy(buf, seen[max(len(seen)-overlap, 0):])
+	}
+}
+
+// readingOf says how the buffer types of a connection are meant. Unknown: its
+// process is being looked at; the connection waits for it.
+func (s *Server) readingOf(c *conn, counting bool) reading {
+	p := s.writerOf(c)
+	if p.language == unknownLanguage && !s.look(p) {
+		p.waiting = append(p.waiting, c)
+		return readingUnknown
+	}
+	return p.language.reading(counting)
+}
+
+// look finds out what a process runs; false: it has begun to.
+func (s *Server) look(p *proc) bool {
+	switch {
+	case len(p.waiting) > 0:
+		return false
+	case p.ended, s.stopping.Load(), !s.pools.looks.Take(p.uid, 1):
+		p.language = metalPython // as if it might not be looked at
+		return true
+	}
+	pid, name, uid := p.key.PID, p.name, p.uid
+	found := make(chan language, 1)
+	s.helpers.Go(func() {
+		timer := time.NewTimer(2 * lookTime)
+		defer timer.Stop()
+		result := metalPython
+		select {
+		case result = <-found:
+		case <-timer.C: // the kernel does not answer; who asked it may wait for ever
+		case <-s.closing:
+		}
+		s.post(func() { s.looked(p, result) })
+	})
+	go func() {
+		found <- s.languageOf(pid, name)
+		s.pools.looks.Give(uid, 1)
+	}()
+	return false
+}
+
+// looked goes on with the connections that have waited.
+func (s *Server) looked(p *proc, l language) {
+	p.language = l
+	waiting := p.waiting
+	p.waiting = nil
+	for _, c := range waiting {
+		s.unpark(c)
+	}
+}

@@ -1,0 +1,170 @@
+package allocsock
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/budget"
+)
+
+// The rules of the loop. One goroutine serves everybody, so:
+//
+//   - One step, what is done for one client before the next has its turn, is
+//     to take no longer than stepTime. Reads adapt to it; see conn.appetite.
+//   - In one turn, from one wait to the next, a user gets at most share. Who
+//     has had it is passed over, and is woken again by the next wait.
+//   - What takes longer, or may wait, is done elsewhere: texts, what a process
+//     runs, what a dead one left. The connection it is for is parked meanwhile.
+//   - A process that has ended is heard to the end in slices; see dying.go.
+//   - Whatever a client can make grow is taken from a budget first.
+//
+// The loop measures its steps and turns; see Loop.
+const (
+	stepTime  = 500 * time.Microsecond
+	share     = time.Millisecond
+	rootShare = 4 * time.Millisecond
+)
+
+// Limits are the budgets of a server.
+type Limits struct {
+	Descriptors budget.Limit // connections, and processes that are watched
+	Reporters   budget.Limit // processes that report
+	Unread      budget.Limit // bytes of replies that clients have not read
+	Texts       budget.Limit // texts that are being made
+	Looks       budget.Limit // processes that are being looked at
+	Stored      budget.Limit // connections that the service manager keeps for a crash
+}
+
+// DefaultLimits are good for a process that may have so many descriptors.
+func DefaultLimits(descriptors int) Limits {
+	// Sources, the API and a successor's streams need some of them.
+	own := min(1536, descriptors/4)
+	return Limits{
+		Descriptors: budget.Divide(int64(descriptors - own)),
+		Reporters:   budget.Limit{PerUID: 512, All: 4096, Reserve: 512},
+		Unread:      budget.Limit{PerUID: 4 << 20, All: 32 << 20, Reserve: 4 << 20},
+		Texts:       budget.Limit{PerUID: 4, All: 64, Reserve: 16},
+		Looks:       budget.Limit{PerUID: 2, All: 16, Reserve: 4},
+		// systemd compares each with all that it has.
+		Stored: budget.Limit{PerUID: 256, All: 4096, Reserve: 1024},
+	}
+}
+
+// pools are the budgets at work.
+type pools struct {
+	descriptors, reporters, unread, texts, looks, stored *budget.Pool
+}
+
+func newPools(l Limits, onRefuse func(budget.Refusal)) pools {
+	return pools{
+		descriptors: budget.NewPool("descriptors", l.Descriptors, onRefuse),
+		reporters:   budget.NewPool("reporters", l.Reporters, onRefuse),
+		unread:      budget.NewPool("unread_bytes", l.Unread, onRefuse),
+		texts:       budget.NewPool("texts", l.Texts, onRefuse),
+		looks:       budget.NewPool("looks", l.Looks, nil), // nothing is lost by it
+		stored:      budget.NewPool("stored_connections", l.Stored, onRefuse),
+	}
+}
+
+// Budgets returns who has what. It may be called from any goroutine.
+func (s *Server) Budgets() []budget.State {
+	p := &s.pools
+	return []budget.State{
+		p.descriptors.State(), p.reporters.State(), p.unread.State(), p.texts.State(), p.looks.State(), p.stored.State(),
+	}
+}
+
+func (s *Server) refused(r budget.Refusal) {
+	s.log.Warn("a user is at a limit; others are not affected", "budget", r.Budget, "uid", r.UID, "has", r.Used, "all_have", r.All, "refused", r.Count)
+}
+
+// user is what the loop knows of one user.
+type user struct {
+	uid   int
+	conns int // open ones
+
+	turn  uint64 // the turn that spent is of
+	spent time.Duration
+
+	textAfter time.Time // when the next text may be made
+
+	lines      int // log lines since
+	linesSince time.Time
+	lost       uint64    // lines left out
+	fullSaid   time.Time // when a full ledger was last logged
+}
+
+// userOf returns the user with a uid, for one more connection.
+func (s *Server) userOf(uid int) *user {
+	u := s.users[uid]
+	if u == nil {
+		u = &user{uid: uid}
+		s.users[uid] = u
+	}
+	u.conns++
+	return u
+}
+
+// forget notes that a user has one connection less. A user without any stays
+// as long as what was logged counts.
+func (s *Server) forget(u *user) {
+	if u.conns--; u.conns > 0 || len(s.users) < manyUsers {
+		return
+	}
+	for uid, u := range s.users {
+		if u.conns == 0 && s.now.Sub(u.linesSince) > time.Minute {
+			delete(s.users, uid)
+		}
+	}
+}
+
+// manyUsers is when those who have left are looked for.
+const manyUsers = 256
+
+// hasShare tells whether a user may have something done in this turn.
+func (s *Server) hasShare(u *user) bool {
+	if u.turn != s.turn {
+		u.turn, u.spent = s.turn, 0
+	}
+	if budget.Privileged(u.uid) {
+		return u.spent < rootShare
+	}
+	return u.spent < share
+}
+
+// step ends what was done for a user, and returns how long it took.
+func (s *Server) step(u *user) time.Duration {
+	now := time.Now()
+	took := now.Sub(s.clock)
+	s.clock = now
+	u.spent += took
+	s.loopStats.step(took)
+	return took
+}
+
+// logLines and logText bound what one user can make ttmond write in a minute.
+const (
+	logLines = 60
+	logText  = 4 << 10 // of a dump
+)
+
+// say logs something that a user's client caused.
+func (s *Server) say(u *user, level slog.Level, message string, args ...any) {
+	if !s.log.Enabled(context.Background(), level) {
+		return
+	}
+	if s.now.Sub(u.linesSince) > time.Minute {
+		u.lines, u.linesSince = 0, s.now
+	}
+	if u.lines++; u.lines > logLines && !budget.Privileged(u.uid) {
+		u.lost++
+		s.count.lostLines.Add(1)
+		return
+	}
+	if u.lost > 0 && u.lines == 1 {
+		args = append(args, "left_out_before", u.lost)
+		u.lost = 0
+	}
+	s.log.Log(context.Background(), level, message, args...)
+}
