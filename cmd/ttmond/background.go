@@ -18,7 +18,8 @@ import (
 
 // background makes snapshots and publishes them.
 type background struct {
-	interval  time.Duration
+	interval  atomic.Int64  // ns
+	changed   chan struct{} // the interval has
 	log       *slog.Logger
 	collector *collect.Collector
 	feed      api.Feed
@@ -31,25 +32,37 @@ type background struct {
 }
 
 func newBackground(c config, log *slog.Logger) *background {
-	return &background{
-		interval:  c.Collect.Interval.Duration,
+	b := &background{
+		changed:   make(chan struct{}, 1),
 		log:       log,
 		collector: collect.New(hostfs.At(c.Root), collect.Options{}),
 		reporters: proc.New(hostfs.Root{}),
 		visible:   map[ledger.Key]string{},
+	}
+	b.setInterval(c.Collect.Interval.Duration)
+	return b
+}
+
+func (b *background) setInterval(d time.Duration) {
+	b.interval.Store(int64(d))
+	select {
+	case b.changed <- struct{}{}:
+	default:
 	}
 }
 
 // run collects until ctx is done. since tells how long the ledger has listened.
 func (b *background) run(ctx context.Context, l *ledger.Ledger, since func() allocsock.Since) error {
 	defer b.collector.Close()
-	tick := time.NewTicker(b.interval)
+	tick := time.NewTicker(time.Duration(b.interval.Load()))
 	defer tick.Stop()
 	for {
 		b.collect(ctx, l, since())
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-b.changed:
+			tick.Reset(time.Duration(b.interval.Load()))
 		case <-tick.C:
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
+	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
 // config is the configuration file, after defaults and flags.
@@ -38,7 +39,7 @@ type allocConfig struct {
 	Socket     string `toml:"socket" comment:"Old clients know only the default."`
 	Mode       string `toml:"mode" comment:"Permissions, octal: who may report."`
 	Group      string `toml:"group" comment:"Group of the socket, by name or number; empty for ttmond's own."`
-	MaxBuffers int    `toml:"max_buffers" comment:"Live buffers kept account of, at about 40 bytes each."`
+	MaxBuffers int    `toml:"max_buffers" comment:"Live buffers kept account of, at about 45 bytes each, and as many again while a new ttmond takes over. One user gets a quarter."`
 	Keeper     bool   `toml:"keeper" comment:"Keep clients connected while ttmond is stopped: old ones die of a closed connection."`
 }
 
@@ -133,7 +134,7 @@ func configure(f flags) (config, error) {
 	if f.verbose {
 		c.Log.Level = "debug"
 	}
-	c.takeover, c.keep = f.takeover, f.keep
+	c.takeover = f.takeover
 	return c, c.check()
 }
 
@@ -170,11 +171,17 @@ func (c *config) check() error {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 	}
+	for what, path := range map[string]string{"alloc.socket": c.Alloc.Socket, "api.socket": c.API.Socket + ".handover"} {
+		if len(path) > unixsock.MaxPath {
+			return fmt.Errorf("%s: %s is too long: a socket's path may have %d bytes", what, strings.TrimSuffix(path, ".handover"),
+				unixsock.MaxPath-len(path)+len(strings.TrimSuffix(path, ".handover")))
+		}
+	}
 	switch {
 	case c.Alloc.Socket == c.API.Socket:
 		return fmt.Errorf("alloc.socket and api.socket are both %s", c.API.Socket)
-	case c.Alloc.MaxBuffers < 1:
-		return fmt.Errorf("alloc.max_buffers: %d is not a positive number", c.Alloc.MaxBuffers)
+	case c.Alloc.MaxBuffers < 1 || c.Alloc.MaxBuffers > ledger.MaxMaxBuffers:
+		return fmt.Errorf("alloc.max_buffers: %d is not between 1 and %d", c.Alloc.MaxBuffers, ledger.MaxMaxBuffers)
 	case c.Collect.Interval.Duration < 100*time.Millisecond || c.Collect.Interval.Duration > time.Hour:
 		return fmt.Errorf("collect.interval: %v is not between 100ms and 1h", c.Collect.Interval)
 	}

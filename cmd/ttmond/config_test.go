@@ -56,19 +56,22 @@ func TestConfigPrinted(t *testing.T) {
 
 func TestConfigMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"[alloc]\nsokcet = \"/x\"\n":                           "line 2: there is no alloc.sokcet",
-		"[alloc]\nsocket = 5\n":                                "line 2",
-		"[alloc\n":                                             "line 1",
-		"[alloc]\nmode = \"0999\"\n":                           "alloc.mode: \"0999\"",
-		"[alloc]\nmode = \"0\"\n":                              "alloc.mode",
-		"[alloc]\ngroup = \"no such group\"\n":                 "no such group",
-		"[alloc]\nmax_buffers = 0\n":                           "alloc.max_buffers",
-		"[alloc]\nsocket = \"\"\n":                             "alloc.socket",
-		"[api]\nsocket = \"/tmp/tt_allocation_server.sock\"\n": "both",
-		"[collect]\ninterval = \"1ms\"\n":                      "collect.interval",
-		"[collect]\ninterval = \"often\"\n":                    "line 2",
-		"[log]\nlevel = \"loud\"\n":                            "log.level: \"loud\"",
-		"[log]\nformat = \"xml\"\n":                            "log.format: \"xml\"",
+		"[alloc]\nsokcet = \"/x\"\n":                                    "line 2: there is no alloc.sokcet",
+		"[alloc]\nsocket = 5\n":                                         "line 2",
+		"[alloc\n":                                                      "line 1",
+		"[alloc]\nmode = \"0999\"\n":                                    "alloc.mode: \"0999\"",
+		"[alloc]\nmode = \"0\"\n":                                       "alloc.mode",
+		"[alloc]\ngroup = \"no such group\"\n":                          "no such group",
+		"[alloc]\nmax_buffers = 0\n":                                    "alloc.max_buffers",
+		"[alloc]\nmax_buffers = 9223372036854775807\n":                  "alloc.max_buffers",
+		"[alloc]\nsocket = \"/tmp/" + strings.Repeat("x", 115) + "\"\n": "alloc.socket",
+		"[api]\nsocket = \"/tmp/" + strings.Repeat("x", 94) + "\"\n":    "98 bytes",
+		"[alloc]\nsocket = \"\"\n":                                      "alloc.socket",
+		"[api]\nsocket = \"/tmp/tt_allocation_server.sock\"\n":          "both",
+		"[collect]\ninterval = \"1ms\"\n":                               "collect.interval",
+		"[collect]\ninterval = \"often\"\n":                             "line 2",
+		"[log]\nlevel = \"loud\"\n":                                     "log.level: \"loud\"",
+		"[log]\nformat = \"xml\"\n":                                     "log.format: \"xml\"",
 	} {
 		_, err := configure(flags{config: write(t, text)})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
@@ -131,13 +133,61 @@ func (h *host) start(args ...string) *instance {
 
 func (h *host) launch(args ...string) *instance {
 	h.t.Helper()
-	all := append([]string{"--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", filepath.Join(h.dir, "state"), "--root", h.root, "--listen", "off"}, h.extraArgs...)
-	i := &instance{cmd: exec.Command(program(h.t), append(all, args...)...), log: new(syncBuffer), done: make(chan struct{})}
+	i := &instance{cmd: exec.Command(program(h.t), h.args(args...)...), log: new(syncBuffer), done: make(chan struct{})}
 	i.cmd.Stderr = i.log
 	i.cmd.Env = append(os.Environ(), append(h.extraEnviron, "HOME="+h.dir)...) // no configuration of the user's
 	if h.credential != nil {
 		i.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: h.credential}
 	}
+	h.run(i)
+	return i
+}
+
+// startOnTerminal starts ttmond in the foreground of a terminal, whose other
+// end it returns.
+func (h *host) startOnTerminal() (*os.File, *instance) {
+	h.t.Helper()
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		h.t.Skipf("no terminals here: %v", err)
+	}
+	fd := int(terminal.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		h.t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		h.t.Skipf("no terminals here: %v", err)
+	}
+	defer tty.Close()
+	i := &instance{cmd: exec.Command(program(h.t), h.args()...), log: new(syncBuffer), done: make(chan struct{})}
+	i.cmd.Stdin, i.cmd.Stdout, i.cmd.Stderr = tty, tty, tty
+	i.cmd.Env = append(os.Environ(), "HOME="+h.dir)
+	i.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	h.run(i)
+	h.current = i
+	h.await("the socket", func() bool {
+		c, err := net.Dial("unix", h.alloc)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	return terminal, i
+}
+
+// args are those of every ttmond of a host.
+func (h *host) args(more ...string) []string {
+	all := append([]string{"--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", filepath.Join(h.dir, "state"), "--root", h.root, "--listen", "off"}, h.extraArgs...)
+	return append(all, more...)
+}
+
+func (h *host) run(i *instance) {
+	h.t.Helper()
 	if err := i.cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
@@ -145,7 +195,6 @@ func (h *host) launch(args ...string) *instance {
 		i.err = i.cmd.Wait()
 		close(i.done)
 	}()
-	return i
 }
 
 func (i *instance) kill() {
@@ -178,7 +227,7 @@ func (i *instance) ended() bool {
 // endKeeper ends the process that a stopped ttmond may have left: it is the
 // one that holds the lock.
 func (h *host) endKeeper() {
-	b, err := os.ReadFile(h.alloc + ".lock")
+	b, err := os.ReadFile(h.api + ".lock")
 	if err != nil {
 		return
 	}

@@ -19,29 +19,44 @@ func parseLevel(s string) (l slog.Level, err error) {
 	return l, nil
 }
 
-// newLog returns the log and a function that writes out what is queued. The
-// log never makes a caller wait: not for a disk that is full, not for a
-// terminal that was stopped.
-func newLog(c logConfig, to io.Writer) (*slog.Logger, func()) {
-	level, _ := parseLevel(c.Level)
-	q := newQueue(to)
-	opts := &slog.HandlerOptions{Level: level}
+// logs is where the log goes.
+type logs struct {
+	level slog.LevelVar
+	queue *queue
+}
+
+// newLog returns the log. It never makes a caller wait: not for a disk that is
+// full, not for a terminal that was stopped.
+func newLog(c logConfig, to io.Writer) (*slog.Logger, *logs) {
+	l := &logs{queue: newQueue(to)}
+	l.setLevel(c.Level)
 	journal := c.Format == "auto" && os.Getenv("JOURNAL_STREAM") != ""
 	if c.Format == "json" {
-		return slog.New(newThrottle(slog.NewJSONHandler(q, opts))), q.close
+		return slog.New(newThrottle(slog.NewJSONHandler(l.queue, &slog.HandlerOptions{Level: &l.level}))), l
 	}
-	return slog.New(newThrottle(&lines{to: q, level: level, journal: journal})), q.close
+	return slog.New(newThrottle(&lines{to: l.queue, level: &l.level, journal: journal})), l
 }
+
+func (l *logs) setLevel(name string) {
+	level, _ := parseLevel(name)
+	l.level.Set(level)
+}
+
+// lost counts lines that could not be written.
+func (l *logs) lost() uint64 { return l.queue.lost.Load() }
+
+// close writes out what is queued.
+func (l *logs) close() { l.queue.close() }
 
 // lines writes a record as people read it: time, level, sentence, key=value.
 type lines struct {
 	to      io.Writer
-	level   slog.Level
+	level   slog.Leveler
 	journal bool // systemd adds the time; it wants the level as <N>
 	attrs   string
 }
 
-func (h *lines) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
+func (h *lines) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level.Level() }
 
 func (h *lines) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
@@ -165,7 +180,8 @@ func (s *throttleState) admit(message string, now time.Time) (dropped int, ok bo
 type queue struct {
 	to         io.Writer
 	entries    chan []byte
-	dropped    atomic.Uint64
+	dropped    atomic.Uint64 // since last said
+	lost       atomic.Uint64 // in all
 	quit, done chan struct{}
 }
 
@@ -206,6 +222,7 @@ func (q *queue) Write(b []byte) (int, error) {
 	case q.entries <- append([]byte(nil), b...):
 	default:
 		q.dropped.Add(1)
+		q.lost.Add(1)
 	}
 	return len(b), nil
 }

@@ -18,10 +18,10 @@ func TestLogLines(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			t.Setenv("JOURNAL_STREAM", c.journal)
 			var b bytes.Buffer
-			log, flush := newLog(logConfig{Level: "info", Format: format}, &b)
+			log, logs := newLog(logConfig{Level: "info", Format: format}, &b)
 			log.Debug("not this")
 			log.Info("it happened", "pid", 5, "name", "a b", "text", "one\ntwo\n", "empty", "")
-			flush()
+			logs.close()
 			if got := b.String(); !strings.HasSuffix(got, c.want) || strings.Contains(got, "not this") {
 				t.Errorf("got %q, want %q at the end", got, c.want)
 			}
@@ -32,9 +32,9 @@ func TestLogLines(t *testing.T) {
 // Control characters of a foreign name do not reach the terminal.
 func TestLogEscapes(t *testing.T) {
 	var b bytes.Buffer
-	log, flush := newLog(logConfig{Level: "info", Format: "text"}, &b)
+	log, logs := newLog(logConfig{Level: "info", Format: "text"}, &b)
 	log.With("who", "x\x1b[2J").Info("it happened", "name", "\x1b]0;owned\a\n")
-	flush()
+	logs.close()
 	if got := b.String(); strings.ContainsAny(strings.TrimSuffix(got, "\n"), "\x1b\a\n") {
 		t.Errorf("got %q", got)
 	}
@@ -43,14 +43,14 @@ func TestLogEscapes(t *testing.T) {
 func TestLogThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		log, flush := newLog(logConfig{Level: "info", Format: "text"}, &b)
+		log, logs := newLog(logConfig{Level: "info", Format: "text"}, &b)
 		for i := range 100 {
 			log.Info("again", "n", i)
 		}
 		log.Info("something else")
 		time.Sleep(throttlePeriod + time.Second)
 		log.Info("again", "n", 100)
-		flush()
+		logs.close()
 		got := b.String()
 		if n := strings.Count(got, " again "); n != burst+1 {
 			t.Errorf("%d lines, want %d:\n%s", n, burst+1, got)
@@ -93,11 +93,11 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
 func TestLogOnAFullDisk(t *testing.T) {
-	log, flush := newLog(logConfig{Level: "info", Format: "json"}, broken{})
+	log, logs := newLog(logConfig{Level: "info", Format: "json"}, broken{})
 	for range 10 {
 		log.Info("it happened")
 	}
-	flush()
+	logs.close()
 }
 
 func TestPriorities(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/version"
 )
@@ -18,16 +19,29 @@ import (
 func main() {
 	// A log reader or an API client that leaves must not end the daemon.
 	signal.Ignore(syscall.SIGPIPE)
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // the terminal closes, and nohup did not say otherwise
-		ends = append(ends, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
 	defer stop()
+	context.AfterFunc(ctx, stop) // whoever asks twice means it
 	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "ttmond:", err)
 		os.Exit(exitCode(err))
 	}
+}
+
+// endSignals are those that stop ttmond. SIGHUP is one only where it says that
+// the terminal was closed; a daemon is asked by it to read its configuration
+// again.
+func endSignals() []os.Signal {
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if onTerminal() && !signal.Ignored(syscall.SIGHUP) { // and nohup did not say otherwise
+		ends = append(ends, syscall.SIGHUP)
+	}
+	return ends
+}
+
+func onTerminal() bool {
+	_, err := unix.IoctlGetTermios(int(os.Stderr.Fd()), unix.TCGETS)
+	return err == nil
 }
 
 // exitCode is 2 for what the user can correct on the command line or in the
@@ -75,13 +89,16 @@ ttmond in the place of a running one, without losing a byte.`,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := configure(f)
+			if f.keep {
+				cfg, err = keeperConfig()
+			}
 			if err != nil {
 				return usageError{err}
 			}
 			if f.checkConfig {
 				return cfg.print(cmd.OutOrStdout())
 			}
-			return run(cmd.Context(), cfg)
+			return run(cmd.Context(), f, cfg)
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })

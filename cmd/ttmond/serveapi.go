@@ -30,11 +30,12 @@ func (d *ttmond) newAPI() *api.Server {
 		Feed:   &d.collector.feed,
 		Ledger: d.ledger,
 		Hiding: readHiding,
-		Dump: func(kind string) string {
+		Dump: func(kind string, uid int, all bool) string {
+			v := allocsock.Viewer{UID: uid, All: all}
 			if kind == "kernels" {
-				return allocsock.KernelText(d.ledger, time.Now())
+				return allocsock.KernelText(d.ledger, v, time.Now())
 			}
-			return allocsock.DumpText(d.ledger, time.Now())
+			return allocsock.DumpText(d.ledger, v, time.Now())
 		},
 		Dumps: d.dumps,
 		Health: func(h *api.Health) {

@@ -1,126 +1,158 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/version"
 )
 
-// stop ends the daemon. Nobody's connection is closed: an old client would die
-// of it at its next report. systemd keeps the connections if it can, and
-// otherwise a process of ours does.
-func (d *ttmond) stop() error {
-	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
-	defer d.server.Close()
-	if handover.StoreOutlivesStop() {
-		return d.storeAll()
-	}
+// A stop closes nobody's connection: an old client would die of it at its next
+// report. A process of ours stays behind and keeps them: the keeper. It gets
+// everything in the way in which a successor does, on a descriptor that it
+// inherits, and its configuration with it: there is no file that could be
+// wrong, missing or in the way. If no keeper can be had, we keep them ourselves.
+
+const (
+	keepFD     = 3             // where a keeper finds us
+	keepConfig = "TTMOND_KEEP" // the configuration, as JSON
+)
+
+// stopped is called when the daemon is to end. It returns when it may.
+func (d *ttmond) stopped(ctx context.Context) error {
+	_ = handover.Notify("STOPPING=1")
 	d.unlink()
-	d.server.Retire()
 	clients := d.server.Stats().Connections
 	switch {
 	case clients == 0:
 		return nil
-	case d.cfg.keep || !d.cfg.Alloc.Keeper:
+	case !d.keeper.Load():
 		d.log.Warn("connections are closed; old clients may die at their next report", "connections", clients)
 		return nil
 	}
-	pid, err := d.leaveKeeper()
-	if err != nil {
-		return fmt.Errorf("leaving a process behind that keeps %d connections: %w", clients, err)
+	pid, err := d.leaveKeeper(ctx)
+	if err == nil {
+		d.log.Info("clients are still connected; a process keeps their connections until they end or ttmond starts again",
+			"connections", clients, "pid", pid)
+		return errHandedOver
 	}
-	d.log.Info("clients are still connected; a process keeps their connections until they end or ttmond starts again",
-		"connections", clients, "pid", pid)
+	d.log.Error("no process can be left behind to keep connections; ttmond keeps them itself until they end or a ttmond starts",
+		"connections", clients, "err", err)
+	d.keeping.Store(true)
+	d.awaitDesertion(ctx)
 	return nil
 }
 
-// storeAll gives everything to systemd.
-func (d *ttmond) storeAll() error {
-	files, memfds, err := d.files()
-	if err != nil {
-		return err
-	}
-	defer func() {
-		for _, fd := range memfds {
-			unix.Close(fd)
-		}
-	}()
-	var keep []handover.File
-	for _, f := range files {
-		switch f.Name {
-		case nameClient, nameState, nameLedger:
-			keep = append(keep, f)
-		}
-	}
-	_ = handover.Forget(nameClient) // those that were stored one by one
-	if err := handover.Store(keep); err != nil {
-		return err
-	}
-	return handover.Barrier(5 * time.Second)
-}
-
 // unlink removes the sockets that are ours, so that new clients see that
-// nobody serves. The lock is still ours.
+// nobody serves.
 func (d *ttmond) unlink() {
-	_ = os.Remove(handoverPath(d.cfg))
-	if d.cfg.keep {
-		return
-	}
-	if !d.begun.allocActivated {
-		_ = os.Remove(d.cfg.Alloc.Socket)
+	if !d.begun.allocActivated && d.allocProblem.Load() == nil {
+		removeOwn(d.cfg.Alloc.Socket)
 	}
 	if !d.begun.apiActivated {
-		_ = os.Remove(d.cfg.API.Socket)
+		removeOwn(d.cfg.API.Socket)
 	}
 }
 
-// keeperPatience is how long a keeper may take to start.
-const keeperPatience = 10 * time.Second
+// removeOwn removes a socket if it is ours.
+func removeOwn(path string) {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK && int(st.Uid) == os.Geteuid() {
+		_ = os.Remove(path)
+	}
+}
 
-// leaveKeeper starts a keeper and hands everything but the listening sockets
-// to it.
-func (d *ttmond) leaveKeeper() (pid int, err error) {
-	for _, fd := range []*int{&d.begun.alloc, &d.begun.api, &d.begun.apiLock} {
-		*fd = -1 // the server closes its own
-	}
-	l, err := handover.Listen(handoverPath(d.cfg))
+// leaveKeeper starts a keeper and hands everything but the API to it.
+func (d *ttmond) leaveKeeper(ctx context.Context) (pid int, err error) {
+	conn, theirs, err := handover.Pair()
 	if err != nil {
 		return 0, err
 	}
-	defer l.Close()
-	_ = l.SetDeadline(time.Now().Add(keeperPatience))
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
+	defer conn.Close()
+	cmd, err := d.keeperCommand(theirs)
+	if err == nil {
+		err = cmd.Start()
 	}
-	cmd := exec.Command(self, "--keep", "--alloc-socket", d.cfg.Alloc.Socket, "--socket", d.cfg.API.Socket, "--state-dir", d.cfg.StateDir)
+	theirs.Close()
+	if err != nil {
+		return 0, fmt.Errorf("starting a keeper: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // its end closes the connection
+	}()
+	pid = cmd.Process.Pid
+	err = handover.Greet(conn, handover.Hello{Version: version.Version, Keeper: true})
+	if err == nil {
+		err = d.succeed(ctx, conn, true)
+	}
+	if err != nil {
+		_ = cmd.Process.Kill()
+		<-ended
+	}
+	return pid, err
+}
+
+// keeperCommand is how a keeper is started: by the very file that we run,
+// whatever has become of its name.
+func (d *ttmond) keeperCommand(theirs *os.File) (*exec.Cmd, error) {
+	cfg := d.cfg
+	cfg.Log.Format = "text"
+	b, err := json.Marshal(cfg)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("/proc/self/exe", "--keep")
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		for _, name := range []string{"NOTIFY_SOCKET=", "WATCHDOG_", "LISTEN_", "FDSTORE="} {
+			if strings.HasPrefix(v, name) {
+				return true
+			}
+		}
+		return false
+	})
+	cmd.Env = append(cmd.Env, keepConfig+"="+string(b))
+	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Dir = "/"
-	if err := cmd.Start(); err != nil {
-		return 0, err
+	if os.Getenv("JOURNAL_STREAM") != "" {
+		cmd.Stderr = os.Stderr
 	}
-	pid = cmd.Process.Pid
-	defer cmd.Process.Release()
-	for {
-		conn, err := l.AcceptUnix()
-		if err != nil {
-			return pid, err
+	return cmd, nil
+}
+
+// keeperConfig is the configuration of a keeper: that of the daemon that
+// started it.
+func keeperConfig() (c config, err error) {
+	if err := json.Unmarshal([]byte(os.Getenv(keepConfig)), &c); err != nil {
+		return c, fmt.Errorf("reading the configuration from %s: %w", keepConfig, err)
+	}
+	c.keep = true
+	return c, nil
+}
+
+// awaitDesertion returns when nobody is left to be kept, or somebody has taken
+// over.
+func (d *ttmond) awaitDesertion(ctx context.Context) {
+	for n := 0; d.server.Stats().Connections > 0 && ctx.Err() == nil; n++ {
+		if n%50 == 0 { // systemd would kill us otherwise, and everybody with us
+			_ = handover.Notify("EXTEND_TIMEOUT_USEC=60000000")
 		}
-		err = handover.Greet(conn, handover.Hello{Keeper: true})
-		if err == nil {
-			err = d.give(conn)
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
 		}
-		conn.Close()
-		if err == nil {
-			return pid, nil
-		}
-		d.log.Warn("the keeper did not take over", "err", err)
 	}
 }

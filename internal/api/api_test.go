@@ -41,7 +41,7 @@ func serve(t *testing.T, change func(*Options)) *host {
 	h := &host{T: t, path: filepath.Join(t.TempDir(), "s"), feed: new(Feed), ledger: ledger.New(ledger.Options{})}
 	o := Options{
 		Feed: h.feed, Ledger: h.ledger, Version: "1.2.3",
-		Dump:  func(kind string) string { return "dump of " + kind + "\n" },
+		Dump:  func(kind string, _ int, _ bool) string { return "dump of " + kind + "\n" },
 		Dumps: func() []Dump { return nil },
 	}
 	if change != nil {

@@ -72,7 +72,7 @@ func (s *Server) dump(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte(s.opt.Dump(kind)))
+	_, _ = w.Write([]byte(s.opt.Dump(kind, callerOf(r).user(), callerOf(r).sees())))
 }
 
 // dumps lists the dumps that clients asked for.

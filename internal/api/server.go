@@ -23,8 +23,9 @@ type Options struct {
 	// Hiding says how the host's /proc hides processes; nil: not at all. It
 	// is asked again and again, since /proc can be mounted anew.
 	Hiding func() Hiding
-	// Dump makes a text of everything live: kind "remaining" or "kernels".
-	Dump func(kind string) string
+	// Dump makes a text of everything live, kind "remaining" or "kernels", as
+	// a user may see it; all: as root may.
+	Dump func(kind string, uid int, all bool) string
 	// Dumps are those that clients asked for, newest first.
 	Dumps func() []Dump
 	// Health adds what the rest of the daemon knows about itself.
@@ -121,8 +122,14 @@ func identify(c net.Conn) (who caller) {
 	return who
 }
 
-func (s *Server) viewpoint(r *http.Request) viewpoint {
+// callerOf is who asks.
+func callerOf(r *http.Request) caller {
 	who, _ := r.Context().Value(callerKey{}).(caller)
+	return who
+}
+
+func (s *Server) viewpoint(r *http.Request) viewpoint {
+	who := callerOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := time.Now(); now.Sub(s.hidingAt) > hidingAge {

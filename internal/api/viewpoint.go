@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -70,6 +71,20 @@ type caller struct {
 	pid    int
 	exists bool // the kernel told
 }
+
+// sees tells whether the caller sees what belongs to any user.
+func (c caller) sees() bool { return c.exists && budget.Privileged(c.uid) }
+
+// user is whose things the caller sees; -1 for nobody's.
+func (c caller) user() int {
+	if !c.exists {
+		return -1
+	}
+	return c.uid
+}
+
+// owns tells whether the caller sees what belongs to a user.
+func (c caller) owns(uid int) bool { return c.sees() || c.exists && c.uid == uid }
 
 func (h Hiding) viewpoint(c caller) viewpoint {
 	if h.Level == 0 || c.exists && c.uid == 0 || h.GID >= 0 && slices.Contains(c.gids, h.GID) {

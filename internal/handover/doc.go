@@ -1,7 +1,8 @@
 // Package handover moves open descriptors from a daemon to its successor, so
 // that whoever is connected notices nothing: over a Unix socket from the old
-// process to the new one, or through systemd, which keeps them meanwhile.
+// process to the new one; and after a crash through systemd, which has kept
+// them meanwhile.
 //
 // It stands beside the data flow. What the descriptors are is told by their
-// names; state that is not a descriptor travels as one, in a memfd.
+// names; what is not a descriptor is streamed on a pipe.
 package handover

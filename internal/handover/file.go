@@ -1,9 +1,8 @@
 package handover
 
 import (
-	"bufio"
 	"fmt"
-	"io"
+	"net"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -37,46 +36,33 @@ func Close(files []File) {
 	}
 }
 
-// Memfd makes an anonymous file and has write fill it.
-func Memfd(name string, write func(io.Writer) error) (fd int, err error) {
-	fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+// Pair makes the two ends of a connection: one for us, and one that a process
+// we start inherits.
+func Pair() (ours *net.UnixConn, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return -1, fmt.Errorf("making an anonymous file for the %s: %w", name, err)
+		return nil, nil, fmt.Errorf("making a connection to a successor: %w", err)
 	}
-	w := bufio.NewWriterSize(writer(fd), 1<<20)
-	if err = write(w); err == nil {
-		err = w.Flush()
+	theirs = os.NewFile(uintptr(fds[1]), "successor")
+	if ours, err = Conn(fds[0]); err != nil {
+		theirs.Close()
+		return nil, nil, err
 	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, fmt.Errorf("writing the %s: %w", name, err)
-	}
-	return fd, nil
+	return ours, theirs, nil
 }
 
-// ReadMemfd has read take in what Memfd wrote, and closes it.
-func ReadMemfd(fd int, name string, read func(io.Reader) error) error {
-	f := os.NewFile(uintptr(fd), name)
+// Conn makes a connection of a descriptor, which it takes over.
+func Conn(fd int) (*net.UnixConn, error) {
+	f := os.NewFile(uintptr(fd), "handover")
 	defer f.Close()
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("reading the %s: %w", name, err)
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to a daemon: %w", err)
 	}
-	return read(f)
-}
-
-// writer writes to a descriptor that it does not own.
-type writer int
-
-func (w writer) Write(b []byte) (n int, err error) {
-	for n < len(b) {
-		k, err := unix.Write(int(w), b[n:])
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return n, err
-		}
-		n += k
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		c.Close()
+		return nil, fmt.Errorf("connecting to a daemon: descriptor %d is no Unix socket", fd)
 	}
-	return n, nil
+	return u, nil
 }

@@ -1,7 +1,6 @@
 package handover
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -35,7 +34,7 @@ func old(t *testing.T, files []File) (path string, result <-chan error) {
 		if err == nil {
 			defer c.Close()
 			if err = Greet(c, Hello{Version: "9", Keeper: true}); err == nil {
-				err = Give(c, files)
+				err = give(c, files)
 			}
 		}
 		done <- err
@@ -43,30 +42,48 @@ func old(t *testing.T, files []File) (path string, result <-chan error) {
 	return path, done
 }
 
+// give plays the old process, which has nothing to stream.
+func give(c *net.UnixConn, files []File) error {
+	if err := AwaitReady(c); err != nil {
+		return err
+	}
+	if err := SendFiles(c, files, PausePatience); err != nil {
+		return err
+	}
+	return AwaitTaken(c)
+}
+
+// ask plays the new one, up to the point where it has everything.
+func ask(c *net.UnixConn) ([]File, error) {
+	if err := errors.Join(Ask(c), Ready(c)); err != nil {
+		return nil, err
+	}
+	return ReceiveFiles(c, PausePatience)
+}
+
 func memfd(t *testing.T, text string) int {
 	t.Helper()
-	fd, err := Memfd("test", func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	})
+	fd, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Pwrite(fd, []byte(text), 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
 }
 
-func read(t *testing.T, fd int) (text string) {
+// read reads a memfd and closes it.
+func read(t *testing.T, fd int) string {
 	t.Helper()
-	err := ReadMemfd(fd, "test", func(r io.Reader) error {
-		b, err := io.ReadAll(r)
-		text = string(b)
-		return err
-	})
+	b := make([]byte, 100)
+	n, err := unix.Pread(fd, b, 0)
+	unix.Close(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return text
+	return string(b[:n])
 }
 
 // More descriptors than fit in one message arrive, in order and by name.
@@ -88,7 +105,7 @@ func TestHandover(t *testing.T) {
 	if hello.PID != os.Getpid() || hello.Version != "9" || !hello.Keeper {
 		t.Errorf("hello %+v", hello)
 	}
-	got, err := Ask(c)
+	got, err := ask(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,9 +136,11 @@ func TestHandover(t *testing.T) {
 func TestSuccessorGivesUp(t *testing.T) {
 	for name, until := range map[string]func(c *net.UnixConn) error{
 		"after the hello":       func(*net.UnixConn) error { return nil },
-		"after the descriptors": func(c *net.UnixConn) error { f, err := Ask(c); Close(f); return err },
+		"after asking":          func(c *net.UnixConn) error { return Ask(c) },
+		"having caught up":      func(c *net.UnixConn) error { return errors.Join(Ask(c), Ready(c)) },
+		"after the descriptors": func(c *net.UnixConn) error { f, err := ask(c); Close(f); return err },
 		"with another word": func(c *net.UnixConn) error {
-			f, err := Ask(c)
+			f, err := ask(c)
 			Close(f)
 			_, werr := io.WriteString(c, "maybe\n")
 			return errors.Join(err, werr)
@@ -164,6 +183,7 @@ func TestPredecessorDies(t *testing.T) {
 		defer c.Close()
 		_ = writeJSON(c, Hello{Magic: magic})
 		_ = expect(c, "give")
+		_ = expect(c, "ready")
 		_ = writeJSON(c, []string{"a", "b"})
 	}()
 	c, _, err := Dial(path)
@@ -171,7 +191,7 @@ func TestPredecessorDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if files, err := Ask(c); err == nil || len(files) != 0 {
+	if files, err := ask(c); err == nil || len(files) != 0 {
 		t.Errorf("%v, %v", files, err)
 	}
 }
@@ -199,7 +219,7 @@ func TestDialAnythingElse(t *testing.T) {
 	}
 }
 
-// What is stored with systemd comes back by name, and a barrier waits for it.
+// What is stored with systemd is sent with its name.
 func TestStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -241,10 +261,10 @@ func TestStore(t *testing.T) {
 			got <- m
 		}
 	}()
-	if err := errors.Join(Store([]File{{"client", memfd(t, "x")}}), Forget("state"), Barrier(deadline)); err != nil {
+	if err := errors.Join(Store(File{"client", memfd(t, "x")}), Notify("READY=1")); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []message{{"FDSTORE=1\nFDNAME=client", 1}, {"FDSTOREREMOVE=1\nFDNAME=state", 0}, {"BARRIER=1", 1}} {
+	for _, want := range []message{{"FDSTORE=1\nFDNAME=client", 1}, {"READY=1", 0}} {
 		if m := <-got; m != want {
 			t.Errorf("%+v, want %+v", m, want)
 		}
@@ -253,14 +273,59 @@ func TestStore(t *testing.T) {
 	for range got {
 	}
 	t.Setenv("NOTIFY_SOCKET", "")
-	if err := Forget("x"); err == nil {
-		t.Error("no service manager, and no error")
+	if err := Notify("READY=1"); err != nil {
+		t.Errorf("without a service manager: %v", err)
 	}
 }
 
-func TestMemfdError(t *testing.T) {
-	broken := errors.New("broken")
-	if _, err := Memfd("thing", func(io.Writer) error { return broken }); !errors.Is(err, broken) || !bytes.Contains([]byte(err.Error()), []byte("thing")) {
-		t.Errorf("error %v", err)
+// A service manager that is busy makes nobody wait.
+func TestBusyManager(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() // it never reads
+	t.Setenv("NOTIFY_SOCKET", path)
+	for range 100_000 {
+		if err = Notify("WATCHDOG=1"); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("error %v, want EAGAIN", err)
+	}
+	if err := Store(File{"client", memfd(t, "x")}); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("storing: error %v, want EAGAIN", err)
+	}
+}
+
+// A process that is started finds its connection.
+func TestPair(t *testing.T) {
+	ours, theirs, err := Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	dup, err := unix.Dup(int(theirs.Fd()))
+	theirs.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Conn(dup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	done := make(chan error, 1)
+	go func() { done <- Greet(ours, Hello{Version: "1"}) }()
+	if h, err := Meet(c); err != nil || h.Version != "1" {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if err := errors.Join(Ask(c), <-done); err != nil {
+		t.Error(err)
+	}
+	if _, err := Conn(memfd(t, "x")); err == nil {
+		t.Error("a file was taken for a connection")
 	}
 }

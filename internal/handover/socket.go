@@ -13,18 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What goes over the socket, from the old process: its hello, and after the
-// new one has said "give", the list of names and then the descriptors in
-// messages of up to maxPerMessage. When the new process is ready, it says
-// "taken", and the old one says "yours" and is done; if the new one dies or
-// says anything else, the old one goes on serving.
+// What goes over the socket. The old process says hello. The new one says
+// "give", and gets a pipe on which the old one streams what it knows while it
+// goes on serving. When the new one has caught up it says "ready": now the old
+// one pauses, sends the last changes and all descriptors, and waits. The new
+// one says "taken" when it could serve; the old one says "yours" and is done.
+// If the new one dies or says anything else, the old one goes on serving.
 
 const (
-	magic         = "ttmon.handover/1"
+	magic         = "ttmon.handover/2"
 	maxPerMessage = 200 // the kernel allows 253
 	maxManifest   = 16 << 20
-	// deadline bounds every step: neither waits for ever for the other.
-	deadline = 30 * time.Second
+
+	// Patience bounds what nobody has to wait for; PausePatience bounds the
+	// steps during which clients wait.
+	Patience      = 30 * time.Second
+	PausePatience = 3 * time.Second
 )
 
 // Hello is what a daemon says about itself.
@@ -46,6 +50,9 @@ var ErrStranger = errors.New("the process at the other end belongs to another us
 // Listen makes the socket on which a daemon can be asked to hand over. Only
 // its own user and root can use it.
 func Listen(path string) (*net.UnixListener, error) {
+	if len(path) > maxPath {
+		return nil, fmt.Errorf("listening for a successor: %s has more than %d bytes", path, maxPath)
+	}
 	_ = os.Remove(path) // left by a daemon that is gone: the caller holds the lock
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -65,6 +72,9 @@ func Listen(path string) (*net.UnixListener, error) {
 	return l.(*net.UnixListener), nil
 }
 
+// maxPath is what sockaddr_un holds, less the final zero.
+const maxPath = 107
+
 // trusted refuses a peer that is neither our user nor root.
 func trusted(c *net.UnixConn) error {
 	raw, err := c.SyscallConn()
@@ -83,27 +93,26 @@ func trusted(c *net.UnixConn) error {
 }
 
 // Greet begins the old process's side: it returns nil when the other one asks
-// for the descriptors. One that only wanted the hello gives io.EOF.
+// to take over. One that only wanted the hello gives io.EOF.
 func Greet(c *net.UnixConn, h Hello) error {
 	if err := trusted(c); err != nil {
 		return err
 	}
 	h.Magic, h.PID = magic, os.Getpid()
-	_ = c.SetDeadline(time.Now().Add(deadline))
+	_ = c.SetDeadline(time.Now().Add(Patience))
 	if err := writeJSON(c, h); err != nil {
 		return err
 	}
 	return expect(c, "give")
 }
 
-// Give sends the descriptors and waits until the successor serves. On an
-// error the caller still owns everything; otherwise it must close them.
-func Give(c *net.UnixConn, files []File) error {
+// SendFiles sends descriptors, which stay the caller's.
+func SendFiles(c *net.UnixConn, files []File, timeout time.Duration) error {
 	names := make([]string, len(files))
 	for i, f := range files {
 		names[i] = f.Name
 	}
-	_ = c.SetDeadline(time.Now().Add(deadline))
+	_ = c.SetDeadline(time.Now().Add(timeout))
 	if err := writeJSON(c, names); err != nil {
 		return err
 	}
@@ -118,6 +127,22 @@ func Give(c *net.UnixConn, files []File) error {
 		}
 		files = files[n:]
 	}
+	return nil
+}
+
+// AwaitReady waits until the successor has caught up.
+func AwaitReady(c *net.UnixConn) error {
+	_ = c.SetDeadline(time.Now().Add(Patience))
+	if err := expect(c, "ready"); err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return nil
+}
+
+// AwaitTaken waits until the successor could serve, and lets it. On an error
+// the caller goes on serving; otherwise it must close what it sent.
+func AwaitTaken(c *net.UnixConn) error {
+	_ = c.SetDeadline(time.Now().Add(PausePatience))
 	if err := expect(c, "taken"); err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -133,15 +158,7 @@ func Dial(path string) (*net.UnixConn, Hello, error) {
 	if err != nil {
 		return nil, Hello{}, fmt.Errorf("calling the running daemon: %w", err)
 	}
-	var h Hello
-	err = trusted(c)
-	if err == nil {
-		_ = c.SetDeadline(time.Now().Add(deadline))
-		err = readJSON(c, &h)
-	}
-	if err == nil && h.Magic != magic {
-		err = fmt.Errorf("it says %q, not %q", h.Magic, magic)
-	}
+	h, err := Meet(c)
 	if err != nil {
 		c.Close()
 		return nil, Hello{}, fmt.Errorf("calling the running daemon at %s: %w", path, err)
@@ -149,13 +166,30 @@ func Dial(path string) (*net.UnixConn, Hello, error) {
 	return c, h, nil
 }
 
-// Ask takes the descriptors. They are the caller's, who calls Taken when it
-// serves, or closes the connection to leave everything to the old process.
-func Ask(c *net.UnixConn) (files []File, err error) {
-	_ = c.SetDeadline(time.Now().Add(deadline))
-	if _, err := c.Write([]byte("give\n")); err != nil {
-		return nil, fmt.Errorf("asking for the descriptors: %w", err)
+// Meet reads the hello of a daemon on a connection to it.
+func Meet(c *net.UnixConn) (h Hello, err error) {
+	if err := trusted(c); err != nil {
+		return h, err
 	}
+	_ = c.SetDeadline(time.Now().Add(Patience))
+	if err := readJSON(c, &h); err != nil {
+		return h, err
+	}
+	if h.Magic != magic {
+		return h, fmt.Errorf("it says %q, not %q: stop it first, then start this one", h.Magic, magic)
+	}
+	return h, nil
+}
+
+// Ask asks to take over.
+func Ask(c *net.UnixConn) error { return say(c, "give", Patience) }
+
+// Ready tells the old process that the new one has caught up.
+func Ready(c *net.UnixConn) error { return say(c, "ready", PausePatience) }
+
+// ReceiveFiles takes descriptors. They are the caller's.
+func ReceiveFiles(c *net.UnixConn, timeout time.Duration) (files []File, err error) {
+	_ = c.SetDeadline(time.Now().Add(timeout))
 	var names []string
 	if err := readJSON(c, &names); err != nil {
 		return nil, err
@@ -190,8 +224,7 @@ func Ask(c *net.UnixConn) (files []File, err error) {
 // agreed. Before that nothing may be read from the descriptors: should this
 // fail, the old process goes on with them.
 func Taken(c *net.UnixConn) error {
-	_ = c.SetDeadline(time.Now().Add(deadline))
-	_, err := c.Write([]byte("taken\n"))
+	err := say(c, "taken", PausePatience)
 	if err == nil {
 		err = expect(c, "yours")
 	}
@@ -224,6 +257,15 @@ func receive(c *net.UnixConn) (fds []int, err error) {
 		return fds, io.ErrUnexpectedEOF
 	}
 	return fds, nil
+}
+
+// say writes one line.
+func say(c *net.UnixConn, word string, timeout time.Duration) error {
+	_ = c.SetDeadline(time.Now().Add(timeout))
+	if _, err := c.Write([]byte(word + "\n")); err != nil {
+		return fmt.Errorf("saying %q: %w", word, err)
+	}
+	return nil
 }
 
 // expect reads one line.

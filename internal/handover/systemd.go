@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,42 +33,27 @@ func HasStore() bool {
 	return os.Getenv("NOTIFY_SOCKET") != "" && (os.Getenv("FDSTORE") != "" || os.Getenv("TTMOND_FDSTORE") == "1")
 }
 
-// StoreOutlivesStop tells whether it keeps them while the service is stopped,
-// too. Only versions that know FileDescriptorStorePreserve do, from 254 on.
-func StoreOutlivesStop() bool { return HasStore() && os.Getenv("FDSTORE") != "" }
+// Store has systemd keep a descriptor for the next start of the service. It
+// forgets it by itself when the other end closes. It does not wait: EAGAIN says
+// that systemd is busy.
+func Store(f File) error { return notify("FDSTORE=1\nFDNAME="+f.Name, []int{f.FD}) }
 
-// Store has systemd keep descriptors for the next start of the service. It
-// forgets them by itself when the other end closes.
-func Store(files []File) error {
-	for _, f := range files {
-		if err := notify("FDSTORE=1\nFDNAME="+f.Name, []int{f.FD}); err != nil {
-			return fmt.Errorf("storing a descriptor with systemd: %w", err)
-		}
+// Notify tells systemd something. It does not wait: EAGAIN says that systemd is
+// busy. Without systemd it does nothing.
+func Notify(state string) error {
+	if os.Getenv("NOTIFY_SOCKET") == "" {
+		return nil
 	}
-	return nil
+	return notify(state, nil)
 }
 
-// Forget has systemd drop the descriptors with a name.
-func Forget(name string) error { return notify("FDSTOREREMOVE=1\nFDNAME="+name, nil) }
-
-// Barrier waits until systemd has taken in all that was sent before.
-func Barrier(timeout time.Duration) error {
-	r, w, err := os.Pipe()
+// WatchdogEvery is how often systemd wants to hear from us; 0: never.
+func WatchdogEvery() time.Duration {
+	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		return fmt.Errorf("waiting for systemd: %w", err)
+		return 0
 	}
-	defer r.Close()
-	err = notify("BARRIER=1", []int{int(w.Fd())})
-	w.Close()
-	if err != nil {
-		return fmt.Errorf("waiting for systemd: %w", err)
-	}
-	_ = r.SetReadDeadline(time.Now().Add(timeout))
-	var b [1]byte
-	if _, err := r.Read(b[:]); errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("waiting for systemd: %w", err)
-	}
-	return nil
+	return every
 }
 
 // notify sends a message to the service manager.
@@ -87,9 +73,12 @@ func notify(state string, fds []int) error {
 	}
 	for {
 		// A leading @ stands for the abstract namespace, here as there.
-		err := unix.Sendmsg(fd, []byte(state), oob, &unix.SockaddrUnix{Name: path}, unix.MSG_NOSIGNAL)
-		if !errors.Is(err, unix.EINTR) {
-			return err
+		err := unix.Sendmsg(fd, []byte(state), oob, &unix.SockaddrUnix{Name: path}, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EINTR):
+			return fmt.Errorf("telling systemd: %w", err)
 		}
 	}
 }

@@ -21,41 +21,29 @@ type Options struct {
 	GID  int         // group of the socket; 0 is that of the process
 }
 
-// maxPath is what sockaddr_un holds, less the final zero.
-const maxPath = 107
+// MaxPath is how long the path of a socket may be: what sockaddr_un holds,
+// less the final zero.
+const MaxPath = 107
 
 // Lock locks the lock file of the socket at path: path.lock. It holds the pid
 // of the owner, for people, and is left behind, since removing it would let
 // two servers lock two files of one name. The lock is that of the open file:
 // it can be handed to a successor, and goes with the last process that has it.
+//
+// The directory must be one where nobody else may write (see OwnDir), and only
+// the owner can open the file: whoever can open it can lock it.
 func Lock(path string) (fd int, err error) {
 	name := path + ".lock"
-	const flags = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
-	// Twice: the file may come between the two ways to open it. Never O_CREAT
-	// without O_EXCL: in a sticky directory the kernel refuses that for a
-	// file of another user, whatever its mode.
-	for range 2 {
-		fd, err = unix.Open(name, flags, 0)
-		if errors.Is(err, unix.EACCES) {
-			fd, err = unix.Open(name, flags&^unix.O_RDWR|unix.O_RDONLY, 0)
-		}
-		if errors.Is(err, unix.ENOENT) {
-			fd, err = unix.Open(name, flags|unix.O_CREAT|unix.O_EXCL, 0o644)
-		}
-		if !errors.Is(err, unix.EEXIST) {
-			break
-		}
-	}
+	fd, err = unix.Open(name, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CREAT, 0o600)
 	if errors.Is(err, unix.ELOOP) {
 		return -1, fmt.Errorf("locking %s: it is a symbolic link; remove it", name)
 	}
 	if err != nil {
 		return -1, fmt.Errorf("opening the lock file %s: %w", name, err)
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+	if err := checkLock(fd, name); err != nil {
 		unix.Close(fd)
-		return -1, fmt.Errorf("locking %s: it is not a regular file; remove it", name)
+		return -1, err
 	}
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		owner := readOwner(fd)
@@ -67,6 +55,46 @@ func Lock(path string) (fd int, err error) {
 	}
 	Sign(fd)
 	return fd, nil
+}
+
+// checkLock makes sure that a lock file is ours alone, and nothing else.
+func checkLock(fd int, name string) error {
+	var st unix.Stat_t
+	switch err := unix.Fstat(fd, &st); {
+	case err != nil:
+		return fmt.Errorf("looking at %s: %w", name, err)
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fmt.Errorf("locking %s: it is not a regular file; remove it", name)
+	case st.Nlink != 1:
+		return fmt.Errorf("locking %s: it has other names (hard links); remove it", name)
+	case int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("locking %s: it belongs to user %d; remove it", name, st.Uid)
+	}
+	if st.Mode&0o077 != 0 {
+		if err := unix.Fchmod(fd, 0o600); err != nil {
+			return fmt.Errorf("locking %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// OwnDir makes a directory if it is not there, and makes sure that nobody but
+// its owner, who is us or root, may put anything into it.
+func OwnDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making the directory of a socket: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return fmt.Errorf("looking at %s: %w", dir, err)
+	}
+	if st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d: choose a directory that only root or you can write to", dir, st.Uid)
+	}
+	if st.Mode&0o022 != 0 {
+		return fmt.Errorf("others may write to %s: choose a directory that only root or you can write to", dir)
+	}
+	return nil
 }
 
 // Sign writes our pid into a lock file.
@@ -90,12 +118,12 @@ func readOwner(fd int) string {
 	return fmt.Sprintf(" (held by pid %d)", pid)
 }
 
-// Listen makes the socket, whose lock the caller holds. It never takes it from
+// Listen makes the socket. It never takes it from
 // a server that lives, never follows a symbolic link, and replaces only a
 // socket that nobody serves.
 func Listen(o Options) (fd int, err error) {
-	if len(o.Path) > maxPath {
-		return -1, fmt.Errorf("%s: the path of a socket may have no more than %d bytes", o.Path, maxPath)
+	if len(o.Path) > MaxPath {
+		return -1, fmt.Errorf("%s: the path of a socket may have no more than %d bytes", o.Path, MaxPath)
 	}
 	if err := makeRoom(o.Path); err != nil {
 		return -1, err
@@ -120,8 +148,29 @@ func bind(fd int, o Options) error {
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: o.Path}); err != nil {
 		return err
 	}
+	if err := open(o); err != nil {
+		return err
+	}
+	return unix.Listen(fd, backlog)
+}
+
+// open lets others connect. It holds the file that it changes: a link that
+// somebody puts in its place is not followed.
+func open(o Options) error {
+	file, err := unix.Open(o.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(file)
+	var st unix.Stat_t
+	if err := unix.Fstat(file, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK || int(st.Uid) != os.Geteuid() {
+		return errors.New("somebody has put something else in its place")
+	}
 	if o.GID != 0 {
-		if err := unix.Lchown(o.Path, -1, o.GID); err != nil {
+		if err := unix.Fchownat(file, "", -1, o.GID, unix.AT_EMPTY_PATH); err != nil {
 			return fmt.Errorf("giving it to group %d: %w", o.GID, err)
 		}
 	}
@@ -129,10 +178,7 @@ func bind(fd int, o Options) error {
 	if mode == 0 {
 		mode = 0o666
 	}
-	if err := os.Chmod(o.Path, mode); err != nil {
-		return err
-	}
-	return unix.Listen(fd, backlog)
+	return os.Chmod("/proc/self/fd/"+strconv.Itoa(file), mode)
 }
 
 // backlog is how many clients may wait to be accepted; the kernel lowers it

@@ -141,3 +141,64 @@ func TestLockFollowsNothing(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A lock file that others could lock or that is another's is refused or mended,
+// and never written to.
+func TestLockOfOthers(t *testing.T) {
+	p := path(t)
+	precious := filepath.Join(filepath.Dir(p), "precious")
+	if err := errors.Join(os.WriteFile(precious, []byte("x"), 0o600), os.Link(precious, p+".lock")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(p); err == nil || !strings.Contains(err.Error(), "hard links") {
+		t.Errorf("error %v", err)
+	}
+	if b, _ := os.ReadFile(precious); string(b) != "x" {
+		t.Errorf("the file behind the link is now %q", b)
+	}
+	if err := errors.Join(os.Remove(p+".lock"), os.WriteFile(p+".lock", nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := Lock(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if st, err := os.Stat(p + ".lock"); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", st.Mode(), err)
+	}
+	if os.Getuid() != 0 {
+		return
+	}
+	q := path(t)
+	if err := errors.Join(os.WriteFile(q+".lock", nil, 0o600), os.Chown(q+".lock", 65534, -1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(q); err == nil || !strings.Contains(err.Error(), "user 65534") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestOwnDir(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	if err := OwnDir(dir); err != nil {
+		t.Error(err)
+	}
+	for _, mode := range []os.FileMode{0o777, 0o775, 0o777 | os.ModeSticky} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := OwnDir(dir); err == nil || !strings.Contains(err.Error(), "others may write") {
+			t.Errorf("mode %v: error %v", mode, err)
+		}
+	}
+	if os.Getuid() != 0 {
+		return
+	}
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, 65534, -1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := OwnDir(dir); err == nil || !strings.Contains(err.Error(), "user 65534") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -290,16 +290,16 @@ func (s *Server) listen(fd int) error {
 // must have returned.
 func (s *Server) Listener() int { return s.listener }
 
-// Unlisten stops to accept clients and returns the socket, which is the
-// caller's then; -1 if there was none. Run must have returned.
-func (s *Server) Unlisten() int {
-	fd := s.listener
-	if fd >= 0 {
-		s.watched[fd] = watch{}
-		_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_DEL, fd, nil)
+// AcceptAll takes in whoever waits now: without it, closing the socket would
+// close their connections. Run must have returned.
+func (s *Server) AcceptAll() {
+	if s.listener < 0 {
+		return
 	}
-	s.listener, s.resume = -1, time.Time{}
-	return fd
+	s.now = time.Now()
+	for n, emptied := 0, s.emptied; n < maxBacklog && s.emptied == emptied && s.resume.IsZero(); n++ {
+		s.accept()
+	}
 }
 
 func (s *Server) acceptAgain() {
