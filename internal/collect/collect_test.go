@@ -41,14 +41,45 @@ func TestNominal(t *testing.T) {
 	}
 }
 
+// TestHiddenDescriptors: those are counted whose processes were not found.
 func TestHiddenDescriptors(t *testing.T) {
-	c := New(hostfs.At(t.TempDir()), Options{})
-	defer c.Close()
-	d := c.device(&kmd.Found{Device: model.Device{Arch: model.Wormhole}, Openers: model.Value([]int{0, 7, 0})})
-	if d.HiddenFDs != 2 {
-		t.Errorf("%d hidden descriptors, want 2", d.HiddenFDs)
+	use := func(state model.ProcessState, device, fds int) model.Process {
+		return model.Process{State: state, Devices: []model.DeviceUse{{Device: device, OpenFDs: model.Value(fds)}}}
+	}
+	zeros, noList := model.Value([]int{0, 7, 0}), model.Missing[[]int](model.Absent, "driver 2.4.0 keeps no list")
+	for _, c := range []struct {
+		name      string
+		openers   []model.Reading[[]int] // by device
+		count     model.Reading[int]     // of the module
+		processes []model.Process
+		devices   []int // hidden descriptors by device
+		host      int
+	}{
+		{"zeros, unseen", []model.Reading[[]int]{zeros}, none, []model.Process{use(model.Running, 0, 1), use(model.Hidden, 0, 2)}, []int{2}, 0},
+		{"zeros, found", []model.Reading[[]int]{zeros}, none, []model.Process{use(model.Running, 0, 1), use(model.Running, 0, 2)}, []int{0}, 0},
+		{"no list, all found", []model.Reading[[]int]{noList, noList}, model.Value(2), []model.Process{use(model.Running, 0, 2)}, []int{0, 0}, 0},
+		{"no list, unseen", []model.Reading[[]int]{noList, noList}, model.Value(3), []model.Process{use(model.Running, 0, 1)}, []int{0, 0}, 2},
+		{"no list, one device", []model.Reading[[]int]{noList}, model.Value(3), nil, []int{3}, 0},
+	} {
+		s := &model.Snapshot{Processes: c.processes}
+		sweep := kmd.Sweep{OpenFDs: c.count}
+		for i, o := range c.openers {
+			s.Devices = append(s.Devices, model.Device{Index: i})
+			sweep.Found = append(sweep.Found, kmd.Found{Device: s.Devices[i], Openers: o})
+		}
+		countHidden(s, sweep)
+		for i, want := range c.devices {
+			if got := s.Devices[i].HiddenFDs; got != want {
+				t.Errorf("%s: device %d has %d hidden descriptors, want %d", c.name, i, got, want)
+			}
+		}
+		if s.Host.HiddenFDs != c.host {
+			t.Errorf("%s: %d hidden descriptors of no known device, want %d", c.name, s.Host.HiddenFDs, c.host)
+		}
 	}
 }
+
+var none = model.Missing[int](model.Absent, "the driver lists its openers")
 
 // TestActivity: idle power is learned while nobody has the device open, and
 // an estimate is made from what is above it.

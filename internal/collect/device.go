@@ -16,11 +16,6 @@ func (c *Collector) device(f *kmd.Found) model.Device {
 	if tray, slot, ok := b.GalaxyPosition(d.BusID, c.inVM()); ok {
 		d.Tray, d.Slot = tray, slot
 	}
-	for _, pid := range f.Openers.V {
-		if pid == 0 {
-			d.HiddenFDs++
-		}
-	}
 	return d
 }
 

@@ -17,6 +17,7 @@ func (c *Collector) addProcesses(ctx context.Context, s *model.Snapshot, sweep k
 	}
 	users, err := c.processes.Resolve(ctx, openers, sweep.Driver.V)
 	s.Processes = users.Processes
+	countHidden(s, sweep)
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		if err != nil {

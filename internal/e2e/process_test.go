@@ -122,6 +122,54 @@ func TestHiddenProcess(t *testing.T) {
 	}
 }
 
+// TestForeignProc: in a pid namespace that still has the host's /proc, the
+// processes behind the driver's zeros are seen, and nothing is hidden.
+func TestForeignProc(t *testing.T) {
+	h := start(t, sim.Options{Boards: "n150"})
+	ctl(t, h, "run", "name=llama,devices=0,fds=2")
+	r := runProgram(t, h, "unshare", "--pid", "--fork", filepath.Join(bin, "ttmon"), "smi", "--json")
+	s, err := wire.Decode([]byte(r.out))
+	if r.code != 0 || err != nil {
+		t.Fatalf("exit code %d, %v: %s", r.code, err, r.err)
+	}
+	only(t, s, "llama")
+	if d := device(t, s, 0); d.HiddenFDs != 0 {
+		t.Errorf("%d descriptors are called hidden", d.HiddenFDs)
+	}
+}
+
+// TestOldDriverInAContainer: without a list, and with a /proc that shows
+// nobody, the module still says that it is in use.
+func TestOldDriverInAContainer(t *testing.T) {
+	for boards, where := range map[string]func(s *model.Snapshot) int{
+		"n150":       func(s *model.Snapshot) int { return s.Devices[0].HiddenFDs },
+		"n150,p150a": func(s *model.Snapshot) int { return s.Host.HiddenFDs },
+	} {
+		h := start(t, sim.Options{Boards: boards, Driver: "2.4.0"})
+		ctl(t, h, "run", "name=llama,devices=0,fds=2")
+		for _, how := range []string{"--json", "-c"} {
+			r := runProgram(t, h, "unshare", "--pid", "--fork", "--mount", "sh", "-c",
+				`mount -t proc proc /proc && exec "$1" smi "$2"`, "sh", filepath.Join(bin, "ttmon"), how)
+			if r.code != 0 {
+				t.Fatalf("exit code %d: %s", r.code, r.err)
+			}
+			if how == "-c" {
+				if !strings.Contains(r.out, "open 2 times") || strings.Contains(r.out, "no process uses") {
+					t.Errorf("%s: the table says\n%s", boards, r.out)
+				}
+				continue
+			}
+			s, err := wire.Decode([]byte(r.out))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := where(s); n != 2 {
+				t.Errorf("%s: %d hidden descriptors, want 2", boards, n)
+			}
+		}
+	}
+}
+
 // TestOldDriverProcesses: before 2.5 there is no list; /proc/*/fd is scanned.
 func TestOldDriverProcesses(t *testing.T) {
 	for _, version := range []string{"1.34", "2.4.0", "2.6.0", "2.7.0"} {

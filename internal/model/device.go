@@ -103,8 +103,8 @@ type Device struct {
 	Memory   Memory // summed over Chips
 	Lock     ChipLock
 
-	// HiddenFDs counts open descriptors of the device whose opener is not
-	// visible from here: the driver prints pid 0 for another pid namespace.
+	// HiddenFDs counts open descriptors of the device whose processes are not
+	// visible from here: in another pid namespace, or another user's.
 	HiddenFDs int
 	Notes     []string // what could not be told about its users, as sentences
 }

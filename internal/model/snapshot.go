@@ -37,6 +37,10 @@ type Host struct {
 	// Unbound are the PCI addresses of Tenstorrent functions that no driver
 	// has claimed: a failed probe, or the module is not loaded.
 	Unbound []string
+	// HiddenFDs counts open descriptors of devices, of which ones cannot be
+	// told, whose processes are not visible from here: a driver before 2.5
+	// only says how many there are.
+	HiddenFDs int
 }
 
 // Device returns the device with the given kernel index, or nil.

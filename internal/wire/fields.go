@@ -34,6 +34,7 @@ func host(a archive, h *model.Host) {
 	field(a, "driver_loaded", &h.DriverLoaded)
 	reading(a, "driver_version", &h.DriverVersion)
 	strings(a, "unbound", &h.Unbound)
+	field(a, "hidden_fds", &h.HiddenFDs)
 	a.endScope()
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -32,6 +33,25 @@ func (d *device) readOpeners() model.Reading[[]int] {
 		return model.Missing[[]int](model.Implausible, err.Error())
 	}
 	return model.Value(pids)
+}
+
+// openFDs reads how often the module is in use. A driver with lists does not
+// have to be asked, and from 2.10 on exported buffers count as well.
+func (r *Reader) openFDs(found []Found) model.Reading[int] {
+	for i := range found {
+		if found[i].Openers.Status == model.Absent {
+			text, err := r.root.ReadString("/sys/module/tenstorrent/refcnt")
+			if err != nil {
+				return model.Missing[int](hostfs.Status(err), err.Error())
+			}
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 0 {
+				return model.Missing[int](model.Implausible, "the kernel printed "+strconv.Quote(clip(text))+" for the module's use count")
+			}
+			return model.Value(n)
+		}
+	}
+	return model.Missing[int](model.Absent, "the driver lists its openers")
 }
 
 // parseOpeners reads the lines of a pids file. A list that fills the buffer may

@@ -38,7 +38,10 @@ type Sweep struct {
 	Driver  model.Reading[string]
 	Version Version  // Driver, parsed; zero if unknown
 	Unbound []string // Tenstorrent functions on the bus that no driver has
-	Found   []Found  // by kernel index
+	// OpenFDs is how many descriptors of all devices are open, where the driver
+	// keeps no lists: then the count that keeps the module loaded is asked.
+	OpenFDs model.Reading[int]
+	Found   []Found // by kernel index
 }
 
 // Found is one device of a sweep.
@@ -72,6 +75,7 @@ func (r *Reader) Read(deadline time.Time) Sweep {
 	for i, d := range all {
 		s.Found[i] = Found{Device: d.shown(), Openers: d.openers, Memory: d.driverMemory()}
 	}
+	s.OpenFDs = r.openFDs(s.Found)
 	return s
 }
 

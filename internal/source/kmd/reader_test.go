@@ -380,3 +380,28 @@ func TestLongListOfOpeners(t *testing.T) {
 		}
 	}
 }
+
+// TestModuleInUse: where the driver keeps no lists, the module's count is asked.
+func TestModuleInUse(t *testing.T) {
+	for _, c := range []struct {
+		name, refcnt string
+		list         bool
+		want         model.Reading[int]
+	}{
+		{"with lists", "3", true, model.Missing[int](model.Absent, "the driver lists its openers")},
+		{"without", "3", false, model.Value(3)},
+		{"nonsense", "many", false, model.Missing[int](model.Implausible, `the kernel printed "many" for the module's use count`)},
+	} {
+		tr := newTree(t)
+		tr.add("wh", 0, 0, "0000:01:00.0")
+		tr.write("/sys/module/tenstorrent/refcnt", c.refcnt)
+		if !c.list {
+			tr.remove("/proc/driver/tenstorrent")
+		}
+		r := New(tr.root())
+		if got := read(r).OpenFDs; got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+		r.Close()
+	}
+}

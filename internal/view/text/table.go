@@ -18,7 +18,7 @@ func AppendTable(dst []byte, s *model.Snapshot, o Options) []byte {
 	devices(s, &o).print(p, true)
 	p.rule("")
 	if len(s.Processes) == 0 {
-		p.line(" no process uses a device", faint)
+		p.line(" "+words.Idle(s), faint)
 	} else {
 		g := processes(s, &o)
 		g.print(p, true)

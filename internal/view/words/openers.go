@@ -8,6 +8,14 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
+// Idle is what stands where no process can be listed.
+func Idle(s *model.Snapshot) string {
+	if s.Host.HiddenFDs > 0 || slices.ContainsFunc(s.Devices, func(d model.Device) bool { return d.HiddenFDs > 0 }) {
+		return "no process that can be seen from here uses a device"
+	}
+	return "no process uses a device"
+}
+
 // openers says where a device is held by others than those who opened it:
 // somebody waits for a device to become free, and the process to look for is
 // not the one in the driver's list.

@@ -24,6 +24,10 @@ func (l *list) host() {
 		}
 		l.add(Warning, "unbound", model.NoDevice, text)
 	}
+	if n := s.Host.HiddenFDs; n > 0 {
+		l.add(Info, "hidden", model.NoDevice, "devices are open "+plural(n, "time", "times")+
+			" in processes that cannot be seen from here; which ones this driver does not say: run ttmon on the host as root")
+	}
 	for i := range s.Unmatched {
 		c := &s.Unmatched[i]
 		text := "chip " + chipID(c.ID) + " is none of this host's devices (a mock or simulator run)"
