@@ -11,6 +11,10 @@ LDFLAGS := -s -w -X github.com/ttmon/ttmon/internal/version.Version=$(VERSION)
 BOARDS  ?= n300,p150a,p150a
 DEMO_BOARDS ?= n300
 
+# tools/setup puts programs there that the machine does not have.
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ttmon
+export PATH := $(CACHE)/bin:$(PATH)
+
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,11 +36,30 @@ demo: ## the real ttnn on simulated boards, next to ttmon (installs ttnn into ~/
 	@$(MAKE) --no-print-directory build
 	@BOARDS='$(DEMO_BOARDS)' tools/demo/run
 
+# Tests have a /tmp of their own; what builds them does not need the machine's,
+# which may be full.
 .PHONY: test
-test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpora
+test: export TMPDIR := $(CACHE)/tmp
+test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpora, arm64
 	@tools/setup test
 	@$(MAKE) --no-print-directory build lint
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 5m ./...
+	@$(MAKE) --no-print-directory arm64
+
+# The packages whose tests are run for arm64 need no process but their own:
+# the emulator runs programs, not hosts.
+ARM64_TESTS = ./internal/board ./internal/hostfs ./internal/metric ./internal/model ./internal/view/words ./internal/wire
+.PHONY: arm64
+arm64: ## compile everything for arm64, tests too, and run some of them where qemu-user is
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) build ./...
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./...
+	@if command -v qemu-aarch64-static >/dev/null; then set -x; \
+	  CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec qemu-aarch64-static -skip TestExitDoesNotWait $(ARM64_TESTS); \
+	else echo "qemu-aarch64-static is not installed: nothing is run for arm64"; fi
+
+.PHONY: fresh
+fresh: ## check that make run and make test need nothing but a bare Debian 12 with make, git and python3 (root, a while)
+	@tools/fresh
 
 .PHONY: lint
 lint: ## gofumpt, vet and staticcheck

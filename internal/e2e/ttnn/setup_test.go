@@ -1,6 +1,7 @@
 package ttnn
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,7 @@ func setup(t *testing.T, programs map[string]string, args ...string) (out string
 	for name, text := range programs {
 		newFile(t, filepath.Join(bin, name), "#!/bin/sh\n"+text)
 	}
-	for _, tool := range []string{"sh", "dirname", "uname", "grep", "mkdir", "flock", "rm"} {
+	for _, tool := range []string{"sh", "dirname", "uname", "grep", "mkdir", "flock", "rm", "cat", "chmod", "cmp", "mv", "touch", "tail"} {
 		if _, replaced := programs[tool]; replaced {
 			continue
 		}
@@ -58,9 +59,9 @@ func TestSetupSaysWhatIsMissing(t *testing.T) {
 		want     string
 	}{
 		{"no version", nil, nil, "usage: ttnn-setup VERSION"},
-		{"no Python", nil, []string{Newest}, "no CPython 3.12 or 3.10 found, neither in PATH nor among pyenv's versions"},
-		{"a shim that does not work", map[string]string{"python3.12": "exit 127\n"}, []string{Newest}, "no CPython 3.12 or 3.10 found"},
-		{"no venv", map[string]string{"python3.10": `case "$2" in *venv*) exit 1;; esac` + "\n"}, []string{Newest}, "install the package python3.10-venv"},
+		{"no Python", nil, []string{Newest}, "no CPython 3.12 or 3.10 with venv found, neither in PATH nor among pyenv's versions, and no Go"},
+		{"a shim that does not work", map[string]string{"python3.12": "exit 127\n"}, []string{Newest}, "no CPython 3.12 or 3.10 with venv found"},
+		{"no venv", map[string]string{"python3.10": `case "$2" in *venv*) exit 1;; esac` + "\n"}, []string{Newest}, "no CPython 3.12 or 3.10 with venv found"},
 		{"another machine", map[string]string{"uname": "echo Linux aarch64\n"}, []string{Newest}, "Linux on x86-64 only, this is Linux aarch64"},
 	}
 	for _, tt := range tests {
@@ -70,5 +71,54 @@ func TestSetupSaysWhatIsMissing(t *testing.T) {
 				t.Errorf("%v: %s\nwant …%s…", err, out, tt.want)
 			}
 		})
+	}
+}
+
+// TestSetupBringsPython: where no Python fits, Go unpacks one, and the
+// system's pip installs into it.
+func TestSetupBringsPython(t *testing.T) {
+	out, err := setup(t, map[string]string{
+		"go": `[ "$1 $2" = "run ." ] || exit 1
+mkdir -p "$3/bin"
+cat >"$3/bin/python3.12" <<'END'
+#!/bin/sh
+[ "$*" = "-m venv --without-pip $4" ] && mkdir -p "$4/bin" "$4/lib/python3.12/site-packages"
+END
+chmod 755 "$3/bin/python3.12"
+`,
+		"python3": `echo "python3 $*"` + "\n",
+	}, Newest)
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	python := lines[len(lines)-1]
+	for _, want := range []string{
+		"unpacking CPython 3.12 into ", "installing ttnn " + Newest + " into ",
+		"python3 -m pip --python " + python + " install --quiet --disable-pip-version-check --root-user-action=ignore ttnn==" + Newest,
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+	if compiler := filepath.Join(filepath.Dir(python), "../lib/python3.12/site-packages/ttnn/runtime/sfpi/compiler/bin/riscv-tt-elf-g++"); !executable(compiler) {
+		t.Errorf("%s is not there", compiler)
+	}
+}
+
+func executable(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode()&0o111 != 0
+}
+
+// TestCannotRun: a machine of the wrong kind is a reason to skip; one on which
+// the installation fails is not.
+func TestCannotRun(t *testing.T) {
+	for code, want := range map[string]bool{"echo Linux aarch64": true, "echo Linux x86_64": false} {
+		_, err := setup(t, map[string]string{"uname": code + "\n"}, Newest)
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok || (exit.ExitCode() == cannotRun) != want {
+			t.Errorf("%s: %v, want exit code %d: %v", code, err, cannotRun, want)
+		}
 	}
 }

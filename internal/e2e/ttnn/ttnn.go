@@ -42,6 +42,15 @@ func Repository() (string, error) {
 	}
 }
 
+// cannotRun is the exit code of tools/ttnn-setup where ttnn can never run.
+const cannotRun = 3
+
+// CannotRunError says why this machine can never run ttnn: a reason to skip.
+// That ttnn is merely not installed is none.
+type CannotRunError struct{ Reason string }
+
+func (e *CannotRunError) Error() string { return e.Reason }
+
 // Python returns the path of a Python with a release of ttnn, and installs it
 // on first use (tools/ttnn-setup). The error says what is missing.
 func Python(release string) (string, error) {
@@ -53,6 +62,9 @@ func Python(release string) (string, error) {
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
+	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == cannotRun {
+		return "", &CannotRunError{strings.TrimSpace(complaints.String())}
+	}
 	if err != nil {
 		return "", fmt.Errorf("setting up ttnn %s: %w\n%s", release, err, complaints.String())
 	}
@@ -107,6 +119,7 @@ type Job struct {
 	in      io.WriteCloser
 	answers *bufio.Reader
 	log     *os.File
+	ended   bool
 }
 
 // Start starts a job. It has opened no chip yet.
@@ -210,7 +223,7 @@ func (j *Job) Kill() error {
 // End lets the job close its chips and end. Once it has ended, End does
 // nothing.
 func (j *Job) End() error {
-	if j.cmd.ProcessState != nil {
+	if j.ended {
 		return nil
 	}
 	j.in.Close()
@@ -219,6 +232,7 @@ func (j *Job) End() error {
 
 func (j *Job) wait() error {
 	defer j.log.Close()
+	j.ended = true
 	err := j.cmd.Wait()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() < 0 {
 		return nil // killed

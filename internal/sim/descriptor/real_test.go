@@ -20,10 +20,7 @@ import (
 // accept them, keep its accounting regions under the ids that we predict, and
 // see the DRAM and cores that the catalogue lists.
 func TestRealTTNN(t *testing.T) {
-	python, err := ttnn.Python(ttnn.Newest)
-	if err != nil {
-		t.Fatalf("the real ttnn does not run here: %v", err)
-	}
+	python := ttnn.Interpreter(t, ttnn.Newest)
 	for _, c := range []struct {
 		card   string
 		n      int

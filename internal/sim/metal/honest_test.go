@@ -81,15 +81,7 @@ func newDuet(t *testing.T, release string) *duet {
 
 func (d *duet) pair() pair {
 	d.Helper()
-	job, err := ttnn.Start(d.options)
-	if err != nil {
-		d.Fatal(err)
-	}
-	d.Cleanup(func() {
-		if err := job.End(); err != nil {
-			d.Error(err)
-		}
-	})
+	job := ttnn.Play(d, d.options)
 	p := pair{real: job, scripted: start(d.T, Options{Shm: d.shm})}
 	do(d.T, p.scripted, "name python")
 	return p

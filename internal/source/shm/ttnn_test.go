@@ -28,15 +28,7 @@ func newTheatre(t *testing.T, descriptor, release string) *theatre {
 
 func (th *theatre) play(env ...string) *ttnn.Job {
 	th.Helper()
-	j, err := ttnn.Start(ttnn.Options{Release: th.release, Descriptor: th.descriptor, Dir: th.dir, Env: env})
-	if err != nil {
-		th.Fatal(err)
-	}
-	th.Cleanup(func() {
-		if err := j.End(); err != nil {
-			th.Error(err)
-		}
-	})
+	j := ttnn.Play(th, ttnn.Options{Release: th.release, Descriptor: th.descriptor, Dir: th.dir, Env: env})
 	return j
 }
 

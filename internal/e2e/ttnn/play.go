@@ -1,0 +1,40 @@
+package ttnn
+
+import (
+	"errors"
+	"testing"
+)
+
+// Play starts a job that ends with the test. A machine that can never run ttnn
+// skips the test; one that could, and does not, fails it: there is nothing to
+// put in its place.
+func Play(t testing.TB, o Options) *Job {
+	t.Helper()
+	j, err := Start(o)
+	check(t, err)
+	t.Cleanup(func() {
+		if err := j.End(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+// Interpreter is the Python of a release, for tests that have their own
+// program; it skips and fails as Play does.
+func Interpreter(t testing.TB, release string) (path string) {
+	t.Helper()
+	path, err := Python(release)
+	check(t, err)
+	return path
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if cannot, ok := errors.AsType[*CannotRunError](err); ok {
+		t.Skipf("needs a machine that ttnn runs on: %v", cannot)
+	}
+	if err != nil {
+		t.Fatalf("the real ttnn does not run here: %v", err)
+	}
+}
