@@ -67,6 +67,7 @@ lint: ## gofumpt, vet and staticcheck
 	  if [ -n "$$out" ]; then echo "not formatted (run gofumpt -w):"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/lint/go.mod staticcheck ./...
+	tools/bpf/check
 
 .PHONY: fmt
 fmt: ## format all Go code

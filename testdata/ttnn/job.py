@@ -11,6 +11,13 @@ line of JSON on standard output: what it holds, by its own account.
   {"do": "matmul", "name": "d", "of": ["x", "y"]}
   {"do": "free", "name": "a"}
   {"do": "view"}          the allocator's own view, where the release offers it
+  {"do": "table"}         all it knows of its pools: capacity, holes, every block
+  {"do": "churn", "seed": 1, "steps": 500, "threads": 3}
+                          random allocations and frees in all pools, and some ops;
+                          what is left stays allocated until "drop"
+  {"do": "drop"}
+  {"do": "try", "pool": "dram", "pages": 8, "page": 2048}
+                          whether a buffer of so many pages can be allocated now
   {"do": "close"}         {"do": "close", "keep": true}         {"do": "exit"}
 
 Sizes are in bytes on one chip, in whole tiles (2048 bytes); l1_small goes one
@@ -19,6 +26,7 @@ tile to a core. A mesh holds the same on each of its chips.
 
 import json
 import os
+import random
 import sys
 import threading
 
@@ -45,6 +53,7 @@ class Job:
         self.is_mesh = False
         self.chips = 0
         self.tensors = {}  # name -> (tensor, pool, bytes)
+        self.churned = []  # tensors that churn has left
 
     def held(self):
         sums = dict.fromkeys(POOLS, 0)
@@ -106,12 +115,77 @@ class Job:
             view[name] = v.total_bytes_allocated_per_bank * v.num_banks
         return view
 
+    def table(self):
+        """The allocator's own table of each pool that it reports; addresses count from the pool's base."""
+        try:
+            return {name: table_of(ttnn.get_memory_view(self.device, pool)) for name, pool in POOLS.items()}
+        except TypeError:  # before 0.72 the view does not convert to Python
+            ttnn.device.dump_device_memory_state(self.device, "table_")
+            return read_report(os.path.join(os.environ["TT_METAL_LOGS_PATH"], "generated/reports"), "table_")
+
+    def churn(self, seed, steps, threads=1, ops=True):
+        def work(number):
+            rng, mine = random.Random(seed * 100 + number), []
+            for _ in range(steps):
+                if mine and rng.random() < 0.45:
+                    ttnn.deallocate(mine.pop(rng.randrange(len(mine))))
+                    continue
+                try:
+                    # Only the main thread runs ops: two at once are not for every release.
+                    if ops and number == 0 and len(mine) > 1 and rng.random() < 0.05:
+                        mine.append(ttnn.add(mine[-1], mine[-1]))
+                    else:
+                        mine.append(self.random_tensor(rng))
+                except RuntimeError:
+                    pass  # out of memory, or an op that does not like its arguments
+            self.churned.extend(mine)
+
+        workers = [threading.Thread(target=work, args=(n,)) for n in range(1, threads)]
+        for w in workers:
+            w.start()
+        work(0)
+        for w in workers:
+            w.join()
+
+    def random_tensor(self, rng):
+        pool = rng.choice(["dram", "dram", "dram", "l1", "l1", "sharded", "l1_small", "trace"])
+        dtype = rng.choice([ttnn.bfloat16, ttnn.bfloat16, ttnn.float32, ttnn.uint32, ttnn.bfloat8_b])
+        layout = ttnn.TILE_LAYOUT
+        if dtype != ttnn.bfloat8_b and rng.random() < 0.3:
+            layout = ttnn.ROW_MAJOR_LAYOUT
+        if pool in ("sharded", "l1_small"):
+            grid = self.device.compute_with_storage_grid_size()
+            cores = rng.randint(1, grid.x * grid.y if pool == "sharded" else 4)
+            shape = (32 * rng.randint(1, 2), 32 * rng.randint(1, 2 if pool == "sharded" else 1))
+            spec = ttnn.ShardSpec(ttnn.num_cores_to_corerangeset(cores, grid, True), shape, ttnn.ShardOrientation.ROW_MAJOR)
+            kind = ttnn.BufferType.L1 if pool == "sharded" else ttnn.BufferType.L1_SMALL
+            memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, kind, spec)
+            return ttnn.empty([1, 1, shape[0] * cores, shape[1]], ttnn.bfloat16, ttnn.TILE_LAYOUT, self.device, memory)
+        largest = {"dram": 64, "l1": 8, "trace": 2}[pool]
+        shape = [1, 1, 32 * rng.randint(1, largest), 32 * rng.randint(1, largest)]
+        if layout == ttnn.ROW_MAJOR_LAYOUT:
+            shape[2:] = [rng.randint(1, 32 * largest), 2 * rng.randint(1, 16 * largest)]
+        memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, POOLS[pool])
+        return ttnn.empty(shape, dtype, layout, self.device, memory)
+
+    def try_pages(self, pool, pages, page):
+        """Row-major rows of uint8-like pages: each row of a row-major tensor is a page."""
+        memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, POOLS[pool])
+        try:
+            tensor = ttnn.empty([1, 1, pages, page // 4], ttnn.uint32, ttnn.ROW_MAJOR_LAYOUT, self.device, memory)
+        except RuntimeError:
+            return False
+        ttnn.deallocate(tensor)
+        return True
+
     def close(self, keep=False):
         """Closes the device; its tensors are freed before, or (keep) with it."""
         if not keep:
+            self.churned.clear()
             self.tensors.clear()
         (ttnn.close_mesh_device if self.is_mesh else ttnn.close_device)(self.device)
         self.tensors.clear()
+        self.churned.clear()
         self.device = None
 
     def do(self, command):
@@ -121,11 +195,49 @@ class Job:
             self.run(getattr(ttnn, verb), **command)
         elif verb == "view":
             answer["view"] = self.view()
-        elif verb in ("open", "alloc", "free", "close"):
+        elif verb == "table":
+            answer["table"] = self.table()
+        elif verb == "try":
+            answer["fits"] = self.try_pages(**command)
+        elif verb == "drop":
+            self.churned.clear()
+        elif verb in ("open", "alloc", "free", "close", "churn"):
             getattr(self, verb)(**command)
         elif verb != "ping":
             raise ValueError(f"no command {verb!r}")
         return answer
+
+
+def table_of(view):
+    return {
+        "banks": view.num_banks,
+        "capacity": view.total_bytes_per_bank,
+        "allocated": view.total_bytes_allocated_per_bank,
+        "free": view.total_bytes_free_per_bank,
+        "largest": view.largest_contiguous_bytes_free_per_bank,
+        "blocks": sorted([int(b["address"]), int(b["size"])] for b in view.block_table if b["allocated"] == "yes"),
+    }
+
+
+def read_report(directory, prefix):
+    """The same out of the files of a memory report, which leave out TRACE and the number of banks."""
+    with open(os.path.join(directory, prefix + "memory_usage_summary.csv")) as f:
+        rows = [[int(n) for n in line.strip().split(",")[1:]] for line in f.readlines()[1:4]]
+    tables = {
+        name: dict(zip(("capacity", "allocated", "free", "largest"), row), banks=0, blocks=[])
+        for name, row in zip(("dram", "l1", "l1_small"), rows)
+    }
+    pool = None
+    with open(os.path.join(directory, prefix + "detailed_memory_usage.csv")) as f:
+        for line in f:
+            words = line.split()
+            if line.startswith(",") and line.strip(",\n").lower() in tables:
+                pool = line.strip(",\n").lower()
+            elif len(words) == 6 and words[5] == "yes":
+                tables[pool]["blocks"].append([int(words[1]), int(words[2])])
+    for table in tables.values():
+        table["blocks"].sort()
+    return tables
 
 
 def main():

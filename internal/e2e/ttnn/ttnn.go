@@ -105,6 +105,18 @@ type Reply struct {
 	Held  Held   `json:"held"`
 	Chips int    `json:"chips"` // opened
 	View  Held   `json:"view"`  // of the allocator, with padding, over all banks
+	Fits  bool   `json:"fits"`  // answer to "try"
+	Table map[string]Table
+}
+
+// Table is what the allocator knows of a pool. All bytes are of one bank.
+type Table struct {
+	Banks     uint64      `json:"banks"` // 0 where the release does not tell
+	Capacity  uint64      `json:"capacity"`
+	Allocated uint64      `json:"allocated"`
+	Free      uint64      `json:"free"`
+	Largest   uint64      `json:"largest"`
+	Blocks    [][2]uint64 `json:"blocks"` // address from the pool's base, and size; by address
 }
 
 // Step is a command of job.py; see there.

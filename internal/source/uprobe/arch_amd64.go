@@ -1,0 +1,7 @@
+package uprobe
+
+import "debug/elf"
+
+const machine = elf.EM_X86_64
+
+func entry(code []byte) (skip uint64, ok bool) { return entryAMD64(code) }

@@ -1,0 +1,316 @@
+package uprobe
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// books are the allocators of all watched processes, kept from events alone.
+// They are not safe for concurrent use.
+type books struct {
+	processes map[uint32]*process
+	// bootTime is the Unix time, in ns, of the boot that event times count from.
+	bootTime int64
+	// maxBlocks is how many live blocks a process may have before it is let go.
+	maxBlocks uint64
+}
+
+// process is a watched process and what its pointers mean.
+type process struct {
+	blocks.Process
+
+	lists      map[uint64]*list      // by address of the FreeListOpt
+	allocators map[uint64]*allocator // by address of the AllocatorImpl
+	providers  map[uint64]uint64     // chip, by address of the provider
+	// opened are chips that the process has opened while it was watched: on
+	// these nothing of it can have been missed, even if it was noticed late.
+	opened map[uint64]bool
+	// inherited are the lists of the parent at the fork: the process has a copy
+	// of the books in them, but not of the memory.
+	inherited map[uint64]bool
+	lost16    uint16
+	taught    uint64 // hits spent on learning which chips its allocators stand for
+	trouble
+}
+
+// trouble is why the figures of a process cannot be given.
+type trouble struct {
+	layout bool  // its release keeps its lists in another way
+	crowd  bool  // it has more blocks than we keep
+	busy   bool  // it allocates more often than we may look
+	unseen error // its library cannot be watched
+}
+
+type allocator struct {
+	*blocks.Allocator
+	settled bool // all its chips are known
+}
+
+// list is one free list of a process.
+type list struct {
+	*blocks.List
+	allocator *allocator
+	used      bool           // something was taken from it
+	learned   map[uint64]int // buffers seen on each chip
+}
+
+func newBooks(maxBlocks uint64) *books {
+	return &books{processes: map[uint32]*process{}, maxBlocks: maxBlocks}
+}
+
+// process finds a process or begins a page for it. Whoever hits a probe
+// without having been announced ran before it was watched.
+func (b *books) process(pid uint32) *process {
+	p := b.processes[pid]
+	if p == nil {
+		p = &process{}
+		p.PID, p.Late = int(pid), true
+		p.reset()
+		b.processes[pid] = p
+	}
+	return p
+}
+
+// reset forgets all allocators.
+func (p *process) reset() {
+	p.Allocators = nil
+	p.lists = map[uint64]*list{}
+	p.allocators = map[uint64]*allocator{}
+	p.providers = map[uint64]uint64{}
+	p.opened = map[uint64]bool{}
+	p.trouble = trouble{}
+}
+
+// giveUp forgets what is known of a process that can no longer be followed.
+func (p *process) giveUp(why trouble) {
+	p.reset()
+	p.Late, p.trouble = true, why
+}
+
+// apply enters one event.
+func (b *books) apply(e *event) {
+	switch e.kind {
+	case exited:
+		delete(b.processes, e.pid)
+		return
+	case forked:
+		b.fork(e)
+		return
+	case execed:
+		if p := b.processes[e.pid]; p != nil {
+			busy := p.busy // for good: its probes are out
+			p.reset()
+			p.Late, p.Lost, p.busy = busy, 0, busy
+			p.lost16 = e.lost
+		}
+		return
+	}
+	p := b.process(e.pid)
+	if p.trouble != (trouble{}) {
+		return
+	}
+	if missed := e.lost - p.lost16; missed > 0 {
+		p.Lost += uint64(missed)
+		p.lost16 = e.lost
+	}
+	switch e.kind {
+	case atAllocator:
+		p.dropAllocator(e.word[0]) // whose end was not seen
+	case listMade:
+		p.addList(e, blocks.FromStart)
+	case listFound:
+		p.addList(e, blocks.Late)
+	case blockFound:
+		if l := p.lists[e.word[0]]; l != nil && !p.inherited[e.word[0]] {
+			l.Alloc(blocks.Block{Addr: l.Base + e.word[1], Size: e.word[2]})
+		}
+	case listWhole:
+		p.whole(e)
+	case taken:
+		p.take(e, b.bootTime)
+		if p.Blocks() > b.maxBlocks {
+			p.giveUp(trouble{crowd: true})
+		}
+	case freed, cleared, shrunk, resized:
+		// A list whose making was not seen is found when something is taken
+		// from it.
+		if l := p.lists[e.word[0]]; l != nil {
+			l.change(e)
+		}
+	case allocatorGone:
+		p.dropAllocator(e.word[0])
+	case providerMade:
+		p.providers[e.word[0]] = e.word[1]
+		p.opened[e.word[1]] = true
+	case providerGone:
+		delete(p.providers, e.word[0])
+	case recorded:
+		p.learn(e)
+	}
+}
+
+// fork begins the page of a child. It has a copy of its parent's allocators,
+// but the memory is its parent's: only what the child takes itself is counted,
+// should it go on with a copy.
+func (b *books) fork(e *event) {
+	child := &process{}
+	child.reset()
+	child.PID, child.Start = int(e.pid), ticks(e.word[1])
+	parent := b.processes[uint32(e.word[0])]
+	child.Late = parent == nil || parent.Late
+	child.lost16 = e.lost
+	if parent != nil {
+		child.inherited = maps.Clone(parent.inherited)
+		for at := range parent.lists {
+			if child.inherited == nil {
+				child.inherited = map[uint64]bool{}
+			}
+			child.inherited[at] = true
+		}
+	}
+	b.processes[e.pid] = child
+}
+
+// pools by the number that tt-metal gives them.
+var pools = map[uint64]model.Pool{0: model.DRAM, 1: model.L1, 3: model.L1Small, 4: model.Trace}
+
+func (p *process) addList(e *event, origin blocks.Origin) {
+	at, capacity, base := e.word[0], e.word[1], e.word[2]
+	smallest, align := e.word[3]>>32, e.word[3]&0xffff_ffff
+	banks, number := e.word[5]>>8, e.word[5]&0xff
+	pool, ok := pools[number]
+	if !ok {
+		return // memory of the host, or of a kind that is not known yet
+	}
+	p.dropList(at) // of an allocator whose end was not seen
+	if origin == blocks.FromStart {
+		delete(p.inherited, at)
+	}
+	a := p.allocators[e.word[4]]
+	if a == nil {
+		a = &allocator{Allocator: &blocks.Allocator{ID: e.word[4]}}
+		p.allocators[a.ID] = a
+		p.Allocators = append(p.Allocators, a.Allocator)
+	}
+	l := &list{allocator: a, learned: map[uint64]int{}, List: blocks.NewList(blocks.Geometry{
+		Pool: pool, Banks: banks, Base: base, Capacity: capacity, Align: align, Smallest: smallest,
+	}, origin), used: origin == blocks.Late}
+	a.Lists = append(a.Lists, l.List)
+	p.lists[at] = l
+}
+
+// whole ends the copy of a list that was found in use.
+func (p *process) whole(e *event) {
+	l := p.lists[e.word[0]]
+	if l == nil || p.inherited[e.word[0]] {
+		return
+	}
+	last := l.Base
+	for b := range l.All() {
+		last = b.End()
+	}
+	if l.Usage().Blocks != e.word[1] || l.Contradictions > 0 || last > l.Base+l.Capacity {
+		p.giveUp(trouble{layout: true})
+		return
+	}
+	l.Origin = blocks.FromStart
+}
+
+// change enters what is not an allocation.
+func (l *list) change(e *event) {
+	switch e.kind {
+	case freed:
+		l.Free(e.word[1])
+	case cleared:
+		l.Clear()
+	case shrunk:
+		l.Cut += e.word[1]
+	case resized:
+		l.Cut = 0
+	}
+}
+
+func (p *process) take(e *event, bootTime int64) {
+	l := p.lists[e.word[0]]
+	if l == nil {
+		return // of a pool that is not known
+	}
+	size, at, from, base := e.word[1], e.word[2], e.word[3], e.word[4]
+	// The first block of a new list is cut out of one that is all of it.
+	first := !l.used && l.Origin == blocks.FromStart
+	if e.odd || base != l.Base || at+size > l.Capacity || first && from != l.Capacity-l.Cut {
+		p.giveUp(trouble{layout: true})
+		return
+	}
+	l.used = true
+	l.Alloc(blocks.Block{Addr: base + at, Size: size, Asked: e.word[5], Born: bootTime + int64(e.time)})
+}
+
+// learn notes that a list's buffers are on a chip; that holds for the whole
+// allocator.
+func (p *process) learn(e *event) {
+	l, chip := p.lists[e.word[1]], e.word[2]
+	if l == nil {
+		return
+	}
+	l.learned[chip]++
+	if i, found := slices.BinarySearch(l.allocator.Chips, chip); !found {
+		l.allocator.Chips = slices.Insert(l.allocator.Chips, i, chip)
+	}
+}
+
+// learning says whether anything was taken, and whether it is still open on
+// which chips some of it is. Each chip is named once for every buffer, so that
+// a chip which was named for a third one had all its company by then. Learning
+// is given up when it has cost too much.
+func (p *process) learning() (used, open bool) {
+	const patience = 20_000 // hits; a Galaxy needs some hundred
+	for _, l := range p.lists {
+		if !l.used || l.allocator.settled {
+			continue
+		}
+		for _, n := range l.learned {
+			l.allocator.settled = l.allocator.settled || n >= 3
+		}
+	}
+	for _, l := range p.lists {
+		used = used || l.used
+		open = open || l.used && !l.allocator.settled && p.taught < patience
+	}
+	return used, open
+}
+
+func (p *process) dropAllocator(at uint64) {
+	a := p.allocators[at]
+	if a == nil {
+		return
+	}
+	delete(p.allocators, at)
+	p.Allocators = slices.DeleteFunc(p.Allocators, func(x *blocks.Allocator) bool { return x == a.Allocator })
+	for at, l := range p.lists {
+		if l.allocator == a {
+			delete(p.lists, at)
+		}
+	}
+}
+
+// dropList forgets the list at an address, because another is made there, and
+// its allocator with it if it was the last.
+func (p *process) dropList(at uint64) {
+	l := p.lists[at]
+	if l == nil {
+		return
+	}
+	delete(p.lists, at)
+	a := l.allocator
+	a.Lists = slices.DeleteFunc(a.Lists, func(x *blocks.List) bool { return x == l.List })
+	if len(a.Lists) == 0 {
+		p.dropAllocator(a.ID)
+	}
+}
+
+// ticks turns ns after boot into the clock ticks of /proc/PID/stat.
+func ticks(ns uint64) uint64 { return ns / (1_000_000_000 / 100) }

@@ -1,0 +1,190 @@
+package uprobe
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+const (
+	aList, aListToo, anAllocator = 0x1000, 0x2000, 0x3000
+	capacity, base               = 1 << 20, 4096
+)
+
+// page runs events of process 7 into new books.
+func page(events ...event) *process {
+	b := newBooks(1000)
+	for _, e := range events {
+		if e.pid == 0 {
+			e.pid = 7
+		}
+		b.apply(&e)
+	}
+	return b.processes[7]
+}
+
+func made(list, allocator, pool uint64) event {
+	return event{kind: listMade, word: [6]uint64{list, capacity, base, 32<<32 | 64, allocator, 8<<8 | pool}}
+}
+
+func took(list, at, size, from uint64) event {
+	return event{kind: taken, word: [6]uint64{list, size, at, from, base, 8 * size}}
+}
+
+func TestBooks(t *testing.T) {
+	p := page(
+		made(aList, anAllocator, 0), made(aListToo, anAllocator, 1),
+		took(aList, 0, 64, capacity), took(aList, 64, 128, capacity-64),
+		event{kind: freed, word: [6]uint64{aList, base}},
+		event{kind: recorded, word: [6]uint64{0, aList, 99}},
+		event{kind: recorded, word: [6]uint64{0, aList, 33}},
+	)
+	if len(p.Allocators) != 1 || !slices.Equal(p.Allocators[0].Chips, []uint64{33, 99}) {
+		t.Fatalf("%+v", p.Allocators)
+	}
+	dram, l1 := p.Allocators[0].Lists[0], p.Allocators[0].Lists[1]
+	want := blocks.Geometry{Pool: model.DRAM, Banks: 8, Base: base, Capacity: capacity, Align: 64, Smallest: 32}
+	if dram.Geometry != want || l1.Pool != model.L1 {
+		t.Errorf("%+v %v", dram.Geometry, l1.Pool)
+	}
+	if b, ok := dram.At(base + 64); !ok || b.Size != 128 || b.Asked != 1024 || dram.Usage().Blocks != 1 {
+		t.Errorf("%+v %+v", b, dram.Usage())
+	}
+}
+
+func TestBooksNotice(t *testing.T) {
+	for what, c := range map[string]struct {
+		events []event
+		is     func(p *process) bool
+	}{
+		"another layout, by the first block": {
+			[]event{made(aList, anAllocator, 0), took(aList, 0, 64, 12345)},
+			func(p *process) bool { return p.layout && !p.Exact() && p.Blocks() == 0 },
+		},
+		"another layout, by the base": {
+			[]event{made(aList, anAllocator, 0), {kind: taken, word: [6]uint64{aList, 64, 0, capacity, 77, 64}}},
+			func(p *process) bool { return p.layout },
+		},
+		"another layout, by what the kernel saw": {
+			[]event{made(aList, anAllocator, 0), {kind: taken, odd: true, word: [6]uint64{aList, 64, 0, capacity, base, 64}}},
+			func(p *process) bool { return p.layout },
+		},
+		"a block behind the end": {
+			[]event{made(aList, anAllocator, 0), took(aList, capacity, 64, capacity)},
+			func(p *process) bool { return p.layout },
+		},
+		"lost events": {
+			[]event{made(aList, anAllocator, 0), {kind: taken, lost: 3, word: [6]uint64{aList, 64, 0, capacity, base, 64}}},
+			func(p *process) bool { return p.Lost == 3 && !p.Exact() },
+		},
+		"an allocator that ends": {
+			[]event{made(aList, anAllocator, 0), took(aList, 0, 64, capacity), {kind: allocatorGone, word: [6]uint64{anAllocator}}},
+			func(p *process) bool { return len(p.Allocators) == 0 && len(p.lists) == 0 },
+		},
+		"an allocator in the place of another": {
+			[]event{
+				made(aList, anAllocator, 0), took(aList, 0, 64, capacity),
+				{kind: atAllocator, word: [6]uint64{anAllocator}},
+				made(aListToo, anAllocator, 0),
+			},
+			func(p *process) bool { return len(p.Allocators) == 1 && p.Blocks() == 0 && len(p.lists) == 1 },
+		},
+		"a list in the place of another": {
+			[]event{made(aList, anAllocator, 0), took(aList, 0, 64, capacity), made(aList, 0x9999, 0)},
+			func(p *process) bool { return len(p.Allocators) == 1 && p.Blocks() == 0 },
+		},
+		"a pool of the host": {
+			[]event{made(aList, anAllocator, 2), took(aList, 0, 64, capacity)},
+			func(p *process) bool { return len(p.Allocators) == 0 && !p.layout },
+		},
+		"a shrunk list": {
+			[]event{made(aList, anAllocator, 1), {kind: shrunk, word: [6]uint64{aList, 4096, 1}}, took(aList, 8192, 64, capacity-4096)},
+			func(p *process) bool {
+				space, known := p.Allocators[0].Lists[0].Space()
+				return known && space.Free == capacity-4096-64
+			},
+		},
+		"a list that is its own size again": {
+			[]event{made(aList, anAllocator, 1), {kind: shrunk, word: [6]uint64{aList, 4096, 1}}, {kind: resized, word: [6]uint64{aList}}},
+			func(p *process) bool {
+				space, known := p.Allocators[0].Lists[0].Space()
+				return known && space.Free == capacity
+			},
+		},
+		"a chip that was opened": {
+			[]event{{kind: providerMade, word: [6]uint64{0x5000, 42, 0}}},
+			func(p *process) bool { return p.opened[42] && p.providers[0x5000] == 42 },
+		},
+		"a list found in use": {
+			[]event{
+				{kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 8}},
+				{kind: blockFound, word: [6]uint64{aList, 64, 128}},
+				{kind: listWhole, word: [6]uint64{aList, 1}},
+				took(aList, 1024, 64, 5000),
+			},
+			func(p *process) bool { return p.Late && p.Allocators[0].Lists[0].Exact() && p.Blocks() == 2 },
+		},
+		"a list found in use, copied in part": {
+			[]event{
+				{kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 8}},
+				{kind: blockFound, word: [6]uint64{aList, 64, 128}},
+				{kind: listWhole, word: [6]uint64{aList, 2}},
+			},
+			func(p *process) bool { return p.layout },
+		},
+		"another program": {
+			[]event{made(aList, anAllocator, 0), took(aList, 0, 64, capacity), {kind: execed}},
+			func(p *process) bool { return p.Blocks() == 0 && !p.Late },
+		},
+		"a process that ended": {
+			[]event{made(aList, anAllocator, 0), {kind: exited}},
+			func(p *process) bool { return p == nil },
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if p := page(c.events...); !c.is(p) {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+func TestBooksOfAChild(t *testing.T) {
+	found := event{pid: 8, kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 8}}
+	copied := event{pid: 8, kind: blockFound, word: [6]uint64{aList, 0, 64}}
+	whole := event{pid: 8, kind: listWhole, word: [6]uint64{aList, 1}}
+	own := took(aList, 512, 64, 5000)
+	own.pid = 8
+	b := newBooks(1000)
+	for _, e := range []event{
+		{pid: 7, kind: forked, word: [6]uint64{1, 0}},
+		{pid: 7, kind: listMade, word: made(aList, anAllocator, 0).word},
+		{pid: 7, kind: taken, word: took(aList, 0, 64, capacity).word},
+		{pid: 8, kind: forked, word: [6]uint64{7, 50_000_000}},
+		found, copied, whole, own,
+	} {
+		b.apply(&e)
+	}
+	child := b.processes[8]
+	if child.Start != 5 || child.Blocks() != 1 || child.Exact() {
+		t.Errorf("the child: start %d, %d blocks, exact %v", child.Start, child.Blocks(), child.Exact())
+	}
+	if b.processes[7].Blocks() != 1 {
+		t.Error("the parent lost its block")
+	}
+}
+
+func TestTooManyBlocks(t *testing.T) {
+	b := newBooks(2)
+	e := made(aList, anAllocator, 0)
+	b.apply(&e)
+	for i := range uint64(4) {
+		e := took(aList, i*64, 64, capacity)
+		b.apply(&e)
+	}
+	if p := b.processes[0]; !p.crowd || p.Blocks() != 0 || p.Exact() {
+		t.Errorf("%+v", p)
+	}
+}

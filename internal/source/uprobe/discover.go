@@ -1,0 +1,239 @@
+package uprobe
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/proc"
+)
+
+const (
+	// mmapEvery is how often the kernel's records of mappings are looked at:
+	// importing ttnn takes a second, from its library to the first allocator.
+	mmapEvery = 50 * time.Millisecond
+	// scanEvery is how often processes are looked through where there are no
+	// such records.
+	scanEvery = 5 * time.Second
+	// fresh is how long after its mapping a process without a chip cannot
+	// have made an allocator.
+	fresh = uint64(time.Second)
+)
+
+// discover finds libraries and the processes that map them.
+func (s *Source) discover(ctx context.Context) error {
+	records, err := watchMmap()
+	if err != nil {
+		s.log.Warn("new processes are noticed late", "err", err)
+		records = &mmapWatch{}
+	}
+	defer records.Close()
+	s.prepare()
+	s.scan()
+	close(s.ready)
+	every := mmapEvery
+	if len(records.rings) == 0 {
+		every = scanEvery
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		found, incomplete := records.read()
+		for _, m := range found {
+			s.meet(m)
+		}
+		if incomplete || len(records.rings) == 0 {
+			s.scan()
+		}
+	}
+}
+
+// prepare watches the libraries that the configuration names.
+func (s *Source) prepare() {
+	for _, glob := range s.o.Libraries {
+		paths, err := filepath.Glob(glob)
+		if err != nil {
+			s.log.Warn("a pattern for libraries is not valid", "pattern", glob, "err", err)
+		}
+		for _, path := range paths {
+			f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+			if err != nil {
+				s.log.Warn("a library cannot be watched", "library", path, "err", err)
+				continue
+			}
+			s.mu.Lock()
+			_, _ = s.library(f, path)
+			s.mu.Unlock()
+		}
+	}
+}
+
+// scan looks through all processes.
+func (s *Source) scan() {
+	for _, m := range scan() {
+		if _, known := s.libraryOf(m.pid); !known {
+			s.meet(m)
+		}
+	}
+}
+
+func (s *Source) libraryOf(pid int) (fileID, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.known[pid]
+	return id, ok
+}
+
+// meet begins to watch a process.
+func (s *Source) meet(m mapping) {
+	start, err := startTicks(m.pid)
+	if err != nil {
+		return // it has ended
+	}
+	var f *os.File
+	if _, err := s.guard.Run(proc.ID{PID: m.pid, Start: start}, func() { f, err = open(m) }); err != nil {
+		s.log.Warn("a process does not let its library be opened", "pid", m.pid, "err", err)
+		return
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.log.Warn("a process cannot be watched", "pid", m.pid, "library", m.path, "err", err)
+		}
+		s.unwatched(m.pid, start, err)
+		return
+	}
+	s.mu.Lock()
+	id, l := s.library(f, m.path)
+	if l == nil {
+		s.mu.Unlock()
+		return
+	}
+	l.pids[m.pid] = true
+	s.known[m.pid] = id
+	if len(l.letGo) > 0 {
+		s.arm(l) // it gets probes of its own
+	}
+	armed := l.armed
+	s.mu.Unlock()
+	late := armed == 0 || m.time == 0 || m.time < armed && (armed-m.time > fresh || hasChip(m.pid))
+	s.announce(m.pid, start, late)
+}
+
+// announce begins the page of a process, or corrects it: its first event may
+// have come before the record of its mapping.
+func (s *Source) announce(pid int, start uint64, late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.books.process(uint32(pid))
+	if p.Start != 0 && p.Start != start {
+		return // the number was given to somebody else
+	}
+	p.Start, p.Late = start, p.Late && late
+}
+
+// unwatched notes a process whose library cannot be watched.
+func (s *Source) unwatched(pid int, start uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.books.process(uint32(pid))
+	p.Start, p.unseen = start, err
+}
+
+// library finds the page of a file, or begins it and sets its probes. The file
+// is the library's from here on, or closed. With mu.
+func (s *Source) library(f *os.File, path string) (fileID, *library) {
+	st, err := stat(f)
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		f.Close()
+		return fileID{}, nil
+	}
+	id := fileID{uint64(st.Dev), st.Ino}
+	if l := s.libraries[id]; l != nil {
+		f.Close()
+		return id, l
+	}
+	if len(s.libraries) >= s.o.MaxLibraries && !s.makeRoom() {
+		s.log.Warn("too many libraries are in use; this one is not watched", "library", path)
+		f.Close()
+		return id, nil
+	}
+	l := newLibrary(f, path)
+	s.libraries[id] = l
+	if l.err == nil {
+		s.arm(l)
+	}
+	if l.err != nil {
+		s.log.Warn("a library of tt-metal cannot be watched; its processes are known by shared memory only", "library", path, "err", l.err)
+	} else {
+		s.log.Info("watching the allocators of tt-metal", "library", path)
+	}
+	return id, l
+}
+
+// arm sets a library's probes as they should be now. With mu.
+func (s *Source) arm(l *library) {
+	if l.err != nil {
+		return
+	}
+	if l.err = l.arm(s.kernel.Hit); l.err == nil && l.armed == 0 {
+		l.armed = sinceBoot()
+	}
+}
+
+// makeRoom lets go of a library that nobody uses. With mu.
+func (s *Source) makeRoom() bool {
+	for id, l := range s.libraries {
+		if len(l.pids) == 0 {
+			l.Close()
+			delete(s.libraries, id)
+			return true
+		}
+	}
+	return false
+}
+
+// forget ends the page of a process. With mu.
+func (s *Source) forget(pid int) {
+	id, ok := s.known[pid]
+	if !ok {
+		return
+	}
+	delete(s.known, pid)
+	delete(s.total.letGo, pid)
+	l := s.libraries[id]
+	if l == nil {
+		return
+	}
+	delete(l.pids, pid)
+	if l.letGo[pid] {
+		delete(l.letGo, pid)
+		s.arm(l)
+	}
+	if len(l.pids) == 0 && !l.onHost {
+		l.Close()
+		delete(s.libraries, id)
+	}
+}
+
+// Find returns what is known of a process, as a copy.
+func (s *Source) Find(pid int) (*blocks.Process, bool) {
+	s.Sync()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.books.processes[uint32(pid)]
+	if p == nil {
+		return nil, false
+	}
+	return p.Clone(), true
+}

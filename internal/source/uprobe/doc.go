@@ -1,0 +1,14 @@
+// Package uprobe watches the allocators of unmodified tt-metal processes
+// through the kernel: every block that any thread takes or gives back, in any
+// container, with the exact size of each pool.
+//
+// Its place in the flow: a push source of ttmond. A small BPF program sits on
+// the entries of a few functions of libtt_metal.so; what they are called with
+// arrives in a ring buffer, and books.go turns it into internal/blocks.
+//
+//	perf mmap records, /proc ─► library ─► uprobe.multi, once per file
+//	probe hit ─► ring buffer ─► event ─► books ─► blocks.Process
+//
+// A watched process is stopped for about a microsecond at each hit, and for
+// nothing else. One that hits too often is let go.
+package uprobe

@@ -1,0 +1,135 @@
+package uprobe
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+)
+
+var compiled struct {
+	sync.Mutex
+	dir string
+}
+
+// fake compiles testdata/fake once, and copies the library to a directory of
+// the test's: each copy is a file of its own, watched for itself.
+func fake(t *testing.T) (program, library string) {
+	t.Helper()
+	compiled.Lock()
+	defer compiled.Unlock()
+	dir := t.TempDir()
+	program, library = filepath.Join(dir, "program"), filepath.Join(dir, "libtt_metal.so")
+	// The frame pointer makes functions begin with a push, as tt-metal's do.
+	compile(t, "-shared", "-fPIC", "-fno-omit-frame-pointer", "-fno-schedule-insns2", "-o", library, "testdata/fake/libtt_metal.c")
+	compile(t, "-o", program, "testdata/fake/program.c", "-ldl")
+	return program, library
+}
+
+func compile(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.Command("gcc", append([]string{"-O2", "-w"}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("compiling a program for tests: %v\n%s", err, out)
+	}
+}
+
+// workload is a running fake program.
+type workload struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+	pid int
+}
+
+func startFake(t *testing.T, cmd *exec.Cmd) *workload {
+	t.Helper()
+	w := &workload{t: t, cmd: cmd}
+	var err error
+	if w.in, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.out = bufio.NewReader(out)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.end)
+	w.pid = cmd.Process.Pid
+	w.answer()
+	return w
+}
+
+func (w *workload) end() {
+	w.in.Close()
+	_ = w.cmd.Process.Kill()
+	_ = w.cmd.Wait()
+}
+
+// do gives a command and returns its answer.
+func (w *workload) do(format string, args ...any) string {
+	w.t.Helper()
+	if _, err := fmt.Fprintf(w.in, format+"\n", args...); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.answer()
+}
+
+func (w *workload) answer() string {
+	w.t.Helper()
+	line, err := w.out.ReadString('\n')
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// number is do for answers that are numbers.
+func (w *workload) number(format string, args ...any) uint64 {
+	w.t.Helper()
+	n, err := strconv.ParseUint(w.do(format, args...), 10, 64)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+// eventually waits for what happens soon, however busy the machine is.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came to: %s", what)
+		}
+	}
+}
+
+// dram is the one list of a fake allocator.
+func dram(t *testing.T, p *blocks.Process) *blocks.List {
+	t.Helper()
+	if len(p.Allocators) != 1 || len(p.Allocators[0].Lists) != 1 {
+		t.Fatalf("not one allocator with one list: %+v", p)
+	}
+	return p.Allocators[0].Lists[0]
+}
+
+func find(t *testing.T, s *Source, pid int) *blocks.Process {
+	t.Helper()
+	p, ok := s.Find(pid)
+	if !ok {
+		t.Fatalf("process %d is not known", pid)
+	}
+	return p
+}

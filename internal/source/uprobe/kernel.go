@@ -1,0 +1,154 @@
+package uprobe
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+)
+
+// Obstacle is what keeps this machine or process from watching.
+type Obstacle string
+
+// Obstacles.
+const (
+	NoPrivilege   Obstacle = "privilege"   // neither root nor CAP_BPF and CAP_PERFMON
+	NoBPF         Obstacle = "bpf"         // the kernel has no BPF, or forbids the system call
+	NoBTF         Obstacle = "btf"         // the kernel does not describe its types
+	NoUprobeMulti Obstacle = "uprobemulti" // the kernel is older than 6.6
+	Lockdown      Obstacle = "lockdown"    // the kernel is locked down: confidentiality
+	Memlock       Obstacle = "memlock"     // no memory may be locked
+	OtherObstacle Obstacle = "other"
+)
+
+// ObstacleError says why nothing can be watched.
+type ObstacleError struct {
+	Obstacle Obstacle
+	Err      error // what the kernel said
+}
+
+func (e *ObstacleError) Error() string {
+	return fmt.Sprintf("watching allocators through the kernel (%s): %v", e.Obstacle, e.Err)
+}
+
+func (e *ObstacleError) Unwrap() error { return e.Err }
+
+// kernel is the BPF program, loaded, with its maps.
+type kernel struct {
+	watchObjects
+	reader *ringbuf.Reader
+	fates  []link.Link // exec, exit, fork
+}
+
+// wakeBytes of waiting events wake the reader at once. Fewer are read when it
+// looks the next time.
+const wakeBytes = 64 << 10
+
+// load loads the program. ringBytes is a power of two.
+func load(ringBytes uint32) (*kernel, error) {
+	namespace, err := pidNamespace()
+	if err != nil {
+		return nil, err
+	}
+	// From 5.11 on BPF memory is no longer locked; this fails without
+	// CAP_SYS_RESOURCE, and matters only if loading fails too.
+	memlock := rlimit.RemoveMemlock()
+	spec, err := loadWatch()
+	if err != nil {
+		return nil, err
+	}
+	spec.Maps[watchMapEvents].MaxEntries = ringBytes
+	if err := errors.Join(
+		spec.Variables[watchVarNamespace].Set(namespace),
+		spec.Variables[watchVarWakeBytes].Set(uint32(min(wakeBytes, ringBytes/4))),
+	); err != nil {
+		return nil, err
+	}
+	k := &kernel{}
+	if err := spec.LoadAndAssign(&k.watchObjects, nil); err != nil {
+		return nil, obstacle(err, memlock)
+	}
+	if err := k.follow(); err != nil {
+		k.Close()
+		return nil, obstacle(err, nil)
+	}
+	return k, nil
+}
+
+// follow attaches to what becomes of processes, and opens the ring.
+func (k *kernel) follow() (err error) {
+	for name, program := range map[string]*ebpf.Program{
+		"sched_process_exec": k.Exec, "sched_process_exit": k.Gone, "sched_process_fork": k.Forked,
+	} {
+		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: program})
+		if err != nil {
+			return fmt.Errorf("attaching to %s: %w", name, err)
+		}
+		k.fates = append(k.fates, l)
+	}
+	k.reader, err = ringbuf.NewReader(k.Events)
+	return err
+}
+
+// Close unloads everything.
+func (k *kernel) Close() error {
+	for _, l := range k.fates {
+		l.Close()
+	}
+	if k.reader != nil {
+		k.reader.Close()
+	}
+	return k.watchObjects.Close()
+}
+
+// obstacle finds the reason for an error of the kernel's. The kernel says EPERM
+// for several of them, so it is looked at what the machine forbids.
+func obstacle(err, memlock error) error {
+	o := OtherObstacle
+	_, btf := os.Stat("/sys/kernel/btf/vmlinux")
+	lockdown, _ := os.ReadFile("/sys/kernel/security/lockdown")
+	switch {
+	case errors.Is(err, unix.ENOSYS):
+		o = NoBPF
+	case !privileged():
+		o = NoPrivilege
+	case strings.Contains(string(lockdown), "[confidentiality]"):
+		o = Lockdown
+	case errors.Is(err, unix.EPERM) && memlock != nil:
+		o = Memlock
+	case errors.Is(err, unix.EPERM):
+		o = NoBPF
+	case btf != nil:
+		o = NoBTF
+	case errors.Is(err, ebpf.ErrNotSupported):
+		o = NoUprobeMulti
+	}
+	return &ObstacleError{o, err}
+}
+
+// privileged says whether the process has the capabilities that it takes.
+func privileged() bool {
+	const bpf, perfmon, admin = 39, 38, 21
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if unix.Capget(&header, &data[0]) != nil {
+		return false
+	}
+	has := func(c int) bool { return data[c/32].Effective&(1<<(c%32)) != 0 }
+	return has(admin) || has(bpf) && has(perfmon)
+}
+
+// pidNamespace is the inode of the pid namespace of this process.
+func pidNamespace() (uint32, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
+		return 0, fmt.Errorf("reading /proc/self/ns/pid: %w", err)
+	}
+	return uint32(st.Ino), nil
+}

@@ -1,0 +1,159 @@
+package uprobe
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// fileID is a file whatever its name.
+type fileID struct{ dev, inode uint64 }
+
+// library is one file of tt-metal, and the probes in it.
+type library struct {
+	path   string // as the process that was seen first calls it
+	file   *os.File
+	probes []probe
+	err    error  // why it is not watched
+	armed  uint64 // since when it is, ns after boot
+
+	pids  map[int]bool // processes that have it mapped
+	letGo map[int]bool // those of them that are no longer watched
+	// onHost says that the file has its path in our own root too. Others are
+	// a container's: to hold on to them would keep its file system busy.
+	onHost bool
+
+	// links are the probes of all processes (key 0), or, while one of them is
+	// let go, of each of the others. learn are those of need learning.
+	links, learn map[int]link.Link
+	learned      bool // learn is off
+}
+
+// open opens the file that a process has mapped. Through map_files it is that
+// very file, whatever has happened to its name; where that is forbidden, the
+// file that has the name now must be the same.
+func open(m mapping) (*os.File, error) {
+	root := "/proc/" + strconv.Itoa(m.pid)
+	f, err := os.Open(fmt.Sprintf("%s/map_files/%x-%x", root, m.start, m.end))
+	if err == nil {
+		return f, nil
+	}
+	if f, err = os.OpenFile(root+"/root"+m.path, os.O_RDONLY|unix.O_NONBLOCK, 0); err != nil {
+		return nil, err
+	}
+	st, err := stat(f)
+	if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFREG || st.Ino != m.inode) {
+		err = &replacedError{m.path}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// replacedError says that a process runs a file that is no longer there.
+type replacedError struct{ path string }
+
+func (e *replacedError) Error() string {
+	return e.path + " was replaced while the process ran"
+}
+
+func stat(f *os.File) (st unix.Stat_t, err error) {
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return st, fmt.Errorf("reading the identity of %s: %w", f.Name(), err)
+	}
+	return st, nil
+}
+
+// newLibrary looks for the functions in a file. It is not watched yet.
+func newLibrary(f *os.File, path string) *library {
+	l := &library{
+		path: path, file: f, pids: map[int]bool{}, letGo: map[int]bool{},
+		links: map[int]link.Link{}, learn: map[int]link.Link{},
+	}
+	if l.probes, l.err = findProbes(f); l.err != nil {
+		return l
+	}
+	var here unix.Stat_t
+	mine, err := stat(f)
+	l.onHost = err == nil && unix.Stat(path, &here) == nil && here.Dev == mine.Dev && here.Ino == mine.Ino
+	return l
+}
+
+// arm sets the probes: of everybody, or if somebody is let go, of the others.
+func (l *library) arm(program *ebpf.Program) error {
+	want := map[int]bool{0: true}
+	if len(l.letGo) > 0 {
+		want = maps.Clone(l.pids)
+		for pid := range l.letGo {
+			delete(want, pid)
+		}
+	}
+	learn := want
+	if l.learned {
+		learn = nil
+	}
+	return errors.Join(
+		l.set(program, l.links, want, func(p probe) bool { return p.need != learning }),
+		l.set(program, l.learn, learn, func(p probe) bool { return p.need == learning }),
+	)
+}
+
+// set makes links of some probes for the wanted processes, and ends others.
+func (l *library) set(program *ebpf.Program, links map[int]link.Link, want map[int]bool, which func(probe) bool) error {
+	var o link.UprobeMultiOptions
+	for _, p := range l.probes {
+		if which(p) {
+			o.Addresses = append(o.Addresses, p.offset)
+			o.Cookies = append(o.Cookies, uint64(p.site))
+		}
+	}
+	for pid := range links {
+		if !want[pid] {
+			links[pid].Close()
+			delete(links, pid)
+		}
+	}
+	if len(o.Addresses) == 0 {
+		return nil
+	}
+	for _, pid := range slices.Sorted(maps.Keys(want)) {
+		if links[pid] != nil {
+			continue
+		}
+		// By its descriptor: nobody can put another file under that name.
+		x, err := link.OpenExecutable(fmt.Sprintf("/proc/self/fd/%d", l.file.Fd()))
+		if err != nil {
+			return fmt.Errorf("opening %s: %w", l.path, err)
+		}
+		o.PID = uint32(pid)
+		made, err := x.UprobeMulti(nil, program, &o)
+		if errors.Is(err, unix.ESRCH) {
+			continue // it has ended
+		}
+		if err != nil {
+			return fmt.Errorf("attaching to %s: %w", l.path, err)
+		}
+		links[pid] = made
+	}
+	return nil
+}
+
+// Close takes the probes out and lets go of the file.
+func (l *library) Close() {
+	for _, links := range []map[int]link.Link{l.links, l.learn} {
+		for _, x := range links {
+			x.Close()
+		}
+		clear(links)
+	}
+	l.file.Close()
+}

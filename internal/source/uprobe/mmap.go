@@ -1,0 +1,192 @@
+package uprobe
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapping is a library that a process has mapped.
+type mapping struct {
+	pid        int
+	start, end uint64 // of the range that holds code
+	offset     uint64 // of that range in the file
+	inode      uint64
+	path       string // in the process's root
+	time       uint64 // ns after boot; 0: not known when
+}
+
+// isLibrary says whether a file's name is that of tt-metal's library.
+func isLibrary(file string) bool {
+	return strings.HasPrefix(path.Base(strings.TrimSuffix(file, " (deleted)")), "libtt_metal.so")
+}
+
+// mmapWatch reads the kernel's records of new mappings of code, of all
+// processes, from one ring per CPU.
+type mmapWatch struct {
+	rings []mmapRing
+}
+
+type mmapRing struct {
+	fd   int
+	data []byte // a page of control, then the ring
+}
+
+// The ring of each CPU, in pages. A record has about 150 bytes.
+const mmapPages = 8
+
+// watchMmap opens the records. They are read without being woken: a look costs
+// less than a wake-up for each library that any process loads.
+func watchMmap() (*mmapWatch, error) {
+	attr := unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY,
+		Size:        uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+		Sample_type: unix.PERF_SAMPLE_TIME,
+		Bits: unix.PerfBitMmap | unix.PerfBitMmap2 | unix.PerfBitSampleIDAll |
+			unix.PerfBitUseClockID | unix.PerfBitWatermark,
+		Wakeup:  mmapPages * 4096, // never
+		Clockid: unix.CLOCK_BOOTTIME,
+	}
+	w := &mmapWatch{}
+	cpus, err := onlineCPUs()
+	if err != nil {
+		return nil, err
+	}
+	for _, cpu := range cpus {
+		fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		if errors.Is(err, unix.ENODEV) {
+			continue // it has gone offline
+		}
+		if err != nil {
+			w.Close()
+			return nil, fmt.Errorf("opening the kernel's records of mappings: %w", err)
+		}
+		data, err := unix.Mmap(fd, 0, (1+mmapPages)*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		if err != nil {
+			unix.Close(fd)
+			w.Close()
+			return nil, fmt.Errorf("mapping the kernel's records of mappings: %w", err)
+		}
+		w.rings = append(w.rings, mmapRing{fd, data})
+	}
+	return w, nil
+}
+
+// onlineCPUs lists the numbers of the CPUs in use.
+func onlineCPUs() (cpus []int, err error) {
+	text, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		for i := range runtime.NumCPU() {
+			cpus = append(cpus, i)
+		}
+		return cpus, nil
+	}
+	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.Atoi(from)
+		if err != nil {
+			return nil, fmt.Errorf("/sys/devices/system/cpu/online: %w", err)
+		}
+		last := first
+		if isRange {
+			if last, err = strconv.Atoi(to); err != nil {
+				return nil, fmt.Errorf("/sys/devices/system/cpu/online: %w", err)
+			}
+		}
+		for i := first; i <= last; i++ {
+			cpus = append(cpus, i)
+		}
+	}
+	return cpus, nil
+}
+
+// Close ends the records.
+func (w *mmapWatch) Close() {
+	for _, r := range w.rings {
+		_ = unix.Munmap(r.data)
+		unix.Close(r.fd)
+	}
+	w.rings = nil
+}
+
+// read returns the libraries that were mapped since the last call. incomplete
+// says that records were lost.
+func (w *mmapWatch) read() (found []mapping, incomplete bool) {
+	for _, r := range w.rings {
+		more, lost := r.read()
+		found = append(found, more...)
+		incomplete = incomplete || lost
+	}
+	return found, incomplete
+}
+
+func (r *mmapRing) read() (found []mapping, lost bool) {
+	control := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.data[0]))
+	ring := r.data[os.Getpagesize():]
+	head := atomic.LoadUint64(&control.Data_head)
+	tail := control.Data_tail
+	if head == tail {
+		return nil, false
+	}
+	// A record may wrap around the end of the ring: make it straight.
+	waiting := make([]byte, 0, head-tail)
+	for at := tail; at < head; {
+		from := at % uint64(len(ring))
+		n := min(head-at, uint64(len(ring))-from)
+		waiting = append(waiting, ring[from:from+n]...)
+		at += n
+	}
+	atomic.StoreUint64(&control.Data_tail, head)
+	return parseRecords(waiting)
+}
+
+// Records of the kernel that are looked at.
+const (
+	recordLost      = 2
+	recordMmap2     = 10
+	recordHead      = 8  // type u32, misc u16, size u16
+	recordMmap2Head = 64 // up to the file's name
+)
+
+// parseRecords picks tt-metal's libraries out of a run of records.
+func parseRecords(b []byte) (found []mapping, lost bool) {
+	for len(b) >= recordHead {
+		kind := binary.NativeEndian.Uint32(b)
+		size := int(binary.NativeEndian.Uint16(b[6:]))
+		if size < recordHead || size > len(b) {
+			return found, true // cannot be: as good as lost
+		}
+		record := b[recordHead:size]
+		b = b[size:]
+		switch {
+		case kind == recordLost:
+			lost = true
+		case kind == recordMmap2 && len(record) > recordMmap2Head+8:
+			if m := parseMmap2(record); isLibrary(m.path) {
+				found = append(found, m)
+			}
+		}
+	}
+	return found, lost
+}
+
+// parseMmap2 reads a record: pid, tid u32; address, length, offset u64; major,
+// minor u32; inode, generation u64; protection, flags u32; name; time u64.
+func parseMmap2(b []byte) mapping {
+	u32, u64 := binary.NativeEndian.Uint32, binary.NativeEndian.Uint64
+	name, _, _ := bytes.Cut(b[recordMmap2Head:len(b)-8], []byte{0})
+	return mapping{
+		pid: int(u32(b)), start: u64(b[8:]), end: u64(b[8:]) + u64(b[16:]), offset: u64(b[24:]),
+		inode: u64(b[40:]), path: string(name), time: u64(b[len(b)-8:]),
+	}
+}

@@ -1,0 +1,158 @@
+package uprobe
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+)
+
+// watch starts a source for a test.
+func watch(t *testing.T, o Options) *Source {
+	t.Helper()
+	s, err := Open(o)
+	if err != nil {
+		t.Skipf("the kernel does not let us watch: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	<-s.Ready()
+	return s
+}
+
+func start(t *testing.T, o ttnn.Options) *ttnn.Job {
+	t.Helper()
+	o.Dir = t.TempDir()
+	j, err := ttnn.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.End(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+func do(t *testing.T, j *ttnn.Job, s ttnn.Step) ttnn.Reply {
+	t.Helper()
+	r, err := j.Do(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestEqualsTheAllocator is the oracle: whatever a program does, the blocks
+// seen from outside are those of tt-metal's own table.
+func TestEqualsTheAllocator(t *testing.T) {
+	s := watch(t, Options{})
+	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
+		for _, on := range []struct {
+			name, descriptor string
+			open             ttnn.Step
+			chips            int
+		}{
+			{"p150", "blackhole_P150", ttnn.Step{"device": 0}, 1},
+			{"n300", "wormhole_N300_pci_bdf", ttnn.Step{"mesh": []int{1, 2}}, 2},
+			{"galaxy", "6u_cluster_desc", ttnn.Step{"mesh": []int{8, 4}}, 32},
+		} {
+			t.Run(release+"/"+on.name, func(t *testing.T) {
+				path, err := ttnn.Descriptor(on.descriptor)
+				if err != nil {
+					t.Fatal(err)
+				}
+				j := start(t, ttnn.Options{Release: release, Descriptor: path})
+				on.open["do"], on.open["l1_small"], on.open["trace"] = "open", 32768, 1<<22
+				do(t, j, on.open)
+				for seed := range 4 {
+					do(t, j, ttnn.Step{"do": "churn", "seed": seed, "steps": 400, "threads": 1 + seed%3})
+					compare(t, s, j, on.chips)
+				}
+				do(t, j, ttnn.Step{"do": "drop"})
+				compare(t, s, j, on.chips)
+			})
+		}
+	}
+}
+
+// compare holds the books against the allocator's own table.
+func compare(t *testing.T, s *Source, j *ttnn.Job, chips int) {
+	t.Helper()
+	want := do(t, j, ttnn.Step{"do": "table"}).Table
+	p, ok := s.Find(j.PID)
+	if !ok {
+		t.Fatal("the process was not seen")
+	}
+	if !p.Exact() {
+		t.Errorf("not exact: late %v, lost %d", p.Late, p.Lost)
+	}
+	a := inUse(p)
+	t.Logf("%d blocks, %d lists", p.Blocks(), len(a.Lists))
+	if len(a.Chips) != chips {
+		t.Errorf("%d chips %v, want %d", len(a.Chips), a.Chips, chips)
+	}
+	for _, l := range a.Lists {
+		w, ok := want[l.Pool.String()]
+		if !ok {
+			continue // the release does not report it
+		}
+		if w.Banks == 0 {
+			w.Banks = l.Banks
+		}
+		if diff := cmp.Diff(w, table(t, l)); diff != "" {
+			t.Errorf("%s: allocator (-) and books (+):\n%s", l.Pool, diff)
+		}
+		delete(want, l.Pool.String())
+	}
+	for pool := range want {
+		t.Errorf("pool %s was not seen", pool)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// inUse is the allocator that a process allocates from: the last one made.
+// Each chip has one of its own too, which stays empty.
+func inUse(p *blocks.Process) *blocks.Allocator {
+	if len(p.Allocators) == 0 {
+		return &blocks.Allocator{}
+	}
+	last := p.Allocators[len(p.Allocators)-1]
+	for _, a := range p.Allocators {
+		for _, l := range a.Lists {
+			if l.Usage().Blocks > 0 {
+				last = a
+			}
+		}
+	}
+	return last
+}
+
+func table(t *testing.T, l *blocks.List) ttnn.Table {
+	t.Helper()
+	space, known := l.Space()
+	if !known {
+		t.Errorf("%s: what is free is not known", l.Pool)
+	}
+	got := ttnn.Table{
+		Banks: l.Banks, Capacity: l.Capacity, Allocated: l.Usage().BankBytes,
+		Free: space.Free, Largest: space.Largest, Blocks: [][2]uint64{},
+	}
+	for b := range l.All() {
+		got.Blocks = append(got.Blocks, [2]uint64{b.Addr - l.Base, b.Size})
+	}
+	return got
+}

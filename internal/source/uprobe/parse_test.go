@@ -1,0 +1,163 @@
+package uprobe
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseMapping(t *testing.T) {
+	for line, want := range map[string]mapping{
+		"7f0000001000-7f0000002000 r-xp 00010000 fe:00 4711                       /opt/a b/libtt_metal.so": {
+			start: 0x7f0000001000, end: 0x7f0000002000, offset: 0x10000, inode: 4711, path: "/opt/a b/libtt_metal.so",
+		},
+		"7f0000001000-7f0000002000 r-xp 00000000 00:2a 1 /x/libtt_metal.so.1 (deleted)": {
+			start: 0x7f0000001000, end: 0x7f0000002000, inode: 1, path: "/x/libtt_metal.so.1 (deleted)",
+		},
+		"7f0000001000-7f0000002000 r--p 00000000 fe:00 4711 /opt/libtt_metal.so": {}, // no code
+		"7f0000001000-7f0000002000 r-xp 00000000 fe:00 4711 /opt/libc.so.6":      {},
+		"7f0000001000-7f0000002000 rw-p 00000000 00:00 0":                        {},
+		"": {},
+	} {
+		got, ok := parseMapping(line)
+		if ok != (want != mapping{}) || ok && got != want {
+			t.Errorf("%q: %+v %v", line, got, ok)
+		}
+	}
+}
+
+// mmap2 builds a record as the kernel writes it.
+func mmap2(pid uint32, path string) []byte {
+	name := append([]byte(path), 0)
+	for len(name)%8 != 0 {
+		name = append(name, 0)
+	}
+	b := binary.NativeEndian.AppendUint32(nil, recordMmap2)
+	b = binary.NativeEndian.AppendUint16(b, 0)
+	b = binary.NativeEndian.AppendUint16(b, uint16(recordHead+recordMmap2Head+len(name)+8))
+	b = binary.NativeEndian.AppendUint32(b, pid)
+	b = binary.NativeEndian.AppendUint32(b, pid+1)
+	for _, word := range []uint64{0x1000, 0x200, 0x40, 8 << 32, 99, 0, 5} {
+		b = binary.NativeEndian.AppendUint64(b, word)
+	}
+	b = append(b, name...)
+	return binary.NativeEndian.AppendUint64(b, 123456)
+}
+
+func TestParseRecords(t *testing.T) {
+	lost := []byte{recordLost, 0, 0, 0, 0, 0, 8, 0}
+	run := bytes.Join([][]byte{mmap2(7, "/lib/libc.so.6"), mmap2(8, "/opt/libtt_metal.so"), mmap2(9, "/x/libtt_metal.so")}, nil)
+	found, incomplete := parseRecords(run)
+	want := []mapping{
+		{pid: 8, start: 0x1000, end: 0x1200, offset: 0x40, inode: 99, path: "/opt/libtt_metal.so", time: 123456},
+		{pid: 9, start: 0x1000, end: 0x1200, offset: 0x40, inode: 99, path: "/x/libtt_metal.so", time: 123456},
+	}
+	if diff := cmp.Diff(want, found, cmp.AllowUnexported(mapping{})); diff != "" || incomplete {
+		t.Errorf("incomplete %v\n%s", incomplete, diff)
+	}
+	if _, incomplete := parseRecords(append(run, lost...)); !incomplete {
+		t.Error("a loss was not noticed")
+	}
+}
+
+func FuzzParseRecords(f *testing.F) {
+	f.Add(mmap2(8, "/opt/libtt_metal.so"))
+	f.Add([]byte{recordLost, 0, 0, 0, 0, 0, 8, 0})
+	f.Fuzz(func(_ *testing.T, b []byte) { parseRecords(b) })
+}
+
+func FuzzParseMapping(f *testing.F) {
+	f.Add("7f0000001000-7f0000002000 r-xp 00010000 fe:00 4711 /opt/a b/libtt_metal.so")
+	f.Fuzz(func(_ *testing.T, line string) { parseMapping(line) })
+}
+
+// FuzzFindProbes: the file is anybody's.
+func FuzzFindProbes(f *testing.F) {
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(self[:4096])
+	f.Add([]byte("\x7fELF\x02\x01\x01"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if probes, err := findProbes(bytes.NewReader(b)); err == nil && len(probes) < 9 {
+			t.Errorf("%d probes without an error", len(probes))
+		}
+	})
+}
+
+func TestFindProbes(t *testing.T) {
+	_, library := fake(t)
+	f, err := os.Open(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	probes, err := findProbes(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sites := map[kind]bool{}
+	for _, p := range probes {
+		sites[p.site] = true
+		code := make([]byte, 1)
+		if _, err := f.ReadAt(code, int64(p.offset)); err != nil || p.offset == 0 {
+			t.Errorf("site %d at %#x: %v", p.site, p.offset, err)
+		}
+	}
+	if len(sites) != int(numSites)-1 {
+		t.Errorf("%d sites of %d", len(sites), numSites-1)
+	}
+	libc, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer libc.Close()
+	if _, err := findProbes(libc); err == nil {
+		t.Error("a file that is no library of tt-metal is accepted")
+	}
+}
+
+func TestEntry(t *testing.T) {
+	for _, c := range []struct {
+		code string
+		skip uint64
+		ok   bool
+	}{
+		{"\x55\x41\x57\x41\x56", 0, true},
+		{"\xf3\x0f\x1e\xfa\x55\x48\x89\xe5", 4, true},
+		{"\x48\x8b\x07\xff\x60\x10", 0, true},
+		{"\x66\x2e\x0f\x1f\x84\x00\x00", 0, false},
+		{"\xf3\x0f\x1e\xfa\x66\x2e\x0f\x1f", 4, false},
+	} {
+		if skip, ok := entryAMD64([]byte(c.code)); skip != c.skip || ok != c.ok {
+			t.Errorf("% x: %d %v", c.code, skip, ok)
+		}
+	}
+}
+
+func TestDecode(t *testing.T) {
+	b := make([]byte, eventBytes)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	e, err := decode(b)
+	if err != nil || e.kind != 12 || !e.odd || e.word[5] == 0 {
+		t.Errorf("%+v %v", e, err)
+	}
+	if _, err := decode(b[:eventBytes-1]); err == nil {
+		t.Error("a short event is accepted")
+	}
+}
+
+func TestObstacle(t *testing.T) {
+	err := obstacle(errors.New("what the kernel said"), nil)
+	var o *ObstacleError
+	if !errors.As(err, &o) || o.Obstacle == "" {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,224 @@
+package uprobe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/proc"
+)
+
+// Options say what to watch and how much it may cost. The zero value has the
+// defaults.
+type Options struct {
+	Log *slog.Logger
+	// Libraries are globs of library files to be watched before any process
+	// maps them.
+	Libraries []string
+	// Limit is the number of hits a second above which a process is let go;
+	// 0 means DefaultLimit.
+	Limit float64
+	// MaxBlocks is how many live blocks are kept of a process; 0 means
+	// DefaultMaxBlocks.
+	MaxBlocks uint64
+	// RingBytes is the size of the ring buffer, a power of two; 0 means 4 MiB.
+	RingBytes uint32
+	// MaxLibraries bounds how many files are watched; 0 means 128.
+	MaxLibraries int
+}
+
+// Defaults.
+const (
+	DefaultLimit     = 50_000
+	DefaultMaxBlocks = 1 << 20
+)
+
+// Source watches. Its methods may be called from any goroutine.
+type Source struct {
+	o      Options
+	log    *slog.Logger
+	kernel *kernel
+	guard  *proc.Guard
+
+	ready chan struct{} // closed when all that runs has been looked at
+
+	// requested and served count the times somebody wanted to know all that
+	// has happened by now.
+	requested, served atomic.Uint64
+	looked            *sync.Cond // with mu
+
+	mu        sync.Mutex // over all below
+	books     *books
+	libraries map[fileID]*library
+	known     map[int]fileID // the library of each process
+	rates     map[uint32]rate
+	total     counts
+}
+
+type counts struct {
+	events uint64
+	letGo  map[int]string // processes let go, and why
+}
+
+// Open loads the program into the kernel. The error is an *ObstacleError
+// where the machine or our rights do not allow it.
+func Open(o Options) (*Source, error) {
+	if o.Limit == 0 {
+		o.Limit = DefaultLimit
+	}
+	if o.MaxBlocks == 0 {
+		o.MaxBlocks = DefaultMaxBlocks
+	}
+	if o.RingBytes == 0 {
+		o.RingBytes = 4 << 20
+	}
+	if o.MaxLibraries == 0 {
+		o.MaxLibraries = 128
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	k, err := load(o.RingBytes)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{
+		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks), guard: proc.NewGuard(2 * time.Second),
+		ready: make(chan struct{}), libraries: map[fileID]*library{}, known: map[int]fileID{}, rates: map[uint32]rate{},
+	}
+	s.total.letGo = map[int]string{}
+	s.looked = sync.NewCond(&s.mu)
+	return s, nil
+}
+
+// Ready is closed when all processes that were there before are watched.
+func (s *Source) Ready() <-chan struct{} { return s.ready }
+
+// Run watches until ctx is done, then takes all probes out.
+func (s *Source) Run(ctx context.Context) error {
+	defer s.close()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.read(ctx) })
+	g.Go(func() error { return s.discover(ctx) })
+	g.Go(func() error { return s.sweep(ctx) })
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (s *Source) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.libraries {
+		l.Close()
+	}
+	clear(s.libraries)
+	s.kernel.Close()
+	s.served.Store(^uint64(0)) // nobody waits for what will not come
+	s.looked.Broadcast()
+}
+
+// How long events may wait in the ring: short while some come, longer when
+// none did. Whoever asks (Sync) does not wait for either.
+const (
+	lookBusy = 20 * time.Millisecond
+	lookIdle = 100 * time.Millisecond
+)
+
+// read takes events out of the ring.
+func (s *Source) read(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { s.kernel.reader.Close() })()
+	var record ringbuf.Record
+	wait := lookIdle
+	for {
+		s.kernel.reader.SetDeadline(time.Now().Add(wait))
+		n, err := s.readAll(&record)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, ringbuf.ErrFlushed):
+		case ctx.Err() != nil:
+			return ctx.Err()
+		default:
+			return fmt.Errorf("reading the events of the kernel: %w", err)
+		}
+		wait = lookIdle
+		if n > 0 {
+			wait = lookBusy
+		}
+	}
+}
+
+// readAll enters events until the ring has been empty.
+func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
+	for {
+		asked := s.requested.Load()
+		err := s.kernel.reader.ReadInto(record)
+		if err != nil {
+			s.mu.Lock()
+			s.served.Store(max(s.served.Load(), asked))
+			s.looked.Broadcast()
+			s.mu.Unlock()
+			return n, err
+		}
+		s.mu.Lock()
+		if n == 0 {
+			s.books.bootTime = bootTime()
+		}
+		for ; err == nil; n++ {
+			s.enter(record.RawSample)
+			if record.Remaining == 0 || n%512 == 511 {
+				n++
+				break // others want the lock too
+			}
+			err = s.kernel.reader.ReadInto(record)
+		}
+		s.mu.Unlock()
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+func (s *Source) enter(sample []byte) {
+	e, err := decode(sample)
+	if err != nil {
+		s.log.Error("an event of the kernel cannot be read", "err", err)
+		return
+	}
+	s.total.events++
+	if e.kind == exited {
+		s.forget(int(e.pid))
+	}
+	s.books.apply(&e)
+}
+
+// Sync returns when all that happened before the call is in the books.
+func (s *Source) Sync() {
+	want := s.requested.Add(1)
+	_ = s.kernel.reader.Flush()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.served.Load() < want {
+		s.looked.Wait()
+	}
+}
+
+// bootTime is the Unix time of the boot, in ns.
+func bootTime() int64 { return time.Now().UnixNano() - int64(sinceBoot()) }
+
+// sinceBoot is the time that events are stamped with.
+func sinceBoot() uint64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	return uint64(ts.Nano())
+}

@@ -1,0 +1,145 @@
+package uprobe
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"time"
+)
+
+// sweepEvery is how often the kernel's table of processes is looked through:
+// for those that hit too often, have lost events, or are gone.
+const sweepEvery = 500 * time.Millisecond
+
+// rate is how many hits a process had at a time.
+type rate struct {
+	hits uint64
+	at   time.Time
+}
+
+func (s *Source) sweep(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		s.sweepOnce(time.Now())
+	}
+}
+
+func (s *Source) sweepOnce(now time.Time) {
+	table := map[uint32]watchProcess{} // by number in our namespace
+	numbers := map[uint32]uint32{}     // in the kernel's
+	var number uint32
+	var row watchProcess
+	for rows := s.kernel.Processes.Iterate(); rows.Next(&number, &row); {
+		if row.Pid != 0 {
+			table[row.Pid], numbers[row.Pid] = row, number
+		}
+	}
+	var nameless uint64
+	_ = s.kernel.Nameless.Lookup(uint32(0), &nameless)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for pid, row := range table {
+		p := s.books.processes[pid]
+		if p == nil {
+			continue // its first event is still in the ring
+		}
+		if p.Start == 0 {
+			p.Start = ticks(row.Start)
+		}
+		p.Lost = max(p.Lost, row.Lost+nameless)
+		p.lost16 = uint16(row.Lost)
+		p.taught = row.Taught
+		if s.tooOften(pid, row.Hits, now) && row.Ignored == 0 {
+			s.letGo(pid, numbers[pid], row)
+		}
+	}
+	for pid, p := range s.books.processes {
+		if _, seen := table[pid]; !seen && !sameProcess(int(pid), p.Start) {
+			// It has ended, and either never hit a probe or its last event was lost.
+			s.forget(int(pid))
+			delete(s.books.processes, pid)
+			delete(s.rates, pid)
+		}
+	}
+	s.learnChips()
+	s.dropGone()
+}
+
+// tooOften says whether a process hits probes more often than the limit.
+func (s *Source) tooOften(pid uint32, hits uint64, now time.Time) bool {
+	before, ok := s.rates[pid]
+	s.rates[pid] = rate{hits, now}
+	if !ok || hits < before.hits {
+		return false
+	}
+	elapsed := now.Sub(before.at).Seconds()
+	return elapsed > 0 && float64(hits-before.hits)/elapsed > s.o.Limit
+}
+
+// letGo takes the probes out of a process that hits them too often: it shall
+// not pay for being watched. The kernel cannot leave out a process, so all
+// others get probes of their own until it has ended. With mu.
+func (s *Source) letGo(pid, number uint32, row watchProcess) {
+	row.Ignored = 1
+	_ = s.kernel.Processes.Put(number, row) // from now on no more events
+	if p := s.books.processes[pid]; p != nil {
+		p.giveUp(trouble{busy: true})
+	}
+	s.log.Warn("a process allocates too often to be watched; it is known by shared memory only",
+		"pid", pid, "limit_hits_per_second", s.o.Limit)
+	if l := s.libraries[s.known[int(pid)]]; l != nil {
+		l.letGo[int(pid)] = true
+		s.arm(l)
+	}
+}
+
+// learnChips watches which chips allocators stand for only as long as that is
+// not known of somebody. With mu.
+func (s *Source) learnChips() {
+	for id, l := range s.libraries {
+		if l.err != nil {
+			continue
+		}
+		used, open := false, false
+		for pid, of := range s.known {
+			if p := s.books.processes[uint32(pid)]; of == id && p != nil {
+				u, o := p.learning()
+				used, open = used || u, open || o
+			}
+		}
+		if learned := used && !open; learned != l.learned {
+			l.learned = learned
+			s.arm(l)
+		}
+	}
+}
+
+// dropGone lets go of libraries whose file is gone. With mu.
+func (s *Source) dropGone() {
+	for id, l := range s.libraries {
+		if len(l.pids) > 0 {
+			continue
+		}
+		if st, err := stat(l.file); err != nil || st.Nlink == 0 {
+			l.Close()
+			delete(s.libraries, id)
+		}
+	}
+}
+
+// sameProcess says whether a process still runs.
+func sameProcess(pid int, start uint64) bool {
+	if start == 0 {
+		_, err := os.Stat("/proc/" + strconv.Itoa(pid))
+		return err == nil
+	}
+	now, err := startTicks(pid)
+	return err == nil && now == start
+}

@@ -1,0 +1,144 @@
+package uprobe
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// symbols are the functions that are watched, by the beginning of their
+// mangled names: the types of later parameters change between releases.
+var symbols = [...]struct {
+	site   kind
+	prefix string
+	need   need
+}{
+	{atAllocator, "_ZN2tt8tt_metal13AllocatorImplC2E", optional},
+	{allocatorGone, "_ZN2tt8tt_metal13AllocatorImplD2Ev", optional},
+	{atDRAMManager, "_ZN2tt8tt_metal11BankManagerC1ERKNS0_10BufferTypeERKSt6vectorIlSaIlEEm", required},
+	{atL1Manager, "_ZN2tt8tt_metal11BankManagerC1ERKNS0_10BufferTypeERKSt13unordered_map", required},
+	{listMade, "_ZN2tt8tt_metal9allocator11FreeListOptC1EmmmmNS2_12SearchPolicyE", required},
+	{atAsk, "_ZN2tt8tt_metal11BankManager15allocate_bufferEmmb", required},
+	{taken, "_ZN2tt8tt_metal9allocator11FreeListOpt17allocate_in_blockEmmm", required},
+	{freed, "_ZN2tt8tt_metal9allocator11FreeListOpt10deallocateEm", required},
+	{cleared, "_ZN2tt8tt_metal9allocator11FreeListOpt5clearEv", required},
+	{shrunk, "_ZN2tt8tt_metal9allocator11FreeListOpt11shrink_sizeEmb", required},
+	{resized, "_ZN2tt8tt_metal9allocator11FreeListOpt10reset_sizeEv", required},
+	{providerMade, "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emi", optional},
+	{providerGone, "_ZN2tt8tt_metal25SharedMemoryStatsProviderD1Ev", optional},
+	{recorded, "_ZN2tt8tt_metal25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj", learning},
+}
+
+// need says what a symbol is for.
+type need int
+
+const (
+	required need = iota // without it nothing can be told
+	optional             // without it less is known
+	learning             // hit once per chip and buffer: watched only until it is known which chips an allocator stands for
+)
+
+// probe is a place in a file where a symbol is watched.
+type probe struct {
+	site   kind
+	offset uint64 // in the file
+	need   need
+}
+
+// symbolError names a function that a library does not have.
+type symbolError struct{ symbol string }
+
+func (e *symbolError) Error() string {
+	return "it has no function " + e.symbol
+}
+
+// siteError says that a function begins in a way that cannot be watched.
+type siteError struct{ symbol string }
+
+func (e *siteError) Error() string {
+	return "the function " + e.symbol + " begins with an instruction that the kernel cannot watch"
+}
+
+// findProbes finds the symbols in the table that the dynamic linker uses, which
+// stripped libraries have too. The file may be anybody's: any error means only
+// that it is not watched.
+func findProbes(r io.ReaderAt) (probes []probe, err error) {
+	defer func() {
+		// debug/elf is not hardened against hostile files.
+		if p := recover(); p != nil {
+			probes, err = nil, fmt.Errorf("not an ELF file that can be read: %v", p)
+		}
+	}()
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return nil, err
+	}
+	if f.Class != elf.ELFCLASS64 || f.Type != elf.ET_DYN || f.Machine != machine {
+		return nil, fmt.Errorf("not a library for this machine: %v %v %v", f.Class, f.Type, f.Machine)
+	}
+	all, err := f.DynamicSymbols()
+	if err != nil {
+		return nil, err
+	}
+	for _, want := range symbols {
+		p := probe{site: want.site, need: want.need}
+		name := ""
+		for i := range all {
+			s := &all[i]
+			if s.Section == elf.SHN_UNDEF || elf.ST_TYPE(s.Info) != elf.STT_FUNC || !strings.HasPrefix(s.Name, want.prefix) {
+				continue
+			}
+			if name != "" && s.Name != name {
+				return nil, fmt.Errorf("%s and %s could both be meant", name, s.Name)
+			}
+			name = s.Name
+			if p.offset, err = site(f, r, s); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case name != "":
+			probes = append(probes, p)
+		case want.need == required:
+			return nil, &symbolError{want.prefix}
+		}
+	}
+	return probes, nil
+}
+
+// site returns the offset in the file at which a function is watched: its
+// first instruction, or the one behind it if that is a landing pad.
+func site(f *elf.File, r io.ReaderAt, s *elf.Symbol) (uint64, error) {
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 || s.Value < p.Vaddr || s.Value-p.Vaddr >= p.Filesz {
+			continue
+		}
+		offset := s.Value - p.Vaddr + p.Off
+		code := make([]byte, 16)
+		n, err := r.ReadAt(code, int64(offset))
+		if n < 4 {
+			return 0, fmt.Errorf("reading the function %s: %w", s.Name, err)
+		}
+		skip, ok := entry(code[:n])
+		if !ok {
+			return 0, &siteError{s.Name}
+		}
+		return offset + skip, nil
+	}
+	return 0, fmt.Errorf("the function %s is not in the file", s.Name)
+}
+
+// entryAMD64 looks at the first instructions of a function. `endbr64` would be
+// single-stepped, which costs ten times what the `push` behind it does, so it
+// is skipped; arguments are still in their registers there. A nop with a
+// segment prefix is refused by the kernel when the library is mapped, without
+// any error.
+func entryAMD64(code []byte) (skip uint64, ok bool) {
+	if bytes.HasPrefix(code, []byte{0xf3, 0x0f, 0x1e, 0xfa}) {
+		skip = 4
+	}
+	at := code[skip:]
+	return skip, !bytes.HasPrefix(at, []byte{0x66, 0x2e}) && !bytes.HasPrefix(at, []byte{0x2e})
+}

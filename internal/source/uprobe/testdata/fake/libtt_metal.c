@@ -1,0 +1,104 @@
+// A library with the functions of tt-metal's allocator that are watched, and
+// as much behind them as the watching looks at: tests and benchmarks drive it
+// at will, without a Python to wait for.
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "fake.h"
+
+#define TT(name) __asm__("_ZN2tt8tt_metal" name)
+#define EXPORT __attribute__((noinline, visibility("default")))
+
+EXPORT void made_allocator(void *a) TT("13AllocatorImplC2ERKNS0_15AllocatorConfigE");
+EXPORT void gone_allocator(void *a) TT("13AllocatorImplD2Ev");
+EXPORT void made_dram(void *m, const uint32_t *pool, struct vector *banks) TT("11BankManagerC1ERKNS0_10BufferTypeERKSt6vectorIlSaIlEEm");
+EXPORT void made_l1(void *m, const uint32_t *pool, void *banks) TT("11BankManagerC1ERKNS0_10BufferTypeERKSt13unordered_map");
+EXPORT void made_list(struct list *l, uint64_t capacity, uint64_t base, uint64_t smallest, uint64_t align) TT("9allocator11FreeListOptC1EmmmmNS2_12SearchPolicyE");
+EXPORT void ask(struct manager *m, uint64_t size, uint64_t page) TT("11BankManager15allocate_bufferEmmb");
+EXPORT void take_in_block(struct list *l, uint64_t index, uint64_t size, uint64_t offset) TT("9allocator11FreeListOpt17allocate_in_blockEmmm");
+EXPORT void give_back(struct list *l, uint64_t address) TT("9allocator11FreeListOpt10deallocateEm");
+EXPORT void clear_list(struct list *l) TT("9allocator11FreeListOpt5clearEv");
+EXPORT void shrink_list(struct list *l, uint64_t bytes, int bottom) TT("9allocator11FreeListOpt11shrink_sizeEmb");
+EXPORT void reset_list(struct list *l) TT("9allocator11FreeListOpt10reset_sizeEv");
+EXPORT void made_provider(void *p, uint64_t chip, int device) TT("25SharedMemoryStatsProviderC1Emibb");
+EXPORT void gone_provider(void *p) TT("25SharedMemoryStatsProviderD1Ev");
+EXPORT void record(void *p, int pid, uint64_t size, int type, unsigned chip) TT("25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj");
+
+// Something to do.
+volatile uint64_t work;
+#define WORK() work++
+
+void made_allocator(void *a) { WORK(); }
+void gone_allocator(void *a) { WORK(); }
+void made_dram(void *m, const uint32_t *pool, struct vector *banks) { WORK(); }
+void made_l1(void *m, const uint32_t *pool, void *banks) { WORK(); }
+void ask(struct manager *m, uint64_t size, uint64_t page) { WORK(); }
+void shrink_list(struct list *l, uint64_t bytes, int bottom) { WORK(); }
+void reset_list(struct list *l) { WORK(); }
+void gone_provider(void *p) { WORK(); }
+void record(void *p, int pid, uint64_t size, int type, unsigned chip) { WORK(); }
+
+void made_provider(void *p, uint64_t chip, int device)
+{
+	WORK();
+	*(uint64_t *)p = chip;
+}
+
+static void add(struct list *l, uint64_t address, uint64_t size, uint8_t taken)
+{
+	uint64_t n = ((char *)l->addresses.end - (char *)l->addresses.begin) / 8;
+	if (n == MAX_BLOCKS)
+		abort();
+	((uint64_t *)l->addresses.begin)[n] = address;
+	((uint64_t *)l->sizes.begin)[n] = size;
+	((uint8_t *)l->taken.begin)[n] = taken;
+	((uint8_t *)l->in_use.begin)[n] = 1;
+	l->addresses.end = (uint64_t *)l->addresses.begin + n + 1;
+}
+
+void made_list(struct list *l, uint64_t capacity, uint64_t base, uint64_t smallest, uint64_t align)
+{
+	WORK();
+	l->capacity = capacity;
+	l->base = base;
+	l->smallest = smallest;
+	l->align = align;
+	l->addresses.begin = malloc(8 * MAX_BLOCKS);
+	l->sizes.begin = malloc(8 * MAX_BLOCKS);
+	l->taken.begin = malloc(MAX_BLOCKS);
+	l->in_use.begin = malloc(MAX_BLOCKS);
+	clear_list(l);
+}
+
+// Block 0 is always what is free behind the last block.
+void clear_list(struct list *l)
+{
+	WORK();
+	l->addresses.end = l->addresses.begin;
+	add(l, 0, l->capacity, 0);
+}
+
+void take_in_block(struct list *l, uint64_t index, uint64_t size, uint64_t offset)
+{
+	WORK();
+	uint64_t *addresses = l->addresses.begin, *sizes = l->sizes.begin;
+	if (!l->forgetful)
+		add(l, addresses[0] + offset, size, 1);
+	addresses[0] += offset + size;
+	sizes[0] -= offset + size;
+}
+
+void give_back(struct list *l, uint64_t address)
+{
+	WORK();
+	if (l->forgetful) { // the block that was taken last
+		uint64_t *addresses = l->addresses.begin, *sizes = l->sizes.begin;
+		sizes[0] += addresses[0] - (address - l->base);
+		addresses[0] = address - l->base;
+		return;
+	}
+	uint64_t n = ((char *)l->addresses.end - (char *)l->addresses.begin) / 8;
+	for (uint64_t i = 1; i < n; i++)
+		if (((uint64_t *)l->addresses.begin)[i] == address - l->base)
+			((uint8_t *)l->in_use.begin)[i] = 0;
+}
