@@ -122,6 +122,26 @@ func TestHiddenProcess(t *testing.T) {
 	}
 }
 
+// TestChildOfALivingOpener: it shares its parent's descriptor, and has nothing
+// to do with an opener that has exited.
+func TestChildOfALivingOpener(t *testing.T) {
+	h := start(t, sim.Options{Boards: "n150"})
+	ctl(t, h, "run", "name=parent,devices=0,forks=1")
+	ctl(t, h, "run", "name=orphan,devices=0,orphan")
+	heirs := 0
+	for _, p := range smi(t, h, 0).Processes {
+		if p.Devices[0].Inherited {
+			heirs++
+			if p.Name.V != "orphan" {
+				t.Errorf("%q is said to have inherited: %+v", p.Name.V, p.Devices)
+			}
+		}
+	}
+	if heirs != 1 {
+		t.Errorf("%d heirs, want 1", heirs)
+	}
+}
+
 // TestForeignProc: in a pid namespace that still has the host's /proc, the
 // processes behind the driver's zeros are seen, and nothing is hidden.
 func TestForeignProc(t *testing.T) {

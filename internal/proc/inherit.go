@@ -25,6 +25,8 @@ func (res *resolution) complete(devices []Openers, claims []*claim) {
 		}
 		holders := res.found.Holders[d.Device]
 		switch {
+		case d.PIDs.Status == model.Lost:
+			res.addLast(d.Device, holders)
 		case !d.PIDs.Known():
 			res.addAll(d.Device, holders)
 		case !res.r.view.ours:
@@ -85,6 +87,9 @@ func (res *resolution) confirm(claims []*claim, holders []Holder) {
 			continue
 		}
 		open = append(open, c)
+		if res.mustBeGone(c) {
+			continue
+		}
 		res.hide(c.device, c.lines,
 			"this driver lists numbers of the opener's pid namespace, and no process that may be looked into fits")
 	}
@@ -127,6 +132,9 @@ func (res *resolution) addInheritors(device int, claims []*claim, holders []Hold
 	for _, h := range holders {
 		if openers[h.PID] {
 			continue
+		}
+		if h.FDs = res.notShared(h, openers, holders); len(h.FDs) == 0 {
+			continue // its parent's, which lives
 		}
 		found = true
 		res.addHolder(h, model.DeviceUse{Device: device, OpenFDs: model.Value(len(h.FDs)), Inherited: true, Note: origin(lost)})

@@ -129,6 +129,40 @@ func TestResolveInheritorBesideOpener(t *testing.T) {
 		use{own.pid, model.Running, 0, 1, false}, use{own.pid, model.Running, 1, 1, false})...)
 }
 
+// A child of an opener that lives holds the opener's descriptor, not one of
+// another opener that has exited.
+func TestResolveChildOfALivingOpener(t *testing.T) {
+	tr := newTree(t, 1)
+	opener := start(t, nil, "bequest", tr.node(0))
+	child := opener.number()
+	tr.show(opener.pid, child)
+	const dead = 1 << 21
+	u := resolve(t, tr.reader(), "2.10.0", listed(0, opener.pid, dead))
+	wantUses(t, u, sorted(use{opener.pid, model.Running, 0, 1, false}, use{dead, model.Exited, 0, 1, false})...)
+}
+
+// Of a device that is gone nobody needs to know who may hold it unseen.
+func TestResolveLostDevice(t *testing.T) {
+	tr := newTree(t, 1)
+	c := start(t, nil, "hold", tr.node(0))
+	c.line()
+	tr.show(c.pid)
+	lost := Openers{Device: 0, PIDs: model.Missing[[]int](model.Lost, "the device is gone")}
+	wantUses(t, resolve(t, tr.reader(), "2.10.0", lost), use{c.pid, model.Running, 0, 1, false})
+}
+
+// With driver 2.5 and 2.6, a number that no process has is an opener's that
+// has exited, if all processes can be seen.
+func TestResolveExitedOpenerNumbers(t *testing.T) {
+	tr := newTree(t, 1)
+	c := start(t, nil, "hold", tr.node(0))
+	c.line()
+	tr.show(c.pid)
+	const dead = 1 << 21
+	u := resolve(t, tr.reader(), "2.6.0", listed(0, c.pid, dead))
+	wantUses(t, u, sorted(use{c.pid, model.Running, 0, 1, false}, use{dead, model.Exited, 0, 1, false})...)
+}
+
 // The opener lives and has closed its descriptor: it does not use the device.
 func TestResolvePassedOn(t *testing.T) {
 	tr := newTree(t, 1)

@@ -1,0 +1,80 @@
+package proc
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// notShared are the descriptors of a holder that are not those of a living
+// opener as well. While its opener lives and holds it, an inherited descriptor
+// is the opener's.
+func (res *resolution) notShared(h Holder, openers map[int]bool, holders []Holder) []int {
+	var own []int
+	compared := false
+	for _, fd := range h.FDs {
+		shared := false
+		for _, o := range holders {
+			if !openers[o.PID] {
+				continue
+			}
+			for _, other := range o.FDs {
+				same, ok := res.sameDescription(h.PID, fd, o.PID, other)
+				compared, shared = compared || ok, shared || same
+			}
+		}
+		if !shared {
+			own = append(own, fd)
+		}
+	}
+	if !compared && res.descends(h.PID, openers) {
+		return nil
+	}
+	return own
+}
+
+// sameDescription tells whether two descriptors are of one open file
+// description; ok is false where the kernel does not say.
+func (res *resolution) sameDescription(pid, fd, otherPID, otherFD int) (same, ok bool) {
+	if !res.r.view.live || !res.r.view.ours {
+		return false, false // numbers of another namespace
+	}
+	const kcmpFile = 0
+	order, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(pid), uintptr(otherPID), kcmpFile, uintptr(fd), uintptr(otherFD), 0)
+	return errno == 0 && order == 0, errno == 0
+}
+
+// descends tells whether a process comes from one of the openers.
+func (res *resolution) descends(pid int, openers map[int]bool) bool {
+	for range 64 { // deeper than any family that is not a loop
+		p := res.describe(pid)
+		if p.PPID <= 1 {
+			return false
+		}
+		if pid = p.PPID; openers[pid] {
+			return true
+		}
+	}
+	return false
+}
+
+// mustBeGone enters the opener of a claim as exited, if it cannot be anything
+// else: all processes of the host were looked at, and none fits. A number that
+// another process has by now is not given as its own.
+func (res *resolution) mustBeGone(c *claim) bool {
+	if !res.found.Complete() || !res.r.SeesAll() || res.describe(c.pid).State == model.Running {
+		return false
+	}
+	c.verdict = dead
+	gone := neverSeen(c.pid)
+	res.use(&gone, model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines)})
+	return true
+}
+
+// addLast is for a device that is gone: those who still hold it are of
+// interest, and who might as well is not.
+func (res *resolution) addLast(device int, holders []Holder) {
+	for _, h := range holders {
+		res.addHolder(h, model.DeviceUse{Device: device, OpenFDs: model.Value(len(h.FDs))})
+	}
+}
