@@ -54,8 +54,9 @@ ttmon never changes a board.
 
 In the table, a word instead of a number says why there is none (denied, hung,
 reset, lost, stale, N/A: nobody offers it) and – that there is nothing; ~ marks
-an estimate or a limit that comes from the board's data sheet, ≥ a figure that
-leaves something out, and ↓ a PCIe link below what both ends can do.
+an estimate, a limit that comes from the board's data sheet, or a state as far
+as one sample tells, ≥ a figure that leaves something out, and ↓ a PCIe link
+below what both ends can do.
 
 Exit codes: 0 ok, 2 bad argument, 3 not offered, 4 no permission, 6 no device,
 9 driver not loaded, 15 a device shown is hung or lost (and was printed).`,

@@ -120,7 +120,7 @@ func describe() []byte {
 	enum(p["source"], string(model.Direct), string(model.Daemon))
 	device, process := p["devices"].Items.Properties, p["processes"].Items.Properties
 	enum(device["arch"], string(model.Wormhole), string(model.Blackhole), string(model.UnknownArch))
-	enum(device["state"], string(model.StateOK), string(model.StateResetting), string(model.StateHung), string(model.StateLost))
+	enum(device["state"], string(model.StateOK), string(model.StateResetting), string(model.StateUnknown), string(model.StateHung), string(model.StateLost))
 	enum(process["state"], string(model.Running), string(model.Exited), string(model.Hidden))
 	for _, m := range []map[string]*schema{
 		device["memory"].Properties, device["chips"].Items.Properties["memory"].Properties,

@@ -137,4 +137,4 @@ func Families() []Family {
 
 var trackings = []model.Tracking{model.TrackOK, model.TrackPartial, model.TrackDenied, model.TrackAbsent, model.TrackUnknown}
 
-var states = []model.State{model.StateOK, model.StateResetting, model.StateHung, model.StateLost}
+var states = model.States()
