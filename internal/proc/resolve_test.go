@@ -147,8 +147,14 @@ func TestResolveLostDevice(t *testing.T) {
 	c := start(t, nil, "hold", tr.node(0))
 	c.line()
 	tr.show(c.pid)
+	r := tr.reader()
+	r.view.hiding = true
 	lost := Openers{Device: 0, PIDs: model.Missing[[]int](model.Lost, "the device is gone")}
-	wantUses(t, resolve(t, tr.reader(), "2.10.0", lost), use{c.pid, model.Running, 0, 1, false})
+	u := resolve(t, r, "2.10.0", lost)
+	wantUses(t, u, use{c.pid, model.Running, 0, 1, false})
+	if len(u.Notes[0]) > 0 {
+		t.Errorf("it is said: %v", u.Notes[0])
+	}
 }
 
 // With driver 2.5 and 2.6, a number that no process has is an opener's that

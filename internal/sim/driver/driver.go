@@ -116,6 +116,9 @@ func (d *Driver) load(v Version) {
 	sys.Dir("class").Dir("tenstorrent")
 	drv := sys.Dir("bus").Dir("pci").Dir("drivers").Dir("tenstorrent")
 	drv.Add("module", &tree.Link{Target: "../../../../module/tenstorrent"})
+	for _, name := range []string{"bind", "unbind", "new_id", "remove_id", "uevent"} {
+		drv.Add(name, &tree.File{Mode: 0o200, Size: 4096})
+	}
 	d.Root.Dir("proc").Dir("driver").Dir("tenstorrent").Mode = 0o555
 	d.Root.Dir("dev").Dir("tenstorrent")
 	for _, dev := range d.devices {

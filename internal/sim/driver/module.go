@@ -19,10 +19,13 @@ func (d *Driver) module() {
 	}
 	for name, text := range map[string]string{
 		"version": d.version.String(), "srcversion": srcversion(d.version),
-		"initstate": "live", "taint": "OE", "coresize": strconv.Itoa(CoreSize),
+		"initstate": "live", "taint": "OE", "coresize": strconv.Itoa(CoreSize), "initsize": "0",
 	} {
 		m.Add(name, tree.Text(text))
 	}
+	m.Add("uevent", &tree.File{Mode: 0o200, Size: 4096})
+	m.Dir("holders")
+	m.Dir("drivers").Add("pci:tenstorrent", &tree.Link{Target: "../../../bus/pci/drivers/tenstorrent"})
 	m.Add("refcnt", tree.Attr(func() ([]byte, syscall.Errno) {
 		return fmt.Appendln(nil, d.OpenCount()), 0
 	}))
