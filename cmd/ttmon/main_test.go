@@ -12,11 +12,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
 // The test binary is ttmon, and tt-smi, when it is called by that name.
 func TestMain(m *testing.M) {
+	hermetic.Enter(hermetic.Options{})
 	testscript.Main(m, map[string]func(){
 		"ttmon": main, "tt-smi": main,
 		"metal": func() { os.Exit(metal.Main(os.Args[1:])) }, // a tt-metal process, for what it leaves behind

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -20,6 +21,7 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
+	hermetic.Enter(hermetic.Options{Limit: 5 * time.Minute})
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
