@@ -36,9 +36,10 @@ func TestBlockedRead(t *testing.T) {
 }
 
 // TestBlockedOpeners: the list of openers can stall behind a power message.
-// That costs the list, not the telemetry.
+// That costs neither the telemetry nor, since /proc has all processes of this
+// host, the users.
 func TestBlockedOpeners(t *testing.T) {
-	h := start(t, sim.Options{Boards: "n150"})
+	h := start(t, sim.Options{Boards: "n150", Procs: []string{"name=user,devices=0"}})
 	ctl(t, h, "block", "0", "pids")
 	s := smi(t, h, 0)
 	d := device(t, s, 0)
@@ -46,8 +47,11 @@ func TestBlockedOpeners(t *testing.T) {
 	if !d.Temperature.Known() {
 		t.Errorf("temperature: %s", d.Temperature.Reason())
 	}
-	if len(d.Notes) == 0 {
-		t.Error("nothing says that the users of the device could not be told")
+	if p := only(t, s, "user"); len(p.Devices) != 1 || p.Devices[0].Device != 0 {
+		t.Errorf("the user of device 0: %+v", p.Devices)
+	}
+	if len(d.Notes) != 0 {
+		t.Errorf("all users are known, and yet: %q", d.Notes)
 	}
 	ctl(t, h, "release", "0", "pids")
 }
