@@ -37,13 +37,13 @@ func (d *ttmond) newAPI() *api.Server {
 			}
 			return allocsock.DumpText(d.ledger, v, time.Now())
 		},
-		Dumps: d.dumps,
-		Health: func(h *api.Health) {
-			h.PID, h.AllocSocket = os.Getpid(), d.server.Stats()
-		},
-		Memory:  d.apiMemory(),
-		Version: version.Version,
-		Log:     d.log,
+		Dumps:    d.dumps,
+		Health:   d.health,
+		Reload:   d.reload,
+		Interval: func() time.Duration { return time.Duration(d.collector.interval.Load()) },
+		Memory:   d.apiMemory(),
+		Version:  version.Version,
+		Log:      d.log,
 	})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/handover"
 )
 
 // takeOver starts a new ttmond in the place of the running one.
@@ -123,39 +126,56 @@ func TestTakeoverKeepsEverything(t *testing.T) {
 	h.awaitSums(0, sums{})
 }
 
-// A successor that fails leaves the old one serving.
+// A successor that fails at any point leaves the old one serving.
 func TestTakeoverFails(t *testing.T) {
 	h := newHost(t)
 	old := h.start()
 	c := h.cpp(144)
 	c.do("alloc 0 4194304 1000 0")
 	h.awaitSums(0, sums{dram: 1000})
-	// It is killed at any point.
-	for k := range 10 {
-		next := h.launch("--takeover")
-		time.Sleep(time.Duration(k) * 2 * time.Millisecond)
-		if next.kill(); old.ended() { // it was too late: it had taken over, and died with everything
-			t.Skip("the successor was too fast to be killed")
+	for k, step := range []string{"met", "asked", "streaming", "ready", "everything"} {
+		conn, _, err := handover.Dial(h.api + ".handover")
+		if err != nil {
+			t.Fatalf("%s: %v", step, err)
 		}
+		if err := failAfter(conn, step); err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		conn.Close()
 		if got := c.do("alloc 0 %d 1 0", 8388608+64*k); got != "ok" {
-			t.Fatalf("after a successor was killed: %q", got)
+			t.Fatalf("after a successor had %s: %q", step, got)
 		}
 		h.awaitSums(0, sums{dram: 1001 + uint64(k)})
 	}
-	// A successor that hangs up in the middle.
-	conn, err := net.Dial("unix", h.api+".handover")
-	if err != nil {
-		t.Fatal(err)
+	if old.ended() {
+		t.Fatalf("the old one ended: %v", old.err)
 	}
-	if _, err := conn.Write([]byte("give\n")); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(20 * time.Millisecond)
-	conn.Close()
-	c.do("free 0 4194304")
-	h.awaitSums(0, sums{dram: 10})
 	h.takeOver() // and now for good
-	h.awaitSums(0, sums{dram: 10})
+	h.awaitSums(0, sums{dram: 1005})
+}
+
+// failAfter is a successor that gives up.
+func failAfter(conn *net.UnixConn, step string) error {
+	if step == "met" {
+		return nil
+	}
+	if err := handover.Ask(conn); err != nil || step == "asked" {
+		return err
+	}
+	files, err := handover.ReceiveFiles(conn, handover.Patience)
+	defer func() { handover.Close(files) }()
+	if err != nil || step == "streaming" {
+		return err
+	}
+	stream := os.NewFile(uintptr(handover.Take(&files, nameStream)[0]), nameStream)
+	defer stream.Close()
+	go io.Copy(io.Discard, stream)
+	if err := handover.Ready(conn); err != nil || step == "ready" {
+		return err
+	}
+	rest, err := handover.ReceiveFiles(conn, handover.Patience)
+	handover.Close(rest)
+	return err
 }
 
 func TestTakeoverOfNobody(t *testing.T) {

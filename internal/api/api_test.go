@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
@@ -284,7 +286,7 @@ func TestLeaks(t *testing.T) {
 func TestTheRest(t *testing.T) {
 	h := serve(t, func(o *Options) {
 		o.Dumps = func() []Dump { return []Dump{{Kind: "remaining", PID: 5, Text: "x"}} }
-		o.Health = func(h *Health) { h.PID = 77 }
+		o.Health = func(_ context.Context, h *Health) { h.PID = 77 }
 	})
 	if _, body := h.get("/v1/dump"); body != "dump of remaining\n" {
 		t.Errorf("dump %q", body)
@@ -305,10 +307,10 @@ func TestTheRest(t *testing.T) {
 		t.Errorf("health %v", v)
 	}
 	old := snapshot(1)
-	old.Time = time.Now().Add(-2 * staleAfter)
+	old.Time = time.Now().Add(-time.Minute)
 	h.feed.Publish(old)
-	if v := h.tree("/v1/health"); v["status"] != "stale" {
-		t.Errorf("health with a snapshot of %v: %v", old.Time, v["status"])
+	if status, body := h.get("/v1/health"); status != 503 || !strings.Contains(body, `"part":"snapshots"`) {
+		t.Errorf("health with a snapshot of %v: status %d, %s", old.Time, status, body)
 	}
 	if status, body := h.get("/v1/nothing"); status != 404 || !strings.Contains(body, "/v1/nothing") {
 		t.Errorf("status %d: %s", status, body)
@@ -320,5 +322,114 @@ func TestTheRest(t *testing.T) {
 	r.Body.Close()
 	if r.StatusCode != 405 {
 		t.Errorf("POST: status %d", r.StatusCode)
+	}
+}
+
+// Users are bounded in connections, watchers and large calls; they are told.
+func TestLimits(t *testing.T) {
+	h := serve(t, func(o *Options) {
+		o.Limits = Limits{
+			Connections: budget.Limit{PerUID: 1, All: 3}, // root and we are bound by all alone
+			Watchers:    budget.Limit{PerUID: 1, All: 1},
+			Queries:     budget.Limit{PerUID: 1, All: 1},
+		}
+	})
+	h.feed.Publish(snapshot(1))
+	ask := func(target string) (status string, c net.Conn) {
+		t.Helper()
+		c, err := net.Dial("unix", h.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", target)
+		line, err := bufio.NewReader(c).ReadString('\n')
+		if err != nil {
+			t.Fatalf("%s: %v", target, err)
+		}
+		return strings.TrimSpace(line), c
+	}
+	s, watcher := ask("/v1/watch")
+	if s != "HTTP/1.1 200 OK" {
+		t.Errorf("the first watcher: %s", s)
+	}
+	s, second := ask("/v1/watch")
+	if s != "HTTP/1.1 429 Too Many Requests" {
+		t.Errorf("the second watcher: %s", s)
+	}
+	s, third := ask("/v1/leaks")
+	if s != "HTTP/1.1 200 OK" {
+		t.Errorf("a large call: %s", s)
+	}
+	s, fourth := ask("/v1/version")
+	if s != "HTTP/1.1 429 Too Many Requests" {
+		t.Errorf("the fourth connection: %s", s)
+	}
+	for _, c := range []net.Conn{watcher, second, third, fourth} {
+		c.Close()
+	}
+}
+
+// A client that sends half a request, or half a body, does not stay for ever.
+func TestHalfARequest(t *testing.T) {
+	h := serve(t, func(o *Options) { o.ReadTimeout = 100 * time.Millisecond })
+	c, err := net.Dial("unix", h.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET /v1/version HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.ReadAll(c); err != nil {
+		t.Errorf("the connection was not ended: %v", err)
+	}
+}
+
+// Ids of buffers are for their user and root; so are dumps.
+func TestIDsAreHidden(t *testing.T) {
+	b := ledger.Buffer{Kind: "kernel", ID: 0x7fff0000}
+	if v := viewBuffer(b, false, time.Now()); v.ID != nil {
+		t.Errorf("a stranger sees %#x", *v.ID)
+	}
+	if v := viewBuffer(b, true, time.Now()); v.ID == nil || *v.ID != b.ID {
+		t.Errorf("the owner sees %v", v.ID)
+	}
+	for _, c := range []struct {
+		who  caller
+		uid  int
+		want bool
+	}{
+		{caller{uid: 0, exists: true}, 1000, true},
+		{caller{uid: 1000, exists: true}, 1000, true},
+		{caller{uid: 1000, exists: true}, 0, false},
+		{caller{}, 0, false}, // over TCP nobody is anybody
+	} {
+		if got := c.who.owns(c.uid); got != c.want {
+			t.Errorf("%+v owns what is of %d: %v", c.who, c.uid, got)
+		}
+	}
+}
+
+// The configuration is read again for root, and mistakes are told.
+func TestReload(t *testing.T) {
+	var problem error
+	h := serve(t, func(o *Options) {
+		o.Reload = func() ([]string, error) { return []string{"log.level has changed"}, problem }
+	})
+	post := func() (int, string) {
+		r, err := h.client.Post("http://ttmond/v1/reload", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		b, _ := io.ReadAll(r.Body)
+		return r.StatusCode, string(b)
+	}
+	if status, body := post(); status != 200 || !strings.Contains(body, "log.level has changed") {
+		t.Errorf("status %d: %s", status, body)
+	}
+	problem = errors.New("line 3: no such key")
+	if status, body := post(); status != 422 || !strings.Contains(body, "line 3") {
+		t.Errorf("status %d: %s", status, body)
 	}
 }

@@ -11,12 +11,15 @@
 //	                                  ?limit= ?device= ?pool= ?sort=size|age ?start=
 //	GET /v1/leaks                     what dead processes had not freed
 //	GET /v1/dump[?kind=kernels]       everything live as text, for people
-//	GET /v1/dumps                     the dumps that clients asked for
-//	GET /v1/health                    how the daemon is doing
+//	GET /v1/dumps                     the dumps that the caller's clients asked for
+//	GET /v1/health                    how the daemon is doing; status 503 when something is late
+//	POST /v1/reload                   read the configuration again; for root
 //	GET /v1/version
 //
 // Errors are {"error": "…"} with a fitting status. A client that does not read
-// is dropped, never waited for; a snapshot is encoded once for all of them.
+// is dropped, never waited for; a snapshot is encoded once for all of them. A
+// user has a budget of connections, of watchers, and of calls that take memory
+// or time; beyond it the answer is status 429.
 //
 // # Who sees what
 //
@@ -26,5 +29,7 @@
 // mounted with hidepid=1 (or ptraceable), that is not the name, the command
 // line, the processor and host memory use, or the control group (container,
 // job, unit); with hidepid=2 not the user either. Root, the owner, and members
-// of the group that the gid= option of /proc names see everything.
+// of the group that the gid= option of /proc names see everything. The ids of
+// buffers and kernels can be addresses in the process that reported them: only
+// its user and root see them.
 package api

@@ -47,6 +47,10 @@ func (f *Feed) current() *tick {
 	return f.latest.Load()
 }
 
+// maxViews bounds the ways in which a snapshot is kept encoded: where /proc
+// hides processes, there is one for each user.
+const maxViews = 16
+
 // encode returns the snapshot as one viewer may see it, in JSON. It is done
 // once for all who see the same.
 func (t *tick) encode(v viewpoint) []byte {
@@ -58,7 +62,9 @@ func (t *tick) encode(v viewpoint) []byte {
 		if t.encoded == nil {
 			t.encoded = map[viewpoint][]byte{}
 		}
-		t.encoded[v] = b
+		if len(t.encoded) < maxViews {
+			t.encoded[v] = b
+		}
 	}
 	return b
 }

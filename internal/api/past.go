@@ -82,13 +82,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"schema": "ttmon.events/1", "last": last, "events": visible(log.Find(q), hidden)})
 		return
 	}
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	default:
-		fail(w, http.StatusServiceUnavailable, "%d clients are watching already", maxWatchers)
+	leave, ok := s.watches(w, r)
+	if !ok {
 		return
 	}
+	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)

@@ -51,11 +51,13 @@ type reporterUse struct {
 // processes lists who reports allocations.
 func (s *Server) processes(w http.ResponseWriter, r *http.Request) {
 	v := s.viewpoint(r)
-	list := []reporter{}
-	for _, h := range s.opt.Ledger.Processes() {
-		list = append(list, v.reporter(&h))
-	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.processes/1", "processes": list})
+	answerList(w, map[string]any{"schema": "ttmon.processes/1"}, "processes", func(yield func(reporter) bool) {
+		for _, h := range s.opt.Ledger.Processes() {
+			if !yield(v.reporter(&h)) {
+				return
+			}
+		}
+	})
 }
 
 func (v viewpoint) reporter(h *ledger.Holding) reporter {
@@ -82,14 +84,23 @@ type buffer struct {
 	Kind   string    `json:"kind"`
 	Device int32     `json:"device"`
 	Pool   string    `json:"pool"`
-	ID     uint64    `json:"id"` // address, or kernel id
+	ID     *uint64   `json:"id"` // address, or kernel id; null if it is another user's
 	Size   uint64    `json:"size_bytes"`
 	Born   time.Time `json:"allocated"`
 	Age    float64   `json:"age_s"`
 }
 
-func viewBuffer(b ledger.Buffer, now time.Time) buffer {
-	return buffer{b.Kind, b.Device, poolName(b.Pool), b.ID, b.Size, b.Born.UTC(), max(now.Sub(b.Born), 0).Round(10 * time.Millisecond).Seconds()}
+// viewBuffer shows a buffer. Its id can be an address in the process that
+// reported it, so only who owns that sees it.
+func viewBuffer(b ledger.Buffer, owns bool, now time.Time) buffer {
+	v := buffer{
+		Kind: b.Kind, Device: b.Device, Pool: poolName(b.Pool), Size: b.Size, Born: b.Born.UTC(),
+		Age: max(now.Sub(b.Born), 0).Round(10 * time.Millisecond).Seconds(),
+	}
+	if owns {
+		v.ID = &b.ID
+	}
+	return v
 }
 
 func poolName(p model.Pool) string {
@@ -138,14 +149,16 @@ func (s *Server) buffers(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "process %d has just ended", h.PID)
 		return
 	}
-	now := time.Now()
-	out := make([]buffer, len(list))
-	for i, b := range list {
-		out[i] = viewBuffer(b, now)
+	now, owns := time.Now(), callerOf(r).owns(h.UID)
+	head := map[string]any{
+		"schema": "ttmon.buffers/1", "pid": h.PID, "start_ticks": h.Start, "total": matching, "total_bytes": bytes,
 	}
-	answer(w, http.StatusOK, map[string]any{
-		"schema": "ttmon.buffers/1", "pid": h.PID, "start_ticks": h.Start,
-		"total": matching, "total_bytes": bytes, "buffers": out,
+	answerList(w, head, "buffers", func(yield func(buffer) bool) {
+		for _, b := range list {
+			if !yield(viewBuffer(b, owns, now)) {
+				return
+			}
+		}
 	})
 }
 
@@ -189,8 +202,8 @@ func (s *Server) findProcess(r *http.Request) (h ledger.Holding, status int, pro
 	}
 	start := r.URL.Query().Get("start")
 	var found []ledger.Holding
-	for _, h := range s.opt.Ledger.Processes() {
-		if h.PID == pid && (start == "" || strconv.FormatUint(h.Start, 10) == start) {
+	for _, h := range s.opt.Ledger.WithPID(pid) {
+		if start == "" || strconv.FormatUint(h.Start, 10) == start {
 			found = append(found, h)
 		}
 	}
@@ -219,13 +232,13 @@ type leak struct {
 
 // leaks lists what dead processes had not freed, newest first.
 func (s *Server) leaks(w http.ResponseWriter, r *http.Request) {
-	v := s.viewpoint(r)
+	v, who := s.viewpoint(r), callerOf(r)
 	list := []leak{}
 	for _, f := range s.opt.Ledger.Leaks() {
 		l := leak{
 			Seq: f.Seq, PID: f.PID, Start: f.Start, Died: f.Died.UTC(), Reason: f.Reason, Buffers: f.Count,
 			Bytes: f.Total(), Pools: pools(f.Bytes), Devices: f.Devices,
-			Largest: viewBuffer(f.Largest, f.Died), Oldest: f.Oldest.UTC(),
+			Largest: viewBuffer(f.Largest, who.owns(f.UID), f.Died), Oldest: f.Oldest.UTC(),
 		}
 		if hidden := v.hides(model.Value(f.UID)); !hidden {
 			l.Name, l.UID = &f.Name, &f.UID

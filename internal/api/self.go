@@ -1,49 +1,124 @@
 package api
 
 import (
+	"fmt"
+	"math"
 	"net/http"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/ledger"
 )
 
 // Health is how the daemon is doing.
 type Health struct {
-	Status      string       `json:"status"` // "ok", or "stale" if snapshots have stopped
-	PID         int          `json:"pid"`
-	Version     string       `json:"version"`
-	Uptime      float64      `json:"uptime_s"`
-	SnapshotAge *float64     `json:"snapshot_age_s"` // null before the first
-	Watchers    int          `json:"watchers"`
-	Goroutines  int          `json:"goroutines"`
-	HeapBytes   uint64       `json:"heap_bytes"`
-	Ledger      ledger.Stats `json:"ledger"`
-	AllocSocket any          `json:"alloc_socket,omitempty"` // figures of the allocation server
+	Status      string         `json:"status"`   // "ok", or "late" if there are problems: then the answer has status 503
+	Problems    []Problem      `json:"problems"` // what does not work as it should
+	Warnings    []Problem      `json:"warnings"` // what works, and should be looked at
+	PID         int            `json:"pid"`
+	Version     string         `json:"version"`
+	Uptime      float64        `json:"uptime_s"`
+	SnapshotAge *float64       `json:"snapshot_age_s"` // null before the first
+	Watchers    int64          `json:"watchers"`
+	Goroutines  int            `json:"goroutines"`
+	HeapBytes   uint64         `json:"heap_bytes"`
+	MemoryLimit uint64         `json:"memory_limit_bytes"` // GOMEMLIMIT; 0 for none
+	Descriptors Descriptors    `json:"descriptors"`
+	Budgets     []budget.State `json:"budgets"`
+	LostLines   uint64         `json:"lost_log_lines"`
+	Pause       *float64       `json:"takeover_pause_s"` // how long clients waited while this ttmond took over; null: it did not
+	Ledger      ledger.Stats   `json:"ledger"`
+	Loop        any            `json:"loop,omitempty"`         // of the allocation server
+	AllocSocket any            `json:"alloc_socket,omitempty"` // figures of the allocation server
 }
 
-// staleAfter is how old the latest snapshot may be in a healthy daemon.
-const staleAfter = 30 * time.Second
+// Descriptors are the open files of the daemon.
+type Descriptors struct {
+	Open  int `json:"open"`
+	Limit int `json:"limit"`
+}
 
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+// Problem is one thing that is wrong.
+type Problem struct {
+	Part   string `json:"part"` // "loop", "snapshots", a source
+	Reason string `json:"reason"`
+}
+
+// firstSnapshot is how long the first snapshot may take.
+const firstSnapshot = 10 * time.Second
+
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	h := Health{
-		Status: "ok", Version: s.opt.Version, Uptime: time.Since(s.started).Round(time.Millisecond).Seconds(),
-		Watchers: len(s.slots), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapInuse, Ledger: s.opt.Ledger.Stats(),
+		Status: "ok", Problems: []Problem{}, Warnings: []Problem{},
+		Version: s.opt.Version, Uptime: time.Since(s.started).Round(time.Millisecond).Seconds(),
+		Watchers: s.budgets.watchers.Used(), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapInuse,
+		Ledger: s.opt.Ledger.Stats(), Budgets: append(s.budgets.states(), s.opt.Ledger.Budget()),
 	}
-	if snap := s.opt.Feed.Latest(); snap != nil {
-		age := time.Since(snap.Time)
-		seconds := age.Round(time.Millisecond).Seconds()
-		h.SnapshotAge = &seconds
-		if age > staleAfter {
-			h.Status = "stale"
-		}
+	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
+		h.MemoryLimit = uint64(limit)
 	}
+	s.checkSnapshots(&h)
 	if s.opt.Health != nil {
-		s.opt.Health(&h)
+		s.opt.Health(r.Context(), &h)
 	}
-	answer(w, http.StatusOK, h)
+	if v := s.viewpoint(r); v.level > 0 {
+		hideUsers(h.Budgets, v.uid)
+	}
+	status := http.StatusOK
+	if len(h.Problems) > 0 {
+		h.Status, status = "late", http.StatusServiceUnavailable
+	}
+	answer(w, status, h)
+}
+
+// checkSnapshots sees whether snapshots are made.
+func (s *Server) checkSnapshots(h *Health) {
+	snap := s.opt.Feed.Latest()
+	if snap == nil {
+		if time.Since(s.started) > firstSnapshot {
+			h.Problems = append(h.Problems, Problem{"snapshots", "none has been made since the start"})
+		}
+		return
+	}
+	age := time.Since(snap.Time)
+	seconds := age.Round(time.Millisecond).Seconds()
+	h.SnapshotAge = &seconds
+	late := 30 * time.Second
+	if s.opt.Interval != nil {
+		late = 5*s.opt.Interval() + 5*time.Second
+	}
+	if age > late {
+		h.Problems = append(h.Problems, Problem{"snapshots", fmt.Sprintf("the latest is %v old", age.Round(100*time.Millisecond))})
+	}
+}
+
+// hideUsers leaves only the caller's own figures where /proc hides others.
+func hideUsers(budgets []budget.State, uid int) {
+	for i := range budgets {
+		budgets[i].Users = slices.DeleteFunc(budgets[i].Users, func(u budget.User) bool { return u.UID != uid })
+	}
+}
+
+// reload has the configuration read again.
+func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
+	if !callerOf(r).sees() {
+		fail(w, http.StatusForbidden, "only root and the user that ttmond runs as may have the configuration read again")
+		return
+	}
+	said, err := s.opt.Reload()
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, "the old configuration holds: %v", err)
+		return
+	}
+	if said == nil {
+		said = []string{}
+	}
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.reload/1", "changes": said})
 }
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
@@ -75,11 +150,13 @@ func (s *Server) dump(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(s.opt.Dump(kind, callerOf(r).user(), callerOf(r).sees())))
 }
 
-// dumps lists the dumps that clients asked for.
-func (s *Server) dumps(w http.ResponseWriter, _ *http.Request) {
-	list := s.opt.Dumps()
-	if list == nil {
-		list = []Dump{}
+// dumps lists the dumps that clients of the caller asked for; root sees all.
+func (s *Server) dumps(w http.ResponseWriter, r *http.Request) {
+	list := []Dump{}
+	for _, d := range s.opt.Dumps() {
+		if callerOf(r).owns(d.UID) {
+			list = append(list, d)
+		}
 	}
 	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.dumps/1", "dumps": list})
 }

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -28,11 +30,20 @@ type Options struct {
 	Dump func(kind string, uid int, all bool) string
 	// Dumps are those that clients asked for, newest first.
 	Dumps func() []Dump
-	// Health adds what the rest of the daemon knows about itself.
-	Health  func(*Health)
-	Memory  Memory
-	Version string
-	Log     *slog.Logger // nil discards
+	// Health adds what the rest of the daemon knows about itself, and what is
+	// wrong with it. It returns within a second.
+	Health func(context.Context, *Health)
+	// Reload reads the configuration again and tells what has come of it; nil:
+	// there is none. Root and the daemon's own user may ask for it.
+	Reload func() ([]string, error)
+	// Interval is the time between two snapshots; nil: it is not known.
+	Interval func() time.Duration
+	Limits   Limits // the zero value is DefaultLimits
+	// ReadTimeout is how long a client may take to say what it wants; 0 is 10 s.
+	ReadTimeout time.Duration
+	Memory      Memory
+	Version     string
+	Log         *slog.Logger // nil discards
 }
 
 // Dump is a text that a client of the allocation socket asked for.
@@ -49,17 +60,12 @@ type Server struct {
 	opt     Options
 	log     *slog.Logger
 	started time.Time
-	slots   chan struct{} // one for each watcher
+	budgets budgets
 
 	mu       sync.Mutex
 	hiding   Hiding // as of hidingAt
 	hidingAt time.Time
 }
-
-const (
-	maxWatchers  = 1024
-	writeTimeout = 5 * time.Second // after which a client that does not read is dropped
-)
 
 // New returns a server.
 func New(o Options) *Server {
@@ -69,15 +75,25 @@ func New(o Options) *Server {
 	if o.Hiding == nil {
 		o.Hiding = func() Hiding { return Hiding{GID: -1} }
 	}
-	return &Server{opt: o, log: o.Log, started: time.Now(), slots: make(chan struct{}, maxWatchers)}
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits()
+	}
+	if o.ReadTimeout == 0 {
+		o.ReadTimeout = readTimeout
+	}
+	s := &Server{opt: o, log: o.Log, started: time.Now()}
+	s.budgets = s.newBudgets(o.Limits)
+	return s
 }
 
 // Serve answers on l until ctx is done. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler:           s.handler(),
-		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       time.Minute,
+		ReadHeaderTimeout: s.opt.ReadTimeout / 2,
+		ReadTimeout:       s.opt.ReadTimeout,
+		WriteTimeout:      largeTimeout, // calls set their own
+		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -93,7 +109,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 	})
 	defer stop()
-	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := web.Serve(limitListener{l, s.budgets.connections}); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving the API: %w", err)
 	}
 	return nil
@@ -103,6 +119,9 @@ type callerKey struct{}
 
 // identify asks the kernel who is at the other end.
 func identify(c net.Conn) (who caller) {
+	if l, ok := c.(*limitedConn); ok {
+		c = l.UnixConn
+	}
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
 		return who
@@ -157,15 +176,23 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/dumps", s.dumps)
 	mux.HandleFunc("GET /v1/health", s.health)
 	mux.HandleFunc("GET /v1/version", s.version)
+	if s.opt.Reload != nil {
+		mux.HandleFunc("POST /v1/reload", s.reload)
+	}
 	s.remembered(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			fail(w, http.StatusMethodNotAllowed, "the API only answers GET")
+			fail(w, http.StatusMethodNotAllowed, "%s takes no %s; see /v1/version", r.URL.Path, r.Method)
 			return
 		}
 		fail(w, http.StatusNotFound, "there is no %s; see /v1/version", r.URL.Path)
 	})
+	heavy := s.limited(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !light(r) {
+			heavy.ServeHTTP(w, r)
+			return
+		}
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 		mux.ServeHTTP(w, r)
 	})
@@ -184,6 +211,34 @@ func answer(w http.ResponseWriter, status int, v any) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(v) // the client has left
+}
+
+// answerList writes a JSON document with a list in it, item by item, so that
+// there is never more of it in memory than a few. head is an object.
+func answerList[T any](w http.ResponseWriter, head map[string]any, name string, items iter.Seq[T]) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	b := bufio.NewWriterSize(w, 32<<10)
+	begin, err := json.Marshal(head)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	_, _ = b.Write(begin[:len(begin)-1])
+	fmt.Fprintf(b, ",%q:[", name)
+	comma := ""
+	for item := range items {
+		text, err := json.Marshal(item)
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		_, _ = b.WriteString(comma)
+		if _, err := b.Write(text); err != nil {
+			return // the client has left, or does not read
+		}
+		comma = ","
+	}
+	_, _ = b.WriteString("]}\n")
+	_ = b.Flush()
 }
 
 // peerGroups returns the supplementary groups of the peer (SO_PEERGROUPS,

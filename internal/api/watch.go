@@ -37,13 +37,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	default:
-		fail(w, http.StatusServiceUnavailable, "%d clients are watching already", maxWatchers)
+	leave, ok := s.watches(w, r)
+	if !ok {
 		return
 	}
+	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)

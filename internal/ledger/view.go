@@ -88,6 +88,18 @@ func (l *Ledger) Processes() []Holding {
 // a process are 10 KiB to copy.
 const holdingsAtATime = 16
 
+// WithPID returns the reporters that have, or had, a pid.
+func (l *Ledger) WithPID(pid int) (all []Holding) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for k, p := range l.procs {
+		if k.PID == pid {
+			all = append(all, p.holding())
+		}
+	}
+	return all
+}
+
 // Process returns one reporter; ok is false if it is not, or no longer, there.
 func (l *Ledger) Process(k Key) (h Holding, ok bool) {
 	l.mu.Lock()

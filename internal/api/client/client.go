@@ -72,7 +72,7 @@ type Buffer struct {
 	Kind   string    `json:"kind"`
 	Device int       `json:"device"` // in the process's own numbering
 	Pool   string    `json:"pool"`
-	ID     uint64    `json:"id"` // address, or kernel id
+	ID     *uint64   `json:"id"` // address, or kernel id; nil if it is another user's
 	Size   uint64    `json:"size_bytes"`
 	Born   time.Time `json:"allocated"`
 }
@@ -95,9 +95,9 @@ func (c *Client) Buffers(ctx context.Context, pid int, startTicks uint64, limit 
 // one: the daemon was restarted since.
 func (c *Client) get(ctx context.Context, target string) ([]byte, error) {
 	kept := c.conn != nil
-	status, body, err := c.ask(ctx, target)
+	status, body, err := c.ask(ctx, "GET", target)
 	if err != nil && kept && ctx.Err() == nil {
-		status, body, err = c.ask(ctx, target)
+		status, body, err = c.ask(ctx, "GET", target)
 	}
 	switch {
 	case err != nil:
@@ -119,7 +119,7 @@ func reason(body []byte) string {
 	return strconv.Quote(string(body[:min(len(body), 80)]))
 }
 
-func (c *Client) ask(ctx context.Context, target string) (status int, body []byte, err error) {
+func (c *Client) ask(ctx context.Context, method, target string) (status int, body []byte, err error) {
 	if c.conn == nil {
 		var d net.Dialer
 		if c.conn, err = d.DialContext(ctx, "unix", c.path); err != nil {
@@ -140,7 +140,7 @@ func (c *Client) ask(ctx context.Context, target string) (status int, body []byt
 	conn := c.conn // a late cancellation must not find it gone
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if _, err := c.conn.Write([]byte("GET " + target + " HTTP/1.1\r\nHost: ttmond\r\n\r\n")); err != nil {
+	if _, err := c.conn.Write([]byte(method + " " + target + " HTTP/1.1\r\nHost: ttmond\r\nContent-Length: 0\r\n\r\n")); err != nil {
 		return 0, nil, err
 	}
 	r, err := readResponse(c.in)

@@ -156,7 +156,8 @@ func TestBuffers(t *testing.T) {
 	c := New(path)
 	defer c.Close()
 	got, err := c.Buffers(t.Context(), 7, 1, 10)
-	if diff := cmp.Diff([]Buffer{{"buffer", 2, "dram", 4096, 1024, born}}, got); diff != "" || err != nil {
+	id := uint64(4096)
+	if diff := cmp.Diff([]Buffer{{"buffer", 2, "dram", &id, 1024, born}}, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 }

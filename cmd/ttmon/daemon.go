@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Exit codes of daemon status: those of every check.
+const (
+	checkWarning  = 1
+	checkCritical = 2
+	checkUnknown  = 3
+)
+
+// newDaemon makes the commands about ttmond itself.
+func newDaemon(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "daemon",
+		Short: "Shows how ttmond is doing, and has it read its configuration again",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var asJSON bool
+	status := &cobra.Command{
+		Use:   "status",
+		Short: "Shows how ttmond is doing",
+		Long: `Shows how ttmond is doing: whether its loop and its collector answer in time, who
+is connected, what it keeps, and who has reached which limit.
+
+Exit codes: 0 all is well, 1 something should be looked at, 2 something is late,
+3 no ttmond answers.`,
+		Example: `  ttmon daemon status
+  ttmon daemon status --json | jq .loop`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.daemonStatus(asJSON) },
+	}
+	status.Flags().BoolVar(&asJSON, "json", false, "the answer of /v1/health as it is")
+	cmd.AddCommand(status, &cobra.Command{
+		Use:   "reload",
+		Short: "Has ttmond read its configuration again",
+		Long: `Has ttmond read its configuration again, as SIGHUP does, and says what has
+changed and what waits for the next start. Root and the user that ttmond runs as
+may do this. A configuration with a mistake in it changes nothing.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.daemonReload() },
+	})
+	return cmd
+}
+
+// askDaemon asks the first ttmond that answers.
+func (a *app) askDaemon(ask func(context.Context, *client.Client) error) error {
+	h, err := a.openHost()
+	if err != nil {
+		return err
+	}
+	if len(h.paths) == 0 {
+		return usage("--direct and --root ask no ttmond")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	for _, path := range h.paths {
+		c := client.New(path)
+		err = ask(ctx, c)
+		c.Close()
+		if _, away := errors.AsType[*net.OpError](err); !away {
+			return err
+		}
+	}
+	return &exitError{checkUnknown, fmt.Errorf("no ttmond answers: %w", err)}
+}
+
+func (a *app) daemonReload() error {
+	return a.askDaemon(func(ctx context.Context, c *client.Client) error {
+		changes, err := c.Reload(ctx)
+		switch {
+		case errors.Is(err, client.ErrForbidden):
+			return &exitError{exitDenied, err}
+		case err != nil:
+			return err
+		case len(changes) == 0:
+			fmt.Fprintln(a.stdout, "the configuration has not changed")
+		}
+		for _, line := range changes {
+			fmt.Fprintln(a.stdout, words.Escape(line))
+		}
+		return nil
+	})
+}
+
+func (a *app) daemonStatus(asJSON bool) error {
+	return a.askDaemon(func(ctx context.Context, c *client.Client) error {
+		h, body, err := c.Health(ctx)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			_, _ = a.stdout.Write(body)
+		} else {
+			writeHealth(a.stdout, c.Path(), &h)
+		}
+		switch {
+		case len(h.Problems) > 0:
+			return &exitError{code: checkCritical}
+		case len(h.Warnings) > 0:
+			return &exitError{code: checkWarning}
+		}
+		return nil
+	})
+}
+
+func writeHealth(w io.Writer, path string, h *client.Health) {
+	fmt.Fprintf(w, "ttmond %s at %s, pid %d, up %v\n\n", words.Escape(h.Version), words.Escape(path), h.PID, seconds(h.Uptime).Round(time.Second))
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("state", "%s", words.Escape(h.Status))
+	for _, p := range h.Problems {
+		row("", "%s: %s", words.Escape(p.Part), words.Escape(p.Reason))
+	}
+	for _, p := range h.Warnings {
+		row("warning", "%s: %s", words.Escape(p.Part), words.Escape(p.Reason))
+	}
+	if h.SnapshotAge != nil {
+		row("snapshots", "the latest is %v old", seconds(*h.SnapshotAge).Round(100*time.Millisecond))
+	} else {
+		row("snapshots", "none yet")
+	}
+	row("loop", "longest turn %v, longest for one client %v, in the last minutes", seconds(h.Loop.LongestTurn).Round(time.Microsecond), seconds(h.Loop.LongestStep).Round(time.Microsecond))
+	row("account", "%d processes, %d buffers, %d events so far", h.Ledger.Processes, h.Ledger.Buffers, h.Ledger.Events)
+	row("clients", "%d report or ask, %d watch", h.AllocSocket.Connections, h.Watchers)
+	row("descriptors", "%d of %d", h.Descriptors.Open, h.Descriptors.Limit)
+	memory := words.Bytes(h.HeapBytes)
+	if h.MemoryLimit > 0 {
+		memory += " of " + words.Bytes(h.MemoryLimit)
+	}
+	row("memory", "%s", memory)
+	if h.Pause != nil {
+		row("takeover", "clients waited %v", seconds(*h.Pause).Round(time.Microsecond))
+	}
+	row("left out", "%d replies nobody read, %d messages that are none, %d lines of the log", h.AllocSocket.Dropped, h.AllocSocket.Rejected, h.LostLines)
+	writeBudgets(w, h.Budgets)
+}
+
+func writeBudgets(w io.Writer, budgets []client.Budget) {
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "budget\tused\tlimit\tper user\trefused\tmost by uid\t")
+	for _, b := range budgets {
+		most := "-"
+		if len(b.Users) > 0 && b.Users[0].Used > 0 {
+			most = strconv.Itoa(b.Users[0].UID)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%s\t\n", words.Escape(b.Name), b.Used, b.Limit, b.PerUID, b.Refused, most)
+	}
+	_ = t.Flush()
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/handover"
+)
+
+// loopPatience is how long the loop of the allocation server may take to answer.
+const loopPatience = 500 * time.Millisecond
+
+// health adds to the health of the API what the rest of the daemon knows. It
+// asks the loop itself: figures alone could be those of before it got stuck.
+func (d *ttmond) health(ctx context.Context, h *api.Health) {
+	h.PID = os.Getpid()
+	if err := d.server.Ping(ctx, loopPatience); err != nil {
+		reason := fmt.Sprintf("the allocation server has not answered for %v", loopPatience)
+		if lag := d.server.Loop().Lag; lag > 0 {
+			reason += fmt.Sprintf("; its present turn has taken %.1f s", lag)
+		}
+		h.Problems = append(h.Problems, api.Problem{Part: "loop", Reason: reason})
+	}
+	h.Loop, h.AllocSocket = d.server.Loop(), d.server.Stats()
+	h.Budgets = append(h.Budgets, d.server.Budgets()...)
+	h.LostLines = d.logs.lost()
+	if p := d.pause.Load(); p > 0 {
+		seconds := math.Round(time.Duration(p).Seconds()*1e6) / 1e6
+		h.Pause = &seconds
+	}
+	if why := d.allocProblem.Load(); why != nil {
+		h.Warnings = append(h.Warnings, api.Problem{Part: "alloc_socket", Reason: "not served: " + *why})
+	}
+	d.checkDescriptors(h)
+	d.checkManager(h)
+}
+
+func (d *ttmond) checkDescriptors(h *api.Health) {
+	if names, err := os.ReadDir("/proc/self/fd"); err == nil {
+		h.Descriptors.Open = len(names) - 1 // one is the directory
+	}
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) == nil {
+		h.Descriptors.Limit = int(min(l.Cur, math.MaxInt32))
+	}
+	if h.Descriptors.Open > h.Descriptors.Limit*9/10 {
+		h.Warnings = append(h.Warnings, api.Problem{Part: "descriptors", Reason: fmt.Sprintf("%d of %d are open", h.Descriptors.Open, h.Descriptors.Limit)})
+	}
+}
+
+// checkManager sees whether systemd takes what the loop tells it.
+func (d *ttmond) checkManager(h *api.Health) {
+	every, last := handover.WatchdogEvery(), d.notified.Load()
+	if every == 0 || last == 0 {
+		return
+	}
+	if age := time.Since(time.Unix(0, last)); age > every/2 {
+		h.Warnings = append(h.Warnings, api.Problem{Part: "systemd", Reason: fmt.Sprintf("has not taken a message for %v", age.Round(time.Second))})
+	}
+}

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/budget"
+)
+
+// Limits are the budgets of a server, by user. Whoever comes over TCP is one
+// user together.
+type Limits struct {
+	Connections budget.Limit
+	Watchers    budget.Limit
+	Queries     budget.Limit // those that take memory or time, under way at once
+}
+
+// DefaultLimits are good for everybody.
+func DefaultLimits() Limits {
+	return Limits{
+		Connections: budget.Limit{PerUID: 64, All: 512, Reserve: 64},
+		Watchers:    budget.Limit{PerUID: 32, All: 256, Reserve: 32},
+		Queries:     budget.Limit{PerUID: 2, All: 8, Reserve: 2},
+	}
+}
+
+// Times that a client has: to say what it wants, to take the answer, to want
+// something else.
+const (
+	readTimeout  = 10 * time.Second
+	writeTimeout = 5 * time.Second
+	largeTimeout = 15 * time.Second // for answers of megabytes
+	idleTimeout  = time.Minute
+)
+
+type budgets struct{ connections, watchers, queries *budget.Pool }
+
+func (s *Server) newBudgets(l Limits) budgets {
+	say := func(r budget.Refusal) {
+		s.log.Warn("a user is at a limit; others are not affected", "budget", r.Budget, "uid", r.UID, "has", r.Used, "all_have", r.All, "refused", r.Count)
+	}
+	return budgets{
+		connections: budget.NewPool("api_connections", l.Connections, say),
+		watchers:    budget.NewPool("api_watchers", l.Watchers, say),
+		queries:     budget.NewPool("api_queries", l.Queries, say),
+	}
+}
+
+func (p budgets) states() []budget.State {
+	return []budget.State{p.connections.State(), p.watchers.State(), p.queries.State()}
+}
+
+// watches takes a place among the watchers for as long as a call lasts; ok is
+// false if the user has too many, who has been told.
+func (s *Server) watches(w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
+	uid := callerOf(r).user()
+	if !s.budgets.watchers.Take(uid, 1) {
+		w.Header().Set("Retry-After", "10")
+		fail(w, http.StatusTooManyRequests, "too many of your clients are watching already")
+		return nil, false
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // nothing more is to come from it
+	return func() { s.budgets.watchers.Give(uid, 1) }, true
+}
+
+// limited answers a call that takes memory or time, if its user has not too
+// many of them under way.
+func (s *Server) limited(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		uid := callerOf(r).user()
+		if !s.budgets.queries.Take(uid, 1) {
+			w.Header().Set("Retry-After", "1")
+			fail(w, http.StatusTooManyRequests, "too many requests of this kind are being answered for you; try again in a second")
+			return
+		}
+		defer s.budgets.queries.Give(uid, 1)
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(largeTimeout))
+		h.ServeHTTP(w, r)
+	})
+}
+
+// light calls need no place among the queries.
+func light(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/v1/events":
+		return r.URL.Query().Get("follow") != "" // a watcher
+	case "/v1/snapshot", "/v1/watch", "/v1/health", "/v1/version", "/v1/reload":
+		return true
+	default:
+		return false
+	}
+}
+
+// limitListener refuses connections of users who have too many. They are told.
+type limitListener struct {
+	net.Listener
+	pool *budget.Pool
+}
+
+const tooMany = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
+	`{"error":"you have too many connections to ttmond; close some"}` + "\n"
+
+func (l limitListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) {
+				time.Sleep(50 * time.Millisecond) // net/http would wait, too, and say so each time
+				continue
+			}
+			return nil, err
+		}
+		uid := identify(c).user()
+		if !l.pool.Take(uid, 1) {
+			_ = c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+			_, _ = io.WriteString(c, tooMany)
+			c.Close()
+			continue
+		}
+		return &limitedConn{UnixConn: c.(*net.UnixConn), give: sync.OnceFunc(func() { l.pool.Give(uid, 1) })}, nil
+	}
+}
+
+type limitedConn struct {
+	*net.UnixConn
+	give func()
+}
+
+func (c *limitedConn) Close() error {
+	c.give()
+	return c.UnixConn.Close()
+}
