@@ -168,7 +168,7 @@ func TestHungFirmware(t *testing.T) {
 	}
 	wantState(t, device(t, s, 0), model.StateOK)
 	// One sample cannot see it, and says so.
-	if d := device(t, smi(t, h, 0), 1); d.StateReason.Cause != model.SampledOnce {
+	if d := device(t, smi(t, h, 0), 1); d.StateReason.Cause != model.HeartbeatUnseen {
 		t.Errorf("a single sample: %s, %+v", d.State, d.StateReason)
 	}
 	ctl(t, h, "unhang", "1")

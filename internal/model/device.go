@@ -43,8 +43,8 @@ type Cause string
 
 // The causes, by the state they go with.
 const (
-	SampledOnce Cause = "sampled_once" // ok, as far as one sample tells: a frozen heartbeat needs two
-	NoHeartbeat Cause = "no_heartbeat" // ok, as far as can be told without a heartbeat
+	HeartbeatUnseen Cause = "heartbeat_unseen" // ok, but the heartbeat has not been seen to move: that takes a second sample
+	NoHeartbeat     Cause = "no_heartbeat"     // ok, as far as can be told without a heartbeat
 
 	NoTelemetry  Cause = "no_telemetry" // unknown: the driver made no telemetry files for the chip
 	NoVitalSigns Cause = "no_vitals"    // unknown: there are files, and none of them holds a believable value

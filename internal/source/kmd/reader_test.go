@@ -36,7 +36,7 @@ func TestReadWormhole(t *testing.T) {
 		NUMANode: model.Value(0), CPUAffinity: model.Value("0-15"),
 		PCIID:       model.PCIID{Vendor: 0x1e52, Device: 0x401e, SubVendor: 0x1e52, SubDevice: 0x18, Revision: 1},
 		State:       model.StateOK,
-		StateReason: model.StateReason{Cause: model.SampledOnce},
+		StateReason: model.StateReason{Cause: model.HeartbeatUnseen},
 		Temperature: model.Value(45.5), TemperatureLimit: model.Value(75.0),
 		Power: model.Value(42.0), PowerLimit: model.Value(300.0),
 		Voltage: model.Value(0.85), VoltageLimit: model.Value(0.95),

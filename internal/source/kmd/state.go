@@ -122,10 +122,10 @@ func (d *device) verdict(v vitals, stuck string, now time.Time) (model.State, mo
 		return because(model.StateUnknown, model.NoVitalSigns)
 	case age.Known() && age.V >= heartbeatLimit.Seconds():
 		return because(model.StateHung, model.HeartbeatStopped)
-	case age.Status == model.Pending:
-		return because(model.StateOK, model.SampledOnce)
-	case !age.Known():
+	case d.beat.moved.IsZero():
 		return because(model.StateOK, model.NoHeartbeat)
+	case !d.beat.seen:
+		return because(model.StateOK, model.HeartbeatUnseen)
 	}
 	return model.StateOK, model.StateReason{}
 }
@@ -163,6 +163,7 @@ func (d *device) explainNoData() {
 type heartbeat struct {
 	value     uint32
 	moved     time.Time // when value was first seen; zero before the first reading
+	seen      bool      // it was seen to move
 	restarted bool      // the last reading was of a counter begun anew
 	ref       uint32    // a reading some time ago, to tell the rate from
 	refAt     time.Time
@@ -175,7 +176,7 @@ func (h *heartbeat) add(r model.Reading[uint32], at time.Time) {
 	v, ok := r.Get()
 	if !ok {
 		h.age, h.rate = model.As[float64](r), model.As[float64](r)
-		h.moved, h.refAt = time.Time{}, time.Time{}
+		h.moved, h.refAt, h.seen = time.Time{}, time.Time{}, false
 		return
 	}
 	if h.moved.IsZero() {
@@ -190,7 +191,7 @@ func (h *heartbeat) add(r model.Reading[uint32], at time.Time) {
 			h.restarted = true
 			h.ref, h.refAt = v, at
 		}
-		h.value, h.moved = v, at
+		h.value, h.moved, h.seen = v, at, true
 	}
 	h.age = model.Value(at.Sub(h.moved).Seconds())
 	if elapsed := at.Sub(h.refAt); elapsed >= 900*time.Millisecond {

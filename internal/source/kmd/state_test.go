@@ -101,11 +101,15 @@ func TestStoppedFirmware(t *testing.T) {
 	tr.add("bh", 0, 0, "0000:01:00.0")
 	r := New(tr.root())
 	defer r.Close()
-	if d := read(r).Found[0].Device; d.State != model.StateOK || d.StateReason.Cause != model.SampledOnce {
+	if d := read(r).Found[0].Device; d.State != model.StateOK || d.StateReason.Cause != model.HeartbeatUnseen {
 		t.Errorf("first sample: %s, %+v", d.State, d.StateReason)
 	}
+	if d := read(r).Found[0].Device; d.State != model.StateOK || d.StateReason.Cause != model.HeartbeatUnseen {
+		t.Errorf("second sample without a beat between: %s, %+v", d.State, d.StateReason)
+	}
+	tr.write(r.devices["0000:01:00.0"].dirs[inClass]+"/tt_heartbeat", "12346")
 	if d := read(r).Found[0].Device; d.State != model.StateOK || d.StateReason.Cause != "" || !d.Temperature.Known() {
-		t.Errorf("second sample: %s, %+v, temperature %s", d.State, d.StateReason, d.Temperature.Reason())
+		t.Errorf("after a beat: %s, %+v, temperature %s", d.State, d.StateReason, d.Temperature.Reason())
 	}
 	r.devices["0000:01:00.0"].beat.moved = time.Now().Add(-time.Minute)
 	d := read(r).Found[0].Device

@@ -20,8 +20,8 @@ func State(d *model.Device) string {
 func StateReason(d *model.Device) string {
 	r := d.StateReason
 	switch r.Cause {
-	case model.SampledOnce:
-		return "as far as one sample tells: firmware that hangs shows only in the next (smi -l 1, top, ttmond)"
+	case model.HeartbeatUnseen:
+		return "as far as one sample tells: whether the firmware is alive shows in a second one (smi --sample 1500, smi -l 1, top, ttmond)"
 	case model.NoHeartbeat:
 		return "as far as can be told: driver or firmware offer no heartbeat, so that firmware that hangs does not show"
 	case model.NoTelemetry:
