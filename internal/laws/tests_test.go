@@ -1,0 +1,49 @@
+package laws
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// TestTestsStandAlone: what runs on the machine neither helps nor harms a
+// test, and a test leaves nothing behind. A package whose tests touch more
+// than memory enters a host of their own.
+func TestTestsStandAlone(t *testing.T) {
+	// They only ask the go command about the tree.
+	exempt := map[string]string{"internal/laws": "asks the go command about the source tree, and nothing else"}
+	touches := regexp.MustCompile(`exec\.Command|\bTempDir\(|MkdirTemp|CreateTemp|net\.Listen|StartProcess|ForkExec|sim\.Start|metal\.Start|ttnn\.(Play|Start|Interpreter)|os\.\w+\("/(proc|dev/shm|run|tmp)\b`)
+	enters := regexp.MustCompile(`hermetic\.(Main|Enter)\(|^package hermetic\n`)
+	root := moduleRoot(t)
+	found := 0
+	for name := range packages(t) {
+		if exempt[name] != "" {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(root, name, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		where, inside := "", false
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inside = inside || enters.Match(text)
+			if m := touches.Find(text); m != nil && where == "" {
+				where = filepath.Base(file) + " has " + string(m)
+			}
+		}
+		if where != "" && !inside {
+			t.Errorf("%s: %s, and no TestMain calls hermetic.Main or hermetic.Enter: see CONTRIBUTING.md", name, where)
+		}
+		if inside {
+			found++
+		}
+	}
+	if found == 0 {
+		t.Error("no package enters a host of its own: this test cannot fail")
+	}
+}
