@@ -123,8 +123,9 @@ func (b *Batch) others() []fdRange {
 	return append(shut, fdRange{uint32(next), math.MaxUint32})
 }
 
-// Running tells whether reads are under way, without waiting for them.
-func (b *Batch) Running() bool {
+// Reap ends the reader's process if its reads are over, without waiting for
+// them, and tells whether they are still running.
+func (b *Batch) Reap() (running bool) {
 	if b.doneFD >= 0 {
 		Wait([]*Batch{b}, time.Time{})
 	}
@@ -159,7 +160,7 @@ func (b *Batch) Done() int {
 }
 
 // Reset empties a finished batch for the next round. A batch whose reads are
-// still blocked cannot be reset: check Running first.
+// still blocked cannot be reset: Reap tells.
 func (b *Batch) Reset() {
 	if b.doneFD >= 0 {
 		panic("BUG: reset of a batch whose reads are not over")
@@ -170,7 +171,7 @@ func (b *Batch) Reset() {
 // Close releases a finished batch. One that is still blocked keeps its
 // memory, for the kernel will write to it when the read returns.
 func (b *Batch) Close() {
-	if !b.Running() {
+	if !b.Reap() {
 		unix.Munmap(b.arena)
 		b.arena, b.entries, b.shut = nil, nil, nil
 	}
@@ -210,7 +211,7 @@ func Wait(batches []*Batch, deadline time.Time) {
 	}
 }
 
-// finish takes leave of the reader. It has exited, so this does not block.
+// finish reaps the reader. It has exited, so this does not block.
 func (b *Batch) finish() {
 	unix.Close(b.doneFD)
 	if b.pid > 0 {

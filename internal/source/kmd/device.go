@@ -116,7 +116,7 @@ func (d *device) unread(err error) {
 
 // busy tells whether reads of this device are still under way.
 func (d *device) busy() bool {
-	return d.batch != nil && d.batch.Running() && d.stuckAt(numFiles) >= 0
+	return d.batch != nil && d.batch.Reap() && d.stuckAt(numFiles) >= 0
 }
 
 // finish takes what the reads gave. It reports whether descriptors had died

@@ -58,7 +58,7 @@ func (r *Reader) readAll(devices []*device, deadline time.Time) {
 	}
 	for len(idle) > 0 {
 		for _, g := range groups {
-			g.batch.Running() // takes leave of those that are done, and of their descriptors
+			g.batch.Reap() // gives back the descriptors of those that are done
 		}
 		n := min(share, len(idle))
 		groups = r.start(groups, idle[:n], func(d *device, b *groupBatch) { d.queue(b, now) })
@@ -106,7 +106,7 @@ func (r *Reader) start(groups []*group, devices []*device, queue func(*device, *
 func (r *Reader) split(groups []*group, now time.Time) []*group {
 	var next []*group
 	for _, g := range groups {
-		if !g.batch.Running() {
+		if !g.batch.Reap() {
 			continue
 		}
 		if front := g.at(); front != g.front {
@@ -162,7 +162,7 @@ func wait(groups []*group, deadline time.Time) {
 // takeBatch finds a batch that is not in use, or makes one.
 func (r *Reader) takeBatch(devices int) (*groupBatch, error) {
 	for _, b := range r.batches {
-		if b.room >= devices && !b.taken && !b.Running() {
+		if b.room >= devices && !b.taken && !b.Reap() {
 			b.Reset()
 			b.taken = true
 			return b, nil
