@@ -15,7 +15,7 @@ import (
 // far: without unique ids, boards or addresses, and with devices as plain
 // numbers. Keys it does not know are skipped.
 func Parse(src []byte) (*Descriptor, error) {
-	root, err := parseYAML(string(src))
+	root, err := parseYAML(src)
 	if err != nil {
 		return nil, fmt.Errorf("reading the cluster descriptor: %w", err)
 	}

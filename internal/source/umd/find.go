@@ -24,8 +24,11 @@ const (
 	dumpPrefix = "umd_"
 	dumpName   = "cluster_descriptor.yaml"
 
-	maxDescriptor = 4 << 20 // bytes; a Galaxy's has 20 kB
-	maxDumps      = 64      // of the newest: /tmp is everybody's
+	maxDescriptor = 256 << 10 // bytes; a Galaxy's has 20 kB
+	maxDumps      = 64        // of the newest: /tmp is everybody's
+	// maxPoll is how many bytes of dumps one Poll reads: some 0.1 s at the
+	// most. The rest is for the next ones.
+	maxPoll = maxDescriptor
 )
 
 // Found is a descriptor and where it was.
@@ -65,6 +68,7 @@ func (f *Finder) Poll() (fresh []Found, err error) {
 		now[p] = st
 	}
 	dumps := f.dumps(now)
+	left := uint64(maxPoll)
 	for _, p := range append(slices.Clone(f.Paths), dumps...) {
 		st, there := now[p]
 		if !there || f.read[p] == st {
@@ -73,6 +77,12 @@ func (f *Finder) Poll() (fresh []Found, err error) {
 		load := Read
 		if slices.Contains(f.Paths, p) {
 			load = readNamed
+		} else if st.size <= maxDescriptor { // a larger one is not parsed
+			if st.size > left {
+				delete(now, p) // for the next Poll
+				continue
+			}
+			left -= st.size
 		}
 		d, readErr := load(f.Root, p)
 		if readErr != nil {
@@ -153,7 +163,7 @@ func Read(root hostfs.Root, p string) (*Descriptor, error) {
 
 func parseFile(p string, b []byte) (*Descriptor, error) {
 	if len(b) > maxDescriptor {
-		return nil, fmt.Errorf("reading the cluster descriptor: %s is larger than %d MiB", p, maxDescriptor>>20)
+		return nil, fmt.Errorf("reading the cluster descriptor: %s is larger than %d kB", p, maxDescriptor>>10)
 	}
 	d, err := Parse(b)
 	if err != nil {

@@ -90,6 +90,24 @@ func TestFinderTakesTheNewest(t *testing.T) {
 	}
 }
 
+// Whoever fills /tmp with descriptors cannot make one look last for ever, nor
+// keep others' from being read in the end.
+func TestFinderReadsAFewAtATime(t *testing.T) {
+	dir := t.TempDir()
+	padding := "# " + strings.Repeat("x", maxPoll/3) + "\n"
+	for i := range 8 {
+		write(t, filepath.Join(dir, fmt.Sprintf("tmp/umd_%d/cluster_descriptor.yaml", i)), []byte(padding+tiny))
+	}
+	write(t, filepath.Join(dir, "tmp/umd_large/cluster_descriptor.yaml"), []byte(strings.Repeat(padding, 4)+tiny))
+	f := Finder{Root: hostfs.At(dir)}
+	for poll, want := range []int{2, 2, 2, 2, 0} {
+		found, err := f.Poll()
+		if len(found) != want || (err != nil) != (poll == 0) {
+			t.Errorf("poll %d: %d descriptors, %v; want %d", poll, len(found), err, want)
+		}
+	}
+}
+
 func TestReadDescriptor(t *testing.T) {
 	dir := t.TempDir()
 	root := hostfs.At(dir)
@@ -108,7 +126,7 @@ func TestReadDescriptor(t *testing.T) {
 		t.Errorf("the user's own link: %v, %v", paths(found), err)
 	}
 	for p, want := range map[string]string{
-		"/huge.yaml":      "/huge.yaml is larger than 4 MiB",
+		"/huge.yaml":      "/huge.yaml is larger than 256 kB",
 		"/link.yaml":      "/link.yaml",
 		"/gone.yaml":      "read /gone.yaml",
 		"/gone/desc.yaml": "/gone",
