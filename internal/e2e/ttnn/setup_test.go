@@ -75,14 +75,17 @@ func TestSetupSaysWhatIsMissing(t *testing.T) {
 }
 
 // TestSetupBringsPython: where no Python fits, Go unpacks one, and the
-// system's pip installs into it.
+// system's pip fetches it a pip.
 func TestSetupBringsPython(t *testing.T) {
 	out, err := setup(t, map[string]string{
 		"go": `[ "$1 $2" = "run ." ] || exit 1
 mkdir -p "$3/bin"
 cat >"$3/bin/python3.12" <<'END'
 #!/bin/sh
-[ "$*" = "-m venv --without-pip $4" ] && mkdir -p "$4/bin" "$4/lib/python3.12/site-packages"
+[ "$*" = "-m venv --without-pip $4" ] || exit 1
+mkdir -p "$4/bin" "$4/lib/python3.12/site-packages"
+printf '#!/bin/sh\necho "python $*"\n' >"$4/bin/python"
+chmod 755 "$4/bin/python"
 END
 chmod 755 "$3/bin/python3.12"
 `,
@@ -95,7 +98,8 @@ chmod 755 "$3/bin/python3.12"
 	python := lines[len(lines)-1]
 	for _, want := range []string{
 		"unpacking CPython 3.12 into ", "installing ttnn " + Newest + " into ",
-		"python3 -m pip --python " + python + " install --quiet --disable-pip-version-check --root-user-action=ignore ttnn==" + Newest,
+		"--target " + filepath.Join(filepath.Dir(python), "../lib/python3.12/site-packages") + " pip==",
+		"python -m pip install --quiet --disable-pip-version-check --root-user-action=ignore ttnn==" + Newest,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
