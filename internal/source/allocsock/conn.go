@@ -15,10 +15,10 @@ type conn struct {
 	fd        int
 	user      *user
 	since     time.Time
-	cred      *unix.Ucred     // who connected
-	owner     *proc           // who connected; nil until the first event: viewers have none
-	writer    unix.Ucred      // who wrote what is being decoded; pid 0 if the kernel does not say
-	heirs     map[int32]*proc // others who write on it, by pid; nil if nobody does
+	cred      *unix.Ucred         // who connected
+	owner     *reporter           // who connected; nil until the first event: viewers have none
+	writer    unix.Ucred          // who wrote what is being decoded; pid 0 if the kernel does not say
+	heirs     map[int32]*reporter // others who write on it, by pid; nil if nobody does
 	dec       decoder
 	pending   []byte // read, but not decoded: the beginning of something
 	out       []byte // replies that the client has not taken
@@ -213,7 +213,7 @@ func (s *Server) book(c *conn) {
 
 // logEvents logs the first events of a batch; the log leaves out what is too
 // much of one kind.
-func (s *Server) logEvents(p *proc, events []ledger.Event) {
+func (s *Server) logEvents(p *reporter, events []ledger.Event) {
 	const most = 20
 	for _, e := range events[:min(len(events), most)] {
 		s.log.Debug(e.Op.String(), "pid", p.key.PID, "device", e.Device, "id", e.ID, "bytes", e.Size)

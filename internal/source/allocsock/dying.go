@@ -32,7 +32,7 @@ type death struct {
 }
 
 // died notes that a process has ended.
-func (s *Server) died(p *proc, reason string) {
+func (s *Server) died(p *reporter, reason string) {
 	if p.ended || p.death != nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (s *Server) tendDying() {
 }
 
 // hearOut reads what a process had still said; true when that was all.
-func (s *Server) hearOut(p *proc) bool {
+func (s *Server) hearOut(p *reporter) bool {
 	d := p.death
 	if !s.now.Before(d.by) {
 		s.count.hurried.Add(1)
@@ -107,7 +107,7 @@ func (s *Server) hearOut(p *proc) bool {
 }
 
 // measure finds out what is left to be read.
-func (s *Server) measure(p *proc) {
+func (s *Server) measure(p *reporter) {
 	d := p.death
 	d.measured, d.left = true, map[*conn]int{}
 	for c := range s.unclaimed[int32(p.key.PID)] {
@@ -137,7 +137,7 @@ func peerHasExited(c *conn) bool {
 }
 
 // bury takes a process out of the ledger.
-func (s *Server) bury(p *proc) {
+func (s *Server) bury(p *reporter) {
 	for c := range p.conns {
 		if c.fd >= 0 && !c.ended && !c.outlived {
 			// Somebody has inherited the connection. It stays open: a client
@@ -151,7 +151,7 @@ func (s *Server) bury(p *proc) {
 	}
 	reason := p.death.reason
 	p.ended, p.death, p.writes = true, nil, nil
-	delete(s.procs, p.key)
+	delete(s.reporters, p.key)
 	s.pools.reporters.Give(p.uid, 1)
 	s.opt.Ledger.End(p.ledger, reason, s.now, s.reportLeftovers)
 }

@@ -50,7 +50,7 @@ func (r *receiver) writer() unix.Ucred {
 const maxHeirs = 64
 
 // writerOf returns the process that wrote what is being decoded.
-func (s *Server) writerOf(c *conn) *proc {
+func (s *Server) writerOf(c *conn) *reporter {
 	if c.writer.Pid == 0 || c.writer.Pid == c.cred.Pid {
 		return s.ownerOf(c)
 	}
@@ -63,7 +63,7 @@ func (s *Server) writerOf(c *conn) *proc {
 		return p
 	}
 	if c.heirs == nil {
-		c.heirs = map[int32]*proc{}
+		c.heirs = map[int32]*reporter{}
 	}
 	c.heirs[c.writer.Pid] = p
 	if p.writes == nil {
@@ -74,7 +74,7 @@ func (s *Server) writerOf(c *conn) *proc {
 }
 
 // heir identifies a process that writes on another's connection.
-func (s *Server) heir(c *conn) *proc {
+func (s *Server) heir(c *conn) *reporter {
 	if len(c.heirs) >= maxHeirs {
 		s.say(c.user, slog.LevelWarn, "too many processes write on one connection; some are not heard", "pid", c.cred.Pid, "uid", c.cred.Uid)
 		return s.nobody()
@@ -92,6 +92,6 @@ func (s *Server) heir(c *conn) *proc {
 }
 
 // nobody is a process whose reports are ignored.
-func (s *Server) nobody() *proc {
-	return &proc{ended: true, exited: true, pidfd: -1, ledger: s.opt.Ledger.Nobody(), conns: map[*conn]struct{}{}}
+func (s *Server) nobody() *reporter {
+	return &reporter{ended: true, exited: true, pidfd: -1, ledger: s.opt.Ledger.Nobody(), conns: map[*conn]struct{}{}}
 }

@@ -1,13 +1,11 @@
 package allocsock
 
 import (
-	"bytes"
-	"io"
-	"os"
 	"path"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // language is what a process runs, as far as it matters for buffer types.
@@ -29,16 +27,13 @@ func (l language) reading(counting bool) reading {
 	return readingMetal
 }
 
-// A process decides how long it takes to look at it: it may have tens of
-// thousands of mappings, with long names. So it is done beside the loop.
-const (
-	lookTime  = 500 * time.Millisecond
-	lookBytes = 16 << 20
-)
+// lookTime is how long looking at one process may take: it decides that
+// itself, so it is done beside the loop.
+const lookTime = 500 * time.Millisecond
 
 // languageOf looks at what a process runs and has loaded.
 func languageOf(pid int, name string) language {
-	exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	exe, err := proc.Executable(ownHost, pid)
 	if err != nil {
 		exe = name // another user's; the name is for everybody
 	}
@@ -46,41 +41,11 @@ func languageOf(pid int, name string) language {
 	if !strings.HasPrefix(base, "python") && !strings.HasPrefix(base, "pypy") {
 		return notPython
 	}
-	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
-	if err != nil {
-		return metalPython
-	}
-	defer f.Close()
-	if hasMetal(f, time.Now().Add(lookTime)) {
+	metal, err := proc.MapsMention(ownHost, pid, time.Now().Add(lookTime), "libtt_metal", "_ttnn")
+	if metal || err != nil {
 		return metalPython
 	}
 	return plainPython
-}
-
-// hasMetal looks for tt-metal's libraries in a list of mappings. It gives up,
-// and says yes, where that takes too long.
-func hasMetal(maps io.Reader, by time.Time) bool {
-	names := [][]byte{[]byte("libtt_metal"), []byte("_ttnn")}
-	const overlap = len("libtt_metal") - 1
-	buf := make([]byte, 64<<10)
-	kept, total := 0, 0
-	for {
-		n, err := maps.Read(buf[kept:])
-		seen := buf[:kept+n]
-		for _, name := range names {
-			if bytes.Contains(seen, name) {
-				return true
-			}
-		}
-		total += n
-		switch {
-		case err != nil:
-			return total == 0 // it has no mappings that we may see
-		case total > lookBytes || time.Now().After(by):
-			return true
-		}
-		kept = copy(buf, seen[max(len(seen)-overlap, 0):])
-	}
 }
 
 // readingOf says how the buffer types of a connection are meant. Unknown: its
@@ -95,7 +60,7 @@ func (s *Server) readingOf(c *conn, counting bool) reading {
 }
 
 // look finds out what a process runs; false: it has begun to.
-func (s *Server) look(p *proc) bool {
+func (s *Server) look(p *reporter) bool {
 	switch {
 	case len(p.waiting) > 0:
 		return false
@@ -124,7 +89,7 @@ func (s *Server) look(p *proc) bool {
 }
 
 // looked goes on with the connections that have waited.
-func (s *Server) looked(p *proc, l language) {
+func (s *Server) looked(p *reporter, l language) {
 	p.language = l
 	waiting := p.waiting
 	p.waiting = nil

@@ -151,9 +151,9 @@ func (s *Server) dispatch(e *unix.EpollEvent) {
 	// A descriptor that was closed in this round may be another's already.
 	// Then this is a wake for nothing, which does no harm.
 	switch w := s.watched[fd]; {
-	case w.proc != nil:
-		if hasExited(w.proc.pidfd) {
-			s.died(w.proc, "exited")
+	case w.reporter != nil:
+		if hasExited(w.reporter.pidfd) {
+			s.died(w.reporter, "exited")
 		}
 	case w.conn != nil && !w.conn.parked && s.hasShare(w.conn.user):
 		u := w.conn.user

@@ -3,14 +3,13 @@ package allocsock
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/ledger"
-	hostproc "github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // soPeerPIDFD is SO_PEERPIDFD (Linux 6.5): the descriptor of the very process
@@ -110,7 +109,7 @@ func hasExited(pidfd int) bool {
 
 // readStat returns the start time and the name of a process, or zero values.
 func readStat(pid int) (start uint64, name string) {
-	s, err := hostproc.ParseStat(readProc(pid, "stat"))
+	s, err := proc.ReadStat(ownHost, pid)
 	if err != nil {
 		return 0, ""
 	}
@@ -118,14 +117,10 @@ func readStat(pid int) (start uint64, name string) {
 }
 
 func isZombie(pid int) bool {
-	s, err := hostproc.ParseStat(readProc(pid, "stat"))
+	s, err := proc.ReadStat(ownHost, pid)
 	return err == nil && s.Gone()
 }
 
-func readProc(pid int, file string) []byte {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
-	if err != nil {
-		return nil
-	}
-	return b
-}
+// ownHost is where clients are looked at: their pids are those of our own
+// namespace, wherever the collector looks.
+var ownHost = hostfs.Root{}

@@ -10,8 +10,8 @@ import (
 	"github.com/ttmon/ttmon/internal/ledger"
 )
 
-// proc is a process that reports, however many connections it has.
-type proc struct {
+// reporter is a process that reports, however many connections it has.
+type reporter struct {
 	key      ledger.Key
 	uid      int
 	ledger   *ledger.Process
@@ -30,7 +30,7 @@ type proc struct {
 
 // ownerOf returns the process that made a connection, identifying it at its
 // first event.
-func (s *Server) ownerOf(c *conn) *proc {
+func (s *Server) ownerOf(c *conn) *reporter {
 	if c.owner != nil {
 		return c.owner
 	}
@@ -41,7 +41,7 @@ func (s *Server) ownerOf(c *conn) *proc {
 }
 
 // claim makes p the owner of a connection.
-func (s *Server) claim(c *conn, p *proc) {
+func (s *Server) claim(c *conn, p *reporter) {
 	s.unclaimed.remove(c)
 	c.owner = p
 	p.conns[c] = struct{}{}
@@ -69,8 +69,8 @@ func (u unclaimed) remove(c *conn) {
 // enrol returns the process that was identified, and makes it known if it is
 // not. A process of a user who has too many is nobody: its connection stays
 // open, and what it says is ignored.
-func (s *Server) enrol(who peer) *proc {
-	if p := s.procs[who.Key]; p != nil {
+func (s *Server) enrol(who peer) *reporter {
+	if p := s.reporters[who.Key]; p != nil {
 		if who.pidfd >= 0 {
 			unix.Close(who.pidfd)
 		}
@@ -86,9 +86,9 @@ func (s *Server) enrol(who peer) *proc {
 		unix.Close(who.pidfd) // then the end of its connections must tell
 		who.pidfd = -1
 	}
-	p := &proc{key: who.Key, uid: who.UID, name: who.Name, pidfd: who.pidfd, exited: who.exited, conns: map[*conn]struct{}{}}
+	p := &reporter{key: who.Key, uid: who.UID, name: who.Name, pidfd: who.pidfd, exited: who.exited, conns: map[*conn]struct{}{}}
 	p.ledger = s.opt.Ledger.Open(who.Info, s.now)
-	s.procs[p.key] = p
+	s.reporters[p.key] = p
 	s.watchProcess(p)
 	if p.exited { // before we looked: take what it said, then take it out
 		s.post(func() { s.died(p, "exited") })
@@ -97,11 +97,11 @@ func (s *Server) enrol(who peer) *proc {
 	return p
 }
 
-func (s *Server) watchProcess(p *proc) {
+func (s *Server) watchProcess(p *reporter) {
 	if p.pidfd < 0 {
 		return
 	}
-	if err := s.watch(p.pidfd, unix.EPOLLIN, watch{proc: p}); err != nil {
+	if err := s.watch(p.pidfd, unix.EPOLLIN, watch{reporter: p}); err != nil {
 		s.log.Error("the end of a process cannot be watched", "pid", p.key.PID, "err", err)
 		unix.Close(p.pidfd)
 		p.pidfd = -1
@@ -147,7 +147,7 @@ func (s *Server) endGraces() {
 	if len(s.graces) == 0 {
 		return
 	}
-	s.graces = slices.DeleteFunc(s.graces, func(p *proc) bool {
+	s.graces = slices.DeleteFunc(s.graces, func(p *reporter) bool {
 		if p.ended || p.graceEnd.IsZero() {
 			return true
 		}

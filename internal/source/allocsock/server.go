@@ -58,7 +58,7 @@ type Server struct {
 	watched   []watch // by descriptor
 	conns     map[*conn]struct{}
 	unclaimed unclaimed
-	procs     map[ledger.Key]*proc
+	reporters map[ledger.Key]*reporter
 	buf       []byte // what is being decoded; no connection has one of its own
 	recv      receiver
 	events    []ledger.Event
@@ -66,9 +66,9 @@ type Server struct {
 	clock     time.Time // when the present step began
 	turn      uint64    // counts up
 	users     map[int]*user
-	settling  []settling // wait for the rest of something, by time
-	graces    []*proc    // wait for a new connection
-	dying     []*proc    // have ended, and are still heard
+	settling  []settling  // wait for the rest of something, by time
+	graces    []*reporter // wait for a new connection
+	dying     []*reporter // have ended, and are still heard
 	dyingFrom int
 	emptied   uint64  // times that nobody was left to be accepted
 	hot       []*conn // are swept instead of waited for
@@ -117,8 +117,8 @@ type Stats struct {
 
 // watch is what a descriptor in the epoll set stands for.
 type watch struct {
-	conn *conn
-	proc *proc
+	conn     *conn
+	reporter *reporter
 }
 
 // bufLen is the size of the read buffer: a read returns as many messages as a
@@ -139,7 +139,7 @@ func New(o Options) (*Server, error) {
 		languageOf: languageOf,
 
 		unclaimed: unclaimed{},
-		procs:     map[ledger.Key]*proc{},
+		reporters: map[ledger.Key]*reporter{},
 		buf:       make([]byte, bufLen+maxLine),
 		events:    make([]ledger.Event, 0, batchLen+8),
 		now:       time.Now(),
@@ -218,13 +218,13 @@ func (s *Server) Close() {
 	for c := range s.conns {
 		unix.Close(c.fd)
 	}
-	for _, p := range s.procs {
+	for _, p := range s.reporters {
 		if p.pidfd >= 0 {
 			unix.Close(p.pidfd)
 		}
 	}
 	clear(s.conns)
-	clear(s.procs)
+	clear(s.reporters)
 	for _, fd := range []int{s.listener, s.wakeFD, s.epoll} {
 		if fd >= 0 {
 			unix.Close(fd)

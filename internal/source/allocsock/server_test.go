@@ -229,7 +229,7 @@ func TestGrace(t *testing.T) {
 	l.send(c, own(allocMsg(0, 64, 10, 0)).pack(144))
 	l.await(0, model.DRAM, 10)
 	l.stop()
-	for _, p := range l.server.procs { // as if the kernel had no pidfds
+	for _, p := range l.server.reporters { // as if the kernel had no pidfds
 		l.server.unwatch(p.pidfd)
 		p.pidfd = -1
 	}

@@ -55,8 +55,8 @@ type procState struct {
 // returned. The descriptors stay the server's: the receiver gets duplicates.
 func (s *Server) Export() (State, []int, error) {
 	st := State{Since: s.since, Dumps: s.Dumps(), Stats: s.Stats()}
-	index := map[*proc]int{}
-	for _, p := range s.procs {
+	index := map[*reporter]int{}
+	for _, p := range s.reporters {
 		index[p] = len(st.Procs)
 		st.Procs = append(st.Procs, procState{p.key, p.uid, p.name, p.sentPID})
 	}
@@ -106,7 +106,7 @@ func (s *Server) Import(st State, fds []int) error {
 	if st.Since.Ticks != 0 {
 		s.since = st.Since
 	}
-	procs := make([]*proc, len(st.Procs))
+	procs := make([]*reporter, len(st.Procs))
 	for i, ps := range st.Procs {
 		procs[i] = s.importProc(ps)
 	}
@@ -129,11 +129,11 @@ func (s *Server) Import(st State, fds []int) error {
 }
 
 // importProc watches a process again.
-func (s *Server) importProc(ps procState) *proc {
-	p := &proc{key: ps.Key, uid: ps.UID, name: ps.Name, sentPID: ps.SentPID, pidfd: -1, conns: map[*conn]struct{}{}}
+func (s *Server) importProc(ps procState) *reporter {
+	p := &reporter{key: ps.Key, uid: ps.UID, name: ps.Name, sentPID: ps.SentPID, pidfd: -1, conns: map[*conn]struct{}{}}
 	p.ledger = s.opt.Ledger.Open(ledger.Info{Key: ps.Key, UID: ps.UID, Name: ps.Name}, s.now)
 	s.pools.reporters.Force(p.uid, 1)
-	s.procs[p.key] = p
+	s.reporters[p.key] = p
 	if ps.Key.PID == 0 || ps.Key.Start&strangerBit != 0 {
 		return p // a connection of it must show it
 	}
@@ -150,7 +150,7 @@ func (s *Server) importProc(ps procState) *proc {
 }
 
 // importConn takes over one connection.
-func (s *Server) importConn(fd int, states map[uint64]connState, procs []*proc) error {
+func (s *Server) importConn(fd int, states map[uint64]connState, procs []*reporter) error {
 	unix.CloseOnExec(fd)
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return fmt.Errorf("taking over a connection: %w", err)
@@ -199,7 +199,7 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*proc) 
 }
 
 // revive makes sure that the end of a process will be seen.
-func (s *Server) revive(p *proc) {
+func (s *Server) revive(p *reporter) {
 	if p.pidfd < 0 && !p.exited {
 		for c := range p.conns { // any will do
 			if p.pidfd, p.exited = openPIDFD(c.fd, p.key.PID); p.pidfd >= 0 {
