@@ -24,6 +24,10 @@ build: ## build ttmon, ttmond and ttmon-sim into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
+.PHONY: lib
+lib: ## build libttmon.so anew for both architectures, after a change below lib/
+	tools/libttmon
+
 .PHONY: run
 run: ## show this machine's boards; where there are none, start a simulated host
 	@tools/setup build
@@ -63,7 +67,7 @@ fresh: ## check that make run and make test need nothing but a bare Debian 12 wi
 
 .PHONY: lint
 lint: ## gofumpt, vet and staticcheck
-	@out=$$($(GO) tool -modfile=tools/lint/go.mod gofumpt -l cmd internal tools); \
+	@out=$$($(GO) tool -modfile=tools/lint/go.mod gofumpt -l cmd internal lib tools); \
 	  if [ -n "$$out" ]; then echo "not formatted (run gofumpt -w):"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/lint/go.mod staticcheck ./...
@@ -71,7 +75,7 @@ lint: ## gofumpt, vet and staticcheck
 
 .PHONY: fmt
 fmt: ## format all Go code
-	$(GO) tool -modfile=tools/lint/go.mod gofumpt -w cmd internal tools
+	$(GO) tool -modfile=tools/lint/go.mod gofumpt -w cmd internal lib tools
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test for T each (make fuzz T=10m)

@@ -12,7 +12,7 @@ import (
 // of smi itself.
 func normalize(args []string, official bool) []string {
 	at := slices.Index(args, "smi")
-	if at < 0 {
+	if at < 0 || slices.Contains(args[:at], "run") { // whose arguments are another program's
 		return args
 	}
 	n := normalizer{rest: args[at+1:], official: official}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/view/runtext"
+)
+
+// Exit codes of ttmon run, where the program itself ended well.
+const (
+	exitLeak = 90 // --fail-on-leak
+	exitMax  = 91 // --max
+)
+
+// runCmd is the command ttmon run with its flags.
+type runCmd struct {
+	*app
+	cmd *cobra.Command
+
+	json, junit, pprof, flame string
+	quiet, live, summary      bool
+	stacks                    string
+	leak                      string
+	max                       []string
+	top                       int
+}
+
+func newRun(a *app) *cobra.Command {
+	r := &runCmd{app: a}
+	r.cmd = &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Runs a program and tells how much device memory it took, and what it left behind",
+		Long: `Runs a program on tt-metal with libttmon in it, and prints at its end how much
+of each chip's memory it took at most, when, and what it still held: every
+allocation of every thread, exactly, without root and without a daemon. With
+--stacks the lines of Python are named. The program and its children run as they
+would without; its input, output, signals and exit code are passed through.
+
+The summary goes to standard error, if that is a terminal or a flag asks for a
+result; --summary prints it always, --quiet never.
+
+Exit code: the program's own; 128 and the number of the signal that killed it;
+90 if --fail-on-leak found something left behind, 91 if --max was passed, where
+the program itself ended with 0.
+
+Where there is no libttmon to be had (tt-metal linked statically, functions that
+are not known) tt-metal's own accounting is looked at once a second instead.`,
+		Example: `  ttmon run -- python train.py
+  ttmon run --stacks -- python train.py                 by line of code
+  ttmon run --stacks --flame memory.svg -- python train.py
+  ttmon run --fail-on-leak --max dram=8G --junit memory.xml -- pytest
+  ttmon run --live -- python serve.py`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return r.run(args) },
+	}
+	f := r.cmd.Flags()
+	f.SetInterspersed(false) // what follows the command is its own
+	f.StringVar(&r.json, "json", "", "write the whole account to `FILE` as JSON (- is standard output)")
+	f.StringVar(&r.junit, "junit", "", "write the verdicts on leaks and limits to `FILE` for CI")
+	f.StringVar(&r.pprof, "pprof", "", "write a heap profile to `FILE`, for go tool pprof and others; implies --stacks")
+	f.StringVar(&r.flame, "flame", "", "write a flame graph of the peak to `FILE` as SVG (- is a text in the terminal); implies --stacks")
+	f.StringVar(&r.stacks, "stacks", "", "record call sites: `WHAT` is python (the default), native or all")
+	f.Lookup("stacks").NoOptDefVal = "python"
+	f.StringVar(&r.leak, "fail-on-leak", "", "exit with 90 if more than `SIZE` was left behind (default: anything)")
+	f.Lookup("fail-on-leak").NoOptDefVal = "0"
+	f.StringArrayVar(&r.max, "max", nil, "exit with 91 if a chip's peak passes `POOL=SIZE`, such as dram=8G; may be given again")
+	f.BoolVar(&r.live, "live", false, "show a line with what is held now while the program runs")
+	f.BoolVar(&r.summary, "summary", false, "print the summary even where standard error is no terminal")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no summary")
+	f.IntVar(&r.top, "top", 10, "list `N` places of the program at most")
+	return r.cmd
+}
+
+// checked are the flags that decide, in the form they are used.
+type checked struct {
+	leak   *uint64 // nil: leaks are no failure
+	limits map[model.Pool]uint64
+	stacks string
+}
+
+func (r *runCmd) check(args []string) (c checked, err error) {
+	if len(args) == 0 {
+		return c, usage("run what? ttmon run [flags] -- COMMAND [ARGUMENT...]")
+	}
+	if r.quiet && r.summary {
+		return c, usage("--quiet and --summary exclude each other")
+	}
+	c.stacks = r.stacks
+	if c.stacks == "" && (r.pprof != "" || r.flame != "") {
+		c.stacks = "python"
+	}
+	switch c.stacks {
+	case "", "python", "native", "all":
+	default:
+		return c, usage("--stacks=%s: it is python, native or all", r.stacks)
+	}
+	if r.cmd.Flags().Changed("fail-on-leak") {
+		n, err := parseSize(r.leak)
+		if err != nil {
+			return c, usage("--fail-on-leak=%s: %w", r.leak, err)
+		}
+		c.leak = &n
+	}
+	c.limits = map[model.Pool]uint64{}
+	for _, m := range r.max {
+		pool, n, err := parseLimit(m)
+		if err != nil {
+			return c, usage("--max=%s: %w", m, err)
+		}
+		c.limits[pool] = n
+	}
+	return c, nil
+}
+
+// parseLimit reads "dram=8G".
+func parseLimit(s string) (model.Pool, uint64, error) {
+	name, size, ok := strings.Cut(s, "=")
+	if !ok {
+		return 0, 0, fmt.Errorf("it has the form POOL=SIZE, such as dram=8G")
+	}
+	for _, p := range model.Pools()[:4] {
+		if strings.EqualFold(p.String(), name) {
+			n, err := parseSize(size)
+			return p, n, err
+		}
+	}
+	return 0, 0, fmt.Errorf("unknown pool %q: dram, l1, l1_small or trace", name)
+}
+
+// parseSize reads a number of bytes: 512, 64K, 8G, 1.5GiB.
+func parseSize(s string) (uint64, error) {
+	digits := strings.TrimRight(strings.ToUpper(s), "IB")
+	shift := 0
+	if i := strings.IndexAny(digits, "KMGT"); i >= 0 && i == len(digits)-1 {
+		shift = 10 * (strings.IndexByte("KMGT", digits[i]) + 1)
+		digits = digits[:i]
+	}
+	v, err := strconv.ParseFloat(digits, 64)
+	if err != nil || v < 0 || v > 1<<50 {
+		return 0, fmt.Errorf("%q is no size: 512, 64K, 8G", s)
+	}
+	return uint64(v * float64(uint64(1)<<shift)), nil
+}
+
+func (r *runCmd) run(args []string) error {
+	c, err := r.check(args)
+	if err != nil {
+		return err
+	}
+	w, err := r.start(args, c)
+	if err != nil {
+		return err
+	}
+	report := w.watch()
+	r.nameChips(report)
+	report.Check(c.limits)
+	if err := r.write(report, c); err != nil {
+		return err
+	}
+	switch {
+	case report.ExitCode != 0:
+		return &exitError{code: report.ExitCode}
+	case len(report.Exceeded) > 0:
+		return &exitError{code: exitMax}
+	case c.leak != nil && report.Left().Bytes > *c.leak:
+		return &exitError{code: exitLeak}
+	}
+	return nil
+}
+
+// write prints the summary and the files that were asked for.
+func (r *runCmd) write(report *runreport.Report, c checked) error {
+	width, _, terminal := size(r.stderr)
+	asked := r.summary || r.json != "" || r.junit != "" || r.pprof != "" || r.flame != "" || c.stacks != "" || c.leak != nil || len(c.limits) > 0
+	if !r.quiet && (terminal || asked) {
+		o, err := r.textOptions(r.stderr)
+		if err != nil {
+			return err
+		}
+		if _, err := r.stderr.Write(runtext.Append(nil, report, runtext.Options{Width: width, ASCII: o.ASCII, Top: r.top})); err != nil {
+			return err
+		}
+	}
+	for _, file := range []struct {
+		name string
+		make func() ([]byte, error)
+	}{
+		{r.json, func() ([]byte, error) { return runreport.JSON(report) }},
+		{r.junit, func() ([]byte, error) { return runreport.JUnit(report, c.leak, c.limits) }},
+		{r.pprof, func() ([]byte, error) { return runreport.Profile(report) }},
+		{r.flame, func() ([]byte, error) { return r.flameGraph(report), nil }},
+	} {
+		if file.name == "" {
+			continue
+		}
+		b, err := file.make()
+		if err != nil {
+			return err
+		}
+		if err := r.output(file.name).write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *runCmd) flameGraph(report *runreport.Report) []byte {
+	if r.flame == "-" {
+		width, _, _ := size(os.Stdout)
+		return runtext.AppendFlame(nil, report, width, r.ascii)
+	}
+	return runtext.AppendFlameSVG(nil, report)
+}

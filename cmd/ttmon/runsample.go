@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
+)
+
+// sampler looks from outside at what a program holds, where it keeps no ledger.
+type sampler struct {
+	*app
+	host *host
+	next time.Time
+	seen map[sampleKey]sampled
+	pids []int
+}
+
+type sampleKey struct {
+	chip uint64
+	pool model.Pool
+}
+
+type sampled struct {
+	peak, last uint64
+	at         float64
+}
+
+const (
+	sampleAfter = 2 * time.Second // time for a ledger to come
+	sampleEvery = time.Second
+)
+
+func (s *sampler) close() {
+	if s.host != nil {
+		s.host.Close()
+	}
+}
+
+// look notes what the program and its children hold now.
+func (s *sampler) look(pid int, started, now time.Time) {
+	if now.Sub(started) < sampleAfter || now.Before(s.next) {
+		return
+	}
+	s.next = now.Add(sampleEvery)
+	if s.host == nil {
+		h, err := s.openHost()
+		if err != nil {
+			return
+		}
+		s.host, s.seen = h, map[sampleKey]sampled{}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	snap, err := s.host.Next(ctx)
+	if err != nil {
+		return
+	}
+	sums := map[sampleKey]uint64{}
+	for i := range snap.Processes {
+		p := &snap.Processes[i]
+		if !descends(snap, p, pid) {
+			continue
+		}
+		if !slices.Contains(s.pids, p.PID) {
+			s.pids = append(s.pids, p.PID)
+		}
+		for _, u := range p.Devices {
+			for _, c := range u.Chips {
+				for pool, b := range c.Memory {
+					if n, ok := b.Get(); ok {
+						sums[sampleKey{c.ChipID, model.Pool(pool)}] += n
+					}
+				}
+			}
+		}
+	}
+	for key, x := range s.seen {
+		x.last = sums[key]
+		s.seen[key] = x
+	}
+	for key, n := range sums {
+		x := s.seen[key]
+		if x.last = n; n > x.peak {
+			x.peak, x.at = n, now.Sub(started).Seconds()
+		}
+		s.seen[key] = x
+	}
+}
+
+// descends tells whether a process is the given one or a child of its children,
+// as far as the snapshot has them.
+func descends(snap *model.Snapshot, p *model.Process, pid int) bool {
+	for range len(snap.Processes) + 1 {
+		if p.PID == pid || p.PPID == pid {
+			return true
+		}
+		i := slices.IndexFunc(snap.Processes, func(q model.Process) bool { return q.PID == p.PPID })
+		if i < 0 {
+			return false
+		}
+		p = &snap.Processes[i]
+	}
+	return false
+}
+
+// fill makes the report of what was sampled.
+func (s *sampler) fill(r *runreport.Report) {
+	for key, x := range s.seen {
+		if x.peak == 0 {
+			continue
+		}
+		r.Method = runreport.Sampled
+		i := slices.IndexFunc(r.Chips, func(c runreport.Chip) bool { return c.ID == key.chip })
+		if i < 0 {
+			r.Chips = append(r.Chips, runreport.Chip{ID: key.chip})
+			i = len(r.Chips) - 1
+		}
+		r.Chips[i].Pools = append(r.Chips[i].Pools, runreport.Pool{
+			Pool: key.pool, PoolName: key.pool.String(), Peak: x.peak, AtLeast: true, PeakAt: x.at,
+		})
+	}
+	r.Sort()
+}
+
+// nameChips gives the chips of this host their numbers and boards.
+func (r *runCmd) nameChips(report *runreport.Report) {
+	if len(report.Chips) == 0 {
+		return
+	}
+	h, err := r.openHost()
+	if err != nil {
+		return
+	}
+	defer h.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	snap, err := h.Next(ctx)
+	if err != nil {
+		return
+	}
+	for i := range snap.Devices {
+		d := &snap.Devices[i]
+		for _, chip := range d.Chips {
+			if id, ok := chip.ID.Get(); ok {
+				report.NameChip(id, d.Index, d.Board.V, chip.Name)
+			}
+		}
+	}
+}

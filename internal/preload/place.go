@@ -1,0 +1,113 @@
+package preload
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Library is a libttmon.so that a program can be started with.
+type Library struct {
+	Path string
+	file *os.File // of one that has no name: it is there as long as we are
+}
+
+// Close gives up a library that exists only while we run.
+func (l *Library) Close() {
+	if l.file != nil {
+		l.file.Close()
+	}
+}
+
+// ErrArch is the error of an architecture that there is no library for.
+var ErrArch = errors.New("libttmon is for amd64 and arm64 only")
+
+// Place puts the library into the user's cache, under a name that its content
+// determines: programs that outlive us still find it, and a newer ttmon does
+// not change it under them. Where that cannot be, it is a file without a name,
+// which is there while we run.
+func Place() (*Library, error) {
+	if len(library) == 0 {
+		return nil, ErrArch
+	}
+	name := fmt.Sprintf("libttmon-%x.so", sha256.Sum256(library))[:len("libttmon-")+16] + ".so"
+	if dir, err := os.UserCacheDir(); err == nil && loadable(dir) {
+		if path, err := inCache(filepath.Join(dir, "ttmon"), name); err == nil {
+			return &Library{Path: path}, nil
+		}
+	}
+	return nameless()
+}
+
+// loadable tells whether LD_PRELOAD can name a file below dir: it has no way to
+// quote its separators, and the file must be executable there.
+func loadable(dir string) bool {
+	if !filepath.IsAbs(dir) || strings.ContainsAny(dir, ": \t\n$") {
+		return false
+	}
+	var st unix.Statfs_t
+	for unix.Statfs(dir, &st) != nil && dir != "/" {
+		dir = filepath.Dir(dir)
+	}
+	return st.Flags&unix.ST_NOEXEC == 0
+}
+
+// inCache makes sure that the file is there, is ours and has our bytes.
+func inCache(dir, name string) (string, error) {
+	path := filepath.Join(dir, name)
+	if ours(path) {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(dir, ".libttmon-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(library)
+	if err := errors.Join(err, f.Chmod(0o755), f.Close()); err != nil {
+		return "", err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return "", err
+	}
+	if !ours(path) {
+		return "", fmt.Errorf("%s belongs to somebody else", path)
+	}
+	return path, nil
+}
+
+// ours tells whether a file is one that nobody but us could have written, and
+// has the right content.
+func ours(path string) bool {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&0o022 != 0 {
+		return false
+	}
+	if st.Uid != uint32(os.Geteuid()) && st.Uid != 0 || st.Size != int64(len(library)) {
+		return false
+	}
+	b, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(b, library)
+}
+
+func nameless() (*Library, error) {
+	fd, err := unix.MemfdCreate("libttmon", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking libttmon.so: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "libttmon")
+	if _, err := f.Write(library); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("unpacking libttmon.so: %w", err)
+	}
+	return &Library{Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), fd), file: f}, nil
+}

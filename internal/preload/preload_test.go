@@ -1,0 +1,124 @@
+package preload
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// sources reads sources.txt: hashes by path, compilers by architecture.
+func sources(t *testing.T) (hashes, compilers map[string]string) {
+	t.Helper()
+	f, err := os.Open("sources.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	hashes, compilers = map[string]string{}, map[string]string{}
+	for s := bufio.NewScanner(f); s.Scan(); {
+		first, rest, _ := strings.Cut(s.Text(), " ")
+		switch first {
+		case "#":
+		case "amd64", "arm64":
+			compilers[first] = rest
+		default:
+			hashes[strings.TrimSpace(rest)] = first
+		}
+	}
+	return hashes, compilers
+}
+
+// The libraries in the repository are those of the sources in it.
+func TestLibrariesAreUpToDate(t *testing.T) {
+	hashes, _ := sources(t)
+	files := []string{"lib/build", "lib/include/ttmon.h", "lib/include/ttmon_ledger.h", "internal/preload/libttmon-amd64.so", "internal/preload/libttmon-arm64.so"}
+	code, err := filepath.Glob(root + "/lib/src/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range code {
+		files = append(files, strings.TrimPrefix(path, root+"/"))
+	}
+	for _, path := range files {
+		b, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%x", sha256.Sum256(b)); got != hashes[path] {
+			t.Errorf("%s has changed: run make lib and commit what it makes", path)
+		}
+	}
+	if len(files) != len(hashes) {
+		t.Errorf("%d files, %d in sources.txt: run make lib", len(files), len(hashes))
+	}
+}
+
+// The same compiler makes the same bytes.
+func TestLibrariesCanBeMadeAgain(t *testing.T) {
+	_, compilers := sources(t)
+	for arch, cc := range map[string]string{"amd64": "cc", "arm64": "aarch64-linux-gnu-gcc"} {
+		t.Run(arch, func(t *testing.T) {
+			out, err := exec.Command(cc, "--version").Output()
+			version, _, _ := strings.Cut(string(out), "\n")
+			if err != nil || version != compilers[arch] {
+				t.Skipf("the compiler of %s is %q, the library was made by %q", arch, version, compilers[arch])
+			}
+			file := filepath.Join(t.TempDir(), "libttmon.so")
+			if out, err := exec.Command(root+"/lib/build", arch, file).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			made, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, err := os.ReadFile("libttmon-" + arch + ".so")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(made, kept) {
+				t.Error("other bytes than those in the repository")
+			}
+		})
+	}
+}
+
+func TestPlace(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	l, err := Place()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if filepath.Dir(filepath.Dir(l.Path)) != cache {
+		t.Errorf("placed at %s, not in the cache", l.Path)
+	}
+	again, err := Place()
+	if err != nil || again.Path != l.Path {
+		t.Errorf("placed again at %v, %v", again, err)
+	}
+	// Somebody has changed it: it is put right.
+	if err := os.WriteFile(l.Path, []byte("something else"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Place(); err != nil || !ours(l.Path) {
+		t.Errorf("a changed library was used: %v", err)
+	}
+	// LD_PRELOAD cannot name what is in there.
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(cache, "with blank"))
+	l, err = Place()
+	if err != nil || !strings.HasPrefix(l.Path, "/proc/") {
+		t.Fatalf("placed at %v, %v", l, err)
+	}
+	defer l.Close()
+	if out, err := exec.Command("env", "LD_PRELOAD="+l.Path, "true").CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("preloading it: %v\n%s", err, out)
+	}
+}

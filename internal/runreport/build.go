@@ -1,0 +1,348 @@
+package runreport
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// Builder gathers what processes wrote down while the program runs.
+type Builder struct {
+	started time.Time
+	last    map[string]entry // by path of the ledger
+	order   []string
+	sampled map[chipPool]peak // sums over processes, as they were seen
+}
+
+type entry struct {
+	ledger  *ledgerfile.Ledger
+	running bool
+}
+
+type chipPool struct {
+	id   uint64
+	pool model.Pool
+}
+
+type peak struct {
+	bytes uint64
+	at    float64
+}
+
+// NewBuilder begins a report on a program that starts now.
+func NewBuilder(started time.Time) *Builder {
+	return &Builder{started: started, last: map[string]entry{}, sampled: map[chipPool]peak{}}
+}
+
+// Add notes the newest copy of a process's ledger.
+func (b *Builder) Add(path string, l *ledgerfile.Ledger, running bool) {
+	if _, ok := b.last[path]; !ok {
+		b.order = append(b.order, path)
+	}
+	b.last[path] = entry{l, running}
+}
+
+// Processes counts those that keep or kept a ledger.
+func (b *Builder) Processes() int { return len(b.last) }
+
+// Now is what all running processes hold, by chip and pool. It also counts
+// towards the peaks of chips that several processes use.
+func (b *Builder) Now(at time.Time) map[uint64]map[model.Pool]uint64 {
+	sums := map[uint64]map[model.Pool]uint64{}
+	for _, e := range b.last {
+		if !e.running {
+			continue
+		}
+		for i := range e.ledger.Lists {
+			l := &e.ledger.Lists[i]
+			pool, ok := poolOf(l.Pool)
+			if l.State != ledgerfile.Open || !ok {
+				continue
+			}
+			for _, id := range chipsOf(e.ledger, l) {
+				if sums[id] == nil {
+					sums[id] = map[model.Pool]uint64{}
+				}
+				sums[id][pool] += l.Live.Bytes * uint64(l.Banks)
+			}
+		}
+	}
+	for id, pools := range sums {
+		for pool, n := range pools {
+			if key := (chipPool{id, pool}); n > b.sampled[key].bytes {
+				b.sampled[key] = peak{n, b.seconds(at)}
+			}
+		}
+	}
+	return sums
+}
+
+func (b *Builder) seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(0, t.Sub(b.started).Seconds())
+}
+
+func poolOf(p ledgerfile.Pool) (model.Pool, bool) {
+	switch p {
+	case ledgerfile.DRAM:
+		return model.DRAM, true
+	case ledgerfile.L1:
+		return model.L1, true
+	case ledgerfile.L1Small:
+		return model.L1Small, true
+	case ledgerfile.Trace:
+		return model.Trace, true
+	}
+	return 0, false
+}
+
+// unknownChip stands for a chip that could not be told.
+const unknownChip = ^uint64(0)
+
+// chipsOf are the chips that a list stands for; one that could not be told is
+// the only one that the process has, or unknown.
+func chipsOf(l *ledgerfile.Ledger, x *ledgerfile.List) []uint64 {
+	var ids []uint64
+	for _, n := range x.Chips {
+		ids = append(ids, l.Chips[n].ID)
+	}
+	switch {
+	case len(ids) > 0:
+	case len(l.Chips) == 1:
+		ids = []uint64{l.Chips[0].ID}
+	default:
+		ids = []uint64{unknownChip}
+	}
+	return ids
+}
+
+// Report sums up. The caller fills in what is known of the program itself.
+func (b *Builder) Report() *Report {
+	r := &Report{Schema: Schema, Started: b.started, Method: Nothing, Chips: []Chip{}, Processes: []Process{}, Releases: []string{}}
+	for _, path := range b.order {
+		e := b.last[path]
+		p := b.process(e)
+		r.Processes = append(r.Processes, p)
+		if p.Release != "" && !slices.Contains(r.Releases, p.Release) {
+			r.Releases = append(r.Releases, p.Release)
+		}
+	}
+	if len(r.Processes) > 0 {
+		r.Method = Ledger
+	}
+	r.Chips = b.together(r.Processes)
+	return r
+}
+
+func (b *Builder) process(e entry) Process {
+	l := e.ledger
+	p := Process{
+		PID: l.PID, Name: l.Comm, Release: release(l.Library), Running: e.running,
+		Killed: !e.running && l.Flags&ledgerfile.Ended == 0, Stacks: l.Flags&(ledgerfile.StacksOn|ledgerfile.NativeOn) != 0,
+		Lost: l.Lost, Unsure: l.Unknown > 0 || l.Flags&ledgerfile.Late != 0, Chips: []Chip{},
+	}
+	byPool := map[chipPool][]int{}
+	for i := range l.Lists {
+		pool, ok := poolOf(l.Lists[i].Pool)
+		if l.Lists[i].State == ledgerfile.Unused || !ok {
+			continue
+		}
+		for _, id := range chipsOf(l, &l.Lists[i]) {
+			key := chipPool{id, pool}
+			byPool[key] = append(byPool[key], i)
+		}
+	}
+	for key, lists := range byPool {
+		pool := b.pool(e, key.pool, lists)
+		if pool.Total.Blocks == 0 && pool.Failed == 0 {
+			continue
+		}
+		pool.AtLeast = pool.AtLeast || l.Lost > 0
+		c := chipIn(&p.Chips, key.id)
+		for i := range l.Chips {
+			if l.Chips[i].ID == key.id {
+				c.Logical = l.Chips[i].Logical
+			}
+		}
+		c.Pools = append(c.Pools, pool)
+	}
+	sortChips(p.Chips)
+	return p
+}
+
+func chipIn(chips *[]Chip, id uint64) *Chip {
+	for i := range *chips {
+		if (*chips)[i].ID == id {
+			return &(*chips)[i]
+		}
+	}
+	*chips = append(*chips, Chip{ID: id, Unknown: id == unknownChip})
+	return &(*chips)[len(*chips)-1]
+}
+
+func sortChips(chips []Chip) {
+	slices.SortFunc(chips, func(a, b Chip) int { return cmp.Or(cmp.Compare(a.Logical, b.Logical), cmp.Compare(a.ID, b.ID)) })
+	for i := range chips {
+		slices.SortFunc(chips[i].Pools, func(a, b Pool) int { return cmp.Compare(a.Pool, b.Pool) })
+	}
+}
+
+// pool sums the lists of a pool on one chip, in one process.
+func (b *Builder) pool(e entry, pool model.Pool, lists []int) Pool {
+	out := Pool{Pool: pool, PoolName: pool.String()}
+	top, peaks := -1, 0 // the list with the highest peak; how many have one
+	for _, i := range lists {
+		l := &e.ledger.Lists[i]
+		banks := uint64(l.Banks)
+		out.Total.add(Amount{l.Total.Bytes * banks, l.Total.Blocks})
+		out.Left.add(Amount{l.Left.Bytes * banks, l.Left.Blocks})
+		held := Amount{l.Live.Bytes * banks, l.Live.Blocks}
+		if e.running {
+			out.Held.add(held)
+		} else {
+			out.Left.add(held)
+		}
+		out.Failed += l.Failed
+		out.Capacity = max(out.Capacity, l.Capacity*banks)
+		out.AtLeast = out.AtLeast || l.Banks == 0 && l.Total.Blocks > 0
+		if n := l.Peak.Bytes * banks; n > 0 {
+			peaks++
+			if top < 0 || n > out.Peak {
+				top, out.Peak, out.PeakAt = i, n, b.seconds(l.PeakTime)
+			}
+		}
+	}
+	if peaks > 1 {
+		out.AtLeast = out.AtLeast || overlap(e.ledger, lists)
+	}
+	b.places(&out, e, lists, top)
+	return out
+}
+
+// overlap tells whether two lists that held something were there at once:
+// then they may have held more together than either did.
+func overlap(l *ledgerfile.Ledger, lists []int) bool {
+	for i, a := range lists {
+		for _, b := range lists[:i] {
+			x, y := &l.Lists[a], &l.Lists[b]
+			if x.Peak.Bytes == 0 || y.Peak.Bytes == 0 {
+				continue
+			}
+			if (x.State == ledgerfile.Open || x.Closed.After(y.Made)) && (y.State == ledgerfile.Open || y.Closed.After(x.Made)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// places notes what each place of the program held at the peak, and left.
+func (b *Builder) places(out *Pool, e entry, lists []int, top int) {
+	for n := range e.ledger.Sites {
+		s := &e.ledger.Sites[n]
+		if s.List == 0 || !slices.Contains(lists, s.List) {
+			continue
+		}
+		banks := uint64(e.ledger.Lists[s.List].Banks)
+		place := Place{Tag: s.Tag, Stack: stack(e.ledger, s.Node)}
+		amount := func(x ledgerfile.Sum) Amount { return Amount{x.Bytes * banks, x.Blocks} }
+		if s.List == top && s.Peak.Blocks > 0 {
+			p := place
+			p.Amount = amount(s.Peak)
+			out.AtPeak = append(out.AtPeak, p)
+		}
+		left := amount(s.Left)
+		if !e.running {
+			left.add(amount(s.Live))
+		}
+		if left.Blocks > 0 {
+			p := place
+			p.Amount, p.Largest, p.Oldest = left, s.LeftLargest*banks, b.seconds(s.LeftOldest)
+			if !e.running && s.Live.Blocks > 0 {
+				b.oldest(&p, e.ledger, n, banks, s.Left.Blocks > 0)
+			}
+			out.LeftBy = append(out.LeftBy, p)
+		}
+		if s.Total.Blocks > 0 {
+			p := place
+			p.Held, p.Total = amount(s.Live), amount(s.Total)
+			if !e.running {
+				p.Held = left
+			}
+			out.Places = append(out.Places, p)
+		}
+	}
+	slices.SortStableFunc(out.AtPeak, larger)
+	slices.SortStableFunc(out.LeftBy, larger)
+}
+
+func larger(a, b Place) int { return cmp.Compare(b.Bytes, a.Bytes) }
+
+// oldest notes the age and size of blocks that were live when the process ended.
+func (b *Builder) oldest(p *Place, l *ledgerfile.Ledger, site int, banks uint64, known bool) {
+	for i := range l.Blocks {
+		x := &l.Blocks[i]
+		if x.Site != site {
+			continue
+		}
+		p.Largest = max(p.Largest, x.Bytes*banks)
+		if at := b.seconds(x.Born); !known || at < p.Oldest {
+			p.Oldest, known = at, true
+		}
+	}
+}
+
+func stack(l *ledgerfile.Ledger, node uint32) []Frame {
+	var out []Frame
+	for _, f := range l.Stack(node) {
+		out = append(out, Frame{File: f.File, Line: f.Line, Function: f.Function, Offset: f.Offset})
+	}
+	return out
+}
+
+// together adds the processes up. What one process has to itself stays as it
+// is; of a chip that several use the peak is what was seen of the sum.
+func (b *Builder) together(processes []Process) []Chip {
+	chips := []Chip{}
+	for i := range processes {
+		for _, from := range processes[i].Chips {
+			c := chipIn(&chips, from.ID)
+			c.Logical = from.Logical
+			for _, p := range from.Pools {
+				b.addPool(c, p)
+			}
+		}
+	}
+	sortChips(chips)
+	return chips
+}
+
+func (b *Builder) addPool(c *Chip, p Pool) {
+	i := slices.IndexFunc(c.Pools, func(q Pool) bool { return q.Pool == p.Pool })
+	if i < 0 {
+		p.AtPeak, p.LeftBy, p.Places = slices.Clone(p.AtPeak), slices.Clone(p.LeftBy), slices.Clone(p.Places)
+		c.Pools = append(c.Pools, p)
+		return
+	}
+	q := &c.Pools[i]
+	q.AtLeast = true
+	if p.Peak > q.Peak {
+		q.Peak, q.PeakAt, q.AtPeak = p.Peak, p.PeakAt, slices.Clone(p.AtPeak)
+	}
+	if s := b.sampled[chipPool{c.ID, p.Pool}]; s.bytes > q.Peak {
+		q.Peak, q.PeakAt, q.AtPeak = s.bytes, s.at, nil
+	}
+	q.Capacity = max(q.Capacity, p.Capacity)
+	q.Total.add(p.Total)
+	q.Held.add(p.Held)
+	q.Left.add(p.Left)
+	q.Failed += p.Failed
+	q.LeftBy = append(q.LeftBy, p.LeftBy...)
+	slices.SortStableFunc(q.LeftBy, larger)
+	q.Places = append(q.Places, p.Places...)
+}

@@ -1,0 +1,161 @@
+package runreport
+
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Schema names the JSON of a Report. Fields are only added.
+const Schema = "ttmon.run/1"
+
+// Method is how the figures of a report were got.
+type Method string
+
+// The methods.
+const (
+	Ledger  Method = "libttmon"      // every allocation, by the library
+	Sampled Method = "shared_memory" // looked at from outside, once in a while
+	Nothing Method = "none"          // no device memory was seen
+)
+
+// Report is the account of a run. Bytes are those of one chip over all its
+// banks; times are seconds after the start.
+type Report struct {
+	Schema   string    `json:"schema"`
+	Command  []string  `json:"command"`
+	Started  time.Time `json:"started"`
+	Seconds  float64   `json:"seconds"`
+	ExitCode int       `json:"exit_code"`
+	Signal   string    `json:"signal,omitempty"` // that ended the program
+	Method   Method    `json:"method"`
+	Releases []string  `json:"releases"` // of tt-metal, as far as known
+	// Complaints are what the library said of itself: why there is no ledger.
+	Complaints []string  `json:"complaints,omitempty"`
+	Chips      []Chip    `json:"chips"` // all processes together
+	Processes  []Process `json:"processes"`
+	// Exceeded are limits of --max that were.
+	Exceeded []Excess `json:"exceeded,omitempty"`
+}
+
+// Process is one process of the run.
+type Process struct {
+	PID     int    `json:"pid"` // in its own namespace
+	Name    string `json:"name"`
+	Release string `json:"release,omitempty"`
+	Running bool   `json:"running,omitempty"` // when the program itself had ended
+	Killed  bool   `json:"killed,omitempty"`  // it did not come to its end in good order
+	Stacks  bool   `json:"stacks,omitempty"`  // call sites were recorded
+	Lost    uint64 `json:"lost,omitempty"`    // events that found no room: figures are too low
+	Unsure  bool   `json:"unsure,omitempty"`  // events contradicted each other, or lists were found late
+	Chips   []Chip `json:"chips"`
+}
+
+// Chip is the memory of one chip.
+type Chip struct {
+	// ID is the chip's unique id; all ones with Unknown where it could not be told.
+	ID      uint64 `json:"id,string"`
+	Unknown bool   `json:"unknown,omitempty"`
+	Logical int    `json:"logical"`          // the number that the program gives it
+	Device  *int   `json:"device,omitempty"` // kernel index, where it is one of this host
+	Board   string `json:"board,omitempty"`
+	Name    string `json:"name,omitempty"` // of the chip on its board: L, R
+	Pools   []Pool `json:"pools"`
+}
+
+// Pool is one pool of a chip.
+type Pool struct {
+	Pool     model.Pool `json:"-"`
+	PoolName string     `json:"pool"`
+	Peak     uint64     `json:"peak_bytes"`
+	// AtLeast says that the peak may have been higher: several processes or
+	// allocators added up, samples, or lost events.
+	AtLeast  bool    `json:"peak_at_least,omitempty"`
+	PeakAt   float64 `json:"peak_at_s"`
+	Capacity uint64  `json:"capacity_bytes,omitempty"` // of the allocator; 0: not known
+	Total    Amount  `json:"allocated"`                // ever
+	Held     Amount  `json:"held"`                     // by processes that run on
+	Left     Amount  `json:"left"`                     // by those that ended, or closed the device
+	Failed   uint64  `json:"failed,omitempty"`         // requests that found no room
+	AtPeak   []Place `json:"at_peak,omitempty"`        // largest first
+	LeftBy   []Place `json:"left_by,omitempty"`
+	Places   []Place `json:"-"` // all that ever allocated, for profiles
+}
+
+// Amount is memory in blocks.
+type Amount struct {
+	Bytes  uint64 `json:"bytes"`
+	Blocks uint64 `json:"blocks"`
+}
+
+func (a *Amount) add(b Amount) {
+	a.Bytes += b.Bytes
+	a.Blocks += b.Blocks
+}
+
+// Place is a place in the program: a tag, a stack, or both.
+type Place struct {
+	Tag     string  `json:"tag,omitempty"`
+	Stack   []Frame `json:"stack,omitempty"` // innermost first
+	Amount          // at the peak, or left
+	Largest uint64  `json:"largest_bytes,omitempty"` // of the blocks that were left
+	Oldest  float64 `json:"oldest_at_s,omitempty"`   // when the oldest of them was allocated
+	Held    Amount  `json:"-"`                       // now, for profiles
+	Total   Amount  `json:"-"`                       // ever, for profiles
+}
+
+// Frame is a line of code, or a place in a library.
+type Frame struct {
+	File     string `json:"file"`
+	Line     int    `json:"line,omitempty"`
+	Function string `json:"function,omitempty"`
+	Offset   uint32 `json:"offset,omitempty"` // in the library
+}
+
+// Excess is a limit that was passed.
+type Excess struct {
+	ChipID uint64     `json:"chip,string"`
+	Pool   model.Pool `json:"-"`
+	Name   string     `json:"pool"`
+	Peak   uint64     `json:"peak_bytes"`
+	Limit  uint64     `json:"limit_bytes"`
+}
+
+// Left sums what was left behind on all chips.
+func (r *Report) Left() (sum Amount) {
+	for i := range r.Chips {
+		for j := range r.Chips[i].Pools {
+			sum.add(r.Chips[i].Pools[j].Left)
+		}
+	}
+	return sum
+}
+
+// Check notes which limits were passed on any chip.
+func (r *Report) Check(limits map[model.Pool]uint64) {
+	for i := range r.Chips {
+		for _, p := range r.Chips[i].Pools {
+			if limit, ok := limits[p.Pool]; ok && p.Peak > limit {
+				r.Exceeded = append(r.Exceeded, Excess{r.Chips[i].ID, p.Pool, p.PoolName, p.Peak, limit})
+			}
+		}
+	}
+}
+
+// Sort puts chips and pools into their order.
+func (r *Report) Sort() { sortChips(r.Chips) }
+
+// NameChip says which chip of this host an id stands for.
+func (r *Report) NameChip(id uint64, device int, board, name string) {
+	lists := [][]Chip{r.Chips}
+	for i := range r.Processes {
+		lists = append(lists, r.Processes[i].Chips)
+	}
+	for _, chips := range lists {
+		for i := range chips {
+			if c := &chips[i]; c.ID == id && !c.Unknown {
+				c.Device, c.Board, c.Name = &device, board, name
+			}
+		}
+	}
+}

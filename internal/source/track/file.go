@@ -1,0 +1,96 @@
+package track
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// inode tells files apart, whatever they are called and wherever they are seen.
+type inode struct{ dev, ino uint64 }
+
+// file is a ledger that is held open.
+type file struct {
+	inode
+	path   string // as we reach it
+	fd     int
+	uid    int
+	seen   uint64 // the sweep in which it was last found
+	epoch  uint64 // of ledger
+	ledger *ledgerfile.Ledger
+	err    error
+	holder int // pid; 0: none that we can see
+	start  uint64
+	deadAt time.Time // when it was first found without a holder
+	told   bool      // its end has been reported
+	result *Process  // of ledger and holder
+}
+
+// errForeign is the error of a file that no ledger can be.
+var errForeign = errors.New("not a regular file")
+
+// open opens a ledger without trusting what is behind its name.
+func open(path string) (*file, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		unix.Close(fd)
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errForeign}
+	}
+	return &file{inode: inode{st.Dev, st.Ino}, path: path, fd: fd, uid: int(st.Uid)}, nil
+}
+
+func (f *file) close() {
+	unix.Close(f.fd)
+	f.fd = -1
+}
+
+// names lists the ledgers of a directory. One that is not there has none.
+func names(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	all, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, name := range all {
+		if strings.HasPrefix(name, ledgerfile.Prefix) {
+			list = append(list, filepath.Join(dir, name))
+		}
+	}
+	return list, nil
+}
+
+// remove removes a dead ledger, if it still is the file that was judged. Who
+// may not, leaves it.
+func (f *file) remove() error {
+	var st unix.Stat_t
+	if err := unix.Lstat(f.path, &st); err != nil {
+		return err
+	}
+	if (inode{st.Dev, st.Ino}) != f.inode {
+		return fs.ErrNotExist
+	}
+	return unix.Unlink(f.path)
+}

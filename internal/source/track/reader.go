@@ -1,0 +1,329 @@
+package track
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// Options say what a Reader reads. The zero Options read this host and change
+// nothing.
+type Options struct {
+	Root hostfs.Root
+	// Dir is where ledgers are, instead of /dev/shm.
+	Dir string
+	// Run takes only the ledgers of this `ttmon run`, and all of those.
+	Run string
+	// Remove removes what dead processes left, where we may.
+	Remove bool
+	// Patience is how long the ledger of a dead process that belongs to
+	// somebody's `ttmon run` is left to that one. Zero: as long as it lives.
+	Patience time.Duration
+}
+
+// Process is a process that keeps a ledger.
+type Process struct {
+	PID   int    // on this host, as the kernel says
+	Start uint64 // clock ticks after boot; 0 if it could not be read
+	Path  string // of its ledger
+	// Ledger is what it wrote down. Immutable.
+	Ledger *ledgerfile.Ledger
+	// State is the same in the terms of all producers of exact state.
+	State *blocks.Process
+}
+
+// Ended is what a process left behind.
+type Ended struct {
+	Path   string
+	UID    int
+	Ledger *ledgerfile.Ledger
+}
+
+// Failure is a ledger that could not be read.
+type Failure struct {
+	Path string
+	UID  int // its owner; −1 if not known
+	Err  error
+}
+
+// Sweep is what was found at one moment.
+type Sweep struct {
+	Processes []Process // by pid
+	// Ended are processes whose end was found in this sweep. Each is told once.
+	Ended []Ended
+	// Failures are there as long as they last.
+	Failures []Failure
+}
+
+// Reader reads the ledgers of one host, sweep after sweep. It belongs to one
+// goroutine.
+type Reader struct {
+	opts  Options
+	copy  ledgerfile.Reader
+	files map[inode]*file
+	seq   uint64
+	now   time.Time
+}
+
+// NewReader returns a Reader. Close gives its descriptors back.
+func NewReader(opts Options) *Reader {
+	return &Reader{opts: opts, files: map[inode]*file{}}
+}
+
+// Close closes all descriptors. The Reader cannot be used again.
+func (r *Reader) Close() {
+	for _, f := range r.files {
+		f.close()
+	}
+	clear(r.files)
+}
+
+// Read makes a sweep. users are processes whose /dev/shm may not be the host's.
+func (r *Reader) Read(users []int) *Sweep {
+	r.seq++
+	r.now = time.Now()
+	s := &Sweep{}
+	dirs := []string{cmp.Or(r.opts.Dir, r.opts.Root.Path("/dev/shm"))}
+	for _, pid := range users {
+		dirs = append(dirs, r.opts.Root.Path(filepath.Join("/proc", strconv.Itoa(pid), "root", "dev/shm")))
+	}
+	r.find(s, dirs)
+	for _, f := range r.files {
+		r.look(s, f)
+	}
+	for key, f := range r.files {
+		if f.seen != r.seq {
+			f.close()
+			delete(r.files, key)
+		}
+	}
+	slices.SortFunc(s.Processes, func(a, b Process) int { return cmp.Or(cmp.Compare(a.PID, b.PID), strings.Compare(a.Path, b.Path)) })
+	slices.SortFunc(s.Ended, func(a, b Ended) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(s.Failures, func(a, b Failure) int { return strings.Compare(a.Path, b.Path) })
+	return s
+}
+
+// find opens what is new in the directories, each directory once.
+func (r *Reader) find(s *Sweep, dirs []string) {
+	known := map[string]*file{}
+	for _, f := range r.files {
+		known[f.path] = f
+	}
+	visited := map[inode]bool{}
+	for _, dir := range dirs {
+		var st unix.Stat_t
+		if err := unix.Stat(dir, &st); err != nil || visited[inode{st.Dev, st.Ino}] {
+			continue // no such directory, or not for us: its owner's ttmon reads it
+		}
+		visited[inode{st.Dev, st.Ino}] = true
+		list, err := names(dir)
+		if err != nil {
+			s.Failures = append(s.Failures, Failure{dir, -1, fmt.Errorf("looking for ledgers: %w", err)})
+			continue
+		}
+		for _, path := range list {
+			if f := known[path]; f != nil && f.same() {
+				f.seen = r.seq
+				continue
+			}
+			f, err := open(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				s.Failures = append(s.Failures, Failure{path, owner(path), err})
+				continue
+			}
+			if old := r.files[f.inode]; old != nil {
+				f.close()
+				old.seen, old.path = r.seq, path
+				continue
+			}
+			f.seen = r.seq
+			r.files[f.inode] = f
+		}
+	}
+}
+
+// same tells whether a file still has its name.
+func (f *file) same() bool {
+	var st unix.Stat_t
+	return unix.Lstat(f.path, &st) == nil && (inode{st.Dev, st.Ino}) == f.inode
+}
+
+func owner(path string) int {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) != nil {
+		return -1
+	}
+	return int(st.Uid)
+}
+
+// look decides what a ledger is: of a live process, left by a dead one, or none.
+func (r *Reader) look(s *Sweep, f *file) {
+	if f.told {
+		r.bury(f)
+		return
+	}
+	pid, held, err := ledgerfile.Holder(f.fd)
+	if err != nil {
+		s.Failures = append(s.Failures, Failure{f.path, f.uid, err})
+		return
+	}
+	if err := r.load(f); err != nil {
+		r.failed(s, f, held, err)
+		return
+	}
+	if r.opts.Run != "" && f.ledger.Run != r.opts.Run {
+		return
+	}
+	if !held {
+		pid, held = r.unlocked(f)
+	}
+	switch {
+	case held && pid > 0:
+		f.deadAt = time.Time{}
+		s.Processes = append(s.Processes, *r.process(f, pid))
+	case held:
+		// It lives, where we cannot see it: nothing to say here.
+	case f.seen != r.seq:
+		// Its process has ended and removed it, as it should.
+	default:
+		if f.deadAt.IsZero() {
+			f.deadAt = r.now
+		}
+		if r.opts.Run != "" || !r.belongsToRun(f) {
+			f.told = true
+			s.Ended = append(s.Ended, Ended{f.path, f.uid, f.ledger})
+			r.bury(f)
+		}
+	}
+}
+
+// load brings the copy of a ledger up to date.
+func (r *Reader) load(f *file) error {
+	if f.ledger != nil && !f.ledger.Moving {
+		epoch, err := r.copy.Epoch(f.fd)
+		if err == nil && epoch == f.epoch {
+			return nil
+		}
+	}
+	l, err := r.copy.Read(f.fd)
+	if err != nil {
+		return err
+	}
+	f.ledger, f.epoch, f.result = l, l.Epoch, nil
+	return nil
+}
+
+// notReadyAge is how long the writer of a ledger may take for its beginning.
+const notReadyAge = 10 * time.Second
+
+// failed handles a file that holds no ledger we can read. One that was never
+// finished, and has no holder, is rubbish; it says nothing of anybody.
+func (r *Reader) failed(s *Sweep, f *file, held bool, err error) {
+	if !errors.Is(err, ledgerfile.ErrNotReady) {
+		s.Failures = append(s.Failures, Failure{f.path, f.uid, err})
+		return
+	}
+	if held {
+		return
+	}
+	if f.deadAt.IsZero() {
+		f.deadAt = r.now
+	}
+	if r.now.Sub(f.deadAt) > notReadyAge {
+		f.told = true
+		r.bury(f)
+	}
+}
+
+// unlocked looks whether the process that a ledger names still maps it: a
+// program that closes all its descriptors loses the lock.
+func (r *Reader) unlocked(f *file) (pid int, alive bool) {
+	pid = f.ledger.PID
+	if pid <= 0 || f.ledger.PIDNamespace != ownNamespace(r.opts.Root) {
+		return 0, false
+	}
+	st, err := proc.ReadStat(r.opts.Root, pid)
+	if err != nil || st.Gone() || st.Start != f.ledger.StartTicks {
+		return 0, false
+	}
+	return pid, maps(r.opts.Root, pid, f.inode)
+}
+
+func ownNamespace(root hostfs.Root) uint64 {
+	var st unix.Stat_t
+	if unix.Stat(root.Path("/proc/self/ns/pid"), &st) != nil {
+		return 0
+	}
+	return st.Ino
+}
+
+// maps tells whether a process maps a file.
+func maps(root hostfs.Root, pid int, file inode) bool {
+	text, err := root.Read("/proc/"+strconv.Itoa(pid)+"/maps", 16<<20)
+	if err != nil {
+		return false
+	}
+	// "address perms offset major:minor inode path"
+	mark := fmt.Sprintf(" %02x:%02x %d ", unix.Major(file.dev), unix.Minor(file.dev), file.ino)
+	return strings.Contains(string(text), mark)
+}
+
+// belongsToRun tells whether a `ttmon run` will read and remove the ledger.
+func (r *Reader) belongsToRun(f *file) bool {
+	pid, start, ok := ParseRun(f.ledger.Run)
+	if !ok {
+		return false
+	}
+	if r.opts.Patience > 0 && r.now.Sub(f.deadAt) > r.opts.Patience {
+		return false
+	}
+	if f.ledger.PIDNamespace != ownNamespace(r.opts.Root) {
+		return r.opts.Patience > 0
+	}
+	st, err := proc.ReadStat(r.opts.Root, pid)
+	return err == nil && !st.Gone() && st.Start == start
+}
+
+// bury removes the file of a dead process. It tries again at each sweep while
+// the file is there.
+func (r *Reader) bury(f *file) {
+	if r.opts.Remove && f.seen == r.seq {
+		_ = f.remove() // who may not, leaves it to who may
+	}
+}
+
+// RunName is the value of TTMON_RUN that a `ttmon run` sets: who it is, and a
+// number that tells its runs apart.
+func RunName(pid int, start uint64, random uint32) string {
+	return fmt.Sprintf("%d.%d.%08x", pid, start, random)
+}
+
+// ParseRun takes a RunName apart.
+func ParseRun(name string) (pid int, start uint64, ok bool) {
+	parts := strings.Split(name, ".")
+	if len(parts) != 3 {
+		return 0, 0, false
+	}
+	pid, err := strconv.Atoi(parts[0])
+	start, err2 := strconv.ParseUint(parts[1], 10, 64)
+	return pid, start, err == nil && err2 == nil && pid > 0
+}
+
+// IsLedger tells whether a path is named as a ledger is.
+func IsLedger(path string) bool { return strings.HasPrefix(filepath.Base(path), ledgerfile.Prefix) }

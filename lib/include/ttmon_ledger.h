@@ -1,0 +1,162 @@
+/* The ledger: a file in which a process keeps the state of its allocators of
+ * device memory, for readers outside. This header is the layout; the page
+ * docs/ledger.md explains how to read it. Little-endian, natural alignment.
+ *
+ * One process writes, under a lock of its own that no reader takes. A reader
+ * copies and looks at the epoch before and after. Sections lie at fixed places
+ * of a sparse file, and only what is in use takes memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TTMON_LEDGER_H
+#define TTMON_LEDGER_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define TTMON_ASSERT static_assert
+#else
+#define TTMON_ASSERT _Static_assert
+#endif
+
+#define TTMON_LEDGER_MAGIC "TTMONLDG"
+#define TTMON_LEDGER_VERSION 1
+#define TTMON_LEDGER_PREFIX "ttmon-ledger-" /* file names: ttmon-ledger-PID-RANDOM */
+
+/* A part of the file: records of one kind, from 0. */
+struct ttmon_section {
+	uint64_t offset;   /* in the file */
+	uint32_t size;     /* bytes of a record */
+	uint32_t capacity; /* records that it can ever have */
+	uint32_t used;     /* records in use, counted from the first; never falls */
+	uint32_t reserved;
+};
+
+enum {
+	TTMON_CHIPS,   /* struct ttmon_chip */
+	TTMON_LISTS,   /* struct ttmon_ledger_list; 0 is none */
+	TTMON_SITES,   /* struct ttmon_site; 0 is none */
+	TTMON_FRAMES,  /* struct ttmon_frame; 0 is none */
+	TTMON_NODES,   /* struct ttmon_node; 0 is the empty stack */
+	TTMON_STRINGS, /* bytes: each text is its length (u32), then the bytes; 0 is the empty text */
+	TTMON_BLOCKS,  /* struct ttmon_block */
+	TTMON_SECTIONS
+};
+
+/* Flags of a ledger. */
+enum {
+	TTMON_LATE = 1,       /* attached when allocators were there already */
+	TTMON_FULL = 2,       /* something found no room: "lost" counts what */
+	TTMON_NO_SITES = 4,   /* stacks or tags found no room: some blocks have none */
+	TTMON_STACKS_ON = 8,  /* Python lines are recorded */
+	TTMON_NATIVE_ON = 16, /* native frames are recorded */
+	TTMON_ENDED = 32,     /* the process came to its end in good order */
+};
+
+struct ttmon_ledger {
+	char magic[8];    /* written last: without it there is no ledger yet */
+	uint32_t version; /* TTMON_LEDGER_VERSION */
+	uint32_t header;  /* bytes of this header */
+	uint64_t epoch;   /* odd while the ledger is being changed; moves by two with each event */
+	int32_t pid;      /* of the writer, in its own namespace */
+	uint32_t flags;
+	uint64_t start_ticks;   /* of the writer, as in /proc/PID/stat */
+	uint64_t pid_namespace; /* inode of /proc/self/ns/pid */
+	int64_t real_ns;        /* CLOCK_REALTIME and CLOCK_MONOTONIC at one instant; */
+	int64_t monotonic_ns;   /* all times in the ledger are CLOCK_MONOTONIC */
+	uint64_t lost;          /* blocks that found no room; figures are too low from then on */
+	uint64_t unknown;       /* frees of blocks that were not there, blocks over others */
+	uint64_t unmatched;     /* allocations in lists that are not known */
+	char run[64];           /* $TTMON_RUN, which `ttmon run` sets */
+	char library[256];      /* path of the tt-metal library, or empty */
+	char comm[16];
+	struct ttmon_section section[TTMON_SECTIONS];
+};
+
+struct ttmon_chip {
+	uint64_t id;     /* UMD's chip_unique_id */
+	int32_t logical; /* the number that the process knows it by */
+	uint32_t open;   /* 1 while a device object stands for it */
+};
+
+enum { TTMON_LIST_UNUSED, TTMON_LIST_OPEN, TTMON_LIST_CLOSED };
+
+/* Pools, as tt-metal numbers its buffer types. */
+enum { TTMON_DRAM, TTMON_L1, TTMON_SYSTEM, TTMON_L1_SMALL, TTMON_TRACE, TTMON_POOL_UNKNOWN = 255 };
+
+/* One free list: a pool of an allocator. All sizes and addresses are those of
+ * one bank, unless said otherwise; the banks hold the same. */
+struct ttmon_ledger_list {
+	uint8_t state; /* closed ones stay, for what they held */
+	uint8_t pool;
+	uint8_t own;       /* 1: reported through ttmon_list(), not tt-metal's */
+	uint8_t late;      /* 1: found in use; what it held before may be missing */
+	uint32_t group;    /* lists with the same number belong to one allocator */
+	uint32_t banks;    /* 0: not known */
+	uint32_t nth;      /* of several lists for one pool of one allocator, from 0 */
+	uint64_t id;       /* address of the object in the process */
+	uint64_t capacity; /* 0 and base 0: not known */
+	uint64_t base;
+	uint64_t alignment;
+	uint64_t smallest;
+	uint64_t cut_low;  /* set aside at the low end */
+	uint64_t cut_high; /* and at the high end */
+	uint64_t chips[4]; /* bit set over the chips; none: not known (yet) */
+	int64_t made, closed;
+	uint64_t live_bytes, live_blocks;
+	uint64_t peak_bytes, peak_blocks;
+	int64_t peak_time;
+	uint32_t peak_count; /* how often the peak rose */
+	uint32_t lives;      /* lists of the same shape and chips that were added to this one when they closed */
+	uint64_t total_bytes, total_blocks; /* ever allocated */
+	uint64_t left_bytes, left_blocks;   /* live when the list was closed */
+	uint64_t failed;                    /* requests that found no room */
+	uint64_t failed_bytes;              /* the last of them */
+	uint64_t reserved[5];
+};
+
+/* What one place in the program holds of one list. */
+struct ttmon_site {
+	uint32_t list; /* 0: unused */
+	uint32_t tag;  /* text, or 0 */
+	uint32_t node; /* innermost frame of the stack, or 0 */
+	uint32_t peak_count; /* of the list, when peak_bytes was noted */
+	uint64_t live_bytes, live_blocks;
+	uint64_t peak_bytes, peak_blocks; /* at the list's peak, if peak_count is the list's; else live_* is that */
+	uint64_t total_bytes, total_blocks;
+	uint64_t left_bytes, left_blocks;
+	uint64_t left_largest;
+	int64_t left_oldest; /* when the oldest of them was allocated */
+	uint64_t reserved[4];
+};
+
+struct ttmon_frame {
+	uint32_t file;     /* text; of a native frame: the library */
+	uint32_t function; /* text, or 0 */
+	uint32_t line;     /* of a native frame: 0 */
+	uint32_t offset;   /* of a native frame: in the library; else 0 */
+};
+
+/* A stack is a node and its parents, innermost first. */
+struct ttmon_node {
+	uint32_t parent; /* the caller's node, or 0 */
+	uint32_t frame;
+};
+
+struct ttmon_block {
+	uint64_t address;
+	uint64_t bytes; /* of each bank, rounded as the allocator does */
+	uint64_t asked; /* by the buffer, over all banks of one chip; 0: not known */
+	int64_t time;
+	uint32_t site;     /* 0: the slot is free */
+	uint32_t sequence; /* odd while the slot is being changed */
+};
+
+TTMON_ASSERT(sizeof(struct ttmon_section) == 24, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_chip) == 16, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_ledger_list) == 256, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_site) == 128, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_frame) == 16, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_block) == 40, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_ledger) == 592, "layout");
+
+#endif

@@ -1,0 +1,93 @@
+package ledgerfile
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ttmon/ttmon/lib/libtest"
+)
+
+// The header in C is the layout; the numbers here are the same.
+func TestLayoutIsTheHeaders(t *testing.T) {
+	cc, err := libtest.Compiler()
+	if err != nil {
+		t.Skip(err)
+	}
+	root, err := libtest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := []struct {
+		c   string
+		go_ int
+	}{
+		{"sizeof(struct ttmon_ledger)", headerSize},
+		{"sizeof(struct ttmon_section)", sectionSize},
+		{"sizeof(struct ttmon_chip)", int(recordSize[secChips])},
+		{"sizeof(struct ttmon_ledger_list)", int(recordSize[secLists])},
+		{"sizeof(struct ttmon_site)", int(recordSize[secSites])},
+		{"sizeof(struct ttmon_frame)", int(recordSize[secFrames])},
+		{"sizeof(struct ttmon_node)", int(recordSize[secNodes])},
+		{"sizeof(struct ttmon_block)", int(recordSize[secBlocks])},
+		{"TTMON_BLOCKS", secBlocks},
+		{"TTMON_STRINGS", secStrings},
+		{"TTMON_SECTIONS", numSections},
+		{"TTMON_ENDED", int(Ended)},
+		{"TTMON_LATE", int(Late)},
+		{"TTMON_LEDGER_VERSION", Version},
+	}
+	for c, n := range map[string]int{
+		"version": offVersion, "header": offHeader, "epoch": offEpoch, "pid": offPID, "flags": offFlags, "start_ticks": offStartTicks,
+		"pid_namespace": offNamespace, "real_ns": offReal, "monotonic_ns": offMonotonic, "lost": offLost, "unknown": offUnknown,
+		"unmatched": offUnmatched, "run": offRun, "library": offLibrary, "comm": offComm, "section": offSections,
+	} {
+		fields = append(fields, struct {
+			c   string
+			go_ int
+		}{"offsetof(struct ttmon_ledger, " + c + ")", n})
+	}
+	for kind, list := range map[string]map[string]int{
+		"ttmon_ledger_list": {
+			"state": listState, "pool": listPool, "own": listOwn, "late": listLate, "group": listGroup, "banks": listBanks, "nth": listNth,
+			"id": listID, "capacity": listCapacity, "base": listBase, "alignment": listAlignment, "smallest": listSmallest,
+			"cut_low": listCutLow, "cut_high": listCutHigh, "chips": listChips, "made": listMade, "closed": listClosed,
+			"live_bytes": listLiveBytes, "live_blocks": listLiveBlocks, "peak_bytes": listPeakBytes, "peak_blocks": listPeakBlocks,
+			"peak_time": listPeakTime, "peak_count": listPeakCount, "lives": listLives, "total_bytes": listTotalBytes,
+			"total_blocks": listTotalBlocks, "left_bytes": listLeftBytes, "left_blocks": listLeftBlocks, "failed": listFailed,
+			"failed_bytes": listFailedBytes,
+		},
+		"ttmon_site": {
+			"list": siteList, "tag": siteTag, "node": siteNode, "peak_count": sitePeakCount, "live_bytes": siteLiveBytes,
+			"live_blocks": siteLiveBlocks, "peak_bytes": sitePeakBytes, "peak_blocks": sitePeakBlocks, "total_bytes": siteTotalBytes,
+			"total_blocks": siteTotalBlocks, "left_bytes": siteLeftBytes, "left_blocks": siteLeftBlocks, "left_largest": siteLeftLargest,
+			"left_oldest": siteLeftOldest,
+		},
+		"ttmon_block": {
+			"address": blockAddress, "bytes": blockBytes, "asked": blockAsked, "time": blockTime, "site": blockSite, "sequence": blockSequence,
+		},
+	} {
+		for c, n := range list {
+			fields = append(fields, struct {
+				c   string
+				go_ int
+			}{"offsetof(struct " + kind + ", " + c + ")", n})
+		}
+	}
+	var source strings.Builder
+	source.WriteString("#include <stddef.h>\n#include \"ttmon_ledger.h\"\n")
+	for _, f := range fields {
+		fmt.Fprintf(&source, "_Static_assert(%s == %d, \"%s\");\n", f.c, f.go_, f.c)
+	}
+	file := filepath.Join(t.TempDir(), "layout.c")
+	if err := os.WriteFile(file, []byte(source.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(cc, "-std=c11", "-fsyntax-only", "-I"+filepath.Join(root, "lib/include"), file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("the header says otherwise: %v\n%s", err, out)
+	}
+}

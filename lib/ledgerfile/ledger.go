@@ -1,0 +1,141 @@
+package ledgerfile
+
+import "time"
+
+// Flags of a ledger.
+type Flags uint32
+
+// The flags.
+const (
+	Late     Flags = 1 << iota // attached when allocators were there already
+	Full                       // something found no room: Lost counts what
+	NoSites                    // some blocks have no tag or stack for lack of room
+	StacksOn                   // Python lines are recorded
+	NativeOn                   // native frames are recorded
+	Ended                      // the process came to its end in good order
+	lastFlag
+)
+
+// Pool is a kind of device memory, as tt-metal numbers its buffer types.
+type Pool uint8
+
+// The pools.
+const (
+	DRAM        Pool = 0
+	L1          Pool = 1
+	L1Small     Pool = 3
+	Trace       Pool = 4
+	PoolUnknown Pool = 255
+)
+
+// State of a list.
+type State uint8
+
+// The states. A closed list stays in the ledger for what it held.
+const (
+	Unused State = iota
+	Open
+	Closed
+)
+
+// Ledger is a copy of what a process wrote down.
+type Ledger struct {
+	// Writer, by its own account and in its own pid namespace. Only a Holder
+	// is to be believed.
+	PID          int
+	StartTicks   uint64
+	PIDNamespace uint64 // inode of the namespace
+	Comm         string
+
+	Started time.Time // when the ledger was made
+	Flags   Flags
+	Lost    uint64 // blocks and lists that found no room
+	Unknown uint64 // events that contradict what was known
+	// Unmatched counts allocations in lists that the ledger does not have.
+	Unmatched uint64
+	Run       string // of which `ttmon run` the process is a part
+	Library   string // path of tt-metal's library, as the process sees it
+
+	// Moving says that the ledger was changed while it was copied: each block
+	// was there at some moment of that time, though not all at one, and the
+	// live sums are made from them. Cut says that the writer stopped in the
+	// middle of a change, which is how a killed process ends; the same holds.
+	Moving, Cut bool
+	Epoch       uint64
+
+	Chips  []Chip
+	Lists  []List // by number; the first one and unused ones are zero
+	Sites  []Site // by number; the first one and unused ones are zero
+	Blocks []Block
+
+	frames  []byte
+	nodes   []byte
+	strings []byte
+}
+
+// Chip is a chip that the process has had open.
+type Chip struct {
+	ID      uint64 // UMD's chip_unique_id
+	Logical int    // the number by which the process knows it
+	Open    bool
+}
+
+// List is one free list: a pool of an allocator. Sizes and addresses are those
+// of one bank; all banks hold the same.
+type List struct {
+	State     State
+	Pool      Pool
+	Own       bool   // reported by the program's own allocator
+	Late      bool   // found in use: what it held before may be missing
+	Group     uint32 // lists of one allocator have the same
+	Banks     uint32 // 0: not known
+	Nth       uint32 // of several lists of a pool and allocator
+	ID        uint64
+	Capacity  uint64 // with Base: 0 and 0 where they are not known
+	Base      uint64
+	Alignment uint64
+	Smallest  uint64
+	CutLow    uint64
+	CutHigh   uint64
+	Chips     []int // numbers of chips that it stands for; empty: not known
+	Made      time.Time
+	Closed    time.Time // zero while open
+
+	Live, Peak, Total, Left Sum
+	PeakTime                time.Time
+	Lives                   uint32 // lists added up in this closed one
+	Failed                  uint64 // requests that found no room
+	FailedBytes             uint64 // the last of them
+}
+
+// Sum is an amount of memory, in bytes of each bank.
+type Sum struct{ Bytes, Blocks uint64 }
+
+// Site is what one place of the program (tag and stack) holds of one list.
+type Site struct {
+	List        int
+	Tag         string
+	Node        uint32 // for Stack; 0: no stack
+	Live        Sum
+	Peak        Sum // at the peak of the list
+	Total, Left Sum
+	LeftLargest uint64
+	LeftOldest  time.Time // zero if nothing was left
+}
+
+// Block is a range that is taken in every bank.
+type Block struct {
+	Address uint64
+	Bytes   uint64
+	Asked   uint64    // by the buffer, over all banks of a chip; 0: not known
+	Born    time.Time //
+	Site    int
+}
+
+// Frame is one line of a stack.
+type Frame struct {
+	File     string // of a native frame: the library
+	Function string
+	Line     int    // 0 of a native frame
+	Offset   uint32 // of a native frame: in the library
+}

@@ -1,0 +1,367 @@
+/* Interposition: the functions of tt-metal's allocator under their own names.
+ * This library comes first in the search for symbols, so that tt-metal calls
+ * these; each calls the original and writes down what it did.
+ *
+ * Calls may throw C++ exceptions through here: everything is built with unwind
+ * tables, and an event is written down after the original has returned.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+
+#include "metal.h"
+#include "state.h"
+
+#define HOOK __attribute__((visibility("default")))
+
+const struct symbol metal_symbols[SYMBOLS] = {
+#define X(name, mangled, required) {mangled, required},
+#include "symbols.h"
+#undef X
+};
+
+/* One loaded library that calls us, and the functions that it would have called. */
+struct copy {
+	_Atomic uint32_t filled;
+	uintptr_t start, end;
+	bool whole; /* all required functions are there: its allocator can be followed */
+	void *original[SYMBOLS];
+};
+
+enum { COPIES = 16 };
+
+/* Filled in from the front and never changed. Survives a fork, which is right. */
+static struct copy copies[COPIES];
+static _Atomic uint32_t copies_taken;
+static const char *_Atomic library;
+
+const char *metal_path(void) { return atomic_load(&library); }
+
+struct search {
+	uintptr_t address, start, end;
+	char path[4096];
+	bool main;
+};
+
+static int contains(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	struct search *x = data;
+	uintptr_t start = UINTPTR_MAX, end = 0;
+	bool inside = false;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		if (p->p_type != PT_LOAD)
+			continue;
+		uintptr_t from = info->dlpi_addr + p->p_vaddr, to = from + p->p_memsz;
+		inside |= x->address >= from && x->address < to;
+		start = from < start ? from : start;
+		end = to > end ? to : end;
+	}
+	if (!inside)
+		return 0;
+	x->start = start;
+	x->end = end;
+	x->main = !info->dlpi_name || !*info->dlpi_name;
+	strncpy(x->path, info->dlpi_name ? info->dlpi_name : "", sizeof x->path - 1);
+	return 1;
+}
+
+/* The first missing function that cannot be done without. */
+static const char *missing(const struct copy *c)
+{
+	for (int i = 0; i < SYMBOLS; i++)
+		if (metal_symbols[i].required && !c->original[i])
+			return metal_symbols[i].name;
+	return NULL;
+}
+
+/* Searches the library that an address is in. */
+static bool find_copy(uintptr_t address, struct copy *c)
+{
+	struct search x = {.address = address};
+	if (dl_iterate_phdr(contains, &x) == 0)
+		return false;
+	/* The handle is kept: what we call must not be unloaded. */
+	void *handle = dlopen(x.main ? NULL : x.path, RTLD_NOLOAD | RTLD_LAZY);
+	if (!handle)
+		return false;
+	c->start = x.start;
+	c->end = x.end;
+	for (int i = 0; i < SYMBOLS; i++)
+		c->original[i] = dlsym(handle, metal_symbols[i].name);
+	const char *lacking = missing(c);
+	c->whole = !lacking;
+	Dl_info info;
+	if (dladdr(c->original[SYM_list_made], &info) && info.dli_fname && !atomic_load(&library))
+		atomic_store(&library, info.dli_fname);
+	struct state *s = state();
+	if (lacking && s)
+		complain(s, lacking, 0);
+	return true;
+}
+
+static const struct copy *copy_at(uintptr_t address)
+{
+	for (int i = 0; i < COPIES; i++) {
+		const struct copy *c = &copies[i];
+		if (atomic_load_explicit(&c->filled, memory_order_acquire) && address >= c->start && address < c->end)
+			return c;
+	}
+	int before = errno;
+	struct copy found = {0};
+	uint32_t n = COPIES;
+	if (find_copy(address, &found))
+		n = atomic_fetch_add(&copies_taken, 1);
+	errno = before;
+	if (n >= COPIES)
+		return NULL;
+	memcpy((char *)&copies[n] + offsetof(struct copy, start), (char *)&found + offsetof(struct copy, start), sizeof found - offsetof(struct copy, start));
+	atomic_store_explicit(&copies[n].filled, 1, memory_order_release);
+	return &copies[n];
+}
+
+void *metal_function(int symbol, uint64_t caller)
+{
+	const struct copy *c = copy_at((uintptr_t)caller);
+	return c ? c->original[symbol] : NULL;
+}
+
+/* The function to call instead of us. Where even its library cannot be told,
+ * the next one in the search order is. */
+static void *original(int symbol, void *caller, struct state **s)
+{
+	const struct copy *c = copy_at((uintptr_t)caller);
+	*s = c && c->whole ? state() : NULL;
+	void *f = c ? c->original[symbol] : NULL;
+	return f ? f : dlsym(RTLD_NEXT, metal_symbols[symbol].name);
+}
+
+/* Declares call, the original, and s, the state, or NULL where this copy of
+ * tt-metal cannot be followed. */
+#define CALL(type, symbol, otherwise)                                                                       \
+	struct state *s;                                                                                    \
+	__typeof__(type) call = (__typeof__(type))original(SYM_##symbol, __builtin_return_address(0), &s); \
+	if (!call)                                                                                          \
+	return otherwise
+
+/* ---- Lists ------------------------------------------------------------------ */
+
+struct optional {
+	uint64_t value;
+	uint64_t present; /* one byte counts */
+};
+static const struct optional none;
+
+/* FreeListOpt(capacity, base, smallest, alignment, policy) */
+HOOK void METAL_list_made(uint64_t list, uint64_t capacity, uint64_t base, uint64_t smallest, uint64_t alignment, uint64_t policy)
+{
+	CALL(void (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t), list_made, );
+	call(list, capacity, base, smallest, alignment, policy);
+	if (!s)
+		return;
+	struct shape shape = {
+		.object = list, .allocator = self.allocator, .capacity = capacity, .base = base, .smallest = smallest, .alignment = alignment,
+		.group = self.allocator ? self.group : 0, .pool = self.pool ? self.pool - 1 : TTMON_POOL_UNKNOWN, .banks = self.banks, .nth = self.nth++,
+	};
+	list_made(s, &shape);
+}
+
+HOOK struct optional METAL_list_allocate(uint64_t list, uint64_t bytes, uint64_t bottom_up, uint64_t limit)
+{
+	CALL(struct optional(*)(uint64_t, uint64_t, uint64_t, uint64_t), list_allocate, none);
+	if (s && s->late)
+		late_list(s, list, (uintptr_t)__builtin_return_address(0));
+	struct optional at = call(list, bytes, bottom_up, limit);
+	self.mass = false;
+	if (s && (at.present & 0xff))
+		list_allocated(s, list, at.value, s->late ? late_size(list, at.value, bytes, (uintptr_t)__builtin_return_address(0)) : bytes, self.asked);
+	else if (s)
+		list_failed(s, list, bytes);
+	self.asked = 0;
+	return at;
+}
+
+HOOK struct optional METAL_list_allocate_at(uint64_t list, uint64_t address, uint64_t bytes)
+{
+	CALL(struct optional(*)(uint64_t, uint64_t, uint64_t), list_allocate_at, none);
+	if (s && s->late)
+		late_list(s, list, (uintptr_t)__builtin_return_address(0));
+	struct optional at = call(list, address, bytes);
+	if (s && (at.present & 0xff))
+		list_allocated(s, list, at.value, s->late ? late_size(list, at.value, bytes, (uintptr_t)__builtin_return_address(0)) : bytes, self.asked);
+	else if (s)
+		list_failed(s, list, bytes);
+	self.asked = 0;
+	return at;
+}
+
+HOOK void METAL_list_deallocate(uint64_t list, uint64_t address)
+{
+	CALL(void (*)(uint64_t, uint64_t), list_deallocate, );
+	if (s && s->late)
+		late_list(s, list, (uintptr_t)__builtin_return_address(0));
+	call(list, address);
+	if (s)
+		list_freed(s, list, address);
+}
+
+HOOK void METAL_list_clear(uint64_t list)
+{
+	CALL(void (*)(uint64_t), list_clear, );
+	call(list);
+	if (s)
+		list_cleared(s, list);
+}
+
+HOOK void METAL_list_shrink(uint64_t list, uint64_t bytes, uint64_t bottom_up)
+{
+	CALL(void (*)(uint64_t, uint64_t, uint64_t), list_shrink, );
+	call(list, bytes, bottom_up);
+	if (s && bytes)
+		list_cut(s, list, bottom_up & 0xff ? bytes : 0, bottom_up & 0xff ? 0 : bytes);
+}
+
+HOOK void METAL_list_reset(uint64_t list)
+{
+	CALL(void (*)(uint64_t), list_reset, );
+	call(list);
+	if (s)
+		list_cut(s, list, 0, 0);
+}
+
+/* ---- Allocators and their banks --------------------------------------------- */
+
+/* Called in the constructor of a bank manager, before it makes its lists. */
+HOOK void METAL_banks(uint32_t banks, const uint8_t *type, uint64_t disable)
+{
+	CALL(void (*)(uint32_t, const uint8_t *, uint64_t), banks, );
+	if (s) {
+		self.pool = *type + 1u;
+		self.banks = banks;
+		self.nth = 0;
+	}
+	call(banks, type, disable);
+}
+
+HOOK void METAL_allocator_made(uint64_t allocator, uint64_t config)
+{
+	CALL(void (*)(uint64_t, uint64_t), allocator_made, );
+	if (s) {
+		enter(s);
+		self.group = ++s->groups;
+		leave(s);
+		/* The lists that this thread makes next are its own: derived classes
+		 * make them when this constructor has returned. */
+		self.allocator = allocator;
+	}
+	self.pool = 0;
+	self.banks = 0;
+	call(allocator, config);
+}
+
+HOOK void METAL_allocator_gone(uint64_t allocator)
+{
+	CALL(void (*)(uint64_t), allocator_gone, );
+	call(allocator);
+	if (self.allocator == allocator)
+		self.allocator = 0;
+	if (s)
+		allocator_closed(s, allocator);
+}
+
+HOOK uint64_t METAL_buffer(uint64_t allocator, uint64_t buffer)
+{
+	CALL(uint64_t(*)(uint64_t, uint64_t), buffer, 0);
+	uint64_t (*size)(uint64_t) = (uint64_t(*)(uint64_t))metal_function(SYM_buffer_size, (uintptr_t)__builtin_return_address(0));
+	self.asked = s && size ? size(buffer) : 0;
+	return call(allocator, buffer);
+}
+
+HOOK void METAL_mass_free(uint64_t manager)
+{
+	CALL(void (*)(uint64_t), mass_free, );
+	self.mass = s != NULL;
+	call(manager);
+	self.mass = false;
+}
+
+/* ---- Chips ------------------------------------------------------------------ */
+
+/* The object that accounts for a chip: which one it is, by its address. There
+ * is one per chip and process. */
+struct provider {
+	uint64_t object, id;
+};
+
+enum { PROVIDERS = 256 };
+static struct provider providers[PROVIDERS];
+static _Atomic uint32_t providers_lock;
+
+static uint64_t provider_id(uint64_t object, const uint64_t *set, bool *known)
+{
+	struct provider *free = NULL, *found = NULL;
+	uint32_t open = 0;
+	while (!atomic_compare_exchange_weak(&providers_lock, &open, 1))
+		open = 0;
+	for (int i = 0; i < PROVIDERS && !found; i++) {
+		if (providers[i].object == object)
+			found = &providers[i];
+		else if (!free && providers[i].object == 0)
+			free = &providers[i];
+	}
+	if (!found && set && free)
+		found = free;
+	if (found && set)
+		*found = (struct provider){object, *set};
+	uint64_t id = found ? found->id : 0;
+	*known = found != NULL;
+	atomic_store(&providers_lock, 0);
+	return id;
+}
+
+static void provider_made(struct state *s, uint64_t provider, uint64_t id, int32_t logical)
+{
+	bool known;
+	provider_id(provider, &id, &known);
+	if (s)
+		chip_opened(s, id, logical, self.allocator ? self.group : 0); /* its allocator was made just before, by this thread */
+	self.allocator = 0;
+}
+
+HOOK void METAL_provider_old(uint64_t provider, uint64_t id, int32_t logical)
+{
+	CALL(void (*)(uint64_t, uint64_t, int32_t), provider_old, );
+	call(provider, id, logical);
+	provider_made(s, provider, id, logical);
+}
+
+HOOK void METAL_provider(uint64_t provider, uint64_t id, int32_t logical, uint64_t a, uint64_t b)
+{
+	CALL(void (*)(uint64_t, uint64_t, int32_t, uint64_t, uint64_t), provider, );
+	call(provider, id, logical, a, b);
+	provider_made(s, provider, id, logical);
+}
+
+HOOK void METAL_provider_gone(uint64_t provider)
+{
+	CALL(void (*)(uint64_t), provider_gone, );
+	bool known;
+	uint64_t id = provider_id(provider, NULL, &known);
+	call(provider);
+	if (s && known)
+		chip_closed(s, id);
+}
+
+HOOK void METAL_record(uint64_t provider, int32_t pid, uint64_t bytes, uint64_t type, uint32_t logical)
+{
+	CALL(void (*)(uint64_t, int32_t, uint64_t, uint64_t, uint32_t), record, );
+	call(provider, pid, bytes, type, logical);
+	bool known;
+	uint64_t id = provider_id(provider, NULL, &known);
+	if (s && known)
+		chip_seen(s, id, type & 0xff, bytes);
+}

@@ -1,0 +1,181 @@
+/* The private side of libttmon. Everything that belongs to one process lives in
+ * struct state, on pages that the kernel wipes in a forked child: there the
+ * library finds itself as new, whatever other threads were doing at the fork.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TTMON_STATE_H
+#define TTMON_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ttmon.h"
+#include "ttmon_ledger.h"
+
+/* Not in every C library that we may be loaded with, and not needed there. */
+#pragma weak dlopen
+#pragma weak dlsym
+#pragma weak dladdr
+#pragma weak pthread_key_create
+#pragma weak pthread_once
+#pragma weak pthread_setspecific
+
+#define INTERNAL __attribute__((visibility("hidden")))
+
+/* An open-addressing table from keys (not 0) to numbers. */
+struct table {
+	uint64_t *keys;
+	uint32_t *values;
+	uint32_t capacity, used;
+};
+
+/* What is known of a list besides its record. */
+struct list_info {
+	uint64_t object;    /* by which it is named; 0: closed */
+	uint64_t allocator; /* the allocator's address; 0: not known */
+	uint32_t sites;     /* first of its sites; they are linked by site_next */
+	uint32_t plain;     /* its site without tag and stack */
+};
+
+/* A block that a mass free gave back: left behind if the list is cleared next. */
+struct pending {
+	uint32_t list, site;
+	uint64_t bytes;
+	int64_t time;
+};
+
+struct state {
+	_Atomic uint32_t lock;
+	_Atomic uint32_t stage; /* enum stage */
+	uint32_t generation;    /* of this process's ledger, for what threads remember */
+	_Atomic uint32_t stacks;
+	_Atomic int error; /* what a failed system call said, or 0 */
+	const char *_Atomic doing;
+	char sentence[256];
+
+	struct ttmon_ledger *ledger;
+	int fd;
+	int pid; /* when the ledger was made: a vfork child has the same pages */
+	uint64_t device, inode; /* of the file, to know the descriptor again */
+	uint64_t backed[TTMON_SECTIONS]; /* bytes of each section that have memory */
+	char path[128];
+
+	struct table blocks; /* list and address -> slot + 1 */
+	struct table objects; /* address of a list -> list */
+	struct table sites, frames, nodes, strings;
+	struct list_info *lists;
+	uint32_t *site_next;
+	struct frame_origin *origins; /* of frames: what they were read from */
+	struct pending *pending;
+	uint32_t pending_used, pending_capacity;
+	uint32_t free_block; /* slot + 1; linked through the free slots' addresses */
+	uint32_t free_list;  /* linked through list_info.sites */
+	uint32_t free_site;  /* linked through site_next */
+	uint32_t groups, handles;
+	bool late;
+};
+
+enum stage { STAGE_NEW, STAGE_READY, STAGE_OFF };
+
+/* What a thread is in the middle of. */
+struct thread {
+	uint64_t allocator;  /* made last */
+	uint64_t asked;      /* bytes of the buffer that is being allocated */
+	uint32_t group;      /* of its lists */
+	uint32_t pool, banks; /* of the next lists */
+	uint32_t nth;
+	uint32_t last_list, last_slot; /* of the last allocation, + 1; for the chips that follow */
+	uint32_t generation; /* that last_* belong to */
+	bool mass;           /* in a mass free */
+	bool silent;         /* blocks found in a late list have no place in the program */
+	struct tags *tags;
+};
+
+extern INTERNAL _Thread_local struct thread self __attribute__((tls_model("initial-exec")));
+
+/* The state of this process, or NULL where memory for it cannot be had. */
+INTERNAL struct state *state(void);
+
+/* region.c: the file. */
+INTERNAL bool region_make(struct state *s);
+INTERNAL bool region_reserve(struct state *s, int section, uint32_t records);
+INTERNAL void *memory(size_t bytes);  /* private, not for children; NULL if there is none */
+INTERNAL void *record(struct state *s, int section, uint32_t n);
+INTERNAL void complain(struct state *s, const char *doing, int error);
+INTERNAL int64_t now(void);
+
+/* table.c */
+INTERNAL bool table_put(struct table *t, uint64_t key, uint32_t value);
+INTERNAL uint32_t table_get(const struct table *t, uint64_t key); /* 0: not there */
+INTERNAL void table_drop(struct table *t, uint64_t key);
+
+/* event.c: what happens to lists and blocks. All take the lock themselves. */
+struct shape {
+	uint64_t object, allocator, capacity, base, alignment, smallest;
+	uint32_t group, pool, banks, nth;
+	bool own, late;
+};
+/* Lists are named by the address of tt-metal's object, or by OWN + a number. */
+#define OWN ((uint64_t)1 << 63)
+INTERNAL bool list_made(struct state *s, const struct shape *shape);
+INTERNAL bool list_allocated(struct state *s, uint64_t object, uint64_t address, uint64_t bytes, uint64_t asked);
+INTERNAL bool list_freed(struct state *s, uint64_t object, uint64_t address);
+INTERNAL void list_failed(struct state *s, uint64_t object, uint64_t bytes);
+INTERNAL void list_cleared(struct state *s, uint64_t object);
+INTERNAL void list_cut(struct state *s, uint64_t object, uint64_t low, uint64_t high); /* both 0: undone */
+INTERNAL void list_closed(struct state *s, uint64_t object);
+INTERNAL void list_chip(struct state *s, uint64_t object, uint64_t id, int32_t logical);
+INTERNAL void allocator_closed(struct state *s, uint64_t allocator);
+INTERNAL void chip_opened(struct state *s, uint64_t id, int32_t logical, uint32_t group);
+INTERNAL void chip_closed(struct state *s, uint64_t id);
+INTERNAL void chip_seen(struct state *s, uint64_t id, uint32_t pool, uint64_t asked);
+
+/* site.c: tags, stacks, and what they hold. The lock is held. */
+INTERNAL uint32_t site_of(struct state *s, uint32_t list, uint32_t tag, uint32_t node);
+INTERNAL uint32_t text(struct state *s, const char *bytes, size_t n);
+INTERNAL uint32_t node_of(struct state *s, uint32_t parent, uint32_t frame);
+INTERNAL uint32_t current_tag(struct state *s);
+INTERNAL uint32_t current_stack(struct state *s);
+INTERNAL uint32_t frame_new(struct state *s, const struct ttmon_frame *f);
+
+/* python.c: the lines that this thread is in. The lock is held. */
+INTERNAL uint32_t python_stack(struct state *s, uint32_t parent);
+INTERNAL void python_find(void);
+INTERNAL void stacks_prepare(void); /* finds what stacks need, before the lock is taken */
+
+/* metal.c */
+INTERNAL const char *metal_path(void);
+
+INTERNAL void wait_for(_Atomic uint32_t *word);
+INTERNAL void wake(_Atomic uint32_t *word);
+
+static inline void enter(struct state *s)
+{
+	uint32_t free = 0;
+	if (!atomic_compare_exchange_strong_explicit(&s->lock, &free, 1, memory_order_acquire, memory_order_relaxed))
+		wait_for(&s->lock);
+}
+
+static inline void leave(struct state *s)
+{
+	if (atomic_exchange_explicit(&s->lock, 0, memory_order_release) == 2)
+		wake(&s->lock);
+}
+
+/* Between change and changed the ledger is not whole. */
+static inline void change(struct state *s)
+{
+	_Atomic uint64_t *epoch = (_Atomic uint64_t *)&s->ledger->epoch;
+	atomic_store_explicit(epoch, atomic_load_explicit(epoch, memory_order_relaxed) | 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+}
+
+static inline void changed(struct state *s)
+{
+	_Atomic uint64_t *epoch = (_Atomic uint64_t *)&s->ledger->epoch;
+	atomic_store_explicit(epoch, (atomic_load_explicit(epoch, memory_order_relaxed) | 1) + 1, memory_order_release);
+}
+
+#endif
