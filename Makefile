@@ -81,6 +81,11 @@ fmt: ## format all Go code
 fuzz: ## run every fuzz test for T each (make fuzz T=10m)
 	@tools/fuzz $(T)
 
+.PHONY: soak
+soak: ## attack a ttmond at random for T (make soak T=10m)
+	@tools/setup test
+	TTMOND_SOAK=$(T) $(GO) test ./cmd/ttmond -run 'TestSoak' -count=1 -v -timeout 0
+
 .PHONY: bench
 bench: ## print the measurements that the docs quote, as ratios
 	@tools/setup test

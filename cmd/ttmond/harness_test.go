@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -60,6 +61,7 @@ type host struct {
 	current                 *instance
 	extraArgs, extraEnviron []string
 	credential              *syscall.Credential // whom ttmond runs as; nil: us
+	wrapper                 []string            // a command that runs ttmond; nil: none
 }
 
 // instance is one ttmond process.
@@ -133,7 +135,8 @@ func (h *host) start(args ...string) *instance {
 
 func (h *host) launch(args ...string) *instance {
 	h.t.Helper()
-	i := &instance{cmd: exec.Command(program(h.t), h.args(args...)...), log: new(syncBuffer), done: make(chan struct{})}
+	line := append(append(slices.Clone(h.wrapper), program(h.t)), h.args(args...)...)
+	i := &instance{cmd: exec.Command(line[0], line[1:]...), log: new(syncBuffer), done: make(chan struct{})}
 	i.cmd.Stderr = i.log
 	i.cmd.Env = append(os.Environ(), append(h.extraEnviron, "HOME="+h.dir)...) // no configuration of the user's
 	if h.credential != nil {

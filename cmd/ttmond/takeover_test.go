@@ -154,6 +154,36 @@ func TestTakeoverFails(t *testing.T) {
 	h.awaitSums(0, sums{dram: 1005})
 }
 
+// pausedBySuccessor has a successor take everything and then say nothing: the
+// old one has paused until the connection is closed or its patience ends.
+func pausedBySuccessor(t *testing.T, h *host) *net.UnixConn {
+	t.Helper()
+	conn, _, err := handover.Dial(h.api + ".handover")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = handover.Ask(conn)
+	var files []handover.File
+	if err == nil {
+		files, err = handover.ReceiveFiles(conn, handover.Patience)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := os.NewFile(uintptr(handover.Take(&files, nameStream)[0]), nameStream)
+	t.Cleanup(func() { stream.Close() })
+	go io.Copy(io.Discard, stream)
+	if err := handover.Ready(conn); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := handover.ReceiveFiles(conn, handover.Patience)
+	handover.Close(rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
 // failAfter is a successor that gives up.
 func failAfter(conn *net.UnixConn, step string) error {
 	if step == "met" {

@@ -9,9 +9,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -119,10 +121,25 @@ func reason(body []byte) string {
 	return strconv.Quote(string(body[:min(len(body), 80)]))
 }
 
+// dial connects. Where many wait to be accepted, it waits with them.
+func dial(ctx context.Context, path string) (net.Conn, error) {
+	var d net.Dialer
+	for {
+		c, err := d.DialContext(ctx, "unix", path)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
 func (c *Client) ask(ctx context.Context, method, target string) (status int, body []byte, err error) {
 	if c.conn == nil {
-		var d net.Dialer
-		if c.conn, err = d.DialContext(ctx, "unix", c.path); err != nil {
+		if c.conn, err = dial(ctx, c.path); err != nil {
 			c.conn = nil
 			return 0, nil, err
 		}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// soakVar says for how long TestSoak goes on: make soak T=10m.
+const soakVar = "TTMOND_SOAK"
+
+// A random adversary: many users, random attacks at once that begin and end,
+// while ttmond is stopped, started and taken over, and processes are killed.
+// Root's workload must live through all of it, and its totals must be exact.
+func TestSoak(t *testing.T) {
+	text := os.Getenv(soakVar)
+	if text == "" {
+		t.Skip("a long one: make soak T=10m")
+	}
+	length, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, for %v", seed, length)
+	s := &soak{arena: newArena(t), rnd: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int{}}
+	s.begin()
+	s.names = attackNames()
+	slices.Sort(s.names)
+	for end := time.Now().Add(length); time.Now().Before(end); {
+		s.step()
+		if t.Failed() {
+			break
+		}
+	}
+	for len(s.running) > 0 {
+		s.endOne()
+	}
+	s.freeSocket()
+	t.Logf("done: %v; health was late %d times; takeover pauses at most %v", s.counts, s.late, s.pause)
+	s.await("the socket", func() bool { _, err := ask(s.alloc, rootDevice); return err == nil })
+	s.settle()
+	s.await("the attackers to be forgotten", func() bool {
+		_, tree, err := s.health()
+		return err == nil && tree["ledger"].(map[string]any)["processes"].(float64) <= 2
+	})
+	_, tree, _ := s.health()
+	t.Logf("in the end: %v descriptors, %v goroutines, heap %v", tree["descriptors"], tree["goroutines"], tree["heap_bytes"])
+	if n := tree["goroutines"].(float64); n > 100 {
+		t.Errorf("%v goroutines are left", n)
+	}
+}
+
+type soak struct {
+	*arena
+	rnd     *rand.Rand
+	names   []string
+	running []*exec.Cmd
+	counts  map[string]int
+	late    int
+	pause   time.Duration
+}
+
+// step does one random thing.
+func (s *soak) step() {
+	switch what := s.rnd.IntN(20); {
+	case what < 9 && len(s.running) < 4:
+		name := s.names[s.rnd.IntN(len(s.names))]
+		s.counts[name]++
+		s.running = append(s.running, s.play(60000+s.rnd.IntN(10), name))
+	case what < 12 && len(s.running) > 0:
+		s.endOne()
+	case what == 12:
+		s.counts["takeover"]++
+		s.takeOver()
+	case what == 13:
+		s.counts["stop"]++
+		s.stop()
+		time.Sleep(time.Duration(s.rnd.IntN(300)) * time.Millisecond)
+		s.start()
+	case what == 14:
+		s.counts["killed successor"]++
+		s.killSuccessor()
+	case what == 15:
+		s.counts["killed processes"]++
+		s.play(60000+s.rnd.IntN(10), "victim")
+	default:
+		time.Sleep(time.Duration(s.rnd.IntN(1500)) * time.Millisecond)
+	}
+	s.freeSocket()
+	status, tree, err := s.health()
+	switch {
+	case err != nil:
+		s.t.Errorf("health: %v", err)
+	case status != http.StatusOK:
+		s.late++
+		s.t.Logf("health: %v", tree["problems"])
+	default:
+		if p, ok := tree["takeover_pause_s"].(float64); ok {
+			s.pause = max(s.pause, time.Duration(p*float64(time.Second)))
+		}
+	}
+	if s.current.ended() {
+		s.t.Fatalf("ttmond has ended: %v", s.current.err)
+	}
+}
+
+func (s *soak) endOne() {
+	i := s.rnd.IntN(len(s.running))
+	s.end(s.running[i])
+	s.running = slices.Delete(s.running, i, i+1)
+}
+
+// killSuccessor kills a successor before it can have taken over.
+func (s *soak) killSuccessor() {
+	next := s.launch("--takeover")
+	_ = next.cmd.Process.Signal(syscall.SIGSTOP)
+	next.kill()
+	if s.current.ended() { // it was too fast
+		s.t.Skip("a successor that was to be killed at once had taken over")
+	}
+}
+
+// freeSocket does what an administrator does who finds the path taken.
+func (s *soak) freeSocket() {
+	if st, err := os.Lstat(s.alloc); err == nil && (st.Mode()&os.ModeSocket == 0 || st.Sys().(*syscall.Stat_t).Uid != 0) {
+		_ = os.RemoveAll(s.alloc)
+	}
+}
