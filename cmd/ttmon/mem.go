@@ -26,6 +26,7 @@ type memCmd struct {
 	all         bool
 	refresh     int
 	once, plain bool
+	blocks      blockFlags
 }
 
 func newMem(a *app) *cobra.Command {
@@ -44,15 +45,20 @@ each interval instead, for logs; with --once a block per chip, once.`,
   ttmon mem -d 0 -d 1          two devices
   ttmon mem -r 200             five times a second
   ttmon mem --once             what is allocated now
+  ttmon mem -p 4242            a map of the banks that a process allocates from
+  ttmon mem --fits 512M -i 0   would so much more fit?
+  ttmon mem -p 4242 --shape 1,1,4096,4096 --dtype bfloat16 --memory l1
   ttmon mem --plain -r 5000 >> memory.log`,
 		RunE: func(*cobra.Command, []string) error { return m.run() },
 	}
 	f := m.cmd.Flags()
 	f.StringSliceVarP(&m.ids, "device", "d", nil, "only this `DEVICE`: index, bus id, serial number or ASIC id; may be given again")
+	f.StringSliceVarP(&m.ids, "id", "i", nil, "the same as -d")
 	f.BoolVarP(&m.all, "all", "a", false, "all devices, which is also what no -d means")
 	f.IntVarP(&m.refresh, "refresh", "r", 0, "`MILLISECONDS` between updates")
 	f.BoolVar(&m.once, "once", false, "print once and end")
 	f.BoolVar(&m.plain, "plain", false, "print lines for a log instead of drawing a screen")
+	m.blocks.add(m)
 	m.screens.flags(m.cmd)
 	return m.cmd
 }
@@ -60,6 +66,9 @@ each interval instead, for logs; with --once a block per chip, once.`,
 func (m *memCmd) run() error {
 	if m.all && len(m.ids) > 0 {
 		return usage("-a and -d cannot be used together")
+	}
+	if m.blocks.asked() {
+		return m.runBlocks()
 	}
 	_, c, err := m.load(m.app)
 	if err != nil {

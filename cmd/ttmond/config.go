@@ -17,6 +17,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
+	"github.com/ttmon/ttmon/internal/source/uprobe"
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
@@ -30,6 +31,7 @@ type config struct {
 	Listen   listenConfig  `toml:"listen" comment:"HTTP for Prometheus, Grafana and browsers."`
 	Metrics  metricsConfig `toml:"metrics" comment:"What /metrics, history and remote write hold."`
 	History  historyConfig `toml:"history" comment:"What happened: numbers, events, whole snapshots."`
+	Uprobe   uprobeConfig  `toml:"uprobe" comment:"Watching the allocators of unmodified programs through the kernel."`
 	Log      logConfig     `toml:"log"`
 
 	takeover, keep bool // from the command line only
@@ -79,6 +81,7 @@ func defaultConfig() config {
 		Listen:   listenConfig{Address: defaultListen},
 		Metrics:  metricsConfig{Workloads: "auto", Compat: []string{}},
 		History:  defaultHistory(),
+		Uprobe:   uprobeConfig{Enabled: true, Libraries: []string{}, Limit: uprobe.DefaultLimit},
 		Log:      logConfig{Level: "info", Format: "auto"},
 	}
 	if os.Geteuid() == 0 {
@@ -134,6 +137,7 @@ func configure(f flags) (config, error) {
 	if f.verbose {
 		c.Log.Level = "debug"
 	}
+	c.Uprobe.Enabled = c.Uprobe.Enabled && !f.noUprobe
 	c.takeover = f.takeover
 	return c, c.check()
 }
@@ -195,6 +199,9 @@ func (c *config) check() error {
 		return err
 	}
 	if err := c.History.check(); err != nil {
+		return err
+	}
+	if err := c.Uprobe.check(); err != nil {
 		return err
 	}
 	switch c.Log.Format {

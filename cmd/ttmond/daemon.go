@@ -37,6 +37,7 @@ type ttmond struct {
 	api       *api.Server
 	recorder  *recorder // the last snapshot, for scrapes
 	archive   *archive  // those before; nil: there is none
+	watcher   watcher   // of allocators, through the kernel
 	// handoverFD is a duplicate of the socket on which successors ask.
 	handoverFD int
 	// successors brings processes that take our place.
@@ -148,6 +149,8 @@ func (d *ttmond) run(ctx context.Context) error {
 	})
 	if d.collector != nil {
 		d.prepare()
+		d.watcher = d.newWatcher()
+		g.Go(func() error { return d.watcher.run(users) })
 		d.api = d.newAPI()
 		d.remember(users, g)
 		g.Go(func() error { return d.collector.run(users, d.ledger, d.server.Since) })

@@ -37,6 +37,7 @@ func (d *ttmond) health(ctx context.Context, h *api.Health) {
 	if why := d.allocProblem.Load(); why != nil {
 		h.Warnings = append(h.Warnings, api.Problem{Part: "alloc_socket", Reason: "not served: " + *why})
 	}
+	h.Uprobe = d.watcher.health()
 	d.checkDescriptors(h)
 	d.checkManager(h)
 }

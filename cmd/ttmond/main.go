@@ -63,6 +63,7 @@ type flags struct {
 	allocSocket, apiSocket, stateDir, root, config string
 	listen                                         string
 	takeover, checkConfig, verbose, keep           bool
+	noUprobe                                       bool
 }
 
 func command() *cobra.Command {
@@ -111,6 +112,7 @@ ttmond in the place of a running one, without losing a byte.`,
 	p.StringVar(&f.config, "config", "", "configuration `FILE` (default "+defaultConfigPath()+" if it is there)")
 	p.BoolVar(&f.takeover, "takeover", false, "take the place of a running ttmond")
 	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print it in full, and end")
+	p.BoolVar(&f.noUprobe, "no-uprobe", false, "do not watch the allocators of programs through the kernel")
 	p.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
 	p.BoolVar(&f.keep, "keep", false, "only keep the connections of a ttmond that stops")
 	_ = p.MarkHidden("keep")

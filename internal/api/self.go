@@ -33,6 +33,7 @@ type Health struct {
 	Ledger      ledger.Stats   `json:"ledger"`
 	Loop        any            `json:"loop,omitempty"`         // of the allocation server
 	AllocSocket any            `json:"alloc_socket,omitempty"` // figures of the allocation server
+	Uprobe      *Watch         `json:"uprobe,omitempty"`
 }
 
 // Descriptors are the open files of the daemon.
@@ -123,7 +124,7 @@ func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	calls := []string{
-		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/leaks",
+		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/processes/PID/blocks", "/v1/leaks",
 		"/v1/dump", "/v1/dumps", "/v1/health", "/v1/version",
 	}
 	if m := s.opt.Memory; m.Events != nil {

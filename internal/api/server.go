@@ -41,9 +41,11 @@ type Options struct {
 	Limits   Limits // the zero value is DefaultLimits
 	// ReadTimeout is how long a client may take to say what it wants; 0 is 10 s.
 	ReadTimeout time.Duration
-	Memory      Memory
-	Version     string
-	Log         *slog.Logger // nil discards
+	// Blocks finds the allocators of a process; nil: none are watched.
+	Blocks  func(pid int) (BlocksOf, bool)
+	Memory  Memory
+	Version string
+	Log     *slog.Logger // nil discards
 }
 
 // Dump is a text that a client of the allocation socket asked for.
@@ -171,6 +173,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/watch", s.watch)
 	mux.HandleFunc("GET /v1/processes", s.processes)
 	mux.HandleFunc("GET /v1/processes/{pid}/buffers", s.buffers)
+	mux.HandleFunc("GET /v1/processes/{pid}/blocks", s.blocksOf)
 	mux.HandleFunc("GET /v1/leaks", s.leaks)
 	mux.HandleFunc("GET /v1/dump", s.dump)
 	mux.HandleFunc("GET /v1/dumps", s.dumps)

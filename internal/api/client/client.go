@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -91,6 +92,20 @@ func (c *Client) Buffers(ctx context.Context, pid int, startTicks uint64, limit 
 		return nil, fmt.Errorf("reading the buffers of process %d: %w", pid, err)
 	}
 	return answer.Buffers, nil
+}
+
+// Blocks asks for the allocators of a process, with every block. Of one that is
+// not watched nothing is known: ErrNotFound.
+func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, error) {
+	body, err := c.get(ctx, fmt.Sprintf("/v1/processes/%d/blocks", pid))
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Process *blocks.Process }
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Process == nil {
+		return nil, fmt.Errorf("reading the blocks of process %d: %w", pid, err)
+	}
+	return answer.Process, nil
 }
 
 // get asks once, and once more where the connection turns out to be an old

@@ -210,7 +210,6 @@ func (s *Source) forget(pid int) {
 		return
 	}
 	delete(s.known, pid)
-	delete(s.total.letGo, pid)
 	l := s.libraries[id]
 	if l == nil {
 		return
@@ -235,5 +234,9 @@ func (s *Source) Find(pid int) (*blocks.Process, bool) {
 	if p == nil {
 		return nil, false
 	}
-	return p.Clone(), true
+	c := p.Clone()
+	for i, a := range c.Allocators {
+		a.ID = uint64(i + 1) // ours is an address in the process, which is nobody's business
+	}
+	return c, true
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // watch starts a source for a test.
@@ -80,6 +81,7 @@ func TestEqualsTheAllocator(t *testing.T) {
 					do(t, j, ttnn.Step{"do": "churn", "seed": seed, "steps": 400, "threads": 1 + seed%3})
 					compare(t, s, j, on.chips)
 				}
+				edge(t, s, j)
 				do(t, j, ttnn.Step{"do": "drop"})
 				compare(t, s, j, on.chips)
 			})
@@ -121,6 +123,35 @@ func compare(t *testing.T, s *Source, j *ttnn.Job, chips int) {
 	}
 	if t.Failed() {
 		t.FailNow()
+	}
+}
+
+// edge asks for the largest buffer that fits and for one of a page more, and
+// lets tt-metal try both.
+func edge(t *testing.T, s *Source, j *ttnn.Job) {
+	t.Helper()
+	p := find(t, s, j.PID)
+	for _, l := range inUse(p).Lists {
+		if l.Pool != model.DRAM && l.Pool != model.L1 {
+			continue
+		}
+		const page = 2048
+		space, _ := l.Space()
+		most := space.Largest / page * l.Banks
+		for pages, want := range map[uint64]bool{most: true, most + 1: false} {
+			tensor := blocks.Tensor{Shape: []uint64{1, 1, pages, page / 4}, Type: "uint32", Layout: "row_major"}
+			r, err := tensor.Request()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fit, known := l.Fits(r)
+			if !known || fit.Fits != want {
+				t.Errorf("%s: %d pages: %+v, known %v", l.Pool, pages, fit, known)
+			}
+			if really := do(t, j, ttnn.Step{"do": "try", "pool": l.Pool.String(), "pages": pages, "page": page}).Fits; really != want {
+				t.Errorf("%s: %d pages: fits %v says tt-metal, %v say the books", l.Pool, pages, really, want)
+			}
+		}
 	}
 }
 

@@ -61,12 +61,7 @@ type Source struct {
 	libraries map[fileID]*library
 	known     map[int]fileID // the library of each process
 	rates     map[uint32]rate
-	total     counts
-}
-
-type counts struct {
-	events uint64
-	letGo  map[int]string // processes let go, and why
+	events    uint64
 }
 
 // Open loads the program into the kernel. The error is an *ObstacleError
@@ -95,7 +90,6 @@ func Open(o Options) (*Source, error) {
 		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks), guard: proc.NewGuard(2 * time.Second),
 		ready: make(chan struct{}), libraries: map[fileID]*library{}, known: map[int]fileID{}, rates: map[uint32]rate{},
 	}
-	s.total.letGo = map[int]string{}
 	s.looked = sync.NewCond(&s.mu)
 	return s, nil
 }
@@ -195,7 +189,7 @@ func (s *Source) enter(sample []byte) {
 		s.log.Error("an event of the kernel cannot be read", "err", err)
 		return
 	}
-	s.total.events++
+	s.events++
 	if e.kind == exited {
 		s.forget(int(e.pid))
 	}

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/bankmap"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// blockFlags are those of ttmon mem that ask about allocators: what a process
+// has in each bank, and what would still fit.
+type blockFlags struct {
+	pid    int
+	json   bool
+	report string
+
+	fits                        string
+	shape, dtype, layout, where string
+}
+
+func (b *blockFlags) add(m *memCmd) {
+	f := m.cmd.Flags()
+	f.IntVarP(&b.pid, "pid", "p", 0, "the allocators of this process: a map of each bank, its largest blocks and holes")
+	f.BoolVar(&b.json, "json", false, "with -p or --fits: print once, as JSON")
+	f.StringVar(&b.report, "report", "", "with -p: write tt-metal's memory reports (CSV) of this moment to `DIR`")
+	f.StringVar(&b.fits, "fits", "", "would a buffer of `SIZE` (512M, 1.5G, 4096) still fit?")
+	f.StringVar(&b.shape, "shape", "", "would a tensor of this shape (1,1,4096,4096) still fit?")
+	f.StringVar(&b.dtype, "dtype", "bfloat16", "type of its elements: "+strings.Join(blocks.ElementTypes(), ", "))
+	f.StringVar(&b.layout, "layout", "tile", "its layout: tile or row_major")
+	f.StringVar(&b.where, "memory", "dram", "where it is to be: dram, l1, l1_small or trace")
+}
+
+// asked tells whether the question is about allocators.
+func (b *blockFlags) asked() bool { return b.pid != 0 || b.fits != "" || b.shape != "" }
+
+// question is what --fits or --shape ask for.
+type question struct {
+	what    string // for people
+	pool    model.Pool
+	request blocks.Request
+}
+
+func (b *blockFlags) question() (q *question, err error) {
+	if b.fits == "" && b.shape == "" {
+		return nil, nil
+	}
+	if b.fits != "" && b.shape != "" {
+		return nil, usage("--fits and --shape ask two questions: one at a time")
+	}
+	q = &question{}
+	i := slices.IndexFunc(model.Pools()[:4], func(p model.Pool) bool { return p.String() == b.where })
+	if i < 0 {
+		return nil, usage("--memory: %q is none of dram, l1, l1_small, trace", b.where)
+	}
+	q.pool = model.Pools()[i]
+	if b.fits != "" {
+		n, err := parseSize(b.fits)
+		if err != nil {
+			return nil, usage("--fits: %w", err)
+		}
+		q.what, q.request = words.Bytes(n), blocks.Request{Bytes: n}
+		return q, nil
+	}
+	t := blocks.Tensor{Type: b.dtype, Layout: b.layout}
+	for part := range strings.SplitSeq(b.shape, ",") {
+		n, err := strconv.ParseUint(strings.TrimSpace(part), 10, 64)
+		if err != nil || n == 0 {
+			return nil, usage("--shape: %q is no list of sizes such as 1,1,4096,4096", b.shape)
+		}
+		t.Shape = append(t.Shape, n)
+	}
+	if q.request, err = t.Request(); err != nil {
+		return nil, usage("%w", err)
+	}
+	q.what = fmt.Sprintf("[%s] %s %s (%s)", b.shape, b.dtype, b.layout, words.Bytes(q.request.Bytes))
+	return q, nil
+}
+
+// runBlocks answers a question about allocators.
+func (m *memCmd) runBlocks() error {
+	q, err := m.blocks.question()
+	switch {
+	case err != nil:
+		return err
+	case m.blocks.report != "" && m.blocks.pid == 0:
+		return usage("--report needs -p: whose memory?")
+	case m.blocks.pid < 0:
+		return usage("-p: %d is no pid", m.blocks.pid)
+	}
+	h, err := m.openHost()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	path := h.socket()
+	if path == "" {
+		return exitWith(exitInternal, "allocators are known through ttmond only, and none runs here: start it as root")
+	}
+	c := client.New(path)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	snap, err := c.Snapshot(ctx)
+	if err != nil {
+		return exitWith(exitInternal, "%w", err)
+	}
+	found, err := m.processes(ctx, c, snap)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.blocks.report != "":
+		return m.writeReports(found[0])
+	case m.blocks.json:
+		return m.printJSON(found, q)
+	}
+	return m.printBlocks(found, snap, q)
+}
+
+// processes asks for the processes that are meant: the one of -p, or all that
+// use the chosen devices.
+func (m *memCmd) processes(ctx context.Context, c *client.Client, snap *model.Snapshot) (found []*blocks.Process, err error) {
+	if m.blocks.pid != 0 {
+		p, err := c.Blocks(ctx, m.blocks.pid)
+		if errors.Is(err, client.ErrNotFound) {
+			return nil, exitWith(exitNoDevice, "%w; ttmond watches programs that use tt-metal (libtt_metal.so), and its health says why where it cannot", err)
+		}
+		if err != nil {
+			return nil, exitWith(exitInternal, "%w", err)
+		}
+		return []*blocks.Process{p}, nil
+	}
+	chosen, err := selection(m.ids).from(snap)
+	if err != nil {
+		return nil, err
+	}
+	for i := range chosen.Processes {
+		p, err := c.Blocks(ctx, chosen.Processes[i].PID)
+		if errors.Is(err, client.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, exitWith(exitInternal, "%w", err)
+		}
+		found = append(found, p)
+	}
+	if len(found) == 0 {
+		return nil, exitWith(exitNoDevice, "no program that ttmond watches uses these devices: what fits is up to the allocator of the program that asks")
+	}
+	return found, nil
+}
+
+// chipNames names chips by their devices.
+func chipNames(s *model.Snapshot) func(uint64) string {
+	names := map[uint64]string{}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		for j := range d.Chips {
+			if id, ok := d.Chips[j].ID.Get(); ok {
+				names[id] = strings.TrimSpace(fmt.Sprintf("device %d %s", d.Index, d.Chips[j].Name))
+			}
+		}
+	}
+	return func(id uint64) string {
+		if name, ok := names[id]; ok {
+			return name
+		}
+		return fmt.Sprintf("chip %d", id)
+	}
+}
+
+func (m *memCmd) printBlocks(found []*blocks.Process, snap *model.Snapshot, q *question) error {
+	o, err := m.textOptions(m.stdout)
+	if err != nil {
+		return err
+	}
+	width, _, _ := size(m.stdout)
+	if width == 0 {
+		width = 100
+	}
+	view := bankmap.Options{Width: width, ASCII: o.ASCII, Now: time.Now(), Chip: chipNames(snap)}
+	var out []byte
+	for _, p := range found {
+		view.Title = title(snap, p.PID)
+		lines := bankmap.Lines(p, view)
+		if q != nil {
+			lines = append(lines, "")
+			for _, a := range answers(p, q) {
+				lines = append(lines, a.line)
+			}
+		}
+		out = append(out, strings.Join(lines, "\n")+"\n"...)
+	}
+	return m.output("").write(out)
+}
+
+func title(s *model.Snapshot, pid int) string {
+	for i := range s.Processes {
+		if p := &s.Processes[i]; p.PID == pid {
+			if p.Cmdline.V != "" {
+				return p.Cmdline.V
+			}
+			return p.Name.V
+		}
+	}
+	return ""
+}
+
+// answerTo is the answer of one allocator.
+type answerTo struct {
+	Chips []uint64    `json:"chips"`
+	Known bool        `json:"known"`
+	Fit   *blocks.Fit `json:"fit"`
+	line  string
+}
+
+func answers(p *blocks.Process, q *question) (list []answerTo) {
+	for _, a := range bankmap.InUse(p) {
+		for _, l := range a.Pool(q.pool) {
+			fit, known := l.Fits(q.request)
+			known = known && p.Lost == 0
+			answer := answerTo{Chips: a.Chips, Known: known}
+			if known {
+				answer.Fit, answer.line = &fit, bankmap.FitLine(q.what, l, fit)
+			} else {
+				answer.line = fmt.Sprintf("would %s fit?  that is not known: not all blocks of the pool are", q.what)
+			}
+			list = append(list, answer)
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, answerTo{line: fmt.Sprintf("would %s fit?  process %d has no such pool", q.what, p.PID)})
+	}
+	return list
+}
+
+func (m *memCmd) printJSON(found []*blocks.Process, q *question) error {
+	doc := map[string]any{"schema": "ttmon.blocks/1", "time": time.Now().UTC().Format(time.RFC3339Nano), "processes": found}
+	if q != nil {
+		fits := []answerTo{}
+		for _, p := range found {
+			fits = append(fits, answers(p, q)...)
+		}
+		doc["fits"] = fits
+	}
+	b, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return exitWith(exitInternal, "%w", err)
+	}
+	return m.output("").write(append(b, '\n'))
+}
+
+// writeReports writes the files that tt-metal itself writes on demand.
+func (m *memCmd) writeReports(p *blocks.Process) error {
+	used := bankmap.InUse(p)
+	if len(used) == 0 {
+		return exitWith(exitNoDevice, "process %d has no allocator that is known", p.PID)
+	}
+	if err := os.MkdirAll(m.blocks.report, 0o755); err != nil {
+		return fileError(err)
+	}
+	for i, a := range used {
+		prefix := ""
+		if len(used) > 1 {
+			prefix = fmt.Sprintf("allocator_%d_", i)
+		}
+		for name, content := range bankmap.Reports(a) {
+			if err := os.WriteFile(filepath.Join(m.blocks.report, prefix+name), content, 0o644); err != nil {
+				return fileError(err)
+			}
+		}
+	}
+	return nil
+}

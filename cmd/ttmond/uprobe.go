@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/source/uprobe"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+type uprobeConfig struct {
+	Enabled   bool     `toml:"enabled" comment:"Needs root, or CAP_BPF and CAP_PERFMON."`
+	Libraries []string `toml:"libraries" comment:"Globs of libtt_metal.so files to be watched before any program has loaded them."`
+	Limit     float64  `toml:"limit" comment:"A program that hits the probes more often than this in a second is let go."`
+}
+
+func (c *uprobeConfig) check() error {
+	if c.Limit < 100 || c.Limit > 1e7 {
+		return fmt.Errorf("uprobe.limit: %v is not between 100 and 10000000", c.Limit)
+	}
+	for _, glob := range c.Libraries {
+		if _, err := filepath.Match(glob, ""); err != nil || !filepath.IsAbs(glob) {
+			return fmt.Errorf("uprobe.libraries: %q is no pattern of absolute paths", glob)
+		}
+	}
+	return nil
+}
+
+// watcher is the source that watches allocators, or why there is none.
+type watcher struct {
+	source *uprobe.Source
+	off    bool
+	why    error // why it cannot be on
+	log    *slog.Logger
+}
+
+// newWatcher loads the watching program into the kernel. Without it everything
+// else works as before.
+func (d *ttmond) newWatcher() watcher {
+	w := watcher{log: d.log, off: !d.cfg.Uprobe.Enabled}
+	if w.off {
+		return w
+	}
+	w.source, w.why = uprobe.Open(uprobe.Options{
+		Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit,
+	})
+	if w.why != nil {
+		w.source = nil
+		d.log.Info("allocators of unmodified programs are not watched", "reason", w.reason())
+	}
+	return w
+}
+
+// reason is the sentence for people.
+func (w *watcher) reason() string {
+	obstacle, ok := errors.AsType[*uprobe.ObstacleError](w.why)
+	if !ok {
+		return w.why.Error()
+	}
+	return words.WatchObstacle(string(obstacle.Obstacle), obstacle.Err)
+}
+
+// run watches until ctx is done. If it fails the daemon goes on without it.
+func (w *watcher) run(ctx context.Context) error {
+	if w.source == nil {
+		return nil
+	}
+	if err := w.source.Run(ctx); err != nil {
+		w.log.Error("allocators of unmodified programs are no longer watched", "err", err)
+	}
+	return nil
+}
+
+// find is for the API; nil where nothing is watched.
+func (w *watcher) find() func(pid int) (api.BlocksOf, bool) {
+	if w.source == nil {
+		return nil
+	}
+	return func(pid int) (api.BlocksOf, bool) {
+		p, ok := w.source.Find(pid)
+		if !ok {
+			return api.BlocksOf{}, false
+		}
+		st, err := os.Stat("/proc/" + strconv.Itoa(pid))
+		if err != nil {
+			return api.BlocksOf{}, false
+		}
+		return api.BlocksOf{Process: p, UID: int(st.Sys().(*syscall.Stat_t).Uid)}, true
+	}
+}
+
+func (w *watcher) health() *api.Watch {
+	switch {
+	case w.off:
+		return &api.Watch{State: "off", Reason: "switched off by --no-uprobe or uprobe.enabled"}
+	case w.source == nil:
+		return &api.Watch{State: "unavailable", Reason: w.reason()}
+	}
+	st := w.source.Stats()
+	h := &api.Watch{State: "on", Processes: st.Processes, Events: st.Events, Lost: st.Lost, LetGo: st.LetGo}
+	for _, l := range st.Libraries {
+		row := api.WatchLibrary{Path: l.Path}
+		if l.Err != nil {
+			row.Reason = l.Err.Error()
+		}
+		h.Libraries = append(h.Libraries, row)
+	}
+	return h
+}

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// BlocksOf is the state of a process's allocators, and whose process it is.
+type BlocksOf struct {
+	Process *blocks.Process
+	UID     int
+}
+
+// Watch is how the watching of allocators through the kernel is doing.
+type Watch struct {
+	State     string         `json:"state"`            // "on", "off" or "unavailable"
+	Reason    string         `json:"reason,omitempty"` // why it is not on
+	Processes int            `json:"processes"`
+	Libraries []WatchLibrary `json:"libraries,omitempty"`
+	Events    uint64         `json:"events"`
+	Lost      uint64         `json:"lost_events"`
+	LetGo     []int          `json:"let_go,omitempty"` // processes that allocate too often
+}
+
+// WatchLibrary is a library of tt-metal that is watched, or why it is not.
+type WatchLibrary struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// blocksOf answers with the allocators of a process: every pool and block. As
+// with buffers, addresses are for their owners.
+func (s *Server) blocksOf(w http.ResponseWriter, r *http.Request) {
+	pid, err := strconv.Atoi(r.PathValue("pid"))
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%q is no pid", r.PathValue("pid"))
+		return
+	}
+	if s.opt.Blocks == nil {
+		fail(w, http.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")
+		return
+	}
+	of, ok := s.opt.Blocks(pid)
+	if !ok || s.viewpoint(r).hides(model.Value(of.UID)) {
+		fail(w, http.StatusNotFound, "the allocators of process %d are not known", pid)
+		return
+	}
+	if !callerOf(r).owns(of.UID) {
+		fail(w, http.StatusForbidden, "the blocks of process %d are for its user and for root; its sums are in /v1/snapshot", pid)
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.blocks/1", "process": of.Process})
+}

@@ -1,0 +1,83 @@
+package blocks
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Tensor is what people ask tt-metal for.
+type Tensor struct {
+	Shape  []uint64
+	Type   string // a key of ElementTypes
+	Layout string // "tile" or "row_major"
+}
+
+// elementType is how a type of tt-metal lies in memory.
+type elementType struct {
+	bytes uint64 // of an element in a row; 0: only in tiles
+	tile  uint64 // of a tile of 32 x 32
+}
+
+var elementTypes = map[string]elementType{
+	"bfloat16":  {2, 2048},
+	"float32":   {4, 4096},
+	"uint32":    {4, 4096},
+	"int32":     {4, 4096},
+	"uint16":    {2, 2048},
+	"uint8":     {1, 1024},
+	"bfloat8_b": {0, 1088}, // a byte each, and an exponent for every 16
+	"bfloat4_b": {0, 576},
+}
+
+// ElementTypes are the types that Tensor knows.
+func ElementTypes() []string { return slices.Sorted(maps.Keys(elementTypes)) }
+
+const tileSide = 32
+
+// Request is the interleaved buffer of a tensor: a page is a tile, or a row.
+func (t Tensor) Request() (r Request, err error) {
+	e, ok := elementTypes[t.Type]
+	switch {
+	case !ok:
+		return r, fmt.Errorf("there is no type %q; it is one of %s", t.Type, strings.Join(ElementTypes(), ", "))
+	case len(t.Shape) == 0:
+		return r, fmt.Errorf("a tensor has at least one dimension")
+	case t.Layout != "tile" && t.Layout != "row_major":
+		return r, fmt.Errorf("there is no layout %q; it is tile or row_major", t.Layout)
+	case t.Layout == "row_major" && e.bytes == 0:
+		return r, fmt.Errorf("%s exists in tiles only", t.Type)
+	}
+	height, width, others := uint64(1), t.Shape[len(t.Shape)-1], uint64(1)
+	if len(t.Shape) > 1 {
+		height = t.Shape[len(t.Shape)-2]
+	}
+	for _, n := range t.Shape[:max(len(t.Shape)-2, 0)] {
+		if others, ok = times(others, n); !ok {
+			return r, fmt.Errorf("a tensor of shape %v is too large for any chip", t.Shape)
+		}
+	}
+	pages, page := others, uint64(0)
+	if t.Layout == "tile" {
+		var more bool
+		pages, ok = times(others, ceil(height, tileSide))
+		pages, more = times(pages, ceil(width, tileSide))
+		ok, page = ok && more, e.tile
+	} else {
+		pages, ok = times(others, height)
+		page = width * e.bytes
+		ok = ok && width < 1<<40
+	}
+	bytes, fits := times(pages, page)
+	if !ok || !fits || bytes > 1<<50 {
+		return r, fmt.Errorf("a tensor of shape %v is too large for any chip", t.Shape)
+	}
+	return Request{Bytes: bytes, Page: page}, nil
+}
+
+// times multiplies; ok is false if the result does not fit.
+func times(a, b uint64) (product uint64, ok bool) {
+	product = a * b
+	return product, a == 0 || product/a == b
+}

@@ -1,0 +1,41 @@
+package uprobe
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Stats is how the watching is doing.
+type Stats struct {
+	Processes int
+	Libraries []Library
+	Events    uint64 // read since the start
+	Lost      uint64 // by processes that still run
+	LetGo     []int  // processes that allocate too often
+}
+
+// Library is a file that is watched, or why it is not.
+type Library struct {
+	Path string
+	Err  error
+}
+
+// Stats tells how the watching is doing.
+func (s *Source) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Stats{Processes: len(s.books.processes), Events: s.events}
+	for _, l := range s.libraries {
+		st.Libraries = append(st.Libraries, Library{l.path, l.err})
+	}
+	slices.SortFunc(st.Libraries, func(a, b Library) int { return strings.Compare(a.Path, b.Path) })
+	for _, pid := range slices.Sorted(maps.Keys(s.books.processes)) {
+		p := s.books.processes[pid]
+		st.Lost += p.Lost
+		if p.busy {
+			st.LetGo = append(st.LetGo, int(pid))
+		}
+	}
+	return st
+}

@@ -1,0 +1,222 @@
+// Package bankmap shows the state of allocators: the map of a bank, its largest
+// blocks, what is free and what would fit, and tt-metal's own memory reports.
+//
+// It is a view: it reads internal/blocks and makes text of it, for `ttmon mem`
+// on a screen and off it.
+package bankmap
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Options say how a process is shown.
+type Options struct {
+	Width int  // cells of a line; 0 means 100
+	ASCII bool // for terminals without block characters
+	Top   int  // how many of the largest blocks; 0 means 8
+	Now   time.Time
+	Title string // of the process: its name or command line
+	// Chip names a chip for people ("device 0", "device 0 L"); nil: by its id.
+	Chip func(id uint64) string
+}
+
+// Lines shows a process: its allocators with their pools.
+func Lines(p *blocks.Process, o Options) (out []string) {
+	if o.Width == 0 {
+		o.Width = 100
+	}
+	if o.Top == 0 {
+		o.Top = 8
+	}
+	title := fmt.Sprintf("process %d", p.PID)
+	if o.Title != "" {
+		title += "  " + words.Escape(o.Title)
+	}
+	out = append(out, title)
+	shown := 0
+	for _, a := range InUse(p) {
+		for _, pool := range model.Pools() {
+			for _, l := range a.Pool(pool) {
+				out = append(out, "")
+				out = append(out, listLines(p, l, a, o)...)
+				shown++
+			}
+		}
+	}
+	if shown == 0 {
+		out = append(out, "", "It has no allocator that is known: it has opened no chip, or did so before it was watched.")
+	}
+	return append(out, doubts(p)...)
+}
+
+// doubts says what the figures leave out.
+func doubts(p *blocks.Process) (out []string) {
+	if p.Late {
+		out = append(out, "It ran before ttmond watched it: what it allocated then is known only of pools that it has allocated from since.")
+	}
+	if p.Lost > 0 {
+		out = append(out, fmt.Sprintf("%d events of its allocators were lost: the map may show what is gone and lack what is there.", p.Lost))
+	}
+	if len(out) > 0 {
+		out = append([]string{""}, out...)
+	}
+	return out
+}
+
+// InUse are the allocators that a process allocates from. Each chip of a mesh
+// has one of its own as well, which stays empty; so of those without a block
+// only the last one counts, and that only if there is no other.
+func InUse(p *blocks.Process) (list []*blocks.Allocator) {
+	for _, a := range p.Allocators {
+		for _, l := range a.Lists {
+			if l.Usage().Blocks > 0 {
+				list = append(list, a)
+				break
+			}
+		}
+	}
+	if len(list) == 0 && len(p.Allocators) > 0 {
+		list = p.Allocators[len(p.Allocators)-1:]
+	}
+	return list
+}
+
+// listLines shows one pool: a heading, the map, the largest blocks.
+func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options) (out []string) {
+	head := heading(l, a, o)
+	if p.Lost == 0 && l.Exact() {
+		head += "   exact"
+	}
+	out = append(out, head)
+	if l.Capacity > 0 {
+		end := " " + words.Bytes(l.Capacity)
+		out = append(out, "0 "+Row(l, o.Width-2-len(end), o.ASCII)+end)
+	}
+	largest := Largest(l, o.Top)
+	if len(largest) == 0 {
+		return out
+	}
+	out = append(out, fmt.Sprintf("  %-14s %9s %10s  %s", "address", "a bank", "asked", "age"))
+	for _, b := range largest {
+		asked, age := "–", "–"
+		if b.Asked > 0 {
+			asked = words.Bytes(b.Asked)
+		}
+		if b.Born > 0 {
+			age = o.Now.Sub(time.Unix(0, b.Born)).Truncate(time.Second).String()
+		}
+		out = append(out, fmt.Sprintf("  %#-14x %9s %10s  %s", b.Addr, words.Bytes(b.Size), asked, age))
+	}
+	if more := int(l.Usage().Blocks) - len(largest); more > 0 {
+		out = append(out, fmt.Sprintf("  and %d smaller", more))
+	}
+	return out
+}
+
+// heading says a pool in one line.
+func heading(l *blocks.List, a *blocks.Allocator, o Options) string {
+	where := "bank"
+	if l.Pool == model.L1 || l.Pool == model.L1Small {
+		where = "core" // a core's L1 is a bank
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s of %s", strings.ToUpper(l.Pool.String()), chips(a, o))
+	if l.Banks > 0 && l.Capacity > 0 {
+		fmt.Fprintf(&b, ", %d %ss of %s", l.Banks, where, words.Bytes(l.Capacity))
+	}
+	fmt.Fprintf(&b, ": used %s", words.Bytes(l.Usage().BankBytes))
+	if space, known := l.Space(); known {
+		fmt.Fprintf(&b, ", free %s, largest hole %s a %s", words.Bytes(space.Free), words.Bytes(space.Largest), where)
+	} else {
+		b.WriteString(" or more a " + where)
+	}
+	return b.String()
+}
+
+func chips(a *blocks.Allocator, o Options) string {
+	name := o.Chip
+	if name == nil {
+		name = func(id uint64) string { return fmt.Sprintf("chip %d", id) }
+	}
+	switch n := len(a.Chips); {
+	case n == 0:
+		return "a chip that is not known"
+	case n <= 2:
+		names := make([]string, n)
+		for i, id := range a.Chips {
+			names[i] = name(id)
+		}
+		return strings.Join(names, " and ")
+	default:
+		return fmt.Sprintf("each of %d chips", n)
+	}
+}
+
+// Largest are the largest blocks of a list, the largest first.
+func Largest(l *blocks.List, n int) []blocks.Block {
+	all := slices.Collect(l.All())
+	slices.SortStableFunc(all, func(a, b blocks.Block) int { return cmp.Compare(b.Size, a.Size) })
+	return all[:min(n, len(all))]
+}
+
+// Row draws a bank along its addresses: full, in part, empty.
+func Row(l *blocks.List, width int, ascii bool) string {
+	if width < 1 || l.Capacity == 0 {
+		return ""
+	}
+	used := make([]float64, width) // of each cell, in parts of it
+	cell := float64(l.Capacity) / float64(width)
+	fill := func(from, to uint64) {
+		a, b := float64(from-l.Base)/cell, float64(to-l.Base)/cell
+		for i := int(a); i < width && float64(i) < b; i++ {
+			used[i] += min(b, float64(i+1)) - max(a, float64(i))
+		}
+	}
+	if l.Cut > 0 {
+		fill(l.Base, l.Base+l.Cut)
+	}
+	for b := range l.All() {
+		fill(b.Addr, min(b.End(), l.Base+l.Capacity))
+	}
+	marks := []rune("█▓░")
+	if ascii {
+		marks = []rune("#+.")
+	}
+	row := make([]rune, width)
+	for i, part := range used {
+		switch {
+		case part >= 0.995:
+			row[i] = marks[0]
+		case part > 0:
+			row[i] = marks[1]
+		default:
+			row[i] = marks[2]
+		}
+	}
+	return string(row)
+}
+
+// FitLine answers whether a buffer would fit.
+func FitLine(what string, l *blocks.List, f blocks.Fit) string {
+	where := "bank"
+	if l.Pool == model.L1 || l.Pool == model.L1Small {
+		where = "core"
+	}
+	if f.Fits {
+		return fmt.Sprintf("would %s fit?  yes: %s in each %s, the largest hole has %s", what, words.Bytes(f.BankBytes), where, words.Bytes(f.Largest))
+	}
+	holes := fmt.Sprintf("%d holes", f.Holes)
+	if f.Holes == 1 {
+		holes = "one hole"
+	}
+	return fmt.Sprintf("would %s fit?  no: %s a %s, the largest hole has %s; %s are free in %s",
+		what, words.Bytes(f.BankBytes), where, words.Bytes(f.Largest), words.Bytes(f.Free), holes)
+}

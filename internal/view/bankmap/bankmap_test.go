@@ -1,0 +1,84 @@
+package bankmap
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+var now = time.Unix(1_800_000_000, 0)
+
+// sample is a process with a mesh: an allocator for each chip, which stays
+// empty, and one for both.
+func sample() *blocks.Process {
+	geometry := blocks.Geometry{Pool: model.DRAM, Banks: 12, Base: 1024, Capacity: 1 << 30, Align: 32, Smallest: 32}
+	empty := &blocks.Allocator{ID: 1, Lists: []*blocks.List{blocks.NewList(geometry, blocks.FromStart)}}
+	dram := blocks.NewList(geometry, blocks.FromStart)
+	born := now.Add(-90 * time.Second).UnixNano()
+	dram.Alloc(blocks.Block{Addr: 1024, Size: 400 << 20, Asked: 4799 << 20, Born: born})
+	dram.Alloc(blocks.Block{Addr: 1024 + 600<<20, Size: 100 << 20, Asked: 1200 << 20, Born: born + 5e9})
+	dram.Alloc(blocks.Block{Addr: 1024 + 800<<20, Size: 4096})
+	l1 := blocks.NewList(blocks.Geometry{Pool: model.L1, Banks: 64, Base: 105824, Capacity: 1360544, Align: 32, Smallest: 32}, blocks.FromStart)
+	l1.Alloc(blocks.Block{Addr: 105824 + 1360544 - 16384, Size: 16384, Asked: 1 << 20, Born: born})
+	return &blocks.Process{
+		PID: 4242, Start: 5,
+		Allocators: []*blocks.Allocator{empty, {ID: 2, Chips: []uint64{7, 9}, Lists: []*blocks.List{dram, l1}}},
+	}
+}
+
+func TestLines(t *testing.T) {
+	o := Options{Width: 80, Now: now, Title: "python train.py \x1b[31m", Chip: func(id uint64) string {
+		return map[uint64]string{7: "device 0 L", 9: "device 0 R"}[id]
+	}}
+	golden.Check(t, "testdata/lines.txt", []byte(strings.Join(Lines(sample(), o), "\n")+"\n"))
+	o.ASCII, o.Chip, o.Top = true, nil, 1
+	p := sample()
+	p.Late, p.Lost = true, 3
+	p.Allocators[1].Chips = []uint64{1, 2, 3}
+	late := blocks.NewList(blocks.Geometry{Pool: model.Trace}, blocks.Late)
+	late.Alloc(blocks.Block{Addr: 64, Size: 64})
+	p.Allocators[1].Lists = append(p.Allocators[1].Lists, late)
+	golden.Check(t, "testdata/doubtful.txt", []byte(strings.Join(Lines(p, o), "\n")+"\n"))
+	golden.Check(t, "testdata/nothing.txt", []byte(strings.Join(Lines(&blocks.Process{PID: 1}, o), "\n")+"\n"))
+}
+
+func TestRow(t *testing.T) {
+	l := blocks.NewList(blocks.Geometry{Base: 64, Capacity: 1000}, blocks.FromStart)
+	l.Alloc(blocks.Block{Addr: 64, Size: 200})
+	l.Alloc(blocks.Block{Addr: 64 + 550, Size: 10})
+	for width, want := range map[int]string{10: "##...+....", 1: "+", 0: "", 5: "#.+.."} {
+		if got := Row(l, width, true); got != want {
+			t.Errorf("%d cells: %q, want %q", width, got, want)
+		}
+	}
+	l.Cut = 100
+	l.Free(64)
+	if got := Row(l, 10, true); got != "#....+...." {
+		t.Errorf("with a cut: %q", got)
+	}
+}
+
+func TestFitLine(t *testing.T) {
+	a := sample().Allocators[1]
+	var out []string
+	for _, bytes := range []uint64{1 << 30, 4 << 30, 40 << 30} {
+		f, known := a.Lists[0].Fits(blocks.Request{Bytes: bytes})
+		if !known {
+			t.Fatal("not known")
+		}
+		out = append(out, FitLine("that", a.Lists[0], f))
+	}
+	f, _ := a.Lists[1].Fits(blocks.Request{Bytes: 1 << 30})
+	out = append(out, FitLine("that", a.Lists[1], f))
+	golden.Check(t, "testdata/fits.txt", []byte(strings.Join(out, "\n")+"\n"))
+}
+
+func TestReports(t *testing.T) {
+	for name, content := range Reports(sample().Allocators[1]) {
+		golden.Check(t, "testdata/"+name, content)
+	}
+}
