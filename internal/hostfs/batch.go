@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -233,28 +234,29 @@ func readHere(entries []entry) (doneFD int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	// The caller may close its descriptors once Start returns.
-	fds := make([]int, len(entries))
-	for i, e := range entries {
-		if fds[i], err = unix.FcntlInt(uintptr(e.fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
-			for _, fd := range fds[:i] {
-				unix.Close(fd)
-			}
-			unix.Close(done)
-			return -1, err
-		}
-	}
 	signal, err := unix.FcntlInt(uintptr(done), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		for _, fd := range fds {
-			unix.Close(fd)
-		}
 		unix.Close(done)
 		return -1, err
+	}
+	// The caller may close its descriptors once Start returns. One that cannot
+	// be kept is the result of its read.
+	fds := make([]int, len(entries))
+	for i := range entries {
+		var err error
+		if fds[i], err = unix.FcntlInt(uintptr(entries[i].fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			var errno unix.Errno
+			errors.As(err, &errno)
+			fds[i] = -1
+			atomic.StoreInt64(&entries[i].result, -int64(errno))
+		}
 	}
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread may be stuck for good
 		for i := range entries {
+			if fds[i] < 0 {
+				continue
+			}
 			e := &entries[i]
 			n, _, errno := unix.Syscall6(unix.SYS_PREAD64, uintptr(fds[i]), e.buf, uintptr(e.size), uintptr(e.offset), 0, 0)
 			result := int64(n)

@@ -84,28 +84,43 @@ func TestBatchReads(t *testing.T) {
 }
 
 func TestBatchTellsErrors(t *testing.T) {
-	dir, err := unix.Open(t.TempDir(), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
+	for name, start := range ways {
+		t.Run(name, func(t *testing.T) {
+			dir, err := unix.Open(t.TempDir(), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(dir)
+			b := newBatch(t, 3)
+			defer b.Close()
+			b.Add(dir, 64)
+			b.Add(1<<20, 64)
+			b.Add(openFile(t, "fine\n"), 64)
+			if err := start(b); err != nil {
+				t.Fatal(err)
+			}
+			Wait([]*Batch{b}, time.Now().Add(20*time.Second))
+			if _, err := b.Result(0); !errors.Is(err, unix.EISDIR) {
+				t.Errorf("reading a directory: got %v, want EISDIR", err)
+			}
+			if _, err := b.Result(1); !errors.Is(err, unix.EBADF) {
+				t.Errorf("reading a descriptor that is not there: got %v, want EBADF", err)
+			}
+			if got, err := b.Result(2); err != nil || string(got) != "fine\n" {
+				t.Errorf("the read behind them: %q, %v", got, err)
+			}
+		})
 	}
-	defer unix.Close(dir)
-	b, err := NewBatch(2, 128)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	b.Add(dir, 64)
-	b.Add(1<<20, 64)
-	if err := b.Start(); err != nil {
-		t.Fatal(err)
-	}
-	Wait([]*Batch{b}, time.Now().Add(20*time.Second))
-	if _, err := b.Result(0); !errors.Is(err, unix.EISDIR) {
-		t.Errorf("reading a directory: got %v, want EISDIR", err)
-	}
-	if _, err := b.Result(1); !errors.Is(err, unix.EBADF) {
-		t.Errorf("reading a descriptor that is not there: got %v, want EBADF", err)
-	}
+}
+
+// ways are how reads are run: in a process of their own, or, where none can be
+// made, in a thread.
+var ways = map[string]func(*Batch) error{
+	"in a process": (*Batch).Start,
+	"in a thread": func(b *Batch) (err error) {
+		b.doneFD, err = readHere(b.entries[:b.n])
+		return err
+	},
 }
 
 // TestBatchFallsBack runs the reads in a thread, as where no process can be made.

@@ -76,11 +76,34 @@ func (d Dir) OpenIn(name, path string) (fd int, err error) {
 		return -1, err
 	}
 	defer unix.Close(root)
-	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
-	path = strings.TrimLeft(path, "/")
-	fd, err = unix.Openat2(root, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
-	if err == unix.ENOSYS { // kernels before 5.6
-		fd, err = unix.Openat(root, path, flags|unix.O_NOFOLLOW, 0)
+	const inside = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
+	fd, err = unix.Openat2(root, strings.TrimLeft(path, "/"), &unix.OpenHow{Flags: pinFlags, Resolve: inside})
+	if err == unix.ENOSYS {
+		fd, err = openBelow(root, path)
+	}
+	return fd, err
+}
+
+const pinFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
+
+// openBelow is OpenIn for kernels that cannot be told to stay inside (before
+// 5.6): no link is followed, wherever it leads.
+func openBelow(root int, path string) (fd int, err error) {
+	fd, err = unix.Openat(root, ".", pinFlags, 0)
+	for name := range strings.SplitSeq(path, "/") {
+		if err != nil {
+			return -1, err
+		}
+		if name == "" || name == "." {
+			continue
+		}
+		above := fd
+		if name == ".." {
+			fd, err = -1, unix.EXDEV // as openat2 has it
+		} else {
+			fd, err = unix.Openat(above, name, pinFlags|unix.O_NOFOLLOW, 0)
+		}
+		unix.Close(above)
 	}
 	return fd, err
 }
