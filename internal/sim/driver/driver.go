@@ -54,6 +54,7 @@ func New(o Options) *Driver {
 		clock: clock{start: time.Now(), frozen: o.Frozen},
 		major: freeMajor(o.Host.Majors),
 	}
+	d.Root.Dir("proc").Dir("driver").Add("tenstorrent", &tree.Dir{Mode: 0o555})
 	d.nextHwmon = d.unrelatedHwmon()
 	places := layOut(o.Boards)
 	addrs := addresses(places, o.Host)
@@ -119,7 +120,6 @@ func (d *Driver) load(v Version) {
 	for _, name := range []string{"bind", "unbind", "new_id", "remove_id", "uevent"} {
 		drv.Add(name, &tree.File{Mode: 0o200, Size: 4096})
 	}
-	d.Root.Dir("proc").Dir("driver").Dir("tenstorrent").Mode = 0o555
 	d.Root.Dir("dev").Dir("tenstorrent")
 	for _, dev := range d.devices {
 		if dev.plugged {
