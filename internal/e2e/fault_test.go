@@ -145,8 +145,19 @@ func TestUnbound(t *testing.T) {
 	if s := w.next(); len(s.Host.Unbound) != 0 {
 		t.Errorf("unbound: %v", s.Host.Unbound)
 	}
+	bus := w.next().Device(0).BusID
+	ctl(t, h, "unbind", "0")
+	s := w.until("it is let go", state(0, model.StateLost))
+	if d := s.Device(0); d.StateReason.Cause != model.Unbound || !slices.Equal(s.Host.Unbound, []string{bus}) {
+		t.Errorf("reason %+v, unbound %v", d.StateReason, s.Host.Unbound)
+	}
+	ctl(t, h, "bind", bus)
+	s = w.until("it is back", state(0, model.StateOK))
+	if len(s.Host.Unbound) != 0 {
+		t.Errorf("unbound: %v", s.Host.Unbound)
+	}
 	ctl(t, h, "driver", "none")
-	s := w.until("the driver is gone", func(s *model.Snapshot) bool { return !s.Host.DriverLoaded })
+	s = w.until("the driver is gone", func(s *model.Snapshot) bool { return !s.Host.DriverLoaded })
 	if want := []string{s.Device(0).BusID, s.Device(1).BusID}; !slices.Equal(s.Host.Unbound, want) {
 		t.Errorf("unbound: %v, want %v", s.Host.Unbound, want)
 	}

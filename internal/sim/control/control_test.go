@@ -89,6 +89,9 @@ func TestStates(t *testing.T) {
 		{"reset 0 block=1h", "resetting"},
 		{"unplug 0", "unplugged"},
 		{"plug 0000:41:00.0", "ok"},
+		{"unbind 0", "unbound"},
+		{"bind 0000:41:00.0", "ok"},
+		{"rebind 0", "ok"},
 		{"driver none", "unbound"},
 	} {
 		if _, err := h.Do(strings.Fields(tt.cmd)); err != nil {

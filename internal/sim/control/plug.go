@@ -21,6 +21,12 @@ var plugVerbs = []Verb{{
 		return each(devs, func(d *driver.Device) error { return d.Plug(index, hwmon, late) })
 	},
 }, {
+	Name: "unbind", Usage: "DEVICE", Short: "let the driver give a device up: it stays on the bus, without a driver",
+	run: simple((*driver.Device).Unbind),
+}, {
+	Name: "bind", Usage: "BUS_ID", Short: "let the driver take it again",
+	run: simple((*driver.Device).Bind),
+}, {
 	Name: "rebind", Usage: "DEVICE", Short: "let the driver give a device up and take it again, under the same index",
 	Long: "Its files are then those that the chip has something for now: after dead, no\ntelemetry and no hwmon, as of a chip that was off the bus when the driver bound it.",
 	run:  simple((*driver.Device).Rebind),

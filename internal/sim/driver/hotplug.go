@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -83,6 +84,35 @@ func (d *Device) Rebind() error {
 	index, hwmon := d.index, d.hwmon
 	d.unbind()
 	d.bind(index, hwmon)
+	return nil
+}
+
+// Unbind lets the driver give the device up; it stays on the bus.
+func (d *Device) Unbind() error {
+	defer d.driver.changed()
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
+	if !d.bound {
+		return fmt.Errorf("device %s is not bound", d.BDF())
+	}
+	d.unbind()
+	return nil
+}
+
+// Bind lets the driver take a device that is on the bus.
+func (d *Device) Bind() error {
+	defer d.driver.changed()
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
+	switch {
+	case d.bound:
+		return fmt.Errorf("device %s is bound already", d.BDF())
+	case !d.plugged:
+		return fmt.Errorf("device %s is not plugged in", d.BDF())
+	case d.driver.version == (Version{}):
+		return errors.New("the driver is not loaded")
+	}
+	d.bind(d.driver.freeIndex(d), d.driver.takeHwmon())
 	return nil
 }
 
