@@ -114,6 +114,7 @@ func (b *background) reports(s *model.Snapshot, holdings []ledger.Holding, since
 		known[ledger.Key{PID: p.PID, Start: p.StartTicks}] = p
 	}
 	b.reporters.Begin()
+	defer b.reporters.End()
 	b.addStrangers(s, holdings, known)
 	reports := make([]ledger.Report, len(holdings))
 	seen := map[ledger.Key]string{}

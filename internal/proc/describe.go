@@ -29,6 +29,7 @@ func (r *Reader) Describe(pids []int) []model.Process {
 		out[i] = r.describe(pid)
 	}
 	r.forget(time.Now())
+	r.End()
 	return out
 }
 

@@ -66,6 +66,12 @@ func (r *Reader) Begin() {
 	if boot := bootTime(r.root, true); r.view.live && boot.Sub(r.boot).Abs() > 20*time.Millisecond {
 		r.boot = boot
 	}
+	r.End()
+}
+
+// End ends a sweep: the processes that nobody holds are closed. The next Begin
+// does so, too; who is not to begin soon ends.
+func (r *Reader) End() {
 	for _, p := range r.known {
 		if p.holds == 0 {
 			r.close(p)
