@@ -72,6 +72,8 @@ type archive struct {
 	detector event.Detector
 	// also is told of every row that is kept, in its turn (remote write).
 	also func(at time.Time, walk func(prom.Emit))
+	// ready is closed when there is a history to ask.
+	ready chan struct{}
 
 	mu           sync.Mutex
 	events       *eventlog.Log
@@ -85,7 +87,7 @@ type archive struct {
 }
 
 func newArchive(cfg config, log *slog.Logger, r *recorder) *archive {
-	return &archive{cfg: cfg, log: log, recorder: r}
+	return &archive{cfg: cfg, log: log, recorder: r, ready: make(chan struct{})}
 }
 
 // run opens the memory, when nobody else has it any more, and fills it.
@@ -156,6 +158,7 @@ func (a *archive) open() {
 	a.mu.Lock()
 	a.store = store
 	a.mu.Unlock()
+	close(a.ready)
 }
 
 func (a *archive) close() {

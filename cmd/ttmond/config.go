@@ -31,6 +31,7 @@ type config struct {
 	Listen   listenConfig  `toml:"listen" comment:"HTTP for Prometheus, Grafana and browsers."`
 	Metrics  metricsConfig `toml:"metrics" comment:"What /metrics, history and remote write hold."`
 	History  historyConfig `toml:"history" comment:"What happened: numbers, events, whole snapshots."`
+	Alerts   alertsConfig  `toml:"alerts" comment:"Who is told when something is wrong."`
 	Uprobe   uprobeConfig  `toml:"uprobe" comment:"Watching the allocators of unmodified programs through the kernel."`
 	Log      logConfig     `toml:"log"`
 
@@ -81,6 +82,7 @@ func defaultConfig() config {
 		Listen:   listenConfig{Address: defaultListen},
 		Metrics:  metricsConfig{Workloads: "auto", Compat: []string{}},
 		History:  defaultHistory(),
+		Alerts:   defaultAlerts(),
 		Uprobe:   uprobeConfig{Enabled: true, Libraries: []string{}, Limit: uprobe.DefaultLimit},
 		Log:      logConfig{Level: "info", Format: "auto"},
 	}
@@ -202,6 +204,9 @@ func (c *config) check() error {
 		return err
 	}
 	if err := c.Uprobe.check(); err != nil {
+		return err
+	}
+	if err := c.Alerts.check(); err != nil {
 		return err
 	}
 	switch c.Log.Format {

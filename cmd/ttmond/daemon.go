@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/alert"
+	"github.com/ttmon/ttmon/internal/alert/notify"
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/ledger"
@@ -37,6 +39,8 @@ type ttmond struct {
 	api       *api.Server
 	recorder  *recorder // the last snapshot, for scrapes
 	archive   *archive  // those before; nil: there is none
+	alerts    *alert.Manager
+	outbox    *notify.Outbox
 	watcher   watcher   // of allocators, through the kernel
 	// handoverFD is a duplicate of the socket on which successors ask.
 	handoverFD int

@@ -180,3 +180,30 @@ func get(t testing.TB, url string, header http.Header) string {
 	}
 	return string(b)
 }
+
+// The rule file is loaded by a real Prometheus and fires there; our own rules
+// say the same. The hearts of a tree of files do not beat.
+func TestPrometheusRulesFire(t *testing.T) {
+	tool(t, "prometheus")
+	rules, err := filepath.Abs("../../packaging/prometheus/ttmon.rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t)
+	h.simulate("n300,p150a")
+	address := freePort(t)
+	h.start("--listen", address)
+	p := newPrometheus(t, fmt.Sprintf(`
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [%q]
+scrape_configs: [{job_name: ttmon, static_configs: [{targets: [%q]}]}]
+`, rules, address))
+	p.start()
+	await(t, "the alerts of Prometheus", func() bool { return len(p.query(`ALERTS{alertname="ChipHung",alertstate="firing"}`)) == 2 })
+	await(t, "our own", func() bool {
+		return strings.Count(get(t, "http://"+address+"/prometheus/api/v1/alerts", nil), `"alertname":"ChipHung"`) == 2
+	})
+	if groups := get(t, "http://"+address+"/prometheus/api/v1/rules", nil); !strings.Contains(groups, `"health":"ok"`) || strings.Contains(groups, `"health":"err"`) {
+		t.Errorf("rules: %s", groups)
+	}
+}

@@ -18,6 +18,9 @@ func (d *ttmond) remember(ctx context.Context, g *errgroup.Group) {
 	if d.archive != nil {
 		g.Go(func() error { return d.archive.run(ctx, &d.collector.feed) })
 	}
+	if d.alerts != nil {
+		d.runAlerts(ctx, g)
+	}
 	g.Go(func() error { return d.listen(ctx) })
 }
 
@@ -26,6 +29,9 @@ func (d *ttmond) prepare() {
 	d.recorder = newRecorder(d.cfg, d.log, d.selfMetrics)
 	if d.cfg.History.Enabled {
 		d.archive = newArchive(d.cfg, d.log, d.recorder)
+		if d.cfg.Alerts.Enabled {
+			d.prepareAlerts()
+		}
 	}
 }
 
@@ -34,13 +40,14 @@ func (d *ttmond) apiMemory() api.Memory {
 	if d.archive == nil {
 		return api.Memory{}
 	}
-	return api.Memory{
-		Events: d.archive.eventLog,
-		Past:   d.archive.at,
-		Prometheus: promapi.New(promapi.Options{
-			Queryable: d.archive, Version: version.Version,
-		}),
+	m := api.Memory{Events: d.archive.eventLog, Past: d.archive.at}
+	o := promapi.Options{Queryable: d.archive, Version: version.Version}
+	if d.alerts != nil {
+		m.Alerts = d.apiAlerts
+		o.Rules, o.Alerts = d.alerts.PrometheusRules, d.alerts.PrometheusAlerts
 	}
+	m.Prometheus = promapi.New(o)
+	return m
 }
 
 // selfMetrics is how the daemon itself is doing.
@@ -50,6 +57,9 @@ func (d *ttmond) selfMetrics() *prom.Self {
 	if d.archive != nil {
 		h := d.archive.stats()
 		limits = append(limits, prom.Limit{Name: "history_series", Max: float64(d.cfg.History.MaxSeries), Used: float64(h.Series), Dropped: float64(h.Dropped)})
+	}
+	if d.outbox != nil {
+		limits = append(limits, prom.Limit{Name: "alert_messages", Dropped: float64(d.outbox.Dropped())})
 	}
 	return &prom.Self{
 		Limits:  limits,

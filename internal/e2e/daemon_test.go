@@ -23,7 +23,7 @@ type daemon struct {
 }
 
 // startDaemon runs the real ttmond until the test ends.
-func startDaemon(t *testing.T, h *sim.Host) *daemon {
+func startDaemon(t *testing.T, h *sim.Host, args ...string) *daemon {
 	t.Helper()
 	dir := t.TempDir()
 	for _, made := range []string{dir, filepath.Dir(dir)} { // other users are to reach the sockets
@@ -33,7 +33,7 @@ func startDaemon(t *testing.T, h *sim.Host) *daemon {
 	}
 	d := &daemon{t: t, host: h, api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc")}
 	cmd := h.Command(context.Background(), filepath.Join(bin, "ttmond"), // t.Context ends before it may
-		"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"), "--listen", "off")
+		append([]string{"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"), "--listen", "off"}, args...)...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {

@@ -1,0 +1,202 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/alert"
+)
+
+// Message is what a target is told: alerts of one rule that began to fire, or
+// ended, together.
+type Message struct {
+	ID     string         `json:"id"`
+	Host   string         `json:"host"`
+	Time   time.Time      `json:"time"`
+	Status alert.Status   `json:"status"` // firing or resolved
+	Alerts []*alert.Alert `json:"alerts"`
+}
+
+// Target is somebody to tell.
+type Target interface {
+	Name() string // of the kind and the place, without secrets
+	Send(ctx context.Context, m *Message) error
+}
+
+// permanent is an error that trying again does not mend.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// Bounds of a queue.
+const (
+	maxQueue    = 200
+	sendTimeout = 15 * time.Second
+	maxAge      = 24 * time.Hour // of a message that nobody takes
+)
+
+// Outbox holds what is to be sent.
+type Outbox struct {
+	path    string // "" keeps nothing over a restart
+	log     *slog.Logger
+	targets []Target
+	wake    []chan struct{}
+	retry   time.Duration // the first pause after a failure
+
+	mu      sync.Mutex
+	queues  map[string][]*Message
+	dropped uint64
+	next    uint64
+}
+
+// New returns an outbox with what one before it left at path.
+func New(path string, targets []Target, log *slog.Logger) *Outbox {
+	o := &Outbox{path: path, log: log, targets: targets, retry: time.Second, queues: map[string][]*Message{}}
+	for range targets {
+		o.wake = append(o.wake, make(chan struct{}, 1))
+	}
+	if b, err := os.ReadFile(path); err == nil {
+		var left map[string][]*Message
+		if json.Unmarshal(b, &left) == nil {
+			for _, t := range targets {
+				o.queues[t.Name()] = left[t.Name()]
+			}
+		}
+	}
+	return o
+}
+
+// Run sends until ctx is done. What is not sent by then stays in the file.
+func (o *Outbox) Run(ctx context.Context) {
+	var wait sync.WaitGroup
+	for i := range o.targets {
+		wait.Go(func() { o.serve(ctx, i) })
+	}
+	wait.Wait()
+}
+
+// Put queues a message for every target.
+func (o *Outbox) Put(host string, list []*alert.Alert) {
+	if len(o.targets) == 0 || len(list) == 0 {
+		return
+	}
+	o.mu.Lock()
+	o.next++
+	now := time.Now()
+	m := &Message{ID: fmt.Sprintf("%d-%d", now.UnixMilli(), o.next), Host: host, Time: now.UTC(), Status: list[0].Status, Alerts: list}
+	for _, t := range o.targets {
+		q := append(o.queues[t.Name()], m)
+		if len(q) > maxQueue {
+			o.dropped += uint64(len(q) - maxQueue)
+			q = q[len(q)-maxQueue:]
+		}
+		o.queues[t.Name()] = q
+	}
+	o.mu.Unlock()
+	o.save()
+	for _, w := range o.wake {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Dropped is how many messages were given up.
+func (o *Outbox) Dropped() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.dropped
+}
+
+// serve sends a target's messages one by one, in order.
+func (o *Outbox) serve(ctx context.Context, i int) {
+	t := o.targets[i]
+	pause, failing := o.retry, false
+	for {
+		m := o.first(t.Name())
+		if m == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-o.wake[i]:
+			}
+			continue
+		}
+		brief, cancel := context.WithTimeout(ctx, sendTimeout)
+		err := t.Send(brief, m)
+		cancel()
+		if ctx.Err() != nil && err != nil {
+			return
+		}
+		_, hopeless := errors.AsType[permanent](err)
+		switch {
+		case err == nil:
+			if failing {
+				o.log.Info("alerts are taken again", "target", t.Name())
+			}
+			pause, failing = o.retry, false
+			o.done(t.Name(), m, false)
+			continue
+		case hopeless || time.Since(m.Time) > maxAge:
+			o.log.Error("an alert was not taken, and is given up", "target", t.Name(), "err", err)
+			o.done(t.Name(), m, true)
+			continue
+		case !failing:
+			o.log.Warn("an alert was not taken; trying again", "target", t.Name(), "err", err)
+			failing = true
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+			pause = min(2*pause, time.Minute)
+		}
+	}
+}
+
+func (o *Outbox) first(name string) *Message {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if q := o.queues[name]; len(q) > 0 {
+		return q[0]
+	}
+	return nil
+}
+
+// done takes a message off a queue, unless the queue has dropped it itself.
+func (o *Outbox) done(name string, m *Message, lost bool) {
+	o.mu.Lock()
+	if q := o.queues[name]; len(q) > 0 && q[0] == m {
+		o.queues[name] = q[1:]
+	}
+	if lost {
+		o.dropped++
+	}
+	o.mu.Unlock()
+	o.save()
+}
+
+// save writes what is still to be sent.
+func (o *Outbox) save() {
+	if o.path == "" {
+		return
+	}
+	o.mu.Lock()
+	b, err := json.Marshal(o.queues)
+	o.mu.Unlock()
+	if err != nil {
+		return
+	}
+	tmp := o.path + ".new"
+	if os.MkdirAll(filepath.Dir(o.path), 0o700) == nil && os.WriteFile(tmp, b, 0o600) == nil {
+		_ = os.Rename(tmp, o.path)
+	}
+}
