@@ -36,7 +36,7 @@ func (h *host) events(query string) []eventlog.Event {
 
 // count is how many samples there are of a series.
 func (h *host) samples() (n int) {
-	for _, r := range h.promQL(`count_over_time(tenstorrent_core_power_watts{device="0"}[1h])`) {
+	for _, r := range h.promQL(`count_over_time(tenstorrent_devices[1h])`) {
 		fmt.Sscan(r.Value[1].(string), &n)
 	}
 	return n
@@ -93,15 +93,15 @@ func TestPromtoolQueries(t *testing.T) {
 	h.simulate("n300,p150a")
 	address := freePort(t)
 	h.start("--listen", address)
-	h.await("history", func() bool { return len(h.promQL("tenstorrent_core_power_watts")) == 2 })
+	h.await("history", func() bool { return len(h.promQL("tenstorrent_device_info")) == 2 })
 	base := "http://" + address + "/prometheus"
-	if out := promtool(t, "", "query", "instant", base, "count(tenstorrent_core_power_watts)"); !strings.Contains(out, "=> 2 ") {
+	if out := promtool(t, "", "query", "instant", base, "count(tenstorrent_device_info)"); !strings.Contains(out, "=> 2 ") {
 		t.Errorf("instant: %s", out)
 	}
 	if out := promtool(t, "", "query", "labels", base, "device"); out != "0\n1\n" {
 		t.Errorf("labels: %q", out)
 	}
-	if out := promtool(t, "", "query", "series", "--match", `tenstorrent_core_power_watts`, base); strings.Count(out, "pci=") != 2 {
+	if out := promtool(t, "", "query", "series", "--match", `tenstorrent_device_info`, base); strings.Count(out, "pci=") != 2 {
 		t.Errorf("series: %s", out)
 	}
 	now := time.Now()

@@ -57,7 +57,7 @@ func TestListen(t *testing.T) {
 		}
 		c.Close()
 		page = get(t, "http://"+address+"/metrics", nil)
-		return strings.Contains(page, "tenstorrent_core_power_watts{")
+		return strings.Contains(page, "tenstorrent_device_info{")
 	})
 	if !strings.Contains(page, "tenstorrent_simulated 1\n") {
 		t.Error("a simulated host does not say so")

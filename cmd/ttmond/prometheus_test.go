@@ -144,7 +144,7 @@ global: {scrape_interval: 1s}
 scrape_configs: [{job_name: ttmon, static_configs: [{targets: [%q]}]}]
 `, address))
 	p.start()
-	await(t, "the series", func() bool { return len(p.query("tenstorrent_core_power_watts")) == 2 })
+	await(t, "the series", func() bool { return len(p.query("tenstorrent_device_info")) == 2 })
 	if up := p.query(`up{job="ttmon"}`); len(up) != 1 || up[0].Value[1] != "1" {
 		t.Errorf("up is %v", up)
 	}
