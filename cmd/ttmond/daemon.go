@@ -41,7 +41,7 @@ type ttmond struct {
 	archive   *archive  // those before; nil: there is none
 	alerts    *alert.Manager
 	outbox    *notify.Outbox
-	watcher   watcher   // of allocators, through the kernel
+	watcher   watcher // of allocators, through the kernel
 	// handoverFD is a duplicate of the socket on which successors ask.
 	handoverFD int
 	// successors brings processes that take our place.
