@@ -72,7 +72,9 @@ func (s *State) notices() []line {
 			": the host is read directly, and memory of other users may be hidden", cells.Warn})
 	}
 	for _, n := range words.Notices(s.shown) {
-		if n.Code == "simulated" { // the title says it on every page
+		switch n.Code {
+		case "simulated", // the title says it on every page
+			string(model.HeartbeatUnseen): // the next sample sees it
 			continue
 		}
 		style := map[words.Level]cells.Style{words.Critical: cells.Bad, words.Warning: cells.Warn}[n.Level]
