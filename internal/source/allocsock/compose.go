@@ -41,14 +41,14 @@ func (s *Server) compose(asks, waits *conn, text composer, use func(string)) {
 		waits.composing++
 	}
 	root := budget.Privileged(u.uid)
-	pen := &s.pens[0]
+	turn := &s.textTurns[0]
 	if !root {
-		pen = &s.pens[1]
+		turn = &s.textTurns[1]
 	}
 	closing := s.closing
 	go func() {
-		pen.Lock()
-		defer pen.Unlock()
+		turn.Lock()
+		defer turn.Unlock()
 		select {
 		case <-closing:
 			return // abandonTexts has answered

@@ -108,8 +108,8 @@ type line struct {
 	pid, uid int
 }
 
-// place is where a buffer is.
-type place struct {
+// devicePool is a pool of a device.
+type devicePool struct {
 	device int32
 	pool   model.Pool
 }
@@ -144,19 +144,19 @@ func DumpText(l *ledger.Ledger, v Viewer, now time.Time) string {
 				continue
 			}
 			fmt.Fprintf(&b, "  %-8s %d buffers, %s\n", poolName(model.Pool(pool)), n, mib(u.Bytes[pool]))
-			writeLines(&b, lists[place{u.Device, model.Pool(pool)}], v, now)
+			writeLines(&b, lists[devicePool{u.Device, model.Pool(pool)}], v, now)
 		}
 	}
 	return b.String()
 }
 
 // listFew collects, in one walk, the buffers of pools that have few.
-func listFew(l *ledger.Ledger, procs []ledger.Holding, devices []ledger.Use) map[place][]line {
-	lists := map[place][]line{}
+func listFew(l *ledger.Ledger, procs []ledger.Holding, devices []ledger.Use) map[devicePool][]line {
+	lists := map[devicePool][]line{}
 	for _, u := range devices {
 		for pool, n := range u.Buffers {
 			if n > 0 && n <= maxListed {
-				lists[place{u.Device, model.Pool(pool)}] = []line{}
+				lists[devicePool{u.Device, model.Pool(pool)}] = []line{}
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func listFew(l *ledger.Ledger, procs []ledger.Holding, devices []ledger.Use) map
 	}
 	for _, h := range procs {
 		l.Walk(h.Key, func(x ledger.Buffer) bool {
-			at := place{x.Device, x.Pool}
+			at := devicePool{x.Device, x.Pool}
 			if list, ok := lists[at]; ok && len(list) < 2*maxListed {
 				lists[at] = append(list, line{x, h.PID, h.UID})
 			}

@@ -86,7 +86,7 @@ type Server struct {
 	dumps     dumpRing
 
 	compositions map[*composition]struct{} // texts that are being made
-	pens         [2]sync.Mutex             // one text at a time: root's, others'
+	textTurns    [2]sync.Mutex             // one text at a time: root's, others'
 	closing      chan struct{}             // closed when Run is to return
 	helpers      sync.WaitGroup            // who return when closing is closed
 	languageOf   func(pid int, name string) language

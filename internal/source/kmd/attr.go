@@ -8,21 +8,21 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// place is the directory that holds a file.
-type place uint8
+// directory is the one that holds a file.
+type directory uint8
 
 const (
-	inClass  place = iota // /sys/class/tenstorrent/tenstorrent!N
-	inHwmon               // …/<bdf>/hwmon/hwmonX
-	inPCI                 // …/<bdf>
-	inParent              // the port above, which has a say in the link
-	numPlaces
+	inClass  directory = iota // /sys/class/tenstorrent/tenstorrent!N
+	inHwmon                   // …/<bdf>/hwmon/hwmonX
+	inPCI                     // …/<bdf>
+	inParent                  // the port above, which has a say in the link
+	numDirectories
 )
 
 // attr is one file of the driver or the PCI core, and what becomes of it.
 type attr struct {
 	file   string
-	place  place
+	in     directory
 	role   role
 	what   string // the thing, to say what is missing: "fan speed"
 	wh, bh string // driver release that first offers it on that chip; "" never
@@ -43,10 +43,10 @@ const (
 type role uint8
 
 const (
-	pulse  role = iota // read every time, even of a chip that seems dead
-	vital              // read every time; left alone while the chip seems dead
-	moving             // read every time
-	static             // changes only with a reset, a new firmware or a new slot
+	lifeSign role = iota // read every time, even of a chip that seems dead
+	vital                // read every time; left alone while the chip seems dead
+	moving               // read every time
+	static               // changes only with a reset, a new firmware or a new slot
 )
 
 // content is what a file held, or why it held nothing.
@@ -61,7 +61,7 @@ const heartbeatFile = "tt_heartbeat"
 // fromFirmware tells whether the chip's firmware has to be alive for the file
 // to hold something: such a file is a vital sign.
 func (a *attr) fromFirmware() bool {
-	return a.role <= vital && (a.place == inClass || a.place == inHwmon)
+	return a.role <= vital && (a.in == inClass || a.in == inHwmon)
 }
 
 // attrs is every file that is read, in this order: first those of the PCI
@@ -83,10 +83,10 @@ var attrs = [...]attr{
 	{"subsystem_device", inPCI, static, "subsystem device", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.SubDevice = uint16(n) })},
 	{"revision", inPCI, static, "revision", "1.1", "1.1", pciID(func(d dev, n uint64) { d.PCIID.Revision = uint8(n) })},
 	{"current_link_speed", inPCI, moving, "link speed", "1.1", "1.1", into(linkGen, func(d dev) *num { return &d.PCIe.Gen })},
-	{"current_link_width", inPCI, pulse, "link width", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.Width })},
+	{"current_link_width", inPCI, lifeSign, "link width", "1.1", "1.1", into(linkWidth, func(d dev) *num { return &d.PCIe.Width })},
 
-	{heartbeatFile, inClass, pulse, "heartbeat", "2.7.0", "2.7.0", into(count, func(d dev) *u32 { return &d.Heartbeat })},
-	{"tt_aiclk", inClass, pulse, "AI clock", "1.28", "1.32", into(measured(megahertz), func(d dev) *f64 { return &d.AICLK })},
+	{heartbeatFile, inClass, lifeSign, "heartbeat", "2.7.0", "2.7.0", into(count, func(d dev) *u32 { return &d.Heartbeat })},
+	{"tt_aiclk", inClass, lifeSign, "AI clock", "1.28", "1.32", into(measured(megahertz), func(d dev) *f64 { return &d.AICLK })},
 	{"tt_axiclk", inClass, vital, "AXI clock", "1.28", "1.32", into(measured(megahertz), func(d dev) *f64 { return &d.AXICLK })},
 	{"tt_arcclk", inClass, vital, "ARC clock", "1.28", "1.32", into(measured(megahertz), func(d dev) *f64 { return &d.ARCCLK })},
 	{"tt_therm_trip_count", inClass, vital, "count of thermal trips", "", "2.7.0", into(count, func(d dev) *u32 { return &d.ThermalTrips })},
@@ -172,7 +172,7 @@ func (a *attr) absent(arch model.Arch, driver Version) string {
 	if arch == model.Blackhole {
 		since = a.bh
 	}
-	if a.place == inPCI || a.place == inParent {
+	if a.in == inPCI || a.in == inParent {
 		return "the kernel shows no " + a.what
 	}
 	if since == "" {
@@ -181,7 +181,7 @@ func (a *attr) absent(arch model.Arch, driver Version) string {
 	if v, ok := ParseVersion(since); ok && driver.Less(v) && driver != (Version{}) {
 		return "driver " + driver.String() + " offers no " + a.what + " on " + string(arch) + ", " + since + " does"
 	}
-	if a.place == inHwmon {
+	if a.in == inHwmon {
 		return "the firmware gives the driver no " + a.what
 	}
 	return "the firmware publishes no " + a.what

@@ -27,7 +27,7 @@ type device struct {
 	bdf    string
 	index  int
 	driver Version
-	dirs   [numPlaces]string // "" where there is none
+	dirs   [numDirectories]string // "" where there is none
 
 	files     [numFiles]file
 	due       [numFiles]bool // looked at in this round
@@ -48,13 +48,13 @@ type device struct {
 	health  health
 }
 
-// place says where the device is now; after a hot-plug that may be elsewhere.
-func (d *device) place(index int, classDir string) {
+// moveTo says where the device is now; after a hot-plug that may be elsewhere.
+func (d *device) moveTo(index int, classDir string) {
 	d.closeFiles()
 	d.index, d.goneAt = index, time.Time{}
 	d.traffic.at, d.beat = time.Time{}, heartbeat{}
 	pci := path.Dir(path.Dir(classDir))
-	d.dirs = [numPlaces]string{inClass: classDir, inPCI: pci, inParent: path.Dir(pci)}
+	d.dirs = [numDirectories]string{inClass: classDir, inPCI: pci, inParent: path.Dir(pci)}
 	d.model = model.Device{
 		Index: index, Path: "/dev/tenstorrent/" + strconv.Itoa(index), BusID: d.bdf, Arch: model.UnknownArch,
 	}
@@ -129,7 +129,7 @@ func (d *device) finish(now time.Time) (moved bool) {
 			continue // the last value stands
 		}
 		a, c := &attrs[i], d.content(i)
-		if stuck != "" && a.role != static && a.place != inPCI {
+		if stuck != "" && a.role != static && a.in != inPCI {
 			// What the chip said before it blocked is as old as the block.
 			c = content{status: model.Hung, why: whyStuck}
 		}
@@ -243,7 +243,7 @@ func (d *device) lostFile(i int, s model.Status) bool {
 		unix.Close(d.files[i].fd)
 	}
 	d.files[i] = file{}
-	if i < len(attrs) && attrs[i].place == inHwmon {
+	if i < len(attrs) && attrs[i].in == inHwmon {
 		d.dirs[inHwmon] = ""
 	}
 	d.absentAt = time.Time{}

@@ -92,14 +92,14 @@ func (d *device) path(i int) (dir, name string) {
 	case i >= firstCounter:
 		return d.dirs[inClass] + "/" + counterDir, counterFiles[i-firstCounter].file
 	}
-	return d.dirs[attrs[i].place], attrs[i].file
+	return d.dirs[attrs[i].in], attrs[i].file
 }
 
 // openDirs keeps the last directories open while the files of a device are
 // opened: looking 47 names up along their whole path takes most of the time of
 // a first sweep.
 type openDirs struct {
-	list [int(numPlaces) + 2]openDir
+	list [int(numDirectories) + 2]openDir
 	n    int
 }
 

@@ -131,7 +131,7 @@ func (g *group) unasked() bool {
 		return true
 	}
 	i := g.devices[g.front].stuckAt(numFiles)
-	return i >= 0 && i < len(attrs) && (attrs[i].place == inPCI || attrs[i].place == inParent)
+	return i >= 0 && i < len(attrs) && (attrs[i].in == inPCI || attrs[i].in == inParent)
 }
 
 // at is the device whose reads are under way.

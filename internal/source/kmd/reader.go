@@ -181,7 +181,7 @@ func (r *Reader) meet(index int, dir, bdf string, driver Version) {
 		r.devices[bdf] = d
 	}
 	if d.index != index || !d.goneAt.IsZero() || d.dirs[inClass] != dir {
-		d.place(index, dir)
+		d.moveTo(index, dir)
 	}
 	d.driver = driver
 }
@@ -212,7 +212,7 @@ func (d *device) shown() model.Device {
 		ReadAt: d.model.ReadAt,
 	}
 	for i := range attrs {
-		if f := attrs[i].file; f != "tt_card_type" && f != "tt_serial" && f != "tt_asic_id" && attrs[i].place != inPCI {
+		if f := attrs[i].file; f != "tt_card_type" && f != "tt_serial" && f != "tt_asic_id" && attrs[i].in != inPCI {
 			attrs[i].put(&gone, content{status: model.Lost})
 		}
 	}

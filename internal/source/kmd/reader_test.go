@@ -118,7 +118,7 @@ func TestWithoutTelemetry(t *testing.T) {
 	tr := newTree(t)
 	b := tr.add("wh", 0, 0, "0000:01:00.0")
 	for i := range attrs {
-		switch attrs[i].place {
+		switch attrs[i].in {
 		case inClass:
 			b.remove(b.class + "/" + attrs[i].file)
 		case inHwmon:

@@ -6,8 +6,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Firmware that has not beaten its heart for this long is taken for hung.
-// Blackhole beats ten times a second, Wormhole about once.
+// Firmware whose heartbeat has not moved for this long is taken for hung.
+// Blackhole counts ten times a second, Wormhole about once.
 const heartbeatLimit = 3 * time.Second
 
 // A dead chip costs a PCIe time-out for each read and fills the kernel's
@@ -58,8 +58,8 @@ func (h *health) resting(i int, now time.Time) bool {
 	if h.sweepsOfOnes < onesLimit || i == pidsFile || isStatic(i) {
 		return false
 	}
-	pulses := i == firstCounter || i < len(attrs) && attrs[i].role == pulse
-	return now.Before(h.restUntil) || !pulses
+	sign := i == firstCounter || i < len(attrs) && attrs[i].role == lifeSign
+	return now.Before(h.restUntil) || !sign
 }
 
 // sawOnes takes note of a sweep of nothing but ones; fresh tells that some
@@ -138,7 +138,7 @@ func (d *device) dropFrozen() {
 		return
 	}
 	for i := range attrs {
-		if a := &attrs[i]; a.role != static && a.place != inPCI && a.file != heartbeatFile && d.queued[i] >= 0 {
+		if a := &attrs[i]; a.role != static && a.in != inPCI && a.file != heartbeatFile && d.queued[i] >= 0 {
 			if c := d.content(i); c.status == model.Known {
 				a.put(&d.model, content{status: model.Stale, why: "the firmware has stopped; it last said " + clip(c.text)})
 			}

@@ -11,7 +11,7 @@ import (
 // it bound the chip.
 func (b *card) bare() {
 	for i := range attrs {
-		if attrs[i].place == inClass {
+		if attrs[i].in == inClass {
 			b.remove(b.class + "/" + attrs[i].file)
 		}
 	}
@@ -46,7 +46,7 @@ func TestNoVitalSigns(t *testing.T) {
 		{"dead, with a driver without counters", func(b *card) { b.bare(); b.remove(b.class + "/" + counterDir); b.onesLink() }, model.StateHung, model.AllOnes},
 		{"nonsense in every file", func(b *card) {
 			for i := range attrs {
-				if a := &attrs[i]; a.fromFirmware() && a.place == inClass {
+				if a := &attrs[i]; a.fromFirmware() && a.in == inClass {
 					b.write(b.class+"/"+a.file, "N/A")
 				}
 			}
