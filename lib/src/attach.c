@@ -29,11 +29,11 @@ static void *ours(int symbol)
 #define DECLARE(name) extern void METAL_##name(void)
 		DECLARE(list_made); DECLARE(list_allocate); DECLARE(list_allocate_at); DECLARE(list_deallocate);
 		DECLARE(list_clear); DECLARE(list_shrink); DECLARE(list_reset); DECLARE(banks);
-		DECLARE(allocator_made); DECLARE(allocator_gone); DECLARE(buffer); DECLARE(mass_free);
+		DECLARE(allocator_made); DECLARE(allocator_gone); DECLARE(allocator_gone_whole); DECLARE(buffer); DECLARE(mass_free);
 		DECLARE(provider_old); DECLARE(provider); DECLARE(provider_gone); DECLARE(record);
 		CASE(list_made); CASE(list_allocate); CASE(list_allocate_at); CASE(list_deallocate);
 		CASE(list_clear); CASE(list_shrink); CASE(list_reset); CASE(banks);
-		CASE(allocator_made); CASE(allocator_gone); CASE(buffer); CASE(mass_free);
+		CASE(allocator_made); CASE(allocator_gone); CASE(allocator_gone_whole); CASE(buffer); CASE(mass_free);
 		CASE(provider_old); CASE(provider); CASE(provider_gone); CASE(record);
 	}
 	return NULL;

@@ -263,14 +263,27 @@ HOOK void METAL_allocator_made(uint64_t allocator, uint64_t config)
 	call(allocator, config);
 }
 
-HOOK void METAL_allocator_gone(uint64_t allocator)
+static void gone(struct state *s, uint64_t allocator)
 {
-	CALL(void (*)(uint64_t), allocator_gone, );
-	call(allocator);
 	if (self.allocator == allocator)
 		self.allocator = 0;
 	if (s)
 		allocator_closed(s, allocator);
+}
+
+/* The destructor as part of a derived class's, and by itself (until 0.72). */
+HOOK void METAL_allocator_gone(uint64_t allocator)
+{
+	CALL(void (*)(uint64_t), allocator_gone, );
+	call(allocator);
+	gone(s, allocator);
+}
+
+HOOK void METAL_allocator_gone_whole(uint64_t allocator)
+{
+	CALL(void (*)(uint64_t), allocator_gone_whole, );
+	call(allocator);
+	gone(s, allocator);
 }
 
 HOOK uint64_t METAL_buffer(uint64_t allocator, uint64_t buffer)

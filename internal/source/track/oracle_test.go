@@ -1,0 +1,274 @@
+package track
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// preloaded is the environment of a program with the library in it.
+func preloaded(t *testing.T) []string {
+	t.Helper()
+	if built == "" {
+		t.Skip("no C compiler")
+	}
+	return []string{"LD_PRELOAD=" + filepath.Join(built, "libttmon.so"), "TTMON_STACKS=python"}
+}
+
+func step(t *testing.T, j *ttnn.Job, s ttnn.Step) ttnn.Reply {
+	t.Helper()
+	r, err := j.Do(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestEqualsTheAllocator is the oracle: whatever an unmodified ttnn does, the
+// blocks in the ledger are those of its allocator's own table.
+func TestEqualsTheAllocator(t *testing.T) {
+	env := preloaded(t)
+	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
+		for _, on := range []struct {
+			name, descriptor string
+			open             ttnn.Step
+			chips            int
+		}{
+			{"p150", "blackhole_P150", ttnn.Step{"device": 0}, 1},
+			{"n300", "wormhole_N300_pci_bdf", ttnn.Step{"mesh": []int{1, 2}}, 2},
+			{"galaxy", "6u_cluster_desc", ttnn.Step{"mesh": []int{8, 4}}, 32},
+		} {
+			t.Run(release+"/"+on.name, func(t *testing.T) {
+				path, err := ttnn.Descriptor(on.descriptor)
+				if err != nil {
+					t.Fatal(err)
+				}
+				j, err := ttnn.Start(ttnn.Options{Release: release, Descriptor: path, Dir: t.TempDir(), Env: env})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = j.Kill() })
+				r := NewReader(Options{})
+				defer r.Close()
+				on.open["do"], on.open["l1_small"], on.open["trace"] = "open", 32768, 1<<22
+				step(t, j, on.open)
+				for seed := range 4 {
+					step(t, j, ttnn.Step{"do": "churn", "seed": seed, "steps": 400, "threads": 1 + seed%3})
+					compare(t, r, j, on.chips)
+				}
+				step(t, j, ttnn.Step{"do": "drop"})
+				compare(t, r, j, on.chips)
+				step(t, j, ttnn.Step{"do": "close"})
+				if p := find(t, r, j.PID); p.State.Blocks() != 0 || len(p.State.Allocators) != 0 {
+					t.Errorf("after close: %d blocks, %d allocators", p.State.Blocks(), len(p.State.Allocators))
+				}
+			})
+		}
+	}
+}
+
+func find(t *testing.T, r *Reader, pid int) Process {
+	t.Helper()
+	for _, p := range r.Read(nil).Processes {
+		if p.PID == pid {
+			return p
+		}
+	}
+	t.Fatalf("process %d keeps no ledger", pid)
+	return Process{}
+}
+
+// compare holds the ledger against the allocator's own table.
+func compare(t *testing.T, r *Reader, j *ttnn.Job, chips int) {
+	t.Helper()
+	want := step(t, j, ttnn.Step{"do": "table"}).Table
+	p := find(t, r, j.PID)
+	if !p.State.Exact() || p.Ledger.Unknown > 0 || p.Ledger.Unmatched > 0 {
+		t.Errorf("not exact: lost %d, unknown %d, unmatched %d", p.Ledger.Lost, p.Ledger.Unknown, p.Ledger.Unmatched)
+	}
+	a := inUse(p.State)
+	if len(a.Chips) != chips {
+		t.Errorf("%d chips %v, want %d", len(a.Chips), a.Chips, chips)
+	}
+	for _, l := range a.Lists {
+		w, ok := want[l.Pool.String()]
+		if !ok {
+			continue // the release does not report it
+		}
+		if w.Banks == 0 {
+			w.Banks = l.Banks
+		}
+		if diff := cmp.Diff(w, table(t, l)); diff != "" {
+			t.Errorf("%s: allocator (-) and ledger (+):\n%s", l.Pool, diff)
+		}
+		delete(want, l.Pool.String())
+	}
+	for pool := range want {
+		t.Errorf("pool %s was not seen", pool)
+	}
+	for _, b := range p.Ledger.Blocks {
+		if b.Asked == 0 || len(p.Ledger.Stack(p.Ledger.Sites[b.Site].Node)) == 0 {
+			t.Errorf("block at %d: asked %d, stack %v", b.Address, b.Asked, p.Ledger.Stack(p.Ledger.Sites[b.Site].Node))
+			break
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// inUse is the allocator that a process allocates from: the last one made.
+// Each chip has one of its own too, which stays empty.
+func inUse(p *blocks.Process) *blocks.Allocator {
+	if len(p.Allocators) == 0 {
+		return &blocks.Allocator{}
+	}
+	return p.Allocators[len(p.Allocators)-1]
+}
+
+func table(t *testing.T, l *blocks.List) ttnn.Table {
+	t.Helper()
+	space, known := l.Space()
+	if !known && l.Capacity > 0 {
+		t.Errorf("%s: what is free is not known", l.Pool)
+	}
+	got := ttnn.Table{
+		Banks: l.Banks, Capacity: l.Capacity, Allocated: l.Usage().BankBytes,
+		Free: space.Free, Largest: space.Largest, Blocks: [][2]uint64{},
+	}
+	for b := range l.All() {
+		got.Blocks = append(got.Blocks, [2]uint64{b.Addr - l.Base, b.Size})
+	}
+	return got
+}
+
+// TestPeaksLeaksAndLines: the peaks are those that the program saw itself by
+// asking its allocator at every step, what is left behind are the tensors that
+// it kept, and each is named by the line that made it.
+func TestPeaksLeaksAndLines(t *testing.T) {
+	env := preloaded(t)
+	descriptor, err := ttnn.Descriptor("blackhole_P150")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := ttnn.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
+		for _, keep := range []bool{false, true} {
+			name := release + "/freed"
+			if keep {
+				name = release + "/kept"
+			}
+			t.Run(name, func(t *testing.T) {
+				python, err := ttnn.Python(release)
+				if err != nil {
+					t.Fatal(err)
+				}
+				dir := t.TempDir()
+				args := []string{filepath.Join(root, "testdata/ttnn/sites.py"), "7", "150"}
+				if keep {
+					args = append(args, "keep")
+				}
+				run := RunName(os.Getpid(), startOf(t, os.Getpid()), 1)
+				cmd := exec.Command(python, args...)
+				cmd.Dir = dir
+				cmd.Env = append(append(os.Environ(), env...), "TTMON_RUN="+run, "TT_METAL_MOCK_CLUSTER_DESC_PATH="+descriptor,
+					"TT_METAL_LOGS_PATH="+dir, "TT_METAL_CACHE="+filepath.Join(dir, "cache"), "HOME="+dir, "TT_LOGGER_LEVEL=error")
+				if release == ttnn.AllThreads {
+					cmd.Env = append(cmd.Env, "TT_METAL_SLOW_DISPATCH_MODE=1")
+				}
+				var complaints bytes.Buffer
+				cmd.Stderr = &complaints
+				started := time.Now()
+				out, err := cmd.Output()
+				if err != nil {
+					t.Fatalf("%v\n%s", err, complaints.String())
+				}
+				var want struct {
+					Peak  map[string]uint64
+					Kept  map[string]uint64
+					Lines map[string]int
+				}
+				if err := json.Unmarshal(out, &want); err != nil {
+					t.Fatal(err)
+				}
+				r := NewReader(Options{Run: run, Remove: true})
+				defer r.Close()
+				ended := r.Read(nil).Ended
+				if len(ended) != 1 || ended[0].Ledger.Flags&ledgerfile.Ended == 0 {
+					t.Fatalf("ended: %+v", ended)
+				}
+				b := runreport.NewBuilder(started)
+				b.Add(ended[0].Path, ended[0].Ledger, false)
+				checkReport(t, b.Report(), ended[0].Ledger, want.Peak, want.Kept, want.Lines)
+			})
+		}
+	}
+}
+
+func checkReport(t *testing.T, r *runreport.Report, l *ledgerfile.Ledger, peak, kept map[string]uint64, lines map[string]int) {
+	t.Helper()
+	if len(r.Chips) != 1 || r.Chips[0].ID != 4476187513037 {
+		t.Fatalf("chips: %+v", r.Chips)
+	}
+	got := map[string]uint64{}
+	var blocks uint64
+	for _, p := range r.Chips[0].Pools {
+		banks := uint64(0)
+		for _, x := range l.Lists {
+			if pool, ok := Pool(x.Pool); ok && pool == p.Pool && x.Total.Blocks > 0 {
+				banks = uint64(x.Banks)
+			}
+		}
+		if p.Peak != peak[p.PoolName]*banks || p.AtLeast {
+			t.Errorf("%s: peak %d (at least: %v), the program saw %d in %d banks", p.PoolName, p.Peak, p.AtLeast, peak[p.PoolName], banks)
+		}
+		blocks += p.Left.Blocks
+		for _, place := range p.LeftBy {
+			lineOf := func(f runreport.Frame) int { return f.Line }
+			inProgram := slices.Collect(func(yield func(int) bool) {
+				for _, f := range place.Stack {
+					if filepath.Base(f.File) == "sites.py" && !yield(lineOf(f)) {
+						return
+					}
+				}
+			})
+			for what, line := range lines {
+				if what != "innermost" && slices.Contains(inProgram, line) {
+					got[what] += place.Blocks
+				}
+			}
+		}
+		var sum uint64
+		for _, place := range p.AtPeak {
+			sum += place.Bytes
+		}
+		if sum != p.Peak {
+			t.Errorf("%s: places held %d at the peak of %d", p.PoolName, sum, p.Peak)
+		}
+	}
+	var want uint64
+	for what, n := range kept {
+		want += n
+		if got[what] != n {
+			t.Errorf("%s: %d left behind on its line, %d kept", what, got[what], n)
+		}
+	}
+	if blocks != want {
+		t.Errorf("%d blocks left behind, %d tensors kept", blocks, want)
+	}
+}
