@@ -27,20 +27,14 @@ func users(s *model.Snapshot) []shm.User {
 	return list
 }
 
-// findings are the regions with ghosts, and those that nobody may look into.
+// findings are the regions with ghosts, those with somebody whose process
+// cannot be seen, and those that nobody may look into.
 func findings(s *model.Snapshot, sweep *shm.Sweep) []find {
 	var list []find
 	for _, l := range sweep.Leftovers() {
 		f := find{leftover(s, l.Region), l.Region}
-		f.Blocked = l.Blocked
+		f.Blocked, f.Denied = l.Blocked, l.Region.Why == model.Denied
 		list = append(list, f)
-	}
-	for _, r := range sweep.Regions {
-		if r.Tracking == model.TrackDenied {
-			f := find{leftover(s, r), r}
-			f.Denied, f.Blocked = true, r.Reason
-			list = append(list, f)
-		}
 	}
 	return list
 }
@@ -55,10 +49,16 @@ func leftover(s *model.Snapshot, r *shm.Region) model.Leftover {
 			}
 		}
 	}
-	for _, g := range r.Ghosts {
-		out.Ghosts = append(out.Ghosts, model.Ghost{
+	of := func(g shm.Ghost) model.Ghost {
+		return model.Ghost{
 			Region: r.Path, ChipID: r.ID, Device: out.Device, PID: g.PID, Name: g.Name, Bytes: g.Bytes, Updated: g.Updated, Mapped: len(r.Mapped) > 0,
-		})
+		}
+	}
+	for _, g := range r.Ghosts {
+		out.Ghosts = append(out.Ghosts, of(g))
+	}
+	for _, g := range r.Unknown {
+		out.Unseen = append(out.Unseen, of(g))
 	}
 	return out
 }

@@ -101,7 +101,7 @@ func (l *loop) run(ctx context.Context, h *host) error {
 		if next = next.Add(l.interval); next.Before(time.Now()) {
 			next = time.Now()
 		}
-		if err := l.pause(ctx, next, part, h); err != nil || ctx.Err() != nil {
+		if err := l.pause(ctx, next, part); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -117,27 +117,17 @@ func (l *loop) draw(s *model.Snapshot) error {
 	return l.out.write(l.buf)
 }
 
-// counterInterval is how often a host is read at least in a loop: at full
-// speed its PCIe counters wrap after two seconds, and a rate is lost then.
-const counterInterval = time.Second
-
 // pause waits for the next round; a terminal that changes its size is drawn
 // again at once.
-func (l *loop) pause(ctx context.Context, until time.Time, s *model.Snapshot, h *host) error {
+func (l *loop) pause(ctx context.Context, until time.Time, s *model.Snapshot) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	counters := time.NewTicker(counterInterval)
-	defer counters.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
 			return nil
-		case <-counters.C:
-			if time.Until(until) > counterInterval/2 {
-				h.keepUp(ctx)
-			}
 		case <-l.resized:
 			o, err := l.textOptions(l.out.file)
 			if err != nil {

@@ -70,7 +70,7 @@ func (s *sampler) look(pid int, started, now time.Time) {
 		for _, u := range p.Devices {
 			for _, c := range u.Chips {
 				for pool, b := range c.Memory {
-					if n, ok := b.Get(); ok {
+					if n, _, ok := b.Best(); ok {
 						sums[sampleKey{c.ChipID, model.Pool(pool)}] += n
 					}
 				}

@@ -71,13 +71,6 @@ func (h *host) Next(ctx context.Context) (*model.Snapshot, error) {
 	return h.direct.Collect(ctx), nil
 }
 
-// keepUp reads the host between two snapshots, if it is we who read it.
-func (h *host) keepUp(ctx context.Context) {
-	if h.direct != nil {
-		h.direct.Collect(ctx)
-	}
-}
-
 // ask asks the daemon, if there is one. Without, it returns nothing.
 func (h *host) ask(ctx context.Context) (*model.Snapshot, error) {
 	now := time.Now()

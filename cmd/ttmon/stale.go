@@ -95,14 +95,15 @@ func (s *stale) print(r *shm.Reader, list []find, snap *model.Snapshot) error {
 	}
 	n := count(list, removable)
 	var buf []byte
-	switch ghosts := count(list, func(f *find) bool { return len(f.Ghosts) > 0 }); {
-	case len(list) == 0:
+	// Nothing is said to be stale only where everything was looked at: a region
+	// that is denied, or whose processes cannot be seen, is in the list.
+	if len(list) == 0 {
 		buf = append(buf, "nothing stale: no dead process left anything in the memory accounting\n"...)
-	default:
+	} else {
 		buf = text.AppendStale(buf, leftovers(list), snap.Time, o)
-		if ghosts > 0 && n > 0 && !s.remove {
-			buf = append(buf, " ttmon stale --remove removes what nobody uses: "+regions(n)+"\n"...)
-		}
+	}
+	if n > 0 && !s.remove {
+		buf = append(buf, " ttmon stale --remove removes what nobody uses: "+regions(n)+"\n"...)
 	}
 	if snap.Simulated {
 		buf = append(buf, " simulated host: its processes and their memory are made up by ttmon-sim\n"...)
@@ -202,7 +203,7 @@ func outcome(list []find) error {
 	return nil
 }
 
-func removable(f *find) bool { return f.Blocked == "" && !f.Denied && !f.Removed && len(f.Ghosts) > 0 }
+func removable(f *find) bool { return f.Blocked == nil && !f.Denied && !f.Removed && len(f.Ghosts) > 0 }
 
 func count(list []find, is func(*find) bool) (n int) {
 	for i := range list {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,7 +68,7 @@ func TestAPISnapshot(t *testing.T) {
 	var use model.DeviceUse
 	h.await("the process in a snapshot", func() bool {
 		for _, p := range h.snapshot().Processes {
-			if p.PID == c.pid() && len(p.Devices) > 0 && p.Devices[0].Memory[model.L1].V == 20 {
+			if p.PID == c.pid() && len(p.Devices) > 0 && p.Devices[0].Memory[model.L1].Exactly(20) {
 				use = p.Devices[0]
 				if !strings.Contains(p.Cmdline.V, h.alloc) || p.UID.V != os.Getuid() || p.StartTime.IsZero() {
 					t.Errorf("the process: %+v", p)
@@ -77,7 +78,7 @@ func TestAPISnapshot(t *testing.T) {
 		}
 		return false
 	})
-	if use.Source != "socket" || use.Memory[model.DRAM].V != 1000 || use.Tracking != model.TrackOK || use.Memory[model.CB].Known() {
+	if use.Source != "socket" || !use.Memory[model.DRAM].Exactly(1000) || use.Tracking != model.TrackOK || use.Memory[model.CB].Known() {
 		t.Errorf("its use: %+v", use)
 	}
 	if s := h.snapshot(); s.Source != model.Daemon {
@@ -99,7 +100,7 @@ func TestAPIOlderProcess(t *testing.T) {
 		for _, p := range h.snapshot().Processes {
 			if p.PID == c.pid() && len(p.Devices) > 0 {
 				u := p.Devices[0]
-				return u.Tracking == model.TrackPartial && strings.Contains(u.Note, "older than ttmond")
+				return u.Tracking == model.TrackPartial && slices.ContainsFunc(u.Doubts, func(d model.Doubt) bool { return d.Kind == model.ReportLate })
 			}
 		}
 		return false

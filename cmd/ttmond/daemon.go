@@ -67,7 +67,7 @@ func run(ctx context.Context, f flags, cfg config) error {
 	d.live, d.reloads.flags = cfg, f
 	d.keeper.Store(cfg.Alloc.Keeper)
 	if !cfg.keep {
-		d.collector = newBackground(cfg, log)
+		d.collector = newBackground(cfg, log, begun.ledger, begun.state.Learned)
 	}
 	if err = d.newServer(); err != nil {
 		begun.close()
@@ -157,7 +157,7 @@ func (d *ttmond) run(ctx context.Context) error {
 		g.Go(func() error { return d.watcher.run(users) })
 		d.api = d.newAPI()
 		d.remember(users, g)
-		g.Go(func() error { return d.collector.run(users, d.ledger, d.server.Since) })
+		g.Go(func() error { return d.collector.run(users, d.server.Since) })
 		g.Go(func() error { return d.serveAPI(users) })
 		g.Go(func() error { return d.awaitAllocSocket(users) })
 		g.Go(func() error { return d.awaitReloads(users) })

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
@@ -23,6 +24,9 @@ import (
 type handedState struct {
 	Paused int64           `json:"paused"` // when clients began to wait: ns of the boot clock; 0: they did not
 	Server allocsock.State `json:"server"`
+	// Learned is what the collector found out; nil in one that never had a
+	// collector before it.
+	Learned *collect.Learned `json:"learned,omitempty"`
 }
 
 // succession is a process that takes our place.
@@ -34,6 +38,8 @@ type succession struct {
 	ready  chan error    // tells whether the successor has caught up
 	done   chan error    // tells the same whether it has taken over
 	keeper bool          // it only keeps connections
+	// learned is asked for before the pause: the collector may be at work.
+	learned *collect.Learned
 }
 
 // errHandedOver ends a daemon whose place another has taken.
@@ -53,8 +59,17 @@ func (d *ttmond) begin(conn *net.UnixConn) (*succession, error) {
 		return nil, err
 	}
 	s := &succession{conn: conn, stream: w, full: make(chan struct{}), ready: make(chan error, 1), done: make(chan error, 1)}
+	s.learned = d.learned()
 	s.copier = d.ledger.StartCopy(w, func() { close(s.full) })
 	return s, nil
+}
+
+// learned is what the collector has found out; a keeper hands on what it got.
+func (d *ttmond) learned() *collect.Learned {
+	if d.collector == nil {
+		return d.begun.state.Learned
+	}
+	return d.collector.collector.Learned()
 }
 
 // copy sends everything once and tells ready when the successor has it.
@@ -107,7 +122,7 @@ func (d *ttmond) give(s *succession, paused time.Time) error {
 		if err := s.copier.Finish(); err != nil {
 			return err
 		}
-		if err := json.NewEncoder(w).Encode(handedState{Paused: bootTime(paused), Server: state}); err != nil {
+		if err := json.NewEncoder(w).Encode(handedState{Paused: bootTime(paused), Server: state, Learned: s.learned}); err != nil {
 			return fmt.Errorf("handing over the state: %w", err)
 		}
 		return w.Flush()

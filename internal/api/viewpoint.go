@@ -117,11 +117,40 @@ func (v viewpoint) filter(s *model.Snapshot) *model.Snapshot {
 			v.conceal(p)
 		}
 	}
+	t.Devices = slices.Clone(s.Devices)
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		d.Doubts, d.Memory.Doubts = v.doubts(d.Doubts), v.doubts(d.Memory.Doubts)
+		d.Chips = v.chips(d.Chips)
+	}
+	t.Unmatched = v.chips(s.Unmatched)
 	t.Ghosts = slices.Clone(s.Ghosts)
 	for i := range t.Ghosts {
 		t.Ghosts[i].Name = ""
 	}
 	return &t
+}
+
+func (v viewpoint) chips(list []model.Chip) []model.Chip {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Memory.Doubts = v.doubts(list[i].Memory.Doubts)
+	}
+	return list
+}
+
+// doubts are doubts without what /proc hides of the processes in them: their
+// names and what they run and, with hidepid=2, whose they are.
+func (v viewpoint) doubts(list []model.Doubt) []model.Doubt {
+	list = slices.Clone(list)
+	for i := range list {
+		d := &list[i]
+		d.Name, d.Release = "", ""
+		if v.level >= 2 && d.Kind == model.ProcessDenied {
+			d.UID = -1
+		}
+	}
+	return list
 }
 
 func (v viewpoint) conceal(p *model.Process) {
@@ -131,7 +160,12 @@ func (v viewpoint) conceal(p *model.Process) {
 	p.RSS = model.Missing[uint64](model.Denied, hiddenWhy)
 	p.Threads = model.Missing[int](model.Denied, hiddenWhy)
 	p.Release = model.Missing[string](model.Denied, hiddenWhy)
-	p.Container, p.SlurmJob, p.SystemdUnit, p.PPID = model.Container{}, "", "", 0
+	p.Container, p.SlurmJob, p.SystemdUnit, p.PPID, p.Condition = model.Container{}, "", "", 0, ""
+	p.Doubts = v.doubts(p.Doubts)
+	p.Devices = slices.Clone(p.Devices)
+	for i := range p.Devices {
+		p.Devices[i].Doubts = v.doubts(p.Devices[i].Doubts)
+	}
 	if v.level >= 2 {
 		p.UID = model.Missing[int](model.Denied, hiddenWhy)
 		p.User = model.Missing[string](model.Denied, hiddenWhy)

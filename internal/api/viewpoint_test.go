@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"net"
 	"os"
 	"path/filepath"
@@ -71,7 +72,12 @@ func TestViewpoint(t *testing.T) {
 
 func TestFilter(t *testing.T) {
 	s := snapshot(1)
-	s.Processes[0].Devices = []model.DeviceUse{{Device: 3}}
+	s.Processes[0].Devices = []model.DeviceUse{{Device: 3, Doubts: []model.Doubt{{Kind: model.SlotAdopted, Name: "secret"}}}}
+	s.Processes[0].Doubts = []model.Doubt{{Kind: model.OtherThreads, Release: "secret"}}
+	s.Processes[0].Condition = model.Stopped
+	told := []model.Doubt{{Kind: model.SlotUnseen, Name: "secret"}, {Kind: model.ProcessDenied, UID: 4711}}
+	s.Devices = append(s.Devices, model.Device{Doubts: told, Memory: model.Memory{Doubts: told}, Chips: []model.Chip{{Memory: model.Memory{Doubts: told}}}})
+	s.Unmatched = []model.Chip{{Memory: model.Memory{Doubts: told}}}
 	s.Processes[0].SlurmJob = "4711"
 	s.Ghosts = []model.Ghost{{Name: "x"}}
 	before := wire.Append(nil, s)
@@ -83,6 +89,12 @@ func TestFilter(t *testing.T) {
 	}
 	if len(p.Devices) != 1 {
 		t.Error("its memory is hidden too")
+	}
+	if out := wire.Append(nil, got); bytes.Contains(out, []byte("secret")) || p.Condition != "" {
+		t.Errorf("what /proc hides is in %s", out)
+	}
+	if out := wire.Append(nil, viewpoint{2, 1000}.filter(s)); bytes.Contains(out, []byte("4711,")) || bytes.Contains(out, []byte("uid 4711")) {
+		t.Errorf("hidepid=2: whose a process is, is in %s", out)
 	}
 	if diff := cmp.Diff(s.Processes[1], got.Processes[1]); diff != "" {
 		t.Errorf("the user's own process (-want +got):\n%s", diff)

@@ -80,7 +80,23 @@ func (f Figure[T]) At(bundle string) model.Reading[T] {
 // DRAMBytes is the DRAM of one chip as tt-metal's allocator sees it.
 func (b Board) DRAMBytes() model.Reading[uint64] { return nominal(uint64(b.Banks) * b.BankBytes) }
 
-// L1Bytes is the L1 of one chip's usable cores together.
+// AllocatorL1 is the L1 that tt-metal's allocator has on one chip: one column
+// or row of cores dispatches, and each of the others keeps the lower end for
+// firmware and kernels. It moves a little between releases, and with how a
+// program opens the chip: nominal.
+func (b Board) AllocatorL1(bundle string) model.Reading[uint64] {
+	dispatch, perCore := whDispatchCores, whL1Usable
+	if b.Arch == model.Blackhole {
+		dispatch, perCore = bhDispatchCores, bhL1Usable
+	}
+	if b.L1PerCore == 0 {
+		return nominal(uint64(0))
+	}
+	return model.Map(b.Cores.At(bundle), func(n int) uint64 { return uint64(max(n-dispatch, 0)) * uint64(perCore) })
+}
+
+// L1Bytes is the L1 of one chip's usable cores together: what is on the
+// silicon, and so the most that anybody can hold there.
 func (b Board) L1Bytes(bundle string) model.Reading[uint64] {
 	if b.L1PerCore == 0 {
 		return nominal(uint64(0))

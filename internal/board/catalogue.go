@@ -35,6 +35,10 @@ const (
 
 	whL1 = 1464 << 10 // bytes per Tensix core
 	bhL1 = 1536 << 10
+
+	// What tt-metal's allocator has of it, and the cores that dispatch.
+	whL1Usable, whDispatchCores = 1_393_472, 8
+	bhL1Usable, bhDispatchCores = 1_461_248, 10
 )
 
 var (

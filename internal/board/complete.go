@@ -68,15 +68,15 @@ func (b Board) chips(d *model.Device, bundle string) {
 	}
 }
 
-// capacity is the size of each pool of one chip: physical, for the pools that
-// have one.
+// capacity is the size of each pool of one chip, for the pools that have one:
+// of the device for DRAM, of what tt-metal's allocator has for L1.
 func (b Board) capacity(bundle string) (c [model.NumPools]model.Reading[uint64]) {
 	for p := range c {
 		switch model.Pool(p) {
 		case model.DRAM:
 			c[p] = b.DRAMBytes()
 		case model.L1:
-			c[p] = b.L1Bytes(bundle)
+			c[p] = b.AllocatorL1(bundle)
 		default:
 			c[p] = model.Missing[uint64](model.Absent, noCapacity)
 		}

@@ -79,7 +79,7 @@ func TestCompleteChipsAndCapacities(t *testing.T) {
 	var d model.Device
 	b := card(t, "n300")
 	b.Complete(&d, "19.9.0.0")
-	const dram, l1 = uint64(12 << 30), uint64(64 * 1464 << 10)
+	const dram, l1 = uint64(12 << 30), uint64(56 * 1_393_472)
 	if len(d.Chips) != 2 || d.Chips[0].Name != "L" || d.Chips[0].Remote || d.Chips[1].Name != "R" || !d.Chips[1].Remote {
 		t.Fatalf("chips of an n300: %+v", d.Chips)
 	}
@@ -109,7 +109,7 @@ func TestCompleteChipsAndCapacities(t *testing.T) {
 
 func TestCompleteKeepsChips(t *testing.T) {
 	d := model.Device{Chips: []model.Chip{{ID: model.Value(uint64(7)), Name: "L", Memory: model.Memory{Tracking: model.TrackOK}}}}
-	d.Chips[0].Memory.Pools[model.DRAM].Used = model.Value(uint64(0))
+	d.Chips[0].Memory.Pools[model.DRAM].Used = model.ExactBytes(0)
 	card(t, "n300").Complete(&d, "")
 	c := d.Chips[0]
 	if len(d.Chips) != 1 || c.ID != model.Value(uint64(7)) || c.Memory.Tracking != model.TrackOK || !c.Memory.Pools[model.DRAM].Used.Known() {

@@ -1,16 +1,10 @@
 package board
 
-import "slices"
+import (
+	"maps"
+	"slices"
 
-// How a chip was found, as users see it.
-const (
-	basisSysfs      = "serial number and ASIC id"
-	basisDescriptor = "cluster descriptor"
-	basisOrder      = "order of the devices its process has open"
-	basisSibling    = "the other chip of the board is known"
-	basisTray       = "its tray is known"
-	basisOpen       = "several devices can have this chip"
-	basisNone       = "no device of this host has this id"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // learned is what a Resolver knows beyond sysfs. The zero value is ready.
@@ -19,14 +13,17 @@ type learned struct {
 	trays map[string]trayPin // by tray serial number
 }
 
-type pin struct{ busID, basis string }
+type pin struct {
+	busID string
+	basis model.Basis
+}
 
 type trayPin struct {
 	tray  int
-	basis string
+	basis model.Basis
 }
 
-func (l *learned) pin(id uint64, busID, basis string) {
+func (l *learned) pin(id uint64, busID string, basis model.Basis) {
 	if l.ids == nil {
 		l.ids = map[uint64]pin{}
 	}
@@ -36,7 +33,7 @@ func (l *learned) pin(id uint64, busID, basis string) {
 // pinTray notes the tray of a tray serial number. One serial number has one
 // tray and the other way round; the first answer stays, unless it came from
 // the order of devices and a descriptor contradicts it.
-func (l *learned) pinTray(serial string, tray int, basis string) {
+func (l *learned) pinTray(serial string, tray int, basis model.Basis) {
 	if l.trays == nil {
 		l.trays = map[string]trayPin{}
 	}
@@ -52,12 +49,69 @@ func (l *learned) pinTray(serial string, tray int, basis string) {
 	l.trays[serial] = trayPin{tray, basis}
 }
 
-func outranks(basis, old string) bool { return basis == basisDescriptor && old != basisDescriptor }
+func outranks(basis, old model.Basis) bool {
+	return basis == model.ByDescriptor && old != model.ByDescriptor
+}
+
+// contradict drops what was learned about an id if the process that accounts
+// for it does not have the device open.
+func (r *Resolver) contradict(s Sighting) {
+	if len(s.Open) == 0 {
+		return
+	}
+	open := func(want func(Endpoint) bool) bool {
+		return slices.ContainsFunc(r.endpoints, func(e Endpoint) bool { return want(e) && slices.Contains(s.Open, e.Index) })
+	}
+	if p, ok := r.learned.ids[s.ID]; ok && !open(func(e Endpoint) bool { return e.BusID == p.busID }) {
+		delete(r.learned.ids, s.ID)
+	}
+	serial, _, ok := splitTrayID(s.ID)
+	if !ok {
+		return
+	}
+	if p, ok := r.learned.trays[serial]; ok && !open(func(e Endpoint) bool { return e.Tray == p.tray }) {
+		delete(r.learned.trays, serial)
+	}
+}
+
+// Lesson is one thing that a Resolver learned, in a form that can be handed to
+// the next one.
+type Lesson struct {
+	ID     uint64      `json:"id,omitempty"` // of a chip at BusID
+	BusID  string      `json:"bus_id,omitempty"`
+	Serial string      `json:"serial,omitempty"` // of a tray, and which one that is
+	Tray   int         `json:"tray,omitempty"`
+	Basis  model.Basis `json:"basis"`
+}
+
+// Lessons lists what was learned.
+func (r *Resolver) Lessons() (list []Lesson) {
+	for _, id := range slices.Sorted(maps.Keys(r.learned.ids)) {
+		p := r.learned.ids[id]
+		list = append(list, Lesson{ID: id, BusID: p.busID, Basis: p.basis})
+	}
+	for _, serial := range slices.Sorted(maps.Keys(r.learned.trays)) {
+		p := r.learned.trays[serial]
+		list = append(list, Lesson{Serial: serial, Tray: p.tray, Basis: p.basis})
+	}
+	return list
+}
+
+// Teach takes over the lessons of another Resolver.
+func (r *Resolver) Teach(list []Lesson) {
+	for _, l := range list {
+		if l.Serial != "" {
+			r.learned.pinTray(l.Serial, l.Tray, l.Basis)
+		} else {
+			r.learned.pin(l.ID, l.BusID, l.Basis)
+		}
+	}
+}
 
 // learn notes that a shared id belongs to an endpoint, if that is one of its
 // candidates. Ids that two boards claim by the same serial number are beyond
 // help: their chips share one region.
-func (r *Resolver) learn(id uint64, endpoint int, basis string) {
+func (r *Resolver) learn(id uint64, endpoint int, basis model.Basis) {
 	claims := r.candidates(id)
 	if !slices.ContainsFunc(claims, func(c claim) bool { return c.shared && c.endpoint == endpoint }) {
 		return
@@ -84,8 +138,8 @@ func (r *Resolver) learn(id uint64, endpoint int, basis string) {
 }
 
 // pinned chooses among the claims on id by what was learned.
-func (r *Resolver) pinned(id uint64, claims []claim) (c claim, basis string, ok bool) {
-	choose := func(basis string, want func(Endpoint) bool) (claim, string, bool) {
+func (r *Resolver) pinned(id uint64, claims []claim) (c claim, basis model.Basis, ok bool) {
+	choose := func(basis model.Basis, want func(Endpoint) bool) (claim, model.Basis, bool) {
 		i := slices.IndexFunc(claims, func(c claim) bool { return c.shared && want(r.endpoints[c.endpoint]) })
 		if i < 0 {
 			return claim{}, "", false
@@ -100,10 +154,10 @@ func (r *Resolver) pinned(id uint64, claims []claim) (c claim, basis string, ok 
 		if !ok {
 			return claim{}, "", false
 		}
-		return choose(basisTray, func(e Endpoint) bool { return e.Tray == p.tray })
+		return choose(model.ByTray, func(e Endpoint) bool { return e.Tray == p.tray })
 	}
 	if sibling, ok := r.learned.ids[id^1]; ok && len(claims) == 2 {
-		return choose(basisSibling, func(e Endpoint) bool { return e.BusID != sibling.busID })
+		return choose(model.BySibling, func(e Endpoint) bool { return e.BusID != sibling.busID })
 	}
 	return claim{}, "", false
 }

@@ -25,8 +25,8 @@ type Match struct {
 	Slot       int    // position of the chip in the device's Chips
 	Name       string // "L", "R" or empty; known even where the device is not
 	Remote     bool
-	Candidates []int  // kernel indexes, where Ambiguous
-	Basis      string // how it was found, or why not, for the user
+	Candidates []int       // kernel indexes, where Ambiguous
+	Basis      model.Basis // how it was found; empty if it was not
 }
 
 // Sighting is an id that was seen in use, and what may help to place it.
@@ -34,8 +34,9 @@ type Sighting struct {
 	ID uint64
 	// DeviceID is the logical number the region's writer gives the chip, and
 	// Open the kernel indexes of all devices that the writer has open. Leave
-	// Open empty unless the region has exactly one live writer: the number is
-	// that of whoever attached last.
+	// Open empty unless the region has exactly one live writer (the number is
+	// that of whoever attached last) and was there before the list was made:
+	// a process opens all of its devices first, and its regions then.
 	DeviceID uint32
 	Open     []int
 }
@@ -53,7 +54,7 @@ type Placement struct {
 // that sysfs does not have. For these it tries in order what a cluster
 // descriptor said (Learn), the order in which a live process sees its devices,
 // and what follows for the other chips from one that is known. It remembers
-// what it learned, by PCI address, for as long as it lives.
+// what it learned, by PCI address, until something that lives contradicts it.
 //
 // The zero Resolver knows no device. It is not safe for concurrent use.
 type Resolver struct {
@@ -86,7 +87,7 @@ func (r *Resolver) Learn(placements []Placement) {
 			return p.BusID == e.BusID || p.BusID == "" && p.Device == e.Index
 		})
 		if i >= 0 {
-			r.learn(p.ID, i, basisDescriptor)
+			r.learn(p.ID, i, model.ByDescriptor)
 		}
 	}
 }
@@ -95,9 +96,12 @@ func (r *Resolver) Learn(placements []Placement) {
 // together: what one sighting teaches holds for the others.
 func (r *Resolver) Match(sightings []Sighting) []Match {
 	for _, s := range sightings {
+		r.contradict(s)
+	}
+	for _, s := range sightings {
 		if claims := r.candidates(s.ID); len(claims) > 0 && claims[0].shared {
 			if i, ok := r.byOrder(s, r.endpoints[claims[0].endpoint].Arch); ok {
-				r.learn(s.ID, i, basisOrder)
+				r.learn(s.ID, i, model.ByOrder)
 			}
 		}
 	}
@@ -114,12 +118,12 @@ func (r *Resolver) match(s Sighting) Match {
 	case len(claims) == 0:
 		return r.matchForeign(s)
 	case len(claims) == 1 && !claims[0].shared:
-		return r.found(claims[0], Exact, basisSysfs)
+		return r.found(claims[0], Exact, model.BySysfs)
 	}
 	if c, basis, ok := r.pinned(s.ID, claims); ok {
 		return r.found(c, Inferred, basis)
 	}
-	m := Match{Certainty: Ambiguous, Device: model.NoDevice, Name: claims[0].name, Basis: basisOpen}
+	m := Match{Certainty: Ambiguous, Device: model.NoDevice, Name: claims[0].name}
 	for _, c := range claims {
 		m.Candidates = append(m.Candidates, r.endpoints[c.endpoint].Index)
 		if c.name != m.Name {
@@ -148,7 +152,8 @@ func (r *Resolver) candidates(id uint64) []claim {
 
 // matchForeign places an id that no device is known to have: Metal's own small
 // numbers, which it uses where UMD has none, and ids of chips of which sysfs
-// says too little. Both only where a live process has that device open.
+// says too little. Both only where a live process has that device open; else
+// it may be a chip of any device of which too little is known.
 func (r *Resolver) matchForeign(s Sighting) Match {
 	if p, ok := r.learned.ids[s.ID]; ok {
 		if i := r.at(p.busID); i >= 0 && r.endpoints[i].blind() {
@@ -158,15 +163,22 @@ func (r *Resolver) matchForeign(s Sighting) Match {
 	i, ok := r.byOrder(s, "")
 	switch {
 	case ok && s.ID == uint64(s.DeviceID):
-		return r.found(claim{endpoint: i}, Inferred, basisOrder)
+		return r.found(claim{endpoint: i}, Inferred, model.ByOrder)
 	case ok && r.endpoints[i].blind():
-		r.learned.pin(s.ID, r.endpoints[i].BusID, basisOrder)
-		return r.found(claim{endpoint: i}, Inferred, basisOrder)
+		r.learned.pin(s.ID, r.endpoints[i].BusID, model.ByOrder)
+		return r.found(claim{endpoint: i}, Inferred, model.ByOrder)
 	}
-	return Match{Device: model.NoDevice, Basis: basisNone}
+	m := Match{Device: model.NoDevice}
+	for _, e := range r.endpoints {
+		if e.blind() {
+			m.Certainty, m.Candidates = Ambiguous, append(m.Candidates, e.Index)
+		}
+	}
+	slices.Sort(m.Candidates)
+	return m
 }
 
-func (r *Resolver) found(c claim, certainty Certainty, basis string) Match {
+func (r *Resolver) found(c claim, certainty Certainty, basis model.Basis) Match {
 	return Match{
 		Certainty: certainty, Device: r.endpoints[c.endpoint].Index,
 		Slot: c.slot, Name: c.name, Remote: c.remote, Basis: basis,

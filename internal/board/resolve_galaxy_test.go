@@ -3,6 +3,8 @@ package board
 import (
 	"fmt"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 var traySerials = []string{"519000C", "519000Q", "519000V", "5190A0K"}
@@ -45,7 +47,7 @@ func TestWormholeGalaxyTray(t *testing.T) {
 	}
 	for i, id := range ids {
 		m := r.one(Sighting{ID: id})
-		if tray3 := i/8 == 2; tray3 && (m.Device != i || m.Basis != basisTray) || !tray3 && m.Certainty != Ambiguous {
+		if tray3 := i/8 == 2; tray3 && (m.Device != i || m.Basis != model.ByTray) || !tray3 && m.Certainty != Ambiguous {
 			t.Errorf("chip %d after one chip of tray 3 was placed: %+v", i, m)
 		}
 	}

@@ -44,9 +44,9 @@ func TestMatchBySysfs(t *testing.T) {
 		Endpoint{Card: "p300a", Serial: 0x000004513190F006, ASICID: 0x4444},
 	))
 	exact := func(device, slot int, name string, remote bool) Match {
-		return Match{Certainty: Exact, Device: device, Slot: slot, Name: name, Remote: remote, Basis: basisSysfs}
+		return Match{Certainty: Exact, Device: device, Slot: slot, Name: name, Remote: remote, Basis: model.BySysfs}
 	}
-	none := Match{Device: model.NoDevice, Basis: basisNone}
+	none := Match{Device: model.NoDevice}
 	for _, c := range []struct {
 		name string
 		id   uint64
@@ -65,8 +65,8 @@ func TestMatchBySysfs(t *testing.T) {
 		{"galaxy", 17643214858228908955, exact(4, 0, "", false)},
 		{"next in the galaxy", 17643214858228908956, exact(5, 0, "", false)},
 		{"p300 without links", 0x4444, exact(7, 0, "", false)},
-		{"p300 right", 151896654217408, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "R", Candidates: []int{6, 7}, Basis: basisOpen}},
-		{"p300 left", 151896654217409, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{6, 7}, Basis: basisOpen}},
+		{"p300 right", 151896654217408, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "R", Candidates: []int{6, 7}}},
+		{"p300 left", 151896654217409, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{6, 7}}},
 		{"mock without ids", 0, none},
 		{"mock without ids, chip 1", 1 << 32, none},
 		{"somebody else's n300", 10226774059, none},
@@ -89,8 +89,8 @@ func TestP300ByDescriptor(t *testing.T) {
 	r.Learn([]Placement{{ID: right, BusID: "0000:f0:00.0", Device: 1}}) // the address counts, not the number
 	got := r.Match([]Sighting{{ID: right}, {ID: left}})
 	want := []Match{
-		{Certainty: Inferred, Device: 0, Name: "R", Basis: basisDescriptor},
-		{Certainty: Inferred, Device: 1, Name: "L", Basis: basisSibling},
+		{Certainty: Inferred, Device: 0, Name: "R", Basis: model.ByDescriptor},
+		{Certainty: Inferred, Device: 1, Name: "L", Basis: model.BySibling},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -115,7 +115,7 @@ func TestP300ForeignDescriptorsAreIgnored(t *testing.T) {
 		if m := r.one(Sighting{ID: left}); m.Certainty != Ambiguous {
 			t.Errorf("%s: %+v", name, m)
 		}
-		if m := r.one(Sighting{ID: 4242}); m.Certainty != Unmatched {
+		if m := r.one(Sighting{ID: 4242}); m.Device != model.NoDevice {
 			t.Errorf("%s: a mock chip landed on device %d", name, m.Device)
 		}
 	}
@@ -130,13 +130,13 @@ func TestP300ByOrder(t *testing.T) {
 		want   Match
 	}{
 		// addresses fall as indexes rise: device 2 is first, then 1, then 0
-		{"all open", left, 2, []int{0, 1, 2}, Match{Certainty: Inferred, Device: 0, Name: "L", Basis: basisOrder}},
-		{"only the pair", left, 0, []int{1, 0}, Match{Certainty: Inferred, Device: 1, Name: "L", Basis: basisOrder}},
-		{"only one visible", right, 0, []int{0}, Match{Certainty: Inferred, Device: 0, Name: "R", Basis: basisOrder}},
-		{"number leads to another board", left, 0, []int{0, 1, 2}, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}, Basis: basisOpen}},
-		{"number out of range", left, 3, []int{0, 1, 2}, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}, Basis: basisOpen}},
-		{"nobody alive", left, 0, nil, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}, Basis: basisOpen}},
-		{"devices that are gone", left, 0, []int{17}, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}, Basis: basisOpen}},
+		{"all open", left, 2, []int{0, 1, 2}, Match{Certainty: Inferred, Device: 0, Name: "L", Basis: model.ByOrder}},
+		{"only the pair", left, 0, []int{1, 0}, Match{Certainty: Inferred, Device: 1, Name: "L", Basis: model.ByOrder}},
+		{"only one visible", right, 0, []int{0}, Match{Certainty: Inferred, Device: 0, Name: "R", Basis: model.ByOrder}},
+		{"number leads to another board", left, 0, []int{0, 1, 2}, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}}},
+		{"number out of range", left, 3, []int{0, 1, 2}, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}}},
+		{"nobody alive", left, 0, nil, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}}},
+		{"devices that are gone", left, 0, []int{17}, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}}},
 	} {
 		r := resolver(p300(t))
 		if diff := cmp.Diff(c.want, r.one(Sighting{ID: c.id, DeviceID: c.number, Open: c.open})); diff != "" {
@@ -151,11 +151,11 @@ func TestWhatWasLearnedStays(t *testing.T) {
 	if m := r.one(Sighting{ID: left}); m.Device != 1 {
 		t.Errorf("after its process died: %+v", m)
 	}
-	if m := r.one(Sighting{ID: right, DeviceID: 0, Open: []int{1}}); m.Device != 0 || m.Basis != basisSibling {
+	if m := r.one(Sighting{ID: right, DeviceID: 0, Open: []int{1}}); m.Device != 0 || m.Basis != model.BySibling {
 		t.Errorf("two chips at one address: %+v", m)
 	}
 	r.Learn([]Placement{{ID: left, BusID: "0000:f0:00.0"}})
-	if m := r.one(Sighting{ID: left}); m.Device != 0 || m.Basis != basisDescriptor {
+	if m := r.one(Sighting{ID: left}); m.Device != 0 || m.Basis != model.ByDescriptor {
 		t.Errorf("a descriptor must outrank the order: %+v", m)
 	}
 	if m := r.one(Sighting{ID: right}); m.Device != 1 {
@@ -207,10 +207,10 @@ func TestMixedGenerations(t *testing.T) {
 func TestOldDriverWithoutASICID(t *testing.T) {
 	r := resolver(host(t, Endpoint{Card: "p100a", Serial: 0x0000043000000001}, Endpoint{Card: "p150a", Serial: 0x0000040000000001, ASICID: 77}))
 	const asic = 17716556166399396846
-	if m := r.one(Sighting{ID: asic}); m.Certainty != Unmatched {
-		t.Errorf("without any hint: %+v", m)
+	if m := r.one(Sighting{ID: asic}); m.Certainty != Ambiguous || len(m.Candidates) != 1 || m.Candidates[0] != 0 {
+		t.Errorf("it may be the one that does not tell its ASIC id, and is called %+v", m)
 	}
-	if m := r.one(Sighting{ID: asic, DeviceID: 0, Open: []int{0, 1}}); m.Certainty != Unmatched {
+	if m := r.one(Sighting{ID: asic, DeviceID: 0, Open: []int{0, 1}}); m.Device != model.NoDevice {
 		t.Errorf("the order leads to a device whose ids are all known: %+v", m)
 	}
 	if m := r.one(Sighting{ID: asic, DeviceID: 1, Open: []int{0, 1}}); m.Certainty != Inferred || m.Device != 0 {
@@ -265,5 +265,41 @@ func TestEndpointOf(t *testing.T) {
 	want := Endpoint{Index: 3, BusID: "0000:c1:00.0", Card: "galaxy-wormhole", Arch: model.Wormhole, Serial: 0x0100035100000000, Tray: 1, Slot: 1}
 	if got := EndpointOf(&d); got != want {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestContradicted: what was learned goes when the process that accounts for
+// the chip turns out not to have the device open.
+func TestContradicted(t *testing.T) {
+	endpoints, ids := wormholeGalaxy(t, true)
+	r := resolver(endpoints)
+	first := []int{0, 1, 2, 3, 4, 5, 6, 7}
+	if m := r.one(Sighting{ID: ids[8], DeviceID: 0, Open: first}); m.Device != 0 {
+		t.Fatalf("half of a mesh teaches something else: %+v", m)
+	}
+	second := []int{8, 9, 10, 11, 12, 13, 14, 15}
+	if m := r.one(Sighting{ID: ids[8], DeviceID: 0, Open: second}); m.Device != 8 || m.Basis != model.ByTray {
+		t.Errorf("the contradicted tray was kept: %+v", m)
+	}
+	if m := r.one(Sighting{ID: ids[9]}); m.Device != 9 {
+		t.Errorf("its neighbour: %+v", m)
+	}
+}
+
+func TestLessonsAreHandedOn(t *testing.T) {
+	galaxy, ids := wormholeGalaxy(t, true)
+	r := resolver(galaxy)
+	r.Learn([]Placement{{ID: ids[3], BusID: galaxy[3].BusID}})
+	next := resolver(galaxy)
+	next.Teach(r.Lessons())
+	if m := next.one(Sighting{ID: ids[4]}); m.Device != 4 {
+		t.Errorf("a tray: %+v", m)
+	}
+	pair := resolver(p300(t))
+	pair.Learn([]Placement{{ID: left, Device: 0}})
+	heir := resolver(p300(t))
+	heir.Teach(pair.Lessons())
+	if m := heir.one(Sighting{ID: left}); m.Device != 0 || m.Basis != model.ByDescriptor {
+		t.Errorf("a chip: %+v", m)
 	}
 }

@@ -112,27 +112,3 @@ func TestActivity(t *testing.T) {
 		t.Errorf("after work: %+v", d.Activity)
 	}
 }
-
-// TestDriverMemory: should the driver ever tell, it is one more source.
-func TestDriverMemory(t *testing.T) {
-	s := &model.Snapshot{
-		Devices: []model.Device{{Index: 2}},
-		Processes: []model.Process{
-			{PID: 7, State: model.Running, Devices: []model.DeviceUse{{Device: 2}}},
-			{PID: 8, State: model.Running, Devices: []model.DeviceUse{{Device: 2, Source: "shm"}}},
-		},
-	}
-	addDriverMemory(s, &kmd.Found{
-		Device: model.Device{Index: 2},
-		Memory: kmd.Memory{DRAMUsed: model.Value[uint64](300), ByPID: map[int]uint64{7: 100, 8: 200}},
-	})
-	if s.Devices[0].Memory.Pools[model.DRAM].Used != model.Value[uint64](300) {
-		t.Errorf("device: %+v", s.Devices[0].Memory)
-	}
-	if u := s.Processes[0].Devices[0]; u.Memory[model.DRAM] != model.Value[uint64](100) || u.Source != "driver" {
-		t.Errorf("process: %+v", u)
-	}
-	if u := s.Processes[1].Devices[0]; u.Memory[model.DRAM].Known() {
-		t.Errorf("two sources were mixed: %+v", u)
-	}
-}

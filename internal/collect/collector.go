@@ -2,6 +2,7 @@ package collect
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,11 +28,18 @@ type Options struct {
 	// account for chips in a container of their own without having a device
 	// open (mock runs); 0 stands for never.
 	FullScan time.Duration
+	// Sources are those that others feed, and that know processes better than
+	// tt-metal's own statistics.
+	Sources []Source
 }
 
 // Collector makes snapshots of one host. Rates, CPU shares and heartbeats are
-// told from one snapshot to the next. It is not safe for concurrent use.
+// told from one snapshot to the next; between two that are far apart it reads
+// the driver's counters by itself, which wrap within seconds.
 type Collector struct {
+	mu        sync.Mutex  // over all below
+	between   *time.Timer // samples the driver until the next snapshot
+	closed    bool
 	root      hostfs.Root
 	patience  time.Duration
 	driver    *kmd.Reader
@@ -41,12 +49,9 @@ type Collector struct {
 	host      model.Host            // what does not change
 	simulated bool
 
-	// Which chip is which, and what it holds; see memory.go.
-	chips       board.Resolver
-	descriptors umd.Finder
-	endpoints   []board.Endpoint
-	devices     []model.Device // of the snapshot being made
-	capacities  map[uint64]shm.Capacity
+	sources  []Source
+	chips    chips
+	openings openings
 
 	virtual *bool // a virtual machine: its bus numbers are made up; nil if not asked yet
 }
@@ -58,16 +63,19 @@ func New(root hostfs.Root, opts Options) *Collector {
 		opts.Patience = 700 * time.Millisecond
 	}
 	c := &Collector{
-		root:        root,
-		patience:    opts.Patience,
-		driver:      kmd.New(root),
-		processes:   proc.New(root),
-		idle:        map[string]*idlePower{},
-		descriptors: umd.Finder{Root: root},
-		capacities:  map[uint64]shm.Capacity{},
-		simulated:   root.Exists(Marker),
+		root:      root,
+		patience:  opts.Patience,
+		driver:    kmd.New(root),
+		processes: proc.New(root),
+		idle:      map[string]*idlePower{},
+		sources:   opts.Sources,
+		chips: chips{
+			descriptors: umd.Finder{Root: root}, capacities: map[uint64]shm.Capacity{}, known: map[string]board.Endpoint{},
+		},
+		simulated: root.Exists(Marker),
 	}
-	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.capacity, FullScan: opts.FullScan, Processes: c.processes})
+	c.openings = openings{processes: c.processes, known: map[openingKey]opening{}}
+	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.chips.capacity, FullScan: opts.FullScan, Processes: c.processes})
 	var uts unix.Utsname
 	if unix.Uname(&uts) == nil {
 		c.host.Name = unix.ByteSliceToString(uts.Nodename[:])
@@ -78,6 +86,12 @@ func New(root hostfs.Root, opts Options) *Collector {
 
 // Close releases what the sources hold open.
 func (c *Collector) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.between != nil {
+		c.between.Stop()
+	}
 	c.driver.Close()
 	c.regions.Close()
 	c.processes.Close()
@@ -86,6 +100,9 @@ func (c *Collector) Close() {
 // Collect makes a snapshot. It takes no longer than the collector's patience
 // and a little: what has not answered by then is in the snapshot, marked.
 func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.sampleLater()
 	deadline := time.Now().Add(c.patience)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
@@ -104,4 +121,33 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	c.addMemory(s, sweep)
 	c.addLocks(s)
 	return s
+}
+
+// sampling is how long after a reading of the driver the next one is due.
+// Commands that show something every second never wait for it.
+const sampling = 1200 * time.Millisecond
+
+// samplePatience is how long devices may take then: a snapshot may be wanted.
+const samplePatience = 200 * time.Millisecond
+
+// sampleLater samples the driver until the next snapshot is asked for.
+func (c *Collector) sampleLater() {
+	if c.closed {
+		return
+	}
+	if c.between == nil {
+		c.between = time.AfterFunc(sampling, c.sample)
+		return
+	}
+	c.between.Reset(sampling)
+}
+
+func (c *Collector) sample() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.driver.Sample(time.Now().Add(samplePatience))
+	c.sampleLater()
 }

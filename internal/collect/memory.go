@@ -1,35 +1,39 @@
 package collect
 
 import (
-	"fmt"
-	"slices"
-	"strings"
+	"time"
 
-	"github.com/ttmon/ttmon/internal/board"
+	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/kmd"
 	"github.com/ttmon/ttmon/internal/source/shm"
 	"github.com/ttmon/ttmon/internal/source/umd"
 )
 
-// addMemory adds what tt-metal's processes account for, to the chips that
-// they account for.
+// Source is a source that others feed. It says at any time what it knows.
+type Source interface {
+	Claims() claim.Set
+}
+
+// addMemory asks every source who holds what, and joins the answers.
 func (c *Collector) addMemory(s *model.Snapshot, sweep kmd.Sweep) {
-	c.knowChips(s)
-	regions := c.regions.Read(deviceUsers(s))
-	if pids := regions.Strangers(s); len(pids) > 0 {
-		for _, p := range c.processes.Describe(pids) {
-			if p.State == model.Running {
-				s.Processes = append(s.Processes, p)
-			}
-		}
+	c.chips.know(s.Devices)
+	sets := []claim.Set{c.regions.Read(deviceUsers(s)).Claims()}
+	for _, source := range c.sources {
+		sets = append(sets, source.Claims())
 	}
-	c.learnPlaces(s, regions)
-	places := c.match(s, regions)
-	shm.Merge{
-		Place: func(r *shm.Region) shm.Place { return places[r] },
-		Idle:  func(device int) bool { return nobodyOn(sweep, device) },
-	}.Apply(s, regions)
+	sets = append(sets, driverClaims(s, sweep)...)
+	c.addStrangers(s, sets)
+	j := newJoin(s, sets, c.chips.find(s, spokenChips(sets), c.openersNow))
+	j.idle = func(device int) bool { return nobodyOn(sweep, device) }
+	j.opensNot = c.openings.opensNot
+	j.run()
+	c.openings.forget()
+}
+
+// openersNow asks the driver again who has which device open.
+func (c *Collector) openersNow() map[int][]int {
+	return c.driver.Openers(time.Now().Add(samplePatience))
 }
 
 // deviceUsers are the processes whose containers may have regions of their own.
@@ -54,120 +58,132 @@ func nobodyOn(sweep kmd.Sweep, device int) bool {
 	return false
 }
 
-// whyNoID is why a chip has no id until somebody accounts for it.
-const whyNoID = "it depends on cables, or on what only the chip knows; known once a program has opened it"
-
-// knowChips tells the resolver which devices there are, and gives every chip
-// the id that follows from sysfs alone.
-func (c *Collector) knowChips(s *model.Snapshot) {
-	endpoints := make([]board.Endpoint, len(s.Devices))
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		endpoints[i] = board.EndpointOf(d)
-		for slot := range d.Chips {
-			if id, ok := endpoints[i].SoleID(slot); ok {
-				d.Chips[slot].ID = model.Value(id)
-			} else {
-				d.Chips[slot].ID = model.Missing[uint64](model.Absent, whyNoID)
+// driverClaims is what the driver itself says of memory: per descriptor, or
+// per process. No release says anything today.
+func driverClaims(s *model.Snapshot, sweep kmd.Sweep) []claim.Set {
+	perFD, perPID := claim.Set{Source: model.FromFDInfo}, claim.Set{Source: model.FromDriver}
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		for j := range p.Devices {
+			u := &p.Devices[j]
+			on := claim.Chip{OnDevice: true, Number: u.Device}
+			if u.Source == model.FromFDInfo {
+				perFD.Held = append(perFD.Held, claim.Held{Process: p.ID(), Chip: on, Bytes: u.Memory})
+			}
+			for k := range sweep.Found {
+				f := &sweep.Found[k]
+				if bytes, ok := f.Memory.ByPID[p.PID]; ok && f.Device.Index == u.Device && p.State == model.Running {
+					perPID.Held = append(perPID.Held, claim.Held{
+						Process: p.ID(), Chip: on, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(bytes)},
+					})
+				}
 			}
 		}
 	}
-	if !slices.Equal(endpoints, c.endpoints) {
-		c.endpoints = endpoints
-		c.chips.Update(endpoints)
-		clear(c.capacities)
-	}
-	c.devices = s.Devices
+	return []claim.Set{perFD, perPID}
 }
 
-// capacity is what the chip with an id can hold, so that a region's figures
-// can be told from nonsense.
-func (c *Collector) capacity(id uint64) shm.Capacity {
-	if known, ok := c.capacities[id]; ok {
-		return known
-	}
-	var cap shm.Capacity
-	m := c.chips.Match([]board.Sighting{{ID: id}})[0]
-	index := m.Device
-	if len(m.Candidates) > 0 {
-		index = m.Candidates[0] // they are alike
-	}
-	for i := range c.devices {
-		d := &c.devices[i]
-		if d.Index != index || m.Slot >= len(d.Chips) {
-			continue
+// spokenChips lists the chips that sources speak of by their unique id, each once.
+func spokenChips(sets []claim.Set) (list []claim.Chip) {
+	at := map[uint64]int{}
+	add := func(c claim.Chip) {
+		i, ok := at[c.ID]
+		if !ok {
+			at[c.ID] = len(list)
+			list = append(list, c)
+			return
 		}
-		for pool, use := range d.Chips[m.Slot].Memory.Pools {
-			cap[pool] = use.Total.V
+		// A container's own region for the same chip has writers of its own.
+		list[i].Holders = append(list[i].Holders[:len(list[i].Holders):len(list[i].Holders)], c.Holders...)
+	}
+	for i := range sets {
+		for _, c := range sets[i].Chips {
+			add(c)
 		}
 	}
-	c.capacities[id] = cap
-	return cap
-}
-
-// learnPlaces looks for UMD's own description of the host, where there are
-// boards whose chips cannot be told apart without it.
-func (c *Collector) learnPlaces(s *model.Snapshot, regions *shm.Sweep) {
-	if len(regions.Regions) == 0 || !slices.ContainsFunc(s.Devices, ambiguousChips) {
-		return
-	}
-	found, _ := c.descriptors.Poll() // a broken one teaches nothing
-	for _, f := range found {
-		c.chips.Learn(f.Descriptor.Placements())
-	}
-}
-
-func ambiguousChips(d model.Device) bool {
-	return strings.HasPrefix(d.Board.V, "p300") || d.Board.V == "galaxy-wormhole"
-}
-
-// match finds the chip of every region.
-func (c *Collector) match(s *model.Snapshot, regions *shm.Sweep) map[*shm.Region]shm.Place {
-	sightings := make([]board.Sighting, len(regions.Regions))
-	for i, r := range regions.Regions {
-		sightings[i] = board.Sighting{ID: r.ID, DeviceID: r.DeviceID}
-		if len(r.Uses) == 1 && len(r.Mapped) <= 1 {
-			sightings[i].Open = openDevices(s, r.Uses[0].PID, r.Uses[0].StartTicks)
-		}
-	}
-	places := make(map[*shm.Region]shm.Place, len(sightings))
-	for i, m := range c.chips.Match(sightings) {
-		p := shm.Place{Device: m.Device, Chip: m.Slot, Name: m.Name, Remote: m.Remote}
-		switch m.Certainty {
-		case board.Ambiguous:
-			p.Candidates = m.Candidates
-			p.Note = fmt.Sprintf("a chip of one of the devices %s: %s", indexes(m.Candidates), m.Basis)
-		case board.Inferred:
-			p.Note = "which chip it is was inferred: " + m.Basis
-		}
-		places[regions.Regions[i]] = p
-	}
-	return places
-}
-
-// openDevices are the devices that a process has open, by the driver's list.
-func openDevices(s *model.Snapshot, pid int, start uint64) []int {
-	var list []int
-	for i := range s.Processes {
-		p := &s.Processes[i]
-		if p.PID != pid || p.StartTicks != start {
-			continue
-		}
-		for _, u := range p.Devices {
-			if u.Device != model.NoDevice {
-				list = append(list, u.Device)
+	for i := range sets {
+		for j := range sets[i].Held {
+			if c := &sets[i].Held[j].Chip; !c.ByNumber && !c.OnDevice {
+				if _, ok := at[c.ID]; !ok {
+					add(claim.Chip{ID: c.ID})
+				}
 			}
 		}
 	}
 	return list
 }
 
-func indexes(list []int) string {
-	words := make([]string, len(list))
-	for i, n := range list {
-		words[i] = fmt.Sprint(n)
+// addStrangers adds the processes that hold memory without having a device
+// open, and what sources know of the releases that processes run.
+func (c *Collector) addStrangers(s *model.Snapshot, sets []claim.Set) {
+	there := map[model.ProcessID]bool{}
+	for i := range s.Processes {
+		there[s.Processes[i].ID()] = true
 	}
-	return strings.Join(words, ", ")
+	for i := range sets {
+		var strangers []model.ProcessID
+		for j := range sets[i].Held {
+			if id := sets[i].Held[j].Process; !there[id] {
+				there[id] = true
+				strangers = append(strangers, id)
+			}
+		}
+		if len(strangers) > 0 {
+			s.Processes = append(s.Processes, c.describe(&sets[i], strangers)...)
+		}
+	}
+	for i := range sets {
+		addReleases(s, sets[i].Known)
+	}
+}
+
+// describe tells what is known of processes that a source speaks of: from
+// /proc, or from the source itself.
+func (c *Collector) describe(set *claim.Set, ids []model.ProcessID) []model.Process {
+	look := set.Describe
+	if look == nil {
+		look = c.processes.Describe
+	}
+	var pids []int
+	found := map[model.ProcessID]model.Process{}
+	for _, id := range ids {
+		found[id] = model.Process{PID: id.PID, StartTicks: id.StartTicks, State: model.Running}
+		if id.PID > 0 {
+			pids = append(pids, id.PID)
+		}
+	}
+	for _, p := range set.Known {
+		if _, ok := found[p.ID()]; ok {
+			found[p.ID()] = p
+		}
+	}
+	for _, p := range look(pids) {
+		if _, ok := found[p.ID()]; ok && p.State == model.Running {
+			found[p.ID()] = p
+		}
+	}
+	out := make([]model.Process, len(ids))
+	for i, id := range ids {
+		out[i] = found[id]
+	}
+	return out
+}
+
+// addReleases adds which releases processes run.
+func addReleases(s *model.Snapshot, known []model.Process) {
+	if len(known) == 0 {
+		return
+	}
+	by := make(map[model.ProcessID]model.Reading[string], len(known))
+	for i := range known {
+		by[known[i].ID()] = known[i].Release
+	}
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if r, ok := by[p.ID()]; ok && (r.Known() || r.Why != "") && !p.Release.Known() {
+			p.Release = r
+		}
+	}
 }
 
 // addLocks says which chips UMD has marked as in use, and by whom.

@@ -84,20 +84,20 @@ func TestDaemonShowsAll(t *testing.T) {
 	nobody := func(args ...string) result { return asNobody(t, h, args...) }
 	s := d.until("both hold their memory", nobody, func(s *model.Snapshot) bool {
 		return len(byName(s, "old")) == 1 && len(byName(s, "new")) == 1 &&
-			device(t, s, 0).Memory.Pools[model.DRAM].Used.V == 3<<30
+			device(t, s, 0).Memory.Pools[model.DRAM].Used.Exactly(3<<30)
 	})
 	if s.Source != model.Daemon {
 		t.Errorf("source %s", s.Source)
 	}
 	use := only(t, s, "old").Devices[0]
-	wantValue(t, "DRAM of the reporting program", use.Memory[model.DRAM], 3<<30)
-	wantValue(t, "L1 of the reporting program", use.Memory[model.L1], 20<<20)
-	wantValue(t, "kernels of the reporting program", use.Memory[model.Kernel], 400<<10)
+	wantBytes(t, "DRAM of the reporting program", use.Memory[model.DRAM], 3<<30)
+	wantBytes(t, "L1 of the reporting program", use.Memory[model.L1], 20<<20)
+	wantBytes(t, "kernels of the reporting program", use.Memory[model.Kernel], 400<<10)
 	if use.Source != "socket" || use.Device != 0 {
 		t.Errorf("source %q, device %d", use.Source, use.Device)
 	}
 	use = only(t, s, "new").Devices[0]
-	wantValue(t, "DRAM of the accounting program", use.Memory[model.DRAM], 512<<20)
+	wantBytes(t, "DRAM of the accounting program", use.Memory[model.DRAM], 512<<20)
 	if use.Source != "shm" || use.Device != 1 {
 		t.Errorf("source %q, device %d", use.Source, use.Device)
 	}
@@ -112,11 +112,11 @@ func TestDaemonShowsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := device(t, direct, 1).Memory.Pools[model.DRAM].Used; m.Known() {
-		t.Errorf("nobody reads root's region directly: %d", m.V)
+		t.Errorf("nobody reads root's region directly: %+v", m)
 	}
 	ctl(t, h, "kill", "old")
 	d.until("the dead hold nothing", nobody, func(s *model.Snapshot) bool {
-		return len(byName(s, "old")) == 0 && device(t, s, 0).Memory.Pools[model.DRAM].Used == model.Value[uint64](0)
+		return len(byName(s, "old")) == 0 && device(t, s, 0).Memory.Pools[model.DRAM].Used.Exactly(0)
 	})
 }
 

@@ -50,8 +50,8 @@ func TestBlockedOpeners(t *testing.T) {
 	if p := only(t, s, "user"); len(p.Devices) != 1 || p.Devices[0].Device != 0 {
 		t.Errorf("the user of device 0: %+v", p.Devices)
 	}
-	if len(d.Notes) != 0 {
-		t.Errorf("all users are known, and yet: %q", d.Notes)
+	if len(d.Doubts) != 0 {
+		t.Errorf("all users are known, and yet: %+v", d.Doubts)
 	}
 	ctl(t, h, "release", "0", "pids")
 }

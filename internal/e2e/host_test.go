@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -147,6 +148,36 @@ func wantValue[T comparable](t *testing.T, what string, got model.Reading[T], wa
 	if v, ok := got.Get(); !ok || v != want {
 		t.Errorf("%s: %v (%s), want %v", what, got.V, got.Reason(), want)
 	}
+}
+
+// wantBytes checks the number of a memory figure, whatever its bound.
+func wantBytes(t *testing.T, what string, got model.Bytes, want uint64) {
+	t.Helper()
+	if n, _, ok := got.Best(); !ok || n != want {
+		t.Errorf("%s: %d (%s), want %d", what, n, got.Status(), want)
+	}
+}
+
+// wantBound checks the bound of a memory figure.
+func wantBound(t *testing.T, what string, got model.Bytes, want model.Bound) {
+	t.Helper()
+	if n, bound, ok := got.Best(); !ok || bound != want {
+		t.Errorf("%s: %d is %s (%s), want %s", what, n, bound, got.Status(), want)
+	}
+}
+
+// wantNoBytes checks that there is no figure, and why.
+func wantNoBytes(t *testing.T, what string, got model.Bytes, want model.Status) {
+	t.Helper()
+	if got.Status() != want {
+		n, _, _ := got.Best()
+		t.Errorf("%s: %d, status %s, want %s", what, n, got.Status(), want)
+	}
+}
+
+// doubted tells whether there is a doubt of a kind.
+func doubted(list []model.Doubt, kind model.DoubtKind) bool {
+	return slices.ContainsFunc(list, func(d model.Doubt) bool { return d.Kind == kind })
 }
 
 // wantMissing checks that there is no value, and the reason's first word.

@@ -112,7 +112,7 @@ func (c *cast) shows(ghosts ...string) *model.Snapshot {
 }
 
 // dram is what a snapshot says of a process's DRAM on device 0.
-func (c *cast) dram(s *model.Snapshot, p *metal.Process) model.Reading[uint64] {
+func (c *cast) dram(s *model.Snapshot, p *metal.Process) model.Bytes {
 	c.Helper()
 	for _, u := range processOf(c.T, s, p.PID).Devices {
 		if u.Device == 0 {
@@ -120,19 +120,20 @@ func (c *cast) dram(s *model.Snapshot, p *metal.Process) model.Reading[uint64] {
 		}
 	}
 	c.Fatalf("process %d is not on device 0", p.PID)
-	return model.Reading[uint64]{}
+	return model.Bytes{}
 }
 
 // used is what a snapshot says of device 0's DRAM.
-func used(s *model.Snapshot) model.Reading[uint64] {
+func used(s *model.Snapshot) model.Bytes {
 	return s.Devices[0].Memory.Pools[model.DRAM].Used
 }
 
 // wantTracking checks how far the figures of device 0 are said to go, and why.
-func (c *cast) wantTracking(s *model.Snapshot, want model.Tracking, why string) {
+func (c *cast) wantTracking(s *model.Snapshot, want model.Tracking, why ...model.DoubtKind) {
 	c.Helper()
-	if m := &s.Devices[0].Memory; m.Tracking != want || !strings.Contains(m.Note, why) {
-		c.Errorf("tracking %s: %q, want %s with %q", m.Tracking, m.Note, want, why)
+	m := &s.Devices[0].Memory
+	if m.Tracking != want || len(why) > 0 && !doubted(m.Doubts, why[0]) {
+		c.Errorf("tracking %s: %+v, want %s with %q", m.Tracking, m.Doubts, want, why)
 	}
 }
 

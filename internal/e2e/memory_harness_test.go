@@ -83,14 +83,14 @@ func (b books) check(s *model.Snapshot) error {
 				used = used.plus(held)
 			}
 			sum = sum.plus(used)
-			if err := equal(fmt.Sprintf("device %d chip %q", d.Index, ch.Name), used, func(p model.Pool) model.Reading[uint64] { return ch.Memory.Pools[p].Used }); err != nil {
+			if err := equal(fmt.Sprintf("device %d chip %q", d.Index, ch.Name), used, func(p model.Pool) model.Bytes { return ch.Memory.Pools[p].Used }); err != nil {
 				return err
 			}
 			if ch.Memory.Tracking != model.TrackOK {
-				return fmt.Errorf("device %d chip %q: tracking %s: %s", d.Index, ch.Name, ch.Memory.Tracking, ch.Memory.Note)
+				return fmt.Errorf("device %d chip %q: tracking %s: %v", d.Index, ch.Name, ch.Memory.Tracking, ch.Memory.Doubts)
 			}
 		}
-		if err := equal(fmt.Sprintf("device %d", d.Index), sum, func(p model.Pool) model.Reading[uint64] { return d.Memory.Pools[p].Used }); err != nil {
+		if err := equal(fmt.Sprintf("device %d", d.Index), sum, func(p model.Pool) model.Bytes { return d.Memory.Pools[p].Used }); err != nil {
 			return err
 		}
 	}
@@ -104,7 +104,7 @@ func (b books) checkProcesses(s *model.Snapshot) error {
 			if use == nil {
 				return fmt.Errorf("process %d is not on chip %d", pid, id)
 			}
-			if err := equal(fmt.Sprintf("process %d on chip %d", pid, id), held, func(p model.Pool) model.Reading[uint64] { return use.Memory[p] }); err != nil {
+			if err := equal(fmt.Sprintf("process %d on chip %d", pid, id), held, func(p model.Pool) model.Bytes { return use.Memory[p] }); err != nil {
 				return err
 			}
 		}
@@ -122,7 +122,7 @@ func (b books) checkProcesses(s *model.Snapshot) error {
 			if u.Source != "shm" {
 				continue
 			}
-			if err := equal(fmt.Sprintf("process %d on device %d", p.PID, u.Device), sum, func(p model.Pool) model.Reading[uint64] { return u.Memory[p] }); err != nil {
+			if err := equal(fmt.Sprintf("process %d on device %d", p.PID, u.Device), sum, func(p model.Pool) model.Bytes { return u.Memory[p] }); err != nil {
 				return err
 			}
 		}
@@ -131,12 +131,12 @@ func (b books) checkProcesses(s *model.Snapshot) error {
 }
 
 // equal compares figures with the truth.
-func equal(where string, want bytesBy, got func(model.Pool) model.Reading[uint64]) error {
+func equal(where string, want bytesBy, got func(model.Pool) model.Bytes) error {
 	for _, name := range slices.Sorted(maps.Keys(poolsOf)) {
 		r := got(poolsOf[name])
-		v, known := r.Get()
+		v, _, known := r.Best()
 		if w, ok := want[name]; !known || ok && v != w {
-			return fmt.Errorf("%s: %d bytes of %s (%s), want %d", where, v, name, r.Reason(), w)
+			return fmt.Errorf("%s: %d bytes of %s (%s), want %d", where, v, name, r.Status(), w)
 		}
 		if _, ok := want[name]; !ok && len(want) == 0 && v != 0 {
 			return fmt.Errorf("%s: %d bytes of %s, and nobody holds any", where, v, name)
@@ -194,7 +194,7 @@ func processOf(t *testing.T, s *model.Snapshot, pid int) *model.Process {
 func ghostsIn(s *model.Snapshot) []string {
 	var list []string
 	for _, g := range s.Ghosts {
-		total, _ := g.Bytes.Total()
+		total, _, _ := g.Bytes.Total().Best()
 		list = append(list, fmt.Sprintf("%s:%d", g.Name, total))
 	}
 	slices.Sort(list)

@@ -45,12 +45,12 @@ func TestRights(t *testing.T) {
 	// They all have device 0 open and account elsewhere: it is root's alone.
 	s := snapshot(t, c.host)
 	for device, p := range map[int]*metal.Process{0: roots, 1: own, 2: shared} {
-		wantValue(t, fmt.Sprintf("device %d as root", device), s.Device(device).Memory.Pools[model.DRAM].Used, uint64(1+device)<<20)
+		wantBytes(t, fmt.Sprintf("device %d as root", device), s.Device(device).Memory.Pools[model.DRAM].Used, uint64(1+device)<<20)
 		if chipUse(s, p.PID, id[device]) == nil {
 			t.Errorf("root does not see process %d on device %d", p.PID, device)
 		}
 	}
-	wantValue(t, "unmatched as root", s.Unmatched[0].Memory.Pools[model.DRAM].Used, 1<<20)
+	wantBytes(t, "unmatched as root", s.Unmatched[0].Memory.Pools[model.DRAM].Used, 1<<20)
 
 	res := asNobody(t, c.host, "smi", "--json")
 	s, err := wire.Decode([]byte(res.out))
@@ -62,23 +62,23 @@ func TestRights(t *testing.T) {
 		used := m.Pools[model.DRAM].Used
 		switch {
 		case want == model.TrackDenied:
-			wantMissing(t, fmt.Sprintf("device %d as nobody", device), used, model.Denied)
-			if !strings.Contains(m.Note, "root") && !strings.Contains(m.Note, "ttmond") {
-				t.Errorf("device %d: no remedy in %q", device, m.Note)
+			wantNoBytes(t, fmt.Sprintf("device %d as nobody", device), used, model.Denied)
+			if !doubted(m.Doubts, model.RegionDenied) {
+				t.Errorf("device %d: %+v", device, m.Doubts)
 			}
 		case device == 3:
-			wantValue(t, "a device that nobody uses", used, 0)
+			wantBytes(t, "a device that nobody uses", used, 0)
 		default:
-			wantValue(t, fmt.Sprintf("device %d as nobody", device), used, uint64(1+device)<<20)
+			wantBytes(t, fmt.Sprintf("device %d as nobody", device), used, uint64(1+device)<<20)
 		}
 		if m.Tracking != want {
-			t.Errorf("device %d as nobody: tracking %s (%s), want %s", device, m.Tracking, m.Note, want)
+			t.Errorf("device %d as nobody: tracking %s (%+v), want %s", device, m.Tracking, m.Doubts, want)
 		}
 	}
 	for pid, device := range map[int]int{roots.PID: 0} {
 		for _, u := range processOf(t, s, pid).Devices {
 			if u.Device == device {
-				wantMissing(t, "root's process as nobody", u.Memory[model.DRAM], model.Denied)
+				wantNoBytes(t, "root's process as nobody", u.Memory[model.DRAM], model.Denied)
 			}
 		}
 	}

@@ -56,12 +56,12 @@ func TestCircularBuffers(t *testing.T) {
 		c.play(o, "open @", "alloc @ l1 1", "cb @ 100K")
 		c.play(o, "open @", "alloc @ l1 1", "cb @ 30K")
 		s := c.shows()
-		wantValue(t, "circular buffers of the chip", s.Devices[0].Memory.Pools[model.CB].Used, 130<<10)
-		want := map[int]string{3: "cached programs", 4: "resident"}[o.Layout]
-		if got := s.Devices[0].Memory.CBMeans; !strings.Contains(got, want) {
+		wantBytes(t, "circular buffers of the chip", s.Devices[0].Memory.Pools[model.CB].Used, 130<<10)
+		want := map[int]model.CBMeaning{3: model.CBCached, 4: model.CBResident}[o.Layout]
+		if got := s.Devices[0].Memory.CB; got != want {
 			t.Errorf("circular buffers mean %q, want %q", got, want)
 		}
-		if r := runIn(t, c.host, "smi", "-q", "-d", "MEMORY"); !strings.Contains(r.out, want) {
+		if r := runIn(t, c.host, "smi", "-q", "-d", "MEMORY"); !strings.Contains(r.out, "Counts") {
 			t.Errorf("the report does not say what CB means:\n%s", r.out)
 		}
 	})
@@ -74,9 +74,9 @@ func TestUnfinishedRegion(t *testing.T) {
 		p := c.play(o, "make @")
 		s := snapshot(t, c.host)
 		if u := used(s); u.Known() {
-			t.Errorf("%d bytes used of a chip whose region is all zeroes", u.V)
+			t.Errorf("%d bytes used of a chip whose region is all zeroes", u)
 		}
-		c.wantTracking(s, model.TrackAbsent, "initialis")
+		c.wantTracking(s, model.TrackPartial, model.RegionUnreadable)
 		c.kill(p)
 		c.live = nil
 		c.play(o, "open @", "alloc @ dram 3")
@@ -95,18 +95,18 @@ func TestWrappedCounters(t *testing.T) {
 	c.shows()
 	c.do(p, fmt.Sprintf("store @ %d %d", atSlot0L1, uint64(1<<64-4096)))
 	s := snapshot(t, c.host)
-	wantValue(t, "DRAM", used(s), 1<<20)
+	wantBytes(t, "DRAM", used(s), 1<<20)
 	l1 := s.Devices[0].Memory.Pools[model.L1].Used
-	wantMissing(t, "wrapped L1", l1, model.Implausible)
-	if !strings.Contains(l1.Why, "wrapped") {
-		t.Errorf("the reason is %q", l1.Why)
+	wantNoBytes(t, "wrapped L1", l1, model.Implausible)
+	if u := processOf(t, s, p.PID).Devices[0]; !doubted(u.Doubts, model.FigureImpossible) {
+		t.Errorf("doubts %+v", u.Doubts)
 	}
 	if r := runIn(t, c.host, "smi"); strings.Contains(r.out, "EiB") || strings.Contains(r.out, "16.0 E") {
 		t.Errorf("the table shows a wrapped counter:\n%s", r.out)
 	}
 	// More than the chip has is no wrap, and as impossible.
 	c.do(p, fmt.Sprintf("store @ %d %d", 856+8, 100<<30))
-	wantMissing(t, "more DRAM than there is", used(snapshot(t, c.host)), model.Implausible)
+	wantNoBytes(t, "more DRAM than there is", used(snapshot(t, c.host)), model.Implausible)
 }
 
 // TestSlotTableFull: 64 slots, 65 processes.
@@ -121,11 +121,11 @@ func TestSlotTableFull(t *testing.T) {
 		c.shows()
 		last := c.play(o, "name last", "open @", "alloc @ dram 1000000")
 		s := snapshot(t, c.host)
-		if r := c.dram(s, last); r.Known() || !strings.Contains(r.Why, "64 slots") {
-			t.Errorf("the process without a slot: %d (%s)", r.V, r.Why)
+		if u := processOf(t, s, last.PID).Devices[0]; u.Memory[model.DRAM].Known() || !doubted(u.Doubts, model.SlotsFull) {
+			t.Errorf("the process without a slot: %+v", u)
 		}
-		wantValue(t, "used by the others", used(s), sum)
-		c.wantTracking(s, model.TrackPartial, "64 slots")
+		wantBytes(t, "used by the others", used(s), sum)
+		c.wantTracking(s, model.TrackPartial)
 	})
 }
 
@@ -136,8 +136,8 @@ func TestForkedWriter(t *testing.T) {
 	p := c.play(metal.Options{}, "name parent", "open @", "alloc @ dram 100M")
 	c.do(p, "fork quit", "fork quit")
 	s := snapshot(t, c.host)
-	wantValue(t, "the parent's DRAM", c.dram(s, p), 100<<20)
-	wantValue(t, "used", used(s), 100<<20)
+	wantBytes(t, "the parent's DRAM", c.dram(s, p), 100<<20)
+	wantBytes(t, "used", used(s), 100<<20)
 	wantGhosts(t, s)
 }
 
@@ -153,8 +153,8 @@ func TestExecutedWriter(t *testing.T) {
 	waitName(t, p.PID, "cat")
 	s := snapshot(t, c.host)
 	wantGhosts(t, s, fmt.Sprint("before:", 9<<20))
-	if r := used(s); r.Known() && r.V != 0 {
-		t.Errorf("%d bytes used after the program was replaced", r.V)
+	if r := used(s); r.Positive() {
+		t.Errorf("%+v used after the program was replaced", r)
 	}
 }
 
@@ -167,9 +167,9 @@ func TestSecondThread(t *testing.T) {
 			p := c.play(metal.Options{}, "lib "+install(t, release), "open @", "alloc @ dram 1M", "alloc @ dram 32M elsewhere")
 			s := snapshot(t, c.host)
 			wantValue(t, "release", processOf(t, s, p.PID).Release, release)
-			wantValue(t, "recorded", c.dram(s, p), 1<<20) // a scripted one records as 0.72 and later do
+			wantBytes(t, "recorded", c.dram(s, p), 1<<20) // a scripted one records as 0.72 and later do
 			for _, args := range [][]string{
-				{"smi", "--json"}, {"smi", "-q"}, {"smi", "--query-apps=pid,memory.note", "--format=csv"},
+				{"smi", "--json"}, {"smi", "--query-apps=pid,memory.doubts", "--format=csv"},
 			} {
 				if r := runIn(t, c.host, args...); strings.Contains(r.out, threadNote) == counted {
 					t.Errorf("%v of %s: note that is missing or too much:\n%s", args, release, r.out)
@@ -185,12 +185,12 @@ func TestUntracked(t *testing.T) {
 	for name, w := range map[string]struct {
 		o        metal.Options
 		commands []string
-		why      string
+		why      model.DoubtKind
 	}{
-		"disabled":    {metal.Options{Env: []string{"TT_METAL_SHM_TRACKING_DISABLED=1"}}, []string{"lib 0.81.1", "open @", "alloc @ dram 5G"}, "TT_METAL_SHM_TRACKING_DISABLED=1"},
-		"too old":     {metal.Options{}, []string{"lib 0.69.0"}, "ttnn 0.69.0 keeps no statistics"},
-		"not started": {metal.Options{}, []string{"lib 0.81.1"}, "it has attached to no region"},
-		"foreign":     {metal.Options{}, nil, "it is not a tt-metal program"},
+		"disabled":    {metal.Options{Env: []string{"TT_METAL_SHM_TRACKING_DISABLED=1"}}, []string{"lib 0.81.1", "open @", "alloc @ dram 5G"}, model.TrackingDisabled},
+		"too old":     {metal.Options{}, []string{"lib 0.69.0"}, model.OldRelease},
+		"not started": {metal.Options{}, []string{"lib 0.81.1"}, model.NotAttached},
+		"foreign":     {metal.Options{}, nil, model.NotTTMetal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCast(t, sim.Options{})
@@ -202,12 +202,12 @@ func TestUntracked(t *testing.T) {
 			p := c.play(w.o, w.commands...)
 			s := snapshot(t, c.host)
 			u := processOf(t, s, p.PID).Devices[0]
-			if u.Tracking != model.TrackAbsent || !strings.Contains(u.Note, w.why) {
-				t.Errorf("tracking %s: %q, want %q", u.Tracking, u.Note, w.why)
+			if u.Tracking != model.TrackAbsent || !doubted(u.Doubts, w.why) {
+				t.Errorf("tracking %s: %+v, want %q", u.Tracking, u.Doubts, w.why)
 			}
-			wantMissing(t, "DRAM of an untracked process", u.Memory[model.DRAM], model.Absent)
+			wantNoBytes(t, "DRAM of an untracked process", u.Memory[model.DRAM], model.Absent)
 			if r := used(s); r.Known() && name != "foreign" {
-				t.Errorf("%d bytes used, with somebody on the device who does not account", r.V)
+				t.Errorf("%+v used, with somebody on the device who does not account", r)
 			}
 		})
 	}
@@ -221,21 +221,21 @@ func TestMixedReleases(t *testing.T) {
 	c.shows()
 	young := c.play(metal.Options{Layout: 4}, "open @", "alloc @ dram 5")
 	s := snapshot(t, c.host)
-	if r := c.dram(s, old); r.Known() || r.Why == "" {
-		t.Errorf("what was erased is shown as %d (%s)", r.V, r.Why)
+	if r := c.dram(s, old); r.Known() || !doubted(processOf(t, s, old.PID).Devices[0].Doubts, model.RecordsErased) {
+		t.Errorf("what was erased is shown as %+v", r)
 	}
-	wantValue(t, "the new one's", c.dram(s, young), 5)
-	c.wantTracking(s, model.TrackPartial, "")
+	wantBytes(t, "the new one's", c.dram(s, young), 5)
+	c.wantTracking(s, model.TrackPartial)
 	// An older one does not attach where a newer one is.
 	late := c.play(metal.Options{Layout: 3}, "lib "+install(t, "0.81.1"))
 	if _, err := late.Do(fmt.Sprintf("open %d", c.chip)); err == nil {
 		t.Fatal("the scenario does not work: layout 3 attached to layout 4")
 	}
 	s = snapshot(t, c.host)
-	if u := processOf(t, s, late.PID).Devices[0]; u.Tracking != model.TrackAbsent || !strings.Contains(u.Note, "layout version 4") {
-		t.Errorf("tracking %s: %q", u.Tracking, u.Note)
+	if u := processOf(t, s, late.PID).Devices[0]; u.Tracking != model.TrackAbsent || !doubted(u.Doubts, model.LayoutMismatch) {
+		t.Errorf("tracking %s: %+v", u.Tracking, u.Doubts)
 	}
-	wantValue(t, "the new one's", used(s), 5)
+	wantBytes(t, "the new one's", used(s), 5)
 	c.gone(late)
 	c.gone(old) // and its exit wraps the count
 	c.shows()
@@ -247,8 +247,8 @@ func TestUnknownLayout(t *testing.T) {
 	p := c.play(metal.Options{}, "open @", "alloc @ dram 5M")
 	c.do(p, "store @ 0 5")
 	s := snapshot(t, c.host)
-	c.wantTracking(s, model.TrackUnknown, "5")
-	wantMissing(t, "used", used(s), model.Unsupported)
+	c.wantTracking(s, model.TrackUnknown, model.LayoutUnknown)
+	wantNoBytes(t, "used", used(s), model.Unsupported)
 	if r := runIn(t, c.host, "smi"); !strings.Contains(r.out, "layout") {
 		t.Errorf("the table does not say that the layout is unknown:\n%s", r.out)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // Apps is the table of what can be asked about a process on a device, in the
@@ -113,29 +114,28 @@ func held() []App {
 			Name: "used_" + p.String(), Kind: Gauge, Unit: "MiB", Per: mib,
 			Help: "allocated in " + strings.ToUpper(p.String()), JSON: "devices.[]." + p.String() + "_bytes",
 			Prom: gauge("process_memory_used_bytes").with(`pool="`+p.String()+`"`, 0),
-			Get: func(_ *model.Snapshot, u Use) Value {
-				return untracked(&model.Memory{Tracking: u.Device.Tracking, Note: u.Device.Note}, u.Device.Memory[p])
-			},
+			Get:  func(_ *model.Snapshot, u Use) Value { return untracked(u.Device.Tracking, figure(u.Device.Memory[p])) },
 		}
 		if p == model.DRAM {
 			f.Name, f.Synonyms = "used_memory", same("used_gpu_memory", "used_dram")
 		}
-		list = append(list, f)
+		list = append(list, f, App{
+			Name: f.Name + ".bound", Help: boundHelp + f.Name, JSON: "devices.[]." + p.String() + "_bound",
+			Get: func(_ *model.Snapshot, u Use) Value { return untracked(u.Device.Tracking, bound(u.Device.Memory[p])) },
+		})
 	}
 	return append(list,
 		App{
 			Name: "memory.source", Help: "where the figures come from", JSON: "devices.[].source",
-			Get: func(_ *model.Snapshot, u Use) Value { return str(u.Device.Source) },
+			Get: func(_ *model.Snapshot, u Use) Value { return str(string(u.Device.Source)) },
 		},
 		App{
-			Name: "memory.note", Help: "what the figures leave out",
-			Get: func(_ *model.Snapshot, u Use) Value {
-				notes := u.Process.Notes
-				if u.Device.Note != "" {
-					notes = append([]string{u.Device.Note}, notes...)
-				}
-				return str(strings.Join(notes, "; "))
-			},
+			Name: "memory.doubts", Help: "kinds of what the figures leave out",
+			Get: func(_ *model.Snapshot, u Use) Value { return kinds(u.Device.Doubts, u.Process.Doubts) },
+		},
+		App{
+			Name: "memory.note", Help: "what the figures leave out, as sentences",
+			Get: func(_ *model.Snapshot, u Use) Value { return sentences(words.OwnDoubts(u.Process, u.Device)) },
 		},
 	)
 }

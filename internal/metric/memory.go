@@ -1,9 +1,11 @@
 package metric
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // memory has the pools of a device, summed over its chips.
@@ -21,24 +23,25 @@ func memory() []Device {
 	}
 	// The pools whose size can be known from outside.
 	for _, p := range []model.Pool{model.DRAM, model.L1} {
+		help := "DRAM of the device's chips"
+		if p == model.L1 {
+			help = "L1 that tt-metal's allocator has on the device's chips"
+		}
 		list = append(list, Device{
-			Name: poolField(p) + ".total", Kind: Gauge, Unit: "MiB", Per: mib, Help: strings.ToUpper(p.String()) + " of the device's chips", JSON: "memory." + p.String() + ".total_bytes",
+			Name: poolField(p) + ".total", Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: "memory." + p.String() + ".total_bytes",
 			Prom: gauge("memory_size_bytes").with(`pool="`+p.String()+`"`, 0),
 			Get:  func(_ *model.Snapshot, d *model.Device) Value { return num(d.Memory.Pools[p].Total) },
 		})
 	}
 	for _, p := range model.Pools() {
-		help := "allocated in " + strings.ToUpper(p.String())
-		if p == model.CB {
-			help += " (circular buffers; what is counted depends on the writer: memory.cb_means in JSON)"
-		}
-		list = append(list, Device{
-			Name: poolField(p) + ".used", Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: "memory." + p.String() + ".used_bytes",
-			Prom: gauge("memory_used_bytes").with(`pool="`+p.String()+`"`, 0),
-			Get:  func(_ *model.Snapshot, d *model.Device) Value { return untracked(&d.Memory, d.Memory.Pools[p].Used) },
-		})
+		list = append(list, ofFigure(poolField(p)+".used", usedHelp(p), "memory."+p.String()+".used", `pool="`+p.String()+`"`,
+			"memory_used_bytes", func(d *model.Device) model.Bytes { return d.Memory.Pools[p].Used })...)
 	}
-	return append(list,
+	for _, p := range []model.Pool{model.DRAM, model.L1} {
+		list = append(list, ofFigure(poolField(p)+".occupied", "taken of "+strings.ToUpper(p.String())+", padding included; only where the allocator itself is seen",
+			"memory."+p.String()+".occupied", `pool="`+p.String()+`"`, "memory_occupied_bytes", func(d *model.Device) model.Bytes { return d.Memory.Pools[p].Occupied })...)
+	}
+	list = append(list,
 		Device{
 			Name: "memory.free", Kind: Gauge, Unit: "MiB", Per: mib, Help: "DRAM the allocator can still give; only where the allocator itself is seen: it is not total minus used",
 			JSON: "memory.dram.free_bytes",
@@ -50,12 +53,62 @@ func memory() []Device {
 				return num(r)
 			},
 		},
-		Device{
-			Name: "memory.stale", Kind: Gauge, Unit: "MiB", Per: mib, Help: "left behind by dead processes, in no figure above: see ttmon stale",
-			JSON: "memory.stale_bytes", Prom: gauge("memory_orphaned_bytes"),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return untracked(&d.Memory, d.Memory.Stale) },
-		},
 	)
+	list = append(list, ofFigure("memory.stale", "left behind by dead processes, in no figure above: see ttmon stale",
+		"memory.stale", "", "memory_orphaned_bytes", func(d *model.Device) model.Bytes { return d.Memory.Stale })...)
+	return append(list, Device{
+		Name: "memory.doubts", Help: "kinds of what the figures leave out",
+		Get: func(_ *model.Snapshot, d *model.Device) Value { return kinds(d.Memory.Doubts, d.Doubts) },
+	}, Device{
+		Name: "memory.note", Help: "what the figures leave out, as sentences",
+		Get: func(_ *model.Snapshot, d *model.Device) Value { return sentences(d.Memory.Doubts, d.Doubts) },
+	})
+}
+
+func usedHelp(p model.Pool) string {
+	switch p {
+	case model.L1:
+		return "asked for by buffers in L1; they take more, the same range of every core: l1.occupied"
+	case model.CB:
+		return "allocated in CB (circular buffers; what is counted depends on the writer: memory.cb_means in JSON)"
+	default:
+		return "allocated in " + strings.ToUpper(p.String())
+	}
+}
+
+// ofFigure is a memory figure and, as a field of its own, its bound.
+func ofFigure(name, help, json, labels, prom string, get func(*model.Device) model.Bytes) []Device {
+	return []Device{{
+		Name: name, Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: json + "_bytes", Prom: gauge(prom).with(labels, 0),
+		Get: func(_ *model.Snapshot, d *model.Device) Value { return untracked(d.Memory.Tracking, figure(get(d))) },
+	}, {
+		Name: name + ".bound", Help: boundHelp + name, JSON: json + "_bound",
+		Get: func(_ *model.Snapshot, d *model.Device) Value { return untracked(d.Memory.Tracking, bound(get(d))) },
+	}}
+}
+
+const boundHelp = "exact, at_least (something is not in it) or unsure (too high or too low): what is known of "
+
+// kinds lists the kinds of doubts.
+func kinds(lists ...[]model.Doubt) Value {
+	var out []string
+	for _, d := range slices.Concat(lists...) {
+		if !slices.Contains(out, string(d.Kind)) {
+			out = append(out, string(d.Kind))
+		}
+	}
+	return str(strings.Join(out, " "))
+}
+
+// sentences are doubts for people.
+func sentences(lists ...[]model.Doubt) Value {
+	var out []string
+	for _, d := range slices.Concat(lists...) {
+		if text := words.Doubt(d); !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return str(strings.Join(out, "; "))
 }
 
 // poolField is how a pool is called in names of fields; the DRAM is what
@@ -68,16 +121,14 @@ func poolField(p model.Pool) string {
 }
 
 // untracked gives a figure that nobody accounts for the reason of its memory.
-func untracked(m *model.Memory, r model.Reading[uint64]) Value {
-	v := num(r)
-	if v.Status == model.Absent && v.Why == "" {
-		switch m.Tracking {
+func untracked(t model.Tracking, v Value) Value {
+	if v.Status == model.Absent {
+		switch t {
 		case model.TrackDenied:
 			v.Status = model.Denied
 		case model.TrackUnknown:
 			v.Status = model.Unsupported
 		}
-		v.Why = m.Note
 	}
 	return v
 }
@@ -106,7 +157,7 @@ const Utilization = "utilization.gpu"
 // board has: they get [N/A], as they would from a GPU without it.
 func foreign() []Device {
 	list := []Device{{
-		Name: Utilization, Kind: Gauge, Unit: "%", Per: 0.01,
+		Name: Utilization, Foreign: true, Kind: Gauge, Unit: "%", Per: 0.01,
 		Help: "[N/A]: no counter measures it; --allow-estimates prints activity.estimate here",
 		Get: func(*model.Snapshot, *model.Device) Value {
 			return Value{Why: "no counter measures it; activity.estimate is an estimate"}
@@ -136,7 +187,7 @@ func foreign() []Device {
 			kind = Gauge
 		}
 		list = append(list, Device{
-			Name: f.name, Kind: kind, Unit: f.unit, Help: "[N/A]: accepted for scripts written for nvidia-smi",
+			Name: f.name, Foreign: true, Kind: kind, Unit: f.unit, Help: "[N/A]: accepted for scripts written for nvidia-smi",
 			Get: func(*model.Snapshot, *model.Device) Value { return Value{Why: "the driver does not offer it"} },
 		})
 	}

@@ -9,6 +9,7 @@ package metric
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -34,6 +35,7 @@ type Field[Subject any] struct {
 	Per      float64 // how many of the JSON contract's unit make one Unit; 0 means 1
 	Decimals int     // how many are printed
 	Rate     bool    // known only between two samples
+	Foreign  bool    // only for scripts written for nvidia-smi: no board has it
 	Help     string
 	JSON     string // path below the device or process; "[]" stands for the entry asked about
 	Synonyms []Synonym
@@ -71,6 +73,7 @@ type Use struct {
 type Value struct {
 	Status  model.Status
 	Nominal bool
+	Bound   model.Bound // of memory figures
 	Why     string
 	Num     float64 // of gauges and counters; 1 or 0 of bools
 	Text    string  // of texts; raw: escape it before it reaches a terminal
@@ -79,8 +82,9 @@ type Value struct {
 // Known tells whether there is a value.
 func (v Value) Known() bool { return v.Status == model.Known }
 
-// Format writes a known value as --query prints it, without its unit: numbers
-// with the field's decimals, bools as yes and no.
+// Format writes a known value as --query prints it, without its unit and mark:
+// numbers with the field's decimals, bools as yes and no. What is not nothing is
+// never written as 0.
 func (f *Field[S]) Format(v Value) string {
 	switch f.Kind {
 	case Text:
@@ -95,8 +99,20 @@ func (f *Field[S]) Format(v Value) string {
 		if f.Per != 0 {
 			n /= f.Per
 		}
-		return strconv.FormatFloat(n, 'f', f.Decimals, 64)
+		return decimal(n, f.Decimals)
 	}
+}
+
+// decimal writes n with a number of decimals, or with as many as it takes to
+// show that there is something.
+func decimal(n float64, decimals int) string {
+	s := strconv.FormatFloat(n, 'f', decimals, 64)
+	if n > 0 && strings.Trim(s, "0.") == "" {
+		digit := strconv.FormatFloat(n, 'g', 1, 64)
+		n, _ = strconv.ParseFloat(digit, 64)
+		s = strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return s
 }
 
 // Column is a field under the name by which it was asked for.

@@ -96,7 +96,7 @@ func agree(t *testing.T, root, at any, use int, name, path string, got metric.Va
 		if !ok {
 			break // null above it
 		}
-		if at, ok = m[part]; !ok && !strings.HasSuffix(path, "free_bytes") {
+		if at, ok = m[part]; !ok && !strings.HasSuffix(path, "free_bytes") && !strings.Contains(path, "occupied") {
 			t.Errorf("%s: JSON has no %s", name, path)
 		}
 	}
@@ -139,6 +139,40 @@ func TestFormat(t *testing.T) {
 		if !v.Known() || c.Format(v) != want {
 			t.Errorf("%s = %q (%+v), want %q", name, c.Format(v), v, want)
 		}
+	}
+}
+
+// A figure carries its bound, which is a field of its own too; what is not
+// nothing is never 0 MiB.
+func TestBounds(t *testing.T) {
+	s := sample.Four()
+	d := &s.Devices[2]
+	d.Memory.Pools[model.L1].Used = model.BoundBytes(2<<10, model.AtLeast)
+	for name, want := range map[string]string{
+		"memory.used": "512", "memory.used.bound": "unsure", "l1.used": "0.002", "l1.used.bound": "at_least", "memory.stale": "0", "memory.stale.bound": "exact",
+	} {
+		c, ok := metric.Find(metric.Devices(), name)
+		if !ok {
+			t.Fatalf("no field %s", name)
+		}
+		if v := c.Get(s, d); !v.Known() || c.Format(v) != want {
+			t.Errorf("%s = %q, want %q", name, c.Format(v), want)
+		}
+	}
+	used, _ := metric.Find(metric.Devices(), "memory.used")
+	if v := used.Get(s, d); v.Bound != model.Unsure {
+		t.Errorf("memory.used has bound %v", v.Bound)
+	}
+	pod := metric.Use{Process: &s.Processes[1], Device: &s.Processes[1].Devices[0]}
+	for name, want := range map[string]string{"used_memory": "512", "used_memory.bound": "unsure", "memory.doubts": "other_threads graph_capture"} {
+		c, ok := metric.Find(metric.Apps(), name)
+		if v := c.Get(s, pod); !ok || c.Format(v) != want {
+			t.Errorf("%s = %q, want %q", name, c.Format(v), want)
+		}
+	}
+	c, _ := metric.Find(metric.Apps(), "used_memory.bound")
+	if v := c.Get(s, metric.Use{Process: &s.Processes[1], Device: &model.DeviceUse{Tracking: model.TrackDenied}}); v.Status != model.Denied {
+		t.Errorf("the bound of what is denied is %+v", v)
 	}
 }
 

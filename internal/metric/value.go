@@ -23,6 +23,24 @@ func num[T number](r model.Reading[T]) Value {
 	return Value{Status: model.Known, Nominal: r.Nominal, Num: float64(r.V)}
 }
 
+// figure is a memory figure.
+func figure(b model.Bytes) Value {
+	n, bound, known := b.Best()
+	if !known {
+		return Value{Status: b.Status()}
+	}
+	return Value{Status: model.Known, Bound: bound, Num: float64(n)}
+}
+
+// bound is the bound of a memory figure.
+func bound(b model.Bytes) Value {
+	_, bound, known := b.Best()
+	if !known {
+		return Value{Status: b.Status()}
+	}
+	return str(bound.String())
+}
+
 func count(n int) Value { return Value{Status: model.Known, Num: float64(n)} }
 
 func yes(r model.Reading[bool]) Value {

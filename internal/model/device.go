@@ -106,7 +106,7 @@ type Device struct {
 	// HiddenFDs counts open descriptors of the device whose processes are not
 	// visible from here: in another pid namespace, or another user's.
 	HiddenFDs int
-	Notes     []string // what could not be told about its users, as sentences
+	Doubts    []Doubt // about its users
 }
 
 // PCIID is what the PCI configuration space says.

@@ -9,7 +9,8 @@ type Leftover struct {
 	Owner   int // uid: only it and root can read and remove the region
 	Denied  bool
 	Ghosts  []Ghost
-	Blocked string // why it cannot be removed, as a sentence; empty if it can
+	Blocked *Doubt  // why it cannot be removed; nil if it can
+	Unseen  []Ghost // may be of dead processes: their owners cannot be seen from here
 	Removed bool
 	Failure string // why removing it did not work
 }

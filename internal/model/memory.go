@@ -23,17 +23,30 @@ func Pools() []Pool { return []Pool{DRAM, L1, L1Small, Trace, CB, Kernel} }
 
 // PoolBytes is a number of bytes per pool. An array, so that adding a pool
 // reaches every place that sums them.
-type PoolBytes [NumPools]Reading[uint64]
+type PoolBytes [NumPools]Bytes
 
-// Total sums the known pools; known is false when none is.
-func (b PoolBytes) Total() (sum uint64, known bool) {
-	for _, r := range b {
-		if v, ok := r.Get(); ok {
-			sum, known = sum+v, true
+// Total sums the pools that are accounted for.
+func (b PoolBytes) Total() Bytes {
+	var s Sum
+	for _, v := range b {
+		if v.Status() != Absent {
+			s.Add(v)
 		}
 	}
-	return sum, known
+	return s.Bytes()
 }
+
+// CBMeaning says what a figure of circular buffers counts.
+type CBMeaning string
+
+// What circular-buffer figures count.
+const (
+	CBCached   CBMeaning = "cached programs"                   // the union over all cached programs: a high-water mark, up to 8 times too high
+	CBPartly   CBMeaning = "cached programs, most ops missing" // from 0.78 on most ops do not report theirs any more
+	CBResident CBMeaning = "resident"                          // what the last dispatch left in L1
+	CBReported CBMeaning = "reported"                          // what the program's own client says
+	CBMixed    CBMeaning = "several meanings"                  // programs of several kinds
+)
 
 // Tracking says how far the memory figures of a chip or process can be trusted.
 type Tracking string
@@ -47,20 +60,25 @@ const (
 	TrackUnknown Tracking = "unknown_layout" // accounted in a layout we do not know
 )
 
-// PoolUse is one pool of one chip. Used is what buffers were allocated with;
-// it is not "total minus free" (padding and lockstep take more).
+// PoolUse is one pool of one chip. Used is what buffers asked for; Occupied is
+// what they take from the pool (padding, and the same range in every bank),
+// and is known only where the allocator itself is seen.
 type PoolUse struct {
-	Used, Total                 Reading[uint64]
-	Occupied, Free, LargestFree Reading[uint64] // only where the allocator itself is seen
+	Used     Bytes
+	Occupied Bytes
+	// Total is how much there is: of the device for DRAM, of what tt-metal's
+	// allocator has for L1; or the allocator's own figure where it is seen.
+	Total             Reading[uint64]
+	Free, LargestFree Reading[uint64] // only where the allocator itself is seen
 }
 
 // Memory is the memory of a chip, or of a board's chips together.
 type Memory struct {
 	Tracking Tracking // empty means TrackAbsent
-	Note     string   // the remedy or the limit, as a sentence
+	Doubts   []Doubt  // about the figures as a whole; those of its processes are with them
 	Pools    [NumPools]PoolUse
-	CBMeans  string          // what the CB figure counts: "cached programs", "resident"
-	Stale    Reading[uint64] // bytes of dead processes, not in Used
+	CB       CBMeaning
+	Stale    Bytes // of dead processes, not in Used
 }
 
 // Chip is one ASIC: the one behind a PCIe endpoint, or a remote one reached
@@ -70,5 +88,8 @@ type Chip struct {
 	Name   string          // "L", "R", or empty on single-chip endpoints
 	Remote bool
 	Region string // the accounting region it was read from, if any
-	Memory Memory
+	// Candidates are the devices of which one has the chip, for a chip in
+	// Snapshot.Unmatched that is not foreign to this host.
+	Candidates []int
+	Memory     Memory
 }

@@ -10,6 +10,7 @@ type Process struct {
 	StartTime  time.Time // zero if unknown
 	PPID       int
 	State      ProcessState
+	Condition  ProcessCondition
 
 	UID     Reading[int]
 	User    Reading[string]  // name, or the number where no name is known
@@ -24,9 +25,18 @@ type Process struct {
 	SystemdUnit string
 
 	Release Reading[string] // tt-metal/ttnn release it runs
-	Notes   []string        // what its figures leave out, as sentences
+	Doubts  []Doubt         // about all of its figures
 	Devices []DeviceUse     // by device index
 }
+
+// ProcessID is the identity of a process: pids are reused.
+type ProcessID struct {
+	PID        int
+	StartTicks uint64
+}
+
+// ID is the process's identity.
+func (p *Process) ID() ProcessID { return ProcessID{p.PID, p.StartTicks} }
 
 // ProcessState says what is behind a pid in the driver's list.
 type ProcessState string
@@ -36,6 +46,16 @@ const (
 	Running ProcessState = "running"
 	Exited  ProcessState = "exited" // opened the device, is gone; someone inherited the descriptor
 	Hidden  ProcessState = "hidden" // outside our pid namespace; the pid is 0
+)
+
+// ProcessCondition is how a process that is still there is doing. The empty
+// one is the usual one.
+type ProcessCondition string
+
+// Conditions worth saying.
+const (
+	Zombie  ProcessCondition = "zombie"  // it has exited, and its parent has not taken notice
+	Stopped ProcessCondition = "stopped" // by a signal or a debugger
 )
 
 // Container is where a process runs, from its cgroup. The zero Container is the host.
@@ -54,8 +74,8 @@ type DeviceUse struct {
 	Inherited bool // holds a descriptor it did not open itself
 	Tracking  Tracking
 	Memory    PoolBytes // summed over Chips
-	Source    string    // shm, socket, uprobe, ledger, fdinfo; empty if nothing is known
-	Note      string
+	Source    Source    // empty if nothing is known
+	Doubts    []Doubt
 	Chips     []ChipUse
 }
 

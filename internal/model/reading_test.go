@@ -45,17 +45,3 @@ func TestStatusWords(t *testing.T) {
 		t.Errorf("an unknown status says %q", Status(200))
 	}
 }
-
-func TestPoolBytes(t *testing.T) {
-	var b PoolBytes
-	if _, known := b.Total(); known {
-		t.Error("nothing known has a total")
-	}
-	b[L1], b[DRAM] = Value[uint64](5), Value[uint64](7)
-	if sum, known := b.Total(); !known || sum != 12 {
-		t.Errorf("total %d, %v", sum, known)
-	}
-	if len(Pools()) != int(NumPools) || Pools()[3].String() != "trace" {
-		t.Error("a pool is missing from the list")
-	}
-}

@@ -19,6 +19,19 @@ const (
 	noSuchProcess         // it has ended, or is a zombie
 )
 
+// HoldsNot tells whether it is certain that a process does not hold a device,
+// neither opened by itself nor inherited.
+func (r *Reader) HoldsNot(pid, device int) bool {
+	proc, err := r.root.OpenDir("/proc")
+	if err != nil {
+		return false
+	}
+	defer proc.Close()
+	r.descriptors.begin(r.root)
+	how, _ := r.check(proc, pid, device)
+	return how == notHeld
+}
+
 // check tells whether a process holds the node of a device now, and by which
 // descriptors. It tells exited openers from those who inherited from them.
 func (r *Reader) check(proc hostfs.Dir, pid, device int) (holding, []int) {

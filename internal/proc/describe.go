@@ -60,14 +60,14 @@ func (r *Reader) describe(pid int) model.Process {
 	}
 	if s.Gone() {
 		exited(&out)
-		out.Notes = append(out.Notes, fmt.Sprintf("zombie: it has exited, and its parent %d has not taken notice", s.PPID))
+		out.Condition = model.Zombie
 		return out
 	}
 	out.CPU = p.cpu.update(s.CPU, p.statAt)
 	out.Threads = model.Value(s.Threads)
 	out.RSS = r.readRSS(p)
 	if s.State == 'T' || s.State == 't' {
-		out.Notes = append(out.Notes, "stopped by a signal or a debugger")
+		out.Condition = model.Stopped
 	}
 	return out
 }

@@ -66,19 +66,19 @@ func TestDescribeOddOnes(t *testing.T) {
 	for i, want := range []struct {
 		state   model.ProcessState
 		cmdline model.Reading[string]
-		note    string
+		how     model.ProcessCondition
 	}{
 		{model.Running, model.Value("[kworker/0:0]"), ""},
 		{model.Running, model.Value("[python3]"), ""}, // other threads live on
-		{model.Exited, model.Value("[python3]"), "zombie: it has exited, and its parent 70 has not taken notice"},
+		{model.Exited, model.Value("[python3]"), model.Zombie},
 		{model.Exited, model.Missing[string](model.Absent, "the process has exited"), ""}, // a thread took the number
 		{model.Running, model.Missing[string](model.Unsupported, ErrForm.Error()), ""},
-		{model.Running, model.Value("x"), "stopped by a signal or a debugger"},
+		{model.Running, model.Value("x"), model.Stopped},
 		{model.Exited, model.Missing[string](model.Absent, "the process has exited"), ""},
 	} {
 		p := got[i]
-		if p.State != want.state || p.Cmdline != want.cmdline || strings.Join(p.Notes, "") != want.note {
-			t.Errorf("process %d: %s, %+v, %q; want %+v", p.PID, p.State, p.Cmdline, p.Notes, want)
+		if p.State != want.state || p.Cmdline != want.cmdline || p.Condition != want.how {
+			t.Errorf("process %d: %s, %+v, %q; want %+v", p.PID, p.State, p.Cmdline, p.Condition, want)
 		}
 		if p.State == model.Exited && (p.RSS.Known() || p.CPU.Known() || p.Threads.Known()) {
 			t.Errorf("process %d uses something and has exited: %+v", p.PID, p)

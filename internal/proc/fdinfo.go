@@ -134,6 +134,7 @@ func poolOf(region string) (model.Pool, bool) {
 // Those with the same client id are duplicates and count once, and so do
 // those without an id.
 func memoryOf(infos []fdInfo) (m model.PoolBytes, known bool) {
+	var sums [model.NumPools]model.Sum
 	seen := map[string]bool{}
 	for _, i := range infos {
 		if seen[i.ClientID] {
@@ -141,10 +142,13 @@ func memoryOf(infos []fdInfo) (m model.PoolBytes, known bool) {
 		}
 		for _, region := range i.Regions {
 			if pool, ok := poolOf(region.Name); ok {
-				m[pool] = model.Value(m[pool].V + region.Bytes)
+				sums[pool].Add(model.ExactBytes(region.Bytes))
 				known, seen[i.ClientID] = true, true
 			}
 		}
+	}
+	for pool := range sums {
+		m[pool] = sums[pool].Bytes()
 	}
 	return m, known
 }
@@ -179,7 +183,7 @@ func (r *Reader) addMemory(p *model.Process, now time.Time) {
 			infos = append(infos, i)
 		}
 		if m, known := memoryOf(infos); known {
-			use.Memory, use.Source, use.Tracking = m, "fdinfo", model.TrackOK
+			use.Memory, use.Source, use.Tracking = m, model.FromFDInfo, model.TrackOK
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestMemoryOfClients(t *testing.T) {
 		return fdInfo{ClientID: id, Regions: []fdRegion{{Name: "dram", Bytes: bytes}}}
 	}
 	m, known := memoryOf([]fdInfo{client("1", 100), client("1", 100), client("2", 10)})
-	if !known || m[model.DRAM] != model.Value[uint64](110) || m[model.L1].Known() {
+	if !known || m[model.DRAM] != model.ExactBytes(110) || m[model.L1].Known() {
 		t.Errorf("%v, %v", m, known)
 	}
 	if _, known := memoryOf([]fdInfo{{Regions: []fdRegion{{Name: "gtt", Bytes: 1}}}}); known {
@@ -98,7 +98,7 @@ func TestResolveWithFDInfo(t *testing.T) {
 	tr.holding(70, drmInfo, 3, 4)
 	u := resolve(t, tr.reader(), "3.0.0", listed(0, 70, 70))
 	d := u.Processes[0].Devices[0]
-	if d.Source != "fdinfo" || d.Memory[model.DRAM] != model.Value[uint64](1<<20) || d.Memory[model.L1] != model.Value[uint64](4096) {
+	if d.Source != "fdinfo" || d.Memory[model.DRAM] != model.ExactBytes(1<<20) || d.Memory[model.L1] != model.ExactBytes(4096) {
 		t.Errorf("%+v", d)
 	}
 }

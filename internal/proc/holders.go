@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // holderScan is who holds device nodes, as far as may be seen.
@@ -29,7 +30,6 @@ type Coverage struct {
 	Denied    int  // listed, but their descriptors are not for us to see
 	Skipped   int  // not looked at afresh for lack of time
 	Hiding    bool // hidepid keeps processes out of the list
-	Root      bool // we are root, and Denied is for lack of a capability
 }
 
 // Complete tells whether a holder could not have been missed.
@@ -37,27 +37,18 @@ func (c Coverage) Complete() bool {
 	return c.Scanned && c.Denied == 0 && c.Skipped == 0 && !c.Hiding
 }
 
-// Note says what is missing and what helps, or nothing.
-func (c Coverage) Note() string {
+// Doubts say why a holder may have been missed.
+func (c Coverage) Doubts() []model.Doubt {
 	switch {
 	case !c.Scanned || c.Complete():
-		return ""
+		return nil
 	case c.Hiding:
-		return "processes of other users are hidden (hidepid): " + c.remedy()
-	case c.Denied == 1:
-		return "1 process may not be looked into: " + c.remedy()
-	case c.Denied > 1:
-		return fmt.Sprintf("%d processes may not be looked into: %s", c.Denied, c.remedy())
+		return []model.Doubt{{Kind: model.ProcessesHidden, UID: os.Geteuid()}}
+	case c.Denied > 0:
+		return []model.Doubt{{Kind: model.ProcessesDenied, Count: c.Denied, UID: os.Geteuid()}}
 	default:
-		return fmt.Sprintf("%d of %d processes could not be looked into this time", c.Skipped, c.Processes)
+		return []model.Doubt{{Kind: model.ProcessesSkipped, Count: c.Skipped}}
 	}
-}
-
-func (c Coverage) remedy() string {
-	if c.Root {
-		return "that needs CAP_SYS_PTRACE"
-	}
-	return "run as root, or start ttmond"
 }
 
 // holders finds every process that holds a device node, apart from our own.
@@ -68,7 +59,7 @@ func (c Coverage) remedy() string {
 func (r *Reader) holders(ctx context.Context, proc hostfs.Dir) (holderScan, error) {
 	d := &r.descriptors
 	now := time.Now()
-	s := holderScan{Holders: map[int][]Holder{}, Coverage: Coverage{Scanned: true, Hiding: r.view.hiding, Root: os.Geteuid() == 0}}
+	s := holderScan{Holders: map[int][]Holder{}, Coverage: Coverage{Scanned: true, Hiding: r.view.hiding}}
 	err := proc.Each(d.pids, func(name []byte) bool {
 		pid, ok := parsePID(name)
 		if ok && pid != r.view.self {

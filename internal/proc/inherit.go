@@ -2,7 +2,6 @@ package proc
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -45,9 +44,7 @@ func (res *resolution) addAll(device int, holders []Holder) {
 	for _, h := range holders {
 		res.addHolder(h, model.DeviceUse{Device: device, OpenFDs: model.Value(len(h.FDs))})
 	}
-	if note := res.found.Note(); note != "" {
-		res.notes[device] = note
-	}
+	res.doubts[device] = res.found.Doubts()
 }
 
 // addForeign is for a container that looks at the host's /proc: the list
@@ -60,7 +57,7 @@ func (res *resolution) addForeign(d Openers, holders []Holder) {
 	}
 	res.addAll(d.Device, holders)
 	if lines > seen && !res.found.Complete() {
-		res.hide(d.Device, lines-seen, "not seen among the processes that may be looked into")
+		res.hide(d.Device, lines-seen, model.HolderUnseen)
 	}
 }
 
@@ -90,14 +87,13 @@ func (res *resolution) confirm(claims []*claim, holders []Holder) {
 		if res.mustBeGone(c) {
 			continue
 		}
-		res.hide(c.device, c.lines,
-			"this driver lists numbers of the opener's pid namespace, and no process that may be looked into fits")
+		res.hide(c.device, c.lines, model.NumberForeign)
 	}
 	if len(open) > 0 {
 		for _, h := range rest {
 			res.addHolder(h, model.DeviceUse{
 				Device: open[0].device, OpenFDs: model.Value(len(h.FDs)), Inherited: true,
-				Note: "inherited from an opener that is not known",
+				Doubts: []model.Doubt{{Kind: model.InheritedFromUnknown}},
 			})
 		}
 	}
@@ -137,37 +133,34 @@ func (res *resolution) addInheritors(device int, claims []*claim, holders []Hold
 			continue // its parent's, which lives
 		}
 		found = true
-		res.addHolder(h, model.DeviceUse{Device: device, OpenFDs: model.Value(len(h.FDs)), Inherited: true, Note: origin(lost)})
+		res.addHolder(h, model.DeviceUse{Device: device, OpenFDs: model.Value(len(h.FDs)), Inherited: true, Doubts: []model.Doubt{origin(lost)}})
 	}
 	if !found {
-		res.notes[device] = res.noHeir(lost)
+		res.doubts[device] = res.noHeir(lost)
 	}
 }
 
-// origin says where an inherited descriptor comes from.
-func origin(lost []*claim) string {
+// origin is where an inherited descriptor comes from.
+func origin(lost []*claim) model.Doubt {
 	c := lost[0]
 	switch {
 	case len(lost) > 1:
-		return fmt.Sprintf("inherited from one of %d processes that opened it and do not hold it any more", len(lost))
+		return model.Doubt{Kind: model.InheritedFromSeveral, Count: len(lost)}
 	case c.verdict == dead:
-		return fmt.Sprintf("inherited from process %d, which has exited", c.pid)
+		return model.Doubt{Kind: model.InheritedFromExited, PID: c.pid}
 	default:
-		return fmt.Sprintf("handed on by process %d, which does not hold it any more", c.pid)
+		return model.Doubt{Kind: model.HandedOn, PID: c.pid}
 	}
 }
 
-// noHeir says that a descriptor's holder was not found.
-func (res *resolution) noHeir(lost []*claim) string {
+// noHeir is for a descriptor whose holder was not found.
+func (res *resolution) noHeir(lost []*claim) []model.Doubt {
 	c := lost[0]
-	what := fmt.Sprintf("process %d opened it and has exited", c.pid)
+	kind := model.OpenerExited
 	if c.verdict == passedOn {
-		what = fmt.Sprintf("process %d opened it and does not hold it any more", c.pid)
+		kind = model.OpenerHandedOn
 	}
-	if note := res.found.Note(); note != "" {
-		return what + "; who holds it now cannot be seen: " + note
-	}
-	return what + "; no process holds it now"
+	return append([]model.Doubt{{Kind: kind, PID: c.pid}}, res.found.Doubts()...)
 }
 
 // addHolder enters a process found by the scan, unless it has ended since.

@@ -48,8 +48,8 @@ func TestAsNobody(t *testing.T) {
 
 	u := resolve(t, r, "2.4.0", notListed(0), notListed(1))
 	wantUses(t, u, use{own.pid, model.Running, 0, 1, false})
-	if want := "1 process may not be looked into: run as root, or start ttmond"; u.Notes[1] != want || u.Coverage.Denied != 1 {
-		t.Errorf("note %q, want %q; coverage %+v", u.Notes[1], want, u.Coverage)
+	if want := (model.Doubt{Kind: model.ProcessesDenied, Count: 1, UID: os.Geteuid()}); len(u.Doubts[1]) != 1 || !u.Doubts[1][0].Equal(want) || u.Coverage.Denied != 1 {
+		t.Errorf("doubts %+v, want %+v; coverage %+v", u.Doubts[1], want, u.Coverage)
 	}
 
 	// Kernels before 6.2 do not tell that a kernel thread holds nothing.
@@ -157,7 +157,7 @@ func testHidepid(t *testing.T, option, why string) {
 		t.Errorf("Check of a dead process: %v, want noSuchProcess", got)
 	}
 	s := scan(t, r)
-	if s.Complete() || s.Note() == "" {
+	if s.Complete() || len(s.Doubts()) == 0 {
 		t.Errorf("a scan with hidden processes passes for complete: %+v", s.Coverage)
 	}
 	wantUses(t, resolve(t, r, "2.10.0", listed(0, roots.pid)), use{roots.pid, model.Running, 0, 1, false})

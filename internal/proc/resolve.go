@@ -27,8 +27,8 @@ type Openers struct {
 type Users struct {
 	Processes []model.Process // by pid, then start time
 	Coverage  Coverage        // of the scan of /proc/*/fd, if one was needed
-	// Notes say, per device, what could not be told.
-	Notes map[int]string
+	// Doubts say, per device, what could not be told.
+	Doubts map[int][]model.Doubt
 }
 
 // Resolve turns the driver's lists into processes. driver is its version:
@@ -51,7 +51,7 @@ func (r *Reader) Resolve(ctx context.Context, devices []Openers, driver string) 
 	res := resolution{
 		r: r, proc: proc, trusted: r.view.ours && !openerNumbers(driver),
 		described: map[int]*model.Process{}, uses: map[ID]*model.Process{},
-		hidden: map[int]*model.DeviceUse{}, notes: map[int]string{}, openers: map[openerKey]*opener{},
+		hidden: map[int]*model.DeviceUse{}, doubts: map[int][]model.Doubt{}, openers: map[openerKey]*opener{},
 	}
 	claims := res.collect(devices)
 	// A mount of the host's /proc shows what the zeros stand for.
@@ -112,7 +112,7 @@ type opener struct {
 
 func remembered(p *model.Process) *opener {
 	o := &opener{p.StartTicks, *p}
-	o.last.Notes = nil // they are about its life
+	o.last.Condition = "" // it is about its life
 	return o
 }
 
@@ -126,7 +126,7 @@ type resolution struct {
 	described  map[int]*model.Process
 	uses       map[ID]*model.Process
 	hidden     map[int]*model.DeviceUse // by device
-	notes      map[int]string
+	doubts     map[int][]model.Doubt
 	openers    map[openerKey]*opener
 }
 
@@ -144,7 +144,7 @@ func (res *resolution) collect(devices []Openers) (claims []*claim) {
 			switch c := byPID[pid]; {
 			case pid == res.r.view.self && res.trusted:
 			case pid <= 0:
-				res.hide(d.Device, 1, "in a pid namespace that cannot be seen from here")
+				res.hide(d.Device, 1, model.NamespaceHidden)
 			case c != nil:
 				c.lines++
 			default:
@@ -175,7 +175,7 @@ func (res *resolution) judge(c *claim) {
 	c.verdict = dead
 	use := model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines)}
 	if p.State == model.Running {
-		c.verdict, use.Note = res.ask(c, p, before)
+		c.verdict, use.Doubts = res.ask(c, p, before)
 	}
 	switch c.verdict {
 	case holder:
@@ -196,23 +196,23 @@ func (res *resolution) judge(c *claim) {
 	}
 }
 
-// ask judges a listed process that lives. The note says how it holds the
+// ask judges a listed process that lives. The doubt says how it holds the
 // device if that is not by a descriptor.
-func (res *resolution) ask(c *claim, p *model.Process, before *opener) (v verdict, note string) {
+func (res *resolution) ask(c *claim, p *model.Process, before *opener) (v verdict, doubts []model.Doubt) {
 	how, _ := res.r.check(res.proc, c.pid, c.device)
 	switch {
 	case how == held:
-		return holder, ""
+		return holder, nil
 	case how == noSuchProcess: // it ended between two looks
-		return dead, ""
+		return dead, nil
 	case before != nil && before.start != 0 && p.StartTicks != 0 && before.start != p.StartTicks:
-		return dead, "" // another process has the number now; it is not to blame
+		return dead, nil // another process has the number now; it is not to blame
 	case how == notHeld:
-		return passedOn, ""
+		return passedOn, nil
 	case how == heldByMap:
-		return holder, "has closed its descriptors and still maps the device"
+		return holder, []model.Doubt{{Kind: model.MappedOnly}}
 	default:
-		return holder, ""
+		return holder, nil
 	}
 }
 
@@ -229,10 +229,10 @@ func (res *resolution) use(p *model.Process, u model.DeviceUse) {
 }
 
 // hide enters descriptors of a device whose process cannot be told.
-func (res *resolution) hide(device, count int, note string) {
+func (res *resolution) hide(device, count int, why model.DoubtKind) {
 	u := res.hidden[device]
 	if u == nil {
-		u = &model.DeviceUse{Device: device, Note: note}
+		u = &model.DeviceUse{Device: device, Doubts: []model.Doubt{{Kind: why}}}
 		res.hidden[device] = u
 	}
 	u.OpenFDs = model.Value(u.OpenFDs.V + count)
@@ -247,7 +247,7 @@ func (res *resolution) users() Users {
 		}
 		res.uses[ID{}] = &unseen
 	}
-	out := Users{Coverage: res.found.Coverage, Notes: res.notes}
+	out := Users{Coverage: res.found.Coverage, Doubts: res.doubts}
 	for _, p := range slices.SortedFunc(maps.Values(res.uses), byIdentity) {
 		slices.SortFunc(p.Devices, func(a, b model.DeviceUse) int { return cmp.Compare(a.Device, b.Device) })
 		out.Processes = append(out.Processes, *p)

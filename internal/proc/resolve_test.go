@@ -91,8 +91,8 @@ func TestResolveInheritor(t *testing.T) {
 	waitForZombie(t, opener.pid)
 	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
 	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
-	if p := processOf(t, u, opener.pid); len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], "zombie") {
-		t.Errorf("a zombie is not called one: %q", p.Notes)
+	if p := processOf(t, u, opener.pid); p.Condition != model.Zombie {
+		t.Errorf("a zombie is not called one: %q", p.Condition)
 	}
 
 	_ = opener.cmd.Wait()
@@ -102,8 +102,8 @@ func TestResolveInheritor(t *testing.T) {
 	if !gone.Name.Known() || !gone.Cmdline.Known() || gone.RSS.Known() {
 		t.Errorf("who it was is not remembered, or memory of a dead process is shown: %+v", gone)
 	}
-	if want := "which has exited"; !strings.Contains(lives.Devices[0].Note, want) {
-		t.Errorf("note %q, want one with %q", lives.Devices[0].Note, want)
+	if !doubted(lives.Devices[0].Doubts, model.InheritedFromExited) {
+		t.Errorf("doubts %+v", lives.Devices[0].Doubts)
 	}
 
 	// A reader that never saw it alive.
@@ -152,8 +152,8 @@ func TestResolveLostDevice(t *testing.T) {
 	lost := Openers{Device: 0, PIDs: model.Missing[[]int](model.Lost, "the device is gone")}
 	u := resolve(t, r, "2.10.0", lost)
 	wantUses(t, u, use{c.pid, model.Running, 0, 1, false})
-	if len(u.Notes[0]) > 0 {
-		t.Errorf("it is said: %v", u.Notes[0])
+	if len(u.Doubts[0]) > 0 {
+		t.Errorf("it is said: %v", u.Doubts[0])
 	}
 }
 
@@ -179,8 +179,8 @@ func TestResolvePassedOn(t *testing.T) {
 	opener.tell("close")
 	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
 	wantUses(t, u, use{heir, model.Running, 0, 1, true})
-	if note := u.Processes[0].Devices[0].Note; !strings.Contains(note, "handed on") {
-		t.Errorf("note %q", note)
+	if note := u.Processes[0].Devices[0].Doubts; !doubted(note, model.HandedOn) {
+		t.Errorf("note %+v", note)
 	}
 }
 
@@ -192,8 +192,8 @@ func TestResolveClosedMeanwhile(t *testing.T) {
 	c.tell("close 0")
 	u := resolve(t, tr.reader(), "2.10.0", listed(0, c.pid))
 	wantUses(t, u)
-	if note := u.Notes[0]; !strings.Contains(note, "no process holds it now") {
-		t.Errorf("note %q", note)
+	if note := u.Doubts[0]; !doubted(note, model.OpenerExited) && !doubted(note, model.OpenerHandedOn) {
+		t.Errorf("note %+v", note)
 	}
 }
 
@@ -208,8 +208,8 @@ func TestResolveMappedOnly(t *testing.T) {
 	c.tell("close 0")
 	u := resolve(t, tr.reader(), "2.10.0", listed(0, c.pid))
 	wantUses(t, u, use{c.pid, model.Running, 0, 1, false})
-	if note := u.Processes[0].Devices[0].Note; !strings.Contains(note, "still maps") {
-		t.Errorf("note %q", note)
+	if note := u.Processes[0].Devices[0].Doubts; !doubted(note, model.MappedOnly) {
+		t.Errorf("note %+v", note)
 	}
 }
 
@@ -223,8 +223,8 @@ func TestResolveWithoutList(t *testing.T) {
 	tr.show(a.pid, b.pid)
 	u := resolve(t, tr.reader(), "2.4.0", notListed(0), notListed(1))
 	wantUses(t, u, sorted(use{a.pid, model.Running, 0, 2, false}, use{b.pid, model.Running, 1, 1, false})...)
-	if !u.Coverage.Complete() || u.Notes[0] != "" {
-		t.Errorf("coverage %+v, notes %v", u.Coverage, u.Notes)
+	if !u.Coverage.Complete() || len(u.Doubts[0]) != 0 {
+		t.Errorf("coverage %+v, doubts %v", u.Coverage, u.Doubts)
 	}
 }
 
@@ -265,16 +265,20 @@ func TestResolveWithoutProcesses(t *testing.T) {
 	}
 }
 
-func TestCoverageNote(t *testing.T) {
-	for want, c := range map[string]Coverage{
-		"": {Scanned: true, Processes: 9},
-		"1 process may not be looked into: run as root, or start ttmond":              {Scanned: true, Denied: 1},
-		"7 processes may not be looked into: that needs CAP_SYS_PTRACE":               {Scanned: true, Denied: 7, Root: true},
-		"processes of other users are hidden (hidepid): run as root, or start ttmond": {Scanned: true, Denied: 7, Hiding: true},
-		"3 of 9 processes could not be looked into this time":                         {Scanned: true, Processes: 9, Skipped: 3},
+func doubted(list []model.Doubt, kind model.DoubtKind) bool {
+	return slices.ContainsFunc(list, func(d model.Doubt) bool { return d.Kind == kind })
+}
+
+func TestCoverageDoubts(t *testing.T) {
+	for want, c := range map[model.DoubtKind]Coverage{
+		"":                     {Scanned: true, Processes: 9},
+		model.ProcessesDenied:  {Scanned: true, Denied: 7},
+		model.ProcessesHidden:  {Scanned: true, Denied: 7, Hiding: true},
+		model.ProcessesSkipped: {Scanned: true, Processes: 9, Skipped: 3},
 	} {
-		if got := c.Note(); got != want || c.Complete() != (want == "") {
-			t.Errorf("%+v: %q, want %q", c, got, want)
+		got := c.Doubts()
+		if c.Complete() != (want == "") || len(got) > 1 || want != "" && !doubted(got, want) {
+			t.Errorf("%+v: %v, want %q", c, got, want)
 		}
 	}
 }

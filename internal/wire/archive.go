@@ -18,6 +18,8 @@ type archive interface {
 	key(key string) bool
 	null(key string, is bool) bool // a member that may be null: answers whether it is
 	reading(key string, r status, quiet bool) bool
+	maybe(key string, is bool) bool              // a member that is only there where it says something
+	figure(key, boundKey string, b *model.Bytes) // two members: the best number, and its bound
 
 	begin() // an object
 	close()
@@ -110,19 +112,50 @@ func reading[T value](a archive, key string, r *model.Reading[T]) {
 	}
 }
 
-// figure is a memory figure: a reading that needs no entry in "missing" when
-// it is absent and there is nothing more to say about it.
-func figure(a archive, key string, r *model.Reading[uint64]) {
+// size is a reading of a memory that needs no entry in "missing" when it is
+// absent and there is nothing more to say about it.
+func size(a archive, key string, r *model.Reading[uint64]) {
 	if a.reading(key, statusOf(r), true) {
 		a.uint64(&r.V)
 	}
 }
 
-// rare is a figure that hardly anybody has: no member at all when it is absent.
-func rare(a archive, key string, r *model.Reading[uint64]) {
+// rareSize is a size that hardly anybody has: no member at all when it is absent.
+func rareSize(a archive, key string, r *model.Reading[uint64]) {
 	if a.reads() || *r != (model.Reading[uint64]{}) {
-		figure(a, key, r)
+		size(a, key, r)
 	}
+}
+
+// rareFigure is rareSize for a figure.
+func rareFigure(a archive, key, boundKey string, b *model.Bytes) {
+	if a.reads() || *b != (model.Bytes{}) {
+		a.figure(key, boundKey, b)
+	}
+}
+
+// rare is a field that is there only where it is not the zero value.
+func rare[T value](a archive, key string, v *T) {
+	var zero T
+	if a.maybe(key, *v != zero) {
+		visit(a, v)
+	}
+}
+
+// rareNumbers is a list of numbers that is there only where it is not empty.
+func rareNumbers(a archive, key string, list *[]int) {
+	if !a.maybe(key, len(*list) > 0) {
+		return
+	}
+	n := a.list(len(*list))
+	if a.reads() && n > 0 {
+		*list = make([]int, n)
+	}
+	for i := range *list {
+		a.item()
+		a.int(&(*list)[i])
+	}
+	a.endList()
 }
 
 // items visits a list of objects. An empty list is [] in JSON and nil in the model.

@@ -19,6 +19,8 @@ type decoder struct {
 	cur   int32 // the value to visit next
 	stack []frame
 	path  []string
+
+	scratch model.Reading[uint64] // of figure
 }
 
 // frame is an open object or list. after is where the search for the next
@@ -117,6 +119,29 @@ func (d *decoder) reading(key string, r status, _ bool) bool {
 		*r.s, *r.why = s, why
 	}
 	return false
+}
+
+func (d *decoder) maybe(key string, _ bool) bool { return d.key(key) }
+
+// figure reads a number and its bound. One without a bound is of a ttmond that
+// did not know how sure it was.
+func (d *decoder) figure(key, boundKey string, b *model.Bytes) {
+	if !d.reading(key, statusOf(&d.scratch), true) {
+		*b = model.NoBytes(d.scratch.Status)
+		return
+	}
+	d.uint64(&d.scratch.V)
+	bound := model.Unsure
+	if !d.null(boundKey, false) {
+		n := &d.tree.nodes[d.cur]
+		switch string(d.tree.text[n.start:n.end]) {
+		case "exact":
+			bound = model.Exact
+		case "at_least":
+			bound = model.AtLeast
+		}
+	}
+	*b = model.BoundBytes(d.scratch.V, bound)
 }
 
 func (d *decoder) scopeFrame() *frame {

@@ -87,16 +87,39 @@ func (e *encoder) reading(key string, r status, quiet bool) bool {
 		return true
 	case quiet && *r.s == model.Absent && *r.why == "":
 	default:
-		s.missing = append(e.list1(s.missing), '"')
-		s.missing = append(e.dotted(s.missing, s.depth, key), '"', ':')
-		if e.indent {
-			s.missing = append(s.missing, ' ')
-		}
-		reason := (model.Reading[bool]{Status: *r.s, Why: *r.why}).Reason()
-		s.missing = appendString(s.missing, reason)
+		e.noteMissing(key, (model.Reading[bool]{Status: *r.s, Why: *r.why}).Reason())
 	}
 	e.buf = append(e.buf, "null"...)
 	return false
+}
+
+// noteMissing enters the reason why a member has no value.
+func (e *encoder) noteMissing(key, reason string) {
+	s := &e.scopes[len(e.scopes)-1]
+	s.missing = append(e.list1(s.missing), '"')
+	s.missing = append(e.dotted(s.missing, s.depth, key), '"', ':')
+	if e.indent {
+		s.missing = append(s.missing, ' ')
+	}
+	s.missing = appendString(s.missing, reason)
+}
+
+func (e *encoder) maybe(key string, is bool) bool { return is && e.key(key) }
+
+func (e *encoder) figure(key, boundKey string, b *model.Bytes) {
+	n, bound, known := b.Best()
+	e.key(key)
+	if !known {
+		if b.Status() != model.Absent {
+			e.noteMissing(key, b.Status().String())
+		}
+		e.buf = append(e.buf, "null"...)
+		e.null(boundKey, true)
+		return
+	}
+	e.buf = strconv.AppendUint(e.buf, n, 10)
+	e.key(boundKey)
+	e.buf = appendString(e.buf, bound.String())
 }
 
 // list1 starts the next entry of a scope's list.

@@ -61,7 +61,7 @@ func device(a archive, d *model.Device) {
 	reading(a, "cores", &d.Cores)
 	object(a, "lock", &d.Lock, lock)
 	field(a, "hidden_fds", &d.HiddenFDs)
-	strings(a, "notes", &d.Notes)
+	doubts(a, &d.Doubts)
 	items(a, "chips", &d.Chips, chip)
 	object(a, "memory", &d.Memory, memory)
 	a.endScope()
@@ -167,26 +167,27 @@ func chip(a archive, c *model.Chip) {
 	optional(a, "name", &c.Name)
 	field(a, "remote", &c.Remote)
 	optional(a, "region", &c.Region)
+	rareNumbers(a, "candidates", &c.Candidates)
 	object(a, "memory", &c.Memory, memory)
 	a.endScope()
 }
 
 func memory(a archive, m *model.Memory) {
 	tracking(a, &m.Tracking)
-	field(a, "note", &m.Note)
+	doubts(a, &m.Doubts)
 	for i := range m.Pools {
 		object(a, model.Pool(i).String(), &m.Pools[i], poolUse)
 	}
-	optional(a, "cb_means", &m.CBMeans)
-	figure(a, "stale_bytes", &m.Stale)
+	optional(a, "cb_means", (*string)(&m.CB))
+	a.figure("stale_bytes", "stale_bound", &m.Stale)
 }
 
 func poolUse(a archive, p *model.PoolUse) {
-	figure(a, "used_bytes", &p.Used)
-	figure(a, "total_bytes", &p.Total)
-	rare(a, "occupied_bytes", &p.Occupied)
-	rare(a, "free_bytes", &p.Free)
-	rare(a, "largest_free_bytes", &p.LargestFree)
+	a.figure("used_bytes", "used_bound", &p.Used)
+	size(a, "total_bytes", &p.Total)
+	rareFigure(a, "occupied_bytes", "occupied_bound", &p.Occupied)
+	rareSize(a, "free_bytes", &p.Free)
+	rareSize(a, "largest_free_bytes", &p.LargestFree)
 }
 
 func tracking(a archive, t *model.Tracking) {
@@ -214,6 +215,7 @@ func process(a archive, p *model.Process) {
 	field(a, "start_ticks", &p.StartTicks)
 	field(a, "ppid", &p.PPID)
 	field(a, "state", (*string)(&p.State))
+	optional(a, "condition", (*string)(&p.Condition))
 	reading(a, "uid", &p.UID)
 	reading(a, "user", &p.User)
 	reading(a, "name", &p.Name)
@@ -229,7 +231,7 @@ func process(a archive, p *model.Process) {
 	optional(a, "slurm_job", &p.SlurmJob)
 	optional(a, "systemd_unit", &p.SystemdUnit)
 	reading(a, "release", &p.Release)
-	strings(a, "notes", &p.Notes)
+	doubts(a, &p.Doubts)
 	items(a, "devices", &p.Devices, use)
 	a.endScope()
 }
@@ -249,8 +251,9 @@ func use(a archive, u *model.DeviceUse) {
 	field(a, "inherited", &u.Inherited)
 	tracking(a, &u.Tracking)
 	pools(a, &u.Memory)
-	field(a, "source", &u.Source)
-	field(a, "note", &u.Note)
+	field(a, "source", (*string)(&u.Source))
+	worst(a, &u.Memory)
+	doubts(a, &u.Doubts)
 	items(a, "chips", &u.Chips, func(a archive, c *model.ChipUse) {
 		a.scope()
 		if a.key("id") {
@@ -262,11 +265,34 @@ func use(a archive, u *model.DeviceUse) {
 	a.endScope()
 }
 
-var poolKeys = [model.NumPools]string{"dram_bytes", "l1_bytes", "l1_small_bytes", "trace_bytes", "cb_bytes", "kernel_bytes"}
+// poolKeys are the members of a pool: the best number, and its bound.
+var poolKeys = [model.NumPools][2]string{
+	{"dram_bytes", "dram_bound"},
+	{"l1_bytes", "l1_bound"},
+	{"l1_small_bytes", "l1_small_bound"},
+	{"trace_bytes", "trace_bound"},
+	{"cb_bytes", "cb_bound"},
+	{"kernel_bytes", "kernel_bound"},
+}
 
 func pools(a archive, b *model.PoolBytes) {
 	for i := range b {
-		figure(a, poolKeys[i], &b[i])
+		a.figure(poolKeys[i][0], poolKeys[i][1], &b[i])
+	}
+}
+
+// worst is the bound of all the allocator's pools together, null where nothing
+// is known of them. It follows from the others: whoever reads passes over it.
+func worst(a archive, b *model.PoolBytes) {
+	var sum model.Sum
+	for _, p := range []model.Pool{model.DRAM, model.L1, model.L1Small, model.Trace} {
+		if b[p].Status() != model.Absent {
+			sum.Add(b[p])
+		}
+	}
+	_, bound, known := sum.Bytes().Best()
+	if word := bound.String(); !a.null("bound", !known) {
+		a.string(&word)
 	}
 }
 

@@ -42,7 +42,7 @@ func (d *describer) member(key string, nullable bool) {
 	top := d.stack[len(d.stack)-1]
 	d.cur, d.nullable = new(schema), nullable
 	top.Properties[key] = d.cur
-	if !slices.Contains([]string{"occupied_bytes", "free_bytes", "largest_free_bytes"}, key) {
+	if !slices.Contains([]string{"occupied_bytes", "occupied_bound", "free_bytes", "largest_free_bytes"}, key) {
 		top.Required = append(top.Required, key)
 	}
 }
@@ -57,6 +57,20 @@ func (d *describer) null(key string, _ bool) bool {
 	return false
 }
 func (d *describer) reading(key string, _ status, _ bool) bool { d.member(key, true); return true }
+
+func (d *describer) maybe(key string, _ bool) bool {
+	d.member(key, false)
+	top := d.stack[len(d.stack)-1]
+	top.Required = top.Required[:len(top.Required)-1]
+	return true
+}
+
+func (d *describer) figure(key, boundKey string, _ *model.Bytes) {
+	d.member(key, true)
+	d.is("integer")
+	d.member(boundKey, true)
+	d.is("string").Pattern = "^(exact|at_least|unsure)$"
+}
 
 func (d *describer) is(kind string) *schema {
 	d.cur.Type = kind

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // StaleSchema names the contract of ttmon stale --json. It follows the rules
@@ -42,20 +43,29 @@ func leftover(a archive, l *model.Leftover, now time.Time) {
 	kernelIndex(a, &l.Device)
 	field(a, "owner_uid", &l.Owner)
 	field(a, "denied", &l.Denied)
-	removable := !l.Denied && l.Blocked == "" && len(l.Ghosts) > 0
+	removable := !l.Denied && l.Blocked == nil && len(l.Ghosts) > 0
 	field(a, "removable", &removable)
-	field(a, "blocked", &l.Blocked)
+	blocked, kind := "", ""
+	if l.Blocked != nil {
+		blocked, kind = words.Doubt(*l.Blocked), string(l.Blocked.Kind)
+	}
+	field(a, "blocked", &blocked)
+	optional(a, "blocked_kind", &kind)
 	field(a, "removed", &l.Removed)
 	field(a, "failure", &l.Failure)
-	items(a, "ghosts", &l.Ghosts, func(a archive, g *model.Ghost) {
-		a.scope()
-		field(a, "pid", &g.PID)
-		field(a, "name", &g.Name)
-		pools(a, &g.Bytes)
-		instant(a, "updated", &g.Updated)
-		if age := now.Sub(g.Updated).Seconds(); !a.null("age_s", g.Updated.IsZero() || age < 0) {
-			a.float(&age)
-		}
-		a.endScope()
-	})
+	items(a, "ghosts", &l.Ghosts, func(a archive, g *model.Ghost) { remains(a, g, now) })
+	// Those whose process cannot be seen from here: they may be dead.
+	items(a, "unseen", &l.Unseen, func(a archive, g *model.Ghost) { remains(a, g, now) })
+}
+
+func remains(a archive, g *model.Ghost, now time.Time) {
+	a.scope()
+	field(a, "pid", &g.PID)
+	field(a, "name", &g.Name)
+	pools(a, &g.Bytes)
+	instant(a, "updated", &g.Updated)
+	if age := now.Sub(g.Updated).Seconds(); !a.null("age_s", g.Updated.IsZero() || age < 0) {
+		a.float(&age)
+	}
+	a.endScope()
 }

@@ -14,15 +14,15 @@ import (
 func TestStale(t *testing.T) {
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	ghost := model.Ghost{PID: 4242, Name: "py\x1bthon", Updated: now.Add(-time.Minute)}
-	ghost.Bytes[model.DRAM] = model.Value[uint64](1 << 30)
-	ghost.Bytes[model.L1] = model.Missing[uint64](model.Implausible, "its counter wrapped")
+	ghost.Bytes[model.DRAM] = model.BoundBytes(1<<30, model.Unsure)
+	ghost.Bytes[model.L1] = model.NoBytes(model.Implausible)
 	future := ghost
 	future.Updated = now.Add(time.Hour)
 	for _, indent := range []bool{false, true} {
 		text := wire.AppendStale(nil, &wire.Stale{Time: now, Simulated: true, Regions: []model.Leftover{
 			{Region: "/dev/shm/a", ChipID: 1<<63 + 1, Device: 3, Ghosts: []model.Ghost{ghost, future}},
 			{Region: "/dev/shm/b", Device: model.NoDevice, Denied: true, Owner: 1000},
-			{Region: "/dev/shm/c", Device: 1, Blocked: "in use", Ghosts: []model.Ghost{ghost}},
+			{Region: "/dev/shm/c", Device: 1, Blocked: &model.Doubt{Kind: model.RegionInUse, PIDs: []int{7}}, Ghosts: []model.Ghost{ghost}, Unseen: []model.Ghost{future}},
 		}}, indent)
 		var got struct {
 			Schema    string
@@ -31,9 +31,13 @@ func TestStale(t *testing.T) {
 				ChipID    string `json:"chip_id"`
 				Index     *int
 				Removable bool
+				Blocked   string
+				Kind      *string `json:"blocked_kind"`
+				Unseen    []struct{ PID int }
 				Ghosts    []struct {
 					Name    string
 					DRAM    *uint64  `json:"dram_bytes"`
+					Bound   string   `json:"dram_bound"`
 					L1      *uint64  `json:"l1_bytes"`
 					Age     *float64 `json:"age_s"`
 					Missing map[string]string
@@ -53,8 +57,11 @@ func TestStale(t *testing.T) {
 		if !a.Removable || b.Removable || c.Removable {
 			t.Errorf("removable: %s", text)
 		}
+		if a.Blocked != "" || a.Kind != nil || c.Blocked != "in use by process 7" || *c.Kind != "region_in_use" || len(c.Unseen) != 1 {
+			t.Errorf("what blocks: %s", text)
+		}
 		g := a.Ghosts[0]
-		if g.Name != ghost.Name || *g.DRAM != 1<<30 || g.L1 != nil || g.Missing["l1_bytes"] == "" || *g.Age != 60 {
+		if g.Name != ghost.Name || *g.DRAM != 1<<30 || g.Bound != "unsure" || g.L1 != nil || g.Missing["l1_bytes"] == "" || *g.Age != 60 {
 			t.Errorf("a ghost: %s", text)
 		}
 		if a.Ghosts[1].Age != nil {

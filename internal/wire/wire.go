@@ -9,6 +9,11 @@
 //     reason: "fan_rpm": "absent: the driver offers no fan on wormhole". Names of
 //     nested fields are dotted ("pcie.gen"). Only a memory figure that nobody
 //     accounts for is null without an entry: there "tracking" says why.
+//   - A memory figure is the best number there is and, next to it, its bound:
+//     "used_bytes" and "used_bound", which is "exact", "at_least" (somebody or
+//     something is not in it) or "unsure" (it may be too high or too low). Why is
+//     told by "doubts": each has a kind for scripts, a sentence for people, and data.
+//     Both are null only where nothing is known.
 //   - "nominal" lists the fields whose value comes from the board catalogue and
 //     not from the chip.
 //   - Times are RFC 3339, UTC, with milliseconds.

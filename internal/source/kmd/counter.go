@@ -44,6 +44,11 @@ type traffic struct {
 	at    time.Time // of last; zero if there is none to compare with
 	total [2]uint64 // bytes from and to the device since the first sample
 	begun bool
+	// shown are total and at when rates were last shown: a rate is over the
+	// time between two readings of the host, however often it was sampled in
+	// between. Zero where something was missed since.
+	shownTotal [2]uint64
+	shownAt    time.Time
 }
 
 // sample is one reading of all the counters.
@@ -58,13 +63,14 @@ type sample struct {
 // itself must be known already: it bounds what can have passed.
 func (t *traffic) add(s sample, p *model.PCIe) {
 	if s.status != model.Known {
-		t.at = time.Time{}
+		t.at, t.shownAt = time.Time{}, time.Time{}
 		t.put(p, model.Missing[float64](s.status, s.why), model.Missing[float64](s.status, s.why))
 		return
 	}
 	elapsed := s.at.Sub(t.at)
 	switch {
 	case t.at.IsZero():
+		t.shownAt = time.Time{}
 		t.put(p, pending, pending)
 	case elapsed <= 0:
 		return
@@ -81,6 +87,7 @@ func (t *traffic) advance(s sample, elapsed time.Duration, p *model.PCIe) {
 	if most >= wordBytes<<32 {
 		why := "sampled " + elapsed.Round(100*time.Millisecond).String() + " apart: the counters may have wrapped more than once"
 		r := model.Missing[float64](model.Pending, why)
+		t.shownAt = time.Time{}
 		t.put(p, r, r)
 		return
 	}
@@ -94,17 +101,27 @@ func (t *traffic) advance(s sample, elapsed time.Duration, p *model.PCIe) {
 	// cannot have carried.
 	if float64(max(moved[0], moved[1])) > most+slack {
 		r := model.Missing[float64](model.Pending, "the counters restarted")
+		t.shownAt = time.Time{}
 		t.put(p, r, r)
 		return
+	}
+	if t.shownAt.IsZero() {
+		t.shownAt, t.shownTotal = t.at, t.total
 	}
 	t.begun = true
 	for i, n := range moved {
 		t.total[i] += n
 	}
-	t.put(p,
-		model.Value(float64(moved[direction(true)])/elapsed.Seconds()),
-		model.Value(float64(moved[direction(false)])/elapsed.Seconds()))
+	seconds := s.at.Sub(t.shownAt).Seconds()
+	rate := func(toDevice bool) model.Reading[float64] {
+		i := direction(toDevice)
+		return model.Value(float64(t.total[i]-t.shownTotal[i]) / seconds)
+	}
+	t.put(p, rate(true), rate(false))
 }
+
+// shown begins the time that the next rates are over.
+func (t *traffic) shown() { t.shownAt, t.shownTotal = t.at, t.total }
 
 func direction(toDevice bool) int {
 	if toDevice {

@@ -164,8 +164,30 @@ func TestTraffic(t *testing.T) {
 				check(t, i, "rate to the device", p.ToDeviceRate, s.to)
 				check(t, i, "rate from the device", p.FromDeviceRate, s.from)
 				check(t, i, "total to the device", p.ToDeviceTotal, s.total)
+				tr.shown()
 			}
 		})
+	}
+}
+
+// TestRateOverSamples: a rate is over the time between two readings that were
+// shown, whatever was sampled in between.
+func TestRateOverSamples(t *testing.T) {
+	start := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	sampled := func(seconds int, words uint32) (s sample) {
+		s = sample{at: start.Add(time.Duration(seconds) * time.Second), status: model.Known}
+		s.words[0] = words
+		return s
+	}
+	var tr traffic
+	p := gen4()
+	tr.add(sampled(0, 0), &p)
+	tr.shown()
+	for second, words := range []uint32{1000, 1000, 1000, 1000, 11000} {
+		tr.add(sampled(second+1, words), &p)
+	}
+	if got, want := p.ToDeviceRate.V+p.FromDeviceRate.V, 11000*float64(wordBytes)/5; got != want {
+		t.Errorf("%v bytes/s over five seconds, want %v", got, want)
 	}
 }
 

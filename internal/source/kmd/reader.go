@@ -55,7 +55,39 @@ type Found struct {
 // the deadline: they are in the result, marked.
 func (r *Reader) Read(deadline time.Time) Sweep {
 	s := r.module()
-	r.discover(s.Version)
+	r.sample(s.Version, deadline)
+	s.Unbound = r.unbound.list(r.root, r.boundTo(s.Loaded), time.Now())
+	all := slices.SortedFunc(maps.Values(r.devices), func(a, b *device) int {
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.bdf, b.bdf))
+	})
+	s.Found = make([]Found, len(all))
+	for i, d := range all {
+		s.Found[i] = Found{Device: d.shown(), Openers: d.openers, Memory: d.driverMemory()}
+		d.traffic.shown()
+	}
+	s.OpenFDs = r.openFDs(s.Found)
+	return s
+}
+
+// Sample reads every device between two calls of Read, so that counters which
+// wrap, and a heartbeat that stops, are not missed.
+func (r *Reader) Sample(deadline time.Time) { r.sample(r.module().Version, deadline) }
+
+// Openers reads again who has which device open: pids by kernel index, of the
+// devices that tell.
+func (r *Reader) Openers(deadline time.Time) map[int][]int {
+	r.Sample(deadline)
+	list := map[int][]int{}
+	for _, d := range r.devices {
+		if pids, ok := d.openers.Get(); ok {
+			list[d.index] = pids
+		}
+	}
+	return list
+}
+
+func (r *Reader) sample(driver Version, deadline time.Time) {
+	r.discover(driver)
 	todo := r.present()
 	for range 2 { // twice where a device was found to have moved
 		r.readAll(todo, deadline)
@@ -64,19 +96,9 @@ func (r *Reader) Read(deadline time.Time) Sweep {
 		if len(todo) == 0 {
 			break
 		}
-		r.discover(s.Version)
+		r.discover(driver)
 		todo = slices.DeleteFunc(todo, func(d *device) bool { return !d.goneAt.IsZero() })
 	}
-	s.Unbound = r.unbound.list(r.root, r.boundTo(s.Loaded), time.Now())
-	all := slices.SortedFunc(maps.Values(r.devices), func(a, b *device) int {
-		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.bdf, b.bdf))
-	})
-	s.Found = make([]Found, len(all))
-	for i, d := range all {
-		s.Found[i] = Found{Device: d.shown(), Openers: d.openers, Memory: d.driverMemory()}
-	}
-	s.OpenFDs = r.openFDs(s.Found)
-	return s
 }
 
 // Close releases all descriptors.

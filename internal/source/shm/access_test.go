@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,17 +20,17 @@ func TestOtherUsersRegions(t *testing.T) {
 	root := s.start(metal.Options{}, "open 1", "alloc 1 dram 100")
 	mine := s.start(metal.Options{UID: nobody}, "open 2", "alloc 2 dram 7")
 	s.readAs(nobody, root, mine)
-	s.tracking(s.holds(2, mine), model.TrackOK, "")
+	s.doubts(s.holds(2, mine))
 	reg := s.region(1)
-	s.tracking(reg, model.TrackDenied, "belongs to uid 0 and only it and root may read it: run as one of them, or start ttmond")
+	s.doubts(reg, model.RegionDenied)
 	for _, pool := range regionPools {
-		if r := reg.Used[pool]; r.Status != model.Denied {
+		if r := usedOf(reg)[pool]; r.Status() != model.Denied {
 			t.Errorf("%s: %v, want denied", pool, r)
 		}
 	}
 	p := s.process(root)
-	if p.Tracking != model.TrackDenied || !strings.Contains(p.Reason, "run as that user or as root") {
-		t.Errorf("process of root: %s: %s", p.Tracking, p.Reason)
+	if p.Accounts || p.Silent.Kind != model.ProcessDenied || p.Silent.UID != 0 {
+		t.Errorf("process of root: %+v", p.Silent)
 	}
 	// Root sees all.
 	s.read(root, mine)
@@ -52,11 +53,14 @@ func TestOtherUsersProcesses(t *testing.T) {
 	s.kill(s.start(metal.Options{}, "name dead", "open 1", "alloc 1 dram 1000"))
 	s.readAs(nobody)
 	reg := s.holds(1, root, mine)
-	if u := s.use(reg, root); u.Note != noteUnsure {
-		t.Errorf("note %q", u.Note)
+	guessed := func(u Use) bool {
+		return slices.ContainsFunc(u.Doubts, func(d model.Doubt) bool { return d.Kind == model.OwnerGuessed })
 	}
-	if u := s.use(reg, mine); u.Note != "" {
-		t.Errorf("note %q", u.Note)
+	if u := s.use(reg, root); !guessed(u) {
+		t.Errorf("doubts %v", u.Doubts)
+	}
+	if u := s.use(reg, mine); guessed(u) {
+		t.Errorf("doubts %v", u.Doubts)
 	}
 	s.ghosts(reg, "dead:1000")
 	s.do(root, "name renamed") // and then not even by that
@@ -66,7 +70,7 @@ func TestOtherUsersProcesses(t *testing.T) {
 	if len(reg.Uses) != 1 || len(reg.Unknown) != 1 || show(reg.Unknown[0].Bytes[model.DRAM]) != "100" {
 		t.Errorf("uses %+v, unknown %+v", reg.Uses, reg.Unknown)
 	}
-	s.tracking(reg, model.TrackPartial, fmt.Sprintf("whether process %d is the one of slot 0 may not be looked at", root.PID))
+	s.doubts(reg, model.SlotUnproven)
 }
 
 // From inside a container not everybody is seen: who is not may be alive.
@@ -77,7 +81,7 @@ func TestOwnersOutOfSight(t *testing.T) {
 	p := s.start(metal.Options{}, "open 1", "alloc 1 dram 5")
 	s.read()
 	reg := s.holds(1, p)
-	s.tracking(reg, model.TrackPartial, "cannot be seen from here")
+	s.doubts(reg, model.SlotUnseen)
 	if len(reg.Ghosts) != 0 || len(reg.Unknown) != 1 || show(reg.Unknown[0].Bytes[model.DRAM]) != "1000" {
 		t.Errorf("ghosts %+v, unknown %+v", reg.Ghosts, reg.Unknown)
 	}
@@ -89,39 +93,39 @@ func TestOwnersOutOfSight(t *testing.T) {
 func TestUntrackedUsers(t *testing.T) {
 	lib := func(t *testing.T, release string) string { return "lib " + install(t, release) }
 	tests := []struct {
-		name   string
-		o      metal.Options
-		setup  func(s *scene) []string
-		reason string
+		name  string
+		o     metal.Options
+		setup func(s *scene) []string
+		why   model.DoubtKind
 	}{
 		{
 			"not a tt-metal program",
 			metal.Options{},
 			func(*scene) []string { return nil },
-			"it is not a tt-metal program: it maps no libtt_metal.so",
+			model.NotTTMetal,
 		},
 		{
 			"too old",
 			metal.Options{},
 			func(s *scene) []string { return []string{lib(s.T, "0.69.0")} },
-			"ttnn 0.69.0 keeps no statistics; releases from 0.70.0 on do",
+			model.OldRelease,
 		},
 		{
 			"switched off",
 			metal.Options{Env: []string{disableVariable + "=1"}},
 			func(s *scene) []string { return []string{lib(s.T, "0.81.1"), "open 1"} },
-			"it was started with TT_METAL_SHM_TRACKING_DISABLED=1",
+			model.TrackingDisabled,
 		},
 		{
 			"not switched off",
 			metal.Options{Env: []string{disableVariable + "=0"}},
 			func(s *scene) []string { return []string{lib(s.T, "0.81.1")} },
-			"it has attached to no region: it has not opened its chips yet, or has closed them",
+			model.NotAttached,
 		},
 		{"another user's region", metal.Options{UID: nobody}, func(s *scene) []string {
 			s.start(metal.Options{}, "open 1")
 			return []string{lib(s.T, "0.81.1"), "!open 1"}
-		}, "/dev/shm/tt_device_1_memory belongs to uid 0, so tt-metal of uid 65534 cannot account in it: have it removed (ttmon stale) or made by root with mode 0666"},
+		}, model.ShutOut},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -138,8 +142,8 @@ func TestUntrackedUsers(t *testing.T) {
 			}
 			s.read(p)
 			got := s.process(p)
-			if got.Tracking != model.TrackAbsent || got.Reason != tt.reason || !got.User {
-				t.Errorf("%s: %q\nwant %q", got.Tracking, got.Reason, tt.reason)
+			if got.Accounts || got.Silent.Kind != tt.why || got.Silent.PID != p.PID || !got.User {
+				t.Errorf("%+v, want %s", got, tt.why)
 			}
 		})
 	}
@@ -167,23 +171,23 @@ func TestOddFiles(t *testing.T) {
 	write(t, name(8), string(newImage(1, 0)))
 	s.read()
 	want := map[uint64]struct {
-		tracking model.Tracking
-		reason   string
+		why   model.Status
+		doubt []model.DoubtKind
 	}{
-		1:    {model.TrackAbsent, "being initialised: 5 of 8576 bytes"},
-		1000: {model.TrackUnknown, "says that it is of chip 1001"},
-		6:    {model.TrackUnknown, "layout version 5 is not known"},
-		7:    {model.TrackOK, ""},
-		8:    {model.TrackOK, ""},
+		1:    {model.Absent, []model.DoubtKind{model.RegionUnreadable}},
+		1000: {model.Unsupported, []model.DoubtKind{model.RegionMisnamed}},
+		6:    {model.Unsupported, []model.DoubtKind{model.LayoutUnknown}},
+		7:    {model.Known, nil},
+		8:    {model.Known, nil},
 	}
 	if len(s.last.Regions) != len(want) {
 		t.Errorf("%d regions, want %d", len(s.last.Regions), len(want))
 	}
 	for id, w := range want {
 		reg := s.region(id)
-		s.tracking(reg, w.tracking, w.reason)
-		if known := reg.Used[model.DRAM].Known(); known != (w.tracking == model.TrackOK) {
-			t.Errorf("chip %d: %v", id, reg.Used[model.DRAM])
+		s.doubts(reg, w.doubt...)
+		if reg.Why != w.why {
+			t.Errorf("chip %d: %v, want %v", id, reg.Why, w.why)
 		}
 	}
 	// A file that shrinks under the reader is a short read.
@@ -191,7 +195,7 @@ func TestOddFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.read()
-	s.tracking(s.region(7), model.TrackAbsent, "being initialised: 100 of 8576 bytes")
+	s.doubts(s.region(7), model.RegionUnreadable)
 }
 
 // Reading leaves no trace: not in the bytes, the times or the inode.

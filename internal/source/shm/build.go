@@ -3,10 +3,7 @@ package shm
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -16,25 +13,23 @@ import (
 // build makes the published form of a region.
 func (r *Reader) build(reg *region) *Region {
 	out := &Region{
-		ID: reg.id, Path: reg.path, Owner: reg.owner, Deleted: reg.deleted,
-		Tracking: model.TrackOK, file: reg.inode,
+		ID: reg.id, Path: reg.path, Owner: reg.owner, Deleted: reg.deleted, Since: reg.since,
+		Why: model.Known, file: reg.inode,
 	}
-	if !r.buildUnreadable(reg, out) {
+	if why, doubt := unreadable(reg); why != model.Known {
+		out.Why, out.Doubts, out.Version = why, []model.Doubt{doubt}, uint32(doubt.Version)
 		return out
 	}
 	img := reg.parsed
-	out.Version, out.DeviceID, out.CBMeans = img.Layout.Version, img.DeviceID, img.Layout.CBMeans
+	out.Version, out.DeviceID = img.Layout.Version, img.DeviceID
 	out.Diagnostics = diagnose(img)
 
-	b := builder{reg: reg, out: out, holders: r.holders(reg), lost: map[identity]string{}}
+	b := builder{r: r, reg: reg, out: out, holders: r.holders(reg), erased: map[identity]bool{}}
 	for _, p := range b.holders {
 		out.Mapped = append(out.Mapped, p.pid)
-		switch {
-		case img.Layout.Version == 4 && knownV3(r.releases.of(p)):
-			b.lost[p.identity] = whyReinitialised
-		case reg.wiped[p.identity]:
-			b.lost[p.identity] = whyErased
-		}
+		// A writer of layout 3 in a region of layout 4: a newer release
+		// initialised it anew under it.
+		b.erased[p.identity] = reg.wiped[p.identity] || img.Layout.Version == 4 && knownV3(r.releases.of(p))
 	}
 	out.Uses = make([]Use, 0, len(img.Slots))
 	b.slots()
@@ -47,31 +42,28 @@ func (r *Reader) build(reg *region) *Region {
 	return out
 }
 
-// buildUnreadable fills in what can be said of a region that was not parsed.
-// It returns true if it was.
-func (r *Reader) buildUnreadable(reg *region, out *Region) (readable bool) {
-	status := model.Absent
-	switch unknown, isUnknown := errors.AsType[*UnknownLayoutError](reg.parseErr); {
+// unreadable says why a region was not parsed; Known if it was.
+func unreadable(reg *region) (model.Status, model.Doubt) {
+	d := model.Doubt{Region: reg.path, UID: reg.owner, Chip: reg.id}
+	unknown, isUnknown := errors.AsType[*UnknownLayoutError](reg.parseErr)
+	switch {
 	case reg.loadErr != nil && denied(reg.loadErr):
-		status, out.Tracking = model.Denied, model.TrackDenied
-		out.Reason = fmt.Sprintf("%s belongs to uid %d and only it and root may read it: run as one of them, or start ttmond", reg.path, reg.owner)
+		d.Kind = model.RegionDenied
+		return model.Denied, d
 	case reg.loadErr != nil:
-		out.Tracking, out.Reason = model.TrackAbsent, reg.loadErr.Error()
+		d.Kind, d.Detail = model.RegionUnreadable, reg.loadErr.Error()
+		return model.Absent, d
 	case isUnknown:
-		status, out.Tracking, out.Version = model.Unsupported, model.TrackUnknown, unknown.Version
-		out.Reason = fmt.Sprintf("%s: %v; a newer ttmon may know it", reg.path, unknown)
+		d.Kind, d.Version, d.Count = model.LayoutUnknown, int(unknown.Version), unknown.Size
+		return model.Unsupported, d
 	case reg.parseErr != nil:
-		out.Tracking, out.Reason = model.TrackAbsent, fmt.Sprintf("%s: %v", reg.path, reg.parseErr)
+		d.Kind, d.Detail = model.RegionUnreadable, reg.parseErr.Error()
+		return model.Absent, d
 	case reg.parsed.Layout.idInHeader && reg.parsed.ChipID != reg.id && reg.id >= smallID:
-		status, out.Tracking, out.Version = model.Unsupported, model.TrackUnknown, reg.parsed.Layout.Version
-		out.Reason = fmt.Sprintf("%s says that it is of chip %d: it was copied or renamed", reg.path, reg.parsed.ChipID)
-	default:
-		return true
+		d.Kind, d.Chip, d.Version = model.RegionMisnamed, reg.parsed.ChipID, int(reg.parsed.Layout.Version)
+		return model.Unsupported, d
 	}
-	for _, pool := range regionPools {
-		out.Used[pool] = model.Missing[uint64](status, out.Reason)
-	}
-	return false
+	return model.Known, d
 }
 
 // smallID: below it an id is a logical device number, which tt-metal falls
@@ -97,52 +89,39 @@ func diagnose(img *Image) Diagnostics {
 	return d
 }
 
-// builder adds up one region.
+// builder turns the judged slots of one region into what it is worth.
 type builder struct {
+	r       *Reader
 	reg     *region
 	out     *Region
 	holders []*process
-	lost    map[identity]string // holders whose slot does not say what they hold, and why
+	erased  map[identity]bool // holders whose slot does not say what they hold
 
-	sum   [numPools]uint64
-	known [numPools]bool                   // sum has a live process in it
-	holes [numPools]*model.Reading[uint64] // a live process's figure that is missing
-	gaps  []string                         // what the sums leave out, as sentences
+	together [model.NumPools]model.Sum
 }
 
-const (
-	noteAttached     = "attached, nothing recorded yet"
-	noteUnsure       = "found by pid, name and start time: what it maps may not be looked at"
-	whyErased        = "its records were erased by a process that took it for dead, or by another release"
-	whyReinitialised = "a newer release initialised the region anew while it was attached: what it had recorded is lost"
-)
-
-// gap notes once that the figures are not complete, and why.
-func (b *builder) gap(format string, args ...any) {
-	if s := fmt.Sprintf(format, args...); !slices.Contains(b.gaps, s) {
-		b.gaps = append(b.gaps, s)
-	}
+// doubt notes once that the figures of the region are not the whole truth.
+func (b *builder) doubt(d model.Doubt) {
+	d.Chip = b.reg.id
+	b.out.Doubts = model.AddDoubts(b.out.Doubts, d)
 }
 
 // slots turns the judged slots into uses and ghosts.
 func (b *builder) slots() {
 	changing := b.reg.torn
 	for _, slot := range b.reg.parsed.Slots {
+		pid := int(slot.PID)
 		switch st := b.reg.states[slot.Index]; {
 		case st == nil:
 			changing = true
 		case st.verdict == undecided:
-			b.out.Unknown = append(b.out.Unknown, ghostOf(slot, slot.Bytes, 0))
-			b.gap("there was no time to look for the process of slot %d (pid %d) among all", slot.Index, slot.PID)
+			b.unknown(slot, model.Doubt{Kind: model.SlotUndecided, SlotPID: pid})
 		case st.verdict == dead:
 			b.out.Ghosts = append(b.out.Ghosts, ghostOf(slot, slot.Bytes, 0))
+		case st.verdict == unseen && st.doubt != 0:
+			b.unknown(slot, model.Doubt{Kind: model.SlotUnproven, PID: st.doubt, SlotPID: pid, UID: b.reg.owner})
 		case st.verdict == unseen:
-			b.out.Unknown = append(b.out.Unknown, ghostOf(slot, slot.Bytes, 0))
-			if st.doubt != 0 {
-				b.gap("whether process %d is the one of slot %d may not be looked at: run as root, or start ttmond", st.doubt, slot.Index)
-			} else {
-				b.gap("the process of slot %d (pid %d) cannot be seen from here: it is dead, or outside this container", slot.Index, slot.PID)
-			}
+			b.unknown(slot, model.Doubt{Kind: model.SlotUnseen, SlotPID: pid, Name: slot.Name})
 		case st.verdict == contested:
 			b.contested(st)
 		default:
@@ -150,39 +129,52 @@ func (b *builder) slots() {
 		}
 	}
 	if changing {
-		b.gap("slots changed while they were read")
+		b.doubt(model.Doubt{Kind: model.SlotsChanging})
+	}
+}
+
+// unknown adds a slot of which it cannot be told whether its owner lives. One
+// with nothing in it makes nothing doubtful.
+func (b *builder) unknown(slot Slot, why model.Doubt) {
+	b.out.Unknown = append(b.out.Unknown, ghostOf(slot, slot.Bytes, 0))
+	if slot.Bytes != [numPools]uint64{} {
+		b.doubt(why)
 	}
 }
 
 // live adds the slot of one live process.
 func (b *builder) live(st *slotState) {
 	p := st.owners[0]
-	u := Use{PID: p.pid, StartTicks: p.start, Slot: st.slot.Index, Bytes: st.bytesOf(b.reg.capacity), Updated: st.slot.Updated}
-	if st.base != nil && st.base.suspected {
-		u.Note = whySuspected
-	} else if st.base != nil {
-		u.Note = fmt.Sprintf("it was given the pid of a dead process (%q) and counts on top of what that one left; that is taken off", st.base.slot.Name)
+	u := Use{PID: p.pid, StartTicks: p.start, Slot: st.slot.Index, Updated: st.slot.Updated}
+	u.Bytes, u.Doubts = st.bytesOf(b.reg.capacity)
+	if st.base != nil && !st.base.suspected {
 		b.out.Ghosts = append(b.out.Ghosts, ghostOf(st.base.slot, st.base.left(st.slot), p.pid))
-	} else if !st.sure {
-		u.Note = noteUnsure
 	}
-	if why, ok := b.lost[p.identity]; ok {
-		u.lose(why)
+	if !st.sure {
+		u.Doubts = model.AddDoubts(u.Doubts, model.Doubt{Kind: model.OwnerGuessed})
 	}
-	b.count(u.Bytes, p)
-	b.out.Uses = append(b.out.Uses, u)
+	if b.erased[p.identity] {
+		u.lose(model.Doubt{Kind: model.RecordsErased})
+	}
+	b.add(u, p)
 }
 
-// contested adds the slot of several live processes. What they hold together
-// is known, what each of them holds is not.
+// contested adds the slot of several live processes. What each of them holds
+// is not known; what they hold together is.
 func (b *builder) contested(st *slotState) {
-	why := names(st.owners) + " account in one slot: they share the region and have the same pid in their containers"
-	b.count(st.bytesOf(b.reg.capacity), st.owners...)
-	b.gap("%s", why)
+	pids := make([]int, len(st.owners))
+	for i, p := range st.owners {
+		pids[i] = p.pid
+	}
 	for _, p := range st.owners {
 		u := Use{PID: p.pid, StartTicks: p.start, Slot: st.slot.Index, Updated: st.slot.Updated}
-		u.lose(why)
-		b.out.Uses = append(b.out.Uses, u)
+		u.lose(model.Doubt{Kind: model.SlotShared, PIDs: pids})
+		u.Together = true
+		b.add(u, p)
+	}
+	bytes, _ := st.bytesOf(b.reg.capacity)
+	for _, pool := range regionPools {
+		b.together[pool].Add(bytes[pool].Doubted(model.Unsure))
 	}
 }
 
@@ -190,69 +182,54 @@ func (b *builder) contested(st *slotState) {
 func (b *builder) withoutSlot(p *process) {
 	u := Use{PID: p.pid, StartTicks: p.start, Slot: -1}
 	for _, pool := range regionPools {
-		u.Bytes[pool] = model.Value[uint64](0)
+		u.Bytes[pool] = model.ExactBytes(0)
 	}
-	why, lost := b.lost[p.identity]
 	switch {
-	case forked(p, b.holders, b.reg):
-		u.Note = fmt.Sprintf("forked from process %d, nothing recorded of its own", p.ppid)
-	case lost:
-		u.lose(why)
+	case b.erased[p.identity]:
+		u.lose(model.Doubt{Kind: model.RecordsErased})
 	case len(b.reg.parsed.Slots) == numSlots:
-		u.lose(fmt.Sprintf("all %d slots of the region are taken, %d by dead processes", numSlots, len(b.out.Ghosts)))
+		// Whoever allocates now, a forked child too, is in no slot.
+		u.lose(model.Doubt{Kind: model.SlotsFull, Count: len(b.out.Ghosts)})
+	case forked(p, b.holders, b.reg):
 	case b.reg.parsed.Layout.Version == 4:
-		u.lose(whyErased) // there, attaching takes a slot
-	default:
-		u.Note = noteAttached
+		u.lose(model.Doubt{Kind: model.RecordsErased}) // there, attaching takes a slot
 	}
-	b.count(u.Bytes, p)
-	b.out.Uses = append(b.out.Uses, u)
+	b.add(u, p)
 }
 
 // lose drops what a slot says about a process.
-func (u *Use) lose(why string) {
+func (u *Use) lose(why model.Doubt) {
 	for _, pool := range regionPools {
-		u.Bytes[pool] = model.Missing[uint64](model.Absent, why)
+		u.Bytes[pool] = model.NoBytes(model.Absent)
 	}
-	u.Note = why
+	u.Doubts = []model.Doubt{why}
 }
 
-// count adds a live process's figures to the sums.
-func (b *builder) count(bytes model.PoolBytes, who ...*process) {
-	for i, pool := range regionPools {
-		if v, ok := bytes[pool].Get(); ok {
-			b.sum[i], b.known[i] = b.sum[i]+v, true
-			continue
-		}
-		r := bytes[pool]
-		b.holes[i] = &r
-		b.gap("%s is not fully in the figures: %s", names(who), r.Why)
+// add enters a use, with what every program of its release leaves in doubt.
+func (b *builder) add(u Use, p *process) {
+	release := b.r.releases.of(p)
+	layout := b.reg.parsed.Layout
+	u.CB = cbMeaning(layout, release)
+	u.Doubts = append(u.Doubts, releaseDoubts(layout, release)...)
+	bound := model.WorstBound(u.Doubts)
+	for _, pool := range regionPools {
+		u.Bytes[pool] = u.Bytes[pool].Doubted(min(bound, model.Unsure))
 	}
+	u.Bytes[model.CB] = u.Bytes[model.CB].Doubted(model.Unsure)
+	b.out.Uses = append(b.out.Uses, u)
 }
 
 func (b *builder) finish() {
-	for i, pool := range regionPools {
-		b.out.Used[pool] = model.Value(b.sum[i])
-		if b.holes[i] != nil && !b.known[i] {
-			b.out.Used[pool] = *b.holes[i]
-		}
-	}
 	slices.SortFunc(b.out.Uses, func(a, c Use) int {
 		return cmp.Or(cmp.Compare(a.PID, c.PID), cmp.Compare(a.Slot, c.Slot))
 	})
-	if len(b.gaps) > 0 {
-		b.out.Tracking = model.TrackPartial
-		b.out.Reason = strings.Join(b.gaps, "; ")
+	for _, pool := range regionPools {
+		b.out.Together[pool] = b.together[pool].Bytes()
 	}
-}
-
-func names(ps []*process) string {
-	parts := make([]string, len(ps))
-	for i, p := range ps {
-		parts[i] = strconv.Itoa(p.pid)
+	full := len(b.reg.parsed.Slots) == numSlots
+	for i, pool := range regionPools {
+		if full && pool != model.CB && b.out.Diagnostics.Unaccounted[i] > 0 {
+			b.doubt(model.Doubt{Kind: model.SlotsOverflowed})
+		}
 	}
-	if len(ps) == 1 {
-		return "process " + parts[0]
-	}
-	return "processes " + strings.Join(parts, " and ")
 }

@@ -19,7 +19,7 @@ func TestContainerSharesShm(t *testing.T) {
 		p := s.start(o, "name inside", "open 1", "alloc 1 dram 100")
 		s.read()
 		reg := s.holds(1, p)
-		s.tracking(reg, model.TrackOK, "")
+		s.doubts(reg)
 		if proc := s.process(p); proc.NSPID != 1 || proc.PID == 1 {
 			t.Errorf("process %+v", proc)
 		}
@@ -45,11 +45,11 @@ func TestContainerWithItsOwnShm(t *testing.T) {
 	for _, reg := range s.last.Regions {
 		switch {
 		case reg.Path == "/dev/shm/tt_device_1_memory":
-			if len(reg.Uses) != 1 || reg.Uses[0].PID != host.PID || show(reg.Used[model.DRAM]) != "5" {
+			if len(reg.Uses) != 1 || reg.Uses[0].PID != host.PID || show(usedOf(reg)[model.DRAM]) != "5" {
 				t.Errorf("the host's region: %+v", reg)
 			}
 		case reg.Path == fmt.Sprintf("/proc/%d/root/dev/shm/tt_device_%d_memory", a.PID, reg.ID):
-			if len(reg.Uses) != 1 || reg.Uses[0].PID != a.PID || show(reg.Used[model.DRAM]) != fmt.Sprint(a.Held[reg.ID]["dram"]) {
+			if len(reg.Uses) != 1 || reg.Uses[0].PID != a.PID || show(usedOf(reg)[model.DRAM]) != fmt.Sprint(a.Held[reg.ID]["dram"]) {
 				t.Errorf("the container's region: %+v", reg)
 			}
 		default:
@@ -86,15 +86,15 @@ func TestContainersShareASlot(t *testing.T) {
 	b := s.start(o, "open 1", "alloc 1 dram 30")
 	s.read()
 	reg := s.region(1)
-	if show(reg.Used[model.DRAM]) != "130" {
-		t.Errorf("used %v, want what both hold", reg.Used[model.DRAM])
+	if show(usedOf(reg)[model.DRAM]) != "130" {
+		t.Errorf("used %v, want what both hold", usedOf(reg)[model.DRAM])
 	}
 	for _, p := range []*metal.Process{a, b} {
 		if u := s.use(reg, p); u.Bytes[model.DRAM].Known() {
 			t.Errorf("process %d alone: %+v", p.PID, u)
 		}
 	}
-	s.tracking(reg, model.TrackPartial, fmt.Sprintf("processes %d and %d account in one slot", a.PID, b.PID))
+	s.doubts(reg, model.SlotShared)
 }
 
 // Bug 10: a process finds its slot by pid, and the dead one's bytes in it.
@@ -117,7 +117,7 @@ func TestPidReuse(t *testing.T) {
 			s.read(heir)
 			reg := s.holds(1, heir)
 			s.ghosts(reg, "dead:1000")
-			s.tracking(reg, model.TrackOK, "")
+			s.doubts(reg, model.SlotAdopted)
 			s.do(heir, "alloc 1 dram 7", "alloc 1 trace 5")
 			s.read()
 			// Whether its circular buffers are the dead one's cannot be told.
@@ -126,7 +126,7 @@ func TestPidReuse(t *testing.T) {
 			if show(u.Bytes[model.DRAM]) != "7" || show(u.Bytes[model.L1]) != "0" || show(u.Bytes[model.Trace]) != "5" {
 				s.Errorf("heir %+v", u)
 			}
-			if u.Bytes[model.CB].Status != model.Stale {
+			if _, bound, _ := u.Bytes[model.CB].Best(); bound != model.Unsure {
 				s.Errorf("CB %v", u.Bytes[model.CB])
 			}
 			s.do(heir, "cb 1 60", "free 1 dram 7")
@@ -157,13 +157,13 @@ func TestPidReuseBetweenSweeps(t *testing.T) {
 	s.read()
 	reg := s.region(1)
 	u := s.use(reg, heir)
-	if u.Bytes[model.DRAM].Known() || reg.Used[model.DRAM].Known() {
-		t.Errorf("DRAM %v, used %v: neither can be known", u.Bytes[model.DRAM], reg.Used[model.DRAM])
+	if _, bound, _ := u.Bytes[model.DRAM].Best(); bound != model.Unsure {
+		t.Errorf("DRAM %v: it cannot be known", u.Bytes[model.DRAM])
 	}
 	if show(u.Bytes[model.L1]) != "2" {
 		t.Errorf("L1 %v, of which the dead one had none", u.Bytes[model.L1])
 	}
-	s.tracking(reg, model.TrackPartial, "how much that one left is not known")
+	s.doubts(reg, model.SlotMaybeAdopted)
 }
 
 // Who is watched when it claims a free slot is above suspicion, whoever died
@@ -175,7 +175,7 @@ func TestClaimedUnderWatch(t *testing.T) {
 	s.read()
 	p := s.start(o, "open 1", "alloc 1 dram 7")
 	s.read()
-	s.tracking(s.holds(1, p), model.TrackOK, "")
+	s.doubts(s.holds(1, p))
 }
 
 // A writer of layout 4 takes a live process of another container for dead, and
@@ -192,10 +192,10 @@ func TestErasedFromAnotherContainer(t *testing.T) {
 		if u := s.use(reg, victim); u.Bytes[model.DRAM].Known() {
 			t.Errorf("victim %+v", u)
 		}
-		if show(reg.Used[model.DRAM]) != "5" || show(s.use(reg, other).Bytes[model.DRAM]) != "5" {
-			t.Errorf("used %v", reg.Used[model.DRAM])
+		if show(usedOf(reg)[model.DRAM]) != "5" || show(s.use(reg, other).Bytes[model.DRAM]) != "5" {
+			t.Errorf("used %v", usedOf(reg)[model.DRAM])
 		}
-		s.tracking(reg, model.TrackPartial, "erased")
+		s.doubts(reg, model.RecordsErased)
 	}
 	s.read()
 	check()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,9 +14,10 @@ import (
 type file struct {
 	inode
 	id    uint64
-	path  string // as seen from the host being watched
-	owner int    // uid: who may read it, and attach to it
-	mode  uint32 // permission bits
+	path  string    // as seen from the host being watched
+	owner int       // uid: who may read it, and attach to it
+	mode  uint32    // permission bits
+	since time.Time // when it was made, or somebody last attached: attaching sets its size
 
 	fd  int // −1 if it could not be opened
 	err error
@@ -32,7 +34,7 @@ type file struct {
 func openFile(d *shmDir, f found) *file {
 	r := &file{
 		inode: inodeOf(&f.st), id: f.id, path: d.path + "/" + f.name,
-		owner: int(f.st.Uid), mode: f.st.Mode & 0o777, fd: -1,
+		owner: int(f.st.Uid), mode: f.st.Mode & 0o777, since: time.Unix(f.st.Ctim.Unix()), fd: -1,
 	}
 	pinned, err := unix.Openat(d.fd, f.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -68,35 +67,28 @@ func inherit(old *slotState, slot Slot, started time.Time, leaked bool) *baselin
 // empty tells whether there was nothing to inherit.
 func (b *baseline) empty() bool { return b.slot.Bytes == [numPools]uint64{} }
 
-const (
-	whyInherited = "it took over the slot of a process that died, and how much that one left is not known"
-	whySuspected = "its slot may hold what a dead process of the same pid left: somebody died on the chip before ttmon looked; ttmond, which is always there, tells them apart"
-	whyCB        = "the same figure stood there when a dead process left it"
-	whyNegative  = "it freed more than it recorded"
-)
-
-// own takes a dead predecessor's bytes out of a slot.
-func (b *baseline) own(slot Slot, pool int) model.Reading[uint64] {
+// own takes a dead predecessor's bytes out of a slot, and says what that left
+// open.
+func (b *baseline) own(slot Slot, pool int) (model.Bytes, model.DoubtKind) {
 	v, was := slot.Bytes[pool], b.slot.Bytes[pool]
 	written := !slot.Updated.Equal(b.slot.Updated)
 	isCB := regionPools[pool] == model.CB
 	switch {
 	case was == 0:
-		return model.Value(v)
-	case b.suspected:
-		return model.Missing[uint64](model.Stale, whySuspected)
-	case !b.exact:
-		return model.Missing[uint64](model.Stale, whyInherited)
+		return model.ExactBytes(v), ""
+	case b.suspected, !b.exact:
+		// The truth is between nothing and this.
+		return model.BoundBytes(v, model.Unsure), model.SlotMaybeAdopted
 	case !written:
-		return model.Value[uint64](0)
+		return model.ExactBytes(0), model.SlotAdopted
 	case isCB && v != was:
-		return model.Value(v) // CB is stored, not added to
+		return model.ExactBytes(v), "" // CB is stored, not added to
 	case isCB:
-		return model.Missing[uint64](model.Stale, whyCB)
-	case v < was:
-		return model.Missing[uint64](model.Implausible, whyNegative)
+		return model.BoundBytes(v, model.Unsure), model.SlotMaybeAdopted
+	case v < was: // it freed more than it recorded
+		return model.NoBytes(model.Implausible), model.FigureImpossible
 	}
-	return model.Value(v - was)
+	return model.ExactBytes(v - was), model.SlotAdopted
 }
 
 // left is what of the predecessor's bytes is still in the slot.
@@ -114,36 +106,46 @@ func (b *baseline) left(slot Slot) (bytes [numPools]uint64) {
 const impossible = 1 << 46
 
 // check drops a figure that cannot be. capacity is the chip's, 0 if unknown.
-func check(r model.Reading[uint64], capacity uint64) model.Reading[uint64] {
-	v, ok := r.Get()
-	switch {
-	case !ok:
-		return r
-	case v > impossible:
-		return model.Missing[uint64](model.Implausible, fmt.Sprintf("the region says %d bytes: its counter wrapped", v))
-	case capacity != 0 && v > capacity+capacity/20:
-		return model.Missing[uint64](model.Implausible, fmt.Sprintf("the region says %d bytes, the chip has %d", v, capacity))
+func check(b model.Bytes, capacity uint64) (model.Bytes, model.DoubtKind) {
+	v, _, ok := b.Best()
+	if ok && (v > impossible || capacity != 0 && v > capacity+capacity/20) {
+		return model.NoBytes(model.Implausible), model.FigureImpossible
 	}
-	return r
+	return b, ""
 }
 
-// bytesOf turns a slot into readings: its own figures, checked.
-func (st *slotState) bytesOf(capacity Capacity) (b model.PoolBytes) {
-	for i, pool := range regionPools {
-		r := model.Value(st.slot.Bytes[i])
-		if st.base != nil {
-			r = st.base.own(st.slot, i)
+// bytesOf turns a slot into figures: its own, checked, with what makes them
+// doubtful.
+func (st *slotState) bytesOf(capacity Capacity) (b model.PoolBytes, doubts []model.Doubt) {
+	add := func(kind model.DoubtKind) {
+		if kind == "" {
+			return
 		}
-		b[pool] = check(r, capacity[pool])
+		d := model.Doubt{Kind: kind}
+		if kind == model.SlotAdopted {
+			d.Name = st.base.slot.Name
+		}
+		doubts = model.AddDoubts(doubts, d)
 	}
-	return b
+	for i, pool := range regionPools {
+		figure := model.ExactBytes(st.slot.Bytes[i])
+		if st.base != nil {
+			var kind model.DoubtKind
+			figure, kind = st.base.own(st.slot, i)
+			add(kind)
+		}
+		checked, kind := check(figure, capacity[pool])
+		add(kind)
+		b[pool] = checked
+	}
+	return b, doubts
 }
 
 // ghostOf turns bytes that a dead process left into a Ghost.
 func ghostOf(slot Slot, bytes [numPools]uint64, heir int) Ghost {
 	g := Ghost{PID: int(slot.PID), Name: slot.Name, Slot: slot.Index, Updated: slot.Updated, HeirPID: heir}
 	for i, pool := range regionPools {
-		g.Bytes[pool] = check(model.Value(bytes[i]), 0)
+		g.Bytes[pool], _ = check(model.ExactBytes(bytes[i]), 0)
 	}
 	return g
 }

@@ -57,11 +57,12 @@ func TestCheck(t *testing.T) {
 		{1051, 1000, false},
 		{^uint64(0), ^uint64(0), false},
 	} {
-		if got := check(model.Value(tt.v), tt.capacity); got.Known() != tt.ok {
-			t.Errorf("%d of %d: %+v", tt.v, tt.capacity, got)
+		got, doubt := check(model.ExactBytes(tt.v), tt.capacity)
+		if got.Known() != tt.ok || (doubt == "") != tt.ok {
+			t.Errorf("%d of %d: %+v %s", tt.v, tt.capacity, got, doubt)
 		}
 	}
-	if got := check(model.Missing[uint64](model.Stale, "x"), 1); got.Reason() != "stale: x" {
+	if got, doubt := check(model.NoBytes(model.Stale), 1); got.Status() != model.Stale || doubt != "" {
 		t.Errorf("a missing figure became %+v", got)
 	}
 }

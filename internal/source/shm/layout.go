@@ -44,8 +44,8 @@ const numPools = len(regionPools)
 // A Layout is what a version number changes for a reader.
 type Layout struct {
 	Version uint32
-	// CBMeans is what the circular-buffer figure counts.
-	CBMeans string
+	// CB is what the circular-buffer figure counts.
+	CB model.CBMeaning
 	// idInHeader: the header repeats the id of the file name.
 	idInHeader bool
 	// hasReady: nothing holds before init_state says so.
@@ -54,18 +54,13 @@ type Layout struct {
 	cbIsSum bool
 }
 
-const (
-	cbCached   = "cached programs"
-	cbResident = "resident"
-)
-
 // layouts are the versions that can be read, oldest first. Version 1 existed
 // on a branch for two months of 2026 and in no release.
 var layouts = [...]Layout{
-	{Version: 1, CBMeans: cbCached},
-	{Version: 2, CBMeans: cbCached, idInHeader: true},
-	{Version: 3, CBMeans: cbCached, idInHeader: true},
-	{Version: 4, CBMeans: cbResident, idInHeader: true, hasReady: true, cbIsSum: true},
+	{Version: 1, CB: model.CBCached},
+	{Version: 2, CB: model.CBCached, idInHeader: true},
+	{Version: 3, CB: model.CBCached, idInHeader: true},
+	{Version: 4, CB: model.CBResident, idInHeader: true, hasReady: true, cbIsSum: true},
 }
 
 func layoutOf(version uint32) (Layout, bool) {

@@ -3,6 +3,7 @@ package shm
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -43,10 +44,10 @@ func TestNewReleaseWipesOld(t *testing.T) {
 		if u := s.use(reg, old); u.Bytes[model.DRAM].Known() {
 			t.Errorf("what was wiped is shown as %+v", u)
 		}
-		if show(s.use(reg, young).Bytes[model.DRAM]) != "5" || show(reg.Used[model.DRAM]) != "5" {
-			t.Errorf("used %v", reg.Used[model.DRAM])
+		if show(s.use(reg, young).Bytes[model.DRAM]) != "5" || show(usedOf(reg)[model.DRAM]) != "5" {
+			t.Errorf("used %v", usedOf(reg)[model.DRAM])
 		}
-		if reg.Version != 4 || reg.Tracking != model.TrackPartial {
+		if s.doubts(reg, model.RecordsErased); reg.Version != 4 {
 			t.Errorf("region %+v", reg)
 		}
 	}
@@ -62,7 +63,7 @@ func TestNewReleaseWipesOld(t *testing.T) {
 	// The old one's exit wraps the count; nobody believes that either.
 	s.end(old)
 	s.read()
-	s.tracking(s.holds(1, young), model.TrackOK, "")
+	s.doubts(s.holds(1, young))
 }
 
 // Layout 3 does not touch a region of layout 4 that is in use, and takes over
@@ -77,10 +78,10 @@ func TestOldReleaseAfterNew(t *testing.T) {
 	}
 	s.do(old, "alloc 1 dram 1000")
 	s.read(old, young)
-	s.tracking(s.holds(1, young), model.TrackOK, "")
+	s.doubts(s.holds(1, young))
 	p := s.process(old)
-	if p.Tracking != model.TrackAbsent || p.Reason != "/dev/shm/tt_device_1_memory has layout version 4, which its release cannot use" {
-		t.Errorf("untracked: %s: %s", p.Tracking, p.Reason)
+	if want := (model.Doubt{Kind: model.LayoutMismatch, PID: p.PID, Region: "/dev/shm/tt_device_1_memory", Version: 4, Chip: 1}); p.Accounts || !p.Silent.Equal(want) {
+		t.Errorf("untracked: %+v, want %+v", p.Silent, want)
 	}
 	s.end(old)
 	s.end(young)
@@ -105,17 +106,16 @@ func TestLayout2InLayout3(t *testing.T) {
 // Bug 3: from 0.72.0 on, layout 3 sees one thread only. What it says is shown,
 // with the note that it is not all.
 func TestOtherThreads(t *testing.T) {
-	const counted = "allocations of other threads are not counted (ttnn 0.81.1 accounts for one thread only)"
 	for _, tt := range []struct {
 		release string
 		layout  int
-		note    string
+		one     bool
 	}{
-		{"0.81.1", 3, counted},
-		{"0.72.0", 3, "allocations of other threads are not counted (ttnn 0.72.0 accounts for one thread only)"},
-		{"0.71.2", 3, ""},
-		{"0.99.0", 4, ""},
-		{"", 3, "allocations of other threads may be missing: which tt-metal release it runs is not known"},
+		{"0.81.1", 3, true},
+		{"0.72.0", 3, true},
+		{"0.71.2", 3, false},
+		{"0.99.0", 4, false},
+		{"", 3, true},
 	} {
 		t.Run(tt.release, func(t *testing.T) {
 			s := newScene(t)
@@ -125,11 +125,12 @@ func TestOtherThreads(t *testing.T) {
 			}
 			s.read()
 			s.holds(1, p)
-			got := s.process(p)
-			if tt.note == "" && len(got.Notes) > 0 || tt.note != "" && (len(got.Notes) != 1 || got.Notes[0] != tt.note) {
-				t.Errorf("notes %q, want %q", got.Notes, tt.note)
+			u := s.use(s.region(1), p)
+			one := slices.ContainsFunc(u.Doubts, model.Doubt{Kind: model.OtherThreads, Release: tt.release}.Equal)
+			if _, bound, _ := u.Bytes[model.DRAM].Best(); one != tt.one || bound != model.Unsure {
+				t.Errorf("doubts %+v, bound %v", u.Doubts, bound)
 			}
-			if v := got.Release; v.V != tt.release {
+			if v := s.process(p).Release; v.V != tt.release {
 				t.Errorf("release %+v", v)
 			}
 			s.do(p, "alloc 1 dram 32 elsewhere")

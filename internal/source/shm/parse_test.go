@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // image is a region under construction, for tests.
@@ -112,15 +114,15 @@ func TestParseRefuses(t *testing.T) {
 func TestParseVersions(t *testing.T) {
 	for _, tt := range []struct {
 		version uint32
-		cb      string
-	}{{1, cbCached}, {2, cbCached}, {3, cbCached}, {4, cbResident}} {
+		cb      model.CBMeaning
+	}{{1, model.CBCached}, {2, model.CBCached}, {3, model.CBCached}, {4, model.CBResident}} {
 		b := newImage(tt.version, 9).slot(2, -1, "x", time.Time{}, 5).slot(3, 12, "y", time.Time{}, 6)
 		img, err := Parse(b)
 		if err != nil {
 			t.Fatalf("version %d: %v", tt.version, err)
 		}
-		if img.Layout.CBMeans != tt.cb {
-			t.Errorf("version %d: CB means %q, want %q", tt.version, img.Layout.CBMeans, tt.cb)
+		if img.Layout.CB != tt.cb {
+			t.Errorf("version %d: CB means %q, want %q", tt.version, img.Layout.CB, tt.cb)
 		}
 		if len(img.Slots) != 1 || img.Slots[0].PID != 12 {
 			t.Errorf("version %d: slots %+v, want only pid 12", tt.version, img.Slots)

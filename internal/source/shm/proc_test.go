@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,7 +87,7 @@ func TestReleases(t *testing.T) {
 		"0.69.9": {false, false}, "0.70.0": {false, true}, "0.71.2": {false, true}, "0.72.0": {true, true},
 		"0.72.0.dev20260601": {true, true}, "0.81.1": {true, true}, "0.82.0": {true, false}, "1.0.0": {true, false},
 	} {
-		one := threadNote(model.Value(version), 3) != ""
+		one := slices.ContainsFunc(releaseDoubts(Layout{Version: 3}, model.Value(version)), func(d model.Doubt) bool { return d.Kind == model.OtherThreads })
 		if v3 := knownV3(model.Value(version)); one != want.one || v3 != want.v3 {
 			t.Errorf("%s: one thread %v, layout 3 %v, want %+v", version, one, v3, want)
 		}

@@ -54,6 +54,8 @@ type Reader struct {
 	regions map[inode]*region
 	procs   map[int]*process // who maps a region or uses a device
 	users   []User
+	// handedOn is what a Reader before this one knew about slots; see Restore.
+	handedOn map[slotOwner]*baseline
 
 	seq      uint64    // of the sweep
 	now      time.Time // of the sweep

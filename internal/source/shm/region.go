@@ -24,15 +24,19 @@ type Region struct {
 	Deleted  bool   // the name is gone; processes still account in the file
 	Version  uint32 // of the layout; 0 if unreadable
 
-	Tracking model.Tracking
-	Reason   string // what is missing and what helps, as a sentence; empty if nothing is
-	CBMeans  string // what the CB figures count
+	// Why is why nothing of it can be said; Known where something can.
+	Why    model.Status
+	Doubts []model.Doubt // about its figures as a whole
+	// Since is when it was made or last attached to; zero if not known.
+	Since time.Time
 
-	Used    model.PoolBytes // over live processes
-	Uses    []Use           // by pid
-	Ghosts  []Ghost         // by slot: what dead processes left
-	Unknown []Ghost         // by slot: owners that cannot be seen from here, dead or alive
-	Mapped  []int           // pids of the live processes known to map it
+	Uses []Use // by pid
+	// Together is what several processes hold in slots that they share; what
+	// each of them holds is not known.
+	Together model.PoolBytes
+	Ghosts   []Ghost // by slot: what dead processes left
+	Unknown  []Ghost // by slot: owners that cannot be seen from here, dead or alive
+	Mapped   []int   // pids of the live processes known to map it
 
 	Diagnostics Diagnostics
 
@@ -46,7 +50,9 @@ type Use struct {
 	Slot       int // −1: attached, and nothing recorded
 	Bytes      model.PoolBytes
 	Updated    time.Time // when it last wrote; old is not dead
-	Note       string    // a limit of these figures, as a sentence
+	Doubts     []model.Doubt
+	CB         model.CBMeaning
+	Together   bool // what it holds is in Region.Together, with others'
 }
 
 // Ghost is what a dead process left in a slot.
@@ -60,9 +66,6 @@ type Ghost struct {
 	// accounts on top of its bytes; 0 if there is none.
 	HeirPID int
 }
-
-// Total sums what the ghost left; known is false if no pool could be believed.
-func (g *Ghost) Total() (bytes uint64, known bool) { return g.Bytes.Total() }
 
 // Diagnostics are the writer's own sums, which are wrong in known ways. They
 // are for doctor and for bug reports, never for display as memory.
@@ -87,13 +90,13 @@ type Process struct {
 
 	// User: it was named as a user of a device.
 	User bool
-	// Tracking is ok for a process that maps a region; for others it says why
-	// nothing is known about its memory, and Reason says it as a sentence.
-	Tracking model.Tracking
-	Reason   string
+	// Accounts: it maps a region. Silent says of the others why nothing is
+	// known about their memory.
+	Accounts bool
+	Silent   model.Doubt
+	// ShutOut are chips whose region it cannot account in, although it
+	// accounts for others.
+	ShutOut []model.Doubt
 
 	Release model.Reading[string] // of ttnn or tt-metal
-	Notes   []string              // what the writer itself cannot see, as sentences
-
-	foreign bool // it maps no tt-metal library
 }

@@ -127,23 +127,31 @@ func atLeast(version string, major, minor int) (yes, ok bool) {
 const (
 	firstMajor, firstMinor   = 0, 70 // the first release that accounts at all
 	threadMajor, threadMinor = 0, 72 // from here on, of one thread only
+	partlyMajor, partlyMinor = 0, 78 // from here on, most ops do not report their circular buffers
 	lastV3Major, lastV3Minor = 0, 81 // the newest release known to write layout 3
 )
 
-// threadNote says what a release does not count, if there is such a thing.
-// Layout 4 counts all threads.
-func threadNote(release model.Reading[string], version uint32) string {
-	if version >= 4 {
-		return ""
+// before tells whether a version is known to be lower.
+func before(version string, major, minor int) bool {
+	reached, ok := atLeast(version, major, minor)
+	return ok && !reached
+}
+
+// releaseDoubts are what every program of a release leaves in doubt. Layout 4
+// counts all threads.
+func releaseDoubts(l Layout, release model.Reading[string]) (list []model.Doubt) {
+	if l.Version < 4 && !before(release.V, threadMajor, threadMinor) {
+		list = append(list, model.Doubt{Kind: model.OtherThreads, Release: release.V})
 	}
-	v, ok := release.Get()
-	if !ok {
-		return "allocations of other threads may be missing: which tt-metal release it runs is not known"
+	return append(list, model.Doubt{Kind: model.GraphCapture, Release: release.V})
+}
+
+// cbMeaning is what a release counts as circular buffers.
+func cbMeaning(l Layout, release model.Reading[string]) model.CBMeaning {
+	if partly, ok := atLeast(release.V, partlyMajor, partlyMinor); l.CB == model.CBCached && ok && partly {
+		return model.CBPartly
 	}
-	if one, ok := atLeast(v, threadMajor, threadMinor); !ok || one {
-		return "allocations of other threads are not counted (ttnn " + v + " accounts for one thread only)"
-	}
-	return ""
+	return l.CB
 }
 
 // knownV3 tells whether a release is known to write layout 3.

@@ -312,6 +312,10 @@ func (r *Reader) inheritFrom(st *slotState, reg *region) {
 		}
 		return
 	}
+	if known, ok := r.handedOn[slotOwner{reg.inode, st.slot.Index, p.identity}]; ok && old == nil {
+		st.base = known
+		return
+	}
 	base := inherit(old, st.slot, p.startTime(r.boot), r.leaked(reg))
 	// A slot that was free when the region was last judged was claimed anew.
 	if base == nil && old == nil && reg.version == 0 && r.mayBeAdopted(st, p, reg) {
@@ -323,15 +327,13 @@ func (r *Reader) inheritFrom(st *slotState, reg *region) {
 }
 
 // mayBeAdopted tells whether a slot that is seen for the first time may have
-// been a dead process's before, and hold its bytes. In containers pids are few
-// and used again and again; and the name in a slot is that of its first owner.
-// Up to layout 3 there also must be somebody who died attached and of whom no
-// slot is left.
+// been a dead process's before, and hold its bytes. Up to layout 3 the count of
+// attachments tells whether somebody died attached of whom no slot is left.
+// Layout 4 counts slots: there the number of a container's process, which is
+// used again and again, under a name that is not its own has to do.
 func (r *Reader) mayBeAdopted(st *slotState, p *process, reg *region) bool {
-	nested := p.nsPID != p.pid
-	renamed := st.slot.Name != "" && st.slot.Name != p.comm
 	if reg.parsed.Layout.cbIsSum {
-		return nested && renamed
+		return p.nsPID != p.pid && st.slot.Name != "" && st.slot.Name != p.comm
 	}
 	missing := int(int32(reg.parsed.Refs)) - r.providers(reg) // below zero once it wrapped
 	for _, slot := range reg.parsed.Slots {
@@ -339,7 +341,7 @@ func (r *Reader) mayBeAdopted(st *slotState, p *process, reg *region) bool {
 			missing--
 		}
 	}
-	return missing > 0 && (nested || renamed)
+	return missing > 0
 }
 
 // leaked tells whether somebody may have died attached to the region. Up to

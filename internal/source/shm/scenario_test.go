@@ -28,7 +28,7 @@ func TestLifeOfAProcess(t *testing.T) {
 		p := s.start(o, "name python", "open 4476187513037 3")
 		s.read()
 		reg := s.holds(4476187513037, p)
-		s.tracking(reg, model.TrackOK, "")
+		s.doubts(reg)
 		if reg.Version != uint32(o.Layout) || reg.DeviceID != 3 || reg.Path != "/dev/shm/tt_device_4476187513037_memory" {
 			t.Errorf("region %+v", reg)
 		}
@@ -42,11 +42,11 @@ func TestLifeOfAProcess(t *testing.T) {
 		} {
 			s.do(p, c)
 			s.read()
-			s.tracking(s.holds(4476187513037, p), model.TrackOK, "")
+			s.doubts(s.holds(4476187513037, p))
 		}
 		s.do(p, "close 4476187513037")
 		s.read()
-		if reg := s.holds(4476187513037); len(reg.Ghosts) != 0 || reg.Tracking != model.TrackOK {
+		if reg := s.holds(4476187513037); len(reg.Ghosts) != 0 || len(doubtsOf(reg)) != 0 {
 			t.Errorf("an idle region shows %+v", reg)
 		}
 		if len(s.last.Processes) != 0 {
@@ -116,8 +116,8 @@ func TestCircularBuffersAreSummed(t *testing.T) {
 		b := s.start(o, "open 1", "alloc 1 dram 1", "cb 1 30")
 		s.read()
 		reg := s.holds(1, a, b)
-		if want := map[bool]string{true: cbResident, false: cbCached}[o.Layout == 4]; reg.CBMeans != want {
-			t.Errorf("CB means %q, want %q", reg.CBMeans, want)
+		if want := map[bool]model.CBMeaning{true: model.CBResident, false: model.CBCached}[o.Layout == 4]; reg.Uses[0].CB != want {
+			t.Errorf("CB means %q, want %q", reg.Uses[0].CB, want)
 		}
 	})
 }
@@ -132,14 +132,14 @@ func TestUnfinishedRegion(t *testing.T) {
 			s.kill(s.start(o, "make 9"))
 			s.read()
 			reg := s.region(9)
-			s.tracking(reg, model.TrackAbsent, "being initialised")
-			if reg.Used[model.DRAM].Known() {
-				t.Errorf("DRAM used %v of an unfinished region", reg.Used[model.DRAM])
+			s.doubts(reg, model.RegionUnreadable)
+			if usedOf(reg)[model.DRAM].Known() {
+				t.Errorf("DRAM used %v of an unfinished region", usedOf(reg)[model.DRAM])
 			}
 			// The next one waits for the dead one, then takes over.
 			next := s.start(o, "open 9", "alloc 9 dram 3")
 			s.read()
-			s.tracking(s.holds(9, next), model.TrackOK, "")
+			s.doubts(s.holds(9, next))
 		})
 	}
 }
@@ -154,7 +154,7 @@ func TestWrappedCounters(t *testing.T) {
 		"store 1 16 0xFFFFFFFF")         // reference count
 	s.read()
 	reg := s.holds(1, p)
-	s.tracking(reg, model.TrackOK, "")
+	s.doubts(reg)
 	if got := reg.Diagnostics.Unaccounted[0]; got != -256-100 {
 		t.Errorf("unaccounted %d, want -356", got)
 	}
@@ -163,18 +163,18 @@ func TestWrappedCounters(t *testing.T) {
 	s.read()
 	reg = s.region(1)
 	u := s.use(reg, p)
-	if u.Bytes[model.DRAM].Status != model.Implausible || reg.Used[model.DRAM].Status != model.Implausible {
-		t.Errorf("wrapped DRAM: %v, used %v", u.Bytes[model.DRAM], reg.Used[model.DRAM])
+	if u.Bytes[model.DRAM].Status() != model.Implausible || usedOf(reg)[model.DRAM].Known() {
+		t.Errorf("wrapped DRAM: %v, used %v", u.Bytes[model.DRAM], usedOf(reg)[model.DRAM])
 	}
-	if show(u.Bytes[model.L1]) != "10" || show(reg.Used[model.L1]) != "10" {
+	if show(u.Bytes[model.L1]) != "10" || show(usedOf(reg)[model.L1]) != "10" {
 		t.Errorf("L1 beside a wrapped DRAM: %v", u.Bytes[model.L1])
 	}
-	s.tracking(reg, model.TrackPartial, "wrapped")
+	s.doubts(reg, model.FigureImpossible)
 
 	q := s.start(metal.Options{}, "open 1", "alloc 1 dram 7")
 	s.read()
-	if reg = s.region(1); show(reg.Used[model.DRAM]) != "7" {
-		t.Errorf("used %v, want what the believable process %d holds", reg.Used[model.DRAM], q.PID)
+	if reg = s.region(1); show(usedOf(reg)[model.DRAM]) != "7" {
+		t.Errorf("used %v, want what the believable process %d holds", usedOf(reg)[model.DRAM], q.PID)
 	}
 }
 
@@ -192,8 +192,8 @@ func TestMoreThanTheChipHas(t *testing.T) {
 	s.holds(2, a)
 	s.do(a, "alloc 1 dram 1")
 	s.read()
-	s.tracking(s.region(1), model.TrackPartial, "the chip has 1000")
-	if got := s.use(s.region(1), a).Bytes[model.DRAM]; got.Status != model.Implausible {
+	s.doubts(s.region(1), model.FigureImpossible)
+	if got := s.use(s.region(1), a).Bytes[model.DRAM]; got.Status() != model.Implausible {
 		t.Errorf("1051 bytes of 1000: %v", got)
 	}
 }
@@ -223,14 +223,14 @@ func TestSlotTableFull(t *testing.T) {
 					t.Errorf("process %d: %s", p.PID, got)
 				}
 			}
-			if show(reg.Used[model.DRAM]) != fmt.Sprint(sum) {
-				t.Errorf("used %v, want %d", reg.Used[model.DRAM], sum)
+			if show(usedOf(reg)[model.DRAM]) != fmt.Sprint(sum) {
+				t.Errorf("used %v, want %d", usedOf(reg)[model.DRAM], sum)
 			}
 			u := s.use(reg, all[64])
 			if u.Slot != -1 || u.Bytes[model.DRAM].Known() {
 				t.Errorf("the process without a slot shows %+v", u)
 			}
-			s.tracking(reg, model.TrackPartial, "all 64 slots of the region are taken, 0 by dead processes")
+			s.doubts(reg, map[int][]model.DoubtKind{3: {model.SlotsFull, model.SlotsOverflowed}, 4: {model.SlotsFull}}[layout]...)
 			if want := map[int]int64{3: 1064, 4: 0}[layout]; reg.Diagnostics.Unaccounted[0] != want {
 				t.Errorf("unaccounted %d, want %d", reg.Diagnostics.Unaccounted[0], want)
 			}
@@ -248,7 +248,7 @@ func TestSlotTableFull(t *testing.T) {
 			if len(reg.Ghosts) != 64 || len(reg.Uses) != 1 {
 				t.Fatalf("%d ghosts, %d uses", len(reg.Ghosts), len(reg.Uses))
 			}
-			s.tracking(reg, model.TrackPartial, "64 by dead processes")
+			s.doubts(reg, map[int][]model.DoubtKind{3: {model.SlotsFull, model.SlotsOverflowed}, 4: {model.SlotsFull}}[layout]...)
 		})
 	}
 }
@@ -260,7 +260,7 @@ func TestForkedChild(t *testing.T) {
 	child := s.do(p, "fork").Child
 	s.read()
 	reg := s.region(1)
-	if got := show(s.use(reg, p).Bytes[model.DRAM]); got != "100" || show(reg.Used[model.DRAM]) != "100" {
+	if got := show(s.use(reg, p).Bytes[model.DRAM]); got != "100" || show(usedOf(reg)[model.DRAM]) != "100" {
 		t.Errorf("parent %s", got)
 	}
 	s.do(p, "fork quit") // runs the destructor: the count goes to 0, totals are reset
@@ -271,14 +271,14 @@ func TestForkedChild(t *testing.T) {
 	if reg.Diagnostics.Refs != 0xFFFFFFFF {
 		t.Fatalf("reference count %#x: the scenario does not work", reg.Diagnostics.Refs)
 	}
-	s.tracking(reg, model.TrackOK, "")
+	s.doubts(reg)
 	if len(reg.Uses) != 2 || reg.Uses[1].PID != child {
 		t.Fatalf("uses %+v, want parent and child", reg.Uses)
 	}
-	if show(reg.Used[model.DRAM]) != "100" || show(reg.Uses[0].Bytes[model.DRAM]) != "100" {
-		t.Errorf("parent %v, used %v", reg.Uses[0], reg.Used[model.DRAM])
+	if show(usedOf(reg)[model.DRAM]) != "100" || show(reg.Uses[0].Bytes[model.DRAM]) != "100" {
+		t.Errorf("parent %v, used %v", reg.Uses[0], usedOf(reg)[model.DRAM])
 	}
-	if u := reg.Uses[1]; show(u.Bytes[model.DRAM]) != "0" || u.Note != fmt.Sprintf("forked from process %d, nothing recorded of its own", p.PID) {
+	if u := reg.Uses[1]; show(u.Bytes[model.DRAM]) != "0" {
 		t.Errorf("child %+v", u)
 	}
 	// A child that allocates has its own slot; its parent's death changes nothing for it.
@@ -286,8 +286,8 @@ func TestForkedChild(t *testing.T) {
 	s.kill(p)
 	s.read()
 	reg = s.region(1)
-	if show(reg.Used[model.DRAM]) != "0" && show(reg.Used[model.DRAM]) != "7" {
-		t.Errorf("used %v after the parent's death, child %d", reg.Used[model.DRAM], q)
+	if show(usedOf(reg)[model.DRAM]) != "0" && show(usedOf(reg)[model.DRAM]) != "7" {
+		t.Errorf("used %v after the parent's death, child %d", usedOf(reg)[model.DRAM], q)
 	}
 }
 
@@ -332,8 +332,8 @@ func TestRemovedUnderAProcess(t *testing.T) {
 	}
 	for _, reg := range s.last.Regions {
 		want := map[bool]string{true: "15", false: "200"}[reg.Deleted]
-		if show(reg.Used[model.DRAM]) != want {
-			t.Errorf("deleted %v: used %v, want %s", reg.Deleted, reg.Used[model.DRAM], want)
+		if show(usedOf(reg)[model.DRAM]) != want {
+			t.Errorf("deleted %v: used %v, want %s", reg.Deleted, usedOf(reg)[model.DRAM], want)
 		}
 	}
 	s.end(a)
@@ -357,7 +357,7 @@ func TestFirstThreadEnded(t *testing.T) {
 	s.holds(1, p)
 	s.r = s.reader(Options{})
 	s.read()
-	s.tracking(s.holds(1, p), model.TrackOK, "")
+	s.doubts(s.holds(1, p))
 	s.kill(p)
 	s.read()
 	if reg := s.holds(1); len(reg.Ghosts) != 1 {
@@ -373,7 +373,7 @@ func TestSearchOutOfTime(t *testing.T) {
 	s.read()
 	reg := s.holds(1)
 	s.ghosts(reg)
-	s.tracking(reg, model.TrackPartial, "no time to look for the process of slot 0")
+	s.doubts(reg, model.SlotUndecided)
 	if len(reg.Unknown) != 1 {
 		t.Errorf("unknown %+v", reg.Unknown)
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -154,7 +153,7 @@ func (s *scene) holds(id uint64, workloads ...*metal.Process) *Region {
 		u := s.use(reg, w)
 		for pool, want := range w.Held[id] {
 			sum[pool] += want
-			if got, ok := u.Bytes[poolNamed(pool)].Get(); !ok || got != want {
+			if got, _, ok := u.Bytes[poolNamed(pool)].Best(); !ok || got != want {
 				s.Errorf("chip %d process %d %s: %v, want %d", id, w.PID, pool, show(u.Bytes[poolNamed(pool)]), want)
 			}
 		}
@@ -169,8 +168,8 @@ func (s *scene) holds(id uint64, workloads ...*metal.Process) *Region {
 func (s *scene) sums(reg *Region, sum map[string]uint64) {
 	s.Helper()
 	for _, pool := range regionPools {
-		if got, ok := reg.Used[pool].Get(); !ok || got != sum[pool.String()] {
-			s.Errorf("chip %d %s used: %v, want %d", reg.ID, pool, show(reg.Used[pool]), sum[pool.String()])
+		if got, _, ok := usedOf(reg)[pool].Best(); !ok || got != sum[pool.String()] {
+			s.Errorf("chip %d %s used: %v, want %d", reg.ID, pool, show(usedOf(reg)[pool]), sum[pool.String()])
 		}
 	}
 }
@@ -207,11 +206,50 @@ func (s *scene) ghosts(reg *Region, want ...string) {
 	}
 }
 
-func (s *scene) tracking(reg *Region, want model.Tracking, reason string) {
+// doubts checks what a region and its uses are doubted for, apart from what
+// every program of a release is.
+func (s *scene) doubts(reg *Region, want ...model.DoubtKind) {
 	s.Helper()
-	if reg.Tracking != want || !strings.Contains(reg.Reason, reason) {
-		s.Errorf("chip %d: tracking %s (%s), want %s (…%s…)", reg.ID, reg.Tracking, reg.Reason, want, reason)
+	if got := doubtsOf(reg); !slices.Equal(got, want) {
+		s.Errorf("chip %d: doubts %v, want %v", reg.ID, got, want)
 	}
+}
+
+func doubtsOf(reg *Region) (kinds []model.DoubtKind) {
+	all := reg.Doubts
+	for _, u := range reg.Uses {
+		all = append(slices.Clip(all), u.Doubts...)
+	}
+	for _, d := range all {
+		if !d.Kind.Quiet() && !slices.Contains(kinds, d.Kind) {
+			kinds = append(kinds, d.Kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// usedOf is what the live processes of a region hold.
+func usedOf(reg *Region) (b model.PoolBytes) {
+	if reg.Why != model.Known {
+		for _, pool := range regionPools {
+			b[pool] = model.NoBytes(reg.Why)
+		}
+		return b
+	}
+	for _, pool := range regionPools {
+		sum := model.AddUp(model.ExactBytes(0))
+		for _, u := range reg.Uses {
+			if !u.Together {
+				sum = model.AddUp(sum, u.Bytes[pool])
+			}
+		}
+		if reg.Together[pool].Known() {
+			sum = model.AddUp(sum, reg.Together[pool])
+		}
+		b[pool] = sum
+	}
+	return b
 }
 
 func poolNamed(name string) model.Pool {
@@ -223,11 +261,11 @@ func poolNamed(name string) model.Pool {
 	panic(name)
 }
 
-func show(r model.Reading[uint64]) string {
-	if v, ok := r.Get(); ok {
+func show(b model.Bytes) string {
+	if v, _, ok := b.Best(); ok {
 		return fmt.Sprint(v)
 	}
-	return r.Reason()
+	return b.Status().String()
 }
 
 // readerName is the name under which the test program is a Reader in a process

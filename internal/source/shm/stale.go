@@ -11,33 +11,39 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Leftover is a region in which dead processes left something.
+// Leftover is a region in which dead processes left something, or may have.
 type Leftover struct {
 	Region *Region
-	// Blocked says why the region cannot be removed; empty if it can.
-	Blocked string
+	// Blocked is why the region cannot be removed; nil if it can.
+	Blocked *model.Doubt
 }
 
-// Leftovers lists the regions with ghosts.
+// Leftovers lists the regions with ghosts, with slots whose owners cannot be
+// seen, and those into which nobody here may look.
 func (s *Sweep) Leftovers() (list []Leftover) {
 	for _, r := range s.Regions {
-		if len(r.Ghosts) == 0 {
+		if len(r.Ghosts) == 0 && len(r.Unknown) == 0 && r.Why != model.Denied {
 			continue
 		}
-		l := Leftover{Region: r}
-		switch {
-		case len(r.Mapped) > 0:
-			l.Blocked = (&InUseError{Path: r.Path, PIDs: r.Mapped}).Error()
-		case r.Deleted:
-			l.Blocked = "its name is removed already"
-		case len(r.Unknown) > 0:
-			l.Blocked = "not all of its processes can be seen from here"
-		}
-		list = append(list, l)
+		list = append(list, Leftover{Region: r, Blocked: r.blocked()})
 	}
 	return list
+}
+
+func (r *Region) blocked() *model.Doubt {
+	switch {
+	case len(r.Mapped) > 0:
+		return &model.Doubt{Kind: model.RegionInUse, PIDs: r.Mapped, Region: r.Path}
+	case r.Deleted:
+		return &model.Doubt{Kind: model.RegionNameless, Region: r.Path}
+	case len(r.Unknown) > 0:
+		return &model.Doubt{Kind: model.OwnersUnseen, Region: r.Path}
+	}
+	return nil
 }
 
 // InUseError is the error of removing a region that live processes map. They

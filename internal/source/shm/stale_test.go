@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/sim/metal"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 const regionOne = "/dev/shm/tt_device_1_memory"
@@ -27,7 +29,7 @@ func haunted(t *testing.T, o metal.Options) *scene {
 func TestRemove(t *testing.T) {
 	s := haunted(t, metal.Options{})
 	left := s.last.Leftovers()
-	if len(left) != 1 || left[0].Region != s.region(1) || left[0].Blocked != "" {
+	if len(left) != 1 || left[0].Region != s.region(1) || left[0].Blocked != nil {
 		t.Fatalf("leftovers %+v", left)
 	}
 	if err := s.r.Remove(left[0].Region); err != nil {
@@ -62,7 +64,7 @@ func TestRemoveRefusesWhatIsInUse(t *testing.T) {
 		t.Error("the region was touched")
 	}
 	s.read(p)
-	if left := s.last.Leftovers(); len(left) != 1 || !strings.Contains(left[0].Blocked, "in use by process") {
+	if left := s.last.Leftovers(); len(left) != 1 || left[0].Blocked == nil || left[0].Blocked.Kind != model.RegionInUse {
 		t.Errorf("leftovers %+v", left)
 	}
 }

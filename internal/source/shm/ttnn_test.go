@@ -3,7 +3,7 @@ package shm
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
@@ -63,7 +63,7 @@ func (th *theatre) shows(id uint64, jobs ...*ttnn.Job) *Region {
 				}
 			}
 			if !u.Bytes[model.CB].Known() {
-				th.Errorf("chip %d process %d: circular buffers %s", id, j.PID, u.Bytes[model.CB].Reason())
+				th.Errorf("chip %d process %d: circular buffers %s", id, j.PID, u.Bytes[model.CB].Status())
 			}
 		}
 		if !found {
@@ -71,14 +71,14 @@ func (th *theatre) shows(id uint64, jobs ...*ttnn.Job) *Region {
 		}
 	}
 	for pool, want := range sum {
-		if got := show(reg.Used[poolNamed(pool)]); got != fmt.Sprint(want) {
+		if got := show(usedOf(reg)[poolNamed(pool)]); got != fmt.Sprint(want) {
 			th.Errorf("chip %d used %s: %s, want %d", id, pool, got, want)
 		}
 	}
 	if len(reg.Uses) != len(jobs) {
 		th.Errorf("chip %d: %d uses, want %d", id, len(reg.Uses), len(jobs))
 	}
-	th.tracking(reg, model.TrackOK, "")
+	th.doubts(reg)
 	return reg
 }
 
@@ -128,9 +128,6 @@ func TestRealProgram(t *testing.T) {
 			if p.Release.V != release || p.Name != "python" {
 				t.Errorf("process %+v", p)
 			}
-			if noted := len(p.Notes) == 1 && strings.HasPrefix(p.Notes[0], "allocations of other threads are not counted"); noted != (release == ttnn.Newest) {
-				t.Errorf("notes %q", p.Notes)
-			}
 			th.step(j, ttnn.Step{"do": "close"})
 			th.shows(p150)
 		})
@@ -158,7 +155,7 @@ func TestRealProgramKilled(t *testing.T) {
 			th.step(b, ttnn.Step{"do": "close"})
 			th.ghosts(th.shows(p150), "python:1048576")
 			left := th.last.Leftovers()
-			if len(left) != 1 || left[0].Blocked != "" {
+			if len(left) != 1 || left[0].Blocked != nil {
 				t.Fatalf("leftovers %+v", left)
 			}
 			if err := th.r.Remove(left[0].Region); err != nil {
@@ -193,9 +190,9 @@ func TestRealSecondThread(t *testing.T) {
 			if len(reg.Uses) != 1 || show(reg.Uses[0].Bytes[model.DRAM]) != counted {
 				t.Errorf("uses %+v, want %s bytes of DRAM: has the writer changed?", reg.Uses, counted)
 			}
-			notes := th.describes(j).Notes
-			if noted := len(notes) == 1 && notes[0] == "allocations of other threads are not counted (ttnn 0.81.1 accounts for one thread only)"; noted != (release == ttnn.Newest) {
-				t.Errorf("notes %q", notes)
+			doubts := reg.Uses[0].Doubts
+			if noted := slices.ContainsFunc(doubts, model.Doubt{Kind: model.OtherThreads, Release: release}.Equal); noted != (release == ttnn.Newest) {
+				t.Errorf("doubts %+v", doubts)
 			}
 		})
 	}
@@ -250,7 +247,7 @@ func TestRealTrackingDisabled(t *testing.T) {
 	if len(sweep.Regions) != 0 || len(sweep.Processes) != 1 {
 		t.Fatalf("sweep %+v", sweep)
 	}
-	if p := sweep.Processes[0]; p.Tracking != model.TrackAbsent || p.Reason != "it was started with TT_METAL_SHM_TRACKING_DISABLED=1" || p.Release.V != ttnn.Newest {
+	if p := sweep.Processes[0]; p.Accounts || p.Silent.Kind != model.TrackingDisabled || p.Release.V != ttnn.Newest {
 		t.Errorf("process %+v", p)
 	}
 }

@@ -3,7 +3,6 @@ package shm
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -16,86 +15,75 @@ import (
 func (r *Reader) describe(p *process) *Process {
 	out := &Process{
 		PID: p.pid, StartTicks: p.start, StartTime: p.startTime(r.boot).Round(time.Millisecond),
-		NSPID: p.nsPID, UID: p.uid, Name: p.comm, User: p.user,
-		Tracking: model.TrackOK, Release: r.releases.of(p),
+		NSPID: p.nsPID, UID: p.uid, Name: p.comm, User: p.user, Release: r.releases.of(p),
 	}
 	if p.mapsErr != nil {
 		out.Release = model.Missing[string](hostfs.Status(p.mapsErr), "what it maps may not be looked at")
 	}
-	version, holds := r.newestLayout(p)
-	if holds {
-		if note := threadNote(out.Release, version); note != "" {
-			out.Notes = append(out.Notes, note)
-		}
-		return out
+	if out.Accounts = r.accounts(p); out.Accounts {
+		out.ShutOut = r.shutOut(p, out.Release)
+	} else {
+		out.Silent = r.silent(p, out.Release)
+		out.Silent.PID = p.pid
 	}
-	out.Tracking, out.Reason = r.untracked(p, out.Release)
-	out.foreign = p.mapsErr == nil && len(p.maps.regions) == 0 && p.maps.lib.path == ""
 	return out
 }
 
-// newestLayout is the highest layout version among the regions that p writes,
-// and whether it writes any. Version 0 is a region that could not be read.
-func (r *Reader) newestLayout(p *process) (version uint32, holds bool) {
+// accounts tells whether p writes a region.
+func (r *Reader) accounts(p *process) bool {
 	for _, reg := range r.regions {
-		owner := mapsIt(p, reg)
-		for _, st := range reg.states {
-			owner = owner || st != nil && slices.Contains(st.owners, p)
+		if mapsIt(p, reg) {
+			return true
 		}
-		if owner {
-			holds = true
-			if reg.parsed != nil {
-				version = max(version, reg.parsed.Layout.Version)
+		for _, st := range reg.states {
+			if st != nil && slices.Contains(st.owners, p) {
+				return true
 			}
 		}
 	}
-	return version, holds
+	return false
 }
 
 const disableVariable = "TT_METAL_SHM_TRACKING_DISABLED"
 
-// untracked says why nothing is known about the memory of a process that uses
-// a device: it writes no region that we know of.
-func (r *Reader) untracked(p *process, release model.Reading[string]) (model.Tracking, string) {
-	if p.mapsErr != nil {
-		if denied(p.mapsErr) {
-			return model.TrackDenied, fmt.Sprintf("process %d is uid %d's: run as that user or as root, or start ttmond", p.pid, p.uid)
-		}
-		return model.TrackAbsent, fmt.Sprintf("process %d does not let its memory be looked at: %v", p.pid, p.mapsErr)
+// silent is why nothing is known about the memory of a process that uses a
+// device: it writes no region that we know of.
+func (r *Reader) silent(p *process, release model.Reading[string]) model.Doubt {
+	switch v, known := release.Get(); {
+	case p.mapsErr != nil && denied(p.mapsErr):
+		return model.Doubt{Kind: model.ProcessDenied, UID: p.uid}
+	case p.mapsErr != nil:
+		return model.Doubt{Kind: model.ProcessUnreadable, Detail: p.mapsErr.Error()}
+	case len(p.maps.regions) > 0:
+		return model.Doubt{Kind: model.RegionUnreachable}
+	case p.maps.lib.path == "":
+		return model.Doubt{Kind: model.NotTTMetal}
+	case known && before(v, firstMajor, firstMinor):
+		return model.Doubt{Kind: model.OldRelease, Release: v}
+	case r.environ(p, disableVariable) == '1':
+		return model.Doubt{Kind: model.TrackingDisabled}
 	}
-	if len(p.maps.regions) > 0 {
-		return model.TrackAbsent, "it accounts in a region that cannot be reached from here"
+	if list := r.shutOut(p, release); len(list) > 0 {
+		return list[0]
 	}
-	if p.maps.lib.path == "" {
-		return model.TrackAbsent, "it is not a tt-metal program: it maps no libtt_metal.so"
-	}
-	v, known := release.Get()
-	if first, ok := atLeast(v, firstMajor, firstMinor); known && ok && !first {
-		return model.TrackAbsent, fmt.Sprintf("ttnn %s keeps no statistics; releases from %d.%d.0 on do", v, firstMajor, firstMinor)
-	}
-	if r.environ(p, disableVariable) == '1' {
-		return model.TrackAbsent, "it was started with " + disableVariable + "=1"
-	}
-	if reason := r.shutOut(p, release); reason != "" {
-		return model.TrackAbsent, reason
-	}
-	return model.TrackAbsent, "it has attached to no region: it has not opened its chips yet, or has closed them"
+	return model.Doubt{Kind: model.NotAttached}
 }
 
-// shutOut says which region in p's reach it could not attach to.
-func (r *Reader) shutOut(p *process, release model.Reading[string]) string {
+// shutOut lists the regions in p's reach that it cannot attach to.
+func (r *Reader) shutOut(p *process, release model.Reading[string]) (list []model.Doubt) {
 	for _, reg := range slices.SortedFunc(maps.Values(r.regions), byID) {
-		if reg.deleted || !r.inReach(p, reg) {
+		if reg.deleted || mapsIt(p, reg) || !r.inReach(p, reg) {
 			continue
 		}
 		if p.uid > 0 && reg.owner != p.uid && reg.mode&0o006 != 0o006 {
-			return fmt.Sprintf("%s belongs to uid %d, so tt-metal of uid %d cannot account in it: have it removed (ttmon stale) or made by root with mode 0666", reg.path, reg.owner, p.uid)
+			list = append(list, model.Doubt{Kind: model.ShutOut, PID: p.pid, Region: reg.path, UID: reg.owner, Chip: reg.id})
+			continue
 		}
 		if reg.parsed != nil && reg.parsed.Layout.Version != 3 && knownV3(release) {
-			return fmt.Sprintf("%s has layout version %d, which its release cannot use", reg.path, reg.parsed.Layout.Version)
+			list = append(list, model.Doubt{Kind: model.LayoutMismatch, PID: p.pid, Region: reg.path, Version: int(reg.parsed.Layout.Version), Chip: reg.id})
 		}
 	}
-	return ""
+	return list
 }
 
 func byID(a, b *region) int { return cmp.Compare(a.id, b.id) }

@@ -125,8 +125,7 @@ func (c *comparison) ghosts() {
 		if d := c.now.Device(g.Device); d != nil {
 			buses = []string{d.BusID}
 		}
-		sum, _ := g.Bytes.Total()
 		c.add(Died, words.Warning, buses, fmt.Sprintf("%d died", g.PID),
-			fmt.Sprintf("%s (%d) died and left %s accounted", escape(g.Name), g.PID, words.Bytes(sum)))
+			fmt.Sprintf("%s (%d) died and left %s accounted", escape(g.Name), g.PID, words.FigureInText(g.Bytes.Total())))
 	}
 }

@@ -12,10 +12,14 @@ const (
 	unsure  = 2
 )
 
-// boundOf is the bound of figures that are tracked in a certain way.
-func boundOf(t model.Tracking) float64 {
-	if t == model.TrackOK {
+// boundOf is the bound of a figure that is known.
+func boundOf(b model.Bytes) float64 {
+	_, bound, _ := b.Best()
+	switch bound {
+	case model.Exact:
 		return exact
+	case model.AtLeast:
+		return atLeast
 	}
-	return atLeast
+	return unsure
 }

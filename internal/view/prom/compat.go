@@ -48,7 +48,10 @@ func reading[T ~int | ~uint32 | ~uint64 | ~float64](get func(*model.Device) mode
 }
 
 func used(p model.Pool, factor float64) func(*model.Device) (float64, bool) {
-	return reading(func(d *model.Device) model.Reading[uint64] { return d.Memory.Pools[p].Used }, factor)
+	return func(d *model.Device) (float64, bool) {
+		n, _, ok := d.Memory.Pools[p].Used.Best()
+		return float64(n) * factor, ok
+	}
 }
 
 func size(p model.Pool, factor float64) func(*model.Device) (float64, bool) {

@@ -57,7 +57,7 @@ func (w *Walker) deviceExtras(s *model.Snapshot, emit Emit) {
 		for _, p := range model.Pools() {
 			if d.Memory.Pools[p].Used.Known() {
 				w.buf = label(append(w.buf[:0], x.labels...), "pool", p.String())
-				emit(usedBound, w.buf, boundOf(d.Memory.Tracking))
+				emit(usedBound, w.buf, boundOf(d.Memory.Pools[p].Used))
 			}
 		}
 	})

@@ -44,6 +44,7 @@ var shared = map[string]string{
 	"tenstorrent_pcie_transferred_bytes_total": "bytes over PCIe since ttmond first saw the device",
 	"tenstorrent_memory_size_bytes":            "memory of the device's chips, by pool",
 	"tenstorrent_memory_used_bytes":            "bytes allocated, by pool; see tenstorrent_memory_used_bound",
+	"tenstorrent_memory_occupied_bytes":        "bytes taken, by pool, padding included; only where the allocator itself is seen",
 	"tenstorrent_process_memory_used_bytes":    "bytes allocated by a process, by device and pool",
 }
 
@@ -100,6 +101,7 @@ var (
 	deviceLosses   = counter("device_losses_total", "times that the device was lost from the bus")
 	energy         = counter("core_energy_joules_total", "energy of the core rail since ttmond first saw the device, added up from its power")
 	usedBound      = gauge("memory_used_bound", "how to read tenstorrent_memory_used_bytes: 0 exact, 1 at least that much, 2 unsure; max() is the bound of a sum")
+	occupiedBound  = gauge("memory_occupied_bound", "how to read tenstorrent_memory_occupied_bytes: 0 exact, 1 at least, 2 unsure")
 	tracking       = gauge("memory_tracking", "1 for how far memory is accounted for on the device, 0 for the others")
 	workloadUsed   = gauge("workload_memory_used_bytes", "bytes allocated by a workload, by device and pool; what belongs to none has no workload labels")
 	workloadBound  = gauge("workload_memory_used_bound", "how to read tenstorrent_workload_memory_used_bytes: 0 exact, 1 at least, 2 unsure")
@@ -119,7 +121,7 @@ var (
 // extras are the families above, for documentation and the API's metadata.
 var extras = []*Family{
 	up, simulated, buildInfo, driverInfo, devices, unbound, deviceInfo, firmwareInfo, deviceState, deviceResets, deviceLosses, energy,
-	usedBound, tracking, workloadUsed, workloadBound, workloads, processUsed, processBound, snapshotTime,
+	usedBound, occupiedBound, tracking, workloadUsed, workloadBound, workloads, processUsed, processBound, snapshotTime,
 	sourceDuration, sourceSuccess, sourceLast, limitMax, limitUsed, limitDropped, clients,
 }
 

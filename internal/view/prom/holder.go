@@ -18,9 +18,7 @@ type workloadKey struct {
 // workload is what its processes hold on a device together.
 type workload struct {
 	processes int
-	bytes     [model.NumPools]float64
-	known     [model.NumPools]bool
-	bound     [model.NumPools]float64
+	sums      [model.NumPools]model.Sum
 }
 
 // known lists the bus ids that are remembered, in order.
@@ -70,18 +68,19 @@ func (w *Walker) workloads(s *model.Snapshot, emit Emit) {
 	for _, k := range keys {
 		g := w.groups[k]
 		for _, p := range model.Pools() {
-			if g.known[p] {
+			if sum := g.sums[p].Bytes(); sum.Known() {
 				w.buf = w.workloadLabels(s, &k, p.String())
-				emit(workloadUsed, w.buf, g.bytes[p])
+				n, _, _ := sum.Best()
+				emit(workloadUsed, w.buf, float64(n))
 			}
 		}
 	}
 	for _, k := range keys {
 		g := w.groups[k]
 		for _, p := range model.Pools() {
-			if g.known[p] {
+			if sum := g.sums[p].Bytes(); sum.Known() {
 				w.buf = w.workloadLabels(s, &k, p.String())
-				emit(workloadBound, w.buf, g.bound[p])
+				emit(workloadBound, w.buf, boundOf(sum))
 			}
 		}
 	}
@@ -98,13 +97,7 @@ func pod(p *model.Process) string {
 func (g *workload) add(u *model.DeviceUse) {
 	g.processes++
 	for _, p := range model.Pools() {
-		if n, ok := u.Memory[p].Get(); ok {
-			g.bytes[p] += float64(n)
-			g.known[p] = true
-			g.bound[p] = max(g.bound[p], boundOf(u.Tracking))
-		} else {
-			g.bound[p] = max(g.bound[p], atLeast)
-		}
+		g.sums[p].Add(u.Memory[p])
 	}
 }
 
@@ -159,7 +152,7 @@ func (w *Walker) processes(s *model.Snapshot, emit Emit) {
 	}
 	each(func(p *model.Process, u *model.DeviceUse) {
 		for _, pool := range model.Pools() {
-			if n, ok := u.Memory[pool].Get(); ok && p.PID != 0 {
+			if n, _, ok := u.Memory[pool].Best(); ok && p.PID != 0 {
 				w.buf = labels(p, u, pool)
 				emit(processUsed, w.buf, float64(n))
 			}
@@ -169,7 +162,7 @@ func (w *Walker) processes(s *model.Snapshot, emit Emit) {
 		for _, pool := range model.Pools() {
 			if u.Memory[pool].Known() && p.PID != 0 {
 				w.buf = labels(p, u, pool)
-				emit(processBound, w.buf, boundOf(u.Tracking))
+				emit(processBound, w.buf, boundOf(u.Memory[pool]))
 			}
 		}
 	})

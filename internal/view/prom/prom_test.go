@@ -121,12 +121,12 @@ func TestCounters(t *testing.T) {
 func TestBoundsAndWorkloads(t *testing.T) {
 	s := sample.Four()
 	s.Processes[0].Container, s.Processes[0].SystemdUnit, s.Processes[0].SlurmJob = model.Container{}, "", "42"
-	s.Processes[0].Devices[0].Tracking = model.TrackPartial
+	sample.DoubtUse(&s.Processes[0], model.AtLeast)
 	w := NewWalker(all)
 	w.Observe(s)
 	m := collect(w, s)
 	d := w.devices[s.Device(s.Processes[0].Devices[0].Device).BusID].labels
-	if m[`tenstorrent_workload_memory_used_bound{`+d+`,slurm_job="42",pool="dram"}`] != atLeast {
+	if m[`tenstorrent_workload_memory_used_bound{`+d+`,slurm_job="42",pool="dram"}`] != float64(model.AtLeast) {
 		t.Error("the workload's doubt is lost")
 	}
 	if m[`tenstorrent_workload_memory_used_bytes{`+d+`,slurm_job="42",pool="dram"}`] == 0 {

@@ -118,35 +118,27 @@ func pcieCell(d *model.Device) cell {
 	return c(text)
 }
 
-// poolCell is what is allocated in a pool, next to its size if that is asked
-// for, or the word for why it is not known.
-func poolCell(m *model.Memory, pool model.Pool, withTotal bool) cell {
+// poolCell is what is taken of a pool and of how much, or what its buffers
+// asked for, or the word for why it is not known.
+func poolCell(m *model.Memory, pool model.Pool) cell {
 	p := &m.Pools[pool]
-	used, ok := p.Used.Get()
-	if !ok {
-		return c(unknownPool(m, p.Used.Status), faint)
+	if !p.Used.Known() && !p.Occupied.Known() {
+		return c(words.FigureOr(p.Used, m.Tracking), faint)
 	}
-	if total, ok := p.Total.Get(); ok && withTotal {
-		return c(words.UsedOfColumn(used, total))
-	}
-	return c(words.BytesColumn(used))
+	return c(words.PoolColumn(pool, p, m.Tracking))
 }
 
-// unknownPool is the word for a figure that is not there: the reading's own,
-// or that of the whole memory where nobody filled the reading in.
-func unknownPool(m *model.Memory, s model.Status) string {
-	if s == model.Absent {
-		return words.UntrackedWord(m.Tracking)
+// buffersCell is what buffers asked for in a pool.
+func buffersCell(m *model.Memory, pool model.Pool) cell {
+	u := m.Pools[pool].Used
+	if !u.Known() {
+		return c(words.FigureOr(u, m.Tracking), faint)
 	}
-	return words.Missing(s)
+	return c(words.FigureColumn(u))
 }
 
-// fullness is how much of the DRAM is allocated; ok is false where there is
-// no bar to draw.
-func fullness(m *model.Memory) (ratio float64, ok bool) {
-	p := &m.Pools[model.DRAM]
-	if !p.Used.Known() || !p.Total.Known() || p.Total.V == 0 {
-		return 0, false
-	}
-	return float64(p.Used.V) / float64(p.Total.V), true
+// fullness is the bar of a device's DRAM, if there is one to draw.
+func fullness(m *model.Memory) bar {
+	ratio, bound, ok := words.Ratio(model.DRAM, &m.Pools[model.DRAM])
+	return bar{ratio, bound, ok}
 }

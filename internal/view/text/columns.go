@@ -25,8 +25,8 @@ func dmonColumns() []monColumn {
 		{'p', "temp", "C", 5, "temperature.asic", 0, false},
 		{'c', "aiclk", "MHz", 5, "clocks.ai", 0, false},
 		{'u', "act", "est%", 5, "activity.estimate", 0, false},
-		{'m', "dram", "MiB", 7, "memory.used", 0, false},
-		{'m', "l1", "MiB", 5, "l1.used", 0, false},
+		{'m', "dram", "MiB", 8, "memory.used", 0, false},
+		{'m', "l1", "MiB", 6, "l1.used", 0, false},
 		{'t', "rx", "MiB/s", 8, "pcie.rx", 1, false},
 		{'t', "tx", "MiB/s", 8, "pcie.tx", 1, false},
 		{'h', "hb", "1/s", 5, "heartbeat.rate", 1, false},
@@ -35,10 +35,10 @@ func dmonColumns() []monColumn {
 		{'f', "fan", "rpm", 5, "fan.speed", 0, false},
 		{'C', "axiclk", "MHz", 6, "clocks.axi", 0, false},
 		{'C', "arcclk", "MHz", 6, "clocks.arc", 0, false},
-		{'M', "l1sm", "MiB", 5, "l1_small.used", 0, false},
-		{'M', "trace", "MiB", 5, "trace.used", 0, false},
-		{'M', "cb", "MiB", 5, "cb.used", 0, false},
-		{'M', "stale", "MiB", 7, "memory.stale", 0, false},
+		{'M', "l1sm", "MiB", 6, "l1_small.used", 0, false},
+		{'M', "trace", "MiB", 6, "trace.used", 0, false},
+		{'M', "cb", "MiB", 6, "cb.used", 0, false},
+		{'M', "stale", "MiB", 8, "memory.stale", 0, false},
 		{'e', "state", "", 9, "state", 0, true},
 		{'e', "trips", "#", 5, "thermal.trips", 0, false},
 		{'e', "procs", "#", 5, "processes.count", 0, false},
@@ -48,11 +48,11 @@ func dmonColumns() []monColumn {
 func pmonColumns() []monColumn {
 	return []monColumn{
 		{'u', "user", "name", 8, "user", 0, true},
-		{'m', "dram", "MiB", 7, "used_memory", 0, false},
-		{'m', "l1", "MiB", 5, "used_l1", 0, false},
-		{'M', "l1sm", "MiB", 5, "used_l1_small", 0, false},
-		{'M', "trace", "MiB", 5, "used_trace", 0, false},
-		{'M', "cb", "MiB", 5, "used_cb", 0, false},
+		{'m', "dram", "MiB", 8, "used_memory", 0, false},
+		{'m', "l1", "MiB", 6, "used_l1", 0, false},
+		{'M', "l1sm", "MiB", 6, "used_l1_small", 0, false},
+		{'M', "trace", "MiB", 6, "used_trace", 0, false},
+		{'M', "cb", "MiB", 6, "used_cb", 0, false},
 		{'c', "cpu", "%", 6, "cpu", 1, false},
 		{'c', "rss", "MiB", 7, "rss", 0, false},
 		{'t', "time", "s", 7, "runtime", 0, false},
@@ -74,7 +74,7 @@ const (
 	DmonHelp = `  p  power of the core rail and temperature (pwr, temp)
   c  clock of the Tensix cores (aiclk)
   u  activity, estimated from power (act)
-  m  memory allocated (dram, l1)
+  m  memory allocated by buffers (dram, l1)
   t  PCIe traffic to and from the device (rx, tx)
   h  heartbeat of the firmware (hb)
   v  core voltage and current (volt, amps)
@@ -83,7 +83,7 @@ const (
   M  the other memory pools and what dead processes left (l1sm, trace, cb, stale)
   e  state, thermal trips and number of processes (state, trips, procs)`
 	PmonHelp = `  u  user (user)
-  m  memory allocated (dram, l1)
+  m  memory allocated by buffers (dram, l1)
   M  the other memory pools (l1sm, trace, cb)
   c  CPU and memory of the host (cpu, rss)
   t  run time (time)

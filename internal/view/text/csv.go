@@ -13,7 +13,7 @@ import (
 // after each value, what is missing is a word in brackets.
 type CSV struct {
 	NoHeader bool
-	NoUnits  bool // values without units; the header keeps them
+	NoUnits  bool // values without units and marks of doubt; the header keeps the units
 }
 
 // AppendQuery appends one line per device. The header is left out where it
@@ -60,7 +60,11 @@ func appendLine[S any](dst []byte, f CSV, columns []metric.Column[S], get func(m
 			dst = append(dst, bracketed(v.Status)...)
 			continue
 		}
-		dst = appendField(dst, words.Escape(col.Format(v)))
+		text := words.Escape(col.Format(v))
+		if !f.NoUnits {
+			text = words.Mark(v.Bound) + text
+		}
+		dst = appendField(dst, text)
 		if col.Unit != "" && !f.NoUnits {
 			dst = append(dst, " "+col.Unit...)
 		}

@@ -3,6 +3,7 @@ package text
 import (
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -14,7 +15,7 @@ type column struct {
 	least int
 	right bool // cells and head are aligned to the right
 	rank  int  // when space is short the highest rank goes first; 0 never goes
-	tight bool // one blank before it instead of two
+	tight bool // one blank before it instead of two: it begins with one, or with a mark
 	bar   bool // it takes what space is left, up to maxBar
 	last  bool // it takes all that is left, and is cut there
 }
@@ -44,8 +45,15 @@ func c(text string, st ...style) cell {
 type row struct {
 	cells []cell
 	title string
-	ratio float64 // of the bar, if there is one to draw
-	bar   bool
+	bar   bar
+}
+
+// bar is how full something is, and how sure that is; ok is false where there
+// is nothing to draw.
+type bar struct {
+	ratio float64
+	bound model.Bound
+	ok    bool
 }
 
 type grid struct {
@@ -186,8 +194,8 @@ func (g *grid) printRow(p *printer, r row, widths []int, cut bool) {
 		}
 		p.blanks(g.gap(i, widths))
 		if col.bar {
-			if r.bar && !p.Plain {
-				p.write(words.Bar(r.ratio, widths[i]), plain) // a bar is there only where it fits
+			if r.bar.ok && !p.Plain {
+				p.write(words.SoftBar(r.bar.ratio, widths[i], r.bar.bound), plain) // a bar is there only where it fits
 				p.used += widths[i]
 			} else {
 				p.blanks(widths[i])

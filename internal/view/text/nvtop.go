@@ -79,7 +79,7 @@ func nvtopDevice(dst []byte, s *model.Snapshot, d *model.Device, scale words.Sca
 	}
 	o.put("mem_util", share(dram.Used, dram.Total))
 	o.put("mem_total", text(dram.Total, decimal))
-	o.put("mem_used", text(dram.Used, decimal))
+	o.put("mem_used", amount(dram.Used))
 	o.put("mem_free", text(dram.Free, decimal))
 	o.key("processes")
 	o.dst = append(o.dst, '[')
@@ -107,7 +107,7 @@ func nvtopProcess(dst []byte, p *model.Process, u *model.DeviceUse, total model.
 	o.put("kind", ptr("compute"))
 	o.put("user", ptr(words.Foreign(p.User)))
 	o.put("gpu_usage", nil)
-	o.put("gpu_mem_bytes_alloc", text(used, decimal))
+	o.put("gpu_mem_bytes_alloc", amount(used))
 	o.put("gpu_mem_usage", share(used, total))
 	o.put("encode", nil)
 	o.put("decode", nil)
@@ -115,11 +115,22 @@ func nvtopProcess(dst []byte, p *model.Process, u *model.DeviceUse, total model.
 }
 
 // share is a percentage of a total, where both are known.
-func share(used, total model.Reading[uint64]) *string {
-	if !used.Known() || !total.Known() || total.V == 0 {
+func share(used model.Bytes, total model.Reading[uint64]) *string {
+	n, _, known := used.Best()
+	if !known || !total.Known() || total.V == 0 {
 		return nil
 	}
-	return ptr(whole(100*float64(used.V)/float64(total.V)) + "%")
+	return ptr(whole(100*float64(n)/float64(total.V)) + "%")
+}
+
+// amount is the best number of a memory figure. nvtop has no place for how
+// sure it is: ttmon smi --json does.
+func amount(b model.Bytes) *string {
+	n, _, known := b.Best()
+	if !known {
+		return nil
+	}
+	return ptr(decimal(n))
 }
 
 func nvtopName(d *model.Device) string {

@@ -46,12 +46,12 @@ func processes(s *model.Snapshot, o *Options) *grid {
 	add(column{head: "RSS", least: words.BytesWidth, rank: 30}, func(p *model.Process) cell {
 		return c(living(p, words.Reading(p.RSS, words.BytesColumn)))
 	})
-	add(column{head: "DRAM", least: words.BytesWidth}, func(p *model.Process) cell { return heldCell(p, model.DRAM) })
-	add(column{head: "L1", least: words.BytesWidth, rank: 3}, func(p *model.Process) cell { return heldCell(p, model.L1) })
+	add(column{head: "DRAM", least: words.FigureWidth}, func(p *model.Process) cell { return heldCell(p, model.DRAM) })
+	add(column{head: "L1", least: words.FigureWidth, rank: 3, tight: true}, func(p *model.Process) cell { return heldCell(p, model.L1) })
 	if large {
 		for i, pool := range []model.Pool{model.L1Small, model.Trace, model.CB} {
-			if any(func(p *model.Process) bool { v, _ := held(p, pool); return v > 0 }) {
-				add(column{head: words.PoolName(pool), least: words.BytesWidth, rank: 40 + i}, func(p *model.Process) cell { return heldCell(p, pool) })
+			if any(func(p *model.Process) bool { return held(p, pool).Positive() }) {
+				add(column{head: words.PoolName(pool), least: words.FigureWidth, rank: 40 + i, tight: true}, func(p *model.Process) cell { return heldCell(p, pool) })
 			}
 		}
 	}
@@ -140,42 +140,28 @@ func runtime(s *model.Snapshot, p *model.Process) string {
 	return words.Duration(s.Time.Sub(p.StartTime))
 }
 
-// held is what a process has of a pool over all its devices; all is false
-// when some of them are not known.
-func held(p *model.Process, pool model.Pool) (sum uint64, all bool) {
-	all = len(p.Devices) > 0
+// held is what a process has of a pool over all its devices.
+func held(p *model.Process, pool model.Pool) model.Bytes {
+	var sum model.Sum
 	for i := range p.Devices {
-		v, ok := p.Devices[i].Memory[pool].Get()
-		sum += v
-		all = all && ok
+		sum.Add(p.Devices[i].Memory[pool])
 	}
-	return sum, all
+	return sum.Bytes()
 }
 
 func heldCell(p *model.Process, pool model.Pool) cell {
-	sum, all := held(p, pool)
-	if all {
-		return c(words.BytesColumn(sum))
-	}
-	known := false
-	status, tracking := model.Absent, model.TrackAbsent
-	for i := range p.Devices {
-		u := &p.Devices[i]
-		r := u.Memory[pool]
-		known = known || r.Known()
-		if !r.Known() && r.Status > status {
-			status = r.Status
-		}
-		if u.Tracking != "" {
-			tracking = u.Tracking
-		}
-	}
+	b := held(p, pool)
 	switch {
-	case known:
-		return c("≥" + words.Bytes(sum))
+	case b.Known():
+		return c(words.FigureColumn(b))
 	case p.State != model.Running:
 		return c(words.Nothing, faint)
-	default:
-		return c(unknownPool(&model.Memory{Tracking: tracking}, status), faint)
 	}
+	tracking := model.TrackAbsent
+	for i := range p.Devices {
+		if t := p.Devices[i].Tracking; t != "" {
+			tracking = t
+		}
+	}
+	return c(words.FigureOr(b, tracking), faint)
 }

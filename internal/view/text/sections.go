@@ -3,7 +3,6 @@ package text
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -113,53 +112,56 @@ func (r *report) pools(depth int, m *model.Memory) {
 		tracking = model.TrackAbsent
 	}
 	r.fact(depth, "Tracking", string(tracking))
-	r.note(depth, m.Tracking, m.Note)
+	r.notes(depth, words.Reasons(m.Tracking, m.Doubts, r.snap.Source))
 	for _, pool := range model.Pools() {
 		p := &m.Pools[pool]
 		name := words.PoolName(pool)
-		if pool == model.CB && m.CBMeans != "" {
-			name += " (" + words.Escape(m.CBMeans) + ")"
+		value := words.FigureOr(p.Used, m.Tracking)
+		if pool == model.L1 && p.Used.Known() {
+			name += " (buffers)"
 		}
-		value := r.figure(m, p.Used)
 		if t, ok := p.Total.Get(); ok {
-			value += " of " + words.Bytes(t)
+			value += totalOf(pool, p) + words.Bytes(t)
 			if p.Total.Nominal {
 				value += " (nominal)"
 			}
 		}
 		r.fact(depth, name, value)
+		if pool == model.CB && m.CB != "" && p.Used.Known() {
+			r.fact(depth+1, "Counts", words.CBMeaning(m.CB))
+		}
+		if p.Occupied.Known() {
+			r.fact(depth+1, "Occupied", words.Figure(p.Occupied))
+		}
 		for _, f := range []struct {
 			name string
 			v    model.Reading[uint64]
-		}{{"Occupied", p.Occupied}, {"Free", p.Free}, {"Largest Free Block", p.LargestFree}} {
+		}{{"Free", p.Free}, {"Largest Free Block", p.LargestFree}} {
 			if f.v.Known() {
 				r.fact(depth+1, f.name, words.Bytes(f.v.V))
 			}
 		}
 	}
-	r.fact(depth, "Stale (of dead processes)", r.figure(m, m.Stale))
+	r.fact(depth, "Stale (of dead processes)", words.FigureOr(m.Stale, m.Tracking))
 }
 
-// figure is a memory figure in full.
-func (r *report) figure(m *model.Memory, v model.Reading[uint64]) string {
-	if v.Status == model.Absent && v.Why == "" {
-		return words.UntrackedWord(m.Tracking)
+// totalOf stands between what buffers asked for and how much there is. Of L1
+// the two do not make a ratio.
+func totalOf(pool model.Pool, p *model.PoolUse) string {
+	switch _, _, ok := words.Ratio(pool, p); {
+	case !p.Used.Known():
+		return ", of "
+	case pool == model.L1 && !ok:
+		return ", the allocator has "
+	default:
+		return " of "
 	}
-	if v.Why != "" && strings.Contains(m.Note, v.Why) { // said above
-		v.Why = ""
-	}
-	return say(v, words.Bytes)
 }
 
-// note says what memory figures leave out, a line for each thing.
-func (r *report) note(depth int, t model.Tracking, note string) {
-	if note == "" {
-		note = words.Untracked(t, "")
-	}
-	for part := range strings.SplitSeq(note, "; ") {
-		if part != "" {
-			r.fact(depth, "Note", words.Escape(part))
-		}
+// notes say what memory figures leave out, a line for each thing.
+func (r *report) notes(depth int, list []string) {
+	for _, text := range list {
+		r.fact(depth, "Note", text)
 	}
 }
 
@@ -169,8 +171,8 @@ func (r *report) ghost(depth int, g *model.Ghost) {
 	r.fact(depth+1, "Name", or(words.Escape(g.Name)))
 	r.fact(depth+1, "Region", words.Escape(g.Region))
 	for _, pool := range model.Pools() {
-		if v, ok := g.Bytes[pool].Get(); ok && v > 0 {
-			r.fact(depth+1, words.PoolName(pool), words.Bytes(v))
+		if g.Bytes[pool].Positive() {
+			r.fact(depth+1, words.PoolName(pool), words.Figure(g.Bytes[pool]))
 		}
 	}
 	if !g.Updated.IsZero() {
@@ -194,8 +196,8 @@ func (r *report) pids(d *model.Device) {
 			}
 		}
 	}
-	for _, n := range d.Notes {
-		r.fact(2, "Note", words.Escape(n))
+	for _, doubt := range d.Doubts {
+		r.fact(2, "Note", words.DoubtAndCure(doubt, r.snap.Source))
 	}
 	if d.HiddenFDs > 0 {
 		r.fact(2, "Outside this PID Namespace", strconv.Itoa(d.HiddenFDs)+" open descriptors")
@@ -218,6 +220,9 @@ func (r *report) process(depth int, p *model.Process, u *model.DeviceUse) {
 	r.fact(depth, "Process ID", strconv.Itoa(p.PID))
 	depth++
 	r.fact(depth, "State", string(p.State))
+	if how := words.Condition(p); how != "" {
+		r.fact(depth, "Condition", how)
+	}
 	if p.State == model.Exited {
 		r.fact(depth, "Open Descriptors", say(u.OpenFDs, strconv.Itoa)+", inherited by others")
 		return
@@ -237,15 +242,11 @@ func (r *report) process(depth int, p *model.Process, u *model.DeviceUse) {
 	if u.Inherited {
 		r.fact(depth, "Inherited", "yes: it did not open the device itself")
 	}
-	m := &model.Memory{Tracking: u.Tracking, Note: u.Note}
 	for _, pool := range model.Pools() {
-		r.fact(depth, words.PoolName(pool), r.figure(m, u.Memory[pool]))
+		r.fact(depth, words.PoolName(pool), words.FigureOr(u.Memory[pool], u.Tracking))
 	}
-	r.fact(depth, "Memory Source", or(words.Escape(u.Source)))
-	r.note(depth, u.Tracking, u.Note)
-	for _, n := range p.Notes {
-		r.fact(depth, "Note", words.Escape(n))
-	}
+	r.fact(depth, "Memory Source", or(words.Escape(string(u.Source))))
+	r.notes(depth, words.UseReasons(p, u, r.snap.Source))
 }
 
 // job is everything that is known of where a process belongs.
@@ -266,7 +267,12 @@ func (r *report) strangers() {
 	for i := range r.snap.Unmatched {
 		c := &r.snap.Unmatched[i]
 		r.newline()
-		r.title(0, "Chip of no Device (mock or simulator run)")
+		if len(c.Candidates) > 0 {
+			r.title(0, "Chip of one of Several Devices")
+			r.fact(1, "Devices", words.Ranges(c.Candidates))
+		} else {
+			r.title(0, "Chip of no Device (mock or simulator run)")
+		}
 		r.fact(1, "Id", say(c.ID, func(v uint64) string { return strconv.FormatUint(v, 10) }))
 		r.fact(1, "Region", or(words.Escape(c.Region)))
 		r.pools(1, &c.Memory)

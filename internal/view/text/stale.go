@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// AppendStale appends a line per dead process: where it left what, since when,
+// AppendStale appends a line per dead process: where it left what, how long it has been silent,
 // and whether that can be removed.
 func AppendStale(dst []byte, list []model.Leftover, now time.Time, o Options) []byte {
 	p := &printer{buf: dst, Options: o}
@@ -19,16 +19,31 @@ func AppendStale(dst []byte, list []model.Leftover, now time.Time, o Options) []
 		p.newline()
 	}
 	for _, l := range list {
-		if l.Blocked != "" && !l.Denied {
-			reason := l.Blocked
-			if !strings.HasPrefix(reason, l.Region) {
-				reason = l.Region + ": " + reason
-			}
-			p.sentence("it stays: "+words.Escape(reason), warn)
+		if l.Blocked != nil && !l.Denied {
+			p.sentence("it stays: "+words.Escape(l.Region)+": "+words.Doubt(*l.Blocked), warn)
 		}
 	}
+	p.unseen(list)
 	p.denied(list)
 	return p.buf
+}
+
+// unseen says whose bytes cannot be judged: their processes may be dead, or
+// alive where nobody here can look.
+func (p *printer) unseen(list []model.Leftover) {
+	for _, l := range list {
+		if len(l.Unseen) == 0 {
+			continue
+		}
+		var sum model.Sum
+		names := make([]string, len(l.Unseen))
+		for i := range l.Unseen {
+			sum.Add(l.Unseen[i].Bytes.Total())
+			names[i] = words.Escape(strconv.Itoa(l.Unseen[i].PID) + " " + l.Unseen[i].Name)
+		}
+		p.sentence(fmt.Sprintf("not seen: %s of %s in %s: dead, or alive in another container; see it from the host",
+			words.FigureInText(sum.Bytes()), strings.Join(names, ", "), words.Escape(l.Region)), warn)
+	}
 }
 
 // denied says into which regions nobody here may look.
@@ -77,8 +92,8 @@ func ghosts(list []model.Leftover, now time.Time, o *Options) *grid {
 		{head: "Dev", least: 3},
 		{head: "PID", least: 7, right: true},
 		{head: "Name", least: 4},
-		{head: "DRAM", least: words.BytesWidth},
-		{head: "L1", least: words.BytesWidth},
+		{head: "DRAM", least: words.FigureWidth},
+		{head: "L1", least: words.FigureWidth, tight: true},
 	}}
 	small := []model.Pool{model.L1Small, model.Trace, model.CB, model.Kernel}
 	apart := o.layoutWidth() >= extraWidth
@@ -86,13 +101,13 @@ func ghosts(list []model.Leftover, now time.Time, o *Options) *grid {
 	for _, pool := range small {
 		if apart && left(list, pool) {
 			columns = append(columns, pool)
-			g.columns = append(g.columns, column{head: words.PoolName(pool), least: words.BytesWidth, rank: 2})
+			g.columns = append(g.columns, column{head: words.PoolName(pool), least: words.FigureWidth, rank: 2, tight: true})
 		}
 	}
 	if !apart {
-		g.columns = append(g.columns, column{head: "Other", least: words.BytesWidth, rank: 2})
+		g.columns = append(g.columns, column{head: "Other", least: words.FigureWidth, rank: 2, tight: true})
 	}
-	g.columns = append(g.columns, column{head: "Age", least: words.DurationWidth, right: true, rank: 1}, column{head: "Region", least: 20, last: true})
+	g.columns = append(g.columns, column{head: "Silent", least: words.DurationWidth, right: true, rank: 1}, column{head: "Region", least: 20, last: true})
 	for _, l := range list {
 		for i := range l.Ghosts {
 			g.rows = append(g.rows, ghostRow(&l, &l.Ghosts[i], now, columns, apart, small))
@@ -105,7 +120,7 @@ func ghosts(list []model.Leftover, now time.Time, o *Options) *grid {
 func left(list []model.Leftover, pool model.Pool) bool {
 	for _, l := range list {
 		for i := range l.Ghosts {
-			if v, ok := l.Ghosts[i].Bytes[pool].Get(); ok && v > 0 {
+			if l.Ghosts[i].Bytes[pool].Positive() {
 				return true
 			}
 		}
@@ -120,16 +135,18 @@ func ghostRow(l *model.Leftover, gh *model.Ghost, now time.Time, columns []model
 	}
 	r := row{cells: []cell{c(device), c(strconv.Itoa(gh.PID)), c(words.Escape(gh.Name))}}
 	for _, pool := range append([]model.Pool{model.DRAM, model.L1}, columns...) {
-		r.cells = append(r.cells, c(words.Reading(gh.Bytes[pool], words.BytesColumn)))
+		r.cells = append(r.cells, c(words.FigureColumn(gh.Bytes[pool])))
 	}
 	if !apart {
-		var others uint64
+		var others model.Sum
 		for _, pool := range small {
-			others += gh.Bytes[pool].V
+			if gh.Bytes[pool].Status() != model.Absent {
+				others.Add(gh.Bytes[pool])
+			}
 		}
-		r.cells = append(r.cells, c(words.BytesColumn(others)))
+		r.cells = append(r.cells, c(words.FigureColumn(others.Bytes())))
 	}
-	age := words.Nothing
+	age := words.Nothing // since it last wrote: when it died is not known
 	if since := now.Sub(gh.Updated); !gh.Updated.IsZero() && since >= 0 {
 		age = words.Duration(since)
 	}

@@ -86,7 +86,7 @@ func (st *Stream) AppendDmon(dst []byte, s *model.Snapshot) []byte {
 		dst = st.field(dst, deviceColumn, number(d.Index))
 		for j, col := range st.columns {
 			f := st.devices[j]
-			dst = st.field(dst, col, value(f.Field, f.Get(s, d), col))
+			dst = st.field(dst, col, value(st, f.Field, f.Get(s, d), col))
 		}
 		dst = st.end(dst)
 	}
@@ -132,7 +132,7 @@ func (st *Stream) users(dst []byte, s *model.Snapshot, device int) (_ []byte, an
 				case "job":
 					return dash(words.Job(p))
 				}
-				return value(st.apps[k].Field, st.apps[k].Get(s, u), col)
+				return value(st, st.apps[k].Field, st.apps[k].Get(s, u), col)
 			})
 		}
 	}
@@ -149,8 +149,9 @@ func (st *Stream) process(dst []byte, s *model.Snapshot, device, pid string, get
 	return st.end(dst)
 }
 
-// value is how a stream prints a value.
-func value[S any](f *metric.Field[S], v metric.Value, col monColumn) string {
+// value is how a stream prints a value: with its mark of doubt, unless bare
+// numbers are asked for.
+func value[S any](st *Stream, f *metric.Field[S], v metric.Value, col monColumn) string {
 	if !v.Known() {
 		return "-"
 	}
@@ -159,7 +160,15 @@ func value[S any](f *metric.Field[S], v metric.Value, col monColumn) string {
 	}
 	narrow := *f
 	narrow.Decimals = col.decimals
-	return narrow.Format(v)
+	text := narrow.Format(v)
+	switch {
+	case st.CSV && st.NoUnits:
+		return text
+	case st.ASCII:
+		return ascii(words.Mark(v.Bound)) + text
+	default:
+		return words.Mark(v.Bound) + text
+	}
 }
 
 func dash(s string) string {

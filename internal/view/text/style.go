@@ -133,6 +133,8 @@ func substitute(r rune) byte {
 		return '='
 	case '▓':
 		return '#'
+	case '▒':
+		return '+'
 	case '░':
 		return '.'
 	case '├', '│', '┃':

@@ -72,8 +72,9 @@ func (p *printer) flow(parts []string) {
 func summary(s *model.Snapshot) []string {
 	states := map[model.State]int{}
 	var watts float64
-	var used, total uint64
-	measured, accounted := 0, 0
+	var used model.Sum
+	var total uint64
+	measured := 0
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		states[d.State]++
@@ -82,10 +83,8 @@ func summary(s *model.Snapshot) []string {
 			measured++
 		}
 		dram := &d.Memory.Pools[model.DRAM]
-		if dram.Used.Known() && dram.Total.Known() {
-			used, total = used+dram.Used.V, total+dram.Total.V
-			accounted++
-		}
+		used.Add(dram.Used)
+		total += dram.Total.V
 	}
 	parts := []string{fmt.Sprintf("%d devices", len(s.Devices))}
 	for _, st := range model.States() {
@@ -96,8 +95,8 @@ func summary(s *model.Snapshot) []string {
 	if measured > 0 {
 		parts = append(parts, least(measured, len(s.Devices))+words.Watts(watts))
 	}
-	if accounted > 0 {
-		parts = append(parts, "DRAM "+least(accounted, len(s.Devices))+words.UsedOf(used, total))
+	if dram := used.Bytes(); dram.Known() {
+		parts = append(parts, "DRAM "+words.FigureOf(dram, total))
 	}
 	return parts
 }
@@ -153,12 +152,16 @@ func devices(s *model.Snapshot, o *Options) *grid {
 			return words.Whole(f)
 		})
 	})
-	bars := !o.Plain && any(func(d *model.Device) bool { _, ok := fullness(&d.Memory); return ok })
+	bars := !o.Plain && any(func(d *model.Device) bool { return fullness(&d.Memory).ok })
 	if bars {
 		add(column{bar: true, least: barLeast(o), rank: 50}, func(d *model.Device) cell { return c("") })
 	}
-	add(column{head: "DRAM", least: words.PairWidth, tight: bars}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM, true) })
-	add(column{head: "L1", least: l1Width(large), rank: 1}, func(d *model.Device) cell { return poolCell(&d.Memory, model.L1, large) })
+	add(column{head: "DRAM", least: words.FigurePairWidth, tight: bars}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM) })
+	if any(func(d *model.Device) bool { return d.Memory.Pools[model.L1].Occupied.Known() }) {
+		add(column{head: "L1", least: words.FigurePairWidth, rank: 1, tight: true}, func(d *model.Device) cell { return poolCell(&d.Memory, model.L1) })
+	} else { // said once, above them all
+		add(column{head: l1Buffers, least: words.FigureWidth, rank: 1, tight: true}, func(d *model.Device) cell { return buffersCell(&d.Memory, model.L1) })
+	}
 	add(column{head: "PCIe", least: 9, rank: 40}, pcieCell)
 	extras(add, any, o)
 
@@ -175,12 +178,15 @@ func devices(s *model.Snapshot, o *Options) *grid {
 		for _, f := range fill {
 			r.cells = append(r.cells, f(d))
 		}
-		r.ratio, r.bar = fullness(&d.Memory)
+		r.bar = fullness(&d.Memory)
 		g.rows = append(g.rows, r)
-		g.rows = append(g.rows, chips(d, g.columns, large)...)
+		g.rows = append(g.rows, chips(d, g.columns)...)
 	}
 	return g
 }
+
+// l1Buffers heads the L1 where nothing but what buffers asked for is known.
+const l1Buffers = "L1 " + words.BuffersOnlyShort
 
 // barLeast keeps extra columns from squeezing the bar.
 func barLeast(o *Options) int {
@@ -188,13 +194,6 @@ func barLeast(o *Options) int {
 		return minBar
 	}
 	return 10
-}
-
-func l1Width(large bool) int {
-	if large {
-		return words.PairWidth
-	}
-	return words.BytesWidth
 }
 
 // extras are the columns that only wide terminals have room for, the most
@@ -241,7 +240,7 @@ func extras(add func(column, func(*model.Device) cell), any func(func(*model.Dev
 
 // chips are the lines below a board with several chips: only the memory is
 // known of each.
-func chips(d *model.Device, columns []column, large bool) []row {
+func chips(d *model.Device, columns []column) []row {
 	if len(d.Chips) < 2 {
 		return nil
 	}
@@ -262,14 +261,16 @@ func chips(d *model.Device, columns []column, large bool) []row {
 			case "Board":
 				r.cells = append(r.cells, c(branch+words.Escape(name)))
 			case "DRAM":
-				r.cells = append(r.cells, poolCell(&ch.Memory, model.DRAM, true))
+				r.cells = append(r.cells, poolCell(&ch.Memory, model.DRAM))
 			case "L1":
-				r.cells = append(r.cells, poolCell(&ch.Memory, model.L1, large))
+				r.cells = append(r.cells, poolCell(&ch.Memory, model.L1))
+			case l1Buffers:
+				r.cells = append(r.cells, buffersCell(&ch.Memory, model.L1))
 			default:
 				r.cells = append(r.cells, c(""))
 			}
 		}
-		r.ratio, r.bar = fullness(&ch.Memory)
+		r.bar = fullness(&ch.Memory)
 		rows = append(rows, r)
 	}
 	return rows

@@ -112,16 +112,18 @@ func TestColumnsDoNotJump(t *testing.T) {
 	}
 	want := heads(func(*model.Device) {})
 	for name, change := range map[string]func(*model.Device){
-		"cold":    func(d *model.Device) { d.Temperature = model.Value(-5.0) },
-		"hot":     func(d *model.Device) { d.Temperature = model.Value(104.0) },
-		"strong":  func(d *model.Device) { d.Power = model.Value(149.0) },
-		"slow":    func(d *model.Device) { d.AICLK = model.Value(0.0) },
-		"hung":    sample.Hang,
-		"resets":  sample.Reset,
-		"full":    func(d *model.Device) { d.Memory.Pools[model.DRAM].Used = d.Memory.Pools[model.DRAM].Total },
-		"little":  func(d *model.Device) { d.Memory.Pools[model.DRAM].Used = model.Value(uint64(1)) },
-		"l1":      func(d *model.Device) { d.Memory.Pools[model.L1].Used = model.Value(uint64(1023 << 20)) },
-		"denied":  func(d *model.Device) { d.Memory.Pools[model.L1].Used = model.Missing[uint64](model.Denied, "") },
+		"cold":   func(d *model.Device) { d.Temperature = model.Value(-5.0) },
+		"hot":    func(d *model.Device) { d.Temperature = model.Value(104.0) },
+		"strong": func(d *model.Device) { d.Power = model.Value(149.0) },
+		"slow":   func(d *model.Device) { d.AICLK = model.Value(0.0) },
+		"hung":   sample.Hang,
+		"resets": sample.Reset,
+		"full": func(d *model.Device) {
+			d.Memory.Pools[model.DRAM].Used = model.BoundBytes(d.Memory.Pools[model.DRAM].Total.V, model.Unsure)
+		},
+		"little":  func(d *model.Device) { d.Memory.Pools[model.DRAM].Used = model.BoundBytes(1, model.AtLeast) },
+		"l1":      func(d *model.Device) { d.Memory.Pools[model.L1].Used = model.BoundBytes(1023<<20, model.Unsure) },
+		"denied":  func(d *model.Device) { d.Memory.Pools[model.L1].Used = model.NoBytes(model.Denied) },
 		"degrade": func(d *model.Device) { d.PCIe.Width, d.PCIe.Degraded = model.Value(8), model.Value(true) },
 	} {
 		if got := heads(change); got != want {
@@ -176,23 +178,34 @@ func TestASCII(t *testing.T) {
 	}
 }
 
+const evil = "\x1b]0;x\a\u202e\xff\r\n"
+
+// evils are doubts of every kind, and of one that is not known, with foreign
+// text in every place that can have some.
+func evils() []model.Doubt {
+	var list []model.Doubt
+	for _, k := range append(model.DoubtKinds(), evil) {
+		list = append(list, model.Doubt{Kind: k, Region: evil, Release: evil, Name: evil, Source: evil, Basis: evil, Detail: evil})
+	}
+	return list
+}
+
 // Nothing foreign reaches the terminal raw, in whatever form.
 func TestHostileNames(t *testing.T) {
 	s := sample.Troubles()
-	const evil = "\x1b]0;x\a\u202e\xff\r\n"
 	for i := range s.Processes {
 		p := &s.Processes[i]
 		p.Name, p.Cmdline, p.User = model.Value(evil), model.Value(evil), model.Value(evil)
 		p.Container = model.Container{Runtime: evil, ID: evil, Pod: evil, Namespace: evil}
-		p.Notes, p.SystemdUnit, p.SlurmJob, p.Release = []string{evil}, evil, evil, model.Value(evil)
+		p.Doubts, p.SystemdUnit, p.SlurmJob, p.Release = evils(), evil, evil, model.Value(evil)
 		for j := range p.Devices {
-			p.Devices[j].Note, p.Devices[j].Source = evil, evil
+			p.Devices[j].Doubts, p.Devices[j].Source = evils(), evil
 		}
 	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		d.Board, d.Serial, d.ASICID, d.Firmware.Bundle = model.Value(evil), model.Value(evil), model.Value(evil), model.Value(evil)
-		d.StateReason, d.Memory.Note, d.Activity.Basis = model.StateReason{Cause: model.ReadBlocked, File: evil}, evil, evil
+		d.StateReason, d.Memory.Doubts, d.Doubts, d.Activity.Basis = model.StateReason{Cause: model.ReadBlocked, File: evil}, evils(), evils(), evil
 		for j := range d.Chips {
 			d.Chips[j].Name, d.Chips[j].Region = evil, evil
 		}
@@ -381,12 +394,13 @@ func TestTTSMI(t *testing.T) {
 func TestStale(t *testing.T) {
 	ghosts := sample.Troubles().Ghosts
 	ghosts = append(ghosts, model.Ghost{PID: 1, Name: "py\x1b", Bytes: model.PoolBytes{
-		model.DRAM: model.Missing[uint64](model.Implausible, ""), model.Trace: model.Value(uint64(64 << 20)),
+		model.DRAM: model.NoBytes(model.Implausible), model.Trace: model.BoundBytes(64<<20, model.Unsure),
 	}})
 	list := []model.Leftover{
 		{Region: "/dev/shm/tt_device_3727343498630883515_memory", Device: 3, Ghosts: ghosts},
-		{Region: "/proc/77/root/dev/shm/tt_device_9_memory", Device: model.NoDevice, Ghosts: ghosts[:1], Blocked: "it is in use by process 77"},
+		{Region: "/proc/77/root/dev/shm/tt_device_9_memory", Device: model.NoDevice, Ghosts: ghosts[:1], Blocked: &model.Doubt{Kind: model.RegionInUse, PIDs: []int{77}}},
 		{Region: "/dev/shm/tt_device_10_memory", Device: model.NoDevice, Owner: 1000, Denied: true},
+		{Region: "/dev/shm/tt_device_11_memory", Device: 4, Unseen: ghosts[:1]},
 	}
 	var out []byte
 	for _, width := range []int{80, 100, 120} {
@@ -396,7 +410,7 @@ func TestStale(t *testing.T) {
 		out = text.AppendStale(out, list, sample.Time, o)
 	}
 	out = append(out, "-- only what is denied\n"...)
-	out = text.AppendStale(out, append(list[2:], list[2]), sample.Time, utc)
+	out = text.AppendStale(out, append(list[2:3:3], list[2]), sample.Time, utc)
 	compare(t, "stale.txt", out)
 }
 

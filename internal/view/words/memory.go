@@ -1,7 +1,10 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,25 +15,60 @@ import (
 // PoolName is how a pool is called on screen: "L1_SMALL".
 func PoolName(p model.Pool) string { return strings.ToUpper(p.String()) }
 
-// Untracked is why a device, chip or process has no memory figures, as the
-// end of a sentence, and empty where it has them. A note of the source itself
-// says it better.
-func Untracked(t model.Tracking, note string) string {
-	if note != "" && t != model.TrackOK {
-		return Escape(note)
-	}
+// Untracked is why a device, chip or process has no memory figures where no
+// doubt says it, as the end of a sentence, and empty where it has them.
+func Untracked(t model.Tracking, from model.Origin) string {
 	switch t {
 	case model.TrackOK:
 		return ""
 	case model.TrackPartial:
 		return "some users are not in the memory figures"
 	case model.TrackDenied:
-		return "memory of other users is hidden: start ttmond, or run as root"
+		return withCure("memory of other users is hidden", rights(from))
 	case model.TrackUnknown:
 		return "memory is accounted in a layout this ttmon does not know: a newer ttmon may"
 	default:
 		return "memory is not known: the programs that use it do not account for it"
 	}
+}
+
+// Reasons lists what is to be said about figures on a page of their own: a
+// sentence for each doubt, with what helps, or what their tracking says.
+func Reasons(t model.Tracking, doubts []model.Doubt, from model.Origin) []string {
+	var list []string
+	for _, d := range doubts {
+		list = appendNew(list, DoubtAndCure(d, from))
+	}
+	if text := Untracked(t, from); text != "" && !explained(doubts) {
+		list = append(list, text)
+	}
+	return list
+}
+
+// UseReasons is Reasons for what a process has of a device, without saying
+// again which process.
+func UseReasons(p *model.Process, u *model.DeviceUse, from model.Origin) []string {
+	return Reasons(u.Tracking, OwnDoubts(p, u), from)
+}
+
+// OwnDoubts are the doubts about what a process has of a device, as they are
+// said beside it: the process itself is not named in them.
+func OwnDoubts(p *model.Process, u *model.DeviceUse) []model.Doubt {
+	list := slices.Concat(u.Doubts, p.Doubts)
+	for i := range list {
+		if list[i].PID == p.PID {
+			list[i].PID = 0
+		}
+	}
+	return list
+}
+
+// explained tells whether doubts say why figures are not whole, or why there
+// are none to be had.
+func explained(doubts []model.Doubt) bool {
+	return slices.ContainsFunc(doubts, func(d model.Doubt) bool {
+		return d.Kind.Bound() != model.Exact || d.Kind == model.NotTTMetal || d.Kind == model.OtherChipsOnly || isNew(&d)
+	})
 }
 
 // UntrackedWord is the word in a column for memory that is not known.
@@ -46,33 +84,26 @@ func UntrackedWord(t model.Tracking) string {
 }
 
 // memory says in one short sentence what the memory figures of a device leave
-// out. What the source itself has to say is longer, and in the report.
+// out, where no doubt says it better.
 func (l *list) memory(d *model.Device) {
-	switch m := &d.Memory; m.Tracking {
-	case model.TrackOK:
-	case model.TrackAbsent, "":
+	t := d.Memory.Tracking
+	switch {
+	case t == model.TrackOK || explained(d.Doubts) || explained(d.Memory.Doubts):
+	case t == model.TrackAbsent || t == "":
 		// Worth a line only where somebody uses the device: an idle board
 		// without figures misleads nobody.
-		if l.used(d.Index) {
-			l.add(Info, "untracked", d.Index, Untracked(model.TrackAbsent, brief(m.Note)))
+		if l.used(d.Index) && d.HiddenFDs == 0 {
+			l.add(Info, "untracked", d.Index, Untracked(model.TrackAbsent, l.snap.Source))
 		}
-	case model.TrackPartial:
+	case t == model.TrackPartial:
 		text := l.leftOut(d.Index)
 		if text == "" {
-			text = Untracked(m.Tracking, brief(m.Note))
+			text = Untracked(t, l.snap.Source)
 		}
-		l.add(Info, string(m.Tracking), d.Index, text)
+		l.add(Info, string(t), d.Index, text)
 	default:
-		l.add(Info, string(m.Tracking), d.Index, Untracked(m.Tracking, ""))
+		l.add(Info, string(t), d.Index, Untracked(t, l.snap.Source))
 	}
-}
-
-// brief is a note if it is one sentence that fits into two lines.
-func brief(note string) string {
-	if len(note) > 150 || strings.Contains(note, "; ") {
-		return ""
-	}
-	return note
 }
 
 // leftOut names the processes whose memory on a device is not known.
@@ -82,19 +113,15 @@ func (l *list) leftOut(device int) string {
 		p := &l.snap.Processes[i]
 		for j := range p.Devices {
 			u := &p.Devices[j]
-			if _, known := u.Memory.Total(); u.Device == device && !known && p.State == model.Running {
+			if u.Device == device && !u.Memory.Total().Known() && p.State == model.Running {
 				names = append(names, strconv.Itoa(p.PID)+" "+Foreign(p.Name))
 			}
 		}
 	}
-	switch n := len(names); {
-	case n == 0:
+	if len(names) == 0 {
 		return ""
-	case n > 3:
-		return "memory of " + strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more processes is not in the figures", n-3)
-	default:
-		return "memory of " + strings.Join(names, ", ") + " is not in the figures"
 	}
+	return several(aProcess, names) + ": " + notCounted
 }
 
 // used tells whether a process has the device open.
@@ -109,97 +136,132 @@ func (l *list) used(device int) bool {
 	return false
 }
 
-// ghosts says per device what dead processes left behind.
+// ghosts says what dead processes left behind: one sentence for all devices
+// on which the same ones did.
 func (l *list) ghosts() {
 	byDevice := map[int][]*model.Ghost{}
-	var order []int
 	for i := range l.snap.Ghosts {
 		g := &l.snap.Ghosts[i]
-		if byDevice[g.Device] == nil {
-			order = append(order, g.Device)
-		}
 		byDevice[g.Device] = append(byDevice[g.Device], g)
 	}
-	for _, device := range order {
-		var sum model.PoolBytes
-		var newest *model.Ghost
-		for _, g := range byDevice[device] {
-			for p, r := range g.Bytes {
-				if r.Known() {
-					sum[p] = model.Value(sum[p].V + r.V)
-				}
+	type remains struct {
+		devices []int
+		owners  []owner
+		ghosts  []*model.Ghost
+	}
+	var all []remains
+	for _, device := range slices.Sorted(maps.Keys(byDevice)) {
+		who := owners(byDevice[device])
+		i := slices.IndexFunc(all, func(r remains) bool {
+			return slices.Equal(r.owners, who) && (r.devices[0] == model.NoDevice) == (device == model.NoDevice)
+		})
+		if i < 0 {
+			i = len(all)
+			all = append(all, remains{owners: who})
+		}
+		all[i].devices = append(all[i].devices, device)
+		all[i].ghosts = append(all[i].ghosts, byDevice[device]...)
+	}
+	for _, r := range all {
+		if text := l.remains(r.ghosts, len(r.owners)); text != "" {
+			if r.devices[0] == model.NoDevice {
+				l.add(Warning, "stale", model.NoDevice, text+l.elsewhere(r.ghosts))
+				continue
 			}
-			if newest == nil || g.Updated.After(newest.Updated) {
-				newest = g
-			}
+			l.notices = append(l.notices, Notice{Level: Warning, Code: "stale", Devices: r.devices, Text: text})
 		}
-		held := pools(sum)
-		if held == "" {
-			continue
-		}
-		n := owners(byDevice[device])
-		who := ghostName(newest, l.snap.Time)
-		text := held + " belong to a dead process (" + who + "): see ttmon stale"
-		if n > 1 {
-			text = fmt.Sprintf("%s belong to %d dead processes (the last: %s): see ttmon stale", held, n, who)
-		}
-		if device == model.NoDevice {
-			text += " (on a chip that is not here)"
-		}
-		l.add(Warning, "stale", device, text)
 	}
 }
 
-// owners counts dead processes: one that used several chips left something in
-// the region of each.
-func owners(list []*model.Ghost) int {
-	type owner struct {
-		pid  int
-		name string
-	}
-	seen := map[owner]bool{}
+// remains says what a number of dead processes left, or nothing if they left
+// nothing.
+func (l *list) remains(list []*model.Ghost, owners int) string {
+	var sums [model.NumPools]model.Sum
+	var last *model.Ghost
+	removable := false
 	for _, g := range list {
-		seen[owner{g.PID, g.Name}] = true
+		for p, b := range g.Bytes {
+			if b.Positive() {
+				sums[p].Add(b)
+			}
+		}
+		if last == nil || g.Updated.After(last.Updated) {
+			last = g
+		}
+		removable = removable || !g.Mapped
 	}
-	return len(seen)
+	var left model.PoolBytes
+	for p := range sums {
+		left[p] = sums[p].Bytes()
+	}
+	held := pools(left)
+	if held == "" {
+		return ""
+	}
+	who := ghostName(last, l.snap.Time)
+	text := held + " belong to a dead process (" + who + ")"
+	if owners > 1 {
+		text = fmt.Sprintf("%s belong to %d dead processes (the last: %s)", held, owners, who)
+	}
+	if !removable {
+		return text + ", until those that use the chip have ended"
+	}
+	return text + ": see ttmon stale"
 }
 
+// owner is a dead process: one that used several chips left something in the
+// region of each.
+type owner struct {
+	pid  int
+	name string
+}
+
+// owners lists the dead processes, sorted.
+func owners(list []*model.Ghost) []owner {
+	var who []owner
+	for _, g := range list {
+		who = appendNew(who, owner{g.PID, g.Name})
+	}
+	slices.SortFunc(who, func(a, b owner) int {
+		return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.name, b.name))
+	})
+	return who
+}
+
+// ghostName is a dead process. When it died is not known; when it last wrote is.
 func ghostName(g *model.Ghost, now time.Time) string {
 	who := strconv.Itoa(g.PID)
 	if g.Name != "" {
 		who += " " + Escape(g.Name)
 	}
-	if age := now.Sub(g.Updated); !g.Updated.IsZero() && age >= 0 {
-		who += ", " + Span(age) + " ago"
+	if wrote := Wrote(g, now); wrote != "" {
+		who += ", last " + wrote
 	}
 	return who
+}
+
+// Wrote says when a dead process last changed its account, which may be long
+// before it died: "wrote 3 h ago". It is empty where that is not known.
+func Wrote(g *model.Ghost, now time.Time) string {
+	age := now.Sub(g.Updated)
+	if g.Updated.IsZero() || age < 0 {
+		return ""
+	}
+	return "wrote " + Span(age) + " ago"
 }
 
 // pools lists the pools that hold something: "128 MiB of DRAM and 2.0 MiB of L1".
 func pools(b model.PoolBytes) string {
 	var parts []string
 	for _, p := range model.Pools() {
-		if v, ok := b[p].Get(); ok && v > 0 {
-			parts = append(parts, Bytes(v)+" of "+PoolName(p))
+		if b[p].Positive() {
+			parts = append(parts, FigureInText(b[p])+" of "+PoolName(p))
 		}
 	}
 	if n := len(parts); n > 1 {
 		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
 	}
 	return strings.Join(parts, "")
-}
-
-// used says what a memory holds; ok is false when nothing is known of it.
-func used(m *model.Memory) (text string, ok bool) {
-	var b model.PoolBytes
-	for i := range m.Pools {
-		b[i] = m.Pools[i].Used
-		ok = ok || b[i].Known()
-	}
-	if text = pools(b); text == "" {
-		text = "nothing allocated"
-	}
-	return text, ok
 }
 
 func chipID(id model.Reading[uint64]) string {

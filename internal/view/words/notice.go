@@ -50,6 +50,7 @@ func Notices(s *model.Snapshot) []Notice {
 	l.mixedFirmware()
 	l.ghosts()
 	l.openers()
+	l.doubts()
 	slices.SortStableFunc(l.notices, func(a, b Notice) int { return cmp.Compare(a.Level, b.Level) })
 	return l.notices
 }

@@ -69,48 +69,64 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		},
 		{
 			"denied", func(_ *model.Snapshot, d *model.Device) { d.Memory.Tracking = model.TrackDenied },
-			"device 0: memory of other users is hidden: start ttmond, or run as root",
+			"device 0: memory of other users is hidden; start ttmond, or run as root",
 		},
-		{"denied says it shortly, whatever the source says", func(_ *model.Snapshot, d *model.Device) {
-			d.Memory.Tracking, d.Memory.Note = model.TrackDenied, "a belongs to uid 0; b belongs to uid 0"
-		}, "device 0: memory of other users is hidden: start ttmond, or run as root"},
-		{"the source's own note", func(_ *model.Snapshot, d *model.Device) {
-			d.Memory.Tracking, d.Memory.Note = model.TrackPartial, "4242 is not tracked\x1b"
-		}, `device 0: 4242 is not tracked\x1b`},
-		{"a long note is for the report", func(_ *model.Snapshot, d *model.Device) {
-			d.Memory.Tracking, d.Memory.Note = model.TrackPartial, "this; that"
-		}, "device 0: some users are not in the memory figures"},
+		{
+			"denied to ttmond", func(s *model.Snapshot, d *model.Device) {
+				s.Source, d.Memory.Tracking = model.Daemon, model.TrackDenied
+			}, "device 0: memory of other users is hidden; ttmond would have to run as root",
+		},
+		{"a doubt says it better than the tracking", func(s *model.Snapshot, d *model.Device) {
+			d.Memory.Tracking = model.TrackPartial
+			d.Memory.Doubts = []model.Doubt{{Kind: model.NotAttached, PID: 4242}}
+			s.Processes = []model.Process{{PID: 4242, State: model.Running, Name: model.Value("raw\x1b"), Devices: []model.DeviceUse{{}}}}
+		}, `device 0: process 4242 raw\x1b: uses tt-metal and accounts nowhere, not in the figures`},
+		{"the same of five processes is said once", func(s *model.Snapshot, d *model.Device) {
+			d.Memory.Tracking = model.TrackPartial
+			for pid := range 5 {
+				d.Memory.Doubts = append(d.Memory.Doubts, model.Doubt{Kind: model.ProcessDenied, PID: 10 + pid, UID: 1000})
+			}
+		}, "device 0: processes 10, 11, 12 and 2 more: uid 1000's, and may not be looked at: not in the figures; start ttmond, or run as root"},
+		{"a doubt of a process's figures", func(s *model.Snapshot, d *model.Device) {
+			d.Memory.Tracking = model.TrackOK
+			s.Processes = []model.Process{{PID: 7, State: model.Running, Name: model.Value("py"), Devices: []model.DeviceUse{{
+				Doubts: []model.Doubt{{Kind: model.EventsLost, Count: 3}},
+			}}}}
+		}, "device 0: process 7 py: 3 events of its allocator were lost"},
+		{"a kind of a newer ttmond", func(_ *model.Snapshot, d *model.Device) {
+			d.Doubts = []model.Doubt{{Kind: "moonlight", Detail: "the moon shone\n"}}
+		}, `device 0: the moon shone\n`},
+		{"what changes no figure is not said", func(_ *model.Snapshot, d *model.Device) {
+			d.Memory.Tracking = model.TrackOK
+			d.Memory.Doubts = []model.Doubt{{Kind: model.NotTTMetal, PID: 7}, {Kind: model.ChipInferred, Basis: model.ByTray}}
+		}, ""},
 		{"who is left out", func(s *model.Snapshot, d *model.Device) {
 			d.Memory.Tracking = model.TrackPartial
 			for pid := range 5 {
 				s.Processes = append(s.Processes, model.Process{PID: pid, State: model.Running, Name: model.Value("raw"), Devices: []model.DeviceUse{{}}})
 			}
-			s.Processes[4].Devices[0].Memory[model.DRAM] = model.Value(uint64(0))
-		}, "device 0: memory of 0 raw, 1 raw, 2 raw and 1 more processes is not in the figures"},
-		{
-			"a note of the collector", func(_ *model.Snapshot, d *model.Device) { d.Notes = []string{"its users are not known\n"} },
-			`device 0: its users are not known\n`,
-		},
+			s.Processes[4].Devices[0].Memory[model.DRAM] = model.ExactBytes(0)
+		}, "device 0: processes 0 raw, 1 raw, 2 raw, 3 raw: not in the figures"},
 		{
 			"hidden", func(_ *model.Snapshot, d *model.Device) { d.HiddenFDs = 2 },
-			"device 0: open 2 times in processes outside this PID namespace, which cannot be seen from here: run ttmon on the host",
+			"device 0: open 2 times in processes that cannot be seen from here; run ttmon on the host",
 		},
 		{"stale", func(s *model.Snapshot, _ *model.Device) {
 			s.Ghosts = []model.Ghost{{
 				PID: 4242, Name: "python", Updated: now.Add(-3 * time.Hour),
-				Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(128 * mib))},
+				Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(128 * mib)},
 			}}
-		}, "device 0: 128 MiB of DRAM belong to a dead process (4242 python, 3 h ago): see ttmon stale"},
+		}, "device 0: 128 MiB of DRAM belong to a dead process (4242 python, last wrote 3 h ago): see ttmon stale"},
 		{"stale of several", func(s *model.Snapshot, _ *model.Device) {
 			s.Ghosts = []model.Ghost{
-				{PID: 1, Updated: now.Add(-9 * time.Hour), Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(gib)), model.L1: model.Value(uint64(mib))}},
-				{PID: 2, Name: "py\n", Updated: now.Add(-3 * time.Hour), Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(gib))}},
+				{PID: 1, Updated: now.Add(-9 * time.Hour), Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib), model.L1: model.ExactBytes(mib)}},
+				{PID: 2, Name: "py\n", Updated: now.Add(-3 * time.Hour), Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}},
 			}
-		}, `device 0: 2.0 GiB of DRAM and 1.0 MiB of L1 belong to 2 dead processes (the last: 2 py\n, 3 h ago): see ttmon stale`},
+		}, `device 0: 2.0 GiB of DRAM and 1.0 MiB of L1 belong to 2 dead processes (the last: 2 py\n, last wrote 3 h ago): see ttmon stale`},
 		{"one dead process on two chips", func(s *model.Snapshot, _ *model.Device) {
 			s.Ghosts = []model.Ghost{
-				{PID: 7, Name: "py", ChipID: 1, Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(gib))}},
-				{PID: 7, Name: "py", ChipID: 2, Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(gib))}},
+				{PID: 7, Name: "py", ChipID: 1, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}},
+				{PID: 7, Name: "py", ChipID: 2, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}},
 			}
 		}, "device 0: 2.0 GiB of DRAM belong to a dead process (7 py): see ttmon stale"},
 		{"exited opener and heir", func(s *model.Snapshot, _ *model.Device) {
@@ -129,9 +145,28 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		{"unmatched chip", func(s *model.Snapshot, _ *model.Device) {
 			s.Unmatched = []model.Chip{{ID: model.Value(uint64(99)), Memory: model.Memory{
 				Tracking: model.TrackOK,
-				Pools:    [model.NumPools]model.PoolUse{model.DRAM: {Used: model.Value(uint64(gib))}},
+				Pools:    [model.NumPools]model.PoolUse{model.DRAM: {Used: model.ExactBytes(gib)}},
 			}}}
 		}, "chip 99 is none of this host's devices (a mock or simulator run): 1.0 GiB of DRAM"},
+		{"a chip that is one of several", func(s *model.Snapshot, d *model.Device) {
+			d.Memory.Tracking = model.TrackOK
+			d.Memory.Doubts = []model.Doubt{{Kind: model.ChipAmbiguous, Chip: 99, Devices: []int{0, 1}}}
+			s.Unmatched = []model.Chip{{ID: model.Value(uint64(99)), Candidates: []int{0, 1}, Memory: model.Memory{
+				Pools: [model.NumPools]model.PoolUse{model.DRAM: {Used: model.BoundBytes(gib, model.AtLeast)}},
+			}}}
+		}, "chip 99 is one of devices 0, 1, and which cannot be told: ≥ 1.0 GiB of DRAM"},
+		{"two chips and their dead, of two devices", func(s *model.Snapshot, _ *model.Device) {
+			for _, id := range []uint64{98, 99} {
+				s.Unmatched = append(s.Unmatched, model.Chip{ID: model.Value(id), Candidates: []int{0, 1}, Memory: model.Memory{
+					Pools: [model.NumPools]model.PoolUse{model.DRAM: {Used: model.ExactBytes(gib)}},
+				}})
+				s.Ghosts = append(s.Ghosts, model.Ghost{PID: 7, ChipID: id, Device: model.NoDevice, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}})
+			}
+		}, "2.0 GiB of DRAM belong to a dead process (7): see ttmon stale (among devices 0, 1)\n" +
+			"chips 98, 99 are among devices 0, 1, and which is which cannot be told: 2.0 GiB of DRAM"},
+		{"not removable", func(s *model.Snapshot, _ *model.Device) {
+			s.Ghosts = []model.Ghost{{PID: 7, Mapped: true, Bytes: model.PoolBytes{model.DRAM: model.BoundBytes(gib, model.Unsure)}}}
+		}, "device 0: ~1.0 GiB of DRAM belong to a dead process (7), until those that use the chip have ended"},
 		{"simulated", func(s *model.Snapshot, _ *model.Device) { s.Simulated = true }, words.Simulated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -167,8 +202,39 @@ func TestNoticesMergeAndSort(t *testing.T) {
 	}
 	want := []string{
 		"device 7: hung: reading tt_aiclk has not returned: a reset is under way, or the chip hangs",
-		"devices 0-31: memory of other users is hidden: start ttmond, or run as root",
+		"devices 0-31: memory of other users is hidden; start ttmond, or run as root",
 		"the p150a devices run different firmware: 19.4.0.0 on 0-6, 8-31; 19.7.0.0 on 7",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// One dead process on 32 chips is one line, and so is what holds for every
+// program of a release.
+func TestNoticesAreNoWall(t *testing.T) {
+	s := &model.Snapshot{Time: now}
+	for i := range 32 {
+		d := healthy(i)
+		d.Memory.Tracking = model.TrackOK
+		s.Devices = append(s.Devices, d)
+		at := 31 - i // the map they come from has no order
+		s.Ghosts = append(s.Ghosts, model.Ghost{
+			Device: at, PID: 4242, Name: "python", Updated: now.Add(-2 * time.Minute),
+			Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(128 * mib)},
+		})
+		s.Processes = append(s.Processes, model.Process{
+			PID: 100 + i, State: model.Running, Name: model.Value("py"), Devices: []model.DeviceUse{{Device: i}},
+			Doubts: []model.Doubt{{Kind: model.OtherThreads, Release: "0.81.1"}, {Kind: model.GraphCapture, Release: "0.81.1"}},
+		})
+	}
+	var got []string
+	for _, n := range words.Notices(s) {
+		got = append(got, n.String())
+	}
+	want := []string{
+		"devices 0-31: 4.0 GiB of DRAM belong to a dead process (4242 python, last wrote 2 min ago): see ttmon stale",
+		"~: tt-metal's own statistics (release 0.81.1) count one thread of a program and miscount around graph captures; exact figures need ttmond with uprobes, or ttmon run",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

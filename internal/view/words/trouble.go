@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,14 +29,7 @@ func (l *list) host() {
 		l.add(Info, "hidden", model.NoDevice, "devices are open "+plural(n, "time", "times")+
 			" in processes that cannot be seen from here; which ones this driver does not say: run ttmon on the host as root")
 	}
-	for i := range s.Unmatched {
-		c := &s.Unmatched[i]
-		text := "chip " + chipID(c.ID) + " is none of this host's devices (a mock or simulator run)"
-		if used, ok := used(&c.Memory); ok {
-			text += ": " + used
-		}
-		l.add(Info, "unmatched", model.NoDevice, text)
-	}
+	l.strangers()
 }
 
 func (l *list) device(d *model.Device) {
@@ -46,13 +40,17 @@ func (l *list) device(d *model.Device) {
 			", the slot and the board can do "+Link(LinkMax(d)))
 	}
 	l.memory(d)
-	for _, n := range d.Notes {
-		l.add(Info, "note", d.Index, Escape(n))
+	if d.HiddenFDs > 0 && !has(model.UsersHidden, d.Doubts, d.Memory.Doubts) {
+		hidden := model.Doubt{Kind: model.UsersHidden, Count: d.HiddenFDs}
+		l.add(Info, string(hidden.Kind), d.Index, DoubtAndCure(hidden, l.snap.Source))
 	}
-	if d.HiddenFDs > 0 {
-		l.add(Info, "hidden", d.Index, "open "+plural(d.HiddenFDs, "time", "times")+
-			" in processes outside this PID namespace, which cannot be seen from here: run ttmon on the host")
-	}
+}
+
+// has tells whether a kind of doubt is in any of the lists.
+func has(k model.DoubtKind, lists ...[]model.Doubt) bool {
+	return slices.ContainsFunc(lists, func(list []model.Doubt) bool {
+		return slices.ContainsFunc(list, func(d model.Doubt) bool { return d.Kind == k })
+	})
 }
 
 func (l *list) state(d *model.Device) {

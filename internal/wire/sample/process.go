@@ -13,8 +13,7 @@ func Serve(pid int, uses ...model.DeviceUse) model.Process {
 		UID: model.Value(0), User: model.Value("root"), Name: model.Value("python3"),
 		Cmdline: model.Value("python3 serve.py --model llama-70b"),
 		CPU:     model.Value(98.2), RSS: model.Value(uint64(15_139_793_305)), Threads: model.Value(64),
-		SystemdUnit: "serve.service", Release: model.Value("0.81.1"),
-		Notes:   []string{"allocations of other threads are not counted"},
+		SystemdUnit: "serve.service", Release: model.Value("0.71.2"),
 		Devices: uses,
 	}
 }
@@ -22,11 +21,11 @@ func Serve(pid int, uses ...model.DeviceUse) model.Process {
 // Use is what a process holds on a device, all of it on the first chip.
 func Use(d *model.Device, dram, l1 uint64) model.DeviceUse {
 	held := model.PoolBytes{
-		model.DRAM: model.Value(dram), model.L1: model.Value(l1), model.L1Small: model.Value(uint64(0)),
-		model.Trace: model.Value(uint64(0)), model.CB: model.Value(l1 / 32),
+		model.DRAM: model.ExactBytes(dram), model.L1: model.ExactBytes(l1), model.L1Small: model.ExactBytes(0),
+		model.Trace: model.ExactBytes(0), model.CB: model.ExactBytes(l1 / 32),
 	}
 	return model.DeviceUse{
-		Device: d.Index, OpenFDs: model.Value(2), Tracking: model.TrackOK, Memory: held, Source: "shm",
+		Device: d.Index, OpenFDs: model.Value(2), Tracking: model.TrackOK, Memory: held, Source: model.FromShm,
 		Chips: []model.ChipUse{{ChipID: d.Chips[0].ID.V, Memory: held}},
 	}
 }

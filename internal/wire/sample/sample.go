@@ -61,10 +61,16 @@ func Four() *model.Snapshot {
 	Allocate(&one, 0, 0)
 	Allocate(&two, 512*MiB, 0)
 	Allocate(&three, 0, 0)
+	Doubt(&two, model.Unsure)
 	s.Devices = []model.Device{n300, one, two, three}
 	job := Serve(182034, Use(&n300, 10_952_166_604, 38*MiB))
 	job.SlurmJob = "4711"
 	pod := Serve(190011, Use(&two, 512*MiB, 0))
+	DoubtUse(&pod, model.Unsure)
+	pod.Release = model.Value("0.81.1")
+	pod.Doubts = []model.Doubt{
+		{Kind: model.OtherThreads, Release: "0.81.1"}, {Kind: model.GraphCapture, Release: "0.81.1"},
+	}
 	pod.User, pod.UID = model.Value("anna"), model.Value(1000)
 	pod.Cmdline = model.Value("python3 train.py --name 日本語 --epochs 3")
 	pod.StartTime = Time.Add(-3*time.Minute - 7*time.Second)
@@ -204,9 +210,32 @@ func Allocate(d *model.Device, dram, l1 uint64) {
 
 func fill(m *model.Memory, dram, l1 uint64) {
 	m.Tracking = model.TrackOK
-	m.CBMeans = "cached programs"
-	m.Stale = model.Value(uint64(0))
+	m.CB = model.CBCached
+	m.Stale = model.ExactBytes(0)
 	for p, v := range map[model.Pool]uint64{model.DRAM: dram, model.L1: l1, model.L1Small: 0, model.Trace: 0, model.CB: l1 / 32} {
-		m.Pools[p].Used = model.Value(v)
+		m.Pools[p].Used = model.ExactBytes(v)
+	}
+}
+
+// Doubt makes the figures of a device no better than a bound.
+func Doubt(d *model.Device, b model.Bound) {
+	for p := range d.Memory.Pools {
+		d.Memory.Pools[p].Used = d.Memory.Pools[p].Used.Doubted(b)
+		for c := range d.Chips {
+			d.Chips[c].Memory.Pools[p].Used = d.Chips[c].Memory.Pools[p].Used.Doubted(b)
+		}
+	}
+}
+
+// DoubtUse makes the figures of a process no better than a bound.
+func DoubtUse(p *model.Process, b model.Bound) {
+	for i := range p.Devices {
+		u := &p.Devices[i]
+		for pool := range u.Memory {
+			u.Memory[pool] = u.Memory[pool].Doubted(b)
+			for c := range u.Chips {
+				u.Chips[c].Memory[pool] = u.Chips[c].Memory[pool].Doubted(b)
+			}
+		}
 	}
 }

@@ -68,59 +68,66 @@ func Troubles() *model.Snapshot {
 	hot.PCIe.ToDeviceRate = model.Missing[float64](model.Pending, "needs a second sample")
 	hot.PCIe.FromDeviceRate = hot.PCIe.ToDeviceRate
 	Allocate(&hot, 6*GiB, 12*MiB)
-	hot.Memory.Stale, hot.Chips[0].Memory.Stale = model.Value(uint64(128*MiB)), model.Value(uint64(128*MiB))
+	hot.Memory.Stale, hot.Chips[0].Memory.Stale = model.ExactBytes(128*MiB), model.ExactBytes(128*MiB)
 
 	old := N150(4, 0x81)
 	old.Board, old.Serial = model.Missing[string](model.Absent, "this firmware publishes no board id"), model.Missing[string](model.Absent, "")
 	blank(&old, model.Absent, "this firmware publishes no telemetry")
 	old.Power = model.Missing[float64](model.Implausible, "the chip said 4294 W")
 	old.Memory.Tracking, old.Chips[0].Memory.Tracking = model.TrackUnknown, model.TrackUnknown
-	old.Memory.Pools[model.DRAM].Used = model.Missing[uint64](model.Unsupported, "layout 5")
+	old.Memory.Pools[model.DRAM].Used = model.NoBytes(model.Unsupported)
+	old.Memory.Doubts = []model.Doubt{{Kind: model.LayoutUnknown, Region: "/dev/shm/tt_device_9956278472_memory", Version: 5, Chip: old.Chips[0].ID.V}}
 	old.PCIe.Gen, old.PCIe.Degraded, old.Firmware.Bundle = model.Value(1), model.Value(true), model.Value("19.8.1.0")
 
 	partial := N150(5, 0x82)
 	Allocate(&partial, 2*GiB, 0)
+	Doubt(&partial, model.AtLeast)
 	partial.Memory.Tracking = model.TrackPartial
-	partial.Memory.Note = "190013 uses it without accounting for its memory"
+	partial.Memory.Doubts = []model.Doubt{{Kind: model.NotAttached, PID: 190013}}
 	s.Devices = []model.Device{hung, lost, resetting, hot, old, partial}
 
 	denied := Serve(190011, model.DeviceUse{Device: 0, OpenFDs: model.Missing[int](model.Denied, ""), Tracking: model.TrackDenied})
 	denied.User, denied.UID, denied.RSS = model.Value("1000"), model.Value(1000), model.Missing[uint64](model.Denied, "")
 	denied.CPU = model.Missing[float64](model.Pending, "needs a second sample")
 	for p := range denied.Devices[0].Memory {
-		denied.Devices[0].Memory[p] = model.Missing[uint64](model.Denied, "the region belongs to another user")
+		denied.Devices[0].Memory[p] = model.NoBytes(model.Denied)
 	}
 	hostile := Serve(190012, Use(&hot, 6*GiB, 12*MiB))
 	hostile.Name, hostile.Cmdline = model.Value("evil\x1b[2J"), model.Value("\x1b[31mpython3\n\u202egnp.exe \xff --日本語 👩‍👩‍👧")
-	silent := Serve(190013, model.DeviceUse{Device: 5, OpenFDs: model.Value(1), Tracking: model.TrackAbsent, Note: "it does not publish its memory"})
+	silent := Serve(190013, model.DeviceUse{Device: 5, OpenFDs: model.Value(1), Tracking: model.TrackAbsent, Doubts: []model.Doubt{{Kind: model.NotAttached, PID: 190013}}})
 	exited := model.Process{PID: 190001, State: model.Exited, Devices: []model.DeviceUse{{Device: 5, OpenFDs: model.Value(1)}}}
-	heir := Serve(190014, model.DeviceUse{Device: 5, OpenFDs: model.Value(1), Inherited: true, Tracking: model.TrackAbsent})
+	heir := Serve(190014, model.DeviceUse{
+		Device: 5, OpenFDs: model.Value(1), Inherited: true, Tracking: model.TrackAbsent,
+		Doubts: []model.Doubt{{Kind: model.InheritedFromExited, PID: 190001}, {Kind: model.NotTTMetal, PID: 190014}},
+	})
 	heir.Name, heir.Cmdline = model.Value("sleep"), model.Value("sleep infinity")
 	mock := Serve(190015, model.DeviceUse{
-		Device: model.NoDevice, Tracking: model.TrackOK, Source: "shm",
-		Memory: model.PoolBytes{model.DRAM: model.Value(uint64(GiB))},
-		Chips:  []model.ChipUse{{ChipID: 77, Memory: model.PoolBytes{model.DRAM: model.Value(uint64(GiB))}}},
+		Device: model.NoDevice, Tracking: model.TrackOK, Source: model.FromShm,
+		Memory: model.PoolBytes{model.DRAM: model.ExactBytes(GiB)},
+		Chips:  []model.ChipUse{{ChipID: 77, Memory: model.PoolBytes{model.DRAM: model.ExactBytes(GiB)}}},
 	})
 	hidden := model.Process{State: model.Hidden, Devices: []model.DeviceUse{{Device: 2, OpenFDs: model.Value(2)}}}
 	s.Processes = []model.Process{hidden, exited, denied, hostile, silent, heir, mock}
 
 	s.Ghosts = []model.Ghost{{
 		Region: "/dev/shm/tt_device_274877906947_memory", ChipID: hot.Chips[0].ID.V, Device: 3, PID: 4242, Name: "python",
-		Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(128 * MiB))}, Updated: Time.Add(-3 * time.Hour), Mapped: true,
+		Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(128 * MiB)}, Updated: Time.Add(-3 * time.Hour), Mapped: true,
 	}}
 	stray := chip(77, "", false)
 	stray.Region = "/dev/shm/tt_device_77_memory"
 	stray.Memory.Tracking = model.TrackOK
-	stray.Memory.Pools[model.DRAM].Used = model.Value(uint64(GiB))
+	stray.Memory.Pools[model.DRAM].Used = model.ExactBytes(GiB)
 	s.Unmatched = []model.Chip{stray}
 	return s
 }
 
 func deny(d *model.Device) {
+	d.Memory.Doubts = []model.Doubt{{Kind: model.RegionDenied, UID: 1000, Region: "/dev/shm/tt_device_274877906944_memory", Chip: d.Chips[0].ID.V}}
+	d.Chips[0].Memory.Doubts = d.Memory.Doubts
 	d.Memory.Tracking = model.TrackDenied
 	d.Chips[0].Memory.Tracking = model.TrackDenied
 	for p := range d.Memory.Pools {
-		d.Memory.Pools[p].Used = model.Missing[uint64](model.Denied, "the region belongs to another user")
+		d.Memory.Pools[p].Used = model.NoBytes(model.Denied)
 	}
-	d.Memory.Stale = model.Missing[uint64](model.Denied, "")
+	d.Memory.Stale = model.NoBytes(model.Denied)
 }

@@ -55,7 +55,7 @@ func New() *Set {
 		return &s.list[len(s.list)-1]
 	}
 	add("dram", "DRAM", "memory.used", "memory.total", Bytes)
-	add("l1", "L1", "l1.used", "l1.total", Bytes)
+	add("l1", "L1, buffers", "l1.used", "", Bytes)
 	add("power", "Power", "power.draw", "power.limit", Watts)
 	add("temperature", "Temperature", "temperature.asic", "temperature.asic.limit.throttle", Celsius)
 	add("activity", "Activity, estimated", "activity.estimate", "", Ratio).full = 1
@@ -128,8 +128,8 @@ func (s *Set) Record(h *history.Store, snap *model.Snapshot) {
 		}
 		for c := range d.Chips {
 			for _, p := range model.Pools() {
-				if v, ok := d.Chips[c].Memory.Pools[p].Used.Get(); ok {
-					h.Put(ChipKey(d, c, p), float64(v))
+				if n, _, known := d.Chips[c].Memory.Pools[p].Used.Best(); known {
+					h.Put(ChipKey(d, c, p), float64(n))
 				}
 			}
 		}

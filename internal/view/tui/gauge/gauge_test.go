@@ -60,7 +60,7 @@ func TestRecord(t *testing.T) {
 	}
 	// Chips of a board have series of their own; a single chip shares the board's.
 	h.Range(b, ChipKey(&s.Devices[0], 1, model.DRAM), at, time.Second)
-	if want := s.Devices[0].Chips[1].Memory.Pools[model.DRAM].Used.V; b[0].State != history.Sampled || b[0].Last != float32(want) {
+	if want, _, _ := s.Devices[0].Chips[1].Memory.Pools[model.DRAM].Used.Best(); b[0].State != history.Sampled || b[0].Last != float32(want) {
 		t.Errorf("chip R recorded as %v, is %d", b[0], want)
 	}
 	h.Range(b, ChipKey(&s.Devices[1], 0, model.DRAM), at, time.Second)

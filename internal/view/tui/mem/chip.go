@@ -2,6 +2,7 @@ package mem
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -48,14 +49,10 @@ func (s *State) drawChip(h *widget.Hits, area cells.Area, c chip) {
 
 // segments are the shares of the holders in the bar of a pool.
 func segments(c chip, list []holder, p model.Pool) []segment {
-	total, _ := room(c.mem(), p)
-	if !total.Known() || total.V == 0 {
-		return nil
-	}
 	var out []segment
 	for i := range list {
-		if b, ok := list[i].mem[p].Get(); ok {
-			out = append(out, segment{float64(b) / float64(total.V), cells.Series(i)})
+		if r, _ := part(c.mem(), p, list[i].mem[p]); !math.IsNaN(r) {
+			out = append(out, segment{r, cells.Series(i)})
 		}
 	}
 	return out
@@ -82,7 +79,7 @@ func (s *State) drawWho(h *widget.Hits, area cells.Area, c chip, list []holder) 
 			s.drawHolder(row, c, &list[i], i)
 		case others && i == len(list):
 			row.Put(1, 0, "(others)", cells.Faint)
-			row.PutRight(s.amountAt(row), 0, words.BytesColumn(rest), cells.Faint)
+			row.PutRight(s.amountAt(row), 0, words.FigureColumn(rest), cells.Faint)
 			row.Put(s.amountAt(row)+2, 0, words.Truncate("counted for the chip, for nobody whose figures we see", row.W-s.amountAt(row)-3), cells.Faint)
 		default:
 			s.drawGhost(row, dead[i-len(list)-btoi(others)])
@@ -108,19 +105,23 @@ func (s *State) pressHolder(i int) []tui.Effect {
 }
 
 // unattributed is what a chip's figure has beyond its holders'.
-func unattributed(c chip, list []holder, p model.Pool) (bytes uint64, ok bool) {
-	total, known := c.mem().Pools[p].Used.Get()
+func unattributed(c chip, list []holder, p model.Pool) (rest model.Bytes, ok bool) {
+	total, bound, known := c.mem().Pools[p].Used.Best()
 	if !known {
-		return 0, false
+		return rest, false
 	}
 	var sum uint64
 	for i := range list {
-		sum += list[i].mem[p].V
+		n, b, _ := list[i].mem[p].Best()
+		sum, bound = sum+n, max(bound, b)
 	}
 	if sum >= total {
-		return 0, false
+		return rest, false
 	}
-	return total - sum, true
+	if bound != model.Exact { // less of something that is at least so much may be anything
+		bound = model.Unsure
+	}
+	return model.BoundBytes(total-sum, bound), true
 }
 
 // amountAt is the column at which the amounts of the list end.
@@ -130,18 +131,13 @@ func (s *State) drawHolder(row cells.Area, c chip, h *holder, i int) {
 	end := s.amountAt(row)
 	name := min(max(row.W/3, 20), 44)
 	row.Put(1, 0, words.Truncate(strconv.Itoa(h.p.PID)+" "+words.Foreign(h.p.User)+" "+words.Command(h.p), name), cells.Text)
-	b, ok := h.mem[s.pool].Get()
-	if bar := end - name - 2 - words.BytesWidth - 1; ok && bar > 3 {
-		total, _ := room(c.mem(), s.pool)
-		if total.Known() && total.V > 0 {
-			row.Shade(name+2, 0, bar, float64(b)/float64(total.V), cells.Series(i))
+	ok := h.mem[s.pool].Known()
+	if bar := end - name - 2 - words.FigureWidth - 1; bar > 3 {
+		if r, soft := part(c.mem(), s.pool, h.mem[s.pool]); !math.IsNaN(r) {
+			row.SoftShade(name+2, 0, bar, r, soft, cells.Series(i))
 		}
 	}
-	word := words.Reading(h.mem[s.pool], words.BytesColumn)
-	if !ok && h.mem[s.pool].Status == model.Absent {
-		word = "N/A"
-	}
-	row.PutRight(end, 0, word, cells.Text)
+	row.PutRight(end, 0, words.FigureColumn(h.mem[s.pool]), cells.Text)
 	tail := row.Sub(end+2, 0, row.W-end-3, 1)
 	switch k := h.key(c); {
 	case !ok:
@@ -149,7 +145,7 @@ func (s *State) drawHolder(row cells.Area, c chip, h *holder, i int) {
 	case s.ledger.mark != nil:
 		tail.Put(0, 0, words.Truncate(deltaSince(h.mem[s.pool], s.ledger.mark, k, s.pool), tail.W), cells.Text)
 	default:
-		text := "peak " + words.Bytes(s.ledger.top[k][s.pool])
+		text := "peak " + words.Figure(s.ledger.top[k][s.pool])
 		if !h.p.StartTime.IsZero() {
 			text += "  since " + since(h.p.StartTime, s.shown.Time)
 		}
@@ -158,7 +154,7 @@ func (s *State) drawHolder(row cells.Area, c chip, h *holder, i int) {
 }
 
 // deltaSince says how a holding changed since the mark.
-func deltaSince(now model.Reading[uint64], m *mark, k holderKey, p model.Pool) string {
+func deltaSince(now model.Bytes, m *mark, k holderKey, p model.Pool) string {
 	then, ok := m.held[k]
 	if !ok {
 		return "new since the mark"
@@ -176,11 +172,11 @@ func since(t, now time.Time) string {
 
 func (s *State) drawGhost(row cells.Area, g *model.Ghost) {
 	end := s.amountAt(row)
-	row.Put(1, 0, words.Truncate(fmt.Sprintf("(dead) %d %s", g.PID, words.Escape(g.Name)), end-words.BytesWidth-2), cells.Warn)
-	row.PutRight(end, 0, words.Reading(g.Bytes[s.pool], words.BytesColumn), cells.Warn)
+	row.Put(1, 0, words.Truncate(fmt.Sprintf("(dead) %d %s", g.PID, words.Escape(g.Name)), end-words.FigureWidth-2), cells.Warn)
+	row.PutRight(end, 0, words.FigureColumn(g.Bytes[s.pool]), cells.Warn)
 	text := "not counted"
-	if !g.Updated.IsZero() {
-		text += ", " + words.Span(s.shown.Time.Sub(g.Updated)) + " ago"
+	if wrote := words.Wrote(g, s.shown.Time); wrote != "" {
+		text += ", " + wrote
 	}
 	row.Put(end+2, 0, words.Truncate(text, row.W-end-3), cells.Warn)
 }
@@ -207,8 +203,8 @@ func (s *State) drawChart(area cells.Area, c chip) {
 	s.hist.Range(b, gauge.ChipKey(c.dev, c.i, s.pool), ch.From, ch.Step)
 	_, hi, _ := gauge.Span(b)
 	limit := 0.0
-	if t, ok := c.mem().Pools[s.pool].Total.Get(); ok {
-		limit = float64(t)
+	if _, total, ok := words.Taken(s.pool, &c.mem().Pools[s.pool]); ok {
+		limit = float64(total)
 	}
 	unit, per := gauge.Bytes.Axis(max(hi, limit), words.Celsius)
 	ch.Scale = chart.UpTo(limit/per, hi/per)

@@ -2,8 +2,10 @@ package mem
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -77,12 +79,12 @@ func holders(s *model.Snapshot, c chip, by model.Pool) []holder {
 				continue
 			}
 			if m, ok := heldOn(u, c); ok {
-				out = append(out, holder{p: p, mem: m, note: words.Untracked(u.Tracking, u.Note)})
+				out = append(out, holder{p: p, mem: m, note: strings.Join(words.UseReasons(p, u, s.Source), "; ")})
 			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b holder) int {
-		return cmp.Or(cmp.Compare(b.mem[by].V, a.mem[by].V), cmp.Compare(a.p.PID, b.p.PID))
+		return cmp.Or(cmp.Compare(number(b.mem[by]), number(a.mem[by])), cmp.Compare(a.p.PID, b.p.PID))
 	})
 	return out
 }
@@ -113,35 +115,33 @@ func ghosts(s *model.Snapshot, c chip) []*model.Ghost {
 	return out
 }
 
-// room is what a pool is measured against: its own size, or that of the
-// memory it lies in.
-func room(m *model.Memory, p model.Pool) (total model.Reading[uint64], of string) {
-	if t := m.Pools[p].Total; t.Known() {
-		return t, ""
+// share is what part of a pool, or of the memory it lies in, is taken, or NaN
+// where that cannot be told; of names the memory it lies in.
+func share(m *model.Memory, p model.Pool) (r float64, soft bool, of string) {
+	if u := &m.Pools[p]; p == model.Trace && !u.Total.Known() {
+		r, soft = part(m, p, u.Used)
+		return r, soft, words.PoolName(model.DRAM)
 	}
-	switch p {
-	case model.Trace:
-		return m.Pools[model.DRAM].Total, "DRAM"
-	case model.L1Small, model.CB, model.Kernel:
-		return m.Pools[model.L1].Total, "L1"
+	r, bound, ok := words.Ratio(p, &m.Pools[p])
+	if !ok {
+		return math.NaN(), false, ""
 	}
-	return m.Pools[p].Total, ""
+	return r, bound != model.Exact, ""
+}
+
+// part is what part of the DRAM somebody's amount is, or NaN where that cannot
+// be told. Of L1 it cannot: buffers take the same range of every core.
+func part(m *model.Memory, p model.Pool, b model.Bytes) (r float64, soft bool) {
+	n, bound, known := b.Best()
+	total, ok := m.Pools[model.DRAM].Total.Get()
+	if !known || !ok || total == 0 || p != model.DRAM && p != model.Trace {
+		return math.NaN(), false
+	}
+	return float64(n) / float64(total), bound != model.Exact
 }
 
 // used says the use of a pool, or why it is not known.
-func used(m *model.Memory, p model.Pool) string {
-	u := m.Pools[p]
-	switch {
-	case !u.Used.Known():
-		if u.Used.Status == model.Absent {
-			return words.UntrackedWord(m.Tracking)
-		}
-		return words.Missing(u.Used.Status)
-	case !u.Total.Known():
-		return words.Bytes(u.Used.V)
-	}
-	return words.UsedOf(u.Used.V, u.Total.V)
-}
+func used(m *model.Memory, p model.Pool) string { return words.Pool(p, &m.Pools[p], m.Tracking) }
 
 // ledger keeps what a single snapshot cannot tell: rates, high-water marks,
 // and the figures at a mark.
@@ -149,8 +149,8 @@ type ledger struct {
 	at      time.Time
 	last    map[chipKey]model.PoolBytes
 	rate    map[chipKey][model.NumPools]model.Reading[float64] // bytes/s
-	peak    map[chipKey][model.NumPools]uint64
-	top     map[holderKey][model.NumPools]uint64 // peaks of the holders
+	peak    map[chipKey]model.PoolBytes
+	top     map[holderKey]model.PoolBytes // peaks of the holders
 	held    map[holderKey]model.PoolBytes
 	mark    *mark
 	samples int
@@ -173,7 +173,7 @@ func poolsOf(m *model.Memory) (b model.PoolBytes) {
 // take notes the figures of a snapshot.
 func (l *ledger) take(s *model.Snapshot) {
 	if l.peak == nil {
-		l.peak, l.top = map[chipKey][model.NumPools]uint64{}, map[holderKey][model.NumPools]uint64{}
+		l.peak, l.top = map[chipKey]model.PoolBytes{}, map[holderKey]model.PoolBytes{}
 	}
 	dt := s.Time.Sub(l.at).Seconds()
 	last := l.last
@@ -185,11 +185,12 @@ func (l *ledger) take(s *model.Snapshot) {
 		peak := l.peak[c.key()]
 		for p := range now {
 			rate[p] = model.Missing[float64](model.Pending, "")
-			if now[p].Known() {
-				peak[p] = max(peak[p], now[p].V)
-				if before[p].Known() && dt > 0 {
-					rate[p] = model.Value((float64(now[p].V) - float64(before[p].V)) / dt)
-				}
+			if !now[p].Known() {
+				continue
+			}
+			peak[p] = larger(peak[p], now[p])
+			if before[p].Known() && dt > 0 {
+				rate[p] = model.Value((float64(number(now[p])) - float64(number(before[p]))) / dt)
 			}
 		}
 		l.last[c.key()], l.rate[c.key()], l.peak[c.key()] = now, rate, peak
@@ -198,7 +199,7 @@ func (l *ledger) take(s *model.Snapshot) {
 			l.held[k] = h.mem
 			top := l.top[k]
 			for p := range h.mem {
-				top[p] = max(top[p], h.mem[p].V)
+				top[p] = larger(top[p], h.mem[p])
 			}
 			l.top[k] = top
 		}
@@ -224,15 +225,35 @@ func (l *ledger) setMark() {
 // forgetPeaks starts the high-water marks anew.
 func (l *ledger) forgetPeaks() { l.peak, l.top = nil, nil }
 
+// number is the best number of a figure, for sorting and differences.
+func number(b model.Bytes) uint64 {
+	n, _, _ := b.Best()
+	return n
+}
+
+// larger is the larger of two figures; an unknown one is no figure.
+func larger(a, b model.Bytes) model.Bytes {
+	if !a.Known() || b.Known() && number(b) > number(a) {
+		return b
+	}
+	return a
+}
+
 // delta is a change since the mark: "+1.2 GiB"; empty where it is not known.
-func delta(now, then model.Reading[uint64]) string {
+func delta(now, then model.Bytes) string {
 	if !now.Known() || !then.Known() {
 		return ""
 	}
-	if now.V < then.V {
-		return "−" + words.Bytes(then.V-now.V)
+	_, a, _ := now.Best()
+	_, b, _ := then.Best()
+	mark := ""
+	if max(a, b) != model.Exact { // what was not counted may have changed as well
+		mark = words.Mark(model.Unsure)
 	}
-	return "+" + words.Bytes(now.V-then.V)
+	if number(now) < number(then) {
+		return mark + "−" + words.Bytes(number(then)-number(now))
+	}
+	return mark + "+" + words.Bytes(number(now)-number(then))
 }
 
 // speed says a rate with its sign: "+120 MiB/s".

@@ -3,6 +3,7 @@ package mem
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -48,16 +49,16 @@ func (p *holderPage) entries(s *State, c chip) []widget.Entry {
 	}
 	k := p.last.key(c)
 	for _, q := range model.Pools() {
-		value := words.Reading(p.last.mem[q], words.Bytes)
-		if total, of := room(c.mem(), q); total.Known() && total.V > 0 && p.last.mem[q].Known() {
-			value = words.PadLeft(value, words.BytesWidth) + words.PadLeft(percent(float64(p.last.mem[q].V)/float64(total.V)), 7) +
-				" of " + words.Bytes(total.V)
-			if of != "" {
-				value += " " + of
+		value := words.Figure(p.last.mem[q])
+		if r, _ := part(c.mem(), q, p.last.mem[q]); !math.IsNaN(r) {
+			value = words.PadLeft(value, words.FigureWidth) + words.PadLeft(percent(r), 7) +
+				" of " + words.Bytes(c.mem().Pools[model.DRAM].Total.V)
+			if q != model.DRAM {
+				value += " " + words.PoolName(model.DRAM)
 			}
 		}
-		if peak := s.ledger.top[k][q]; peak > 0 {
-			value += "   peak " + words.Bytes(peak)
+		if peak := s.ledger.top[k][q]; peak.Positive() {
+			value += "   peak " + words.Figure(peak)
 		}
 		if m := s.ledger.mark; m != nil {
 			value += "   " + deltaSince(p.last.mem[q], m, k, q)

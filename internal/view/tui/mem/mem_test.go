@@ -196,8 +196,8 @@ func TestRatesMarksAndPeaks(t *testing.T) {
 	a, b := tuitest.Host(1, 0), tuitest.Host(1, 1)
 	set := func(i int, v uint64) {
 		s := []*model.Snapshot{a, b}[i]
-		s.Devices[0].Chips[0].Memory.Pools[model.DRAM].Used = model.Value(v)
-		s.Processes[0].Devices[0].Chips[0].Memory[model.DRAM] = model.Value(v)
+		s.Devices[0].Chips[0].Memory.Pools[model.DRAM].Used = model.ExactBytes(v)
+		s.Processes[0].Devices[0].Chips[0].Memory[model.DRAM] = model.ExactBytes(v)
 	}
 	k := chipKey{bus: "0000:01:00.0"}
 	set(0, 1000)
@@ -211,26 +211,26 @@ func TestRatesMarksAndPeaks(t *testing.T) {
 	if r := l.rate[k][model.DRAM]; r.V != -600 || speed(r) != "−600 B/s" {
 		t.Errorf("rate %+v", r)
 	}
-	if l.peak[k][model.DRAM] != 1000 {
-		t.Errorf("peak %d", l.peak[k][model.DRAM])
+	if l.peak[k][model.DRAM] != model.ExactBytes(1000) {
+		t.Errorf("peak %v", l.peak[k][model.DRAM])
 	}
 	if got := delta(l.last[k][model.DRAM], l.mark.chips[k][model.DRAM]); got != "−600 B" {
 		t.Errorf("delta %q", got)
 	}
 	h := holderKey{k, a.Processes[0].PID, a.Processes[0].StartTicks}
-	if l.top[h][model.DRAM] != 1000 {
-		t.Errorf("peak of the holder %d", l.top[h][model.DRAM])
+	if l.top[h][model.DRAM] != model.ExactBytes(1000) {
+		t.Errorf("peak of the holder %v", l.top[h][model.DRAM])
 	}
 	l.forgetPeaks()
 	l.take(b)
-	if l.peak[k][model.DRAM] != 400 {
-		t.Errorf("peak after starting anew %d", l.peak[k][model.DRAM])
+	if l.peak[k][model.DRAM] != model.ExactBytes(400) {
+		t.Errorf("peak after starting anew %v", l.peak[k][model.DRAM])
 	}
 	l.setMark()
 	if l.mark != nil {
 		t.Error("a second mark does not end the first")
 	}
-	if got := delta(model.Missing[uint64](model.Denied, ""), model.Value(uint64(1))); got != "" {
+	if got := delta(model.NoBytes(model.Denied), model.ExactBytes(1)); got != "" {
 		t.Errorf("a change of the unknown: %q", got)
 	}
 }
@@ -242,13 +242,14 @@ func TestUnattributed(t *testing.T) {
 	if _, ok := unattributed(c, holders(s, c, model.DRAM), model.DRAM); ok {
 		t.Error("something is left over where all is held")
 	}
-	c.mem().Pools[model.DRAM].Used.V += 5 << 20
-	if n, ok := unattributed(c, holders(s, c, model.DRAM), model.DRAM); !ok || n != 5<<20 {
-		t.Errorf("left over %d, %v", n, ok)
+	more := func(u *model.Bytes) { *u = model.AddUp(*u, model.ExactBytes(5<<20)) }
+	more(&c.mem().Pools[model.DRAM].Used)
+	if n, ok := unattributed(c, holders(s, c, model.DRAM), model.DRAM); !ok || number(n) != 5<<20 {
+		t.Errorf("left over %v, %v", n, ok)
 	}
 	st := open(t, 1, 100, 30)
 	s = tuitest.Host(1, 200)
-	s.Devices[0].Chips[0].Memory.Pools[model.DRAM].Used.V += 5 << 20
+	more(&s.Devices[0].Chips[0].Memory.Pools[model.DRAM].Used)
 	st.send(tui.Sample{Snapshot: s})
 	if !st.has("(others)") {
 		t.Error(st.draw())
@@ -261,7 +262,7 @@ func TestDeniedAndGhosts(t *testing.T) {
 		t.Error(st.draw())
 	}
 	st = open(t, 4, 110, 30, "2")
-	if !st.has("(dead) 4242 python") || !st.has("not counted, 3 h ago") {
+	if !st.has("(dead) 4242 python") || !st.has("not counted, wrote 3 h ago") {
 		t.Error(st.draw())
 	}
 }

@@ -57,17 +57,17 @@ func (s *State) drawLines(h *widget.Hits, area cells.Area, list []chip) {
 	heading.Put(1, 0, "Chip", cells.Heading)
 	width := titleWidth(list)
 	x := 2 + width
-	bar := max(area.W-x-words.PairWidth-6-13-13-3, 4)
+	bar := max(area.W-x-words.FigurePairWidth-6-13-14-3, 4)
 	heading.Put(x, 0, "DRAM", cells.Heading)
-	heading.PutRight(x+bar+1+words.PairWidth+6+12, 0, s.changeTitle(), cells.Heading)
+	heading.PutRight(x+bar+1+words.FigurePairWidth+6+12, 0, s.changeTitle(), cells.Heading)
 	heading.PutRight(area.W, 0, "L1", cells.Heading)
 	s.list.N = len(list)
 	s.list.Draw(h, body, cells.Selected, func(i int, row cells.Area) {
 		c := list[i]
 		row.Put(1, 0, words.Truncate(c.title(), width), cells.Strong)
-		r := ratio(c.mem(), model.DRAM)
-		row.Shade(x, 0, bar, r, load(r))
-		at := x + bar + 1 + words.PairWidth
+		r, soft, _ := share(c.mem(), model.DRAM)
+		row.SoftShade(x, 0, bar, r, soft, load(r))
+		at := x + bar + 1 + words.FigurePairWidth
 		row.PutRight(at, 0, used(c.mem(), model.DRAM), cells.Text)
 		row.PutRight(at+6, 0, percent(r), cells.Text)
 		row.PutRight(at+18, 0, s.change(c, model.DRAM), cells.Text)
@@ -123,9 +123,17 @@ func (s *State) drawHead(row cells.Area, c chip, style cells.Style) {
 	if id, ok := c.data().ID.Get(); ok {
 		x = row.Put(x, 0, "id "+strconv.FormatUint(id, 10), cells.Faint) + 2
 	}
-	if why := words.Untracked(c.mem().Tracking, c.mem().Note); why != "" {
-		row.Put(x, 0, words.Truncate(why, row.W-x-1), cells.Warn)
+	if why := words.Reasons(c.mem().Tracking, c.mem().Doubts, s.shown.Source); len(why) > 0 {
+		row.Put(x, 0, words.Truncate(strings.Join(why, "; "), row.W-x-1), cells.Warn)
+	} else if s.depth != overview && !exact(c.mem()) || s.depth == overview && s.chips()[0].key() == c.key() { // once on a screen
+		row.Put(x, 0, words.Truncate(words.Quiet(s.shown), row.W-x-1), cells.Faint)
 	}
+}
+
+// exact tells whether a chip's DRAM figure is the truth.
+func exact(m *model.Memory) bool {
+	n, _, _ := m.Pools[model.DRAM].Used.Best()
+	return m.Pools[model.DRAM].Used.Exactly(n)
 }
 
 // smallPools lists the pools that are small against the chip.
@@ -133,8 +141,8 @@ func smallPools(m *model.Memory) string {
 	var parts []string
 	for _, p := range []model.Pool{model.L1Small, model.Trace, model.CB, model.Kernel} {
 		text := words.PoolName(p) + " " + used(m, p)
-		if p == model.CB && m.CBMeans != "" && m.Pools[p].Used.Known() {
-			text += " (" + words.Escape(m.CBMeans) + ")"
+		if p == model.CB && m.CB != "" && m.Pools[p].Used.Known() {
+			text += " (" + words.CBMeaningShort(m.CB) + ")"
 		}
 		parts = append(parts, text)
 	}
@@ -145,21 +153,12 @@ func smallPools(m *model.Memory) string {
 func (s *State) largest(c chip) string {
 	var parts []string
 	for _, h := range holders(s.shown, c, model.DRAM) {
-		parts = append(parts, strconv.Itoa(h.p.PID)+" "+words.Truncate(words.Command(h.p), 24)+" "+words.Reading(h.mem[model.DRAM], words.Bytes))
+		parts = append(parts, strconv.Itoa(h.p.PID)+" "+words.Truncate(words.Command(h.p), 24)+" "+words.Figure(h.mem[model.DRAM]))
 	}
 	if len(parts) == 0 {
 		return "nobody"
 	}
 	return strings.Join(parts, "   ")
-}
-
-func ratio(m *model.Memory, p model.Pool) float64 {
-	total, _ := room(m, p)
-	u := m.Pools[p].Used
-	if !u.Known() || !total.Known() || total.V == 0 {
-		return math.NaN()
-	}
-	return float64(u.V) / float64(total.V)
 }
 
 // load is the style of a bar: the old tool's thresholds, a little higher,
@@ -203,11 +202,11 @@ func (s *State) change(c chip, p model.Pool) string {
 // Widths of the parts of a pool's row.
 const (
 	labelWidth  = 11
-	pairWidth   = words.PairWidth + 1
+	pairWidth   = words.FigurePairWidth + 1
 	pctWidth    = 7
 	ofWidth     = 8 // " of DRAM"
 	changeWidth = 13
-	peakWidth   = 15
+	peakWidth   = 16
 )
 
 // drawPool draws one pool as a row: name, bar, figures, change, peak.
@@ -224,22 +223,22 @@ func (s *State) drawPool(row cells.Area, c chip, p model.Pool, segments []segmen
 		bar += peakWidth
 	}
 	bar = max(bar, 0)
-	r := ratio(m, p)
-	row.Shade(labelWidth, 0, bar, r, load(r))
+	r, soft, of := share(m, p)
+	row.SoftShade(labelWidth, 0, bar, r, soft, load(r))
 	drawSegments(row.Sub(labelWidth, 0, bar, 1), r, segments)
 	x := labelWidth + bar + pairWidth
 	row.PutRight(x, 0, used(m, p), cells.Text)
 	x += pctWidth
 	row.PutRight(x, 0, percent(r), cells.Text)
 	if wide {
-		if _, of := room(m, p); of != "" && !math.IsNaN(r) {
+		if of != "" && !math.IsNaN(r) {
 			row.Put(x, 0, " of "+of, cells.Faint)
 		}
 		x += ofWidth
 	}
 	row.PutRight(x+changeWidth, 0, s.change(c, p), cells.Text)
 	if v := s.ledger.peak[c.key()][p]; showPeak && m.Pools[p].Used.Known() {
-		row.PutRight(row.W-1, 0, "peak "+words.Bytes(v), cells.Faint)
+		row.PutRight(row.W-1, 0, "peak "+words.Figure(v), cells.Faint)
 	}
 }
 

@@ -32,6 +32,9 @@ func (t *Text) Once(dst []byte, s *model.Snapshot) []byte {
 		}
 		dst = t.block(dst, s, c)
 	}
+	if text := words.Quiet(s); text != "" {
+		dst = append(dst, "\n"+text+"\n"...)
+	}
 	return dst
 }
 
@@ -53,15 +56,15 @@ func (t *Text) block(dst []byte, s *model.Snapshot, c chip) []byte {
 	}
 	dst = append(dst, '\n')
 	for _, p := range model.Pools() {
-		r := ratio(m, p)
+		r, soft, of := share(m, p)
 		line := "  " + words.Pad(words.PoolName(p), 9)
 		if t.Bars {
-			line += t.bar(r) + " "
+			line += t.bar(r, soft) + " "
 		}
-		line += words.PadLeft(used(m, p), words.PairWidth)
+		line += words.PadLeft(used(m, p), words.FigurePairWidth)
 		if !math.IsNaN(r) {
 			line += words.PadLeft(percent(r), 7)
-			if _, of := room(m, p); of != "" {
+			if of != "" {
 				line += " of " + of
 			}
 		}
@@ -69,22 +72,29 @@ func (t *Text) block(dst []byte, s *model.Snapshot, c chip) []byte {
 	}
 	for _, h := range holders(s, c, model.DRAM) {
 		dst = fmt.Appendf(dst, "  %7d %-8s %s DRAM %s L1  %s\n", h.p.PID, words.Foreign(h.p.User),
-			words.PadLeft(words.Reading(h.mem[model.DRAM], words.BytesColumn), words.BytesWidth),
-			words.PadLeft(words.Reading(h.mem[model.L1], words.BytesColumn), words.BytesWidth), words.Command(h.p))
+			words.PadLeft(words.FigureColumn(h.mem[model.DRAM]), words.FigureWidth),
+			words.PadLeft(words.FigureColumn(h.mem[model.L1]), words.FigureWidth), words.Command(h.p))
 	}
 	for _, g := range ghosts(s, c) {
-		dst = fmt.Appendf(dst, "  %7d (dead)   %s DRAM, not counted: see ttmon stale\n", g.PID, words.Reading(g.Bytes[model.DRAM], words.BytesColumn))
+		dst = fmt.Appendf(dst, "  %7d (dead)   %s DRAM, not counted: see ttmon stale\n", g.PID, words.FigureColumn(g.Bytes[model.DRAM]))
 	}
-	if why := words.Untracked(m.Tracking, m.Note); why != "" {
+	if m.CB != "" && m.Pools[model.CB].Used.Known() {
+		dst = append(dst, "  CB counts: "+words.CBMeaning(m.CB)+"\n"...)
+	}
+	for _, why := range words.Reasons(m.Tracking, m.Doubts, s.Source) {
 		dst = append(dst, "  "+why+"\n"...)
 	}
 	return dst
 }
 
-func (t *Text) bar(r float64) string {
-	bar := words.Bar(r, barWidth)
+func (t *Text) bar(r float64, soft bool) string {
+	bound := model.Exact
+	if soft {
+		bound = model.Unsure
+	}
+	bar := words.SoftBar(r, barWidth, bound)
 	if t.ASCII {
-		bar = strings.NewReplacer("▓", "#", "░", ".").Replace(bar)
+		bar = strings.NewReplacer("▓", "#", "▒", "+", "░", ".").Replace(bar)
 	}
 	return bar
 }
@@ -105,7 +115,7 @@ func (t *Text) Line(dst []byte, s *model.Snapshot) []byte {
 		for _, p := range model.Pools() {
 			dst = fmt.Appendf(dst, " %s=%s", p, strings.ReplaceAll(used(c.mem(), p), " ", ""))
 		}
-		if r := ratio(c.mem(), model.DRAM); !math.IsNaN(r) {
+		if r, _, _ := share(c.mem(), model.DRAM); !math.IsNaN(r) {
 			dst = fmt.Appendf(dst, " dram_use=%s", strings.ReplaceAll(percent(r), " ", ""))
 		}
 		if r := t.ledger.rate[c.key()][model.DRAM]; r.Known() {

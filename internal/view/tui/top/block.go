@@ -63,7 +63,9 @@ func (a *deviceArea) drawBlock(s *State, box cells.Area, d *model.Device) {
 		y++
 	}
 	bar("DRAM", poolBar(&d.Memory, model.DRAM))
-	bar("L1", poolBar(&d.Memory, model.L1))
+	l1 := poolBar(&d.Memory, model.L1)
+	l1.Text = words.PoolLong(model.L1, &d.Memory.Pools[model.L1], d.Memory.Tracking)
+	bar("L1", l1)
 	bar("Power", powerBar(d))
 	bar("Act.", activityBar(d, "estimated"))
 	a.traffic(box, y, d)
@@ -101,8 +103,8 @@ func (a *deviceArea) vitals(s *State, box cells.Area, d *model.Device, x int, li
 }
 
 func poolBar(m *model.Memory, p model.Pool) cells.Bar {
-	r := ratio(m.Pools[p].Used, m.Pools[p].Total)
-	return cells.Bar{Ratio: r, Text: used(m, p), Fill: load(r)}
+	r, soft := fullness(m, p)
+	return cells.Bar{Ratio: r, Text: used(m, p), Fill: load(r), Soft: soft}
 }
 
 func powerBar(d *model.Device) cells.Bar {
@@ -151,8 +153,8 @@ func drawChips(box cells.Area, y int, d *model.Device) {
 		end := box.Put(x, y, d.Chips[i].Name+" ", cells.Label)
 		bar := w - (end - x) - words.Width(text) - 3
 		if bar > 3 {
-			r := ratio(m.Pools[model.DRAM].Used, m.Pools[model.DRAM].Total)
-			box.Shade(end, y, bar, r, load(r))
+			r, soft := fullness(m, model.DRAM)
+			box.SoftShade(end, y, bar, r, soft, load(r))
 			end += bar + 1
 		}
 		box.Put(end, y, text, cells.Text)

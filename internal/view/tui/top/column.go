@@ -2,6 +2,7 @@ package top
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,16 +88,18 @@ func tableColumns() []column {
 		list = append(list, column{
 			name: p.String(), title: words.PoolName(p), help: "allocated in " + words.PoolName(p), width: 9, rank: rank, kind: filter.Bytes,
 			text: func(r *row) (string, cells.Style) {
-				if !r.mem[p].known {
-					return missing(r, r.mem[p].String()), cells.Faint
+				held := r.mem[p].Bytes()
+				if !held.Known() {
+					return missing(r, words.Figure(held)), cells.Faint
 				}
-				return plainly(r.mem[p].String())
+				return plainly(words.FigureColumn(held))
 			},
 			value: func(r *row) filter.Value {
-				if !r.mem[p].known {
+				n, _, known := r.mem[p].Bytes().Best()
+				if !known {
 					return filter.Value{}
 				}
-				return numbers(float64(r.mem[p].bytes))
+				return numbers(float64(n))
 			},
 		})
 	}
@@ -270,7 +273,7 @@ func descriptors(p *model.Process) (n int, ok bool) {
 func sources(p *model.Process) string {
 	var out []string
 	for i := range p.Devices {
-		if src := p.Devices[i].Source; src != "" && !strings.Contains(strings.Join(out, "+"), src) {
+		if src := string(p.Devices[i].Source); src != "" && !slices.Contains(out, src) {
 			out = append(out, src)
 		}
 	}

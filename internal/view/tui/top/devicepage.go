@@ -80,7 +80,7 @@ func (p *devicePage) entries(s *State, d *model.Device) []widget.Entry {
 		out = append(out, widget.Entry{Heading: sec.title})
 		for i := range fields {
 			f := &fields[i]
-			if strings.HasPrefix(f.Help, "[N/A]") || !slices.ContainsFunc(sec.prefixes, func(p string) bool {
+			if f.Foreign || !slices.ContainsFunc(sec.prefixes, func(p string) bool {
 				return f.Name == p || strings.HasPrefix(f.Name, strings.TrimSuffix(p, ".")+".")
 			}) {
 				continue
@@ -90,7 +90,7 @@ func (p *devicePage) entries(s *State, d *model.Device) []widget.Entry {
 			}
 		}
 		if sec.title == "Memory" {
-			out = append(out, chipEntries(d)...)
+			out = append(out, chipEntries(s.shown, d)...)
 		}
 	}
 	return out
@@ -101,6 +101,10 @@ func (s *State) fieldEntry(f *metric.Device, d *model.Device) (widget.Entry, boo
 	v := f.Get(s.shown, d)
 	e := widget.Entry{Name: f.Name}
 	switch {
+	case strings.HasSuffix(f.Name, ".bound"): // said by the mark of the figure
+		return e, false
+	case strings.HasSuffix(f.Name, ".occupied") && !v.Known(): // hardly anybody has it
+		return e, false
 	case v.Known() && v.Text == "" && f.Kind == metric.Text:
 		return e, false
 	case !v.Known() && f.Kind == metric.Text && v.Why == "" && v.Status == model.Absent:
@@ -113,7 +117,7 @@ func (s *State) fieldEntry(f *metric.Device, d *model.Device) (widget.Entry, boo
 	case f.Unit == "C":
 		e.Value = words.Temperature(v.Num, s.scale())
 	case f.Unit == "MiB":
-		e.Value = words.Bytes(uint64(max(v.Num, 0)))
+		e.Value = words.Mark(v.Bound) + words.Bytes(uint64(max(v.Num, 0)))
 	case f.Unit == "MiB/s":
 		e.Value = words.Rate(v.Num)
 	case f.Unit == "B":
@@ -127,7 +131,7 @@ func (s *State) fieldEntry(f *metric.Device, d *model.Device) (widget.Entry, boo
 	return e, true
 }
 
-func chipEntries(d *model.Device) []widget.Entry {
+func chipEntries(snap *model.Snapshot, d *model.Device) []widget.Entry {
 	var out []widget.Entry
 	for i := range d.Chips {
 		c := &d.Chips[i]
@@ -139,10 +143,13 @@ func chipEntries(d *model.Device) []widget.Entry {
 		if c.Remote {
 			text += ", remote"
 		}
-		if why := words.Untracked(c.Memory.Tracking, c.Memory.Note); why != "" {
-			text += "  (" + why + ")"
-		}
 		out = append(out, widget.Entry{Name: title, Value: text})
+		if c.Memory.CB != "" && c.Memory.Pools[model.CB].Used.Known() {
+			out = append(out, widget.Entry{Name: "  its CB", Value: words.CBMeaning(c.Memory.CB), Style: cells.Faint})
+		}
+		for _, why := range words.Reasons(c.Memory.Tracking, c.Memory.Doubts, snap.Source) {
+			out = append(out, widget.Entry{Value: why, Style: cells.Faint})
+		}
 	}
 	return out
 }

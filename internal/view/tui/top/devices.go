@@ -68,11 +68,11 @@ func badness(d *model.Device) float64 {
 	if words.DegradedLink(d) {
 		score += 50
 	}
-	if r, ok := d.Memory.Stale.Get(); ok && r > 0 {
+	if d.Memory.Stale.Positive() {
 		score += 5
 	}
 	score += nearness(ratio(d.Temperature, d.TemperatureLimit)) + nearness(ratio(d.Power, d.PowerLimit))
-	if ratio(d.Memory.Pools[model.DRAM].Used, d.Memory.Pools[model.DRAM].Total) >= 0.98 {
+	if r, _ := fullness(&d.Memory, model.DRAM); r >= 0.98 {
 		score += 5
 	}
 	return score

@@ -166,7 +166,7 @@ func totals(snap *model.Snapshot) []line {
 	chips := 0
 	states := map[model.State]int{}
 	var watts float64
-	var dram amount
+	var dram model.Sum
 	var total uint64
 	powered := 0
 	for i := range snap.Devices {
@@ -178,7 +178,7 @@ func totals(snap *model.Snapshot) []line {
 			powered++
 		}
 		pool := d.Memory.Pools[model.DRAM]
-		dram.add(pool.Used.V, pool.Used.Status)
+		dram.Add(pool.Used)
 		total += pool.Total.V
 	}
 	if n == 0 {
@@ -202,12 +202,8 @@ func totals(snap *model.Snapshot) []line {
 		}
 		out = append(out, line{text, cells.Text})
 	}
-	if dram.known && total > 0 {
-		text := words.UsedOf(dram.bytes, total)
-		if dram.partial() {
-			text = "≥" + text
-		}
-		out = append(out, line{"DRAM " + text, cells.Text})
+	if held := dram.Bytes(); held.Known() && total > 0 {
+		out = append(out, line{"DRAM " + words.FigureOf(held, total), cells.Text})
 	}
 	return out
 }

@@ -112,10 +112,10 @@ func (a *deviceArea) drawCellValues(s *State, cell cells.Area, x int, d *model.D
 		cell.PutRight(cell.W, 0, dense(activity(d)), cells.Guess)
 		cell = cell.Sub(0, 0, cell.W-6, 1)
 	}
-	r := ratio(d.Memory.Pools[model.DRAM].Used, d.Memory.Pools[model.DRAM].Total)
+	r, soft := fullness(&d.Memory, model.DRAM)
 	if math.IsNaN(r) {
 		cell.Put(x, 0, words.Truncate(used(&d.Memory, model.DRAM), cell.W-x), cells.Faint)
 		return
 	}
-	cell.Shade(x, 0, cell.W-x, r, load(r))
+	cell.SoftShade(x, 0, cell.W-x, r, soft, load(r))
 }

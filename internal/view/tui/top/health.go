@@ -55,20 +55,18 @@ func ratio[T ~uint64 | ~float64](a, b model.Reading[T]) float64 {
 	return float64(a.V) / float64(b.V)
 }
 
-// used says the use of a pool, or why it is not known: "10.2/24.0 GiB".
-func used(m *model.Memory, p model.Pool) string {
-	u := m.Pools[p]
-	switch {
-	case !u.Used.Known():
-		if u.Used.Status == model.Absent {
-			return words.UntrackedWord(m.Tracking)
-		}
-		return words.Missing(u.Used.Status)
-	case !u.Total.Known():
-		return words.Bytes(u.Used.V)
+// fullness is how full a pool is, or NaN where that cannot be told; soft, if
+// it is not exact.
+func fullness(m *model.Memory, p model.Pool) (r float64, soft bool) {
+	r, bound, ok := words.Ratio(p, &m.Pools[p])
+	if !ok {
+		return math.NaN(), false
 	}
-	return words.UsedOf(u.Used.V, u.Total.V)
+	return r, bound != model.Exact
 }
+
+// used says the use of a pool, or why it is not known: "10.2/24.0 GiB".
+func used(m *model.Memory, p model.Pool) string { return words.Pool(p, &m.Pools[p], m.Tracking) }
 
 // power says the draw of the core rail and its limit: "61/160 W".
 func power(d *model.Device) string {

@@ -49,11 +49,11 @@ func lineColumns(boardWidth int, trays bool) []lineColumn {
 		{title: "Power", width: 9, vital: true, draw: plain(power)},
 		{title: "AICLK", width: 8, rank: 4, vital: true, draw: plain(func(d *model.Device) string { return words.Reading(d.AICLK, words.MHz) })},
 		{title: "", width: 8, rank: 5, draw: func(_ *State, a cells.Area, d *model.Device) {
-			r := ratio(d.Memory.Pools[model.DRAM].Used, d.Memory.Pools[model.DRAM].Total)
-			a.Shade(0, 0, a.W, r, load(r))
+			r, soft := fullness(&d.Memory, model.DRAM)
+			a.SoftShade(0, 0, a.W, r, soft, load(r))
 		}},
-		{title: "DRAM", width: words.PairWidth, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.DRAM) })},
-		{title: "L1", width: 12, rank: 7, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.L1) })},
+		{title: "DRAM", width: words.FigurePairWidth, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.DRAM) })},
+		{title: "L1", width: 13, rank: 7, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.L1) })},
 		{title: "~Act", width: 5, rank: 8, draw: text(func(_ *State, d *model.Device) (string, cells.Style) { return dense(activity(d)), cells.Guess })},
 		{title: "To dev   From dev", width: 2*words.RateWidth + 1, rank: 2, draw: func(_ *State, a cells.Area, d *model.Device) {
 			a.PutRight(words.RateWidth, 0, words.Reading(d.PCIe.ToDeviceRate, words.Rate), cells.Text)

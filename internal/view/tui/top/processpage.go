@@ -102,12 +102,12 @@ func (p *processPage) entries(snap *model.Snapshot) []widget.Entry {
 	if q.State != model.Running {
 		out = append(out, widget.Entry{Name: "State", Value: string(q.State), Style: cells.Warn})
 	}
+	if how := words.Condition(q); how != "" {
+		out = append(out, widget.Entry{Name: "Condition", Value: how, Style: cells.Warn})
+	}
 	out = append(out, place(q)...)
 	out = append(out, widget.Entry{Heading: "Memory"})
 	out = append(out, split(snap, q)...)
-	for _, n := range q.Notes {
-		out = append(out, widget.Entry{Name: "Note", Value: words.Escape(n), Style: cells.Warn})
-	}
 	return append(out, p.inspectedEntries()...)
 }
 
@@ -147,7 +147,7 @@ func place(q *model.Process) []widget.Entry {
 }
 
 // poolWidth is the width of a column of the memory table.
-const poolWidth = 9
+const poolWidth = words.FigureWidth + 1
 
 // split shows the memory by device and, where there are several, by chip.
 func split(snap *model.Snapshot, q *model.Process) []widget.Entry {
@@ -169,6 +169,9 @@ func split(snap *model.Snapshot, q *model.Process) []widget.Entry {
 			}
 		}
 		out = append(out, widget.Entry{Value: useNote(u), Style: cells.Faint})
+		for _, why := range words.UseReasons(q, u, snap.Source) {
+			out = append(out, widget.Entry{Name: "Note", Value: why, Style: cells.Warn})
+		}
 	}
 	return out
 }
@@ -176,11 +179,7 @@ func split(snap *model.Snapshot, q *model.Process) []widget.Entry {
 func poolLine(b model.PoolBytes, tracking model.Tracking) string {
 	s := ""
 	for _, p := range model.Pools() {
-		word := words.Reading(b[p], words.BytesColumn)
-		if b[p].Status == model.Absent && tracking == model.TrackDenied {
-			word = words.UntrackedWord(tracking)
-		}
-		s += words.PadLeft(word, poolWidth)
+		s += words.PadLeft(words.FigureColumnOr(b[p], tracking), poolWidth)
 	}
 	return s
 }
@@ -201,16 +200,13 @@ func chipName(snap *model.Snapshot, u *model.DeviceUse, c int) string {
 func useNote(u *model.DeviceUse) string {
 	var parts []string
 	if u.Source != "" {
-		parts = append(parts, "figures from "+words.Escape(u.Source))
+		parts = append(parts, "figures from "+words.Source(u.Source))
 	}
 	if u.OpenFDs.Known() {
 		parts = append(parts, count(u.OpenFDs.V, "open descriptor", "open descriptors"))
 	}
-	if u.Inherited {
+	if u.Inherited && len(u.Doubts) == 0 {
 		parts = append(parts, "inherited from the process that opened it")
-	}
-	if why := words.Untracked(u.Tracking, u.Note); why != "" {
-		parts = append(parts, why)
 	}
 	return strings.Join(parts, "; ")
 }

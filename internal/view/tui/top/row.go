@@ -18,23 +18,12 @@ type row struct {
 	p       *model.Process
 	now     time.Time
 	devices []int
-	mem     [model.NumPools]amount
-	parent  bool // stands for a parent that uses no device itself
-	below   int  // of a parent: how many processes it stands for
+	mem     [model.NumPools]model.Sum // over its devices
+	parent  bool                      // stands for a parent that uses no device itself
+	below   int                       // of a parent: how many processes it stands for
 	depth   int
 	branch  string // what the tree draws before the command
 }
-
-// amount is a sum over devices that may not all be known.
-type amount struct {
-	bytes  uint64
-	known  bool         // some of it
-	short  bool         // some of it is not known
-	status model.Status // why, if all is missing
-}
-
-// partial tells whether the sum leaves something out.
-func (a amount) partial() bool { return a.known && a.short }
 
 func (r *row) id() id { return id{r.p.PID, r.p.StartTicks} }
 
@@ -45,37 +34,14 @@ func makeRow(p *model.Process, now time.Time) row {
 		if u.Device != model.NoDevice {
 			r.devices = append(r.devices, u.Device)
 		}
-		for q := range u.Memory {
-			status := u.Memory[q].Status
-			if status == model.Absent && u.Tracking == model.TrackDenied {
-				status = model.Denied
+		for q, held := range u.Memory {
+			if held.Status() == model.Absent && u.Tracking == model.TrackDenied {
+				held = model.NoBytes(model.Denied)
 			}
-			r.mem[q].add(u.Memory[q].V, status)
+			r.mem[q].Add(held)
 		}
 	}
 	return r
-}
-
-func (a *amount) add(bytes uint64, s model.Status) {
-	if s == model.Known {
-		a.bytes, a.known = a.bytes+bytes, true
-		return
-	}
-	a.short = true
-	if a.status == model.Absent {
-		a.status = s
-	}
-}
-
-// String is the sum; "≥" marks one that leaves something out.
-func (a amount) String() string {
-	switch {
-	case !a.known:
-		return words.Missing(a.status)
-	case a.partial():
-		return "≥" + words.Bytes(a.bytes)
-	}
-	return words.BytesColumn(a.bytes)
 }
 
 // command is what the process was started with, or what else is known of it.

@@ -18,29 +18,33 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// A sum that leaves something out says so, and the unknown is never zero.
-func TestAmount(t *testing.T) {
+// What a process holds over several devices carries the doubts of each, and
+// the unknown is never zero.
+func TestHeld(t *testing.T) {
+	gib, denied := model.ExactBytes(1<<30), model.NoBytes(model.Denied)
 	for _, c := range []struct {
-		parts []model.Reading[uint64]
+		parts []model.Bytes
 		want  string
 	}{
 		{nil, "N/A"},
-		{[]model.Reading[uint64]{model.Value(uint64(5 << 30))}, " 5.0 GiB"},
-		{[]model.Reading[uint64]{model.Value(uint64(0))}, "   0 B  "},
-		{[]model.Reading[uint64]{model.Value(uint64(1 << 30)), model.Value(uint64(1 << 30))}, " 2.0 GiB"},
-		{[]model.Reading[uint64]{model.Missing[uint64](model.Denied, "")}, "denied"},
-		{[]model.Reading[uint64]{model.Missing[uint64](model.Denied, ""), model.Value(uint64(1 << 30))}, "≥1.0 GiB"},
-		{[]model.Reading[uint64]{model.Value(uint64(1 << 30)), model.Missing[uint64](model.Denied, "")}, "≥1.0 GiB"},
-		{[]model.Reading[uint64]{{}, model.Value(uint64(1 << 30))}, "≥1.0 GiB"},
-		{[]model.Reading[uint64]{{}, model.Missing[uint64](model.Hung, "")}, "hung"},
+		{[]model.Bytes{model.ExactBytes(5 << 30)}, "  5.0 GiB"},
+		{[]model.Bytes{model.ExactBytes(0)}, "    0 B  "},
+		{[]model.Bytes{gib, gib}, "  2.0 GiB"},
+		{[]model.Bytes{gib, model.BoundBytes(1<<30, model.Unsure)}, " ~2.0 GiB"},
+		{[]model.Bytes{denied}, "denied"},
+		{[]model.Bytes{denied, gib}, " ≥1.0 GiB"},
+		{[]model.Bytes{{}, gib}, " ≥1.0 GiB"},
+		{[]model.Bytes{{}, model.NoBytes(model.Hung)}, "hung"},
 	} {
-		var a amount
-		for _, p := range c.parts {
-			a.add(p.V, p.Status)
+		p := model.Process{State: model.Running}
+		for i, b := range c.parts {
+			p.Devices = append(p.Devices, model.DeviceUse{Device: i, Memory: model.PoolBytes{model.DRAM: b}})
 		}
-		if got := a.String(); got != c.want {
+		r := makeRow(&p, time.Time{})
+		if got := words.FigureColumn(r.mem[model.DRAM].Bytes()); got != c.want {
 			t.Errorf("%v: %q, want %q", c.parts, got, c.want)
 		}
 	}

@@ -62,13 +62,7 @@ func (b *treeBuilder) total(i int) {
 	for _, c := range b.children[i] {
 		b.rows[i].below++
 		for q := range b.rows[c].mem {
-			m := b.rows[c].mem[q]
-			if m.known {
-				b.rows[i].mem[q].add(m.bytes, model.Known)
-			}
-			if !m.known || m.short {
-				b.rows[i].mem[q].add(0, m.status)
-			}
+			b.rows[i].mem[q].Add(b.rows[c].mem[q].Bytes())
 		}
 		b.rows[i].devices = append(b.rows[i].devices, b.rows[c].devices...)
 	}

@@ -103,11 +103,11 @@ func device(n, i, s int, now time.Time) model.Device {
 			chip.Name = []string{"L", "R"}[c]
 		}
 		chip.Memory.Tracking = model.TrackOK
-		chip.Memory.CBMeans = "cached programs"
+		chip.Memory.CB = model.CBCached
 		chip.Memory.Pools[model.DRAM].Total = model.Value(b.dram / uint64(b.chips))
 		chip.Memory.Pools[model.L1].Total = model.Value(b.l1 / uint64(b.chips))
 		for p := range chip.Memory.Pools {
-			chip.Memory.Pools[p].Used = model.Value(uint64(0))
+			chip.Memory.Pools[p].Used = model.ExactBytes(0)
 		}
 		d.Chips = append(d.Chips, chip)
 	}
@@ -137,7 +137,7 @@ func trouble(s *model.Snapshot, n int, now time.Time) {
 	}
 	s.Ghosts = []model.Ghost{{
 		Region: "/dev/shm/tt_device_1_memory", ChipID: 9956278468, Device: 2, PID: 4242, Name: "python",
-		Bytes: model.PoolBytes{model.DRAM: model.Value(uint64(128 * mib))}, Updated: now.Add(-3 * time.Hour),
+		Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(128 * mib)}, Updated: now.Add(-3 * time.Hour),
 	}}
 }
 
@@ -158,13 +158,16 @@ func processes(s *model.Snapshot, sec int, now time.Time) []model.Process {
 	bench := run(183377, 182034, "alice", "python3", "python3 bench.py", 41*time.Minute+time.Duration(sec)*time.Second, 12.4, 2*gib)
 	bench.Container = model.Container{Runtime: "docker", ID: "3f1c9b0a77de4c53a1b2c3d4e5f60718293a4b5c6d7e8f901234567890abcdef"}
 	list := []model.Process{serve, bench}
-	use(&list[0], s, 0, (n+1)/2, 6*gib+uint64(wave(0, sec)*2*gib), 30*mib)
-	use(&list[1], s, n/2, n, 2*gib, 8*mib)
+	// One of a release that is counted whole, one of a release that is not.
+	use(&list[0], s, 0, (n+1)/2, 6*gib+uint64(wave(0, sec)*2*gib), 30*mib, model.Exact)
+	use(&list[1], s, n/2, n, 2*gib, 8*mib, model.Unsure)
+	list[1].Release = model.Value("0.81.1")
+	list[1].Doubts = []model.Doubt{{Kind: model.OtherThreads, Release: "0.81.1"}, {Kind: model.GraphCapture, Release: "0.81.1"}}
 	if n >= 4 {
 		denied := run(190011, 1, "bob", "python3", "python3 train.py", 3*time.Minute, 55, 800*mib)
 		denied.Devices = []model.DeviceUse{{Device: n - 1, OpenFDs: model.Value(1), Tracking: model.TrackDenied}}
 		for p := range denied.Devices[0].Memory {
-			denied.Devices[0].Memory[p] = model.Missing[uint64](model.Denied, "")
+			denied.Devices[0].Memory[p] = model.NoBytes(model.Denied)
 		}
 		list = append(list, denied)
 	}
@@ -172,24 +175,24 @@ func processes(s *model.Snapshot, sec int, now time.Time) []model.Process {
 }
 
 // use lets a process hold memory on the devices from..to.
-func use(p *model.Process, s *model.Snapshot, from, to int, dram, l1 uint64) {
+func use(p *model.Process, s *model.Snapshot, from, to int, dram, l1 uint64, bound model.Bound) {
 	for i := from; i < to; i++ {
 		d := &s.Devices[i]
-		u := model.DeviceUse{Device: i, OpenFDs: model.Value(2), Tracking: model.TrackOK, Source: "shm"}
+		u := model.DeviceUse{Device: i, OpenFDs: model.Value(2), Tracking: model.TrackOK, Source: model.FromShm}
 		for c := range d.Chips {
 			var b model.PoolBytes
-			for q := range b {
-				b[q] = model.Value(uint64(0))
+			for q, n := range [model.NumPools]uint64{
+				model.DRAM: dram / uint64(c+1), model.L1: l1 / uint64(c+1), model.L1Small: 2 * mib,
+				model.Trace: 64 * mib, model.CB: 1363148, model.Kernel: 410 << 10,
+			} {
+				b[q] = model.BoundBytes(n, bound)
 			}
-			b[model.DRAM] = model.Value(dram / uint64(c+1))
-			b[model.L1] = model.Value(l1 / uint64(c+1))
-			b[model.L1Small] = model.Value(uint64(2 * mib))
-			b[model.Trace] = model.Value(uint64(64 * mib))
-			b[model.CB] = model.Value(uint64(1363148))
-			b[model.Kernel] = model.Value(uint64(410 << 10))
 			u.Chips = append(u.Chips, model.ChipUse{ChipID: d.Chips[c].ID.V, Memory: b})
 			for q := range b {
-				u.Memory[q] = model.Value(u.Memory[q].V + b[q].V)
+				u.Memory[q] = b[q]
+				if c > 0 {
+					u.Memory[q] = model.AddUp(u.Chips[0].Memory[q], b[q])
+				}
 			}
 		}
 		p.Devices = append(p.Devices, u)
@@ -202,13 +205,13 @@ func share(s *model.Snapshot) {
 		for _, u := range s.Processes[i].Devices {
 			d := &s.Devices[u.Device]
 			if u.Tracking == model.TrackDenied {
-				d.Memory.Note = ""
 				d.Chips[0].Memory.Tracking = model.TrackDenied
 				continue
 			}
 			for c := range u.Chips {
-				for q, r := range u.Chips[c].Memory {
-					d.Chips[c].Memory.Pools[q].Used.V += r.V
+				for q, held := range u.Chips[c].Memory {
+					pool := &d.Chips[c].Memory.Pools[q]
+					pool.Used = model.AddUp(pool.Used, held)
 				}
 			}
 		}
@@ -216,19 +219,25 @@ func share(s *model.Snapshot) {
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		d.Memory.Tracking = model.TrackOK
-		d.Memory.CBMeans = "cached programs"
+		d.Memory.CB = model.CBCached
 		for c := range d.Chips {
 			m := &d.Chips[c].Memory
 			if m.Tracking == model.TrackDenied {
 				d.Memory.Tracking = model.TrackDenied
 				for p := range m.Pools {
-					m.Pools[p].Used = model.Missing[uint64](model.Denied, "")
+					m.Pools[p].Used = model.NoBytes(model.Denied)
 				}
 			}
 			for p := range m.Pools {
 				sum(&d.Memory.Pools[p].Total, m.Pools[p].Total)
-				sum(&d.Memory.Pools[p].Used, m.Pools[p].Used)
 			}
+		}
+		for p := range d.Memory.Pools {
+			var used model.Sum
+			for c := range d.Chips {
+				used.Add(d.Chips[c].Memory.Pools[p].Used)
+			}
+			d.Memory.Pools[p].Used = used.Bytes()
 		}
 	}
 	for _, g := range s.Ghosts {

@@ -1,4 +1,4 @@
-package ledger
+package collect
 
 import (
 	"cmp"
@@ -9,14 +9,17 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// ChipAt is a chip of a snapshot: an index into Devices and one into its Chips.
+// ChipAt is a chip of a snapshot: a position in Devices and one in its Chips.
 type ChipAt struct{ Device, Chip int }
 
 // ChipOrder lists chips in the order in which UMD, and so tt-metal, numbers
 // them: those on PCIe by bus address, then the remote ones. A process handles
 // one architecture, that of the lowest kernel index.
-func ChipOrder(devices []model.Device) []ChipAt {
-	return order(devices, allOf(devices))
+func ChipOrder(devices []model.Device) (list []ChipAt) {
+	for _, at := range order(devices, allOf(devices)) {
+		list = append(list, ChipAt{at.device, at.slot})
+	}
+	return list
 }
 
 func allOf(devices []model.Device) []int {
@@ -28,7 +31,7 @@ func allOf(devices []model.Device) []int {
 }
 
 // order numbers the chips of some devices, given as indices.
-func order(devices []model.Device, of []int) (chips []ChipAt) {
+func order(devices []model.Device, of []int) (chips []chipAt) {
 	if len(of) == 0 {
 		return nil
 	}
@@ -37,12 +40,12 @@ func order(devices []model.Device, of []int) (chips []ChipAt) {
 	of = slices.DeleteFunc(slices.Clone(of), func(i int) bool { return devices[i].Arch != arch })
 	slices.SortFunc(of, func(a, b int) int { return strings.Compare(devices[a].BusID, devices[b].BusID) })
 	for _, i := range of {
-		chips = append(chips, ChipAt{i, 0})
+		chips = append(chips, chipAt{i, 0})
 	}
 	for _, i := range of {
 		for c := range devices[i].Chips {
 			if c > 0 && devices[i].Chips[c].Remote {
-				chips = append(chips, ChipAt{i, c})
+				chips = append(chips, chipAt{i, c})
 			}
 		}
 	}

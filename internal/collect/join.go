@@ -1,0 +1,167 @@
+package collect
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// join makes the memory part of one snapshot out of what the sources claim:
+//
+//	place      each claim on a chip of a device, or on none
+//	believe    it as far as its author may speak
+//	choose     one source per process: two are never added
+//	account    the chosen claims to processes and chips
+//	cover      what nobody claims for a process becomes a doubt on its devices
+//	add up     chips, then devices
+type join struct {
+	snap   *model.Snapshot
+	sets   []claim.Set
+	places map[uint64]place
+	idle   func(device int) bool // the driver says that nobody has it open
+	// opensNot tells whether it is certain that a process does not have a
+	// device open.
+	opensNot func(model.ProcessID, int) bool
+
+	held   map[model.ProcessID][]holding
+	chosen map[model.ProcessID]model.Source
+	silent map[model.ProcessID]model.Doubt
+	// silentOn are those that are silent about some of their chips.
+	silentOn map[model.ProcessID][]claim.Silent
+	chips    map[chipAt]*account
+	strange  map[uint64]*account // chips of no device, or of one of several
+}
+
+// chipAt is a chip of the snapshot: a position in Devices and one in its Chips.
+type chipAt struct{ device, slot int }
+
+// holding is a claim with its place.
+type holding struct {
+	*claim.Held
+	source model.Source
+	at     chipAt // device is noPlace where the chip has none
+	// refused: its author may not speak for that chip. It is shown with the
+	// process, and in no sum.
+	refused bool
+}
+
+func newJoin(s *model.Snapshot, sets []claim.Set, places map[uint64]place) *join {
+	return &join{
+		snap: s, sets: sets, places: places, idle: func(int) bool { return false },
+		opensNot: func(model.ProcessID, int) bool { return false },
+		held:     map[model.ProcessID][]holding{}, chosen: map[model.ProcessID]model.Source{},
+		silent: map[model.ProcessID]model.Doubt{}, silentOn: map[model.ProcessID][]claim.Silent{},
+		chips: map[chipAt]*account{}, strange: map[uint64]*account{},
+	}
+}
+
+func (j *join) run() {
+	j.placeAll()
+	for id := range j.held {
+		j.choose(id)
+	}
+	j.accountChips()
+	for i := range j.snap.Processes {
+		j.accountProcess(&j.snap.Processes[i])
+	}
+	j.accountLeft()
+	j.cover()
+	j.addUp()
+	slices.SortFunc(j.snap.Processes, func(a, b model.Process) int {
+		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.StartTicks, b.StartTicks))
+	})
+}
+
+// placeAll gives every claim its chip.
+func (j *join) placeAll() {
+	byID := map[model.ProcessID]*model.Process{}
+	for i := range j.snap.Processes {
+		byID[j.snap.Processes[i].ID()] = &j.snap.Processes[i]
+	}
+	for i := range j.sets {
+		set := &j.sets[i]
+		for k := range set.Held {
+			h := holding{Held: &set.Held[k], source: set.Source}
+			h.at = j.locate(&h.Chip, byID[h.Process])
+			j.believe(&h, byID[h.Process])
+			j.held[h.Process] = append(j.held[h.Process], h)
+		}
+		for _, q := range set.Silent {
+			if q.Chip != 0 {
+				j.silentOn[q.Process] = append(j.silentOn[q.Process], q)
+			} else if _, ok := j.silent[q.Process]; !ok {
+				j.silent[q.Process] = q.Why
+			}
+		}
+	}
+}
+
+// locate finds the chip that a claim of a process means.
+func (j *join) locate(c *claim.Chip, p *model.Process) chipAt {
+	none := chipAt{device: noPlace}
+	switch {
+	case c.OnDevice:
+		if i := slices.IndexFunc(j.snap.Devices, func(d model.Device) bool { return d.Index == c.Number }); i >= 0 {
+			return chipAt{device: i}
+		}
+	case c.ByNumber:
+		numbered := order(j.snap.Devices, visible(j.snap.Devices, opened(p), c.Visible))
+		if c.Number >= 0 && c.Number < len(numbered) {
+			return numbered[c.Number]
+		}
+	default:
+		if at, ok := j.places[c.ID]; ok && at.device != noPlace {
+			return chipAt{at.device, at.slot}
+		}
+	}
+	return none
+}
+
+// opened are the kernel indexes of the devices that a process has open.
+func opened(p *model.Process) (list []int) {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Devices {
+		if u := &p.Devices[i]; u.Device != model.NoDevice && u.OpenFDs.V > 0 {
+			list = append(list, u.Device)
+		}
+	}
+	return list
+}
+
+// ranks orders the sources. A complete one always wins over one that is known
+// not to have heard everything.
+var ranks = []model.Source{
+	model.FromTrack, model.FromUprobe, model.FromSocket, model.FromFDInfo, model.FromDriver, model.FromShm,
+}
+
+// choose decides which source speaks for a process.
+func (j *join) choose(id model.ProcessID) {
+	best, bestRank := model.Source(""), 0
+	for _, source := range ranks {
+		n, partial := 0, false
+		for i := range j.held[id] {
+			if h := &j.held[id][i]; h.source == source && (!h.refused || !j.others(id, source)) {
+				n++
+				partial = partial || h.Partial
+			}
+		}
+		rank := slices.Index(ranks, source)
+		if partial {
+			rank += len(ranks)
+		}
+		if n > 0 && (best == "" || rank < bestRank) {
+			best, bestRank = source, rank
+		}
+	}
+	j.chosen[id] = best
+}
+
+// others tells whether another source than the given one, that is believed,
+// speaks for a process.
+func (j *join) others(id model.ProcessID, source model.Source) bool {
+	return slices.ContainsFunc(j.held[id], func(h holding) bool { return h.source != source && !h.refused })
+}

@@ -1,0 +1,368 @@
+package collect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/board"
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// lab is a host with an n300 (chips 20 and 21, device 0), two n150s (30 on
+// device 1, 40 on device 2), whose kernel indexes are not in the order of
+// their bus addresses.
+func lab(processes ...model.Process) *model.Snapshot {
+	device := func(index int, bus, card string, chips ...uint64) model.Device {
+		d := model.Device{Index: index, BusID: bus, Arch: model.Wormhole, Board: model.Value(card)}
+		for i, id := range chips {
+			d.Chips = append(d.Chips, model.Chip{ID: model.Value(id), Remote: i > 0})
+		}
+		return d
+	}
+	return &model.Snapshot{
+		Devices: []model.Device{
+			device(0, "0000:01:00.0", "n300", 20, 21),
+			device(1, "0000:41:00.0", "n150", 30),
+			device(2, "0000:21:00.0", "n150", 40),
+		},
+		Processes: processes,
+	}
+}
+
+// at places the chips of lab; 90 is a chip of device 1 or 2, 99 of nobody.
+var at = map[uint64]place{
+	20: {device: 0, slot: 0, match: board.Match{Certainty: board.Exact, Basis: model.BySysfs}},
+	21: {device: 0, slot: 1, match: board.Match{Certainty: board.Exact, Basis: model.BySysfs}},
+	30: {device: 1, match: board.Match{Certainty: board.Exact, Basis: model.BySysfs}},
+	40: {device: 2, match: board.Match{Certainty: board.Inferred, Basis: model.ByOrder}},
+	90: {device: noPlace, match: board.Match{Certainty: board.Ambiguous, Candidates: []int{1, 2}}},
+	99: {device: noPlace},
+}
+
+func runs(pid int, devices ...int) model.Process {
+	p := model.Process{PID: pid, StartTicks: 9, State: model.Running}
+	for _, d := range devices {
+		p.Devices = append(p.Devices, model.DeviceUse{Device: d, OpenFDs: model.Value(1)})
+	}
+	return p
+}
+
+func bytesOf(dram uint64, bound model.Bound) (b model.PoolBytes) {
+	for _, pool := range regionPools() {
+		b[pool] = model.BoundBytes(0, bound)
+	}
+	b[model.DRAM] = model.BoundBytes(dram, bound)
+	return b
+}
+
+func held(pid int, chip, dram uint64, doubts ...model.Doubt) claim.Held {
+	return claim.Held{
+		Process: model.ProcessID{PID: pid, StartTicks: 9}, Chip: claim.Chip{ID: chip},
+		Bytes: bytesOf(dram, model.WorstBound(doubts)), Doubts: doubts,
+	}
+}
+
+// shmSet is a set of tt-metal's statistics: a region for every chip spoken of.
+func shmSet(list ...claim.Held) claim.Set {
+	set := claim.Set{Source: model.FromShm, Held: list}
+	for _, h := range list {
+		set.Chips = append(set.Chips, claim.Chip{ID: h.Chip.ID, Region: fmt.Sprintf("/dev/shm/%d", h.Chip.ID), Why: model.Known, Holders: []model.ProcessID{h.Process}})
+	}
+	return set
+}
+
+func reported(pid, number int, dram uint64) claim.Held {
+	h := held(pid, 0, dram)
+	h.Chip = claim.Chip{ByNumber: true, Number: number}
+	return h
+}
+
+func lostOf(h claim.Held, kind model.DoubtKind) claim.Held {
+	h.Bytes, h.Doubts = model.PoolBytes{}, []model.Doubt{{Kind: kind}}
+	return h
+}
+
+func silent(pid int, kind model.DoubtKind) claim.Silent {
+	return claim.Silent{Process: model.ProcessID{PID: pid, StartTicks: 9}, Why: model.Doubt{Kind: kind, PID: pid}}
+}
+
+// say writes a figure the way a view would: "5", "≥5", "~5", "absent".
+func say(b model.Bytes) string {
+	n, bound, known := b.Best()
+	if !known {
+		return b.Status().String()
+	}
+	return map[model.Bound]string{model.AtLeast: "≥", model.Unsure: "~"}[bound] + fmt.Sprint(n)
+}
+
+// told writes what is said of a memory: "ok ~5 other_threads".
+func told(m *model.Memory) string {
+	words := []string{string(m.Tracking), say(m.Pools[model.DRAM].Used)}
+	var kinds []string
+	for _, d := range m.Doubts {
+		kinds = append(kinds, string(d.Kind))
+	}
+	slices.Sort(kinds)
+	return strings.Join(append(words, slices.Compact(kinds)...), " ")
+}
+
+func TestJoin(t *testing.T) {
+	region := func(chip uint64, why model.Status, kinds ...model.DoubtKind) claim.Set {
+		c := claim.Chip{ID: chip, Why: why}
+		for _, k := range kinds {
+			c.Doubts = append(c.Doubts, model.Doubt{Kind: k, Chip: chip})
+		}
+		return claim.Set{Source: model.FromShm, Chips: []claim.Chip{c}}
+	}
+	both := func(a, b claim.Set) claim.Set {
+		a.Chips, a.Held, a.Silent = append(a.Chips, b.Chips...), append(a.Held, b.Held...), append(a.Silent, b.Silent...)
+		return a
+	}
+	quiet := claim.Set{Source: model.FromShm}
+	says := func(source model.Source, list ...claim.Held) claim.Set { return claim.Set{Source: source, Held: list} }
+	partial := func(h claim.Held) claim.Held { h.Partial = true; return h }
+	tests := []struct {
+		name      string
+		processes []model.Process
+		sets      []claim.Set
+		idle      bool
+		opensNot  bool
+		want      map[int]string // by device
+	}{
+		{name: "nobody, says the driver", sets: []claim.Set{quiet}, idle: true, want: map[int]string{0: "ok 0", 1: "ok 0"}},
+		{name: "nobody, as far as is known", sets: []claim.Set{quiet}, want: map[int]string{1: "absent absent"}},
+		{
+			name: "a region that may not be read on an idle board", idle: true,
+			sets: []claim.Set{region(30, model.Denied, model.RegionDenied)}, want: map[int]string{1: "ok 0"},
+		},
+		{
+			name: "a region that may not be read", processes: []model.Process{runs(5, 1)},
+			sets: []claim.Set{both(region(30, model.Denied, model.RegionDenied), claim.Set{Silent: []claim.Silent{silent(5, model.ProcessDenied)}})},
+			want: map[int]string{1: "denied denied process_denied region_denied"},
+		},
+		{
+			name: "one process", processes: []model.Process{runs(5, 1)}, sets: []claim.Set{shmSet(held(5, 30, 7))},
+			want: map[int]string{1: "ok 7"},
+		},
+		{
+			name: "one process, doubted", processes: []model.Process{runs(5, 1)},
+			sets: []claim.Set{shmSet(held(5, 30, 7, model.Doubt{Kind: model.OtherThreads}))},
+			want: map[int]string{1: "ok ~7"},
+		},
+		{
+			name: "who opens a board accounts for its chips", processes: []model.Process{runs(5, 0, 1)},
+			sets: []claim.Set{shmSet(held(5, 20, 7))}, want: map[int]string{0: "ok 7", 1: "ok 0"},
+		},
+		{
+			name: "one of two does not account", processes: []model.Process{runs(5, 1), runs(6, 1)},
+			sets: []claim.Set{both(shmSet(held(5, 30, 7)), claim.Set{Silent: []claim.Silent{silent(6, model.TrackingDisabled)}})},
+			want: map[int]string{1: "partial ≥7 tracking_disabled"},
+		},
+		{
+			name: "the other is no tt-metal program", processes: []model.Process{runs(5, 1), runs(6, 1)},
+			sets: []claim.Set{both(shmSet(held(5, 30, 7)), claim.Set{Silent: []claim.Silent{silent(6, model.NotTTMetal)}})},
+			want: map[int]string{1: "ok 7"},
+		},
+		{
+			name: "at least nothing is missing", processes: []model.Process{runs(5, 1), runs(6, 1)},
+			sets: []claim.Set{both(shmSet(held(5, 30, 0)), claim.Set{Silent: []claim.Silent{silent(6, model.NotAttached)}})},
+			want: map[int]string{1: "partial absent not_attached"},
+		},
+		{
+			name: "nobody can tell whose a slot is", processes: []model.Process{runs(5, 1)},
+			sets: []claim.Set{both(region(30, model.Known, model.SlotUnseen), claim.Set{Held: []claim.Held{held(5, 30, 0)}, Source: model.FromShm})},
+			want: map[int]string{1: "partial absent slot_unseen"},
+		},
+		{
+			name: "a process without a slot", processes: []model.Process{runs(5, 1), runs(6, 1)},
+			sets: []claim.Set{shmSet(held(5, 30, 7), lostOf(held(6, 30, 0), model.SlotsFull))},
+			want: map[int]string{1: "partial ≥7"},
+		},
+		{
+			name: "a chip that may be another's", processes: []model.Process{runs(5, 1, 2)},
+			sets: []claim.Set{shmSet(held(5, 90, 7))},
+			want: map[int]string{1: "absent absent chip_ambiguous", 2: "absent absent chip_ambiguous"},
+		},
+		{
+			name: "a chip that was concluded", processes: []model.Process{runs(5, 2)}, sets: []claim.Set{shmSet(held(5, 40, 7))},
+			want: map[int]string{2: "ok 7 chip_inferred"},
+		},
+		{
+			name: "a mock run of a board's own chip", processes: []model.Process{runs(5)}, opensNot: true,
+			sets: []claim.Set{shmSet(held(5, 30, 7))}, idle: true, want: map[int]string{1: "ok 0"},
+		},
+		{
+			name: "two sources are not added", processes: []model.Process{runs(5, 1)},
+			sets: []claim.Set{shmSet(held(5, 30, 7, model.Doubt{Kind: model.OtherThreads})), says(model.FromSocket, reported(5, 0, 9))},
+			want: map[int]string{1: "ok 9"},
+		},
+		{
+			name: "the allocator itself wins", processes: []model.Process{runs(5, 1)},
+			sets: []claim.Set{shmSet(held(5, 30, 7)), says(model.FromSocket, reported(5, 0, 9)), says(model.FromUprobe, held(5, 30, 11))},
+			want: map[int]string{1: "ok 11"},
+		},
+		{
+			name: "an incomplete report does not", processes: []model.Process{runs(5, 1)},
+			sets: []claim.Set{shmSet(held(5, 30, 7)), says(model.FromSocket, partial(reported(5, 0, 3)))},
+			want: map[int]string{1: "ok 7"},
+		},
+		{
+			name: "unless it is all there is", processes: []model.Process{runs(5, 1)},
+			sets: []claim.Set{quiet, says(model.FromSocket, partial(claim.Held{
+				Process: model.ProcessID{PID: 5, StartTicks: 9}, Chip: claim.Chip{ByNumber: true},
+				Bytes: bytesOf(3, model.AtLeast), Doubts: []model.Doubt{{Kind: model.ReportLate}},
+			}))},
+			want: map[int]string{1: "partial ≥3"},
+		},
+		{
+			name: "all users are seen exactly, whatever is wrong with the region", processes: []model.Process{runs(5, 1)},
+			sets: []claim.Set{region(30, model.Unsupported, model.LayoutUnknown), says(model.FromUprobe, held(5, 30, 11))},
+			want: map[int]string{1: "ok 11"},
+		},
+		{
+			name: "a liar without the device", processes: []model.Process{runs(5)}, opensNot: true, idle: true,
+			sets: []claim.Set{quiet, says(model.FromSocket, reported(5, 2, 9))}, want: map[int]string{0: "ok 0", 1: "ok 0", 2: "ok 0"},
+		},
+		{
+			name: "a liar with more than there is", processes: []model.Process{runs(5, 1)},
+			sets: []claim.Set{quiet, says(model.FromSocket, reported(5, 0, 16<<40))}, want: map[int]string{1: "absent implausible not_believed"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := lab(tt.processes...)
+			j := newJoin(s, tt.sets, at)
+			j.idle = func(int) bool { return tt.idle }
+			j.opensNot = func(model.ProcessID, int) bool { return tt.opensNot }
+			j.run()
+			for device, want := range tt.want {
+				if got := told(&s.Devices[device].Memory); got != want {
+					t.Errorf("device %d: %s, want %s", device, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestJoinWhole: two regions of one chip, what the dead left, a chip of nobody.
+func TestJoinWhole(t *testing.T) {
+	when := time.Unix(1_790_000_000, 0)
+	set := shmSet(held(5, 20, 100), held(5, 21, 200), held(7, 21, 1), held(8, 99, 5))
+	set.Left = []claim.Left{
+		{Chip: 21, Region: "/dev/shm/21", PID: 66, Name: "dead", Bytes: bytesOf(1000, model.Exact), Updated: when, Mapped: true},
+		{Chip: 21, PID: 67, Name: "nothing", Bytes: bytesOf(0, model.Exact)},
+	}
+	s := lab(runs(5, 0, 1), runs(7, 0), runs(8))
+	newJoin(s, []claim.Set{set}, at).run()
+	d := &s.Devices[0]
+	if got := told(&d.Chips[0].Memory) + ", " + told(&d.Chips[1].Memory) + ", " + told(&d.Memory); got != "ok 100, ok 201, ok 301" {
+		t.Errorf("device 0: %s", got)
+	}
+	if !d.Memory.Stale.Exactly(1000) || d.Chips[1].Region != "/dev/shm/21" {
+		t.Errorf("stale %s, region %s", say(d.Memory.Stale), d.Chips[1].Region)
+	}
+	if len(s.Ghosts) != 1 || s.Ghosts[0].Device != 0 || s.Ghosts[0].PID != 66 || !s.Ghosts[0].Mapped {
+		t.Errorf("ghosts %+v", s.Ghosts)
+	}
+	if len(s.Unmatched) != 1 || told(&s.Unmatched[0].Memory) != "ok 5" || s.Unmatched[0].ID.V != 99 || len(s.Unmatched[0].Candidates) != 0 {
+		t.Errorf("unmatched %+v", s.Unmatched)
+	}
+	want := model.DeviceUse{
+		Device: 0, OpenFDs: model.Value(1), Tracking: model.TrackOK, Source: model.FromShm, Memory: bytesOf(300, model.Exact),
+		Chips: []model.ChipUse{{ChipID: 20, Memory: bytesOf(100, model.Exact)}, {ChipID: 21, Memory: bytesOf(200, model.Exact)}},
+	}
+	if diff := cmp.Diff(want, s.Processes[0].Devices[0]); diff != "" {
+		t.Errorf("process 5 on device 0 (-want +got):\n%s", diff)
+	}
+	if u := s.Processes[2].Devices[0]; u.Device != model.NoDevice || say(u.Memory[model.DRAM]) != "5" {
+		t.Errorf("process 8: %+v", u)
+	}
+}
+
+// TestJoinAllocators: where the allocator itself is seen, a chip has its own
+// capacity, and what is free in it, as long as nobody else is there.
+func TestJoinAllocators(t *testing.T) {
+	exact := held(5, 30, 700)
+	exact.Pools = &claim.Pools{model.DRAM: {
+		Occupied: model.ExactBytes(768), Capacity: model.Value[uint64](1000), Free: model.Value[uint64](232), LargestFree: model.Value[uint64](200),
+	}}
+	s := lab(runs(5, 1))
+	newJoin(s, []claim.Set{{Source: model.FromUprobe, Held: []claim.Held{exact}}}, at).run()
+	p := s.Devices[1].Memory.Pools[model.DRAM]
+	if !p.Used.Exactly(700) || !p.Occupied.Exactly(768) || p.Total.V != 1000 || p.Free.V != 232 || p.LargestFree.V != 200 {
+		t.Errorf("alone: %+v", p)
+	}
+	s = lab(runs(5, 1), runs(6, 1))
+	newJoin(s, []claim.Set{{Source: model.FromUprobe, Held: []claim.Held{exact}}, shmSet(held(6, 30, 5))}, at).run()
+	p = s.Devices[1].Memory.Pools[model.DRAM]
+	if say(p.Used) != "705" || p.Free.Known() {
+		t.Errorf("with another one: %+v", p)
+	}
+}
+
+func TestDisagreement(t *testing.T) {
+	s := lab(runs(5, 1))
+	newJoin(s, []claim.Set{
+		{Source: model.FromUprobe, Held: []claim.Held{held(5, 30, 11)}},
+		{Source: model.FromSocket, Held: []claim.Held{reported(5, 0, 9)}},
+		shmSet(held(5, 30, 7, model.Doubt{Kind: model.OtherThreads})), // which is known not to see everything
+	}, at).run()
+	var got []model.Source
+	for _, d := range s.Processes[0].Devices[0].Doubts {
+		if d.Kind == model.SourcesDisagree {
+			got = append(got, d.Source)
+		}
+	}
+	if !slices.Equal(got, []model.Source{model.FromSocket}) {
+		t.Errorf("disagreement with %v, want with the socket", got)
+	}
+}
+
+func TestChipOrder(t *testing.T) {
+	s := lab()
+	want := []ChipAt{{0, 0}, {2, 0}, {1, 0}, {0, 1}} // by bus, then the remote chip
+	if diff := cmp.Diff(want, ChipOrder(s.Devices)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	s.Devices[0].Arch = model.Blackhole // the arch of the lowest index wins
+	if diff := cmp.Diff([]ChipAt{{0, 0}, {0, 1}}, ChipOrder(s.Devices)); diff != "" {
+		t.Errorf("mixed (-want +got):\n%s", diff)
+	}
+	if got := ChipOrder(nil); got != nil {
+		t.Errorf("no devices: %v", got)
+	}
+}
+
+// A process's own numbers find the right chips.
+func TestNumbers(t *testing.T) {
+	for name, c := range map[string]struct {
+		open    []int
+		visible string
+		number  int
+		want    chipAt
+	}{
+		"all":                      {number: 0, want: chipAt{0, 0}},
+		"second by bus":            {number: 1, want: chipAt{2, 0}},
+		"third by bus":             {number: 2, want: chipAt{1, 0}},
+		"remote":                   {number: 3, want: chipAt{0, 1}},
+		"none":                     {number: 4, want: chipAt{noPlace, 0}},
+		"visible by number":        {visible: "2", want: chipAt{1, 0}},
+		"visible by address":       {visible: "21:00", want: chipAt{2, 0}},
+		"visible, remote last":     {visible: "0,1", number: 2, want: chipAt{0, 1}},
+		"only one open":            {open: []int{2}, want: chipAt{2, 0}},
+		"container, own numbers":   {open: []int{1}, visible: "0", want: chipAt{1, 0}},
+		"visible and open, agreed": {open: []int{1}, visible: "2", want: chipAt{1, 0}},
+	} {
+		s := lab(runs(10, c.open...))
+		j := newJoin(s, nil, at)
+		if got := j.locate(&claim.Chip{ByNumber: true, Number: c.number, Visible: c.visible}, &s.Processes[0]); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package collect
+
+import (
+	"github.com/ttmon/ttmon/internal/board"
+	"github.com/ttmon/ttmon/internal/source/shm"
+)
+
+// Learned is what a Collector found out and the next one could not: it was
+// there to see it. It travels as JSON from one ttmond to the next.
+type Learned struct {
+	Chips []board.Lesson `json:"chips,omitempty"`
+	Slots []shm.Adoption `json:"slots,omitempty"`
+}
+
+// Learned is what a successor should know.
+func (c *Collector) Learned() *Learned {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &Learned{Chips: c.chips.resolver.Lessons(), Slots: c.regions.Adoptions()}
+}
+
+// Teach takes over what another Collector found out. It is called before the
+// first Collect.
+func (c *Collector) Teach(l *Learned) {
+	c.chips.resolver.Teach(l.Chips)
+	c.regions.Restore(l.Slots)
+}

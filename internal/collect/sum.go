@@ -1,0 +1,282 @@
+package collect
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// addUp turns accounts into the figures of chips, and chips into devices.
+func (j *join) addUp() {
+	for i := range j.snap.Devices {
+		d := &j.snap.Devices[i]
+		exact := j.allSeen(d)
+		for slot := range d.Chips {
+			a := j.account(chipAt{i, slot}, 0)
+			if exact {
+				a.dropRegionDoubts()
+			}
+			j.finish(d, &d.Chips[slot], a)
+		}
+		sumDevice(d)
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.strange)) {
+		a := j.strange[id]
+		chip := model.Chip{
+			ID: a.id, Name: a.match.match.Name, Remote: a.match.match.Remote, Region: a.region,
+			Candidates: a.match.match.Candidates,
+		}
+		a.fill(&chip.Memory)
+		j.snap.Unmatched = append(j.snap.Unmatched, chip)
+	}
+	slices.SortStableFunc(j.snap.Ghosts, func(a, b model.Ghost) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.PID, b.PID), cmp.Compare(a.ChipID, b.ChipID))
+	})
+}
+
+// allSeen tells whether every user of a device is accounted for by a source
+// that does not depend on tt-metal's regions: what cannot be told of a region
+// is then no matter.
+func (j *join) allSeen(d *model.Device) bool {
+	seen := false
+	for i := range j.snap.Processes {
+		p := &j.snap.Processes[i]
+		for k := range p.Devices {
+			u := &p.Devices[k]
+			switch {
+			case u.Device != d.Index || p.State == model.Exited:
+			case u.Source == "" && j.silent[p.ID()].Kind == model.NotTTMetal:
+			case u.Source == "" || u.Source == model.FromShm:
+				return false
+			default:
+				seen = true
+			}
+		}
+	}
+	return seen && d.HiddenFDs == 0
+}
+
+// dropRegionDoubts forgets what could not be told of a region.
+func (a *account) dropRegionDoubts() {
+	a.why = model.Known
+	a.doubts = slices.DeleteFunc(slices.Clone(a.doubts), func(d model.Doubt) bool { return regionDoubts[d.Kind] })
+}
+
+var regionDoubts = map[model.DoubtKind]bool{
+	model.SlotUnseen: true, model.SlotUnproven: true, model.SlotUndecided: true, model.SlotsChanging: true,
+	model.SlotsOverflowed: true, model.RegionDenied: true, model.RegionUnreadable: true, model.LayoutUnknown: true,
+	model.RegionMisnamed: true,
+}
+
+// finish gives a chip of a device its figures.
+func (j *join) finish(d *model.Device, chip *model.Chip, a *account) {
+	if id, ok := a.id.Get(); ok {
+		chip.ID = model.Value(id)
+	}
+	if chip.Region == "" {
+		chip.Region = a.region
+	}
+	switch {
+	case a.holders == 0 && j.idle(d.Index):
+		a.dropRegionDoubts()
+		a.nobody()
+	case a.holders == 0 && j.covered(d) && model.WorstBound(a.doubts) == model.Exact && a.why == model.Known:
+		a.nobody()
+	case a.holders == 0 && a.spoken && a.why == model.Known && model.WorstBound(a.doubts) == model.Exact && !j.used(d):
+		a.nobody()
+	case !a.spoken && a.holders == 0 && len(a.doubts) == 0 && j.used(d):
+		a.doubts = append(a.doubts, model.Doubt{Kind: model.NobodyAccounts})
+	}
+	if m := a.match.match; m.Basis != "" && m.Basis != model.BySysfs && a.spoken {
+		a.doubts = model.AddDoubts(a.doubts, model.Doubt{Kind: model.ChipInferred, Chip: a.id.V, Basis: m.Basis})
+	}
+	a.fill(&chip.Memory)
+	j.checkCapacity(d, &chip.Memory)
+}
+
+// nobody: it is certain that nothing is held.
+func (a *account) nobody() {
+	for _, pool := range regionPools() {
+		a.used[pool] = model.Sum{}
+		a.used[pool].Add(model.ExactBytes(0))
+	}
+}
+
+// used tells whether a process has the device open, as far as is known.
+func (j *join) used(d *model.Device) bool {
+	return d.HiddenFDs > 0 || slices.ContainsFunc(j.snap.Processes, func(p model.Process) bool {
+		return p.State != model.Exited && slices.ContainsFunc(p.Devices, func(u model.DeviceUse) bool { return u.Device == d.Index })
+	})
+}
+
+// covered tells whether all that have a device open account for what they
+// hold. A chip of it that none of them speaks of then holds nothing.
+func (j *join) covered(d *model.Device) bool {
+	tracked := false
+	for i := range j.snap.Processes {
+		p := &j.snap.Processes[i]
+		for k := range p.Devices {
+			u := &p.Devices[k]
+			switch {
+			case u.Device != d.Index || p.State == model.Exited:
+			case u.Source == "" && j.silent[p.ID()].Kind == model.NotTTMetal:
+			case u.Source == "":
+				return false
+			default:
+				tracked = true
+			}
+		}
+	}
+	return tracked && d.HiddenFDs == 0
+}
+
+// fill writes the sums of an account into a memory.
+func (a *account) fill(m *model.Memory) {
+	m.Doubts = a.doubts
+	bound := model.WorstBound(a.doubts)
+	for pool := range m.Pools {
+		s := &a.used[pool]
+		if model.Pool(pool) != model.Kernel && a.why != model.Known {
+			s.Miss(a.why)
+		}
+		if bound == model.AtLeast && model.Pool(pool) != model.Kernel {
+			s.Miss(model.Absent)
+		}
+		s.Doubt(bound)
+		m.Pools[pool].Used = s.Bytes()
+		if !a.occupied[pool].Empty() {
+			m.Pools[pool].Occupied = a.occupied[pool].Bytes()
+		}
+	}
+	if len(a.allocators) == 1 && a.holders == 1 {
+		for pool, p := range a.allocators[0] {
+			to := &m.Pools[pool]
+			to.Free, to.LargestFree = p.Free, p.LargestFree
+			if p.Capacity.Known() {
+				to.Total = p.Capacity
+			}
+		}
+	}
+	if len(a.cb) == 1 {
+		m.CB = a.cb[0]
+	} else if len(a.cb) > 1 {
+		m.CB = model.CBMixed
+	}
+	m.Stale = a.stale.Bytes()
+	if a.stale.Empty() {
+		m.Stale = model.NoBytes(model.Absent)
+		if a.spoken && a.why == model.Known {
+			m.Stale = model.ExactBytes(0)
+		} else if a.why != model.Known {
+			m.Stale = model.NoBytes(a.why)
+		}
+	}
+	m.Tracking = a.tracking(m)
+}
+
+// tracking says how far the figures of a chip go.
+func (a *account) tracking(m *model.Memory) model.Tracking {
+	dram := m.Pools[model.DRAM].Used
+	_, bound, known := dram.Best()
+	switch {
+	case known && bound != model.AtLeast && !a.used[model.DRAM].Incomplete():
+		return model.TrackOK
+	case known:
+		return model.TrackPartial
+	case dram.Status() == model.Denied && a.holders == 0:
+		return model.TrackDenied
+	case dram.Status() == model.Unsupported && a.holders == 0:
+		return model.TrackUnknown
+	case a.holders > 0 || a.spoken:
+		return model.TrackPartial
+	}
+	return model.TrackAbsent
+}
+
+// checkCapacity doubts figures that together are more than the chip has: each
+// may be possible, all of them are not.
+func (j *join) checkCapacity(d *model.Device, m *model.Memory) {
+	limit := physical(d)
+	for pool := range m.Pools {
+		used := &m.Pools[pool].Used
+		if n, _, ok := used.Best(); ok && limit[pool] != 0 && n > limit[pool] {
+			*used = used.Doubted(model.Unsure)
+			m.Doubts = model.AddDoubts(m.Doubts, model.Doubt{Kind: model.FigureImpossible})
+		}
+	}
+}
+
+// sumDevice gives a device the sums of its chips.
+func sumDevice(d *model.Device) {
+	m := &d.Memory
+	var stale model.Sum
+	for i := range d.Chips {
+		c := &d.Chips[i].Memory
+		m.Tracking = joinTracking(m.Tracking, c.Tracking)
+		m.Doubts = model.AddDoubts(m.Doubts, c.Doubts...)
+		stale.Add(c.Stale)
+		switch {
+		case c.CB == "" || c.CB == m.CB:
+		case m.CB == "":
+			m.CB = c.CB
+		default:
+			m.CB = model.CBMixed
+		}
+	}
+	m.Stale = stale.Bytes()
+	for pool := range m.Pools {
+		to := &m.Pools[pool]
+		var used, occupied model.Sum
+		for i := range d.Chips {
+			c := &d.Chips[i].Memory.Pools[pool]
+			used.Add(c.Used)
+			if c.Occupied.Known() {
+				occupied.Add(c.Occupied)
+			} else if !c.Used.Exactly(0) {
+				occupied.Miss(model.Absent)
+			}
+		}
+		to.Used, to.Occupied = used.Bytes(), occupied.Bytes()
+		sumRooms(d, model.Pool(pool))
+	}
+}
+
+// sumRooms adds up what the allocators of a device's chips say of a pool. The
+// largest free block is that of the chip that has the largest.
+func sumRooms(d *model.Device, pool model.Pool) {
+	to := &d.Memory.Pools[pool]
+	total, free, largest := uint64(0), uint64(0), uint64(0)
+	seen := false
+	for i := range d.Chips {
+		c := &d.Chips[i].Memory.Pools[pool]
+		if !c.Total.Known() {
+			return
+		}
+		total += c.Total.V
+		if !c.Free.Known() {
+			continue
+		}
+		seen = true
+		free, largest = free+c.Free.V, max(largest, c.LargestFree.V)
+	}
+	if !seen {
+		return
+	}
+	to.Total = model.Value(total)
+	if !slices.ContainsFunc(d.Chips, func(c model.Chip) bool { return !c.Memory.Pools[pool].Free.Known() }) {
+		to.Free, to.LargestFree = model.Value(free), model.Value(largest)
+	}
+}
+
+// joinTracking is the state of two things together; empty is nothing.
+func joinTracking(a, b model.Tracking) model.Tracking {
+	switch {
+	case a == "" || a == b:
+		return b
+	case b == "":
+		return a
+	}
+	return model.TrackPartial
+}

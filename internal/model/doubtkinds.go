@@ -1,0 +1,18 @@
+package model
+
+// DoubtKinds lists all kinds there are, for whoever has to have something to
+// say about each.
+func DoubtKinds() []DoubtKind {
+	return []DoubtKind{
+		OtherThreads, GraphCapture, SlotAdopted, SlotMaybeAdopted, OwnerGuessed, SlotShared, RecordsErased,
+		SlotsFull, FigureImpossible, ReportLate, ReportOverLimit, ReportRejected, NoticedLate, EventsLost, TooFast,
+		ChipUnknown, SourcesDisagree, NotBelieved, NumberUnknown, ProcessDenied, ProcessUnreadable,
+		RegionUnreachable, NotTTMetal, OldRelease, TrackingDisabled, ShutOut, LayoutMismatch, NotAttached,
+		OtherChipsOnly, NothingKnown, SlotUnseen, SlotUnproven, SlotUndecided, SlotsChanging, SlotsOverflowed,
+		RegionDenied, RegionUnreadable, LayoutUnknown, RegionMisnamed, UsersHidden, UsersUnknown, ChipAmbiguous,
+		ChipInferred, NobodyAccounts, ShmUnreadable, InheritedFromExited, InheritedFromSeveral,
+		InheritedFromUnknown, HandedOn, MappedOnly, NamespaceHidden, NumberForeign, HolderUnseen, OpenerExited,
+		OpenerHandedOn, ProcessesHidden, ProcessesDenied, ProcessesSkipped, RegionInUse, RegionNameless,
+		OwnersUnseen,
+	}
+}

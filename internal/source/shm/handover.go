@@ -1,0 +1,62 @@
+package shm
+
+import (
+	"time"
+)
+
+// Adoption is what a Reader knows about the slot of a live process: what a
+// dead one had left in it when the process took it. It is for the next Reader,
+// which cannot find out any more.
+type Adoption struct {
+	Dev       uint64           `json:"dev"` // of the region's file
+	Ino       uint64           `json:"ino"`
+	Slot      int              `json:"slot"`
+	PID       int              `json:"pid"` // of the owner, on the host
+	Start     uint64           `json:"start"`
+	Left      [numPools]uint64 `json:"left"` // all zero: the slot was its own from the start
+	Updated   time.Time        `json:"updated,omitzero"`
+	Name      string           `json:"name,omitempty"`
+	Exact     bool             `json:"exact,omitempty"`
+	Suspected bool             `json:"suspected,omitempty"`
+}
+
+// slotOwner is a slot in the hands of one process.
+type slotOwner struct {
+	region inode
+	slot   int
+	owner  identity
+}
+
+// Adoptions lists what is known about the slots of live processes.
+func (r *Reader) Adoptions() (list []Adoption) {
+	for _, reg := range r.regions {
+		for i, st := range reg.states {
+			if st == nil || st.verdict != live {
+				continue
+			}
+			a := Adoption{Dev: reg.dev, Ino: reg.ino, Slot: i, PID: st.owners[0].pid, Start: st.owners[0].start}
+			if b := st.base; b != nil {
+				a.Left, a.Updated, a.Name, a.Exact, a.Suspected = b.slot.Bytes, b.slot.Updated, b.slot.Name, b.exact, b.suspected
+			}
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// Restore takes over what another Reader knew. It is called before the first
+// Read.
+func (r *Reader) Restore(list []Adoption) {
+	r.handedOn = make(map[slotOwner]*baseline, len(list))
+	for _, a := range list {
+		key := slotOwner{inode{a.Dev, a.Ino}, a.Slot, identity{a.PID, a.Start}}
+		b := &baseline{
+			slot:  Slot{Index: a.Slot, Bytes: a.Left, Updated: a.Updated, Name: a.Name},
+			exact: a.Exact, suspected: a.Suspected,
+		}
+		if b.empty() {
+			b = nil
+		}
+		r.handedOn[key] = b
+	}
+}
