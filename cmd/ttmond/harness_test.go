@@ -43,7 +43,14 @@ var buildOnce = sync.OnceValues(func() (string, error) {
 	return bin, nil
 })
 
-func TestMain(m *testing.M) { hermetic.Main(m) }
+func TestMain(m *testing.M) {
+	limit := 8 * time.Minute // attacks, and with the race detector
+	if length, err := time.ParseDuration(os.Getenv(soakVar)); err == nil {
+		limit += length
+	}
+	hermetic.Enter(hermetic.Options{Limit: limit})
+	os.Exit(m.Run())
+}
 
 func program(t testing.TB) string {
 	t.Helper()

@@ -328,38 +328,27 @@ func (a *arena) settle() {
 	}
 }
 
-// Each attack, alone, for a second or two.
+// Each attack, by a user of its own, three at a time.
 func TestHostile(t *testing.T) {
-	for name, c := range map[string]struct {
-		uids    int
-		seconds int
-		expect  string // in the daemon's log
+	for _, group := range []struct {
+		attacks []string
+		expect  []string // in the daemon's log
 	}{
-		"heirs":       {uids: 1},
-		"forks":       {uids: 1},
-		"dumps":       {uids: 3},
-		"mappings":    {uids: 2},
-		"devices":     {uids: 1, seconds: 3},
-		"device-zero": {uids: 1},
-		"slow-reads":  {uids: 2, expect: "budget=api_"},
-		"unread":      {uids: 1, expect: "budget=unread_bytes"},
-		"connections": {uids: 1, expect: "budget=descriptors"},
-		"buffers":     {uids: 2, expect: "more than is kept account of"},
-		"noise":       {uids: 2},
-		"connects":    {uids: 2},
-		"flood":       {uids: 2},
-		"api":         {uids: 2},
-		"deaths":      {uids: 2},
+		{attacks: []string{"heirs", "forks", "deaths"}},
+		{attacks: []string{"dumps", "mappings", "noise"}},
+		{attacks: []string{"devices", "device-zero", "flood"}},
+		{attacks: []string{"slow-reads", "unread", "api"}, expect: []string{"budget=api_", "budget=unread_bytes"}},
+		{attacks: []string{"connections", "buffers", "connects"}, expect: []string{"budget=descriptors", "more than is kept account of"}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(strings.Join(group.attacks, ","), func(t *testing.T) {
 			a := newArena(t)
 			a.begin()
-			for uid := range c.uids {
-				a.play(60000+uid, name)
+			for k, name := range group.attacks {
+				a.play(60000+k, name)
 			}
-			time.Sleep(time.Duration(max(c.seconds, 1)) * time.Second) // of attack
-			if c.expect != "" {
-				a.await("the refusal in the log", func() bool { return strings.Contains(a.current.log.String(), c.expect) })
+			time.Sleep(2 * time.Second) // of attack
+			for _, text := range group.expect {
+				a.await(text+" in the log", func() bool { return strings.Contains(a.current.log.String(), text) })
 				if !strings.Contains(a.current.log.String(), "uid=6000") {
 					t.Errorf("no uid in the log:\n%s", a.current.log)
 				}

@@ -44,3 +44,28 @@ func TestUnits(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// How exposed systemd thinks the service is: docs/security.md has the figure.
+// What is left are things that ttmond is for: other users' processes, their
+// files in /tmp and /dev/shm, HTTP, BPF, commands of alerts.
+func TestUnitExposure(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd-analyze on this machine")
+	}
+	b, err := os.ReadFile("../../packaging/systemd/ttmond.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "ttmond.service")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(b), "/usr/bin/ttmond", program(t))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=40", "--no-pager", path).CombinedOutput()
+	if strings.Contains(string(out), "unrecognized option") {
+		t.Skip("this systemd-analyze cannot look at files")
+	}
+	if err != nil {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
