@@ -78,9 +78,7 @@ func keep() (entries []string) {
 	for _, name := range []string{"GOROOT", "GOPATH", "GOCACHE", "GOMODCACHE"} {
 		needed = append(needed, os.Getenv(name))
 	}
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		needed = append(needed, dir)
-	}
+	needed = append(needed, filepath.SplitList(os.Getenv("PATH"))...)
 	if exe, err := os.Executable(); err == nil {
 		needed = append(needed, exe)
 	}

@@ -84,7 +84,7 @@ func (h *handler) labelNames(r *http.Request) (any, error) {
 
 func (h *handler) labelValues(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	if !model.LabelName(name).IsValid() {
+	if !model.UTF8Validation.IsValidLabelName(name) {
 		return nil, bad("name", fmt.Errorf("%q is no name of a label", name))
 	}
 	q, sets, limit, err := h.querier(r)

@@ -3,6 +3,7 @@ package disk
 import (
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
@@ -76,7 +77,7 @@ var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 
 // parseLabels reads the text between the braces, as view/prom writes it.
 func parseLabels(name, text string) labels.Labels {
-	pairs := []string{labels.MetricName, name}
+	pairs := []string{model.MetricNameLabel, name}
 	for text != "" {
 		key, rest, ok := strings.Cut(text, `="`)
 		if !ok {

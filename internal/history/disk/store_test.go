@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -82,7 +83,7 @@ func read(t testing.TB, s *Store, name, device string, from, to time.Time) []poi
 	}
 	defer q.Close()
 	set := q.Select(context.Background(), true, nil,
-		labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name), labels.MustNewMatcher(labels.MatchEqual, "device", device))
+		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, name), labels.MustNewMatcher(labels.MatchEqual, "device", device))
 	var list []point
 	var it chunkenc.Iterator
 	for set.Next() {

@@ -25,7 +25,6 @@ type file struct {
 	seen   uint64 // the sweep in which it was last found
 	epoch  uint64 // of ledger
 	ledger *ledgerfile.Ledger
-	err    error
 	holder int // pid; 0: none that we can see
 	start  uint64
 	deadAt time.Time // when it was first found without a holder

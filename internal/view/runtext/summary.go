@@ -346,14 +346,13 @@ func (p *printer) processes(r *runreport.Report) {
 
 func ownPeaks(q runreport.Process) string {
 	var out []string
-	for _, c := range q.Chips {
-		for _, x := range c.Pools {
+	if len(q.Chips) > 0 {
+		for _, x := range q.Chips[0].Pools {
 			out = append(out, fmt.Sprintf("%s %s", words.PoolName(x.Pool), words.Bytes(x.Peak)))
 		}
-		if len(q.Chips) > 1 {
-			out = append(out, fmt.Sprintf("on each of %d chips", len(q.Chips)))
-		}
-		break
+	}
+	if len(q.Chips) > 1 {
+		out = append(out, fmt.Sprintf("on each of %d chips", len(q.Chips)))
 	}
 	if q.Killed {
 		out = append(out, "killed")
