@@ -82,14 +82,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"schema": "ttmon.events/1", "last": last, "events": visible(log.Find(q), hidden)})
 		return
 	}
-	leave, ok := s.watches(w, r)
+	leave, ok := s.beginEvents(w, r)
 	if !ok {
 		return
 	}
 	defer leave()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
 	out := http.NewResponseController(w)
 	for {
 		more := log.More()

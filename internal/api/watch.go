@@ -37,15 +37,22 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	leave, ok := s.watches(w, r)
-	if !ok {
-		return
+	if leave, ok := s.beginEvents(w, r); ok {
+		defer leave()
+		s.stream(w, r, interval)
 	}
-	defer leave()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
-	s.stream(w, r, interval)
+}
+
+// beginEvents begins an answer that is a stream of server-sent events, if the
+// user may have one more. leave is to be called at its end.
+func (s *Server) beginEvents(w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
+	leave, ok = s.watches(w, r)
+	if ok {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusOK)
+	}
+	return leave, ok
 }
 
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, interval time.Duration) {

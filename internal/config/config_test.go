@@ -1,7 +1,6 @@
 package config
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,9 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"github.com/ttmon/ttmon/internal/golden"
+)
 
 func noEnv(string) string { return "" }
 
@@ -156,30 +155,13 @@ func TestSaveNewFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "new.toml", got)
+	golden.Check(t, filepath.Join("testdata", "new.toml"), got)
 	back, err := Load(path, noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(c, back); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got, -update rewrites it):\n%s", path, diff)
 	}
 }
 

@@ -2,11 +2,12 @@ package e2e
 
 import (
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 )
 
 // install makes a directory look like an installed ttnn and returns the path
@@ -20,14 +21,8 @@ func install(t *testing.T, release string) string {
 	if err := os.Chmod(top, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	site := filepath.Join(top, "lib/python3.12/site-packages")
-	lib := filepath.Join(site, "ttnn/build/lib/libtt_metal.so")
-	for _, dir := range []string{filepath.Dir(lib), filepath.Join(site, "ttnn-"+release+".dist-info")} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(lib, make([]byte, os.Getpagesize()), 0o644); err != nil {
+	lib, err := ttnn.Imitate(top, release)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return lib

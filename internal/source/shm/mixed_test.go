@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/metal"
 )
@@ -17,14 +18,8 @@ func install(t *testing.T, release string) string {
 	if err := os.Chmod(filepath.Dir(top), 0o755); err != nil { // other users run it too
 		t.Fatal(err)
 	}
-	site := filepath.Join(top, "lib/python3.12/site-packages")
-	lib := filepath.Join(site, "ttnn/build/lib/libtt_metal.so")
-	for _, dir := range []string{filepath.Dir(lib), filepath.Join(site, "ttnn-"+release+".dist-info")} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(lib, make([]byte, os.Getpagesize()), 0o644); err != nil {
+	lib, err := ttnn.Imitate(top, release)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return lib

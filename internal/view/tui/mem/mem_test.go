@@ -2,7 +2,6 @@ package mem
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,19 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"pgregory.net/rapid"
 
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	time.Local = time.UTC
@@ -73,23 +69,6 @@ func (st *stage) draw() string {
 
 func (st *stage) has(text string) bool { return strings.Contains(st.draw(), text) }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s (-want +got, -update rewrites it):\n%s", path, diff)
-	}
-}
-
 var modes = []struct {
 	name  string
 	keys  []tui.Key
@@ -115,7 +94,7 @@ func TestGolden(t *testing.T) {
 					fmt.Fprintf(&b, "-- %dx%d, %d devices --\n%s", size[0], size[1], n, st.draw())
 				}
 			}
-			golden(t, m.name+".txt", b.String())
+			golden.Check(t, filepath.Join("testdata", m.name+".txt"), []byte(b.String()))
 		})
 	}
 }
@@ -312,7 +291,7 @@ func TestPlain(t *testing.T) {
 	sim := tuitest.Host(1, 0)
 	sim.Simulated = true
 	b.Write((&Text{}).Line(nil, sim))
-	golden(t, "plain.txt", b.String())
+	golden.Check(t, filepath.Join("testdata", "plain.txt"), []byte(b.String()))
 }
 
 func TestAnythingGoes(t *testing.T) {

@@ -2,13 +2,11 @@ package top
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/view/tui/filter"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 )
@@ -18,19 +16,7 @@ const docsPath = "../../../../docs/top.md"
 // TestDocs keeps docs/top.md in step with the program: its screens are drawn
 // by it, its tables are its tables.
 func TestDocs(t *testing.T) {
-	got := docs(t)
-	if *update {
-		if err := os.WriteFile(docsPath, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(docsPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is out of date (-update writes it anew):\n%s", docsPath, diff)
-	}
+	golden.Check(t, docsPath, []byte(docs(t)))
 }
 
 func docs(t *testing.T) string {

@@ -2,14 +2,12 @@ package top
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 )
@@ -66,7 +64,7 @@ func TestGolden(t *testing.T) {
 					}
 				}
 			}
-			golden(t, m.name+".txt", b.String())
+			golden.Check(t, filepath.Join("testdata", m.name+".txt"), []byte(b.String()))
 		})
 	}
 }
@@ -82,21 +80,4 @@ func styles(g *cells.Grid) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s (-want +got, -update rewrites it):\n%s", path, diff)
-	}
 }

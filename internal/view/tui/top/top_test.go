@@ -1,7 +1,6 @@
 package top
 
 import (
-	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	time.Local = time.UTC // times on the screens
