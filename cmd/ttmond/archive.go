@@ -18,7 +18,6 @@ import (
 	"github.com/ttmon/ttmon/internal/history/past"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/event"
-	"github.com/ttmon/ttmon/internal/view/prom"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -70,8 +69,6 @@ type archive struct {
 	log      *slog.Logger
 	recorder *recorder
 	detector event.Detector
-	// also is told of every row that is kept, in its turn (remote write).
-	also func(at time.Time, walk func(prom.Emit))
 	// ready is closed when there is a history to ask.
 	ready chan struct{}
 
@@ -224,9 +221,6 @@ func (a *archive) keep(*model.Snapshot) {
 	if store != nil {
 		store.Take(walk)
 		store.Append(snap.Time)
-	}
-	if a.also != nil {
-		a.also(snap.Time, walk)
 	}
 }
 

@@ -32,8 +32,10 @@ type config struct {
 	Metrics  metricsConfig `toml:"metrics" comment:"What /metrics, history and remote write hold."`
 	History  historyConfig `toml:"history" comment:"What happened: numbers, events, whole snapshots."`
 	Alerts   alertsConfig  `toml:"alerts" comment:"Who is told when something is wrong."`
-	Uprobe   uprobeConfig  `toml:"uprobe" comment:"Watching the allocators of unmodified programs through the kernel."`
-	Log      logConfig     `toml:"log"`
+	// Engines that samples are sent to.
+	RemoteWrite []remoteWriteConfig `toml:"remote_write,omitempty"`
+	Uprobe      uprobeConfig        `toml:"uprobe" comment:"Watching the allocators of unmodified programs through the kernel."`
+	Log         logConfig           `toml:"log"`
 
 	takeover, keep bool // from the command line only
 }
@@ -208,6 +210,11 @@ func (c *config) check() error {
 	}
 	if err := c.Alerts.check(); err != nil {
 		return err
+	}
+	for i := range c.RemoteWrite {
+		if err := c.RemoteWrite[i].check(); err != nil {
+			return err
+		}
 	}
 	switch c.Log.Format {
 	case "auto", "text", "json":

@@ -19,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/remotewrite"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/unixsock"
 	"github.com/ttmon/ttmon/internal/version"
@@ -41,6 +42,7 @@ type ttmond struct {
 	archive   *archive  // those before; nil: there is none
 	alerts    *alert.Manager
 	outbox    *notify.Outbox
+	remotes   []*remotewrite.Sender
 	watcher   watcher // of allocators, through the kernel
 	// handoverFD is a duplicate of the socket on which successors ask.
 	handoverFD int

@@ -207,3 +207,39 @@ scrape_configs: [{job_name: ttmon, static_configs: [{targets: [%q]}]}]
 		t.Errorf("rules: %s", groups)
 	}
 }
+
+// Remote write arrives in a real Prometheus, also what was sampled while that
+// was down.
+func TestPrometheusTakesRemoteWrite(t *testing.T) {
+	tool(t, "prometheus")
+	p := newPrometheus(t, "global: {scrape_interval: 1m}\n")
+	h := newHost(t)
+	h.simulate("n300,p150a")
+	config := filepath.Join(h.dir, "ttmond.toml")
+	text := fmt.Sprintf("[[remote_write]]\nurl = 'http://%s/api/v1/write'\ninterval = '1s'\nlabels = {rack = '7'}\n", p.address)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	i := h.start("--config", config)
+	h.await("the failure", func() bool { return strings.Contains(i.log.String(), "remote write does not go through") })
+	buffered := func() int {
+		list, _ := filepath.Glob(filepath.Join(h.dir, "state", "remote-write", "*", "*.request"))
+		return len(list)
+	}
+	h.await("a buffer", func() bool { return buffered() >= 5 })
+	i.kill() // the buffer outlives it
+	kept := buffered()
+	h.start("--config", config)
+	p.start()
+	await(t, "what was sampled while it was down", func() bool {
+		r := p.query(`count_over_time(tenstorrent_devices{rack="7"}[10m])`)
+		n := 0
+		if len(r) == 1 && r[0].Metric["host"] != "" {
+			fmt.Sscan(r[0].Value[1].(string), &n)
+		}
+		return n > kept
+	})
+	if got := p.query(`tenstorrent_device_info{rack="7"}`); len(got) != 2 {
+		t.Errorf("devices: %v", got)
+	}
+}

@@ -21,12 +21,14 @@ func (d *ttmond) remember(ctx context.Context, g *errgroup.Group) {
 	if d.alerts != nil {
 		d.runAlerts(ctx, g)
 	}
+	d.runRemotes(ctx, g)
 	g.Go(func() error { return d.listen(ctx) })
 }
 
 // prepare makes what remembers, before anybody can ask for it.
 func (d *ttmond) prepare() {
 	d.recorder = newRecorder(d.cfg, d.log, d.selfMetrics)
+	d.prepareRemotes()
 	if d.cfg.History.Enabled {
 		d.archive = newArchive(d.cfg, d.log, d.recorder)
 		if d.cfg.Alerts.Enabled {
@@ -57,6 +59,10 @@ func (d *ttmond) selfMetrics() *prom.Self {
 	if d.archive != nil {
 		h := d.archive.stats()
 		limits = append(limits, prom.Limit{Name: "history_series", Max: float64(d.cfg.History.MaxSeries), Used: float64(h.Series), Dropped: float64(h.Dropped)})
+	}
+	for _, r := range d.remotes {
+		x := r.Stats()
+		limits = append(limits, prom.Limit{Name: "remote_write_buffer_bytes " + r.Name(), Max: float64(x.MaxBytes), Used: float64(x.Bytes), Dropped: float64(x.Dropped)})
 	}
 	if d.outbox != nil {
 		limits = append(limits, prom.Limit{Name: "alert_messages", Dropped: float64(d.outbox.Dropped())})

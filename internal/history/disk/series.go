@@ -1,8 +1,6 @@
 package disk
 
 import (
-	"strings"
-
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -73,26 +71,11 @@ func (s *seriesSet) forget() {
 	}
 }
 
-var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
-
-// parseLabels reads the text between the braces, as view/prom writes it.
+// parseLabels are the labels of a series, from the text between the braces.
 func parseLabels(name, text string) labels.Labels {
 	pairs := []string{model.MetricNameLabel, name}
-	for text != "" {
-		key, rest, ok := strings.Cut(text, `="`)
-		if !ok {
-			break
-		}
-		end := 0
-		for end < len(rest) && rest[end] != '"' {
-			if rest[end] == '\\' {
-				end++
-			}
-			end++
-		}
-		end = min(end, len(rest))
-		pairs = append(pairs, key, unescape.Replace(rest[:end]))
-		text = strings.TrimPrefix(rest[min(end+1, len(rest)):], ",")
+	for key, value := range prom.Labels(text) {
+		pairs = append(pairs, key, value)
 	}
 	return labels.FromStrings(pairs...)
 }
