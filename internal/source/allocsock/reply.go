@@ -42,9 +42,9 @@ func (s *Server) serve(c *conn, r request) {
 // post has f run in the loop.
 func (s *Server) post(f func()) {
 	s.mailMu.Lock()
+	defer s.mailMu.Unlock()
 	s.mail = append(s.mail, f)
-	s.mailMu.Unlock()
-	s.wake()
+	s.interrupt()
 }
 
 func (s *Server) readMail() {

@@ -143,6 +143,7 @@ func New(o Options) (*Server, error) {
 		buf:       make([]byte, bufLen+maxLine),
 		events:    make([]ledger.Event, 0, batchLen+8),
 		now:       time.Now(),
+		nextBeat:  time.Now(),
 		since:     sinceNow(),
 		pause:     minPause,
 
@@ -206,10 +207,20 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// wake interrupts the wait of the loop.
+// wake interrupts the wait of the loop. Who calls it may be late: the server
+// may have been closed.
 func (s *Server) wake() {
-	one := [8]byte{1}
-	_, _ = unix.Write(s.wakeFD, one[:])
+	s.mailMu.Lock()
+	defer s.mailMu.Unlock()
+	s.interrupt()
+}
+
+// interrupt is wake for who has mailMu.
+func (s *Server) interrupt() {
+	if s.wakeFD >= 0 {
+		one := [8]byte{1}
+		_, _ = unix.Write(s.wakeFD, one[:])
+	}
 }
 
 // Close closes everything. Old clients that are still connected may die of
@@ -225,6 +236,8 @@ func (s *Server) Close() {
 	}
 	clear(s.conns)
 	clear(s.reporters)
+	s.mailMu.Lock()
+	defer s.mailMu.Unlock()
 	for _, fd := range []int{s.listener, s.wakeFD, s.epoll} {
 		if fd >= 0 {
 			unix.Close(fd)
