@@ -47,7 +47,7 @@ test: export TMPDIR := $(CACHE)/tmp
 test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpora, arm64
 	@tools/setup test
 	@$(MAKE) --no-print-directory build lint
-	$(GO) test -race -timeout 5m ./...
+	$(GO) test -race -timeout 9m ./...
 	@$(MAKE) --no-print-directory arm64
 
 # The packages whose tests are run for arm64 need no process but their own:

@@ -21,27 +21,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // The tests of this package run the real program and real clients.
 
-var buildOnce = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "ttmond-test")
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(dir, "ttmond")
-	args := []string{"build", "-o", bin}
-	if raceDetector {
-		args = append(args, "-race")
-	}
-	out, err := exec.Command("go", append(args, ".")...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building ttmond: %w\n%s", err, out)
-	}
-	return bin, nil
-})
+var buildOnce = sync.OnceValues(func() (dir string, err error) { return programs.Build(raceDetector, "ttmond") })
 
 func TestMain(m *testing.M) {
 	limit := 8 * time.Minute // attacks, and with the race detector
@@ -54,11 +40,12 @@ func TestMain(m *testing.M) {
 
 func program(t testing.TB) string {
 	t.Helper()
-	bin, err := buildOnce()
+	programs.Depend(t)
+	dir, err := buildOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bin
+	return filepath.Join(dir, "ttmond")
 }
 
 // host is a place where a ttmond runs.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
@@ -31,27 +32,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func run(m *testing.M) (int, error) {
-	var err error
-	if bin, err = os.MkdirTemp("", "ttmon-e2e-"); err != nil {
+func run(m *testing.M) (code int, err error) {
+	if bin, err = programs.Build(false, "ttmon", "ttmon-sim", "ttmond"); err != nil {
 		return 1, err
 	}
 	defer os.RemoveAll(bin)
-	// Other users run them, too.
-	if err := os.Chmod(bin, 0o755); err != nil {
-		return 1, err
-	}
-	cmd := exec.Command("go", "build", "-o", bin+"/", "github.com/ttmon/ttmon/cmd/ttmon", "github.com/ttmon/ttmon/cmd/ttmon-sim", "github.com/ttmon/ttmon/cmd/ttmond")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("building the commands: %w\n%s", err, out)
-	}
 	return m.Run(), nil
 }
 
 // start makes a simulated host that ends with the test.
 func start(t *testing.T, o sim.Options) *sim.Host {
 	t.Helper()
+	programs.Depend(t)
 	o.Exe = filepath.Join(bin, "ttmon-sim")
 	h, err := sim.Start(o)
 	var no *sim.NoPrivilegeError

@@ -38,8 +38,8 @@ import (
 // Options say how tests are run. The zero value is for most.
 type Options struct {
 	// Limit is for all tests of the package together; 0 is DefaultLimit. It
-	// takes the place of the ten minutes that go test gives if it is not told
-	// otherwise (go test -timeout).
+	// takes the place of the ten minutes that go test gives, and of any longer
+	// time; go test -timeout 0 lifts it, for a debugger.
 	Limit time.Duration
 }
 

@@ -114,12 +114,9 @@ func watch(cmd *exec.Cmd, deadline time.Duration) (code int) {
 	}
 }
 
-// goDefault is what go test gives where nobody says how long.
-const goDefault = 10 * time.Minute
-
-// withLimit puts a limit into the arguments of a test binary, unless somebody
-// chose one, and returns the one that holds; 0 is none. Benchmarks and fuzzing
-// take as long as they are told to.
+// withLimit puts a limit into the arguments of a test binary, unless there is
+// a shorter one, and returns the one that holds; 0 is none. Benchmarks and
+// fuzzing take as long as they are told to, and so does who says -timeout 0.
 func withLimit(args []string, limit time.Duration) ([]string, time.Duration) {
 	at := -1
 	for i, arg := range args {
@@ -130,8 +127,8 @@ func withLimit(args []string, limit time.Duration) ([]string, time.Duration) {
 			}
 		case "test.timeout":
 			d, err := time.ParseDuration(value)
-			if err != nil || d != goDefault {
-				return args, d // the tests say what is wrong with it
+			if err != nil || d <= limit {
+				return args, max(d, 0) // the tests say what is wrong with it
 			}
 			at = i
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
@@ -23,19 +24,13 @@ var (
 func TestMain(m *testing.M) {
 	hermetic.Enter(hermetic.Options{})
 	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "ttmon-smoke-")
-		if err != nil {
+		var err error
+		if bin, err = programs.Build(false, "ttmon", "ttmon-sim"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(dir)
-		bin, tree = filepath.Join(dir, "bin"), filepath.Join(dir, "host")
-		build := exec.Command("go", "build", "-o", bin+"/", "github.com/ttmon/ttmon/cmd/ttmon", "github.com/ttmon/ttmon/cmd/ttmon-sim")
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "building:", err)
-			return 1
-		}
+		defer os.RemoveAll(bin)
+		tree = filepath.Join(bin, "host")
 		if err := os.Symlink("ttmon", filepath.Join(bin, "tt-nvtop")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -57,6 +52,7 @@ type pane struct {
 // open starts a shell of 100 by 30 in tmux.
 func open(t *testing.T) *pane {
 	t.Helper()
+	programs.Depend(t)
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("tmux is not installed: the real terminal is not tested")
 	}
