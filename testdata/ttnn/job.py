@@ -16,6 +16,8 @@ line of JSON on standard output: what it holds, by its own account.
                           random allocations and frees in all pools, and some ops;
                           what is left stays allocated until "drop"
   {"do": "drop"}
+  {"do": "spin", "rounds": 5000}
+                          allocates and frees a tensor so often, and tells the time of a round
   {"do": "try", "pool": "dram", "pages": 8, "page": 2048}
                           whether a buffer of so many pages can be allocated now
   {"do": "close"}         {"do": "close", "keep": true}         {"do": "exit"}
@@ -29,6 +31,7 @@ import os
 import random
 import sys
 import threading
+import time
 
 # Answers go to what was standard output; everything else that writes there,
 # tt-metal's log above all, goes to standard error.
@@ -168,6 +171,12 @@ class Job:
         memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, POOLS[pool])
         return ttnn.empty(shape, dtype, layout, self.device, memory)
 
+    def spin(self, rounds):
+        begin = time.thread_time_ns()  # the machine may be busy
+        for _ in range(rounds):
+            ttnn.deallocate(ttnn.empty([1, 1, 32, 32], ttnn.bfloat16, ttnn.TILE_LAYOUT, self.device, ttnn.DRAM_MEMORY_CONFIG))
+        return (time.thread_time_ns() - begin) / rounds
+
     def try_pages(self, pool, pages, page):
         """Row-major rows of uint8-like pages: each row of a row-major tensor is a page."""
         memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, POOLS[pool])
@@ -199,6 +208,8 @@ class Job:
             answer["table"] = self.table()
         elif verb == "try":
             answer["fits"] = self.try_pages(**command)
+        elif verb == "spin":
+            answer["round"] = self.spin(**command)
         elif verb == "drop":
             self.churned.clear()
         elif verb in ("open", "alloc", "free", "close", "churn"):

@@ -100,12 +100,13 @@ type Held map[string]uint64
 
 // Reply is the answer to one step.
 type Reply struct {
-	PID   int    `json:"pid"`
-	Error string `json:"error"`
-	Held  Held   `json:"held"`
-	Chips int    `json:"chips"` // opened
-	View  Held   `json:"view"`  // of the allocator, with padding, over all banks
-	Fits  bool   `json:"fits"`  // answer to "try"
+	PID   int     `json:"pid"`
+	Error string  `json:"error"`
+	Held  Held    `json:"held"`
+	Chips int     `json:"chips"` // opened
+	View  Held    `json:"view"`  // of the allocator, with padding, over all banks
+	Fits  bool    `json:"fits"`  // answer to "try"
+	Round float64 `json:"round"` // answer to "spin": ns
 	Table map[string]Table
 }
 

@@ -29,7 +29,7 @@ func fake(t *testing.T) (program, library string) {
 	dir := t.TempDir()
 	program, library = filepath.Join(dir, "program"), filepath.Join(dir, "libtt_metal.so")
 	// The frame pointer makes functions begin with a push, as tt-metal's do.
-	compile(t, "-shared", "-fPIC", "-fno-omit-frame-pointer", "-fno-schedule-insns2", "-o", library, "testdata/fake/libtt_metal.c")
+	compile(t, "-shared", "-fPIC", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-fno-schedule-insns2", "-fno-shrink-wrap", "-fno-optimize-sibling-calls", "-o", library, "testdata/fake/libtt_metal.c")
 	compile(t, "-o", program, "testdata/fake/program.c", "-ldl")
 	return program, library
 }

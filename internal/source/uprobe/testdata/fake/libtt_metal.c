@@ -24,9 +24,11 @@ EXPORT void made_provider(void *p, uint64_t chip, int device) TT("25SharedMemory
 EXPORT void gone_provider(void *p) TT("25SharedMemoryStatsProviderD1Ev");
 EXPORT void record(void *p, int pid, uint64_t size, int type, unsigned chip) TT("25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj");
 
-// Something to do.
-volatile uint64_t work;
-#define WORK() work++
+// Something to do. A function that calls another begins with a push, as the
+// real ones do.
+static void nothing(void) {}
+static void (*volatile work)(void) = nothing;
+#define WORK() work()
 
 void made_allocator(void *a) { WORK(); }
 void gone_allocator(void *a) { WORK(); }
