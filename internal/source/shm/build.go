@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // build makes the published form of a region.
@@ -24,17 +25,17 @@ func (r *Reader) build(reg *region) *Region {
 	out.Version, out.DeviceID = img.Layout.Version, img.DeviceID
 	out.Diagnostics = diagnose(img)
 
-	b := builder{r: r, reg: reg, out: out, holders: r.holders(reg), erased: map[identity]bool{}}
+	b := builder{r: r, reg: reg, out: out, holders: r.holders(reg), erased: map[proc.ID]bool{}}
 	for _, p := range b.holders {
-		out.Mapped = append(out.Mapped, p.pid)
+		out.Mapped = append(out.Mapped, p.PID)
 		// A writer of layout 3 in a region of layout 4: a newer release
 		// initialised it anew under it.
-		b.erased[p.identity] = reg.wiped[p.identity] || img.Layout.Version == 4 && knownV3(r.releases.of(p))
+		b.erased[p.ID] = reg.wiped[p.ID] || img.Layout.Version == 4 && knownV3(r.releases.of(p))
 	}
 	out.Uses = make([]Use, 0, len(img.Slots))
 	b.slots()
 	for _, p := range b.holders {
-		if !reg.hasSlot(p.nsPID) {
+		if !reg.hasSlot(p.InnerPID) {
 			b.withoutSlot(p)
 		}
 	}
@@ -95,7 +96,7 @@ type builder struct {
 	reg     *region
 	out     *Region
 	holders []*process
-	erased  map[identity]bool // holders whose slot does not say what they hold
+	erased  map[proc.ID]bool // holders whose slot does not say what they hold
 
 	together [model.NumPools]model.Sum
 }
@@ -145,15 +146,15 @@ func (b *builder) unknown(slot Slot, why model.Doubt) {
 // live adds the slot of one live process.
 func (b *builder) live(st *slotState) {
 	p := st.owners[0]
-	u := Use{PID: p.pid, StartTicks: p.start, Slot: st.slot.Index, Updated: st.slot.Updated}
+	u := Use{PID: p.PID, StartTicks: p.Start, Slot: st.slot.Index, Updated: st.slot.Updated}
 	u.Bytes, u.Doubts = st.bytesOf(b.reg.capacity)
 	if st.base != nil && !st.base.suspected {
-		b.out.Ghosts = append(b.out.Ghosts, ghostOf(st.base.slot, st.base.left(st.slot), p.pid))
+		b.out.Ghosts = append(b.out.Ghosts, ghostOf(st.base.slot, st.base.left(st.slot), p.PID))
 	}
 	if !st.sure {
 		u.Doubts = model.AddDoubts(u.Doubts, model.Doubt{Kind: model.OwnerGuessed})
 	}
-	if b.erased[p.identity] {
+	if b.erased[p.ID] {
 		u.lose(model.Doubt{Kind: model.RecordsErased})
 	}
 	b.add(u, p)
@@ -164,10 +165,10 @@ func (b *builder) live(st *slotState) {
 func (b *builder) contested(st *slotState) {
 	pids := make([]int, len(st.owners))
 	for i, p := range st.owners {
-		pids[i] = p.pid
+		pids[i] = p.PID
 	}
 	for _, p := range st.owners {
-		u := Use{PID: p.pid, StartTicks: p.start, Slot: st.slot.Index, Updated: st.slot.Updated}
+		u := Use{PID: p.PID, StartTicks: p.Start, Slot: st.slot.Index, Updated: st.slot.Updated}
 		u.lose(model.Doubt{Kind: model.SlotShared, PIDs: pids})
 		u.Together = true
 		b.add(u, p)
@@ -180,12 +181,12 @@ func (b *builder) contested(st *slotState) {
 
 // withoutSlot adds a process that maps the region and has no slot.
 func (b *builder) withoutSlot(p *process) {
-	u := Use{PID: p.pid, StartTicks: p.start, Slot: -1}
+	u := Use{PID: p.PID, StartTicks: p.Start, Slot: -1}
 	for _, pool := range regionPools {
 		u.Bytes[pool] = model.ExactBytes(0)
 	}
 	switch {
-	case b.erased[p.identity]:
+	case b.erased[p.ID]:
 		u.lose(model.Doubt{Kind: model.RecordsErased})
 	case len(b.reg.parsed.Slots) == numSlots:
 		// Whoever allocates now, a forked child too, is in no slot.

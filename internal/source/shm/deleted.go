@@ -32,7 +32,7 @@ func (r *Reader) openVia(p *process, m mapping) *file {
 	defer unix.Close(pinned)
 	f := &file{
 		inode: m.inode, id: m.id, fd: -1,
-		path: "/proc/" + strconv.Itoa(p.pid) + "/fd/" + number,
+		path: "/proc/" + strconv.Itoa(p.PID) + "/fd/" + number,
 	}
 	var st unix.Stat_t
 	if unix.Fstat(pinned, &st) == nil {

@@ -17,9 +17,9 @@ import (
 // a container.
 type shmDir struct {
 	inode
-	path string   // as seen from the host being watched
-	fd   int      // O_PATH
-	via  identity // the process that leads there
+	path string  // as seen from the host being watched
+	fd   int     // O_PATH
+	via  proc.ID // the process that leads there
 
 	files    []found
 	mtime    unix.Timespec

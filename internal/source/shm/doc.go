@@ -2,8 +2,9 @@
 // device memory: /dev/shm/tt_device_<chip id>_memory, one file per opened
 // chip, layouts 1 to 4.
 //
-// It is a source in the data flow: collect calls Reader.Read at its cadence
-// and merges the Sweep into a snapshot with Apply.
+// It is a source in the data flow: collect calls Reader.Read at its cadence,
+// and joins what the Sweep claims (Sweep.Claims) with what others do. Processes
+// are looked at through internal/proc, whose reader the whole collection shares.
 //
 // # What a region is worth
 //
@@ -13,7 +14,35 @@
 // while the process behind it is shown to be alive: it maps the file, and its
 // innermost namespace pid is the slot's pid. What remains in slots of dead
 // processes is a ghost, listed and never counted. What cannot be told from
-// outside is a missing reading with a reason.
+// outside is a missing figure with a reason, or one with a doubt.
+//
+// # How a slot is judged
+//
+//	       a pid appears              one process has the pid and maps the region
+//	free ────────────────► undecided ────────────────────────────────────────────► live
+//	  ▲                      │ │ │ │   several do: they share region and number
+//	  │                      │ │ │ └─────────────────────────────────────────────► contested
+//	  │ the pid is cleared,  │ │ │     nobody does, and everybody can be seen
+//	  │ whatever the state   │ │ └───────────────────────────────────────────────► dead
+//	  │                      │ │       nobody does whom we may look at
+//	  └───────────────────── │ └─────────────────────────────────────────────────► unseen
+//	                         │
+//	                         └ there was no time to look at everybody: judged again
+//	                           in the next sweep
+//
+// A verdict is undecided again
+//
+//   - of live and contested: when an owner ends or no longer maps the region, or
+//     the slot's pid or name changes;
+//   - of dead and unseen: when anything in the slot changes, somebody attaches or
+//     detaches, a process with that pid maps the region, or after 30 seconds.
+//
+// Only live and contested slots are counted, contested ones for their owners
+// together. A dead slot is a ghost. A live slot whose owner found it as a dead
+// process of the same pid had left it is counted less what that one left (the
+// baseline in judge.go). A live slot that is cleared or taken while its owner
+// still maps the region was wiped by another writer: what the owner holds is
+// not known from then on.
 //
 // # What is cached, and for how long
 //

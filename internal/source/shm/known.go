@@ -24,10 +24,10 @@ func (r *Reader) noteUsers(users []User) {
 	}
 	for _, u := range users {
 		p := r.procs[u.PID]
-		if p == nil || u.StartTicks != 0 && u.StartTicks != p.start {
+		if p == nil || u.StartTicks != 0 && u.StartTicks != p.Start {
 			p = r.learn(u.PID)
 		}
-		if p != nil && (u.StartTicks == 0 || u.StartTicks == p.start) {
+		if p != nil && (u.StartTicks == 0 || u.StartTicks == p.Start) {
 			p.user = true
 		}
 	}
@@ -57,7 +57,7 @@ func (r *Reader) learn(pid int) *process {
 
 // keep makes a process a known one, in the place of a former one of that pid.
 func (r *Reader) keep(p *process) {
-	if old := r.procs[p.pid]; old != nil {
+	if old := r.procs[p.PID]; old != nil {
 		r.drop(old)
 	}
 	r.processes.Hold(p.Process)
@@ -66,7 +66,7 @@ func (r *Reader) keep(p *process) {
 			p.pidfd = fd
 		}
 	}
-	r.procs[p.pid] = p
+	r.procs[p.PID] = p
 	r.touch(p)
 	r.changed, r.watch = true, nil
 }
@@ -77,7 +77,7 @@ func (r *Reader) drop(p *process) {
 	r.processes.Release(p.Process)
 	p.closePIDFD()
 	p.gone = true
-	delete(r.procs, p.pid)
+	delete(r.procs, p.PID)
 	r.changed, r.watch = true, nil
 }
 
@@ -139,7 +139,7 @@ func (r *Reader) checkMaps() {
 			_ = r.processes.Refresh(p.Process) // an end shows itself otherwise
 			r.fresh(p)
 		}
-		if p.takeOver() {
+		if p.changed() {
 			r.changed = true
 		}
 	}

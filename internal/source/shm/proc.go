@@ -5,24 +5,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
-// identity is what a process is: pids are reused.
-type identity struct {
-	pid   int
-	start uint64 // clock ticks after boot
-}
-
 // process is a process of interest: one that maps a region, or uses a device.
 type process struct {
-	*proc.Process
-	identity
-	ppid  int
-	nsPID int // its pid in its innermost namespace: what its writer calls itself
-	uid   int // effective; −1 if not told
-	comm  string
+	*proc.Process        // its InnerPID is what its writer calls itself
+	shownName     string // as last published
+	shownUID      int
 
 	pidfd int // −1 where the pid is not of our namespace
 
@@ -50,25 +40,23 @@ func (r *Reader) open(pid int) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{Process: known, identity: identity{known.PID, known.Start}, pidfd: -1}
-	p.takeOver()
-	return p, nil
+	return &process{Process: known, shownName: known.Name, shownUID: known.UID, pidfd: -1}, nil
 }
 
-// takeOver takes over what may have changed since, and tells whether the name
-// or the user has: programs rename themselves, exec does.
-func (p *process) takeOver() (changed bool) {
-	changed = p.comm != p.Name || p.uid != p.UID
-	p.comm, p.ppid, p.uid, p.nsPID = p.Name, p.PPID, p.UID, p.InnerPID
+// changed tells once that the name or the user is another than published:
+// programs rename themselves, exec does.
+func (p *process) changed() bool {
+	changed := p.shownName != p.Name || p.shownUID != p.UID
+	p.shownName, p.shownUID = p.Name, p.UID
 	return changed
 }
 
 // isInit tells whether the process is the host's first, which runs no
 // workloads. Slots with its number are common: they are of containers.
-func (p *process) isInit() bool { return p.pid == 1 && p.nsPID == 1 }
+func (p *process) isInit() bool { return p.PID == 1 && p.InnerPID == 1 }
 
 // startTime is the wall clock when the process started, to 10 ms.
-func (p *process) startTime(boot time.Time) time.Time { return proc.StartTime(boot, p.start) }
+func (p *process) startTime(boot time.Time) time.Time { return proc.StartTime(boot, p.Start) }
 
 // closePIDFD ends the watch for its end.
 func (p *process) closePIDFD() {
@@ -82,13 +70,4 @@ func (p *process) closePIDFD() {
 func (r *Reader) readMaps(p *process) {
 	list, err := r.processes.ReadMaps(p.Process)
 	p.maps, p.mapsErr, p.mapsAt = mappingsOf(list), err, r.now
-}
-
-// guard is the one of the shared reader of processes.
-type guard struct{ *proc.Guard }
-
-// look runs f on the directory /proc/<pid> of a process, under guard.
-func (g guard) look(p *process, f func(dir hostfs.Dir)) error {
-	_, err := g.Look(p.Process, f)
-	return err
 }

@@ -39,16 +39,6 @@ func TestMappings(t *testing.T) {
 	}
 }
 
-func TestEnvironment(t *testing.T) {
-	env := []byte("A=1\x00" + disableVariable + "X=0\x00X" + disableVariable + "=0\x00" + disableVariable + "=1yes\x00B=2")
-	if got := firstOf(env, disableVariable); got != '1' {
-		t.Errorf("got %q", got)
-	}
-	if got := firstOf([]byte(disableVariable+"="), disableVariable); got != 0 {
-		t.Errorf("empty: %q", got)
-	}
-}
-
 func TestDistInfo(t *testing.T) {
 	tests := []struct {
 		names  []string

@@ -40,7 +40,7 @@ type User struct {
 type Reader struct {
 	opts     Options
 	root     hostfs.Root
-	guard    guard
+	guard    *proc.Guard
 	releases releases
 	complete bool // every process of the host can be seen from here
 	ours     bool // pids of the host's /proc are pids of our namespace
@@ -86,9 +86,9 @@ type region struct {
 	unsearched bool
 	deleted    bool // its name is gone, and somebody still maps it
 	states     [numSlots]*slotState
-	dueAt      time.Time         // when the oldest verdict on a dead owner expires
-	version    uint32            // of the layout, when last judged
-	wiped      map[identity]bool // holders whose records somebody erased
+	dueAt      time.Time        // when the oldest verdict on a dead owner expires
+	version    uint32           // of the layout, when last judged
+	wiped      map[proc.ID]bool // holders whose records somebody erased
 	result     *Region
 }
 
@@ -99,7 +99,7 @@ func NewReader(opts Options) *Reader {
 		processes = proc.New(opts.Root)
 	}
 	keepMappings(processes)
-	g := guard{processes.Guard}
+	g := processes.Guard
 	return &Reader{
 		opts: opts, root: opts.Root, searchTime: searchTime, guard: g, complete: processes.SeesAll(), ours: processes.OwnPIDs(),
 		processes: processes, shared: opts.Processes != nil,
@@ -194,7 +194,7 @@ func (r *Reader) reachDir(p *process) {
 		p.shm = inode{}
 		var d *shmDir
 		var openErr error
-		pid := p.pid
+		pid := p.PID
 		returned, err := r.guard.Look(p.Process, func(dir hostfs.Dir) { d, openErr = openDirOf(dir, pid) })
 		switch {
 		case err != nil:
@@ -211,7 +211,7 @@ func (r *Reader) reachDir(p *process) {
 		if r.host != nil && d.inode == r.host.inode || r.dirs[d.inode] != nil {
 			d.close()
 		} else {
-			d.via = p.identity
+			d.via = p.ID
 			r.dirs[d.inode] = d
 		}
 	}
@@ -220,8 +220,8 @@ func (r *Reader) reachDir(p *process) {
 		return
 	}
 	d.seen = r.seq
-	if via := r.procs[d.via.pid]; via == nil || via.identity != d.via {
-		d.via, d.path = p.identity, dirPath(p.pid) // who led here has ended
+	if via := r.procs[d.via.PID]; via == nil || via.ID != d.via {
+		d.via, d.path = p.ID, dirPath(p.PID) // who led here has ended
 	}
 }
 
@@ -292,7 +292,7 @@ func (r *Reader) openFiles(d *shmDir) {
 }
 
 func (r *Reader) addRegion(f *file) *region {
-	reg := &region{file: f, dirty: true, seen: r.seq, wiped: map[identity]bool{}}
+	reg := &region{file: f, dirty: true, seen: r.seq, wiped: map[proc.ID]bool{}}
 	r.regions[f.inode] = reg
 	r.stale, r.changed = true, true
 	return reg

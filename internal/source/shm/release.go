@@ -17,7 +17,7 @@ type releaseReading = model.Reading[string]
 // releases remembers which release a libtt_metal.so is of, per inode: the
 // answer takes a directory listing in somebody's root and never changes.
 type releases struct {
-	guard guard
+	guard *proc.Guard
 	known map[inode]releaseReading
 }
 
@@ -41,7 +41,7 @@ func (r *releases) of(p *process) model.Reading[string] {
 	}
 	var names []string
 	var listErr error
-	err := r.guard.look(p, func(dir hostfs.Dir) { names, listErr = namesInRoot(dir, site) })
+	_, err := r.guard.Look(p.Process, func(dir hostfs.Dir) { names, listErr = namesInRoot(dir, site) })
 	if err == nil {
 		err = listErr
 	}

@@ -97,7 +97,7 @@ func (r *Reader) lookAtMembers(reg *region) {
 	reg.members, reg.searched = m, false
 	for _, p := range r.procs {
 		_, mapped := p.maps.find(reg.inode)
-		if (p.user || mapped) && !slices.Contains(m.pids[:], int32(p.nsPID)) {
+		if (p.user || mapped) && !slices.Contains(m.pids[:], int32(p.InnerPID)) {
 			r.fresh(p)
 		}
 	}
@@ -149,7 +149,7 @@ func (r *Reader) stands(reg *region, old *slotState, slot Slot) bool {
 // hasHeir tells whether a known process would find the slot by its pid.
 func (r *Reader) hasHeir(reg *region, slot Slot) bool {
 	for _, p := range r.procs {
-		if p.nsPID == int(slot.PID) && mapsIt(p, reg) {
+		if p.InnerPID == int(slot.PID) && mapsIt(p, reg) {
 			return true
 		}
 	}
@@ -161,7 +161,7 @@ func (r *Reader) hasHeir(reg *region, slot Slot) bool {
 func (r *Reader) findOwners(st *slotState, reg *region) {
 	st.owners, st.sure, st.doubt = nil, true, 0
 	for _, p := range r.procs {
-		if p.nsPID != int(st.slot.PID) {
+		if p.InnerPID != int(st.slot.PID) {
 			continue
 		}
 		m, mapped := p.maps.find(reg.inode)
@@ -173,13 +173,13 @@ func (r *Reader) findOwners(st *slotState, reg *region) {
 		case mapped && m.writable:
 			st.owners = append(st.owners, p)
 		case p.mapsErr == nil || !r.oldEnough(p, st.slot) || p.isInit():
-		case p.comm == st.slot.Name:
+		case p.Name == st.slot.Name:
 			st.owners, st.sure = append(st.owners, p), false
 		default:
-			st.doubt = p.pid // programs rename themselves
+			st.doubt = p.PID // programs rename themselves
 		}
 	}
-	slices.SortFunc(st.owners, func(a, b *process) int { return a.pid - b.pid })
+	slices.SortFunc(st.owners, func(a, b *process) int { return a.PID - b.PID })
 }
 
 // oldEnough tells whether a process can have written what the slot holds.
@@ -193,7 +193,7 @@ func (r *Reader) consider(pid int, reg *region, slot Slot) {
 	if err != nil {
 		return
 	}
-	if p.nsPID == int(slot.PID) {
+	if p.InnerPID == int(slot.PID) {
 		r.readMaps(p)
 		if _, mapped := p.maps.find(reg.inode); mapped || p.mapsErr != nil && r.oldEnough(p, slot) {
 			r.keep(p)
@@ -236,7 +236,7 @@ func (r *Reader) conclude(reg *region) (again bool) {
 		}
 	}
 	for id := range reg.wiped {
-		if p := r.procs[id.pid]; p == nil || p.identity != id || !mapsIt(p, reg) {
+		if p := r.procs[id.PID]; p == nil || p.ID != id || !mapsIt(p, reg) {
 			delete(reg.wiped, id)
 		}
 	}
@@ -277,7 +277,7 @@ func (r *Reader) noteWiped(reg *region, st *slotState) {
 	}
 	r.reread(p)
 	if mapsIt(p, reg) {
-		reg.wiped[p.identity] = true
+		reg.wiped[p.ID] = true
 	}
 }
 
@@ -294,7 +294,7 @@ func (r *Reader) holders(reg *region) []*process {
 			hs = append(hs, p)
 		}
 	}
-	slices.SortFunc(hs, func(a, b *process) int { return a.pid - b.pid })
+	slices.SortFunc(hs, func(a, b *process) int { return a.PID - b.PID })
 	return hs
 }
 
@@ -306,13 +306,13 @@ func (r *Reader) inheritFrom(st *slotState, reg *region) {
 		return
 	}
 	p := st.owners[0]
-	if old != nil && len(old.owners) == 1 && old.owners[0].identity == p.identity {
+	if old != nil && len(old.owners) == 1 && old.owners[0].ID == p.ID {
 		if old.slot.PID == st.slot.PID {
 			st.base = old.base
 		}
 		return
 	}
-	if known, ok := r.handedOn[slotOwner{reg.inode, st.slot.Index, p.identity}]; ok && old == nil {
+	if known, ok := r.handedOn[slotOwner{reg.inode, st.slot.Index, p.ID}]; ok && old == nil {
 		st.base = known
 		return
 	}
@@ -333,7 +333,7 @@ func (r *Reader) inheritFrom(st *slotState, reg *region) {
 // used again and again, under a name that is not its own has to do.
 func (r *Reader) mayBeAdopted(st *slotState, p *process, reg *region) bool {
 	if reg.parsed.Layout.cbIsSum {
-		return p.nsPID != p.pid && st.slot.Name != "" && st.slot.Name != p.comm
+		return p.InnerPID != p.PID && st.slot.Name != "" && st.slot.Name != p.Name
 	}
 	missing := int(int32(reg.parsed.Refs)) - r.providers(reg) // below zero once it wrapped
 	for _, slot := range reg.parsed.Slots {
@@ -364,12 +364,12 @@ func (r *Reader) providers(reg *region) (n int) {
 
 // forked tells whether p only inherited the mapping of a parent that holds it.
 func forked(p *process, holders []*process, reg *region) bool {
-	if reg.hasSlot(p.nsPID) {
+	if reg.hasSlot(p.InnerPID) {
 		return false
 	}
-	return slices.ContainsFunc(holders, func(h *process) bool { return h.pid == p.ppid })
+	return slices.ContainsFunc(holders, func(h *process) bool { return h.PID == p.PPID })
 }
 
-func (reg *region) hasSlot(nsPID int) bool {
-	return slices.ContainsFunc(reg.parsed.Slots, func(s Slot) bool { return int(s.PID) == nsPID })
+func (reg *region) hasSlot(innerPID int) bool {
+	return slices.ContainsFunc(reg.parsed.Slots, func(s Slot) bool { return int(s.PID) == innerPID })
 }

@@ -99,7 +99,7 @@ func (r *Reader) examine(pid int, s *search) {
 		return
 	}
 	r.readMaps(p)
-	wanted := p.mapsErr != nil && s != nil && s.pids[p.nsPID]
+	wanted := p.mapsErr != nil && s != nil && s.pids[p.InnerPID]
 	for _, m := range p.maps.regions {
 		wanted = wanted || s == nil || r.regions[m.inode] != nil
 	}

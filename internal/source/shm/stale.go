@@ -170,6 +170,6 @@ func (r *Reader) unmapped(reg *Region) error {
 // claimedBy tells whether a process has the pid and name of a ghost's slot.
 func (reg *Region) claimedBy(p *process) bool {
 	return slices.ContainsFunc(slices.Concat(reg.Ghosts, reg.Unknown), func(g Ghost) bool {
-		return g.PID == p.nsPID && g.Name == p.comm
+		return g.PID == p.InnerPID && g.Name == p.Name
 	})
 }

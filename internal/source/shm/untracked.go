@@ -1,10 +1,10 @@
 package shm
 
 import (
-	"bytes"
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
@@ -14,8 +14,8 @@ import (
 // describe makes the published form of a process.
 func (r *Reader) describe(p *process) *Process {
 	out := &Process{
-		PID: p.pid, StartTicks: p.start, StartTime: p.startTime(r.boot).Round(time.Millisecond),
-		NSPID: p.nsPID, UID: p.uid, Name: p.comm, User: p.user, Release: r.releases.of(p),
+		PID: p.PID, StartTicks: p.Start, StartTime: p.startTime(r.boot).Round(time.Millisecond),
+		NSPID: p.InnerPID, UID: p.UID, Name: p.Name, User: p.user, Release: r.releases.of(p),
 	}
 	if p.mapsErr != nil {
 		out.Release = model.Missing[string](hostfs.Status(p.mapsErr), "what it maps may not be looked at")
@@ -24,7 +24,7 @@ func (r *Reader) describe(p *process) *Process {
 		out.ShutOut = r.shutOut(p, out.Release)
 	} else {
 		out.Silent = r.silent(p, out.Release)
-		out.Silent.PID = p.pid
+		out.Silent.PID = p.PID
 	}
 	return out
 }
@@ -51,7 +51,7 @@ const disableVariable = "TT_METAL_SHM_TRACKING_DISABLED"
 func (r *Reader) silent(p *process, release model.Reading[string]) model.Doubt {
 	switch v, known := release.Get(); {
 	case p.mapsErr != nil && denied(p.mapsErr):
-		return model.Doubt{Kind: model.ProcessDenied, UID: p.uid}
+		return model.Doubt{Kind: model.ProcessDenied, UID: p.UID}
 	case p.mapsErr != nil:
 		return model.Doubt{Kind: model.ProcessUnreadable, Detail: p.mapsErr.Error()}
 	case len(p.maps.regions) > 0:
@@ -60,7 +60,7 @@ func (r *Reader) silent(p *process, release model.Reading[string]) model.Doubt {
 		return model.Doubt{Kind: model.NotTTMetal}
 	case known && before(v, firstMajor, firstMinor):
 		return model.Doubt{Kind: model.OldRelease, Release: v}
-	case r.environ(p, disableVariable) == '1':
+	case r.trackingDisabled(p):
 		return model.Doubt{Kind: model.TrackingDisabled}
 	}
 	if list := r.shutOut(p, release); len(list) > 0 {
@@ -75,12 +75,12 @@ func (r *Reader) shutOut(p *process, release model.Reading[string]) (list []mode
 		if reg.deleted || mapsIt(p, reg) || !r.inReach(p, reg) {
 			continue
 		}
-		if p.uid > 0 && reg.owner != p.uid && reg.mode&0o006 != 0o006 {
-			list = append(list, model.Doubt{Kind: model.ShutOut, PID: p.pid, Region: reg.path, UID: reg.owner, Chip: reg.id})
+		if p.UID > 0 && reg.owner != p.UID && reg.mode&0o006 != 0o006 {
+			list = append(list, model.Doubt{Kind: model.ShutOut, PID: p.PID, Region: reg.path, UID: reg.owner, Chip: reg.id})
 			continue
 		}
 		if reg.parsed != nil && reg.parsed.Layout.Version != 3 && knownV3(release) {
-			list = append(list, model.Doubt{Kind: model.LayoutMismatch, PID: p.pid, Region: reg.path, Version: int(reg.parsed.Layout.Version), Chip: reg.id})
+			list = append(list, model.Doubt{Kind: model.LayoutMismatch, PID: p.PID, Region: reg.path, Version: int(reg.parsed.Layout.Version), Chip: reg.id})
 		}
 	}
 	return list
@@ -105,27 +105,9 @@ func (r *Reader) inReach(p *process, reg *region) bool {
 	return false
 }
 
-// environ returns the first character of a variable in the environment that p
-// was started with; 0 if it has none or may not be looked at.
-func (r *Reader) environ(p *process, name string) (first byte) {
-	var value byte
-	err := r.guard.look(p, func(dir hostfs.Dir) {
-		buf := make([]byte, 128<<10)
-		n, _ := dir.Read("environ", buf)
-		value = firstOf(buf[:n], name)
-	})
-	if err != nil {
-		return 0
-	}
-	return value
-}
-
-// firstOf finds NAME=v… in a NUL-separated environment and returns v.
-func firstOf(environ []byte, name string) byte {
-	for entry := range bytes.SplitSeq(environ, []byte{0}) {
-		if v, ok := bytes.CutPrefix(entry, []byte(name+"=")); ok && len(v) > 0 {
-			return v[0]
-		}
-	}
-	return 0
+// trackingDisabled tells whether p was started with its accounting switched
+// off. Where its environment may not be looked at, it is taken not to be.
+func (r *Reader) trackingDisabled(p *process) bool {
+	env, err := r.processes.Environ(p.Process, func(key string) bool { return key == disableVariable })
+	return err == nil && strings.HasPrefix(env[disableVariable], "1") // tt-metal looks at the first character
 }
