@@ -168,6 +168,9 @@ const (
 	ProcessesHidden DoubtKind = "processes_hidden"
 	// ProcessesDenied: processes may not be looked into. (Count; UID: who asked)
 	ProcessesDenied DoubtKind = "processes_denied"
+	// ProcessesGuarded: they may not although root's capability for it is
+	// there: a security module, or another user namespace. (Count)
+	ProcessesGuarded DoubtKind = "processes_guarded"
 	// ProcessesSkipped: there was no time to look into all. (Count)
 	ProcessesSkipped DoubtKind = "processes_skipped"
 )

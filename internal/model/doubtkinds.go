@@ -12,7 +12,7 @@ func DoubtKinds() []DoubtKind {
 		RegionDenied, RegionUnreadable, LayoutUnknown, RegionMisnamed, UsersHidden, UsersUnknown, ChipAmbiguous,
 		ChipInferred, NobodyAccounts, ShmUnreadable, InheritedFromExited, InheritedFromSeveral,
 		InheritedFromUnknown, HandedOn, MappedOnly, NamespaceHidden, NumberForeign, HolderUnseen, OpenerExited,
-		OpenerHandedOn, ProcessesHidden, ProcessesDenied, ProcessesSkipped, RegionInUse, RegionNameless,
+		OpenerHandedOn, ProcessesHidden, ProcessesDenied, ProcessesGuarded, ProcessesSkipped, RegionInUse, RegionNameless,
 		OwnersUnseen,
 	}
 }

@@ -30,6 +30,7 @@ type Coverage struct {
 	Denied    int  // listed, but their descriptors are not for us to see
 	Skipped   int  // not looked at afresh for lack of time
 	Hiding    bool // hidepid keeps processes out of the list
+	Able      bool // we have CAP_SYS_PTRACE: Denied is for another reason
 }
 
 // Complete tells whether a holder could not have been missed.
@@ -44,6 +45,8 @@ func (c Coverage) Doubts() []model.Doubt {
 		return nil
 	case c.Hiding:
 		return []model.Doubt{{Kind: model.ProcessesHidden, UID: os.Geteuid()}}
+	case c.Denied > 0 && c.Able:
+		return []model.Doubt{{Kind: model.ProcessesGuarded, Count: c.Denied}}
 	case c.Denied > 0:
 		return []model.Doubt{{Kind: model.ProcessesDenied, Count: c.Denied, UID: os.Geteuid()}}
 	default:
@@ -59,7 +62,7 @@ func (c Coverage) Doubts() []model.Doubt {
 func (r *Reader) holders(ctx context.Context, proc hostfs.Dir) (holderScan, error) {
 	d := &r.descriptors
 	now := time.Now()
-	s := holderScan{Holders: map[int][]Holder{}, Coverage: Coverage{Scanned: true, Hiding: r.view.hiding}}
+	s := holderScan{Holders: map[int][]Holder{}, Coverage: Coverage{Scanned: true, Hiding: r.view.hiding, Able: mayTrace()}}
 	err := proc.Each(d.pids, func(name []byte) bool {
 		pid, ok := parsePID(name)
 		if ok && pid != r.view.self {

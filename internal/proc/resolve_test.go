@@ -273,6 +273,7 @@ func TestCoverageDoubts(t *testing.T) {
 	for want, c := range map[model.DoubtKind]Coverage{
 		"":                     {Scanned: true, Processes: 9},
 		model.ProcessesDenied:  {Scanned: true, Denied: 7},
+		model.ProcessesGuarded: {Scanned: true, Denied: 7, Able: true},
 		model.ProcessesHidden:  {Scanned: true, Denied: 7, Hiding: true},
 		model.ProcessesSkipped: {Scanned: true, Processes: 9, Skipped: 3},
 	} {

@@ -78,3 +78,11 @@ func (res *resolution) addLast(device int, holders []Holder) {
 		res.addHolder(h, model.DeviceUse{Device: device, OpenFDs: model.Value(len(h.FDs))})
 	}
 }
+
+// mayTrace tells whether we have the capability with which root looks into
+// other processes.
+func mayTrace() bool {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&hdr, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_PTRACE) != 0
+}

@@ -240,6 +240,8 @@ func ofOpening(d *model.Doubt) (string, bool) {
 		return "processes of other users are hidden (hidepid)", true
 	case model.ProcessesDenied:
 		return plural(d.Count, "process", "processes") + " may not be looked into", true
+	case model.ProcessesGuarded:
+		return plural(d.Count, "process", "processes") + " may not be looked into, not even by root (a security module, or another user namespace)", true
 	case model.ProcessesSkipped:
 		return plural(d.Count, "process", "processes") + " could not be looked into this time", true
 	}

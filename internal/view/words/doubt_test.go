@@ -48,6 +48,11 @@ func TestDoubt(t *testing.T) {
 		},
 		{model.Doubt{Kind: model.ProcessesDenied, Count: 1, UID: 1000}, model.Direct, "1 process may not be looked into; start ttmond, or run as root"},
 		{model.Doubt{Kind: model.ProcessesDenied, Count: 2}, model.Direct, "2 processes may not be looked into; that needs CAP_SYS_PTRACE"},
+		{
+			model.Doubt{Kind: model.ProcessesGuarded, Count: 1},
+			model.Direct,
+			"1 process may not be looked into, not even by root (a security module, or another user namespace)",
+		},
 		{model.Doubt{Kind: model.ProcessesHidden, UID: 1000}, model.Daemon, "processes of other users are hidden (hidepid); ttmond would have to run as root"},
 		{
 			model.Doubt{Kind: model.RegionDenied, UID: 0},

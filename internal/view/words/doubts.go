@@ -12,7 +12,7 @@ import (
 // who uses a device is not wholly known.
 var worthSaying = map[model.DoubtKind]bool{
 	model.UsersHidden: true, model.UsersUnknown: true, model.OpenerExited: true, model.OpenerHandedOn: true,
-	model.ProcessesHidden: true, model.ProcessesDenied: true, model.ProcessesSkipped: true,
+	model.ProcessesHidden: true, model.ProcessesDenied: true, model.ProcessesGuarded: true, model.ProcessesSkipped: true,
 	model.NumberUnknown: true, model.SourcesDisagree: true,
 }
 
