@@ -27,7 +27,7 @@ func Apps() []App {
 		ofDevice("device_uuid", "id of the chip itself", func(d *model.Device) Value { return text(d.ASICID) }, "gpu_uuid"),
 		ofDevice("device_serial", "serial number of the board", func(d *model.Device) Value { return text(d.Serial) }, "gpu_serial"),
 		{
-			Name: "pid", Kind: Gauge, Help: "process id; 0: outside this PID namespace", JSON: "pid",
+			Name: "pid", Kind: Gauge, Help: "process id; 0: a process that cannot be seen from here", JSON: "pid",
 			Get: func(_ *model.Snapshot, u Use) Value { return count(u.Process.PID) },
 		},
 		{

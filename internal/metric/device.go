@@ -150,7 +150,7 @@ func health() []Device {
 			Get: func(s *model.Snapshot, d *model.Device) Value { return count(users(s, d.Index)) },
 		},
 		{
-			Name: "processes.hidden", Kind: Gauge, Help: "open descriptors of processes outside this PID namespace", JSON: "hidden_fds", Prom: gauge("device_processes_hidden"),
+			Name: "processes.hidden", Kind: Gauge, Help: "open descriptors of processes that cannot be seen from here", JSON: "hidden_fds", Prom: gauge("device_processes_hidden"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return count(d.HiddenFDs) },
 		},
 		{

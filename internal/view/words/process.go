@@ -52,7 +52,7 @@ func short(id string) string {
 func Command(p *model.Process) string {
 	switch {
 	case p.State == model.Hidden:
-		return "(outside this PID namespace)"
+		return "(cannot be seen from here)"
 	case p.State == model.Exited:
 		return "(exited, its descriptor lives on)"
 	case p.Cmdline.Known() && strings.TrimSpace(p.Cmdline.V) != "":
