@@ -11,6 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 )
 
@@ -66,7 +67,7 @@ func (h *host) Next(ctx context.Context) (*model.Snapshot, error) {
 		return s, err
 	}
 	if h.direct == nil {
-		h.direct = collect.New(h.root, collect.Options{})
+		h.direct = collect.New(h.root, collect.Options{Ledgers: track.Options{Remove: h.root == (hostfs.Root{})}})
 	}
 	return h.direct.Collect(ctx), nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
+	"github.com/ttmon/ttmon/internal/source/track"
 )
 
 // background makes snapshots and publishes them.
@@ -36,12 +37,27 @@ func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collec
 		log:     log,
 		reports: &reports{ledger: l, processes: proc.New(hostfs.Root{}), visible: map[ledger.Key]string{}},
 	}
-	b.collector = collect.New(hostfs.At(c.Root), collect.Options{Sources: []collect.Source{b.reports}, FullScan: fullScan})
+	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
+		Sources: []collect.Source{b.reports}, FullScan: fullScan,
+		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute}, Ended: b.ledgerLeft,
+	})
 	b.setInterval(c.Collect.Interval.Duration)
 	if learned != nil {
 		b.collector.Teach(learned)
 	}
 	return b
+}
+
+// ledgerLeft reports a process that kept a ledger and did not come to its end
+// in good order.
+func (b *background) ledgerLeft(e track.Ended) {
+	var blocks, bytes uint64
+	for i := range e.Ledger.Lists {
+		l := &e.Ledger.Lists[i]
+		blocks, bytes = blocks+l.Live.Blocks, bytes+l.Live.Bytes*uint64(l.Banks)
+	}
+	b.log.Info("a process ended without giving its device memory back; the driver has freed it", "pid", e.Ledger.PID, "name", e.Ledger.Comm, "uid", e.UID,
+		"blocks", blocks, "bytes", bytes)
 }
 
 func (b *background) setInterval(d time.Duration) {

@@ -13,6 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/kmd"
 	"github.com/ttmon/ttmon/internal/source/shm"
+	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/source/umd"
 )
 
@@ -31,6 +32,11 @@ type Options struct {
 	// Sources are those that others feed, and that know processes better than
 	// tt-metal's own statistics.
 	Sources []Source
+	// Ledgers says what is done with ledgers that dead processes left; its
+	// Root is the collector's.
+	Ledgers track.Options
+	// Ended is called, where it is not nil, with each of those, once.
+	Ended func(track.Ended)
 }
 
 // Collector makes snapshots of one host. Rates, CPU shares and heartbeats are
@@ -45,11 +51,13 @@ type Collector struct {
 	driver    *kmd.Reader
 	processes *proc.Reader
 	regions   *shm.Reader
+	ledgers   *track.Reader
 	idle      map[string]*idlePower // by BDF
 	host      model.Host            // what does not change
 	simulated bool
 
 	sources  []Source
+	ended    func(track.Ended)
 	chips    chips
 	openings openings
 
@@ -76,6 +84,8 @@ func New(root hostfs.Root, opts Options) *Collector {
 	}
 	c.openings = openings{processes: c.processes, known: map[openingKey]opening{}}
 	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.chips.capacity, FullScan: opts.FullScan, Processes: c.processes})
+	opts.Ledgers.Root = root
+	c.ledgers, c.ended = track.NewReader(opts.Ledgers), opts.Ended
 	var uts unix.Utsname
 	if unix.Uname(&uts) == nil {
 		c.host.Name = unix.ByteSliceToString(uts.Nodename[:])
@@ -94,6 +104,7 @@ func (c *Collector) Close() {
 	}
 	c.driver.Close()
 	c.regions.Close()
+	c.ledgers.Close()
 	c.processes.Close()
 }
 

@@ -18,7 +18,8 @@ type Source interface {
 // addMemory asks every source who holds what, and joins the answers.
 func (c *Collector) addMemory(s *model.Snapshot, sweep kmd.Sweep) {
 	c.chips.know(s.Devices)
-	sets := []claim.Set{c.regions.Read(deviceUsers(s)).Claims()}
+	users := deviceUsers(s)
+	sets := []claim.Set{c.regions.Read(users).Claims(), c.readLedgers(users)}
 	for _, source := range c.sources {
 		sets = append(sets, source.Claims())
 	}
@@ -29,6 +30,21 @@ func (c *Collector) addMemory(s *model.Snapshot, sweep kmd.Sweep) {
 	j.opensNot = c.openings.opensNot
 	j.run()
 	c.openings.forget()
+}
+
+// readLedgers reads what libttmon keeps in processes.
+func (c *Collector) readLedgers(users []shm.User) claim.Set {
+	pids := make([]int, len(users))
+	for i := range users {
+		pids[i] = users[i].PID
+	}
+	sweep := c.ledgers.Read(pids)
+	if c.ended != nil {
+		for _, e := range sweep.Ended {
+			c.ended(e)
+		}
+	}
+	return sweep.Claims()
 }
 
 // openersNow asks the driver again who has which device open.

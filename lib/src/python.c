@@ -28,19 +28,23 @@ struct layout {
 	uint16_t previous, code, instruction, owner;
 	uint16_t filename, qualname, linetable, first_line, instructions;
 	uint8_t newer; /* 3.11+: interpreter frames and the newer line table */
+	uint8_t ascii, wide; /* str -> its characters, in ASCII or wider */
 };
 
 static const struct layout known_310 = {
 	.current_frame = 24, .previous = 24, .code = 32, .instruction = 96,
 	.filename = 104, .qualname = 112, .linetable = 120, .first_line = 40,
+	.ascii = 48, .wide = 72,
 };
 static const struct layout known_311 = {
 	.cframe = 56, .current_frame = 8, .previous = 48, .code = 32, .instruction = 56, .owner = 69,
 	.filename = 112, .qualname = 128, .linetable = 136, .first_line = 72, .instructions = 184, .newer = 1,
+	.ascii = 48, .wide = 72,
 };
 static const struct layout known_312 = {
 	.cframe = 56, .current_frame = 0, .previous = 8, .code = 0, .instruction = 56, .owner = 70,
 	.filename = 112, .qualname = 128, .linetable = 136, .first_line = 68, .instructions = 192, .newer = 1,
+	.ascii = 40, .wide = 56,
 };
 
 /* The C interpreter's own frames, between Python and a C function that called
@@ -83,7 +87,7 @@ static bool layout_313(struct layout *at)
 		.current_frame = FIELD(THREAD + 4),
 		.previous = FIELD(FRAME + 1), .code = FIELD(FRAME + 2), .instruction = FIELD(FRAME + 3), .owner = FIELD(FRAME + 5),
 		.filename = FIELD(CODE + 1), .qualname = FIELD(CODE + 3), .linetable = FIELD(CODE + 4), .first_line = FIELD(CODE + 5),
-		.instructions = FIELD(CODE + 9), .newer = 1,
+		.instructions = FIELD(CODE + 9), .newer = 1, .ascii = 40, .wide = 56,
 	};
 #undef FIELD
 	return true;
@@ -178,7 +182,7 @@ static int line_311(const unsigned char *p, int64_t n, int line, int64_t at)
 static const char *ascii(const void *str, size_t *n)
 {
 	*n = (size_t)u64(str, 16);
-	return (i32(str, 32) >> 5 & 3) == 3 ? (const char *)str + 40 : NULL; /* compact and ASCII */
+	return (i32(str, 32) >> 5 & 3) == 3 ? (const char *)str + python.at.ascii : NULL; /* compact and ASCII */
 }
 
 static uint64_t last_bytes(const void *str)
@@ -197,8 +201,8 @@ static size_t utf8(const void *str, char *out, size_t room)
 {
 	size_t n = (size_t)u64(str, 16), k = 0;
 	int kind = i32(str, 32) >> 2 & 7;
-	const unsigned char *p = (const unsigned char *)str + 56; /* compact, not ASCII */
-	if (!(i32(str, 32) >> 5 & 1))
+	const unsigned char *p = (const unsigned char *)str + python.at.wide;
+	if (!(i32(str, 32) >> 5 & 1)) /* not compact: made in a way that code objects' names are not */
 		return 0;
 	for (size_t i = 0; i < n && k + 4 <= room; i++) {
 		uint32_t c = kind == 1 ? p[i] : kind == 2 ? (uint32_t)(p[2 * i] | p[2 * i + 1] << 8) : (uint32_t)i32(p, 4 * i);

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,8 +28,9 @@ type Options struct {
 	Dir string
 	// Run takes only the ledgers of this `ttmon run`, and all of those.
 	Run string
-	// Remove removes what dead processes left, where we may.
-	Remove bool
+	// Remove removes what dead processes of our own user left; with All, what
+	// anybody's did.
+	Remove, All bool
 	// Patience is how long the ledger of a dead process that belongs to
 	// somebody's `ttmon run` is left to that one. Zero: as long as it lives.
 	Patience time.Duration
@@ -303,7 +305,7 @@ func (r *Reader) belongsToRun(f *file) bool {
 // bury removes the file of a dead process. It tries again at each sweep while
 // the file is there.
 func (r *Reader) bury(f *file) {
-	if r.opts.Remove && f.seen == r.seq {
+	if r.opts.Remove && f.seen == r.seq && (r.opts.All || f.uid == os.Geteuid()) {
 		_ = f.remove() // who may not, leaves it to who may
 	}
 }

@@ -21,7 +21,7 @@ def _sockets():
     if os.environ.get("TTMON_SOCKET"):
         return [os.environ["TTMON_SOCKET"]]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    return ["/run/ttmon/api.sock"] + ([os.path.join(runtime, "ttmon/api.sock")] if runtime else [])
+    return ["/run/ttmon/ttmond.sock"] + ([os.path.join(runtime, "ttmon/ttmond.sock")] if runtime else [])
 
 
 def host_snapshot(socket_path=None, timeout=2.0):

@@ -1,0 +1,109 @@
+package blocks
+
+import (
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Held is what a process says of each chip that its allocators stand for, as
+// claims. Allocators of which no chip is known make one claim without a place.
+func (p *Process) Held() []claim.Held {
+	id := model.ProcessID{PID: p.PID, StartTicks: p.Start}
+	var chips []uint64
+	var lost []*Allocator // whose chips are not known, and that hold something
+	for _, a := range p.Allocators {
+		for _, c := range a.Chips {
+			if !slices.Contains(chips, c) {
+				chips = append(chips, c)
+			}
+		}
+		if len(a.Chips) == 0 && slices.ContainsFunc(a.Lists, func(l *List) bool { return l.sum.Blocks > 0 }) {
+			lost = append(lost, a)
+		}
+	}
+	doubts := p.doubts()
+	var out []claim.Held
+	for _, c := range chips {
+		on := slices.DeleteFunc(slices.Clone(p.Allocators), func(a *Allocator) bool { return !slices.Contains(a.Chips, c) })
+		h := claim.Held{Process: id, Chip: claim.Chip{ID: c}, Doubts: doubts, Partial: len(lost) > 0}
+		h.Bytes, h.Pools = p.sums(on)
+		out = append(out, h)
+	}
+	if len(lost) > 0 {
+		h := claim.Held{
+			Process: id, Chip: claim.Chip{OnDevice: true, Number: model.NoDevice}, Partial: true,
+			Doubts: append(slices.Clone(doubts), model.Doubt{Kind: model.ChipUnknown, PID: p.PID}),
+		}
+		h.Bytes, _ = p.sums(lost)
+		out = append(out, h)
+	}
+	return out
+}
+
+func (p *Process) doubts() (list []model.Doubt) {
+	if p.Late {
+		list = append(list, model.Doubt{Kind: model.NoticedLate, PID: p.PID})
+	}
+	if p.Lost > 0 {
+		list = append(list, model.Doubt{Kind: model.EventsLost, PID: p.PID, Count: int(min(p.Lost, 1<<31))})
+	}
+	return list
+}
+
+// bound is how far the sums of a list can be trusted.
+func (p *Process) bound(l *List) model.Bound {
+	switch {
+	case l.Contradictions > 0:
+		return model.Unsure
+	case p.Late || p.Lost > 0 || l.Origin == Late:
+		return model.AtLeast
+	}
+	return model.Exact
+}
+
+// sums adds the pools of allocators up. What is free is told where one list
+// of a pool holds something: the others are those of single chips of a mesh,
+// and are not used.
+func (p *Process) sums(allocators []*Allocator) (bytes model.PoolBytes, pools *claim.Pools) {
+	pools = &claim.Pools{}
+	for pool := range model.NumPools {
+		var used, occupied model.Sum
+		var current *List
+		inUse := 0
+		for _, a := range allocators {
+			for _, l := range a.Pool(pool) {
+				asked := p.bound(l)
+				if l.sum.AskedUnknown > 0 {
+					asked = max(asked, model.AtLeast)
+				}
+				used.Add(model.BoundBytes(l.sum.Asked, asked))
+				if n, known := l.Occupied(); known {
+					occupied.Add(model.BoundBytes(n, p.bound(l)))
+				} else if l.sum.Blocks > 0 {
+					occupied.Miss(model.Absent)
+				}
+				if l.sum.Blocks > 0 {
+					inUse++
+				}
+				if current == nil || l.sum.Blocks > 0 || current.sum.Blocks == 0 {
+					current = l
+				}
+			}
+		}
+		if current == nil {
+			continue
+		}
+		bytes[pool], pools[pool].Occupied = used.Bytes(), occupied.Bytes()
+		if current.Banks == 0 || current.Capacity == 0 {
+			continue
+		}
+		pools[pool].Capacity = model.Value(current.Capacity * current.Banks)
+		if space, known := current.Space(); known && inUse <= 1 {
+			pools[pool].Free = model.Value(space.Free * current.Banks)
+			pools[pool].LargestFree = model.Value(space.Largest * current.Banks)
+		}
+	}
+	return bytes, pools
+}

@@ -1,0 +1,63 @@
+package blocks
+
+import (
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+func pool(blocks ...Block) *List {
+	l := NewList(Geometry{Pool: model.DRAM, Banks: 8, Base: 64, Capacity: 1 << 20, Align: 64}, FromStart)
+	for _, b := range blocks {
+		l.Alloc(b)
+	}
+	return l
+}
+
+func TestHeld(t *testing.T) {
+	mesh := &Allocator{ID: 2, Chips: []uint64{11, 12}, Lists: []*List{pool(Block{Addr: 64, Size: 4096, Asked: 30000})}}
+	single := &Allocator{ID: 1, Chips: []uint64{11}, Lists: []*List{pool()}}
+	p := &Process{PID: 7, Start: 99, Allocators: []*Allocator{single, mesh}}
+	held := p.Held()
+	if len(held) != 2 {
+		t.Fatalf("%d claims, want one for each chip: %+v", len(held), held)
+	}
+	for _, h := range held {
+		if h.Process != (model.ProcessID{PID: 7, StartTicks: 99}) || len(h.Doubts) > 0 || h.Partial {
+			t.Errorf("claim %+v", h)
+		}
+		if !h.Bytes[model.DRAM].Exactly(30000) || !h.Pools[model.DRAM].Occupied.Exactly(8*4096) {
+			t.Errorf("chip %d: used %v, occupied %v", h.Chip.ID, h.Bytes[model.DRAM], h.Pools[model.DRAM].Occupied)
+		}
+		if got := h.Pools[model.DRAM].Free.V; got != 8*(1<<20-4096) {
+			t.Errorf("chip %d: free %d", h.Chip.ID, got)
+		}
+		if h.Bytes[model.L1].Known() {
+			t.Error("a figure for a pool that nobody has")
+		}
+	}
+}
+
+func TestHeldWithDoubts(t *testing.T) {
+	unknown := &Allocator{ID: 1, Lists: []*List{pool(Block{Addr: 64, Size: 4096, Asked: 5000})}}
+	p := &Process{PID: 7, Start: 99, Lost: 3, Allocators: []*Allocator{unknown}}
+	held := p.Held()
+	if len(held) != 1 || !held[0].Partial || held[0].Chip.ID != 0 {
+		t.Fatalf("%+v", held)
+	}
+	kinds := map[model.DoubtKind]bool{}
+	for _, d := range held[0].Doubts {
+		kinds[d.Kind] = true
+	}
+	if !kinds[model.ChipUnknown] || !kinds[model.EventsLost] {
+		t.Errorf("doubts: %+v", held[0].Doubts)
+	}
+	if n, bound, ok := held[0].Bytes[model.DRAM].Best(); n != 5000 || bound != model.AtLeast || !ok {
+		t.Errorf("used %v", held[0].Bytes[model.DRAM])
+	}
+	over := pool(Block{Addr: 64, Size: 4096, Asked: 1}, Block{Addr: 64, Size: 64, Asked: 1})
+	p = &Process{PID: 7, Start: 99, Allocators: []*Allocator{{ID: 1, Chips: []uint64{1}, Lists: []*List{over}}}}
+	if _, bound, _ := p.Held()[0].Bytes[model.DRAM].Best(); bound != model.Unsure {
+		t.Errorf("blocks over each other make a figure that is %v", bound)
+	}
+}

@@ -1,0 +1,18 @@
+package track
+
+import (
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Claims is a sweep in the terms of the join: what each process holds on each
+// of its chips. It wins over whatever is seen from outside.
+func (s *Sweep) Claims() claim.Set {
+	set := claim.Set{Source: model.FromTrack}
+	for i := range s.Processes {
+		if p := &s.Processes[i]; p.Start != 0 {
+			set.Held = append(set.Held, p.State.Held()...)
+		}
+	}
+	return set
+}
