@@ -96,7 +96,23 @@ func (b *background) collect(ctx context.Context) {
 	s.Source = model.Daemon
 	infos := deviceInfos(s)
 	b.devices.Store(&infos)
+	b.reports.ledger.SetCapacity(largest(infos))
 	b.feed.Publish(s)
+}
+
+// largest is what the largest chip has of each pool; 0 where that is not known.
+func largest(infos []allocsock.DeviceInfo) (capacity [ledger.NumPools]uint64) {
+	for _, info := range infos {
+		if info.DRAMBytes == 0 || info.L1Bytes == 0 {
+			return [ledger.NumPools]uint64{} // one that we do not know may be larger
+		}
+		for pool, has := range map[model.Pool]uint64{
+			model.DRAM: info.DRAMBytes, model.Trace: info.DRAMBytes, model.L1: info.L1Bytes, model.L1Small: info.L1Bytes,
+		} {
+			capacity[pool] = max(capacity[pool], has)
+		}
+	}
+	return capacity
 }
 
 // deviceInfo is what the allocation server says about the chips.

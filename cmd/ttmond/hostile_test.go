@@ -552,3 +552,26 @@ func TestHealthTellsTheTruth(t *testing.T) {
 		return status == http.StatusOK
 	})
 }
+
+// A process cannot hold more than the largest chip of the host has; what it
+// says beyond is counted. (Who may speak for which board is collect's.)
+func TestInventedMemory(t *testing.T) {
+	h := newHost(t)
+	h.simulate("n300") // two chips of 12 GiB
+	h.start()
+	h.await("a snapshot", func() bool { return h.tree("/v1/health")["snapshot_age_s"] != nil })
+	c := h.cpp(144)
+	for k := range 64 {
+		c.do("alloc 0 %d %d 0", 1<<32+64*k, uint64(256)<<30)
+	}
+	for k := range 20 {
+		c.do("alloc 0 %d %d 0", 1<<40+64*k, uint64(1)<<30)
+	}
+	c.do("alloc 1 64 1000 0")
+	h.awaitSums(1, sums{dram: 1000})
+	h.awaitSums(0, sums{dram: 12 << 30})
+	p := h.tree("/v1/processes")["processes"].([]any)[0].(map[string]any)
+	if n := p["counters"].(map[string]any)["over_capacity"]; n != 64.0+8 {
+		t.Errorf("%v reports were refused, want 72", n)
+	}
+}

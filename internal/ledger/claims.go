@@ -46,7 +46,7 @@ func (h *Holding) doubts(a Account) (list []model.Doubt) {
 	if h.Start < a.Ticks {
 		list = append(list, model.Doubt{Kind: model.ReportLate, Detail: a.Since.UTC().Format(time.RFC3339)})
 	}
-	if h.Counters.OverLimit > 0 {
+	if h.Counters.OverLimit > 0 || h.Counters.OverCapacity > 0 {
 		list = append(list, model.Doubt{Kind: model.ReportOverLimit})
 	}
 	if n := h.Counters.RejectedFrames; n > 0 {

@@ -65,8 +65,9 @@ type Counters struct {
 	ZeroSizes      uint64 `json:"zero_sizes"`
 	Oversizes      uint64 `json:"oversizes"` // above MaxSize
 	BadPools       uint64 `json:"bad_pools"`
-	BadDevices     uint64 `json:"bad_devices"` // negative, above MaxDevice, or too many of them
-	OverLimit      uint64 `json:"over_limit"`  // more live buffers than the ledger takes
+	BadDevices     uint64 `json:"bad_devices"`   // negative, above MaxDevice, or too many of them
+	OverLimit      uint64 `json:"over_limit"`    // more live buffers than the ledger takes
+	OverCapacity   uint64 `json:"over_capacity"` // more bytes than any chip of this host has
 	// What the source could not make out at all.
 	RejectedFrames uint64 `json:"rejected_frames"`
 	SkippedBytes   uint64 `json:"skipped_bytes"`
@@ -80,5 +81,5 @@ func (c *Counters) Odd() uint64 {
 // Ignored sums the events that changed nothing.
 func (c *Counters) Ignored() uint64 {
 	return c.UnknownFrees + c.UnknownCBFrees + c.UnknownUnloads + c.ZeroSizes + c.Oversizes +
-		c.BadPools + c.BadDevices + c.OverLimit + c.RejectedFrames
+		c.BadPools + c.BadDevices + c.OverLimit + c.OverCapacity + c.RejectedFrames
 }

@@ -21,6 +21,7 @@ type Ledger struct {
 
 	mu       sync.Mutex
 	limit    limits
+	capacity [NumPools]uint64 // of the largest chip; 0: not known
 	procs    map[Key]*Process
 	owners   map[int]*owner // by uid
 	devices  map[int32]*use
@@ -133,6 +134,29 @@ func (l *Ledger) alloc(p *Process, e *Event, now uint32) {
 	l.put(p, e, kindOf(e.Pool, e.ID), e.Pool, now, &p.counters.MissedFrees)
 }
 
+// SetCapacity says how many bytes of each pool the largest chip of this host
+// has; 0 for a pool of which that is not known. A process cannot hold more on
+// one device, so more is not believed.
+func (l *Ledger) SetCapacity(capacity [NumPools]uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.capacity = capacity
+}
+
+// fits tells whether a device can hold a buffer, beside what the process holds
+// there, in the place of old if that is not nil.
+func (l *Ledger) fits(d *deviceUse, old *entry, size uint64, pool uint8) bool {
+	limit := l.capacity[pool]
+	if limit == 0 {
+		return true
+	}
+	held := d.bytes[pool]
+	if old != nil && old.pool == pool {
+		held -= old.size
+	}
+	return held+size <= limit
+}
+
 // put books a buffer, replacing one with the same key.
 func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repeats *uint64) {
 	switch {
@@ -150,6 +174,10 @@ func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repea
 	}
 	d := &p.devices[dev]
 	old, link := p.table.find(k, dev, e.ID)
+	if !l.fits(d, old, e.Size, pool) {
+		l.refuse(p, &p.counters.OverCapacity)
+		return
+	}
 	if old != nil {
 		*repeats++
 		d.sub(old.pool, old.size)

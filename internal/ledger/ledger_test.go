@@ -261,6 +261,29 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Nobody holds more on a device than the largest chip has.
+func TestCapacity(t *testing.T) {
+	l := New(Options{})
+	var capacity [NumPools]uint64
+	capacity[dram] = 100
+	l.SetCapacity(capacity)
+	p := l.Open(Info{}, t0)
+	if l.Apply(p, []Event{alloc(0, 32, 60, dram), alloc(1, 32, 100, dram), alloc(0, 64, 1000, l1), alloc(0, 32, 100, dram)}, t0) {
+		t.Error("what a chip can hold was refused")
+	}
+	if !l.Apply(p, []Event{alloc(0, 128, 1, dram)}, t0) {
+		t.Error("nobody was told of a refusal")
+	}
+	h, _ := l.Process(Key{})
+	if u := l.Device(0); u.Bytes[dram] != 100 || h.Counters.OverCapacity != 1 {
+		t.Errorf("device 0 holds %d, %d refused", u.Bytes[dram], h.Counters.OverCapacity)
+	}
+	l.Apply(p, []Event{free(0, 32), alloc(0, 128, 1, dram)}, t0)
+	if u := l.Device(0); u.Bytes[dram] != 1 {
+		t.Errorf("device 0 holds %d after the free, want 1", u.Bytes[dram])
+	}
+}
+
 // Device numbers are bounded, and are forgotten with those who named them.
 func TestDeviceLimits(t *testing.T) {
 	l := New(Options{})
