@@ -44,6 +44,8 @@ func look() {
 	}
 	err := os.WriteFile(filepath.Join(os.TempDir(), "written"), make([]byte, 1<<20), 0o600)
 	fmt.Println("writing to", os.TempDir(), err)
+	_, err = os.Stat("/proc/self/fd/77")
+	fmt.Println("descriptor 77 is open:", err == nil)
 	os.Exit(0)
 }
 
@@ -108,6 +110,7 @@ func TestUnfriendlyMachine(t *testing.T) {
 		"other processes":   {prepare: "sleep 1000 >/dev/null 2>&1 & mkdir /run/ttmon; touch /run/ttmon/ttmond.sock"},
 		"an ordinary user":  {prepare: "touch /dev/shm/x /tmp/x; " + nobody, user: "65534"},
 		"TMPDIR is theirs":  {prepare: "export TMPDIR=/nowhere"},
+		"an open file":      {prepare: "bash -c 'exec 77</dev/null && exec \"$@\"' bash \"$@\"; exit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.user == "" {
@@ -115,7 +118,7 @@ func TestUnfriendlyMachine(t *testing.T) {
 			}
 			cmd := outside(t, c.prepare, "look")
 			out, err := cmd.CombinedOutput()
-			want := "inside true uid " + c.user + " processes 0\n/dev/shm <nil> []\n/tmp <nil> []\n/run <nil> []\nwriting to /tmp <nil>\n"
+			want := "inside true uid " + c.user + " processes 0\n/dev/shm <nil> []\n/tmp <nil> []\n/run <nil> []\nwriting to /tmp <nil>\ndescriptor 77 is open: false\n"
 			if err != nil || string(out) != want {
 				t.Errorf("%v, seen:\n%s\nwant:\n%s", err, out, want)
 			}

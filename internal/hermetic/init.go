@@ -3,6 +3,7 @@ package hermetic
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -16,7 +17,7 @@ import (
 // still running then, the kernel kills.
 func beInit(args []string) (code int) {
 	report := os.NewFile(3, "report")
-	unix.CloseOnExec(3)
+	keepDescriptors()
 	if err := arrange(args); err != nil {
 		fmt.Fprint(report, err)
 		return 1
@@ -38,6 +39,12 @@ func beInit(args []string) (code int) {
 		}
 	}()
 	return reap(pid)
+}
+
+// keepDescriptors keeps descriptors from the next program, but for the first
+// three. What somebody left open outside, a lock perhaps, is not the tests'.
+func keepDescriptors() {
+	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
 }
 
 // arrange mounts what the tests are to see. Nothing is mounted in a namespace

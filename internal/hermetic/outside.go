@@ -41,6 +41,7 @@ func runInside(limit time.Duration) (code int, err error) {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		ExtraFiles: []*os.File{reportEnd}, SysProcAttr: namespaces(),
 	}
+	keepDescriptors()
 	// The signal that pid 1 gets when we die is sent when the thread ends that
 	// started it.
 	runtime.LockOSThread()
