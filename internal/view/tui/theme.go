@@ -57,7 +57,7 @@ func dark() *palette {
 	p[cells.Faint] = colour(grey)
 	p[cells.Axis] = colour(grey)
 	p[cells.Shadow] = tcell.StyleDefault.Background(tcell.PaletteColor(darkGrey))
-	for i, c := range []int{green, cyan, brightYellow, magenta, brightBlue, orange, red, 15} {
+	for i, c := range []int{cyan, magenta, brightBlue, 15, 141, 45, 213, 250} {
 		p[cells.Series(i)] = colour(c)
 	}
 	return p
@@ -71,7 +71,7 @@ func light() *palette {
 	p[cells.Label] = colour(blue)
 	p[cells.Guess] = colour(magenta)
 	p[cells.Shadow] = tcell.StyleDefault.Background(tcell.PaletteColor(lightGrey))
-	for i, c := range []int{28, blue, brown, magenta, 30, 166, red, 0} {
+	for i, c := range []int{blue, magenta, 30, 0, 55, 24, 133, 240} {
 		p[cells.Series(i)] = colour(c)
 	}
 	return p

@@ -1,6 +1,7 @@
 package cells
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
@@ -93,15 +94,33 @@ func TestBar(t *testing.T) {
 		b    Bar
 		want string
 	}{
-		{Bar{Ratio: 0.5, Text: "5/10"}, "[||||||  5/10]"},
-		{Bar{Ratio: 0.001, Text: "~0 %", Mark: ':'}, "[:       ~0 %]"},
-		{Bar{Ratio: 0.999}, "[||||||||||| ]"},
-		{Bar{Ratio: 7}, "[||||||||||||]"},
-		{Bar{Text: "much too long for it"}, "[ long for it]"},
+		{Bar{Ratio: 0.5, Text: "5/10"}, "[███▌   ] 5/10"},
+		{Bar{Ratio: 0.5, Text: "5/10", Soft: true}, "[███▒   ] 5/10"},
+		{Bar{Ratio: 0.5, Text: "5/10", Beside: 6}, "[██▌  ]   5/10"},
+		{Bar{Ratio: 0.001, Text: "~0 %", Mark: ':'}, "[:      ] ~0 %"},
+		{Bar{Ratio: 0.999}, "[███████████▉]"},
+		{Bar{Ratio: 7}, "[████████████]"},
+		{Bar{Ratio: math.NaN(), Text: "8 MiB"}, "         8 MiB"},
+		{Bar{Text: "much too long for it"}, "much too long…"},
 	} {
 		g := draw(14, 1, func(a Area) { a.Bar(0, 0, 14, c.b) })
 		if got := g.Row(0); got != c.want {
 			t.Errorf("%+v draws %q, want %q", c.b, got, c.want)
+		}
+	}
+}
+
+// A longer bar is never drawn for a smaller value; only nothing is empty and
+// only everything is full.
+func TestBarsGrow(t *testing.T) {
+	for w := 1; w < 40; w++ {
+		last := 0
+		for i := range 1001 {
+			n := Eighths(float64(i)/1000, w)
+			if n < last || (n == 0) != (i == 0) || (n == 8*w) != (i == 1000) {
+				t.Fatalf("%d of 1000 in %d cells: %d eighths after %d", i, w, n, last)
+			}
+			last = n
 		}
 	}
 }

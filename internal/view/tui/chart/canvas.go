@@ -11,40 +11,55 @@ const (
 // dotBits is the braille bit of each dot, by row and column within the cell.
 var dotBits = [dotsY][dotsX]uint8{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
 
-// canvas collects dots. A cell has one style: the last line through it wins.
+// canvas collects the dots of several lines. A cell has one style: that of the
+// line with the most dots in it, which is the one that runs through its middle.
 type canvas struct {
-	w, h   int // in cells
-	bits   []uint8
-	styles []cells.Style
+	w, h int // in cells
+	bits []uint8
+	// counts has the dots of each line in each cell, line by line.
+	counts [][]uint8
 }
 
 func newCanvas(w, h int) *canvas {
-	return &canvas{w: w, h: h, bits: make([]uint8, w*h), styles: make([]cells.Style, w*h)}
+	return &canvas{w: w, h: h, bits: make([]uint8, w*h)}
 }
 
-// dot sets the dot in column x from the left and row y from the bottom.
-func (c *canvas) dot(x, y int, s cells.Style) {
+// line begins the next line and returns its number.
+func (c *canvas) line() int {
+	c.counts = append(c.counts, make([]uint8, c.w*c.h))
+	return len(c.counts) - 1
+}
+
+// dot sets the dot of a line in column x from the left and row y from the bottom.
+func (c *canvas) dot(x, y, line int) {
 	y = c.h*dotsY - 1 - y
 	if x < 0 || y < 0 || x >= c.w*dotsX || y >= c.h*dotsY {
 		return
 	}
 	i := y/dotsY*c.w + x/dotsX
 	c.bits[i] |= dotBits[y%dotsY][x%dotsX]
-	c.styles[i] = s
+	c.counts[line][i]++
 }
 
 // column sets the dots of column x from row lo to row hi.
-func (c *canvas) column(x, lo, hi int, s cells.Style) {
+func (c *canvas) column(x, lo, hi, line int) {
 	for y := lo; y <= hi; y++ {
-		c.dot(x, y, s)
+		c.dot(x, y, line)
 	}
 }
 
-// draw copies all cells with dots in them to an area.
-func (c *canvas) draw(a cells.Area) {
+// draw copies all cells with dots in them to an area, in the styles of the lines.
+func (c *canvas) draw(a cells.Area, styles []cells.Style) {
 	for i, b := range c.bits {
-		if b != 0 {
-			a.Set(i%c.w, i/c.w, '⠀'+rune(b), c.styles[i])
+		if b == 0 {
+			continue
 		}
+		most := 0
+		for l := range c.counts {
+			if c.counts[l][i] > c.counts[most][i] {
+				most = l
+			}
+		}
+		a.Set(i%c.w, i/c.w, '⠀'+rune(b), styles[most])
 	}
 }

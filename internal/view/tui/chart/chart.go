@@ -22,13 +22,14 @@ type Mark struct {
 	Style cells.Style
 }
 
-// Chart is what to draw. Lines drawn later cover earlier ones.
+// Chart is what to draw.
 type Chart struct {
 	Lines  []Line
 	Scale  Scale
 	Tick   func(float64) string // writes a number at the axis
 	Filled bool                 // fill the area below; for a single line
-	Labels bool                 // name each line at its newest end
+	Labels bool                 // name each line at its newest end, in the order of their values
+	Value  func(float64) string // writes the value beside the name; nil: the name alone
 
 	From  time.Time     // of the first dot column
 	Step  time.Duration // per dot column
@@ -53,7 +54,7 @@ type Room struct {
 // Cells beside the plot.
 const (
 	axisWidth  = 5
-	labelWidth = 3
+	labelWidth = 8 // "12 99.9"
 	minMarks   = 4 // rows below which there is no row for marks
 )
 
@@ -85,10 +86,12 @@ func (c *Chart) Draw(r Room) {
 	c.drawAxis(r)
 	c.drawCursor(r)
 	dots := newCanvas(r.Plot.W, r.Plot.H)
+	styles := make([]cells.Style, len(c.Lines))
 	for i := range c.Lines {
+		styles[i] = c.Lines[i].Style
 		c.trace(dots, &c.Lines[i])
 	}
-	dots.draw(r.Plot)
+	dots.draw(r.Plot, styles)
 	if c.Labels {
 		c.nameLines(r)
 	}
@@ -120,6 +123,7 @@ func (c *Chart) x(i, n int) int {
 // trace draws one line: each bucket from its minimum to its maximum, joined
 // to the one before so that steps are seen as steps.
 func (c *Chart) trace(dots *canvas, l *Line) {
+	line := dots.line()
 	rows := dots.h * dotsY
 	n := len(l.Buckets)
 	before := -1
@@ -134,16 +138,16 @@ func (c *Chart) trace(dots *canvas, l *Line) {
 		}
 		lo, hi := c.Scale.row(float64(b.Min), rows), c.Scale.row(float64(b.Max), rows)
 		if before >= 0 && time.Duration(i-before)*c.Step <= c.Gap+c.Step {
-			lo, hi = c.join(dots, l, before, i, lo, hi)
+			lo, hi = c.join(dots, line, l, before, i, lo, hi)
 		}
-		c.stroke(dots, c.x(i, n), lo, hi, l.Style)
+		c.stroke(dots, c.x(i, n), lo, hi, line)
 		before = i
 	}
 }
 
 // join bridges the empty columns between two buckets and returns the rows of
 // the second, stretched to meet the first.
-func (c *Chart) join(dots *canvas, l *Line, from, to, lo, hi int) (int, int) {
+func (c *Chart) join(dots *canvas, line int, l *Line, from, to, lo, hi int) (int, int) {
 	rows := dots.h * dotsY
 	p := &l.Buckets[from]
 	plo, phi := c.Scale.row(float64(p.Min), rows), c.Scale.row(float64(p.Max), rows)
@@ -151,7 +155,7 @@ func (c *Chart) join(dots *canvas, l *Line, from, to, lo, hi int) (int, int) {
 	for i := from + 1; i < to; i++ {
 		// A value holds until the next sample: what was measured, no slope
 		// between that nobody saw.
-		c.stroke(dots, c.x(i, len(l.Buckets)), y0, y0, l.Style)
+		c.stroke(dots, c.x(i, len(l.Buckets)), y0, y0, line)
 		plo, phi = y0, y0
 	}
 	switch {
@@ -163,42 +167,11 @@ func (c *Chart) join(dots *canvas, l *Line, from, to, lo, hi int) (int, int) {
 	return lo, hi
 }
 
-func (c *Chart) stroke(dots *canvas, x, lo, hi int, s cells.Style) {
+func (c *Chart) stroke(dots *canvas, x, lo, hi, line int) {
 	if c.Filled {
 		lo = 0
 	}
-	dots.column(x, lo, hi, s)
-}
-
-// nameLines writes each line's label beside its newest value, moved up or
-// down where two would meet and left out where there is no room.
-func (c *Chart) nameLines(r Room) {
-	taken := make([]bool, r.labels.H)
-	for i := len(c.Lines) - 1; i >= 0; i-- {
-		l := &c.Lines[i]
-		v, ok := newest(l.Buckets)
-		if !ok || l.Label == "" {
-			continue
-		}
-		rows := r.Plot.H * dotsY
-		y := r.Plot.H - 1 - c.Scale.row(v, rows)/dotsY
-		for _, try := range []int{y, y - 1, y + 1, y - 2, y + 2} {
-			if try >= 0 && try < len(taken) && !taken[try] {
-				taken[try] = true
-				r.labels.Put(1, try, words.Truncate(l.Label, labelWidth-1), l.Style)
-				break
-			}
-		}
-	}
-}
-
-func newest(b []history.Bucket) (float64, bool) {
-	for i := len(b) - 1; i >= 0; i-- {
-		if b[i].State == history.Sampled {
-			return float64(b[i].Last), true
-		}
-	}
-	return 0, false
+	dots.column(x, lo, hi, line)
 }
 
 // Column is the dot column of a time, which may lie outside the plot.

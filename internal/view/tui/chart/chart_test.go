@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -92,7 +93,7 @@ func TestDraw(t *testing.T) {
 		{
 			"labels beside the newest values, none on top of another", 14, 3,
 			Chart{Scale: Scale{0, 11}, Labels: true, Cursor: -1, Lines: []Line{line("0", 0, 0), line("1", 0, 0), line("12", 11, 11)}},
-			rows("  11 ⠉      12", "            0", "   0 ⣀      1"),
+			rows("  11 ⠉ 12", "       0", "   0 ⣀ 1"),
 		},
 		{
 			"cursor", 9, 2,
@@ -117,12 +118,56 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-func TestLaterLinesCover(t *testing.T) {
-	a, b := line("", 1, 1), line("", 1, 1)
+// A cell has the style of the line that has most of it, not of the last one.
+func TestCellsBelongToTheNearestLine(t *testing.T) {
+	a, b := line("", 0, 3), line("", 3, 3)
 	b.Style = cells.Series1
-	_, g := render(t, 7, 1, Chart{Scale: Scale{0, 1}, Cursor: -1, Lines: []Line{a, b}})
-	if s := g.At(axisWidth, 0).Style; s != cells.Series1 {
-		t.Errorf("style %v, want the last line's", s)
+	for _, lines := range [][]Line{{a, b}, {b, a}} {
+		_, g := render(t, 7, 1, Chart{Scale: Scale{0, 3}, Cursor: -1, Lines: lines})
+		if s := g.At(axisWidth, 0).Style; s != cells.Series0 {
+			t.Errorf("style %v, want that of the line that climbs through the cell", s)
+		}
+	}
+}
+
+// Labels stand in the order of their values, whatever the order of the lines,
+// one in a row, and with their values.
+func TestLabelsInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		height := rapid.IntRange(1, 12).Draw(t, "height")
+		values := rapid.SliceOfN(rapid.Float64Range(0, 100), 1, 8).Draw(t, "values")
+		var list []label
+		for i, v := range values {
+			row := height - 1 - Scale{0, 100}.row(v, height*dotsY)/dotsY
+			list = append(list, label{&Line{Label: strconv.Itoa(i)}, v, row})
+		}
+		got := spread(list, height)
+		if want := min(len(values), height); len(got) != want {
+			t.Fatalf("%d labels in %d rows for %d lines", len(got), height, len(values))
+		}
+		for i, l := range got {
+			if l.row < 0 || l.row >= height {
+				t.Fatalf("row %d of %d", l.row, height)
+			}
+			if i > 0 && (l.row <= got[i-1].row || l.value > got[i-1].value) {
+				t.Fatalf("%v in row %d stands below %v in row %d", l.value, l.row, got[i-1].value, got[i-1].row)
+			}
+		}
+	})
+}
+
+// An axis never reads the same at its ends and in the middle.
+func TestLegible(t *testing.T) {
+	tick := func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+	for _, s := range []Scale{{2.98, 3.01}, {0, 0.001}, {100, 100.01}, {-0.01, 0.01}, {0, 24}} {
+		got := Legible(s, tick)
+		low, mid, high := tick(got.Bottom), tick((got.Bottom+got.Top)/2), tick(got.Top)
+		if low == mid || mid == high || got.Bottom > s.Bottom || got.Top < s.Top {
+			t.Errorf("%v became %v: %s %s %s", s, got, low, mid, high)
+		}
+	}
+	if got := Legible(Scale{0, 24}, tick); got != (Scale{0, 24}) {
+		t.Errorf("a legible scale became %v", got)
 	}
 }
 
@@ -218,7 +263,7 @@ func TestZoomAndGrow(t *testing.T) {
 		{Zoom(10*time.Second, 1), 10 * time.Second},
 		{Zoom(72*time.Hour, -1), 72 * time.Hour},
 		{Grow(10*time.Minute, 0), time.Minute},
-		{Grow(10*time.Minute, 61*time.Second), 2 * time.Minute},
+		{Grow(10*time.Minute, 61*time.Second), 90 * time.Second},
 		{Grow(10*time.Minute, time.Hour), 10 * time.Minute},
 		{Grow(30*time.Second, 5*time.Second), 30 * time.Second},
 	} {

@@ -60,3 +60,21 @@ func niceStep(size float64) float64 {
 		return 10 * power
 	}
 }
+
+// Legible widens a scale until its ends and its middle are written differently:
+// an axis that reads 3.0, 3.0, 3.0 says nothing.
+func Legible(s Scale, tick func(float64) string) Scale {
+	for range 20 {
+		middle := (s.Bottom + s.Top) / 2
+		low, mid, high := tick(s.Bottom), tick(middle), tick(s.Top)
+		if low != mid && mid != high {
+			break
+		}
+		size := max(s.Top-s.Bottom, math.Abs(middle)/1e6)
+		s.Bottom, s.Top = s.Bottom-size/2, s.Top+size/2
+		if s.Bottom < 0 && s.Bottom+size/2 >= 0 {
+			s.Bottom, s.Top = 0, 2*size
+		}
+	}
+	return s
+}

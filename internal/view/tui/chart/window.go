@@ -26,10 +26,19 @@ var spans = []time.Duration{
 	time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 3 * 24 * time.Hour,
 }
 
+// growing are the lengths that a young run is shown in: each fills at least
+// two thirds of the next.
+var growing = []time.Duration{
+	60 * time.Second, 90 * time.Second, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute, 5 * time.Minute,
+	7 * time.Minute, 10 * time.Minute, 15 * time.Minute, 20 * time.Minute, 30 * time.Minute, 45 * time.Minute,
+	time.Hour, 90 * time.Minute, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour, 6 * time.Hour, 8 * time.Hour,
+	12 * time.Hour, 16 * time.Hour, 24 * time.Hour, 36 * time.Hour, 2 * 24 * time.Hour, 3 * 24 * time.Hour,
+}
+
 // Grow is the span to show of a run that has lasted for some time: no longer
 // than the one chosen, and no longer than it takes for the lines to fill it.
 func Grow(chosen, lasted time.Duration) time.Duration {
-	for _, s := range spans[1:] {
+	for _, s := range growing {
 		if s >= lasted {
 			return min(s, chosen)
 		}

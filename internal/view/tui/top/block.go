@@ -48,6 +48,14 @@ func (a *deviceArea) headline(s *State, box cells.Area, d *model.Device) int {
 	return box.Put(x+2, 0, string(d.State), stateStyle(d.State))
 }
 
+// Cells for the figures beside bars, so that bars below each other are of one
+// length: "~18.0/24.0 GiB", "~58 % estimated", "~61 % est.".
+const (
+	besideBlock = 16
+	besidePool  = words.PairWidth + 1
+	besideRight = 10
+)
+
 // drawBlock draws a device with all it has.
 func (a *deviceArea) drawBlock(s *State, box cells.Area, d *model.Device) {
 	x := a.headline(s, box, d)
@@ -58,6 +66,7 @@ func (a *deviceArea) drawBlock(s *State, box cells.Area, d *model.Device) {
 	})
 	y := 1
 	bar := func(label string, b cells.Bar) {
+		b.Beside = besideBlock
 		box.Put(1, y, label, cells.Label)
 		box.Bar(7, y, box.W-8, b)
 		y++
@@ -173,6 +182,7 @@ func (a *deviceArea) drawCompact(s *State, box cells.Area, d *model.Device) {
 	})
 	half := (box.W - 1) / 2
 	pair := func(y int, la string, ba cells.Bar, lb string, bb cells.Bar) {
+		ba.Beside, bb.Beside = besidePool, besideRight
 		box.Put(1, y, la, cells.Label)
 		box.Bar(5, y, half-5, ba)
 		box.Put(half+1, y, lb, cells.Label)

@@ -113,9 +113,11 @@ func spanName(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return words.Whole(d.Seconds()) + " s"
-	case d < time.Hour:
+	case d < 2*time.Minute && d%time.Minute != 0:
+		return words.Whole(d.Seconds()) + " s"
+	case d < 2*time.Hour:
 		return words.Whole(d.Minutes()) + " min"
-	case d <= 24*time.Hour:
+	case d < 2*24*time.Hour:
 		return words.Whole(d.Hours()) + " h"
 	}
 	return words.Whole(d.Hours()/24) + " days"

@@ -324,6 +324,8 @@ func (a *chartArea) scale(s *State, sp spec, c *chart.Chart, limit float64) (nam
 	c.Scale.Bottom *= per
 	c.Scale.Top *= per
 	c.Tick = func(v float64) string { return unit.Tick(v, per, s.scale()) }
+	c.Value = func(v float64) string { return unit.Number(v, per, s.scale()) }
+	c.Scale = chart.Legible(c.Scale, c.Tick)
 	return name, per
 }
 
