@@ -140,7 +140,7 @@ func (d *device) dropFrozen() {
 	for i := range attrs {
 		if a := &attrs[i]; a.role != static && a.in != inPCI && a.file != heartbeatFile && d.queued[i] >= 0 {
 			if c := d.content(i); c.status == model.Known {
-				a.put(&d.model, content{status: model.Stale, why: "the firmware has stopped; it last said " + clip(c.text)})
+				a.put(&d.model, content{status: model.Stale, why: "left behind by firmware that has stopped"})
 			}
 		}
 	}
