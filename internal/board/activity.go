@@ -6,10 +6,6 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// boostedShare of its maximum is where a clock counts as raised: it may be a
-// little below while the firmware limits it.
-const boostedShare = 0.95
-
 // Activity estimates how busy a chip is from the power of its core rail: 0 at
 // idle, 1 at the limit. idle is the power seen while no process had the device
 // open, if that was ever seen; otherwise the catalogue's guess takes its place
@@ -37,13 +33,4 @@ func (b Board) Activity(power, limit, idle model.Reading[float64]) model.Activit
 		Ratio: model.Value(ratio),
 		Basis: fmt.Sprintf("%s: %g W between %g W and %g W", basis, power.V, idle.V, limit.V),
 	}
-}
-
-// Boosted tells whether a process has asked for the high clock. It means
-// "opened for work", not "computing".
-func Boosted(clock, max model.Reading[float64]) model.Reading[bool] {
-	if !clock.Known() {
-		return model.As[bool](clock)
-	}
-	return model.Map(max, func(m float64) bool { return clock.V >= boostedShare*m })
 }

@@ -37,16 +37,3 @@ func TestActivity(t *testing.T) {
 		t.Errorf("a chip of unknown idle power is %v busy", got.V)
 	}
 }
-
-func TestBoosted(t *testing.T) {
-	known := model.Value[float64]
-	if r := Boosted(known(1350), known(1350)); !r.V {
-		t.Error("1350 of 1350 MHz is not boosted")
-	}
-	if r := Boosted(known(800), known(1350)); !r.Known() || r.V {
-		t.Errorf("800 of 1350 MHz: %+v", r)
-	}
-	if Boosted(known(800), model.Reading[float64]{}).Known() || Boosted(model.Missing[float64](model.Lost, ""), known(1)).Status != model.Lost {
-		t.Error("a missing clock or maximum gave an answer")
-	}
-}

@@ -31,7 +31,7 @@ type join struct {
 	// silentOn are those that are silent about some of their chips.
 	silentOn map[model.ProcessID][]claim.Silent
 	chips    map[chipAt]*account
-	strange  map[uint64]*account // chips of no device, or of one of several
+	strange  map[uint64]*account // chips behind none of the devices, or behind one of several
 }
 
 // chipAt is a chip of the snapshot: a position in Devices and one in its Chips.

@@ -24,16 +24,6 @@ func (b Bound) String() string {
 	return fmt.Sprintf("bound(%d)", uint8(b))
 }
 
-// ParseBound is the inverse of String; ok is false for an unknown word.
-func ParseBound(word string) (b Bound, ok bool) {
-	for i, w := range boundWords {
-		if w == word {
-			return Bound(i), true
-		}
-	}
-	return Unsure, false
-}
-
 // Bytes is a number of bytes that knows how far it can be trusted, or that
 // there is none. Why is told by the Doubts beside it. The number cannot be had
 // without asking for its bound: view/words is the only way from here to text,

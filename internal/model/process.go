@@ -69,7 +69,7 @@ type Container struct {
 
 // DeviceUse is one process's use of one device.
 type DeviceUse struct {
-	Device    int // kernel index, or NoDevice for chips of no device here
+	Device    int // kernel index, or NoDevice for a chip that is behind none of this host's devices
 	OpenFDs   Reading[int]
 	Inherited bool // holds a descriptor it did not open itself
 	Tracking  Tracking

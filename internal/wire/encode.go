@@ -81,7 +81,7 @@ func (e *encoder) reading(key string, r status, quiet bool) bool {
 	switch {
 	case *r.s == model.Known:
 		if *r.nominal {
-			s.nominal = append(e.list1(s.nominal), '"')
+			s.nominal = append(e.nextEntry(s.nominal), '"')
 			s.nominal = append(e.dotted(s.nominal, s.depth, key), '"')
 		}
 		return true
@@ -96,7 +96,7 @@ func (e *encoder) reading(key string, r status, quiet bool) bool {
 // noteMissing enters the reason why a member has no value.
 func (e *encoder) noteMissing(key, reason string) {
 	s := &e.scopes[len(e.scopes)-1]
-	s.missing = append(e.list1(s.missing), '"')
+	s.missing = append(e.nextEntry(s.missing), '"')
 	s.missing = append(e.dotted(s.missing, s.depth, key), '"', ':')
 	if e.indent {
 		s.missing = append(s.missing, ' ')
@@ -122,8 +122,8 @@ func (e *encoder) figure(key, boundKey string, b *model.Bytes) {
 	e.buf = appendString(e.buf, bound.String())
 }
 
-// list1 starts the next entry of a scope's list.
-func (e *encoder) list1(b []byte) []byte {
+// nextEntry begins the next entry of a scope's list.
+func (e *encoder) nextEntry(b []byte) []byte {
 	if len(b) > 0 {
 		b = append(b, ',')
 	}

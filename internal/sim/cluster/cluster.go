@@ -139,17 +139,6 @@ func place(d *umd.Descriptor, ch umd.Chip) Chip {
 	return out
 }
 
-// Behind lists the chips of a device, by slot.
-func (c *Cluster) Behind(device int) []Chip {
-	var list []Chip
-	for _, ch := range c.Chips() {
-		if ch.Device == device {
-			list = append(list, ch)
-		}
-	}
-	return list
-}
-
 // Load reads what Write left, for a program inside the host.
 func Load(dir string) (*Cluster, error) {
 	c := new(Cluster)

@@ -92,8 +92,10 @@ func TestCablesChangeIDs(t *testing.T) {
 func TestRemoteChips(t *testing.T) {
 	c := clusterOf(t, hostWith(t, "p150a,2xn300"), Options{})
 	var names []string
-	for _, ch := range c.Behind(2) {
-		names = append(names, ch.Name)
+	for _, ch := range c.Chips() {
+		if ch.Device == 2 {
+			names = append(names, ch.Name)
+		}
 	}
 	if !slices.Equal(names, []string{"L", "R"}) {
 		t.Errorf("chips of the second n300: %v", names)

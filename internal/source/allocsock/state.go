@@ -1,9 +1,7 @@
 package allocsock
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -79,22 +77,6 @@ func (s *Server) Export() (State, []int, error) {
 		fds = append(fds, c.fd)
 	}
 	return st, fds, nil
-}
-
-// Write writes the state for ReadState.
-func (st *State) Write(w io.Writer) error {
-	if err := json.NewEncoder(w).Encode(st); err != nil {
-		return fmt.Errorf("writing the state of the connections: %w", err)
-	}
-	return nil
-}
-
-// ReadState reads what Write wrote.
-func ReadState(r io.Reader) (st State, err error) {
-	if err = json.NewDecoder(r).Decode(&st); err != nil {
-		return State{}, fmt.Errorf("reading the state of the connections: %w", err)
-	}
-	return st, nil
 }
 
 // Import takes over connections before the first Run. The ledger has been

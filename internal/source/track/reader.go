@@ -326,6 +326,3 @@ func ParseRun(name string) (pid int, start uint64, ok bool) {
 	start, err2 := strconv.ParseUint(parts[1], 10, 64)
 	return pid, start, err == nil && err2 == nil && pid > 0
 }
-
-// IsLedger tells whether a path is named as a ledger is.
-func IsLedger(path string) bool { return strings.HasPrefix(filepath.Base(path), ledgerfile.Prefix) }

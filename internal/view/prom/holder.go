@@ -125,7 +125,7 @@ func (w *Walker) deviceLabels(s *model.Snapshot, index int) []byte {
 	if d := s.Device(index); d != nil {
 		return append(w.buf[:0], w.devices[d.BusID].labels...)
 	}
-	return label(w.buf[:0], "device", "none") // chips of no device here
+	return label(w.buf[:0], "device", "none") // a chip that is behind none of this host's devices
 }
 
 func (w *Walker) processes(s *model.Snapshot, emit Emit) {

@@ -50,13 +50,6 @@ func UsedOf(used, total uint64) string {
 	return usedIn(used, step) + "/" + t + " " + byteUnits[step]
 }
 
-// UsedOfColumn is UsedOf in exactly PairWidth cells, the slashes aligned.
-func UsedOfColumn(used, total uint64) string {
-	step := stepOf(float64(total))
-	t := digits(float64(total), step)
-	return PadLeft(usedIn(used, step), 4) + "/" + PadLeft(t, 4) + " " + Pad(byteUnits[step], 3)
-}
-
 func usedIn(used uint64, step int) string {
 	if used == 0 {
 		return "0"

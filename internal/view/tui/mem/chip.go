@@ -142,10 +142,10 @@ func (s *State) drawHolder(row cells.Area, c chip, h *holder, i int) {
 	switch k := h.key(c); {
 	case !ok:
 		tail.Put(0, 0, words.Truncate(h.note, tail.W), cells.Faint)
-	case s.ledger.mark != nil:
-		tail.Put(0, 0, words.Truncate(deltaSince(h.mem[s.pool], s.ledger.mark, k, s.pool), tail.W), cells.Text)
+	case s.trend.mark != nil:
+		tail.Put(0, 0, words.Truncate(deltaSince(h.mem[s.pool], s.trend.mark, k, s.pool), tail.W), cells.Text)
 	default:
-		text := "peak " + words.Figure(s.ledger.top[k][s.pool])
+		text := "peak " + words.Figure(s.trend.top[k][s.pool])
 		if !h.p.StartTime.IsZero() {
 			text += "  since " + since(h.p.StartTime, s.shown.Time)
 		}

@@ -143,9 +143,9 @@ func part(m *model.Memory, p model.Pool, b model.Bytes) (r float64, soft bool) {
 // used says the use of a pool, or why it is not known.
 func used(m *model.Memory, p model.Pool) string { return words.Pool(p, &m.Pools[p], m.Tracking) }
 
-// ledger keeps what a single snapshot cannot tell: rates, high-water marks,
+// trend keeps what a single snapshot cannot tell: rates, high-water marks,
 // and the figures at a mark.
-type ledger struct {
+type trend struct {
 	at      time.Time
 	last    map[chipKey]model.PoolBytes
 	rate    map[chipKey][model.NumPools]model.Reading[float64] // bytes/s
@@ -171,7 +171,7 @@ func poolsOf(m *model.Memory) (b model.PoolBytes) {
 }
 
 // take notes the figures of a snapshot.
-func (l *ledger) take(s *model.Snapshot) {
+func (l *trend) take(s *model.Snapshot) {
 	if l.peak == nil {
 		l.peak, l.top = map[chipKey]model.PoolBytes{}, map[holderKey]model.PoolBytes{}
 	}
@@ -214,7 +214,7 @@ func (l *ledger) take(s *model.Snapshot) {
 }
 
 // setMark counts from now on; again, it no longer does.
-func (l *ledger) setMark() {
+func (l *trend) setMark() {
 	if l.mark != nil {
 		l.mark = nil
 		return
@@ -223,7 +223,7 @@ func (l *ledger) setMark() {
 }
 
 // forgetPeaks starts the high-water marks anew.
-func (l *ledger) forgetPeaks() { l.peak, l.top = nil, nil }
+func (l *trend) forgetPeaks() { l.peak, l.top = nil, nil }
 
 // number is the best number of a figure, for sorting and differences.
 func number(b model.Bytes) uint64 {

@@ -17,8 +17,8 @@ func (s *State) Keys() []widget.Binding {
 	}
 	out := []widget.Binding{
 		{Keys: []tui.Key{"enter"}, Foot: "Open", Help: "go in: a chip, who holds it, what a process holds", Do: s.enter},
-		{Keys: []tui.Key{"d"}, Foot: "Mark", Help: "count changes from now on; again: no longer", Do: do(s.ledger.setMark)},
-		{Keys: []tui.Key{"z"}, Foot: "Peaks", Help: "start the high-water marks anew", Do: do(s.ledger.forgetPeaks)},
+		{Keys: []tui.Key{"d"}, Foot: "Mark", Help: "count changes from now on; again: no longer", Do: do(s.trend.setMark)},
+		{Keys: []tui.Key{"z"}, Foot: "Peaks", Help: "start the high-water marks anew", Do: do(s.trend.forgetPeaks)},
 		{Keys: []tui.Key{"c"}, Foot: "Pool", Help: "chart another pool, and sort holders by it", Do: do(s.nextPool)},
 		{Keys: []tui.Key{"+", "="}, Foot: "Zoom in", Help: "chart a shorter time", Do: do(func() { s.zoom(1) })},
 		{Keys: []tui.Key{"-", "_"}, Foot: "Zoom out", Help: "chart a longer time", Do: do(func() { s.zoom(-1) })},

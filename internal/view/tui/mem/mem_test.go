@@ -171,7 +171,7 @@ func TestOneChipOpensAtOnce(t *testing.T) {
 }
 
 func TestRatesMarksAndPeaks(t *testing.T) {
-	var l ledger
+	var l trend
 	a, b := tuitest.Host(1, 0), tuitest.Host(1, 1)
 	set := func(i int, v uint64) {
 		s := []*model.Snapshot{a, b}[i]

@@ -13,10 +13,10 @@ import (
 // Text is plain text for terminals without screens, pipes and logs. It
 // remembers the snapshots it was given, for rates and peaks.
 type Text struct {
-	Only   []string // devices by any of their names; empty: all
-	Bars   bool     // draw bars
-	ASCII  bool
-	ledger ledger
+	Only  []string // devices by any of their names; empty: all
+	Bars  bool     // draw bars
+	ASCII bool
+	trend trend
 }
 
 // barWidth is that of the old tool.
@@ -24,7 +24,7 @@ const barWidth = 25
 
 // Once writes a block per chip: every pool, and who holds it.
 func (t *Text) Once(dst []byte, s *model.Snapshot) []byte {
-	t.ledger.take(s)
+	t.trend.take(s)
 	dst = t.simulated(dst, s)
 	for i, c := range chipsOf(s, t.Only) {
 		if i > 0 {
@@ -102,10 +102,10 @@ func (t *Text) bar(r float64, soft bool) string {
 // Line writes a line per chip for a log: always the same fields in the same
 // order, "name=value", unknown ones as the reason.
 func (t *Text) Line(dst []byte, s *model.Snapshot) []byte {
-	if t.ledger.samples == 0 {
+	if t.trend.samples == 0 {
 		dst = t.simulated(dst, s)
 	}
-	t.ledger.take(s)
+	t.trend.take(s)
 	stamp := s.Time.Local().Format(time.RFC3339)
 	for _, c := range chipsOf(s, t.Only) {
 		dst = fmt.Appendf(dst, "%s device=%d", stamp, c.dev.Index)
@@ -118,7 +118,7 @@ func (t *Text) Line(dst []byte, s *model.Snapshot) []byte {
 		if r, _, _ := share(c.mem(), model.DRAM); !math.IsNaN(r) {
 			dst = fmt.Appendf(dst, " dram_use=%s", strings.ReplaceAll(percent(r), " ", ""))
 		}
-		if r := t.ledger.rate[c.key()][model.DRAM]; r.Known() {
+		if r := t.trend.rate[c.key()][model.DRAM]; r.Known() {
 			dst = fmt.Appendf(dst, " dram_change=%s", strings.ReplaceAll(strings.ReplaceAll(speed(r), " ", ""), "−", "-"))
 		}
 		if list := holders(s, c, model.DRAM); len(list) > 0 {

@@ -30,7 +30,7 @@ type State struct {
 	hist   history.Reader
 	own    *history.Store // what hist is, if nobody else fills it
 	gauges *gauge.Set
-	ledger ledger
+	trend  trend
 
 	live, shown *model.Snapshot
 	lost        string // the source does not answer: why
@@ -103,7 +103,7 @@ func (s *State) Sample(snap *model.Snapshot) {
 	if s.own != nil {
 		s.gauges.Record(s.own, snap)
 	}
-	s.ledger.take(snap)
+	s.trend.take(snap)
 	if !s.paused {
 		s.shown = snap
 	}
@@ -221,7 +221,7 @@ func (s *State) drawTitle(row cells.Area) {
 		return
 	}
 	at := left.Put(1, 0, words.Escape(s.shown.Host.Name), cells.Strong) + 2
-	if m := s.ledger.mark; m != nil {
+	if m := s.trend.mark; m != nil {
 		at = left.Put(at, 0, "since the mark at "+m.at.Local().Format("15:04:05"), cells.Label) + 2
 	}
 	if s.lost != "" {
