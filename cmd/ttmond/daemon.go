@@ -131,6 +131,9 @@ func (d *ttmond) run(ctx context.Context) error {
 	if err := d.takePlace(); err != nil {
 		return err
 	}
+	if d.collector != nil {
+		d.watcher = d.newWatcher()
+	}
 	life, end := context.WithCancel(context.Background())
 	defer end()
 	g, life := errgroup.WithContext(life)
@@ -155,7 +158,6 @@ func (d *ttmond) run(ctx context.Context) error {
 	})
 	if d.collector != nil {
 		d.prepare()
-		d.watcher = d.newWatcher()
 		g.Go(func() error { return d.watcher.run(users) })
 		d.api = d.newAPI()
 		d.remember(users, g)

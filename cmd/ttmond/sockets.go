@@ -15,6 +15,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/source/uprobe"
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
@@ -49,7 +50,8 @@ type start struct {
 	restored                     bool          // the ledger is a predecessor's
 	from                         *net.UnixConn // the predecessor, who waits for us to be ready
 	fromHello                    handover.Hello
-	allocProblem                 error // why the allocation socket cannot be had
+	allocProblem                 error         // why the allocation socket cannot be had
+	watched                      []uprobe.File // the predecessor's watcher of allocators
 }
 
 // handoverPath is where a running daemon can be asked to hand over.

@@ -27,6 +27,8 @@ type handedState struct {
 	// Learned is what the collector found out; nil in one that never had a
 	// collector before it.
 	Learned *collect.Learned `json:"learned,omitempty"`
+	// Uprobe are the books of the allocators that are watched; nil: none are.
+	Uprobe json.RawMessage `json:"uprobe,omitempty"`
 }
 
 // succession is a process that takes our place.
@@ -102,7 +104,7 @@ func (s *succession) end(err error) {
 
 // give hands over the rest. The server has been stopped. After an error it can
 // go on.
-func (d *ttmond) give(s *succession, paused time.Time) error {
+func (d *ttmond) give(s *succession, paused time.Time) (err error) {
 	if err := <-s.ready; err != nil { // it was waited for, unless changes come too fast
 		return err
 	}
@@ -114,6 +116,12 @@ func (d *ttmond) give(s *succession, paused time.Time) error {
 		return err
 	}
 	files := d.files(s, clients)
+	var watched json.RawMessage
+	if !s.keeper {
+		books, more, done := d.watcher.export()
+		defer func() { done(err == nil) }()
+		watched, files = books, append(files, more...)
+	}
 	var rest errgroup.Group
 	rest.Go(func() error {
 		defer s.stream.Close() // or the successor would wait for more
@@ -122,7 +130,7 @@ func (d *ttmond) give(s *succession, paused time.Time) error {
 		if err := s.copier.Finish(); err != nil {
 			return err
 		}
-		if err := json.NewEncoder(w).Encode(handedState{Paused: bootTime(paused), Server: state, Learned: s.learned}); err != nil {
+		if err := json.NewEncoder(w).Encode(handedState{Paused: bootTime(paused), Server: state, Learned: s.learned, Uprobe: watched}); err != nil {
 			return fmt.Errorf("handing over the state: %w", err)
 		}
 		return w.Flush()
@@ -131,7 +139,8 @@ func (d *ttmond) give(s *succession, paused time.Time) error {
 	if err = errors.Join(err, rest.Wait()); err != nil {
 		return err
 	}
-	return handover.AwaitTaken(s.conn)
+	err = handover.AwaitTaken(s.conn)
+	return err
 }
 
 // files lists what a successor gets. They stay the daemon's.
@@ -213,6 +222,7 @@ func (s *start) take(c config, conn *net.UnixConn) error {
 func (s *start) sort(c config, files *[]handover.File) error {
 	defer func() { handover.Close(*files) }()
 	s.clients = handover.Take(files, nameClient)
+	s.watched = takeWatched(files)
 	s.alloc = takeOne(files, withPath(nameAlloc, c.Alloc.Socket))
 	s.api = takeOne(files, withPath(nameAPI, c.API.Socket))
 	if s.lock = takeOne(files, withPath(nameLock, c.API.Socket)); s.lock < 0 {

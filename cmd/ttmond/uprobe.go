@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -48,9 +50,15 @@ func (d *ttmond) newWatcher() watcher {
 	if w.off {
 		return w
 	}
-	w.source, w.why = uprobe.Open(uprobe.Options{
-		Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit,
-	})
+	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit}
+	if books := d.begun.state.Uprobe; books != nil {
+		var err error
+		if w.source, err = uprobe.OpenFrom(o, books, d.begun.watched); err == nil {
+			return w
+		}
+		d.log.Warn("allocators are watched anew: the predecessor's books cannot be used", "err", err)
+	}
+	w.source, w.why = uprobe.Open(o)
 	if w.why != nil {
 		w.source = nil
 		d.log.Info("allocators of unmodified programs are not watched", "reason", w.reason())
@@ -113,4 +121,37 @@ func (w *watcher) health() *api.Watch {
 		h.Libraries = append(h.Libraries, row)
 	}
 	return h
+}
+
+// nameWatched is how descriptors of the watcher are called in a takeover.
+const nameWatched = "uprobe "
+
+// export hands the watcher to a successor. done tells what has come of it.
+func (w *watcher) export() (books []byte, files []handover.File, done func(taken bool)) {
+	if w.source == nil {
+		return nil, nil, func(bool) {}
+	}
+	books, list, done, err := w.source.Export()
+	if err != nil {
+		w.log.Warn("a successor has to watch allocators anew", "err", err)
+		return nil, nil, func(bool) {}
+	}
+	for _, f := range list {
+		files = append(files, handover.File{Name: nameWatched + f.Name, FD: f.FD})
+	}
+	return books, files, done
+}
+
+// takeWatched takes the watcher's descriptors out of those of a predecessor.
+func takeWatched(files *[]handover.File) (list []uprobe.File) {
+	rest := (*files)[:0]
+	for _, f := range *files {
+		if name, ok := strings.CutPrefix(f.Name, nameWatched); ok {
+			list = append(list, uprobe.File{Name: name, FD: f.FD})
+		} else {
+			rest = append(rest, f)
+		}
+	}
+	*files = rest
+	return list
 }

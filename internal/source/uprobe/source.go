@@ -49,7 +49,9 @@ type Source struct {
 	kernel *kernel
 	guard  *proc.Guard
 
-	ready chan struct{} // closed when all that runs has been looked at
+	ended chan struct{}      // closed when it no longer runs
+	ready chan struct{}      // closed when all that runs has been looked at
+	parks chan chan struct{} // asks the reader to stop until the channel in it closes
 
 	// requested and served count the times somebody wanted to know all that
 	// has happened by now.
@@ -67,14 +69,23 @@ type Source struct {
 // Open loads the program into the kernel. The error is an *ObstacleError
 // where the machine or our rights do not allow it.
 func Open(o Options) (*Source, error) {
+	ring := o.RingBytes
+	if ring == 0 {
+		ring = 4 << 20
+	}
+	k, err := load(ring)
+	if err != nil {
+		return nil, err
+	}
+	return newSource(o, k), nil
+}
+
+func newSource(o Options, k *kernel) *Source {
 	if o.Limit == 0 {
 		o.Limit = DefaultLimit
 	}
 	if o.MaxBlocks == 0 {
 		o.MaxBlocks = DefaultMaxBlocks
-	}
-	if o.RingBytes == 0 {
-		o.RingBytes = 4 << 20
 	}
 	if o.MaxLibraries == 0 {
 		o.MaxLibraries = 128
@@ -82,16 +93,12 @@ func Open(o Options) (*Source, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	k, err := load(o.RingBytes)
-	if err != nil {
-		return nil, err
-	}
 	s := &Source{
 		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks), guard: proc.NewGuard(2 * time.Second),
-		ready: make(chan struct{}), libraries: map[fileID]*library{}, known: map[int]fileID{}, rates: map[uint32]rate{},
+		ended: make(chan struct{}), ready: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int]fileID{}, rates: map[uint32]rate{},
 	}
 	s.looked = sync.NewCond(&s.mu)
-	return s, nil
+	return s
 }
 
 // Ready is closed when all processes that were there before are watched.
@@ -100,6 +107,7 @@ func (s *Source) Ready() <-chan struct{} { return s.ready }
 // Run watches until ctx is done, then takes all probes out.
 func (s *Source) Run(ctx context.Context) error {
 	defer s.close()
+	defer close(s.ended)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.read(ctx) })
 	g.Go(func() error { return s.discover(ctx) })
@@ -149,6 +157,15 @@ func (s *Source) read(ctx context.Context) error {
 		if n > 0 {
 			wait = lookBusy
 		}
+		select {
+		case parked := <-s.parks:
+			select {
+			case <-parked:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		default:
+		}
 	}
 }
 
@@ -179,6 +196,21 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 		s.mu.Unlock()
 		if err != nil {
 			return n, err
+		}
+	}
+}
+
+// park stops reading events, which wait in the ring until resume is called.
+func (s *Source) park() (resume func()) {
+	parked := make(chan struct{})
+	for {
+		_ = s.kernel.reader.Flush()
+		select {
+		case s.parks <- parked:
+			return func() { close(parked) }
+		case <-time.After(10 * time.Millisecond):
+		case <-s.ended:
+			return func() {}
 		}
 	}
 }

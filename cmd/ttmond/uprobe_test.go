@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// startAllocating starts a program with a library that looks like tt-metal's;
+// see internal/source/uprobe/testdata/fake.
+func startAllocating(t *testing.T) *client {
+	t.Helper()
+	from, dir := "../../internal/source/uprobe/testdata/fake", t.TempDir()
+	name, library := filepath.Join(dir, "program"), filepath.Join(dir, "libtt_metal.so")
+	for _, args := range [][]string{
+		{"-O2", "-w", "-shared", "-fPIC", "-o", library, filepath.Join(from, "libtt_metal.c")},
+		{"-O2", "-w", "-o", name, filepath.Join(from, "program.c"), "-ldl"},
+	} {
+		if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+			t.Fatalf("compiling: %v\n%s", err, out)
+		}
+	}
+	c := startClient(t, name, library)
+	_, _ = c.out.ReadString('\n') // "ready"
+	return c
+}
+
+// watchState is the health of the watcher; a test that needs it is skipped
+// where the machine does not allow it.
+func (h *host) watchState() map[string]any { return h.tree("/v1/health")["uprobe"].(map[string]any) }
+
+func TestBlocksSurviveTakeover(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	if st := h.watchState(); st["state"] != "on" {
+		t.Skipf("the kernel does not let us watch: %v", st["reason"])
+	}
+	c := startAllocating(t)
+	path := fmt.Sprintf("/v1/processes/%d/blocks", c.pid())
+	h.await("the program to be watched", func() bool { status, _ := h.get(path); return status == http.StatusOK })
+	c.do("make %d 5", 1<<20)
+	c.do("take 64")
+	for range 3 {
+		h.takeOver()
+		c.do("take 128")
+	}
+	p := h.tree(path)["process"].(map[string]any)
+	pool := p["allocators"].([]any)[0].(map[string]any)["pools"].([]any)[0].(map[string]any)
+	if blocks := pool["blocks"].([]any); len(blocks) != 4 || pool["exact"] != true || p["late"] != false || p["lost_events"] != 0.0 {
+		t.Errorf("after three takeovers: %v", p)
+	}
+}
+
+// Without the privilege, or switched off, all else works and says so.
+func TestWithoutWatching(t *testing.T) {
+	t.Run("switched off", func(t *testing.T) {
+		h := newHost(t)
+		h.start("--no-uprobe")
+		if st := h.watchState(); st["state"] != "off" || st["reason"] == "" {
+			t.Errorf("%v", st)
+		}
+		if status, body := h.get("/v1/processes/1/blocks"); status != http.StatusNotFound {
+			t.Errorf("%d %s", status, body)
+		}
+	})
+	t.Run("unprivileged", func(t *testing.T) {
+		if syscall.Geteuid() != 0 {
+			t.Skip("needs root to become somebody else")
+		}
+		h := newHost(t)
+		h.wrapper = []string{"setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin", "--inh-caps=-all"}
+		i := h.start()
+		st := h.watchState()
+		if st["state"] != "unavailable" || !strings.Contains(st["reason"].(string), "CAP_BPF") {
+			t.Errorf("%v", st)
+		}
+		if n := strings.Count(i.log.String(), "are not watched"); n != 1 {
+			t.Errorf("it was said %d times:\n%s", n, i.log)
+		}
+	})
+}

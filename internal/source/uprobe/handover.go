@@ -1,0 +1,336 @@
+package uprobe
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+)
+
+// A daemon that takes the place of another gets the books, and descriptors of
+// the ring and the probes, which go on meanwhile: events wait in the ring until
+// the new one reads, so not one is lost.
+
+// File is a descriptor for a successor.
+type File struct {
+	Name string
+	FD   int
+}
+
+// handed is the state, as JSON.
+type handed struct {
+	Object    string // of the program in the kernel: another one's events mean something else
+	Processes []handedProcess
+	Libraries []handedLibrary
+}
+
+type handedProcess struct {
+	Process             *blocks.Process
+	Lists               []handedList
+	Allocators          map[uint64]int // by address, the position in Process
+	Settled             []int          // those whose chips are all known
+	Providers           map[uint64]uint64
+	Opened, Inherited   []uint64
+	Lost16              uint16
+	Taught              uint64
+	Layout, Crowd, Busy bool
+	Unseen              string
+}
+
+type handedList struct {
+	At              uint64 // address in the process
+	Allocator, List int    // positions in the process and the allocator
+	Used            bool
+	Learned         map[uint64]int
+}
+
+type handedLibrary struct {
+	Dev, Inode  uint64
+	Path        string
+	Armed       uint64
+	PIDs, LetGo []int
+	OnHost      bool
+	Learned     bool
+	Err         string
+}
+
+func object() string {
+	sum := sha256.Sum256(_WatchBytes)
+	return hex.EncodeToString(sum[:])
+}
+
+// Export stops reading and returns what a successor needs. The files stay
+// ours. done must be called: with false the source goes on, with true it reads
+// nothing any more, for the ring is the successor's.
+func (s *Source) Export() (state []byte, files []File, done func(taken bool), err error) {
+	resume := s.park()
+	s.mu.Lock()
+	h := handed{Object: object()}
+	for _, pid := range slices.Sorted(maps.Keys(s.books.processes)) {
+		h.Processes = append(h.Processes, s.books.processes[pid].hand())
+	}
+	add := func(name string, fd int) { files = append(files, File{name, fd}) }
+	for name, m := range s.kernel.maps() {
+		add(name, (*m).FD())
+	}
+	add("hit", s.kernel.Hit.FD())
+	for i, l := range s.kernel.fates {
+		add(fmt.Sprint("fate ", i), linkFD(l))
+	}
+	for id, l := range s.libraries {
+		n := len(h.Libraries)
+		h.Libraries = append(h.Libraries, l.hand(id))
+		add(fmt.Sprint("library ", n), int(l.file.Fd()))
+		for pid, x := range l.links {
+			add(fmt.Sprint("links ", n, pid), linkFD(x))
+		}
+		for pid, x := range l.learn {
+			add(fmt.Sprint("learn ", n, pid), linkFD(x))
+		}
+	}
+	state, err = json.Marshal(h)
+	done = func(taken bool) {
+		s.mu.Unlock()
+		if !taken {
+			resume()
+		}
+	}
+	if err != nil {
+		done(false)
+		return nil, nil, nil, err
+	}
+	return state, files, done, nil
+}
+
+// maps are those that a successor goes on with, by name.
+func (k *kernel) maps() map[string]**ebpf.Map {
+	return map[string]**ebpf.Map{
+		"events": &k.Events, "processes": &k.Processes, "threads": &k.Threads, "lists": &k.Lists, "nameless": &k.Nameless,
+	}
+}
+
+func linkFD(l link.Link) int {
+	if x, ok := l.(interface{ FD() int }); ok {
+		return x.FD()
+	}
+	return -1
+}
+
+func (p *process) hand() handedProcess {
+	h := handedProcess{
+		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
+		Opened: slices.Sorted(maps.Keys(p.opened)), Inherited: slices.Sorted(maps.Keys(p.inherited)),
+		Lost16: p.lost16, Taught: p.taught, Layout: p.layout, Crowd: p.crowd, Busy: p.busy,
+	}
+	if p.unseen != nil {
+		h.Unseen = p.unseen.Error()
+	}
+	for at, a := range p.allocators {
+		i := slices.Index(p.Allocators, a.Allocator)
+		h.Allocators[at] = i
+		if a.settled {
+			h.Settled = append(h.Settled, i)
+		}
+	}
+	for at, l := range p.lists {
+		a := slices.Index(p.Allocators, l.allocator.Allocator)
+		h.Lists = append(h.Lists, handedList{at, a, slices.Index(l.allocator.Lists, l.List), l.used, l.learned})
+	}
+	return h
+}
+
+func (h *handedProcess) take() (*process, error) {
+	p := &process{}
+	p.reset()
+	p.Process = *h.Process
+	p.lost16, p.taught = h.Lost16, h.Taught
+	p.trouble = trouble{layout: h.Layout, crowd: h.Crowd, busy: h.Busy}
+	if h.Unseen != "" {
+		p.unseen = errors.New(h.Unseen)
+	}
+	if h.Providers != nil {
+		p.providers = h.Providers
+	}
+	for _, chip := range h.Opened {
+		p.opened[chip] = true
+	}
+	for _, at := range h.Inherited {
+		if p.inherited == nil {
+			p.inherited = map[uint64]bool{}
+		}
+		p.inherited[at] = true
+	}
+	byPosition := map[int]*allocator{}
+	for at, i := range h.Allocators {
+		if i < 0 || i >= len(p.Allocators) {
+			return nil, fmt.Errorf("process %d has no allocator %d", p.PID, i)
+		}
+		a := &allocator{Allocator: p.Allocators[i], settled: slices.Contains(h.Settled, i)}
+		p.allocators[at], byPosition[i] = a, a
+	}
+	for _, l := range h.Lists {
+		a := byPosition[l.Allocator]
+		if a == nil || l.List < 0 || l.List >= len(a.Lists) {
+			return nil, fmt.Errorf("process %d has no list %d of allocator %d", p.PID, l.List, l.Allocator)
+		}
+		if l.Learned == nil {
+			l.Learned = map[uint64]int{}
+		}
+		p.lists[l.At] = &list{List: a.Lists[l.List], allocator: a, used: l.Used, learned: l.Learned}
+	}
+	return p, nil
+}
+
+func (l *library) hand(id fileID) handedLibrary {
+	h := handedLibrary{
+		Dev: id.dev, Inode: id.inode, Path: l.path, Armed: l.armed, OnHost: l.onHost, Learned: l.learned,
+		PIDs: slices.Sorted(maps.Keys(l.pids)), LetGo: slices.Sorted(maps.Keys(l.letGo)),
+	}
+	if l.err != nil {
+		h.Err = l.err.Error()
+	}
+	return h
+}
+
+// given finds descriptors by name. What is not asked for is closed at the end.
+type given map[string]int
+
+func (g given) one(name string) (int, error) {
+	fd, ok := g[name]
+	if !ok {
+		return -1, fmt.Errorf("it gave no %q", name)
+	}
+	delete(g, name)
+	return fd, nil
+}
+
+func (g given) close() {
+	for _, fd := range g {
+		unix.Close(fd)
+	}
+}
+
+// OpenFrom goes on where a predecessor has stopped. The files are its to close.
+// If it cannot go on (another release's program is in the kernel), the error
+// says why, and Open begins anew.
+func OpenFrom(o Options, state []byte, files []File) (*Source, error) {
+	fds := given{}
+	for _, f := range files {
+		fds[f.Name] = f.FD
+	}
+	defer fds.close()
+	var h handed
+	if err := json.Unmarshal(state, &h); err != nil {
+		return nil, fmt.Errorf("reading the books of the predecessor: %w", err)
+	}
+	if h.Object != object() {
+		return nil, errors.New("the predecessor's program in the kernel is another release's")
+	}
+	k, err := fds.kernel()
+	if err != nil {
+		return nil, fmt.Errorf("taking the kernel's part from the predecessor: %w", err)
+	}
+	s := newSource(o, k)
+	if err := s.importState(&h, fds); err != nil {
+		s.close()
+		return nil, fmt.Errorf("taking the books of the predecessor: %w", err)
+	}
+	return s, nil
+}
+
+func (g given) kernel() (k *kernel, err error) {
+	k = &kernel{}
+	defer func() {
+		if err != nil {
+			k.Close()
+		}
+	}()
+	for name, m := range k.maps() {
+		fd, err := g.one(name)
+		if err != nil {
+			return k, err
+		}
+		if *m, err = ebpf.NewMapFromFD(fd); err != nil {
+			return k, err
+		}
+	}
+	fd, err := g.one("hit")
+	if err != nil {
+		return k, err
+	}
+	if k.Hit, err = ebpf.NewProgramFromFD(fd); err != nil {
+		return k, err
+	}
+	for i := range 3 {
+		fd, err := g.one(fmt.Sprint("fate ", i))
+		if err != nil {
+			return k, err
+		}
+		l, err := link.NewFromFD(fd)
+		if err != nil {
+			return k, err
+		}
+		k.fates = append(k.fates, l)
+	}
+	k.reader, err = ringbuf.NewReader(k.Events)
+	return k, err
+}
+
+func (s *Source) importState(h *handed, fds given) error {
+	for i := range h.Processes {
+		p, err := h.Processes[i].take()
+		if err != nil {
+			return err
+		}
+		s.books.processes[uint32(p.PID)] = p
+	}
+	for i := range h.Libraries {
+		l := &h.Libraries[i]
+		fd, err := fds.one(fmt.Sprint("library ", i))
+		if err != nil {
+			return err
+		}
+		lib := newLibrary(os.NewFile(uintptr(fd), l.Path), l.Path)
+		lib.armed, lib.onHost, lib.learned = l.Armed, l.OnHost, l.Learned
+		if l.Err != "" {
+			lib.err = errors.New(l.Err)
+		}
+		id := fileID{l.Dev, l.Inode}
+		s.libraries[id] = lib
+		for _, pid := range l.PIDs {
+			lib.pids[pid], s.known[pid] = true, id
+		}
+		for _, pid := range l.LetGo {
+			lib.letGo[pid] = true
+		}
+		for _, pid := range append(l.PIDs, 0) {
+			if err := errors.Join(
+				fds.link(fmt.Sprint("links ", i, pid), lib.links, pid), fds.link(fmt.Sprint("learn ", i, pid), lib.learn, pid),
+			); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// link takes a link, if it was given.
+func (g given) link(name string, to map[int]link.Link, pid int) error {
+	fd, err := g.one(name)
+	if err != nil {
+		return nil
+	}
+	to[pid], err = link.NewFromFD(fd)
+	return err
+}

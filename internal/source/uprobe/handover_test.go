@@ -1,0 +1,115 @@
+package uprobe
+
+import (
+	"context"
+	"os/exec"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// runUntil starts a source that the test ends itself.
+func runUntil(t *testing.T, s *Source) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	<-s.Ready()
+	ended := false
+	end = func() {
+		if ended {
+			return
+		}
+		ended = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(end)
+	return end
+}
+
+// copies duplicates descriptors, as sending them to another process does.
+func copies(t *testing.T, files []File) (out []File) {
+	t.Helper()
+	for _, f := range files {
+		fd, err := unix.FcntlInt(uintptr(f.FD), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+		out = append(out, File{f.Name, fd})
+	}
+	return out
+}
+
+// TestTakeover: the successor knows all that was, and misses nothing of what
+// happens meanwhile.
+func TestTakeover(t *testing.T) {
+	old, err := Open(Options{})
+	if err != nil {
+		t.Skipf("the kernel does not let us watch: %v", err)
+	}
+	endOld := runUntil(t, old)
+	program, library := fake(t)
+	w := startFake(t, exec.Command(program, library))
+	eventually(t, "the library is watched", func() bool { _, ok := old.Find(w.pid); return ok })
+	w.do("make %d 5", 1<<20)
+	var want []uint64
+	for range 5 {
+		want = append(want, w.number("take 64"))
+	}
+	w.do("free %d", want[1])
+	want = slices.Delete(want, 1, 2)
+
+	// A takeover that comes to nothing.
+	_, _, done, err := old.Export()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, w.number("take 64"))
+	done(false)
+	if got := addresses(dram(t, find(t, old, w.pid))); !slices.Equal(got, want) {
+		t.Fatalf("after a takeover that failed: %v, want %v", got, want)
+	}
+
+	state, files, done, err := old.Export()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = copies(t, files)
+	want = append(want, w.number("take 128")) // while nobody reads
+	done(true)
+	next, err := OpenFrom(Options{}, state, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endOld()
+	want = append(want, w.number("take 64"))
+	runUntil(t, next)
+	want = append(want, w.number("take 64"))
+	p := find(t, next, w.pid)
+	if got := addresses(dram(t, p)); !slices.Equal(got, want) || !p.Exact() {
+		t.Errorf("after the takeover: %v, want %v; exact %v, late %v, lost %d", got, want, p.Exact(), p.Late, p.Lost)
+	}
+	if !slices.Equal(p.Allocators[0].Chips, []uint64{5}) {
+		t.Errorf("chips %v", p.Allocators[0].Chips)
+	}
+	_ = w.cmd.Process.Kill()
+	_ = w.cmd.Wait()
+	eventually(t, "its end is seen", func() bool { _, ok := next.Find(w.pid); return !ok })
+}
+
+func TestOpenFromForeignState(t *testing.T) {
+	for _, state := range []string{"", "{}", `{"Object":"other"}`} {
+		if s, err := OpenFrom(Options{}, []byte(state), nil); err == nil {
+			s.close()
+			t.Errorf("%q is accepted", state)
+		}
+	}
+	if s, err := OpenFrom(Options{}, []byte(`{"Object":"`+object()+`"}`), nil); err == nil {
+		s.close()
+		t.Error("a state without descriptors is accepted")
+	}
+}
