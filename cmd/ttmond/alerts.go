@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/alert"
 	"github.com/ttmon/ttmon/internal/alert/notify"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -132,6 +133,7 @@ func (d *ttmond) prepareAlerts() {
 		}
 	}
 	d.alerts = m
+	d.collector.alerts = d.firing
 }
 
 // runAlerts evaluates rules once there is a history, and sends.
@@ -179,6 +181,21 @@ func (d *ttmond) alertChanged(list []*alert.Alert) {
 		events = append(events, e)
 	}
 	d.archive.tell(events...)
+}
+
+// firing are the alerts that a snapshot tells of.
+func (d *ttmond) firing() (list []model.Alert) {
+	if d.alerts == nil {
+		return nil
+	}
+	for _, a := range d.alerts.Active() {
+		if a.Status == alert.Firing {
+			list = append(list, model.Alert{
+				Name: a.Name(), Severity: a.Severity(), Summary: a.Annotations["summary"], BusID: a.Labels["pci"], Since: a.ActiveAt, Silenced: a.Silenced,
+			})
+		}
+	}
+	return list
 }
 
 // apiAlerts is the answer of /v1/alerts.

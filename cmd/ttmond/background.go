@@ -20,8 +20,9 @@ import (
 
 // background makes snapshots and publishes them.
 type background struct {
-	interval  atomic.Int64  // ns
-	changed   chan struct{} // the interval has
+	alerts    func() []model.Alert // those that fire; nil: none do
+	interval  atomic.Int64         // ns
+	changed   chan struct{}        // the interval has
 	log       *slog.Logger
 	reports   *reports
 	feed      api.Feed
@@ -96,6 +97,9 @@ func (b *background) collect(ctx context.Context) {
 	s.Source = model.Daemon
 	infos := deviceInfos(s)
 	b.devices.Store(&infos)
+	if b.alerts != nil {
+		s.Alerts = b.alerts()
+	}
 	b.reports.ledger.SetCapacity(largest(infos))
 	b.feed.Publish(s)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,5 +81,45 @@ func TestAlertOfAHungChip(t *testing.T) {
 	want := []string{"firing ChipHung 1", "resolved ChipHung 1"}
 	if got := r.heard(); !slices.Equal(got, want) {
 		t.Errorf("heard %q, want %q", got, want)
+	}
+}
+
+// What happened can be asked for: figures over time, and events.
+func TestHistoryAndEvents(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a,n150"})
+	var r receiver
+	d := alerting(t, h, &r)
+	ctl(t, h, "hang", "1")
+	r.await(t, 1)
+	has := func(want string, args ...string) {
+		t.Helper()
+		var got result
+		for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
+			if got = runIn(t, h, append(args, "--daemon", d.api)...); (got.code == 0 || got.code == 15) && strings.Contains(got.out, want) {
+				return
+			}
+		}
+		t.Errorf("%q has no %q: %+v", args, want, got)
+	}
+	has("  0 p150a  ", "history", "power.draw", "--since", "5m")
+	has("power.draw [W]", "history", "power.draw", "-i", "0", "--since", "5m")
+	has(`"metric": "temperature.asic"`, "history", "temperature.asic", "--json")
+	has(",clocks.ai,MHz,0,", "history", "clocks.ai", "--csv", "--since", "1m")
+	has("value  ", "history", "sum(tenstorrent_devices)", "--since", "1m")
+	has("device 1 is hung", "events")
+	has("!! alert     ChipHung: device 1", "events", "--kind", "alert")
+	has(`"kind":"state"`, "events", "--json", "-i", "1")
+	has("alert ChipHung: device 1", "smi")
+	for want, args := range map[string][]string{
+		"there is no metric": {"history", "power.drw"},
+		"which metric":       {"history"},
+		"neither a time ago": {"history", "power.draw", "--since", "soon"},
+		"not kept over time": {"history", "board.type"},
+		"no device":          {"events", "-i", "9"},
+		"parse error":        {"history", "sum("},
+	} {
+		if got := runIn(t, h, append(args, "--daemon", d.api)...); got.code == 0 || !strings.Contains(got.err, want) {
+			t.Errorf("%q: %+v, want %q", args, got, want)
+		}
 	}
 }

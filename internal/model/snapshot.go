@@ -17,6 +17,7 @@ type Snapshot struct {
 	// Ghosts are the bytes that dead processes left behind in accounting
 	// regions. They are in no chip's used bytes.
 	Ghosts []Ghost
+	Alerts []Alert // that fire
 }
 
 // Origin is where a snapshot was made.

@@ -24,7 +24,19 @@ func snapshot(a archive, s *model.Snapshot) {
 	items(a, "processes", &s.Processes, process)
 	items(a, "unmatched_chips", &s.Unmatched, chip)
 	items(a, "ghosts", &s.Ghosts, ghost)
+	items(a, "alerts", &s.Alerts, alert)
 	a.close()
+}
+
+func alert(a archive, x *model.Alert) {
+	a.scope()
+	field(a, "name", &x.Name)
+	field(a, "severity", &x.Severity)
+	field(a, "summary", &x.Summary)
+	field(a, "bus_id", &x.BusID)
+	instant(a, "since", &x.Since)
+	field(a, "silenced", &x.Silenced)
+	a.endScope()
 }
 
 func host(a archive, h *model.Host) {

@@ -43,6 +43,7 @@ func (n Notice) String() string {
 // is true of several devices in the same words is said once.
 func Notices(s *model.Snapshot) []Notice {
 	l := &list{snap: s}
+	l.alerts()
 	l.host()
 	for i := range s.Devices {
 		l.device(&s.Devices[i])

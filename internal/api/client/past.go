@@ -1,0 +1,130 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// Events asks for what happened, oldest first.
+func (c *Client) Events(ctx context.Context, q eventlog.Query) ([]eventlog.Event, error) {
+	v := url.Values{}
+	set := func(key string, t time.Time) {
+		if !t.IsZero() {
+			v.Set(key, t.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	set("since", q.Since)
+	set("until", q.Until)
+	if q.After > 0 {
+		v.Set("after", strconv.FormatUint(q.After, 10))
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.Device != "" {
+		v.Set("device", q.Device)
+	}
+	v["kind"] = q.Kinds
+	body, err := c.get(ctx, "/v1/events?"+v.Encode())
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Events []eventlog.Event }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("reading the events of the ttmond at %s: %w", c.path, err)
+	}
+	return answer.Events, nil
+}
+
+// Past asks for the snapshot that held at a time.
+func (c *Client) Past(ctx context.Context, at time.Time) (*model.Snapshot, error) {
+	body, err := c.get(ctx, "/v1/past?at="+url.QueryEscape(at.UTC().Format(time.RFC3339Nano)))
+	if err != nil {
+		return nil, err
+	}
+	s, err := wire.Decode(body)
+	if err != nil {
+		return nil, fmt.Errorf("reading a past snapshot of the ttmond at %s: %w", c.path, err)
+	}
+	s.Source = model.Daemon
+	return s, nil
+}
+
+// Series is a line of numbers with its labels.
+type Series struct {
+	Labels map[string]string `json:"metric"`
+	Points []Point           `json:"values"`
+}
+
+// Point is a number at a time.
+type Point struct {
+	Time  time.Time
+	Value float64
+}
+
+// UnmarshalJSON reads Prometheus's [seconds, "value"].
+func (p *Point) UnmarshalJSON(b []byte) error {
+	var pair [2]any
+	if err := json.Unmarshal(b, &pair); err != nil {
+		return err
+	}
+	at, ok1 := pair[0].(float64)
+	text, ok2 := pair[1].(string)
+	v, err := strconv.ParseFloat(text, 64)
+	if !ok1 || !ok2 || err != nil || math.Abs(at) > 1e12 {
+		return fmt.Errorf("%s is no point", b)
+	}
+	p.Time, p.Value = time.UnixMilli(int64(math.Round(at*1000))), v
+	return nil
+}
+
+// Range asks a PromQL question over a time.
+func (c *Client) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error) {
+	seconds := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
+	v := url.Values{
+		"query": {expr}, "start": {seconds(start)}, "end": {seconds(end)},
+		"step": {strconv.FormatFloat(step.Seconds(), 'f', 3, 64)},
+	}
+	body, err := c.get(ctx, "/prometheus/api/v1/query_range?"+v.Encode())
+	if err != nil {
+		return nil, err
+	}
+	return ParseSeries(body)
+}
+
+// ParseSeries reads an answer of Prometheus.
+func ParseSeries(body []byte) ([]Series, error) {
+	var answer struct {
+		Status, Error string
+		Data          struct {
+			ResultType string
+			Result     []struct {
+				Series
+				Value *Point `json:"value"`
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("reading the answer of Prometheus: %w", err)
+	}
+	if answer.Status != "success" {
+		return nil, fmt.Errorf("Prometheus answers: %s", answer.Error)
+	}
+	list := make([]Series, len(answer.Data.Result))
+	for i, r := range answer.Data.Result {
+		list[i] = r.Series
+		if r.Value != nil {
+			list[i].Points = []Point{*r.Value}
+		}
+	}
+	return list, nil
+}

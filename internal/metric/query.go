@@ -1,0 +1,48 @@
+package metric
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Query is the PromQL for a field of devices over time, and by how much its
+// answer is to be divided to be in the JSON contract's unit. ok is false for
+// what has no series. A rate is made from the counter behind it.
+func (f *Field[S]) Query(window string, selector ...string) (expr string, per float64, ok bool) {
+	name, labels, factor := f.Prom.Name, f.Prom.Labels, f.Prom.Factor
+	rate := false
+	switch f.Name {
+	case "pcie.rx":
+		name, labels, rate = "tenstorrent_pcie_transferred_bytes_total", `direction="to_device"`, true
+	case "pcie.tx":
+		name, labels, rate = "tenstorrent_pcie_transferred_bytes_total", `direction="from_device"`, true
+	case "heartbeat.rate":
+		name, rate = "tenstorrent_heartbeat_total", true
+	}
+	if name == "" {
+		return "", 0, false
+	}
+	if factor == 0 {
+		factor = 1
+	}
+	all := selector
+	if labels != "" {
+		all = append([]string{labels}, selector...)
+	}
+	expr = name
+	if len(all) > 0 {
+		expr += "{" + strings.Join(all, ",") + "}"
+	}
+	if rate {
+		expr = "rate(" + expr + "[" + window + "])"
+	}
+	return expr, factor, true
+}
+
+// Matcher is a PromQL matcher for one of several values of a label.
+func Matcher(label string, values ...string) string {
+	for i, v := range values {
+		values[i] = strings.NewReplacer(`.`, `\.`, `|`, `\|`).Replace(v)
+	}
+	return label + "=~" + strconv.Quote(strings.Join(values, "|"))
+}
