@@ -28,8 +28,12 @@ func newDaemon(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "daemon",
 		Short: "Shows how ttmond is doing, and has it read its configuration again",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long: `Commands about ttmond itself: how it is doing, and its configuration. What it
+knows about boards and processes is shown by smi, top and mem.`,
+		Example: `  ttmon daemon status
+  ttmon daemon reload`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var asJSON bool
 	status := &cobra.Command{
@@ -52,8 +56,9 @@ Exit codes: 0 all is well, 1 something should be looked at, 2 something is late,
 		Long: `Has ttmond read its configuration again, as SIGHUP does, and says what has
 changed and what waits for the next start. Root and the user that ttmond runs as
 may do this. A configuration with a mistake in it changes nothing.`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.daemonReload() },
+		Example: `  ttmon daemon reload`,
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return a.daemonReload() },
 	})
 	return cmd
 }

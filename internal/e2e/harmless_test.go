@@ -24,6 +24,12 @@ type call struct {
 	keys string
 	// Into a pipe that is closed after so many bytes: how a loop ends.
 	bytes int64
+	code  int // its exit code
+}
+
+// notViewers are commands that do more than look, and why they are not tried.
+var notViewers = map[string]string{
+	"run": "it starts a program of the user's, with a ledger in /dev/shm; what that leaves is tested with libttmon",
 }
 
 // calls is how each command is run by TestHarmless. A command of the tree that
@@ -49,14 +55,17 @@ func calls(own string) map[string][]call {
 			{args: []string{"-w"}, keys: "\x03"},
 			{args: []string{"-r", "100", "-i", "0"}, keys: "\x03"},
 		},
-		"smi dmon": {{args: []string{"-c", "2", "-d", "0.1"}}},
-		"smi pmon": {{args: []string{"-c", "2", "-d", "0.1"}}},
-		"dmon":     {{args: []string{"-d", "0.05"}, bytes: 1000}, {args: []string{"-c", "1", "-f", own}}, {args: []string{"-d", "0.1"}, keys: "\x03"}},
-		"pmon":     {{args: []string{"-d", "0.05"}, bytes: 1000}, {args: []string{"-c", "1", "--format", "csv"}}},
-		"top":      {{keys: "q"}, {args: []string{"-s"}}},
-		"mem":      {{args: []string{"--once"}}, {args: []string{"--plain", "-r", "100"}, bytes: 200}, {keys: "q"}},
-		"stale":    {{}, {args: []string{"--json"}}},
-		"version":  {{}},
+		"smi dmon":      {{args: []string{"-c", "2", "-d", "0.1"}}},
+		"smi pmon":      {{args: []string{"-c", "2", "-d", "0.1"}}},
+		"dmon":          {{args: []string{"-d", "0.05"}, bytes: 1000}, {args: []string{"-c", "1", "-f", own}}, {args: []string{"-d", "0.1"}, keys: "\x03"}},
+		"pmon":          {{args: []string{"-d", "0.05"}, bytes: 1000}, {args: []string{"-c", "1", "--format", "csv"}}},
+		"top":           {{keys: "q"}, {args: []string{"-s"}}},
+		"mem":           {{args: []string{"--once"}}, {args: []string{"--plain", "-r", "100"}, bytes: 200}, {keys: "q"}},
+		"stale":         {{}, {args: []string{"--json"}}},
+		"version":       {{}},
+		"daemon":        {{}},
+		"daemon status": {{code: 3}, {args: []string{"--json"}, code: 3}}, // none is running
+		"daemon reload": {{code: 3}},
 	}
 }
 
@@ -73,7 +82,7 @@ func TestHarmless(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "out")
 	runs := calls(own)
 	for _, command := range commands(t, h) {
-		if len(runs[command]) == 0 {
+		if len(runs[command]) == 0 && notViewers[command] == "" {
 			t.Errorf("ttmon %s is not tried here: add it to calls", command)
 		}
 		for _, c := range runs[command] {
@@ -148,7 +157,7 @@ func (c call) run(t *testing.T, h *sim.Host, program string, args []string) {
 		out.Close()
 		cmd.Wait() // ended by SIGPIPE
 	default:
-		if r := finish(t, cmd); r.code != 0 {
+		if r := finish(t, cmd); r.code != c.code {
 			t.Fatalf("exit code %d: %s", r.code, r.err)
 		}
 	}
