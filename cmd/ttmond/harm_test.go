@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -10,8 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // Random bytes, cut anywhere, from many connections: nothing is believed,
@@ -89,21 +94,38 @@ func TestStoppedServer(t *testing.T) {
 	i := h.start()
 	c := h.dial().(*net.UnixConn)
 	defer c.Close()
-	_ = i.cmd.Process.Signal(syscall.SIGSTOP)
-	const n = 20_000 // more than the socket holds
-	done := make(chan error, 1)
-	go func() {
-		for k := range uint64(n) {
-			if _, err := c.Write(frame(144, 1, 0, 10, 0, os.Getpid(), 1<<32+k*64)); err != nil {
-				done <- err
-				return
-			}
-		}
-		done <- nil
-	}()
-	_ = i.cmd.Process.Signal(syscall.SIGCONT)
-	if err := <-done; err != nil {
+	if err := i.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
+	}
+	await(t, "the server to stop", func() bool {
+		s, err := proc.ReadStat(hostfs.Root{}, i.cmd.Process.Pid)
+		return err == nil && s.State == 'T'
+	})
+	const n = 20_000 // more than the socket holds
+	sent, blocked := uint64(0), false
+	for ; sent < n && !blocked; sent++ {
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+		wrote, err := c.Write(frame(144, 1, 0, 10, 0, os.Getpid(), 1<<32+sent*64))
+		if blocked = errors.Is(err, os.ErrDeadlineExceeded); blocked {
+			sent-- // this one is to come
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if blocked && wrote != 0 {
+			t.Fatalf("half a message of %d bytes was taken", wrote)
+		}
+	}
+	if !blocked {
+		t.Fatalf("a stopped server took %d messages", n)
+	}
+	if err := i.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetWriteDeadline(time.Time{})
+	for ; sent < n; sent++ {
+		if _, err := c.Write(frame(144, 1, 0, 10, 0, os.Getpid(), 1<<32+sent*64)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	h.awaitSums(0, sums{dram: 10 * n})
 }

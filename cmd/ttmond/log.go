@@ -211,9 +211,15 @@ func (q *queue) run() {
 }
 
 func (q *queue) write(b []byte) {
-	_, _ = q.to.Write(b) // a full disk is no reason to stop
+	if _, err := q.to.Write(b); err != nil { // a full disk is no reason to stop
+		q.dropped.Add(1)
+		q.lost.Add(1)
+		return
+	}
 	if n := q.dropped.Swap(0); n > 0 {
-		fmt.Fprintf(q.to, "%d lines of the log were lost: it is written too slowly\n", n)
+		if _, err := fmt.Fprintf(q.to, "%d lines of the log were lost: it could not be written, or too slowly\n", n); err != nil {
+			q.dropped.Add(n) // to be said later
+		}
 	}
 }
 

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,16 +90,37 @@ func TestLogNeverWaits(t *testing.T) {
 	}
 }
 
-type broken struct{}
+// fullDisk is a log file on a disk that is full until it is not.
+type fullDisk struct {
+	space atomic.Bool
+	bytes.Buffer
+}
 
-func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
-
-func TestLogOnAFullDisk(t *testing.T) {
-	log, logs := newLog(logConfig{Level: "info", Format: "json"}, broken{})
-	for range 10 {
-		log.Info("it happened")
+func (d *fullDisk) Write(b []byte) (int, error) {
+	if !d.space.Load() {
+		return 0, errors.New("no space left on device")
 	}
+	return d.Buffer.Write(b)
+}
+
+// What a full disk does not take is counted, and said once there is room.
+func TestLogOnAFullDisk(t *testing.T) {
+	to := new(fullDisk)
+	log, logs := newLog(logConfig{Level: "info", Format: "auto"}, to)
+	for n := range 10 {
+		log.Info(fmt.Sprintf("lost line %d", n))
+	}
+	await(t, "ten lines to be lost", func() bool { return logs.lost() == 10 })
+	to.space.Store(true)
+	log.Info("there is room again")
 	logs.close()
+	got := to.String()
+	if !strings.Contains(got, "there is room again") || !strings.Contains(got, "10 lines of the log were lost") || strings.Contains(got, "lost line") {
+		t.Errorf("the log is %q", got)
+	}
+	if n := logs.lost(); n != 10 {
+		t.Errorf("%d lines lost, want 10", n)
+	}
 }
 
 func TestPriorities(t *testing.T) {
