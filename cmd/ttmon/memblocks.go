@@ -104,9 +104,12 @@ func (m *memCmd) runBlocks() error {
 		return err
 	}
 	defer h.Close()
+	if p, ok := m.fromLedger(m.blocks.pid); ok {
+		return m.runLedger(h, p, q)
+	}
 	path := h.socket()
 	if path == "" {
-		return exitWith(exitInternal, "allocators are known through ttmond only, and none runs here: start it as root")
+		return exitWith(exitInternal, "allocators are known through ttmond, which is not running here: start it as root; or start the program with ttmon run, which needs no root")
 	}
 	c := client.New(path)
 	defer c.Close()

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/preload"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/runtext"
 )
@@ -26,6 +27,7 @@ type runCmd struct {
 
 	json, junit, pprof, flame string
 	quiet, live, summary      bool
+	library                   bool
 	stacks                    string
 	leak                      string
 	max                       []string
@@ -74,6 +76,7 @@ are not known) tt-metal's own accounting is looked at once a second instead.`,
 	f.BoolVar(&r.live, "live", false, "show a line with what is held now while the program runs")
 	f.BoolVar(&r.summary, "summary", false, "print the summary even where standard error is no terminal")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no summary")
+	f.BoolVar(&r.library, "library", false, "print the path of libttmon.so, for programs that load it themselves, and end")
 	f.IntVar(&r.top, "top", 10, "list `N` places of the program at most")
 	return r.cmd
 }
@@ -150,6 +153,9 @@ func parseSize(s string) (uint64, error) {
 }
 
 func (r *runCmd) run(args []string) error {
+	if r.library {
+		return r.printLibrary()
+	}
 	c, err := r.check(args)
 	if err != nil {
 		return err
@@ -173,6 +179,19 @@ func (r *runCmd) run(args []string) error {
 		return &exitError{code: exitLeak}
 	}
 	return nil
+}
+
+// printLibrary puts libttmon.so where it stays, and says where that is.
+func (r *runCmd) printLibrary() error {
+	l, err := preload.Place()
+	if err != nil {
+		return exitWith(exitUnsupported, "run: %w", err)
+	}
+	defer l.Close()
+	if !l.Lasting() {
+		return exitWith(exitInternal, "run: libttmon.so has no place to stay: the cache folder (XDG_CACHE_HOME) cannot be used")
+	}
+	return r.output("").write([]byte(l.Path + "\n"))
 }
 
 // write prints the summary and the files that were asked for.

@@ -25,6 +25,9 @@ func (l *Library) Close() {
 	}
 }
 
+// Lasting tells whether it is there when we are gone.
+func (l *Library) Lasting() bool { return l.file == nil }
+
 // ErrArch is the error of an architecture that there is no library for.
 var ErrArch = errors.New("libttmon is for amd64 and arm64 only")
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/google/pprof/profile"
@@ -160,6 +161,9 @@ func (t *frameTable) location(f Frame) *profile.Location {
 		return l
 	}
 	key := Frame{File: f.File, Function: f.Function}
+	if key.Function == "<module>" { // pprof takes what is in brackets for parameters of a type
+		key.Function = "module " + filepath.Base(f.File)
+	}
 	if key.Function == "" {
 		key.Function = fmt.Sprintf("%s+%#x", f.File, f.Offset)
 	}

@@ -1,0 +1,252 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/runreport"
+)
+
+// ranWith is what a `ttmon run` gave.
+type ranWith struct {
+	code        int
+	out, errors string
+}
+
+// ttmonRun runs `ttmon run` with these arguments.
+func ttmonRun(t *testing.T, dir string, env []string, args ...string) ranWith {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "ttmon"), append([]string{"run"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(dir, "cache")), env...)
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		t.Fatal(err)
+	} else if ok && exit.ExitCode() < 0 {
+		t.Fatalf("ttmon run was killed: %v\n%s", err, complaints.String())
+	}
+	return ranWith{cmd.ProcessState.ExitCode(), out.String(), complaints.String()}
+}
+
+// Whatever the program does, it comes out as it would without us.
+func TestRunIsTransparent(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		out  string
+	}{
+		"success":        {[]string{"--", "echo", "hello"}, 0, "hello\n"},
+		"its exit code":  {[]string{"--", "sh", "-c", "exit 7"}, 7, ""},
+		"its death":      {[]string{"--", "sh", "-c", "kill -TERM $$"}, 128 + int(unix.SIGTERM), ""},
+		"not there":      {[]string{"--", "no-such-program"}, 127, ""},
+		"not a program":  {[]string{"--", "/etc/passwd"}, 126, ""},
+		"its own flags":  {[]string{"echo", "-n", "--json", "smi", "-l"}, 0, "--json smi -l"},
+		"nothing to run": {nil, 2, ""},
+		"a wrong size":   {[]string{"--max", "dram=x", "--", "true"}, 2, ""},
+		"a wrong pool":   {[]string{"--max", "hbm=1G", "--", "true"}, 2, ""},
+		"its preload":    {[]string{"--", "sh", "-c", `case $LD_PRELOAD in *libttmon*) echo ours;; esac`}, 0, "ours\n"},
+	} {
+		got := ttmonRun(t, dir, nil, c.args...)
+		if got.code != c.code || got.out != c.out {
+			t.Errorf("%s: exit code %d, want %d; output %q, want %q\n%s", name, got.code, c.code, got.out, c.out, got.errors)
+		}
+		if c.code == 0 && got.errors != "" {
+			t.Errorf("%s: standard error is no terminal, and nothing was asked for: %q", name, got.errors)
+		}
+	}
+}
+
+func TestRunPassesSignals(t *testing.T) {
+	cmd := exec.Command(filepath.Join(bin, "ttmon"), "run", "--", "sh", "-c", `trap 'echo got it; exit 5' USR1; echo ready; while :; do sleep 0.05; done`)
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	buf := make([]byte, 64)
+	n, err := out.Read(buf)
+	if err != nil || string(buf[:n]) != "ready\n" {
+		t.Fatalf("%q, %v", buf[:n], err)
+	}
+	if err := cmd.Process.Signal(unix.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	n, _ = out.Read(buf)
+	if string(buf[:n]) != "got it\n" {
+		t.Errorf("the program says %q", buf[:n])
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 5 {
+		t.Errorf("exit: %v", err)
+	}
+}
+
+// mock is the environment of a ttnn program on a mock board.
+func mock(t *testing.T, descriptor, dir string) []string {
+	t.Helper()
+	path, err := ttnn.Descriptor(descriptor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		"TT_METAL_MOCK_CLUSTER_DESC_PATH=" + path, "TT_METAL_LOGS_PATH=" + dir, "TT_METAL_CACHE=" + filepath.Join(dir, "kernels"),
+		"HOME=" + dir, "TT_LOGGER_LEVEL=error",
+	}
+}
+
+func sitesScript(t *testing.T) (python, script string) {
+	t.Helper()
+	python, err := ttnn.Python(ttnn.Newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := ttnn.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return python, filepath.Join(root, "testdata/ttnn/sites.py")
+}
+
+func TestRunOnTTNN(t *testing.T) {
+	python, script := sitesScript(t)
+	dir := t.TempDir()
+	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--stacks", "--json", "a.json", "--junit", "a.xml", "--pprof", "a.pb.gz", "--flame", "a.svg",
+		"--fail-on-leak", "--", python, script, "3", "60", "keep")
+	if got.code != 90 {
+		t.Errorf("exit code %d, want 90: it keeps tensors\n%s", got.code, got.errors)
+	}
+	for _, want := range []string{"exact (libttmon, ttnn 0.81.1)", "chip 4476187513037", "peak of DRAM", "left behind", "sites.py:"} {
+		if !strings.Contains(got.errors, want) {
+			t.Errorf("the summary has no %q:\n%s", want, got.errors)
+		}
+	}
+	var report runreport.Report
+	read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
+	if report.Schema != runreport.Schema || report.Method != runreport.Ledger || len(report.Chips) != 1 || report.Left().Blocks == 0 {
+		t.Errorf("report: %+v", report)
+	}
+	var suite struct {
+		Failures int `xml:"failures,attr"`
+	}
+	read(t, filepath.Join(dir, "a.xml"), func(b []byte) error { return xml.Unmarshal(b, &suite) })
+	if suite.Failures == 0 {
+		t.Error("no failure in the file for CI")
+	}
+	read(t, filepath.Join(dir, "a.pb.gz"), func(b []byte) error {
+		p, err := profile.ParseData(b)
+		if err != nil {
+			return err
+		}
+		sums := make([]int64, len(p.SampleType))
+		for _, s := range p.Sample {
+			for i, v := range s.Value {
+				sums[i] += v
+			}
+		}
+		var peak, left int64
+		for _, x := range report.Chips[0].Pools {
+			peak, left = peak+int64(x.Peak), left+int64(x.Left.Bytes)
+		}
+		if sums[5] != peak || sums[3] != left {
+			return fmt.Errorf("sums %v, want %d at the peak and %d left", sums, peak, left)
+		}
+		return nil
+	})
+	read(t, filepath.Join(dir, "a.svg"), func(b []byte) error { return xml.Unmarshal(b, new(struct{ XMLName xml.Name })) })
+
+	freed := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--fail-on-leak", "--", python, script, "3", "30")
+	if freed.code != 0 || !strings.Contains(freed.errors, "exact") {
+		t.Errorf("a program that frees everything: exit code %d\n%s", freed.code, freed.errors)
+	}
+	limited := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--max", "dram=1K", "--", python, script, "3", "30")
+	if limited.code != 91 || !strings.Contains(limited.errors, "over the limit") {
+		t.Errorf("a program above its limit: exit code %d\n%s", limited.code, limited.errors)
+	}
+	if left, _ := filepath.Glob("/dev/shm/ttmon-ledger-*"); len(left) > 0 {
+		t.Errorf("ledgers are left: %v", left)
+	}
+}
+
+func read(t *testing.T, path string, parse func([]byte) error) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = parse(b)
+	}
+	if err != nil {
+		t.Errorf("%s: %v", filepath.Base(path), err)
+	}
+}
+
+// Several processes, as a launcher of ranks starts them, are told one by one
+// and added up.
+func TestRunOfSeveralProcesses(t *testing.T) {
+	python, script := sitesScript(t)
+	dir := t.TempDir()
+	launch := fmt.Sprintf("for i in 1 2 3; do %s %s $i 20 keep >/dev/null & done; wait", python, script)
+	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--json", "a.json", "--", "sh", "-c", launch)
+	var report runreport.Report
+	read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
+	if len(report.Processes) != 3 || !strings.Contains(got.errors, "3 processes") {
+		t.Fatalf("%d processes\n%s", len(report.Processes), got.errors)
+	}
+	var left, highest uint64
+	for _, p := range report.Processes {
+		for _, x := range p.Chips[0].Pools {
+			left += x.Left.Bytes
+			if x.PoolName == "dram" {
+				highest = max(highest, x.Peak)
+			}
+		}
+	}
+	if report.Left().Bytes != left {
+		t.Errorf("%d left in all, %d by the processes", report.Left().Bytes, left)
+	}
+	for _, x := range report.Chips[0].Pools {
+		if x.PoolName == "dram" && (x.Peak < highest || !x.AtLeast) {
+			t.Errorf("peak of the sum %d (at least: %v), that of one process %d", x.Peak, x.AtLeast, highest)
+		}
+	}
+}
+
+// TestRunAsANewUser: somebody without any right, in namespaces as a container
+// has them, with one file.
+func TestRunAsANewUser(t *testing.T) {
+	python, script := sitesScript(t)
+	dir := t.TempDir()
+	if out, err := exec.Command("cp", filepath.Join(bin, "ttmon"), dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command("unshare", "--user", "--map-user=1000", "--mount", "--pid", "--fork", "--ipc", "--", "sh", "-c",
+		fmt.Sprintf("id -u && ./ttmon run --summary -- %s %s 5 20 keep", python, script))
+	cmd.Dir = dir
+	cmd.Env = append(append(os.Environ(), mock(t, "blackhole_P150", dir)...), "PATH="+os.Getenv("PATH"))
+	done := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer done.Stop()
+	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "unshare failed") || strings.Contains(string(out), "Operation not permitted") {
+		t.Skipf("user namespaces are not to be had: %s", out)
+	}
+	if err != nil || !strings.Contains(string(out), "exact (libttmon, ttnn 0.81.1)") || !strings.Contains(string(out), "1000\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
