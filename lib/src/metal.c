@@ -375,6 +375,11 @@ HOOK void METAL_record(uint64_t provider, int32_t pid, uint64_t bytes, uint64_t 
 	call(provider, pid, bytes, type, logical);
 	bool known;
 	uint64_t id = provider_id(provider, NULL, &known);
+	if (s && !known && s->late) { /* made before we came: it begins with the chip's unique id */
+		id = *(const uint64_t *)(uintptr_t)provider;
+		provider_id(provider, &id, &known);
+		chip_opened(s, id, (int32_t)logical, 0);
+	}
 	if (s && known)
 		chip_seen(s, id, type & 0xff, bytes);
 }
