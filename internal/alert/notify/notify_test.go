@@ -32,11 +32,10 @@ func alerts(status alert.Status, summaries ...string) (list []*alert.Alert) {
 
 // flaky is a target that fails a few times.
 type flaky struct {
-	mu    sync.Mutex
-	fail  int
-	err   error
-	got   []*Message
-	hangs bool
+	mu   sync.Mutex
+	fail int
+	err  error
+	got  []*Message
 }
 
 func (f *flaky) Name() string { return "flaky" }
