@@ -31,15 +31,15 @@ type background struct {
 }
 
 // newBackground makes the collector. learned is what that of a predecessor
-// knew; nil if there was none.
-func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned) *background {
+// knew; nil if there was none. watched is who watches allocators.
+func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched collect.Source) *background {
 	b := &background{
 		changed: make(chan struct{}, 1),
 		log:     log,
 		reports: &reports{ledger: l, processes: proc.New(hostfs.Root{}), visible: map[ledger.Key]string{}},
 	}
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
-		Sources: []collect.Source{b.reports}, FullScan: fullScan,
+		Sources: []collect.Source{b.reports, watched}, FullScan: fullScan,
 		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute}, Ended: b.ledgerLeft,
 	})
 	b.setInterval(c.Collect.Interval.Duration)

@@ -69,7 +69,7 @@ func run(ctx context.Context, f flags, cfg config) error {
 	d.live, d.reloads.flags = cfg, f
 	d.keeper.Store(cfg.Alloc.Keeper)
 	if !cfg.keep {
-		d.collector = newBackground(cfg, log, begun.ledger, begun.state.Learned)
+		d.collector = newBackground(cfg, log, begun.ledger, begun.state.Learned, &d.watcher)
 	}
 	if err = d.newServer(); err != nil {
 		begun.close()

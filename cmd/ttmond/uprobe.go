@@ -12,7 +12,9 @@ import (
 	"syscall"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -84,6 +86,14 @@ func (w *watcher) run(ctx context.Context) error {
 		w.log.Error("allocators of unmodified programs are no longer watched", "err", err)
 	}
 	return nil
+}
+
+// Claims is for the collector.
+func (w *watcher) Claims() claim.Set {
+	if w.source == nil {
+		return claim.Set{Source: model.FromUprobe}
+	}
+	return w.source.Claims()
 }
 
 // find is for the API; nil where nothing is watched.

@@ -54,6 +54,19 @@ func memory() []Device {
 			},
 		},
 	)
+	for _, p := range []model.Pool{model.DRAM, model.L1} {
+		list = append(list, Device{
+			Name: poolField(p) + ".largest_free", Kind: Gauge, Unit: "MiB", Per: mib,
+			Help: "largest free block of " + strings.ToUpper(p.String()) + ", over all banks; only where the allocator itself is seen",
+			JSON: "memory." + p.String() + ".largest_free_bytes", Prom: gauge("memory_largest_free_bytes").with(`pool="`+p.String()+`"`, 0),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Memory.Pools[p].LargestFree) },
+		}, Device{
+			Name: poolField(p) + ".fragmentation", Kind: Gauge, Unit: "%", Per: 0.01,
+			Help: "free " + strings.ToUpper(p.String()) + " that is not in the largest free block, of the worst chip; only where the allocator itself is seen",
+			Prom: gauge("memory_fragmentation_ratio").with(`pool="`+p.String()+`"`, 0),
+			Get:  func(_ *model.Snapshot, d *model.Device) Value { return num(fragmentation(d, p)) },
+		})
+	}
 	list = append(list, ofFigure("memory.stale", "left behind by dead processes, in no figure above: see ttmon stale",
 		"memory.stale", "", "memory_orphaned_bytes", func(d *model.Device) model.Bytes { return d.Memory.Stale })...)
 	return append(list, Device{
@@ -63,6 +76,29 @@ func memory() []Device {
 		Name: "memory.note", Help: "what the figures leave out, as sentences",
 		Get: func(_ *model.Snapshot, d *model.Device) Value { return sentences(d.Memory.Doubts, d.Doubts) },
 	})
+}
+
+// fragmentation is the part of a pool's free bytes that the
+// largest free block does not have, on the chip where that is most. Free
+// blocks of two chips are never one.
+func fragmentation(d *model.Device, p model.Pool) model.Reading[float64] {
+	worst := model.Reading[float64]{Status: model.Absent}
+	for i := range d.Chips {
+		u := &d.Chips[i].Memory.Pools[p]
+		free, known := u.Free.Get()
+		largest, also := u.LargestFree.Get()
+		if !known || !also {
+			continue
+		}
+		part := 0.0
+		if free > 0 {
+			part = 1 - float64(largest)/float64(free)
+		}
+		if !worst.Known() || part > worst.V {
+			worst = model.Value(part)
+		}
+	}
+	return worst
 }
 
 func usedHelp(p model.Pool) string {

@@ -1,0 +1,75 @@
+package uprobe
+
+import (
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Claims is all that is known by now, in the terms of the join. A process of
+// which something was or may have been missed is claimed in part, so that
+// shared memory speaks for it where that knows it; one that is not watched is
+// named with the reason.
+func (s *Source) Claims() claim.Set {
+	s.Sync()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set := claim.Set{Source: model.FromUprobe}
+	for _, p := range s.books.processes {
+		if p.Start == 0 {
+			continue // the next sweep knows when it started
+		}
+		if why, ok := p.silence(); ok {
+			set.Silent = append(set.Silent, claim.Silent{Process: model.ProcessID{PID: p.PID, StartTicks: p.Start}, Why: why})
+			continue
+		}
+		p.guessChips()
+		for _, h := range p.Held() {
+			h.Partial = h.Partial || p.missed(h.Chip.ID)
+			set.Held = append(set.Held, h)
+		}
+	}
+	return set
+}
+
+// silence says why nothing is known of a process that should be watched.
+func (p *process) silence() (why model.Doubt, silent bool) {
+	switch {
+	case p.busy:
+		return model.Doubt{Kind: model.TooFast, PID: p.PID}, true
+	case p.layout, p.crowd, p.unseen != nil:
+		return model.Doubt{Kind: model.NothingKnown, PID: p.PID}, true
+	}
+	return why, false
+}
+
+// missed says whether something of a process on a chip may not be in its
+// books. A chip that it opened while it was watched is known whole, even if
+// the process was there before.
+func (p *process) missed(chip uint64) bool {
+	if p.Lost > 0 || p.Late && !p.opened[chip] {
+		return true
+	}
+	for _, l := range p.lists {
+		if !l.Exact() && l.Usage().Blocks > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// guessChips gives the chip of a process that has opened one only to its
+// allocators: there is no other that they could stand for. Where buffers are
+// made on other threads nobody names it.
+func (p *process) guessChips() {
+	if len(p.opened) != 1 || p.Late {
+		return
+	}
+	for _, a := range p.allocators {
+		if len(a.Chips) > 0 {
+			continue
+		}
+		for chip := range p.opened {
+			a.Chips = []uint64{chip}
+		}
+	}
+}

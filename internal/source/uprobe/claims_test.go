@@ -1,0 +1,93 @@
+package uprobe
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// claimOf is what a source says of a process.
+func claimOf(s *Source, pid int) (held []claim.Held, silent *claim.Silent) {
+	set := s.Claims()
+	for _, h := range set.Held {
+		if h.Process.PID == pid {
+			held = append(held, h)
+		}
+	}
+	for i := range set.Silent {
+		if set.Silent[i].Process.PID == pid {
+			silent = &set.Silent[i]
+		}
+	}
+	return held, silent
+}
+
+func TestClaims(t *testing.T) {
+	program, library := fake(t)
+	before := startFake(t, exec.Command(program, library))
+	before.do("make %d 9", 1<<20)
+	before.do("take 4096")
+	s := watch(t, Options{})
+	w := startFake(t, exec.Command(program, library))
+	eventually(t, "the process is known", func() bool { _, ok := s.Find(w.pid); return ok })
+	w.do("make %d 5", 1<<20)
+	w.do("take 64")
+	w.do("take 128")
+
+	held, _ := claimOf(s, w.pid)
+	if len(held) != 1 || held[0].Partial || held[0].Chip.ID != 5 || len(held[0].Doubts) != 0 {
+		t.Fatalf("%+v", held)
+	}
+	pool := held[0].Pools[model.DRAM]
+	if !held[0].Bytes[model.DRAM].Exactly(64*8+128*8-2) || !pool.Occupied.Exactly(192*8) ||
+		pool.Capacity.V != 8<<20 || pool.Free.V != 8<<20-192*8 || pool.LargestFree.V != 8<<20-192*8 {
+		t.Errorf("%+v %+v", held[0].Bytes, pool)
+	}
+
+	before.do("take 64")
+	held, _ = claimOf(s, before.pid)
+	if len(held) != 1 || !held[0].Partial || held[0].Chip.ID != 9 || held[0].Doubts[0].Kind != model.NoticedLate {
+		t.Errorf("of one that was there before: %+v", held)
+	}
+	// It opens its chip anew, and nothing is missed any more.
+	before.do("make %d 9", 1<<20)
+	before.do("take 64")
+	held, _ = claimOf(s, before.pid)
+	if len(held) != 1 || held[0].Partial || !held[0].Pools[model.DRAM].Occupied.Known() {
+		t.Errorf("after it opened its chip again: %+v", held)
+	}
+}
+
+func TestSilence(t *testing.T) {
+	p := page(made(aList, anAllocator, 0))
+	if _, silent := p.silence(); silent {
+		t.Error("silent without a reason")
+	}
+	p.giveUp(trouble{busy: true})
+	if why, silent := p.silence(); !silent || why.Kind != model.TooFast {
+		t.Errorf("%+v %v", why, silent)
+	}
+	p.giveUp(trouble{layout: true})
+	if _, silent := p.silence(); !silent {
+		t.Error("a layout that is not known, and claims are made")
+	}
+}
+
+func TestGuessChips(t *testing.T) {
+	provider := event{kind: providerMade, word: [6]uint64{0x5000, 42, 0}}
+	p := page(provider, made(aList, anAllocator, 0), took(aList, 0, 64, capacity))
+	p.Late = false
+	p.guessChips()
+	if c := p.Allocators[0].Chips; len(c) != 1 || c[0] != 42 {
+		t.Errorf("the only chip: %v", c)
+	}
+	provider.word = [6]uint64{0x6000, 43, 1}
+	q := page(event{kind: providerMade, word: [6]uint64{0x5000, 42, 0}}, provider, made(aList, anAllocator, 0), took(aList, 0, 64, capacity))
+	q.Late = false
+	q.guessChips()
+	if c := q.Allocators[0].Chips; len(c) != 0 {
+		t.Errorf("one of two chips: %v", c)
+	}
+}
