@@ -149,7 +149,9 @@ func (t *topCmd) run() error {
 	return t.show(src, state, tui.Options{Source: src, Interval: time.Duration(c.Top.Interval), Do: actions.Do})
 }
 
-func processID(t act.Target) proc.ID { return proc.ID{PID: t.PID, Start: t.StartTicks} }
+func processID(t act.Target) model.ProcessID {
+	return model.ProcessID{PID: t.PID, StartTicks: t.StartTicks}
+}
 
 // configure joins the configuration file with the flags.
 func (t *topCmd) configure() (path string, c config.Config, err error) {

@@ -184,7 +184,7 @@ func (r *reports) visibleDevices(k ledger.Key) string {
 	}
 	const variable = "TT_VISIBLE_DEVICES"
 	p, err := r.processes.Process(k.PID)
-	if err != nil || p.Start != k.Start {
+	if err != nil || p.StartTicks != k.Start {
 		return "" // it has ended
 	}
 	env, err := r.processes.Environ(p, func(key string) bool { return key == variable })

@@ -51,7 +51,7 @@ func (r *Reader) describe(pid int) model.Process {
 	r.readDescription(p)
 	s := &p.stat
 	out := model.Process{
-		PID: p.PID, PPID: p.PPID, StartTicks: p.Start, StartTime: StartTime(r.boot, p.Start), State: model.Running,
+		PID: p.PID, PPID: p.PPID, StartTicks: p.StartTicks, StartTime: StartTime(r.boot, p.StartTicks), State: model.Running,
 		Name: model.Value(p.Name), Cmdline: p.cmdline,
 		Container: p.place.container, SlurmJob: p.place.slurmJob, SystemdUnit: p.place.unit,
 	}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Guard runs what may block for as long as somebody else likes. Files that
@@ -22,7 +23,7 @@ import (
 type Guard struct {
 	patience time.Duration
 	left     time.Duration // of patience, in this sweep
-	stuck    map[ID]<-chan struct{}
+	stuck    map[model.ProcessID]<-chan struct{}
 }
 
 // usual is how long a read takes that nobody holds up. It costs no patience,
@@ -31,7 +32,7 @@ const usual = 5 * time.Millisecond
 
 // NewGuard returns a guard with this much patience per sweep.
 func NewGuard(patience time.Duration) *Guard {
-	return &Guard{patience: patience, left: patience, stuck: map[ID]<-chan struct{}{}}
+	return &Guard{patience: patience, left: patience, stuck: map[model.ProcessID]<-chan struct{}{}}
 }
 
 // begin starts a sweep.
@@ -49,7 +50,7 @@ func (g *Guard) begin() {
 // Run calls f, about a process, in a goroutine and waits for it while patience
 // lasts. f must own everything it touches: after a hostfs.ErrTimeout it goes on
 // alone, until returned is closed.
-func (g *Guard) Run(id ID, f func()) (returned <-chan struct{}, err error) {
+func (g *Guard) Run(id model.ProcessID, f func()) (returned <-chan struct{}, err error) {
 	if done, ok := g.stuck[id]; ok {
 		return done, hostfs.ErrTimeout // one lost thread per process is enough
 	}
@@ -88,14 +89,14 @@ func (g *Guard) read(p *Process, name string, buf []byte, limit int) ([]byte, er
 // Look is Run for what is to be looked at below /proc/<pid>: f gets that
 // directory as its own, for as long as it runs.
 func (g *Guard) Look(p *Process, f func(dir hostfs.Dir)) (returned <-chan struct{}, err error) {
-	if done, ok := g.stuck[p.ID]; ok {
+	if done, ok := g.stuck[p.ProcessID]; ok {
 		return done, hostfs.ErrTimeout
 	}
 	dir, err := p.dir.Dup()
 	if err != nil {
 		return nil, err
 	}
-	return g.Run(p.ID, func() {
+	return g.Run(p.ProcessID, func() {
 		defer dir.Close()
 		f(dir)
 	})

@@ -105,7 +105,7 @@ func TestFrozenProcess(t *testing.T) {
 	if got, _ := check(r, c.pid, 0); got != mayNotLook {
 		t.Errorf("Check of a frozen process that has the device nowhere but, perhaps, mapped: %v", got)
 	}
-	held := r.Guard.stuck[r.known[c.pid].ID]
+	held := r.Guard.stuck[r.known[c.pid].ProcessID]
 	file.release()
 	<-held
 	r.Guard.patience = time.Minute

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Whoever does not answer costs the sweep its patience once, is not asked
@@ -13,7 +14,7 @@ import (
 func TestGuardGivesUp(t *testing.T) {
 	g := NewGuard(time.Millisecond)
 	g.begin()
-	hung, other := ID{1, 1}, ID{2, 1}
+	hung, other := model.ProcessID{PID: 1, StartTicks: 1}, model.ProcessID{PID: 2, StartTicks: 1}
 	release := make(chan struct{})
 	if _, err := g.Run(hung, func() { <-release }); !errors.Is(err, hostfs.ErrTimeout) {
 		t.Fatalf("error %v", err)
@@ -52,7 +53,7 @@ func TestGuardSharesPatience(t *testing.T) {
 		}
 	}()
 	for pid := range 10 {
-		_, _ = g.Run(ID{pid, 1}, func() { <-release })
+		_, _ = g.Run(model.ProcessID{PID: pid, StartTicks: 1}, func() { <-release })
 	}
 	if g.left > 0 || len(g.stuck) != 10 {
 		t.Errorf("%v left after %d of 10 hung", g.left, len(g.stuck))

@@ -202,7 +202,7 @@ func TestPIDReuse(t *testing.T) {
 	if gone.StartTicks != first.StartTicks || gone.Cmdline != first.Cmdline {
 		t.Errorf("the new bearer of the number is blamed: %+v, want %+v", gone, first)
 	}
-	if held.Alive() || held.Start != first.StartTicks {
+	if held.Alive() || held.StartTicks != first.StartTicks {
 		t.Error("the opener is dead, and the one who has its number answers for it")
 	}
 	if p := r.Describe([]int{opener.pid})[0]; p.StartTicks == first.StartTicks || p.CPU.Status != model.Pending {

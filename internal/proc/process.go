@@ -10,17 +10,11 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// ID is what a process is: pids are reused.
-type ID struct {
-	PID   int
-	Start uint64 // clock ticks after boot
-}
-
 // Process is a process that a Reader knows. What is asked of it is answered
 // through its directory below /proc, which is held open, and so for it or not
 // at all, never for a later process that was given its number.
 type Process struct {
-	ID
+	model.ProcessID
 	Name     string // raw: programs choose it, and change it
 	PPID     int
 	UID      int // effective; −1 if not told
@@ -71,12 +65,12 @@ func (r *Reader) Process(pid int) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &Process{ID: ID{PID: pid}, UID: -1, InnerPID: pid, dir: dir, open: true}
+	next := &Process{ProcessID: model.ProcessID{PID: pid}, UID: -1, InnerPID: pid, dir: dir, open: true}
 	if err := r.readStat(next); err != nil {
 		dir.Close()
 		return nil, err
 	}
-	if p != nil && p.Start == next.Start {
+	if p != nil && p.StartTicks == next.StartTicks {
 		renamed := p.Name != next.Name
 		p.dir, p.open, p.sweep, p.stat, p.statAt, p.Name, p.PPID = dir, true, next.sweep, next.stat, next.statAt, next.Name, next.PPID
 		if renamed {
@@ -122,7 +116,7 @@ func (r *Reader) readStat(p *Process) error {
 		p.Name = string(s.Comm)
 	}
 	s.Comm = nil
-	p.Start, p.PPID, p.stat, p.statAt, p.sweep = s.Start, s.PPID, s, at, r.sweep
+	p.StartTicks, p.PPID, p.stat, p.statAt, p.sweep = s.Start, s.PPID, s, at, r.sweep
 	return nil
 }
 

@@ -18,7 +18,7 @@ func TestProcessIsReadOncePerSweep(t *testing.T) {
 	r := tr.reader()
 	defer r.Close()
 	p, err := r.Process(7)
-	if err != nil || p.Name != "first" || p.InnerPID != 7 || p.UID != 1000 || p.Start != 987654 || p.PPID != 1 {
+	if err != nil || p.Name != "first" || p.InnerPID != 7 || p.UID != 1000 || p.StartTicks != 987654 || p.PPID != 1 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	tr.addProcess(7, "second", statTail, "x\x00", "")
@@ -34,7 +34,7 @@ func TestProcessIsReadOncePerSweep(t *testing.T) {
 	}
 	r.Begin()
 	tr.addProcess(7, "third", strings.Replace(statTail, "987654", "987655", 1), "x\x00", "")
-	if again, err := r.Process(7); again == p || err != nil || again.Start != 987655 {
+	if again, err := r.Process(7); again == p || err != nil || again.StartTicks != 987655 {
 		t.Errorf("another process with the number: %+v, %v", again, err)
 	}
 }

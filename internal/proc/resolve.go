@@ -50,7 +50,7 @@ func (r *Reader) Resolve(ctx context.Context, devices []Openers, driver string) 
 	r.descriptors.begin(r.root)
 	res := resolution{
 		r: r, proc: proc, trusted: r.view.ours && !openerNumbers(driver),
-		described: map[int]*model.Process{}, uses: map[ID]*model.Process{},
+		described: map[int]*model.Process{}, uses: map[model.ProcessID]*model.Process{},
 		hidden: map[int]*model.DeviceUse{}, doubts: map[int][]model.Doubt{}, openers: map[openerKey]*opener{},
 	}
 	claims := res.collect(devices)
@@ -124,7 +124,7 @@ type resolution struct {
 	scanWanted bool
 	found      holderScan
 	described  map[int]*model.Process
-	uses       map[ID]*model.Process
+	uses       map[model.ProcessID]*model.Process
 	hidden     map[int]*model.DeviceUse // by device
 	doubts     map[int][]model.Doubt
 	openers    map[openerKey]*opener
@@ -218,7 +218,7 @@ func (res *resolution) ask(c *claim, p *model.Process, before *opener) (v verdic
 
 // use enters that a process uses a device.
 func (res *resolution) use(p *model.Process, u model.DeviceUse) {
-	id := ID{p.PID, p.StartTicks}
+	id := model.ProcessID{PID: p.PID, StartTicks: p.StartTicks}
 	known := res.uses[id]
 	if known == nil {
 		known = new(*p)
@@ -245,7 +245,7 @@ func (res *resolution) users() Users {
 		for _, u := range res.hidden {
 			unseen.Devices = append(unseen.Devices, *u)
 		}
-		res.uses[ID{}] = &unseen
+		res.uses[model.ProcessID{}] = &unseen
 	}
 	out := Users{Coverage: res.found.Coverage, Doubts: res.doubts}
 	for _, p := range slices.SortedFunc(maps.Values(res.uses), byIdentity) {

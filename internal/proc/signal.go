@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Errors about a process of which only the identity is known.
@@ -24,8 +25,8 @@ var (
 // It holds the process by a pidfd first and looks at the start time behind the
 // pid after that: if the time is still the one of the target, the target has
 // had the pid all along, and the pidfd means it.
-func Signal(id ID, sig syscall.Signal) error {
-	if id.PID <= 0 || id.Start == 0 {
+func Signal(id model.ProcessID, sig syscall.Signal) error {
+	if id.PID <= 0 || id.StartTicks == 0 {
 		return errors.New("not a process that can be told from others")
 	}
 	fd, err := unix.PidfdOpen(id.PID, 0)
@@ -41,7 +42,7 @@ func Signal(id ID, sig syscall.Signal) error {
 		return ErrGone
 	case err != nil:
 		return fmt.Errorf("checking the start time: %w", err)
-	case s.Start != id.Start:
+	case s.Start != id.StartTicks:
 		return ErrReused
 	}
 	switch err := unix.PidfdSendSignal(fd, unix.Signal(sig), nil, 0); {
@@ -58,7 +59,7 @@ func Signal(id ID, sig syscall.Signal) error {
 // EnvironOf returns the whole environment that a process of this host was
 // started with, as NAME=value. It is for a single look, by somebody who waits
 // for it.
-func EnvironOf(id ID) ([]string, error) {
+func EnvironOf(id model.ProcessID) ([]string, error) {
 	r := New(hostfs.Root{})
 	defer r.Close()
 	r.Guard = NewGuard(time.Second)
@@ -68,7 +69,7 @@ func EnvironOf(id ID) ([]string, error) {
 		return nil, ErrGone
 	case err != nil:
 		return nil, err
-	case p.Start != id.Start:
+	case p.StartTicks != id.StartTicks:
 		return nil, ErrReused
 	}
 	b, err := r.Guard.read(p, "environ", nil, maxEnviron)

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // waiting starts a process that waits, and tells its identity.
-func waiting(t *testing.T, env ...string) (*exec.Cmd, ID) {
+func waiting(t *testing.T, env ...string) (*exec.Cmd, model.ProcessID) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "echo ready; read nothing") // an exec would have no environment for a moment
 	cmd.Env = append(os.Environ(), env...)
@@ -37,7 +39,7 @@ func waiting(t *testing.T, env ...string) (*exec.Cmd, ID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cmd, ID{PID: cmd.Process.Pid, Start: stat.Start}
+	return cmd, model.ProcessID{PID: cmd.Process.Pid, StartTicks: stat.Start}
 }
 
 func TestSignal(t *testing.T) {
@@ -58,7 +60,7 @@ func TestSignal(t *testing.T) {
 // A process that has the pid but not the start time is somebody else.
 func TestSignalNeverHitsAReusedPID(t *testing.T) {
 	cmd, target := waiting(t)
-	target.Start--
+	target.StartTicks--
 	if err := Signal(target, syscall.SIGKILL); !errors.Is(err, ErrReused) {
 		t.Errorf("error %v, want %v", err, ErrReused)
 	}
@@ -68,7 +70,7 @@ func TestSignalNeverHitsAReusedPID(t *testing.T) {
 	if _, err := EnvironOf(target); !errors.Is(err, ErrReused) {
 		t.Errorf("environment of a reused pid: %v", err)
 	}
-	for _, bad := range []ID{{PID: 0, Start: 1}, {PID: -1, Start: 1}, {PID: target.PID}} {
+	for _, bad := range []model.ProcessID{{PID: 0, StartTicks: 1}, {PID: -1, StartTicks: 1}, {PID: target.PID}} {
 		if err := Signal(bad, syscall.SIGKILL); err == nil {
 			t.Errorf("signalled %+v", bad)
 		}
@@ -84,7 +86,7 @@ func TestEnvironOf(t *testing.T) {
 	if !slices.Contains(env, "TT_METAL_HOME=/opt/tt-metal") || !slices.Contains(env, "TT_VISIBLE_DEVICES=0,1") {
 		t.Errorf("environment %q", env)
 	}
-	if _, err := EnvironOf(ID{PID: 1 << 30, Start: 1}); !errors.Is(err, ErrGone) {
+	if _, err := EnvironOf(model.ProcessID{PID: 1 << 30, StartTicks: 1}); !errors.Is(err, ErrGone) {
 		t.Errorf("error %v, want %v", err, ErrGone)
 	}
 }

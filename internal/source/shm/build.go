@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // build makes the published form of a region.
@@ -25,12 +24,12 @@ func (r *Reader) build(reg *region) *Region {
 	out.Version, out.DeviceID = img.Layout.Version, img.DeviceID
 	out.Diagnostics = diagnose(img)
 
-	b := builder{r: r, reg: reg, out: out, holders: r.holders(reg), erased: map[proc.ID]bool{}}
+	b := builder{r: r, reg: reg, out: out, holders: r.holders(reg), erased: map[model.ProcessID]bool{}}
 	for _, p := range b.holders {
 		out.Mapped = append(out.Mapped, p.PID)
 		// A writer of layout 3 in a region of layout 4: a newer release
 		// initialised it anew under it.
-		b.erased[p.ID] = reg.wiped[p.ID] || img.Layout.Version == 4 && knownV3(r.releases.of(p))
+		b.erased[p.ProcessID] = reg.wiped[p.ProcessID] || img.Layout.Version == 4 && knownV3(r.releases.of(p))
 	}
 	out.Uses = make([]Use, 0, len(img.Slots))
 	b.slots()
@@ -96,7 +95,7 @@ type builder struct {
 	reg     *region
 	out     *Region
 	holders []*process
-	erased  map[proc.ID]bool // holders whose slot does not say what they hold
+	erased  map[model.ProcessID]bool // holders whose slot does not say what they hold
 
 	together [model.NumPools]model.Sum
 }
@@ -146,7 +145,7 @@ func (b *builder) unknown(slot Slot, why model.Doubt) {
 // live adds the slot of one live process.
 func (b *builder) live(st *slotState) {
 	p := st.owners[0]
-	u := Use{PID: p.PID, StartTicks: p.Start, Slot: st.slot.Index, Updated: st.slot.Updated}
+	u := Use{PID: p.PID, StartTicks: p.StartTicks, Slot: st.slot.Index, Updated: st.slot.Updated}
 	u.Bytes, u.Doubts = st.bytesOf(b.reg.capacity)
 	if st.base != nil && !st.base.suspected {
 		b.out.Ghosts = append(b.out.Ghosts, ghostOf(st.base.slot, st.base.left(st.slot), p.PID))
@@ -154,7 +153,7 @@ func (b *builder) live(st *slotState) {
 	if !st.sure {
 		u.Doubts = model.AddDoubts(u.Doubts, model.Doubt{Kind: model.OwnerGuessed})
 	}
-	if b.erased[p.ID] {
+	if b.erased[p.ProcessID] {
 		u.lose(model.Doubt{Kind: model.RecordsErased})
 	}
 	b.add(u, p)
@@ -168,7 +167,7 @@ func (b *builder) contested(st *slotState) {
 		pids[i] = p.PID
 	}
 	for _, p := range st.owners {
-		u := Use{PID: p.PID, StartTicks: p.Start, Slot: st.slot.Index, Updated: st.slot.Updated}
+		u := Use{PID: p.PID, StartTicks: p.StartTicks, Slot: st.slot.Index, Updated: st.slot.Updated}
 		u.lose(model.Doubt{Kind: model.SlotShared, PIDs: pids})
 		u.Together = true
 		b.add(u, p)
@@ -181,12 +180,12 @@ func (b *builder) contested(st *slotState) {
 
 // withoutSlot adds a process that maps the region and has no slot.
 func (b *builder) withoutSlot(p *process) {
-	u := Use{PID: p.PID, StartTicks: p.Start, Slot: -1}
+	u := Use{PID: p.PID, StartTicks: p.StartTicks, Slot: -1}
 	for _, pool := range regionPools {
 		u.Bytes[pool] = model.ExactBytes(0)
 	}
 	switch {
-	case b.erased[p.ID]:
+	case b.erased[p.ProcessID]:
 		u.lose(model.Doubt{Kind: model.RecordsErased})
 	case len(b.reg.parsed.Slots) == numSlots:
 		// Whoever allocates now, a forked child too, is in no slot.

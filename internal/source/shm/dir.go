@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
@@ -17,9 +18,9 @@ import (
 // a container.
 type shmDir struct {
 	inode
-	path string  // as seen from the host being watched
-	fd   int     // O_PATH
-	via  proc.ID // the process that leads there
+	path string          // as seen from the host being watched
+	fd   int             // O_PATH
+	via  model.ProcessID // the process that leads there
 
 	files    []found
 	mtime    unix.Timespec

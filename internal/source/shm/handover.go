@@ -3,7 +3,7 @@ package shm
 import (
 	"time"
 
-	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Adoption is what a Reader knows about the slot of a live process: what a
@@ -26,7 +26,7 @@ type Adoption struct {
 type slotOwner struct {
 	region inode
 	slot   int
-	owner  proc.ID
+	owner  model.ProcessID
 }
 
 // Adoptions lists what is known about the slots of live processes.
@@ -36,7 +36,7 @@ func (r *Reader) Adoptions() (list []Adoption) {
 			if st == nil || st.verdict != live {
 				continue
 			}
-			a := Adoption{Dev: reg.dev, Ino: reg.ino, Slot: i, PID: st.owners[0].PID, Start: st.owners[0].Start}
+			a := Adoption{Dev: reg.dev, Ino: reg.ino, Slot: i, PID: st.owners[0].PID, Start: st.owners[0].StartTicks}
 			if b := st.base; b != nil {
 				a.Left, a.Updated, a.Name, a.Exact, a.Suspected = b.slot.Bytes, b.slot.Updated, b.slot.Name, b.exact, b.suspected
 			}
@@ -51,7 +51,7 @@ func (r *Reader) Adoptions() (list []Adoption) {
 func (r *Reader) Restore(list []Adoption) {
 	r.handedOn = make(map[slotOwner]*baseline, len(list))
 	for _, a := range list {
-		key := slotOwner{inode{a.Dev, a.Ino}, a.Slot, proc.ID{PID: a.PID, Start: a.Start}}
+		key := slotOwner{inode{a.Dev, a.Ino}, a.Slot, model.ProcessID{PID: a.PID, StartTicks: a.Start}}
 		b := &baseline{
 			slot:  Slot{Index: a.Slot, Bytes: a.Left, Updated: a.Updated, Name: a.Name},
 			exact: a.Exact, suspected: a.Suspected,

@@ -24,10 +24,10 @@ func (r *Reader) noteUsers(users []User) {
 	}
 	for _, u := range users {
 		p := r.procs[u.PID]
-		if p == nil || u.StartTicks != 0 && u.StartTicks != p.Start {
+		if p == nil || u.StartTicks != 0 && u.StartTicks != p.StartTicks {
 			p = r.learn(u.PID)
 		}
-		if p != nil && (u.StartTicks == 0 || u.StartTicks == p.Start) {
+		if p != nil && (u.StartTicks == 0 || u.StartTicks == p.StartTicks) {
 			p.user = true
 		}
 	}

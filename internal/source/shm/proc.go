@@ -56,7 +56,7 @@ func (p *process) changed() bool {
 func (p *process) isInit() bool { return p.PID == 1 && p.InnerPID == 1 }
 
 // startTime is the wall clock when the process started, to 10 ms.
-func (p *process) startTime(boot time.Time) time.Time { return proc.StartTime(boot, p.Start) }
+func (p *process) startTime(boot time.Time) time.Time { return proc.StartTime(boot, p.StartTicks) }
 
 // closePIDFD ends the watch for its end.
 func (p *process) closePIDFD() {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
@@ -86,9 +87,9 @@ type region struct {
 	unsearched bool
 	deleted    bool // its name is gone, and somebody still maps it
 	states     [numSlots]*slotState
-	dueAt      time.Time        // when the oldest verdict on a dead owner expires
-	version    uint32           // of the layout, when last judged
-	wiped      map[proc.ID]bool // holders whose records somebody erased
+	dueAt      time.Time                // when the oldest verdict on a dead owner expires
+	version    uint32                   // of the layout, when last judged
+	wiped      map[model.ProcessID]bool // holders whose records somebody erased
 	result     *Region
 }
 
@@ -211,7 +212,7 @@ func (r *Reader) reachDir(p *process) {
 		if r.host != nil && d.inode == r.host.inode || r.dirs[d.inode] != nil {
 			d.close()
 		} else {
-			d.via = p.ID
+			d.via = p.ProcessID
 			r.dirs[d.inode] = d
 		}
 	}
@@ -220,8 +221,8 @@ func (r *Reader) reachDir(p *process) {
 		return
 	}
 	d.seen = r.seq
-	if via := r.procs[d.via.PID]; via == nil || via.ID != d.via {
-		d.via, d.path = p.ID, dirPath(p.PID) // who led here has ended
+	if via := r.procs[d.via.PID]; via == nil || via.ProcessID != d.via {
+		d.via, d.path = p.ProcessID, dirPath(p.PID) // who led here has ended
 	}
 }
 
@@ -292,7 +293,7 @@ func (r *Reader) openFiles(d *shmDir) {
 }
 
 func (r *Reader) addRegion(f *file) *region {
-	reg := &region{file: f, dirty: true, seen: r.seq, wiped: map[proc.ID]bool{}}
+	reg := &region{file: f, dirty: true, seen: r.seq, wiped: map[model.ProcessID]bool{}}
 	r.regions[f.inode] = reg
 	r.stale, r.changed = true, true
 	return reg

@@ -236,7 +236,7 @@ func (r *Reader) conclude(reg *region) (again bool) {
 		}
 	}
 	for id := range reg.wiped {
-		if p := r.procs[id.PID]; p == nil || p.ID != id || !mapsIt(p, reg) {
+		if p := r.procs[id.PID]; p == nil || p.ProcessID != id || !mapsIt(p, reg) {
 			delete(reg.wiped, id)
 		}
 	}
@@ -277,7 +277,7 @@ func (r *Reader) noteWiped(reg *region, st *slotState) {
 	}
 	r.reread(p)
 	if mapsIt(p, reg) {
-		reg.wiped[p.ID] = true
+		reg.wiped[p.ProcessID] = true
 	}
 }
 
@@ -306,13 +306,13 @@ func (r *Reader) inheritFrom(st *slotState, reg *region) {
 		return
 	}
 	p := st.owners[0]
-	if old != nil && len(old.owners) == 1 && old.owners[0].ID == p.ID {
+	if old != nil && len(old.owners) == 1 && old.owners[0].ProcessID == p.ProcessID {
 		if old.slot.PID == st.slot.PID {
 			st.base = old.base
 		}
 		return
 	}
-	if known, ok := r.handedOn[slotOwner{reg.inode, st.slot.Index, p.ID}]; ok && old == nil {
+	if known, ok := r.handedOn[slotOwner{reg.inode, st.slot.Index, p.ProcessID}]; ok && old == nil {
 		st.base = known
 		return
 	}

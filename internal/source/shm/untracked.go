@@ -14,7 +14,7 @@ import (
 // describe makes the published form of a process.
 func (r *Reader) describe(p *process) *Process {
 	out := &Process{
-		PID: p.PID, StartTicks: p.Start, StartTime: p.startTime(r.boot).Round(time.Millisecond),
+		PID: p.PID, StartTicks: p.StartTicks, StartTime: p.startTime(r.boot).Round(time.Millisecond),
 		NSPID: p.InnerPID, UID: p.UID, Name: p.Name, User: p.user, Release: r.releases.of(p),
 	}
 	if p.mapsErr != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 const (
@@ -102,7 +102,7 @@ func (s *Source) meet(m mapping) {
 		return // it has ended
 	}
 	var f *os.File
-	if _, err := s.guard.Run(proc.ID{PID: m.pid, Start: start}, func() { f, err = open(m) }); err != nil {
+	if _, err := s.guard.Run(model.ProcessID{PID: m.pid, StartTicks: start}, func() { f, err = open(m) }); err != nil {
 		s.log.Warn("a process does not let its library be opened", "pid", m.pid, "err", err)
 		return
 	}
