@@ -17,13 +17,14 @@ import (
 const (
 	// mmapEvery is how often the kernel's records of mappings are looked at:
 	// importing ttnn takes a second, from its library to the first allocator.
-	mmapEvery = 50 * time.Millisecond
+	mmapEvery = 20 * time.Millisecond
 	// scanEvery is how often processes are looked through where there are no
 	// such records.
 	scanEvery = 5 * time.Second
 	// fresh is how long after its mapping a process without a chip cannot
-	// have made an allocator.
-	fresh = uint64(time.Second)
+	// have made an allocator, and linking how long no process can: it takes
+	// the dynamic linker, and tt-metal to look for chips.
+	fresh, linking = uint64(time.Second), uint64(150 * time.Millisecond)
 )
 
 // discover finds libraries and the processes that map them.
@@ -126,8 +127,19 @@ func (s *Source) meet(m mapping) {
 	}
 	armed := l.armed
 	s.mu.Unlock()
-	late := armed == 0 || m.time == 0 || m.time < armed && (armed-m.time > fresh || hasChip(m.pid))
-	s.announce(m.pid, start, late)
+	s.announce(m.pid, start, isLate(m, armed))
+}
+
+// isLate says whether a process may have made allocators before its library
+// was watched.
+func isLate(m mapping, armed uint64) bool {
+	switch {
+	case armed == 0 || m.time == 0:
+		return true
+	case m.time >= armed || armed-m.time < linking:
+		return false
+	}
+	return armed-m.time > fresh || hasChip(m.pid)
 }
 
 // announce begins the page of a process, or corrects it: its first event may
