@@ -65,6 +65,10 @@ arm64: ## compile everything for arm64, tests too, and run some of them where qe
 fresh: ## check that make run and make test need nothing but a bare Debian 12 with make, git and python3 (root, a while)
 	@tools/fresh
 
+.PHONY: test-thanos
+test-thanos: ## ttmon fleet and remote write with a real Thanos (builds it once: minutes)
+	$(GO) test -tags thanos -timeout 30m -v ./internal/e2e/thanos
+
 .PHONY: lint
 lint: ## gofumpt, vet and staticcheck
 	@out=$$($(GO) tool -modfile=tools/lint/go.mod gofumpt -l cmd internal lib tools); \

@@ -3,6 +3,7 @@ package main
 import (
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -164,6 +165,7 @@ func (d *ttmond) routes() http.Handler {
 		}
 		_, _ = w.Write([]byte("ttmond is ready\n"))
 	})
+	mux.HandleFunc("GET /sd", d.serviceDiscovery)
 	api := d.api.Handler()
 	mux.Handle("/api/v1/", http.StripPrefix("/api", api))
 	mux.Handle("/prometheus/", api)
@@ -198,4 +200,11 @@ func (d *ttmond) metrics() http.Handler {
 		_, _ = z.Write(b)
 		_ = z.Close()
 	})
+}
+
+// serviceDiscovery answers http_sd_configs with this node, under the name by
+// which it was asked.
+func (d *ttmond) serviceDiscovery(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode([]map[string]any{{"targets": []string{r.Host}, "labels": map[string]string{"host": d.hostName()}}})
 }

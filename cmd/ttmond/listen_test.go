@@ -72,6 +72,7 @@ func TestListen(t *testing.T) {
 		"/api/v1/version": `"name":"ttmond"`,
 		"/api/v1/nothing": "404",
 		"/nothing":        "404",
+		"/sd":             `"targets":["` + address + `"]`,
 	} {
 		if got := get(t, "http://"+address+path, nil); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", path, got)

@@ -242,4 +242,21 @@ func TestPrometheusTakesRemoteWrite(t *testing.T) {
 	if got := p.query(`tenstorrent_device_info{rack="7"}`); len(got) != 2 {
 		t.Errorf("devices: %v", got)
 	}
+	// The fleet of one host, as ttmon fleet shows it.
+	ttmon := filepath.Join(h.dir, "ttmon")
+	if out, err := exec.Command("go", "build", "-o", ttmon, "../ttmon").CombinedOutput(); err != nil {
+		t.Fatalf("building ttmon: %v\n%s", err, out)
+	}
+	out, err := exec.Command(ttmon, "fleet", "--prometheus", "http://"+p.address).CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "1 hosts  2 chips") {
+		t.Errorf("ttmon fleet: %v\n%s", err, out)
+	}
+	host := p.query("tenstorrent_devices")[0].Metric["host"]
+	out, err = exec.Command(ttmon, "fleet", "--prometheus", "http://"+p.address, host).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "p150a") {
+		t.Errorf("ttmon fleet %s: %v\n%s", host, err, out)
+	}
+	if out, err := exec.Command(ttmon, "fleet", "--prometheus", "http://"+freePort(t)).CombinedOutput(); err == nil || !strings.Contains(string(out), "connection refused") {
+		t.Errorf("nobody there: %v %s", err, out)
+	}
 }

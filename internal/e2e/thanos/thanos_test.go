@@ -1,0 +1,106 @@
+//go:build thanos
+
+package thanos
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func port(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// build makes a program, or finds the Thanos that was built before.
+func build(t *testing.T, dir, out, what string) string {
+	t.Helper()
+	// Thanos needs labels in the form of this tag; ttmon does not care.
+	cmd := exec.Command("go", "build", "-tags", "slicelabels", "-o", out, what)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GONOSUMDB=github.com/thanos-community/*")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", what, err, b)
+	}
+	return out
+}
+
+func run(t *testing.T, program string, args ...string) {
+	t.Helper()
+	var log bytes.Buffer
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s:\n%.6000s", program, log.String())
+		}
+	})
+}
+
+// Three hosts write to Thanos; its query answers ttmon fleet with all of them.
+func TestFleetThroughThanos(t *testing.T) {
+	dir := t.TempDir()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	thanos := filepath.Join(cache, "ttmon", "thanos-0.41.0")
+	if _, err := os.Stat(thanos); err != nil {
+		build(t, "build", thanos, "github.com/thanos-io/thanos/cmd/thanos")
+	}
+	ttmon := build(t, "../../..", filepath.Join(dir, "ttmon"), "./cmd/ttmon")
+	ttmond := build(t, "../../..", filepath.Join(dir, "ttmond"), "./cmd/ttmond")
+	simulator := build(t, "../../..", filepath.Join(dir, "ttmon-sim"), "./cmd/ttmon-sim")
+	grpc, write, query := port(t), port(t), port(t)
+	run(t, thanos, "receive", "--grpc-address", grpc, "--http-address", port(t), "--remote-write.address", write,
+		"--tsdb.path", filepath.Join(dir, "receive"), "--label", `receive="1"`, "--log.level=warn")
+	run(t, thanos, "query", "--http-address", query, "--grpc-address", port(t), "--endpoint", grpc, "--log.level=warn")
+	for i, boards := range []string{"n300,p150a", "p150a", "2xn150"} {
+		home := filepath.Join(dir, fmt.Sprint("host", i+1))
+		if b, err := exec.Command(simulator, "--root", filepath.Join(home, "root"), "--boards", boards).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, b)
+		}
+		config := fmt.Sprintf("[[remote_write]]\nurl = 'http://%s/api/v1/receive'\ninterval = '1s'\nlabels = {host = 'node%d'}\n", write, i+1)
+		if err := os.WriteFile(filepath.Join(home, "ttmond.toml"), []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, ttmond, "--config", filepath.Join(home, "ttmond.toml"), "--root", filepath.Join(home, "root"), "--state-dir", filepath.Join(home, "state"),
+			"--socket", filepath.Join(home, "api"), "--alloc-socket", filepath.Join(home, "alloc"), "--listen", "off")
+	}
+	var out []byte
+	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(500 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		out, err = exec.CommandContext(ctx, ttmon, "fleet", "--prometheus", "http://"+query).CombinedOutput()
+		cancel()
+		if s := string(out); err == nil && strings.HasPrefix(s, "3 hosts  5 chips") && strings.Contains(s, "node1") && strings.Contains(s, "node2") && strings.Contains(s, "node3") {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	t.Logf("\n%s", out)
+	if out, err := exec.Command(ttmon, "fleet", "--prometheus", "http://"+query, "node1").CombinedOutput(); err != nil || !strings.Contains(string(out), "p150a") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,205 @@
+package text
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Fleet is many hosts, as an engine aggregates them.
+type Fleet struct {
+	Hosts  []FleetHost
+	Alerts []FleetAlert
+}
+
+// FleetHost is one host. Figures that are not known are NaN.
+type FleetHost struct {
+	Name        string
+	Chips       map[model.State]int
+	States      []FleetChip // of the chips one by one; empty where nobody asked
+	Temperature float64     // of the hottest chip, °C
+	Power       float64     // W
+	Used, Size  float64     // DRAM, bytes
+	Bound       model.Bound // of Used
+	Alerts      int
+}
+
+// FleetChip is one chip of a host.
+type FleetChip struct {
+	Device      int
+	Board       string
+	State       model.State
+	Temperature float64 // °C
+	Power       float64 // W
+	Clock       float64 // MHz
+	Used, Size  float64 // DRAM, bytes
+	Bound       model.Bound
+}
+
+// FleetAlert is an alert and where it fires.
+type FleetAlert struct {
+	Name, Severity string
+	Count          int
+	Hosts          []string
+}
+
+// trouble orders hosts: the worst first.
+func (h *FleetHost) trouble() int {
+	return 1000*(h.Chips[model.StateLost]+h.Chips[model.StateHung]) + 100*h.Chips[model.StateUnknown] + 10*h.Chips[model.StateResetting] + h.Alerts
+}
+
+// count is the number of its chips.
+func (h *FleetHost) count() (n int) {
+	for _, c := range h.Chips {
+		n += c
+	}
+	return n
+}
+
+// SortFleet puts the worst hosts first, then the hottest.
+func SortFleet(hosts []FleetHost) {
+	slices.SortStableFunc(hosts, func(a, b FleetHost) int {
+		if x, y := a.trouble(), b.trouble(); x != y {
+			return y - x
+		}
+		if ta, tb := a.Temperature, b.Temperature; !math.IsNaN(ta) && !math.IsNaN(tb) && ta != tb {
+			return cmp.Compare(tb, ta)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+// AppendFleet draws totals, alerts, and the first rows hosts.
+func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
+	total := FleetHost{Chips: map[model.State]int{}, Temperature: math.NaN(), Power: math.NaN(), Used: math.NaN(), Size: math.NaN()}
+	for i := range f.Hosts {
+		h := &f.Hosts[i]
+		for state, n := range h.Chips {
+			total.Chips[state] += n
+		}
+		total.Power, total.Used, total.Size = Plus(total.Power, h.Power), Plus(total.Used, h.Used), Plus(total.Size, h.Size)
+		if math.IsNaN(total.Temperature) || h.Temperature > total.Temperature {
+			total.Temperature = h.Temperature
+		}
+		total.Bound = max(total.Bound, h.Bound)
+	}
+	dst = fmt.Appendf(dst, "%d hosts  %d chips  %s  hottest %s  %s  DRAM %s\n", len(f.Hosts), total.count(), stateCounts(total.Chips),
+		celsius(total.Temperature), watts(total.Power), memory(total.Used, total.Size, total.Bound))
+	for _, a := range f.Alerts {
+		where := a.Hosts[:min(len(a.Hosts), 5)]
+		dst = fmt.Appendf(dst, "  alert %s (%s): %d on %s", words.Escape(a.Name), words.Escape(a.Severity), a.Count, words.Escape(strings.Join(where, ", ")))
+		if n := len(a.Hosts) - len(where); n > 0 {
+			dst = fmt.Appendf(dst, " and %d more", n)
+		}
+		dst = append(dst, '\n')
+	}
+	width := 4
+	shown := f.Hosts[:min(len(f.Hosts), rows)]
+	for i := range shown {
+		width = max(width, words.Width(shown[i].Name))
+	}
+	width = min(width, 40)
+	dst = fmt.Appendf(dst, "\n  %s  %-33s %7s %9s  %s\n", pad("HOST", width, false), "CHIPS", "HOTTEST", "POWER", "DRAM")
+	for i := range shown {
+		h := &shown[i]
+		dst = fmt.Appendf(dst, "  %s  %s %7s %9s  %s", pad(words.Escape(h.Name), width, false), pad(cellsOf(h, ascii), 33, false),
+			celsius(h.Temperature), watts(h.Power), memory(h.Used, h.Size, h.Bound))
+		if h.trouble() > 0 {
+			dst = append(dst, "  "+stateCounts(h.Chips)...)
+		}
+		if h.Alerts > 0 {
+			dst = fmt.Appendf(dst, "  %d alerts", h.Alerts)
+		}
+		dst = append(dst, '\n')
+	}
+	if n := len(f.Hosts) - len(shown); n > 0 {
+		dst = fmt.Appendf(dst, "  … and %d hosts more, all better than these\n", n)
+	}
+	return dst
+}
+
+// AppendFleetHost draws one host, chip by chip.
+func AppendFleetHost(dst []byte, h *FleetHost) []byte {
+	dst = fmt.Appendf(dst, "%s  %d chips  %s  %s  DRAM %s\n\n", words.Escape(h.Name), h.count(), stateCounts(h.Chips), watts(h.Power), memory(h.Used, h.Size, h.Bound))
+	dst = fmt.Appendf(dst, "  %3s  %-14s %-10s %7s %9s %9s  %s\n", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "DRAM")
+	for _, c := range h.States {
+		clock := "N/A"
+		if !math.IsNaN(c.Clock) {
+			clock = strconv.FormatFloat(c.Clock, 'f', 0, 64) + " MHz"
+		}
+		dst = fmt.Appendf(dst, "  %3d  %-14s %-10s %7s %9s %9s  %s\n", c.Device, words.Escape(c.Board), c.State, celsius(c.Temperature), watts(c.Power), clock,
+			memory(c.Used, c.Size, c.Bound))
+	}
+	return dst
+}
+
+// cellsOf is a cell for each chip, or their number where there are too many.
+func cellsOf(h *FleetHost, ascii bool) string {
+	if len(h.States) == 0 || len(h.States) > 32 {
+		return strconv.Itoa(h.count()) + " chips"
+	}
+	marks := map[model.State]string{
+		model.StateOK: "■", model.StateHung: "H", model.StateLost: "X", model.StateResetting: "r", model.StateUnknown: "?",
+	}
+	if ascii {
+		marks[model.StateOK] = "#"
+	}
+	var b strings.Builder
+	for _, c := range h.States {
+		b.WriteString(marks[c.State])
+	}
+	return b.String()
+}
+
+// Plus adds what is known: NaN is not.
+func Plus(a, b float64) float64 {
+	switch {
+	case math.IsNaN(a):
+		return b
+	case math.IsNaN(b):
+		return a
+	}
+	return a + b
+}
+
+func stateCounts(chips map[model.State]int) string {
+	var list []string
+	for _, state := range model.States() {
+		if n := chips[state]; n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func celsius(v float64) string {
+	if math.IsNaN(v) {
+		return "N/A"
+	}
+	return words.Temperature(v, words.Celsius)
+}
+
+func watts(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "N/A"
+	case v >= 10_000:
+		return strconv.FormatFloat(v/1000, 'f', 1, 64) + " kW"
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64) + " W"
+}
+
+// memory is "12.3/24.0 GiB", with the mark of the bound.
+func memory(used, size float64, bound model.Bound) string {
+	if math.IsNaN(used) || math.IsNaN(size) {
+		return "N/A"
+	}
+	mark := map[model.Bound]string{model.AtLeast: "≥", model.Unsure: "~"}[bound]
+	return fmt.Sprintf("%s%.1f/%.1f GiB", mark, used/(1<<30), size/(1<<30))
+}

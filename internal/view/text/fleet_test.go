@@ -1,0 +1,44 @@
+package text
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+func TestAppendFleet(t *testing.T) {
+	nan := math.NaN()
+	chips := func(states ...model.State) (list []FleetChip) {
+		for i, s := range states {
+			list = append(list, FleetChip{Device: i, State: s})
+		}
+		return list
+	}
+	f := Fleet{
+		Hosts: []FleetHost{
+			{Name: "well", Chips: map[model.State]int{model.StateOK: 2}, States: chips(model.StateOK, model.StateOK), Temperature: 40, Power: 100, Used: 1 << 30, Size: 4 << 30},
+			{Name: "ill", Chips: map[model.State]int{model.StateOK: 1, model.StateHung: 1}, States: chips(model.StateOK, model.StateHung), Temperature: nan, Power: nan, Used: 1 << 30, Size: 4 << 30, Bound: model.AtLeast, Alerts: 1},
+			{Name: "hot", Chips: map[model.State]int{model.StateOK: 32}, Temperature: 80, Power: 12000, Used: nan, Size: nan},
+		},
+		Alerts: []FleetAlert{{"ChipHung", "critical", 1, []string{"ill"}}},
+	}
+	SortFleet(f.Hosts)
+	got := string(AppendFleet(nil, f, 2, false))
+	for _, want := range []string{
+		"3 hosts  36 chips  35 ok, 1 hung  hottest 80 °C  12.1 kW  DRAM ≥2.0/8.0 GiB\n",
+		"alert ChipHung (critical): 1 on ill\n", "  ill   ■H ", "≥1.0/4.0 GiB  1 ok, 1 hung  1 alerts\n", "  hot   32 chips ", "… and 1 hosts more",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Index(got, "ill  ") > strings.Index(got, "hot  ") {
+		t.Errorf("the worst is not first:\n%s", got)
+	}
+	one := string(AppendFleetHost(nil, &f.Hosts[0]))
+	if !strings.Contains(one, "hung") || !strings.Contains(one, "#  BOARD") {
+		t.Errorf("one host:\n%s", one)
+	}
+}
