@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
 
+	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/source/shm"
@@ -13,7 +15,7 @@ import (
 // find is a region in question, with what the reader knows of them.
 type find struct {
 	model.Leftover
-	region *shm.Region
+	region *shm.Region // nil: a ttmond told of it
 }
 
 // users are the processes whose containers may have regions of their own.
@@ -32,35 +34,30 @@ func users(s *model.Snapshot) []shm.User {
 func findings(s *model.Snapshot, sweep *shm.Sweep) []find {
 	var list []find
 	for _, l := range sweep.Leftovers() {
-		f := find{leftover(s, l.Region), l.Region}
-		f.Blocked, f.Denied = l.Blocked, l.Region.Why == model.Denied
-		list = append(list, f)
+		list = append(list, find{collect.Leftover(s.Devices, l), l.Region})
 	}
 	return list
 }
 
-// leftover is a region as the views show it.
-func leftover(s *model.Snapshot, r *shm.Region) model.Leftover {
-	out := model.Leftover{Region: r.Path, ChipID: r.ID, Device: model.NoDevice, Owner: r.Owner}
-	for i := range s.Devices {
-		for j := range s.Devices[i].Chips {
-			if id, ok := s.Devices[i].Chips[j].ID.Get(); ok && id == r.ID {
-				out.Device = s.Devices[i].Index
-			}
+// merge adds what a ttmond told to what was seen here: it may look where we may
+// not. Of a region that both could look into, ours is what can be removed.
+func merge(list []find, told []model.Leftover) []find {
+	list = slices.DeleteFunc(list, func(f find) bool { // the daemon looked, and found nothing
+		return f.Denied && !slices.ContainsFunc(told, func(l model.Leftover) bool { return l.Region == f.Region })
+	})
+	for _, l := range told {
+		i := slices.IndexFunc(list, func(f find) bool { return f.Region == l.Region })
+		switch {
+		case i < 0:
+			list = append(list, find{Leftover: l})
+		case list[i].Denied:
+			list[i] = find{Leftover: l}
+		case len(list[i].Unseen) > 0 && len(l.Unseen) == 0 && !l.Denied:
+			list[i].Leftover = l
 		}
 	}
-	of := func(g shm.Ghost) model.Ghost {
-		return model.Ghost{
-			Region: r.Path, ChipID: r.ID, Device: out.Device, PID: g.PID, Name: g.Name, Bytes: g.Bytes, Updated: g.Updated, Mapped: len(r.Mapped) > 0,
-		}
-	}
-	for _, g := range r.Ghosts {
-		out.Ghosts = append(out.Ghosts, of(g))
-	}
-	for _, g := range r.Unknown {
-		out.Unseen = append(out.Unseen, of(g))
-	}
-	return out
+	slices.SortStableFunc(list, func(a, b find) int { return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.ChipID, b.ChipID)) })
+	return list
 }
 
 // named keeps the regions that were named: by path, file name or chip id.

@@ -13,6 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // socketVar is the variable that names the socket of a ttmond.
@@ -104,6 +105,24 @@ func (h *host) ask(ctx context.Context) (*model.Snapshot, error) {
 		return nil, exitWith(exitInternal, "%w", err)
 	}
 	return nil, err
+}
+
+// stale asks the daemon what dead processes left behind. Without one, or from
+// one of another host, it returns nothing.
+func (h *host) stale(ctx context.Context) (*wire.Stale, error) {
+	path := h.socket()
+	if path == "" {
+		return nil, nil
+	}
+	c := client.New(path)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, daemonPatience)
+	defer cancel()
+	answer, err := c.Stale(ctx)
+	if err == nil && answer.Simulated != h.simulated {
+		return nil, fmt.Errorf("the ttmond at %s watches another host: one of the two is simulated", path)
+	}
+	return answer, err
 }
 
 // socket is the first that is there; one that was named is taken as it is.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,9 @@ other tools may. REGION narrows it to some, named by path or chip id.
 With --remove the regions are removed: only such as no live process uses, after
 they were shown, and on a terminal after a question. The next program that opens
 the chip makes a new one.
+
+An ordinary user may not look into other users' regions. Where ttmond runs it is
+asked for them; where not, ttmon says what it could not look into.
 
 Exit codes: 0 ok, also if nothing is stale; 2 bad argument, or nobody to ask; 4 no
 permission, to remove one or to look into any.`,
@@ -77,33 +81,94 @@ func (s *stale) run(names []string) error {
 	if sweep.Err != nil && !errors.Is(sweep.Err, fs.ErrNotExist) {
 		return exitWith(exitInternal, "looking for accounting regions: %w", sweep.Err)
 	}
-	list, err := named(findings(snap, sweep), names)
+	list := findings(snap, sweep)
+	told, asked, err := s.ask()
 	if err != nil {
 		return err
 	}
-	if s.json {
-		return s.printJSON(r, list, snap)
+	if asked {
+		list = merge(list, told)
 	}
-	return s.print(r, list, snap)
+	if list, err = named(list, names); err != nil {
+		return err
+	}
+	blind := !asked && unlooked(snap)
+	if s.json {
+		return s.printJSON(r, list, snap, blind)
+	}
+	return s.print(r, list, snap, blind)
 }
 
-// print shows what there is, and removes it if that is wanted.
-func (s *stale) print(r *shm.Reader, list []find, snap *model.Snapshot) error {
+// ask asks a ttmond, where there is one, what is stale: it may look into other
+// users' regions and containers. Root sees as much without.
+func (s *stale) ask() (told []model.Leftover, asked bool, err error) {
+	h, err := s.openHost()
+	if err != nil {
+		return nil, false, err
+	}
+	defer h.Close()
+	if os.Geteuid() == 0 && !h.must {
+		return nil, false, nil
+	}
+	answer, err := h.stale(context.Background())
+	if err != nil && h.must {
+		return nil, false, exitWith(exitInternal, "%w", err)
+	}
+	if answer == nil || err != nil {
+		return nil, false, nil
+	}
+	return answer.Regions, true, nil
+}
+
+// unlooked tells whether there are programs on the devices that may account
+// where we may not look.
+func unlooked(s *model.Snapshot) bool {
+	hides := func(list []model.Doubt) bool {
+		return slices.ContainsFunc(list, func(d model.Doubt) bool {
+			return d.Kind == model.ProcessDenied || d.Kind == model.ProcessUnreadable || d.Kind == model.UsersHidden ||
+				d.Kind == model.UsersUnknown || d.Kind == model.RegionUnreachable || d.Kind == model.ShmUnreadable
+		})
+	}
+	for i := range s.Devices {
+		if hides(s.Devices[i].Memory.Doubts) || hides(s.Devices[i].Doubts) {
+			return true
+		}
+	}
+	for i := range s.Processes {
+		for k := range s.Processes[i].Devices {
+			if hides(s.Processes[i].Devices[k].Doubts) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// print shows what there is, and removes it if that is wanted. blind: there
+// are processes that could not be looked into.
+func (s *stale) print(r *shm.Reader, list []find, snap *model.Snapshot, blind bool) error {
 	o, err := s.textOptions(s.stdout)
 	if err != nil {
 		return err
 	}
 	n := count(list, removable)
+	mine := count(list, func(f *find) bool { return removable(f) && f.region != nil })
 	var buf []byte
 	// Nothing is said to be stale only where everything was looked at: a region
 	// that is denied, or whose processes cannot be seen, is in the list.
-	if len(list) == 0 {
+	switch {
+	case len(list) == 0 && blind:
+		buf = append(buf, "nothing stale where you may look; other users' processes on the devices may account elsewhere: root and ttmond see all\n"...)
+	case len(list) == 0:
 		buf = append(buf, "nothing stale: no dead process left anything in the memory accounting\n"...)
-	} else {
+	default:
 		buf = text.AppendStale(buf, leftovers(list), snap.Time, o)
 	}
-	if n > 0 && !s.remove {
-		buf = append(buf, " ttmon stale --remove removes what nobody uses: "+regions(n)+"\n"...)
+	switch {
+	case mine > 0 && !s.remove:
+		buf = append(buf, " ttmon stale --remove removes what nobody uses: "+regions(mine)+"\n"...)
+	case n > 0 && !s.remove:
+		buf = append(buf, " ttmon stale --remove, as root or the owner, removes what nobody uses: "+regions(n)+"\n"...)
 	}
 	if snap.Simulated {
 		buf = append(buf, " simulated host: its processes and their memory are made up by ttmon-sim\n"...)
@@ -120,11 +185,11 @@ func (s *stale) print(r *shm.Reader, list []find, snap *model.Snapshot) error {
 			return err
 		}
 	}
-	return outcome(list)
+	return outcome(list, blind)
 }
 
 // printJSON is print for scripts.
-func (s *stale) printJSON(r *shm.Reader, list []find, snap *model.Snapshot) error {
+func (s *stale) printJSON(r *shm.Reader, list []find, snap *model.Snapshot, blind bool) error {
 	if s.remove {
 		s.removeAll(r, list)
 	}
@@ -133,7 +198,7 @@ func (s *stale) printJSON(r *shm.Reader, list []find, snap *model.Snapshot) erro
 	if err := s.output("").write(append(out, '\n')); err != nil {
 		return err
 	}
-	return outcome(list)
+	return outcome(list, blind)
 }
 
 // confirm asks, where there is somebody to ask.
@@ -160,6 +225,11 @@ func (s *stale) removeAll(r *shm.Reader, list []find) {
 	for i := range list {
 		f := &list[i]
 		if !removable(f) {
+			continue
+		}
+		if f.region == nil {
+			f.Failure = fmt.Sprintf("removing %s: only uid %d and root may", f.Region, f.Owner)
+			f.Denied = true
 			continue
 		}
 		if err := r.Remove(f.region); err != nil {
@@ -191,13 +261,13 @@ func (s *stale) report(list []find) error {
 
 // outcome is the exit code: regions that others own are no failure of a list,
 // unless there was nothing else.
-func outcome(list []find) error {
+func outcome(list []find, blind bool) error {
 	failed := count(list, func(f *find) bool { return f.Failure != "" })
 	denied := count(list, func(f *find) bool { return f.Denied })
 	switch {
 	case failed > 0 && denied == 0:
 		return &exitError{code: exitInternal}
-	case failed > 0, denied > 0 && denied == len(list):
+	case failed > 0, denied > 0 && denied == len(list), blind && len(list) == 0:
 		return &exitError{code: exitDenied}
 	}
 	return nil

@@ -10,6 +10,7 @@
 //	GET /v1/processes/PID/buffers     its live buffers, largest first;
 //	                                  ?limit= ?device= ?pool= ?sort=size|age ?start=
 //	GET /v1/leaks                     what dead processes had not freed
+//	GET /v1/stale                     what they left in tt-metal's own accounts
 //	GET /v1/dump[?kind=kernels]       everything live as text, for people
 //	GET /v1/dumps                     the dumps that the caller's clients asked for
 //	GET /v1/health                    how the daemon is doing; status 503 when something is late

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Options of a Server.
@@ -41,6 +42,9 @@ type Options struct {
 	Limits   Limits // the zero value is DefaultLimits
 	// ReadTimeout is how long a client may take to say what it wants; 0 is 10 s.
 	ReadTimeout time.Duration
+	// Stale lists what dead processes left in accounting regions; false: it is
+	// not known yet. Nil: it is never known.
+	Stale func() ([]model.Leftover, bool)
 	// Blocks finds the allocators of a process; nil: none are watched.
 	Blocks  func(pid int) (BlocksOf, bool)
 	Memory  Memory
@@ -175,6 +179,9 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/processes/{pid}/buffers", s.buffers)
 	mux.HandleFunc("GET /v1/processes/{pid}/blocks", s.blocksOf)
 	mux.HandleFunc("GET /v1/leaks", s.leaks)
+	if s.opt.Stale != nil {
+		mux.HandleFunc("GET /v1/stale", s.stale)
+	}
 	mux.HandleFunc("GET /v1/dump", s.dump)
 	mux.HandleFunc("GET /v1/dumps", s.dumps)
 	mux.HandleFunc("GET /v1/health", s.health)

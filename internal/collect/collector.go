@@ -51,6 +51,7 @@ type Collector struct {
 	driver    *kmd.Reader
 	processes *proc.Reader
 	regions   *shm.Reader
+	swept     *shm.Sweep // what regions last read
 	ledgers   *track.Reader
 	idle      map[string]*idlePower // by BDF
 	host      model.Host            // what does not change

@@ -19,7 +19,8 @@ type Source interface {
 func (c *Collector) addMemory(s *model.Snapshot, sweep kmd.Sweep) {
 	c.chips.know(s.Devices)
 	users := deviceUsers(s)
-	sets := []claim.Set{c.regions.Read(users).Claims(), c.readLedgers(users)}
+	c.swept = c.regions.Read(users)
+	sets := []claim.Set{c.swept.Claims(), c.readLedgers(users)}
 	for _, source := range c.sources {
 		sets = append(sets, source.Claims())
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -25,6 +26,20 @@ func AppendStale(dst []byte, s *Stale, indent bool) []byte {
 	return e.buf
 }
 
+// DecodeStale reads what AppendStale wrote.
+func DecodeStale(data []byte) (*Stale, error) {
+	t, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading what is stale: %w", err)
+	}
+	d, s := decoder{tree: t}, new(Stale)
+	stale(&d, s)
+	if d.err != nil {
+		return nil, fmt.Errorf("reading what is stale: %w", d.err)
+	}
+	return s, nil
+}
+
 func stale(a archive, s *Stale) {
 	a.begin()
 	schema := StaleSchema
@@ -45,17 +60,35 @@ func leftover(a archive, l *model.Leftover, now time.Time) {
 	field(a, "denied", &l.Denied)
 	removable := !l.Denied && l.Blocked == nil && len(l.Ghosts) > 0
 	field(a, "removable", &removable)
-	blocked, kind := "", ""
-	if l.Blocked != nil {
-		blocked, kind = words.Doubt(*l.Blocked), string(l.Blocked.Kind)
-	}
-	field(a, "blocked", &blocked)
-	optional(a, "blocked_kind", &kind)
+	blocking(a, l)
 	field(a, "removed", &l.Removed)
 	field(a, "failure", &l.Failure)
-	items(a, "ghosts", &l.Ghosts, func(a archive, g *model.Ghost) { remains(a, g, now) })
+	each := func(a archive, g *model.Ghost) {
+		if a.reads() {
+			g.Region, g.ChipID, g.Device = l.Region, l.ChipID, l.Device
+			g.Mapped = l.Blocked != nil && l.Blocked.Kind == model.RegionInUse
+		}
+		remains(a, g, now)
+	}
+	items(a, "ghosts", &l.Ghosts, each)
 	// Those whose process cannot be seen from here: they may be dead.
-	items(a, "unseen", &l.Unseen, func(a archive, g *model.Ghost) { remains(a, g, now) })
+	items(a, "unseen", &l.Unseen, each)
+}
+
+// blocking is why a region cannot be removed: a sentence, its kind, and who
+// uses it.
+func blocking(a archive, l *model.Leftover) {
+	text, kind := "", ""
+	var pids []int
+	if l.Blocked != nil {
+		text, kind, pids = words.Doubt(*l.Blocked), string(l.Blocked.Kind), l.Blocked.PIDs
+	}
+	field(a, "blocked", &text)
+	optional(a, "blocked_kind", &kind)
+	rareNumbers(a, "blocked_pids", &pids)
+	if a.reads() && kind != "" {
+		l.Blocked = &model.Doubt{Kind: model.DoubtKind(kind), PIDs: pids, Region: l.Region}
+	}
 }
 
 func remains(a archive, g *model.Ghost, now time.Time) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -66,6 +68,33 @@ func TestStale(t *testing.T) {
 		}
 		if a.Ghosts[1].Age != nil {
 			t.Errorf("a clock that was set back gives an age of %v", *a.Ghosts[1].Age)
+		}
+	}
+}
+
+// TestStaleRoundTrip: what a ttmond tells is what it knows.
+func TestStaleRoundTrip(t *testing.T) {
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	ghost := model.Ghost{Region: "/dev/shm/a", ChipID: 1<<63 + 1, Device: 3, PID: 4242, Name: "python", Updated: now.Add(-time.Minute), Mapped: true}
+	ghost.Bytes[model.DRAM] = model.BoundBytes(1<<30, model.Unsure)
+	ghost.Bytes[model.L1] = model.NoBytes(model.Implausible)
+	want := &wire.Stale{Time: now, Simulated: true, Regions: []model.Leftover{
+		{
+			Region: "/dev/shm/a", ChipID: 1<<63 + 1, Device: 3, Ghosts: []model.Ghost{ghost}, Unseen: []model.Ghost{ghost},
+			Blocked: &model.Doubt{Kind: model.RegionInUse, PIDs: []int{7}, Region: "/dev/shm/a"},
+		},
+		{Region: "/dev/shm/b", ChipID: 5, Device: model.NoDevice, Denied: true, Owner: 1000},
+	}}
+	got, err := wire.DecodeStale(wire.AppendStale(nil, want, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, text := range []string{"", "[]", `{"regions":5}`, `{"regions":[{"chip_id":"x"}]}`} {
+		if s, err := wire.DecodeStale([]byte(text)); err == nil {
+			t.Errorf("%q was read as %+v", text, s)
 		}
 	}
 }

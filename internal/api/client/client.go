@@ -94,6 +94,16 @@ func (c *Client) Buffers(ctx context.Context, pid int, startTicks uint64, limit 
 	return answer.Buffers, nil
 }
 
+// Stale asks for what dead processes left in accounting regions. A ttmond that
+// is older than the question has no answer: ErrNotFound.
+func (c *Client) Stale(ctx context.Context) (*wire.Stale, error) {
+	body, err := c.get(ctx, "/v1/stale")
+	if err != nil {
+		return nil, err
+	}
+	return wire.DecodeStale(body)
+}
+
 // Blocks asks for the allocators of a process, with every block. Of one that is
 // not watched nothing is known: ErrNotFound.
 func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, error) {
