@@ -90,6 +90,13 @@ soak: ## attack a ttmond at random for T (make soak T=10m)
 	@tools/setup test
 	TTMOND_SOAK=$(T) $(GO) test ./cmd/ttmond -run 'TestSoak' -count=1 -v -timeout 0
 
+# In its own directory go test prints what a test prints.
+.PHONY: truth
+truth: export TMPDIR := $(CACHE)/tmp
+truth: ## hold every figure against the truth, with the real ttnn, and print the table
+	@tools/setup test
+	@cd internal/e2e/truth && $(GO) test -count=1 -timeout 40m -args -all
+
 .PHONY: bench
 bench: ## print the measurements that the docs quote, as ratios
 	@tools/setup test

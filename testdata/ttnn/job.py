@@ -9,7 +9,7 @@ line of JSON on standard output: what it holds, by its own account.
   {"do": "alloc", "name": "b", "pool": "dram", "bytes": 2097152, "thread": true}
   {"do": "add", "name": "c", "of": ["a", "a"]}
   {"do": "matmul", "name": "d", "of": ["x", "y"]}
-  {"do": "free", "name": "a"}
+  {"do": "free", "name": "a"}         {"do": "free", "name": "a", "thread": true}
   {"do": "view"}          the allocator's own view, where the release offers it
   {"do": "table"}         all it knows of its pools: capacity, holes, every block
   {"do": "churn", "seed": 1, "steps": 500, "threads": 3}
@@ -20,6 +20,14 @@ line of JSON on standard output: what it holds, by its own account.
                           allocates and frees a tensor so often, and tells the time of a round
   {"do": "try", "pool": "dram", "pages": 8, "page": 2048}
                           whether a buffer of so many pages can be allocated now
+  {"do": "env", "name": "TT_METAL_SHM_TRACKING_DISABLED", "value": "1"}
+                          sets a variable of its own environment
+  {"do": "rename", "name": "trainer"}
+                          gives the process another name
+  {"do": "capture", "mode": "NO_DISPATCH"}         {"do": "end_capture"}
+                          a graph capture; what is allocated during one of that
+                          mode does not exist, and is not held; the answer has
+                          what the operations in it took for circular buffers
   {"do": "close"}         {"do": "close", "keep": true}         {"do": "exit"}
 
 Sizes are in bytes on one chip, in whole tiles (2048 bytes); l1_small goes one
@@ -29,6 +37,7 @@ tile to a core. A mesh holds the same on each of its chips.
 import json
 import os
 import random
+import re
 import sys
 import threading
 import time
@@ -57,6 +66,7 @@ class Job:
         self.chips = 0
         self.tensors = {}  # name -> (tensor, pool, bytes)
         self.churned = []  # tensors that churn has left
+        self.pretends = False  # in a capture that allocates nothing
 
     def held(self):
         sums = dict.fromkeys(POOLS, 0)
@@ -98,7 +108,7 @@ class Job:
             spec = ttnn.ShardSpec(shards, (32, 32), ttnn.ShardOrientation.ROW_MAJOR)
             memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, POOLS[pool], spec)
         tensor = ttnn.empty([1, 1, rows, columns], ttnn.bfloat16, ttnn.TILE_LAYOUT, self.device, memory)
-        self.tensors[name] = (tensor, pool, size)
+        self.tensors[name] = (tensor, pool, 0 if self.pretends else size)
 
     def run(self, op, name, of):
         (a, pool, _), (b, _, _) = self.tensors[of[0]], self.tensors[of[1]]
@@ -106,9 +116,22 @@ class Job:
         rows, columns = result.shape[-2], result.shape[-1]
         self.tensors[name] = (result, pool, rows * columns * 2)
 
-    def free(self, name):
+    def free(self, name, thread=False):
         tensor, _, _ = self.tensors.pop(name)
-        ttnn.deallocate(tensor)
+        if not thread:
+            ttnn.deallocate(tensor)
+            return
+        worker = threading.Thread(target=ttnn.deallocate, args=(tensor,))
+        worker.start()
+        worker.join()
+
+    def capture(self, mode):
+        ttnn._ttnn.graph.begin_graph_capture(getattr(ttnn._ttnn.graph.RunMode, mode))  # without the Python layer, which needs torch
+        self.pretends = mode == "NO_DISPATCH"
+
+    def end_capture(self):
+        self.pretends = False
+        return sum(circular_buffer(node) for node in ttnn._ttnn.graph.end_graph_capture() or [])
 
     def view(self):
         """Bytes the allocator has given out, over all banks, per pool."""
@@ -212,11 +235,28 @@ class Job:
             answer["round"] = self.spin(**command)
         elif verb == "drop":
             self.churned.clear()
-        elif verb in ("open", "alloc", "free", "close", "churn"):
+        elif verb == "env":
+            os.environ[command["name"]] = command["value"]
+        elif verb == "rename":
+            with open("/proc/self/comm", "w") as f:
+                f.write(command["name"])
+        elif verb == "end_capture":
+            answer["cb"] = self.end_capture()
+        elif verb in ("open", "alloc", "free", "close", "churn", "capture"):
             getattr(self, verb)(**command)
         elif verb != "ping":
             raise ValueError(f"no command {verb!r}")
         return answer
+
+
+def circular_buffer(node):
+    """The bytes that a node of a captured graph takes for circular buffers, over its cores."""
+    if node["node_type"] != "circular_buffer_allocate":
+        return 0
+    cores = 0
+    for x0, y0, x1, y1 in re.findall(r"(\d+)\D+(\d+)\D+(\d+)\D+(\d+)", node["params"]["core_range_set"]):
+        cores += (int(x1) - int(x0) + 1) * (int(y1) - int(y0) + 1)
+    return int(node["params"]["size"]) * cores
 
 
 def table_of(view):

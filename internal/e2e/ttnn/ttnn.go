@@ -107,6 +107,7 @@ type Reply struct {
 	View  Held    `json:"view"`  // of the allocator, with padding, over all banks
 	Fits  bool    `json:"fits"`  // answer to "try"
 	Round float64 `json:"round"` // answer to "spin": ns
+	CB    uint64  `json:"cb"`    // answer to "end_capture": circular buffers, over all cores
 	Table map[string]Table
 }
 

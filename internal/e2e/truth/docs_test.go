@@ -1,0 +1,88 @@
+package truth
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+)
+
+// TestDocs: docs/truth.md names scenarios and tests that there are, and
+// something for each letter.
+func TestDocs(t *testing.T) {
+	root, err := ttnn.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs/truth.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := testNames(t, root)
+	known := map[string]bool{}
+	for _, c := range scenarios() {
+		known[c.name] = true
+		if _, after, ok := strings.Cut(c.name, ": "); ok && strings.HasPrefix(c.name, "ttnn ") {
+			known[after] = true
+		}
+	}
+	for letter := 'a'; letter <= 'w'; letter++ {
+		line := regexp.MustCompile(`(?m)^\| ` + string(letter) + ` \|.*\|(.*)\|$`).FindStringSubmatch(string(page))
+		if line == nil {
+			t.Errorf("nothing is said of %c", letter)
+			continue
+		}
+		names := 0
+		for _, m := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(line[1], -1) {
+			names++
+			if !known[m[1]] {
+				t.Errorf("%c: there is no scenario %q", letter, m[1])
+			}
+		}
+		for _, m := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(line[1], -1) {
+			names++
+			if !tests[m[1]] {
+				t.Errorf("%c: there is no %s", letter, m[1])
+			}
+		}
+		if names == 0 {
+			t.Errorf("%c is kept by nothing", letter)
+		}
+	}
+	real := 0
+	for _, c := range scenarios() {
+		if strings.HasPrefix(c.name, "ttnn ") {
+			real++
+		}
+	}
+	if all := len(scenarios()); all < 45 || real < 30 {
+		t.Errorf("%d scenarios, %d with the real ttnn; the page promises more", all, real)
+	}
+}
+
+// testNames are the names of all tests of the tree.
+func testNames(t *testing.T, root string) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`)
+	for _, dir := range []string{"cmd", "internal"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+				names[m[1]] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}

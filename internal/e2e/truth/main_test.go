@@ -1,0 +1,78 @@
+package truth
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/hermetic"
+)
+
+// bin is the directory with the binaries under test, built once.
+var bin string
+
+var all = flag.Bool("all", false, "play all scenarios, not only the fast ones, and print the table")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	limit := 5 * time.Minute
+	if *all {
+		limit = 40 * time.Minute
+	}
+	hermetic.Enter(hermetic.Options{Limit: limit})
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	if bin, err = programs.Build(false, "ttmon", "ttmon-sim", "ttmond"); err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(bin)
+	code = m.Run()
+	if *all {
+		result.print(os.Stdout)
+	}
+	return code, nil
+}
+
+// scenario is something that happens on a host, and what ttmon says then.
+type scenario struct {
+	name string
+	fast bool // go test plays it, too
+	play func(*stage)
+}
+
+func TestTruth(t *testing.T) {
+	list := scenarios()
+	names := map[string]bool{}
+	for _, c := range list {
+		if names[c.name] {
+			t.Errorf("two scenarios are called %q", c.name)
+		}
+		names[c.name] = true
+		if !c.fast && !*all {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.play(&stage{T: t, name: c.name})
+		})
+	}
+}
+
+// scenarios are all of them.
+func scenarios() (list []scenario) {
+	list = append(list, ttnnScenarios()...)
+	list = append(list, placeScenarios()...)
+	list = append(list, slotScenarios()...)
+	list = append(list, rightsScenarios()...)
+	return append(list, screenScenarios()...)
+}
