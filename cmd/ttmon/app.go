@@ -26,6 +26,7 @@ type app struct {
 	direct  bool   // ask none
 	color   string
 	ascii   bool
+	version bool // print it and end
 }
 
 // Names by which people call the program for one of its commands: symlinks
@@ -103,6 +104,9 @@ publish, as any user, and never opens a device.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.version {
+				return a.output("").write([]byte(versionLine()))
+			}
 			return cmd.Help()
 		},
 	}
@@ -112,6 +116,7 @@ publish, as any user, and never opens a device.`,
 	f.BoolVar(&a.direct, "direct", false, "read the host directly, even where a ttmond runs")
 	f.StringVar(&a.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	f.BoolVar(&a.ascii, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
+	root.Flags().BoolVarP(&a.version, "version", "v", false, "print the version and end")
 	root.AddCommand(newSMI(a), newTop(a), newMem(a), newRun(a), newDmon(a), newPmon(a), newHistory(a), newEvents(a), newFleet(a), newSD(a), newStale(a), newDaemon(a), newCompletion(), newVersion(a))
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.DisableDefaultCmd = true

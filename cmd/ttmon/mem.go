@@ -99,7 +99,7 @@ func (m *memCmd) run() error {
 		return err
 	}
 	src.Source = &primed{Source: src.Source, first: first}
-	if _, _, terminal := size(m.stdout); m.once || m.plain || !terminal {
+	if _, _, terminal := size(m.stdout); m.once || m.plain || m.needsTerminal("mem") != nil {
 		return m.print(src, c, terminal)
 	}
 	actions := &act.Actions{Buffers: src.buffers}

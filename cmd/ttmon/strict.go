@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -53,6 +54,9 @@ func noArguments(cmd *cobra.Command, args []string) error {
 
 // flagError says in our words what pflag found wrong.
 func flagError(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return badValue(cmd, bad)
+	}
 	text := err.Error()
 	var flags []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -65,7 +69,10 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	if rest, ok := strings.CutPrefix(text, "unknown shorthand flag: "); ok {
 		_, in, _ := strings.Cut(rest, " in ")
-		if len(in) > 2 { // "-json"
+		if what := settings[in]; what != "" && cmd.Name() == "smi" {
+			return exitWith(exitUnsupported, "%s would set %s: ttmon only looks, and changes nothing on a board", in, what)
+		}
+		if len(in) > 3 { // "-json"; two letters are near to everything
 			return usage("unknown flag %s%s", in, meant(cmd, "-"+in, flags))
 		}
 		return usage("unknown flag %s: see %s --help", in, cmd.CommandPath())
@@ -77,6 +84,31 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usage("flag %s needs a value: see %s --help", rest, cmd.CommandPath())
 	}
 	return &exitError{exitUsage, err}
+}
+
+// settings are flags by which nvidia-smi changes a board.
+var settings = map[string]string{
+	"-pm": "the persistence mode", "-pl": "the power limit", "-ac": "application clocks", "-rac": "application clocks",
+	"-lgc": "the clocks", "-rgc": "the clocks", "-lmc": "the memory clocks", "-rmc": "the memory clocks",
+	"-mig": "the partitions", "-gtt": "the target temperature", "-am": "the accounting mode", "-caa": "the accounting",
+	"-cc": "the CUDA clocks", "-dm": "the driver model", "-fdm": "the driver model", "-e": "the ECC mode",
+}
+
+// badValue says what a flag takes, and not how it was parsed.
+func badValue(cmd *cobra.Command, bad *pflag.InvalidValueError) error {
+	f := bad.GetFlag()
+	name := "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand + ", " + name
+	}
+	takes := map[string]string{
+		"float64": "a number", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number",
+		"uint": "a whole number", "duration": "a length of time, such as 500ms or 10s", "bool": "true or false",
+	}[f.Value.Type()]
+	if takes == "" {
+		return usage("%s: %q: %w", name, bad.GetValue(), bad.Unwrap())
+	}
+	return usage("%s takes %s, not %q: see %s --help", name, takes, bad.GetValue(), cmd.CommandPath())
 }
 
 // meant is the end of an error: ": did you mean X?", or where to look.

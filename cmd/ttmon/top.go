@@ -18,7 +18,6 @@ import (
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
-	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
@@ -67,7 +66,8 @@ func (t *topCmd) make() {
 		Long: `Shows the devices, charts of any figure over time, and the processes that use
 the devices, on one screen: from one board to a Galaxy of 32, at any size. The
 keys are those of nvtop and htop; F1 or ? lists them. F2 changes how it looks,
-F12 writes that to the configuration file.
+F12 writes that to the configuration file. It needs a terminal that can place its
+cursor: in a pipe, and where TERM is dumb or not set, it ends with 2.
 
 A filter chooses processes by any column:
 
@@ -118,8 +118,7 @@ func (s *screens) flags(cmd *cobra.Command) {
 
 func (t *topCmd) run() error {
 	if t.version {
-		_, err := t.stdout.WriteString("ttmon " + version.Version + "\n")
-		return err
+		return t.output("").write([]byte(versionLine()))
 	}
 	path, c, err := t.configure()
 	if err != nil {
@@ -128,8 +127,8 @@ func (t *topCmd) run() error {
 	if t.snapshot {
 		return t.printSnapshots(c)
 	}
-	if _, _, ok := size(t.stdout); !ok {
-		return usage("top needs a terminal: for a pipe or a log there are ttmon smi -l, ttmon dmon and ttmon smi --json")
+	if err := t.needsTerminal("top"); err != nil {
+		return err
 	}
 	src, err := t.source(t.app, time.Duration(c.Top.Interval))
 	if err != nil {
@@ -147,6 +146,18 @@ func (t *topCmd) run() error {
 		actions.Environ = func(t act.Target) ([]string, error) { return proc.EnvironOf(processID(t)) }
 	}
 	return t.show(src, state, tui.Options{Source: src, Interval: time.Duration(c.Top.Interval), Do: actions.Do})
+}
+
+// needsTerminal is the error of a screen that has no terminal to draw on.
+func (a *app) needsTerminal(name string) error {
+	const instead = "for a pipe or a log there are ttmon smi -l, ttmon dmon and ttmon smi --json"
+	if _, _, ok := size(a.stdout); !ok {
+		return usage("%s needs a terminal: %s", name, instead)
+	}
+	if term := a.getenv("TERM"); term == "dumb" || term == "" {
+		return usage("%s needs a terminal that can place its cursor, and TERM=%s cannot: %s", name, term, instead)
+	}
+	return nil
 }
 
 func processID(t act.Target) model.ProcessID {
@@ -306,6 +317,7 @@ func (p *primed) Next(ctx context.Context) (*model.Snapshot, error) {
 // show runs a screen until it is left or told to end.
 func (a *app) show(src source, screen tui.App, o tui.Options) error {
 	o.ASCII = a.ascii || asciiLocale(a.getenv)
+	o.Console = a.getenv("TERM") == "linux"
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
 	terminal, err := tui.Open()

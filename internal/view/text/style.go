@@ -144,7 +144,7 @@ func substitute(r rune) byte {
 	case '…':
 		return '~'
 	case '°':
-		return 'o'
+		return ' '
 	case '↓':
 		return '!'
 	case '≥':

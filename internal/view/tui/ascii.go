@@ -17,6 +17,39 @@ func ascii(r rune) string {
 	return "?"
 }
 
+// console is what the kernel's own console can show: its fonts have the half
+// and full blocks and the rules, but no braille and no eighths of a block.
+func console(r rune) rune {
+	if r >= firstBraille && r < firstBraille+256 {
+		const upper, lower = 0x1b, 0xe4
+		switch b := uint8(r - firstBraille); {
+		case b == 0:
+			return ' '
+		case b&upper != 0 && b&lower != 0:
+			return '█'
+		case b&upper != 0:
+			return '▀'
+		default:
+			return '▄'
+		}
+	}
+	switch r {
+	case '▉', '▊', '▋':
+		return '█'
+	case '▍', '▎', '▏':
+		return '▌'
+	case '▸':
+		return '►'
+	case '◂':
+		return '◄'
+	case '…':
+		return '~'
+	case '–', '−':
+		return '-'
+	}
+	return r
+}
+
 // asciiDots stands for a braille cell: where its dots are, and how many.
 func asciiDots(b uint8) string {
 	const upper, lower = 0x1b, 0xe4 // rows 1 and 2, rows 3 and 4
@@ -36,6 +69,6 @@ func asciiDots(b uint8) string {
 // plain has the other characters that the screens draw.
 var plain = map[rune]string{
 	'█': "#", '▉': "#", '▊': "#", '▋': "#", '▌': "=", '▍': "=", '▎': "-", '▏': "-", '▓': "#", '▒': "+", '¦': ":", '░': ".", '│': "|", '─': "-", '┌': "+", '┐': "+", '└': "+", '┘': "+", '├': "+", '┤': "+", '┬': "+", '┴': "+", '┼': "+",
-	'▲': "^", '▼': "v", '↑': "^", '↓': "v", '←': "<", '→': ">", '▸': ">", '◂': "<", '…': "~", '–': "-", '−': "-", '°': "'", '≥': ">",
+	'▲': "^", '▼': "v", '↑': "^", '↓': "v", '←': "<", '→': ">", '▸': ">", '◂': "<", '…': "~", '–': "-", '−': "-", '°': " ", '≥': ">",
 	'·': ",",
 }

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"time"
+
 	"github.com/gdamore/tcell/v2"
 
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -12,12 +14,26 @@ type painter struct {
 	now, then *cells.Grid // being drawn, on the terminal
 	look      Look
 	colours   *palette
-	dirty     bool // the terminal's contents are unknown
-	ascii     bool // the terminal shows nothing else
+	dirty     bool      // the terminal's contents are unknown
+	anew      bool      // every cell is to be sent again
+	sent      time.Time // when every cell was sent last
+	ascii     bool      // the terminal shows nothing else
+	console   bool      // the terminal is the kernel's own: few characters
 }
 
 func newPainter(s tcell.Screen) *painter {
 	return &painter{screen: s, now: cells.NewGrid(0, 0), then: cells.NewGrid(0, 0), dirty: true}
+}
+
+// healEvery is how often every cell is sent again: a program started from the
+// same terminal may write over the screen at any time, and nobody tells us.
+const healEvery = 10 * time.Second
+
+// heal has the screen sent again if that is long ago.
+func (p *painter) heal(now time.Time) {
+	if now.Sub(p.sent) >= healEvery {
+		p.anew = true
+	}
 }
 
 // paint draws the app and tells whether anything had to be sent.
@@ -33,13 +49,19 @@ func (p *painter) paint(app App) bool {
 	if p.dirty {
 		p.then.Resize(0, 0)
 	}
+	p.anew = p.anew || p.dirty
+	if p.anew {
+		// Unlocking marks the cells as not yet sent; unlike a Sync, nothing is
+		// cleared, and so nothing flickers.
+		p.screen.LockRegion(0, 0, w, h, false)
+	}
 	n := p.now.Diff(p.then, func(x, y int, c cells.Cell) {
 		if c.Rune != 0 { // the cell left of it covers this one
 			p.screen.Put(x, y, p.text(c), p.colours[c.Style])
 		}
 	})
 	moved := p.now.CursorX != p.then.CursorX || p.now.CursorY != p.then.CursorY
-	if n == 0 && !moved && !p.dirty {
+	if n == 0 && !moved && !p.anew {
 		return false
 	}
 	p.screen.ShowCursor(p.now.CursorX, p.now.CursorY)
@@ -48,7 +70,10 @@ func (p *painter) paint(app App) bool {
 	} else {
 		p.screen.Show()
 	}
-	p.dirty = false
+	if p.anew {
+		p.sent = time.Now()
+	}
+	p.dirty, p.anew = false, false
 	p.now, p.then = p.then, p.now
 	return true
 }
@@ -75,6 +100,9 @@ func (p *painter) adopt(l Look) {
 func (p *painter) text(c cells.Cell) string {
 	if p.ascii {
 		return ascii(c.Rune)
+	}
+	if p.console {
+		c.Rune = console(c.Rune)
 	}
 	if c.More != "" {
 		return string(c.Rune) + c.More

@@ -18,6 +18,7 @@ type Options struct {
 	Source   Source
 	Interval time.Duration // 0: one second
 	ASCII    bool          // draw with ASCII only
+	Console  bool          // the terminal is the kernel's own: no braille
 	// Do carries out an effect the loop does not know, in a goroutine of its
 	// own, and returns the event that tells how it went; nil tells nothing.
 	Do func(context.Context, Effect) Event
@@ -118,7 +119,7 @@ func newLoop(screen tcell.Screen, app App, o Options) *loop {
 		events: make(chan Event, 16), term: make(chan tcell.Event, 16),
 		signals: make(chan os.Signal, 4), fed: make(chan struct{}),
 	}
-	l.paint.ascii = o.ASCII
+	l.paint.ascii, l.paint.console = o.ASCII, o.Console
 	l.feed = &feeder{src: o.Source, interval: o.Interval, change: make(chan time.Duration, 1), out: l.events}
 	return l
 }
@@ -146,6 +147,9 @@ func (l *loop) run(ctx context.Context, cancel context.CancelFunc) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case ev := <-l.events:
+			if _, ok := ev.(Sample); ok {
+				l.paint.heal(time.Now())
+			}
 			quit = l.take(ctx, ev)
 		case ev := <-l.term:
 			switch e := ev.(type) {

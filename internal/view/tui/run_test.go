@@ -334,3 +334,20 @@ func TestResize(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Now and then every cell is sent again, for whoever has written over it.
+func TestHeal(t *testing.T) {
+	screen, app := terminal(t), newFake()
+	p := newPainter(screen)
+	if !p.paint(app) || p.paint(app) {
+		t.Fatal("what does not change is sent again")
+	}
+	p.heal(p.sent.Add(healEvery - 1))
+	if p.paint(app) {
+		t.Error("sent again too early")
+	}
+	p.heal(p.sent.Add(healEvery))
+	if !p.paint(app) || p.paint(app) {
+		t.Error("not sent again, or all the time")
+	}
+}

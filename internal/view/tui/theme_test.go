@@ -107,3 +107,16 @@ func TestBrailleTable(t *testing.T) {
 		}
 	}
 }
+
+// The kernel's console shows no braille and no eighths; what stands in for them
+// is in its fonts, and blank stays blank.
+func TestConsoleCharacters(t *testing.T) {
+	for r, want := range map[rune]rune{'⠀': ' ', '⠉': '▀', '⣀': '▄', '⣿': '█', '▏': '▌', '▉': '█', '─': '─', 'x': 'x'} {
+		if got := console(r); got != want {
+			t.Errorf("%c is drawn as %c, want %c", r, got, want)
+		}
+	}
+	if got := ascii('°'); got != " " {
+		t.Errorf("a degree sign is drawn as %q", got)
+	}
+}

@@ -45,7 +45,8 @@ func (s *State) alone() []widget.Binding {
 		{Keys: []tui.Key{"ctrl-l"}, Help: "draw the screen anew", Do: effect(tui.Repaint{})},
 		{Keys: []tui.Key{"ctrl-z"}, Help: "suspend", Do: effect(tui.Suspend{})},
 		{Keys: []tui.Key{"f10", "ctrl-c"}, Foot: "Quit", Help: "quit", Do: effect(tui.Quit{})},
-		{Keys: []tui.Key{"q", "esc"}, Help: "back, and out at last", Do: func() []tui.Effect {
+		{Keys: []tui.Key{"esc"}, Help: "back", Do: func() []tui.Effect { s.Back(); return nil }},
+		{Keys: []tui.Key{"q"}, Help: "back, and out at last", Do: func() []tui.Effect {
 			if s.Back() {
 				return nil
 			}

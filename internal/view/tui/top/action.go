@@ -2,7 +2,9 @@ package top
 
 import (
 	"slices"
+	"time"
 
+	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -10,15 +12,32 @@ import (
 
 // leave closes what is open, one thing at a time, and quits at last.
 func (s *State) leave() []tui.Effect {
+	if s.closeOne() {
+		return nil
+	}
+	return quit(s)
+}
+
+// close is leave without the quitting: Esc is pressed once too often by
+// everybody.
+func (s *State) close() []tui.Effect {
+	if !s.closeOne() {
+		s.say(cells.Text, "nothing is open: q quits")
+	}
+	return nil
+}
+
+// closeOne closes what the main page has open; false if there is nothing.
+func (s *State) closeOne() bool {
 	switch {
 	case !s.chart.at.IsZero() || !s.chart.end.IsZero():
 		s.chart.live()
 	case s.proc.filterText != "":
 		s.proc.setFilter(s, "")
 	default:
-		return quit(s)
+		return false
 	}
-	return nil
+	return true
 }
 
 func (s *State) pause() []tui.Effect {
@@ -64,28 +83,16 @@ func (s *State) sortDescending(on bool) []tui.Effect {
 	return nil
 }
 
-func (s *State) plus() []tui.Effect {
-	switch s.focus {
-	case charts:
-		s.chart.zoom(s, 1)
-	case devices:
-		s.layoutStep(-1)
-	default:
-		return s.sortDescending(false)
+// pace takes the next longer or shorter time between updates.
+func (s *State) pace(by int) []tui.Effect {
+	now := time.Duration(s.cfg.Top.Interval)
+	next := nextInterval(now, by)
+	s.cfg.Top.Interval = config.Duration(next)
+	s.say(cells.Text, "updates every %s", s.cfg.Top.Interval)
+	if next == now {
+		return nil
 	}
-	return nil
-}
-
-func (s *State) minus() []tui.Effect {
-	switch s.focus {
-	case charts:
-		s.chart.zoom(s, -1)
-	case devices:
-		s.layoutStep(1)
-	default:
-		return s.sortDescending(true)
-	}
-	return nil
+	return []tui.Effect{tui.SetInterval(next)}
 }
 
 func (s *State) space() []tui.Effect {
@@ -150,14 +157,6 @@ func (s *State) nextLayout() []tui.Effect {
 	i := slices.Index(layouts, s.cfg.Top.Devices.Layout)
 	s.setLayout(layouts[(i+1)%len(layouts)])
 	return nil
-}
-
-// layoutStep gives devices more or less room, starting from what is shown.
-func (s *State) layoutStep(by int) {
-	i := int(s.plan().level) + by
-	if i >= 0 && i < int(numLevels) {
-		s.setLayout(level(i).String())
-	}
 }
 
 func (s *State) setLayout(name string) {

@@ -142,7 +142,7 @@ func (s *State) badges() []line {
 	if s.shown != nil && s.shown.Simulated {
 		out = append(out, line{" SIMULATED ", cells.Banner})
 	}
-	if s.paused {
+	if s.paused || s.frozen {
 		out = append(out, line{" PAUSED ", cells.Banner})
 	}
 	if s.lost != nil {

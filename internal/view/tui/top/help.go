@@ -35,7 +35,7 @@ func (s *State) helpLines() []widget.HelpLine {
 }
 
 var moving = []widget.HelpLine{
-	{Key: "↑ ↓ k j", Text: "up and down; in charts: from chart to chart"},
+	{Key: "↑ ↓ j", Text: "up and down, in lists k too; in charts: from chart to chart"},
 	{Key: "← → h l", Text: "scroll the command; in charts: the cursor"},
 	{Key: "PgUp PgDn Ctrl-B Ctrl-F", Text: "a page; in charts: half a span back and on"},
 	{Key: "Home End g G", Text: "first and last; in charts: oldest and now"},

@@ -20,7 +20,7 @@ type binding struct {
 func everywhere() []binding {
 	return []binding{
 		{keys: []tui.Key{"f1", "?"}, foot: "Help", help: "this help", do: func(s *State) []tui.Effect { s.dialog = &help{}; return nil }},
-		{keys: []tui.Key{"f2"}, foot: "Setup", help: "setup: everything the configuration file can say", do: (*State).openSetup},
+		{keys: []tui.Key{"f2", "S"}, foot: "Setup", help: "setup: everything the configuration file can say", do: (*State).openSetup},
 		{keys: []tui.Key{"p"}, help: "pause and continue; samples are still taken", do: (*State).pause},
 		{keys: []tui.Key{"R"}, help: "ask for news now", do: func(*State) []tui.Effect { return []tui.Effect{tui.Refresh{}} }},
 		{keys: []tui.Key{"T"}, help: "Celsius or Fahrenheit", do: (*State).otherScale},
@@ -38,9 +38,9 @@ func onMain() []binding {
 		{keys: []tui.Key{"f5", "t"}, foot: "Tree", help: "children below their parents", do: (*State).toggleTree},
 		{keys: []tui.Key{"f6", "o"}, foot: "Sort", help: "choose the column to sort by", do: (*State).openSort},
 		{keys: []tui.Key{"I"}, help: "reverse the order", do: func(s *State) []tui.Effect { return s.sortDescending(!s.cfg.Top.Processes.Descending) }},
-		{keys: []tui.Key{"+", "="}, help: "processes: ascending · charts: zoom in · devices: more room each", do: (*State).plus},
-		{keys: []tui.Key{"-", "_"}, help: "processes: descending · charts: zoom out · devices: less room each", do: (*State).minus},
-		{keys: []tui.Key{"f9"}, foot: "Kill", help: "send a signal to the selected or the tagged processes", do: (*State).openKill},
+		{keys: []tui.Key{"+", "="}, help: "a longer time between updates · charts: zoom in", do: func(s *State) []tui.Effect { return s.pace(1) }},
+		{keys: []tui.Key{"-", "_"}, help: "a shorter time between updates · charts: zoom out", do: func(s *State) []tui.Effect { return s.pace(-1) }},
+		{keys: []tui.Key{"f9", "k"}, foot: "Kill", help: "send a signal to the selected or the tagged processes", do: (*State).openKill},
 		{keys: []tui.Key{" "}, help: "tag the selected process · charts: pause", do: (*State).space},
 		{keys: []tui.Key{"U"}, help: "untag all", do: func(s *State) []tui.Effect { s.proc.tagged = nil; return nil }},
 		{keys: []tui.Key{"enter"}, help: "details of the selected process or device; the chart on the whole screen", do: (*State).enter},
@@ -54,7 +54,8 @@ func onMain() []binding {
 		{keys: []tui.Key{"v"}, help: "layout of the devices: auto, blocks, compact, lines, grid", do: (*State).nextLayout},
 		{keys: []tui.Key{"w"}, help: "worst device first, or by index", do: (*State).toggleWorst},
 		{keys: []tui.Key{"P"}, help: "show or hide the processes", do: (*State).toggleProcesses},
-		{keys: []tui.Key{"q", "esc"}, help: "quit (closes pages, dialogs and the filter first)", do: (*State).leave},
+		{keys: []tui.Key{"q"}, help: "quit (closes pages, dialogs and the filter first)", do: (*State).leave},
+		{keys: []tui.Key{"esc"}, help: "close what is open: page, dialog, cursor, filter; never quits", do: (*State).close},
 	}
 }
 

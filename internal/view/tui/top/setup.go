@@ -51,13 +51,13 @@ func (u *setup) key(s *State, k tui.Key) []tui.Effect {
 	list := u.options()
 	u.list.N = len(list)
 	switch k {
-	case "esc", "q", "f2", "f10":
+	case "esc", "q", "f2", "S", "f10":
 		s.dialog = nil
 	case "tab":
 		u.turn(1)
 	case "shift-tab":
 		u.turn(-1)
-	case "f12", "S":
+	case "f12", "w":
 		return s.save()
 	case "enter", " ", "right", "l", "+":
 		return u.change(s, &list[u.list.Sel], 1, k)
@@ -110,6 +110,11 @@ func nextLength(o *config.Option, c *config.Config, by int) time.Duration {
 	if strings.HasSuffix(o.Path, ".span") {
 		return chart.Zoom(now, -by)
 	}
+	return nextInterval(now, by)
+}
+
+// nextInterval is the next longer or shorter time between updates.
+func nextInterval(now time.Duration, by int) time.Duration {
 	steps := []time.Duration{100e6, 200e6, 500e6, 1e9, 2e9, 5e9, 10e9, 30e9, 60e9}
 	i, found := slices.BinarySearch(steps, now)
 	if by > 0 && found {
@@ -123,11 +128,22 @@ func nextLength(o *config.Option, c *config.Config, by int) time.Duration {
 // choose opens a menu of words to switch on and off.
 func (u *setup) choose(s *State, o *config.Option, names []string) []tui.Effect {
 	m := &menu{title: o.Title, hint: "Space switches on or off, in the order chosen; Esc when done", many: true}
-	if o.Path == "top.processes.columns" {
-		m.hint = "Space switches on or off, in the order chosen; none: the usual ones"
+	columns := o.Path == "top.processes.columns"
+	if columns {
+		m.hint = "Space switches on or off; none: the usual ones; Esc when done"
+	}
+	chosen := func() []string {
+		v := o.Get(&s.cfg)
+		switch {
+		case v != "":
+			return strings.Split(v, ",")
+		case columns: // what is shown is what is ticked
+			return s.usualColumns()
+		}
+		return nil
 	}
 	fill := func() {
-		on := strings.Split(o.Get(&s.cfg), ",")
+		on := chosen()
 		m.items = m.items[:0]
 		for _, n := range names {
 			m.items = append(m.items, menuItem{text: n, help: s.helpFor(n), on: slices.Contains(on, n)})
@@ -135,16 +151,43 @@ func (u *setup) choose(s *State, o *config.Option, names []string) []tui.Effect 
 	}
 	fill()
 	m.pick = func(s *State, i int) []tui.Effect {
-		var on []string
-		if v := o.Get(&s.cfg); v != "" {
-			on = strings.Split(v, ",")
+		on := toggle(chosen(), names[i])
+		if columns {
+			on = inPlace(on, names)
 		}
-		e := u.set(s, o, strings.Join(toggle(on, names[i]), ","))
+		e := u.set(s, o, strings.Join(on, ","))
 		fill()
 		return e
 	}
 	s.dialog = &over{menu: m, under: u}
 	return nil
+}
+
+// usualColumns are the columns that are shown while none are chosen.
+func (s *State) usualColumns() []string {
+	var out []string
+	for _, c := range s.proc.fitted(nil, s.w) {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// inPlace moves the word added last to where it stands among all: before the
+// first that follows it there, and so in front of the command, which takes the
+// rest of the line.
+func inPlace(list, all []string) []string {
+	last := len(list) - 1
+	if last < 0 {
+		return list
+	}
+	word := list[last]
+	rank := slices.Index(all, word)
+	for i, w := range list[:last] {
+		if slices.Index(all, w) > rank {
+			return slices.Insert(slices.Clone(list[:last]), i, word)
+		}
+	}
+	return list
 }
 
 // over is a menu on top of the setup screen, which it goes back to.
@@ -274,7 +317,7 @@ func (u *setup) draw(s *State, screen cells.Area) {
 	} else {
 		help.Put(1, 0, words.Truncate(options[u.list.Sel].Help, help.W-2), cells.Faint)
 	}
-	text := "Tab section  ↑↓ setting  ←→ Space change  Enter type  F12 save  Esc done"
+	text := "Tab section  ↑↓ setting  ←→ Space change  Enter type  F12 w save  Esc done"
 	if s.flash.text != "" {
 		foot.Put(1, 0, words.Truncate(s.flash.text, foot.W-2), s.flash.style)
 	} else {

@@ -117,7 +117,7 @@ func (t *table) drawHeading(s *State, row cells.Area, columns []column) {
 	if s.cfg.Top.Processes.Descending {
 		arrow = "▼"
 	}
-	x := 0
+	x, end := 0, 0
 	for _, c := range columns {
 		w := c.width
 		if w == 0 {
@@ -129,9 +129,10 @@ func (t *table) drawHeading(s *State, row cells.Area, columns []column) {
 		}
 		cell := row.Sub(x, 0, w, 1)
 		if c.left {
-			cell.Put(0, 0, title, style)
+			end = x + cell.Put(0, 0, title, style)
 		} else {
 			cell.PutRight(w, 0, title, style)
+			end = x + w
 		}
 		s.hits.Add(cell, func(m tui.Mouse) []tui.Effect {
 			if m.Action == tui.Press {
@@ -142,9 +143,23 @@ func (t *table) drawHeading(s *State, row cells.Area, columns []column) {
 		})
 		x += w + 1
 	}
-	if t.filterText != "" {
-		row.PutRight(row.W, 0, fmt.Sprintf(" %d of %d: %s ", t.matching(), t.total, words.Truncate(words.Escape(t.filterText), max(row.W/3, 10))), cells.Banner)
+	t.drawFilter(row.Sub(end+1, 0, row.W-end-1, 1))
+}
+
+// drawFilter says what the rows were chosen by, in what the titles left of
+// their row: how many there are, and of the filter as much as fits.
+func (t *table) drawFilter(row cells.Area) {
+	if t.filterText == "" || row.W < 6 {
+		return
 	}
+	text := fmt.Sprintf(" %d of %d: ", t.matching(), t.total)
+	switch room := row.W - words.Width(text) - 1; {
+	case room >= 4:
+		text += words.Truncate(words.Escape(t.filterText), room) + " "
+	case words.Width(text) > row.W:
+		text = " / "
+	}
+	row.PutRight(row.W, 0, text, cells.Banner)
 }
 
 // matching counts the processes listed, without stand-ins.

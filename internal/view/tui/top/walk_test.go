@@ -82,6 +82,12 @@ func TestWayOut(t *testing.T) {
 				t.Errorf("%v then %s leaves page %T, dialog %T, frozen %v, effects %v", in, out, st.s.page, st.s.dialog, st.s.frozen, st.effects)
 			}
 			st.keys(out)
+			if out == "esc" { // pressed once too often, it says how to quit
+				if len(st.effects) != 0 || !st.has("q quits") {
+					t.Errorf("esc on the main page gives %v:\n%s", st.effects, st.draw())
+				}
+				continue
+			}
 			if !reflect.DeepEqual(st.effects, []tui.Effect{tui.Quit{}}) {
 				t.Errorf("%s on the main page gives %v", out, st.effects)
 			}
@@ -94,6 +100,9 @@ func TestKill(t *testing.T) {
 	st.keys("down", "f9")
 	if !st.has("Send to 183377  alice  python3 bench.py") {
 		t.Errorf("the dialog does not name the process:\n%s", st.draw())
+	}
+	if !st.has("PAUSED") {
+		t.Errorf("the list stands still and nothing says so:\n%s", st.draw())
 	}
 	// While the dialog is open, the list stands still, whatever happens.
 	before := st.s.shown

@@ -68,7 +68,38 @@ func KeyName(k tui.Key) string {
 }
 
 // HelpLine is a key with its meaning, or a heading.
-type HelpLine struct{ Key, Text string }
+type HelpLine struct {
+	Key, Text string
+	more      bool // the rest of the line before
+}
+
+// helpIndent is the column at which meanings begin.
+const helpIndent = 20
+
+// wrapHelp breaks meanings into as many lines as the box is narrow: help that
+// is cut off is none.
+func wrapHelp(lines []HelpLine, w int) []HelpLine {
+	var out []HelpLine
+	for _, l := range lines {
+		if l.Key == "" {
+			out = append(out, l)
+			continue
+		}
+		at := max(2+words.Width(l.Key)+2, helpIndent)
+		first, rest := l.Text, ""
+		if parts := Wrap(l.Text, max(w-at-1, 8)); len(parts) > 1 {
+			first = parts[0]
+			rest = strings.TrimLeft(l.Text[len(first):], " ")
+		}
+		out = append(out, HelpLine{Key: l.Key, Text: first})
+		if rest != "" {
+			for _, part := range Wrap(rest, max(w-helpIndent-1, 8)) {
+				out = append(out, HelpLine{Text: part, more: true})
+			}
+		}
+	}
+	return out
+}
 
 // HelpOf is a heading and the keys below it.
 func HelpOf(title string, list []Binding) []HelpLine {
@@ -78,7 +109,7 @@ func HelpOf(title string, list []Binding) []HelpLine {
 		for _, k := range b.Keys {
 			names = append(names, KeyName(k))
 		}
-		out = append(out, HelpLine{strings.Join(names, " "), b.Help})
+		out = append(out, HelpLine{Key: strings.Join(names, " "), Text: b.Help})
 	}
 	return out
 }
@@ -120,17 +151,20 @@ func (p *Help) Draw(h *Hits, screen cells.Area, lines []HelpLine, close func()) 
 	in := box.Box("Help", cells.Strong)
 	in, foot := in.Bottom(1)
 	foot.Put(1, 0, "↑ ↓ PgUp PgDn scroll, any other key closes", cells.Faint)
+	lines = wrapHelp(lines, in.W)
 	p.height = in.H
 	p.scroll = min(max(p.scroll, 0), max(len(lines)-in.H, 0))
 	for y := 0; y < in.H && p.scroll+y < len(lines); y++ {
 		l := lines[p.scroll+y]
-		if l.Key == "" {
-			in.Put(1, y, l.Text, cells.Label)
-			continue
+		switch {
+		case l.more:
+			in.Put(helpIndent, y, l.Text, cells.Text)
+		case l.Key == "":
+			in.Put(1, y, words.Truncate(l.Text, in.W-1), cells.Label)
+		default:
+			x := in.Put(2, y, l.Key, cells.Key)
+			in.Put(max(x+2, helpIndent), y, l.Text, cells.Text)
 		}
-		x := in.Put(2, y, l.Key, cells.Key)
-		at := max(x+2, 20)
-		in.Put(at, y, words.Truncate(l.Text, in.W-at-1), cells.Text)
 	}
 	h.Add(box, func(m tui.Mouse) []tui.Effect {
 		switch m.Action {
