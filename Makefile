@@ -112,6 +112,9 @@ install: build ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	install -Dm755 bin/ttmon $(DESTDIR)$(PREFIX)/bin/ttmon
 	install -Dm755 bin/ttmon-sim $(DESTDIR)$(PREFIX)/bin/ttmon-sim
 	install -Dm755 bin/ttmond $(DESTDIR)$(PREFIX)/bin/ttmond
+	install -Dm755 internal/preload/libttmon-$(shell $(GO) env GOARCH).so $(DESTDIR)$(PREFIX)/lib/libttmon.so.1
+	ln -sf libttmon.so.1 $(DESTDIR)$(PREFIX)/lib/libttmon.so
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/include lib/include/ttmon.h lib/include/ttmon.hpp lib/include/ttmon_ledger.h
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
 	install -m644 docs/man/*.1 $(SHARE)/man/man1
 	for p in ttmon ttmon-sim ttmond; do \
