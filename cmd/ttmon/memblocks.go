@@ -16,6 +16,8 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/bank"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -129,7 +131,40 @@ func (m *memCmd) runBlocks() error {
 	case m.blocks.json:
 		return m.printJSON(found, q)
 	}
+	if _, _, terminal := size(m.stdout); terminal && q == nil && !m.once && !m.plain {
+		return m.showBlocks(h, path)
+	}
 	return m.printBlocks(found, snap, q)
+}
+
+// showBlocks draws the allocators of a process on the screen, again and again.
+func (m *memCmd) showBlocks(h *host, path string) error {
+	_, c, err := m.load(m.app)
+	if err != nil {
+		return err
+	}
+	theme := c.Display.Theme
+	if m.color == "never" {
+		theme = "mono"
+	}
+	interval := time.Duration(c.Mem.Interval)
+	if m.cmd.Flags().Changed("refresh") {
+		interval = max(time.Duration(m.refresh)*time.Millisecond, 100*time.Millisecond)
+	}
+	ask := func(ctx context.Context, _ tui.Effect) tui.Event {
+		asked := client.New(path) // the screen asks from another goroutine than Next
+		defer asked.Close()
+		answer := bank.Answer{At: time.Now()}
+		if answer.Process, answer.Err = asked.Blocks(ctx, m.blocks.pid); answer.Err != nil {
+			return answer
+		}
+		if snap, err := asked.Snapshot(ctx); err == nil {
+			answer.Options = bankmap.Options{Title: title(snap, m.blocks.pid), Chip: chipNames(snap)}
+		}
+		answer.Options.ASCII = m.ascii || asciiLocale(m.getenv)
+		return answer
+	}
+	return m.show(source{}, bank.New(string(theme)), tui.Options{Source: h, Interval: interval, Do: ask})
 }
 
 // processes asks for the processes that are meant: the one of -p, or all that

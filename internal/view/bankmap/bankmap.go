@@ -91,11 +91,15 @@ func InUse(p *blocks.Process) (list []*blocks.Allocator) {
 
 // listLines shows one pool: a heading, the map, the largest blocks.
 func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options) (out []string) {
-	head := heading(l, a, o)
+	what, state := heading(l, a, o)
 	if p.Lost == 0 && l.Exact() {
-		head += "   exact"
+		state += "   exact"
 	}
-	out = append(out, head)
+	if words.Width(what)+2+words.Width(state) <= o.Width {
+		out = append(out, what+": "+state)
+	} else {
+		out = append(out, what+":", "  "+state)
+	}
 	if l.Capacity > 0 {
 		end := " " + words.Bytes(l.Capacity)
 		out = append(out, "0 "+Row(l, o.Width-2-len(end), o.ASCII)+end)
@@ -121,8 +125,8 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 	return out
 }
 
-// heading says a pool in one line.
-func heading(l *blocks.List, a *blocks.Allocator, o Options) string {
+// heading says what a pool is, and how full.
+func heading(l *blocks.List, a *blocks.Allocator, o Options) (what, state string) {
 	where := "bank"
 	if l.Pool == model.L1 || l.Pool == model.L1Small {
 		where = "core" // a core's L1 is a bank
@@ -132,13 +136,15 @@ func heading(l *blocks.List, a *blocks.Allocator, o Options) string {
 	if l.Banks > 0 && l.Capacity > 0 {
 		fmt.Fprintf(&b, ", %d %ss of %s", l.Banks, where, words.Bytes(l.Capacity))
 	}
-	fmt.Fprintf(&b, ": used %s", words.Bytes(l.Usage().BankBytes))
+	what = b.String()
+	b.Reset()
+	fmt.Fprintf(&b, "used %s", words.Bytes(l.Usage().BankBytes))
 	if space, known := l.Space(); known {
 		fmt.Fprintf(&b, ", free %s, largest hole %s a %s", words.Bytes(space.Free), words.Bytes(space.Largest), where)
 	} else {
 		b.WriteString(" or more a " + where)
 	}
-	return b.String()
+	return what, b.String()
 }
 
 func chips(a *blocks.Allocator, o Options) string {
