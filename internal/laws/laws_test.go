@@ -81,6 +81,7 @@ func TestTTMonIsLight(t *testing.T) {
 	reasons := map[string]string{
 		"github.com/hanwen/go-fuse":        "the simulator's",
 		"github.com/cilium/ebpf":           "the daemon's",
+		"github.com/google/pprof":          "slow to initialise; the profile is written by hand and read back by it in tests",
 		"github.com/prometheus/":           "the daemon's, and slow to initialise",
 		module + "internal/sim":            "ttmon never makes data up",
 		module + "internal/ledger":         "the daemon's",
