@@ -66,6 +66,10 @@ func calls(own string) map[string][]call {
 		"daemon":        {{}},
 		"daemon status": {{code: 3}, {args: []string{"--json"}, code: 3}}, // none is running
 		"daemon reload": {{code: 3}},
+		"events":        {{code: 3}},
+		"history":       {{args: []string{"core_power"}, code: 3}},
+		"sd":            {{args: []string{"lab-1", "lab-2"}}},
+		"fleet":         {{code: 2}}, // it needs an address
 	}
 }
 

@@ -17,9 +17,12 @@ import (
 func Profile(r *Report) ([]byte, error) {
 	p := pprof{strings: map[string]int64{"": 0}, table: []string{""}, functions: map[Frame]uint64{}, locations: map[Frame]uint64{}}
 	for _, t := range [][2]string{
-		{"alloc_objects", "count"}, {"alloc_space", "bytes"},
-		{"inuse_objects", "count"}, {"inuse_space", "bytes"},
-		{"peak_objects", "count"}, {"peak_space", "bytes"},
+		{"alloc_objects", "count"},
+		{"alloc_space", "bytes"},
+		{"inuse_objects", "count"},
+		{"inuse_space", "bytes"},
+		{"peak_objects", "count"},
+		{"peak_space", "bytes"},
 	} {
 		p.out.message(1, p.valueType(t[0], t[1]))
 	}

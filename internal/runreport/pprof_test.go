@@ -11,7 +11,9 @@ import (
 // TestProfileIsPprofs: pprof's own library reads what is written, with every
 // stack, value and label.
 func TestProfileIsPprofs(t *testing.T) {
-	at := func(file string, line int, function string) Frame { return Frame{File: file, Line: line, Function: function} }
+	at := func(file string, line int, function string) Frame {
+		return Frame{File: file, Line: line, Function: function}
+	}
 	inner, outer := at("/m/model.py", 88, "KV.grow"), at("/m/model.py", 10, "<module>")
 	var held, peak Place
 	held.Stack, held.Tag = []Frame{inner, outer}, "kv-cache"
