@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -120,11 +121,11 @@ func reporter(p place) error {
 	if err != nil {
 		return err
 	}
-	worst := time.Duration(0)
+	var took []time.Duration
 	report := func(f []byte) error {
 		start := time.Now()
 		err := sendAll(fd, f)
-		worst = max(worst, time.Since(start))
+		took = append(took, time.Since(start))
 		return err
 	}
 	ready()
@@ -140,7 +141,8 @@ func reporter(p place) error {
 		select {
 		case <-signal:
 			if k >= 500 {
-				fmt.Println("worst", worst.Nanoseconds(), "reports", k)
+				slices.Sort(took)
+				fmt.Println("worst", took[len(took)-1].Nanoseconds(), "p99", took[len(took)*99/100].Nanoseconds(), "reports", len(took))
 				time.Sleep(time.Hour) // alive, and holding what it holds
 			}
 		case <-time.After(time.Millisecond):

@@ -71,8 +71,13 @@ func (s *soak) step() {
 	switch what := s.rnd.IntN(20); {
 	case what < 9 && len(s.running) < 4:
 		name := s.names[s.rnd.IntN(len(s.names))]
+		cmd, err := s.tryPlay(60000+s.rnd.IntN(10), name)
+		if err != nil {
+			s.counts["refused"]++
+			break
+		}
 		s.counts[name]++
-		s.running = append(s.running, s.play(60000+s.rnd.IntN(10), name))
+		s.running = append(s.running, cmd)
 	case what < 12 && len(s.running) > 0:
 		s.endOne()
 	case what == 12:
@@ -88,7 +93,9 @@ func (s *soak) step() {
 		s.killSuccessor()
 	case what == 15:
 		s.counts["killed processes"]++
-		s.play(60000+s.rnd.IntN(10), "victim")
+		if cmd, err := s.tryPlay(60000+s.rnd.IntN(10), "victim"); err == nil {
+			s.end(cmd)
+		}
 	default:
 		time.Sleep(time.Duration(s.rnd.IntN(1500)) * time.Millisecond)
 	}

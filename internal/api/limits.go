@@ -73,7 +73,7 @@ func (s *Server) watches(w http.ResponseWriter, r *http.Request) (leave func(), 
 func (s *Server) limited(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid := callerOf(r).user()
-		if !s.budgets.queries.Take(uid, 1) {
+		if !s.awaitTurn(r, uid) {
 			w.Header().Set("Retry-After", "1")
 			fail(w, http.StatusTooManyRequests, "too many requests of this kind are being answered for you; try again in a second")
 			return
@@ -82,6 +82,25 @@ func (s *Server) limited(h http.Handler) http.Handler {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(largeTimeout))
 		h.ServeHTTP(w, r)
 	})
+}
+
+// queryPatience is how long a large call waits for its turn: a page of graphs
+// asks for many at once.
+const queryPatience = 5 * time.Second
+
+// awaitTurn takes a place among the queries, and waits for it a little.
+func (s *Server) awaitTurn(r *http.Request, uid int) bool {
+	for end := time.Now().Add(queryPatience); time.Now().Before(end); {
+		if s.budgets.queries.Try(uid, 1) {
+			return true
+		}
+		select {
+		case <-r.Context().Done():
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return s.budgets.queries.Take(uid, 1)
 }
 
 // light calls need no place among the queries.

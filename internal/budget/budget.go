@@ -101,11 +101,23 @@ func (p *Pool) Take(uid int, n int64) bool {
 	return false
 }
 
-// Force takes n whatever the limit: for what cannot be refused any more, such
-// as connections that a predecessor handed over.
-func (p *Pool) Force(uid int, n int64) {
+// Try is Take for who tries again: a refusal is not counted.
+func (p *Pool) Try(uid int, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	used := int64(0)
+	if a := p.users[uid]; a != nil {
+		used = a.used
+	}
+	if !p.limit.allows(uid, used, p.total, n) {
+		return false
+	}
+	p.take(uid, n)
+	return true
+}
+
+// take books n, for who has mu.
+func (p *Pool) take(uid int, n int64) {
 	a := p.users[uid]
 	if a == nil {
 		a = &account{}
@@ -113,6 +125,14 @@ func (p *Pool) Force(uid int, n int64) {
 	}
 	a.used += n
 	p.total += n
+}
+
+// Force takes n whatever the limit: for what cannot be refused any more, such
+// as connections that a predecessor handed over.
+func (p *Pool) Force(uid int, n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.take(uid, n)
 }
 
 func (p *Pool) refuse(uid int, a *account) (Refusal, bool) {

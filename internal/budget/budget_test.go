@@ -39,6 +39,10 @@ func TestTake(t *testing.T) {
 	if p.Used() != 0 {
 		t.Errorf("%d left", p.Used())
 	}
+	if !p.Try(1000, 4) || p.Try(1000, 1) || p.State().Refused != 5 {
+		t.Errorf("a try is no take, or is counted: %+v", p.State())
+	}
+	p.Give(1000, 4)
 	p.Force(1000, 100)
 	if p.Take(1000, 1) {
 		t.Error("a user over the limit took more")

@@ -33,7 +33,7 @@ func benchTTMOND(l *lab) error {
 	if err := l.compile("writer", writerSource); err != nil {
 		return err
 	}
-	for _, part := range []func(*lab) error{benchThroughput, benchSteady, benchMillion, benchDeath} {
+	for _, part := range []func(*lab) error{benchThroughput, benchSteady, benchMillion, benchDeath, benchTakeover} {
 		if err := part(l); err != nil {
 			return err
 		}
@@ -71,6 +71,32 @@ func (l *lab) ttmond() (*node, error) {
 	return nil, fmt.Errorf("ttmond does not answer at %s", n.api)
 }
 
+// takeOver starts another ttmond in its place.
+func (n *node) takeOver() error {
+	next := exec.Command(n.cmd.Path, append(slices.Clone(n.cmd.Args[1:]), "--takeover")...)
+	if err := next.Start(); err != nil {
+		return err
+	}
+	err := n.cmd.Wait() // ends when the other has everything
+	n.cmd = next
+	n.cmd.Args = slices.DeleteFunc(n.cmd.Args, func(a string) bool { return a == "--takeover" })
+	return err
+}
+
+// pause asks how long clients waited for the last takeover, in s.
+func (n *node) pause() (float64, error) {
+	for range 2000 {
+		var health struct {
+			Pause *float64 `json:"takeover_pause_s"`
+		}
+		if err := n.health(&health); err == nil && health.Pause != nil {
+			return *health.Pause, nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return 0, fmt.Errorf("the ttmond at %s does not say how long clients waited", n.api)
+}
+
 func (n *node) end() {
 	_ = n.cmd.Process.Kill()
 	_ = n.cmd.Wait()
@@ -78,21 +104,27 @@ func (n *node) end() {
 
 // events asks how many messages have been booked.
 func (n *node) events() (uint64, error) {
+	var health struct{ Ledger struct{ Events uint64 } }
+	err := n.health(&health)
+	return health.Ledger.Events, err
+}
+
+// health asks how it does.
+func (n *node) health(into any) error {
 	c, err := net.Dial("unix", n.api)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer c.Close()
 	if _, err := io.WriteString(c, "GET /v1/health HTTP/1.0\r\n\r\n"); err != nil {
-		return 0, err
+		return err
 	}
 	b, err := io.ReadAll(c)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	_, body, _ := strings.Cut(string(b), "\r\n\r\n")
-	var health struct{ Ledger struct{ Events uint64 } }
-	return health.Ledger.Events, json.Unmarshal([]byte(body), &health)
+	return json.Unmarshal([]byte(body), into)
 }
 
 func (n *node) awaitEvents(want uint64) error {

@@ -1,0 +1,355 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// arena is a host on which somebody means harm: a real ttmond under limits,
+// root's workload that reports, a viewer that asks, and attackers of other
+// users.
+type arena struct {
+	*host
+	t        testing.TB
+	tools    string // where every user finds the attackers' program
+	cgroup   string
+	root     *exec.Cmd
+	rootIn   io.WriteCloser
+	rootOut  *bufio.Reader
+	rootErr  *syncBuffer
+	viewer   sync.WaitGroup
+	stopView context.CancelFunc
+	answers  []time.Duration // how long the viewer waited; read after stopView
+	viewErr  error
+	figures  figures
+}
+
+// figures are what an attack did to the daemon, to root's workload and to the
+// viewer.
+type figures struct {
+	turn, turnP99, step    time.Duration // of the loop
+	stall, stallP99        time.Duration // of the workload's reports
+	answer, answerP99, mid time.Duration // of the viewer's questions
+	reports, mebibytes     int
+}
+
+// Limits of the daemon in an arena: those of the unit, smaller, so that they
+// are reached.
+const (
+	arenaMemory      = 512 << 20
+	arenaDescriptors = 4096
+	arenaBuffers     = 1 << 20
+)
+
+// patienceOfUsers is what counts as a failure: a workload or a viewer that
+// waits so long would be noticed. What is aimed at is far less; make bench
+// shows it. It is large because the machine may be busy with other things.
+const patienceOfUsers = 3 * time.Second
+
+func newArena(t testing.TB) *arena {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to play several users")
+	}
+	a := &arena{host: newHost(t), t: t}
+	// The allocation socket is where everybody may write, the API's is not.
+	shared, err := os.MkdirTemp("", "shared")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(shared) })
+	if err := errors.Join(os.Chmod(shared, 0o777|os.ModeSticky), os.Chmod(a.dir, 0o755), os.Chmod(filepath.Dir(program(t)), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	a.alloc = filepath.Join(shared, "alloc.sock")
+	config := filepath.Join(a.dir, "ttmond.toml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "[alloc]\nmax_buffers = %d\n", arenaBuffers), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.extraArgs = append(a.extraArgs, "--config", config)
+	a.limit()
+	a.tools = t.TempDir()
+	if err := os.Chmod(a.tools, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for dir := filepath.Dir(a.tools); len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
+		_ = os.Chmod(dir, 0o755)
+	}
+	return a
+}
+
+// limit has ttmond started below a memory cgroup and with few descriptors.
+func (a *arena) limit() {
+	a.t.Helper()
+	a.extraEnviron = append(a.extraEnviron, "GOMEMLIMIT=300MiB")
+	a.wrapper = []string{"sh", "-c", `ulimit -n "$1"; [ -z "$2" ] || echo $$ >"$2/cgroup.procs" || exit 99; shift 2; exec "$@"`, "sh", fmt.Sprint(arenaDescriptors)}
+	for _, base := range []string{"/sys/fs/cgroup/memory", "/sys/fs/cgroup"} {
+		dir := fmt.Sprintf("%s/ttmond-test-%d-%d", base, os.Getpid(), time.Now().UnixNano())
+		if os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		for _, name := range []string{"memory.limit_in_bytes", "memory.max"} {
+			if os.WriteFile(filepath.Join(dir, name), []byte(strconv.Itoa(arenaMemory)), 0o600) == nil {
+				a.cgroup = dir
+			}
+		}
+		if a.cgroup != "" {
+			break
+		}
+		_ = os.Remove(dir)
+	}
+	if a.cgroup == "" {
+		a.t.Log("no memory cgroup can be made here: the memory limit is not tested")
+	} else {
+		a.t.Cleanup(func() {
+			for range 100 { // until the last process is gone
+				if os.Remove(a.cgroup) == nil {
+					return
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+	}
+	a.wrapper = append(a.wrapper, a.cgroup)
+}
+
+// memory is what the daemon's cgroup has used at most; 0 if that is not known.
+func (a *arena) memory() uint64 {
+	for _, name := range []string{"memory.max_usage_in_bytes", "memory.peak"} {
+		if b, err := os.ReadFile(filepath.Join(a.cgroup, name)); err == nil {
+			n, _ := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// play starts a process of a user that runs an attack, and returns when it is
+// at work.
+func (a *arena) play(uid int, attack string) *exec.Cmd {
+	a.t.Helper()
+	cmd, err := a.tryPlay(uid, attack)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return cmd
+}
+
+// tryPlay is play for an attack that may be refused: its user may have used up
+// what users have.
+func (a *arena) tryPlay(uid int, attack string) (*exec.Cmd, error) {
+	a.t.Helper()
+	bin := filepath.Join(a.tools, programName(attack))
+	if _, err := os.Stat(bin); err != nil {
+		self, err := os.ReadFile("/proc/self/exe")
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		if err := os.WriteFile(bin, self, 0o755); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(bin)
+	cmd.Dir = "/"
+	cmd.Env = []string{attackVar + "=" + attack, "ATTACK_ALLOC=" + a.alloc, "ATTACK_API=" + a.api, "PATH=/usr/bin:/bin", "GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}, Setpgid: true,
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { a.end(cmd) })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "ready\n" {
+		a.end(cmd)
+		return nil, fmt.Errorf("attack %s: %q, %w", attack, line, err)
+	}
+	go io.Copy(io.Discard, out)
+	return cmd, nil
+}
+
+// end ends an attacker and all of its children.
+func (a *arena) end(cmd *exec.Cmd) {
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	_ = cmd.Wait()
+}
+
+// begin starts the daemon, root's workload and the viewer.
+func (a *arena) begin() {
+	a.t.Helper()
+	a.start()
+	a.work()
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stopView = cancel
+	a.viewer.Go(func() { a.view(ctx) })
+	a.t.Cleanup(func() { cancel(); a.viewer.Wait() })
+}
+
+// work starts root's workload.
+func (a *arena) work() {
+	a.t.Helper()
+	a.root = exec.Command("/proc/self/exe")
+	a.root.Env = []string{attackVar + "=reporter", "ATTACK_ALLOC=" + a.alloc}
+	a.rootErr = new(syncBuffer)
+	a.root.Stderr = a.rootErr
+	var err error
+	if a.rootIn, err = a.root.StdinPipe(); err != nil {
+		a.t.Fatal(err)
+	}
+	out, err := a.root.StdoutPipe()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if err := a.root.Start(); err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() {
+		_ = a.root.Process.Kill()
+		_ = a.root.Wait()
+	})
+	a.rootOut = bufio.NewReader(out)
+	if line, _ := a.rootOut.ReadString('\n'); line != "ready\n" {
+		a.t.Fatalf("root's workload says %q %s", line, a.rootErr)
+	}
+}
+
+// view asks for root's device again and again, on one connection, as a viewer does.
+func (a *arena) view(ctx context.Context) {
+	for ctx.Err() == nil {
+		start := time.Now()
+		held, err := ask(a.alloc, rootDevice)
+		if err == nil && held > rootBytes {
+			err = fmt.Errorf("root's device holds %d bytes, and its workload never has more than %d: %w", held, rootBytes, errWrongSum)
+		}
+		// While ttmond is stopped nobody answers, and somebody else may have
+		// the path; that is no failure.
+		if errors.Is(err, errWrongSum) || errors.Is(err, syscall.EAGAIN) { // EAGAIN: no answer in time
+			a.viewErr = err
+			return
+		}
+		if err == nil {
+			a.answers = append(a.answers, time.Since(start))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+var errWrongSum = errors.New("wrong sum")
+
+// ask asks how much DRAM a device holds.
+func ask(alloc string, dev int32) (uint64, error) {
+	fd, err := place{alloc: alloc}.dialRaw()
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10})
+	if err := sendAll(fd, frame(144, 3, dev, 0, 0, 0, 0)); err != nil {
+		return 0, err
+	}
+	b, n := make([]byte, 144), 0
+	for n < len(b) {
+		k, err := unix.Read(fd, b[n:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if k == 0 {
+			return 0, io.EOF
+		}
+		n += k
+	}
+	return binary.LittleEndian.Uint64(b[40:]), nil
+}
+
+// health asks root's question.
+func (a *arena) health() (status int, tree map[string]any, err error) {
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
+			for end := time.Now().Add(patienceOfUsers); time.Now().Before(end); time.Sleep(time.Millisecond) {
+				// Go does not wait for a place in the queue, as other clients do.
+				if c, err = (&net.Dialer{}).DialContext(ctx, "unix", a.api); !errors.Is(err, syscall.EAGAIN) {
+					break
+				}
+			}
+			return c, err
+		},
+	}}
+	r, err := client.Get("http://ttmond/v1/health")
+	if err != nil {
+		return 0, nil, err
+	}
+	defer r.Body.Close()
+	return r.StatusCode, tree, json.NewDecoder(r.Body).Decode(&tree)
+}
+
+// settle ends the attack and asserts what was promised: the daemon lives, the
+// workload lives and never waited long, its totals are exact, health is true.
+func (a *arena) settle() {
+	a.t.Helper()
+	if status, tree, err := a.health(); err != nil || status != http.StatusOK {
+		a.t.Errorf("health under attack: status %d, %v: %v", status, tree["problems"], err)
+	} else {
+		loop := tree["loop"].(map[string]any)
+		of := func(name string) time.Duration { return time.Duration(loop[name].(float64) * float64(time.Second)) }
+		a.figures = figures{turn: of("worst_turn_s"), turnP99: of("turn_p99_s"), step: of("worst_step_s"), mebibytes: int(a.memory() >> 20)}
+	}
+	a.stopView()
+	a.viewer.Wait()
+	if a.viewErr != nil {
+		a.t.Errorf("the viewer: %v", a.viewErr)
+	}
+	a.rootIn.Close()
+	line, err := a.rootOut.ReadString('\n')
+	f := &a.figures
+	if _, scanErr := fmt.Sscanf(line, "worst %d p99 %d reports %d", &f.stall, &f.stallP99, &f.reports); scanErr != nil {
+		a.t.Fatalf("root's workload died: %q %v %s", line, err, a.rootErr)
+	}
+	if n := len(a.answers); n > 0 {
+		slices.Sort(a.answers)
+		f.mid, f.answerP99, f.answer = a.answers[n/2], a.answers[n*99/100], a.answers[n-1]
+	}
+	a.t.Logf("%+v", *f)
+	if f.stall > patienceOfUsers || f.answer > patienceOfUsers {
+		a.t.Errorf("root's workload waited %v, the viewer %v", f.stall, f.answer)
+	}
+	if a.current.ended() {
+		a.t.Fatalf("ttmond has ended: %v", a.current.err)
+	}
+	end := time.Now().Add(20 * time.Second)
+	for held, err := ask(a.alloc, rootDevice); held != rootBytes; held, err = ask(a.alloc, rootDevice) {
+		if time.Now().After(end) {
+			a.t.Fatalf("root's device holds %d bytes, want exactly %d: %v", held, rootBytes, err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

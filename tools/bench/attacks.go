@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// benchAttacks has the tests of ttmond measure what each attack does.
+func benchAttacks(*lab) error {
+	cmd := exec.Command("go", "test", "./cmd/ttmond", "-run", "TestAttackFigures", "-count=1", "-v")
+	cmd.Env = append(os.Environ(), "TTMOND_FIGURES=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	for in := bufio.NewScanner(out); in.Scan(); {
+		if line, ok := strings.CutPrefix(in.Text(), "FIGURE "); ok {
+			fmt.Println(line)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("a promise was broken; see go test ./cmd/ttmond -run TestAttackFigures: %w", err)
+	}
+	fmt.Println("Two users attack for 5 s; ttmond has 512 MiB and 4096 descriptors. Times are of the wall: a busy machine adds its own.")
+	fmt.Println("Aim: no stall and no answer above 100 ms, a step of about 1 ms.")
+	return nil
+}
+
+// benchTakeover is how long clients wait while a successor takes over.
+func benchTakeover(l *lab) error {
+	for _, buffers := range []int{1000, million, 4 * million} {
+		n, err := l.ttmond()
+		if err != nil {
+			return err
+		}
+		client, err := l.hold(n, buffers)
+		if err != nil {
+			n.end()
+			return err
+		}
+		busy := exec.Command(filepath.Join(l.dir, "writer"), n.alloc, "100000000", "1", "100000", "0") // reports meanwhile
+		err = busy.Start()
+		var pauses []float64
+		for range 5 {
+			if err == nil {
+				err = n.takeOver()
+			}
+			var pause float64
+			if err == nil {
+				pause, err = n.pause()
+			}
+			pauses = append(pauses, pause*1e3)
+		}
+		for _, c := range []*exec.Cmd{busy, client} {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+		n.end()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("takeover with %d buffers and 100000 messages/s: clients wait %.1f ms (median of 5), at most %.1f ms. Aim: 100 at a million\n",
+			buffers, middle(pauses), pauses[len(pauses)-1])
+	}
+	return nil
+}
