@@ -118,32 +118,16 @@ func (c *Copier) number(p *Process) {
 	p.number = c.last
 }
 
-// The notes. A nil Copier takes none.
+// The notes.
 
 func (c *Copier) opened(p *Process) {
-	if c != nil {
-		c.number(p)
-		c.fresh = append(c.fresh, p)
-	}
+	c.number(p)
+	c.fresh = append(c.fresh, p)
 }
 
-func (c *Copier) put(p *Process, e *entry) {
-	if c != nil {
-		c.note(appendRecord(c.room(), p, e, recordPut))
-	}
-}
-
-func (c *Copier) removed(p *Process, e *entry) {
-	if c != nil {
-		c.note(appendRecord(c.room(), p, e, recordRemoved))
-	}
-}
-
-func (c *Copier) ended(p *Process) {
-	if c != nil {
-		c.note(appendRecord(c.room(), p, &entry{}, recordEnded))
-	}
-}
+func (c *Copier) put(p *Process, e *entry)     { c.note(appendRecord(c.room(), p, e, recordPut)) }
+func (c *Copier) removed(p *Process, e *entry) { c.note(appendRecord(c.room(), p, e, recordRemoved)) }
+func (c *Copier) ended(p *Process)             { c.note(appendRecord(c.room(), p, &entry{}, recordEnded)) }
 
 // room returns the chunk that has room for a record.
 func (c *Copier) room() []byte {

@@ -42,7 +42,9 @@ func (l *Ledger) End(p *Process, reason string, now time.Time, report func(Lefto
 		delete(l.procs, p.info.Key)
 	}
 	l.disown(p)
-	l.copy.ended(p)
+	if l.copy != nil {
+		l.copy.ended(p)
+	}
 	if p.table.live == 0 {
 		p.table = table{}
 		return

@@ -67,7 +67,9 @@ func (l *Ledger) Open(info Info, now time.Time) *Process {
 		p = &Process{info: info, epoch: now, last: now, table: newTable()}
 		l.procs[info.Key] = p
 		l.owned(p)
-		l.copy.opened(p)
+		if l.copy != nil {
+			l.copy.opened(p)
+		}
 	}
 	return p
 }
@@ -145,11 +147,7 @@ func (l *Ledger) SetCapacity(capacity [NumPools]uint64) {
 
 // fits tells whether a device can hold a buffer, beside what the process holds
 // there, in the place of old if that is not nil.
-func (l *Ledger) fits(d *deviceUse, old *entry, size uint64, pool uint8) bool {
-	limit := l.capacity[pool]
-	if limit == 0 {
-		return true
-	}
+func (d *deviceUse) fits(old *entry, size uint64, pool uint8, limit uint64) bool {
 	held := d.bytes[pool]
 	if old != nil && old.pool == pool {
 		held -= old.size
@@ -174,7 +172,7 @@ func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repea
 	}
 	d := &p.devices[dev]
 	old, link := p.table.find(k, dev, e.ID)
-	if !l.fits(d, old, e.Size, pool) {
+	if limit := l.capacity[pool]; limit != 0 && !d.fits(old, e.Size, pool, limit) {
 		l.refuse(p, &p.counters.OverCapacity)
 		return
 	}
@@ -186,7 +184,9 @@ func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repea
 			old.born = now
 		}
 		old.size, old.pool = e.Size, pool
-		l.copy.put(p, old)
+		if l.copy != nil {
+			l.copy.put(p, old)
+		}
 	} else if !l.roomFor(p) {
 		l.refuse(p, &p.counters.OverLimit)
 		return
@@ -195,7 +195,9 @@ func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repea
 		p.table.insert(added, link)
 		l.live++
 		p.owner.live++
-		l.copy.put(p, &added)
+		if l.copy != nil {
+			l.copy.put(p, &added)
+		}
 	}
 	p.counters.Allocs++
 	d.add(pool, e.Size)
@@ -244,7 +246,9 @@ func (l *Ledger) remove(p *Process, e *entry, link *uint32) {
 	p.counters.Frees++
 	l.live--
 	p.owner.live--
-	l.copy.removed(p, e)
+	if l.copy != nil {
+		l.copy.removed(p, e)
+	}
 	p.table.remove(link)
 }
 

@@ -59,18 +59,22 @@ func (s *Server) adopt(c *conn) error {
 	c.interest, c.appetite = unix.EPOLLIN, 2*minAppetite
 	c.dec.peer = c.cred.Pid
 	c.dec.classify = func(counting bool) reading { return s.readingOf(c, counting) }
-	if err := s.watch(c.fd, c.interest, watch{conn: c}); err != nil {
+	var err error
+	if c.user, err = s.enter(int(c.cred.Uid)); err != nil {
 		return err
 	}
-	c.user = s.userOf(int(c.cred.Uid))
+	if err := s.watchIn(c.user.set, c.fd, c.interest, watch{conn: c}); err != nil {
+		s.leaveUser(c.user)
+		return err
+	}
 	s.conns[c] = struct{}{}
 	s.unclaimed.add(c)
 	s.count.open.Add(1)
 	return nil
 }
 
-// ready serves a connection that epoll reported.
-func (s *Server) ready(c *conn, events uint32) {
+// serveConn serves a connection that epoll reported.
+func (s *Server) serveConn(c *conn, events uint32) {
 	if events&unix.EPOLLOUT != 0 {
 		s.flush(c)
 	}
@@ -170,7 +174,7 @@ func (s *Server) park(c *conn) {
 	c.parked = true
 	s.cool(c)
 	s.settleLater(c, false)
-	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_DEL, c.fd, nil)
+	_ = unix.EpollCtl(c.user.set, unix.EPOLL_CTL_DEL, c.fd, nil)
 }
 
 // unpark goes on with a connection.
@@ -179,7 +183,7 @@ func (s *Server) unpark(c *conn) {
 		return
 	}
 	c.parked = false
-	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: c.interest, Fd: int32(c.fd)})
+	_ = unix.EpollCtl(c.user.set, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: c.interest, Fd: int32(c.fd)})
 	if c.ended {
 		s.endInput(c)
 		return
@@ -311,7 +315,7 @@ func (s *Server) drop(c *conn) {
 	delete(s.conns, c)
 	s.unclaimed.remove(c)
 	s.cool(c)
-	s.unwatch(c.fd)
+	s.unwatchIn(c.user.set, c.fd)
 	c.fd = -1
 	s.unread(c, len(c.out))
 	if c.stored {
@@ -322,7 +326,7 @@ func (s *Server) drop(c *conn) {
 		delete(p.writes, c)
 	}
 	c.out, c.pending, c.heirs, c.settleAt = nil, nil, nil, time.Time{}
-	s.forget(c.user)
+	s.leaveUser(c.user)
 	s.count.open.Add(-1)
 	if c.owner != nil {
 		s.leave(c)

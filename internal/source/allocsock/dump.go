@@ -67,8 +67,7 @@ func (s *Server) Dumps() []Dump {
 
 func (s *Server) keepDump(kind string, pid, uid int, text string) {
 	s.dumps.add(Dump{Time: time.Now(), Kind: kind, PID: pid, UID: uid, Text: text})
-	u := s.userOf(uid)
-	defer s.forget(u)
+	u := s.account(uid)
 	if len(text) > logText {
 		s.say(u, slog.LevelInfo, "dump asked for by a client; /v1/dumps has it", "kind", kind, "pid", pid, "uid", uid, "bytes", len(text))
 		return

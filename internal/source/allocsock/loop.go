@@ -155,10 +155,8 @@ func (s *Server) dispatch(e *unix.EpollEvent) {
 		if hasExited(w.reporter.pidfd) {
 			s.died(w.reporter, "exited")
 		}
-	case w.conn != nil && !w.conn.parked && s.hasShare(w.conn.user):
-		u := w.conn.user
-		s.ready(w.conn, e.Events)
-		s.step(u)
+	case w.user != nil:
+		s.serveUser(w.user)
 	}
 }
 
@@ -175,9 +173,14 @@ func (s *Server) drainWake() {
 	_, _ = unix.Read(s.wakeFD, b[:])
 }
 
-// watch adds a descriptor to the epoll set.
+// watch adds a descriptor to the epoll set of the loop.
 func (s *Server) watch(fd int, events uint32, w watch) error {
-	if err := unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil {
+	return s.watchIn(s.epoll, fd, events, w)
+}
+
+// watchIn adds a descriptor to an epoll set.
+func (s *Server) watchIn(set, fd int, events uint32, w watch) error {
+	if err := unix.EpollCtl(set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil {
 		return fmt.Errorf("watching a descriptor: %w", err)
 	}
 	for len(s.watched) <= fd {
@@ -187,12 +190,15 @@ func (s *Server) watch(fd int, events uint32, w watch) error {
 	return nil
 }
 
-// unwatch takes a descriptor out and closes it.
-func (s *Server) unwatch(fd int) {
+// unwatch takes a descriptor out of the loop's set and closes it.
+func (s *Server) unwatch(fd int) { s.unwatchIn(s.epoll, fd) }
+
+// unwatchIn takes a descriptor out of a set and closes it.
+func (s *Server) unwatchIn(set, fd int) {
 	s.watched[fd] = watch{}
 	// Closing would take it out too, unless somebody else holds it: the
 	// successor in a handover that failed.
-	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_DEL, fd, nil)
+	_ = unix.EpollCtl(set, unix.EPOLL_CTL_DEL, fd, nil)
 	unix.Close(fd)
 }
 
@@ -206,7 +212,7 @@ func (s *Server) interest(c *conn) {
 		return
 	}
 	c.interest = events
-	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)})
+	_ = unix.EpollCtl(c.user.set, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)})
 }
 
 func wanted(c *conn) (events uint32) {

@@ -116,8 +116,7 @@ func (s *Server) reportLeftovers(f ledger.Leftovers) {
 }
 
 func (s *Server) logLeftovers(f ledger.Leftovers) {
-	u := s.userOf(f.UID)
-	defer s.forget(u)
+	u := s.account(f.UID)
 	s.say(u, slog.LevelInfo, "a process ended without freeing everything", "pid", f.PID, "name", f.Name, "uid", f.UID,
 		"buffers", f.Count, "bytes", f.Total(), "largest", f.Largest.Size, "oldest", f.Died.Sub(f.Oldest).Round(time.Millisecond),
 		"devices", f.Devices, "how", f.Reason)

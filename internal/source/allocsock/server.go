@@ -66,9 +66,10 @@ type Server struct {
 	clock     time.Time // when the present step began
 	turn      uint64    // counts up
 	users     map[int]*user
-	settling  []settling  // wait for the rest of something, by time
-	graces    []*reporter // wait for a new connection
-	dying     []*reporter // have ended, and are still heard
+	ready     [64]unix.EpollEvent // of the user who is being served
+	settling  []settling          // wait for the rest of something, by time
+	graces    []*reporter         // wait for a new connection
+	dying     []*reporter         // have ended, and are still heard
 	dyingFrom int
 	emptied   uint64  // times that nobody was left to be accepted
 	hot       []*conn // are swept instead of waited for
@@ -119,6 +120,7 @@ type Stats struct {
 type watch struct {
 	conn     *conn
 	reporter *reporter
+	user     *user // the descriptor is the set of its connections
 }
 
 // bufLen is the size of the read buffer: a read returns as many messages as a
@@ -232,6 +234,12 @@ func (s *Server) Close() {
 	for _, p := range s.reporters {
 		if p.pidfd >= 0 {
 			unix.Close(p.pidfd)
+		}
+	}
+	for _, u := range s.users {
+		if u.set >= 0 {
+			unix.Close(u.set)
+			u.set = -1
 		}
 	}
 	clear(s.conns)

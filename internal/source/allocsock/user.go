@@ -2,8 +2,11 @@ package allocsock
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/budget"
 )
@@ -13,7 +16,9 @@ import (
 //   - One step, what is done for one client before the next has its turn, is
 //     to take no longer than stepTime. Reads adapt to it; see conn.appetite.
 //   - In one turn, from one wait to the next, a user gets at most share. Who
-//     has had it is passed over, and is woken again by the next wait.
+//     has had it is passed over, and is woken again by the next wait. Each
+//     user's connections are in an epoll set of their own, so that many of one
+//     user are not in front of another's.
 //   - What takes longer, or may wait, is done elsewhere: texts, what a process
 //     runs, what a dead one left. The connection it is for is parked meanwhile.
 //   - A process that has ended is heard to the end in slices; see dying.go.
@@ -83,6 +88,7 @@ func (s *Server) refused(r budget.Refusal) {
 type user struct {
 	uid   int
 	conns int // open ones
+	set   int // epoll set of its connections, in that of the loop; -1 without any
 
 	turn  uint64 // the turn that spent is of
 	spent time.Duration
@@ -95,26 +101,73 @@ type user struct {
 	fullSaid   time.Time // when a full ledger was last logged
 }
 
-// userOf returns the user with a uid, for one more connection.
-func (s *Server) userOf(uid int) *user {
+// account returns the user with a uid.
+func (s *Server) account(uid int) *user {
 	u := s.users[uid]
 	if u == nil {
-		u = &user{uid: uid}
+		u = &user{uid: uid, set: -1}
 		s.users[uid] = u
 	}
-	u.conns++
 	return u
 }
 
-// forget notes that a user has one connection less. A user without any stays
+// enter returns the user with a uid, for one more connection.
+func (s *Server) enter(uid int) (*user, error) {
+	u := s.account(uid)
+	if u.set < 0 {
+		set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+		if err != nil {
+			return nil, fmt.Errorf("making an epoll set: %w", err)
+		}
+		if err := s.watch(set, unix.EPOLLIN, watch{user: u}); err != nil {
+			unix.Close(set)
+			return nil, err
+		}
+		u.set = set
+	}
+	u.conns++
+	return u, nil
+}
+
+// leaveUser notes that a user has one connection less. A user without any stays
 // as long as what was logged counts.
-func (s *Server) forget(u *user) {
-	if u.conns--; u.conns > 0 || len(s.users) < manyUsers {
+func (s *Server) leaveUser(u *user) {
+	if u.conns--; u.conns > 0 {
+		return
+	}
+	s.unwatch(u.set)
+	u.set = -1
+	if len(s.users) < manyUsers {
 		return
 	}
 	for uid, u := range s.users {
 		if u.conns == 0 && s.now.Sub(u.linesSince) > time.Minute {
 			delete(s.users, uid)
+		}
+	}
+}
+
+// serveUser serves the connections of a user that have something to say, as
+// long as its share lasts. However many they are, other users' are not behind
+// them.
+func (s *Server) serveUser(u *user) {
+	for s.hasShare(u) && u.set >= 0 {
+		n, err := epollNow(u.set, s.ready[:])
+		if err != nil || n == 0 {
+			return
+		}
+		for i := range s.ready[:n] {
+			if !s.hasShare(u) {
+				return // the others are reported again
+			}
+			e := &s.ready[i]
+			if c := s.watched[e.Fd].conn; c != nil && !c.parked {
+				s.serveConn(c, e.Events)
+				s.step(u)
+			}
+		}
+		if n < len(s.ready) {
+			return
 		}
 	}
 }
