@@ -41,6 +41,7 @@ type arena struct {
 	answers  []time.Duration // how long the viewer waited; read after stopView
 	viewErr  error
 	figures  figures
+	patience time.Duration // of the workload and the viewer
 }
 
 // figures are what an attack did to the daemon, to root's workload and to the
@@ -70,7 +71,7 @@ func newArena(t testing.TB) *arena {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to play several users")
 	}
-	a := &arena{host: newHost(t), t: t}
+	a := &arena{host: newHost(t), t: t, patience: patienceOfUsers}
 	// The allocation socket is where everybody may write, the API's is not.
 	shared, err := os.MkdirTemp("", "shared")
 	if err != nil {
@@ -339,7 +340,7 @@ func (a *arena) settle() {
 		f.mid, f.answerP99, f.answer = a.answers[n/2], a.answers[n*99/100], a.answers[n-1]
 	}
 	a.t.Logf("%+v", *f)
-	if f.stall > patienceOfUsers || f.answer > patienceOfUsers {
+	if f.stall > a.patience || f.answer > a.patience {
 		a.t.Errorf("root's workload waited %v, the viewer %v", f.stall, f.answer)
 	}
 	if a.current.ended() {

@@ -87,6 +87,7 @@ func (d *ttmond) newServer() error {
 	}
 	if every := handover.WatchdogEvery(); every > 0 && !d.cfg.keep {
 		o.BeatEvery, o.Beat = every/4, d.beat
+		d.notified.Store(time.Now().UnixNano())
 	}
 	if handover.HasStore() && !d.cfg.keep {
 		o.Store = func(fd int) error { return handover.Store(handover.File{Name: nameClient, FD: fd}) }
@@ -167,6 +168,7 @@ func (d *ttmond) run(ctx context.Context) error {
 		g.Go(func() error { return d.awaitReloads(users) })
 	}
 	d.announce()
+	g.Go(func() error { return d.tellReady(life) })
 	err := g.Wait()
 	d.server.Close()
 	unix.Close(d.handoverFD)
@@ -216,20 +218,26 @@ func (d *ttmond) announce() {
 	default:
 		d.log.Info("ttmond is ready", "version", version.Version, "alloc_socket", d.cfg.Alloc.Socket, "socket", d.cfg.API.Socket)
 	}
-	if err := d.tellReady(); err != nil {
-		d.log.Warn("systemd could not be told that ttmond is ready", "err", err)
-	}
 }
 
-// tellReady tells systemd, which may be busy: nobody waits for it but us.
-func (d *ttmond) tellReady() (err error) {
-	for range 200 {
-		if err = handover.Notify("READY=1"); !errors.Is(err, unix.EAGAIN) {
-			return err
+// tellReady tells systemd that the daemon is ready, again and again if it is
+// busy.
+func (d *ttmond) tellReady(ctx context.Context) error {
+	for {
+		err := handover.Notify("READY=1")
+		if err == nil || d.cfg.keep {
+			return nil
 		}
-		time.Sleep(50 * time.Millisecond)
+		if !errors.Is(err, unix.EAGAIN) {
+			d.log.Warn("systemd could not be told that ttmond is ready", "err", err)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
-	return err
 }
 
 // serve runs the allocation server until the daemon ends or somebody takes its

@@ -180,6 +180,14 @@ func TestBusyServiceManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close() // it never reads
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for unix.Sendto(fd, []byte("X=1"), 0, &unix.SockaddrUnix{Name: path}) == nil {
+		// until its queue is full
+	}
 	h.extraEnviron = append(h.extraEnviron, "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=400000", "TTMOND_FDSTORE=1")
 	h.start()
 	var clients []*client
