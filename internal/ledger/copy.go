@@ -125,9 +125,17 @@ func (c *Copier) opened(p *Process) {
 	c.fresh = append(c.fresh, p)
 }
 
-func (c *Copier) put(p *Process, e *entry)     { c.note(appendRecord(c.room(), p, e, recordPut)) }
-func (c *Copier) removed(p *Process, e *entry) { c.note(appendRecord(c.room(), p, e, recordRemoved)) }
-func (c *Copier) ended(p *Process)             { c.note(appendRecord(c.room(), p, &entry{}, recordEnded)) }
+func (c *Copier) put(p *Process, e *entry) {
+	c.note(appendRecord(c.room(), p, e, recordPut))
+}
+
+func (c *Copier) removed(p *Process, e *entry) {
+	c.note(appendRecord(c.room(), p, e, recordRemoved))
+}
+
+func (c *Copier) ended(p *Process) {
+	c.note(appendRecord(c.room(), p, &entry{}, recordEnded))
+}
 
 // room returns the chunk that has room for a record.
 func (c *Copier) room() []byte {
