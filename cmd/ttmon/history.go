@@ -67,10 +67,12 @@ func (a *app) remembering() (*client.Client, error) {
 	}
 	path := h.socket()
 	if path == "" {
-		return nil, exitWith(exitUnsupported, "no ttmond runs here: it is who remembers (systemctl start ttmond)")
+		return nil, exitWith(exitUnsupported, "%w", errNoDaemon)
 	}
 	return client.New(path), nil
 }
+
+var errNoDaemon = errors.New("no ttmond runs here: it is who remembers (systemctl start ttmond)")
 
 // ago reads a time ago, or a moment.
 func ago(flag, s string, now time.Time) (time.Time, error) {

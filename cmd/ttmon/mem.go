@@ -103,7 +103,11 @@ func (m *memCmd) run() error {
 		return m.print(src, c, terminal)
 	}
 	actions := &act.Actions{Buffers: src.buffers}
-	screen := mem.New(mem.Options{Config: c, Only: m.ids, Source: src.name})
+	o := mem.Options{Config: c, Only: m.ids, Source: src.name}
+	if src.backfill != nil {
+		o.Own = src.backfill([]string{"dram", "l1", "l1_small", "trace", "cb", "kernel"})
+	}
+	screen := mem.New(o)
 	return m.show(src, screen, tui.Options{Source: src, Interval: time.Duration(c.Mem.Interval), Do: actions.Do})
 }
 

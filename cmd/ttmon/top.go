@@ -16,6 +16,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/remote"
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/view/text"
@@ -136,11 +137,14 @@ func (t *topCmd) run() error {
 	}
 	defer src.close()
 	o := top.Options{Config: c, Source: src.name, NoKill: src.noKill}
+	if src.backfill != nil {
+		o.Own = src.backfill(c.Top.Charts.Metrics)
+	}
 	state, err := top.New(o)
 	if err != nil {
 		return usage("%w", err)
 	}
-	actions := &act.Actions{Buffers: src.buffers, Save: func(c config.Config) (string, error) { return path, config.Save(path, c) }}
+	actions := &act.Actions{Buffers: src.buffers, Past: src.past, Save: func(c config.Config) (string, error) { return path, config.Save(path, c) }}
 	if src.noKill == "" {
 		actions.Kill = func(t act.Target, sig syscall.Signal) error { return proc.Signal(processID(t), sig) }
 		actions.Environ = func(t act.Target) ([]string, error) { return proc.EnvironOf(processID(t)) }
@@ -264,6 +268,10 @@ type source struct {
 	close  func()
 	// buffers tells what a process holds, one by one; nil if nobody knows.
 	buffers func(context.Context, act.Target) ([]act.Buffer, error)
+	// past is a snapshot of another time, backfill the charts of before; nil
+	// if nobody remembers.
+	past     func(context.Context, time.Time) (*model.Snapshot, error)
+	backfill func(first []string) *history.Store
 }
 
 // source opens this host, or another one through ssh.
@@ -293,7 +301,7 @@ func (s *screens) source(a *app, interval time.Duration) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	out := source{Source: h, close: h.Close, buffers: h.buffers}
+	out := source{Source: h, close: h.Close, buffers: h.buffers, past: h.past, backfill: h.backfill}
 	if a.rootDir != "" {
 		out.noKill = "this is the host below " + a.rootDir + ": its processes cannot be signalled from here"
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 )
 
@@ -44,6 +45,14 @@ type (
 		Buffers   []Buffer
 		BufferErr error
 	}
+	// Look asks for the snapshot that held at a time.
+	Look struct{ At time.Time }
+	// Looked answers.
+	Looked struct {
+		At       time.Time
+		Snapshot *model.Snapshot
+		Err      error
+	}
 )
 
 // Target is a process: a pid alone would be reused some day.
@@ -73,6 +82,7 @@ type Actions struct {
 	Save    func(config.Config) (path string, err error)
 	Environ func(Target) ([]string, error)
 	Buffers func(context.Context, Target) ([]Buffer, error)
+	Past    func(context.Context, time.Time) (*model.Snapshot, error)
 }
 
 // Do is for tui.Options.
@@ -103,6 +113,12 @@ func (a *Actions) Do(ctx context.Context, e tui.Effect) tui.Event {
 			out.Buffers, out.BufferErr = a.Buffers(ctx, e.Target)
 		}
 		return out
+	case Look:
+		if a.Past == nil {
+			return Looked{At: e.At, Err: errors.New("only ttmond remembers, and this source is none")}
+		}
+		s, err := a.Past(ctx, e.At)
+		return Looked{e.At, s, err}
 	}
 	panic("BUG: unknown effect")
 }

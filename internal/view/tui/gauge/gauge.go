@@ -26,6 +26,8 @@ type Gauge struct {
 	get   func(*model.Snapshot, *model.Device) metric.Value
 	limit func(*model.Snapshot, *model.Device) metric.Value // nil: none
 	full  float64                                           // a limit that is the same for all; 0: none
+	// query is the PromQL behind it; see metric.Field.Query.
+	query func(window string, selector ...string) (expr string, per float64, ok bool)
 }
 
 // Set is the table of gauges.
@@ -47,7 +49,7 @@ func New() *Set {
 		if !ok {
 			panic("BUG: there is no metric " + field)
 		}
-		g := Gauge{Name: name, Title: title, Help: c.Help, Unit: unit, get: c.Get}
+		g := Gauge{Name: name, Title: title, Help: c.Help, Unit: unit, get: c.Get, query: c.Query}
 		if limit != "" {
 			g.limit = get(limit)
 		}
@@ -108,6 +110,10 @@ func (g *Gauge) Limit(s *model.Snapshot, d *model.Device) float64 {
 	}
 	return 0
 }
+
+// Query is how a ttmond's history is asked for the gauge, and by what the
+// answer is divided; ok is false for what is not kept.
+func (g *Gauge) Query(window string) (expr string, per float64, ok bool) { return g.query(window) }
 
 // Key is the name of the gauge's series for a device.
 func (g *Gauge) Key(busID string) history.Key { return history.Key{Metric: g.Name, Device: busID} }

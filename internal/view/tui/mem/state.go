@@ -21,7 +21,9 @@ type Options struct {
 	// History is where the chart comes from. Nil: the screens keep their own;
 	// given: its owner fills it.
 	History history.Reader
-	Source  string // as in ttmon top
+	// Own begins what this run has seen with what a daemon saw before.
+	Own    *history.Store
+	Source string // as in ttmon top
 }
 
 // State is the whole screen. Make one with New.
@@ -62,7 +64,10 @@ const (
 func New(o Options) *State {
 	s := &State{o: o, hist: o.History, span: time.Duration(o.Config.Mem.Span)}
 	if s.hist == nil {
-		s.own, s.gauges = history.New(), gauge.New()
+		s.own, s.gauges = o.Own, gauge.New()
+		if s.own == nil {
+			s.own = history.New()
+		}
 		s.hist = s.own
 	}
 	return s

@@ -30,6 +30,8 @@ func (s *State) close() []tui.Effect {
 // closeOne closes what the main page has open; false if there is nothing.
 func (s *State) closeOne() bool {
 	switch {
+	case !s.past.IsZero():
+		s.present()
 	case !s.chart.at.IsZero() || !s.chart.end.IsZero():
 		s.chart.live()
 	case s.proc.filterText != "":
@@ -46,6 +48,7 @@ func (s *State) pause() []tui.Effect {
 		s.memory.Pause(s.paused)
 	}
 	if !s.paused {
+		s.past = time.Time{}
 		s.chart.live()
 		s.thaw()
 	}

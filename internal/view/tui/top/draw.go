@@ -142,7 +142,9 @@ func (s *State) badges() []line {
 	if s.shown != nil && s.shown.Simulated {
 		out = append(out, line{" SIMULATED ", cells.Banner})
 	}
-	if s.paused || s.frozen {
+	if !s.past.IsZero() && s.shown != nil {
+		out = append(out, line{" PAST " + s.shown.Time.Local().Format("Jan 2 15:04:05") + " ", cells.Banner})
+	} else if s.paused || s.frozen {
 		out = append(out, line{" PAUSED ", cells.Banner})
 	}
 	if s.lost != nil {

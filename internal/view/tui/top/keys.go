@@ -2,6 +2,7 @@ package top
 
 import (
 	"slices"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
@@ -22,6 +23,10 @@ func everywhere() []binding {
 		{keys: []tui.Key{"f1", "?"}, foot: "Help", help: "this help", do: func(s *State) []tui.Effect { s.dialog = &help{}; return nil }},
 		{keys: []tui.Key{"f2", "S"}, foot: "Setup", help: "setup: everything the configuration file can say", do: (*State).openSetup},
 		{keys: []tui.Key{"p"}, help: "pause and continue; samples are still taken", do: (*State).pause},
+		{keys: []tui.Key{"<"}, help: "look back a minute: everything as it was, from ttmond", do: func(s *State) []tui.Effect { return s.look(-time.Minute) }},
+		{keys: []tui.Key{">"}, help: "a minute later again; Esc returns to the present", do: func(s *State) []tui.Effect { return s.look(time.Minute) }},
+		{keys: []tui.Key{"{"}, help: "look back half an hour", do: func(s *State) []tui.Effect { return s.look(-30 * time.Minute) }},
+		{keys: []tui.Key{"}"}, help: "half an hour later again", do: func(s *State) []tui.Effect { return s.look(30 * time.Minute) }},
 		{keys: []tui.Key{"R"}, help: "ask for news now", do: func(*State) []tui.Effect { return []tui.Effect{tui.Refresh{}} }},
 		{keys: []tui.Key{"T"}, help: "Celsius or Fahrenheit", do: (*State).otherScale},
 		{keys: []tui.Key{"f12"}, help: "save the configuration as it is now", do: (*State).save},

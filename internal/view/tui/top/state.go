@@ -25,6 +25,9 @@ type Options struct {
 	// History is where charts come from; nil: what this run has seen. Another
 	// one (a daemon's) is asked instead and may reach further back.
 	History history.Reader
+	// Own begins what this run has seen with what a daemon saw before; nil:
+	// with nothing.
+	Own *history.Store
 	// Source names where snapshots come from when they do not say it
 	// themselves: "ssh lab-4".
 	Source string
@@ -48,7 +51,8 @@ type State struct {
 	back  *outage         // it did not answer a while ago
 
 	paused bool
-	frozen bool // a dialog needs the list to stand still
+	past   time.Time // the moment that is looked back at; zero: none
+	frozen bool      // a dialog needs the list to stand still
 	focus  pane
 
 	dev   deviceArea
@@ -106,6 +110,9 @@ const maxLog = 1000
 // New checks the configuration and returns the state before the first snapshot.
 func New(o Options) (*State, error) {
 	s := &State{o: o, cfg: o.Config.Clone(), gauges: gauge.New(), own: history.New()}
+	if o.Own != nil {
+		s.own = o.Own
+	}
 	if s.hist = o.History; s.hist == nil {
 		s.hist = s.own
 	}
@@ -147,6 +154,8 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 		s.killed(ev)
 	case act.Saved:
 		s.saved(ev)
+	case act.Looked:
+		s.looked(ev)
 	case act.Inspected:
 		if p, ok := s.page.(interface{ inspected(act.Inspected) }); ok {
 			p.inspected(ev)

@@ -1,0 +1,48 @@
+package top
+
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/act"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// look moves the moment that the whole screen shows.
+func (s *State) look(by time.Duration) []tui.Effect {
+	if s.live == nil {
+		return nil
+	}
+	at := s.past
+	if at.IsZero() {
+		if by > 0 {
+			s.say(cells.Faint, "this is the present: < looks back")
+			return nil
+		}
+		at = s.live.Time
+	}
+	if at = at.Add(by); !at.Before(s.live.Time) {
+		s.present()
+		return nil
+	}
+	return []tui.Effect{act.Look{At: at}}
+}
+
+// looked shows the snapshot that came.
+func (s *State) looked(ev act.Looked) {
+	if ev.Err != nil {
+		s.say(cells.Warn, "no looking back: %s", words.Escape(ev.Err.Error()))
+		return
+	}
+	s.past, s.paused = ev.At, true
+	s.chart.end = ev.At
+	s.show(ev.Snapshot)
+}
+
+// present returns to the newest snapshot.
+func (s *State) present() {
+	s.past, s.paused = time.Time{}, false
+	s.chart.live()
+	s.thaw()
+}
