@@ -21,7 +21,7 @@ func (m *memCmd) fromLedger(pid int) (p track.Process, found bool) {
 	}
 	r := track.NewReader(track.Options{Root: root})
 	defer r.Close()
-	for _, p := range r.Read([]int{pid}).Processes {
+	for _, p := range r.Read([]model.ProcessID{{PID: pid}}).Processes {
 		if p.PID == pid {
 			return p, true
 		}

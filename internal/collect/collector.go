@@ -85,7 +85,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 	}
 	c.openings = openings{processes: c.processes, known: map[openingKey]opening{}}
 	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.chips.capacity, FullScan: opts.FullScan, Processes: c.processes})
-	opts.Ledgers.Root = root
+	opts.Ledgers.Root, opts.Ledgers.Guard = root, c.processes.Guard
 	c.ledgers, c.ended = track.NewReader(opts.Ledgers), opts.Ended
 	var uts unix.Utsname
 	if unix.Uname(&uts) == nil {

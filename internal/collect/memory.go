@@ -35,11 +35,11 @@ func (c *Collector) addMemory(s *model.Snapshot, sweep kmd.Sweep) {
 
 // readLedgers reads what libttmon keeps in processes.
 func (c *Collector) readLedgers(users []shm.User) claim.Set {
-	pids := make([]int, len(users))
+	ids := make([]model.ProcessID, len(users))
 	for i := range users {
-		pids[i] = users[i].PID
+		ids[i] = model.ProcessID{PID: users[i].PID, StartTicks: users[i].StartTicks}
 	}
-	sweep := c.ledgers.Read(pids)
+	sweep := c.ledgers.Read(ids)
 	if c.ended != nil {
 		for _, e := range sweep.Ended {
 			c.ended(e)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -34,6 +35,9 @@ type Options struct {
 	// Patience is how long the ledger of a dead process that belongs to
 	// somebody's `ttmon run` is left to that one. Zero: as long as it lives.
 	Patience time.Duration
+	// Guard is for the folders of containers: what a process sees as its root
+	// may be mounted from anywhere, and not answer. Nil: they are waited for.
+	Guard *proc.Guard
 }
 
 // Process is a process that keeps a ledger.
@@ -94,15 +98,11 @@ func (r *Reader) Close() {
 }
 
 // Read makes a sweep. users are processes whose /dev/shm may not be the host's.
-func (r *Reader) Read(users []int) *Sweep {
+func (r *Reader) Read(users []model.ProcessID) *Sweep {
 	r.seq++
 	r.now = time.Now()
 	s := &Sweep{}
-	dirs := []string{cmp.Or(r.opts.Dir, r.opts.Root.Path("/dev/shm"))}
-	for _, pid := range users {
-		dirs = append(dirs, r.opts.Root.Path(filepath.Join("/proc", strconv.Itoa(pid), "root", "dev/shm")))
-	}
-	r.find(s, dirs)
+	r.find(s, users)
 	for _, f := range r.files {
 		r.look(s, f)
 	}
@@ -118,45 +118,89 @@ func (r *Reader) Read(users []int) *Sweep {
 	return s
 }
 
-// find opens what is new in the directories, each directory once.
-func (r *Reader) find(s *Sweep, dirs []string) {
+// listing is what was found in a folder.
+type listing struct {
+	dir   inode
+	paths []string
+	err   error
+}
+
+// list lists a folder; one that is not there, or not for us, has nothing:
+// its owner's ttmon reads it.
+func list(dir string) (l listing) {
+	var st unix.Stat_t
+	if unix.Stat(dir, &st) != nil {
+		return l
+	}
+	l.dir = inode{st.Dev, st.Ino}
+	l.paths, l.err = names(dir)
+	return l
+}
+
+// find opens what is new in the folders, each folder once.
+func (r *Reader) find(s *Sweep, users []model.ProcessID) {
 	known := map[string]*file{}
 	for _, f := range r.files {
 		known[f.path] = f
 	}
-	visited := map[inode]bool{}
-	for _, dir := range dirs {
-		var st unix.Stat_t
-		if err := unix.Stat(dir, &st); err != nil || visited[inode{st.Dev, st.Ino}] {
-			continue // no such directory, or not for us: its owner's ttmon reads it
-		}
-		visited[inode{st.Dev, st.Ino}] = true
-		list, err := names(dir)
+	host := cmp.Or(r.opts.Dir, r.opts.Root.Path("/dev/shm"))
+	first := list(host)
+	if first.err != nil {
+		s.Failures = append(s.Failures, Failure{host, -1, fmt.Errorf("looking for ledgers: %w", first.err)})
+	}
+	visited := map[inode]bool{first.dir: true}
+	r.openAll(s, first.paths, known)
+	for _, id := range users {
+		dir := r.opts.Root.Path(filepath.Join("/proc", strconv.Itoa(id.PID), "root", "dev/shm"))
+		found, err := r.listGuarded(id, dir)
 		if err != nil {
 			s.Failures = append(s.Failures, Failure{dir, -1, fmt.Errorf("looking for ledgers: %w", err)})
 			continue
 		}
-		for _, path := range list {
-			if f := known[path]; f != nil && f.same() {
-				f.seen = r.seq
-				continue
-			}
-			f, err := open(path)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				s.Failures = append(s.Failures, Failure{path, owner(path), err})
-				continue
-			}
-			if old := r.files[f.inode]; old != nil {
-				f.close()
-				old.seen, old.path = r.seq, path
-				continue
-			}
-			f.seen = r.seq
-			r.files[f.inode] = f
+		if visited[found.dir] || found.err != nil {
+			continue
 		}
+		visited[found.dir] = true
+		r.openAll(s, found.paths, known)
+	}
+}
+
+// listGuarded lists the folder of a process, which may not answer.
+func (r *Reader) listGuarded(id model.ProcessID, dir string) (*listing, error) {
+	found := new(listing) // of the goroutine's own, should it be given up
+	look := func() { *found = list(dir) }
+	if r.opts.Guard == nil {
+		look()
+		return found, nil
+	}
+	_, err := r.opts.Guard.Run(id, look)
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+func (r *Reader) openAll(s *Sweep, paths []string, known map[string]*file) {
+	for _, path := range paths {
+		if f := known[path]; f != nil && f.same() {
+			f.seen = r.seq
+			continue
+		}
+		f, err := open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			s.Failures = append(s.Failures, Failure{path, owner(path), err})
+			continue
+		}
+		if old := r.files[f.inode]; old != nil {
+			f.close()
+			old.seen, old.path = r.seq, path
+			continue
+		}
+		f.seen = r.seq
+		r.files[f.inode] = f
 	}
 }
 

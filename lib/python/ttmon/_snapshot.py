@@ -27,11 +27,35 @@ def snapshot():
         if reason:
             raise _library.Unavailable(reason.decode())
         return []
+    return _decode(_whole(base))
+
+
+def held_by_line():
+    """Bytes that are live, or were left behind by closed devices, by (file, line, function) of the innermost line outside packages."""
+    base = _library.library().ttmon_region(None)
+    out = {}
+    if not base:
+        return out
+    s = _whole(base)
+    for n in range(1, len(s[_SITES]) // 128):
+        owner, _, node = struct.unpack_from("<III", s[_SITES], 128 * n)
+        (live,) = struct.unpack_from("<Q", s[_SITES], 128 * n + 16)
+        (left,) = struct.unpack_from("<Q", s[_SITES], 128 * n + 64)
+        if not owner or not live + left:
+            continue
+        (banks,) = struct.unpack_from("<I", s[_LISTS], 256 * owner + 8)
+        frames = _stack(s, node)
+        frame = next((f for f in frames if "site-packages" not in f.file), frames[0] if frames else Frame("?", 0, ""))
+        out[frame] = out.get(frame, 0) + (live + left) * banks
+    return out
+
+
+def _whole(base):
     for _ in range(_ATTEMPTS):
         before = _epoch(base)
         sections = _copy(base)
         if before % 2 == 0 and _epoch(base) == before:
-            return _decode(sections)
+            return sections
     raise _library.Unavailable("the process allocates too fast for a snapshot: take it where it rests")
 
 
@@ -50,21 +74,23 @@ def _copy(base):
     return out
 
 
+def _text(s, at):
+    if not at:
+        return ""
+    (n,) = struct.unpack_from("<I", s[_STRINGS], at)
+    return s[_STRINGS][at + 4 : at + 4 + n].decode(errors="replace")
+
+
+def _stack(s, node):
+    frames = []
+    while node:
+        node, frame = struct.unpack_from("<II", s[_NODES], 8 * node)
+        file, function, line = struct.unpack_from("<III", s[_FRAMES], 16 * frame)
+        frames.append(Frame(_text(s, file), line, _text(s, function)))
+    return frames
+
+
 def _decode(s):
-    def text(at):
-        if not at:
-            return ""
-        (n,) = struct.unpack_from("<I", s[_STRINGS], at)
-        return s[_STRINGS][at + 4 : at + 4 + n].decode(errors="replace")
-
-    def stack(node):
-        frames = []
-        while node:
-            node, frame = struct.unpack_from("<II", s[_NODES], 8 * node)
-            file, function, line = struct.unpack_from("<III", s[_FRAMES], 16 * frame)
-            frames.append(Frame(text(file), line, text(function)))
-        return frames
-
     ids = [struct.unpack_from("<Q", s[_CHIPS], 16 * i)[0] for i in range(len(s[_CHIPS]) // 16)]
     pools = {}
     for n in range(1, len(s[_LISTS]) // 256):
@@ -85,8 +111,8 @@ def _decode(s):
         owner, tag, node = struct.unpack_from("<III", s[_SITES], 128 * site)
         if owner in pools:
             if node not in stacks:
-                stacks[node] = stack(node)
-            pools[owner].blocks.append(Block(address, size, size * pools[owner].banks, text(tag), stacks[node]))
+                stacks[node] = _stack(s, node)
+            pools[owner].blocks.append(Block(address, size, size * pools[owner].banks, _text(s, tag), stacks[node]))
     for p in pools.values():
         p.blocks.sort()
     return list(pools.values())

@@ -1,7 +1,8 @@
 """pytest --ttmon: device memory per test, and the tests that leak.
 
-    pytest --ttmon                     a report of peaks and leaks at the end
-    pytest --ttmon-fail-on-leak[=SIZE] a test that leaves more than SIZE behind fails
+    pytest --ttmon                   a report of peaks and leaks at the end
+    pytest --ttmon-fail-on-leak      a test that leaves device memory behind fails
+    pytest --ttmon-leak-limit=8M     the same, above so much
 
 What a test allocated and neither freed nor gave back with its device counts;
 what a fixture with a longer life holds does not, if it was there before.
@@ -12,23 +13,20 @@ import gc
 import pytest
 
 from . import _library, _stats
+from ._snapshot import held_by_line
 
 
 def pytest_addoption(parser):
     group = parser.getgroup("ttmon", "device memory of Tenstorrent chips")
     group.addoption("--ttmon", action="store_true", help="report device memory per test")
-    group.addoption(
-        "--ttmon-fail-on-leak",
-        nargs="?",
-        const="0",
-        default=None,
-        metavar="SIZE",
-        help="fail tests that leave more than SIZE (64K, 8M) of device memory behind; default: any",
-    )
+    group.addoption("--ttmon-fail-on-leak", action="store_true", help="fail tests that leave device memory behind")
+    group.addoption("--ttmon-leak-limit", default=None, metavar="SIZE", help="fail tests that leave more than SIZE (64K, 8M) behind")
 
 
 def pytest_configure(config):
-    limit = config.getoption("--ttmon-fail-on-leak")
+    limit = config.getoption("--ttmon-leak-limit")
+    if limit is None and config.getoption("--ttmon-fail-on-leak"):
+        limit = "0"
     if config.getoption("--ttmon") or limit is not None:
         if not _library.attached():
             _library.attach()
@@ -38,10 +36,13 @@ def pytest_configure(config):
 
 def _size(text):
     units = {"K": 10, "M": 20, "G": 30}
-    text = text.upper().rstrip("IB")
-    if text and text[-1] in units:
-        return int(float(text[:-1]) * 2 ** units[text[-1]])
-    return int(text)
+    digits = text.upper().rstrip("IB")
+    try:
+        if digits and digits[-1] in units:
+            return int(float(digits[:-1]) * 2 ** units[digits[-1]])
+        return int(digits)
+    except ValueError:
+        raise pytest.UsageError(f"--ttmon-leak-limit: {text!r} is no size such as 512, 64K or 8M") from None
 
 
 class _Watch:
@@ -65,7 +66,7 @@ class _Watch:
         gc.collect()
         before = self.held()
         _library.reset_peak()
-        item.ttmon_before = before
+        item.ttmon_before, item.ttmon_lines = before, held_by_line()
         yield
 
     @pytest.hookimpl(hookwrapper=True)
@@ -83,19 +84,12 @@ class _Watch:
         report.user_properties.append(("ttmon_leaked_bytes", max(bytes, 0)))
         if self.limit is not None and bytes > self.limit and report.passed:
             report.outcome = "failed"
-            report.longrepr = f"{item.nodeid} left {_stats.human(bytes)} of device memory behind, in {blocks} blocks" + self.where()
+            report.longrepr = f"{item.nodeid} left {_stats.human(bytes)} of device memory behind, in {blocks} blocks" + self.where(item)
 
-    def where(self):
-        from ._snapshot import snapshot
-
-        lines = {}
-        for pool in snapshot():
-            for b in pool.blocks:
-                frame = next((f for f in b.stack if "site-packages" not in f.file), None)
-                if frame:
-                    key = f"{frame.file}:{frame.line} {frame.function}"
-                    lines[key] = lines.get(key, 0) + b.bytes
-        return "".join(f"\n  {_stats.human(n)}  {key}" for key, n in sorted(lines.items(), key=lambda x: -x[1])[:10])
+    def where(self, item):
+        grown = {f: n - item.ttmon_lines.get(f, 0) for f, n in held_by_line().items()}
+        lines = sorted(((n, f) for f, n in grown.items() if n > 0), reverse=True)[:10]
+        return "".join(f"\n  {_stats.human(n)}  {f.file}:{f.line} {f.function}" for n, f in lines)
 
     def pytest_terminal_summary(self, terminalreporter):
         if not self.rows:
