@@ -67,7 +67,12 @@ func (d *ttmond) selfMetrics() *prom.Self {
 	if d.outbox != nil {
 		limits = append(limits, prom.Limit{Name: "alert_messages", Dropped: float64(d.outbox.Dropped())})
 	}
+	var sources []prom.Source
+	for _, r := range d.collector.collector.Runs() {
+		sources = append(sources, prom.Source{Name: r.Name, Duration: r.Took, OK: r.OK, LastOK: r.LastOK})
+	}
 	return &prom.Self{
+		Sources: sources,
 		Limits:  limits,
 		Clients: []prom.Client{{Kind: "alloc", Count: int(st.Connections)}},
 	}

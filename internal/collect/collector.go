@@ -48,6 +48,7 @@ type Collector struct {
 	closed    bool
 	root      hostfs.Root
 	patience  time.Duration
+	timing    timing
 	driver    *kmd.Reader
 	processes *proc.Reader
 	regions   *shm.Reader
@@ -119,7 +120,10 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
+	late := deadline.Add(time.Second) // what takes longer than that is in trouble
+	begun := time.Now()
 	sweep := c.driver.Read(deadline)
+	c.timing.note("driver", begun, late, sweep.Loaded || len(sweep.Unbound) == 0)
 	s := &model.Snapshot{Time: time.Now(), Source: model.Direct, Simulated: c.simulated, Host: c.host}
 	s.Host.DriverLoaded = sweep.Loaded
 	s.Host.DriverVersion = sweep.Driver
@@ -128,10 +132,16 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	for i := range sweep.Found {
 		s.Devices[i] = c.device(&sweep.Found[i])
 	}
+	begun = time.Now()
 	c.addProcesses(ctx, s, sweep)
+	c.timing.note("processes", begun, late, true)
 	c.estimate(s, sweep)
+	begun = time.Now()
 	c.addMemory(s, sweep)
+	c.timing.note("memory", begun, late, true)
+	begun = time.Now()
 	c.addLocks(s)
+	c.timing.note("locks", begun, late, true)
 	return s
 }
 

@@ -24,6 +24,7 @@ var sections = []section{
 	{"uprobe", "watching allocators through the kernel", benchUprobe},
 	{"lib", "libttmon inside a program, and reading its ledgers", benchLib},
 	{"ttmond", "the allocation server next to a program that only reads", benchTTMOND},
+	{"history", "ttmond with and without history, on 32 boards", benchHistory},
 	{"attacks", "what other users can do to it", benchAttacks},
 }
 
