@@ -54,22 +54,29 @@ func outranks(basis, old model.Basis) bool {
 }
 
 // contradict drops what was learned about an id if the process that accounts
-// for it does not have the device open.
+// for it does not have the device open; and what was learned from an order of
+// devices if the order says something else now. What remains then is a chip of
+// one of several devices.
 func (r *Resolver) contradict(s Sighting) {
 	if len(s.Open) == 0 {
 		return
 	}
-	open := func(want func(Endpoint) bool) bool {
-		return slices.ContainsFunc(r.endpoints, func(e Endpoint) bool { return want(e) && slices.Contains(s.Open, e.Index) })
+	ordered, hasOrder := -1, false
+	if claims := r.candidates(s.ID); len(claims) > 0 && claims[0].shared {
+		ordered, hasOrder = r.byOrder(s, r.endpoints[claims[0].endpoint].Arch)
 	}
-	if p, ok := r.learned.ids[s.ID]; ok && !open(func(e Endpoint) bool { return e.BusID == p.busID }) {
+	refuted := func(basis model.Basis, is func(Endpoint) bool) bool {
+		open := slices.ContainsFunc(r.endpoints, func(e Endpoint) bool { return is(e) && slices.Contains(s.Open, e.Index) })
+		return !open || basis == model.ByOrder && hasOrder && !is(r.endpoints[ordered])
+	}
+	if p, ok := r.learned.ids[s.ID]; ok && refuted(p.basis, func(e Endpoint) bool { return e.BusID == p.busID }) {
 		delete(r.learned.ids, s.ID)
 	}
 	serial, _, ok := splitTrayID(s.ID)
 	if !ok {
 		return
 	}
-	if p, ok := r.learned.trays[serial]; ok && !open(func(e Endpoint) bool { return e.Tray == p.tray }) {
+	if p, ok := r.learned.trays[serial]; ok && refuted(p.basis, func(e Endpoint) bool { return e.Tray == p.tray }) {
 		delete(r.learned.trays, serial)
 	}
 }

@@ -105,6 +105,9 @@ func (r *Resolver) Match(sightings []Sighting) []Match {
 			}
 		}
 	}
+	for _, s := range sightings {
+		r.contradict(s) // by another of them: then neither is believed
+	}
 	matches := make([]Match, len(sightings))
 	for i, s := range sightings {
 		matches[i] = r.match(s)

@@ -52,13 +52,14 @@ func TestWormholeGalaxyTray(t *testing.T) {
 		}
 	}
 
-	// A second serial number for a tray that has one, or a second tray for a
-	// serial number, is somebody's mock run.
+	// A second serial number for a tray that has one is somebody's mock run.
 	if m := r.one(Sighting{ID: ids[1], DeviceID: 1, Open: all}); m.Certainty != Ambiguous {
 		t.Errorf("tray 3 has two serial numbers: %+v", m)
 	}
-	if m := r.one(Sighting{ID: ids[18], DeviceID: 8 + 2, Open: all}); m.Device != 18 {
-		t.Errorf("tray 3 moved: %+v", m)
+	// Of two orders that contradict each other the later one is believed: the
+	// earlier may have been of a mesh that was half opened.
+	if m := r.one(Sighting{ID: ids[18], DeviceID: 8 + 2, Open: all}); m.Device != 26 {
+		t.Errorf("another order for tray 3: %+v", m)
 	}
 	r.Learn([]Placement{{ID: ids[18], BusID: endpoints[2].BusID}, {ID: ids[2], BusID: endpoints[18].BusID}})
 	if got := r.Match([]Sighting{{ID: ids[20]}, {ID: ids[4]}}); got[0].Device != 4 || got[1].Device != 20 {

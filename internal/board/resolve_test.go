@@ -286,6 +286,48 @@ func TestContradicted(t *testing.T) {
 	}
 }
 
+// TestOrderContradicted: the same process opens the rest of its devices, and
+// its numbers then say something else. While they disagree among themselves,
+// nothing is believed.
+func TestOrderContradicted(t *testing.T) {
+	endpoints, ids := wormholeGalaxy(t, true)
+	r := resolver(endpoints)
+	var all []int
+	for i := range endpoints {
+		all = append(all, i)
+	}
+	number := func(index int) (n uint32) { // in the order of addresses
+		for i := range endpoints {
+			if endpoints[i].BusID < endpoints[index].BusID {
+				n++
+			}
+		}
+		return n
+	}
+	half := Sighting{ID: ids[8], DeviceID: 0, Open: all[:8]}
+	if m := r.one(half); m.Device != 0 {
+		t.Fatalf("half of a mesh teaches something else: %+v", m)
+	}
+	// It has opened all, and its first region still has the old number.
+	both := []Sighting{{ID: ids[8], DeviceID: number(0), Open: all}, {ID: ids[9], DeviceID: number(9), Open: all}}
+	for _, m := range r.Match(both) {
+		if m.Certainty != Ambiguous {
+			t.Errorf("two numbers that contradict each other: %+v", m)
+		}
+	}
+	both[0].DeviceID = number(8)
+	for i, m := range r.Match(both) {
+		if m.Device != 8+i {
+			t.Errorf("chip %d: %+v", 8+i, m)
+		}
+	}
+	// A descriptor stands against any order.
+	r.Learn([]Placement{{ID: ids[8], BusID: endpoints[8].BusID}})
+	if m := r.one(Sighting{ID: ids[8], DeviceID: number(0), Open: all}); m.Device != 8 {
+		t.Errorf("against the descriptor: %+v", m)
+	}
+}
+
 func TestLessonsAreHandedOn(t *testing.T) {
 	galaxy, ids := wormholeGalaxy(t, true)
 	r := resolver(galaxy)

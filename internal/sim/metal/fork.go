@@ -52,6 +52,7 @@ func (w *Workload) fork(commands string) (pid int, err error) {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, c.writer.mapped().file)
 		chips = append(chips, inherited{ID: id, DeviceID: deviceOf(c.writer), Layout: w.layout})
 	}
+	cmd.ExtraFiles = append(cmd.ExtraFiles, w.nodes...)
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}

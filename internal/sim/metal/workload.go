@@ -26,7 +26,8 @@ type Workload struct {
 	dir     string // where the regions are
 	layout  uint32
 	chips   map[uint64]*chip
-	kept    []any // mappings and files that live as long as the process
+	kept    []any      // mappings and files that live as long as the process
+	nodes   []*os.File // of devices, which a child has as well
 	forkees []*forkee
 }
 
@@ -217,6 +218,6 @@ func (w *Workload) OpenDevice(path string) error {
 	if err != nil {
 		return err
 	}
-	w.kept = append(w.kept, f)
+	w.nodes = append(w.nodes, f)
 	return nil
 }
