@@ -163,7 +163,10 @@ func (h *host) buffers(ctx context.Context, t act.Target) ([]act.Buffer, error) 
 	}
 	out := make([]act.Buffer, len(list))
 	for i, b := range list {
-		out[i] = act.Buffer{Device: b.Device, Pool: b.Pool, Bytes: b.Size, Age: time.Since(b.Born), Note: b.Kind}
+		out[i] = act.Buffer{Device: model.NoDevice, Chip: b.Chip, Pool: b.Pool, Bytes: b.Size, Age: time.Since(b.Born), Note: b.Kind}
+		if b.Index != nil {
+			out[i].Device = *b.Index
+		}
 		if b.ID != nil { // otherwise it is another user's
 			out[i].Note = fmt.Sprintf("%s at %#x", b.Kind, *b.ID)
 		}

@@ -41,6 +41,7 @@ func (d *ttmond) newAPI() *api.Server {
 		Health:   d.health,
 		Reload:   d.reload,
 		Interval: func() time.Duration { return time.Duration(d.collector.interval.Load()) },
+		Place:    d.collector.collector.Numbered,
 		Stale:    d.collector.collector.Leftovers,
 		Blocks:   d.watcher.find(),
 		Memory:   d.apiMemory(),

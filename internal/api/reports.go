@@ -82,7 +82,9 @@ func (v viewpoint) reporter(h *ledger.Holding) reporter {
 // buffer is a live buffer in /v1/processes/PID/buffers.
 type buffer struct {
 	Kind   string    `json:"kind"`
-	Device int32     `json:"device"`
+	Device int32     `json:"device"`         // in the process's own numbering
+	Index  *int      `json:"index"`          // kernel index of the host's device; null if it is none, or not known
+	Chip   string    `json:"chip,omitempty"` // on a device with several
 	Pool   string    `json:"pool"`
 	ID     *uint64   `json:"id"` // address, or kernel id; null if it is another user's
 	Size   uint64    `json:"size_bytes"`
@@ -150,16 +152,36 @@ func (s *Server) buffers(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now, owns := time.Now(), callerOf(r).owns(h.UID)
+	place := s.places(model.ProcessID{PID: h.PID, StartTicks: h.Start})
 	head := map[string]any{
 		"schema": "ttmon.buffers/1", "pid": h.PID, "start_ticks": h.Start, "total": matching, "total_bytes": bytes,
 	}
 	answerList(w, head, "buffers", func(yield func(buffer) bool) {
 		for _, b := range list {
-			if !yield(viewBuffer(b, owns, now)) {
+			v := viewBuffer(b, owns, now)
+			place(&v)
+			if !yield(v) {
 				return
 			}
 		}
 	})
+}
+
+// places puts the buffers of a process on the host's chips: a reporter counts
+// its devices itself.
+func (s *Server) places(id model.ProcessID) func(*buffer) {
+	known := map[int32]model.ChipPlace{}
+	return func(b *buffer) {
+		at, ok := known[b.Device]
+		if !ok && s.opt.Place != nil {
+			if at, ok = s.opt.Place(id, int(b.Device)); ok {
+				known[b.Device] = at
+			}
+		}
+		if ok {
+			b.Index, b.Chip = &at.Device, at.Name
+		}
+	}
 }
 
 func parseBufferQuery(r *http.Request) (q bufferQuery, problem string) {

@@ -42,6 +42,9 @@ type Options struct {
 	Limits   Limits // the zero value is DefaultLimits
 	// ReadTimeout is how long a client may take to say what it wants; 0 is 10 s.
 	ReadTimeout time.Duration
+	// Place tells where a chip is that a reporter has a number of its own for;
+	// nil: it is never known.
+	Place func(id model.ProcessID, number int) (model.ChipPlace, bool)
 	// Stale lists what dead processes left in accounting regions; false: it is
 	// not known yet. Nil: it is never known.
 	Stale func() ([]model.Leftover, bool)

@@ -52,7 +52,8 @@ type Collector struct {
 	driver    *kmd.Reader
 	processes *proc.Reader
 	regions   *shm.Reader
-	swept     *shm.Sweep // what regions last read
+	swept     *shm.Sweep                                  // what regions last read
+	numbers   map[model.ProcessID]map[int]model.ChipPlace // of the last join
 	ledgers   *track.Reader
 	idle      map[string]*idlePower // by BDF
 	host      model.Host            // what does not change
@@ -108,6 +109,15 @@ func (c *Collector) Close() {
 	c.regions.Close()
 	c.ledgers.Close()
 	c.processes.Close()
+}
+
+// Numbered tells where a chip is that a process has a number of its own for,
+// as of the last Collect.
+func (c *Collector) Numbered(id model.ProcessID, number int) (at model.ChipPlace, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok = c.numbers[id][number]
+	return at, ok
 }
 
 // Collect makes a snapshot. It takes no longer than the collector's patience

@@ -132,6 +132,29 @@ func opened(p *model.Process) (list []int) {
 	return list
 }
 
+// numbers tells which chips reporters mean by their own numbers.
+func (j *join) numbers() map[model.ProcessID]map[int]model.ChipPlace {
+	all := map[model.ProcessID]map[int]model.ChipPlace{}
+	for id, list := range j.held {
+		for i := range list {
+			h := &list[i]
+			if !h.Chip.ByNumber || h.refused || h.at.device == noPlace {
+				continue
+			}
+			d := &j.snap.Devices[h.at.device]
+			if all[id] == nil {
+				all[id] = map[int]model.ChipPlace{}
+			}
+			place := model.ChipPlace{Device: d.Index}
+			if h.at.slot < len(d.Chips) {
+				place.Name = d.Chips[h.at.slot].Name
+			}
+			all[id][h.Chip.Number] = place
+		}
+	}
+	return all
+}
+
 // ranks orders the sources. A complete one always wins over one that is known
 // not to have heard everything.
 var ranks = []model.Source{

@@ -30,6 +30,7 @@ func (c *Collector) addMemory(s *model.Snapshot, sweep kmd.Sweep) {
 	j.idle = func(device int) bool { return nobodyOn(sweep, device) }
 	j.opensNot = c.openings.opensNot
 	j.run()
+	c.numbers = j.numbers()
 	c.openings.forget()
 }
 

@@ -93,3 +93,10 @@ type Chip struct {
 	Candidates []int
 	Memory     Memory
 }
+
+// ChipPlace is where a chip is: a device by its kernel index, and the chip's
+// name on it, which a board with one chip does not give.
+type ChipPlace struct {
+	Device int
+	Name   string
+}

@@ -74,6 +74,8 @@ func (c *Client) Snapshot(ctx context.Context) (*model.Snapshot, error) {
 type Buffer struct {
 	Kind   string    `json:"kind"`
 	Device int       `json:"device"` // in the process's own numbering
+	Index  *int      `json:"index"`  // kernel index of the host's device; nil if it is none, or not known
+	Chip   string    `json:"chip"`   // on a device with several
 	Pool   string    `json:"pool"`
 	ID     *uint64   `json:"id"` // address, or kernel id; nil if it is another user's
 	Size   uint64    `json:"size_bytes"`

@@ -151,13 +151,13 @@ func TestBuffers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	born := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	defer serve(t, path, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"buffers":[{"kind":"buffer","device":2,"pool":"dram","id":4096,"size_bytes":1024,"allocated":%q,"age_s":1}]}`, born.Format(time.RFC3339))
+		fmt.Fprintf(w, `{"buffers":[{"kind":"buffer","device":2,"index":3,"chip":"R","pool":"dram","id":4096,"size_bytes":1024,"allocated":%q,"age_s":1}]}`, born.Format(time.RFC3339))
 	})()
 	c := New(path)
 	defer c.Close()
 	got, err := c.Buffers(t.Context(), 7, 1, 10)
-	id := uint64(4096)
-	if diff := cmp.Diff([]Buffer{{"buffer", 2, "dram", &id, 1024, born}}, got); diff != "" || err != nil {
+	id, index := uint64(4096), 3
+	if diff := cmp.Diff([]Buffer{{Kind: "buffer", Device: 2, Index: &index, Chip: "R", Pool: "dram", ID: &id, Size: 1024, Born: born}}, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 }

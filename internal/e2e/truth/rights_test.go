@@ -1,9 +1,12 @@
 package truth
 
 import (
+	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 
@@ -22,6 +25,7 @@ func rightsScenarios() []scenario {
 		{"ttmon stale of an ordinary user, with ttmond", true, staleWithDaemon},
 		{"a user shut out of another's region", false, shutOut},
 		{"a reporter", false, reporter},
+		{"buffers of a reporter", true, reportedBuffers},
 		{"a reporter without the device", true, strangerReports},
 		{"a reporter of more than there is", true, liar},
 		{"a reporter that also accounts in shared memory", false, twice},
@@ -106,6 +110,38 @@ func reporter(s *stage) {
 		return snap.Devices[0].Memory.Pools[model.L1].Used.Positive()
 	})
 	s.device(snap, 0, ttnn.Held{"dram": 3 << 30, "l1": 20 * mib}, model.DRAM, model.L1)
+}
+
+// reportedBuffers: its own device 0 is the host's second one.
+func reportedBuffers(s *stage) {
+	s.on("p150a,p150a")
+	d := s.daemon()
+	s.ctl("run", "name=old,devices=1,kind=report,dram=3M,socket="+d.alloc)
+	var answer struct {
+		Buffers []struct {
+			Index *int
+			Size  uint64 `json:"size_bytes"`
+		}
+	}
+	s.until("ttmond has placed it", func() bool {
+		snap := s.ask(d)
+		if len(snap.Processes) != 1 {
+			return false
+		}
+		conn := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return net.Dial("unix", d.api)
+		}}}
+		defer conn.CloseIdleConnections()
+		r, err := conn.Get(fmt.Sprintf("http://ttmond/v1/processes/%d/buffers", snap.Processes[0].PID))
+		if err != nil {
+			return false
+		}
+		defer r.Body.Close()
+		return json.NewDecoder(r.Body).Decode(&answer) == nil && len(answer.Buffers) == 1 && answer.Buffers[0].Index != nil
+	})
+	s.fact("its buffer is on device", "1", fmt.Sprint(*answer.Buffers[0].Index))
+	s.figure("its buffer", 3*mib, model.ExactBytes(answer.Buffers[0].Size), nil)
+	s.device(s.ask(d), 1, ttnn.Held{"dram": 3 * mib}, model.DRAM)
 }
 
 // strangerReports: this very process, which has no device open, says that it

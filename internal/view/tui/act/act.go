@@ -64,8 +64,8 @@ type Target struct {
 
 // Buffer is one allocation of a process, where a source knows them singly.
 type Buffer struct {
-	Device int
-	Chip   string
+	Device int    // kernel index; model.NoDevice if it is none of this host's, or not known
+	Chip   string // its name, on a device with several
 	Pool   string
 	Bytes  uint64
 	Age    time.Duration

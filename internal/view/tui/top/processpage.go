@@ -259,7 +259,10 @@ func buffers(list []act.Buffer) []widget.Entry {
 	slices.SortStableFunc(list, func(a, b act.Buffer) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	var out []widget.Entry
 	for _, b := range list {
-		where := fmt.Sprintf("device %d", b.Device)
+		where := "no device"
+		if b.Device != model.NoDevice {
+			where = fmt.Sprintf("device %d", b.Device)
+		}
 		if b.Chip != "" {
 			where += " " + words.Escape(b.Chip)
 		}
