@@ -60,6 +60,7 @@ func dark() *palette {
 	for i, c := range []int{cyan, magenta, brightBlue, 15, 141, 45, 213, 250} {
 		p[cells.Series(i)] = colour(c)
 	}
+	p.ramp(0x2b4c7e, 0x7fe7f5)
 	return p
 }
 
@@ -74,7 +75,20 @@ func light() *palette {
 	for i, c := range []int{blue, magenta, 30, 0, 55, 24, 133, 240} {
 		p[cells.Series(i)] = colour(c)
 	}
+	p.ramp(0x8fb8dd, 0x10356b)
 	return p
+}
+
+// ramp colours the steps from little to much, from one colour to the other. The
+// terminal library takes the nearest of 256 or 16 where there are no more.
+func (p *palette) ramp(from, to int32) {
+	for i := range cells.NumRamp {
+		mix := func(shift int32) int32 {
+			a, b := from>>shift&0xff, to>>shift&0xff
+			return a + (b-a)*int32(i)/int32(cells.NumRamp-1)
+		}
+		p[cells.Ramp0+cells.Style(i)] = tcell.StyleDefault.Foreground(tcell.NewRGBColor(mix(16), mix(8), mix(0)))
+	}
 }
 
 func shared() *palette {

@@ -133,6 +133,9 @@ func (a Area) PutRight(x, y int, s string, st Style) {
 	a.Put(x-words.Width(s), y, s, st)
 }
 
+// At is the cell at (x, y), which must lie in the area.
+func (a Area) At(x, y int) Cell { return a.g.At(a.X+x, a.Y+y) }
+
 // Fill draws every cell of the area.
 func (a Area) Fill(r rune, s Style) {
 	for y := range a.H {

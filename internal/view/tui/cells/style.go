@@ -33,20 +33,37 @@ const (
 	Series5
 	Series6
 	Series7
+	Ramp0 // from little to much, NumRamp steps: filled areas and heat maps
+	Ramp1
+	Ramp2
+	Ramp3
+	Ramp4
+	Ramp5
+	Ramp6
+	Ramp7
 	NumStyles
 )
 
 // NumSeries is how many chart lines can be told apart by style.
-const NumSeries = int(NumStyles - Series0)
+const NumSeries = int(Ramp0 - Series0)
 
 // Series is the style of the i-th chart line.
 func Series(i int) Style { return Series0 + Style(i%NumSeries) }
+
+// NumRamp is how many steps lead from little to much.
+const NumRamp = int(NumStyles - Ramp0)
+
+// RampAt is the step of a share between 0 and 1.
+func RampAt(share float64) Style {
+	return Ramp0 + Style(min(max(int(share*float64(NumRamp)), 0), NumRamp-1))
+}
 
 var styleNames = [NumStyles]string{
 	"text", "faint", "strong", "label", "good", "warn", "bad", "guess", "fill",
 	"selected", "shadow", "heading", "sorted", "tagged", "key", "keytext",
 	"banner", "dialog", "axis",
 	"series0", "series1", "series2", "series3", "series4", "series5", "series6", "series7",
+	"ramp0", "ramp1", "ramp2", "ramp3", "ramp4", "ramp5", "ramp6", "ramp7",
 }
 
 func (s Style) String() string { return styleNames[s] }

@@ -48,6 +48,17 @@ func (c *canvas) column(x, lo, hi, line int) {
 	}
 }
 
+// shade copies all cells with dots in them to an area, brighter the higher they
+// are.
+func (c *canvas) shade(a cells.Area) {
+	for i, b := range c.bits {
+		if b != 0 {
+			y := i / c.w
+			a.Set(i%c.w, y, '⠀'+rune(b), cells.RampAt(1-float64(y)/float64(max(c.h-1, 1))))
+		}
+	}
+}
+
 // draw copies all cells with dots in them to an area, in the styles of the lines.
 func (c *canvas) draw(a cells.Area, styles []cells.Style) {
 	for i, b := range c.bits {

@@ -40,7 +40,11 @@ type Chart struct {
 	Reverse bool // newest at the left
 
 	cursorCell int
+	room       Room
 }
+
+// Room is where it was drawn last.
+func (c *Chart) Room() Room { return c.room }
 
 // Room is how an area is divided.
 type Room struct {
@@ -55,7 +59,7 @@ type Room struct {
 const (
 	axisWidth  = 5
 	labelWidth = 8 // "12 99.9"
-	minMarks   = 4 // rows below which there is no row for marks
+	minMarks   = 6 // rows below which there is no row for marks
 )
 
 // Divide lays a chart out in an area. It depends on the area alone, so that
@@ -80,6 +84,7 @@ func Divide(a cells.Area, labels bool) Room {
 
 // Draw draws the chart into its room.
 func (c *Chart) Draw(r Room) {
+	c.Place(r)
 	if r.Plot.Empty() {
 		return
 	}
@@ -91,12 +96,28 @@ func (c *Chart) Draw(r Room) {
 		styles[i] = c.Lines[i].Style
 		c.trace(dots, &c.Lines[i])
 	}
-	dots.draw(r.Plot, styles)
+	if c.Filled {
+		dots.shade(r.Plot)
+	} else {
+		dots.draw(r.Plot, styles)
+	}
 	if c.Labels {
 		c.nameLines(r)
 	}
 	c.drawMarks(r)
 }
+
+// Place says where the chart is without drawing its lines: something else that
+// has its times is drawn there.
+func (c *Chart) Place(r Room) {
+	c.room, c.cursorCell = r, -1
+	if c.Cursor >= 0 && c.Cursor < r.Columns {
+		c.cursorCell = axisWidth + c.x(c.Cursor, r.Columns)/dotsX
+	}
+}
+
+// DrawMarks draws the events alone, below what is drawn instead of the lines.
+func (c *Chart) DrawMarks(r Room) { c.drawMarks(r) }
 
 func (c *Chart) drawAxis(r Room) {
 	h := r.axis.H
@@ -194,12 +215,10 @@ func (c *Chart) TimeAt(column, columns int) time.Time {
 func (c *Chart) CursorCell() int { return c.cursorCell }
 
 func (c *Chart) drawCursor(r Room) {
-	c.cursorCell = -1
-	if c.Cursor < 0 || c.Cursor >= r.Columns {
+	if c.cursorCell < 0 {
 		return
 	}
-	x := c.x(c.Cursor, r.Columns) / dotsX
-	c.cursorCell = axisWidth + x
+	x := c.cursorCell - axisWidth
 	for y := range r.Plot.H {
 		r.Plot.Set(x, y, '│', cells.Axis)
 	}

@@ -101,12 +101,12 @@ func TestDraw(t *testing.T) {
 			rows("   7   │", "   0 ⣀⣀⣀⣀"),
 		},
 		{
-			"marks, the newest whole", 25, 4,
+			"marks, the newest whole", 25, 6,
 			Chart{
 				Scale: Scale{0, 1}, Cursor: -1, Lines: []Line{line("")},
 				Marks: []Mark{{At: t0, Text: "12 started"}, {At: t0.Add(10 * time.Second), Text: "12 gone"}, {At: t0.Add(30 * time.Second), Text: "reset"}},
 			},
-			rows("   1", "", "   0", "     ▲    ▲12 gone  ▲res…"),
+			rows("   1", "", "", "", "   0", "     ▲    ▲12 gone  ▲res…"),
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -30,6 +30,11 @@ func (a *chartArea) drawTitle(s *State, frame cells.Area, sp spec, c *chart.Char
 // legend names the lines in their styles, with their values under the cursor
 // or, where there is one line only, its newest value.
 func (a *chartArea) legend(s *State, row cells.Area, sp spec, c *chart.Chart, per float64) {
+	if sp.crowd() {
+		text := a.crowdLegend(s, sp, c)
+		row.Put(0, 0, " "+words.Truncate(text, row.W-2)+" ", cells.Text)
+		return
+	}
 	x := 1
 	put := func(text string, style cells.Style) {
 		row.Set(x-1, 0, ' ', style)
@@ -54,33 +59,20 @@ func (a *chartArea) legend(s *State, row cells.Area, sp spec, c *chart.Chart, pe
 		}
 		put(text, l.Style)
 	}
-	if n := len(sp.devices); n > cells.NumSeries && x < row.W {
-		put(words.Truncate("of "+strconv.Itoa(n), row.W-x-1), cells.Axis)
-	}
 }
 
 // newest says the newest value of a line.
 func (a *chartArea) newest(s *State, sp spec, b []history.Bucket) string {
-	for i := len(b) - 1; i >= 0; i-- {
-		switch b[i].State {
-		case history.Sampled:
-			return sp.gauge.Unit.Say(float64(b[i].Last), s.scale())
-		case history.Gap:
-			return words.Nothing
-		}
+	if v, ok := heldAt(b, len(b)-1); ok {
+		return sp.gauge.Unit.Say(v, s.scale())
 	}
 	return words.Nothing
 }
 
 // valueAt says the value that held at a bucket: its own, or the last before.
 func (a *chartArea) valueAt(s *State, sp spec, b []history.Bucket, i int, per float64) string {
-	for ; i >= 0; i-- {
-		switch b[i].State {
-		case history.Sampled:
-			return sp.gauge.Unit.Number(float64(b[i].Last), per, s.scale())
-		case history.Gap:
-			return words.Nothing
-		}
+	if v, ok := heldAt(b, i); ok {
+		return sp.gauge.Unit.Number(v, per, s.scale())
 	}
 	return words.Nothing
 }
@@ -102,9 +94,37 @@ func (a *chartArea) drawTimes(s *State, row cells.Area, c *chart.Chart, win char
 	}
 	row.Put(0, 0, " "+old+" ", cells.Axis)
 	row.PutRight(row.W, 0, " "+now+" ", cells.Axis)
+	a.drawTicks(s, row, c, win)
 	if x := c.CursorCell(); x >= 0 {
 		at := " " + clock(a.at) + " "
 		row.Put(min(max(x-len(at)/2, 0), row.W-len(at)), 0, at, cells.Strong)
+	}
+}
+
+// drawTicks writes round times between the ends, where there is room.
+func (a *chartArea) drawTicks(s *State, row cells.Area, c *chart.Chart, win chart.Window) {
+	if !a.end.IsZero() || s.paused || c.Room().Columns == 0 {
+		return // the ends are clock times then
+	}
+	const apart = 18 // cells from one to the next, at least
+	room := c.Room()
+	for _, step := range []time.Duration{10e9, 20e9, 30e9, 60e9, 120e9, 300e9, 600e9, 1200e9, 1800e9, 3600e9, 2 * 3600e9, 6 * 3600e9, 12 * 3600e9, 24 * 3600e9} {
+		if float64(room.Plot.W)*float64(step)/float64(win.Span) < apart {
+			continue
+		}
+		for back := step; back < win.Span; back += step {
+			x := c.Column(win.End.Add(-back), room.Columns)
+			if x < 0 {
+				break
+			}
+			text := " " + spanName(back) + " "
+			at := room.Plot.X - row.X + x/2 - words.Width(text)/2
+			if at < apart/2 || at+words.Width(text) > row.W-apart/2 {
+				continue
+			}
+			row.Put(at, 0, text, cells.Axis)
+		}
+		return
 	}
 }
 

@@ -210,7 +210,16 @@ func (a *chartArea) draw(s *State, area cells.Area) {
 // drawChart draws one chart into its frame.
 func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bottom bool) {
 	labels := !sp.single && len(sp.devices) > 1
-	room := chart.Divide(frame.Sub(1, 1, frame.W-2, frame.H-2), labels)
+	inner := frame.Sub(1, 1, frame.W-2, frame.H-2)
+	var heat cells.Area
+	if sp.crowd() {
+		inner, heat = splitCrowd(inner)
+	}
+	room := chart.Divide(inner, labels)
+	if inner.H == 0 { // no row for a line: the map alone
+		labels = false
+		room = chart.Divide(heat, labels)
+	}
 	win := a.window(s)
 	a.shown, a.column = win, 2*win.Step(room.Columns)
 	if step := win.Step(room.Columns); s.paused || !a.end.IsZero() {
@@ -219,7 +228,7 @@ func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bo
 	}
 	c := chart.Chart{
 		From: win.From(room.Columns), Step: win.Step(room.Columns), Gap: s.hist.Spacing() * 5 / 2,
-		Filled: len(sp.devices) == 1, Labels: labels, Reverse: s.cfg.Top.Charts.Reverse, Cursor: -1,
+		Filled: len(sp.devices) == 1 || sp.crowd(), Labels: labels, Reverse: s.cfg.Top.Charts.Reverse, Cursor: -1,
 	}
 	if d := a.at.Sub(c.From); !a.at.IsZero() && d >= 0 {
 		c.Cursor = int(d / c.Step) // beyond the last column it is not drawn
@@ -227,7 +236,15 @@ func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bo
 	limit := a.lines(s, sp, &c, room.Columns)
 	unit, per := a.scale(s, sp, &c, limit)
 	c.Marks = s.marks(sp, c.From)
-	c.Draw(room)
+	c.Place(room)
+	if inner.H > 0 {
+		c.Draw(room)
+	}
+	if heat.H > 0 {
+		below := chart.Divide(heat, labels)
+		a.drawHeat(s, below, sp, &c)
+		c.DrawMarks(below)
+	}
 	a.drawTitle(s, frame, sp, &c, unit, per, index)
 	if bottom { // above others, the next title stands there
 		a.drawTimes(s, frame.Sub(1, frame.H-1, frame.W-2, 1), &c, win)
@@ -237,7 +254,7 @@ func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bo
 
 // lines asks the history for a line per device and returns the highest limit.
 func (a *chartArea) lines(s *State, sp spec, c *chart.Chart, columns int) (limit float64) {
-	crowd := len(sp.devices) > cells.NumSeries
+	crowd := sp.crowd()
 	for i, d := range sp.devices {
 		b := a.buffer(i, columns)
 		s.hist.Range(b, sp.gauge.Key(d.BusID), c.From, c.Step)
@@ -247,43 +264,9 @@ func (a *chartArea) lines(s *State, sp spec, c *chart.Chart, columns int) (limit
 		}
 	}
 	if crowd {
-		a.crowd(s, sp, c, columns)
+		c.Lines = append(c.Lines, chart.Line{Label: "avg", Style: cells.Series0, Buckets: a.average(len(sp.devices), columns)})
 	}
 	return limit
-}
-
-// crowd draws more devices than can be told apart: the lowest and the highest
-// of all at each moment, and the selected one between them.
-func (a *chartArea) crowd(s *State, sp spec, c *chart.Chart, columns int) {
-	n := len(sp.devices)
-	lo, hi := a.buffer(n, columns), a.buffer(n+1, columns)
-	clear(lo)
-	clear(hi)
-	for _, b := range a.buckets[:n] {
-		for i := range b {
-			switch {
-			case b[i].State != history.Sampled:
-				if lo[i].State == history.Empty {
-					lo[i].State, hi[i].State = b[i].State, b[i].State
-				}
-			case lo[i].State != history.Sampled:
-				lo[i] = history.Bucket{State: history.Sampled, Min: b[i].Min, Max: b[i].Min, Last: b[i].Min}
-				hi[i] = history.Bucket{State: history.Sampled, Min: b[i].Max, Max: b[i].Max, Last: b[i].Max}
-			default:
-				least, most := min(lo[i].Min, b[i].Min), max(hi[i].Max, b[i].Max)
-				lo[i].Min, lo[i].Max, lo[i].Last = least, least, least
-				hi[i].Min, hi[i].Max, hi[i].Last = most, most, most
-			}
-		}
-	}
-	c.Lines = append(c.Lines,
-		chart.Line{Label: "lo", Style: cells.Faint, Buckets: lo},
-		chart.Line{Label: "hi", Style: cells.Axis, Buckets: hi})
-	for i, d := range sp.devices {
-		if d.BusID == s.dev.bus {
-			c.Lines = append(c.Lines, chart.Line{Label: strconv.Itoa(d.Index), Style: cells.Series0, Buckets: a.buckets[i]})
-		}
-	}
 }
 
 // buffer is the i-th line's room, kept from frame to frame.

@@ -47,6 +47,19 @@ func (a *deviceArea) list(s *State) []*model.Device {
 	return list
 }
 
+// alike is the board that all devices are, or "".
+func alike(list []*model.Device) string {
+	for _, d := range list {
+		if name(d) != name(list[0]) {
+			return ""
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return name(list[0])
+}
+
 // board is what devices of one board have in common.
 func board(d *model.Device) string {
 	if d.Serial.Known() {

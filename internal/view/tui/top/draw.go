@@ -23,10 +23,26 @@ func (s *State) Draw(g *cells.Grid) {
 	} else {
 		s.drawMain(rest)
 	}
+	if s.lost != nil && s.page == nil {
+		fade(rest)
+	}
 	s.drawFooter(footer)
 	if s.dialog != nil {
 		s.hits.Reset()
 		s.dialog.draw(s, g.Area())
+	}
+}
+
+// fade dims what is old; sentences in the colours of health stay as they are.
+func fade(a cells.Area) {
+	for y := range a.H {
+		for x := range a.W {
+			switch a.At(x, y).Style {
+			case cells.Bad, cells.Warn, cells.Heading, cells.Sorted:
+			default:
+				a.Paint(x, y, 1, cells.Faint)
+			}
+		}
 	}
 }
 
@@ -111,103 +127,6 @@ func (s *State) drawNotices(area cells.Area, notes []line) {
 		}
 		return nil
 	})
-}
-
-// drawTitle writes the totals at the left and the state of affairs at the right.
-func (s *State) drawTitle(row cells.Area) {
-	right := s.badges()
-	x := row.W
-	for i := len(right) - 1; i >= 0; i-- {
-		x -= words.Width(right[i].text)
-		row.Put(x, 0, right[i].text, right[i].style)
-		x--
-	}
-	if s.shown == nil {
-		row.Sub(0, 0, x, 1).Put(1, 0, "ttmon top", cells.Strong)
-		return
-	}
-	left := row.Sub(0, 0, x, 1)
-	at := left.Put(1, 0, words.Escape(s.shown.Host.Name), cells.Strong) + 2
-	for _, l := range totals(s.shown) {
-		if at+words.Width(l.text) > left.W {
-			break
-		}
-		at = left.Put(at, 0, l.text, l.style) + 2
-	}
-}
-
-// badges are what must be seen on every page.
-func (s *State) badges() []line {
-	var out []line
-	if s.shown != nil && s.shown.Simulated {
-		out = append(out, line{" SIMULATED ", cells.Banner})
-	}
-	if !s.past.IsZero() && s.shown != nil {
-		out = append(out, line{" PAST " + s.shown.Time.Local().Format("Jan 2 15:04:05") + " ", cells.Banner})
-	} else if s.paused || s.frozen {
-		out = append(out, line{" PAUSED ", cells.Banner})
-	}
-	if s.lost != nil {
-		out = append(out, line{" NO DATA ", cells.Bad})
-	}
-	if s.cfg.Top.ReadOnly {
-		out = append(out, line{"read-only", cells.Faint})
-	}
-	if s.o.Source != "" {
-		out = append(out, line{words.Escape(s.o.Source), cells.Faint})
-	} else if s.shown != nil && s.shown.Source == model.Daemon {
-		out = append(out, line{"ttmond", cells.Faint})
-	}
-	return append(out, line{s.cfg.Top.Interval.String(), cells.Faint}, line{"", cells.Text})
-}
-
-// totals sums a snapshot up: how many devices in which state, power, DRAM.
-func totals(snap *model.Snapshot) []line {
-	n := len(snap.Devices)
-	out := []line{{count(n, "device", "devices"), cells.Text}}
-	chips := 0
-	states := map[model.State]int{}
-	var watts float64
-	var dram model.Sum
-	var total uint64
-	powered := 0
-	for i := range snap.Devices {
-		d := &snap.Devices[i]
-		chips += len(d.Chips)
-		states[d.State]++
-		if d.Power.Known() {
-			watts += d.Power.V
-			powered++
-		}
-		pool := d.Memory.Pools[model.DRAM]
-		dram.Add(pool.Used)
-		total += pool.Total.V
-	}
-	if n == 0 {
-		return out
-	}
-	if chips > n {
-		out[0].text += fmt.Sprintf(" (%d chips)", chips)
-	}
-	for _, st := range model.States() {
-		if states[st] > 0 {
-			out = append(out, line{fmt.Sprintf("%d %s", states[st], st), stateStyle(st)})
-		}
-	}
-	if powered > 0 {
-		text := words.Watts(watts)
-		if watts >= 10000 {
-			text = words.Fixed(watts/1000, 1) + " kW"
-		}
-		if powered < n {
-			text = "≥" + text
-		}
-		out = append(out, line{text, cells.Text})
-	}
-	if held := dram.Bytes(); held.Known() && total > 0 {
-		out = append(out, line{"DRAM " + words.FigureOf(held, total), cells.Text})
-	}
-	return out
 }
 
 // drawFooter writes the keys, or what there is to say about the last one.

@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 
 // styles writes a letter per cell for what it means.
 func styles(g *cells.Grid) string {
-	const letters = ".fSlgwb~FXxHO+kKBdA01234567"
+	const letters = ".fSlgwb~FXxHO+kKBdA01234567!@#$%^&*"
 	var b strings.Builder
 	for y := range g.H {
 		for x := range g.W {

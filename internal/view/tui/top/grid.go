@@ -112,6 +112,10 @@ func (a *deviceArea) drawCellValues(s *State, cell cells.Area, x int, d *model.D
 		cell.PutRight(cell.W, 0, dense(activity(d)), cells.Guess)
 		cell = cell.Sub(0, 0, cell.W-6, 1)
 	}
+	if cell.W-x >= words.FigurePairWidth+1+cells.MinBar && d.Memory.Pools[model.DRAM].Used.Known() {
+		cell.PutRight(cell.W, 0, used(&d.Memory, model.DRAM), cells.Text)
+		cell = cell.Sub(0, 0, cell.W-words.FigurePairWidth-1, 1)
+	}
 	r, soft := fullness(&d.Memory, model.DRAM)
 	if math.IsNaN(r) {
 		cell.Put(x, 0, words.Truncate(used(&d.Memory, model.DRAM), cell.W-x), cells.Faint)

@@ -43,7 +43,7 @@ const (
 	minBlock  = 56 // columns of a block
 	minLine   = 78
 	minCell   = 19
-	minCharts = 8 // rows, frame included
+	minCharts = 6 // rows, frame included
 	maxCharts = 16
 	maxBlocks = 12 // devices; more than that in blocks is a wall
 )
@@ -87,6 +87,9 @@ func makePlan(r request) plan {
 	levels := []level{blocks, compact, lines, grid}
 	if r.devices > maxBlocks {
 		levels = levels[lines:]
+	}
+	if r.groups > 1 && r.w/minCell >= r.groups {
+		levels = []level{grid} // a column per tray, side by side
 	}
 	for i, name := range layouts[1:] {
 		if r.layout == name {

@@ -16,12 +16,13 @@ func TestPlan(t *testing.T) {
 	}{
 		{"one board, small", request{w: 80, h: 24, devices: 1}, blocks, true},
 		{"four boards, small", request{w: 80, h: 24, devices: 4}, compact, false},
-		{"eight boards, small", request{w: 80, h: 24, devices: 8}, lines, false},
-		{"a Galaxy, small", request{w: 80, h: 24, devices: 32, groups: 4}, grid, false},
+		{"three boards, small", request{w: 80, h: 24, devices: 3}, compact, true},
+		{"eight boards, small", request{w: 80, h: 24, devices: 8}, lines, true},
+		{"a Galaxy, small", request{w: 80, h: 24, devices: 32, groups: 4}, grid, true},
 		{"two boards", request{w: 120, h: 40, devices: 2, multichip: true}, blocks, true},
 		{"eight boards", request{w: 120, h: 40, devices: 8}, compact, true},
 		{"a Galaxy", request{w: 120, h: 40, devices: 32, groups: 4}, grid, true},
-		{"a Galaxy, large", request{w: 200, h: 50, devices: 32, groups: 4}, lines, true},
+		{"a Galaxy, large", request{w: 200, h: 50, devices: 32, groups: 4}, grid, true},
 		{"twelve boards, large", request{w: 200, h: 50, devices: 12}, blocks, true},
 	} {
 		r := c.r

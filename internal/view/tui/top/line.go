@@ -39,7 +39,7 @@ func leftText(f func(d *model.Device) (string, cells.Style)) func(*State, cells.
 	}
 }
 
-func lineColumns(boardWidth int, trays bool) []lineColumn {
+func lineColumns(boardWidth int, trays bool) []lineColumn { // boardWidth 0: all boards are alike
 	list := []lineColumn{
 		{title: "#", width: 3, draw: plain(func(d *model.Device) string { return strconv.Itoa(d.Index) })},
 		{title: "Board", width: boardWidth, rank: 6, left: true, draw: leftText(func(d *model.Device) (string, cells.Style) { return name(d), cells.Strong })},
@@ -68,6 +68,9 @@ func lineColumns(boardWidth int, trays bool) []lineColumn {
 		{title: "Fan", width: 8, rank: 1, draw: plain(func(d *model.Device) string {
 			return words.Reading(d.Fan, func(v float64) string { return words.Whole(v) + " rpm" })
 		})},
+	}
+	if boardWidth == 0 {
+		list = slices.DeleteFunc(list, func(c lineColumn) bool { return c.title == "Board" })
 	}
 	if trays {
 		place := func(d *model.Device) (string, cells.Style) {
@@ -118,6 +121,9 @@ func (a *deviceArea) drawLines(s *State, area cells.Area, p plan, list []*model.
 	boardWidth := 5
 	for _, d := range list {
 		boardWidth = min(max(boardWidth, words.Width(name(d))), 12)
+	}
+	if alike(list) != "" && len(list) > 2 {
+		boardWidth = 0 // the title names it
 	}
 	columns := fitLines(lineColumns(boardWidth, s.grouped()), w-gap)
 	for c := range p.perRow {

@@ -1,0 +1,114 @@
+package top
+
+import (
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/chart"
+	"github.com/ttmon/ttmon/internal/view/tui/gauge"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// crowd tells whether a chart has more devices than lines can be told apart:
+// it shows their average, and each of them in a map below.
+func (sp *spec) crowd() bool { return len(sp.devices) > cells.NumSeries }
+
+// splitCrowd divides a chart between the average and the map; where there is
+// little room the map has it all.
+func splitCrowd(a cells.Area) (line, heat cells.Area) {
+	if a.H < 9 {
+		return a.Sub(0, 0, a.W, 0), a
+	}
+	return a.Top(min(max(a.H/3, 4), 5)) // too low for a row of marks: they are below the map
+}
+
+// average is the average of the first n lines at each moment, of those that
+// have a value.
+func (a *chartArea) average(n, columns int) []history.Bucket {
+	out := a.buffer(n, columns)
+	clear(out)
+	for i := range out {
+		var sum float64
+		known := 0
+		for _, b := range a.buckets[:n] {
+			if b[i].State == history.Sampled {
+				sum += float64(b[i].Last)
+				known++
+			} else if out[i].State == history.Empty {
+				out[i].State = b[i].State
+			}
+		}
+		if known > 0 {
+			v := float32(sum / float64(known))
+			out[i] = history.Bucket{State: history.Sampled, Min: v, Max: v, Last: v}
+		}
+	}
+	return out
+}
+
+// drawHeat draws a row per device, or per some, below the average.
+func (a *chartArea) drawHeat(s *State, room chart.Room, sp spec, c *chart.Chart) {
+	h := chart.Heat{Series: a.buckets[:len(sp.devices)], Scale: c.Scale, Reverse: c.Reverse, Mark: -1, Hold: int(c.Gap / c.Step)}
+	for _, d := range sp.devices {
+		h.Names = append(h.Names, d.Index)
+	}
+	if s.focus == devices {
+		h.Mark = slices.IndexFunc(sp.devices, func(d *model.Device) bool { return d.BusID == s.dev.bus })
+	}
+	h.Draw(room)
+}
+
+// crowdLegend says the average, the sum where it means something, and the
+// range, at the cursor or now.
+func (a *chartArea) crowdLegend(s *State, sp spec, c *chart.Chart) string {
+	var sum, lo, hi float64
+	n := 0
+	for _, b := range a.buckets[:len(sp.devices)] {
+		at := len(b) - 1
+		if c.Cursor >= 0 && c.Cursor < len(b) {
+			at = c.Cursor
+		}
+		v, ok := heldAt(b, at)
+		if !ok {
+			continue
+		}
+		if n == 0 || v < lo {
+			lo = v
+		}
+		if n == 0 || v > hi {
+			hi = v
+		}
+		sum += v
+		n++
+	}
+	if n == 0 {
+		return words.Nothing
+	}
+	unit := sp.gauge.Unit
+	say := func(v float64) string { return unit.Say(v, s.scale()) }
+	text := "avg " + say(sum/float64(n))
+	switch unit {
+	case gauge.Bytes, gauge.Rate, gauge.Watts, gauge.Amperes:
+		text += "  sum " + say(sum)
+	}
+	text += "  from " + say(lo) + " to " + say(hi)
+	if n < len(sp.devices) {
+		text += "  of " + count(n, "device", "devices")
+	}
+	return text
+}
+
+// heldAt is the value that held at a bucket: its own, or the last before.
+func heldAt(b []history.Bucket, i int) (float64, bool) {
+	for ; i >= 0; i-- {
+		switch b[i].State {
+		case history.Sampled:
+			return float64(b[i].Last), true
+		case history.Gap:
+			return 0, false
+		}
+	}
+	return 0, false
+}

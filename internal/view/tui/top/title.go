@@ -1,0 +1,199 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// badge is a piece of the title.
+type badge struct {
+	line
+	rank int // the highest go first when room is short; 0 never goes
+}
+
+// Ranks of the title: trouble, DRAM, power, source, and then the rest.
+const (
+	always = iota
+	rankDRAM
+	rankPower
+	rankSource
+	rankCount
+	rankHost
+	rankOK
+	rankBoard
+	rankInterval
+)
+
+// drawTitle writes the totals at the left and the state of affairs at the
+// right, as much of them as fits.
+func (s *State) drawTitle(row cells.Area) {
+	left, right := fitTitle(s.summary(), s.badges(), row.W)
+	x := 1
+	for _, b := range left {
+		x = row.Put(x, 0, b.text, b.style) + 2
+	}
+	x = row.W
+	for i := len(right) - 1; i >= 0; i-- {
+		x -= words.Width(right[i].text) + 1
+		row.Put(x, 0, right[i].text, right[i].style)
+	}
+}
+
+// fitTitle drops what matters least until the rest fits. What never goes may
+// be cut at the end.
+func fitTitle(left, right []badge, w int) (l, r []badge) {
+	last := func(list []badge) (at, rank int) {
+		at = -1
+		for i := range list {
+			if list[i].rank >= rank && list[i].rank > always {
+				at, rank = i, list[i].rank
+			}
+		}
+		return at, rank
+	}
+	for width(left)+width(right) > w {
+		i, lr := last(left)
+		j, rr := last(right)
+		switch {
+		case lr == always && rr == always:
+			return left, right
+		case lr > rr:
+			left = slices.Delete(left, i, i+1)
+		default:
+			right = slices.Delete(right, j, j+1)
+		}
+	}
+	return left, right
+}
+
+func width(list []badge) int {
+	sum := 1
+	for _, b := range list {
+		sum += words.Width(b.text) + 2
+	}
+	return sum
+}
+
+// badges are what must be seen on every page.
+func (s *State) badges() []badge {
+	var out []badge
+	add := func(rank int, style cells.Style, text string) { out = append(out, badge{line{text, style}, rank}) }
+	if s.shown != nil && s.shown.Simulated {
+		add(rankSource, cells.Banner, " SIMULATED ")
+	}
+	if !s.past.IsZero() && s.shown != nil {
+		add(always, cells.Banner, " PAST "+s.shown.Time.Local().Format("Jan 2 15:04:05")+" ")
+	} else if s.paused || s.frozen {
+		text := " PAUSED "
+		if s.shown != nil { // when what is seen was so
+			text = " PAUSED " + s.shown.Time.Local().Format("15:04:05") + " "
+		}
+		add(always, cells.Banner, text)
+	}
+	if s.lost != nil {
+		text := " NO DATA "
+		if s.live != nil {
+			text = " NO DATA " + words.Span(s.lost.now.Sub(s.lost.since)) + " "
+		}
+		add(always, cells.Bad, text)
+	}
+	if s.cfg.Top.ReadOnly {
+		add(rankInterval, cells.Faint, "read-only")
+	}
+	if s.o.Source != "" {
+		add(rankSource, cells.Faint, words.Escape(s.o.Source))
+	} else if s.shown != nil && s.shown.Source == model.Daemon {
+		add(rankSource, cells.Faint, "ttmond")
+	}
+	add(rankInterval, cells.Faint, s.cfg.Top.Interval.String())
+	return out
+}
+
+// summary sums the snapshot up: which host, how many devices in which state,
+// DRAM, power.
+func (s *State) summary() []badge {
+	if s.shown == nil {
+		return []badge{{line{"ttmon top", cells.Strong}, rankHost}}
+	}
+	out := []badge{{line{words.Escape(s.shown.Host.Name), cells.Strong}, rankHost}}
+	add := func(rank int, style cells.Style, text string) { out = append(out, badge{line{text, style}, rank}) }
+	t := total(s.shown)
+	devices := count(t.devices, "device", "devices")
+	if t.chips > t.devices {
+		devices += fmt.Sprintf(" (%d chips)", t.chips)
+	}
+	add(rankCount, cells.Text, devices)
+	if t.devices == 0 {
+		return out
+	}
+	if t.devices > 2 && t.board != "" {
+		add(rankBoard, cells.Text, t.board)
+	}
+	states := model.States()
+	slices.SortStableFunc(states, func(a, b model.State) int { // trouble first
+		return cmp.Compare(badness(&model.Device{State: b}), badness(&model.Device{State: a}))
+	})
+	for _, st := range states {
+		if t.states[st] == 0 {
+			continue
+		}
+		rank := always
+		if st == model.StateOK {
+			rank = rankOK
+		}
+		add(rank, stateStyle(st), fmt.Sprintf("%d %s", t.states[st], st))
+	}
+	if held := t.dram.Bytes(); held.Known() && t.size > 0 {
+		add(rankDRAM, cells.Text, "DRAM "+words.FigureOf(held, t.size))
+	}
+	if t.powered > 0 {
+		add(rankPower, cells.Text, t.power())
+	}
+	return out
+}
+
+// totals is what all devices have together.
+type totals struct {
+	devices, chips, powered int
+	states                  map[model.State]int
+	watts                   float64
+	dram                    model.Sum
+	size                    uint64 // of all DRAM
+	board                   string // that all are; "": they differ
+}
+
+func total(snap *model.Snapshot) totals {
+	t := totals{devices: len(snap.Devices), states: map[model.State]int{}}
+	var list []*model.Device
+	for i := range snap.Devices {
+		d := &snap.Devices[i]
+		list = append(list, d)
+		t.chips += len(d.Chips)
+		t.states[d.State]++
+		if d.Power.Known() {
+			t.watts += d.Power.V
+			t.powered++
+		}
+		pool := d.Memory.Pools[model.DRAM]
+		t.dram.Add(pool.Used)
+		t.size += pool.Total.V
+	}
+	t.board = alike(list)
+	return t
+}
+
+func (t *totals) power() string {
+	text := words.Watts(t.watts)
+	if t.watts >= 10000 {
+		text = words.Fixed(t.watts/1000, 1) + " kW"
+	}
+	if t.powered < t.devices {
+		text = "≥" + text
+	}
+	return text
+}
