@@ -306,6 +306,21 @@ func TestJoinAllocators(t *testing.T) {
 	}
 }
 
+// TestJoinCompletes: circular buffers are known by statistics only, also of a
+// process whose allocator is seen.
+func TestJoinCompletes(t *testing.T) {
+	exact := held(5, 30, 700)
+	exact.Bytes[model.CB] = model.Bytes{}
+	counted := held(5, 30, 600, model.Doubt{Kind: model.OtherThreads})
+	counted.Bytes[model.CB], counted.CB = model.BoundBytes(9, model.Unsure), model.CBCached
+	s := lab(runs(5, 1))
+	newJoin(s, []claim.Set{{Source: model.FromUprobe, Held: []claim.Held{exact}}, shmSet(counted)}, at).run()
+	m := &s.Devices[1].Memory
+	if !m.Pools[model.DRAM].Used.Exactly(700) || say(m.Pools[model.CB].Used) != "~9" || m.CB != model.CBCached {
+		t.Errorf("%s, CB %s (%s)", told(m), say(m.Pools[model.CB].Used), m.CB)
+	}
+}
+
 func TestDisagreement(t *testing.T) {
 	s := lab(runs(5, 1))
 	newJoin(s, []claim.Set{

@@ -73,9 +73,7 @@ func (s *Source) prepare() {
 				s.log.Warn("a library cannot be watched", "library", path, "err", err)
 				continue
 			}
-			s.mu.Lock()
 			_, _ = s.library(f, path)
-			s.mu.Unlock()
 		}
 	}
 }
@@ -114,12 +112,11 @@ func (s *Source) meet(m mapping) {
 		s.unwatched(m.pid, start, err)
 		return
 	}
-	s.mu.Lock()
 	id, l := s.library(f, m.path)
 	if l == nil {
-		s.mu.Unlock()
 		return
 	}
+	s.mu.Lock()
 	l.pids[m.pid] = true
 	s.known[m.pid] = id
 	if len(l.letGo) > 0 {
@@ -162,8 +159,14 @@ func (s *Source) unwatched(pid int, start uint64, err error) {
 	p.Start, p.unseen = start, err
 }
 
+// libraryPatience is how long a library may take to be read and to get its
+// probes; a tenth of a second is usual. One that takes longer is given up.
+const libraryPatience = 5 * time.Second
+
 // library finds the page of a file, or begins it and sets its probes. The file
-// is the library's from here on, or closed. With mu.
+// is the library's from here on, or closed. Only discover calls it. Nothing is
+// read from the file with mu, which snapshots wait for: it may be on a disk
+// that does not answer.
 func (s *Source) library(f *os.File, path string) (fileID, *library) {
 	st, err := stat(f)
 	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -171,29 +174,57 @@ func (s *Source) library(f *os.File, path string) (fileID, *library) {
 		return fileID{}, nil
 	}
 	id := fileID{uint64(st.Dev), st.Ino}
-	if l := s.libraries[id]; l != nil {
+	if l, known := s.begun(id, path); known {
 		f.Close()
 		return id, l
 	}
-	if len(s.libraries) >= s.o.MaxLibraries && !s.makeRoom() {
-		s.log.Warn("too many libraries are in use; this one is not watched", "library", path)
-		f.Close()
+	made := make(chan *library, 1)
+	go func() {
+		l := newLibrary(f, path)
+		if l.err == nil {
+			s.arm(l)
+		}
+		made <- l
+	}()
+	var l *library
+	select {
+	case l = <-made:
+	case <-time.After(libraryPatience):
+		s.log.Warn("a library does not let itself be read", "library", path)
+		s.stuck[id] = true
+		go func() { (<-made).Close() }()
 		return id, nil
-	}
-	l := newLibrary(f, path)
-	s.libraries[id] = l
-	if l.err == nil {
-		s.arm(l)
 	}
 	if l.err != nil {
 		s.log.Warn("a library of tt-metal cannot be watched; its processes are known by shared memory only", "library", path, "err", l.err)
 	} else {
 		s.log.Info("watching the allocators of tt-metal", "library", path)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.libraries[id] = l
 	return id, l
 }
 
-// arm sets a library's probes as they should be now. With mu.
+// begun finds the page of a file that is known, or that there is no room for.
+func (s *Source) begun(id fileID, path string) (l *library, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.libraries[id]; l != nil {
+		return l, true
+	}
+	if s.stuck[id] {
+		return nil, true
+	}
+	if len(s.libraries) >= s.o.MaxLibraries && !s.makeRoom() {
+		s.log.Warn("too many libraries are in use; this one is not watched", "library", path)
+		return nil, true
+	}
+	return nil, false
+}
+
+// arm sets a library's probes as they should be now. With mu, unless nobody
+// else knows the library yet.
 func (s *Source) arm(l *library) {
 	if l.err != nil {
 		return

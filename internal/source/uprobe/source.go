@@ -61,7 +61,8 @@ type Source struct {
 	mu        sync.Mutex // over all below
 	books     *books
 	libraries map[fileID]*library
-	known     map[int]fileID // the library of each process
+	stuck     map[fileID]bool // given up: they could not be read in time
+	known     map[int]fileID  // the library of each process
 	rates     map[uint32]rate
 	events    uint64
 }
@@ -95,7 +96,7 @@ func newSource(o Options, k *kernel) *Source {
 	}
 	s := &Source{
 		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks), guard: proc.NewGuard(2 * time.Second),
-		ended: make(chan struct{}), ready: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int]fileID{}, rates: map[uint32]rate{},
+		ended: make(chan struct{}), ready: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, stuck: map[fileID]bool{}, known: map[int]fileID{}, rates: map[uint32]rate{},
 	}
 	s.looked = sync.NewCond(&s.mu)
 	return s
