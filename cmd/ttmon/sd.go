@@ -29,7 +29,7 @@ func newSD(a *app) *cobra.Command {
 hosts named, or of those in a file (or standard input, -), one a line. Written with -o
 the file is replaced in one step: Prometheus never reads half of it.`,
 		Example: `  ttmon sd node1 node2 --label rack=7 -o /etc/prometheus/ttmon.json
-  sinfo -hN -o %N | sort -u | ttmon sd --from - -o /etc/prometheus/ttmon.json
+  ttmon sd --from hosts.txt -o /etc/prometheus/ttmon.json
   ttmon sd --from hosts.txt --port 9108`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return s.run(args) },
