@@ -66,7 +66,11 @@ func (s *State) drawLines(h *widget.Hits, area cells.Area, list []chip) {
 		c := list[i]
 		row.Put(1, 0, words.Truncate(c.title(), width), cells.Strong)
 		r, soft, _ := share(c.mem(), model.DRAM)
-		row.SoftShade(x, 0, bar, r, soft, load(r))
+		if c.dev.State != model.StateOK { // a bar would look like news
+			row.Put(x, 0, words.Truncate(string(c.dev.State)+" "+words.StateReason(c.dev), bar), cells.Bad)
+		} else {
+			row.SoftShade(x, 0, bar, r, soft, load(r))
+		}
 		at := x + bar + 1 + words.FigurePairWidth
 		row.PutRight(at, 0, used(c.mem(), model.DRAM), cells.Text)
 		row.PutRight(at+6, 0, percent(r), cells.Text)
@@ -103,6 +107,9 @@ func (s *State) drawSummary(box cells.Area, c chip, height int, selected bool) {
 	if height == 2 {
 		w := titleWidth(s.chips())
 		box.Put(1, 0, words.Fit(c.title(), w), style)
+		if c.dev.State != model.StateOK {
+			box.Put(1, 1, words.Truncate(string(c.dev.State), w), cells.Bad)
+		}
 		s.drawPool(box.Sub(w+1, 0, box.W-w-1, 1), c, model.DRAM, nil)
 		s.drawPool(box.Sub(w+1, 1, box.W-w-1, 1), c, model.L1, nil)
 		return
