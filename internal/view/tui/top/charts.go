@@ -40,7 +40,7 @@ func (s *State) specs() []spec {
 	list := s.dev.list(s)
 	// A device keeps its place and its style, whatever order the area above has.
 	slices.SortFunc(list, func(a, b *model.Device) int { return cmp.Compare(a.Index, b.Index) })
-	for _, name := range s.cfg.Top.Charts.Metrics {
+	for _, name := range s.metrics() {
 		g := s.gauges.Find(name)
 		if s.cfg.Top.Charts.By != "device" {
 			out = append(out, spec{gauge: g, devices: list})
@@ -51,6 +51,17 @@ func (s *State) specs() []spec {
 		}
 	}
 	return out
+}
+
+// metrics are those chosen. Where nobody chose, a tall screen has room for
+// more than the usual two.
+func (s *State) metrics() []string {
+	chosen := s.cfg.Top.Charts.Metrics
+	usual := config.Default().Top.Charts.Metrics
+	if !slices.Equal(chosen, usual) || s.page != nil || s.cfg.Top.Charts.By == "device" || s.plan().charts < fullCharts {
+		return chosen
+	}
+	return append(usual, "temperature", "activity")
 }
 
 func chartKeys() []binding {
@@ -191,6 +202,9 @@ func (a *chartArea) draw(s *State, area cells.Area) {
 	}
 	columns := min(len(list), max(area.W/minChartWidth, 1))
 	rows := (len(list) + columns - 1) / columns
+	if area.H >= fullCharts && s.page == nil && len(list) > 2 && rows == 1 {
+		rows, columns = 2, (len(list)+1)/2 // high enough for two rows
+	}
 	rows = min(rows, max(area.H/minChartHeight, 1))
 	if full := columns * rows; len(list) < full {
 		columns = (len(list) + rows - 1) / rows

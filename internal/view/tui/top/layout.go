@@ -45,7 +45,11 @@ const (
 	minCell   = 19
 	minCharts = 6 // rows, frame included
 	maxCharts = 16
-	maxBlocks = 12 // devices; more than that in blocks is a wall
+	// tallScreen is the height from which charts take half of the screen, and
+	// charts of fullCharts rows are four instead of two.
+	tallScreen = 60
+	fullCharts = 24
+	maxBlocks  = 12 // devices; more than that in blocks is a wall
 )
 
 func (s *State) plan() plan {
@@ -172,6 +176,9 @@ func (p plan) rest(r request, free, procs int) plan {
 	p.charts = 0
 	if r.charts != "never" && r.devices > 0 {
 		most := max(maxCharts, r.h*2/5)
+		if r.h >= tallScreen {
+			most = r.h / 2
+		}
 		if !r.processes {
 			most = left
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ttmon/ttmon/internal/config"
 )
 
 func TestPlan(t *testing.T) {
@@ -79,4 +81,21 @@ func TestPlanAlwaysFits(t *testing.T) {
 			t.Fatalf("%+v: charts in %d rows", r, p.charts)
 		}
 	})
+}
+
+// A tall screen has four charts; whoever chose his own keeps them.
+func TestTallScreen(t *testing.T) {
+	st := open(t, 3, 200, 80)
+	for _, title := range []string{"┌ DRAM GiB", " Power W", " Temperature °C", " Activity"} {
+		if !st.has(title) {
+			t.Errorf("no chart %q:\n%s", title, st.draw())
+		}
+	}
+	st = open(t, 3, 200, 80, func(c *config.Config) { c.Top.Charts.Metrics = []string{"dram"} })
+	if st.has(" Temperature °C") {
+		t.Error("a chart that nobody asked for")
+	}
+	if st = open(t, 3, 200, 40); st.has(" Temperature °C") {
+		t.Error("four charts on a screen that is not tall")
+	}
 }
