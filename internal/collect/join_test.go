@@ -2,6 +2,7 @@ package collect
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -378,6 +379,18 @@ func TestNumbers(t *testing.T) {
 		j := newJoin(s, nil, at)
 		if got := j.locate(&claim.Chip{ByNumber: true, Number: c.number, Visible: c.visible}, &s.Processes[0]); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestMayDescribe: a stranger's description of the host teaches nothing.
+func TestMayDescribe(t *testing.T) {
+	user, idler := runs(5, 1), runs(6)
+	user.UID, idler.UID = model.Value(70001), model.Value(70002)
+	s := lab(user, idler)
+	for uid, want := range map[int]bool{0: true, os.Geteuid(): true, 70001: true, 70002: false, 70003: false} {
+		if got := mayDescribe(s, uid); got != want {
+			t.Errorf("uid %d: %v, want %v", uid, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -183,10 +184,23 @@ func (c *chips) learnPlaces(s *model.Snapshot, spoken bool) {
 	if !spoken || !slices.ContainsFunc(s.Devices, ambiguousChips) {
 		return
 	}
+	c.descriptors.Trust = func(uid int) bool { return mayDescribe(s, uid) }
 	found, _ := c.descriptors.Poll() // a broken one teaches nothing
 	for _, f := range found {
 		c.resolver.Learn(f.Descriptor.Placements())
 	}
+}
+
+// mayDescribe tells whose description of the host is believed: root's, our
+// own, and that of whoever has a device open, whose chips it explains.
+func mayDescribe(s *model.Snapshot, uid int) bool {
+	if uid == 0 || uid == os.Geteuid() {
+		return true
+	}
+	return slices.ContainsFunc(s.Processes, func(p model.Process) bool {
+		owner, known := p.UID.Get()
+		return known && owner == uid && slices.ContainsFunc(p.Devices, func(u model.DeviceUse) bool { return u.Device != model.NoDevice })
+	})
 }
 
 func ambiguousChips(d model.Device) bool {

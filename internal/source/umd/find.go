@@ -43,6 +43,9 @@ type Found struct {
 type Finder struct {
 	Root  hostfs.Root
 	Paths []string // of the user; a missing one is an error
+	// Trust tells whose files in /tmp are believed: everybody can put one
+	// there. Nil: all are.
+	Trust func(uid int) bool
 
 	read map[string]stamp
 }
@@ -50,6 +53,7 @@ type Finder struct {
 // stamp tells two states of a file apart.
 type stamp struct {
 	inode, size uint64
+	uid         int
 	sec         int64
 	nsec        uint32
 }
@@ -106,7 +110,7 @@ func (f *Finder) dumps(stamps map[string]stamp) (paths []string) {
 	tmp.Each(buf[:], func(name []byte) bool {
 		if strings.HasPrefix(string(name), dumpPrefix) {
 			p := path.Join(dumpDir, string(name), dumpName)
-			if st, err := f.stat(p); err == nil {
+			if st, err := f.stat(p); err == nil && (f.Trust == nil || f.Trust(st.uid)) {
 				paths, stamps[p] = append(paths, p), st
 			}
 		}
@@ -127,7 +131,7 @@ func (f *Finder) stat(p string) (stamp, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return stamp{}, fmt.Errorf("%s: %w", p, errNotFile)
 	}
-	return stamp{st.Ino, uint64(st.Size), st.Mtim.Sec, uint32(st.Mtim.Nsec)}, nil
+	return stamp{st.Ino, uint64(st.Size), int(st.Uid), st.Mtim.Sec, uint32(st.Mtim.Nsec)}, nil
 }
 
 var errNotFile = errors.New("not a regular file")

@@ -136,3 +136,18 @@ func TestReadDescriptor(t *testing.T) {
 		}
 	}
 }
+
+// Files of those who are not trusted are not read, and are as soon as they are.
+func TestFinderTrust(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "tmp/umd_a/cluster_descriptor.yaml"), []byte(tiny))
+	trusted := false
+	f := Finder{Root: hostfs.At(dir), Trust: func(uid int) bool { return trusted && uid == os.Getuid() }}
+	if found, err := f.Poll(); len(found) != 0 || err != nil {
+		t.Errorf("a stranger's: %v, %v", paths(found), err)
+	}
+	trusted = true
+	if found, _ := f.Poll(); len(found) != 1 {
+		t.Errorf("once trusted: %v", paths(found))
+	}
+}
