@@ -16,6 +16,7 @@ type Config struct {
 // Display is what all screens share.
 type Display struct {
 	Theme       string `toml:"theme"`       // auto, dark, light, mono
+	Corners     string `toml:"corners"`     // square, round
 	Temperature string `toml:"temperature"` // celsius, fahrenheit
 	Mouse       bool   `toml:"mouse"`
 }
@@ -66,7 +67,7 @@ type Mem struct {
 // Default is the configuration of somebody without a file.
 func Default() Config {
 	return Config{
-		Display: Display{Theme: "auto", Temperature: "celsius", Mouse: true},
+		Display: Display{Theme: "auto", Corners: "square", Temperature: "celsius", Mouse: true},
 		Top: Top{
 			Interval:  Duration(time.Second),
 			Devices:   Devices{Layout: "auto", Order: "index", Group: "tray"},

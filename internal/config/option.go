@@ -47,6 +47,10 @@ func Options() []Option {
 			Choices: []string{"auto", "dark", "light", "mono"}, field: func(c *Config) any { return &c.Display.Theme },
 		},
 		{
+			Path: "display.corners", Title: "Corners", Help: "Corners of frames: square, which every font has, or round.",
+			Choices: []string{"square", "round"}, field: func(c *Config) any { return &c.Display.Corners },
+		},
+		{
 			Path: "display.temperature", Title: "Temperature", Help: "The scale temperatures are shown in.",
 			Choices: []string{"celsius", "fahrenheit"}, field: func(c *Config) any { return &c.Display.Temperature },
 		},

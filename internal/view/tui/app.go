@@ -23,6 +23,7 @@ type App interface {
 type Look struct {
 	Theme string // auto, dark, light, mono
 	Mouse bool
+	Round bool // round corners
 }
 
 // Source gives snapshots: a collector in this process, a daemon, or a ttmon

@@ -92,6 +92,9 @@ func (p *painter) adopt(l Look) {
 			p.screen.DisableMouse()
 		}
 	}
+	if l.Round != p.look.Round {
+		p.dirty = true
+	}
 	p.look = l
 }
 
@@ -104,6 +107,9 @@ func (p *painter) text(c cells.Cell) string {
 	if p.console {
 		c.Rune = console(c.Rune)
 	}
+	if p.look.Round && !p.console {
+		c.Rune = round(c.Rune)
+	}
 	if c.More != "" {
 		return string(c.Rune) + c.More
 	}
@@ -112,6 +118,21 @@ func (p *painter) text(c cells.Cell) string {
 		return braille[at : at+3]
 	}
 	return string(c.Rune)
+}
+
+// round is the round form of a corner.
+func round(r rune) rune {
+	switch r {
+	case '┌':
+		return '╭'
+	case '┐':
+		return '╮'
+	case '└':
+		return '╰'
+	case '┘':
+		return '╯'
+	}
+	return r
 }
 
 const firstBraille = '⠀'

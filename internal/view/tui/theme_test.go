@@ -120,3 +120,20 @@ func TestConsoleCharacters(t *testing.T) {
 		t.Errorf("a degree sign is drawn as %q", got)
 	}
 }
+
+// Round corners are drawn where they are wanted and can be, and nowhere else.
+func TestRoundCorners(t *testing.T) {
+	for _, c := range []struct {
+		p    painter
+		want string
+	}{
+		{painter{}, "┌"},
+		{painter{look: Look{Round: true}}, "╭"},
+		{painter{look: Look{Round: true}, console: true}, "┌"},
+		{painter{look: Look{Round: true}, ascii: true}, "+"},
+	} {
+		if got := c.p.text(cells.Cell{Rune: '┌'}); got != c.want {
+			t.Errorf("%+v draws %s, want %s", c.p.look, got, c.want)
+		}
+	}
+}

@@ -75,7 +75,7 @@ func New(o Options) *State {
 
 // Look implements tui.App.
 func (s *State) Look() tui.Look {
-	return tui.Look{Theme: s.o.Config.Display.Theme, Mouse: s.o.Config.Display.Mouse}
+	return tui.Look{Theme: s.o.Config.Display.Theme, Mouse: s.o.Config.Display.Mouse, Round: s.o.Config.Display.Corners == "round"}
 }
 
 // Update implements tui.App.

@@ -91,7 +91,11 @@ func (a *chartArea) crowdLegend(s *State, sp spec, c *chart.Chart) string {
 	text := "avg " + say(sum/float64(n))
 	switch unit {
 	case gauge.Bytes, gauge.Rate, gauge.Watts, gauge.Amperes:
-		text += "  sum " + say(sum)
+		text += "  sum "
+		if n < len(sp.devices) {
+			text += "≥"
+		}
+		text += say(sum)
 	}
 	text += "  from " + say(lo) + " to " + say(hi)
 	if n < len(sp.devices) {

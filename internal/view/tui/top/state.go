@@ -129,7 +129,7 @@ func New(o Options) (*State, error) {
 
 // Look implements tui.App.
 func (s *State) Look() tui.Look {
-	return tui.Look{Theme: s.cfg.Display.Theme, Mouse: s.cfg.Display.Mouse}
+	return tui.Look{Theme: s.cfg.Display.Theme, Mouse: s.cfg.Display.Mouse, Round: s.cfg.Display.Corners == "round"}
 }
 
 // Update implements tui.App.
