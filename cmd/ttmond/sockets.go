@@ -59,7 +59,7 @@ func handoverPath(c config) string { return c.API.Socket + ".handover" }
 
 // begin finds or makes everything a daemon starts with.
 func begin(c config, log *slog.Logger) (s *start, err error) {
-	s = &start{alloc: -1, api: -1, lock: -1, ledger: ledger.New(ledger.Options{MaxBuffers: c.Alloc.MaxBuffers})}
+	s = &start{alloc: -1, api: -1, lock: -1, ledger: emptyLedger(c)}
 	files := handover.Inherited()
 	defer func() {
 		handover.Close(files)
@@ -93,6 +93,10 @@ func (s *start) keep(c config) error {
 		conn.Close()
 	}
 	return err
+}
+
+func emptyLedger(c config) *ledger.Ledger {
+	return ledger.New(ledger.Options{MaxBuffers: c.Alloc.MaxBuffers})
 }
 
 // makeDirs makes the directory of the API's socket, where nobody else may
@@ -154,6 +158,7 @@ func (s *start) call(c config, locked error) (again bool, err error) {
 	s.fromHello = hello
 	if err := s.take(c, conn); err != nil {
 		conn.Close()
+		s.ledger, s.state = emptyLedger(c), handedState{}                              // half of it may have come
 		return hello.Keeper, fmt.Errorf("taking over from pid %d: %w", hello.PID, err) // a keeper may just have ended
 	}
 	return false, nil

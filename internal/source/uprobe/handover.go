@@ -76,6 +76,13 @@ func object() string {
 func (s *Source) Export() (state []byte, files []File, done func(taken bool), err error) {
 	resume := s.park()
 	s.mu.Lock()
+	select {
+	case <-s.ended: // its descriptors are closed, or are about to be
+		s.mu.Unlock()
+		resume()
+		return nil, nil, nil, errors.New("it does not watch any more")
+	default:
+	}
 	h := handed{Object: object()}
 	for _, pid := range slices.Sorted(maps.Keys(s.books.processes)) {
 		h.Processes = append(h.Processes, s.books.processes[pid].hand())
