@@ -99,6 +99,7 @@ func outside(t *testing.T, prepare, play string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command("unshare", append([]string{"-m", "sh", "-c", script, "sh", exe}, args...)...)
 	cmd.Env = append(os.Environ(), part+"="+play)
+	cmd.Dir = "/" // the tree may lie below /tmp, and would then be seen there
 	return cmd
 }
 

@@ -262,7 +262,7 @@ type daemon struct {
 	api, alloc string
 	args       []string
 	cmd        *exec.Cmd
-	log        bytes.Buffer
+	log        string // the file it logs to
 }
 
 // daemon starts the real ttmond, which ends with the test.
@@ -274,7 +274,7 @@ func (s *stage) daemon() *daemon {
 			s.Fatal(err)
 		}
 	}
-	d := &daemon{api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc")}
+	d := &daemon{api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc"), log: filepath.Join(dir, "log")}
 	d.args = []string{
 		"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"), "--listen", "off", "--no-uprobe",
 	}
@@ -286,8 +286,12 @@ func (s *stage) daemon() *daemon {
 func (s *stage) begin(d *daemon, more ...string) {
 	s.Helper()
 	d.cmd = s.host.Command(context.Background(), filepath.Join(bin, "ttmond"), append(slices.Clone(d.args), more...)...)
-	d.log.Reset()
-	d.cmd.Stderr = &d.log
+	log, err := os.OpenFile(d.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer log.Close()
+	d.cmd.Stderr = log
 	cmd := d.cmd
 	if err := cmd.Start(); err != nil {
 		s.Fatal(err)
@@ -300,7 +304,8 @@ func (s *stage) begin(d *daemon, more ...string) {
 	})
 	for limit := time.Now().Add(time.Minute); s.run(filepath.Join(bin, "ttmon"), "smi", "-L", "--daemon", d.api).code != 0; time.Sleep(30 * time.Millisecond) {
 		if time.Now().After(limit) {
-			s.Fatalf("ttmond does not answer:\n%s", &d.log)
+			text, _ := os.ReadFile(d.log)
+			s.Fatalf("ttmond does not answer:\n%s", text)
 		}
 	}
 }
