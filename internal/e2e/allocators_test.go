@@ -47,7 +47,14 @@ func TestAllocatorsFromOutside(t *testing.T) {
 	if problem != nil {
 		t.Fatal(problem)
 	}
-	out := runIn(t, h, "mem", "-p", fmt.Sprint(j.PID), "--fits", "1G", "--daemon", d.api)
+	// The snapshot that names the chip may be a second behind the one above.
+	var out result
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		out = runIn(t, h, "mem", "-p", fmt.Sprint(j.PID), "--fits", "1G", "--daemon", d.api)
+		if strings.Contains(out.out, "DRAM of device 0") {
+			break
+		}
+	}
 	for _, want := range []string{"DRAM of device 0, 8 banks", "L1 of device 0", "exact", "would 1.0 GiB fit?  yes: 128 MiB in each bank"} {
 		if !strings.Contains(out.out, want) {
 			t.Errorf("ttmon mem -p does not say %q:\n%s%s", want, out.out, out.err)
