@@ -9,8 +9,10 @@ import (
 
 // Texts about the ledger take long where there are many buffers, and somebody
 // may ask for them in a loop. They are made beside the loop, one at a time for
-// root and one for all others, and each user must wait after a text for
-// restAfter times as long as it took: so nobody keeps a core busy with them.
+// root and one for all others, and the next text for the same user begins only
+// after restAfter times as long as the last one took: so nobody keeps a core
+// busy with them. Whoever asks sooner waits; who has asked for too many at once
+// is refused.
 const restAfter = 4
 
 // composition is a text that is being made.
@@ -29,7 +31,7 @@ type composer func(*ledger.Ledger, Viewer, time.Time) string
 func (s *Server) compose(asks, waits *conn, text composer, use func(string)) {
 	u := asks.user
 	x := &composition{waits: waits, uid: u.uid, use: use}
-	if s.now.Before(u.textAfter) || !s.pools.texts.Take(u.uid, 1) {
+	if !s.pools.texts.Take(u.uid, 1) {
 		s.count.dropped.Add(1)
 		if waits != nil {
 			use("ERROR too many requests; try again\n\n")
@@ -45,13 +47,18 @@ func (s *Server) compose(asks, waits *conn, text composer, use func(string)) {
 	if !root {
 		turn = &s.textTurns[1]
 	}
-	closing := s.closing
+	closing, rest := s.closing, u.textAfter.Sub(s.now)
 	go func() {
+		select {
+		case <-closing:
+			return // abandonTexts has answered
+		case <-time.After(rest):
+		}
 		turn.Lock()
 		defer turn.Unlock()
 		select {
 		case <-closing:
-			return // abandonTexts has answered
+			return
 		default:
 		}
 		start := time.Now()
