@@ -17,6 +17,12 @@ const (
 	backfillPatience = 700 * time.Millisecond // a screen is not to wait
 )
 
+// remembered is a figure of before.
+type remembered struct {
+	value float64
+	bound model.Bound
+}
+
 // backfill is a store with what the daemon remembers of the last half hour,
 // or nil if there is none: the charts begin with it instead of empty. first
 // are the gauges that are asked for before all others.
@@ -31,7 +37,7 @@ func (h *host) backfill(first []string) *history.Store {
 	defer c.Close()
 	end := time.Now().Truncate(backfillStep)
 	start := end.Add(-backfillSpan)
-	rows := make([]map[history.Key]float64, int(backfillSpan/backfillStep)+1)
+	rows := make([]map[history.Key]remembered, int(backfillSpan/backfillStep)+1)
 	found := false
 	for _, g := range inOrder(gauge.New(), first) {
 		expr, per, ok := g.Query("1m")
@@ -42,6 +48,13 @@ func (h *host) backfill(first []string) *history.Store {
 		if err != nil {
 			break // no history here, or no time for more
 		}
+		if expr, ok := g.QueryBound(); ok {
+			asked, err := c.Range(ctx, expr, start, end, backfillStep)
+			if err != nil {
+				break // figures without their doubts are worse than none
+			}
+			client.Bind(list, asked)
+		}
 		for _, s := range list {
 			key := g.Key(s.Labels["pci"])
 			for _, p := range s.Points {
@@ -50,9 +63,9 @@ func (h *host) backfill(first []string) *history.Store {
 					continue
 				}
 				if rows[i] == nil {
-					rows[i] = map[history.Key]float64{}
+					rows[i] = map[history.Key]remembered{}
 				}
-				rows[i][key] = p.Value / per
+				rows[i][key] = remembered{p.Value / per, p.Bound}
 				found = true
 			}
 		}
@@ -67,7 +80,7 @@ func (h *host) backfill(first []string) *history.Store {
 		}
 		store.Begin(start.Add(time.Duration(i) * backfillStep))
 		for key, v := range row {
-			store.Put(key, v)
+			store.PutBound(key, v.value, v.bound)
 		}
 	}
 	return store

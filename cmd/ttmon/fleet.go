@@ -195,7 +195,7 @@ func (q *fleetQuery) fleet() (*text.Fleet, error) {
 		{"sum " + by + ") (tenstorrent_core_power_watts)", func(l map[string]string, v float64) { get(l).Power = v }},
 		{"sum " + by + `) (tenstorrent_memory_used_bytes{pool="dram"})`, func(l map[string]string, v float64) { get(l).Used = v }},
 		{"sum " + by + `) (tenstorrent_memory_size_bytes{pool="dram"})`, func(l map[string]string, v float64) { get(l).Size = v }},
-		{"max " + by + `) (tenstorrent_memory_used_bound{pool="dram"})`, func(l map[string]string, v float64) { get(l).Bound = bound(v) }},
+		{"max " + by + `) (tenstorrent_memory_used_bound{pool="dram"})`, func(l map[string]string, v float64) { get(l).Bound = client.BoundOf(v) }},
 		{"count " + by + `, alertname, severity) (ALERTS{alertstate="firing"})`, func(l map[string]string, v float64) {
 			if l[q.label] == "" {
 				return
@@ -225,8 +225,6 @@ func (q *fleetQuery) fleet() (*text.Fleet, error) {
 	slices.SortFunc(f.Alerts, func(a, b text.FleetAlert) int { return strings.Compare(a.Severity+a.Name, b.Severity+b.Name) })
 	return f, nil
 }
-
-func bound(v float64) model.Bound { return model.Bound(min(max(v, 0), 2)) }
 
 // cells asks for the chips of the hosts that are shown, one by one.
 func (q *fleetQuery) cells(hosts []text.FleetHost) error {
@@ -288,7 +286,7 @@ func (q *fleetQuery) host(name string) (*text.FleetHost, error) {
 		{`tenstorrent_clock_hertz{clock="ai",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Clock = v / 1e6 }},
 		{`tenstorrent_memory_used_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Used = v }},
 		{`tenstorrent_memory_size_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Size = v }},
-		{`tenstorrent_memory_used_bound{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Bound = bound(v) }},
+		{`tenstorrent_memory_used_bound{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Bound = client.BoundOf(v) }},
 	} {
 		if err := q.each(ask.expr, func(l map[string]string, v float64) { ask.do(get(l), l, v) }); err != nil {
 			return nil, err

@@ -102,6 +102,7 @@ func ago(flag, s string, now time.Time) (time.Time, error) {
 type metricQuery struct {
 	title, unit string
 	expr        string
+	bound       string // what to ask for its bounds; "": it is never doubtful
 	divide      float64
 	decimals    int
 	rate        bool
@@ -203,6 +204,7 @@ func (h *historyCmd) question(arg string, snap *model.Snapshot, chosen bool) (me
 		return metricQuery{}, usage("%s is not kept over time: it is no number, or has no series (docs/fields.md)", arg)
 	}
 	q := metricQuery{title: arg, unit: col.Unit, expr: expr, divide: per, decimals: col.Decimals, rate: col.Rate}
+	q.bound, _ = col.QueryBound(only...)
 	if col.Per != 0 {
 		q.divide *= col.Per
 	}
@@ -227,6 +229,8 @@ type series struct {
 type point struct {
 	Time  time.Time `json:"time"`
 	Value float64   `json:"value"`
+	// Bound is exact, at_least or unsure; empty for what is never doubtful.
+	Bound string `json:"bound,omitempty"`
 }
 
 func ask(ctx context.Context, c *client.Client, expr string, start, end time.Time, step time.Duration) ([]client.Series, error) {
@@ -246,12 +250,17 @@ func (h *historyCmd) points(ctx context.Context, c *client.Client, q metricQuery
 		step = max(end.Sub(start)/1000, time.Second).Truncate(time.Second)
 	}
 	list, err := ask(ctx, c, q.expr, start, end, step)
+	if err == nil && q.bound != "" {
+		var companions []client.Series
+		companions, err = ask(ctx, c, q.bound, start, end, step)
+		client.Bind(list, companions)
+	}
 	for _, s := range list {
 		delete(s.Labels, "__name__")
 		x := series{Metric: q.title, Unit: q.unit, Labels: s.Labels, Points: []point{}}
 		for _, p := range s.Points {
 			if !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0) {
-				x.Points = append(x.Points, point{p.Time.UTC(), p.Value / q.divide})
+				x.Points = append(x.Points, point{p.Time.UTC(), p.Value / q.divide, q.boundWord(p.Bound)})
 			}
 		}
 		out = append(out, x)
@@ -259,8 +268,16 @@ func (h *historyCmd) points(ctx context.Context, c *client.Client, q metricQuery
 	return out, err
 }
 
+// boundWord is how a figure is to be read, in JSON and CSV.
+func (q *metricQuery) boundWord(b model.Bound) string {
+	if q.bound == "" {
+		return ""
+	}
+	return b.String()
+}
+
 func appendCSV(dst []byte, all []series) []byte {
-	dst = append(dst, "time,metric,unit,device,pci,labels,value\n"...)
+	dst = append(dst, "time,metric,unit,device,pci,labels,value,bound\n"...)
 	for _, s := range all {
 		var rest []string
 		for k, v := range s.Labels {
@@ -279,7 +296,8 @@ func appendCSV(dst []byte, all []series) []byte {
 			for _, field := range []string{p.Time.Format("2006-01-02T15:04:05.000Z"), quote(s.Metric), s.Unit, s.Labels["device"], s.Labels["pci"], quote(strings.Join(rest, " "))} {
 				dst = append(append(dst, field...), ',')
 			}
-			dst = append(strconv.AppendFloat(dst, p.Value, 'f', -1, 64), '\n')
+			dst = append(strconv.AppendFloat(dst, p.Value, 'f', -1, 64), ',')
+			dst = append(append(dst, p.Bound...), '\n')
 		}
 	}
 	return dst
@@ -338,11 +356,44 @@ func (h *historyCmd) plot(ctx context.Context, c *client.Client, q metricQuery, 
 			}
 		}
 	}
+	if err := h.mark(ctx, c, q, snap, lines, start, end); err != nil {
+		return out, err
+	}
 	sort.Slice(order, func(i, j int) bool { return before(order[i], order[j]) })
 	for _, key := range order {
 		out.Lines = append(out.Lines, *lines[key])
 	}
 	return out, nil
+}
+
+// mark says how the figures of lines are to be read: those of the whole time
+// as the worst of them, the last one by itself.
+func (h *historyCmd) mark(ctx context.Context, c *client.Client, q metricQuery, snap *model.Snapshot, lines map[string]*text.Line, start, end time.Time) error {
+	if q.bound == "" {
+		return nil
+	}
+	window := strconv.FormatInt(end.Sub(start).Milliseconds(), 10) + "ms"
+	for _, ask1 := range []struct {
+		expr string
+		to   func(*text.Line) *model.Bound
+	}{
+		{"max_over_time(" + q.bound + "[" + window + "])", func(l *text.Line) *model.Bound { return &l.Bound }},
+		{q.bound, func(l *text.Line) *model.Bound { return &l.LastBound }},
+	} {
+		for _, l := range lines {
+			*ask1.to(l) = model.Unsure // until it is known better
+		}
+		list, err := ask(ctx, c, ask1.expr, end, end, time.Second)
+		if err != nil {
+			return err
+		}
+		for _, s := range list {
+			if l := lines[lineName(s.Labels, snap)]; l != nil && len(s.Points) > 0 {
+				*ask1.to(l) = client.BoundOf(s.Points[0].Value)
+			}
+		}
+	}
+	return nil
 }
 
 func blank(n int) []float64 {

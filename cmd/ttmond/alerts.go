@@ -176,7 +176,7 @@ func (d *ttmond) alertChanged(list []*alert.Alert) {
 			d.log.Warn("an alert fires", "alert", a.Name(), "severity", a.Severity(), "summary", a.Annotations["summary"], "silenced", a.Silenced)
 		}
 		if s := d.collector.feed.Latest(); s != nil {
-			e.Values = values(s, e.Devices)
+			e.Values, e.Bounds = values(s, e.Devices)
 		}
 		events = append(events, e)
 	}

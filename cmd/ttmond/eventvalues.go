@@ -29,10 +29,12 @@ func logged(s *model.Snapshot, happened []event.Event) (list []eventlog.Event) {
 			})
 		}
 		e := &happened[i]
-		list = append(list, eventlog.Event{
+		entry := eventlog.Event{
 			Time: e.At, Kind: string(e.Kind), Level: level(e.Level), Devices: e.Devices, Short: e.Short, Text: e.Text,
-			Process: e.Kind == event.Started || e.Kind == event.Gone || e.Kind == event.Died, Values: values(s, e.Devices),
-		})
+			Process: e.Kind == event.Started || e.Kind == event.Gone || e.Kind == event.Died,
+		}
+		entry.Values, entry.Bounds = values(s, e.Devices)
+		list = append(list, entry)
 	}
 	return list
 }
@@ -47,26 +49,36 @@ func level(l words.Level) string {
 	return eventlog.Info
 }
 
-// values are the known figures of some devices.
-func values(s *model.Snapshot, devices []string) map[string]map[string]float64 {
+// values are the known figures of some devices, and the bounds of those that
+// are not exact.
+func values(s *model.Snapshot, devices []string) (all map[string]map[string]float64, bounds map[string]map[string]string) {
+	if len(devices) == 0 {
+		return nil, nil
+	}
 	table := metric.Devices()
-	all := map[string]map[string]float64{}
+	all, bounds = map[string]map[string]float64{}, map[string]map[string]string{}
 	for _, id := range devices[:min(len(devices), maxEventDevices)] {
 		for i := range s.Devices {
 			d := &s.Devices[i]
 			if d.BusID != id {
 				continue
 			}
-			one := map[string]float64{}
+			one, doubtful := map[string]float64{}, map[string]string{}
 			for _, name := range eventFields {
 				if c, ok := metric.Find(table, name); ok {
 					if v := c.Get(s, d); v.Known() {
 						one[name] = v.Num
+						if v.Bound != model.Exact {
+							doubtful[name] = v.Bound.String()
+						}
 					}
 				}
 			}
 			all[id] = one
+			if len(doubtful) > 0 {
+				bounds[id] = doubtful
+			}
 		}
 	}
-	return all
+	return all, bounds
 }

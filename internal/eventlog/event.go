@@ -17,6 +17,9 @@ type Event struct {
 	// Values are the figures of each device at that moment, by bus id and
 	// field of the metric table, in the JSON contract's units.
 	Values map[string]map[string]float64 `json:"values,omitempty"`
+	// Bounds say how those of them are to be read that are not exact: at_least
+	// or unsure.
+	Bounds map[string]map[string]string `json:"bounds,omitempty"`
 	// Volatile: the log could not be written; a crash forgets the event.
 	Volatile bool `json:"volatile,omitempty"`
 }

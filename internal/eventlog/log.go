@@ -152,7 +152,7 @@ func (l *Log) store(events []Event) error {
 	for _, e := range events {
 		line, err := json.Marshal(e)
 		if err != nil || len(line) >= maxLine {
-			e.Values = nil
+			e.Values, e.Bounds = nil, nil
 			e.Text = e.Text[:min(len(e.Text), 1024)]
 			line, _ = json.Marshal(e)
 		}

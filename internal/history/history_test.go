@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 var t0 = time.Unix(1_800_000_000, 0)
@@ -31,8 +33,8 @@ func TestRange(t *testing.T) {
 	}{
 		{"one each", k, 0, time.Second, 5, []Bucket{sampled(10), sampled(11), {State: Gap}, sampled(13), sampled(14)}},
 		{"finer than the samples", k, 0, 500 * time.Millisecond, 4, []Bucket{sampled(10), {}, sampled(11), {}}},
-		{"two a bucket", k, 0, 2 * time.Second, 3, []Bucket{{Sampled, 10, 11, 11}, sampled(13), sampled(14)}},
-		{"beyond both ends", k, -2 * time.Second, 4 * time.Second, 3, []Bucket{{Sampled, 10, 11, 11}, {Sampled, 13, 14, 14}, {}}},
+		{"two a bucket", k, 0, 2 * time.Second, 3, []Bucket{{State: Sampled, Min: 10, Max: 11, Last: 11}, sampled(13), sampled(14)}},
+		{"beyond both ends", k, -2 * time.Second, 4 * time.Second, 3, []Bucket{{State: Sampled, Min: 10, Max: 11, Last: 11}, {State: Sampled, Min: 13, Max: 14, Last: 14}, {}}},
 		{"late series", other, 3 * time.Second, time.Second, 2, []Bucket{{State: Gap}, sampled(7)}},
 		{"no such series", Key{Metric: "x"}, 0, time.Second, 2, []Bucket{{}, {}}},
 	} {
@@ -45,6 +47,47 @@ func TestRange(t *testing.T) {
 	oldest, newest := s.Span()
 	if !oldest.Equal(t0) || !newest.Equal(t0.Add(4*time.Second)) || s.Spacing() != time.Second {
 		t.Errorf("Span = %v %v, spacing %v", oldest, newest, s.Spacing())
+	}
+}
+
+// A doubt is kept with its sample, and does not get lost in coarser tiers nor
+// after the rings have wrapped around.
+func TestBounds(t *testing.T) {
+	k := Key{Metric: "dram"}
+	for _, first := range []int{0, 7} { // rows before the series begins
+		s := New()
+		rows := first + 2*tierRows + 30
+		bound := func(i int) model.Bound {
+			switch {
+			case i%500 == 3:
+				return model.Unsure
+			case i%100 == 9:
+				return model.AtLeast
+			}
+			return model.Exact
+		}
+		for i := range rows {
+			s.Begin(t0.Add(time.Duration(i) * time.Second))
+			if i >= first {
+				s.PutBound(k, float64(i), bound(i))
+			}
+		}
+		begin := rows - tierRows
+		fine := make([]Bucket, tierRows)
+		s.Range(fine, k, t0.Add(time.Duration(begin)*time.Second), time.Second)
+		for i, b := range fine {
+			if b.Bound != bound(begin+i) || b.Last != float32(begin+i) {
+				t.Fatalf("row %d is %+v, its bound is %v", begin+i, b, bound(begin+i))
+			}
+		}
+		begin = (first/500 + 1) * 500
+		coarse := make([]Bucket, 6)
+		s.Range(coarse, k, t0.Add(time.Duration(begin)*time.Second), 500*time.Second)
+		for i, b := range coarse {
+			if b.Bound != model.Unsure {
+				t.Errorf("coarse bucket %d is %+v: the doubt is lost", i, b)
+			}
+		}
 	}
 }
 
@@ -69,7 +112,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 	got := make([]Bucket, 3)
 	s.Range(got, k, t0, time.Second)
-	want := []Bucket{sampled(0), {Sampled, 1, 2, 2}, sampled(3)}
+	want := []Bucket{sampled(0), {State: Sampled, Min: 1, Max: 2, Last: 2}, sampled(3)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -156,7 +199,7 @@ func TestAgainstNaive(t *testing.T) {
 				if math.IsNaN(x.v) {
 					want[i].miss()
 				} else {
-					want[i].add(float32(x.v), float32(x.v), float32(x.v))
+					want[i].add(sampled(float32(x.v)))
 				}
 			}
 		}

@@ -46,8 +46,8 @@ func (s *Store) Range(dst []Bucket, k Key, from time.Time, step time.Duration) {
 		if i >= int64(len(dst)) {
 			return
 		}
-		if lo, hi, last, ok := x.row(tier, unit, row); ok {
-			dst[i].add(lo, hi, last)
+		if b, ok := x.row(tier, unit, row); ok {
+			dst[i].add(b)
 		} else {
 			dst[i].miss()
 		}
@@ -55,19 +55,23 @@ func (s *Store) Range(dst []Bucket, k Key, from time.Time, step time.Duration) {
 }
 
 // row is what a series holds in a row of a tier.
-func (x *series) row(tier, unit, row int) (lo, hi, last float32, ok bool) {
+func (x *series) row(tier, unit, row int) (b Bucket, ok bool) {
 	if row < x.first/unit || row > (x.next-1)/unit {
-		return 0, 0, 0, false
+		return b, false
 	}
 	at := (row - x.first/unit) % tierRows
-	if tier == 0 {
-		at = (row - x.first) % tierRows
-		v := x.raw[at]
-		return v, v, v, v == v
+	b.State = Sampled
+	if bounds := x.bounds[tier]; bounds != nil {
+		b.Bound = bounds[at]
 	}
-	lo, hi = x.lo[tier][at], x.hi[tier][at]
-	// The order inside a folded row is gone; a chart draws min to max anyway.
-	return lo, hi, hi, lo == lo
+	if tier == 0 {
+		b.Min = x.raw[at]
+		b.Max, b.Last = b.Min, b.Min
+	} else {
+		// The order inside a folded row is gone; a chart draws min to max anyway.
+		b.Min, b.Max, b.Last = x.lo[tier][at], x.hi[tier][at], x.hi[tier][at]
+	}
+	return b, b.Min == b.Min
 }
 
 // pick chooses the coarsest tier that still has a row for every step, and a

@@ -1,6 +1,10 @@
 package history
 
-import "time"
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
 
 // Key names a series. It is comparable; unused parts stay zero.
 type Key struct {
@@ -14,6 +18,9 @@ type Bucket struct {
 	State    State
 	Min, Max float32 // hold only if State is Sampled
 	Last     float32
+	// Bound is the worst among the samples: how any figure of the bucket is to
+	// be read.
+	Bound model.Bound
 }
 
 // State tells an empty bucket from a missing value.
@@ -38,12 +45,12 @@ type Reader interface {
 }
 
 // add merges another known bucket, later in time, into b.
-func (b *Bucket) add(lo, hi, last float32) {
+func (b *Bucket) add(x Bucket) {
 	if b.State != Sampled {
-		*b = Bucket{State: Sampled, Min: lo, Max: hi, Last: last}
+		*b = x
 		return
 	}
-	b.Min, b.Max, b.Last = min(b.Min, lo), max(b.Max, hi), last
+	b.Min, b.Max, b.Last, b.Bound = min(b.Min, x.Min), max(b.Max, x.Max), x.Last, max(b.Bound, x.Bound)
 }
 
 // miss notes a sample without a value.

@@ -3,6 +3,8 @@ package history
 import (
 	"math"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Sizes of a Store. At one sample a second the tiers reach back 30 minutes,
@@ -47,6 +49,8 @@ type series struct {
 	first, next int // rows of tier 0 held: first <= row < next
 	raw         []float32
 	lo, hi      [numTiers][]float32 // entry 0 unused
+	// bounds are those of the samples; nil while all have been exact.
+	bounds [numTiers][]model.Bound
 }
 
 // Begin starts a row at time t. A time before the last row's is moved up to
@@ -68,7 +72,10 @@ func (s *Store) Begin(t time.Time) {
 }
 
 // Put adds a value to the row begun last. NaN and infinities count as unknown.
-func (s *Store) Put(k Key, v float64) {
+func (s *Store) Put(k Key, v float64) { s.PutBound(k, v, model.Exact) }
+
+// PutBound adds a value that may be doubtful.
+func (s *Store) PutBound(k Key, v float64, bound model.Bound) {
 	if s.rows == 0 {
 		panic("BUG: history: Put before Begin")
 	}
@@ -85,18 +92,19 @@ func (s *Store) Put(k Key, v float64) {
 		return // twice in one row: the first holds
 	}
 	for x.next < row {
-		x.push(nan32)
+		x.push(nan32, model.Exact)
 	}
-	x.push(float32(v))
+	x.push(float32(v), bound)
 }
 
 var nan32 = float32(math.NaN())
 
 // push appends the sample of row x.next.
-func (x *series) push(v float32) {
+func (x *series) push(v float32, bound model.Bound) {
 	row := x.next
 	x.next++
 	setRing(&x.raw, row-x.first, v)
+	x.pushBound(row, bound)
 	for tier, unit := 1, fold; tier < numTiers; tier, unit = tier+1, unit*fold {
 		at := row/unit - x.first/unit
 		if at < tierRows && at >= len(x.lo[tier]) || at >= tierRows && row%unit == 0 {
@@ -111,6 +119,27 @@ func (x *series) push(v float32) {
 		if hi := x.hi[tier][at]; v > hi || hi != hi {
 			x.hi[tier][at] = v
 		}
+	}
+}
+
+// pushBound keeps the worst bound of each row of each tier.
+func (x *series) pushBound(row int, bound model.Bound) {
+	if x.bounds[0] == nil {
+		if bound == model.Exact {
+			return
+		}
+		for tier, unit := 0, 1; tier < numTiers; tier, unit = tier+1, unit*fold {
+			x.bounds[tier] = make([]model.Bound, min(row/unit-x.first/unit, tierRows), tierRows)
+		}
+	}
+	for tier, unit := 0, 1; tier < numTiers; tier, unit = tier+1, unit*fold {
+		at := row/unit - x.first/unit
+		if at < tierRows && at >= len(x.bounds[tier]) || at >= tierRows && row%unit == 0 {
+			setRing(&x.bounds[tier], at, bound)
+			continue
+		}
+		at %= tierRows
+		x.bounds[tier][at] = max(x.bounds[tier][at], bound)
 	}
 }
 

@@ -115,12 +115,19 @@ func usedHelp(p model.Pool) string {
 // ofFigure is a memory figure and, as a field of its own, its bound.
 func ofFigure(name, help, json, labels, prom string, get func(*model.Device) model.Bytes) []Device {
 	return []Device{{
-		Name: name, Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: json + "_bytes", Prom: gauge(prom).with(labels, 0),
+		Name: name, Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: json + "_bytes", Prom: bounded(prom, labels),
 		Get: func(_ *model.Snapshot, d *model.Device) Value { return untracked(d.Memory.Tracking, figure(get(d))) },
 	}, {
 		Name: name + ".bound", Help: boundHelp + name, JSON: json + "_bound",
 		Get: func(_ *model.Snapshot, d *model.Device) Value { return untracked(d.Memory.Tracking, bound(get(d))) },
 	}}
+}
+
+// bounded is a gauge with a companion for its bound.
+func bounded(name, labels string) Prom {
+	p := gauge(name).with(labels, 0)
+	p.Bound = strings.TrimSuffix(p.Name, "_bytes") + "_bound"
+	return p
 }
 
 const boundHelp = "exact, at_least (something is not in it) or unsure (too high or too low): what is known of "

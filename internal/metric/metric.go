@@ -55,6 +55,9 @@ type Prom struct {
 	Type   string  // gauge or counter
 	Labels string  // constant ones: `pool="dram"`
 	Factor float64 // from the JSON contract's unit to Prometheus' base unit; 0 means 1
+	// Bound is the companion that tells how the figure is to be read: 0 exact,
+	// 1 at least, 2 unsure. Empty for what is never doubtful.
+	Bound string
 }
 
 // Device is a field of a device, App one of a process on a device.

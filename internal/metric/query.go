@@ -39,6 +39,22 @@ func (f *Field[S]) Query(window string, selector ...string) (expr string, per fl
 	return expr, factor, true
 }
 
+// QueryBound is the PromQL for how the field's figures are to be read: 0 exact,
+// 1 at least, 2 unsure; ok is false for what is never doubtful.
+func (f *Field[S]) QueryBound(selector ...string) (expr string, ok bool) {
+	if f.Prom.Bound == "" {
+		return "", false
+	}
+	all := selector
+	if f.Prom.Labels != "" {
+		all = append([]string{f.Prom.Labels}, selector...)
+	}
+	if len(all) == 0 {
+		return f.Prom.Bound, true
+	}
+	return f.Prom.Bound + "{" + strings.Join(all, ",") + "}", true
+}
+
 // Matcher is a PromQL matcher for one of several values of a label.
 func Matcher(label string, values ...string) string {
 	for i, v := range values {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,4 +175,24 @@ func FuzzResponse(f *testing.F) {
 			t.Errorf("status %d and %d bytes of body out of %d bytes", r.status, len(r.body), len(b))
 		}
 	})
+}
+
+// Points get the bounds of their companions, and are no better than unsure
+// where there is none.
+func TestBind(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	list := []Series{
+		{Labels: map[string]string{"__name__": "used", "pci": "a"}, Points: []Point{{Time: at(1)}, {Time: at(2)}, {Time: at(3)}}},
+		{Labels: map[string]string{"__name__": "used", "pci": "b"}, Points: []Point{{Time: at(1)}}},
+	}
+	Bind(list, []Series{{Labels: map[string]string{"__name__": "bound", "pci": "a"}, Points: []Point{{Time: at(1), Value: 0}, {Time: at(2), Value: 1}}}})
+	var got []model.Bound
+	for _, s := range list {
+		for _, p := range s.Points {
+			got = append(got, p.Bound)
+		}
+	}
+	if want := []model.Bound{model.Exact, model.AtLeast, model.Unsure, model.Unsure}; !slices.Equal(got, want) {
+		t.Errorf("bounds %v, want %v", got, want)
+	}
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
@@ -69,6 +72,56 @@ type Series struct {
 type Point struct {
 	Time  time.Time
 	Value float64
+	Bound model.Bound // how it is to be read; see Bind
+}
+
+// Bind gives points the bounds that their companion series have at the same
+// times. A figure without a companion is not known to be exact.
+func Bind(list, companions []Series) {
+	type at struct {
+		series string
+		ms     int64
+	}
+	bounds := map[at]model.Bound{}
+	for i := range companions {
+		name := companions[i].identity()
+		for _, p := range companions[i].Points {
+			bounds[at{name, p.Time.UnixMilli()}] = BoundOf(p.Value)
+		}
+	}
+	for i := range list {
+		name := list[i].identity()
+		for j := range list[i].Points {
+			p := &list[i].Points[j]
+			bound, ok := bounds[at{name, p.Time.UnixMilli()}]
+			if !ok {
+				bound = model.Unsure
+			}
+			p.Bound = bound
+		}
+	}
+}
+
+// BoundOf reads a companion's value.
+func BoundOf(v float64) model.Bound {
+	switch v {
+	case 0:
+		return model.Exact
+	case 1:
+		return model.AtLeast
+	}
+	return model.Unsure
+}
+
+// identity is a series' labels without its name.
+func (s *Series) identity() string {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
+		if k != "__name__" {
+			b.WriteString(k + "\x00" + s.Labels[k] + "\x00")
+		}
+	}
+	return b.String()
 }
 
 // UnmarshalJSON reads Prometheus's [seconds, "value"].

@@ -14,8 +14,12 @@ const (
 
 // boundOf is the bound of a figure that is known.
 func boundOf(b model.Bytes) float64 {
-	_, bound, _ := b.Best()
-	switch bound {
+	_, is, _ := b.Best()
+	return bound(is)
+}
+
+func bound(b model.Bound) float64 {
+	switch b {
 	case model.Exact:
 		return exact
 	case model.AtLeast:

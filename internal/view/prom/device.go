@@ -54,14 +54,6 @@ func (w *Walker) deviceExtras(s *model.Snapshot, emit Emit) {
 		}
 	})
 	each(func(d *model.Device, x *device) {
-		for _, p := range model.Pools() {
-			if d.Memory.Pools[p].Used.Known() {
-				w.buf = label(append(w.buf[:0], x.labels...), "pool", p.String())
-				emit(usedBound, w.buf, boundOf(d.Memory.Pools[p].Used))
-			}
-		}
-	})
-	each(func(d *model.Device, x *device) {
 		is := d.Memory.Tracking
 		if is == "" {
 			is = model.TrackAbsent

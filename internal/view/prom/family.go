@@ -33,6 +33,7 @@ func (f *Family) Unit() string {
 type deviceFamily struct {
 	Family
 	estimate bool
+	bound    *Family // its companion; nil: the figures are never doubtful
 	rows     []metric.Device
 }
 
@@ -66,11 +67,20 @@ func deviceFamilies() []deviceFamily {
 			list = append(list, deviceFamily{
 				Family:   Family{Name: f.Prom.Name, Type: f.Prom.Type, Help: help, Static: static(f.Prom.Name)},
 				estimate: strings.Contains(f.Prom.Name, "_estimate_"),
+				bound:    companion(&f.Prom),
 			})
 		}
 		list[i].rows = append(list[i].rows, f)
 	}
 	return list
+}
+
+// companion is the family of a figure's bounds.
+func companion(p *metric.Prom) *Family {
+	if p.Bound == "" {
+		return nil
+	}
+	return gauge(strings.TrimPrefix(p.Bound, "tenstorrent_"), "how to read "+p.Name+": 0 exact, 1 at least that much, 2 unsure; max() is the bound of a sum")
 }
 
 func static(name string) bool {
@@ -100,8 +110,6 @@ var (
 	deviceResets   = counter("device_resets_total", "resets of the device that ttmond saw")
 	deviceLosses   = counter("device_losses_total", "times that the device was lost from the bus")
 	energy         = counter("core_energy_joules_total", "energy of the core rail since ttmond first saw the device, added up from its power")
-	usedBound      = gauge("memory_used_bound", "how to read tenstorrent_memory_used_bytes: 0 exact, 1 at least that much, 2 unsure; max() is the bound of a sum")
-	occupiedBound  = gauge("memory_occupied_bound", "how to read tenstorrent_memory_occupied_bytes: 0 exact, 1 at least, 2 unsure")
 	tracking       = gauge("memory_tracking", "1 for how far memory is accounted for on the device, 0 for the others")
 	workloadUsed   = gauge("workload_memory_used_bytes", "bytes allocated by a workload, by device and pool; what belongs to none has no workload labels")
 	workloadBound  = gauge("workload_memory_used_bound", "how to read tenstorrent_workload_memory_used_bytes: 0 exact, 1 at least, 2 unsure")
@@ -121,7 +129,7 @@ var (
 // extras are the families above, for documentation and the API's metadata.
 var extras = []*Family{
 	up, simulated, buildInfo, driverInfo, devices, unbound, deviceInfo, firmwareInfo, deviceState, deviceResets, deviceLosses, energy,
-	usedBound, occupiedBound, tracking, workloadUsed, workloadBound, workloads, processUsed, processBound, snapshotTime,
+	tracking, workloadUsed, workloadBound, workloads, processUsed, processBound, snapshotTime,
 	sourceDuration, sourceSuccess, sourceLast, limitMax, limitUsed, limitDropped, clients,
 }
 
@@ -130,6 +138,9 @@ func Families() []Family {
 	var list []Family
 	for _, f := range deviceFamilies() {
 		list = append(list, f.Family)
+		if f.bound != nil {
+			list = append(list, *f.bound)
+		}
 	}
 	for _, f := range extras {
 		list = append(list, *f)

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -152,25 +153,35 @@ func (w *Walker) table(s *model.Snapshot, emit Emit) {
 		if f.estimate && !w.opt.Estimates {
 			continue
 		}
-		for j := range s.Devices {
-			d := &s.Devices[j]
-			base := w.devices[d.BusID].labels
-			for k := range f.rows {
-				row := &f.rows[k]
-				v := row.Get(s, d)
-				if !v.Known() {
-					continue
-				}
-				n := v.Num
-				if row.Prom.Factor != 0 {
-					n *= row.Prom.Factor
-				}
-				w.buf = append(w.buf[:0], base...)
-				if row.Prom.Labels != "" {
-					w.buf = append(append(w.buf, ','), row.Prom.Labels...)
-				}
-				emit(&f.Family, w.buf, n)
+		w.family(s, f, func(labels []byte, row *metric.Device, v metric.Value) {
+			n := v.Num
+			if row.Prom.Factor != 0 {
+				n *= row.Prom.Factor
 			}
+			emit(&f.Family, labels, n)
+		})
+		if f.bound != nil {
+			w.family(s, f, func(labels []byte, _ *metric.Device, v metric.Value) { emit(f.bound, labels, bound(v.Bound)) })
+		}
+	}
+}
+
+// family calls each with what is known of a family.
+func (w *Walker) family(s *model.Snapshot, f *deviceFamily, each func(labels []byte, row *metric.Device, v metric.Value)) {
+	for j := range s.Devices {
+		d := &s.Devices[j]
+		base := w.devices[d.BusID].labels
+		for k := range f.rows {
+			row := &f.rows[k]
+			v := row.Get(s, d)
+			if !v.Known() {
+				continue
+			}
+			w.buf = append(w.buf[:0], base...)
+			if row.Prom.Labels != "" {
+				w.buf = append(append(w.buf, ','), row.Prom.Labels...)
+			}
+			each(w.buf, row, v)
 		}
 	}
 }

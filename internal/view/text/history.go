@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -15,6 +16,8 @@ type Line struct {
 	// A bucket each for equal parts of the time; NaN where nothing was known.
 	Min, Max, Avg []float64
 	Last          float64 // NaN: it ended
+	// How the figures are to be read: those of the whole time, and the last.
+	Bound, LastBound model.Bound
 }
 
 // History is what ttmon history prints of one metric.
@@ -47,12 +50,13 @@ func AppendHistory(dst []byte, h History, ascii bool) []byte {
 		dst = fmt.Appendf(dst, "  %s%s  %s", name, strings.Repeat(" ", max(0, width-len([]rune(name)))), spark(l.Avg, lo, hi, ascii))
 		low, high, mean := extremes(l)
 		for _, x := range []struct {
-			word string
-			v    float64
-		}{{"min", low}, {"avg", mean}, {"max", high}, {"last", l.Last}} {
+			word  string
+			v     float64
+			bound model.Bound
+		}{{"min", low, l.Bound}, {"avg", mean, l.Bound}, {"max", high, l.Bound}, {"last", l.Last, l.LastBound}} {
 			value := "N/A"
 			if !math.IsNaN(x.v) {
-				value = fmt.Sprintf("%.*f", h.Decimals, x.v)
+				value = words.Mark(x.bound) + fmt.Sprintf("%.*f", h.Decimals, x.v)
 			}
 			dst = fmt.Appendf(dst, "  %s %s", x.word, value)
 		}

@@ -27,7 +27,8 @@ type Gauge struct {
 	limit func(*model.Snapshot, *model.Device) metric.Value // nil: none
 	full  float64                                           // a limit that is the same for all; 0: none
 	// query is the PromQL behind it; see metric.Field.Query.
-	query func(window string, selector ...string) (expr string, per float64, ok bool)
+	query      func(window string, selector ...string) (expr string, per float64, ok bool)
+	queryBound func(selector ...string) (expr string, ok bool)
 }
 
 // Set is the table of gauges.
@@ -49,7 +50,7 @@ func New() *Set {
 		if !ok {
 			panic("BUG: there is no metric " + field)
 		}
-		g := Gauge{Name: name, Title: title, Help: c.Help, Unit: unit, get: c.Get, query: c.Query}
+		g := Gauge{Name: name, Title: title, Help: c.Help, Unit: unit, get: c.Get, query: c.Query, queryBound: c.QueryBound}
 		if limit != "" {
 			g.limit = get(limit)
 		}
@@ -100,6 +101,9 @@ func (g *Gauge) Value(s *model.Snapshot, d *model.Device) (float64, bool) {
 	return v.Num, v.Known()
 }
 
+// Bound is how the gauge's figure for a device is to be read.
+func (g *Gauge) Bound(s *model.Snapshot, d *model.Device) model.Bound { return g.get(s, d).Bound }
+
 // Limit is the most the gauge can show for a device; 0: not known.
 func (g *Gauge) Limit(s *model.Snapshot, d *model.Device) float64 {
 	if g.limit == nil {
@@ -115,6 +119,10 @@ func (g *Gauge) Limit(s *model.Snapshot, d *model.Device) float64 {
 // answer is divided; ok is false for what is not kept.
 func (g *Gauge) Query(window string) (expr string, per float64, ok bool) { return g.query(window) }
 
+// QueryBound is how it is asked for the bounds of those figures; ok is false
+// where they are never doubtful.
+func (g *Gauge) QueryBound() (expr string, ok bool) { return g.queryBound() }
+
 // Key is the name of the gauge's series for a device.
 func (g *Gauge) Key(busID string) history.Key { return history.Key{Metric: g.Name, Device: busID} }
 
@@ -125,8 +133,8 @@ func (s *Set) Record(h *history.Store, snap *model.Snapshot) {
 	for i := range snap.Devices {
 		d := &snap.Devices[i]
 		for j := range s.list {
-			if v, ok := s.list[j].Value(snap, d); ok {
-				h.Put(s.list[j].Key(d.BusID), v)
+			if v := s.list[j].get(snap, d); v.Known() {
+				h.PutBound(s.list[j].Key(d.BusID), v.Num, v.Bound)
 			}
 		}
 		if len(d.Chips) < 2 {
@@ -134,8 +142,8 @@ func (s *Set) Record(h *history.Store, snap *model.Snapshot) {
 		}
 		for c := range d.Chips {
 			for _, p := range model.Pools() {
-				if n, _, known := d.Chips[c].Memory.Pools[p].Used.Best(); known {
-					h.Put(ChipKey(d, c, p), float64(n))
+				if n, bound, known := d.Chips[c].Memory.Pools[p].Used.Best(); known {
+					h.PutBound(ChipKey(d, c, p), float64(n), bound)
 				}
 			}
 		}
