@@ -165,7 +165,8 @@ func (d *ttmond) run(ctx context.Context) error {
 		g.Go(func() error { return d.collector.run(users, d.server.Since) })
 		g.Go(func() error { return d.serveAPI(users) })
 		g.Go(func() error { return d.awaitAllocSocket(users) })
-		g.Go(func() error { return d.awaitReloads(users) })
+		hups := hangups()
+		g.Go(func() error { return d.awaitReloads(users, hups) })
 	}
 	d.announce()
 	g.Go(func() error { return d.tellReady(life) })

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,13 @@ import (
 func main() {
 	// A log reader or an API client that leaves must not end the daemon.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
+	ends := endSignals()
+	if !slices.Contains(ends, os.Signal(syscall.SIGHUP)) {
+		// It would end us: a ttmond that starts has not read its configuration
+		// yet, and a keeper never does. hangups listens for it later.
+		signal.Ignore(syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // whoever asks twice means it
 	if err := command().ExecuteContext(ctx); err != nil {

@@ -16,15 +16,21 @@ type reloads struct {
 	flags flags
 }
 
-// awaitReloads reads the configuration again at every SIGHUP, except where that
-// says that the terminal was closed.
-func (d *ttmond) awaitReloads(ctx context.Context) error {
+// hangups listens for SIGHUP from now on and for good, except where that says
+// that the terminal was closed. It is called before anybody is told that ttmond
+// is ready; it never stops, or a SIGHUP would kill a ttmond that is ending, and
+// its clients with it.
+func hangups() <-chan os.Signal {
 	if onTerminal() {
 		return nil
 	}
 	hups := make(chan os.Signal, 1)
 	signal.Notify(hups, syscall.SIGHUP)
-	defer signal.Stop(hups)
+	return hups
+}
+
+// awaitReloads reads the configuration again at every hangup.
+func (d *ttmond) awaitReloads(ctx context.Context, hups <-chan os.Signal) error {
 	for {
 		select {
 		case <-ctx.Done():

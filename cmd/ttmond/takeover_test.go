@@ -275,7 +275,8 @@ func TestStopAndStart(t *testing.T) {
 	h.awaitSums(1, sums{dram: 5})
 }
 
-// A keeper with nobody left to keep goes too.
+// A keeper with nobody left to keep goes too, and not before: a SIGHUP that
+// was meant for ttmond does not end it.
 func TestKeeperEnds(t *testing.T) {
 	h := newHost(t)
 	h.start()
@@ -291,6 +292,14 @@ func TestKeeperEnds(t *testing.T) {
 		}
 		return err == nil && syscall.Kill(pid, 0) == nil
 	})
+	if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for k := range 5 { // an old client would die of a closed connection
+		if got := c.do("alloc 0 %d 10 0", 8388608+64*k); got != "ok" {
+			t.Fatalf("report to a keeper that got a SIGHUP: %q", got)
+		}
+	}
 	c.kill()
 	h.await("the keeper to end", func() bool { return syscall.Kill(pid, 0) != nil })
 	h.start()

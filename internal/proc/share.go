@@ -39,8 +39,8 @@ func (res *resolution) sameDescription(pid, fd, otherPID, otherFD int) (same, ok
 	if !res.r.view.live || !res.r.view.ours {
 		return false, false // numbers of another namespace
 	}
-	const kcmpFile = 0
-	order, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(pid), uintptr(otherPID), kcmpFile, uintptr(fd), uintptr(otherFD), 0)
+	const kcmpFile = 0 // it may wait for a process that executes a program
+	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(pid), uintptr(otherPID), kcmpFile, uintptr(fd), uintptr(otherFD), 0)
 	return errno == 0 && order == 0, errno == 0
 }
 
