@@ -62,6 +62,7 @@ func calls(own string) map[string][]call {
 		"top":           {{keys: "q"}, {args: []string{"-s"}}},
 		"mem":           {{args: []string{"--once"}}, {args: []string{"--plain", "-r", "100"}, bytes: 200}, {keys: "q"}},
 		"stale":         {{}, {args: []string{"--json"}}},
+		"doctor":        {{args: nil}, {args: []string{"--json"}}, {args: []string{"--bundle", own + "-bundle"}}},
 		"version":       {{}},
 		"daemon":        {{}},
 		"daemon status": {{code: 3}, {args: []string{"--json"}, code: 3}}, // none is running

@@ -126,3 +126,9 @@ func (r Root) Exists(path string) bool {
 	_, err := r.Stat(path)
 	return err == nil
 }
+
+// MayUse tells whether the asking user may read and write path. It asks the
+// kernel and opens nothing, so it may be asked of a device node.
+func (r Root) MayUse(path string) bool {
+	return unix.Faccessat(unix.AT_FDCWD, r.Path(path), unix.R_OK|unix.W_OK, unix.AT_EACCESS) == nil
+}

@@ -37,6 +37,15 @@ type Health struct {
 		Lag         float64 `json:"lag_s"`
 		Queue       int     `json:"queue"`
 	} `json:"loop"`
+	Uprobe *struct {
+		State     string `json:"state"` // "on", "off" or "unavailable"
+		Reason    string `json:"reason"`
+		Processes int    `json:"processes"`
+		Libraries []struct {
+			Path   string `json:"path"`
+			Reason string `json:"reason"` // why it is not watched
+		} `json:"libraries"`
+	} `json:"uprobe"`
 	AllocSocket struct {
 		Connections int64  `json:"connections"`
 		Dropped     uint64 `json:"dropped_replies"`

@@ -130,6 +130,10 @@ func (d *Device) appear() {
 	dir.Add("rescan", &tree.File{Mode: 0o200, Size: 4096, Store: d.storeNothing("rescan")})
 	dir.Add("reset", &tree.File{Mode: 0o200, Size: 4096, Store: d.storeNothing("reset")})
 	dir.Add("reset_method", d.writableText("reset_method", "bus"))
+	// A link to /sys/kernel/iommu_groups on a real host, which is not simulated.
+	group := &tree.Dir{}
+	group.Add("type", tree.Text("DMA-FQ"))
+	dir.Add("iommu_group", group)
 	for _, bar := range f.bars {
 		n := "resource" + strconv.Itoa(bar.number)
 		dir.Add(n, &tree.File{Mode: 0o600, Size: bar.size})

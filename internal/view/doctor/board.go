@@ -1,0 +1,160 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Commands that findings name.
+const (
+	loadDriver = "modprobe tenstorrent; if there is no such module, install tt-kmd (github.com/tenstorrent/tt-kmd) with dkms"
+	flash      = "update the firmware with tt-flash, all boards of a kind to the same bundle"
+)
+
+func (e *examiner) driver() {
+	h := &e.Snapshot.Host
+	waiting := words.Escape(strings.Join(h.Unbound, ", "))
+	switch {
+	case !h.DriverLoaded && waiting != "":
+		e.say(Driver, Critical, "driver_absent", "the driver is not loaded, and boards wait for it: "+waiting, loadDriver)
+		return
+	case !h.DriverLoaded:
+		e.say(Driver, Unknown, "no_board", "the driver is not loaded, and no Tenstorrent board is on the PCI bus",
+			"if there should be a board, check that it is seated and powered (lspci -d 1e52:); a container sees boards only where /sys shows them")
+		return
+	case waiting != "":
+		e.say(Driver, Critical, "unbound", "the driver has not taken these boards: "+waiting,
+			"dmesg | grep tenstorrent says why; a reset or an update of the firmware may help")
+	case len(e.Snapshot.Devices) == 0:
+		e.say(Driver, Unknown, "no_board", "the driver is loaded, and no Tenstorrent board is on the PCI bus",
+			"check that the board is seated and powered (lspci -d 1e52:)")
+		return
+	}
+	v, ok := h.DriverVersion.Get()
+	if !ok {
+		e.say(Driver, Hint, "driver_version", "the driver does not tell its version", "")
+		return
+	}
+	lacks := lacking(v)
+	switch {
+	case len(lacks) > 0:
+		e.say(Driver, Hint, "driver_old", "tt-kmd "+words.Escape(v)+" does not offer "+strings.Join(lacks, ", "), "update tt-kmd to 2.9 or later")
+	default:
+		e.say(Driver, OK, "driver", fmt.Sprintf("tt-kmd %s has %s", words.Escape(v), count(len(e.Snapshot.Devices), "device")), "")
+	}
+}
+
+// lacking is what a driver release does not offer and ttmon would show.
+func lacking(version string) (list []string) {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		return nil
+	}
+	for _, f := range []struct {
+		major, minor int
+		what         string
+	}{
+		{2, 0, "PCIe traffic"}, {2, 5, "who has a device open"}, {2, 7, "a heartbeat (firmware that hangs does not show)"}, {2, 9, "values that can be trusted during a reset"},
+	} {
+		if major < f.major || major == f.major && minor < f.minor {
+			list = append(list, f.what)
+		}
+	}
+	return list
+}
+
+func (e *examiner) devices() {
+	reset := "end what uses it and reset it with Tenstorrent's own tt-smi -r; if that does not help, power-cycle the host"
+	trouble := e.repeat(Devices, map[string]string{
+		"hung": reset, "unknown": reset,
+		"lost":          "check power and seating, then start the host anew; dmesg says when it went",
+		"resetting":     "wait; if it stays so, the program that reset it has died: reset it again with tt-smi -r",
+		"hot":           "check the airflow: the chip runs slower until it is cooler",
+		"thermal_trips": "check the airflow and the fans: the board has switched itself off before",
+	})
+	if n := len(e.Snapshot.Devices); n > 0 && !trouble {
+		text := "all well: " + count(n, "device")
+		if n == 1 {
+			text = "all well"
+		}
+		if slices.ContainsFunc(e.Snapshot.Devices, func(d model.Device) bool { return d.StateReason.Cause != "" }) {
+			text += ", as far as can be told without seeing heartbeats move"
+		}
+		e.say(Devices, OK, "devices", text, "")
+	}
+}
+
+func (e *examiner) firmware() {
+	if len(e.Snapshot.Devices) == 0 {
+		return
+	}
+	if e.repeat(Firmware, map[string]string{"firmware": flash}) {
+		return
+	}
+	var versions, silent []string
+	at := map[string][]int{}
+	var missing []int
+	for i := range e.Snapshot.Devices {
+		d := &e.Snapshot.Devices[i]
+		v, ok := d.Firmware.Bundle.Get()
+		if !ok {
+			missing = append(missing, d.Index)
+			continue
+		}
+		if at[v] == nil {
+			versions = append(versions, v)
+		}
+		at[v] = append(at[v], d.Index)
+	}
+	for _, v := range versions {
+		silent = append(silent, words.Escape(v)+" on "+words.Ranges(at[v]))
+	}
+	if len(missing) > 0 {
+		e.add(Finding{
+			Area: Firmware, Level: Hint, Code: "firmware_silent", Devices: missing, Do: flash,
+			Text: "no version of the firmware can be read of " + words.Ranges(missing) + ": it is too old for this driver, or the chip does not answer",
+		})
+	}
+	if len(versions) > 0 {
+		e.say(Firmware, OK, "firmware", "bundle "+strings.Join(silent, "; "), "")
+	}
+}
+
+func (e *examiner) links() {
+	if len(e.Snapshot.Devices) == 0 {
+		return
+	}
+	slow := e.repeat(Links, map[string]string{"link": "seat the board anew, and look at the slot's lanes and speed in the firmware of the host (bifurcation, Gen)"})
+	index := map[string]int{}
+	for i := range e.Snapshot.Devices {
+		index[e.Snapshot.Devices[i].BusID] = e.Snapshot.Devices[i].Index
+	}
+	for _, f := range e.Setup.Functions {
+		fatal, nonfatal := f.FatalErrors.V, f.NonfatalErrors.V
+		at, known := index[f.BusID]
+		if fatal+nonfatal == 0 || !known {
+			continue
+		}
+		slow = true
+		e.add(Finding{
+			Area: Links, Level: Warning, Code: "pcie_errors", Devices: []int{at},
+			Text: fmt.Sprintf("device %d: the PCIe link has had %d fatal and %d other errors since the host started", at, fatal, nonfatal),
+			Do:   "seat the board anew, or try another slot; dmesg | grep AER says what they were",
+		})
+	}
+	if !slow {
+		e.say(Links, OK, "links", "PCIe links are as fast and wide as both ends can do", "")
+	}
+}
+
+// count is "1 device", "3 devices".
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,190 @@
+// Package doctor says what is wrong with the setup of a host, and what to do
+// about it: the checks of ttmon doctor.
+//
+// It is a view: it reads a snapshot, how the host is set up and how ttmond is
+// doing, and makes sentences of them. It reads no file and asks nobody.
+package doctor
+
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Level is how a check came out.
+type Level string
+
+// The levels, from the best to the worst.
+const (
+	OK       Level = "ok"
+	Hint     Level = "hint"     // it works, and could do better
+	Unknown  Level = "unknown"  // there is nothing to check
+	Warning  Level = "warning"  // something works worse than it should, or will
+	Critical Level = "critical" // something does not work
+)
+
+// Area is what a check is about.
+type Area string
+
+// The areas, in the order in which they are reported.
+const (
+	Driver      Area = "driver"
+	Devices     Area = "devices"
+	Firmware    Area = "firmware"
+	Links       Area = "links"
+	Permissions Area = "permissions"
+	IOMMU       Area = "iommu"
+	HugePages   Area = "hugepages"
+	Accounting  Area = "/dev/shm"
+	Daemon      Area = "ttmond"
+	Uprobes     Area = "uprobes"
+	Memory      Area = "memory"
+	Sight       Area = "sight"
+)
+
+// Finding is the outcome of one check.
+type Finding struct {
+	Area    Area   `json:"area"`
+	Level   Level  `json:"level"`
+	Code    string `json:"code"` // stable word for what was found
+	Devices []int  `json:"devices,omitempty"`
+	Text    string `json:"text"`         // what is so; safe for a terminal
+	Do      string `json:"do,omitempty"` // what to do about it
+}
+
+// Subject is what is looked at.
+type Subject struct {
+	Snapshot *model.Snapshot
+	Setup    *model.Setup
+	Daemon   DaemonState
+	Root     bool // root asks
+	Version  string
+}
+
+// DaemonState is what ttmond said of itself.
+type DaemonState struct {
+	Answers  bool
+	Why      string // it does not
+	Path     string
+	Version  string
+	Problems []string
+	Warnings []string
+	// Watch is "on", "off" or "unavailable", and Reason why it is not on;
+	// empty where nobody could be asked.
+	Watch, Reason string
+	Watched       int      // processes
+	Unwatched     []string // libraries that cannot be watched, each with its reason
+}
+
+// Report is the outcome of all checks.
+type Report struct {
+	Schema    string    `json:"schema"`
+	Time      time.Time `json:"time"`
+	Simulated bool      `json:"simulated"`
+	Host      string    `json:"host"`
+	Version   string    `json:"version"`
+	Status    Level     `json:"status"` // the worst of the findings
+	Findings  []Finding `json:"findings"`
+}
+
+// Schema names the contract of ttmon doctor --json. It follows the rules of
+// the snapshot's: fields are only added.
+const Schema = "ttmon.doctor/1"
+
+// Examine makes all checks.
+func Examine(s *Subject) *Report {
+	e := &examiner{Subject: s}
+	e.notices = words.Notices(s.Snapshot)
+	for _, check := range []func(){
+		e.driver, e.devices, e.firmware, e.links, e.permissions, e.iommu, e.hugePages,
+		e.accounting, e.daemon, e.uprobes, e.memory, e.sight,
+	} {
+		check()
+	}
+	r := &Report{
+		Schema: Schema, Time: s.Snapshot.Time, Simulated: s.Snapshot.Simulated, Host: s.Snapshot.Host.Name,
+		Version: s.Version, Status: OK, Findings: e.found,
+	}
+	for i := range r.Findings {
+		if rank(r.Findings[i].Level) > rank(r.Status) {
+			r.Status = r.Findings[i].Level
+		}
+	}
+	return r
+}
+
+// rank orders levels by how bad they are.
+func rank(l Level) int {
+	switch l {
+	case Hint:
+		return 1
+	case Unknown:
+		return 2
+	case Warning:
+		return 3
+	case Critical:
+		return 4
+	default:
+		return 0
+	}
+}
+
+// ExitCode is that of every check: 0 healthy, 1 warning, 2 critical, 3 unknown.
+func (r *Report) ExitCode() int {
+	switch r.Status {
+	case Warning:
+		return 1
+	case Critical:
+		return 2
+	case Unknown:
+		return 3
+	default:
+		return 0
+	}
+}
+
+// Count is how many findings have a level.
+func (r *Report) Count(l Level) (n int) {
+	for i := range r.Findings {
+		if r.Findings[i].Level == l {
+			n++
+		}
+	}
+	return n
+}
+
+// examiner collects the findings.
+type examiner struct {
+	*Subject
+	notices []words.Notice
+	found   []Finding
+}
+
+func (e *examiner) add(f Finding) { e.found = append(e.found, f) }
+
+// say adds a finding about the host.
+func (e *examiner) say(a Area, l Level, code, text, do string) {
+	e.add(Finding{Area: a, Level: l, Code: code, Text: text, Do: do})
+}
+
+// repeat turns the notices of some kinds into findings, with what to do about
+// them, and tells whether there were any.
+func (e *examiner) repeat(a Area, cures map[string]string) (any bool) {
+	for _, n := range e.notices {
+		do, ours := cures[n.Code]
+		if !ours {
+			continue
+		}
+		any = true
+		level := Hint
+		switch n.Level {
+		case words.Critical:
+			level = Critical
+		case words.Warning:
+			level = Warning
+		}
+		e.add(Finding{Area: a, Level: level, Code: n.Code, Devices: n.Devices, Text: n.String(), Do: do})
+	}
+	return any
+}

@@ -1,0 +1,138 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+const startDaemon = "systemctl enable --now ttmond"
+
+func (e *examiner) daemon() {
+	d := &e.Daemon
+	switch {
+	case !d.Answers && d.Why != "":
+		e.say(Daemon, Warning, "ttmond_silent", "it does not answer: "+words.Escape(d.Why), "systemctl status ttmond; journalctl -u ttmond")
+	case !d.Answers:
+		e.say(Daemon, Hint, "ttmond_absent", "none runs here: no history, no alerts, no exact memory of unmodified programs, nothing of other users' programs", startDaemon)
+	case len(d.Problems) > 0:
+		e.say(Daemon, Critical, "ttmond_problem", joined(d.Problems), "ttmon daemon status; journalctl -u ttmond")
+	case len(d.Warnings) > 0:
+		e.say(Daemon, Warning, "ttmond_warning", joined(d.Warnings), "ttmon daemon status")
+	case d.Version != e.Version && e.Version != "":
+		e.say(Daemon, Hint, "ttmond_version", fmt.Sprintf("it is %s, and this ttmon is %s", words.Escape(d.Version), words.Escape(e.Version)), "systemctl restart ttmond")
+	default:
+		e.say(Daemon, OK, "ttmond", "ttmond "+words.Escape(d.Version)+" answers at "+words.Escape(d.Path), "")
+	}
+}
+
+func (e *examiner) uprobes() {
+	d := &e.Daemon
+	switch {
+	case d.Watch == "on":
+		for _, l := range d.Unwatched {
+			e.say(Uprobes, Hint, "library", words.Escape(l), "ttmon run works with every release; a newer ttmond may know this one")
+		}
+		e.say(Uprobes, OK, "uprobes", "ttmond watches allocators: "+count(d.Watched, "program")+" now", "")
+	case d.Watch == "off":
+		e.say(Uprobes, Hint, "uprobes_off", "switched off in ttmond: programs are not watched", "set uprobe.enabled = true in ttmond's configuration, and start it without --no-uprobe")
+	case d.Watch == "unavailable":
+		e.say(Uprobes, Hint, "uprobes_unavailable", "ttmond cannot watch allocators: "+words.Escape(d.Reason), "")
+	default:
+		if text, do := obstacle(e.Setup); text != "" {
+			e.say(Uprobes, Hint, "uprobes_impossible", text, do)
+			return
+		}
+		e.say(Uprobes, OK, "uprobes_possible", "this kernel can watch allocators, if a ttmond with the rights to do so runs", "")
+	}
+}
+
+// obstacle is what of the kernel is in the way of watching allocators.
+func obstacle(s *model.Setup) (text, do string) {
+	var major, minor int
+	_, err := fmt.Sscanf(s.Kernel, "%d.%d", &major, &minor)
+	switch {
+	case err == nil && (major < 6 || major == 6 && minor < 6):
+		return "Linux " + words.Escape(s.Kernel) + " cannot watch several functions at once; 6.6 can", "update the kernel, or start programs with ttmon run"
+	case !s.BTF:
+		return "the kernel does not describe its types: there is no /sys/kernel/btf/vmlinux", "use a kernel with CONFIG_DEBUG_INFO_BTF, or start programs with ttmon run"
+	case s.Lockdown == "confidentiality":
+		return "the kernel is locked down (confidentiality): it lets nobody watch programs", "start it without lockdown=confidentiality, or start programs with ttmon run"
+	}
+	return "", ""
+}
+
+// memory says of which programs the memory is known exactly, and what is
+// missing for the others.
+func (e *examiner) memory() {
+	var exact, reported, counted, silent []string
+	for i := range e.Snapshot.Processes {
+		p := &e.Snapshot.Processes[i]
+		if p.State != model.Running || len(p.Devices) == 0 {
+			continue
+		}
+		name := fmt.Sprintf("%d %s", p.PID, words.Foreign(p.Name))
+		switch best(p) {
+		case model.FromTrack, model.FromUprobe:
+			exact = append(exact, name)
+		case model.FromSocket, model.FromFDInfo, model.FromDriver:
+			reported = append(reported, name)
+		case model.FromShm:
+			counted = append(counted, name)
+		default:
+			silent = append(silent, name)
+		}
+	}
+	cure := e.exactly()
+	if len(counted) > 0 {
+		e.say(Memory, Hint, "memory_counted", "known from tt-metal's own statistics, which miscount (~): "+some(counted), cure)
+	}
+	if len(silent) > 0 {
+		e.say(Memory, Hint, "memory_unknown", "nothing is known of the memory of: "+some(silent), "ttmon smi -q -d MEMORY,PIDS says why of each; "+cure)
+	}
+	if len(reported) > 0 {
+		e.say(Memory, OK, "memory_reported", "as they report it themselves: "+some(reported), "")
+	}
+	switch {
+	case len(exact) > 0:
+		e.say(Memory, OK, "memory_exact", "exact: "+some(exact), "")
+	case len(counted)+len(silent)+len(reported) == 0 && len(e.Snapshot.Devices) > 0:
+		e.say(Memory, OK, "memory_unused", "no program uses a device now; "+cure, "")
+	}
+}
+
+// best is the source of a process's figures.
+func best(p *model.Process) model.Source {
+	for i := range p.Devices {
+		if p.Devices[i].Source != "" {
+			return p.Devices[i].Source
+		}
+	}
+	return ""
+}
+
+// exactly is what has to be done for exact figures on this host.
+func (e *examiner) exactly() string {
+	run := "start programs with ttmon run"
+	switch e.Daemon.Watch {
+	case "on":
+		return "ttmond sees exactly what is started from now on"
+	case "off", "unavailable":
+		return "for exact figures remove what keeps ttmond from watching (above), or " + run
+	}
+	if text, _ := obstacle(e.Setup); text != "" {
+		return "for exact figures " + run
+	}
+	return "for exact figures start ttmond as root (" + startDaemon + "), or " + run
+}
+
+// some names a few, and how many others there are.
+func some(list []string) string {
+	const few = 4
+	if len(list) <= few {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d others", strings.Join(list[:few-1], ", "), len(list)-few+1)
+}
