@@ -1,0 +1,243 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Reader reads a recording, also one that is still being written. It belongs
+// to one goroutine.
+type Reader struct {
+	f      io.ReaderAt
+	close  func() error
+	size   func() (int64, error)
+	dec    *zstd.Decoder
+	blocks []block
+	next   int64 // where the block after the last known one would be
+	buf    []byte
+	// Torn tells that something follows the last whole block.
+	Torn bool
+	// Damaged counts blocks that were passed over: their checksum is wrong.
+	Damaged int
+	bad     map[int64]bool
+}
+
+// Open opens a recording. One without blocks yet is none the less one.
+func Open(path string) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := NewReader(f, func() (int64, error) {
+		st, err := f.Stat()
+		if err != nil {
+			return 0, err
+		}
+		if !st.Mode().IsRegular() {
+			return 0, ErrForeign
+		}
+		return st.Size(), nil
+	})
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r.close = f.Close
+	return r, nil
+}
+
+// NewReader reads a recording from f; size tells how long it is now.
+func NewReader(f io.ReaderAt, size func() (int64, error)) (*Reader, error) {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxRaw))
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{f: f, size: size, dec: dec, close: func() error { return nil }, bad: map[int64]bool{}}
+	var h [fileHeader]byte
+	if _, err := size(); err != nil {
+		return nil, err
+	}
+	if _, err := f.ReadAt(h[:], 0); err != nil {
+		return nil, ErrForeign
+	}
+	if r.next, err = parseFileHeader(h[:]); err != nil {
+		return nil, err
+	}
+	return r, r.Refresh()
+}
+
+// Close closes the file.
+func (r *Reader) Close() error {
+	r.dec.Close()
+	return r.close()
+}
+
+// Refresh finds the blocks that were added since.
+func (r *Reader) Refresh() error {
+	size, err := r.size()
+	if err != nil {
+		return err
+	}
+	var h [blockHeader]byte
+	for r.next+blockHeader <= size {
+		if _, err := r.f.ReadAt(h[:], r.next); err != nil {
+			break
+		}
+		b, ok := parseBlock(h[:], r.next)
+		if !ok || b.end() > size {
+			break
+		}
+		if n := len(r.blocks); n > 0 && b.first < r.blocks[n-1].last {
+			break
+		}
+		r.blocks = append(r.blocks, b)
+		r.next = b.end()
+	}
+	r.Torn = r.next < size
+	return nil
+}
+
+// Span is the time of the first and last record; ok is false where there is none.
+func (r *Reader) Span() (first, last time.Time, ok bool) {
+	if len(r.blocks) == 0 {
+		return
+	}
+	return time.Unix(0, r.blocks[0].first), time.Unix(0, r.blocks[len(r.blocks)-1].last), true
+}
+
+// Blocks counts the whole blocks.
+func (r *Reader) Blocks() int { return len(r.blocks) }
+
+func (r *Reader) read(b block) ([]byte, error) {
+	n := int(b.end() - b.offset)
+	if cap(r.buf) < n {
+		r.buf = make([]byte, n)
+	}
+	r.buf = r.buf[:n]
+	if m, err := r.f.ReadAt(r.buf, b.offset); m < n {
+		return nil, fmt.Errorf("reading the block at %d: %w", b.offset, err)
+	}
+	raw, err := unpack(r.dec, r.buf, b)
+	if errors.Is(err, ErrDamaged) && !r.bad[b.offset] {
+		r.bad[b.offset] = true
+		r.Damaged++
+	}
+	return raw, err
+}
+
+// keyBefore is the number of the last key block that begins at or before a time.
+func (r *Reader) keyBefore(ns int64) int {
+	n := sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].first > ns })
+	for n--; n > 0 && !r.blocks[n].key; n-- {
+	}
+	return max(n, 0)
+}
+
+// Cursor is a place in a recording and what holds there. It goes forward
+// record by record.
+type Cursor struct {
+	*State
+	r       *Reader
+	block   int // the one that comes next
+	records cursor
+	ns      int64 // of the record before
+	started bool  // past the part that a key block restates
+	lost    bool  // a block was damaged: up to the next key block nothing is sure
+}
+
+// Seek is a Cursor behind the last record at or before a time. Before the
+// first record nothing holds.
+func (r *Reader) Seek(t time.Time) (*Cursor, error) {
+	c := &Cursor{State: newState(), r: r, block: r.keyBefore(t.UnixNano())}
+	for {
+		_, err := c.NextUntil(t)
+		if errors.Is(err, io.EOF) {
+			return c, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Begin is a Cursor before the first record.
+func (r *Reader) Begin() *Cursor { return &Cursor{State: newState(), r: r} }
+
+// Next takes in the next record and returns it; io.EOF at the end, where more
+// may come after a Refresh of the Reader.
+func (c *Cursor) Next() (Record, error) { return c.NextUntil(time.Unix(1<<33, 0)) }
+
+// NextUntil is Next, which leaves records after a time alone (io.EOF).
+func (c *Cursor) NextUntil(t time.Time) (Record, error) {
+	limit := t.UnixNano()
+	for {
+		if len(c.records.b) == 0 {
+			if ok, err := c.load(limit); !ok {
+				return Record{}, err
+			}
+			continue
+		}
+		peek := c.records
+		kind, ns := Kind(peek.uint()), c.ns+int64(peek.uint())
+		body := peek.bytes(peek.uint())
+		if peek.bad || ns < c.ns {
+			return Record{}, fmt.Errorf("%w: a record is cut off", ErrDamaged)
+		}
+		if ns > limit {
+			return Record{}, io.EOF
+		}
+		c.records, c.ns = peek, ns
+		if kind == kindStart {
+			c.started = true
+			continue
+		}
+		rec, err := c.apply(kind, ns, body)
+		if err != nil {
+			return rec, err
+		}
+		if c.started && kind <= kindStart {
+			return rec, nil
+		}
+	}
+}
+
+// load reads the next block that begins before a time and can be understood.
+func (c *Cursor) load(limit int64) (bool, error) {
+	for c.block < len(c.r.blocks) && c.r.blocks[c.block].first <= limit {
+		b := c.r.blocks[c.block]
+		if c.lost && !b.key {
+			c.block++
+			continue
+		}
+		raw, err := c.r.read(b)
+		if errors.Is(err, ErrDamaged) {
+			c.lost = true
+			c.block++
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		c.block++
+		c.records, c.ns, c.started = cursor{b: raw}, b.first, !b.key
+		if c.lost || b.key {
+			c.restart()
+		}
+		c.lost = false
+		return true, nil
+	}
+	return false, io.EOF
+}
+
+// restart drops what a key block tells anew.
+func (c *Cursor) restart() {
+	meta := c.Meta
+	*c.State = *newState()
+	c.Meta = meta
+}

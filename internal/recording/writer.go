@@ -1,0 +1,106 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Writer is an Encoder whose blocks go to a file.
+type Writer struct {
+	*Encoder
+	f       *os.File
+	path    string
+	buf     []byte
+	written int64
+	err     error // the first that writing met; nothing is written after it
+}
+
+// Create makes a file for a recording. It must not be there, unless replace is
+// set. Under its name it is a recording from the first moment: it is made
+// beside it.
+func Create(path string, replace bool) (*Writer, error) {
+	e, err := NewEncoder()
+	if err != nil {
+		return nil, err
+	}
+	if st, err := os.Lstat(path); err == nil && !replace {
+		return nil, &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	} else if err == nil && !st.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("not a regular file")}
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{Encoder: e, f: f, path: path}
+	head := appendFileHeader(nil, rand.Uint64())
+	w.written = int64(len(head))
+	if _, err = f.Write(head); err == nil {
+		err = give(f, path, replace)
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		return nil, err
+	}
+	return w, nil
+}
+
+// give gives the file its name. Without replace, a file that came meanwhile stays.
+func give(f *os.File, path string, replace bool) error {
+	if replace {
+		return os.Rename(f.Name(), path)
+	}
+	err := os.Link(f.Name(), path)
+	if errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err != nil { // a file system without links
+		return os.Rename(f.Name(), path)
+	}
+	return os.Remove(f.Name())
+}
+
+// Bytes is how long the file is.
+func (w *Writer) Bytes() int64 { return w.written }
+
+// Tick writes the block out if it is older than age, or long.
+func (w *Writer) Tick(now time.Time, age time.Duration) error {
+	if n, first := w.Pending(); n > 0 && (w.Full() || now.Sub(first) >= age) {
+		return w.Flush()
+	}
+	return w.err
+}
+
+// Flush writes what waits as a block.
+func (w *Writer) Flush() error {
+	if w.err != nil {
+		return w.err
+	}
+	w.buf, _ = w.Cut(w.buf[:0])
+	return w.write(w.buf)
+}
+
+func (w *Writer) write(b []byte) error {
+	n, err := w.f.WriteAt(b, w.written)
+	if err != nil {
+		// Half a block would hide those after it: it goes, and so do they.
+		w.err = fmt.Errorf("writing the recording %s: %w", w.path, err)
+		if n > 0 {
+			_ = w.f.Truncate(w.written)
+		}
+		return w.err
+	}
+	w.written += int64(len(b))
+	return nil
+}
+
+// Close writes the last block and closes the file.
+func (w *Writer) Close() error {
+	return errors.Join(w.Flush(), w.f.Sync(), w.f.Close())
+}
