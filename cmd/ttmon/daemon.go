@@ -143,6 +143,7 @@ func writeHealth(w io.Writer, path string, h *client.Health) {
 	}
 	row("loop", "longest turn %v, longest for one client %v, in the last minutes", seconds(h.Loop.LongestTurn).Round(time.Microsecond), seconds(h.Loop.LongestStep).Round(time.Microsecond))
 	row("account", "%d processes, %d buffers, %d events so far", h.Ledger.Processes, h.Ledger.Buffers, h.Ledger.Events)
+	writeWatch(row, h.Uprobe)
 	row("clients", "%d report or ask, %d watch", h.AllocSocket.Connections, h.Watchers)
 	row("descriptors", "%d of %d", h.Descriptors.Open, h.Descriptors.Limit)
 	memory := words.Bytes(h.HeapBytes)
@@ -155,6 +156,29 @@ func writeHealth(w io.Writer, path string, h *client.Health) {
 	}
 	row("left out", "%d replies nobody read, %d messages that are none, %d lines of the log", h.AllocSocket.Dropped, h.AllocSocket.Rejected, h.LostLines)
 	writeBudgets(w, h.Budgets)
+}
+
+// writeWatch tells how allocators are watched, or why they are not.
+func writeWatch(row func(name, format string, args ...any), u *client.Watch) {
+	switch {
+	case u == nil:
+		return
+	case u.State != "on":
+		row("allocators", "%s: %s", words.Escape(u.State), words.Escape(u.Reason))
+		return
+	}
+	row("allocators", "%d processes watched, %d libraries, %d events so far, %d lost", u.Processes, len(u.Libraries), u.Events, u.Lost)
+	if len(u.LetGo) > 0 {
+		row("", "not watched any more, they allocate too often: %v", u.LetGo)
+	}
+	if u.Late != "" {
+		row("", "%s", words.Escape(u.Late))
+	}
+	for _, l := range u.Libraries {
+		if l.Reason != "" {
+			row("", "%s is not watched: %s", words.Escape(l.Path), words.Escape(l.Reason))
+		}
+	}
 }
 
 func writeBudgets(w io.Writer, budgets []client.Budget) {

@@ -52,7 +52,7 @@ func (d *ttmond) newWatcher() watcher {
 	if w.off {
 		return w
 	}
-	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit}
+	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit, Memory: filepath.Join(d.cfg.StateDir, "libraries.json")}
 	if books := d.begun.state.Uprobe; books != nil {
 		var err error
 		if w.source, err = uprobe.OpenFrom(o, books, d.begun.watched); err == nil {
@@ -63,16 +63,16 @@ func (d *ttmond) newWatcher() watcher {
 	w.source, w.why = uprobe.Open(o)
 	if w.why != nil {
 		w.source = nil
-		d.log.Info("allocators of unmodified programs are not watched", "reason", w.reason())
+		d.log.Info("allocators of unmodified programs are not watched", "reason", reason(w.why))
 	}
 	return w
 }
 
 // reason is the sentence for people.
-func (w *watcher) reason() string {
-	obstacle, ok := errors.AsType[*uprobe.ObstacleError](w.why)
+func reason(why error) string {
+	obstacle, ok := errors.AsType[*uprobe.ObstacleError](why)
 	if !ok {
-		return w.why.Error()
+		return why.Error()
 	}
 	return words.WatchObstacle(string(obstacle.Obstacle), obstacle.Err)
 }
@@ -119,10 +119,13 @@ func (w *watcher) health() *api.Watch {
 	case w.off:
 		return &api.Watch{State: "off", Reason: "switched off by --no-uprobe or uprobe.enabled"}
 	case w.source == nil:
-		return &api.Watch{State: "unavailable", Reason: w.reason()}
+		return &api.Watch{State: "unavailable", Reason: reason(w.why)}
 	}
 	st := w.source.Stats()
 	h := &api.Watch{State: "on", Processes: st.Processes, Events: st.Events, Lost: st.Lost, LetGo: st.LetGo}
+	if st.Slow != nil {
+		h.Late = "programs with a library that is new here are noticed up to five seconds late: " + reason(st.Slow)
+	}
 	for _, l := range st.Libraries {
 		row := api.WatchLibrary{Path: l.Path}
 		if l.Err != nil {

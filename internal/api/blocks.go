@@ -18,6 +18,7 @@ type BlocksOf struct {
 type Watch struct {
 	State     string         `json:"state"`            // "on", "off" or "unavailable"
 	Reason    string         `json:"reason,omitempty"` // why it is not on
+	Late      string         `json:"late,omitempty"`   // why new programs are noticed late
 	Processes int            `json:"processes"`
 	Libraries []WatchLibrary `json:"libraries,omitempty"`
 	Events    uint64         `json:"events"`

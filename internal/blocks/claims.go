@@ -23,27 +23,27 @@ func (p *Process) Held() []claim.Held {
 			lost = append(lost, a)
 		}
 	}
-	doubts := p.doubts()
 	var out []claim.Held
 	for _, c := range chips {
+		late := p.Late && !slices.Contains(p.Seen, c)
 		on := slices.DeleteFunc(slices.Clone(p.Allocators), func(a *Allocator) bool { return !slices.Contains(a.Chips, c) })
-		h := claim.Held{Process: id, Chip: claim.Chip{ID: c}, Doubts: doubts, Partial: len(lost) > 0}
-		h.Bytes, h.Pools = p.sums(on)
+		h := claim.Held{Process: id, Chip: claim.Chip{ID: c}, Doubts: p.doubts(late), Partial: len(lost) > 0}
+		h.Bytes, h.Pools = p.sums(on, late)
 		out = append(out, h)
 	}
 	if len(lost) > 0 {
 		h := claim.Held{
 			Process: id, Chip: claim.Chip{OnDevice: true, Number: model.NoDevice}, Partial: true,
-			Doubts: append(slices.Clone(doubts), model.Doubt{Kind: model.ChipUnknown, PID: p.PID}),
+			Doubts: append(p.doubts(p.Late), model.Doubt{Kind: model.ChipUnknown, PID: p.PID}),
 		}
-		h.Bytes, _ = p.sums(lost)
+		h.Bytes, _ = p.sums(lost, p.Late)
 		out = append(out, h)
 	}
 	return out
 }
 
-func (p *Process) doubts() (list []model.Doubt) {
-	if p.Late {
+func (p *Process) doubts(late bool) (list []model.Doubt) {
+	if late {
 		list = append(list, model.Doubt{Kind: model.NoticedLate, PID: p.PID})
 	}
 	if p.Lost > 0 {
@@ -53,11 +53,11 @@ func (p *Process) doubts() (list []model.Doubt) {
 }
 
 // bound is how far the sums of a list can be trusted.
-func (p *Process) bound(l *List) model.Bound {
+func (p *Process) bound(l *List, late bool) model.Bound {
 	switch {
 	case l.Contradictions > 0:
 		return model.Unsure
-	case p.Late || p.Lost > 0 || l.Origin == Late:
+	case late || p.Lost > 0 || l.Origin == Late:
 		return model.AtLeast
 	}
 	return model.Exact
@@ -66,7 +66,7 @@ func (p *Process) bound(l *List) model.Bound {
 // sums adds the pools of allocators up. What is free is told where one list
 // of a pool holds something: the others are those of single chips of a mesh,
 // and are not used.
-func (p *Process) sums(allocators []*Allocator) (bytes model.PoolBytes, pools *claim.Pools) {
+func (p *Process) sums(allocators []*Allocator, late bool) (bytes model.PoolBytes, pools *claim.Pools) {
 	pools = &claim.Pools{}
 	for pool := range model.NumPools {
 		var used, occupied model.Sum
@@ -74,13 +74,13 @@ func (p *Process) sums(allocators []*Allocator) (bytes model.PoolBytes, pools *c
 		inUse := 0
 		for _, a := range allocators {
 			for _, l := range a.Pool(pool) {
-				asked := p.bound(l)
+				asked := p.bound(l, late)
 				if l.sum.AskedUnknown > 0 {
 					asked = max(asked, model.AtLeast)
 				}
 				used.Add(model.BoundBytes(l.sum.Asked, asked))
 				if n, known := l.Occupied(); known {
-					occupied.Add(model.BoundBytes(n, p.bound(l)))
+					occupied.Add(model.BoundBytes(n, p.bound(l, late)))
 				} else if l.sum.Blocks > 0 {
 					occupied.Miss(model.Absent)
 				}

@@ -98,6 +98,7 @@ type processJSON struct {
 	Start      uint64       `json:"start_ticks"`
 	Release    string       `json:"release,omitzero"`
 	Late       bool         `json:"late"`
+	Seen       []uint64     `json:"seen_chips,omitzero"`
 	Lost       uint64       `json:"lost_events"`
 	Allocators []*Allocator `json:"allocators"`
 }

@@ -26,6 +26,9 @@ type Process struct {
 	// Late says that the process ran before it was watched: it may have
 	// allocators, and blocks in its Late lists, that are not here.
 	Late bool
+	// Seen are chips that a Late process opened while it was watched: of these
+	// nothing was missed.
+	Seen []uint64
 	// Lost counts events that did not reach the producer. Any makes all
 	// figures of the process unsure until it starts anew.
 	Lost uint64
@@ -71,6 +74,7 @@ func (a *Allocator) Pool(pool model.Pool) (lists []*List) {
 // Clone is a copy of its own.
 func (p *Process) Clone() *Process {
 	c := *p
+	c.Seen = slices.Clone(p.Seen)
 	c.Allocators = make([]*Allocator, len(p.Allocators))
 	for i, a := range p.Allocators {
 		c.Allocators[i] = &Allocator{ID: a.ID, Chips: slices.Clone(a.Chips), Lists: make([]*List, len(a.Lists))}

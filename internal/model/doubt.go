@@ -101,6 +101,13 @@ const (
 	NotAttached DoubtKind = "not_attached"
 	// OtherChipsOnly: it accounts, and for no chip of this device.
 	OtherChipsOnly DoubtKind = "other_chips_only"
+	// AllocatorUnknown: its release keeps its blocks in a way that is not known,
+	// so that they cannot be watched.
+	AllocatorUnknown DoubtKind = "allocator_unknown"
+	// TooManyBlocks: it has more live blocks than are kept. (Count: how many are)
+	TooManyBlocks DoubtKind = "too_many_blocks"
+	// LibraryUnwatched: its library cannot be watched. (Detail)
+	LibraryUnwatched DoubtKind = "library_unwatched"
 	// NothingKnown: no source knows anything of it.
 	NothingKnown DoubtKind = "nothing_known"
 )
@@ -195,6 +202,7 @@ var effects = map[DoubtKind]Bound{
 
 	ProcessDenied: AtLeast, ProcessUnreadable: AtLeast, RegionUnreachable: AtLeast, OldRelease: AtLeast,
 	TrackingDisabled: AtLeast, ShutOut: AtLeast, LayoutMismatch: AtLeast, NotAttached: AtLeast, NothingKnown: AtLeast, OtherChipsOnly: AtLeast,
+	AllocatorUnknown: AtLeast, TooManyBlocks: AtLeast, LibraryUnwatched: AtLeast,
 
 	SlotUnseen: AtLeast, SlotUnproven: AtLeast, SlotUndecided: AtLeast, SlotsChanging: Unsure, SlotsOverflowed: AtLeast,
 	RegionDenied: AtLeast, RegionUnreadable: AtLeast, LayoutUnknown: AtLeast, RegionMisnamed: AtLeast,

@@ -8,7 +8,7 @@ func DoubtKinds() []DoubtKind {
 		SlotsFull, FigureImpossible, ReportLate, ReportOverLimit, ReportRejected, NoticedLate, EventsLost, TooFast,
 		ChipUnknown, SourcesDisagree, NotBelieved, NumberUnknown, ProcessDenied, ProcessUnreadable,
 		RegionUnreachable, NotTTMetal, OldRelease, TrackingDisabled, ShutOut, LayoutMismatch, NotAttached,
-		OtherChipsOnly, NothingKnown, SlotUnseen, SlotUnproven, SlotUndecided, SlotsChanging, SlotsOverflowed,
+		OtherChipsOnly, AllocatorUnknown, TooManyBlocks, LibraryUnwatched, NothingKnown, SlotUnseen, SlotUnproven, SlotUndecided, SlotsChanging, SlotsOverflowed,
 		RegionDenied, RegionUnreadable, LayoutUnknown, RegionMisnamed, UsersHidden, UsersUnknown, ChipAmbiguous,
 		ChipInferred, NobodyAccounts, ShmUnreadable, InheritedFromExited, InheritedFromSeveral,
 		InheritedFromUnknown, HandedOn, MappedOnly, NamespaceHidden, NumberForeign, HolderUnseen, OpenerExited,

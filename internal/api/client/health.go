@@ -31,7 +31,8 @@ type Health struct {
 		Buffers   int    `json:"buffers"`
 		Events    uint64 `json:"events"`
 	} `json:"ledger"`
-	Loop struct {
+	Uprobe *Watch `json:"uprobe"`
+	Loop   struct {
 		LongestTurn float64 `json:"longest_turn_s"`
 		LongestStep float64 `json:"longest_step_s"`
 		Lag         float64 `json:"lag_s"`
@@ -51,6 +52,21 @@ type Health struct {
 		Dropped     uint64 `json:"dropped_replies"`
 		Rejected    uint64 `json:"rejected_frames"`
 	} `json:"alloc_socket"`
+}
+
+// Watch is how the watching of allocators through the kernel is doing.
+type Watch struct {
+	State     string `json:"state"`
+	Reason    string `json:"reason"`
+	Late      string `json:"late"`
+	Processes int    `json:"processes"`
+	Events    uint64 `json:"events"`
+	Lost      uint64 `json:"lost_events"`
+	LetGo     []int  `json:"let_go"`
+	Libraries []struct {
+		Path   string `json:"path"`
+		Reason string `json:"reason"`
+	} `json:"libraries"`
 }
 
 // Problem is one thing that is wrong.

@@ -25,24 +25,17 @@ type process struct {
 	lists      map[uint64]*list      // by address of the FreeListOpt
 	allocators map[uint64]*allocator // by address of the AllocatorImpl
 	providers  map[uint64]uint64     // chip, by address of the provider
-	// opened are chips that the process has opened while it was watched: on
-	// these nothing of it can have been missed, even if it was noticed late.
-	opened map[uint64]bool
 	// inherited are the lists of the parent at the fork: the process has a copy
 	// of the books in them, but not of the memory.
 	inherited map[uint64]bool
 	lost16    uint16
 	taught    uint64 // hits spent on learning which chips its allocators stand for
-	trouble
+	// trouble is why its figures cannot be given; without a kind they can.
+	trouble model.Doubt
 }
 
-// trouble is why the figures of a process cannot be given.
-type trouble struct {
-	layout bool  // its release keeps its lists in another way
-	crowd  bool  // it has more blocks than we keep
-	busy   bool  // it allocates more often than we may look
-	unseen error // its library cannot be watched
-}
+// letGo says that a process allocates more often than we may look.
+func (p *process) letGo() bool { return p.trouble.Kind == model.TooFast }
 
 type allocator struct {
 	*blocks.Allocator
@@ -80,13 +73,14 @@ func (p *process) reset() {
 	p.lists = map[uint64]*list{}
 	p.allocators = map[uint64]*allocator{}
 	p.providers = map[uint64]uint64{}
-	p.opened = map[uint64]bool{}
-	p.trouble = trouble{}
+	p.Seen = nil
+	p.trouble = model.Doubt{}
 }
 
 // giveUp forgets what is known of a process that can no longer be followed.
-func (p *process) giveUp(why trouble) {
+func (p *process) giveUp(why model.Doubt) {
 	p.reset()
+	why.PID = p.PID
 	p.Late, p.trouble = true, why
 }
 
@@ -101,15 +95,18 @@ func (b *books) apply(e *event) {
 		return
 	case execed:
 		if p := b.processes[e.pid]; p != nil {
-			busy := p.busy // for good: its probes are out
+			before := p.trouble
+			out := p.letGo() // for good: its probes are
 			p.reset()
-			p.Late, p.Lost, p.busy = busy, 0, busy
-			p.lost16 = e.lost
+			p.Late, p.Lost, p.lost16 = out, 0, e.lost
+			if out {
+				p.trouble = before
+			}
 		}
 		return
 	}
 	p := b.process(e.pid)
-	if p.trouble != (trouble{}) {
+	if p.trouble.Kind != "" {
 		return
 	}
 	if missed := e.lost - p.lost16; missed > 0 {
@@ -132,7 +129,7 @@ func (b *books) apply(e *event) {
 	case taken:
 		p.take(e, b.bootTime)
 		if p.Blocks() > b.maxBlocks {
-			p.giveUp(trouble{crowd: true})
+			p.giveUp(model.Doubt{Kind: model.TooManyBlocks, Count: int(b.maxBlocks)})
 		}
 	case freed, cleared, shrunk, resized:
 		// A list whose making was not seen is found when something is taken
@@ -144,7 +141,9 @@ func (b *books) apply(e *event) {
 		p.dropAllocator(e.word[0])
 	case providerMade:
 		p.providers[e.word[0]] = e.word[1]
-		p.opened[e.word[1]] = true
+		if !slices.Contains(p.Seen, e.word[1]) {
+			p.Seen = append(p.Seen, e.word[1])
+		}
 	case providerGone:
 		delete(p.providers, e.word[0])
 	case recorded:
@@ -213,7 +212,7 @@ func (p *process) whole(e *event) {
 		last = b.End()
 	}
 	if l.Usage().Blocks != e.word[1] || l.Contradictions > 0 || last > l.Base+l.Capacity {
-		p.giveUp(trouble{layout: true})
+		p.giveUp(model.Doubt{Kind: model.AllocatorUnknown})
 		return
 	}
 	l.Origin = blocks.FromStart
@@ -242,7 +241,7 @@ func (p *process) take(e *event, bootTime int64) {
 	// The first block of a new list is cut out of one that is all of it.
 	first := !l.used && l.Origin == blocks.FromStart
 	if e.odd || base != l.Base || at+size > l.Capacity || first && from != l.Capacity-l.Cut {
-		p.giveUp(trouble{layout: true})
+		p.giveUp(model.Doubt{Kind: model.AllocatorUnknown})
 		return
 	}
 	l.used = true

@@ -61,19 +61,21 @@ func TestBooksNotice(t *testing.T) {
 	}{
 		"another layout, by the first block": {
 			[]event{made(aList, anAllocator, 0), took(aList, 0, 64, 12345)},
-			func(p *process) bool { return p.layout && !p.Exact() && p.Blocks() == 0 },
+			func(p *process) bool {
+				return p.trouble.Kind == model.AllocatorUnknown && !p.Exact() && p.Blocks() == 0
+			},
 		},
 		"another layout, by the base": {
 			[]event{made(aList, anAllocator, 0), {kind: taken, word: [6]uint64{aList, 64, 0, capacity, 77, 64}}},
-			func(p *process) bool { return p.layout },
+			func(p *process) bool { return p.trouble.Kind == model.AllocatorUnknown },
 		},
 		"another layout, by what the kernel saw": {
 			[]event{made(aList, anAllocator, 0), {kind: taken, odd: true, word: [6]uint64{aList, 64, 0, capacity, base, 64}}},
-			func(p *process) bool { return p.layout },
+			func(p *process) bool { return p.trouble.Kind == model.AllocatorUnknown },
 		},
 		"a block behind the end": {
 			[]event{made(aList, anAllocator, 0), took(aList, capacity, 64, capacity)},
-			func(p *process) bool { return p.layout },
+			func(p *process) bool { return p.trouble.Kind == model.AllocatorUnknown },
 		},
 		"lost events": {
 			[]event{made(aList, anAllocator, 0), {kind: taken, lost: 3, word: [6]uint64{aList, 64, 0, capacity, base, 64}}},
@@ -97,7 +99,7 @@ func TestBooksNotice(t *testing.T) {
 		},
 		"a pool of the host": {
 			[]event{made(aList, anAllocator, 2), took(aList, 0, 64, capacity)},
-			func(p *process) bool { return len(p.Allocators) == 0 && !p.layout },
+			func(p *process) bool { return len(p.Allocators) == 0 && p.trouble.Kind == "" },
 		},
 		"a shrunk list": {
 			[]event{made(aList, anAllocator, 1), {kind: shrunk, word: [6]uint64{aList, 4096, 1}}, took(aList, 8192, 64, capacity-4096)},
@@ -115,7 +117,7 @@ func TestBooksNotice(t *testing.T) {
 		},
 		"a chip that was opened": {
 			[]event{{kind: providerMade, word: [6]uint64{0x5000, 42, 0}}},
-			func(p *process) bool { return p.opened[42] && p.providers[0x5000] == 42 },
+			func(p *process) bool { return slices.Contains(p.Seen, 42) && p.providers[0x5000] == 42 },
 		},
 		"a list found in use": {
 			[]event{
@@ -132,7 +134,7 @@ func TestBooksNotice(t *testing.T) {
 				{kind: blockFound, word: [6]uint64{aList, 64, 128}},
 				{kind: listWhole, word: [6]uint64{aList, 2}},
 			},
-			func(p *process) bool { return p.layout },
+			func(p *process) bool { return p.trouble.Kind == model.AllocatorUnknown },
 		},
 		"another program": {
 			[]event{made(aList, anAllocator, 0), took(aList, 0, 64, capacity), {kind: execed}},
@@ -184,7 +186,7 @@ func TestTooManyBlocks(t *testing.T) {
 		e := took(aList, i*64, 64, capacity)
 		b.apply(&e)
 	}
-	if p := b.processes[0]; !p.crowd || p.Blocks() != 0 || p.Exact() {
+	if p := b.processes[0]; p.trouble.Kind != model.TooManyBlocks || p.Blocks() != 0 || p.Exact() {
 		t.Errorf("%+v", p)
 	}
 }

@@ -1,6 +1,8 @@
 package uprobe
 
 import (
+	"slices"
+
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -11,6 +13,10 @@ import (
 // named with the reason.
 func (s *Source) Claims() claim.Set {
 	s.Sync()
+	return s.claims()
+}
+
+func (s *Source) claims() claim.Set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set := claim.Set{Source: model.FromUprobe}
@@ -18,8 +24,8 @@ func (s *Source) Claims() claim.Set {
 		if p.Start == 0 {
 			continue // the next sweep knows when it started
 		}
-		if why, ok := p.silence(); ok {
-			set.Silent = append(set.Silent, claim.Silent{Process: model.ProcessID{PID: p.PID, StartTicks: p.Start}, Why: why})
+		if p.trouble.Kind != "" {
+			set.Silent = append(set.Silent, claim.Silent{Process: model.ProcessID{PID: p.PID, StartTicks: p.Start}, Why: p.trouble})
 			continue
 		}
 		p.guessChips()
@@ -31,22 +37,11 @@ func (s *Source) Claims() claim.Set {
 	return set
 }
 
-// silence says why nothing is known of a process that should be watched.
-func (p *process) silence() (why model.Doubt, silent bool) {
-	switch {
-	case p.busy:
-		return model.Doubt{Kind: model.TooFast, PID: p.PID}, true
-	case p.layout, p.crowd, p.unseen != nil:
-		return model.Doubt{Kind: model.NothingKnown, PID: p.PID}, true
-	}
-	return why, false
-}
-
 // missed says whether something of a process on a chip may not be in its
 // books. A chip that it opened while it was watched is known whole, even if
 // the process was there before.
 func (p *process) missed(chip uint64) bool {
-	if p.Lost > 0 || p.Late && !p.opened[chip] {
+	if p.Lost > 0 || p.Late && !slices.Contains(p.Seen, chip) {
 		return true
 	}
 	for _, l := range p.lists {
@@ -61,15 +56,12 @@ func (p *process) missed(chip uint64) bool {
 // allocators: there is no other that they could stand for. Where buffers are
 // made on other threads nobody names it.
 func (p *process) guessChips() {
-	if len(p.opened) != 1 || p.Late {
+	if len(p.Seen) != 1 || p.Late {
 		return
 	}
 	for _, a := range p.allocators {
-		if len(a.Chips) > 0 {
-			continue
-		}
-		for chip := range p.opened {
-			a.Chips = []uint64{chip}
+		if len(a.Chips) == 0 {
+			a.Chips = slices.Clone(p.Seen)
 		}
 	}
 }

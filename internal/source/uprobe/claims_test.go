@@ -1,6 +1,7 @@
 package uprobe
 
 import (
+	"maps"
 	"os/exec"
 	"testing"
 
@@ -55,23 +56,33 @@ func TestClaims(t *testing.T) {
 	before.do("make %d 9", 1<<20)
 	before.do("take 64")
 	held, _ = claimOf(s, before.pid)
-	if len(held) != 1 || held[0].Partial || !held[0].Pools[model.DRAM].Occupied.Known() {
+	if len(held) != 1 || held[0].Partial || !held[0].Pools[model.DRAM].Occupied.Exactly(64*8) || len(held[0].Doubts) > 0 {
 		t.Errorf("after it opened its chip again: %+v", held)
 	}
 }
 
+// Why nothing is told of a process is told, each reason for itself.
 func TestSilence(t *testing.T) {
-	p := page(made(aList, anAllocator, 0))
-	if _, silent := p.silence(); silent {
-		t.Error("silent without a reason")
+	s := newSource(Options{}, nil)
+	s.served.Store(^uint64(0))
+	for i, kind := range []model.DoubtKind{"", model.TooFast, model.AllocatorUnknown, model.TooManyBlocks, model.LibraryUnwatched} {
+		p := page(made(aList, anAllocator, 0))
+		p.PID, p.Start = i+1, 1
+		if kind != "" {
+			p.giveUp(model.Doubt{Kind: kind})
+		}
+		s.books.processes[uint32(i+1)] = p
 	}
-	p.giveUp(trouble{busy: true})
-	if why, silent := p.silence(); !silent || why.Kind != model.TooFast {
-		t.Errorf("%+v %v", why, silent)
+	got := map[int]model.DoubtKind{}
+	for _, q := range s.claims().Silent {
+		got[q.Process.PID] = q.Why.Kind
+		if q.Why.PID != q.Process.PID {
+			t.Errorf("%+v", q)
+		}
 	}
-	p.giveUp(trouble{layout: true})
-	if _, silent := p.silence(); !silent {
-		t.Error("a layout that is not known, and claims are made")
+	want := map[int]model.DoubtKind{2: model.TooFast, 3: model.AllocatorUnknown, 4: model.TooManyBlocks, 5: model.LibraryUnwatched}
+	if !maps.Equal(got, want) {
+		t.Errorf("silent: %v, want %v", got, want)
 	}
 }
 

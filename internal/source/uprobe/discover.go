@@ -3,9 +3,9 @@ package uprobe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,10 +21,6 @@ const (
 	// scanEvery is how often processes are looked through where there are no
 	// such records.
 	scanEvery = 5 * time.Second
-	// fresh is how long after its mapping a process without a chip cannot
-	// have made an allocator, and linking how long no process can: it takes
-	// the dynamic linker, and tt-metal to look for chips.
-	fresh, linking = uint64(time.Second), uint64(150 * time.Millisecond)
 )
 
 // discover finds libraries and the processes that map them.
@@ -33,6 +29,9 @@ func (s *Source) discover(ctx context.Context) error {
 	if err != nil {
 		s.log.Warn("new processes are noticed late", "err", err)
 		records = &mmapWatch{}
+		s.mu.Lock()
+		s.slow = thisMachine(nil).slow(err)
+		s.mu.Unlock()
 	}
 	defer records.Close()
 	s.prepare()
@@ -56,24 +55,6 @@ func (s *Source) discover(ctx context.Context) error {
 		}
 		if incomplete || len(records.rings) == 0 {
 			s.scan()
-		}
-	}
-}
-
-// prepare watches the libraries that the configuration names.
-func (s *Source) prepare() {
-	for _, glob := range s.o.Libraries {
-		paths, err := filepath.Glob(glob)
-		if err != nil {
-			s.log.Warn("a pattern for libraries is not valid", "pattern", glob, "err", err)
-		}
-		for _, path := range paths {
-			f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-			if err != nil {
-				s.log.Warn("a library cannot be watched", "library", path, "err", err)
-				continue
-			}
-			_, _ = s.library(f, path)
 		}
 	}
 }
@@ -103,6 +84,7 @@ func (s *Source) meet(m mapping) {
 	var f *os.File
 	if _, err := s.guard.Run(model.ProcessID{PID: m.pid, StartTicks: start}, func() { f, err = open(m) }); err != nil {
 		s.log.Warn("a process does not let its library be opened", "pid", m.pid, "err", err)
+		s.unwatched(m.pid, start, err)
 		return
 	}
 	if err != nil {
@@ -112,31 +94,47 @@ func (s *Source) meet(m mapping) {
 		s.unwatched(m.pid, start, err)
 		return
 	}
-	id, l := s.library(f, m.path)
-	if l == nil {
+	id, l, err := s.library(f, m.path)
+	if err != nil {
+		s.unwatched(m.pid, start, err)
 		return
 	}
+	s.remember(l)
 	s.mu.Lock()
 	l.pids[m.pid] = true
 	s.known[m.pid] = id
 	if len(l.letGo) > 0 {
 		s.arm(l) // it gets probes of its own
 	}
-	armed := l.armed
+	armed, failed := l.armed, l.err
 	s.mu.Unlock()
-	s.announce(m.pid, start, isLate(m, armed))
+	if failed != nil {
+		s.unwatched(m.pid, start, failed)
+		return
+	}
+	s.announce(m.pid, start, s.isLate(m, armed))
 }
 
-// isLate says whether a process may have made allocators before its library
-// was watched.
-func isLate(m mapping, armed uint64) bool {
-	switch {
-	case armed == 0 || m.time == 0:
-		return true
-	case m.time >= armed || armed-m.time < linking:
+// remember writes down that a library is used.
+func (s *Source) remember(l *library) {
+	if l.err != nil || !l.onHost {
+		return
+	}
+	if err := s.memory.add(l.path); err != nil {
+		s.log.Warn("programs that start right after the next ttmond will be noticed late", "err", err)
+	}
+}
+
+// isLate says whether a process may hold what it took before its library was
+// watched. It may not if it mapped the library later, or if it is young and has
+// no chip now, when everything that it does is seen. One that has a chip has
+// it open, or the file in which tt-metal accounts for it. Being late is no
+// matter of all chips: those that it opens from now on are known whole.
+func (s *Source) isLate(m mapping, armed uint64) bool {
+	if m.time != 0 && m.time >= armed {
 		return false
 	}
-	return armed-m.time > fresh || hasChip(m.pid)
+	return m.time == 0 || armed-m.time > uint64(s.o.fresh) || hasChip(m.pid)
 }
 
 // announce begins the page of a process, or corrects it: its first event may
@@ -156,7 +154,8 @@ func (s *Source) unwatched(pid int, start uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.books.process(uint32(pid))
-	p.Start, p.unseen = start, err
+	p.Start = start
+	p.giveUp(model.Doubt{Kind: model.LibraryUnwatched, Detail: err.Error()})
 }
 
 // libraryPatience is how long a library may take to be read and to get its
@@ -166,17 +165,21 @@ const libraryPatience = 5 * time.Second
 // library finds the page of a file, or begins it and sets its probes. The file
 // is the library's from here on, or closed. Only discover calls it. Nothing is
 // read from the file with mu, which snapshots wait for: it may be on a disk
-// that does not answer.
-func (s *Source) library(f *os.File, path string) (fileID, *library) {
+// that does not answer. The error says why there is no page; a library that
+// has one may still have a reason not to be watched.
+func (s *Source) library(f *os.File, path string) (fileID, *library, error) {
 	st, err := stat(f)
-	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
 		f.Close()
-		return fileID{}, nil
+		return fileID{}, nil, err
 	}
 	id := fileID{uint64(st.Dev), st.Ino}
-	if l, known := s.begun(id, path); known {
+	if l, err := s.begun(id, path); l != nil || err != nil {
 		f.Close()
-		return id, l
+		return id, l, err
 	}
 	made := make(chan *library, 1)
 	go func() {
@@ -193,7 +196,7 @@ func (s *Source) library(f *os.File, path string) (fileID, *library) {
 		s.log.Warn("a library does not let itself be read", "library", path)
 		s.stuck[id] = true
 		go func() { (<-made).Close() }()
-		return id, nil
+		return id, nil, stuckError(path)
 	}
 	if l.err != nil {
 		s.log.Warn("a library of tt-metal cannot be watched; its processes are known by shared memory only", "library", path, "err", l.err)
@@ -203,25 +206,27 @@ func (s *Source) library(f *os.File, path string) (fileID, *library) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.libraries[id] = l
-	return id, l
+	return id, l, nil
 }
 
-// begun finds the page of a file that is known, or that there is no room for.
-func (s *Source) begun(id fileID, path string) (l *library, known bool) {
+// begun finds the page of a file that is known, or says why it gets none.
+func (s *Source) begun(id fileID, path string) (*library, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.libraries[id]; l != nil {
-		return l, true
+		return l, nil
 	}
 	if s.stuck[id] {
-		return nil, true
+		return nil, stuckError(path)
 	}
 	if len(s.libraries) >= s.o.MaxLibraries && !s.makeRoom() {
 		s.log.Warn("too many libraries are in use; this one is not watched", "library", path)
-		return nil, true
+		return nil, fmt.Errorf("%d libraries are watched already", s.o.MaxLibraries)
 	}
-	return nil, false
+	return nil, nil
 }
+
+func stuckError(path string) error { return fmt.Errorf("%s could not be read in time", path) }
 
 // arm sets a library's probes as they should be now. With mu, unless nobody
 // else knows the library yet.

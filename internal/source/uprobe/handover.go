@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // A daemon that takes the place of another gets the books, and descriptors of
@@ -30,22 +31,26 @@ type File struct {
 
 // handed is the state, as JSON.
 type handed struct {
+	Format    int    // of this state
 	Object    string // of the program in the kernel: another one's events mean something else
 	Processes []handedProcess
 	Libraries []handedLibrary
 }
 
+// format is that of the state. One of another format is not read: what it
+// leaves out would count as known.
+const format = 2
+
 type handedProcess struct {
-	Process             *blocks.Process
-	Lists               []handedList
-	Allocators          map[uint64]int // by address, the position in Process
-	Settled             []int          // those whose chips are all known
-	Providers           map[uint64]uint64
-	Opened, Inherited   []uint64
-	Lost16              uint16
-	Taught              uint64
-	Layout, Crowd, Busy bool
-	Unseen              string
+	Process    *blocks.Process
+	Lists      []handedList
+	Allocators map[uint64]int // by address, the position in Process
+	Settled    []int          // those whose chips are all known
+	Providers  map[uint64]uint64
+	Inherited  []uint64
+	Lost16     uint16
+	Taught     uint64
+	Trouble    model.Doubt
 }
 
 type handedList struct {
@@ -83,7 +88,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 		return nil, nil, nil, errors.New("it does not watch any more")
 	default:
 	}
-	h := handed{Object: object()}
+	h := handed{Format: format, Object: object()}
 	for _, pid := range slices.Sorted(maps.Keys(s.books.processes)) {
 		h.Processes = append(h.Processes, s.books.processes[pid].hand())
 	}
@@ -137,11 +142,7 @@ func linkFD(l link.Link) int {
 func (p *process) hand() handedProcess {
 	h := handedProcess{
 		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
-		Opened: slices.Sorted(maps.Keys(p.opened)), Inherited: slices.Sorted(maps.Keys(p.inherited)),
-		Lost16: p.lost16, Taught: p.taught, Layout: p.layout, Crowd: p.crowd, Busy: p.busy,
-	}
-	if p.unseen != nil {
-		h.Unseen = p.unseen.Error()
+		Inherited: slices.Sorted(maps.Keys(p.inherited)), Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
 	}
 	for at, a := range p.allocators {
 		i := slices.Index(p.Allocators, a.Allocator)
@@ -161,16 +162,9 @@ func (h *handedProcess) take() (*process, error) {
 	p := &process{}
 	p.reset()
 	p.Process = *h.Process
-	p.lost16, p.taught = h.Lost16, h.Taught
-	p.trouble = trouble{layout: h.Layout, crowd: h.Crowd, busy: h.Busy}
-	if h.Unseen != "" {
-		p.unseen = errors.New(h.Unseen)
-	}
+	p.lost16, p.taught, p.trouble = h.Lost16, h.Taught, h.Trouble
 	if h.Providers != nil {
 		p.providers = h.Providers
-	}
-	for _, chip := range h.Opened {
-		p.opened[chip] = true
 	}
 	for _, at := range h.Inherited {
 		if p.inherited == nil {
@@ -240,6 +234,9 @@ func OpenFrom(o Options, state []byte, files []File) (*Source, error) {
 	var h handed
 	if err := json.Unmarshal(state, &h); err != nil {
 		return nil, fmt.Errorf("reading the books of the predecessor: %w", err)
+	}
+	if h.Format != format {
+		return nil, fmt.Errorf("the books of the predecessor have format %d, not %d", h.Format, format)
 	}
 	if h.Object != object() {
 		return nil, errors.New("the predecessor's program in the kernel is another release's")

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,7 +48,7 @@ func copies(t *testing.T, files []File) (out []File) {
 // TestTakeover: the successor knows all that was, and misses nothing of what
 // happens meanwhile.
 func TestTakeover(t *testing.T) {
-	old, err := Open(Options{})
+	old, err := Open(Options{fresh: time.Minute})
 	if err != nil {
 		t.Skipf("the kernel does not let us watch: %v", err)
 	}

@@ -24,6 +24,7 @@ const (
 	NoUprobeMulti Obstacle = "uprobemulti" // the kernel is older than 6.6
 	Lockdown      Obstacle = "lockdown"    // the kernel is locked down: confidentiality
 	Memlock       Obstacle = "memlock"     // no memory may be locked
+	Paranoid      Obstacle = "paranoid"    // kernel.perf_event_paranoid keeps the records of mappings from us
 	OtherObstacle Obstacle = "other"
 )
 
@@ -72,11 +73,11 @@ func load(ringBytes uint32) (*kernel, error) {
 	}
 	k := &kernel{}
 	if err := spec.LoadAndAssign(&k.watchObjects, nil); err != nil {
-		return nil, obstacle(err, memlock)
+		return nil, thisMachine(memlock).obstacle(err)
 	}
 	if err := k.follow(); err != nil {
 		k.Close()
-		return nil, obstacle(err, nil)
+		return nil, thisMachine(nil).obstacle(err)
 	}
 	return k, nil
 }
@@ -107,29 +108,55 @@ func (k *kernel) Close() error {
 	return k.watchObjects.Close()
 }
 
-// obstacle finds the reason for an error of the kernel's. The kernel says EPERM
-// for several of them, so it is looked at what the machine forbids.
-func obstacle(err, memlock error) error {
-	o := OtherObstacle
+// limits are what a machine forbids, or lacks.
+type limits struct {
+	privileged, btf bool
+	lockdown        string // of /sys/kernel/security/lockdown
+	paranoid        string // of kernel.perf_event_paranoid
+	memlock         error  // of raising the limit of locked memory
+}
+
+func thisMachine(memlock error) limits {
 	_, btf := os.Stat("/sys/kernel/btf/vmlinux")
 	lockdown, _ := os.ReadFile("/sys/kernel/security/lockdown")
+	paranoid, _ := os.ReadFile("/proc/sys/kernel/perf_event_paranoid")
+	return limits{
+		privileged: privileged(), btf: btf == nil, lockdown: string(lockdown), memlock: memlock,
+		paranoid: strings.TrimSpace(string(paranoid)),
+	}
+}
+
+// obstacle finds the reason for an error of the kernel's at loading. The kernel
+// says EPERM for several of them, so it is looked at what the machine forbids.
+func (m limits) obstacle(err error) error {
+	o := OtherObstacle
+	denied := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
 	switch {
 	case errors.Is(err, unix.ENOSYS):
 		o = NoBPF
-	case !privileged():
+	case !m.privileged:
 		o = NoPrivilege
-	case strings.Contains(string(lockdown), "[confidentiality]"):
+	case strings.Contains(m.lockdown, "[confidentiality]"):
 		o = Lockdown
-	case errors.Is(err, unix.EPERM) && memlock != nil:
+	case denied && m.memlock != nil:
 		o = Memlock
-	case errors.Is(err, unix.EPERM):
+	case denied:
 		o = NoBPF
-	case btf != nil:
+	case !m.btf:
 		o = NoBTF
 	case errors.Is(err, ebpf.ErrNotSupported):
 		o = NoUprobeMulti
 	}
 	return &ObstacleError{o, err}
+}
+
+// slow finds the reason why the records of mappings cannot be had. Some
+// distributions let nobody but CAP_SYS_ADMIN have them above 2.
+func (m limits) slow(err error) error {
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return &ObstacleError{Paranoid, fmt.Errorf("it is %s: %w", m.paranoid, err)}
+	}
+	return &ObstacleError{OtherObstacle, err}
 }
 
 // privileged says whether the process has the capabilities that it takes.

@@ -45,11 +45,11 @@ func open(m mapping) (*os.File, error) {
 	if err == nil {
 		return f, nil
 	}
-	if f, err = os.OpenFile(root+"/root"+m.path, os.O_RDONLY|unix.O_NONBLOCK, 0); err != nil {
+	if f, err = openRegular(root + "/root" + m.path); err != nil {
 		return nil, err
 	}
 	st, err := stat(f)
-	if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFREG || st.Ino != m.inode) {
+	if err == nil && st.Ino != m.inode {
 		err = &replacedError{m.path}
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package uprobe
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,6 +15,7 @@ import (
 // watch starts a source for a test.
 func watch(t *testing.T, o Options) *Source {
 	t.Helper()
+	o.fresh = time.Minute // the machine may be busy
 	s, err := Open(o)
 	if err != nil {
 		t.Skipf("the kernel does not let us watch: %v", err)

@@ -3,7 +3,6 @@ package uprobe
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"os"
 	"testing"
 
@@ -151,13 +150,5 @@ func TestDecode(t *testing.T) {
 	}
 	if _, err := decode(b[:eventBytes-1]); err == nil {
 		t.Error("a short event is accepted")
-	}
-}
-
-func TestObstacle(t *testing.T) {
-	err := obstacle(errors.New("what the kernel said"), nil)
-	var o *ObstacleError
-	if !errors.As(err, &o) || o.Obstacle == "" {
-		t.Errorf("%v", err)
 	}
 }

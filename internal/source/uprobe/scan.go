@@ -68,7 +68,7 @@ func parseMapping(line string) (m mapping, ok bool) {
 }
 
 // hasChip says whether a process has a device or its accounting open: if not,
-// it cannot have an allocator yet.
+// it has no allocator of a chip.
 func hasChip(pid int) bool {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil || strings.Contains(string(maps), "/dev/shm/tt_device_") {

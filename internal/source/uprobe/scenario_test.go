@@ -230,7 +230,7 @@ func TestLetGo(t *testing.T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		p := s.books.processes[uint32(busy.pid)]
-		return p != nil && p.busy
+		return p != nil && p.letGo()
 	}
 	eventually(t, "the busy one is let go", func() bool { busy.do("loop 100000 0"); return left() })
 	if p := find(t, s, busy.pid); p.Blocks() != 0 || p.Exact() {

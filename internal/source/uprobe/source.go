@@ -24,6 +24,9 @@ type Options struct {
 	// Libraries are globs of library files to be watched before any process
 	// maps them.
 	Libraries []string
+	// Memory is a file that keeps which libraries were used, so that they are
+	// watched before they are used again; empty: none.
+	Memory string
 	// Limit is the number of hits a second above which a process is let go;
 	// 0 means DefaultLimit.
 	Limit float64
@@ -34,6 +37,11 @@ type Options struct {
 	RingBytes uint32
 	// MaxLibraries bounds how many files are watched; 0 means 128.
 	MaxLibraries int
+
+	// fresh is how long after its mapping a process without a chip is taken
+	// for one that never had any; 0 means a second. A mock run with its
+	// statistics switched off shows none: importing ttnn takes it longer.
+	fresh time.Duration
 }
 
 // Defaults.
@@ -48,6 +56,7 @@ type Source struct {
 	log    *slog.Logger
 	kernel *kernel
 	guard  *proc.Guard
+	memory *memory // discover's
 
 	ended chan struct{}      // closed when it no longer runs
 	ready chan struct{}      // closed when all that runs has been looked at
@@ -63,8 +72,9 @@ type Source struct {
 	libraries map[fileID]*library
 	stuck     map[fileID]bool // given up: they could not be read in time
 	known     map[int]fileID  // the library of each process
-	rates     map[uint32]rate
+	rates     map[uint32]count
 	events    uint64
+	slow      error // why new processes are noticed late
 }
 
 // Open loads the program into the kernel. The error is an *ObstacleError
@@ -91,12 +101,16 @@ func newSource(o Options, k *kernel) *Source {
 	if o.MaxLibraries == 0 {
 		o.MaxLibraries = 128
 	}
+	if o.fresh == 0 {
+		o.fresh = time.Second
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Source{
 		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks), guard: proc.NewGuard(2 * time.Second),
-		ended: make(chan struct{}), ready: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, stuck: map[fileID]bool{}, known: map[int]fileID{}, rates: map[uint32]rate{},
+		ended: make(chan struct{}), ready: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, stuck: map[fileID]bool{}, known: map[int]fileID{}, rates: map[uint32]count{},
+		memory: &memory{},
 	}
 	s.looked = sync.NewCond(&s.mu)
 	return s

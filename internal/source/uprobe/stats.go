@@ -13,6 +13,7 @@ type Stats struct {
 	Events    uint64 // read since the start
 	Lost      uint64 // by processes that still run
 	LetGo     []int  // processes that allocate too often
+	Slow      error  // why new processes are noticed late; nil if they are not
 }
 
 // Library is a file that is watched, or why it is not.
@@ -25,7 +26,7 @@ type Library struct {
 func (s *Source) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Stats{Processes: len(s.books.processes), Events: s.events}
+	st := Stats{Processes: len(s.books.processes), Events: s.events, Slow: s.slow}
 	for _, l := range s.libraries {
 		st.Libraries = append(st.Libraries, Library{l.path, l.err})
 	}
@@ -33,7 +34,7 @@ func (s *Source) Stats() Stats {
 	for _, pid := range slices.Sorted(maps.Keys(s.books.processes)) {
 		p := s.books.processes[pid]
 		st.Lost += p.Lost
-		if p.busy {
+		if p.letGo() {
 			st.LetGo = append(st.LetGo, int(pid))
 		}
 	}

@@ -5,14 +5,16 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // sweepEvery is how often the kernel's table of processes is looked through:
 // for those that hit too often, have lost events, or are gone.
 const sweepEvery = 500 * time.Millisecond
 
-// rate is how many hits a process had at a time.
-type rate struct {
+// count is how many hits a process had at a time.
+type count struct {
 	hits uint64
 	at   time.Time
 }
@@ -56,8 +58,8 @@ func (s *Source) sweepOnce(now time.Time) {
 		p.Lost = max(p.Lost, row.Lost+nameless)
 		p.lost16 = uint16(row.Lost)
 		p.taught = row.Taught
-		if s.tooOften(pid, row.Hits, now) && row.Ignored == 0 {
-			s.letGo(pid, numbers[pid], row)
+		if rate := s.rate(pid, row.Hits, now); rate > s.o.Limit && row.Ignored == 0 {
+			s.letGo(pid, numbers[pid], row, rate)
 		}
 	}
 	for pid, p := range s.books.processes {
@@ -72,28 +74,28 @@ func (s *Source) sweepOnce(now time.Time) {
 	s.dropGone()
 }
 
-// tooOften says whether a process hits probes more often than the limit.
-func (s *Source) tooOften(pid uint32, hits uint64, now time.Time) bool {
+// rate is how often a second a process has hit probes since the last sweep.
+func (s *Source) rate(pid uint32, hits uint64, now time.Time) float64 {
 	before, ok := s.rates[pid]
-	s.rates[pid] = rate{hits, now}
-	if !ok || hits < before.hits {
-		return false
-	}
+	s.rates[pid] = count{hits, now}
 	elapsed := now.Sub(before.at).Seconds()
-	return elapsed > 0 && float64(hits-before.hits)/elapsed > s.o.Limit
+	if !ok || hits < before.hits || elapsed <= 0 {
+		return 0
+	}
+	return float64(hits-before.hits) / elapsed
 }
 
 // letGo takes the probes out of a process that hits them too often: it shall
 // not pay for being watched. The kernel cannot leave out a process, so all
 // others get probes of their own until it has ended. With mu.
-func (s *Source) letGo(pid, number uint32, row watchProcess) {
+func (s *Source) letGo(pid, number uint32, row watchProcess, rate float64) {
 	row.Ignored = 1
 	_ = s.kernel.Processes.Put(number, row) // from now on no more events
 	if p := s.books.processes[pid]; p != nil {
-		p.giveUp(trouble{busy: true})
+		p.giveUp(model.Doubt{Kind: model.TooFast, Count: int(rate)})
 	}
 	s.log.Warn("a process allocates too often to be watched; it is known by shared memory only",
-		"pid", pid, "limit_hits_per_second", s.o.Limit)
+		"pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)
 	if l := s.libraries[s.known[int(pid)]]; l != nil {
 		l.letGo[int(pid)] = true
 		s.arm(l)

@@ -116,7 +116,11 @@ func ofReports(d *model.Doubt) (string, bool) {
 	case model.EventsLost:
 		return plural(d.Count, "event", "events") + " of its allocator were lost", true
 	case model.TooFast:
-		return fmt.Sprintf("allocates %d times a second and is not watched any more", d.Count), true
+		often := "too often"
+		if d.Count > 0 {
+			often = fmt.Sprintf("%d times a second", d.Count)
+		}
+		return "calls its allocator " + often + " and is not watched any more", true
 	case model.ChipUnknown:
 		return "on which chips it allocates is not known, " + notCounted, true
 	case model.SourcesDisagree:
@@ -160,6 +164,12 @@ func ofUncounted(d *model.Doubt) (string, bool) {
 		return "uses tt-metal and accounts nowhere, " + notCounted, true
 	case model.OtherChipsOnly:
 		return "accounts for other chips, and for none of this device", true
+	case model.AllocatorUnknown:
+		return "its release keeps its blocks in a way that is not known, and cannot be watched: " + notCounted, true
+	case model.TooManyBlocks:
+		return fmt.Sprintf("has more than %d live blocks and is not watched any more: %s", d.Count, notCounted), true
+	case model.LibraryUnwatched:
+		return "its library cannot be watched" + detail(d) + ", " + notCounted, true
 	case model.NothingKnown:
 		return "does not account for its memory, " + notCounted, true
 	}

@@ -18,6 +18,8 @@ func WatchObstacle(kind string, err error) string {
 		return "the kernel is locked down (lockdown=confidentiality): it lets nobody watch programs"
 	case "memlock":
 		return "the limit of locked memory is too low (ulimit -l); CAP_SYS_RESOURCE or LimitMEMLOCK=infinity helps"
+	case "paranoid":
+		return fmt.Sprintf("kernel.perf_event_paranoid keeps the kernel's records of mappings from ttmond (2 or less allows them, or CAP_SYS_ADMIN): %v", err)
 	default:
 		return fmt.Sprintf("the kernel refused: %v", err)
 	}

@@ -1,0 +1,157 @@
+package uprobe
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Libraries that were used once are watched from the start the next time, so
+// that a program which starts right after ttmond is seen from its first
+// allocation.
+
+// maxRemembered bounds how many are: each is read through when ttmond starts.
+const maxRemembered = 16
+
+// memory are the paths of libraries that were used, the last one first, in a
+// file of ttmond's. Without a file nothing is kept.
+type memory struct {
+	file  string
+	paths []string
+}
+
+// remembered is the file, as JSON.
+type remembered struct {
+	Libraries []string `json:"libraries"`
+}
+
+// recall reads the file. One that is damaged counts as empty.
+func recall(file string) (*memory, error) {
+	m := &memory{file: file}
+	if file == "" {
+		return m, nil
+	}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
+	var r remembered
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		return m, fmt.Errorf("reading which libraries were watched before: %w", err)
+	}
+	for _, path := range r.Libraries {
+		if filepath.IsAbs(path) && isLibrary(path) && len(m.paths) < maxRemembered {
+			m.paths = append(m.paths, path)
+		}
+	}
+	return m, nil
+}
+
+// add puts a path first.
+func (m *memory) add(path string) error {
+	if m.file == "" || len(m.paths) > 0 && m.paths[0] == path {
+		return nil
+	}
+	m.paths = slices.DeleteFunc(m.paths, func(p string) bool { return p == path })
+	m.paths = slices.Insert(m.paths, 0, path)
+	m.paths = m.paths[:min(len(m.paths), maxRemembered)]
+	return m.save()
+}
+
+// drop forgets paths that are gone; the next add writes it down.
+func (m *memory) drop(path string) {
+	m.paths = slices.DeleteFunc(m.paths, func(p string) bool { return p == path })
+}
+
+func (m *memory) save() error {
+	data, err := json.Marshal(remembered{m.paths})
+	if err != nil {
+		return err
+	}
+	next := m.file + ".new"
+	if err := errors.Join(os.WriteFile(next, data, 0o600), os.Rename(next, m.file)); err != nil {
+		return fmt.Errorf("writing down which libraries were watched: %w", err)
+	}
+	return nil
+}
+
+// prepare watches the libraries that the configuration names, and those that
+// were used before.
+func (s *Source) prepare() {
+	for _, glob := range s.o.Libraries {
+		paths, err := filepath.Glob(glob)
+		if err != nil {
+			s.log.Warn("a pattern for libraries is not valid", "pattern", glob, "err", err)
+		}
+		for _, path := range paths {
+			if err := s.watchFile(path); err != nil {
+				s.log.Warn("a library cannot be watched", "library", path, "err", err)
+			}
+		}
+	}
+	m, err := recall(s.o.Memory)
+	if err != nil {
+		s.log.Warn("programs that start now are noticed late", "err", err)
+	}
+	s.memory = m
+	for _, path := range slices.Clone(m.paths) {
+		if err := s.watchFile(path); err != nil {
+			m.drop(path)
+		}
+	}
+}
+
+// watchFile watches a file that nobody may have mapped yet.
+func (s *Source) watchFile(path string) error {
+	type opened struct {
+		file *os.File
+		err  error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		f, err := openRegular(path)
+		done <- opened{f, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err == nil {
+			_, _, o.err = s.library(o.file, path)
+		}
+		return o.err
+	case <-time.After(libraryPatience):
+		go func() {
+			if o := <-done; o.err == nil {
+				o.file.Close()
+			}
+		}()
+		return fmt.Errorf("opening %s: %w", path, os.ErrDeadlineExceeded)
+	}
+}
+
+// openRegular opens a file that may be anybody's, if it is a regular one: to
+// open a device can do things.
+func openRegular(path string) (*os.File, error) {
+	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	return os.Open(fmt.Sprintf("/proc/self/fd/%d", at))
+}
