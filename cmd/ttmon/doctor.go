@@ -164,6 +164,9 @@ func askHealth(h *host) doctor.DaemonState {
 	}
 	if u := health.Uprobe; u != nil {
 		s.Watch, s.Reason, s.Watched = u.State, u.Reason, u.Processes
+		if u.Late != "" {
+			s.Unwatched = append(s.Unwatched, u.Late)
+		}
 		for _, l := range u.Libraries {
 			if l.Reason != "" {
 				s.Unwatched = append(s.Unwatched, fmt.Sprintf("%s is not watched: %s", l.Path, l.Reason))

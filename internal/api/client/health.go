@@ -38,15 +38,6 @@ type Health struct {
 		Lag         float64 `json:"lag_s"`
 		Queue       int     `json:"queue"`
 	} `json:"loop"`
-	Uprobe *struct {
-		State     string `json:"state"` // "on", "off" or "unavailable"
-		Reason    string `json:"reason"`
-		Processes int    `json:"processes"`
-		Libraries []struct {
-			Path   string `json:"path"`
-			Reason string `json:"reason"` // why it is not watched
-		} `json:"libraries"`
-	} `json:"uprobe"`
 	AllocSocket struct {
 		Connections int64  `json:"connections"`
 		Dropped     uint64 `json:"dropped_replies"`
@@ -56,7 +47,7 @@ type Health struct {
 
 // Watch is how the watching of allocators through the kernel is doing.
 type Watch struct {
-	State     string `json:"state"`
+	State     string `json:"state"` // "on", "off" or "unavailable"
 	Reason    string `json:"reason"`
 	Late      string `json:"late"`
 	Processes int    `json:"processes"`
