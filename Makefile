@@ -28,6 +28,16 @@ build: ## build ttmon, ttmond and ttmon-sim into bin/
 lib: ## build libttmon.so anew for both architectures, after a change below lib/
 	tools/libttmon
 
+.PHONY: web
+web: ## bundle the page anew after a change below web/ (needs npm)
+	cd web && npm ci --silent
+	$(GO) run -C tools/web .
+
+.PHONY: web-check
+web-check: ## check the types of the page, and that its bundle is made from its sources (needs npm)
+	cd web && npm ci --silent && npx --no-install tsc -p .
+	$(GO) run -C tools/web . check
+
 .PHONY: run
 run: ## show this machine's boards; where there are none, start a simulated host
 	@tools/setup build

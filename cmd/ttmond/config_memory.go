@@ -105,21 +105,31 @@ func loopback(host string) bool {
 // or by certificates of its clients. TLS alone hides what is said and lets
 // everybody ask; it is accepted as the operator's decision.
 func guards(path string) (bool, error) {
+	c, err := readWebConfig(path)
+	return len(c.TLS) > 0 || len(c.Users) > 0, err
+}
+
+// webConfig is what matters here of a web configuration.
+type webConfig struct {
+	TLS   map[string]any    `yaml:"tls_server_config"`
+	Users map[string]string `yaml:"basic_auth_users"`
+}
+
+func readWebConfig(path string) (c webConfig, err error) {
 	if path == "" {
-		return false, nil
+		return c, nil
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return false, err
+		return c, err
 	}
-	var c struct {
-		TLS   map[string]any    `yaml:"tls_server_config"`
-		Users map[string]string `yaml:"basic_auth_users"`
-	}
-	if err := yaml.Unmarshal(b, &c); err != nil {
-		return false, err
-	}
-	return len(c.TLS) > 0 || len(c.Users) > 0, nil
+	return c, yaml.Unmarshal(b, &c)
+}
+
+// tls tells whether browsers have to say https.
+func (c *listenConfig) tls() bool {
+	w, err := readWebConfig(c.WebConfig)
+	return err == nil && len(w.TLS) > 0
 }
 
 var errNoTime = errors.New("not between 1m and 10 years")

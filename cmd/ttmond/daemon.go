@@ -52,8 +52,9 @@ type ttmond struct {
 	keeping    atomic.Bool
 	// allocProblem is why the allocation socket is not served; nil: it is.
 	allocProblem atomic.Pointer[string]
-	pause        atomic.Int64 // ns that clients waited for our takeover; 0: there was none
-	notified     atomic.Int64 // when systemd last took a message, in ns; 0: never
+	bound        atomic.Pointer[string] // where HTTP is served; nil: nowhere yet
+	pause        atomic.Int64           // ns that clients waited for our takeover; 0: there was none
+	notified     atomic.Int64           // when systemd last took a message, in ns; 0: never
 }
 
 // run is the daemon's life. ctx ends with the signal to stop.

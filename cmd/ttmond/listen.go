@@ -17,11 +17,12 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/ttmon/ttmon/internal/view/prom"
+	page "github.com/ttmon/ttmon/internal/view/web"
 )
 
 // Bounds of the TCP listener.
 const (
-	maxHTTPConns    = 64
+	maxHTTPConns    = 512 // a page that is open has two
 	maxScrapes      = 4
 	httpReadTimeout = 5 * time.Second
 	httpIdleTimeout = time.Minute
@@ -55,7 +56,9 @@ func (d *ttmond) listen(ctx context.Context) error {
 			_ = server.Close()
 		}
 	})()
-	d.log.Info("serving HTTP", "address", l.Addr().String())
+	bound := l.Addr().String()
+	d.bound.Store(&bound)
+	d.log.Info("serving HTTP", "address", bound, "page", d.pageAddress())
 	off, file := false, d.cfg.Listen.WebConfig
 	quiet := slog.New(slog.NewTextHandler(discard{}, &slog.HandlerOptions{Level: slog.LevelError}))
 	err = web.Serve(newLimitListener(l, maxHTTPConns), server, &web.FlagConfig{WebSystemdSocket: &off, WebConfigFile: &file, WebListenAddresses: &[]string{address}}, quiet)
@@ -153,6 +156,24 @@ func localName(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
+// pageAddress is where browsers find the page; empty: nowhere.
+func (d *ttmond) pageAddress() string {
+	bound := d.bound.Load()
+	if bound == nil {
+		return ""
+	}
+	host, _, _ := net.SplitHostPort(d.cfg.Listen.Address)
+	_, port, _ := net.SplitHostPort(*bound)
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = d.hostName()
+	}
+	scheme := "http"
+	if d.cfg.Listen.tls() {
+		scheme = "https"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port) + "/"
+}
+
 // routes is what the listener serves.
 func (d *ttmond) routes() http.Handler {
 	mux := http.NewServeMux()
@@ -169,6 +190,7 @@ func (d *ttmond) routes() http.Handler {
 	api := d.api.Handler()
 	mux.Handle("/api/v1/", http.StripPrefix("/api", api))
 	mux.Handle("/prometheus/", api)
+	mux.Handle("/", page.Handler())
 	return mux
 }
 

@@ -42,7 +42,7 @@ func (d *ttmond) apiMemory() api.Memory {
 	if d.archive == nil {
 		return api.Memory{}
 	}
-	m := api.Memory{Events: d.archive.eventLog, Past: d.archive.at}
+	m := api.Memory{Events: d.archive.eventLog, Past: d.archive.at, Span: d.archive.span, Range: d.archive.ranges()}
 	o := promapi.Options{Queryable: d.archive, Version: version.Version}
 	if d.alerts != nil {
 		m.Alerts = d.apiAlerts

@@ -45,6 +45,7 @@ func (d *ttmond) newAPI() *api.Server {
 		Stale:    d.collector.collector.Leftovers,
 		Blocks:   d.watcher.find(),
 		Memory:   d.apiMemory(),
+		Address:  d.pageAddress,
 		Version:  version.Version,
 		Log:      d.log,
 	})

@@ -17,6 +17,17 @@
 //	POST /v1/reload                   read the configuration again; for root
 //	GET /v1/version
 //
+// For pages, which are served over TCP (docs/web.md):
+//
+//	GET /v1/watch?said=1              as watch, with each snapshot in words
+//	GET /v1/said, /v1/words           a snapshot in words, and the words themselves
+//	GET /v1/metrics, /v1/range        what can be charted, and its history
+//	GET /v1/past/span                 how far back /v1/past reaches
+//	GET /v1/processes/PID/history     what a process held over time
+//	GET /v1/me                        who the caller is taken for
+//	POST /v1/ticket, /v1/session      how a browser becomes a user of this host
+//	GET /v1/openapi.json              all of this, described
+//
 // Errors are {"error": "…"} with a fitting status. A client that does not read
 // is dropped, never waited for; a snapshot is encoded once for all of them. A
 // user has a budget of connections, of watchers, and of calls that take memory

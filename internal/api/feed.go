@@ -24,6 +24,7 @@ type tick struct {
 
 	mu      sync.Mutex
 	encoded map[viewpoint][]byte
+	told    map[viewpoint]*told
 }
 
 // Publish makes s the latest snapshot. Nobody may change it any more.

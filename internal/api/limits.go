@@ -17,6 +17,7 @@ import (
 type Limits struct {
 	Connections budget.Limit
 	Watchers    budget.Limit
+	Viewers     budget.Limit // watchers over TCP: the pages that people leave open
 	Queries     budget.Limit // those that take memory or time, under way at once
 }
 
@@ -25,6 +26,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Connections: budget.Limit{PerUID: 64, All: 512, Reserve: 64},
 		Watchers:    budget.Limit{PerUID: 32, All: 256, Reserve: 32},
+		Viewers:     budget.Limit{PerUID: 256, All: 256},
 		Queries:     budget.Limit{PerUID: 2, All: 8, Reserve: 2},
 	}
 }
@@ -38,7 +40,7 @@ const (
 	idleTimeout  = time.Minute
 )
 
-type budgets struct{ connections, watchers, queries *budget.Pool }
+type budgets struct{ connections, watchers, viewers, queries *budget.Pool }
 
 func (s *Server) newBudgets(l Limits) budgets {
 	say := func(r budget.Refusal) {
@@ -47,25 +49,29 @@ func (s *Server) newBudgets(l Limits) budgets {
 	return budgets{
 		connections: budget.NewPool("api_connections", l.Connections, say),
 		watchers:    budget.NewPool("api_watchers", l.Watchers, say),
+		viewers:     budget.NewPool("api_viewers", l.Viewers, say),
 		queries:     budget.NewPool("api_queries", l.Queries, say),
 	}
 }
 
 func (p budgets) states() []budget.State {
-	return []budget.State{p.connections.State(), p.watchers.State(), p.queries.State()}
+	return []budget.State{p.connections.State(), p.watchers.State(), p.viewers.State(), p.queries.State()}
 }
 
 // watches takes a place among the watchers for as long as a call lasts; ok is
 // false if the user has too many, who has been told.
 func (s *Server) watches(w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
-	uid := callerOf(r).user()
-	if !s.budgets.watchers.Take(uid, 1) {
+	uid, pool := callerOf(r).user(), s.budgets.watchers
+	if callerOf(r).remote {
+		pool = s.budgets.viewers
+	}
+	if !pool.Take(uid, 1) {
 		w.Header().Set("Retry-After", "10")
 		fail(w, http.StatusTooManyRequests, "too many of your clients are watching already")
 		return nil, false
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // nothing more is to come from it
-	return func() { s.budgets.watchers.Give(uid, 1) }, true
+	return func() { pool.Give(uid, 1) }, true
 }
 
 // limited answers a call that takes memory or time, if its user has not too
@@ -108,7 +114,7 @@ func light(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/v1/events":
 		return r.URL.Query().Get("follow") != "" // a watcher
-	case "/v1/snapshot", "/v1/watch", "/v1/health", "/v1/version", "/v1/reload":
+	case "/v1/snapshot", "/v1/watch", "/v1/health", "/v1/version", "/v1/reload", "/v1/words", "/v1/metrics", "/v1/me", "/v1/ticket", "/v1/session":
 		return true
 	default:
 		return false

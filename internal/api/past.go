@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -18,6 +19,10 @@ type Memory struct {
 	Events func() *eventlog.Log
 	// Past returns the snapshot that held at a time, as JSON.
 	Past func(time.Time) (at time.Time, snapshot []byte, err error)
+	// Span is the time of the oldest and the newest snapshot that is kept.
+	Span func() (oldest, newest time.Time)
+	// Range answers a question in PromQL over time.
+	Range func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
 	// Alerts are those that are pending or firing.
 	Alerts func() any
 	// Prometheus answers its API below /prometheus.
@@ -31,6 +36,13 @@ func (s *Server) remembered(mux *http.ServeMux) {
 	}
 	if m.Past != nil {
 		mux.HandleFunc("GET /v1/past", s.past)
+		mux.HandleFunc("GET /v1/processes/{pid}/history", s.processPast)
+	}
+	if m.Span != nil {
+		mux.HandleFunc("GET /v1/past/span", s.span)
+	}
+	if m.Range != nil {
+		mux.HandleFunc("GET /v1/range", s.rangeOf)
 	}
 	if m.Alerts != nil {
 		mux.HandleFunc("GET /v1/alerts", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, m.Alerts()) })
@@ -62,6 +74,15 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body)
+}
+
+// span tells how far back /v1/past reaches; null where nothing is kept yet.
+func (s *Server) span(w http.ResponseWriter, _ *http.Request) {
+	out := map[string]any{"schema": "ttmon.span/1", "oldest": nil, "newest": nil}
+	if oldest, newest := s.opt.Memory.Span(); !oldest.IsZero() {
+		out["oldest"], out["newest"] = oldest.UTC(), newest.UTC()
+	}
+	answer(w, http.StatusOK, out)
 }
 
 // events lists what happened; with follow it goes on as server-sent events.

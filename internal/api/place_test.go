@@ -39,7 +39,7 @@ func TestBuffersArePlaced(t *testing.T) {
 	}
 	r := httptest.NewRequest(http.MethodGet, "/v1/processes/7/buffers", nil)
 	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{exists: true})))
+	s.handler().ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{exists: true})))
 	if w.Code != http.StatusNotFound {
 		t.Errorf("of a process that does not report: %d %s", w.Code, w.Body)
 	}

@@ -57,7 +57,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	h := Health{
 		Status: "ok", Problems: []Problem{}, Warnings: []Problem{},
 		Version: s.opt.Version, Uptime: time.Since(s.started).Round(time.Millisecond).Seconds(),
-		Watchers: s.budgets.watchers.Used(), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapInuse,
+		Watchers: s.budgets.watchers.Used() + s.budgets.viewers.Used(), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapInuse,
 		Ledger: s.opt.Ledger.Stats(), Budgets: append(s.budgets.states(), s.opt.Ledger.Budget()),
 	}
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {

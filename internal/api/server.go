@@ -49,8 +49,11 @@ type Options struct {
 	// not known yet. Nil: it is never known.
 	Stale func() ([]model.Leftover, bool)
 	// Blocks finds the allocators of a process; nil: none are watched.
-	Blocks  func(pid int) (BlocksOf, bool)
-	Memory  Memory
+	Blocks func(pid int) (BlocksOf, bool)
+	Memory Memory
+	// Address is where the page is served ("http://127.0.0.1:9108/"); nil or
+	// empty: nowhere.
+	Address func() string
 	Version string
 	Log     *slog.Logger // nil discards
 }
@@ -66,10 +69,11 @@ type Dump struct {
 
 // Server answers API calls.
 type Server struct {
-	opt     Options
-	log     *slog.Logger
-	started time.Time
-	budgets budgets
+	opt      Options
+	log      *slog.Logger
+	started  time.Time
+	budgets  budgets
+	sessions sessions
 
 	mu       sync.Mutex
 	hiding   Hiding // as of hidingAt
@@ -170,10 +174,6 @@ func (s *Server) viewpoint(r *http.Request) viewpoint {
 // hardly ever change.
 const hidingAge = 2 * time.Second
 
-// Handler answers calls of the API that come another way than Serve's: there
-// nobody tells who asks, so where /proc hides processes, so does it.
-func (s *Server) Handler() http.Handler { return s.handler() }
-
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/snapshot", s.snapshot)
@@ -189,6 +189,12 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/dumps", s.dumps)
 	mux.HandleFunc("GET /v1/health", s.health)
 	mux.HandleFunc("GET /v1/version", s.version)
+	mux.HandleFunc("GET /v1/words", s.words)
+	mux.HandleFunc("GET /v1/said", s.said)
+	mux.HandleFunc("GET /v1/metrics", s.metrics)
+	mux.HandleFunc("GET /v1/me", s.me)
+	mux.HandleFunc("POST /v1/ticket", s.ticket)
+	mux.HandleFunc("POST /v1/session", s.session)
 	if s.opt.Reload != nil {
 		mux.HandleFunc("POST /v1/reload", s.reload)
 	}

@@ -37,7 +37,7 @@ func TestStale(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/v1/stale", nil)
 		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: c.uid, exists: true}))
 		w := httptest.NewRecorder()
-		s.Handler().ServeHTTP(w, r)
+		s.handler().ServeHTTP(w, r)
 		got, err := wire.DecodeStale(w.Body.Bytes())
 		if err != nil || len(got.Regions) != 1 {
 			t.Fatalf("%s: %v: %s", c.name, err, w.Body)
@@ -52,7 +52,7 @@ func TestStale(t *testing.T) {
 	}
 	s := New(Options{Feed: new(Feed), Ledger: ledger.New(ledger.Options{}), Stale: func() ([]model.Leftover, bool) { return nil, false }})
 	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/stale", nil))
+	s.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/stale", nil))
 	if w.Code != http.StatusServiceUnavailable {
 		t.Errorf("before anybody looked: %d %s", w.Code, w.Body)
 	}

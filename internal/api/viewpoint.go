@@ -69,7 +69,8 @@ type caller struct {
 	uid    int
 	gids   []int
 	pid    int
-	exists bool // the kernel told
+	exists bool // the kernel told, now or when the session began
+	remote bool // over TCP
 }
 
 // sees tells whether the caller sees what belongs to any user.

@@ -37,9 +37,14 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if r.URL.Query().Get("said") != "" {
+		s.page(w, r, interval)
+		return
+	}
 	if leave, ok := s.beginEvents(w, r); ok {
 		defer leave()
-		s.stream(w, r, interval)
+		v := s.viewpoint(r)
+		s.eachTick(w, r, interval, func(t *tick) error { return writeEvent(w, "snapshot", t.seq, t.encode(v)) })
 	}
 }
 
@@ -55,16 +60,18 @@ func (s *Server) beginEvents(w http.ResponseWriter, r *http.Request) (leave func
 	return leave, ok
 }
 
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, interval time.Duration) {
+// eachTick writes every snapshot, or one every interval, until the client
+// leaves. One that reads slowly misses those between, and sees it by their
+// numbers; one that does not read at all is dropped.
+func (s *Server) eachTick(w http.ResponseWriter, r *http.Request, interval time.Duration, write func(*tick) error) {
 	out := http.NewResponseController(w)
-	v := s.viewpoint(r)
 	var last time.Time
 	for t := s.opt.Feed.current(); ; t = s.opt.Feed.current() {
 		// A tick early is in time: the collector's clock is not ours.
 		if now := time.Now(); t.snap != nil && now.Sub(last) >= interval-50*time.Millisecond {
 			last = now
 			_ = out.SetWriteDeadline(now.Add(writeTimeout))
-			if writeEvent(w, "snapshot", t.seq, t.encode(v)) != nil || out.Flush() != nil {
+			if write(t) != nil || out.Flush() != nil {
 				return // it has left, or does not read
 			}
 		}

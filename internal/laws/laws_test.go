@@ -158,7 +158,7 @@ func TestNoGrabBags(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root {
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != root || d.Name() == "node_modules") {
 			return filepath.SkipDir
 		}
 		if slices.Contains(banned, d.Name()) || d.IsDir() && slices.Contains([]string{"util", "utils", "common", "helpers"}, d.Name()) {

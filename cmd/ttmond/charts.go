@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/promapi"
+)
+
+// span is how far back snapshots are kept.
+func (a *archive) span() (oldest, newest time.Time) {
+	a.mu.Lock()
+	p := a.past
+	a.mu.Unlock()
+	if p == nil {
+		return oldest, newest
+	}
+	return p.Span()
+}
+
+// Samples are a second apart in the last hours and 15 seconds before: a value
+// that is older than a few of them is not the value of that moment.
+const (
+	fineLookback   = 5 * time.Second
+	coarseLookback = 35 * time.Second
+)
+
+// ranges answers for charts.
+func (a *archive) ranges() func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]api.Series, error) {
+	engine := promapi.NewEngine()
+	return func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]api.Series, error) {
+		lookback := fineLookback
+		if time.Since(start) > time.Hour || a.cfg.Collect.Interval.Duration > time.Second {
+			lookback = max(coarseLookback, 3*a.cfg.Collect.Interval.Duration)
+		}
+		lines, err := promapi.Range(ctx, engine, a, expr, start, end, step, lookback)
+		if err != nil {
+			return nil, err
+		}
+		out := make([]api.Series, len(lines))
+		for i, l := range lines {
+			out[i] = api.Series(l)
+		}
+		return out, nil
+	}
+}

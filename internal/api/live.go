@@ -1,0 +1,95 @@
+package api
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/view/said"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// told is a snapshot as a page is told of it: two events, the snapshot and what
+// is to be said about it.
+type told struct {
+	plain  []byte
+	packed []byte // the same as a piece of a gzip stream; nil until somebody asks
+}
+
+// tell returns the events of a snapshot. They are made and packed once for all
+// who see the same.
+func (t *tick) tell(v viewpoint, packed bool) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.told[v]
+	if x == nil {
+		x = &told{plain: tellOf(t, v)}
+		if t.told == nil {
+			t.told = map[viewpoint]*told{}
+		}
+		if len(t.told) < maxViews {
+			t.told[v] = x
+		}
+	}
+	if !packed {
+		return x.plain
+	}
+	if x.packed == nil {
+		x.packed = pack(x.plain)
+	}
+	return x.packed
+}
+
+func tellOf(t *tick, v viewpoint) []byte {
+	seen := v.filter(t.snap)
+	text, err := json.Marshal(said.Of(seen))
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "event: said\nid: %d\ndata: %s\n\nevent: snapshot\nid: %d\ndata: ", t.seq, text, t.seq)
+	b.Write(bytes.TrimRight(wire.Append(nil, seen), "\n"))
+	b.WriteString("\n\n")
+	return b.Bytes()
+}
+
+// gzipHeader begins every packed stream.
+var gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
+
+// pack compresses a piece of a stream by itself: it refers to nothing before it
+// and ends at a byte, so that the same bytes go to viewers who began at different
+// times. The stream has no end, so the sums that would stand there are not needed.
+func pack(plain []byte) []byte {
+	var b bytes.Buffer
+	z, _ := flate.NewWriter(&b, flate.BestSpeed)
+	_, _ = z.Write(plain) // a buffer takes everything
+	_ = z.Flush()
+	return b.Bytes()
+}
+
+// stream of a page: as watch, with what is said, packed where the browser can.
+func (s *Server) page(w http.ResponseWriter, r *http.Request, interval time.Duration) {
+	packed := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
+	if packed {
+		w.Header().Set("Content-Encoding", "gzip")
+	}
+	leave, ok := s.beginEvents(w, r)
+	if !ok {
+		return
+	}
+	defer leave()
+	if packed {
+		if _, err := w.Write(gzipHeader); err != nil {
+			return
+		}
+	}
+	v := s.viewpoint(r)
+	s.eachTick(w, r, interval, func(t *tick) error {
+		_, err := w.Write(t.tell(v, packed))
+		return err
+	})
+}

@@ -1,0 +1,280 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/said"
+	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// words answers with the words for what is in a snapshot, so that whoever shows
+// one says the same as ttmon does.
+func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
+	missing := map[string]string{}
+	for st := model.Absent; st <= model.Pending; st++ {
+		if st != model.Known {
+			missing[st.String()] = words.Missing(st)
+		}
+	}
+	marks := map[string]string{}
+	for _, b := range []model.Bound{model.Exact, model.AtLeast, model.Unsure} {
+		marks[b.String()] = words.Mark(b)
+	}
+	tracking := map[string]string{}
+	for _, t := range []model.Tracking{model.TrackDenied, model.TrackAbsent, model.TrackUnknown, model.TrackPartial, model.TrackOK} {
+		tracking[string(t)] = words.UntrackedWord(t)
+	}
+	sources := map[string]string{}
+	for _, src := range []model.Source{model.FromTrack, model.FromUprobe, model.FromSocket, model.FromFDInfo, model.FromDriver, model.FromShm} {
+		sources[string(src)] = words.Source(src)
+	}
+	pools := map[string]string{}
+	for _, p := range model.Pools() {
+		pools[p.String()] = words.PoolName(p)
+	}
+	cb := map[string]string{}
+	for _, c := range []model.CBMeaning{model.CBCached, model.CBPartly, model.CBResident, model.CBReported} {
+		cb[string(c)] = words.CBMeaning(c)
+	}
+	answer(w, http.StatusOK, map[string]any{
+		"schema": "ttmon.words/1", "nothing": words.Nothing, "missing": missing, "marks": marks, "tracking": tracking, "sources": sources,
+		"pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "simulated": words.Simulated,
+	})
+}
+
+// said answers with a snapshot in words: the latest, or one of another time.
+func (s *Server) said(w http.ResponseWriter, r *http.Request) {
+	v, snap := s.viewpoint(r), s.opt.Feed.Latest()
+	if text := r.URL.Query().Get("at"); text != "" {
+		var ok bool
+		if snap, ok = s.pastSnapshot(w, text); !ok {
+			return
+		}
+	}
+	if snap == nil {
+		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		return
+	}
+	answer(w, http.StatusOK, said.Of(v.filter(snap)))
+}
+
+// pastSnapshot finds the snapshot of a time; where there is none the client has
+// been told.
+func (s *Server) pastSnapshot(w http.ResponseWriter, text string) (*model.Snapshot, bool) {
+	if s.opt.Memory.Past == nil {
+		fail(w, http.StatusNotFound, "this ttmond keeps no history")
+		return nil, false
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "at: %q is no time like 2026-11-15T08:30:00Z", text)
+		return nil, false
+	}
+	_, body, err := s.opt.Memory.Past(at)
+	if err != nil {
+		fail(w, http.StatusNotFound, "%v", err)
+		return nil, false
+	}
+	snap, err := wire.Decode(body)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, "reading the snapshot of %s: %v", text, err)
+		return nil, false
+	}
+	return snap, true
+}
+
+// chartable is a metric of which there is a history.
+type chartable struct {
+	Name     string `json:"name"`
+	Unit     string `json:"unit"`
+	Decimals int    `json:"decimals"`
+	Kind     string `json:"kind"`
+	Rate     bool   `json:"rate"`
+	Help     string `json:"help"`
+}
+
+// metrics lists what /v1/range can be asked for.
+func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+	list := []chartable{}
+	for _, f := range metric.Devices() {
+		if _, _, ok := f.Query("1m"); ok && !f.Foreign {
+			list = append(list, chartable{f.Name, f.Unit, f.Decimals, f.Kind.String(), f.Rate, f.Help})
+		}
+	}
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.metrics/1", "metrics": list})
+}
+
+// Series is one line of an answer to a question in PromQL. Times are in Unix
+// milliseconds.
+type Series struct {
+	Labels map[string]string
+	Times  []int64
+	Values []float64
+}
+
+const (
+	maxRangeMetrics = 8
+	maxRangePoints  = 4000
+	rangePoints     = 500
+)
+
+// rangeQuery is a parsed /v1/range.
+type rangeQuery struct {
+	metrics    []metric.Column[*model.Device]
+	device     string // bus id; empty: all
+	start, end time.Time
+	step       time.Duration
+}
+
+// rangeSeries is a line on the common times of an answer.
+type rangeSeries struct {
+	Metric string     `json:"metric"`
+	Unit   string     `json:"unit"`
+	Device *int       `json:"device"`
+	BusID  string     `json:"bus_id"`
+	Values []*float64 `json:"values"`
+	Bounds []*float64 `json:"bounds,omitempty"` // 0 exact, 1 at least, 2 unsure
+}
+
+// rangeOf answers with metrics of devices over time, on common times.
+func (s *Server) rangeOf(w http.ResponseWriter, r *http.Request) {
+	q, err := parseRange(r, time.Now())
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	n := int(q.end.Sub(q.start)/q.step) + 1
+	times := make([]float64, n)
+	for i := range times {
+		times[i] = float64(q.start.Add(time.Duration(i)*q.step).UnixMilli()) / 1000
+	}
+	out := []*rangeSeries{}
+	for _, m := range q.metrics {
+		list, err := s.rangeOfMetric(r.Context(), m, &q, n)
+		if err != nil {
+			fail(w, http.StatusServiceUnavailable, "asking the history for %s: %v", m.Name, err)
+			return
+		}
+		out = append(out, list...)
+	}
+	answer(w, http.StatusOK, map[string]any{
+		"schema": "ttmon.range/1", "start": q.start.UTC(), "end": q.end.UTC(), "step_s": q.step.Seconds(), "times": times, "series": out,
+	})
+}
+
+// boundOf is the companion of memory figures.
+const (
+	usedMetric  = "tenstorrent_memory_used_bytes"
+	boundMetric = "tenstorrent_memory_used_bound"
+)
+
+func (s *Server) rangeOfMetric(ctx context.Context, m metric.Column[*model.Device], q *rangeQuery, n int) (out []*rangeSeries, err error) {
+	var only []string
+	if q.device != "" {
+		only = []string{metric.Matcher("pci", q.device)}
+	}
+	expr, per, _ := m.Query(window(q.step), only...)
+	if m.Per != 0 {
+		per *= m.Per
+	}
+	list, err := s.opt.Memory.Range(ctx, expr, q.start, q.end, q.step)
+	if err != nil {
+		return nil, err
+	}
+	byBus := map[string]*rangeSeries{}
+	for _, l := range list {
+		x := &rangeSeries{Metric: m.Name, Unit: m.Unit, BusID: l.Labels["pci"], Values: q.spread(l, per, n)}
+		if i, err := strconv.Atoi(l.Labels["device"]); err == nil {
+			x.Device = &i
+		}
+		out = append(out, x)
+		byBus[x.BusID] = x
+	}
+	if m.Prom.Name == usedMetric {
+		bounds, err := s.opt.Memory.Range(ctx, strings.Replace(expr, usedMetric, boundMetric, 1), q.start, q.end, q.step)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range bounds {
+			if x := byBus[l.Labels["pci"]]; x != nil {
+				x.Bounds = q.spread(l, 1, n)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *rangeSeries) int { return strings.Compare(a.BusID, b.BusID) })
+	return out, nil
+}
+
+// spread puts points on the common times.
+func (q *rangeQuery) spread(l Series, per float64, n int) []*float64 {
+	out := make([]*float64, n)
+	for i, ms := range l.Times {
+		k := int((time.UnixMilli(ms).Sub(q.start) + q.step/2) / q.step)
+		if v := l.Values[i] / per; k >= 0 && k < n && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			out[k] = &v
+		}
+	}
+	return out
+}
+
+// window is over what time a rate is made.
+func window(step time.Duration) string {
+	return strconv.Itoa(int(max(time.Minute, step).Seconds())) + "s"
+}
+
+func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
+	v := r.URL.Query()
+	table := metric.Devices()
+	names := strings.Split(v.Get("metric"), ",")
+	if len(names) > maxRangeMetrics {
+		return q, fmt.Errorf("metric: %d are more than %d", len(names), maxRangeMetrics)
+	}
+	for _, name := range names {
+		col, ok := metric.Find(table, name)
+		if !ok {
+			return q, fmt.Errorf("metric: there is no %q; /v1/metrics lists them", name)
+		}
+		if _, _, ok := col.Query("1m"); !ok {
+			return q, fmt.Errorf("metric: %s is not kept over time; /v1/metrics lists those that are", name)
+		}
+		q.metrics = append(q.metrics, col)
+	}
+	q.device, q.end = v.Get("device"), now
+	for name, to := range map[string]*time.Time{"start": &q.start, "end": &q.end} {
+		if text := v.Get(name); text != "" {
+			if *to, err = time.Parse(time.RFC3339Nano, text); err != nil {
+				return q, fmt.Errorf("%s: %q is no time like 2026-11-15T08:30:00Z", name, text)
+			}
+		}
+	}
+	if q.start.IsZero() {
+		q.start = q.end.Add(-time.Hour)
+	}
+	if !q.start.Before(q.end) {
+		return q, errors.New("start is not before end")
+	}
+	if text := v.Get("step"); text != "" {
+		if q.step, err = time.ParseDuration(text); err != nil || q.step < time.Second {
+			return q, fmt.Errorf("step: %q is no duration of a second or more, like 15s", text)
+		}
+	} else {
+		q.step = max(time.Second, (q.end.Sub(q.start) / rangePoints).Round(time.Second))
+	}
+	if q.end.Sub(q.start)/q.step > maxRangePoints {
+		return q, fmt.Errorf("step: it would make more than %d points: ask for a longer one", maxRangePoints)
+	}
+	// Whole steps, so that the same points are asked for again.
+	q.start, q.end = q.start.Truncate(q.step), q.end.Truncate(q.step)
+	return q, nil
+}

@@ -1,0 +1,162 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os/user"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// A browser comes over TCP, where the kernel does not tell who it is. So a
+// user fetches a ticket over the Unix socket, where it does (`ttmon web`), and
+// the page gives it for a session. The session travels in a header and not in a
+// cookie: cookies of 127.0.0.1 go to every port of it, whoever listens there.
+const (
+	ticketLife      = 2 * time.Minute
+	sessionLife     = 12 * time.Hour
+	maxTickets      = 64 // of a user
+	maxSessions     = 64
+	maxAllSessions  = 1024
+	SessionHeader   = "X-Ttmon-Session"
+	maxSessionInput = 1 << 10
+)
+
+// sessions are the tickets and sessions that are good. They are kept in memory
+// only: whoever has one after a restart is told to fetch another.
+type sessions struct {
+	mu      sync.Mutex
+	tickets map[string]session
+	live    map[string]session
+}
+
+type session struct {
+	who  caller
+	ends time.Time
+}
+
+// put keeps a new secret for a caller; false if the caller has too many.
+func put(m *map[string]session, s session, most int, now time.Time) (secret string, ok bool) {
+	if *m == nil {
+		*m = map[string]session{}
+	}
+	own := 0
+	for key, old := range *m {
+		if now.After(old.ends) {
+			delete(*m, key)
+		} else if old.who.uid == s.who.uid {
+			own++
+		}
+	}
+	if own >= most || len(*m) >= maxAllSessions {
+		return "", false
+	}
+	secret = rand.Text()
+	(*m)[secret] = s
+	return secret, true
+}
+
+// ticket gives a caller whom the kernel knows a ticket for the page.
+func (s *Server) ticket(w http.ResponseWriter, r *http.Request) {
+	who := callerOf(r)
+	if !who.exists || who.remote {
+		fail(w, http.StatusForbidden, "a ticket is given to users of this host: ttmon web")
+		return
+	}
+	now := time.Now()
+	s.sessions.mu.Lock()
+	secret, ok := put(&s.sessions.tickets, session{who, now.Add(ticketLife)}, maxTickets, now)
+	s.sessions.mu.Unlock()
+	if !ok {
+		fail(w, http.StatusTooManyRequests, "you have %d tickets that nobody has used; they end within %v", maxTickets, ticketLife)
+		return
+	}
+	address := ""
+	if s.opt.Address != nil {
+		address = s.opt.Address()
+	}
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.ticket/1", "ticket": secret, "address": address, "expires_s": ticketLife.Seconds()})
+}
+
+// session gives a session for a ticket, once.
+func (s *Server) session(w http.ResponseWriter, r *http.Request) {
+	var given struct{ Ticket string }
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSessionInput)).Decode(&given)
+	if err != nil {
+		fail(w, http.StatusBadRequest, `a session takes {"ticket": "…"}`)
+		return
+	}
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); r.TLS == nil && ok && !at.IP.IsLoopback() {
+		fail(w, http.StatusForbidden, "a session would cross the network in the clear: serve the page with TLS (listen.web_config)")
+		return
+	}
+	now := time.Now()
+	s.sessions.mu.Lock()
+	t, ok := s.sessions.tickets[given.Ticket]
+	delete(s.sessions.tickets, given.Ticket)
+	secret := ""
+	if ok = ok && now.Before(t.ends); ok {
+		t.who.remote = true
+		secret, ok = put(&s.sessions.live, session{t.who, now.Add(sessionLife)}, maxSessions, now)
+	}
+	s.sessions.mu.Unlock()
+	if !ok {
+		fail(w, http.StatusForbidden, "this ticket is not good, or not any more: ttmon web gives another")
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": secret})
+}
+
+// known says who has a session; nobody without one.
+func (s *sessions) known(secret string) caller {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if live, ok := s.live[secret]; ok && secret != "" && time.Now().Before(live.ends) {
+		return live.who
+	}
+	return caller{remote: true}
+}
+
+// me tells a viewer who it is taken for, and what that means.
+func (s *Server) me(w http.ResponseWriter, r *http.Request) {
+	who, v := callerOf(r), s.viewpoint(r)
+	out := map[string]any{"schema": "ttmon.me/1", "uid": nil, "user": nil, "sees": "all"}
+	if who.exists {
+		out["uid"], out["user"] = who.uid, strconv.Itoa(who.uid)
+		if u, err := user.LookupId(strconv.Itoa(who.uid)); err == nil {
+			out["user"] = u.Username
+		}
+	}
+	switch {
+	case who.sees():
+		out["text"] = "You see what root sees."
+	case v.level > 0:
+		out["sees"] = "hidden"
+		out["text"] = "This host hides other users' processes: their memory is in the sums, their names are not shown."
+	case who.exists:
+		out["sees"] = "own"
+		out["text"] = "You see everybody's sums, and the blocks of your own processes."
+	default:
+		out["sees"] = "public"
+		out["text"] = "You see what any user of this host sees. For the blocks of your own processes open the address that ttmon web prints."
+	}
+	answer(w, http.StatusOK, out)
+}
+
+// Handler answers calls of the API that come over TCP. There nobody tells who
+// asks, except by a session; nothing can be changed there.
+func (s *Server) Handler() http.Handler {
+	h := s.handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.Path == "/v1/reload" {
+			fail(w, http.StatusForbidden, "nothing can be changed over TCP: use the socket")
+			return
+		}
+		who := s.sessions.known(r.Header.Get(SessionHeader))
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+	})
+}

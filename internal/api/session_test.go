@@ -1,0 +1,198 @@
+package api
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// overTCP serves an API without anybody telling who asks.
+func overTCP(t *testing.T, change func(*Options)) (s *Server, url string) {
+	t.Helper()
+	o := Options{Feed: new(Feed), Ledger: ledger.New(ledger.Options{}), Dumps: func() []Dump { return nil }}
+	if change != nil {
+		change(&o)
+	}
+	s = New(o)
+	web := httptest.NewServer(s.Handler())
+	t.Cleanup(web.Close)
+	return s, web.URL
+}
+
+// call asks as a session, and decodes the answer.
+func call(t *testing.T, method, url, session, body string) (int, map[string]any) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(SessionHeader, session)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := map[string]any{}
+	_ = json.Unmarshal(b, &tree)
+	http.DefaultClient.CloseIdleConnections()
+	return answer.StatusCode, tree
+}
+
+func TestTicketIsGoodOnce(t *testing.T) {
+	s, url := overTCP(t, nil)
+	who := caller{uid: 4711, exists: true}
+	secret, ok := put(&s.sessions.tickets, session{who, time.Now().Add(time.Minute)}, maxTickets, time.Now())
+	if !ok {
+		t.Fatal("no ticket")
+	}
+	status, tree := call(t, "POST", url+"/v1/session", "", `{"ticket":"`+secret+`"}`)
+	token, _ := tree["session"].(string)
+	if status != http.StatusOK || token == "" || token == secret {
+		t.Fatalf("status %d, %v", status, tree)
+	}
+	if status, tree := call(t, "POST", url+"/v1/session", "", `{"ticket":"`+secret+`"}`); status != http.StatusForbidden {
+		t.Errorf("the second time: status %d, %v", status, tree)
+	}
+	if _, tree := call(t, "GET", url+"/v1/me", token, ""); tree["uid"] != float64(4711) {
+		t.Errorf("the session is %v", tree)
+	}
+	if _, tree := call(t, "GET", url+"/v1/me", "", ""); tree["uid"] != nil {
+		t.Errorf("without a session one is %v", tree)
+	}
+	if _, tree := call(t, "GET", url+"/v1/me", token+"x", ""); tree["uid"] != nil {
+		t.Errorf("with a wrong session one is %v", tree)
+	}
+}
+
+func TestTicketsEnd(t *testing.T) {
+	s, url := overTCP(t, nil)
+	late := session{caller{uid: 1, exists: true}, time.Now().Add(-time.Second)}
+	s.sessions.tickets = map[string]session{"old": late}
+	s.sessions.live = map[string]session{"old": late}
+	if status, _ := call(t, "POST", url+"/v1/session", "", `{"ticket":"old"}`); status != http.StatusForbidden {
+		t.Errorf("an old ticket: status %d", status)
+	}
+	if _, tree := call(t, "GET", url+"/v1/me", "old", ""); tree["uid"] != nil {
+		t.Errorf("an old session is %v", tree)
+	}
+	for _, body := range []string{"", "{}", `{"ticket":""}`, `{"ticket":1}`, strings.Repeat("x", 1<<16)} {
+		if status, _ := call(t, "POST", url+"/v1/session", "", body); status != http.StatusForbidden && status != http.StatusBadRequest {
+			t.Errorf("%.20q: status %d", body, status)
+		}
+	}
+}
+
+func TestTicketsAreBounded(t *testing.T) {
+	var m map[string]session
+	now := time.Now()
+	for i := range maxTickets + 1 {
+		_, ok := put(&m, session{caller{uid: 1}, now.Add(time.Minute)}, maxTickets, now)
+		if ok != (i < maxTickets) {
+			t.Fatalf("ticket %d: %v", i, ok)
+		}
+	}
+	if _, ok := put(&m, session{caller{uid: 2}, now.Add(time.Minute)}, maxTickets, now); !ok {
+		t.Error("another user gets none")
+	}
+	if _, ok := put(&m, session{caller{uid: 1}, now.Add(time.Hour)}, maxTickets, now.Add(2*time.Minute)); !ok {
+		t.Error("old ones still count")
+	}
+}
+
+// Blocks are for their owner: a viewer without a session has none, and a user
+// of the host those of its own.
+func TestBlocksNeedASession(t *testing.T) {
+	s, url := overTCP(t, func(o *Options) {
+		o.Blocks = func(int) (BlocksOf, bool) { return BlocksOf{Process: &blocks.Process{}, UID: 4711}, true }
+	})
+	for token, uid := range map[string]int{"owner": 4711, "other": 4712, "root": 0} {
+		_, _ = put(&s.sessions.live, session{}, 1, time.Now())
+		s.sessions.live[token] = session{caller{uid: uid, exists: true, remote: true}, time.Now().Add(time.Minute)}
+	}
+	for token, want := range map[string]int{"owner": 200, "other": 403, "root": 200, "": 403, "made-up": 403} {
+		if status, tree := call(t, "GET", url+"/v1/processes/1/blocks", token, ""); status != want {
+			t.Errorf("as %q: status %d, want %d: %v", token, status, want, tree)
+		}
+	}
+}
+
+func TestNothingChangesOverTCP(t *testing.T) {
+	s, url := overTCP(t, func(o *Options) {
+		o.Reload = func() ([]string, error) { t.Error("the configuration was read again"); return nil, nil }
+	})
+	s.sessions.live = map[string]session{"root": {caller{uid: 0, exists: true, remote: true}, time.Now().Add(time.Minute)}}
+	if status, _ := call(t, "POST", url+"/v1/reload", "root", ""); status != http.StatusForbidden {
+		t.Errorf("reload: status %d", status)
+	}
+	if status, _ := call(t, "POST", url+"/v1/ticket", "root", ""); status != http.StatusForbidden {
+		t.Errorf("a ticket for a session: status %d", status)
+	}
+}
+
+// A user of the host gets a ticket on the socket, where the kernel says who it is.
+func TestTicketOnTheSocket(t *testing.T) {
+	h := serve(t, func(o *Options) { o.Address = func() string { return "http://127.0.0.1:1/" } })
+	r, err := h.client.Post("http://ttmond/v1/ticket", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var tree map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&tree); err != nil {
+		t.Fatal(err)
+	}
+	if len(tree["ticket"].(string)) < 20 || tree["address"] != "http://127.0.0.1:1/" {
+		t.Errorf("%v", tree)
+	}
+	if me := h.tree("/v1/me"); me["uid"] != float64(os.Geteuid()) {
+		t.Errorf("the kernel says %v", me)
+	}
+}
+
+// The pieces of a packed stream make one whole, whenever a viewer begins.
+func TestPackedStream(t *testing.T) {
+	feed := new(Feed)
+	feed.Publish(&model.Snapshot{Host: model.Host{Name: "first"}})
+	_, url := overTCP(t, func(o *Options) { o.Feed = feed })
+	r, err := http.Get(url + "/v1/watch?said=1") // unpacks by itself
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if !r.Uncompressed {
+		t.Error("the stream is not packed")
+	}
+	read := func(until string) string {
+		var got []byte
+		b := make([]byte, 4096)
+		for !strings.Contains(string(got), until) {
+			n, err := r.Body.Read(b)
+			got = append(got, b[:n]...)
+			if err != nil {
+				t.Fatalf("%v after %q", err, got)
+			}
+		}
+		return string(got)
+	}
+	if got := read(`"first"`); !strings.HasPrefix(got, "event: said\nid: 1\ndata: {") || !strings.Contains(got, "\n\nevent: snapshot\nid: 1\ndata: {") {
+		t.Errorf("%.300q", got)
+	}
+	feed.Publish(&model.Snapshot{Host: model.Host{Name: "second"}})
+	if got := read(`"second"`); !strings.Contains(got, "event: said\nid: 2\n") {
+		t.Errorf("%.300q", got)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}

@@ -1,0 +1,44 @@
+package promapi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// Line is one series of a Range. Times are in Unix milliseconds.
+type Line struct {
+	Labels map[string]string
+	Times  []int64
+	Values []float64
+}
+
+// Range answers a question over time. A value holds for a step, and for no less
+// than lookback: what nobody sampled any more has no line.
+func Range(ctx context.Context, e *promql.Engine, q storage.Queryable, expr string, start, end time.Time, step, lookback time.Duration) ([]Line, error) {
+	query, err := e.NewRangeQuery(ctx, q, promql.NewPrometheusQueryOpts(false, max(step, lookback)), expr, start, end, step)
+	if err != nil {
+		return nil, err
+	}
+	defer query.Close()
+	res := query.Exec(ctx)
+	if res.Err != nil {
+		return nil, res.Err
+	}
+	matrix, ok := res.Value.(promql.Matrix)
+	if !ok {
+		return nil, fmt.Errorf("%s is a %s and no series", expr, res.Value.Type())
+	}
+	lines := make([]Line, 0, len(matrix))
+	for _, s := range matrix {
+		l := Line{Labels: s.Metric.Map(), Times: make([]int64, len(s.Floats)), Values: make([]float64, len(s.Floats))}
+		for i, p := range s.Floats {
+			l.Times[i], l.Values[i] = p.T, p.F
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}

@@ -1,0 +1,71 @@
+// Numbers as text, where the API does not say them already: axes, cursors,
+// tooltips. The same forms as internal/view/words; a test compares them.
+
+import { state } from "./store";
+import type { Bound } from "./types";
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+export function bytes(n: number): string {
+  let step = 0;
+  let v = Math.max(n, 0);
+  while (v >= 1023.5 && step < units.length - 1) {
+    v /= 1024;
+    step++;
+  }
+  const decimals = step > 0 && (v < 9.95 || (step >= 3 && v < 99.95)) ? 1 : 0;
+  return v.toFixed(decimals) + " " + units[step];
+}
+
+const binary: Record<string, number> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
+
+/** A value in a unit of the metric table. */
+export function value(v: number | null | undefined, unit: string, decimals = 0): string {
+  if (v === null || v === undefined) return state.words?.nothing ?? "–";
+  const [base = "", per] = unit.split("/");
+  const size = binary[base];
+  if (size !== undefined) return bytes(v * size) + (per ? "/" + per : "");
+  const text = v.toFixed(Math.abs(v) < 10 ? Math.max(decimals, v % 1 === 0 ? 0 : 1) : decimals);
+  return unit ? text + " " + unit : text;
+}
+
+export function mark(b: Bound | undefined | null): string {
+  return (b && state.words?.marks[b]) || "";
+}
+
+const bounds: Bound[] = ["exact", "at_least", "unsure"];
+
+/** The mark of a bound as the history has it: 0, 1, 2. */
+export function markOf(n: number | null | undefined): string {
+  return n ? mark(bounds[Math.min(n, 2)]) : "";
+}
+
+/** The word for a reading that is not there, and the reason. */
+export function missing(why: string | undefined): { word: string; reason: string } {
+  const [status = "", ...rest] = (why ?? "absent").split(":");
+  return { word: state.words?.missing[status] ?? "N/A", reason: rest.join(":").trim() };
+}
+
+export function span(seconds: number): string {
+  const s = Math.max(Math.floor(seconds), 0);
+  if (s < 120) return s + " s";
+  if (s < 7200) return Math.floor(s / 60) + " min";
+  if (s < 48 * 3600) return Math.floor(s / 3600) + " h";
+  return Math.floor(s / 86400) + " days";
+}
+
+const two = (n: number) => String(n).padStart(2, "0");
+
+export function clock(t: Date): string {
+  return `${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`;
+}
+
+export function moment(text: string): string {
+  const t = new Date(text);
+  const day = `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
+  return day === moment.today() ? clock(t) : day + " " + clock(t);
+}
+moment.today = () => {
+  const t = new Date();
+  return `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
+};

@@ -1,0 +1,199 @@
+// The first view: trouble, devices, who uses them.
+
+import { A, Bar, health, Panel, StateOf } from "./parts";
+import { ProcessTable } from "./processtable";
+import { setQuery, useRoute } from "./route";
+import { Spark } from "./spark";
+import type { State } from "./store";
+import type { Device, SaidDevice } from "./types";
+
+export function Overview(p: { s: State }) {
+  const { snap, said } = p.s;
+  const route = useRoute();
+  if (!snap || !said) return null;
+  const many = snap.devices.length > 8;
+  return (
+    <>
+      <section aria-label="Devices">
+        {many ? <Cells devices={snap.devices} said={said.devices} by={route.query.get("by") ?? "temperature"} /> : <Cards devices={snap.devices} said={said.devices} />}
+        {snap.devices.length === 0 && <p class="empty">There is no Tenstorrent device on this host.</p>}
+      </section>
+      <Panel title="Processes" tools={<A to="/processes">all columns, filter, tree</A>}>
+        <ProcessTable snap={snap} said={said} brief />
+      </Panel>
+    </>
+  );
+}
+
+function Cards(p: { devices: Device[]; said: SaidDevice[] }) {
+  return (
+    <div class={"cards n" + Math.min(p.devices.length, 4)}>
+      {p.devices.map((d, i) => (
+        <Card key={d.bus_id} d={d} s={p.said[i]!} />
+      ))}
+    </div>
+  );
+}
+
+const pools = ["dram", "l1"] as const;
+const poolName = { dram: "DRAM", l1: "L1" };
+
+function Card(p: { d: Device; s: SaidDevice }) {
+  const { d, s } = p;
+  return (
+    <article class={"card " + health(s.state)} aria-label={`device ${d.index}, ${s.name}, ${s.state}`}>
+      <header>
+        <A to={"/device/" + d.bus_id} class="name">
+          <b>{d.index}</b> {s.name}
+        </A>
+        <span class="bus">{d.bus_id}</span>
+        <StateOf state={s.state} />
+      </header>
+      {s.reason && <p class="why">{s.reason}</p>}
+      <dl class="pools">
+        {pools.map((pool) => (
+          <div key={pool} title={s.reasons.join("\n")}>
+            <dt>{poolName[pool]}</dt>
+            <dd>
+              <Bar figure={s.pools[pool]!} label={poolName[pool]} />
+              <span class="num">{s.pools[pool]!.text}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <dl class="vitals">
+        <div>
+          <dt>Temp</dt>
+          <dd>{s.temperature}</dd>
+        </div>
+        <div>
+          <dt>Power</dt>
+          <dd>{s.power}</dd>
+        </div>
+        <div>
+          <dt>AICLK</dt>
+          <dd>{s.clock}</dd>
+        </div>
+        <div>
+          <dt>PCIe</dt>
+          <dd>{s.link || "–"}</dd>
+        </div>
+      </dl>
+      <A to={"/device/" + d.bus_id} class="sparks" label={`charts of device ${d.index}`}>
+        <Spark bus={d.bus_id} kind="power" max={d.power_limit_w} label="power, last hour" />
+        <Spark bus={d.bus_id} kind="dram" max={dramMiB(d)} label="DRAM, last hour" />
+        <span class="caption" aria-hidden="true">
+          power, 1 h
+        </span>
+        <span class="caption" aria-hidden="true">
+          DRAM, 1 h
+        </span>
+      </A>
+      {s.stale && <p class="why">{s.stale} belong to dead processes</p>}
+    </article>
+  );
+}
+
+function dramMiB(d: Device): number | null {
+  const total = (d.memory["dram"] as { total_bytes: number | null } | undefined)?.total_bytes ?? null;
+  return total === null ? null : total / 2 ** 20;
+}
+
+// By what cells are coloured: a ratio, or null where it is not known.
+const shades: Record<string, { name: string; of: (d: Device, s: SaidDevice) => number | null; text: (s: SaidDevice) => string }> = {
+  temperature: {
+    name: "temperature",
+    of: (d) => (d.temperature_c === null ? null : d.temperature_c / (d.temperature_limit_c ?? 100)),
+    text: (s) => s.temperature,
+  },
+  power: { name: "power", of: (d) => (d.power_w === null ? null : d.power_w / (d.power_limit_w ?? 300)), text: (s) => s.power },
+  dram: { name: "DRAM", of: (_, s) => s.pools["dram"]?.ratio ?? null, text: (s) => s.pools["dram"]?.text ?? "" },
+  activity: { name: "activity", of: (d) => d.activity.ratio, text: (s) => s.activity },
+};
+
+export function shadeOf(by: string, d: Device, s: SaidDevice): { level: number | null; text: string } {
+  const shade = shades[by] ?? shades["temperature"]!;
+  const ratio = shade.of(d, s);
+  return { level: ratio === null ? null : Math.min(9, Math.max(0, Math.floor(ratio * 10))), text: shade.text(s) };
+}
+
+export function ShadeChoice(p: { by: string }) {
+  return (
+    <div class="segments" role="group" aria-label="Colour by">
+      {Object.entries(shades).map(([key, s]) => (
+        <button key={key} aria-pressed={p.by === key} onClick={() => setQuery({ by: key })}>
+          {s.name}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** Many devices: a cell each, tray by tray. */
+function Cells(p: { devices: Device[]; said: SaidDevice[]; by: string }) {
+  const trays = new Map<number, number[]>();
+  p.devices.forEach((d, i) => {
+    const tray = d.tray ?? 0;
+    trays.set(tray, [...(trays.get(tray) ?? []), i]);
+  });
+  const order = [...trays.keys()].sort((a, b) => a - b);
+  return (
+    <>
+      <div class="lead">
+        <ShadeChoice by={p.by} />
+        <Scale by={p.by} />
+      </div>
+      <div class="trays">
+        {order.map((tray) => (
+          <section key={tray} class="tray" aria-label={tray ? `tray ${tray}` : "devices"}>
+            {tray > 0 && <h2>tray {tray}</h2>}
+            <div class="cells">
+              {trays.get(tray)!.map((i) => (
+                <Cell key={p.devices[i]!.bus_id} d={p.devices[i]!} s={p.said[i]!} by={p.by} />
+              ))}
+            </div>
+          </section>
+        ))}
+      </div>
+    </>
+  );
+}
+
+function Scale(p: { by: string }) {
+  return (
+    <span class="scale" aria-label={`colours: ${shades[p.by]?.name ?? p.by} from none to its limit`}>
+      0
+      {Array.from({ length: 10 }, (_, i) => (
+        <i key={i} class={"heat h" + i} />
+      ))}
+      limit
+    </span>
+  );
+}
+
+function Cell(p: { d: Device; s: SaidDevice; by: string }) {
+  const { d, s } = p;
+  const shade = shadeOf(p.by, d, s);
+  const bad = health(s.state);
+  return (
+    <A
+      to={"/device/" + d.bus_id}
+      class={"cell " + bad}
+      label={`device ${d.index}, ${s.name}, ${s.state}, ${s.temperature}, ${s.power}, DRAM ${s.pools["dram"]?.text}`}
+    >
+      <span class={"swatch heat " + (shade.level === null ? "none" : "h" + shade.level)} aria-hidden="true" />
+      <b>{d.index}</b>
+      {bad === "good" ? (
+        <>
+          <span class="num t">{s.temperature.replace(" °C", "°")}</span>
+          <span class="num w">{d.power_w === null ? "–" : Math.round(d.power_w) + " W"}</span>
+          <Bar figure={s.pools["dram"]!} label="DRAM" />
+        </>
+      ) : (
+        <span class="trouble">
+          <StateOf state={s.state} />
+        </span>
+      )}
+    </A>
+  );
+}

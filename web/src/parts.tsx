@@ -1,0 +1,99 @@
+// Small parts that every view is made of.
+
+import type { ComponentChildren, TargetedMouseEvent } from "preact";
+import { go, keepMoment } from "./route";
+import type { Figure } from "./types";
+
+/** A link within the page. */
+export function A(p: { to: string; children: ComponentChildren; class?: string; label?: string; current?: boolean }) {
+  const click = (e: TargetedMouseEvent<HTMLAnchorElement>) => {
+    if (e.metaKey || e.ctrlKey || e.shiftKey || e.button !== 0) return;
+    e.preventDefault();
+    go(p.to);
+  };
+  return (
+    <a href={keepMoment(p.to)} class={p.class} aria-label={p.label} aria-current={p.current ? "page" : undefined} onClick={click}>
+      {p.children}
+    </a>
+  );
+}
+
+/** How full something is. The end of a doubtful one is soft. */
+export function Bar(p: { figure: Figure; label: string }) {
+  const ratio = p.figure.ratio;
+  if (ratio === null) return <span class="bar none" aria-hidden="true" />;
+  const soft = p.figure.bound && p.figure.bound !== "exact";
+  const width = Math.min(Math.max(ratio, ratio > 0 ? 0.01 : 0), 1) * 100;
+  return (
+    <span class="bar" role="img" aria-label={`${p.label} ${p.figure.text}, ${Math.round(ratio * 100)} %`}>
+      <span class={"fill" + (soft ? " soft" : "")} style={{ width: width.toFixed(1) + "%" }} />
+    </span>
+  );
+}
+
+const marks: Record<string, string> = { ok: "●", "~ok": "◐", hung: "■", lost: "✕", resetting: "↻", unknown: "?" };
+
+export const health = (state: string): string => (state === "ok" || state === "~ok" ? "good" : state === "resetting" ? "warn" : "bad");
+
+/** A device's state: a word and a shape, and only then a colour. */
+export function StateOf(p: { state: string }) {
+  return (
+    <span class={"state " + health(p.state)}>
+      <span aria-hidden="true">{marks[p.state] ?? "?"}</span> {p.state}
+    </span>
+  );
+}
+
+export function Panel(p: { title?: ComponentChildren; children: ComponentChildren; tools?: ComponentChildren; class?: string; id?: string }) {
+  return (
+    <section class={"panel " + (p.class ?? "")} id={p.id}>
+      {(p.title || p.tools) && (
+        <header>
+          <h2>{p.title}</h2>
+          <div class="tools">{p.tools}</div>
+        </header>
+      )}
+      {p.children}
+    </section>
+  );
+}
+
+/** Sentences about what figures leave out. */
+export function Reasons(p: { list: string[] }) {
+  if (p.list.length === 0) return null;
+  return (
+    <ul class="reasons">
+      {p.list.map((r) => (
+        <li key={r}>{r}</li>
+      ))}
+    </ul>
+  );
+}
+
+export function Empty(p: { children: ComponentChildren }) {
+  return <p class="empty">{p.children}</p>;
+}
+
+/** Offers bytes to be saved. */
+export function save(name: string, blob: Blob): void {
+  const a = document.createElement("a");
+  a.href = URL.createObjectURL(blob);
+  a.download = name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
+}
+
+export function Choice<T extends string>(p: { label: string; value: T; options: readonly T[]; names?: Record<string, string>; choose: (v: T) => void }) {
+  return (
+    <label class="choice">
+      <span>{p.label}</span>
+      <select value={p.value} onChange={(e) => p.choose(e.currentTarget.value as T)}>
+        {p.options.map((o) => (
+          <option key={o} value={o}>
+            {p.names?.[o] ?? o}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

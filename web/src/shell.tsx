@@ -1,0 +1,326 @@
+// The frame around every view: who and how fresh, trouble, the way around.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Overview } from "./overview";
+import { A } from "./parts";
+import { go, setQuery, useRoute } from "./route";
+import { age, isStale, type State, useStore } from "./store";
+import { applyTheme, theme, themes, type Theme } from "./theme";
+import { clock, moment, span } from "./figures";
+
+const pages: { path: string; page: string; name: string; key: string }[] = [
+  { path: "/", page: "", name: "Overview", key: "o" },
+  { path: "/processes", page: "processes", name: "Processes", key: "p" },
+  { path: "/memory", page: "memory", name: "Memory", key: "m" },
+  { path: "/topology", page: "topology", name: "Topology", key: "t" },
+  { path: "/events", page: "events", name: "Events", key: "e" },
+  { path: "/fleet", page: "fleet", name: "Fleet", key: "f" },
+];
+
+export function Shell() {
+  const s = useStore();
+  const route = useRoute();
+  const [help, setHelp] = useState(false);
+  const search = useRef<HTMLInputElement>(null);
+  useKeys(setHelp, search);
+  useEffect(() => {
+    const name = pages.find((p) => p.page === route.page)?.name ?? route.page;
+    document.title = [route.name, name, s.snap?.host.name, "ttmon"].filter(Boolean).join(" · ");
+  });
+  return (
+    <div class={"shell" + (isStale(s) ? " stale" : "")}>
+      <a class="skip" href="#main">
+        to the content
+      </a>
+      <Head s={s} search={search} help={() => setHelp(true)} />
+      <Connection s={s} />
+      <Trouble s={s} />
+      <main id="main">
+        <View s={s} />
+      </main>
+      <Foot s={s} />
+      {help && <Help close={() => setHelp(false)} />}
+    </div>
+  );
+}
+
+function View(p: { s: State }) {
+  const route = useRoute();
+  if (!p.s.snap || !p.s.said) {
+    return <p class="empty">{p.s.problem || "waiting for the first snapshot …"}</p>;
+  }
+  switch (route.page) {
+    case "":
+      return <Overview s={p.s} />;
+    default:
+      return <p class="empty">There is no such view.</p>;
+  }
+}
+
+function Head(p: { s: State; search: { current: HTMLInputElement | null }; help: () => void }) {
+  const route = useRoute();
+  const { snap, said } = p.s;
+  const t = said?.totals;
+  const trouble = t ? Object.entries(t.states).filter(([k]) => k !== "ok") : [];
+  return (
+    <header class="head">
+      <div class="first">
+        <A to="/" class="host">
+          <h1>{snap?.host.name ?? "ttmon"}</h1>
+        </A>
+        {t && (
+          <p class="totals">
+            <span>
+              <b>{t.devices}</b> {t.devices === 1 ? "device" : "devices"}
+            </span>
+            {t.chips !== t.devices && (
+              <span>
+                <b>{t.chips}</b> chips
+              </span>
+            )}
+            {trouble.map(([k, n]) => (
+              <span key={k} class="bad">
+                <b>{n}</b> {k}
+              </span>
+            ))}
+            <span>
+              DRAM <b>{t.dram.text}</b>
+            </span>
+            <span>
+              <b>{t.power}</b>
+            </span>
+            <span>
+              hottest <b>{t.hottest}</b>
+            </span>
+          </p>
+        )}
+        <Fresh s={p.s} />
+      </div>
+      <nav aria-label="Views">
+        {pages.map((x) => (
+          <A key={x.path} to={x.path} current={route.page === x.page || (x.page === "" && route.page === "device") || (x.page === "processes" && route.page === "process")}>
+            {x.name}
+          </A>
+        ))}
+        <span class="gap" />
+        <input
+          ref={p.search}
+          type="search"
+          class="search"
+          placeholder="/ device, pid, user, command"
+          aria-label="Search devices and processes"
+          value={route.query.get("filter") ?? ""}
+          onInput={(e) => setQuery({ filter: e.currentTarget.value })}
+          onKeyDown={(e) => e.key === "Enter" && find(p.s, e.currentTarget.value)}
+        />
+        <Themes />
+        <button class="plain" onClick={p.help} aria-label="Keys">
+          ?
+        </button>
+      </nav>
+    </header>
+  );
+}
+
+/** Goes to the device or process that is meant. */
+function find(s: State, text: string): void {
+  const t = text.trim().toLowerCase();
+  const d = s.snap?.devices.find((x) => [String(x.index), x.bus_id, x.serial?.toLowerCase(), x.asic_id?.toLowerCase()].includes(t));
+  if (d) go("/device/" + d.bus_id);
+  else if (s.snap?.processes.some((x) => String(x.pid) === t)) go("/process/" + t);
+  else if (t) go("/processes?filter=" + encodeURIComponent(text.trim()));
+}
+
+function Themes() {
+  const [now, set] = useState<Theme>(theme());
+  return (
+    <select
+      class="themes"
+      aria-label="Colours"
+      value={now}
+      onChange={(e) => {
+        const t = e.currentTarget.value as Theme;
+        applyTheme(t);
+        set(t);
+        window.dispatchEvent(new Event("themechange"));
+      }}
+    >
+      {themes.map((t) => (
+        <option key={t}>{t}</option>
+      ))}
+    </select>
+  );
+}
+
+/** How fresh what is shown is. */
+function Fresh(p: { s: State }) {
+  const { s } = p;
+  if (s.link === "past") {
+    return (
+      <span class="fresh past">
+        ◷ {moment(s.snap?.time ?? s.at)}{" "}
+        <button onClick={() => setQuery({ at: "" })} accessKey="l">
+          back to live
+        </button>
+      </span>
+    );
+  }
+  const time = s.snap ? clock(new Date(s.snap.time)) : "";
+  return (
+    <span class={"fresh " + s.link} role="status">
+      <i aria-hidden="true" />
+      {s.link === "live" && !isStale(s) ? "live" : s.link === "connecting" ? "connecting" : "lost"} <time>{time}</time>
+    </span>
+  );
+}
+
+/** What is said when there is no connection: nothing old passes for new. */
+function Connection(p: { s: State }) {
+  const { s } = p;
+  if (s.link === "past" && s.problem) return <p class="banner warn">{s.problem}</p>;
+  if (isStale(s)) {
+    const why = s.problem || "no snapshot has come since";
+    return (
+      <p class="banner bad" role="alert">
+        ▲ {why}: {s.snap ? `these values are ${span(age(s))} old` : "there is nothing to show yet"}; trying again.
+      </p>
+    );
+  }
+  if (s.skipped > 0) {
+    return (
+      <p class="banner info">
+        This connection is slow: {s.skipped} {s.skipped === 1 ? "snapshot was" : "snapshots were"} left out.
+      </p>
+    );
+  }
+  return null;
+}
+
+/** What is wrong, in sentences. What is only worth knowing is folded away. */
+function Trouble(p: { s: State }) {
+  const list = p.s.said?.notices ?? [];
+  const loud = list.filter((n) => n.level !== "info");
+  const quiet = list.filter((n) => n.level === "info" && n.code !== "simulated");
+  return (
+    <div class="notices">
+      {p.s.snap?.simulated && <p class="banner info">{p.s.words?.simulated ?? "simulated host"}</p>}
+      {loud.length > 0 && (
+        <ul>
+          {loud.map((n) => (
+            <li key={n.code + n.text} class={n.level}>
+              <span aria-hidden="true">{n.level === "critical" ? "▲" : "△"}</span> <span class="word">{n.level}</span> {n.text}
+            </li>
+          ))}
+        </ul>
+      )}
+      {quiet.length > 0 && (
+        <details>
+          <summary>
+            {quiet.length} {quiet.length === 1 ? "note" : "notes"} on what the figures mean
+          </summary>
+          <ul>
+            {quiet.map((n) => (
+              <li key={n.code + n.text} class="info">
+                {n.text}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </div>
+  );
+}
+
+function Foot(p: { s: State }) {
+  const { me, snap } = p.s;
+  return (
+    <footer class="foot">
+      {me && (
+        <span>
+          {me.user ? `${me.user}: ` : ""}
+          {me.text}
+        </span>
+      )}
+      <span>
+        {snap && `driver ${snap.host.driver_version ?? "?"} · ${snap.host.kernel} · `}
+        <a href="/api/v1/openapi.json">API</a> · <a href="/metrics">metrics</a> · <a href="/licences.txt">licences</a>
+      </span>
+    </footer>
+  );
+}
+
+const keys: [string, string][] = [
+  ...pages.map((p): [string, string] => [p.key, p.name.toLowerCase()]),
+  ["/", "search"],
+  ["0 … 9", "device by its number"],
+  ["[ ]", "a minute back, forward"],
+  ["l", "back to live"],
+  ["c", "colours: light, dark, high contrast"],
+  ["?", "this list"],
+  ["Esc", "close, leave the search"],
+];
+
+function Help(p: { close: () => void }) {
+  const box = useRef<HTMLDialogElement>(null);
+  useEffect(() => box.current?.showModal(), []);
+  return (
+    <dialog ref={box} onClose={p.close} aria-label="Keys" class="help">
+      <h2>Keys</h2>
+      <dl>
+        {keys.map(([k, what]) => (
+          <div key={k}>
+            <dt>
+              <kbd>{k}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <p>Drag over a chart to zoom, double-click to go back. Everything is in the address: send it to somebody.</p>
+      <button onClick={() => box.current?.close()}>close</button>
+    </dialog>
+  );
+}
+
+function useKeys(help: (on: boolean) => void, search: { current: HTMLInputElement | null }): void {
+  useEffect(() => {
+    const press = (e: KeyboardEvent) => {
+      const target = e.target as HTMLElement;
+      const writing = target.matches("input, select, textarea");
+      if (e.key === "Escape" && writing) {
+        target.blur();
+        return;
+      }
+      if (writing || e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]")) return;
+      const page = pages.find((x) => x.key === e.key);
+      if (page) go(page.path);
+      else if (e.key === "?") help(true);
+      else if (e.key === "/") search.current?.focus();
+      else if (e.key === "l") setQuery({ at: "" });
+      else if (e.key === "c") cycleTheme();
+      else if (e.key === "[" || e.key === "]") step(e.key === "[" ? -60 : 60);
+      else if (/^\d$/.test(e.key)) byNumber(Number(e.key));
+      else return;
+      e.preventDefault();
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, []);
+}
+
+function cycleTheme(): void {
+  applyTheme(themes[(themes.indexOf(theme()) + 1) % themes.length]);
+  window.dispatchEvent(new Event("themechange"));
+}
+
+import { state } from "./store";
+
+function step(seconds: number): void {
+  const at = Date.parse(state.at || state.snap?.time || "") + seconds * 1000;
+  if (!Number.isNaN(at)) setQuery({ at: at >= Date.now() ? "" : new Date(at).toISOString() });
+}
+
+function byNumber(n: number): void {
+  const d = state.snap?.devices.find((x) => x.index === n);
+  if (d) go("/device/" + d.bus_id);
+}

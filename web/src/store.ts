@@ -1,0 +1,166 @@
+// The state that all views share: the snapshot shown, how fresh it is, and
+// whether it is now or a past moment.
+
+import { useEffect, useReducer } from "preact/hooks";
+import { follow, get, redeem, Refused } from "./api";
+import { currentRoute, onRoute } from "./route";
+import type { Me, Metric, Said, Snapshot, Words } from "./types";
+
+export type Link = "connecting" | "live" | "lost" | "past";
+
+export interface State {
+  snap: Snapshot | null;
+  said: Said | null;
+  link: Link;
+  /** performance.now() when the last snapshot came. */
+  received: number;
+  /** Why there is no connection, or no such moment. */
+  problem: string;
+  /** Snapshots that this viewer was too slow for. */
+  skipped: number;
+  words: Words | null;
+  metrics: Metric[];
+  me: Me | null;
+  /** The past moment that is shown; "" for now. */
+  at: string;
+}
+
+export const state: State = {
+  snap: null,
+  said: null,
+  link: "connecting",
+  received: 0,
+  problem: "",
+  skipped: 0,
+  words: null,
+  metrics: [],
+  me: null,
+  at: "",
+};
+
+const listeners = new Set<() => void>();
+
+export function changed(part: Partial<State>): void {
+  Object.assign(state, part);
+  for (const l of listeners) l();
+}
+
+/** Re-renders whenever the state changes. */
+export function useStore(): State {
+  const [, again] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    const listener = () => again(0);
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }, []);
+  return state;
+}
+
+/** Called with every live snapshot. */
+export function onSnapshot(f: (s: Snapshot) => void): () => void {
+  let last: Snapshot | null = null;
+  const listener = () => {
+    if (state.snap && state.snap !== last && state.link === "live") f((last = state.snap));
+  };
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+let stop: AbortController | null = null;
+let wait = 500;
+let lastID = 0;
+
+/** Connects, and again whenever the connection breaks, until disconnect. */
+async function connect(): Promise<void> {
+  disconnect();
+  const own = (stop = new AbortController());
+  lastID = 0;
+  while (!own.signal.aborted) {
+    let said: Said | null = null;
+    try {
+      await follow("watch?said=1", own.signal, (e) => {
+        if (own.signal.aborted) return;
+        if (e.event === "said") {
+          said = JSON.parse(e.data) as Said;
+          return;
+        }
+        if (e.event !== "snapshot") return;
+        const missed = lastID > 0 && e.id > lastID + 1 ? e.id - lastID - 1 : 0;
+        lastID = e.id;
+        wait = 500;
+        changed({
+          snap: JSON.parse(e.data) as Snapshot,
+          said,
+          link: "live",
+          received: performance.now(),
+          problem: "",
+          skipped: state.skipped + missed,
+        });
+      });
+      if (own.signal.aborted) return;
+      changed({ link: "lost", problem: "ttmond has closed the connection" });
+    } catch (err) {
+      if (own.signal.aborted) return;
+      const problem = err instanceof Refused ? err.message : "ttmond does not answer";
+      changed({ link: "lost", problem });
+    }
+    lastID = 0;
+    await new Promise((done) => setTimeout(done, wait));
+    wait = Math.min(wait * 2, 5000);
+  }
+}
+
+function disconnect(): void {
+  stop?.abort();
+  stop = null;
+}
+
+/** Shows a past moment, or now. */
+async function show(at: string): Promise<void> {
+  if (at === "") {
+    if (state.at !== "" || !stop) {
+      changed({ at: "", link: "connecting", problem: "" });
+      void connect();
+    }
+    return;
+  }
+  disconnect();
+  changed({ at, link: "past" });
+  try {
+    const moment = "at=" + encodeURIComponent(at);
+    const [snap, said] = await Promise.all([get<Snapshot>("past?" + moment), get<Said>("said?" + moment)]);
+    if (state.at === at) changed({ snap, said, problem: "" });
+  } catch (err) {
+    if (state.at === at) changed({ problem: err instanceof Error ? err.message : String(err) });
+  }
+}
+
+/** Whether what is shown may be old: then it is greyed out, with its age. */
+export function isStale(s: State): boolean {
+  return s.link === "lost" || (s.link === "live" && performance.now() - s.received > 6000);
+}
+
+/** How old the snapshot is, in seconds. */
+export function age(s: State): number {
+  return s.received ? (performance.now() - s.received) / 1000 : 0;
+}
+
+/** Begins to live. A page that nobody sees does not ask. */
+export async function start(): Promise<void> {
+  const problem = await redeem().catch(() => "");
+  get<Words>("words").then((words) => changed({ words })).catch(() => {});
+  get<{ metrics: Metric[] }>("metrics").then((m) => changed({ metrics: m.metrics })).catch(() => {});
+  get<Me>("me").then((me) => changed({ me })).catch(() => {});
+  if (problem) changed({ problem });
+  const follows = () => void show(currentRoute().query.get("at") ?? "");
+  onRoute(follows);
+  follows();
+  document.addEventListener("visibilitychange", () => {
+    if (state.at !== "") return;
+    if (document.hidden) disconnect();
+    else if (!stop) void connect();
+  });
+  setInterval(() => {
+    if (isStale(state) || state.link === "connecting") changed({});
+  }, 1000);
+}

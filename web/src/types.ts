@@ -1,0 +1,229 @@
+// What the API answers, as far as the page uses it. /api/v1/openapi.json
+// describes all of it.
+
+export type Bound = "exact" | "at_least" | "unsure";
+
+export interface Figure {
+  text: string;
+  bytes: number | null;
+  bound?: Bound;
+  ratio: number | null;
+}
+
+export type Pools = Record<string, Figure>;
+
+export interface PoolUse {
+  used_bytes: number | null;
+  used_bound: Bound | null;
+  total_bytes: number | null;
+  occupied_bytes?: number | null;
+  free_bytes?: number | null;
+  largest_free_bytes?: number | null;
+}
+
+export interface Chip {
+  id: string | null;
+  name: string | null;
+  remote: boolean;
+  memory: { tracking: string; [pool: string]: PoolUse | unknown };
+}
+
+export interface Device {
+  index: number;
+  path: string;
+  bus_id: string;
+  arch: string;
+  board: string | null;
+  serial: string | null;
+  asic_id: string | null;
+  numa_node: number | null;
+  cpu_affinity: string | null;
+  tray: number | null;
+  slot: number | null;
+  state: string;
+  state_reason: string;
+  read_at: string;
+  temperature_c: number | null;
+  temperature_limit_c: number | null;
+  temperature_shutdown_c: number | null;
+  power_w: number | null;
+  power_limit_w: number | null;
+  board_power_limit_w: number | null;
+  voltage_v: number | null;
+  voltage_limit_v: number | null;
+  current_a: number | null;
+  current_limit_a: number | null;
+  aiclk_mhz: number | null;
+  aiclk_max_mhz: number | null;
+  axiclk_mhz: number | null;
+  arcclk_mhz: number | null;
+  fan_rpm: number | null;
+  heartbeat_age_s: number | null;
+  heartbeat_hz: number | null;
+  thermal_trips: number | null;
+  activity: { ratio: number | null; basis: string };
+  pcie: Record<string, number | boolean | null>;
+  firmware: Record<string, string | null>;
+  cores: number | null;
+  chips: Chip[];
+  memory: { tracking: string; [pool: string]: PoolUse | unknown };
+  missing: Record<string, string>;
+  nominal: string[];
+}
+
+export interface DeviceUse {
+  index: number | null;
+  open_fds: number | null;
+  source: string;
+  bound: Bound | null;
+  chips: { id: string; dram_bytes: number | null }[];
+}
+
+export interface Process {
+  pid: number;
+  start_time: string | null;
+  start_ticks: number;
+  ppid: number;
+  state: string;
+  uid: number | null;
+  user: string | null;
+  name: string | null;
+  cmdline: string | null;
+  cpu_percent: number | null;
+  rss_bytes: number | null;
+  threads: number | null;
+  release: string | null;
+  devices: DeviceUse[];
+}
+
+export interface Ghost {
+  index: number | null;
+  pid: number;
+  name: string;
+  dram_bytes: number | null;
+  dram_bound: Bound | null;
+  l1_bytes: number | null;
+  updated: string | null;
+}
+
+export interface Alert {
+  name: string;
+  severity: string;
+  summary: string;
+  bus_id: string;
+  since: string;
+  silenced: boolean;
+}
+
+export interface Snapshot {
+  time: string;
+  simulated: boolean;
+  host: { name: string; kernel: string; driver_version: string | null };
+  devices: Device[];
+  processes: Process[];
+  ghosts: Ghost[];
+  alerts: Alert[];
+}
+
+export interface Notice {
+  level: "critical" | "warning" | "info";
+  code: string;
+  devices: number[];
+  text: string;
+}
+
+export interface SaidDevice {
+  name: string;
+  state: string;
+  reason: string;
+  temperature: string;
+  power: string;
+  clock: string;
+  fan: string;
+  link: string;
+  to_device: string;
+  from_device: string;
+  activity: string;
+  pools: Pools;
+  stale: string;
+  reasons: string[];
+  chips: { name: string; pools: Pools; stale: string; reasons: string[] }[];
+}
+
+export interface SaidProcess {
+  user: string;
+  job: string;
+  command: string;
+  age: string;
+  cpu: string;
+  rss: string;
+  pools: Pools;
+  uses: { pools: Pools; source: string; reasons: string[] }[];
+}
+
+export interface Said {
+  time: string;
+  notices: Notice[];
+  totals: {
+    devices: number;
+    chips: number;
+    states: Record<string, number>;
+    power: string;
+    hottest: string;
+    dram: Figure;
+  };
+  devices: SaidDevice[];
+  processes: SaidProcess[];
+}
+
+export interface Words {
+  nothing: string;
+  marks: Record<Bound, string>;
+  missing: Record<string, string>;
+  pools: Record<string, string>;
+  sources: Record<string, string>;
+  simulated: string;
+}
+
+export interface Metric {
+  name: string;
+  unit: string;
+  decimals: number;
+  kind: string;
+  rate: boolean;
+  help: string;
+}
+
+export interface RangeSeries {
+  metric: string;
+  unit: string;
+  device: number | null;
+  bus_id: string;
+  values: (number | null)[];
+  bounds?: (number | null)[];
+}
+
+export interface RangeAnswer {
+  start: string;
+  end: string;
+  step_s: number;
+  times: number[];
+  series: RangeSeries[];
+}
+
+export interface Event {
+  seq: number;
+  time: string;
+  kind: string;
+  level: string;
+  devices?: string[];
+  short?: string;
+  text: string;
+  values?: Record<string, Record<string, number>>;
+}
+
+export interface Me {
+  user: string | null;
+  sees: string;
+  text: string;
+}
