@@ -50,7 +50,8 @@ func newSMI(a *app) *cobra.Command {
 		Long: `Shows every Tenstorrent board of the host, its health, its memory and the
 processes that use it: as a table, a long report, JSON or CSV. The flags are
 those of nvidia-smi and of the official tt-smi; -r and --reset excepted, since
-ttmon never changes a board.
+ttmon never changes a board, and nvidia-smi's -x: nobody could name a script that
+reads its XML of a board that is not NVIDIA's, and --json has all of it.
 
 In the table, a word instead of a number says why there is none (denied, hung,
 reset, lost, stale, N/A: nobody offers it) and – that there is nothing; ~ marks
@@ -71,7 +72,7 @@ Exit codes: 0 ok, 2 bad argument, 3 not offered, 4 no permission, 6 no device,
 		RunE: func(*cobra.Command, []string) error { return s.run() },
 	}
 	s.flags()
-	s.cmd.AddCommand(newDmon(a), newPmon(a))
+	s.cmd.AddCommand(newDmon(a), newPmon(a), newTopo(a))
 	return s.cmd
 }
 
@@ -138,7 +139,7 @@ func (s *smi) run() error {
 		return exitWith(exitUnsupported, "ttmon never changes a board: reset it with Tenstorrent's own tt-smi -r (pip install tt-smi)")
 	}
 	if s.xml {
-		return usage("there is no XML: use --json")
+		return exitWith(exitUnsupported, "there is no XML: --json has all of it, and --query-device and --query-apps are as in nvidia-smi")
 	}
 	switch {
 	case s.version:

@@ -62,6 +62,8 @@ func calls(own string) map[string][]call {
 		"top":           {{keys: "q"}, {args: []string{"-s"}}},
 		"mem":           {{args: []string{"--once"}}, {args: []string{"--plain", "-r", "100"}, bytes: 200}, {keys: "q"}},
 		"stale":         {{}, {args: []string{"--json"}}},
+		"topo":          {{args: []string{"-m"}}, {args: []string{"--links"}}},
+		"smi topo":      {{args: []string{"-m"}}},
 		"doctor":        {{args: nil}, {args: []string{"--json"}}, {args: []string{"--bundle", own + "-bundle"}}},
 		"version":       {{}},
 		"daemon":        {{}},

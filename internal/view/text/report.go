@@ -137,6 +137,7 @@ func (r *report) section(section Section, d *model.Device) {
 		r.fact(2, "AI Max", say(d.AICLKMax, words.MHz))
 		r.fact(2, "AXI", say(d.AXICLK, words.MHz))
 		r.fact(2, "ARC", say(d.ARCCLK, words.MHz))
+		r.fact(2, "Throttled", words.Throttling(r.snap, d))
 	case Activity:
 		r.title(1, "Activity")
 		r.fact(2, "Estimate (not a measurement)", say(d.Activity.Ratio, words.Percent))

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// topo is the command ttmon topo with its flags.
+type topo struct {
+	*app
+	matrix, links, json bool
+}
+
+// newTopo makes the command; nvidia-smi has it as one of its own, so ttmon smi
+// has it too.
+func newTopo(a *app) *cobra.Command {
+	t := &topo{app: a}
+	cmd := &cobra.Command{
+		Use:   "topo",
+		Short: "Shows how the boards hang together: PCIe distances and Ethernet links",
+		Long: `Shows what lies between each two devices: Ethernet links between their chips, and
+otherwise how far apart they are on PCIe, in the words of nvidia-smi topo -m.
+
+PCIe distances come from the kernel. Ethernet links come from the description
+of the host that UMD leaves in /tmp whenever a program opens the boards: no chip is
+asked. It is believed of root, of you, and of whoever has a device open.
+
+Exit codes: as ttmon smi.`,
+		Example: `  ttmon topo -m
+  ttmon topo --links
+  ttmon topo --json | jq '.pairs[] | select(.ethernet_links > 0)'`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return t.run() },
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&t.matrix, "matrix", "m", false, "the matrix (which is what is shown without any flag)")
+	f.BoolVar(&t.links, "links", false, "a line per Ethernet link, with its channels")
+	f.BoolVar(&t.json, "json", false, "JSON in the ttmon.topology/1 contract")
+	return cmd
+}
+
+func (t *topo) run() error {
+	if t.matrix && t.links {
+		return usage("--matrix and --links cannot be used together")
+	}
+	h, err := t.openHost()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	snap, err := h.Next(context.Background())
+	if err != nil {
+		return err
+	}
+	if err := absence(snap); err != nil {
+		return err
+	}
+	top := collect.Topology(h.root, snap)
+	if t.json {
+		_, _, terminal := size(t.stdout)
+		out := wire.AppendTopology(nil, &wire.Topology{Time: snap.Time, Simulated: snap.Simulated, Topology: top}, terminal)
+		return t.output("").write(append(out, '\n'))
+	}
+	o, err := t.textOptions(t.stdout)
+	if err != nil {
+		return err
+	}
+	show := text.AppendTopology
+	if t.links {
+		show = text.AppendLinks
+	}
+	out := show(nil, snap, top, o)
+	if snap.Simulated {
+		out = append(out, " "+words.Simulated+"\n"...)
+	}
+	return t.output("").write(out)
+}

@@ -1,0 +1,135 @@
+package text
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// AppendTopology appends the matrix of what lies between devices, and what its
+// words mean.
+func AppendTopology(dst []byte, s *model.Snapshot, t *model.Topology, o Options) []byte {
+	p := &printer{buf: dst, Options: o}
+	cell := 4
+	for _, row := range t.PCIe {
+		for _, d := range row {
+			cell = max(cell, len(d))
+		}
+	}
+	p.put(fmt.Sprintf(" %-4s", "Dev"), faint)
+	for _, index := range t.Devices {
+		p.put(fmt.Sprintf(" %*d", cell, index), faint)
+	}
+	p.put("  NUMA  CPUs", faint)
+	p.newline()
+	for i, index := range t.Devices {
+		p.put(fmt.Sprintf(" %-4d", index), plain)
+		for j, other := range t.Devices {
+			st := plain
+			word := string(t.PCIe[i][j])
+			switch n := t.Between(index, other); {
+			case i == j:
+				st = faint
+			case n > 0:
+				word, st = "E"+strconv.Itoa(n), good
+			}
+			p.put(fmt.Sprintf(" %*s", cell, word), st)
+		}
+		d := s.Device(index)
+		p.put(fmt.Sprintf("  %4s  %s", words.Reading(d.NUMANode, strconv.Itoa), words.Foreign(d.CPUAffinity)), plain)
+		p.newline()
+	}
+	p.newline()
+	p.legend(t)
+	p.described(s, t)
+	return p.buf
+}
+
+// legend says what the words of a matrix mean, of those that are in it.
+func (p *printer) legend(t *model.Topology) {
+	in := map[model.Distance]bool{}
+	links := false
+	for i, a := range t.Devices {
+		for j, b := range t.Devices {
+			if i != j {
+				in[t.PCIe[i][j]] = true
+				links = links || t.Between(a, b) > 0
+			}
+		}
+	}
+	if links {
+		p.sentence("E#    # Ethernet links between chips of the two; over PCIe they are as far apart as their NUMA nodes and buses say (--json)", plain)
+	}
+	for _, l := range []struct {
+		word model.Distance
+		text string
+	}{
+		{model.OneSwitch, "over at most one PCIe switch"},
+		{model.Switches, "over several PCIe switches, without a host bridge"},
+		{model.HostBridge, "over a PCIe host bridge (the processor)"},
+		{model.SameNode, "over PCIe host bridges of one NUMA node"},
+		{model.AcrossNodes, "over the link between NUMA nodes"},
+		{model.UnknownLength, "not known: the kernel does not tell the NUMA node"},
+	} {
+		if in[l.word] {
+			p.sentence(fmt.Sprintf("%-5s %s", l.word, l.text), plain)
+		}
+	}
+}
+
+// described says where the Ethernet links come from, or why there are none.
+func (p *printer) described(s *model.Snapshot, t *model.Topology) {
+	if t.Described == "" {
+		p.sentence("Ethernet links are not known: UMD has left no description of this host in /tmp; every tt-metal program that opens the boards writes one", warn)
+		return
+	}
+	age := ""
+	if d := s.Time.Sub(t.DescribedAt); !t.DescribedAt.IsZero() && d >= 0 {
+		age = ", written " + words.Span(d.Round(time.Second)) + " ago"
+	}
+	p.sentence("Ethernet links as UMD found them ("+words.Escape(t.Described)+age+"); a cable that was pulled since is still in it", plain)
+	inside, out := 0, 0
+	for _, l := range t.Links {
+		if l.From.Device == l.To.Device {
+			inside++
+		}
+	}
+	for _, n := range t.Outside {
+		out += n
+	}
+	var more []string
+	if inside > 0 {
+		more = append(more, fmt.Sprintf("%d between chips of one board", inside))
+	}
+	if out > 0 {
+		more = append(more, fmt.Sprintf("%d to chips of other hosts", out))
+	}
+	if t.Unplaced > 0 {
+		more = append(more, fmt.Sprintf("%d of chips behind none of these devices", t.Unplaced))
+	}
+	if len(more) > 0 {
+		p.sentence("not in the matrix: "+strings.Join(more, ", "), plain)
+	}
+}
+
+// AppendLinks appends a line per Ethernet link.
+func AppendLinks(dst []byte, s *model.Snapshot, t *model.Topology, o Options) []byte {
+	p := &printer{buf: dst, Options: o}
+	if len(t.Links) > 0 {
+		p.line(" From       Channel   To         Channel", faint)
+	}
+	for _, l := range t.Links {
+		p.line(fmt.Sprintf(" %-10s %7d   %-10s %7d", place(l.From), l.From.Channel, place(l.To), l.To.Channel), plain)
+	}
+	if len(t.Links) > 0 {
+		p.newline()
+	}
+	p.described(s, t)
+	return p.buf
+}
+
+func place(p model.Port) string { return strings.TrimSpace(strconv.Itoa(p.Device) + " " + p.Name) }
