@@ -141,7 +141,10 @@ func writeHealth(w io.Writer, path string, h *client.Health) {
 	} else {
 		row("snapshots", "none yet")
 	}
-	row("loop", "longest turn %v, longest for one client %v, in the last minutes", seconds(h.Loop.LongestTurn).Round(time.Microsecond), seconds(h.Loop.LongestStep).Round(time.Microsecond))
+	row("loop", "in the last minutes: longest turn %s; longest for one client %v", turnText(&h.Loop.Longest), seconds(h.Loop.LongestStep).Round(time.Microsecond))
+	if b := &h.Loop.Busiest; b.CPU > h.Loop.Longest.CPU {
+		row("", "the turn that worked longest %s", turnText(b))
+	}
 	row("account", "%d processes, %d buffers, %d events so far", h.Ledger.Processes, h.Ledger.Buffers, h.Ledger.Events)
 	writeWatch(row, h.Uprobe)
 	row("clients", "%d report or ask, %d watch", h.AllocSocket.Connections, h.Watchers)
@@ -179,6 +182,19 @@ func writeWatch(row func(name, format string, args ...any), u *client.Watch) {
 			row("", "%s is not watched: %s", words.Escape(l.Path), words.Escape(l.Reason))
 		}
 	}
+}
+
+// turnText says how long a turn took, and how much of that it had no processor.
+func turnText(t *client.Turn) string {
+	took, worked := seconds(t.Took).Round(time.Microsecond), seconds(t.CPU).Round(time.Microsecond)
+	text := took.String()
+	if took-worked > time.Millisecond && worked < took/2 {
+		text += fmt.Sprintf(" (worked %v, waited for a processor or a lock)", worked)
+	}
+	if t.Work != "" {
+		text += ", mostly " + words.Escape(t.Work)
+	}
+	return text
 }
 
 func writeBudgets(w io.Writer, budgets []client.Budget) {

@@ -48,6 +48,8 @@ type arena struct {
 // viewer.
 type figures struct {
 	turn, turnP99, step    time.Duration // of the loop
+	work                   time.Duration // of the turn that worked longest
+	busiest                string        // on what
 	stall, stallP99        time.Duration // of the workload's reports
 	answer, answerP99, mid time.Duration // of the viewer's questions
 	reports, mebibytes     int
@@ -322,7 +324,10 @@ func (a *arena) settle() {
 	} else {
 		loop := tree["loop"].(map[string]any)
 		of := func(name string) time.Duration { return time.Duration(loop[name].(float64) * float64(time.Second)) }
-		a.figures = figures{turn: of("worst_turn_s"), turnP99: of("turn_p99_s"), step: of("worst_step_s"), mebibytes: int(a.memory() >> 20)}
+		a.figures = figures{
+			turn: of("worst_turn_s"), turnP99: of("turn_p99_s"), step: of("worst_step_s"), work: of("worst_turn_cpu_s"),
+			busiest: fmt.Sprint(loop["busiest_turn"].(map[string]any)["work"]), mebibytes: int(a.memory() >> 20),
+		}
 	}
 	a.stopView()
 	a.viewer.Wait()

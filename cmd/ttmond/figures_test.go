@@ -18,7 +18,7 @@ func TestAttackFigures(t *testing.T) {
 	}
 	names := attackNames()
 	slices.Sort(names)
-	fmt.Printf("FIGURE %-12s %34s %24s %30s %7s\n", "", "loop ms: longest step, turn, p99", "report stall ms: p99, max", "question ms: p50, p99, max", "MiB")
+	fmt.Printf("FIGURE %-12s %46s %24s %30s %7s\n", "", "loop ms: step, turn p99, max, CPU of it", "report stall ms: p99, max", "question ms: p50, p99, max", "MiB")
 	for _, name := range append([]string{"nothing"}, names...) {
 		if name == "paths" {
 			continue // it needs stops and starts
@@ -34,7 +34,7 @@ func TestAttackFigures(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			a.settle()
 			f, ms := &a.figures, func(d time.Duration) float64 { return d.Seconds() * 1e3 }
-			fmt.Printf("FIGURE %-12s %14.2f %9.2f %9.2f %14.3f %9.2f %10.2f %9.2f %9.2f %7d\n", name, ms(f.step), ms(f.turn), ms(f.turnP99),
+			fmt.Printf("FIGURE %-12s %14.2f %9.2f %9.2f %6.2f %-9s %9.3f %9.2f %10.2f %9.2f %9.2f %7d\n", name, ms(f.step), ms(f.turnP99), ms(f.turn), ms(f.work), f.busiest,
 				ms(f.stallP99), ms(f.stall), ms(f.mid), ms(f.answerP99), ms(f.answer), f.mebibytes)
 		})
 	}

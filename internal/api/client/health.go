@@ -33,7 +33,8 @@ type Health struct {
 	} `json:"ledger"`
 	Uprobe *Watch `json:"uprobe"`
 	Loop   struct {
-		LongestTurn float64 `json:"longest_turn_s"`
+		Longest     Turn    `json:"longest_turn"`
+		Busiest     Turn    `json:"busiest_turn"`
 		LongestStep float64 `json:"longest_step_s"`
 		Lag         float64 `json:"lag_s"`
 		Queue       int     `json:"queue"`
@@ -58,6 +59,13 @@ type Watch struct {
 		Path   string `json:"path"`
 		Reason string `json:"reason"`
 	} `json:"libraries"`
+}
+
+// Turn is one turn of the daemon's loop.
+type Turn struct {
+	Took float64 `json:"took_s"`
+	CPU  float64 `json:"cpu_s"` // how long it worked
+	Work string  `json:"work"`  // what took longest
 }
 
 // Problem is one thing that is wrong.

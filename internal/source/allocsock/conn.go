@@ -1,7 +1,6 @@
 package allocsock
 
 import (
-	"errors"
 	"log/slog"
 	"time"
 
@@ -27,14 +26,17 @@ type conn struct {
 	finish    bool   // end our side when out is empty
 	warned    bool   // its nonsense has been logged
 	composing int    // texts that are being made for it
-	parked    bool   // not read: a text, or what its process runs, is waited for
+	parked    bool   // not read: a text, or what its process runs, or its turn is waited for
+	resumes   bool   // it is in user.resuming
 	outlived  bool   // the process that made it has ended
 	stored    bool   // the service manager keeps it too
+	asks      bool   // it has been replied to
 	appetite  int    // bytes to read at a time: what can be booked in stepTime
 	settleAt  time.Time
 
 	// For the choice between being woken and being swept.
 	swept     bool
+	hotAt     int // its place in user.hot
 	wakes     int
 	wakeSince time.Time
 	idle      int // sweeps in a row that found little
@@ -43,6 +45,10 @@ type conn struct {
 // maxOut bounds the replies that wait for a client that does not read. More
 // are dropped, whole: the client is the loser, not its neighbours.
 const maxOut = 256 << 10
+
+// sendBuffer is what the kernel keeps of replies that a client has not read. It
+// is our memory, and 200 KiB by default, for each of thousands of connections.
+const sendBuffer = 4 << 10
 
 // Bytes that are read at a time, at least and at most.
 const (
@@ -55,7 +61,7 @@ const (
 func (s *Server) adopt(c *conn) error {
 	// From now on every read says who wrote; see heir.go. Without it, all is
 	// the owner's.
-	_ = unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
+	rawPassCredentials(c.fd)
 	c.interest, c.appetite = unix.EPOLLIN, 2*minAppetite
 	c.dec.peer = c.cred.Pid
 	c.dec.classify = func(counting bool) reading { return s.readingOf(c, counting) }
@@ -114,7 +120,7 @@ func (s *Server) read(c *conn) (got int, left bool) {
 		} else {
 			s.consume(c, s.buf[:kept+n], drained)
 		}
-		switch late := time.Since(s.clock) > stepTime; {
+		switch late := s.late(); {
 		case late && n == got: // the first read of this step
 			c.appetite = max(c.appetite/2, minAppetite)
 			return got, true
@@ -133,6 +139,10 @@ func (s *Server) read(c *conn) (got int, left bool) {
 // s.buf; what is left of it is kept in c.pending.
 func (s *Server) consume(c *conn, b []byte, e ending) {
 	c.dec.events = s.events[:0]
+	borrowed := c.out == nil
+	if borrowed {
+		c.out = s.replies[:0]
+	}
 	for {
 		n, req, wait := c.dec.decode(b, e)
 		b = b[n:]
@@ -152,6 +162,11 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 			s.park(c)
 			break
 		}
+		if len(b) > 0 && s.late() {
+			s.park(c)
+			s.unpark(c)
+			break
+		}
 	}
 	if len(b) > maxLine && !c.parked { // BUG: nothing that long can be the beginning of anything
 		c.dec.rejected++
@@ -166,7 +181,13 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 	if len(c.out) > 0 || c.finish {
 		s.flush(c)
 	}
+	if borrowed {
+		c.out = append([]byte(nil), c.out...) // what it has not taken, if anything
+	}
 }
+
+// late tells whether a step has taken as long as it may.
+func (s *Server) late() bool { return time.Since(s.clock) > s.stepTime }
 
 // park leaves a connection alone until unpark. It is not even watched: who
 // hangs up meanwhile would be reported again and again.
@@ -177,11 +198,38 @@ func (s *Server) park(c *conn) {
 	_ = unix.EpollCtl(c.user.set, unix.EPOLL_CTL_DEL, c.fd, nil)
 }
 
-// unpark goes on with a connection.
+// unpark has the loop go on with a connection when it is its user's turn.
 func (s *Server) unpark(c *conn) {
-	if c.fd < 0 || !c.parked || c.composing > 0 {
+	if c.fd < 0 || !c.parked || c.composing > 0 || c.resumes {
 		return
 	}
+	c.resumes = true
+	u := c.user
+	if len(u.resuming) == 0 {
+		s.resuming = append(s.resuming, u)
+	}
+	u.resuming = append(u.resuming, c)
+}
+
+// resume goes on with connections of a user, as long as its share lasts. Before
+// that is done nothing more is read for the user: so little waits undecoded.
+func (s *Server) resume(u *user) {
+	n := 0
+	for ; n < len(u.resuming) && s.hasShare(u); n++ {
+		c := u.resuming[n]
+		u.resuming[n] = nil
+		if c.resumes = false; c.fd >= 0 {
+			s.goOn(c)
+			s.step(u)
+		}
+	}
+	if u.resuming = u.resuming[n:]; len(u.resuming) == 0 {
+		u.resuming = nil
+	}
+}
+
+// goOn goes on with a connection.
+func (s *Server) goOn(c *conn) {
 	c.parked = false
 	_ = unix.EpollCtl(c.user.set, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: c.interest, Fd: int32(c.fd)})
 	if c.ended {
@@ -263,6 +311,9 @@ func (s *Server) settleLater(c *conn, wait bool) {
 
 // settle decodes what has had nothing behind it for settleTime.
 func (s *Server) settle() {
+	if len(s.settling) == 0 {
+		return
+	}
 	n := 0
 	for ; n < len(s.settling) && !s.now.Before(s.settling[n].at); n++ {
 		c, at := s.settling[n].conn, s.settling[n].at
@@ -280,6 +331,7 @@ func (s *Server) settle() {
 	if s.settling = s.settling[n:]; len(s.settling) == 0 {
 		s.settling = nil
 	}
+	s.mark(workSettle)
 }
 
 // end notes that a client will send no more: it has closed its end, or shut
@@ -346,21 +398,25 @@ func (s *Server) reply(c *conn, b []byte) {
 	c.out = append(c.out, b...)
 }
 
-// flush sends what the client takes. MSG_NOSIGNAL: a viewer may have left.
+// flush sends what the client takes.
 func (s *Server) flush(c *conn) {
+	if len(c.out) > 0 && !c.asks {
+		c.asks = true
+		rawSendBuffer(c.fd, sendBuffer)
+	}
 	for len(c.out) > 0 {
-		n, err := unix.SendmsgN(c.fd, c.out, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.EAGAIN):
-			s.interest(c)
-			return
-		case err != nil: // it has left; the end of its input tells the rest
-			s.unread(c, len(c.out))
-			c.out = nil
-		default:
+		n, errno := rawSend(c.fd, c.out)
+		switch errno {
+		case 0:
 			s.unread(c, n)
 			c.out = c.out[:copy(c.out, c.out[n:])]
+		case unix.EINTR:
+		case unix.EAGAIN:
+			s.interest(c)
+			return
+		default: // it has left; the end of its input tells the rest
+			s.unread(c, len(c.out))
+			c.out = nil
 		}
 	}
 	if cap(c.out) > 4096 {

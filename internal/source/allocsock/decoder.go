@@ -51,8 +51,9 @@ const (
 	askReading                // go on when classify has an answer
 )
 
-// batchLen is how many events a decoder collects at most.
-const batchLen = 4096
+// batchLen is how many events a decoder collects at most. The caller looks at
+// the clock between batches: an event can take 10 µs if its sender means harm.
+const batchLen = 128
 
 // maxLine bounds a text request.
 const maxLine = 256
@@ -107,13 +108,16 @@ func (d *decoder) decode(b []byte, end ending) (n int, req request, wait bool) {
 		case text:
 			used, req, stop = d.decodeText(b[n:], end)
 		case lost:
-			used, stop = d.search(b[n:], end)
+			used, req, stop = d.search(b[n:], end)
 		default:
 			used, req, stop, wait = d.decodeStart(b[n:], end)
 		}
 		n += used
 		if stop {
 			return n, req, wait
+		}
+		if len(d.events) >= batchLen {
+			return n, request{kind: flush}, false
 		}
 	}
 }

@@ -28,6 +28,8 @@ type death struct {
 	emptied  uint64 // Server.emptied when it ended
 	accepted uint64 // connections accepted until then
 	measured bool
+	strange  []*conn       // may be its own: to be looked at
+	own      []*conn       // to be measured
 	left     map[*conn]int // bytes to be read
 }
 
@@ -52,25 +54,21 @@ func (s *Server) tendDying() {
 	if len(s.dying) == 0 {
 		return
 	}
-	if s.listener >= 0 && s.resume.IsZero() {
-		s.accept()
-	}
-	if s.dyingFrom++; s.dyingFrom >= len(s.dying) { // a turn may not come to all of them
-		s.dyingFrom = 0
-	}
-	list := slices.Concat(s.dying[s.dyingFrom:], s.dying[:s.dyingFrom])
-	s.dying = s.dying[:0]
-	for _, p := range list {
-		if p.ended { // its last connection closed just now
-			continue
+	start := time.Now()
+	for range len(s.dying) {
+		if time.Since(start) > choreTime {
+			break // a turn may not come to all of them; the next begins behind
 		}
-		if s.hearOut(p) {
+		if s.dyingFrom++; s.dyingFrom >= len(s.dying) {
+			s.dyingFrom = 0
+		}
+		if p := s.dying[s.dyingFrom]; !p.ended && s.hearOut(p) {
 			s.bury(p)
-		} else {
-			s.dying = append(s.dying, p)
 		}
 	}
+	s.dying = slices.DeleteFunc(s.dying, func(p *reporter) bool { return p.ended })
 	s.count.dying.Store(int64(len(s.dying)))
+	s.mark(workEnds)
 }
 
 // hearOut reads what a process had still said; true when that was all.
@@ -84,19 +82,23 @@ func (s *Server) hearOut(p *reporter) bool {
 		if s.listener >= 0 && s.emptied == d.emptied && s.count.accepted.Load()-d.accepted < maxBacklog {
 			return false
 		}
-		s.measure(p)
+		if !s.measure(p) {
+			return false
+		}
 	}
 	all := true
 	for c := range d.left {
 		switch {
 		case c.fd < 0 || c.ended:
 			delete(d.left, c)
-		case c.parked || !s.hasShare(c.user):
+		case !s.hasOwnShare(c.user):
+			return false // there may be thousands
+		case c.parked:
 			all = false
 		default:
 			n, _ := s.read(c)
 			s.step(c.user)
-			if d.left[c] -= n; n == 0 && !c.parked || d.left[c] <= 0 {
+			if d.left[c] -= n; !c.parked && (n == 0 || d.left[c] <= 0) {
 				delete(d.left, c)
 			} else {
 				all = false
@@ -106,24 +108,44 @@ func (s *Server) hearOut(p *reporter) bool {
 	return all
 }
 
-// measure finds out what is left to be read.
-func (s *Server) measure(p *reporter) {
+// measure finds out what is left to be read, a few connections at a time; true
+// when that is known.
+func (s *Server) measure(p *reporter) bool {
 	d := p.death
-	d.measured, d.left = true, map[*conn]int{}
-	for c := range s.unclaimed[int32(p.key.PID)] {
-		if p.key.PID != 0 && int(c.cred.Uid) == p.uid && peerHasExited(c) {
-			s.claim(c, p)
+	if d.left == nil {
+		d.left = map[*conn]int{}
+		for c := range s.unclaimed[int32(p.key.PID)] {
+			if p.key.PID != 0 && int(c.cred.Uid) == p.uid {
+				d.strange = append(d.strange, c)
+			}
+		}
+		for c := range p.conns {
+			d.own = append(d.own, c)
 		}
 	}
-	for c := range p.conns {
-		if c.fd < 0 || c.ended {
+	for n := 0; n < measuredAtATime && len(d.strange) > 0; n++ {
+		c := d.strange[0]
+		if d.strange = d.strange[1:]; c.fd >= 0 && c.owner == nil && peerHasExited(c) {
+			s.claim(c, p)
+			d.own = append(d.own, c)
+		}
+	}
+	for n := 0; n < measuredAtATime && len(d.own) > 0; n++ {
+		c := d.own[0]
+		if d.own = d.own[1:]; c.fd < 0 || c.ended {
 			continue
 		}
 		if n, err := unix.IoctlGetInt(c.fd, unix.SIOCINQ); err == nil && n > 0 {
 			d.left[c] = n
 		}
 	}
+	d.measured = len(d.strange) == 0 && len(d.own) == 0
+	return d.measured
 }
+
+// measuredAtATime is how many connections of a process that has ended are
+// looked at before the clock is.
+const measuredAtATime = 32
 
 // peerHasExited tells whether who made a connection is gone. Another process
 // may have its pid by now.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,9 +54,9 @@ func limited(change func(*Limits)) func(*Options) {
 // A connection too many is closed; the others do not notice, and when they have
 // gone there is room again. Nothing of a budget is lost on the way.
 func TestConnectionLimit(t *testing.T) {
-	l := serve(t, limited(func(lim *Limits) { lim.Descriptors = budget.Limit{PerUID: 3, All: 4} }))
-	conns := []*net.UnixConn{l.dial(), l.dial(), l.dial()}
-	l.send(conns[0], own(allocMsg(0, 64, 10, 0)).pack(144)) // takes the fourth, for its pidfd
+	l := serve(t, limited(func(lim *Limits) { lim.Descriptors = budget.Limit{PerUID: 3, All: 5} }))
+	conns := []*net.UnixConn{l.dial(), l.dial(), l.dial()}  // and the set of their user
+	l.send(conns[0], own(allocMsg(0, 64, 10, 0)).pack(144)) // takes the fifth, for its pidfd
 	l.await(0, model.DRAM, 10)
 	refused := l.dial()
 	if _, err := refused.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
@@ -64,10 +65,10 @@ func TestConnectionLimit(t *testing.T) {
 	l.send(conns[1], own(allocMsg(0, 128, 10, 0)).pack(144))
 	l.await(0, model.DRAM, 20)
 	conns[2].Close()
-	l.until("room", func() bool { return l.budgetOf("descriptors").Used == 3 })
+	l.until("room", func() bool { return l.budgetOf("descriptors").Used == 4 })
 	l.send(l.dial(), own(allocMsg(0, 256, 10, 0)).pack(144))
 	l.await(0, model.DRAM, 30)
-	if b := l.budgetOf("descriptors"); b.Refused != 1 || b.Used != 4 {
+	if b := l.budgetOf("descriptors"); b.Refused != 1 || b.Used != 5 {
 		t.Errorf("budget %+v", b)
 	}
 }
@@ -279,18 +280,78 @@ func TestShares(t *testing.T) {
 	if s.turn++; !s.hasShare(u) {
 		t.Error("no share in the next turn")
 	}
+	s.othersSpent = othersTime
+	if s.hasShare(u) || !s.hasOwnShare(u) || !s.hasShare(root) {
+		t.Error("many users together have had more than their part of a turn, or root has not its own")
+	}
+}
+
+// Root is served first, then who has waited longest.
+func TestOrderOfUsers(t *testing.T) {
+	s := &Server{turn: 10, users: map[int]*user{}}
+	var served []int
+	for uid, last := range map[int]uint64{12345: 9, 0: 9, 12346: 3, 12347: 5} {
+		u := &user{uid: uid, set: -1, served: last}
+		s.users[uid] = u
+		s.due(u)
+		s.due(u) // once is enough
+	}
+	s.orderUsers()
+	for _, u := range s.turnOf {
+		served = append(served, u.uid)
+	}
+	if want := []int{0, 12346, 12347, 12345}; !slices.Equal(served, want) {
+		t.Errorf("order %v, want %v", served, want)
+	}
+	s.othersSpent = othersTime // nobody but root is served
+	s.serveUsers()
+	if s.users[0].served != 10 || s.users[12346].served != 3 || len(s.turnOf) != 0 {
+		t.Errorf("root was last served in turn %d, who waits in %d", s.users[0].served, s.users[12346].served)
+	}
+}
+
+// What was read and takes too long is left for a later turn, in order, whole, and
+// without another message to wake it: here every batch takes too long.
+func TestLeftForLater(t *testing.T) {
+	l := serve(t, nil)
+	l.stop()
+	l.server.stepTime = -1
+	l.run()
+	const n = 2000
+	var b []byte
+	for k := range uint64(n) {
+		b = append(b, own(allocMsg(int32(k%3), 64*k, 10, 0)).pack(144)...)
+	}
+	c, other, leaves := l.dial(), l.dial(), l.dial()
+	l.send(leaves, own(allocMsg(9, 64, 1, 0)).pack(144), b[:1000*144])
+	leaves.Close() // and is heard to the end
+	l.send(c, b, msg{typ: msgQuery, dev: 2}.pack(144))
+	l.send(other, own(allocMsg(7, 64, 5, 0)).pack(144))
+	l.await(7, model.DRAM, 5)
+	reply := make([]byte, 144)
+	if _, err := io.ReadFull(c, reply); err != nil || le64(reply[40:]) != n/3*10 {
+		t.Errorf("device 2 holds %d, %v", le64(reply[40:]), err)
+	}
+	l.await(9, model.DRAM, 1)
+	l.until("the one that left to be dropped", func() bool { return l.server.Stats().Connections == 2 })
+	noise := make([]byte, 100_000)
+	for i := range noise {
+		noise[i] = 1 // every byte could begin a message
+	}
+	l.send(c, noise, own(allocMsg(8, 64, 5, 0)).pack(144), own(allocMsg(8, 128, 5, 0)).pack(144))
+	l.await(8, model.DRAM, 10)
 }
 
 func TestWindow(t *testing.T) {
-	var w window
+	var w window[time.Duration]
 	at := time.Now()
-	w.add(5*time.Millisecond, at)
-	w.add(time.Millisecond, at.Add(90*time.Second))
-	if got := w.longest(); got != 5*time.Millisecond {
+	w.add(5*time.Millisecond, byLength, at)
+	w.add(time.Millisecond, byLength, at.Add(90*time.Second))
+	if got := w.longest(byLength); got != 5*time.Millisecond {
 		t.Errorf("longest %v after 90 s", got)
 	}
-	w.add(2*time.Millisecond, at.Add(200*time.Second))
-	if got := w.longest(); got != 2*time.Millisecond || w.ever != 5*time.Millisecond {
+	w.add(2*time.Millisecond, byLength, at.Add(200*time.Second))
+	if got := w.longest(byLength); got != 2*time.Millisecond || w.ever != 5*time.Millisecond {
 		t.Errorf("longest %v after 200 s, %v ever", got, w.ever)
 	}
 }

@@ -30,21 +30,20 @@ func (s *Server) loop() error {
 			s.drainWake()
 			return nil
 		}
-		s.turn++
-		s.clock = s.now
-		s.loopStats.begin(s.now)
+		s.beginTurn()
 		for i := range events[:n] {
 			s.dispatch(&events[i])
 		}
-		s.sweepIfDue()
+		s.serveUsers()
+		s.readMail(false)
 		s.settle()
 		s.endGraces()
 		s.acceptAgain()
+		s.acceptSome()
 		s.tendDying()
 		s.storeSome()
 		s.beat()
-		end := time.Now()
-		s.loopStats.end(end.Sub(s.now), end)
+		s.endTurn()
 	}
 }
 
@@ -74,6 +73,9 @@ func (s *Server) timeout() time.Duration {
 			next = t
 		}
 	}
+	if len(s.resuming) > 0 || s.hasMail {
+		return 0
+	}
 	if len(s.hot) > 0 {
 		if s.pause == 0 {
 			return 0
@@ -97,8 +99,8 @@ func (s *Server) timeout() time.Duration {
 			sooner(p.graceEnd)
 		}
 	}
-	if !s.resume.IsZero() {
-		sooner(s.resume)
+	if !s.acceptAt.IsZero() {
+		sooner(s.acceptAt)
 	}
 	if next.IsZero() {
 		return -1
@@ -140,10 +142,10 @@ func (s *Server) dispatch(e *unix.EpollEvent) {
 	switch {
 	case fd == s.wakeFD:
 		s.drainWake()
-		s.readMail()
+		s.hasMail = true
 		return
 	case fd == s.listener:
-		s.accept()
+		s.hasNewcomers = true
 		return
 	case fd >= len(s.watched):
 		return
@@ -156,7 +158,8 @@ func (s *Server) dispatch(e *unix.EpollEvent) {
 			s.died(w.reporter, "exited")
 		}
 	case w.user != nil:
-		s.serveUser(w.user)
+		w.user.woken = true
+		s.due(w.user)
 	}
 }
 
@@ -199,7 +202,7 @@ func (s *Server) unwatchIn(set, fd int) {
 	// Closing would take it out too, unless somebody else holds it: the
 	// successor in a handover that failed.
 	_ = unix.EpollCtl(set, unix.EPOLL_CTL_DEL, fd, nil)
-	unix.Close(fd)
+	rawClose(fd)
 }
 
 // interest changes what a connection is woken for.
@@ -225,22 +228,33 @@ func wanted(c *conn) (events uint32) {
 	return events
 }
 
-// accept takes in newcomers, for as long as a user's share.
+// acceptSome takes in newcomers, once in a turn.
+func (s *Server) acceptSome() {
+	// Somebody who has ended may have written on one that waits.
+	if s.hasNewcomers || len(s.dying) > 0 && s.listener >= 0 && s.acceptAt.IsZero() {
+		s.hasNewcomers = false
+		s.accept()
+		s.mark(workAccept)
+	}
+}
+
+// accept takes in newcomers, for as long as that may take in a turn. They wait
+// in one queue, whoever they are: so it is longer than for other chores.
 func (s *Server) accept() {
-	for start := time.Now(); time.Since(start) < share; {
-		fd, _, err := unix.Accept4(s.listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
-		switch {
-		case err == nil:
+	for start := time.Now(); time.Since(start) < acceptTime; {
+		fd, errno := rawAccept(s.listener)
+		switch errno {
+		case 0:
 			s.count.accepted.Add(1)
 			s.welcome(fd)
-		case errors.Is(err, unix.EAGAIN):
+		case unix.EAGAIN:
 			s.emptied++
 			return
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
+		case unix.EINTR, unix.ECONNABORTED:
 		default:
-			s.log.Warn("clients must wait to be accepted", "err", err, "connections", len(s.conns))
+			s.log.Warn("clients must wait to be accepted", "err", errno, "connections", len(s.conns))
 			_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_MOD, s.listener, &unix.EpollEvent{Fd: int32(s.listener)})
-			s.resume = s.now.Add(acceptRetry)
+			s.acceptAt = s.now.Add(acceptRetry)
 			return
 		}
 	}
@@ -254,7 +268,7 @@ func (s *Server) welcome(fd int) {
 	var err error
 	if c.cred, err = credentials(fd); err == nil {
 		if !s.pools.descriptors.Take(int(c.cred.Uid), 1) {
-			unix.Close(fd)
+			rawClose(fd)
 			return
 		}
 		if err = s.adopt(c); err != nil {
@@ -303,15 +317,15 @@ func (s *Server) AcceptAll() {
 		return
 	}
 	s.now = time.Now()
-	for n, emptied := 0, s.emptied; n < maxBacklog && s.emptied == emptied && s.resume.IsZero(); n++ {
+	for n, emptied := 0, s.emptied; n < maxBacklog && s.emptied == emptied && s.acceptAt.IsZero(); n++ {
 		s.accept()
 	}
 }
 
 func (s *Server) acceptAgain() {
-	if s.resume.IsZero() || s.now.Before(s.resume) {
+	if s.acceptAt.IsZero() || s.now.Before(s.acceptAt) {
 		return
 	}
-	s.resume = time.Time{}
+	s.acceptAt = time.Time{}
 	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_MOD, s.listener, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(s.listener)})
 }

@@ -25,9 +25,9 @@ type peer struct {
 
 // credentials returns who connected, as the kernel noted it then.
 func credentials(fd int) (*unix.Ucred, error) {
-	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil {
-		return nil, fmt.Errorf("asking who connected: %w", err)
+	cred := new(unix.Ucred)
+	if errno := rawCredentials(fd, cred); errno != 0 {
+		return nil, fmt.Errorf("asking who connected: %w", errno)
 	}
 	return cred, nil
 }

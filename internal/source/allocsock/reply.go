@@ -2,6 +2,7 @@ package allocsock
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/ledger"
 )
@@ -11,11 +12,14 @@ func (s *Server) serve(c *conn, r request) {
 	switch r.kind {
 	case askQuery:
 		u := s.opt.Ledger.Device(r.device)
-		s.reply(c, appendQueryReply(nil, r.size, &u))
+		s.reply(c, appendQueryReply(s.scratch[:0], r.size, &u))
 	case askDeviceInfo:
-		s.reply(c, appendInfoReply(nil, r.size, r.device, s.devices()))
+		s.reply(c, appendInfoReply(s.scratch[:0], r.size, r.device, s.devices()))
 	case askStats:
-		s.reply(c, s.statsRecords())
+		if s.statsTurn != s.turn { // many may ask at once
+			s.statsTurn, s.stats = s.turn, s.statsRecords()
+		}
+		s.reply(c, s.stats)
 		c.finish = true // the client reads to the end
 	case askDump:
 		s.compose(c, c, DumpText, func(text string) {
@@ -47,14 +51,27 @@ func (s *Server) post(f func()) {
 	s.interrupt()
 }
 
-func (s *Server) readMail() {
-	s.mailMu.Lock()
-	mail := s.mail
-	s.mail = nil
-	s.mailMu.Unlock()
-	for _, f := range mail {
+// readMail does what others asked the loop to do: as much as a chore may take,
+// or all of it.
+func (s *Server) readMail(all bool) {
+	if !s.hasMail && !all {
+		return
+	}
+	start := time.Now()
+	for all || time.Since(start) < choreTime {
+		s.mailMu.Lock()
+		if len(s.mail) == 0 {
+			s.mail, s.hasMail = nil, false
+			s.mailMu.Unlock()
+			break
+		}
+		f := s.mail[0]
+		s.mail[0] = nil
+		s.mail = s.mail[1:]
+		s.mailMu.Unlock()
 		f()
 	}
+	s.mark(workResults)
 }
 
 func (s *Server) devices() []DeviceInfo {

@@ -7,10 +7,17 @@ func (d *decoder) lose() (stop bool) {
 	return false
 }
 
+// searchLen is how many bytes are searched before the caller looks at the clock.
+const searchLen = 8 << 10
+
 // search skips to the next header that makes sense. The first byte does not
 // count: it begins what was rejected.
-func (d *decoder) search(b []byte, end ending) (n int, stop bool) {
+func (d *decoder) search(b []byte, end ending) (n int, req request, stop bool) {
 	for i := 1; i+headerLen <= len(b); i++ {
+		if i > searchLen {
+			d.skipped += searchLen
+			return searchLen, request{kind: flush}, true // and on from there
+		}
 		switch {
 		case b[i]-1 >= msgDumpKernels:
 		case plausible(b[i:]) && d.knows(framePID(b[i:])) && allZero(b[i+headerLen:min(i+size72, len(b))]):
@@ -20,7 +27,7 @@ func (d *decoder) search(b []byte, end ending) (n int, stop bool) {
 		}
 		if d.mode != lost {
 			d.skipped += uint64(i)
-			return i, false
+			return i, request{}, false
 		}
 	}
 	n = max(len(b)-headerLen, 0)
@@ -28,7 +35,7 @@ func (d *decoder) search(b []byte, end ending) (n int, stop bool) {
 		n = len(b)
 	}
 	d.skipped += uint64(n)
-	return n, true
+	return n, request{}, true
 }
 
 // knows tells whether a message with this pid may be the client's: 0 in

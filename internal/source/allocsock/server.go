@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,11 +61,15 @@ type Server struct {
 	unclaimed unclaimed
 	reporters map[ledger.Key]*reporter
 	buf       []byte // what is being decoded; no connection has one of its own
+	replies   []byte // room for replies that are sent at once; a connection keeps only what it did not take
 	recv      receiver
+	scratch   [2 * size144]byte // for one reply
 	events    []ledger.Event
 	now       time.Time
-	clock     time.Time // when the present step began
-	turn      uint64    // counts up
+	clock     time.Time               // when the present step began
+	work      [numWorks]time.Duration // of the present turn
+	stepTime  time.Duration           // see there
+	turn      uint64                  // counts up
 	users     map[int]*user
 	ready     [64]unix.EpollEvent // of the user who is being served
 	settling  []settling          // wait for the rest of something, by time
@@ -72,14 +77,21 @@ type Server struct {
 	dying     []*reporter         // have ended, and are still heard
 	dyingFrom int
 	emptied   uint64  // times that nobody was left to be accepted
-	hot       []*conn // are swept instead of waited for
-	sweepFrom int
+	hot       []*user // have connections that are swept instead of waited for
+	resuming  []*user // have connections to go on with
+	turnOf    []*user // to be served in this turn
 	pause     time.Duration
 	lastSweep time.Time
-	resume    time.Time // when to accept again after running out of descriptors
+	acceptAt  time.Time // when to accept again after running out of descriptors
 	unstored  []*conn   // wait to be given to the service manager
 	storeAt   time.Time
 	nextBeat  time.Time
+	stats     []byte // the answer to askStats in statsTurn
+	statsTurn uint64
+
+	hasMail, hasNewcomers bool
+	othersSpent           time.Duration // in this turn, for all but root
+	usersSwept            time.Time     // when users who have left were last looked for
 
 	pools     pools
 	loopStats loopStats
@@ -143,11 +155,13 @@ func New(o Options) (*Server, error) {
 		unclaimed: unclaimed{},
 		reporters: map[ledger.Key]*reporter{},
 		buf:       make([]byte, bufLen+maxLine),
+		replies:   make([]byte, 0, 2*maxOut),
 		events:    make([]ledger.Event, 0, batchLen+8),
 		now:       time.Now(),
 		nextBeat:  time.Now(),
 		since:     sinceNow(),
 		pause:     minPause,
+		stepTime:  stepTime,
 
 		verbose: o.Log.Enabled(context.Background(), slog.LevelDebug),
 	}
@@ -188,6 +202,9 @@ func descriptorLimit() int {
 // Run serves until ctx is done. Everything stays open then, and whoever
 // connects or writes waits: call Run again to go on, or HandOver, or Close.
 func (s *Server) Run(ctx context.Context) error {
+	// The loop measures the processor time of its thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	s.stopping.Store(false)
 	s.closing = make(chan struct{})
 	var waking sync.WaitGroup
@@ -204,7 +221,7 @@ func (s *Server) Run(ctx context.Context) error {
 	waking.Wait()
 	close(s.closing)
 	s.helpers.Wait()
-	s.readMail()
+	s.readMail(true)
 	s.abandonTexts()
 	return err
 }

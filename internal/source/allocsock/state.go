@@ -175,6 +175,11 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*report
 	case cs.Proc >= 0 && cs.Proc < len(procs):
 		s.claim(c, procs[cs.Proc])
 	}
+	if len(c.pending) > maxLine { // it was its user's turn, or a text was being made for it
+		s.park(c)
+		s.unpark(c)
+		return nil
+	}
 	s.settleLater(c, len(c.pending) > 0)
 	s.interest(c)
 	return nil

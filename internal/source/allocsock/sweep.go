@@ -37,7 +37,12 @@ func (s *Server) heat(c *conn) {
 	if len(s.hot) == 0 {
 		s.lastSweep, s.pause = s.now, minPause
 	}
-	s.hot = append(s.hot, c)
+	u := c.user
+	if len(u.hot) == 0 {
+		s.hot = append(s.hot, u)
+	}
+	c.hotAt = len(u.hot)
+	u.hot = append(u.hot, c)
 	s.count.hot.Add(1)
 	s.interest(c)
 }
@@ -48,32 +53,59 @@ func (s *Server) cool(c *conn) {
 		return
 	}
 	c.swept = false
-	s.hot = slices.DeleteFunc(s.hot, func(other *conn) bool { return other == c })
+	u := c.user
+	last := u.hot[len(u.hot)-1]
+	u.hot[c.hotAt], last.hotAt = last, c.hotAt
+	u.hot[len(u.hot)-1] = nil
+	if u.hot = u.hot[:len(u.hot)-1]; len(u.hot) == 0 {
+		u.hot = nil
+		s.hot = slices.DeleteFunc(s.hot, func(other *user) bool { return other == u })
+	}
 	s.count.hot.Add(-1)
 }
 
-// sweepIfDue reads all hot connections and sets the pause to the next time.
-func (s *Server) sweepIfDue() {
+// sweeping is what a sweep found.
+type sweeping struct {
+	on   bool
+	most int  // bytes of one connection
+	left bool // somebody had more
+}
+
+// beginSweep has all hot connections read, if it is time.
+func (s *Server) beginSweep() (found sweeping) {
 	if len(s.hot) == 0 || s.now.Sub(s.lastSweep) < s.pause {
-		return
+		return found
 	}
+	found.on = true
 	s.lastSweep = s.now
 	s.count.sweeps.Add(1)
-	most, left := 0, false
-	hot := slices.Clone(s.hot)
-	s.sweepFrom++ // so that nobody is always the last
-	for i := range hot {
-		c := hot[(s.sweepFrom+i)%len(hot)]
-		if !c.swept || c.fd < 0 {
-			continue // it was dropped in this sweep
+	for _, u := range s.hot {
+		u.swept = true
+		s.due(u)
+	}
+	return found
+}
+
+// sweep reads the hot connections of a user, as long as its share lasts.
+func (s *Server) sweep(u *user, found *sweeping) {
+	if !u.swept {
+		return
+	}
+	for range len(u.hot) {
+		if !s.hasShare(u) || len(u.resuming) > 0 {
+			found.left = true
+			return
 		}
-		if !s.hasShare(c.user) {
-			left = true
-			continue
+		if u.hotFrom++; u.hotFrom >= len(u.hot) { // on from where the last sweep ended
+			u.hotFrom = 0
 		}
+		if len(u.hot) == 0 {
+			return // the last was dropped in this sweep
+		}
+		c := u.hot[u.hotFrom]
 		n, more := s.read(c)
-		s.step(c.user)
-		most, left = max(most, n), left || more
+		s.step(u)
+		found.most, found.left = max(found.most, n), found.left || more
 		if n >= coldBytes {
 			c.idle = 0
 		} else if c.idle++; c.idle >= coldIdle && c.fd >= 0 && !c.parked {
@@ -81,7 +113,13 @@ func (s *Server) sweepIfDue() {
 			s.interest(c)
 		}
 	}
-	s.pause = nextPause(s.pause, most, left)
+}
+
+// endSweep sets the pause to the next sweep.
+func (s *Server) endSweep(found *sweeping) {
+	if found.on {
+		s.pause = nextPause(s.pause, found.most, found.left)
+	}
 }
 
 func nextPause(pause time.Duration, most int, left bool) time.Duration {

@@ -1,9 +1,11 @@
 package allocsock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,21 +16,29 @@ import (
 // The rules of the loop. One goroutine serves everybody, so:
 //
 //   - One step, what is done for one client before the next has its turn, is
-//     to take no longer than stepTime. Reads adapt to it; see conn.appetite.
-//   - In one turn, from one wait to the next, a user gets at most share. Who
-//     has had it is passed over, and is woken again by the next wait. Each
+//     to take no longer than stepTime. Reads adapt to it, see conn.appetite; and
+//     what has been read is left for later where it takes too long, see resume.
+//   - In one turn, from one wait to the next, a user gets at most share, and all
+//     but root together othersTime. Who has had it is passed over, and is
+//     served in a later turn: root first, then who has waited longest. Each
 //     user's connections are in an epoll set of their own, so that many of one
 //     user are not in front of another's.
+//   - What is nobody's in particular, newcomers, results, ends of processes, is a
+//     chore, and gets choreTime in a turn, newcomers acceptTime.
 //   - What takes longer, or may wait, is done elsewhere: texts, what a process
 //     runs, what a dead one left. The connection it is for is parked meanwhile.
 //   - A process that has ended is heard to the end in slices; see dying.go.
 //   - Whatever a client can make grow is taken from a budget first.
 //
-// The loop measures its steps and turns; see Loop.
+// So a turn takes some milliseconds at most, whoever does what. The loop measures
+// its steps and turns; see Loop.
 const (
-	stepTime  = 500 * time.Microsecond
-	share     = time.Millisecond
-	rootShare = 4 * time.Millisecond
+	stepTime   = 500 * time.Microsecond
+	share      = 500 * time.Microsecond
+	othersTime = time.Millisecond
+	rootShare  = 2 * time.Millisecond
+	choreTime  = 250 * time.Microsecond
+	acceptTime = time.Millisecond
 )
 
 // Limits are the budgets of a server.
@@ -93,6 +103,14 @@ type user struct {
 	turn  uint64 // the turn that spent is of
 	spent time.Duration
 
+	served   uint64  // the turn in which it was last served
+	isDue    bool    // it is in Server.turnOf
+	woken    bool    // its set has something
+	swept    bool    // its hot connections are to be read
+	hot      []*conn // are swept instead of waited for
+	hotFrom  int
+	resuming []*conn // to go on with
+
 	textAfter time.Time // when the next text may be made
 
 	lines      int // log lines since
@@ -124,6 +142,7 @@ func (s *Server) enter(uid int) (*user, error) {
 			return nil, err
 		}
 		u.set = set
+		s.pools.descriptors.Force(uid, 1) // overdrawn by one at most: the next connection is refused
 	}
 	u.conns++
 	return u, nil
@@ -137,9 +156,11 @@ func (s *Server) leaveUser(u *user) {
 	}
 	s.unwatch(u.set)
 	u.set = -1
-	if len(s.users) < manyUsers {
+	s.pools.descriptors.Give(u.uid, 1)
+	if len(s.users) < manyUsers || s.now.Sub(s.usersSwept) < time.Minute {
 		return
 	}
+	s.usersSwept = s.now
 	for uid, u := range s.users {
 		if u.conns == 0 && s.now.Sub(u.linesSince) > time.Minute {
 			delete(s.users, uid)
@@ -147,17 +168,70 @@ func (s *Server) leaveUser(u *user) {
 	}
 }
 
+// due has a user served in this turn, if there is time.
+func (s *Server) due(u *user) {
+	if !u.isDue {
+		u.isDue = true
+		s.turnOf = append(s.turnOf, u)
+	}
+}
+
+// serveUsers serves whoever has something to say: root first, then those who
+// have waited longest.
+func (s *Server) serveUsers() {
+	sweeping := s.beginSweep()
+	for _, u := range s.resuming {
+		s.due(u)
+	}
+	if len(s.turnOf) == 0 {
+		return
+	}
+	s.mark(workEvents)
+	s.orderUsers()
+	for i, u := range s.turnOf {
+		if s.hasShare(u) {
+			u.served = s.turn
+			s.resume(u)
+			s.sweep(u, &sweeping)
+			s.serveUser(u)
+		} else if u.swept {
+			sweeping.left = true
+		}
+		u.isDue, u.woken, u.swept = false, false, false
+		s.turnOf[i] = nil
+	}
+	s.turnOf = s.turnOf[:0]
+	s.resuming = slices.DeleteFunc(s.resuming, func(u *user) bool { return len(u.resuming) == 0 })
+	s.endSweep(&sweeping)
+}
+
+// orderUsers says who is served first.
+func (s *Server) orderUsers() {
+	if len(s.turnOf) < 2 {
+		return
+	}
+	slices.SortFunc(s.turnOf, func(a, b *user) int {
+		switch rootA, rootB := budget.Privileged(a.uid), budget.Privileged(b.uid); {
+		case rootA && !rootB:
+			return -1
+		case rootB && !rootA:
+			return 1
+		}
+		return cmp.Compare(a.served, b.served)
+	})
+}
+
 // serveUser serves the connections of a user that have something to say, as
 // long as its share lasts. However many they are, other users' are not behind
 // them.
 func (s *Server) serveUser(u *user) {
-	for s.hasShare(u) && u.set >= 0 {
+	for u.woken && s.hasShare(u) && u.set >= 0 && len(u.resuming) == 0 {
 		n, err := epollNow(u.set, s.ready[:])
 		if err != nil || n == 0 {
 			return
 		}
 		for i := range s.ready[:n] {
-			if !s.hasShare(u) {
+			if !s.hasShare(u) || len(u.resuming) > 0 {
 				return // the others are reported again
 			}
 			e := &s.ready[i]
@@ -177,6 +251,12 @@ const manyUsers = 256
 
 // hasShare tells whether a user may have something done in this turn.
 func (s *Server) hasShare(u *user) bool {
+	return s.hasOwnShare(u) && (s.othersSpent < othersTime || budget.Privileged(u.uid))
+}
+
+// hasOwnShare is hasShare for what is bounded otherwise, whatever other users
+// have had.
+func (s *Server) hasOwnShare(u *user) bool {
 	if u.turn != s.turn {
 		u.turn, u.spent = s.turn, 0
 	}
@@ -192,6 +272,10 @@ func (s *Server) step(u *user) time.Duration {
 	took := now.Sub(s.clock)
 	s.clock = now
 	u.spent += took
+	if !budget.Privileged(u.uid) {
+		s.othersSpent += took
+	}
+	s.work[workClients] += took
 	s.loopStats.step(took)
 	return took
 }
