@@ -39,6 +39,7 @@ enum {
 	TTMON_NODES,   /* struct ttmon_node; 0 is the empty stack */
 	TTMON_STRINGS, /* bytes: each text is its length (u32), then the bytes; 0 is the empty text */
 	TTMON_BLOCKS,  /* struct ttmon_block */
+	TTMON_EVENTS,  /* struct ttmon_event: a ring, of which event_count tells; used is 0 where there is none */
 	TTMON_SECTIONS
 };
 
@@ -70,6 +71,7 @@ struct ttmon_ledger {
 	char library[256];      /* path of the tt-metal library, or empty */
 	char comm[16];
 	struct ttmon_section section[TTMON_SECTIONS];
+	uint64_t event_count; /* ever told; event n is in record n % capacity */
 };
 
 struct ttmon_chip {
@@ -151,12 +153,46 @@ struct ttmon_block {
 	uint32_t sequence; /* odd while the slot is being changed */
 };
 
+/* What happened, in order. Kept only where $TTMON_EVENTS asks for it, for a
+ * recorder that reads as fast as it is written; who is too slow counts what it
+ * missed. A list that is made tells its shape, so that what happened can be
+ * followed without its record, which another list may have by then. */
+enum {
+	TTMON_EVENT_ALLOC = 1, /* address, bytes, asked, tag, node */
+	TTMON_EVENT_FREE,      /* address */
+	TTMON_EVENT_ASKED,     /* address, asked: became known after the allocation */
+	TTMON_EVENT_CLEAR,     /* all blocks of the list are gone */
+	TTMON_EVENT_MADE,      /* address: base, bytes: capacity, asked: alignment, more: smallest, tag: banks, node: group, pool, late */
+	TTMON_EVENT_CLOSED,    /* after its blocks are gone */
+	TTMON_EVENT_CHIP,      /* address: a chip that the list stands for, or, if list is 0, those of the group in node */
+	TTMON_EVENT_POOL,      /* pool: became known */
+	TTMON_EVENT_CUT,       /* address: set aside at the low end, bytes: at the high end */
+	TTMON_EVENT_FAILED,    /* bytes: a request that found no room */
+};
+
+struct ttmon_event {
+	uint64_t number; /* of the event, + 1; 0 while the record is being changed */
+	int64_t time;
+	uint64_t address;
+	uint64_t bytes; /* of each bank, rounded as the allocator does */
+	uint64_t asked;
+	uint64_t more;
+	uint32_t list;
+	uint32_t tag;
+	uint32_t node;
+	uint8_t kind;
+	uint8_t pool;
+	uint8_t late;
+	uint8_t reserved;
+};
+
 TTMON_ASSERT(sizeof(struct ttmon_section) == 24, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_chip) == 16, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_ledger_list) == 256, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_site) == 128, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_frame) == 16, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_block) == 40, "layout");
-TTMON_ASSERT(sizeof(struct ttmon_ledger) == 592, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_event) == 64, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_ledger) == 624, "layout");
 
 #endif

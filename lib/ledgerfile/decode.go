@@ -27,8 +27,9 @@ type section struct {
 }
 
 type header struct {
-	raw      [headerSize]byte
+	raw      [fullHeader]byte
 	sections [numSections]section
+	events   section // of the ring; used is how many it holds, 0 where there is none
 }
 
 func (h *header) epoch() uint64 { return le.Uint64(h.raw[offEpoch:]) }
@@ -58,6 +59,23 @@ func (h *header) parse() error {
 		end = offset + uint64(used)*uint64(record)
 		h.sections[i] = section{int64(offset), used}
 	}
+	return h.parseEvents(size, end)
+}
+
+// parseEvents checks where the ring of events is, if there is one.
+func (h *header) parseEvents(size uint32, end uint64) error {
+	if h.events = (section{}); size < fullHeader {
+		return nil
+	}
+	b := h.raw[offEventSection:]
+	offset, record, capacity, used := le.Uint64(b), le.Uint32(b[8:]), le.Uint32(b[12:]), le.Uint32(b[16:])
+	if used == 0 {
+		return nil
+	}
+	if record != eventSize || used != capacity || used > maxEvents || offset < end || offset > 1<<32 {
+		return fmt.Errorf("%w: the ring of events", ErrDamaged)
+	}
+	h.events = section{int64(offset), used}
 	return nil
 }
 
@@ -96,7 +114,11 @@ func decode(h *header, data *[numSections][]byte) *Ledger {
 		Run:          text(h.raw[offRun : offRun+runSize]),
 		Library:      text(h.raw[offLibrary : offLibrary+librarySize]),
 		Epoch:        h.epoch(),
+		TellsEvents:  h.events.used > 0,
 		frames:       data[secFrames], nodes: data[secNodes], strings: data[secStrings],
+	}
+	if l.TellsEvents {
+		l.Events = le.Uint64(h.raw[offEventCount:])
 	}
 	for b := data[secChips]; len(b) >= 16; b = b[16:] {
 		l.Chips = append(l.Chips, Chip{ID: le.Uint64(b), Logical: int(int32(le.Uint32(b[8:]))), Open: le.Uint32(b[12:]) != 0})

@@ -43,7 +43,7 @@ func sample(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := append([]byte(nil), image[:headerSize]...)
+	out := append([]byte(nil), image[:fullHeader]...)
 	for i := range numSections {
 		b := out[offSections+i*sectionSize:]
 		from, n := le.Uint64(b), uint64(le.Uint32(b[16:]))*uint64(recordSize[i])
@@ -83,6 +83,11 @@ func FuzzRead(f *testing.F) {
 		}
 		fd := memoryFile(t, b)
 		defer unix.Close(fd)
+		_, _, _, _ = new(Reader).Events(fd, 0, nil)
+		if l, err := new(Reader).Places(fd); err == nil {
+			_ = l.Stack(1)
+			_ = l.Text(4)
+		}
 		l, err := new(Reader).Read(fd)
 		if err != nil {
 			if l != nil {

@@ -32,6 +32,33 @@ var maxRecords = [numSections]uint32{256, 4096, 1 << 16, 1 << 16, 1 << 18, 4 << 
 // headerSize is what version 1 has; a later one may have more.
 const headerSize = 592
 
+// fullHeader is a header that also tells of events.
+const fullHeader = headerSize + sectionSize + 8
+
+// Offsets of what follows the sections there.
+const (
+	offEventSection = headerSize
+	offEventCount   = headerSize + sectionSize
+	eventSize       = 64
+	maxEvents       = 1 << 20
+)
+
+// Offsets in the record of an event.
+const (
+	eventNumber  = 0
+	eventTime    = 8
+	eventAddress = 16
+	eventBytes   = 24
+	eventAsked   = 32
+	eventMore    = 40
+	eventList    = 48
+	eventTag     = 52
+	eventNode    = 56
+	eventKind    = 60
+	eventPool    = 61
+	eventLate    = 62
+)
+
 // Offsets in the header.
 const (
 	offVersion     = 8

@@ -25,7 +25,13 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 		c   string
 		go_ int
 	}{
-		{"sizeof(struct ttmon_ledger)", headerSize},
+		{"sizeof(struct ttmon_ledger)", fullHeader},
+		{"sizeof(struct ttmon_event)", eventSize},
+		{"offsetof(struct ttmon_ledger, section[TTMON_EVENTS])", offEventSection},
+		{"offsetof(struct ttmon_ledger, event_count)", offEventCount},
+		{"TTMON_EVENT_ALLOC", int(EventAlloc)},
+		{"TTMON_EVENT_FAILED", int(EventFailed)},
+		{"TTMON_EVENTS", numSections},
 		{"sizeof(struct ttmon_section)", sectionSize},
 		{"sizeof(struct ttmon_chip)", int(recordSize[secChips])},
 		{"sizeof(struct ttmon_ledger_list)", int(recordSize[secLists])},
@@ -35,7 +41,7 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 		{"sizeof(struct ttmon_block)", int(recordSize[secBlocks])},
 		{"TTMON_BLOCKS", secBlocks},
 		{"TTMON_STRINGS", secStrings},
-		{"TTMON_SECTIONS", numSections},
+		{"TTMON_SECTIONS", numSections + 1},
 		{"TTMON_ENDED", int(Ended)},
 		{"TTMON_LATE", int(Late)},
 		{"TTMON_LEDGER_VERSION", Version},
@@ -65,6 +71,10 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 			"live_blocks": siteLiveBlocks, "peak_bytes": sitePeakBytes, "peak_blocks": sitePeakBlocks, "total_bytes": siteTotalBytes,
 			"total_blocks": siteTotalBlocks, "left_bytes": siteLeftBytes, "left_blocks": siteLeftBlocks, "left_largest": siteLeftLargest,
 			"left_oldest": siteLeftOldest,
+		},
+		"ttmon_event": {
+			"number": eventNumber, "time": eventTime, "address": eventAddress, "bytes": eventBytes, "asked": eventAsked, "more": eventMore,
+			"list": eventList, "tag": eventTag, "node": eventNode, "kind": eventKind, "pool": eventPool, "late": eventLate,
 		},
 		"ttmon_block": {
 			"address": blockAddress, "bytes": blockBytes, "asked": blockAsked, "time": blockTime, "site": blockSite, "sequence": blockSequence,

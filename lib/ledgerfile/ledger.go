@@ -55,6 +55,10 @@ type Ledger struct {
 	Unmatched uint64
 	Run       string // of which `ttmon run` the process is a part
 	Library   string // path of tt-metal's library, as the process sees it
+	// TellsEvents says that the process also tells what happens, one by one;
+	// Events is how many it had told when the rest was so.
+	TellsEvents bool
+	Events      uint64
 
 	// Moving says that the ledger was changed while it was copied: each block
 	// was there at some moment of that time, though not all at one, and the

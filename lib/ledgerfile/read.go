@@ -92,6 +92,7 @@ func (r *Reader) Epoch(fd int) (uint64, error) {
 }
 
 func (r *Reader) readHeader(fd int, h *header) error {
+	clear(h.raw[headerSize:])
 	n, err := pread(fd, h.raw[:], 0)
 	if err != nil {
 		return fmt.Errorf("reading the ledger: %w", err)

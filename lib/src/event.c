@@ -108,6 +108,30 @@ static struct ttmon_block drop_block(struct state *s, uint32_t slot)
 	return old;
 }
 
+/* Tells a recorder what happened. The number comes last: a reader that finds
+ * another one than it expects has a record that is being changed, or a later one. */
+static void tell(struct state *s, struct ttmon_event e)
+{
+	if (!s->events)
+		return;
+	if (e.time == 0)
+		e.time = now();
+	uint64_t n = s->ledger->event_count;
+	struct ttmon_event *to = record(s, TTMON_EVENTS, (uint32_t)(n % s->ledger->section[TTMON_EVENTS].capacity));
+	_Atomic uint64_t *number = (_Atomic uint64_t *)&to->number;
+	atomic_store_explicit(number, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	e.number = 0;
+	*to = e;
+	atomic_store_explicit(number, n + 1, memory_order_release);
+	atomic_store_explicit((_Atomic uint64_t *)&s->ledger->event_count, n + 1, memory_order_release);
+}
+
+static void tell_freed(struct state *s, uint32_t list, uint64_t address)
+{
+	tell(s, (struct ttmon_event){.kind = TTMON_EVENT_FREE, .list = list, .address = address});
+}
+
 static uint64_t rounded(const struct ttmon_ledger_list *l, uint64_t bytes)
 {
 	if (bytes < l->smallest)
@@ -145,6 +169,7 @@ bool list_allocated(struct state *s, uint64_t object, uint64_t address, uint64_t
 	if (slot) { /* its end was missed */
 		s->ledger->unknown++;
 		drop_block(s, slot);
+		tell_freed(s, list, address);
 	}
 	struct ttmon_block b = {.address = address, .bytes = rounded(l, bytes), .asked = asked, .time = now()};
 	b.site = self.silent ? s->lists[list].plain : site_of(s, list, current_tag(s), current_stack(s));
@@ -152,6 +177,9 @@ bool list_allocated(struct state *s, uint64_t object, uint64_t address, uint64_t
 	bool done = slot && table_put(&s->blocks, key, slot);
 	if (done) {
 		add_block(s, slot, &b);
+		const struct ttmon_site *site = record(s, TTMON_SITES, b.site);
+		tell(s, (struct ttmon_event){.kind = TTMON_EVENT_ALLOC, .list = list, .time = b.time, .address = address, .bytes = b.bytes,
+					     .asked = asked, .tag = site->tag, .node = site->node});
 		self.last_list = list;
 		self.last_slot = slot;
 		self.generation = s->generation;
@@ -188,6 +216,7 @@ bool list_freed(struct state *s, uint64_t object, uint64_t address)
 	uint32_t slot = list ? table_get(&s->blocks, block_key(list, address)) : 0;
 	if (slot) {
 		struct ttmon_block old = drop_block(s, slot);
+		tell_freed(s, list, address);
 		if (self.mass)
 			remember(s, list, &old);
 	} else if (list && !list_record(s, list)->late) {
@@ -206,6 +235,7 @@ void list_failed(struct state *s, uint64_t object, uint64_t bytes)
 		struct ttmon_ledger_list *l = list_record(s, list);
 		l->failed++;
 		l->failed_bytes = bytes;
+		tell(s, (struct ttmon_event){.kind = TTMON_EVENT_FAILED, .list = list, .bytes = bytes});
 	}
 	end(s);
 }
@@ -228,6 +258,7 @@ static void leave_behind(struct state *s, uint32_t list, uint32_t n, uint64_t by
  * just before, has been left behind. */
 static void clear(struct state *s, uint32_t list)
 {
+	tell(s, (struct ttmon_event){.kind = TTMON_EVENT_CLEAR, .list = list});
 	for (uint32_t i = 0; i < s->pending_used; i++)
 		if (s->pending[i].list == list)
 			leave_behind(s, list, s->pending[i].site, s->pending[i].bytes, s->pending[i].time);
@@ -266,6 +297,7 @@ void list_cut(struct state *s, uint64_t object, uint64_t low, uint64_t high)
 		struct ttmon_ledger_list *l = list_record(s, list);
 		l->cut_low = low || high ? l->cut_low + low : 0;
 		l->cut_high = low || high ? l->cut_high + high : 0;
+		tell(s, (struct ttmon_event){.kind = TTMON_EVENT_CUT, .list = list, .address = l->cut_low, .bytes = l->cut_high});
 	}
 	end(s);
 }
@@ -346,6 +378,7 @@ static void close_list(struct state *s, uint32_t list)
 	s->lists[list].object = s->lists[list].allocator = 0;
 	l->state = TTMON_LIST_CLOSED;
 	l->closed = now();
+	tell(s, (struct ttmon_event){.kind = TTMON_EVENT_CLOSED, .list = list, .time = l->closed});
 	if (l->total_blocks == 0 && l->failed == 0) {
 		give_list_back(s, list);
 		return;
@@ -424,7 +457,11 @@ bool list_made(struct state *s, const struct shape *shape)
 			give_list_back(s, list);
 			list = 0;
 		} else {
-			list_record(s, list)->state = TTMON_LIST_OPEN;
+			struct ttmon_ledger_list *l = list_record(s, list);
+			l->state = TTMON_LIST_OPEN;
+			tell(s, (struct ttmon_event){.kind = TTMON_EVENT_MADE, .list = list, .time = l->made, .address = l->base, .bytes = l->capacity,
+						     .asked = l->alignment, .more = l->smallest, .tag = l->banks, .node = l->group,
+						     .pool = l->pool, .late = l->late});
 		}
 	}
 	if (list == 0) {
@@ -458,6 +495,8 @@ static void mark_group(struct state *s, uint32_t group, int chip)
 		if (l->state == TTMON_LIST_OPEN && l->group == group)
 			l->chips[chip / 64] |= (uint64_t)1 << (chip % 64);
 	}
+	tell(s, (struct ttmon_event){.kind = TTMON_EVENT_CHIP, .node = group,
+				     .address = ((struct ttmon_chip *)record(s, TTMON_CHIPS, (uint32_t)chip))->id});
 }
 
 void chip_opened(struct state *s, uint64_t id, int32_t logical, uint32_t group)
@@ -506,12 +545,15 @@ void chip_seen(struct state *s, uint64_t id, uint32_t pool, uint64_t asked)
 			change(s);
 			if (!known)
 				mark_group(s, l->group, n);
-			if (l->pool == TTMON_POOL_UNKNOWN)
+			if (l->pool == TTMON_POOL_UNKNOWN) {
 				l->pool = (uint8_t)pool;
+				tell(s, (struct ttmon_event){.kind = TTMON_EVENT_POOL, .list = self.last_list, .pool = l->pool});
+			}
 			if (b->asked == 0 && pool == l->pool) {
 				struct ttmon_block v = *b;
 				v.asked = asked;
 				write_block(b, &v);
+				tell(s, (struct ttmon_event){.kind = TTMON_EVENT_ASKED, .list = self.last_list, .address = v.address, .asked = asked});
 			}
 			changed(s);
 		}
@@ -528,6 +570,7 @@ void list_chip(struct state *s, uint64_t object, uint64_t id, int32_t logical)
 	if (n >= 0) {
 		((struct ttmon_chip *)record(s, TTMON_CHIPS, (uint32_t)n))->open = 1;
 		list_record(s, list)->chips[n / 64] |= (uint64_t)1 << (n % 64);
+		tell(s, (struct ttmon_event){.kind = TTMON_EVENT_CHIP, .list = list, .address = id});
 	}
 	end(s);
 }

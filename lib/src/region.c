@@ -33,6 +33,7 @@ static const struct {
 	[TTMON_NODES] = {sizeof(struct ttmon_node), 1 << 18},
 	[TTMON_STRINGS] = {1, 4 << 20},
 	[TTMON_BLOCKS] = {sizeof(struct ttmon_block), 4 << 20},
+	[TTMON_EVENTS] = {sizeof(struct ttmon_event), 1 << 16},
 };
 
 enum { HEADER = 4096 };
@@ -56,7 +57,8 @@ void wake(_Atomic uint32_t *word)
 int64_t now(void)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	const struct state *s = atomic_load_explicit(&current, memory_order_relaxed);
+	clock_gettime(s && s->events ? CLOCK_MONOTONIC : CLOCK_MONOTONIC_COARSE, &t);
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
@@ -356,10 +358,15 @@ static bool make(struct state *s)
 	static const uint32_t first[TTMON_SECTIONS] = {[TTMON_LISTS] = 1, [TTMON_SITES] = 1, [TTMON_FRAMES] = 1, [TTMON_NODES] = 1, [TTMON_STRINGS] = 4};
 	for (int i = 0; i < TTMON_SECTIONS; i++) {
 		s->backed[i] = 0;
+		if (i == TTMON_EVENTS)
+			continue;
 		if (!region_reserve(s, i, first[i] ? first[i] : 1))
 			return unmake(s, end), false;
 		s->ledger->section[i].used = first[i];
 	}
+	const char *events = getenv("TTMON_EVENTS");
+	s->events = events && *events == '1' && region_reserve(s, TTMON_EVENTS, kinds[TTMON_EVENTS].capacity);
+	s->ledger->section[TTMON_EVENTS].used = s->events ? kinds[TTMON_EVENTS].capacity : 0;
 	return true;
 }
 

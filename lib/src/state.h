@@ -75,6 +75,7 @@ struct state {
 	uint32_t free_site;  /* linked through site_next */
 	uint32_t groups, handles;
 	bool late;
+	bool events; /* what happens is told, and times are exact */
 };
 
 enum stage { STAGE_NEW, STAGE_READY, STAGE_OFF };

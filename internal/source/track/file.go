@@ -30,6 +30,13 @@ type file struct {
 	deadAt time.Time // when it was first found without a holder
 	told   bool      // its end has been reported
 	result *Process  // of ledger and holder
+
+	// What it tells, event by event.
+	next    uint64 // the event that comes next
+	lost    uint64
+	behind  bool // events were missed, and what holds has not been read since
+	drained bool // it has ended, and all was read
+	places  *ledgerfile.Ledger
 }
 
 // errForeign is the error of a file that no ledger can be.

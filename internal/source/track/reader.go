@@ -35,6 +35,9 @@ type Options struct {
 	// Patience is how long the ledger of a dead process that belongs to
 	// somebody's `ttmon run` is left to that one. Zero: as long as it lives.
 	Patience time.Duration
+	// Events says that Events is called, before each Read and after it: the
+	// file of a process that has ended is held until its last ones are read.
+	Events bool
 	// Guard is for the folders of containers: what a process sees as its root
 	// may be mounted from anywhere, and not answer. Nil: they are waited for.
 	Guard *proc.Guard
@@ -107,7 +110,11 @@ func (r *Reader) Read(users []model.ProcessID) *Sweep {
 		r.look(s, f)
 	}
 	for key, f := range r.files {
-		if f.seen != r.seq {
+		switch {
+		case f.seen == r.seq:
+		case r.opts.Events && f.ledger != nil && f.ledger.TellsEvents && !f.drained:
+			f.told = true // gone; its last events are still to be read
+		default:
 			f.close()
 			delete(r.files, key)
 		}

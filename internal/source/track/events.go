@@ -1,0 +1,86 @@
+package track
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// Told is what a process told of its allocators since it was asked last.
+type Told struct {
+	Path string
+	PID  int // 0: it has ended, or cannot be seen
+	// Resync is a copy of the whole ledger where events were missed, or where
+	// the process was found when its first ones were gone: it holds now, and
+	// Events are those after it. Nil: Events go on from before.
+	Resync *ledgerfile.Ledger
+	Events []ledgerfile.Event
+	// Places tells the tags and stacks of Events.
+	Places *ledgerfile.Ledger
+	// Lost counts the events that were missed, in all.
+	Lost uint64
+}
+
+// Events asks the processes that tell events, of those that the last sweep
+// found, what happened since. It is cheap, and is to be called often: what they
+// tell is kept in a ring.
+func (r *Reader) Events() (out []Told) {
+	for _, f := range r.files {
+		if f.ledger == nil || !f.ledger.TellsEvents || f.drained || r.opts.Run != "" && f.ledger.Run != r.opts.Run {
+			continue
+		}
+		if t := r.drain(f); t != nil {
+			out = append(out, *t)
+		}
+	}
+	slices.SortFunc(out, func(a, b Told) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// drain reads what a ledger tells. One that nobody keeps any more is read once.
+func (r *Reader) drain(f *file) *Told {
+	f.drained = f.told
+	t := &Told{Path: f.path, Lost: f.lost}
+	if !f.told {
+		t.PID = f.holder
+	}
+	events, next, lost, err := r.copy.Events(f.fd, f.next, nil)
+	if err != nil {
+		return nil
+	}
+	if lost > 0 {
+		f.lost += lost
+		f.behind = true
+	}
+	f.next, t.Lost = next, f.lost
+	if f.behind {
+		// What was missed cannot be told; what holds can.
+		l, err := r.copy.Read(f.fd)
+		if err != nil || l.Moving {
+			return nil
+		}
+		t.Resync, f.behind, f.next, events = l, false, l.Events, nil
+	}
+	if t.Events = events; len(events) == 0 && t.Resync == nil {
+		return nil
+	}
+	if t.Places = f.places; r.stale(f, events) {
+		if f.places, err = r.copy.Places(f.fd); err != nil {
+			return nil
+		}
+		t.Places = f.places
+	}
+	return t
+}
+
+// stale tells whether events name places that came after the copy of them.
+func (r *Reader) stale(f *file, events []ledgerfile.Event) bool {
+	if f.places == nil {
+		return true
+	}
+	return slices.ContainsFunc(events, func(e ledgerfile.Event) bool {
+		return e.Kind == ledgerfile.EventAlloc && !f.places.Knows(e.Tag, e.Node)
+	})
+}
+
