@@ -83,4 +83,3 @@ func (r *Reader) stale(f *file, events []ledgerfile.Event) bool {
 		return e.Kind == ledgerfile.EventAlloc && !f.places.Knows(e.Tag, e.Node)
 	})
 }
-
