@@ -137,6 +137,19 @@ install: build ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	if [ "$(ALIASES)" = 1 ]; then \
 	  ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/tt-smi; ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/tt-nvtop; fi
 
+.PHONY: package
+package: ## .deb and .rpm packages and wheels for both architectures, into dist/
+	@tools/package/build packages
+
+.PHONY: release
+release: ## packages, archives, SBOMs and checksums, into dist/
+	@tools/package/build release
+
+.PHONY: test-package
+test-package: ## install, upgrade under load and purge on a bare Debian 12 with systemd (root, debootstrap, lintian, rpm; minutes)
+	cd tools/package && $(GO) test ./...
+	$(GO) test -tags packages -count=1 -timeout 40m -v ./internal/e2e/packages
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin dist

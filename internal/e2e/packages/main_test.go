@@ -1,0 +1,85 @@
+//go:build packages
+
+package packages
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
+)
+
+func TestMain(m *testing.M) {
+	hermetic.Enter(hermetic.Options{Limit: 30 * time.Minute})
+	os.Exit(m.Run())
+}
+
+// Two releases, the second for both architectures.
+const (
+	oldVersion, newVersion = "0.1.0-dev.1", "0.1.0-dev.2"
+)
+
+var (
+	oldRelease = sync.OnceValues(func() (string, error) { return build("packages", oldVersion, runtime.GOARCH) })
+	newRelease = sync.OnceValues(func() (string, error) { return build("release", newVersion, "amd64 arm64") })
+)
+
+func build(purpose, version, arches string) (dir string, err error) {
+	root, err := ttnn.Repository()
+	if err != nil {
+		return "", err
+	}
+	if dir, err = os.MkdirTemp("", "release-"); err != nil {
+		return "", err
+	}
+	cmd := exec.Command(filepath.Join(root, "tools/package/build"), purpose, dir)
+	cmd.Env = append(os.Environ(), "VERSION="+version, "ARCHES="+arches)
+	cmd.Stderr = os.Stderr
+	return dir, cmd.Run()
+}
+
+// release returns the directory of one, which is made once.
+func release(t *testing.T, make func() (string, error)) string {
+	t.Helper()
+	dir, err := make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// tilde is how packages spell a version.
+func tilde(version string) string { return strings.Replace(version, "-", "~", 1) }
+
+// glob returns the one file that matches.
+func glob(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%s: %v %v", pattern, list, err)
+	}
+	return list[0]
+}
+
+// output runs a command of this machine.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		t.Skipf("no %s on this machine", name)
+	}
+	cmd := exec.Command(name, args...)
+	var errors strings.Builder
+	cmd.Stderr = &errors
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s%s", name, args, err, out, errors.String())
+	}
+	return string(out)
+}

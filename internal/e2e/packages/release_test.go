@@ -1,0 +1,123 @@
+//go:build packages
+
+package packages
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The same commit makes the same bytes.
+func TestReproducible(t *testing.T) {
+	first := release(t, newRelease)
+	second, err := build("release", newVersion, "amd64 arm64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(dir string) (list []string) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			list = append(list, e.Name())
+		}
+		return list
+	}
+	if diff := cmp.Diff(names(first), names(second)); diff != "" {
+		t.Fatal(diff)
+	}
+	for _, name := range names(first) {
+		a, err := os.ReadFile(filepath.Join(first, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(second, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(a, b) {
+			t.Errorf("%s is not the same when it is made again", name)
+		}
+	}
+}
+
+// elsewhere says where files of the .deb are in the .rpm.
+var elsewhere = strings.NewReplacer(
+	"/lib/systemd/system/", "/usr/lib/systemd/system/",
+	"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+	"/vendor-completions/", "/site-functions/", "/copyright", "/LICENSE",
+)
+
+// The .rpm packages hold what the .deb packages hold, at the places of other
+// distributions.
+func TestRPM(t *testing.T) {
+	dir := release(t, newRelease)
+	for _, name := range []string{"ttmon", "ttmon-sim", "ttmond", "libttmon1", "libttmon-dev"} {
+		for deb, rpm := range map[string]string{"amd64": "x86_64", "arm64": "aarch64"} {
+			t.Run(name+" "+deb, func(t *testing.T) {
+				path := glob(t, dir, name+"-"+tilde(newVersion)+"-1."+rpm+".rpm")
+				got := strings.Fields(output(t, "rpm", "-qp", "--nosignature", "--queryformat", "[%{FILENAMES}\n]", path))
+				if diff := cmp.Diff(expected(t, dir, name, deb), files(got)); diff != "" {
+					t.Errorf("the .deb (-) and the .rpm (+):\n%s", diff)
+				}
+				if out := output(t, "rpm", "-K", "--nosignature", path); !strings.Contains(out, "digests OK") {
+					t.Error(out)
+				}
+			})
+		}
+	}
+	path := glob(t, dir, "ttmond-"+tilde(newVersion)+"-1.x86_64.rpm")
+	if got := output(t, "rpm", "-qpc", "--nosignature", path); strings.TrimSpace(got) != "/etc/ttmon/ttmond.toml" {
+		t.Errorf("configuration files: %s", got)
+	}
+	scripts := output(t, "rpm", "-qp", "--nosignature", "--scripts", path)
+	for _, want := range []string{"postinstall scriptlet", "preuninstall scriptlet", "postuninstall scriptlet", "try-restart ttmond.service"} {
+		if !strings.Contains(scripts, want) {
+			t.Errorf("no %q among the scripts:\n%s", want, scripts)
+		}
+	}
+}
+
+// expected are the files of a .deb, as an .rpm has them.
+func expected(t *testing.T, dir, name, arch string) []string {
+	t.Helper()
+	var list []string
+	for line := range strings.Lines(output(t, "dpkg-deb", "--contents", glob(t, dir, name+"_"+tilde(newVersion)+"-1_"+arch+".deb"))) {
+		path := strings.TrimPrefix(strings.Fields(line)[5], ".")
+		if strings.HasPrefix(line, "d") || strings.Contains(path, "/lintian/") || strings.HasSuffix(path, "changelog.Debian.gz") {
+			continue
+		}
+		list = append(list, elsewhere.Replace(path))
+	}
+	if name == "ttmond" {
+		list = append(list, "/usr/lib/systemd/system-preset/50-ttmond.preset")
+	}
+	return files(list)
+}
+
+// files sorts, and leaves directories out.
+func files(list []string) []string {
+	list = slices.DeleteFunc(slices.Clone(list), func(f string) bool {
+		return slices.ContainsFunc(list, func(o string) bool { return strings.HasPrefix(o, f+"/") })
+	})
+	slices.Sort(list)
+	return list
+}
+
+// Python installs the wheel and finds the library in it.
+func TestWheel(t *testing.T) {
+	dir := release(t, newRelease)
+	target := t.TempDir()
+	output(t, "python3", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", target, glob(t, dir, "ttmon-*_x86_64.whl"))
+	t.Setenv("PYTHONPATH", target)
+	script := "import ttmon, ctypes; ttmon.attach(); from ttmon import _library as l; print(hex(l.library().ttmon_version()), l._lib._name)"
+	if got := output(t, "python3", "-c", script); !strings.Contains(got, filepath.Join(target, "ttmon/libttmon.so")) {
+		t.Errorf("python says %s", got)
+	}
+}

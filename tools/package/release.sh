@@ -1,0 +1,31 @@
+# Sourced by tools/package/build: the archives, what is in them, and the sums.
+
+# A tree to be unpacked below any prefix.
+archive() { # ARCH
+  local name=ttmon_${version}_linux_$1 stage=$dist/.stage/$1 triplet tree
+  case $1 in amd64) triplet=x86_64-linux-gnu ;; arm64) triplet=aarch64-linux-gnu ;; esac
+  tree=$dist/.archive/$name
+  mkdir -p "$tree"
+  cp -a "$stage"/ttmon/usr/. "$stage"/ttmon-sim/usr/. "$stage"/ttmond/usr/. "$tree/"
+  mkdir -p "$tree/lib" "$tree/share/ttmon/systemd"
+  cp -a "$stage/libttmon1/usr/lib/$triplet/." "$stage/libttmon-dev/usr/lib/$triplet/libttmon.so" "$tree/lib/"
+  cp -a "$stage/libttmon-dev/usr/include" "$tree/include"
+  cp -a "$stage/ttmond/lib/systemd/system/." "$tree/share/ttmon/systemd/"
+  cp -a "$stage/ttmond.toml" "$tree/share/ttmon/ttmond.toml"
+  mv "$tree/share/zsh/vendor-completions" "$tree/share/zsh/site-functions"
+  rm -rf "$tree/share/lintian" "$tree/share/doc"
+  mkdir -p "$tree/share/doc/ttmon"
+  cp LICENSE README.md CHANGELOG.md "$tree/share/doc/ttmon/"
+  "$helper" licences "$dist/.bin/$1"/* >"$tree/share/doc/ttmon/third-party-licences"
+  find "$tree" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+  tar --create --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w --mtime="@$SOURCE_DATE_EPOCH" \
+    --format=gnu --directory "$dist/.archive" "$name" | gzip -9n >"$dist/$name.tar.gz"
+  VERSION=$version "$helper" sbom "$dist/.bin/$1"/* >"$dist/$name.cdx.json"
+}
+
+for arch in $arches; do say "archive for $arch"; archive "$arch"; done
+install -m 755 packaging/install.sh "$dist/install.sh"
+# What changed in this release: the topmost part of the changelog.
+awk '/^## /{ if (n++) exit } n' CHANGELOG.md >"$dist/CHANGES.md"
+rm -rf "$dist/.archive"
+(cd "$dist" && sha256sum -- * >SHA256SUMS)
