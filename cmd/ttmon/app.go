@@ -56,7 +56,10 @@ func (a *app) run(argv []string) int {
 	root.SetArgs(normalize(args, a.official))
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(context.Background())
+	cmd, err := root.ExecuteContextC(context.Background())
+	if cmd.Annotations[pluginMark] != "" {
+		err = a.unknown(err)
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -118,6 +121,7 @@ publish, as any user, and never opens a device.`,
 	f.BoolVar(&a.ascii, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
 	root.Flags().BoolVarP(&a.version, "version", "v", false, "print the version and end")
 	root.AddCommand(newSMI(a), newTop(a), newMem(a), newRun(a), newDmon(a), newPmon(a), newHistory(a), newEvents(a), newFleet(a), newSD(a), newStale(a), newTopo(a), newDoctor(a), newDaemon(a), newCompletion(), newVersion(a))
+	root.AddCommand(newCheck(a))
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(a.helpOf)

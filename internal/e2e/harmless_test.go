@@ -65,6 +65,7 @@ func calls(own string) map[string][]call {
 		"topo":          {{args: []string{"-m"}}, {args: []string{"--links"}}},
 		"smi topo":      {{args: []string{"-m"}}},
 		"doctor":        {{args: nil}, {args: []string{"--json"}}, {args: []string{"--bundle", own + "-bundle"}}},
+		"check":         {{args: []string{"--sample", "100", "-w", "temperature.asic=200"}}},
 		"version":       {{}},
 		"daemon":        {{}},
 		"daemon status": {{code: 3}, {args: []string{"--json"}, code: 3}}, // none is running

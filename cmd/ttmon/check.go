@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/nearest"
+	"github.com/ttmon/ttmon/internal/view/nagios"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// checkCmd is the command ttmon check with its flags.
+type checkCmd struct {
+	*app
+	ids            []string
+	warn, critical []string
+	ignore         []string
+	expect         int
+	sample         int
+}
+
+func newCheck(a *app) *cobra.Command {
+	c := &checkCmd{app: a}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Answers as a plugin of Nagios, Icinga, Sensu and their like",
+		Long: `Looks at the devices once and answers as monitoring plugins do: with a line, with
+performance data behind a bar, and with an exit code.
+
+  0 OK        all is as it should be
+  1 WARNING   a link is degraded, a chip is hot or being reset, memory is stale, …
+  2 CRITICAL  a device is hung or lost, or there are not as many as --expect says
+  3 UNKNOWN   no device, no driver, a bad argument, or a threshold on a value
+              that is missing
+
+-w and -c set thresholds on any number of ttmon smi --help-query-device, in its
+unit: FIELD=RANGE, where RANGE is 80 (warns above 80), 10: (below 10), 10:20
+(outside) or @10:20 (inside).
+
+A heartbeat that stands still is seen by looking twice: where a ttmond runs, it has
+done so; where none does, --sample MS looks twice.`,
+		Example: `  ttmon check
+  ttmon check --expect 4 -w temperature.asic=75 -c temperature.asic=90
+  ttmon check -i 0 -w memory.used=28000 --ignore link,stale`,
+		Annotations: map[string]string{pluginMark: "yes"},
+		RunE:        func(*cobra.Command, []string) error { return c.run() },
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&c.warn, "warning", "w", nil, "warn of a `FIELD=RANGE`; may be given several times")
+	f.StringArrayVarP(&c.critical, "critical", "c", nil, "the same, critical")
+	f.IntVar(&c.expect, "expect", 0, "the number of devices there should be")
+	f.StringSliceVar(&c.ignore, "ignore", nil, "`KINDS` that do not count: "+strings.Join(nagios.Codes(), ", "))
+	f.StringArrayVarP(&c.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
+	f.IntVar(&c.sample, "sample", 0, "take a first sample `MS` milliseconds before")
+	return cmd
+}
+
+// pluginMark marks a command whose exit codes are those of monitoring plugins.
+const pluginMark = "plugin"
+
+// unknown makes of any error what plugins say then: on the standard output, and
+// with the code of an unknown state. The code of a bad argument would be an alarm.
+func (a *app) unknown(err error) error {
+	if e, ok := errors.AsType[*exitError](err); err == nil || ok && e.err == nil {
+		return err
+	}
+	line := "TTMON UNKNOWN - " + strings.ReplaceAll(words.Escape(err.Error()), "|", "/") + "\n"
+	if err := a.output("").write([]byte(line)); err != nil {
+		return err
+	}
+	return &exitError{code: int(nagios.Unknown)}
+}
+
+func (c *checkCmd) run() error {
+	check, err := c.check()
+	if err != nil {
+		return err
+	}
+	sel, err := parseSelection(c.ids)
+	if err != nil {
+		return err
+	}
+	h, err := c.openHost()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	ctx := context.Background()
+	if c.sample > 0 {
+		if _, err := h.Next(ctx); err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(c.sample) * time.Millisecond)
+	}
+	s, err := h.Next(ctx)
+	if err != nil {
+		return err
+	}
+	if err := absence(s); err != nil && c.expect == 0 {
+		return err
+	}
+	if s, err = sel.from(s); err != nil {
+		return err
+	}
+	r := check.Run(s)
+	if err := c.output("").write(r.Append(nil)); err != nil {
+		return err
+	}
+	if r.Status != nagios.OK {
+		return &exitError{code: int(r.Status)}
+	}
+	return nil
+}
+
+// check is what the flags ask for.
+func (c *checkCmd) check() (*nagios.Check, error) {
+	switch {
+	case c.expect < 0:
+		return nil, usage("--expect: %d is no number of devices", c.expect)
+	case c.sample < 0 || c.sample > 60_000:
+		return nil, usage("--sample: %d ms is not between 0 and a minute", c.sample)
+	}
+	check := &nagios.Check{Expect: c.expect, Ignore: c.ignore}
+	for _, code := range c.ignore {
+		if !slices.Contains(nagios.Codes(), code) {
+			return nil, usage("--ignore: there is no %q; the kinds are %s", code, strings.Join(nagios.Codes(), ", "))
+		}
+	}
+	for _, list := range []struct {
+		flag  string
+		level nagios.Status
+		args  []string
+	}{{"-w", nagios.Warning, c.warn}, {"-c", nagios.Critical, c.critical}} {
+		for _, arg := range list.args {
+			t, err := threshold(list.flag, arg)
+			if err != nil {
+				return nil, err
+			}
+			t.Level = list.level
+			check.Thresholds = append(check.Thresholds, t)
+		}
+	}
+	return check, nil
+}
+
+func threshold(flag, arg string) (t nagios.Threshold, err error) {
+	name, text, ok := strings.Cut(arg, "=")
+	if !ok {
+		return t, usage("%s %s: it wants FIELD=RANGE, for example temperature.asic=80", flag, arg)
+	}
+	table := metric.Devices()
+	if t.Field, ok = metric.Find(table, name); !ok {
+		return t, usage("%s: there is no field %q%s", flag, name, suggestion(nearest.Word(name, metric.Names(table))))
+	}
+	if t.Field.Kind == metric.Text {
+		return t, usage("%s: %s is no number", flag, name)
+	}
+	if t.Range, err = nagios.ParseRange(text); err != nil {
+		return t, usage("%s: %w", flag, err)
+	}
+	return t, nil
+}

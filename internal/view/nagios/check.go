@@ -1,0 +1,221 @@
+// Package nagios is a snapshot as the answer of a monitoring plugin: one of four
+// states, a line that says why, performance data for graphs, and further lines.
+// It is a view: what is wrong with a host comes from view/words, as everywhere; the
+// numbers that thresholds are set on come from the table of metrics.
+package nagios
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Status is a plugin's state; its number is the exit code.
+type Status int
+
+// The states.
+const (
+	OK Status = iota
+	Warning
+	Critical
+	Unknown
+)
+
+func (s Status) String() string { return [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[s] }
+
+// rank orders states: something unknown must not hide what is known to be bad.
+func (s Status) rank() int { return [...]int{OK: 0, Unknown: 1, Warning: 2, Critical: 3}[s] }
+
+// Threshold is a range for a field of every device.
+type Threshold struct {
+	Field metric.Column[*model.Device]
+	Range Range
+	Level Status // Warning or Critical
+}
+
+// Check is what is asked of a host.
+type Check struct {
+	Thresholds []Threshold
+	Expect     int      // devices that must be there; 0: any
+	Ignore     []string // kinds of notices that do not count
+}
+
+// finding is one thing that is not as it should be.
+type finding struct {
+	status Status
+	text   string
+}
+
+// Result is the answer.
+type Result struct {
+	Status   Status
+	findings []finding
+	snap     *model.Snapshot
+	perf     []string
+}
+
+// usual are the fields whose numbers are always given to graphs.
+var usual = []string{"temperature.asic", "power.draw", "memory.used"}
+
+// Run looks at a snapshot.
+func (c *Check) Run(s *model.Snapshot) *Result {
+	r := &Result{snap: s}
+	if c.Expect > 0 && len(s.Devices) != c.Expect {
+		r.add(Critical, fmt.Sprintf("%s, expected %d", devices(len(s.Devices)), c.Expect))
+	} else if len(s.Devices) == 0 {
+		r.add(Unknown, "no device")
+	}
+	for _, n := range words.Notices(s) {
+		if level, ok := levels[n.Level]; ok && !slices.Contains(c.Ignore, n.Code) {
+			r.add(level, n.String())
+		}
+	}
+	for i := range s.Devices {
+		c.device(r, &s.Devices[i])
+	}
+	slices.SortStableFunc(r.findings, func(a, b finding) int { return cmp.Compare(b.status.rank(), a.status.rank()) })
+	return r
+}
+
+// levels are the notices that count. Info says what figures leave out.
+var levels = map[words.Level]Status{words.Critical: Critical, words.Warning: Warning}
+
+// Codes are the kinds of notices that can be ignored.
+func Codes() []string {
+	return []string{"alert", "hot", "hung", "link", "lost", "resetting", "stale", "thermal_trips", "unbound", "unknown"}
+}
+
+func (r *Result) add(s Status, text string) {
+	r.findings = append(r.findings, finding{s, text})
+	if s.rank() > r.Status.rank() {
+		r.Status = s
+	}
+}
+
+// device holds one device against the thresholds.
+func (c *Check) device(r *Result, d *model.Device) {
+	asked := map[string]bool{}
+	for i := range c.Thresholds {
+		t := &c.Thresholds[i]
+		v := t.Field.Get(r.snap, d)
+		if !asked[t.Field.Name] {
+			asked[t.Field.Name] = true
+			c.perf(r, d, t.Field, v)
+		}
+		name := "device " + strconv.Itoa(d.Index) + ": " + t.Field.Title
+		switch {
+		case !v.Known():
+			r.add(Unknown, name+" is "+words.Missing(v.Status))
+		case t.Range.Alerts(inUnit(t.Field, v)) && !c.worse(t, v):
+			r.add(t.Level, fmt.Sprintf("%s is %s%s (%s)", name, words.Mark(v.Bound), value(t.Field, v), t.Range))
+		}
+	}
+	for _, name := range usual {
+		if f, ok := metric.Find(metric.Devices(), name); ok && !asked[f.Name] {
+			c.perf(r, d, f, f.Get(r.snap, d))
+		}
+	}
+}
+
+// worse tells whether a critical threshold of the same field alerts as well: one
+// line is enough.
+func (c *Check) worse(t *Threshold, v metric.Value) bool {
+	return t.Level == Warning && slices.ContainsFunc(c.Thresholds, func(o Threshold) bool {
+		return o.Level == Critical && o.Field.Name == t.Field.Name && o.Range.Alerts(inUnit(o.Field, v))
+	})
+}
+
+// inUnit is a value in the field's printed unit, in which thresholds are.
+func inUnit(f metric.Column[*model.Device], v metric.Value) float64 {
+	if f.Per != 0 {
+		return v.Num / f.Per
+	}
+	return v.Num
+}
+
+func value(f metric.Column[*model.Device], v metric.Value) string {
+	return strings.TrimSpace(f.Format(v) + " " + f.Field.Unit)
+}
+
+// perf adds a number for graphs; what is not known is left out, never 0.
+func (c *Check) perf(r *Result, d *model.Device, f metric.Column[*model.Device], v metric.Value) {
+	if !v.Known() {
+		return
+	}
+	unit, by := perfUnit(f)
+	warn, crit := "", ""
+	for _, t := range c.Thresholds {
+		switch {
+		case t.Field.Name != f.Name:
+		case t.Level == Warning:
+			warn = t.Range.scaled(by)
+		default:
+			crit = t.Range.scaled(by)
+		}
+	}
+	number := plain(inUnit(f, v) * by)
+	if by == 1 {
+		number = f.Format(v)
+	}
+	text := fmt.Sprintf("'dev%d_%s'=%s%s;%s;%s", d.Index, strings.ReplaceAll(f.Name, ".", "_"), number, unit, warn, crit)
+	r.perf = append(r.perf, strings.TrimRight(text, ";"))
+}
+
+// perfUnit is the unit of performance data, of which there are few, and how many
+// of them make one of the field's.
+func perfUnit(f metric.Column[*model.Device]) (unit string, by float64) {
+	switch u := f.Field.Unit; u {
+	case "MiB":
+		return "B", 1 << 20
+	case "%", "s":
+		return u, 1
+	default:
+		return "", 1
+	}
+}
+
+// Append writes the answer: a line with performance data, and a line for each
+// thing that is not as it should be, where there are several.
+func (r *Result) Append(dst []byte) []byte {
+	dst = fmt.Appendf(dst, "TTMON %s - %s", r.Status, r.summary())
+	if len(r.perf) > 0 {
+		dst = append(dst, " | "+strings.Join(r.perf, " ")...)
+	}
+	dst = append(dst, '\n')
+	if len(r.findings) > 1 {
+		for _, f := range r.findings {
+			dst = fmt.Appendf(dst, "%s: %s\n", f.status, noPipe(f.text))
+		}
+	}
+	return dst
+}
+
+func (r *Result) summary() string {
+	text := devices(len(r.snap.Devices)) + ", all ok"
+	if len(r.findings) > 0 {
+		text = r.findings[0].text
+	}
+	if n := len(r.findings); n > 1 {
+		text += fmt.Sprintf(" (and %d more)", n-1)
+	}
+	if r.snap.Simulated {
+		text += " (simulated)"
+	}
+	return noPipe(text)
+}
+
+// noPipe keeps text and performance data apart: what follows a bar is data.
+func noPipe(s string) string { return strings.ReplaceAll(s, "|", "/") }
+
+func devices(n int) string {
+	if n == 1 {
+		return "1 device"
+	}
+	return strconv.Itoa(n) + " devices"
+}

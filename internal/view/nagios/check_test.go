@@ -1,0 +1,92 @@
+package nagios_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/nagios"
+)
+
+func device(index int, celsius float64) model.Device {
+	return model.Device{
+		Index: index, State: model.StateOK, Temperature: model.Value(celsius),
+		Fan: model.Reading[float64]{Status: model.Absent},
+	}
+}
+
+func threshold(t *testing.T, level nagios.Status, field, text string) nagios.Threshold {
+	t.Helper()
+	column, ok := metric.Find(metric.Devices(), field)
+	r, err := nagios.ParseRange(text)
+	if !ok || err != nil {
+		t.Fatal(field, text, err)
+	}
+	return nagios.Threshold{Field: column, Range: r, Level: level}
+}
+
+func TestCheck(t *testing.T) {
+	hung := device(1, 50)
+	hung.State = model.StateHung
+	for _, c := range []struct {
+		name    string
+		check   nagios.Check
+		devices []model.Device
+		status  nagios.Status
+		want    string
+	}{
+		{
+			"well", nagios.Check{Expect: 2}, []model.Device{device(0, 40), device(1, 41)}, nagios.OK,
+			"TTMON OK - 2 devices, all ok | 'dev0_temperature_asic'=40 'dev1_temperature_asic'=41\n",
+		},
+		{"none", nagios.Check{}, nil, nagios.Unknown, "TTMON UNKNOWN - no device\n"},
+		{
+			"too few", nagios.Check{Expect: 2}, []model.Device{device(0, 40)}, nagios.Critical,
+			"TTMON CRITICAL - 1 device, expected 2 | 'dev0_temperature_asic'=40\n",
+		},
+		{
+			"hung", nagios.Check{}, []model.Device{device(0, 40), hung}, nagios.Critical,
+			"TTMON CRITICAL - device 1: hung: the firmware does not answer | 'dev0_temperature_asic'=40 'dev1_temperature_asic'=50\n",
+		},
+		{
+			"hung, and that is known", nagios.Check{Ignore: []string{"hung"}}, []model.Device{hung}, nagios.OK,
+			"TTMON OK - 1 device, all ok | 'dev1_temperature_asic'=50\n",
+		},
+		{
+			"two thresholds of one field say it once",
+			nagios.Check{Thresholds: []nagios.Threshold{threshold(t, nagios.Warning, "temperature.asic", "60"), threshold(t, nagios.Critical, "temperature.asic", "70")}},
+			[]model.Device{device(0, 65), device(1, 75)}, nagios.Critical,
+			"TTMON CRITICAL - device 1: temperature.asic is 75 C (70) (and 1 more) | 'dev0_temperature_asic'=65;60;70 'dev1_temperature_asic'=75;60;70\n" +
+				"CRITICAL: device 1: temperature.asic is 75 C (70)\nWARNING: device 0: temperature.asic is 65 C (60)\n",
+		},
+		{
+			"a value that is missing is no value that is fine",
+			nagios.Check{Thresholds: []nagios.Threshold{threshold(t, nagios.Critical, "fan.speed", "100:")}},
+			[]model.Device{device(0, 40)}, nagios.Unknown,
+			"TTMON UNKNOWN - device 0: fan.speed is N/A | 'dev0_temperature_asic'=40\n",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.check.Run(&model.Snapshot{Devices: c.devices, Host: model.Host{DriverLoaded: true}})
+			if diff := cmp.Diff(c.want, string(r.Append(nil))); diff != "" || r.Status != c.status {
+				t.Errorf("%v:\n%s", r.Status, diff)
+			}
+		})
+	}
+}
+
+// Every kind that can be ignored is one that counts.
+func TestCodes(t *testing.T) {
+	s := &model.Snapshot{Host: model.Host{DriverLoaded: true}}
+	for i, state := range []model.State{model.StateHung, model.StateLost, model.StateResetting, model.StateUnknown} {
+		d := device(i, 50)
+		d.State = state
+		s.Devices = append(s.Devices, d)
+	}
+	all := nagios.Check{Ignore: nagios.Codes()}
+	if r := all.Run(s); r.Status != nagios.OK {
+		t.Errorf("%s", r.Append(nil))
+	}
+}
