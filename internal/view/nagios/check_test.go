@@ -38,33 +38,47 @@ func TestCheck(t *testing.T) {
 		want    string
 	}{
 		{
-			"well", nagios.Check{Expect: 2}, []model.Device{device(0, 40), device(1, 41)}, nagios.OK,
+			"well",
+			nagios.Check{Expect: 2},
+			[]model.Device{device(0, 40), device(1, 41)},
+			nagios.OK,
 			"TTMON OK - 2 devices, all ok | 'dev0_temperature_asic'=40 'dev1_temperature_asic'=41\n",
 		},
 		{"none", nagios.Check{}, nil, nagios.Unknown, "TTMON UNKNOWN - no device\n"},
 		{
-			"too few", nagios.Check{Expect: 2}, []model.Device{device(0, 40)}, nagios.Critical,
+			"too few",
+			nagios.Check{Expect: 2},
+			[]model.Device{device(0, 40)},
+			nagios.Critical,
 			"TTMON CRITICAL - 1 device, expected 2 | 'dev0_temperature_asic'=40\n",
 		},
 		{
-			"hung", nagios.Check{}, []model.Device{device(0, 40), hung}, nagios.Critical,
+			"hung",
+			nagios.Check{},
+			[]model.Device{device(0, 40), hung},
+			nagios.Critical,
 			"TTMON CRITICAL - device 1: hung: the firmware does not answer | 'dev0_temperature_asic'=40 'dev1_temperature_asic'=50\n",
 		},
 		{
-			"hung, and that is known", nagios.Check{Ignore: []string{"hung"}}, []model.Device{hung}, nagios.OK,
+			"hung, and that is known",
+			nagios.Check{Ignore: []string{"hung"}},
+			[]model.Device{hung},
+			nagios.OK,
 			"TTMON OK - 1 device, all ok | 'dev1_temperature_asic'=50\n",
 		},
 		{
 			"two thresholds of one field say it once",
 			nagios.Check{Thresholds: []nagios.Threshold{threshold(t, nagios.Warning, "temperature.asic", "60"), threshold(t, nagios.Critical, "temperature.asic", "70")}},
-			[]model.Device{device(0, 65), device(1, 75)}, nagios.Critical,
+			[]model.Device{device(0, 65), device(1, 75)},
+			nagios.Critical,
 			"TTMON CRITICAL - device 1: temperature.asic is 75 C (70) (and 1 more) | 'dev0_temperature_asic'=65;60;70 'dev1_temperature_asic'=75;60;70\n" +
 				"CRITICAL: device 1: temperature.asic is 75 C (70)\nWARNING: device 0: temperature.asic is 65 C (60)\n",
 		},
 		{
 			"a value that is missing is no value that is fine",
 			nagios.Check{Thresholds: []nagios.Threshold{threshold(t, nagios.Critical, "fan.speed", "100:")}},
-			[]model.Device{device(0, 40)}, nagios.Unknown,
+			[]model.Device{device(0, 40)},
+			nagios.Unknown,
 			"TTMON UNKNOWN - device 0: fan.speed is N/A | 'dev0_temperature_asic'=40\n",
 		},
 	} {
