@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -145,6 +146,9 @@ func writeHealth(w io.Writer, path string, h *client.Health) {
 	if b := &h.Loop.Busiest; b.CPU > h.Loop.Longest.CPU {
 		row("", "the turn that worked longest %s", turnText(b))
 	}
+	if len(h.Sources) > 0 {
+		row("sources", "%s", sourcesText(h))
+	}
 	row("account", "%d processes, %d buffers, %d events so far", h.Ledger.Processes, h.Ledger.Buffers, h.Ledger.Events)
 	writeWatch(row, h.Uprobe)
 	row("clients", "%d report or ask, %d watch", h.AllocSocket.Connections, h.Watchers)
@@ -182,6 +186,19 @@ func writeWatch(row func(name, format string, args ...any), u *client.Watch) {
 			row("", "%s is not watched: %s", words.Escape(l.Path), words.Escape(l.Reason))
 		}
 	}
+}
+
+// sourcesText says how long each source took.
+func sourcesText(h *client.Health) string {
+	var list []string
+	for _, s := range h.Sources {
+		text := fmt.Sprintf("%s %v", words.Escape(s.Name), seconds(s.Took).Round(100*time.Microsecond))
+		if s.Late {
+			text += " (late)"
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
 }
 
 // turnText says how long a turn took, and how much of that it had no processor.

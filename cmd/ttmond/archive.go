@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/history/disk"
 	"github.com/ttmon/ttmon/internal/history/past"
@@ -77,6 +78,10 @@ type archive struct {
 	past         *past.Store
 	store        *disk.Store
 	eventsFailed bool
+	doing        string    // what it is at work on; "": nothing
+	since        time.Time // since when
+	took         time.Duration
+	failed       error // why there is no history
 
 	// What the loop alone uses.
 	lastRow, lastSnapshot time.Time
@@ -89,13 +94,16 @@ func newArchive(cfg config, log *slog.Logger, r *recorder) *archive {
 
 // run opens the memory, when nobody else has it any more, and fills it.
 func (a *archive) run(ctx context.Context, feed follower) error {
+	a.begin("waiting for another ttmond to leave it takes")
 	unlock, err := a.lock(ctx)
 	if err != nil {
 		return nil // ctx is done
 	}
 	defer unlock()
 	defer a.close()
+	a.begin("opening the history takes")
 	a.open()
+	a.end()
 	feed.Follow(ctx, a.keep)
 	return nil
 }
@@ -126,6 +134,48 @@ func (a *archive) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
+// begin notes what the archive is at work on.
+func (a *archive) begin(doing string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.doing, a.since = doing, time.Now()
+}
+
+func (a *archive) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.doing, a.took = "", time.Since(a.since)
+}
+
+// openPatience is how long it may take until the history is open: that of a
+// month is read, and a predecessor may be slow to leave it. diskPatience is how
+// long a disk may take.
+const (
+	openPatience = time.Minute
+	diskPatience = 20 * time.Second
+)
+
+// check adds to the health of the daemon how its memory is doing.
+func (a *archive) check(h *api.Health, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failed != nil {
+		h.Warnings = append(h.Warnings, api.Problem{Part: "history", Reason: "there is none: " + a.failed.Error()})
+	}
+	if a.eventsFailed {
+		h.Warnings = append(h.Warnings, api.Problem{Part: "events", Reason: "are kept in memory only: they cannot be written"})
+	}
+	patience := diskPatience
+	if a.store == nil {
+		patience = openPatience
+	}
+	if a.doing == "" {
+		h.AddSource("history", a.took, patience, "the last time it took")
+		return
+	}
+	h.AddSource("history", max(now.Sub(a.since), 0), patience, a.doing)
+}
+
 func (a *archive) open() {
 	dir := a.cfg.StateDir
 	events, err := eventlog.Open(filepath.Join(dir, "events"))
@@ -148,6 +198,9 @@ func (a *archive) open() {
 		MaxBytes: int64(a.cfg.History.MaxMB) << 20 * 3 / 4, MaxSeries: a.cfg.History.MaxSeries, Log: a.log, Say: a.say,
 	})
 	if err != nil {
+		a.mu.Lock()
+		a.failed = err
+		a.mu.Unlock()
 		a.say("there is no history: " + err.Error())
 		return
 	}
@@ -209,6 +262,8 @@ func (a *archive) keep(*model.Snapshot) {
 		return
 	}
 	a.lastRow = snap.Time
+	a.begin("writing what a snapshot said takes")
+	defer a.end()
 	happened := a.detector.Next(snap)
 	a.tell(logged(snap, happened)...)
 	if len(happened) > 0 || snap.Time.Sub(a.lastSnapshot).Abs() >= snapshotEvery {

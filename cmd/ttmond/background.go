@@ -32,14 +32,14 @@ type background struct {
 
 // newBackground makes the collector. learned is what that of a predecessor
 // knew; nil if there was none. watched is who watches allocators.
-func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched collect.Source) *background {
+func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched *watcher) *background {
 	b := &background{
 		changed: make(chan struct{}, 1),
 		log:     log,
 		reports: &reports{ledger: l, processes: proc.New(hostfs.Root{}), visible: map[ledger.Key]string{}},
 	}
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
-		Sources: []collect.Source{b.reports, watched}, FullScan: fullScan,
+		Sources: []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims}}, FullScan: fullScan,
 		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute}, Ended: b.ledgerLeft,
 	})
 	b.setInterval(c.Collect.Interval.Duration)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/handover"
 )
 
@@ -38,8 +39,32 @@ func (d *ttmond) health(ctx context.Context, h *api.Health) {
 		h.Warnings = append(h.Warnings, api.Problem{Part: "alloc_socket", Reason: "not served: " + *why})
 	}
 	h.Uprobe = d.watcher.health()
+	d.checkSources(h)
 	d.checkDescriptors(h)
 	d.checkManager(h)
+}
+
+// checkSources asks each source, and what keeps the snapshots, how long it takes.
+func (d *ttmond) checkSources(h *api.Health) {
+	patience := 5*time.Duration(d.collector.interval.Load()) + 5*time.Second
+	addRuns(h, d.collector.collector.Runs(), time.Now(), patience)
+	if why := d.watcher.ended(); why != nil {
+		h.Problems = append(h.Problems, api.Problem{Part: "uprobe", Reason: "allocators are no longer watched: " + reason(why)})
+	}
+	if d.archive != nil {
+		d.archive.check(h, time.Now())
+	}
+}
+
+// addRuns adds how the sources of the collector are doing.
+func addRuns(h *api.Health, runs []collect.Run, now time.Time, patience time.Duration) {
+	for _, r := range runs {
+		if r.Since.IsZero() {
+			h.AddSource(r.Name, r.Took, patience, "the last time it took")
+		} else {
+			h.AddSource(r.Name, max(now.Sub(r.Since), 0), patience, "has not answered for")
+		}
+	}
 }
 
 func (d *ttmond) checkDescriptors(h *api.Health) {

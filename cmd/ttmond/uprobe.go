@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/ttmon/ttmon/internal/api"
@@ -41,14 +42,15 @@ func (c *uprobeConfig) check() error {
 type watcher struct {
 	source *uprobe.Source
 	off    bool
-	why    error // why it cannot be on
+	why    error                  // why it cannot be on
+	failed *atomic.Pointer[error] // why it no longer is
 	log    *slog.Logger
 }
 
 // newWatcher loads the watching program into the kernel. Without it everything
 // else works as before.
 func (d *ttmond) newWatcher() watcher {
-	w := watcher{log: d.log, off: !d.cfg.Uprobe.Enabled}
+	w := watcher{log: d.log, off: !d.cfg.Uprobe.Enabled, failed: new(atomic.Pointer[error])}
 	if w.off {
 		return w
 	}
@@ -83,7 +85,19 @@ func (w *watcher) run(ctx context.Context) error {
 		return nil
 	}
 	if err := w.source.Run(ctx); err != nil {
+		w.failed.Store(&err)
 		w.log.Error("allocators of unmodified programs are no longer watched", "err", err)
+	}
+	return nil
+}
+
+// ended is why it no longer watches, though it did; nil: it does, or never has.
+func (w *watcher) ended() error {
+	if w.failed == nil {
+		return nil
+	}
+	if err := w.failed.Load(); err != nil {
+		return *err
 	}
 	return nil
 }

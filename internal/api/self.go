@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"time"
 
@@ -34,6 +35,14 @@ type Health struct {
 	Loop        any            `json:"loop,omitempty"`         // of the allocation server
 	AllocSocket any            `json:"alloc_socket,omitempty"` // figures of the allocation server
 	Uprobe      *Watch         `json:"uprobe,omitempty"`
+	Sources     []SourceHealth `json:"sources"` // of the snapshots, and what keeps them
+}
+
+// SourceHealth is how a source is doing.
+type SourceHealth struct {
+	Name string  `json:"name"`
+	Late bool    `json:"late"`   // see problems
+	Took float64 `json:"took_s"` // when it was last asked, or so far
 }
 
 // Descriptors are the open files of the daemon.
@@ -52,12 +61,10 @@ type Problem struct {
 const firstSnapshot = 10 * time.Second
 
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
-	var mem runtime.MemStats
-	runtime.ReadMemStats(&mem)
 	h := Health{
-		Status: "ok", Problems: []Problem{}, Warnings: []Problem{},
+		Status: "ok", Problems: []Problem{}, Warnings: []Problem{}, Sources: []SourceHealth{},
 		Version: s.opt.Version, Uptime: time.Since(s.started).Round(time.Millisecond).Seconds(),
-		Watchers: s.budgets.watchers.Used() + s.budgets.viewers.Used(), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapInuse,
+		Watchers: s.budgets.watchers.Used() + s.budgets.viewers.Used(), Goroutines: runtime.NumGoroutine(), HeapBytes: heapInUse(),
 		Ledger: s.opt.Ledger.Stats(), Budgets: append(s.budgets.states(), s.opt.Ledger.Budget()),
 	}
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
@@ -89,12 +96,39 @@ func (s *Server) checkSnapshots(h *Health) {
 	age := time.Since(snap.Time)
 	seconds := age.Round(time.Millisecond).Seconds()
 	h.SnapshotAge = &seconds
-	late := 30 * time.Second
-	if s.opt.Interval != nil {
-		late = 5*s.opt.Interval() + 5*time.Second
-	}
-	if age > late {
+	if age > s.patience() {
 		h.Problems = append(h.Problems, Problem{"snapshots", fmt.Sprintf("the latest is %v old", age.Round(100*time.Millisecond))})
+	}
+}
+
+// patience is how old a snapshot, or how slow a source, may be.
+func (s *Server) patience() time.Duration {
+	if s.opt.Interval == nil {
+		return 30 * time.Second
+	}
+	return 5*s.opt.Interval() + 5*time.Second
+}
+
+// heapInUse is what Go's heap has taken. Unlike runtime.ReadMemStats this stops
+// nobody.
+func heapInUse() (sum uint64) {
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	metrics.Read(samples)
+	for _, x := range samples {
+		if x.Value.Kind() == metrics.KindUint64 {
+			sum += x.Value.Uint64()
+		}
+	}
+	return sum
+}
+
+// AddSource adds how a source is doing: what it did last, or does since, took
+// so long.
+func (h *Health) AddSource(name string, took, patience time.Duration, doing string) {
+	late := took > patience
+	h.Sources = append(h.Sources, SourceHealth{Name: name, Late: late, Took: took.Seconds()})
+	if late {
+		h.Problems = append(h.Problems, Problem{name, fmt.Sprintf("%s %v", doing, took.Round(100*time.Millisecond))})
 	}
 }
 

@@ -131,9 +131,11 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 		deadline = d
 	}
 	late := deadline.Add(time.Second) // what takes longer than that is in trouble
-	begun := time.Now()
-	sweep := c.driver.Read(deadline)
-	c.timing.note("driver", begun, late, sweep.Loaded || len(sweep.Unbound) == 0)
+	var sweep kmd.Sweep
+	c.timing.run("kmd", late, func() bool {
+		sweep = c.driver.Read(deadline)
+		return sweep.Loaded || len(sweep.Unbound) == 0
+	})
 	s := &model.Snapshot{Time: time.Now(), Source: model.Direct, Simulated: c.simulated, Host: c.host}
 	s.Host.DriverLoaded = sweep.Loaded
 	s.Host.DriverVersion = sweep.Driver
@@ -142,16 +144,13 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	for i := range sweep.Found {
 		s.Devices[i] = c.device(&sweep.Found[i])
 	}
-	begun = time.Now()
-	c.addProcesses(ctx, s, sweep)
-	c.timing.note("processes", begun, late, true)
+	run := func(name string, do func()) {
+		c.timing.run(name, late, func() bool { do(); return true })
+	}
+	run("processes", func() { c.addProcesses(ctx, s, sweep) })
 	c.estimate(s, sweep)
-	begun = time.Now()
-	c.addMemory(s, sweep)
-	c.timing.note("memory", begun, late, true)
-	begun = time.Now()
-	c.addLocks(s)
-	c.timing.note("locks", begun, late, true)
+	c.addMemory(s, sweep, run)
+	run("umd", func() { c.addLocks(s) })
 	return s
 }
 

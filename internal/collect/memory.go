@@ -11,19 +11,33 @@ import (
 )
 
 // Source is a source that others feed. It says at any time what it knows.
-type Source interface {
-	Claims() claim.Set
+type Source struct {
+	Name   string
+	Claims func() claim.Set
 }
 
-// addMemory asks every source who holds what, and joins the answers.
-func (c *Collector) addMemory(s *model.Snapshot, sweep kmd.Sweep) {
+// addMemory asks every source who holds what, and joins the answers. run runs
+// one of them.
+func (c *Collector) addMemory(s *model.Snapshot, sweep kmd.Sweep, run func(string, func())) {
 	c.chips.know(s.Devices)
 	users := deviceUsers(s)
-	c.swept = c.regions.Read(users)
-	sets := []claim.Set{c.swept.Claims(), c.readLedgers(users)}
-	for _, source := range c.sources {
-		sets = append(sets, source.Claims())
+	var sets []claim.Set
+	ask := func(name string, claims func() claim.Set) {
+		run(name, func() { sets = append(sets, claims()) })
 	}
+	ask("shm", func() claim.Set {
+		c.swept = c.regions.Read(users)
+		return c.swept.Claims()
+	})
+	ask("track", func() claim.Set { return c.readLedgers(users) })
+	for _, source := range c.sources {
+		ask(source.Name, source.Claims)
+	}
+	run("join", func() { c.joinMemory(s, sweep, sets) })
+}
+
+// joinMemory joins what the sources say of memory.
+func (c *Collector) joinMemory(s *model.Snapshot, sweep kmd.Sweep, sets []claim.Set) {
 	sets = append(sets, driverClaims(s, sweep)...)
 	c.addStrangers(s, sets)
 	j := newJoin(s, sets, c.chips.find(s, spokenChips(sets), c.openersNow))

@@ -11,6 +11,7 @@ type Run struct {
 	Took   time.Duration
 	OK     bool
 	LastOK time.Time // zero: never
+	Since  time.Time // when it began, while it is at work; zero: it is not
 }
 
 // timing keeps the runs; views of the daemon itself read it at any time.
@@ -19,30 +20,37 @@ type timing struct {
 	runs []Run
 }
 
-// note notes a part that began at a time. It was ok if ok says so and it
-// ended before the deadline.
-func (t *timing) note(name string, begun, deadline time.Time, ok bool) {
+// run runs a part. It was ok if do says so and it ended before the deadline.
+func (t *timing) run(name string, deadline time.Time, do func() (ok bool)) {
+	begun := time.Now()
+	t.change(name, func(r *Run) { r.Since = begun })
+	ok := do()
 	now := time.Now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	at := -1
-	for i := range t.runs {
-		if t.runs[i].Name == name {
-			at = i
+	t.change(name, func(r *Run) {
+		r.Took, r.OK, r.Since = now.Sub(begun), ok && now.Before(deadline), time.Time{}
+		if r.OK {
+			r.LastOK = now
 		}
-	}
-	if at < 0 {
-		at = len(t.runs)
-		t.runs = append(t.runs, Run{Name: name})
-	}
-	r := &t.runs[at]
-	r.Took, r.OK = now.Sub(begun), ok && now.Before(deadline)
-	if r.OK {
-		r.LastOK = now
-	}
+	})
 }
 
-// Runs tells how the parts of the last collection went.
+// change changes what is known of a part.
+func (t *timing) change(name string, f func(*Run)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.runs {
+		if t.runs[i].Name == name {
+			f(&t.runs[i])
+			return
+		}
+	}
+	r := Run{Name: name}
+	f(&r)
+	t.runs = append(t.runs, r)
+}
+
+// Runs tells how the parts of the last collection went, and which is at work
+// now. It never waits for one.
 func (c *Collector) Runs() []Run {
 	c.timing.mu.Lock()
 	defer c.timing.mu.Unlock()

@@ -39,6 +39,11 @@ type Health struct {
 		Lag         float64 `json:"lag_s"`
 		Queue       int     `json:"queue"`
 	} `json:"loop"`
+	Sources []struct {
+		Name string  `json:"name"`
+		Late bool    `json:"late"`
+		Took float64 `json:"took_s"`
+	} `json:"sources"`
 	AllocSocket struct {
 		Connections int64  `json:"connections"`
 		Dropped     uint64 `json:"dropped_replies"`

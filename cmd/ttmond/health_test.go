@@ -1,0 +1,37 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/collect"
+)
+
+// Health names the source that is late, whether it is still at work or took too
+// long, and no other.
+func TestHealthOfSources(t *testing.T) {
+	now := time.Now()
+	var h api.Health
+	addRuns(&h, []collect.Run{
+		{Name: "kmd", Took: time.Second, OK: true},
+		{Name: "shm", Since: now.Add(-11 * time.Second)},
+		{Name: "umd", Took: 12 * time.Second},
+		{Name: "track", Since: now.Add(-time.Second)},
+	}, now, 10*time.Second)
+	a := &archive{doing: "writing takes", since: now.Add(-time.Hour), failed: errors.New("no space")}
+	a.check(&h, now)
+	var late []string
+	for _, p := range h.Problems {
+		late = append(late, p.Part+": "+p.Reason)
+	}
+	want := "shm: has not answered for 11s; umd: the last time it took 12s; history: writing takes 1h0m0s"
+	if got := strings.Join(late, "; "); got != want {
+		t.Errorf("late:\n%s\nwant\n%s", got, want)
+	}
+	if len(h.Sources) != 5 || h.Sources[0].Late || !h.Sources[1].Late || len(h.Warnings) != 1 {
+		t.Errorf("sources %+v, warnings %+v", h.Sources, h.Warnings)
+	}
+}
