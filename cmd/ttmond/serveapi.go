@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/version"
 )
@@ -26,6 +29,7 @@ func (d *ttmond) serveAPI(ctx context.Context) error {
 
 // newAPI makes the API, for all the ways to it.
 func (d *ttmond) newAPI() *api.Server {
+	root := hostfs.At(d.cfg.Root)
 	return api.New(api.Options{
 		Feed:   &d.collector.feed,
 		Ledger: d.ledger,
@@ -43,7 +47,8 @@ func (d *ttmond) newAPI() *api.Server {
 		Interval: func() time.Duration { return time.Duration(d.collector.interval.Load()) },
 		Place:    d.collector.collector.Numbered,
 		Stale:    d.collector.collector.Leftovers,
-		Blocks:   d.watcher.find(),
+		Topology: func(s *model.Snapshot) *model.Topology { return collect.Topology(root, s) },
+		Blocks:   d.findBlocks,
 		Memory:   d.apiMemory(),
 		Address:  d.pageAddress,
 		Version:  version.Version,

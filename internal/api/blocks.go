@@ -6,12 +6,15 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
 )
 
 // BlocksOf is the state of a process's allocators, and whose process it is.
 type BlocksOf struct {
 	Process *blocks.Process
 	UID     int
+	// Places tells where in the program memory was asked for; nil: not known.
+	Places func() *runreport.Report
 }
 
 // Watch is how the watching of allocators through the kernel is doing.
@@ -32,26 +35,34 @@ type WatchLibrary struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// blocksOf answers with the allocators of a process: every pool and block. As
-// with buffers, addresses are for their owners.
+// blocksOf answers with the allocators of a process: every pool and block.
 func (s *Server) blocksOf(w http.ResponseWriter, r *http.Request) {
+	if of, ok := s.ownBlocks(w, r); ok {
+		answer(w, http.StatusOK, map[string]any{"schema": "ttmon.blocks/1", "process": of.Process})
+	}
+}
+
+// ownBlocks finds the allocators of the process that is asked about, if the
+// caller may see them; who may not has been told. As with buffers, addresses are
+// for their owners.
+func (s *Server) ownBlocks(w http.ResponseWriter, r *http.Request) (of BlocksOf, ok bool) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil {
 		fail(w, http.StatusBadRequest, "%q is no pid", r.PathValue("pid"))
-		return
+		return of, false
 	}
 	if s.opt.Blocks == nil {
 		fail(w, http.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")
-		return
+		return of, false
 	}
-	of, ok := s.opt.Blocks(pid)
+	of, ok = s.opt.Blocks(pid)
 	if !ok || s.viewpoint(r).hides(model.Value(of.UID)) {
 		fail(w, http.StatusNotFound, "the allocators of process %d are not known", pid)
-		return
+		return of, false
 	}
 	if !callerOf(r).owns(of.UID) {
 		fail(w, http.StatusForbidden, "the blocks of process %d are for its user and for root; its sums are in /v1/snapshot", pid)
-		return
+		return of, false
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.blocks/1", "process": of.Process})
+	return of, true
 }

@@ -11,6 +11,7 @@
 //	                                  ?limit= ?device= ?pool= ?sort=size|age ?start=
 //	GET /v1/leaks                     what dead processes had not freed
 //	GET /v1/stale                     what they left in tt-metal's own accounts
+//	GET /v1/topology                  PCIe distances and Ethernet links
 //	GET /v1/dump[?kind=kernels]       everything live as text, for people
 //	GET /v1/dumps                     the dumps that the caller's clients asked for
 //	GET /v1/health                    how the daemon is doing; status 503 when something is late
@@ -24,6 +25,7 @@
 //	GET /v1/metrics, /v1/range        what can be charted, and its history
 //	GET /v1/past/span                 how far back /v1/past reaches
 //	GET /v1/processes/PID/history     what a process held over time
+//	GET /v1/processes/PID/map         its banks as they are drawn, call sites, ?fit=512M
 //	GET /v1/me                        who the caller is taken for
 //	POST /v1/ticket, /v1/session      how a browser becomes a user of this host
 //	GET /v1/openapi.json              all of this, described

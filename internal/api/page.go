@@ -135,6 +135,7 @@ type rangeQuery struct {
 	device     string // bus id; empty: all
 	start, end time.Time
 	step       time.Duration
+	most       bool // the most of each step, instead of the value at its end
 }
 
 // rangeSeries is a line on the common times of an answer.
@@ -188,7 +189,8 @@ func (s *Server) rangeOfMetric(ctx context.Context, m metric.Column[*model.Devic
 	if m.Per != 0 {
 		per *= m.Per
 	}
-	list, err := s.opt.Memory.Range(ctx, expr, q.start, q.end, q.step)
+	most := q.most && !m.Rate
+	list, err := s.opt.Memory.Range(ctx, q.over(expr, most), q.start, q.end, q.step)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +204,7 @@ func (s *Server) rangeOfMetric(ctx context.Context, m metric.Column[*model.Devic
 		byBus[x.BusID] = x
 	}
 	if m.Prom.Name == usedMetric {
-		bounds, err := s.opt.Memory.Range(ctx, strings.Replace(expr, usedMetric, boundMetric, 1), q.start, q.end, q.step)
+		bounds, err := s.opt.Memory.Range(ctx, q.over(strings.Replace(expr, usedMetric, boundMetric, 1), most), q.start, q.end, q.step)
 		if err != nil {
 			return nil, err
 		}
@@ -214,6 +216,14 @@ func (s *Server) rangeOfMetric(ctx context.Context, m metric.Column[*model.Devic
 	}
 	slices.SortStableFunc(out, func(a, b *rangeSeries) int { return strings.Compare(a.BusID, b.BusID) })
 	return out, nil
+}
+
+// over is a question about each step as a whole, where that is wanted.
+func (q *rangeQuery) over(expr string, most bool) string {
+	if !most {
+		return expr
+	}
+	return "max_over_time(" + expr + "[" + strconv.Itoa(int(q.step.Seconds())) + "s])"
 }
 
 // spread puts points on the common times.
@@ -249,6 +259,13 @@ func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 			return q, fmt.Errorf("metric: %s is not kept over time; /v1/metrics lists those that are", name)
 		}
 		q.metrics = append(q.metrics, col)
+	}
+	switch v.Get("of") {
+	case "", "end":
+	case "most":
+		q.most = true
+	default:
+		return q, fmt.Errorf("of: %q is neither end nor most", v.Get("of"))
 	}
 	q.device, q.end = v.Get("device"), now
 	for name, to := range map[string]*time.Time{"start": &q.start, "end": &q.end} {

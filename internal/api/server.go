@@ -48,6 +48,9 @@ type Options struct {
 	// Stale lists what dead processes left in accounting regions; false: it is
 	// not known yet. Nil: it is never known.
 	Stale func() ([]model.Leftover, bool)
+	// Topology tells how the devices of a snapshot hang together; nil: it is
+	// never known.
+	Topology func(*model.Snapshot) *model.Topology
 	// Blocks finds the allocators of a process; nil: none are watched.
 	Blocks func(pid int) (BlocksOf, bool)
 	Memory Memory
@@ -69,11 +72,12 @@ type Dump struct {
 
 // Server answers API calls.
 type Server struct {
-	opt      Options
-	log      *slog.Logger
-	started  time.Time
-	budgets  budgets
-	sessions sessions
+	opt        Options
+	log        *slog.Logger
+	started    time.Time
+	budgets    budgets
+	sessions   sessions
+	topologies topologies
 
 	mu       sync.Mutex
 	hiding   Hiding // as of hidingAt
@@ -181,9 +185,13 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/processes", s.processes)
 	mux.HandleFunc("GET /v1/processes/{pid}/buffers", s.buffers)
 	mux.HandleFunc("GET /v1/processes/{pid}/blocks", s.blocksOf)
+	mux.HandleFunc("GET /v1/processes/{pid}/map", s.mapOf)
 	mux.HandleFunc("GET /v1/leaks", s.leaks)
 	if s.opt.Stale != nil {
 		mux.HandleFunc("GET /v1/stale", s.stale)
+	}
+	if s.opt.Topology != nil {
+		mux.HandleFunc("GET /v1/topology", s.topology)
 	}
 	mux.HandleFunc("GET /v1/dump", s.dump)
 	mux.HandleFunc("GET /v1/dumps", s.dumps)

@@ -3,6 +3,7 @@ package collect
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,8 +56,9 @@ type Collector struct {
 	swept     *shm.Sweep                                  // what regions last read
 	numbers   map[model.ProcessID]map[int]model.ChipPlace // of the last join
 	ledgers   *track.Reader
-	idle      map[string]*idlePower // by BDF
-	host      model.Host            // what does not change
+	keepers   atomic.Pointer[[]track.Process] // who keeps a ledger, as of the last Collect
+	idle      map[string]*idlePower           // by BDF
+	host      model.Host                      // what does not change
 	simulated bool
 
 	sources  []Source
@@ -118,6 +120,19 @@ func (c *Collector) Numbered(id model.ProcessID, number int) (at model.ChipPlace
 	defer c.mu.Unlock()
 	at, ok = c.numbers[id][number]
 	return at, ok
+}
+
+// Ledger is the ledger that a process keeps itself, as of the last Collect. It
+// does not wait for one that is under way.
+func (c *Collector) Ledger(pid int) (track.Process, bool) {
+	if list := c.keepers.Load(); list != nil {
+		for _, p := range *list {
+			if p.PID == pid {
+				return p, true
+			}
+		}
+	}
+	return track.Process{}, false
 }
 
 // Collect makes a snapshot. It takes no longer than the collector's patience

@@ -55,6 +55,7 @@ func (c *Collector) readLedgers(users []shm.User) claim.Set {
 		ids[i] = model.ProcessID{PID: users[i].PID, StartTicks: users[i].StartTicks}
 	}
 	sweep := c.ledgers.Read(ids)
+	c.keepers.Store(&sweep.Processes)
 	if c.ended != nil {
 		for _, e := range sweep.Ended {
 			c.ended(e)

@@ -25,8 +25,8 @@ export function value(v: number | null | undefined, unit: string, decimals = 0):
   const [base = "", per] = unit.split("/");
   const size = binary[base];
   if (size !== undefined) return bytes(v * size) + (per ? "/" + per : "");
-  const text = v.toFixed(Math.abs(v) < 10 ? Math.max(decimals, v % 1 === 0 ? 0 : 1) : decimals);
-  return unit ? text + " " + unit : text;
+  const text = v.toFixed(v % 1 === 0 ? 0 : Math.abs(v) < 10 ? Math.max(decimals, 1) : Math.abs(v) < 100 ? Math.min(decimals, 1) : 0);
+  return unit ? text + " " + (unit === "C" ? "°C" : unit) : text;
 }
 
 export function mark(b: Bound | undefined | null): string {

@@ -111,10 +111,19 @@ const shades: Record<string, { name: string; of: (d: Device, s: SaidDevice) => n
   activity: { name: "activity", of: (d) => d.activity.ratio, text: (s) => s.activity },
 };
 
+const level = (ratio: number | null): number | null => (ratio === null ? null : Math.min(9, Math.max(0, Math.floor(ratio * 10))));
+
 export function shadeOf(by: string, d: Device, s: SaidDevice): { level: number | null; text: string } {
   const shade = shades[by] ?? shades["temperature"]!;
-  const ratio = shade.of(d, s);
-  return { level: ratio === null ? null : Math.min(9, Math.max(0, Math.floor(ratio * 10))), text: shade.text(s) };
+  return { level: level(shade.of(d, s)), text: shade.text(s) };
+}
+
+/** A chip of a device. Only its memory is its own: the sensors are of the chip that has the PCIe link. */
+export function shadeOfChip(by: string, d: Device, s: SaidDevice, chip: number): { level: number | null; text: string } {
+  const dram = s.chips[chip]?.pools["dram"];
+  if (by === "dram" && dram) return { level: level(dram.ratio), text: dram.text };
+  if (d.chips[chip]?.remote) return { level: null, text: "–" };
+  return shadeOf(by, d, s);
 }
 
 export function ShadeChoice(p: { by: string }) {

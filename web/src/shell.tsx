@@ -1,10 +1,17 @@
 // The frame around every view: who and how fresh, trouble, the way around.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { DevicePage } from "./device";
+import { EventsPage } from "./events";
+import { FleetPage } from "./fleet";
+import { MemoryPage } from "./memory";
 import { Overview } from "./overview";
+import { ProcessesPage, ProcessPage } from "./processes";
+import { TimeBar } from "./timebar";
+import { TopologyPage } from "./topology";
 import { A } from "./parts";
 import { go, setQuery, useRoute } from "./route";
-import { age, isStale, type State, useStore } from "./store";
+import { age, isStale, state, type State, useStore } from "./store";
 import { applyTheme, theme, themes, type Theme } from "./theme";
 import { clock, moment, span } from "./figures";
 
@@ -21,6 +28,7 @@ export function Shell() {
   const s = useStore();
   const route = useRoute();
   const [help, setHelp] = useState(false);
+  const [bar, setBar] = useState(route.query.has("at"));
   const search = useRef<HTMLInputElement>(null);
   useKeys(setHelp, search);
   useEffect(() => {
@@ -32,7 +40,8 @@ export function Shell() {
       <a class="skip" href="#main">
         to the content
       </a>
-      <Head s={s} search={search} help={() => setHelp(true)} />
+      <Head s={s} search={search} help={() => setHelp(true)} bar={() => setBar(!bar)} />
+      {(bar || s.at) && <TimeBar s={s} close={() => setBar(false)} />}
       <Connection s={s} />
       <Trouble s={s} />
       <main id="main">
@@ -46,18 +55,31 @@ export function Shell() {
 
 function View(p: { s: State }) {
   const route = useRoute();
+  if (route.page === "fleet") return <FleetPage />;
   if (!p.s.snap || !p.s.said) {
     return <p class="empty">{p.s.problem || "waiting for the first snapshot …"}</p>;
   }
   switch (route.page) {
     case "":
       return <Overview s={p.s} />;
+    case "device":
+      return <DevicePage s={p.s} name={route.name} key={route.name} />;
+    case "processes":
+      return <ProcessesPage s={p.s} />;
+    case "process":
+      return <ProcessPage s={p.s} name={route.name} key={route.name} />;
+    case "memory":
+      return <MemoryPage s={p.s} />;
+    case "topology":
+      return <TopologyPage s={p.s} />;
+    case "events":
+      return <EventsPage s={p.s} />;
     default:
       return <p class="empty">There is no such view.</p>;
   }
 }
 
-function Head(p: { s: State; search: { current: HTMLInputElement | null }; help: () => void }) {
+function Head(p: { s: State; search: { current: HTMLInputElement | null }; help: () => void; bar: () => void }) {
   const route = useRoute();
   const { snap, said } = p.s;
   const t = said?.totals;
@@ -94,7 +116,7 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
             </span>
           </p>
         )}
-        <Fresh s={p.s} />
+        <Fresh s={p.s} bar={p.bar} />
       </div>
       <nav aria-label="Views">
         {pages.map((x) => (
@@ -153,7 +175,7 @@ function Themes() {
 }
 
 /** How fresh what is shown is. */
-function Fresh(p: { s: State }) {
+function Fresh(p: { s: State; bar: () => void }) {
   const { s } = p;
   if (s.link === "past") {
     return (
@@ -170,6 +192,9 @@ function Fresh(p: { s: State }) {
     <span class={"fresh " + s.link} role="status">
       <i aria-hidden="true" />
       {s.link === "live" && !isStale(s) ? "live" : s.link === "connecting" ? "connecting" : "lost"} <time>{time}</time>
+      <button class="plain" onClick={p.bar} aria-label="Look back in time" title="look back in time">
+        ◷
+      </button>
     </span>
   );
 }
@@ -312,8 +337,6 @@ function cycleTheme(): void {
   applyTheme(themes[(themes.indexOf(theme()) + 1) % themes.length]);
   window.dispatchEvent(new Event("themechange"));
 }
-
-import { state } from "./store";
 
 function step(seconds: number): void {
   const at = Date.parse(state.at || state.snap?.time || "") + seconds * 1000;

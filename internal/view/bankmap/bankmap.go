@@ -54,19 +54,19 @@ func Lines(p *blocks.Process, o Options) (out []string) {
 	if shown == 0 {
 		out = append(out, "", "It has no allocator that is known: it has opened no chip, or did so before it was watched.")
 	}
-	return append(out, doubts(p)...)
+	if list := Doubts(p); len(list) > 0 {
+		out = append(append(out, ""), list...)
+	}
+	return out
 }
 
-// doubts says what the figures leave out.
-func doubts(p *blocks.Process) (out []string) {
+// Doubts says what the figures leave out.
+func Doubts(p *blocks.Process) (out []string) {
 	if p.Late {
 		out = append(out, "It ran before ttmond watched it: what it allocated then is known only of pools that it has allocated from since.")
 	}
 	if p.Lost > 0 {
 		out = append(out, fmt.Sprintf("%d events of its allocators were lost: the map may show what is gone and lack what is there.", p.Lost))
-	}
-	if len(out) > 0 {
-		out = append([]string{""}, out...)
 	}
 	return out
 }
@@ -91,7 +91,7 @@ func InUse(p *blocks.Process) (list []*blocks.Allocator) {
 
 // listLines shows one pool: a heading, the map, the largest blocks.
 func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options) (out []string) {
-	what, state := heading(l, a, o)
+	what, state := Heading(l, a, o.Chip)
 	if p.Lost == 0 && l.Exact() {
 		state += "   exact"
 	}
@@ -125,14 +125,14 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 	return out
 }
 
-// heading says what a pool is, and how full.
-func heading(l *blocks.List, a *blocks.Allocator, o Options) (what, state string) {
+// Heading says what a pool is, and how full. chip names a chip; nil: by its id.
+func Heading(l *blocks.List, a *blocks.Allocator, chip func(id uint64) string) (what, state string) {
 	where := "bank"
 	if l.Pool == model.L1 || l.Pool == model.L1Small {
 		where = "core" // a core's L1 is a bank
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s", strings.ToUpper(l.Pool.String()), chips(a, o))
+	fmt.Fprintf(&b, "%s of %s", strings.ToUpper(l.Pool.String()), chips(a, chip))
 	if l.Banks > 0 && l.Capacity > 0 {
 		fmt.Fprintf(&b, ", %d %ss of %s", l.Banks, where, words.Bytes(l.Capacity))
 	}
@@ -147,8 +147,7 @@ func heading(l *blocks.List, a *blocks.Allocator, o Options) (what, state string
 	return what, b.String()
 }
 
-func chips(a *blocks.Allocator, o Options) string {
-	name := o.Chip
+func chips(a *blocks.Allocator, name func(id uint64) string) string {
 	if name == nil {
 		name = func(id uint64) string { return fmt.Sprintf("chip %d", id) }
 	}

@@ -1,0 +1,209 @@
+package api
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/view/bankmap"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// maxMapBlocks bounds the blocks of one pool in a map: more than a screen has
+// points. The largest are told.
+const maxMapBlocks = 5000
+
+// mapPool is one pool of one allocator, for a drawing.
+type mapPool struct {
+	Pool     string   `json:"pool"`
+	What     string   `json:"what"`  // "DRAM of device 0, 8 banks of 4.0 GiB"
+	State    string   `json:"state"` // "used 2.3 GiB, free …"
+	Exact    bool     `json:"exact"`
+	Chips    []string `json:"chips"`
+	Base     uint64   `json:"base_address"`
+	Capacity uint64   `json:"bank_capacity"`
+	Cut      uint64   `json:"bank_cut_bytes"`
+	Banks    uint64   `json:"banks"`
+	Peak     string   `json:"peak"` // the most it ever held, and when; empty: not known
+	// Blocks are address, bytes of each bank, bytes asked for over all banks (0:
+	// not known), when it was allocated in Unix milliseconds (0: not known), and
+	// the number of its site (0: none).
+	Blocks  [][5]uint64 `json:"blocks"`
+	LeftOut int         `json:"left_out"` // smaller blocks that are not in the list
+}
+
+// mapSite is a place of the program that holds memory.
+type mapSite struct {
+	Pool   string   `json:"pool"`
+	Chip   string   `json:"chip"`
+	Tag    string   `json:"tag,omitempty"`
+	Stack  []string `json:"stack"` // outermost first
+	Bytes  uint64   `json:"bytes"` // held now
+	Blocks uint64   `json:"blocks"`
+}
+
+// mapOf answers with the allocators of a process as they are drawn: its banks
+// along their addresses, what would fit, and who in the program holds what.
+func (s *Server) mapOf(w http.ResponseWriter, r *http.Request) {
+	of, ok := s.ownBlocks(w, r)
+	if !ok {
+		return
+	}
+	name := s.chipNames()
+	out := map[string]any{"schema": "ttmon.map/1", "pid": of.Process.PID, "doubts": append([]string{}, bankmap.Doubts(of.Process)...)}
+	list := []mapPool{}
+	for _, a := range bankmap.InUse(of.Process) {
+		for _, pool := range model.Pools() {
+			for _, l := range a.Pool(pool) {
+				list = append(list, newMapPool(of.Process, l, a, name))
+			}
+		}
+	}
+	out["pools"] = list
+	fits, err := fits(of.Process, r.URL.Query(), name)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	out["fits"] = fits
+	sites := []mapSite{}
+	if of.Places != nil {
+		sites = sitesOf(of.Places(), name)
+	}
+	out["sites"] = sites
+	answer(w, http.StatusOK, out)
+}
+
+func newMapPool(p *blocks.Process, l *blocks.List, a *blocks.Allocator, name func(uint64) string) mapPool {
+	what, state := bankmap.Heading(l, a, name)
+	m := mapPool{
+		Pool: l.Pool.String(), What: what, State: state, Exact: p.Lost == 0 && l.Exact(), Chips: []string{},
+		Base: l.Base, Capacity: l.Capacity, Cut: l.Cut, Banks: l.Banks, Blocks: [][5]uint64{},
+	}
+	for _, id := range a.Chips {
+		m.Chips = append(m.Chips, name(id))
+	}
+	if l.Peak.BankBytes > 0 {
+		m.Peak = words.Bytes(l.Peak.BankBytes)
+		if l.Peak.BankAt > 0 {
+			m.Peak += " at " + time.Unix(0, l.Peak.BankAt).Format("15:04:05")
+		}
+	}
+	largest := bankmap.Largest(l, maxMapBlocks)
+	m.LeftOut = int(l.Usage().Blocks) - len(largest)
+	slices.SortFunc(largest, func(a, b blocks.Block) int { return cmp.Compare(a.Addr, b.Addr) })
+	for _, b := range largest {
+		m.Blocks = append(m.Blocks, [5]uint64{b.Addr, b.Size, b.Asked, uint64(max(b.Born, 0)) / 1e6, uint64(b.Site)})
+	}
+	return m
+}
+
+// fits answers "would it fit?" in a sentence for each pool that could have it.
+func fits(p *blocks.Process, q url.Values, name func(uint64) string) ([]string, error) {
+	out := []string{}
+	if q.Get("fit") == "" && q.Get("shape") == "" {
+		return out, nil
+	}
+	request, what, err := parseFit(q)
+	if err != nil {
+		return nil, err
+	}
+	pool := cmp.Or(q.Get("pool"), model.DRAM.String())
+	for _, a := range bankmap.InUse(p) {
+		for _, l := range a.Lists {
+			if l.Pool.String() != pool {
+				continue
+			}
+			text, _ := bankmap.Heading(l, a, name)
+			if fit, known := l.Fits(request); known {
+				out = append(out, text+": "+bankmap.FitLine(what, l, fit))
+			} else {
+				out = append(out, text+": not known, since not all of its blocks are")
+			}
+		}
+	}
+	return out, nil
+}
+
+func parseFit(q url.Values) (r blocks.Request, what string, err error) {
+	if text := q.Get("fit"); text != "" {
+		n, ok := words.ParseBytes(text)
+		if !ok {
+			return r, "", fmt.Errorf("fit: %q is no size like 512M, 1.5G or 4096", text)
+		}
+		return blocks.Request{Bytes: n}, words.Bytes(n), nil
+	}
+	t := blocks.Tensor{Type: cmp.Or(q.Get("dtype"), "bfloat16"), Layout: cmp.Or(q.Get("layout"), "tile")}
+	for part := range strings.SplitSeq(q.Get("shape"), ",") {
+		n, err := strconv.ParseUint(strings.TrimSpace(part), 10, 64)
+		if err != nil || n == 0 {
+			return r, "", errors.New("shape: " + strconv.Quote(q.Get("shape")) + " is no list of sizes such as 1,1,4096,4096")
+		}
+		t.Shape = append(t.Shape, n)
+	}
+	r, err = t.Request()
+	return r, fmt.Sprintf("[%s] %s %s (%s)", q.Get("shape"), t.Type, t.Layout, words.Bytes(r.Bytes)), err
+}
+
+// chipNames names chips for people, by the latest snapshot.
+func (s *Server) chipNames() func(id uint64) string {
+	names := map[uint64]string{}
+	if snap := s.opt.Feed.Latest(); snap != nil {
+		for i := range snap.Devices {
+			d := &snap.Devices[i]
+			for j := range d.Chips {
+				if id, ok := d.Chips[j].ID.Get(); ok {
+					names[id] = strings.TrimSpace(fmt.Sprintf("device %d %s", d.Index, d.Chips[j].Name))
+				}
+			}
+		}
+	}
+	return func(id uint64) string {
+		if name := names[id]; name != "" {
+			return name
+		}
+		return fmt.Sprintf("chip %d", id)
+	}
+}
+
+func sitesOf(report *runreport.Report, name func(uint64) string) []mapSite {
+	out := []mapSite{}
+	for _, c := range report.Chips {
+		for _, p := range c.Pools {
+			for _, place := range p.Places {
+				if place.Held.Bytes == 0 {
+					continue
+				}
+				site := mapSite{Pool: p.PoolName, Chip: name(c.ID), Tag: words.Escape(place.Tag), Stack: []string{}, Bytes: place.Held.Bytes, Blocks: place.Held.Blocks}
+				for _, f := range slices.Backward(place.Stack) {
+					site.Stack = append(site.Stack, frame(f))
+				}
+				out = append(out, site)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b mapSite) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return out
+}
+
+func frame(f runreport.Frame) string {
+	at := words.Escape(f.File)
+	if f.Line > 0 {
+		at += ":" + strconv.Itoa(f.Line)
+	} else if f.Offset > 0 {
+		at += fmt.Sprintf("+%#x", f.Offset)
+	}
+	if f.Function != "" {
+		return words.Escape(f.Function) + " (" + at + ")"
+	}
+	return at
+}

@@ -1,0 +1,130 @@
+// What happened, and what is wrong now: a timeline that leads to the moment.
+
+import { useEffect, useState } from "preact/hooks";
+import { get } from "./api";
+import { Choice, Empty, Panel } from "./parts";
+import { moment } from "./figures";
+import { RangeChoice, useRange } from "./range";
+import { go, setQuery, useRoute } from "./route";
+import type { State } from "./store";
+import { useEvents } from "./metricchart";
+import type { Event } from "./types";
+
+const sign: Record<string, string> = { critical: "▲", warning: "△", info: "·" };
+
+/** Events with a way to the moment at which each happened. */
+export function EventList(p: { events: Event[] }) {
+  if (p.events.length === 0) return <Empty>Nothing happened in this time.</Empty>;
+  return (
+    <ol class="events">
+      {p.events.map((e) => (
+        <li key={e.seq} class={e.level}>
+          <button class="plain" onClick={() => setQuery({ at: new Date(Date.parse(e.time) + 1000).toISOString() }, true)} title="show everything as it was then">
+            <time dateTime={e.time}>{moment(e.time)}</time>
+          </button>
+          <span class="sign" aria-label={e.level}>
+            {sign[e.level] ?? "·"}
+          </span>
+          <span>{e.text}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+interface Rule {
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+  state: string;
+  active_at?: string;
+  activeAt?: string;
+  silenced?: boolean;
+}
+
+export function EventsPage(p: { s: State }) {
+  const range = useRange();
+  const q = useRoute().query;
+  const level = q.get("level") ?? "all";
+  const filter = (q.get("filter") ?? "").toLowerCase();
+  const events = useEvents(range, "");
+  const shown = events.filter(
+    (e) => (level === "all" || e.level === level || (level === "warning" && e.level === "critical")) && (!filter || e.text.toLowerCase().includes(filter)),
+  );
+  return (
+    <>
+      <Alerts s={p.s} />
+      <Panel
+        title={`Events (${shown.length})`}
+        tools={
+          <>
+            <Choice label="level" value={level} options={["all", "warning", "critical"]} choose={(v) => setQuery({ level: v === "all" ? "" : v })} />
+            <RangeChoice range={range} />
+          </>
+        }
+      >
+        <Timeline events={shown} start={range.start} end={range.end} />
+        <EventList events={[...shown].reverse()} />
+      </Panel>
+    </>
+  );
+}
+
+/** All events on one line; each leads to its moment. */
+function Timeline(p: { events: Event[]; start: number; end: number }) {
+  const at = (e: Event) => ((Date.parse(e.time) / 1000 - p.start) / (p.end - p.start)) * 100;
+  return (
+    <div class="timeline" role="group" aria-label="Events over time">
+      {p.events
+        .filter((e) => at(e) >= 0 && at(e) <= 100)
+        .map((e) => (
+          <button
+            key={e.seq}
+            class={e.level}
+            style={{ left: at(e).toFixed(2) + "%" }}
+            title={moment(e.time) + " " + e.text}
+            aria-label={moment(e.time) + " " + e.text}
+            onClick={() => setQuery({ at: new Date(Date.parse(e.time) + 1000).toISOString() }, true)}
+          />
+        ))}
+      <span class="from">{moment(new Date(p.start * 1000).toISOString())}</span>
+      <span class="to">{moment(new Date(p.end * 1000).toISOString())}</span>
+    </div>
+  );
+}
+
+function Alerts(p: { s: State }) {
+  const [pending, setPending] = useState<Rule[]>([]);
+  const beat = Math.floor(Date.parse(p.s.snap?.time ?? "") / 5000);
+  useEffect(() => {
+    get<{ alerts: Rule[] }>("alerts")
+      .then((a) => setPending(a.alerts.filter((x) => x.state === "pending")))
+      .catch(() => {});
+  }, [beat]);
+  const firing = p.s.snap?.alerts ?? [];
+  return (
+    <Panel title={`Alerts (${firing.length})`}>
+      {firing.length === 0 && pending.length === 0 && <Empty>No alert fires.</Empty>}
+      <ul class="alerts">
+        {firing.map((a) => (
+          <li key={a.name + a.bus_id} class={a.severity}>
+            <span aria-hidden="true">{sign[a.severity] ?? "△"}</span> <b>{a.name}</b> {a.summary}
+            {a.bus_id && (
+              <button class="plain" onClick={() => go("/device/" + a.bus_id)}>
+                {a.bus_id}
+              </button>
+            )}
+            <button class="plain" onClick={() => setQuery({ at: a.since }, true)}>
+              since {moment(a.since)}
+            </button>
+            {a.silenced && " silenced"}
+          </li>
+        ))}
+        {pending.map((a, i) => (
+          <li key={i} class="info">
+            <b>{a.labels["alertname"]}</b> {a.annotations["summary"]} (pending)
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}

@@ -1,0 +1,5 @@
+import { Empty } from "./parts";
+
+export function FleetPage() {
+  return <Empty>…</Empty>;
+}

@@ -1,0 +1,195 @@
+// Where the memory is: who holds it, how full each pool is, what the dead left.
+
+import { BankMap, Fit, useMap } from "./bankmap";
+import { A, Bar, Choice, Empty, Panel, Reasons } from "./parts";
+import { bytes, mark, moment } from "./figures";
+import { setQuery, useRoute } from "./route";
+import type { State } from "./store";
+import { Treemap, type Tile } from "./treemap";
+import { useRangeData } from "./metricchart";
+import type { Device, PoolUse } from "./types";
+
+export function MemoryPage(p: { s: State }) {
+  const pool = useRoute().query.get("pool") ?? "dram";
+  return (
+    <>
+      <Panel title="Who holds what" tools={<Choice label="pool" value={pool} options={["dram", "l1", "l1_small", "trace", "cb", "kernel"]} names={p.s.words?.pools} choose={(v) => setQuery({ pool: v === "dram" ? "" : v })} />}>
+        <Treemap tiles={tiles(p.s, pool)} />
+      </Panel>
+      <Pools s={p.s} pool={pool} />
+      <Allocators s={p.s} />
+      <Dead s={p.s} />
+    </>
+  );
+}
+
+/** Host → device → process, and what is not used. */
+function tiles(s: State, pool: string): Tile[] {
+  const snap = s.snap!;
+  const said = s.said!;
+  return snap.devices.map((d): Tile => {
+    const children: Tile[] = [];
+    snap.processes.forEach((proc, i) => {
+      proc.devices.forEach((u, j) => {
+        const f = said.processes[i]?.uses[j]?.pools[pool];
+        if (u.index !== d.index || !f?.bytes) return;
+        children.push({ name: `${proc.pid} ${said.processes[i]!.command}`, bytes: f.bytes, text: f.text, to: "/process/" + proc.pid, kind: "process" });
+      });
+    });
+    const use = d.memory[pool] as PoolUse | undefined;
+    const held = children.reduce((n, c) => n + c.bytes, 0);
+    const total = pool === "dram" ? (use?.total_bytes ?? null) : null;
+    if (total !== null && total > held) {
+      children.push({ name: "nobody's, as far as is known", bytes: total - held, text: "", kind: "rest" });
+    }
+    return { name: `device ${d.index} ${d.board ?? d.arch}`, bytes: Math.max(total ?? 0, held), text: said.devices[snap.devices.indexOf(d)]?.pools[pool]?.text ?? "", to: "/device/" + d.bus_id, kind: "device", children };
+  });
+}
+
+function Pools(p: { s: State; pool: string }) {
+  const snap = p.s.snap!;
+  const said = p.s.said!;
+  const minute = Math.ceil(Date.parse(snap.time) / 60000) * 60;
+  const { answer } = useRangeData(["memory.used"], "", { start: minute - 86400, end: minute, moving: false, name: "24h" });
+  const peak = (d: Device) => {
+    const series = answer?.series.find((x) => x.bus_id === d.bus_id);
+    let most = -1;
+    let at = 0;
+    series?.values.forEach((v, i) => {
+      if (v !== null && v > most) [most, at] = [v, i];
+    });
+    if (!series || most < 0) return "–";
+    const b = series.bounds?.[at];
+    return (b ? mark(b === 1 ? "at_least" : "unsure") : "") + bytes(most * 2 ** 20);
+  };
+  return (
+    <Panel title="Devices and chips">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Memory of devices">
+        <table class="memtable">
+          <thead>
+            <tr>
+              <th>Device</th>
+              <th class="barcol">{p.s.words?.pools[p.pool] ?? p.pool}</th>
+              <th class="num">in use</th>
+              <th class="num">most in 24 h (DRAM)</th>
+              <th class="num">largest hole</th>
+              <th class="num">left by the dead</th>
+            </tr>
+          </thead>
+          <tbody>
+            {snap.devices.flatMap((d, i) => {
+              const s = said.devices[i]!;
+              const rows = [
+                <tr key={d.bus_id}>
+                  <td>
+                    <A to={"/device/" + d.bus_id}>
+                      {d.index} {s.name}
+                    </A>
+                  </td>
+                  <td class="barcol">
+                    <Bar figure={s.pools[p.pool]!} label={p.pool} />
+                  </td>
+                  <td class="num">{s.pools[p.pool]!.text}</td>
+                  <td class="num">{peak(d)}</td>
+                  <td class="num">{hole(d.memory[p.pool])}</td>
+                  <td class="num">{s.stale || "–"}</td>
+                </tr>,
+              ];
+              if (s.chips.length > 1) {
+                s.chips.forEach((c, j) =>
+                  rows.push(
+                    <tr key={d.bus_id + j} class="chiprow">
+                      <td>└ chip {c.name || j}</td>
+                      <td class="barcol">
+                        <Bar figure={c.pools[p.pool]!} label={"chip " + (c.name || j)} />
+                      </td>
+                      <td class="num">{c.pools[p.pool]!.text}</td>
+                      <td class="num" />
+                      <td class="num">{hole(d.chips[j]?.memory[p.pool])}</td>
+                      <td class="num">{c.stale || "–"}</td>
+                    </tr>,
+                  ),
+                );
+              }
+              return rows;
+            })}
+          </tbody>
+        </table>
+      </div>
+      <Reasons list={[...new Set(said.devices.flatMap((d) => d.reasons))].slice(0, 12)} />
+    </Panel>
+  );
+}
+
+function hole(use: unknown): string {
+  const n = (use as PoolUse | undefined)?.largest_free_bytes;
+  return n === null || n === undefined ? "–" : bytes(n);
+}
+
+/** The banks of one process whose allocator is known exactly. */
+function Allocators(p: { s: State }) {
+  const q = useRoute().query;
+  const snap = p.s.snap!;
+  const exact = snap.processes.filter((x) => x.devices.some((d) => d.source === "uprobe" || d.source === "track"));
+  const chosen = Number(q.get("pid")) || exact[0]?.pid || 0;
+  return (
+    <Panel
+      title="Banks and holes"
+      tools={exact.length > 0 && <Choice label="process" value={String(chosen)} options={exact.map((x) => String(x.pid))} choose={(v) => setQuery({ pid: v })} />}
+    >
+      {chosen ? <Banks pid={chosen} s={p.s} /> : <Empty>No process here has an allocator that is watched: only sums are known. Programs started with ttmon run, or while ttmond runs as root, show their blocks.</Empty>}
+    </Panel>
+  );
+}
+
+function Banks(p: { pid: number; s: State }) {
+  const { map, problem } = useMap(p.pid, p.s);
+  if (!map) return <Empty>{problem || "…"}</Empty>;
+  return (
+    <>
+      <div class="body">
+        {map.pools.map((x, i) => (
+          <BankMap key={i} pool={x} />
+        ))}
+      </div>
+      <Fit pid={p.pid} />
+      <Reasons list={map.doubts} />
+    </>
+  );
+}
+
+function Dead(p: { s: State }) {
+  const ghosts = p.s.snap!.ghosts;
+  if (ghosts.length === 0) return null;
+  return (
+    <Panel title="Left by the dead">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Memory of dead processes">
+        <table>
+          <thead>
+            <tr>
+              <th>Device</th>
+              <th class="num">PID</th>
+              <th>Name</th>
+              <th class="num">DRAM</th>
+              <th class="num">L1</th>
+              <th>Last written</th>
+            </tr>
+          </thead>
+          <tbody>
+            {ghosts.map((g, i) => (
+              <tr key={i}>
+                <td>{g.index ?? "–"}</td>
+                <td class="num">{g.pid}</td>
+                <td>{g.name || "–"}</td>
+                <td class="num">{g.dram_bytes === null ? "–" : mark(g.dram_bound) + bytes(g.dram_bytes)}</td>
+                <td class="num">{g.l1_bytes === null ? "–" : bytes(g.l1_bytes)}</td>
+                <td>{g.updated ? moment(g.updated) : "–"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="empty">It is in no figure above. ttmon stale says what can be removed.</p>
+    </Panel>
+  );
+}

@@ -1,0 +1,87 @@
+// Charts of metrics out of the daemon's history.
+
+import { useEffect, useState } from "preact/hooks";
+import { get } from "./api";
+import { Chart, type ChartData } from "./chart";
+import { span } from "./figures";
+import type { Range } from "./range";
+import { state } from "./store";
+import type { Event, RangeAnswer } from "./types";
+
+/** Asks again as time goes on: with every step, and no oftener than it pays. */
+export function useRangeData(metrics: string[], bus: string, range: Range): { answer: RangeAnswer | null; problem: string } {
+  const [answer, setAnswer] = useState<RangeAnswer | null>(null);
+  const [problem, setProblem] = useState("");
+  const beat = range.moving ? Math.floor(range.end / Math.max(5, (range.end - range.start) / 300)) : 0;
+  const key = [metrics.join(","), bus, Math.round(range.end - range.start), range.moving ? beat : range.start + "/" + range.end].join("|");
+  useEffect(() => {
+    if (metrics.length === 0) return;
+    const stop = new AbortController();
+    const q = new URLSearchParams({
+      metric: metrics.join(","),
+      start: new Date(range.start * 1000).toISOString(),
+      end: new Date(range.end * 1000).toISOString(),
+    });
+    if (bus) q.set("device", bus);
+    if (byMost(range)) q.set("of", "most");
+    get<RangeAnswer>("range?" + q, stop.signal)
+      .then((a) => {
+        setAnswer(a);
+        setProblem("");
+      })
+      .catch((err: Error) => {
+        if (!stop.signal.aborted) setProblem(err.message);
+      });
+    return () => stop.abort();
+  }, [key]);
+  return { answer, problem };
+}
+
+/** Over a long range a point is the most of its step: no peak falls between. */
+export const byMost = (range: Range): boolean => range.end - range.start > 7500;
+
+export function dataOf(answer: RangeAnswer | null, metrics: string[], nameOf: (metric: string, device: number | null) => string): ChartData | null {
+  if (!answer) return null;
+  const chosen = answer.series.filter((s) => metrics.includes(s.metric));
+  const m = state.metrics.find((x) => x.name === metrics[0]);
+  return {
+    times: answer.times,
+    unit: chosen[0]?.unit ?? m?.unit ?? "",
+    decimals: m?.decimals ?? 0,
+    lines: chosen.map((s) => ({ name: nameOf(s.metric, s.device), values: s.values, bounds: s.bounds })),
+  };
+}
+
+export function useEvents(range: Range, bus: string): Event[] {
+  const [events, setEvents] = useState<Event[]>([]);
+  const beat = range.moving ? Math.floor(range.end / 10) : 0;
+  useEffect(() => {
+    const stop = new AbortController();
+    const q = new URLSearchParams({ since: new Date(range.start * 1000).toISOString(), limit: "500" });
+    if (!range.moving) q.set("until", new Date(range.end * 1000).toISOString());
+    if (bus) q.set("device", bus);
+    get<{ events: Event[] }>("events?" + q, stop.signal)
+      .then((a) => setEvents(a.events))
+      .catch(() => {});
+    return () => stop.abort();
+  }, [bus, beat, range.moving ? range.end - range.start : range.start + range.end]);
+  return events;
+}
+
+export function MetricChart(p: { metrics: string[]; title: string; help?: string; answer: RangeAnswer | null; problem: string; range: Range; events: Event[]; limit?: number | null; height?: number; nameOf?: (metric: string, device: number | null) => string }) {
+  const nameOf = p.nameOf ?? ((m, d) => (p.metrics.length > 1 ? m : d === null ? m : "device " + d));
+  return (
+    <Chart
+      title={p.title}
+      note={byMost(p.range) && p.answer ? `the most of each ${span(p.answer.step_s)}` : ""}
+      help={p.help}
+      data={dataOf(p.answer, p.metrics, nameOf)}
+      problem={p.problem}
+      events={p.events}
+      limit={p.limit}
+      start={p.range.start}
+      end={p.range.end}
+      height={p.height}
+    />
+  );
+}

@@ -1,0 +1,211 @@
+// Who uses the devices: all of them, and one of them.
+
+import { useEffect, useState } from "preact/hooks";
+import { get } from "./api";
+import { BankMap, Fit, Flame, type MapAnswer, useMap } from "./bankmap";
+import { Chart, type ChartData } from "./chart";
+import { A, Empty, Panel, Reasons } from "./parts";
+import { ProcessTable } from "./processtable";
+import { type Range, RangeChoice, useRange } from "./range";
+import { setQuery, useRoute } from "./route";
+import type { State } from "./store";
+import { missing, moment } from "./figures";
+import type { Process, SaidProcess } from "./types";
+
+export function ProcessesPage(p: { s: State }) {
+  const q = useRoute().query;
+  const tree = q.get("tree") === "1";
+  return (
+    <Panel
+      title={`Processes (${p.s.snap!.processes.length})`}
+      tools={
+        <button aria-pressed={tree} onClick={() => setQuery({ tree: tree ? "" : "1" })}>
+          tree
+        </button>
+      }
+    >
+      <ProcessTable snap={p.s.snap!} said={p.s.said!} />
+    </Panel>
+  );
+}
+
+export function ProcessPage(p: { s: State; name: string }) {
+  const snap = p.s.snap!;
+  const i = snap.processes.findIndex((x) => String(x.pid) === p.name);
+  const proc = snap.processes[i];
+  const said = p.s.said?.processes[i];
+  const range = useRange();
+  const { map, problem } = useMap(Number(p.name), p.s);
+  return (
+    <>
+      <div class="title">
+        <h2>process {p.name}</h2>
+        {said && <span class="command">{said.command}</span>}
+      </div>
+      {proc && said ? <Identity p={proc} s={said} state={p.s} /> : <Empty>Process {p.name} uses no device at this moment.</Empty>}
+      <Panel title="Memory over time" tools={<RangeChoice range={range} />}>
+        <Past pid={Number(p.name)} ticks={proc?.start_ticks ?? 0} range={range} />
+      </Panel>
+      <Panel title="Its banks">
+        {map ? <Banks map={map} /> : <Empty>{problem || "…"}</Empty>}
+      </Panel>
+      {map && map.pools.length > 0 && (
+        <Panel title="Would it fit?">
+          <Fit pid={Number(p.name)} />
+        </Panel>
+      )}
+      {map && map.sites.length > 0 && (
+        <Panel title="Who in the program holds it">
+          <Flame sites={map.sites} />
+          <Sites map={map} />
+        </Panel>
+      )}
+    </>
+  );
+}
+
+function Identity(p: { p: Process; s: SaidProcess; state: State }) {
+  const { p: proc, s } = p;
+  const facts: [string, string][] = [
+    ["User", s.user],
+    ["Job", s.job],
+    ["Started", proc.start_time ? moment(proc.start_time) : "–"],
+    ["Running for", s.age],
+    ["CPU", s.cpu],
+    ["Host memory", s.rss],
+    ["Threads", proc.threads === null ? missing(undefined).word : String(proc.threads)],
+    ["tt-metal", proc.release ?? "–"],
+    ["State", proc.state],
+  ];
+  return (
+    <div class="two">
+      <Panel title="What it is">
+        <dl class="facts">
+          {facts.map(([k, v]) => (
+            <div key={k}>
+              <dt>{k}</dt>
+              <dd>{v}</dd>
+            </div>
+          ))}
+        </dl>
+      </Panel>
+      <Panel title="What it holds">
+        <div class="scroll">
+          <table>
+            <thead>
+              <tr>
+                <th>Device</th>
+                <th class="num">DRAM</th>
+                <th class="num">L1</th>
+                <th class="num">Trace</th>
+                <th class="num">CB</th>
+                <th>According to</th>
+              </tr>
+            </thead>
+            <tbody>
+              {s.uses.map((u, i) => {
+                const d = p.state.snap!.devices.find((x) => x.index === proc.devices[i]?.index);
+                return (
+                  <tr key={i}>
+                    <td>{d ? <A to={"/device/" + d.bus_id}>{d.index} {d.board}</A> : "–"}</td>
+                    {["dram", "l1", "trace", "cb"].map((k) => (
+                      <td key={k} class="num">
+                        {u.pools[k]?.text}
+                      </td>
+                    ))}
+                    <td>{u.source}</td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+        <Reasons list={[...new Set(s.uses.flatMap((u) => u.reasons))]} />
+      </Panel>
+    </div>
+  );
+}
+
+interface PastAnswer {
+  points: { time: string; devices: { index: number; pools: Record<string, { bytes: number; bound: string }> }[] }[];
+}
+
+const boundNumber: Record<string, number> = { exact: 0, at_least: 1, unsure: 2 };
+
+/** What it held, device by device, from the snapshots that are kept. */
+function Past(p: { pid: number; ticks: number; range: Range }) {
+  const [data, setData] = useState<ChartData | null>(null);
+  const [problem, setProblem] = useState("");
+  const beat = p.range.moving ? Math.floor(p.range.end / 15) : p.range.end;
+  useEffect(() => {
+    const stop = new AbortController();
+    const q = new URLSearchParams({ start: new Date(p.range.start * 1000).toISOString(), end: new Date(p.range.end * 1000).toISOString(), points: "90" });
+    if (p.ticks) q.set("start_ticks", String(p.ticks));
+    get<PastAnswer>(`processes/${p.pid}/history?${q}`, stop.signal)
+      .then((a) => {
+        setData(pastData(a));
+        setProblem("");
+      })
+      .catch((err: Error) => !stop.signal.aborted && setProblem(err.message));
+    return () => stop.abort();
+  }, [p.pid, p.ticks, beat, p.range.end - p.range.start]);
+  return <Chart title="DRAM by device" data={data} problem={problem} start={p.range.start} end={p.range.end} height={200} />;
+}
+
+function pastData(a: PastAnswer): ChartData {
+  const devices = [...new Set(a.points.flatMap((x) => x.devices.map((d) => d.index)))].sort((x, y) => x - y).slice(0, 32);
+  const of = (i: number, k: number) => a.points[k]?.devices.find((d) => d.index === i)?.pools["dram"];
+  return {
+    times: a.points.map((x) => Date.parse(x.time) / 1000),
+    unit: "B",
+    decimals: 0,
+    lines: devices.map((i) => ({
+      name: "device " + i,
+      values: a.points.map((_, k) => of(i, k)?.bytes ?? null),
+      bounds: a.points.map((_, k) => boundNumber[of(i, k)?.bound ?? "exact"] ?? 2),
+    })),
+  };
+}
+
+function Banks(p: { map: MapAnswer }) {
+  return (
+    <div class="body">
+      {p.map.pools.map((pool, i) => (
+        <BankMap key={i} pool={pool} />
+      ))}
+      {p.map.pools.length === 0 && <Empty>It has no allocator that is known.</Empty>}
+      <Reasons list={p.map.doubts} />
+    </div>
+  );
+}
+
+function Sites(p: { map: MapAnswer }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Call sites">
+      <table>
+        <thead>
+          <tr>
+            <th class="num">Bytes</th>
+            <th class="num">Blocks</th>
+            <th>Pool</th>
+            <th>Tag</th>
+            <th>Where</th>
+          </tr>
+        </thead>
+        <tbody>
+          {p.map.sites.slice(0, 50).map((s, i) => (
+            <tr key={i}>
+              <td class="num">{s.bytes_text ?? s.bytes}</td>
+              <td class="num">{s.blocks}</td>
+              <td>{s.pool}</td>
+              <td>{s.tag ?? "–"}</td>
+              <td class="wrap" title={s.stack.join("\n")}>
+                {s.stack.at(-1) ?? "–"}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

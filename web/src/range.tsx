@@ -1,0 +1,47 @@
+// The stretch of time that charts show: in the address, chosen by buttons or
+// by dragging over a chart.
+
+import { setQuery, useRoute } from "./route";
+import { state } from "./store";
+
+export const lengths: Record<string, number> = { "5m": 300, "15m": 900, "1h": 3600, "6h": 21600, "24h": 86400, "7d": 604800, "30d": 2592000 };
+
+export interface Range {
+  start: number; // Unix seconds
+  end: number;
+  moving: boolean; // its end is now
+  name: string;
+}
+
+export function useRange(): Range {
+  const q = useRoute().query;
+  const from = Date.parse(q.get("from") ?? "") / 1000;
+  const to = Date.parse(q.get("to") ?? "") / 1000;
+  if (from < to) return { start: from, end: to, moving: false, name: "" };
+  const name = lengths[q.get("range") ?? ""] ? q.get("range")! : "1h";
+  const at = Date.parse(state.at) / 1000;
+  const end = at > 0 ? at + 60 : Date.now() / 1000;
+  return { start: end - lengths[name]!, end, moving: !(at > 0), name };
+}
+
+export function zoom(start: number, end: number): void {
+  if (end - start < 5) return;
+  setQuery({ from: new Date(start * 1000).toISOString(), to: new Date(end * 1000).toISOString(), range: "" }, true);
+}
+
+export function RangeChoice(p: { range: Range }) {
+  return (
+    <div class="segments" role="group" aria-label="Range">
+      {Object.keys(lengths).map((name) => (
+        <button key={name} aria-pressed={p.range.name === name} onClick={() => setQuery({ range: name, from: "", to: "" }, true)}>
+          {name}
+        </button>
+      ))}
+      {p.range.name === "" && (
+        <button aria-pressed="true" onClick={() => setQuery({ from: "", to: "" }, true)} title="back from the zoom">
+          zoomed ✕
+        </button>
+      )}
+    </div>
+  );
+}
