@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// mmapEvery is how often the kernel's records of mappings are looked at:
-	// importing ttnn takes a second, from its library to the first allocator.
-	mmapEvery = 20 * time.Millisecond
+	// mmapEvery is how long a record of a mapping may wait until it is looked
+	// at: importing ttnn takes a second, from its library to the first allocator.
+	mmapEvery = 50 * time.Millisecond
 	// scanEvery is how often processes are looked through where there are no
 	// such records.
 	scanEvery = 5 * time.Second
@@ -28,32 +28,43 @@ func (s *Source) discover(ctx context.Context) error {
 	records, err := watchMmap()
 	if err != nil {
 		s.log.Warn("new processes are noticed late", "err", err)
-		records = &mmapWatch{}
+		records = nil
 		s.mu.Lock()
 		s.slow = thisMachine(nil).slow(err)
 		s.mu.Unlock()
 	}
-	defer records.Close()
+	if records != nil {
+		defer records.Close()
+	}
 	s.prepare()
 	s.scan()
 	close(s.ready)
-	every := mmapEvery
-	if len(records.rings) == 0 {
-		every = scanEvery
+	if records == nil {
+		return s.scanAgain(ctx)
 	}
-	tick := time.NewTicker(every)
+	for {
+		if err := records.wait(ctx, mmapEvery); err != nil {
+			return err
+		}
+		found, incomplete := records.read()
+		for _, m := range found {
+			s.meet(m)
+		}
+		if incomplete {
+			s.scan()
+		}
+	}
+}
+
+// scanAgain looks through all processes now and then.
+func (s *Source) scanAgain(ctx context.Context) error {
+	tick := time.NewTicker(scanEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-		}
-		found, incomplete := records.read()
-		for _, m := range found {
-			s.meet(m)
-		}
-		if incomplete || len(records.rings) == 0 {
 			s.scan()
 		}
 	}
@@ -103,11 +114,15 @@ func (s *Source) meet(m mapping) {
 	s.mu.Lock()
 	l.pids[m.pid] = true
 	s.known[m.pid] = id
+	alone := len(s.known) == 1
 	if len(l.letGo) > 0 {
 		s.arm(l) // it gets probes of its own
 	}
 	armed, failed := l.armed, l.err
 	s.mu.Unlock()
+	if alone {
+		_ = s.kernel.reader.Flush() // from now on the ring is looked at often
+	}
 	if failed != nil {
 		s.unwatched(m.pid, start, failed)
 		return

@@ -2,6 +2,7 @@ package uprobe
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +37,8 @@ func isLibrary(file string) bool {
 // processes, from one ring per CPU.
 type mmapWatch struct {
 	rings []mmapRing
+	poll  int // an epoll of the rings, and of stop
+	stop  int // an eventfd
 }
 
 type mmapRing struct {
@@ -45,8 +49,8 @@ type mmapRing struct {
 // The ring of each CPU, in pages. A record has about 150 bytes.
 const mmapPages = 8
 
-// watchMmap opens the records. They are read without being woken: a look costs
-// less than a wake-up for each library that any process loads.
+// watchMmap opens the records. The first one wakes whoever waits for it; those
+// that follow are found by the same look.
 func watchMmap() (*mmapWatch, error) {
 	attr := unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY,
@@ -54,10 +58,13 @@ func watchMmap() (*mmapWatch, error) {
 		Sample_type: unix.PERF_SAMPLE_TIME,
 		Bits: unix.PerfBitMmap | unix.PerfBitMmap2 | unix.PerfBitSampleIDAll |
 			unix.PerfBitUseClockID | unix.PerfBitWatermark,
-		Wakeup:  mmapPages * 4096, // never
+		Wakeup:  1,
 		Clockid: unix.CLOCK_BOOTTIME,
 	}
-	w := &mmapWatch{}
+	w, err := newMmapWatch()
+	if err != nil {
+		return nil, err
+	}
 	cpus, err := onlineCPUs()
 	if err != nil {
 		return nil, err
@@ -78,8 +85,56 @@ func watchMmap() (*mmapWatch, error) {
 			return nil, fmt.Errorf("mapping the kernel's records of mappings: %w", err)
 		}
 		w.rings = append(w.rings, mmapRing{fd, data})
+		if err := w.poller(fd); err != nil {
+			w.Close()
+			return nil, err
+		}
 	}
 	return w, nil
+}
+
+// newMmapWatch is one without rings, for which wait waits in vain.
+func newMmapWatch() (*mmapWatch, error) {
+	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("waiting for new mappings: %w", err)
+	}
+	w := &mmapWatch{poll: poll, stop: -1}
+	if w.stop, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
+		err = w.poller(w.stop)
+	}
+	if err != nil {
+		w.Close()
+		return nil, fmt.Errorf("waiting for new mappings: %w", err)
+	}
+	return w, nil
+}
+
+func (w *mmapWatch) poller(fd int) error {
+	return unix.EpollCtl(w.poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+}
+
+// wait waits for a record, and then a little longer: libraries are loaded
+// many at a time, and one look is enough for all of them. On a host where no
+// program starts it costs nothing. It ends early when ctx is done.
+func (w *mmapWatch) wait(ctx context.Context, more time.Duration) error {
+	defer context.AfterFunc(ctx, func() { _, _ = unix.Write(w.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}) })()
+	var events [8]unix.EpollEvent
+	for ctx.Err() == nil {
+		_, err := unix.EpollWait(w.poll, events[:], -1)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("waiting for new mappings: %w", err)
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(more):
+		return nil
+	}
 }
 
 // onlineCPUs lists the numbers of the CPUs in use.
@@ -117,6 +172,8 @@ func (w *mmapWatch) Close() {
 		unix.Close(r.fd)
 	}
 	w.rings = nil
+	unix.Close(w.poll)
+	unix.Close(w.stop)
 }
 
 // read returns the libraries that were mapped since the last call. incomplete

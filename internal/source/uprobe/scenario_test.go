@@ -79,6 +79,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	s := watch(t, Options{})
 	program, library := fake(t)
 	w := startFake(t, exec.Command(program, library))
+	eventually(t, "the library is watched", func() bool { _, ok := s.Find(w.pid); return ok })
 	w.do("make %d 5", 1<<20)
 	w.do("take 64")
 	find(t, s, w.pid)

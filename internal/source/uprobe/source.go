@@ -147,11 +147,26 @@ func (s *Source) close() {
 }
 
 // How long events may wait in the ring: short while some come, longer when
-// none did. Whoever asks (Sync) does not wait for either.
+// none did, longer still while no process is known that could make one.
+// Whoever asks (Sync) does not wait for any of them, and meet wakes the reader.
 const (
-	lookBusy = 20 * time.Millisecond
-	lookIdle = 100 * time.Millisecond
+	lookBusy  = 20 * time.Millisecond
+	lookIdle  = 100 * time.Millisecond
+	lookAlone = time.Second
 )
+
+// patience is how long events may wait after a look that found n.
+func (s *Source) patience(n int) time.Duration {
+	if n > 0 {
+		return lookBusy
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) == 0 {
+		return lookAlone
+	}
+	return lookIdle
+}
 
 // read takes events out of the ring.
 func (s *Source) read(ctx context.Context) error {
@@ -168,10 +183,7 @@ func (s *Source) read(ctx context.Context) error {
 		default:
 			return fmt.Errorf("reading the events of the kernel: %w", err)
 		}
-		wait = lookIdle
-		if n > 0 {
-			wait = lookBusy
-		}
+		wait = s.patience(n)
 		select {
 		case parked := <-s.parks:
 			select {
