@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -89,6 +90,16 @@ func TestDescribeOddOnes(t *testing.T) {
 	}
 }
 
+// cpuTime is what this process has used.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // Everything against a process that is really there: this one.
 func TestDescribeMyself(t *testing.T) {
 	r := New(rootFS)
@@ -105,7 +116,7 @@ func TestDescribeMyself(t *testing.T) {
 	if first.CPU.Status != model.Pending {
 		t.Errorf("CPU share from one sample: %+v", first.CPU)
 	}
-	for begun := time.Now(); time.Since(begun) < 2*minWindow; {
+	for begun, used := time.Now(), cpuTime(t); time.Since(begun) < 2*minWindow || cpuTime(t)-used < 50*time.Millisecond; {
 		_ = strings.Repeat("x", 1000) // be busy
 	}
 	second := r.Describe([]int{os.Getpid()})[0]

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +20,9 @@ import (
 //
 // All reads of one sweep share one amount of patience, and a process that did
 // not answer is not asked again before it has. The waits are killable, so they
-// never keep us from exiting.
+// never keep us from exiting. Where the machine is so busy that we ourselves
+// are not run in time, nothing has been learned about a process, and it gets
+// more.
 type Guard struct {
 	patience time.Duration
 	left     time.Duration // of patience, in this sweep
@@ -29,6 +32,9 @@ type Guard struct {
 // usual is how long a read takes that nobody holds up. It costs no patience,
 // and is granted when there is none left.
 const usual = 5 * time.Millisecond
+
+// grace is how much longer it may take on a machine that is too busy to tell.
+const grace = 2 * time.Second
 
 // NewGuard returns a guard with this much patience per sweep.
 func NewGuard(patience time.Duration) *Guard {
@@ -55,21 +61,37 @@ func (g *Guard) Run(id model.ProcessID, f func()) (returned <-chan struct{}, err
 		return done, hostfs.ErrTimeout // one lost thread per process is enough
 	}
 	done := make(chan struct{})
+	asked := time.Now()
+	var begun atomic.Int64 // ns after asked; 0: f has not been run yet
+	var took time.Duration
 	go func() {
 		defer close(done)
+		begin := time.Now()
+		begun.Store(max(1, int64(begin.Sub(asked))))
 		f()
+		took = time.Since(begin)
 	}()
-	begun := time.Now()
-	timer := time.NewTimer(max(g.left, usual))
+	wait := max(g.left, usual)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	select {
-	case <-done:
-		g.left -= max(0, time.Since(begun)-usual)
-		return done, nil
-	case <-timer.C:
-		g.left = 0
-		g.stuck[id] = done
-		return done, hostfs.ErrTimeout
+	for due := asked.Add(wait); ; {
+		select {
+		case <-done:
+			g.left -= max(0, took-usual)
+			return done, nil
+		case <-timer.C:
+		}
+		now := time.Now()
+		if starved := begun.Load() == 0 || now.Sub(due) > usual; !starved || now.Sub(asked) > wait+grace {
+			g.left = 0
+			g.stuck[id] = done
+			return done, hostfs.ErrTimeout
+		}
+		// Either f or this goroutine was not run when it was due.
+		again := time.Duration(begun.Load()) + wait - now.Sub(asked) // what is left of the time since f began
+		again = max(again, usual)
+		timer.Reset(again)
+		due = now.Add(again)
 	}
 }
 

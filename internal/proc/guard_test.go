@@ -149,7 +149,7 @@ func TestFrozenDescriptor(t *testing.T) {
 	select {
 	case s := <-done:
 		wantHolders(t, s, 5, map[int]int{c.pid: 1})
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the scan waited for a dead file system")
 		file.release()
 		<-done

@@ -99,11 +99,27 @@ func bootTime(root hostfs.Root, live bool) time.Time {
 			}
 		}
 	}
-	var since unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &since); err != nil {
-		return time.Time{}
+	return bootByClocks().Round(time.Millisecond)
+}
+
+// bootByClocks reads two clocks, and again where something came between: on a
+// busy machine that may be long.
+func bootByClocks() (boot time.Time) {
+	closest := time.Hour
+	for range 10 {
+		var since unix.Timespec
+		now := time.Now()
+		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &since); err != nil {
+			return time.Time{}
+		}
+		if between := time.Since(now); between < closest {
+			closest, boot = between, now.Add(-time.Duration(since.Nano()))
+		}
+		if closest < time.Millisecond {
+			break
+		}
 	}
-	return time.Now().Add(-time.Duration(since.Nano())).Round(time.Millisecond)
+	return boot
 }
 
 func parseBootTime(b []byte) (time.Time, bool) {
