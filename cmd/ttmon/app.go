@@ -100,7 +100,9 @@ func newRoot(a *app) *cobra.Command {
 		Short: "Shows Tenstorrent boards, their health, their memory and who uses them",
 		Long: `ttmon shows the Tenstorrent boards of this host: what they are, how they do,
 and who uses them and their memory. It reads what the driver and tt-metal
-publish, as any user, and never opens a device.`,
+publish, as any user, and never opens a device. It answers within a second: what
+has not answered by then is marked. Where everything is slow, $TTMON_PATIENCE
+says how long it may take instead (5s).`,
 		Example: `  ttmon smi                 all boards and processes in a table
   ttmon smi -w              the same, again every second
   ttmon smi --json          for scripts`,

@@ -16,11 +16,17 @@ import (
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
-// socketVar is the variable that names the socket of a ttmond.
-const socketVar = "TTMON_SOCKET"
+const (
+	// socketVar is the variable that names the socket of a ttmond.
+	socketVar = "TTMON_SOCKET"
+	// patienceVar is the variable that says how long devices, processes and a
+	// ttmond may take to answer, for machines on which everything is slow.
+	patienceVar = "TTMON_PATIENCE"
+)
 
 const (
 	daemonPatience = 300 * time.Millisecond // direct reading still fits into a second then
+	namedPatience  = 900 * time.Millisecond // a ttmond that the user named: nobody else is asked
 	daemonRetry    = 5 * time.Second
 	daemonStale    = 10 * time.Second // a snapshot this old is of a daemon in trouble
 )
@@ -30,9 +36,10 @@ const (
 // none. It follows a daemon that goes and comes back.
 type host struct {
 	root      hostfs.Root
-	paths     []string // of sockets that may be there; none: read directly
-	must      bool     // the user named the daemon: nothing else will do
-	simulated bool     // ours is; a daemon of the real host is not asked then
+	paths     []string      // of sockets that may be there; none: read directly
+	must      bool          // the user named the daemon: nothing else will do
+	simulated bool          // ours is; a daemon of the real host is not asked then
+	patience  time.Duration // that the user has; 0: the usual
 
 	client *client.Client
 	retry  time.Time // not before, after a failure
@@ -46,6 +53,11 @@ func (a *app) openHost() (*host, error) {
 		return nil, err
 	}
 	h := &host{root: root, simulated: root.Exists(collect.Marker)}
+	if text := a.getenv(patienceVar); text != "" {
+		if h.patience, err = time.ParseDuration(text); err != nil || h.patience < time.Millisecond || h.patience > time.Hour {
+			return nil, usage("$%s: %q is no time between 1ms and 1h, as in 5s", patienceVar, text)
+		}
+	}
 	named := a.daemon
 	if named == "" && !a.direct {
 		named = a.getenv(socketVar)
@@ -68,7 +80,7 @@ func (h *host) Next(ctx context.Context) (*model.Snapshot, error) {
 		return s, err
 	}
 	if h.direct == nil {
-		h.direct = collect.New(h.root, collect.Options{Ledgers: track.Options{Remove: h.root == (hostfs.Root{})}})
+		h.direct = collect.New(h.root, collect.Options{Patience: h.patience, Ledgers: track.Options{Remove: h.root == (hostfs.Root{})}})
 	}
 	return h.direct.Collect(ctx), nil
 }
@@ -87,7 +99,7 @@ func (h *host) ask(ctx context.Context) (*model.Snapshot, error) {
 		}
 		h.client = client.New(path)
 	}
-	ctx, cancel := context.WithTimeout(ctx, daemonPatience)
+	ctx, cancel := context.WithTimeout(ctx, h.daemonPatience())
 	defer cancel()
 	s, err := h.client.Snapshot(ctx)
 	switch {
@@ -107,6 +119,17 @@ func (h *host) ask(ctx context.Context) (*model.Snapshot, error) {
 	return nil, err
 }
 
+// daemonPatience is how long a daemon may take to answer.
+func (h *host) daemonPatience() time.Duration {
+	switch {
+	case h.patience > 0:
+		return h.patience
+	case h.must:
+		return namedPatience
+	}
+	return daemonPatience
+}
+
 // stale asks the daemon what dead processes left behind. Without one, or from
 // one of another host, it returns nothing.
 func (h *host) stale(ctx context.Context) (*wire.Stale, error) {
@@ -116,7 +139,7 @@ func (h *host) stale(ctx context.Context) (*wire.Stale, error) {
 	}
 	c := client.New(path)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, daemonPatience)
+	ctx, cancel := context.WithTimeout(ctx, h.daemonPatience())
 	defer cancel()
 	answer, err := c.Stale(ctx)
 	if err == nil && answer.Simulated != h.simulated {

@@ -75,7 +75,7 @@ func (tt *terminal) text() string {
 // until waits until the output is as wanted.
 func (tt *terminal) until(what string, ok func(string) bool) string {
 	tt.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for !ok(tt.text()) {
 		select {
 		case _, open := <-tt.news:

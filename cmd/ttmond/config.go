@@ -15,6 +15,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
@@ -56,6 +57,7 @@ type apiConfig struct {
 
 type collectConfig struct {
 	Interval duration `toml:"interval" comment:"Time between two snapshots."`
+	Patience duration `toml:"patience" comment:"How long devices, and processes, may take to answer; more where everything is slow."`
 }
 
 type logConfig struct {
@@ -80,7 +82,7 @@ func defaultConfig() config {
 		Root:     "/",
 		Alloc:    allocConfig{Socket: allocsock.DefaultPath, Mode: "0666", MaxBuffers: ledger.DefaultMaxBuffers, Keeper: true},
 		API:      apiConfig{Socket: "/run/ttmon/ttmond.sock", Mode: "0666"},
-		Collect:  collectConfig{Interval: duration{time.Second}},
+		Collect:  collectConfig{Interval: duration{time.Second}, Patience: duration{collect.DefaultPatience}},
 		Listen:   listenConfig{Address: defaultListen},
 		Metrics:  metricsConfig{Workloads: "auto", Compat: []string{}},
 		History:  defaultHistory(),
@@ -192,6 +194,8 @@ func (c *config) check() error {
 		return fmt.Errorf("alloc.max_buffers: %d is not between 1 and %d", c.Alloc.MaxBuffers, ledger.MaxMaxBuffers)
 	case c.Collect.Interval.Duration < 100*time.Millisecond || c.Collect.Interval.Duration > time.Hour:
 		return fmt.Errorf("collect.interval: %v is not between 100ms and 1h", c.Collect.Interval)
+	case c.Collect.Patience.Duration < 10*time.Millisecond || c.Collect.Patience.Duration > time.Minute:
+		return fmt.Errorf("collect.patience: %v is not between 10ms and 1m", c.Collect.Patience)
 	}
 	if _, err := parseLevel(c.Log.Level); err != nil {
 		return err

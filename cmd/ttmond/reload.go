@@ -67,7 +67,7 @@ func (d *ttmond) reload() (said []string, err error) {
 		"state_dir": {old.StateDir, next.StateDir}, "root": {old.Root, next.Root},
 		"alloc.socket": {old.Alloc.Socket, next.Alloc.Socket}, "alloc.mode": {old.Alloc.Mode, next.Alloc.Mode}, "alloc.group": {old.Alloc.Group, next.Alloc.Group},
 		"api.socket": {old.API.Socket, next.API.Socket}, "api.mode": {old.API.Mode, next.API.Mode}, "api.group": {old.API.Group, next.API.Group},
-		"log.format": {old.Log.Format, next.Log.Format},
+		"collect.patience": {old.Collect.Patience, next.Collect.Patience}, "log.format": {old.Log.Format, next.Log.Format},
 	} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {
 			said = append(said, fmt.Sprintf("%s stays %v until ttmond starts again (ttmond --takeover, or a restart of the unit)", what, pair[0]))

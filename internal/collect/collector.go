@@ -23,8 +23,9 @@ const Marker = proc.Marker
 
 // Options are the choices of a Collector. The zero Options are good.
 type Options struct {
-	// Patience is how long devices may take to answer, all together;
-	// 0 stands for 700 ms, so that a command answers within a second.
+	// Patience is how long devices may take to answer, all together; 0 stands
+	// for DefaultPatience. Processes that do not answer, and devices between
+	// two snapshots, get a third of it.
 	Patience time.Duration
 	// FullScan is how often all of /proc is looked through for programs that
 	// account for chips in a container of their own without having a device
@@ -39,6 +40,9 @@ type Options struct {
 	// Ended is called, where it is not nil, with each of those, once.
 	Ended func(track.Ended)
 }
+
+// DefaultPatience is such that a command answers within a second.
+const DefaultPatience = 700 * time.Millisecond
 
 // Collector makes snapshots of one host. Rates, CPU shares and heartbeats are
 // told from one snapshot to the next; between two that are far apart it reads
@@ -73,7 +77,7 @@ type Collector struct {
 // are looked at by Collect.
 func New(root hostfs.Root, opts Options) *Collector {
 	if opts.Patience == 0 {
-		opts.Patience = 700 * time.Millisecond
+		opts.Patience = DefaultPatience
 	}
 	c := &Collector{
 		root:      root,
@@ -87,8 +91,9 @@ func New(root hostfs.Root, opts Options) *Collector {
 		},
 		simulated: root.Exists(Marker),
 	}
+	c.processes.Guard = proc.NewGuard(c.brief())
 	c.openings = openings{processes: c.processes, known: map[openingKey]opening{}}
-	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.chips.capacity, FullScan: opts.FullScan, Processes: c.processes})
+	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.chips.capacity, FullScan: opts.FullScan, SearchTime: c.patience / 2, Processes: c.processes})
 	opts.Ledgers.Root, opts.Ledgers.Guard = root, c.processes.Guard
 	c.ledgers, c.ended = track.NewReader(opts.Ledgers), opts.Ended
 	var uts unix.Utsname
@@ -112,6 +117,9 @@ func (c *Collector) Close() {
 	c.ledgers.Close()
 	c.processes.Close()
 }
+
+// brief is the patience where the rest of a snapshot has to fit in as well.
+func (c *Collector) brief() time.Duration { return c.patience / 3 }
 
 // Numbered tells where a chip is that a process has a number of its own for,
 // as of the last Collect.
@@ -173,9 +181,6 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 // Commands that show something every second never wait for it.
 const sampling = 1200 * time.Millisecond
 
-// samplePatience is how long devices may take then: a snapshot may be wanted.
-const samplePatience = 200 * time.Millisecond
-
 // sampleLater samples the driver until the next snapshot is asked for.
 func (c *Collector) sampleLater() {
 	if c.closed {
@@ -194,6 +199,6 @@ func (c *Collector) sample() {
 	if c.closed {
 		return
 	}
-	c.driver.Sample(time.Now().Add(samplePatience))
+	c.driver.Sample(time.Now().Add(c.brief()))
 	c.sampleLater()
 }

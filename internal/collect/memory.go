@@ -66,7 +66,7 @@ func (c *Collector) readLedgers(users []shm.User) claim.Set {
 
 // openersNow asks the driver again who has which device open.
 func (c *Collector) openersNow() map[int][]int {
-	return c.driver.Openers(time.Now().Add(samplePatience))
+	return c.driver.Openers(time.Now().Add(c.brief()))
 }
 
 // deviceUsers are the processes whose containers may have regions of their own.

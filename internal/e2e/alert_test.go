@@ -61,7 +61,7 @@ func alerting(t *testing.T, h *sim.Host, r *receiver) *daemon {
 	web := httptest.NewServer(r)
 	t.Cleanup(web.Close)
 	config := filepath.Join(t.TempDir(), "ttmond.toml")
-	text := fmt.Sprintf("[collect]\ninterval = '250ms'\n[alerts]\ninterval = '500ms'\nrules = ''\n[[alerts.webhook]]\nurl = %q\n", web.URL)
+	text := fmt.Sprintf("[collect]\ninterval = '250ms'\npatience = '20s'\n[alerts]\ninterval = '500ms'\nrules = ''\n[[alerts.webhook]]\nurl = %q\n", web.URL)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

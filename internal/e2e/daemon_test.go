@@ -61,14 +61,11 @@ func (d *daemon) until(what string, ask func(args ...string) result, holds func(
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		r := ask("smi", "--json", "--daemon", d.api)
 		s, err := wire.Decode([]byte(r.out))
-		if err != nil {
-			d.t.Fatalf("reading the snapshot: %v\n%s%s", err, r.out, r.err)
-		}
-		if holds(s) {
+		if err == nil && holds(s) {
 			return s
 		}
 		if time.Now().After(limit) {
-			d.t.Fatalf("it never came to this: %s; processes: %+v", what, s.Processes)
+			d.t.Fatalf("it never came to this: %s; the last answer: %v\n%s%s", what, err, r.out, r.err)
 		}
 	}
 }

@@ -17,6 +17,7 @@ const exitTrouble = 15
 // TestBlockedRead: one chip blocks its reader, for good. The command comes
 // back, the other boards are shown, and that one is marked.
 func TestBlockedRead(t *testing.T) {
+	impatient(t)
 	h := start(t, sim.Options{Boards: "n150,p150a,n300"})
 	ctl(t, h, "block", "1", "telemetry")
 	s := smi(t, h, exitTrouble)
@@ -39,6 +40,7 @@ func TestBlockedRead(t *testing.T) {
 // That costs neither the telemetry nor, since /proc has all processes of this
 // host, the users.
 func TestBlockedOpeners(t *testing.T) {
+	impatient(t)
 	h := start(t, sim.Options{Boards: "n150", Procs: []string{"name=user,devices=0"}})
 	ctl(t, h, "block", "0", "pids")
 	s := smi(t, h, 0)
@@ -59,11 +61,14 @@ func TestBlockedOpeners(t *testing.T) {
 // TestReset goes through a whole reset with one process watching: blocked,
 // then without data, then back with counters and heartbeat begun anew.
 func TestReset(t *testing.T) {
+	impatient(t)
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	w := watch(t, h)
 	before := w.until("rates", func(s *model.Snapshot) bool { return s.Device(0).PCIe.ToDeviceRate.Known() })
-	ctl(t, h, "reset", "0", "block=2s", "window=forever")
+	ctl(t, h, "block", "0", "telemetry") // as a reset does at first, for as long as the test likes
 	w.until("the blocked read is noticed", state(0, model.StateHung))
+	ctl(t, h, "reset", "0", "block=1ms", "window=forever")
+	ctl(t, h, "release", "0")
 	s := w.until("the reset window", state(0, model.StateResetting))
 	d := device(t, s, 0)
 	wantMissing(t, "temperature in the reset window", d.Temperature, model.Resetting)

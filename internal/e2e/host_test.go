@@ -23,7 +23,7 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
-	hermetic.Enter(hermetic.Options{Limit: 5 * time.Minute})
+	hermetic.Enter(hermetic.Options{Limit: 8 * time.Minute})
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -37,7 +37,21 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(bin)
+	if err = os.Setenv(patienceVar, "20s"); err != nil {
+		return 1, err
+	}
 	return m.Run(), nil
+}
+
+// patienceVar is how long ttmon waits for what does not answer. On a busy
+// machine the usual 700 ms may go by before a simulated chip, which is a
+// process like others, has come to answer.
+const patienceVar = "TTMON_PATIENCE"
+
+// impatient is for tests of what does not answer at all.
+func impatient(t *testing.T) {
+	t.Helper()
+	t.Setenv(patienceVar, "2s")
 }
 
 // start makes a simulated host that ends with the test.

@@ -32,6 +32,9 @@ func TestEveryReason(t *testing.T) {
 		}, exitTrouble},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if c.code != 0 {
+				impatient(t)
+			}
 			h := start(t, c.options)
 			for _, args := range c.happens {
 				ctl(t, h, args...)

@@ -59,7 +59,7 @@ func open(t *testing.T) *pane {
 	p := &pane{t, filepath.Join(t.TempDir(), "tmux")}
 	home := t.TempDir()
 	p.tmux("-f", "/dev/null", "new-session", "-d", "-c", home, "-x", "100", "-y", "30",
-		"env", "-i", "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+home, "TERM=screen-256color", "LANG=C.UTF-8", "PS1=ready> ", "sh", "-i")
+		"env", "-i", "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+home, "TERM=screen-256color", "LANG=C.UTF-8", "TTMON_PATIENCE=20s", "PS1=ready> ", "sh", "-i")
 	t.Cleanup(func() { exec.Command("tmux", "-S", p.socket, "kill-server").Run() })
 	p.wait("ready>")
 	return p
@@ -84,7 +84,7 @@ func (p *pane) ask(format string) string {
 // until waits for something to be true.
 func (p *pane) until(what string, ok func() bool) {
 	p.t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if ok() {
 			return
 		}
@@ -223,7 +223,7 @@ func TestTerminalLoss(t *testing.T) {
 		p.wait("F1Help")
 		pid := p.pid()
 		p.tmux("kill-server")
-		for end := time.Now().Add(30 * time.Second); !gone(pid); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !gone(pid); time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
 				syscall.Kill(pid, syscall.SIGKILL)
 				t.Fatalf("with %q it lives on without a terminal", trap)

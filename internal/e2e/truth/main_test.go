@@ -18,7 +18,7 @@ var all = flag.Bool("all", false, "play all scenarios, not only the fast ones, a
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	limit := 5 * time.Minute
+	limit := 8 * time.Minute
 	if *all {
 		limit = 40 * time.Minute
 	}
@@ -36,6 +36,10 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(bin)
+	// A busy machine is no reason for a figure to be missing.
+	if err = os.Setenv("TTMON_PATIENCE", "20s"); err != nil {
+		return 1, err
+	}
 	code = m.Run()
 	if *all {
 		result.print(os.Stdout)

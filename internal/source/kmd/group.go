@@ -64,7 +64,7 @@ func (r *Reader) readAll(devices []*device, deadline time.Time) {
 		groups = r.start(groups, idle[:n], func(d *device, b *groupBatch) { d.queue(b, now) })
 		idle = idle[n:]
 	}
-	for limit := deadline.Add(grace); len(groups) > 0; {
+	for limit := deadline.Add(r.grace); len(groups) > 0; {
 		wait(groups, deadline)
 		now := time.Now()
 		groups = r.split(groups, now)

@@ -31,6 +31,7 @@ func TestBlockedChips(t *testing.T) {
 	defer close(release)
 	for range 4 { // the order in which devices are read is not fixed
 		r := New(tr.root())
+		r.grace = time.Minute
 		for i, f := range r.Read(time.Now().Add(time.Millisecond)).Found {
 			want := model.StateHung
 			if i == well {

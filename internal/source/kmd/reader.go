@@ -23,13 +23,14 @@ type Reader struct {
 	root    hostfs.Root
 	devices map[string]*device // by BDF
 	batches []*groupBatch      // to be used again
+	grace   time.Duration      // usually grace
 
 	unbound unbound
 }
 
 // New returns a reader of the host below root. It reads nothing yet.
 func New(root hostfs.Root) *Reader {
-	return &Reader{root: root, devices: map[string]*device{}}
+	return &Reader{root: root, devices: map[string]*device{}, grace: grace}
 }
 
 // Sweep is one reading of the host.

@@ -13,7 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-func read(r *Reader) Sweep { return r.Read(time.Now().Add(10 * time.Second)) }
+func read(r *Reader) Sweep { return r.Read(time.Now().Add(time.Minute)) }
 
 // TestReadWormhole reads what the real driver printed and compares all of it.
 func TestReadWormhole(t *testing.T) {

@@ -24,6 +24,10 @@ type Options struct {
 	// runs). Zero: never; such regions are then seen only where a slot or a
 	// device user leads to them.
 	FullScan time.Duration
+	// SearchTime is how long such a look may take; 0 stands for 400 ms: enough
+	// for tens of thousands of processes, and not so long that a screen seems
+	// to hang.
+	SearchTime time.Duration
 	// Processes, if not nil, is a reader of processes that is shared with
 	// others: a process is opened once per sweep, whoever asks. Whoever made
 	// it begins its sweeps, before Read, and closes it, after Close.
@@ -64,7 +68,6 @@ type Reader struct {
 	lastFull time.Time
 	// lastSearch is when everybody's mappings were last read to find holders.
 	lastSearch time.Time
-	searchTime time.Duration
 	stale      bool          // the published regions are not up to date
 	changed    bool          // nor are the published processes
 	watch      []unix.PollFd // pidfds of the known processes; nil: to be made anew
@@ -99,10 +102,13 @@ func NewReader(opts Options) *Reader {
 	if processes == nil {
 		processes = proc.New(opts.Root)
 	}
+	if opts.SearchTime == 0 {
+		opts.SearchTime = 400 * time.Millisecond
+	}
 	keepMappings(processes)
 	g := processes.Guard
 	return &Reader{
-		opts: opts, root: opts.Root, searchTime: searchTime, guard: g, complete: processes.SeesAll(), ours: processes.OwnPIDs(),
+		opts: opts, root: opts.Root, guard: g, complete: processes.SeesAll(), ours: processes.OwnPIDs(),
 		processes: processes, shared: opts.Processes != nil,
 		releases: releases{guard: g, known: map[inode]releaseReading{}},
 		dirs:     map[inode]*shmDir{}, regions: map[inode]*region{}, procs: map[int]*process{},

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -369,7 +370,7 @@ func TestFirstThreadEnded(t *testing.T) {
 func TestSearchOutOfTime(t *testing.T) {
 	s := newScene(t)
 	s.kill(s.start(metal.Options{}, "name dead", "open 1", "alloc 1 dram 5"))
-	s.r.searchTime = -1
+	s.r.opts.SearchTime = -1
 	s.read()
 	reg := s.holds(1)
 	s.ghosts(reg)
@@ -377,7 +378,7 @@ func TestSearchOutOfTime(t *testing.T) {
 	if len(reg.Unknown) != 1 {
 		t.Errorf("unknown %+v", reg.Unknown)
 	}
-	s.r.searchTime = searchTime
+	s.r.opts.SearchTime = time.Minute
 	s.read()
 	s.ghosts(s.holds(1), "dead:5")
 }

@@ -110,10 +110,6 @@ func (r *Reader) examine(pid int, s *search) {
 	}
 }
 
-// searchTime is how long one look through all processes may take: enough for
-// tens of thousands, and not so long that a screen seems to hang.
-const searchTime = 400 * time.Millisecond
-
 // eachProcess visits all processes that are not known and have memory, the
 // newest first. It returns false if there was not enough time.
 func (r *Reader) eachProcess(visit func(pid int, st *proc.Status)) (all bool) {
@@ -122,7 +118,7 @@ func (r *Reader) eachProcess(visit func(pid int, st *proc.Status)) (all bool) {
 	err := r.processes.EachStatus(
 		func(pid int) bool { return r.procs[pid] == nil },
 		func(pid int, st *proc.Status) bool {
-			if all = time.Since(begun) <= r.searchTime; all {
+			if all = time.Since(begun) <= r.opts.SearchTime; all {
 				visit(pid, st)
 			}
 			return all
