@@ -44,6 +44,7 @@ func (h *host) samples() (n int) {
 
 // History, events and snapshots outlive the daemon, however it ends.
 func TestArchiveSurvivesKill(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.simulate("n300,p150a")
 	config := filepath.Join(h.dir, "ttmond.toml")
@@ -88,6 +89,7 @@ func TestArchiveSurvivesKill(t *testing.T) {
 
 // promtool asks us as it would ask a Prometheus.
 func TestPromtoolQueries(t *testing.T) {
+	t.Parallel()
 	tool(t, "promtool")
 	h := newHost(t)
 	h.simulate("n300,p150a")
@@ -114,6 +116,7 @@ func TestPromtoolQueries(t *testing.T) {
 // A state directory that nothing can be written to: there is a history in
 // memory, and it is said.
 func TestArchiveWithoutDisk(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.simulate("p150a")
 	if err := os.MkdirAll(filepath.Join(h.dir, "state"), 0o755); err != nil {

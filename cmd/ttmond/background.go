@@ -40,7 +40,7 @@ func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collec
 	}
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
 		Patience: c.Collect.Patience.Duration,
-		Sources: []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims}}, FullScan: fullScan,
+		Sources:  []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims}}, FullScan: fullScan,
 		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute}, Ended: b.ledgerLeft,
 	})
 	b.setInterval(c.Collect.Interval.Duration)

@@ -153,6 +153,7 @@ func TestInheritedConnection(t *testing.T) {
 
 // A process of another user that ttmond may not signal is alive.
 func TestOtherUsersAreAlive(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to run ttmond as nobody")
 	}
@@ -215,6 +216,7 @@ func TestDeath(t *testing.T) {
 
 // A client that disconnects and lives still holds what it holds.
 func TestDisconnectIsNotDeath(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.start()
 	c := h.dial()
@@ -301,6 +303,7 @@ func TestSecondServer(t *testing.T) {
 // A server of another kind is left alone: ttmond serves without the socket, and
 // takes it when it becomes free.
 func TestForeignServer(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	l, err := net.Listen("unix", h.alloc)
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,11 +11,7 @@ import (
 // simulate makes a host with boards below h.root.
 func (h *host) simulate(boards string) {
 	h.t.Helper()
-	sim := filepath.Join(filepath.Dir(program(h.t)), "ttmon-sim")
-	if out, err := exec.Command("go", "build", "-o", sim, "../ttmon-sim").CombinedOutput(); err != nil {
-		h.t.Fatalf("building ttmon-sim: %v\n%s", err, out)
-	}
-	if out, err := exec.Command(sim, "--root", h.root, "--boards", boards).CombinedOutput(); err != nil {
+	if out, err := exec.Command(released(h.t, "ttmon-sim"), "--root", h.root, "--boards", boards).CombinedOutput(); err != nil {
 		h.t.Fatalf("making a host of %s: %v\n%s", boards, err, out)
 	}
 }
@@ -24,6 +19,7 @@ func (h *host) simulate(boards string) {
 // DEVICE_INFO comes from the driver's files and the board catalogue, for any
 // number of devices, and no chip is opened for it.
 func TestDeviceInfo(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.simulate("2xn300,n150")
 	h.start()
@@ -52,6 +48,7 @@ func TestDeviceInfo(t *testing.T) {
 
 // Figures of reporters stand on the boards that they are about.
 func TestReportsOnBoards(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.simulate("n300,n150")
 	h.start()

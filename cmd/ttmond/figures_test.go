@@ -25,6 +25,7 @@ func TestAttackFigures(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			a := newArena(t)
+			a.patience = patienceOfUsers
 			a.begin()
 			for uid := range 2 {
 				if name != "nothing" {

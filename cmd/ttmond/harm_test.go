@@ -90,6 +90,7 @@ func TestNoiseThenSense(t *testing.T) {
 // A ttmond that was stopped holds its clients up only as long as it is, and
 // loses nothing.
 func TestStoppedServer(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	i := h.start()
 	c := h.dial().(*net.UnixConn)
@@ -256,6 +257,7 @@ func TestTenThousandConnections(t *testing.T) {
 // When descriptors have run out, clients wait to be accepted. None is turned
 // away, and what they send meanwhile is heard in the end.
 func TestOutOfDescriptors(t *testing.T) {
+	t.Parallel()
 	prlimit, err := exec.LookPath("prlimit")
 	if err != nil {
 		t.Skip("no prlimit on this machine")

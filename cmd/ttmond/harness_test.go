@@ -27,14 +27,17 @@ import (
 
 // The tests of this package run the real program and real clients.
 
-var buildOnce = sync.OnceValues(func() (dir string, err error) { return programs.Build(raceDetector, "ttmond") })
+var (
+	buildOnce  = sync.OnceValues(func() (dir string, err error) { return programs.Build(raceDetector, "ttmond") })
+	buildOther = sync.OnceValues(func() (dir string, err error) { return programs.Build(false, "ttmon", "ttmon-sim") })
+)
 
 func TestMain(m *testing.M) {
-	limit := 8 * time.Minute // attacks, and with the race detector
+	all := 8 * time.Minute // attacks, and with the race detector
 	if length, err := time.ParseDuration(os.Getenv(soakVar)); err == nil {
-		limit += length
+		all += length
 	}
-	hermetic.Enter(hermetic.Options{Limit: limit})
+	hermetic.Enter(hermetic.Options{Limit: all})
 	os.Exit(m.Run())
 }
 
@@ -46,6 +49,17 @@ func program(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return filepath.Join(dir, "ttmond")
+}
+
+// released is one of the other programs, as it is released.
+func released(t testing.TB, name string) string {
+	t.Helper()
+	programs.Depend(t)
+	dir, err := buildOther()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, name)
 }
 
 // host is a place where a ttmond runs.
@@ -115,16 +129,19 @@ func (h *host) start(args ...string) *instance {
 	h.t.Helper()
 	i := h.launch(args...)
 	h.await("ttmond to be ready", func() bool {
-		select {
-		case <-i.done:
+		if i.ended() {
 			h.t.Fatalf("ttmond ended: %v\n%s", i.err, i.log)
-		default:
 		}
-		s := i.log.String()
-		return strings.Contains(s, "ttmond is ready") || strings.Contains(s, "ttmond goes on")
+		return i.ready()
 	})
 	h.current = i
 	return i
+}
+
+// ready tells whether it has said that it serves.
+func (i *instance) ready() bool {
+	s := i.log.String()
+	return strings.Contains(s, "ttmond is ready") || strings.Contains(s, "ttmond goes on")
 }
 
 func (h *host) launch(args ...string) *instance {
@@ -237,8 +254,10 @@ func (h *host) endKeeper() {
 	}
 }
 
-// await waits for something that must come; the limit is only there for tests
-// that fail.
+// limit is how long tests wait for what must come. Only those that fail do.
+const limit = time.Minute
+
+// await waits for something that must come.
 func (h *host) await(what string, ok func() bool) {
 	h.t.Helper()
 	await(h.t, what, ok)
@@ -246,7 +265,7 @@ func (h *host) await(what string, ok func() bool) {
 
 func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -264,7 +283,7 @@ func (h *host) dial() net.Conn {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(limit))
 	return c
 }
 
@@ -306,7 +325,7 @@ func (h *host) query(dev int32) sums {
 func (h *host) awaitSums(dev int32, want sums) {
 	h.t.Helper()
 	var got sums
-	end := time.Now().Add(20 * time.Second)
+	end := time.Now().Add(limit)
 	for got = h.query(dev); got != want; got = h.query(dev) {
 		if time.Now().After(end) {
 			h.t.Fatalf("device %d holds %+v, want %+v", dev, got, want)
@@ -365,6 +384,13 @@ func (c *client) kill() {
 
 const oldClients = "../../testdata/oldclients"
 
+// cppClients are the C++ clients that were compiled, by the size of their
+// messages.
+var cppClients = struct {
+	sync.Mutex
+	bySize map[int]string
+}{bySize: map[int]string{}}
+
 // cpp compiles the C++ client for messages of a size.
 func cpp(t testing.TB, size int) string {
 	t.Helper()
@@ -372,14 +398,17 @@ func cpp(t testing.TB, size int) string {
 	if err != nil {
 		t.Skip("no g++ on this machine: the C++ client cannot be built")
 	}
-	bin := filepath.Join(filepath.Dir(program(t)), fmt.Sprintf("client%d", size))
-	if _, err := os.Stat(bin); err == nil {
+	cppClients.Lock()
+	defer cppClients.Unlock()
+	if bin := cppClients.bySize[size]; bin != "" {
 		return bin
 	}
+	bin := filepath.Join(filepath.Dir(program(t)), fmt.Sprintf("client%d", size))
 	out, err := exec.Command(gxx, "-O1", "-Wall", "-Werror", fmt.Sprintf("-DMESSAGE_SIZE=%d", size), "-o", bin, oldClients+"/alloc_client.cpp").CombinedOutput()
 	if err != nil {
 		t.Fatalf("compiling the C++ client: %v\n%s", err, out)
 	}
+	cppClients.bySize[size] = bin
 	return bin
 }
 

@@ -45,6 +45,7 @@ func TestListenAddress(t *testing.T) {
 }
 
 func TestListen(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.simulate("p150a")
 	address := freePort(t)
@@ -86,6 +87,7 @@ func TestListen(t *testing.T) {
 
 // A port that is taken is taken later, and the daemon does its work meanwhile.
 func TestListenWaits(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,15 +16,20 @@ import (
 	"testing"
 )
 
-// freePort returns a port of 127.0.0.1 that nobody listens on now.
+// freePort returns a port of 127.0.0.1 that nobody listens on now. It is below
+// those that the kernel gives out by itself, so that nobody gets it before the
+// test has come to use it.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(15_000)))
+		if err == nil {
+			l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // tool finds a program of Debian's package prometheus.
@@ -134,6 +140,7 @@ func (p *prometheus) query(expr string) []result {
 
 // A real Prometheus scrapes us, and finds nothing wrong with it.
 func TestPrometheusScrapes(t *testing.T) {
+	t.Parallel()
 	tool(t, "prometheus")
 	h := newHost(t)
 	h.simulate("n300,p150a")
@@ -184,6 +191,7 @@ func get(t testing.TB, url string, header http.Header) string {
 // The rule file is loaded by a real Prometheus and fires there; our own rules
 // say the same. The hearts of a tree of files do not beat.
 func TestPrometheusRulesFire(t *testing.T) {
+	t.Parallel()
 	tool(t, "prometheus")
 	rules, err := filepath.Abs("../../packaging/prometheus/ttmon.rules.yml")
 	if err != nil {
@@ -211,6 +219,7 @@ scrape_configs: [{job_name: ttmon, static_configs: [{targets: [%q]}]}]
 // Remote write arrives in a real Prometheus, also what was sampled while that
 // was down.
 func TestPrometheusTakesRemoteWrite(t *testing.T) {
+	t.Parallel()
 	tool(t, "prometheus")
 	p := newPrometheus(t, "global: {scrape_interval: 1m}\n")
 	h := newHost(t)
@@ -243,10 +252,7 @@ func TestPrometheusTakesRemoteWrite(t *testing.T) {
 		t.Errorf("devices: %v", got)
 	}
 	// The fleet of one host, as ttmon fleet shows it.
-	ttmon := filepath.Join(h.dir, "ttmon")
-	if out, err := exec.Command("go", "build", "-o", ttmon, "../ttmon").CombinedOutput(); err != nil {
-		t.Fatalf("building ttmon: %v\n%s", err, out)
-	}
+	ttmon := released(t, "ttmon")
 	out, err := exec.Command(ttmon, "fleet", "--prometheus", "http://"+p.address).CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "1 hosts  2 chips") {
 		t.Errorf("ttmon fleet: %v\n%s", err, out)

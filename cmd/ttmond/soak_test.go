@@ -29,6 +29,7 @@ func TestSoak(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, for %v", seed, length)
 	s := &soak{arena: newArena(t), rnd: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int{}}
+	s.patience = patienceOfUsers
 	s.begin()
 	s.names = attackNames()
 	slices.Sort(s.names)

@@ -69,7 +69,7 @@ exec ` + bin + ` --system --unit=ttmon-test.target --log-target=console --log-le
 		s.pid1, _ = strconv.Atoi(strings.TrimSpace(string(b)))
 		return s.pid1 != 0
 	})
-	end := time.Now().Add(15 * time.Second)
+	end := time.Now().Add(30 * time.Second)
 	for out, err := s.systemctl("is-active", "ttmond.socket"); out != "active"; out, err = s.systemctl("is-active", "ttmond.socket") {
 		if time.Now().After(end) {
 			t.Skipf("systemd does not run as process 1 of a namespace here: %s %v\n%s", out, err, s.log)
@@ -152,7 +152,8 @@ func (s *systemd) client() *client {
 // Our units under a real systemd: clients start the service by connecting, and
 // live through restarts, crashes, the watchdog and stops.
 func TestSystemd(t *testing.T) {
-	s := newSystemd(t, "WatchdogSec=2s", "RestartSec=50ms", "Environment=GORACE=atexit_sleep_ms=0", "ExecStart=",
+	t.Parallel()
+	s := newSystemd(t, "WatchdogSec=6s", "RestartSec=50ms", "Environment=GORACE=atexit_sleep_ms=0", "ExecStart=",
 		"ExecStart="+program(t)+" --listen off")
 	if s.show("ActiveState") != "inactive" {
 		t.Fatalf("the service runs before anybody has come: %s", s.show("ActiveState"))

@@ -16,11 +16,22 @@ import (
 	"github.com/ttmon/ttmon/internal/handover"
 )
 
-// takeOver starts a new ttmond in the place of the running one.
+// takeOver starts a new ttmond in the place of the running one. Clients are
+// not made to wait long for a takeover: on a busy machine one may fail, the old
+// ttmond goes on, and one tries again.
 func (h *host) takeOver() (old *instance) {
 	h.t.Helper()
 	old = h.current
-	h.start("--takeover")
+	h.await("a takeover", func() bool {
+		next := h.launch("--takeover")
+		h.await("the new ttmond to be ready, or to give up", func() bool { return next.ready() || next.ended() })
+		if next.ended() {
+			h.t.Logf("it did not take over: %v\n%s", next.err, next.log)
+			return false
+		}
+		h.current = next
+		return true
+	})
 	h.await("the old ttmond to end", old.ended)
 	if old.err != nil {
 		h.t.Fatalf("the old ttmond ended badly: %v\n%s", old.err, old.log)
@@ -325,6 +336,7 @@ func TestCleanStop(t *testing.T) {
 // After SIGKILL the connections are gone: a client that reconnects is heard
 // from then on, and an old one's SIGPIPE cannot be helped.
 func TestKilledDaemon(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	i := h.start()
 	c := h.python("client72") // Python ignores SIGPIPE

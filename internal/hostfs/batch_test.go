@@ -228,7 +228,7 @@ func TestExitDoesNotWait(t *testing.T) {
 		if err != nil {
 			t.Errorf("the program: %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the program, or a holder of its output, is still there")
 		close(release)
 		<-done

@@ -78,7 +78,7 @@ func ctl(t *testing.T, h *sim.Host, args ...string) string {
 // until waits for something that must come true.
 func until(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !f(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}

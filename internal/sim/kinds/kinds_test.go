@@ -105,7 +105,7 @@ func TestScriptThatEnds(t *testing.T) {
 			break // it ends with the host
 		}
 		pid := strings.TrimSpace(out)
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			if ps, err := tr.Ctl("ps"); err != nil || !strings.Contains(ps, pid+" ") {
 				break
 			}

@@ -23,7 +23,7 @@ import (
 // until waits for something that must come.
 func (l *lab) until(what string, ok func() bool) {
 	l.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			l.Fatalf("waited in vain for %s", what)
 		}

@@ -80,7 +80,7 @@ func (l *lab) dial() *net.UnixConn {
 		l.Fatal(err)
 	}
 	l.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	return c
 }
 
@@ -96,7 +96,7 @@ func (l *lab) send(c net.Conn, parts ...[]byte) {
 // await waits until a device holds bytes of a pool.
 func (l *lab) await(dev int32, pool model.Pool, want uint64) {
 	l.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		got := l.ledger.Device(dev).Bytes[pool]
 		if got == want {
 			return
@@ -115,8 +115,13 @@ func TestSweeping(t *testing.T) {
 	l := serve(t, nil)
 	c := l.dial()
 	const n = 20_000
-	for i := range uint64(n) {
-		l.send(c, own(allocMsg(0, 1<<32+i*64, 10, 0)).pack(144))
+	for deadline := time.Now().Add(time.Minute); l.server.Stats().Sweeps == 0; { // a busy machine may run us too seldom
+		for i := range uint64(n) {
+			l.send(c, own(allocMsg(0, 1<<32+i*64, 10, 0)).pack(144))
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it was never swept: %+v", l.server.Stats())
+		}
 	}
 	l.send(c, msg{typ: msgQuery}.pack(144))
 	reply := make([]byte, 144)
@@ -126,10 +131,7 @@ func TestSweeping(t *testing.T) {
 	if got := binary.LittleEndian.Uint64(reply[40:]); got != 10*n {
 		t.Errorf("device 0 holds %d, want %d", got, 10*n)
 	}
-	if s := l.server.Stats(); s.Sweeps == 0 {
-		t.Errorf("it was never swept: %+v", s)
-	}
-	for end := time.Now().Add(20 * time.Second); l.server.Stats().Swept != 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); l.server.Stats().Swept != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a quiet client is still swept")
 		}
@@ -313,7 +315,7 @@ func TestTextFlood(t *testing.T) {
 	if s := l.server.Stats(); s.Dropped == 0 {
 		t.Errorf("every one of 5000 dumps was made: %+v", s)
 	}
-	for end := time.Now().Add(20 * time.Second); len(l.server.Dumps()) == 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); len(l.server.Dumps()) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("no dump was made")
 		}

@@ -59,7 +59,7 @@ func next[T any](t *testing.T, f *fake) T {
 			if v, ok := ev.(T); ok {
 				return v
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the event never came")
 		}
 	}
