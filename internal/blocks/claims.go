@@ -8,7 +8,7 @@ import (
 )
 
 // Held is what a process says of each chip that its allocators stand for, as
-// claims. Allocators of which no chip is known make one claim without a place.
+// claims. Allocators of which no chip is known make one claim of some chip.
 func (p *Process) Held() []claim.Held {
 	id := model.ProcessID{PID: p.PID, StartTicks: p.Start}
 	var chips []uint64
@@ -27,16 +27,15 @@ func (p *Process) Held() []claim.Held {
 	for _, c := range chips {
 		late := p.Late && !slices.Contains(p.Seen, c)
 		on := slices.DeleteFunc(slices.Clone(p.Allocators), func(a *Allocator) bool { return !slices.Contains(a.Chips, c) })
-		h := claim.Held{Process: id, Chip: claim.Chip{ID: c}, Doubts: p.doubts(late), Partial: len(lost) > 0}
+		h := claim.Held{Process: id, Chip: claim.Chip{ID: c}, Doubts: p.doubts(late)}
 		h.Bytes, h.Pools = p.sums(on, late)
 		out = append(out, h)
 	}
 	if len(lost) > 0 {
 		h := claim.Held{
-			Process: id, Chip: claim.Chip{OnDevice: true, Number: model.NoDevice}, Partial: true,
-			Doubts: append(p.doubts(p.Late), model.Doubt{Kind: model.ChipUnknown, PID: p.PID}),
+			Process: id, Chip: claim.Chip{Some: true}, Doubts: p.doubts(p.Late),
 		}
-		h.Bytes, _ = p.sums(lost, p.Late)
+		h.Bytes, h.Pools = p.sums(lost, p.Late)
 		out = append(out, h)
 	}
 	return out

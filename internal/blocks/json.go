@@ -19,6 +19,7 @@ type listJSON struct {
 	Cut            uint64  `json:"bank_cut_bytes,omitzero"`
 	Contradictions uint64  `json:"contradictions,omitzero"`
 	FreedUnseen    uint64  `json:"freed_unseen,omitzero"`
+	Inherited      bool    `json:"inherited,omitzero"`
 	Used           uint64  `json:"used_bytes"`
 	AskedUnknown   uint64  `json:"blocks_of_unknown_request,omitzero"`
 	BankBytes      uint64  `json:"bank_used_bytes"`
@@ -32,7 +33,7 @@ type listJSON struct {
 func (l *List) MarshalJSON() ([]byte, error) {
 	j := listJSON{
 		Pool: l.Pool.String(), Geometry: l.Geometry, Origin: l.Origin, Exact: l.Exact(), Cut: l.Cut,
-		Contradictions: l.Contradictions, FreedUnseen: l.FreedUnseen,
+		Contradictions: l.Contradictions, FreedUnseen: l.FreedUnseen, Inherited: l.Inherited,
 		Used: l.sum.Asked, AskedUnknown: l.sum.AskedUnknown, BankBytes: l.sum.BankBytes,
 		Peak: l.Peak, Blocks: make([]Block, 0, l.sum.Blocks),
 	}
@@ -59,7 +60,7 @@ func (l *List) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("a list of blocks of the unknown pool %q", j.Pool)
 	}
 	*l = *NewList(j.Geometry, j.Origin)
-	l.Pool, l.Cut, l.FreedUnseen = pool, j.Cut, j.FreedUnseen
+	l.Pool, l.Cut, l.FreedUnseen, l.Inherited = pool, j.Cut, j.FreedUnseen, j.Inherited
 	for _, b := range j.Blocks {
 		l.Alloc(b)
 	}

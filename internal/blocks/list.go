@@ -46,6 +46,10 @@ type List struct {
 	// Cut is how many bytes at the low end of every bank the allocator has set
 	// aside (shrink_size); no block is placed there.
 	Cut uint64
+	// Inherited says that the list is a forked child's copy of its parent's:
+	// its blocks are those that the child took itself. What is free in a copy
+	// is nobody's to tell.
+	Inherited bool
 	// Contradictions counts events that cannot be true of what is known: a
 	// block over another one, a free of nothing. Any makes the list unsure.
 	Contradictions uint64
@@ -111,7 +115,7 @@ func (l *List) Free(addr uint64) (Block, bool) {
 	b, ok := l.remove(addr)
 	switch {
 	case ok:
-	case l.Origin == Late:
+	case l.Origin == Late || l.Inherited:
 		l.FreedUnseen++
 	default:
 		l.Contradictions++
@@ -137,7 +141,7 @@ func (l *List) remove(addr uint64) (Block, bool) {
 // whatever was missed before.
 func (l *List) Clear() {
 	l.live, l.sum = index{}, Usage{}
-	l.Origin, l.Contradictions, l.FreedUnseen = FromStart, 0, 0
+	l.Origin, l.Contradictions, l.FreedUnseen, l.Inherited = FromStart, 0, 0, false
 }
 
 // At returns the block that starts at an address.

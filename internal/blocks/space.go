@@ -12,7 +12,7 @@ type Range struct {
 // is not known from its start, or whose capacity is not known.
 func (l *List) Holes() iter.Seq[Range] {
 	return func(yield func(Range) bool) {
-		if l.Capacity == 0 || !l.Exact() {
+		if !l.spaceKnown() {
 			return
 		}
 		at := l.Base + l.Cut
@@ -44,9 +44,12 @@ func (s Space) Fragmentation() float64 {
 	return 1 - float64(s.Largest)/float64(s.Free)
 }
 
+// spaceKnown says whether what is free can be told.
+func (l *List) spaceKnown() bool { return l.Capacity > 0 && l.Exact() && !l.Inherited }
+
 // Space walks the holes. It is not known where Holes tells nothing.
 func (l *List) Space() (s Space, known bool) {
-	if l.Capacity == 0 || !l.Exact() {
+	if !l.spaceKnown() {
 		return s, false
 	}
 	for h := range l.Holes() {

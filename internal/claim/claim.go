@@ -72,6 +72,9 @@ type Chip struct {
 	Visible  string
 	// OnDevice: somewhere on the device with the kernel index Number.
 	OnDevice bool
+	// Some: one or several of those that the process has open, and nothing
+	// says which. Such a claim is placed only where there is no choice.
+	Some bool
 
 	// The rest is for Set.Chips.
 	Region  string // path of the accounting file

@@ -134,7 +134,7 @@ func (j *join) enter(p *model.Process, h *holding, sums map[int]*[model.NumPools
 
 // chipID is the unique id of the chip that a claim is about, if it is known.
 func (j *join) chipID(h *holding) (uint64, bool) {
-	if !h.Chip.ByNumber && !h.Chip.OnDevice {
+	if !h.Chip.ByNumber && !h.Chip.OnDevice && !h.Chip.Some {
 		return h.Chip.ID, true
 	}
 	if h.at.device == noPlace {

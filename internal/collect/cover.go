@@ -35,6 +35,16 @@ func (j *join) coverUser(d *model.Device, at int, p *model.Process) {
 		return
 	}
 	u := &p.Devices[k]
+	if j.placeless(p.ID()) {
+		why := model.Doubt{Kind: model.ChipUnknown, PID: p.PID}
+		u.Doubts = model.AddDoubts(u.Doubts, why)
+		u.Tracking = model.TrackPartial
+		if u.Source == "" {
+			u.Tracking = model.TrackAbsent
+		}
+		j.miss(at, why, model.Absent)
+		return
+	}
 	if u.Source != "" {
 		return
 	}
@@ -64,6 +74,14 @@ func (j *join) coverUser(d *model.Device, at int, p *model.Process) {
 	if why.Kind != model.NotTTMetal { // such a program takes nothing from tt-metal's allocator
 		j.miss(at, why, status)
 	}
+}
+
+// placeless tells whether a process holds something on a chip that is one of
+// several it has open.
+func (j *join) placeless(id model.ProcessID) bool {
+	return slices.ContainsFunc(j.held[id], func(h holding) bool {
+		return h.Chip.Some && h.at.device == noPlace && h.source == j.chosen[id]
+	})
 }
 
 // refused tells whether what a process says of a device is not believed.

@@ -86,9 +86,13 @@ func (j *join) placeAll() {
 		for k := range set.Held {
 			h := holding{Held: &set.Held[k], source: set.Source}
 			h.at = j.locate(&h.Chip, byID[h.Process])
+			if h.Chip.Some && h.at.device == noPlace {
+				h.Held = placeless(h.Held)
+			}
 			j.believe(&h, byID[h.Process])
 			j.held[h.Process] = append(j.held[h.Process], h)
 		}
+		j.sharePlaceless(set)
 		for _, q := range set.Silent {
 			if q.Chip != 0 {
 				j.silentOn[q.Process] = append(j.silentOn[q.Process], q)
@@ -107,6 +111,8 @@ func (j *join) locate(c *claim.Chip, p *model.Process) chipAt {
 		if i := slices.IndexFunc(j.snap.Devices, func(d model.Device) bool { return d.Index == c.Number }); i >= 0 {
 			return chipAt{device: i}
 		}
+	case c.Some:
+		return j.onlyChip(p)
 	case c.ByNumber:
 		numbered := order(j.snap.Devices, visible(j.snap.Devices, opened(p), c.Visible))
 		if c.Number >= 0 && c.Number < len(numbered) {
@@ -118,6 +124,47 @@ func (j *join) locate(c *claim.Chip, p *model.Process) chipAt {
 		}
 	}
 	return none
+}
+
+// onlyChip is the chip of a process that has one device open, with one chip.
+func (j *join) onlyChip(p *model.Process) chipAt {
+	open := opened(p)
+	if len(open) == 1 {
+		i := slices.IndexFunc(j.snap.Devices, func(d model.Device) bool { return d.Index == open[0] })
+		if i >= 0 && len(j.snap.Devices[i].Chips) == 1 {
+			return chipAt{device: i}
+		}
+	}
+	return chipAt{device: noPlace}
+}
+
+// placeless is a claim of some chip, where it could be one of several.
+func placeless(h *claim.Held) *claim.Held {
+	c := *h
+	c.Partial, c.Pools = true, nil
+	c.Doubts = model.AddDoubts(slices.Clone(h.Doubts), model.Doubt{Kind: model.ChipUnknown, PID: h.Process.PID})
+	return &c
+}
+
+// sharePlaceless lets the other claims of a process know that some of what it
+// holds has no place: it may be on their chips.
+func (j *join) sharePlaceless(set *claim.Set) {
+	for k := range set.Held {
+		if !set.Held[k].Chip.Some {
+			continue
+		}
+		list := j.held[set.Held[k].Process]
+		nowhere := slices.ContainsFunc(list, func(h holding) bool {
+			return h.source == set.Source && h.Chip.Some && h.at.device == noPlace
+		})
+		for i := range list {
+			if h := &list[i]; nowhere && h.source == set.Source && !h.Partial {
+				c := *h.Held
+				c.Partial = true
+				h.Held = &c
+			}
+		}
+	}
 }
 
 // opened are the kernel indexes of the devices that a process has open.

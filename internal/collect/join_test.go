@@ -128,6 +128,7 @@ func TestJoin(t *testing.T) {
 	quiet := claim.Set{Source: model.FromShm}
 	says := func(source model.Source, list ...claim.Held) claim.Set { return claim.Set{Source: source, Held: list} }
 	partial := func(h claim.Held) claim.Held { h.Partial = true; return h }
+	some := func(h claim.Held) claim.Held { h.Chip = claim.Chip{Some: true}; return h }
 	tests := []struct {
 		name      string
 		processes []model.Process
@@ -207,6 +208,23 @@ func TestJoin(t *testing.T) {
 			name: "the allocator itself wins", processes: []model.Process{runs(5, 1)},
 			sets: []claim.Set{shmSet(held(5, 30, 7)), says(model.FromSocket, reported(5, 0, 9)), says(model.FromUprobe, held(5, 30, 11))},
 			want: map[int]string{1: "ok 11"},
+		},
+		{
+			name: "on some chip, and there is one", processes: []model.Process{runs(5, 1)},
+			sets: []claim.Set{quiet, says(model.FromUprobe, some(held(5, 0, 11)))}, want: map[int]string{1: "ok 11"},
+		},
+		{
+			name: "on some chip of two", processes: []model.Process{runs(5, 0)},
+			sets: []claim.Set{quiet, says(model.FromUprobe, some(held(5, 0, 11)))}, want: map[int]string{0: "absent absent chip_unknown"},
+		},
+		{
+			name: "on some chip of two, one of which is known", processes: []model.Process{runs(5, 0)},
+			sets: []claim.Set{quiet, says(model.FromUprobe, held(5, 20, 3), some(held(5, 0, 11)))}, want: map[int]string{0: "partial ≥3 chip_unknown"},
+		},
+		{
+			name: "on some device of two", processes: []model.Process{runs(5, 1, 2)},
+			sets: []claim.Set{quiet, says(model.FromUprobe, some(held(5, 0, 11)))},
+			want: map[int]string{1: "absent absent chip_unknown", 2: "absent absent chip_unknown"},
 		},
 		{
 			name: "an incomplete report does not", processes: []model.Process{runs(5, 1)},

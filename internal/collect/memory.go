@@ -136,7 +136,7 @@ func spokenChips(sets []claim.Set) (list []claim.Chip) {
 	}
 	for i := range sets {
 		for j := range sets[i].Held {
-			if c := &sets[i].Held[j].Chip; !c.ByNumber && !c.OnDevice {
+			if c := &sets[i].Held[j].Chip; !c.ByNumber && !c.OnDevice && !c.Some {
 				if _, ok := at[c.ID]; !ok {
 					add(claim.Chip{ID: c.ID})
 				}

@@ -265,8 +265,15 @@ type daemon struct {
 	log        string // the file it logs to
 }
 
-// daemon starts the real ttmond, which ends with the test.
+// daemon starts the real ttmond, which ends with the test. It watches no
+// allocators.
 func (s *stage) daemon() *daemon {
+	s.Helper()
+	return s.daemonWith("--no-uprobe")
+}
+
+// daemonWith starts one with flags.
+func (s *stage) daemonWith(flags ...string) *daemon {
 	s.Helper()
 	dir := s.TempDir()
 	for _, made := range []string{dir, filepath.Dir(dir)} { // other users are to reach the sockets
@@ -275,9 +282,9 @@ func (s *stage) daemon() *daemon {
 		}
 	}
 	d := &daemon{api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc"), log: filepath.Join(dir, "log")}
-	d.args = []string{
-		"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"), "--listen", "off", "--no-uprobe",
-	}
+	d.args = append([]string{
+		"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"), "--listen", "off",
+	}, flags...)
 	s.begin(d)
 	return d
 }

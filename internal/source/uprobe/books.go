@@ -1,7 +1,6 @@
 package uprobe
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -25,11 +24,13 @@ type process struct {
 	lists      map[uint64]*list      // by address of the FreeListOpt
 	allocators map[uint64]*allocator // by address of the AllocatorImpl
 	providers  map[uint64]uint64     // chip, by address of the provider
-	// inherited are the lists of the parent at the fork: the process has a copy
-	// of the books in them, but not of the memory.
-	inherited map[uint64]bool
-	lost16    uint16
-	taught    uint64 // hits spent on learning which chips its allocators stand for
+	// child says that the process was forked off one that has the library: a
+	// list whose making was not seen is its parent's, of which it has a copy,
+	// but not the memory.
+	child  bool
+	parent uint32 // that was seen forking it; 0: not seen
+	lost16 uint16
+	taught uint64 // hits spent on learning which chips its allocators stand for
 	// trouble is why its figures cannot be given; without a kind they can.
 	trouble model.Doubt
 }
@@ -99,6 +100,7 @@ func (b *books) apply(e *event) {
 			out := p.letGo() // for good: its probes are
 			p.reset()
 			p.Late, p.Lost, p.lost16 = out, 0, e.lost
+			p.child, p.parent = false, 0
 			if out {
 				p.trouble = before
 			}
@@ -120,8 +122,11 @@ func (b *books) apply(e *event) {
 		p.addList(e, blocks.FromStart)
 	case listFound:
 		p.addList(e, blocks.Late)
+		if l := p.lists[e.word[0]]; l != nil && p.child {
+			l.Origin, l.Inherited = blocks.FromStart, true
+		}
 	case blockFound:
-		if l := p.lists[e.word[0]]; l != nil && !p.inherited[e.word[0]] {
+		if l := p.lists[e.word[0]]; l != nil && !l.Inherited {
 			l.Alloc(blocks.Block{Addr: l.Base + e.word[1], Size: e.word[2]})
 		}
 	case listWhole:
@@ -159,16 +164,9 @@ func (b *books) fork(e *event) {
 	child.reset()
 	child.PID, child.Start = int(e.pid), ticks(e.word[1])
 	parent := b.processes[uint32(e.word[0])]
-	child.Late = parent == nil || parent.Late
-	child.lost16 = e.lost
+	child.child, child.parent, child.lost16 = true, uint32(e.word[0]), e.lost
 	if parent != nil {
-		child.inherited = maps.Clone(parent.inherited)
-		for at := range parent.lists {
-			if child.inherited == nil {
-				child.inherited = map[uint64]bool{}
-			}
-			child.inherited[at] = true
-		}
+		child.Seen = slices.Clone(parent.Seen)
 	}
 	b.processes[e.pid] = child
 }
@@ -185,9 +183,6 @@ func (p *process) addList(e *event, origin blocks.Origin) {
 		return // memory of the host, or of a kind that is not known yet
 	}
 	p.dropList(at) // of an allocator whose end was not seen
-	if origin == blocks.FromStart {
-		delete(p.inherited, at)
-	}
 	a := p.allocators[e.word[4]]
 	if a == nil {
 		a = &allocator{Allocator: &blocks.Allocator{ID: e.word[4]}}
@@ -204,7 +199,7 @@ func (p *process) addList(e *event, origin blocks.Origin) {
 // whole ends the copy of a list that was found in use.
 func (p *process) whole(e *event) {
 	l := p.lists[e.word[0]]
-	if l == nil || p.inherited[e.word[0]] {
+	if l == nil || l.Inherited {
 		return
 	}
 	last := l.Base

@@ -170,8 +170,11 @@ func TestBooksOfAChild(t *testing.T) {
 		b.apply(&e)
 	}
 	child := b.processes[8]
-	if child.Start != 5 || child.Blocks() != 1 || child.Exact() {
+	if child.Start != 5 || child.Blocks() != 1 || !child.Exact() {
 		t.Errorf("the child: start %d, %d blocks, exact %v", child.Start, child.Blocks(), child.Exact())
+	}
+	if _, known := child.lists[aList].Space(); known {
+		t.Error("what is free in a copy is told")
 	}
 	if b.processes[7].Blocks() != 1 {
 		t.Error("the parent lost its block")

@@ -73,22 +73,22 @@ func (s *Source) scanAgain(ctx context.Context) error {
 // scan looks through all processes.
 func (s *Source) scan() {
 	for _, m := range scan() {
-		if _, known := s.libraryOf(m.pid); !known {
+		if !s.isKnown(m.pid) {
 			s.meet(m)
 		}
 	}
 }
 
-func (s *Source) libraryOf(pid int) (fileID, bool) {
+func (s *Source) isKnown(pid int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id, ok := s.known[pid]
-	return id, ok
+	_, ok := s.known[pid]
+	return ok
 }
 
 // meet begins to watch a process.
 func (s *Source) meet(m mapping) {
-	start, err := startTicks(m.pid)
+	parent, start, err := birth(m.pid)
 	if err != nil {
 		return // it has ended
 	}
@@ -113,7 +113,8 @@ func (s *Source) meet(m mapping) {
 	s.remember(l)
 	s.mu.Lock()
 	l.pids[m.pid] = true
-	s.known[m.pid] = id
+	s.known[m.pid] = use{id, m.start}
+	child := s.copied(parent, m, id)
 	alone := len(s.known) == 1
 	if len(l.letGo) > 0 {
 		s.arm(l) // it gets probes of its own
@@ -127,7 +128,28 @@ func (s *Source) meet(m mapping) {
 		s.unwatched(m.pid, start, failed)
 		return
 	}
-	s.announce(m.pid, start, s.isLate(m, armed))
+	s.announce(m.pid, start, s.isLate(m, armed), child)
+}
+
+// copied says whether a mapping is a copy of the parent's, from a fork: the
+// same file at the same address. With mu.
+func (s *Source) copied(parent int, m mapping, id fileID) bool {
+	of, ok := s.known[parent]
+	return ok && of == use{id, m.start}
+}
+
+// adopt gives a forked process that has hit a probe the library of its parent.
+// With mu.
+func (s *Source) adopt(pid, parent uint32) {
+	of, ok := s.known[int(parent)]
+	l := s.libraries[of.library]
+	if _, known := s.known[int(pid)]; known || !ok || l == nil {
+		return
+	}
+	s.known[int(pid)], l.pids[int(pid)] = of, true
+	if len(l.letGo) > 0 {
+		s.arm(l)
+	}
 }
 
 // remember writes down that a library is used.
@@ -154,14 +176,14 @@ func (s *Source) isLate(m mapping, armed uint64) bool {
 
 // announce begins the page of a process, or corrects it: its first event may
 // have come before the record of its mapping.
-func (s *Source) announce(pid int, start uint64, late bool) {
+func (s *Source) announce(pid int, start uint64, late, child bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.books.process(uint32(pid))
 	if p.Start != 0 && p.Start != start {
 		return // the number was given to somebody else
 	}
-	p.Start, p.Late = start, p.Late && late
+	p.Start, p.Late, p.child = start, p.Late && late, p.child && p.parent != 0 || child
 }
 
 // unwatched notes a process whose library cannot be watched.
@@ -268,12 +290,12 @@ func (s *Source) makeRoom() bool {
 
 // forget ends the page of a process. With mu.
 func (s *Source) forget(pid int) {
-	id, ok := s.known[pid]
+	of, ok := s.known[pid]
 	if !ok {
 		return
 	}
 	delete(s.known, pid)
-	l := s.libraries[id]
+	l := s.libraries[of.library]
 	if l == nil {
 		return
 	}
@@ -284,7 +306,7 @@ func (s *Source) forget(pid int) {
 	}
 	if len(l.pids) == 0 && !l.onHost {
 		l.Close()
-		delete(s.libraries, id)
+		delete(s.libraries, of.library)
 	}
 }
 

@@ -34,6 +34,9 @@ const (
 	eventBytes         = 64
 )
 
+// ofSite says whether a probe was hit.
+func (k kind) ofSite() bool { return k < execed }
+
 // event is one report of the kernel.
 type event struct {
 	time uint64 // ns after boot

@@ -47,7 +47,8 @@ type handedProcess struct {
 	Allocators map[uint64]int // by address, the position in Process
 	Settled    []int          // those whose chips are all known
 	Providers  map[uint64]uint64
-	Inherited  []uint64
+	Child      bool
+	Parent     uint32
 	Lost16     uint16
 	Taught     uint64
 	Trouble    model.Doubt
@@ -142,7 +143,7 @@ func linkFD(l link.Link) int {
 func (p *process) hand() handedProcess {
 	h := handedProcess{
 		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
-		Inherited: slices.Sorted(maps.Keys(p.inherited)), Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
+		Child: p.child, Parent: p.parent, Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
 	}
 	for at, a := range p.allocators {
 		i := slices.Index(p.Allocators, a.Allocator)
@@ -162,15 +163,9 @@ func (h *handedProcess) take() (*process, error) {
 	p := &process{}
 	p.reset()
 	p.Process = *h.Process
-	p.lost16, p.taught, p.trouble = h.Lost16, h.Taught, h.Trouble
+	p.child, p.parent, p.lost16, p.taught, p.trouble = h.Child, h.Parent, h.Lost16, h.Taught, h.Trouble
 	if h.Providers != nil {
 		p.providers = h.Providers
-	}
-	for _, at := range h.Inherited {
-		if p.inherited == nil {
-			p.inherited = map[uint64]bool{}
-		}
-		p.inherited[at] = true
 	}
 	byPosition := map[int]*allocator{}
 	for at, i := range h.Allocators {
@@ -313,7 +308,7 @@ func (s *Source) importState(h *handed, fds given) error {
 		id := fileID{l.Dev, l.Inode}
 		s.libraries[id] = lib
 		for _, pid := range l.PIDs {
-			lib.pids[pid], s.known[pid] = true, id
+			lib.pids[pid], s.known[pid] = true, use{library: id}
 		}
 		for _, pid := range l.LetGo {
 			lib.letGo[pid] = true

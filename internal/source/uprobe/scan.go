@@ -87,16 +87,20 @@ func hasChip(pid int) bool {
 	return false
 }
 
-// startTicks reads when a process started, in clock ticks after boot.
-func startTicks(pid int) (uint64, error) {
+// birth reads who the parent of a process is, and when it started, in clock
+// ticks after boot.
+func birth(pid int) (parent int, start uint64, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	s := string(b)
 	field := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
 	if len(field) < 20 {
-		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(field))
+		return 0, 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(field))
 	}
-	return strconv.ParseUint(field[19], 10, 64)
+	if parent, err = strconv.Atoi(field[1]); err == nil {
+		start, err = strconv.ParseUint(field[19], 10, 64)
+	}
+	return parent, start, err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // addresses lists the blocks of a list.
@@ -132,6 +133,48 @@ func TestFork(t *testing.T) {
 	l := p.Allocators[len(p.Allocators)-1].Lists[0]
 	if b, ok := l.At(4096); !ok || b.Size != 4096 || p.Late {
 		t.Errorf("the child: %+v late %v", b, p.Late)
+	}
+}
+
+// TestWriters: forked children that go on with what they inherited hold what
+// they took themselves and nothing else, whatever is known of their parent.
+func TestWriters(t *testing.T) {
+	const writers = 5
+	for name, late := range map[string]bool{"a parent that is known": false, "a parent from before, that has hit nothing": true} {
+		t.Run(name, func(t *testing.T) {
+			program, library := fake(t)
+			var s *Source
+			if !late {
+				s = watch(t, Options{Libraries: []string{library}})
+			}
+			w := startFake(t, exec.Command(program, library))
+			w.do("make %d 5", 1<<20)
+			for range 3 {
+				w.do("take 64")
+			}
+			if late {
+				s = watch(t, Options{})
+			}
+			w.do("writers %d 4096", writers)
+			s.Sync()
+			eventually(t, "all children are claimed", func() bool {
+				n := 0
+				for _, h := range s.Claims().Held {
+					if h.Process.PID == w.pid {
+						continue
+					}
+					n++
+					got, bound, _ := h.Pools[model.DRAM].Occupied.Best()
+					if h.Chip.ID != 5 || got != 4096*8 || !late && (bound != model.Exact || h.Partial) {
+						t.Fatalf("a child: %+v %+v", h, h.Pools[model.DRAM])
+					}
+					if h.Pools[model.DRAM].Free.Known() {
+						t.Fatal("what is free in a copy is told")
+					}
+				}
+				return n == writers
+			})
+		})
 	}
 }
 

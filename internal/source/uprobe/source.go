@@ -71,10 +71,16 @@ type Source struct {
 	books     *books
 	libraries map[fileID]*library
 	stuck     map[fileID]bool // given up: they could not be read in time
-	known     map[int]fileID  // the library of each process
+	known     map[int]use     // the library of each process
 	rates     map[uint32]count
 	events    uint64
 	slow      error // why new processes are noticed late
+}
+
+// use is the library of a process, and where in it the code is.
+type use struct {
+	library fileID
+	at      uint64 // 0: not known
 }
 
 // Open loads the program into the kernel. The error is an *ObstacleError
@@ -109,7 +115,7 @@ func newSource(o Options, k *kernel) *Source {
 	}
 	s := &Source{
 		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks), guard: proc.NewGuard(2 * time.Second),
-		ended: make(chan struct{}), ready: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, stuck: map[fileID]bool{}, known: map[int]fileID{}, rates: map[uint32]count{},
+		ended: make(chan struct{}), ready: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, stuck: map[fileID]bool{}, known: map[int]use{}, rates: map[uint32]count{},
 		memory: &memory{},
 	}
 	s.looked = sync.NewCond(&s.mu)
@@ -251,6 +257,11 @@ func (s *Source) enter(sample []byte) {
 	s.events++
 	if e.kind == exited {
 		s.forget(int(e.pid))
+	}
+	if _, known := s.known[int(e.pid)]; !known && e.kind.ofSite() && s.books.processes[e.pid] == nil {
+		// Who maps the library is announced before it has an allocator. This
+		// one has it from its parent, which has hit no probe yet.
+		s.books.process(e.pid).child = true
 	}
 	s.books.apply(&e)
 }

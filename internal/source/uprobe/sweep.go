@@ -58,6 +58,9 @@ func (s *Source) sweepOnce(now time.Time) {
 		p.Lost = max(p.Lost, row.Lost+nameless)
 		p.lost16 = uint16(row.Lost)
 		p.taught = row.Taught
+		if p.parent != 0 && row.Hits > 0 {
+			s.adopt(pid, p.parent)
+		}
 		if rate := s.rate(pid, row.Hits, now); rate > s.o.Limit && row.Ignored == 0 {
 			s.letGo(pid, numbers[pid], row, rate)
 		}
@@ -96,7 +99,7 @@ func (s *Source) letGo(pid, number uint32, row watchProcess, rate float64) {
 	}
 	s.log.Warn("a process allocates too often to be watched; it is known by shared memory only",
 		"pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)
-	if l := s.libraries[s.known[int(pid)]]; l != nil {
+	if l := s.libraries[s.known[int(pid)].library]; l != nil {
 		l.letGo[int(pid)] = true
 		s.arm(l)
 	}
@@ -111,7 +114,7 @@ func (s *Source) learnChips() {
 		}
 		used, open := false, false
 		for pid, of := range s.known {
-			if p := s.books.processes[uint32(pid)]; of == id && p != nil {
+			if p := s.books.processes[uint32(pid)]; of.library == id && p != nil {
 				u, o := p.learning()
 				used, open = used || u, open || o
 			}
@@ -142,6 +145,6 @@ func sameProcess(pid int, start uint64) bool {
 		_, err := os.Stat("/proc/" + strconv.Itoa(pid))
 		return err == nil
 	}
-	now, err := startTicks(pid)
+	_, now, err := birth(pid)
 	return err == nil && now == start
 }

@@ -2,11 +2,13 @@
 // each line with one.
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "fake.h"
@@ -128,6 +130,27 @@ int main(int argc, char **argv)
 				_exit(0);
 			}
 			printf("%d\n", child);
+		} else if (sscanf(line, "writers %ld %llu", &n, &a) == 2) {
+			// So many children, each of which takes a block of what it inherited,
+			// and stays as long as its parent.
+			for (long i = 0; i < n; i++) {
+				int done[2];
+				char c;
+				if (pipe(done))
+					return 1;
+				if (fork() == 0) {
+					prctl(PR_SET_PDEATHSIG, SIGKILL);
+					take(a);
+					close(done[0]);
+					write(done[1], "", 1);
+					pause();
+					_exit(0);
+				}
+				close(done[1]);
+				read(done[0], &c, 1);
+				close(done[0]);
+			}
+			puts("ok");
 		} else if (!strcmp(line, "exec\n")) {
 			fflush(stdout);
 			execv("/proc/self/exe", argv);
