@@ -38,11 +38,13 @@ remove_installed() {
 	[ -f "$manifest" ] || return 0
 	while IFS= read -r name; do rm -f "$prefix/$name"; done <"$manifest"
 	sort -r "$manifest" | while IFS= read -r name; do
-		dir=${name%/*}
-		while [ "$dir" != "${dir%/*}" ] && rmdir "$prefix/$dir" 2>/dev/null; do dir=${dir%/*}; done
+		while case $name in */*) ;; *) false ;; esac do
+			name=${name%/*}
+			rmdir "$prefix/$name" 2>/dev/null || break # somebody else has files there
+		done
 	done
 	rm -f "$manifest"
-	rmdir "$prefix/share/ttmon" 2>/dev/null || true
+	rmdir "$prefix/share/ttmon" "$prefix/share" 2>/dev/null || true
 }
 
 if [ -n "$uninstall" ]; then
