@@ -145,10 +145,18 @@ package: ## .deb and .rpm packages and wheels for both architectures, into dist/
 release: ## packages, archives, SBOMs and checksums, into dist/
 	@tools/package/build release
 
+.PHONY: image
+image: ## the container image as an OCI archive, into dist/
+	@tools/package/build image
+
 .PHONY: test-package
 test-package: ## install, upgrade under load and purge on a bare Debian 12 with systemd (root, debootstrap, lintian, rpm; minutes)
 	cd tools/package && $(GO) test ./...
 	$(GO) test -tags packages -count=1 -timeout 40m -v ./internal/e2e/packages
+
+.PHONY: test-container
+test-container: ## the image under podman, next to a simulated host (root, podman, runc)
+	$(GO) test -tags container -count=1 -timeout 20m -v ./internal/e2e/image
 
 .PHONY: clean
 clean: ## remove what was built

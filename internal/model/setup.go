@@ -21,6 +21,18 @@ type Setup struct {
 	Container  string // why this seems to be inside a container; empty: it does not
 	HidePID    bool   // /proc hides other users' processes
 	Parameters []Parameter
+
+	Mount *HostMount // nil: the host's root is ours
+}
+
+// HostMount is how much of a host can be seen through a mount of its root
+// (--root), as a container has it.
+type HostMount struct {
+	Dir      string
+	Proc     bool          // the host's /proc is below it
+	Shm      bool          // and its /dev/shm
+	SamePIDs Reading[bool] // processes have the numbers here that they have there
+	Lacking  []string      // capabilities that ttmon is without, of those it uses
 }
 
 // Node is a device node, as it looks from outside: it is never opened.

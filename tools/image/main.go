@@ -55,15 +55,20 @@ func run(version, output string, trees []string) error {
 			return err
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
-			Add: image,
-			Descriptor: v1.Descriptor{
-				Platform:    &v1.Platform{OS: "linux", Architecture: arch},
-				Annotations: map[string]string{"org.opencontainers.image.ref.name": version},
-			},
+			Add:        image,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},
 		})
 	}
-	return writeArchive(index, output, date)
+	// One image of that name, for several platforms.
+	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
+		Add:        index,
+		Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": "ttmon:" + tag(version)}},
+	})
+	return writeArchive(named, output, date)
 }
+
+// tag is a version as registries take it: they know no "+".
+func tag(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
 // makeImage is one architecture's image: one layer, and how it is run.
 func makeImage(version, arch, dir string, date time.Time) (v1.Image, error) {
@@ -94,7 +99,7 @@ func configOf(image v1.Image, version, arch string, date time.Time) *v1.ConfigFi
 	c.Config = v1.Config{
 		Env:          []string{"PATH=/usr/bin"},
 		Entrypoint:   []string{"/usr/bin/ttmond"},
-		Cmd:          []string{"--root", "/host", "--config", "/etc/ttmon/ttmond.toml"},
+		Cmd:          []string{"--root", "/host"},
 		ExposedPorts: map[string]struct{}{"9108/tcp": {}},
 		WorkingDir:   "/",
 		Labels: map[string]string{

@@ -23,7 +23,30 @@ archive() { # ARCH
   VERSION=$version "$helper" sbom "$dist/.bin/$1"/* >"$dist/$name.cdx.json"
 }
 
+# The container image: two programs, and where the host and their state go.
+image() {
+  local arch tree trees=()
+  for arch in $arches; do
+    tree=$dist/.image/$arch
+    put 755 "$dist/.bin/$arch/ttmon" "$tree/usr/bin/ttmon"
+    put 755 "$dist/.bin/$arch/ttmond" "$tree/usr/bin/ttmond"
+    printf 'root:x:0:0:root:/:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n' | put_text "$tree/etc/passwd"
+    printf 'root:x:0:\nnogroup:x:65534:\n' | put_text "$tree/etc/group"
+    put 644 LICENSE "$tree/usr/share/doc/ttmon/LICENSE"
+    "$helper" licences "$tree"/usr/bin/* | put_text "$tree/usr/share/doc/ttmon/third-party-licences"
+    mkdir -p "$tree/host" "$tree/run/ttmon" "$tree/var/lib/ttmon" "$tree/tmp"
+    chmod 1777 "$tree/tmp"
+    trees+=("$arch=$tree")
+  done
+  (cd tools/image && $go build -trimpath -o "$dist/.image/image" .)
+  "$dist/.image/image" --version "$version" --output "$dist/ttmon_${version}_image.oci.tar" "${trees[@]}"
+  rm -rf "$dist/.image"
+}
+
+if [ "$purpose" = image ]; then image; return; fi
 for arch in $arches; do say "archive for $arch"; archive "$arch"; done
+say "container image"
+image
 install -m 755 packaging/install.sh "$dist/install.sh"
 # What changed in this release: the topmost part of the changelog.
 awk '/^## /{ if (n++) exit } n' CHANGELOG.md >"$dist/CHANGES.md"

@@ -44,6 +44,9 @@ func Read(root hostfs.Root) *model.Setup {
 	s.Container = container(root)
 	s.Parameters = parameters(root)
 	readShm(root, s)
+	if root != (hostfs.Root{}) {
+		s.Mount = readMount(root)
+	}
 	return s
 }
 

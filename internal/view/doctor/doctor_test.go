@@ -71,19 +71,31 @@ func TestExamine(t *testing.T) {
 			untranslated(s)
 			s.Setup.HugePages, s.Setup.HugeMount = model.Value(16), "/dev/hugepages-1G"
 		}, "", 0},
-		"shm full":        {func(s *doctor.Subject) { s.Setup.ShmFree = model.Value[uint64](1) }, "shm_full", 1},
-		"shm unreadable":  {func(s *doctor.Subject) { s.Setup.Regions = model.Missing[int](model.Denied, "") }, "shm_unreadable", 1},
-		"stale":           {func(s *doctor.Subject) { s.Snapshot.Ghosts = sample.Troubles().Ghosts }, "stale", 1},
-		"no ttmond":       {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{} }, "ttmond_absent", 0},
-		"silent ttmond":   {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{Why: "x\x1b"} }, "ttmond_silent", 1},
-		"late ttmond":     {func(s *doctor.Subject) { s.Daemon.Problems = []string{"loop: late"} }, "ttmond_problem", 2},
-		"another ttmond":  {func(s *doctor.Subject) { s.Daemon.Version = "2" }, "ttmond_version", 0},
-		"uprobes off":     {func(s *doctor.Subject) { s.Daemon.Watch = "off" }, "uprobes_off", 0},
-		"uprobes refused": {func(s *doctor.Subject) { s.Daemon.Watch, s.Daemon.Reason = "unavailable", "why" }, "uprobes_unavailable", 0},
-		"old kernel":      {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{}; s.Setup.Kernel = "6.1.0" }, "uprobes_impossible", 0},
-		"counted":         {func(s *doctor.Subject) { s.Snapshot.Processes = sample.Four().Processes }, "memory_counted", 0},
-		"container":       {func(s *doctor.Subject) { s.Setup.Container = "/.dockerenv" }, "container", 0},
-		"not root":        {func(s *doctor.Subject) { s.Root, s.Daemon = false, doctor.DaemonState{} }, "not_root", 0},
+		"shm full":                 {func(s *doctor.Subject) { s.Setup.ShmFree = model.Value[uint64](1) }, "shm_full", 1},
+		"shm unreadable":           {func(s *doctor.Subject) { s.Setup.Regions = model.Missing[int](model.Denied, "") }, "shm_unreadable", 1},
+		"stale":                    {func(s *doctor.Subject) { s.Snapshot.Ghosts = sample.Troubles().Ghosts }, "stale", 1},
+		"no ttmond":                {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{} }, "ttmond_absent", 0},
+		"silent ttmond":            {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{Why: "x\x1b"} }, "ttmond_silent", 1},
+		"late ttmond":              {func(s *doctor.Subject) { s.Daemon.Problems = []string{"loop: late"} }, "ttmond_problem", 2},
+		"another ttmond":           {func(s *doctor.Subject) { s.Daemon.Version = "2" }, "ttmond_version", 0},
+		"uprobes off":              {func(s *doctor.Subject) { s.Daemon.Watch = "off" }, "uprobes_off", 0},
+		"uprobes refused":          {func(s *doctor.Subject) { s.Daemon.Watch, s.Daemon.Reason = "unavailable", "why" }, "uprobes_unavailable", 0},
+		"old kernel":               {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{}; s.Setup.Kernel = "6.1.0" }, "uprobes_impossible", 0},
+		"counted":                  {func(s *doctor.Subject) { s.Snapshot.Processes = sample.Four().Processes }, "memory_counted", 0},
+		"container":                {func(s *doctor.Subject) { s.Setup.Container = "/.dockerenv" }, "container", 0},
+		"mount without its mounts": {func(s *doctor.Subject) { s.Setup.Mount = &model.HostMount{Dir: "/host"} }, "mount_partial", 1},
+		"mount without /dev/shm":   {func(s *doctor.Subject) { s.Setup.Mount = &model.HostMount{Dir: "/host", Proc: true} }, "mount_shm", 1},
+		"pids of its own": {func(s *doctor.Subject) {
+			s.Setup.Mount = &model.HostMount{Dir: "/host", Proc: true, Shm: true, SamePIDs: model.Value(false)}
+		}, "pid_namespace", 1},
+		"without capabilities": {func(s *doctor.Subject) {
+			s.Setup.Mount = &model.HostMount{Dir: "/host", Proc: true, Shm: true, SamePIDs: model.Value(true), Lacking: []string{"CAP_BPF"}}
+		}, "capabilities", 0},
+		"a good container": {func(s *doctor.Subject) {
+			s.Setup.Container = "/.dockerenv"
+			s.Setup.Mount = &model.HostMount{Dir: "/host", Proc: true, Shm: true, SamePIDs: model.Value(true)}
+		}, "", 0},
+		"not root": {func(s *doctor.Subject) { s.Root, s.Daemon = false, doctor.DaemonState{} }, "not_root", 0},
 	} {
 		s := well()
 		c.change(s)

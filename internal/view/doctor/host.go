@@ -131,11 +131,11 @@ func (e *examiner) accounting() {
 
 // sight says what ttmon itself cannot see from here.
 func (e *examiner) sight() {
-	limited := false
-	if c := e.Setup.Container; c != "" && !e.Snapshot.Simulated {
+	limited := e.mounted()
+	if c := e.Setup.Container; c != "" && !e.Snapshot.Simulated && e.Setup.Mount == nil {
 		limited = true
 		e.say(Sight, Hint, "container", "this is inside a container ("+words.Escape(c)+"): processes and accounting regions of the host are out of sight",
-			"run ttmon on the host, or the container with --pid=host --ipc=host, or mount ttmond's socket /run/ttmon into it")
+			"mount ttmond's socket /run/ttmon into it, or give ttmon the whole host to look at (--pid=host -v /:/host:ro,rslave, ttmon --root /host)")
 	}
 	if e.Daemon.Answers {
 		if !limited {

@@ -1,0 +1,40 @@
+package doctor
+
+import (
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// mounted says what of the host a container does not see, and tells whether
+// there is anything. A tree of files that was made for --root is not looked at.
+func (e *examiner) mounted() (limited bool) {
+	m := e.Setup.Mount
+	if m == nil || e.Snapshot.Simulated && !m.Proc {
+		return false
+	}
+	dir := words.Escape(m.Dir)
+	say := func(l Level, code, text, do string) {
+		limited = true
+		e.say(Sight, l, code, text, do)
+	}
+	if !m.Proc {
+		say(Warning, "mount_partial", "the host's /proc is not below "+dir+": what is mounted below the host's root was left out",
+			"mount it with all that is below it: -v /:/host:ro,rslave (Kubernetes: a hostPath / with mountPropagation: HostToContainer)")
+		return limited
+	}
+	if !m.Shm {
+		say(Warning, "mount_shm", "the host's /dev/shm is not below "+dir+": what tt-metal accounts there is out of sight",
+			"mount the host's root with all that is below it: -v /:/host:ro,rslave")
+	}
+	if same, known := m.SamePIDs.Get(); known && !same {
+		say(Warning, "pid_namespace", "this container numbers processes by itself: who reports to ttmond cannot be told, and nobody can be watched",
+			"run it with --pid=host (Kubernetes: hostPID: true)")
+	}
+	if len(m.Lacking) > 0 {
+		say(Hint, "capabilities", "this container is without "+strings.Join(m.Lacking, ", ")+
+			": other users' processes and regions (PTRACE, DAC_READ_SEARCH) or allocators (BPF, PERFMON) are out of sight",
+			"add them: --cap-add="+strings.ReplaceAll(strings.Join(m.Lacking, ","), "CAP_", ""))
+	}
+	return limited
+}
