@@ -192,4 +192,3 @@ func (p *podman) daemon(pid string) {
 	logs, _ := p.in(p.command("logs", "ttmond")...)
 	t.Logf("log of the container:\n%s", logs)
 }
-
