@@ -80,6 +80,9 @@ func (m *memCmd) run() error {
 	if err == nil && m.color == "never" {
 		err = config.OptionAt("display.theme").Set(&c, "mono")
 	}
+	if err == nil {
+		err = tui.CheckTheme(c.Display.Theme, m.getenv)
+	}
 	if err != nil {
 		return usage("%w", err)
 	}

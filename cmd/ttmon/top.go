@@ -94,7 +94,7 @@ here, -s prints a snapshot in nvtop's form.`,
 	}
 	f.StringVar(&t.filter, "filter", "", "show only the processes that match this `EXPRESSION`")
 	f.StringVar(&t.layout, "layout", "", "how devices are drawn: auto, blocks, compact, lines or grid")
-	f.StringVar(&t.theme, "theme", "", "colours for a terminal that is dark or light, auto, or mono")
+	f.StringVar(&t.theme, "theme", "", "colours: a `NAME` (auto, dark, light, mono, dusk, ember, paper, contrast) or the path of a theme file")
 	f.BoolVarP(&t.noPlot, "no-plot", "p", false, "without charts")
 	f.BoolVarP(&t.noProcesses, "no-processes", "P", false, "without the process table")
 	f.BoolVarP(&t.noColour, "no-color", "C", false, "without colours")
@@ -204,6 +204,9 @@ func (t *topCmd) configure() (path string, c config.Config, err error) {
 	}
 	if t.fahrenheit {
 		set("display.temperature", "fahrenheit")
+	}
+	if err == nil {
+		err = tui.CheckTheme(c.Display.Theme, t.getenv)
 	}
 	if err != nil {
 		return path, c, usage("%w", err)

@@ -69,7 +69,7 @@ func TestTopFlagErrors(t *testing.T) {
 		want string
 	}{
 		{[]string{"-d", "0"}, "top.interval: 0s is not between 100ms and 1h"},
-		{[]string{"--theme", "pink"}, `display.theme: "pink" is none of`},
+		{[]string{"--theme", "pink"}, `theme "pink": none of`},
 		{[]string{"--layout", "round"}, `top.devices.layout: "round" is none of`},
 		{[]string{"-c", "/no/such/file"}, "--config-file: stat /no/such/file"},
 	} {

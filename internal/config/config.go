@@ -15,7 +15,7 @@ type Config struct {
 
 // Display is what all screens share.
 type Display struct {
-	Theme       string `toml:"theme"`       // auto, dark, light, mono
+	Theme       string `toml:"theme"`       // auto, or a theme by its name or path
 	Corners     string `toml:"corners"`     // square, round
 	Temperature string `toml:"temperature"` // celsius, fahrenheit
 	Mouse       bool   `toml:"mouse"`
@@ -36,6 +36,7 @@ type Devices struct {
 	Order  string   `toml:"order"`  // index, worst
 	Group  string   `toml:"group"`  // tray, board, none
 	Only   []string `toml:"only"`   // index, bus id, serial or ASIC id; empty: all
+	Chart  string   `toml:"chart"`  // what is drawn beside the bars of a device: a metric, or none
 }
 
 // Charts is the chart area of ttmon top.
@@ -70,7 +71,7 @@ func Default() Config {
 		Display: Display{Theme: "auto", Corners: "square", Temperature: "celsius", Mouse: true},
 		Top: Top{
 			Interval:  Duration(time.Second),
-			Devices:   Devices{Layout: "auto", Order: "index", Group: "tray"},
+			Devices:   Devices{Layout: "auto", Order: "index", Group: "tray", Chart: "power"},
 			Charts:    Charts{Show: "auto", Metrics: []string{"dram", "power"}, By: "metric", Span: Duration(10 * time.Minute), Scale: "limit"},
 			Processes: Processes{Show: true, Sort: "dram", Descending: true},
 		},

@@ -15,6 +15,7 @@ type Option struct {
 	Title   string   // a few words for the setup screen
 	Help    string   // one sentence
 	Choices []string // the words allowed; nil: anything of its type
+	Open    bool     // other words than Choices are allowed too: whoever uses the option checks them
 	Min     time.Duration
 	Max     time.Duration // of a length of time; 0: no limit
 	field   func(*Config) any
@@ -43,8 +44,8 @@ const (
 func Options() []Option {
 	return []Option{
 		{
-			Path: "display.theme", Title: "Theme", Help: "Colours for a dark or a light terminal; mono uses none. NO_COLOR means mono.",
-			Choices: []string{"auto", "dark", "light", "mono"}, field: func(c *Config) any { return &c.Display.Theme },
+			Path: "display.theme", Title: "Theme", Help: "Colours: those of the terminal (dark, light), none (mono, also by NO_COLOR), of our own, or NAME.theme in the directory themes beside this file.",
+			Choices: []string{"auto", "dark", "light", "mono", "dusk", "ember", "paper", "contrast"}, Open: true, field: func(c *Config) any { return &c.Display.Theme },
 		},
 		{
 			Path: "display.corners", Title: "Corners", Help: "Corners of frames: square, which every font has, or round.",
@@ -83,6 +84,10 @@ func Options() []Option {
 		{
 			Path: "top.devices.only", Title: "Only", Help: "Show only these devices: index, bus id, serial or ASIC id. Empty: all.",
 			field: func(c *Config) any { return &c.Top.Devices.Only },
+		},
+		{
+			Path: "top.devices.chart", Title: "Chart", Help: "What is drawn beside the bars of each device, where they have blocks.",
+			Choices: []string{"power", "dram", "l1", "temperature", "activity", "aiclk", "pcie_to", "pcie_from", "none"}, field: func(c *Config) any { return &c.Top.Devices.Chart },
 		},
 
 		{
@@ -213,7 +218,7 @@ func (o *Option) Set(c *Config, value string) error {
 func (o *Option) check(c *Config) error {
 	switch f := o.field(c).(type) {
 	case *string:
-		if o.Choices != nil && !slices.Contains(o.Choices, *f) {
+		if o.Choices != nil && !o.Open && !slices.Contains(o.Choices, *f) {
 			return fmt.Errorf("%s: %q is none of %s", o.Path, *f, strings.Join(o.Choices, ", "))
 		}
 	case *Duration:

@@ -21,7 +21,7 @@ type App interface {
 
 // Look is the part of the state that concerns the terminal as a whole.
 type Look struct {
-	Theme string // auto, dark, light, mono
+	Theme string // auto, or a theme by its name or path
 	Mouse bool
 	Round bool // round corners
 }

@@ -57,7 +57,7 @@ func (p *painter) paint(app App) bool {
 	}
 	n := p.now.Diff(p.then, func(x, y int, c cells.Cell) {
 		if c.Rune != 0 { // the cell left of it covers this one
-			p.screen.Put(x, y, p.text(c), p.colours[c.Style])
+			p.screen.Put(x, y, p.text(c), p.colours.of(c))
 		}
 	})
 	moved := p.now.CursorX != p.then.CursorX || p.now.CursorY != p.then.CursorY
@@ -81,8 +81,8 @@ func (p *painter) paint(app App) bool {
 // adopt follows a change of theme or mouse.
 func (p *painter) adopt(l Look) {
 	if p.colours == nil || l.Theme != p.look.Theme {
-		p.colours = themeOf(l.Theme, environ)
-		p.screen.SetStyle(p.colours[cells.Text])
+		p.colours = paletteOf(themeOf(l.Theme, environ), p.screen.Colors() > 256)
+		p.screen.SetStyle(p.colours.styles[cells.Text])
 		p.dirty = true
 	}
 	if l.Mouse != p.look.Mouse {

@@ -2,30 +2,64 @@ package tui
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/gdamore/tcell/v2"
 
+	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/theme"
 )
 
-// palette is how each style looks. Colours are the terminal's own sixteen
-// wherever they are readable, so that a screen fits the user's choice of them.
-type palette [cells.NumStyles]tcell.Style
+// palette is a theme in the terminal library's terms, which takes the nearest
+// of 256 or 16 colours where there are no more.
+type palette struct {
+	styles [cells.NumStyles]tcell.Style
+	tints  [cells.NumTints]tcell.Color // ColorDefault: none
+}
 
-func colour(n int) tcell.Style { return tcell.StyleDefault.Foreground(tcell.PaletteColor(n)) }
+// of is how a cell looks.
+func (p *palette) of(c cells.Cell) tcell.Style {
+	st := p.styles[c.Style]
+	if c.Tint > 0 && p.tints[c.Tint-1] != tcell.ColorDefault {
+		st = st.Background(p.tints[c.Tint-1])
+	}
+	return st
+}
 
-// Numbers of the terminal's palette.
-const (
-	red, green, yellow, blue, magenta, cyan = 1, 2, 3, 4, 5, 6
-	grey                                    = 8
-	brightYellow, brightBlue, orange        = 11, 12, 208
-	brown, darkGrey, lightGrey              = 94, 236, 254
-)
+// paletteOf translates a theme. Tints are for terminals with every colour: the
+// nearest of 256 would be steps, and louder than the lines before them.
+func paletteOf(t *theme.Theme, every bool) *palette {
+	p := &palette{}
+	for i, s := range t.Styles {
+		p.styles[i] = tcell.StyleDefault.Foreground(colourOf(s.FG)).Background(colourOf(s.BG)).
+			Bold(s.Bold).Dim(s.Dim).Underline(s.Underline).Reverse(s.Reverse)
+	}
+	for i, c := range t.Tints {
+		p.tints[i] = tcell.ColorDefault
+		if every {
+			p.tints[i] = colourOf(c)
+		}
+	}
+	return p
+}
 
-// themeOf is the palette of a theme. NO_COLOR outranks every choice.
-func themeOf(name string, getenv func(string) string) *palette {
+func colourOf(c theme.Color) tcell.Color {
+	if v, ok := c.Exact(); ok {
+		return tcell.NewHexColor(v)
+	}
+	if c == theme.Default {
+		return tcell.ColorDefault
+	}
+	return tcell.PaletteColor(int(c))
+}
+
+// themeOf finds the theme of a name. NO_COLOR outranks every choice, and a
+// theme that cannot be read is the usual one: the command line and the setup page
+// refuse such a name, so that only a file that vanished since comes here.
+func themeOf(name string, getenv func(string) string) *theme.Theme {
 	if getenv("NO_COLOR") != "" {
 		name = "mono"
 	}
@@ -35,102 +69,38 @@ func themeOf(name string, getenv func(string) string) *palette {
 			name = "light"
 		}
 	}
-	switch name {
-	case "mono":
-		return mono()
-	case "light":
-		return light()
-	default:
-		return dark()
+	t, err := theme.Load(name, ThemeDir(getenv))
+	if err != nil {
+		t, err = theme.Load("dark")
 	}
+	if err != nil {
+		panic("BUG: a shipped theme cannot be read: " + err.Error())
+	}
+	return t
+}
+
+// CheckTheme tells what is wrong with a name of a theme.
+func CheckTheme(name string, getenv func(string) string) error {
+	if name == "auto" || name == "" {
+		return nil
+	}
+	_, err := theme.Load(name, ThemeDir(getenv))
+	return err
+}
+
+// ThemeDir is where the user's own themes are: beside the configuration.
+func ThemeDir(getenv func(string) string) string {
+	path := config.Path(getenv)
+	if path == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(path), "themes")
 }
 
 // lightBackground reads the variable some terminals set: "foreground;background".
 func lightBackground(v string) bool {
 	bg, err := strconv.Atoi(v[strings.LastIndexByte(v, ';')+1:])
 	return err == nil && (bg == 7 || bg > 8 && bg <= 15)
-}
-
-func dark() *palette {
-	p := shared()
-	p[cells.Warn] = colour(brightYellow).Bold(true)
-	p[cells.Faint] = colour(grey)
-	p[cells.Axis] = colour(grey)
-	p[cells.Shadow] = tcell.StyleDefault.Background(tcell.PaletteColor(darkGrey))
-	for i, c := range []int{cyan, magenta, brightBlue, 15, 141, 45, 213, 250} {
-		p[cells.Series(i)] = colour(c)
-	}
-	p.ramp(0x2b4c7e, 0x7fe7f5)
-	return p
-}
-
-func light() *palette {
-	p := shared()
-	p[cells.Warn] = colour(brown).Bold(true)
-	p[cells.Faint] = colour(245)
-	p[cells.Axis] = colour(245)
-	p[cells.Label] = colour(blue)
-	p[cells.Guess] = colour(magenta)
-	p[cells.Shadow] = tcell.StyleDefault.Background(tcell.PaletteColor(lightGrey))
-	for i, c := range []int{blue, magenta, 30, 0, 55, 24, 133, 240} {
-		p[cells.Series(i)] = colour(c)
-	}
-	p.ramp(0x8fb8dd, 0x10356b)
-	return p
-}
-
-// ramp colours the steps from little to much, from one colour to the other. The
-// terminal library takes the nearest of 256 or 16 where there are no more.
-func (p *palette) ramp(from, to int32) {
-	for i := range cells.NumRamp {
-		mix := func(shift int32) int32 {
-			a, b := from>>shift&0xff, to>>shift&0xff
-			return a + (b-a)*int32(i)/int32(cells.NumRamp-1)
-		}
-		p[cells.Ramp0+cells.Style(i)] = tcell.StyleDefault.Foreground(tcell.NewRGBColor(mix(16), mix(8), mix(0)))
-	}
-}
-
-func shared() *palette {
-	d := tcell.StyleDefault
-	p := &palette{
-		cells.Text:     d,
-		cells.Strong:   d.Bold(true),
-		cells.Label:    colour(cyan),
-		cells.Good:     colour(green),
-		cells.Bad:      colour(red).Bold(true),
-		cells.Guess:    colour(cyan),
-		cells.Fill:     colour(green),
-		cells.Selected: d.Foreground(tcell.PaletteColor(0)).Background(tcell.PaletteColor(cyan)),
-		cells.Heading:  d.Reverse(true),
-		cells.Sorted:   d.Reverse(true).Bold(true).Underline(true),
-		cells.Tagged:   colour(yellow).Bold(true),
-		cells.Key:      d.Bold(true),
-		cells.KeyText:  d.Foreground(tcell.PaletteColor(0)).Background(tcell.PaletteColor(cyan)),
-		cells.Banner:   d.Reverse(true).Bold(true),
-		cells.Dialog:   d,
-	}
-	return p
-}
-
-func mono() *palette {
-	d := tcell.StyleDefault
-	p := &palette{
-		cells.Strong:   d.Bold(true),
-		cells.Faint:    d.Dim(true),
-		cells.Axis:     d.Dim(true),
-		cells.Warn:     d.Underline(true),
-		cells.Bad:      d.Bold(true).Underline(true),
-		cells.Selected: d.Reverse(true),
-		cells.Shadow:   d.Underline(true),
-		cells.Heading:  d.Bold(true).Underline(true),
-		cells.Sorted:   d.Reverse(true).Bold(true),
-		cells.Tagged:   d.Bold(true),
-		cells.Key:      d.Bold(true),
-		cells.KeyText:  d.Reverse(true),
-		cells.Banner:   d.Reverse(true).Bold(true),
-	}
-	return p
 }
 
 // environ is os.Getenv where the loop needs it.

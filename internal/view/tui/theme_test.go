@@ -8,6 +8,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/theme"
 )
 
 func env(pairs ...string) func(string) string {
@@ -22,38 +23,44 @@ func env(pairs ...string) func(string) string {
 }
 
 func TestThemes(t *testing.T) {
-	same := func(a, b *palette) bool { return *a == *b }
 	for _, c := range []struct {
 		name string
 		env  func(string) string
-		want *palette
+		want string
 	}{
-		{"auto", env(), dark()},
-		{"", env(), dark()},
-		{"dark", env(), dark()},
-		{"light", env(), light()},
-		{"mono", env(), mono()},
-		{"auto", env("COLORFGBG", "0;15"), light()},
-		{"auto", env("COLORFGBG", "15;0"), dark()},
-		{"auto", env("COLORFGBG", "12;default;7"), light()},
-		{"auto", env("COLORFGBG", "nonsense"), dark()},
-		{"light", env("NO_COLOR", "1"), mono()},
-		{"auto", env("NO_COLOR", "1", "COLORFGBG", "0;15"), mono()},
+		{"auto", env(), "dark"},
+		{"", env(), "dark"},
+		{"dark", env(), "dark"},
+		{"light", env(), "light"},
+		{"mono", env(), "mono"},
+		{"auto", env("COLORFGBG", "0;15"), "light"},
+		{"auto", env("COLORFGBG", "15;0"), "dark"},
+		{"auto", env("COLORFGBG", "12;default;7"), "light"},
+		{"auto", env("COLORFGBG", "nonsense"), "dark"},
+		{"light", env("NO_COLOR", "1"), "mono"},
+		{"auto", env("NO_COLOR", "1", "COLORFGBG", "0;15"), "mono"},
 	} {
-		if !same(themeOf(c.name, c.env), c.want) {
-			t.Errorf("theme %q with %q: not the one expected", c.name, c.env("COLORFGBG"))
+		if got := themeOf(c.name, c.env); got.Name != c.want {
+			t.Errorf("theme %q with %q: %s, want %s", c.name, c.env("COLORFGBG"), got.Name, c.want)
 		}
 	}
-	for i, s := range mono() {
+	for i, s := range paletteOf(themeOf("mono", env()), true).styles {
 		if fg, bg, _ := s.Decompose(); fg != tcell.ColorDefault || bg != tcell.ColorDefault {
 			t.Errorf("mono has a colour for %v", cells.Style(i))
+		}
+	}
+	for _, every := range []bool{false, true} { // tints are for terminals with every colour
+		tinted := paletteOf(themeOf("dark", env()), every).of(cells.Cell{Tint: 3})
+		if _, bg, _ := tinted.Decompose(); (bg != tcell.ColorDefault) != every {
+			t.Errorf("every colour %t: a tint is %v", every, bg)
 		}
 	}
 }
 
 // What must be told apart is, in every theme: without colour too.
 func TestStylesDiffer(t *testing.T) {
-	for name, p := range map[string]*palette{"dark": dark(), "light": light(), "mono": mono()} {
+	for _, name := range theme.Names() {
+		p := paletteOf(themeOf(name, env()), true).styles
 		for _, pair := range [][2]cells.Style{
 			{cells.Text, cells.Bad},
 			{cells.Text, cells.Warn},

@@ -155,6 +155,13 @@ func (a Area) Paint(x, y, n int, s Style) {
 	}
 }
 
+// Tint colours what is behind a cell and leaves the cell as it is.
+func (a Area) Tint(x, y int, tint uint8) {
+	if x >= 0 && y >= 0 && x < a.W && y < a.H {
+		a.g.cells[(a.Y+y)*a.g.W+a.X+x].Tint = tint
+	}
+}
+
 // HLine draws a thin rule of n cells.
 func (a Area) HLine(x, y, n int, s Style) {
 	for i := range n {

@@ -7,6 +7,7 @@ import "strings"
 type Cell struct {
 	Rune  rune
 	Style Style
+	Tint  uint8  // 1 to NumTints: coloured behind, where the terminal can; 0: not
 	More  string // combining characters after Rune, mostly none
 }
 

@@ -58,6 +58,14 @@ func RampAt(share float64) Style {
 	return Ramp0 + Style(min(max(int(share*float64(NumRamp)), 0), NumRamp-1))
 }
 
+// NumTints is how many steps of colour there are behind cells.
+const NumTints = 8
+
+// TintAt is the step of a share between 0 and 1.
+func TintAt(share float64) uint8 {
+	return 1 + uint8(min(max(int(share*NumTints), 0), NumTints-1))
+}
+
 var styleNames = [NumStyles]string{
 	"text", "faint", "strong", "label", "good", "warn", "bad", "guess", "fill",
 	"selected", "shadow", "heading", "sorted", "tagged", "key", "keytext",

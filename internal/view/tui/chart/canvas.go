@@ -11,6 +11,9 @@ const (
 // dotBits is the braille bit of each dot, by row and column within the cell.
 var dotBits = [dotsY][dotsX]uint8{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
 
+// upperDots are those of the upper half of a cell.
+const upperDots = 0x1b
+
 // canvas collects the dots of several lines. A cell has one style: that of the
 // line with the most dots in it, which is the one that runs through its middle.
 type canvas struct {
@@ -45,6 +48,22 @@ func (c *canvas) dot(x, y, line int) {
 func (c *canvas) column(x, lo, hi, line int) {
 	for y := lo; y <= hi; y++ {
 		c.dot(x, y, line)
+	}
+}
+
+// tint colours what is behind the highest line, the more the higher.
+func (c *canvas) tint(a cells.Area) {
+	for x := range c.w {
+		y := 0
+		for y < c.h && c.bits[y*c.w+x] == 0 {
+			y++
+		}
+		if y < c.h && c.bits[y*c.w+x]&upperDots == 0 {
+			y++ // the line runs through the lower half: the upper one is above it
+		}
+		for ; y < c.h; y++ {
+			a.Tint(x, y, cells.TintAt(1-float64(y)/float64(max(c.h-1, 1))))
+		}
 	}
 }
 

@@ -100,11 +100,27 @@ func (c *Chart) Draw(r Room) {
 		dots.shade(r.Plot)
 	} else {
 		dots.draw(r.Plot, styles)
+		dots.tint(r.Plot)
 	}
 	if c.Labels {
 		c.nameLines(r)
 	}
 	c.drawMarks(r)
+}
+
+// Columns is how many dot columns a plot without an axis has.
+func Columns(a cells.Area) int { return a.W * dotsX }
+
+// DrawPlot draws the lines alone, without axis, labels and marks.
+func (c *Chart) DrawPlot(a cells.Area) {
+	if a.Empty() {
+		return
+	}
+	dots := newCanvas(a.W, a.H)
+	for i := range c.Lines {
+		c.trace(dots, &c.Lines[i])
+	}
+	dots.shade(a)
 }
 
 // Place says where the chart is without drawing its lines: something else that

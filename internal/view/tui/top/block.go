@@ -13,13 +13,12 @@ func (a *deviceArea) drawBlocks(s *State, area cells.Area, p plan, list []*model
 	rows := (len(list) + p.perRow - 1) / p.perRow
 	room := max(area.H/p.height, 1)
 	a.follow(s, a.index(list)/p.perRow, rows, room)
-	w := area.W / p.perRow
 	for i, d := range list {
 		row := i/p.perRow - a.scroll
 		if row < 0 || row >= room {
 			continue
 		}
-		box := area.Sub(i%p.perRow*w, row*p.height, w-1, p.height)
+		box := a.place(area, p, i%p.perRow, row, min(p.perRow, len(list)-i/p.perRow*p.perRow))
 		a.pick(s, box, d.BusID)
 		if p.level == compact {
 			a.drawCompact(s, box, d)
@@ -28,6 +27,17 @@ func (a *deviceArea) drawBlocks(s *State, area cells.Area, p plan, list []*model
 		}
 	}
 	more(area, a.scroll*p.perRow, len(list)-(a.scroll+room)*p.perRow)
+}
+
+// place is where a device stands in its row. Framed blocks share their edges,
+// and those of a row that is not full share its whole width.
+func (a *deviceArea) place(area cells.Area, p plan, column, row, inRow int) cells.Area {
+	if p.level == compact {
+		w := area.W / p.perRow
+		return area.Sub(column*w, row*p.height, w-1, p.height)
+	}
+	edge := func(i int) int { return i * (area.W - 1) / inRow }
+	return area.Sub(edge(column), row*p.height, edge(column+1)-edge(column)+1, p.height+1)
 }
 
 // more says how many devices lie above and below the area.
@@ -44,8 +54,8 @@ func more(area cells.Area, above, below int) {
 func (a *deviceArea) headline(s *State, box cells.Area, d *model.Device) int {
 	style := a.titleStyle(s, d)
 	x := box.Put(0, 0, words.FitLeft(strconv.Itoa(d.Index), 3)+" "+name(d)+" ", style)
-	x = box.Put(x, 0, words.Escape(d.BusID), cells.Faint)
-	return box.Put(x+2, 0, string(d.State), stateStyle(d.State))
+	x = box.Put(x, 0, words.Escape(d.BusID)+"  ", cells.Faint)
+	return box.Put(x, 0, string(d.State), stateStyle(d.State))
 }
 
 // Cells for the figures beside bars, so that bars below each other are of one
@@ -56,19 +66,28 @@ const (
 	besideRight = 10
 )
 
-// drawBlock draws a device with all it has.
-func (a *deviceArea) drawBlock(s *State, box cells.Area, d *model.Device) {
-	x := a.headline(s, box, d)
-	a.vitals(s, box, d, x, []vital{
+// drawBlock draws a device with all it has, in a frame: bars at the left, and
+// how one value went at the right.
+func (a *deviceArea) drawBlock(s *State, frame cells.Area, d *model.Device) {
+	edge := cells.Axis
+	if d.Trouble() {
+		edge = cells.Bad
+	}
+	box := frame.Box("", edge)
+	head := frame.Sub(1, 0, frame.W-2, 1)
+	x := a.headline(s, head, d)
+	head.Set(x, 0, ' ', cells.Text)
+	a.vitals(s, head, d, x, []vital{
 		{s.temperature(d), heat(d)},
 		{words.Reading(d.AICLK, words.MHz), cells.Text},
 		{fan(d), cells.Text},
 	})
-	y := 1
+	bars := s.spark(box, d)
+	y := 0
 	bar := func(label string, b cells.Bar) {
 		b.Beside = besideBlock
 		box.Put(1, y, label, cells.Label)
-		box.Bar(7, y, box.W-8, b)
+		box.Bar(7, y, bars-8, b)
 		y++
 	}
 	bar("DRAM", poolBar(&d.Memory, model.DRAM))
@@ -93,7 +112,8 @@ type vital struct {
 func (a *deviceArea) vitals(s *State, box cells.Area, d *model.Device, x int, list []vital) {
 	if d.State != model.StateOK && d.StateReason.Cause != "" {
 		// Values of a device in trouble are old or none: say what is wrong.
-		box.Put(x+2, 0, words.Truncate(words.StateReason(d), max(box.W-x-3, 0)), stateStyle(d.State))
+		text := words.Truncate(words.StateReason(d), max(box.W-x-3, 0))
+		box.Put(x+1, 0, " "+text+" ", stateStyle(d.State))
 		return
 	}
 	width := -2
@@ -107,7 +127,9 @@ func (a *deviceArea) vitals(s *State, box cells.Area, d *model.Device, x int, li
 	}
 	at := box.W - 1 - width
 	for _, v := range list[:n] {
-		at = box.Put(at, 0, v.text, v.style) + 2
+		box.Set(at-1, 0, ' ', cells.Text)
+		at = box.Put(at, 0, v.text, v.style)
+		at = box.Put(at, 0, "  ", cells.Text)
 	}
 }
 

@@ -51,7 +51,11 @@ func (s *State) drawMain(area cells.Area) {
 	dev, rest := area.Top(p.devices)
 	s.dev.draw(s, dev, p)
 	chart, rest := rest.Top(p.charts)
+	if p.level == blocks && p.charts > 0 { // the edge below devices is the one above charts
+		chart = area.Sub(0, p.devices-1, area.W, p.charts+1)
+	}
 	s.chart.draw(s, chart)
+	area.Sub(0, 0, area.W, p.devices+p.charts).Join()
 	notes := s.notices()
 	// Notices take rows from the process table alone: nothing else moves.
 	room := max(rest.H-4, 0)

@@ -5,7 +5,7 @@ type level int
 
 // The levels, roomiest first.
 const (
-	blocks  level = iota // six or seven rows
+	blocks  level = iota // framed: six or seven rows, and one for the last edge
 	compact              // three rows, as nvtop has them
 	lines                // one row
 	grid                 // a cell in a row
@@ -124,7 +124,10 @@ func makePlan(r request) plan {
 		keep += minCharts
 	}
 	room := max(free-keep, min(free, p.height+1))
-	if p.level == blocks || p.level == compact {
+	switch p.level {
+	case blocks:
+		room = max((room-1)/p.height, 1)*p.height + 1
+	case compact:
 		room = max(room/p.height, 1) * p.height
 	}
 	p.devices = min(p.devices, room)
@@ -137,7 +140,7 @@ func fit(r request, l level) plan {
 	heading := 0
 	switch l {
 	case blocks:
-		p.height = 6
+		p.height, heading = 6, 1 // the last edge
 		if r.multichip {
 			p.height = 7
 		}

@@ -46,7 +46,7 @@ func TestColumnsTicked(t *testing.T) {
 func TestHelpFits(t *testing.T) {
 	st := open(t, 4, 80, 500)
 	st.keys("?")
-	screen := strings.Join(strings.Fields(strings.NewReplacer("│", " ", "\n", " ").Replace(st.draw())), " ")
+	screen := strings.Join(strings.Fields(strings.NewReplacer("│", " ", "├", " ", "┤", " ", "\n", " ").Replace(st.draw())), " ")
 	for _, l := range st.s.helpLines() {
 		if text := strings.Join(strings.Fields(l.Text), " "); !strings.Contains(screen, text) {
 			t.Errorf("%q is cut", text)

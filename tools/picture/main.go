@@ -1,0 +1,91 @@
+// Command picture draws a screen of ttmon as SVG, from the made-up hosts of
+// the golden screens: for documents, and to look at a change before it lands.
+//
+//	go run ./tools/picture -size 120x40 -devices 3 -theme dusk >top.svg
+//	go run ./tools/picture -keys tab,enter >device.svg
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/mem"
+	"github.com/ttmon/ttmon/internal/view/tui/picture"
+	"github.com/ttmon/ttmon/internal/view/tui/theme"
+	"github.com/ttmon/ttmon/internal/view/tui/top"
+	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
+)
+
+func main() {
+	screen := flag.String("screen", "top", "top or mem")
+	devices := flag.Int("devices", 3, "of the host")
+	size := flag.String("size", "120x36", "columns and rows")
+	name := flag.String("theme", "dusk", "a theme, by its name or file")
+	keys := flag.String("keys", "", "pressed, separated by commas")
+	seconds := flag.Int("seconds", 300, "of history")
+	set := flag.String("set", "", "options, separated by blanks: top.charts.by=device")
+	flag.Parse()
+	time.Local = time.UTC
+	if err := run(*screen, *devices, *size, *name, *keys, *seconds, *set); err != nil {
+		fmt.Fprintln(os.Stderr, "picture:", err)
+		os.Exit(1)
+	}
+}
+
+func run(screen string, devices int, size, name, keys string, seconds int, set string) error {
+	t, err := theme.Load(name)
+	if err != nil {
+		return err
+	}
+	var w, h int
+	if _, err := fmt.Sscanf(size, "%dx%d", &w, &h); err != nil {
+		return fmt.Errorf("-size %s: columns and rows, such as 80x24", size)
+	}
+	cfg := config.Default()
+	cfg.Display.Corners = "round"
+	for _, pair := range strings.Fields(set) {
+		path, value, _ := strings.Cut(pair, "=")
+		o := config.OptionAt(path)
+		if o == nil {
+			return fmt.Errorf("there is no option %q", path)
+		}
+		if err := o.Set(&cfg, value); err != nil {
+			return err
+		}
+	}
+	app, err := open(screen, cfg)
+	if err != nil {
+		return err
+	}
+	app.Update(tui.Resize{W: w, H: h})
+	for s := range seconds {
+		app.Update(tui.Sample{Snapshot: tuitest.Host(devices, s)})
+	}
+	g := cells.NewGrid(w, h)
+	app.Draw(g)
+	if keys != "" {
+		for k := range strings.SplitSeq(keys, ",") {
+			app.Update(tui.Key(k))
+			g.Clear()
+			app.Draw(g)
+		}
+	}
+	_, err = os.Stdout.Write(picture.SVG(g, t, cfg.Display.Corners == "round"))
+	return err
+}
+
+func open(screen string, cfg config.Config) (tui.App, error) {
+	switch screen {
+	case "top":
+		return top.New(top.Options{Config: cfg})
+	case "mem":
+		return mem.New(mem.Options{Config: cfg}), nil
+	}
+	return nil, fmt.Errorf("-screen %s: top or mem", screen)
+}
