@@ -25,6 +25,7 @@ type Display struct {
 type Top struct {
 	Interval  Duration  `toml:"interval"`
 	ReadOnly  bool      `toml:"readonly"`
+	Host      bool      `toml:"host"`
 	Devices   Devices   `toml:"devices"`
 	Charts    Charts    `toml:"charts"`
 	Processes Processes `toml:"processes"`
@@ -71,6 +72,7 @@ func Default() Config {
 		Display: Display{Theme: "auto", Corners: "square", Temperature: "celsius", Mouse: true},
 		Top: Top{
 			Interval:  Duration(time.Second),
+			Host:      true,
 			Devices:   Devices{Layout: "auto", Order: "index", Group: "tray", Chart: "power"},
 			Charts:    Charts{Show: "auto", Metrics: []string{"dram", "power"}, By: "metric", Span: Duration(10 * time.Minute), Scale: "limit"},
 			Processes: Processes{Show: true, Sort: "dram", Descending: true},

@@ -68,6 +68,10 @@ func Options() []Option {
 			Path: "top.readonly", Title: "Read only", Help: "Offer no way to signal processes.",
 			field: func(c *Config) any { return &c.Top.ReadOnly },
 		},
+		{
+			Path: "top.host", Title: "Host", Help: "Processors, load and memory of the host in the title, where there is room.",
+			field: func(c *Config) any { return &c.Top.Host },
+		},
 
 		{
 			Path: "top.devices.layout", Title: "Layout", Help: "How much room a device gets; auto takes what fits.",

@@ -42,6 +42,10 @@ type Host struct {
 	// told, whose processes are not visible from here: a driver before 2.5
 	// only says how many there are.
 	HiddenFDs int
+
+	CPU                     Reading[float64] // percent of all cores between two samples
+	Load                    Reading[float64] // average of the last minute
+	MemoryUsed, MemoryTotal Reading[uint64]  // bytes; used: what could not be given to others
 }
 
 // Device returns the device with the given kernel index, or nil.

@@ -15,12 +15,13 @@ import (
 type Reader struct {
 	root hostfs.Root
 
-	view  view
-	boot  time.Time // when the kernel started, by the wall clock
-	sweep uint64
-	known map[int]*Process
-	users userNames
-	pods  podNames
+	view    view
+	boot    time.Time // when the kernel started, by the wall clock
+	sweep   uint64
+	known   map[int]*Process
+	users   userNames
+	pods    podNames
+	machine machine
 
 	descriptors descriptors
 	openers     map[openerKey]*opener // of the last Resolve

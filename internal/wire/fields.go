@@ -47,6 +47,10 @@ func host(a archive, h *model.Host) {
 	reading(a, "driver_version", &h.DriverVersion)
 	strings(a, "unbound", &h.Unbound)
 	field(a, "hidden_fds", &h.HiddenFDs)
+	reading(a, "cpu_percent", &h.CPU)
+	reading(a, "load", &h.Load)
+	size(a, "memory_used_bytes", &h.MemoryUsed)
+	size(a, "memory_total_bytes", &h.MemoryTotal)
 	a.endScope()
 }
 

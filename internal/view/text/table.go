@@ -144,7 +144,12 @@ func devices(s *model.Snapshot, o *Options) *grid {
 	add(column{head: "State", least: 5}, stateCell)
 	add(column{head: "Temp", least: 6, right: true, rank: 3}, func(d *model.Device) cell { return tempCell(d, o, large) })
 	add(column{head: "Power", least: 9, right: true, rank: 2}, powerCell)
-	add(column{head: "AICLK", least: 5, right: true, rank: 10}, func(d *model.Device) cell {
+	if any(func(d *model.Device) bool { return d.Activity.Ratio.Known() }) {
+		add(column{head: "Act.", least: 6, right: true, rank: 12}, func(d *model.Device) cell {
+			return chipCell(d, d.Activity.Ratio, func(v float64) string { return "~" + words.Percent(v) })
+		})
+	}
+	add(column{head: "AICLK", least: 5, right: true, rank: 55}, func(d *model.Device) cell {
 		return chipCell(d, d.AICLK, func(f float64) string {
 			if large {
 				return words.MHz(f)
@@ -209,8 +214,6 @@ func extras(add func(column, func(*model.Device) cell), any func(func(*model.Dev
 			rank++
 		}
 	}
-	number("Act.", 6, func(d *model.Device) model.Reading[float64] { return d.Activity.Ratio },
-		func(v float64) string { return "~" + words.Percent(v) })
 	number("Fan", 8, func(d *model.Device) model.Reading[float64] { return d.Fan }, func(v float64) string { return words.Whole(v) + " rpm" })
 	if any(func(d *model.Device) bool { return d.PCIe.ToDeviceRate.Known() || d.PCIe.FromDeviceRate.Known() }) {
 		add(column{head: "To device   From device", least: 2*words.RateWidth + 2, rank: rank}, func(d *model.Device) cell {

@@ -182,10 +182,12 @@ func (a Area) Box(title string, s Style) Area {
 		a.Set(0, y, '│', s)
 		a.Set(right, y, '│', s)
 	}
-	a.Set(0, 0, '┌', s)
-	a.Set(right, 0, '┐', s)
-	a.Set(0, bottom, '└', s)
-	a.Set(right, bottom, '┘', s)
+	for _, c := range []struct {
+		x, y int
+		r    rune
+	}{{0, 0, '┌'}, {right, 0, '┐'}, {0, bottom, '└'}, {right, bottom, '┘'}} {
+		a.Set(c.x, c.y, with(a.At(c.x, c.y).Rune, c.r), s)
+	}
 	if title != "" {
 		a.Sub(1, 0, a.W-2, 1).Put(0, 0, " "+title+" ", s)
 	}

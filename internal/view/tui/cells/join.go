@@ -15,6 +15,14 @@ var armsOf = func() map[rune]uint8 {
 	return m
 }()
 
+// with is a rule with the arms of another one that is there already.
+func with(there, r rune) rune {
+	if joined := lines[armsOf[there]|armsOf[r]]; joined != 0 {
+		return joined
+	}
+	return r
+}
+
 // Join lets the rules in an area meet: where one ends at another, that one gets
 // an arm. Frames that share an edge are drawn over each other and then joined.
 func (a Area) Join() {

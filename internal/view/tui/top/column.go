@@ -103,6 +103,23 @@ func tableColumns() []column {
 			},
 		})
 	}
+	list = append(list, column{
+		name: "share", title: "DRAM%", help: "share of its devices' DRAM, in percent", width: 6, rank: 11, kind: filter.Number,
+		text: func(r *row) (string, cells.Style) {
+			v, bound, ok := r.share()
+			if !ok {
+				return words.Nothing, cells.Faint
+			}
+			return plainly(words.Mark(bound) + words.Whole(100*v) + "%")
+		},
+		value: func(r *row) filter.Value {
+			v, _, ok := r.share()
+			if !ok {
+				return filter.Value{}
+			}
+			return numbers(100 * v)
+		},
+	})
 	return append(list, hostColumns()...)
 }
 

@@ -72,6 +72,7 @@ func (p *processPage) sample(s *State) []tui.Effect {
 	})
 	if p.gone = i < 0; !p.gone {
 		p.last = makeRow(&s.shown.Processes[i], s.shown.Time)
+		p.last.room = roomOf(s.shown, p.last.devices)
 	}
 	return nil
 }

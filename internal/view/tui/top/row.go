@@ -19,6 +19,7 @@ type row struct {
 	now     time.Time
 	devices []int
 	mem     [model.NumPools]model.Sum // over its devices
+	room    uint64                    // DRAM of its devices together; 0: not known
 	parent  bool                      // stands for a parent that uses no device itself
 	below   int                       // of a parent: how many processes it stands for
 	depth   int
@@ -42,6 +43,27 @@ func makeRow(p *model.Process, now time.Time) row {
 		}
 	}
 	return r
+}
+
+// roomOf is how much DRAM devices have together; 0 where one does not tell.
+func roomOf(s *model.Snapshot, devices []int) (sum uint64) {
+	for _, index := range devices {
+		d := s.Device(index)
+		if d == nil || !d.Memory.Pools[model.DRAM].Total.Known() {
+			return 0
+		}
+		sum += d.Memory.Pools[model.DRAM].Total.V
+	}
+	return sum
+}
+
+// share is how much of its devices' DRAM the process holds.
+func (r *row) share() (ratio float64, bound model.Bound, ok bool) {
+	n, bound, known := r.mem[model.DRAM].Bytes().Best()
+	if !known || r.room == 0 {
+		return 0, bound, false
+	}
+	return float64(n) / float64(r.room), bound, true
 }
 
 // command is what the process was started with, or what else is known of it.

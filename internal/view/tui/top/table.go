@@ -86,6 +86,7 @@ func (t *table) build(s *State) {
 	only := len(s.cfg.Top.Devices.Only) > 0
 	for i := range s.shown.Processes {
 		r := makeRow(&s.shown.Processes[i], s.shown.Time)
+		r.room = roomOf(s.shown, r.devices)
 		if only && !slices.ContainsFunc(r.devices, func(d int) bool { return shown[d] }) {
 			t.total--
 			continue

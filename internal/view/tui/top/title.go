@@ -27,6 +27,7 @@ const (
 	rankOK
 	rankBoard
 	rankInterval
+	rankMachine
 )
 
 // drawTitle writes the totals at the left and the state of affairs at the
@@ -83,6 +84,11 @@ func width(list []badge) int {
 func (s *State) badges() []badge {
 	var out []badge
 	add := func(rank int, style cells.Style, text string) { out = append(out, badge{line{text, style}, rank}) }
+	if s.cfg.Top.Host && s.shown != nil {
+		for _, text := range machine(&s.shown.Host) {
+			add(rankMachine, cells.Faint, text)
+		}
+	}
 	if s.shown != nil && s.shown.Simulated {
 		add(rankSource, cells.Banner, " SIMULATED ")
 	}
@@ -112,6 +118,20 @@ func (s *State) badges() []badge {
 	}
 	add(rankInterval, cells.Faint, s.cfg.Top.Interval.String())
 	return out
+}
+
+// machine is how busy the host itself is, as far as that is known.
+func machine(h *model.Host) (list []string) {
+	if v, ok := h.CPU.Get(); ok {
+		list = append(list, "CPU "+words.PadLeft(words.CPU(v), 4))
+	}
+	if v, ok := h.Load.Get(); ok {
+		list = append(list, "load "+words.PadLeft(words.Fixed(v, 1), 4))
+	}
+	if used, ok := h.MemoryUsed.Get(); ok && h.MemoryTotal.Known() {
+		list = append(list, "RAM "+words.UsedOf(used, h.MemoryTotal.V))
+	}
+	return list
 }
 
 // summary sums the snapshot up: which host, how many devices in which state,

@@ -226,11 +226,11 @@ func TestMouse(t *testing.T) {
 		t.Error("a second press does not open it")
 	}
 	st.keys("q")
-	press("CPU")
-	if st.s.cfg.Top.Processes.Sort != "cpu" || !st.s.cfg.Top.Processes.Descending {
+	press("RSS")
+	if st.s.cfg.Top.Processes.Sort != "rss" || !st.s.cfg.Top.Processes.Descending {
 		t.Error("a press on a title does not sort")
 	}
-	press("CPU▼")
+	press("RSS▼")
 	if st.s.cfg.Top.Processes.Descending {
 		t.Error("a second press does not reverse")
 	}

@@ -25,7 +25,10 @@ func Host(n, s int) *model.Snapshot {
 	now := Start.Add(time.Duration(s) * time.Second)
 	snap := &model.Snapshot{
 		Time: now, Source: model.Direct,
-		Host: model.Host{Name: "lab-3", Kernel: "6.8.0", DriverLoaded: true, DriverVersion: model.Value("2.10.1")},
+		Host: model.Host{
+			Name: "lab-3", Kernel: "6.8.0", DriverLoaded: true, DriverVersion: model.Value("2.10.1"),
+			CPU: model.Value(12 + 10*wave(3, s)), Load: model.Value(3.4), MemoryUsed: model.Value[uint64](61 * gib), MemoryTotal: model.Value[uint64](252 * gib),
+		},
 	}
 	for i := range n {
 		snap.Devices = append(snap.Devices, device(n, i, s, now))
