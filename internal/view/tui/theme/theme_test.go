@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 )
+
+func TestMain(m *testing.M) { hermetic.Main(m) }
 
 // TestShipped: every shipped theme can be read, has a look for what must be
 // told apart, and is offered by the configuration.
