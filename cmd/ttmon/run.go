@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,10 @@ type runCmd struct {
 	leak                      string
 	max                       []string
 	top                       int
+	record                    string
+
+	session *sessionOptions // what is recorded; nil: nothing
+	told    bool            // say at the end what was recorded
 }
 
 func newRun(a *app) *cobra.Command {
@@ -58,6 +63,7 @@ are not known) tt-metal's own accounting is looked at once a second instead.`,
   ttmon run --stacks -- python train.py                 by line of code
   ttmon run --stacks --flame memory.svg -- python train.py
   ttmon run --fail-on-leak --max dram=8G --junit memory.xml -- pytest
+  ttmon run --record=run.ttrec -- python train.py       for ttmon replay
   ttmon run --live -- python serve.py`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return r.run(args) },
@@ -73,6 +79,8 @@ are not known) tt-metal's own accounting is looked at once a second instead.`,
 	f.StringVar(&r.leak, "fail-on-leak", "", "exit with 90 if more than `SIZE` was left behind (default: anything)")
 	f.Lookup("fail-on-leak").NoOptDefVal = "0"
 	f.StringArrayVar(&r.max, "max", nil, "exit with 91 if a chip's peak passes `POOL=SIZE`, such as dram=8G; may be given again")
+	f.StringVar(&r.record, "record", "", "record the run into `FILE`, for ttmon replay, diff and export")
+	f.Lookup("record").NoOptDefVal = " "
 	f.BoolVar(&r.live, "live", false, "show a line with what is held now while the program runs")
 	f.BoolVar(&r.summary, "summary", false, "print the summary even where standard error is no terminal")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no summary")
@@ -160,11 +168,17 @@ func (r *runCmd) run(args []string) error {
 	if err != nil {
 		return err
 	}
+	if r.cmd.Flags().Changed("record") {
+		r.session, r.told = &sessionOptions{file: strings.TrimSpace(r.record), interval: time.Second}, !r.quiet
+	}
 	w, err := r.start(args, c)
 	if err != nil {
 		return err
 	}
-	report := w.watch()
+	report, err := w.watch()
+	if err != nil {
+		return err
+	}
 	r.nameChips(report)
 	report.Check(c.limits)
 	if err := r.write(report, c); err != nil {

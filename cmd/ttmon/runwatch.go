@@ -39,6 +39,9 @@ type watched struct {
 	started time.Time
 	ended   chan error
 	signals chan os.Signal
+
+	session *session        // the recording of the run, or nil
+	passed  []chan struct{} // closed when what it printed is passed on
 }
 
 // start starts the program with the library.
@@ -60,10 +63,14 @@ func (r *runCmd) start(args []string, c checked) (w *watched, err error) {
 		return nil, err
 	}
 	dir := ledgerDir()
-	w.reader = track.NewReader(track.Options{Dir: dir, Run: name, Remove: true})
+	w.reader = track.NewReader(track.Options{Dir: dir, Run: name, Remove: true, Events: r.session != nil})
 	w.builder = runreport.NewBuilder(w.started)
 	w.sampler = &sampler{app: r.app}
 	w.cmd = &exec.Cmd{Path: path, Args: args, Stdin: os.Stdin, Stdout: r.stdout, Stderr: r.stderr, Env: os.Environ()}
+	if err := w.record(); err != nil {
+		w.close()
+		return nil, err
+	}
 	if w.library != nil {
 		w.cmd.Env = w.environment(name, dir, c.stacks)
 	}
@@ -72,8 +79,48 @@ func (r *runCmd) start(args []string, c checked) (w *watched, err error) {
 		w.close()
 		return nil, &exitError{126, fmt.Errorf("run: %w", err)}
 	}
+	w.begun()
 	go func() { w.ended <- w.cmd.Wait() }()
 	return w, nil
+}
+
+// record begins the recording of the run, if one is wanted.
+func (w *watched) record() (err error) {
+	if w.r.session == nil {
+		return nil
+	}
+	o := *w.r.session
+	o.command = w.args
+	if w.session, err = w.r.newSession(o); err != nil {
+		return err
+	}
+	w.session.follow(w.reader, false)
+	if !o.output {
+		return nil
+	}
+	out, passed, err := w.session.capture(1, w.r.stdout)
+	if err != nil {
+		return err
+	}
+	w.cmd.Stdout, w.passed = out, append(w.passed, passed)
+	if out, passed, err = w.session.capture(2, w.r.stderr); err != nil {
+		return err
+	}
+	w.cmd.Stderr, w.passed = out, append(w.passed, passed)
+	return nil
+}
+
+// begun notes who the program is, and gives up our ends of its pipes.
+func (w *watched) begun() {
+	if w.session == nil {
+		return
+	}
+	w.session.meta.PID = w.cmd.Process.Pid
+	w.session.r.Meta(time.Now(), w.session.meta)
+	if len(w.passed) > 0 {
+		w.cmd.Stdout.(*os.File).Close()
+		w.cmd.Stderr.(*os.File).Close()
+	}
 }
 
 // runName tells the ledgers of this run from others.
@@ -103,6 +150,9 @@ func (w *watched) environment(name, dir, stacks string) []string {
 	if stacks != "" {
 		set["TTMON_STACKS"] = stacks
 	}
+	if w.session != nil {
+		set["TTMON_EVENTS"] = "1"
+	}
 	if f, err := os.CreateTemp("", "ttmon-run-*.log"); err == nil {
 		w.log = f.Name()
 		f.Close()
@@ -111,7 +161,7 @@ func (w *watched) environment(name, dir, stacks string) []string {
 	var env []string
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		if _, ok := set[name]; !ok && name != "TTMON_STACKS" {
+		if _, ok := set[name]; !ok && name != "TTMON_STACKS" && name != "TTMON_EVENTS" {
 			env = append(env, v)
 		}
 	}
@@ -133,11 +183,20 @@ func (w *watched) close() {
 	}
 }
 
-// watch follows the program to its end and returns the account.
-func (w *watched) watch() *runreport.Report {
+// watch follows the program to its end and returns the account. A recording
+// that cannot be written is told of when the program has ended: it is not its
+// business.
+func (w *watched) watch() (*runreport.Report, error) {
 	defer w.close()
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
+	var drains <-chan time.Time
+	if w.session != nil {
+		fast := time.NewTicker(drainEvery)
+		defer fast.Stop()
+		drains = fast.C
+	}
+	var failed error // of the recording
 	meter := runtext.Meter{}
 	_, _, terminal := size(w.r.stderr)
 	for {
@@ -147,9 +206,14 @@ func (w *watched) watch() *runreport.Report {
 			if w.r.live && terminal {
 				w.r.stderr.Write(meter.Clear(nil))
 			}
-			return w.report(err)
+			report := w.report(err)
+			return report, w.endSession(report, failed)
 		case s := <-w.signals:
 			w.pass(s)
+		case now := <-drains:
+			if failed == nil {
+				failed = w.session.tick(now)
+			}
 		case now := <-ticker.C:
 			w.look()
 			if w.builder.Processes() == 0 {
@@ -173,6 +237,25 @@ func (w *watched) look() {
 		w.builder.Add(e.Path, e.Ledger, false)
 	}
 	w.builder.Now(time.Now())
+	if w.session != nil {
+		w.session.sweep(sweep)
+	}
+}
+
+// endSession ends the recording, if there is one, with how the program ended.
+func (w *watched) endSession(report *runreport.Report, failed error) error {
+	if w.session == nil {
+		return nil
+	}
+	for _, passed := range w.passed { // a child that keeps the pipe open is not waited for
+		select {
+		case <-passed:
+		case <-time.After(time.Second):
+		}
+	}
+	w.look() // what the last one told between the last look and its end
+	w.session.meta.ExitCode = &report.ExitCode
+	return w.session.end(failed, w.r.told)
 }
 
 // pass hands a signal on, unless the terminal has sent it to all of us.

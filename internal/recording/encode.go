@@ -213,3 +213,9 @@ func (e *Encoder) Lost(t time.Time, process uint32, n uint64) error {
 func (e *Encoder) Output(t time.Time, o Output) error {
 	return e.put(KindOutput, t, append([]byte{byte(o.Stream)}, o.Text...))
 }
+
+// Live are the blocks of a list as far as they are written; nil if there is none.
+func (e *Encoder) Live(list uint32) *blocks.List {
+	_, l, _ := e.state.List(list)
+	return l
+}

@@ -11,6 +11,8 @@ import (
 type Told struct {
 	Path string
 	PID  int // 0: it has ended, or cannot be seen
+	// Ledger is who it is: the copy of the last sweep.
+	Ledger *ledgerfile.Ledger
 	// Resync is a copy of the whole ledger where events were missed, or where
 	// the process was found when its first ones were gone: it holds now, and
 	// Events are those after it. Nil: Events go on from before.
@@ -41,7 +43,7 @@ func (r *Reader) Events() (out []Told) {
 // drain reads what a ledger tells. One that nobody keeps any more is read once.
 func (r *Reader) drain(f *file) *Told {
 	f.drained = f.told
-	t := &Told{Path: f.path, Lost: f.lost}
+	t := &Told{Path: f.path, Ledger: f.ledger, Lost: f.lost}
 	if !f.told {
 		t.PID = f.holder
 	}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/source/track"
+)
+
+// recordCmd is the command ttmon record with its flags.
+type recordCmd struct {
+	*app
+	cmd *cobra.Command
+
+	file     string
+	replace  bool
+	interval time.Duration
+	duration time.Duration
+	stacks   string
+	output   bool
+	quiet    bool
+}
+
+// minInterval is the least time between two snapshots of a recording.
+const minInterval = 50 * time.Millisecond
+
+func newRecord(a *app) *cobra.Command {
+	r := &recordCmd{app: a}
+	r.cmd = &cobra.Command{
+		Use:   "record [flags] [-- COMMAND [ARGUMENT...]]",
+		Short: "Records all that is known of this host, or of a program's run, into a file",
+		Long: `Records snapshots of this host and what happens between them into a file, until it
+is told to end (Ctrl-C), for --duration, or as long as COMMAND runs. Of a program
+that has libttmon in it every allocation and free of device memory is recorded
+with its tag and, with --stacks, its line of code: COMMAND is run with libttmon as
+ttmon run does; its input, output, signals and exit code are passed through. Of
+programs that ttmond watches through the kernel, what they hold is recorded at
+each interval.
+
+The file can be read while it is written, and after whatever ended the recorder:
+ttmon replay shows it, ttmon diff compares, ttmon export hands it to other
+viewers. An hour of 32 chips takes about 8 MB at an interval of a second.`,
+		Example: `  ttmon record                                   this host, until Ctrl-C
+  ttmon record -o night.ttrec --duration 8h
+  ttmon record --stacks -- python train.py       a run, with every allocation
+  ttmon record --interval 100ms --output -- python train.py`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return r.run(args) },
+	}
+	f := r.cmd.Flags()
+	f.SetInterspersed(false)
+	f.StringVarP(&r.file, "file", "o", "", "write to `FILE` (default: ttmon-DATE-TIME.ttrec in this folder)")
+	f.BoolVar(&r.replace, "replace", false, "replace FILE if it is there")
+	f.DurationVar(&r.interval, "interval", time.Second, "`TIME` between two snapshots")
+	f.DurationVar(&r.duration, "duration", 0, "end after this `TIME`; without COMMAND")
+	f.StringVar(&r.stacks, "stacks", "", "record call sites: `WHAT` is python (the default), native or all")
+	f.Lookup("stacks").NoOptDefVal = "python"
+	f.BoolVar(&r.output, "output", false, "record the lines that COMMAND prints; it then prints into a pipe")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "do not say at the end what was recorded")
+	return r.cmd
+}
+
+func (r *recordCmd) run(args []string) error {
+	o := sessionOptions{file: r.file, replace: r.replace, interval: r.interval, output: r.output}
+	switch {
+	case r.interval < minInterval:
+		return usage("--interval: the least is %v", minInterval)
+	case r.duration < 0:
+		return usage("--duration: %v is negative", r.duration)
+	case len(args) > 0 && r.duration > 0:
+		return usage("--duration is for a recording without a command: that one ends with the command")
+	case len(args) == 0 && (r.stacks != "" || r.output):
+		return usage("--stacks and --output are about a command: ttmon record [flags] -- COMMAND [ARGUMENT...]")
+	}
+	if len(args) > 0 {
+		run := &runCmd{app: r.app, cmd: newRun(r.app), quiet: true, stacks: r.stacks, session: &o, told: !r.quiet}
+		return run.run(args)
+	}
+	return r.watch(o)
+}
+
+// watch records the host until it is told to end.
+func (r *recordCmd) watch(o sessionOptions) error {
+	s, err := r.newSession(o)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	if r.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.duration)
+		defer cancel()
+	}
+	root, err := r.host()
+	if err != nil {
+		return err
+	}
+	reader := track.NewReader(track.Options{Root: root, Events: true, Remove: root == (hostfs.Root{})})
+	defer reader.Close()
+	s.follow(reader, true)
+	ticker := time.NewTicker(drainEvery)
+	defer ticker.Stop()
+	for err == nil && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case now := <-ticker.C:
+			err = s.tick(now)
+		}
+	}
+	return s.end(err, !r.quiet)
+}

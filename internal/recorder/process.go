@@ -1,0 +1,253 @@
+package recorder
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// process is one whose blocks are recorded.
+type process struct {
+	key   string
+	def   recording.Process
+	lost  uint64
+	lists map[uint64]*list // by the number that the producer gives them
+	seen  bool
+}
+
+// list is one of its lists; its def has no number while the pool is not known.
+type list struct {
+	def   recording.List
+	group uint32
+	early []item                  // blocks from before the pool was known
+	live  map[uint64]blocks.Block // of a process that is looked at: as it was at the last look
+}
+
+func (r *Recorder) process(key string, at time.Time, def recording.Process) *process {
+	if p := r.processes[key]; p != nil {
+		return p
+	}
+	r.lastID++
+	def.ID = r.lastID
+	p := &process{key: key, def: def, lists: map[uint64]*list{}}
+	r.processes[key] = p
+	r.add(item{at: at, kind: recording.KindProcess, value: def})
+	return p
+}
+
+// Sweep takes in what source/track found, and what processes told after it.
+// Those that were there before and are no more have ended.
+func (r *Recorder) Sweep(s *track.Sweep, told []track.Told, now time.Time) {
+	for _, p := range r.processes {
+		p.seen = p.def.Method != recording.ByLedger && p.def.Method != recording.ByLooks
+	}
+	r.Told(told, now)
+	for i := range s.Processes {
+		x := &s.Processes[i]
+		def := recording.Process{PID: x.PID, Start: x.Start, Name: x.Ledger.Comm, Method: recording.ByLedger, Late: x.Ledger.Flags&ledgerfile.Late != 0}
+		if !x.Ledger.TellsEvents {
+			def.Method = recording.ByLooks
+		}
+		p := r.process(x.Path, now, def)
+		p.seen = true
+		if !x.Ledger.TellsEvents {
+			r.look(p, x.State, func(site uint32) (string, uint32, []ledgerfile.Frame) {
+				s := x.Ledger.Sites[site]
+				return s.Tag, s.Node, x.Ledger.Stack(s.Node)
+			}, now)
+		}
+	}
+	r.endUnseen(now)
+}
+
+func (r *Recorder) endUnseen(now time.Time) {
+	for _, key := range slices.Sorted(maps.Keys(r.processes)) {
+		if p := r.processes[key]; !p.seen {
+			r.add(item{at: now, kind: recording.KindEnded, id: p.def.ID})
+			delete(r.processes, key)
+		}
+	}
+}
+
+// Blocks takes in what a ttmond says processes hold, of which no ledger tells.
+// The list is whole: those that are not in it have ended.
+func (r *Recorder) Blocks(found []*blocks.Process, now time.Time) {
+	byLedger := map[int]bool{}
+	for _, p := range r.processes {
+		if p.seen = p.def.Method != recording.ByUprobe; p.seen {
+			byLedger[p.def.PID] = true
+		}
+	}
+	for _, x := range found {
+		if byLedger[x.PID] {
+			continue
+		}
+		p := r.process(strconv.Itoa(x.PID), now, recording.Process{PID: x.PID, Start: x.Start, Release: x.Release, Method: recording.ByUprobe, Late: x.Late})
+		p.seen = true
+		r.missed(p, x.Lost, now)
+		r.look(p, x, nil, now)
+	}
+	r.endUnseen(now)
+}
+
+func (r *Recorder) missed(p *process, lost uint64, now time.Time) {
+	if lost != p.lost {
+		p.lost = lost
+		r.add(item{at: now, kind: recording.KindLost, id: p.def.ID, n: lost})
+	}
+}
+
+// Told takes in what processes told.
+func (r *Recorder) Told(told []track.Told, now time.Time) {
+	for i := range told {
+		t := &told[i]
+		at := now
+		if len(t.Events) > 0 {
+			at = t.Events[0].Time
+		}
+		pid := t.PID
+		if pid == 0 {
+			pid = t.Ledger.PID
+		}
+		p := r.process(t.Path, at, recording.Process{
+			PID: pid, Start: t.Ledger.StartTicks, Name: t.Ledger.Comm, Method: recording.ByLedger, Late: t.Ledger.Flags&ledgerfile.Late != 0,
+		})
+		p.seen = t.PID != 0
+		r.missed(p, t.Lost, at)
+		if t.Resync != nil {
+			r.resync(p, t.Resync, now)
+		}
+		for j := range t.Events {
+			r.happened(p, &t.Events[j], t.Places)
+		}
+	}
+}
+
+// site is the number of a place in a process.
+func (r *Recorder) site(p *process, at time.Time, tag string, node uint32, stack func() []ledgerfile.Frame) uint32 {
+	if tag == "" && node == 0 {
+		return 0
+	}
+	key := siteKey{p.key, tag, node}
+	id, ok := r.sites[key]
+	if !ok {
+		id = uint32(len(r.sites) + 1)
+		r.sites[key] = id
+		r.add(item{at: at, kind: recording.KindSite, value: recording.Site{ID: id, Tag: tag, Stack: frames(stack())}})
+	}
+	return id
+}
+
+func frames(list []ledgerfile.Frame) (out []recording.Frame) {
+	for _, f := range list {
+		out = append(out, recording.Frame{File: f.File, Function: f.Function, Line: f.Line, Offset: f.Offset})
+	}
+	return out
+}
+
+// happened takes in one event of a process.
+func (r *Recorder) happened(p *process, e *ledgerfile.Event, places *ledgerfile.Ledger) {
+	l := p.lists[uint64(e.List)]
+	switch e.Kind {
+	case ledgerfile.EventMade:
+		l = &list{group: e.Node, def: recording.List{Process: p.def.ID, Allocator: uint64(e.Node), Late: e.Late, Geometry: blocks.Geometry{
+			Banks: uint64(e.Tag), Base: e.Address, Capacity: e.Bytes, Align: e.Asked, Smallest: e.More,
+		}}}
+		p.lists[uint64(e.List)] = l
+		r.define(l, e.Time, e.Pool)
+		return
+	case ledgerfile.EventChip:
+		for n, x := range p.lists {
+			if n == uint64(e.List) || e.List == 0 && x.group == e.Node {
+				r.chip(x, e.Time, e.Address)
+			}
+		}
+		return
+	}
+	if l == nil {
+		return // of a list from before a gap
+	}
+	x := item{at: e.Time, id: l.def.ID, block: blocks.Block{Addr: e.Address, Size: e.Bytes, Asked: e.Asked}}
+	switch e.Kind {
+	case ledgerfile.EventAlloc:
+		x.kind = recording.KindAlloc
+		x.block.Site = r.site(p, e.Time, places.Text(e.Tag), e.Node, func() []ledgerfile.Frame { return places.Stack(e.Node) })
+	case ledgerfile.EventFree:
+		x.kind = recording.KindFree
+	case ledgerfile.EventAsked:
+		x.kind = recording.KindAsked
+	case ledgerfile.EventClear:
+		x.kind = recording.KindClear
+	case ledgerfile.EventClosed:
+		x.kind = recording.KindClosed
+		delete(p.lists, uint64(e.List))
+	case ledgerfile.EventPool:
+		r.define(l, e.Time, e.Pool)
+		return
+	case ledgerfile.EventCut:
+		l.def.Cut = e.Address
+		r.changed(l, e.Time)
+		return
+	case ledgerfile.EventFailed:
+		r.failed(p, l, e)
+		return
+	default:
+		return
+	}
+	if l.def.ID == 0 {
+		l.early = append(l.early, x)
+		return
+	}
+	r.add(x)
+}
+
+// failed tells of a request that found no room: what people look for first.
+func (r *Recorder) failed(p *process, l *list, e *ledgerfile.Event) {
+	r.Event(eventlog.Event{
+		Time: e.Time, Kind: KindNoRoom, Level: eventlog.Warning, Process: true,
+		Short: strconv.Itoa(p.def.PID) + " found no room", Text: words.NoRoom(p.def.PID, p.def.Name, l.def.Pool, e.Bytes),
+	})
+}
+
+// KindNoRoom is the kind of the event of a request for memory that found none.
+const KindNoRoom = "no_room"
+
+// define gives a list its number as soon as its pool is known. Pools that are
+// not accounted for never get one.
+func (r *Recorder) define(l *list, at time.Time, pool ledgerfile.Pool) {
+	known, ok := track.Pool(pool)
+	if !ok || l.def.ID != 0 {
+		return
+	}
+	r.lastID++
+	l.def.ID, l.def.Pool, l.def.Geometry.Pool = r.lastID, known.String(), known
+	r.changed(l, at)
+	for _, x := range l.early {
+		x.id, x.at = l.def.ID, at
+		r.add(x)
+	}
+	l.early = nil
+}
+
+func (r *Recorder) changed(l *list, at time.Time) {
+	if l.def.ID != 0 {
+		def := l.def
+		def.Chips = slices.Clone(def.Chips)
+		r.add(item{at: at, kind: recording.KindList, value: def})
+	}
+}
+
+func (r *Recorder) chip(l *list, at time.Time, id uint64) {
+	if !slices.Contains(l.def.Chips, id) {
+		l.def.Chips = append(l.def.Chips, id)
+		r.changed(l, at)
+	}
+}

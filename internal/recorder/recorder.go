@@ -1,0 +1,142 @@
+package recorder
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/view/event"
+	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// Recorder writes to an Encoder. It belongs to one goroutine.
+type Recorder struct {
+	out      *recording.Encoder
+	waiting  []item
+	detector event.Detector
+
+	processes map[string]*process // by what tells them apart: the path of a ledger, or a pid
+	lastID    uint32              // of processes and lists
+	sites     map[siteKey]uint32
+}
+
+// item is something that waits to be written. Which fields it has depends on
+// its kind.
+type item struct {
+	at    time.Time
+	kind  recording.Kind
+	id    uint32
+	block blocks.Block
+	n     uint64
+	body  []byte
+	value any
+}
+
+type siteKey struct {
+	process, tag string
+	node         uint32
+}
+
+// New makes a Recorder that writes to out.
+func New(out *recording.Encoder) *Recorder {
+	return &Recorder{out: out, processes: map[string]*process{}, sites: map[siteKey]uint32{}}
+}
+
+func (r *Recorder) add(x item) { r.waiting = append(r.waiting, x) }
+
+// Snapshot takes in a snapshot. With told, what happened since the one before
+// is told by others (a ttmond), and is not found out here.
+func (r *Recorder) Snapshot(s *model.Snapshot, told bool) {
+	for _, e := range r.detector.Next(s) {
+		if !told {
+			r.Event(Logged(e))
+		}
+	}
+	r.add(item{at: s.Time, kind: recording.KindSnapshot, body: wire.Append(nil, s)})
+}
+
+// Logged is an event between two snapshots in the form of the log.
+func Logged(e event.Event) eventlog.Event {
+	level := eventlog.Info
+	switch e.Level {
+	case words.Warning:
+		level = eventlog.Warning
+	case words.Critical:
+		level = eventlog.Critical
+	}
+	process := e.Kind == event.Started || e.Kind == event.Gone || e.Kind == event.Died
+	return eventlog.Event{Time: e.At, Kind: string(e.Kind), Level: level, Devices: e.Devices, Short: e.Short, Text: e.Text, Process: process}
+}
+
+// Event takes in something that happened.
+func (r *Recorder) Event(e eventlog.Event) {
+	r.add(item{at: e.Time, kind: recording.KindEvent, value: e})
+}
+
+// Output takes in a line that a program printed.
+func (r *Recorder) Output(at time.Time, o recording.Output) {
+	r.add(item{at: at, kind: recording.KindOutput, value: o})
+}
+
+// Meta takes in what the recording is of.
+func (r *Recorder) Meta(at time.Time, m recording.Meta) {
+	r.add(item{at: at, kind: recording.KindMeta, value: m})
+}
+
+// Flush writes what happened up to a time, in order. What comes later and is
+// of an earlier time is told as of then.
+func (r *Recorder) Flush(until time.Time) error {
+	slices.SortStableFunc(r.waiting, func(a, b item) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	n := 0
+	for ; n < len(r.waiting) && !r.waiting[n].at.After(until); n++ {
+		if err := r.write(&r.waiting[n]); err != nil {
+			return err
+		}
+	}
+	rest := copy(r.waiting, r.waiting[n:])
+	clear(r.waiting[rest:])
+	r.waiting = r.waiting[:rest]
+	return nil
+}
+
+func (r *Recorder) write(x *item) error {
+	switch x.kind {
+	case recording.KindSnapshot:
+		return r.out.Snapshot(x.at, x.body)
+	case recording.KindAlloc:
+		return r.out.Alloc(x.at, x.id, x.block)
+	case recording.KindFree:
+		return r.out.Free(x.at, x.id, x.block.Addr)
+	case recording.KindAsked:
+		return r.out.Asked(x.at, x.id, x.block.Addr, x.block.Asked)
+	case recording.KindClear:
+		return r.out.Clear(x.at, x.id)
+	case recording.KindClosed:
+		return r.out.Closed(x.at, x.id)
+	case recording.KindEnded:
+		return r.out.Ended(x.at, x.id)
+	case recording.KindLost:
+		return r.out.Lost(x.at, x.id, x.n)
+	}
+	switch v := x.value.(type) {
+	case eventlog.Event:
+		v.Time = x.at
+		return r.out.Event(v)
+	case recording.Output:
+		return r.out.Output(x.at, v)
+	case recording.Meta:
+		return r.out.Meta(x.at, v)
+	case recording.Process:
+		return r.out.Process(x.at, v)
+	case recording.List:
+		return r.out.List(x.at, v)
+	case recording.Site:
+		return r.out.Site(x.at, v)
+	}
+	return nil
+}
