@@ -27,6 +27,8 @@ type app struct {
 	color   string
 	ascii   bool
 	version bool // print it and end
+
+	recorded *recorded // what is shown instead of this host; nil: nothing
 }
 
 // Names by which people call the program for one of its commands: symlinks
@@ -124,7 +126,7 @@ says how long it may take instead (5s).`,
 	root.Flags().BoolVarP(&a.version, "version", "v", false, "print the version and end")
 	root.AddCommand(newSMI(a), newTop(a), newMem(a), newRun(a), newDmon(a), newPmon(a), newHistory(a), newEvents(a), newFleet(a), newSD(a), newStale(a), newTopo(a), newDoctor(a), newDaemon(a), newCompletion(), newVersion(a))
 	root.AddCommand(newCheck(a))
-	root.AddCommand(newRecord(a))
+	root.AddCommand(newRecord(a), newReplay(a))
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(a.helpOf)

@@ -27,6 +27,7 @@ type memCmd struct {
 	refresh     int
 	once, plain bool
 	blocks      blockFlags
+	now         time.Time // of what is shown; zero: the present
 }
 
 func newMem(a *app) *cobra.Command {

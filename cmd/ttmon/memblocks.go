@@ -228,7 +228,7 @@ func (m *memCmd) printBlocks(found []*blocks.Process, snap *model.Snapshot, q *q
 	if width == 0 {
 		width = 100
 	}
-	view := bankmap.Options{Width: width, ASCII: o.ASCII, Now: time.Now(), Chip: chipNames(snap)}
+	view := bankmap.Options{Width: width, ASCII: o.ASCII, Now: m.time(), Chip: chipNames(snap)}
 	var out []byte
 	for _, p := range found {
 		view.Title = title(snap, p.PID)
@@ -242,6 +242,14 @@ func (m *memCmd) printBlocks(found []*blocks.Process, snap *model.Snapshot, q *q
 		out = append(out, strings.Join(lines, "\n")+"\n"...)
 	}
 	return m.output("").write(out)
+}
+
+// time is the moment that is shown.
+func (m *memCmd) time() time.Time {
+	if m.now.IsZero() {
+		return time.Now()
+	}
+	return m.now
 }
 
 func title(s *model.Snapshot, pid int) string {
@@ -285,7 +293,7 @@ func answers(p *blocks.Process, q *question) (list []answerTo) {
 }
 
 func (m *memCmd) printJSON(found []*blocks.Process, q *question) error {
-	doc := map[string]any{"schema": "ttmon.blocks/1", "time": time.Now().UTC().Format(time.RFC3339Nano), "processes": found}
+	doc := map[string]any{"schema": "ttmon.blocks/1", "time": m.time().UTC().Format(time.RFC3339Nano), "processes": found}
 	if q != nil {
 		fits := []answerTo{}
 		for _, p := range found {

@@ -41,6 +41,8 @@ type host struct {
 	simulated bool          // ours is; a daemon of the real host is not asked then
 	patience  time.Duration // that the user has; 0: the usual
 
+	recorded *recorded // a recording that stands for the host; nil: none
+
 	client *client.Client
 	retry  time.Time // not before, after a failure
 	direct *collect.Collector
@@ -48,6 +50,9 @@ type host struct {
 
 // openHost finds out whom to ask. Nothing is asked yet.
 func (a *app) openHost() (*host, error) {
+	if a.recorded != nil {
+		return &host{recorded: a.recorded}, nil
+	}
 	root, err := a.host()
 	if err != nil {
 		return nil, err
@@ -75,6 +80,9 @@ func (a *app) openHost() (*host, error) {
 
 // Next makes or fetches a snapshot.
 func (h *host) Next(ctx context.Context) (*model.Snapshot, error) {
+	if h.recorded != nil {
+		return h.recorded.player.Next(ctx)
+	}
 	s, err := h.ask(ctx)
 	if s != nil || h.must {
 		return s, err

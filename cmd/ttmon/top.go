@@ -279,6 +279,9 @@ type source struct {
 
 // source opens this host, or another one through ssh.
 func (s *screens) source(a *app, interval time.Duration) (source, error) {
+	if a.recorded != nil {
+		return a.recorded.source(), nil
+	}
 	if s.ssh != "" {
 		if strings.HasPrefix(s.ssh, "-") {
 			return source{}, usage("--ssh: %q is no host", s.ssh)
@@ -328,6 +331,9 @@ func (p *primed) Next(ctx context.Context) (*model.Snapshot, error) {
 // show runs a screen until it is left or told to end.
 func (a *app) show(src source, screen tui.App, o tui.Options) error {
 	o.ASCII = a.ascii || asciiLocale(a.getenv)
+	if a.recorded != nil {
+		screen = a.recorded.wrap(screen)
+	}
 	o.Console = a.getenv("TERM") == "linux"
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 	defer stop()

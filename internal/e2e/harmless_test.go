@@ -61,6 +61,8 @@ func calls(own string) map[string][]call {
 		"pmon":          {{args: []string{"-d", "0.05"}, bytes: 1000}, {args: []string{"-c", "1", "--format", "csv"}}},
 		"top":           {{keys: "q"}, {args: []string{"-s"}}},
 		"mem":           {{args: []string{"--once"}}, {args: []string{"--plain", "-r", "100"}, bytes: 200}, {keys: "q"}},
+		"record":        {{args: []string{"-o", own + ".ttrec", "--interval", "100ms", "--duration", "500ms"}}},
+		"replay":        {{args: []string{own + ".ttrec", "smi"}}, {args: []string{own + ".ttrec", "--at", "peak", "smi", "--json"}}, {args: []string{own + ".ttrec"}, keys: "q"}},
 		"stale":         {{}, {args: []string{"--json"}}},
 		"topo":          {{args: []string{"-m"}}, {args: []string{"--links"}}},
 		"smi topo":      {{args: []string{"-m"}}},

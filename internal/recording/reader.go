@@ -11,6 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
+var errCut = fmt.Errorf("%w: a record is cut off", ErrDamaged)
+
 // Reader reads a recording, also one that is still being written. It belongs
 // to one goroutine.
 type Reader struct {
@@ -187,7 +189,7 @@ func (c *Cursor) NextUntil(t time.Time) (Record, error) {
 		kind, ns := Kind(peek.uint()), c.ns+int64(peek.uint())
 		body := peek.bytes(peek.uint())
 		if peek.bad || ns < c.ns {
-			return Record{}, fmt.Errorf("%w: a record is cut off", ErrDamaged)
+			return Record{}, errCut
 		}
 		if ns > limit {
 			return Record{}, io.EOF

@@ -40,6 +40,11 @@ type Event any
 // Sample is a new snapshot.
 type Sample struct{ *model.Snapshot }
 
+// Jumped says that the source went to another time: the samples that follow do
+// not come after those that were seen, and what was learned from these is to be
+// forgotten. At is where it went; charts have been filled for it.
+type Jumped struct{ At time.Time }
+
 // Lost says that the source did not answer.
 type Lost struct {
 	Err error

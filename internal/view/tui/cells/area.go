@@ -200,3 +200,12 @@ func (a Area) Cursor(x, y int) {
 		a.g.CursorX, a.g.CursorY = a.X+x, a.Y+y
 	}
 }
+
+// Copy draws what is in another grid, as far as it reaches.
+func (a Area) Copy(from *Grid) {
+	for y := range min(a.H, from.H) {
+		for x := range min(a.W, from.W) {
+			a.g.cells[(a.Y+y)*a.g.W+a.X+x] = from.cells[y*from.W+x]
+		}
+	}
+}

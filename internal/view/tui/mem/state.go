@@ -84,6 +84,8 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 	case tui.Sample:
 		s.lost = ""
 		s.Sample(ev.Snapshot)
+	case tui.Jumped:
+		s.trend, s.paused = trend{}, false
 	case tui.Lost:
 		s.lost = words.Escape(ev.Err.Error())
 		if s.live != nil {

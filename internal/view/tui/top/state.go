@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/config"
@@ -139,6 +140,8 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 		s.w, s.h = ev.W, ev.H
 	case tui.Sample:
 		return s.sample(ev.Snapshot)
+	case tui.Jumped:
+		s.jump(ev.At)
 	case tui.Lost:
 		s.lose(ev)
 	case tui.Key:
@@ -208,6 +211,18 @@ func (s *State) note(events ...event.Event) {
 		s.log = append([]event.Event(nil), s.log[n:]...)
 	}
 }
+
+// jump forgets what does not lead to the samples that follow.
+func (s *State) jump(at time.Time) {
+	s.detect, s.paused, s.past = event.Detector{}, false, time.Time{}
+	s.log = slices.DeleteFunc(s.log, func(e event.Event) bool { return e.At.After(at) })
+	if s.memory != nil {
+		s.memory.Update(tui.Jumped{At: at})
+	}
+}
+
+// Typing tells that keys are taken for a dialog, and not for what they do.
+func (s *State) Typing() bool { return s.dialog != nil }
 
 // lose notes that the source did not answer.
 func (s *State) lose(ev tui.Lost) {
