@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	if length, err := time.ParseDuration(os.Getenv(soakVar)); err == nil {
 		all += length
 	}
-	hermetic.Enter(hermetic.Options{Limit: all})
+	hermetic.Enter(hermetic.Options{Limit: all, Parallel: 6})
 	os.Exit(m.Run())
 }
 

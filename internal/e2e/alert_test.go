@@ -70,6 +70,7 @@ func alerting(t *testing.T, h *sim.Host, r *receiver) *daemon {
 
 // A chip hangs: one message. It comes back: another. Nothing else.
 func TestAlertOfAHungChip(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	var r receiver
 	alerting(t, h, &r)
@@ -86,6 +87,7 @@ func TestAlertOfAHungChip(t *testing.T) {
 
 // What happened can be asked for: figures over time, and events.
 func TestHistoryAndEvents(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	var r receiver
 	d := alerting(t, h, &r)

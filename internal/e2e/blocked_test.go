@@ -16,9 +16,11 @@ import (
 // that waits for the output goes on while they still do. How long it took is
 // not asked: it is over while the reads are not, and that is the point.
 func TestBlockedMany(t *testing.T) {
+	t.Parallel()
 	impatient(t)
 	for _, blocked := range []int{1, 5, 32} {
 		t.Run(strconv.Itoa(blocked), func(t *testing.T) {
+			t.Parallel()
 			h := start(t, sim.Options{Boards: "galaxy-blackhole"})
 			for i := range blocked {
 				ctl(t, h, "block", strconv.Itoa(i), "telemetry")
@@ -77,6 +79,7 @@ func stillWaiting(t *testing.T, h *sim.Host) int {
 // TestBlockedFor: in the watching process a chip that comes back is well
 // again, without a restart, and the others are read all the time.
 func TestBlockedFor(t *testing.T) {
+	t.Parallel()
 	impatient(t)
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	w := watch(t, h)
@@ -97,6 +100,7 @@ func TestBlockedFor(t *testing.T) {
 // TestBlockedFromTheStart: what could not be read at first is read later, and
 // meanwhile the reason is that of the moment.
 func TestBlockedFromTheStart(t *testing.T) {
+	t.Parallel()
 	impatient(t)
 	h := start(t, sim.Options{Boards: "p150a"})
 	ctl(t, h, "block", "0", "telemetry")

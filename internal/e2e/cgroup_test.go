@@ -19,6 +19,7 @@ const containerID = "3f4e2d1c0b9a88776655443322110000ffeeddccbbaa998877665544332
 // runtimes, Kubernetes, Slurm and systemd make, and looks for its owner in
 // every kind of output.
 func TestBelongsTo(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, group string
 		table       string // in the Job column

@@ -74,6 +74,7 @@ func (d *daemon) until(what string, ask func(args ...string) result, holds func(
 // accounts in shared memory, both root's; nobody sees both, and only because
 // a ttmond runs.
 func TestDaemonShowsAll(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	d := startDaemon(t, h)
 	ctl(t, h, "run", "name=old,devices=0,kind=report,dram=3G,l1=20M,kernel=400K,buffers=50,socket="+d.alloc)
@@ -119,6 +120,7 @@ func TestDaemonShowsAll(t *testing.T) {
 
 // TestDaemonFound: ttmon finds the daemon by itself, and does without.
 func TestDaemonFound(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "n150"})
 	d := startDaemon(t, h)
 	ask := func(env string, args ...string) model.Origin {

@@ -28,6 +28,7 @@ func preloadedEnv(t *testing.T) []string {
 // TestInsideAndOutsideAgree: the library in a process and the kernel's probes
 // outside, on one process at once, have the same blocks.
 func TestInsideAndOutsideAgree(t *testing.T) {
+	t.Parallel()
 	s, err := uprobe.Open(uprobe.Options{})
 	if err != nil {
 		t.Skipf("the kernel does not let us watch: %v", err)
@@ -102,6 +103,7 @@ func taken(p *blocks.Process) map[model.Pool][]block {
 
 // TestPythonPackage runs the package's own tests, on every Python there is.
 func TestPythonPackage(t *testing.T) {
+	t.Parallel()
 	library := strings.TrimPrefix(preloadedEnv(t)[0], "LD_PRELOAD=")
 	root, err := ttnn.Repository()
 	if err != nil {
@@ -121,6 +123,7 @@ func TestPythonPackage(t *testing.T) {
 // TestPythonPackageOnTTNN: attached before ttnn and after it, tags, sums and
 // snapshots are those of the allocator.
 func TestPythonPackageOnTTNN(t *testing.T) {
+	t.Parallel()
 	library := strings.TrimPrefix(preloadedEnv(t)[0], "LD_PRELOAD=")
 	root, err := ttnn.Repository()
 	if err != nil {

@@ -17,6 +17,7 @@ const exitTrouble = 15
 // TestBlockedRead: one chip blocks its reader, for good. The command comes
 // back, the other boards are shown, and that one is marked.
 func TestBlockedRead(t *testing.T) {
+	t.Parallel()
 	impatient(t)
 	h := start(t, sim.Options{Boards: "n150,p150a,n300"})
 	ctl(t, h, "block", "1", "telemetry")
@@ -40,6 +41,7 @@ func TestBlockedRead(t *testing.T) {
 // That costs neither the telemetry nor, since /proc has all processes of this
 // host, the users.
 func TestBlockedOpeners(t *testing.T) {
+	t.Parallel()
 	impatient(t)
 	h := start(t, sim.Options{Boards: "n150", Procs: []string{"name=user,devices=0"}})
 	ctl(t, h, "block", "0", "pids")
@@ -61,6 +63,7 @@ func TestBlockedOpeners(t *testing.T) {
 // TestReset goes through a whole reset with one process watching: blocked,
 // then without data, then back with counters and heartbeat begun anew.
 func TestReset(t *testing.T) {
+	t.Parallel()
 	impatient(t)
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	w := watch(t, h)
@@ -145,6 +148,7 @@ func TestDeadWhenBound(t *testing.T) {
 
 // TestUnbound: a board without its driver is named as soon as that is so.
 func TestUnbound(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a,n300"})
 	w := watch(t, h)
 	if s := w.next(); len(s.Host.Unbound) != 0 {
@@ -170,6 +174,7 @@ func TestUnbound(t *testing.T) {
 
 // TestHungFirmware: everything reads well, but the heart has stopped.
 func TestHungFirmware(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "n150,p150a"})
 	w := watch(t, h)
 	w.until("a beating heart", func(s *model.Snapshot) bool { return s.Device(1).HeartbeatAge.Known() })
@@ -194,6 +199,7 @@ func TestHungFirmware(t *testing.T) {
 // TestHotPlug: a board is pulled and comes back with another index and hwmon
 // number. The watching process follows without a restart.
 func TestHotPlug(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	w := watch(t, h)
 	bus := w.next().Device(0).BusID
@@ -223,6 +229,7 @@ func TestHotPlug(t *testing.T) {
 // together as halves of one, takes a word for 4 bytes, leaves posted writes
 // out, and shows a wrap as 1.2 TiB/s.)
 func TestPCIeCounters(t *testing.T) {
+	t.Parallel()
 	for name, from := range map[string]uint32{"plain": 1000, "across the wrap": math.MaxUint32 - 300} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, sim.Options{Boards: "n150"})
@@ -247,6 +254,7 @@ func TestPCIeCounters(t *testing.T) {
 
 // TestCounterRestart: a cleared counter is no wrap.
 func TestCounterRestart(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "n150"})
 	ctl(t, h, "traffic", "0", "to=0", "from=0")
 	ctl(t, h, "counters", "0", "1000000")
@@ -320,6 +328,7 @@ func TestDegradedLink(t *testing.T) {
 // TestSlowLoop: the counters of a fast link wrap between two snapshots that
 // are far apart. The rate is right all the same.
 func TestSlowLoop(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
 	ctl(t, h, "traffic", "0", "to=40000000000", "from=0") // 40 GB/s: a wrap every 3.4 s
 	w := watchEvery(t, h, "6000")
@@ -333,6 +342,7 @@ func TestSlowLoop(t *testing.T) {
 // TestDriverReload: the module goes while somebody watches, and comes back in
 // another version.
 func TestDriverReload(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	w := watch(t, h)
 	w.until("both are well", func(s *model.Snapshot) bool { return state(0, model.StateOK)(s) && state(1, model.StateOK)(s) })
@@ -356,6 +366,7 @@ func TestDriverReload(t *testing.T) {
 // TestHwmonMoves: the driver binds anew and gets another hwmon number, under
 // the same index. (nvtop shows no temperature any more until it is restarted.)
 func TestHwmonMoves(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
 	w := watch(t, h)
 	bus := w.until("a temperature", func(s *model.Snapshot) bool { return s.Device(0).Temperature.Known() }).Device(0).BusID

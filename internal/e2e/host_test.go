@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
-	hermetic.Enter(hermetic.Options{Limit: 8 * time.Minute})
+	hermetic.Enter(hermetic.Options{Limit: 8 * time.Minute, Parallel: 6})
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -48,10 +50,19 @@ func run(m *testing.M) (code int, err error) {
 // process like others, has come to answer.
 const patienceVar = "TTMON_PATIENCE"
 
-// impatient is for tests of what does not answer at all.
-func impatient(t *testing.T) {
-	t.Helper()
-	t.Setenv(patienceVar, "2s")
+// impatient is for tests of what does not answer at all, and those below them.
+func impatient(t *testing.T) { impatientTests.Store(t.Name(), true) }
+
+var impatientTests sync.Map
+
+// environment is that of the programs of a test.
+func environment(t *testing.T) []string {
+	for name := t.Name(); name != "."; name = path.Dir(name) {
+		if _, ok := impatientTests.Load(name); ok {
+			return append(os.Environ(), patienceVar+"=2s")
+		}
+	}
+	return os.Environ()
 }
 
 // start makes a simulated host that ends with the test.
@@ -102,7 +113,9 @@ func runProgram(t *testing.T, h *sim.Host, program string, args ...string) resul
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	return finish(t, h.Command(ctx, program, args...))
+	cmd := h.Command(ctx, program, args...)
+	cmd.Env = environment(t)
+	return finish(t, cmd)
 }
 
 func finish(t *testing.T, cmd *exec.Cmd) result {

@@ -15,6 +15,7 @@ import (
 // cables and without. Every chip holds another number of bytes, so that none
 // can be taken for another.
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	for _, boards := range []string{"n150,n150", "n300,n300", "4xn300", "p100a,p150a", "2xp150a", "p300c", "n150,n300,p150b,p300a", "galaxy-blackhole", "galaxy-wormhole"} {
 		for _, cables := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s cables=%v", boards, cables), func(t *testing.T) {

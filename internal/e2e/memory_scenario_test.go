@@ -16,6 +16,7 @@ import (
 // TestKilledWriters: the bytes of killed processes stay in the region for
 // ever, in slots, totals and counts; clean exits afterwards change nothing.
 func TestKilledWriters(t *testing.T) {
+	t.Parallel()
 	eachWriter(t, func(t *testing.T, o metal.Options) {
 		c := newCast(t, sim.Options{})
 		a := c.play(o, "name first", "open @", "alloc @ dram 1G", "alloc @ l1 2M", "cb @ 64K")
@@ -69,6 +70,7 @@ func TestCircularBuffers(t *testing.T) {
 
 // TestUnfinishedRegion: its maker died between making and initialising it.
 func TestUnfinishedRegion(t *testing.T) {
+	t.Parallel()
 	eachWriter(t, func(t *testing.T, o metal.Options) {
 		c := newCast(t, sim.Options{})
 		p := c.play(o, "make @")
@@ -111,6 +113,7 @@ func TestWrappedCounters(t *testing.T) {
 
 // TestSlotTableFull: 64 slots, 65 processes.
 func TestSlotTableFull(t *testing.T) {
+	t.Parallel()
 	eachWriter(t, func(t *testing.T, o metal.Options) {
 		c := newCast(t, sim.Options{})
 		var sum uint64

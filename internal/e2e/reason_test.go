@@ -12,6 +12,7 @@ import (
 // for the kind, and a reason behind it. Where the state of the whole device
 // says it already, the word is enough.
 func TestEveryReason(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		options sim.Options
 		happens [][]string

@@ -127,6 +127,7 @@ func sitesScript(t *testing.T) (python, script string) {
 }
 
 func TestRunOnTTNN(t *testing.T) {
+	t.Parallel()
 	python, script := sitesScript(t)
 	dir := t.TempDir()
 	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--stacks", "--json", "a.json", "--junit", "a.xml", "--pprof", "a.pb.gz", "--flame", "a.svg",
@@ -200,6 +201,7 @@ func read(t *testing.T, path string, parse func([]byte) error) {
 // Several processes, as a launcher of ranks starts them, are told one by one
 // and added up.
 func TestRunOfSeveralProcesses(t *testing.T) {
+	t.Parallel()
 	python, script := sitesScript(t)
 	dir := t.TempDir()
 	launch := fmt.Sprintf("for i in 1 2 3; do %s %s $i 20 keep >/dev/null & done; wait", python, script)
@@ -231,6 +233,7 @@ func TestRunOfSeveralProcesses(t *testing.T) {
 // TestRunAsANewUser: somebody without any right, in namespaces as a container
 // has them, with one file.
 func TestRunAsANewUser(t *testing.T) {
+	t.Parallel()
 	python, script := sitesScript(t)
 	dir := t.TempDir()
 	if out, err := exec.Command("cp", filepath.Join(bin, "ttmon"), dir).CombinedOutput(); err != nil {

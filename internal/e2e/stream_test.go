@@ -27,6 +27,7 @@ func watch(t *testing.T, h *sim.Host) *stream {
 func watchEvery(t *testing.T, h *sim.Host, ms string) *stream {
 	t.Helper()
 	cmd := h.Command(t.Context(), filepath.Join(bin, "ttmon"), "smi", "--json", "--direct", "-lms", ms)
+	cmd.Env = environment(t)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -28,8 +28,11 @@
 package hermetic
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -41,6 +44,10 @@ type Options struct {
 	// takes the place of the ten minutes that go test gives, and of any longer
 	// time; go test -timeout 0 lifts it, for a debugger.
 	Limit time.Duration
+	// Parallel is how many tests that call t.Parallel run at a time, for a
+	// package whose tests mostly wait; 0 leaves that to go test, which takes
+	// one for each core.
+	Parallel int
 }
 
 // DefaultLimit is many times what any package needs on a machine that is not
@@ -67,6 +74,9 @@ func Enter(o Options) {
 	if len(os.Args) > 0 && os.Args[0] == initName {
 		exit(beInit(os.Args[1:]))
 	}
+	if o.Parallel > runtime.GOMAXPROCS(0) && !given("test.parallel") {
+		_ = flag.Set("test.parallel", strconv.Itoa(o.Parallel))
+	}
 	if Inside() {
 		return
 	}
@@ -79,6 +89,15 @@ func Enter(o Options) {
 	}
 	missing = err
 	fmt.Fprintf(os.Stderr, "hermetic: the tests run among the processes and files of this machine: %v\n", err)
+}
+
+// given tells whether a flag is on the command line.
+func given(name string) (is bool) {
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	flag.Visit(func(f *flag.Flag) { is = is || f.Name == name })
+	return is
 }
 
 // exit leaves at once, also with the race detector, which waits a second for
