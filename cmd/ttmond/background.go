@@ -36,7 +36,7 @@ func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collec
 	b := &background{
 		changed: make(chan struct{}, 1),
 		log:     log,
-		reports: &reports{ledger: l, processes: proc.New(hostfs.Root{}), visible: map[ledger.Key]string{}},
+		reports: &reports{ledger: l, processes: proc.New(hostfs.Root{}), visible: map[model.ProcessID]string{}},
 	}
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
 		Patience: c.Collect.Patience.Duration,
@@ -154,7 +154,7 @@ type reports struct {
 	// Reporters are processes of our own pid namespace, so they are looked at
 	// in our own /proc, wherever the collector's root is.
 	processes *proc.Reader
-	visible   map[ledger.Key]string // TT_VISIBLE_DEVICES, which does not change
+	visible   map[model.ProcessID]string // TT_VISIBLE_DEVICES, which does not change
 }
 
 // Claims is what the reporters hold.
@@ -162,8 +162,8 @@ func (r *reports) Claims() claim.Set {
 	since := r.since()
 	r.processes.Begin()
 	defer r.processes.End()
-	seen := map[ledger.Key]string{}
-	set := r.ledger.Claims(ledger.Account{Ticks: since.Ticks, Since: since.Time}, func(k ledger.Key) string {
+	seen := map[model.ProcessID]string{}
+	set := r.ledger.Claims(ledger.Account{Ticks: since.Ticks, Since: since.Time}, func(k model.ProcessID) string {
 		seen[k] = r.visibleDevices(k)
 		return seen[k]
 	})
@@ -179,13 +179,13 @@ func (r *reports) describe(pids []int) []model.Process {
 	return r.processes.Describe(pids)
 }
 
-func (r *reports) visibleDevices(k ledger.Key) string {
+func (r *reports) visibleDevices(k model.ProcessID) string {
 	if v, ok := r.visible[k]; ok {
 		return v
 	}
 	const variable = "TT_VISIBLE_DEVICES"
 	p, err := r.processes.Process(k.PID)
-	if err != nil || p.StartTicks != k.Start {
+	if err != nil || p.StartTicks != k.StartTicks {
 		return "" // it has ended
 	}
 	env, err := r.processes.Environ(p, func(key string) bool { return key == variable })

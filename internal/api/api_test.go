@@ -95,9 +95,13 @@ func (h *host) tree(path string) map[string]any {
 	return v
 }
 
+// begun is the time of snapshot 0: one that is old makes for bad health.
+var begun = time.Now().Truncate(time.Second)
+
+// snapshot number n is of n seconds later.
 func snapshot(n int) *model.Snapshot {
 	return &model.Snapshot{
-		Time: time.Date(2026, 11, 15, 12, 0, n, 0, time.UTC), Source: model.Daemon,
+		Time: begun.Add(time.Duration(n) * time.Second), Source: model.Daemon,
 		Processes: []model.Process{
 			{PID: 1, State: model.Running, UID: model.Value(0), Name: model.Value("init"), Cmdline: model.Value("init --secret")},
 			{PID: 2, State: model.Running, UID: model.Value(1000), Name: model.Value("py"), Cmdline: model.Value("py serve.py")},
@@ -158,8 +162,8 @@ func TestWatch(t *testing.T) {
 			}
 		}
 		s, err := wire.Decode([]byte(data))
-		if err != nil || event != "snapshot" || id != fmt.Sprint(n) || s.Time.Second() != n {
-			t.Errorf("event %q, id %q, snapshot of second %d, %v; want number %d", event, id, s.Time.Second(), err, n)
+		if err != nil || event != "snapshot" || id != fmt.Sprint(n) || !s.Time.Equal(snapshot(n).Time) {
+			t.Errorf("event %q, id %q, snapshot of %v, %v; want number %d", event, id, s.Time, err, n)
 		}
 	}
 	if w := h.tree("/v1/health")["watchers"]; w != 1.0 {
@@ -208,7 +212,7 @@ func TestWatchInterval(t *testing.T) {
 
 func fill(l *ledger.Ledger) {
 	t0 := time.Now().Add(-time.Minute)
-	p := l.Open(ledger.Info{Key: ledger.Key{PID: 7, Start: 99}, UID: 1000, Name: "py"}, t0)
+	p := l.Open(ledger.Info{ProcessID: model.ProcessID{PID: 7, StartTicks: 99}, UID: 1000, Name: "py"}, t0)
 	events := []ledger.Event{
 		{Op: ledger.Alloc, Device: 0, ID: 64, Size: 100},
 		{Op: ledger.Alloc, Device: 1, ID: 64, Size: 300, Pool: uint8(model.L1)},
@@ -217,7 +221,7 @@ func fill(l *ledger.Ledger) {
 	}
 	l.Apply(p, events[:1], t0)
 	l.Apply(p, events[1:], t0.Add(30*time.Second))
-	dead := l.Open(ledger.Info{Key: ledger.Key{PID: 8, Start: 100}, UID: 0, Name: "root's"}, t0)
+	dead := l.Open(ledger.Info{ProcessID: model.ProcessID{PID: 8, StartTicks: 100}, UID: 0, Name: "root's"}, t0)
 	l.Apply(dead, events[:2], t0)
 	l.End(dead, "exited", t0.Add(time.Second), nil)
 	l.Wait()

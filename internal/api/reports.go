@@ -62,7 +62,7 @@ func (s *Server) processes(w http.ResponseWriter, r *http.Request) {
 
 func (v viewpoint) reporter(h *ledger.Holding) reporter {
 	p := reporter{
-		PID: h.PID, Start: h.Start, SentPID: h.SentPID, Since: h.Since.UTC(), Last: h.Last.UTC(),
+		PID: h.PID, Start: h.StartTicks, SentPID: h.SentPID, Since: h.Since.UTC(), Last: h.Last.UTC(),
 		Buffers: h.Buffers, Devices: []reporterUse{}, Counters: h.Counters,
 	}
 	hidden := v.hides(model.Value(h.UID))
@@ -146,15 +146,15 @@ func (s *Server) buffers(w http.ResponseWriter, r *http.Request) {
 		}
 		return ok
 	}
-	list, ok := s.opt.Ledger.Top(h.Key, q.limit, q.byAge, keep)
+	list, ok := s.opt.Ledger.Top(h.ProcessID, q.limit, q.byAge, keep)
 	if !ok {
 		fail(w, http.StatusNotFound, "process %d has just ended", h.PID)
 		return
 	}
 	now, owns := time.Now(), callerOf(r).owns(h.UID)
-	place := s.places(model.ProcessID{PID: h.PID, StartTicks: h.Start})
+	place := s.places(h.ProcessID)
 	head := map[string]any{
-		"schema": "ttmon.buffers/1", "pid": h.PID, "start_ticks": h.Start, "total": matching, "total_bytes": bytes,
+		"schema": "ttmon.buffers/1", "pid": h.PID, "start_ticks": h.StartTicks, "total": matching, "total_bytes": bytes,
 	}
 	answerList(w, head, "buffers", func(yield func(buffer) bool) {
 		for _, b := range list {
@@ -225,14 +225,14 @@ func (s *Server) findProcess(r *http.Request) (h ledger.Holding, status int, pro
 	start := r.URL.Query().Get("start")
 	var found []ledger.Holding
 	for _, h := range s.opt.Ledger.WithPID(pid) {
-		if start == "" || strconv.FormatUint(h.Start, 10) == start {
+		if start == "" || strconv.FormatUint(h.StartTicks, 10) == start {
 			found = append(found, h)
 		}
 	}
 	if len(found) == 0 {
 		return h, http.StatusNotFound, "no process " + strconv.Itoa(pid) + " reports allocations"
 	}
-	return slices.MaxFunc(found, func(a, b ledger.Holding) int { return cmp.Compare(a.Start, b.Start) }), 0, ""
+	return slices.MaxFunc(found, func(a, b ledger.Holding) int { return cmp.Compare(a.StartTicks, b.StartTicks) }), 0, ""
 }
 
 // leak is an entry of /v1/leaks.
@@ -258,7 +258,7 @@ func (s *Server) leaks(w http.ResponseWriter, r *http.Request) {
 	list := []leak{}
 	for _, f := range s.opt.Ledger.Leaks() {
 		l := leak{
-			Seq: f.Seq, PID: f.PID, Start: f.Start, Died: f.Died.UTC(), Reason: f.Reason, Buffers: f.Count,
+			Seq: f.Seq, PID: f.PID, Start: f.StartTicks, Died: f.Died.UTC(), Reason: f.Reason, Buffers: f.Count,
 			Bytes: f.Total(), Pools: pools(f.Bytes), Devices: f.Devices,
 			Largest: viewBuffer(f.Largest, who.owns(f.UID), f.Died), Oldest: f.Oldest.UTC(),
 		}

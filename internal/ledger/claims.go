@@ -17,7 +17,7 @@ type Account struct {
 // Claims is what the reporters say about memory. visible tells the
 // TT_VISIBLE_DEVICES of a reporter, empty if it has none or may not be looked
 // at; a reporter counts its devices itself.
-func (l *Ledger) Claims(a Account, visible func(Key) string) claim.Set {
+func (l *Ledger) Claims(a Account, visible func(model.ProcessID) string) claim.Set {
 	set := claim.Set{Source: model.FromSocket}
 	holdings := l.Processes()
 	for i := range holdings {
@@ -26,11 +26,11 @@ func (l *Ledger) Claims(a Account, visible func(Key) string) claim.Set {
 			continue
 		}
 		doubts := h.doubts(a)
-		env := visible(h.Key)
+		env := visible(h.ProcessID)
 		for j := range h.Devices {
 			u := &h.Devices[j]
 			set.Held = append(set.Held, claim.Held{
-				Process: model.ProcessID{PID: h.PID, StartTicks: h.Start},
+				Process: h.ProcessID,
 				Chip:    claim.Chip{ByNumber: true, Number: int(u.Device), Visible: env},
 				Bytes:   u.figures(doubts), CB: model.CBReported, Doubts: doubts,
 				Partial: model.WorstBound(doubts) != model.Exact,
@@ -43,7 +43,7 @@ func (l *Ledger) Claims(a Account, visible func(Key) string) claim.Set {
 
 // doubts are why the ledger may not have heard everything of a process.
 func (h *Holding) doubts(a Account) (list []model.Doubt) {
-	if h.Start < a.Ticks {
+	if h.StartTicks < a.Ticks {
 		list = append(list, model.Doubt{Kind: model.ReportLate, Detail: a.Since.UTC().Format(time.RFC3339)})
 	}
 	if h.Counters.OverLimit > 0 || h.Counters.OverCapacity > 0 {
@@ -70,7 +70,7 @@ func (u *Use) figures(doubts []model.Doubt) (b model.PoolBytes) {
 // known is what the ledger itself knows of a reporter.
 func (h *Holding) known() model.Process {
 	p := model.Process{
-		PID: h.PID, StartTicks: h.Start, State: model.Running,
+		PID: h.PID, StartTicks: h.StartTicks, State: model.Running,
 		UID: model.Value(h.UID), User: model.Value(fmt.Sprint(h.UID)), Name: model.Value(h.Name),
 	}
 	if h.PID == 0 {

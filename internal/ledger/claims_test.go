@@ -30,10 +30,10 @@ func TestReportDoubts(t *testing.T) {
 		h    Holding
 		want []model.DoubtKind
 	}{
-		"heard from the start":   {Holding{Info: Info{Key: Key{PID: 5, Start: 60}}}, nil},
-		"older than the account": {Holding{Info: Info{Key: Key{PID: 5, Start: 40}}}, []model.DoubtKind{model.ReportLate}},
+		"heard from the start":   {Holding{Info: Info{ProcessID: model.ProcessID{PID: 5, StartTicks: 60}}}, nil},
+		"older than the account": {Holding{Info: Info{ProcessID: model.ProcessID{PID: 5, StartTicks: 40}}}, []model.DoubtKind{model.ReportLate}},
 		"too many buffers and noise": {
-			Holding{Info: Info{Key: Key{PID: 5, Start: 60}}, Counters: Counters{OverLimit: 1, RejectedFrames: 2}},
+			Holding{Info: Info{ProcessID: model.ProcessID{PID: 5, StartTicks: 60}}, Counters: Counters{OverLimit: 1, RejectedFrames: 2}},
 			[]model.DoubtKind{model.ReportOverLimit, model.ReportRejected},
 		},
 	} {
@@ -52,7 +52,7 @@ func TestReportDoubts(t *testing.T) {
 
 func TestClaims(t *testing.T) {
 	l := New(Options{})
-	if set := l.Claims(Account{}, func(Key) string { return "" }); len(set.Held) != 0 || set.Source != model.FromSocket {
+	if set := l.Claims(Account{}, func(model.ProcessID) string { return "" }); len(set.Held) != 0 || set.Source != model.FromSocket {
 		t.Errorf("an empty ledger claims %+v", set)
 	}
 }

@@ -38,8 +38,8 @@ func (l *Ledger) End(p *Process, reason string, now time.Time, report func(Lefto
 		return
 	}
 	p.ended = true
-	if l.procs[p.info.Key] == p {
-		delete(l.procs, p.info.Key)
+	if l.procs[p.info.ProcessID] == p {
+		delete(l.procs, p.info.ProcessID)
 	}
 	l.disown(p)
 	if l.copy != nil {

@@ -22,7 +22,7 @@ type Ledger struct {
 	mu       sync.Mutex
 	limit    limits
 	capacity [NumPools]uint64 // of the largest chip; 0: not known
-	procs    map[Key]*Process
+	procs    map[model.ProcessID]*Process
 	owners   map[int]*owner // by uid
 	devices  map[int32]*use
 	live     int     // buffers of all processes
@@ -52,7 +52,7 @@ func New(o Options) *Ledger {
 	return &Ledger{
 		limit:    newLimits(o.MaxBuffers),
 		maxLeaks: o.MaxLeaks,
-		procs:    map[Key]*Process{},
+		procs:    map[model.ProcessID]*Process{},
 		owners:   map[int]*owner{},
 		devices:  map[int32]*use{},
 	}
@@ -62,10 +62,10 @@ func New(o Options) *Ledger {
 func (l *Ledger) Open(info Info, now time.Time) *Process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.procs[info.Key]
+	p := l.procs[info.ProcessID]
 	if p == nil {
 		p = &Process{info: info, epoch: now, last: now, table: newTable()}
-		l.procs[info.Key] = p
+		l.procs[info.ProcessID] = p
 		l.owned(p)
 		if l.copy != nil {
 			l.copy.opened(p)

@@ -29,9 +29,9 @@ func free(dev int32, id uint64) Event { return Event{Op: Free, Device: dev, ID: 
 
 // Each row of the old server's defects, as far as it is a matter of booking.
 func TestRules(t *testing.T) {
-	one, two := Key{PID: 1, Start: 1}, Key{PID: 2, Start: 2}
+	one, two := model.ProcessID{PID: 1, StartTicks: 1}, model.ProcessID{PID: 2, StartTicks: 2}
 	type step struct {
-		who Key
+		who model.ProcessID
 		Event
 	}
 	cb := func(op Op, id, size uint64) Event { return Event{Op: op, ID: id, Size: size} }
@@ -129,7 +129,7 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := New(Options{})
-			p := map[Key]*Process{one: l.Open(Info{Key: one}, t0), two: l.Open(Info{Key: two}, t0)}
+			p := map[model.ProcessID]*Process{one: l.Open(Info{ProcessID: one}, t0), two: l.Open(Info{ProcessID: two}, t0)}
 			for _, s := range c.steps {
 				l.Apply(p[s.who], []Event{s.Event}, t0)
 			}
@@ -158,9 +158,9 @@ func TestRules(t *testing.T) {
 
 func TestPeaks(t *testing.T) {
 	l := New(Options{})
-	p := l.Open(Info{Key: Key{PID: 1}}, t0)
+	p := l.Open(Info{ProcessID: model.ProcessID{PID: 1}}, t0)
 	l.Apply(p, []Event{alloc(0, 1, 100, dram), alloc(0, 2, 50, dram), free(0, 1), alloc(0, 3, 10, dram)}, t0)
-	h, _ := l.Process(Key{PID: 1})
+	h, _ := l.Process(model.ProcessID{PID: 1})
 	if u := h.Devices[0]; u.Bytes[dram] != 60 || u.Peak[dram] != 150 || u.Buffers[dram] != 2 {
 		t.Errorf("holds %d in %d buffers, at most %d; want 60 in 2, at most 150", u.Bytes[dram], u.Buffers[dram], u.Peak[dram])
 	}
@@ -169,7 +169,7 @@ func TestPeaks(t *testing.T) {
 // The leftovers of a dead process are reported once, and it reports no more.
 func TestEnd(t *testing.T) {
 	l := New(Options{MaxLeaks: 2})
-	info := Info{Key: Key{PID: 42, Start: 7}, UID: 1000, Name: "python3"}
+	info := Info{ProcessID: model.ProcessID{PID: 42, StartTicks: 7}, UID: 1000, Name: "python3"}
 	p := l.Open(info, t0)
 	l.Apply(p, []Event{alloc(1, 32, 100, dram), alloc(2, 64, 700, l1), alloc(2, 96, 1, uint8(Host))}, t0.Add(time.Second))
 	died := t0.Add(time.Minute)
@@ -198,7 +198,7 @@ func TestEnd(t *testing.T) {
 		t.Errorf("after the end: %+v", s)
 	}
 	for pid := range 3 { // one more than is kept; a clean one is not reported
-		p := l.Open(Info{Key: Key{PID: pid}}, t0)
+		p := l.Open(Info{ProcessID: model.ProcessID{PID: pid}}, t0)
 		if pid != 1 {
 			l.Apply(p, []Event{alloc(0, 1, 1, dram)}, t0)
 		}
@@ -215,11 +215,11 @@ func TestEnd(t *testing.T) {
 func TestLimits(t *testing.T) {
 	l := New(Options{MaxBuffers: 16}) // 4 for each user, 14 for all but root
 	fill := func(pid, uid int, n uint64) (got int, over uint64) {
-		p := l.Open(Info{Key: Key{PID: pid}, UID: uid}, t0)
+		p := l.Open(Info{ProcessID: model.ProcessID{PID: pid}, UID: uid}, t0)
 		for i := range n {
 			l.Apply(p, []Event{alloc(0, 32*i, 10, dram)}, t0)
 		}
-		h, _ := l.Process(Key{PID: pid})
+		h, _ := l.Process(model.ProcessID{PID: pid})
 		return h.Buffers, h.Counters.OverLimit
 	}
 	for _, c := range []struct {
@@ -238,7 +238,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("process %d of user %d has %d buffers and %d over the limit, want %d and %d", c.pid, c.uid, got, over, c.want, c.over)
 		}
 	}
-	p := l.Open(Info{Key: Key{PID: 1}}, t0)
+	p := l.Open(Info{ProcessID: model.ProcessID{PID: 1}}, t0)
 	if l.Apply(p, []Event{alloc(0, 0, 20, dram)}, t0) {
 		t.Error("the change of a buffer that is there was refused")
 	}
@@ -274,7 +274,7 @@ func TestCapacity(t *testing.T) {
 	if !l.Apply(p, []Event{alloc(0, 128, 1, dram)}, t0) {
 		t.Error("nobody was told of a refusal")
 	}
-	h, _ := l.Process(Key{})
+	h, _ := l.Process(model.ProcessID{})
 	if u := l.Device(0); u.Bytes[dram] != 100 || h.Counters.OverCapacity != 1 {
 		t.Errorf("device 0 holds %d, %d refused", u.Bytes[dram], h.Counters.OverCapacity)
 	}
@@ -288,11 +288,11 @@ func TestCapacity(t *testing.T) {
 func TestDeviceLimits(t *testing.T) {
 	l := New(Options{})
 	name := func(pid, uid int, from, n int32) (accepted int) {
-		p := l.Open(Info{Key: Key{PID: pid}, UID: uid}, t0)
+		p := l.Open(Info{ProcessID: model.ProcessID{PID: pid}, UID: uid}, t0)
 		for dev := from; dev < from+n; dev++ {
 			l.Apply(p, []Event{alloc(dev, 0, 10, dram), free(dev, 0)}, t0)
 		}
-		h, _ := l.Process(Key{PID: pid})
+		h, _ := l.Process(model.ProcessID{PID: pid})
 		return len(h.Devices)
 	}
 	if got := name(1, 1000, 0, 300); got != maxDevices {
@@ -331,7 +331,7 @@ func TestDeviceLimits(t *testing.T) {
 func TestLeaksOfOthers(t *testing.T) {
 	l := New(Options{MaxLeaks: 8})
 	end := func(pid, uid int) {
-		p := l.Open(Info{Key: Key{PID: pid}, UID: uid}, t0)
+		p := l.Open(Info{ProcessID: model.ProcessID{PID: pid}, UID: uid}, t0)
 		l.Apply(p, []Event{alloc(0, 0, 10, dram)}, t0)
 		l.End(p, "exited", t0, nil)
 		l.Wait()
@@ -348,11 +348,11 @@ func TestLeaksOfOthers(t *testing.T) {
 
 func TestLargest(t *testing.T) {
 	l := New(Options{})
-	p := l.Open(Info{Key: Key{PID: 1}}, t0)
+	p := l.Open(Info{ProcessID: model.ProcessID{PID: 1}}, t0)
 	for i := range uint64(5000) {
 		l.Apply(p, []Event{alloc(int32(i%2), 32*i, 1+i*7919%5000, dram)}, t0)
 	}
-	got, ok := l.Largest(Key{PID: 1}, 3, func(b Buffer) bool { return b.Device == 1 })
+	got, ok := l.Largest(model.ProcessID{PID: 1}, 3, func(b Buffer) bool { return b.Device == 1 })
 	if !ok || len(got) != 3 {
 		t.Fatalf("got %v, %v", got, ok)
 	}
@@ -363,7 +363,7 @@ func TestLargest(t *testing.T) {
 		}
 		last = b.Size
 	}
-	if _, ok := l.Largest(Key{PID: 2}, 3, nil); ok {
+	if _, ok := l.Largest(model.ProcessID{PID: 2}, 3, nil); ok {
 		t.Error("buffers of a process that is not there")
 	}
 }

@@ -93,7 +93,7 @@ func TestAgainstNaive(t *testing.T) {
 			now = now.Add(tick) // so that ages tell order
 			pid := rapid.IntRange(1, 3).Draw(t, "pid")
 			if procs[pid] == nil {
-				procs[pid] = l.Open(Info{Key: Key{PID: pid}}, now)
+				procs[pid] = l.Open(Info{ProcessID: model.ProcessID{PID: pid}}, now)
 			}
 			switch rapid.IntRange(0, 30).Draw(t, "what") {
 			case 0:
@@ -107,7 +107,7 @@ func TestAgainstNaive(t *testing.T) {
 			case 1:
 				l = handOver(t, l)
 				for pid := range procs {
-					procs[pid] = l.Open(Info{Key: Key{PID: pid}}, now)
+					procs[pid] = l.Open(Info{ProcessID: model.ProcessID{PID: pid}}, now)
 				}
 			default:
 				e := Event{
@@ -161,7 +161,7 @@ func compare(t *rapid.T, step int, l *Ledger, m *naive) {
 	}
 	got := map[naiveKey]uint64{}
 	for _, h := range l.Processes() {
-		l.Walk(h.Key, func(b Buffer) bool {
+		l.Walk(h.ProcessID, func(b Buffer) bool {
 			k := naiveKey{pid: h.PID, dev: b.Device, id: b.ID}
 			switch {
 			case b.Kind == KindCB:

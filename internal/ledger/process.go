@@ -7,15 +7,11 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Key is the identity of a process: a pid alone is reused.
-type Key struct {
-	PID   int    `json:"pid"`   // as this host's (the daemon's) namespace sees it; 0 if it cannot
-	Start uint64 `json:"start"` // clock ticks after boot; another unique number where that is unknown
-}
-
-// Info is what is known about a process from outside.
+// Info is what is known about a process from outside. Its pid is the one that
+// this host's (the daemon's) namespace has for it, 0 if it has none; its start
+// is another unique number where it is not known.
 type Info struct {
-	Key
+	model.ProcessID
 	UID     int    `json:"uid"`
 	GID     int    `json:"gid"`
 	SentPID int    `json:"sent_pid"` // what it calls itself: its own namespace's number; a hint

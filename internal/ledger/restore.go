@@ -234,7 +234,7 @@ func (r *restorer) tail(b []byte) error {
 	}
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
-	if p.ended || r.l.procs[p.info.Key] != nil || len(t.Peaks) != len(t.Devices) {
+	if p.ended || r.l.procs[p.info.ProcessID] != nil || len(t.Peaks) != len(t.Devices) {
 		return fmt.Errorf("process %d comes twice, or in parts", p.info.PID)
 	}
 	for i, id := range t.Devices {
@@ -245,7 +245,7 @@ func (r *restorer) tail(b []byte) error {
 		p.devices[dev].peak = t.Peaks[i]
 	}
 	p.info.SentPID, p.last, p.counters = t.SentPID, t.Last, t.Counters
-	r.l.procs[p.info.Key] = p
+	r.l.procs[p.info.ProcessID] = p
 	return nil
 }
 
@@ -276,7 +276,7 @@ func (r *restorer) end(b []byte, want uint32) error {
 		return fmt.Errorf("checksum %08x, want %08x", got, want)
 	}
 	for _, p := range r.procs {
-		if p != nil && !p.ended && r.l.procs[p.info.Key] != p {
+		if p != nil && !p.ended && r.l.procs[p.info.ProcessID] != p {
 			return fmt.Errorf("process %d has no end", p.info.PID)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 func stateOf(t testing.TB, l *Ledger) []byte {
@@ -24,12 +26,12 @@ func stateOf(t testing.TB, l *Ledger) []byte {
 func filled(t testing.TB) *Ledger {
 	t.Helper()
 	l := New(Options{})
-	p := l.Open(Info{Key: Key{PID: 1, Start: 5}, UID: 1000, Name: "a b\n"}, t0)
+	p := l.Open(Info{ProcessID: model.ProcessID{PID: 1, StartTicks: 5}, UID: 1000, Name: "a b\n"}, t0)
 	l.Apply(p, []Event{alloc(0, 32, 100, dram), alloc(9, 64, 7, l1), free(9, 64), {Op: CBAlloc, ID: 3, Size: 4}}, t0)
-	dead := l.Open(Info{Key: Key{PID: 2, Start: 6}}, t0)
+	dead := l.Open(Info{ProcessID: model.ProcessID{PID: 2, StartTicks: 6}}, t0)
 	l.Apply(dead, []Event{alloc(0, 32, 1000, dram)}, t0)
 	l.End(dead, "exited", t0, nil)
-	l.Open(Info{Key: Key{PID: 3}}, t0)
+	l.Open(Info{ProcessID: model.ProcessID{PID: 3}}, t0)
 	return l
 }
 
@@ -60,7 +62,7 @@ func TestCopyInUse(t *testing.T) {
 	l := New(Options{})
 	procs := make([]*Process, 4)
 	for i := range procs {
-		procs[i] = l.Open(Info{Key: Key{PID: i + 1}, UID: i}, t0)
+		procs[i] = l.Open(Info{ProcessID: model.ProcessID{PID: i + 1}, UID: i}, t0)
 		fill(l, procs[i], 20_000)
 	}
 	stop := make(chan struct{})
@@ -79,7 +81,7 @@ func TestCopyInUse(t *testing.T) {
 				l.Apply(p, batch, t0)
 				if i == 3 && n%500 == 0 { // this one ends and comes back
 					l.End(p, "exited", t0, nil)
-					p = l.Open(Info{Key: Key{PID: i + 1}, UID: i}, t0)
+					p = l.Open(Info{ProcessID: model.ProcessID{PID: i + 1}, UID: i}, t0)
 				}
 			}
 		})
@@ -123,7 +125,7 @@ func TestCopyInUse(t *testing.T) {
 func sortedBuffers(l *Ledger) (all []Buffer) {
 	for _, h := range l.Processes() {
 		from := len(all)
-		l.Walk(h.Key, func(b Buffer) bool { all = append(all, b); return true })
+		l.Walk(h.ProcessID, func(b Buffer) bool { all = append(all, b); return true })
 		slices.SortFunc(all[from:], func(a, b Buffer) int {
 			return gocmp.Or(gocmp.Compare(a.Device, b.Device), gocmp.Compare(a.ID, b.ID), gocmp.Compare(a.Pool, b.Pool))
 		})

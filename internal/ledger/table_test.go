@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // A table that grows to many slabs and shrinks again in random order keeps
@@ -54,7 +56,7 @@ func TestReadersBesideWriters(t *testing.T) {
 	var wg sync.WaitGroup
 	for pid := range 3 {
 		wg.Go(func() {
-			p := l.Open(Info{Key: Key{PID: pid}}, t0)
+			p := l.Open(Info{ProcessID: model.ProcessID{PID: pid}}, t0)
 			events := make([]Event, 0, 64)
 			for round := range uint64(200) {
 				events = events[:0]
@@ -71,7 +73,7 @@ func TestReadersBesideWriters(t *testing.T) {
 	for range 200 {
 		for _, h := range l.Processes() {
 			seen := map[uint64]bool{}
-			l.Walk(h.Key, func(b Buffer) bool {
+			l.Walk(h.ProcessID, func(b Buffer) bool {
 				if seen[b.ID] {
 					t.Errorf("buffer %#x seen twice", b.ID)
 				}

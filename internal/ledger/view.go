@@ -79,7 +79,7 @@ func (l *Ledger) Processes() []Holding {
 		l.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b Holding) int {
-		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Start, b.Start))
+		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.StartTicks, b.StartTicks))
 	})
 	return all
 }
@@ -101,7 +101,7 @@ func (l *Ledger) WithPID(pid int) (all []Holding) {
 }
 
 // Process returns one reporter; ok is false if it is not, or no longer, there.
-func (l *Ledger) Process(k Key) (h Holding, ok bool) {
+func (l *Ledger) Process(k model.ProcessID) (h Holding, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.procs[k]
@@ -170,7 +170,7 @@ func (p *Process) view(e *entry) Buffer {
 // is false if there is no such process. The ledger goes on meanwhile: buffers
 // that live throughout are seen once, others once or not at all. f runs
 // without the ledger's lock.
-func (l *Ledger) Walk(k Key, f func(Buffer) bool) (ok bool) {
+func (l *Ledger) Walk(k model.ProcessID, f func(Buffer) bool) (ok bool) {
 	batch := batches.Get().(*[slabLen]Buffer)
 	defer batches.Put(batch)
 	for i := 0; ; i++ {
@@ -193,7 +193,7 @@ func (l *Ledger) Walk(k Key, f func(Buffer) bool) (ok bool) {
 // batches are what Walk copies slabs to: 90 KiB each.
 var batches = sync.Pool{New: func() any { return new([slabLen]Buffer) }}
 
-func (l *Ledger) walkSlab(k Key, i int, batch *[slabLen]Buffer) (n int, more, ok bool) {
+func (l *Ledger) walkSlab(k model.ProcessID, i int, batch *[slabLen]Buffer) (n int, more, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.procs[k]
@@ -214,13 +214,13 @@ func (l *Ledger) walkSlab(k Key, i int, batch *[slabLen]Buffer) (n int, more, ok
 
 // Largest returns the n largest live buffers of a process, largest first.
 // Only those that keep accepts count, if it is not nil.
-func (l *Ledger) Largest(k Key, n int, keep func(Buffer) bool) ([]Buffer, bool) {
+func (l *Ledger) Largest(k model.ProcessID, n int, keep func(Buffer) bool) ([]Buffer, bool) {
 	return l.Top(k, n, false, keep)
 }
 
 // Top returns n live buffers of a process: the largest, or the oldest, first.
 // Only those that keep accepts count, if it is not nil.
-func (l *Ledger) Top(k Key, n int, oldest bool, keep func(Buffer) bool) ([]Buffer, bool) {
+func (l *Ledger) Top(k model.ProcessID, n int, oldest bool, keep func(Buffer) bool) ([]Buffer, bool) {
 	top := topHeap{order: bySize}
 	if oldest {
 		top.order = byAge

@@ -163,7 +163,7 @@ func listFew(l *ledger.Ledger, procs []ledger.Holding, devices []ledger.Use) map
 		return lists
 	}
 	for _, h := range procs {
-		l.Walk(h.Key, func(x ledger.Buffer) bool {
+		l.Walk(h.ProcessID, func(x ledger.Buffer) bool {
 			at := devicePool{x.Device, x.Pool}
 			if list, ok := lists[at]; ok && len(list) < 2*maxListed {
 				lists[at] = append(list, line{x, h.PID, h.UID})
@@ -219,7 +219,7 @@ func largest(l *ledger.Ledger, procs []ledger.Holding, keep func(ledger.Buffer) 
 		if h.Buffers == 0 {
 			continue
 		}
-		top, _ := l.Largest(h.Key, maxLines+1, keep)
+		top, _ := l.Largest(h.ProcessID, maxLines+1, keep)
 		for _, x := range top {
 			lines = append(lines, line{x, h.PID, h.UID})
 		}

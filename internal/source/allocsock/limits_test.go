@@ -181,7 +181,7 @@ func TestStopWhileBusy(t *testing.T) {
 func TestPIDOfAnother(t *testing.T) {
 	l := serve(t, nil)
 	l.stop()
-	old := ledger.Key{PID: os.Getpid(), Start: 1}
+	old := model.ProcessID{PID: os.Getpid(), StartTicks: 1}
 	st := State{Procs: []procState{{Key: old, UID: os.Getuid(), Name: "dead"}}}
 	if err := l.server.Import(st, nil); err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestPIDOfAnother(t *testing.T) {
 	l.run()
 	l.await(0, model.DRAM, 10)
 	l.until("the dead one to go", func() bool { return l.ledger.Stats().Processes == 1 })
-	if list := l.ledger.Processes(); list[0].Start == 1 || list[0].Buffers != 1 {
+	if list := l.ledger.Processes(); list[0].StartTicks == 1 || list[0].Buffers != 1 {
 		t.Errorf("processes %+v", list)
 	}
 }
@@ -360,7 +360,7 @@ func TestWindow(t *testing.T) {
 func TestTextsHideIDs(t *testing.T) {
 	l := ledger.New(ledger.Options{})
 	for uid := range 2 {
-		p := l.Open(ledger.Info{Key: ledger.Key{PID: 100 + uid}, UID: 1000 + uid}, time.Now())
+		p := l.Open(ledger.Info{ProcessID: model.ProcessID{PID: 100 + uid}, UID: 1000 + uid}, time.Now())
 		l.Apply(p, []ledger.Event{
 			{Op: ledger.Alloc, ID: 0xabc0 + uint64(uid), Size: 10},
 			{Op: ledger.KernelLoad, ID: 0xdef0 + uint64(uid), Size: 10},

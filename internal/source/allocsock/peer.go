@@ -9,6 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
@@ -44,25 +45,25 @@ func lookUp(fd int, cred *unix.Ucred) peer {
 }
 
 func unidentified(cred *unix.Ucred) peer {
-	return peer{Info: ledger.Info{Key: ledger.Key{PID: int(cred.Pid)}, UID: int(cred.Uid), GID: int(cred.Gid)}}
+	return peer{Info: ledger.Info{ProcessID: model.ProcessID{PID: int(cred.Pid)}, UID: int(cred.Uid), GID: int(cred.Gid)}}
 }
 
 // identify finds out the start time, now that the process is held by its
 // pidfd.
 func (p *peer) identify() {
 	if p.PID != 0 {
-		p.Start, p.Name = readStat(p.PID)
+		p.StartTicks, p.Name = readStat(p.PID)
 	}
 	if p.pidfd >= 0 && hasExited(p.pidfd) {
 		// A zombie's stat is its own; of one that has been waited for, the
 		// pid may be another's. Either way nothing more will come of it.
 		p.exited = true
-		if p.Start != 0 && !isZombie(p.PID) {
-			p.Start, p.Name = 0, ""
+		if p.StartTicks != 0 && !isZombie(p.PID) {
+			p.StartTicks, p.Name = 0, ""
 		}
 	}
-	if p.Start == 0 {
-		p.Start = p.stranger()
+	if p.StartTicks == 0 {
+		p.StartTicks = p.stranger()
 	}
 }
 

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // reporter is a process that reports, however many connections it has.
 type reporter struct {
-	key      ledger.Key
+	key      model.ProcessID
 	uid      int
 	ledger   *ledger.Process
 	name     string
@@ -70,7 +71,7 @@ func (u unclaimed) remove(c *conn) {
 // not. A process of a user who has too many is nobody: its connection stays
 // open, and what it says is ignored.
 func (s *Server) enrol(who peer) *reporter {
-	if p := s.reporters[who.Key]; p != nil {
+	if p := s.reporters[who.ProcessID]; p != nil {
 		if who.pidfd >= 0 {
 			unix.Close(who.pidfd)
 		}
@@ -86,7 +87,7 @@ func (s *Server) enrol(who peer) *reporter {
 		unix.Close(who.pidfd) // then the end of its connections must tell
 		who.pidfd = -1
 	}
-	p := &reporter{key: who.Key, uid: who.UID, name: who.Name, pidfd: who.pidfd, exited: who.exited, conns: map[*conn]struct{}{}}
+	p := &reporter{key: who.ProcessID, uid: who.UID, name: who.Name, pidfd: who.pidfd, exited: who.exited, conns: map[*conn]struct{}{}}
 	p.ledger = s.opt.Ledger.Open(who.Info, s.now)
 	s.reporters[p.key] = p
 	s.watchProcess(p)

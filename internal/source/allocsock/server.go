@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Options of a Server.
@@ -59,7 +60,7 @@ type Server struct {
 	watched   []watch // by descriptor
 	conns     map[*conn]struct{}
 	unclaimed unclaimed
-	reporters map[ledger.Key]*reporter
+	reporters map[model.ProcessID]*reporter
 	buf       []byte // what is being decoded; no connection has one of its own
 	replies   []byte // room for replies that are sent at once; a connection keeps only what it did not take
 	recv      receiver
@@ -153,7 +154,7 @@ func New(o Options) (*Server, error) {
 		languageOf: languageOf,
 
 		unclaimed: unclaimed{},
-		reporters: map[ledger.Key]*reporter{},
+		reporters: map[model.ProcessID]*reporter{},
 		buf:       make([]byte, bufLen+maxLine),
 		replies:   make([]byte, 0, 2*maxOut),
 		events:    make([]ledger.Event, 0, batchLen+8),

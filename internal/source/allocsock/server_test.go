@@ -273,7 +273,7 @@ func TestBoundedReplies(t *testing.T) {
 // A large text is made beside the loop.
 func TestLargeText(t *testing.T) {
 	l := serve(t, nil)
-	p := l.ledger.Open(ledger.Info{Key: ledger.Key{PID: 1}}, time.Now())
+	p := l.ledger.Open(ledger.Info{ProcessID: model.ProcessID{PID: 1}}, time.Now())
 	for i := range uint64(5000) {
 		l.ledger.Apply(p, []ledger.Event{{Op: ledger.Alloc, ID: i * 64, Size: 10}}, time.Now())
 	}
@@ -302,7 +302,7 @@ func TestLargeText(t *testing.T) {
 // Somebody who asks for texts in a loop keeps nobody waiting.
 func TestTextFlood(t *testing.T) {
 	l := serve(t, nil)
-	p := l.ledger.Open(ledger.Info{Key: ledger.Key{PID: 1}}, time.Now())
+	p := l.ledger.Open(ledger.Info{ProcessID: model.ProcessID{PID: 1}}, time.Now())
 	for i := range uint64(5000) {
 		l.ledger.Apply(p, []ledger.Event{{Op: ledger.Alloc, ID: i * 64, Size: 10}}, time.Now())
 	}
@@ -338,7 +338,7 @@ func TestLookUpSelf(t *testing.T) {
 		t.Fatal("no pidfd")
 	}
 	defer unix.Close(p.pidfd)
-	if start, name := readStat(os.Getpid()); p.PID != os.Getpid() || p.Start != start || p.Name != name || p.UID != os.Getuid() || p.exited {
+	if start, name := readStat(os.Getpid()); p.PID != os.Getpid() || p.StartTicks != start || p.Name != name || p.UID != os.Getuid() || p.exited {
 		t.Errorf("%+v", p)
 	}
 }

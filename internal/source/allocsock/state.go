@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // State is what a server knows beside its descriptors and the ledger: what
@@ -43,10 +44,10 @@ type connState struct {
 
 // procState is one process that reports.
 type procState struct {
-	Key     ledger.Key `json:"key"`
-	UID     int        `json:"uid"`
-	Name    string     `json:"name"`
-	SentPID int        `json:"sent_pid"`
+	Key     model.ProcessID `json:"key"`
+	UID     int             `json:"uid"`
+	Name    string          `json:"name"`
+	SentPID int             `json:"sent_pid"`
 }
 
 // Export returns the state and the sockets of all clients. Run must have
@@ -113,14 +114,14 @@ func (s *Server) Import(st State, fds []int) error {
 // importProc watches a process again.
 func (s *Server) importProc(ps procState) *reporter {
 	p := &reporter{key: ps.Key, uid: ps.UID, name: ps.Name, sentPID: ps.SentPID, pidfd: -1, conns: map[*conn]struct{}{}}
-	p.ledger = s.opt.Ledger.Open(ledger.Info{Key: ps.Key, UID: ps.UID, Name: ps.Name}, s.now)
+	p.ledger = s.opt.Ledger.Open(ledger.Info{ProcessID: ps.Key, UID: ps.UID, Name: ps.Name}, s.now)
 	s.pools.reporters.Force(p.uid, 1)
 	s.reporters[p.key] = p
-	if ps.Key.PID == 0 || ps.Key.Start&strangerBit != 0 {
+	if ps.Key.PID == 0 || ps.Key.StartTicks&strangerBit != 0 {
 		return p // a connection of it must show it
 	}
 	if fd, err := unix.PidfdOpen(ps.Key.PID, 0); err == nil {
-		if start, _ := readStat(ps.Key.PID); start == ps.Key.Start {
+		if start, _ := readStat(ps.Key.PID); start == ps.Key.StartTicks {
 			p.pidfd = fd
 			s.pools.descriptors.Force(p.uid, 1)
 			return p
