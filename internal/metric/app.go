@@ -152,6 +152,7 @@ func where() []App {
 		plain("pod.name", "name of its Kubernetes pod", "container.pod_name", func(p *model.Process) string { return p.Container.PodName }),
 		plain("pod.namespace", "Kubernetes namespace", "container.namespace", func(p *model.Process) string { return p.Container.Namespace }),
 		plain("slurm.job_id", "Slurm job", "slurm_job", func(p *model.Process) string { return p.SlurmJob }),
+		plain("slurm.step_id", "step of the Slurm job", "slurm_step", func(p *model.Process) string { return p.SlurmStep }),
 		plain("systemd.unit", "systemd unit", "systemd_unit", func(p *model.Process) string { return p.SystemdUnit }),
 		{
 			Name: "release", Help: "tt-metal or ttnn release that it runs", JSON: "release",

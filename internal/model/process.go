@@ -21,7 +21,9 @@ type Process struct {
 	Threads Reading[int]
 
 	Container   Container
-	SlurmJob    string
+	SlurmJob    string    // job id; empty: in none
+	SlurmStep   string    // its step: a number, batch, extern, interactive; empty where that is not known
+	SlurmFrom   JobSource // who says so
 	SystemdUnit string
 
 	Release Reading[string] // tt-metal/ttnn release it runs
@@ -66,6 +68,15 @@ type Container struct {
 	PodName   string // Kubernetes pod name, where it can be told
 	Namespace string // Kubernetes namespace, where it can be told
 }
+
+// JobSource is how it is known to which Slurm job a process belongs.
+type JobSource string
+
+// The sources, best first.
+const (
+	JobOfCgroup  JobSource = "cgroup"      // Slurm put it there, and its user cannot change that
+	JobOfEnviron JobSource = "environment" // what it was started with says so: Slurm's word, unless its user changed it
+)
 
 // DeviceUse is one process's use of one device.
 type DeviceUse struct {

@@ -11,6 +11,7 @@ import (
 type placement struct {
 	container model.Container
 	slurmJob  string
+	slurmStep string
 	unit      string // systemd unit on the host, not one inside a container
 }
 
@@ -32,7 +33,7 @@ func parseCgroup(b []byte) placement {
 			all.container = p.container
 		}
 		if all.slurmJob == "" {
-			all.slurmJob = p.slurmJob
+			all.slurmJob, all.slurmStep = p.slurmJob, p.slurmStep
 		}
 		if rank := unitSource(controllers); p.unit != "" && rank > unitRank {
 			all.unit, unitRank = p.unit, rank
@@ -93,6 +94,9 @@ func parseCgroupPath(path string) placement {
 		if job, ok := strings.CutPrefix(name, "job_"); ok && slurm && isDigits(job) {
 			p.slurmJob = job
 		}
+		if step, ok := strings.CutPrefix(name, "step_"); ok && p.slurmJob != "" && isStep(step) {
+			p.slurmStep = step
+		}
 		parent = name
 	}
 	return p
@@ -113,6 +117,11 @@ func unitOf(name, outer string) string {
 	default:
 		return name
 	}
+}
+
+// isStep tells whether a step is a number or one of Slurm's own.
+func isStep(s string) bool {
+	return isDigits(s) || s == "batch" || s == "extern" || s == "interactive"
 }
 
 func isDigits(s string) bool {

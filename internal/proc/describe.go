@@ -53,8 +53,9 @@ func (r *Reader) describe(pid int) model.Process {
 	out := model.Process{
 		PID: p.PID, PPID: p.PPID, StartTicks: p.StartTicks, StartTime: StartTime(r.boot, p.StartTicks), State: model.Running,
 		Name: model.Value(p.Name), Cmdline: p.cmdline,
-		Container: p.place.container, SlurmJob: p.place.slurmJob, SystemdUnit: p.place.unit,
+		Container: p.place.container, SystemdUnit: p.place.unit,
 	}
+	p.inJob(&out)
 	if p.UID >= 0 {
 		out.UID, out.User = model.Value(p.UID), model.Value(r.users.name(p.UID))
 	}
@@ -92,7 +93,11 @@ func (r *Reader) readDescription(p *Process) {
 		}
 	}
 	if kernel := p.stat.KernelThread() || p.stat.Gone(); !kernel || fresh {
+		before := p.cmdline
 		p.cmdline = r.readCmdline(p, kernel)
+		if !kernel && (fresh || p.cmdline.V != before.V) { // a new program has a new environment
+			p.environJob = r.readEnvironJob(p)
+		}
 	}
 }
 

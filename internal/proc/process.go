@@ -38,6 +38,7 @@ type Process struct {
 	cpu         cpuMeter
 	cmdline     model.Reading[string]
 	place       placement
+	environJob  environJob
 	used        time.Time // last described
 }
 

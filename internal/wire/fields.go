@@ -245,6 +245,8 @@ func process(a archive, p *model.Process) {
 		a.close()
 	}
 	optional(a, "slurm_job", &p.SlurmJob)
+	optional(a, "slurm_step", &p.SlurmStep)
+	optional(a, "slurm_from", (*string)(&p.SlurmFrom))
 	optional(a, "systemd_unit", &p.SystemdUnit)
 	reading(a, "release", &p.Release)
 	doubts(a, &p.Doubts)

@@ -167,7 +167,7 @@ func TestEveryNullHasAReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		nullable := map[string]bool{ // null says that there is none
-			"tray": true, "slot": true, "container": true, "slurm_job": true, "systemd_unit": true,
+			"tray": true, "slot": true, "container": true, "slurm_job": true, "slurm_step": true, "slurm_from": true, "systemd_unit": true,
 			"name": true, "region": true, "cb_means": true, "condition": true, "read_at": true, "start_time": true, "index": true, "pod": true, "pod_name": true, "namespace": true,
 			"state_cause": true, "state_file": true, "state_since": true,
 		}

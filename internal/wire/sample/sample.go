@@ -64,7 +64,7 @@ func Four() *model.Snapshot {
 	Doubt(&two, model.Unsure)
 	s.Devices = []model.Device{n300, one, two, three}
 	job := Serve(182034, Use(&n300, 10_952_166_604, 38*MiB))
-	job.SlurmJob = "4711"
+	job.SlurmJob, job.SlurmStep, job.SlurmFrom = "4711", "0", model.JobOfCgroup
 	pod := Serve(190011, Use(&two, 512*MiB, 0))
 	DoubtUse(&pod, model.Unsure)
 	pod.Release = model.Value("0.81.1")

@@ -140,6 +140,7 @@ func place(q *model.Process) []widget.Entry {
 	add("Pod", c.Pod)
 	add("Namespace", c.Namespace)
 	add("Slurm job", q.SlurmJob)
+	add("Slurm step", q.SlurmStep)
 	add("Unit", q.SystemdUnit)
 	if len(out) == 1 {
 		out = append(out, widget.Entry{Name: "Host", Value: "in no container, job or unit that can be told"})

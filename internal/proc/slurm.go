@@ -1,0 +1,47 @@
+package proc
+
+import "github.com/ttmon/ttmon/internal/model"
+
+// environJob is the Slurm job that a process's environment names. Clusters that
+// track processes without control groups leave no other trace.
+type environJob struct{ job, step string }
+
+// inJob says to which job a process belongs. Its cgroup has the say.
+func (p *Process) inJob(out *model.Process) {
+	switch {
+	case p.place.slurmJob != "":
+		out.SlurmJob, out.SlurmStep, out.SlurmFrom = p.place.slurmJob, p.place.slurmStep, model.JobOfCgroup
+	case p.environJob.job != "":
+		out.SlurmJob, out.SlurmStep, out.SlurmFrom = p.environJob.job, p.environJob.step, model.JobOfEnviron
+	}
+}
+
+// readEnvironJob reads what Slurm puts into the environment of what it starts.
+// Where that may not be read, nothing is known.
+func (r *Reader) readEnvironJob(p *Process) environJob {
+	if p.place.slurmJob != "" {
+		return environJob{}
+	}
+	env, err := r.Environ(p, func(key string) bool { return key == "SLURM_JOB_ID" || key == "SLURM_STEP_ID" })
+	if err != nil {
+		return environJob{}
+	}
+	return jobOfEnviron(env)
+}
+
+// Steps that Slurm numbers at the end of 32 bits.
+var ownSteps = map[string]string{"4294967291": "batch", "4294967292": "extern", "4294967290": "interactive"}
+
+func jobOfEnviron(env map[string]string) environJob {
+	j := environJob{job: env["SLURM_JOB_ID"], step: env["SLURM_STEP_ID"]}
+	if name, ok := ownSteps[j.step]; ok {
+		j.step = name
+	}
+	if !isDigits(j.job) || len(j.job) > 10 { // 32 bits
+		return environJob{}
+	}
+	if !isStep(j.step) || len(j.step) > len("interactive") {
+		j.step = ""
+	}
+	return j
+}
