@@ -124,7 +124,7 @@ says how long it may take instead (5s).`,
 	f.StringVar(&a.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	f.BoolVar(&a.ascii, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
 	root.Flags().BoolVarP(&a.version, "version", "v", false, "print the version and end")
-	root.AddCommand(newSMI(a), newTop(a), newMem(a), newRun(a), newDmon(a), newPmon(a), newHistory(a), newEvents(a), newFleet(a), newSD(a), newStale(a), newTopo(a), newDoctor(a), newDaemon(a), newCompletion(), newVersion(a))
+	root.AddCommand(newSMI(a), newTop(a), newMem(a), newRun(a), newDmon(a), newPmon(a), newHistory(a), newEvents(a), newFleet(a), newWeb(a), newSD(a), newStale(a), newTopo(a), newDoctor(a), newDaemon(a), newCompletion(), newVersion(a))
 	root.AddCommand(newCheck(a))
 	root.AddCommand(newRecord(a), newReplay(a))
 	root.SetHelpCommand(newHelp())

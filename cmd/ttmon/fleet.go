@@ -26,6 +26,8 @@ type fleetCmd struct {
 	rows       int
 	watch      bool
 	interval   time.Duration
+	serve      string
+	webConfig  string
 }
 
 func newFleet(a *app) *cobra.Command {
@@ -43,7 +45,8 @@ The address may have a user and a password in it; a bearer token is taken from
 $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 		Example: `  ttmon fleet --prometheus http://prometheus:9090
   ttmon fleet --prometheus https://thanos-query.example.org -w
-  ttmon fleet --prometheus http://prometheus:9090 node17`,
+  ttmon fleet --prometheus http://prometheus:9090 node17
+  ttmon fleet --prometheus http://prometheus:9090 --serve 127.0.0.1:9109`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(args) },
 	}
@@ -52,6 +55,8 @@ $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 	g.StringVar(&f.label, "host-label", "", "the `LABEL` that tells hosts apart (default: host, or instance where there is none)")
 	g.IntVarP(&f.rows, "rows", "n", 0, "show so many hosts (default: what fits, or 50)")
 	g.BoolVarP(&f.watch, "watch", "w", false, "again and again, until Ctrl-C")
+	g.StringVar(&f.serve, "serve", "", "serve it as a page at `ADDR` (127.0.0.1:9109), until Ctrl-C")
+	g.StringVar(&f.webConfig, "web-config", "", "with --serve: TLS and passwords, a web configuration `FILE`; needed for anything but this machine")
 	g.DurationVar(&f.interval, "interval", 5*time.Second, "with --watch: `TIME` between two questions")
 	return cmd
 }
@@ -69,6 +74,12 @@ func (f *fleetCmd) run(args []string) error {
 		return usage("--interval: %v is less than a second", f.interval)
 	case f.rows < 0:
 		return usage("-n: %d is no number of hosts", f.rows)
+	}
+	if f.serve != "" {
+		if f.watch || len(args) > 0 {
+			return usage("--serve goes with neither --watch nor a HOST: the page has both")
+		}
+		return f.serveFleet()
 	}
 	p, err := client.NewPrometheus(f.url, f.getenv("TTMON_PROMETHEUS_TOKEN"))
 	if err != nil {

@@ -32,6 +32,7 @@ type config struct {
 	Listen   listenConfig  `toml:"listen" comment:"HTTP for Prometheus, Grafana and browsers."`
 	Metrics  metricsConfig `toml:"metrics" comment:"What /metrics, history and remote write hold."`
 	History  historyConfig `toml:"history" comment:"What happened: numbers, events, whole snapshots."`
+	Fleet    fleetConfig   `toml:"fleet" comment:"The page's view of many hosts."`
 	Alerts   alertsConfig  `toml:"alerts" comment:"Who is told when something is wrong."`
 	// Engines that samples are sent to.
 	RemoteWrite []remoteWriteConfig `toml:"remote_write,omitempty"`
@@ -210,6 +211,9 @@ func (c *config) check() error {
 		return err
 	}
 	if err := c.Uprobe.check(); err != nil {
+		return err
+	}
+	if err := c.Fleet.check(); err != nil {
 		return err
 	}
 	if err := c.Alerts.check(); err != nil {

@@ -39,14 +39,25 @@ func (d *ttmond) listen(ctx context.Context) error {
 	if err != nil {
 		return nil // ctx is done
 	}
-	host, _, _ := net.SplitHostPort(address)
+	bound := l.Addr().String()
+	d.bound.Store(&bound)
+	d.log.Info("serving HTTP", "address", bound, "page", d.pageAddress())
+	if err := serveHTTP(ctx, l, d.routes(), d.cfg.Listen, d.log); err != nil {
+		d.log.Error("HTTP is not served any more", "address", address, "err", err)
+	}
+	return nil
+}
+
+// serveHTTP answers on l until ctx is done, with the guards of the configuration.
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, c listenConfig, log *slog.Logger) error {
+	host, _, _ := net.SplitHostPort(c.Address)
 	server := &http.Server{
-		Handler:           guard(d.routes(), loopback(host)),
+		Handler:           guard(h, loopback(host)),
 		ReadHeaderTimeout: httpReadTimeout,
 		ReadTimeout:       2 * httpReadTimeout,
 		IdleTimeout:       httpIdleTimeout,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	defer context.AfterFunc(ctx, func() {
@@ -56,14 +67,11 @@ func (d *ttmond) listen(ctx context.Context) error {
 			_ = server.Close()
 		}
 	})()
-	bound := l.Addr().String()
-	d.bound.Store(&bound)
-	d.log.Info("serving HTTP", "address", bound, "page", d.pageAddress())
-	off, file := false, d.cfg.Listen.WebConfig
+	off, file := false, c.WebConfig
 	quiet := slog.New(slog.NewTextHandler(discard{}, &slog.HandlerOptions{Level: slog.LevelError}))
-	err = web.Serve(newLimitListener(l, maxHTTPConns), server, &web.FlagConfig{WebSystemdSocket: &off, WebConfigFile: &file, WebListenAddresses: &[]string{address}}, quiet)
+	err := web.Serve(newLimitListener(l, maxHTTPConns), server, &web.FlagConfig{WebSystemdSocket: &off, WebConfigFile: &file, WebListenAddresses: &[]string{c.Address}}, quiet)
 	if err != nil && !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
-		d.log.Error("HTTP is not served any more", "address", address, "err", err)
+		return err
 	}
 	return nil
 }
@@ -190,6 +198,7 @@ func (d *ttmond) routes() http.Handler {
 	api := d.api.Handler()
 	mux.Handle("/api/v1/", http.StripPrefix("/api", api))
 	mux.Handle("/prometheus/", api)
+	mux.Handle("GET /api/v1/fleet", http.StripPrefix("/api", d.cfg.Fleet.handler()))
 	mux.Handle("/", page.Handler())
 	return mux
 }

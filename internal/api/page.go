@@ -18,6 +18,15 @@ import (
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
+// Static answers /v1/words and /v1/metrics, which are the same on every host.
+func Static() http.Handler {
+	s := &Server{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/words", s.words)
+	mux.HandleFunc("GET /v1/metrics", s.metrics)
+	return mux
+}
+
 // words answers with the words for what is in a snapshot, so that whoever shows
 // one says the same as ttmon does.
 func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
@@ -174,12 +183,6 @@ func (s *Server) rangeOf(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// boundOf is the companion of memory figures.
-const (
-	usedMetric  = "tenstorrent_memory_used_bytes"
-	boundMetric = "tenstorrent_memory_used_bound"
-)
-
 func (s *Server) rangeOfMetric(ctx context.Context, m metric.Column[*model.Device], q *rangeQuery, n int) (out []*rangeSeries, err error) {
 	var only []string
 	if q.device != "" {
@@ -203,8 +206,8 @@ func (s *Server) rangeOfMetric(ctx context.Context, m metric.Column[*model.Devic
 		out = append(out, x)
 		byBus[x.BusID] = x
 	}
-	if m.Prom.Name == usedMetric {
-		bounds, err := s.opt.Memory.Range(ctx, q.over(strings.Replace(expr, usedMetric, boundMetric, 1), most), q.start, q.end, q.step)
+	if bound, ok := m.QueryBound(only...); ok {
+		bounds, err := s.opt.Memory.Range(ctx, q.over(bound, most), q.start, q.end, q.step)
 		if err != nil {
 			return nil, err
 		}
@@ -213,9 +216,25 @@ func (s *Server) rangeOfMetric(ctx context.Context, m metric.Column[*model.Devic
 				x.Bounds = q.spread(l, 1, n)
 			}
 		}
+		for _, x := range out {
+			x.doubtful(n)
+		}
 	}
 	slices.SortStableFunc(out, func(a, b *rangeSeries) int { return strings.Compare(a.BusID, b.BusID) })
 	return out, nil
+}
+
+// doubtful marks figures without a companion: they are not known to be exact.
+func (x *rangeSeries) doubtful(n int) {
+	unsure := float64(model.Unsure)
+	if x.Bounds == nil {
+		x.Bounds = make([]*float64, n)
+	}
+	for i, v := range x.Values {
+		if v != nil && x.Bounds[i] == nil {
+			x.Bounds[i] = &unsure
+		}
+	}
 }
 
 // over is a question about each step as a whole, where that is wanted.

@@ -76,6 +76,7 @@ func calls(own string) map[string][]call {
 		"history":       {{args: []string{"core_power"}, code: 3}},
 		"sd":            {{args: []string{"lab-1", "lab-2"}}},
 		"fleet":         {{code: 2}}, // it needs an address
+		"web":           {{code: 3}},
 	}
 }
 

@@ -47,8 +47,9 @@ export async function refusal(r: Response): Promise<Refused> {
 
 /** Gives the ticket in the address, if there is one, for a session. */
 export async function redeem(): Promise<string> {
+  if (!location.hash.startsWith("#ticket=")) return "";
   const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
-  if (!ticket) return "";
+  if (!ticket) return "There is no ticket in the address.";
   history.replaceState(null, "", location.pathname + location.search);
   const r = await fetch("/api/v1/session", { method: "POST", body: JSON.stringify({ ticket }) });
   if (!r.ok) return (await refusal(r)).message;

@@ -36,14 +36,18 @@ export function Shell() {
     document.title = [route.name, name, s.snap?.host.name, "ttmon"].filter(Boolean).join(" · ");
   });
   return (
-    <div class={"shell" + (isStale(s) ? " stale" : "")}>
+    <div class={"shell" + (isStale(s) && route.page !== "fleet" ? " stale" : "")}>
       <a class="skip" href="#main">
         to the content
       </a>
       <Head s={s} search={search} help={() => setHelp(true)} bar={() => setBar(!bar)} />
-      {(bar || s.at) && <TimeBar s={s} close={() => setBar(false)} />}
-      <Connection s={s} />
-      <Trouble s={s} />
+      {(bar || s.at) && !s.fleetOnly && route.page !== "fleet" && <TimeBar s={s} close={() => setBar(false)} />}
+      {route.page !== "fleet" && (
+        <>
+          <Connection s={s} />
+          <Trouble s={s} />
+        </>
+      )}
       <main id="main">
         <View s={s} />
       </main>
@@ -116,10 +120,10 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
             </span>
           </p>
         )}
-        <Fresh s={p.s} bar={p.bar} />
+        {!p.s.fleetOnly && <Fresh s={p.s} bar={p.bar} />}
       </div>
       <nav aria-label="Views">
-        {pages.map((x) => (
+        {pages.filter((x) => !p.s.fleetOnly || x.page === "fleet").map((x) => (
           <A key={x.path} to={x.path} current={route.page === x.page || (x.page === "" && route.page === "device") || (x.page === "processes" && route.page === "process")}>
             {x.name}
           </A>
@@ -129,11 +133,11 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
           ref={p.search}
           type="search"
           class="search"
-          placeholder="/ device, pid, user, command"
+          placeholder={route.page === "fleet" ? "/ host, job, user" : "/ device, pid, user, command"}
           aria-label="Search devices and processes"
           value={route.query.get("filter") ?? ""}
           onInput={(e) => setQuery({ filter: e.currentTarget.value })}
-          onKeyDown={(e) => e.key === "Enter" && find(p.s, e.currentTarget.value)}
+          onKeyDown={(e) => e.key === "Enter" && route.page !== "fleet" && find(p.s, e.currentTarget.value)}
         />
         <Themes />
         <button class="plain" onClick={p.help} aria-label="Keys">
@@ -268,7 +272,12 @@ function Foot(p: { s: State }) {
       )}
       <span>
         {snap && `driver ${snap.host.driver_version ?? "?"} · ${snap.host.kernel} · `}
-        <a href="/api/v1/openapi.json">API</a> · <a href="/metrics">metrics</a> · <a href="/licences.txt">licences</a>
+        {!p.s.fleetOnly && (
+          <>
+            <a href="/api/v1/openapi.json">API</a> · <a href="/metrics">metrics</a> ·{" "}
+          </>
+        )}
+        <a href="/licences.txt">licences</a>
       </span>
     </footer>
   );

@@ -23,6 +23,8 @@ export interface State {
   me: Me | null;
   /** The past moment that is shown; "" for now. */
   at: string;
+  /** There is no host behind this page, only a fleet. */
+  fleetOnly: boolean;
 }
 
 export const state: State = {
@@ -36,6 +38,7 @@ export const state: State = {
   metrics: [],
   me: null,
   at: "",
+  fleetOnly: false,
 };
 
 const listeners = new Set<() => void>();
@@ -148,8 +151,17 @@ export function age(s: State): number {
 /** Begins to live. A page that nobody sees does not ask. */
 export async function start(): Promise<void> {
   const problem = await redeem().catch(() => "");
+  // An address with a ticket that is pasted into a page that is open already.
+  window.addEventListener("hashchange", () => {
+    if (location.hash.startsWith("#ticket=")) void redeem().then((why) => (why ? changed({ problem: why }) : location.reload()));
+  });
   get<Words>("words").then((words) => changed({ words })).catch(() => {});
   get<{ metrics: Metric[] }>("metrics").then((m) => changed({ metrics: m.metrics })).catch(() => {});
+  const version = await get<{ calls: string[] }>("version").catch(() => null);
+  if (version && !version.calls.includes("/v1/watch")) {
+    changed({ fleetOnly: true, link: "past" });
+    return;
+  }
   get<Me>("me").then((me) => changed({ me })).catch(() => {});
   if (problem) changed({ problem });
   const follows = () => void show(currentRoute().query.get("at") ?? "");

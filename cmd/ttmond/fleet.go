@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/api"
+	prom "github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/fleet"
+	"github.com/ttmon/ttmon/internal/version"
+	page "github.com/ttmon/ttmon/internal/view/web"
+)
+
+// fleetConfig is where the page asks about other hosts.
+type fleetConfig struct {
+	Prometheus string `toml:"prometheus" comment:"A Prometheus, Thanos, Mimir or VictoriaMetrics that has the metrics of many hosts; empty: the page shows this host only."`
+	HostLabel  string `toml:"host_label" comment:"The label that tells hosts apart; empty: host, or instance where there is none."`
+	TokenFile  string `toml:"token_file" comment:"A file with a bearer token for it."`
+}
+
+func (c *fleetConfig) check() error {
+	_, err := c.server()
+	return err
+}
+
+// server answers for the fleet; nil where there is none.
+func (c *fleetConfig) server() (*fleet.Server, error) {
+	if c.Prometheus == "" {
+		return nil, nil
+	}
+	token := os.Getenv("TTMON_PROMETHEUS_TOKEN")
+	if c.TokenFile != "" {
+		b, err := os.ReadFile(c.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("fleet.token_file: %w", err)
+		}
+		token = strings.TrimSpace(string(b))
+	}
+	p, err := prom.NewPrometheus(c.Prometheus, token)
+	if err != nil {
+		return nil, fmt.Errorf("fleet.prometheus: %w", err)
+	}
+	s, err := fleet.New(fleet.Options{Prometheus: p, Label: c.HostLabel})
+	if err != nil {
+		return nil, fmt.Errorf("fleet.host_label: %w", err)
+	}
+	return s, nil
+}
+
+// handler answers for the fleet, or says that there is none.
+func (c *fleetConfig) handler() http.Handler {
+	s, err := c.server()
+	if err != nil || s == nil {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			tell(w, http.StatusNotFound, map[string]any{"error": "this ttmond knows its own host only: set fleet.prometheus in its configuration, or run ttmon fleet --serve"})
+		})
+	}
+	return s.Handler()
+}
+
+func tell(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// fleetCommand serves the page for a fleet alone, without a host of its own.
+func fleetCommand() *cobra.Command {
+	c := defaultConfig()
+	cmd := &cobra.Command{
+		Use:   "fleet --prometheus URL",
+		Short: "serves the page for many hosts, as an engine has them",
+		Long: `Serves the page's view of many hosts, as a Prometheus, Thanos, Mimir or
+VictoriaMetrics has them, and nothing else: no host is looked at. ttmon fleet
+--serve is the same. A bearer token is taken from $TTMON_PROMETHEUS_TOKEN.`,
+		Example:       "  ttmond fleet --prometheus http://prometheus:9090 --listen 127.0.0.1:9109",
+		Args:          cobra.NoArgs,
+		SilenceErrors: true, SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.Fleet.Prometheus == "" {
+				return usageError{fmt.Errorf("which engine? --prometheus URL")}
+			}
+			if err := c.Fleet.check(); err != nil {
+				return usageError{err}
+			}
+			if err := c.Listen.check(); err != nil {
+				return usageError{err}
+			}
+			return serveFleet(cmd.Context(), c)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Fleet.Prometheus, "prometheus", "", "the engine's `URL`")
+	f.StringVar(&c.Fleet.HostLabel, "host-label", "", "the `LABEL` that tells hosts apart (default: host, or instance where there is none)")
+	f.StringVar(&c.Listen.Address, "listen", "127.0.0.1:9109", "`ADDR` of the page")
+	f.StringVar(&c.Listen.WebConfig, "web-config", "", "TLS, client certificates and passwords: a web configuration `FILE`; needed for anything but this machine")
+	return cmd
+}
+
+func serveFleet(ctx context.Context, c config) error {
+	log, logs := newLog(c.Log, os.Stderr)
+	defer logs.close()
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen.Address)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /api/v1/fleet", http.StripPrefix("/api", c.Fleet.handler()))
+	mux.Handle("GET /api/v1/metrics", http.StripPrefix("/api", api.Static()))
+	mux.Handle("GET /api/v1/words", http.StripPrefix("/api", api.Static()))
+	mux.HandleFunc("GET /api/v1/version", func(w http.ResponseWriter, _ *http.Request) {
+		tell(w, http.StatusOK, map[string]any{"name": "ttmond fleet", "version": version.Version, "api": []string{"v1"}, "calls": []string{"/v1/fleet", "/v1/metrics", "/v1/words"}})
+	})
+	mux.HandleFunc("GET /api/", func(w http.ResponseWriter, r *http.Request) {
+		tell(w, http.StatusNotFound, map[string]any{"error": "this ttmond serves a fleet only"})
+	})
+	mux.Handle("GET /{$}", http.RedirectHandler("/fleet", http.StatusFound))
+	mux.Handle("/", page.Handler())
+	scheme := "http"
+	if c.Listen.tls() {
+		scheme = "https"
+	}
+	fmt.Fprintf(os.Stderr, "the fleet is at %s://%s/fleet\n", scheme, l.Addr())
+	return serveHTTP(ctx, l, mux, c.Listen, log)
+}

@@ -1,0 +1,31 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Ticket is the way of a user of this host to the page.
+type Ticket struct {
+	Ticket  string  `json:"ticket"`    // good once
+	Address string  `json:"address"`   // of the page; empty: it is not served
+	Expires float64 `json:"expires_s"` // when the ticket ends
+}
+
+// Ticket asks for one.
+func (c *Client) Ticket(ctx context.Context) (t Ticket, err error) {
+	status, body, err := c.ask(ctx, "POST", "/v1/ticket")
+	switch {
+	case err != nil:
+		return t, fmt.Errorf("asking the ttmond at %s: %w", c.path, err)
+	case status == 404 || status == 405:
+		return t, fmt.Errorf("the ttmond at %s is too old: it serves no page", c.path)
+	case status != 200:
+		return t, fmt.Errorf("the ttmond at %s: %s", c.path, reason(body))
+	}
+	if err := json.Unmarshal(body, &t); err != nil {
+		return t, fmt.Errorf("reading the answer of the ttmond at %s: %w", c.path, err)
+	}
+	return t, nil
+}

@@ -1,0 +1,146 @@
+package fleet
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+const (
+	keepFor    = 5 * time.Second  // how long an answer is given to others
+	askTimeout = 20 * time.Second // for all questions of an answer
+	maxKept    = 8                // answers, one for each metric
+	usual      = "temperature.asic"
+)
+
+// Options of a Server.
+type Options struct {
+	Prometheus *client.Prometheus
+	// Label tells hosts apart; empty: host, or instance where there is none.
+	Label string
+}
+
+// Server answers for a fleet. Its methods may be called by any goroutine.
+type Server struct {
+	opt Options
+
+	mu   sync.Mutex
+	kept map[string]*kept
+}
+
+// kept is the last answer for one metric. Who comes while it is being made
+// waits for it: the engine is asked once.
+type kept struct {
+	mu     sync.Mutex
+	at     time.Time
+	plain  []byte
+	packed []byte
+	err    error
+}
+
+var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+// New checks the options.
+func New(o Options) (*Server, error) {
+	if o.Label != "" && !labelName.MatchString(o.Label) {
+		return nil, fmt.Errorf("%q is no name of a label", o.Label)
+	}
+	return &Server{opt: o, kept: map[string]*kept{}}, nil
+}
+
+// Handler answers /v1/fleet.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/fleet", s.fleet)
+	return mux
+}
+
+func (s *Server) fleet(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("metric")
+	if name == "" {
+		name = usual
+	}
+	table := metric.Devices()
+	col, ok := metric.Find(table, name)
+	if ok {
+		_, _, ok = col.Query("1m")
+	}
+	if !ok {
+		fail(w, http.StatusBadRequest, fmt.Sprintf("metric: %q is not kept over time; /v1/metrics lists those that are", name))
+		return
+	}
+	k := s.of(col.Field.Name)
+	plain, packed, err := k.get(r.Context(), s.opt, col)
+	if err != nil {
+		fail(w, http.StatusBadGateway, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		plain = packed
+	}
+	_, _ = w.Write(plain) // the client has left
+}
+
+// of finds the place of a metric's answer; the oldest makes room.
+func (s *Server) of(name string) *kept {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kept[name]; k != nil {
+		return k
+	}
+	if len(s.kept) >= maxKept {
+		s.kept = map[string]*kept{}
+	}
+	k := &kept{}
+	s.kept[name] = k
+	return k
+}
+
+func (k *kept) get(ctx context.Context, o Options, m metric.Column[*model.Device]) (plain, packed []byte, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := time.Now(); now.Sub(k.at) > keepFor {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		answer, err := (&asker{ctx: ctx, p: o.Prometheus, label: o.Label}).fleet(m, now)
+		if err != nil && ctx.Err() == context.Canceled {
+			return nil, nil, err // this viewer has left; the next one asks
+		}
+		k.at, k.err = now, err
+		if err == nil {
+			if k.plain, err = json.Marshal(answer); err != nil {
+				panic("BUG: " + err.Error())
+			}
+			k.packed = pack(k.plain)
+		}
+	}
+	return k.plain, k.packed, k.err
+}
+
+func pack(b []byte) []byte {
+	var out bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	_, _ = z.Write(b)
+	_ = z.Close()
+	return out.Bytes()
+}
+
+func fail(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text})
+}
