@@ -19,6 +19,7 @@ import (
 const (
 	exitLeak = 90 // --fail-on-leak
 	exitMax  = 91 // --max
+	exitOpen = 92 // either, and it could not be told
 )
 
 // runCmd is the command ttmon run with its flags.
@@ -54,11 +55,13 @@ The summary goes to standard error, if that is a terminal or a flag asks for a
 result; --summary prints it always, --quiet never.
 
 Exit code: the program's own; 128 and the number of the signal that killed it;
-90 if --fail-on-leak found something left behind, 91 if --max was passed, where
-the program itself ended with 0.
+90 if --fail-on-leak found something left behind, 91 if --max was passed, 92 if
+one of them was asked for and could not be judged, where the program itself ended
+with 0.
 
 Where there is no libttmon to be had (tt-metal linked statically, functions that
-are not known) tt-metal's own accounting is looked at once a second instead.`,
+are not known) tt-metal's own accounting is looked at once a second instead: what
+was left behind is not known then.`,
 		Example: `  ttmon run -- python train.py
   ttmon run --stacks -- python train.py                 by line of code
   ttmon run --stacks --flame memory.svg -- python train.py
@@ -191,6 +194,8 @@ func (r *runCmd) run(args []string) error {
 		return &exitError{code: exitMax}
 	case c.leak != nil && report.Left().Bytes > *c.leak:
 		return &exitError{code: exitLeak}
+	case !report.Judged() && (c.leak != nil || len(c.limits) > 0):
+		return exitWith(exitOpen, "run: leaks and limits could not be judged: libttmon did not see the program's allocations")
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ type sampleKey struct {
 type sampled struct {
 	peak, last uint64
 	at         float64
+	unsure     bool
 }
 
 const (
@@ -58,7 +59,7 @@ func (s *sampler) look(pid int, started, now time.Time) {
 	if err != nil {
 		return
 	}
-	sums := map[sampleKey]uint64{}
+	sums, unsure := map[sampleKey]uint64{}, map[sampleKey]bool{}
 	for i := range snap.Processes {
 		p := &snap.Processes[i]
 		if !descends(snap, p, pid) {
@@ -70,8 +71,10 @@ func (s *sampler) look(pid int, started, now time.Time) {
 		for _, u := range p.Devices {
 			for _, c := range u.Chips {
 				for pool, b := range c.Memory {
-					if n, _, ok := b.Best(); ok {
-						sums[sampleKey{c.ChipID, model.Pool(pool)}] += n
+					key := sampleKey{c.ChipID, model.Pool(pool)}
+					if n, bound, ok := b.Best(); ok {
+						sums[key] += n
+						unsure[key] = unsure[key] || bound == model.Unsure
 					}
 				}
 			}
@@ -84,10 +87,22 @@ func (s *sampler) look(pid int, started, now time.Time) {
 	for key, n := range sums {
 		x := s.seen[key]
 		if x.last = n; n > x.peak {
-			x.peak, x.at = n, now.Sub(started).Seconds()
+			x.peak, x.at, x.unsure = n, now.Sub(started).Seconds(), unsure[key]
 		}
 		s.seen[key] = x
 	}
+}
+
+// now is what was held when it looked last, by chip and pool.
+func (s *sampler) now() map[uint64]map[model.Pool]uint64 {
+	held := map[uint64]map[model.Pool]uint64{}
+	for key, x := range s.seen {
+		if held[key.chip] == nil {
+			held[key.chip] = map[model.Pool]uint64{}
+		}
+		held[key.chip][key.pool] = x.last
+	}
+	return held
 }
 
 // descends tells whether a process is the given one or a child of its children,
@@ -119,7 +134,7 @@ func (s *sampler) fill(r *runreport.Report) {
 			i = len(r.Chips) - 1
 		}
 		r.Chips[i].Pools = append(r.Chips[i].Pools, runreport.Pool{
-			Pool: key.pool, PoolName: key.pool.String(), Peak: x.peak, AtLeast: true, PeakAt: x.at,
+			Pool: key.pool, PoolName: key.pool.String(), Peak: x.peak, AtLeast: true, Unsure: x.unsure, PeakAt: x.at, LeftUnknown: true,
 		})
 	}
 	r.Sort()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/preload"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/runreport"
@@ -42,6 +44,9 @@ type watched struct {
 
 	session *session        // the recording of the run, or nil
 	passed  []chan struct{} // closed when what it printed is passed on
+
+	chips map[uint64]string // names of chips, for the meter
+	asked time.Time         // when they were asked for
 }
 
 // start starts the program with the library.
@@ -216,14 +221,46 @@ func (w *watched) watch() (*runreport.Report, error) {
 			}
 		case now := <-ticker.C:
 			w.look()
+			held := w.builder.Now(now)
 			if w.builder.Processes() == 0 {
 				w.sampler.look(w.cmd.Process.Pid, w.started, now)
+				held = w.sampler.now()
 			}
 			if w.r.live && terminal {
 				width, _, _ := size(w.r.stderr)
-				w.r.stderr.Write(meter.Append(nil, w.builder.Now(now), now.Sub(w.started), width))
+				w.nameChips(held, now)
+				w.r.stderr.Write(meter.Append(nil, held, w.chips, now.Sub(w.started), width))
 			}
 		}
+	}
+}
+
+// nameChips finds out which devices of this host chips are.
+func (w *watched) nameChips(held map[uint64]map[model.Pool]uint64, now time.Time) {
+	unnamed := false
+	for id := range held {
+		_, named := w.chips[id]
+		unnamed = unnamed || !named
+	}
+	if !unnamed || now.Sub(w.asked) < 5*time.Second {
+		return
+	}
+	w.asked = now
+	h, err := w.r.openHost()
+	if err != nil {
+		return
+	}
+	defer h.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	snap, err := h.Next(ctx)
+	if err != nil {
+		return
+	}
+	name := chipNames(snap)
+	w.chips = map[uint64]string{}
+	for id := range held {
+		w.chips[id] = name(id)
 	}
 }
 

@@ -18,7 +18,7 @@ func pythonsHere(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var found []string
-	for _, minor := range []string{"3.10", "3.11", "3.12", "3.13"} {
+	for _, minor := range []string{"3.10", "3.11", "3.12", "3.13", "3.14"} {
 		if path, err := exec.LookPath("python" + minor); err == nil && exec.Command(path, "-c", "").Run() == nil {
 			found = append(found, path)
 			continue
@@ -27,7 +27,7 @@ func pythonsHere(t *testing.T) []string {
 		found = append(found, list...)
 	}
 	if len(found) == 0 {
-		t.Skip("no CPython 3.10 to 3.13 here")
+		t.Skip("no CPython 3.10 to 3.14 here")
 	}
 	return found
 }

@@ -18,6 +18,10 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/sim/cluster"
+	"github.com/ttmon/ttmon/internal/sim/metal"
+	"github.com/ttmon/ttmon/lib/libtest"
 )
 
 // ranWith is what a `ttmon run` gave.
@@ -251,5 +255,108 @@ func TestRunAsANewUser(t *testing.T) {
 	}
 	if err != nil || !strings.Contains(string(out), "exact (libttmon, ttnn 0.81.1)") || !strings.Contains(string(out), "1000\n") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestRunSamples: a program in which libttmon cannot be is looked at from
+// outside, and what that does not tell is not told.
+func TestRunSamples(t *testing.T) {
+	h := start(t, sim.Options{Boards: "p150a"})
+	c, err := cluster.Load(h.Root() + sim.ClusterDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chip := c.Chips()[0].ID
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.json")
+	var report runreport.Report
+	// On a busy machine it takes longer until it has been looked at.
+	for _, patience := range []time.Duration{4 * time.Second, 10 * time.Second, 30 * time.Second} {
+		var cmd *exec.Cmd
+		p, err := metal.Start(metal.Options{Command: func(args ...string) *exec.Cmd {
+			cmd = h.Command(t.Context(), filepath.Join(bin, "ttmon"),
+				append([]string{"run", "--json", file, "--fail-on-leak", "--", filepath.Join(bin, "ttmon-sim"), "metal"}, args...)...)
+			cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+dir)
+			return cmd
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []string{"device /dev/tenstorrent/0", fmt.Sprintf("open %d", chip), fmt.Sprintf("alloc %d dram 64M", chip)} {
+			if _, err := p.Do(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(patience)
+		_ = p.End()
+		if code := cmd.ProcessState.ExitCode(); code != 92 && code != 0 {
+			t.Fatalf("exit code %d, want 92: leaks cannot be judged", code)
+		}
+		report = runreport.Report{}
+		read(t, file, func(b []byte) error { return json.Unmarshal(b, &report) })
+		if report.Method == runreport.Sampled {
+			break
+		}
+	}
+	if report.Method != runreport.Sampled || len(report.Chips) != 1 || report.Chips[0].ID != chip || report.Chips[0].Device == nil {
+		t.Fatalf("%+v", report)
+	}
+	dram := report.Chips[0].Pools[0]
+	if dram.PoolName != "dram" || dram.Peak != 64<<20 || !dram.AtLeast || !dram.LeftUnknown {
+		t.Errorf("%+v", dram)
+	}
+}
+
+// TestRunLive: on a terminal a line shows what is held, and is gone at the end.
+func TestRunLive(t *testing.T) {
+	if _, err := exec.LookPath("script"); err != nil {
+		t.Skip("needs script, for a terminal")
+	}
+	if _, err := libtest.Compiler(); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	if err := libtest.Build(dir, "plain"); err != nil {
+		t.Fatal(err)
+	}
+	ttmon, driver := filepath.Join(bin, "ttmon"), filepath.Join(dir, "driver")
+	d, err := libtest.Start(exec.Command("script", "-qec", ttmon+" run --live -- "+driver, "/dev/null"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Kill()
+	for _, line := range []string{"list 5 0", "alloc 1 4096 1048576"} {
+		if err := d.Tell("%s", line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := make(chan string)
+	go func() {
+		defer close(shown)
+		var all strings.Builder
+		for {
+			line, err := d.Answer() // the meter ends no line: the driver's answers do
+			all.WriteString(line)
+			if err != nil {
+				shown <- all.String()
+				return
+			}
+			if strings.Contains(line, "chip 5 DRAM 8.0 MiB") {
+				_ = d.Tell("\x04") // the end of its input
+			}
+		}
+	}()
+	for deadline := time.After(time.Minute); ; {
+		select {
+		case text := <-shown:
+			if !strings.Contains(text, "chip 5 DRAM 8.0 MiB") || !strings.Contains(text, "exact (libttmon)") {
+				t.Errorf("it shows %q", text)
+			}
+			return
+		case <-deadline:
+			t.Fatal("it never ends")
+		case <-time.After(300 * time.Millisecond):
+			_ = d.Tell("error") // something to answer, while it runs
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
@@ -120,5 +121,31 @@ func TestPlace(t *testing.T) {
 	defer l.Close()
 	if out, err := exec.Command("env", "LD_PRELOAD="+l.Path, "true").CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("preloading it: %v\n%s", err, out)
+	}
+}
+
+// TestLibrariesNeedOnlyC: what the libraries call is found in any C library. A
+// helper of the compiler's would be in none, and a program that has the library
+// could not start.
+func TestLibrariesNeedOnlyC(t *testing.T) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		f, err := elf.Open("libttmon-" + arch + ".so")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		needed, err := f.ImportedLibraries()
+		if err != nil || len(needed) > 0 {
+			t.Errorf("%s names the libraries %v, %v", arch, needed, err)
+		}
+		symbols, err := f.ImportedSymbols()
+		if err != nil || len(symbols) == 0 {
+			t.Fatal(err)
+		}
+		for _, s := range symbols {
+			if strings.HasPrefix(s.Name, "_") && s.Name != "__errno_location" {
+				t.Errorf("%s calls %s", arch, s.Name)
+			}
+		}
 	}
 }

@@ -70,16 +70,21 @@ type Pool struct {
 	Peak     uint64     `json:"peak_bytes"`
 	// AtLeast says that the peak may have been higher: several processes or
 	// allocators added up, samples, or lost events.
-	AtLeast  bool    `json:"peak_at_least,omitempty"`
+	AtLeast bool `json:"peak_at_least,omitempty"`
+	// Unsure says that it may be too high or too low: tt-metal's own
+	// accounting, which counts one thread only.
+	Unsure   bool    `json:"peak_unsure,omitempty"`
 	PeakAt   float64 `json:"peak_at_s"`
 	Capacity uint64  `json:"capacity_bytes,omitempty"` // of the allocator; 0: not known
 	Total    Amount  `json:"allocated"`                // ever
 	Held     Amount  `json:"held"`                     // by processes that run on
 	Left     Amount  `json:"left"`                     // by those that ended, or closed the device
-	Failed   uint64  `json:"failed,omitempty"`         // requests that found no room
-	AtPeak   []Place `json:"at_peak,omitempty"`        // largest first
-	LeftBy   []Place `json:"left_by,omitempty"`
-	Places   []Place `json:"-"` // all that ever allocated, for profiles
+	// LeftUnknown says that nothing is known of what was left: samples do not tell.
+	LeftUnknown bool    `json:"left_unknown,omitempty"`
+	Failed      uint64  `json:"failed,omitempty"`  // requests that found no room
+	AtPeak      []Place `json:"at_peak,omitempty"` // largest first
+	LeftBy      []Place `json:"left_by,omitempty"`
+	Places      []Place `json:"-"` // all that ever allocated, for profiles
 }
 
 // Amount is memory in blocks.
@@ -141,6 +146,10 @@ func (r *Report) Check(limits map[model.Pool]uint64) {
 		}
 	}
 }
+
+// Judged tells whether leaks and limits can be told: not from samples, between
+// which anything can happen.
+func (r *Report) Judged() bool { return r.Method != Sampled }
 
 // Sort puts chips and pools into their order.
 func (r *Report) Sort() { sortChips(r.Chips) }

@@ -3,7 +3,8 @@
  * Python may be called, but a thread's own frames do not change under it.
  *
  * Where things lie is known for CPython 3.10 and 3.12 (for which ttnn has
- * wheels), 3.11, and 3.13, which tells itself. Of other versions nothing is read.
+ * wheels), 3.11, and 3.13 and 3.14, which tell themselves. Of other versions, and
+ * of those without a GIL, nothing is read.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
@@ -47,9 +48,12 @@ static const struct layout known_312 = {
 	.ascii = 40, .wide = 56,
 };
 
-/* The C interpreter's own frames, between Python and a C function that called
- * Python again. */
-enum { OWNED_BY_C_STACK = 3 };
+/* From here on, the C interpreter's own frames, between Python and a C function
+ * that called Python again. */
+enum { OWNED_BY_C = 3 };
+
+/* 3.14 keeps a bit of its own in references to objects, which are aligned. */
+enum { REFERENCE_BITS = 7 };
 
 enum { DEPTH = 64, TEXT = 1024 };
 
@@ -75,19 +79,26 @@ static int32_t i32(const void *base, uint64_t offset)
 	return v;
 }
 
-/* _Py_DebugOffsets as CPython 3.13 has it: numbers of 8 bytes, by position. */
-static bool layout_313(struct layout *at)
+/* _Py_DebugOffsets of CPython 3.13 and 3.14: numbers of 8 bytes, by position.
+ * The parts that lie before ours have grown. */
+static bool layout_told(struct layout *at)
 {
 	const char *runtime = dlsym(RTLD_DEFAULT, "_PyRuntime");
-	if (!runtime || memcmp(runtime, "xdebugpy", 8) != 0 || u64(runtime, 8) >> 16 != 0x030d || u64(runtime, 16) != 0)
+	if (!runtime || memcmp(runtime, "xdebugpy", 8) != 0 || u64(runtime, 16) != 0)
 		return false;
-	enum { THREAD = 3 + 3 + 13, FRAME = THREAD + 9, CODE = FRAME + 6 };
+	int interpreter, frame;
+	switch (u64(runtime, 8) >> 16) {
+	case 0x030d: interpreter = 13; frame = 6; break;
+	case 0x030e: interpreter = 16; frame = 8; break;
+	default: return false;
+	}
+	const int thread_at = 3 + 3 + interpreter, frame_at = thread_at + 9, code_at = frame_at + frame;
 #define FIELD(n) ((uint16_t)u64(runtime, 8 * (uint64_t)(n)))
 	*at = (struct layout){
-		.current_frame = FIELD(THREAD + 4),
-		.previous = FIELD(FRAME + 1), .code = FIELD(FRAME + 2), .instruction = FIELD(FRAME + 3), .owner = FIELD(FRAME + 5),
-		.filename = FIELD(CODE + 1), .qualname = FIELD(CODE + 3), .linetable = FIELD(CODE + 4), .first_line = FIELD(CODE + 5),
-		.instructions = FIELD(CODE + 9), .newer = 1, .ascii = 40, .wide = 56,
+		.current_frame = FIELD(thread_at + 4),
+		.previous = FIELD(frame_at + 1), .code = FIELD(frame_at + 2), .instruction = FIELD(frame_at + 3), .owner = FIELD(frame_at + 5),
+		.filename = FIELD(code_at + 1), .qualname = FIELD(code_at + 3), .linetable = FIELD(code_at + 4), .first_line = FIELD(code_at + 5),
+		.instructions = FIELD(code_at + 9), .newer = 1, .ascii = 40, .wide = 56,
 	};
 #undef FIELD
 	return true;
@@ -111,7 +122,7 @@ void python_find(void)
 	else if (strncmp(v, "3.12.", 5) == 0)
 		at = known_312;
 	else
-		known = layout_313(&at);
+		known = layout_told(&at);
 	/* A race stores the same twice. */
 	python.at = at;
 	python.thread_state = known && strstr(v, "free-threading") == NULL ? thread_state : NULL;
@@ -301,9 +312,9 @@ uint32_t python_stack(struct state *s, uint32_t parent)
 	int64_t places[DEPTH];
 	int n = 0;
 	for (const char *f = pointer(thread, at->current_frame); f && n < DEPTH; f = pointer(f, at->previous)) {
-		if (at->newer && f[at->owner] == OWNED_BY_C_STACK)
+		if (at->newer && f[at->owner] >= OWNED_BY_C)
 			continue;
-		const char *code = pointer(f, at->code);
+		const char *code = (const char *)((uintptr_t)u64(f, at->code) & ~(uintptr_t)REFERENCE_BITS);
 		if (!code)
 			continue;
 		places[n] = at->newer ? (int64_t)(u64(f, at->instruction) - (uint64_t)(uintptr_t)(code + at->instructions)) : (int64_t)i32(f, at->instruction) * 2;

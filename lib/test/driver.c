@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -97,6 +98,56 @@ static void bench(uint64_t events, uint64_t live)
 	printf("%.2f\n", (nanoseconds() - start) / (double)events);
 }
 
+/* Copies of tt-metal (lib/test/metal.c), and a device of each. */
+static struct copy {
+	void *handle, *device;
+	void *(*open)(uint64_t);
+	uint64_t (*take)(void *, uint64_t);
+	void (*give)(void *, uint64_t);
+	void (*close)(void *);
+} copies[8];
+
+/* Loads a library as copy number n; 0 if that cannot be. */
+static int load(unsigned n, const char *path)
+{
+	struct copy *c = &copies[n % 8];
+	*c = (struct copy){.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
+	if (!c->handle)
+		return 0;
+	*(void **)&c->open = dlsym(c->handle, "metal_open");
+	*(void **)&c->take = dlsym(c->handle, "metal_take");
+	*(void **)&c->give = dlsym(c->handle, "metal_give");
+	*(void **)&c->close = dlsym(c->handle, "metal_close");
+	return c->open && c->take && c->give && c->close;
+}
+
+/* Allocates and frees buffers of a copy from a thread. */
+static void *metal_work(void *argument)
+{
+	struct copy *c = argument;
+	uint64_t held[32] = {0}, seed = (uint64_t)(uintptr_t)&held | 1;
+	for (int i = 0; i < 3000; i++) {
+		uint64_t *slot = &held[next(&seed) % 32];
+		if (*slot)
+			c->give(c->device, *slot);
+		*slot = *slot ? 0 : c->take(c->device, 512 + next(&seed) % 4096);
+	}
+	for (int i = 0; i < 32; i++)
+		if (held[i])
+			c->give(c->device, held[i]);
+	return NULL;
+}
+
+/* Each copy is used by one thread at a time, as its allocator's lock makes sure. */
+static void metal_storm(unsigned n)
+{
+	pthread_t t[8];
+	for (unsigned i = 0; i < n && i < 8; i++)
+		pthread_create(&t[i], NULL, metal_work, &copies[i]);
+	for (unsigned i = 0; i < n && i < 8; i++)
+		pthread_join(t[i], NULL);
+}
+
 static void limit(int what, rlim_t n)
 {
 	struct rlimit r = {n, n};
@@ -176,6 +227,26 @@ int main(int argc, char **argv)
 		} else if (strcmp(verb, "exec") == 0) {
 			execv(argv[0], argv);
 			return 1;
+		} else if (sscanf(line, "metal %llu %255s", &a, word) == 2 && strcmp(verb, "metal") == 0) {
+			printf("%d\n", load((unsigned)a, word));
+			continue;
+		} else if (strcmp(verb, "mopen") == 0) {
+			copies[a % 8].device = copies[a % 8].open(b);
+		} else if (strcmp(verb, "mtake") == 0) {
+			printf("%llu\n", (unsigned long long)copies[a % 8].take(copies[a % 8].device, b));
+			continue;
+		} else if (strcmp(verb, "mgive") == 0) {
+			copies[a % 8].give(copies[a % 8].device, b);
+		} else if (strcmp(verb, "mclose") == 0) {
+			copies[a % 8].close(copies[a % 8].device);
+		} else if (strcmp(verb, "mstorm") == 0) {
+			metal_storm((unsigned)a);
+		} else if (strcmp(verb, "munload") == 0) {
+			printf("%d\n", dlclose(copies[a % 8].handle));
+			continue;
+		} else if (strcmp(verb, "attach") == 0) {
+			printf("%d\n", ttmon_attach());
+			continue;
 		} else if (strcmp(verb, "abandon") == 0) {
 			_exit(0);
 		} else if (strcmp(verb, "bench") == 0) {

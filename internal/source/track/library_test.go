@@ -1,18 +1,30 @@
 package track
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 	"github.com/ttmon/ttmon/lib/libtest"
 )
 
-// everything is a bit of all that the library can do.
-const everything = "list 5 0\nalloc 1 4096\nalloc 1 8192\npush kv\nalloc 1 40960\npop\nfree 1 4096\nquery 5 0\nstorm 3 3 3000\nstacks 3\nalloc 1 12288\n" +
+// everything is a bit of all that the library can do: for a program with an
+// allocator of its own, and inside two copies of a tt-metal, one of which is
+// unloaded, and a third that was there before.
+func everything(dir string) string {
+	metal := filepath.Join(dir, "libtt_metal.so")
+	return own + fmt.Sprintf("metal 0 %s\nmetal 1 %s.copy\nmopen 0 5\nmopen 1 6\nmtake 0 1000\nmtake 1 2000\nmstorm 2\nmclose 0\nmunload 0\nmtake 1 64\n"+
+		"attach\nmtake 1 64\nmclose 1\nmunload 1\nerror\n", metal, metal)
+}
+
+const own = "list 5 0\nalloc 1 4096\nalloc 1 8192\npush kv\nalloc 1 40960\npop\nfree 1 4096\nquery 5 0\nstorm 3 3 3000\nstacks 3\nalloc 1 12288\n" +
 	"fork\nlist 9 0\nalloc 1 4096\nclose 1\nreset\nlist 5 0\nclose 2\nerror\n"
 
 // The library's own tests under the sanitizers and valgrind.
@@ -39,10 +51,170 @@ func TestLibraryIsClean(t *testing.T) {
 			}
 			cmd := exec.Command(command[0], command[1:]...)
 			cmd.Env = append(os.Environ(), "TTMON_DIR="+dir)
-			cmd.Stdin = strings.NewReader(everything)
+			copyMetal(t, dir)
+			cmd.Stdin = strings.NewReader(everything(dir))
 			out, err := cmd.CombinedOutput()
 			if err != nil || strings.Contains(string(out), "WARNING: ThreadSanitizer") {
 				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// copyMetal makes a second file of the tt-metal that the driver loads.
+func copyMetal(t *testing.T, dir string) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "libtt_metal.so"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "libtt_metal.so.copy"), b, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two copies of tt-metal in one process are followed each for itself, and what
+// one of them did is known when it is unloaded.
+func TestTwoCopies(t *testing.T) {
+	d, dir := driver(t)
+	copyMetal(t, built)
+	metal := filepath.Join(built, "libtt_metal.so")
+	do(t, d, "1", "metal 0 %s", metal)
+	do(t, d, "1", "metal 1 %s.copy", metal)
+	for i, chip := range []int{5, 6} {
+		do(t, d, "ok", "mopen %d %d", i, chip)
+		do(t, d, "4096", "mtake %d %d", i, 1000*(i+1))
+	}
+	r := NewReader(Options{Dir: dir})
+	defer r.Close()
+	check := func(want map[uint64]uint64) {
+		t.Helper()
+		got := map[uint64]uint64{}
+		p := one(t, r)
+		for _, a := range p.State.Allocators {
+			for _, l := range a.Lists {
+				if n, known := l.Occupied(); known && l.Exact() && len(a.Chips) == 1 {
+					got[a.Chips[0]] += n
+				} else {
+					t.Errorf("chips %v: banks known: %v, exact: %v", a.Chips, known, l.Exact())
+				}
+			}
+		}
+		if !reflect.DeepEqual(got, want) || p.Ledger.Unknown+p.Ledger.Unmatched > 0 {
+			t.Errorf("held by chip: %v, want %v; %d unknown, %d unmatched", got, want, p.Ledger.Unknown, p.Ledger.Unmatched)
+		}
+	}
+	check(map[uint64]uint64{5: 1024, 6: 2048}) // a bank gives whole 64 bytes
+	do(t, d, "ok", "mclose 0")
+	do(t, d, "0", "munload 0")
+	check(map[uint64]uint64{6: 2048})
+	do(t, d, "69632", "mtake 1 64")
+	do(t, d, "1", "metal 2 %s", metal) // loaded again
+	do(t, d, "ok", "mopen 2 7")
+	do(t, d, "4096", "mtake 2 512")
+	check(map[uint64]uint64{6: 2048 + 512, 7: 512})
+}
+
+// The library works where programs have another C library, or another machine.
+func TestOtherPlatforms(t *testing.T) {
+	if built == "" {
+		t.Skip("no C compiler")
+	}
+	for kind, needs := range map[string][]string{
+		"arm64": {"aarch64-linux-gnu-gcc", "qemu-aarch64-static"},
+		"musl":  {"musl-gcc"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			for _, program := range needs {
+				if _, err := exec.LookPath(program); err != nil {
+					t.Skipf("needs %s", program)
+				}
+			}
+			if _, err := os.Stat("/usr/aarch64-linux-gnu/lib/libc.so.6"); err != nil && kind == "arm64" {
+				t.Skip("needs a C library for arm64")
+			}
+			dir := t.TempDir()
+			if err := libtest.Build(dir, kind); err != nil {
+				t.Fatal(err)
+			}
+			command := []string{filepath.Join(dir, "driver")}
+			if kind == "arm64" {
+				command = append([]string{"qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"}, command...)
+			}
+			copyMetal(t, dir)
+			ledgers := t.TempDir()
+			run := func(script string) string {
+				t.Helper()
+				cmd := exec.Command(command[0], command[1:]...)
+				cmd.Env = append(os.Environ(), "TTMON_DIR="+ledgers)
+				cmd.Stdin = strings.NewReader(script)
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				return string(out)
+			}
+			run(everything(dir))
+			metal := filepath.Join(dir, "libtt_metal.so")
+			out := run(fmt.Sprintf("metal 0 %s\nmopen 0 5\nmtake 0 1000\nmtake 0 64\nmgive 0 4096\nquery 5 0\nlist 6 0\nalloc 1 4096 640\nquery 6 0\n", metal))
+			if want := "1\nok\n4096\n69632\nok\n0 512 1 1536 0 536870912\n1\n0\n0 5120 1 5120 0 16777216\n"; out != want {
+				t.Errorf("it says %q, want %q", out, want)
+			}
+		})
+	}
+}
+
+// A file system that is really full, from the start or later, is no more than
+// a ledger that is not there, or says that it is not complete.
+func TestFullFileSystem(t *testing.T) {
+	if built == "" {
+		t.Skip("no C compiler")
+	}
+	mount := func(t *testing.T, bytes int) string {
+		t.Helper()
+		dir := t.TempDir()
+		if err := unix.Mount("none", dir, "tmpfs", 0, fmt.Sprintf("size=%d", bytes)); err != nil {
+			t.Skipf("needs to mount a file system: %v", err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+		return dir
+	}
+	t.Run("from the start", func(t *testing.T) {
+		dir := mount(t, 64<<10)
+		d, _ := driver(t, "TTMON_DIR="+dir)
+		do(t, d, "0", "list 5 0")
+		do(t, d, "-1", "alloc 1 4096")
+		if left, _ := names(dir); len(left) > 0 {
+			t.Errorf("what could not be made is left: %v", left)
+		}
+	})
+	for name, fill := range map[string]bool{"by the ledger itself": false, "by somebody else": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := mount(t, 4<<20)
+			d, _ := driver(t, "TTMON_DIR="+dir)
+			do(t, d, "1", "list 5 0")
+			do(t, d, "0", "alloc 1 4096")
+			if fill {
+				other, err := os.Create(filepath.Join(dir, "other"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer other.Close()
+				for err == nil {
+					_, err = other.Write(make([]byte, 64<<10))
+				}
+			}
+			if _, err := d.Do("bench 2 200000"); err != nil {
+				t.Fatalf("it did not survive: %v", err)
+			}
+			r := NewReader(Options{Dir: dir})
+			defer r.Close()
+			p := one(t, r)
+			if p.Ledger.Lost == 0 || p.Ledger.Flags&ledgerfile.Full == 0 || p.State.Exact() {
+				t.Errorf("lost %d, flags %b, exact %v", p.Ledger.Lost, p.Ledger.Flags, p.State.Exact())
+			}
+			if _, ok := p.State.Allocators[0].Lists[0].At(4096); !ok {
+				t.Error("what was there before is gone")
 			}
 		})
 	}

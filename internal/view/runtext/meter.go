@@ -14,23 +14,39 @@ import (
 // over itself.
 type Meter struct{ shown bool }
 
-// Append appends the line; held is by chip and pool.
-func (m *Meter) Append(dst []byte, held map[uint64]map[model.Pool]uint64, elapsed time.Duration, width int) []byte {
+// Append appends the line; held is by chip and pool, names are those of chips
+// of this host. Chips that hold the same, as those of a mesh do, are one.
+func (m *Meter) Append(dst []byte, held map[uint64]map[model.Pool]uint64, names map[uint64]string, elapsed time.Duration, width int) []byte {
 	text := "ttmon " + clock(elapsed.Seconds())
-	for i, id := range slices.Sorted(maps.Keys(held)) {
-		if i == 4 {
-			text += fmt.Sprintf("  and %d chips more", len(held)-i)
-			break
-		}
-		text += fmt.Sprintf("  chip %d", id)
-		if len(held) <= 4 && i > 0 {
-			text += ""
-		}
+	var amounts []string // in the order of the first chip that has each
+	chips := map[string][]uint64{}
+	for _, id := range slices.Sorted(maps.Keys(held)) {
+		amount := ""
 		for _, pool := range model.Pools() {
 			if n := held[id][pool]; n > 0 {
-				text += " " + words.PoolName(pool) + " " + words.Bytes(n)
+				amount += " " + words.PoolName(pool) + " " + words.Bytes(n)
 			}
 		}
+		if amount == "" {
+			continue
+		}
+		if chips[amount] == nil {
+			amounts = append(amounts, amount)
+		}
+		chips[amount] = append(chips[amount], id)
+	}
+	for _, amount := range amounts {
+		who := names[chips[amount][0]]
+		switch n := len(chips[amount]); {
+		case n > 1:
+			who = fmt.Sprintf("each of %d chips", n)
+		case who == "":
+			who = fmt.Sprintf("chip %d", chips[amount][0])
+		}
+		text += "  " + who + amount
+	}
+	if len(amounts) == 0 {
+		text += "  nothing held"
 	}
 	if width > 0 {
 		text = words.Truncate(text, width-1)

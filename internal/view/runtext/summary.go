@@ -40,6 +40,9 @@ func Append(dst []byte, r *runreport.Report, o Options) []byte {
 	p.peaks(groups)
 	p.left(groups)
 	p.processes(r)
+	if !r.Judged() {
+		p.line(" not judged: samples do not tell what was left behind, nor peaks between them")
+	}
 	for _, e := range r.Exceeded {
 		p.line(" over the limit: %s had %s at its peak, more than %s", words.PoolName(e.Pool), words.Bytes(e.Peak), words.Bytes(e.Limit))
 	}
@@ -113,7 +116,7 @@ func alike(chips []runreport.Chip) []group {
 
 func sameRows(a, b []runreport.Pool) bool {
 	return slices.EqualFunc(a, b, func(x, y runreport.Pool) bool {
-		return x.Pool == y.Pool && x.Peak == y.Peak && x.AtLeast == y.AtLeast && x.PeakAt == y.PeakAt && x.Left == y.Left && x.Held == y.Held && x.Capacity == y.Capacity
+		return x.Pool == y.Pool && x.Peak == y.Peak && x.AtLeast == y.AtLeast && x.Unsure == y.Unsure && x.PeakAt == y.PeakAt && x.Left == y.Left && x.Held == y.Held && x.Capacity == y.Capacity
 	})
 }
 
@@ -157,15 +160,22 @@ func (p *printer) table(groups []group) {
 		label := g.label
 		for _, x := range g.pools {
 			peak := words.Bytes(x.Peak)
-			if x.AtLeast {
+			switch {
+			case x.Unsure:
+				peak = "~" + peak
+			case x.AtLeast:
 				peak = p.mark() + peak
+			}
+			left := words.Bytes(x.Left.Bytes)
+			if x.LeftUnknown {
+				left = "?"
 			}
 			of := ""
 			if x.Capacity > 0 {
 				of = words.Bytes(x.Capacity)
 			}
 			p.line(" %s  %-8s  %s  %6s  %s  %s%s", words.Pad(label, width), words.PoolName(x.Pool), words.PadLeft(peak, 10), clock(x.PeakAt),
-				words.PadLeft(of, 10), words.PadLeft(words.Bytes(x.Left.Bytes), 10), p.remarks(x))
+				words.PadLeft(of, 10), words.PadLeft(left, 10), p.remarks(x))
 			label = ""
 		}
 	}
