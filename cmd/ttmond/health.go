@@ -12,6 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // loopPatience is how long the loop of the allocation server may take to answer.
@@ -68,8 +69,8 @@ func addRuns(h *api.Health, runs []collect.Run, now time.Time, patience time.Dur
 }
 
 func (d *ttmond) checkDescriptors(h *api.Health) {
-	if names, err := os.ReadDir("/proc/self/fd"); err == nil {
-		h.Descriptors.Open = len(names) - 1 // one is the directory
+	if n, err := proc.OpenDescriptors(); err == nil {
+		h.Descriptors.Open = n
 	}
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) == nil {

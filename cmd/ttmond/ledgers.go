@@ -1,22 +1,19 @@
 package main
 
 import (
-	"os"
-	"strconv"
-	"syscall"
-
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/runreport"
 )
 
 // findBlocks finds the allocators of a process: in the ledger that it keeps
 // itself, which knows call sites too, or as they are watched through the kernel.
 func (d *ttmond) findBlocks(pid int) (api.BlocksOf, bool) {
-	st, err := os.Stat("/proc/" + strconv.Itoa(pid))
+	uid, err := proc.Owner(hostfs.Root{}, pid)
 	if err != nil || pid <= 0 {
 		return api.BlocksOf{}, false
 	}
-	uid := int(st.Sys().(*syscall.Stat_t).Uid)
 	if of, ok := d.fromLedger(pid); ok {
 		of.UID = uid
 		return of, true

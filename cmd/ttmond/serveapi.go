@@ -13,6 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/version"
 )
@@ -77,11 +78,9 @@ func listenerOf(fd int) (net.Listener, error) {
 // readHiding tells how /proc hides processes from ordinary users: as the first
 // process of the host has it mounted, since ours may be another.
 func readHiding() api.Hiding {
-	b, err := os.ReadFile("/proc/1/mountinfo")
+	b, err := proc.HostMounts(hostfs.Root{})
 	if err != nil {
-		if b, err = os.ReadFile("/proc/self/mountinfo"); err != nil {
-			return api.Hiding{Level: 2, GID: -1}
-		}
+		return api.Hiding{Level: 2, GID: -1}
 	}
 	return api.ParseHiding(b)
 }

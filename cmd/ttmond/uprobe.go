@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -120,11 +119,8 @@ func (w *watcher) find() func(pid int) (api.BlocksOf, bool) {
 		if !ok {
 			return api.BlocksOf{}, false
 		}
-		st, err := os.Stat("/proc/" + strconv.Itoa(pid))
-		if err != nil {
-			return api.BlocksOf{}, false
-		}
-		return api.BlocksOf{Process: p, UID: int(st.Sys().(*syscall.Stat_t).Uid)}, true
+		uid, err := proc.Owner(hostfs.Root{}, pid)
+		return api.BlocksOf{Process: p, UID: uid}, err == nil
 	}
 }
 

@@ -18,6 +18,34 @@ func Executable(root hostfs.Root, pid int) (string, error) {
 	return root.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 }
 
+// Owner is the user that the process with a pid runs as.
+func Owner(root hostfs.Root, pid int) (uid int, err error) {
+	st, err := root.Stat("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return -1, fmt.Errorf("looking for process %d: %w", pid, err)
+	}
+	return int(st.Uid), nil
+}
+
+// OpenDescriptors counts those of this process.
+func OpenDescriptors() (int, error) {
+	names, err := hostfs.Root{}.Names("/proc/self/fd")
+	if err != nil {
+		return 0, err
+	}
+	return len(names) - 1, nil // one is the directory
+}
+
+// HostMounts is the mountinfo of the host's first process, or ours where that
+// may not be read.
+func HostMounts(root hostfs.Root) ([]byte, error) {
+	const enough = 16 << 20
+	if b, err := root.Read("/proc/1/mountinfo", enough); err == nil {
+		return b, nil
+	}
+	return root.Read("/proc/self/mountinfo", enough)
+}
+
 // maxLook is how much of a list of mappings MapsMention goes through.
 const maxLook = 16 << 20
 

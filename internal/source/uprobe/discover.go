@@ -11,7 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 const (
@@ -88,10 +90,11 @@ func (s *Source) isKnown(pid int) bool {
 
 // meet begins to watch a process.
 func (s *Source) meet(m mapping) {
-	parent, start, err := birth(m.pid)
+	stat, err := proc.ReadStat(hostfs.Root{}, m.pid)
 	if err != nil {
 		return // it has ended
 	}
+	parent, start := stat.PPID, stat.Start
 	var f *os.File
 	if _, err := s.guard.Run(model.ProcessID{PID: m.pid, StartTicks: start}, func() { f, err = open(m) }); err != nil {
 		s.log.Warn("a process does not let its library be opened", "pid", m.pid, "err", err)

@@ -86,21 +86,3 @@ func hasChip(pid int) bool {
 	}
 	return false
 }
-
-// birth reads who the parent of a process is, and when it started, in clock
-// ticks after boot.
-func birth(pid int) (parent int, start uint64, err error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	s := string(b)
-	field := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
-	if len(field) < 20 {
-		return 0, 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(field))
-	}
-	if parent, err = strconv.Atoi(field[1]); err == nil {
-		start, err = strconv.ParseUint(field[19], 10, 64)
-	}
-	return parent, start, err
-}

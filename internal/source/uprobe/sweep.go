@@ -2,11 +2,11 @@ package uprobe
 
 import (
 	"context"
-	"os"
-	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // sweepEvery is how often the kernel's table of processes is looked through:
@@ -142,9 +142,9 @@ func (s *Source) dropGone() {
 // sameProcess says whether a process still runs.
 func sameProcess(pid int, start uint64) bool {
 	if start == 0 {
-		_, err := os.Stat("/proc/" + strconv.Itoa(pid))
+		_, err := proc.Owner(hostfs.Root{}, pid)
 		return err == nil
 	}
-	_, now, err := birth(pid)
-	return err == nil && now == start
+	now, err := proc.ReadStat(hostfs.Root{}, pid)
+	return err == nil && now.Start == start
 }
