@@ -8,13 +8,13 @@ import (
 
 // What shared memory cannot tell is exact here.
 
-func p150(t *testing.T, release string, env ...string) *ttnn.Job {
+func p150(t *testing.T, s *Source, release string, env ...string) *ttnn.Job {
 	t.Helper()
 	path, err := ttnn.Descriptor("blackhole_P150")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return start(t, ttnn.Options{Release: release, Descriptor: path, Env: env})
+	return start(t, s, ttnn.Options{Release: release, Descriptor: path, Env: env})
 }
 
 // TestTwoReleasesAtOnce: each library is watched for itself.
@@ -22,7 +22,7 @@ func TestTwoReleasesAtOnce(t *testing.T) {
 	s := watch(t, Options{})
 	var jobs []*ttnn.Job
 	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
-		j := p150(t, release)
+		j := p150(t, s, release)
 		do(t, j, ttnn.Step{"do": "open", "l1_small": 32768, "trace": 1 << 20})
 		jobs = append(jobs, j)
 	}
@@ -43,7 +43,7 @@ func TestTwoReleasesAtOnce(t *testing.T) {
 // on which chips nobody says, and that is said.
 func TestTrackingDisabled(t *testing.T) {
 	s := watch(t, Options{})
-	j := p150(t, ttnn.Newest, "TT_METAL_SHM_TRACKING_DISABLED=1")
+	j := p150(t, s, ttnn.Newest, "TT_METAL_SHM_TRACKING_DISABLED=1")
 	do(t, j, ttnn.Step{"do": "open", "l1_small": 32768, "trace": 1 << 20})
 	do(t, j, ttnn.Step{"do": "churn", "seed": 1, "steps": 200})
 	compare(t, s, j, 0)
@@ -53,7 +53,7 @@ func TestTrackingDisabled(t *testing.T) {
 // there, and those after it are.
 func TestGraphCapture(t *testing.T) {
 	s := watch(t, Options{})
-	j := p150(t, ttnn.Newest)
+	j := p150(t, s, ttnn.Newest)
 	do(t, j, ttnn.Step{"do": "open", "l1_small": 32768, "trace": 1 << 20})
 	do(t, j, ttnn.Step{"do": "alloc", "name": "a", "pool": "dram", "bytes": 1 << 20})
 	do(t, j, ttnn.Step{"do": "capture", "mode": "NO_DISPATCH"})

@@ -33,7 +33,9 @@ func watch(t *testing.T, o Options) *Source {
 	return s
 }
 
-func start(t *testing.T, o ttnn.Options) *ttnn.Job {
+// start starts a program and waits until it is watched: it has loaded its
+// library then, and opened nothing. On a busy machine it would be faster.
+func start(t *testing.T, s *Source, o ttnn.Options) *ttnn.Job {
 	t.Helper()
 	o.Dir = t.TempDir()
 	j, err := ttnn.Start(o)
@@ -45,6 +47,7 @@ func start(t *testing.T, o ttnn.Options) *ttnn.Job {
 			t.Error(err)
 		}
 	})
+	eventually(t, "the program is watched", func() bool { _, ok := s.Find(j.PID); return ok })
 	return j
 }
 
@@ -76,7 +79,7 @@ func TestEqualsTheAllocator(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				j := start(t, ttnn.Options{Release: release, Descriptor: path})
+				j := start(t, s, ttnn.Options{Release: release, Descriptor: path})
 				on.open["do"], on.open["l1_small"], on.open["trace"] = "open", 32768, 1<<22
 				do(t, j, on.open)
 				for seed := range 4 {
