@@ -168,6 +168,7 @@ func (d *ttmond) run(ctx context.Context) error {
 		g.Go(func() error { return d.awaitAllocSocket(users) })
 		hups := hangups()
 		g.Go(func() error { return d.awaitReloads(users, hups) })
+		g.Go(func() error { return trim(users) })
 	}
 	d.announce()
 	g.Go(func() error { return d.tellReady(life) })
