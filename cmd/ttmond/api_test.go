@@ -22,13 +22,27 @@ import (
 // get asks the API.
 func (h *host) get(path string) (status int, body []byte) {
 	h.t.Helper()
+	return h.ask(http.MethodGet, path)
+}
+
+func (h *host) post(path string) (status int, body []byte) {
+	h.t.Helper()
+	return h.ask(http.MethodPost, path)
+}
+
+func (h *host) ask(method, path string) (status int, body []byte) {
+	h.t.Helper()
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", h.api)
 		},
 	}
-	r, err := (&http.Client{Transport: transport}).Get("http://ttmond" + path)
+	q, err := http.NewRequest(method, "http://ttmond"+path, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r, err := (&http.Client{Transport: transport}).Do(q)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -223,6 +223,11 @@ func (c *config) check() error {
 		if err := c.RemoteWrite[i].check(); err != nil {
 			return err
 		}
+		for _, other := range c.RemoteWrite[:i] {
+			if other.URL == c.RemoteWrite[i].URL {
+				return fmt.Errorf("remote_write.url: %s is there twice", other.URL)
+			}
+		}
 	}
 	switch c.Log.Format {
 	case "auto", "text", "json":

@@ -19,7 +19,6 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/ledger"
-	"github.com/ttmon/ttmon/internal/remotewrite"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/unixsock"
 	"github.com/ttmon/ttmon/internal/version"
@@ -42,8 +41,9 @@ type ttmond struct {
 	archive   *archive  // those before; nil: there is none
 	alerts    *alert.Manager
 	outbox    *notify.Outbox
-	remotes   []*remotewrite.Sender
-	watcher   watcher // of allocators, through the kernel
+	remotes   *remotes
+	http      atomic.Pointer[limitListener] // nil: HTTP is not served
+	watcher   watcher                       // of allocators, through the kernel
 	// handoverFD is a duplicate of the socket on which successors ask.
 	handoverFD int
 	// successors brings processes that take our place.

@@ -128,5 +128,5 @@ func serveFleet(ctx context.Context, c config) error {
 		scheme = "https"
 	}
 	fmt.Fprintf(os.Stderr, "the fleet is at %s://%s/fleet\n", scheme, l.Addr())
-	return serveHTTP(ctx, l, mux, c.Listen, log)
+	return serveHTTP(ctx, newLimitListener(l, maxHTTPConns), mux, c.Listen, log)
 }

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/exporter-toolkit/web"
@@ -42,7 +43,9 @@ func (d *ttmond) listen(ctx context.Context) error {
 	bound := l.Addr().String()
 	d.bound.Store(&bound)
 	d.log.Info("serving HTTP", "address", bound, "page", d.pageAddress())
-	if err := serveHTTP(ctx, l, d.routes(), d.cfg.Listen, d.log); err != nil {
+	limited := newLimitListener(l, maxHTTPConns)
+	d.http.Store(limited)
+	if err := serveHTTP(ctx, limited, d.routes(), d.cfg.Listen, d.log); err != nil {
 		d.log.Error("HTTP is not served any more", "address", address, "err", err)
 	}
 	return nil
@@ -69,7 +72,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, c listenConf
 	})()
 	off, file := false, c.WebConfig
 	quiet := slog.New(slog.NewTextHandler(discard{}, &slog.HandlerOptions{Level: slog.LevelError}))
-	err := web.Serve(newLimitListener(l, maxHTTPConns), server, &web.FlagConfig{WebSystemdSocket: &off, WebConfigFile: &file, WebListenAddresses: &[]string{c.Address}}, quiet)
+	err := web.Serve(l, server, &web.FlagConfig{WebSystemdSocket: &off, WebConfigFile: &file, WebListenAddresses: &[]string{c.Address}}, quiet)
 	if err != nil && !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
 		return err
 	}
@@ -105,11 +108,12 @@ func bind(ctx context.Context, address string, log *slog.Logger) (net.Listener, 
 // so that it does not wait in vain.
 type limitListener struct {
 	net.Listener
-	slots chan struct{}
+	slots   chan struct{}
+	refused atomic.Uint64
 }
 
 func newLimitListener(l net.Listener, n int) *limitListener {
-	return &limitListener{l, make(chan struct{}, n)}
+	return &limitListener{Listener: l, slots: make(chan struct{}, n)}
 }
 
 func (l *limitListener) Accept() (net.Conn, error) {
@@ -122,6 +126,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		case l.slots <- struct{}{}:
 			return &limitedConn{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
 		default:
+			l.refused.Add(1)
 			c.Close()
 		}
 	}

@@ -16,26 +16,40 @@ import (
 // history, events and alerts. It is a reader of the feed like any other, so
 // nothing that it does makes the collector wait.
 type recorder struct {
-	cfg config
 	log *slog.Logger
-	// self says how the rest of the daemon is doing.
-	self func() *prom.Self
+	// self says how the rest of the daemon is doing, interval how far apart
+	// snapshots are.
+	self     func() *prom.Self
+	interval func() time.Duration
 
 	mu     sync.Mutex // over all below
+	compat []string
 	walker *prom.Walker
 	snap   *model.Snapshot
 	pages  map[prom.Format][]byte // of snap
 }
 
-func newRecorder(cfg config, log *slog.Logger, self func() *prom.Self) *recorder {
+func newRecorder(c metricsConfig, log *slog.Logger, self func() *prom.Self, interval func() time.Duration) *recorder {
+	return &recorder{log: log, self: self, interval: interval, compat: c.Compat, walker: prom.NewWalker(walkOptions(c)), pages: map[prom.Format][]byte{}}
+}
+
+func walkOptions(c metricsConfig) prom.Options {
 	o := prom.Options{
-		Version: version.Version, Revision: version.Revision(), GoVersion: runtime.Version(),
-		Processes: cfg.Metrics.Processes, Estimates: cfg.Metrics.Estimates,
+		Version: version.Version, Revision: version.Revision(), GoVersion: runtime.Version(), Processes: c.Processes, Estimates: c.Estimates,
 	}
-	if cfg.Metrics.Workloads == "always" || cfg.Metrics.Workloads == "auto" && readHiding().Level == 0 {
+	if c.Workloads == "always" || c.Workloads == "auto" && readHiding().Level == 0 {
 		o.MaxWorkloads = maxWorkloads
 	}
-	return &recorder{cfg: cfg, log: log, self: self, walker: prom.NewWalker(o), pages: map[prom.Format][]byte{}}
+	return o
+}
+
+// configure changes what is shown from now on.
+func (r *recorder) configure(c metricsConfig) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.compat = c.Compat
+	r.walker.SetOptions(walkOptions(c))
+	clear(r.pages)
 }
 
 // run follows the feed until ctx is done.
@@ -76,14 +90,14 @@ func (r *recorder) last() (s *model.Snapshot, walk func(prom.Emit)) {
 func (r *recorder) page(f prom.Format) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.snap == nil || time.Since(r.snap.Time) > max(10*r.cfg.Collect.Interval.Duration, 30*time.Second) {
+	if r.snap == nil || time.Since(r.snap.Time) > max(10*r.interval(), 30*time.Second) {
 		return nil
 	}
 	b := r.pages[f]
 	if b == nil {
 		p := prom.Page{Format: f}
 		r.walker.Walk(r.snap, r.self(), p.Add)
-		prom.WalkCompat(r.snap, r.cfg.Metrics.Compat, p.Add)
+		prom.WalkCompat(r.snap, r.compat, p.Add)
 		b = p.Bytes()
 		r.pages[f] = b
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -44,7 +46,8 @@ func (d *ttmond) awaitReloads(ctx context.Context, hups <-chan os.Signal) error 
 }
 
 // reload reads the configuration again and says what came of it, a sentence
-// for each thing that has changed.
+// for each thing that has changed. What cannot change while ttmond runs is
+// said to stay, every time, until it has been started again.
 func (d *ttmond) reload() (said []string, err error) {
 	d.reloads.mu.Lock()
 	defer d.reloads.mu.Unlock()
@@ -52,29 +55,23 @@ func (d *ttmond) reload() (said []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	old := &d.live
-	apply := func(what string, changed bool, do func()) {
-		if changed {
-			do()
-			said = append(said, what+" has changed")
+	can := d.changeable(&next)
+	var todo []*change
+	eachDifference(&d.live, &next, func(name string, old, new reflect.Value) {
+		do := can[name]
+		if do == nil {
+			said = append(said, fmt.Sprintf("%s stays %s until ttmond starts again (ttmond --takeover, or a restart of the unit)", name, sayValue(old)))
+			return
 		}
-	}
-	apply("log.level", old.Log.Level != next.Log.Level, func() { d.logs.setLevel(next.Log.Level) })
-	apply("collect.interval", old.Collect.Interval != next.Collect.Interval, func() { d.collector.setInterval(next.Collect.Interval.Duration) })
-	apply("alloc.max_buffers", old.Alloc.MaxBuffers != next.Alloc.MaxBuffers, func() { d.ledger.SetMaxBuffers(next.Alloc.MaxBuffers) })
-	apply("alloc.keeper", old.Alloc.Keeper != next.Alloc.Keeper, func() { d.keeper.Store(next.Alloc.Keeper) })
-	for what, pair := range map[string][2]any{
-		"state_dir": {old.StateDir, next.StateDir}, "root": {old.Root, next.Root},
-		"alloc.socket": {old.Alloc.Socket, next.Alloc.Socket}, "alloc.mode": {old.Alloc.Mode, next.Alloc.Mode}, "alloc.group": {old.Alloc.Group, next.Alloc.Group},
-		"api.socket": {old.API.Socket, next.API.Socket}, "api.mode": {old.API.Mode, next.API.Mode}, "api.group": {old.API.Group, next.API.Group},
-		"collect.patience": {old.Collect.Patience, next.Collect.Patience}, "log.format": {old.Log.Format, next.Log.Format},
-	} {
-		if !reflect.DeepEqual(pair[0], pair[1]) {
-			said = append(said, fmt.Sprintf("%s stays %v until ttmond starts again (ttmond --takeover, or a restart of the unit)", what, pair[0]))
+		old.Set(new)
+		said = append(said, name+" has changed")
+		if !slices.Contains(todo, do) {
+			todo = append(todo, do)
 		}
+	})
+	for _, c := range todo {
+		c.do()
 	}
-	old.Log.Level, old.Collect.Interval = next.Log.Level, next.Collect.Interval
-	old.Alloc.MaxBuffers, old.Alloc.Keeper = next.Alloc.MaxBuffers, next.Alloc.Keeper
 	for _, s := range said {
 		d.log.Info("configuration read again: " + s)
 	}
@@ -82,4 +79,59 @@ func (d *ttmond) reload() (said []string, err error) {
 		d.log.Info("configuration read again: nothing has changed")
 	}
 	return said, nil
+}
+
+// change is what is done once, whichever of its settings has changed.
+type change struct{ do func() }
+
+// changeable is what can change while ttmond runs, by setting.
+func (d *ttmond) changeable(next *config) map[string]*change {
+	can := map[string]*change{}
+	add := func(do func(), names ...string) {
+		c := &change{do}
+		for _, name := range names {
+			can[name] = c
+		}
+	}
+	add(func() { d.logs.setLevel(next.Log.Level) }, "log.level")
+	add(func() { d.collector.setInterval(next.Collect.Interval.Duration) }, "collect.interval")
+	add(func() { d.ledger.SetMaxBuffers(next.Alloc.MaxBuffers) }, "alloc.max_buffers")
+	add(func() { d.keeper.Store(next.Alloc.Keeper) }, "alloc.keeper")
+	add(func() { d.recorder.configure(next.Metrics) }, "metrics.workloads", "metrics.processes", "metrics.estimates", "metrics.compat")
+	add(func() { d.remotes.configure(next.RemoteWrite) }, "remote_write")
+	if d.alerts != nil {
+		add(func() { d.alerts.Configure(next.Alerts.Rules, next.Alerts.Interval.Duration) }, "alerts.rules", "alerts.interval")
+		add(func() { d.outbox.SetTargets(next.Alerts.targets()) }, "alerts.webhook", "alerts.command", "alerts.mail")
+	}
+	return can
+}
+
+// eachDifference calls f with every setting in which two configurations
+// differ, in the order of the file. A list is one setting.
+func eachDifference(old, new *config, f func(name string, old, new reflect.Value)) {
+	var walk func(prefix string, a, b reflect.Value)
+	walk = func(prefix string, a, b reflect.Value) {
+		for i := range a.NumField() {
+			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("toml"), ",")
+			if name == "" {
+				continue // from the command line only
+			}
+			x, y := a.Field(i), b.Field(i)
+			switch {
+			case x.Kind() == reflect.Struct && x.Type() != reflect.TypeFor[duration]():
+				walk(prefix+name+".", x, y)
+			case !reflect.DeepEqual(x.Interface(), y.Interface()):
+				f(prefix+name, x, y)
+			}
+		}
+	}
+	walk("", reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem())
+}
+
+// sayValue is a setting as it is; a list may have secrets in it.
+func sayValue(v reflect.Value) string {
+	if k := v.Kind(); k == reflect.Slice || k == reflect.Map {
+		return "as it is"
+	}
+	return fmt.Sprint(v.Interface())
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/promapi"
 	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/prom"
@@ -21,14 +24,14 @@ func (d *ttmond) remember(ctx context.Context, g *errgroup.Group) {
 	if d.alerts != nil {
 		d.runAlerts(ctx, g)
 	}
-	d.runRemotes(ctx, g)
+	g.Go(func() error { d.remotes.run(ctx); return nil })
 	g.Go(func() error { return d.listen(ctx) })
 }
 
 // prepare makes what remembers, before anybody can ask for it.
 func (d *ttmond) prepare() {
-	d.recorder = newRecorder(d.cfg, d.log, d.selfMetrics)
-	d.prepareRemotes()
+	d.recorder = newRecorder(d.cfg.Metrics, d.log, d.selfMetrics, func() time.Duration { return time.Duration(d.collector.interval.Load()) })
+	d.remotes = d.newRemotes()
 	if d.cfg.History.Enabled {
 		d.archive = newArchive(d.cfg, d.log, d.recorder)
 		if d.cfg.Alerts.Enabled {
@@ -54,13 +57,26 @@ func (d *ttmond) apiMemory() api.Memory {
 
 // selfMetrics is how the daemon itself is doing.
 func (d *ttmond) selfMetrics() *prom.Self {
-	st, led := d.server.Stats(), d.ledger.Stats()
-	limits := []prom.Limit{{Name: "buffers", Max: float64(d.cfg.Alloc.MaxBuffers), Used: float64(led.Buffers)}}
+	var limits []prom.Limit
+	for _, b := range slices.Concat(d.api.Budgets(), d.server.Budgets(), []budget.State{d.ledger.Budget()}) {
+		limits = append(limits, prom.Limit{Name: b.Name, Max: float64(b.All), Used: float64(b.Used), Dropped: float64(b.Refused)})
+	}
+	clients := []prom.Client{{Kind: "alloc", Count: int(d.server.Stats().Connections)}}
+	for _, b := range d.api.Budgets() {
+		if kind := map[string]string{"api_connections": "api", "api_watchers": "api_watch", "api_viewers": "page"}[b.Name]; kind != "" {
+			clients = append(clients, prom.Client{Kind: kind, Count: int(b.Used)})
+		}
+	}
+	if l := d.http.Load(); l != nil {
+		limits = append(limits, prom.Limit{Name: "http_connections", Max: float64(cap(l.slots)), Used: float64(len(l.slots)), Dropped: float64(l.refused.Load())})
+		clients = append(clients, prom.Client{Kind: "http", Count: len(l.slots)})
+	}
 	if d.archive != nil {
 		h := d.archive.stats()
-		limits = append(limits, prom.Limit{Name: "history_series", Max: float64(d.cfg.History.MaxSeries), Used: float64(h.Series), Dropped: float64(h.Dropped)})
+		limits = append(limits, prom.Limit{Name: "history_series", Max: float64(d.cfg.History.MaxSeries), Used: float64(h.Series), Dropped: float64(h.Dropped)},
+			prom.Limit{Name: "history_bytes", Max: float64(h.MaxBytes), Used: float64(h.Bytes)})
 	}
-	for _, r := range d.remotes {
+	for _, r := range d.remotes.senders() {
 		x := r.Stats()
 		limits = append(limits, prom.Limit{Name: "remote_write_buffer_bytes " + r.Name(), Max: float64(x.MaxBytes), Used: float64(x.Bytes), Dropped: float64(x.Dropped)})
 	}
@@ -74,6 +90,6 @@ func (d *ttmond) selfMetrics() *prom.Self {
 	return &prom.Self{
 		Sources: sources,
 		Limits:  limits,
-		Clients: []prom.Client{{Kind: "alloc", Count: int(st.Connections)}},
+		Clients: clients,
 	}
 }

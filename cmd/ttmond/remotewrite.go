@@ -1,22 +1,14 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"hash/fnv"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
-
-	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/remotewrite"
 )
 
 // remoteWriteConfig is one engine that samples are sent to.
@@ -114,42 +106,4 @@ func (c *remoteWriteConfig) authorize(r *http.Request) error {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	return nil
-}
-
-// runRemotes sends to every engine. Each follows the snapshots by itself.
-func (d *ttmond) runRemotes(ctx context.Context, g *errgroup.Group) {
-	for _, s := range d.remotes {
-		g.Go(func() error { s.Run(ctx); return nil })
-		g.Go(func() error {
-			d.collector.feed.Follow(ctx, func(*model.Snapshot) {
-				if snap, walk := d.recorder.last(); snap != nil {
-					s.Take(snap.Time, walk)
-				}
-			})
-			return nil
-		})
-	}
-}
-
-// prepareRemotes makes the senders.
-func (d *ttmond) prepareRemotes() {
-	for i := range d.cfg.RemoteWrite {
-		c := &d.cfg.RemoteWrite[i]
-		client, err := c.client()
-		if err != nil {
-			d.log.Error("remote write is off", "err", err)
-			continue
-		}
-		external := map[string]string{"host": d.hostName()}
-		for k, v := range c.Labels {
-			external[k] = v
-		}
-		h := fnv.New32a()
-		h.Write([]byte(c.URL))
-		d.remotes = append(d.remotes, remotewrite.New(remotewrite.Options{
-			URL: c.URL, V2: c.Protocol == "2.0", Interval: c.Interval.Duration, External: external, Headers: c.Headers,
-			Dir: filepath.Join(d.cfg.StateDir, "remote-write", fmt.Sprintf("%08x", h.Sum32())), MaxBytes: int64(c.BufferMB) << 20,
-			Client: client, Authorize: c.authorize, Log: d.log,
-		}))
-	}
 }

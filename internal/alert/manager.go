@@ -35,15 +35,18 @@ type Options struct {
 
 // Manager evaluates rules.
 type Manager struct {
-	opt    Options
-	engine *promql.Engine
+	opt     Options // Path and Interval: as they were at first
+	engine  *promql.Engine
+	changed chan struct{} // path or interval have
 
-	mu      sync.Mutex
-	set     Set
-	fileAt  time.Time // of the file that set was read from
-	fileErr error
-	active  map[string]map[string]*Alert // by rule, then by labels
-	health  map[string]*health
+	mu       sync.Mutex
+	path     string
+	interval time.Duration
+	set      Set
+	fileAt   time.Time // of the file that set was read from
+	fileErr  error
+	active   map[string]map[string]*Alert // by rule, then by labels
+	health   map[string]*health
 }
 
 // health is how a rule's last evaluation went.
@@ -56,7 +59,10 @@ type health struct {
 // New returns a manager with the rules of o.Path. A file that is wrong is an
 // error.
 func New(o Options) (*Manager, error) {
-	m := &Manager{opt: o, engine: promapi.NewEngine(), active: map[string]map[string]*Alert{}, health: map[string]*health{}}
+	m := &Manager{
+		opt: o, engine: promapi.NewEngine(), changed: make(chan struct{}, 1), path: o.Path, interval: o.Interval,
+		active: map[string]map[string]*Alert{}, health: map[string]*health{},
+	}
 	var err error
 	if m.set, err = Load(o.Path); err != nil {
 		return nil, err
@@ -66,14 +72,39 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
+// Configure changes where the rules of one's own are, and how often all are
+// evaluated.
+func (m *Manager) Configure(path string, interval time.Duration) {
+	m.mu.Lock()
+	if path != m.path {
+		m.path, m.fileAt = path, time.Time{}.Add(1) // read at the next evaluation
+	}
+	m.interval = interval
+	m.mu.Unlock()
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (m *Manager) configured() (path string, interval time.Duration, fileAt time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.path, m.interval, m.fileAt
+}
+
 // Run evaluates until ctx is done.
 func (m *Manager) Run(ctx context.Context) {
-	tick := time.NewTicker(m.opt.Interval)
+	_, interval, _ := m.configured()
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-m.changed:
+			_, interval, _ = m.configured()
+			tick.Reset(interval)
 		case <-tick.C:
 			m.reload()
 			m.Evaluate(ctx, time.Now())
@@ -92,13 +123,14 @@ func modified(path string) time.Time {
 // reload reads the file again when it has changed. A wrong one changes
 // nothing, and is said.
 func (m *Manager) reload() {
-	at := modified(m.opt.Path)
-	if at.Equal(m.fileAt) {
+	path, _, before := m.configured()
+	at := modified(path)
+	if at.Equal(before) {
 		return
 	}
-	m.fileAt = at
-	set, err := Load(m.opt.Path)
+	set, err := Load(path)
 	m.mu.Lock()
+	m.fileAt = at
 	m.fileErr = err
 	if err == nil {
 		m.set = set

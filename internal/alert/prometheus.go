@@ -91,11 +91,11 @@ func (m *Manager) PrometheusRules() any {
 		}
 		rules = append(rules, rule)
 	}
-	file := m.opt.Path
+	file, interval, _ := m.configured()
 	if file == "" {
 		file = "shipped"
 	}
-	group := map[string]any{"name": "ttmon", "file": file, "rules": rules, "interval": m.opt.Interval.Seconds(), "limit": 0, "evaluationTime": 0.0, "lastEvaluation": time.Time{}}
+	group := map[string]any{"name": "ttmon", "file": file, "rules": rules, "interval": interval.Seconds(), "limit": 0, "evaluationTime": 0.0, "lastEvaluation": time.Time{}}
 	return map[string]any{"groups": []any{group}}
 }
 

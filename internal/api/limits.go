@@ -58,6 +58,9 @@ func (p budgets) states() []budget.State {
 	return []budget.State{p.connections.State(), p.watchers.State(), p.viewers.State(), p.queries.State()}
 }
 
+// Budgets tells how far the budgets are used, for metrics and health.
+func (s *Server) Budgets() []budget.State { return s.budgets.states() }
+
 // watches takes a place among the watchers for as long as a call lasts; ok is
 // false if the user has too many, who has been told.
 func (s *Server) watches(w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {

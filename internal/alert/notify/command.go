@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"mime"
 	"os"
@@ -25,7 +26,14 @@ type Command struct {
 }
 
 // Name implements Target.
-func (c *Command) Name() string { return "command " + c.Run[0] }
+func (c *Command) Name() string {
+	if len(c.Run) == 1 {
+		return "command " + c.Run[0]
+	}
+	h := fnv.New32a() // two may differ in what may be a secret only
+	h.Write([]byte(strings.Join(c.Run[1:], "\x00")))
+	return fmt.Sprintf("command %s #%08x", c.Run[0], h.Sum32())
+}
 
 // Send implements Target.
 func (c *Command) Send(ctx context.Context, m *Message) error {

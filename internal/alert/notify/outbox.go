@@ -44,24 +44,31 @@ const (
 
 // Outbox holds what is to be sent.
 type Outbox struct {
-	path    string // "" keeps nothing over a restart
-	log     *slog.Logger
-	targets []Target
-	wake    []chan struct{}
-	retry   time.Duration // the first pause after a failure
+	path  string // "" keeps nothing over a restart
+	log   *slog.Logger
+	retry time.Duration // the first pause after a failure
 
 	mu      sync.Mutex
+	workers []*worker
+	start   func(*worker) // while Run runs
 	queues  map[string][]*Message
 	dropped uint64
 	next    uint64
 }
 
+// worker sends to one target.
+type worker struct {
+	t     Target
+	wake  chan struct{}
+	leave chan struct{}   // closed: it is not to begin another message
+	ended chan struct{}   // closed when it has left
+	after <-chan struct{} // that of the one that had the same target before; nil: none
+}
+
 // New returns an outbox with what one before it left at path.
 func New(path string, targets []Target, log *slog.Logger) *Outbox {
-	o := &Outbox{path: path, log: log, targets: targets, retry: time.Second, queues: map[string][]*Message{}}
-	for range targets {
-		o.wake = append(o.wake, make(chan struct{}, 1))
-	}
+	o := &Outbox{path: path, log: log, retry: time.Second, queues: map[string][]*Message{}}
+	o.SetTargets(targets)
 	if b, err := os.ReadFile(path); err == nil {
 		var left map[string][]*Message
 		if json.Unmarshal(b, &left) == nil {
@@ -76,34 +83,85 @@ func New(path string, targets []Target, log *slog.Logger) *Outbox {
 // Run sends until ctx is done. What is not sent by then stays in the file.
 func (o *Outbox) Run(ctx context.Context) {
 	var wait sync.WaitGroup
-	for i := range o.targets {
-		wait.Go(func() { o.serve(ctx, i) })
+	o.mu.Lock()
+	o.start = func(w *worker) {
+		wait.Go(func() {
+			defer close(w.ended)
+			if w.after != nil {
+				<-w.after
+			}
+			o.serve(ctx, w)
+		})
 	}
+	for _, w := range o.workers {
+		o.start(w)
+	}
+	o.mu.Unlock()
+	<-ctx.Done()
+	o.mu.Lock()
+	o.start = nil // nobody is added any more
+	o.mu.Unlock()
 	wait.Wait()
+}
+
+// SetTargets changes who is told. What waits for a target that stays is sent
+// to it; what waits for one that goes is dropped, and said.
+func (o *Outbox) SetTargets(targets []Target) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := map[string]*worker{}
+	for _, w := range o.workers {
+		close(w.leave)
+		before[w.t.Name()] = w
+	}
+	o.workers = nil
+	for _, t := range targets {
+		w := &worker{t: t, wake: make(chan struct{}, 1), leave: make(chan struct{}), ended: make(chan struct{})}
+		if old := before[t.Name()]; old != nil && o.start != nil {
+			w.after = old.ended // a message that is under way is not sent twice
+		}
+		delete(before, t.Name())
+		o.workers = append(o.workers, w)
+		if o.start != nil {
+			o.start(w)
+		}
+	}
+	for name := range before {
+		if n := len(o.queues[name]); n > 0 {
+			o.log.Warn("messages for somebody who is not to be told any more are dropped", "target", name, "messages", n)
+			o.dropped += uint64(n)
+		}
+		delete(o.queues, name)
+	}
 }
 
 // Put queues a message for every target.
 func (o *Outbox) Put(host string, list []*alert.Alert) {
-	if len(o.targets) == 0 || len(list) == 0 {
+	if len(list) == 0 {
 		return
 	}
 	o.mu.Lock()
+	workers := o.workers
 	o.next++
 	now := time.Now()
 	m := &Message{ID: fmt.Sprintf("%d-%d", now.UnixMilli(), o.next), Host: host, Time: now.UTC(), Status: list[0].Status, Alerts: list}
-	for _, t := range o.targets {
-		q := append(o.queues[t.Name()], m)
+	for _, w := range workers {
+		name := w.t.Name()
+		q := append(o.queues[name], m)
 		if len(q) > maxQueue {
 			o.dropped += uint64(len(q) - maxQueue)
 			q = q[len(q)-maxQueue:]
 		}
-		o.queues[t.Name()] = q
+		o.queues[name] = q
 	}
 	o.mu.Unlock()
+	if len(workers) == 0 {
+		return
+	}
 	o.save()
-	for _, w := range o.wake {
+	for _, w := range workers {
 		select {
-		case w <- struct{}{}:
+		case w.wake <- struct{}{}:
 		default:
 		}
 	}
@@ -117,8 +175,8 @@ func (o *Outbox) Dropped() uint64 {
 }
 
 // serve sends a target's messages one by one, in order.
-func (o *Outbox) serve(ctx context.Context, i int) {
-	t := o.targets[i]
+func (o *Outbox) serve(ctx context.Context, w *worker) {
+	t := w.t
 	pause, failing := o.retry, false
 	for {
 		m := o.first(t.Name())
@@ -126,9 +184,16 @@ func (o *Outbox) serve(ctx context.Context, i int) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-o.wake[i]:
+			case <-w.leave:
+				return
+			case <-w.wake:
 			}
 			continue
+		}
+		select {
+		case <-w.leave:
+			return
+		default:
 		}
 		brief, cancel := context.WithTimeout(ctx, sendTimeout)
 		err := t.Send(brief, m)
@@ -155,6 +220,8 @@ func (o *Outbox) serve(ctx context.Context, i int) {
 		}
 		select {
 		case <-ctx.Done():
+			return
+		case <-w.leave:
 			return
 		case <-time.After(pause):
 			pause = min(2*pause, time.Minute)

@@ -50,7 +50,8 @@ type Stats struct {
 	Refused   uint64 // not stored: the disk did not take them, or they were out of order
 	Dropped   uint64 // of series over the bound
 	InMemory  bool   // the disk takes nothing now
-	Bytes     int64  // on the disk
+	Bytes     int64  // on the disk, a while ago
+	MaxBytes  int64
 }
 
 // Store is a history. Append is for one goroutine; all else for any.
@@ -87,7 +88,7 @@ func Open(o Options) (*Store, error) {
 		o.Say = func(string) {}
 	}
 	s := &Store{opt: o, series: newSeriesSet(o.MaxSeries)}
-	s.stats.MaxSeries = o.MaxSeries
+	s.stats.MaxSeries, s.stats.MaxBytes = o.MaxSeries, o.MaxBytes
 	err := s.openDisk()
 	if err == nil {
 		return s, nil
@@ -191,6 +192,9 @@ func (s *Store) Append(at time.Time) {
 		_ = memory.append(ms, s.batch, 2, full, &count)
 	}
 	s.account(count, failure, inMemory && fine != nil && !full)
+	if full {
+		s.measure(fine, coarse)
+	}
 }
 
 var errNoDisk = errors.New("it could not be opened")
@@ -266,13 +270,20 @@ func (s *Store) open(name string, o *tsdb.Options) (*database, error) {
 func (s *Store) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st := s.stats
-	for _, db := range []*database{s.fine, s.coarse} {
+	return s.stats
+}
+
+// measure notes what the databases take on the disk. It looks at every file.
+func (s *Store) measure(list ...*database) {
+	var n int64
+	for _, db := range list {
 		if db != nil {
-			st.Bytes += db.size()
+			n += db.size()
 		}
 	}
-	return st
+	s.mu.Lock()
+	s.stats.Bytes = n
+	s.mu.Unlock()
 }
 
 // Querier implements storage.Queryable.

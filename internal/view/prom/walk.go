@@ -61,6 +61,9 @@ func NewWalker(o Options) *Walker {
 	return &Walker{opt: o, families: deviceFamilies(), devices: map[string]*device{}, groups: map[workloadKey]*workload{}}
 }
 
+// SetOptions changes what is left out or added. What was counted stays.
+func (w *Walker) SetOptions(o Options) { w.opt = o }
+
 // Observe takes note of a snapshot. It must be called once for each, in order.
 func (w *Walker) Observe(s *model.Snapshot) {
 	dt := s.Time.Sub(w.last).Seconds()
