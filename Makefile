@@ -115,7 +115,8 @@ bench: ## print the measurements that the docs quote, as ratios
 
 .PHONY: docs
 docs: ## write the generated pages of docs/ anew
-	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim ./internal/metric ./internal/wire -run 'TestDocs|TestFieldsPage|TestSchemaFile' -update
+	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim ./internal/metric ./internal/wire -run 'TestDocs|TestAliasPages|TestFieldsPage|TestSchemaFile' -update
+	$(GO) test ./cmd/ttmond -run TestManual -update
 
 .PHONY: install
 install: build ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
@@ -126,7 +127,9 @@ install: build ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	ln -sf libttmon.so.1 $(DESTDIR)$(PREFIX)/lib/libttmon.so
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/include lib/include/ttmon.h lib/include/ttmon.hpp lib/include/ttmon_ledger.h
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	install -d $(SHARE)/man/man8
 	install -m644 docs/man/*.1 $(SHARE)/man/man1
+	install -m644 docs/man/*.8 $(SHARE)/man/man8
 	for p in ttmon ttmon-sim ttmond; do \
 	  bin/$$p completion bash >$(SHARE)/bash-completion/completions/$$p && \
 	  bin/$$p completion zsh >$(SHARE)/zsh/site-functions/_$$p && \
@@ -135,7 +138,11 @@ install: build ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	for u in packaging/systemd/*; do \
 	  sed 's#/usr/bin/#$(PREFIX)/bin/#' $$u >$(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/}; done
 	if [ "$(ALIASES)" = 1 ]; then \
-	  ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/tt-smi; ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/tt-nvtop; fi
+	  install -m644 docs/man/aliases/*.1 $(SHARE)/man/man1; \
+	  for a in tt-smi tt-nvtop; do ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/$$a; \
+	    bin/ttmon completion bash --alias $$a >$(SHARE)/bash-completion/completions/$$a && \
+	    bin/ttmon completion zsh --alias $$a >$(SHARE)/zsh/site-functions/_$$a && \
+	    bin/ttmon completion fish --alias $$a >$(SHARE)/fish/vendor_completions.d/$$a.fish || exit 1; done; fi
 
 .PHONY: package
 package: ## .deb and .rpm packages and wheels for both architectures, into dist/

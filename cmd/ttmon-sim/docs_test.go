@@ -9,5 +9,5 @@ import (
 // docs/ has a page and a manual page per command, made from the tree.
 func TestDocs(t *testing.T) {
 	clidocs.Pages(t, rootCommand(), "../../docs/commands")
-	clidocs.Man(t, rootCommand(), "../../docs/man")
+	clidocs.Manual{}.Check(t, rootCommand(), "../../docs/man")
 }

@@ -49,10 +49,10 @@ func (a *app) run(argv []string) int {
 	args := argv[1:]
 	if command := commandOf(argv[0]); command != "" {
 		a.official = command == "smi"
-		args = append([]string{command}, args...)
+		args = called(command, args)
 	}
 	root := newRoot(a)
-	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+	if asksToComplete(args) {
 		a.complete(root) // for the shell alone: it takes its time
 	}
 	root.SetArgs(normalize(args, a.official))
@@ -78,6 +78,20 @@ func (a *app) run(argv []string) int {
 	}
 	fmt.Fprintf(a.stderr, "%s: %s\n", name, words.Escape(err.Error()))
 	return code
+}
+
+// called is the command line of somebody who called one command by a name of
+// its own. A shell that completes asks first.
+func called(command string, args []string) []string {
+	if asksToComplete(args) {
+		return append([]string{args[0], command}, args[1:]...)
+	}
+	return append([]string{command}, args...)
+}
+
+// asksToComplete tells whether it is a shell that asks.
+func asksToComplete(args []string) bool {
+	return len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
 }
 
 // host is the root of the host to read.

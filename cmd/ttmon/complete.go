@@ -11,14 +11,17 @@ import (
 )
 
 func newCompletion() *cobra.Command {
-	return &cobra.Command{
+	alias := ""
+	cmd := &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Prints what a shell needs to complete ttmon's commands, devices and fields",
 		Long: `Prints a script for bash, zsh or fish that completes commands, flags, the devices
-of this host and the fields of queries. make install puts it where shells look.`,
+of this host and the fields of queries. make install puts it where shells look.
+With --alias it is for one of the names by which ttmon can be called.`,
 		Example: `  ttmon completion bash > ~/.local/share/bash-completion/completions/ttmon
   ttmon completion zsh > "${fpath[1]}/_ttmon"
-  ttmon completion fish > ~/.config/fish/completions/ttmon.fish`,
+  ttmon completion fish > ~/.config/fish/completions/ttmon.fish
+  ttmon completion bash --alias tt-smi > ~/.local/share/bash-completion/completions/tt-smi`,
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -28,6 +31,12 @@ of this host and the fields of queries. make install puts it where shells look.`
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, out := cmd.Root(), cmd.OutOrStdout()
+			if alias != "" {
+				if commandOf(alias) == "" {
+					return usage("--alias=%s: one of tt-smi, tt-nvtop", alias)
+				}
+				root.Use = alias // the shell asks by that name
+			}
 			switch args[0] {
 			case "bash":
 				return root.GenBashCompletionV2(out, true)
@@ -39,6 +48,8 @@ of this host and the fields of queries. make install puts it where shells look.`
 			return usage("unknown shell %q: one of %s", args[0], strings.Join(cmd.ValidArgs, ", "))
 		},
 	}
+	cmd.Flags().StringVar(&alias, "alias", "", "for this `NAME` of ttmon's: tt-smi or tt-nvtop")
+	return cmd
 }
 
 // complete offers the values of flags to the shell, in every command that has

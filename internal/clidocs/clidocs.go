@@ -25,10 +25,10 @@ func Pages(t *testing.T, root *cobra.Command, dir string, others ...string) {
 	compare(t, dir, render(root, ".md", markdown), root.Name(), others)
 }
 
-// Man is Pages for manual pages.
-func Man(t *testing.T, root *cobra.Command, dir string, others ...string) {
+// Check is Pages for manual pages.
+func (m Manual) Check(t *testing.T, root *cobra.Command, dir string, others ...string) {
 	t.Helper()
-	compare(t, dir, render(root, ".1", man), root.Name(), others)
+	compare(t, dir, render(root, "."+m.number(), m.page), root.Name(), others)
 }
 
 func render(root *cobra.Command, suffix string, page func(*cobra.Command) []byte) map[string][]byte {

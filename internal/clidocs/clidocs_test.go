@@ -100,7 +100,7 @@ tool go home
 }
 
 func TestMan(t *testing.T) {
-	got := render(tree(), ".1", man)
+	got := render(tree(), ".1", Manual{}.page)
 	if len(got) != 2 {
 		t.Fatalf("%d manual pages, want 2", len(got))
 	}
@@ -152,7 +152,7 @@ func TestManIsRead(t *testing.T) {
 		t.Skip("groff is not installed")
 	}
 	cmd := exec.Command(groff, "-man", "-Tutf8", "-ww")
-	cmd.Stdin = strings.NewReader(string(render(tree(), ".1", man)["tool.1"]))
+	cmd.Stdin = strings.NewReader(string(render(tree(), ".1", Manual{}.page)["tool.1"]))
 	var warnings strings.Builder
 	cmd.Stderr = &warnings
 	out, err := cmd.Output()

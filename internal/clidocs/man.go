@@ -8,12 +8,40 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// man is the manual page of a command. There is no date in it: it is made from
+// Manual says what manual pages have beside what the tree of commands tells.
+// The zero Manual is good for programs of users.
+type Manual struct {
+	Number   string // of the section; empty: 1
+	Sections func(*cobra.Command) []Section
+}
+
+// Section is a part of a manual page: prose, then a list.
+type Section struct {
+	Title string // "FILES"
+	Prose string
+	Terms []Term
+}
+
+// Term is an entry of a list.
+type Term struct{ Name, Meaning string }
+
+func (m Manual) number() string {
+	if m.Number == "" {
+		return "1"
+	}
+	return m.Number
+}
+
+// page is the manual page of a command. There is no date in it: it is made from
 // the program, and would differ every day.
-func man(cmd *cobra.Command) []byte {
+func (m Manual) page(cmd *cobra.Command) []byte {
 	var b bytes.Buffer
 	name := fileName(cmd)
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"ttmon\" \"User Commands\"\n", roff(strings.ToUpper(name)))
+	kind := "User Commands"
+	if m.number() == "8" {
+		kind = "System Administration"
+	}
+	fmt.Fprintf(&b, ".TH %s %s \"\" \"ttmon\" \"%s\"\n", roff(strings.ToUpper(name)), m.number(), kind)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(strings.ToLower(cmd.Short[:1])+cmd.Short[1:]))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
 	b.WriteString(".SH DESCRIPTION\n")
@@ -25,8 +53,21 @@ func man(cmd *cobra.Command) []byte {
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(example(cmd)))
 	}
-	manCommands(&b, cmd)
+	if m.Sections != nil {
+		for _, s := range m.Sections(cmd) {
+			s.write(&b)
+		}
+	}
+	m.commands(&b, cmd)
 	return b.Bytes()
+}
+
+func (s *Section) write(b *bytes.Buffer) {
+	fmt.Fprintf(b, ".SH %s\n", roff(s.Title))
+	prose(b, s.Prose)
+	for _, t := range s.Terms {
+		fmt.Fprintf(b, ".TP\n\\fB%s\\fR\n%s\n", roff(t.Name), roff(t.Meaning))
+	}
 }
 
 // prose writes a help text: paragraphs, and indented lines as they are.
@@ -70,7 +111,7 @@ func manOptions(b *bytes.Buffer, cmd *cobra.Command) {
 	}
 }
 
-func manCommands(b *bytes.Buffer, cmd *cobra.Command) {
+func (m Manual) commands(b *bytes.Buffer, cmd *cobra.Command) {
 	var also []string
 	if cmd.HasParent() {
 		also = append(also, fileName(cmd.Parent()))
@@ -92,7 +133,7 @@ func manCommands(b *bytes.Buffer, cmd *cobra.Command) {
 		prose(b, c.Long)
 	}
 	for i := range also {
-		also[i] = ".BR " + roff(also[i]) + " (1)"
+		also[i] = ".BR " + roff(also[i]) + " (" + m.number() + ")"
 	}
 	if len(also) > 0 {
 		fmt.Fprintf(b, ".SH SEE ALSO\n%s\n", strings.Join(also, ",\n"))

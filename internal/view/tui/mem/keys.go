@@ -35,6 +35,13 @@ func (s *State) Keys() []widget.Binding {
 	return out
 }
 
+// AllKeys lists what keys do on a chip's page of a screen of its own, for
+// documents: no other page has more.
+func AllKeys() []widget.Binding {
+	s := &State{depth: oneChip}
+	return append(s.Keys(), s.alone()...)
+}
+
 // alone lists the keys that only a screen of its own has.
 func (s *State) alone() []widget.Binding {
 	effect := func(e tui.Effect) func() []tui.Effect { return func() []tui.Effect { return []tui.Effect{e} } }

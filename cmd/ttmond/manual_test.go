@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/clidocs"
+)
+
+// TestManual: docs/man/ttmond.8 says what the program says.
+func TestManual(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("the page is about root's ttmond: its paths are others")
+	}
+	clidocs.Manual{Number: "8", Sections: sections}.Check(t, command(), "../../docs/man")
+}
+
+func sections(*cobra.Command) []clidocs.Section {
+	var cfg bytes.Buffer
+	c := defaultConfig()
+	if err := c.print(&cfg); err != nil {
+		panic(err)
+	}
+	indented := "  " + strings.ReplaceAll(strings.TrimSpace(cfg.String()), "\n", "\n  ")
+	return []clidocs.Section{
+		{Title: "CONFIGURATION", Prose: "A TOML file. This is all that can be set, with what holds where nothing is said; --check-config prints\nwhat holds on this host.\n\n" + indented},
+		{Title: "SIGNALS", Terms: []clidocs.Term{
+			{Name: "SIGHUP", Meaning: "read the configuration again, as ttmon daemon reload has it done; a mistake in it changes nothing"},
+			{Name: "SIGTERM, SIGINT", Meaning: "end; the connections of clients are kept by a small process until ttmond starts again"},
+		}},
+		{Title: "EXIT STATUS", Terms: []clidocs.Term{
+			{Name: "0", Meaning: "it was asked to end"}, {Name: "1", Meaning: "it failed"}, {Name: "2", Meaning: "a mistake on the command line or in the configuration"},
+		}},
+		{Title: "ENVIRONMENT", Terms: []clidocs.Term{
+			{Name: "NOTIFY_SOCKET, LISTEN_FDS", Meaning: "set by systemd, which is told when ttmond is ready and keeps its sockets over a restart"},
+			{Name: "GOMEMLIMIT", Meaning: "how much memory it should get along with"},
+		}},
+		{Title: "FILES", Terms: []clidocs.Term{
+			{Name: "/etc/ttmon/ttmond.toml", Meaning: "the configuration of root's"},
+			{Name: c.API.Socket, Meaning: "where ttmon asks"},
+			{Name: c.Alloc.Socket, Meaning: "where instrumented programs report"},
+			{Name: c.StateDir, Meaning: "history and events"},
+		}},
+	}
+}
