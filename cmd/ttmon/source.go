@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -203,4 +204,27 @@ func (h *host) buffers(ctx context.Context, t act.Target) ([]act.Buffer, error) 
 		}
 	}
 	return out, nil
+}
+
+// blocks asks for the allocators of a process: the daemon, or the ledger that
+// the process keeps itself. As with buffers, it has a connection of its own.
+func (h *host) blocks(ctx context.Context, t act.Target) (*blocks.Process, error) {
+	if path := h.socket(); path != "" {
+		c := client.New(path)
+		defer c.Close()
+		if p, err := c.Blocks(ctx, t.PID); err == nil {
+			return p, nil
+		}
+	}
+	if h.must || h.root != (hostfs.Root{}) {
+		return nil, act.ErrUnknown
+	}
+	r := track.NewReader(track.Options{})
+	defer r.Close()
+	for _, p := range r.Read([]model.ProcessID{{PID: t.PID, StartTicks: t.StartTicks}}).Processes {
+		if p.PID == t.PID {
+			return p.State, nil
+		}
+	}
+	return nil, act.ErrUnknown
 }

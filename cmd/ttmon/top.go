@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api/remote"
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
@@ -144,7 +145,7 @@ func (t *topCmd) run() error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	actions := &act.Actions{Buffers: src.buffers, Past: src.past, Save: func(c config.Config) (string, error) { return path, config.Save(path, c) }}
+	actions := &act.Actions{Buffers: src.buffers, Blocks: src.blocks, Past: src.past, Save: func(c config.Config) (string, error) { return path, config.Save(path, c) }}
 	if src.noKill == "" {
 		actions.Kill = func(t act.Target, sig syscall.Signal) error { return proc.Signal(processID(t), sig) }
 		actions.Environ = func(t act.Target) ([]string, error) { return proc.EnvironOf(processID(t)) }
@@ -271,6 +272,8 @@ type source struct {
 	close  func()
 	// buffers tells what a process holds, one by one; nil if nobody knows.
 	buffers func(context.Context, act.Target) ([]act.Buffer, error)
+	// blocks are the allocators of a process; nil if nobody knows.
+	blocks func(context.Context, act.Target) (*blocks.Process, error)
 	// past is a snapshot of another time, backfill the charts of before; nil
 	// if nobody remembers.
 	past     func(context.Context, time.Time) (*model.Snapshot, error)
@@ -307,7 +310,7 @@ func (s *screens) source(a *app, interval time.Duration) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	out := source{Source: h, close: h.Close, buffers: h.buffers, past: h.past, backfill: h.backfill}
+	out := source{Source: h, close: h.Close, buffers: h.buffers, blocks: h.blocks, past: h.past, backfill: h.backfill}
 	if a.rootDir != "" {
 		out.noKill = "this is the host below " + a.rootDir + ": its processes cannot be signalled from here"
 	}

@@ -60,6 +60,24 @@ func Lines(p *blocks.Process, o Options) (out []string) {
 	return out
 }
 
+// OnChip shows one pool of one chip in a few lines: how full the bank is, its
+// map, and whether a buffer would fit. It is empty where nothing is known of it.
+func OnChip(p *blocks.Process, chip uint64, pool model.Pool, fit blocks.Request, o Options) (out []string) {
+	for _, a := range InUse(p) {
+		if !slices.Contains(a.Chips, chip) {
+			continue
+		}
+		for _, l := range a.Pool(pool) {
+			o.Top = -1
+			out = append(out, listLines(p, l, a, o)...)
+			if answer, known := l.Fits(fit); known && p.Lost == 0 {
+				out = append(out, FitLine(words.Bytes(fit.Bytes), l, answer))
+			}
+		}
+	}
+	return out
+}
+
 // Doubts says what the figures leave out.
 func Doubts(p *blocks.Process) (out []string) {
 	if p.Late {
@@ -104,7 +122,7 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 		end := " " + words.Bytes(l.Capacity)
 		out = append(out, "0 "+Row(l, o.Width-2-len(end), o.ASCII)+end)
 	}
-	largest := Largest(l, o.Top)
+	largest := Largest(l, max(o.Top, 0))
 	if len(largest) == 0 {
 		return out
 	}

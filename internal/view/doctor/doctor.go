@@ -119,9 +119,9 @@ func rank(l Level) int {
 	switch l {
 	case Hint:
 		return 1
-	case Unknown:
-		return 2
 	case Warning:
+		return 2
+	case Unknown: // without a board nothing else matters
 		return 3
 	case Critical:
 		return 4

@@ -73,6 +73,26 @@ func Source(s model.Source) string {
 	}
 }
 
+// SourceShort is Source in a word.
+func SourceShort(s model.Source) string {
+	switch s {
+	case "":
+		return "nobody"
+	case model.FromTrack:
+		return "libttmon"
+	case model.FromUprobe:
+		return "uprobes"
+	case model.FromSocket:
+		return "reported"
+	case model.FromFDInfo, model.FromDriver:
+		return "driver"
+	case model.FromShm:
+		return "tt-metal"
+	default: // of a newer ttmond
+		return Escape(string(s))
+	}
+}
+
 // Basis is what the place of a chip was concluded from, in words.
 func Basis(b model.Basis) string {
 	switch b {

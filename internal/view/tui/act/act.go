@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
@@ -44,6 +45,14 @@ type (
 		EnvErr    error
 		Buffers   []Buffer
 		BufferErr error
+		Blocks    *blocks.Process // nil: nobody watches its allocators
+	}
+	// Map asks for the allocators of a process alone.
+	Map struct{ Target Target }
+	// Mapped answers; without Blocks nobody watches them.
+	Mapped struct {
+		Target Target
+		Blocks *blocks.Process
 	}
 	// Look asks for the snapshot that held at a time.
 	Look struct{ At time.Time }
@@ -82,6 +91,7 @@ type Actions struct {
 	Save    func(config.Config) (path string, err error)
 	Environ func(Target) ([]string, error)
 	Buffers func(context.Context, Target) ([]Buffer, error)
+	Blocks  func(context.Context, Target) (*blocks.Process, error)
 	Past    func(context.Context, time.Time) (*model.Snapshot, error)
 }
 
@@ -111,6 +121,15 @@ func (a *Actions) Do(ctx context.Context, e tui.Effect) tui.Event {
 		}
 		if a.Buffers != nil {
 			out.Buffers, out.BufferErr = a.Buffers(ctx, e.Target)
+		}
+		if a.Blocks != nil {
+			out.Blocks, _ = a.Blocks(ctx, e.Target) // most programs are not watched
+		}
+		return out
+	case Map:
+		out := Mapped{Target: e.Target}
+		if a.Blocks != nil {
+			out.Blocks, _ = a.Blocks(ctx, e.Target)
 		}
 		return out
 	case Look:

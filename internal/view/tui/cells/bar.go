@@ -89,6 +89,15 @@ func eighth(n int) rune {
 	return rune('▏' - (n - 1)) // ▏▎▍▌▋▊▉
 }
 
+// Meter draws a ratio as blocks to an eighth of a cell, without a frame: in a
+// row of a list, whose own style it leaves behind it. Where there is no ratio (NaN)
+// nothing is drawn.
+func (a Area) Meter(x, y, w int, ratio float64, soft bool, fill Style) {
+	if !math.IsNaN(ratio) {
+		a.fill(x, y, w, &Bar{Ratio: ratio, Soft: soft, Fill: fill})
+	}
+}
+
 // Shade draws a ratio as solid and light blocks: "▓▓▓░░░".
 func (a Area) Shade(x, y, w int, ratio float64, fill Style) { a.SoftShade(x, y, w, ratio, false, fill) }
 

@@ -58,7 +58,7 @@ type Room struct {
 // Cells beside the plot.
 const (
 	axisWidth  = 5
-	labelWidth = 8 // "12 99.9"
+	labelWidth = 9 // "12 ~99.9"
 	minMarks   = 6 // rows below which there is no row for marks
 )
 

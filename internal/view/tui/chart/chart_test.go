@@ -91,7 +91,7 @@ func TestDraw(t *testing.T) {
 			rows("   3 ⠉⠹⣀⣀"),
 		},
 		{
-			"labels beside the newest values, none on top of another", 14, 3,
+			"labels beside the newest values, none on top of another", 15, 3,
 			Chart{Scale: Scale{0, 11}, Labels: true, Cursor: -1, Lines: []Line{line("0", 0, 0), line("1", 0, 0), line("12", 11, 11)}},
 			rows("  11 ⠉ 12", "       0", "   0 ⣀ 1"),
 		},
@@ -139,7 +139,7 @@ func TestLabelsInOrder(t *testing.T) {
 		var list []label
 		for i, v := range values {
 			row := height - 1 - Scale{0, 100}.row(v, height*dotsY)/dotsY
-			list = append(list, label{&Line{Label: strconv.Itoa(i)}, v, row})
+			list = append(list, label{line: &Line{Label: strconv.Itoa(i)}, value: v, row: row})
 		}
 		got := spread(list, height)
 		if want := min(len(values), height); len(got) != want {

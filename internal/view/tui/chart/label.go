@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -12,6 +13,7 @@ import (
 type label struct {
 	line  *Line
 	value float64
+	bound model.Bound
 	row   int
 }
 
@@ -22,9 +24,9 @@ func (c *Chart) nameLines(r Room) {
 	var list []label
 	for i := range c.Lines {
 		l := &c.Lines[i]
-		if v, ok := newest(l.Buckets); ok && l.Label != "" {
+		if v, bound, ok := newest(l.Buckets); ok && l.Label != "" {
 			row := r.Plot.H - 1 - c.Scale.row(v, r.Plot.H*dotsY)/dotsY
-			list = append(list, label{l, v, row})
+			list = append(list, label{l, v, bound, row})
 		}
 	}
 	for _, l := range spread(list, r.labels.H) {
@@ -37,7 +39,7 @@ func (c *Chart) labelText(l label, width int) string {
 	if c.Value == nil {
 		return l.line.Label
 	}
-	if text := l.line.Label + " " + c.Value(l.value); words.Width(text) <= width {
+	if text := l.line.Label + " " + words.Mark(l.bound) + c.Value(l.value); words.Width(text) <= width {
 		return text
 	}
 	return l.line.Label
@@ -62,11 +64,11 @@ func spread(list []label, height int) []label {
 	return list
 }
 
-func newest(b []history.Bucket) (float64, bool) {
+func newest(b []history.Bucket) (v float64, bound model.Bound, ok bool) {
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i].State == history.Sampled {
-			return float64(b[i].Last), true
+			return float64(b[i].Last), b[i].Bound, true
 		}
 	}
-	return 0, false
+	return 0, model.Exact, false
 }

@@ -38,6 +38,7 @@ func (s *State) drawChip(h *widget.Hits, area cells.Area, c chip) {
 		}
 		h.AddPress(row, func() []tui.Effect { s.pool = p; return nil })
 	}
+	rest = s.drawBanks(rest, c)
 	plot := 0
 	if free := rest.H - 1 - min(max(len(list)+1, 3), 8); free >= minChart {
 		plot = min(free, 16)
@@ -125,16 +126,27 @@ func unattributed(c chip, list []holder, p model.Pool) (rest model.Bytes, ok boo
 }
 
 // amountAt is the column at which the amounts of the list end.
-func (s *State) amountAt(row cells.Area) int { return max(row.W-30, 30) }
+func (s *State) amountAt(row cells.Area) int {
+	if row.W < wideRow {
+		return max(row.W-30, 30)
+	}
+	return row.W - 42
+}
+
+// wideRow is from where on a row of a holder says where its figure comes from.
+const wideRow = 100
 
 func (s *State) drawHolder(row cells.Area, c chip, h *holder, i int) {
 	end := s.amountAt(row)
-	name := min(max(row.W/3, 20), 44)
+	name := max(row.W/3, 20)
+	if row.W >= wideRow {
+		name = min(row.W*2/5, 90)
+	}
 	row.Put(1, 0, words.Truncate(strconv.Itoa(h.p.PID)+" "+words.Foreign(h.p.User)+" "+words.Command(h.p), name), cells.Text)
 	ok := h.mem[s.pool].Known()
 	if bar := end - name - 2 - words.FigureWidth - 1; bar > 3 {
 		if r, soft := part(c.mem(), s.pool, h.mem[s.pool]); !math.IsNaN(r) {
-			row.SoftShade(name+2, 0, bar, r, soft, cells.Series(i))
+			row.Meter(name+2, 0, bar, r, soft, cells.Series(i))
 		}
 	}
 	row.PutRight(end, 0, words.FigureColumn(h.mem[s.pool]), cells.Text)
@@ -146,6 +158,9 @@ func (s *State) drawHolder(row cells.Area, c chip, h *holder, i int) {
 		tail.Put(0, 0, words.Truncate(deltaSince(h.mem[s.pool], s.trend.mark, k, s.pool), tail.W), cells.Text)
 	default:
 		text := "peak " + words.Figure(s.trend.top[k][s.pool])
+		if row.W >= wideRow {
+			text = words.Pad(words.SourceShort(h.source), 8) + "  " + text
+		}
 		if !h.p.StartTime.IsZero() {
 			text += "  since " + since(h.p.StartTime, s.shown.Time)
 		}

@@ -55,9 +55,10 @@ func chipsOf(s *model.Snapshot, only []string) []chip {
 
 // holder is a process and what it holds of one chip.
 type holder struct {
-	p    *model.Process
-	mem  model.PoolBytes
-	note string
+	p      *model.Process
+	mem    model.PoolBytes
+	note   string
+	source model.Source // of the figures
 }
 
 type holderKey struct {
@@ -79,7 +80,7 @@ func holders(s *model.Snapshot, c chip, by model.Pool) []holder {
 				continue
 			}
 			if m, ok := heldOn(u, c); ok {
-				out = append(out, holder{p: p, mem: m, note: strings.Join(words.UseReasons(p, u, s.Source), "; ")})
+				out = append(out, holder{p: p, mem: m, source: u.Source, note: strings.Join(words.UseReasons(p, u, s.Source), "; ")})
 			}
 		}
 	}

@@ -68,6 +68,16 @@ func (p *holderPage) entries(s *State, c chip) []widget.Entry {
 	if p.last.note != "" {
 		out = append(out, widget.Entry{Name: "Note", Value: p.last.note, Style: cells.Warn})
 	}
+	if p.more != nil {
+		for _, q := range []model.Pool{model.DRAM, model.L1} {
+			for i, line := range s.bankLines(p.more.Blocks, c, q, 100) {
+				if i == 0 {
+					out = append(out, widget.Entry{Heading: "Bank of " + words.PoolName(q)})
+				}
+				out = append(out, widget.Entry{Value: line, Wide: true, Table: true})
+			}
+		}
+	}
 	return append(out, p.buffers(c)...)
 }
 

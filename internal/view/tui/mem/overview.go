@@ -118,7 +118,7 @@ func (s *State) drawSummary(box cells.Area, c chip, height int, selected bool) {
 	s.drawPool(box.Sub(0, 1, box.W, 1), c, model.DRAM, nil)
 	s.drawPool(box.Sub(0, 2, box.W, 1), c, model.L1, nil)
 	box.Put(1, 3, words.Truncate(smallPools(c.mem()), box.W-2), cells.Text)
-	box.Put(1, 4, words.Truncate(s.largest(c), box.W-2), cells.Faint)
+	box.Put(1, 4, words.Truncate(s.largest(c, box.W-2), box.W-2), cells.Faint)
 }
 
 // drawHead names a chip and says how far its figures can be trusted.
@@ -156,11 +156,15 @@ func smallPools(m *model.Memory) string {
 	return strings.Join(parts, "   ")
 }
 
-// largest names the largest holders of a chip's DRAM.
-func (s *State) largest(c chip) string {
+// largest names the largest holders of a chip's DRAM in a row of the given
+// width. They share it: one alone is not cut beside an empty row.
+func (s *State) largest(c chip, width int) string {
 	var parts []string
-	for _, h := range holders(s.shown, c, model.DRAM) {
-		parts = append(parts, strconv.Itoa(h.p.PID)+" "+words.Truncate(words.Command(h.p), 24)+" "+words.Figure(h.mem[model.DRAM]))
+	list := holders(s.shown, c, model.DRAM)
+	for _, h := range list {
+		before, after := strconv.Itoa(h.p.PID)+" ", " "+words.Figure(h.mem[model.DRAM])
+		room := max(width/len(list)-3-words.Width(before+after), 16)
+		parts = append(parts, before+words.Truncate(words.Command(h.p), room)+after)
 	}
 	if len(parts) == 0 {
 		return "nobody"

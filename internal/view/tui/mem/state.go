@@ -47,6 +47,7 @@ type State struct {
 	span   time.Duration
 	zoomed bool // the user chose the span
 	holder holderPage
+	banks  banks
 	help   *widget.Help
 	hits   widget.Hits
 }
@@ -84,6 +85,7 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 	case tui.Sample:
 		s.lost = ""
 		s.Sample(ev.Snapshot)
+		return s.Wants()
 	case tui.Jumped:
 		s.trend, s.paused = trend{}, false
 	case tui.Lost:
@@ -92,13 +94,15 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 			s.lostFor = ev.At.Sub(s.live.Time)
 		}
 	case tui.Key:
-		return s.Key(ev)
+		return append(s.Key(ev), s.Wants()...)
 	case tui.Mouse:
 		if ev.Action != tui.Release {
 			return s.hits.Send(ev)
 		}
 	case act.Inspected:
 		s.Inspected(ev)
+	case act.Mapped:
+		s.Mapped(ev)
 	}
 	return nil
 }

@@ -63,16 +63,16 @@ func (a *chartArea) legend(s *State, row cells.Area, sp spec, c *chart.Chart, pe
 
 // newest says the newest value of a line.
 func (a *chartArea) newest(s *State, sp spec, b []history.Bucket) string {
-	if v, ok := heldAt(b, len(b)-1); ok {
-		return sp.gauge.Unit.Say(v, s.scale())
+	if v, bound, ok := heldAt(b, len(b)-1); ok {
+		return words.Mark(bound) + sp.gauge.Unit.Say(v, s.scale())
 	}
 	return words.Nothing
 }
 
 // valueAt says the value that held at a bucket: its own, or the last before.
 func (a *chartArea) valueAt(s *State, sp spec, b []history.Bucket, i int, per float64) string {
-	if v, ok := heldAt(b, i); ok {
-		return sp.gauge.Unit.Number(v, per, s.scale())
+	if v, bound, ok := heldAt(b, i); ok {
+		return words.Mark(bound) + sp.gauge.Unit.Number(v, per, s.scale())
 	}
 	return words.Nothing
 }

@@ -32,8 +32,10 @@ func (a *chartArea) average(n, columns int) []history.Bucket {
 	for i := range out {
 		var sum float64
 		known := 0
+		worst := model.Exact
 		for _, b := range a.buckets[:n] {
 			if b[i].State == history.Sampled {
+				worst = max(worst, b[i].Bound)
 				sum += float64(b[i].Last)
 				known++
 			} else if out[i].State == history.Empty {
@@ -42,7 +44,7 @@ func (a *chartArea) average(n, columns int) []history.Bucket {
 		}
 		if known > 0 {
 			v := float32(sum / float64(known))
-			out[i] = history.Bucket{State: history.Sampled, Min: v, Max: v, Last: v}
+			out[i] = history.Bucket{State: history.Sampled, Min: v, Max: v, Last: v, Bound: worst}
 		}
 	}
 	return out
@@ -65,15 +67,17 @@ func (a *chartArea) drawHeat(s *State, room chart.Room, sp spec, c *chart.Chart)
 func (a *chartArea) crowdLegend(s *State, sp spec, c *chart.Chart) string {
 	var sum, lo, hi float64
 	n := 0
+	worst := model.Exact
 	for _, b := range a.buckets[:len(sp.devices)] {
 		at := len(b) - 1
 		if c.Cursor >= 0 && c.Cursor < len(b) {
 			at = c.Cursor
 		}
-		v, ok := heldAt(b, at)
+		v, bound, ok := heldAt(b, at)
 		if !ok {
 			continue
 		}
+		worst = max(worst, bound)
 		if n == 0 || v < lo {
 			lo = v
 		}
@@ -87,15 +91,15 @@ func (a *chartArea) crowdLegend(s *State, sp spec, c *chart.Chart) string {
 		return words.Nothing
 	}
 	unit := sp.gauge.Unit
-	say := func(v float64) string { return unit.Say(v, s.scale()) }
+	say := func(v float64) string { return words.Mark(worst) + unit.Say(v, s.scale()) }
 	text := "avg " + say(sum/float64(n))
 	switch unit {
 	case gauge.Bytes, gauge.Rate, gauge.Watts, gauge.Amperes:
-		text += "  sum "
+		bound := worst
 		if n < len(sp.devices) {
-			text += "≥"
+			bound = max(bound, model.AtLeast)
 		}
-		text += say(sum)
+		text += "  sum " + words.Mark(bound) + unit.Say(sum, s.scale())
 	}
 	text += "  from " + say(lo) + " to " + say(hi)
 	if n < len(sp.devices) {
@@ -104,15 +108,16 @@ func (a *chartArea) crowdLegend(s *State, sp spec, c *chart.Chart) string {
 	return text
 }
 
-// heldAt is the value that held at a bucket: its own, or the last before.
-func heldAt(b []history.Bucket, i int) (float64, bool) {
+// heldAt is the value that held at a bucket, its own or the last before, and
+// its bound.
+func heldAt(b []history.Bucket, i int) (v float64, bound model.Bound, ok bool) {
 	for ; i >= 0; i-- {
 		switch b[i].State {
 		case history.Sampled:
-			return float64(b[i].Last), true
+			return float64(b[i].Last), b[i].Bound, true
 		case history.Gap:
-			return 0, false
+			return 0, model.Exact, false
 		}
 	}
-	return 0, false
+	return 0, model.Exact, false
 }

@@ -159,6 +159,10 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 		s.saved(ev)
 	case act.Looked:
 		s.looked(ev)
+	case act.Mapped:
+		if s.memory != nil {
+			s.memory.Mapped(ev)
+		}
 	case act.Inspected:
 		if p, ok := s.page.(interface{ inspected(act.Inspected) }); ok {
 			p.inspected(ev)
@@ -191,6 +195,9 @@ func (s *State) sample(snap *model.Snapshot) []tui.Effect {
 	}
 	if s.memory != nil {
 		s.memory.Sample(snap)
+	}
+	if p, ok := s.page.(memoryPage); ok {
+		return p.mem.Wants()
 	}
 	if p, ok := s.page.(interface{ sample(*State) []tui.Effect }); ok {
 		return p.sample(s)
