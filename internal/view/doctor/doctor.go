@@ -15,7 +15,7 @@ import (
 // Level is how a check came out.
 type Level string
 
-// The levels, from the best to the worst.
+// The levels.
 const (
 	OK       Level = "ok"
 	Hint     Level = "hint"     // it works, and could do better

@@ -49,7 +49,7 @@ func TestBankMap(t *testing.T) {
 		t.Error("an answer before there is one")
 	}
 	st.send(act.Mapped{Target: ask.Target, Blocks: allocator()})
-	for _, text := range []string{"8 banks of 4.0 GiB", "largest hole 1.5 GiB a bank", "would 512 MiB fit?  yes", "uprobes  peak", "█████"} {
+	for _, text := range []string{"8 banks of 4.0 GiB", "largest hole 1.5 GiB a bank", "would 512 MiB fit?  yes", "uprobes   peak", "█████"} {
 		if !st.has(text) {
 			t.Errorf("no %q:\n%s", text, st.draw())
 		}
