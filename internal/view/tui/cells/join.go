@@ -4,20 +4,30 @@ package cells
 // 8 right.
 var lines = [16]rune{3: '│', 12: '─', 10: '┌', 6: '┐', 9: '└', 5: '┘', 11: '├', 7: '┤', 14: '┬', 13: '┴', 15: '┼'}
 
-// armsOf is the other way round.
-var armsOf = func() map[rune]uint8 {
-	m := map[rune]uint8{}
+// firstLine is the first of the characters that rules are drawn with.
+const firstLine, numLines = '─', 0x40
+
+// armsBy is the other way round, by the place of a character after firstLine.
+var armsBy = func() (list [numLines]uint8) {
 	for arms, r := range lines {
 		if r != 0 {
-			m[r] = uint8(arms)
+			list[r-firstLine] = uint8(arms)
 		}
 	}
-	return m
+	return list
 }()
+
+// armsOf are the arms of a character; 0: it is no rule.
+func armsOf(r rune) uint8 {
+	if r < firstLine || r >= firstLine+numLines {
+		return 0
+	}
+	return armsBy[r-firstLine]
+}
 
 // with is a rule with the arms of another one that is there already.
 func with(there, r rune) rune {
-	if joined := lines[armsOf[there]|armsOf[r]]; joined != 0 {
+	if joined := lines[armsOf(there)|armsOf(r)]; joined != 0 {
 		return joined
 	}
 	return r
@@ -30,7 +40,7 @@ func (a Area) Join() {
 		if x < 0 || y < 0 || x >= a.W || y >= a.H {
 			return 0
 		}
-		return armsOf[a.At(x, y).Rune]
+		return armsOf(a.At(x, y).Rune)
 	}
 	for y := range a.H {
 		for x := range a.W {

@@ -164,6 +164,7 @@ func (c *Chart) trace(dots *canvas, l *Line) {
 	rows := dots.h * dotsY
 	n := len(l.Buckets)
 	before := -1
+	var last span
 	for i := range l.Buckets {
 		b := &l.Buckets[i]
 		switch b.State {
@@ -173,35 +174,43 @@ func (c *Chart) trace(dots *canvas, l *Line) {
 		case history.Empty:
 			continue
 		}
-		lo, hi := c.Scale.row(float64(b.Min), rows), c.Scale.row(float64(b.Max), rows)
+		now := c.span(b, rows)
+		drawn := now
 		if before >= 0 && time.Duration(i-before)*c.Step <= c.Gap+c.Step {
-			lo, hi = c.join(dots, line, l, before, i, lo, hi)
+			drawn = c.join(dots, line, n, before, i, last, now)
 		}
-		c.stroke(dots, c.x(i, n), lo, hi, line)
-		before = i
+		c.stroke(dots, c.x(i, n), drawn.lo, drawn.hi, line)
+		before, last = i, now
 	}
+}
+
+// span is the rows of a bucket: of its lowest, its highest and its last value.
+type span struct{ lo, hi, last int }
+
+func (c *Chart) span(b *history.Bucket, rows int) span {
+	lo := c.Scale.row(float64(b.Min), rows)
+	if b.Min == b.Max { // a single sample, mostly
+		return span{lo, lo, lo}
+	}
+	return span{lo, c.Scale.row(float64(b.Max), rows), c.Scale.row(float64(b.Last), rows)}
 }
 
 // join bridges the empty columns between two buckets and returns the rows of
 // the second, stretched to meet the first.
-func (c *Chart) join(dots *canvas, line int, l *Line, from, to, lo, hi int) (int, int) {
-	rows := dots.h * dotsY
-	p := &l.Buckets[from]
-	plo, phi := c.Scale.row(float64(p.Min), rows), c.Scale.row(float64(p.Max), rows)
-	y0 := c.Scale.row(float64(p.Last), rows)
+func (c *Chart) join(dots *canvas, line, columns, from, to int, first, second span) span {
 	for i := from + 1; i < to; i++ {
 		// A value holds until the next sample: what was measured, no slope
 		// between that nobody saw.
-		c.stroke(dots, c.x(i, len(l.Buckets)), y0, y0, line)
-		plo, phi = y0, y0
+		c.stroke(dots, c.x(i, columns), first.last, first.last, line)
+		first.lo, first.hi = first.last, first.last
 	}
 	switch {
-	case lo > phi:
-		lo = min(phi+1, hi)
-	case hi < plo:
-		hi = max(plo-1, lo)
+	case second.lo > first.hi:
+		second.lo = min(first.hi+1, second.hi)
+	case second.hi < first.lo:
+		second.hi = max(first.lo-1, second.lo)
 	}
-	return lo, hi
+	return second
 }
 
 func (c *Chart) stroke(dots *canvas, x, lo, hi, line int) {

@@ -5,22 +5,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/view/tui/picture"
+	"github.com/ttmon/ttmon/internal/view/tui/theme"
 )
 
 // The picture in the README is what the program draws; -update draws it anew.
 func TestReadme(t *testing.T) {
-	const path, begin, end = "../../../../README.md", "`ttmon top`, the monitor", "\n```\n"
-	old, err := os.ReadFile(path)
+	const readme, svg = "../../../../README.md", "docs/pictures/top.svg"
+	page, err := os.ReadFile(readme)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, ok := strings.Cut(string(old), begin)
-	if !ok {
-		t.Fatalf("%s has no place for the picture: %q", path, begin)
+	if !strings.Contains(string(page), "]("+svg+")") {
+		t.Errorf("%s does not show %s", readme, svg)
 	}
-	words, rest, _ := strings.Cut(rest, end)
-	_, tail, _ := strings.Cut(rest, end)
-	screen := strings.TrimSuffix(open(t, 3, 100, 24).draw(), "\n")
-	golden.Check(t, path, []byte(head+begin+words+end+screen+end+tail))
+	dusk, err := theme.Load("dusk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := openAfter(t, 300, 3, 116, 36, func(c *config.Config) { c.Display.Corners = "round" })
+	st.draw()
+	golden.Check(t, "../../../../"+svg, picture.SVG(st.g, dusk, true))
 }
