@@ -144,11 +144,9 @@ func devices(s *model.Snapshot, o *Options) *grid {
 	add(column{head: "State", least: 5}, stateCell)
 	add(column{head: "Temp", least: 6, right: true, rank: 3}, func(d *model.Device) cell { return tempCell(d, o, large) })
 	add(column{head: "Power", least: 9, right: true, rank: 2}, powerCell)
-	if any(func(d *model.Device) bool { return d.Activity.Ratio.Known() }) {
-		add(column{head: "Act.", least: 6, right: true, rank: 12}, func(d *model.Device) cell {
-			return chipCell(d, d.Activity.Ratio, func(v float64) string { return "~" + words.Percent(v) })
-		})
-	}
+	add(column{head: "Act.", least: 6, right: true, rank: 12}, func(d *model.Device) cell {
+		return chipCell(d, d.Activity.Ratio, func(v float64) string { return "~" + words.Percent(v) })
+	})
 	add(column{head: "AICLK", least: 5, right: true, rank: 55}, func(d *model.Device) cell {
 		return chipCell(d, d.AICLK, func(f float64) string {
 			if large {
