@@ -63,6 +63,7 @@ func calls(own string) map[string][]call {
 		"mem":           {{args: []string{"--once"}}, {args: []string{"--plain", "-r", "100"}, bytes: 200}, {keys: "q"}},
 		"record":        {{args: []string{"-o", own + ".ttrec", "--interval", "100ms", "--duration", "500ms"}}},
 		"replay":        {{args: []string{own + ".ttrec", "smi"}}, {args: []string{own + ".ttrec", "--at", "peak", "smi", "--json"}}, {args: []string{own + ".ttrec"}, keys: "q"}},
+		"export":        {{args: []string{own + ".ttrec", "--perfetto"}}, {args: []string{own + ".ttrec", "--csv", "-o", "-"}}},
 		"stale":         {{}, {args: []string{"--json"}}},
 		"topo":          {{args: []string{"-m"}}, {args: []string{"--links"}}},
 		"smi topo":      {{args: []string{"-m"}}},

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/export"
+	"github.com/ttmon/ttmon/internal/recording"
+)
+
+// exportCmd is the command ttmon export with its flags.
+type exportCmd struct {
+	*app
+	cmd    *cobra.Command
+	format map[string]*bool
+	file   string
+	at     string
+	large  string
+}
+
+// exportFormats are the forms a recording can be handed on in: flag, what the
+// file is called, help.
+var exportFormats = []struct{ flag, suffix, help string }{
+	{"perfetto", ".perfetto-trace", "a trace of Perfetto (ui.perfetto.dev opens it)"},
+	{"chrome", ".json", "Chrome's JSON trace (about:tracing and Perfetto open it)"},
+	{"pprof", ".pb.gz", "a heap profile, for go tool pprof and others"},
+	{"csv", ".csv", "CSV: a line for each figure and moment"},
+	{"jsonl", ".jsonl", "JSON: a document a line, of figures, slices and events"},
+	{"openmetrics", ".om.txt", "OpenMetrics, for promtool tsdb create-blocks-from openmetrics"},
+}
+
+func newExport(a *app) *cobra.Command {
+	e := &exportCmd{app: a, format: map[string]*bool{}}
+	e.cmd = &cobra.Command{
+		Use:   "export FILE --perfetto | --chrome | --pprof | --csv | --jsonl | --openmetrics",
+		Short: "Hands a recording to other viewers: Perfetto, Chrome, pprof, Prometheus, CSV",
+		Long: `Makes of what ttmon record wrote a file for another viewer. In traces, devices
+have counters for each pool of memory, power, clocks, temperature and PCIe;
+programs that told their blocks have exact ones, slices for as long as anything was
+held under a tag, and large blocks joined from allocation to free; events and
+output lines are marks.
+
+No format knows that a figure is missing or doubtful. A figure that is missing
+has no point, and one that was not always exact has a second counter that says how
+it is to be read: 0 exact, 1 at least, 2 unsure.`,
+		Example: `  ttmon export run.ttrec --perfetto                    run.perfetto-trace, for ui.perfetto.dev
+  ttmon export run.ttrec --chrome -o trace.json
+  ttmon export run.ttrec --pprof --at 20m && go tool pprof run.pb.gz
+  ttmon export run.ttrec --csv -o - | head
+  ttmon export run.ttrec --openmetrics && promtool tsdb create-blocks-from openmetrics run.om.txt data`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return e.run(args) },
+	}
+	f := e.cmd.Flags()
+	for _, x := range exportFormats {
+		e.format[x.flag] = f.Bool(x.flag, false, x.help)
+	}
+	f.StringVarP(&e.file, "output", "o", "", "write to `FILE` (- is standard output; default: beside the recording)")
+	f.StringVar(&e.at, "at", "end", "of --pprof: what is held at this `MOMENT`; see ttmon replay")
+	f.StringVar(&e.large, "large", "1M", "in traces, blocks from this `SIZE` on are told singly")
+	return e.cmd
+}
+
+func (e *exportCmd) run(args []string) error {
+	chosen := -1
+	for i, x := range exportFormats {
+		if !*e.format[x.flag] {
+			continue
+		}
+		if chosen >= 0 {
+			return usage("--%s and --%s exclude each other", exportFormats[chosen].flag, x.flag)
+		}
+		chosen = i
+	}
+	large, err := parseSize(e.large)
+	switch {
+	case len(args) != 1:
+		return usage("export which recording? ttmon export FILE --perfetto")
+	case chosen < 0:
+		return usage("export to what? --perfetto, --chrome, --pprof, --csv, --jsonl or --openmetrics")
+	case err != nil:
+		return usage("--large: %w", err)
+	}
+	r, err := openRecording(args[0])
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	out := e.file
+	if out == "" {
+		out = strings.TrimSuffix(args[0], recordingSuffix) + exportFormats[chosen].suffix
+	}
+	body, err := e.convert(r, exportFormats[chosen].flag, large)
+	if bad, ok := errors.AsType[*exitError](err); ok {
+		return bad
+	}
+	if err != nil {
+		return exitWith(exitInternal, "%s: %w", args[0], err)
+	}
+	to := e.output(out)
+	if err := to.write(body); err != nil {
+		return err
+	}
+	return to.close()
+}
+
+func (e *exportCmd) convert(r *recording.Reader, format string, large uint64) ([]byte, error) {
+	if format == "pprof" {
+		at, err := moment(r, e.at)
+		if err != nil {
+			return nil, err
+		}
+		return export.Profile(r, at)
+	}
+	t, err := export.Build(r, export.Options{Large: large, All: format != "perfetto" && format != "chrome"})
+	if err != nil {
+		return nil, err
+	}
+	switch format {
+	case "perfetto":
+		return export.Perfetto(nil, t), nil
+	case "chrome":
+		return export.Chrome(nil, t)
+	case "csv":
+		return export.CSV(t)
+	case "jsonl":
+		return export.JSONL(t)
+	}
+	return export.OpenMetrics(t), nil
+}

@@ -1,0 +1,277 @@
+package export
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+const mib = 1 << 20
+
+func at(s float64) time.Time {
+	return tuitest.Start.Add(time.Duration(s * float64(time.Second)))
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sample is a recording of ten seconds of two devices and a program: weights
+// of 64 MiB from second 1 to the end, a cache of 32 MiB from 3 to 5, and one
+// of 16 MiB from 4 to the close of its list at 8.
+func sample(t testing.TB) *recording.Reader {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.ttrec")
+	w, err := recording.Create(path, false)
+	ok(t, err)
+	ok(t, w.Meta(at(0), recording.Meta{Version: "test", Started: at(0)}))
+	ok(t, w.Process(at(0), recording.Process{ID: 1, PID: 4242, Name: "python", Method: recording.ByLedger}))
+	for id := uint32(2); id <= 3; id++ {
+		ok(t, w.List(at(0), recording.List{ID: id, Process: 1, Allocator: 1, Pool: "dram", Geometry: blocks.Geometry{Banks: 8, Capacity: 1 << 32}, Chips: []uint64{77, 78}}))
+	}
+	ok(t, w.Site(at(0), recording.Site{ID: 1, Tag: "weights", Stack: []recording.Frame{{File: "/home/x/model.py", Line: 41, Function: "load"}}}))
+	ok(t, w.Site(at(0), recording.Site{ID: 2, Tag: "kv-cache", Stack: []recording.Frame{{File: "/home/x/model.py", Line: 88, Function: "cache"}, {File: "/home/x/model.py", Line: 3, Function: "main"}}}))
+	for s := range 10 {
+		now := at(float64(s))
+		ok(t, w.Snapshot(now, wire.Append(nil, tuitest.Host(2, s))))
+		switch s {
+		case 1:
+			ok(t, w.Alloc(now, 2, blocks.Block{Addr: 0, Size: 8 * mib, Site: 1}))
+		case 3:
+			ok(t, w.Alloc(now, 2, blocks.Block{Addr: 8 * mib, Size: 4 * mib, Site: 2}))
+		case 4:
+			ok(t, w.Alloc(now, 3, blocks.Block{Addr: 0, Size: 2 * mib, Site: 2}))
+			ok(t, w.Event(eventlog.Event{Time: now, Kind: "no_room", Level: eventlog.Warning, Text: "no room"}))
+		case 5:
+			ok(t, w.Free(now, 2, 8*mib))
+			ok(t, w.Output(now, recording.Output{Stream: 1, Text: "epoch 1"}))
+		case 8:
+			ok(t, w.Closed(now, 3))
+		}
+	}
+	ok(t, w.Close())
+	r, err := recording.Open(path)
+	ok(t, err)
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func build(t testing.TB, o Options) *Timeline {
+	t.Helper()
+	tl, err := Build(sample(t), o)
+	ok(t, err)
+	return tl
+}
+
+// peaks is what the snapshots of the sample say.
+func peakPower(device int) (most float64) {
+	for s := range 10 {
+		most = max(most, tuitest.Host(2, s).Devices[device].Power.V)
+	}
+	return most
+}
+
+// decoded is what Perfetto's schema finds in a trace.
+type decoded struct {
+	Counters map[string]struct {
+		Peak, Last float64
+		Points     int
+		Unit       string
+	}
+	Slices   [][3]any
+	Instants [][2]string
+	Open     int
+	Flows    map[string]int64
+	Clocks   [][2]int64
+	Unknown  int
+}
+
+// readPerfetto decodes a trace with PyPI's package perfetto, which tools/setup
+// installs.
+func readPerfetto(t *testing.T, trace []byte) (d decoded) {
+	t.Helper()
+	home, err := os.UserCacheDir()
+	ok(t, err)
+	packages, _ := filepath.Glob(filepath.Join(home, "ttmon", "perfetto-*"))
+	if len(packages) == 0 {
+		t.Skip("the package perfetto is not there: tools/setup test installs it")
+	}
+	root, err := ttnn.Repository()
+	ok(t, err)
+	file := filepath.Join(t.TempDir(), "trace")
+	ok(t, os.WriteFile(file, trace, 0o600))
+	cmd := exec.Command("python3", filepath.Join(root, "testdata/perfetto/tracks.py"), file)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages[len(packages)-1])
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	ok(t, err)
+	ok(t, json.Unmarshal(out, &d))
+	return d
+}
+
+func TestPerfetto(t *testing.T) {
+	tl := build(t, Options{Large: 20 * mib})
+	d := readPerfetto(t, Perfetto(nil, tl))
+	if d.Unknown != 0 {
+		t.Errorf("%d fields that the schema does not know", d.Unknown)
+	}
+	for name, want := range map[string]float64{
+		"process 4242 python/DRAM, exact, chip 77": 112 * mib,
+		"process 4242 python/DRAM, exact, chip 78": 112 * mib,
+		"device 0 n300/Power":                      peakPower(0),
+		"device 1 p150a/Power":                     peakPower(1),
+	} {
+		if got := d.Counters[name]; got.Peak != want {
+			t.Errorf("%s: peak %v, want %v", name, got.Peak, want)
+		}
+	}
+	if c := d.Counters["process 4242 python/DRAM, exact, chip 77"]; c.Last != 0 || c.Points != 6 {
+		t.Errorf("exact DRAM: %+v", c)
+	}
+	if u := d.Counters["device 0 n300/Temperature"].Unit; u != "°C" && u != "C" {
+		t.Errorf("the unit of temperature is %q", u)
+	}
+	// Two large blocks; the one of 32 MiB lives two seconds, the other until the end.
+	if len(d.Flows) != 2 || d.Flows["2"] != 2e9 || d.Flows["1"] != 8e9 {
+		t.Errorf("flows %v", d.Flows)
+	}
+	tags := map[string]float64{}
+	for _, s := range d.Slices {
+		tags[s[1].(string)] += s[2].(float64)
+	}
+	if tags["kv-cache"] != 5e9 || tags["weights"] != 8e9 || d.Open != 0 {
+		t.Errorf("slices %v, %d open", d.Slices, d.Open)
+	}
+	marks := map[string]bool{}
+	for _, x := range d.Instants {
+		marks[x[0]+" "+x[1]] = true
+	}
+	if !marks["host/events no room"] || !marks["host/output epoch 1"] {
+		t.Errorf("instants %v", d.Instants)
+	}
+	if len(d.Clocks) != 2 || d.Clocks[0][1] != tl.First.UnixNano() {
+		t.Errorf("clocks %v", d.Clocks)
+	}
+}
+
+func TestChrome(t *testing.T) {
+	b, err := Chrome(nil, build(t, Options{Large: 20 * mib}))
+	ok(t, err)
+	var doc struct{ TraceEvents []chromeEvent }
+	ok(t, json.Unmarshal(b, &doc))
+	peak, phases := 0.0, map[string]int{}
+	for _, e := range doc.TraceEvents {
+		phases[e.Phase]++
+		if e.Name == "DRAM, exact, chip 77, B" {
+			peak = max(peak, e.Args["value"].(float64))
+		}
+	}
+	if peak != 112*mib || phases["s"] != 2 || phases["f"] != 2 || phases["M"] == 0 || phases["X"] == 0 {
+		t.Errorf("peak %v, phases %v", peak, phases)
+	}
+}
+
+func TestTables(t *testing.T) {
+	tl := build(t, Options{All: true})
+	b, err := CSV(tl)
+	ok(t, err)
+	list, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
+	ok(t, err)
+	points := 0
+	for _, s := range tl.Series {
+		if !strings.HasSuffix(s.Field, ".bound") {
+			points += len(s.Points)
+		}
+	}
+	if len(list) != points+1 || len(list[1]) != 7 {
+		t.Errorf("%d lines for %d points", len(list), points)
+	}
+	if b, err = JSONL(tl); err != nil || bytes.Count(b, []byte("\n")) != points+len(tl.Slices)+len(tl.Instants) {
+		t.Errorf("%d lines of JSON, %v", bytes.Count(b, []byte("\n")), err)
+	}
+}
+
+// Prometheus' own tool makes blocks of it.
+func TestOpenMetrics(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed; make test installs it")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "x.om.txt")
+	ok(t, os.WriteFile(file, OpenMetrics(build(t, Options{All: true})), 0o600))
+	out, err := exec.Command(promtool, "tsdb", "create-blocks-from", "openmetrics", file, filepath.Join(dir, "data")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	ok(t, os.Mkdir(filepath.Join(dir, "data", "wal"), 0o700)) // which dump wants to see
+	dump, err := exec.Command(promtool, "tsdb", "dump", filepath.Join(dir, "data")).Output()
+	ok(t, err)
+	if n := strings.Count(string(dump), `tenstorrent_core_power_watts"`); n != 20 {
+		t.Errorf("%d samples of power, want 10 of each device:\n%s", n, dump[:min(len(dump), 2000)])
+	}
+}
+
+func TestProfile(t *testing.T) {
+	r := sample(t)
+	b, err := Profile(r, at(4.5))
+	ok(t, err)
+	p, err := profile.ParseData(b)
+	ok(t, err)
+	sums := make([]int64, len(p.SampleType))
+	for _, s := range p.Sample {
+		for i, v := range s.Value {
+			sums[i] += v
+		}
+	}
+	// On two chips: 112 MiB allocated, held and at the peak, in three blocks.
+	if sums[1] != 2*112*mib || sums[3] != 2*112*mib || sums[5] != 2*112*mib || sums[0] != 6 {
+		t.Errorf("%v of %v", sums, p.SampleType)
+	}
+	if b, err = Profile(r, at(9)); err != nil {
+		t.Fatal(err)
+	}
+	p, err = profile.ParseData(b)
+	ok(t, err)
+	held := int64(0)
+	for _, s := range p.Sample {
+		held += s.Value[3]
+	}
+	if held != 2*64*mib {
+		t.Errorf("%d held at the end", held)
+	}
+	if _, err := Profile(r, at(0.5)); err == nil {
+		t.Error("a profile of a moment without blocks")
+	}
+}
+
+// However close points are, the peak of a series stays.
+func TestPeaksStay(t *testing.T) {
+	var s Series
+	for i := range 1000 {
+		s.addFast(int64(i)*1000, float64((i*7919)%997))
+	}
+	s.addFast(1_000_000_000, 3)
+	if s.Peak().V != 996 || len(s.Points) > 8 || s.Points[len(s.Points)-1].V != 3 {
+		t.Errorf("peak %v of %d points", s.Peak(), len(s.Points))
+	}
+}
+

@@ -1,0 +1,159 @@
+package export
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/runreport"
+)
+
+// ErrNoBlocks is the error of a recording in which no program told its blocks.
+var ErrNoBlocks = errors.New("no program told its blocks in this recording: a heap profile needs them (ttmon record -- COMMAND)")
+
+// Profile is a heap profile as `go tool pprof` and others read it: what was
+// held at a moment, at the peak of each pool, and all that was allocated up to
+// that moment, by stack.
+func Profile(r *recording.Reader, at time.Time) ([]byte, error) {
+	sums, err := sumUp(r, at)
+	if err != nil {
+		return nil, err
+	}
+	if len(sums) == 0 {
+		return nil, ErrNoBlocks
+	}
+	first, _, _ := r.Span()
+	report := &runreport.Report{Schema: runreport.Schema, Started: first, Seconds: at.Sub(first).Seconds()}
+	for _, key := range slices.SortedFunc(maps.Keys(sums), func(a, b poolKey) int { return cmp.Or(cmp.Compare(a.chip, b.chip), cmp.Compare(a.pool, b.pool)) }) {
+		s := sums[key]
+		pool := runreport.Pool{Pool: key.pool, PoolName: key.pool.String()}
+		for _, id := range slices.Sorted(maps.Keys(s.total)) {
+			place := runreport.Place{Tag: s.sites[id].Tag, Held: s.now[id], Total: s.total[id]}
+			for _, f := range s.sites[id].Stack {
+				place.Stack = append(place.Stack, runreport.Frame{File: f.File, Function: f.Function, Line: f.Line, Offset: f.Offset})
+			}
+			pool.Places = append(pool.Places, place)
+			if n, ok := s.atPeak[id]; ok && n.Blocks > 0 {
+				place.Amount = n
+				pool.AtPeak = append(pool.AtPeak, place)
+			}
+		}
+		if n := len(report.Chips); n == 0 || report.Chips[n-1].ID != key.chip {
+			report.Chips = append(report.Chips, runreport.Chip{ID: key.chip})
+		}
+		c := &report.Chips[len(report.Chips)-1]
+		c.Pools = append(c.Pools, pool)
+	}
+	return runreport.Profile(report)
+}
+
+type poolKey struct {
+	chip uint64
+	pool model.Pool
+}
+
+// poolSum is what the places of a program hold of a pool.
+type poolSum struct {
+	now, total, atPeak map[uint32]runreport.Amount
+	sites              map[uint32]recording.Site
+	bytes, peak        uint64
+	changed            map[uint32]runreport.Amount // as they were at the peak, of those that changed since
+}
+
+func newPoolSum() *poolSum {
+	return &poolSum{now: map[uint32]runreport.Amount{}, total: map[uint32]runreport.Amount{}, sites: map[uint32]recording.Site{}, changed: map[uint32]runreport.Amount{}}
+}
+
+// move changes what a place holds. What it held at the peak is noted before.
+func (s *poolSum) move(site uint32, bytes uint64, alloc bool) {
+	if _, ok := s.changed[site]; !ok {
+		s.changed[site] = s.now[site]
+	}
+	x := s.now[site]
+	if alloc {
+		x.Bytes, x.Blocks = x.Bytes+bytes, x.Blocks+1
+		total := s.total[site]
+		total.Bytes, total.Blocks = total.Bytes+bytes, total.Blocks+1
+		s.total[site] = total
+		s.bytes += bytes
+	} else {
+		x.Bytes, x.Blocks = x.Bytes-bytes, x.Blocks-1
+		s.bytes -= bytes
+	}
+	if s.now[site] = x; s.bytes > s.peak {
+		s.peak = s.bytes
+		clear(s.changed) // this is the peak: all is as it is
+	}
+}
+
+// settle makes of what changed since the peak what was held at it.
+func (s *poolSum) settle() {
+	s.atPeak = maps.Clone(s.now)
+	maps.Copy(s.atPeak, s.changed)
+}
+
+func sumUp(r *recording.Reader, at time.Time) (map[poolKey]*poolSum, error) {
+	sums := map[poolKey]*poolSum{}
+	live := map[uint32]map[uint64]profiled{}
+	c := r.Begin()
+	for {
+		rec, err := c.NextUntil(at)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		drop := func(addr uint64) {
+			x, ok := live[rec.ID][addr]
+			if !ok {
+				return
+			}
+			delete(live[rec.ID], addr)
+			for _, key := range x.keys {
+				sums[key].move(x.site, x.bytes, false)
+			}
+		}
+		switch rec.Kind {
+		case recording.KindAlloc:
+			drop(rec.Block.Addr)
+			def, _, _ := c.List(rec.ID)
+			x := profiled{site: rec.Block.Site, bytes: bytesOf(&def, rec.Block)}
+			for _, chip := range def.Chips {
+				key := poolKey{chip, def.Geometry.Pool}
+				if sums[key] == nil {
+					sums[key] = newPoolSum()
+				}
+				sums[key].sites[x.site], _ = c.Site(x.site)
+				sums[key].move(x.site, x.bytes, true)
+				x.keys = append(x.keys, key)
+			}
+			if live[rec.ID] == nil {
+				live[rec.ID] = map[uint64]profiled{}
+			}
+			live[rec.ID][rec.Block.Addr] = x
+		case recording.KindFree:
+			drop(rec.Block.Addr)
+		case recording.KindClear, recording.KindClosed:
+			for _, addr := range slices.Sorted(maps.Keys(live[rec.ID])) {
+				drop(addr)
+			}
+		}
+	}
+	for _, s := range sums {
+		s.settle()
+	}
+	return sums, nil
+}
+
+// profiled is a block that is held.
+type profiled struct {
+	site  uint32
+	bytes uint64
+	keys  []poolKey
+}
