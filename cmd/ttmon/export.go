@@ -49,7 +49,7 @@ it is to be read: 0 exact, 1 at least, 2 unsure.`,
   ttmon export run.ttrec --chrome -o trace.json
   ttmon export run.ttrec --pprof --at 20m && go tool pprof run.pb.gz
   ttmon export run.ttrec --csv -o - | head
-  ttmon export run.ttrec --openmetrics && promtool tsdb create-blocks-from openmetrics run.om.txt data`,
+  ttmon export run.ttrec --openmetrics                 for promtool tsdb create-blocks-from`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return e.run(args) },
 	}

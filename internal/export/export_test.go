@@ -274,4 +274,3 @@ func TestPeaksStay(t *testing.T) {
 		t.Errorf("peak %v of %d points", s.Peak(), len(s.Points))
 	}
 }
-
