@@ -52,7 +52,7 @@ type Options struct {
 
 // DefaultLimit is many times what any package needs on a machine that is not
 // busy: it ends what waits for ever, and measures nothing.
-const DefaultLimit = 5 * time.Minute
+const DefaultLimit = 8 * time.Minute
 
 // mark is a file that is there inside only. It lies in a file system that is
 // mounted for it, so that nothing else can be taken for it.
