@@ -8,7 +8,6 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -92,7 +91,7 @@ func (r *Recorder) resync(p *process, l *ledgerfile.Ledger, now time.Time) {
 	known := map[uint64]*list{}
 	for i := range l.Lists {
 		x := &l.Lists[i]
-		pool, ok := track.Pool(x.Pool)
+		pool, ok := blocks.PoolOf(x.Pool)
 		if x.State != ledgerfile.Open || !ok {
 			continue
 		}

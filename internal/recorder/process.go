@@ -223,7 +223,7 @@ const KindNoRoom = "no_room"
 // define gives a list its number as soon as its pool is known. Pools that are
 // not accounted for never get one.
 func (r *Recorder) define(l *list, at time.Time, pool ledgerfile.Pool) {
-	known, ok := track.Pool(pool)
+	known, ok := blocks.PoolOf(pool)
 	if !ok || l.def.ID != 0 {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -58,7 +59,7 @@ func (b *Builder) Now(at time.Time) map[uint64]map[model.Pool]uint64 {
 		}
 		for i := range e.ledger.Lists {
 			l := &e.ledger.Lists[i]
-			pool, ok := poolOf(l.Pool)
+			pool, ok := blocks.PoolOf(l.Pool)
 			if l.State != ledgerfile.Open || !ok {
 				continue
 			}
@@ -85,20 +86,6 @@ func (b *Builder) seconds(t time.Time) float64 {
 		return 0
 	}
 	return max(0, t.Sub(b.started).Seconds())
-}
-
-func poolOf(p ledgerfile.Pool) (model.Pool, bool) {
-	switch p {
-	case ledgerfile.DRAM:
-		return model.DRAM, true
-	case ledgerfile.L1:
-		return model.L1, true
-	case ledgerfile.L1Small:
-		return model.L1Small, true
-	case ledgerfile.Trace:
-		return model.Trace, true
-	}
-	return 0, false
 }
 
 // unknownChip stands for a chip that could not be told.
@@ -148,7 +135,7 @@ func (b *Builder) process(e entry) Process {
 	}
 	byPool := map[chipPool][]int{}
 	for i := range l.Lists {
-		pool, ok := poolOf(l.Lists[i].Pool)
+		pool, ok := blocks.PoolOf(l.Lists[i].Pool)
 		if l.Lists[i].State == ledgerfile.Unused || !ok {
 			continue
 		}

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/runreport"
@@ -98,26 +96,8 @@ func compare(t *testing.T, r *Reader, j *ttnn.Job, chips int) {
 	if !p.State.Exact() || p.Ledger.Unknown > 0 || p.Ledger.Unmatched > 0 {
 		t.Errorf("not exact: lost %d, unknown %d, unmatched %d", p.Ledger.Lost, p.Ledger.Unknown, p.Ledger.Unmatched)
 	}
-	a := inUse(p.State)
-	if len(a.Chips) != chips {
-		t.Errorf("%d chips %v, want %d", len(a.Chips), a.Chips, chips)
-	}
-	for _, l := range a.Lists {
-		w, ok := want[l.Pool.String()]
-		if !ok {
-			continue // the release does not report it
-		}
-		if w.Banks == 0 {
-			w.Banks = l.Banks
-		}
-		if diff := cmp.Diff(w, table(t, l)); diff != "" {
-			t.Errorf("%s: allocator (-) and ledger (+):\n%s", l.Pool, diff)
-		}
-		delete(want, l.Pool.String())
-	}
-	for pool := range want {
-		t.Errorf("pool %s was not seen", pool)
-	}
+	a := ttnn.InUse(p.State)
+	ttnn.Compare(t, want, a, chips)
 	for _, b := range p.Ledger.Blocks {
 		if b.Asked == 0 || len(p.Ledger.Stack(p.Ledger.Sites[b.Site].Node)) == 0 {
 			t.Errorf("block at %d: asked %d, stack %v", b.Address, b.Asked, p.Ledger.Stack(p.Ledger.Sites[b.Site].Node))
@@ -127,31 +107,6 @@ func compare(t *testing.T, r *Reader, j *ttnn.Job, chips int) {
 	if t.Failed() {
 		t.FailNow()
 	}
-}
-
-// inUse is the allocator that a process allocates from: the last one made.
-// Each chip has one of its own too, which stays empty.
-func inUse(p *blocks.Process) *blocks.Allocator {
-	if len(p.Allocators) == 0 {
-		return &blocks.Allocator{}
-	}
-	return p.Allocators[len(p.Allocators)-1]
-}
-
-func table(t *testing.T, l *blocks.List) ttnn.Table {
-	t.Helper()
-	space, known := l.Space()
-	if !known && l.Capacity > 0 {
-		t.Errorf("%s: what is free is not known", l.Pool)
-	}
-	got := ttnn.Table{
-		Banks: l.Banks, Capacity: l.Capacity, Allocated: l.Usage().BankBytes,
-		Free: space.Free, Largest: space.Largest, Blocks: [][2]uint64{},
-	}
-	for b := range l.All() {
-		got.Blocks = append(got.Blocks, [2]uint64{b.Addr - l.Base, b.Size})
-	}
-	return got
 }
 
 // TestPeaksLeaksAndLines: the peaks are those that the program saw itself by
@@ -226,18 +181,18 @@ func checkReport(t *testing.T, r *runreport.Report, l *ledgerfile.Ledger, peak, 
 		t.Fatalf("chips: %+v", r.Chips)
 	}
 	got := map[string]uint64{}
-	var blocks uint64
+	var left uint64
 	for _, p := range r.Chips[0].Pools {
 		banks := uint64(0)
 		for _, x := range l.Lists {
-			if pool, ok := Pool(x.Pool); ok && pool == p.Pool && x.Total.Blocks > 0 {
+			if pool, ok := blocks.PoolOf(x.Pool); ok && pool == p.Pool && x.Total.Blocks > 0 {
 				banks = uint64(x.Banks)
 			}
 		}
 		if p.Peak != peak[p.PoolName]*banks || p.AtLeast {
 			t.Errorf("%s: peak %d (at least: %v), the program saw %d in %d banks", p.PoolName, p.Peak, p.AtLeast, peak[p.PoolName], banks)
 		}
-		blocks += p.Left.Blocks
+		left += p.Left.Blocks
 		for _, place := range p.LeftBy {
 			lineOf := func(f runreport.Frame) int { return f.Line }
 			inProgram := slices.Collect(func(yield func(int) bool) {
@@ -268,7 +223,7 @@ func checkReport(t *testing.T, r *runreport.Report, l *ledgerfile.Ledger, peak, 
 			t.Errorf("%s: %d left behind on its line, %d kept", what, got[what], n)
 		}
 	}
-	if blocks != want {
-		t.Errorf("%d blocks left behind, %d tensors kept", blocks, want)
+	if left != want {
+		t.Errorf("%d blocks left behind, %d tensors kept", left, want)
 	}
 }

@@ -25,22 +25,6 @@ func (r *Reader) process(f *file, pid int) *Process {
 	return f.result
 }
 
-// Pool is the model's name of a ledger's pool; ok is false for one that it
-// does not account for.
-func Pool(p ledgerfile.Pool) (pool model.Pool, ok bool) {
-	switch p {
-	case ledgerfile.DRAM:
-		return model.DRAM, true
-	case ledgerfile.L1:
-		return model.L1, true
-	case ledgerfile.L1Small:
-		return model.L1Small, true
-	case ledgerfile.Trace:
-		return model.Trace, true
-	}
-	return 0, false
-}
-
 // State is a ledger in the terms of internal/blocks: its open lists, by
 // allocator. The numbers of tags and sites in it are those of the ledger's sites.
 func State(l *ledgerfile.Ledger, pid int, start uint64) *blocks.Process {
@@ -49,7 +33,7 @@ func State(l *ledgerfile.Ledger, pid int, start uint64) *blocks.Process {
 	groups := map[uint32]*blocks.Allocator{}
 	for i := range l.Lists {
 		x := &l.Lists[i]
-		pool, ok := Pool(x.Pool)
+		pool, ok := blocks.PoolOf(x.Pool)
 		if x.State != ledgerfile.Open || !ok {
 			continue
 		}

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
@@ -105,27 +103,9 @@ func compare(t *testing.T, s *Source, j *ttnn.Job, chips int) {
 	if !p.Exact() {
 		t.Errorf("not exact: late %v, lost %d", p.Late, p.Lost)
 	}
-	a := inUse(p)
+	a := ttnn.InUse(p)
 	t.Logf("%d blocks, %d lists", p.Blocks(), len(a.Lists))
-	if len(a.Chips) != chips {
-		t.Errorf("%d chips %v, want %d", len(a.Chips), a.Chips, chips)
-	}
-	for _, l := range a.Lists {
-		w, ok := want[l.Pool.String()]
-		if !ok {
-			continue // the release does not report it
-		}
-		if w.Banks == 0 {
-			w.Banks = l.Banks
-		}
-		if diff := cmp.Diff(w, table(t, l)); diff != "" {
-			t.Errorf("%s: allocator (-) and books (+):\n%s", l.Pool, diff)
-		}
-		delete(want, l.Pool.String())
-	}
-	for pool := range want {
-		t.Errorf("pool %s was not seen", pool)
-	}
+	ttnn.Compare(t, want, a, chips)
 	if t.Failed() {
 		t.FailNow()
 	}
@@ -136,7 +116,7 @@ func compare(t *testing.T, s *Source, j *ttnn.Job, chips int) {
 func edge(t *testing.T, s *Source, j *ttnn.Job) {
 	t.Helper()
 	p := find(t, s, j.PID)
-	for _, l := range inUse(p).Lists {
+	for _, l := range ttnn.InUse(p).Lists {
 		if l.Pool != model.DRAM && l.Pool != model.L1 {
 			continue
 		}
@@ -158,37 +138,4 @@ func edge(t *testing.T, s *Source, j *ttnn.Job) {
 			}
 		}
 	}
-}
-
-// inUse is the allocator that a process allocates from: the last one made.
-// Each chip has one of its own too, which stays empty.
-func inUse(p *blocks.Process) *blocks.Allocator {
-	if len(p.Allocators) == 0 {
-		return &blocks.Allocator{}
-	}
-	last := p.Allocators[len(p.Allocators)-1]
-	for _, a := range p.Allocators {
-		for _, l := range a.Lists {
-			if l.Usage().Blocks > 0 {
-				last = a
-			}
-		}
-	}
-	return last
-}
-
-func table(t *testing.T, l *blocks.List) ttnn.Table {
-	t.Helper()
-	space, known := l.Space()
-	if !known {
-		t.Errorf("%s: what is free is not known", l.Pool)
-	}
-	got := ttnn.Table{
-		Banks: l.Banks, Capacity: l.Capacity, Allocated: l.Usage().BankBytes,
-		Free: space.Free, Largest: space.Largest, Blocks: [][2]uint64{},
-	}
-	for b := range l.All() {
-		got.Blocks = append(got.Blocks, [2]uint64{b.Addr - l.Base, b.Size})
-	}
-	return got
 }
