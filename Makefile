@@ -38,6 +38,11 @@ web-check: ## check the types of the page, and that its bundle is made from its 
 	cd web && npm ci --silent && npx --no-install tsc -p .
 	$(GO) run -C tools/web . check
 
+.PHONY: test-web
+test-web: web-check ## the page in a browser: all views, widths and colours, axe-core, the real ttnn (minutes; needs npm)
+	@tools/setup test
+	$(GO) test -tags web -timeout 30m -v ./internal/e2e/web
+
 .PHONY: run
 run: ## show this machine's boards; where there are none, start a simulated host
 	@tools/setup build

@@ -312,5 +312,8 @@ func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 	}
 	// Whole steps, so that the same points are asked for again.
 	q.start, q.end = q.start.Truncate(q.step), q.end.Truncate(q.step)
+	if q.most {
+		q.end = q.end.Add(q.step) // the step that has not ended yet
+	}
 	return q, nil
 }

@@ -201,6 +201,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/said", s.said)
 	mux.HandleFunc("GET /v1/metrics", s.metrics)
 	mux.HandleFunc("GET /v1/me", s.me)
+	mux.HandleFunc("GET /v1/openapi.json", s.openapi)
 	mux.HandleFunc("POST /v1/ticket", s.ticket)
 	mux.HandleFunc("POST /v1/session", s.session)
 	if s.opt.Reload != nil {

@@ -25,6 +25,7 @@ var sections = []section{
 	{"lib", "libttmon inside a program, and reading its ledgers", benchLib},
 	{"ttmond", "the allocation server next to a program that only reads", benchTTMOND},
 	{"history", "ttmond with and without history, on 32 boards", benchHistory},
+	{"web", "the page: its weight, the browser, 100 viewers, a fleet of 1,000 hosts", benchWeb},
 	{"attacks", "what other users can do to it", benchAttacks},
 }
 

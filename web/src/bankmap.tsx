@@ -51,6 +51,11 @@ export function useMap(pid: number, s: State): { map: MapAnswer | null; problem:
       setProblem("Blocks are not kept: they are known of now only.");
       return;
     }
+    if (s.me && s.me.sees === "public") {
+      setMap(null);
+      setProblem(s.me.text);
+      return;
+    }
     const stop = new AbortController();
     get<MapAnswer>(`processes/${pid}/map`, stop.signal)
       .then((m) => {
@@ -64,7 +69,7 @@ export function useMap(pid: number, s: State): { map: MapAnswer | null; problem:
         setProblem(err.message);
       });
     return () => stop.abort();
-  }, [pid, beat, s.at]);
+  }, [pid, beat, s.at, s.me]);
   return { map, problem };
 }
 

@@ -29,6 +29,7 @@ interface Props {
   data: ChartData | null;
   events?: Event[];
   limit?: number | null;
+  zero?: boolean; // begins at 0 and reaches the limit
   problem?: string;
   sync?: string;
   height?: number;
@@ -167,7 +168,12 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
     cursor: { sync: { key: live.current.sync ?? "time" }, drag: { x: true, y: false, setScale: false }, points: { size: 5 } },
     scales: {
       x: { time: true },
-      y: { range: (_u, min, max) => around(min, max, live.current.limit ?? null) },
+      y: {
+        range: (_u, min, max) => {
+          const limit = live.current.limit ?? null;
+          return live.current.zero && limit ? [0, Math.max(limit * 1.04, max ?? 0)] : around(min, max, limit);
+        },
+      },
     },
     axes: [
       { ...axis, values: dateFormat as unknown as uPlot.Axis.Values },

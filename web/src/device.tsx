@@ -8,15 +8,20 @@ import { ProcessTable } from "./processtable";
 import { RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import type { State } from "./store";
-import type { Device, SaidDevice } from "./types";
+import type { Device, PoolUse, SaidDevice } from "./types";
 
-const standard: { metrics: string[]; title: string; limit?: (d: Device) => number | null }[] = [
+const standard: { metrics: string[]; title: string; limit?: (d: Device) => number | null; zero?: boolean }[] = [
   { metrics: ["temperature.asic"], title: "Temperature", limit: (d) => d.temperature_limit_c },
   { metrics: ["power.draw"], title: "Power", limit: (d) => d.power_limit_w },
-  { metrics: ["memory.used"], title: "DRAM in use" },
+  { metrics: ["memory.used"], title: "DRAM in use", limit: (d) => totalMiB(d), zero: true },
   { metrics: ["clocks.ai"], title: "AI clock", limit: (d) => d.aiclk_max_mhz },
   { metrics: ["pcie.rx", "pcie.tx"], title: "PCIe" },
 ];
+
+function totalMiB(d: Device): number | null {
+  const n = (d.memory["dram"] as PoolUse | undefined)?.total_bytes ?? null;
+  return n === null ? null : n / 2 ** 20;
+}
 
 export function DevicePage(p: { s: State; name: string }) {
   const snap = p.s.snap!;
@@ -166,7 +171,7 @@ function Charts(p: { s: State; d: Device }) {
     >
       <div class="charts">
         {standard.map((c) => (
-          <MetricChart key={c.title} metrics={c.metrics} title={c.title} help={help(c.metrics[0]!)} answer={answer} problem={problem} range={range} events={events} limit={c.limit?.(p.d)} nameOf={(m) => names[m] ?? m} />
+          <MetricChart key={c.title} metrics={c.metrics} title={c.title} help={help(c.metrics[0]!)} answer={answer} problem={problem} range={range} events={events} limit={c.limit?.(p.d)} zero={c.zero} nameOf={(m) => names[m] ?? m} />
         ))}
         {extra.map((m) => (
           <div key={m} class="removable">

@@ -42,7 +42,7 @@ function tiles(s: State, pool: string): Tile[] {
     if (total !== null && total > held) {
       children.push({ name: "nobody's, as far as is known", bytes: total - held, text: "", kind: "rest" });
     }
-    return { name: `device ${d.index} ${d.board ?? d.arch}`, bytes: Math.max(total ?? 0, held), text: said.devices[snap.devices.indexOf(d)]?.pools[pool]?.text ?? "", to: "/device/" + d.bus_id, kind: "device", children };
+    return { name: snap.devices.length > 8 ? String(d.index) : `device ${d.index} ${d.board ?? d.arch}`, bytes: Math.max(total ?? 0, held), text: said.devices[snap.devices.indexOf(d)]?.pools[pool]?.text ?? "", to: "/device/" + d.bus_id, kind: "device", children };
   });
 }
 
@@ -116,7 +116,7 @@ function Pools(p: { s: State; pool: string }) {
           </tbody>
         </table>
       </div>
-      <Reasons list={[...new Set(said.devices.flatMap((d) => d.reasons))].slice(0, 12)} />
+      <Reasons list={[...new Set(said.devices.flatMap((d) => d.reasons))]} />
     </Panel>
   );
 }

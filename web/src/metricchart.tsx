@@ -68,7 +68,7 @@ export function useEvents(range: Range, bus: string): Event[] {
   return events;
 }
 
-export function MetricChart(p: { metrics: string[]; title: string; help?: string; answer: RangeAnswer | null; problem: string; range: Range; events: Event[]; limit?: number | null; height?: number; nameOf?: (metric: string, device: number | null) => string }) {
+export function MetricChart(p: { metrics: string[]; title: string; help?: string; answer: RangeAnswer | null; problem: string; range: Range; events: Event[]; limit?: number | null; zero?: boolean; height?: number; nameOf?: (metric: string, device: number | null) => string }) {
   const nameOf = p.nameOf ?? ((m, d) => (p.metrics.length > 1 ? m : d === null ? m : "device " + d));
   return (
     <Chart
@@ -79,6 +79,7 @@ export function MetricChart(p: { metrics: string[]; title: string; help?: string
       problem={p.problem}
       events={p.events}
       limit={p.limit}
+      zero={p.zero}
       start={p.range.start}
       end={p.range.end}
       height={p.height}

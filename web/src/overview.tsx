@@ -79,13 +79,13 @@ function Card(p: { d: Device; s: SaidDevice }) {
           <dd>{s.link || "–"}</dd>
         </div>
       </dl>
-      <A to={"/device/" + d.bus_id} class="sparks" label={`charts of device ${d.index}`}>
+      <A to={"/device/" + d.bus_id} class="sparks">
         <Spark bus={d.bus_id} kind="power" max={d.power_limit_w} label="power, last hour" />
         <Spark bus={d.bus_id} kind="dram" max={dramMiB(d)} label="DRAM, last hour" />
-        <span class="caption" aria-hidden="true">
+        <span class="caption">
           power, 1 h
         </span>
-        <span class="caption" aria-hidden="true">
+        <span class="caption">
           DRAM, 1 h
         </span>
       </A>
@@ -185,11 +185,7 @@ function Cell(p: { d: Device; s: SaidDevice; by: string }) {
   const shade = shadeOf(p.by, d, s);
   const bad = health(s.state);
   return (
-    <A
-      to={"/device/" + d.bus_id}
-      class={"cell " + bad}
-      label={`device ${d.index}, ${s.name}, ${s.state}, ${s.temperature}, ${s.power}, DRAM ${s.pools["dram"]?.text}`}
-    >
+    <A to={"/device/" + d.bus_id} class={"cell " + bad} title={`device ${d.index}, ${s.name}, ${s.state}: ${s.temperature}, ${s.power}, DRAM ${s.pools["dram"]?.text}`}>
       <span class={"swatch heat " + (shade.level === null ? "none" : "h" + shade.level)} aria-hidden="true" />
       <b>{d.index}</b>
       {bad === "good" ? (

@@ -5,14 +5,14 @@ import { go, keepMoment } from "./route";
 import type { Figure } from "./types";
 
 /** A link within the page. */
-export function A(p: { to: string; children: ComponentChildren; class?: string; label?: string; current?: boolean }) {
+export function A(p: { to: string; children: ComponentChildren; class?: string; label?: string; title?: string; current?: boolean }) {
   const click = (e: TargetedMouseEvent<HTMLAnchorElement>) => {
     if (e.metaKey || e.ctrlKey || e.shiftKey || e.button !== 0) return;
     e.preventDefault();
     go(p.to);
   };
   return (
-    <a href={keepMoment(p.to)} class={p.class} aria-label={p.label} aria-current={p.current ? "page" : undefined} onClick={click}>
+    <a href={keepMoment(p.to)} class={p.class} aria-label={p.label} title={p.title} aria-current={p.current ? "page" : undefined} onClick={click}>
       {p.children}
     </a>
   );
@@ -61,12 +61,19 @@ export function Panel(p: { title?: ComponentChildren; children: ComponentChildre
 /** Sentences about what figures leave out. */
 export function Reasons(p: { list: string[] }) {
   if (p.list.length === 0) return null;
-  return (
+  const all = (
     <ul class="reasons">
       {p.list.map((r) => (
         <li key={r}>{r}</li>
       ))}
     </ul>
+  );
+  if (p.list.length <= 4) return all;
+  return (
+    <details class="more">
+      <summary>{p.list.length} notes on these figures</summary>
+      {all}
+    </details>
   );
 }
 

@@ -137,7 +137,8 @@ function Graph(p: { s: State; top: Topology | null; by: string }) {
           const said = p.s.said!.devices[i]!;
           const shade = shadeOfChip(p.by, sp.device, said, sp.nth);
           return (
-            <A key={sp.key} to={"/device/" + sp.device.bus_id} label={`${label(sp)}: ${said.state}, ${shade.text}`}>
+            <A key={sp.key} to={"/device/" + sp.device.bus_id}>
+              <title>{`${label(sp)}: ${said.state}, ${shade.text}`}</title>
               <g class={"spot " + health(said.state)}>
                 <rect class={"heat " + (shade.level === null ? "none" : "h" + shade.level)} x={sp.x - 42} y={sp.y - 22} width="84" height="44" rx="7" />
                 <rect class="plate" x={sp.x - 38} y={sp.y - 18} width="76" height="36" rx="5" />
@@ -180,8 +181,8 @@ function Matrix(p: { s: State; top: Topology }) {
   const devices = p.s.snap!.devices.map((d) => d.index);
   const find = (a: number, b: number) => p.top.pairs.find((x) => (x.from === a && x.to === b) || (x.from === b && x.to === a));
   const used = [...new Set(p.top.pairs.map((x) => x.pcie))];
-  return (
-    <Panel title="Between each two devices">
+  const table = (
+    <>
       <div class="scroll" tabIndex={0} role="region" aria-label="Matrix of devices">
         <table class="matrix">
           <thead>
@@ -213,6 +214,18 @@ function Matrix(p: { s: State; top: Topology }) {
         {used.map((d) => `${d}: ${pcie[d] ?? d}`).join(" · ")}
         {p.top.links.length > 0 && " · n eth: n Ethernet links"}
       </p>
+    </>
+  );
+  return (
+    <Panel title="Between each two devices">
+      {devices.length <= 16 ? (
+        table
+      ) : (
+        <details class="more">
+          <summary>the matrix of {devices.length} devices</summary>
+          {table}
+        </details>
+      )}
     </Panel>
   );
 }

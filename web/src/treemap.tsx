@@ -84,7 +84,7 @@ export function Treemap(p: { tiles: Tile[] }) {
             </A>
             {squarify(t.children ?? [], inner).map(({ t: c, box: cb }) =>
               c.to ? (
-                <A key={c.name} to={c.to} class={"tile " + c.kind} label={`${c.name}, ${c.text}`}>
+                <A key={c.name} to={c.to} class={"tile " + c.kind} label={roomy(cb) ? undefined : `${c.name}, ${c.text}`}>
                   <Inside b={cb} name={c.name} text={c.text || bytes(c.bytes)} />
                 </A>
               ) : (
@@ -100,12 +100,15 @@ export function Treemap(p: { tiles: Tile[] }) {
   );
 }
 
+/** Whether there is room for words. */
+const roomy = (b: Box) => b.w > 46 && b.h > 18;
+
 const place = (b: Box) => ({ left: b.x + "px", top: b.y + "px", width: b.w + "px", height: b.h + "px" });
 
 function Inside(p: { b: Box; name: string; text: string }) {
   return (
     <span class="inside" style={{ left: p.b.x + 2 + "px", top: p.b.y + "px", width: Math.max(p.b.w - 2, 1) + "px", height: Math.max(p.b.h - 2, 1) + "px" }} title={p.name + " " + p.text}>
-      {p.b.w > 46 && p.b.h > 18 && (
+      {roomy(p.b) && (
         <>
           <b class="num">{p.text}</b> {p.name}
         </>

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/internal/wire/sample"
+)
+
+// TestEveryCallIsDescribed: what the server answers is in the description, and
+// the other way round.
+func TestEveryCallIsDescribed(t *testing.T) {
+	var served, told []string
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := regexp.MustCompile(`mux\.HandleFunc\("((?:GET|POST) /v1/[^"]+)"`)
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range route.FindAllSubmatch(b, -1) {
+			served = append(served, string(m[1]))
+		}
+	}
+	for _, c := range calls() {
+		told = append(told, c.method+" "+c.path)
+	}
+	slices.Sort(served)
+	slices.Sort(told)
+	if served = slices.Compact(served); !slices.Equal(served, told) {
+		t.Errorf("served:\n%s\ndescribed:\n%s", strings.Join(served, "\n"), strings.Join(told, "\n"))
+	}
+}
+
+// TestAnswersAreAsDescribed asks for everything and holds it against its schema.
+func TestAnswersAreAsDescribed(t *testing.T) {
+	snap := sample.Four()
+	snap.Time = time.Now()
+	log, err := eventlog.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if err := log.Append(eventlog.Event{Time: time.Now(), Kind: "hung", Level: eventlog.Critical, Text: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	list := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 1 << 30, Align: 64, Smallest: 64}, blocks.FromStart)
+	list.Alloc(blocks.Block{Addr: 0, Size: 1 << 20, Asked: 8 << 20, Born: time.Now().UnixNano()})
+	process := &blocks.Process{PID: 7, Allocators: []*blocks.Allocator{{Chips: []uint64{5}, Lists: []*blocks.List{list}}}}
+	h := serve(t, func(o *Options) {
+		o.Stale = func() ([]model.Leftover, bool) { return nil, true }
+		o.Reload = func() ([]string, error) { return nil, nil }
+		o.Topology = func(*model.Snapshot) *model.Topology { return &model.Topology{} }
+		o.Blocks = func(int) (BlocksOf, bool) { return BlocksOf{Process: process, UID: os.Geteuid()}, true }
+		o.Memory = Memory{
+			Events: func() *eventlog.Log { return log },
+			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, snap), nil },
+			Span:   func() (time.Time, time.Time) { return snap.Time, snap.Time },
+			Alerts: func() any { return map[string]any{"schema": "ttmon.alerts/1", "alerts": []any{}} },
+			Range: func(_ context.Context, _ string, start, _ time.Time, _ time.Duration) ([]Series, error) {
+				return []Series{{Labels: map[string]string{"pci": "0000:01:00.0", "device": "0"}, Times: []int64{start.UnixMilli()}, Values: []float64{1}}}, nil
+			},
+		}
+	})
+	h.feed.Publish(snap)
+	query := map[string]string{
+		"/v1/past": "?at=" + time.Now().UTC().Format(time.RFC3339), "/v1/range": "?metric=memory.used,power.draw&of=most", "/v1/processes/{pid}/map": "?fit=512M",
+	}
+	for _, c := range calls() {
+		if c.kind != "" || c.method != "GET" || strings.Contains(c.path, "/buffers") {
+			continue
+		}
+		status, body := h.get(strings.Replace(c.path, "{pid}", "7", 1) + query[c.path])
+		if status != 200 {
+			t.Errorf("%s: status %d: %s", c.path, status, body)
+			continue
+		}
+		op := c.operation()["responses"].(map[string]any)["200"].(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)["schema"]
+		if err := against(op, body); err != nil {
+			t.Errorf("%s: %v\n%.300s", c.path, err, body)
+		}
+	}
+	if err := against(map[string]any{"type": "object", "required": []string{"openapi", "info", "paths"}}, string(openAPI())); err != nil {
+		t.Error(err)
+	}
+}
+
+// against holds JSON against a schema.
+func against(schema any, body string) error {
+	b, err := json.Marshal(schema)
+	if err != nil {
+		return err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("answer.json", doc); err != nil {
+		return err
+	}
+	compiled, err := c.Compile("answer.json")
+	if err != nil {
+		return err
+	}
+	answer, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	return compiled.Validate(answer)
+}
