@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
@@ -24,6 +25,22 @@ type stage struct {
 	g       *cells.Grid
 	effects []tui.Effect
 	n, sec  int
+	make    func(n, second int) *model.Snapshot // the host; nil: tuitest.Host
+}
+
+// made keeps hosts: making one takes longer than drawing it, and nobody
+// changes them.
+var made = map[[2]int]*model.Snapshot{}
+
+func (st *stage) host(n, second int) *model.Snapshot {
+	if st.make != nil {
+		return st.make(n, second)
+	}
+	key := [2]int{n, second}
+	if made[key] == nil {
+		made[key] = tuitest.Host(n, second)
+	}
+	return made[key]
 }
 
 // open shows a host with n devices on a screen of w by h, after two minutes.
@@ -51,7 +68,7 @@ func openAfter(t *testing.T, seconds, n, w, h int, change ...func(*config.Config
 // run lets seconds pass.
 func (st *stage) run(seconds int) {
 	for range seconds {
-		st.send(tui.Sample{Snapshot: tuitest.Host(st.n, st.sec)})
+		st.send(tui.Sample{Snapshot: st.host(st.n, st.sec)})
 		st.sec++
 	}
 }

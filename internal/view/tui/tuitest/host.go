@@ -21,7 +21,9 @@ const (
 
 // Host is a made-up host with n devices, second s after Start. From four
 // devices on it has some trouble. 32 devices are a Galaxy of four trays.
-func Host(n, s int) *model.Snapshot {
+func Host(n, s int) *model.Snapshot { return host(n, s, n >= 4) }
+
+func host(n, s int, ill bool) *model.Snapshot {
 	now := Start.Add(time.Duration(s) * time.Second)
 	snap := &model.Snapshot{
 		Time: now, Source: model.Direct,
@@ -33,13 +35,20 @@ func Host(n, s int) *model.Snapshot {
 	for i := range n {
 		snap.Devices = append(snap.Devices, device(n, i, s, now))
 	}
-	if n >= 4 {
+	if ill && n > 0 {
 		trouble(snap, n, now)
 	}
 	snap.Processes = processes(snap, s, now)
 	share(snap)
 	return snap
 }
+
+// Well is a host with n devices of which none is in trouble.
+func Well(n, s int) *model.Snapshot { return host(n, s, false) }
+
+// Ill is a host with n devices of which some are in trouble: the last one is
+// hung, and from eight on one resets.
+func Ill(n, s int) *model.Snapshot { return host(n, s, true) }
 
 // wave moves between 0 and 1, differently for each device.
 func wave(i, s int) float64 { return 0.5 + 0.5*math.Sin(float64(s)/20+float64(i)) }
@@ -139,7 +148,7 @@ func trouble(s *model.Snapshot, n int, now time.Time) {
 		gone(r, model.Resetting)
 	}
 	s.Ghosts = []model.Ghost{{
-		Region: "/dev/shm/tt_device_1_memory", ChipID: 9956278468, Device: 2, PID: 4242, Name: "python",
+		Region: "/dev/shm/tt_device_1_memory", ChipID: 9956278468, Device: min(2, n-1), PID: 4242, Name: "python",
 		Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(128 * mib)}, Updated: now.Add(-3 * time.Hour),
 	}}
 }
