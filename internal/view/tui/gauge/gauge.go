@@ -9,6 +9,7 @@ package gauge
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/history"
@@ -127,7 +128,8 @@ func (g *Gauge) QueryBound() (expr string, ok bool) { return g.queryBound() }
 func (g *Gauge) Key(busID string) history.Key { return history.Key{Metric: g.Name, Device: busID} }
 
 // Record puts all figures of a snapshot into a store: the gauges of the
-// devices and, where a device has several chips, the memory of each.
+// devices, where a device has several chips the memory of each, and what
+// processes hold.
 func (s *Set) Record(h *history.Store, snap *model.Snapshot) {
 	h.Begin(snap.Time)
 	for i := range snap.Devices {
@@ -148,6 +150,40 @@ func (s *Set) Record(h *history.Store, snap *model.Snapshot) {
 			}
 		}
 	}
+	recordProcesses(h, snap)
+}
+
+// Processes of which the memory is kept over time: hosts with more have few of
+// which anybody looks at one.
+const maxProcesses = 100
+
+// recordProcesses puts what processes hold and use into the row.
+func recordProcesses(h *history.Store, snap *model.Snapshot) {
+	for i := range min(len(snap.Processes), maxProcesses) {
+		p := &snap.Processes[i]
+		var dram, l1 model.Sum
+		for j := range p.Devices {
+			dram.Add(p.Devices[j].Memory[model.DRAM])
+			l1.Add(p.Devices[j].Memory[model.L1])
+		}
+		key := ProcessKey(p.ID(), "dram")
+		if n, bound, known := dram.Bytes().Best(); known {
+			h.PutBound(key, float64(n), bound)
+		}
+		key.Metric = "l1"
+		if n, bound, known := l1.Bytes().Best(); known {
+			h.PutBound(key, float64(n), bound)
+		}
+		key.Metric = "cpu"
+		if v, ok := p.CPU.Get(); ok {
+			h.Put(key, v)
+		}
+	}
+}
+
+// ProcessKey is the name of a series of a process: dram, l1 or cpu.
+func ProcessKey(id model.ProcessID, metric string) history.Key {
+	return history.Key{Metric: metric, Device: "process " + strconv.Itoa(id.PID) + " " + strconv.FormatUint(id.StartTicks, 10)}
 }
 
 // ChipKey is the name of the series of a pool of one of a device's chips.

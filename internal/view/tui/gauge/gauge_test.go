@@ -125,3 +125,29 @@ func TestSpan(t *testing.T) {
 		t.Error("nothing has a span")
 	}
 }
+
+// What processes hold is kept by process, not by pid, and a sum that leaves
+// something out says so.
+func TestProcessesOverTime(t *testing.T) {
+	h := history.New()
+	set := New()
+	snap := tuitest.Host(4, 0)
+	set.Record(h, snap)
+	serve, denied := snap.Processes[0].ID(), snap.Processes[2].ID()
+	b := make([]history.Bucket, 1)
+	h.Range(b, ProcessKey(serve, "dram"), snap.Time, time.Second)
+	if b[0].State != history.Sampled || b[0].Last == 0 {
+		t.Errorf("DRAM of %v: %+v", serve, b[0])
+	}
+	h.Range(b, ProcessKey(denied, "dram"), snap.Time, time.Second)
+	if b[0].State == history.Sampled {
+		t.Errorf("DRAM that may not be seen: %+v", b[0])
+	}
+	h.Range(b, ProcessKey(denied, "cpu"), snap.Time, time.Second)
+	if b[0].State != history.Sampled || b[0].Last != 55 {
+		t.Errorf("CPU of %v: %+v", denied, b[0])
+	}
+	if other := (model.ProcessID{PID: serve.PID, StartTicks: serve.StartTicks + 1}); ProcessKey(other, "dram") == ProcessKey(serve, "dram") {
+		t.Error("a pid that was used again goes on with the figures of the dead")
+	}
+}

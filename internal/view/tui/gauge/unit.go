@@ -22,10 +22,11 @@ const (
 	Amperes
 	RPM
 	PerSecond
+	Percent // as it is: 100 is all of one core
 )
 
 var unitNames = map[Unit]string{
-	Watts: "W", Ratio: "%", Megahertz: "MHz", Volts: "V", Amperes: "A", RPM: "rpm", PerSecond: "1/s",
+	Watts: "W", Ratio: "%", Megahertz: "MHz", Volts: "V", Amperes: "A", RPM: "rpm", PerSecond: "1/s", Percent: "%",
 }
 
 // Say writes a figure with its unit.

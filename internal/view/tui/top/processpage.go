@@ -83,6 +83,7 @@ func (p *processPage) draw(s *State, area cells.Area) {
 	if p.gone {
 		head.Put(20, 0, "gone: this is how it was seen last", cells.Bad)
 	}
+	body = s.drawProcessCharts(body, model.ProcessID{PID: p.target.PID, StartTicks: p.target.StartTicks})
 	p.sheet.Draw(&s.hits, body, p.entries(s.shown))
 }
 
