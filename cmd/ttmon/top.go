@@ -139,7 +139,7 @@ func (t *topCmd) run() error {
 	defer src.close()
 	o := top.Options{Config: c, Source: src.name, NoKill: src.noKill}
 	if src.backfill != nil {
-		o.Own = src.backfill(c.Top.Charts.Metrics)
+		o.Own = src.backfill(top.MetricNames(c.Top.Charts.Metrics))
 	}
 	state, err := top.New(o)
 	if err != nil {

@@ -99,7 +99,7 @@ func Options() []Option {
 			Choices: []string{"auto", "always", "never"}, field: func(c *Config) any { return &c.Top.Charts.Show },
 		},
 		{
-			Path: "top.charts.metrics", Title: "Metrics", Help: "What is drawn, a chart each.",
+			Path: "top.charts.metrics", Title: "Metrics", Help: "What is drawn, a chart each: power; several of one unit in one chart, pcie_to+pcie_from; of some devices, power@0/2.",
 			field: func(c *Config) any { return &c.Top.Charts.Metrics },
 		},
 		{

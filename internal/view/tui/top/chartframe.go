@@ -19,7 +19,7 @@ func (a *chartArea) drawTitle(s *State, frame cells.Area, sp spec, c *chart.Char
 	if index == a.sel && (s.focus == charts || s.page != nil) {
 		style = cells.Selected
 	}
-	title := sp.gauge.Title + " " + unit
+	title := sp.title() + " " + unit
 	if sp.single {
 		title = strconv.Itoa(sp.devices[0].Index) + " " + title
 	}

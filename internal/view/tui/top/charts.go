@@ -28,9 +28,11 @@ type chartArea struct {
 	buckets [][]history.Bucket
 }
 
-// spec is one chart: a gauge of one or several devices.
+// spec is one chart: a gauge of one or several devices, or several gauges of
+// one unit.
 type spec struct {
 	gauge   *gauge.Gauge
+	more    []*gauge.Gauge
 	devices []*model.Device
 	single  bool // a chart per device
 }
@@ -41,13 +43,17 @@ func (s *State) specs() []spec {
 	// A device keeps its place and its style, whatever order the area above has.
 	slices.SortFunc(list, func(a, b *model.Device) int { return cmp.Compare(a.Index, b.Index) })
 	for _, name := range s.metrics() {
-		g := s.gauges.Find(name)
+		w, err := s.parseChart(name)
+		if err != nil {
+			continue // was checked when it was set
+		}
+		of := slices.DeleteFunc(slices.Clone(list), func(d *model.Device) bool { return !d.AmongNamed(w.devices) })
 		if s.cfg.Top.Charts.By != "device" {
-			out = append(out, spec{gauge: g, devices: list})
+			out = append(out, spec{gauge: w.gauges[0], more: w.gauges[1:], devices: of})
 			continue
 		}
-		for _, d := range list {
-			out = append(out, spec{gauge: g, devices: []*model.Device{d}, single: true})
+		for _, d := range of {
+			out = append(out, spec{gauge: w.gauges[0], more: w.gauges[1:], devices: []*model.Device{d}, single: true})
 		}
 	}
 	return out
@@ -223,7 +229,7 @@ func (a *chartArea) draw(s *State, area cells.Area) {
 
 // drawChart draws one chart into its frame.
 func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bottom bool) {
-	labels := !sp.single && len(sp.devices) > 1
+	labels := !sp.single && len(sp.devices) > 1 || len(sp.more) > 0
 	inner := frame.Sub(1, 1, frame.W-2, frame.H-2)
 	var heat cells.Area
 	if sp.crowd() {
@@ -242,7 +248,7 @@ func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bo
 	}
 	c := chart.Chart{
 		From: win.From(room.Columns), Step: win.Step(room.Columns), Gap: s.hist.Spacing() * 5 / 2,
-		Filled: len(sp.devices) == 1 || sp.crowd(), Labels: labels, Reverse: s.cfg.Top.Charts.Reverse, Cursor: -1,
+		Filled: len(sp.more) == 0 && (len(sp.devices) == 1 || sp.crowd()), Labels: labels, Reverse: s.cfg.Top.Charts.Reverse, Cursor: -1,
 	}
 	if d := a.at.Sub(c.From); !a.at.IsZero() && d >= 0 {
 		c.Cursor = int(d / c.Step) // beyond the last column it is not drawn
@@ -268,6 +274,9 @@ func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bo
 
 // lines asks the history for a line per device and returns the highest limit.
 func (a *chartArea) lines(s *State, sp spec, c *chart.Chart, columns int) (limit float64) {
+	if len(sp.more) > 0 {
+		return a.metricLines(s, sp, c, columns)
+	}
 	crowd := sp.crowd()
 	for i, d := range sp.devices {
 		b := a.buffer(i, columns)
@@ -278,7 +287,7 @@ func (a *chartArea) lines(s *State, sp spec, c *chart.Chart, columns int) (limit
 		}
 	}
 	if crowd {
-		c.Lines = append(c.Lines, chart.Line{Label: "avg", Style: cells.Series0, Buckets: a.average(len(sp.devices), columns)})
+		c.Lines = append(c.Lines, chart.Line{Label: "avg", Style: cells.Series0, Buckets: a.together(len(sp.devices), len(sp.devices), columns, false)})
 	}
 	return limit
 }

@@ -7,13 +7,12 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/chart"
-	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // crowd tells whether a chart has more devices than lines can be told apart:
 // it shows their average, and each of them in a map below.
-func (sp *spec) crowd() bool { return len(sp.devices) > cells.NumSeries }
+func (sp *spec) crowd() bool { return len(sp.devices) > cells.NumSeries && len(sp.more) == 0 }
 
 // splitCrowd divides a chart between the average and the map; where there is
 // little room the map has it all.
@@ -22,32 +21,6 @@ func splitCrowd(a cells.Area) (line, heat cells.Area) {
 		return a.Sub(0, 0, a.W, 0), a
 	}
 	return a.Top(min(max(a.H/3, 4), 5)) // too low for a row of marks: they are below the map
-}
-
-// average is the average of the first n lines at each moment, of those that
-// have a value.
-func (a *chartArea) average(n, columns int) []history.Bucket {
-	out := a.buffer(n, columns)
-	clear(out)
-	for i := range out {
-		var sum float64
-		known := 0
-		worst := model.Exact
-		for _, b := range a.buckets[:n] {
-			if b[i].State == history.Sampled {
-				worst = max(worst, b[i].Bound)
-				sum += float64(b[i].Last)
-				known++
-			} else if out[i].State == history.Empty {
-				out[i].State = b[i].State
-			}
-		}
-		if known > 0 {
-			v := float32(sum / float64(known))
-			out[i] = history.Bucket{State: history.Sampled, Min: v, Max: v, Last: v, Bound: worst}
-		}
-	}
-	return out
 }
 
 // drawHeat draws a row per device, or per some, below the average.
@@ -93,8 +66,7 @@ func (a *chartArea) crowdLegend(s *State, sp spec, c *chart.Chart) string {
 	unit := sp.gauge.Unit
 	say := func(v float64) string { return words.Mark(worst) + unit.Say(v, s.scale()) }
 	text := "avg " + say(sum/float64(n))
-	switch unit {
-	case gauge.Bytes, gauge.Rate, gauge.Watts, gauge.Amperes:
+	if adds(unit) {
 		bound := worst
 		if n < len(sp.devices) {
 			bound = max(bound, model.AtLeast)

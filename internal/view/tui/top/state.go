@@ -118,8 +118,8 @@ func New(o Options) (*State, error) {
 		s.hist = s.own
 	}
 	for _, name := range s.cfg.Top.Charts.Metrics {
-		if s.gauges.Find(name) == nil {
-			return nil, fmt.Errorf("top.charts.metrics: there is no metric %q; there are %s", name, s.gauges.Names())
+		if _, err := s.parseChart(name); err != nil {
+			return nil, fmt.Errorf("top.charts.metrics: %w", err)
 		}
 	}
 	if err := s.proc.setup(&s.cfg.Top.Processes); err != nil {
