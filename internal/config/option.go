@@ -44,7 +44,7 @@ const (
 func Options() []Option {
 	return []Option{
 		{
-			Path: "display.theme", Title: "Theme", Help: "Colours: those of the terminal (dark, light), none (mono, also by NO_COLOR), of our own, or NAME.theme in the directory themes beside this file.",
+			Path: "display.theme", Title: "Theme", Help: "The terminal's colours (dark, light), none (mono), or those of a theme file.",
 			Choices: []string{"auto", "dark", "light", "mono", "dusk", "ember", "paper", "contrast"}, Open: true, field: func(c *Config) any { return &c.Display.Theme },
 		},
 		{
@@ -99,7 +99,7 @@ func Options() []Option {
 			Choices: []string{"auto", "always", "never"}, field: func(c *Config) any { return &c.Top.Charts.Show },
 		},
 		{
-			Path: "top.charts.metrics", Title: "Metrics", Help: "What is drawn, a chart each: power; several of one unit in one chart, pcie_to+pcie_from; of some devices, power@0/2.",
+			Path: "top.charts.metrics", Title: "Metrics", Help: "A chart each: power; several in one: pcie_to+pcie_from; of devices: power@0/2.",
 			field: func(c *Config) any { return &c.Top.Charts.Metrics },
 		},
 		{

@@ -31,19 +31,33 @@ func Find(list []Binding, k tui.Key) *Binding {
 
 // Footer draws the keys of a screen in one row; each answers to the mouse.
 func Footer(h *Hits, row cells.Area, list []Binding) {
-	x := 0
+	var fit []Binding
+	used := 0
 	for _, b := range list {
-		name := KeyName(b.Keys[0])
-		if b.Foot == "" || x+words.Width(name)+words.Width(b.Foot)+1 > row.W {
+		w := words.Width(KeyName(b.Keys[0])) + words.Width(b.Foot) + 1
+		if b.Foot == "" || used+w > row.W {
 			continue
 		}
+		fit = append(fit, b)
+		used += w
+	}
+	if len(fit) == 0 {
+		return
+	}
+	// What is left of the row makes the keys wider, which are pressed too.
+	spare := min((row.W-used)/len(fit), maxFootPad)
+	x := 0
+	for _, b := range fit {
 		start := x
-		x = row.Put(x, 0, name, cells.Key)
-		x = row.Put(x, 0, b.Foot, cells.KeyText)
+		x = row.Put(x, 0, KeyName(b.Keys[0]), cells.Key)
+		x = row.Put(x, 0, b.Foot+strings.Repeat(" ", spare), cells.KeyText)
 		h.AddPress(row.Sub(start, 0, x-start, 1), b.Do)
 		x++
 	}
 }
+
+// maxFootPad is the most that a key of the footer is widened by.
+const maxFootPad = 6
 
 // KeyName is how a key is written on a screen.
 func KeyName(k tui.Key) string {
