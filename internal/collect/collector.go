@@ -163,7 +163,7 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	s.Host.DriverLoaded = sweep.Loaded
 	s.Host.DriverVersion = sweep.Driver
 	s.Host.Unbound = sweep.Unbound
-	c.processes.Machine(&s.Host)
+	c.processes.Machine(&s.Host, s.Time)
 	s.Devices = make([]model.Device, len(sweep.Found))
 	for i := range sweep.Found {
 		s.Devices[i] = c.device(&sweep.Found[i])

@@ -3,17 +3,35 @@ package proc
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// machine remembers the CPU times of the whole host.
-type machine struct{ busy, total uint64 }
+// machine remembers the CPU times of the whole host, and what was read last.
+type machine struct {
+	busy, total uint64
+	at          time.Time
+	host        model.Host // no more than what Machine fills in
+}
 
-// Machine reads how busy the host itself is: its processors since the last
-// call, its load and its memory.
-func (r *Reader) Machine(h *model.Host) {
+// machineEvery is how often the files about the whole host are read: the kernel
+// counts every interrupt of every processor for one of them.
+const machineEvery = 1900 * time.Millisecond
+
+// Machine tells how busy the host itself is: its processors over the last
+// seconds, its load and its memory.
+func (r *Reader) Machine(h *model.Host, now time.Time) {
+	last := &r.machine.host
+	if passed := now.Sub(r.machine.at); passed < 0 || passed >= machineEvery || !last.CPU.Known() && passed > 0 {
+		r.readMachine(last)
+		r.machine.at = now
+	}
+	h.CPU, h.Load, h.MemoryUsed, h.MemoryTotal = last.CPU, last.Load, last.MemoryUsed, last.MemoryTotal
+}
+
+func (r *Reader) readMachine(h *model.Host) {
 	h.CPU = r.machine.cpu(r.small("/proc/stat"))
 	h.Load = parsed(r, "/proc/loadavg", loadAverage)
 	text, err := r.small("/proc/meminfo")
@@ -61,7 +79,7 @@ func (m *machine) cpu(text string, err error) model.Reading[float64] {
 	if len(fields) < 5 || fields[0] != "cpu" {
 		return model.Missing[float64](model.Unsupported, "")
 	}
-	var now machine
+	var now struct{ busy, total uint64 }
 	for i, f := range fields[1:min(len(fields), 9)] {
 		n, err := strconv.ParseUint(f, 10, 64)
 		if err != nil {
@@ -73,7 +91,7 @@ func (m *machine) cpu(text string, err error) model.Reading[float64] {
 		}
 	}
 	before := *m
-	*m = now
+	m.busy, m.total = now.busy, now.total
 	if before.total == 0 || now.total <= before.total || now.busy < before.busy {
 		return model.Missing[float64](model.Pending, "needs two samples")
 	}
