@@ -7,7 +7,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/filter"
+	"github.com/ttmon/ttmon/internal/view/tui/theme"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 )
 
@@ -69,6 +71,17 @@ func docs(t *testing.T) string {
 	for _, g := range st.s.gauges.All() {
 		say("| `%s` | %s |", g.Name, g.Help)
 	}
+	say("\nA chart is one of these; several of one unit share a chart as `pcie_to+pcie_from`, a line each, of the devices together; `power@0/2` is a chart of two devices.\n")
+	say("## Themes\n\n`--theme NAME` or `display.theme`: %s; `auto` is dark or light, as the terminal says. One of your own is a file `NAME.theme` in the directory "+
+		"`themes` beside the configuration, or any path with a `/` in it:\n", strings.Join(theme.Names(), ", "))
+	say("```\nbase = dark                 // begin with what another theme has\ntext = #c8ccd4 on #14161b   // #rrggbb, a number of the palette, a name, or default\n" +
+		"warn = bold #e6c35c         // bold, dim, underline, reverse\nseries = #5cc8d7 #c792ea    // lines of charts\nramp = #1f3a5f #5cc8d7      // filled areas and maps, from little to much\n" +
+		"tint = #141b26 #20415f      // behind the lines of charts, on terminals with every colour\n```\n")
+	var styles []string
+	for st := range cells.Series0 {
+		styles = append(styles, "`"+st.String()+"`")
+	}
+	say("The styles are %s. A terminal with 256 or 16 colours shows the nearest; NO_COLOR means mono.", strings.Join(styles, ", "))
 	say("\n## Configuration\n\n`$XDG_CONFIG_HOME/ttmon/config.toml`, by default `~/.config/ttmon/config.toml`. F2 shows every setting, F12 writes what was changed " +
 		"and leaves the rest of the file alone. A variable `TTMON_TOP_INTERVAL` and the like comes after the file, flags come last.\n")
 	say("| Setting | Default | |\n|---|---|---|")
