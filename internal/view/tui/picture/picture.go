@@ -128,6 +128,10 @@ func (p *painter) row(g *cells.Grid, y int) {
 	for x := 0; x < g.W; {
 		c := g.At(x, y)
 		l := p.look(c)
+		if n := p.fill(g, x, y, l); n > 0 {
+			x += n
+			continue
+		}
 		if p.shape(x, y, c.Rune, l) {
 			x++
 			continue
@@ -145,6 +149,21 @@ func (p *painter) row(g *cells.Grid, y int) {
 		}
 		p.text(from, y, x-from, text, l)
 	}
+}
+
+// fill draws cells that are filled alike as one rectangle, without seams, and
+// returns how many there are.
+func (p *painter) fill(g *cells.Grid, x, y int, l look) (n int) {
+	r := g.At(x, y).Rune
+	opacity := map[rune]float64{'█': 1, '▓': 0.8, '▒': 0.5, '░': 0.2}[r]
+	if opacity == 0 {
+		return 0
+	}
+	for x+n < g.W && g.At(x+n, y).Rune == r && p.look(g.At(x+n, y)) == l {
+		n++
+	}
+	p.rect(float64(x), float64(y), float64(n), 1, l.fg, opacity)
+	return n
 }
 
 func (p *painter) text(x, y, w int, text string, l look) {

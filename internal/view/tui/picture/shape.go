@@ -26,7 +26,7 @@ func (p *painter) shape(x, y int, r rune, l look) bool {
 		p.frame(fx, fy, a, l.fg)
 	case r > firstBraille && r < firstBraille+256:
 		p.braille(fx, fy, uint8(r-firstBraille), l.fg)
-	case r >= '▁' && r <= '█': // eighths from below
+	case r >= '▁' && r < '█': // eighths from below
 		n := float64(r-'▁'+1) / 8
 		p.rect(fx, fy+1-n, 1, n, l.fg, 1)
 	case r >= '▉' && r <= '▏': // eighths from the left
@@ -35,8 +35,6 @@ func (p *painter) shape(x, y int, r rune, l look) bool {
 		p.rect(fx, fy, 1, 0.5, l.fg, 1)
 	case r == '▐':
 		p.rect(fx+0.5, fy, 0.5, 1, l.fg, 1)
-	case r >= '░' && r <= '▓':
-		p.rect(fx, fy, 1, 1, l.fg, []float64{0.2, 0.5, 0.8}[r-'░'])
 	default:
 		return false
 	}

@@ -179,8 +179,9 @@ func (p plan) rest(r request, free, procs int) plan {
 	p.charts = 0
 	if r.charts != "never" && r.devices > 0 {
 		most := max(maxCharts, r.h*2/5)
+		share := (left + 1) / 2
 		if r.h >= tallScreen {
-			most = r.h / 2
+			most, share = r.h*3/5, left*3/5
 		}
 		if !r.processes {
 			most = left
@@ -190,7 +191,7 @@ func (p plan) rest(r request, free, procs int) plan {
 		}
 		// A tall screen gives processes a share before charts grow.
 		if r.processes && p.charts > minCharts {
-			p.charts = max(minCharts, min(p.charts, (left+1)/2))
+			p.charts = max(minCharts, min(p.charts, share))
 		}
 	}
 	if r.processes {
