@@ -29,19 +29,22 @@ import (
 // users.
 type arena struct {
 	*host
-	t        testing.TB
-	tools    string // where every user finds the attackers' program
-	cgroup   string
-	root     *exec.Cmd
-	rootIn   io.WriteCloser
-	rootOut  *bufio.Reader
-	rootErr  *syncBuffer
-	viewer   sync.WaitGroup
-	stopView context.CancelFunc
-	answers  []time.Duration // how long the viewer waited; read after stopView
-	viewErr  error
-	figures  figures
-	patience time.Duration // of the workload and the viewer
+	t         testing.TB
+	tools     string // where every user finds the attackers' program
+	cgroup    string
+	root      *exec.Cmd
+	rootIn    io.WriteCloser
+	rootOut   *bufio.Reader
+	rootErr   *syncBuffer
+	viewer    sync.WaitGroup
+	stopView  context.CancelFunc
+	answers   []time.Duration // how long the viewer waited; read after stopView
+	viewErr   error
+	figures   figures
+	patience  time.Duration // of the workload and the viewer
+	memoryMax int64
+	enter     []string // a command that runs others where the daemon is; nil: it is here
+	apiThere  string   // the API's socket there
 }
 
 // figures are what an attack did to the daemon, to root's workload and to the
@@ -74,7 +77,8 @@ func newArena(t testing.TB) *arena {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to play several users")
 	}
-	a := &arena{host: newHost(t), t: t, patience: limit}
+	a := &arena{host: newHost(t), t: t, patience: limit, memoryMax: arenaMemory}
+	a.apiThere = a.api
 	// The allocation socket is where everybody may write, the API's is not.
 	shared, err := os.MkdirTemp("", "shared")
 	if err != nil {
@@ -91,20 +95,41 @@ func newArena(t testing.TB) *arena {
 	}
 	a.extraArgs = append(a.extraArgs, "--config", config)
 	a.limit()
-	a.tools = t.TempDir()
+	a.makeTools()
+	return a
+}
+
+// makeTools makes a place where every user finds the attackers' program.
+func (a *arena) makeTools() {
+	a.t.Helper()
+	a.tools = a.t.TempDir()
 	if err := os.Chmod(a.tools, 0o755); err != nil {
-		t.Fatal(err)
+		a.t.Fatal(err)
 	}
 	for dir := filepath.Dir(a.tools); len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
 		_ = os.Chmod(dir, 0o755)
 	}
-	return a
+}
+
+// tool is the program that plays an attack.
+func (a *arena) tool(attack string) string {
+	a.t.Helper()
+	bin := filepath.Join(a.tools, programName(attack))
+	if _, err := os.Stat(bin); err != nil {
+		self, err := os.ReadFile("/proc/self/exe")
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		if err := os.WriteFile(bin, self, 0o755); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	return bin
 }
 
 // limit has ttmond started below a memory cgroup and with few descriptors.
 func (a *arena) limit() {
 	a.t.Helper()
-	a.extraEnviron = append(a.extraEnviron, "GOMEMLIMIT=300MiB")
 	a.wrapper = []string{"sh", "-c", `ulimit -n "$1"; [ -z "$2" ] || echo $$ >"$2/cgroup.procs" || exit 99; shift 2; exec "$@"`, "sh", fmt.Sprint(arenaDescriptors)}
 	for _, base := range []string{"/sys/fs/cgroup/memory", "/sys/fs/cgroup"} {
 		dir := fmt.Sprintf("%s/ttmond-test-%d-%d", base, os.Getpid(), time.Now().UnixNano())
@@ -112,7 +137,7 @@ func (a *arena) limit() {
 			continue
 		}
 		for _, name := range []string{"memory.limit_in_bytes", "memory.max"} {
-			if os.WriteFile(filepath.Join(dir, name), []byte(strconv.Itoa(arenaMemory)), 0o600) == nil {
+			if os.WriteFile(filepath.Join(dir, name), []byte(strconv.FormatInt(a.memoryMax, 10)), 0o600) == nil {
 				a.cgroup = dir
 			}
 		}
@@ -162,21 +187,16 @@ func (a *arena) play(uid int, attack string) *exec.Cmd {
 // what users have.
 func (a *arena) tryPlay(uid int, attack string) (*exec.Cmd, error) {
 	a.t.Helper()
-	bin := filepath.Join(a.tools, programName(attack))
-	if _, err := os.Stat(bin); err != nil {
-		self, err := os.ReadFile("/proc/self/exe")
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		if err := os.WriteFile(bin, self, 0o755); err != nil {
-			a.t.Fatal(err)
-		}
+	cmd := exec.Command(a.tool(attack))
+	if a.enter != nil {
+		line := append(append([]string{}, a.enter...), "setpriv", "--reuid", strconv.Itoa(uid), "--regid", strconv.Itoa(uid), "--clear-groups", "--inh-caps=-all", a.tool(attack))
+		cmd = exec.Command(line[0], line[1:]...)
 	}
-	cmd := exec.Command(bin)
 	cmd.Dir = "/"
-	cmd.Env = []string{attackVar + "=" + attack, "ATTACK_ALLOC=" + a.alloc, "ATTACK_API=" + a.api, "PATH=/usr/bin:/bin", "GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}, Setpgid: true,
+	cmd.Env = []string{attackVar + "=" + attack, "ATTACK_ALLOC=" + a.alloc, "ATTACK_API=" + a.apiThere, "PATH=/usr/bin:/bin", "GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if a.enter == nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -205,6 +225,12 @@ func (a *arena) end(cmd *exec.Cmd) {
 func (a *arena) begin() {
 	a.t.Helper()
 	a.start()
+	a.watchOver()
+}
+
+// watchOver starts root's workload and the viewer.
+func (a *arena) watchOver() {
+	a.t.Helper()
 	a.work()
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopView = cancel
@@ -215,8 +241,10 @@ func (a *arena) begin() {
 // work starts root's workload.
 func (a *arena) work() {
 	a.t.Helper()
-	a.root = exec.Command("/proc/self/exe")
-	a.root.Env = []string{attackVar + "=reporter", "ATTACK_ALLOC=" + a.alloc}
+	line := append(append([]string{}, a.enter...), a.tool("reporter"))
+	a.root = exec.Command(line[0], line[1:]...)
+	a.root.Env = []string{attackVar + "=reporter", "ATTACK_ALLOC=" + a.alloc, "PATH=/usr/bin:/bin"}
+	a.root.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	a.rootErr = new(syncBuffer)
 	a.root.Stderr = a.rootErr
 	var err error
@@ -230,10 +258,7 @@ func (a *arena) work() {
 	if err := a.root.Start(); err != nil {
 		a.t.Fatal(err)
 	}
-	a.t.Cleanup(func() {
-		_ = a.root.Process.Kill()
-		_ = a.root.Wait()
-	})
+	a.t.Cleanup(func() { a.end(a.root) })
 	a.rootOut = bufio.NewReader(out)
 	if line, _ := a.rootOut.ReadString('\n'); line != "ready\n" {
 		a.t.Fatalf("root's workload says %q %s", line, a.rootErr)
@@ -361,7 +386,7 @@ func (a *arena) settle() {
 	if f.stall > a.patience || f.answer > a.patience {
 		a.t.Errorf("root's workload waited %v, the viewer %v", f.stall, f.answer)
 	}
-	if a.current.ended() {
+	if a.current != nil && a.current.ended() {
 		a.t.Fatalf("ttmond has ended: %v", a.current.err)
 	}
 	end := time.Now().Add(limit)

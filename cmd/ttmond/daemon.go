@@ -27,6 +27,7 @@ import (
 // ttmond is a running daemon.
 type ttmond struct {
 	cfg       config // as it was at the start
+	memory    allowance
 	live      config // as it was last read; guarded by reloads
 	reloads   reloads
 	keeper    atomic.Bool // alloc.keeper
@@ -61,11 +62,14 @@ type ttmond struct {
 func run(ctx context.Context, f flags, cfg config) error {
 	log, logs := newLog(cfg.Log, os.Stderr)
 	defer logs.close()
+	may := newAllowance(memoryLimit("/"))
+	may.heed()
+	cfg.Alloc.MaxBuffers = may.maxBuffers(cfg.Alloc.MaxBuffers, log)
 	begun, err := begin(cfg, log)
 	if err != nil {
 		return err
 	}
-	d := &ttmond{cfg: cfg, log: log, logs: logs, begun: begun, ledger: begun.ledger, successors: make(chan *succession)}
+	d := &ttmond{cfg: cfg, memory: may, log: log, logs: logs, begun: begun, ledger: begun.ledger, successors: make(chan *succession)}
 	d.keeping.Store(cfg.keep)
 	d.live, d.reloads.flags = cfg, f
 	d.keeper.Store(cfg.Alloc.Keeper)

@@ -55,6 +55,7 @@ func (d *ttmond) reload() (said []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	next.Alloc.MaxBuffers = d.memory.maxBuffers(next.Alloc.MaxBuffers, d.log)
 	can := d.changeable(&next)
 	var todo []*change
 	eachDifference(&d.live, &next, func(name string, old, new reflect.Value) {

@@ -18,14 +18,7 @@ const soakVar = "TTMOND_SOAK"
 // while ttmond is stopped, started and taken over, and processes are killed.
 // Root's workload must live through all of it, and its totals must be exact.
 func TestSoak(t *testing.T) {
-	text := os.Getenv(soakVar)
-	if text == "" {
-		t.Skip("a long one: make soak T=10m")
-	}
-	length, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	length := soakFor(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, for %v", seed, length)
 	s := &soak{arena: newArena(t), rnd: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int{}}
@@ -92,6 +85,9 @@ func (s *soak) step() {
 	case what == 14:
 		s.counts["killed successor"]++
 		s.killSuccessor()
+	case what == 16:
+		s.counts["reload"]++
+		_ = s.current.cmd.Process.Signal(syscall.SIGHUP)
 	case what == 15:
 		s.counts["killed processes"]++
 		if cmd, err := s.tryPlay(60000+s.rnd.IntN(10), "victim"); err == nil {
