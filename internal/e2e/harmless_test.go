@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,7 +94,11 @@ func TestHarmless(t *testing.T) {
 	ctl(t, h, "run", "name=llama,devices=0+1")
 	own := filepath.Join(t.TempDir(), "out")
 	runs := calls(own)
-	for _, command := range commands(t, h) {
+	list := commands(t, h)
+	if i := slices.Index(list, "record"); i > 0 { // what others read is written first
+		list[0], list[i] = list[i], list[0]
+	}
+	for _, command := range list {
 		if len(runs[command]) == 0 && notViewers[command] == "" {
 			t.Errorf("ttmon %s is not tried here: add it to calls", command)
 		}
