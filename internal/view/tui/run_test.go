@@ -239,18 +239,21 @@ func (p *panicking) Draw(*cells.Grid) {
 // stuck is a terminal that takes no more output.
 type stuck struct {
 	*counted
-	release chan struct{}
+	reached, release chan struct{}
 }
 
-func (s *stuck) Sync() { <-s.release }
+func (s *stuck) Sync() {
+	close(s.reached)
+	<-s.release
+}
 
 // A terminal that blocks cannot keep a program from ending when it is told to.
 func TestStuckTerminal(t *testing.T) {
-	screen := &stuck{terminal(t), make(chan struct{})}
+	screen := &stuck{terminal(t), make(chan struct{}), make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	app := newFake()
 	end := start(ctx, screen, app, Options{Source: &still{}, Interval: time.Hour})
-	next[Resize](t, app)
+	<-screen.reached
 	cancel()
 	if err := end(); !errors.Is(err, errStuck) {
 		t.Errorf("Run = %v", err)
