@@ -130,8 +130,7 @@ func sitesScript(t *testing.T) (python, script string) {
 	return python, filepath.Join(root, "testdata/ttnn/sites.py")
 }
 
-func TestRunOnTTNN(t *testing.T) {
-	t.Parallel()
+func TestRunOnTTNN(t *testing.T) { // alone: it looks for ledgers that are left
 	python, script := sitesScript(t)
 	dir := t.TempDir()
 	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--stacks", "--json", "a.json", "--junit", "a.xml", "--pprof", "a.pb.gz", "--flame", "a.svg",
@@ -261,6 +260,7 @@ func TestRunAsANewUser(t *testing.T) {
 // TestRunSamples: a program in which libttmon cannot be is looked at from
 // outside, and what that does not tell is not told.
 func TestRunSamples(t *testing.T) {
+	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
 	c, err := cluster.Load(h.Root() + sim.ClusterDir)
 	if err != nil {
