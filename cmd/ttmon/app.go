@@ -140,7 +140,7 @@ says how long it may take instead (5s).`,
 	root.Flags().BoolVarP(&a.version, "version", "v", false, "print the version and end")
 	root.AddCommand(newSMI(a), newTop(a), newMem(a), newRun(a), newDmon(a), newPmon(a), newHistory(a), newEvents(a), newFleet(a), newWeb(a), newSD(a), newStale(a), newTopo(a), newDoctor(a), newDaemon(a), newCompletion(), newVersion(a))
 	root.AddCommand(newCheck(a))
-	root.AddCommand(newRecord(a), newReplay(a), newExport(a))
+	root.AddCommand(newRecord(a), newReplay(a), newExport(a), newDiff(a))
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(a.helpOf)

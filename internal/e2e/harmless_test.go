@@ -65,6 +65,7 @@ func calls(own string) map[string][]call {
 		"record":        {{args: []string{"-o", own + ".ttrec", "--interval", "100ms", "--duration", "500ms"}}},
 		"replay":        {{args: []string{own + ".ttrec", "smi"}}, {args: []string{own + ".ttrec", "--at", "peak", "smi", "--json"}}, {args: []string{own + ".ttrec"}, keys: "q"}},
 		"export":        {{args: []string{own + ".ttrec", "--perfetto"}}, {args: []string{own + ".ttrec", "--csv", "-o", "-"}}},
+		"diff":          {{args: []string{own + ".ttrec@start", own + ".ttrec"}}, {args: []string{own + ".ttrec", own + ".ttrec", "--json"}}},
 		"stale":         {{}, {args: []string{"--json"}}},
 		"topo":          {{args: []string{"-m"}}, {args: []string{"--links"}}},
 		"smi topo":      {{args: []string{"-m"}}},

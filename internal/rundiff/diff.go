@@ -1,0 +1,122 @@
+package rundiff
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Schema names the JSON.
+const Schema = "ttmon.diff/1"
+
+// Diff is how two sides differ.
+type Diff struct {
+	Schema string       `json:"schema"`
+	A      *Side        `json:"a"`
+	B      *Side        `json:"b"`
+	Pools  []PoolDiff   `json:"pools"`
+	Users  []UserDiff   `json:"users"`
+	Places []PlaceDiff  `json:"places"` // only those that differ; the one that grew most is first
+	Blocks []BlockGroup `json:"blocks"` // held in B and not in A, largest first
+}
+
+// PoolDiff is a pool of a chip, or of a device where no program told its blocks.
+type PoolDiff struct {
+	Chip    string  `json:"chip"`
+	Pool    string  `json:"pool"`
+	PeakA   uint64  `json:"peak_a_bytes"`
+	PeakB   uint64  `json:"peak_b_bytes"`
+	PeakAtA float64 `json:"peak_a_at_s"`
+	PeakAtB float64 `json:"peak_b_at_s"`
+	HeldA   uint64  `json:"held_a_bytes"`
+	HeldB   uint64  `json:"held_b_bytes"`
+	Unsure  bool    `json:"unsure"` // a figure of it was not exact
+}
+
+// UserDiff is what programs of a name held of DRAM, by the snapshots.
+type UserDiff struct {
+	Name  string `json:"name"`
+	HeldA uint64 `json:"held_a_bytes"`
+	HeldB uint64 `json:"held_b_bytes"`
+}
+
+// PlaceDiff is what a line of code holds and has allocated, over all chips.
+type PlaceDiff struct {
+	Place
+	HeldA   uint64 `json:"held_a_bytes"`
+	HeldB   uint64 `json:"held_b_bytes"`
+	TotalA  uint64 `json:"total_a_bytes"`
+	TotalB  uint64 `json:"total_b_bytes"`
+	AllocsA uint64 `json:"allocations_a"`
+	AllocsB uint64 `json:"allocations_b"`
+}
+
+// Grown is by how much more B holds, negative if it holds less; by what was
+// allocated where they hold the same.
+func (p *PlaceDiff) Grown() int64 {
+	return cmp.Or(int64(p.HeldB)-int64(p.HeldA), int64(p.TotalB)-int64(p.TotalA))
+}
+
+// BlockGroup is blocks of one place and size.
+type BlockGroup struct {
+	Place
+	Bytes uint64 `json:"bytes"` // of each, on one chip
+	Count int    `json:"count"`
+}
+
+// Compare compares two sides.
+func Compare(a, b *Side) *Diff {
+	d := &Diff{Schema: Schema, A: a, B: b, Pools: []PoolDiff{}, Users: []UserDiff{}, Places: []PlaceDiff{}, Blocks: []BlockGroup{}}
+	for _, k := range keys(a.pools, b.pools, func(x, y poolKey) int {
+		return cmp.Or(cmp.Compare(len(x.Chip), len(y.Chip)), cmp.Compare(x.Chip, y.Chip), cmp.Compare(x.Pool, y.Pool))
+	}) {
+		x, y := a.pools[k], b.pools[k]
+		if x == nil {
+			x = &pool{}
+		}
+		if y == nil {
+			y = &pool{}
+		}
+		d.Pools = append(d.Pools, PoolDiff{k.Chip, k.Pool, x.peak, y.peak, x.peakAt, y.peakAt, x.now, y.now, x.doubtful || y.doubtful})
+	}
+	for _, name := range keys(a.users, b.users, cmp.Compare[string]) {
+		d.Users = append(d.Users, UserDiff{name, a.users[name], b.users[name]})
+	}
+	for _, k := range keys(a.places, b.places, comparePlaces) {
+		x, y := a.places[k], b.places[k]
+		if x == nil {
+			x = &amounts{}
+		}
+		if y == nil {
+			y = &amounts{}
+		}
+		if *x != *y {
+			d.Places = append(d.Places, PlaceDiff{k, x.held, y.held, x.total, y.total, x.allocs, y.allocs})
+		}
+	}
+	slices.SortStableFunc(d.Places, func(x, y PlaceDiff) int { return cmp.Compare(y.Grown(), x.Grown()) })
+	d.newBlocks()
+	return d
+}
+
+func comparePlaces(x, y Place) int {
+	return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Tag, y.Tag), cmp.Compare(x.Pool, y.Pool), cmp.Compare(x.Function, y.Function))
+}
+
+func (d *Diff) newBlocks() {
+	type group struct {
+		Place
+		bytes uint64
+	}
+	groups := map[group]int{}
+	for k, n := range d.B.blocks {
+		if more := n - d.A.blocks[k]; more > 0 {
+			groups[group{k.Place, k.bytes}] += more
+		}
+	}
+	for k, n := range groups {
+		d.Blocks = append(d.Blocks, BlockGroup{k.Place, k.bytes, n})
+	}
+	slices.SortFunc(d.Blocks, func(x, y BlockGroup) int {
+		return cmp.Or(cmp.Compare(y.Bytes*uint64(y.Count), x.Bytes*uint64(x.Count)), cmp.Compare(y.Bytes, x.Bytes), comparePlaces(x.Place, y.Place))
+	})
+}

@@ -1,0 +1,281 @@
+// Package rundiff compares two recordings, or two moments: what was held at
+// most, who grew, which blocks are new, which lines of code hold or allocate
+// more or less.
+//
+// Its place in the flow: it reads internal/recording; cmd/ttmon prints what it
+// finds, as text (view/text) or JSON.
+package rundiff
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/recording"
+)
+
+// Side is one of the two that are compared.
+type Side struct {
+	Name    string    `json:"name"`
+	At      time.Time `json:"at"` // up to when; what is held is of this moment
+	Seconds float64   `json:"seconds"`
+	Command []string  `json:"command,omitempty"`
+	// Exit is the command's exit code; nil: it runs, or there was none.
+	Exit *int `json:"exit_code,omitempty"`
+	// Exact says that programs told their blocks; else the figures are those
+	// of snapshots.
+	Exact bool   `json:"exact"`
+	Lost  uint64 `json:"lost_events,omitempty"`
+
+	pools  map[poolKey]*pool
+	places map[Place]*amounts
+	users  map[string]uint64
+	blocks map[blockKey]int
+}
+
+type poolKey struct {
+	Chip string
+	Pool string
+}
+
+// pool is what was held of a pool of a chip.
+type pool struct {
+	now, peak uint64
+	peakAt    float64
+	doubtful  bool
+}
+
+// Place is a line of a program, with the tag and the pool.
+type Place struct {
+	Pool     string `json:"pool"`
+	Tag      string `json:"tag,omitempty"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Function string `json:"function,omitempty"`
+}
+
+type amounts struct {
+	held, total    uint64
+	blocks, allocs uint64
+}
+
+// blockKey is what blocks of two runs have in common: where they came from, and
+// their size. Of two moments of one recording it is the block itself.
+type blockKey struct {
+	Place
+	bytes      uint64
+	addr       uint64
+	born       int64
+	oneProgram bool
+}
+
+// Options say what of a recording is summed up.
+type Options struct {
+	Name string
+	At   time.Time
+	// Same says that the other side is a moment of the same recording: blocks
+	// are then told apart one by one.
+	Same bool
+}
+
+// Sum sums a recording up, as far as a moment.
+func Sum(r *recording.Reader, o Options) (*Side, error) {
+	first, last, ok := r.Span()
+	if !ok {
+		return nil, recording.ErrEmpty
+	}
+	if o.At.IsZero() || o.At.After(last) {
+		o.At = last
+	}
+	s := &Side{
+		Name: o.Name, At: o.At, Seconds: o.At.Sub(first).Seconds(), pools: map[poolKey]*pool{}, places: map[Place]*amounts{},
+		users: map[string]uint64{}, blocks: map[blockKey]int{},
+	}
+	live := map[uint32]map[uint64]held{}
+	c := r.Begin()
+	for {
+		rec, err := c.NextUntil(o.At)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.take(c.State, &rec, live, rec.Time.Sub(first).Seconds())
+	}
+	for _, list := range live {
+		for addr, x := range list {
+			key := blockKey{Place: x.place, bytes: x.bytes}
+			if o.Same {
+				key.addr, key.born, key.oneProgram = addr, x.born, true
+			}
+			s.blocks[key]++
+		}
+	}
+	s.Command, s.Exit = c.Meta.Command, c.Meta.ExitCode
+	return s, s.snapshots(r, c, first)
+}
+
+// held is a block that is held.
+type held struct {
+	place Place
+	bytes uint64 // of one chip
+	chips []uint64
+	born  int64
+}
+
+func (s *Side) take(state *recording.State, rec *recording.Record, live map[uint32]map[uint64]held, at float64) {
+	switch rec.Kind {
+	case recording.KindAlloc:
+		def, _, ok := state.List(rec.ID)
+		if !ok {
+			return
+		}
+		s.Exact = true
+		s.drop(live, rec.ID, rec.Block.Addr)
+		site, _ := state.Site(rec.Block.Site)
+		x := held{place: Place{Pool: def.Pool, Tag: site.Tag}, bytes: rec.Block.Size * max(def.Geometry.Banks, 1), chips: def.Chips, born: rec.Block.Born}
+		if f, ok := site.Where(); ok {
+			x.place.File, x.place.Line, x.place.Function = f.File, f.Line, f.Function
+		}
+		if live[rec.ID] == nil {
+			live[rec.ID] = map[uint64]held{}
+		}
+		live[rec.ID][rec.Block.Addr] = x
+		s.add(&x, at)
+	case recording.KindFree:
+		s.drop(live, rec.ID, rec.Block.Addr)
+	case recording.KindClear, recording.KindClosed:
+		for addr := range live[rec.ID] {
+			s.drop(live, rec.ID, addr)
+		}
+	case recording.KindEnded:
+		for id, list := range live {
+			if _, _, open := state.List(id); !open {
+				for addr := range list {
+					s.drop(live, id, addr)
+				}
+			}
+		}
+	case recording.KindLost:
+		s.Lost = max(s.Lost, rec.Lost)
+	}
+}
+
+func (s *Side) poolsOf(x *held) (out []*pool) {
+	for _, chip := range x.chips {
+		key := poolKey{fmt.Sprintf("chip %d", chip), x.place.Pool}
+		if s.pools[key] == nil {
+			s.pools[key] = &pool{}
+		}
+		out = append(out, s.pools[key])
+	}
+	return out
+}
+
+func (s *Side) add(x *held, at float64) {
+	for _, p := range s.poolsOf(x) {
+		if p.now += x.bytes; p.now > p.peak {
+			p.peak, p.peakAt = p.now, at
+		}
+	}
+	a := s.places[x.place]
+	if a == nil {
+		a = &amounts{}
+		s.places[x.place] = a
+	}
+	n := uint64(max(len(x.chips), 1))
+	a.held, a.total = a.held+x.bytes*n, a.total+x.bytes*n
+	a.blocks, a.allocs = a.blocks+1, a.allocs+1
+}
+
+func (s *Side) drop(live map[uint32]map[uint64]held, list uint32, addr uint64) {
+	x, ok := live[list][addr]
+	if !ok {
+		return
+	}
+	delete(live[list], addr)
+	for _, p := range s.poolsOf(&x) {
+		p.now -= x.bytes
+	}
+	a := s.places[x.place]
+	a.held -= x.bytes * uint64(max(len(x.chips), 1))
+	a.blocks--
+}
+
+// snapshots takes what only they know: who held what at the moment, and, where
+// no program told its blocks, what devices held at most.
+func (s *Side) snapshots(r *recording.Reader, end *recording.Cursor, first time.Time) error {
+	snap, err := end.Snapshot()
+	if err != nil || snap == nil {
+		return err
+	}
+	for i := range snap.Processes {
+		p := &snap.Processes[i]
+		for _, u := range p.Devices {
+			for _, chip := range u.Chips {
+				if n, _, ok := chip.Memory[model.DRAM].Best(); ok {
+					s.users[p.Name.V] += n
+				}
+			}
+		}
+	}
+	if s.Exact {
+		return nil
+	}
+	c := r.Begin()
+	for {
+		rec, err := c.NextUntil(s.At)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if rec.Kind != recording.KindSnapshot {
+			continue
+		}
+		if snap, err = c.Snapshot(); err != nil {
+			return err
+		}
+		s.devices(snap, rec.Time.Sub(first).Seconds())
+	}
+}
+
+func (s *Side) devices(snap *model.Snapshot, at float64) {
+	for i := range snap.Devices {
+		d := &snap.Devices[i]
+		for _, kind := range []model.Pool{model.DRAM, model.L1} {
+			n, bound, ok := d.Memory.Pools[kind].Used.Best()
+			if !ok {
+				continue
+			}
+			key := poolKey{fmt.Sprintf("device %d %s", d.Index, d.Board.V), kind.String()}
+			p := s.pools[key]
+			if p == nil {
+				p = &pool{}
+				s.pools[key] = p
+			}
+			p.now, p.doubtful = n, p.doubtful || bound != model.Exact
+			if n > p.peak {
+				p.peak, p.peakAt = n, at
+			}
+		}
+	}
+}
+
+// keys of both maps, in order.
+func keys[K comparable, V any](a, b map[K]V, compare func(K, K) int) []K {
+	all := map[K]bool{}
+	for k := range a {
+		all[k] = true
+	}
+	for k := range b {
+		all[k] = true
+	}
+	return slices.SortedFunc(maps.Keys(all), compare)
+}
