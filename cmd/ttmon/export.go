@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/export"
+	"github.com/ttmon/ttmon/internal/metaltrace"
 	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // exportCmd is the command ttmon export with its flags.
@@ -18,6 +23,8 @@ type exportCmd struct {
 	file   string
 	at     string
 	large  string
+	metal  []string
+	start  string
 }
 
 // exportFormats are the forms a recording can be handed on in: flag, what the
@@ -44,11 +51,18 @@ output lines are marks.
 
 No format knows that a figure is missing or doubtful. A figure that is missing
 has no point, and one that was not always exact has a second counter that says how
-it is to be read: 0 exact, 1 at least, 2 unsure.`,
+it is to be read: 0 exact, 1 at least, 2 unsure.
+
+With --metal, tt-metal's own traces stand beside it: profile_log_device.csv, the
+report ops_perf_results_*.csv, tracy_ops_times.csv, and the db.sqlite of ttnn's graph
+report (which takes python3). They have no time of day: each is laid so that it ends
+when its file was written, which is a second or so late; --metal-start says when the
+first event was.`,
 		Example: `  ttmon export run.ttrec --perfetto                    run.perfetto-trace, for ui.perfetto.dev
   ttmon export run.ttrec --chrome -o trace.json
   ttmon export run.ttrec --pprof --at 20m && go tool pprof run.pb.gz
   ttmon export run.ttrec --csv -o - | head
+  ttmon export run.ttrec --perfetto --metal generated/profiler/.logs/profile_log_device.csv
   ttmon export run.ttrec --openmetrics                 for promtool tsdb create-blocks-from`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return e.run(args) },
@@ -60,6 +74,8 @@ it is to be read: 0 exact, 1 at least, 2 unsure.`,
 	f.StringVarP(&e.file, "output", "o", "", "write to `FILE` (- is standard output; default: beside the recording)")
 	f.StringVar(&e.at, "at", "end", "of --pprof: what is held at this `MOMENT`; see ttmon replay")
 	f.StringVar(&e.large, "large", "1M", "in traces, blocks from this `SIZE` on are told singly")
+	f.StringArrayVar(&e.metal, "metal", nil, "lay a trace of tt-metal beside it: `FILE` is a device log, op report, Tracy CSV or graph report")
+	f.StringVar(&e.start, "metal-start", "", "the `MOMENT` of the first event in those files (default: they end when they were written)")
 	return e.cmd
 }
 
@@ -82,6 +98,8 @@ func (e *exportCmd) run(args []string) error {
 		return usage("export to what? --perfetto, --chrome, --pprof, --csv, --jsonl or --openmetrics")
 	case err != nil:
 		return usage("--large: %w", err)
+	case len(e.metal) > 0 && *e.format["pprof"]:
+		return usage("--metal is for traces: a heap profile has no time")
 	}
 	r, err := openRecording(args[0])
 	if err != nil {
@@ -106,6 +124,26 @@ func (e *exportCmd) run(args []string) error {
 	return to.close()
 }
 
+// lay puts the traces of tt-metal beside the recording, and says how.
+func (e *exportCmd) lay(r *recording.Reader, t *export.Timeline) error {
+	var start time.Time
+	var err error
+	if e.start != "" {
+		if start, err = moment(r, e.start); err != nil {
+			return err
+		}
+	}
+	for _, file := range e.metal {
+		trace, err := metaltrace.Read(context.Background(), file)
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		how := t.Lay(trace, start)
+		fmt.Fprintf(e.stderr, "ttmon: %s\n", words.Escape(fmt.Sprintf("%s (%s, %d slices): %s", file, trace.Kind, len(trace.Slices), how)))
+	}
+	return nil
+}
+
 func (e *exportCmd) convert(r *recording.Reader, format string, large uint64) ([]byte, error) {
 	if format == "pprof" {
 		at, err := moment(r, e.at)
@@ -116,6 +154,9 @@ func (e *exportCmd) convert(r *recording.Reader, format string, large uint64) ([
 	}
 	t, err := export.Build(r, export.Options{Large: large, All: format != "perfetto" && format != "chrome"})
 	if err != nil {
+		return nil, err
+	}
+	if err := e.lay(r, t); err != nil {
 		return nil, err
 	}
 	switch format {

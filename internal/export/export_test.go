@@ -16,6 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/metaltrace"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -272,5 +273,40 @@ func TestPeaksStay(t *testing.T) {
 	s.addFast(1_000_000_000, 3)
 	if s.Peak().V != 996 || len(s.Points) > 8 || s.Points[len(s.Points)-1].V != 3 {
 		t.Errorf("peak %v of %d points", s.Peak(), len(s.Points))
+	}
+}
+
+// Ops of tt-metal's profiler stand where they belong.
+func TestLay(t *testing.T) {
+	tl := build(t, Options{})
+	trace := &metaltrace.Trace{Kind: metaltrace.DeviceLog, Written: at(6), Slices: []metaltrace.Slice{
+		{Clock: "chip 0", Group: "device profiler, chip 0", Track: "core 1,2 BRISC", Name: "FW", From: 1000, To: 5000},
+		{Clock: "chip 0", Group: "device profiler, chip 0", Track: "core 1,2 BRISC", Name: "KERNEL", From: 2000, To: 4000},
+		{Clock: "chip 1", Group: "device profiler, chip 1", Track: "core 1,2 BRISC", Name: "FW", From: 7e12, To: 7e12 + 3000},
+	}}
+	find := func(group, name string) (s Slice) {
+		for _, x := range tl.Slices {
+			if x.Group.Name == group && x.Name == name {
+				s = x
+			}
+		}
+		return s
+	}
+	tl.Lay(trace, time.Time{})
+	end := at(6).UnixNano()
+	if s := find("device profiler, chip 0", "KERNEL"); s.To != end-1000 || s.From != end-3000 {
+		t.Errorf("by the time of writing: %+v, the file ends at %d", s, end)
+	}
+	if s := find("device profiler, chip 1", "FW"); s.To != end {
+		t.Errorf("a clock of its own: %+v", s)
+	}
+	d := readPerfetto(t, Perfetto(nil, tl))
+	if d.Open != 0 {
+		t.Errorf("%d slices do not end", d.Open)
+	}
+	tl = build(t, Options{})
+	tl.Lay(trace, at(2))
+	if s := find("device profiler, chip 0", "FW"); s.From != at(2).UnixNano() {
+		t.Errorf("by the time that was given: %+v", s)
 	}
 }
