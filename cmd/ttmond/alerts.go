@@ -23,6 +23,8 @@ type alertsConfig struct {
 	Enabled  bool            `toml:"enabled" comment:"Evaluate the alert rules. They need the history."`
 	Rules    string          `toml:"rules" comment:"A file of rules and silences of your own; it is read again when it changes."`
 	Interval duration        `toml:"interval" comment:"Time between two evaluations."`
+	Record   duration        `toml:"record" comment:"Keep so much of the time before an alert as a recording, for ttmon replay, such as 10m; 0s for none."`
+	RecordMB int             `toml:"record_mb" comment:"What those recordings may take on disk; the oldest go."`
 	Webhook  []webhookConfig `toml:"webhook,omitempty" comment:"Where alerts are posted: url, and format alertmanager or slack."`
 	Command  []commandConfig `toml:"command,omitempty" comment:"What is run for alerts: run = [program, arguments...], as user."`
 	Mail     []mailConfig    `toml:"mail,omitempty" comment:"Who gets alerts by mail: to = [addresses], from, sendmail."`
@@ -46,12 +48,15 @@ type mailConfig struct {
 }
 
 func defaultAlerts() alertsConfig {
-	return alertsConfig{Enabled: true, Rules: filepath.Join(filepath.Dir(defaultConfigPath()), "alerts.toml"), Interval: duration{5 * time.Second}}
+	return alertsConfig{Enabled: true, Rules: filepath.Join(filepath.Dir(defaultConfigPath()), "alerts.toml"), Interval: duration{5 * time.Second}, RecordMB: 200}
 }
 
 func (c *alertsConfig) check() error {
 	if c.Interval.Duration < 100*time.Millisecond || c.Interval.Duration > time.Hour {
 		return fmt.Errorf("alerts.interval: %v is not between 100ms and 1h", c.Interval)
+	}
+	if err := c.checkRecord(); err != nil {
+		return err
 	}
 	if _, err := alert.Load(c.Rules); err != nil {
 		return fmt.Errorf("alerts.rules: %w", err)
@@ -173,6 +178,7 @@ func (d *ttmond) alertChanged(list []*alert.Alert) {
 			e.Text = "over: " + e.Text
 			d.log.Info("an alert is over", "alert", a.Name(), "summary", a.Annotations["summary"], "silenced", a.Silenced)
 		} else {
+			d.archive.recent.fire(a.Name())
 			d.log.Warn("an alert fires", "alert", a.Name(), "severity", a.Severity(), "summary", a.Annotations["summary"], "silenced", a.Silenced)
 		}
 		if s := d.collector.feed.Latest(); s != nil {

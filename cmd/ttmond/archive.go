@@ -83,13 +83,16 @@ type archive struct {
 	took         time.Duration
 	failed       error // why there is no history
 
+	// recent is the last minutes, for alerts; nil: they are not kept.
+	recent *lastMinutes
+
 	// What the loop alone uses.
 	lastRow, lastSnapshot time.Time
 	pastFailed            bool
 }
 
 func newArchive(cfg config, log *slog.Logger, r *recorder) *archive {
-	return &archive{cfg: cfg, log: log, recorder: r, ready: make(chan struct{})}
+	return &archive{cfg: cfg, log: log, recorder: r, ready: make(chan struct{}), recent: newLastMinutes(cfg, log)}
 }
 
 // run opens the memory, when nobody else has it any more, and fills it.
@@ -212,6 +215,7 @@ func (a *archive) open() {
 }
 
 func (a *archive) close() {
+	a.recent.close()
 	a.mu.Lock()
 	events, snapshots, store := a.events, a.past, a.store
 	a.past, a.store = nil, nil
@@ -265,7 +269,9 @@ func (a *archive) keep(*model.Snapshot) {
 	a.begin("writing what a snapshot said takes")
 	defer a.end()
 	happened := a.detector.Next(snap)
-	a.tell(logged(snap, happened)...)
+	events := logged(snap, happened)
+	a.tell(events...)
+	a.recent.take(snap, events)
 	if len(happened) > 0 || snap.Time.Sub(a.lastSnapshot).Abs() >= snapshotEvery {
 		a.lastSnapshot = snap.Time
 		a.keepSnapshot(snap)
