@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/bank"
@@ -129,16 +130,16 @@ func (m *memCmd) runBlocks() error {
 	case m.blocks.report != "":
 		return m.writeReports(found[0])
 	case m.blocks.json:
-		return m.printJSON(found, q)
+		return m.printJSON(found, q, nil)
 	}
 	if _, _, terminal := size(m.stdout); terminal && q == nil && !m.once && !m.plain {
-		return m.showBlocks(h, path)
+		return m.showBlocks(h, m.fromDaemon(path))
 	}
 	return m.printBlocks(found, snap, q)
 }
 
 // showBlocks draws the allocators of a process on the screen, again and again.
-func (m *memCmd) showBlocks(h *host, path string) error {
+func (m *memCmd) showBlocks(h *host, ask func(context.Context) bank.Answer) error {
 	_, c, err := m.load(m.app)
 	if err != nil {
 		return err
@@ -151,7 +152,17 @@ func (m *memCmd) showBlocks(h *host, path string) error {
 	if m.cmd.Flags().Changed("refresh") {
 		interval = max(time.Duration(m.refresh)*time.Millisecond, 100*time.Millisecond)
 	}
-	ask := func(ctx context.Context, _ tui.Effect) tui.Event {
+	do := func(ctx context.Context, _ tui.Effect) tui.Event {
+		answer := ask(ctx)
+		answer.Options.ASCII = m.ascii || asciiLocale(m.getenv)
+		return answer
+	}
+	return m.show(source{}, bank.New(string(theme)), tui.Options{Source: h, Interval: interval, Do: do})
+}
+
+// fromDaemon answers the screen from ttmond.
+func (m *memCmd) fromDaemon(path string) func(context.Context) bank.Answer {
+	return func(ctx context.Context) bank.Answer {
 		asked := client.New(path) // the screen asks from another goroutine than Next
 		defer asked.Close()
 		answer := bank.Answer{At: time.Now()}
@@ -161,10 +172,8 @@ func (m *memCmd) showBlocks(h *host, path string) error {
 		if snap, err := asked.Snapshot(ctx); err == nil {
 			answer.Options = bankmap.Options{Title: title(snap, m.blocks.pid), Chip: chipNames(snap)}
 		}
-		answer.Options.ASCII = m.ascii || asciiLocale(m.getenv)
 		return answer
 	}
-	return m.show(source{}, bank.New(string(theme)), tui.Options{Source: h, Interval: interval, Do: ask})
 }
 
 // processes asks for the processes that are meant: the one of -p, or all that
@@ -292,8 +301,12 @@ func answers(p *blocks.Process, q *question) (list []answerTo) {
 	return list
 }
 
-func (m *memCmd) printJSON(found []*blocks.Process, q *question) error {
+// printJSON prints processes; sites are those that their blocks have by number.
+func (m *memCmd) printJSON(found []*blocks.Process, q *question, sites []runreport.Site) error {
 	doc := map[string]any{"schema": "ttmon.blocks/1", "time": m.time().UTC().Format(time.RFC3339Nano), "processes": found}
+	if sites != nil {
+		doc["sites"] = sites
+	}
 	if q != nil {
 		fits := []answerTo{}
 		for _, p := range found {

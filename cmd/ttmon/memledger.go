@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -9,7 +11,9 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/runtext"
+	"github.com/ttmon/ttmon/internal/view/tui/bank"
 )
 
 // fromLedger finds the ledger that a process keeps itself: then no daemon is
@@ -42,7 +46,10 @@ func (m *memCmd) runLedger(h *host, p track.Process, q *question) error {
 	case m.blocks.report != "":
 		return m.writeReports(p.State)
 	case m.blocks.json:
-		return m.printJSON(found, q)
+		return m.printJSON(found, q, runreport.Sites(p.Ledger))
+	}
+	if _, _, terminal := size(m.stdout); terminal && q == nil && !m.once && !m.plain {
+		return m.showBlocks(h, m.askLedger(p, snap))
 	}
 	if err := m.printBlocks(found, snap, q); err != nil {
 		return err
@@ -51,9 +58,28 @@ func (m *memCmd) runLedger(h *host, p track.Process, q *question) error {
 	if err != nil {
 		return err
 	}
+	return m.output("").write(held(p, snap, o.ASCII))
+}
+
+// askLedger answers the screen from the ledger of a process.
+func (m *memCmd) askLedger(p track.Process, snap *model.Snapshot) func(context.Context) bank.Answer {
+	return func(context.Context) bank.Answer {
+		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{Title: title(snap, p.PID), Chip: chipNames(snap)}}
+		now, ok := m.fromLedger(p.PID)
+		if !ok || now.Start != p.Start {
+			answer.Err = fmt.Errorf("process %d has ended", p.PID)
+			return answer
+		}
+		answer.Process = now.State
+		text := held(now, snap, m.ascii || asciiLocale(m.getenv))
+		answer.More = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+		return answer
+	}
+}
+
+// held is who holds what in a process, by tag and line.
+func held(p track.Process, snap *model.Snapshot, ascii bool) []byte {
 	b := runreport.NewBuilder(p.Ledger.Started)
 	b.Add(p.Path, p.Ledger, true)
-	report := b.Report()
-	name := chipNames(snap)
-	return m.output("").write(runtext.AppendHeld(nil, report, name, runtext.Options{ASCII: o.ASCII}))
+	return runtext.AppendHeld(nil, b.Report(), chipNames(snap), runtext.Options{ASCII: ascii})
 }

@@ -294,7 +294,7 @@ func (r *replayCmd) printBlocks(rec *recorded) error {
 	}
 	m := &memCmd{app: r.app, now: at}
 	if r.json {
-		return m.printJSON(found, nil)
+		return m.printJSON(found, nil, nil)
 	}
 	return m.printBlocks(found, snap, nil)
 }

@@ -284,6 +284,29 @@ func (b *Builder) oldest(p *Place, l *ledgerfile.Ledger, site int, banks uint64,
 	}
 }
 
+// Site is a call site of a ledger, as its blocks have it by number.
+type Site struct {
+	Number int     `json:"site"`
+	Tag    string  `json:"tag,omitempty"`
+	Stack  []Frame `json:"stack,omitempty"` // innermost first
+	Blocks uint64  `json:"blocks"`          // live
+	Bytes  uint64  `json:"bytes"`           // of them, over all banks
+}
+
+// Sites are the call sites that hold something, and say more than that.
+func Sites(l *ledgerfile.Ledger) []Site {
+	out := []Site{}
+	for i := range l.Sites {
+		s := &l.Sites[i]
+		if s.Live.Blocks == 0 || s.Tag == "" && s.Node == 0 {
+			continue
+		}
+		banks := uint64(l.Lists[s.List].Banks)
+		out = append(out, Site{i, s.Tag, stack(l, s.Node), s.Live.Blocks, s.Live.Bytes * banks})
+	}
+	return out
+}
+
 func stack(l *ledgerfile.Ledger, node uint32) []Frame {
 	var out []Frame
 	for _, f := range l.Stack(node) {

@@ -23,6 +23,7 @@ type (
 	Answer struct {
 		Process *blocks.Process
 		Options bankmap.Options // how its chips and itself are called
+		More    []string        // lines below the maps: who holds what
 		At      time.Time
 		Err     error
 	}
@@ -57,7 +58,7 @@ func (s *Screen) Update(e tui.Event) []tui.Effect {
 	case Answer:
 		s.asking = false
 		if e.Err != nil && s.last.Process != nil {
-			e.Process, e.Options = s.last.Process, s.last.Options // what was known last, with the reason
+			e.Process, e.Options, e.More = s.last.Process, s.last.Options, s.last.More // what was known last, with the reason
 		}
 		s.last = e
 	case tui.Key:
@@ -105,7 +106,7 @@ func (s *Screen) Draw(g *cells.Grid) {
 	default:
 		o := s.last.Options
 		o.Width, o.Now = max(body.W-2, 20), s.last.At
-		lines := bankmap.Lines(s.last.Process, o)
+		lines := append(bankmap.Lines(s.last.Process, o), s.last.More...)
 		s.rows = len(lines)
 		for y, line := range lines[min(s.top, len(lines)):] {
 			style := cells.Text
