@@ -102,6 +102,7 @@ type processJSON struct {
 	Seen       []uint64     `json:"seen_chips,omitzero"`
 	Lost       uint64       `json:"lost_events"`
 	Allocators []*Allocator `json:"allocators"`
+	Programs   []*Program   `json:"programs,omitzero"` // circular buffers
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -34,6 +34,28 @@ type Process struct {
 	Lost uint64
 	// Allocators are ordered by age.
 	Allocators []*Allocator
+	// Programs are those of its cached programs whose circular buffers were
+	// laid out while it was watched, by age. Circular buffers are no
+	// allocations: they lie at the low end of each core's L1 while a program
+	// runs, below the buffers of the allocator.
+	Programs []*Program
+}
+
+// Program is what the circular buffers of a program take of a core's L1.
+type Program struct {
+	Base uint64 `json:"base_address"` // where the first one begins
+	End  uint64 `json:"end_address"`  // behind the highest one, on any core
+}
+
+// Reach is how far up the circular buffers of any program lie, and how much
+// of a core that takes; ok is false where there is none.
+func (p *Process) Reach() (largest Program, ok bool) {
+	for _, x := range p.Programs {
+		if x.End > largest.End {
+			largest, ok = *x, true
+		}
+	}
+	return largest, ok
 }
 
 // Exact says that all blocks of the process are known, and nothing else is.
@@ -75,6 +97,11 @@ func (a *Allocator) Pool(pool model.Pool) (lists []*List) {
 func (p *Process) Clone() *Process {
 	c := *p
 	c.Seen = slices.Clone(p.Seen)
+	c.Programs = nil
+	for _, x := range p.Programs {
+		program := *x
+		c.Programs = append(c.Programs, &program)
+	}
 	c.Allocators = make([]*Allocator, len(p.Allocators))
 	for i, a := range p.Allocators {
 		c.Allocators[i] = &Allocator{ID: a.ID, Chips: slices.Clone(a.Chips), Lists: make([]*List, len(a.Lists))}

@@ -9,6 +9,8 @@ line of JSON on standard output: what it holds, by its own account.
   {"do": "alloc", "name": "b", "pool": "dram", "bytes": 2097152, "thread": true}
   {"do": "add", "name": "c", "of": ["a", "a"]}
   {"do": "matmul", "name": "d", "of": ["x", "y"]}
+  {"do": "softmax", "name": "e", "of": ["x"]}
+  {"do": "forget"}        drops all cached programs, and keeps none from now on
   {"do": "free", "name": "a"}         {"do": "free", "name": "a", "thread": true}
   {"do": "view"}          the allocator's own view, where the release offers it
   {"do": "table"}         all it knows of its pools: capacity, holes, every block
@@ -111,8 +113,8 @@ class Job:
         self.tensors[name] = (tensor, pool, 0 if self.pretends else size)
 
     def run(self, op, name, of):
-        (a, pool, _), (b, _, _) = self.tensors[of[0]], self.tensors[of[1]]
-        result = op(a, b)
+        pool = self.tensors[of[0]][1]
+        result = op(*(self.tensors[name][0] for name in of))
         rows, columns = result.shape[-2], result.shape[-1]
         self.tensors[name] = (result, pool, rows * columns * 2)
 
@@ -223,7 +225,7 @@ class Job:
     def do(self, command):
         verb = command.pop("do")
         answer = {}
-        if verb in ("add", "matmul"):
+        if verb in ("add", "matmul", "softmax"):
             self.run(getattr(ttnn, verb), **command)
         elif verb == "view":
             answer["view"] = self.view()
@@ -233,6 +235,8 @@ class Job:
             answer["fits"] = self.try_pages(**command)
         elif verb == "spin":
             answer["round"] = self.spin(**command)
+        elif verb == "forget":
+            self.device.disable_and_clear_program_cache()
         elif verb == "drop":
             self.churned.clear()
         elif verb == "env":

@@ -1,9 +1,12 @@
 package uprobe
 
 import (
+	"fmt"
+	"regexp"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // What shared memory cannot tell is exact here.
@@ -63,4 +66,46 @@ func TestGraphCapture(t *testing.T) {
 	do(t, j, ttnn.Step{"do": "alloc", "name": "b", "pool": "dram", "bytes": 1 << 20})
 	do(t, j, ttnn.Step{"do": "free", "name": "a"})
 	compare(t, s, j, 1)
+}
+
+// TestCircularBuffers: how far up the circular buffers of programs reach is what
+// tt-metal itself says when they clash with a buffer, whether the operation
+// tells the graph tracker of them (add) or not (softmax, whose are called
+// dataflow buffers since 0.78).
+func TestCircularBuffers(t *testing.T) {
+	s := watch(t, Options{})
+	j := p150(t, s, ttnn.Newest)
+	do(t, j, ttnn.Step{"do": "open"})
+	do(t, j, ttnn.Step{"do": "alloc", "name": "a", "pool": "dram", "bytes": 2 << 20, "columns": 1024})
+	ops := []ttnn.Step{{"do": "add", "name": "sum", "of": []string{"a", "a"}}, {"do": "softmax", "name": "e", "of": []string{"a"}}}
+	var ends []uint64
+	for i, op := range ops {
+		do(t, j, op)
+		p := find(t, s, j.PID)
+		if len(p.Programs) != i+1 {
+			t.Fatalf("%d programs after %d operations", len(p.Programs), i+1)
+		}
+		ends = append(ends, p.Programs[i].End)
+	}
+	p := find(t, s, j.PID)
+	l1 := ttnn.InUse(p).Pool(model.L1)[0]
+	if reach, ok := p.Reach(); !ok || reach.End != max(ends[0], ends[1]) || reach.Base < l1.Base {
+		t.Errorf("%+v, %v: programs end at %v, L1 begins at %d", reach, ok, ends, l1.Base)
+	}
+	do(t, j, ttnn.Step{"do": "forget"})
+	if n := len(find(t, s, j.PID).Programs); n != 0 {
+		t.Errorf("%d programs, and all are forgotten", n)
+	}
+	for i, op := range ops {
+		// A buffer down to below the end of the circular buffers.
+		const tile = 2048
+		tiles := ((l1.Base+l1.Capacity-ends[i])/tile + 1) * l1.Banks
+		do(t, j, ttnn.Step{"do": "alloc", "name": "wall", "pool": "l1", "bytes": tiles * tile})
+		_, err := j.Do(op)
+		said := regexp.MustCompile(`buffer region ends at (\d+)`).FindStringSubmatch(fmt.Sprint(err))
+		if said == nil || said[1] != fmt.Sprint(ends[i]) {
+			t.Errorf("%v: circular buffers end at %d, tt-metal says %v: %.500v", op["do"], ends[i], said, err)
+		}
+		do(t, j, ttnn.Step{"do": "free", "name": "wall"})
+	}
 }

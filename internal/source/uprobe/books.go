@@ -24,6 +24,7 @@ type process struct {
 	lists      map[uint64]*list      // by address of the FreeListOpt
 	allocators map[uint64]*allocator // by address of the AllocatorImpl
 	providers  map[uint64]uint64     // chip, by address of the provider
+	programs   map[uint64]*blocks.Program
 	// child says that the process was forked off one that has the library: a
 	// list whose making was not seen is its parent's, of which it has a copy,
 	// but not the memory.
@@ -74,6 +75,7 @@ func (p *process) reset() {
 	p.lists = map[uint64]*list{}
 	p.allocators = map[uint64]*allocator{}
 	p.providers = map[uint64]uint64{}
+	p.programs, p.Programs = map[uint64]*blocks.Program{}, nil
 	p.Seen = nil
 	p.trouble = model.Doubt{}
 }
@@ -153,7 +155,36 @@ func (b *books) apply(e *event) {
 		delete(p.providers, e.word[0])
 	case recorded:
 		p.learn(e)
+	case cbMarked, cbTracked:
+		p.layOut(e)
+	case programGone:
+		if x := p.programs[e.word[0]]; x != nil {
+			delete(p.programs, e.word[0])
+			p.Programs = slices.DeleteFunc(p.Programs, func(y *blocks.Program) bool { return x == y })
+		}
 	}
+}
+
+// maxPrograms is how many programs of a process are kept; models have hundreds.
+const maxPrograms = 1 << 14
+
+// layOut enters a circular buffer of a program. Buffers are laid out one behind
+// the other from the low end of L1, the same for all cores of a range; what
+// counts is how far up they reach.
+func (p *process) layOut(e *event) {
+	x := p.programs[e.word[0]]
+	if x == nil {
+		if len(p.programs) >= maxPrograms {
+			return
+		}
+		x = &blocks.Program{Base: e.word[1]}
+		p.programs[e.word[0]] = x
+		p.Programs = append(p.Programs, x)
+	}
+	if e.word[3] == 0 {
+		x.Base, x.End = e.word[1], 0 // it is laid out anew
+	}
+	x.Base, x.End = min(x.Base, e.word[1]), max(x.End, e.word[1]+e.word[2])
 }
 
 // fork begins the page of a child. It has a copy of its parent's allocators,

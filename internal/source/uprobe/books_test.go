@@ -181,6 +181,30 @@ func TestBooksOfAChild(t *testing.T) {
 	}
 }
 
+func TestPrograms(t *testing.T) {
+	laid := func(kind kind, program, address, bytes, n uint64) event {
+		return event{kind: kind, word: [6]uint64{program, address, bytes, n}}
+	}
+	p := page(
+		laid(cbMarked, 1, 4096, 64, 0), laid(cbMarked, 1, 4160, 128, 1), laid(cbMarked, 1, 4096, 64, 2), // the same on other cores
+		laid(cbTracked, 2, 4096, 1024, 0),
+		laid(cbMarked, 3, 4096, 9999, 0), event{kind: programGone, word: [6]uint64{3}}, event{kind: programGone, word: [6]uint64{4}},
+	)
+	if len(p.Programs) != 2 || *p.Programs[0] != (blocks.Program{Base: 4096, End: 4288}) || *p.Programs[1] != (blocks.Program{Base: 4096, End: 5120}) {
+		t.Errorf("%+v", p.Programs)
+	}
+	if reach, ok := p.Reach(); !ok || reach.End != 5120 {
+		t.Errorf("%+v", reach)
+	}
+	again := page(laid(cbMarked, 1, 4096, 4096, 0), laid(cbMarked, 1, 4096, 64, 0)) // laid out anew
+	if reach, _ := again.Reach(); reach.End != 4160 {
+		t.Errorf("%+v", reach)
+	}
+	if _, ok := page(event{kind: execed}, event{kind: freed}).Reach(); ok {
+		t.Error("no program, and yet circular buffers")
+	}
+}
+
 func TestTooManyBlocks(t *testing.T) {
 	b := newBooks(2)
 	e := made(aList, anAllocator, 0)

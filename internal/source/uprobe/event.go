@@ -24,7 +24,11 @@ const (
 	providerMade                  // [provider, chip's unique id, logical id]
 	providerGone                  // [provider]
 	recorded                      // [provider, list, chip's unique id]: a buffer of the list is on that chip
-	numSites           = recorded + 1
+	atProgram                     // ProgramImpl::allocate_circular_buffers
+	programGone                   // [program]
+	cbMarked                      // [program, address, bytes of a core, how many before]: a circular buffer is laid out
+	cbTracked                     // the same, where a release tells of it in another place
+	numSites           = cbTracked + 1
 	listFound     kind = 32 // found in use: as listMade, with the manager for the allocator
 	blockFound    kind = 33 // [list, address after base, size]: a block of it
 	listWhole     kind = 34 // [list, blocks]: these were all

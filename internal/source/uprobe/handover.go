@@ -39,7 +39,7 @@ type handed struct {
 
 // format is that of the state. One of another format is not read: what it
 // leaves out would count as known.
-const format = 2
+const format = 3
 
 type handedProcess struct {
 	Process    *blocks.Process
@@ -47,6 +47,7 @@ type handedProcess struct {
 	Allocators map[uint64]int // by address, the position in Process
 	Settled    []int          // those whose chips are all known
 	Providers  map[uint64]uint64
+	Programs   map[uint64]int // by address, the position in Process
 	Child      bool
 	Parent     uint32
 	Lost16     uint16
@@ -145,6 +146,10 @@ func (p *process) hand() handedProcess {
 		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
 		Child: p.child, Parent: p.parent, Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
 	}
+	h.Programs = map[uint64]int{}
+	for at, x := range p.programs {
+		h.Programs[at] = slices.Index(p.Programs, x)
+	}
 	for at, a := range p.allocators {
 		i := slices.Index(p.Allocators, a.Allocator)
 		h.Allocators[at] = i
@@ -166,6 +171,12 @@ func (h *handedProcess) take() (*process, error) {
 	p.child, p.parent, p.lost16, p.taught, p.trouble = h.Child, h.Parent, h.Lost16, h.Taught, h.Trouble
 	if h.Providers != nil {
 		p.providers = h.Providers
+	}
+	for at, i := range h.Programs {
+		if i < 0 || i >= len(p.Programs) {
+			return nil, fmt.Errorf("process %d has no program %d", p.PID, i)
+		}
+		p.programs[at] = p.Programs[i]
 	}
 	byPosition := map[int]*allocator{}
 	for at, i := range h.Allocators {

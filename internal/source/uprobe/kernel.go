@@ -130,7 +130,8 @@ func thisMachine(memlock error) limits {
 // says EPERM for several of them, so it is looked at what the machine forbids.
 func (m limits) obstacle(err error) error {
 	o := OtherObstacle
-	denied := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
+	_, rejected := errors.AsType[*ebpf.VerifierError](err) // with EACCES too
+	denied := !rejected && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES))
 	switch {
 	case errors.Is(err, unix.ENOSYS):
 		o = NoBPF

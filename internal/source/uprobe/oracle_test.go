@@ -2,6 +2,7 @@ package uprobe
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -15,8 +16,11 @@ func watch(t *testing.T, o Options) *Source {
 	t.Helper()
 	o.fresh = time.Minute // the machine may be busy
 	s, err := Open(o)
-	if err != nil {
+	if o, ok := errors.AsType[*ObstacleError](err); ok && o.Obstacle != OtherObstacle {
 		t.Skipf("the kernel does not let us watch: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)

@@ -29,6 +29,10 @@ var symbols = [...]struct {
 	{providerMade, "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emi", optional},
 	{providerGone, "_ZN2tt8tt_metal25SharedMemoryStatsProviderD1Ev", optional},
 	{recorded, "_ZN2tt8tt_metal25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj", learning},
+	{atProgram, "_ZN2tt8tt_metal6detail11ProgramImpl25allocate_circular_buffersEPKNS0_7IDeviceE", optional},
+	{programGone, "_ZN2tt8tt_metal6detail11ProgramImpl27deallocate_circular_buffersEv", optional},
+	{cbMarked, "_ZN2tt8tt_metal6detail11ProgramImpl23CircularBufferAllocator12mark_addressEmmm", optional},
+	{cbTracked, "_ZN2tt8tt_metal12GraphTracker17track_allocate_cbERKNS0_12CoreRangeSetEmmb", optional},
 }
 
 // need says what a symbol is for.
@@ -94,11 +98,14 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 				return nil, fmt.Errorf("%s and %s could both be meant", name, s.Name)
 			}
 			name = s.Name
-			if p.offset, err = site(f, r, s); err != nil {
+			p.offset, err = site(f, r, s)
+			if err != nil && want.need == required {
 				return nil, err
 			}
 		}
 		switch {
+		case name != "" && err != nil: // it can be done without
+			err = nil
 		case name != "":
 			probes = append(probes, p)
 		case want.need == required:

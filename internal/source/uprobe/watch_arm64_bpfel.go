@@ -39,6 +39,8 @@ type watchThread struct {
 	Asked     uint64
 	List      uint64
 	Recorded  uint64
+	Program   uint64
+	Laid      uint64
 }
 
 // Names of all BPF objects in the ELF.

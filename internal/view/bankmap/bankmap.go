@@ -122,6 +122,7 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 		end := " " + words.Bytes(l.Capacity)
 		out = append(out, "0 "+Row(l, o.Width-2-len(end), o.ASCII)+end)
 	}
+	out = append(out, programs(p, l, o)...)
 	largest := Largest(l, max(o.Top, 0))
 	if len(largest) == 0 {
 		return out
@@ -141,6 +142,38 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 		out = append(out, fmt.Sprintf("  and %d smaller", more))
 	}
 	return out
+}
+
+// programs says how the circular buffers of programs lie to the buffers of L1:
+// a program whose circular buffers reach into one cannot be run.
+func programs(p *blocks.Process, l *blocks.List, o Options) []string {
+	reach, ok := p.Reach()
+	if l.Pool != model.L1 || !ok {
+		return nil
+	}
+	what := fmt.Sprintf("%d programs", len(p.Programs))
+	if len(p.Programs) == 1 {
+		what = "1 program"
+	}
+	if p.Late {
+		what = "at least " + what
+	}
+	line := fmt.Sprintf("  circular buffers of %s: up to %s a core, below %#x", what, words.Bytes(reach.End-reach.Base), reach.End)
+	relation := ""
+	for b := range l.All() { // the lowest one
+		relation = fmt.Sprintf("%s to the lowest buffer", words.Bytes(b.Addr-min(reach.End, b.Addr)))
+		if b.Addr < reach.End {
+			relation = fmt.Sprintf("they clash with the buffer at %#x", b.Addr)
+		}
+		break
+	}
+	switch {
+	case relation == "" || len(InUse(p)) != 1: // whose device they are laid out for is not known
+		return []string{line}
+	case words.Width(line)+2+words.Width(relation) <= o.Width:
+		return []string{line + "; " + relation}
+	}
+	return []string{line, "  " + relation}
 }
 
 // Heading says what a pool is, and how full. chip names a chip; nil: by its id.

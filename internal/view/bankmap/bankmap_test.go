@@ -1,6 +1,7 @@
 package bankmap
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,33 @@ func sample() *blocks.Process {
 	return &blocks.Process{
 		PID: 4242, Start: 5,
 		Allocators: []*blocks.Allocator{empty, {ID: 2, Chips: []uint64{7, 9}, Lists: []*blocks.List{dram, l1}}},
+		Programs:   []*blocks.Program{{Base: 105824, End: 105824 + 12288}, {Base: 105824, End: 105824 + 768<<10}},
+	}
+}
+
+// Circular buffers that reach into a buffer keep their program from running;
+// which of several devices they are for is not known.
+func TestPrograms(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*blocks.Process)
+		width  int
+		want   []string
+	}{
+		"room":        {func(*blocks.Process) {}, 100, []string{"  circular buffers of 2 programs: up to 768 KiB a core, below 0xd9d60; 545 KiB to the lowest buffer"}},
+		"narrow":      {func(*blocks.Process) {}, 80, []string{"  circular buffers of 2 programs: up to 768 KiB a core, below 0xd9d60", "  545 KiB to the lowest buffer"}},
+		"one, late":   {func(p *blocks.Process) { p.Programs, p.Late = p.Programs[:1], true }, 120, []string{"  circular buffers of at least 1 program: up to 12 KiB a core, below 0x1cd60; 1.3 MiB to the lowest buffer"}},
+		"clash":       {func(p *blocks.Process) { p.Programs[0].End = 1460000 }, 80, []string{"  circular buffers of 2 programs: up to 1.3 MiB a core, below 0x164720", "  they clash with the buffer at 0x162000"}},
+		"two devices": {func(p *blocks.Process) { p.Allocators = append(p.Allocators, p.Allocators[1]) }, 100, []string{"  circular buffers of 2 programs: up to 768 KiB a core, below 0xd9d60"}},
+		"none":        {func(p *blocks.Process) { p.Programs = nil }, 100, nil},
+	} {
+		p := sample()
+		c.change(p)
+		if got := programs(p, p.Allocators[1].Lists[1], Options{Width: c.width}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if got := programs(p, p.Allocators[1].Lists[0], Options{Width: c.width}); got != nil {
+			t.Errorf("%s: in DRAM: %q", name, got)
+		}
 	}
 }
 

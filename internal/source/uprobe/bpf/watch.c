@@ -25,6 +25,10 @@ enum site {
 	SITE_PROVIDER, // SharedMemoryStatsProvider's constructor
 	SITE_PROVIDER_GONE,
 	SITE_RECORD, // SharedMemoryStatsProvider::record_allocation
+	SITE_PROGRAM, // ProgramImpl::allocate_circular_buffers
+	SITE_PROGRAM_GONE, // ProgramImpl::deallocate_circular_buffers
+	SITE_CB_MARK, // ProgramImpl::CircularBufferAllocator::mark_address
+	SITE_CB_TRACK, // GraphTracker::track_allocate_cb
 };
 
 // Events beyond the sites.
@@ -62,6 +66,8 @@ struct thread {
 	u64 asked; // by that buffer
 	u64 list; // that the last buffer was taken from
 	u64 recorded; // bytes of that buffer, for record_allocation
+	u64 program; // whose circular buffers are being laid out
+	u64 laid; // how many of them were seen
 };
 
 #define POOL_UNKNOWN 255
@@ -294,6 +300,15 @@ INLINE void take(struct pt_regs *ctx, struct event *e, struct thread *t)
 	t->list = list;
 }
 
+// lay_out reports a circular buffer of the program that is being laid out.
+INLINE void lay_out(struct event *e, struct thread *t, u64 address, u64 size)
+{
+	e->word[0] = t->program;
+	e->word[1] = address;
+	e->word[2] = size;
+	e->word[3] = t->laid++;
+}
+
 SEC("uprobe.multi")
 int hit(struct pt_regs *ctx)
 {
@@ -352,6 +367,24 @@ int hit(struct pt_regs *ctx)
 		e.word[4] = t->allocator;
 		e.word[5] = t->banks << 8 | (t->pool & 0xff);
 		break;
+	case SITE_PROGRAM:
+		t->program = ARG1(ctx);
+		t->laid = 0;
+		return 0;
+	case SITE_PROGRAM_GONE:
+		break;
+	case SITE_CB_MARK: {
+		u64 address = ARG2(ctx), size = ARG3(ctx); // in a core
+		lay_out(&e, t, address, size);
+		break;
+	}
+	case SITE_CB_TRACK: {
+		u64 address = ARG3(ctx), size = ARG4(ctx), in_buffer = ARG5(ctx) & 0xff;
+		if (in_buffer)
+			return 0; // one that is known
+		lay_out(&e, t, address, size);
+		break;
+	}
 	case SITE_RECORD:
 		if (!t->list || ARG3(ctx) != t->recorded)
 			return 0; // not of an allocation that was seen
@@ -361,7 +394,8 @@ int hit(struct pt_regs *ctx)
 	default:
 		return 0;
 	}
-	send(p, &e, site);
+	if (e.word[0])
+		send(p, &e, site);
 	return 0;
 }
 

@@ -24,6 +24,11 @@ EXPORT void made_provider(void *p, uint64_t chip, int device) TT("25SharedMemory
 EXPORT void gone_provider(void *p) TT("25SharedMemoryStatsProviderD1Ev");
 EXPORT void record(void *p, int pid, uint64_t size, int type, unsigned chip) TT("25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj");
 
+EXPORT void lay_out(void *program, void *device) TT("6detail11ProgramImpl25allocate_circular_buffersEPKNS0_7IDeviceE");
+EXPORT void mark(void *allocator, uint64_t address, uint64_t size, uint64_t base) TT("6detail11ProgramImpl23CircularBufferAllocator12mark_addressEmmm");
+EXPORT void track_cb(void *tracker, void *cores, uint64_t address, uint64_t size, int global, void *device) TT("12GraphTracker17track_allocate_cbERKNS0_12CoreRangeSetEmmbPKNS0_7IDeviceE");
+EXPORT void gone_program(void *program) TT("6detail11ProgramImpl27deallocate_circular_buffersEv");
+
 // Something to do. A function that calls another begins with a push, as the
 // real ones do.
 static void nothing(void) {}
@@ -38,6 +43,10 @@ void ask(struct manager *m, uint64_t size, uint64_t page) { WORK(); }
 void shrink_list(struct list *l, uint64_t bytes, int bottom) { WORK(); }
 void reset_list(struct list *l) { WORK(); }
 void gone_provider(void *p) { WORK(); }
+void lay_out(void *program, void *device) { WORK(); }
+void mark(void *allocator, uint64_t address, uint64_t size, uint64_t base) { WORK(); }
+void track_cb(void *tracker, void *cores, uint64_t address, uint64_t size, int global, void *device) { WORK(); }
+void gone_program(void *program) { WORK(); }
 void record(void *p, int pid, uint64_t size, int type, unsigned chip) { WORK(); }
 
 void made_provider(void *p, uint64_t chip, int device)
