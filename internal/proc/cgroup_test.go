@@ -79,13 +79,13 @@ var cgroupCases = []struct {
 	{"nspawn scope", "0::/machine.slice/machine-box.scope/payload", container("systemd-nspawn", "box")},
 	{"virtual machine", `0::/machine.slice/machine-qemu\x2d1\x2dvm.scope/libvirt/emulator`, placement{unit: `machine-qemu\x2d1\x2dvm.scope`}},
 
-	{"slurm, v1", "4:freezer:/slurm/uid_1000/job_4711/step_0/task_0", placement{slurmJob: "4711"}},
-	{"slurm, v1, node name, hybrid", "9:memory:/slurm_node7/uid_1000/job_4711/step_batch\n1:name=systemd:/system.slice/slurmd.service\n0::/system.slice/slurmd.service", placement{slurmJob: "4711"}},
-	{"slurm, v2", "0::/system.slice/slurmstepd.scope/job_4711/step_interactive/user/task_special", placement{slurmJob: "4711"}},
-	{"slurm, v2, several slurmd", "0::/system.slice/node7_slurmstepd.scope/job_12/step_0/user/task_0", placement{slurmJob: "12"}},
+	{"slurm, v1", "4:freezer:/slurm/uid_1000/job_4711/step_0/task_0", placement{slurmJob: "4711", slurmStep: "0"}},
+	{"slurm, v1, node name, hybrid", "9:memory:/slurm_node7/uid_1000/job_4711/step_batch\n1:name=systemd:/system.slice/slurmd.service\n0::/system.slice/slurmd.service", placement{slurmJob: "4711", slurmStep: "batch"}},
+	{"slurm, v2", "0::/system.slice/slurmstepd.scope/job_4711/step_interactive/user/task_special", placement{slurmJob: "4711", slurmStep: "interactive"}},
+	{"slurm, v2, several slurmd", "0::/system.slice/node7_slurmstepd.scope/job_12/step_0/user/task_0", placement{slurmJob: "12", slurmStep: "0"}},
 	{"slurmd itself", "0::/system.slice/slurmd.service", placement{unit: "slurmd.service"}},
 	{"a job of somebody else's making", "0::/batch/job_4711", placement{}},
-	{"docker in a slurm job", "0::/system.slice/slurmstepd.scope/job_9/step_0/user/task_0/docker/" + id64, placement{container: model.Container{Runtime: "docker", ID: id64}, slurmJob: "9"}},
+	{"docker in a slurm job", "0::/system.slice/slurmstepd.scope/job_9/step_0/user/task_0/docker/" + id64, placement{container: model.Container{Runtime: "docker", ID: id64}, slurmJob: "9", slurmStep: "0"}},
 
 	{"service", "0::/system.slice/llama-server.service", placement{unit: "llama-server.service"}},
 	{"service with delegation", "0::/system.slice/llama.service/workers/0", placement{unit: "llama.service"}},
