@@ -131,6 +131,7 @@ says how long it may take instead (5s).`,
 			return cmd.Help()
 		},
 	}
+	root.AddCommand(newJobs(a))
 	f := root.PersistentFlags()
 	f.StringVar(&a.rootDir, "root", "", "read the host whose root is mounted at `DIR`, or a tree made by ttmon-sim")
 	f.StringVar(&a.daemon, "daemon", "", "ask the ttmond at `SOCKET` (default: $TTMON_SOCKET, else one that runs here, if any)")

@@ -18,6 +18,7 @@ import (
 	"github.com/ttmon/ttmon/internal/alert/notify"
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/unixsock"
@@ -38,8 +39,9 @@ type ttmond struct {
 	collector *background // nil in a keeper
 	begun     *start
 	api       *api.Server
-	recorder  *recorder // the last snapshot, for scrapes
-	archive   *archive  // those before; nil: there is none
+	recorder  *recorder  // the last snapshot, for scrapes
+	archive   *archive   // those before; nil: there is none
+	jobs      *jobs.Book // what jobs took; nil likewise
 	alerts    *alert.Manager
 	outbox    *notify.Outbox
 	remotes   *remotes

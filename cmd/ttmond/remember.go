@@ -9,6 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/promapi"
 	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/prom"
@@ -20,6 +21,11 @@ func (d *ttmond) remember(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return d.recorder.run(ctx, &d.collector.feed) })
 	if d.archive != nil {
 		g.Go(func() error { return d.archive.run(ctx, &d.collector.feed) })
+		g.Go(func() error {
+			defer d.jobs.Close()
+			d.collector.feed.Follow(ctx, d.jobs.Observe)
+			return nil
+		})
 	}
 	if d.alerts != nil {
 		d.runAlerts(ctx, g)
@@ -34,6 +40,7 @@ func (d *ttmond) prepare() {
 	d.remotes = d.newRemotes()
 	if d.cfg.History.Enabled {
 		d.archive = newArchive(d.cfg, d.log, d.recorder)
+		d.jobs = jobs.Open(d.cfg.StateDir, func(err error) { d.log.Warn("jobs", "err", err) })
 		if d.cfg.Alerts.Enabled {
 			d.prepareAlerts()
 		}
@@ -45,7 +52,7 @@ func (d *ttmond) apiMemory() api.Memory {
 	if d.archive == nil {
 		return api.Memory{}
 	}
-	m := api.Memory{Events: d.archive.eventLog, Past: d.archive.at, Span: d.archive.span, Range: d.archive.ranges()}
+	m := api.Memory{Events: d.archive.eventLog, Past: d.archive.at, Span: d.archive.span, Range: d.archive.ranges(), Jobs: d.jobs.Find}
 	o := promapi.Options{Queryable: d.archive, Version: version.Version}
 	if d.alerts != nil {
 		m.Alerts = d.apiAlerts

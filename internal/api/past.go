@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -23,6 +24,8 @@ type Memory struct {
 	Span func() (oldest, newest time.Time)
 	// Range answers a question in PromQL over time.
 	Range func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
+	// Jobs are what jobs took.
+	Jobs func(jobs.Query) []jobs.Job
 	// Alerts are those that are pending or firing.
 	Alerts func() any
 	// Prometheus answers its API below /prometheus.
@@ -43,6 +46,9 @@ func (s *Server) remembered(mux *http.ServeMux) {
 	}
 	if m.Range != nil {
 		mux.HandleFunc("GET /v1/range", s.rangeOf)
+	}
+	if m.Jobs != nil {
+		mux.HandleFunc("GET /v1/jobs", s.jobsOf)
 	}
 	if m.Alerts != nil {
 		mux.HandleFunc("GET /v1/alerts", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, m.Alerts()) })

@@ -162,7 +162,7 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 		"/v1/dump", "/v1/dumps", "/v1/health", "/v1/version",
 	}
 	if m := s.opt.Memory; m.Events != nil {
-		calls = append(calls, "/v1/events", "/v1/past", "/v1/alerts", "/prometheus/api/v1/query")
+		calls = append(calls, "/v1/events", "/v1/past", "/v1/jobs", "/v1/alerts", "/prometheus/api/v1/query")
 	}
 	answer(w, http.StatusOK, map[string]any{
 		"name": "ttmond", "version": s.opt.Version, "api": []string{"v1"},

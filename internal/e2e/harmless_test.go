@@ -70,6 +70,7 @@ func calls(own string) map[string][]call {
 		"topo":          {{args: []string{"-m"}}, {args: []string{"--links"}}},
 		"smi topo":      {{args: []string{"-m"}}},
 		"doctor":        {{args: nil}, {args: []string{"--json"}}, {args: []string{"--bundle", own + "-bundle"}}},
+		"jobs":          {{code: 3}}, // nobody remembers
 		"check":         {{args: []string{"--sample", "100", "-w", "temperature.asic=200"}}},
 		"version":       {{}},
 		"daemon":        {{}},

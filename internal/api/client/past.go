@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -46,6 +47,29 @@ func (c *Client) Events(ctx context.Context, q eventlog.Query) ([]eventlog.Event
 		return nil, fmt.Errorf("reading the events of the ttmond at %s: %w", c.path, err)
 	}
 	return answer.Events, nil
+}
+
+// Jobs asks what jobs took.
+func (c *Client) Jobs(ctx context.Context, q jobs.Query) (*jobs.Answer, error) {
+	v := url.Values{"id": q.IDs}
+	if q.UID != nil {
+		v.Set("uid", strconv.Itoa(*q.UID))
+	}
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	body, err := c.get(ctx, "/v1/jobs?"+v.Encode())
+	if err != nil {
+		return nil, err
+	}
+	answer := new(jobs.Answer)
+	if err := json.Unmarshal(body, answer); err != nil {
+		return nil, fmt.Errorf("reading the jobs of the ttmond at %s: %w", c.path, err)
+	}
+	return answer, nil
 }
 
 // Past asks for the snapshot that held at a time.

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// jobsOf lists jobs: ?id=, ?uid=, ?since=, ?limit=. Where /proc hides processes a
+// user is told of their own jobs only.
+func (s *Server) jobsOf(w http.ResponseWriter, r *http.Request) {
+	q, err := parseJobQuery(r)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	v := s.viewpoint(r)
+	snap := s.opt.Feed.Latest()
+	out := jobs.Answer{Schema: "ttmon.jobs/1", Time: time.Now().UTC(), Jobs: []jobs.Account{}}
+	if snap != nil {
+		out.Time = snap.Time.UTC()
+	}
+	for _, j := range s.opt.Memory.Jobs(q) {
+		if !v.hides(model.Value(j.UID)) {
+			out.Jobs = append(out.Jobs, j.Now(snap))
+		}
+	}
+	answer(w, http.StatusOK, out)
+}
+
+func parseJobQuery(r *http.Request) (q jobs.Query, err error) {
+	v := r.URL.Query()
+	q.IDs = v["id"]
+	if text := v.Get("uid"); text != "" {
+		uid, err := strconv.Atoi(text)
+		if err != nil || uid < 0 {
+			return q, fmt.Errorf("uid: %q is no number of a user", text)
+		}
+		q.UID = &uid
+	}
+	if text := v.Get("since"); text != "" {
+		if q.Since, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return q, fmt.Errorf("since: %q is no time like 2026-11-15T08:30:00Z", text)
+		}
+	}
+	if text := v.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 {
+			return q, fmt.Errorf("limit: %q is no number above 0", text)
+		}
+	}
+	return q, nil
+}

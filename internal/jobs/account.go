@@ -1,0 +1,90 @@
+package jobs
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Answer is that of /v1/jobs.
+type Answer struct {
+	Schema string    `json:"schema"` // ttmon.jobs/1
+	Time   time.Time `json:"time"`
+	Jobs   []Account `json:"jobs"`
+}
+
+// Account is a job, and what there is of it now.
+type Account struct {
+	Job
+	Holding []Holder `json:"holding"` // its processes that have devices open now
+	Left    []Ghost  `json:"left"`    // what its dead processes left in tt-metal's accounting
+}
+
+// Holder is a live process of a job.
+type Holder struct {
+	PID     int    `json:"pid"`
+	Name    string `json:"name"`
+	Step    string `json:"step,omitempty"`
+	Devices []int  `json:"devices"`
+}
+
+// Ghost is what a dead process of a job left.
+type Ghost struct {
+	PID    int               `json:"pid"`
+	Name   string            `json:"name"`
+	Region string            `json:"region"`
+	Device *int              `json:"device"` // null: behind none of this host's devices
+	Bytes  map[string]uint64 `json:"bytes"`  // by pool
+	InUse  bool              `json:"in_use"` // a live process still has the region
+}
+
+// Now is a job with what there is of it in a snapshot.
+func (j Job) Now(s *model.Snapshot) Account {
+	a := Account{Job: j, Holding: []Holder{}, Left: []Ghost{}}
+	if s != nil {
+		a.look(s)
+	}
+	return a
+}
+
+// look finds the job's processes, live and dead, in a snapshot.
+func (a *Account) look(s *model.Snapshot) {
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if p.State != model.Running || !a.has(p) {
+			continue
+		}
+		x := Holder{PID: p.PID, Name: p.Name.V, Step: p.SlurmStep, Devices: []int{}}
+		for d := range p.Devices {
+			x.Devices = append(x.Devices, p.Devices[d].Device)
+		}
+		a.Holding = append(a.Holding, x)
+	}
+	for i := range s.Ghosts {
+		g := &s.Ghosts[i]
+		// A ghost has the number that the process had in its own pid namespace.
+		mine := slices.ContainsFunc(a.Processes, func(p Process) bool { return p.PID == g.PID && (g.Name == "" || p.Name == "" || p.Name == g.Name) })
+		if !mine || slices.ContainsFunc(a.Holding, func(p Holder) bool { return p.PID == g.PID }) {
+			continue
+		}
+		x := Ghost{PID: g.PID, Name: g.Name, Region: g.Region, Bytes: map[string]uint64{}, InUse: g.Mapped}
+		if g.Device != model.NoDevice {
+			x.Device = &g.Device
+		}
+		for _, pool := range model.Pools() {
+			if n, _, known := g.Bytes[pool].Best(); known && n > 0 {
+				x.Bytes[pool.String()] = n
+			}
+		}
+		a.Left = append(a.Left, x)
+	}
+}
+
+// has tells whether a live process is of the job.
+func (a *Account) has(p *model.Process) bool {
+	if a.Kind == Pod {
+		return p.Container.Pod == a.ID
+	}
+	return p.SlurmJob == a.ID && p.UID.Known() && p.UID.V == a.UID
+}

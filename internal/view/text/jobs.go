@@ -1,0 +1,178 @@
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// jobHeads are the titles of the table of jobs; jobHeadsCSV those for scripts.
+var (
+	jobHeads    = []string{"Job", "User", "State", "Start", "Elapsed", "Dev", "Board", "DRAM peak", "L1 peak", "Left"}
+	jobHeadsCSV = "kind,job,user,uid,state,start,last,elapsed_s,device,board,dram_peak_bytes,dram_bound,l1_peak_bytes,l1_bound,holding,left_bytes\n"
+)
+
+// AppendJobs draws jobs as a table: a line for each device that a job had.
+func AppendJobs(dst []byte, a *jobs.Answer, o Options) []byte {
+	if len(a.Jobs) == 0 {
+		return append(dst, "no job has been seen at a device\n"...)
+	}
+	rows := [][]string{jobHeads}
+	for i := range a.Jobs {
+		j := &a.Jobs[i]
+		first := []string{JobName(&j.Job), words.Escape(j.User), jobState(j), clock(j.Start, o), words.Duration(elapsed(&j.Job))}
+		for k := range j.Devices {
+			d := &j.Devices[k]
+			left := ""
+			if k == 0 {
+				left = leftWords(j)
+			} else {
+				first = make([]string, len(first))
+			}
+			rows = append(rows, append(slices.Clone(first), deviceName(d.Index), words.Escape(d.Board), peakWords(d, "dram"), peakWords(d, "l1"), left))
+		}
+	}
+	return appendAligned(dst, rows)
+}
+
+// JobName says which job it is.
+func JobName(j *jobs.Job) string {
+	if j.Kind == jobs.Pod {
+		name := j.Name
+		if name == "" {
+			name = j.ID
+		}
+		return words.Escape(strings.TrimPrefix(j.Namespace+"/"+name, "/"))
+	}
+	return words.Escape(j.ID)
+}
+
+func jobState(j *jobs.Account) string {
+	if j.Running || len(j.Holding) > 0 {
+		return "running"
+	}
+	return "ended"
+}
+
+func elapsed(j *jobs.Job) time.Duration { return j.Last.Sub(j.Start).Round(time.Second) }
+
+func clock(t time.Time, o Options) string {
+	zone := o.Zone
+	if zone == nil {
+		zone = time.Local
+	}
+	return t.In(zone).Format("2006-01-02 15:04:05")
+}
+
+func deviceName(index int) string {
+	if index < 0 {
+		return "–"
+	}
+	return strconv.Itoa(index)
+}
+
+// peakWords is a peak with its doubt; what nobody accounted for is not 0.
+func peakWords(d *jobs.Device, pool string) string {
+	p, ok := d.Peaks[pool]
+	if !ok {
+		return "N/A"
+	}
+	mark := "≥"
+	if p.Bound == "unsure" {
+		mark = "~"
+	}
+	return mark + words.Bytes(p.Bytes)
+}
+
+// leftWords says what an ended job left behind.
+func leftWords(j *jobs.Account) string {
+	if n := leftBytes(j); len(j.Left) > 0 {
+		return words.Bytes(n) + " accounted"
+	}
+	return ""
+}
+
+func leftBytes(j *jobs.Account) (n uint64) {
+	for _, g := range j.Left {
+		for _, b := range g.Bytes {
+			n += b
+		}
+	}
+	return n
+}
+
+// appendAligned writes rows with their columns aligned.
+func appendAligned(dst []byte, rows [][]string) []byte {
+	width := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], words.Width(cell))
+		}
+	}
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			line += words.Pad(cell, width[i]) + "  "
+		}
+		dst = append(append(dst, strings.TrimRight(line, " ")...), '\n')
+	}
+	return dst
+}
+
+// AppendJobsCSV writes jobs for scripts: a line for each device that a job had.
+func AppendJobsCSV(dst []byte, a *jobs.Answer) []byte {
+	dst = append(dst, jobHeadsCSV...)
+	for i := range a.Jobs {
+		j := &a.Jobs[i]
+		for k := range j.Devices {
+			d := &j.Devices[k]
+			dram, l1 := d.Peaks["dram"], d.Peaks["l1"]
+			number := func(pool string, p jobs.Peak) string {
+				if _, ok := d.Peaks[pool]; !ok {
+					return ""
+				}
+				return strconv.FormatUint(p.Bytes, 10)
+			}
+			dst = fmt.Appendf(dst, "%s,%s,%s,%d,%s,%s,%s,%d,%d,%s,%s,%s,%s,%s,%d,%d\n", j.Kind, quoted(JobName(&j.Job)), quoted(words.Escape(j.User)), j.UID, jobState(j),
+				j.Start.UTC().Format(time.RFC3339), j.Last.UTC().Format(time.RFC3339), int(elapsed(&j.Job).Seconds()), d.Index, quoted(words.Escape(d.Board)),
+				number("dram", dram), dram.Bound, number("l1", l1), l1.Bound, len(j.Holding), leftBytes(j))
+		}
+	}
+	return dst
+}
+
+func quoted(s string) string {
+	if strings.ContainsAny(s, ",\"\n") {
+		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+	}
+	return s
+}
+
+// AppendMess says what jobs have left: processes that still hold devices, and what
+// dead ones left in tt-metal's accounting. The word at the beginning of a line is
+// for scripts: process or region.
+func AppendMess(dst []byte, a *jobs.Answer) []byte {
+	for i := range a.Jobs {
+		j := &a.Jobs[i]
+		for _, p := range j.Holding {
+			dst = fmt.Appendf(dst, "process %d (%s) of job %s holds device %s\n", p.PID, words.Escape(p.Name), JobName(&j.Job), words.Ranges(p.Devices))
+		}
+		for _, g := range j.Left {
+			n := uint64(0)
+			for _, b := range g.Bytes {
+				n += b
+			}
+			state := "nobody uses it"
+			if g.InUse {
+				state = "a live process uses it"
+			}
+			dst = fmt.Appendf(dst, "region %s has %s of the dead process %d (%s) of job %s: %s\n", words.Escape(g.Region), words.Bytes(n), g.PID, words.Escape(g.Name), JobName(&j.Job), state)
+		}
+	}
+	return dst
+}
