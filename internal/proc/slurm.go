@@ -22,7 +22,7 @@ func (r *Reader) readEnvironJob(p *Process) environJob {
 	if p.place.slurmJob != "" {
 		return environJob{}
 	}
-	env, err := r.Environ(p, func(key string) bool { return key == "SLURM_JOB_ID" || key == "SLURM_STEP_ID" })
+	env, err := r.Environ(p, func(key string) bool { return key == "SLURM_JOB_ID" || key == "SLURM_STEP_ID" || key == "ENVIRONMENT" })
 	if err != nil {
 		return environJob{}
 	}
@@ -36,6 +36,9 @@ func jobOfEnviron(env map[string]string) environJob {
 	j := environJob{job: env["SLURM_JOB_ID"], step: env["SLURM_STEP_ID"]}
 	if name, ok := ownSteps[j.step]; ok {
 		j.step = name
+	}
+	if j.step == "" && env["ENVIRONMENT"] == "BATCH" { // a batch script is not told its step
+		j.step = "batch"
 	}
 	if !isDigits(j.job) || len(j.job) > 10 { // 32 bits
 		return environJob{}

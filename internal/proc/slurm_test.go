@@ -19,6 +19,11 @@ func TestJobOfEnviron(t *testing.T) {
 		{"a number that is none of Slurm's", "99999999999", "", environJob{}},
 		{"a step that is none", "1", "\x1b[2J", environJob{"1", ""}},
 	} {
+		if c.name == "a batch script" { // is told this as well, or instead
+			if got := jobOfEnviron(map[string]string{"SLURM_JOB_ID": c.job, "ENVIRONMENT": "BATCH"}); got != c.want {
+				t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+			}
+		}
 		if got := jobOfEnviron(map[string]string{"SLURM_JOB_ID": c.job, "SLURM_STEP_ID": c.step}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}

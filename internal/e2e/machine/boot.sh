@@ -25,6 +25,6 @@ mkdir -p .old
 pivot_root . .old
 umount -l .old
 rmdir .old
-hostname node1
+echo node1 >/etc/hostname # systemd sets it
 export container=lxc
 exec /lib/systemd/systemd --system --unit=multi-user.target --log-target=console --crash-reboot=0

@@ -3,6 +3,7 @@ package setup
 import (
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +21,21 @@ var capabilities = []struct {
 	{"CAP_DAC_READ_SEARCH", unix.CAP_DAC_READ_SEARCH},
 	{"CAP_BPF", unix.CAP_BPF},
 	{"CAP_PERFMON", unix.CAP_PERFMON},
+}
+
+// isMount tells whether a root is a mount, and not ours nor a mere directory: a
+// tree of files that was made to be looked at.
+func isMount(root hostfs.Root) bool {
+	mounts, err := hostfs.Root{}.Read("/proc/self/mountinfo", 4<<20)
+	if root == (hostfs.Root{}) || err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); len(f) > 4 && f[4] == root.String() {
+			return true
+		}
+	}
+	return false
 }
 
 // readMount looks at a mount of a host's root, from inside a container.

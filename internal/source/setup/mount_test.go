@@ -25,10 +25,13 @@ func TestMount(t *testing.T) {
 		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 		return hostfs.At(dir)
 	}
-	if m := readMount(bind(unix.MS_REC)); !m.Proc || !m.Shm || !m.SamePIDs.V {
+	if m := Read(bind(unix.MS_REC)).Mount; m == nil || !m.Proc || !m.Shm || !m.SamePIDs.V {
 		t.Errorf("with all mounts: %+v", m)
 	}
-	if m := readMount(bind(0)); m.Proc || m.Shm || m.SamePIDs.Known() {
+	if m := Read(bind(0)).Mount; m == nil || m.Proc || m.Shm || m.SamePIDs.Known() {
 		t.Errorf("without them: %+v", m)
+	}
+	if m := Read(hostfs.At(t.TempDir())).Mount; m != nil {
+		t.Errorf("a directory is taken for a mount: %+v", m)
 	}
 }

@@ -44,7 +44,7 @@ func Read(root hostfs.Root) *model.Setup {
 	s.Container = container(root)
 	s.Parameters = parameters(root)
 	readShm(root, s)
-	if root != (hostfs.Root{}) {
+	if isMount(root) {
 		s.Mount = readMount(root)
 	}
 	return s
