@@ -170,6 +170,10 @@ test-package: ## install, upgrade under load and purge on a bare Debian 12 with 
 test-container: ## the image under podman, next to a simulated host (root, podman, runc)
 	$(GO) test -tags container -count=1 -timeout 20m -v ./internal/e2e/image
 
+.PHONY: test-kube
+test-kube: ## Kubernetes: our objects and our client against its own modules
+	cd internal/e2e/kube && $(GO) test ./...
+
 .PHONY: test-slurm
 test-slurm: ## jobs, prolog and epilog with a real Slurm on a simulated node (root, debootstrap; minutes)
 	$(GO) test -tags slurm -count=1 -timeout 40m -v ./internal/e2e/slurm

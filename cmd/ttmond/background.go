@@ -28,6 +28,7 @@ type background struct {
 	feed      api.Feed
 	devices   atomic.Pointer[[]allocsock.DeviceInfo]
 	collector *collect.Collector
+	pods      *pods
 }
 
 // newBackground makes the collector. learned is what that of a predecessor
@@ -36,6 +37,7 @@ func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collec
 	b := &background{
 		changed: make(chan struct{}, 1),
 		log:     log,
+		pods:    newPods(c, log),
 		reports: &reports{ledger: l, processes: proc.New(hostfs.Root{}), visible: map[model.ProcessID]string{}},
 	}
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
@@ -101,6 +103,7 @@ func (b *background) collect(ctx context.Context) {
 	if b.alerts != nil {
 		s.Alerts = b.alerts()
 	}
+	b.pods.assign(s)
 	b.reports.ledger.SetCapacity(largest(infos))
 	b.feed.Publish(s)
 }

@@ -37,6 +37,7 @@ type config struct {
 	// Engines that samples are sent to.
 	RemoteWrite []remoteWriteConfig `toml:"remote_write,omitempty"`
 	Uprobe      uprobeConfig        `toml:"uprobe" comment:"Watching the allocators of unmodified programs through the kernel."`
+	Kubernetes  kubernetesConfig    `toml:"kubernetes" comment:"What the node's kubelet knows."`
 	Log         logConfig           `toml:"log"`
 
 	takeover, keep bool // from the command line only
@@ -79,17 +80,18 @@ func (d *duration) UnmarshalText(b []byte) (err error) {
 // defaultConfig is good for root, and for a user who tries it out.
 func defaultConfig() config {
 	c := config{
-		StateDir: "/var/lib/ttmon",
-		Root:     "/",
-		Alloc:    allocConfig{Socket: allocsock.DefaultPath, Mode: "0666", MaxBuffers: ledger.DefaultMaxBuffers, Keeper: true},
-		API:      apiConfig{Socket: "/run/ttmon/ttmond.sock", Mode: "0666"},
-		Collect:  collectConfig{Interval: duration{time.Second}, Patience: duration{collect.DefaultPatience}},
-		Listen:   listenConfig{Address: defaultListen},
-		Metrics:  metricsConfig{Workloads: "auto", Compat: []string{}},
-		History:  defaultHistory(),
-		Alerts:   defaultAlerts(),
-		Uprobe:   uprobeConfig{Enabled: true, Libraries: []string{}, Limit: uprobe.DefaultLimit},
-		Log:      logConfig{Level: "info", Format: "auto"},
+		StateDir:   "/var/lib/ttmon",
+		Root:       "/",
+		Alloc:      allocConfig{Socket: allocsock.DefaultPath, Mode: "0666", MaxBuffers: ledger.DefaultMaxBuffers, Keeper: true},
+		API:        apiConfig{Socket: "/run/ttmon/ttmond.sock", Mode: "0666"},
+		Collect:    collectConfig{Interval: duration{time.Second}, Patience: duration{collect.DefaultPatience}},
+		Listen:     listenConfig{Address: defaultListen},
+		Metrics:    metricsConfig{Workloads: "auto", Compat: []string{}},
+		History:    defaultHistory(),
+		Kubernetes: defaultKubernetes(),
+		Alerts:     defaultAlerts(),
+		Uprobe:     uprobeConfig{Enabled: true, Libraries: []string{}, Limit: uprobe.DefaultLimit},
+		Log:        logConfig{Level: "info", Format: "auto"},
 	}
 	if os.Geteuid() == 0 {
 		return c

@@ -71,6 +71,7 @@ type flags struct {
 	listen                                         string
 	takeover, checkConfig, verbose, keep           bool
 	noUprobe                                       bool
+	nodeCondition                                  string
 }
 
 func command() *cobra.Command {
@@ -121,6 +122,7 @@ ttmond in the place of a running one, without losing a byte.`,
 	p.BoolVar(&f.takeover, "takeover", false, "take the place of a running ttmond")
 	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print it in full, and end")
 	p.BoolVar(&f.noUprobe, "no-uprobe", false, "do not watch the allocators of programs through the kernel")
+	p.StringVar(&f.nodeCondition, "node-condition", "", "in a pod: set the condition TenstorrentProblem of this `NODE` of Kubernetes when a chip hangs or is lost")
 	p.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
 	p.BoolVar(&f.keep, "keep", false, "only keep the connections of a ttmond that stops")
 	_ = p.MarkHidden("keep")

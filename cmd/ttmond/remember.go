@@ -18,6 +18,10 @@ import (
 // remember starts everything that follows the snapshots: metrics, history,
 // events, alerts, remote write, and the listener that serves them.
 func (d *ttmond) remember(ctx context.Context, g *errgroup.Group) {
+	g.Go(func() error { return d.collector.pods.follow(ctx) })
+	if node := d.reloads.flags.nodeCondition; node != "" {
+		g.Go(func() error { return d.tellNode(ctx, node) })
+	}
 	g.Go(func() error { return d.recorder.run(ctx, &d.collector.feed) })
 	if d.archive != nil {
 		g.Go(func() error { return d.archive.run(ctx, &d.collector.feed) })
@@ -93,6 +97,9 @@ func (d *ttmond) selfMetrics() *prom.Self {
 	var sources []prom.Source
 	for _, r := range d.collector.collector.Runs() {
 		sources = append(sources, prom.Source{Name: r.Name, Duration: r.Took, OK: r.OK, LastOK: r.LastOK})
+	}
+	if s, ok := d.collector.pods.source(); ok {
+		sources = append(sources, s)
 	}
 	return &prom.Self{
 		Sources: sources,

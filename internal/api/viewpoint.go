@@ -123,6 +123,7 @@ func (v viewpoint) filter(s *model.Snapshot) *model.Snapshot {
 		d := &t.Devices[i]
 		d.Doubts, d.Memory.Doubts = v.doubts(d.Doubts), v.doubts(d.Memory.Doubts)
 		d.Chips = v.chips(d.Chips)
+		d.Pods = nil
 	}
 	t.Unmatched = v.chips(s.Unmatched)
 	t.Ghosts = slices.Clone(s.Ghosts)

@@ -107,6 +107,8 @@ type Device struct {
 	// visible from here: in another pid namespace, or another user's.
 	HiddenFDs int
 	Doubts    []Doubt // about its users
+
+	Pods []PodClaim // to whom Kubernetes has given it
 }
 
 // PCIID is what the PCI configuration space says.

@@ -69,6 +69,13 @@ type Container struct {
 	Namespace string // Kubernetes namespace, where it can be told
 }
 
+// PodClaim is a device that Kubernetes has given to a container of a pod.
+type PodClaim struct {
+	Namespace, Pod, Container string
+	Resource                  string   // of a device plugin, or the driver of a claim
+	Names                     []string // what the plugin or driver calls the device
+}
+
 // JobSource is how it is known to which Slurm job a process belongs.
 type JobSource string
 

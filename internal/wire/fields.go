@@ -76,6 +76,7 @@ func device(a archive, d *model.Device) {
 	object(a, "firmware", &d.Firmware, firmware)
 	reading(a, "cores", &d.Cores)
 	object(a, "lock", &d.Lock, lock)
+	items(a, "pods", &d.Pods, podClaim)
 	field(a, "hidden_fds", &d.HiddenFDs)
 	doubts(a, &d.Doubts)
 	items(a, "chips", &d.Chips, chip)
@@ -252,6 +253,14 @@ func process(a archive, p *model.Process) {
 	doubts(a, &p.Doubts)
 	items(a, "devices", &p.Devices, use)
 	a.endScope()
+}
+
+func podClaim(a archive, c *model.PodClaim) {
+	field(a, "namespace", &c.Namespace)
+	field(a, "pod", &c.Pod)
+	field(a, "container", &c.Container)
+	field(a, "resource", &c.Resource)
+	strings(a, "names", &c.Names)
 }
 
 func container(a archive, c *model.Container) {

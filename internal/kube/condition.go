@@ -1,0 +1,122 @@
+// Package kube tells the API server of a Kubernetes cluster how the boards of its
+// node are doing: as a condition of the node, TenstorrentProblem. It is for ttmond,
+// as a view of its snapshots, and used only where somebody asked for it.
+package kube
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// ConditionType is the condition that is set: True is bad, as of node problems.
+const ConditionType = "TenstorrentProblem"
+
+// credentials is where a pod finds who it is.
+const credentials = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// Condition is one of a node, as the API server takes it.
+type Condition struct {
+	Type               string    `json:"type"`
+	Status             string    `json:"status"` // True, False
+	Reason             string    `json:"reason"`
+	Message            string    `json:"message"`
+	LastHeartbeatTime  time.Time `json:"lastHeartbeatTime"`
+	LastTransitionTime time.Time `json:"lastTransitionTime"`
+}
+
+// Of is the condition of a host. say makes a sentence of what is wrong with a device.
+func Of(s *model.Snapshot, say func(*model.Device) string) Condition {
+	c := Condition{Type: ConditionType, Status: "False", Reason: "DevicesWork", Message: fmt.Sprintf("%d devices, none hung or lost", len(s.Devices))}
+	var bad []string
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if !d.Trouble() {
+			continue
+		}
+		if bad = append(bad, fmt.Sprintf("device %d (%s): %s", d.Index, d.BusID, say(d))); len(bad) == 1 {
+			c.Status, c.Reason = "True", map[model.State]string{model.StateHung: "DeviceHung", model.StateLost: "DeviceLost"}[d.State]
+		}
+	}
+	if len(bad) > 0 {
+		c.Message = strings.Join(bad, "; ")
+	}
+	return c
+}
+
+// Node is a node's entry in the API server.
+type Node struct {
+	Name   string
+	server string
+	token  string // file; the kubelet replaces it from time to time
+	http   http.Client
+}
+
+// InCluster finds the API server as a pod does.
+func InCluster(name string) (*Node, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return nil, errors.New("this is no pod: KUBERNETES_SERVICE_HOST is not set")
+	}
+	return NewNode(name, "https://"+net.JoinHostPort(host, port), credentials)
+}
+
+// NewNode is a node of the cluster whose API server is at an address, with the
+// credentials in dir: token and ca.crt.
+func NewNode(name, server, dir string) (*Node, error) {
+	authority, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("reading whom to trust (is automountServiceAccountToken off?): %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authority) {
+		return nil, fmt.Errorf("%s/ca.crt has no certificate", dir)
+	}
+	return &Node{
+		Name: name, server: server, token: filepath.Join(dir, "token"),
+		http: http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, IdleConnTimeout: time.Minute}},
+	}, nil
+}
+
+// Set sets a condition of the node, and leaves the others as they are.
+func (n *Node) Set(ctx context.Context, c Condition) error {
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []Condition{c}}})
+	if err != nil {
+		return err
+	}
+	token, err := os.ReadFile(n.token)
+	if err != nil {
+		return fmt.Errorf("reading the token of the service account: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPatch, n.server+"/api/v1/nodes/"+url.PathEscape(n.Name)+"/status", bytes.NewReader(patch))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/strategic-merge-patch+json") // conditions are merged by their type
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	answer, err := n.http.Do(r)
+	if err != nil {
+		return fmt.Errorf("setting the condition of node %s: %w", n.Name, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+		return fmt.Errorf("setting the condition of node %s: %s: %s", n.Name, answer.Status, strings.TrimSpace(string(text)))
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 16<<20))
+	return nil
+}
