@@ -84,6 +84,9 @@ func (m *mask) process(p *model.Process) {
 	if p.SlurmJob != "" {
 		p.SlurmJob = "job"
 	}
+	if p.SlurmStep != "" {
+		p.SlurmStep = "step"
+	}
 	if p.SystemdUnit != "" {
 		p.SystemdUnit = "unit"
 	}

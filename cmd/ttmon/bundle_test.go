@@ -23,7 +23,7 @@ func secretive() (*doctor.Subject, []string) {
 	p.UID, p.User = model.Value(54321), model.Value("secret-user")
 	p.Name, p.Cmdline = model.Value("secret-name"), model.Value("secret-cmd --key=secret-key")
 	p.Container = model.Container{Runtime: "docker", ID: "secret-id", Pod: "secret-pod", PodName: "secret-pod", Namespace: "secret-space"}
-	p.SlurmJob, p.SystemdUnit = "secret-job", "secret-unit"
+	p.SlurmJob, p.SlurmStep, p.SystemdUnit = "secret-job", "secret-step", "secret-unit"
 	p.Devices[0].Doubts = []model.Doubt{
 		{Kind: model.SlotAdopted, Name: "secret-dead"},
 		{Kind: model.ProcessUnreadable, PID: 4321, Detail: "secret-detail"},
