@@ -134,7 +134,7 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 			asked = words.Bytes(b.Asked)
 		}
 		if b.Born > 0 {
-			age = o.Now.Sub(time.Unix(0, b.Born)).Truncate(time.Second).String()
+			age = words.Duration(o.Now.Sub(time.Unix(0, b.Born)))
 		}
 		out = append(out, fmt.Sprintf("  %#-14x %9s %10s  %s", b.Addr, words.Bytes(b.Size), asked, age))
 	}

@@ -102,7 +102,9 @@ func (e *examiner) firmware() {
 		d := &e.Snapshot.Devices[i]
 		v, ok := d.Firmware.Bundle.Get()
 		if !ok {
-			missing = append(missing, d.Index)
+			if d.State == model.StateOK { // of one in trouble that is said above
+				missing = append(missing, d.Index)
+			}
 			continue
 		}
 		if at[v] == nil {
@@ -116,7 +118,7 @@ func (e *examiner) firmware() {
 	if len(missing) > 0 {
 		e.add(Finding{
 			Area: Firmware, Level: Hint, Code: "firmware_silent", Devices: missing, Do: flash,
-			Text: "no version of the firmware can be read of " + words.Ranges(missing) + ": it is too old for this driver, or the chip does not answer",
+			Text: "no version of the firmware can be read of " + words.Ranges(missing) + ": it is too old for this driver",
 		})
 	}
 	if len(versions) > 0 {
