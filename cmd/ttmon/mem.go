@@ -106,7 +106,7 @@ func (m *memCmd) run() error {
 	if _, _, terminal := size(m.stdout); m.once || m.plain || m.needsTerminal("mem") != nil {
 		return m.print(src, c, terminal)
 	}
-	actions := &act.Actions{Buffers: src.buffers, Blocks: src.blocks}
+	actions := &act.Actions{Buffers: src.buffers, Blocks: src.blocks, Past: src.past}
 	o := mem.Options{Config: c, Only: m.ids, Source: src.name}
 	if src.backfill != nil {
 		o.Own = src.backfill([]string{"dram", "l1", "l1_small", "trace", "cb", "kernel"})

@@ -228,5 +228,5 @@ func (s *State) drawChart(area cells.Area, c chip) {
 	ch.Draw(room)
 	frame[0].Put(1, 0, " "+words.PoolName(s.pool)+" "+unit+" ", cells.Text)
 	frame[0].Put(1, frame[0].H-1, " "+words.Span(win.Span)+" ", cells.Axis)
-	frame[0].PutRight(frame[0].W-1, frame[0].H-1, " now ", cells.Axis)
+	frame[0].PutRight(frame[0].W-1, frame[0].H-1, " "+s.endName()+" ", cells.Axis)
 }

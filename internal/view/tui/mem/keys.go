@@ -44,15 +44,30 @@ func AllKeys() []widget.Binding {
 
 // alone lists the keys that only a screen of its own has.
 func (s *State) alone() []widget.Binding {
+	look := func(by time.Duration) func() []tui.Effect { return func() []tui.Effect { return s.lookBack(by) } }
 	effect := func(e tui.Effect) func() []tui.Effect { return func() []tui.Effect { return []tui.Effect{e} } }
 	return []widget.Binding{
-		{Keys: []tui.Key{"p", " "}, Foot: "Pause", Help: "pause and continue; samples are still taken", Do: func() []tui.Effect { s.Pause(!s.paused); return nil }},
+		{Keys: []tui.Key{"p", " "}, Foot: "Pause", Help: "pause and continue; samples are still taken", Do: func() []tui.Effect {
+			if !s.present() {
+				s.Pause(!s.paused)
+			}
+			return nil
+		}},
+		{Keys: []tui.Key{"<"}, Help: "look back a minute: everything as it was, from ttmond", Do: look(-time.Minute)},
+		{Keys: []tui.Key{">"}, Help: "a minute later again; Esc returns to the present", Do: look(time.Minute)},
+		{Keys: []tui.Key{"{"}, Help: "look back half an hour", Do: look(-30 * time.Minute)},
+		{Keys: []tui.Key{"}"}, Help: "half an hour later again", Do: look(30 * time.Minute)},
 		{Keys: []tui.Key{"f1", "?"}, Foot: "Help", Help: "this help", Do: func() []tui.Effect { s.help = &widget.Help{}; return nil }},
 		{Keys: []tui.Key{"R"}, Help: "ask for news now", Do: effect(tui.Refresh{})},
 		{Keys: []tui.Key{"ctrl-l"}, Help: "draw the screen anew", Do: effect(tui.Repaint{})},
 		{Keys: []tui.Key{"ctrl-z"}, Help: "suspend", Do: effect(tui.Suspend{})},
 		{Keys: []tui.Key{"f10", "ctrl-c"}, Foot: "Quit", Help: "quit", Do: effect(tui.Quit{})},
-		{Keys: []tui.Key{"esc"}, Help: "back", Do: func() []tui.Effect { s.Back(); return nil }},
+		{Keys: []tui.Key{"esc"}, Help: "to the present, or back", Do: func() []tui.Effect {
+			if !s.present() {
+				s.Back()
+			}
+			return nil
+		}},
 		{Keys: []tui.Key{"q"}, Help: "back, and out at last", Do: func() []tui.Effect {
 			if s.Back() {
 				return nil

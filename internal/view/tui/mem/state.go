@@ -38,6 +38,7 @@ type State struct {
 	lost        string // the source does not answer: why
 	lostFor     time.Duration
 	paused      bool
+	past        past
 
 	depth  depth
 	chip   chipKey // the selected chip
@@ -87,7 +88,7 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 		s.Sample(ev.Snapshot)
 		return s.Wants()
 	case tui.Jumped:
-		s.trend, s.paused = trend{}, false
+		s.trend, s.past, s.paused = trend{}, past{}, false
 	case tui.Lost:
 		s.lost = words.Escape(ev.Err.Error())
 		if s.live != nil {
@@ -103,6 +104,8 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 		s.Inspected(ev)
 	case act.Mapped:
 		s.Mapped(ev)
+	case act.Looked:
+		s.looked(ev)
 	}
 	return nil
 }
@@ -114,7 +117,7 @@ func (s *State) Sample(snap *model.Snapshot) {
 	if s.own != nil {
 		s.gauges.Record(s.own, snap)
 	}
-	s.trend.take(snap)
+	s.nowTrend().take(snap)
 	if !s.paused {
 		s.shown = snap
 	}
@@ -235,6 +238,9 @@ func (s *State) drawTitle(row cells.Area) {
 	if m := s.trend.mark; m != nil {
 		at = left.Put(at, 0, "since the mark at "+m.at.Local().Format("15:04:05"), cells.Label) + 2
 	}
+	if s.past.why != "" {
+		at = left.Put(at, 0, words.Truncate(s.past.why, left.W-at), cells.Warn) + 2
+	}
 	if s.lost != "" {
 		text := "no news for " + words.Span(s.lostFor) + ": " + s.lost + ". Asking again; what you see is old."
 		left.Put(at, 0, words.Truncate(text, left.W-at), cells.Bad)
@@ -254,7 +260,9 @@ func (s *State) badges() []badge {
 	} else if s.shown != nil && s.shown.Source == model.Daemon {
 		out = append(out, badge{"ttmond", cells.Faint})
 	}
-	if s.paused {
+	if !s.past.at.IsZero() && s.shown != nil {
+		out = append(out, badge{" PAST " + s.shown.Time.Local().Format("Jan 2 15:04:05") + " ", cells.Banner})
+	} else if s.paused {
 		out = append(out, badge{" PAUSED ", cells.Banner})
 	}
 	if s.shown != nil && s.shown.Simulated {
