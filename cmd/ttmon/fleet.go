@@ -3,20 +3,19 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"os/signal"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/fleet"
 )
 
 // fleetCmd is the command ttmon fleet with its flags.
@@ -25,9 +24,11 @@ type fleetCmd struct {
 	url, label string
 	rows       int
 	watch      bool
-	interval   time.Duration
-	serve      string
-	webConfig  string
+	once       bool
+	screens
+	interval  time.Duration
+	serve     string
+	webConfig string
 }
 
 func newFleet(a *app) *cobra.Command {
@@ -38,13 +39,17 @@ func newFleet(a *app) *cobra.Command {
 		Long: `Shows many hosts with their chips as cells (■ ok, H hung, X lost, r resetting,
 ? unknown), totals, alerts, and the worst hosts first, as an engine that scrapes
 them or receives their remote write has it: Prometheus, Thanos, Mimir,
-VictoriaMetrics. HOST shows one host, chip by chip. The engine does the adding up,
-so thousands of chips cost no more than a few.
+VictoriaMetrics. The engine does the adding up, so thousands of chips cost no more
+than a few. Enter opens a host, chip by chip, and so does HOST; / looks for
+names, ! shows only hosts in trouble, and w, n, t, p and m sort.
+
+Where the output is no terminal, or with --once, it is printed; with --watch again
+and again.
 
 The address may have a user and a password in it; a bearer token is taken from
 $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 		Example: `  ttmon fleet --prometheus http://prometheus:9090
-  ttmon fleet --prometheus https://thanos-query.example.org -w
+  ttmon fleet --prometheus https://thanos-query.example.org --once
   ttmon fleet --prometheus http://prometheus:9090 node17
   ttmon fleet --prometheus http://prometheus:9090 --serve 127.0.0.1:9109`,
 		Args: cobra.ArbitraryArgs,
@@ -70,7 +75,9 @@ func (f *fleetCmd) run(args []string) error {
 		return usage("which engine? --prometheus URL, or $TTMON_PROMETHEUS")
 	case len(args) > 1:
 		return usage("one HOST at a time")
-	case f.watch && f.interval < time.Second:
+	case f.once && f.watch:
+		return usage("--once and --watch exclude each other")
+	case f.interval < time.Second:
 		return usage("--interval: %v is less than a second", f.interval)
 	case f.rows < 0:
 		return usage("-n: %d is no number of hosts", f.rows)
@@ -84,6 +91,9 @@ func (f *fleetCmd) run(args []string) error {
 	p, err := client.NewPrometheus(f.url, f.getenv("TTMON_PROMETHEUS_TOKEN"))
 	if err != nil {
 		return usage("--prometheus: %w", err)
+	}
+	if !f.once && !f.watch && f.rows == 0 && f.needsTerminal("fleet") == nil {
+		return f.screen(p, args)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
@@ -143,175 +153,65 @@ func (f *fleetCmd) page(ctx context.Context, p *client.Prometheus, args []string
 	return text.AppendFleet(nil, *fleet, rows, f.ascii || asciiLocale(f.getenv)), nil
 }
 
-// fleetQuery asks the questions of one page.
-type fleetQuery struct {
-	ctx   context.Context
-	p     *client.Prometheus
-	label string // that tells hosts apart
+// screen shows the fleet on the terminal.
+func (f *fleetCmd) screen(p *client.Prometheus, args []string) error {
+	_, c, err := f.load(f.app)
+	if err == nil && f.color == "never" {
+		err = config.OptionAt("display.theme").Set(&c, "mono")
+	}
+	if err != nil {
+		return err
+	}
+	o := fleet.Options{Theme: c.Display.Theme, Mouse: c.Display.Mouse, Round: c.Display.Corners == "round", Engine: p.Host(), Interval: f.interval}
+	if len(args) == 1 {
+		o.Host = args[0]
+	}
+	return f.show(source{}, fleet.New(o), tui.Options{Source: beat{}, Interval: f.interval, Do: f.asker(p)})
 }
 
-// findLabel decides by what hosts are told apart.
-func (q *fleetQuery) findLabel() error {
-	if q.label != "" {
-		if strings.ContainsFunc(q.label, func(r rune) bool {
-			return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
-		}) {
-			return fmt.Errorf("--host-label: %q is no name of a label", q.label)
-		}
-		return nil
-	}
-	for _, label := range []string{"host", "instance"} {
-		list, err := q.p.Query(q.ctx, `count(tenstorrent_devices{`+label+`!=""})`)
-		if err != nil {
-			return err
-		}
-		if len(list) > 0 {
-			q.label = label
-			return nil
-		}
-	}
-	return fmt.Errorf("there is no tenstorrent_devices: does the engine scrape a ttmond, or receive its remote write?")
+// beat is a source of nothing but the time to ask again.
+type beat struct{}
+
+func (beat) Next(context.Context) (*model.Snapshot, error) {
+	return &model.Snapshot{Time: time.Now()}, nil
 }
 
-// each asks and calls f with every series and its value.
-func (q *fleetQuery) each(expr string, f func(labels map[string]string, v float64)) error {
-	list, err := q.p.Query(q.ctx, expr)
-	for _, s := range list {
-		if len(s.Points) > 0 {
-			f(s.Labels, s.Points[0].Value)
-		}
-	}
-	return err
-}
-
-// fleet asks for one line a host: the engine adds up.
-func (q *fleetQuery) fleet() (*text.Fleet, error) {
-	hosts := map[string]*text.FleetHost{}
-	nan := math.NaN()
-	get := func(labels map[string]string) *text.FleetHost {
-		name := labels[q.label]
-		if hosts[name] == nil {
-			hosts[name] = &text.FleetHost{Name: name, Chips: map[model.State]int{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
-		}
-		return hosts[name]
-	}
-	by := "by (" + q.label
-	alerts := map[string]*text.FleetAlert{}
-	for _, ask := range []struct {
-		expr string
-		do   func(map[string]string, float64)
-	}{
-		{"sum " + by + ", state) (tenstorrent_device_state)", func(l map[string]string, v float64) { get(l).Chips[model.State(l["state"])] = int(v) }},
-		{"max " + by + ") (tenstorrent_asic_temperature_celsius)", func(l map[string]string, v float64) { get(l).Temperature = v }},
-		{"sum " + by + ") (tenstorrent_core_power_watts)", func(l map[string]string, v float64) { get(l).Power = v }},
-		{"sum " + by + `) (tenstorrent_memory_used_bytes{pool="dram"})`, func(l map[string]string, v float64) { get(l).Used = v }},
-		{"sum " + by + `) (tenstorrent_memory_size_bytes{pool="dram"})`, func(l map[string]string, v float64) { get(l).Size = v }},
-		{"max " + by + `) (tenstorrent_memory_used_bound{pool="dram"})`, func(l map[string]string, v float64) { get(l).Bound = client.BoundOf(v) }},
-		{"count " + by + `, alertname, severity) (ALERTS{alertstate="firing"})`, func(l map[string]string, v float64) {
-			if l[q.label] == "" {
-				return
+// asker carries out what the screen asks for.
+func (f *fleetCmd) asker(p *client.Prometheus) func(context.Context, tui.Effect) tui.Event {
+	return func(ctx context.Context, e tui.Effect) tui.Event {
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		q := &fleetQuery{ctx: ctx, p: p, label: f.label}
+		err := q.findLabel()
+		switch e := e.(type) {
+		case fleet.AskCells:
+			hosts := make([]text.FleetHost, len(e.Hosts))
+			chips := map[string][]text.FleetChip{}
+			for i, name := range e.Hosts {
+				hosts[i].Name = name
 			}
-			get(l).Alerts += int(v)
-			key := l["alertname"] + "\x00" + l["severity"]
-			if alerts[key] == nil {
-				alerts[key] = &text.FleetAlert{Name: l["alertname"], Severity: l["severity"]}
+			if err == nil {
+				err = q.cells(hosts)
 			}
-			alerts[key].Count += int(v)
-			alerts[key].Hosts = append(alerts[key].Hosts, l[q.label])
-		}},
-	} {
-		if err := q.each(ask.expr, ask.do); err != nil {
-			return nil, err
+			for i := range hosts {
+				chips[hosts[i].Name] = hosts[i].States
+			}
+			if err != nil {
+				chips = nil
+			}
+			return fleet.Cells{Chips: chips, Err: err}
+		case fleet.AskHost:
+			var h *text.FleetHost
+			if err == nil {
+				h, err = q.host(e.Name)
+			}
+			return fleet.Host{Name: e.Name, Host: h, Err: err}
+		default:
+			var all *text.Fleet
+			if err == nil {
+				all, err = q.fleet()
+			}
+			return fleet.Answer{Fleet: all, At: time.Now(), Err: err}
 		}
 	}
-	f := &text.Fleet{}
-	for _, h := range hosts {
-		f.Hosts = append(f.Hosts, *h)
-	}
-	slices.SortFunc(f.Hosts, func(a, b text.FleetHost) int { return strings.Compare(a.Name, b.Name) })
-	for _, a := range alerts {
-		slices.Sort(a.Hosts)
-		f.Alerts = append(f.Alerts, *a)
-	}
-	slices.SortFunc(f.Alerts, func(a, b text.FleetAlert) int { return strings.Compare(a.Severity+a.Name, b.Severity+b.Name) })
-	return f, nil
-}
-
-// cells asks for the chips of the hosts that are shown, one by one.
-func (q *fleetQuery) cells(hosts []text.FleetHost) error {
-	at := map[string]*text.FleetHost{}
-	var names []string
-	for i := range hosts {
-		if h := &hosts[i]; h.Name != "" {
-			at[h.Name] = h
-			names = append(names, quoteMeta(h.Name))
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	err := q.each(`tenstorrent_device_state{`+q.label+`=~`+strconv.Quote(strings.Join(names, "|"))+`} == 1`, func(l map[string]string, _ float64) {
-		n, _ := strconv.Atoi(l["device"])
-		if h := at[l[q.label]]; h != nil {
-			h.States = append(h.States, text.FleetChip{Device: n, State: model.State(l["state"])})
-		}
-	})
-	for i := range hosts {
-		slices.SortFunc(hosts[i].States, func(a, b text.FleetChip) int { return a.Device - b.Device })
-	}
-	return err
-}
-
-// quoteMeta escapes what is special in a regular expression.
-func quoteMeta(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-// host asks for one host, chip by chip.
-func (q *fleetQuery) host(name string) (*text.FleetHost, error) {
-	nan := math.NaN()
-	only := q.label + "=" + strconv.Quote(name)
-	chips := map[string]*text.FleetChip{}
-	get := func(l map[string]string) *text.FleetChip {
-		if chips[l["pci"]] == nil {
-			n, _ := strconv.Atoi(l["device"])
-			chips[l["pci"]] = &text.FleetChip{Device: n, State: model.StateUnknown, Temperature: nan, Power: nan, Clock: nan, Used: nan, Size: nan}
-		}
-		return chips[l["pci"]]
-	}
-	for _, ask := range []struct {
-		expr string
-		do   func(*text.FleetChip, map[string]string, float64)
-	}{
-		{`tenstorrent_device_state{` + only + `} == 1`, func(c *text.FleetChip, l map[string]string, _ float64) { c.State = model.State(l["state"]) }},
-		{`tenstorrent_device_info{` + only + `}`, func(c *text.FleetChip, l map[string]string, _ float64) { c.Board = l["board"] }},
-		{`tenstorrent_asic_temperature_celsius{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Temperature = v }},
-		{`tenstorrent_core_power_watts{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Power = v }},
-		{`tenstorrent_clock_hertz{clock="ai",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Clock = v / 1e6 }},
-		{`tenstorrent_memory_used_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Used = v }},
-		{`tenstorrent_memory_size_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Size = v }},
-		{`tenstorrent_memory_used_bound{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Bound = client.BoundOf(v) }},
-	} {
-		if err := q.each(ask.expr, func(l map[string]string, v float64) { ask.do(get(l), l, v) }); err != nil {
-			return nil, err
-		}
-	}
-	if len(chips) == 0 {
-		return nil, fmt.Errorf("there is no host %q: ttmon fleet without it lists them", name)
-	}
-	h := &text.FleetHost{Name: name, Chips: map[model.State]int{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
-	for _, c := range chips {
-		h.States = append(h.States, *c)
-		h.Chips[c.State]++
-		h.Power, h.Used, h.Size, h.Bound = text.Plus(h.Power, c.Power), text.Plus(h.Used, c.Used), text.Plus(h.Size, c.Size), max(h.Bound, c.Bound)
-	}
-	slices.SortFunc(h.States, func(a, b text.FleetChip) int { return a.Device - b.Device })
-	return h, nil
 }

@@ -34,6 +34,9 @@ func NewPrometheus(address, token string) (*Prometheus, error) {
 	return &Prometheus{u, token}, nil
 }
 
+// Host is who is asked, without secrets.
+func (p *Prometheus) Host() string { return p.base.Host }
+
 // Query asks for the answer as of now.
 func (p *Prometheus) Query(ctx context.Context, expr string) ([]Series, error) {
 	target := p.base.Path + "/api/v1/query?" + url.Values{"query": {expr}}.Encode()

@@ -14,8 +14,9 @@ import (
 
 // Fleet is many hosts, as an engine aggregates them.
 type Fleet struct {
-	Hosts  []FleetHost
-	Alerts []FleetAlert
+	Hosts     []FleetHost
+	Alerts    []FleetAlert
+	Simulated int // hosts that ttmon-sim made up
 }
 
 // FleetHost is one host. Figures that are not known are NaN.
@@ -47,15 +48,16 @@ type FleetAlert struct {
 	Name, Severity string
 	Count          int
 	Hosts          []string
+	PerHost        map[string]int
 }
 
-// trouble orders hosts: the worst first.
-func (h *FleetHost) trouble() int {
+// Trouble orders hosts: the worst has most. 0: there is none.
+func (h *FleetHost) Trouble() int {
 	return 1000*(h.Chips[model.StateLost]+h.Chips[model.StateHung]) + 100*h.Chips[model.StateUnknown] + 10*h.Chips[model.StateResetting] + h.Alerts
 }
 
-// count is the number of its chips.
-func (h *FleetHost) count() (n int) {
+// Count is the number of its chips.
+func (h *FleetHost) Count() (n int) {
 	for _, c := range h.Chips {
 		n += c
 	}
@@ -65,7 +67,7 @@ func (h *FleetHost) count() (n int) {
 // SortFleet puts the worst hosts first, then the hottest.
 func SortFleet(hosts []FleetHost) {
 	slices.SortStableFunc(hosts, func(a, b FleetHost) int {
-		if x, y := a.trouble(), b.trouble(); x != y {
+		if x, y := a.Trouble(), b.Trouble(); x != y {
 			return y - x
 		}
 		if ta, tb := a.Temperature, b.Temperature; !math.IsNaN(ta) && !math.IsNaN(tb) && ta != tb {
@@ -75,8 +77,8 @@ func SortFleet(hosts []FleetHost) {
 	})
 }
 
-// AppendFleet draws totals, alerts, and the first rows hosts.
-func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
+// Total is all hosts together.
+func (f *Fleet) Total() FleetHost {
 	total := FleetHost{Chips: map[model.State]int{}, Temperature: math.NaN(), Power: math.NaN(), Used: math.NaN(), Size: math.NaN()}
 	for i := range f.Hosts {
 		h := &f.Hosts[i]
@@ -88,9 +90,21 @@ func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
 			total.Temperature = h.Temperature
 		}
 		total.Bound = max(total.Bound, h.Bound)
+		if math.IsNaN(h.Used) {
+			total.Bound = max(total.Bound, model.AtLeast) // it is not in the sum
+		}
 	}
-	dst = fmt.Appendf(dst, "%d hosts  %d chips  %s  hottest %s  %s  DRAM %s\n", len(f.Hosts), total.count(), stateCounts(total.Chips),
-		celsius(total.Temperature), watts(total.Power), memory(total.Used, total.Size, total.Bound))
+	return total
+}
+
+// AppendFleet draws totals, alerts, and the first rows hosts.
+func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
+	total := f.Total()
+	if f.Simulated > 0 {
+		dst = fmt.Appendf(dst, "SIMULATED: %d hosts are ttmon-sim's\n", f.Simulated)
+	}
+	dst = fmt.Appendf(dst, "%d hosts  %d chips  %s  hottest %s  %s  DRAM %s\n", len(f.Hosts), total.Count(), stateCounts(total.Chips),
+		Celsius(total.Temperature), Watts(total.Power), FleetMemory(total.Used, total.Size, total.Bound))
 	for _, a := range f.Alerts {
 		where := a.Hosts[:min(len(a.Hosts), 5)]
 		dst = fmt.Appendf(dst, "  alert %s (%s): %d on %s", words.Escape(a.Name), words.Escape(a.Severity), a.Count, words.Escape(strings.Join(where, ", ")))
@@ -109,8 +123,8 @@ func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
 	for i := range shown {
 		h := &shown[i]
 		dst = fmt.Appendf(dst, "  %s  %s %7s %9s  %s", pad(words.Escape(h.Name), width, false), pad(cellsOf(h, ascii), 33, false),
-			celsius(h.Temperature), watts(h.Power), memory(h.Used, h.Size, h.Bound))
-		if h.trouble() > 0 {
+			Celsius(h.Temperature), Watts(h.Power), FleetMemory(h.Used, h.Size, h.Bound))
+		if h.Trouble() > 0 {
 			dst = append(dst, "  "+stateCounts(h.Chips)...)
 		}
 		if h.Alerts > 0 {
@@ -126,15 +140,15 @@ func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
 
 // AppendFleetHost draws one host, chip by chip.
 func AppendFleetHost(dst []byte, h *FleetHost) []byte {
-	dst = fmt.Appendf(dst, "%s  %d chips  %s  %s  DRAM %s\n\n", words.Escape(h.Name), h.count(), stateCounts(h.Chips), watts(h.Power), memory(h.Used, h.Size, h.Bound))
+	dst = fmt.Appendf(dst, "%s  %d chips  %s  %s  DRAM %s\n\n", words.Escape(h.Name), h.Count(), stateCounts(h.Chips), Watts(h.Power), FleetMemory(h.Used, h.Size, h.Bound))
 	dst = fmt.Appendf(dst, "  %3s  %-14s %-10s %7s %9s %9s  %s\n", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "DRAM")
 	for _, c := range h.States {
 		clock := "N/A"
 		if !math.IsNaN(c.Clock) {
 			clock = strconv.FormatFloat(c.Clock, 'f', 0, 64) + " MHz"
 		}
-		dst = fmt.Appendf(dst, "  %3d  %-14s %-10s %7s %9s %9s  %s\n", c.Device, words.Escape(c.Board), c.State, celsius(c.Temperature), watts(c.Power), clock,
-			memory(c.Used, c.Size, c.Bound))
+		dst = fmt.Appendf(dst, "  %3d  %-14s %-10s %7s %9s %9s  %s\n", c.Device, words.Escape(c.Board), c.State, Celsius(c.Temperature), Watts(c.Power), clock,
+			FleetMemory(c.Used, c.Size, c.Bound))
 	}
 	return dst
 }
@@ -142,7 +156,7 @@ func AppendFleetHost(dst []byte, h *FleetHost) []byte {
 // cellsOf is a cell for each chip, or their number where there are too many.
 func cellsOf(h *FleetHost, ascii bool) string {
 	if len(h.States) == 0 || len(h.States) > 32 {
-		return strconv.Itoa(h.count()) + " chips"
+		return strconv.Itoa(h.Count()) + " chips"
 	}
 	marks := map[model.State]string{
 		model.StateOK: "■", model.StateHung: "H", model.StateLost: "X", model.StateResetting: "r", model.StateUnknown: "?",
@@ -178,14 +192,16 @@ func stateCounts(chips map[model.State]int) string {
 	return strings.Join(list, ", ")
 }
 
-func celsius(v float64) string {
+// Celsius is a temperature, or N/A.
+func Celsius(v float64) string {
 	if math.IsNaN(v) {
 		return "N/A"
 	}
 	return words.Temperature(v, words.Celsius)
 }
 
-func watts(v float64) string {
+// Watts is power, or N/A.
+func Watts(v float64) string {
 	switch {
 	case math.IsNaN(v):
 		return "N/A"
@@ -195,8 +211,8 @@ func watts(v float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64) + " W"
 }
 
-// memory is "12.3/24.0 GiB", with the mark of the bound.
-func memory(used, size float64, bound model.Bound) string {
+// FleetMemory is "12.3/24.0 GiB", with the mark of the bound.
+func FleetMemory(used, size float64, bound model.Bound) string {
 	if math.IsNaN(used) || math.IsNaN(size) {
 		return "N/A"
 	}

@@ -22,7 +22,7 @@ func TestAppendFleet(t *testing.T) {
 			{Name: "ill", Chips: map[model.State]int{model.StateOK: 1, model.StateHung: 1}, States: chips(model.StateOK, model.StateHung), Temperature: nan, Power: nan, Used: 1 << 30, Size: 4 << 30, Bound: model.AtLeast, Alerts: 1},
 			{Name: "hot", Chips: map[model.State]int{model.StateOK: 32}, Temperature: 80, Power: 12000, Used: nan, Size: nan},
 		},
-		Alerts: []FleetAlert{{"ChipHung", "critical", 1, []string{"ill"}}},
+		Alerts: []FleetAlert{{Name: "ChipHung", Severity: "critical", Count: 1, Hosts: []string{"ill"}}},
 	}
 	SortFleet(f.Hosts)
 	got := string(AppendFleet(nil, f, 2, false))

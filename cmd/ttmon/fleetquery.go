@@ -1,0 +1,205 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/text"
+)
+
+// fleetQuery asks the questions of one page.
+type fleetQuery struct {
+	ctx   context.Context
+	p     *client.Prometheus
+	label string // that tells hosts apart
+}
+
+// findLabel decides by what hosts are told apart.
+func (q *fleetQuery) findLabel() error {
+	if q.label != "" {
+		if strings.ContainsFunc(q.label, func(r rune) bool {
+			return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+		}) {
+			return fmt.Errorf("--host-label: %q is no name of a label", q.label)
+		}
+		return nil
+	}
+	for _, label := range []string{"host", "instance"} {
+		list, err := q.p.Query(q.ctx, `count(tenstorrent_devices{`+label+`!=""})`)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			q.label = label
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no tenstorrent_devices: does the engine scrape a ttmond, or receive its remote write?")
+}
+
+// each asks and calls f with every series and its value.
+func (q *fleetQuery) each(expr string, f func(labels map[string]string, v float64)) error {
+	list, err := q.p.Query(q.ctx, expr)
+	for _, s := range list {
+		if len(s.Points) > 0 {
+			f(s.Labels, s.Points[0].Value)
+		}
+	}
+	return err
+}
+
+// fleet asks for one line a host: the engine adds up.
+func (q *fleetQuery) fleet() (*text.Fleet, error) {
+	hosts := map[string]*text.FleetHost{}
+	nan := math.NaN()
+	get := func(labels map[string]string) *text.FleetHost {
+		name := labels[q.label]
+		if hosts[name] == nil {
+			hosts[name] = &text.FleetHost{Name: name, Chips: map[model.State]int{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
+		}
+		return hosts[name]
+	}
+	by := "by (" + q.label
+	alerts := map[string]*text.FleetAlert{}
+	f := &text.Fleet{}
+	for _, ask := range []struct {
+		expr string
+		do   func(map[string]string, float64)
+	}{
+		{"sum " + by + ", state) (tenstorrent_device_state)", func(l map[string]string, v float64) { get(l).Chips[model.State(l["state"])] = int(v) }},
+		{"max " + by + ") (tenstorrent_asic_temperature_celsius)", func(l map[string]string, v float64) { get(l).Temperature = v }},
+		{"sum " + by + ") (tenstorrent_core_power_watts)", func(l map[string]string, v float64) { get(l).Power = v }},
+		{"sum " + by + `) (tenstorrent_memory_used_bytes{pool="dram"})`, func(l map[string]string, v float64) { get(l).Used = v }},
+		{"sum " + by + `) (tenstorrent_memory_size_bytes{pool="dram"})`, func(l map[string]string, v float64) { get(l).Size = v }},
+		{"max " + by + `) (tenstorrent_memory_used_bound{pool="dram"})`, func(l map[string]string, v float64) { get(l).Bound = max(get(l).Bound, client.BoundOf(v)) }},
+		// Chips whose memory is not known are not in the sum.
+		{"count " + by + `) (tenstorrent_memory_size_bytes{pool="dram"} unless on (` + q.label + `, pci) tenstorrent_memory_used_bytes{pool="dram"})`, func(l map[string]string, _ float64) {
+			get(l).Bound = max(get(l).Bound, model.AtLeast)
+		}},
+		{"count(tenstorrent_simulated == 1)", func(_ map[string]string, v float64) { f.Simulated = int(v) }},
+		{"count " + by + `, alertname, severity) (ALERTS{alertstate="firing"})`, func(l map[string]string, v float64) {
+			if l[q.label] == "" {
+				return
+			}
+			get(l).Alerts += int(v)
+			key := l["alertname"] + "\x00" + l["severity"]
+			if alerts[key] == nil {
+				alerts[key] = &text.FleetAlert{Name: l["alertname"], Severity: l["severity"], PerHost: map[string]int{}}
+			}
+			alerts[key].Count += int(v)
+			alerts[key].Hosts = append(alerts[key].Hosts, l[q.label])
+			alerts[key].PerHost[l[q.label]] += int(v)
+		}},
+	} {
+		if err := q.each(ask.expr, ask.do); err != nil {
+			return nil, err
+		}
+	}
+	for _, h := range hosts {
+		f.Hosts = append(f.Hosts, *h)
+	}
+	slices.SortFunc(f.Hosts, func(a, b text.FleetHost) int { return strings.Compare(a.Name, b.Name) })
+	for _, a := range alerts {
+		slices.Sort(a.Hosts)
+		f.Alerts = append(f.Alerts, *a)
+	}
+	rank := map[string]int{"critical": 0, "warning": 1}
+	slices.SortFunc(f.Alerts, func(a, b text.FleetAlert) int {
+		x, known := rank[a.Severity]
+		if !known {
+			x = 2
+		}
+		y, known := rank[b.Severity]
+		if !known {
+			y = 2
+		}
+		return cmp.Or(x-y, strings.Compare(a.Name, b.Name))
+	})
+	return f, nil
+}
+
+// cells asks for the chips of the hosts that are shown, one by one.
+func (q *fleetQuery) cells(hosts []text.FleetHost) error {
+	at := map[string]*text.FleetHost{}
+	var names []string
+	for i := range hosts {
+		if h := &hosts[i]; h.Name != "" {
+			at[h.Name] = h
+			names = append(names, quoteMeta(h.Name))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	err := q.each(`tenstorrent_device_state{`+q.label+`=~`+strconv.Quote(strings.Join(names, "|"))+`} == 1`, func(l map[string]string, _ float64) {
+		n, _ := strconv.Atoi(l["device"])
+		if h := at[l[q.label]]; h != nil {
+			h.States = append(h.States, text.FleetChip{Device: n, State: model.State(l["state"])})
+		}
+	})
+	for i := range hosts {
+		slices.SortFunc(hosts[i].States, func(a, b text.FleetChip) int { return a.Device - b.Device })
+	}
+	return err
+}
+
+// quoteMeta escapes what is special in a regular expression.
+func quoteMeta(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// host asks for one host, chip by chip.
+func (q *fleetQuery) host(name string) (*text.FleetHost, error) {
+	nan := math.NaN()
+	only := q.label + "=" + strconv.Quote(name)
+	chips := map[string]*text.FleetChip{}
+	get := func(l map[string]string) *text.FleetChip {
+		if chips[l["pci"]] == nil {
+			n, _ := strconv.Atoi(l["device"])
+			chips[l["pci"]] = &text.FleetChip{Device: n, State: model.StateUnknown, Temperature: nan, Power: nan, Clock: nan, Used: nan, Size: nan}
+		}
+		return chips[l["pci"]]
+	}
+	for _, ask := range []struct {
+		expr string
+		do   func(*text.FleetChip, map[string]string, float64)
+	}{
+		{`tenstorrent_device_state{` + only + `} == 1`, func(c *text.FleetChip, l map[string]string, _ float64) { c.State = model.State(l["state"]) }},
+		{`tenstorrent_device_info{` + only + `}`, func(c *text.FleetChip, l map[string]string, _ float64) { c.Board = l["board"] }},
+		{`tenstorrent_asic_temperature_celsius{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Temperature = v }},
+		{`tenstorrent_core_power_watts{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Power = v }},
+		{`tenstorrent_clock_hertz{clock="ai",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Clock = v / 1e6 }},
+		{`tenstorrent_memory_used_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Used = v }},
+		{`tenstorrent_memory_size_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Size = v }},
+		{`tenstorrent_memory_used_bound{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Bound = client.BoundOf(v) }},
+	} {
+		if err := q.each(ask.expr, func(l map[string]string, v float64) { ask.do(get(l), l, v) }); err != nil {
+			return nil, err
+		}
+	}
+	if len(chips) == 0 {
+		return nil, fmt.Errorf("there is no host %q: ttmon fleet without it lists them", name)
+	}
+	h := &text.FleetHost{Name: name, Chips: map[model.State]int{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
+	for _, c := range chips {
+		h.States = append(h.States, *c)
+		h.Chips[c.State]++
+		h.Power, h.Used, h.Size, h.Bound = text.Plus(h.Power, c.Power), text.Plus(h.Used, c.Used), text.Plus(h.Size, c.Size), max(h.Bound, c.Bound)
+	}
+	slices.SortFunc(h.States, func(a, b text.FleetChip) int { return a.Device - b.Device })
+	return h, nil
+}

@@ -1,0 +1,308 @@
+package fleet
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Columns beside the name of a host.
+const (
+	cellColumn   = 32
+	narrowCells  = 16
+	degreeColumn = 8
+	powerColumn  = 9
+	memoryColumn = 24
+	shareColumn  = 7
+	maxName      = 30
+	wide         = 110 // from here on there is room for all of memory
+)
+
+// alerts are those that there is room for.
+func (s *Screen) alerts() []text.FleetAlert {
+	if s.fleet == nil {
+		return nil
+	}
+	return s.fleet.Alerts[:min(len(s.fleet.Alerts), max(s.h/5, 1))]
+}
+
+// head is how many rows stand above the hosts.
+func (s *Screen) head() int { return 2 + len(s.alerts()) }
+
+// drawFleet draws totals, alerts and hosts.
+func (s *Screen) drawFleet(area cells.Area) {
+	title, rest := area.Top(1)
+	s.drawTitle(title)
+	if s.fleet == nil {
+		if s.err != "" {
+			rest.Put(1, 1, words.Truncate(s.err, rest.W-2), cells.Bad)
+		} else {
+			rest.Put(1, 1, "Asking "+words.Escape(s.o.Engine)+" …", cells.Strong)
+		}
+		return
+	}
+	shown := s.alerts()
+	rows, rest := rest.Top(len(shown))
+	for y := range shown {
+		drawAlert(rows.Sub(0, y, rows.W, 1), &shown[y])
+	}
+	if n := len(s.fleet.Alerts) - len(shown); n > 0 {
+		rows.PutRight(rows.W-1, len(shown)-1, fmt.Sprintf(" and %d alerts more", n), cells.Faint)
+	}
+	head, body := rest.Top(1)
+	name := s.nameWidth()
+	s.drawHeading(head, name)
+	if len(s.hosts) == 0 {
+		body.Put(1, 0, s.nobody(), cells.Strong)
+		return
+	}
+	s.list.Draw(&s.hits, body, cells.Selected, func(i int, row cells.Area) { s.drawRow(row, &s.hosts[i], name) },
+		func(int) []tui.Effect { s.remember(); return nil })
+}
+
+// nobody says why there is no host in the list.
+func (s *Screen) nobody() string {
+	switch {
+	case s.filter != "":
+		return "No host has " + strconv.Quote(s.filter) + " in its name. Esc shows all."
+	case s.bad:
+		return "No host is in trouble. Esc shows all."
+	}
+	return "There is no host."
+}
+
+func (s *Screen) nameWidth() int {
+	w := 12
+	for i := range s.hosts {
+		w = max(w, words.Width(s.hosts[i].Name))
+	}
+	most := maxName
+	if s.w < wide {
+		most = 18
+	}
+	return min(w, most)
+}
+
+func (s *Screen) drawTitle(row cells.Area) {
+	right := words.Escape(s.o.Engine) + "  " + s.o.Interval.String() + " "
+	row.PutRight(row.W, 0, right, cells.Faint)
+	left := row.Sub(0, 0, max(row.W-words.Width(right)-1, 0), 1)
+	x := left.Put(1, 0, "Fleet", cells.Strong) + 2
+	if s.fleet == nil {
+		return
+	}
+	if n := s.fleet.Simulated; n > 0 {
+		x = left.Put(x, 0, fmt.Sprintf(" SIMULATED %d ", n), cells.Banner) + 1
+	}
+	if s.err != "" {
+		left.Put(x, 0, words.Truncate("as of "+s.at.Local().Format("15:04:05")+": "+s.err, left.W-x), cells.Bad)
+		return
+	}
+	total := s.fleet.Total()
+	x = left.Put(x, 0, fmt.Sprintf("%d hosts", len(s.fleet.Hosts)), cells.Text) + 2
+	x = left.Put(x, 0, fmt.Sprintf("%d chips", total.Count()), cells.Text) + 2
+	for _, state := range []model.State{model.StateLost, model.StateHung, model.StateUnknown, model.StateResetting, model.StateOK} { // trouble first
+		if n := total.Chips[state]; n > 0 {
+			x = left.Put(x, 0, fmt.Sprintf("%d %s", n, state), styleOf(state)) + 2
+		}
+	}
+	for _, part := range []string{text.Celsius(total.Temperature), text.Watts(total.Power), "DRAM " + text.FleetMemory(total.Used, total.Size, total.Bound)} {
+		if x+words.Width(part) > left.W {
+			return
+		}
+		x = left.Put(x, 0, part, cells.Text) + 2
+	}
+}
+
+func drawAlert(row cells.Area, a *text.FleetAlert) {
+	style := map[string]cells.Style{"critical": cells.Bad, "warning": cells.Warn}[a.Severity]
+	x := row.Put(1, 0, words.Escape(a.Name), style) + 1
+	x = row.Put(x, 0, "×"+strconv.Itoa(a.Count), style) + 2
+	row.Put(x, 0, words.Truncate(words.Escape(strings.Join(a.Hosts, ", ")), row.W-x-20), cells.Text)
+}
+
+func (s *Screen) drawHeading(row cells.Area, name int) {
+	row.Fill(' ', cells.Heading)
+	style := func(o order) cells.Style {
+		if s.order == o {
+			return cells.Sorted
+		}
+		return cells.Heading
+	}
+	title := "HOST"
+	switch {
+	case s.filter != "":
+		title += " /" + s.filter
+	case s.bad:
+		title += " !"
+	}
+	row.Put(1, 0, words.Truncate(title, name), style(byName))
+	x := 1 + name + 1
+	row.Put(x, 0, "CHIPS", style(byTrouble))
+	x += s.cellWidth() + degreeColumn
+	row.PutRight(x, 0, "HOTTEST", style(byTemperature))
+	x += powerColumn
+	row.PutRight(x, 0, "POWER", style(byPower))
+	x += s.memoryWidth()
+	row.PutRight(x, 0, "DRAM", style(byMemory))
+	row.Put(x+2, 0, "TROUBLE", style(byTrouble))
+}
+
+func (s *Screen) cellWidth() int {
+	if s.w < wide {
+		return narrowCells
+	}
+	return cellColumn
+}
+
+func (s *Screen) memoryWidth() int {
+	if s.w < wide {
+		return shareColumn
+	}
+	return memoryColumn
+}
+
+func (s *Screen) drawRow(row cells.Area, h *text.FleetHost, name int) {
+	style := cells.Text
+	if h.Trouble() >= 1000 {
+		style = cells.Bad
+	} else if h.Trouble() > 0 {
+		style = cells.Warn
+	}
+	row.Put(1, 0, words.Truncate(words.Escape(h.Name), name), style)
+	x := 1 + name + 1
+	s.drawCells(row.Sub(x, 0, s.cellWidth(), 1), h)
+	x += s.cellWidth() + degreeColumn
+	row.PutRight(x, 0, text.Celsius(h.Temperature), cells.Text)
+	x += powerColumn
+	row.PutRight(x, 0, text.Watts(h.Power), cells.Text)
+	x += s.memoryWidth()
+	row.PutRight(x, 0, s.memory(h), cells.Text)
+	x += 2
+	for _, state := range model.States() {
+		if n := h.Chips[state]; n > 0 && state != model.StateOK {
+			x = row.Put(x, 0, fmt.Sprintf("%d %s", n, state), styleOf(state)) + 1
+		}
+	}
+	if h.Alerts > 0 {
+		row.Put(x, 0, fmt.Sprintf("%d alerts", h.Alerts), cells.Warn)
+	}
+}
+
+func (s *Screen) memory(h *text.FleetHost) string {
+	if s.w >= wide {
+		return text.FleetMemory(h.Used, h.Size, h.Bound)
+	}
+	if math.IsNaN(h.Used) || math.IsNaN(h.Size) || h.Size <= 0 {
+		return words.Nothing
+	}
+	return words.Mark(h.Bound) + words.Percent(h.Used/h.Size)
+}
+
+// drawCells draws a cell for each chip, or several chips in one where there
+// are more than cells: a cell then shows the worst of them.
+func (s *Screen) drawCells(row cells.Area, h *text.FleetHost) {
+	list, known := s.chips[h.Name]
+	if !known {
+		row.Put(0, 0, strconv.Itoa(h.Count())+" chips", cells.Faint)
+		return
+	}
+	per := (len(list) + row.W - 1) / row.W
+	for i := 0; i < len(list); i += max(per, 1) {
+		worst := list[i].State
+		for _, c := range list[i:min(i+max(per, 1), len(list))] {
+			if rank(c.State) > rank(worst) {
+				worst = c.State
+			}
+		}
+		row.Set(i/max(per, 1), 0, mark(worst), styleOf(worst))
+	}
+}
+
+func rank(s model.State) int {
+	return map[model.State]int{model.StateOK: 0, model.StateResetting: 1, model.StateUnknown: 2, model.StateHung: 3, model.StateLost: 4}[s]
+}
+
+func mark(s model.State) rune {
+	switch s {
+	case model.StateOK:
+		return '■'
+	case model.StateHung:
+		return 'H'
+	case model.StateLost:
+		return 'X'
+	case model.StateResetting:
+		return 'r'
+	}
+	return '?'
+}
+
+func styleOf(s model.State) cells.Style {
+	switch s {
+	case model.StateOK:
+		return cells.Good
+	case model.StateHung, model.StateLost:
+		return cells.Bad
+	}
+	return cells.Warn
+}
+
+// drawHost draws one host, chip by chip.
+func (s *Screen) drawHost(area cells.Area) {
+	title, rest := area.Top(1)
+	x := title.Put(1, 0, words.Escape(s.open), cells.Strong) + 2
+	if s.err != "" {
+		title.Put(x, 0, words.Truncate(s.err, title.W-x), cells.Bad)
+	}
+	if s.one == nil {
+		if s.err == "" {
+			rest.Put(1, 0, "Asking "+words.Escape(s.o.Engine)+" …", cells.Strong)
+		}
+		return
+	}
+	if s.err == "" {
+		title.Put(x, 0, fmt.Sprintf("%d chips  %s  DRAM %s", s.one.Count(), text.Watts(s.one.Power), text.FleetMemory(s.one.Used, s.one.Size, s.one.Bound)), cells.Text)
+	}
+	alerts := s.alertsOf(s.open)
+	for y, a := range alerts {
+		drawAlert(rest.Sub(0, y, rest.W, 1), &a)
+	}
+	_, rest = rest.Top(len(alerts))
+	head, body := rest.Top(1)
+	head.Fill(' ', cells.Heading)
+	head.Put(1, 0, fmt.Sprintf("%3s  %-14s %-10s %8s %9s %9s  %s", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "DRAM"), cells.Heading)
+	s.rows.N = len(s.one.States)
+	s.rows.Draw(&s.hits, body, cells.Selected, func(i int, row cells.Area) {
+		c := &s.one.States[i]
+		clock := words.Nothing
+		if !math.IsNaN(c.Clock) {
+			clock = words.Whole(c.Clock) + " MHz"
+		}
+		at := row.Put(1, 0, fmt.Sprintf("%3d  %-14s ", c.Device, words.Truncate(words.Escape(c.Board), 14)), cells.Text)
+		row.Put(at, 0, string(c.State), styleOf(c.State))
+		row.PutRight(at+19, 0, text.Celsius(c.Temperature), cells.Text)
+		row.PutRight(at+29, 0, text.Watts(c.Power), cells.Text)
+		row.PutRight(at+39, 0, clock, cells.Text)
+		row.Put(at+41, 0, text.FleetMemory(c.Used, c.Size, c.Bound), cells.Text)
+	}, func(int) []tui.Effect { return nil })
+}
+
+// alertsOf are the alerts that fire on a host.
+func (s *Screen) alertsOf(host string) (list []text.FleetAlert) {
+	if s.fleet == nil {
+		return nil
+	}
+	for _, a := range s.fleet.Alerts {
+		if n := a.PerHost[host]; n > 0 && len(list) < max(s.h/5, 1) {
+			list = append(list, text.FleetAlert{Name: a.Name, Severity: a.Severity, Count: n})
+		}
+	}
+	return list
+}

@@ -1,0 +1,271 @@
+// Package fleet is the screen of `ttmon fleet`: many hosts with their chips as
+// cells, the worst first, and one host chip by chip.
+//
+// It is a screen of view/tui: a pure update and a drawing. What it shows comes
+// from an engine that speaks PromQL and adds up: one line a host, and single
+// chips only of the hosts that are in view.
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/widget"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Effects of the screen, and what answers them.
+type (
+	// Ask asks for all hosts, one line each.
+	Ask struct{}
+	// Answer has them, or why not.
+	Answer struct {
+		Fleet *text.Fleet
+		At    time.Time
+		Err   error
+	}
+	// AskCells asks for the chips of some hosts.
+	AskCells struct{ Hosts []string }
+	// Cells has them by host, or why not.
+	Cells struct {
+		Chips map[string][]text.FleetChip
+		Err   error
+	}
+	// AskHost asks for one host, chip by chip.
+	AskHost struct{ Name string }
+	// Host has it, or why not.
+	Host struct {
+		Name string
+		Host *text.FleetHost
+		Err  error
+	}
+)
+
+// Options is what the screen starts with.
+type Options struct {
+	Theme    string
+	Mouse    bool
+	Round    bool
+	Engine   string // who is asked, without secrets
+	Interval time.Duration
+	Host     string // open this one first; "": all
+}
+
+// Screen is the state.
+type Screen struct {
+	o      Options
+	fleet  *text.Fleet
+	at     time.Time
+	err    string // why there is no news
+	chips  map[string][]text.FleetChip
+	asking struct{ fleet, cells, host bool }
+
+	order  order
+	bad    bool         // only hosts in trouble
+	filter string       // part of a name
+	edit   *widget.Line // of the filter, while it is typed
+	hosts  []text.FleetHost
+	list   widget.List
+	name   string // of the selected host
+
+	open string // the host that is shown alone; "": none
+	one  *text.FleetHost
+	rows widget.List // its chips
+
+	w, h int
+	help *widget.Help
+	hits widget.Hits
+}
+
+// New returns a screen that has not asked yet.
+func New(o Options) *Screen { return &Screen{o: o, open: o.Host, chips: map[string][]text.FleetChip{}} }
+
+// Look implements tui.App.
+func (s *Screen) Look() tui.Look {
+	return tui.Look{Theme: s.o.Theme, Mouse: s.o.Mouse, Round: s.o.Round}
+}
+
+// Update implements tui.App.
+func (s *Screen) Update(ev tui.Event) []tui.Effect {
+	var out []tui.Effect
+	switch ev := ev.(type) {
+	case tui.Resize:
+		s.w, s.h = ev.W, ev.H
+	case tui.Sample, tui.Lost: // the beat
+		out = s.ask()
+	case Answer:
+		s.answered(ev)
+	case Cells:
+		s.asking.cells = false
+		s.failed(ev.Err)
+		for name, list := range ev.Chips {
+			s.chips[name] = list
+		}
+	case Host:
+		s.asking.host = false
+		if ev.Name == s.open {
+			s.failed(ev.Err)
+			if ev.Err == nil {
+				s.one = ev.Host
+			}
+		}
+	case tui.Key:
+		out = s.key(ev)
+	case tui.Paste:
+		if s.edit != nil {
+			s.edit.Insert(string(ev))
+			s.setFilter(s.edit.Text)
+		}
+	case tui.Mouse:
+		if ev.Action != tui.Release {
+			out = s.hits.Send(ev)
+		}
+	}
+	return append(out, s.want()...)
+}
+
+// ask asks for news of what is shown.
+func (s *Screen) ask() (out []tui.Effect) {
+	if !s.asking.fleet {
+		s.asking.fleet = true
+		out = append(out, Ask{})
+	}
+	if s.open != "" && !s.asking.host {
+		s.asking.host = true
+		out = append(out, AskHost{s.open})
+	}
+	return out
+}
+
+func (s *Screen) failed(err error) {
+	if err != nil {
+		s.err = words.Escape(err.Error())
+	}
+}
+
+// answered takes in all hosts. The chips that were known are of another time:
+// those in view are asked for again.
+func (s *Screen) answered(ev Answer) {
+	s.asking.fleet = false
+	s.failed(ev.Err)
+	if ev.Err != nil {
+		return
+	}
+	s.err, s.fleet, s.at = "", ev.Fleet, ev.At
+	s.arrange()
+	for _, h := range s.inView() {
+		delete(s.chips, h.Name)
+	}
+}
+
+// want asks for the chips of hosts in view that nobody has asked for yet.
+func (s *Screen) want() []tui.Effect {
+	if s.asking.cells || s.open != "" {
+		return nil
+	}
+	var names []string
+	for _, h := range s.inView() {
+		if _, known := s.chips[h.Name]; !known && h.Name != "" {
+			names = append(names, h.Name)
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	s.asking.cells = true
+	return []tui.Effect{AskCells{names}}
+}
+
+// inView are the hosts that are drawn, and a screen more: somebody scrolls.
+func (s *Screen) inView() []text.FleetHost {
+	room := max(s.h-s.head()-1, 1)
+	from := max(s.list.Sel-room, 0)
+	to := min(max(s.list.Sel+room, room), len(s.hosts))
+	return s.hosts[min(from, to):to]
+}
+
+// arrange filters and sorts, and keeps the selection on its host.
+func (s *Screen) arrange() {
+	s.hosts = s.hosts[:0]
+	if s.fleet != nil {
+		for _, h := range s.fleet.Hosts {
+			if (!s.bad || h.Trouble() > 0) && strings.Contains(strings.ToLower(h.Name), strings.ToLower(s.filter)) {
+				s.hosts = append(s.hosts, h)
+			}
+		}
+	}
+	text.SortFleet(s.hosts)
+	if less := orders[s.order].compare; less != nil {
+		slices.SortStableFunc(s.hosts, less)
+	}
+	s.list.N = len(s.hosts)
+	if i := slices.IndexFunc(s.hosts, func(h text.FleetHost) bool { return h.Name == s.name }); i >= 0 && s.name != "" {
+		s.list.Sel = i
+	}
+	s.list.Clamp()
+	s.remember()
+}
+
+// remember notes which host is selected. At the top nobody is: whoever is
+// worst is to be seen.
+func (s *Screen) remember() {
+	s.name = ""
+	if s.list.Sel > 0 && s.list.Sel < len(s.hosts) {
+		s.name = s.hosts[s.list.Sel].Name
+	}
+}
+
+func (s *Screen) setFilter(t string) {
+	s.filter = t
+	s.list.Sel = 0
+	s.arrange()
+}
+
+// enter opens the selected host.
+func (s *Screen) enter() []tui.Effect {
+	if s.open != "" || s.list.Sel >= len(s.hosts) {
+		return nil
+	}
+	s.open, s.one, s.rows = s.hosts[s.list.Sel].Name, nil, widget.List{}
+	s.asking.host = true
+	return []tui.Effect{AskHost{s.open}}
+}
+
+// back goes out by one; false when it is outermost already.
+func (s *Screen) back() bool {
+	switch {
+	case s.open != "":
+		s.open, s.one, s.asking.host = "", nil, false
+	case s.filter != "" || s.bad:
+		s.bad = false
+		s.setFilter("")
+	default:
+		return false
+	}
+	return true
+}
+
+// Draw implements tui.App.
+func (s *Screen) Draw(g *cells.Grid) {
+	s.hits.Reset()
+	body, foot := g.Area().Bottom(1)
+	if s.open != "" {
+		s.drawHost(body)
+	} else {
+		s.drawFleet(body)
+	}
+	if s.edit != nil {
+		x := foot.Put(0, 0, "Filter: ", cells.Label)
+		s.edit.Draw(foot.Sub(x, 0, foot.W-x, 1), cells.Text)
+	} else {
+		widget.Footer(&s.hits, foot, s.keys())
+	}
+	if s.help != nil {
+		s.hits.Reset()
+		s.help.Draw(&s.hits, g.Area(), s.helpLines(), func() { s.help = nil })
+	}
+}
