@@ -59,10 +59,12 @@ $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 	g.StringVar(&f.url, "prometheus", "", "the engine's `URL`")
 	g.StringVar(&f.label, "host-label", "", "the `LABEL` that tells hosts apart (default: host, or instance where there is none)")
 	g.IntVarP(&f.rows, "rows", "n", 0, "show so many hosts (default: what fits, or 50)")
-	g.BoolVarP(&f.watch, "watch", "w", false, "again and again, until Ctrl-C")
+	g.BoolVar(&f.once, "once", false, "print once and end")
+	g.BoolVarP(&f.watch, "watch", "w", false, "print again and again, until Ctrl-C")
 	g.StringVar(&f.serve, "serve", "", "serve it as a page at `ADDR` (127.0.0.1:9109), until Ctrl-C")
 	g.StringVar(&f.webConfig, "web-config", "", "with --serve: TLS and passwords, a web configuration `FILE`; needed for anything but this machine")
-	g.DurationVar(&f.interval, "interval", 5*time.Second, "with --watch: `TIME` between two questions")
+	g.DurationVar(&f.interval, "interval", 5*time.Second, "`TIME` between two questions")
+	g.StringVarP(&f.config, "config-file", "c", "", "the configuration `FILE` (default $XDG_CONFIG_HOME/ttmon/config.toml)")
 	return cmd
 }
 
@@ -83,8 +85,8 @@ func (f *fleetCmd) run(args []string) error {
 		return usage("-n: %d is no number of hosts", f.rows)
 	}
 	if f.serve != "" {
-		if f.watch || len(args) > 0 {
-			return usage("--serve goes with neither --watch nor a HOST: the page has both")
+		if f.watch || f.once || len(args) > 0 {
+			return usage("--serve goes with neither --once, --watch nor a HOST: the page has all of it")
 		}
 		return f.serveFleet()
 	}

@@ -26,6 +26,8 @@ var sections = []section{
 	{"ttmond", "the allocation server next to a program that only reads", benchTTMOND},
 	{"history", "ttmond with and without history, on 32 boards", benchHistory},
 	{"web", "the page: its weight, the browser, 100 viewers, a fleet of 1,000 hosts", benchWeb},
+	{"remember", "a day of 32 devices in the history: appending, the disk, a chart", benchRemember},
+	{"fleet", "1,000 hosts of 32 chips in a real Prometheus", benchFleet},
 	{"attacks", "what other users can do to it", benchAttacks},
 }
 
