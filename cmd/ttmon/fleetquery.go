@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/model"
@@ -55,6 +56,22 @@ func (q *fleetQuery) each(expr string, f func(labels map[string]string, v float6
 	return err
 }
 
+// all asks several questions at once. The first failure is returned.
+func (q *fleetQuery) all(n int, expr func(i int) string) ([][]client.Series, error) {
+	answers, failures := make([][]client.Series, n), make([]error, n)
+	var wait sync.WaitGroup
+	for i := range n {
+		wait.Go(func() { answers[i], failures[i] = q.p.Query(q.ctx, expr(i)) })
+	}
+	wait.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
 // fleet asks for one line a host: the engine adds up.
 func (q *fleetQuery) fleet() (*text.Fleet, error) {
 	hosts := map[string]*text.FleetHost{}
@@ -69,11 +86,11 @@ func (q *fleetQuery) fleet() (*text.Fleet, error) {
 	by := "by (" + q.label
 	alerts := map[string]*text.FleetAlert{}
 	f := &text.Fleet{}
-	for _, ask := range []struct {
+	asks := []struct {
 		expr string
 		do   func(map[string]string, float64)
 	}{
-		{"sum " + by + ", state) (tenstorrent_device_state)", func(l map[string]string, v float64) { get(l).Chips[model.State(l["state"])] = int(v) }},
+		{"sum " + by + ", state) (tenstorrent_devices_in_state)", func(l map[string]string, v float64) { get(l).Chips[model.State(l["state"])] = int(v) }},
 		{"max " + by + ") (tenstorrent_asic_temperature_celsius)", func(l map[string]string, v float64) { get(l).Temperature = v }},
 		{"sum " + by + ") (tenstorrent_core_power_watts)", func(l map[string]string, v float64) { get(l).Power = v }},
 		{"sum " + by + `) (tenstorrent_memory_used_bytes{pool="dram"})`, func(l map[string]string, v float64) { get(l).Used = v }},
@@ -97,9 +114,16 @@ func (q *fleetQuery) fleet() (*text.Fleet, error) {
 			alerts[key].Hosts = append(alerts[key].Hosts, l[q.label])
 			alerts[key].PerHost[l[q.label]] += int(v)
 		}},
-	} {
-		if err := q.each(ask.expr, ask.do); err != nil {
-			return nil, err
+	}
+	answers, err := q.all(len(asks), func(i int) string { return asks[i].expr })
+	if err != nil {
+		return nil, err
+	}
+	for i, list := range answers {
+		for _, s := range list {
+			if len(s.Points) > 0 {
+				asks[i].do(s.Labels, s.Points[0].Value)
+			}
 		}
 	}
 	for _, h := range hosts {

@@ -36,7 +36,7 @@ func benchFleet(l *lab) error {
 	defer stop()
 	base := "http://" + address
 	for _, q := range []struct{ what, expr string }{
-		{"states of all chips by host", "sum by (host, state) (tenstorrent_device_state)"},
+		{"states of all chips by host", "sum by (host, state) (tenstorrent_devices_in_state)"},
 		{"memory of all chips by host", `sum by (host) (tenstorrent_memory_used_bytes{pool="dram"})`},
 		{"chips of 50 hosts", `tenstorrent_device_state{host=~"node00[0-4].*"} == 1`},
 	} {
@@ -100,6 +100,13 @@ func writeFleet(dir string, now time.Time) error {
 		fmt.Fprintf(w, "# TYPE %s gauge\n", name)
 		for h := range fleetHosts {
 			fmt.Fprintf(w, "%s{host=\"node%04d\"} %d %d\n", name, h, value, at)
+		}
+	}
+	fmt.Fprintln(w, "# TYPE tenstorrent_devices_in_state gauge")
+	for h := range fleetHosts {
+		hung := map[bool]int{true: 1}[h%100 == 7]
+		for state, n := range map[string]int{"ok": fleetChips - hung, "resetting": 0, "hung": hung, "lost": 0, "unknown": 0} {
+			fmt.Fprintf(w, "tenstorrent_devices_in_state{host=\"node%04d\",state=%q} %d %d\n", h, state, n, at)
 		}
 	}
 	fmt.Fprintln(w, "# EOF")

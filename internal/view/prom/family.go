@@ -103,6 +103,7 @@ var (
 	buildInfo      = gauge("build_info", "the ttmond that says this")
 	driverInfo     = gauge("driver_info", "version of the tenstorrent kernel module")
 	devices        = gauge("devices", "devices that the driver shows")
+	inState        = gauge("devices_in_state", "devices in each state: what a fleet adds up, since there are few of it")
 	unbound        = gauge("devices_unbound", "Tenstorrent functions on the PCI bus that no driver has claimed")
 	deviceInfo     = gauge("device_info", "what a device is")
 	firmwareInfo   = gauge("device_firmware_info", "firmware versions of a device")
@@ -128,7 +129,7 @@ var (
 
 // extras are the families above, for documentation and the API's metadata.
 var extras = []*Family{
-	up, simulated, buildInfo, driverInfo, devices, unbound, deviceInfo, firmwareInfo, deviceState, deviceResets, deviceLosses, energy,
+	up, simulated, buildInfo, driverInfo, devices, inState, unbound, deviceInfo, firmwareInfo, deviceState, deviceResets, deviceLosses, energy,
 	tracking, workloadUsed, workloadBound, workloads, processUsed, processBound, snapshotTime,
 	sourceDuration, sourceSuccess, sourceLast, limitMax, limitUsed, limitDropped, clients,
 }

@@ -144,6 +144,16 @@ func (w *Walker) node(s *model.Snapshot, emit Emit) {
 		emit(driverInfo, b, 1)
 	}
 	emit(devices, nil, float64(len(s.Devices)))
+	for _, state := range states {
+		n := 0
+		for i := range s.Devices {
+			if s.Devices[i].State == state {
+				n++
+			}
+		}
+		b = label(b[:0], "state", string(state))
+		emit(inState, b, float64(n))
+	}
 	emit(unbound, nil, float64(len(s.Host.Unbound)))
 	emit(snapshotTime, nil, float64(s.Time.UnixMilli())/1000)
 	w.buf = b
