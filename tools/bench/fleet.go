@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// Size of the fleet that is asked for.
-const fleetHosts, fleetChips = 1000, 32
-
 // benchFleet asks a real Prometheus with 1,000 hosts of 32 chips for what
 // `ttmon fleet` shows. The samples are made up, and written as blocks.
 func benchFleet(l *lab) error {
