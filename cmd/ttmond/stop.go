@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +24,13 @@ import (
 // inherits, and its configuration with it: there is no file that could be
 // wrong, missing or in the way. If no keeper can be had, we keep them ourselves.
 
+// keeperTries is how often a keeper is started: on a busy machine one may not
+// be there as soon as clients can be made to wait.
+const keeperTries = 5
+
+// errNoKeeper is the error of a keeper that could not be started at all.
+var errNoKeeper = errors.New("starting a keeper")
+
 const (
 	keepFD     = 3             // where a keeper finds us
 	keepConfig = "TTMOND_KEEP" // the configuration, as JSON
@@ -40,11 +48,19 @@ func (d *ttmond) stopped(ctx context.Context) error {
 		d.log.Warn("connections are closed; old clients may die at their next report", "connections", clients)
 		return nil
 	}
-	pid, err := d.leaveKeeper(ctx)
-	if err == nil {
-		d.log.Info("clients are still connected; a process keeps their connections until they end or ttmond starts again",
-			"connections", clients, "pid", pid)
-		return errHandedOver
+	var err error
+	for range keeperTries {
+		var pid int
+		_ = handover.Notify("EXTEND_TIMEOUT_USEC=60000000") // systemd would kill us otherwise, and everybody with us
+		if pid, err = d.leaveKeeper(ctx); err == nil {
+			d.log.Info("clients are still connected; a process keeps their connections until they end or ttmond starts again",
+				"connections", clients, "pid", pid)
+			return errHandedOver
+		}
+		if errors.Is(err, errNoKeeper) || ctx.Err() != nil {
+			break
+		}
+		d.log.Warn("a process that was to keep the connections of clients did not take them", "pid", pid, "err", err)
 	}
 	d.log.Error("no process can be left behind to keep connections; ttmond keeps them itself until they end or a ttmond starts",
 		"connections", clients, "err", err)
@@ -85,7 +101,7 @@ func (d *ttmond) leaveKeeper(ctx context.Context) (pid int, err error) {
 	}
 	theirs.Close()
 	if err != nil {
-		return 0, fmt.Errorf("starting a keeper: %w", err)
+		return 0, fmt.Errorf("%w: %w", errNoKeeper, err)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -147,7 +163,7 @@ func keeperConfig() (c config, err error) {
 // over.
 func (d *ttmond) awaitDesertion(ctx context.Context) {
 	for n := 0; d.server.Stats().Connections > 0 && ctx.Err() == nil; n++ {
-		if n%50 == 0 { // systemd would kill us otherwise, and everybody with us
+		if n%50 == 0 {
 			_ = handover.Notify("EXTEND_TIMEOUT_USEC=60000000")
 		}
 		select {

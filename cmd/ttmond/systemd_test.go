@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -118,7 +119,9 @@ func (s *systemd) said() string {
 
 // inside runs a command in the namespaces.
 func (s *systemd) inside(args ...string) *exec.Cmd {
-	return exec.Command("nsenter", append([]string{"-t", strconv.Itoa(s.pid1), "-m", "-p", "--"}, args...)...)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
+	s.t.Cleanup(cancel)
+	return exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(s.pid1), "-m", "-p", "--"}, args...)...)
 }
 
 func (s *systemd) systemctl(args ...string) (string, error) {
