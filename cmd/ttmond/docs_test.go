@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -25,6 +29,56 @@ func TestDocs(t *testing.T) {
 	for _, call := range h.tree("/v1/version")["calls"].([]any) {
 		if !strings.Contains(page, call.(string)) {
 			t.Errorf("%s is not on the page", call)
+		}
+	}
+}
+
+// The page about attacks names tests that there are, every attack there is, and
+// no other.
+func TestSecurityPage(t *testing.T) {
+	b, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	there := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules") {
+			return errors.Join(err, fs.SkipDir)
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range declared.FindAllStringSubmatch(string(b), -1) {
+			there[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(page, -1)
+	if len(names) < 20 {
+		t.Errorf("only %d tests are named", len(names))
+	}
+	for _, m := range names {
+		if !there[m[1]] {
+			t.Errorf("there is no %s", m[1])
+		}
+	}
+	said := map[string]bool{"paths": true} // in words
+	for _, m := range regexp.MustCompile("`TestHostile` \\(([a-z, -]+)\\)").FindAllStringSubmatch(page, -1) {
+		for name := range strings.SplitSeq(m[1], ", ") {
+			if said[name] = true; attacks[name] == nil {
+				t.Errorf("there is no attack %s", name)
+			}
+		}
+	}
+	for _, name := range attackNames() {
+		if !said[name] {
+			t.Errorf("the attack %s is not on the page", name)
 		}
 	}
 }
