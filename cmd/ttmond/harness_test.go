@@ -70,6 +70,7 @@ type host struct {
 	extraArgs, extraEnviron []string
 	credential              *syscall.Credential // whom ttmond runs as; nil: us
 	wrapper                 []string            // a command that runs ttmond; nil: none
+	program                 string              // an older ttmond; "": ours
 }
 
 // instance is one ttmond process.
@@ -146,7 +147,11 @@ func (i *instance) ready() bool {
 
 func (h *host) launch(args ...string) *instance {
 	h.t.Helper()
-	line := append(append(slices.Clone(h.wrapper), program(h.t)), h.args(args...)...)
+	bin := h.program
+	if bin == "" {
+		bin = program(h.t)
+	}
+	line := append(append(slices.Clone(h.wrapper), bin), h.args(args...)...)
 	i := &instance{cmd: exec.Command(line[0], line[1:]...), log: new(syncBuffer), done: make(chan struct{})}
 	i.cmd.Stderr = i.log
 	i.cmd.Env = append(os.Environ(), append(h.extraEnviron, "HOME="+h.dir)...) // no configuration of the user's
@@ -196,7 +201,10 @@ func (h *host) startOnTerminal() (*os.File, *instance) {
 
 // args are those of every ttmond of a host.
 func (h *host) args(more ...string) []string {
-	all := append([]string{"--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", filepath.Join(h.dir, "state"), "--root", h.root, "--listen", "off"}, h.extraArgs...)
+	all := append([]string{"--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", filepath.Join(h.dir, "state"), "--root", h.root}, h.extraArgs...)
+	if h.program == "" { // which knows no such flag
+		all = append(all, "--listen", "off")
+	}
 	return append(all, more...)
 }
 

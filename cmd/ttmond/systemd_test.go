@@ -173,6 +173,7 @@ func TestSystemd(t *testing.T) {
 	s.await("the service", func() bool { return s.show("ActiveState") == "active" })
 	s.awaitSums(0, sums{dram: 1000})
 	s.checkHardening(t)
+	s.checkWatching(t)
 
 	first := s.main()
 	s.must("restart", "ttmond.service")
@@ -217,6 +218,32 @@ var capabilities = map[string]int{
 	"cap_dac_read_search": unix.CAP_DAC_READ_SEARCH, "cap_sys_ptrace": unix.CAP_SYS_PTRACE, // to read about all processes
 	"cap_bpf": unix.CAP_BPF, "cap_perfmon": unix.CAP_PERFMON, // to watch allocators
 	"cap_setuid": unix.CAP_SETUID, "cap_setgid": unix.CAP_SETGID, "cap_kill": unix.CAP_KILL, // for commands of alerts
+}
+
+// checkWatching sees that what the service may do is enough to watch allocators,
+// where this kernel lets anybody do that.
+func (s *systemd) checkWatching(t *testing.T) {
+	t.Helper()
+	here := newHost(t)
+	here.start()
+	state := here.watchState()
+	here.stop()
+	if state["state"] != "on" {
+		t.Logf("the kernel does not let us watch: %v", state["reason"])
+		return
+	}
+	if st := s.watchState(); st["state"] != "on" {
+		t.Errorf("the service does not watch allocators: %v", st)
+		return
+	}
+	c := startAllocating(t, "nsenter", "-t", strconv.Itoa(s.pid1), "-m", "-p", "--")
+	c.do("make %d 5", 1<<20)
+	s.await("a program to be watched", func() bool {
+		c.do("take 64")
+		st := s.watchState()
+		return st["processes"].(float64) > 0 && st["events"].(float64) > 0
+	})
+	c.kill()
 }
 
 // checkHardening looks at what the service may do.

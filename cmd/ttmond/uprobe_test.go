@@ -11,8 +11,9 @@ import (
 )
 
 // startAllocating starts a program with a library that looks like tt-metal's;
-// see internal/source/uprobe/testdata/fake.
-func startAllocating(t *testing.T) *client {
+// see internal/source/uprobe/testdata/fake. enter is a command that runs it
+// elsewhere.
+func startAllocating(t *testing.T, enter ...string) *client {
 	t.Helper()
 	from, dir := "../../internal/source/uprobe/testdata/fake", t.TempDir()
 	name, library := filepath.Join(dir, "program"), filepath.Join(dir, "libtt_metal.so")
@@ -24,7 +25,8 @@ func startAllocating(t *testing.T) *client {
 			t.Fatalf("compiling: %v\n%s", err, out)
 		}
 	}
-	c := startClient(t, name, library)
+	line := append(append([]string{}, enter...), name, library)
+	c := startClient(t, line[0], line[1:]...)
 	_, _ = c.out.ReadString('\n') // "ready"
 	return c
 }

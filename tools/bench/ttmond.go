@@ -47,7 +47,10 @@ type node struct {
 	alloc, api string
 }
 
-func (l *lab) ttmond() (*node, error) {
+func (l *lab) ttmond() (*node, error) { return l.ttmondOf("") }
+
+// ttmondOf is ttmond for an older one; "" for ours.
+func (l *lab) ttmondOf(bin string) (*node, error) {
 	dir, err := os.MkdirTemp(l.dir, "n")
 	if err != nil {
 		return nil, err
@@ -57,7 +60,11 @@ func (l *lab) ttmond() (*node, error) {
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return nil, err
 	}
-	n.cmd = exec.Command(filepath.Join(l.bin, "ttmond"), "--alloc-socket", n.alloc, "--socket", n.api, "--state-dir", dir, "--root", root, "--listen", "off")
+	args := []string{"--alloc-socket", n.alloc, "--socket", n.api, "--state-dir", dir, "--root", root}
+	if bin == "" {
+		bin, args = filepath.Join(l.bin, "ttmond"), append(args, "--listen", "off") // which the other does not know
+	}
+	n.cmd = exec.Command(bin, args...)
 	if err := n.cmd.Start(); err != nil {
 		return nil, err
 	}

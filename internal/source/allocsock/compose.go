@@ -65,10 +65,19 @@ func (s *Server) compose(asks, waits *conn, text composer, use func(string)) {
 		t := text(s.opt.Ledger, Viewer{UID: u.uid, All: root}, start)
 		took := time.Since(start)
 		s.post(func() {
-			u.textAfter = s.now.Add(restAfter * took)
+			u.rest(s.now, took)
 			s.composed(x, t, true)
 		})
 	}()
+}
+
+// rest has the next text for a user wait. Several may have been made at once:
+// each adds its own.
+func (u *user) rest(now time.Time, took time.Duration) {
+	if u.textAfter.Before(now) {
+		u.textAfter = now
+	}
+	u.textAfter = u.textAfter.Add(restAfter * took)
 }
 
 // composed ends the making of a text.

@@ -286,6 +286,18 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// Texts take a fifth of a core at most, also if several are asked for at once.
+func TestRest(t *testing.T) {
+	now := time.Now()
+	u := &user{textAfter: now.Add(-time.Hour)}
+	for k := range 4 {
+		u.rest(now.Add(time.Duration(k)*time.Second), time.Second)
+	}
+	if got := u.textAfter.Sub(now); got != 16*time.Second {
+		t.Errorf("after four texts of a second each the next may begin %v after the first", got)
+	}
+}
+
 // Root is served first, then who has waited longest.
 func TestOrderOfUsers(t *testing.T) {
 	s := &Server{turn: 10, users: map[int]*user{}}
