@@ -25,6 +25,7 @@ func anonymous(s *doctor.Subject) *doctor.Subject {
 		d.Doubts = m.doubts(d.Doubts)
 		d.Memory.Doubts = m.doubts(d.Memory.Doubts)
 		d.Chips = m.chips(d.Chips)
+		d.Pods = nil
 	}
 	snap.Unmatched = m.chips(snap.Unmatched)
 	snap.Ghosts = slices.Clone(snap.Ghosts)

@@ -22,6 +22,7 @@ var said = map[string]string{
 	"Container.Runtime": "kept", "Container.ID": "replaced", "Container.Pod": "left out", "Container.PodName": "left out", "Container.Namespace": "left out",
 	"Doubt.Region": "its id is replaced in every file", "Doubt.Release": "kept: of tt-metal", "Doubt.Name": "replaced", "Doubt.Detail": "left out",
 	"Ghost.Region": "its id is replaced in every file", "Ghost.Name": "replaced",
+	"PodClaim.Namespace": "left out", "PodClaim.Pod": "left out", "PodClaim.Container": "left out", "PodClaim.Resource": "left out", "PodClaim.Names": "left out",
 	"Alert.Name": "kept: of a rule", "Alert.Severity": "kept", "Alert.Summary": "replaced", "Alert.BusID": "kept",
 }
 
