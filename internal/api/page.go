@@ -188,7 +188,7 @@ func (s *Server) rangeOfMetric(ctx context.Context, m metric.Column[*model.Devic
 	if q.device != "" {
 		only = []string{metric.Matcher("pci", q.device)}
 	}
-	expr, per, _ := m.Query(window(q.step), only...)
+	expr, per, _ := m.Query(q.window(), only...)
 	if m.Per != 0 {
 		per *= m.Per
 	}
@@ -257,9 +257,14 @@ func (q *rangeQuery) spread(l Series, per float64, n int) []*float64 {
 	return out
 }
 
-// window is over what time a rate is made.
-func window(step time.Duration) string {
-	return strconv.Itoa(int(max(time.Minute, step).Seconds())) + "s"
+// window is over what time a rate is made: a few samples, which are a second
+// apart in the last hour and 15 seconds before.
+func (q *rangeQuery) window() string {
+	least := time.Minute
+	if time.Since(q.start) < time.Hour+time.Minute {
+		least = 10 * time.Second
+	}
+	return strconv.Itoa(int(max(least, q.step).Seconds())) + "s"
 }
 
 func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {

@@ -46,6 +46,10 @@ export function useMap(pid: number, s: State): { map: MapAnswer | null; problem:
   const [problem, setProblem] = useState("");
   const beat = s.link === "live" ? Math.floor(s.received / 2000) : 0;
   useEffect(() => {
+    if (!pid) {
+      setMap(null);
+      return;
+    }
     if (s.at) {
       setMap(null);
       setProblem("Blocks are not kept: they are known of now only.");
@@ -60,6 +64,8 @@ export function useMap(pid: number, s: State): { map: MapAnswer | null; problem:
     get<MapAnswer>(`processes/${pid}/map`, stop.signal)
       .then((m) => {
         for (const x of m.sites) x.bytes_text = bytes(x.bytes);
+        // A pool that was never used, and whose size nobody told, is nothing to look at.
+        m.pools = m.pools.filter((x) => x.bank_capacity > 0 || x.blocks.length > 0);
         setMap(m);
         setProblem("");
       })
@@ -121,7 +127,7 @@ export function BankMap(p: { pool: MapPool }) {
       )}
       <p class="under">
         <span>0</span>
-        <span class="hover">{hover || `${pool.blocks.length + pool.left_out} blocks`}</span>
+        <span class="hover">{hover || (pool.blocks.length + pool.left_out === 1 ? "1 block" : `${pool.blocks.length + pool.left_out} blocks`)}</span>
         <span>{bytes(pool.bank_capacity)}</span>
       </p>
     </figure>

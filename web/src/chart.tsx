@@ -171,13 +171,13 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
       y: {
         range: (_u, min, max) => {
           const limit = live.current.limit ?? null;
-          return live.current.zero && limit ? [0, Math.max(limit * 1.04, max ?? 0)] : around(min, max, limit);
+          return live.current.zero && limit ? [0, Math.max(limit * 1.04, max ?? 0)] : around(min, max, limit ?? (data.unit === "B" && max === null ? 2 ** 30 : null));
         },
       },
     },
     axes: [
-      { ...axis, values: dateFormat as unknown as uPlot.Axis.Values },
-      { ...axis, size: 62, values: (_u, ticks) => ticks.map((v) => value(v, data.unit, 0)) },
+      { ...axis, space: 76, values: dateFormat as unknown as uPlot.Axis.Values },
+      { ...axis, size: 84, values: (_u, ticks) => ticks.map((v) => value(v, data.unit, 0)) },
     ],
     hooks: {
       setCursor: [(u) => setCursor(u.cursor.idx ?? null)],

@@ -11,11 +11,12 @@ import type { State } from "./store";
 import type { Device, PoolUse, SaidDevice } from "./types";
 
 const standard: { metrics: string[]; title: string; limit?: (d: Device) => number | null; zero?: boolean }[] = [
-  { metrics: ["temperature.asic"], title: "Temperature", limit: (d) => d.temperature_limit_c },
-  { metrics: ["power.draw"], title: "Power", limit: (d) => d.power_limit_w },
+  { metrics: ["temperature.asic"], title: "Temperature", limit: (d) => d.temperature_limit_c, zero: true },
+  { metrics: ["power.draw"], title: "Power", limit: (d) => d.power_limit_w, zero: true },
   { metrics: ["memory.used"], title: "DRAM in use", limit: (d) => totalMiB(d), zero: true },
   { metrics: ["clocks.ai"], title: "AI clock", limit: (d) => d.aiclk_max_mhz },
   { metrics: ["pcie.rx", "pcie.tx"], title: "PCIe" },
+  { metrics: ["l1.used"], title: "L1 that buffers asked for" },
 ];
 
 function totalMiB(d: Device): number | null {
@@ -187,4 +188,4 @@ function Charts(p: { s: State; d: Device }) {
   );
 }
 
-const names: Record<string, string> = { "pcie.rx": "to device", "pcie.tx": "from device", "temperature.asic": "ASIC", "power.draw": "core", "memory.used": "DRAM", "clocks.ai": "AI clock" };
+const names: Record<string, string> = { "pcie.rx": "to device", "pcie.tx": "from device", "temperature.asic": "ASIC", "power.draw": "core", "memory.used": "DRAM", "clocks.ai": "AI clock", "l1.used": "L1" };

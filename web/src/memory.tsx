@@ -1,6 +1,6 @@
 // Where the memory is: who holds it, how full each pool is, what the dead left.
 
-import { BankMap, Fit, useMap } from "./bankmap";
+import { BankMap, Fit, type MapAnswer, useMap } from "./bankmap";
 import { A, Bar, Choice, Empty, Panel, Reasons } from "./parts";
 import { bytes, mark, moment } from "./figures";
 import { setQuery, useRoute } from "./route";
@@ -10,21 +10,43 @@ import { useRangeData } from "./metricchart";
 import type { Device, PoolUse } from "./types";
 
 export function MemoryPage(p: { s: State }) {
-  const pool = useRoute().query.get("pool") ?? "dram";
+  const q = useRoute().query;
+  const pool = q.get("pool") ?? "dram";
+  const exact = exactPIDs(p.s);
+  const chosen = Number(q.get("pid")) || exact[0] || 0;
+  const found = useMap(chosen, p.s);
   return (
     <>
       <Panel title="Who holds what" tools={<Choice label="pool" value={pool} options={["dram", "l1", "l1_small", "trace", "cb", "kernel"]} names={p.s.words?.pools} choose={(v) => setQuery({ pool: v === "dram" ? "" : v })} />}>
-        <Treemap tiles={tiles(p.s, pool)} />
+        <Treemap tiles={tiles(p.s, pool, found.map)} />
       </Panel>
       <Pools s={p.s} pool={pool} />
-      <Allocators s={p.s} />
+      <Allocators exact={exact} chosen={chosen} map={found.map} problem={found.problem} />
       <Dead s={p.s} />
     </>
   );
 }
 
-/** Host → device → process, and what is not used. */
-function tiles(s: State, pool: string): Tile[] {
+/** The processes whose allocators are known. */
+function exactPIDs(s: State): number[] {
+  return s.snap!.processes.filter((x) => x.devices.some((d) => d.source === "uprobe" || d.source === "track")).map((x) => x.pid);
+}
+
+/** What a process holds of a pool of a device: by tag or call site, or else block by block. */
+function inside(map: MapAnswer | null, pid: number, device: number, pool: string): Tile[] {
+  if (!map || map.pid !== pid) return [];
+  const here = (chip: string) => chip === `device ${device}` || chip.startsWith(`device ${device} `);
+  const sites = map.sites.filter((x) => x.pool === pool && here(x.chip)).map((x): Tile => ({ name: x.tag ?? x.stack.at(-1) ?? "?", bytes: x.bytes, text: bytes(x.bytes), kind: "part" }));
+  if (sites.length > 0) return sites.slice(0, 40);
+  return map.pools
+    .filter((x) => x.pool === pool && x.chips.some(here))
+    .flatMap((x) => x.blocks.map(([addr, size, asked]): Tile => ({ name: "0x" + addr.toString(16), bytes: asked || size * x.banks, text: bytes(asked || size * x.banks), kind: "part" })))
+    .sort((a, b) => b.bytes - a.bytes)
+    .slice(0, 60);
+}
+
+/** Host → device → process → part, and what is not used. */
+function tiles(s: State, pool: string, map: MapAnswer | null): Tile[] {
   const snap = s.snap!;
   const said = s.said!;
   return snap.devices.map((d): Tile => {
@@ -33,7 +55,7 @@ function tiles(s: State, pool: string): Tile[] {
       proc.devices.forEach((u, j) => {
         const f = said.processes[i]?.uses[j]?.pools[pool];
         if (u.index !== d.index || !f?.bytes) return;
-        children.push({ name: `${proc.pid} ${said.processes[i]!.command}`, bytes: f.bytes, text: f.text, to: "/process/" + proc.pid, kind: "process" });
+        children.push({ name: `${proc.pid} ${said.processes[i]!.command}`, bytes: f.bytes, text: f.text, to: "/process/" + proc.pid, kind: "process", children: inside(map, proc.pid, d.index, pool) });
       });
     });
     const use = d.memory[pool] as PoolUse | undefined;
@@ -127,34 +149,26 @@ function hole(use: unknown): string {
 }
 
 /** The banks of one process whose allocator is known exactly. */
-function Allocators(p: { s: State }) {
-  const q = useRoute().query;
-  const snap = p.s.snap!;
-  const exact = snap.processes.filter((x) => x.devices.some((d) => d.source === "uprobe" || d.source === "track"));
-  const chosen = Number(q.get("pid")) || exact[0]?.pid || 0;
+function Allocators(p: { exact: number[]; chosen: number; map: MapAnswer | null; problem: string }) {
   return (
     <Panel
       title="Banks and holes"
-      tools={exact.length > 0 && <Choice label="process" value={String(chosen)} options={exact.map((x) => String(x.pid))} choose={(v) => setQuery({ pid: v })} />}
+      tools={p.exact.length > 0 && <Choice label="process" value={String(p.chosen)} options={p.exact.map(String)} choose={(v) => setQuery({ pid: v })} />}
     >
-      {chosen ? <Banks pid={chosen} s={p.s} /> : <Empty>No process here has an allocator that is watched: only sums are known. Programs started with ttmon run, or while ttmond runs as root, show their blocks.</Empty>}
+      {!p.chosen && <Empty>No process here has an allocator that is watched: only sums are known. Programs started with ttmon run, or while ttmond runs as root, show their blocks.</Empty>}
+      {p.chosen > 0 && !p.map && <Empty>{p.problem || "…"}</Empty>}
+      {p.map && (
+        <>
+          <div class="body">
+            {p.map.pools.map((x, i) => (
+              <BankMap key={i} pool={x} />
+            ))}
+          </div>
+          <Fit pid={p.chosen} />
+          <Reasons list={p.map.doubts} />
+        </>
+      )}
     </Panel>
-  );
-}
-
-function Banks(p: { pid: number; s: State }) {
-  const { map, problem } = useMap(p.pid, p.s);
-  if (!map) return <Empty>{problem || "…"}</Empty>;
-  return (
-    <>
-      <div class="body">
-        {map.pools.map((x, i) => (
-          <BankMap key={i} pool={x} />
-        ))}
-      </div>
-      <Fit pid={p.pid} />
-      <Reasons list={map.doubts} />
-    </>
   );
 }
 

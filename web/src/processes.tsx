@@ -44,7 +44,7 @@ export function ProcessPage(p: { s: State; name: string }) {
       </div>
       {proc && said ? <Identity p={proc} s={said} state={p.s} /> : <Empty>Process {p.name} uses no device at this moment.</Empty>}
       <Panel title="Memory over time" tools={<RangeChoice range={range} />}>
-        <Past pid={Number(p.name)} ticks={proc?.start_ticks ?? 0} range={range} />
+        <Past pid={Number(p.name)} ticks={proc?.start_ticks ?? 0} range={range} now={proc && said ? present(snap.time, proc, said) : null} />
       </Panel>
       <Panel title="Its banks">
         {map ? <Banks map={map} /> : <Empty>{problem || "…"}</Empty>}
@@ -113,7 +113,7 @@ function Identity(p: { p: Process; s: SaidProcess; state: State }) {
                         {u.pools[k]?.text}
                       </td>
                     ))}
-                    <td>{u.source}</td>
+                    <td class="wrap">{u.source}</td>
                   </tr>
                 );
               })}
@@ -126,15 +126,29 @@ function Identity(p: { p: Process; s: SaidProcess; state: State }) {
   );
 }
 
+interface Point {
+  time: string;
+  devices: { index: number; pools: Record<string, { bytes: number; bound: string }> }[];
+}
+
 interface PastAnswer {
-  points: { time: string; devices: { index: number; pools: Record<string, { bytes: number; bound: string }> }[] }[];
+  points: Point[];
+}
+
+/** What it holds now, as the last point. */
+function present(time: string, p: Process, s: SaidProcess): Point {
+  const devices = p.devices.flatMap((d, i) => {
+    const f = s.uses[i]?.pools["dram"];
+    return d.index === null || !f || f.bytes === null ? [] : [{ index: d.index, pools: { dram: { bytes: f.bytes, bound: f.bound ?? "exact" } } }];
+  });
+  return { time, devices };
 }
 
 const boundNumber: Record<string, number> = { exact: 0, at_least: 1, unsure: 2 };
 
 /** What it held, device by device, from the snapshots that are kept. */
-function Past(p: { pid: number; ticks: number; range: Range }) {
-  const [data, setData] = useState<ChartData | null>(null);
+function Past(p: { pid: number; ticks: number; range: Range; now: Point | null }) {
+  const [past, setPast] = useState<Point[] | null>(null);
   const [problem, setProblem] = useState("");
   const beat = p.range.moving ? Math.floor(p.range.end / 15) : p.range.end;
   useEffect(() => {
@@ -143,26 +157,27 @@ function Past(p: { pid: number; ticks: number; range: Range }) {
     if (p.ticks) q.set("start_ticks", String(p.ticks));
     get<PastAnswer>(`processes/${p.pid}/history?${q}`, stop.signal)
       .then((a) => {
-        setData(pastData(a));
+        setPast(a.points);
         setProblem("");
       })
       .catch((err: Error) => !stop.signal.aborted && setProblem(err.message));
     return () => stop.abort();
   }, [p.pid, p.ticks, beat, p.range.end - p.range.start]);
-  return <Chart title="DRAM by device" data={data} problem={problem} start={p.range.start} end={p.range.end} height={200} />;
+  const points = past && p.now && p.range.moving && Date.parse(p.now.time) > Date.parse(past.at(-1)?.time ?? "1970-01-01") ? [...past, p.now] : past;
+  return <Chart title="DRAM by device" data={points && pastData(points)} problem={problem} start={p.range.start} end={p.range.end} height={200} />;
 }
 
-function pastData(a: PastAnswer): ChartData {
-  const devices = [...new Set(a.points.flatMap((x) => x.devices.map((d) => d.index)))].sort((x, y) => x - y).slice(0, 32);
-  const of = (i: number, k: number) => a.points[k]?.devices.find((d) => d.index === i)?.pools["dram"];
+function pastData(points: Point[]): ChartData {
+  const devices = [...new Set(points.flatMap((x) => x.devices.map((d) => d.index)))].sort((x, y) => x - y).slice(0, 32);
+  const of = (i: number, k: number) => points[k]?.devices.find((d) => d.index === i)?.pools["dram"];
   return {
-    times: a.points.map((x) => Date.parse(x.time) / 1000),
+    times: points.map((x) => Date.parse(x.time) / 1000),
     unit: "B",
     decimals: 0,
     lines: devices.map((i) => ({
       name: "device " + i,
-      values: a.points.map((_, k) => of(i, k)?.bytes ?? null),
-      bounds: a.points.map((_, k) => boundNumber[of(i, k)?.bound ?? "exact"] ?? 2),
+      values: points.map((_, k) => of(i, k)?.bytes ?? null),
+      bounds: points.map((_, k) => boundNumber[of(i, k)?.bound ?? "exact"] ?? 2),
     })),
   };
 }

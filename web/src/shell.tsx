@@ -159,6 +159,11 @@ function find(s: State, text: string): void {
 
 function Themes() {
   const [now, set] = useState<Theme>(theme());
+  useEffect(() => {
+    const follow = () => set(theme());
+    window.addEventListener("themechange", follow);
+    return () => window.removeEventListener("themechange", follow);
+  }, []);
   return (
     <select
       class="themes"
@@ -167,7 +172,6 @@ function Themes() {
       onChange={(e) => {
         const t = e.currentTarget.value as Theme;
         applyTheme(t);
-        set(t);
         window.dispatchEvent(new Event("themechange"));
       }}
     >

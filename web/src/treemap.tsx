@@ -9,7 +9,7 @@ export interface Tile {
   bytes: number;
   text: string;
   to?: string;
-  kind: "device" | "process" | "rest";
+  kind: "device" | "process" | "part" | "rest";
   children?: Tile[];
 }
 
@@ -86,6 +86,11 @@ export function Treemap(p: { tiles: Tile[] }) {
               c.to ? (
                 <A key={c.name} to={c.to} class={"tile " + c.kind} label={roomy(cb) ? undefined : `${c.name}, ${c.text}`}>
                   <Inside b={cb} name={c.name} text={c.text || bytes(c.bytes)} />
+                  {roomy(cb) && cb.h > 60 && squarify(c.children ?? [], { x: cb.x + 4, y: cb.y + 34, w: cb.w - 8, h: cb.h - 40 }).map(({ t: part, box: pb }) => (
+                    <span key={part.name} class="tile part">
+                      <Inside b={pb} name={part.name} text={part.text} />
+                    </span>
+                  ))}
                 </A>
               ) : (
                 <div key={c.name} class={"tile " + c.kind}>

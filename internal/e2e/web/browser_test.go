@@ -106,7 +106,7 @@ type tab struct {
 func open(t testing.TB, l look, url string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser(t))
-	ctx, end := context.WithTimeout(ctx, 4*patience)
+	ctx, end := context.WithTimeout(ctx, 10*patience)
 	b := &tab{TB: t, ctx: ctx}
 	done := make(chan struct{})
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(l.width, l.height)); err != nil {
@@ -220,7 +220,7 @@ func (b *tab) fitsWidth(where string) {
 // shoot keeps a picture where pictures are wanted.
 func (b *tab) shoot(name string) {
 	b.Helper()
-	dir := os.Getenv("TTMON_SHOTS")
+	dir := os.Getenv("PAGE_SHOTS")
 	if dir == "" {
 		return
 	}

@@ -4,5 +4,5 @@
 // make test has what must hold of every change, in one browser. With the build
 // tag web (make test-web) all views are walked at all widths and in all colours,
 // with axe-core looking for faults of accessibility, the real ttnn, and pictures
-// of everything in $TTMON_SHOTS.
+// of everything in $PAGE_SHOTS.
 package web

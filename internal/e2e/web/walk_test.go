@@ -71,25 +71,25 @@ func TestWalk(t *testing.T) {
 			n.ctl("run", bench)
 			time.Sleep(10 * time.Second) // so that charts have lines
 			for name, l := range looks {
-				b := open(t, l, n.url+"/")
-				for view, path := range map[string]string{
-					"overview": "/", "device": "/device/0?range=5m", "processes": "/processes?tree=1", "process": "/process/" + pid + "?range=5m",
-					"memory": "/memory", "topology": "/topology?by=power", "events": "/events?range=5m",
-				} {
-					b.visit(n.url + path)
-					b.until("there is a host", `document.querySelector(".fresh.live") !== null`)
-					time.Sleep(1500 * time.Millisecond) // charts and maps are asked for
-					b.fitsWidth(path + " at " + name)
-					b.accessible(path+" at "+name, source)
-					b.shoot(fmt.Sprintf("%s-%s-%s", strings.Map(func(r rune) rune {
-						if r == ',' {
-							return '+'
-						}
-						return r
-					}, boards), view, name))
-				}
+				t.Run(name, func(t *testing.T) { walk(t, n, l, pid, strings.ReplaceAll(boards, ",", "+")+"-%s-"+name, source) })
 			}
 		})
+	}
+}
+
+// walk goes through all views in one tab; picture is the name of their pictures.
+func walk(t *testing.T, n *node, l look, pid, picture, source string) {
+	b := open(t, l, n.url+"/")
+	for view, path := range map[string]string{
+		"overview": "/", "device": "/device/0?range=5m", "processes": "/processes?tree=1", "process": "/process/" + pid + "?range=5m",
+		"memory": "/memory", "topology": "/topology?by=power", "events": "/events?range=5m",
+	} {
+		b.visit(n.url + path)
+		b.until("there is a host", `document.querySelector(".fresh.live") !== null`)
+		time.Sleep(1500 * time.Millisecond) // charts and maps are asked for
+		b.fitsWidth(path)
+		b.accessible(path, source)
+		b.shoot(fmt.Sprintf(picture, view))
 	}
 }
 
@@ -120,9 +120,10 @@ func TestExactBlocks(t *testing.T) {
 	var pid int
 	for _, step := range []ttnn.Step{
 		{"do": "open", "mesh": []int{1, 1}},
-		{"do": "alloc", "name": "a", "shape": []int{1, 1, 4096, 4096}},
-		{"do": "alloc", "name": "b", "shape": []int{1, 1, 2048, 4096}},
-		{"do": "alloc", "name": "c", "shape": []int{1, 1, 4096, 4096}},
+		{"do": "alloc", "name": "a", "pool": "dram", "bytes": 1 << 30},
+		{"do": "alloc", "name": "b", "pool": "dram", "bytes": 512 << 20},
+		{"do": "alloc", "name": "c", "pool": "dram", "bytes": 2 << 30},
+		{"do": "alloc", "name": "d", "pool": "l1", "bytes": 8 << 20},
 		{"do": "free", "name": "b"},
 	} {
 		r, err := j.Do(step)
@@ -139,7 +140,7 @@ func TestExactBlocks(t *testing.T) {
 	b.visit(n.ticket())
 	b.visit(fmt.Sprintf("%s/process/%d?fit=512M", n.url, pid))
 	b.until("the bank is drawn, exact", `[...document.querySelectorAll(".bank figcaption")].some(e => e.textContent.includes("DRAM") && e.textContent.includes("exact"))`)
-	b.says("would 512 MiB fit?  yes")
+	b.says("would 512 MiB fit? yes")
 	b.shoot("exact")
 	b.visit(n.url + "/memory")
 	b.until("the bank is on the memory page", `document.querySelectorAll(".bank canvas").length > 0`)

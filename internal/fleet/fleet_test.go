@@ -1,0 +1,189 @@
+package fleet
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/hermetic"
+)
+
+func TestMain(m *testing.M) { hermetic.Main(m) }
+
+// line is a series with its labels in pairs.
+func line(value string, pairs ...string) string {
+	var b strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:%q", pairs[i], pairs[i+1])
+	}
+	return fmt.Sprintf(`{"metric":{%s},"value":[1,%q]}`, b.String(), value)
+}
+
+func serve(t *testing.T, series map[string][]string) (url string, asked *atomic.Int64, broken *atomic.Bool) {
+	t.Helper()
+	asked, broken = new(atomic.Int64), new(atomic.Bool)
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if broken.Load() {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = io.WriteString(w, `{"status":"error","errorType":"execution","error":"out of memory"}`)
+			return
+		}
+		var list []string
+		for part, lines := range series {
+			if strings.Contains(r.URL.Query().Get("query"), part) {
+				list = append(list, lines...)
+			}
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[%s]}}`, strings.Join(list, ","))
+	}))
+	t.Cleanup(engine.Close)
+	p, err := client.NewPrometheus(engine.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{Prometheus: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(s.Handler())
+	t.Cleanup(web.Close)
+	return web.URL + "/v1/fleet", asked, broken
+}
+
+func get(t *testing.T, url string) (status int, a Answer, text string) {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.StatusCode == http.StatusOK {
+		if err := json.Unmarshal(b, &a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r.StatusCode, a, string(b)
+}
+
+var three = map[string][]string{
+	"count(tenstorrent_devices": {line("3")},
+	"tenstorrent_device_state": {
+		line("1", "host", "calm", "device", "0", "state", "ok"), line("1", "host", "calm", "device", "1", "state", "ok"),
+		line("1", "host", "hot", "device", "0", "state", "ok"),
+		line("1", "host", "ill", "device", "10", "state", "ok"), line("1", "host", "ill", "device", "2", "state", "hung"),
+		line("1", "host", "ill", "device", "3", "state", "of-the-future"),
+	},
+	"tenstorrent_asic_temperature_celsius": {
+		line("40", "host", "calm", "device", "0"), line("NaN", "host", "calm", "device", "1"), line("90", "host", "hot", "device", "0"),
+		line("50", "host", "stranger", "device", "0"),
+	},
+	"tenstorrent_memory_used_bytes": {line("1073741824", "host", "calm", "device", "0")},
+	"tenstorrent_memory_used_bound": {line("1", "host", "calm", "device", "0")},
+	"ALERTS":                        {line("2", "host", "hot", "alertname", "Hot", "severity", "warning"), line("1", "host", "", "alertname", "Other", "severity", "info")},
+	"tenstorrent_workload_memory":   {line("1", "host", "calm", "slurm_job", "4711"), line("1", "host", "calm", "namespace", "ml", "pod", "serve-0")},
+	"tenstorrent_process_memory":    {line("1", "host", "hot", "user", "anna")},
+	"count by (host, instance)":     {line("1", "host", "calm", "instance", "calm:9108"), line("1", "host", "hot", "instance", `x"><script>:1`)},
+}
+
+func TestFleet(t *testing.T) {
+	url, _, _ := serve(t, three)
+	status, a, text := get(t, url)
+	if status != http.StatusOK {
+		t.Fatalf("status %d: %s", status, text)
+	}
+	var names []string
+	for _, h := range a.Hosts {
+		names = append(names, h.Name)
+	}
+	if got := strings.Join(names, " "); got != "ill hot calm" {
+		t.Errorf("worst first it is %s", got)
+	}
+	ill, hot, calm := a.Hosts[0], a.Hosts[1], a.Hosts[2]
+	if *ill.Cells[0][0] != 2 || *ill.Cells[2][0] != 10 || a.States[int(*ill.Cells[0][1])] != "hung" || a.States[int(*ill.Cells[1][1])] != "unknown" {
+		t.Errorf("cells of ill: %s", text)
+	}
+	if *calm.Cells[0][2] != 40 || calm.Cells[1][2] != nil || calm.Cells[0][3] != nil {
+		t.Errorf("what is no number is not 0, and a temperature has no bound: %s", text)
+	}
+	if calm.Address != "http://calm:9108/" || hot.Address != "" {
+		t.Errorf("addresses %q, %q", calm.Address, hot.Address)
+	}
+	if hot.Alerts != 2 || len(a.Alerts) != 1 || a.Chips["ok"] != 4 || a.Chips["hung"] != 1 {
+		t.Errorf("alerts and chips: %s", text)
+	}
+	if got := strings.Join(calm.Jobs, ", "); got != "slurm 4711, pod serve-0, namespace ml" {
+		t.Errorf("jobs: %s", got)
+	}
+	if got := strings.Join(hot.Jobs, ", "); got != "user anna" {
+		t.Errorf("users: %s", got)
+	}
+}
+
+func TestMemoryHasItsBound(t *testing.T) {
+	url, _, _ := serve(t, three)
+	_, a, text := get(t, url+"?metric=memory.used")
+	for _, h := range a.Hosts {
+		if h.Name == "calm" && (*h.Cells[0][2] != 1024 || *h.Cells[0][3] != 1 || a.Unit != "MiB") {
+			t.Errorf("1 GiB, at least: %s", text)
+		}
+	}
+}
+
+// The engine is asked once for all who come within a few seconds.
+func TestAskedOnce(t *testing.T) {
+	url, asked, _ := serve(t, three)
+	get(t, url)
+	n := asked.Load()
+	for range 5 {
+		get(t, url)
+	}
+	if asked.Load() != n {
+		t.Errorf("asked %d times for the first, %d for all", n, asked.Load())
+	}
+	r, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept-Encoding", "gzip")
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if _, err := gzip.NewReader(answer.Body); err != nil || answer.Header.Get("Content-Encoding") != "gzip" {
+		t.Errorf("packed: %v", err)
+	}
+}
+
+func TestWhatGoesWrongIsSaid(t *testing.T) {
+	url, _, broken := serve(t, three)
+	if status, _, text := get(t, url+"?metric=board.type"); status != http.StatusBadRequest || !strings.Contains(text, "board.type") {
+		t.Errorf("a metric without a history: %d %s", status, text)
+	}
+	broken.Store(true)
+	if status, _, text := get(t, url); status != http.StatusBadGateway || !strings.Contains(text, "out of memory") {
+		t.Errorf("a broken engine: %d %s", status, text)
+	}
+	empty, _, _ := serve(t, nil)
+	if status, _, text := get(t, empty); status != http.StatusBadGateway || !strings.Contains(text, "tenstorrent_devices") {
+		t.Errorf("an engine without ttmond: %d %s", status, text)
+	}
+	if _, err := New(Options{Label: `a"b`}); err == nil {
+		t.Error("a label with a quote is taken")
+	}
+}
