@@ -23,7 +23,7 @@ func benchLib(l *lab) error {
 	if err := libtest.Build(l.dir, "plain"); err != nil {
 		return err
 	}
-	for _, part := range []func() error{l.events, l.lines, l.startUp, l.ttnnLoop, l.ledgers} {
+	for _, part := range []func() error{l.events, l.hooks, l.lines, l.startUp, l.ttnnLoop, l.ledgers} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -57,6 +57,31 @@ func (l *lab) events() error {
 		}
 		fmt.Printf("an event, %d blocks live: %.1f ns of CPU\n", live, best)
 	}
+	return nil
+}
+
+// hooks compares a loop that takes a buffer and gives it back through a
+// tt-metal of our own, with the library and without. A round is two events.
+func (l *lab) hooks() error {
+	program := filepath.Join(l.dir, "buffers")
+	if out, err := exec.Command("cc", "-O2", "-w", "-o", program, "tools/bench/c/buffers.c", "-ldl").CombinedOutput(); err != nil {
+		return fmt.Errorf("compiling buffers.c: %w\n%s", err, out)
+	}
+	var best [2]float64
+	for range 5 {
+		for i, preload := range []string{"", filepath.Join(l.dir, "libttmon.so")} {
+			cmd := exec.Command(program, filepath.Join(l.dir, "libtt_metal.so"), "1000000")
+			cmd.Env = append(os.Environ(), "TTMON_DIR="+l.dir, "LD_PRELOAD="+preload)
+			out, err := cmd.Output()
+			if err != nil {
+				return fmt.Errorf("buffers: %w", err)
+			}
+			if ns, _ := strconv.ParseFloat(strings.TrimSpace(string(out)), 64); best[i] == 0 || ns < best[i] {
+				best[i] = ns
+			}
+		}
+	}
+	fmt.Printf("a buffer taken and given back in C: %.1f ns of CPU without, %.1f with: %.1f ns an event (aim: 30)\n", best[0], best[1], (best[1]-best[0])/2)
 	return nil
 }
 
