@@ -531,10 +531,11 @@ void chip_closed(struct state *s, uint64_t id)
 }
 
 /* tt-metal accounts for what this thread has just allocated, chip by chip. */
-void chip_seen(struct state *s, uint64_t id, uint32_t pool, uint64_t asked)
+bool chip_seen(struct state *s, uint64_t id, uint32_t pool, uint64_t asked)
 {
 	if (!ready(s) || self.last_list == 0 || self.generation != s->generation)
-		return;
+		return false;
+	bool all = false;
 	enter(s);
 	struct ttmon_ledger_list *l = list_record(s, self.last_list);
 	struct ttmon_block *b = record(s, TTMON_BLOCKS, self.last_slot - 1);
@@ -557,8 +558,10 @@ void chip_seen(struct state *s, uint64_t id, uint32_t pool, uint64_t asked)
 			}
 			changed(s);
 		}
+		all = l->pool != TTMON_POOL_UNKNOWN;
 	}
 	leave(s);
+	return all;
 }
 
 void list_chip(struct state *s, uint64_t object, uint64_t id, int32_t logical)

@@ -148,6 +148,12 @@ static void *original(int symbol, void *caller, struct state **s)
 	if (!call)                                                                                          \
 	return otherwise
 
+/* Changes whenever a list, an allocator or a chip comes or goes: what was known
+ * of them before may not hold any more. */
+static _Atomic uint32_t era;
+
+static void new_era(void) { atomic_fetch_add_explicit(&era, 1, memory_order_relaxed); }
+
 /* ---- Lists ------------------------------------------------------------------ */
 
 struct optional {
@@ -167,6 +173,7 @@ HOOK void METAL_list_made(uint64_t list, uint64_t capacity, uint64_t base, uint6
 		.object = list, .allocator = self.allocator, .capacity = capacity, .base = base, .smallest = smallest, .alignment = alignment,
 		.group = self.allocator ? self.group : 0, .pool = self.pool ? self.pool - 1 : TTMON_POOL_UNKNOWN, .banks = self.banks, .nth = self.nth++,
 	};
+	new_era();
 	list_made(s, &shape);
 }
 
@@ -181,6 +188,7 @@ HOOK struct optional METAL_list_allocate(uint64_t list, uint64_t bytes, uint64_t
 		list_allocated(s, list, at.value, s->late ? late_size(list, at.value, bytes, (uintptr_t)__builtin_return_address(0)) : bytes, self.asked);
 	else if (s)
 		list_failed(s, list, bytes);
+	self.told = self.asked != 0;
 	self.asked = 0;
 	return at;
 }
@@ -195,6 +203,7 @@ HOOK struct optional METAL_list_allocate_at(uint64_t list, uint64_t address, uin
 		list_allocated(s, list, at.value, s->late ? late_size(list, at.value, bytes, (uintptr_t)__builtin_return_address(0)) : bytes, self.asked);
 	else if (s)
 		list_failed(s, list, bytes);
+	self.told = self.asked != 0;
 	self.asked = 0;
 	return at;
 }
@@ -267,6 +276,7 @@ static void gone(struct state *s, uint64_t allocator)
 {
 	if (self.allocator == allocator)
 		self.allocator = 0;
+	new_era();
 	if (s)
 		allocator_closed(s, allocator);
 }
@@ -336,9 +346,23 @@ static uint64_t provider_id(uint64_t object, const uint64_t *set, bool *known)
 	return id;
 }
 
+/* Pairs of a list and a chip of which all is known, so that the next record of
+ * them has nothing to tell: there is one for each chip and buffer. */
+static _Atomic uint64_t told[256];
+
+static uint64_t pair(uint64_t provider)
+{
+	uint64_t x = provider * 0x9e3779b97f4a7c15u;
+	x ^= ((uint64_t)self.last_list << 32 | atomic_load_explicit(&era, memory_order_relaxed)) * 0xbf58476d1ce4e5b9u;
+	x ^= x >> 29;
+	x = (x + self.generation) * 0x94d049bb133111ebu;
+	return x | 1;
+}
+
 static void provider_made(struct state *s, uint64_t provider, uint64_t id, int32_t logical)
 {
 	bool known;
+	new_era();
 	provider_id(provider, &id, &known);
 	if (s)
 		chip_opened(s, id, logical, self.allocator ? self.group : 0); /* its allocator was made just before, by this thread */
@@ -365,6 +389,7 @@ HOOK void METAL_provider_gone(uint64_t provider)
 	bool known;
 	uint64_t id = provider_id(provider, NULL, &known);
 	call(provider);
+	new_era();
 	if (s && known)
 		chip_closed(s, id);
 }
@@ -373,6 +398,12 @@ HOOK void METAL_record(uint64_t provider, int32_t pid, uint64_t bytes, uint64_t 
 {
 	CALL(void (*)(uint64_t, int32_t, uint64_t, uint64_t, uint32_t), record, );
 	call(provider, pid, bytes, type, logical);
+	if (!s || self.last_list == 0)
+		return;
+	uint64_t now = pair(provider);
+	_Atomic uint64_t *place = &told[now >> 56];
+	if (self.told && atomic_load_explicit(place, memory_order_relaxed) == now)
+		return;
 	bool known;
 	uint64_t id = provider_id(provider, NULL, &known);
 	if (s && !known && s->late) { /* made before we came: it begins with the chip's unique id */
@@ -380,6 +411,6 @@ HOOK void METAL_record(uint64_t provider, int32_t pid, uint64_t bytes, uint64_t 
 		provider_id(provider, &id, &known);
 		chip_opened(s, id, (int32_t)logical, 0);
 	}
-	if (s && known)
-		chip_seen(s, id, type & 0xff, bytes);
+	if (known && chip_seen(s, id, type & 0xff, bytes))
+		atomic_store_explicit(place, now, memory_order_relaxed);
 }

@@ -90,6 +90,7 @@ struct thread {
 	uint32_t last_list, last_slot; /* of the last allocation, + 1; for the chips that follow */
 	uint32_t generation; /* that last_* belong to */
 	bool mass;           /* in a mass free */
+	bool told;           /* how much the last allocation was asked for */
 	bool silent;         /* blocks found in a late list have no place in the program */
 	struct tags *tags;
 };
@@ -131,7 +132,8 @@ INTERNAL void list_chip(struct state *s, uint64_t object, uint64_t id, int32_t l
 INTERNAL void allocator_closed(struct state *s, uint64_t allocator);
 INTERNAL void chip_opened(struct state *s, uint64_t id, int32_t logical, uint32_t group);
 INTERNAL void chip_closed(struct state *s, uint64_t id);
-INTERNAL void chip_seen(struct state *s, uint64_t id, uint32_t pool, uint64_t asked);
+/* Tells whether all is known of the list and the chip now. */
+INTERNAL bool chip_seen(struct state *s, uint64_t id, uint32_t pool, uint64_t asked);
 
 /* site.c: tags, stacks, and what they hold. The lock is held. */
 INTERNAL uint32_t site_of(struct state *s, uint32_t list, uint32_t tag, uint32_t node);
