@@ -44,9 +44,17 @@ func openAfter(t *testing.T, seconds, n, w, h int, only ...string) *stage {
 	return st
 }
 
+// made keeps hosts: making one takes longer than drawing it, and nobody
+// changes them.
+var made = map[[2]int]*model.Snapshot{}
+
 func (st *stage) run(seconds int) {
 	for range seconds {
-		st.send(tui.Sample{Snapshot: tuitest.Host(st.n, st.sec)})
+		key := [2]int{st.n, st.sec}
+		if made[key] == nil {
+			made[key] = tuitest.Host(st.n, st.sec)
+		}
+		st.send(tui.Sample{Snapshot: made[key]})
 		st.sec++
 	}
 }
