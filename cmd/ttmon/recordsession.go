@@ -90,7 +90,7 @@ func (a *app) newSession(o sessionOptions) (*session, error) {
 	if err != nil {
 		return nil, fileError(err)
 	}
-	s := &session{app: a, o: o, w: w, r: recorder.New(w.Encoder), seen: make(chan seen, 4), done: make(chan struct{}), lines: make(chan line, 1024)}
+	s := &session{app: a, o: o, w: w, r: recorder.New(w.Encoder, now), seen: make(chan seen, 4), done: make(chan struct{}), lines: make(chan line, 1024)}
 	name, _ := os.Hostname()
 	s.meta = recording.Meta{Version: version.Version, Host: name, Started: now, Interval: o.interval, Command: o.command}
 	s.r.Meta(now, s.meta)

@@ -30,7 +30,7 @@ func (r *Recorder) look(p *process, state *blocks.Process, place placeOf, now ti
 				r.lastID++
 				l.def.ID, l.def.Chips = r.lastID, slices.Clone(a.Chips)
 				p.lists[key] = l
-				r.changed(l, now)
+				r.changed(l, r.begun) // its blocks may be older than this look
 			} else if !slices.Equal(l.def.Chips, a.Chips) || l.def.Cut != x.Cut {
 				l.def.Chips, l.def.Cut = slices.Clone(a.Chips), x.Cut
 				r.changed(l, now)

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 // Recorder writes to an Encoder. It belongs to one goroutine.
 type Recorder struct {
 	out      *recording.Encoder
+	begun    time.Time // what is older is told as of then
 	waiting  []item
 	detector event.Detector
 
@@ -42,12 +44,20 @@ type siteKey struct {
 	node         uint32
 }
 
-// New makes a Recorder that writes to out.
-func New(out *recording.Encoder) *Recorder {
-	return &Recorder{out: out, processes: map[string]*process{}, sites: map[siteKey]uint32{}}
+// New makes a Recorder that writes to out, from a time on: blocks that were
+// there before are told as of then.
+func New(out *recording.Encoder, begun time.Time) *Recorder {
+	return &Recorder{out: out, begun: begun, processes: map[string]*process{}, sites: map[siteKey]uint32{}}
 }
 
-func (r *Recorder) add(x item) { r.waiting = append(r.waiting, x) }
+// add lets something wait. Of what has one time, what was added first is
+// written first: definitions before what refers to them.
+func (r *Recorder) add(x item) {
+	if x.at.Before(r.begun) {
+		x.at = r.begun
+	}
+	r.waiting = append(r.waiting, x)
+}
 
 // Snapshot takes in a snapshot. With told, what happened since the one before
 // is told by others (a ttmond), and is not found out here.
@@ -94,7 +104,9 @@ func (r *Recorder) Flush(until time.Time) error {
 	slices.SortStableFunc(r.waiting, func(a, b item) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 	n := 0
 	for ; n < len(r.waiting) && !r.waiting[n].at.After(until); n++ {
-		if err := r.write(&r.waiting[n]); err != nil {
+		// What contradicts all before it (a list that ended while its events
+		// were missed) costs itself only.
+		if err := r.write(&r.waiting[n]); err != nil && !errors.Is(err, recording.ErrDamaged) {
 			return err
 		}
 	}

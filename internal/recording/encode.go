@@ -75,9 +75,11 @@ func (e *Encoder) put(kind Kind, t time.Time, body []byte) error {
 		e.state.doc, e.state.snapTime, e.state.Time = doc, ns, time.Unix(0, ns)
 		return nil
 	}
+	if _, err := e.state.apply(kind, ns, body); err != nil {
+		return err // what nobody could read is not written
+	}
 	e.append(kind, ns, body)
-	_, err := e.state.apply(kind, ns, body)
-	return err
+	return nil
 }
 
 func (e *Encoder) append(kind Kind, ns int64, body []byte) {
