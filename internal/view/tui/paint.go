@@ -27,7 +27,7 @@ func newPainter(s tcell.Screen) *painter {
 
 // healEvery is how often every cell is sent again: a program started from the
 // same terminal may write over the screen at any time, and nobody tells us.
-const healEvery = 10 * time.Second
+const healEvery = 15 * time.Second
 
 // heal has the screen sent again if that is long ago.
 func (p *painter) heal(now time.Time) {
