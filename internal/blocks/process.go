@@ -73,6 +73,12 @@ func (p *Process) Exact() bool {
 	return true
 }
 
+// Whole says that nothing of an allocator's chips was missed: the process was
+// watched from its start, or when it opened them.
+func (p *Process) Whole(a *Allocator) bool {
+	return !p.Late || len(a.Chips) > 0 && !slices.ContainsFunc(a.Chips, func(c uint64) bool { return !slices.Contains(p.Seen, c) })
+}
+
 // Blocks counts the live blocks of all allocators.
 func (p *Process) Blocks() (n uint64) {
 	for _, a := range p.Allocators {

@@ -45,6 +45,9 @@ func Lines(p *blocks.Process, o Options) (out []string) {
 	for _, a := range InUse(p) {
 		for _, pool := range model.Pools() {
 			for _, l := range a.Pool(pool) {
+				if l.Capacity == 0 && l.Exact() && l.Usage().Blocks == 0 {
+					continue // the program asked for no such pool
+				}
 				out = append(out, "")
 				out = append(out, listLines(p, l, a, o)...)
 				shown++
@@ -80,7 +83,10 @@ func OnChip(p *blocks.Process, chip uint64, pool model.Pool, fit blocks.Request,
 
 // Doubts says what the figures leave out.
 func Doubts(p *blocks.Process) (out []string) {
-	if p.Late {
+	switch all := InUse(p); {
+	case p.Late && len(all) > 0 && !slices.ContainsFunc(all, func(a *blocks.Allocator) bool { return !p.Whole(a) }):
+		out = append(out, "It ran before ttmond watched it; the chips above were opened since, and are known whole.")
+	case p.Late:
 		out = append(out, "It ran before ttmond watched it: what it allocated then is known only of pools that it has allocated from since.")
 	}
 	if p.Lost > 0 {
@@ -122,7 +128,7 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 		end := " " + words.Bytes(l.Capacity)
 		out = append(out, "0 "+Row(l, o.Width-2-len(end), o.ASCII)+end)
 	}
-	out = append(out, programs(p, l, o)...)
+	out = append(out, programs(p, l, a, o)...)
 	largest := Largest(l, max(o.Top, 0))
 	if len(largest) == 0 {
 		return out
@@ -146,7 +152,7 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 
 // programs says how the circular buffers of programs lie to the buffers of L1:
 // a program whose circular buffers reach into one cannot be run.
-func programs(p *blocks.Process, l *blocks.List, o Options) []string {
+func programs(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options) []string {
 	reach, ok := p.Reach()
 	if l.Pool != model.L1 || !ok {
 		return nil
@@ -155,7 +161,7 @@ func programs(p *blocks.Process, l *blocks.List, o Options) []string {
 	if len(p.Programs) == 1 {
 		what = "1 program"
 	}
-	if p.Late {
+	if !p.Whole(a) {
 		what = "at least " + what
 	}
 	line := fmt.Sprintf("  circular buffers of %s: up to %s a core, below %#x", what, words.Bytes(reach.End-reach.Base), reach.End)

@@ -49,10 +49,10 @@ func TestPrograms(t *testing.T) {
 	} {
 		p := sample()
 		c.change(p)
-		if got := programs(p, p.Allocators[1].Lists[1], Options{Width: c.width}); !slices.Equal(got, c.want) {
+		if got := programs(p, p.Allocators[1].Lists[1], p.Allocators[1], Options{Width: c.width}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-		if got := programs(p, p.Allocators[1].Lists[0], Options{Width: c.width}); got != nil {
+		if got := programs(p, p.Allocators[1].Lists[0], p.Allocators[1], Options{Width: c.width}); got != nil {
 			t.Errorf("%s: in DRAM: %q", name, got)
 		}
 	}
@@ -72,6 +72,25 @@ func TestLines(t *testing.T) {
 	p.Allocators[1].Lists = append(p.Allocators[1].Lists, late)
 	golden.Check(t, "testdata/doubtful.txt", []byte(strings.Join(Lines(p, o), "\n")+"\n"))
 	golden.Check(t, "testdata/nothing.txt", []byte(strings.Join(Lines(&blocks.Process{PID: 1}, o), "\n")+"\n"))
+}
+
+// Of a process that was there before, the chips that it opened since are known
+// whole; a pool without room is not worth a line.
+func TestDoubtsOfLateProcesses(t *testing.T) {
+	p := sample()
+	p.Late, p.Seen = true, []uint64{7}
+	if got := Doubts(p); len(got) != 1 || strings.Contains(got[0], "known whole") {
+		t.Errorf("one of two chips was opened before: %q", got)
+	}
+	p.Seen = []uint64{7, 9}
+	if got := Doubts(p); len(got) != 1 || !strings.Contains(got[0], "known whole") {
+		t.Errorf("all chips were opened since: %q", got)
+	}
+	a := p.Allocators[1]
+	a.Lists = append(a.Lists, blocks.NewList(blocks.Geometry{Pool: model.Trace, Banks: 8}, blocks.FromStart))
+	if got := strings.Join(Lines(p, Options{Now: now}), "\n"); strings.Contains(got, "TRACE") {
+		t.Errorf("a pool that has no room:\n%s", got)
+	}
 }
 
 func TestRow(t *testing.T) {
