@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -69,6 +70,18 @@ func TestWithoutWatching(t *testing.T) {
 			t.Errorf("%d %s", status, body)
 		}
 	})
+	t.Run("a kernel without BPF", func(t *testing.T) {
+		h := newHost(t)
+		h.wrapper = []string{withoutBPF(t)}
+		i := h.start()
+		st := h.watchState()
+		if st["state"] != "unavailable" || !strings.Contains(st["reason"].(string), "the kernel has no BPF") {
+			t.Errorf("%v", st)
+		}
+		if n := strings.Count(i.log.String(), "are not watched"); n != 1 {
+			t.Errorf("it was said %d times:\n%s", n, i.log)
+		}
+	})
 	t.Run("unprivileged", func(t *testing.T) {
 		if syscall.Geteuid() != 0 {
 			t.Skip("needs root to become somebody else")
@@ -84,4 +97,43 @@ func TestWithoutWatching(t *testing.T) {
 			t.Errorf("it was said %d times:\n%s", n, i.log)
 		}
 	})
+}
+
+// withoutBPF compiles a command that runs another one for which the kernel has
+// no system call bpf.
+func withoutBPF(t *testing.T) string {
+	t.Helper()
+	const source = `
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return 99;
+	execvp(argv[1], argv + 1);
+	return 98;
+}
+`
+	dir := t.TempDir()
+	file, program := filepath.Join(dir, "without.c"), filepath.Join(dir, "without")
+	if err := os.WriteFile(file, []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-o", program, file).CombinedOutput(); err != nil {
+		t.Fatalf("compiling: %v\n%s", err, out)
+	}
+	return program
 }
