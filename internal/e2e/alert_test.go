@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/ttmon/ttmon/internal/alert"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -55,13 +58,14 @@ func (r *receiver) await(t *testing.T, n int) {
 	}
 }
 
-// alerting is a daemon that evaluates twice a second and posts to r.
-func alerting(t *testing.T, h *sim.Host, r *receiver) *daemon {
+// alerting is a daemon that evaluates twice a second and posts to r. rules is a
+// file of rules, or "".
+func alerting(t *testing.T, h *sim.Host, r http.Handler, rules string) *daemon {
 	t.Helper()
 	web := httptest.NewServer(r)
 	t.Cleanup(web.Close)
 	config := filepath.Join(t.TempDir(), "ttmond.toml")
-	text := fmt.Sprintf("[collect]\ninterval = '250ms'\npatience = '20s'\n[alerts]\ninterval = '500ms'\nrules = ''\n[[alerts.webhook]]\nurl = %q\n", web.URL)
+	text := fmt.Sprintf("[collect]\ninterval = '250ms'\npatience = '20s'\n[alerts]\ninterval = '500ms'\nrules = %q\n[[alerts.webhook]]\nurl = %q\n", rules, web.URL)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +77,7 @@ func TestAlertOfAHungChip(t *testing.T) {
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	var r receiver
-	alerting(t, h, &r)
+	alerting(t, h, &r, "")
 	ctl(t, h, "hang", "1")
 	r.await(t, 1)
 	ctl(t, h, "unhang", "1")
@@ -85,12 +89,93 @@ func TestAlertOfAHungChip(t *testing.T) {
 	}
 }
 
+// hastyRules is a file of the shipped rules that do not wait: what matters is
+// what they find.
+func hastyRules(t *testing.T) string {
+	t.Helper()
+	set := alert.Shipped()
+	type rule struct {
+		Name     string `toml:"name"`
+		Expr     string `toml:"expr"`
+		Severity string `toml:"severity"`
+		Summary  string `toml:"summary"`
+	}
+	var file struct {
+		Rule []rule `toml:"rule"`
+	}
+	for _, r := range set.Rules {
+		file.Rule = append(file.Rule, rule{r.Name, strings.ReplaceAll(r.Expr, "[10m]", "[8s]"), r.Severity, r.Summary})
+	}
+	b, err := toml.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "alerts.toml")
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Every fault that can be simulated is told once when it begins and once when
+// it is over.
+func TestAlertsOfFaults(t *testing.T) {
+	t.Parallel()
+	h := start(t, sim.Options{Boards: "5xp150a", Frozen: true})
+	bus := smi(t, h, 0).Devices[4].BusID
+	var r receiver
+	alerting(t, h, &r, hastyRules(t))
+	for _, c := range []struct {
+		alert, device string
+		begin, end    [][]string
+	}{
+		{"ChipResettingTooLong", "0", [][]string{{"reset", "0", "block=1ms", "window=forever"}}, [][]string{{"post-reset", "0"}}},
+		{"PCIeLinkDegraded", "1", [][]string{{"link", "1", "gen=1", "width=4"}}, [][]string{{"link", "1", "gen=5", "width=16"}}},
+		{"ThermalTrip", "2", [][]string{{"set", "2", "tt_therm_trip_count", "1"}}, nil},
+		{"ChipHung", "3", [][]string{{"dead", "3"}}, [][]string{{"alive", "3"}}},
+		{"ChipLost", "4", [][]string{{"unplug", "4"}}, [][]string{{"plug", bus, "index=4"}}},
+	} {
+		for _, args := range c.begin {
+			ctl(t, h, args...)
+		}
+		r.awaitLine(t, "firing "+c.alert+" "+c.device)
+		for _, args := range c.end {
+			ctl(t, h, args...)
+		}
+		r.awaitLine(t, "resolved "+c.alert+" "+c.device)
+	}
+	count := map[string]int{}
+	for _, line := range r.heard() {
+		count[line]++
+	}
+	for line, n := range count {
+		if n != 1 {
+			t.Errorf("%q was told %d times", line, n)
+		}
+	}
+	for line := range count {
+		if rest, ok := strings.CutPrefix(line, "firing "); ok && count["resolved "+rest] != 1 {
+			t.Errorf("%q was not resolved; heard %q", rest, r.heard())
+		}
+	}
+}
+
+// awaitLine waits until something was told.
+func (r *receiver) awaitLine(t *testing.T, line string) {
+	t.Helper()
+	for limit := time.Now().Add(90 * time.Second); !slices.Contains(r.heard(), line); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("not told: %q; heard %q", line, r.heard())
+		}
+	}
+}
+
 // What happened can be asked for: figures over time, and events.
 func TestHistoryAndEvents(t *testing.T) {
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	var r receiver
-	d := alerting(t, h, &r)
+	d := alerting(t, h, &r, "")
 	ctl(t, h, "hang", "1")
 	r.await(t, 1)
 	has := func(want string, args ...string) {
