@@ -153,7 +153,10 @@ scrape_configs: [{job_name: ttmon, static_configs: [{targets: [%q]}]}]
 	p.start()
 	await(t, "the series", func() bool { return len(p.query("last_over_time(tenstorrent_device_info[5m])")) == 2 })
 	// A scrape may take no longer than a second, which a busy machine may miss.
-	await(t, "up", func() bool { up := p.query(`max_over_time(up{job="ttmon"}[5m])`); return len(up) == 1 && up[0].Value[1] == "1" })
+	await(t, "up", func() bool {
+		up := p.query(`max_over_time(up{job="ttmon"}[5m])`)
+		return len(up) == 1 && up[0].Value[1] == "1"
+	})
 	// Prometheus asks for OpenMetrics; its older text must pass as well.
 	promtool(t, get(t, "http://"+address+"/metrics", nil), "check", "metrics")
 }
