@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/view/said"
 )
 
@@ -164,6 +165,12 @@ func calls() []described {
 		}},
 		{method: "GET", path: "/v1/processes/{pid}/history", part: "memory", help: "what a process held over time", answer: pastAnswer{}, params: []param{
 			pidParam, startParam, endParam, {name: "points", help: "so many, 2 to 240"}, {name: "start_ticks", help: "of the process that is meant"},
+		}},
+		{method: "GET", path: "/v1/jobs", part: "memory", help: "what Slurm jobs and pods took of boards, and what they left behind", answer: jobs.Answer{}, params: []param{
+			{name: "id", help: "of a job; may be given again"},
+			{name: "uid", help: "of their user"},
+			{name: "since", help: "those that ran at this time or later"},
+			{name: "limit", help: "so many"},
 		}},
 		{method: "GET", path: "/v1/leaks", help: "what dead processes had not freed", answer: schemaOnly{}},
 		{method: "GET", path: "/v1/stale", help: "what they left in tt-metal's own accounts", answer: schemaOnly{}},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
@@ -73,6 +74,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			Events: func() *eventlog.Log { return log },
 			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, snap), nil },
 			Span:   func() (time.Time, time.Time) { return snap.Time, snap.Time },
+			Jobs:   func(jobs.Query) []jobs.Job { return []jobs.Job{{}} },
 			Alerts: func() any { return map[string]any{"schema": "ttmon.alerts/1", "alerts": []any{}} },
 			Range: func(_ context.Context, _ string, start, _ time.Time, _ time.Duration) ([]Series, error) {
 				return []Series{{Labels: map[string]string{"pci": "0000:01:00.0", "device": "0"}, Times: []int64{start.UnixMilli()}, Values: []float64{1}}}, nil
