@@ -1,0 +1,40 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// What a job left is told by the snapshot: its processes that live, and the books of
+// those that died; nobody else's.
+func TestJobNow(t *testing.T) {
+	j := jobs.Job{Kind: jobs.Slurm, ID: "7", UID: 1000, Processes: []jobs.Process{{PID: 1, Name: "py"}, {PID: 2, Name: "py"}}}
+	s := &model.Snapshot{
+		Processes: []model.Process{
+			{PID: 2, State: model.Running, UID: model.Value(1000), SlurmJob: "7", Name: model.Value("py"), Devices: []model.DeviceUse{{Device: 3}}},
+			{PID: 3, State: model.Running, UID: model.Value(666), SlurmJob: "7", Name: model.Value("liar"), Devices: []model.DeviceUse{{Device: 3}}},
+		},
+		Ghosts: []model.Ghost{
+			{PID: 1, Name: "py", Region: "/dev/shm/a", Device: model.NoDevice},
+			{PID: 1, Name: "other", Region: "/dev/shm/b"},
+			{PID: 2, Name: "py", Region: "/dev/shm/c"},
+			{PID: 9, Name: "py", Region: "/dev/shm/d"},
+		},
+	}
+	a := j.Now(s)
+	if len(a.Holding) != 1 || a.Holding[0].PID != 2 || len(a.Left) != 1 || a.Left[0].Region != "/dev/shm/a" || a.Left[0].Device != nil {
+		t.Errorf("%+v", a)
+	}
+}
+
+// Where /proc hides processes, users are told of their own jobs.
+func TestJobsHidden(t *testing.T) {
+	v := viewpoint{level: 2, uid: 1000}
+	for uid, hidden := range map[int]bool{1000: false, 1001: true, -1: true} {
+		if v.hides(model.Value(uid)) != hidden {
+			t.Errorf("the job of %d: hidden is not %v", uid, hidden)
+		}
+	}
+}
