@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/history"
@@ -32,6 +35,7 @@ type replayCmd struct {
 	paused bool
 	pid    int
 	json   bool
+	serve  string
 }
 
 func newReplay(a *app) *cobra.Command {
@@ -61,6 +65,7 @@ as it goes.`,
   ttmon replay run.ttrec --at peak smi
   ttmon replay run.ttrec --at -10s smi --query-device=index,memory.used --format=csv
   ttmon replay run.ttrec --at peak blocks
+  ttmon replay run.ttrec --serve                      as a page in the browser
   ttmon replay run.ttrec events`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return r.run(args) },
@@ -70,6 +75,8 @@ as it goes.`,
 	f.StringVar(&r.at, "at", "", "begin at this `MOMENT`")
 	f.Float64Var(&r.speed, "speed", 1, "play `N` times as fast")
 	f.BoolVar(&r.paused, "paused", false, "begin without playing")
+	f.StringVar(&r.serve, "serve", "", "serve it as a page at `ADDR` of this machine (default 127.0.0.1 and a free port), by ttmond")
+	f.Lookup("serve").NoOptDefVal = "127.0.0.1:0"
 	f.IntVarP(&r.pid, "pid", "p", 0, "blocks: only of this process")
 	f.BoolVar(&r.json, "json", false, "blocks, events, output: JSON")
 	return r.cmd
@@ -123,6 +130,9 @@ func (r *replayCmd) run(args []string) error {
 	if err != nil {
 		return err
 	}
+	if r.serve != "" {
+		return r.servePage(file, at)
+	}
 	rec.player.Go(at)
 	rec.player.SetSpeed(r.speed)
 	switch view := rest[0]; view {
@@ -137,6 +147,30 @@ func (r *replayCmd) run(args []string) error {
 	default:
 		return usage("there is no view %q: top, mem, smi, dmon, pmon, blocks, events or output", view)
 	}
+}
+
+// servePage becomes the ttmond that serves a recording: the page is its.
+func (r *replayCmd) servePage(file string, at time.Time) error {
+	path, err := exec.LookPath("ttmond")
+	if self, serr := os.Executable(); serr == nil { // the one beside us is of our age
+		if beside := filepath.Join(filepath.Dir(self), "ttmond"); unix.Access(beside, unix.X_OK) == nil {
+			path, err = beside, nil
+		}
+	}
+	if err != nil {
+		return exitWith(exitUnsupported, "--serve takes ttmond, which has the page, and it is not there: %w", err)
+	}
+	reader, err := openRecording(file)
+	if err != nil {
+		return err
+	}
+	first, _, _ := reader.Span()
+	reader.Close()
+	args := []string{
+		"ttmond", "replay", "--listen", r.serve, "--from", max(at.Sub(first), 0).String(),
+		"--speed", strconv.FormatFloat(r.speed, 'f', -1, 64), "--paused=" + strconv.FormatBool(r.paused), "--", file,
+	}
+	return exitWith(exitInternal, "starting %s: %w", path, unix.Exec(path, args, os.Environ()))
 }
 
 // show runs the command that shows it.

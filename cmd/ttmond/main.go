@@ -110,7 +110,7 @@ ttmond in the place of a running one, without losing a byte.`,
 			return run(cmd.Context(), f, cfg)
 		},
 	}
-	cmd.AddCommand(fleetCommand())
+	cmd.AddCommand(fleetCommand(), replayCommand())
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	p := cmd.Flags()
 	p.StringVar(&f.allocSocket, "alloc-socket", "", "where old clients report (default "+defaultConfig().Alloc.Socket+")")
