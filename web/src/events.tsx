@@ -19,7 +19,7 @@ export function EventList(p: { events: Event[] }) {
     <ol class="events">
       {p.events.map((e) => (
         <li key={e.seq} class={e.level}>
-          <button class="plain" onClick={() => setQuery({ at: new Date(Date.parse(e.time) + 1000).toISOString() }, true)} title="show everything as it was then">
+          <button class="plain" onClick={() => setQuery({ at: new Date(e.time).toISOString() }, true)} title="show everything as it was then">
             <time dateTime={e.time}>{moment(e.time)}</time>
           </button>
           <span class="sign" aria-label={e.level}>
@@ -83,7 +83,7 @@ function Timeline(p: { events: Event[]; start: number; end: number }) {
             style={{ left: at(e).toFixed(2) + "%" }}
             title={moment(e.time) + " " + e.text}
             aria-label={moment(e.time) + " " + e.text}
-            onClick={() => setQuery({ at: new Date(Date.parse(e.time) + 1000).toISOString() }, true)}
+            onClick={() => setQuery({ at: new Date(e.time).toISOString() }, true)}
           />
         ))}
       <span class="from">{moment(new Date(p.start * 1000).toISOString())}</span>

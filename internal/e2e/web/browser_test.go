@@ -154,8 +154,11 @@ func (b *tab) visit(url string) {
 }
 
 // expected are answers of the API that are no fault: what is not there, or not
-// for this viewer, is said on the page.
-var expected = regexp.MustCompile(`/api/v1/(processes/\d+/map|fleet|past|said|watch|snapshot)`)
+// for this viewer, is said on the page, and who is told to wait asks again.
+var (
+	expected = regexp.MustCompile(`/api/v1/(processes/\d+/map|fleet|past|said|watch|snapshot)`)
+	wait     = regexp.MustCompile(`status of (429|503)`)
+)
 
 func (b *tab) note(m chromedp.ConsoleMessage) {
 	switch string(m.Type) {
@@ -163,7 +166,7 @@ func (b *tab) note(m chromedp.ConsoleMessage) {
 	default:
 		return
 	}
-	if strings.Contains(m.Text, "Failed to load resource") && expected.MatchString(m.URL) {
+	if strings.Contains(m.Text, "Failed to load resource") && (expected.MatchString(m.URL) || wait.MatchString(m.Text)) {
 		return
 	}
 	b.mu.Lock()

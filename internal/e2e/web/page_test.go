@@ -140,8 +140,9 @@ func fault(t *testing.T, b *tab, n *node) {
 // past: the page as it was while the chip hung.
 func past(t *testing.T, b *tab, n *node) {
 	b.visit(n.url + "/events?level=critical")
-	b.until("the event is listed", `document.querySelectorAll(".events li.critical button").length > 0`)
-	eval[any](b, `document.querySelector(".events li.critical button").click()`)
+	hung := `[...document.querySelectorAll(".events li.critical")].find(e => e.textContent.includes("device 1 is hung"))`
+	b.until("the event is listed", hung+" !== undefined")
+	eval[any](b, hung+`.querySelector("button").click()`)
 	b.until("the moment is in the address", `new URLSearchParams(location.search).has("at")`)
 	b.press("o")
 	b.until("the card says hung", `[...document.querySelectorAll(".card .state")].some(e => e.textContent.includes("hung"))`)
