@@ -31,12 +31,39 @@ func (s *State) drawProcessCharts(area cells.Area, id model.ProcessID) cells.Are
 	columns := min(max(area.W/minChartWidth, 1), len(list))
 	for i, frame := range chart.Frames(bottom, columns, 1) {
 		c := list[i]
-		s.drawProcessChart(frame, gauge.ProcessKey(id, c.metric), c.title, c.unit, c.style)
+		s.drawOne(frame, gauge.ProcessKey(id, c.metric), c.title, c.unit, 0, c.style, true)
 	}
 	return rest
 }
 
-func (s *State) drawProcessChart(frame cells.Area, key history.Key, title string, unit gauge.Unit, style cells.Style) {
+// Columns of a device's page: what its list needs, and charts beside it.
+const (
+	deviceSheet    = 84
+	minDeviceChart = 36
+)
+
+// drawDeviceCharts draws how a device did over time at the right of its page,
+// and returns what is left of the area.
+func (s *State) drawDeviceCharts(area cells.Area, d *model.Device) cells.Area {
+	var list []*gauge.Gauge
+	for _, name := range []string{"dram", "power", "temperature", "activity"} {
+		list = append(list, s.gauges.Find(name))
+	}
+	rows := min(area.H/minChartHeight, len(list))
+	if area.W < deviceSheet+minDeviceChart || rows == 0 {
+		return area
+	}
+	at := max(deviceSheet, area.W*11/20)
+	for i, frame := range chart.Frames(area.Sub(at, 0, area.W-at, area.H), 1, rows) {
+		g := list[i]
+		s.drawOne(frame, g.Key(d.BusID), g.Title, g.Unit, g.Limit(s.shown, d), cells.Series(i), i == rows-1)
+	}
+	return area.Sub(0, 0, at-1, area.H)
+}
+
+// drawOne draws one line in a frame of its own; limit 0: there is none. Above
+// another frame its lower edge has that one's title, and not the times.
+func (s *State) drawOne(frame cells.Area, key history.Key, title string, unit gauge.Unit, limit float64, style cells.Style, times bool) {
 	room := chart.Divide(frame.Sub(1, 1, frame.W-2, frame.H-2), false)
 	win := s.chart.window(s)
 	if s.paused || !s.chart.end.IsZero() {
@@ -49,8 +76,8 @@ func (s *State) drawProcessChart(frame cells.Area, key history.Key, title string
 	}
 	s.hist.Range(b, key, c.From, c.Step)
 	_, hi, _ := gauge.Span(b)
-	name, per := unit.Axis(hi, s.scale())
-	c.Scale = chart.UpTo(0, hi/per)
+	name, per := unit.Axis(max(hi, limit), s.scale())
+	c.Scale = chart.UpTo(limit/per, hi/per)
 	c.Scale.Top *= per
 	c.Tick = func(v float64) string { return unit.Tick(v, per, s.scale()) }
 	c.Scale = chart.Legible(c.Scale, c.Tick)
@@ -61,5 +88,7 @@ func (s *State) drawProcessChart(frame cells.Area, key history.Key, title string
 	}
 	x := frame.Put(1, 0, " "+title+" "+name+" ", cells.Text)
 	frame.Put(x, 0, now+" ", style)
-	s.chart.drawTimes(s, frame.Sub(1, frame.H-1, frame.W-2, 1), &c, win)
+	if times {
+		s.chart.drawTimes(s, frame.Sub(1, frame.H-1, frame.W-2, 1), &c, win)
+	}
 }
