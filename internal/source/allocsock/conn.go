@@ -120,6 +120,9 @@ func (s *Server) read(c *conn) (got int, left bool) {
 		} else {
 			s.consume(c, s.buf[:kept+n], drained)
 		}
+		if !full && c.heirs == nil && n <= 2*minAppetite {
+			return got, false // that cannot have taken long
+		}
 		switch late := s.late(); {
 		case late && n == got: // the first read of this step
 			c.appetite = max(c.appetite/2, minAppetite)

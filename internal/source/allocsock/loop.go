@@ -34,6 +34,9 @@ func (s *Server) loop() error {
 		for i := range events[:n] {
 			s.dispatch(&events[i])
 		}
+		if n > 8 { // the clock costs more than looking at a few
+			s.mark(workEvents)
+		}
 		s.serveUsers()
 		s.readMail(false)
 		s.settle()

@@ -186,7 +186,6 @@ func (s *Server) serveUsers() {
 	if len(s.turnOf) == 0 {
 		return
 	}
-	s.mark(workEvents)
 	s.orderUsers()
 	for i, u := range s.turnOf {
 		if s.hasShare(u) {
