@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,4 +225,48 @@ func TestMail(t *testing.T) {
 	if args, _ := os.ReadFile(filepath.Join(dir, "args")); string(args) != "-i -- ops@example.org\n" {
 		t.Errorf("args %q", args)
 	}
+}
+
+// A webhook that takes the connection and never answers holds nobody else up,
+// is tried again, and gets the message once it answers.
+func TestWebhookThatHangs(t *testing.T) {
+	var heard, healthy atomic.Int64
+	wake := make(chan struct{})
+	stuck := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-wake:
+			heard.Add(1)
+		case <-r.Context().Done():
+		}
+	}))
+	defer stuck.Close()
+	well := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { healthy.Add(1) }))
+	defer well.Close()
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	o := New("", []Target{&Webhook{URL: stuck.URL, Client: client}, &Webhook{URL: well.URL, Client: client}}, quiet)
+	o.limit, o.retry = 500*time.Millisecond, time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { o.Run(ctx); close(done) }()
+	for range 3 {
+		o.Put("host", []*alert.Alert{{Labels: map[string]string{"alertname": "A"}, Status: alert.Firing}})
+	}
+	await := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("not within a minute: %s", what)
+			}
+		}
+	}
+	await("the other one has all", func() bool { return healthy.Load() >= 3 })
+	if heard.Load() != 0 {
+		t.Error("the stuck one answered")
+	}
+	close(wake)
+	await("the stuck one has all", func() bool { return heard.Load() >= 3 })
+	cancel()
+	<-done
 }

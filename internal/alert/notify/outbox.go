@@ -47,6 +47,7 @@ type Outbox struct {
 	path  string // "" keeps nothing over a restart
 	log   *slog.Logger
 	retry time.Duration // the first pause after a failure
+	limit time.Duration // of one attempt
 
 	mu      sync.Mutex
 	workers []*worker
@@ -67,7 +68,7 @@ type worker struct {
 
 // New returns an outbox with what one before it left at path.
 func New(path string, targets []Target, log *slog.Logger) *Outbox {
-	o := &Outbox{path: path, log: log, retry: time.Second, queues: map[string][]*Message{}}
+	o := &Outbox{path: path, log: log, retry: time.Second, limit: sendTimeout, queues: map[string][]*Message{}}
 	o.SetTargets(targets)
 	if b, err := os.ReadFile(path); err == nil {
 		var left map[string][]*Message
@@ -195,7 +196,7 @@ func (o *Outbox) serve(ctx context.Context, w *worker) {
 			return
 		default:
 		}
-		brief, cancel := context.WithTimeout(ctx, sendTimeout)
+		brief, cancel := context.WithTimeout(ctx, o.limit)
 		err := t.Send(brief, m)
 		cancel()
 		if ctx.Err() != nil && err != nil {

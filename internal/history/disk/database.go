@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -166,14 +165,7 @@ func damaged(err error) bool {
 
 // setAside renames a database out of the way. Only the last one is kept.
 func setAside(dir, why string) (where string, err error) {
-	where = dir + "." + why
-	if err := os.RemoveAll(where); err != nil {
-		return "", err
-	}
-	if err := os.Rename(dir, where); err != nil {
-		return "", err
-	}
-	return where, syncDir(filepath.Dir(dir))
+	return moveAside(dir, dir+"."+why)
 }
 
 func syncDir(dir string) error {

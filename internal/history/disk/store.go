@@ -254,6 +254,7 @@ func (s *Store) checkClock(ms int64) {
 // open opens a database, setting aside one that cannot be opened.
 func (s *Store) open(name string, o *tsdb.Options) (*database, error) {
 	dir := filepath.Join(s.opt.Dir, name)
+	s.setBadBlocksAside(name)
 	db, err := openDatabase(dir, o, s.opt.Log)
 	if err == nil || errors.Is(err, tsdb.ErrClosing) || !damaged(err) {
 		return db, err
