@@ -17,9 +17,11 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/version"
 	page "github.com/ttmon/ttmon/internal/view/web"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // replayed is a recording behind the page and the API: what is live there is
@@ -125,8 +127,15 @@ func (r *replayed) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.feed.Publish(s)
+	r.feed.Publish(named(s))
 	return nil
+}
+
+// named says in the name of the host that it is a recording: whoever looks at
+// the page must not take it for the present.
+func named(s *model.Snapshot) *model.Snapshot {
+	s.Host.Name += " (recording)"
+	return s
 }
 
 // play publishes what is played, once a second, or more often if that goes by
@@ -177,7 +186,7 @@ func (r *replayed) at(t time.Time) (time.Time, []byte, error) {
 	if err != nil {
 		return t, nil, err
 	}
-	return s.Time, c.JSON(), nil
+	return s.Time, wire.Append(nil, named(s)), nil
 }
 
 var errFound = errors.New("found")

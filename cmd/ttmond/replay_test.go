@@ -71,10 +71,11 @@ func TestReplayIsServed(t *testing.T) {
 	var snap struct {
 		Time    time.Time
 		Devices []any
+		Host    struct{ Name string }
 	}
 	ask("api/v1/snapshot", &snap)
-	if !snap.Time.Equal(tuitest.Start.Add(20*time.Second)) || len(snap.Devices) != 2 {
-		t.Errorf("live is %v", snap.Time)
+	if !snap.Time.Equal(tuitest.Start.Add(20*time.Second)) || len(snap.Devices) != 2 || snap.Host.Name != "lab-3 (recording)" {
+		t.Errorf("live is %v of %s", snap.Time, snap.Host.Name)
 	}
 	ask("api/v1/past?"+url.Values{"at": {tuitest.Start.Add(45 * time.Second).Format(time.RFC3339)}}.Encode(), &snap)
 	if !snap.Time.Equal(tuitest.Start.Add(45 * time.Second)) {
