@@ -211,6 +211,10 @@ bool region_reserve(struct state *s, int section, uint32_t records)
 	uint64_t most = (uint64_t)kinds[section].capacity * kinds[section].size;
 	if (need > most)
 		return false;
+	/* Where there was no room, asking for it at each event would cost the
+	 * program a system call each time. */
+	if (s->refused[section] && s->refused[section]++ % 1024)
+		return false;
 	int before = errno;
 	uint64_t step = section == TTMON_BLOCKS ? 64 << 10 : 8 << 10;
 	uint64_t to = s->backed[section] + s->backed[section] / 2;
@@ -224,10 +228,12 @@ bool region_reserve(struct state *s, int section, uint32_t records)
 	if (error) {
 		if (!atomic_load(&s->doing))
 			complain(s, "growing the ledger", error);
+		s->refused[section] += !s->refused[section];
 		errno = before;
 		return false;
 	}
 	s->backed[section] = to;
+	s->refused[section] = 0;
 	errno = before;
 	return true;
 }

@@ -60,6 +60,7 @@ struct state {
 	int pid; /* when the ledger was made: a vfork child has the same pages */
 	uint64_t device, inode; /* of the file, to know the descriptor again */
 	uint64_t backed[TTMON_SECTIONS]; /* bytes of each section that have memory */
+	uint32_t refused[TTMON_SECTIONS]; /* times that there was no more, since there was some */
 	char path[128];
 
 	struct table blocks; /* list and address -> slot + 1 */

@@ -204,7 +204,7 @@ func TestFullFileSystem(t *testing.T) {
 					_, err = other.Write(make([]byte, 64<<10))
 				}
 			}
-			if _, err := d.Do("bench 2 200000"); err != nil {
+			if _, err := d.Do("bench 2 150000"); err != nil {
 				t.Fatalf("it did not survive: %v", err)
 			}
 			r := NewReader(Options{Dir: dir})
