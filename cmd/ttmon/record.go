@@ -58,7 +58,7 @@ viewers. An hour of 32 chips takes about 8 MB at an interval of a second.`,
 	f.StringVarP(&r.file, "file", "o", "", "write to `FILE` (default: ttmon-DATE-TIME.ttrec in this folder)")
 	f.BoolVar(&r.replace, "replace", false, "replace FILE if it is there")
 	f.DurationVar(&r.interval, "interval", time.Second, "`TIME` between two snapshots")
-	f.DurationVar(&r.duration, "duration", 0, "end after this `TIME`; without COMMAND")
+	f.DurationVar(&r.duration, "duration", 0, "end after this `TIME`, from the first snapshot on; without COMMAND")
 	f.StringVar(&r.stacks, "stacks", "", "record call sites: `WHAT` is python (the default), native or all")
 	f.Lookup("stacks").NoOptDefVal = "python"
 	f.BoolVar(&r.output, "output", false, "record the lines that COMMAND prints; it then prints into a pipe")
@@ -93,11 +93,6 @@ func (r *recordCmd) watch(o sessionOptions) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
-	if r.duration > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.duration)
-		defer cancel()
-	}
 	root, err := r.host()
 	if err != nil {
 		return err
@@ -107,11 +102,17 @@ func (r *recordCmd) watch(o sessionOptions) error {
 	s.follow(reader, true)
 	ticker := time.NewTicker(drainEvery)
 	defer ticker.Stop()
-	for err == nil && ctx.Err() == nil {
+	var end <-chan time.Time // of --duration, which counts from the first look at the host
+	for over := false; err == nil && !over; {
 		select {
 		case <-ctx.Done():
+			over = true
+		case <-end:
+			over = true
 		case now := <-ticker.C:
-			err = s.tick(now)
+			if err = s.tick(now); end == nil && s.looked && r.duration > 0 {
+				end = time.After(r.duration)
+			}
 		}
 	}
 	return s.end(err, !r.quiet)

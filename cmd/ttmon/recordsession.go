@@ -54,6 +54,7 @@ type session struct {
 	lines  chan line
 	swept  time.Time
 
+	looked                 bool // at the host, with whatever success
 	snapshots, allocations int
 	last                   error // why there was no snapshot
 }
@@ -241,6 +242,7 @@ func (s *session) take() {
 	for {
 		select {
 		case x := <-s.seen:
+			s.looked = true
 			if s.last = x.err; x.snap == nil {
 				continue
 			}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -170,10 +171,17 @@ func TestRecorderKilled(t *testing.T) {
 	}()
 	opened := 0
 	for i := range 12 {
-		file := filepath.Join(dir, "killed.ttrec")
-		cmd := exec.Command(filepath.Join(bin, "ttmon"), "--direct", "record", "-o", file, "--replace", "--interval", "50ms")
+		file := filepath.Join(dir, fmt.Sprintf("killed-%d.ttrec", i))
+		cmd := exec.Command(filepath.Join(bin, "ttmon"), "--direct", "record", "-o", file, "--interval", "50ms")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
+		}
+		if i%3 == 0 { // these are killed when there is something to find
+			for size := int64(0); size <= 24; time.Sleep(10 * time.Millisecond) {
+				if st, err := os.Stat(file); err == nil {
+					size = st.Size()
+				}
+			}
 		}
 		time.Sleep(time.Duration(rand.IntN(60*(i+1))) * time.Millisecond)
 		_ = cmd.Process.Kill()
