@@ -64,7 +64,7 @@ function tiles(s: State, pool: string, map: MapAnswer | null): Tile[] {
     if (total !== null && total > held) {
       children.push({ name: "nobody's, as far as is known", bytes: total - held, text: "", kind: "rest" });
     }
-    return { name: snap.devices.length > 8 ? String(d.index) : `device ${d.index} ${d.board ?? d.arch}`, bytes: Math.max(total ?? 0, held), text: said.devices[snap.devices.indexOf(d)]?.pools[pool]?.text ?? "", to: "/device/" + d.bus_id, kind: "device", children };
+    return { name: snap.devices.length > 8 ? String(d.index) : `device ${d.index} ${d.board ?? d.arch}`, short: String(d.index), bytes: Math.max(total ?? 0, held), text: said.devices[snap.devices.indexOf(d)]?.pools[pool]?.text ?? "", to: "/device/" + d.bus_id, kind: "device", children };
   });
 }
 

@@ -146,7 +146,7 @@ function Graph(p: { s: State; top: Topology | null; by: string }) {
                   {sp.device.index} {sp.chip}
                 </text>
                 <text x={sp.x} y={sp.y + 12} text-anchor="middle">
-                  {health(said.state) === "good" ? shade.text.split("/")[0] : said.state}
+                  {health(said.state) === "good" ? brief(shade.text) : said.state}
                 </text>
               </g>
             </A>
@@ -156,6 +156,9 @@ function Graph(p: { s: State; top: Topology | null; by: string }) {
     </div>
   );
 }
+
+/** "61/85 W" without its limit: "61 W". */
+const brief = (text: string) => text.replace(/\/\S+/, "");
 
 const label = (s: Spot) => `device ${s.device.index}${s.chip ? " " + s.chip : ""}`;
 

@@ -6,6 +6,7 @@ import { bytes } from "./figures";
 
 export interface Tile {
   name: string;
+  short?: string; // where there is little room
   bytes: number;
   text: string;
   to?: string;
@@ -80,7 +81,7 @@ export function Treemap(p: { tiles: Tile[] }) {
         return (
           <div key={t.name} class="tile device" style={place(b)}>
             <A to={t.to!} class="label">
-              {t.name} <span class="num">{t.text}</span>
+              {b.w < 150 ? (t.short ?? t.name) : t.name} <span class="num">{t.text}</span>
             </A>
             {squarify(t.children ?? [], inner).map(({ t: c, box: cb }) =>
               c.to ? (
