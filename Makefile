@@ -172,7 +172,7 @@ test-container: ## the image under podman, next to a simulated host (root, podma
 
 .PHONY: test-kube
 test-kube: ## Kubernetes: our objects and our client against its own modules
-	cd internal/e2e/kube && $(GO) test ./...
+	cd internal/e2e/kube && GOFLAGS=-mod=mod $(GO) test ./... # its go.mod follows ours
 
 .PHONY: test-slurm
 test-slurm: ## jobs, prolog and epilog with a real Slurm on a simulated node (root, debootstrap; minutes)
