@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/lib/libtest"
 )
 
 // benchRecord measures what recording costs, next to taking the same snapshots
@@ -49,6 +50,9 @@ func benchRecord(l *lab) error {
 
 // recordAllocations records a program that tells ten thousand events a second.
 func (l *lab) recordAllocations() error {
+	if err := libtest.Build(l.dir, "plain"); err != nil {
+		return err
+	}
 	d, err := l.driver("TTMON_EVENTS=1")
 	if err != nil {
 		return err
