@@ -50,6 +50,10 @@ func TestSoak(t *testing.T) {
 		_, tree, err := s.health()
 		return err == nil && tree["ledger"].(map[string]any)["processes"].(float64) <= 2
 	})
+	s.await("their connections to be closed", func() bool {
+		_, tree, err := s.health()
+		return err == nil && tree["descriptors"].(map[string]any)["open"].(float64) < 200
+	})
 	_, tree, _ := s.health()
 	t.Logf("in the end: %v descriptors, %v goroutines, heap %v", tree["descriptors"], tree["goroutines"], tree["heap_bytes"])
 	if n := tree["goroutines"].(float64); n > 100 {
