@@ -351,9 +351,15 @@ func (h *historyCmd) plot(ctx context.Context, c *client.Client, q metricQuery, 
 					part.to(l)[i] = p.Value / q.divide
 				}
 			}
-			if m := len(s.Points); m > 0 && end.Sub(s.Points[m-1].Time) <= step {
-				l.Last = s.Points[m-1].Value / q.divide
-			}
+		}
+	}
+	list, err := ask(ctx, c, q.expr, end, end, time.Second) // what has ended has no value there
+	if err != nil {
+		return out, err
+	}
+	for _, s := range list {
+		if l := lines[lineName(s.Labels, snap)]; l != nil && len(s.Points) > 0 {
+			l.Last = s.Points[0].Value / q.divide
 		}
 	}
 	if err := h.mark(ctx, c, q, snap, lines, start, end); err != nil {

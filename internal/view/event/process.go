@@ -42,7 +42,11 @@ func (c *comparison) processes() {
 	for i := range c.old.Processes {
 		p := &c.old.Processes[i]
 		if id := (identity{p.PID, p.StartTicks}); old[id] != nil && !seen[id] {
-			c.process(Gone, p, "gone", "is gone from "+list(p))
+			text := "is gone from " + list(p)
+			if list(p) == "" {
+				text = "is gone; " + elsewhere
+			}
+			c.process(Gone, p, "gone", text)
 			seen[id] = true
 		}
 	}
@@ -54,7 +58,10 @@ func (c *comparison) came(p *model.Process) {
 		verb = "started"
 	}
 	text := verb + " on " + list(p)
-	if verb == "opened" {
+	switch {
+	case list(p) == "":
+		text = "is there; " + elsewhere
+	case verb == "opened":
 		text = verb + " " + list(p)
 	}
 	c.process(Started, p, verb, text)
@@ -88,7 +95,11 @@ func Name(p *model.Process) string {
 
 func escape(s string) string { return words.Truncate(words.Escape(s), 24) }
 
-// list names the devices a process uses: "device 3", "devices 0-7".
+// elsewhere is said of a process that has none of the devices.
+const elsewhere = "its chips are behind no device of this host"
+
+// list names the devices a process uses: "device 3", "devices 0-7"; "" if it
+// uses none of this host.
 func list(p *model.Process) string {
 	var idx []int
 	for i := range p.Devices {
@@ -98,7 +109,7 @@ func list(p *model.Process) string {
 	}
 	switch len(idx) {
 	case 0:
-		return "no device of this host"
+		return ""
 	case 1:
 		return fmt.Sprintf("device %d", idx[0])
 	default:
