@@ -149,5 +149,5 @@ func startPrometheus(dir string) (address string, stop func(), err error) {
 		}
 	}
 	stop()
-	return "", nil, fmt.Errorf("Prometheus is not ready after a minute")
+	return "", nil, fmt.Errorf("the engine (Prometheus) is not ready after a minute")
 }
