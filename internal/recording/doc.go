@@ -42,5 +42,5 @@
 // A key block begins with all that holds at its start: a whole snapshot, the
 // definitions, every live block; the record "start" ends that part. To know a
 // moment, begin at the last key block before it. There is one at least every
-// minute, unless the state is so large that the file would consist of it.
+// minute, mostly every 20 seconds, unless the state is so large that the file would consist of it.
 package recording

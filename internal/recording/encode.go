@@ -15,7 +15,7 @@ import (
 // When a block ends and a key block begins.
 const (
 	blockBytes  = 256 << 10 // a block is not made longer than that
-	keyEvery    = time.Minute
+	keyEvery    = 20 * time.Second
 	keyMinBytes = 4 << 20 // after so much that would have to be read for a moment
 )
 

@@ -58,6 +58,11 @@ func (l *lab) recordAllocations() error {
 		return err
 	}
 	defer d.Kill()
+	defer func() {
+		if ledger, err := d.Do("path"); err == nil {
+			os.Remove(ledger) // a program that is killed leaves it
+		}
+	}()
 	file := filepath.Join(l.dir, "allocations.ttrec")
 	cmd := exec.Command(filepath.Join(l.bin, "ttmon"), "--direct", "record", "-q", "-o", file)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
