@@ -55,12 +55,13 @@ func measureBase(t *testing.T, program, attack string) {
 	a.program = program
 	a.extraEnviron = append(a.extraEnviron, "GOMEMLIMIT=300MiB")
 	a.begin()
+	a.tool(attack) // made before two start it
 	for uid := range 2 {
 		if attack != "nothing" {
-			_, _ = a.tryPlay(60000+uid, attack)
+			go func() { _, _ = a.tryPlay(60000+uid, attack) }() // it may wait for ever to get in
 		}
 	}
-	time.Sleep(attackTime)
+	time.Sleep(attackTime + time.Second)
 	fate, mib := "", int(a.memory()>>20)
 	if a.current.ended() {
 		fate = "killed"

@@ -58,9 +58,10 @@ func DefaultLimits(descriptors int) Limits {
 	return Limits{
 		Descriptors: budget.Divide(int64(descriptors - own)),
 		Reporters:   budget.Limit{PerUID: 512, All: 4096, Reserve: 512},
-		Unread:      budget.Limit{PerUID: 4 << 20, All: 32 << 20, Reserve: 4 << 20},
-		Texts:       budget.Limit{PerUID: 4, All: 64, Reserve: 16},
-		Looks:       budget.Limit{PerUID: 2, All: 16, Reserve: 4},
+		// A successor gets them while everybody waits, so they are few.
+		Unread: budget.Limit{PerUID: 1 << 20, All: 8 << 20, Reserve: 2 << 20},
+		Texts:  budget.Limit{PerUID: 4, All: 64, Reserve: 16},
+		Looks:  budget.Limit{PerUID: 2, All: 16, Reserve: 4},
 		// systemd compares each with all that it has.
 		Stored: budget.Limit{PerUID: 256, All: 4096, Reserve: 1024},
 	}
