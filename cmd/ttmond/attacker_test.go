@@ -64,6 +64,7 @@ var attacks = map[string]func(place) error{
 	"api":         attackAPI,
 	"deaths":      attackDeaths,
 	"victim":      victim,
+	"writer":      attackWriter,
 }
 
 func ready() { fmt.Println("ready") }
@@ -185,10 +186,6 @@ func child(attack string, files ...*os.File) error {
 	cmd.Env = append(os.Environ(), attackVar+"="+attack)
 	cmd.ExtraFiles = files
 	return cmd.Start()
-}
-
-func init() {
-	attacks["writer"] = attackWriter
 }
 
 // attackWriter writes on an inherited connection for ever.
