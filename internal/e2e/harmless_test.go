@@ -62,7 +62,7 @@ func calls(own string) map[string][]call {
 		"pmon":          {{args: []string{"-d", "0.05"}, bytes: 1000}, {args: []string{"-c", "1", "--format", "csv"}}},
 		"top":           {{keys: "q"}, {args: []string{"-s"}}},
 		"mem":           {{args: []string{"--once"}}, {args: []string{"--plain", "-r", "100"}, bytes: 200}, {keys: "q"}},
-		"record":        {{args: []string{"-o", own + ".ttrec", "--interval", "100ms", "--duration", "500ms"}}},
+		"record":        {{args: []string{"-o", own + ".ttrec", "--interval", "100ms", "--duration", "4s"}}},
 		"replay":        {{args: []string{own + ".ttrec", "smi"}}, {args: []string{own + ".ttrec", "--at", "peak", "smi", "--json"}}, {args: []string{own + ".ttrec"}, keys: "q"}},
 		"export":        {{args: []string{own + ".ttrec", "--perfetto"}}, {args: []string{own + ".ttrec", "--csv", "-o", "-"}}},
 		"diff":          {{args: []string{own + ".ttrec@start", own + ".ttrec"}}, {args: []string{own + ".ttrec", own + ".ttrec", "--json"}}},
