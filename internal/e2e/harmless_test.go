@@ -72,7 +72,7 @@ func calls(own string) map[string][]call {
 		"stale":         {{}, {args: []string{"--json"}}},
 		"topo":          {{args: []string{"-m"}}, {args: []string{"--links"}}},
 		"smi topo":      {{args: []string{"-m"}}},
-		"doctor":        {{args: nil}, {args: []string{"--json"}, code: anyCode}, {args: []string{"--bundle", own + "-bundle"}, code: anyCode}},
+		"doctor":        {{code: anyCode}, {args: []string{"--json"}, code: anyCode}, {args: []string{"--bundle", own + "-bundle"}, code: anyCode}},
 		"jobs":          {{code: 3}}, // nobody remembers
 		"check":         {{args: []string{"--sample", "100", "-w", "temperature.asic=200"}}},
 		"version":       {{}},
