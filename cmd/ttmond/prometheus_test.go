@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // freePort returns a port of 127.0.0.1 that nobody listens on now. It is below
@@ -172,7 +173,7 @@ func get(t testing.TB, url string, header http.Header) string {
 	if host := header.Get("Host"); host != "" {
 		r.Host = host
 	}
-	a, err := http.DefaultClient.Do(r)
+	a, err := (&http.Client{Timeout: time.Minute}).Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

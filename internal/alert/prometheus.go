@@ -91,7 +91,7 @@ func (m *Manager) PrometheusRules() any {
 		}
 		rules = append(rules, rule)
 	}
-	file, interval, _ := m.configured()
+	file, interval := m.path, m.interval
 	if file == "" {
 		file = "shipped"
 	}

@@ -82,7 +82,8 @@ func TestDaemonShowsAll(t *testing.T) {
 	nobody := func(args ...string) result { return asNobody(t, h, args...) }
 	s := d.until("both hold their memory", nobody, func(s *model.Snapshot) bool {
 		return len(byName(s, "old")) == 1 && len(byName(s, "new")) == 1 &&
-			device(t, s, 0).Memory.Pools[model.DRAM].Used.Exactly(3<<30)
+			device(t, s, 0).Memory.Pools[model.DRAM].Used.Exactly(3<<30) &&
+			only(t, s, "new").Devices[0].Source != ""
 	})
 	if s.Source != model.Daemon {
 		t.Errorf("source %s", s.Source)
