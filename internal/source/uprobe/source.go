@@ -190,6 +190,9 @@ func (s *Source) read(ctx context.Context) error {
 			return fmt.Errorf("reading the events of the kernel: %w", err)
 		}
 		wait = s.patience(n)
+		if s.served.Load() < s.requested.Load() {
+			wait = 0 // somebody asked during this look: only the next one is surely after the question
+		}
 		select {
 		case parked := <-s.parks:
 			select {
