@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -50,15 +52,46 @@ func TestSoak(t *testing.T) {
 		_, tree, err := s.health()
 		return err == nil && tree["ledger"].(map[string]any)["processes"].(float64) <= 2
 	})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("what is open:\n%s", openFiles(s.current.cmd.Process.Pid))
+		}
+	})
 	s.await("their connections to be closed", func() bool {
 		_, tree, err := s.health()
-		return err == nil && tree["descriptors"].(map[string]any)["open"].(float64) < 200
+		return err == nil && tree["alloc_socket"].(map[string]any)["connections"].(float64) <= 2
+	})
+	s.await("nothing else to be left open", func() bool {
+		_, tree, err := s.health()
+		return err == nil && tree["descriptors"].(map[string]any)["open"].(float64) < 100
 	})
 	_, tree, _ := s.health()
 	t.Logf("in the end: %v descriptors, %v goroutines, heap %v", tree["descriptors"], tree["goroutines"], tree["heap_bytes"])
 	if n := tree["goroutines"].(float64); n > 100 {
 		t.Errorf("%v goroutines are left", n)
 	}
+}
+
+// openFiles lists what a process has open, by kind.
+func openFiles(pid int) string {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return err.Error()
+	}
+	count := map[string]int{}
+	for _, n := range names {
+		to, _ := os.Readlink(filepath.Join(dir, n.Name()))
+		if i := strings.LastIndexAny(to, "/["); i > 0 { // below one directory, or with its number
+			to = to[:i]
+		}
+		count[to]++
+	}
+	var b strings.Builder
+	for _, to := range slices.Sorted(maps.Keys(count)) {
+		fmt.Fprintf(&b, "%5d %s\n", count[to], to)
+	}
+	return b.String()
 }
 
 type soak struct {

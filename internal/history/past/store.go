@@ -52,10 +52,11 @@ type Store struct {
 	err   error   // of the last Put
 }
 
-// file is one file and where its records are.
+// file is one file and where its records are. Only the one that is appended to
+// is kept open: there may be many, and descriptors are for clients.
 type file struct {
 	path    string
-	f       *os.File
+	f       *os.File // nil: of an earlier time
 	size    int64
 	records []record
 }
@@ -100,12 +101,12 @@ func scan(path string) *file {
 	if err != nil {
 		return nil
 	}
+	defer f.Close()
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
-		f.Close()
 		return nil
 	}
-	x := &file{path: path, f: f}
+	x := &file{path: path}
 	var h [headerSize]byte
 	for {
 		if _, err := f.ReadAt(h[:], x.size); err != nil {
@@ -119,7 +120,6 @@ func scan(path string) *file {
 		x.size = r.offset + int64(r.length)
 	}
 	if len(x.records) == 0 {
-		f.Close()
 		_ = os.Remove(path)
 		return nil
 	}
@@ -163,7 +163,8 @@ func (s *Store) put(ms int64, body []byte) error {
 	return nil
 }
 
-// current is the file to append to.
+// current is the file to append to: the last one, also that of an earlier run,
+// or every start would leave a file.
 func (s *Store) current(ms int64) (*file, error) {
 	if n := len(s.files); n > 0 {
 		x := s.files[n-1]
@@ -171,9 +172,10 @@ func (s *Store) current(ms int64) (*file, error) {
 		if len(x.records) > 0 { // none where the first write failed
 			first = x.records[0].ms
 		}
-		if x.writable() && x.size < maxFile && ms >= first && ms-first < maxAge.Milliseconds() {
+		if x.size < maxFile && ms >= first && ms-first < maxAge.Milliseconds() && x.append() {
 			return x, nil
 		}
+		x.close()
 	}
 	if err := os.MkdirAll(s.opt.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keeping snapshots: %w", err)
@@ -187,10 +189,28 @@ func (s *Store) current(ms int64) (*file, error) {
 	return s.files[len(s.files)-1], nil
 }
 
-// writable tells a file of this run from one that was found.
-func (x *file) writable() bool {
-	flags, err := unix.FcntlInt(x.f.Fd(), unix.F_GETFL, 0)
-	return err == nil && flags&unix.O_ACCMODE == unix.O_RDWR
+// append opens a file to be appended to, behind its last whole record.
+func (x *file) append() bool {
+	if x.f != nil {
+		return true
+	}
+	f, err := os.OpenFile(x.path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	if err := f.Truncate(x.size); err != nil {
+		f.Close()
+		return false
+	}
+	x.f = f
+	return true
+}
+
+func (x *file) close() {
+	if x.f != nil {
+		x.f.Close()
+		x.f = nil
+	}
 }
 
 // drop removes files that are too old, or the oldest while there is too much.
@@ -208,7 +228,7 @@ func (s *Store) drop(now int64) {
 		if total <= s.opt.MaxBytes && now-newest < s.opt.Keep.Milliseconds() {
 			return
 		}
-		x.f.Close()
+		x.close()
 		_ = os.Remove(x.path)
 		total -= x.size
 		s.files = s.files[1:]
@@ -236,8 +256,16 @@ func (s *Store) At(t time.Time) (at time.Time, body []byte, err error) {
 }
 
 func (x *file) read(r record, dec *zstd.Decoder) ([]byte, error) {
+	f := x.f
+	if f == nil {
+		var err error
+		if f, err = os.OpenFile(x.path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
+			return nil, err
+		}
+		defer f.Close()
+	}
 	b := make([]byte, headerSize+r.length)
-	if _, err := x.f.ReadAt(b, r.offset-headerSize); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := f.ReadAt(b, r.offset-headerSize); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	if crc32.ChecksumIEEE(b[headerSize:]) != binary.LittleEndian.Uint32(b[16:]) {
@@ -265,7 +293,7 @@ func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range s.files {
-		x.f.Close()
+		x.close()
 	}
 	s.files = nil
 	s.dec.Close()

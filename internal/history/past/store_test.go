@@ -88,6 +88,49 @@ func TestDamage(t *testing.T) {
 	s.want(t, 105, "snapshot 100")
 }
 
+// Starts do not add up: neither files nor descriptors.
+func TestManyStarts(t *testing.T) {
+	dir := t.TempDir()
+	const starts = 300
+	for i := range starts {
+		s, err := Open(Options{Dir: dir, Keep: 24 * time.Hour, MaxBytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.fill(t, 10*i, 10*i+10)
+		if i < starts-1 {
+			s.Close()
+			continue
+		}
+		t.Cleanup(s.Close)
+		for k := range starts {
+			s.want(t, 10*k+5, fmt.Sprintf("snapshot %d", 10*k))
+		}
+		open := 0
+		for _, x := range s.files {
+			if x.f != nil {
+				open++
+			}
+		}
+		if len(s.files) != 1 || open != 1 {
+			t.Errorf("%d files, %d of them open, after %d starts within an hour", len(s.files), open, starts)
+		}
+	}
+}
+
+// Only the file that is appended to is open, however long it goes.
+func TestOneDescriptor(t *testing.T) {
+	s := open(t, t.TempDir())
+	s.fill(t, 0, 5*3600)
+	for i, x := range s.files {
+		if last := i == len(s.files)-1; (x.f != nil) != last {
+			t.Errorf("file %d of %d is open: %v", i, len(s.files), x.f != nil)
+		}
+	}
+	s.want(t, 5, "snapshot 0")
+	s.want(t, 4*3600+5, fmt.Sprintf("snapshot %d", 4*3600))
+}
+
 func TestUnwritable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
