@@ -35,15 +35,6 @@ type Space struct {
 	Holes   uint64 `json:"holes"`
 }
 
-// Fragmentation is the part of the free bytes that is not in the largest hole,
-// from 0 (one hole, or none) to almost 1.
-func (s Space) Fragmentation() float64 {
-	if s.Free == 0 {
-		return 0
-	}
-	return 1 - float64(s.Largest)/float64(s.Free)
-}
-
 // spaceKnown says whether what is free can be told.
 func (l *List) spaceKnown() bool { return l.Capacity > 0 && l.Exact() && !l.Inherited }
 

@@ -8,7 +8,6 @@ import (
 
 // PCI identities. subsystem_device carries the board's code.
 const (
-	PCIVendor    = 0x1E52
 	PCIGrayskull = 0xFACA
 	PCIWormhole  = 0x401E
 	PCIBlackhole = 0xB140

@@ -174,13 +174,6 @@ func (p *Pool) Used() int64 {
 	return p.total
 }
 
-// SetLimit changes the limit. What is taken stays taken.
-func (p *Pool) SetLimit(l Limit) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.limit = l
-}
-
 // State is a Pool at one moment.
 type State struct {
 	Name    string `json:"name"`

@@ -35,7 +35,6 @@ type Log struct {
 	next   uint64
 	recent []Event       // the last ones, in order
 	more   chan struct{} // closed when there are more
-	err    error         // why events are not stored now
 }
 
 // Open opens the log below dir. It always returns a Log: with an error, it is
@@ -49,8 +48,7 @@ func Open(dir string) (*Log, error) {
 			return true
 		})
 	}
-	l.err = l.open()
-	return l, l.err
+	return l, l.open()
 }
 
 // open makes the file ready for writing.
@@ -121,14 +119,14 @@ func (l *Log) Append(events ...Event) error {
 		events[i].Time = events[i].Time.UTC()
 		l.next++
 	}
-	l.err = l.store(events)
+	err := l.store(events)
 	for _, e := range events {
-		e.Volatile = l.err != nil
+		e.Volatile = err != nil
 		l.keep(e)
 	}
 	close(l.more)
 	l.more = make(chan struct{})
-	return l.err
+	return err
 }
 
 func (l *Log) keep(e Event) {
@@ -184,13 +182,6 @@ func (l *Log) rotate() error {
 		return fmt.Errorf("rotating the event log: %w", err)
 	}
 	return l.open()
-}
-
-// Err is why events are not stored now, or nil.
-func (l *Log) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
 }
 
 // Last is the number of the last event, 0 before the first.

@@ -88,16 +88,6 @@ func (s *Series) addFast(ns int64, v float64) {
 	s.Points[n-1] = Point{ns, v}
 }
 
-// Peak is the highest point.
-func (s *Series) Peak() (p Point) {
-	for i, x := range s.Points {
-		if i == 0 || x.V > p.V {
-			p = x
-		}
-	}
-	return p
-}
-
 // sort puts things in order, so that the same recording gives the same file.
 func (t *Timeline) sort() {
 	slices.SortStableFunc(t.Series, func(a, b *Series) int {

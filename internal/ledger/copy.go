@@ -280,16 +280,6 @@ func (c *Copier) Finish() error {
 	return c.out.block(blockEnd, binary.LittleEndian.AppendUint32(nil, c.out.sum.Sum32()))
 }
 
-// WriteState writes the whole ledger, whose sources have been stopped.
-func (l *Ledger) WriteState(w io.Writer) error {
-	c := l.StartCopy(w, nil)
-	defer c.Cancel()
-	if err := c.Send(); err != nil {
-		return err
-	}
-	return c.Finish()
-}
-
 // checkedWriter writes blocks and sums them up.
 type checkedWriter struct {
 	w   io.Writer

@@ -73,11 +73,6 @@ type Counters struct {
 	SkippedBytes   uint64 `json:"skipped_bytes"`
 }
 
-// Odd sums everything but the plain events.
-func (c *Counters) Odd() uint64 {
-	return c.MissedFrees + c.DeviceGuesses + c.CBRepeats + c.KernelRepeats + c.SizeDisputes + c.Ignored()
-}
-
 // Ignored sums the events that changed nothing.
 func (c *Counters) Ignored() uint64 {
 	return c.UnknownFrees + c.UnknownCBFrees + c.UnknownUnloads + c.ZeroSizes + c.Oversizes +

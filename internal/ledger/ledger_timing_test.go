@@ -119,7 +119,7 @@ func BenchmarkState(b *testing.B) {
 	var buf bytes.Buffer
 	for b.Loop() {
 		buf.Reset()
-		if err := l.WriteState(&buf); err != nil {
+		if err := writeState(l, &buf); err != nil {
 			b.Fatal(err)
 		}
 		if err := New(Options{}).ReadState(&buf, nil); err != nil {

@@ -127,7 +127,7 @@ func TestAgainstNaive(t *testing.T) {
 
 func handOver(t *rapid.T, l *Ledger) *Ledger {
 	var b bytes.Buffer
-	if err := l.WriteState(&b); err != nil {
+	if err := writeState(l, &b); err != nil {
 		t.Fatal(err)
 	}
 	next := New(Options{})

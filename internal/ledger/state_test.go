@@ -14,10 +14,20 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
+// writeState writes the whole ledger, whose sources have been stopped.
+func writeState(l *Ledger, w io.Writer) error {
+	c := l.StartCopy(w, nil)
+	defer c.Cancel()
+	if err := c.Send(); err != nil {
+		return err
+	}
+	return c.Finish()
+}
+
 func stateOf(t testing.TB, l *Ledger) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := l.WriteState(&b); err != nil {
+	if err := writeState(l, &b); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

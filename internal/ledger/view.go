@@ -100,17 +100,6 @@ func (l *Ledger) WithPID(pid int) (all []Holding) {
 	return all
 }
 
-// Process returns one reporter; ok is false if it is not, or no longer, there.
-func (l *Ledger) Process(k model.ProcessID) (h Holding, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.procs[k]
-	if p == nil {
-		return Holding{}, false
-	}
-	return p.holding(), true
-}
-
 func (p *Process) holding() Holding {
 	h := Holding{
 		Info: p.info, Since: p.epoch, Last: p.last, Buffers: p.table.live, Counters: p.counters,

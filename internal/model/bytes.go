@@ -138,7 +138,8 @@ func AddUp(list ...Bytes) Bytes {
 	return s.Bytes()
 }
 
-// Equal tells whether two figures say the same.
+// Equal tells whether two figures say the same. The package that tests compare
+// with asks for it: it does not look into fields that are not exported.
 func (b Bytes) Equal(c Bytes) bool { return b == c }
 
 // bytesState is how a figure travels between our own processes. What users

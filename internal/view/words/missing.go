@@ -5,9 +5,6 @@ import "github.com/ttmon/ttmon/internal/model"
 // Nothing stands where there is nothing to say: no job, no limit, no rate yet.
 const Nothing = "–"
 
-// MissingWidth is the most cells Missing takes.
-const MissingWidth = 7
-
 // Missing is the word for a reading that has no value. The full reason is
 // said elsewhere: in a sentence below, in -q and in JSON.
 func Missing(s model.Status) string {

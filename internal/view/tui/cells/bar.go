@@ -98,13 +98,10 @@ func (a Area) Meter(x, y, w int, ratio float64, soft bool, fill Style) {
 	}
 }
 
-// Shade draws a ratio as solid and light blocks: "▓▓▓░░░".
-func (a Area) Shade(x, y, w int, ratio float64, fill Style) { a.SoftShade(x, y, w, ratio, false, fill) }
-
-// SoftShade is Shade; the bar of a figure that is not exact has a soft end,
-// "▓▓▒░░░". Where there is no ratio (NaN) nothing is drawn: an empty bar would
-// say that nothing is taken.
-func (a Area) SoftShade(x, y, w int, ratio float64, soft bool, fill Style) {
+// Shade draws a ratio as solid and light blocks, "▓▓▓░░░". The bar of a figure
+// that is not exact has a soft end, "▓▓▒░░░". Where there is no ratio (NaN)
+// nothing is drawn: an empty bar would say that nothing is taken.
+func (a Area) Shade(x, y, w int, ratio float64, soft bool, fill Style) {
 	if math.IsNaN(ratio) {
 		return
 	}

@@ -40,9 +40,6 @@ type Filter struct{ root node }
 // Match tells whether a row passes.
 func (f *Filter) Match(r Row) bool { return f == nil || f.root == nil || f.root.match(r) }
 
-// Empty tells whether everything passes.
-func (f *Filter) Empty() bool { return f == nil || f.root == nil }
-
 type node interface{ match(Row) bool }
 
 type (

@@ -102,9 +102,6 @@ func (g *Gauge) Value(s *model.Snapshot, d *model.Device) (float64, bool) {
 	return v.Num, v.Known()
 }
 
-// Bound is how the gauge's figure for a device is to be read.
-func (g *Gauge) Bound(s *model.Snapshot, d *model.Device) model.Bound { return g.get(s, d).Bound }
-
 // Limit is the most the gauge can show for a device; 0: not known.
 func (g *Gauge) Limit(s *model.Snapshot, d *model.Device) float64 {
 	if g.limit == nil {

@@ -69,7 +69,7 @@ func (s *State) drawLines(h *widget.Hits, area cells.Area, list []chip) {
 		if c.dev.State != model.StateOK { // a bar would look like news
 			row.Put(x, 0, words.Truncate(string(c.dev.State)+" "+words.StateReason(c.dev), bar), cells.Bad)
 		} else {
-			row.SoftShade(x, 0, bar, r, soft, load(r))
+			row.Shade(x, 0, bar, r, soft, load(r))
 		}
 		at := x + bar + 1 + words.FigurePairWidth
 		row.PutRight(at, 0, used(c.mem(), model.DRAM), cells.Text)
@@ -235,7 +235,7 @@ func (s *State) drawPool(row cells.Area, c chip, p model.Pool, segments []segmen
 	}
 	bar = max(bar, 0)
 	r, soft, of := share(m, p)
-	row.SoftShade(labelWidth, 0, bar, r, soft, load(r))
+	row.Shade(labelWidth, 0, bar, r, soft, load(r))
 	drawSegments(row.Sub(labelWidth, 0, bar, 1), r, segments)
 	x := labelWidth + bar + pairWidth
 	row.PutRight(x, 0, used(m, p), cells.Text)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -86,6 +85,3 @@ func Load(name string, dirs ...string) (*Theme, error) {
 	}
 	return nil, fmt.Errorf("theme %q: none of %s, and there is no such file in %s", name, strings.Join(Names(), ", "), strings.Join(dirs, " or "))
 }
-
-// Exists tells whether a name could be loaded as it is: shipped or a path.
-func Exists(name string) bool { return slices.Contains(Names(), name) }

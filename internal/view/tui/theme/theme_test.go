@@ -40,7 +40,7 @@ func TestShipped(t *testing.T) {
 		}
 	}
 	for _, name := range offered {
-		if name != "auto" && !Exists(name) {
+		if name != "auto" && !slices.Contains(Names(), name) {
 			t.Errorf("display.theme offers %s, which is not shipped", name)
 		}
 	}

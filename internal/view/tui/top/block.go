@@ -185,7 +185,7 @@ func drawChips(box cells.Area, y int, d *model.Device) {
 		bar := w - (end - x) - words.Width(text) - 3
 		if bar > 3 {
 			r, soft := fullness(m, model.DRAM)
-			box.SoftShade(end, y, bar, r, soft, load(r))
+			box.Shade(end, y, bar, r, soft, load(r))
 			end += bar + 1
 		}
 		box.Put(end, y, text, cells.Text)

@@ -121,5 +121,5 @@ func (a *deviceArea) drawCellValues(s *State, cell cells.Area, x int, d *model.D
 		cell.Put(x, 0, words.Truncate(used(&d.Memory, model.DRAM), cell.W-x), cells.Faint)
 		return
 	}
-	cell.SoftShade(x, 0, cell.W-x, r, soft, load(r))
+	cell.Shade(x, 0, cell.W-x, r, soft, load(r))
 }

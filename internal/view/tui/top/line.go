@@ -50,7 +50,7 @@ func lineColumns(boardWidth int, trays bool) []lineColumn { // boardWidth 0: all
 		{title: "AICLK", width: 8, rank: 4, vital: true, draw: plain(func(d *model.Device) string { return words.Reading(d.AICLK, words.MHz) })},
 		{title: "", width: 8, rank: 5, draw: func(_ *State, a cells.Area, d *model.Device) {
 			r, soft := fullness(&d.Memory, model.DRAM)
-			a.SoftShade(0, 0, a.W, r, soft, load(r))
+			a.Shade(0, 0, a.W, r, soft, load(r))
 		}},
 		{title: "DRAM", width: words.FigurePairWidth, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.DRAM) })},
 		{title: "L1", width: 13, rank: 7, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.L1) })},
