@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/promapi"
 )
@@ -34,14 +37,18 @@ func (a *archive) ranges() func(ctx context.Context, expr string, start, end tim
 		if time.Since(start) > time.Hour || a.cfg.Collect.Interval.Duration > time.Second {
 			lookback = max(coarseLookback, 3*a.cfg.Collect.Interval.Duration)
 		}
-		lines, err := promapi.Range(ctx, engine, a, expr, start, end, step, lookback)
-		if err != nil {
-			return nil, err
-		}
-		out := make([]api.Series, len(lines))
-		for i, l := range lines {
-			out[i] = api.Series(l)
-		}
-		return out, nil
+		return rangesOf(ctx, engine, a, expr, start, end, step, lookback)
 	}
+}
+
+func rangesOf(ctx context.Context, e *promql.Engine, q storage.Queryable, expr string, start, end time.Time, step, lookback time.Duration) ([]api.Series, error) {
+	lines, err := promapi.Range(ctx, e, q, expr, start, end, step, lookback)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]api.Series, len(lines))
+	for i, l := range lines {
+		out[i] = api.Series(l)
+	}
+	return out, nil
 }

@@ -2,20 +2,23 @@ package main
 
 import (
 	"context"
-	"errors"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
@@ -33,9 +36,12 @@ type replayed struct {
 	paused bool
 	out    io.Writer
 
+	key    string
+	empty  string // a folder with nothing in it
 	player *recording.Player
 	feed   api.Feed
 	events *eventlog.Log
+	charts *recordedCharts
 
 	mu   sync.Mutex // for past, which has a place of its own in the file
 	past *recording.Reader
@@ -85,7 +91,11 @@ func (r *replayed) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := r.openEvents(dir); err != nil {
+	r.empty = filepath.Join(dir, "empty")
+	if err := os.Mkdir(r.empty, 0o700); err != nil {
+		return err
+	}
+	if err := r.openEvents(filepath.Join(dir, "events")); err != nil {
 		return err
 	}
 	defer r.events.Close()
@@ -99,8 +109,13 @@ func (r *replayed) run(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("serving the recording: %w", err)
 	}
-	fmt.Fprintf(r.out, "http://%s/\n", l.Addr())
+	r.key = rand.Text()
+	fmt.Fprintf(r.out, "http://%s/#ticket=%s\n", l.Addr(), r.key)
+	r.charts = newRecordedCharts()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	go r.play(ctx)
+	go r.charts.read(ctx, path)
 	return serveHTTP(ctx, newLimitListener(l, maxHTTPConns), r.routes(), c, slog.New(slog.DiscardHandler))
 }
 
@@ -155,8 +170,17 @@ func (r *replayed) play(ctx context.Context) {
 
 func (r *replayed) routes() http.Handler {
 	server := api.New(api.Options{
-		Feed: &r.feed, Ledger: ledger.New(ledger.Options{}), Blocks: r.blocks, Version: version.Version,
+		Feed: &r.feed, Ledger: ledger.New(ledger.Options{}), Version: version.Version,
+		// The recording is for who may read its file: others see of it what they
+		// see of a host, and this one's blocks only who has the address.
+		Hiding: readHiding, Key: r.key,
+		Blocks: r.blocks, BlocksAt: r.blocksAt,
+		Interval: r.charts.apart,
+		Now:      func() time.Time { return r.player.Status().Pos },
+		// What lies between the boards is not recorded, and this host may be another.
+		Topology: func(s *model.Snapshot) *model.Topology { return collect.Topology(hostfs.At(r.empty), s) },
 		Memory: api.Memory{
+			Range:  r.charts.ranges,
 			Events: func() *eventlog.Log { return r.events },
 			Past:   r.at,
 			Span: func() (oldest, newest time.Time) {
@@ -189,18 +213,22 @@ func (r *replayed) at(t time.Time) (time.Time, []byte, error) {
 	return s.Time, wire.Append(nil, named(s)), nil
 }
 
-var errFound = errors.New("found")
-
 // blocks are those of a process at the moment that is played.
 func (r *replayed) blocks(pid int) (found api.BlocksOf, ok bool) {
-	err := r.player.With(func(s *recording.State) error {
-		for _, p := range s.Processes() {
-			if p.PID == pid {
-				found = api.BlocksOf{Process: s.Blocks(p.ID), UID: os.Geteuid()}
-				return errFound
-			}
-		}
+	_ = r.player.With(func(s *recording.State) error {
+		found, ok = heldBy(s, pid)
 		return nil
 	})
-	return found, errors.Is(err, errFound)
+	return found, ok
+}
+
+// blocksAt are those of another moment.
+func (r *replayed) blocksAt(pid int, at time.Time) (api.BlocksOf, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err := r.past.Seek(at)
+	if err != nil {
+		return api.BlocksOf{}, false
+	}
+	return heldBy(c.State, pid)
 }

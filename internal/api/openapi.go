@@ -38,10 +38,11 @@ type schemaOnly struct {
 }
 
 var (
-	pidParam   = param{name: "pid", help: "process id on this host", inPath: true, required: true}
-	atParam    = param{name: "at", help: "a moment, RFC 3339; the snapshot that held then"}
-	startParam = param{name: "start", help: "RFC 3339; an hour before end where it is left out"}
-	endParam   = param{name: "end", help: "RFC 3339; now where it is left out"}
+	pidParam      = param{name: "pid", help: "process id on this host", inPath: true, required: true}
+	atParam       = param{name: "at", help: "a moment, RFC 3339; the snapshot that held then"}
+	blocksAtParam = param{name: "at", help: "a moment, RFC 3339; only where a recording is served"}
+	startParam    = param{name: "start", help: "RFC 3339; an hour before end where it is left out"}
+	endParam      = param{name: "end", help: "RFC 3339; now where it is left out"}
 )
 
 // Answers that are put together in place.
@@ -154,9 +155,9 @@ func calls() []described {
 			{name: "sort", help: "size or age"},
 			{name: "start", help: "start_ticks of the process that is meant"},
 		}},
-		{method: "GET", path: "/v1/processes/{pid}/blocks", help: "its allocators with every block; for its user and root", params: []param{pidParam}, answer: schemaOnly{}},
+		{method: "GET", path: "/v1/processes/{pid}/blocks", help: "its allocators with every block; for its user and root", params: []param{pidParam, blocksAtParam}, answer: schemaOnly{}},
 		{method: "GET", path: "/v1/processes/{pid}/map", help: "its banks as they are drawn, call sites, and what would fit; for its user and root", answer: mapAnswer{}, params: []param{
-			pidParam,
+			pidParam, blocksAtParam,
 			{name: "fit", help: "a size: 512M"},
 			{name: "shape", help: "of a tensor: 1,1,4096,4096"},
 			{name: "dtype", help: "of its elements"},

@@ -145,6 +145,8 @@ type rangeQuery struct {
 	start, end time.Time
 	step       time.Duration
 	most       bool // the most of each step, instead of the value at its end
+	recent     bool // samples are as close together as they were taken
+	apart      time.Duration
 }
 
 // rangeSeries is a line on the common times of an answer.
@@ -159,10 +161,13 @@ type rangeSeries struct {
 
 // rangeOf answers with metrics of devices over time, on common times.
 func (s *Server) rangeOf(w http.ResponseWriter, r *http.Request) {
-	q, err := parseRange(r, time.Now())
+	q, err := parseRange(r, s.opt.Now())
 	if err != nil {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return
+	}
+	if s.opt.Interval != nil {
+		q.apart = s.opt.Interval()
 	}
 	n := int(q.end.Sub(q.start)/q.step) + 1
 	times := make([]float64, n)
@@ -257,14 +262,14 @@ func (q *rangeQuery) spread(l Series, per float64, n int) []*float64 {
 	return out
 }
 
-// window is over what time a rate is made: a few samples, which are a second
-// apart in the last hour and 15 seconds before.
+// window is over what time a rate is made: a few samples, which are as far apart
+// as they are taken in the last hour and 15 seconds before.
 func (q *rangeQuery) window() string {
 	least := time.Minute
-	if time.Since(q.start) < time.Hour+time.Minute {
+	if q.recent {
 		least = 10 * time.Second
 	}
-	return strconv.Itoa(int(max(least, q.step).Seconds())) + "s"
+	return strconv.Itoa(int(max(least, q.step, 4*q.apart).Seconds())) + "s"
 }
 
 func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
@@ -315,6 +320,7 @@ func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 	if q.end.Sub(q.start)/q.step > maxRangePoints {
 		return q, fmt.Errorf("step: it would make more than %d points: ask for a longer one", maxRangePoints)
 	}
+	q.recent = now.Sub(q.start) < time.Hour+time.Minute
 	// Whole steps, so that the same points are asked for again.
 	q.start, q.end = q.start.Truncate(q.step), q.end.Truncate(q.step)
 	if q.most {

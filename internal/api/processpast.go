@@ -40,7 +40,7 @@ func (s *Server) processPast(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "%q is no pid", r.PathValue("pid"))
 		return
 	}
-	start, end, points, err := parsePoints(r, time.Now())
+	start, end, points, err := parsePoints(r, s.opt.Now())
 	if err != nil {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return

@@ -53,7 +53,15 @@ type Options struct {
 	Topology func(*model.Snapshot) *model.Topology
 	// Blocks finds the allocators of a process; nil: none are watched.
 	Blocks func(pid int) (BlocksOf, bool)
-	Memory Memory
+	// BlocksAt finds those of another time; nil: they are not kept.
+	BlocksAt func(pid int, at time.Time) (BlocksOf, bool)
+	Memory   Memory
+	// Now is the time that is taken for the present; nil: it is the present. A
+	// recording has its own.
+	Now func() time.Time
+	// Key is a ticket that is good as often as it is given, for the user that
+	// runs the server; empty: none is.
+	Key string
 	// Address is where the page is served ("http://127.0.0.1:9108/"); nil or
 	// empty: nowhere.
 	Address func() string
@@ -91,6 +99,9 @@ func New(o Options) *Server {
 	}
 	if o.Hiding == nil {
 		o.Hiding = func() Hiding { return Hiding{GID: -1} }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()

@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"encoding/json"
 	"net"
 	"net/http"
+	"os"
 	"os/user"
 	"strconv"
 	"sync"
@@ -99,6 +101,9 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	t, ok := s.sessions.tickets[given.Ticket]
 	delete(s.sessions.tickets, given.Ticket)
 	secret := ""
+	if s.opt.Key != "" && subtle.ConstantTimeCompare([]byte(given.Ticket), []byte(s.opt.Key)) == 1 {
+		t, ok = session{caller{uid: os.Geteuid(), exists: true}, now.Add(ticketLife)}, true
+	}
 	if ok = ok && now.Before(t.ends); ok {
 		t.who.remote = true
 		secret, ok = put(&s.sessions.live, session{t.who, now.Add(sessionLife)}, maxSessions, now)
