@@ -4,6 +4,7 @@ package programs
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,21 +13,48 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 )
 
 // Build builds commands ("ttmon", "ttmond") into a new directory that every
 // user can reach. The caller removes it. With race they are built like a test
 // that looks for races, otherwise like a release: without C.
+//
+// They are linked once for all packages whose tests ask for them: below bin,
+// where the go command leaves alone what is up to date. In a tree that cannot
+// be written they are linked for each package.
 func Build(race bool, commands ...string) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "ttmon-bin-"); err != nil {
 		return "", err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := buildInto(dir, race, commands); err != nil {
+		os.RemoveAll(dir)
 		return "", err
 	}
-	args := []string{"build", "-o", dir + "/"}
-	cgo := "CGO_ENABLED=0"
+	return dir, os.Chmod(dir, 0o755)
+}
+
+func buildInto(dir string, race bool, commands []string) error {
+	shared, unlock, err := lockShared(race)
+	if err != nil {
+		return link(dir, race, commands)
+	}
+	defer unlock()
+	if err := link(shared, race, commands); err != nil {
+		return err
+	}
+	for _, c := range commands {
+		if err := copyProgram(filepath.Join(shared, c), filepath.Join(dir, c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func link(dir string, race bool, commands []string) error {
+	args, cgo := []string{"build", "-o", dir + "/"}, "CGO_ENABLED=0"
 	if race {
 		args, cgo = append(args, "-race"), "CGO_ENABLED=1"
 	}
@@ -36,10 +64,54 @@ func Build(race bool, commands ...string) (dir string, err error) {
 	cmd := exec.Command("go", args...)
 	cmd.Env = append(os.Environ(), cgo)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		os.RemoveAll(dir)
-		return "", fmt.Errorf("building %s: %w\n%s", strings.Join(commands, ", "), err, out)
+		return fmt.Errorf("building %s: %w\n%s", strings.Join(commands, ", "), err, out)
 	}
-	return dir, nil
+	return nil
+}
+
+// lockShared makes the directory that programs are linked into, and keeps the
+// tests of other packages out of it until unlock is called.
+func lockShared(race bool) (dir string, unlock func(), err error) {
+	root, err := ttnn.Repository()
+	if err != nil {
+		return "", nil, err
+	}
+	dir = filepath.Join(root, "bin/tested")
+	if race {
+		dir += "-race"
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", nil, err
+	}
+	if err := unix.Access(dir, unix.W_OK); err != nil {
+		return "", nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		f.Close()
+		return "", nil, err
+	}
+	return dir, func() { f.Close() }, nil
+}
+
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
 }
 
 // Depend tells go test that a test's result depends on the commands' source.
