@@ -60,6 +60,7 @@ var attacks = map[string]func(place) error{
 	"api":         attackAPI,
 	"deaths":      attackDeaths,
 	"victim":      victim,
+	"holder":      holder,
 	"writer":      attackWriter,
 }
 
@@ -157,6 +158,20 @@ func victim(p place) error {
 	return nil
 }
 
+// holder holds a buffer of 10 bytes on device 7 and nothing else.
+func holder(p place) error {
+	fd, err := p.dialRaw()
+	if err != nil {
+		return err
+	}
+	if err := sendAll(fd, frame(144, 1, 7, 10, 0, os.Getpid(), 64)); err != nil {
+		return err
+	}
+	ready()
+	time.Sleep(time.Hour)
+	return nil
+}
+
 // child starts this program again with another attack, which inherits files.
 func child(attack string, files ...*os.File) error {
 	cmd := exec.Command("/proc/self/exe")
@@ -176,7 +191,7 @@ func frames(n int, f func(uint64) []byte) (b []byte) {
 func attackNames() (names []string) {
 	for name := range attacks {
 		switch name {
-		case "reporter", "writer", "victim":
+		case "reporter", "writer", "victim", "holder":
 		default:
 			names = append(names, name)
 		}

@@ -96,7 +96,7 @@ func attackDumps(p place) error {
 	if err != nil {
 		return err
 	}
-	if err := sendAll(fd, frames(4000, func(k uint64) []byte { return frame(72, 10, int32(k%64), 10, 0, os.Getpid(), k) })); err != nil {
+	if err := sendAll(fd, frames(4000, func(k uint64) []byte { return frame(72, 10, int32(k%250), 10, 0, os.Getpid(), k) })); err != nil {
 		return err
 	}
 	ready()

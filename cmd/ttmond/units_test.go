@@ -5,8 +5,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/source/allocsock"
 )
 
 // systemd understands the units, but for what is newer than it.
@@ -67,5 +70,27 @@ func TestUnitExposure(t *testing.T) {
 	}
 	if err != nil {
 		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+// systemd keeps as many connections as ttmond gives it, and what else it gives:
+// more would be closed at once, and a crash would kill who has them.
+func TestStoreIsLargeEnough(t *testing.T) {
+	b, err := os.ReadFile("../../packaging/systemd/ttmond.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	setting := func(name string) (n int64) {
+		m := regexp.MustCompile(`(?m)^` + name + `=(\d+)$`).FindSubmatch(b)
+		if m == nil {
+			t.Fatalf("the unit has no %s", name)
+		}
+		n, _ = strconv.ParseInt(string(m[1]), 10, 64)
+		return n
+	}
+	const sockets = 16 // and what else it keeps
+	given := allocsock.DefaultLimits(int(setting("LimitNOFILE"))).Stored.All
+	if has := setting("FileDescriptorStoreMax"); has < given+sockets {
+		t.Errorf("systemd keeps %d descriptors, ttmond gives it %d connections", has, given)
 	}
 }

@@ -3,10 +3,12 @@ package allocsock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -194,6 +196,56 @@ func TestPIDOfAnother(t *testing.T) {
 	if list := l.ledger.Processes(); list[0].StartTicks == 1 || list[0].Buffers != 1 {
 		t.Errorf("processes %+v", list)
 	}
+}
+
+// Processes that wrote on another's connection are forgotten when they end,
+// however many there were.
+func TestHeirsAreForgotten(t *testing.T) {
+	l := serve(t, nil)
+	c := l.dial()
+	l.send(c, own(allocMsg(1, 64, 5, 0)).pack(144))
+	l.await(1, model.DRAM, 5)
+	conn, err := c.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var text strings.Builder // what printf of the shell itself writes: no other process
+	for _, b := range allocMsg(0, 64, 10, 0).pack(144) {
+		fmt.Fprintf(&text, `\%03o`, b)
+	}
+	for range maxHeirs + 10 {
+		child := exec.Command("sh", "-c", `printf "$1" >&3; read x`, "sh", text.String())
+		child.ExtraFiles = []*os.File{conn}
+		in, err := child.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		l.await(0, model.DRAM, 10)
+		in.Close()
+		_ = child.Wait()
+		l.await(0, model.DRAM, 0)
+	}
+	left := func() (heirs, reporters int) {
+		done := make(chan struct{})
+		l.server.post(func() {
+			defer close(done)
+			for c := range l.server.conns {
+				heirs += len(c.heirs)
+			}
+			reporters = len(l.server.reporters)
+		})
+		<-done
+		return heirs, reporters
+	}
+	l.until("all but who connected to be forgotten", func() bool {
+		heirs, reporters := left()
+		return heirs == 0 && reporters == 1 && l.ledger.Stats().Processes == 1
+	})
+	l.await(1, model.DRAM, 5)
 }
 
 // The service manager gets each connection once, later if it is busy, and as
