@@ -128,12 +128,16 @@ func (d *doctorCmd) subject() (*doctor.Subject, error) {
 // snapshot is the daemon's where it answers, for it sees more; it must be of
 // this host.
 func (d *doctorCmd) snapshot(h *host) (*model.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 900*time.Millisecond)
+	devices, all := 500*time.Millisecond, 900*time.Millisecond // an answer within a second, whatever hangs
+	if h.patience > 0 {
+		devices, all = h.patience, 2*h.patience
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), all)
 	defer cancel()
 	if s, _ := h.ask(ctx); s != nil { // why not is said about the daemon
 		return s, nil
 	}
-	c := collect.New(h.root, collect.Options{Patience: 500 * time.Millisecond})
+	c := collect.New(h.root, collect.Options{Patience: devices})
 	defer c.Close()
 	return c.Collect(ctx), nil
 }
@@ -144,7 +148,7 @@ func askHealth(h *host) doctor.DaemonState {
 	if path == "" {
 		return doctor.DaemonState{}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), daemonPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), h.daemonPatience())
 	defer cancel()
 	c := client.New(path)
 	defer c.Close()
