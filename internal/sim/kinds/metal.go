@@ -16,10 +16,12 @@ import (
 )
 
 // All are the kinds there are.
-func All() workload.Kinds { return workload.Kinds{"metal": account, "report": report} }
+func All() workload.Kinds {
+	return workload.Kinds{"metal": account, "report": report, "ledger": keepLedger}
+}
 
 // Usage is the settings of the kinds, for help texts.
-const Usage = metalUsage + "\n" + reportUsage
+const Usage = metalUsage + "\n" + reportUsage + "\n" + ledgerUsage
 
 const metalUsage = `kind=metal         account for device memory in /dev/shm, as tt-metal does
   layout=3           layout of the statistics regions, 2 to 4 (3)
