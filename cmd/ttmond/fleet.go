@@ -54,6 +54,14 @@ func (c *fleetConfig) server() (*fleet.Server, error) {
 	return s, nil
 }
 
+// calls are what handler answers.
+func (c *fleetConfig) calls() []string {
+	if c.Prometheus == "" {
+		return nil
+	}
+	return []string{"/v1/fleet"}
+}
+
 // handler answers for the fleet, or says that there is none.
 func (c *fleetConfig) handler() http.Handler {
 	s, err := c.server()

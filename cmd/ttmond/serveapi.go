@@ -53,6 +53,7 @@ func (d *ttmond) newAPI() *api.Server {
 		Memory:   d.apiMemory(),
 		Address:  d.pageAddress,
 		Version:  version.Version,
+		Beside:   d.cfg.Fleet.calls(),
 		Log:      d.log,
 	})
 }

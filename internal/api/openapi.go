@@ -100,10 +100,11 @@ type (
 		Session string `json:"session"`
 	}
 	versionAnswer struct {
-		Name    string   `json:"name"`
-		Version string   `json:"version"`
-		API     []string `json:"api"`
-		Calls   []string `json:"calls"`
+		Name      string   `json:"name"`
+		Version   string   `json:"version"`
+		API       []string `json:"api"`
+		Calls     []string `json:"calls"`
+		Recording bool     `json:"recording"`
 	}
 	alertsAnswer struct {
 		Schema string           `json:"schema"`

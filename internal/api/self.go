@@ -161,12 +161,26 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/processes/PID/blocks", "/v1/leaks", "/v1/stale",
 		"/v1/dump", "/v1/dumps", "/v1/health", "/v1/version",
 	}
-	if m := s.opt.Memory; m.Events != nil {
-		calls = append(calls, "/v1/events", "/v1/past", "/v1/jobs", "/v1/alerts", "/prometheus/api/v1/query")
+	m := s.opt.Memory
+	for _, c := range []struct {
+		there bool
+		call  string
+	}{
+		{s.opt.Topology != nil, "/v1/topology"},
+		{m.Events != nil, "/v1/events"},
+		{m.Past != nil, "/v1/past"},
+		{m.Range != nil, "/v1/range"},
+		{m.Jobs != nil, "/v1/jobs"},
+		{m.Alerts != nil, "/v1/alerts"},
+		{m.Prometheus != nil, "/prometheus/api/v1/query"},
+	} {
+		if c.there {
+			calls = append(calls, c.call)
+		}
 	}
 	answer(w, http.StatusOK, map[string]any{
 		"name": "ttmond", "version": s.opt.Version, "api": []string{"v1"},
-		"calls": calls,
+		"calls": append(calls, s.opt.Beside...), "recording": s.opt.Recording,
 	})
 }
 

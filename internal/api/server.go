@@ -66,7 +66,11 @@ type Options struct {
 	// empty: nowhere.
 	Address func() string
 	Version string
-	Log     *slog.Logger // nil discards
+	// Beside are calls that others answer at the same address.
+	Beside []string
+	// Recording tells that it is no host but a recording that is played.
+	Recording bool
+	Log       *slog.Logger // nil discards
 }
 
 // Dump is a text that a client of the allocation socket asked for.

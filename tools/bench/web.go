@@ -149,7 +149,7 @@ func firstPicture(tab context.Context, address string) error {
 		if err := chromedp.Do(tab, chromedp.Navigate("http://"+address+"/")); err != nil {
 			return err
 		}
-		if err := waitFor(tab, `document.querySelectorAll(".cell").length === 32`); err != nil {
+		if err := waitFor(tab, `document.querySelectorAll("a.cell").length === 32`); err != nil {
 			return err
 		}
 		if took := time.Since(begun); i == 0 || took < best {

@@ -3,7 +3,8 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { clock, markOf, value } from "./figures";
+import { clock, isBytes, markOf, value } from "./figures";
+import { byteTicks, timeLabels, timeSpace } from "./ticks";
 import { save } from "./parts";
 import { zoom } from "./range";
 import { colour, lineColour, lineDash } from "./theme";
@@ -37,13 +38,6 @@ interface Props {
   end: number;
 }
 
-const dateFormat = [
-  [86400, "{YYYY}-{MM}-{DD}", "", "", "", "", "", "", 1],
-  [3600, "{HH}:{mm}", "\n{YYYY}-{MM}-{DD}", "", "", "", "", "", 1],
-  [60, "{HH}:{mm}", "\n{YYYY}-{MM}-{DD}", "", "", "", "", "", 1],
-  [1, "{HH}:{mm}:{ss}", "\n{YYYY}-{MM}-{DD}", "", "", "", "", "", 1],
-];
-
 /** A doubtful part of a line is dashed: two series, with a point in common. */
 function split(line: Line): { sure: (number | null)[]; unsure: (number | null)[] | null } {
   const b = line.bounds;
@@ -59,6 +53,7 @@ export function Chart(p: Props) {
   const plot = useRef<uPlot | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
   const [dress, setDress] = useState(0); // counts changes of the theme
+  const height = p.height ?? (innerWidth >= 1900 ? 240 : 180);
   const shape = p.data ? p.data.lines.map((l) => l.name + (split(l).unsure ? "~" : "")).join("\n") + p.data.unit : "";
   const live = useRef(p);
   live.current = p;
@@ -87,16 +82,16 @@ export function Chart(p: Props) {
 
   useEffect(() => {
     if (!box.current || !p.data) return;
-    const made = new uPlot(options(live, setCursor, box.current.clientWidth, p.height ?? 180), series, box.current);
+    const made = new uPlot(options(live, setCursor, box.current.clientWidth, height), series, box.current);
     plot.current = made;
-    const watch = new ResizeObserver(() => made.setSize({ width: box.current?.clientWidth ?? 300, height: p.height ?? 180 }));
+    const watch = new ResizeObserver(() => made.setSize({ width: box.current?.clientWidth ?? 300, height }));
     watch.observe(box.current);
     return () => {
       watch.disconnect();
       made.destroy();
       plot.current = null;
     };
-  }, [shape, dress, p.height]);
+  }, [shape, dress, height]);
 
   useEffect(() => {
     plot.current?.setData(series, false);
@@ -108,7 +103,7 @@ export function Chart(p: Props) {
     <figure class="chart" aria-label={p.title}>
       <figcaption>
         <b title={p.help}>{p.title}</b>
-        <span class="when">{cursor !== null && p.data ? clock(new Date(p.data.times[cursor]! * 1000)) : p.note}</span>
+        <span class="when">{cursor !== null && p.data ? told(p, p.data.times[cursor]!) : p.note}</span>
         <span class="tools">
           <button onClick={() => p.data && save(p.title + ".csv", csv(p.data))} disabled={!p.data}>
             CSV
@@ -126,9 +121,17 @@ export function Chart(p: Props) {
   );
 }
 
+/** The time under the cursor, and the event that is marked there. */
+function told(p: Props, time: number): string {
+  const near = (p.end - p.start) / 120;
+  const distance = (e: Event) => Math.abs(Date.parse(e.time) / 1000 - time);
+  const [event] = (p.events ?? []).filter((e) => distance(e) < near).sort((x, y) => distance(x) - distance(y));
+  return clock(new Date(time * 1000)) + (event ? ` · ${event.text}` : "");
+}
+
 function Legend(p: { data: ChartData; at: number | null }) {
   return (
-    <ul class="legend">
+    <ul class={"legend" + (p.data.lines.length > 3 ? " many" : "")}>
       {p.data.lines.map((l, i) => {
         const v = p.at === null ? null : (l.values[p.at] ?? null);
         return (
@@ -152,13 +155,16 @@ function lastKnown(data: ChartData | null): number | null {
 
 function options(live: { current: Props }, setCursor: (i: number | null) => void, width: number, height: number): uPlot.Options {
   const data = live.current.data!;
-  const grid = { stroke: colour("edge"), width: 1 };
+  const grid = { stroke: colour("grid"), width: 1 };
   const axis = { stroke: colour("muted"), grid, ticks: { ...grid, size: 4 }, font: "11px system-ui, sans-serif" };
+  const held = isBytes(data.unit) && !data.unit.includes("/");
   const series: uPlot.Series[] = [{}];
   data.lines.forEach((l, i) => {
-    const base = { label: l.name, stroke: lineColour(i), width: 1.5, points: { show: false } };
-    series.push({ ...base, dash: lineDash(i) });
-    if (split(l).unsure) series.push({ ...base, dash: [4, 4] });
+    // What is held stays so until it changes: no slope between two samples.
+    const base: uPlot.Series = { label: l.name, stroke: lineColour(i), width: 1.5, points: { show: false }, paths: held ? uPlot.paths.stepped!({ align: 1 }) : undefined };
+    const ground = data.lines.length === 1 ? faint(lineColour(i)) : undefined;
+    series.push({ ...base, dash: lineDash(i), fill: ground });
+    if (split(l).unsure) series.push({ ...base, dash: [4, 3], fill: ground });
   });
   return {
     width: Math.max(width, 120),
@@ -171,13 +177,18 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
       y: {
         range: (_u, min, max) => {
           const limit = live.current.limit ?? null;
-          return live.current.zero && limit ? [0, Math.max(limit * 1.04, max ?? 0)] : around(min, max, limit ?? (data.unit === "B" && max === null ? 2 ** 30 : null));
+          return live.current.zero && limit ? [0, Math.max(limit * 1.08, max ?? 0)] : around(min, max, limit ?? (held && max === null ? 2 ** 30 : null), held || Boolean(live.current.zero));
         },
       },
     },
     axes: [
-      { ...axis, space: 76, values: dateFormat as unknown as uPlot.Axis.Values },
-      { ...axis, size: 84, values: (_u, ticks) => ticks.map((v) => value(v, data.unit, 0)) },
+      { ...axis, space: timeSpace, values: timeLabels, size: (_u, values) => (values?.some((v) => v.includes("\n")) ? 42 : 28) },
+      {
+        ...axis,
+        size: (_u, values) => Math.max(52, 14 + 6.4 * Math.max(0, ...(values ?? []).map((v) => v.length))),
+        ...(isBytes(data.unit) ? { splits: (_u, _axis, min, max) => byteTicks(min, max, data.unit, height) } : { space: 34 }),
+        values: (_u, ticks) => ticks.map((v) => value(v, data.unit, 0)),
+      },
     ],
     hooks: {
       setCursor: [(u) => setCursor(u.cursor.idx ?? null)],
@@ -192,12 +203,15 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
   };
 }
 
-/** From 0 where that is near, with room above. */
-function around(min: number | null, max: number | null, limit: number | null): [number, number] {
+/** A colour as the ground below a line. */
+const faint = (c: string): string => (/^#[0-9a-f]{6}$/i.test(c) ? c + "1c" : "transparent");
+
+/** From 0 where that is near or means nothing, with room above. */
+function around(min: number | null, max: number | null, limit: number | null, zero: boolean): [number, number] {
   if (min === null || max === null) return [0, limit ?? 1];
-  if (max - min < Math.abs(max) * 1e-6) return [min > 0 ? 0 : min - 1, Math.max(max * 1.15, limit ?? 0) || 1];
-  const low = min >= 0 && min < max * 0.8 ? 0 : min - (max - min || 1) * 0.1;
-  const high = limit !== null && limit > max && limit < max * 3 ? limit * 1.02 : max + (max - low || 1) * 0.08;
+  if (max - min < Math.abs(max) * 1e-6) return [min >= 0 ? 0 : min - 1, Math.max(max * 1.25, limit ?? 0) || 1];
+  const low = min >= 0 && (zero || min < max * 0.8) ? 0 : min - (max - min || 1) * 0.1;
+  const high = limit !== null && limit > max && limit < max * 3 ? limit * 1.08 : max + (max - low || 1) * 0.12;
   return [Math.max(low, min >= 0 ? 0 : low), high];
 }
 
@@ -221,7 +235,8 @@ function drawMarks(u: uPlot, p: Props): void {
     c.lineTo(x, top + height);
     c.stroke();
   }
-  if (p.limit) {
+  if (p.limit && p.data?.lines.length) {
+    c.globalAlpha = 1;
     const y = u.valToPos(p.limit, "y", true);
     c.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
     c.strokeStyle = colour("muted");
@@ -229,6 +244,11 @@ function drawMarks(u: uPlot, p: Props): void {
     c.moveTo(left, y);
     c.lineTo(left + width, y);
     c.stroke();
+    c.fillStyle = colour("muted");
+    c.font = `${10 * devicePixelRatio}px system-ui, sans-serif`;
+    c.textAlign = "right";
+    c.textBaseline = "top";
+    c.fillText(`limit ${value(p.limit, p.data?.unit ?? "", 0)}`, left + width - 3 * devicePixelRatio, y + 3 * devicePixelRatio);
   }
   c.restore();
 }

@@ -2,11 +2,11 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
-import { Choice, Empty, Panel } from "./parts";
+import { A, Choice, Empty, Panel } from "./parts";
 import { moment } from "./figures";
 import { RangeChoice, useRange } from "./range";
-import { go, setQuery, useRoute } from "./route";
-import type { State } from "./store";
+import { setQuery, useRoute } from "./route";
+import { offers, type State } from "./store";
 import { useEvents } from "./metricchart";
 import type { Event } from "./types";
 
@@ -86,8 +86,11 @@ function Timeline(p: { events: Event[]; start: number; end: number }) {
             onClick={() => setQuery({ at: new Date(e.time).toISOString() }, true)}
           />
         ))}
-      <span class="from">{moment(new Date(p.start * 1000).toISOString())}</span>
-      <span class="to">{moment(new Date(p.end * 1000).toISOString())}</span>
+      {[0, 1, 2, 3, 4].map((i) => (
+        <span key={i} class="tick" style={{ left: i * 25 + "%" }}>
+          {moment(new Date((p.start + ((p.end - p.start) * i) / 4) * 1000).toISOString())}
+        </span>
+      ))}
     </div>
   );
 }
@@ -96,6 +99,7 @@ function Alerts(p: { s: State }) {
   const [pending, setPending] = useState<Rule[]>([]);
   const beat = Math.floor(Date.parse(p.s.snap?.time ?? "") / 5000);
   useEffect(() => {
+    if (!offers("/v1/alerts")) return;
     get<{ alerts: Rule[] }>("alerts")
       .then((a) => setPending(a.alerts.filter((x) => x.state === "pending")))
       .catch(() => {});
@@ -108,15 +112,13 @@ function Alerts(p: { s: State }) {
         {firing.map((a) => (
           <li key={a.name + a.bus_id} class={a.severity}>
             <span aria-hidden="true">{sign[a.severity] ?? "△"}</span> <b>{a.name}</b> {a.summary}
-            {a.bus_id && (
-              <button class="plain" onClick={() => go("/device/" + a.bus_id)}>
-                {a.bus_id}
+            {a.silenced && <span class="muted"> silenced</span>}
+            <span class="ways">
+              {a.bus_id && <A to={"/device/" + a.bus_id}>its device</A>}
+              <button class="link" onClick={() => setQuery({ at: a.since }, true)} title="show everything as it was then">
+                since {moment(a.since)}
               </button>
-            )}
-            <button class="plain" onClick={() => setQuery({ at: a.since }, true)}>
-              since {moment(a.since)}
-            </button>
-            {a.silenced && " silenced"}
+            </span>
           </li>
         ))}
         {pending.map((a, i) => (

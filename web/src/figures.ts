@@ -19,6 +19,12 @@ export function bytes(n: number): string {
 
 const binary: Record<string, number> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 
+/** Whether a unit of the metric table is one of sizes, or of sizes in a time. */
+export const isBytes = (unit: string): boolean => unit.split("/")[0]! in binary;
+
+/** How many bytes a unit is. */
+export const unitBytes = (unit: string): number => binary[unit.split("/")[0]!] ?? 1;
+
 /** A value in a unit of the metric table. */
 export function value(v: number | null | undefined, unit: string, decimals = 0): string {
   if (v === null || v === undefined) return state.words?.nothing ?? "–";

@@ -1,10 +1,10 @@
 // Where the memory is: who holds it, how full each pool is, what the dead left.
 
 import { BankMap, Fit, type MapAnswer, useMap } from "./bankmap";
-import { A, Bar, Choice, Empty, Panel, Reasons } from "./parts";
+import { A, Bar, Choice, Empty, Panel, poolNames, Reasons } from "./parts";
 import { bytes, mark, moment } from "./figures";
 import { setQuery, useRoute } from "./route";
-import type { State } from "./store";
+import { offers, type State } from "./store";
 import { Treemap, type Tile } from "./treemap";
 import { useRangeData } from "./metricchart";
 import type { Device, PoolUse } from "./types";
@@ -16,14 +16,16 @@ export function MemoryPage(p: { s: State }) {
   const chosen = Number(q.get("pid")) || exact[0] || 0;
   const found = useMap(chosen, p.s);
   return (
-    <>
-      <Panel title="Who holds what" tools={<Choice label="pool" value={pool} options={["dram", "l1", "l1_small", "trace", "cb", "kernel"]} names={p.s.words?.pools} choose={(v) => setQuery({ pool: v === "dram" ? "" : v })} />}>
-        <Treemap tiles={tiles(p.s, pool, found.map)} />
-      </Panel>
+    <div class="memory">
+      <div>
+        <Panel title="Who holds what" tools={<Choice label="pool" value={pool} options={Object.keys(poolNames)} names={poolNames} choose={(v) => setQuery({ pool: v === "dram" ? "" : v })} />}>
+          <Treemap tiles={tiles(p.s, pool, found.map)} />
+        </Panel>
+        <Allocators exact={exact} chosen={chosen} map={found.map} problem={found.problem} />
+        <Dead s={p.s} />
+      </div>
       <Pools s={p.s} pool={pool} />
-      <Allocators exact={exact} chosen={chosen} map={found.map} problem={found.problem} />
-      <Dead s={p.s} />
-    </>
+    </div>
   );
 }
 
@@ -72,7 +74,7 @@ function Pools(p: { s: State; pool: string }) {
   const snap = p.s.snap!;
   const said = p.s.said!;
   const minute = Math.ceil(Date.parse(snap.time) / 60000) * 60;
-  const { answer } = useRangeData(["memory.used"], "", { start: minute - 86400, end: minute, moving: false, name: "24h" });
+  const { answer } = useRangeData(offers("/v1/range") ? ["memory.used"] : [], "", { start: minute - 86400, end: minute, moving: false, name: "24h" });
   const peak = (d: Device) => {
     const series = answer?.series.find((x) => x.bus_id === d.bus_id);
     let most = -1;
@@ -80,10 +82,14 @@ function Pools(p: { s: State; pool: string }) {
     series?.values.forEach((v, i) => {
       if (v !== null && v > most) [most, at] = [v, i];
     });
-    if (!series || most < 0) return "–";
+    if (!series || most < 0) return nothing;
     const b = series.bounds?.[at];
     return (b ? mark(b === 1 ? "at_least" : "unsure") : "") + bytes(most * 2 ** 20);
   };
+  // A column in which nobody has anything is not there.
+  const holes = snap.devices.some((d) => [d.memory[p.pool], ...d.chips.map((c) => c.memory[p.pool])].some((x) => hole(x) !== nothing));
+  const dead = said.devices.some((d) => d.stale || d.chips.some((c) => c.stale));
+  const peaks = p.pool === "dram" && offers("/v1/range");
   return (
     <Panel title="Devices and chips">
       <div class="scroll" tabIndex={0} role="region" aria-label="Memory of devices">
@@ -91,11 +97,11 @@ function Pools(p: { s: State; pool: string }) {
           <thead>
             <tr>
               <th>Device</th>
-              <th class="barcol">{p.s.words?.pools[p.pool] ?? p.pool}</th>
-              <th class="num">in use</th>
-              <th class="num">most in 24 h (DRAM)</th>
-              <th class="num">largest hole</th>
-              <th class="num">left by the dead</th>
+              <th class="barcol">{poolNames[p.pool] ?? p.pool}</th>
+              <th class="num">In use</th>
+              {peaks && <th class="num wide">Most in 24 h</th>}
+              {holes && <th class="num wide">Largest hole</th>}
+              {dead && <th class="num wide">Left by the dead</th>}
             </tr>
           </thead>
           <tbody>
@@ -112,9 +118,9 @@ function Pools(p: { s: State; pool: string }) {
                     <Bar figure={s.pools[p.pool]!} label={p.pool} />
                   </td>
                   <td class="num">{s.pools[p.pool]!.text}</td>
-                  <td class="num">{peak(d)}</td>
-                  <td class="num">{hole(d.memory[p.pool])}</td>
-                  <td class="num">{s.stale || "–"}</td>
+                  {peaks && <td class="num wide">{peak(d)}</td>}
+                  {holes && <td class="num wide">{hole(d.memory[p.pool])}</td>}
+                  {dead && <td class="num wide">{s.stale || nothing}</td>}
                 </tr>,
               ];
               if (s.chips.length > 1) {
@@ -126,9 +132,9 @@ function Pools(p: { s: State; pool: string }) {
                         <Bar figure={c.pools[p.pool]!} label={"chip " + (c.name || j)} />
                       </td>
                       <td class="num">{c.pools[p.pool]!.text}</td>
-                      <td class="num" />
-                      <td class="num">{hole(d.chips[j]?.memory[p.pool])}</td>
-                      <td class="num">{c.stale || "–"}</td>
+                      {peaks && <td class="num wide" />}
+                      {holes && <td class="num wide">{hole(d.chips[j]?.memory[p.pool])}</td>}
+                      {dead && <td class="num wide">{c.stale || nothing}</td>}
                     </tr>,
                   ),
                 );
@@ -143,9 +149,11 @@ function Pools(p: { s: State; pool: string }) {
   );
 }
 
+const nothing = "–";
+
 function hole(use: unknown): string {
   const n = (use as PoolUse | undefined)?.largest_free_bytes;
-  return n === null || n === undefined ? "–" : bytes(n);
+  return n === null || n === undefined ? nothing : bytes(n);
 }
 
 /** The banks of one process whose allocator is known exactly. */

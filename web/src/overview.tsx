@@ -1,5 +1,6 @@
 // The first view: trouble, devices, who uses them.
 
+import { HourCharts } from "./hour";
 import { A, Bar, health, Panel, StateOf } from "./parts";
 import { ProcessTable } from "./processtable";
 import { setQuery, useRoute } from "./route";
@@ -12,22 +13,39 @@ export function Overview(p: { s: State }) {
   const route = useRoute();
   if (!snap || !said) return null;
   const many = snap.devices.length > 8;
+  const processes = (
+    <Panel title="Processes" tools={<A to="/processes">all columns, filter, tree</A>}>
+      <ProcessTable snap={snap} said={said} brief />
+    </Panel>
+  );
+  if (snap.devices.length === 1) {
+    return (
+      <>
+        <div class="alone">
+          <section aria-label="Devices">
+            <Card d={snap.devices[0]!} s={said.devices[0]!} />
+          </section>
+          {processes}
+        </div>
+        <HourCharts s={p.s} />
+      </>
+    );
+  }
   return (
     <>
       <section aria-label="Devices">
         {many ? <Cells devices={snap.devices} said={said.devices} by={route.query.get("by") ?? "temperature"} /> : <Cards devices={snap.devices} said={said.devices} />}
         {snap.devices.length === 0 && <p class="empty">There is no Tenstorrent device on this host.</p>}
       </section>
-      <Panel title="Processes" tools={<A to="/processes">all columns, filter, tree</A>}>
-        <ProcessTable snap={snap} said={said} brief />
-      </Panel>
+      {snap.devices.length > 0 && <HourCharts s={p.s} />}
+      {processes}
     </>
   );
 }
 
 function Cards(p: { devices: Device[]; said: SaidDevice[] }) {
   return (
-    <div class={"cards n" + Math.min(p.devices.length, 4)}>
+    <div class={"cards n" + p.devices.length}>
       {p.devices.map((d, i) => (
         <Card key={d.bus_id} d={d} s={p.said[i]!} />
       ))}
@@ -80,14 +98,10 @@ function Card(p: { d: Device; s: SaidDevice }) {
         </div>
       </dl>
       <A to={"/device/" + d.bus_id} class="sparks">
-        <Spark bus={d.bus_id} kind="power" max={d.power_limit_w} label="power, last hour" />
-        <Spark bus={d.bus_id} kind="dram" max={dramMiB(d)} label="DRAM, last hour" />
-        <span class="caption">
-          power, 1 h
-        </span>
-        <span class="caption">
-          DRAM, 1 h
-        </span>
+        <Spark bus={d.bus_id} kind="power" max={d.power_limit_w} label="power over an hour" />
+        <Spark bus={d.bus_id} kind="dram" max={dramMiB(d)} label="DRAM over an hour" />
+        <span class="caption">power, an hour</span>
+        <span class="caption">DRAM, an hour</span>
       </A>
       {s.stale && <p class="why">{s.stale} belong to dead processes</p>}
     </article>
@@ -157,6 +171,13 @@ function Cells(p: { devices: Device[]; said: SaidDevice[]; by: string }) {
           <section key={tray} class="tray" aria-label={tray ? `tray ${tray}` : "devices"}>
             {tray > 0 && <h2>tray {tray}</h2>}
             <div class="cells">
+              <div class="cell names" aria-hidden="true">
+                <span />
+                <span class="num">#</span>
+                <span class="num">Temp</span>
+                <span class="num">Power</span>
+                <span>DRAM</span>
+              </div>
               {trays.get(tray)!.map((i) => (
                 <Cell key={p.devices[i]!.bus_id} d={p.devices[i]!} s={p.said[i]!} by={p.by} />
               ))}
@@ -193,6 +214,7 @@ function Cell(p: { d: Device; s: SaidDevice; by: string }) {
           <span class="num t">{s.temperature.replace(" °C", "°")}</span>
           <span class="num w">{d.power_w === null ? "–" : Math.round(d.power_w) + " W"}</span>
           <Bar figure={s.pools["dram"]!} label="DRAM" />
+          <span class="num m">{s.pools["dram"]!.text}</span>
         </>
       ) : (
         <span class="trouble">

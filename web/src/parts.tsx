@@ -1,6 +1,7 @@
 // Small parts that every view is made of.
 
-import type { ComponentChildren, TargetedMouseEvent } from "preact";
+import type { ComponentChildren, RefObject, TargetedMouseEvent } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { go, keepMoment } from "./route";
 import type { Figure } from "./types";
 
@@ -103,4 +104,18 @@ export function Choice<T extends string>(p: { label: string; value: T; options: 
       </select>
     </label>
   );
+}
+
+/** How pools are called in tables and lists. */
+export const poolNames: Record<string, string> = { dram: "DRAM", l1: "L1", l1_small: "L1 small", trace: "Trace", cb: "CB", kernel: "Kernels" };
+
+/** How wide something is, now and after the window has changed. */
+export function useWidth(box: RefObject<HTMLElement | null>): number {
+  const [width, setWidth] = useState(1000);
+  useEffect(() => {
+    const watch = new ResizeObserver(() => box.current?.clientWidth && setWidth(box.current.clientWidth));
+    if (box.current) watch.observe(box.current);
+    return () => watch.disconnect();
+  }, []);
+  return width;
 }

@@ -66,6 +66,7 @@ export function ProcessPage(p: { s: State; name: string }) {
 
 function Identity(p: { p: Process; s: SaidProcess; state: State }) {
   const { p: proc, s } = p;
+  const sources = [...new Set(s.uses.map((u) => u.source))];
   const facts: [string, string][] = [
     ["User", s.user],
     ["Job", s.job],
@@ -76,6 +77,7 @@ function Identity(p: { p: Process; s: SaidProcess; state: State }) {
     ["Threads", proc.threads === null ? missing(undefined).word : String(proc.threads)],
     ["tt-metal", proc.release ?? "–"],
     ["State", proc.state],
+    ["Parent", String(proc.ppid || "–")],
   ];
   return (
     <div class="two">
@@ -90,7 +92,7 @@ function Identity(p: { p: Process; s: SaidProcess; state: State }) {
         </dl>
       </Panel>
       <Panel title="What it holds">
-        <div class="scroll">
+        <div class="scroll" tabIndex={0} role="region" aria-label="What it holds">
           <table>
             <thead>
               <tr>
@@ -99,7 +101,7 @@ function Identity(p: { p: Process; s: SaidProcess; state: State }) {
                 <th class="num">L1</th>
                 <th class="num">Trace</th>
                 <th class="num">CB</th>
-                <th>According to</th>
+                {sources.length > 1 && <th>According to</th>}
               </tr>
             </thead>
             <tbody>
@@ -107,20 +109,20 @@ function Identity(p: { p: Process; s: SaidProcess; state: State }) {
                 const d = p.state.snap!.devices.find((x) => x.index === proc.devices[i]?.index);
                 return (
                   <tr key={i}>
-                    <td>{d ? <A to={"/device/" + d.bus_id}>{d.index} {d.board}</A> : "–"}</td>
+                    <td>{d ? <A to={"/device/" + d.bus_id}>{d.index} <span class="board">{d.board}</span></A> : "–"}</td>
                     {["dram", "l1", "trace", "cb"].map((k) => (
                       <td key={k} class="num">
                         {u.pools[k]?.text}
                       </td>
                     ))}
-                    <td class="wrap">{u.source}</td>
+                    {sources.length > 1 && <td class="wrap">{u.source}</td>}
                   </tr>
                 );
               })}
             </tbody>
           </table>
         </div>
-        <Reasons list={[...new Set(s.uses.flatMap((u) => u.reasons))]} />
+        <Reasons list={[...(sources.length === 1 && sources[0] ? ["according to " + sources[0]] : []), ...new Set(s.uses.flatMap((u) => u.reasons))]} />
       </Panel>
     </div>
   );

@@ -110,7 +110,7 @@ export function ProcessTable(p: { snap: Snapshot; said: Said; brief?: boolean; d
     list = sorted(list, key, down);
     return asTree ? tree(list) : list;
   }, [p.snap, p.said, key, down, filter, asTree, p.device]);
-  const shown = columns.filter((c) => !p.brief || c.brief);
+  const shown = columns.filter((c) => (!p.brief || c.brief) && (p.device === undefined || (c.key !== "dev" && c.key !== "job")));
   const most = p.brief ? 30 : 1000;
   if (rows.length === 0) return <p class="empty">{filter ? "No process matches the filter." : "Nobody uses a device."}</p>;
   return (

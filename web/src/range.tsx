@@ -2,7 +2,7 @@
 // by dragging over a chart.
 
 import { setQuery, useRoute } from "./route";
-import { state } from "./store";
+import { now, state } from "./store";
 
 export const lengths: Record<string, number> = { "5m": 300, "15m": 900, "1h": 3600, "6h": 21600, "24h": 86400, "7d": 604800, "30d": 2592000 };
 
@@ -20,7 +20,7 @@ export function useRange(): Range {
   if (from < to) return { start: from, end: to, moving: false, name: "" };
   const name = lengths[q.get("range") ?? ""] ? q.get("range")! : "1h";
   const at = Date.parse(state.at) / 1000;
-  const end = at > 0 ? at + 60 : Date.now() / 1000;
+  const end = at > 0 ? at + 60 : now();
   return { start: end - lengths[name]!, end, moving: !(at > 0), name };
 }
 

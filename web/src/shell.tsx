@@ -11,7 +11,7 @@ import { TimeBar } from "./timebar";
 import { TopologyPage } from "./topology";
 import { A } from "./parts";
 import { go, setQuery, useRoute } from "./route";
-import { age, isStale, state, type State, useStore } from "./store";
+import { age, isStale, now, offers, state, type State, useStore } from "./store";
 import { applyTheme, theme, themes, type Theme } from "./theme";
 import { clock, moment, span } from "./figures";
 
@@ -91,7 +91,7 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
   return (
     <header class="head">
       <div class="first">
-        <A to="/" class="host">
+        <A to={p.s.fleetOnly ? "/fleet" : "/"} class="host">
           <h1>{snap?.host.name ?? "ttmon"}</h1>
         </A>
         {t && (
@@ -123,26 +123,30 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
         {!p.s.fleetOnly && <Fresh s={p.s} bar={p.bar} />}
       </div>
       <nav aria-label="Views">
-        {pages.filter((x) => !p.s.fleetOnly || x.page === "fleet").map((x) => (
-          <A key={x.path} to={x.path} current={route.page === x.page || (x.page === "" && route.page === "device") || (x.page === "processes" && route.page === "process")}>
-            {x.name}
-          </A>
-        ))}
+        <div class="pages">
+          {pages.filter((x) => (x.page === "fleet" ? offers("/v1/fleet") || route.page === "fleet" : !p.s.fleetOnly)).map((x) => (
+            <A key={x.path} to={x.path} current={route.page === x.page || (x.page === "" && route.page === "device") || (x.page === "processes" && route.page === "process")}>
+              {x.name}
+            </A>
+          ))}
+        </div>
         <span class="gap" />
-        <input
-          ref={p.search}
-          type="search"
-          class="search"
-          placeholder={route.page === "fleet" ? "/ host, job, user" : "/ device, pid, user, command"}
-          aria-label="Search devices and processes"
-          value={route.query.get("filter") ?? ""}
-          onInput={(e) => setQuery({ filter: e.currentTarget.value })}
-          onKeyDown={(e) => e.key === "Enter" && route.page !== "fleet" && find(p.s, e.currentTarget.value)}
-        />
-        <Themes />
-        <button class="plain" onClick={p.help} aria-label="Keys">
-          ?
-        </button>
+        <div class="controls">
+          <input
+            ref={p.search}
+            type="search"
+            class="search"
+            placeholder={route.page === "fleet" ? "/ host, job, user" : "/ device, pid, user, command"}
+            aria-label="Search devices and processes"
+            value={route.query.get("filter") ?? ""}
+            onInput={(e) => setQuery({ filter: e.currentTarget.value })}
+            onKeyDown={(e) => e.key === "Enter" && route.page !== "fleet" && find(p.s, e.currentTarget.value)}
+          />
+          <Themes />
+          <button onClick={p.help} aria-label="Keys" title="keys">
+            ?
+          </button>
+        </div>
       </nav>
     </header>
   );
@@ -156,6 +160,8 @@ function find(s: State, text: string): void {
   else if (s.snap?.processes.some((x) => String(x.pid) === t)) go("/process/" + t);
   else if (t) go("/processes?filter=" + encodeURIComponent(text.trim()));
 }
+
+const themeNames: Record<Theme, string> = { auto: "◐ auto", light: "○ light", dark: "● dark", contrast: "◑ high contrast" };
 
 function Themes() {
   const [now, set] = useState<Theme>(theme());
@@ -176,7 +182,9 @@ function Themes() {
       }}
     >
       {themes.map((t) => (
-        <option key={t}>{t}</option>
+        <option key={t} value={t}>
+          {themeNames[t]}
+        </option>
       ))}
     </select>
   );
@@ -199,9 +207,9 @@ function Fresh(p: { s: State; bar: () => void }) {
   return (
     <span class={"fresh " + s.link} role="status">
       <i aria-hidden="true" />
-      {s.link === "live" && !isStale(s) ? "live" : s.link === "connecting" ? "connecting" : "lost"} <time>{time}</time>
-      <button class="plain" onClick={p.bar} aria-label="Look back in time" title="look back in time">
-        ◷
+      {s.link === "live" && !isStale(s) ? (s.recording ? "recording" : "live") : s.link === "connecting" ? "connecting" : "lost"} <time>{time}</time>
+      <button onClick={p.bar} aria-label="Look back in time" title="look back in time">
+        ◷<span class="word"> look back</span>
       </button>
     </span>
   );
@@ -242,6 +250,7 @@ function Trouble(p: { s: State }) {
           {loud.map((n) => (
             <li key={n.code + n.text} class={n.level}>
               <span aria-hidden="true">{n.level === "critical" ? "▲" : "△"}</span> <span class="word">{n.level}</span> {n.text}
+              <Where devices={n.devices} s={p.s} />
             </li>
           ))}
         </ul>
@@ -262,6 +271,16 @@ function Trouble(p: { s: State }) {
       )}
     </div>
   );
+}
+
+/** The way to the device that a sentence is about. */
+function Where(p: { devices: number[]; s: State }) {
+  const only = p.devices?.length === 1 ? p.s.snap?.devices.find((d) => d.index === p.devices[0]) : undefined;
+  return only ? (
+    <A to={"/device/" + only.bus_id} class="where" label={`to device ${only.index}`}>
+      look ›
+    </A>
+  ) : null;
 }
 
 function Foot(p: { s: State }) {
@@ -353,7 +372,7 @@ function cycleTheme(): void {
 
 function step(seconds: number): void {
   const at = Date.parse(state.at || state.snap?.time || "") + seconds * 1000;
-  if (!Number.isNaN(at)) setQuery({ at: at >= Date.now() ? "" : new Date(at).toISOString() });
+  if (!Number.isNaN(at)) setQuery({ at: at >= now() * 1000 ? "" : new Date(at).toISOString() });
 }
 
 function byNumber(n: number): void {

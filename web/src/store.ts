@@ -25,6 +25,10 @@ export interface State {
   at: string;
   /** There is no host behind this page, only a fleet. */
   fleetOnly: boolean;
+  /** It is no host but a recording that is played. */
+  recording: boolean;
+  /** What ttmond can be asked; null until it has said so. */
+  calls: string[] | null;
 }
 
 export const state: State = {
@@ -39,7 +43,20 @@ export const state: State = {
   me: null,
   at: "",
   fleetOnly: false,
+  recording: false,
+  calls: null,
 };
+
+/** Whether ttmond answers a call; one that has not said so may. */
+export const offers = (call: string): boolean => state.calls?.includes(call) ?? true;
+
+/**
+ * The time where the host is, in Unix seconds: the browser's clock may go
+ * wrong, and the now of a recording is long ago.
+ */
+export const now = (): number => Date.now() / 1000 + skew;
+
+let skew = 0; // of the host's clock against the browser's, seconds
 
 const listeners = new Set<() => void>();
 
@@ -91,8 +108,10 @@ async function connect(): Promise<void> {
         const missed = lastID > 0 && e.id > lastID + 1 ? e.id - lastID - 1 : 0;
         lastID = e.id;
         wait = 500;
+        const snap = JSON.parse(e.data) as Snapshot;
+        skew = Date.parse(snap.time) / 1000 - Date.now() / 1000;
         changed({
-          snap: JSON.parse(e.data) as Snapshot,
+          snap,
           said,
           link: "live",
           received: performance.now(),
@@ -157,7 +176,8 @@ export async function start(): Promise<void> {
   });
   get<Words>("words").then((words) => changed({ words })).catch(() => {});
   get<{ metrics: Metric[] }>("metrics").then((m) => changed({ metrics: m.metrics })).catch(() => {});
-  const version = await get<{ calls: string[] }>("version").catch(() => null);
+  const version = await get<{ calls: string[]; recording?: boolean }>("version").catch(() => null);
+  if (version) changed({ calls: version.calls, recording: version.recording === true });
   if (version && !version.calls.includes("/v1/watch")) {
     changed({ fleetOnly: true, link: "past" });
     return;

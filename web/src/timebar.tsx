@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
 import { moment } from "./figures";
 import { setQuery } from "./route";
-import type { State } from "./store";
+import { now, type State } from "./store";
 import type { Event } from "./types";
 
 interface Span {
@@ -25,15 +25,16 @@ export function TimeBar(p: { s: State; close: () => void }) {
   if (!span) return <div class="timebar">…</div>;
   if (!span.oldest) return <div class="timebar">This ttmond keeps no past moments.</div>;
   const oldest = Math.floor(Date.parse(span.oldest) / 1000);
-  const newest = Math.floor(Date.now() / 1000);
-  const now = drag ?? (p.s.at ? Math.floor(Date.parse(p.s.at) / 1000) : newest);
-  const settle = (t: number) => {
+  const newest = Math.floor(p.s.recording && span.newest ? Date.parse(span.newest) / 1000 : now());
+  const shown = drag ?? (p.s.at ? Math.floor(Date.parse(p.s.at) / 1000) : Math.floor(now()));
+  const settle = (wanted: number) => {
     setDrag(null);
-    setQuery({ at: t >= newest - 1 ? "" : new Date(t * 1000).toISOString() });
+    const t = Math.min(Math.max(wanted, oldest), newest);
+    setQuery({ at: t >= newest - 1 && !p.s.recording ? "" : new Date(t * 1000).toISOString() });
   };
   return (
     <div class="timebar" role="group" aria-label="Moment that is shown">
-      <button onClick={() => settle(now - 60)} aria-label="a minute back">
+      <button onClick={() => settle(shown - 60)} aria-label="a minute back">
         ◂
       </button>
       <div class="track">
@@ -45,17 +46,17 @@ export function TimeBar(p: { s: State; close: () => void }) {
           min={oldest}
           max={newest}
           step={1}
-          value={now}
+          value={shown}
           aria-label="time"
-          aria-valuetext={moment(new Date(now * 1000).toISOString())}
+          aria-valuetext={moment(new Date(shown * 1000).toISOString())}
           onInput={(e) => setDrag(Number(e.currentTarget.value))}
           onChange={(e) => settle(Number(e.currentTarget.value))}
         />
       </div>
-      <button onClick={() => settle(now + 60)} aria-label="a minute forward">
+      <button onClick={() => settle(shown + 60)} aria-label="a minute forward">
         ▸
       </button>
-      <time>{moment(new Date(now * 1000).toISOString())}</time>
+      <time>{moment(new Date(shown * 1000).toISOString())}</time>
       <button
         onClick={() => {
           setQuery({ at: "" });

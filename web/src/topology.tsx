@@ -1,8 +1,8 @@
 // How boards and chips hang together.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "./api";
-import { A, Empty, health, Panel, StateOf } from "./parts";
+import { A, Empty, health, Panel, StateOf, useWidth } from "./parts";
 import { ShadeChoice, shadeOfChip } from "./overview";
 import { useRoute } from "./route";
 import type { State } from "./store";
@@ -63,8 +63,8 @@ interface Spot {
 const cellW = 104;
 const cellH = 62;
 
-/** Chips in rows: a board's side by side, a tray's in two rows of four. */
-function layout(devices: Device[]): { spots: Spot[]; boards: { name: string; x: number; y: number; w: number; h: number }[]; w: number; h: number } {
+/** Chips in rows: a board's side by side, a tray's in two rows of four; as many boards in a row as there is room for. */
+function layout(devices: Device[], room: number): { spots: Spot[]; boards: { name: string; x: number; y: number; w: number; h: number }[]; w: number; h: number } {
   const groups = new Map<string, Device[]>();
   for (const d of devices) {
     const key = d.tray ? `tray ${d.tray}` : d.serial ? `board ${d.serial}` : d.bus_id;
@@ -76,14 +76,16 @@ function layout(devices: Device[]): { spots: Spot[]; boards: { name: string; x: 
   let y = 10;
   let tall = 0;
   let right = 0;
-  const most = devices.length > 8 ? 2 * (4 * cellW + 40) + 20 : 900;
+  // Trays stand two by two, or one below the other: more than two in a row would tangle their links.
+  const tray = 4 * cellW + 40;
+  const width = !devices.some((d) => d.tray) ? room : room >= 2 * tray ? 2 * tray + 20 : tray + 20;
   for (const [name, list] of groups) {
     const chips = list.flatMap((d) => (d.chips.length > 0 ? d.chips.map((c, nth) => ({ d, chip: c.name ?? "", nth })) : [{ d, chip: "", nth: 0 }]));
     const columns = Math.min(chips.length, 4);
     const rows = Math.ceil(chips.length / columns);
     const w = columns * cellW + 16;
     const h = rows * cellH + 34;
-    if (x + w > most && x > 10) {
+    if (x + w > width - 8 && x > 10) {
       x = 10;
       y += tall + 24;
       tall = 0;
@@ -101,8 +103,10 @@ function layout(devices: Device[]): { spots: Spot[]; boards: { name: string; x: 
 
 function Graph(p: { s: State; top: Topology | null; by: string }) {
   const snap = p.s.snap!;
-  if (snap.devices.length === 0) return <Empty>There is no device.</Empty>;
-  const { spots, boards, w, h } = layout(snap.devices);
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
+  const { spots, boards, w, h } = layout(snap.devices, width);
+  const scale = Math.min(1.3, (width - 12) / w);
   const at = (e: End) => spots.find((s) => s.key === e.index + "/" + e.chip) ?? spots.find((s) => s.device.index === e.index);
   const joined = new Map<string, { a: Spot; b: Spot; n: number }>();
   for (const l of p.top?.links ?? []) {
@@ -114,16 +118,12 @@ function Graph(p: { s: State; top: Topology | null; by: string }) {
     if (old) old.n++;
     else joined.set(key, { a, b, n: 1 });
   }
+  if (snap.devices.length === 0) return <Empty>There is no device.</Empty>;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Chips and links">
-      <svg class="graph" viewBox={`0 0 ${w} ${h}`} style={{ maxWidth: w * 1.35 + "px", minWidth: Math.min(w, 700) + "px" }} role="group" aria-label={`${spots.length} chips, ${joined.size} joined pairs`}>
+    <div ref={box} class="scroll" tabIndex={0} role="region" aria-label="Chips and links">
+      <svg class="graph" width={w * scale} height={h * scale} viewBox={`0 0 ${w} ${h}`} role="group" aria-label={`${spots.length} chips, ${joined.size} joined pairs`}>
         {boards.map((b, i) => (
-          <g key={i}>
-            <rect class="board" x={b.x} y={b.y} width={b.w} height={b.h} rx="10" />
-            <text class="boardname" x={b.x + 10} y={b.y + 17}>
-              {b.name}
-            </text>
-          </g>
+          <rect key={i} class="board" x={b.x} y={b.y} width={b.w} height={b.h} rx="10" />
         ))}
         {[...joined.values()].map((j) => (
           <g key={j.a.key + j.b.key} class="edge">
@@ -131,6 +131,11 @@ function Graph(p: { s: State; top: Topology | null; by: string }) {
               <title>{`${j.n} Ethernet ${j.n === 1 ? "link" : "links"} between ${label(j.a)} and ${label(j.b)}`}</title>
             </path>
           </g>
+        ))}
+        {boards.map((b, i) => (
+          <text key={i} class="boardname" x={b.x + 10} y={b.y + 17}>
+            {b.name}
+          </text>
         ))}
         {spots.map((sp) => {
           const i = snap.devices.indexOf(sp.device);

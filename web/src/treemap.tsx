@@ -1,7 +1,7 @@
 // Areas as large as what they stand for (squarified).
 
-import { useEffect, useRef, useState } from "preact/hooks";
-import { A } from "./parts";
+import { useRef } from "preact/hooks";
+import { A, useWidth } from "./parts";
 import { bytes } from "./figures";
 
 export interface Tile {
@@ -63,27 +63,61 @@ export function squarify<T extends { bytes: number }>(list: T[], box: Box): { t:
   return out;
 }
 
+/** Lays tiles out in rows, in the order in which they are: devices keep their places. */
+export function strips<T extends { bytes: number }>(list: T[], box: Box): { t: T; box: Box }[] {
+  const there = list.filter((t) => t.bytes > 0);
+  const total = there.reduce((n, t) => n + t.bytes, 0);
+  const out: { t: T; box: Box }[] = [];
+  const across = rowOf(there.length, box);
+  let y = box.y;
+  for (let i = 0; i < there.length; i += across) {
+    const row = there.slice(i, i + across);
+    const sum = row.reduce((n, t) => n + t.bytes, 0);
+    const h = (sum / total) * box.h;
+    let x = box.x;
+    for (const t of row) {
+      const w = (t.bytes / sum) * box.w;
+      out.push({ t, box: { x, y, w, h } });
+      x += w;
+    }
+    y += h;
+  }
+  return out;
+}
+
+/** How many tiles go in a row: so that they are a little wider than high, and rows alike where that can be. */
+function rowOf(n: number, box: Box): number {
+  const ideal = Math.max(1, Math.min(n, Math.round(Math.sqrt((n * box.w) / (box.h * 1.5)))));
+  const even = [0, 1, -1, 2, -2, 3].map((by) => ideal + by).find((k) => k > 0 && n % k === 0);
+  return even ?? ideal;
+}
+
+/** What is held from the left, and what nobody has to the right of it. */
+function fill(list: Tile[], box: Box): { t: Tile; box: Box }[] {
+  const rest = list.find((t) => t.kind === "rest");
+  const held = list.filter((t) => t !== rest);
+  const sum = held.reduce((n, t) => n + t.bytes, 0);
+  if (!rest) return squarify(held, box);
+  const w = (sum / (sum + rest.bytes)) * box.w;
+  return [...squarify(held, { ...box, w }), { t: rest, box: { ...box, x: box.x + w, w: box.w - w } }];
+}
+
 export function Treemap(p: { tiles: Tile[] }) {
   const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(1000);
-  useEffect(() => {
-    const watch = new ResizeObserver(() => setWidth(box.current?.clientWidth ?? 1000));
-    if (box.current) watch.observe(box.current);
-    return () => watch.disconnect();
-  }, []);
-  const height = Math.max(220, Math.min(520, p.tiles.length * 60, width * 0.6));
+  const width = useWidth(box);
+  const height = Math.max(180, Math.min(560, p.tiles.length * 60, width * 0.9));
   const total = p.tiles.reduce((n, t) => n + t.bytes, 0);
   return (
     <div ref={box} class="treemap" style={{ height: height + "px" }} role="group" aria-label="Memory by device and process">
       {total === 0 && <p class="empty">Nothing is known to be in use.</p>}
-      {squarify(p.tiles, { x: 0, y: 0, w: width, h: height }).map(({ t, box: b }) => {
+      {strips(p.tiles, { x: 0, y: 0, w: width, h: height }).map(({ t, box: b }) => {
         const inner = { x: 0, y: 20, w: b.w - 4, h: Math.max(b.h - 24, 1) };
         return (
           <div key={t.name} class="tile device" style={place(b)}>
-            <A to={t.to!} class="label">
-              {b.w < 150 ? (t.short ?? t.name) : t.name} <span class="num">{t.text}</span>
+            <A to={t.to!} class="label" title={`${t.name} ${t.text}`}>
+              {b.w < 190 ? (t.short ?? t.name) : t.name} {b.w >= 124 && <span class="num">{t.text}</span>}
             </A>
-            {squarify(t.children ?? [], inner).map(({ t: c, box: cb }) =>
+            {fill(t.children ?? [], inner).map(({ t: c, box: cb }) =>
               c.to ? (
                 <A key={c.name} to={c.to} class={"tile " + c.kind} label={roomy(cb) ? undefined : `${c.name}, ${c.text}`}>
                   <Inside b={cb} name={c.name} text={c.text || bytes(c.bytes)} />
@@ -95,7 +129,7 @@ export function Treemap(p: { tiles: Tile[] }) {
                 </A>
               ) : (
                 <div key={c.name} class={"tile " + c.kind}>
-                  <Inside b={cb} name={cb.w > 150 ? c.name : ""} text="" />
+                  <Inside b={cb} name={cb.w > 180 ? c.name : ""} text="" />
                 </div>
               ),
             )}

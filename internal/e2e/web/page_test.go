@@ -201,7 +201,7 @@ func TestViewers(t *testing.T) {
 func TestGalaxy(t *testing.T) {
 	n := newNode(t, sim.Options{Boards: "galaxy-wormhole", UMDDump: true})
 	b := open(t, desk, n.url+"/")
-	b.until("there are 32 cells in four trays", `document.querySelectorAll(".cell").length === 32 && document.querySelectorAll(".tray").length === 4`)
+	b.until("there are 32 cells in four trays", `document.querySelectorAll("a.cell").length === 32 && document.querySelectorAll(".tray").length === 4`)
 	b.fitsWidth("/")
 	b.shoot("galaxy")
 	b.visit(n.url + "/topology?by=power")
