@@ -25,7 +25,7 @@ const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 /** get asks once more, a little later, where ttmond is busy with others. */
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   for (let attempt = 0; ; attempt++) {
-    const r = await fetch("/api/v1/" + path, { headers: headers(), signal, cache: "no-store" });
+    const r = await fetch(location.origin + "/api/v1/" + path, { headers: headers(), signal, cache: "no-store" });
     if (r.status === 429 && attempt < 5) {
       await pause(500 * (attempt + 1));
       continue;
@@ -51,7 +51,7 @@ export async function redeem(): Promise<string> {
   const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
   if (!ticket) return "There is no ticket in the address.";
   history.replaceState(null, "", location.pathname + location.search);
-  const r = await fetch("/api/v1/session", { method: "POST", body: JSON.stringify({ ticket }) });
+  const r = await fetch(location.origin + "/api/v1/session", { method: "POST", body: JSON.stringify({ ticket }) });
   if (!r.ok) return (await refusal(r)).message;
   session = ((await r.json()) as { session: string }).session;
   sessionStorage.setItem(key, session);
@@ -70,7 +70,7 @@ export interface Sent {
  * and cannot send the session's header.
  */
 export async function follow(path: string, signal: AbortSignal, each: (e: Sent) => void): Promise<void> {
-  const r = await fetch("/api/v1/" + path, { headers: headers(), signal, cache: "no-store" });
+  const r = await fetch(location.origin + "/api/v1/" + path, { headers: headers(), signal, cache: "no-store" });
   if (!r.ok || !r.body) throw await refusal(r);
   const reader = r.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

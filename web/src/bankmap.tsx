@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "./api";
 import { bytes, clock } from "./figures";
 import { setQuery, useRoute } from "./route";
-import type { State } from "./store";
+import { state, type State } from "./store";
 import { colour } from "./theme";
 
 export interface MapPool {
@@ -40,7 +40,7 @@ export interface MapAnswer {
   sites: Site[];
 }
 
-/** The allocators of a process, every two seconds. They are not kept. */
+/** The allocators of a process, every two seconds. Only a recording has those of another moment. */
 export function useMap(pid: number, s: State): { map: MapAnswer | null; problem: string } {
   const [map, setMap] = useState<MapAnswer | null>(null);
   const [problem, setProblem] = useState("");
@@ -50,7 +50,7 @@ export function useMap(pid: number, s: State): { map: MapAnswer | null; problem:
       setMap(null);
       return;
     }
-    if (s.at) {
+    if (s.at && !s.recording) {
       setMap(null);
       setProblem("Blocks are not kept: they are known of now only.");
       return;
@@ -61,7 +61,7 @@ export function useMap(pid: number, s: State): { map: MapAnswer | null; problem:
       return;
     }
     const stop = new AbortController();
-    get<MapAnswer>(`processes/${pid}/map`, stop.signal)
+    get<MapAnswer>(`processes/${pid}/map${s.at ? "?at=" + encodeURIComponent(s.at) : ""}`, stop.signal)
       .then((m) => {
         for (const x of m.sites) x.bytes_text = bytes(x.bytes);
         // A pool that was never used, and whose size nobody told, is nothing to look at.
@@ -170,6 +170,7 @@ export function Fit(p: { pid: number }) {
     }
     const stop = new AbortController();
     const ask = new URLSearchParams({ [/^[\d\s]+,/.test(size) ? "shape" : "fit"]: size, pool });
+    if (state.at) ask.set("at", state.at);
     const wait = setTimeout(() => {
       get<MapAnswer>(`processes/${p.pid}/map?${ask}`, stop.signal)
         .then((m) => setAnswer(m.fits.length > 0 ? m.fits : ["It has no allocator for that."]))
