@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -51,8 +50,24 @@ func run(m *testing.M) (code int, err error) {
 // scenario is something that happens on a host, and what ttmon says then.
 type scenario struct {
 	name string
-	fast bool // go test plays it, too
+	how  how
 	play func(*stage)
+}
+
+// how a scenario is played.
+type how uint8
+
+const (
+	fast  how = 1 << iota // go test plays it, too
+	alone                 // while no other one is played
+)
+
+// when is h if something holds.
+func when(holds bool, h how) how {
+	if holds {
+		return h
+	}
+	return 0
 }
 
 func TestTruth(t *testing.T) {
@@ -63,14 +78,14 @@ func TestTruth(t *testing.T) {
 			t.Errorf("two scenarios are called %q", c.name)
 		}
 		names[c.name] = true
-		if !c.fast && !*all {
+		if c.how&fast == 0 && !*all {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			if !strings.Contains(c.name, watched) {
+			if c.how&alone == 0 {
 				t.Parallel()
 			}
-			c.play(&stage{T: t, name: c.name})
+			c.play(&stage{T: t, name: c.name, alone: c.how&alone != 0})
 		})
 	}
 }

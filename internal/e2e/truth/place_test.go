@@ -13,16 +13,16 @@ import (
 // tell.
 func placeScenarios() []scenario {
 	return []scenario{
-		{"p300: every chip its own bytes", true, everyChip("2xp300c", false)},
-		{"Wormhole Galaxy: every chip its own bytes", false, everyChip("galaxy-wormhole", false)},
-		{"Wormhole Galaxy with UMD's descriptor", false, everyChip("galaxy-wormhole", true)},
-		{"Blackhole Galaxy: every chip its own bytes", false, everyChip("galaxy-blackhole", false)},
-		{"p300: a chip that may be either, then a clean exit", true, eitherThenExit},
-		{"p300: a chip that may be either, then a kill", true, eitherThenKill},
-		{"Wormhole Galaxy: a mesh half opened, seen by ttmond", false, halfOpened},
-		{"n300 in reset", true, inReset("n300")},
-		{"p300 in reset", false, inReset("p300c")},
-		{"a chip of no device: a mock run", true, mockRun},
+		{"p300: every chip its own bytes", fast, everyChip("2xp300c", false)},
+		{"Wormhole Galaxy: every chip its own bytes", 0, everyChip("galaxy-wormhole", false)},
+		{"Wormhole Galaxy with UMD's descriptor", 0, everyChip("galaxy-wormhole", true)},
+		{"Blackhole Galaxy: every chip its own bytes", 0, everyChip("galaxy-blackhole", false)},
+		{"p300: a chip that may be either, then a clean exit", fast, eitherThenExit},
+		{"p300: a chip that may be either, then a kill", fast, eitherThenKill},
+		{"Wormhole Galaxy: a mesh half opened, seen by ttmond", alone, halfOpened},
+		{"n300 in reset", fast, inReset("n300")},
+		{"p300 in reset", 0, inReset("p300c")},
+		{"a chip of no device: a mock run", fast, mockRun},
 	}
 }
 

@@ -18,17 +18,17 @@ import (
 // rightsScenarios ask what a user may know, and whose word counts.
 func rightsScenarios() []scenario {
 	return []scenario{
-		{"idle boards, to another user", true, idleBoards},
-		{"a region that everybody may read, its process renamed", true, renamedShared},
-		{"from a container that shares /dev/shm", true, fromContainer},
-		{"ttmon stale of an ordinary user, no ttmond", true, staleAlone},
-		{"ttmon stale of an ordinary user, with ttmond", true, staleWithDaemon},
-		{"a user shut out of another's region", false, shutOut},
-		{"a reporter", false, reporter},
-		{"buffers of a reporter", true, reportedBuffers},
-		{"a reporter without the device", true, strangerReports},
-		{"a reporter of more than there is", true, liar},
-		{"a reporter that also accounts in shared memory", false, twice},
+		{"idle boards, to another user", fast, idleBoards},
+		{"a region that everybody may read, its process renamed", fast, renamedShared},
+		{"from a container that shares /dev/shm", fast, fromContainer},
+		{"ttmon stale of an ordinary user, no ttmond", fast, staleAlone},
+		{"ttmon stale of an ordinary user, with ttmond", fast | alone, staleWithDaemon},
+		{"a user shut out of another's region", 0, shutOut},
+		{"a reporter", alone, reporter},
+		{"buffers of a reporter", fast | alone, reportedBuffers},
+		{"a reporter without the device", fast | alone, strangerReports},
+		{"a reporter of more than there is", fast | alone, liar},
+		{"a reporter that also accounts in shared memory", alone, twice},
 	}
 }
 

@@ -12,12 +12,12 @@ import (
 // screenScenarios ask what is said of chips that are in trouble.
 func screenScenarios() []scenario {
 	return []scenario{
-		{"firmware hangs, looked at once", true, hung},
-		{"off the bus when the driver bound it", true, deadWhenBound},
-		{"off the bus while it ran", false, dead},
-		{"idle boards", true, idle},
-		{"no driver", false, noDriver},
-		{"tt-smi -s", true, snapshotToStdout},
+		{"firmware hangs, looked at once", fast | alone, hung},
+		{"off the bus when the driver bound it", fast, deadWhenBound},
+		{"off the bus while it ran", 0, dead},
+		{"idle boards", fast | alone, idle},
+		{"no driver", 0, noDriver},
+		{"tt-smi -s", fast, snapshotToStdout},
 	}
 }
 

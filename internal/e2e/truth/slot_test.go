@@ -17,16 +17,16 @@ import (
 // slotScenarios ask whose slots of a region are.
 func slotScenarios() []scenario {
 	return []scenario{
-		{"71 forked writers and 64 slots", true, forkedWriters},
-		{"a dead one's pid and name, seen once", true, sameNameOnce},
-		{"a dead one's pid and name, across a takeover of ttmond", true, sameNameTakeover},
-		{"a container's heir, seen once", false, containerHeir},
-		{"two containers in one slot", true, sharedSlot},
-		{"records erased by a newer release", false, erased},
-		{"a wrapped counter", false, wrapped},
-		{"what the dead left in a live container's own /dev/shm", true, privateShm},
-		{"a container with its own /dev/shm", false, ownShm},
-		{"layout 4, all threads counted", false, layoutFour},
+		{"71 forked writers and 64 slots", fast, forkedWriters},
+		{"a dead one's pid and name, seen once", fast, sameNameOnce},
+		{"a dead one's pid and name, across a takeover of ttmond", fast | alone, sameNameTakeover},
+		{"a container's heir, seen once", 0, containerHeir},
+		{"two containers in one slot", fast, sharedSlot},
+		{"records erased by a newer release", 0, erased},
+		{"a wrapped counter", 0, wrapped},
+		{"what the dead left in a live container's own /dev/shm", fast | alone, privateShm},
+		{"a container with its own /dev/shm", 0, ownShm},
+		{"layout 4, all threads counted", 0, layoutFour},
 	}
 }
 

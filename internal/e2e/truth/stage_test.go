@@ -32,6 +32,7 @@ const (
 type stage struct {
 	*testing.T
 	name  string
+	alone bool
 	host  *sim.Host
 	chips []cluster.Chip // as the simulator has them, in UMD's order
 }
@@ -162,9 +163,22 @@ func (s *stage) run(program string, args ...string) said {
 	return said{out.String(), complaints.String(), cmd.ProcessState.ExitCode()}
 }
 
+// needsToBeAlone is for what goes through all processes: hosts that are
+// simulated at a time share a pid namespace, and the programs of one would look
+// to the other like containers that have its chips and their own /dev/shm.
+func (s *stage) needsToBeAlone() {
+	s.Helper()
+	if !s.alone {
+		s.Fatalf("the scenario %q looks at all processes: it must be played alone", s.name)
+	}
+}
+
 // ttmon runs it as root, and asks no daemon.
 func (s *stage) ttmon(args ...string) said {
 	s.Helper()
+	if args[0] == "stale" {
+		s.needsToBeAlone()
+	}
 	return s.run(filepath.Join(bin, "ttmon"), append(args, "--direct")...)
 }
 
@@ -275,6 +289,7 @@ func (s *stage) daemon() *daemon {
 // daemonWith starts one with flags.
 func (s *stage) daemonWith(flags ...string) *daemon {
 	s.Helper()
+	s.needsToBeAlone()
 	dir := s.TempDir()
 	for _, made := range []string{dir, filepath.Dir(dir)} { // other users are to reach the sockets
 		if err := os.Chmod(made, 0o755); err != nil {

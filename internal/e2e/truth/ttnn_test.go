@@ -56,7 +56,7 @@ func ttnnScenarios() (list []scenario) {
 		for _, release := range []string{ttnn.Newest, ttnn.AllThreads} {
 			list = append(list, scenario{
 				name: fmt.Sprintf("ttnn %s: %s", release, c.name),
-				fast: c.fast && release == ttnn.Newest,
+				how:  when(c.fast && release == ttnn.Newest, fast),
 				play: func(s *stage) { c.play(s, release) },
 			})
 		}

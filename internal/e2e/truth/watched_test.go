@@ -16,13 +16,11 @@ import (
 	"github.com/ttmon/ttmon/lib/libtest"
 )
 
-// watched is in the names of these scenarios.
+// watched begins the names of these scenarios.
 const watched = "watched, "
 
 // watchedScenarios are those of the audit that shared memory cannot tell, with
 // a ttmond that watches allocators through the kernel: every figure is exact.
-// They are played one after the other, for each ttmond watches all programs of
-// the machine.
 func watchedScenarios() (list []scenario) {
 	for _, c := range []struct {
 		name string
@@ -38,7 +36,7 @@ func watchedScenarios() (list []scenario) {
 	} {
 		for _, release := range []string{ttnn.Newest, ttnn.AllThreads} {
 			list = append(list, scenario{
-				name: fmt.Sprintf("ttnn %s: %s", release, c.name), fast: c.fast && release == ttnn.Newest,
+				name: fmt.Sprintf("ttnn %s: %s", release, c.name), how: alone | when(c.fast && release == ttnn.Newest, fast),
 				play: func(s *stage) {
 					boards := "p150a"
 					if strings.Contains(c.name, "n300") {
@@ -50,9 +48,9 @@ func watchedScenarios() (list []scenario) {
 		}
 	}
 	return append(list,
-		scenario{name: watched + "71 forked writers", fast: true, play: watchedWriters},
-		scenario{name: watched + "another user's program", fast: true, play: watchedUser},
-		scenario{name: watched + "a dead one's pid", fast: true, play: watchedHeir},
+		scenario{name: watched + "71 forked writers", how: fast | alone, play: watchedWriters},
+		scenario{name: watched + "another user's program", how: fast | alone, play: watchedUser},
+		scenario{name: watched + "a dead one's pid", how: fast | alone, play: watchedHeir},
 	)
 }
 
