@@ -100,6 +100,9 @@ func simulatedFaults(limit float64, bus []string) []simulatedFault {
 // over, and nothing else is told.
 func TestEveryRule(t *testing.T) {
 	t.Parallel()
+	if !alone(t) {
+		return
+	}
 	h := start(t, sim.Options{Boards: "12xp150a", Frozen: true})
 	before := smi(t, h, 0)
 	var bus []string

@@ -75,6 +75,9 @@ func (d *daemon) until(what string, ask func(args ...string) result, holds func(
 // a ttmond runs.
 func TestDaemonShowsAll(t *testing.T) {
 	t.Parallel()
+	if !alone(t) {
+		return
+	}
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	d := startDaemon(t, h)
 	ctl(t, h, "run", "name=old,devices=0,kind=report,dram=3G,l1=20M,kernel=400K,buffers=50,socket="+d.alloc)

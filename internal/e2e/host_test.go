@@ -86,6 +86,15 @@ func start(t *testing.T, o sim.Options) *sim.Host {
 	return h
 }
 
+// alone is for tests of what goes through all processes (a ttmond, ttmon
+// stale) that assert what it finds: to it the programs of other simulated hosts
+// are containers with a /dev/shm of their own. False: it was played, elsewhere.
+func alone(t *testing.T) bool {
+	t.Helper()
+	programs.Depend(t)
+	return hermetic.Alone(t)
+}
+
 // ctl makes something happen on the host.
 func ctl(t *testing.T, h *sim.Host, args ...string) string {
 	t.Helper()

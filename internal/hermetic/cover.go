@@ -58,6 +58,15 @@ func cover() error {
 	return os.Chdir(cwd) // perhaps one of those
 }
 
+// coverShm is cover for a test that goes on with the files of the others.
+func coverShm() error {
+	c := covered[0]
+	if err := unix.Mount("hermetic", c.path, "tmpfs", unix.MS_NOSUID, "mode="+c.mode); err != nil {
+		return fmt.Errorf("mounting an empty %s: %w", c.path, err)
+	}
+	return nil
+}
+
 // makeSame makes a place for what fd is: a directory or a file.
 func makeSame(fd int, path string) error {
 	var st unix.Stat_t

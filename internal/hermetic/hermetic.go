@@ -21,6 +21,9 @@
 // all processes that they started are killed with pid 1. When they take longer
 // than their limit, they end with the names of those that still ran.
 //
+// The tests of a package share all that. One that goes through all processes,
+// as ttmond does, asks for a host without the others: Alone.
+//
 // Root needs CAP_SYS_ADMIN for that, an ordinary user needs user namespaces;
 // tests see the same user inside as outside. Where neither may be had the
 // tests run where they are, with a warning, and those that cannot do without
@@ -71,8 +74,13 @@ func Main(m *testing.M) {
 // Enter returns on a host of the tests' own. Outside it runs the program once
 // more inside, and ends with its exit code.
 func Enter(o Options) {
-	if len(os.Args) > 0 && os.Args[0] == initName {
-		exit(beInit(os.Args[1:]))
+	if len(os.Args) > 0 {
+		switch os.Args[0] {
+		case initName:
+			exit(beInit(os.Args[1:], cover))
+		case aloneName:
+			exit(beInit(os.Args[1:], coverShm))
+		}
 	}
 	if o.Parallel > runtime.GOMAXPROCS(0) && !given("test.parallel") {
 		_ = flag.Set("test.parallel", strconv.Itoa(o.Parallel))

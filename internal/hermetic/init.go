@@ -13,12 +13,13 @@ import (
 )
 
 // beInit is pid 1 inside. args are the mount namespace outside and the
-// arguments of the program. It returns the program's exit code; what else is
-// still running then, the kernel kills.
-func beInit(args []string) (code int) {
+// arguments of the program; cover hides what the tests are not to see. It
+// returns the program's exit code; what else is still running then, the kernel
+// kills.
+func beInit(args []string, cover func() error) (code int) {
 	report := os.NewFile(3, "report")
 	keepDescriptors()
-	if err := arrange(args); err != nil {
+	if err := arrange(args, cover); err != nil {
 		fmt.Fprint(report, err)
 		return 1
 	}
@@ -49,7 +50,7 @@ func keepDescriptors() {
 
 // arrange mounts what the tests are to see. Nothing is mounted in a namespace
 // that is not ours.
-func arrange(args []string) error {
+func arrange(args []string, cover func() error) error {
 	here, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
 		return err

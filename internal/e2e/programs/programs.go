@@ -29,11 +29,39 @@ func Build(race bool, commands ...string) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "ttmon-bin-"); err != nil {
 		return "", err
 	}
-	if err := buildInto(dir, race, commands); err != nil {
+	if built := inherited[race]; built != "" {
+		err = copyAll(built, dir, commands)
+	} else {
+		err = buildInto(dir, race, commands)
+	}
+	if err != nil {
 		os.RemoveAll(dir)
 		return "", err
 	}
+	if err := os.Setenv(builtVar(race), dir); err != nil {
+		return "", err
+	}
 	return dir, os.Chmod(dir, 0o755)
+}
+
+// inherited is where the commands were built already: by the test binary that
+// runs this one for a single test (hermetic.Alone).
+var inherited = map[bool]string{false: os.Getenv(builtVar(false)), true: os.Getenv(builtVar(true))}
+
+func builtVar(race bool) string {
+	if race {
+		return "TESTED_PROGRAMS_RACE"
+	}
+	return "TESTED_PROGRAMS"
+}
+
+func copyAll(from, to string, commands []string) error {
+	for _, c := range commands {
+		if err := copyProgram(filepath.Join(from, c), filepath.Join(to, c)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func buildInto(dir string, race bool, commands []string) error {
@@ -45,12 +73,7 @@ func buildInto(dir string, race bool, commands []string) error {
 	if err := link(shared, race, commands); err != nil {
 		return err
 	}
-	for _, c := range commands {
-		if err := copyProgram(filepath.Join(shared, c), filepath.Join(dir, c)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return copyAll(shared, dir, commands)
 }
 
 func link(dir string, race bool, commands []string) error {

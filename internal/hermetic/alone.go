@@ -1,0 +1,108 @@
+package hermetic
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// aloneName is the name under which the program is started again as pid 1 of a
+// single test.
+const aloneName = "hermetic-alone"
+
+// aloneVar names the test that a process was started for.
+const aloneVar = "HERMETIC_ALONE"
+
+// Alone plays a test where no process of another one is in sight: in a pid
+// namespace and a /dev/shm of its own, by one more run of the test binary, so
+// that it can be parallel to others all the same. In that run it returns true;
+// otherwise the test is over when it returns, and the caller has to return.
+//
+//	t.Parallel()
+//	if !hermetic.Alone(t) {
+//		return
+//	}
+func Alone(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(aloneVar) == t.Name() {
+		return true
+	}
+	Need(t)
+	out, err := runAlone(t)
+	switch {
+	case err != nil:
+		t.Errorf("%v\n%s", err, out)
+	case strings.Contains(out, "--- SKIP: "+t.Name()+" "):
+		t.Skip(out)
+	case !strings.Contains(out, "--- PASS: "+t.Name()+" "):
+		t.Errorf("it was not played:\n%s", out)
+	case testing.Verbose():
+		t.Log(out)
+	}
+	return false
+}
+
+// runAlone runs the test in namespaces of its own and returns what it printed.
+func runAlone(t *testing.T) (out string, err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	here, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return "", err
+	}
+	report, reportEnd, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer report.Close()
+	defer reportEnd.Close()
+	var text strings.Builder
+	cmd := exec.CommandContext(t.Context(), exe)
+	cmd.Args = append([]string{aloneName, here, os.Args[0]}, argumentsAlone(t)...)
+	cmd.Env = append(os.Environ(), aloneVar+"="+t.Name())
+	cmd.Stdout, cmd.Stderr = &text, &text
+	cmd.ExtraFiles = []*os.File{reportEnd}
+	cmd.SysProcAttr = namespaces()
+	cmd.SysProcAttr.Cloneflags &= unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER
+	runtime.LockOSThread() // pid 1 dies with the thread that started it
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return "", fmt.Errorf("making namespaces: %w", err)
+	}
+	reportEnd.Close()
+	why, _ := io.ReadAll(report)
+	err = cmd.Wait()
+	if len(why) > 0 {
+		err = fmt.Errorf("making a host for one test: %s", why)
+	}
+	return text.String(), err
+}
+
+// argumentsAlone are ours, but for one test, and within the time that is left.
+func argumentsAlone(t *testing.T) []string {
+	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
+		return hasAnyPrefix(strings.TrimLeft(arg, "-"), []string{
+			"test.run=", "test.skip=", "test.count=", "test.v=", "test.timeout=", "test.testlogfile=", "test.coverprofile=", "test.gocoverdir=",
+		})
+	})
+	var parts []string
+	for part := range strings.SplitSeq(t.Name(), "/") {
+		parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
+	}
+	args = append([]string{"-test.run=" + strings.Join(parts, "/"), "-test.count=1", "-test.v=true"}, args...)
+	if deadline, ok := t.Deadline(); ok {
+		args = append([]string{"-test.timeout=" + max(time.Until(deadline), time.Second).String()}, args...)
+	}
+	return args
+}
