@@ -40,8 +40,8 @@ is told to end (Ctrl-C), for --duration, or as long as COMMAND runs. Of a progra
 that has libttmon in it every allocation and free of device memory is recorded
 with its tag and, with --stacks, its line of code: COMMAND is run with libttmon as
 ttmon run does; its input, output, signals and exit code are passed through. Of
-programs that ttmond watches through the kernel, what they hold is recorded at
-each interval.
+your programs that ttmond watches through the kernel (for root: all) the same is
+recorded, without tags and lines.
 
 The file can be read while it is written, and after whatever ended the recorder:
 ttmon replay shows it, ttmon diff compares, ttmon export hands it to other

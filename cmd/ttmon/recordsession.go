@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
@@ -53,6 +54,9 @@ type session struct {
 	done   chan struct{}
 	lines  chan line
 	swept  time.Time
+	stream stream
+	// comparing tells the one who looks that blocks are to be asked for.
+	comparing atomic.Bool
 
 	looked                 bool // at the host, with whatever success
 	snapshots, allocations int
@@ -64,8 +68,10 @@ type seen struct {
 	snap   *model.Snapshot
 	blocks []*blocks.Process // from a ttmond that watches through the kernel
 	events []eventlog.Event
-	asked  bool // blocks and events were asked for
-	err    error
+	asked  bool // events were asked for
+	// compared: blocks were, too.
+	compared bool
+	err      error
 }
 
 // line is one that the program printed.
@@ -95,6 +101,7 @@ func (a *app) newSession(o sessionOptions) (*session, error) {
 	name, _ := os.Hostname()
 	s.meta = recording.Meta{Version: version.Version, Host: name, Started: now, Interval: o.interval, Command: o.command}
 	s.r.Meta(now, s.meta)
+	s.stream.in = make(chan streamed, 64)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	go s.look(ctx, h)
@@ -122,7 +129,7 @@ func (s *session) look(ctx context.Context, h *host) {
 		if err == nil && !snap.Time.Equal(last) {
 			last = snap.Time
 			if snap.Source == model.Daemon {
-				daemon.ask(ctx, h, &x)
+				daemon.ask(ctx, h, &x, s)
 			}
 		} else if err == nil {
 			x.snap = nil // the daemon has made no new one
@@ -158,7 +165,7 @@ func (d *daemonView) close() {
 
 // ask asks what happened, and what processes hold that it watches through the
 // kernel; not more often than it looks itself.
-func (d *daemonView) ask(ctx context.Context, h *host, x *seen) {
+func (d *daemonView) ask(ctx context.Context, h *host, x *seen, s *session) {
 	if now := time.Now(); now.Before(d.next) {
 		return
 	} else {
@@ -170,17 +177,20 @@ func (d *daemonView) ask(ctx context.Context, h *host, x *seen) {
 			return
 		}
 		d.client, d.since = client.New(path), x.snap.Time
+		go followStream(ctx, path, s.stream.in)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	list, err := d.client.Events(ctx, eventlog.Query{After: d.after, Since: d.since})
-	if err != nil {
-		return // it keeps none, or is busy: what the snapshots tell remains
+	// Where it keeps none, or is busy, what the snapshots tell remains.
+	if list, err := d.client.Events(ctx, eventlog.Query{After: d.after, Since: d.since}); err == nil {
+		for i := range list {
+			d.after = list[i].Seq
+		}
+		x.events, x.asked = list, true
 	}
-	for i := range list {
-		d.after = list[i].Seq
+	if x.compared = s.comparing.Load(); !x.compared {
+		return
 	}
-	x.events, x.asked = list, true
 	for i := range x.snap.Processes {
 		p := &x.snap.Processes[i]
 		if !throughKernel(p) {
@@ -204,6 +214,7 @@ func throughKernel(p *model.Process) bool {
 // tick takes in what came, and writes what is old enough.
 func (s *session) tick(now time.Time) error {
 	s.take()
+	s.comparing.Store(s.stream.why != nil && !s.streams(now))
 	if s.reader != nil {
 		if s.sweeps && now.Sub(s.swept) >= sweepEvery {
 			s.swept = now
@@ -212,7 +223,7 @@ func (s *session) tick(now time.Time) error {
 			s.told(s.reader.Events(), now)
 		}
 	}
-	if err := s.r.Flush(now.Add(-settle)); err != nil {
+	if err := s.r.Flush(s.settled(now)); err != nil {
 		return err
 	}
 	return s.w.Tick(now, blockAge)
@@ -251,9 +262,14 @@ func (s *session) take() {
 			for _, e := range x.events {
 				s.r.Event(e)
 			}
-			if x.asked {
+			if x.compared && !s.streams(time.Now()) {
+				if len(x.blocks) > 0 {
+					s.compared(x.snap.Time)
+				}
 				s.r.Blocks(x.blocks, x.snap.Time)
 			}
+		case x := <-s.stream.in:
+			s.takeStream(x, time.Now())
 		case l := <-s.lines:
 			s.r.Output(l.at, l.Output)
 		default:
@@ -297,6 +313,7 @@ func (s *session) capture(stream int, to io.Writer) (w *os.File, passed chan str
 
 // end writes the rest. err is why, where that was not in good order.
 func (s *session) end(err error, say bool) error {
+	s.awaitStream()
 	s.stop()
 	select { // a chip that does not answer is not waited for
 	case <-s.done:

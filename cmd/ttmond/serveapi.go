@@ -50,6 +50,7 @@ func (d *ttmond) newAPI() *api.Server {
 		Stale:    d.collector.collector.Leftovers,
 		Topology: func(s *model.Snapshot) *model.Topology { return collect.Topology(root, s) },
 		Blocks:   d.findBlocks,
+		Changes:  d.watcher.follow(),
 		Memory:   d.apiMemory(),
 		Address:  d.pageAddress,
 		Version:  version.Version,

@@ -124,6 +124,19 @@ func (w *watcher) find() func(pid int) (api.BlocksOf, bool) {
 	}
 }
 
+// follow is for the API; nil where nothing is watched.
+func (w *watcher) follow() func(allow func(pid, uid int) bool) api.Changes {
+	if w.source == nil {
+		return nil
+	}
+	return func(allow func(pid, uid int) bool) api.Changes {
+		return w.source.Follow(func(pid int) bool {
+			uid, err := proc.Owner(hostfs.Root{}, pid)
+			return err == nil && allow(pid, uid)
+		})
+	}
+}
+
 func (w *watcher) health() *api.Watch {
 	switch {
 	case w.off:

@@ -18,6 +18,7 @@ type Limits struct {
 	Connections budget.Limit
 	Watchers    budget.Limit
 	Viewers     budget.Limit // watchers over TCP: the pages that people leave open
+	Followers   budget.Limit // of allocations, each with what its processes hold
 	Queries     budget.Limit // those that take memory or time, under way at once
 }
 
@@ -27,6 +28,7 @@ func DefaultLimits() Limits {
 		Connections: budget.Limit{PerUID: 64, All: 512, Reserve: 64},
 		Watchers:    budget.Limit{PerUID: 32, All: 256, Reserve: 32},
 		Viewers:     budget.Limit{PerUID: 256, All: 256},
+		Followers:   budget.Limit{PerUID: 4, All: 16, Reserve: 4},
 		Queries:     budget.Limit{PerUID: 2, All: 8, Reserve: 2},
 	}
 }
@@ -40,7 +42,7 @@ const (
 	idleTimeout  = time.Minute
 )
 
-type budgets struct{ connections, watchers, viewers, queries *budget.Pool }
+type budgets struct{ connections, watchers, viewers, followers, queries *budget.Pool }
 
 func (s *Server) newBudgets(l Limits) budgets {
 	say := func(r budget.Refusal) {
@@ -50,12 +52,13 @@ func (s *Server) newBudgets(l Limits) budgets {
 		connections: budget.NewPool("api_connections", l.Connections, say),
 		watchers:    budget.NewPool("api_watchers", l.Watchers, say),
 		viewers:     budget.NewPool("api_viewers", l.Viewers, say),
+		followers:   budget.NewPool("api_followers", l.Followers, say),
 		queries:     budget.NewPool("api_queries", l.Queries, say),
 	}
 }
 
 func (p budgets) states() []budget.State {
-	return []budget.State{p.connections.State(), p.watchers.State(), p.viewers.State(), p.queries.State()}
+	return []budget.State{p.connections.State(), p.watchers.State(), p.viewers.State(), p.followers.State(), p.queries.State()}
 }
 
 // Budgets tells how far the budgets are used, for metrics and health.
@@ -64,10 +67,15 @@ func (s *Server) Budgets() []budget.State { return s.budgets.states() }
 // watches takes a place among the watchers for as long as a call lasts; ok is
 // false if the user has too many, who has been told.
 func (s *Server) watches(w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
-	uid, pool := callerOf(r).user(), s.budgets.watchers
+	pool := s.budgets.watchers
 	if callerOf(r).remote {
 		pool = s.budgets.viewers
 	}
+	return s.watchesOf(pool, w, r)
+}
+
+func (s *Server) watchesOf(pool *budget.Pool, w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
+	uid := callerOf(r).user()
 	if !pool.Take(uid, 1) {
 		w.Header().Set("Retry-After", "10")
 		fail(w, http.StatusTooManyRequests, "too many of your clients are watching already")
@@ -117,7 +125,7 @@ func light(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/v1/events":
 		return r.URL.Query().Get("follow") != "" // a watcher
-	case "/v1/snapshot", "/v1/watch", "/v1/health", "/v1/version", "/v1/reload", "/v1/words", "/v1/metrics", "/v1/me", "/v1/openapi.json", "/v1/ticket", "/v1/session":
+	case "/v1/snapshot", "/v1/watch", "/v1/allocations", "/v1/health", "/v1/version", "/v1/reload", "/v1/words", "/v1/metrics", "/v1/me", "/v1/openapi.json", "/v1/ticket", "/v1/session":
 		return true
 	default:
 		return false

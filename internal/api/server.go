@@ -55,7 +55,10 @@ type Options struct {
 	Blocks func(pid int) (BlocksOf, bool)
 	// BlocksAt finds those of another time; nil: they are not kept.
 	BlocksAt func(pid int, at time.Time) (BlocksOf, bool)
-	Memory   Memory
+	// Changes begins to tell what happens to the blocks of processes: those of
+	// which allow, given the owner, says yes; nil: nothing is watched.
+	Changes func(allow func(pid, uid int) bool) Changes
+	Memory  Memory
 	// Now is the time that is taken for the present; nil: it is the present. A
 	// recording has its own.
 	Now func() time.Time
@@ -201,6 +204,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/processes/{pid}/buffers", s.buffers)
 	mux.HandleFunc("GET /v1/processes/{pid}/blocks", s.blocksOf)
 	mux.HandleFunc("GET /v1/processes/{pid}/map", s.mapOf)
+	mux.HandleFunc("GET /v1/allocations", s.allocations)
 	mux.HandleFunc("GET /v1/leaks", s.leaks)
 	if s.opt.Stale != nil {
 		mux.HandleFunc("GET /v1/stale", s.stale)

@@ -21,7 +21,19 @@ type process struct {
 	lost  uint64
 	lists map[uint64]*list // by the number that the producer gives them
 	seen  bool
+	from  origin
+	n     uint64 // of the last change, of a process that is followed
+	gaps  uint64 // changes of it that were not told
 }
+
+// origin is who tells of a process.
+type origin uint8
+
+const (
+	fromLedger origin = iota // its own ledger
+	fromBlocks               // a ttmond, asked what it holds
+	fromStream               // a ttmond, every change
+)
 
 // list is one of its lists; its def has no number while the pool is not known.
 type list struct {
@@ -31,13 +43,16 @@ type list struct {
 	live  map[uint64]blocks.Block // of a process that is looked at: as it was at the last look
 }
 
-func (r *Recorder) process(key string, at time.Time, def recording.Process) *process {
+func (r *Recorder) process(key string, from origin, at time.Time, def recording.Process) *process {
 	if p := r.processes[key]; p != nil {
 		return p
 	}
 	r.lastID++
 	def.ID = r.lastID
-	p := &process{key: key, def: def, lists: map[uint64]*list{}}
+	p := &process{key: key, from: from, def: def, lists: map[uint64]*list{}}
+	if from == fromLedger {
+		r.end(at, func(old *process) bool { return old.from != fromLedger && old.def.PID == def.PID }) // who knows more
+	}
 	r.processes[key] = p
 	r.add(item{at: at, kind: recording.KindProcess, value: def})
 	return p
@@ -47,7 +62,7 @@ func (r *Recorder) process(key string, at time.Time, def recording.Process) *pro
 // Those that were there before and are no more have ended.
 func (r *Recorder) Sweep(s *track.Sweep, told []track.Told, now time.Time) {
 	for _, p := range r.processes {
-		p.seen = p.def.Method != recording.ByLedger && p.def.Method != recording.ByLooks
+		p.seen = p.from != fromLedger
 	}
 	r.Told(told, now)
 	for i := range s.Processes {
@@ -56,7 +71,7 @@ func (r *Recorder) Sweep(s *track.Sweep, told []track.Told, now time.Time) {
 		if !x.Ledger.TellsEvents {
 			def.Method = recording.ByLooks
 		}
-		p := r.process(x.Path, now, def)
+		p := r.process(x.Path, fromLedger, now, def)
 		p.seen = true
 		if !x.Ledger.TellsEvents {
 			r.look(p, x.State, func(site uint32) (string, uint32, []ledgerfile.Frame) {
@@ -69,28 +84,33 @@ func (r *Recorder) Sweep(s *track.Sweep, told []track.Told, now time.Time) {
 }
 
 func (r *Recorder) endUnseen(now time.Time) {
+	r.end(now, func(p *process) bool { return !p.seen })
+}
+
+// end ends processes.
+func (r *Recorder) end(now time.Time, which func(*process) bool) {
 	for _, key := range slices.Sorted(maps.Keys(r.processes)) {
-		if p := r.processes[key]; !p.seen {
+		if p := r.processes[key]; which(p) {
 			r.add(item{at: now, kind: recording.KindEnded, id: p.def.ID})
 			delete(r.processes, key)
 		}
 	}
 }
 
-// Blocks takes in what a ttmond says processes hold, of which no ledger tells.
+// Blocks takes in what a ttmond says processes hold, of which nobody tells more.
 // The list is whole: those that are not in it have ended.
 func (r *Recorder) Blocks(found []*blocks.Process, now time.Time) {
-	byLedger := map[int]bool{}
+	told := map[int]bool{}
 	for _, p := range r.processes {
-		if p.seen = p.def.Method != recording.ByUprobe; p.seen {
-			byLedger[p.def.PID] = true
+		if p.seen = p.from != fromBlocks; p.seen {
+			told[p.def.PID] = true
 		}
 	}
 	for _, x := range found {
-		if byLedger[x.PID] {
+		if told[x.PID] {
 			continue
 		}
-		p := r.process(strconv.Itoa(x.PID), now, recording.Process{PID: x.PID, Start: x.Start, Release: x.Release, Method: recording.ByUprobe, Late: x.Late})
+		p := r.process(strconv.Itoa(x.PID), fromBlocks, now, recording.Process{PID: x.PID, Start: x.Start, Release: x.Release, Method: recording.ByLooks, Late: x.Late})
 		p.seen = true
 		r.missed(p, x.Lost, now)
 		r.look(p, x, nil, now)
@@ -117,7 +137,7 @@ func (r *Recorder) Told(told []track.Told, now time.Time) {
 		if pid == 0 {
 			pid = t.Ledger.PID
 		}
-		p := r.process(t.Path, at, recording.Process{
+		p := r.process(t.Path, fromLedger, at, recording.Process{
 			PID: pid, Start: t.Ledger.StartTicks, Name: t.Ledger.Comm, Method: recording.ByLedger, Late: t.Ledger.Flags&ledgerfile.Late != 0,
 		})
 		p.seen = t.PID != 0

@@ -63,7 +63,7 @@ type Method string
 // Methods.
 const (
 	ByLedger Method = "ledger" // libttmon tells every allocation and free
-	ByUprobe Method = "uprobe" // ttmond sees every one through the kernel
+	ByUprobe Method = "uprobe" // ttmond sees every one through the kernel, and tells it
 	ByLooks  Method = "looks"  // live blocks were compared at each interval: what came and went in between is not told
 )
 

@@ -188,6 +188,10 @@ func (s *State) define(kind Kind, body []byte, r *Record) error {
 		if err := s.decode(body, r.Process); err != nil {
 			return err
 		}
+		if old := s.processes[r.Process.ID]; old != nil {
+			old.def = *r.Process // told again, when more is known
+			break
+		}
 		s.processes[r.Process.ID] = &process{def: *r.Process}
 	case KindSite:
 		r.Site = new(Site)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -15,6 +16,8 @@ type books struct {
 	bootTime int64
 	// maxBlocks is how many live blocks a process may have before it is let go.
 	maxBlocks uint64
+	// tap is for those who follow what happens; nil: nobody does.
+	tap *tap
 }
 
 // process is a watched process and what its pointers mean.
@@ -34,6 +37,10 @@ type process struct {
 	taught uint64 // hits spent on learning which chips its allocators stand for
 	// trouble is why its figures cannot be given; without a kind they can.
 	trouble model.Doubt
+
+	changes uint64                           // of its blocks and lists, ever
+	toldAt  int64                            // the time of the last one that was told
+	numbers struct{ list, allocator uint64 } // that were given last
 }
 
 // letGo says that a process allocates more often than we may look.
@@ -41,12 +48,14 @@ func (p *process) letGo() bool { return p.trouble.Kind == model.TooFast }
 
 type allocator struct {
 	*blocks.Allocator
-	settled bool // all its chips are known
+	number  uint64 // for others: its ID is an address in the process
+	settled bool   // all its chips are known
 }
 
 // list is one free list of a process.
 type list struct {
 	*blocks.List
+	id        uint32
 	allocator *allocator
 	used      bool           // something was taken from it
 	learned   map[uint64]int // buffers seen on each chip
@@ -69,7 +78,36 @@ func (b *books) process(pid uint32) *process {
 	return p
 }
 
-// reset forgets all allocators.
+// forget forgets all allocators of a process.
+func (b *books) forget(p *process, at int64) {
+	for _, l := range p.ordered() {
+		b.note(p, changes.Change{Kind: changes.Closed, List: l.id, Time: at})
+	}
+	p.reset()
+}
+
+// exec begins a page anew: another program runs in the process.
+func (b *books) exec(p *process, e *event, at int64) {
+	before := p.trouble
+	out := p.letGo() // for good: its probes are
+	b.forget(p, at)
+	if p.Late != out || p.Lost > 0 {
+		b.note(p, changes.Change{Kind: changes.Lost, Time: at})
+		b.note(p, changes.Change{Kind: changes.Watched, Time: at})
+	}
+	p.Late, p.Lost, p.lost16 = out, 0, e.lost
+	p.child, p.parent = false, 0
+	if out {
+		p.trouble = before
+	}
+}
+
+// end notes that a process is not there, or not watched any more.
+func (b *books) end(p *process, at int64, why string) {
+	b.note(p, changes.Change{Kind: changes.Ended, Time: at, Why: why})
+}
+
+// reset makes a page empty.
 func (p *process) reset() {
 	p.Allocators = nil
 	p.lists = map[uint64]*list{}
@@ -81,16 +119,21 @@ func (p *process) reset() {
 }
 
 // giveUp forgets what is known of a process that can no longer be followed.
-func (p *process) giveUp(why model.Doubt) {
-	p.reset()
+func (b *books) giveUp(p *process, at int64, why model.Doubt) {
+	b.forget(p, at)
+	b.end(p, at, string(why.Kind))
 	why.PID = p.PID
 	p.Late, p.trouble = true, why
 }
 
 // apply enters one event.
 func (b *books) apply(e *event) {
+	at := b.bootTime + int64(e.time)
 	switch e.kind {
 	case exited:
+		if p := b.processes[e.pid]; p != nil {
+			b.end(p, at, "it has ended")
+		}
 		delete(b.processes, e.pid)
 		return
 	case forked:
@@ -98,14 +141,7 @@ func (b *books) apply(e *event) {
 		return
 	case execed:
 		if p := b.processes[e.pid]; p != nil {
-			before := p.trouble
-			out := p.letGo() // for good: its probes are
-			p.reset()
-			p.Late, p.Lost, p.lost16 = out, 0, e.lost
-			p.child, p.parent = false, 0
-			if out {
-				p.trouble = before
-			}
+			b.exec(p, e, at)
 		}
 		return
 	}
@@ -116,36 +152,34 @@ func (b *books) apply(e *event) {
 	if missed := e.lost - p.lost16; missed > 0 {
 		p.Lost += uint64(missed)
 		p.lost16 = e.lost
+		b.note(p, changes.Change{Kind: changes.Lost, Time: at, Size: p.Lost})
 	}
 	switch e.kind {
 	case atAllocator:
-		p.dropAllocator(e.word[0]) // whose end was not seen
-	case listMade:
-		p.addList(e, blocks.FromStart)
-	case listFound:
-		p.addList(e, blocks.Late)
-		if l := p.lists[e.word[0]]; l != nil && p.child {
-			l.Origin, l.Inherited = blocks.FromStart, true
-		}
+		b.dropAllocator(p, e.word[0], at) // whose end was not seen
+	case listMade, listFound:
+		b.addList(p, e, at)
 	case blockFound:
 		if l := p.lists[e.word[0]]; l != nil && !l.Inherited {
-			l.Alloc(blocks.Block{Addr: l.Base + e.word[1], Size: e.word[2]})
+			x := blocks.Block{Addr: l.Base + e.word[1], Size: e.word[2]}
+			l.Alloc(x)
+			b.note(p, changes.Change{Kind: changes.Took, Time: at, List: l.id, Addr: x.Addr, Size: x.Size})
 		}
 	case listWhole:
-		p.whole(e)
+		b.whole(p, e, at)
 	case taken:
-		p.take(e, b.bootTime)
+		b.take(p, e, at)
 		if p.Blocks() > b.maxBlocks {
-			p.giveUp(model.Doubt{Kind: model.TooManyBlocks, Count: int(b.maxBlocks)})
+			b.giveUp(p, at, model.Doubt{Kind: model.TooManyBlocks, Count: int(b.maxBlocks)})
 		}
 	case freed, cleared, shrunk, resized:
 		// A list whose making was not seen is found when something is taken
 		// from it.
 		if l := p.lists[e.word[0]]; l != nil {
-			l.change(e)
+			b.change(p, l, e, at)
 		}
 	case allocatorGone:
-		p.dropAllocator(e.word[0])
+		b.dropAllocator(p, e.word[0], at)
 	case providerMade:
 		p.providers[e.word[0]] = e.word[1]
 		if !slices.Contains(p.Seen, e.word[1]) {
@@ -154,7 +188,7 @@ func (b *books) apply(e *event) {
 	case providerGone:
 		delete(p.providers, e.word[0])
 	case recorded:
-		p.learn(e)
+		b.learn(p, e, at)
 	case cbMarked, cbTracked:
 		p.layOut(e)
 	case programGone:
@@ -199,13 +233,16 @@ func (b *books) fork(e *event) {
 	if parent != nil {
 		child.Seen = slices.Clone(parent.Seen)
 	}
+	if old := b.processes[e.pid]; old != nil {
+		b.end(old, b.bootTime+int64(e.time), "its number is another's")
+	}
 	b.processes[e.pid] = child
 }
 
 // pools by the number that tt-metal gives them.
 var pools = map[uint64]model.Pool{0: model.DRAM, 1: model.L1, 3: model.L1Small, 4: model.Trace}
 
-func (p *process) addList(e *event, origin blocks.Origin) {
+func (b *books) addList(p *process, e *event, now int64) {
 	at, capacity, base := e.word[0], e.word[1], e.word[2]
 	smallest, align := e.word[3]>>32, e.word[3]&0xffff_ffff
 	banks, number := e.word[5]>>8, e.word[5]&0xff
@@ -213,52 +250,67 @@ func (p *process) addList(e *event, origin blocks.Origin) {
 	if !ok {
 		return // memory of the host, or of a kind that is not known yet
 	}
-	p.dropList(at) // of an allocator whose end was not seen
+	b.dropList(p, at, now) // of an allocator whose end was not seen
 	a := p.allocators[e.word[4]]
 	if a == nil {
-		a = &allocator{Allocator: &blocks.Allocator{ID: e.word[4]}}
+		p.numbers.allocator++
+		a = &allocator{Allocator: &blocks.Allocator{ID: e.word[4]}, number: p.numbers.allocator}
 		p.allocators[a.ID] = a
 		p.Allocators = append(p.Allocators, a.Allocator)
 	}
-	l := &list{allocator: a, learned: map[uint64]int{}, List: blocks.NewList(blocks.Geometry{
+	origin := blocks.FromStart
+	if e.kind == listFound {
+		origin = blocks.Late
+	}
+	p.numbers.list++
+	l := &list{allocator: a, id: uint32(p.numbers.list), learned: map[uint64]int{}, List: blocks.NewList(blocks.Geometry{
 		Pool: pool, Banks: banks, Base: base, Capacity: capacity, Align: align, Smallest: smallest,
 	}, origin), used: origin == blocks.Late}
+	if e.kind == listFound && p.child {
+		l.Origin, l.Inherited = blocks.FromStart, true
+	}
 	a.Lists = append(a.Lists, l.List)
 	p.lists[at] = l
+	b.noteList(p, l, now)
 }
 
 // whole ends the copy of a list that was found in use.
-func (p *process) whole(e *event) {
+func (b *books) whole(p *process, e *event, at int64) {
 	l := p.lists[e.word[0]]
 	if l == nil || l.Inherited {
 		return
 	}
 	last := l.Base
-	for b := range l.All() {
-		last = b.End()
+	for x := range l.All() {
+		last = x.End()
 	}
 	if l.Usage().Blocks != e.word[1] || l.Contradictions > 0 || last > l.Base+l.Capacity {
-		p.giveUp(model.Doubt{Kind: model.AllocatorUnknown})
+		b.giveUp(p, at, model.Doubt{Kind: model.AllocatorUnknown})
 		return
 	}
 	l.Origin = blocks.FromStart
+	b.noteList(p, l, at)
 }
 
 // change enters what is not an allocation.
-func (l *list) change(e *event) {
+func (b *books) change(p *process, l *list, e *event, at int64) {
 	switch e.kind {
 	case freed:
 		l.Free(e.word[1])
+		b.note(p, changes.Change{Kind: changes.Gave, Time: at, List: l.id, Addr: e.word[1]})
 	case cleared:
 		l.Clear()
+		b.note(p, changes.Change{Kind: changes.Cleared, Time: at, List: l.id})
 	case shrunk:
 		l.Cut += e.word[1]
+		b.noteList(p, l, at)
 	case resized:
 		l.Cut = 0
+		b.noteList(p, l, at)
 	}
 }
 
-func (p *process) take(e *event, bootTime int64) {
+func (b *books) take(p *process, e *event, now int64) {
 	l := p.lists[e.word[0]]
 	if l == nil {
 		return // of a pool that is not known
@@ -267,16 +319,17 @@ func (p *process) take(e *event, bootTime int64) {
 	// The first block of a new list is cut out of one that is all of it.
 	first := !l.used && l.Origin == blocks.FromStart
 	if e.odd || base != l.Base || at+size > l.Capacity || first && from != l.Capacity-l.Cut {
-		p.giveUp(model.Doubt{Kind: model.AllocatorUnknown})
+		b.giveUp(p, now, model.Doubt{Kind: model.AllocatorUnknown})
 		return
 	}
 	l.used = true
-	l.Alloc(blocks.Block{Addr: base + at, Size: size, Asked: e.word[5], Born: bootTime + int64(e.time)})
+	l.Alloc(blocks.Block{Addr: base + at, Size: size, Asked: e.word[5], Born: now})
+	b.note(p, changes.Change{Kind: changes.Took, Time: now, List: l.id, Addr: base + at, Size: size, Asked: e.word[5]})
 }
 
 // learn notes that a list's buffers are on a chip; that holds for the whole
 // allocator.
-func (p *process) learn(e *event) {
+func (b *books) learn(p *process, e *event, at int64) {
 	l, chip := p.lists[e.word[1]], e.word[2]
 	if l == nil {
 		return
@@ -284,6 +337,7 @@ func (p *process) learn(e *event) {
 	l.learned[chip]++
 	if i, found := slices.BinarySearch(l.allocator.Chips, chip); !found {
 		l.allocator.Chips = slices.Insert(l.allocator.Chips, i, chip)
+		b.noteAllocator(p, l.allocator, at)
 	}
 }
 
@@ -308,7 +362,7 @@ func (p *process) learning() (used, open bool) {
 	return used, open
 }
 
-func (p *process) dropAllocator(at uint64) {
+func (b *books) dropAllocator(p *process, at uint64, now int64) {
 	a := p.allocators[at]
 	if a == nil {
 		return
@@ -318,22 +372,24 @@ func (p *process) dropAllocator(at uint64) {
 	for at, l := range p.lists {
 		if l.allocator == a {
 			delete(p.lists, at)
+			b.note(p, changes.Change{Kind: changes.Closed, List: l.id, Time: now})
 		}
 	}
 }
 
 // dropList forgets the list at an address, because another is made there, and
 // its allocator with it if it was the last.
-func (p *process) dropList(at uint64) {
+func (b *books) dropList(p *process, at uint64, now int64) {
 	l := p.lists[at]
 	if l == nil {
 		return
 	}
 	delete(p.lists, at)
+	b.note(p, changes.Change{Kind: changes.Closed, List: l.id, Time: now})
 	a := l.allocator
 	a.Lists = slices.DeleteFunc(a.Lists, func(x *blocks.List) bool { return x == l.List })
 	if len(a.Lists) == 0 {
-		p.dropAllocator(a.ID)
+		b.dropAllocator(p, a.ID, now)
 	}
 }
 

@@ -28,7 +28,7 @@ func (s *Source) claims() claim.Set {
 			set.Silent = append(set.Silent, claim.Silent{Process: model.ProcessID{PID: p.PID, StartTicks: p.Start}, Why: p.trouble})
 			continue
 		}
-		p.guessChips()
+		s.books.guessChips(p)
 		for _, h := range p.Held() {
 			h.Partial = h.Partial || p.missed(h.Chip.ID)
 			set.Held = append(set.Held, h)
@@ -55,13 +55,14 @@ func (p *process) missed(chip uint64) bool {
 // guessChips gives the chip of a process that has opened one only to its
 // allocators: there is no other that they could stand for. Where buffers are
 // made on other threads nobody names it.
-func (p *process) guessChips() {
+func (b *books) guessChips(p *process) {
 	if len(p.Seen) != 1 || p.Late {
 		return
 	}
 	for _, a := range p.allocators {
 		if len(a.Chips) == 0 {
 			a.Chips = slices.Clone(p.Seen)
+			b.noteAllocator(p, a, p.toldAt)
 		}
 	}
 }

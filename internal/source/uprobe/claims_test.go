@@ -69,7 +69,7 @@ func TestSilence(t *testing.T) {
 		p := page(made(aList, anAllocator, 0))
 		p.PID, p.Start = i+1, 1
 		if kind != "" {
-			p.giveUp(model.Doubt{Kind: kind})
+			s.books.giveUp(p, 0, model.Doubt{Kind: kind})
 		}
 		s.books.processes[uint32(i+1)] = p
 	}
@@ -90,14 +90,14 @@ func TestGuessChips(t *testing.T) {
 	provider := event{kind: providerMade, word: [6]uint64{0x5000, 42, 0}}
 	p := page(provider, made(aList, anAllocator, 0), took(aList, 0, 64, capacity))
 	p.Late = false
-	p.guessChips()
+	newBooks(1).guessChips(p)
 	if c := p.Allocators[0].Chips; len(c) != 1 || c[0] != 42 {
 		t.Errorf("the only chip: %v", c)
 	}
 	provider.word = [6]uint64{0x6000, 43, 1}
 	q := page(event{kind: providerMade, word: [6]uint64{0x5000, 42, 0}}, provider, made(aList, anAllocator, 0), took(aList, 0, 64, capacity))
 	q.Late = false
-	q.guessChips()
+	newBooks(1).guessChips(q)
 	if c := q.Allocators[0].Chips; len(c) != 0 {
 		t.Errorf("one of two chips: %v", c)
 	}

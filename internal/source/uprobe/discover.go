@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
@@ -186,7 +187,11 @@ func (s *Source) announce(pid int, start uint64, late, child bool) {
 	if p.Start != 0 && p.Start != start {
 		return // the number was given to somebody else
 	}
+	before := p.Late
 	p.Start, p.Late, p.child = start, p.Late && late, p.child && p.parent != 0 || child
+	if before && !p.Late && p.changes > 0 {
+		s.books.note(p, changes.Change{Kind: changes.Watched, Time: p.toldAt})
+	}
 }
 
 // unwatched notes a process whose library cannot be watched.
@@ -195,7 +200,7 @@ func (s *Source) unwatched(pid int, start uint64, err error) {
 	defer s.mu.Unlock()
 	p := s.books.process(uint32(pid))
 	p.Start = start
-	p.giveUp(model.Doubt{Kind: model.LibraryUnwatched, Detail: err.Error()})
+	s.books.giveUp(p, time.Now().UnixNano(), model.Doubt{Kind: model.LibraryUnwatched, Detail: err.Error()})
 }
 
 // libraryPatience is how long a library may take to be read and to get its

@@ -53,6 +53,9 @@ type handedProcess struct {
 	Lost16     uint16
 	Taught     uint64
 	Trouble    model.Doubt
+	Changes    uint64
+	Numbers    [2]uint64         // of lists and allocators, that were given last
+	Allocated  map[uint64]uint64 // the numbers of allocators, by address
 }
 
 type handedList struct {
@@ -60,6 +63,7 @@ type handedList struct {
 	Allocator, List int    // positions in the process and the allocator
 	Used            bool
 	Learned         map[uint64]int
+	ID              uint32
 }
 
 type handedLibrary struct {
@@ -145,6 +149,7 @@ func (p *process) hand() handedProcess {
 	h := handedProcess{
 		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
 		Child: p.child, Parent: p.parent, Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
+		Changes: p.changes, Numbers: [2]uint64{p.numbers.list, p.numbers.allocator}, Allocated: map[uint64]uint64{},
 	}
 	h.Programs = map[uint64]int{}
 	for at, x := range p.programs {
@@ -152,14 +157,14 @@ func (p *process) hand() handedProcess {
 	}
 	for at, a := range p.allocators {
 		i := slices.Index(p.Allocators, a.Allocator)
-		h.Allocators[at] = i
+		h.Allocators[at], h.Allocated[at] = i, a.number
 		if a.settled {
 			h.Settled = append(h.Settled, i)
 		}
 	}
 	for at, l := range p.lists {
 		a := slices.Index(p.Allocators, l.allocator.Allocator)
-		h.Lists = append(h.Lists, handedList{at, a, slices.Index(l.allocator.Lists, l.List), l.used, l.learned})
+		h.Lists = append(h.Lists, handedList{at, a, slices.Index(l.allocator.Lists, l.List), l.used, l.learned, l.id})
 	}
 	return h
 }
@@ -169,6 +174,7 @@ func (h *handedProcess) take() (*process, error) {
 	p.reset()
 	p.Process = *h.Process
 	p.child, p.parent, p.lost16, p.taught, p.trouble = h.Child, h.Parent, h.Lost16, h.Taught, h.Trouble
+	p.changes, p.numbers.list, p.numbers.allocator = h.Changes, h.Numbers[0], h.Numbers[1]
 	if h.Providers != nil {
 		p.providers = h.Providers
 	}
@@ -183,7 +189,7 @@ func (h *handedProcess) take() (*process, error) {
 		if i < 0 || i >= len(p.Allocators) {
 			return nil, fmt.Errorf("process %d has no allocator %d", p.PID, i)
 		}
-		a := &allocator{Allocator: p.Allocators[i], settled: slices.Contains(h.Settled, i)}
+		a := &allocator{Allocator: p.Allocators[i], number: h.Allocated[at], settled: slices.Contains(h.Settled, i)}
 		p.allocators[at], byPosition[i] = a, a
 	}
 	for _, l := range h.Lists {
@@ -194,8 +200,9 @@ func (h *handedProcess) take() (*process, error) {
 		if l.Learned == nil {
 			l.Learned = map[uint64]int{}
 		}
-		p.lists[l.At] = &list{List: a.Lists[l.List], allocator: a, used: l.Used, learned: l.Learned}
+		p.lists[l.At] = &list{List: a.Lists[l.List], allocator: a, used: l.Used, learned: l.Learned, id: l.ID}
 	}
+	p.number()
 	return p, nil
 }
 

@@ -207,11 +207,15 @@ func (s *Source) read(ctx context.Context) error {
 
 // readAll enters events until the ring has been empty.
 func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
+	began := time.Now()
 	for {
 		asked := s.requested.Load()
 		err := s.kernel.reader.ReadInto(record)
 		if err != nil {
 			s.mu.Lock()
+			if t := s.books.tap; t != nil {
+				t.looked(n, began)
+			}
 			s.served.Store(max(s.served.Load(), asked))
 			s.looked.Broadcast()
 			s.mu.Unlock()
@@ -228,6 +232,9 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 				break // others want the lock too
 			}
 			err = s.kernel.reader.ReadInto(record)
+		}
+		if t := s.books.tap; t != nil && time.Since(t.wake) > sayMore {
+			t.tell(time.Now())
 		}
 		s.mu.Unlock()
 		if err != nil {
@@ -280,8 +287,23 @@ func (s *Source) Sync() {
 	}
 }
 
-// bootTime is the Unix time of the boot, in ns.
-func bootTime() int64 { return time.Now().UnixNano() - int64(sinceBoot()) }
+// bootTime is the Unix time of the boot, in ns. Two clocks are read, and
+// something may come between: the quickest of a few tries is believed.
+func bootTime() (at int64) {
+	least := time.Hour
+	for range 5 {
+		before := time.Now()
+		boot := sinceBoot()
+		took := time.Since(before)
+		if took < least {
+			least, at = took, before.UnixNano()+int64(took)/2-int64(boot)
+		}
+		if took < time.Microsecond {
+			break
+		}
+	}
+	return at
+}
 
 // sinceBoot is the time that events are stamped with.
 func sinceBoot() uint64 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
@@ -55,7 +56,10 @@ func (s *Source) sweepOnce(now time.Time) {
 		if p.Start == 0 {
 			p.Start = ticks(row.Start)
 		}
-		p.Lost = max(p.Lost, row.Lost+nameless)
+		if lost := row.Lost + nameless; lost > p.Lost {
+			p.Lost = lost
+			s.books.note(p, changes.Change{Kind: changes.Lost, Time: now.UnixNano(), Size: lost})
+		}
 		p.lost16 = uint16(row.Lost)
 		p.taught = row.Taught
 		if p.parent != 0 && row.Hits > 0 {
@@ -69,6 +73,7 @@ func (s *Source) sweepOnce(now time.Time) {
 		if _, seen := table[pid]; !seen && !sameProcess(int(pid), p.Start) {
 			// It has ended, and either never hit a probe or its last event was lost.
 			s.forget(int(pid))
+			s.books.end(p, now.UnixNano(), "it has ended")
 			delete(s.books.processes, pid)
 			delete(s.rates, pid)
 		}
@@ -95,7 +100,7 @@ func (s *Source) letGo(pid, number uint32, row watchProcess, rate float64) {
 	row.Ignored = 1
 	_ = s.kernel.Processes.Put(number, row) // from now on no more events
 	if p := s.books.processes[pid]; p != nil {
-		p.giveUp(model.Doubt{Kind: model.TooFast, Count: int(rate)})
+		s.books.giveUp(p, time.Now().UnixNano(), model.Doubt{Kind: model.TooFast, Count: int(rate)})
 	}
 	s.log.Warn("a process allocates too often to be watched; it is known by shared memory only",
 		"pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)

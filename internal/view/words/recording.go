@@ -6,3 +6,9 @@ import "fmt"
 func NoRoom(pid int, name, pool string, bankBytes uint64) string {
 	return Escape(fmt.Sprintf("process %d (%s) asked for %s in each bank of %s, and there was no room", pid, name, Bytes(bankBytes), pool))
 }
+
+// BlocksCompared is the sentence about a recording in which what programs hold
+// is compared from time to time.
+func BlocksCompared(why error) string {
+	return Escape(fmt.Sprintf("what programs hold is compared once a second, and what came and went in between is not recorded: ttmond does not tell every allocation (%v)", why))
+}

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/blocks/changes"
+)
+
+// teller tells of processes with their owners, as far as it may, and then
+// nothing.
+type teller struct {
+	owners map[int]int
+	allow  func(pid, uid int) bool
+	closed chan struct{}
+	told   bool
+}
+
+func (f *teller) Next(ctx context.Context) (b changes.Batch, err error) {
+	if f.told {
+		<-ctx.Done()
+		return b, ctx.Err()
+	}
+	f.told = true
+	for pid, uid := range f.owners {
+		if f.allow(pid, uid) {
+			b.States = append(b.States, &changes.State{PID: pid})
+		}
+	}
+	return b, nil
+}
+
+func (f *teller) Close() { close(f.closed) }
+
+func TestAllocations(t *testing.T) {
+	owners := map[int]int{7: 1000, 8: 1001, 9: 1000}
+	for name, c := range map[string]struct {
+		who    caller
+		hiding Hiding
+		query  string
+		status int
+		told   []string // pids
+	}{
+		"own processes":                {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "", 200, []string{"7", "9"}},
+		"root":                         {caller{uid: 0, exists: true}, Hiding{GID: -1}, "", 200, []string{"7", "8", "9"}},
+		"one of them":                  {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "?pid=9&pid=8", 200, []string{"9"}},
+		"where processes are hidden":   {caller{uid: 1001, exists: true}, Hiding{Level: 2, GID: -1}, "", 200, []string{"8"}},
+		"a member of the proc group":   {caller{uid: 1001, gids: []int{5}, exists: true}, Hiding{Level: 2, GID: 5}, "", 200, []string{"8"}},
+		"nobody is known over TCP":     {caller{remote: true}, Hiding{GID: -1}, "", 403, nil},
+		"something that is no process": {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "?pid=x", 400, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &teller{owners: owners, closed: make(chan struct{})}
+			s := New(Options{
+				Hiding:  func() Hiding { return c.hiding },
+				Changes: func(allow func(pid, uid int) bool) Changes { f.allow = allow; return f },
+			})
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s.allocations(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)))
+			}))
+			defer web.Close()
+			resp, err := http.Get(web.URL + c.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.StatusCode != c.status {
+				t.Fatalf("status %d", resp.StatusCode)
+			}
+			if c.status != 200 {
+				resp.Body.Close()
+				return
+			}
+			in, got := bufio.NewScanner(resp.Body), map[string]bool{}
+			for range c.told {
+				if !in.Scan() {
+					t.Fatalf("told only of %v", got)
+				}
+				_, pid, _ := strings.Cut(in.Text(), `"pid":`)
+				got[pid[:1]] = true
+			}
+			for _, pid := range c.told {
+				if !got[pid] {
+					t.Errorf("told of %v, not of %s", got, pid)
+				}
+			}
+			resp.Body.Close() // it leaves
+			<-f.closed
+		})
+	}
+	if status, _ := serve(t, nil).get("/v1/allocations"); status != http.StatusNotFound {
+		t.Errorf("of nothing that is watched: %d", status)
+	}
+}
+
+// A user has so many followers and no more, and leaves room for others.
+func TestFollowersAreBounded(t *testing.T) {
+	l := DefaultLimits()
+	l.Followers.PerUID = 1
+	s := New(Options{Limits: l, Changes: func(func(pid, uid int) bool) Changes { return &teller{closed: make(chan struct{})} }})
+	ask := func(uid int) (*http.Response, func()) {
+		t.Helper()
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.allocations(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: uid, exists: true})))
+		}))
+		resp, err := http.Get(web.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, func() { resp.Body.Close(); web.Close() }
+	}
+	first, leave := ask(1000)
+	second, leaveToo := ask(1000)
+	other, leaveThree := ask(1001)
+	defer leaveThree()
+	leaveToo()
+	if first.StatusCode != 200 || second.StatusCode != 429 || other.StatusCode != 200 {
+		t.Errorf("%d, %d, another's %d", first.StatusCode, second.StatusCode, other.StatusCode)
+	}
+	leave()
+}

@@ -1,0 +1,184 @@
+package recorder
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/recording"
+)
+
+// Changes takes in what a ttmond tells of the blocks of processes that it
+// watches through the kernel: every allocation and free.
+func (r *Recorder) Changes(b *changes.Batch, now time.Time) {
+	for _, s := range b.States {
+		if !r.hasLedger(s.PID) {
+			r.streamState(s, now)
+		}
+	}
+	for i := range b.Changes {
+		c := &b.Changes[i]
+		p := r.processes[streamKey(c.PID)]
+		if p == nil || c.N <= p.n {
+			continue
+		}
+		if p.n = c.N; c.Kind == changes.Ended {
+			at := time.Unix(0, c.Time)
+			r.end(at, func(x *process) bool { return x == p })
+			continue
+		}
+		r.streamed(p, c)
+	}
+}
+
+// Unfollowed is told when no ttmond tells changes any more: what it told holds
+// no longer.
+func (r *Recorder) Unfollowed(now time.Time) {
+	r.end(now, func(p *process) bool { return p.from == fromStream })
+}
+
+func streamKey(pid int) string { return "stream " + strconv.Itoa(pid) }
+
+func (r *Recorder) hasLedger(pid int) bool {
+	for _, p := range r.processes {
+		if p.from == fromLedger && p.def.PID == pid {
+			return true
+		}
+	}
+	return false
+}
+
+// streamState makes what is recorded of a process equal to a state of it.
+func (r *Recorder) streamState(s *changes.State, now time.Time) {
+	key := streamKey(s.PID)
+	p := r.processes[key]
+	if p != nil && p.def.Start != 0 && s.Start != 0 && p.def.Start != s.Start {
+		r.end(now, func(x *process) bool { return x == p })
+		p = nil
+	}
+	if p == nil {
+		since := r.begun
+		r.end(now, func(x *process) bool {
+			compared := x.from == fromBlocks && x.def.PID == s.PID
+			if compared {
+				since = now // up to now it told what is told here
+			}
+			return compared
+		})
+		p = r.process(key, fromStream, since, recording.Process{PID: s.PID, Start: s.Start, Name: s.Name, Release: s.Release, Method: recording.ByUprobe, Late: s.Late})
+		p.n = s.N
+		r.missed(p, s.Lost, now)
+		for i := range s.Lists {
+			r.streamList(p, &s.Lists[i].List, since)
+			for _, b := range s.Lists[i].Blocks {
+				b.Site, b.Tag = 0, 0
+				at := born(b, now)
+				if at.Before(since) {
+					at = since
+				}
+				r.add(item{at: at, kind: recording.KindAlloc, id: p.lists[uint64(s.Lists[i].ID)].def.ID, block: b})
+			}
+		}
+		return
+	}
+	gap := s.Missed
+	if gap == 0 && s.N != p.n { // the connection was lost, and what was told then
+		gap = max(s.N, p.n+1) - p.n
+	}
+	p.n = s.N
+	if gap > 0 {
+		p.gaps += gap
+		r.missed(p, s.Lost+p.gaps, now)
+		r.streamAlign(p, s, now)
+	}
+}
+
+// streamList defines a list, or tells that it changed.
+func (r *Recorder) streamList(p *process, def *changes.List, at time.Time) {
+	l := p.lists[uint64(def.ID)]
+	if l == nil {
+		r.lastID++
+		l = &list{def: recording.List{ID: r.lastID, Process: p.def.ID}}
+		p.lists[uint64(def.ID)] = l
+	}
+	l.def.Allocator, l.def.Pool, l.def.Geometry = def.Allocator, def.Pool, def.Geometry
+	l.def.Cut, l.def.Late, l.def.Chips = def.Cut, def.Late, def.Chips
+	r.changed(l, at)
+}
+
+// streamAlign tells what changed meanwhile, as of now.
+func (r *Recorder) streamAlign(p *process, s *changes.State, now time.Time) {
+	if err := r.Flush(now); err != nil {
+		return // the next write tells
+	}
+	there := map[uint64]*changes.Held{}
+	for i := range s.Lists {
+		there[uint64(s.Lists[i].ID)] = &s.Lists[i]
+	}
+	for n, l := range p.lists {
+		if there[n] == nil {
+			r.add(item{at: now, kind: recording.KindClosed, id: l.def.ID})
+			delete(p.lists, n)
+		}
+	}
+	for n, held := range there {
+		r.streamList(p, &held.List, now)
+		l := p.lists[n]
+		want := map[uint64]blocks.Block{}
+		for _, b := range held.Blocks {
+			want[b.Addr] = b
+		}
+		if live := r.out.Live(l.def.ID); live != nil {
+			for b := range live.All() {
+				if x, ok := want[b.Addr]; ok && x.Size == b.Size && x.Asked == b.Asked {
+					delete(want, b.Addr)
+					continue
+				}
+				r.add(item{at: now, kind: recording.KindFree, id: l.def.ID, block: blocks.Block{Addr: b.Addr}})
+			}
+		}
+		for _, b := range held.Blocks {
+			if _, missing := want[b.Addr]; missing {
+				b.Site, b.Tag = 0, 0
+				r.add(item{at: now, kind: recording.KindAlloc, id: l.def.ID, block: b})
+			}
+		}
+	}
+}
+
+// streamed takes in one change.
+func (r *Recorder) streamed(p *process, c *changes.Change) {
+	at := time.Unix(0, c.Time)
+	switch c.Kind {
+	case changes.Lost:
+		r.missed(p, c.Size+p.gaps, at)
+		return
+	case changes.Watched:
+		p.def.Late = c.Size != 0
+		r.add(item{at: at, kind: recording.KindProcess, value: p.def})
+		return
+	case changes.Defined:
+		r.streamList(p, c.Def, at)
+		return
+	}
+	l := p.lists[uint64(c.List)]
+	if l == nil {
+		return
+	}
+	x := item{at: at, id: l.def.ID, block: blocks.Block{Addr: c.Addr, Size: c.Size, Asked: c.Asked}}
+	switch c.Kind {
+	case changes.Took:
+		x.kind = recording.KindAlloc
+	case changes.Gave:
+		x.kind = recording.KindFree
+	case changes.Cleared:
+		x.kind = recording.KindClear
+	case changes.Closed:
+		x.kind = recording.KindClosed
+		delete(p.lists, uint64(c.List))
+	default:
+		return
+	}
+	r.add(x)
+}
