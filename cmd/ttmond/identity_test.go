@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -52,7 +53,7 @@ func TestDumpsOfOthers(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, Dial: func(string, string) (net.Conn, error) { return c, nil }}}
+			client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return c, nil }}}
 			r, err := client.Get("http://ttmond/v1/dumps")
 			if err != nil {
 				t.Error(err)

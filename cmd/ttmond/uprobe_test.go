@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/e2e/programs"
 )
 
 // startAllocating starts a program with a library that looks like tt-metal's;
@@ -16,15 +18,9 @@ import (
 // elsewhere.
 func startAllocating(t *testing.T, enter ...string) *client {
 	t.Helper()
-	from, dir := "../../internal/source/uprobe/testdata/fake", t.TempDir()
-	name, library := filepath.Join(dir, "program"), filepath.Join(dir, "libtt_metal.so")
-	for _, args := range [][]string{
-		{"-O2", "-w", "-shared", "-fPIC", "-o", library, filepath.Join(from, "libtt_metal.c")},
-		{"-O2", "-w", "-o", name, filepath.Join(from, "program.c"), "-ldl"},
-	} {
-		if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-			t.Fatalf("compiling: %v\n%s", err, out)
-		}
+	name, library, err := programs.Allocating(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	line := append(append([]string{}, enter...), name, library)
 	c := startClient(t, line[0], line[1:]...)

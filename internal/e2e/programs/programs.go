@@ -4,7 +4,6 @@ package programs
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -56,12 +55,11 @@ func builtVar(race bool) string {
 }
 
 func copyAll(from, to string, commands []string) error {
+	var files []string
 	for _, c := range commands {
-		if err := copyProgram(filepath.Join(from, c), filepath.Join(to, c)); err != nil {
-			return err
-		}
+		files = append(files, filepath.Join(from, c))
 	}
-	return nil
+	return copyFiles(to, files...)
 }
 
 func buildInto(dir string, race bool, commands []string) error {
@@ -118,23 +116,6 @@ func lockShared(race bool) (dir string, unlock func(), err error) {
 		return "", nil, err
 	}
 	return dir, func() { f.Close() }, nil
-}
-
-func copyProgram(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		out.Close()
-		return err
-	}
-	return out.Close()
 }
 
 // Depend tells go test that a test's result depends on the commands' source.

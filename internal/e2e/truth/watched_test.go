@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/libtest"
@@ -221,25 +221,14 @@ type allocator struct {
 	s *stage
 }
 
-// fakeMetal compiles it once.
+// fakeMetal is where they are, for all scenarios.
 var fakeMetal = sync.OnceValues(func() (dir string, err error) {
-	root, err := ttnn.Repository()
-	if err != nil {
-		return "", err
-	}
-	from, dir := filepath.Join(root, "internal/source/uprobe/testdata/fake"), filepath.Join(bin, "fake")
+	dir = filepath.Join(bin, "fake")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	for _, args := range [][]string{
-		{"-shared", "-fPIC", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-o", filepath.Join(dir, "libtt_metal.so"), filepath.Join(from, "libtt_metal.c")},
-		{"-o", filepath.Join(dir, "program"), filepath.Join(from, "program.c"), "-ldl"},
-	} {
-		if out, err := exec.Command("gcc", append([]string{"-O2", "-w"}, args...)...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("compiling a program that allocates: %w\n%s", err, out)
-		}
-	}
-	return dir, nil
+	_, _, err = programs.Allocating(dir)
+	return dir, err
 })
 
 // fake is the directory of the program and its library.

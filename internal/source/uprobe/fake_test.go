@@ -5,41 +5,23 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/e2e/programs"
 )
 
-var compiled struct {
-	sync.Mutex
-	dir string
-}
-
-// fake compiles testdata/fake once, and copies the library to a directory of
-// the test's: each copy is a file of its own, watched for itself.
+// fake is a program that allocates, and its library; see testdata/fake.
 func fake(t *testing.T) (program, library string) {
 	t.Helper()
-	compiled.Lock()
-	defer compiled.Unlock()
-	dir := t.TempDir()
-	program, library = filepath.Join(dir, "program"), filepath.Join(dir, "libtt_metal.so")
-	// The frame pointer makes functions begin with a push, as tt-metal's do.
-	compile(t, "-shared", "-fPIC", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-fno-schedule-insns2", "-fno-shrink-wrap", "-fno-optimize-sibling-calls", "-o", library, "testdata/fake/libtt_metal.c")
-	compile(t, "-o", program, "testdata/fake/program.c", "-ldl")
-	return program, library
-}
-
-func compile(t *testing.T, args ...string) {
-	t.Helper()
-	cmd := exec.Command("gcc", append([]string{"-O2", "-w"}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("compiling a program for tests: %v\n%s", err, out)
+	program, library, err := programs.Allocating(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
+	return program, library
 }
 
 // workload is a running fake program.
