@@ -187,21 +187,29 @@ func TestLimit(t *testing.T) {
 }
 
 // TestKilledFromOutside: go test kills what does not end, and knows only the
-// process that it started.
+// process that it started. When go test is killed itself, nobody waits for the
+// tests any more.
 func TestKilledFromOutside(t *testing.T) {
-	cmd := outside(t, "", "stuck", "-test.run=^TestStuck$")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for len(processes(orphan)) == 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	for left := processes(orphan); len(left) > 0; left = processes(orphan) { // the limit of this package ends it
-		time.Sleep(10 * time.Millisecond)
+	for killed, prepare := range map[string]string{
+		"the tests": "",
+		"go test":   `printf '#!/bin/sh\n"$@" & wait\n' >/run/go; chmod +x /run/go; exec /run/go "$@"`,
+	} {
+		t.Run(killed, func(t *testing.T) {
+			cmd := outside(t, prepare, "stuck", "-test.run=^TestStuck$")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for len(processes(orphan)) == 0 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			for left := processes(orphan); len(left) > 0; left = processes(orphan) { // the limit of this package ends it
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
 	}
 }
 

@@ -92,6 +92,7 @@ func watch(cmd *exec.Cmd, deadline time.Duration) (code int) {
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP)
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
+	noOneWaits := goCommandEnds()
 	var late <-chan time.Time
 	if deadline > 0 {
 		late = time.After(deadline + min(grace, deadline))
@@ -107,12 +108,38 @@ func watch(cmd *exec.Cmd, deadline time.Duration) (code int) {
 			if s != unix.SIGINT { // the terminal sends it to all of us
 				_ = cmd.Process.Signal(s)
 			}
+		case <-noOneWaits:
+			_ = cmd.Process.Kill()
+			noOneWaits = nil
 		case <-late:
 			fmt.Fprintf(os.Stderr, "hermetic: the tests did not end within %v: killed\n", deadline)
 			_ = cmd.Process.Kill()
 			late = nil
 		}
 	}
+}
+
+// goCommandEnds is closed when the go command that started us is no more: when
+// it is killed it does not tell us, and the tests would go on for nobody.
+func goCommandEnds() <-chan struct{} {
+	parent := os.Getppid()
+	if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", parent)); err != nil || string(name) != "go\n" {
+		return nil
+	}
+	fd, err := unix.PidfdOpen(parent, 0)
+	if err != nil {
+		return nil
+	}
+	ended := make(chan struct{})
+	go func() {
+		for {
+			if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1); n == 1 || err != unix.EINTR {
+				close(ended)
+				return
+			}
+		}
+	}()
+	return ended
 }
 
 // withLimit puts a limit into the arguments of a test binary, unless there is
