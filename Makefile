@@ -56,13 +56,15 @@ demo: ## the real ttnn on simulated boards, next to ttmon (installs ttnn into ~/
 	@BOARDS='$(DEMO_BOARDS)' tools/demo/run
 
 # Tests have a /tmp of their own; what builds them does not need the machine's,
-# which may be full.
+# which may be full. Many packages wait more than they work, so more of them run
+# at a time than there are cores. Lint has vetted them already. -trimpath lets
+# every clone of the tree use the same build cache.
 .PHONY: test
 test: export TMPDIR := $(CACHE)/tmp
 test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpora, arm64
 	@tools/setup test
 	@$(MAKE) --no-print-directory build lint
-	$(GO) test -race -timeout 9m ./...
+	$(GO) test -race -vet=off -trimpath -p $$((2 * $$(nproc))) -timeout 9m ./...
 	@$(MAKE) --no-print-directory arm64
 
 # The packages whose tests are run for arm64 need no process but their own:
@@ -70,10 +72,10 @@ test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpo
 ARM64_TESTS = ./internal/board ./internal/hostfs ./internal/metric ./internal/model ./internal/view/words ./internal/wire
 .PHONY: arm64
 arm64: ## compile everything for arm64, tests too, and run some of them where qemu-user is
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) build ./...
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./...
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -trimpath ./...
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet -trimpath ./...
 	@if command -v qemu-aarch64-static >/dev/null; then set -x; \
-	  CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec qemu-aarch64-static -skip TestExitDoesNotWait $(ARM64_TESTS); \
+	  CGO_ENABLED=0 GOARCH=arm64 $(GO) test -vet=off -trimpath -exec qemu-aarch64-static -skip TestExitDoesNotWait $(ARM64_TESTS); \
 	else echo "qemu-aarch64-static is not installed: nothing is run for arm64"; fi
 
 .PHONY: fresh
@@ -85,11 +87,12 @@ test-thanos: ## ttmon fleet and remote write with a real Thanos (builds it once:
 	$(GO) test -tags thanos -timeout 30m -v ./internal/e2e/thanos
 
 .PHONY: lint
+lint: export CGO_ENABLED := 0
 lint: ## gofumpt, vet and staticcheck
 	@out=$$($(GO) tool -modfile=tools/lint/go.mod gofumpt -l cmd internal lib tools); \
 	  if [ -n "$$out" ]; then echo "not formatted (run gofumpt -w):"; echo "$$out"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) tool -modfile=tools/lint/go.mod staticcheck ./...
+	$(GO) vet -trimpath ./...
+	GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(GO) tool -modfile=tools/lint/go.mod staticcheck ./...
 	tools/bpf/check
 
 .PHONY: fmt

@@ -75,7 +75,7 @@ func buildInto(dir string, race bool, commands []string) error {
 }
 
 func link(dir string, race bool, commands []string) error {
-	args, cgo := []string{"build", "-o", dir + "/"}, "CGO_ENABLED=0"
+	args, cgo := []string{"build", "-trimpath", "-o", dir + "/"}, "CGO_ENABLED=0"
 	if race {
 		args, cgo = append(args, "-race"), "CGO_ENABLED=1"
 	}
