@@ -2,14 +2,11 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
-	"time"
 )
 
 // baseCommit is ttmond before it was made for hosts where somebody means harm.
@@ -40,67 +37,13 @@ func buildBase() (string, error) {
 }
 
 // benchAttacks has the tests of ttmond measure what each attack does, next to
-// what it did before, and compares how fast the two are.
-func benchAttacks(l *lab) error {
+// what it did before.
+func benchAttacks(*lab) error {
 	base, err := buildBase()
 	if err != nil {
 		fmt.Println("no figures from before:", err)
 	}
-	if err := benchAttackFigures(base); err != nil || base == "" {
-		return err
-	}
-	if err := l.compile("writer", writerSource); err != nil {
-		return err
-	}
-	return benchBefore(l, base)
-}
-
-// benchBefore compares the throughput and the processor time of a message with
-// those of an older ttmond, in turn.
-func benchBefore(l *lab, base string) error {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "writers\tmessages/write\tbefore 1000/s\tnow 1000/s\tratio\tbefore ns of CPU a message\tnow\tratio\t")
-	for _, c := range []struct{ writers, messages, batch int }{{1, 400_000, 1}, {4, 150_000, 1}, {1, 3_000_000, 32}, {4, 1_000_000, 32}} {
-		var speeds, costs [2][]float64
-		for range 5 {
-			for i, bin := range []string{base, ""} {
-				speed, cost, err := l.fill(bin, c.writers, c.messages, c.batch)
-				if err != nil {
-					return err
-				}
-				speeds[i], costs[i] = append(speeds[i], speed/1e3), append(costs[i], cost)
-			}
-		}
-		s0, s1, c0, c1 := middle(speeds[0]), middle(speeds[1]), middle(costs[0]), middle(costs[1])
-		fmt.Fprintf(w, "%d\t%d\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t%.2f\t\n", c.writers, c.batch, s0, s1, s1/s0, c0, c1, c1/c0)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	fmt.Printf("before: ttmond of %s. Medians of 5 runs in turn. Aim: a throughput that is not lower.\n", baseCommit)
-	return nil
-}
-
-// fill runs one load against one ttmond; cost is ns of its processor time a
-// message.
-func (l *lab) fill(bin string, writers, messages, batch int) (perSecond, cost float64, err error) {
-	n, err := l.ttmondOf(bin)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer n.end()
-	before, err := cpuTime(n.cmd.Process.Pid)
-	if err != nil {
-		return 0, 0, err
-	}
-	begin := time.Now()
-	if _, err = l.write(n.alloc, writers, messages, batch, 0, 0); err == nil {
-		err = n.awaitEvents(uint64(writers * messages))
-	}
-	took := time.Since(begin)
-	after, cpuErr := cpuTime(n.cmd.Process.Pid)
-	total := float64(writers * messages)
-	return total / took.Seconds(), float64((after - before).Nanoseconds()) / total, errors.Join(err, cpuErr)
+	return benchAttackFigures(base)
 }
 
 // benchAttackFigures has the tests measure each attack. base is an older ttmond;

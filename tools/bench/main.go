@@ -31,6 +31,7 @@ var sections = []section{
 	{"remember", "a day of 32 devices in the history: appending, the disk, a chart", benchRemember},
 	{"fleet", "1,000 hosts of 32 chips in a real Prometheus", benchFleet},
 	{"attacks", "what other users can do to it", benchAttacks},
+	{"before", "the allocation server next to itself before it was made for hosts with users who mean harm", benchBefore},
 }
 
 func main() {

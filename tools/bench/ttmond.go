@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 //go:embed c/reader.c
@@ -143,18 +145,15 @@ func (n *node) awaitEvents(want uint64) error {
 	return fmt.Errorf("ttmond has not booked %d messages within a minute", want)
 }
 
-// cpuTime is the processor time of a process so far.
+// cpuTime is the processor time of a process so far, to the nanosecond: its
+// clock has a number that is made from its pid.
 func cpuTime(pid int) (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
+	const scheduled = 2
+	var ts unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &ts); err != nil {
+		return 0, fmt.Errorf("asking for the processor time of process %d: %w", pid, err)
 	}
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	var user, system int64
-	if _, err := fmt.Sscan(f[11]+" "+f[12], &user, &system); err != nil {
-		return 0, err
-	}
-	return time.Duration(user+system) * 10 * time.Millisecond, nil // clock ticks
+	return time.Duration(ts.Nano()), nil
 }
 
 // stalls is how long writes took, in ns.

@@ -27,6 +27,7 @@ type conn struct {
 	warned    bool   // its nonsense has been logged
 	composing int    // texts that are being made for it
 	parked    bool   // not read: a text, or what its process runs, or its turn is waited for
+	unwatched bool   // parked, and not in the set of its user
 	resumes   bool   // it is in user.resuming
 	outlived  bool   // the process that made it has ended
 	stored    bool   // the service manager keeps it too
@@ -139,7 +140,7 @@ func (s *Server) read(c *conn) (got int, left bool) {
 }
 
 // consume decodes b, books what it says and answers what it asks. b may lie in
-// s.buf; what is left of it is kept in c.pending.
+// s.buf or be c.pending; what is left of it is kept in c.pending.
 func (s *Server) consume(c *conn, b []byte, e ending) {
 	c.dec.events = s.events[:0]
 	borrowed := c.out == nil
@@ -166,8 +167,7 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 			break
 		}
 		if len(b) > 0 && s.late() {
-			s.park(c)
-			s.unpark(c)
+			s.later(c)
 			break
 		}
 	}
@@ -176,10 +176,7 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 		c.dec.skipped += uint64(len(b))
 		b = nil
 	}
-	c.pending = append(c.pending[:0], b...)
-	if len(b) == 0 && cap(c.pending) > maxLine {
-		c.pending = nil
-	}
+	s.keep(c, b)
 	s.reject(c)
 	if len(c.out) > 0 || c.finish {
 		s.flush(c)
@@ -192,10 +189,42 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 // late tells whether a step has taken as long as it may.
 func (s *Server) late() bool { return time.Since(s.clock) > s.stepTime }
 
+// keep keeps what has been read from a connection and not decoded: often nothing
+// or a few bytes; where it has taken too long, all of a large read. Rooms for that
+// are used again: on a busy machine it happens a thousand times a second.
+func (s *Server) keep(c *conn, b []byte) {
+	if len(b) > max(cap(c.pending), maxLine) && c.resumes {
+		if last := len(s.rooms) - 1; last >= 0 {
+			c.pending, s.rooms = s.rooms[last], s.rooms[:last]
+		} else {
+			c.pending = make([]byte, 0, len(s.buf))
+		}
+	}
+	c.pending = append(c.pending[:0], b...) // b may be its end
+	if len(b) <= maxLine && cap(c.pending) > maxLine {
+		room := c.pending
+		c.pending = append([]byte(nil), b...)
+		if cap(room) >= len(s.buf) && len(s.rooms) < maxRooms {
+			s.rooms = append(s.rooms, room[:0])
+		}
+	}
+}
+
+// maxRooms is how many rooms are kept for the next.
+const maxRooms = 4
+
+// later has the loop go on with a connection in a later turn: it has taken too
+// long. That is soon, so it is watched and swept as before.
+func (s *Server) later(c *conn) {
+	c.parked = true
+	s.settleLater(c, false)
+	s.unpark(c)
+}
+
 // park leaves a connection alone until unpark. It is not even watched: who
 // hangs up meanwhile would be reported again and again.
 func (s *Server) park(c *conn) {
-	c.parked = true
+	c.parked, c.unwatched = true, true
 	s.cool(c)
 	s.settleLater(c, false)
 	_ = unix.EpollCtl(c.user.set, unix.EPOLL_CTL_DEL, c.fd, nil)
@@ -234,12 +263,15 @@ func (s *Server) resume(u *user) {
 // goOn goes on with a connection.
 func (s *Server) goOn(c *conn) {
 	c.parked = false
-	_ = unix.EpollCtl(c.user.set, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: c.interest, Fd: int32(c.fd)})
+	if c.unwatched {
+		c.unwatched = false
+		_ = unix.EpollCtl(c.user.set, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: c.interest, Fd: int32(c.fd)})
+	}
 	if c.ended {
 		s.endInput(c)
 		return
 	}
-	s.consume(c, append([]byte(nil), c.pending...), drained)
+	s.consume(c, c.pending, drained)
 	if c.fd >= 0 && !c.parked {
 		s.interest(c)
 	}
@@ -328,7 +360,7 @@ func (s *Server) settle() {
 			continue
 		}
 		c.settleAt = time.Time{}
-		s.consume(c, append([]byte(nil), c.pending...), settled)
+		s.consume(c, c.pending, settled)
 		s.step(c.user)
 	}
 	if s.settling = s.settling[n:]; len(s.settling) == 0 {
@@ -348,8 +380,8 @@ func (s *Server) end(c *conn) {
 
 // endInput decodes the last of what a client sent.
 func (s *Server) endInput(c *conn) {
-	if b := c.pending; len(b) > 0 {
-		s.consume(c, append([]byte(nil), b...), eof)
+	if len(c.pending) > 0 {
+		s.consume(c, c.pending, eof)
 	}
 	if c.fd < 0 || c.parked {
 		return

@@ -61,8 +61,9 @@ type Server struct {
 	conns     map[*conn]struct{}
 	unclaimed unclaimed
 	reporters map[model.ProcessID]*reporter
-	buf       []byte // what is being decoded; no connection has one of its own
-	replies   []byte // room for replies that are sent at once; a connection keeps only what it did not take
+	buf       []byte   // what is being decoded; no connection has one of its own
+	replies   []byte   // room for replies that are sent at once; a connection keeps only what it did not take
+	rooms     [][]byte // for what could not be decoded in time; see keep
 	recv      receiver
 	scratch   [2 * size144]byte // for one reply
 	events    []ledger.Event
