@@ -187,6 +187,7 @@ func (d *ttmond) alertChanged(list []*alert.Alert) {
 		events = append(events, e)
 	}
 	d.archive.tell(events...)
+	d.archive.recent.note(events)
 }
 
 // firing are the alerts that a snapshot tells of.

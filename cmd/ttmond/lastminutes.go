@@ -35,8 +35,9 @@ type lastMinutes struct {
 	ring *recording.Ring
 	last time.Time // of the last block
 
-	mu    sync.Mutex
-	fired string // an alert that has not been written down yet
+	mu     sync.Mutex
+	fired  string           // an alert that has not been written down yet
+	alerts []eventlog.Event // that began or ended since the last snapshot
 
 	file  *os.File // what is being appended to; nil: nothing
 	until time.Time
@@ -67,6 +68,16 @@ func (k *lastMinutes) fire(name string) {
 	}
 }
 
+// note takes in that alerts began or ended.
+func (k *lastMinutes) note(list []eventlog.Event) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.alerts = append(k.alerts, list...)
+}
+
 // take takes in a snapshot and what happened before it.
 func (k *lastMinutes) take(s *model.Snapshot, happened []eventlog.Event) {
 	if k == nil {
@@ -74,22 +85,30 @@ func (k *lastMinutes) take(s *model.Snapshot, happened []eventlog.Event) {
 	}
 	if k.last.IsZero() {
 		k.last = s.Time
-		_ = k.ring.Meta(s.Time, recording.Meta{Version: version.Version, Host: s.Host.Name, Started: s.Time, Reason: "kept by ttmond"})
+		k.describe(s, "kept by ttmond")
 	}
-	for _, e := range happened {
+	k.mu.Lock()
+	fired, alerts := k.fired, k.alerts
+	k.fired, k.alerts = "", nil
+	k.mu.Unlock()
+	for _, e := range slices.Concat(happened, alerts) {
 		_ = k.ring.Event(e) // it cannot fail: the type is our own
 	}
 	_ = k.ring.Snapshot(s.Time, wire.Append(nil, s))
-	k.mu.Lock()
-	fired := k.fired
-	k.fired = ""
-	k.mu.Unlock()
+	if fired != "" {
+		k.describe(s, "alert "+fired)
+	}
 	if fired == "" && s.Time.Sub(k.last).Abs() < keepBlock && !k.ring.Full() {
 		return
 	}
 	k.last = s.Time
 	block := k.ring.Keep(s.Time)
 	k.write(block, fired, s.Time)
+}
+
+// describe says what the recording is of.
+func (k *lastMinutes) describe(s *model.Snapshot, reason string) {
+	_ = k.ring.Meta(s.Time, recording.Meta{Version: version.Version, Host: s.Host.Name, Started: s.Time, Reason: reason})
 }
 
 // write appends a block to the file that is open, or begins one.
