@@ -1,6 +1,7 @@
 package laws
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -27,30 +29,32 @@ type pkg struct {
 // packages lists all of our packages, by path below the module.
 func packages(t *testing.T) map[string]pkg {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,Deps,GoFiles,Standard", module+"...")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+	list, err := listPackages()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	list := map[string]pkg{}
-	for dec := json.NewDecoder(out); ; {
-		var p pkg
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		list[strings.TrimPrefix(p.ImportPath, module)] = p
-	}
-	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	return list
 }
+
+// listPackages asks the go command, which takes a second, once for all tests.
+var listPackages = sync.OnceValues(func() (map[string]pkg, error) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,Deps,GoFiles,Standard", module+"...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, err
+	}
+	list := map[string]pkg{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return list, nil
+		} else if err != nil {
+			return nil, err
+		}
+		list[strings.TrimPrefix(p.ImportPath, module)] = p
+	}
+})
 
 func TestModelImportsOnlyTheStandardLibrary(t *testing.T) {
 	for _, imp := range packages(t)["internal/model"].Imports {
