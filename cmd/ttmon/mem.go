@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
@@ -27,7 +28,8 @@ type memCmd struct {
 	refresh     int
 	once, plain bool
 	blocks      blockFlags
-	now         time.Time // of what is shown; zero: the present
+	place       func(blocks.Block) string // where a block was asked for; nil: not known
+	now         time.Time                 // of what is shown; zero: the present
 }
 
 func newMem(a *app) *cobra.Command {
@@ -107,7 +109,7 @@ func (m *memCmd) run() error {
 		return m.print(src, c, terminal)
 	}
 	actions := &act.Actions{Buffers: src.buffers, Blocks: src.blocks, Past: src.past}
-	o := mem.Options{Config: c, Only: m.ids, Source: src.name}
+	o := mem.Options{Config: c, Only: m.ids, Source: src.name, Recorded: src.recorded}
 	if src.backfill != nil {
 		o.Own = src.backfill([]string{"dram", "l1", "l1_small", "trace", "cb", "kernel"})
 	}

@@ -237,7 +237,7 @@ func (m *memCmd) printBlocks(found []*blocks.Process, snap *model.Snapshot, q *q
 	if width == 0 {
 		width = 100
 	}
-	view := bankmap.Options{Width: width, ASCII: o.ASCII, Now: m.time(), Chip: chipNames(snap)}
+	view := bankmap.Options{Width: width, ASCII: o.ASCII, Now: m.time(), Chip: chipNames(snap), Place: m.place}
 	var out []byte
 	for _, p := range found {
 		view.Title = title(snap, p.PID)

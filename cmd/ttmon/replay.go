@@ -197,13 +197,27 @@ func (r *replayCmd) show(rec *recorded, file string, rest []string) error {
 // source is the recording as a screen's source.
 func (rec *recorded) source() source {
 	return source{
-		Source: rec.player, name: "recording " + rec.name, close: func() {}, buffers: rec.buffers,
+		Source: rec.player, name: "recording " + rec.name, close: func() {}, buffers: rec.buffers, blocks: rec.blocks, recorded: true,
 		noKill:   "this is a recording: nobody can be signalled in it",
 		backfill: func([]string) *history.Store { return rec.charts },
 	}
 }
 
 func (rec *recorded) wrap(screen tui.App) tui.App { return replay.New(screen, rec.player, rec.charts) }
+
+// blocks are the allocators of a process at the moment.
+func (rec *recorded) blocks(_ context.Context, t act.Target) (out *blocks.Process, err error) {
+	err = rec.player.With(func(s *recording.State) error {
+		for _, p := range s.Processes() {
+			if p.PID == t.PID && (p.Start == 0 || t.StartTicks == 0 || p.Start == t.StartTicks) {
+				out = s.Blocks(p.ID)
+				return nil
+			}
+		}
+		return act.ErrUnknown
+	})
+	return out, err
+}
 
 // buffers are the blocks of a process at the moment.
 func (rec *recorded) buffers(_ context.Context, t act.Target) (out []act.Buffer, err error) {
@@ -307,11 +321,20 @@ func (r *replayCmd) printBlocks(rec *recorded) error {
 	var found []*blocks.Process
 	var snap *model.Snapshot
 	var at time.Time
+	places := map[uint32]string{}
 	err := rec.player.With(func(s *recording.State) (err error) {
 		at = rec.player.Position()
 		for _, p := range s.Processes() {
 			if r.pid == 0 || p.PID == r.pid {
 				found = append(found, s.Blocks(p.ID))
+			}
+		}
+		for _, id := range s.Lists() {
+			_, live, _ := s.List(id)
+			for b := range live.All() {
+				if _, known := places[b.Site]; b.Site != 0 && !known {
+					places[b.Site] = place(s, b)
+				}
 			}
 		}
 		snap, err = s.Snapshot()
@@ -327,6 +350,9 @@ func (r *replayCmd) printBlocks(rec *recorded) error {
 		snap = &model.Snapshot{}
 	}
 	m := &memCmd{app: r.app, now: at}
+	if len(places) > 0 {
+		m.place = func(b blocks.Block) string { return places[b.Site] }
+	}
 	if r.json {
 		return m.printJSON(found, nil, nil)
 	}

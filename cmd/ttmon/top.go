@@ -269,7 +269,9 @@ type source struct {
 	tui.Source
 	name   string // empty where the snapshots say it
 	noKill string // why processes cannot be signalled from here
-	close  func()
+	// recorded: it can go back and stand still.
+	recorded bool
+	close    func()
 	// buffers tells what a process holds, one by one; nil if nobody knows.
 	buffers func(context.Context, act.Target) ([]act.Buffer, error)
 	// blocks are the allocators of a process; nil if nobody knows.

@@ -26,6 +26,8 @@ type Options struct {
 	Title string // of the process: its name or command line
 	// Chip names a chip for people ("device 0", "device 0 L"); nil: by its id.
 	Chip func(id uint64) string
+	// Place says where in the program a block was asked for; nil: it is not known.
+	Place func(b blocks.Block) string
 }
 
 // Lines shows a process: its allocators with their pools.
@@ -133,7 +135,11 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 	if len(largest) == 0 {
 		return out
 	}
-	out = append(out, fmt.Sprintf("  %-14s %9s %10s  %s", "address", "a bank", "asked", "age"))
+	where := ""
+	if o.Place != nil {
+		where = "where"
+	}
+	out = append(out, strings.TrimRight(fmt.Sprintf("  %-14s %9s %10s  %-8s %s", "address", "a bank", "asked", "age", where), " "))
 	for _, b := range largest {
 		asked, age := "–", "–"
 		if b.Asked > 0 {
@@ -142,7 +148,10 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 		if b.Born > 0 {
 			age = words.Duration(o.Now.Sub(time.Unix(0, b.Born)))
 		}
-		out = append(out, fmt.Sprintf("  %#-14x %9s %10s  %s", b.Addr, words.Bytes(b.Size), asked, age))
+		if o.Place != nil {
+			where = words.Truncate(o.Place(b), max(o.Width-48, 8))
+		}
+		out = append(out, strings.TrimRight(fmt.Sprintf("  %#-14x %9s %10s  %-8s %s", b.Addr, words.Bytes(b.Size), asked, age, where), " "))
 	}
 	if more := int(l.Usage().Blocks) - len(largest); more > 0 {
 		out = append(out, fmt.Sprintf("  and %d smaller", more))

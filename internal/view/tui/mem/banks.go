@@ -36,7 +36,8 @@ func (s *State) Wants() []tui.Effect {
 			continue
 		}
 		of := act.Target{PID: h.p.PID, StartTicks: h.p.StartTicks}
-		if of == s.banks.of && s.shown.Time.Sub(s.banks.asked) < mapEvery {
+		since := s.shown.Time.Sub(s.banks.asked).Abs()
+		if of == s.banks.of && (since == 0 || since < mapEvery && !s.o.Recorded) {
 			return nil
 		}
 		if of != s.banks.of {

@@ -29,6 +29,18 @@ func allocator() *blocks.Process {
 	return &blocks.Process{PID: 182034, Allocators: []*blocks.Allocator{{Chips: []uint64{id}, Lists: []*blocks.List{l}}}}
 }
 
+// TestBankMapOfARecording: a map is of the moment that is shown, forth and back.
+func TestBankMapOfARecording(t *testing.T) {
+	st := openAfter(t, 0, 1, 120, 40)
+	st.s.o.Recorded = true
+	for i, second := range []int{5, 6, 3, 3} {
+		st.send(tui.Sample{Snapshot: watched(second)})
+		if want := min(i+1, 3); len(st.effects) != want {
+			t.Errorf("after second %d it has asked %d times, want %d", second, len(st.effects), want)
+		}
+	}
+}
+
 // TestBankMap: the screen asks for the map of a chip where somebody's allocator
 // is seen, again now and then, and draws it with what would fit.
 func TestBankMap(t *testing.T) {

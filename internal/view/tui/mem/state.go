@@ -24,6 +24,9 @@ type Options struct {
 	// Own begins what this run has seen with what a daemon saw before.
 	Own    *history.Store
 	Source string // as in ttmon top
+	// Recorded says that the source can go back and stand still: a map is of the
+	// moment that is shown.
+	Recorded bool
 }
 
 // State is the whole screen. Make one with New.
