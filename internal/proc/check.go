@@ -32,6 +32,19 @@ func (r *Reader) HoldsNot(pid, device int) bool {
 	return how == notHeld
 }
 
+// MayHold tells whether a process has any device node open now, or may have:
+// it may not be looked at.
+func (r *Reader) MayHold(p *Process) bool {
+	proc, err := r.root.OpenDir("/proc")
+	if err != nil {
+		return true
+	}
+	defer proc.Close()
+	r.descriptors.begin(r.root)
+	t, err := r.descriptors.look(proc, p.PID, time.Now(), always)
+	return err != nil || t.denied || len(t.holds) > 0
+}
+
 // check tells whether a process holds the node of a device now, and by which
 // descriptors. It tells exited openers from those who inherited from them.
 func (r *Reader) check(proc hostfs.Dir, pid, device int) (holding, []int) {

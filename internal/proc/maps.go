@@ -17,6 +17,13 @@ type Mapping struct {
 	Deleted  bool   // the file has no name any more
 	Shared   bool   // what is written there is in the file
 	Writable bool   // some part of it is
+	Code     Range  // the first part that may be run; zero if none may
+}
+
+// Range is a part of a file in a process's memory.
+type Range struct {
+	Start, End uint64 // addresses
+	Offset     uint64 // in the file
 }
 
 // maxMaps bounds what a process with millions of mappings can cost.
@@ -69,6 +76,9 @@ func parseMaps(b []byte, keep [][]byte) []Mapping {
 		m.Path = unescapeMaps(path)
 		if i := findMapping(out, &m); i >= 0 {
 			out[i].Writable = out[i].Writable || m.Writable
+			if out[i].Code == (Range{}) {
+				out[i].Code = m.Code
+			}
 			continue
 		}
 		out = append(out, m)
@@ -109,7 +119,7 @@ func parseMapsLine(line []byte) (m Mapping, path []byte, ok bool) {
 		return m, nil, false
 	}
 	perms, rest, _ := bytes.Cut(rest, []byte{' '})
-	_, rest, _ = bytes.Cut(rest, []byte{' '}) // offset
+	offset, rest, _ := bytes.Cut(rest, []byte{' '})
 	dev, rest, _ := bytes.Cut(rest, []byte{' '})
 	inode, path, ok := bytes.Cut(rest, []byte{' '})
 	if !ok {
@@ -126,12 +136,16 @@ func parseMapsLine(line []byte) (m Mapping, path []byte, ok bool) {
 	maj, ok3 := parseHex(major)
 	min, ok4 := parseHex(minor)
 	ino, ok5 := parseUint(inode)
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || end < start || len(perms) != 4 {
+	skipped, ok6 := parseHex(offset)
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 || end < start || len(perms) != 4 {
 		return m, nil, false
 	}
 	path, m.Deleted = bytes.CutSuffix(path, []byte(" (deleted)"))
 	m.Dev, m.Inode = unix.Mkdev(uint32(maj), uint32(min)), ino
 	m.Shared, m.Writable = perms[3] == 's', perms[1] == 'w'
+	if perms[2] == 'x' {
+		m.Code = Range{start, end, skipped}
+	}
 	return m, path, true
 }
 

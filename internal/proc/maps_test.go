@@ -23,10 +23,10 @@ const mapsText = "55d0c0000000-55d0c0001000 r--p 00000000 fd:01 1234            
 
 func TestParseMaps(t *testing.T) {
 	want := []Mapping{
-		{Dev: unix.Mkdev(0xfd, 1), Inode: 1234, Path: "/usr/bin/python3.10"},
+		{Dev: unix.Mkdev(0xfd, 1), Inode: 1234, Path: "/usr/bin/python3.10", Code: Range{0x55d0c0001000, 0x55d0c0004000, 0x1000}},
 		{Dev: unix.Mkdev(0, 0x1a), Inode: 77, Path: "/dev/shm/tt_device_9956278468_memory", Shared: true, Writable: true},
 		{Dev: unix.Mkdev(0, 0x1a), Inode: 78, Path: "/dev/shm/tt_device_1_memory", Deleted: true, Shared: true, Writable: true},
-		{Dev: unix.Mkdev(0x103, 2), Inode: 9, Path: "/opt/a b/libtt\nmetal.so"},
+		{Dev: unix.Mkdev(0x103, 2), Inode: 9, Path: "/opt/a b/libtt\nmetal.so", Code: Range{0x7f2000000000, 0x7f2000001000, 0}},
 	}
 	all := [][]byte{[]byte("/")}
 	got := parseMaps([]byte(mapsText), all)
@@ -37,7 +37,7 @@ func TestParseMaps(t *testing.T) {
 	if diff := cmp.Diff(want[1:3], got); diff != "" {
 		t.Error(diff)
 	}
-	for _, bad := range []string{"", "\n", "x", "1-2", "1-2 r 0 0:0 5 /x\n"[:9], "2-1 r--p 0 0:0 5 /x", "1-2 r--p 0 00 5 /x", "1-2 r--p 0 0:0 -5 /x"} {
+	for _, bad := range []string{"", "\n", "x", "1-2", "1-2 r 0 0:0 5 /x\n"[:9], "2-1 r--p 0 0:0 5 /x", "1-2 r--p 0 00 5 /x", "1-2 r--p 0 0:0 -5 /x", "1-2 r-xp -1 0:0 5 /x"} {
 		if m := parseMaps([]byte(bad), all); len(m) > 0 {
 			t.Errorf("%q was taken for %+v", bad, m)
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
-	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 )
@@ -39,6 +38,7 @@ func (s *Source) discover(ctx context.Context) error {
 	if records != nil {
 		defer records.Close()
 	}
+	defer s.processes.Close()
 	s.prepare()
 	s.scan()
 	close(s.ready)
@@ -50,6 +50,9 @@ func (s *Source) discover(ctx context.Context) error {
 			return err
 		}
 		found, incomplete := records.read()
+		if len(found) > 0 {
+			s.processes.Begin()
+		}
 		for _, m := range found {
 			s.meet(m)
 		}
@@ -73,15 +76,6 @@ func (s *Source) scanAgain(ctx context.Context) error {
 	}
 }
 
-// scan looks through all processes.
-func (s *Source) scan() {
-	for _, m := range scan() {
-		if !s.isKnown(m.pid) {
-			s.meet(m)
-		}
-	}
-}
-
 func (s *Source) isKnown(pid int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,13 +85,14 @@ func (s *Source) isKnown(pid int) bool {
 
 // meet begins to watch a process.
 func (s *Source) meet(m mapping) {
-	stat, err := proc.ReadStat(hostfs.Root{}, m.pid)
+	process, err := s.processes.Process(m.pid)
 	if err != nil {
 		return // it has ended
 	}
-	parent, start := stat.PPID, stat.Start
+	defer s.processes.Discard(process)
+	parent, start := process.PPID, process.StartTicks
 	var f *os.File
-	if _, err := s.guard.Run(model.ProcessID{PID: m.pid, StartTicks: start}, func() { f, err = open(m) }); err != nil {
+	if _, err := s.processes.Guard.Run(process.ProcessID, func() { f, err = open(m) }); err != nil {
 		s.log.Warn("a process does not let its library be opened", "pid", m.pid, "err", err)
 		s.unwatched(m.pid, start, err)
 		return
@@ -132,7 +127,7 @@ func (s *Source) meet(m mapping) {
 		s.unwatched(m.pid, start, failed)
 		return
 	}
-	s.announce(m.pid, start, s.isLate(m, armed), child)
+	s.announce(m.pid, start, s.isLate(m, process, armed), child)
 }
 
 // copied says whether a mapping is a copy of the parent's, from a fork: the
@@ -171,11 +166,11 @@ func (s *Source) remember(l *library) {
 // no chip now, when everything that it does is seen. One that has a chip has
 // it open, or the file in which tt-metal accounts for it. Being late is no
 // matter of all chips: those that it opens from now on are known whole.
-func (s *Source) isLate(m mapping, armed uint64) bool {
+func (s *Source) isLate(m mapping, p *proc.Process, armed uint64) bool {
 	if m.time != 0 && m.time >= armed {
 		return false
 	}
-	return m.time == 0 || armed-m.time > uint64(s.o.fresh) || hasChip(m.pid)
+	return m.time == 0 || armed-m.time > uint64(s.o.fresh) || s.mayHaveChip(p)
 }
 
 // announce begins the page of a process, or corrects it: its first event may

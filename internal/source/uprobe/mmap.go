@@ -28,9 +28,14 @@ type mapping struct {
 	time       uint64 // ns after boot; 0: not known when
 }
 
+const (
+	libraryName = "libtt_metal.so"
+	deleted     = " (deleted)" // is behind the path of a file without a name
+)
+
 // isLibrary says whether a file's name is that of tt-metal's library.
 func isLibrary(file string) bool {
-	return strings.HasPrefix(path.Base(strings.TrimSuffix(file, " (deleted)")), "libtt_metal.so")
+	return strings.HasPrefix(path.Base(strings.TrimSuffix(file, deleted)), libraryName)
 }
 
 // mmapWatch reads the kernel's records of new mappings of code, of all

@@ -9,26 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParseMapping(t *testing.T) {
-	for line, want := range map[string]mapping{
-		"7f0000001000-7f0000002000 r-xp 00010000 fe:00 4711                       /opt/a b/libtt_metal.so": {
-			start: 0x7f0000001000, end: 0x7f0000002000, offset: 0x10000, inode: 4711, path: "/opt/a b/libtt_metal.so",
-		},
-		"7f0000001000-7f0000002000 r-xp 00000000 00:2a 1 /x/libtt_metal.so.1 (deleted)": {
-			start: 0x7f0000001000, end: 0x7f0000002000, inode: 1, path: "/x/libtt_metal.so.1 (deleted)",
-		},
-		"7f0000001000-7f0000002000 r--p 00000000 fe:00 4711 /opt/libtt_metal.so": {}, // no code
-		"7f0000001000-7f0000002000 r-xp 00000000 fe:00 4711 /opt/libc.so.6":      {},
-		"7f0000001000-7f0000002000 rw-p 00000000 00:00 0":                        {},
-		"": {},
-	} {
-		got, ok := parseMapping(line)
-		if ok != (want != mapping{}) || ok && got != want {
-			t.Errorf("%q: %+v %v", line, got, ok)
-		}
-	}
-}
-
 // mmap2 builds a record as the kernel writes it.
 func mmap2(pid uint32, path string) []byte {
 	name := append([]byte(path), 0)
@@ -67,11 +47,6 @@ func FuzzParseRecords(f *testing.F) {
 	f.Add(mmap2(8, "/opt/libtt_metal.so"))
 	f.Add([]byte{recordLost, 0, 0, 0, 0, 0, 8, 0})
 	f.Fuzz(func(_ *testing.T, b []byte) { parseRecords(b) })
-}
-
-func FuzzParseMapping(f *testing.F) {
-	f.Add("7f0000001000-7f0000002000 r-xp 00010000 fe:00 4711 /opt/a b/libtt_metal.so")
-	f.Fuzz(func(_ *testing.T, line string) { parseMapping(line) })
 }
 
 // FuzzFindProbes: the file is anybody's.

@@ -1,88 +1,85 @@
 package uprobe
 
 import (
-	"bufio"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
-// scan lists the libraries that running processes have mapped. Processes that
-// may not be looked at are left out.
-func scan() (found []mapping) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range dirs {
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil {
-			continue
-		}
-		if m, ok := mapped(pid); ok {
-			found = append(found, m)
-		}
-	}
-	return found
+// accounting is in the paths of the files that tt-metal accounts in.
+const accounting = "/dev/shm/tt_device_"
+
+// processPatience is how long processes may keep discover waiting, all that it
+// looks at together.
+const processPatience = 2 * time.Second
+
+// newProcesses returns a reader for discover, which finds libraries and the
+// files that tt-metal accounts in.
+func newProcesses() *proc.Reader {
+	r := proc.New(hostfs.Root{})
+	r.Guard = proc.NewGuard(processPatience)
+	r.KeepMappings("/" + libraryName)
+	r.KeepMappings(accounting)
+	return r
 }
 
-// mapped finds the library in the mappings of a process.
-func mapped(pid int) (m mapping, ok bool) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+// scan looks through all processes that are not known. Those that may not be
+// looked at, or do not answer, are left out.
+func (s *Source) scan() {
+	s.processes.Begin()
+	defer s.processes.Close()
+	pids, err := s.processes.PIDs()
+	if err != nil {
+		s.log.Warn("processes cannot be listed", "err", err)
+	}
+	for _, pid := range pids {
+		if s.isKnown(pid) {
+			continue
+		}
+		if m, ok := s.mapped(pid); ok {
+			s.meet(m)
+		}
+	}
+}
+
+// mapped finds the library in the memory of a process.
+func (s *Source) mapped(pid int) (m mapping, ok bool) {
+	p, err := s.processes.Process(pid)
 	if err != nil {
 		return m, false
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if m, ok := parseMapping(lines.Text()); ok {
-			m.pid = pid
-			return m, true
+	defer s.processes.Discard(p)
+	list, err := s.processes.Maps(p)
+	if err != nil {
+		return m, false
+	}
+	for i := range list {
+		f := &list[i]
+		if f.Code == (proc.Range{}) || !isLibrary(f.Path) {
+			continue
 		}
+		m = mapping{pid: pid, start: f.Code.Start, end: f.Code.End, offset: f.Code.Offset, inode: f.Inode, path: f.Path}
+		if f.Deleted {
+			m.path += deleted
+		}
+		return m, true
 	}
 	return m, false
 }
 
-// parseMapping reads a line of maps if it is code of the library: range,
-// rights, offset, device, inode, path.
-func parseMapping(line string) (m mapping, ok bool) {
-	var field [5]string
-	for i := range field {
-		field[i], line, _ = strings.Cut(strings.TrimLeft(line, " "), " ")
-	}
-	m.path = strings.TrimLeft(line, " ")
-	if !strings.Contains(field[1], "x") || !isLibrary(m.path) {
-		return m, false
-	}
-	from, to, _ := strings.Cut(field[0], "-")
-	var errs [4]error
-	m.start, errs[0] = strconv.ParseUint(from, 16, 64)
-	m.end, errs[1] = strconv.ParseUint(to, 16, 64)
-	m.offset, errs[2] = strconv.ParseUint(field[2], 16, 64)
-	m.inode, errs[3] = strconv.ParseUint(field[4], 10, 64)
-	for _, err := range errs {
-		if err != nil {
-			return m, false
-		}
-	}
-	return m, true
-}
-
-// hasChip says whether a process has a device or its accounting open: if not,
-// it has no allocator of a chip.
-func hasChip(pid int) bool {
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil || strings.Contains(string(maps), "/dev/shm/tt_device_") {
-		return true
-	}
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	entries, err := os.ReadDir(dir)
+// mayHaveChip tells whether a process has a device or its accounting open, or
+// may have. If not, it has no allocator of a chip.
+func (s *Source) mayHaveChip(p *proc.Process) bool {
+	list, err := s.processes.ReadMaps(p)
 	if err != nil {
 		return true
 	}
-	for _, e := range entries {
-		if to, err := os.Readlink(dir + "/" + e.Name()); err == nil && strings.HasPrefix(to, "/dev/tenstorrent/") {
+	for i := range list {
+		if strings.Contains(list[i].Path, accounting) {
 			return true
 		}
 	}
-	return false
+	return s.processes.MayHold(p)
 }

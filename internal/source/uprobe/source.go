@@ -52,11 +52,11 @@ const (
 
 // Source watches. Its methods may be called from any goroutine.
 type Source struct {
-	o      Options
-	log    *slog.Logger
-	kernel *kernel
-	guard  *proc.Guard
-	memory *memory // discover's
+	o         Options
+	log       *slog.Logger
+	kernel    *kernel
+	processes *proc.Reader // discover's
+	memory    *memory      // discover's
 
 	ended chan struct{}      // closed when it no longer runs
 	ready chan struct{}      // closed when all that runs has been looked at
@@ -114,7 +114,7 @@ func newSource(o Options, k *kernel) *Source {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Source{
-		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks), guard: proc.NewGuard(2 * time.Second),
+		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks), processes: newProcesses(),
 		ended: make(chan struct{}), ready: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, stuck: map[fileID]bool{}, known: map[int]use{}, rates: map[uint32]count{},
 		memory: &memory{},
 	}
