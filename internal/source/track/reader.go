@@ -326,15 +326,17 @@ func ownNamespace(root hostfs.Root) uint64 {
 	return st.Ino
 }
 
-// maps tells whether a process maps a file.
+// mapsPatience is how long the list of what a process maps may take: how long
+// it is, the process decides.
+const mapsPatience = 100 * time.Millisecond
+
+// maps tells whether a process maps a file. One that lives and of which that
+// cannot be told in time is believed to.
 func maps(root hostfs.Root, pid int, file inode) bool {
-	text, err := root.Read("/proc/"+strconv.Itoa(pid)+"/maps", 16<<20)
-	if err != nil {
-		return false
-	}
 	// "address perms offset major:minor inode path"
 	mark := fmt.Sprintf(" %02x:%02x %d ", unix.Major(file.dev), unix.Minor(file.dev), file.ino)
-	return strings.Contains(string(text), mark)
+	does, err := proc.MapsMention(root, pid, time.Now().Add(mapsPatience), mark)
+	return does || errors.Is(err, proc.ErrNotSaid)
 }
 
 // belongsToRun tells whether a `ttmon run` will read and remove the ledger.
