@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
-	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -91,106 +89,6 @@ func TestWayOut(t *testing.T) {
 			if !reflect.DeepEqual(st.effects, []tui.Effect{tui.Quit{}}) {
 				t.Errorf("%s on the main page gives %v", out, st.effects)
 			}
-		}
-	}
-}
-
-func TestKill(t *testing.T) {
-	st := open(t, 4, 120, 40)
-	st.keys("down", "f9")
-	if !st.has("Send to 183377  alice  python3 bench.py") {
-		t.Errorf("the dialog does not name the process:\n%s", st.draw())
-	}
-	if !st.has("PAUSED") {
-		t.Errorf("the list stands still and nothing says so:\n%s", st.draw())
-	}
-	// While the dialog is open, the list stands still, whatever happens.
-	before := st.s.shown
-	st.run(30)
-	if st.s.shown != before || st.s.live == before {
-		t.Error("the list is not frozen")
-	}
-	st.effects = nil
-	st.keys("9", "enter")
-	if !st.has("Send SIGKILL?") || !st.has("183377  alice") {
-		t.Errorf("no confirmation:\n%s", st.draw())
-	}
-	if len(st.effects) != 0 {
-		t.Fatalf("killed without asking: %v", st.effects)
-	}
-	st.keys("enter", " ", "x") // nothing but y means yes
-	if len(st.effects) != 0 {
-		t.Fatalf("killed by another key: %v", st.effects)
-	}
-	st.keys("y")
-	want := []tui.Effect{act.Kill{Signal: syscall.SIGKILL, Targets: []act.Target{{PID: 183377, StartTicks: 183377 * 7, Name: "python3 bench.py"}}}}
-	if diff := cmp.Diff(want, st.effects); diff != "" {
-		t.Error(diff)
-	}
-	if st.s.frozen || st.s.shown != st.s.live {
-		t.Error("still frozen")
-	}
-	st.send(act.Killed{Kill: want[0].(act.Kill), Errs: []error{nil}})
-	if !st.has("SIGKILL sent to 183377") {
-		t.Errorf("no word about it:\n%s", st.draw())
-	}
-	st.send(act.Killed{Kill: want[0].(act.Kill), Errs: []error{errors.New("operation not permitted")}})
-	if !st.has("SIGKILL not sent to 183377: operation not permitted") {
-		t.Errorf("no word about the failure:\n%s", st.draw())
-	}
-}
-
-func TestKillTagged(t *testing.T) {
-	st := open(t, 4, 120, 40)
-	st.keys(" ", " ", "f9")
-	if !st.has("Send to 2 processes") {
-		t.Fatal(st.draw())
-	}
-	st.effects = nil
-	st.keys("enter", "y")
-	k := st.effects[0].(act.Kill)
-	if len(k.Targets) != 2 || k.Signal != syscall.SIGTERM || k.Targets[0].PID != 182034 || k.Targets[1].PID != 183377 {
-		t.Errorf("got %+v", k)
-	}
-	// A tag outlives neither its process nor a filter that hides it.
-	st = open(t, 4, 120, 40)
-	st.keys(" ")
-	if st.s.proc.setFilter(st.s, "user=bob") != nil {
-		t.Fatal("filter")
-	}
-	st.effects = nil
-	st.keys("f9")
-	if st.s.dialog != nil {
-		t.Error("a process that is not shown can be killed")
-	}
-	st.n = 1
-	st.run(1)
-	st.n = 0
-	st.run(1)
-	if len(st.s.proc.tagged) != 0 {
-		t.Error("the tag of a process that is gone stays")
-	}
-}
-
-func TestNoKill(t *testing.T) {
-	for name, s := range map[string]*stage{
-		"read-only": open(t, 4, 120, 40, func(c *config.Config) { c.Top.ReadOnly = true }),
-		"remote": func() *stage {
-			st := open(t, 4, 120, 40)
-			st.s.o.NoKill = "processes of another host cannot be signalled from here"
-			return st
-		}(),
-	} {
-		if strings.Contains(s.draw(), "Kill") {
-			t.Errorf("%s: the footer offers to kill", name)
-		}
-		s.keys("f9")
-		if s.s.dialog != nil || s.s.flash.text == "" {
-			t.Errorf("%s: F9 opens %T and says %q", name, s.s.dialog, s.s.flash.text)
-		}
-		s.keys("enter", "f9")
-		if s.s.dialog != nil {
-			t.Errorf("%s: F9 on the process page opens %T", name, s.s.dialog)
 		}
 	}
 }
@@ -285,92 +183,6 @@ func TestMouse(t *testing.T) {
 	press("Newest left")
 	if !st.s.cfg.Top.Charts.Reverse {
 		t.Error("a press on a setting does not change it")
-	}
-}
-
-func TestSourceGoneAndBack(t *testing.T) {
-	st := open(t, 4, 120, 40)
-	at := tuitest.Start.Add(2 * time.Minute)
-	st.send(tui.Lost{Err: errors.New("connect: no such file"), At: at})
-	st.send(tui.Lost{Err: errors.New("connect: no such file"), At: at.Add(11 * time.Second)})
-	if !st.has("no news for 12 s: connect: no such file") || !st.has("NO DATA") || !st.has("182034") {
-		t.Errorf("the screen does not say that the source is gone, or shows nothing:\n%s", st.draw())
-	}
-	st.sec = 140
-	st.run(1)
-	if !st.has("the source is back after 21 s") || st.has("NO DATA") {
-		t.Errorf("the screen does not say that the source is back:\n%s", st.draw())
-	}
-	st.run(15)
-	if st.has("the source is back") {
-		t.Error("the return is told for ever")
-	}
-	st.keys("e")
-	if !st.has("the source does not answer: connect") || !st.has("answers again after 21 s") {
-		t.Errorf("not in the log:\n%s", st.draw())
-	}
-}
-
-// ttmond goes and comes back: both are said, and shown where data comes from.
-func TestDaemonGoneAndBack(t *testing.T) {
-	st := open(t, 1, 120, 40)
-	give := func(from model.Origin) {
-		snap := tuitest.Host(1, st.sec)
-		snap.Source = from
-		st.sec++
-		st.send(tui.Sample{Snapshot: snap})
-	}
-	give(model.Daemon)
-	if !st.has("ttmond 1s") || st.has("has not answered") {
-		t.Errorf("with ttmond:\n%s", st.draw())
-	}
-	give(model.Direct)
-	give(model.Direct)
-	if !st.has("ttmond has not answered since 12:02:00") || st.has("ttmond 1s") {
-		t.Errorf("without ttmond:\n%s", st.draw())
-	}
-	give(model.Daemon)
-	if st.has("has not answered") {
-		t.Errorf("ttmond is back:\n%s", st.draw())
-	}
-	st.keys("e")
-	if !st.has("ttmond does not answer any more") || !st.has("ttmond answers") {
-		t.Errorf("not in the log:\n%s", st.draw())
-	}
-}
-
-func TestBeforeTheFirstSample(t *testing.T) {
-	c := config.Default()
-	s, err := New(Options{Config: c})
-	if err != nil {
-		t.Fatal(err)
-	}
-	st := &stage{t: t, s: s, g: cells.NewGrid(80, 24)}
-	st.send(tui.Resize{W: 80, H: 24})
-	if !st.has("Waiting for the first sample") {
-		t.Error(st.draw())
-	}
-	st.send(tui.Lost{Err: errors.New("dial: refused"), At: tuitest.Start})
-	if !st.has("no data: dial: refused") {
-		t.Error(st.draw())
-	}
-}
-
-func TestPause(t *testing.T) {
-	st := open(t, 1, 120, 40)
-	st.keys("p")
-	before := st.draw()
-	st.run(10)
-	if st.draw() != before || !st.has("PAUSED") {
-		t.Error("a paused screen moves")
-	}
-	_, newest := st.s.hist.Span()
-	if newest.Sub(tuitest.Start) != 129*time.Second {
-		t.Error("samples are lost while paused")
-	}
-	st.keys("p")
-	if st.draw() == before || st.has("PAUSED") {
-		t.Error("the screen does not continue")
 	}
 }
 
