@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path"
@@ -25,30 +24,11 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
-	hermetic.Enter(hermetic.Options{Limit: 8 * time.Minute, Parallel: 6})
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	programs.Main(hermetic.Options{Limit: 8 * time.Minute, Parallel: 6}, func(dir string) int {
+		bin = dir
+		return m.Run()
+	})
 }
-
-func run(m *testing.M) (code int, err error) {
-	if bin, err = programs.Build(false, "ttmon", "ttmon-sim", "ttmond"); err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(bin)
-	if err = os.Setenv(patienceVar, "20s"); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
-}
-
-// patienceVar is how long ttmon waits for what does not answer. On a busy
-// machine the usual 700 ms may go by before a simulated chip, which is a
-// process like others, has come to answer.
-const patienceVar = "TTMON_PATIENCE"
 
 // impatient is for tests of what does not answer at all, and those below them.
 func impatient(t *testing.T) { impatientTests.Store(t.Name(), true) }
@@ -59,7 +39,7 @@ var impatientTests sync.Map
 func environment(t *testing.T) []string {
 	for name := t.Name(); name != "."; name = path.Dir(name) {
 		if _, ok := impatientTests.Load(name); ok {
-			return append(os.Environ(), patienceVar+"=2s")
+			return append(os.Environ(), programs.PatienceVar+"=2s")
 		}
 	}
 	return os.Environ()

@@ -14,7 +14,7 @@ func TestTestsStandAlone(t *testing.T) {
 	// They only ask the go command about the tree.
 	exempt := map[string]string{"internal/laws": "asks the go command about the source tree, and nothing else"}
 	touches := regexp.MustCompile(`exec\.Command|\bTempDir\(|MkdirTemp|CreateTemp|net\.Listen|StartProcess|ForkExec|sim\.Start|metal\.Start|ttnn\.(Play|Start|Interpreter)|os\.\w+\("/(proc|dev/shm|run|tmp)\b`)
-	enters := regexp.MustCompile(`hermetic\.(Main|Enter)\(|^package hermetic\n`)
+	enters := regexp.MustCompile(`hermetic\.(Main|Enter)\(|programs\.Main\(|^package hermetic\n`)
 	root := moduleRoot(t)
 	found := 0
 	for name := range packages(t) {
@@ -37,7 +37,7 @@ func TestTestsStandAlone(t *testing.T) {
 			}
 		}
 		if where != "" && !inside {
-			t.Errorf("%s: %s, and no TestMain calls hermetic.Main or hermetic.Enter: see CONTRIBUTING.md", name, where)
+			t.Errorf("%s: %s, and no TestMain calls hermetic.Main, hermetic.Enter or programs.Main: see CONTRIBUTING.md", name, where)
 		}
 		if inside {
 			found++

@@ -2,7 +2,6 @@ package truth
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -22,29 +21,14 @@ func TestMain(m *testing.M) {
 	if *all {
 		limit = 40 * time.Minute
 	}
-	hermetic.Enter(hermetic.Options{Limit: limit})
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	if bin, err = programs.Build(false, "ttmon", "ttmon-sim", "ttmond"); err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(bin)
-	// A busy machine is no reason for a figure to be missing.
-	if err = os.Setenv("TTMON_PATIENCE", "20s"); err != nil {
-		return 1, err
-	}
-	code = m.Run()
-	if *all {
-		result.print(os.Stdout)
-	}
-	return code, nil
+	programs.Main(hermetic.Options{Limit: limit}, func(dir string) int {
+		bin = dir
+		code := m.Run()
+		if *all {
+			result.print(os.Stdout)
+		}
+		return code
+	})
 }
 
 // scenario is something that happens on a host, and what ttmon says then.

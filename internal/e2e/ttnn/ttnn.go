@@ -17,6 +17,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/ttmon/ttmon/lib/libtest"
 )
 
 // The releases that tests run: the newest one, and the last that accounts for
@@ -27,20 +29,7 @@ const (
 )
 
 // Repository is the root of the source tree that the test runs in.
-func Repository() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		if dir == "/" {
-			return "", errors.New("no go.mod above the working directory")
-		}
-	}
-}
+func Repository() (string, error) { return libtest.Root() }
 
 // cannotRun is the exit code of tools/ttnn-setup where ttnn can never run.
 const cannotRun = 3

@@ -23,22 +23,11 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
-	hermetic.Enter(hermetic.Options{Limit: limit})
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	if bin, err = programs.Build(false, "ttmon", "ttmon-sim", "ttmond"); err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(bin)
-	defer closeBrowser()
-	return m.Run(), nil
+	programs.Main(hermetic.Options{Limit: limit}, func(dir string) int {
+		bin = dir
+		defer closeBrowser()
+		return m.Run()
+	})
 }
 
 // patience is how long something may take that must happen: far above any

@@ -1,0 +1,31 @@
+package programs
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
+)
+
+// PatienceVar is how long ttmon waits for what does not answer. On a busy
+// machine the usual 700 ms may go by before a simulated chip, which is a
+// process like others, has come to answer.
+const PatienceVar = "TTMON_PATIENCE"
+
+// Main enters a host of the tests' own and builds the commands, as they are
+// released. It runs the tests by run, which gets the directory with the
+// commands, and ends the program. It is for a TestMain.
+func Main(o hermetic.Options, run func(bin string) (code int)) {
+	hermetic.Enter(o)
+	bin, err := Build(false, "ttmon", "ttmon-sim", "ttmond")
+	if err == nil {
+		err = os.Setenv(PatienceVar, "20s")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := run(bin)
+	os.RemoveAll(bin)
+	os.Exit(code)
+}
