@@ -83,7 +83,9 @@ func remedy() string {
 }
 
 // grace is for tests that end themselves at their limit, with a list of what
-// still ran: a little later it is seen that they cannot even do that.
+// still ran. Their clock starts when TestMain has built and started what they
+// need; after a third of it they are told to say what they do, and when it is
+// over it is seen that they cannot even do that.
 const grace = 15 * time.Second
 
 // watch waits for the tests.
@@ -93,9 +95,10 @@ func watch(cmd *exec.Cmd, deadline time.Duration) (code int) {
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
 	noOneWaits := goCommandEnds()
-	var late <-chan time.Time
+	var late, tooLate <-chan time.Time
 	if deadline > 0 {
-		late = time.After(deadline + min(grace, deadline))
+		grace := min(grace, deadline)
+		late, tooLate = time.After(deadline+grace/3), time.After(deadline+grace)
 	}
 	for {
 		select {
@@ -112,9 +115,11 @@ func watch(cmd *exec.Cmd, deadline time.Duration) (code int) {
 			_ = cmd.Process.Kill()
 			noOneWaits = nil
 		case <-late:
+			fmt.Fprintf(os.Stderr, "hermetic: the tests did not end within %v; what they do:\n", deadline)
+			_ = cmd.Process.Signal(unix.SIGQUIT)
+		case <-tooLate:
 			fmt.Fprintf(os.Stderr, "hermetic: the tests did not end within %v: killed\n", deadline)
 			_ = cmd.Process.Kill()
-			late = nil
 		}
 	}
 }
