@@ -15,8 +15,8 @@ import (
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
-// secretive is a host on which everything private says so.
-func secretive() (*doctor.Subject, []string) {
+// hostWithSecrets is a host on which everything private says so.
+func hostWithSecrets() (*doctor.Subject, []string) {
 	s := sample.Troubles()
 	s.Host.Name = "secret-host"
 	p := sample.Serve(4321, sample.Use(&s.Devices[0], 1<<30, 1<<20))
@@ -71,7 +71,7 @@ func unpack(t *testing.T, name string) string {
 // TestBundle: nothing private is in a bundle, unless it was asked for.
 func TestBundle(t *testing.T) {
 	for _, private := range []bool{false, true} {
-		subject, secrets := secretive()
+		subject, secrets := hostWithSecrets()
 		d := &doctorCmd{app: &app{}, bundle: filepath.Join(t.TempDir(), "b.tar.gz"), private: private}
 		if err := d.pack(subject); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestBundleFollowsNoLink(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "target"), filepath.Join(dir, "b.tar.gz")); err != nil {
 		t.Fatal(err)
 	}
-	subject, _ := secretive()
+	subject, _ := hostWithSecrets()
 	d := &doctorCmd{app: &app{}, bundle: filepath.Join(dir, "b.tar.gz")}
 	if err := d.pack(subject); err == nil {
 		t.Error("a link was followed")

@@ -124,7 +124,7 @@ func userID(name string) (int, error) {
 
 func (j *jobsCmd) print(a *jobs.Answer) error {
 	var out []byte
-	mess := text.AppendMess(nil, a)
+	left := text.AppendLeft(nil, a)
 	switch {
 	case j.json:
 		b, err := json.MarshalIndent(a, "", "  ")
@@ -135,7 +135,7 @@ func (j *jobsCmd) print(a *jobs.Answer) error {
 	case j.csv:
 		out = text.AppendJobsCSV(nil, a)
 	case j.left:
-		out = mess
+		out = left
 	default:
 		o, err := j.textOptions(j.stdout)
 		if err != nil {
@@ -146,7 +146,7 @@ func (j *jobsCmd) print(a *jobs.Answer) error {
 	if err := j.output("").write(out); err != nil {
 		return err
 	}
-	if j.left && len(mess) > 0 {
+	if j.left && len(left) > 0 {
 		return &exitError{code: 1}
 	}
 	return nil

@@ -92,7 +92,7 @@ func (s *stale) run(names []string) error {
 	if list, err = named(list, names); err != nil {
 		return err
 	}
-	blind := !asked && unlooked(snap)
+	blind := !asked && someUnseen(snap)
 	if s.json {
 		return s.printJSON(r, list, snap, blind)
 	}
@@ -120,9 +120,9 @@ func (s *stale) ask() (told []model.Leftover, asked bool, err error) {
 	return answer.Regions, true, nil
 }
 
-// unlooked tells whether there are programs on the devices that may account
+// someUnseen tells whether there are programs on the devices that may account
 // where we may not look.
-func unlooked(s *model.Snapshot) bool {
+func someUnseen(s *model.Snapshot) bool {
 	hides := func(list []model.Doubt) bool {
 		return slices.ContainsFunc(list, func(d model.Doubt) bool {
 			return d.Kind == model.ProcessDenied || d.Kind == model.ProcessUnreadable || d.Kind == model.UsersHidden ||

@@ -86,7 +86,7 @@ func (s *start) keep(c config) error {
 	if err != nil {
 		return err
 	}
-	if s.fromHello, err = handover.Meet(conn); err == nil {
+	if s.fromHello, err = handover.ReadHello(conn); err == nil {
 		err = s.take(c, conn)
 	}
 	if err != nil {

@@ -109,7 +109,7 @@ func (d *ttmond) leaveKeeper(ctx context.Context) (pid int, err error) {
 		_ = cmd.Wait() // its end closes the connection
 	}()
 	pid = cmd.Process.Pid
-	err = handover.Greet(conn, handover.Hello{Version: version.Version, Keeper: true})
+	err = handover.SendHello(conn, handover.Hello{Version: version.Version, Keeper: true})
 	if err == nil {
 		err = d.succeed(ctx, conn, true)
 	}

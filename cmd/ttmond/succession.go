@@ -261,7 +261,7 @@ func (d *ttmond) awaitSuccessors(ctx context.Context) error {
 
 func (d *ttmond) answer(ctx context.Context, conn *net.UnixConn) {
 	hello := handover.Hello{Version: version.Version, Keeper: d.keeping.Load()}
-	if err := handover.Greet(conn, hello); err != nil {
+	if err := handover.SendHello(conn, hello); err != nil {
 		d.log.Debug("a caller did not ask to take over", "err", err)
 		return
 	}

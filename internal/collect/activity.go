@@ -35,7 +35,7 @@ func (c *Collector) estimate(s *model.Snapshot, sweep kmd.Sweep) {
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		idle := c.idle[d.BusID]
-		if watts, ok := d.Power.Get(); ok && d.State == model.StateOK && nobodyOn(sweep, d.Index) {
+		if watts, ok := d.Power.Get(); ok && d.State == model.StateOK && notOpen(sweep, d.Index) {
 			if idle == nil {
 				idle = &idlePower{}
 				c.idle[d.BusID] = idle

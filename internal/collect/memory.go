@@ -40,8 +40,8 @@ func (c *Collector) addMemory(s *model.Snapshot, sweep kmd.Sweep, run func(strin
 func (c *Collector) joinMemory(s *model.Snapshot, sweep kmd.Sweep, sets []claim.Set) {
 	sets = append(sets, driverClaims(s, sweep)...)
 	c.addStrangers(s, sets)
-	j := newJoin(s, sets, c.chips.find(s, spokenChips(sets), c.openersNow))
-	j.idle = func(device int) bool { return nobodyOn(sweep, device) }
+	j := newJoin(s, sets, c.chips.find(s, claimedChips(sets), c.openersNow))
+	j.idle = func(device int) bool { return notOpen(sweep, device) }
 	j.opensNot = c.openings.opensNot
 	j.run()
 	c.numbers = j.numbers()
@@ -80,8 +80,8 @@ func deviceUsers(s *model.Snapshot) []shm.User {
 	return users
 }
 
-// nobodyOn tells whether the driver says that a device is not open at all.
-func nobodyOn(sweep kmd.Sweep, device int) bool {
+// notOpen tells whether the driver says that a device is not open at all.
+func notOpen(sweep kmd.Sweep, device int) bool {
 	for i := range sweep.Found {
 		if f := &sweep.Found[i]; f.Device.Index == device {
 			pids, known := f.Openers.Get()
@@ -116,8 +116,8 @@ func driverClaims(s *model.Snapshot, sweep kmd.Sweep) []claim.Set {
 	return []claim.Set{perFD, perPID}
 }
 
-// spokenChips lists the chips that sources speak of by their unique id, each once.
-func spokenChips(sets []claim.Set) (list []claim.Chip) {
+// claimedChips lists the chips that sources speak of by their unique id, each once.
+func claimedChips(sets []claim.Set) (list []claim.Chip) {
 	at := map[uint64]int{}
 	add := func(c claim.Chip) {
 		i, ok := at[c.ID]

@@ -239,13 +239,13 @@ func sumDevice(d *model.Device) {
 			}
 		}
 		to.Used, to.Occupied = used.Bytes(), occupied.Bytes()
-		sumRooms(d, model.Pool(pool))
+		sumAllocators(d, model.Pool(pool))
 	}
 }
 
-// sumRooms adds up what the allocators of a device's chips say of a pool. The
+// sumAllocators adds up what the allocators of a device's chips say of a pool. The
 // largest free block is that of the chip that has the largest.
-func sumRooms(d *model.Device, pool model.Pool) {
+func sumAllocators(d *model.Device, pool model.Pool) {
 	to := &d.Memory.Pools[pool]
 	total, free, largest := uint64(0), uint64(0), uint64(0)
 	seen := false

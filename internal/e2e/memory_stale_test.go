@@ -16,9 +16,9 @@ import (
 	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
-// ghostTown is a host with ghosts: in a region that nobody uses, in one that
+// hostWithGhosts is a host with ghosts: in a region that nobody uses, in one that
 // somebody does, and in another user's.
-func ghostTown(t *testing.T) *cast {
+func hostWithGhosts(t *testing.T) *cast {
 	c := newCast(t, sim.Options{Boards: "p150a"})
 	for _, w := range []struct {
 		o      metal.Options
@@ -44,7 +44,7 @@ func (c *cast) regions() []string {
 }
 
 func TestStaleLists(t *testing.T) {
-	c := ghostTown(t)
+	c := hostWithGhosts(t)
 	r := runIn(t, c.host, "stale")
 	for _, word := range []string{"alone", "beside", "foreign", "128 MiB", "in use by process", "--remove", "2 regions", "simulated"} {
 		if r.code != 0 || !strings.Contains(r.out, word) {
@@ -81,7 +81,7 @@ func TestStaleLists(t *testing.T) {
 
 // TestStaleAsNobody: one's own can be seen and removed, others' are denied.
 func TestStaleAsNobody(t *testing.T) {
-	c := ghostTown(t)
+	c := hostWithGhosts(t)
 	r := asNobody(t, c.host, "stale")
 	if r.code != 0 || !strings.Contains(r.out, "foreign") || strings.Contains(r.out, "alone") || !strings.Contains(r.out, "denied: 2 regions") {
 		t.Errorf("exit code %d:\n%s%s", r.code, r.out, r.err)
@@ -97,7 +97,7 @@ func TestStaleAsNobody(t *testing.T) {
 
 // TestStaleAsks: nothing is removed on a terminal without a yes.
 func TestStaleAsks(t *testing.T) {
-	c := ghostTown(t)
+	c := hostWithGhosts(t)
 	for _, answer := range []string{"\n", "no\n", "\x04", "maybe\n"} {
 		out := c.onTerminal(answer, "stale", "--remove")
 		if !strings.Contains(out, "remove 2 regions? [y/N]") || !strings.Contains(out, "nothing was removed") || len(c.regions()) != 3 {

@@ -33,7 +33,7 @@ func old(t *testing.T, files []File) (path string, result <-chan error) {
 		c, err := l.AcceptUnix()
 		if err == nil {
 			defer c.Close()
-			if err = Greet(c, Hello{Version: "9", Keeper: true}); err == nil {
+			if err = SendHello(c, Hello{Version: "9", Keeper: true}); err == nil {
 				err = give(c, files)
 			}
 		}
@@ -318,8 +318,8 @@ func TestPair(t *testing.T) {
 	}
 	defer c.Close()
 	done := make(chan error, 1)
-	go func() { done <- Greet(ours, Hello{Version: "1"}) }()
-	if h, err := Meet(c); err != nil || h.Version != "1" {
+	go func() { done <- SendHello(ours, Hello{Version: "1"}) }()
+	if h, err := ReadHello(c); err != nil || h.Version != "1" {
 		t.Errorf("%+v, %v", h, err)
 	}
 	if err := errors.Join(Ask(c), <-done); err != nil {

@@ -92,9 +92,9 @@ func trusted(c *net.UnixConn) error {
 	return nil
 }
 
-// Greet begins the old process's side: it returns nil when the other one asks
+// SendHello begins the old process's side: it returns nil when the other one asks
 // to take over. One that only wanted the hello gives io.EOF.
-func Greet(c *net.UnixConn, h Hello) error {
+func SendHello(c *net.UnixConn, h Hello) error {
 	if err := trusted(c); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func Dial(path string) (*net.UnixConn, Hello, error) {
 	if err != nil {
 		return nil, Hello{}, fmt.Errorf("calling the running daemon: %w", err)
 	}
-	h, err := Meet(c)
+	h, err := ReadHello(c)
 	if err != nil {
 		c.Close()
 		return nil, Hello{}, fmt.Errorf("calling the running daemon at %s: %w", path, err)
@@ -166,8 +166,8 @@ func Dial(path string) (*net.UnixConn, Hello, error) {
 	return c, h, nil
 }
 
-// Meet reads the hello of a daemon on a connection to it.
-func Meet(c *net.UnixConn) (h Hello, err error) {
+// ReadHello reads the hello of a daemon on a connection to it.
+func ReadHello(c *net.UnixConn) (h Hello, err error) {
 	if err := trusted(c); err != nil {
 		return h, err
 	}

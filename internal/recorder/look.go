@@ -55,7 +55,7 @@ func (r *Recorder) compare(p *process, l *list, x *blocks.List, place placeOf, n
 		if b, ok := there[addr]; !ok || b != l.live[addr] {
 			at := now
 			if ok { // another one is in its place: it was gone when that came
-				at = born(b, now)
+				at = allocatedAt(b, now)
 			}
 			r.add(item{at: at, kind: recording.KindFree, id: l.def.ID, block: blocks.Block{Addr: addr}})
 		}
@@ -67,15 +67,15 @@ func (r *Recorder) compare(p *process, l *list, x *blocks.List, place placeOf, n
 		out := b
 		if out.Site, out.Tag = 0, 0; place != nil && b.Site != 0 {
 			tag, node, stack := place(b.Site)
-			out.Site = r.site(p, born(b, now), tag, node, func() []ledgerfile.Frame { return stack })
+			out.Site = r.site(p, allocatedAt(b, now), tag, node, func() []ledgerfile.Frame { return stack })
 		}
-		r.add(item{at: born(b, now), kind: recording.KindAlloc, id: l.def.ID, block: out})
+		r.add(item{at: allocatedAt(b, now), kind: recording.KindAlloc, id: l.def.ID, block: out})
 	}
 	l.live = there
 }
 
-// born is when a block came, as far as that can be.
-func born(b blocks.Block, now time.Time) time.Time {
+// allocatedAt is when a block came, as far as that can be.
+func allocatedAt(b blocks.Block, now time.Time) time.Time {
 	if at := time.Unix(0, b.Born); b.Born > 0 && at.Before(now) {
 		return at
 	}

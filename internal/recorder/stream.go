@@ -73,7 +73,7 @@ func (r *Recorder) streamState(s *changes.State, now time.Time) {
 			r.streamList(p, &s.Lists[i].List, since)
 			for _, b := range s.Lists[i].Blocks {
 				b.Site, b.Tag = 0, 0
-				at := born(b, now)
+				at := allocatedAt(b, now)
 				if at.Before(since) {
 					at = since
 				}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ruin overwrites the middle of a file.
-func ruin(t *testing.T, path string) {
+// overwriteMiddle overwrites the middle of a file.
+func overwriteMiddle(t *testing.T, path string) {
 	t.Helper()
 	st, err := os.Stat(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func TestDamagedBlock(t *testing.T) {
 			if err != nil || len(blocks) < 2 {
 				t.Fatalf("blocks %v, %v", blocks, err)
 			}
-			ruin(t, filepath.Join(filepath.Dir(blocks[0]), name))
+			overwriteMiddle(t, filepath.Join(filepath.Dir(blocks[0]), name))
 			s = open(t, options(dir, &talk))
 			now := t0.Add(time.Duration(end) * time.Second)
 			put(s, now, 4711)

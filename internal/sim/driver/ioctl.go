@@ -43,12 +43,12 @@ func (d *Device) ioctl(c tree.Caller, cmd uint32, arg uint64) errno {
 	default:
 		return syscall.EINVAL
 	}
-	return poke(c.TID, arg, out)
+	return writeAnswer(c.TID, arg, out)
 }
 
-// poke answers as the driver does: the caller's first word says how many
+// writeAnswer answers as the driver does: the caller's first word says how many
 // bytes it has room for, the answer goes behind it, zero-filled.
-func poke(tid int, arg uint64, answer []byte) errno {
+func writeAnswer(tid int, arg uint64, answer []byte) errno {
 	var room [4]byte
 	if _, err := unix.ProcessVMReadv(tid, iovec(room[:]), []unix.RemoteIovec{{Base: uintptr(arg), Len: 4}}, 0); err != nil {
 		return syscall.EFAULT

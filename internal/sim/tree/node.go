@@ -142,20 +142,20 @@ func (d *Dir) Remove(name string) bool {
 	if !ok {
 		return false
 	}
-	bury(node)
+	markRemoved(node)
 	if watch != nil {
 		watch(d, name)
 	}
 	return true
 }
 
-// bury marks a removed node and all below it.
-func bury(node Node) {
+// markRemoved marks a removed node and all below it.
+func markRemoved(node Node) {
 	node.base().gone.Store(true)
 	if d, ok := node.(*Dir); ok {
 		for _, name := range d.Names() {
 			if sub := d.Get(name); sub != nil {
-				bury(sub)
+				markRemoved(sub)
 			}
 		}
 	}

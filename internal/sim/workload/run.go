@@ -71,7 +71,7 @@ func Run(kinds Kinds) error {
 		answer.give("ready")
 		return nil // the child stays
 	}
-	go burn(ctx, s.CPU)
+	go keepBusy(ctx, s.CPU)
 	ballast := make([]byte, s.RSS)
 	for i := 0; i < len(ballast); i += 4096 {
 		ballast[i] = 1
@@ -191,8 +191,8 @@ func (s Spec) fork(files []*os.File) error {
 	return nil
 }
 
-// burn keeps a number of cores busy.
-func burn(ctx context.Context, cores float64) {
+// keepBusy keeps a number of cores busy.
+func keepBusy(ctx context.Context, cores float64) {
 	const slice = 20 * time.Millisecond
 	for ; cores > 0; cores-- {
 		share := min(cores, 1)

@@ -149,7 +149,7 @@ func (r *Reader) stands(reg *region, old *slotState, slot Slot) bool {
 // hasHeir tells whether a known process would find the slot by its pid.
 func (r *Reader) hasHeir(reg *region, slot Slot) bool {
 	for _, p := range r.procs {
-		if p.InnerPID == int(slot.PID) && mapsIt(p, reg) {
+		if p.InnerPID == int(slot.PID) && mapsRegion(p, reg) {
 			return true
 		}
 	}
@@ -236,7 +236,7 @@ func (r *Reader) conclude(reg *region) (again bool) {
 		}
 	}
 	for id := range reg.wiped {
-		if p := r.procs[id.PID]; p == nil || p.ProcessID != id || !mapsIt(p, reg) {
+		if p := r.procs[id.PID]; p == nil || p.ProcessID != id || !mapsRegion(p, reg) {
 			delete(reg.wiped, id)
 		}
 	}
@@ -276,12 +276,12 @@ func (r *Reader) noteWiped(reg *region, st *slotState) {
 		return
 	}
 	r.reread(p)
-	if mapsIt(p, reg) {
+	if mapsRegion(p, reg) {
 		reg.wiped[p.ProcessID] = true
 	}
 }
 
-func mapsIt(p *process, reg *region) bool {
+func mapsRegion(p *process, reg *region) bool {
 	m, ok := p.maps.find(reg.inode)
 	return ok && m.writable
 }
@@ -290,7 +290,7 @@ func mapsIt(p *process, reg *region) bool {
 func (r *Reader) holders(reg *region) []*process {
 	var hs []*process
 	for _, p := range r.procs {
-		if mapsIt(p, reg) {
+		if mapsRegion(p, reg) {
 			hs = append(hs, p)
 		}
 	}

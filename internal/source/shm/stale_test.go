@@ -17,8 +17,8 @@ import (
 
 const regionOne = "/dev/shm/tt_device_1_memory"
 
-// haunted is a scene with a ghost in the region of chip 1.
-func haunted(t *testing.T, o metal.Options) *scene {
+// sceneWithGhost is a scene with a ghost in the region of chip 1.
+func sceneWithGhost(t *testing.T, o metal.Options) *scene {
 	s := newScene(t)
 	s.kill(s.start(o, "name dead", "open 1", "alloc 1 dram 1000"))
 	s.read()
@@ -27,7 +27,7 @@ func haunted(t *testing.T, o metal.Options) *scene {
 }
 
 func TestRemove(t *testing.T) {
-	s := haunted(t, metal.Options{})
+	s := sceneWithGhost(t, metal.Options{})
 	left := s.last.Leftovers()
 	if len(left) != 1 || left[0].Region != s.region(1) || left[0].Blocked != nil {
 		t.Fatalf("leftovers %+v", left)
@@ -50,7 +50,7 @@ func TestRemove(t *testing.T) {
 }
 
 func TestRemoveRefusesWhatIsInUse(t *testing.T) {
-	s := haunted(t, metal.Options{})
+	s := sceneWithGhost(t, metal.Options{})
 	dead := s.region(1)
 	// It attaches after the sweep, and records nothing: only its mapping tells.
 	p := s.start(metal.Options{}, "open 1")
@@ -71,7 +71,7 @@ func TestRemoveRefusesWhatIsInUse(t *testing.T) {
 
 // A container's process has the region under another mount.
 func TestRemoveSeesContainers(t *testing.T) {
-	s := haunted(t, metal.Options{})
+	s := sceneWithGhost(t, metal.Options{})
 	p := s.start(metal.Options{Container: true}, "open 1")
 	err := s.r.Remove(s.region(1))
 	if inUse, ok := errors.AsType[*InUseError](err); !ok || inUse.PIDs[0] != p.PID {
@@ -98,7 +98,7 @@ func TestRemoveRefusesOtherFiles(t *testing.T) {
 	}
 	for name, swap := range swaps {
 		t.Run(name, func(t *testing.T) {
-			s := haunted(t, metal.Options{})
+			s := sceneWithGhost(t, metal.Options{})
 			reg := s.region(1)
 			if err := os.Rename(regionOne, "/dev/shm/kept"); err != nil {
 				t.Fatal(err)
@@ -116,7 +116,7 @@ func TestRemoveRefusesOtherFiles(t *testing.T) {
 }
 
 func TestRemoveOnlyOwn(t *testing.T) {
-	haunted(t, metal.Options{})
+	sceneWithGhost(t, metal.Options{})
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: another user")
 	}

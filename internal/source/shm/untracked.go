@@ -32,7 +32,7 @@ func (r *Reader) describe(p *process) *Process {
 // accounts tells whether p writes a region.
 func (r *Reader) accounts(p *process) bool {
 	for _, reg := range r.regions {
-		if mapsIt(p, reg) {
+		if mapsRegion(p, reg) {
 			return true
 		}
 		for _, st := range reg.states {
@@ -72,7 +72,7 @@ func (r *Reader) silent(p *process, release model.Reading[string]) model.Doubt {
 // shutOut lists the regions in p's reach that it cannot attach to.
 func (r *Reader) shutOut(p *process, release model.Reading[string]) (list []model.Doubt) {
 	for _, reg := range slices.SortedFunc(maps.Values(r.regions), byID) {
-		if reg.deleted || mapsIt(p, reg) || !r.inReach(p, reg) {
+		if reg.deleted || mapsRegion(p, reg) || !r.inReach(p, reg) {
 			continue
 		}
 		if p.UID > 0 && reg.owner != p.UID && reg.mode&0o006 != 0o006 {

@@ -228,7 +228,7 @@ func owner(path string) int {
 // look decides what a ledger is: of a live process, left by a dead one, or none.
 func (r *Reader) look(s *Sweep, f *file) {
 	if f.told {
-		r.bury(f)
+		r.removeFileOf(f)
 		return
 	}
 	pid, held, err := ledgerfile.Holder(f.fd)
@@ -261,7 +261,7 @@ func (r *Reader) look(s *Sweep, f *file) {
 		if r.opts.Run != "" || !r.belongsToRun(f) {
 			f.told = true
 			s.Ended = append(s.Ended, Ended{f.path, f.uid, f.ledger})
-			r.bury(f)
+			r.removeFileOf(f)
 		}
 	}
 }
@@ -300,7 +300,7 @@ func (r *Reader) failed(s *Sweep, f *file, held bool, err error) {
 	}
 	if r.now.Sub(f.deadAt) > notReadyAge {
 		f.told = true
-		r.bury(f)
+		r.removeFileOf(f)
 	}
 }
 
@@ -355,9 +355,9 @@ func (r *Reader) belongsToRun(f *file) bool {
 	return err == nil && !st.Gone() && st.Start == start
 }
 
-// bury removes the file of a dead process. It tries again at each sweep while
+// removeFileOf removes the file of a dead process. It tries again at each sweep while
 // the file is there.
-func (r *Reader) bury(f *file) {
+func (r *Reader) removeFileOf(f *file) {
 	if r.opts.Remove && f.seen == r.seq && (r.opts.All || f.uid == os.Geteuid()) {
 		_ = f.remove() // who may not, leaves it to who may
 	}

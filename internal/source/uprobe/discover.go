@@ -54,7 +54,7 @@ func (s *Source) discover(ctx context.Context) error {
 			s.processes.Begin()
 		}
 		for _, m := range found {
-			s.meet(m)
+			s.watch(m)
 		}
 		if incomplete {
 			s.scan()
@@ -83,8 +83,8 @@ func (s *Source) isKnown(pid int) bool {
 	return ok
 }
 
-// meet begins to watch a process.
-func (s *Source) meet(m mapping) {
+// watch begins to watch a process.
+func (s *Source) watch(m mapping) {
 	process, err := s.processes.Process(m.pid)
 	if err != nil {
 		return // it has ended

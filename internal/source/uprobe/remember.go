@@ -32,8 +32,8 @@ type remembered struct {
 	Libraries []string `json:"libraries"`
 }
 
-// recall reads the file. One that is damaged counts as empty.
-func recall(file string) (*memory, error) {
+// readMemory reads the file. One that is damaged counts as empty.
+func readMemory(file string) (*memory, error) {
 	m := &memory{file: file}
 	if file == "" {
 		return m, nil
@@ -99,7 +99,7 @@ func (s *Source) prepare() {
 			}
 		}
 	}
-	m, err := recall(s.o.Memory)
+	m, err := readMemory(s.o.Memory)
 	if err != nil {
 		s.log.Warn("programs that start now are noticed late", "err", err)
 	}

@@ -35,13 +35,13 @@ func TestRemembered(t *testing.T) {
 func TestRecall(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "libraries.json")
-	if m, err := recall(file); err != nil || len(m.paths) != 0 {
+	if m, err := readMemory(file); err != nil || len(m.paths) != 0 {
 		t.Errorf("no file: %v, %v", m, err)
 	}
 	if err := os.WriteFile(file, []byte(`{"libraries": ["/a/libtt_metal.so`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := recall(file); err == nil || len(m.paths) != 0 {
+	if m, err := readMemory(file); err == nil || len(m.paths) != 0 {
 		t.Errorf("a damaged file: %v, %v", m, err)
 	}
 	m := &memory{file: file}
@@ -54,7 +54,7 @@ func TestRecall(t *testing.T) {
 	if err := m.save(); err != nil {
 		t.Fatal(err)
 	}
-	m, err := recall(file)
+	m, err := readMemory(file)
 	if err != nil || len(m.paths) != maxRemembered || m.paths[0] != fmt.Sprintf("/lib/%d/libtt_metal.so", maxRemembered+4) {
 		t.Errorf("%v: %v", err, m.paths)
 	}

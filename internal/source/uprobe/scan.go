@@ -39,7 +39,7 @@ func (s *Source) scan() {
 			continue
 		}
 		if m, ok := s.mapped(pid); ok {
-			s.meet(m)
+			s.watch(m)
 		}
 	}
 }

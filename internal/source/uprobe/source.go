@@ -154,7 +154,7 @@ func (s *Source) close() {
 
 // How long events may wait in the ring: short while some come, longer when
 // none did, longer still while no process is known that could make one.
-// Whoever asks (Sync) does not wait for any of them, and meet wakes the reader.
+// Whoever asks (Sync) does not wait for any of them, and watch wakes the reader.
 const (
 	lookBusy  = 20 * time.Millisecond
 	lookIdle  = 100 * time.Millisecond

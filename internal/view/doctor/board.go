@@ -39,7 +39,7 @@ func (e *examiner) driver() {
 		e.say(Driver, Hint, "driver_version", "the driver does not tell its version", "")
 		return
 	}
-	lacks := lacking(v)
+	lacks := notOffered(v)
 	switch {
 	case len(lacks) > 0:
 		e.say(Driver, Hint, "driver_old", "tt-kmd "+words.Escape(v)+" does not offer "+strings.Join(lacks, ", "), "update tt-kmd to 2.9 or later")
@@ -48,8 +48,8 @@ func (e *examiner) driver() {
 	}
 }
 
-// lacking is what a driver release does not offer and ttmon would show.
-func lacking(version string) (list []string) {
+// notOffered is what a driver release does not offer and ttmon would show.
+func notOffered(version string) (list []string) {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
 		return nil

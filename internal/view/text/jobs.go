@@ -153,10 +153,10 @@ func quoted(s string) string {
 	return s
 }
 
-// AppendMess says what jobs have left: processes that still hold devices, and what
+// AppendLeft says what jobs have left: processes that still hold devices, and what
 // dead ones left in tt-metal's accounting. The word at the beginning of a line is
 // for scripts: process or region.
-func AppendMess(dst []byte, a *jobs.Answer) []byte {
+func AppendLeft(dst []byte, a *jobs.Answer) []byte {
 	for i := range a.Jobs {
 		j := &a.Jobs[i]
 		for _, p := range j.Holding {

@@ -58,8 +58,8 @@ func TestJobsCSV(t *testing.T) {
 	}
 }
 
-func TestMess(t *testing.T) {
-	got := string(AppendMess(nil, jobsAnswer()))
+func TestLeft(t *testing.T) {
+	got := string(AppendLeft(nil, jobsAnswer()))
 	for _, want := range []string{
 		"region /dev/shm/tt_device_1_memory has 1.0 GiB of the dead process 7 (py\\x1b) of job 4711: nobody uses it\n",
 		"process 9 (serve) of job ml/llama,0 holds device 0, 1\n",

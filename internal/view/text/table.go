@@ -157,7 +157,7 @@ func devices(s *model.Snapshot, o *Options) *grid {
 	})
 	bars := !o.Plain && any(func(d *model.Device) bool { return fullness(&d.Memory).ok })
 	if bars {
-		add(column{bar: true, least: barLeast(o), rank: 50}, func(d *model.Device) cell { return c("") })
+		add(column{bar: true, least: leastBarWidth(o), rank: 50}, func(d *model.Device) cell { return c("") })
 	}
 	add(column{head: "DRAM", least: words.FigurePairWidth, tight: bars}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM) })
 	if any(func(d *model.Device) bool { return d.Memory.Pools[model.L1].Occupied.Known() }) {
@@ -191,8 +191,8 @@ func devices(s *model.Snapshot, o *Options) *grid {
 // l1Buffers heads the L1 where nothing but what buffers asked for is known.
 const l1Buffers = "L1 " + words.BuffersOnlyShort
 
-// barLeast keeps extra columns from squeezing the bar.
-func barLeast(o *Options) int {
+// leastBarWidth keeps extra columns from squeezing the bar.
+func leastBarWidth(o *Options) int {
 	if o.layoutWidth() < extraWidth {
 		return minBar
 	}

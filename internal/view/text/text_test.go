@@ -180,9 +180,9 @@ func TestASCII(t *testing.T) {
 
 const evil = "\x1b]0;x\a\u202e\xff\r\n"
 
-// evils are doubts of every kind, and of one that is not known, with foreign
+// hostileDoubts are doubts of every kind, and of one that is not known, with foreign
 // text in every place that can have some.
-func evils() []model.Doubt {
+func hostileDoubts() []model.Doubt {
 	var list []model.Doubt
 	for _, k := range append(model.DoubtKinds(), evil) {
 		list = append(list, model.Doubt{Kind: k, Region: evil, Release: evil, Name: evil, Source: evil, Basis: evil, Detail: evil})
@@ -197,15 +197,15 @@ func TestHostileNames(t *testing.T) {
 		p := &s.Processes[i]
 		p.Name, p.Cmdline, p.User = model.Value(evil), model.Value(evil), model.Value(evil)
 		p.Container = model.Container{Runtime: evil, ID: evil, Pod: evil, Namespace: evil}
-		p.Doubts, p.SystemdUnit, p.SlurmJob, p.Release = evils(), evil, evil, model.Value(evil)
+		p.Doubts, p.SystemdUnit, p.SlurmJob, p.Release = hostileDoubts(), evil, evil, model.Value(evil)
 		for j := range p.Devices {
-			p.Devices[j].Doubts, p.Devices[j].Source = evils(), evil
+			p.Devices[j].Doubts, p.Devices[j].Source = hostileDoubts(), evil
 		}
 	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		d.Board, d.Serial, d.ASICID, d.Firmware.Bundle = model.Value(evil), model.Value(evil), model.Value(evil), model.Value(evil)
-		d.StateReason, d.Memory.Doubts, d.Doubts, d.Activity.Basis = model.StateReason{Cause: model.ReadBlocked, File: evil}, evils(), evils(), evil
+		d.StateReason, d.Memory.Doubts, d.Doubts, d.Activity.Basis = model.StateReason{Cause: model.ReadBlocked, File: evil}, hostileDoubts(), hostileDoubts(), evil
 		for j := range d.Chips {
 			d.Chips[j].Name, d.Chips[j].Region = evil, evil
 		}

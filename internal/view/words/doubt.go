@@ -42,19 +42,19 @@ var (
 const notCounted = "not in the figures"
 
 func phraseOf(d *model.Doubt) phrase {
-	if text, ok := ofItsFigures(d); ok {
+	if text, ok := aboutFigures(d); ok {
 		return phrase{text: text, noun: aProcess, name: pidName(d)}
 	}
-	if text, ok := ofUncounted(d); ok {
+	if text, ok := aboutUnknown(d); ok {
 		return phrase{text: text, noun: aProcess, name: pidName(d)}
 	}
-	if p, ok := ofChip(d); ok {
+	if p, ok := aboutChip(d); ok {
 		return p
 	}
-	if text, ok := ofOpening(d); ok {
+	if text, ok := aboutOpeners(d); ok {
 		return phrase{text: text}
 	}
-	if text, ok := ofRemoval(d); ok {
+	if text, ok := aboutRemoval(d); ok {
 		return phrase{text: text}
 	}
 	return phrase{text: Escape(d.Detail), new: true}
@@ -67,8 +67,8 @@ func pidName(d *model.Doubt) string {
 	return strconv.Itoa(d.PID)
 }
 
-// ofItsFigures are the doubts about the figures of one process.
-func ofItsFigures(d *model.Doubt) (string, bool) {
+// aboutFigures are the doubts about the figures of one process.
+func aboutFigures(d *model.Doubt) (string, bool) {
 	switch d.Kind {
 	case model.OtherThreads:
 		return release(d) + " counts what one thread allocates and frees: the figures may be too high or too low", true
@@ -93,13 +93,13 @@ func ofItsFigures(d *model.Doubt) (string, bool) {
 	case model.FigureImpossible:
 		return "a figure that cannot be, wrapped or more than the chip has, is left out", true
 	default:
-		return ofReports(d)
+		return aboutReports(d)
 	}
 }
 
-// ofReports are the doubts about figures that a process reports itself, or
+// aboutReports are the doubts about figures that a process reports itself, or
 // that were watched.
-func ofReports(d *model.Doubt) (string, bool) {
+func aboutReports(d *model.Doubt) (string, bool) {
 	switch d.Kind {
 	case model.ReportLate:
 		since := ""
@@ -141,8 +141,8 @@ func ofReports(d *model.Doubt) (string, bool) {
 	return "", false
 }
 
-// ofUncounted are the doubts about a process of which nothing is known.
-func ofUncounted(d *model.Doubt) (string, bool) {
+// aboutUnknown are the doubts about a process of which nothing is known.
+func aboutUnknown(d *model.Doubt) (string, bool) {
 	switch d.Kind {
 	case model.ProcessDenied:
 		return whose(d.UID) + ", and may not be looked at: " + notCounted, true
@@ -176,8 +176,8 @@ func ofUncounted(d *model.Doubt) (string, bool) {
 	return "", false
 }
 
-// ofChip are the doubts about a chip or a device as a whole.
-func ofChip(d *model.Doubt) (p phrase, ok bool) {
+// aboutChip are the doubts about a chip or a device as a whole.
+func aboutChip(d *model.Doubt) (p phrase, ok bool) {
 	p.noun = aSlot
 	switch d.Kind {
 	case model.SlotUnseen:
@@ -219,8 +219,8 @@ func ofChip(d *model.Doubt) (p phrase, ok bool) {
 	return p, true
 }
 
-// ofOpening are those about how a device is open, and who could be seen.
-func ofOpening(d *model.Doubt) (string, bool) {
+// aboutOpeners are those about how a device is open, and who could be seen.
+func aboutOpeners(d *model.Doubt) (string, bool) {
 	switch d.Kind {
 	case model.UsersHidden:
 		return "open " + plural(d.Count, "time", "times") + " in processes that cannot be seen from here", true
@@ -258,8 +258,8 @@ func ofOpening(d *model.Doubt) (string, bool) {
 	return "", false
 }
 
-// ofRemoval are the reasons why a region cannot be removed.
-func ofRemoval(d *model.Doubt) (string, bool) {
+// aboutRemoval are the reasons why a region cannot be removed.
+func aboutRemoval(d *model.Doubt) (string, bool) {
 	switch d.Kind {
 	case model.RegionInUse:
 		if len(d.PIDs) == 0 {

@@ -27,9 +27,9 @@ type column struct {
 	value   func(*row) filter.Value
 }
 
-func texts(s ...string) filter.Value         { return filter.Value{Texts: s} }
-func numbers(n ...float64) filter.Value      { return filter.Value{Numbers: n} }
-func plainly(s string) (string, cells.Style) { return s, cells.Text }
+func texts(s ...string) filter.Value           { return filter.Value{Texts: s} }
+func numbers(n ...float64) filter.Value        { return filter.Value{Numbers: n} }
+func plainText(s string) (string, cells.Style) { return s, cells.Text }
 
 func of[T any](r model.Reading[T], f func(T) float64) filter.Value {
 	if v, ok := r.Get(); ok {
@@ -62,18 +62,18 @@ func tableColumns() []column {
 				if r.p.State == model.Hidden {
 					return "?", cells.Faint
 				}
-				return plainly(strconv.Itoa(r.p.PID))
+				return plainText(strconv.Itoa(r.p.PID))
 			},
 			value: func(r *row) filter.Value { return numbers(float64(r.p.PID)) },
 		},
 		{
 			name: "user", title: "User", help: "owner", width: 8, left: true, rank: 3,
-			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Foreign(r.p.User))) },
+			text:  func(r *row) (string, cells.Style) { return plainText(missing(r, words.Foreign(r.p.User))) },
 			value: func(r *row) filter.Value { return ofText(r.p.User) },
 		},
 		{
 			name: "device", aliases: []string{"dev", "gpu", "chip"}, title: "Dev", help: "devices it uses", width: 7, left: true, rank: 2, kind: filter.Number,
-			text: func(r *row) (string, cells.Style) { return plainly(deviceList(r.devices, 7)) },
+			text: func(r *row) (string, cells.Style) { return plainText(deviceList(r.devices, 7)) },
 			value: func(r *row) filter.Value {
 				var v filter.Value
 				for _, d := range r.devices {
@@ -92,7 +92,7 @@ func tableColumns() []column {
 				if !held.Known() {
 					return missing(r, words.Figure(held)), cells.Faint
 				}
-				return plainly(words.FigureColumn(held))
+				return plainText(words.FigureColumn(held))
 			},
 			value: func(r *row) filter.Value {
 				n, _, known := r.mem[p].Bytes().Best()
@@ -110,7 +110,7 @@ func tableColumns() []column {
 			if !ok {
 				return words.Nothing, cells.Faint
 			}
-			return plainly(words.Mark(bound) + words.Whole(100*v) + "%")
+			return plainText(words.Mark(bound) + words.Whole(100*v) + "%")
 		},
 		value: func(r *row) filter.Value {
 			v, _, ok := r.share()
@@ -128,20 +128,20 @@ func hostColumns() []column {
 	return []column{
 		{
 			name: "cpu", title: "CPU", help: "share of one core", width: 6, rank: 5, kind: filter.Number,
-			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Reading(r.p.CPU, words.CPU))) },
+			text:  func(r *row) (string, cells.Style) { return plainText(missing(r, words.Reading(r.p.CPU, words.CPU))) },
 			value: func(r *row) filter.Value { return of(r.p.CPU, func(v float64) float64 { return v }) },
 		},
 		{
 			name: "rss", aliases: []string{"mem"}, title: "RSS", help: "memory of the host", width: 8, rank: 7, kind: filter.Bytes,
 			text: func(r *row) (string, cells.Style) {
-				return plainly(missing(r, words.Reading(r.p.RSS, words.BytesColumn)))
+				return plainText(missing(r, words.Reading(r.p.RSS, words.BytesColumn)))
 			},
 			value: func(r *row) filter.Value { return of(r.p.RSS, func(v uint64) float64 { return float64(v) }) },
 		},
 		{
 			name: "threads", title: "Thr", help: "threads", width: 4, kind: filter.Number,
 			text: func(r *row) (string, cells.Style) {
-				return plainly(missing(r, words.Reading(r.p.Threads, strconv.Itoa)))
+				return plainText(missing(r, words.Reading(r.p.Threads, strconv.Itoa)))
 			},
 			value: func(r *row) filter.Value { return of(r.p.Threads, func(v int) float64 { return float64(v) }) },
 		},
@@ -149,9 +149,9 @@ func hostColumns() []column {
 			name: "time", title: "Time", help: "how long it has been running", width: 6, rank: 6, kind: filter.Seconds,
 			text: func(r *row) (string, cells.Style) {
 				if d, ok := r.age(); ok {
-					return plainly(words.Duration(d))
+					return plainText(words.Duration(d))
 				}
-				return plainly(words.Nothing)
+				return plainText(words.Nothing)
 			},
 			value: func(r *row) filter.Value {
 				if d, ok := r.age(); ok {
@@ -162,35 +162,35 @@ func hostColumns() []column {
 		},
 		{
 			name: "job", title: "Job", help: "batch job, pod, container or unit", width: 20, left: true, rank: 8,
-			text:  func(r *row) (string, cells.Style) { return plainly(words.Job(r.p)) },
+			text:  func(r *row) (string, cells.Style) { return plainText(words.Job(r.p)) },
 			value: func(r *row) filter.Value { return orNothing(words.Job(r.p)) },
 		},
 		{
 			name: "container", title: "Container", help: "container it runs in", width: 14, left: true,
 			text: func(r *row) (string, cells.Style) {
-				return plainly(cmp.Or(words.Escape(r.p.Container.ID), words.Nothing))
+				return plainText(cmp.Or(words.Escape(r.p.Container.ID), words.Nothing))
 			},
 			value: func(r *row) filter.Value { return orNothing(words.Escape(r.p.Container.ID)) },
 		},
 		{
 			name: "unit", title: "Unit", help: "systemd unit", width: 20, left: true,
 			text: func(r *row) (string, cells.Style) {
-				return plainly(cmp.Or(words.Escape(r.p.SystemdUnit), words.Nothing))
+				return plainText(cmp.Or(words.Escape(r.p.SystemdUnit), words.Nothing))
 			},
 			value: func(r *row) filter.Value { return orNothing(words.Escape(r.p.SystemdUnit)) },
 		},
 		{
 			name: "pod", title: "Pod", help: "Kubernetes pod", width: 20, left: true,
-			text:  func(r *row) (string, cells.Style) { return plainly(cmp.Or(pod(r.p), words.Nothing)) },
+			text:  func(r *row) (string, cells.Style) { return plainText(cmp.Or(pod(r.p), words.Nothing)) },
 			value: func(r *row) filter.Value { return orNothing(pod(r.p)) },
 		},
 		{
 			name: "fds", title: "FDs", help: "open descriptors of devices", width: 4, kind: filter.Number,
 			text: func(r *row) (string, cells.Style) {
 				if n, ok := descriptors(r.p); ok {
-					return plainly(strconv.Itoa(n))
+					return plainText(strconv.Itoa(n))
 				}
-				return plainly(words.Nothing)
+				return plainText(words.Nothing)
 			},
 			value: func(r *row) filter.Value {
 				if n, ok := descriptors(r.p); ok {
@@ -203,9 +203,9 @@ func hostColumns() []column {
 			name: "start", title: "Started", help: "when it was started", width: 12, left: true,
 			text: func(r *row) (string, cells.Style) {
 				if r.p.StartTime.IsZero() {
-					return plainly(words.Nothing)
+					return plainText(words.Nothing)
 				}
-				return plainly(r.p.StartTime.Local().Format("Jan 02 15:04"))
+				return plainText(r.p.StartTime.Local().Format("Jan 02 15:04"))
 			},
 			value: func(r *row) filter.Value {
 				if r.p.StartTime.IsZero() {
@@ -216,32 +216,32 @@ func hostColumns() []column {
 		},
 		{
 			name: "uid", title: "UID", help: "number of the owner", width: 6, kind: filter.Number,
-			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Reading(r.p.UID, strconv.Itoa))) },
+			text:  func(r *row) (string, cells.Style) { return plainText(missing(r, words.Reading(r.p.UID, strconv.Itoa))) },
 			value: func(r *row) filter.Value { return of(r.p.UID, func(v int) float64 { return float64(v) }) },
 		},
 		{
 			name: "ppid", title: "PPID", help: "parent", width: 8, kind: filter.Number,
-			text:  func(r *row) (string, cells.Style) { return plainly(strconv.Itoa(r.p.PPID)) },
+			text:  func(r *row) (string, cells.Style) { return plainText(strconv.Itoa(r.p.PPID)) },
 			value: func(r *row) filter.Value { return numbers(float64(r.p.PPID)) },
 		},
 		{
 			name: "state", title: "State", help: "running, exited or hidden", width: 8, left: true,
-			text:  func(r *row) (string, cells.Style) { return plainly(string(r.p.State)) },
+			text:  func(r *row) (string, cells.Style) { return plainText(string(r.p.State)) },
 			value: func(r *row) filter.Value { return orNothing(string(r.p.State)) },
 		},
 		{
 			name: "source", title: "Source", help: "where its memory figures come from", width: 7, left: true,
-			text:  func(r *row) (string, cells.Style) { return plainly(cmp.Or(sources(r.p), words.Nothing)) },
+			text:  func(r *row) (string, cells.Style) { return plainText(cmp.Or(sources(r.p), words.Nothing)) },
 			value: func(r *row) filter.Value { return orNothing(sources(r.p)) },
 		},
 		{
 			name: "release", title: "Release", help: "tt-metal release it runs", width: 10, left: true,
-			text:  func(r *row) (string, cells.Style) { return plainly(missing(r, words.Foreign(r.p.Release))) },
+			text:  func(r *row) (string, cells.Style) { return plainText(missing(r, words.Foreign(r.p.Release))) },
 			value: func(r *row) filter.Value { return ofText(r.p.Release) },
 		},
 		{
 			name: "command", aliases: []string{"cmd", "cmdline"}, title: "Command", help: "command line", left: true, rank: 1,
-			text:  func(r *row) (string, cells.Style) { return plainly(r.branch + r.command()) },
+			text:  func(r *row) (string, cells.Style) { return plainText(r.branch + r.command()) },
 			value: func(r *row) filter.Value { return texts(r.command()) },
 		},
 	}
