@@ -14,7 +14,7 @@ const figuresVar = "TTMOND_FIGURES"
 // baseVar is an older ttmond that is measured beside ours, if there is one.
 const baseVar = "TTMOND_BASE"
 
-const attackTime = 5 * time.Second
+const attackTime = 3 * time.Second
 
 // What each attack, alone, does to the loop, to root's workload and to a viewer.
 func TestAttackFigures(t *testing.T) {
@@ -79,8 +79,8 @@ func measureBase(t *testing.T, program, attack string) {
 		if _, err := fmt.Sscanf(line, "worst %d p99 %d reports %d", &f.stall, &f.stallP99, &f.reports); err != nil {
 			fate += " root's workload died"
 		}
-	case <-time.After(10 * time.Second):
-		fate += " frozen for 10 s more"
+	case <-time.After(5 * time.Second):
+		fate += " frozen for 5 s more"
 	}
 	a.current.kill() // whoever waits for it goes on
 	a.viewer.Wait()

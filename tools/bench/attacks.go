@@ -67,7 +67,7 @@ func benchAttackFigures(base string) error {
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("a promise was broken; see go test ./cmd/ttmond -run TestAttackFigures: %w", err)
 	}
-	fmt.Println("Two users attack for 5 s; ttmond has 512 MiB and 4096 descriptors. Times are of the wall: a busy machine adds its own.")
+	fmt.Println("Two users attack for 3 s; ttmond has 512 MiB and 4096 descriptors. Times are of the wall: a busy machine adds its own.")
 	fmt.Println("Aim: no stall and no answer above 100 ms, a step of about 1 ms.")
 	return nil
 }
