@@ -73,6 +73,9 @@ func TestSoakSystemd(t *testing.T) {
 	signal := func(name string) func(string) {
 		return func(pid string) { _ = s.inside("kill", "-"+name, pid).Run() }
 	}
+	// The workload has started it by connecting; before it is ready no watchdog
+	// looks after it.
+	a.await("the service", func() bool { return s.show("ActiveState") == "active" })
 	for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); {
 		what := ""
 		switch n := rnd.IntN(12); {

@@ -56,6 +56,10 @@ exec ` + bin + ` --system --unit=ttmon-test.target --log-target=console --log-le
 	}
 	t.Cleanup(func() {
 		said := s.said()
+		if t.Failed() {
+			status, _ := s.systemctl("status", "--no-pager", "--lines=0", "ttmond.service")
+			said += "\n" + status
+		}
 		if s.pid1 != 0 {
 			_ = syscall.Kill(s.pid1, syscall.SIGKILL) // and everything with it
 		}
