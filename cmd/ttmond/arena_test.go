@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ type arena struct {
 	stopView  context.CancelFunc
 	answers   []time.Duration // how long the viewer waited; read after stopView
 	viewErr   error
+	absences  atomic.Int64 // begins and ends of times at which no ttmond runs
 	figures   figures
 	patience  time.Duration // of the workload and the viewer
 	memoryMax int64
@@ -111,20 +113,38 @@ func (a *arena) makeTools() {
 	}
 }
 
-// tool is the program that plays an attack.
+// tool is the program that plays an attack: ours, under a name of its own.
 func (a *arena) tool(attack string) string {
 	a.t.Helper()
 	bin := filepath.Join(a.tools, programName(attack))
-	if _, err := os.Stat(bin); err != nil {
-		self, err := os.ReadFile("/proc/self/exe")
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		if err := os.WriteFile(bin, self, 0o755); err != nil {
-			a.t.Fatal(err)
-		}
+	if _, err := os.Stat(bin); err == nil {
+		return bin
+	}
+	copied := filepath.Join(filepath.Dir(program(a.t)), "attacker")
+	if err := copySelf(copied); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.Link(copied, bin); err != nil {
+		a.t.Fatal(err)
 	}
 	return bin
+}
+
+var copying sync.Mutex
+
+// copySelf copies the test program, once: it is large, and there are many
+// attackers. Another process does: a program that we have open for writing, if
+// only because we forked at that moment, cannot be started.
+func copySelf(to string) error {
+	copying.Lock()
+	defer copying.Unlock()
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	}
+	if out, err := exec.Command("cp", fmt.Sprintf("/proc/%d/exe", os.Getpid()), to).CombinedOutput(); err != nil {
+		return fmt.Errorf("copying the test program: %w: %s", err, out)
+	}
+	return os.Chmod(to, 0o755)
 }
 
 // limit has ttmond started below a memory cgroup and with few descriptors.
@@ -268,7 +288,7 @@ func (a *arena) work() {
 // view asks for root's device again and again, on one connection, as a viewer does.
 func (a *arena) view(ctx context.Context) {
 	for ctx.Err() == nil {
-		start := time.Now()
+		start, before := time.Now(), a.absences.Load()
 		held, err := ask(a.alloc, rootDevice)
 		if err == nil && held > rootBytes {
 			err = fmt.Errorf("root's device holds %d bytes, and its workload never has more than %d: %w", held, rootBytes, errWrongSum)
@@ -279,7 +299,7 @@ func (a *arena) view(ctx context.Context) {
 			a.viewErr = err
 			return
 		}
-		if err == nil {
+		if after := a.absences.Load(); err == nil && after == before && after%2 == 0 {
 			a.answers = append(a.answers, time.Since(start))
 		}
 		select {

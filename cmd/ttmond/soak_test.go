@@ -130,9 +130,11 @@ func (s *soak) step() {
 		s.takeOver()
 	case what == 13:
 		s.note("stop")
+		s.absences.Add(1)
 		s.stop()
 		time.Sleep(time.Duration(s.rnd.IntN(300)) * time.Millisecond)
 		s.start()
+		s.absences.Add(1)
 	case what == 14:
 		s.note("killed successor")
 		s.killSuccessor()
