@@ -122,7 +122,7 @@ func (c *checkCmd) run() error {
 func (c *checkCmd) check() (*nagios.Check, error) {
 	switch {
 	case c.expect < 0:
-		return nil, usage("--expect: %d is no number of devices", c.expect)
+		return nil, usage("--expect: %d is not a number of devices", c.expect)
 	case c.sample < 0 || c.sample > 60_000:
 		return nil, usage("--sample: %d ms is not between 0 and a minute", c.sample)
 	}
@@ -159,7 +159,7 @@ func threshold(flag, arg string) (t nagios.Threshold, err error) {
 		return t, usage("%s: there is no field %q%s", flag, name, suggestion(nearest.Word(name, metric.Names(table))))
 	}
 	if t.Field.Kind == metric.Text {
-		return t, usage("%s: %s is no number", flag, name)
+		return t, usage("%s: %s is not a number", flag, name)
 	}
 	if t.Range, err = nagios.ParseRange(text); err != nil {
 		return t, usage("%s: %w", flag, err)

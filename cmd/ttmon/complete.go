@@ -25,7 +25,7 @@ With --alias it is for one of the names by which ttmon can be called.`,
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("of which shell? one of %s", strings.Join(cmd.ValidArgs, ", "))
+				return usage("completion for which shell? one of %s", strings.Join(cmd.ValidArgs, ", "))
 			}
 			return nil
 		},

@@ -61,7 +61,7 @@ Exit codes: 0 all well, hints included; 1 a warning; 2 something does not work;
 
 func (d *doctorCmd) run() error {
 	if d.private && d.bundle == "" {
-		return usage("--private is about what --bundle packs: use it with that")
+		return usage("--private is about what --bundle packs: use both")
 	}
 	subject, err := d.subject()
 	if err != nil {

@@ -56,7 +56,7 @@ hung, were lost and came back; alerts. With -f it goes on telling.`,
 func (e *eventsCmd) run() error {
 	q := eventlog.Query{Limit: e.limit, Kinds: e.kinds}
 	if e.limit < 1 {
-		return usage("-n: %d is no number of lines", e.limit)
+		return usage("-n: %d is not a number of lines", e.limit)
 	}
 	if e.since != "" {
 		var err error
@@ -119,7 +119,7 @@ func (e *eventsCmd) device(ctx context.Context, c *client.Client) (string, error
 		return "", err
 	}
 	if len(s.Devices) != 1 {
-		return "", usage("-i chooses %d devices: events are told of one, or of all", len(s.Devices))
+		return "", usage("-i names %d devices: events are listed for one device, or for all", len(s.Devices))
 	}
 	return s.Devices[0].BusID, nil
 }

@@ -86,7 +86,7 @@ func (e *exportCmd) run(args []string) error {
 			continue
 		}
 		if chosen >= 0 {
-			return usage("--%s and --%s exclude each other", exportFormats[chosen].flag, x.flag)
+			return usage("--%s and --%s cannot be used together", exportFormats[chosen].flag, x.flag)
 		}
 		chosen = i
 	}

@@ -78,11 +78,11 @@ func (f *fleetCmd) run(args []string) error {
 	case len(args) > 1:
 		return usage("one HOST at a time")
 	case f.once && f.watch:
-		return usage("--once and --watch exclude each other")
+		return usage("--once and --watch cannot be used together")
 	case f.interval < time.Second:
 		return usage("--interval: %v is less than a second", f.interval)
 	case f.rows < 0:
-		return usage("-n: %d is no number of hosts", f.rows)
+		return usage("-n: %d is not a number of hosts", f.rows)
 	}
 	if f.serve != "" {
 		if f.watch || f.once || len(args) > 0 {

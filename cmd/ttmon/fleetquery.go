@@ -28,7 +28,7 @@ func (q *fleetQuery) findLabel() error {
 		if strings.ContainsFunc(q.label, func(r rune) bool {
 			return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 		}) {
-			return fmt.Errorf("--host-label: %q is no name of a label", q.label)
+			return fmt.Errorf("--host-label: %q is not a label name", q.label)
 		}
 		return nil
 	}

@@ -72,7 +72,7 @@ func (a *app) remembering() (*client.Client, error) {
 	return client.New(path), nil
 }
 
-var errNoDaemon = errors.New("no ttmond runs here: it is who remembers (systemctl start ttmond)")
+var errNoDaemon = errors.New("no ttmond runs here, and only ttmond keeps the past: systemctl start ttmond")
 
 // ago reads a time ago, or a moment.
 func ago(flag, s string, now time.Time) (time.Time, error) {
@@ -125,7 +125,7 @@ func (h *historyCmd) run(args []string) error {
 	case !start.Before(end):
 		return usage("--since is not before --until")
 	case h.json && h.csv:
-		return usage("--json and --csv exclude each other")
+		return usage("--json and --csv cannot be used together")
 	case h.step < 0:
 		return usage("--step: %v is negative", h.step)
 	}
@@ -201,7 +201,7 @@ func (h *historyCmd) question(arg string, snap *model.Snapshot, chosen bool) (me
 	}
 	expr, per, ok := col.Query("1m", only...)
 	if !ok {
-		return metricQuery{}, usage("%s is not kept over time: it is no number, or has no series (docs/fields.md)", arg)
+		return metricQuery{}, usage("%s is not kept over time: it is not a number, or has no series (docs/fields.md)", arg)
 	}
 	q := metricQuery{title: arg, unit: col.Unit, expr: expr, divide: per, decimals: col.Decimals, rate: col.Rate}
 	q.bound, _ = col.QueryBound(only...)

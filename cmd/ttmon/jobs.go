@@ -84,11 +84,11 @@ func (j *jobsCmd) run(ids []string) error {
 func (j *jobsCmd) query(ids []string) (q jobs.Query, err error) {
 	switch {
 	case j.json && j.csv:
-		return q, usage("--json and --csv exclude each other")
+		return q, usage("--json and --csv cannot be used together")
 	case j.left && j.csv:
-		return q, usage("--left and --csv exclude each other")
+		return q, usage("--left and --csv cannot be used together")
 	case j.limit < 0:
-		return q, usage("-n: %d is no number of jobs", j.limit)
+		return q, usage("-n: %d is not a number of jobs", j.limit)
 	}
 	q = jobs.Query{IDs: ids, Limit: j.limit}
 	since := j.since

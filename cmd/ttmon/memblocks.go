@@ -60,7 +60,7 @@ func (b *blockFlags) question() (q *question, err error) {
 		return nil, nil
 	}
 	if b.fits != "" && b.shape != "" {
-		return nil, usage("--fits and --shape ask two questions: one at a time")
+		return nil, usage("--fits and --shape cannot be used together")
 	}
 	q = &question{}
 	i := slices.IndexFunc(model.Pools()[:4], func(p model.Pool) bool { return p.String() == b.where })
@@ -80,7 +80,7 @@ func (b *blockFlags) question() (q *question, err error) {
 	for part := range strings.SplitSeq(b.shape, ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(part), 10, 64)
 		if err != nil || n == 0 {
-			return nil, usage("--shape: %q is no list of sizes such as 1,1,4096,4096", b.shape)
+			return nil, usage("--shape: %q is not a list of sizes such as 1,1,4096,4096", b.shape)
 		}
 		t.Shape = append(t.Shape, n)
 	}
@@ -100,7 +100,7 @@ func (m *memCmd) runBlocks() error {
 	case m.blocks.report != "" && m.blocks.pid == 0:
 		return usage("--report needs -p: whose memory?")
 	case m.blocks.pid < 0:
-		return usage("-p: %d is no pid", m.blocks.pid)
+		return usage("-p: %d is not a pid", m.blocks.pid)
 	}
 	h, err := m.openHost()
 	if err != nil {

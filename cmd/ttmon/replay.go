@@ -158,7 +158,7 @@ func (r *replayCmd) servePage(file string, at time.Time) error {
 		}
 	}
 	if err != nil {
-		return exitWith(exitUnsupported, "--serve takes ttmond, which has the page, and it is not there: %w", err)
+		return exitWith(exitUnsupported, "--serve needs ttmond, which serves the page: %w", err)
 	}
 	reader, err := openRecording(file)
 	if err != nil {
@@ -311,7 +311,7 @@ func moment(r *recording.Reader, s string) (time.Time, error) {
 	}
 	t, err := ago("--at", s, last)
 	if err != nil {
-		return t, usage("--at: %q is no moment: 20m (after the beginning), -30s (before the end), 14:03:20, a date, start, end or peak", s)
+		return t, usage("--at: %q is not a moment: 20m (after the beginning), -30s (before the end), 14:03:20, a date, start, end or peak", s)
 	}
 	return t, nil
 }

@@ -104,7 +104,7 @@ func (r *runCmd) check(args []string) (c checked, err error) {
 		return c, usage("run what? ttmon run [flags] -- COMMAND [ARGUMENT...]")
 	}
 	if r.quiet && r.summary {
-		return c, usage("--quiet and --summary exclude each other")
+		return c, usage("--quiet and --summary cannot be used together")
 	}
 	c.stacks = r.stacks
 	if c.stacks == "" && (r.pprof != "" || r.flame != "") {
@@ -113,7 +113,7 @@ func (r *runCmd) check(args []string) (c checked, err error) {
 	switch c.stacks {
 	case "", "python", "native", "all":
 	default:
-		return c, usage("--stacks=%s: it is python, native or all", r.stacks)
+		return c, usage("--stacks=%s: one of python, native, all", r.stacks)
 	}
 	if r.cmd.Flags().Changed("fail-on-leak") {
 		n, err := parseSize(r.leak)
@@ -158,7 +158,7 @@ func parseSize(s string) (uint64, error) {
 	}
 	v, err := strconv.ParseFloat(digits, 64)
 	if err != nil || v < 0 || v > 1<<50 {
-		return 0, fmt.Errorf("%q is no size: 512, 64K, 8G", s)
+		return 0, fmt.Errorf("%q is not a size such as 512, 64K or 8G", s)
 	}
 	return uint64(v * float64(uint64(1)<<shift)), nil
 }
@@ -208,7 +208,7 @@ func (r *runCmd) printLibrary() error {
 	}
 	defer l.Close()
 	if !l.Lasting() {
-		return exitWith(exitInternal, "run: libttmon.so has no place to stay: the cache folder (XDG_CACHE_HOME) cannot be used")
+		return exitWith(exitInternal, "run: libttmon.so cannot be put into the cache folder (XDG_CACHE_HOME)")
 	}
 	return r.output("").write([]byte(l.Path + "\n"))
 }

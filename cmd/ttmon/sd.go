@@ -76,7 +76,7 @@ func (s *sdCmd) run(hosts []string) error {
 	g := group{Labels: labels}
 	for _, h := range hosts {
 		if strings.ContainsAny(h, " \t/\"'") {
-			return usage("%q is no host", h)
+			return usage("%q is not a host", h)
 		}
 		if _, _, err := net.SplitHostPort(h); err != nil {
 			h = net.JoinHostPort(strings.Trim(h, "[]"), s.port)

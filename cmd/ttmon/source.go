@@ -61,7 +61,7 @@ func (a *app) openHost() (*host, error) {
 	h := &host{root: root, simulated: root.Exists(collect.Marker)}
 	if text := a.getenv(patienceVar); text != "" {
 		if h.patience, err = time.ParseDuration(text); err != nil || h.patience < time.Millisecond || h.patience > time.Hour {
-			return nil, usage("$%s: %q is no time between 1ms and 1h, as in 5s", patienceVar, text)
+			return nil, usage("$%s: %q is not a time between 1ms and 1h, as in 5s", patienceVar, text)
 		}
 	}
 	named := a.daemon
@@ -70,7 +70,7 @@ func (a *app) openHost() (*host, error) {
 	}
 	switch {
 	case a.daemon != "" && a.direct:
-		return nil, usage("--daemon and --direct exclude each other")
+		return nil, usage("--daemon and --direct cannot be used together")
 	case named != "":
 		h.paths, h.must = []string{named}, true
 	case !a.direct && a.rootDir == "":

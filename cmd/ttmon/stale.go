@@ -64,9 +64,9 @@ permission, to remove one or to look into any.`,
 func (s *stale) run(names []string) error {
 	switch {
 	case s.yes && !s.remove:
-		return usage("--yes answers the question of --remove: use it with that")
+		return usage("--yes answers the question that --remove asks: use both")
 	case s.json && s.remove && !s.yes:
-		return usage("--json cannot ask: add --yes to --remove")
+		return usage("--remove asks first, which it cannot do with --json: add --yes")
 	}
 	root, err := s.host()
 	if err != nil {

@@ -289,7 +289,7 @@ func (s *screens) source(a *app, interval time.Duration) (source, error) {
 	}
 	if s.ssh != "" {
 		if strings.HasPrefix(s.ssh, "-") {
-			return source{}, usage("--ssh: %q is no host", s.ssh)
+			return source{}, usage("--ssh: %q is not a host", s.ssh)
 		}
 		loop := strconv.FormatInt(max(interval.Milliseconds(), 100), 10)
 		run := []string{s.ssh, s.remote + " smi --json --loop-ms " + loop}

@@ -64,7 +64,7 @@ func (c *alertsConfig) check() error {
 	for i, w := range c.Webhook {
 		u, err := url.Parse(w.URL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("alerts.webhook %d: %q is no address like https://example.org/hook", i+1, w.URL)
+			return fmt.Errorf("alerts.webhook %d: %q is not an address like https://example.org/hook", i+1, w.URL)
 		}
 		switch w.Format {
 		case "", "alertmanager", "slack":
@@ -83,7 +83,7 @@ func (c *alertsConfig) check() error {
 		}
 		for _, to := range append(m.To, m.From) {
 			if strings.HasPrefix(to, "-") || strings.ContainsAny(to, "\r\n\x00") {
-				return fmt.Errorf("alerts.mail %d: %q is no address", i+1, to)
+				return fmt.Errorf("alerts.mail %d: %q is not an address", i+1, to)
 			}
 		}
 	}

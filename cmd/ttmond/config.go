@@ -170,7 +170,7 @@ func (c *config) check() error {
 	for what, path := range map[string]*string{"alloc.socket": &c.Alloc.Socket, "api.socket": &c.API.Socket, "state_dir": &c.StateDir, "root": &c.Root} {
 		abs, err := filepath.Abs(*path)
 		if err != nil || *path == "" {
-			return fmt.Errorf("%s: %q is no path", what, *path)
+			return fmt.Errorf("%s: %q is not a path", what, *path)
 		}
 		*path = abs
 	}
@@ -242,7 +242,7 @@ func (c *config) check() error {
 func parseMode(s string) (fs.FileMode, error) {
 	m, err := strconv.ParseUint(s, 8, 32)
 	if err != nil || m == 0 || m > 0o777 {
-		return 0, fmt.Errorf("%q is no permission like 0660", s)
+		return 0, fmt.Errorf("%q is not a permission like 0660", s)
 	}
 	return fs.FileMode(m), nil
 }

@@ -56,10 +56,10 @@ func (c *listenConfig) check() error {
 	}
 	host, port, err := net.SplitHostPort(c.Address)
 	if err != nil {
-		return fmt.Errorf("listen.address: %q is no address like %s, nor off", c.Address, defaultListen)
+		return fmt.Errorf("listen.address: %q is not an address like %s, nor off", c.Address, defaultListen)
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {
-		return fmt.Errorf("listen.address: %q is no port", port)
+		return fmt.Errorf("listen.address: %q is not a port", port)
 	}
 	if c.WebConfig != "" {
 		if err := web.Validate(c.WebConfig); err != nil {

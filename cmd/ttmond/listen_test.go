@@ -34,8 +34,8 @@ func TestListenAddress(t *testing.T) {
 		{"0.0.0.0:9108", password, ""},
 		{"127.0.0.1:9108", broken, "listen.web_config"},
 		{"127.0.0.1:9108", dir + "/none.yml", "listen.web_config"},
-		{"9108", "", "no address like"},
-		{"127.0.0.1:nonsense", "", "no port"},
+		{"9108", "", "not an address like"},
+		{"127.0.0.1:nonsense", "", "not a port"},
 	} {
 		err := (&listenConfig{c.address, c.web}).check()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

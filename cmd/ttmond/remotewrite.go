@@ -30,7 +30,7 @@ type remoteWriteConfig struct {
 func (c *remoteWriteConfig) check() error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("remote_write.url: %q is no address like https://prometheus.example.org/api/v1/write", c.URL)
+		return fmt.Errorf("remote_write.url: %q is not an address like https://prometheus.example.org/api/v1/write", c.URL)
 	}
 	if c.Interval.Duration == 0 {
 		c.Interval.Duration = 15 * time.Second

@@ -31,7 +31,7 @@ func (c *uprobeConfig) check() error {
 	}
 	for _, glob := range c.Libraries {
 		if _, err := filepath.Match(glob, ""); err != nil || !filepath.IsAbs(glob) {
-			return fmt.Errorf("uprobe.libraries: %q is no pattern of absolute paths", glob)
+			return fmt.Errorf("uprobe.libraries: %q is not a pattern of absolute paths", glob)
 		}
 	}
 	return nil

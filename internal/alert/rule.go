@@ -176,7 +176,7 @@ func (r *Rule) check() error {
 	}
 	for name := range r.Labels {
 		if !nameForm.MatchString(name) {
-			return fmt.Errorf("rule %s: %q is no name of a label", r.Name, name)
+			return fmt.Errorf("rule %s: %q is not a label name", r.Name, name)
 		}
 	}
 	for what, text := range map[string]string{"summary": r.Summary, "description": r.Description} {

@@ -26,7 +26,7 @@ func (s *Server) allocations(w http.ResponseWriter, r *http.Request) {
 	only, err := parsePIDs(r.URL.Query()["pid"])
 	switch {
 	case err != nil:
-		fail(w, http.StatusBadRequest, "pid: %q is no pid", err.Error())
+		fail(w, http.StatusBadRequest, "pid: %q is not a pid", err.Error())
 		return
 	case s.opt.Changes == nil:
 		fail(w, http.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")

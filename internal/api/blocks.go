@@ -49,7 +49,7 @@ func (s *Server) blocksOf(w http.ResponseWriter, r *http.Request) {
 func (s *Server) ownBlocks(w http.ResponseWriter, r *http.Request) (of BlocksOf, ok bool) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%q is no pid", r.PathValue("pid"))
+		fail(w, http.StatusBadRequest, "%q is not a pid", r.PathValue("pid"))
 		return of, false
 	}
 	if s.opt.Blocks == nil {
@@ -62,7 +62,7 @@ func (s *Server) ownBlocks(w http.ResponseWriter, r *http.Request) (of BlocksOf,
 		at, err := time.Parse(time.RFC3339Nano, text)
 		switch {
 		case err != nil:
-			fail(w, http.StatusBadRequest, "at: %q is no time like 2026-11-15T08:30:00Z", text)
+			fail(w, http.StatusBadRequest, "at: %q is not a time like 2026-11-15T08:30:00Z", text)
 			return of, false
 		case s.opt.BlocksAt == nil:
 			fail(w, http.StatusNotFound, "the blocks of another time are not kept by a ttmond: ttmon record keeps them")

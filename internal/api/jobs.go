@@ -38,18 +38,18 @@ func parseJobQuery(r *http.Request) (q jobs.Query, err error) {
 	if text := v.Get("uid"); text != "" {
 		uid, err := strconv.Atoi(text)
 		if err != nil || uid < 0 {
-			return q, fmt.Errorf("uid: %q is no number of a user", text)
+			return q, fmt.Errorf("uid: %q is not the number of a user", text)
 		}
 		q.UID = &uid
 	}
 	if text := v.Get("since"); text != "" {
 		if q.Since, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return q, fmt.Errorf("since: %q is no time like 2026-11-15T08:30:00Z", text)
+			return q, fmt.Errorf("since: %q is not a time like 2026-11-15T08:30:00Z", text)
 		}
 	}
 	if text := v.Get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 {
-			return q, fmt.Errorf("limit: %q is no number above 0", text)
+			return q, fmt.Errorf("limit: %q is not a number above 0", text)
 		}
 	}
 	return q, nil

@@ -138,7 +138,7 @@ func parseFit(q url.Values) (r blocks.Request, what string, err error) {
 	if text := q.Get("fit"); text != "" {
 		n, ok := words.ParseBytes(text)
 		if !ok {
-			return r, "", fmt.Errorf("fit: %q is no size like 512M, 1.5G or 4096", text)
+			return r, "", fmt.Errorf("fit: %q is not a size like 512M, 1.5G or 4096", text)
 		}
 		return blocks.Request{Bytes: n}, words.Bytes(n), nil
 	}
@@ -146,7 +146,7 @@ func parseFit(q url.Values) (r blocks.Request, what string, err error) {
 	for part := range strings.SplitSeq(q.Get("shape"), ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(part), 10, 64)
 		if err != nil || n == 0 {
-			return r, "", errors.New("shape: " + strconv.Quote(q.Get("shape")) + " is no list of sizes such as 1,1,4096,4096")
+			return r, "", errors.New("shape: " + strconv.Quote(q.Get("shape")) + " is not a list of sizes such as 1,1,4096,4096")
 		}
 		t.Shape = append(t.Shape, n)
 	}

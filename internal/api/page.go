@@ -87,7 +87,7 @@ func (s *Server) pastSnapshot(w http.ResponseWriter, text string) (*model.Snapsh
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "at: %q is no time like 2026-11-15T08:30:00Z", text)
+		fail(w, http.StatusBadRequest, "at: %q is not a time like 2026-11-15T08:30:00Z", text)
 		return nil, false
 	}
 	_, body, err := s.opt.Memory.Past(at)
@@ -300,7 +300,7 @@ func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 	for name, to := range map[string]*time.Time{"start": &q.start, "end": &q.end} {
 		if text := v.Get(name); text != "" {
 			if *to, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return q, fmt.Errorf("%s: %q is no time like 2026-11-15T08:30:00Z", name, text)
+				return q, fmt.Errorf("%s: %q is not a time like 2026-11-15T08:30:00Z", name, text)
 			}
 		}
 	}
@@ -312,7 +312,7 @@ func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 	}
 	if text := v.Get("step"); text != "" {
 		if q.step, err = time.ParseDuration(text); err != nil || q.step < time.Second {
-			return q, fmt.Errorf("step: %q is no duration of a second or more, like 15s", text)
+			return q, fmt.Errorf("step: %q is not a duration of a second or more, like 15s", text)
 		}
 	} else {
 		q.step = max(time.Second, (q.end.Sub(q.start) / rangePoints).Round(time.Second))

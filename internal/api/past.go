@@ -62,7 +62,7 @@ func (s *Server) remembered(mux *http.ServeMux) {
 func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	at, err := time.Parse(time.RFC3339Nano, r.URL.Query().Get("at"))
 	if err != nil {
-		fail(w, http.StatusBadRequest, "at: %q is no time like 2026-11-15T08:30:00Z", r.URL.Query().Get("at"))
+		fail(w, http.StatusBadRequest, "at: %q is not a time like 2026-11-15T08:30:00Z", r.URL.Query().Get("at"))
 		return
 	}
 	_, body, err := s.opt.Memory.Past(at)
@@ -154,19 +154,19 @@ func parseEventQuery(r *http.Request) (q eventlog.Query, err error) {
 	v := r.URL.Query()
 	if text := v.Get("after"); text != "" {
 		if q.After, err = strconv.ParseUint(text, 10, 63); err != nil {
-			return q, errors.New("after: " + strconv.Quote(text) + " is no number of an event")
+			return q, errors.New("after: " + strconv.Quote(text) + " is not the number of an event")
 		}
 	}
 	for name, to := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
 		if text := v.Get(name); text != "" {
 			if *to, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return q, errors.New(name + ": " + strconv.Quote(text) + " is no time like 2026-11-15T08:30:00Z")
+				return q, errors.New(name + ": " + strconv.Quote(text) + " is not a time like 2026-11-15T08:30:00Z")
 			}
 		}
 	}
 	if text := v.Get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 {
-			return q, errors.New("limit: " + strconv.Quote(text) + " is no positive number")
+			return q, errors.New("limit: " + strconv.Quote(text) + " is not a positive number")
 		}
 	}
 	q.Device, q.Kinds = v.Get("device"), v["kind"]

@@ -37,7 +37,7 @@ type heldBytes struct {
 func (s *Server) processPast(w http.ResponseWriter, r *http.Request) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%q is no pid", r.PathValue("pid"))
+		fail(w, http.StatusBadRequest, "%q is not a pid", r.PathValue("pid"))
 		return
 	}
 	start, end, points, err := parsePoints(r, s.opt.Now())
@@ -70,7 +70,7 @@ func parsePoints(r *http.Request, now time.Time) (start, end time.Time, points i
 	for name, to := range map[string]*time.Time{"start": &start, "end": &end} {
 		if text := v.Get(name); text != "" {
 			if *to, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return start, end, 0, fmt.Errorf("%s: %q is no time like 2026-11-15T08:30:00Z", name, text)
+				return start, end, 0, fmt.Errorf("%s: %q is not a time like 2026-11-15T08:30:00Z", name, text)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func parsePoints(r *http.Request, now time.Time) (start, end time.Time, points i
 	}
 	if text := v.Get("points"); text != "" {
 		if points, err = strconv.Atoi(text); err != nil || points < 2 || points > maxProcessPoints {
-			return start, end, 0, fmt.Errorf("points: %q is no number from 2 to %d", text, maxProcessPoints)
+			return start, end, 0, fmt.Errorf("points: %q is not a number from 2 to %d", text, maxProcessPoints)
 		}
 	}
 	if !start.Before(end) {

@@ -220,7 +220,7 @@ func parseBufferQuery(r *http.Request) (q bufferQuery, problem string) {
 func (s *Server) findProcess(r *http.Request) (h ledger.Holding, status int, problem string) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil {
-		return h, http.StatusBadRequest, strconv.Quote(r.PathValue("pid")) + " is no pid"
+		return h, http.StatusBadRequest, strconv.Quote(r.PathValue("pid")) + " is not a pid"
 	}
 	start := r.URL.Query().Get("start")
 	var found []ledger.Holding

@@ -33,7 +33,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("interval"); text != "" {
 		var err error
 		if interval, err = time.ParseDuration(text); err != nil || interval < 0 {
-			fail(w, http.StatusBadRequest, "interval: %q is no duration like 5s", text)
+			fail(w, http.StatusBadRequest, "interval: %q is not a duration like 5s", text)
 			return
 		}
 	}

@@ -63,7 +63,7 @@ func (l *Log) open() error {
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
 		f.Close()
-		return fmt.Errorf("opening the event log: %s is no regular file", f.Name())
+		return fmt.Errorf("opening the event log: %s is not a regular file", f.Name())
 	}
 	l.file, l.size = f, st.Size()
 	last := make([]byte, 1)

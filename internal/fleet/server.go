@@ -54,7 +54,7 @@ var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 // New checks the options.
 func New(o Options) (*Server, error) {
 	if o.Label != "" && !labelName.MatchString(o.Label) {
-		return nil, fmt.Errorf("%q is no name of a label", o.Label)
+		return nil, fmt.Errorf("%q is not a label name", o.Label)
 	}
 	return &Server{opt: o, kept: map[string]*kept{}}, nil
 }

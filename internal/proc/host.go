@@ -9,7 +9,7 @@ import (
 // firstNamespace is the inode that the kernel gives the first pid namespace.
 const firstNamespace = 0xEFFFFFFC
 
-// Marker is the file by which a simulated host gives itself away.
+// Marker is a file that only simulated hosts have.
 const Marker = "/sys/ttmon-sim"
 
 // hostNamespace is the pid namespace that has all processes of the host: the

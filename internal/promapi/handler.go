@@ -215,7 +215,7 @@ func timeParam(r *http.Request, name string, otherwise time.Time) (time.Time, er
 	}
 	if f, err := strconv.ParseFloat(text, 64); err == nil {
 		if math.IsNaN(f) || math.Abs(f) > 1e12 {
-			return otherwise, bad(name, fmt.Errorf("%q is no time", text))
+			return otherwise, bad(name, fmt.Errorf("%q is not a time", text))
 		}
 		return time.UnixMilli(int64(math.Round(f * 1000))).UTC(), nil
 	}
@@ -233,7 +233,7 @@ func durationOf(text string) (time.Duration, error) {
 	}
 	if f, err := strconv.ParseFloat(text, 64); err == nil {
 		if math.IsNaN(f) || math.Abs(f) > 1e9 {
-			return 0, fmt.Errorf("%q is no duration", text)
+			return 0, fmt.Errorf("%q is not a duration", text)
 		}
 		return time.Duration(f * float64(time.Second)), nil
 	}

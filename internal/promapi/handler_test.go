@@ -101,7 +101,7 @@ func TestBadQuestions(t *testing.T) {
 	}{
 		{"query", url.Values{"query": {"sum("}}, 400, "bad_data"},
 		{"query", url.Values{"query": {"x"}, "time": {"yesterday"}}, 400, "neither seconds"},
-		{"query", url.Values{"query": {"x"}, "time": {"1e300"}}, 400, "no time"},
+		{"query", url.Values{"query": {"x"}, "time": {"1e300"}}, 400, "not a time"},
 		{"query_range", url.Values{"query": {"x"}, "start": {"1"}, "end": {"2"}}, 400, "more than 0"},
 		{"query_range", url.Values{"query": {"x"}, "start": {"1"}, "end": {"2"}, "step": {"x"}}, 400, "step"},
 		{"query_range", url.Values{"query": {"x"}, "start": {"2"}, "end": {"1"}, "step": {"1"}}, 400, "before start"},

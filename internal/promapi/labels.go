@@ -30,7 +30,7 @@ func (h *handler) querier(r *http.Request) (q storage.Querier, sets [][]*labels.
 	if text := r.Form.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return nil, nil, 0, bad("limit", fmt.Errorf("%q is no number", text))
+			return nil, nil, 0, bad("limit", fmt.Errorf("%q is not a number", text))
 		}
 		if n > 0 {
 			limit = min(limit, n)
@@ -85,7 +85,7 @@ func (h *handler) labelNames(r *http.Request) (any, error) {
 func (h *handler) labelValues(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	if !model.UTF8Validation.IsValidLabelName(name) {
-		return nil, bad("name", fmt.Errorf("%q is no name of a label", name))
+		return nil, bad("name", fmt.Errorf("%q is not a label name", name))
 	}
 	q, sets, limit, err := h.querier(r)
 	if err != nil {

@@ -158,7 +158,7 @@ func (p *Point) UnmarshalJSON(b []byte) error {
 	text, ok2 := pair[1].(string)
 	v, err := strconv.ParseFloat(text, 64)
 	if !ok1 || !ok2 || err != nil || math.Abs(at) > 1e12 {
-		return fmt.Errorf("%s is no point", b)
+		return fmt.Errorf("%s is not a point", b)
 	}
 	p.Time, p.Value = time.UnixMilli(int64(math.Round(at*1000))), v
 	return nil

@@ -25,7 +25,7 @@ type Prometheus struct {
 func NewPrometheus(address, token string) (*Prometheus, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no address like http://prometheus:9090", address)
+		return nil, fmt.Errorf("%q is not an address like http://prometheus:9090", address)
 	}
 	if strings.ContainsAny(token, "\r\n") {
 		return nil, fmt.Errorf("the token has a line break in it")

@@ -89,7 +89,7 @@ func diagnose(img *Image) Diagnostics {
 	return d
 }
 
-// builder turns the judged slots of one region into what it is worth.
+// builder turns the judged slots of one region into a Region.
 type builder struct {
 	r       *Reader
 	reg     *region

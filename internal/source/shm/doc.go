@@ -6,9 +6,9 @@
 // and joins what the Sweep claims (Sweep.Claims) with what others do. Processes
 // are looked at through internal/proc, whose reader the whole collection shares.
 //
-// # What a region is worth
+// # What can be believed of a region
 //
-// The writer's own summary fields are not: header totals keep the bytes of
+// Not the summary fields of the writer: header totals keep the bytes of
 // killed processes and wrap, the reference count leaks, the per-chip table is
 // never reduced. So ttmon believes only the per-process slots, and a slot only
 // while the process behind it is shown to be alive: it maps the file, and its

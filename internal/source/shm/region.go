@@ -15,7 +15,7 @@ type Sweep struct {
 	Err       error      // why the host's /dev/shm could not be looked at
 }
 
-// Region is one accounting file and what it is worth.
+// Region is one accounting file and what can be believed of it.
 type Region struct {
 	ID       uint64 // chip_unique_id, from the file's name
 	DeviceID uint32 // logical id as the last attacher saw it

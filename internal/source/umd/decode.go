@@ -179,7 +179,7 @@ func (b *decoder) buses(n node) error {
 	return b.eachChip(n, func(c *Chip, v node) error {
 		bus, err := strconv.ParseUint(strings.TrimPrefix(v.text, "0x"), 16, 16)
 		if err != nil || v.kind != scalar {
-			return &yamlError{v.line, fmt.Sprintf("%q is no bus number", v.text)}
+			return &yamlError{v.line, fmt.Sprintf("%q is not a bus number", v.text)}
 		}
 		c.Bus = int(bus)
 		return nil

@@ -137,7 +137,7 @@ func TestParseRefuses(t *testing.T) {
 		"arch: {0: blackhole}\nethernet_connections: [[{chip: 0, chan: 1}]]\n": "want the two ends of a link",
 		"arch: {0: blackhole}\nethernet_connections: [[{chip: 0}, {chip: 1}]]": "chan: line 2:",
 		"arch: {0: blackhole}\nboards: [[{board_id: x}]]\n":                    "boards: board_id: line",
-		"arch: {0: blackhole}\nchip_to_bus_id: {0: \"0xzz\"}\n":                "is no bus number",
+		"arch: {0: blackhole}\nchip_to_bus_id: {0: \"0xzz\"}\n":                "is not a bus number",
 		"arch: {0: blackhole}\nchips_with_mmio: [{0: x}]\n":                    "chips_with_mmio: line 2",
 		"arch: {0: blackhole}\nchips_with_mmio: [1]\n":                         "there is no chip 1",
 		"arch: {0: blackhole}\nharvesting: {0: 5}\n":                           "want a map of masks",

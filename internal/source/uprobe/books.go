@@ -65,7 +65,7 @@ func newBooks(maxBlocks uint64) *books {
 	return &books{processes: map[uint32]*process{}, maxBlocks: maxBlocks}
 }
 
-// process finds a process or begins a page for it. Whoever hits a probe
+// process finds a process or begins a record of it. Whoever hits a probe
 // without having been announced ran before it was watched.
 func (b *books) process(pid uint32) *process {
 	p := b.processes[pid]
@@ -86,7 +86,7 @@ func (b *books) forget(p *process, at int64) {
 	p.reset()
 }
 
-// exec begins a page anew: another program runs in the process.
+// exec begins the record again: another program runs in the process.
 func (b *books) exec(p *process, e *event, at int64) {
 	before := p.trouble
 	out := p.letGo() // for good: its probes are
@@ -107,7 +107,7 @@ func (b *books) end(p *process, at int64, why string) {
 	b.note(p, changes.Change{Kind: changes.Ended, Time: at, Why: why})
 }
 
-// reset makes a page empty.
+// reset empties a record.
 func (p *process) reset() {
 	p.Allocators = nil
 	p.lists = map[uint64]*list{}
@@ -221,7 +221,7 @@ func (p *process) layOut(e *event) {
 	x.Base, x.End = min(x.Base, e.word[1]), max(x.End, e.word[1]+e.word[2])
 }
 
-// fork begins the page of a child. It has a copy of its parent's allocators,
+// fork begins the record of a child. It has a copy of its parent's allocators,
 // but the memory is its parent's: only what the child takes itself is counted,
 // should it go on with a copy.
 func (b *books) fork(e *event) {

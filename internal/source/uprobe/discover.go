@@ -173,7 +173,7 @@ func (s *Source) isLate(m mapping, p *proc.Process, armed uint64) bool {
 	return m.time == 0 || armed-m.time > uint64(s.o.fresh) || s.mayHaveChip(p)
 }
 
-// announce begins the page of a process, or corrects it: its first event may
+// announce begins the record of a process, or corrects it: its first event may
 // have come before the record of its mapping.
 func (s *Source) announce(pid int, start uint64, late, child bool) {
 	s.mu.Lock()
@@ -202,10 +202,10 @@ func (s *Source) unwatched(pid int, start uint64, err error) {
 // probes; a tenth of a second is usual. One that takes longer is given up.
 const libraryPatience = 5 * time.Second
 
-// library finds the page of a file, or begins it and sets its probes. The file
+// library finds the record of a file, or begins it and sets its probes. The file
 // is the library's from here on, or closed. Only discover calls it. Nothing is
 // read from the file with mu, which snapshots wait for: it may be on a disk
-// that does not answer. The error says why there is no page; a library that
+// that does not answer. The error says why there is no record; a library that
 // has one may still have a reason not to be watched.
 func (s *Source) library(f *os.File, path string) (fileID, *library, error) {
 	st, err := stat(f)
@@ -249,7 +249,7 @@ func (s *Source) library(f *os.File, path string) (fileID, *library, error) {
 	return id, l, nil
 }
 
-// begun finds the page of a file that is known, or says why it gets none.
+// begun finds the record of a file that is known, or says why it gets none.
 func (s *Source) begun(id fileID, path string) (*library, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +291,7 @@ func (s *Source) makeRoom() bool {
 	return false
 }
 
-// forget ends the page of a process. With mu.
+// forget ends the record of a process. With mu.
 func (s *Source) forget(pid int) {
 	of, ok := s.known[pid]
 	if !ok {
@@ -324,7 +324,7 @@ func (s *Source) Find(pid int) (*blocks.Process, bool) {
 	}
 	c := p.Clone()
 	for i, a := range c.Allocators {
-		a.ID = uint64(i + 1) // ours is an address in the process, which is nobody's business
+		a.ID = uint64(i + 1) // ours is an address in the process, which others need not know
 	}
 	return c, true
 }
