@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -110,64 +113,93 @@ func (e *exportCmd) run(args []string) error {
 	if out == "" {
 		out = strings.TrimSuffix(args[0], recordingSuffix) + exportFormats[chosen].suffix
 	}
-	body, err := e.convert(r, exportFormats[chosen].flag, large)
-	if bad, ok := errors.AsType[*exitError](err); ok {
-		return bad
-	}
+	laid, err := e.lay(r)
 	if err != nil {
-		return exitWith(exitInternal, "%s: %w", args[0], err)
-	}
-	to := e.output(out)
-	if err := to.write(body); err != nil {
 		return err
 	}
-	return to.close()
+	return e.write(out, func(w io.Writer) error {
+		err := e.convert(r, exportFormats[chosen].flag, large, laid, w)
+		if _, ok := errors.AsType[*exitError](err); ok || err == nil {
+			return err
+		}
+		return exitWith(exitInternal, "%s: %w", args[0], err)
+	})
 }
 
-// lay puts the traces of tt-metal beside the recording, and says how.
-func (e *exportCmd) lay(r *recording.Reader, t *export.Timeline) error {
+// write lets make fill a file, which comes to its name when it is whole; - is
+// the standard output.
+func (e *exportCmd) write(name string, fill func(io.Writer) error) error {
+	if name == "-" {
+		return fill(e.stdout)
+	}
+	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() { // a pipe, a terminal
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return fileError(err)
+		}
+		defer f.Close()
+		return fill(f)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return fileError(err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return fileError(err)
+	}
+	defer os.Remove(f.Name()) // unless it has its name by then
+	err = fill(f)
+	if closed := f.Close(); err == nil && closed != nil { // a full disk may show only now
+		err = fileError(closed)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), name); err != nil {
+		return fileError(err)
+	}
+	return nil
+}
+
+// lay puts the traces of tt-metal on the recording's clock, and says how.
+func (e *exportCmd) lay(r *recording.Reader) (list []export.Slice, err error) {
 	var start time.Time
-	var err error
 	if e.start != "" {
 		if start, err = moment(r, e.start); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, file := range e.metal {
 		trace, err := metaltrace.Read(context.Background(), file)
 		if err != nil {
-			return &exitError{exitUsage, err}
+			return nil, &exitError{exitUsage, err}
 		}
-		how := t.Lay(trace, start)
+		more, how := export.Lay(trace, start)
+		list = append(list, more...)
 		fmt.Fprintf(e.stderr, "ttmon: %s\n", words.Escape(fmt.Sprintf("%s (%s, %d slices): %s", file, trace.Kind, len(trace.Slices), how)))
 	}
-	return nil
+	return list, nil
 }
 
-func (e *exportCmd) convert(r *recording.Reader, format string, large uint64) ([]byte, error) {
+func (e *exportCmd) convert(r *recording.Reader, format string, large uint64, laid []export.Slice, w io.Writer) error {
 	if format == "pprof" {
 		at, err := moment(r, e.at)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return export.Profile(r, at)
+		body, err := export.Profile(r, at)
+		if err == nil {
+			_, err = w.Write(body)
+		}
+		return err
 	}
-	t, err := export.Build(r, export.Options{Large: large, All: format != "perfetto" && format != "chrome"})
-	if err != nil {
-		return nil, err
-	}
-	if err := e.lay(r, t); err != nil {
-		return nil, err
-	}
-	switch format {
-	case "perfetto":
-		return export.Perfetto(nil, t), nil
-	case "chrome":
-		return export.Chrome(nil, t)
-	case "csv":
-		return export.CSV(t)
-	case "jsonl":
-		return export.JSONL(t)
-	}
-	return export.OpenMetrics(t), nil
+	first, _, _ := r.Span()
+	sink := map[string]func() export.Sink{
+		"perfetto":    func() export.Sink { return export.NewPerfetto(w, first) },
+		"chrome":      func() export.Sink { return export.NewChrome(w, first) },
+		"csv":         func() export.Sink { return export.NewCSV(w) },
+		"jsonl":       func() export.Sink { return export.NewJSONL(w) },
+		"openmetrics": func() export.Sink { return export.NewOpenMetrics(w) },
+	}[format]()
+	return export.Write(r, export.Options{Large: large, All: format != "perfetto" && format != "chrome"}, laid, sink)
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,14 +35,26 @@ var charted = map[string]string{
 	"memory.used": "DRAM", "l1.used": "L1", "memory.stale": "left by dead processes",
 }
 
-// Build makes the Timeline of a recording.
-func Build(r *recording.Reader, o Options) (*Timeline, error) {
+// Write tells a sink all that a recording holds, and closes it. laid are the
+// slices of other traces, which Lay has put on the recording's clock. What is kept
+// in memory is what programs hold at a moment, however long the recording.
+func Write(r *recording.Reader, o Options, laid []Slice, to Sink) error {
+	err := write(r, o, to)
+	to.Laid(laid)
+	return errors.Join(err, to.Close())
+}
+
+func write(r *recording.Reader, o Options, to Sink) error {
+	first, last, _ := r.Span()
+	chips, err := r.Chips()
+	if err != nil {
+		return err
+	}
 	b := &builder{
-		o: o, t: &Timeline{}, fields: metric.Devices(), series: map[seriesKey]*Series{},
-		live: map[uint32]map[uint64]liveBlock{}, held: map[heldKey]*heldSum{}, open: map[blockKey]openBlock{}, tags: map[tagKey]*tagSlice{},
+		o: o, to: to, first: first.UnixNano(), grain: grainOf(last.Sub(first)), chips: chips, fields: metric.Devices(), series: map[seriesKey]*Series{},
+		live: map[uint32]*liveList{}, held: map[heldKey]*heldSum{}, open: map[blockKey]openBlock{}, tags: map[tagKey]*tagSlice{},
 		processes: map[uint32]*process{}, seen: map[model.ProcessID]*process{},
 	}
-	b.t.First, b.t.Last, _ = r.Span()
 	c := r.Begin()
 	for {
 		rec, err := c.Next()
@@ -49,31 +62,33 @@ func Build(r *recording.Reader, o Options) (*Timeline, error) {
 			break
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := b.take(c.State, &rec); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	b.finish(c.State)
-	b.t.Meta = c.Meta
-	b.t.sort()
-	return b.t, nil
+	b.finish(c.State, last.UnixNano())
+	return nil
 }
 
 type builder struct {
 	o      Options
-	t      *Timeline
+	to     Sink
+	first  int64
+	grain  int64
+	chips  map[uint32][]uint64 // of each list, as far as they ever became known
 	fields []metric.Device
 	series map[seriesKey]*Series
 
-	live      map[uint32]map[uint64]liveBlock // by list and address
+	live      map[uint32]*liveList
 	held      map[heldKey]*heldSum
+	moved     []*heldSum // in this grain
+	movedAt   int64      // the number of it
 	open      map[blockKey]openBlock
 	tags      map[tagKey]*tagSlice
 	processes map[uint32]*process
 	seen      map[model.ProcessID]*process
-	lastSnap  int64
 	flows     uint64
 }
 
@@ -101,6 +116,7 @@ type heldKey struct {
 type heldSum struct {
 	bytes  int64
 	series *Series
+	grain  grain
 }
 
 type blockKey struct {
@@ -113,11 +129,15 @@ type openBlock struct {
 	name string
 }
 
-// liveBlock is a block that is held, with the list that it was taken from.
+// liveList is a list, and the blocks of it that are held, by address.
+type liveList struct {
+	def    recording.List
+	blocks map[uint64]liveBlock
+}
+
 type liveBlock struct {
-	def   recording.List
 	bytes uint64 // of one chip
-	tag   string
+	site  uint32
 }
 
 type tagKey struct {
@@ -134,18 +154,23 @@ type tagSlice struct {
 
 func (b *builder) take(s *recording.State, rec *recording.Record) error {
 	ns := rec.Time.UnixNano()
+	if n := ns / b.grain; n != b.movedAt {
+		b.flush()
+		b.movedAt = n
+	}
 	switch rec.Kind {
 	case recording.KindSnapshot:
+		b.flush()
 		snap, err := s.Snapshot()
 		if err != nil {
 			return err
 		}
 		b.snapshot(snap, ns)
 	case recording.KindEvent:
-		b.t.Instants = append(b.t.Instants, Instant{Group: host, Track: "events", Name: words.Escape(rec.Event.Text), NS: ns, Args: []Arg{{"kind", rec.Event.Kind}, {"level", rec.Event.Level}}})
+		b.to.Instant(&Instant{Group: host, Track: "events", Name: words.Escape(rec.Event.Text), NS: ns, Args: []Arg{{"kind", rec.Event.Kind}, {"level", rec.Event.Level}}})
 	case recording.KindOutput:
 		track := map[int]string{1: "output", 2: "errors"}[rec.Output.Stream]
-		b.t.Instants = append(b.t.Instants, Instant{Group: host, Track: track, Name: words.Escape(rec.Output.Text), NS: ns})
+		b.to.Instant(&Instant{Group: host, Track: track, Name: words.Escape(rec.Output.Text), NS: ns})
 	case recording.KindProcess:
 		p := b.processes[rec.Process.ID]
 		if p == nil {
@@ -158,10 +183,21 @@ func (b *builder) take(s *recording.State, rec *recording.Record) error {
 		b.alloc(s, rec, ns)
 	case recording.KindFree:
 		b.free(s, rec.ID, rec.Block.Addr, ns)
-	case recording.KindClear, recording.KindClosed:
+	case recording.KindClear:
 		b.clear(s, rec.ID, ns)
+	case recording.KindClosed:
+		b.clear(s, rec.ID, ns)
+		delete(b.live, rec.ID)
 	}
 	return nil
+}
+
+// flush tells what the blocks of this grain came to.
+func (b *builder) flush() {
+	for _, h := range b.moved {
+		h.grain.take(func(p Point) { b.to.Point(h.series, p, model.Exact) })
+	}
+	b.moved = b.moved[:0]
 }
 
 var host = Group{Name: "host"}
@@ -194,7 +230,6 @@ func (b *builder) snapshot(s *model.Snapshot, ns int64) {
 		}
 	}
 	b.users(s, ns)
-	b.lastSnap = ns
 }
 
 // figure adds a point to the series of a field.
@@ -207,30 +242,13 @@ func (b *builder) figure(group Group, f *metric.Device, title string, d *model.D
 	if s == nil {
 		labels := map[string]string{"device": strconv.Itoa(d.Index), "pci": d.BusID}
 		addLabels(labels, f.Prom.Labels)
-		s = &Series{Group: group, Name: title, Field: f.Name, Unit: baseUnit(f), Prom: f.Prom.Name, Type: f.Prom.Type, Factor: f.Prom.Factor, Labels: labels}
-		b.add(key, s)
-	}
-	s.Points = append(s.Points, Point{ns, v.Num})
-	s.bound(v.Bound, f.Prom.Bound, ns)
-}
-
-// bound notes how a figure is to be read, once it was not exact.
-func (s *Series) bound(bound model.Bound, prom string, ns int64) {
-	n := map[model.Bound]float64{model.AtLeast: 1, model.Unsure: 2}[bound]
-	if n != 0 && s.Bounds == nil {
-		s.Bounds = &Series{Group: s.Group, Name: s.Name + ": 0 exact, 1 at least, 2 unsure", Field: s.Field + ".bound", Prom: prom, Type: "gauge", Labels: s.Labels}
-		for _, p := range s.Points[:len(s.Points)-1] {
-			s.Bounds.Points = append(s.Bounds.Points, Point{p.NS, 0})
+		s = &Series{
+			Group: group, Name: title, Field: f.Name, Unit: baseUnit(f), Prom: f.Prom.Name, PromBound: f.Prom.Bound, Type: f.Prom.Type, Factor: f.Prom.Factor,
+			Labels: labels,
 		}
+		b.series[key] = s
 	}
-	if s.Bounds != nil {
-		s.Bounds.Points = append(s.Bounds.Points, Point{ns, n})
-	}
-}
-
-func (b *builder) add(key seriesKey, s *Series) {
-	b.series[key] = s
-	b.t.Series = append(b.t.Series, s)
+	b.to.Point(s, Point{ns, v.Num}, v.Bound)
 }
 
 // chip adds the pools of one chip of a device with several.
@@ -250,10 +268,9 @@ func (b *builder) chip(group Group, d *model.Device, c *model.Chip, ns int64) {
 				Group: group, Name: words.PoolName(p) + " " + c.Name, Field: p.String() + ".used", Unit: "B",
 				Labels: map[string]string{"device": strconv.Itoa(d.Index), "pci": d.BusID, "chip": c.Name},
 			}
-			b.add(key, s)
+			b.series[key] = s
 		}
-		s.Points = append(s.Points, Point{ns, float64(n)})
-		s.bound(bound, "", ns)
+		b.to.Point(s, Point{ns, float64(n)}, bound)
 	}
 }
 
@@ -268,7 +285,7 @@ func (b *builder) users(s *model.Snapshot, ns int64) {
 		p := b.seen[id]
 		if p == nil {
 			from := ns
-			if start := x.StartTime.UnixNano(); !x.StartTime.IsZero() && start > b.t.First.UnixNano() && start < ns {
+			if start := x.StartTime.UnixNano(); !x.StartTime.IsZero() && start > b.first && start < ns {
 				from = start
 			}
 			p = &process{group: processGroup(x.PID, x.Name.V), from: from, name: "uses devices"}
@@ -276,40 +293,55 @@ func (b *builder) users(s *model.Snapshot, ns int64) {
 		}
 		p.open, p.to = true, ns
 	}
-	for id, p := range b.seen {
-		if !p.open {
+	for _, id := range b.order() {
+		if p := b.seen[id]; !p.open {
 			b.process(p, ns)
 			delete(b.seen, id)
 		}
 	}
 }
 
+// order are the processes that use devices, in an order of their own, so that the
+// same recording gives the same file.
+func (b *builder) order() []model.ProcessID {
+	return slices.SortedFunc(maps.Keys(b.seen), func(x, y model.ProcessID) int {
+		return cmp.Or(cmp.Compare(x.PID, y.PID), cmp.Compare(x.StartTicks, y.StartTicks))
+	})
+}
+
 func (b *builder) process(p *process, ns int64) {
-	b.t.Slices = append(b.t.Slices, Slice{Group: p.group, Track: p.name, Name: p.group.Name, From: p.from, To: ns})
+	b.to.Slice(&Slice{Group: p.group, Track: p.name, Name: p.group.Name, From: p.from, To: ns})
 }
 
 // alloc takes in a new block.
 func (b *builder) alloc(s *recording.State, rec *recording.Record, ns int64) {
-	def, _, ok := s.List(rec.ID)
-	if !ok {
-		return
+	l := b.live[rec.ID]
+	if l == nil {
+		def, _, ok := s.List(rec.ID)
+		if !ok {
+			return
+		}
+		def.Chips = b.chips[rec.ID]
+		l = &liveList{def: def, blocks: map[uint64]liveBlock{}}
+		b.live[rec.ID] = l
 	}
 	b.free(s, rec.ID, rec.Block.Addr, ns) // its end was missed
-	bytes := bytesOf(&def, rec.Block)
-	b.change(s, &def, int64(bytes), ns)
+	bytes := bytesOf(&l.def, rec.Block)
+	b.change(s, &l.def, int64(bytes), ns)
+	l.blocks[rec.Block.Addr] = liveBlock{bytes, rec.Block.Site}
 	site, _ := s.Site(rec.Block.Site)
-	if b.live[rec.ID] == nil {
-		b.live[rec.ID] = map[uint64]liveBlock{}
-	}
-	b.live[rec.ID][rec.Block.Addr] = liveBlock{def, bytes, site.Tag}
 	if site.Tag != "" {
-		b.tag(def.Process, site.Tag, int64(bytes), ns)
+		b.tag(l.def.Process, site.Tag, int64(bytes), ns)
 	}
-	if b.o.Large == 0 || bytes < b.o.Large {
-		return
+	if b.o.Large > 0 && bytes >= b.o.Large {
+		b.large(rec, l, &site, bytes, ns)
 	}
+}
+
+// large tells of one block.
+func (b *builder) large(rec *recording.Record, l *liveList, site *recording.Site, bytes uint64, ns int64) {
 	b.flows++
-	name := words.Bytes(bytes) + " of " + def.Pool
+	name := words.Bytes(bytes) + " of " + l.def.Pool
 	args := []Arg{{"address", fmt.Sprintf("%#x", rec.Block.Addr)}, {"bytes", strconv.FormatUint(bytes, 10)}}
 	if site.Tag != "" {
 		args = append(args, Arg{"tag", words.Escape(site.Tag)})
@@ -319,7 +351,7 @@ func (b *builder) alloc(s *recording.State, rec *recording.Record, ns int64) {
 		args = append(args, Arg{"line", words.Escape(fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Function))})
 	}
 	b.open[blockKey{rec.ID, rec.Block.Addr}] = openBlock{b.flows, name}
-	b.t.Instants = append(b.t.Instants, Instant{Group: b.groupOf(def.Process), Track: "large blocks", Name: "alloc " + name, NS: ns, Flow: b.flows, Args: args})
+	b.to.Instant(&Instant{Group: b.groupOf(l.def.Process), Track: "large blocks", Name: "alloc " + name, NS: ns, Flow: b.flows, Args: args})
 }
 
 // bytesOf is what a block takes from one chip.
@@ -327,27 +359,32 @@ func bytesOf(l *recording.List, x blocks.Block) uint64 { return x.Size * max(l.G
 
 // free takes in that a block is gone.
 func (b *builder) free(s *recording.State, list uint32, addr uint64, ns int64) {
-	x, ok := b.live[list][addr]
+	l := b.live[list]
+	if l == nil {
+		return
+	}
+	x, ok := l.blocks[addr]
 	if !ok {
 		return
 	}
-	delete(b.live[list], addr)
-	def := &x.def
-	b.change(s, def, -int64(x.bytes), ns)
-	if x.tag != "" {
-		b.tag(def.Process, x.tag, -int64(x.bytes), ns)
+	delete(l.blocks, addr)
+	b.change(s, &l.def, -int64(x.bytes), ns)
+	if site, ok := s.Site(x.site); ok && site.Tag != "" {
+		b.tag(l.def.Process, site.Tag, -int64(x.bytes), ns)
 	}
 	key := blockKey{list, addr}
 	if o, ok := b.open[key]; ok {
 		delete(b.open, key)
-		b.t.Instants = append(b.t.Instants, Instant{Group: b.groupOf(def.Process), Track: "large blocks", Name: "free " + o.name, NS: ns, Flow: o.flow, FlowEnd: true})
+		b.to.Instant(&Instant{Group: b.groupOf(l.def.Process), Track: "large blocks", Name: "free " + o.name, NS: ns, Flow: o.flow, FlowEnd: true})
 	}
 }
 
 // clear takes in that a list gave up all its blocks.
 func (b *builder) clear(s *recording.State, list uint32, ns int64) {
-	for _, addr := range slices.Sorted(maps.Keys(b.live[list])) {
-		b.free(s, list, addr, ns)
+	if l := b.live[list]; l != nil {
+		for _, addr := range slices.Sorted(maps.Keys(l.blocks)) {
+			b.free(s, list, addr, ns)
+		}
 	}
 }
 
@@ -360,27 +397,39 @@ func (b *builder) groupOf(process uint32) Group {
 
 // change moves what a process holds, on each chip of a list.
 func (b *builder) change(s *recording.State, def *recording.List, by, ns int64) {
-	chips := def.Chips
-	if len(chips) == 0 {
-		chips = []uint64{0}
+	for _, chip := range def.Chips {
+		b.changeOn(s, def, chip, true, by, ns)
 	}
-	for _, chip := range chips {
-		key := heldKey{def.Process, chip, def.Geometry.Pool}
-		h := b.held[key]
-		if h == nil {
-			h = &heldSum{series: &Series{
-				Group: b.groupOf(def.Process), Name: fmt.Sprintf("%s, exact, chip %d", words.PoolName(def.Geometry.Pool), chip), Field: def.Pool + ".blocks", Unit: "B",
-				Labels: map[string]string{"chip_id": strconv.FormatUint(chip, 10), "pool": def.Pool},
-			}}
-			if p, ok := s.Process(def.Process); ok {
-				h.series.Labels["pid"] = strconv.Itoa(p.PID)
-			}
-			b.held[key] = h
-			b.t.Series = append(b.t.Series, h.series)
+	if len(def.Chips) == 0 {
+		b.changeOn(s, def, 0, false, by, ns)
+	}
+}
+
+func (b *builder) changeOn(s *recording.State, def *recording.List, chip uint64, known bool, by, ns int64) {
+	key := heldKey{def.Process, chip, def.Geometry.Pool}
+	h := b.held[key]
+	if h == nil {
+		name := "chip " + strconv.FormatUint(chip, 10)
+		if !known {
+			name = "a chip that is not known"
 		}
-		h.bytes += by
-		h.series.addFast(ns, float64(h.bytes))
+		h = &heldSum{series: &Series{
+			Group: b.groupOf(def.Process), Name: fmt.Sprintf("%s, exact, %s", words.PoolName(def.Geometry.Pool), name), Field: def.Pool + ".blocks", Unit: "B",
+			Labels: map[string]string{"pool": def.Pool},
+		}}
+		if known {
+			h.series.Labels["chip_id"] = strconv.FormatUint(chip, 10)
+		}
+		if p, ok := s.Process(def.Process); ok {
+			h.series.Labels["pid"] = strconv.Itoa(p.PID)
+		}
+		b.held[key] = h
 	}
+	h.bytes += by
+	if !h.grain.some {
+		b.moved = append(b.moved, h)
+	}
+	h.grain.add(Point{ns, float64(h.bytes)})
 }
 
 // tag keeps the slice of a tag: as long as anything is held under it.
@@ -407,21 +456,19 @@ func (b *builder) tag(process uint32, tag string, by, ns int64) {
 
 func (b *builder) endTag(key tagKey, x *tagSlice, ns int64) {
 	name := words.Escape(key.tag)
-	b.t.Slices = append(b.t.Slices, Slice{
+	b.to.Slice(&Slice{
 		Group: b.groupOf(key.process), Track: "tag " + name, Name: name, From: x.from, To: ns,
 		Args: []Arg{{"at most", words.Bytes(uint64(max(x.peak, 0)))}},
 	})
-	x.blocks, x.bytes = 0, 0
+	delete(b.tags, key)
 }
 
 // drop ends a process and all that it held.
 func (b *builder) drop(s *recording.State, id uint32, ns int64) {
-	for list, live := range b.live {
-		for _, x := range live {
-			if x.def.Process == id {
-				b.clear(s, list, ns)
-			}
-			break
+	for _, list := range slices.Sorted(maps.Keys(b.live)) {
+		if b.live[list].def.Process == id {
+			b.clear(s, list, ns)
+			delete(b.live, list)
 		}
 	}
 	if p := b.processes[id]; p != nil && p.open {
@@ -431,18 +478,14 @@ func (b *builder) drop(s *recording.State, id uint32, ns int64) {
 }
 
 // finish ends what is still open at the end of the recording.
-func (b *builder) finish(s *recording.State) {
-	end := b.t.Last.UnixNano()
-	for id := range b.processes {
+func (b *builder) finish(s *recording.State, end int64) {
+	for _, id := range slices.Sorted(maps.Keys(b.processes)) {
 		b.drop(s, id, end)
 	}
-	for _, p := range b.seen {
+	b.flush()
+	for _, id := range b.order() {
+		p := b.seen[id]
 		b.process(p, max(p.to, p.from))
-	}
-	for _, s := range b.t.Series {
-		if s.Bounds != nil {
-			b.t.Series = append(b.t.Series, s.Bounds)
-		}
 	}
 }
 

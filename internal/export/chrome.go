@@ -1,39 +1,15 @@
 package export
 
 import (
-	"cmp"
+	"bufio"
 	"encoding/json"
-	"slices"
+	"errors"
+	"io"
 	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
-
-// edge is a beginning or an end of a slice.
-type edge struct {
-	ns    int64
-	end   bool
-	slice int
-	depth int64 // of slices that begin together the longest is first; of those that end, the shortest
-}
-
-// edges are the beginnings and ends of slices in the order of time.
-func edges(list []Slice) []edge {
-	out := make([]edge, 0, 2*len(list))
-	for i := range list {
-		s := &list[i]
-		long := s.To - s.From
-		out = append(out, edge{s.From, false, i, -long}, edge{max(s.To, s.From), true, i, long})
-	}
-	slices.SortStableFunc(out, func(a, b edge) int {
-		ends := 0
-		if a.end != b.end && a.slice != b.slice { // what ends makes room for what begins
-			if ends = 1; a.end {
-				ends = -1
-			}
-		}
-		return cmp.Or(cmp.Compare(a.ns, b.ns), ends, cmp.Compare(a.depth, b.depth))
-	})
-	return out
-}
 
 // chromeEvent is an event of Chrome's trace format.
 type chromeEvent struct {
@@ -50,44 +26,70 @@ type chromeEvent struct {
 	Args  map[string]any `json:"args,omitempty"`
 }
 
-// Chrome appends the timeline as Chrome's JSON trace, which about:tracing and
-// Perfetto's page open. Groups that are no process have numbers that none has.
-func Chrome(dst []byte, t *Timeline) ([]byte, error) {
-	c := chrome{out: append(dst, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":["...), groups: map[Group]int{}, tracks: map[track]int{}, start: t.First.UnixNano()}
-	for _, s := range t.Series {
-		pid := c.group(s.Group)
-		name := s.Name
-		if s.Unit != "" {
-			name += ", " + s.Unit
-		}
-		for _, x := range s.Points {
-			c.event(chromeEvent{Name: name, Phase: "C", Time: micro(x.NS - c.start), PID: pid, Args: map[string]any{"value": x.V}})
-		}
+// NewChrome writes Chrome's JSON trace, which about:tracing and Perfetto's page
+// open. Groups that are no process have numbers that none has. first is the time
+// that the trace begins at.
+func NewChrome(w io.Writer, first time.Time) Sink {
+	c := &chrome{out: bufio.NewWriterSize(w, 256<<10), groups: map[Group]int{}, tracks: map[track]int{}, start: first.UnixNano()}
+	_, _ = c.out.WriteString(`{"displayTimeUnit":"ms","traceEvents":[`) // Close tells
+	return c
+}
+
+// Point implements Sink.
+func (c *chrome) Point(s *Series, p Point, bound model.Bound) {
+	c.count(s, p)
+	doubted, points := s.doubt(p.NS, bound)
+	for _, p := range points {
+		c.count(doubted, p)
 	}
-	for _, s := range t.Slices {
-		c.event(chromeEvent{
-			Name: s.Name, Phase: "X", Time: micro(s.From - c.start), Dur: micro(max(s.To-s.From, 0)),
-			PID: c.group(s.Group), TID: c.track(s.Group, s.Track), Args: args(s.Args),
-		})
+}
+
+func (c *chrome) count(s *Series, p Point) {
+	name := s.Name
+	if s.Unit != "" {
+		name += ", " + s.Unit
 	}
-	for _, x := range t.Instants {
-		e := chromeEvent{
-			Name: x.Name, Phase: "i", Scope: "t", Time: micro(x.NS - c.start),
-			PID: c.group(x.Group), TID: c.track(x.Group, x.Track), Args: args(x.Args),
-		}
-		if x.Flow != 0 { // flows join slices, so these last no time
-			e.Phase, e.Scope, e.Dur = "X", "", "0"
-		}
-		c.event(e)
-		if x.Flow != 0 {
-			f := chromeEvent{Name: "block", Cat: "block", Phase: "s", Time: e.Time, PID: e.PID, TID: e.TID, ID: strconv.FormatUint(x.Flow, 10)}
-			if x.FlowEnd {
-				f.Phase, f.Bind = "f", "e"
-			}
-			c.event(f)
-		}
+	c.event(&chromeEvent{Name: name, Phase: "C", Time: micro(p.NS - c.start), PID: c.group(s.Group), Args: map[string]any{"value": p.V}})
+}
+
+// Slice implements Sink.
+func (c *chrome) Slice(s *Slice) {
+	c.event(&chromeEvent{
+		Name: s.Name, Phase: "X", Time: micro(s.From - c.start), Dur: micro(max(s.To-s.From, 0)),
+		PID: c.group(s.Group), TID: c.track(s.Group, s.Track), Args: args(s.Args),
+	})
+}
+
+// Laid implements Sink.
+func (c *chrome) Laid(list []Slice) {
+	for i := range list {
+		c.Slice(&list[i])
 	}
-	return append(c.out, "\n]}\n"...), c.err
+}
+
+// Instant implements Sink.
+func (c *chrome) Instant(x *Instant) {
+	e := chromeEvent{
+		Name: x.Name, Phase: "i", Scope: "t", Time: micro(x.NS - c.start),
+		PID: c.group(x.Group), TID: c.track(x.Group, x.Track), Args: args(x.Args),
+	}
+	if x.Flow == 0 {
+		c.event(&e)
+		return
+	}
+	e.Phase, e.Scope, e.Dur = "X", "", "0" // flows join slices, so these last no time
+	c.event(&e)
+	f := chromeEvent{Name: "block", Cat: "block", Phase: "s", Time: e.Time, PID: e.PID, TID: e.TID, ID: strconv.FormatUint(x.Flow, 10)}
+	if x.FlowEnd {
+		f.Phase, f.Bind = "f", "e"
+	}
+	c.event(&f)
+}
+
+// Close implements Sink.
+func (c *chrome) Close() error {
+	_, _ = c.out.WriteString("\n]}\n")
+	return errors.Join(c.err, c.out.Flush())
 }
 
 func args(list []Arg) map[string]any {
@@ -111,7 +113,7 @@ func micro(ns int64) json.Number {
 }
 
 type chrome struct {
-	out    []byte
+	out    *bufio.Writer
 	groups map[Group]int
 	tracks map[track]int
 	start  int64
@@ -119,17 +121,18 @@ type chrome struct {
 	err    error
 }
 
-func (c *chrome) event(e chromeEvent) {
+func (c *chrome) event(e *chromeEvent) {
 	b, err := json.Marshal(e)
 	if err != nil {
 		c.err = err
 		return
 	}
 	if c.some {
-		c.out = append(c.out, ',')
+		_ = c.out.WriteByte(',')
 	}
 	c.some = true
-	c.out = append(append(c.out, '\n'), b...)
+	_ = c.out.WriteByte('\n')
+	_, _ = c.out.Write(b)
 }
 
 // noProcess is where the numbers of groups begin that are no process.
@@ -144,7 +147,7 @@ func (c *chrome) group(g Group) int {
 		pid = noProcess + len(c.groups)
 	}
 	c.groups[g] = pid
-	c.event(chromeEvent{Name: "process_name", Phase: "M", PID: pid, Args: map[string]any{"name": g.Name}})
+	c.event(&chromeEvent{Name: "process_name", Phase: "M", PID: pid, Args: map[string]any{"name": g.Name}})
 	return pid
 }
 
@@ -155,6 +158,6 @@ func (c *chrome) track(g Group, name string) int {
 	}
 	tid := len(c.tracks) + 1
 	c.tracks[key] = tid
-	c.event(chromeEvent{Name: "thread_name", Phase: "M", PID: c.group(g), TID: tid, Args: map[string]any{"name": name}})
+	c.event(&chromeEvent{Name: "thread_name", Phase: "M", PID: c.group(g), TID: tid, Args: map[string]any{"name": name}})
 	return tid
 }

@@ -5,8 +5,8 @@
 // of tt-metal that internal/metaltrace laid on the same clock; cmd/ttmon writes
 // what it makes to a file.
 //
-// A recording is first made into a Timeline (series of figures, slices,
-// instants), and that is written in one format or another. None of the formats
+// A recording is read once and told to a Sink (points of series, slices,
+// instants), which writes one format or another. None of the formats
 // knows a figure that is missing or doubtful: where one is missing there is no
 // point, and where one is not exact a second series tells how it is to be read
 // (0 exact, 1 at least, 2 unsure).

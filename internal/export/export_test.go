@@ -2,9 +2,10 @@ package export
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/metaltrace"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -77,12 +79,25 @@ func sample(t testing.TB) *recording.Reader {
 	return r
 }
 
-func build(t testing.TB, o Options) *Timeline {
+// written is what a sink makes of the sample.
+func written(t testing.TB, o Options, laid []Slice, sink func(io.Writer) Sink) []byte {
 	t.Helper()
-	tl, err := Build(sample(t), o)
-	ok(t, err)
-	return tl
+	var b bytes.Buffer
+	ok(t, Write(sample(t), o, laid, sink(&b)))
+	return b.Bytes()
 }
+
+func toPerfetto(w io.Writer) Sink { return NewPerfetto(w, at(0)) }
+func toChrome(w io.Writer) Sink   { return NewChrome(w, at(0)) }
+
+// counting is a sink that counts.
+type counting struct{ points, slices, instants int }
+
+func (c *counting) Point(*Series, Point, model.Bound) { c.points++ }
+func (c *counting) Slice(*Slice)                      { c.slices++ }
+func (c *counting) Instant(*Instant)                  { c.instants++ }
+func (c *counting) Laid([]Slice)                      {}
+func (c *counting) Close() error                      { return nil }
 
 // peaks is what the snapshots of the sample say.
 func peakPower(device int) (most float64) {
@@ -131,8 +146,7 @@ func readPerfetto(t *testing.T, trace []byte) (d decoded) {
 }
 
 func TestPerfetto(t *testing.T) {
-	tl := build(t, Options{Large: 20 * mib})
-	d := readPerfetto(t, Perfetto(nil, tl))
+	d := readPerfetto(t, written(t, Options{Large: 20 * mib}, nil, toPerfetto))
 	if d.Unknown != 0 {
 		t.Errorf("%d fields that the schema does not know", d.Unknown)
 	}
@@ -170,14 +184,13 @@ func TestPerfetto(t *testing.T) {
 	if !marks["host/events no room"] || !marks["host/output epoch 1"] {
 		t.Errorf("instants %v", d.Instants)
 	}
-	if len(d.Clocks) != 2 || d.Clocks[0][1] != tl.First.UnixNano() {
+	if len(d.Clocks) != 2 || d.Clocks[0][1] != at(0).UnixNano() {
 		t.Errorf("clocks %v", d.Clocks)
 	}
 }
 
 func TestChrome(t *testing.T) {
-	b, err := Chrome(nil, build(t, Options{Large: 20 * mib}))
-	ok(t, err)
+	b := written(t, Options{Large: 20 * mib}, nil, toChrome)
 	var doc struct{ TraceEvents []chromeEvent }
 	ok(t, json.Unmarshal(b, &doc))
 	peak, phases := 0.0, map[string]int{}
@@ -193,22 +206,42 @@ func TestChrome(t *testing.T) {
 }
 
 func TestTables(t *testing.T) {
-	tl := build(t, Options{All: true})
-	b, err := CSV(tl)
+	var n counting
+	ok(t, Write(sample(t), Options{All: true}, nil, &n))
+	list, err := csv.NewReader(bytes.NewReader(written(t, Options{All: true}, nil, NewCSV))).ReadAll()
 	ok(t, err)
-	list, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
-	ok(t, err)
-	points := 0
-	for _, s := range tl.Series {
-		if !strings.HasSuffix(s.Field, ".bound") {
-			points += len(s.Points)
+	if len(list) != n.points+1 || len(list[1]) != 7 {
+		t.Errorf("%d lines for %d points", len(list), n.points)
+	}
+	for i := 2; i < len(list); i++ {
+		if list[i][0] < list[i-1][0] {
+			t.Errorf("line %d, of %s, is before the one above it, of %s", i+1, list[i][0], list[i-1][0])
 		}
 	}
-	if len(list) != points+1 || len(list[1]) != 7 {
-		t.Errorf("%d lines for %d points", len(list), points)
+	if b := written(t, Options{All: true}, nil, NewJSONL); bytes.Count(b, []byte("\n")) != n.points+n.slices+n.instants {
+		t.Errorf("%d lines of JSON", bytes.Count(b, []byte("\n")))
 	}
-	if b, err = JSONL(tl); err != nil || bytes.Count(b, []byte("\n")) != points+len(tl.Slices)+len(tl.Instants) {
-		t.Errorf("%d lines of JSON, %v", bytes.Count(b, []byte("\n")), err)
+}
+
+// A figure that was not always exact has a companion in traces, from its
+// beginning on.
+func TestDoubts(t *testing.T) {
+	var b bytes.Buffer
+	sink, s := toChrome(&b), &Series{Group: host, Name: "DRAM", Unit: "B"}
+	for i, bound := range []model.Bound{model.Exact, model.Exact, model.AtLeast, model.AtLeast, model.Unsure, model.Exact} {
+		sink.Point(s, Point{at(float64(i)).UnixNano(), 7}, bound)
+	}
+	ok(t, sink.Close())
+	var doc struct{ TraceEvents []chromeEvent }
+	ok(t, json.Unmarshal(b.Bytes(), &doc))
+	var got []string
+	for _, e := range doc.TraceEvents {
+		if strings.Contains(e.Name, "unsure") {
+			got = append(got, fmt.Sprint(e.Time, " ", e.Args["value"]))
+		}
+	}
+	if want := []string{"0 0", "2000000 1", "4000000 2", "5000000 0"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -220,7 +253,7 @@ func TestOpenMetrics(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "x.om.txt")
-	ok(t, os.WriteFile(file, OpenMetrics(build(t, Options{All: true})), 0o600))
+	ok(t, os.WriteFile(file, written(t, Options{All: true}, nil, NewOpenMetrics), 0o600))
 	out, err := exec.Command(promtool, "tsdb", "create-blocks-from", "openmetrics", file, filepath.Join(dir, "data")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -268,48 +301,72 @@ func TestProfile(t *testing.T) {
 
 // However close points are, the peak of a series stays.
 func TestPeaksStay(t *testing.T) {
-	var s Series
+	var g grain
 	for i := range 1000 {
-		s.addFast(int64(i)*1000, float64((i*7919)%997))
+		g.add(Point{int64(i) * 1000, float64((i * 7919) % 997)})
 	}
-	s.addFast(1_000_000_000, 3)
-	peak := slices.MaxFunc(s.Points, func(a, b Point) int { return cmp.Compare(a.V, b.V) })
-	if peak.V != 996 || len(s.Points) > 8 || s.Points[len(s.Points)-1].V != 3 {
-		t.Errorf("peak %v of %d points", peak, len(s.Points))
+	g.add(Point{1_000_000, 3})
+	var got []Point
+	g.take(func(p Point) { got = append(got, p) })
+	if len(got) != 2 || got[0].V != 996 || got[1].V != 3 || g.some {
+		t.Errorf("%v", got)
+	}
+}
+
+// The first blocks of a list are older than what is known of its chips, and
+// count on them all the same.
+func TestChipsKnownLater(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.ttrec")
+	w, err := recording.Create(path, false)
+	ok(t, err)
+	ok(t, w.Process(at(0), recording.Process{ID: 1, PID: 4242, Name: "python", Method: recording.ByLedger}))
+	l := recording.List{ID: 2, Process: 1, Allocator: 1, Pool: "dram", Geometry: blocks.Geometry{Banks: 8, Capacity: 1 << 32}}
+	ok(t, w.List(at(0), l))
+	ok(t, w.Alloc(at(1), 2, blocks.Block{Addr: 0, Size: mib}))
+	l.Chips = []uint64{77}
+	ok(t, w.List(at(2), l))
+	ok(t, w.Alloc(at(3), 2, blocks.Block{Addr: mib, Size: mib}))
+	ok(t, w.Close())
+	r, err := recording.Open(path)
+	ok(t, err)
+	defer r.Close()
+	var b bytes.Buffer
+	ok(t, Write(r, Options{}, nil, toPerfetto(&b)))
+	d := readPerfetto(t, b.Bytes())
+	if c := d.Counters["process 4242 python/DRAM, exact, chip 77"]; c.Peak != 16*mib || len(d.Counters) != 1 {
+		t.Errorf("counters %+v", d.Counters)
 	}
 }
 
 // Ops of tt-metal's profiler stand where they belong.
 func TestLay(t *testing.T) {
-	tl := build(t, Options{})
 	trace := &metaltrace.Trace{Kind: metaltrace.DeviceLog, Written: at(6), Slices: []metaltrace.Slice{
 		{Clock: "chip 0", Group: "device profiler, chip 0", Track: "core 1,2 BRISC", Name: "FW", From: 1000, To: 5000},
 		{Clock: "chip 0", Group: "device profiler, chip 0", Track: "core 1,2 BRISC", Name: "KERNEL", From: 2000, To: 4000},
 		{Clock: "chip 1", Group: "device profiler, chip 1", Track: "core 1,2 BRISC", Name: "FW", From: 7e12, To: 7e12 + 3000},
 	}}
-	find := func(group, name string) (s Slice) {
-		for _, x := range tl.Slices {
+	find := func(list []Slice, group, name string) (s Slice) {
+		for _, x := range list {
 			if x.Group.Name == group && x.Name == name {
 				s = x
 			}
 		}
 		return s
 	}
-	tl.Lay(trace, time.Time{})
+	laid, _ := Lay(trace, time.Time{})
 	end := at(6).UnixNano()
-	if s := find("device profiler, chip 0", "KERNEL"); s.To != end-1000 || s.From != end-3000 {
+	if s := find(laid, "device profiler, chip 0", "KERNEL"); s.To != end-1000 || s.From != end-3000 {
 		t.Errorf("by the time of writing: %+v, the file ends at %d", s, end)
 	}
-	if s := find("device profiler, chip 1", "FW"); s.To != end {
+	if s := find(laid, "device profiler, chip 1", "FW"); s.To != end {
 		t.Errorf("a clock of its own: %+v", s)
 	}
-	d := readPerfetto(t, Perfetto(nil, tl))
+	d := readPerfetto(t, written(t, Options{}, laid, toPerfetto))
 	if d.Open != 0 {
 		t.Errorf("%d slices do not end", d.Open)
 	}
-	tl = build(t, Options{})
-	tl.Lay(trace, at(2))
-	if s := find("device profiler, chip 0", "FW"); s.From != at(2).UnixNano() {
+	laid, _ = Lay(trace, at(2))
+	if s := find(laid, "device profiler, chip 0", "FW"); s.From != at(2).UnixNano() {
 		t.Errorf("by the time that was given: %+v", s)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// Lay puts a trace of tt-metal beside a recording. Each of its clocks is laid
-// so that its first event is at start; where that is not given, so that its
-// last one is when the file was written. It returns how that was done, for people.
-func (t *Timeline) Lay(trace *metaltrace.Trace, start time.Time) (how string) {
+// Lay puts a trace of tt-metal on the clock of a recording. Each of its clocks is
+// laid so that its first event is at start; where that is not given, so that its
+// last one is when the file was written. how is how that was done, for people.
+func Lay(trace *metaltrace.Trace, start time.Time) (list []Slice, how string) {
 	first, last := map[string]int64{}, map[string]int64{}
 	for i := range trace.Slices {
 		s := &trace.Slices[i]
@@ -35,11 +35,10 @@ func (t *Timeline) Lay(trace *metaltrace.Trace, start time.Time) (how string) {
 		for j := 0; j+1 < len(s.Args); j += 2 {
 			x.Args = append(x.Args, Arg{s.Args[j], words.Escape(s.Args[j+1])})
 		}
-		t.Slices = append(t.Slices, x)
+		list = append(list, x)
 	}
 	if trace.Dropped > 0 {
 		how += fmt.Sprintf("; %d events have no beginning or no end and are left out", trace.Dropped)
 	}
-	t.sort()
-	return how
+	return list, how
 }

@@ -1,41 +1,80 @@
 package export
 
 import (
+	"bufio"
 	"encoding/binary"
+	"io"
 	"math"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Perfetto appends the timeline as a trace of Perfetto, in the protobuf of its
-// schema (perfetto/trace/trace.proto). It is written by hand, as the profile of
-// ttmon run is: the schema's own code would weigh more than ttmon. The tests
-// read it back with Perfetto's.
+// NewPerfetto writes a trace of Perfetto, in the protobuf of its schema
+// (perfetto/trace/trace.proto). It is written by hand, as the profile of ttmon
+// run is: the schema's own code would weigh more than ttmon. The tests read it
+// back with Perfetto's.
 //
 // Times are Unix nanoseconds, and the trace says so in a snapshot of clocks.
 // Devices and the host are tracks with tracks below them, processes are
-// processes.
-func Perfetto(dst []byte, t *Timeline) []byte {
-	p := perfetto{out: dst, tracks: map[track]uint64{}}
-	p.clocks(t.First.UnixNano())
-	for _, s := range t.Series {
-		id := p.counter(s)
-		for _, x := range s.Points {
-			p.event(x.NS, id, typeCounter, "", func(m *message) { m.double(44, x.V) })
-		}
-	}
-	p.slices(t)
-	for _, x := range t.Instants {
-		p.event(x.NS, p.track(x.Group, x.Track), typeInstant, x.Name, func(m *message) {
-			switch {
-			case x.Flow != 0 && x.FlowEnd:
-				m.fixed(48, x.Flow)
-			case x.Flow != 0:
-				m.fixed(47, x.Flow)
-			}
-			m.args(x.Args)
-		})
-	}
-	return p.out
+// processes. Packets need not be in the order of time: Perfetto sorts them.
+func NewPerfetto(w io.Writer, first time.Time) Sink {
+	p := &perfetto{out: bufio.NewWriterSize(w, 256<<10), tracks: map[track]uint64{}, counters: map[*Series]uint64{}}
+	p.clocks(first.UnixNano())
+	return p
 }
+
+// Point implements Sink.
+func (p *perfetto) Point(s *Series, x Point, bound model.Bound) {
+	p.count(s, x)
+	doubted, points := s.doubt(x.NS, bound)
+	for _, x := range points {
+		p.count(doubted, x)
+	}
+}
+
+func (p *perfetto) count(s *Series, x Point) {
+	p.event(x.NS, p.counter(s), typeCounter, "", func(m *message) { m.double(44, x.V) })
+}
+
+// Slice implements Sink.
+func (p *perfetto) Slice(s *Slice) {
+	p.begin(s)
+	p.event(max(s.From, s.To), p.track(s.Group, s.Track), typeEnd, "", nil)
+}
+
+func (p *perfetto) begin(s *Slice) {
+	p.event(s.From, p.track(s.Group, s.Track), typeBegin, s.Name, func(m *message) { m.args(s.Args) })
+}
+
+// Laid implements Sink. Beginnings and ends are in the order of time, as tracks
+// with slices in each other want them.
+func (p *perfetto) Laid(list []Slice) {
+	for _, e := range edges(list) {
+		s := &list[e.slice]
+		if !e.end {
+			p.begin(s)
+			continue
+		}
+		p.event(max(s.From, s.To), p.track(s.Group, s.Track), typeEnd, "", nil)
+	}
+}
+
+// Instant implements Sink.
+func (p *perfetto) Instant(x *Instant) {
+	p.event(x.NS, p.track(x.Group, x.Track), typeInstant, x.Name, func(m *message) {
+		switch {
+		case x.Flow != 0 && x.FlowEnd:
+			m.fixed(48, x.Flow)
+		case x.Flow != 0:
+			m.fixed(47, x.Flow)
+		}
+		m.args(x.Args)
+	})
+}
+
+// Close implements Sink.
+func (p *perfetto) Close() error { return p.out.Flush() }
 
 // Types of events, as the schema numbers them.
 const (
@@ -58,10 +97,13 @@ type track struct {
 
 // perfetto is a trace on its way. Numbers of fields are those of the schema.
 type perfetto struct {
-	out    []byte
-	tracks map[track]uint64
-	packet message
-	body   message
+	out      *bufio.Writer
+	tracks   map[track]uint64
+	counters map[*Series]uint64
+	begun    bool
+	packet   message
+	body     message
+	framed   message
 }
 
 // write writes a packet with one field.
@@ -71,13 +113,14 @@ func (p *perfetto) write(ns int64, field int, body message) {
 		p.packet.int(8, uint64(ns))
 	}
 	p.packet.int(10, 1) // the sequence
-	if len(p.out) == 0 {
+	if !p.begun {
+		p.begun = true
 		p.packet.int(13, 1) // it begins here
 	}
 	p.packet.bytes(field, body)
-	out := message(p.out)
-	out.bytes(1, p.packet)
-	p.out = out
+	p.framed = p.framed[:0]
+	p.framed.bytes(1, p.packet)
+	_, _ = p.out.Write(p.framed) // Close tells
 }
 
 // clocks says that times are those of the wall.
@@ -129,8 +172,11 @@ func (p *perfetto) track(g Group, name string) uint64 {
 }
 
 func (p *perfetto) counter(s *Series) uint64 {
+	if id, ok := p.counters[s]; ok {
+		return id
+	}
 	parent := p.group(s.Group)
-	return p.describe(track{s.Group, "counter " + s.Name}, func(m *message) {
+	id := p.describe(track{s.Group, "counter " + s.Name}, func(m *message) {
 		m.text(2, s.Name)
 		m.int(5, parent)
 		var c message
@@ -144,6 +190,8 @@ func (p *perfetto) counter(s *Series) uint64 {
 		}
 		m.bytes(8, c)
 	})
+	p.counters[s] = id
+	return id
 }
 
 func (p *perfetto) event(ns int64, id, kind uint64, name string, fill func(*message)) {
@@ -157,19 +205,6 @@ func (p *perfetto) event(ns int64, id, kind uint64, name string, fill func(*mess
 		fill(&p.body)
 	}
 	p.write(ns, 11, p.body)
-}
-
-// slices writes beginnings and ends in the order of time, as tracks want them.
-func (p *perfetto) slices(t *Timeline) {
-	for _, e := range edges(t.Slices) {
-		s := &t.Slices[e.slice]
-		id := p.track(s.Group, s.Track)
-		if e.end {
-			p.event(s.To, id, typeEnd, "", nil)
-			continue
-		}
-		p.event(s.From, id, typeBegin, s.Name, func(m *message) { m.args(s.Args) })
-	}
 }
 
 // message is a protobuf message on its way.

@@ -1,16 +1,82 @@
 package export
 
 import (
-	"bytes"
-	"cmp"
+	"bufio"
 	"encoding/csv"
 	"encoding/json"
-	"fmt"
+	"errors"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
+
+// boundWord is how a figure is to be read; empty: it is exact.
+func boundWord(b model.Bound) string { return [...]string{"", "at_least", "unsure"}[boundNumber(b)] }
+
+func labelText(l map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(l)) {
+		parts = append(parts, k+"="+l[k])
+	}
+	return strings.Join(parts, " ")
+}
+
+// table is a line for each point.
+type table struct {
+	out    *csv.Writer
+	labels map[*Series]string
+}
+
+// NewCSV writes a line for each point.
+func NewCSV(w io.Writer) Sink {
+	t := &table{out: csv.NewWriter(w), labels: map[*Series]string{}}
+	_ = t.out.Write([]string{"time", "group", "field", "unit", "labels", "value", "bound"}) // Close tells
+	return t
+}
+
+// Point implements Sink.
+func (t *table) Point(s *Series, p Point, bound model.Bound) {
+	labels, ok := t.labels[s]
+	if !ok {
+		labels = labelText(s.Labels)
+		t.labels[s] = labels
+	}
+	_ = t.out.Write([]string{stamp(p.NS), s.Group.Name, s.Field, s.Unit, labels, strconv.FormatFloat(p.V, 'f', -1, 64), boundWord(bound)})
+}
+
+// Slice implements Sink: there is no line for it.
+func (t *table) Slice(*Slice) {}
+
+// Instant implements Sink: there is no line for it.
+func (t *table) Instant(*Instant) {}
+
+// Laid implements Sink: there are no lines for them.
+func (t *table) Laid([]Slice) {}
+
+// Close implements Sink.
+func (t *table) Close() error {
+	t.out.Flush()
+	return t.out.Error()
+}
+
+// documents is a JSON document a line.
+type documents struct {
+	out *bufio.Writer
+	enc *json.Encoder
+	err error
+}
+
+// NewJSONL writes a JSON document a line: points, slices and instants.
+func NewJSONL(w io.Writer) Sink {
+	d := &documents{out: bufio.NewWriterSize(w, 256<<10)}
+	d.enc = json.NewEncoder(d.out)
+	d.enc.SetEscapeHTML(false)
+	return d
+}
 
 // row is one point with all that tells what it is.
 type row struct {
@@ -21,103 +87,35 @@ type row struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Value  float64           `json:"value"`
 	Bound  string            `json:"bound,omitempty"` // of a figure that is not exact
-	ns     int64
 }
 
-// rows are all points in the order of time, each figure with its bound.
-func rows(t *Timeline) (out []row) {
-	for _, s := range t.Series {
-		if strings.HasSuffix(s.Field, ".bound") {
-			continue
-		}
-		for i, p := range s.Points {
-			r := row{Time: stamp(p.NS), Group: s.Group.Name, Field: s.Field, Unit: s.Unit, Labels: s.Labels, Value: p.V, ns: p.NS}
-			if s.Bounds != nil && i < len(s.Bounds.Points) {
-				r.Bound = [...]string{"", "at_least", "unsure"}[int(s.Bounds.Points[i].V)]
-			}
-			out = append(out, r)
-		}
+func (d *documents) write(v any) {
+	if err := d.enc.Encode(v); err != nil && d.err == nil {
+		d.err = err
 	}
-	slices.SortStableFunc(out, func(a, b row) int { return cmp.Compare(a.ns, b.ns) })
-	return out
 }
 
-func labelText(l map[string]string) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(l)) {
-		parts = append(parts, k+"="+l[k])
-	}
-	return strings.Join(parts, " ")
+// Point implements Sink.
+func (d *documents) Point(s *Series, p Point, bound model.Bound) {
+	d.write(row{Time: stamp(p.NS), Group: s.Group.Name, Field: s.Field, Unit: s.Unit, Labels: s.Labels, Value: p.V, Bound: boundWord(bound)})
 }
 
-// CSV is a line for each point.
-func CSV(t *Timeline) ([]byte, error) {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	_ = w.Write([]string{"time", "group", "field", "unit", "labels", "value", "bound"})
-	for _, r := range rows(t) {
-		_ = w.Write([]string{r.Time, r.Group, r.Field, r.Unit, labelText(r.Labels), strconv.FormatFloat(r.Value, 'f', -1, 64), r.Bound})
-	}
-	w.Flush()
-	return b.Bytes(), w.Error()
+// Slice implements Sink.
+func (d *documents) Slice(s *Slice) {
+	d.write(map[string]any{"time": stamp(s.From), "end": stamp(s.To), "group": s.Group.Name, "slice": s.Name, "track": s.Track, "args": args(s.Args)})
 }
 
-// JSONL is a JSON document a line: points, slices and instants.
-func JSONL(t *Timeline) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	for _, r := range rows(t) {
-		if err := enc.Encode(r); err != nil {
-			return nil, err
-		}
-	}
-	for _, s := range t.Slices {
-		if err := enc.Encode(map[string]any{"time": stamp(s.From), "end": stamp(s.To), "group": s.Group.Name, "slice": s.Name, "track": s.Track, "args": args(s.Args)}); err != nil {
-			return nil, err
-		}
-	}
-	for _, x := range t.Instants {
-		if err := enc.Encode(map[string]any{"time": stamp(x.NS), "group": x.Group.Name, "event": x.Name, "track": x.Track, "args": args(x.Args)}); err != nil {
-			return nil, err
-		}
-	}
-	return b.Bytes(), nil
+// Instant implements Sink.
+func (d *documents) Instant(x *Instant) {
+	d.write(map[string]any{"time": stamp(x.NS), "group": x.Group.Name, "event": x.Name, "track": x.Track, "args": args(x.Args)})
 }
 
-// OpenMetrics is what `promtool tsdb create-blocks-from openmetrics` takes: a
-// family at a time, as the format wants it.
-func OpenMetrics(t *Timeline) []byte {
-	families := map[string][]*Series{}
-	for _, s := range t.Series {
-		if s.Prom != "" {
-			families[s.Prom] = append(families[s.Prom], s)
-		}
+// Laid implements Sink.
+func (d *documents) Laid(list []Slice) {
+	for i := range list {
+		d.Slice(&list[i])
 	}
-	var out []byte
-	for _, name := range slices.Sorted(maps.Keys(families)) {
-		list := families[name]
-		family, kind := name, list[0].Type
-		if kind == "counter" {
-			family = strings.TrimSuffix(name, "_total")
-		}
-		out = fmt.Appendf(out, "# TYPE %s %s\n", family, kind)
-		for _, s := range list {
-			var labels []string
-			for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
-				labels = append(labels, k+"="+strconv.Quote(s.Labels[k]))
-			}
-			head := name + "{" + strings.Join(labels, ",") + "} "
-			for _, p := range s.Points {
-				v := p.V
-				if s.Factor != 0 {
-					v *= s.Factor
-				}
-				out = append(out, head...)
-				out = strconv.AppendFloat(out, v, 'g', -1, 64)
-				out = fmt.Appendf(out, " %d.%03d\n", p.NS/1e9, p.NS/1e6%1000)
-			}
-		}
-	}
-	return append(out, "# EOF\n"...)
 }
+
+// Close implements Sink.
+func (d *documents) Close() error { return errors.Join(d.err, d.out.Flush()) }

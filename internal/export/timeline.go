@@ -5,16 +5,22 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Timeline is a recording as things over time.
-type Timeline struct {
-	Meta        recording.Meta
-	First, Last time.Time
-	Series      []*Series
-	Slices      []Slice
-	Instants    []Instant
+// Sink is a format on its way to a file. It is told what a recording holds as
+// it comes, in the order of time as far as that can be: slices come when they
+// end, points of blocks up to a grain late. It keeps no more than a few of them.
+type Sink interface {
+	// Point is a figure at a time, and how it is to be read.
+	Point(s *Series, p Point, bound model.Bound)
+	// Slice lasted up to about now. Those of one track do not overlap.
+	Slice(s *Slice)
+	Instant(x *Instant)
+	// Laid are the slices of another trace, which may lie in each other.
+	Laid(list []Slice)
+	// Close writes the rest, and tells what went wrong.
+	Close() error
 }
 
 // Group is where something belongs: a device, a process, or the host.
@@ -25,17 +31,19 @@ type Group struct {
 
 // Series is a figure over time.
 type Series struct {
-	Group  Group
-	Name   string            // "Power", "DRAM L"
-	Field  string            // of the metric table, or what it is called there
-	Unit   string            // "W", "B", "MHz", "°C"; empty: none
-	Prom   string            // its name in Prometheus; empty: it has none
-	Type   string            // there: gauge or counter
-	Factor float64           // from the figure to Prometheus' unit
-	Labels map[string]string // there
-	Points []Point
-	// Bounds is the companion of a figure that was not always exact; nil: it was.
-	Bounds *Series
+	Group     Group
+	Name      string            // "Power", "DRAM L"
+	Field     string            // of the metric table, or what it is called there
+	Unit      string            // "W", "B", "MHz", "°C"; empty: none
+	Prom      string            // its name in Prometheus; empty: it has none
+	PromBound string            // of the series there that says how it is to be read; empty: none
+	Type      string            // there: gauge or counter
+	Factor    float64           // from the figure to Prometheus' unit
+	Labels    map[string]string // there
+
+	first   int64   // ns of its first point
+	doubted *Series // says how it is to be read, since it was first not exact
+	said    model.Bound
 }
 
 // Point is a value at a time. Whatever follows holds from its time on.
@@ -47,7 +55,7 @@ type Point struct {
 // Slice is something that lasted.
 type Slice struct {
 	Group    Group
-	Track    string // slices of one track do not overlap, unless one is in the other
+	Track    string
 	Name     string
 	From, To int64 // Unix ns
 	Args     []Arg
@@ -70,33 +78,95 @@ type Arg struct {
 	Text string
 }
 
-// grain is how close two points of a series of blocks may be. Of those that
-// are closer the highest and the last remain: peaks are never lost.
-const grain = int64(time.Millisecond)
+// doubt is what a trace has to be told beside a point: the series that says how
+// it is to be read, where that changed. Before it was first not exact there is
+// none.
+func (s *Series) doubt(ns int64, bound model.Bound) (c *Series, points []Point) {
+	if s.first == 0 {
+		s.first = ns
+	}
+	if s.doubted == nil {
+		if bound == model.Exact {
+			return nil, nil
+		}
+		s.doubted = &Series{Group: s.Group, Name: s.Name + ": 0 exact, 1 at least, 2 unsure", Field: s.Field + ".bound"}
+		if s.first < ns {
+			points = append(points, Point{s.first, 0})
+		}
+	} else if bound == s.said {
+		return nil, nil
+	}
+	s.said = bound
+	return s.doubted, append(points, Point{ns, float64(boundNumber(bound))})
+}
 
-// addFast adds a point to a series with more points than anybody can see.
-func (s *Series) addFast(ns int64, v float64) {
-	n := len(s.Points)
-	if n < 3 || ns/grain != s.Points[n-2].NS/grain || ns/grain != s.Points[n-1].NS/grain {
-		s.Points = append(s.Points, Point{ns, v})
+// boundNumber is how a bound is told to those who know numbers only.
+func boundNumber(b model.Bound) int {
+	switch b {
+	case model.Exact:
+		return 0
+	case model.AtLeast:
+		return 1
+	}
+	return 2
+}
+
+// grainOf is how close two points of a series of blocks may be in a recording
+// of a length. Of those that are closer the highest and the last remain: peaks
+// are never lost, and an hour of 10 000 allocations a second can be opened.
+func grainOf(length time.Duration) int64 {
+	return max(time.Millisecond, length/50_000).Nanoseconds()
+}
+
+// grain are the points of a series that are closer than a grain.
+type grain struct {
+	high, last Point
+	some       bool
+}
+
+func (g *grain) add(p Point) {
+	if !g.some || p.V >= g.high.V {
+		g.high = p
+	}
+	g.last, g.some = p, true
+}
+
+// take empties it.
+func (g *grain) take(to func(Point)) {
+	if !g.some {
 		return
 	}
-	// Two points of this grain are there: the highest and the last.
-	if last := s.Points[n-1]; last.V > s.Points[n-2].V {
-		s.Points[n-2] = last
+	if g.high != g.last {
+		to(g.high)
 	}
-	s.Points[n-1] = Point{ns, v}
+	to(g.last)
+	g.some = false
 }
 
-// sort puts things in order, so that the same recording gives the same file.
-func (t *Timeline) sort() {
-	slices.SortStableFunc(t.Series, func(a, b *Series) int {
-		return cmp.Or(compareGroups(a.Group, b.Group), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Field, b.Field))
+// edge is a beginning or an end of a slice.
+type edge struct {
+	ns    int64
+	end   bool
+	slice int
+	depth int64 // of slices that begin together the longest is first; of those that end, the shortest
+}
+
+// edges are the beginnings and ends of slices in the order of time.
+func edges(list []Slice) []edge {
+	out := make([]edge, 0, 2*len(list))
+	for i := range list {
+		s := &list[i]
+		long := s.To - s.From
+		out = append(out, edge{s.From, false, i, -long}, edge{max(s.To, s.From), true, i, long})
+	}
+	slices.SortStableFunc(out, func(a, b edge) int {
+		ends := 0
+		if a.end != b.end && a.slice != b.slice { // what ends makes room for what begins
+			if ends = 1; a.end {
+				ends = -1
+			}
+		}
+		return cmp.Or(cmp.Compare(a.ns, b.ns), ends, cmp.Compare(a.depth, b.depth))
 	})
-	slices.SortStableFunc(t.Slices, func(a, b Slice) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To)) })
-	slices.SortStableFunc(t.Instants, func(a, b Instant) int { return cmp.Compare(a.NS, b.NS) })
-}
-
-func compareGroups(a, b Group) int {
-	return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+	return out
 }

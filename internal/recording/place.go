@@ -3,6 +3,7 @@ package recording
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,4 +78,26 @@ func snapshotDRAM(s *model.Snapshot) (n uint64) {
 		}
 	}
 	return n
+}
+
+// Chips are the chips of each list, by its number, as far as they became known
+// in the whole recording: the first blocks of a list are often older than that.
+func (r *Reader) Chips() (map[uint32][]uint64, error) {
+	out := map[uint32][]uint64{}
+	err := r.scan(true, func(kind Kind, _ int64, body []byte) error {
+		if kind != KindList {
+			return nil
+		}
+		var l List
+		if err := newState().decode(body, &l); err != nil {
+			return err
+		}
+		for _, chip := range l.Chips {
+			if !slices.Contains(out[l.ID], chip) {
+				out[l.ID] = append(out[l.ID], chip)
+			}
+		}
+		return nil
+	})
+	return out, err
 }

@@ -300,6 +300,11 @@ func (r *Reader) Events() (out []Mark, err error) {
 // Scan calls f for each record as it lies in the file, without what it means.
 // Blocks that are damaged are passed over.
 func (r *Reader) Scan(f func(kind Kind, ns int64, body []byte) error) error {
+	return r.scan(false, f)
+}
+
+// scan is Scan; with restated, also for what key blocks tell again.
+func (r *Reader) scan(restated bool, f func(kind Kind, ns int64, body []byte) error) error {
 	for _, b := range r.blocks {
 		raw, err := r.read(b)
 		if errors.Is(err, ErrDamaged) {
@@ -309,7 +314,7 @@ func (r *Reader) Scan(f func(kind Kind, ns int64, body []byte) error) error {
 			return err
 		}
 		c := cursor{b: raw}
-		ns, told := b.first, b.key
+		ns, told := b.first, b.key && !restated
 		for len(c.b) > 0 {
 			kind := Kind(c.uint())
 			ns += int64(c.uint())

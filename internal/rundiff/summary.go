@@ -35,6 +35,7 @@ type Side struct {
 	places map[Place]*amounts
 	users  map[string]uint64
 	blocks map[blockKey]int
+	chips  map[uint32][]uint64 // of each list
 }
 
 type poolKey struct {
@@ -95,6 +96,10 @@ func Sum(r *recording.Reader, o Options) (*Side, error) {
 		Name: o.Name, At: o.At, Seconds: o.At.Sub(first).Seconds(), pools: map[poolKey]*pool{}, places: map[Place]*amounts{},
 		users: map[string]uint64{}, blocks: map[blockKey]int{},
 	}
+	var err error
+	if s.chips, err = r.Chips(); err != nil {
+		return nil, err
+	}
 	live := map[uint32]map[uint64]held{}
 	c := r.Begin()
 	for {
@@ -138,7 +143,7 @@ func (s *Side) take(state *recording.State, rec *recording.Record, live map[uint
 		s.Exact = true
 		s.drop(live, rec.ID, rec.Block.Addr)
 		site, _ := state.Site(rec.Block.Site)
-		x := held{place: Place{Pool: def.Pool, Tag: site.Tag}, bytes: rec.Block.Size * max(def.Geometry.Banks, 1), chips: def.Chips, born: rec.Block.Born}
+		x := held{place: Place{Pool: def.Pool, Tag: site.Tag}, bytes: rec.Block.Size * max(def.Geometry.Banks, 1), chips: s.chips[rec.ID], born: rec.Block.Born}
 		if f, ok := site.Where(); ok {
 			x.place.File, x.place.Line, x.place.Function = f.File, f.Line, f.Function
 		}
