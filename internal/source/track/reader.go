@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,15 +133,18 @@ type listing struct {
 	err   error
 }
 
-// list lists a folder; one that is not there, or not for us, has nothing:
-// its owner's ttmon reads it.
-func list(dir string) (l listing) {
+// list lists a folder, unless it was visited: most processes have the same
+// one. A folder that is not there, or not for us, has nothing: its owner's
+// ttmon reads it.
+func list(dir string, visited map[inode]bool) (l listing) {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil {
 		return l
 	}
 	l.dir = inode{st.Dev, st.Ino}
-	l.paths, l.err = names(dir)
+	if !visited[l.dir] {
+		l.paths, l.err = names(dir)
+	}
 	return l
 }
 
@@ -151,7 +155,7 @@ func (r *Reader) find(s *Sweep, users []model.ProcessID) {
 		known[f.path] = f
 	}
 	host := cmp.Or(r.opts.Dir, r.opts.Root.Path("/dev/shm"))
-	first := list(host)
+	first := list(host, nil)
 	if first.err != nil {
 		s.Failures = append(s.Failures, Failure{host, -1, fmt.Errorf("looking for ledgers: %w", first.err)})
 	}
@@ -159,7 +163,7 @@ func (r *Reader) find(s *Sweep, users []model.ProcessID) {
 	r.openAll(s, first.paths, known)
 	for _, id := range users {
 		dir := r.opts.Root.Path(filepath.Join("/proc", strconv.Itoa(id.PID), "root", "dev/shm"))
-		found, err := r.listGuarded(id, dir)
+		found, err := r.listGuarded(id, dir, visited)
 		if err != nil {
 			s.Failures = append(s.Failures, Failure{dir, -1, fmt.Errorf("looking for ledgers: %w", err)})
 			continue
@@ -173,9 +177,12 @@ func (r *Reader) find(s *Sweep, users []model.ProcessID) {
 }
 
 // listGuarded lists the folder of a process, which may not answer.
-func (r *Reader) listGuarded(id model.ProcessID, dir string) (*listing, error) {
+func (r *Reader) listGuarded(id model.ProcessID, dir string, visited map[inode]bool) (*listing, error) {
 	found := new(listing) // of the goroutine's own, should it be given up
-	look := func() { *found = list(dir) }
+	if r.opts.Guard != nil {
+		visited = maps.Clone(visited) // likewise
+	}
+	look := func() { *found = list(dir, visited) }
 	if r.opts.Guard == nil {
 		look()
 		return found, nil
@@ -315,7 +322,7 @@ func (r *Reader) unlocked(f *file) (pid int, alive bool) {
 	if err != nil || st.Gone() || st.Start != f.ledger.StartTicks {
 		return 0, false
 	}
-	return pid, maps(r.opts.Root, pid, f.inode)
+	return pid, hasMapped(r.opts.Root, pid, f.inode)
 }
 
 func ownNamespace(root hostfs.Root) uint64 {
@@ -330,9 +337,9 @@ func ownNamespace(root hostfs.Root) uint64 {
 // it is, the process decides.
 const mapsPatience = 100 * time.Millisecond
 
-// maps tells whether a process maps a file. One that lives and of which that
+// hasMapped tells whether a process maps a file. One that lives and of which that
 // cannot be told in time is believed to.
-func maps(root hostfs.Root, pid int, file inode) bool {
+func hasMapped(root hostfs.Root, pid int, file inode) bool {
 	// "address perms offset major:minor inode path"
 	mark := fmt.Sprintf(" %02x:%02x %d ", unix.Major(file.dev), unix.Minor(file.dev), file.ino)
 	does, err := proc.MapsMention(root, pid, time.Now().Add(mapsPatience), mark)

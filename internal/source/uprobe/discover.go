@@ -121,7 +121,7 @@ func (s *Source) watch(m mapping) {
 	armed, failed := l.armed, l.err
 	s.mu.Unlock()
 	if alone {
-		_ = s.kernel.reader.Flush() // from now on the ring is looked at often
+		s.wake() // from now on the ring is looked at often
 	}
 	if failed != nil {
 		s.unwatched(m.pid, start, failed)
@@ -220,6 +220,10 @@ func (s *Source) library(f *os.File, path string) (fileID, *library, error) {
 	if l, err := s.begun(id, path); l != nil || err != nil {
 		f.Close()
 		return id, l, err
+	}
+	if err := s.openRing(); err != nil {
+		f.Close()
+		return id, nil, err
 	}
 	made := make(chan *library, 1)
 	go func() {

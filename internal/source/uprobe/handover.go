@@ -12,7 +12,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -300,11 +299,15 @@ func (g given) kernel() (k *kernel, err error) {
 		}
 		k.fates = append(k.fates, l)
 	}
-	k.reader, err = ringbuf.NewReader(k.Events)
-	return k, err
+	return k, nil
 }
 
 func (s *Source) importState(h *handed, fds given) error {
+	if len(h.Libraries) > 0 {
+		if err := s.openRing(); err != nil {
+			return err
+		}
+	}
 	for i := range h.Processes {
 		p, err := h.Processes[i].take()
 		if err != nil {

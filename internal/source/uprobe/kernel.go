@@ -43,8 +43,8 @@ func (e *ObstacleError) Unwrap() error { return e.Err }
 // kernel is the BPF program, loaded, with its maps.
 type kernel struct {
 	watchObjects
-	reader *ringbuf.Reader
-	fates  []link.Link // exec, exit, fork
+	reader *ringbuf.Reader // nil until there is something to watch
+	fates  []link.Link     // exec, exit, fork
 }
 
 // wakeBytes of waiting events wake the reader at once. Fewer are read when it
@@ -82,8 +82,8 @@ func load(ringBytes uint32) (*kernel, error) {
 	return k, nil
 }
 
-// follow attaches to what becomes of processes, and opens the ring.
-func (k *kernel) follow() (err error) {
+// follow attaches to what becomes of processes.
+func (k *kernel) follow() error {
 	for name, program := range map[string]*ebpf.Program{
 		"sched_process_exec": k.Exec, "sched_process_exit": k.Gone, "sched_process_fork": k.Forked,
 	} {
@@ -93,8 +93,7 @@ func (k *kernel) follow() (err error) {
 		}
 		k.fates = append(k.fates, l)
 	}
-	k.reader, err = ringbuf.NewReader(k.Events)
-	return err
+	return nil
 }
 
 // Close unloads everything.

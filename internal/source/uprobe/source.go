@@ -60,6 +60,7 @@ type Source struct {
 
 	ended chan struct{}      // closed when it no longer runs
 	ready chan struct{}      // closed when all that runs has been looked at
+	ring  chan struct{}      // closed when the ring is open
 	parks chan chan struct{} // asks the reader to stop until the channel in it closes
 
 	// requested and served count the times somebody wanted to know all that
@@ -115,7 +116,7 @@ func newSource(o Options, k *kernel) *Source {
 	}
 	s := &Source{
 		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks), processes: newProcesses(),
-		ended: make(chan struct{}), ready: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, stuck: map[fileID]bool{}, known: map[int]use{}, rates: map[uint32]count{},
+		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, stuck: map[fileID]bool{}, known: map[int]use{}, rates: map[uint32]count{},
 		memory: &memory{},
 	}
 	s.looked = sync.NewCond(&s.mu)
@@ -174,8 +175,57 @@ func (s *Source) patience(n int) time.Duration {
 	return lookIdle
 }
 
-// read takes events out of the ring.
+// openRing opens what events arrive in, before the first probe is set. Until
+// then there is nothing in it, and it is not mapped: the 4 MB would count twice
+// as ours. Only discover calls it, or who has not begun to run.
+func (s *Source) openRing() error {
+	if s.kernel.reader != nil {
+		return nil
+	}
+	r, err := ringbuf.NewReader(s.kernel.Events)
+	if err != nil {
+		return fmt.Errorf("opening the ring of events: %w", err)
+	}
+	s.kernel.reader = r
+	close(s.ring)
+	return nil
+}
+
+// wake makes the reader look now. It tells whether there is a ring.
+func (s *Source) wake() bool {
+	select {
+	case <-s.ring:
+		_ = s.kernel.reader.Flush()
+		return true
+	default:
+		return false
+	}
+}
+
+// stand waits while the reader is to be parked.
+func stand(ctx context.Context, parked chan struct{}) error {
+	select {
+	case <-parked:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// read takes events out of the ring, once it is open.
 func (s *Source) read(ctx context.Context) error {
+	for open := false; !open; {
+		select {
+		case <-s.ring:
+			open = true
+		case parked := <-s.parks:
+			if err := stand(ctx, parked); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	defer context.AfterFunc(ctx, func() { s.kernel.reader.Close() })()
 	var record ringbuf.Record
 	wait := lookIdle
@@ -195,10 +245,8 @@ func (s *Source) read(ctx context.Context) error {
 		}
 		select {
 		case parked := <-s.parks:
-			select {
-			case <-parked:
-			case <-ctx.Done():
-				return ctx.Err()
+			if err := stand(ctx, parked); err != nil {
+				return err
 			}
 		default:
 		}
@@ -247,7 +295,7 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 func (s *Source) park() (resume func()) {
 	parked := make(chan struct{})
 	for {
-		_ = s.kernel.reader.Flush()
+		s.wake()
 		select {
 		case s.parks <- parked:
 			return func() { close(parked) }
@@ -279,7 +327,9 @@ func (s *Source) enter(sample []byte) {
 // Sync returns when all that happened before the call is in the books.
 func (s *Source) Sync() {
 	want := s.requested.Add(1)
-	_ = s.kernel.reader.Flush()
+	if !s.wake() {
+		return // no probe is set yet: nothing can have happened
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.served.Load() < want {
