@@ -19,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/history/past"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/event"
+	"github.com/ttmon/ttmon/internal/view/prom"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -78,17 +79,23 @@ type archive struct {
 	past         *past.Store
 	store        *disk.Store
 	eventsFailed bool
-	doing        string    // what it is at work on; "": nothing
-	since        time.Time // since when
-	took         time.Duration
-	failed       error // why there is no history
+	numbers      errand // of the loop that keeps numbers; before that, of opening
+	happenings   errand // of the loop that keeps events and snapshots
+	failed       error  // why there is no history
 
 	// recent is the last minutes, for alerts; nil: they are not kept.
 	recent *lastMinutes
 
-	// What the loop alone uses.
+	// What one loop alone uses.
 	lastRow, lastSnapshot time.Time
 	pastFailed            bool
+}
+
+// errand is what a loop is at work on.
+type errand struct {
+	doing string    // "": nothing
+	since time.Time // since when
+	took  time.Duration
 }
 
 func newArchive(cfg config, log *slog.Logger, r *recorder) *archive {
@@ -97,17 +104,21 @@ func newArchive(cfg config, log *slog.Logger, r *recorder) *archive {
 
 // run opens the memory, when nobody else has it any more, and fills it.
 func (a *archive) run(ctx context.Context, feed follower) error {
-	a.begin("waiting for another ttmond to leave it takes")
+	a.begin(&a.numbers, "waiting for another ttmond to leave it takes")
 	unlock, err := a.lock(ctx)
 	if err != nil {
 		return nil // ctx is done
 	}
 	defer unlock()
 	defer a.close()
-	a.begin("opening the history takes")
+	a.begin(&a.numbers, "opening the history takes")
 	a.open()
-	a.end()
-	feed.Follow(ctx, a.keep)
+	a.end(&a.numbers)
+	// An event waits until the disk has it. Numbers do not wait for events.
+	var both sync.WaitGroup
+	both.Go(func() { a.recorder.recorded.Follow(ctx, a.keepNumbers) })
+	both.Go(func() { feed.Follow(ctx, a.keepEvents) })
+	both.Wait()
 	return nil
 }
 
@@ -137,17 +148,26 @@ func (a *archive) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// begin notes what the archive is at work on.
-func (a *archive) begin(doing string) {
+// begin notes what a loop of the archive is at work on.
+func (a *archive) begin(e *errand, doing string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.doing, a.since = doing, time.Now()
+	e.doing, e.since = doing, time.Now()
 }
 
-func (a *archive) end() {
+func (a *archive) end(e *errand) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.doing, a.took = "", time.Since(a.since)
+	e.doing, e.took = "", time.Since(e.since)
+}
+
+// check adds what the loop is at work on, or how long it was the last time.
+func (e *errand) check(h *api.Health, name string, now time.Time, patience time.Duration) {
+	if e.doing == "" {
+		h.AddSource(name, e.took, patience, "the last time it took")
+		return
+	}
+	h.AddSource(name, max(now.Sub(e.since), 0), patience, e.doing)
 }
 
 // openPatience is how long it may take until the history is open: that of a
@@ -172,11 +192,8 @@ func (a *archive) check(h *api.Health, now time.Time) {
 	if a.store == nil {
 		patience = openPatience
 	}
-	if a.doing == "" {
-		h.AddSource("history", a.took, patience, "the last time it took")
-		return
-	}
-	h.AddSource("history", max(now.Sub(a.since), 0), patience, a.doing)
+	a.numbers.check(h, "history", now, patience)
+	a.happenings.check(h, "events", now, diskPatience)
 }
 
 func (a *archive) open() {
@@ -259,15 +276,33 @@ func (a *archive) eventLog() *eventlog.Log {
 	return a.events
 }
 
-// keep takes a snapshot in.
-func (a *archive) keep(*model.Snapshot) {
-	snap, walk := a.recorder.last()
-	if snap == nil || snap.Time.Equal(a.lastRow) {
+// keepNumbers takes the samples of the latest snapshot in.
+func (a *archive) keepNumbers(*model.Snapshot) {
+	a.mu.Lock()
+	store := a.store
+	a.mu.Unlock()
+	if store == nil {
 		return
 	}
-	a.lastRow = snap.Time
-	a.begin("writing what a snapshot said takes")
-	defer a.end()
+	a.begin(&a.numbers, "writing the figures of a snapshot takes")
+	defer a.end(&a.numbers)
+	fresh := false
+	a.recorder.take(func(at time.Time, walk func(prom.Emit)) {
+		if fresh = !at.Equal(a.lastRow); fresh {
+			a.lastRow = at
+			store.Take(walk)
+		}
+	})
+	if fresh {
+		store.Append(a.lastRow)
+	}
+}
+
+// keepEvents takes in what has happened since the last snapshot, and now and
+// then the snapshot.
+func (a *archive) keepEvents(snap *model.Snapshot) {
+	a.begin(&a.happenings, "writing what has happened takes")
+	defer a.end(&a.happenings)
 	happened := a.detector.Next(snap)
 	events := logged(snap, happened)
 	a.tell(events...)
@@ -275,13 +310,6 @@ func (a *archive) keep(*model.Snapshot) {
 	if len(happened) > 0 || snap.Time.Sub(a.lastSnapshot).Abs() >= snapshotEvery {
 		a.lastSnapshot = snap.Time
 		a.keepSnapshot(snap)
-	}
-	a.mu.Lock()
-	store := a.store
-	a.mu.Unlock()
-	if store != nil {
-		store.Take(walk)
-		store.Append(snap.Time)
 	}
 }
 

@@ -21,17 +21,17 @@ func TestHealthOfSources(t *testing.T) {
 		{Name: "umd", Took: 12 * time.Second},
 		{Name: "track", Since: now.Add(-time.Second)},
 	}, now, 10*time.Second)
-	a := &archive{doing: "writing takes", since: now.Add(-time.Hour), failed: errors.New("no space")}
+	a := &archive{numbers: errand{doing: "writing takes", since: now.Add(-time.Hour)}, happenings: errand{took: time.Minute}, failed: errors.New("no space")}
 	a.check(&h, now)
 	var late []string
 	for _, p := range h.Problems {
 		late = append(late, p.Part+": "+p.Reason)
 	}
-	want := "shm: has not answered for 11s; umd: the last time it took 12s; history: writing takes 1h0m0s"
+	want := "shm: has not answered for 11s; umd: the last time it took 12s; history: writing takes 1h0m0s; events: the last time it took 1m0s"
 	if got := strings.Join(late, "; "); got != want {
 		t.Errorf("late:\n%s\nwant\n%s", got, want)
 	}
-	if len(h.Sources) != 5 || h.Sources[0].Late || !h.Sources[1].Late || len(h.Warnings) != 1 {
+	if len(h.Sources) != 6 || h.Sources[0].Late || !h.Sources[1].Late || len(h.Warnings) != 1 {
 		t.Errorf("sources %+v, warnings %+v", h.Sources, h.Warnings)
 	}
 }

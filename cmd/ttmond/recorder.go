@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/prom"
@@ -27,6 +28,8 @@ type recorder struct {
 	walker *prom.Walker
 	snap   *model.Snapshot
 	pages  map[prom.Format][]byte // of snap
+
+	recorded api.Feed // the snapshots, when they have been taken in
 }
 
 func newRecorder(c metricsConfig, log *slog.Logger, self func() *prom.Self, interval func() time.Duration) *recorder {
@@ -66,21 +69,20 @@ type follower interface {
 // record takes a snapshot in.
 func (r *recorder) record(s *model.Snapshot) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.walker.Observe(s)
 	r.snap = s
 	clear(r.pages)
+	r.mu.Unlock()
+	r.recorded.Publish(s)
 }
 
-// last is the latest snapshot, and a walk over its samples; nil before the
-// first.
-func (r *recorder) last() (s *model.Snapshot, walk func(prom.Emit)) {
+// take calls each with the time of the latest snapshot, and a walk over its
+// samples; not before the first. The next snapshot waits for it.
+func (r *recorder) take(each func(at time.Time, walk func(prom.Emit))) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.snap, func(emit prom.Emit) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.walker.Walk(r.snap, r.self(), emit)
+	if r.snap != nil {
+		each(r.snap.Time, func(emit prom.Emit) { r.walker.Walk(r.snap, r.self(), emit) })
 	}
 }
 

@@ -69,11 +69,7 @@ func (d *ttmond) serveRemote(ctx context.Context, x *remote) {
 	var both sync.WaitGroup
 	both.Go(func() { x.sender.Run(ctx) })
 	both.Go(func() {
-		d.collector.feed.Follow(ctx, func(*model.Snapshot) {
-			if snap, walk := d.recorder.last(); snap != nil {
-				x.sender.Take(snap.Time, walk)
-			}
-		})
+		d.recorder.recorded.Follow(ctx, func(*model.Snapshot) { x.sender.Take(d.recorder.take) })
 	})
 	both.Wait()
 }

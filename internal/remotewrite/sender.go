@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/prometheus/prompb"
+
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 
@@ -60,13 +62,24 @@ func (s *Sender) Name() string {
 	return u.Host
 }
 
-// Take queues the samples of a snapshot, if it is time.
-func (s *Sender) Take(at time.Time, walk func(prom.Emit)) {
-	if d := at.Sub(s.last); d >= 0 && d < s.opt.Interval-50*time.Millisecond {
+// Latest calls each with the time of the latest snapshot and a walk over its
+// samples, which ends with the call; or not, if there is none.
+type Latest func(each func(at time.Time, walk func(prom.Emit)))
+
+// Take queues the samples of the latest snapshot, if it is time.
+func (s *Sender) Take(latest Latest) {
+	var at time.Time
+	var made *prompb.WriteRequest
+	latest(func(now time.Time, walk func(prom.Emit)) {
+		if d := now.Sub(s.last); d < 0 || d >= s.opt.Interval-50*time.Millisecond {
+			at, made = now, s.build.build(now.UnixMilli(), walk)
+		}
+	})
+	if at.IsZero() {
 		return
 	}
 	s.last = at
-	body, err := encode(s.build.build(at.UnixMilli(), walk))
+	body, err := encode(made)
 	if err != nil {
 		s.opt.Log.Error("a remote write request could not be made", "err", err)
 		return

@@ -3,8 +3,14 @@ package disk
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
 // overwriteMiddle overwrites the middle of a file.
@@ -62,5 +68,113 @@ func TestDamagedBlock(t *testing.T) {
 				t.Errorf("it is not said: %q", talk)
 			}
 		})
+	}
+}
+
+// compacted is a store with a block for every 20 minutes, and rows since t0.
+func compacted(t *testing.T, dir string, talk *said, minutes int) (s *Store, end time.Time) {
+	t.Helper()
+	s = open(t, options(dir, talk))
+	for i := 0; i < minutes*60; i += 15 {
+		end = t0.Add(time.Duration(i) * time.Second)
+		put(s, end, float64(i))
+	}
+	if err := s.fine.db.Compact(background); err != nil {
+		t.Fatal(err)
+	}
+	return s, end
+}
+
+// ask reads a series, and returns what went wrong with it.
+func ask(t *testing.T, s *Store, from, to time.Time) (n int, err error) {
+	t.Helper()
+	q, err := s.Querier(from.UnixMilli(), to.UnixMilli())
+	if err != nil {
+		return 0, err
+	}
+	defer q.Close()
+	set := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, power.Name))
+	for set.Next() {
+		it := set.At().Iterator(nil)
+		for it.Next() != chunkenc.ValNone {
+			n++
+		}
+		if it.Err() != nil {
+			return n, it.Err()
+		}
+	}
+	return n, set.Err()
+}
+
+// A block that is damaged while it is in use fails the question that comes to
+// it. From then on its time is answered from the coarse database, and rows are
+// taken as ever.
+func TestBlockDamagedWhileInUse(t *testing.T) {
+	for name, harm := range map[string]func(t *testing.T, path string){
+		"another sector": overwriteMiddle,
+		"no sector at all": func(t *testing.T, path string) { // a fault of memory
+			t.Helper()
+			if err := os.Truncate(path, 0); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			var talk said
+			s, end := compacted(t, dir, &talk, 65)
+			whole, err := ask(t, s, t0, end)
+			if err != nil {
+				t.Fatal(err)
+			}
+			blocks := s.fine.db.Blocks()
+			if len(blocks) < 2 {
+				t.Fatalf("%d blocks", len(blocks))
+			}
+			bad := blocks[1] // not at an end: the hole is between others
+			harm(t, filepath.Join(bad.Dir(), "chunks/000001"))
+			if n, err := ask(t, s, t0, end); err == nil || !strings.Contains(err.Error(), "ask again") && !strings.Contains(err.Error(), "reading the history") {
+				t.Errorf("%d points, error %v", n, err)
+			}
+			s.background.Wait()
+			n, err := ask(t, s, t0, end)
+			if err != nil || n != whole {
+				t.Errorf("%d of %d points afterwards (every one is in the coarse database), error %v; said %q", n, whole, err, talk)
+			}
+			if !talk.has("has been damaged on the disk") {
+				t.Errorf("it is not said: %q", talk)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "history", "fine.damaged-block")); err != nil {
+				t.Error(err)
+			}
+			put(s, end.Add(time.Second), 4711)
+			if m, err := ask(t, s, t0, end.Add(time.Second)); err != nil || m != whole+1 {
+				t.Errorf("%d points with one more, error %v", m, err)
+			}
+			s.Close()
+			s = open(t, options(dir, &talk)) // and remembers the hole
+			if m, err := ask(t, s, t0, end.Add(time.Second)); err != nil || m != whole+1 {
+				t.Errorf("%d points after a restart, error %v", m, err)
+			}
+		})
+	}
+}
+
+func TestWithout(t *testing.T) {
+	all := []span{{0, 100}}
+	for _, tt := range []struct {
+		out, want []span
+	}{
+		{nil, all},
+		{[]span{{-50, -1}}, all},
+		{[]span{{-50, 10}}, []span{{11, 100}}},
+		{[]span{{20, 30}, {25, 40}}, []span{{0, 19}, {41, 100}}},
+		{[]span{{20, 30}, {90, 200}}, []span{{0, 19}, {31, 89}}},
+		{[]span{{-1, 101}}, nil},
+	} {
+		if got := without(all, tt.out); !slices.Equal(got, tt.want) {
+			t.Errorf("without %v: %v, want %v", tt.out, got, tt.want)
+		}
 	}
 }

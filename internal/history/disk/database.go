@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -20,6 +21,7 @@ type database struct {
 	dir     string
 	options *tsdb.Options
 	db      *tsdb.DB
+	holes   []span // the time of blocks that were damaged
 }
 
 // tally counts samples.
@@ -74,7 +76,10 @@ func openDatabase(dir string, o *tsdb.Options, log *slog.Logger) (*database, err
 	if err != nil {
 		return nil, fmt.Errorf("opening the history in %s: %w", dir, err)
 	}
-	return &database{dir, o, db}, nil
+	d := &database{dir: dir, options: o, db: db}
+	old := d.newest() - o.RetentionDuration
+	d.holes = slices.DeleteFunc(loadHoles(dir), func(s span) bool { return s.To < old })
+	return d, nil
 }
 
 // quiet passes on what goes wrong: the database tells of every block.
@@ -129,11 +134,17 @@ func orderly(err error) bool {
 // ahead tells whether the newest sample is so far in the future that samples
 // of now would be refused.
 func (d *database) ahead(ms int64) bool {
-	newest := d.db.Head().MaxTime()
-	for _, b := range d.db.Blocks() {
-		newest = max(newest, b.Meta().MaxTime)
-	}
+	newest := d.newest()
 	return newest > ms+clockBack.Milliseconds() && newest < 1<<62 // the head begins with the last of all times
+}
+
+// newest is the time of the last sample; before all times if there is none.
+func (d *database) newest() int64 {
+	t := d.db.Head().MaxTime()
+	for _, b := range d.db.Blocks() {
+		t = max(t, b.Meta().MaxTime)
+	}
+	return t
 }
 
 // oldest is the time of the first sample; after all times if there is none.

@@ -2,30 +2,36 @@ package disk
 
 import "github.com/prometheus/prometheus/storage"
 
+// span is a stretch of time, both ends included, in ms.
+type span struct{ From, To int64 }
+
 // tiers joins the databases: each is asked for the time that it is best for.
 func (s *Store) tiers(mint, maxt int64) (storage.Querier, error) {
 	var list []storage.Querier
-	add := func(db *database, from, to int64) error {
-		if db == nil || from > to {
-			return nil
+	var err error
+	add := func(db *database, part span) {
+		if db == nil || part.From > part.To || err != nil {
+			return
 		}
-		q, err := db.db.Querier(from, to)
-		if err == nil {
+		var q storage.Querier
+		if q, err = db.db.Querier(part.From, part.To); err == nil {
 			list = append(list, q)
 		}
-		return err
 	}
-	begin := int64(1) << 62
+	all := []span{{mint, maxt}}
 	if s.fine != nil {
-		begin = s.fine.oldest()
+		have := without(all, s.fine.missing())
+		for _, part := range have {
+			add(s.fine, part)
+		}
+		all = without(all, have)
 	}
-	err := add(s.coarse, mint, min(maxt, begin-1))
-	if err == nil {
-		err = add(s.fine, max(mint, begin), maxt)
+	if s.coarse != nil {
+		for _, part := range without(all, s.coarse.holes) {
+			add(s.coarse, part)
+		}
 	}
-	if err == nil {
-		err = add(s.memory, mint, maxt)
-	}
+	add(s.memory, span{mint, maxt})
 	if err != nil {
 		for _, q := range list {
 			_ = q.Close()
@@ -33,4 +39,28 @@ func (s *Store) tiers(mint, maxt int64) (storage.Querier, error) {
 		return nil, err
 	}
 	return storage.NewMergeQuerier(list, nil, storage.ChainedSeriesMerge), nil
+}
+
+// missing is the time for which a database has nothing, or nothing that can be
+// read: before its first sample, and in its holes.
+func (d *database) missing() []span {
+	return append([]span{{-1 << 62, d.oldest() - 1}}, d.holes...)
+}
+
+// without is what is left of spans when others are taken out.
+func without(spans, out []span) (left []span) {
+	left = spans
+	for _, o := range out {
+		var next []span
+		for _, s := range left {
+			if before := (span{s.From, min(s.To, o.From-1)}); before.From <= before.To {
+				next = append(next, before)
+			}
+			if after := (span{max(s.From, o.To+1), s.To}); after.From <= after.To {
+				next = append(next, after)
+			}
+		}
+		left = next
+	}
+	return left
 }

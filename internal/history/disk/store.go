@@ -62,6 +62,10 @@ type Store struct {
 	gen    uint64
 	lastMS int64 // time of the last row
 
+	begun      time.Time
+	checks     checks
+	background sync.WaitGroup // what is looked at besides
+
 	mu     sync.RWMutex // over the databases and stats
 	fine   *database
 	coarse *database
@@ -87,7 +91,7 @@ func Open(o Options) (*Store, error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
-	s := &Store{opt: o, series: newSeriesSet(o.MaxSeries)}
+	s := &Store{opt: o, begun: time.Now(), series: newSeriesSet(o.MaxSeries)}
 	s.stats.MaxSeries, s.stats.MaxBytes = o.MaxSeries, o.MaxBytes
 	err := s.openDisk()
 	if err == nil {
@@ -294,11 +298,16 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 	if s.closed {
 		return nil, tsdb.ErrClosing
 	}
-	return s.tiers(mint, maxt)
+	q, err := s.tiers(mint, maxt)
+	if err != nil {
+		return nil, err
+	}
+	return guarded{q, s}, nil
 }
 
 // Close closes the databases. Append must not be called any more.
 func (s *Store) Close() {
+	s.background.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

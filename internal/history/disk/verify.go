@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -33,17 +34,22 @@ func (s *Store) setBadBlocksAside(name string) {
 			continue
 		}
 		block := filepath.Join(dir, e.Name())
+		part, known := timeOf(block)
 		if err := verify(block); err == nil || !damaged(err) {
 			continue
 		} else if _, moved := moveAside(block, dir+".damaged-block"); moved == nil {
 			s.opt.Say(fmt.Sprintf("a part of the history that was written by %s is damaged (%v): it is set aside as %s, the rest is kept",
 				info.ModTime().UTC().Format(time.RFC3339), err, filepath.Base(dir)+".damaged-block"))
+			if known {
+				addHole(dir, part)
+			}
 		}
 	}
 }
 
 // verify reads all of a block. The database checks the sums of what is read.
 func verify(dir string) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { // what it reads is mapped: a disk that does not give it is a fault of memory
 		if p := recover(); p != nil {
 			err = fmt.Errorf("reading %s: %v", dir, p)
