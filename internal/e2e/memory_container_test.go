@@ -15,7 +15,7 @@ import (
 func TestContainerPIDsInRegions(t *testing.T) {
 	eachWriter(t, func(t *testing.T, o metal.Options) {
 		o.Container = true
-		c := newCast(t, sim.Options{})
+		c := newScriptedHost(t, sim.Options{})
 		p := c.play(o, "name inside", "open @", "alloc @ dram 100M")
 		s := c.shows()
 		for _, q := range s.Processes {
@@ -33,7 +33,7 @@ func TestContainerPIDsInRegions(t *testing.T) {
 func TestContainersAdoptSlots(t *testing.T) {
 	eachWriter(t, func(t *testing.T, o metal.Options) {
 		o.Container, o.PID = true, 7
-		c := newCast(t, sim.Options{})
+		c := newScriptedHost(t, sim.Options{})
 		dead := c.play(o, "name dead", "open @", "alloc @ dram 1000", "alloc @ l1 10")
 		c.kill(dead)
 		left := "dead:1010"
@@ -57,7 +57,7 @@ func TestContainersAdoptSlots(t *testing.T) {
 
 // TestContainersShareSlot: two live containers with one pid and one region.
 func TestContainersShareSlot(t *testing.T) {
-	c := newCast(t, sim.Options{})
+	c := newScriptedHost(t, sim.Options{})
 	o := metal.Options{Container: true, PID: 7}
 	a := c.play(o, "open @", "alloc @ dram 100")
 	b := c.play(o, "open @", "alloc @ dram 30")
@@ -77,7 +77,7 @@ func TestContainersShareSlot(t *testing.T) {
 // TestContainerWithOwnShm: the region is in the container only.
 func TestContainerWithOwnShm(t *testing.T) {
 	eachWriter(t, func(t *testing.T, o metal.Options) {
-		c := newCast(t, sim.Options{})
+		c := newScriptedHost(t, sim.Options{})
 		c.play(o, "open @", "alloc @ dram 5")
 		o.Container, o.PID, o.PrivateShm = true, 7, true
 		inner := c.play(o, "name inner", "open @", "alloc @ dram 100M", "alloc @ l1 1M")
@@ -92,7 +92,7 @@ func TestContainerWithOwnShm(t *testing.T) {
 // TestOtherUsersChip: the first user of a chip owns its region. Another one's
 // memory is nowhere, and that is said.
 func TestOtherUsersChip(t *testing.T) {
-	c := newCast(t, sim.Options{})
+	c := newScriptedHost(t, sim.Options{})
 	first := c.play(metal.Options{UID: 1000}, "lib "+install(t, "0.81.1"), "open @", "alloc @ dram 1M")
 	other := c.play(metal.Options{UID: 1001}, "lib "+install(t, "0.81.1"))
 	if _, err := other.Do(fmt.Sprintf("open %d", c.chip)); err == nil {

@@ -19,7 +19,7 @@ func TestPlaces(t *testing.T) {
 	for _, boards := range []string{"n150,n150", "n300,n300", "4xn300", "p100a,p150a", "2xp150a", "p300c", "n150,n300,p150b,p300a", "galaxy-blackhole", "galaxy-wormhole"} {
 		for _, cables := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s cables=%v", boards, cables), func(t *testing.T) {
-				c := newCast(t, sim.Options{Boards: boards, Cables: cables, UMDDump: true})
+				c := newScriptedHost(t, sim.Options{Boards: boards, Cables: cables, UMDDump: true})
 				p := c.play(metal.Options{})
 				for i, ch := range chipsIn(t, c.host) {
 					if ch.Slot == 0 && ch.Device != 0 {
@@ -46,7 +46,7 @@ func TestPlaces(t *testing.T) {
 // TestPlacesByOrder: where sysfs leaves chips open and nobody left a
 // descriptor, UMD's numbers and the devices that the process has open decide.
 func TestPlacesByOrder(t *testing.T) {
-	c := newCast(t, sim.Options{Boards: "p150a,p300c,p300c"})
+	c := newScriptedHost(t, sim.Options{Boards: "p150a,p300c,p300c"})
 	chips := chipsIn(t, c.host)
 	// It sees only some of the devices, and numbers those.
 	visible := map[int]bool{0: true, 2: true, 3: true, 4: true}
@@ -78,7 +78,7 @@ func TestPlacesByOrder(t *testing.T) {
 // TestPlacesLeftOpen: with nothing to go by, a chip is put on no board; and a
 // board that may be the one is not said to be empty.
 func TestPlacesLeftOpen(t *testing.T) {
-	c := newCast(t, sim.Options{Boards: "p300c"})
+	c := newScriptedHost(t, sim.Options{Boards: "p300c"})
 	chips := chipsIn(t, c.host)
 	p := c.play(metal.Options{}, "device /dev/tenstorrent/1", "open @", "alloc @ dram 5M")
 	s := c.shows() // UMD's number and the open devices tell
@@ -105,7 +105,7 @@ func TestPlacesLeftOpen(t *testing.T) {
 // TestUnmatched: a mock or simulator run on a chip that is not here is shown
 // as such: not hidden, and on no board.
 func TestUnmatched(t *testing.T) {
-	c := newCast(t, sim.Options{Boards: "n150"})
+	c := newScriptedHost(t, sim.Options{Boards: "n150"})
 	p := c.play(metal.Options{}, "name mock", "open 4476187513037", "alloc 4476187513037 dram 3G", "alloc 4476187513037 l1 5M")
 	s := snapshot(t, c.host)
 	if len(s.Unmatched) != 1 {

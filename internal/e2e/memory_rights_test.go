@@ -21,7 +21,7 @@ const nobody = 65534
 // TestRights: root sees everybody's memory. Another user sees what it may
 // read, and for exactly the rest "denied" with the remedy, never 0.
 func TestRights(t *testing.T) {
-	c := newCast(t, sim.Options{Boards: "n150,p150a,p100a,n150"})
+	c := newScriptedHost(t, sim.Options{Boards: "n150,p150a,p100a,n150"})
 	id := map[int]uint64{}
 	for _, ch := range chipsIn(t, c.host) {
 		id[ch.Device] = ch.ID
@@ -90,7 +90,7 @@ func TestRights(t *testing.T) {
 
 // deniedEverywhere looks at what people and scripts see as nobody: the word,
 // and no zero.
-func (c *cast) deniedEverywhere() {
+func (c *scriptedHost) deniedEverywhere() {
 	c.Helper()
 	for _, args := range [][]string{{"smi", "-i", "0"}, {"smi", "-q", "-i", "0", "-d", "MEMORY,PIDS"}} {
 		if r := asNobody(c.T, c.host, args...); !strings.Contains(r.out, "denied") || strings.Contains(r.out, " 0 B") {
@@ -121,7 +121,7 @@ type fileState struct {
 // command, to the last byte and time stamp. As root, regions do not even show
 // that they were read.
 func TestNothingIsWritten(t *testing.T) {
-	c := newCast(t, sim.Options{Boards: "n300"})
+	c := newScriptedHost(t, sim.Options{Boards: "n300"})
 	ids := chipsIn(t, c.host)
 	p := c.play(metal.Options{}, "open @", "alloc @ dram 1G", "cb @ 5K")
 	c.do(p, fmt.Sprintf("open %d", ids[1].ID), fmt.Sprintf("alloc %d l1 7", ids[1].ID))

@@ -18,7 +18,7 @@ import (
 func TestKilledWriters(t *testing.T) {
 	t.Parallel()
 	eachWriter(t, func(t *testing.T, o metal.Options) {
-		c := newCast(t, sim.Options{})
+		c := newScriptedHost(t, sim.Options{})
 		a := c.play(o, "name first", "open @", "alloc @ dram 1G", "alloc @ l1 2M", "cb @ 64K")
 		b := c.play(o, "name second", "open @", "alloc @ dram 7")
 		c.shows()
@@ -53,7 +53,7 @@ func TestKilledWriters(t *testing.T) {
 // TestCircularBuffers: the header has the last writer's figure, not the sum.
 func TestCircularBuffers(t *testing.T) {
 	eachWriter(t, func(t *testing.T, o metal.Options) {
-		c := newCast(t, sim.Options{})
+		c := newScriptedHost(t, sim.Options{})
 		c.play(o, "open @", "alloc @ l1 1", "cb @ 100K")
 		c.play(o, "open @", "alloc @ l1 1", "cb @ 30K")
 		s := c.shows()
@@ -72,7 +72,7 @@ func TestCircularBuffers(t *testing.T) {
 func TestUnfinishedRegion(t *testing.T) {
 	t.Parallel()
 	eachWriter(t, func(t *testing.T, o metal.Options) {
-		c := newCast(t, sim.Options{})
+		c := newScriptedHost(t, sim.Options{})
 		p := c.play(o, "make @")
 		s := snapshot(t, c.host)
 		if u := used(s); u.Known() {
@@ -91,7 +91,7 @@ func TestUnfinishedRegion(t *testing.T) {
 // TestWrappedCounters: totals and slots that went below zero.
 func TestWrappedCounters(t *testing.T) {
 	const atTotalDRAM, atSlot0L1 = 48, 856 + 16
-	c := newCast(t, sim.Options{})
+	c := newScriptedHost(t, sim.Options{})
 	p := c.play(metal.Options{}, "open @", "alloc @ dram 1M", "alloc @ l1 1K")
 	c.do(p, fmt.Sprintf("store @ %d %d", atTotalDRAM, uint64(1<<64-4096)))
 	c.shows()
@@ -115,7 +115,7 @@ func TestWrappedCounters(t *testing.T) {
 func TestSlotTableFull(t *testing.T) {
 	t.Parallel()
 	eachWriter(t, func(t *testing.T, o metal.Options) {
-		c := newCast(t, sim.Options{})
+		c := newScriptedHost(t, sim.Options{})
 		var sum uint64
 		for i := range 64 {
 			c.play(o, "open @", fmt.Sprintf("alloc @ dram %d", 1000+i))
@@ -135,7 +135,7 @@ func TestSlotTableFull(t *testing.T) {
 // TestForkedWriter: the child's exit takes the parent out of the count, which
 // resets all totals and then wraps.
 func TestForkedWriter(t *testing.T) {
-	c := newCast(t, sim.Options{})
+	c := newScriptedHost(t, sim.Options{})
 	p := c.play(metal.Options{}, "name parent", "open @", "alloc @ dram 100M")
 	c.do(p, "fork quit", "fork quit")
 	s := snapshot(t, c.host)
@@ -147,7 +147,7 @@ func TestForkedWriter(t *testing.T) {
 // TestExecutedWriter: a process that becomes another program holds nothing
 // any more, with the same pid and start time.
 func TestExecutedWriter(t *testing.T) {
-	c := newCast(t, sim.Options{})
+	c := newScriptedHost(t, sim.Options{})
 	p := c.play(metal.Options{}, "name before", "open @", "alloc @ dram 9M")
 	c.shows()
 	if err := p.Send("exec"); err != nil {
@@ -166,7 +166,7 @@ func TestExecutedWriter(t *testing.T) {
 func TestSecondThread(t *testing.T) {
 	for release, counted := range map[string]bool{"0.81.1": false, "0.71.2": true} {
 		t.Run(release, func(t *testing.T) {
-			c := newCast(t, sim.Options{})
+			c := newScriptedHost(t, sim.Options{})
 			p := c.play(metal.Options{}, "lib "+install(t, release), "open @", "alloc @ dram 1M", "alloc @ dram 32M elsewhere")
 			s := snapshot(t, c.host)
 			wantValue(t, "release", processOf(t, s, p.PID).Release, release)
@@ -196,7 +196,7 @@ func TestUntracked(t *testing.T) {
 		"foreign":     {metal.Options{}, nil, model.NotTTMetal},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCast(t, sim.Options{})
+			c := newScriptedHost(t, sim.Options{})
 			for i, line := range w.commands {
 				if release, ok := strings.CutPrefix(line, "lib "); ok {
 					w.commands[i] = "lib " + install(t, release)
@@ -219,7 +219,7 @@ func TestUntracked(t *testing.T) {
 // TestMixedReleases: the next release takes the region of a running process
 // for new, and erases it.
 func TestMixedReleases(t *testing.T) {
-	c := newCast(t, sim.Options{})
+	c := newScriptedHost(t, sim.Options{})
 	old := c.play(metal.Options{Layout: 3}, "lib "+install(t, "0.81.1"), "open @", "alloc @ dram 1000")
 	c.shows()
 	young := c.play(metal.Options{Layout: 4}, "open @", "alloc @ dram 5")
@@ -246,7 +246,7 @@ func TestMixedReleases(t *testing.T) {
 
 // TestUnknownLayout: a future layout is refused, not guessed at.
 func TestUnknownLayout(t *testing.T) {
-	c := newCast(t, sim.Options{})
+	c := newScriptedHost(t, sim.Options{})
 	p := c.play(metal.Options{}, "open @", "alloc @ dram 5M")
 	c.do(p, "store @ 0 5")
 	s := snapshot(t, c.host)

@@ -18,8 +18,8 @@ import (
 
 // hostWithGhosts is a host with ghosts: in a region that nobody uses, in one that
 // somebody does, and in another user's.
-func hostWithGhosts(t *testing.T) *cast {
-	c := newCast(t, sim.Options{Boards: "p150a"})
+func hostWithGhosts(t *testing.T) *scriptedHost {
+	c := newScriptedHost(t, sim.Options{Boards: "p150a"})
 	for _, w := range []struct {
 		o      metal.Options
 		name   string
@@ -31,7 +31,7 @@ func hostWithGhosts(t *testing.T) *cast {
 	return c
 }
 
-func (c *cast) regions() []string {
+func (c *scriptedHost) regions() []string {
 	c.Helper()
 	names, err := filepath.Glob(c.host.Root() + "/dev/shm/tt_device_*")
 	if err != nil {
@@ -117,7 +117,7 @@ func TestStaleAsks(t *testing.T) {
 
 // onTerminal runs ttmon on a terminal, answers its question, and returns what
 // it printed.
-func (c *cast) onTerminal(answer string, args ...string) string {
+func (c *scriptedHost) onTerminal(answer string, args ...string) string {
 	c.Helper()
 	cmd := c.host.Command(c.Context(), filepath.Join(bin, "ttmon"), args...)
 	cmd.Env = append(os.Environ(), "TERM=xterm")

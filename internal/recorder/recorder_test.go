@@ -27,23 +27,23 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// tape is a recorder and the file behind it.
-type tape struct {
+// recorded is a recorder and the file behind it.
+type recorded struct {
 	*Recorder
 	w    *recording.Writer
 	path string
 }
 
-func newTape(t *testing.T, begun time.Time) *tape {
+func newRecorded(t *testing.T, begun time.Time) *recorded {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.ttrec")
 	w, err := recording.Create(path, false)
 	ok(t, err)
-	return &tape{New(w.Encoder, begun), w, path}
+	return &recorded{New(w.Encoder, begun), w, path}
 }
 
 // end writes the rest and reads all of it.
-func (r *tape) end(t *testing.T) (records []recording.Record, c *recording.Cursor) {
+func (r *recorded) end(t *testing.T) (records []recording.Record, c *recording.Cursor) {
 	t.Helper()
 	ok(t, r.Flush(time.Now().Add(time.Hour)))
 	ok(t, r.w.Close())
@@ -105,7 +105,7 @@ func do(t *testing.T, d *libtest.Driver, lines ...string) {
 
 // What happened is written in the order of time, whatever comes when.
 func TestOrder(t *testing.T) {
-	r := newTape(t, tuitest.Start)
+	r := newRecorded(t, tuitest.Start)
 	at := func(s int) time.Time { return tuitest.Start.Add(time.Duration(s) * time.Second) }
 	r.Event(eventlog.Event{Time: at(3), Text: "third"})
 	r.Snapshot(tuitest.Host(1, 2), false)
@@ -130,7 +130,7 @@ func TestTold(t *testing.T) {
 	d, dir := program(t, "TTMON_EVENTS=1")
 	reader := track.NewReader(track.Options{Dir: dir, Events: true})
 	defer reader.Close()
-	r := newTape(t, time.Now())
+	r := newRecorded(t, time.Now())
 	do(t, d, "list 77 0", "push weights", "alloc 1 4096 640", "pop", "alloc 1 8192 64", "free 1 8192", "alloc 1 8192 128")
 	look := func() { r.Sweep(reader.Read(nil), reader.Events(), time.Now()) }
 	look()
@@ -161,7 +161,7 @@ func TestMissed(t *testing.T) {
 	d, dir := program(t, "TTMON_EVENTS=1")
 	reader := track.NewReader(track.Options{Dir: dir, Events: true})
 	defer reader.Close()
-	r := newTape(t, time.Now())
+	r := newRecorded(t, time.Now())
 	do(t, d, "list 77 0", "alloc 1 4096 64", "alloc 1 8192 64")
 	r.Sweep(reader.Read(nil), reader.Events(), time.Now())
 	do(t, d, "free 1 8192", "storm 1 1 200001", "alloc 1 12288 64")
@@ -191,7 +191,7 @@ func TestLooks(t *testing.T) {
 	d, dir := program(t)
 	reader := track.NewReader(track.Options{Dir: dir})
 	defer reader.Close()
-	r := newTape(t, time.Now())
+	r := newRecorded(t, time.Now())
 	look := func() { r.Sweep(reader.Read(nil), reader.Events(), time.Now()) }
 	do(t, d, "list 77 0", "push a", "alloc 1 4096 64", "pop")
 	look()
@@ -217,7 +217,7 @@ func TestLooks(t *testing.T) {
 
 // What a ttmond says of processes is recorded, unless they tell it themselves.
 func TestBlocks(t *testing.T) {
-	r := newTape(t, tuitest.Start)
+	r := newRecorded(t, tuitest.Start)
 	process := func(sizes ...uint64) *blocks.Process {
 		l := blocks.NewList(blocks.Geometry{Pool: model.L1, Banks: 2, Capacity: 1 << 20}, blocks.FromStart)
 		for i, n := range sizes {

@@ -37,7 +37,7 @@ func state(n, missed uint64, list ...blocks.Block) *changes.Batch {
 // What a ttmond tells is recorded change by change, in the place of what was
 // compared before.
 func TestChanges(t *testing.T) {
-	r := newTape(t, tuitest.Start)
+	r := newRecorded(t, tuitest.Start)
 	at := func(s int) time.Time { return tuitest.Start.Add(time.Duration(s) * time.Second) }
 	held := blocks.NewList(streamedList.Geometry, blocks.FromStart)
 	held.Alloc(blocks.Block{Addr: 0, Size: 64, Born: at(0).UnixNano()})
@@ -71,7 +71,7 @@ func TestChanges(t *testing.T) {
 // After a gap the recording has what holds, and how much was missed; without
 // one a state changes nothing.
 func TestChangesMissed(t *testing.T) {
-	r := newTape(t, tuitest.Start)
+	r := newRecorded(t, tuitest.Start)
 	at := func(s int) time.Time { return tuitest.Start.Add(time.Duration(s) * time.Second) }
 	r.Changes(state(0, 0), at(0))
 	r.Changes(told(1, at(1), took(0, 64), took(64, 64), took(128, 64)), at(1))

@@ -38,8 +38,8 @@ type truth struct {
 	live     map[uint32]map[uint64]blocks.Block
 }
 
-// story writes things at random and notes the truth after each step.
-type story struct {
+// randomRecording writes things at random and notes the truth after each step.
+type randomRecording struct {
 	w     *Writer
 	rng   *rand.Rand
 	now   float64
@@ -52,8 +52,8 @@ type step struct {
 	truth truth
 }
 
-func newStory(t testing.TB, w *Writer, seed uint64) *story {
-	s := &story{w: w, rng: rand.New(rand.NewPCG(seed, 1)), truth: truth{live: map[uint32]map[uint64]blocks.Block{}}}
+func newRandomRecording(t testing.TB, w *Writer, seed uint64) *randomRecording {
+	s := &randomRecording{w: w, rng: rand.New(rand.NewPCG(seed, 1)), truth: truth{live: map[uint32]map[uint64]blocks.Block{}}}
 	ok(t, w.Meta(t0, Meta{Version: "test", Started: t0, Command: []string{"python", "x.py"}}))
 	ok(t, w.Process(t0, Process{ID: 1, PID: 42, Start: 7, Name: "python", Method: ByLedger}))
 	for id := uint32(1); id <= 2; id++ {
@@ -66,7 +66,7 @@ func newStory(t testing.TB, w *Writer, seed uint64) *story {
 	return s
 }
 
-func (s *story) step(t testing.TB) {
+func (s *randomRecording) step(t testing.TB) {
 	s.now += s.rng.Float64() * 0.2
 	when := at(s.now)
 	switch s.rng.IntN(20) {
@@ -132,7 +132,7 @@ func create(t testing.TB) (*Writer, string) {
 
 func TestEveryMomentIsRestored(t *testing.T) {
 	w, path := create(t)
-	s := newStory(t, w, 1)
+	s := newRandomRecording(t, w, 1)
 	for range 4000 {
 		s.step(t)
 	}
@@ -189,7 +189,7 @@ func TestEveryMomentIsRestored(t *testing.T) {
 // before: it is cut at every length of its last blocks, and at random.
 func TestCutAnywhere(t *testing.T) {
 	w, path := create(t)
-	s := newStory(t, w, 2)
+	s := newRandomRecording(t, w, 2)
 	for range 300 {
 		s.step(t)
 	}
@@ -229,7 +229,7 @@ func TestCutAnywhere(t *testing.T) {
 // A block that rotted costs the time up to the next key block.
 func TestDamage(t *testing.T) {
 	w, path := create(t)
-	s := newStory(t, w, 3)
+	s := newRandomRecording(t, w, 3)
 	for s.now < 200 {
 		s.step(t)
 	}
@@ -267,7 +267,7 @@ func TestReadWhileWritten(t *testing.T) {
 	if _, _, some := r.Span(); some {
 		t.Error("a recording without blocks has a time")
 	}
-	s := newStory(t, w, 4)
+	s := newRandomRecording(t, w, 4)
 	c := r.Begin()
 	for range 20 {
 		for range 30 {
@@ -391,7 +391,7 @@ func TestSizeOfAnHour(t *testing.T) {
 
 func FuzzReader(f *testing.F) {
 	w, path := create(f)
-	s := newStory(f, w, 6)
+	s := newRandomRecording(f, w, 6)
 	for range 60 {
 		s.step(f)
 	}

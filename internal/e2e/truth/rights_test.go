@@ -27,7 +27,7 @@ func rightsScenarios() []scenario {
 		{"a reporter", alone, reporter},
 		{"buffers of a reporter", fast | alone, reportedBuffers},
 		{"a reporter without the device", fast | alone, strangerReports},
-		{"a reporter of more than there is", fast | alone, liar},
+		{"a reporter of more than there is", fast | alone, reportsTooMuch},
 		{"a reporter that also accounts in shared memory", alone, twice},
 	}
 }
@@ -170,7 +170,7 @@ func strangerReports(s *stage) {
 	s.device(snap, 0, nil, model.DRAM)
 }
 
-func liar(s *stage) {
+func reportsTooMuch(s *stage) {
 	s.on("p150a")
 	d := s.daemon()
 	s.ctl("run", "name=liar,devices=0,kind=report,dram=100G,socket="+d.alloc)

@@ -17,7 +17,7 @@ import (
 func TestHonest(t *testing.T) {
 	for _, release := range []string{ttnn.Newest, ttnn.AllThreads} {
 		t.Run(release, func(t *testing.T) {
-			d := newDuet(t, release)
+			d := newComparison(t, release)
 			a := d.pair()
 			d.both(a, ttnn.Step{"do": "open"}, "open %d 0")
 			d.both(a, ttnn.Step{"do": "alloc", "name": "a", "pool": "dram", "bytes": 128 << 20}, "alloc %d dram 128M")
@@ -58,8 +58,8 @@ func TestHonest(t *testing.T) {
 
 const p150 = 4476187513037 // the chip id in blackhole_P150.yaml
 
-// duet is a real and a scripted performance of the same piece.
-type duet struct {
+// comparison runs the same steps in the real ttnn and in a scripted process.
+type comparison struct {
 	*testing.T
 	options ttnn.Options
 	shm     string // of the scripted writers; the real ones have /dev/shm
@@ -70,16 +70,16 @@ type pair struct {
 	scripted *Process
 }
 
-func newDuet(t *testing.T, release string) *duet {
+func newComparison(t *testing.T, release string) *comparison {
 	descriptor, err := ttnn.Descriptor("blackhole_P150")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cleanShm(t)
-	return &duet{T: t, shm: t.TempDir(), options: ttnn.Options{Release: release, Descriptor: descriptor, Dir: t.TempDir()}}
+	return &comparison{T: t, shm: t.TempDir(), options: ttnn.Options{Release: release, Descriptor: descriptor, Dir: t.TempDir()}}
 }
 
-func (d *duet) pair() pair {
+func (d *comparison) pair() pair {
 	d.Helper()
 	job := ttnn.Play(d, d.options)
 	p := pair{real: job, scripted: start(d.T, Options{Shm: d.shm})}
@@ -87,14 +87,14 @@ func (d *duet) pair() pair {
 	return p
 }
 
-func (d *duet) step(p pair, s ttnn.Step) {
+func (d *comparison) step(p pair, s ttnn.Step) {
 	d.Helper()
 	if _, err := p.real.Do(s); err != nil {
 		d.Fatal(err)
 	}
 }
 
-func (d *duet) both(p pair, s ttnn.Step, command string) {
+func (d *comparison) both(p pair, s ttnn.Step, command string) {
 	d.Helper()
 	d.step(p, s)
 	do(d.T, p.scripted, fmt.Sprintf(command, uint64(p150)))
@@ -105,9 +105,9 @@ func regionPath(dir string) string {
 	return filepath.Join(dir, fmt.Sprintf("tt_device_%d_memory", uint64(p150)))
 }
 
-func (d *duet) real() []byte { return d.load("/dev/shm") }
+func (d *comparison) real() []byte { return d.load("/dev/shm") }
 
-func (d *duet) load(dir string) []byte {
+func (d *comparison) load(dir string) []byte {
 	d.Helper()
 	b, err := os.ReadFile(regionPath(dir))
 	if err != nil {
@@ -119,7 +119,7 @@ func (d *duet) load(dir string) []byte {
 	return b
 }
 
-func (d *duet) compare(after string) {
+func (d *comparison) compare(after string) {
 	d.Helper()
 	real, scripted := d.load("/dev/shm"), d.load(d.shm)
 	mode := func(dir string) os.FileMode {

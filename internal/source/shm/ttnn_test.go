@@ -10,29 +10,29 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// theatre is a scene with real ttnn programs in it.
-type theatre struct {
+// realScene is a scene with real ttnn programs in it.
+type realScene struct {
 	*scene
 	descriptor string
 	release    string
 	dir        string
 }
 
-func newTheatre(t *testing.T, descriptor, release string) *theatre {
+func newRealScene(t *testing.T, descriptor, release string) *realScene {
 	path, err := ttnn.Descriptor(descriptor)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &theatre{scene: newScene(t), descriptor: path, release: release, dir: t.TempDir()}
+	return &realScene{scene: newScene(t), descriptor: path, release: release, dir: t.TempDir()}
 }
 
-func (th *theatre) play(env ...string) *ttnn.Job {
+func (th *realScene) play(env ...string) *ttnn.Job {
 	th.Helper()
 	j := ttnn.Play(th, ttnn.Options{Release: th.release, Descriptor: th.descriptor, Dir: th.dir, Env: env})
 	return j
 }
 
-func (th *theatre) step(j *ttnn.Job, s ttnn.Step) ttnn.Reply {
+func (th *realScene) step(j *ttnn.Job, s ttnn.Step) ttnn.Reply {
 	th.Helper()
 	r, err := j.Do(s)
 	if err != nil {
@@ -44,7 +44,7 @@ func (th *theatre) step(j *ttnn.Job, s ttnn.Step) ttnn.Reply {
 // shows checks that the region of a chip has exactly these jobs, each with
 // what it holds by its own account. Circular buffers are not the program's
 // own: only that they are known is checked.
-func (th *theatre) shows(id uint64, jobs ...*ttnn.Job) *Region {
+func (th *realScene) shows(id uint64, jobs ...*ttnn.Job) *Region {
 	th.Helper()
 	th.read()
 	reg := th.region(id)
@@ -82,7 +82,7 @@ func (th *theatre) shows(id uint64, jobs ...*ttnn.Job) *Region {
 	return reg
 }
 
-func (th *theatre) describes(j *ttnn.Job) *Process {
+func (th *realScene) describes(j *ttnn.Job) *Process {
 	th.Helper()
 	for _, p := range th.last.Processes {
 		if p.PID == j.PID {
@@ -98,7 +98,7 @@ const p150 = 4476187513037 // the chip id in blackhole_P150.yaml
 func TestRealProgram(t *testing.T) {
 	for _, release := range []string{ttnn.Newest, ttnn.AllThreads} {
 		t.Run(release, func(t *testing.T) {
-			th := newTheatre(t, "blackhole_P150", release)
+			th := newRealScene(t, "blackhole_P150", release)
 			j := th.play()
 			th.step(j, ttnn.Step{"do": "open", "device": 0, "l1_small": 32768, "trace": 1 << 20})
 			reg := th.shows(p150, j)
@@ -137,7 +137,7 @@ func TestRealProgram(t *testing.T) {
 func TestRealProgramKilled(t *testing.T) {
 	for _, release := range []string{ttnn.Newest, ttnn.AllThreads} {
 		t.Run(release, func(t *testing.T) {
-			th := newTheatre(t, "blackhole_P150", release)
+			th := newRealScene(t, "blackhole_P150", release)
 			a, b := th.play(), th.play()
 			for i, j := range []*ttnn.Job{a, b} {
 				th.step(j, ttnn.Step{"do": "open"})
@@ -174,7 +174,7 @@ func TestRealProgramKilled(t *testing.T) {
 func TestRealSecondThread(t *testing.T) {
 	for release, counted := range map[string]string{ttnn.Newest: "1048576", ttnn.AllThreads: "34603008"} {
 		t.Run(release, func(t *testing.T) {
-			th := newTheatre(t, "blackhole_P150", release)
+			th := newRealScene(t, "blackhole_P150", release)
 			j := th.play()
 			th.step(j, ttnn.Step{"do": "open"})
 			th.step(j, ttnn.Step{"do": "alloc", "name": "a", "pool": "dram", "bytes": 1 << 20})
@@ -211,7 +211,7 @@ func TestRealMesh(t *testing.T) {
 	for _, tt := range tests {
 		for _, release := range []string{ttnn.Newest, ttnn.AllThreads} {
 			t.Run(tt.descriptor+"/"+release, func(t *testing.T) {
-				th := newTheatre(t, tt.descriptor, release)
+				th := newRealScene(t, tt.descriptor, release)
 				j := th.play()
 				reply := th.step(j, ttnn.Step{"do": "open", "mesh": tt.mesh})
 				th.step(j, ttnn.Step{"do": "alloc", "name": "a", "pool": "dram", "bytes": 64 << 20})
@@ -240,7 +240,7 @@ func TestRealMesh(t *testing.T) {
 }
 
 func TestRealTrackingDisabled(t *testing.T) {
-	th := newTheatre(t, "blackhole_P150", ttnn.Newest)
+	th := newRealScene(t, "blackhole_P150", ttnn.Newest)
 	j := th.play(disableVariable + "=1")
 	th.step(j, ttnn.Step{"do": "open"})
 	sweep := th.r.Read([]User{{PID: j.PID}})

@@ -14,27 +14,27 @@ import (
 	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
-// cast is a simulated host with scripted tt-metal processes: what the real
+// scriptedHost is a simulated host with scripted tt-metal processes: what the real
 // ones cannot be made to do. They know what they really hold.
-type cast struct {
+type scriptedHost struct {
 	*testing.T
 	host *sim.Host
 	chip uint64 // of device 0; "@" in commands
 	live []*metal.Process
 }
 
-func newCast(t *testing.T, o sim.Options) *cast {
+func newScriptedHost(t *testing.T, o sim.Options) *scriptedHost {
 	if o.Boards == "" {
 		o.Boards = "p150a"
 	}
-	c := &cast{T: t, host: start(t, o)}
+	c := &scriptedHost{T: t, host: start(t, o)}
 	c.chip = chipsIn(t, c.host)[0].ID
 	return c
 }
 
 // play starts a process and lets it do something. In containers, too, it has
 // the device open.
-func (c *cast) play(o metal.Options, commands ...string) *metal.Process {
+func (c *scriptedHost) play(o metal.Options, commands ...string) *metal.Process {
 	c.Helper()
 	o.Command = func(args ...string) *exec.Cmd {
 		return c.host.Command(context.Background(), filepath.Join(bin, "ttmon-sim"), append([]string{"metal"}, args...)...)
@@ -53,7 +53,7 @@ func (c *cast) play(o metal.Options, commands ...string) *metal.Process {
 	return p
 }
 
-func (c *cast) do(p *metal.Process, commands ...string) (r metal.Reply) {
+func (c *scriptedHost) do(p *metal.Process, commands ...string) (r metal.Reply) {
 	c.Helper()
 	for _, line := range commands {
 		var err error
@@ -66,7 +66,7 @@ func (c *cast) do(p *metal.Process, commands ...string) (r metal.Reply) {
 
 // gone takes a process off the list of those that hold something, and waits
 // for its end.
-func (c *cast) gone(p *metal.Process) {
+func (c *scriptedHost) gone(p *metal.Process) {
 	c.Helper()
 	for i, q := range c.live {
 		if p == q {
@@ -78,7 +78,7 @@ func (c *cast) gone(p *metal.Process) {
 	}
 }
 
-func (c *cast) kill(p *metal.Process) {
+func (c *scriptedHost) kill(p *metal.Process) {
 	c.Helper()
 	if err := p.Kill(); err != nil {
 		c.Fatal(err)
@@ -87,7 +87,7 @@ func (c *cast) kill(p *metal.Process) {
 }
 
 // truth is what the living really hold.
-func (c *cast) truth() books {
+func (c *scriptedHost) truth() books {
 	b := books{}
 	for _, p := range c.live {
 		for id, held := range p.Held {
@@ -101,7 +101,7 @@ func (c *cast) truth() books {
 }
 
 // shows compares ttmon smi --json with the truth.
-func (c *cast) shows(ghosts ...string) *model.Snapshot {
+func (c *scriptedHost) shows(ghosts ...string) *model.Snapshot {
 	c.Helper()
 	s := snapshot(c.T, c.host)
 	if err := errors.Join(c.truth().placed(s, chipsIn(c.T, c.host)), c.truth().check(s)); err != nil {
@@ -112,7 +112,7 @@ func (c *cast) shows(ghosts ...string) *model.Snapshot {
 }
 
 // dram is what a snapshot says of a process's DRAM on device 0.
-func (c *cast) dram(s *model.Snapshot, p *metal.Process) model.Bytes {
+func (c *scriptedHost) dram(s *model.Snapshot, p *metal.Process) model.Bytes {
 	c.Helper()
 	for _, u := range processOf(c.T, s, p.PID).Devices {
 		if u.Device == 0 {
@@ -129,7 +129,7 @@ func used(s *model.Snapshot) model.Bytes {
 }
 
 // wantTracking checks how far the figures of device 0 are said to go, and why.
-func (c *cast) wantTracking(s *model.Snapshot, want model.Tracking, why ...model.DoubtKind) {
+func (c *scriptedHost) wantTracking(s *model.Snapshot, want model.Tracking, why ...model.DoubtKind) {
 	c.Helper()
 	m := &s.Devices[0].Memory
 	if m.Tracking != want || len(why) > 0 && !doubted(m.Doubts, why[0]) {
