@@ -28,6 +28,7 @@ type fleetCmd struct {
 	screens
 	interval  time.Duration
 	serve     string
+	nodeURL   string
 	webConfig string
 }
 
@@ -62,6 +63,7 @@ $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 	g.BoolVar(&f.once, "once", false, "print once and end")
 	g.BoolVarP(&f.watch, "watch", "w", false, "print again and again, until Ctrl-C")
 	g.StringVar(&f.serve, "serve", "", "serve it as a page at `ADDR` (127.0.0.1:9109), until Ctrl-C")
+	g.StringVar(&f.nodeURL, "node-url", "", "with --serve: the `URL` of a host's own page, with {instance} and {host} for its labels (default http://{instance}/)")
 	g.StringVar(&f.webConfig, "web-config", "", "with --serve: TLS and passwords, a web configuration `FILE`; needed for anything but this machine")
 	g.DurationVar(&f.interval, "interval", 5*time.Second, "`TIME` between two questions")
 	g.StringVarP(&f.config, "config-file", "c", "", "the configuration `FILE` (default $XDG_CONFIG_HOME/ttmon/config.toml)")

@@ -84,6 +84,9 @@ func (f *fleetCmd) serveFleet() error {
 	if f.label != "" {
 		args = append(args, "--host-label", f.label)
 	}
+	if f.nodeURL != "" {
+		args = append(args, "--node-url", f.nodeURL)
+	}
 	if f.webConfig != "" {
 		args = append(args, "--web-config", f.webConfig)
 	}

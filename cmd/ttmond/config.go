@@ -16,6 +16,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/fleet"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
@@ -91,6 +92,7 @@ func defaultConfig() config {
 		Kubernetes: defaultKubernetes(),
 		Alerts:     defaultAlerts(),
 		Uprobe:     uprobeConfig{Enabled: true, Libraries: []string{}, Limit: uprobe.DefaultLimit},
+		Fleet:      fleetConfig{NodeURL: fleet.UsualPage},
 		Log:        logConfig{Level: "info", Format: "auto"},
 	}
 	if os.Geteuid() == 0 {

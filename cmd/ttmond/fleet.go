@@ -22,6 +22,7 @@ import (
 type fleetConfig struct {
 	Prometheus string `toml:"prometheus" comment:"A Prometheus, Thanos, Mimir or VictoriaMetrics that has the metrics of many hosts; empty: the page shows this host only."`
 	HostLabel  string `toml:"host_label" comment:"The label that tells hosts apart; empty: host, or instance where there is none."`
+	NodeURL    string `toml:"node_url" comment:"The address of a host's own page: {instance} and {host} stand for its labels, as in https://{host}:9108/."`
 	TokenFile  string `toml:"token_file" comment:"A file with a bearer token for it."`
 }
 
@@ -47,9 +48,9 @@ func (c *fleetConfig) server() (*fleet.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fleet.prometheus: %w", err)
 	}
-	s, err := fleet.New(fleet.Options{Prometheus: p, Label: c.HostLabel})
+	s, err := fleet.New(fleet.Options{Prometheus: p, Label: c.HostLabel, Page: c.NodeURL})
 	if err != nil {
-		return nil, fmt.Errorf("fleet.host_label: %w", err)
+		return nil, fmt.Errorf("fleet: %w", err)
 	}
 	return s, nil
 }
@@ -107,6 +108,7 @@ VictoriaMetrics has them, and nothing else: no host is looked at. ttmon fleet
 	f := cmd.Flags()
 	f.StringVar(&c.Fleet.Prometheus, "prometheus", "", "the engine's `URL`")
 	f.StringVar(&c.Fleet.HostLabel, "host-label", "", "the `LABEL` that tells hosts apart (default: host, or instance where there is none)")
+	f.StringVar(&c.Fleet.NodeURL, "node-url", c.Fleet.NodeURL, "the `URL` of a host's own page; {instance} and {host} stand for its labels")
 	f.StringVar(&c.Listen.Address, "listen", "127.0.0.1:9109", "`ADDR` of the page")
 	f.StringVar(&c.Listen.WebConfig, "web-config", "", "TLS, client certificates and passwords: a web configuration `FILE`; needed for anything but this machine")
 	return cmd

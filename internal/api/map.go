@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,8 +47,9 @@ type mapSite struct {
 	Pool   string   `json:"pool"`
 	Chip   string   `json:"chip"`
 	Tag    string   `json:"tag,omitempty"`
-	Stack  []string `json:"stack"` // outermost first
-	Bytes  uint64   `json:"bytes"` // held now
+	Where  string   `json:"where,omitempty"` // the line of the program itself, innermost
+	Stack  []string `json:"stack"`           // outermost first
+	Bytes  uint64   `json:"bytes"`           // held now
 	Blocks uint64   `json:"blocks"`
 }
 
@@ -184,6 +186,10 @@ func sitesOf(report *runreport.Report, name func(uint64) string) []mapSite {
 					continue
 				}
 				site := mapSite{Pool: p.PoolName, Chip: name(c.ID), Tag: words.Escape(place.Tag), Stack: []string{}, Bytes: place.Held.Bytes, Blocks: place.Held.Blocks}
+				if f, ok := place.Where(); ok {
+					f.File = filepath.Base(f.File)
+					site.Where = frame(f)
+				}
 				for _, f := range slices.Backward(place.Stack) {
 					site.Stack = append(site.Stack, frame(f))
 				}

@@ -61,6 +61,7 @@ type asker struct {
 	ctx   context.Context
 	p     *client.Prometheus
 	label string
+	page  string // see Options
 }
 
 // each asks and calls f with every series and its value.
@@ -230,12 +231,27 @@ func (a *asker) jobs(hosts map[string]*Host) error {
 	})
 }
 
-var instance = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+):[0-9]+$`)
+// What labels may be to become part of an address: whatever else an engine has,
+// nobody is led to it.
+var (
+	instance = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+):[0-9]+$`)
+	hostName = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+)$`)
+)
 
 func (a *asker) addresses(hosts map[string]*Host) error {
 	return a.each("count by ("+a.label+", instance) (tenstorrent_devices)", func(l map[string]string, _ float64) {
-		if h := hosts[l[a.label]]; h != nil && instance.MatchString(l["instance"]) {
-			h.Address = "http://" + l["instance"] + "/"
+		h := hosts[l[a.label]]
+		if h == nil {
+			return
 		}
+		at := l["instance"]
+		name := l[a.label]
+		if a.label == "instance" { // without its port
+			name = name[:max(strings.LastIndex(name, ":"), 0)]
+		}
+		if strings.Contains(a.page, "{instance}") && !instance.MatchString(at) || strings.Contains(a.page, "{host}") && !hostName.MatchString(name) {
+			return
+		}
+		h.Address = strings.NewReplacer("{instance}", at, "{host}", name).Replace(a.page)
 	})
 }

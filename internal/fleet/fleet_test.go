@@ -29,7 +29,7 @@ func line(value string, pairs ...string) string {
 	return fmt.Sprintf(`{"metric":{%s},"value":[1,%q]}`, b.String(), value)
 }
 
-func serve(t *testing.T, series map[string][]string) (url string, asked *atomic.Int64, broken *atomic.Bool) {
+func serve(t *testing.T, series map[string][]string, page ...string) (url string, asked *atomic.Int64, broken *atomic.Bool) {
 	t.Helper()
 	asked, broken = new(atomic.Int64), new(atomic.Bool)
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func serve(t *testing.T, series map[string][]string) (url string, asked *atomic.
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Prometheus: p})
+	s, err := New(Options{Prometheus: p, Page: strings.Join(page, "")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,5 +185,34 @@ func TestWhatGoesWrongIsSaid(t *testing.T) {
 	}
 	if _, err := New(Options{Label: `a"b`}); err == nil {
 		t.Error("a label with a quote is taken")
+	}
+}
+
+// The way to a host's own page is what the template says, and never anything
+// that labels alone make up.
+func TestNodeURL(t *testing.T) {
+	for page, want := range map[string]string{
+		"":                                "http://calm:9108/",
+		"https://{host}:9108/":            "https://calm:9108/",
+		"https://{instance}/":             "https://calm:9108/",
+		"https://gate.example/go/{host}/": "https://gate.example/go/calm/",
+	} {
+		url, _, _ := serve(t, three, page)
+		_, a, _ := get(t, url)
+		byName := map[string]string{}
+		for _, h := range a.Hosts {
+			byName[h.Name] = h.Address
+		}
+		if byName["calm"] != want {
+			t.Errorf("%q makes %q, want %q", page, byName["calm"], want)
+		}
+		if strings.Contains(byName["hot"], "script") {
+			t.Errorf("%q makes %q", page, byName["hot"])
+		}
+	}
+	for _, bad := range []string{"{instance}", "javascript:{host}", "https://one.example/", "ftp://{host}/", "https://"} {
+		if _, err := New(Options{Page: bad}); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
 	}
 }

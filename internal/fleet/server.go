@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -29,6 +30,25 @@ type Options struct {
 	Prometheus *client.Prometheus
 	// Label tells hosts apart; empty: host, or instance where there is none.
 	Label string
+	// Page is the address of a host's own page: {instance} and {host} stand for
+	// its labels. Empty: UsualPage.
+	Page string
+}
+
+// UsualPage is where a ttmond that is scraped serves its page, unless it has TLS
+// or hides behind something.
+const UsualPage = "http://{instance}/"
+
+// checkPage tells whether a template makes addresses of pages, one for each host.
+func checkPage(page string) error {
+	u, err := url.Parse(strings.NewReplacer("{instance}", "host:1", "{host}", "host").Replace(page))
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("%q makes no address like https://{host}:9108/", page)
+	case !strings.Contains(page, "{instance}") && !strings.Contains(page, "{host}"):
+		return fmt.Errorf("%q is the same for every host: {instance} or {host} stand for its labels", page)
+	}
+	return nil
 }
 
 // Server answers for a fleet. Its methods may be called by any goroutine.
@@ -55,6 +75,12 @@ var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 func New(o Options) (*Server, error) {
 	if o.Label != "" && !labelName.MatchString(o.Label) {
 		return nil, fmt.Errorf("%q is not a label name", o.Label)
+	}
+	if o.Page == "" {
+		o.Page = UsualPage
+	}
+	if err := checkPage(o.Page); err != nil {
+		return nil, err
 	}
 	return &Server{opt: o, kept: map[string]*kept{}}, nil
 }
@@ -116,7 +142,7 @@ func (k *kept) get(ctx context.Context, o Options, m metric.Column[*model.Device
 	if now := time.Now(); now.Sub(k.at) > keepFor {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		answer, err := (&asker{ctx: ctx, p: o.Prometheus, label: o.Label}).fleet(m, now)
+		answer, err := (&asker{ctx: ctx, p: o.Prometheus, label: o.Label, page: o.Page}).fleet(m, now)
 		if err != nil && ctx.Err() == context.Canceled {
 			return nil, nil, err // this viewer has left; the next one asks
 		}

@@ -26,6 +26,7 @@ export interface Site {
   pool: string;
   chip: string;
   tag?: string;
+  where?: string;
   stack: string[];
   bytes: number;
   blocks: number;
@@ -210,6 +211,9 @@ interface Node {
   children: Map<string, Node>;
 }
 
+/** A frame without the folders of its file. */
+const shortly = (frame: string): string => frame.replace(/\([^()]*\/([^/()]+)\)$/, "($1)");
+
 /** The program's stacks, as wide as the bytes that they hold. */
 export function Flame(p: { sites: Site[] }) {
   const root: Node = { name: "all", bytes: 0, children: new Map() };
@@ -247,7 +251,7 @@ export function Flame(p: { sites: Site[] }) {
           title={`${r.n.name}: ${bytes(r.n.bytes)}`}
           onClick={() => setZoomed(r.n === root || r.n === zoomed ? null : r.n)}
         >
-          {r.width > 0.03 ? `${r.n.name} ${bytes(r.n.bytes)}` : ""}
+          {r.width > 0.03 ? `${shortly(r.n.name)} ${bytes(r.n.bytes)}` : ""}
         </button>
       ))}
     </div>

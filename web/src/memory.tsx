@@ -38,7 +38,7 @@ function exactPIDs(s: State): number[] {
 function inside(map: MapAnswer | null, pid: number, device: number, pool: string): Tile[] {
   if (!map || map.pid !== pid) return [];
   const here = (chip: string) => chip === `device ${device}` || chip.startsWith(`device ${device} `);
-  const sites = map.sites.filter((x) => x.pool === pool && here(x.chip)).map((x): Tile => ({ name: x.tag ?? x.stack.at(-1) ?? "?", bytes: x.bytes, text: bytes(x.bytes), kind: "part" }));
+  const sites = map.sites.filter((x) => x.pool === pool && here(x.chip)).map((x): Tile => ({ name: x.tag ?? x.where ?? x.stack.at(-1) ?? "?", bytes: x.bytes, text: bytes(x.bytes), kind: "part" }));
   if (sites.length > 0) return sites.slice(0, 40);
   return map.pools
     .filter((x) => x.pool === pool && x.chips.some(here))

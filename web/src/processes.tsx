@@ -217,7 +217,7 @@ function Sites(p: { map: MapAnswer }) {
               <td>{s.pool}</td>
               <td>{s.tag ?? "–"}</td>
               <td class="wrap" title={s.stack.join("\n")}>
-                {s.stack.at(-1) ?? "–"}
+                {s.where ?? s.stack.at(-1) ?? "–"}
               </td>
             </tr>
           ))}

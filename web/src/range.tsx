@@ -6,6 +6,9 @@ import { now, state } from "./store";
 
 export const lengths: Record<string, number> = { "5m": 300, "15m": 900, "1h": 3600, "6h": 21600, "24h": 86400, "7d": 604800, "30d": 2592000 };
 
+/** The name of the range of a recording: all of it. */
+const whole = "recording";
+
 export interface Range {
   start: number; // Unix seconds
   end: number;
@@ -18,6 +21,7 @@ export function useRange(): Range {
   const from = Date.parse(q.get("from") ?? "") / 1000;
   const to = Date.parse(q.get("to") ?? "") / 1000;
   if (from < to) return { start: from, end: to, moving: false, name: "" };
+  if (state.span && !q.get("range")) return { start: state.span[0], end: state.span[1], moving: false, name: whole };
   const name = lengths[q.get("range") ?? ""] ? q.get("range")! : "1h";
   const at = Date.parse(state.at) / 1000;
   const end = at > 0 ? at + 60 : now();
@@ -32,6 +36,11 @@ export function zoom(start: number, end: number): void {
 export function RangeChoice(p: { range: Range }) {
   return (
     <div class="segments" role="group" aria-label="Range">
+      {state.span && (
+        <button aria-pressed={p.range.name === whole} onClick={() => setQuery({ range: "", from: "", to: "" }, true)}>
+          {whole}
+        </button>
+      )}
       {Object.keys(lengths).map((name) => (
         <button key={name} aria-pressed={p.range.name === name} onClick={() => setQuery({ range: name, from: "", to: "" }, true)}>
           {name}

@@ -277,8 +277,8 @@ function Trouble(p: { s: State }) {
 function Where(p: { devices: number[]; s: State }) {
   const only = p.devices?.length === 1 ? p.s.snap?.devices.find((d) => d.index === p.devices[0]) : undefined;
   return only ? (
-    <A to={"/device/" + only.bus_id} class="where" label={`to device ${only.index}`}>
-      look ›
+    <A to={"/device/" + only.bus_id} class="where">
+      device {only.index} ›
     </A>
   ) : null;
 }

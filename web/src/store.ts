@@ -27,6 +27,8 @@ export interface State {
   fleetOnly: boolean;
   /** It is no host but a recording that is played. */
   recording: boolean;
+  /** The time that a recording covers, in Unix seconds. */
+  span: [number, number] | null;
   /** What ttmond can be asked; null until it has said so. */
   calls: string[] | null;
 }
@@ -44,6 +46,7 @@ export const state: State = {
   at: "",
   fleetOnly: false,
   recording: false,
+  span: null,
   calls: null,
 };
 
@@ -181,6 +184,10 @@ export async function start(): Promise<void> {
   if (version && !version.calls.includes("/v1/watch")) {
     changed({ fleetOnly: true, link: "past" });
     return;
+  }
+  if (state.recording) {
+    const seconds = (text: string) => Date.parse(text) / 1000;
+    get<{ oldest: string; newest: string }>("past/span").then((x) => changed({ span: [seconds(x.oldest), seconds(x.newest)] })).catch(() => {});
   }
   get<Me>("me").then((me) => changed({ me })).catch(() => {});
   if (problem) changed({ problem });

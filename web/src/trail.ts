@@ -4,7 +4,7 @@
 
 import { get } from "./api";
 import { changed, now, offers, onSnapshot, state } from "./store";
-import type { Bound, RangeAnswer } from "./types";
+import type { Bound, RangeAnswer, Snapshot } from "./types";
 
 const step = 15; // seconds
 export const length = 3600;
@@ -20,11 +20,12 @@ export interface Trail {
 
 interface Hour {
   of: string; // the past moment, "" for now
+  ended: boolean; // that moment is in it
   times: number[];
   trails: Record<Kind, Map<string, Trail>>;
 }
 
-const none = (of: string): Hour => ({ of, times: [], trails: { power: new Map(), temperature: new Map(), dram: new Map() } });
+const none = (of: string): Hour => ({ of, ended: false, times: [], trails: { power: new Map(), temperature: new Map(), dram: new Map() } });
 
 let hour = none("");
 let asked: string | null = null;
@@ -33,6 +34,11 @@ let following = false;
 /** The hour that ends with the moment that is shown. */
 export function lastHour(): Hour {
   if (asked !== state.at && state.snap) ask(state.at);
+  // A past moment is the end of its hour, as soon as it has come.
+  if (state.at && !hour.ended && hour.times.length > 0 && state.snap && Math.abs(Date.parse(state.snap.time) - Date.parse(state.at)) < 60_000) {
+    hour.ended = true;
+    append(state.snap);
+  }
   return hour;
 }
 
@@ -75,8 +81,7 @@ function take(of: string, a: RangeAnswer): void {
 const boundNumber: Record<Bound, number> = { exact: 0, at_least: 1, unsure: 2 };
 
 /** Puts the newest snapshot at the end of the hour. */
-function add(): void {
-  const snap = state.snap!;
+function add(snap: Snapshot): void {
   const at = Date.parse(snap.time) / 1000;
   const last = hour.times.at(-1) ?? 0;
   if (hour.of !== "" || at < last) return;
@@ -84,6 +89,19 @@ function add(): void {
     asked = null; // there was a gap: the history knows more
     return;
   }
+  append(snap);
+  if (hour.times.length <= most) return;
+  hour.times.shift();
+  for (const map of Object.values(hour.trails)) {
+    for (const t of map.values()) {
+      t.values.shift();
+      t.bounds.shift();
+    }
+  }
+}
+
+function append(snap: Snapshot): void {
+  const at = Date.parse(snap.time) / 1000;
   const fresh = hour.times.length < 2 || at - hour.times.at(-2)! >= step;
   if (fresh) hour.times.push(at);
   else hour.times[hour.times.length - 1] = at;
@@ -93,14 +111,6 @@ function add(): void {
     put("temperature", d.bus_id, d.temperature_c, 0);
     put("dram", d.bus_id, dram?.bytes == null ? null : dram.bytes / 2 ** 20, boundNumber[dram?.bound ?? "exact"]);
   });
-  if (hour.times.length <= most) return;
-  hour.times.shift();
-  for (const map of Object.values(hour.trails)) {
-    for (const t of map.values()) {
-      t.values.shift();
-      t.bounds.shift();
-    }
-  }
 }
 
 function put(kind: Kind, bus: string, v: number | null, bound: number): void {

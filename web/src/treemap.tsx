@@ -119,9 +119,9 @@ export function Treemap(p: { tiles: Tile[] }) {
             </A>
             {fill(t.children ?? [], inner).map(({ t: c, box: cb }) =>
               c.to ? (
-                <A key={c.name} to={c.to} class={"tile " + c.kind} label={roomy(cb) ? undefined : `${c.name}, ${c.text}`}>
-                  <Inside b={cb} name={c.name} text={c.text || bytes(c.bytes)} />
-                  {roomy(cb) && cb.h > 60 && squarify(c.children ?? [], { x: cb.x + 4, y: cb.y + 34, w: cb.w - 8, h: cb.h - 40 }).map(({ t: part, box: pb }) => (
+                <A key={c.name} to={c.to} class={"tile " + c.kind} style={place(cb)} label={roomy(cb) ? undefined : `${c.name}, ${c.text}`}>
+                  <Inside b={{ ...cb, x: 0, y: 0 }} name={c.name} text={c.text || bytes(c.bytes)} />
+                  {roomy(cb) && cb.h > 60 && squarify(c.children ?? [], { x: 4, y: 34, w: cb.w - 8, h: cb.h - 40 }).map(({ t: part, box: pb }) => (
                     <span key={part.name} class="tile part">
                       <Inside b={pb} name={part.name} text={part.text} />
                     </span>

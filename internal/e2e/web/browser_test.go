@@ -94,6 +94,14 @@ type tab struct {
 // open opens an address and waits until the page shows something.
 func open(t testing.TB, l look, url string) *tab {
 	t.Helper()
+	b := newTab(t, l)
+	b.visit(url)
+	return b
+}
+
+// newTab opens a tab that shows nothing yet.
+func newTab(t testing.TB, l look) *tab {
+	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser(t))
 	ctx, end := context.WithTimeout(ctx, 10*patience)
 	b := &tab{TB: t, ctx: ctx}
@@ -129,7 +137,6 @@ func open(t testing.TB, l look, url string) *tab {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	b.visit(url)
 	return b
 }
 
@@ -166,7 +173,7 @@ func (b *tab) note(m chromedp.ConsoleMessage) {
 // eval is the value of an expression in the page.
 func eval[T any](b *tab, expr string) T {
 	b.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expr))
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expr, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.Fatalf("%s: %v", expr, err)
 	}
@@ -177,7 +184,7 @@ func eval[T any](b *tab, expr string) T {
 func (b *tab) until(what, expr string) {
 	b.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expr)); err == nil && ok {
+		if ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expr, chromedp.EvalAwaitPromise)); err == nil && ok {
 			return
 		} else if time.Now().After(end) {
 			text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))

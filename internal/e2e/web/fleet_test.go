@@ -50,9 +50,9 @@ func prometheus(t testing.TB, targets ...string) string {
 }
 
 // serveFleet runs ttmon fleet --serve, and returns the page's address.
-func serveFleet(t testing.TB, engine string) string {
+func serveFleet(t testing.TB, engine string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "ttmon"), "fleet", "--prometheus", engine, "--serve", "127.0.0.1:0")
+	cmd := exec.Command(filepath.Join(bin, "ttmon"), append([]string{"fleet", "--prometheus", engine, "--serve", "127.0.0.1:0"}, args...)...)
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -96,13 +96,16 @@ func TestFleet(t *testing.T) {
 	bad := newNode(t, sim.Options{Boards: "4xn150"})
 	bad.ctl("hang", "2")
 	at := func(n *node) string { return strings.TrimPrefix(n.url, "http://") }
-	url := serveFleet(t, prometheus(t, at(good), at(bad)))
+	engine := prometheus(t, at(good), at(bad))
+	url := serveFleet(t, engine)
 	b := open(t, desk, url)
 	b.until("both hosts are there, the one in trouble first", fmt.Sprintf(
 		`document.querySelector(".fleetsums")?.textContent.includes("6 chips") && document.querySelector(".fleetsums").textContent.includes("1 hung") && document.querySelector(".hostdetail h3")?.textContent.includes(%q)`, at(bad)))
 	if href := eval[string](b, `document.querySelector(".hostdetail a").href`); href != bad.url+"/" {
 		t.Errorf("the way to its page is %s, want %s/", href, bad.url)
 	}
+	other := open(t, desk, serveFleet(t, engine, "--node-url", "https://{instance}/"))
+	other.until("the way to a page is as it was said", fmt.Sprintf(`document.querySelector(".hostdetail a")?.href === %q`, "https://"+at(bad)+"/"))
 	if n := eval[int](b, `document.querySelectorAll("nav a").length`); n != 1 {
 		t.Errorf("there are %d views where only a fleet is known", n)
 	}
