@@ -251,7 +251,7 @@ func TestWithLimit(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	got := environment([]string{"HOME=/x", "TMPDIR=/y", "TT_METAL_HOME=/z", "TTMON_SOCKET=/s", "PATH=/bin", "TTY=1", "NOTIFY_SOCKET=@n"})
+	got := environment([]string{"HOME=/x", "TMPDIR=/y", "TT_METAL_HOME=/z", "TTMON_SOCKET=/s", "TESTED_PROGRAMS=/tmp/b", "PATH=/bin", "TTY=1", "NOTIFY_SOCKET=@n"})
 	if want := []string{"GORACE=atexit_sleep_ms=0", "HOME=/x", "PATH=/bin", "TTY=1"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -182,7 +182,7 @@ func environment(outside []string) (inside []string) {
 	inside = []string{"GORACE=atexit_sleep_ms=0"} // unless somebody chose another
 	foreign := []string{
 		"TMPDIR=", "GOTMPDIR=", "XDG_RUNTIME_DIR=", "NOTIFY_SOCKET=", "LISTEN_", "TMUX",
-		"TTMON_", "TT_", "TTNN_", "NO_COLOR=", "COLUMNS=", "LINES=",
+		"TTMON_", "TT_", "TTNN_", "TESTED_", "NO_COLOR=", "COLUMNS=", "LINES=",
 	}
 	for _, v := range outside {
 		if !hasAnyPrefix(v, foreign) {
