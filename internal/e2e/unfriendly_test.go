@@ -31,9 +31,9 @@ func TestOfTests(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(tmp) })
 	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "tools/unfriendly"), "sh", "-ec",
 		`[ -e /dev/shm/tt_device_77_memory ] && [ -S /run/ttmon/ttmond.sock ] && ! echo x >/tmp/x
-		 go test -vet=off -count=1 ./internal/source/shm -run 'TestLifeOfAProcess|TestKilledProcessIsAGhost|TestRemove$' -v
-		 go test -vet=off -count=1 ./cmd/ttmon -run TestScripts/stale -v
-		 go test -vet=off -count=1 ./cmd/ttmond -run 'TestSecondServer|TestDeath$' -v`)
+		 go test -vet=off -trimpath -count=1 ./internal/source/shm -run 'TestLifeOfAProcess|TestKilledProcessIsAGhost|TestRemove$' -v
+		 go test -vet=off -trimpath -count=1 ./cmd/ttmon -run TestScripts/stale -v
+		 go test -vet=off -trimpath -count=1 ./cmd/ttmond -run 'TestSecondServer|TestDeath$' -v`)
 	cmd.Env = append(os.Environ(), "BIN="+bin, "TMPDIR="+tmp, "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil || strings.Count(string(out), "\nok ") != 3 || strings.Contains(string(out), "--- SKIP") {

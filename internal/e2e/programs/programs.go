@@ -28,9 +28,8 @@ func Build(race bool, commands ...string) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "ttmon-bin-"); err != nil {
 		return "", err
 	}
-	if built := inherited[race]; built != "" {
-		err = copyAll(built, dir, commands)
-	} else {
+	// A test may have started go test itself, where that directory is not.
+	if built := inherited[race]; built == "" || copyAll(built, dir, commands) != nil {
 		err = buildInto(dir, race, commands)
 	}
 	if err != nil {
