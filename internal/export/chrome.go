@@ -31,7 +31,8 @@ type chromeEvent struct {
 // that the trace begins at.
 func NewChrome(w io.Writer, first time.Time) Sink {
 	c := &chrome{out: bufio.NewWriterSize(w, 256<<10), groups: map[Group]int{}, tracks: map[track]int{}, start: first.UnixNano()}
-	_, _ = c.out.WriteString(`{"displayTimeUnit":"ms","traceEvents":[`) // Close tells
+	// Without displayTimeUnit: Perfetto takes that for the unit of all times.
+	_, _ = c.out.WriteString(`{"traceEvents":[`) // Close tells
 	return c
 }
 

@@ -1,0 +1,82 @@
+package export
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// askProcessor asks Perfetto's own trace_processor about a trace, in SQL: as
+// WebAssembly, which an npm package with Perfetto's page has in it.
+func askProcessor(t *testing.T, trace []byte, sql ...string) (answers [][][]any) {
+	t.Helper()
+	home, err := os.UserCacheDir()
+	ok(t, err)
+	found, _ := filepath.Glob(filepath.Join(home, "ttmon", "trace_processor-*", "trace_processor.wasm"))
+	node, err := exec.LookPath("node")
+	if len(found) == 0 || err != nil {
+		t.Skip("trace_processor is not there: tools/setup test installs it, where node is")
+	}
+	file := filepath.Join(t.TempDir(), "trace")
+	ok(t, os.WriteFile(file, trace, 0o600))
+	script, err := filepath.Abs("../../testdata/perfetto/query.js")
+	ok(t, err)
+	cmd := exec.Command(node, append([]string{script, filepath.Dir(found[len(found)-1]), file}, sql...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	ok(t, err)
+	for line := range bytes.Lines(out) {
+		var rows [][]any
+		ok(t, json.Unmarshal(line, &rows))
+		answers = append(answers, rows)
+	}
+	return answers
+}
+
+// Perfetto's trace_processor answers questions about both kinds of traces with
+// what the recording holds.
+func TestTraceProcessor(t *testing.T) {
+	o := Options{Large: 20 * mib}
+	const (
+		peaks  = `SELECT t.name, max(c.value) FROM counter c JOIN counter_track t ON c.track_id = t.id GROUP BY t.name`
+		tags   = `SELECT name, sum(dur) FROM slice WHERE dur > 0 GROUP BY name`
+		marks  = `SELECT count(*) FROM slice WHERE name = 'no room' OR name = 'epoch 1'`
+		larges = `SELECT name FROM slice WHERE name LIKE 'alloc %' ORDER BY ts`
+		wrong  = `SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0`
+	)
+	for name, trace := range map[string][]byte{"perfetto": written(t, o, nil, toPerfetto), "chrome": written(t, o, nil, toChrome)} {
+		t.Run(name, func(t *testing.T) {
+			got := askProcessor(t, trace, peaks, tags, marks, larges, wrong)
+			most := map[string]float64{}
+			for _, row := range got[0] {
+				name, _ := row[0].(string)
+				most[strings.TrimSuffix(strings.TrimSpace(name), ", B")] = row[1].(float64)
+			}
+			for chip, want := range map[string]float64{"DRAM, exact, chip 77": 112 * mib, "DRAM, exact, chip 78": 112 * mib} {
+				if found := most[chip] + most[chip+", B value"]; found != want {
+					t.Errorf("%s: at most %v, want %v; %v", chip, found, want, most)
+				}
+			}
+			lasted := map[string]float64{}
+			for _, row := range got[1] {
+				lasted[row[0].(string)] = row[1].(float64)
+			}
+			if lasted["kv-cache"] != 5e9 || lasted["weights"] != 8e9 {
+				t.Errorf("slices %v", lasted)
+			}
+			if n := got[2][0][0].(float64); n != 2 {
+				t.Errorf("%v marks", n)
+			}
+			if len(got[3]) != 2 || got[3][0][0] != "alloc 64 MiB of dram at model.py:41" {
+				t.Errorf("large blocks %v", got[3])
+			}
+			if len(got[4]) != 0 {
+				t.Errorf("trace_processor complains: %v", got[4])
+			}
+		})
+	}
+}
