@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -17,11 +19,11 @@ import (
 )
 
 // benchRemember fills a history with a day of 32 devices whose values move, as
-// fast as it goes: the last hour every second, the rest every 15 s, which is
+// fast as it goes: the last two hours every second, the rest every 15 s, which is
 // what is kept of it. It tells what a sample costs to append and on the disk,
 // and a chart of the whole day.
 func benchRemember(l *lab) error {
-	const devices, day, fine = 32, 24 * time.Hour, time.Hour
+	const devices, day, fine = 32, 24 * time.Hour, 2 * time.Hour
 	dir := filepath.Join(l.dir, "day")
 	s, err := disk.Open(disk.Options{
 		Dir: dir, MemoryDir: filepath.Join(l.dir, "day-memory"), FineFor: 3 * time.Hour, CoarseFor: 30 * 24 * time.Hour,
@@ -57,8 +59,45 @@ func benchRemember(l *lab) error {
 	grown := treeSize(dir) - size
 	fmt.Printf("appending  %.2f ms a second for %d series of %d devices: %.2f %% of a core, %.0f ns a sample\n",
 		took.Seconds()*1e3/fine.Seconds(), s.Stats().Series, devices, took.Seconds()/fine.Seconds()*100, float64(took.Nanoseconds())/float64(samples))
-	fmt.Printf("on disk    %.1f bytes a sample while the last hour is in the write-ahead log\n", float64(max(grown, 0))/float64(samples))
+	fmt.Printf("on disk    %.1f bytes a sample while they are in the write-ahead log\n", float64(max(grown, 0))/float64(samples))
+	begun := time.Now()
+	if err := s.Compact(); err != nil {
+		return err
+	}
+	fmt.Printf("writing blocks of it: %s ms\n", ms(time.Since(begun)))
+	for name, since := range map[string]time.Time{"fine": end.Add(-fine), "coarse": end.Add(-day)} {
+		if err := blockSize(filepath.Join(dir, name), name, since); err != nil {
+			return err
+		}
+	}
 	return dayChart(s, end, day)
+}
+
+// blockSize is what samples take once they are in blocks.
+func blockSize(dir, name string, since time.Time) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "meta.json"))
+	if err != nil {
+		return err
+	}
+	var blocks, bytes, samples int64
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		var meta struct {
+			MinTime int64
+			Stats   struct{ NumSamples int64 }
+		}
+		if err := json.Unmarshal(b, &meta); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if meta.MinTime >= since.UnixMilli() {
+			blocks, bytes, samples = blocks+1, bytes+treeSize(filepath.Dir(file)), samples+meta.Stats.NumSamples
+		}
+	}
+	fmt.Printf("on disk    %.2f bytes a sample in the %d blocks of the %s history (%.1f million samples)\n", float64(bytes)/float64(max(samples, 1)), blocks, name, float64(samples)/1e6)
+	return nil
 }
 
 // dayChart asks for 32 lines over a day.

@@ -85,7 +85,7 @@ func Loop(ctx context.Context, o Options) (Result, error) {
 	return l.result, err
 }
 
-// start starts ttmond and waits until it answers from its history.
+// start starts ttmond and waits until it answers, also from its history.
 func (l *loop) start(ctx context.Context) (*exec.Cmd, error) {
 	cmd := l.host.Command(context.Background(), filepath.Join(l.opt.Bin, "ttmond"), "--config", filepath.Join(l.dir, "ttmond.toml"), "--socket", l.socket(),
 		"--alloc-socket", filepath.Join(l.dir, "alloc"), "--state-dir", filepath.Join(l.dir, "state"), "--listen", "off", "--no-uprobe")
@@ -93,7 +93,11 @@ func (l *loop) start(ctx context.Context) (*exec.Cmd, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return cmd, l.until(ctx, func() bool { _, err := l.samples(ctx); return err == nil })
+	return cmd, l.until(ctx, func() bool {
+		_, noHistory := l.samples(ctx)
+		_, noSnapshot := l.snapshot(ctx)
+		return noHistory == nil && noSnapshot == nil
+	})
 }
 
 func (l *loop) socket() string { return filepath.Join(l.dir, "api") }

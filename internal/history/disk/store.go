@@ -291,6 +291,21 @@ func (s *Store) measure(list ...*database) {
 	s.mu.Unlock()
 }
 
+// Compact writes blocks of what is old enough for one. The databases do so
+// themselves within a minute; this is for those who cannot wait.
+func (s *Store) Compact() error {
+	s.mu.RLock()
+	fine, coarse := s.fine, s.coarse
+	s.mu.RUnlock()
+	var err error
+	for _, d := range []*database{fine, coarse} {
+		if d != nil {
+			err = errors.Join(err, d.db.Compact(background))
+		}
+	}
+	return err
+}
+
 // Querier implements storage.Queryable.
 func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 	s.mu.RLock()
