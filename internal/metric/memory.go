@@ -69,6 +69,11 @@ func memory() []Device {
 	}
 	list = append(list, ofFigure("memory.stale", "left behind by dead processes, in no figure above: see ttmon stale",
 		"memory.stale", "", "memory_orphaned_bytes", func(d *model.Device) model.Bytes { return d.Memory.Stale })...)
+	for i := range list {
+		if p := &list[i].Prom; p.Name != "" {
+			p.Chip = ofChip(p.Name)
+		}
+	}
 	return append(list, Device{
 		Name: "memory.doubts", Help: "kinds of what the figures leave out",
 		Get: func(_ *model.Snapshot, d *model.Device) Value { return kinds(d.Memory.Doubts, d.Doubts) },
@@ -77,6 +82,9 @@ func memory() []Device {
 		Get: func(_ *model.Snapshot, d *model.Device) Value { return sentences(d.Memory.Doubts, d.Doubts) },
 	})
 }
+
+// ofChip is the name of a family of devices for their chips.
+func ofChip(name string) string { return strings.Replace(name, "tenstorrent_", "tenstorrent_chip_", 1) }
 
 // fragmentation is the part of a pool's free bytes that the
 // largest free block does not have, on the chip where that is most. Free

@@ -58,6 +58,10 @@ type Prom struct {
 	// Bound is the companion that tells how the figure is to be read: 0 exact,
 	// 1 at least, 2 unsure. Empty for what is never doubtful.
 	Bound string
+	// Chip is the family of the same figure for each chip of a board that has
+	// several. A name of its own: a sum over Name counts every byte once, and
+	// so does a sum over Chip. Empty for what is known of the device only.
+	Chip string
 }
 
 // Device is a field of a device, App one of a process on a device.

@@ -93,11 +93,18 @@ func (l *loop) start(ctx context.Context) (*exec.Cmd, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return cmd, l.until(ctx, func() bool {
-		_, noHistory := l.samples(ctx)
-		_, noSnapshot := l.snapshot(ctx)
+	var noHistory, noSnapshot error
+	err := l.until(ctx, func() bool {
+		_, noHistory = l.samples(ctx)
+		_, noSnapshot = l.snapshot(ctx)
 		return noHistory == nil && noSnapshot == nil
 	})
+	if err != nil {
+		_ = cmd.Process.Signal(syscall.SIGQUIT) // where it is goes into the log
+		_ = cmd.Wait()
+		err = errors.Join(err, noHistory, noSnapshot)
+	}
+	return cmd, err
 }
 
 func (l *loop) socket() string { return filepath.Join(l.dir, "api") }

@@ -32,7 +32,7 @@ func Node(table []metric.Device) []byte {
 		"definition": `label_values(tenstorrent_device_info{instance="$host"}, device)`,
 	})
 	const only = `instance="$host"`
-	d.stat("Chips", "none", `sum(tenstorrent_devices{`+only+`})`)
+	d.stat("Devices", "none", `sum(tenstorrent_devices{`+only+`})`)
 	d.stat("Not ok", "none", `sum(tenstorrent_device_state{`+only+`,state!="ok"})`)
 	d.stat("Hottest chip", "celsius", `max(tenstorrent_asic_temperature_celsius{`+only+`})`)
 	d.stat("Power", "watt", `sum(tenstorrent_core_power_watts{`+only+`})`)
@@ -59,6 +59,7 @@ func Node(table []metric.Device) []byte {
 		}
 		d.chart(title(f.Prom.Name), f.Help, unit, expr, legend)
 	}
+	d.chart("DRAM used of each chip", "of boards with more than one", "bytes", `tenstorrent_chip_memory_used_bytes{`+both+`,pool="dram"}`, "{{device}}{{chip}}")
 	d.chart("Memory by workload", "who holds DRAM", "bytes", `tenstorrent_workload_memory_used_bytes{`+both+`,pool="dram"}`,
 		"{{device}} {{namespace}} {{pod}} {{container}} {{slurm_job}} {{unit}}")
 	d.chart("How exact the memory figures are", "0 exact, 1 at least that much, 2 unsure", "none", `max by (device) (tenstorrent_memory_used_bound{`+both+`})`, "{{device}}")
@@ -71,12 +72,12 @@ func Node(table []metric.Device) []byte {
 func Fleet() []byte {
 	d := newDashboard("ttmon-fleet", "ttmon: the fleet")
 	d.stat("Hosts", "none", `count(tenstorrent_devices)`)
-	d.stat("Chips", "none", `sum(tenstorrent_devices)`)
+	d.stat("Devices", "none", `sum(tenstorrent_devices)`)
 	d.stat("Not ok", "none", `sum(tenstorrent_devices_in_state{state!="ok"})`)
 	d.stat("Hottest chip", "celsius", `max(tenstorrent_asic_temperature_celsius)`)
 	d.stat("Power", "watt", `sum(tenstorrent_core_power_watts)`)
 	d.stat("Alerts", "none", `count(ALERTS{alertstate="firing",alertname=~"Chip.*|Thermal.*|Memory.*|PCIe.*|Heartbeat.*"}) or vector(0)`)
-	d.chart("Chips by state", "of all hosts", "none", `sum by (state) (tenstorrent_devices_in_state)`, "{{state}}")
+	d.chart("Devices by state", "of all hosts", "none", `sum by (state) (tenstorrent_devices_in_state)`, "{{state}}")
 	d.chart("Hosts with chips that are not ok", "the worst 20", "none", `topk(20, sum by (instance) (tenstorrent_devices_in_state{state!="ok"}) > 0)`, "{{instance}}")
 	d.chart("Hottest chip of each host", "the hottest 20", "celsius", `topk(20, max by (instance) (tenstorrent_asic_temperature_celsius))`, "{{instance}}")
 	d.chart("Power of each host", "the 20 that draw most", "watt", `topk(20, sum by (instance) (tenstorrent_core_power_watts))`, "{{instance}}")

@@ -35,6 +35,8 @@ type deviceFamily struct {
 	estimate bool
 	bound    *Family // its companion; nil: the figures are never doubtful
 	rows     []metric.Device
+	// chip and chipBound are the same for each chip of boards with several.
+	chip, chipBound *Family
 }
 
 // shared says what the rows of a family with several of them have in common.
@@ -64,15 +66,30 @@ func deviceFamilies() []deviceFamily {
 			if s := shared[f.Prom.Name]; s != "" {
 				help = s
 			}
-			list = append(list, deviceFamily{
+			x := deviceFamily{
 				Family:   Family{Name: f.Prom.Name, Type: f.Prom.Type, Help: help, Static: static(f.Prom.Name)},
 				estimate: strings.Contains(f.Prom.Name, "_estimate_"),
 				bound:    companion(&f.Prom),
-			})
+			}
+			x.chip, x.chipBound = chipFamilies(&f.Prom)
+			list = append(list, x)
 		}
 		list[i].rows = append(list[i].rows, f)
 	}
 	return list
+}
+
+// chipFamilies are those of a figure of single chips, and of its bounds.
+func chipFamilies(p *metric.Prom) (figure, bound *Family) {
+	if p.Chip == "" {
+		return nil, nil
+	}
+	figure = &Family{Name: p.Chip, Type: p.Type, Help: p.Name + " of each chip, on boards with more than one", Static: static(p.Name)}
+	if p.Bound != "" {
+		of := metric.Prom{Name: p.Chip, Bound: strings.TrimSuffix(p.Chip, "_bytes") + "_bound"}
+		bound = companion(&of)
+	}
+	return figure, bound
 }
 
 // companion is the family of a figure's bounds.
@@ -139,8 +156,10 @@ func Families() []Family {
 	var list []Family
 	for _, f := range deviceFamilies() {
 		list = append(list, f.Family)
-		if f.bound != nil {
-			list = append(list, *f.bound)
+		for _, more := range []*Family{f.bound, f.chip, f.chipBound} {
+			if more != nil {
+				list = append(list, *more)
+			}
 		}
 	}
 	for _, f := range extras {

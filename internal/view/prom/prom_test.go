@@ -198,3 +198,45 @@ func BenchmarkGalaxy(b *testing.B) {
 		b.ReportMetric(float64(n), "samples")
 	}
 }
+
+// The chips of a board with several have series of their own, which add up to
+// the device's. A board with one has none.
+func TestChips(t *testing.T) {
+	chip := func(name string, dram model.Bytes) (c model.Chip) {
+		c.Name = name
+		c.Memory.Tracking = model.TrackOK
+		c.Memory.Pools[model.DRAM] = model.PoolUse{Used: dram, Total: model.Value[uint64](100)}
+		return c
+	}
+	device := func(index int, bus string, chips ...model.Chip) (d model.Device) {
+		var used model.Sum
+		d.Index, d.BusID, d.State, d.Chips = index, bus, model.StateOK, chips
+		d.Memory.Tracking = model.TrackOK
+		for _, c := range chips {
+			used.Add(c.Memory.Pools[model.DRAM].Used)
+		}
+		d.Memory.Pools[model.DRAM].Used = used.Bytes()
+		return d
+	}
+	s := &model.Snapshot{Devices: []model.Device{
+		device(0, "0000:01:00.0", chip("L", model.ExactBytes(30)), chip("R", model.BoundBytes(12, model.AtLeast))),
+		device(1, "0000:02:00.0", chip("", model.ExactBytes(7))),
+	}}
+	text := string(page(Text, s))
+	for _, line := range []string{
+		`tenstorrent_chip_memory_used_bytes{device="0",pci="0000:01:00.0",chip="L",pool="dram"} 30`,
+		`tenstorrent_chip_memory_used_bytes{device="0",pci="0000:01:00.0",chip="R",pool="dram"} 12`,
+		`tenstorrent_chip_memory_used_bound{device="0",pci="0000:01:00.0",chip="L",pool="dram"} 0`,
+		`tenstorrent_chip_memory_used_bound{device="0",pci="0000:01:00.0",chip="R",pool="dram"} 1`,
+		`tenstorrent_chip_memory_size_bytes{device="0",pci="0000:01:00.0",chip="R",pool="dram"} 100`,
+		`tenstorrent_memory_used_bytes{device="0",pci="0000:01:00.0",pool="dram"} 42`,
+		`tenstorrent_memory_used_bytes{device="1",pci="0000:02:00.0",pool="dram"} 7`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("there is no %s", line)
+		}
+	}
+	if n := strings.Count(text, "\ntenstorrent_chip_memory_used_bytes{"); n != 2 {
+		t.Errorf("%d series of chips, want two:\n%s", n, text)
+	}
+}

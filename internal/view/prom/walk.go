@@ -35,6 +35,7 @@ type Walker struct {
 	buf      []byte
 	dropped  float64 // workloads and processes over the bounds
 	groups   map[workloadKey]*workload
+	chips    []chip // of the snapshot
 }
 
 // device is what is remembered of one.
@@ -123,6 +124,7 @@ func (x *device) observe(d *model.Device, dt float64) {
 func (w *Walker) Walk(s *model.Snapshot, self *Self, emit Emit) {
 	w.node(s, emit)
 	w.table(s, emit)
+	w.chipTable(s, emit)
 	w.deviceExtras(s, emit)
 	w.holders(s, emit)
 	w.self(self, emit)
