@@ -176,9 +176,32 @@ func (e *exportCmd) lay(r *recording.Reader) (list []export.Slice, err error) {
 		}
 		more, how := export.Lay(trace, start)
 		list = append(list, more...)
+		if away := outside(r, more); away != "" {
+			how += "; " + away
+		}
 		fmt.Fprintf(e.stderr, "ttmon: %s\n", words.Escape(fmt.Sprintf("%s (%s, %d slices): %s", file, trace.Kind, len(trace.Slices), how)))
 	}
 	return list, nil
+}
+
+// outside says that a trace lies beside the recording, where it does: most likely
+// its file was copied, or is of another run.
+func outside(r *recording.Reader, list []export.Slice) string {
+	first, last, ok := r.Span()
+	if !ok || len(list) == 0 {
+		return ""
+	}
+	from, to := list[0].From, list[0].To
+	for i := range list {
+		from, to = min(from, list[i].From), max(to, list[i].To)
+	}
+	switch {
+	case from > last.UnixNano():
+		return "all of it is " + words.Duration(time.Duration(from-last.UnixNano())) + " after the recording: is it of this run? --metal-start says when it began"
+	case to < first.UnixNano():
+		return "all of it is " + words.Duration(time.Duration(first.UnixNano()-to)) + " before the recording: is it of this run? --metal-start says when it began"
+	}
+	return ""
 }
 
 func (e *exportCmd) convert(r *recording.Reader, format string, large uint64, laid []export.Slice, w io.Writer) error {

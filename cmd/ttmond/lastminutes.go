@@ -154,6 +154,9 @@ func (k *lastMinutes) close() {
 // trim makes room for another recording: the oldest go. Names begin with
 // their time.
 func (k *lastMinutes) trim() {
+	for _, path := range recording.Unnamed(k.dir) { // a ttmond was killed while it wrote
+		_ = os.Remove(path)
+	}
 	list, _ := filepath.Glob(filepath.Join(k.dir, "*.ttrec"))
 	slices.Sort(list)
 	room := k.max - keepMemory/4

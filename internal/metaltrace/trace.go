@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -116,7 +117,7 @@ func Parse(r io.Reader, name string) (*Trace, error) {
 	case names["ns_since_start"]:
 		return parseTracy(in, columns)
 	}
-	return nil, fmt.Errorf("%s: %w; its first line has the columns %.200q", name, ErrForeign, columns)
+	return nil, fmt.Errorf("%s: %w; its first line has the columns %.100q", name, ErrForeign, strings.Join(columns, ","))
 }
 
 // lines are those of a file, with their numbers.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -67,20 +68,33 @@ func (r *Ring) forget(before int64) {
 }
 
 // Save writes all that is kept to a new file, to which further blocks can be
-// appended.
-func (r *Ring) Save(path string) (f *os.File, err error) {
-	f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+// appended. As with Create, it is whole when it has its name.
+func (r *Ring) Save(path string) (*os.File, error) {
+	made, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+unnamed+"*")
 	if err != nil {
 		return nil, err
 	}
+	defer made.Close()
 	out := appendFileHeader(make([]byte, 0, fileHeader+r.bytes), rand.Uint64())
 	for i := range r.blocks {
 		out = append(out, r.blocks[i].data...)
 	}
-	if _, err := f.Write(out); err != nil {
-		f.Close()
-		os.Remove(path)
+	if _, err = made.Write(out); err == nil {
+		err = give(made, path, false)
+	}
+	if err != nil {
+		os.Remove(made.Name())
 		return nil, fmt.Errorf("keeping a recording: %w", err)
 	}
-	return f, nil
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
+// unnamed is in the name of a file that is not whole yet.
+const unnamed = ".new-"
+
+// Unnamed lists the files in a folder that never became recordings, because a
+// program was killed.
+func Unnamed(dir string) []string {
+	list, _ := filepath.Glob(filepath.Join(dir, "*"+unnamed+"*"))
+	return list
 }

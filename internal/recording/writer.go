@@ -33,7 +33,7 @@ func Create(path string, replace bool) (*Writer, error) {
 	} else if err == nil && !st.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("not a regular file")}
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+unnamed+"*")
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,9 @@ func benchRecord(l *lab) error {
 	if err := l.recordAllocations(); err != nil {
 		return err
 	}
+	if err := l.recordWatched(); err != nil {
+		return err
+	}
 	return l.recordedHour(file)
 }
 
