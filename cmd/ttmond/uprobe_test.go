@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
+
+	apiclient "github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/blocks/changes"
 )
 
 // startAllocating starts a program with a library that looks like tt-metal's;
@@ -132,4 +135,48 @@ int main(int argc, char **argv)
 		t.Fatalf("compiling: %v\n%s", err, out)
 	}
 	return program
+}
+
+// Who follows allocations learns from a successor how many were missed: it goes
+// on counting where its predecessor stopped.
+func TestChangesSurviveTakeover(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	if st := h.watchState(); st["state"] != "on" {
+		t.Skipf("the kernel does not let us watch: %v", st["reason"])
+	}
+	c := startAllocating(t)
+	h.await("the program to be watched", func() bool {
+		status, _ := h.get(fmt.Sprintf("/v1/processes/%d/blocks", c.pid()))
+		return status == http.StatusOK
+	})
+	state := func() *changes.State {
+		t.Helper()
+		h.get(fmt.Sprintf("/v1/processes/%d/blocks", c.pid())) // after which ttmond knows all that happened
+		stream, err := apiclient.FollowChanges(t.Context(), h.api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stream.Close()
+		for {
+			b, err := stream.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range b.States {
+				if s.PID == c.pid() {
+					return s
+				}
+			}
+		}
+	}
+	c.do("make %d 5", 1<<20)
+	c.do("take 64")
+	before := state()
+	h.takeOver()
+	c.do("take 128")
+	after := state()
+	if after.N != before.N+1 || len(after.Lists) != 1 || after.Lists[0].ID != before.Lists[0].ID || len(after.Lists[0].Blocks) != 2 {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
 }
