@@ -7,9 +7,9 @@
 //
 //	func TestMain(m *testing.M) { hermetic.Main(m) }
 //
-// or, where TestMain has more to do, a call of Enter in it, after whatever
-// makes a part of the test of a process that a test started (sim.Reexec and
-// its like):
+// or, where TestMain has more to do, a call of Enter in it. Enter comes
+// after what turns a process that a test started into something else than tests
+// (sim.Reexec and its like):
 //
 //	go test ─► the test binary, outside: makes the namespaces, waits, watches the clock
 //	             └─► pid 1 inside: mounts, reaps orphans, ends with the tests

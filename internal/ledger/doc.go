@@ -2,8 +2,8 @@
 // which buffers, how many bytes of which pool on which device, since when,
 // and everything odd that was said on the way.
 //
-// It stands between the sources that hear events (allocsock today, uprobes
-// later) and collect, which reconciles its figures with those read elsewhere.
+// It stands between the source that hears events (allocsock) and collect, which
+// reconciles its figures with those read elsewhere.
 // Sources hand in batches of Event with Apply; nothing is allocated and
 // nothing is sent per event. One mutex guards the whole ledger. Apply holds
 // it for one batch, readers hold it for a summary or for one slab of buffers,

@@ -6,7 +6,7 @@
 // into Resolve, which turns the raw numbers into model.Process values:
 // duplicates collapsed, exited openers told from the holders that inherited
 // their descriptors, numbers of foreign pid namespaces shown as hidden. Where
-// the driver offers no list, Holders scans /proc/*/fd.
+// the driver offers no list, /proc/*/fd is scanned.
 //
 // Nothing here needs privilege to work. What may not be looked at comes back
 // as denied and is counted in Coverage; it is never shown as gone or as zero.
