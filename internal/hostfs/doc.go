@@ -3,7 +3,6 @@
 // that the kernel may block for seconds kept out of this process.
 //
 // Everything that reads the host builds on it: the sources, proc, collect. It
-// never writes, and it refuses to
-// open a device node (anything below /dev), so that no source can wake a chip
-// by mistake.
+// never writes, and it refuses to open a device node (anything below /dev), so
+// that no source can wake a chip by mistake.
 package hostfs
