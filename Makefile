@@ -84,7 +84,7 @@ fresh: ## check that make run and make test need nothing but a bare Debian 12 wi
 
 .PHONY: test-thanos
 test-thanos: ## ttmon fleet and remote write with a real Thanos (builds it once: minutes)
-	$(GO) test -tags thanos -timeout 30m -v ./internal/e2e/thanos
+	$(GO) test -tags thanos -timeout 3h -v ./internal/e2e/thanos
 
 .PHONY: lint
 lint: export CGO_ENABLED := 0

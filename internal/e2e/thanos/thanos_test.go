@@ -26,15 +26,12 @@ func port(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// build makes a program, or finds the Thanos that was built before.
-func build(t *testing.T, dir, out, what string) string {
+// ours makes a program of this repository.
+func ours(t *testing.T, dir, name string) string {
 	t.Helper()
-	// Thanos needs labels in the form of this tag; ttmon does not care.
-	cmd := exec.Command("go", "build", "-tags", "slicelabels", "-o", out, what)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GONOSUMDB=github.com/thanos-community/*")
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", what, err, b)
+	out := filepath.Join(dir, name)
+	if err := build("../../..", out, "./cmd/"+name); err != nil {
+		t.Fatal(err)
 	}
 	return out
 }
@@ -60,20 +57,7 @@ func run(t *testing.T, program string, args ...string) {
 // Three hosts write to Thanos; its query answers ttmon fleet with all of them.
 func TestFleetThroughThanos(t *testing.T) {
 	dir := t.TempDir()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	thanos := filepath.Join(cache, "ttmon", "thanos-0.41.0")
-	if _, err := os.Stat(thanos); err != nil {
-		if err := os.MkdirAll(filepath.Dir(thanos), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		build(t, "build", thanos, "github.com/thanos-io/thanos/cmd/thanos")
-	}
-	ttmon := build(t, "../../..", filepath.Join(dir, "ttmon"), "./cmd/ttmon")
-	ttmond := build(t, "../../..", filepath.Join(dir, "ttmond"), "./cmd/ttmond")
-	simulator := build(t, "../../..", filepath.Join(dir, "ttmon-sim"), "./cmd/ttmon-sim")
+	ttmon, ttmond, simulator := ours(t, dir, "ttmon"), ours(t, dir, "ttmond"), ours(t, dir, "ttmon-sim")
 	grpc, write, query := port(t), port(t), port(t)
 	run(t, thanos, "receive", "--grpc-address", grpc, "--http-address", port(t), "--remote-write.address", write,
 		"--tsdb.path", filepath.Join(dir, "receive"), "--label", `receive="1"`, "--log.level=warn")
@@ -91,6 +75,7 @@ func TestFleetThroughThanos(t *testing.T) {
 			"--socket", filepath.Join(home, "api"), "--alloc-socket", filepath.Join(home, "alloc"), "--listen", "off")
 	}
 	var out []byte
+	var err error
 	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(500 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		out, err = exec.CommandContext(ctx, ttmon, "fleet", "--prometheus", "http://"+query).CombinedOutput()
