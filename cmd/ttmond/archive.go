@@ -198,9 +198,9 @@ func (a *archive) check(h *api.Health, now time.Time) {
 
 func (a *archive) open() {
 	dir := a.cfg.StateDir
-	events, err := eventlog.Open(filepath.Join(dir, "events"))
-	if err != nil {
-		a.log.Warn("events are kept in memory only", "err", err)
+	events, noEvents := eventlog.Open(filepath.Join(dir, "events"))
+	if noEvents != nil {
+		a.log.Warn("events are kept in memory only", "err", noEvents)
 	}
 	snapshots, err := past.Open(past.Options{
 		Dir: filepath.Join(dir, "snapshots"), Keep: a.cfg.History.Snapshots.Duration, MaxBytes: int64(a.cfg.History.MaxMB) << 20 / 4,
@@ -209,7 +209,7 @@ func (a *archive) open() {
 		a.log.Error("there is no looking back", "err", err)
 	}
 	a.mu.Lock()
-	a.events, a.past = events, snapshots
+	a.events, a.past, a.eventsFailed = events, snapshots, noEvents != nil
 	a.mu.Unlock()
 	begun := time.Now()
 	store, err := disk.Open(disk.Options{

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/fleet"
 	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
 	"github.com/ttmon/ttmon/internal/unixsock"
@@ -159,13 +161,40 @@ func (c *config) parse(b []byte) error {
 	err := d.Decode(c)
 	if e, ok := errors.AsType[*toml.StrictMissingError](err); ok {
 		row, _ := e.Errors[0].Position()
-		return fmt.Errorf("line %d: there is no %s:\n%s", row, strings.Join(e.Errors[0].Key(), "."), e.Errors[0].String())
+		name := strings.Join(e.Errors[0].Key(), ".")
+		hint := ""
+		if near := nearest.Word(name, c.keys()); near != "" {
+			hint = " (did you mean " + near + "?)"
+		}
+		return fmt.Errorf("line %d: there is no %s%s:\n%s", row, name, hint, e.Errors[0].String())
 	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, _ := e.Position()
 		return fmt.Errorf("line %d: %w:\n%s", row, e, e.String())
 	}
 	return err
+}
+
+// keys are the names of all sections and settings.
+func (c *config) keys() (names []string) {
+	var add func(t reflect.Type, above string)
+	add = func(t reflect.Type, above string) {
+		for t.Kind() == reflect.Slice {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct {
+			return
+		}
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("toml"), ",")
+			if name != "" && name != "-" {
+				names = append(names, above+name)
+				add(t.Field(i).Type, above+name+".")
+			}
+		}
+	}
+	add(reflect.TypeFor[config](), "")
+	return names
 }
 
 func (c *config) check() error {

@@ -89,6 +89,7 @@ func TestLoad(t *testing.T) {
 		{"switched off", "[[rule]]\nname = 'ChipHot'\ndisabled = true\n", "", -1},
 		{"silence", "[[silence]]\nalert = 'ChipHot'\nuntil = 2027-01-01T00:00:00Z\n", "", 0},
 		{"broken", "[[rule\n", "line 1", 0},
+		{"unknown metric", "[[rule]]\nname = 'A'\nexpr = 'max(tenstorrent_core_power_wats) > 1'\n", "no metric tenstorrent_core_power_wats: did you mean tenstorrent_core_power_watts?", 0},
 		{"unknown key", "[[rule]]\nname = 'A'\nexpresion = 'x'\n", "there is no rule.expresion", 0},
 		{"bad PromQL", "[[rule]]\nname = 'A'\nexpr = 'sum('\n", "rule A: expr", 0},
 		{"bad duration", "[[rule]]\nname = 'A'\nexpr = 'up'\nfor = 'soon'\n", "line 4", 0},

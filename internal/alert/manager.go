@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -276,24 +278,19 @@ func (m *Manager) tell(set *Set, current, changed []*Alert, now time.Time) (dirt
 	return len(fire)+len(end) > 0
 }
 
+// ordered sorts alerts by the number of the device.
 func ordered(list []*Alert) []*Alert {
-	slices.SortFunc(list, func(a, b *Alert) int {
-		if a.Labels["device"] != b.Labels["device"] && len(a.Labels["device"]) != len(b.Labels["device"]) {
-			return len(a.Labels["device"]) - len(b.Labels["device"])
+	number := func(a *Alert) int {
+		n, err := strconv.Atoi(a.Labels["device"])
+		if err != nil {
+			return -1 // those of the host first
 		}
-		return compare(key(a.Labels), key(b.Labels))
+		return n
+	}
+	slices.SortFunc(list, func(a, b *Alert) int {
+		return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(key(a.Labels), key(b.Labels)))
 	})
 	return list
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func (a *Alert) copy() *Alert {
@@ -342,7 +339,7 @@ func (m *Manager) Active() []*Alert {
 		if !a.ActiveAt.Equal(b.ActiveAt) {
 			return a.ActiveAt.Compare(b.ActiveAt)
 		}
-		return compare(key(a.Labels), key(b.Labels))
+		return cmp.Compare(key(a.Labels), key(b.Labels))
 	})
 	return list
 }

@@ -12,8 +12,11 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/promapi"
+	"github.com/ttmon/ttmon/internal/view/prom"
 )
 
 //go:embed rules.toml
@@ -164,7 +167,11 @@ func (r *Rule) check() error {
 	if r.Disabled {
 		return nil
 	}
-	if _, err := promapi.Parser().ParseExpr(r.Expr); err != nil {
+	expr, err := promapi.Parser().ParseExpr(r.Expr)
+	if err == nil {
+		err = checkNames(expr)
+	}
+	if err != nil {
 		return fmt.Errorf("rule %s: expr: %w", r.Name, err)
 	}
 	switch r.Severity {
@@ -185,6 +192,30 @@ func (r *Rule) check() error {
 		}
 	}
 	return nil
+}
+
+// checkNames finds metrics that ttmond does not have: a rule about one would
+// wait for ever.
+func checkNames(expr parser.Expr) (err error) {
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		v, ok := n.(*parser.VectorSelector)
+		if !ok || !strings.HasPrefix(v.Name, "tenstorrent_") || err != nil {
+			return nil
+		}
+		var known []string
+		for _, f := range prom.Families() {
+			known = append(known, f.Name)
+		}
+		if slices.Contains(known, v.Name) {
+			return nil
+		}
+		err = fmt.Errorf("there is no metric %s", v.Name)
+		if near := nearest.Word(v.Name, known); near != "" {
+			err = fmt.Errorf("%w: did you mean %s?", err, near)
+		}
+		return nil
+	})
+	return err
 }
 
 // silenced tells whether an alert is silenced now, and why.

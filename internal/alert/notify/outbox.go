@@ -198,6 +198,9 @@ func (o *Outbox) serve(ctx context.Context, w *worker) {
 		}
 		brief, cancel := context.WithTimeout(ctx, o.limit)
 		err := t.Send(brief, m)
+		if err != nil && brief.Err() != nil {
+			err = fmt.Errorf("no answer within %v: %w", o.limit, err)
+		}
 		cancel()
 		if ctx.Err() != nil && err != nil {
 			return
