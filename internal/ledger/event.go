@@ -72,9 +72,3 @@ type Counters struct {
 	RejectedFrames uint64 `json:"rejected_frames"`
 	SkippedBytes   uint64 `json:"skipped_bytes"`
 }
-
-// Ignored sums the events that changed nothing.
-func (c *Counters) Ignored() uint64 {
-	return c.UnknownFrees + c.UnknownCBFrees + c.UnknownUnloads + c.ZeroSizes + c.Oversizes +
-		c.BadPools + c.BadDevices + c.OverLimit + c.OverCapacity + c.RejectedFrames
-}

@@ -100,7 +100,7 @@ func TestRules(t *testing.T) {
 				{one, alloc(MaxDevice, 6, 2, l1Small)},
 			},
 			want:  map[int32][NumPools]uint64{31: {model.Trace: MaxSize}, MaxDevice: {model.L1Small: 2}},
-			count: func(c *Counters) uint64 { return c.Ignored() }, odd: 5,
+			count: func(c *Counters) uint64 { return c.ZeroSizes + c.Oversizes + c.BadDevices + c.BadPools }, odd: 5,
 		},
 		"host memory is no device memory": {
 			steps: []step{{one, alloc(0, 1, 77, uint8(Host))}},
