@@ -120,6 +120,7 @@ func (r *Recorder) Blocks(found []*blocks.Process, now time.Time) {
 
 func (r *Recorder) missed(p *process, lost uint64, now time.Time) {
 	if lost != p.lost {
+		r.Missed += max(lost, p.lost) - p.lost
 		p.lost = lost
 		r.add(item{at: now, kind: recording.KindLost, id: p.def.ID, n: lost})
 	}

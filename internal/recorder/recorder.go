@@ -17,6 +17,8 @@ import (
 
 // Recorder writes to an Encoder. It belongs to one goroutine.
 type Recorder struct {
+	Missed uint64 // allocations and frees of all processes that were not told
+
 	out      *recording.Encoder
 	begun    time.Time // what is older is told as of then
 	waiting  []item

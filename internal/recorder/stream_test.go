@@ -81,7 +81,7 @@ func TestChangesMissed(t *testing.T) {
 	r.Changes(state(30, 9, blocks.Block{Addr: 256, Size: 64}), at(5))
 	list, c := r.end(t)
 	p := c.Blocks(c.Processes()[0].ID)
-	if p.Lost != 17+9 || p.Exact() {
+	if p.Lost != 17+9 || p.Exact() || r.Missed != p.Lost {
 		t.Errorf("lost %d, exact %v", p.Lost, p.Exact())
 	}
 	l := p.Allocators[0].Lists[0]
