@@ -36,12 +36,12 @@ func newFleet(a *app) *cobra.Command {
 	f := &fleetCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "fleet [HOST]",
-		Short: "Shows many hosts: their chips, the worst first, through Prometheus or Thanos",
-		Long: `Shows many hosts with their chips as cells (■ ok, H hung, X lost, r resetting,
+		Short: "Shows many hosts: their devices, the worst first, through Prometheus or Thanos",
+		Long: `Shows many hosts with their devices as cells (■ ok, H hung, X lost, r resetting,
 ? unknown), totals, alerts, and the worst hosts first, as an engine that scrapes
 them or receives their remote write has it: Prometheus, Thanos, Mimir,
-VictoriaMetrics. The engine does the adding up, so thousands of chips cost no more
-than a few. Enter opens a host, chip by chip, and so does HOST; / looks for
+VictoriaMetrics. The engine does the adding up, so thousands of devices cost no more
+than a few. Enter opens a host, device by device, and so does HOST; / looks for
 names, ! shows only hosts in trouble, and w, n, t, p and m sort.
 
 Where the output is no terminal, or with --once, it is printed; with --watch again

@@ -254,7 +254,7 @@ func TestPrometheusTakesRemoteWrite(t *testing.T) {
 	// The fleet of one host, as ttmon fleet shows it.
 	ttmon := released(t, "ttmon")
 	out, err := exec.Command(ttmon, "fleet", "--prometheus", "http://"+p.address).CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), "SIMULATED: 1 hosts are ttmon-sim's\n1 hosts  2 chips") {
+	if err != nil || !strings.HasPrefix(string(out), "SIMULATED: 1 host made up by ttmon-sim\n1 host  2 devices") {
 		t.Errorf("ttmon fleet: %v\n%s", err, out)
 	}
 	host := p.query("tenstorrent_devices")[0].Metric["host"]

@@ -80,7 +80,7 @@ func TestFleetThroughThanos(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		out, err = exec.CommandContext(ctx, ttmon, "fleet", "--prometheus", "http://"+query).CombinedOutput()
 		cancel()
-		if s := string(out); err == nil && strings.HasPrefix(s, "SIMULATED: 3 hosts") && strings.Contains(s, "\n3 hosts  5 chips") && strings.Contains(s, "node1") && strings.Contains(s, "node2") && strings.Contains(s, "node3") {
+		if s := string(out); err == nil && strings.HasPrefix(s, "SIMULATED: 3 hosts made up") && strings.Contains(s, "\n3 hosts  5 devices") && strings.Contains(s, "node1") && strings.Contains(s, "node2") && strings.Contains(s, "node3") {
 			break
 		}
 		if time.Now().After(limit) {

@@ -101,9 +101,9 @@ func (f *Fleet) Total() FleetHost {
 func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
 	total := f.Total()
 	if f.Simulated > 0 {
-		dst = fmt.Appendf(dst, "SIMULATED: %d hosts are ttmon-sim's\n", f.Simulated)
+		dst = fmt.Appendf(dst, "SIMULATED: %s made up by ttmon-sim\n", words.Count(f.Simulated, "host"))
 	}
-	dst = fmt.Appendf(dst, "%d hosts  %d chips  %s  hottest %s  %s  DRAM %s\n", len(f.Hosts), total.Count(), stateCounts(total.Chips),
+	dst = fmt.Appendf(dst, "%s  %s  %s  hottest %s  %s  DRAM %s\n", words.Count(len(f.Hosts), "host"), words.Count(total.Count(), "device"), stateCounts(total.Chips),
 		Celsius(total.Temperature), Watts(total.Power), FleetMemory(total.Used, total.Size, total.Bound))
 	for _, a := range f.Alerts {
 		where := a.Hosts[:min(len(a.Hosts), 5)]
@@ -119,7 +119,7 @@ func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
 		width = max(width, words.Width(shown[i].Name))
 	}
 	width = min(width, 40)
-	dst = fmt.Appendf(dst, "\n  %s  %-33s %7s %9s  %s\n", pad("HOST", width, false), "CHIPS", "HOTTEST", "POWER", "DRAM")
+	dst = fmt.Appendf(dst, "\n  %s  %-33s %7s %9s  %s\n", pad("HOST", width, false), "DEVICES", "HOTTEST", "POWER", "DRAM")
 	for i := range shown {
 		h := &shown[i]
 		dst = fmt.Appendf(dst, "  %s  %s %7s %9s  %s", pad(words.Escape(h.Name), width, false), pad(cellsOf(h, ascii), 33, false),
@@ -128,19 +128,19 @@ func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
 			dst = append(dst, "  "+stateCounts(h.Chips)...)
 		}
 		if h.Alerts > 0 {
-			dst = fmt.Appendf(dst, "  %d alerts", h.Alerts)
+			dst = append(dst, "  "+words.Count(h.Alerts, "alert")...)
 		}
 		dst = append(dst, '\n')
 	}
 	if n := len(f.Hosts) - len(shown); n > 0 {
-		dst = fmt.Appendf(dst, "  … and %d hosts more, all better than these\n", n)
+		dst = fmt.Appendf(dst, "  … and %s more, all better than these\n", words.Count(n, "host"))
 	}
 	return dst
 }
 
 // AppendFleetHost draws one host, chip by chip.
 func AppendFleetHost(dst []byte, h *FleetHost) []byte {
-	dst = fmt.Appendf(dst, "%s  %d chips  %s  %s  DRAM %s\n\n", words.Escape(h.Name), h.Count(), stateCounts(h.Chips), Watts(h.Power), FleetMemory(h.Used, h.Size, h.Bound))
+	dst = fmt.Appendf(dst, "%s  %s  %s  %s  DRAM %s\n\n", words.Escape(h.Name), words.Count(h.Count(), "device"), stateCounts(h.Chips), Watts(h.Power), FleetMemory(h.Used, h.Size, h.Bound))
 	dst = fmt.Appendf(dst, "  %3s  %-14s %-10s %7s %9s %9s  %s\n", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "DRAM")
 	for _, c := range h.States {
 		clock := "N/A"
@@ -156,7 +156,7 @@ func AppendFleetHost(dst []byte, h *FleetHost) []byte {
 // cellsOf is a cell for each chip, or their number where there are too many.
 func cellsOf(h *FleetHost, ascii bool) string {
 	if len(h.States) == 0 || len(h.States) > 32 {
-		return strconv.Itoa(h.Count()) + " chips"
+		return words.Count(h.Count(), "device")
 	}
 	marks := map[model.State]string{
 		model.StateOK: "■", model.StateHung: "H", model.StateLost: "X", model.StateResetting: "r", model.StateUnknown: "?",

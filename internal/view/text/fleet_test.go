@@ -27,8 +27,8 @@ func TestAppendFleet(t *testing.T) {
 	SortFleet(f.Hosts)
 	got := string(AppendFleet(nil, f, 2, false))
 	for _, want := range []string{
-		"3 hosts  36 chips  35 ok, 1 hung  hottest 80 °C  12.1 kW  DRAM ≥2.0/8.0 GiB\n",
-		"alert ChipHung (critical): 1 on ill\n", "  ill   ■H ", "≥1.0/4.0 GiB  1 ok, 1 hung  1 alerts\n", "  hot   32 chips ", "… and 1 hosts more",
+		"3 hosts  36 devices  35 ok, 1 hung  hottest 80 °C  12.1 kW  DRAM ≥2.0/8.0 GiB\n",
+		"alert ChipHung (critical): 1 on ill\n", "  ill   ■H ", "≥1.0/4.0 GiB  1 ok, 1 hung  1 alert\n", "  hot   32 devices ", "… and 1 host more",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -105,6 +105,14 @@ func Ranges(list []int) string {
 }
 
 // plural is "1 process", "3 processes".
+// Count is a number of things: "1 host", "3 hosts".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}
+
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -106,8 +106,8 @@ func (s *Screen) drawTitle(row cells.Area) {
 		return
 	}
 	total := s.fleet.Total()
-	x = left.Put(x, 0, fmt.Sprintf("%d hosts", len(s.fleet.Hosts)), cells.Text) + 2
-	x = left.Put(x, 0, fmt.Sprintf("%d chips", total.Count()), cells.Text) + 2
+	x = left.Put(x, 0, words.Count(len(s.fleet.Hosts), "host"), cells.Text) + 2
+	x = left.Put(x, 0, words.Count(total.Count(), "device"), cells.Text) + 2
 	for _, state := range []model.State{model.StateLost, model.StateHung, model.StateUnknown, model.StateResetting, model.StateOK} { // trouble first
 		if n := total.Chips[state]; n > 0 {
 			x = left.Put(x, 0, fmt.Sprintf("%d %s", n, state), styleOf(state)) + 2
@@ -145,7 +145,7 @@ func (s *Screen) drawHeading(row cells.Area, name int) {
 	}
 	row.Put(1, 0, words.Truncate(title, name), style(byName))
 	x := 1 + name + 1
-	row.Put(x, 0, "CHIPS", style(byTrouble))
+	row.Put(x, 0, "DEVICES", style(byTrouble))
 	x += s.cellWidth() + degreeColumn
 	row.PutRight(x, 0, "HOTTEST", style(byTemperature))
 	x += powerColumn
@@ -192,7 +192,7 @@ func (s *Screen) drawRow(row cells.Area, h *text.FleetHost, name int) {
 		}
 	}
 	if h.Alerts > 0 {
-		row.Put(x, 0, fmt.Sprintf("%d alerts", h.Alerts), cells.Warn)
+		row.Put(x, 0, words.Count(h.Alerts, "alert"), cells.Warn)
 	}
 }
 
@@ -211,7 +211,7 @@ func (s *Screen) memory(h *text.FleetHost) string {
 func (s *Screen) drawCells(row cells.Area, h *text.FleetHost) {
 	list, known := s.chips[h.Name]
 	if !known {
-		row.Put(0, 0, strconv.Itoa(h.Count())+" chips", cells.Faint)
+		row.Put(0, 0, words.Count(h.Count(), "device"), cells.Faint)
 		return
 	}
 	per := (len(list) + row.W - 1) / row.W
@@ -268,7 +268,7 @@ func (s *Screen) drawHost(area cells.Area) {
 		return
 	}
 	if s.err == "" {
-		title.Put(x, 0, fmt.Sprintf("%d chips  %s  DRAM %s", s.one.Count(), text.Watts(s.one.Power), text.FleetMemory(s.one.Used, s.one.Size, s.one.Bound)), cells.Text)
+		title.Put(x, 0, fmt.Sprintf("%s  %s  DRAM %s", words.Count(s.one.Count(), "device"), text.Watts(s.one.Power), text.FleetMemory(s.one.Used, s.one.Size, s.one.Bound)), cells.Text)
 	}
 	alerts := s.alertsOf(s.open)
 	for y, a := range alerts {

@@ -109,7 +109,7 @@ func (e *engine) has(wants ...string) {
 // for the chips of those in view alone.
 func TestThousandHosts(t *testing.T) {
 	e := open(t, 1000, 140, 40)
-	e.has("1000 hosts  32000 chips  10 hung  31990 ok", "SIMULATED 1", "ChipHung ×10", "node0000", "■■■H■■■", "1 hung 1 alerts", "≥32.0/1024.0 GiB")
+	e.has("1000 hosts  32000 devices  10 hung  31990 ok", "SIMULATED 1", "ChipHung ×10", "node0000", "■■■H■■■", "1 hung 1 alert", "≥32.0/1024.0 GiB")
 	for _, a := range e.asked {
 		if q, ok := a.(AskCells); ok && len(q.Hosts) > 80 {
 			t.Errorf("asks for the chips of %d hosts", len(q.Hosts))
