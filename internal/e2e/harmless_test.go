@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,9 +33,9 @@ var notViewers = map[string]string{
 }
 
 // calls is how each command is run by TestHarmless. A command of the tree that
-// is not here is an error, so that none is forgotten; own stands for the file
-// that a command may write.
-func calls(own string) map[string][]call {
+// is not here is an error, so that none is forgotten; own is the file that a
+// command may write, recording the one that record writes and others read.
+func calls(own, recording string) map[string][]call {
 	return map[string][]call{
 		"smi": {
 			{args: nil},
@@ -62,10 +61,10 @@ func calls(own string) map[string][]call {
 		"pmon":          {{args: []string{"-d", "0.05"}, bytes: 1000}, {args: []string{"-c", "1", "--format", "csv"}}},
 		"top":           {{keys: "q"}, {args: []string{"-s"}}},
 		"mem":           {{args: []string{"--once"}}, {args: []string{"--plain", "-r", "100"}, bytes: 200}, {keys: "q"}},
-		"record":        {{args: []string{"-o", own + ".ttrec", "--interval", "100ms", "--duration", "4s"}}},
-		"replay":        {{args: []string{own + ".ttrec", "smi"}}, {args: []string{own + ".ttrec", "--at", "peak", "smi", "--json"}}, {args: []string{own + ".ttrec"}, keys: "q"}},
-		"export":        {{args: []string{own + ".ttrec", "--perfetto"}}, {args: []string{own + ".ttrec", "--csv", "-o", "-"}}},
-		"diff":          {{args: []string{own + ".ttrec@start", own + ".ttrec"}}, {args: []string{own + ".ttrec", own + ".ttrec", "--json"}}},
+		"record":        {{args: []string{"-o", recording, "--interval", "100ms", "--duration", "4s"}}},
+		"replay":        {{args: []string{recording, "smi"}}, {args: []string{recording, "--at", "peak", "smi", "--json"}}, {args: []string{recording}, keys: "q"}},
+		"export":        {{args: []string{recording, "--perfetto"}}, {args: []string{recording, "--csv", "-o", "-"}}},
+		"diff":          {{args: []string{recording + "@start", recording}}, {args: []string{recording, recording, "--json"}}},
 		"stale":         {{}, {args: []string{"--json"}}},
 		"topo":          {{args: []string{"-m"}}, {args: []string{"--links"}}},
 		"smi topo":      {{args: []string{"-m"}}},
@@ -94,29 +93,43 @@ func TestHarmless(t *testing.T) {
 	}
 	h := start(t, sim.Options{Boards: "n150,n300,p150a"})
 	ctl(t, h, "run", "name=llama,devices=0+1")
-	own := filepath.Join(t.TempDir(), "out")
-	runs := calls(own)
-	list := commands(t, h)
-	if i := slices.Index(list, "record"); i > 0 { // what others read is written first
-		list[0], list[i] = list[i], list[0]
-	}
-	for _, command := range list {
-		if len(runs[command]) == 0 && notViewers[command] == "" {
-			t.Errorf("ttmon %s is not tried here: add it to calls", command)
+	recording := filepath.Join(t.TempDir(), "out.ttrec")
+	try := func(t *testing.T, command string, i int) {
+		dir := t.TempDir()
+		log, own := filepath.Join(dir, "strace"), filepath.Join(dir, "out")
+		if command == "record" {
+			own = recording
 		}
-		for _, c := range runs[command] {
-			args := append(strings.Fields(command), c.args...)
-			name := strings.Join(args, " ")
-			if c.keys != "" {
-				name += " on a terminal"
+		c := calls(own, recording)[command][i]
+		args := []string{"-f", "-y", "-qq", "-o", log, "-e", "trace=" + touching, filepath.Join(bin, "ttmon")}
+		c.run(t, h, strace, append(append(args, strings.Fields(command)...), c.args...))
+		checkTrace(t, log, own, strings.TrimSuffix(recording, "ttrec")+"perfetto") // an export lies beside
+	}
+	// What others read is written first; they mostly wait, and do so together.
+	for i := range calls("", recording)["record"] {
+		t.Run("record", func(t *testing.T) { try(t, "record", i) })
+	}
+	t.Run("others", func(t *testing.T) {
+		for _, command := range commands(t, h) {
+			list := calls("OWN", "RECORDING")[command]
+			if len(list) == 0 && notViewers[command] == "" {
+				t.Errorf("ttmon %s is not tried here: add it to calls", command)
 			}
-			t.Run(name, func(t *testing.T) {
-				log := filepath.Join(t.TempDir(), "strace")
-				c.run(t, h, strace, append([]string{"-f", "-y", "-qq", "-o", log, "-e", "trace=" + touching, filepath.Join(bin, "ttmon")}, args...))
-				checkTrace(t, log, own)
-			})
+			for i, c := range list {
+				if command == "record" {
+					continue
+				}
+				name := strings.Join(append(strings.Fields(command), c.args...), " ")
+				if c.keys != "" {
+					name += " on a terminal"
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					try(t, command, i)
+				})
+			}
 		}
-	}
+	})
 	for line := range strings.Lines(ctl(t, h, "audit")) {
 		var touched struct{ Comm, What string }
 		if err := json.Unmarshal([]byte(line), &touched); err != nil {
@@ -219,8 +232,8 @@ const touching = "open,openat,openat2,creat,unlink,unlinkat,rename,renameat,rena
 	"mkdir,mkdirat,rmdir,mknod,mknodat,chmod,fchmod,fchmodat,chown,fchown,fchownat,utimensat,setxattr,fallocate,flock,fcntl," +
 	"kill,tkill,pidfd_send_signal,ptrace,process_vm_writev,mount,umount2,execve"
 
-// checkTrace reads what strace saw. own is the one file that may be written.
-func checkTrace(t *testing.T, log, own string) {
+// checkTrace reads what strace saw. own are the files that may be written.
+func checkTrace(t *testing.T, log string, own ...string) {
 	t.Helper()
 	f, err := os.Open(log)
 	if err != nil {
@@ -233,7 +246,7 @@ func checkTrace(t *testing.T, log, own string) {
 		if strings.Contains(line, "open") {
 			opens++
 		}
-		if why := harm(line, own); why != "" {
+		if why := harm(line, own...); why != "" {
 			t.Errorf("%s: %s", why, line)
 		}
 	}
@@ -243,7 +256,7 @@ func checkTrace(t *testing.T, log, own string) {
 }
 
 // harm says what is wrong with a system call, if anything is.
-func harm(line, own string) string {
+func harm(line string, own ...string) string {
 	has := func(words ...string) bool {
 		for _, w := range words {
 			if strings.Contains(line, w) {
@@ -275,7 +288,7 @@ func harm(line, own string) string {
 	} {
 		writes = writes || strings.Contains(call, w) && !strings.Contains(call, "readlink")
 	}
-	if writes && !has(own, `"/dev/null"`, `"/dev/tty"`) && !has(`fcntl(`) {
+	if writes && !has(own...) && !has(`"/dev/null"`, `"/dev/tty"`, `fcntl(`) {
 		return "something was opened for writing, or changed"
 	}
 	return ""
