@@ -46,6 +46,7 @@ func (h *host) reloaded() []string {
 // Who is told of alerts, and where samples go, changes without a restart; what
 // cannot change is said to stay.
 func TestReloadOfMemory(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.simulate("n300,p150a")
 	var told, written [2]atomic.Int64
