@@ -36,11 +36,14 @@ func run(t *testing.T, caches int) *recording.Reader {
 	ok(t, w.Meta(at(0), recording.Meta{Version: "test", Command: []string{"python", "x.py"}}))
 	ok(t, w.Snapshot(at(0), wire.Append(nil, tuitest.Host(1, 0))))
 	ok(t, w.Process(at(0), recording.Process{ID: 1, PID: 42, Method: recording.ByLedger}))
-	ok(t, w.List(at(0), recording.List{ID: 2, Process: 1, Pool: "dram", Geometry: blocks.Geometry{Banks: 2}, Chips: []uint64{7}}))
+	list := recording.List{ID: 2, Process: 1, Pool: "dram", Geometry: blocks.Geometry{Banks: 2}}
+	ok(t, w.List(at(0), list))
 	for id, line := range map[uint32]int{1: 10, 2: 20} {
 		ok(t, w.Site(at(0), recording.Site{ID: id, Stack: []recording.Frame{{File: "x.py", Line: line, Function: "f"}}}))
 	}
 	ok(t, w.Alloc(at(1), 2, blocks.Block{Addr: 0, Size: 1000, Site: 1}))
+	list.Chips = []uint64{7} // which is known from then on
+	ok(t, w.List(at(1), list))
 	for i := range caches {
 		ok(t, w.Alloc(at(2), 2, blocks.Block{Addr: uint64(i+1) * 4096, Size: 1000, Site: 2}))
 	}
