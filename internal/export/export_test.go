@@ -326,6 +326,7 @@ func TestChipsKnownLater(t *testing.T) {
 	l.Chips = []uint64{77}
 	ok(t, w.List(at(2), l))
 	ok(t, w.Alloc(at(3), 2, blocks.Block{Addr: mib, Size: mib}))
+	ok(t, w.Ended(at(5), 1))
 	ok(t, w.Close())
 	r, err := recording.Open(path)
 	ok(t, err)
@@ -335,6 +336,19 @@ func TestChipsKnownLater(t *testing.T) {
 	d := readPerfetto(t, b.Bytes())
 	if c := d.Counters["process 4242 python/DRAM, exact, chip 77"]; c.Peak != 16*mib || len(d.Counters) != 1 {
 		t.Errorf("counters %+v", d.Counters)
+	}
+	for second, want := range map[float64]int64{4: 16 * mib, 5: 0} { // and it holds nothing when it has ended
+		heap, err := Profile(r, at(second))
+		ok(t, err)
+		p, err := profile.ParseData(heap)
+		ok(t, err)
+		held := int64(0)
+		for _, s := range p.Sample {
+			held += s.Value[3]
+		}
+		if held != want {
+			t.Errorf("%d bytes are held after %v s, want %d", held, second, want)
+		}
 	}
 }
 

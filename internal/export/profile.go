@@ -98,8 +98,11 @@ func (s *poolSum) settle() {
 }
 
 func sumUp(r *recording.Reader, at time.Time) (map[poolKey]*poolSum, error) {
-	sums := map[poolKey]*poolSum{}
-	live := map[uint32]map[uint64]profiled{}
+	chips, err := r.Chips()
+	if err != nil {
+		return nil, err
+	}
+	u := &sumsUp{chips: chips, sums: map[poolKey]*poolSum{}, live: map[uint32]map[uint64]profiled{}}
 	c := r.Begin()
 	for {
 		rec, err := c.NextUntil(at)
@@ -109,46 +112,72 @@ func sumUp(r *recording.Reader, at time.Time) (map[poolKey]*poolSum, error) {
 		if err != nil {
 			return nil, err
 		}
-		drop := func(addr uint64) {
-			x, ok := live[rec.ID][addr]
-			if !ok {
-				return
-			}
-			delete(live[rec.ID], addr)
-			for _, key := range x.keys {
-				sums[key].move(x.site, x.bytes, false)
-			}
-		}
-		switch rec.Kind {
-		case recording.KindAlloc:
-			drop(rec.Block.Addr)
-			def, _, _ := c.List(rec.ID)
-			x := profiled{site: rec.Block.Site, bytes: bytesOf(&def, rec.Block)}
-			for _, chip := range def.Chips {
-				key := poolKey{chip, def.Geometry.Pool}
-				if sums[key] == nil {
-					sums[key] = newPoolSum()
-				}
-				sums[key].sites[x.site], _ = c.Site(x.site)
-				sums[key].move(x.site, x.bytes, true)
-				x.keys = append(x.keys, key)
-			}
-			if live[rec.ID] == nil {
-				live[rec.ID] = map[uint64]profiled{}
-			}
-			live[rec.ID][rec.Block.Addr] = x
-		case recording.KindFree:
-			drop(rec.Block.Addr)
-		case recording.KindClear, recording.KindClosed:
-			for _, addr := range slices.Sorted(maps.Keys(live[rec.ID])) {
-				drop(addr)
-			}
-		}
+		u.take(c.State, &rec)
 	}
-	for _, s := range sums {
+	for _, s := range u.sums {
 		s.settle()
 	}
-	return sums, nil
+	return u.sums, nil
+}
+
+// sumsUp sums up what places hold while a recording is read.
+type sumsUp struct {
+	chips map[uint32][]uint64 // of each list
+	sums  map[poolKey]*poolSum
+	live  map[uint32]map[uint64]profiled // by list and address
+}
+
+func (u *sumsUp) take(state *recording.State, rec *recording.Record) {
+	switch rec.Kind {
+	case recording.KindAlloc:
+		u.alloc(state, rec)
+	case recording.KindFree:
+		u.drop(rec.ID, rec.Block.Addr)
+	case recording.KindClear, recording.KindClosed:
+		u.dropAll(rec.ID)
+	case recording.KindEnded:
+		for list := range u.live {
+			if _, _, open := state.List(list); !open {
+				u.dropAll(list)
+			}
+		}
+	}
+}
+
+func (u *sumsUp) alloc(state *recording.State, rec *recording.Record) {
+	u.drop(rec.ID, rec.Block.Addr)
+	def, _, _ := state.List(rec.ID)
+	x := profiled{site: rec.Block.Site, bytes: bytesOf(&def, rec.Block)}
+	for _, chip := range u.chips[rec.ID] {
+		key := poolKey{chip, def.Geometry.Pool}
+		if u.sums[key] == nil {
+			u.sums[key] = newPoolSum()
+		}
+		u.sums[key].sites[x.site], _ = state.Site(x.site)
+		u.sums[key].move(x.site, x.bytes, true)
+		x.keys = append(x.keys, key)
+	}
+	if u.live[rec.ID] == nil {
+		u.live[rec.ID] = map[uint64]profiled{}
+	}
+	u.live[rec.ID][rec.Block.Addr] = x
+}
+
+func (u *sumsUp) drop(list uint32, addr uint64) {
+	x, ok := u.live[list][addr]
+	if !ok {
+		return
+	}
+	delete(u.live[list], addr)
+	for _, key := range x.keys {
+		u.sums[key].move(x.site, x.bytes, false)
+	}
+}
+
+func (u *sumsUp) dropAll(list uint32) {
+	for _, addr := range slices.Sorted(maps.Keys(u.live[list])) {
+		u.drop(list, addr)
+	}
 }
 
 // profiled is a block that is held.
