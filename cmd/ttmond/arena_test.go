@@ -65,7 +65,7 @@ type figures struct {
 const (
 	arenaMemory      = 512 << 20
 	arenaDescriptors = 4096
-	arenaBuffers     = 1 << 20
+	arenaBuffers     = 1 << 20 / fewer
 )
 
 // patienceOfUsers is what counts as a failure where nothing else runs (make

@@ -193,7 +193,7 @@ func attackSlowReads(p place) error {
 	if err != nil {
 		return err
 	}
-	if err := sendAll(fd, frames(100_000, func(k uint64) []byte { return frame(72, 1, 0, 10, 0, os.Getpid(), k*64) })); err != nil {
+	if err := sendAll(fd, frames(100_000/fewer, func(k uint64) []byte { return frame(72, 1, 0, 10, 0, os.Getpid(), k*64) })); err != nil {
 		return err
 	}
 	ready()
@@ -234,7 +234,7 @@ func attackConnections(p place) error {
 		} else {
 			_ = sendAll(fd, frame(72, 1, 1, 1, 0, os.Getpid(), uint64(n)*64))
 		}
-		if n > 3000 && !said {
+		if n > arenaDescriptors/2 && !said { // more than a user may have
 			said = true
 			ready()
 		}

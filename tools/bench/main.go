@@ -24,6 +24,7 @@ var sections = []section{
 	{"uprobe", "watching allocators through the kernel", benchUprobe},
 	{"lib", "libttmon inside a program, and reading its ledgers", benchLib},
 	{"ttmond", "the allocation server next to a program that only reads", benchTTMOND},
+	{"takeover", "how long clients wait while another ttmond takes over", benchTakeover},
 	{"history", "ttmond with and without history, on 32 boards", benchHistory},
 	{"killed", "what is lost when ttmond is killed under load", benchKilled},
 	{"record", "recording 32 boards and a busy program, and finding a moment again", benchRecord},

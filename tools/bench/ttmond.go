@@ -35,7 +35,7 @@ func benchTTMOND(l *lab) error {
 	if err := l.compile("writer", writerSource); err != nil {
 		return err
 	}
-	for _, part := range []func(*lab) error{benchThroughput, benchSteady, benchMillion, benchDeath, benchTakeover} {
+	for _, part := range []func(*lab) error{benchThroughput, benchSteady, benchMillion, benchDeath} {
 		if err := part(l); err != nil {
 			return err
 		}

@@ -185,13 +185,19 @@ func (c *cpuClock) end(took time.Duration, now time.Time) time.Duration {
 	return min(took, c.used-before)
 }
 
-func (c *cpuClock) ask(now time.Time) {
+func (c *cpuClock) ask(now time.Time) { c.used, c.at, c.turns = threadTime(), now, 0 }
+
+// worked is how long our thread has worked since it was last asked.
+func (c *cpuClock) worked() time.Duration { return threadTime() - c.used }
+
+// threadTime is the processor time of the thread that asks.
+func threadTime() time.Duration {
 	var ts unix.Timespec
 	_, _, errno := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_THREAD_CPUTIME_ID, uintptr(unsafe.Pointer(&ts)), 0)
 	if errno != 0 {
 		panic("BUG: no clock: " + errno.Error())
 	}
-	c.used, c.at, c.turns = time.Duration(ts.Nano()), now, 0
+	return time.Duration(ts.Nano())
 }
 
 // Loop may be called from any goroutine, also when the loop is stuck.
