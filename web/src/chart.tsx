@@ -95,7 +95,7 @@ export function Chart(p: Props) {
 
   useEffect(() => {
     plot.current?.setData(series, false);
-    plot.current?.setScale("x", { min: p.start, max: p.end });
+    if (p.end > p.start) plot.current?.setScale("x", { min: p.start, max: p.end });
   }, [series, p.start, p.end, p.events]);
 
   const at = cursor ?? lastKnown(p.data);
@@ -173,7 +173,8 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
     legend: { show: false },
     cursor: { sync: { key: live.current.sync ?? "time" }, drag: { x: true, y: false, setScale: false }, points: { size: 5 } },
     scales: {
-      x: { time: true },
+      // The range that is asked for, from the first stroke on, whatever is known of it.
+      x: { time: true, range: (_u, min, max) => (live.current.end > live.current.start ? [live.current.start, live.current.end] : [min, max]) },
       y: {
         range: (_u, min, max) => {
           const limit = live.current.limit ?? null;

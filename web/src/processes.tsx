@@ -9,7 +9,7 @@ import { ProcessTable } from "./processtable";
 import { type Range, RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import type { State } from "./store";
-import { missing, moment } from "./figures";
+import { missing, moment, span } from "./figures";
 import type { Process, SaidProcess } from "./types";
 
 export function ProcessesPage(p: { s: State }) {
@@ -166,7 +166,14 @@ function Past(p: { pid: number; ticks: number; range: Range; now: Point | null }
     return () => stop.abort();
   }, [p.pid, p.ticks, beat, p.range.end - p.range.start]);
   const points = past && p.now && p.range.moving && Date.parse(p.now.time) > Date.parse(past.at(-1)?.time ?? "1970-01-01") ? [...past, p.now] : past;
-  return <Chart title="DRAM by device" data={points && pastData(points)} problem={problem} start={p.range.start} end={p.range.end} height={200} />;
+  return <Chart title="DRAM by device" note={past ? apart(past) : ""} data={points && pastData(points)} problem={problem} start={p.range.start} end={p.range.end} height={200} />;
+}
+
+/** How far apart the moments are that are known: what came and went between two of them is not seen. */
+function apart(points: Point[]): string {
+  const gaps = points.slice(1).map((x, i) => Date.parse(x.time) - Date.parse(points[i]!.time));
+  const middle = gaps.sort((a, b) => a - b)[Math.floor(gaps.length / 2)];
+  return middle === undefined ? "" : `a moment every ${span(Math.round(middle / 1000))}`;
 }
 
 function pastData(points: Point[]): ChartData {

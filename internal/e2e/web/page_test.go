@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -37,6 +38,7 @@ func TestPage(t *testing.T) {
 	t.Run("narrow", func(t *testing.T) { narrow(t, n, evil) })
 	t.Run("fault", func(t *testing.T) { b.TB = t; fault(t, b, n) })
 	t.Run("past", func(t *testing.T) { b.TB = t; past(t, b, n) })
+	t.Run("gone", func(t *testing.T) { b.TB = t; gone(t, b, n, evil) })
 	t.Run("away", func(t *testing.T) { b.TB = t; away(t, b, n) })
 }
 
@@ -149,6 +151,26 @@ func past(t *testing.T, b *tab, n *node) {
 	b.until("the page says that it shows the past", `document.querySelector(".fresh.past") !== null && document.querySelector(".timebar input[type=range]") !== null`)
 	b.press("l")
 	b.until("it is live again", `document.querySelector(".fresh.live") !== null && [...document.querySelectorAll(".card .state")].every(e => e.textContent.includes("ok"))`)
+}
+
+// gone: a process that has ended is in the moments in which it ran, which the
+// slider leads to, and in no later one.
+func gone(t *testing.T, b *tab, n *node, pid string) {
+	before := eval[int](b, `Math.floor(Date.now() / 1000) - 1`)
+	at := fmt.Sprintf(`"at=" + encodeURIComponent(new Date(%d000).toISOString())`, before)
+	b.visit(n.url + "/processes")
+	b.until("it is in a moment that is kept", `fetch("/api/v1/past?" + `+at+`).then(r => r.json()).then(s => s.processes.some(p => p.pid === `+pid+`))`)
+	n.ctl("kill", pid)
+	b.until("it is gone", `![...document.querySelectorAll("table.processes a")].some(e => e.textContent === "`+pid+`")`)
+	b.until("the way back is open", `document.querySelector(".timebar input[type=range]") !== null || (document.querySelector("[aria-label='Look back in time']").click(), false)`)
+	eval[any](b, fmt.Sprintf(`(() => { const e = document.querySelector(".timebar input[type=range]"); e.value = %d; e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); })()`, before))
+	b.until("the moment is in the address", `new URLSearchParams(location.search).has("at")`)
+	b.until("it runs at that moment", `[...document.querySelectorAll("table.processes a")].some(e => e.textContent === "`+pid+`")`)
+	b.says(evilCmd)
+	b.press("m")
+	b.until("the memory is that of the moment, too", `[...document.querySelectorAll(".tile.process")].some(e => e.href.includes("/process/`+pid+`"))`)
+	b.press("l")
+	b.until("now it is not there", `document.querySelector(".fresh.live") !== null && ![...document.querySelectorAll(".tile.process")].some(e => e.href.includes("/process/`+pid+`"))`)
 }
 
 // away: nothing old passes for new while ttmond is gone.
