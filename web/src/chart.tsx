@@ -3,7 +3,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { clock, isBytes, markOf, value } from "./figures";
+import { clock, isBytes, markOf, unitBytes, value } from "./figures";
 import { byteTicks, timeLabels, timeSpace } from "./ticks";
 import { save } from "./parts";
 import { zoom } from "./range";
@@ -178,7 +178,7 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
       y: {
         range: (_u, min, max) => {
           const limit = live.current.limit ?? null;
-          return live.current.zero && limit ? [0, Math.max(limit * 1.08, max ?? 0)] : around(min, max, limit ?? (held && max === null ? 2 ** 30 : null), held || Boolean(live.current.zero));
+          return live.current.zero && limit ? [0, Math.max(limit * 1.08, max ?? 0)] : around(min, max, limit ?? (held && max === null ? 2 ** 30 / unitBytes(data.unit) : null), held || Boolean(live.current.zero));
         },
       },
     },

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
 import { BankMap, Fit, Flame, type MapAnswer, useMap } from "./bankmap";
 import { Chart, type ChartData } from "./chart";
-import { A, Empty, Panel, Reasons } from "./parts";
+import { A, Empty, Panel, poolNames, Reasons } from "./parts";
 import { ProcessTable } from "./processtable";
 import { type Range, RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
@@ -221,7 +221,7 @@ function Sites(p: { map: MapAnswer }) {
             <tr key={i}>
               <td class="num">{s.bytes_text ?? s.bytes}</td>
               <td class="num">{s.blocks}</td>
-              <td>{s.pool}</td>
+              <td>{poolNames[s.pool] ?? s.pool}</td>
               <td>{s.tag ?? "–"}</td>
               <td class="wrap" title={s.stack.join("\n")}>
                 {s.where ?? s.stack.at(-1) ?? "–"}

@@ -161,7 +161,7 @@ function find(s: State, text: string): void {
   else if (t) go("/processes?filter=" + encodeURIComponent(text.trim()));
 }
 
-const themeNames: Record<Theme, string> = { auto: "◐ auto", light: "○ light", dark: "● dark", contrast: "◑ high contrast" };
+const themeNames: Record<Theme, string> = { auto: "◐ auto", light: "○ light", dark: "● dark", contrast: "◑ contrast" };
 
 function Themes() {
   const [now, set] = useState<Theme>(theme());
