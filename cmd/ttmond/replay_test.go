@@ -116,6 +116,9 @@ func TestReplayIsServed(t *testing.T) {
 		t.Errorf("the page: %.200s", html)
 	}
 	testReplayedRange(t, ask)
+	if health := ask("api/v1/health", nil); strings.Contains(health, " old") {
+		t.Errorf("a moment of a recording is not late: %s", health)
+	}
 	if top := ask("api/v1/topology", nil); !strings.Contains(top, `"pairs"`) {
 		t.Errorf("topology: %s", top)
 	}

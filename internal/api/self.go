@@ -93,7 +93,7 @@ func (s *Server) checkSnapshots(h *Health) {
 		}
 		return
 	}
-	age := time.Since(snap.Time)
+	age := s.opt.Now().Sub(snap.Time)
 	seconds := age.Round(time.Millisecond).Seconds()
 	h.SnapshotAge = &seconds
 	if age > s.patience() {
@@ -158,7 +158,7 @@ func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	calls := []string{
-		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/processes/PID/blocks", "/v1/leaks", "/v1/stale",
+		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/processes/PID/blocks", "/v1/allocations", "/v1/leaks", "/v1/stale",
 		"/v1/dump", "/v1/dumps", "/v1/health", "/v1/version",
 	}
 	m := s.opt.Memory
