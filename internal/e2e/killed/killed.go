@@ -109,9 +109,10 @@ func (l *loop) start(ctx context.Context) (*exec.Cmd, error) {
 
 func (l *loop) socket() string { return filepath.Join(l.dir, "api") }
 
-// until waits for something, for a minute if need be.
+// until waits for something, for minutes if need be: the host is simulated on
+// the machine that is overloaded.
 func (l *loop) until(ctx context.Context, holds func() bool) error {
-	for limit := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) || ctx.Err() != nil {
 			return errors.Join(errors.New("it does not answer"), ctx.Err())
 		}
