@@ -156,7 +156,7 @@ func past(t *testing.T, b *tab, n *node) {
 // gone: a process that has ended is in the moments in which it ran, which the
 // slider leads to, and in no later one.
 func gone(t *testing.T, b *tab, n *node, pid string) {
-	before := eval[int](b, `Math.floor(Date.now() / 1000) - 1`)
+	before := eval[int](b, `Math.floor(Date.now() / 1000) - 5`) // what is a second old is now, to the slider
 	at := fmt.Sprintf(`"at=" + encodeURIComponent(new Date(%d000).toISOString())`, before)
 	b.visit(n.url + "/processes")
 	b.until("it is in a moment that is kept", `fetch("/api/v1/past?" + `+at+`).then(r => r.json()).then(s => s.processes.some(p => p.pid === `+pid+`))`)
