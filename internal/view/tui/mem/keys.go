@@ -200,12 +200,16 @@ func (s *State) footer() []widget.Binding {
 	if s.depth != overview && (s.depth == oneHolder || len(s.chips()) > 1) {
 		out = append([]widget.Binding{back}, out...)
 	}
-	return out
+	return s.around.Leaves(out)
 }
 
+// Surround tells of a screen around this one.
+func (s *State) Surround(a widget.Around) { s.around = a }
+
 func (s *State) helpLines() []widget.HelpLine {
-	out := widget.HelpOf("This screen", s.Keys())
-	out = append(out, widget.HelpOf("Everywhere", s.alone())...)
+	out := widget.HelpOf("This screen", s.around.Leaves(s.Keys()))
+	out = append(out, s.around.Help()...)
+	out = append(out, widget.HelpOf("Everywhere", s.around.Leaves(s.alone()))...)
 	return append(out, widget.HelpLine{}, widget.HelpLine{Text: "What the figures mean"},
 		widget.HelpLine{Key: "8.1/12.0 GiB", Text: "allocated, of what the chip has; free is not the difference"},
 		widget.HelpLine{Key: "67 %", Text: "of the pool; TRACE is measured against DRAM, CB, kernels and L1_SMALL against L1"},

@@ -42,6 +42,7 @@ type State struct {
 	lostFor     time.Duration
 	paused      bool
 	past        past
+	around      widget.Around
 
 	depth  depth
 	chip   chipKey // the selected chip

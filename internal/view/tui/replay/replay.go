@@ -41,6 +41,9 @@ const (
 // New wraps a screen. charts is the store that the screen draws from.
 func New(inner tui.App, p *recording.Player, charts *history.Store) *Screen {
 	s := &Screen{App: inner, player: p, charts: charts, gauges: gauge.New()}
+	if inner, ok := inner.(interface{ Surround(widget.Around) }); ok {
+		inner.Surround(widget.Around{Title: "The recording", Keys: s.Keys()})
+	}
 	s.fill()
 	return s
 }

@@ -121,6 +121,26 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// The keys that the recording has taken are told as what they do.
+func TestFooterAndHelp(t *testing.T) {
+	s := show(t)
+	s.line()
+	if footer := s.grid.Row(28); strings.Contains(footer, "Pause") || !strings.Contains(footer, "Quit") {
+		t.Errorf("the footer of the screen: %s", footer)
+	}
+	s.screen.Update(tui.Key("f1"))
+	s.line()
+	var text strings.Builder
+	for y := range 30 {
+		text.WriteString(s.grid.Row(y) + "\n")
+	}
+	for _, want := range []string{"The recording", "play and pause", "the next event"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the help has no %q:\n%s", want, &text)
+		}
+	}
+}
+
 // The mouse moves the slider; a click above it is the screen's.
 func TestMouse(t *testing.T) {
 	s := show(t)

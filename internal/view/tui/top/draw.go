@@ -139,7 +139,7 @@ func (s *State) drawFooter(row cells.Area) {
 		row.Put(1, 0, words.Truncate(s.flash.text, row.W-2), s.flash.style)
 		return
 	}
-	widget.Footer(&s.hits, row, s.bound(s.footKeys()))
+	widget.Footer(&s.hits, row, s.around.Leaves(s.bound(s.footKeys())))
 }
 
 // footKeys is the order of the footer: F-keys by number, then letters.

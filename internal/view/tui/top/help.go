@@ -20,8 +20,12 @@ func (h *help) draw(s *State, screen cells.Area) {
 	h.box.Draw(&s.hits, screen, s.helpLines(), func() { s.dialog = nil })
 }
 
+// Surround tells of a screen around this one.
+func (s *State) Surround(a widget.Around) { s.around = a }
+
 func (s *State) helpLines() []widget.HelpLine {
 	var out []widget.HelpLine
+	out = append(out, s.around.Help()...)
 	if s.page != nil {
 		out = append(out, widget.HelpOf("This page", s.bound(s.page.keys()))...)
 	}
@@ -29,7 +33,7 @@ func (s *State) helpLines() []widget.HelpLine {
 	out = append(out, widget.HelpLine{}, widget.HelpLine{Text: "Moving"})
 	out = append(out, moving...)
 	out = append(out, widget.HelpOf("Charts in focus", s.bound(chartKeys()))...)
-	out = append(out, widget.HelpOf("Everywhere", s.bound(everywhere()))...)
+	out = append(out, widget.HelpOf("Everywhere", s.around.Leaves(s.bound(everywhere())))...)
 	out = append(out, widget.HelpLine{}, widget.HelpLine{Text: "What the figures mean"})
 	return append(out, meanings...)
 }

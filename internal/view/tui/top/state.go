@@ -44,12 +44,13 @@ type State struct {
 	detect event.Detector
 	log    []event.Event // of this run, oldest first
 
-	w, h  int
-	live  *model.Snapshot // the newest
-	shown *model.Snapshot // what is drawn: older while paused or frozen
-	alone time.Time       // since when ttmond is gone; zero: it is there, or never was
-	lost  *outage         // the source does not answer; nil: it does
-	back  *outage         // it did not answer a while ago
+	around widget.Around
+	w, h   int
+	live   *model.Snapshot // the newest
+	shown  *model.Snapshot // what is drawn: older while paused or frozen
+	alone  time.Time       // since when ttmond is gone; zero: it is there, or never was
+	lost   *outage         // the source does not answer; nil: it does
+	back   *outage         // it did not answer a while ago
 
 	paused bool
 	past   time.Time // the moment that is looked back at; zero: none

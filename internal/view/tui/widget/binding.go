@@ -29,6 +29,23 @@ func Find(list []Binding, k tui.Key) *Binding {
 	return nil
 }
 
+// Around is what a screen around another one does with keys, which it gets
+// first; footer and help of the inner one tell it.
+type Around struct {
+	Title string
+	Keys  []Binding
+}
+
+// Leaves is what of the inner screen's bindings is left.
+func (a Around) Leaves(list []Binding) (out []Binding) {
+	for _, b := range list {
+		if Find(a.Keys, b.Keys[0]) == nil {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
 // Footer draws the keys of a screen in one row; each answers to the mouse.
 func Footer(h *Hits, row cells.Area, list []Binding) {
 	var fit []Binding
@@ -113,6 +130,14 @@ func wrapHelp(lines []HelpLine, w int) []HelpLine {
 		}
 	}
 	return out
+}
+
+// Help is what the outer keys do, if there are any.
+func (a Around) Help() []HelpLine {
+	if len(a.Keys) == 0 {
+		return nil
+	}
+	return HelpOf(a.Title, a.Keys)
 }
 
 // HelpOf is a heading and the keys below it.
