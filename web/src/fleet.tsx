@@ -58,7 +58,7 @@ export function FleetPage() {
   }, [metric]);
   const hosts = useMemo(() => (fleet?.hosts ?? []).filter((h) => !filter || h.name.toLowerCase().includes(filter) || h.jobs?.some((j) => j.toLowerCase().includes(filter))), [fleet, filter]);
   const metrics = [...new Set([...usual, ...state.metrics.filter((m) => m.kind === "gauge").map((m) => m.name)])];
-  const chips = fleet ? Object.values(fleet.chips).reduce((a, b) => a + b, 0) : 0;
+  const devices = fleet ? Object.values(fleet.chips).reduce((a, b) => a + b, 0) : 0;
   return (
     <>
       {problem && <p class={"banner " + (fleet ? "bad" : "info")}>{problem}{fleet ? `: what is shown is of ${moment(fleet.time)}` : ""}</p>}
@@ -69,7 +69,7 @@ export function FleetPage() {
               <b>{fleet.hosts.length}</b> hosts
             </span>
             <span>
-              <b>{chips}</b> chips
+              <b>{devices}</b> devices
             </span>
             {Object.entries(fleet.chips).map(([k, n]) => (
               <span key={k} class={k === "hung" || k === "lost" ? "bad" : ""}>
@@ -212,7 +212,7 @@ function HeatMap(p: { fleet: Fleet; hosts: Host[] }) {
         <div style={{ height: p.hosts.length * rowHeight + "px" }} />
         {host && (
           <span id="chosen-host" role="option" aria-selected="true" class="unseen">
-            {host.name}, {host.cells.length} chips, {host.alerts} alerts
+            {host.name}, {host.cells.length} devices, {host.alerts} alerts
           </span>
         )}
       </div>

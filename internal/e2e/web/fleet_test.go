@@ -100,7 +100,7 @@ func TestFleet(t *testing.T) {
 	url := serveFleet(t, engine)
 	b := open(t, desk, url)
 	b.until("both hosts are there, the one in trouble first", fmt.Sprintf(
-		`document.querySelector(".fleetsums")?.textContent.includes("6 chips") && document.querySelector(".fleetsums").textContent.includes("1 hung") && document.querySelector(".hostdetail h3")?.textContent.includes(%q)`, at(bad)))
+		`document.querySelector(".fleetsums")?.textContent.includes("6 devices") && document.querySelector(".fleetsums").textContent.includes("1 hung") && document.querySelector(".hostdetail h3")?.textContent.includes(%q)`, at(bad)))
 	if href := eval[string](b, `document.querySelector(".hostdetail a").href`); href != bad.url+"/" {
 		t.Errorf("the way to its page is %s, want %s/", href, bad.url)
 	}
