@@ -55,27 +55,37 @@ func Private() error {
 func private() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }
 
 // outsideChroot runs f at the root of our own mount namespace: entering a
-// namespace leads there. Only a thread of its own can, which ends with it.
+// namespace leads there. Only a thread of its own can, which ends with it. It
+// is never the first one: that cannot end, and its root is what others see as
+// the root of the process.
 func outsideChroot(f func() error) error {
 	failed := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread is of no use to others
-		failed <- func() error {
-			ns, err := unix.Open("/proc/self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			if err != nil {
-				return err
-			}
-			defer unix.Close(ns)
-			if err := unix.Unshare(unix.CLONE_FS); err != nil {
-				return err
-			}
-			if err := unix.Setns(ns, unix.CLONE_NEWNS); err != nil {
-				return err
-			}
-			return f()
-		}()
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			failed <- outsideChroot(f) // by another thread: this one is taken until then
+			runtime.UnlockOSThread()
+			return
+		}
+		failed <- atOutermostRoot(f) // and never unlocked: the thread is of no use to others
 	}()
 	return <-failed
+}
+
+// atOutermostRoot takes the thread out of a chroot for good.
+func atOutermostRoot(f func() error) error {
+	ns, err := unix.Open("/proc/self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(ns)
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return err
+	}
+	if err := unix.Setns(ns, unix.CLONE_NEWNS); err != nil {
+		return err
+	}
+	return f()
 }
 
 // Assemble carries out the plan, using stage, an empty directory, on the way.
