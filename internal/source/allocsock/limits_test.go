@@ -279,6 +279,39 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// Connections that come and go do not keep the service manager busy: after the
+// first ones a user has it work a few times a second.
+func TestStoreRate(t *testing.T) {
+	u, now := &user{uid: 60000}, time.Unix(1000, 0)
+	taken := func() (n int) {
+		for ; u.mayStore(now); now = now.Add(time.Nanosecond) {
+			n++
+		}
+		return n
+	}
+	if n := taken(); n != storesAtOnce {
+		t.Errorf("%d at once", n)
+	}
+	now = now.Add(10 * time.Second)
+	if n := taken(); n != 10*storesPerSecond {
+		t.Errorf("%d in ten seconds", n)
+	}
+	now = now.Add(-time.Hour) // the clock was set
+	if n := taken(); n != 0 {
+		t.Errorf("%d by a clock that was set back", n)
+	}
+	now = now.Add(24 * time.Hour)
+	if n := taken(); n != storesAtOnce {
+		t.Errorf("%d after a day", n)
+	}
+	now = now.Add(time.Hour)
+	for i := range storesOfAUser + 1 {
+		if u.mayStore(now) != (i < storesOfAUser) {
+			t.Errorf("%d at a time", i)
+		}
+	}
+}
+
 // The loop tells that it goes round, also when nothing happens.
 func TestBeat(t *testing.T) {
 	var beats atomic.Int32

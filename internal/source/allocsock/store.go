@@ -2,7 +2,6 @@ package allocsock
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -10,10 +9,16 @@ import (
 
 // The service manager may be busy for seconds. So what it is to keep is
 // offered to it without waiting, a few at a time, and again later if it does
-// not take them.
+// not take them. Each one costs it more than a connection costs who makes it,
+// and it does everything else on the host: nobody may have it work for
+// connections that come and go.
 const (
-	storesPerTurn = 8
-	storeRetry    = 20 * time.Millisecond
+	storesAtATime = 16
+	storeEvery    = 20 * time.Millisecond
+
+	storesOfAUser   = 4   // at a time
+	storesAtOnce    = 256 // of a user, in a row
+	storesPerSecond = 4   // after those
 )
 
 // storeLater has a connection given to the service manager.
@@ -23,27 +28,55 @@ func (s *Server) storeLater(c *conn) {
 	}
 	c.stored = true
 	s.unstored = append(s.unstored, c)
+	if c.user.uid == 0 {
+		s.storeAt = time.Time{}
+	}
 }
 
 func (s *Server) storeSome() {
 	if len(s.unstored) == 0 || s.now.Before(s.storeAt) {
 		return
 	}
-	n := 0
-	for _, c := range s.unstored[:min(len(s.unstored), storesPerTurn)] {
-		if c.fd >= 0 {
+	s.storeAt = s.now.Add(storeEvery)
+	waiting, left, busy := s.unstored[:0], storesAtATime, false
+	for _, c := range s.unstored {
+		switch {
+		case c.fd < 0: // it has ended
+		case busy || c.user.uid != 0 && (left == 0 || !c.user.mayStore(s.now)):
+			waiting = append(waiting, c)
+		default:
+			left = max(left-1, 0)
 			err := s.opt.Store(c.fd)
 			if errors.Is(err, unix.EAGAIN) {
-				s.storeAt = s.now.Add(storeRetry)
-				break
-			}
-			if err != nil {
+				busy = true
+				c.user.stores++ // it was not taken
+				waiting = append(waiting, c)
+			} else if err != nil {
 				s.log.Warn("a client would not survive a crash of ttmond", "err", err)
 			}
 		}
-		n++
 	}
-	if s.unstored = slices.Delete(s.unstored, 0, n); len(s.unstored) == 0 {
+	clear(s.unstored[len(waiting):])
+	if s.unstored = waiting; len(waiting) == 0 {
 		s.unstored = nil
 	}
+}
+
+// mayStore tells whether one more connection of a user may be given to the
+// service manager now, and counts it. Root, who may have it work as it likes,
+// is not asked for.
+func (u *user) mayStore(now time.Time) bool {
+	if !now.Equal(u.storesAt) {
+		earned := float64(storesAtOnce)
+		if !u.storesAt.IsZero() {
+			earned = storesPerSecond * max(now.Sub(u.storesAt).Seconds(), 0)
+		}
+		u.stores, u.storesNow, u.storesAt = min(storesAtOnce, u.stores+earned), 0, now
+	}
+	if u.stores < 1 || u.storesNow == storesOfAUser {
+		return false
+	}
+	u.stores--
+	u.storesNow++
+	return true
 }

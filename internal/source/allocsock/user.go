@@ -114,6 +114,10 @@ type user struct {
 
 	textAfter time.Time // when the next text may be made
 
+	stores    float64 // connections that the service manager may be given
+	storesNow int     // were given at storesAt
+	storesAt  time.Time
+
 	lines      int // log lines since
 	linesSince time.Time
 	lost       uint64    // lines left out
