@@ -60,6 +60,7 @@ func bundle() (map[string][]byte, error) {
 	res := api.Build(api.BuildOptions{
 		EntryPointsAdvanced: []api.EntryPoint{
 			{InputPath: sources + "/src/main.tsx", OutputPath: "page"},
+			{InputPath: sources + "/src/stream.ts", OutputPath: "stream"},
 			{InputPath: sources + "/src/style.css", OutputPath: "style"},
 		},
 		Bundle: true, MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,

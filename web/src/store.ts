@@ -2,9 +2,11 @@
 // whether it is now or a past moment.
 
 import { useEffect, useReducer } from "preact/hooks";
-import { follow, get, redeem, Refused } from "./api";
+import { get, redeem, sessionOf } from "./api";
 import { currentRoute, onRoute } from "./route";
+import { follow } from "./share";
 import type { Me, Metric, Said, Snapshot, Words } from "./types";
+import type { News } from "./watch";
 
 export type Link = "connecting" | "live" | "lost" | "past";
 
@@ -90,49 +92,36 @@ export function onSnapshot(f: (s: Snapshot) => void): () => void {
 }
 
 let stop: AbortController | null = null;
-let wait = 500;
 let lastID = 0;
+let asked = 0; // performance.now() when the connection was asked for
 
-/** Connects, and again whenever the connection breaks, until disconnect. */
-async function connect(): Promise<void> {
+/** Follows ttmond until disconnect. */
+function connect(): void {
   disconnect();
-  const own = (stop = new AbortController());
+  stop = new AbortController();
   lastID = 0;
-  while (!own.signal.aborted) {
-    let said: Said | null = null;
-    try {
-      await follow("watch?said=1", own.signal, (e) => {
-        if (own.signal.aborted) return;
-        if (e.event === "said") {
-          said = JSON.parse(e.data) as Said;
-          return;
-        }
-        if (e.event !== "snapshot") return;
-        const missed = lastID > 0 && e.id > lastID + 1 ? e.id - lastID - 1 : 0;
-        lastID = e.id;
-        wait = 500;
-        const snap = JSON.parse(e.data) as Snapshot;
-        skew = Date.parse(snap.time) / 1000 - Date.now() / 1000;
-        changed({
-          snap,
-          said,
-          link: "live",
-          received: performance.now(),
-          problem: "",
-          skipped: state.skipped + missed,
-        });
-      });
-      if (own.signal.aborted) return;
-      changed({ link: "lost", problem: "ttmond has closed the connection" });
-    } catch (err) {
-      if (own.signal.aborted) return;
-      const problem = err instanceof Refused ? err.message : "ttmond does not answer";
-      changed({ link: "lost", problem });
-    }
+  asked = performance.now();
+  follow(sessionOf(), stop.signal, take);
+}
+
+function take(n: News): void {
+  if ("problem" in n) {
     lastID = 0;
-    await new Promise((done) => setTimeout(done, wait));
-    wait = Math.min(wait * 2, 5000);
+    changed({ link: "lost", problem: n.problem });
+    return;
   }
+  const missed = lastID > 0 && n.id > lastID + 1 ? n.id - lastID - 1 : 0;
+  lastID = n.id;
+  const snap = JSON.parse(n.snapshot) as Snapshot;
+  skew = (Date.parse(snap.time) + n.age - Date.now()) / 1000;
+  changed({
+    snap,
+    said: n.said === null ? null : (JSON.parse(n.said) as Said),
+    link: "live",
+    received: performance.now() - n.age,
+    problem: "",
+    skipped: state.skipped + missed,
+  });
 }
 
 function disconnect(): void {
@@ -145,7 +134,7 @@ async function show(at: string): Promise<void> {
   if (at === "") {
     if (state.at !== "" || !stop) {
       changed({ at: "", link: "connecting", problem: "" });
-      void connect();
+      connect();
     }
     return;
   }
@@ -194,12 +183,17 @@ export async function start(): Promise<void> {
   const follows = () => void show(currentRoute().query.get("at") ?? "");
   onRoute(follows);
   follows();
-  document.addEventListener("visibilitychange", () => {
+  const seen = () => {
     if (state.at !== "") return;
     if (document.hidden) disconnect();
-    else if (!stop) void connect();
-  });
+    else if (!stop) connect();
+  };
+  document.addEventListener("visibilitychange", seen);
+  addEventListener("pagehide", disconnect);
+  addEventListener("pageshow", seen); // also when it is taken out of the browser's cache
   setInterval(() => {
-    if (isStale(state) || state.link === "connecting") changed({});
+    if (!isStale(state) && state.link !== "connecting") return;
+    if (stop && performance.now() - Math.max(asked, state.received) > 15_000) connect();
+    changed({});
   }, 1000);
 }

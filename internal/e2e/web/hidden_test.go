@@ -3,6 +3,7 @@
 package web
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -52,6 +53,12 @@ func TestHidden(t *testing.T) {
 			t.Errorf("%s tells what process %s is: %s", call, pid, body)
 		}
 	}
+	other := open(t, desk, n.url+"/processes")
 	b.visit(n.ticket())
 	b.says("python3 secretname --key 4711") // root sees it
+	shown := eval[string](other, `document.querySelector(".fresh time").textContent`)
+	other.until("the other tab goes on", fmt.Sprintf(`document.querySelector(".fresh time").textContent !== %q`, shown))
+	if page := eval[string](other, `document.documentElement.outerHTML`); strings.Contains(page, "secretname") {
+		t.Error("a tab without a ticket shows what another one has a ticket for")
+	}
 }

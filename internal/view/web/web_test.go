@@ -66,7 +66,7 @@ func get(t *testing.T, path string, change func(*http.Request)) *http.Response {
 func TestViewsArePages(t *testing.T) {
 	for path, want := range map[string]int{
 		"/": 200, "/device/0000:41:00.0": 200, "/processes": 200, "/process/42": 200, "/memory": 200, "/topology": 200, "/events": 200, "/fleet": 200,
-		"/page.js": 200, "/style.css": 200, "/icon.svg": 200, "/licences.txt": 200,
+		"/page.js": 200, "/stream.js": 200, "/style.css": 200, "/icon.svg": 200, "/licences.txt": 200,
 		"/device/": 404, "/device/a/b": 404, "/nothing": 404, "/dist/page.js": 404, "/../web.go": 404, "/processes/": 404,
 	} {
 		if got := get(t, path, nil).StatusCode; got != want {
@@ -94,7 +94,7 @@ func TestPolicyAllowsNothingInline(t *testing.T) {
 // What a browser loads before it shows anything.
 func TestFirstLoadIsSmall(t *testing.T) {
 	total := 0
-	for _, path := range []string{"/", "/page.js", "/style.css", "/icon.svg"} {
+	for _, path := range []string{"/", "/page.js", "/stream.js", "/style.css", "/icon.svg"} {
 		r := get(t, path, func(r *http.Request) { r.Header.Set("Accept-Encoding", "gzip") })
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
