@@ -125,7 +125,13 @@ func TestFitLine(t *testing.T) {
 }
 
 func TestReports(t *testing.T) {
-	for name, content := range Reports(sample().Allocators[1]) {
+	a := sample().Allocators[1]
+	late := *a.Lists[0]
+	late.Origin = blocks.Late
+	if !Reportable(a) || Reportable(&blocks.Allocator{Lists: []*blocks.List{&late}}) {
+		t.Error("an allocator can be reported if and only if all its blocks are known")
+	}
+	for name, content := range Reports(a) {
 		golden.Check(t, "testdata/"+name, content)
 	}
 }

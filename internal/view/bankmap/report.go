@@ -10,14 +10,29 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
+// reported are the pools that tt-metal's memory reporter knows.
+var reported = []model.Pool{model.DRAM, model.L1, model.L1Small}
+
+// Reportable tells whether what is free is known of every pool of the reports.
+func Reportable(a *blocks.Allocator) bool {
+	for _, pool := range reported {
+		for _, l := range a.Pool(pool) {
+			if _, known := l.Space(); !known && l.Capacity > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Reports are the files that tt-metal's memory reporter writes for a device,
-// by name: the same columns, rows and order.
+// by name: the same columns, rows and order. The allocator is Reportable.
 func Reports(a *blocks.Allocator) map[string][]byte {
 	var summary, l1, detailed bytes.Buffer
 	summary.WriteString(", Total Allocatable Size (B), Total Allocated (B), Total Free (B), Largest Free Block (B)\n")
 	l1.WriteString("This report indicates available space for interleaving L1 buffers\n")
 	l1.WriteString(", Largest Contiguous Free Block (B), Total Free L1 Space (B)\n")
-	for _, pool := range []model.Pool{model.DRAM, model.L1, model.L1Small} {
+	for _, pool := range reported {
 		l := &blocks.List{} // a pool that was not opened is there, and empty
 		if lists := a.Pool(pool); len(lists) > 0 {
 			l = lists[0]

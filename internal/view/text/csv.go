@@ -64,7 +64,7 @@ func appendLine[S any](dst []byte, f CSV, columns []metric.Column[S], get func(m
 		if !f.NoUnits {
 			text = words.Mark(v.Bound) + text
 		}
-		dst = appendField(dst, text)
+		dst = append(dst, CSVField(text)...)
 		if col.Unit != "" && !f.NoUnits {
 			dst = append(dst, " "+col.Unit...)
 		}
@@ -80,12 +80,12 @@ func bracketed(s model.Status) string {
 	return "[" + words.Missing(s) + "]"
 }
 
-// appendField quotes what would break the line apart.
-func appendField(dst []byte, s string) []byte {
-	if !strings.ContainsAny(s, ",\"") {
-		return append(dst, s...)
+// CSVField is a field of a line: what would break the line apart is quoted.
+func CSVField(s string) string {
+	if !strings.ContainsAny(s, ",\"\n") {
+		return s
 	}
-	return append(dst, `"`+strings.ReplaceAll(s, `"`, `""`)+`"`...)
+	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
 // AppendFields appends the help of a query: every field with its unit, meaning

@@ -138,19 +138,12 @@ func AppendJobsCSV(dst []byte, a *jobs.Answer) []byte {
 				}
 				return strconv.FormatUint(p.Bytes, 10)
 			}
-			dst = fmt.Appendf(dst, "%s,%s,%s,%d,%s,%s,%s,%d,%d,%s,%s,%s,%s,%s,%d,%d\n", j.Kind, quoted(JobName(&j.Job)), quoted(words.Escape(j.User)), j.UID, jobState(j),
-				j.Start.UTC().Format(time.RFC3339), j.Last.UTC().Format(time.RFC3339), int(elapsed(&j.Job).Seconds()), d.Index, quoted(words.Escape(d.Board)),
+			dst = fmt.Appendf(dst, "%s,%s,%s,%d,%s,%s,%s,%d,%d,%s,%s,%s,%s,%s,%d,%d\n", j.Kind, CSVField(JobName(&j.Job)), CSVField(words.Escape(j.User)), j.UID, jobState(j),
+				j.Start.UTC().Format(time.RFC3339), j.Last.UTC().Format(time.RFC3339), int(elapsed(&j.Job).Seconds()), d.Index, CSVField(words.Escape(d.Board)),
 				number("dram", dram), dram.Bound, number("l1", l1), l1.Bound, len(j.Holding), leftBytes(j))
 		}
 	}
 	return dst
-}
-
-func quoted(s string) string {
-	if strings.ContainsAny(s, ",\"\n") {
-		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-	}
-	return s
 }
 
 // AppendLeft says what jobs have left: processes that still hold devices, and what

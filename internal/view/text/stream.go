@@ -261,7 +261,7 @@ func (st *Stream) field(dst []byte, col monColumn, s string) []byte {
 		if begun {
 			dst = append(dst, ',')
 		}
-		return appendField(dst, s)
+		return append(dst, CSVField(s)...)
 	}
 	if begun {
 		dst = append(dst, ' ')

@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// ParseBytes reads a size as people write it: 4096, 512M, 1.5G, 4GiB. Units are
+// ParseBytes reads a size as people write it: 4096, 512M, 1.5g, 4GiB. Units are
 // binary.
 func ParseBytes(s string) (n uint64, ok bool) {
-	text := strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(s), "B"), "i"))
+	text := strings.TrimSuffix(strings.ToLower(strings.TrimSpace(s)), "b")
+	text = strings.TrimSpace(strings.TrimSuffix(text, "i"))
 	step := 0
 	if text != "" {
-		if step = strings.IndexByte("kmgt", text[len(text)-1]|0x20) + 1; step > 0 {
+		if step = strings.IndexByte("kmgt", text[len(text)-1]) + 1; step > 0 {
 			text = strings.TrimSpace(text[:len(text)-1])
 		}
 	}
