@@ -36,7 +36,7 @@ commands, with "at TIME" before them, make a --script.`,
 			return tell(cmd, socket, args)
 		},
 	}
-	cmd.PersistentFlags().StringVar(&socket, "control", "", "control socket of the host (default $"+sim.ControlEnv+")")
+	cmd.PersistentFlags().StringVar(&socket, "control", "", "control `SOCKET` of the host (default $"+sim.ControlEnv+")")
 	for _, v := range control.Verbs() {
 		long := strings.TrimSpace(capital(v.Short) + ".\n\n" + v.Long)
 		if v.Name == "run" {

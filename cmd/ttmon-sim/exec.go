@@ -34,7 +34,7 @@ simulated host it is known from ` + sim.ControlEnv + `.`,
 			return runInside(h.Command(context.Background(), args[0], args[1:]...), nil)
 		},
 	}
-	cmd.Flags().StringVar(&socket, "control", "", "control socket of the host (default $"+sim.ControlEnv+")")
+	cmd.Flags().StringVar(&socket, "control", "", "control `SOCKET` of the host (default $"+sim.ControlEnv+")")
 	return cmd
 }
 

@@ -44,7 +44,7 @@ works inside a simulated host only: real boards are never opened.`,
 			return become(nodes, args)
 		},
 	}
-	cmd.Flags().StringVar(&devices, "devices", "", "indices of the devices, separated by commas (default: all)")
+	cmd.Flags().StringVar(&devices, "devices", "", "the `INDICES` of the devices, separated by commas (default: all)")
 	return cmd
 }
 

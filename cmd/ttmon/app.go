@@ -20,6 +20,7 @@ type app struct {
 	stdout, stderr *os.File
 	getenv         func(string) string
 	official       bool // called by the name tt-smi
+	nvtop          bool // called by the name tt-nvtop
 
 	rootDir string
 	daemon  string // socket of the ttmond to ask
@@ -31,8 +32,8 @@ type app struct {
 	recorded *recorded // what is shown instead of this host; nil: nothing
 }
 
-// Names by which people call the program for one of its commands: symlinks
-// that they made on purpose.
+// commandOf is the command that the program runs when it is called by another
+// name, which is a symbolic link that somebody made on purpose; "" if it is not.
 func commandOf(name string) string {
 	switch filepath.Base(name) {
 	case "tt-smi":
@@ -48,7 +49,7 @@ func commandOf(name string) string {
 func (a *app) run(argv []string) int {
 	args := argv[1:]
 	if command := commandOf(argv[0]); command != "" {
-		a.official = command == "smi"
+		a.official, a.nvtop = command == "smi", command == "top"
 		args = called(command, args)
 	}
 	root := newRoot(a)
@@ -131,17 +132,19 @@ says how long it may take instead (5s).`,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newJobs(a))
 	f := root.PersistentFlags()
 	f.StringVar(&a.rootDir, "root", "", "read the host whose root is mounted at `DIR`, or a tree made by ttmon-sim")
 	f.StringVar(&a.daemon, "daemon", "", "ask the ttmond at `SOCKET` (default: $TTMON_SOCKET, else one that runs here, if any)")
 	f.BoolVar(&a.direct, "direct", false, "read the host directly, even where a ttmond runs")
-	f.StringVar(&a.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+	f.StringVar(&a.color, "color", "auto", "`WHEN` to use colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	f.BoolVar(&a.ascii, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
 	root.Flags().BoolVarP(&a.version, "version", "v", false, "print the version and end")
-	root.AddCommand(newSMI(a), newTop(a), newMem(a), newRun(a), newDmon(a), newPmon(a), newHistory(a), newEvents(a), newFleet(a), newWeb(a), newSD(a), newStale(a), newTopo(a), newDoctor(a), newDaemon(a), newCompletion(), newVersion(a))
-	root.AddCommand(newCheck(a))
-	root.AddCommand(newRecord(a), newReplay(a), newExport(a), newDiff(a))
+	root.AddCommand(
+		newSMI(a), newTop(a), newMem(a), newDmon(a), newPmon(a), newTopo(a), newStale(a), newDoctor(a), newCheck(a),
+		newRun(a), newRecord(a), newReplay(a), newDiff(a), newExport(a),
+		newHistory(a), newEvents(a), newJobs(a), newFleet(a), newWeb(a), newSD(a), newDaemon(a),
+		newCompletion(), newVersion(a),
+	)
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(a.helpOf)

@@ -12,7 +12,7 @@ import (
 // of smi itself.
 func normalize(args []string, official bool) []string {
 	at := slices.Index(args, "smi")
-	if at < 0 || slices.Contains(args[:at], "run") { // whose arguments are another program's
+	if at < 0 || slices.ContainsFunc(args[:at], isOtherProgram) {
 		return args
 	}
 	n := normalizer{rest: args[at+1:], official: official}
@@ -24,6 +24,10 @@ func normalize(args []string, official bool) []string {
 	}
 	return slices.Concat(args[:at+1], n.out, n.rest)
 }
+
+// isOtherProgram tells whether what follows an argument may be the command line
+// of another program, which is passed on as it is.
+func isOtherProgram(arg string) bool { return arg == "--" || arg == "run" || arg == "record" }
 
 type normalizer struct {
 	rest, out []string

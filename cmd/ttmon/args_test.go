@@ -42,6 +42,9 @@ func TestNormalize(t *testing.T) {
 		{"smi -- -ls", false, "smi -- -ls"},
 		{"--root x smi -ls", false, "--root x smi --list"},
 		{"dmon -ls", false, "dmon -ls"},
+		{"run ttmon smi -ls", false, "run ttmon smi -ls"},
+		{"record -o x ttmon smi -f", false, "record -o x ttmon smi -f"},
+		{"record -- ttmon smi -r 0 1", false, "record -- ttmon smi -r 0 1"},
 		{"", false, ""},
 	} {
 		got := strings.Join(normalize(strings.Fields(c.in), c.official), " ")

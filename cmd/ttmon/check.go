@@ -53,8 +53,8 @@ done so; where none does, --sample MS looks twice.`,
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&c.warn, "warning", "w", nil, "warn of a `FIELD=RANGE`; may be given several times")
-	f.StringArrayVarP(&c.critical, "critical", "c", nil, "the same, critical")
-	f.IntVar(&c.expect, "expect", 0, "the number of devices there should be")
+	f.StringArrayVarP(&c.critical, "critical", "c", nil, "the same, critical: `FIELD=RANGE`")
+	f.IntVar(&c.expect, "expect", 0, "the `NUMBER` of devices that there should be")
 	f.StringSliceVar(&c.ignore, "ignore", nil, "`KINDS` that do not count: "+strings.Join(nagios.Codes(), ", "))
 	f.StringArrayVarP(&c.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
 	f.IntVar(&c.sample, "sample", 0, "take a first sample `MS` milliseconds before")

@@ -161,7 +161,7 @@ func writeHealth(w io.Writer, path string, h *client.Health) {
 	if h.Pause != nil {
 		row("takeover", "clients waited %v", seconds(*h.Pause).Round(time.Microsecond))
 	}
-	row("left out", "%d replies nobody read, %d messages that are none, %d lines of the log", h.AllocSocket.Dropped, h.AllocSocket.Rejected, h.LostLines)
+	row("left out", "%d replies that nobody read, %d messages that were not understood, %d lines of the log", h.AllocSocket.Dropped, h.AllocSocket.Rejected, h.LostLines)
 	writeBudgets(w, h.Budgets)
 }
 

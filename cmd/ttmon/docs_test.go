@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,9 @@ func TestEveryCommandHasHelp(t *testing.T) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Usage == "" {
 				t.Errorf("%s --%s: no help", name, f.Name)
+			}
+			if kind, _ := pflag.UnquoteUsage(f); !f.Hidden && (kind == f.Value.Type() || slices.Contains([]string{"string", "strings", "int", "uint", "float"}, kind)) {
+				t.Errorf("%s --%s: its help calls the value %q; say what it is: `WHAT`", name, f.Name, kind)
 			}
 			if other := seen[f.Shorthand]; f.Shorthand != "" && other != "" {
 				t.Errorf("%s: -%s is both --%s and --%s", name, f.Shorthand, f.Name, other)

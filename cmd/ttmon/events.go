@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/view/event"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -27,6 +29,12 @@ type eventsCmd struct {
 	ids    []string
 	kinds  []string
 	json   bool
+}
+
+// eventKinds are those that ttmond writes down, in the order of the help.
+var eventKinds = []string{
+	string(event.Started), string(event.Gone), string(event.Died), string(event.State), string(event.Appeared), string(event.Removed),
+	string(event.Throttle), string(event.Tripped), string(event.Link), eventlog.KindAlert, eventlog.KindTTMond,
 }
 
 func newEvents(a *app) *cobra.Command {
@@ -46,9 +54,9 @@ hung, were lost and came back; alerts. With -f it goes on telling.`,
 	f := cmd.Flags()
 	f.BoolVarP(&e.follow, "follow", "f", false, "go on with what happens next")
 	f.StringVar(&e.since, "since", "", "from this `TIME` on: a time ago (2h, 7d) or a moment (2026-11-15T03:00)")
-	f.IntVarP(&e.limit, "lines", "n", 100, "at most the last so many")
-	f.StringSliceVarP(&e.ids, "id", "i", nil, "only of this `DEVICE`: index, bus id, serial number or ASIC id")
-	f.StringSliceVar(&e.kinds, "kind", nil, "only these `KINDS`: started, gone, died, state, appeared, removed, throttle, tripped, link, alert, ttmond")
+	f.IntVarP(&e.limit, "lines", "n", 100, "at most the last `N`")
+	f.StringArrayVarP(&e.ids, "id", "i", nil, "only of this `DEVICE`: index, bus id, serial number or ASIC id")
+	f.StringSliceVar(&e.kinds, "kind", nil, "only these `KINDS`: "+strings.Join(eventKinds, ", "))
 	f.BoolVar(&e.json, "json", false, "JSON: one document a line")
 	return cmd
 }
@@ -57,6 +65,11 @@ func (e *eventsCmd) run() error {
 	q := eventlog.Query{Limit: e.limit, Kinds: e.kinds}
 	if e.limit < 1 {
 		return usage("-n: %d is not a number of lines", e.limit)
+	}
+	for _, kind := range e.kinds {
+		if !slices.Contains(eventKinds, kind) {
+			return usage("--kind: there is no %q; the kinds are %s", kind, strings.Join(eventKinds, ", "))
+		}
 	}
 	if e.since != "" {
 		var err error

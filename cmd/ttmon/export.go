@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -117,48 +115,13 @@ func (e *exportCmd) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	return e.write(out, func(w io.Writer) error {
+	return e.writeFile(out, 0o600, func(w io.Writer) error {
 		err := e.convert(r, exportFormats[chosen].flag, large, laid, w)
 		if _, ok := errors.AsType[*exitError](err); ok || err == nil {
 			return err
 		}
 		return exitWith(exitInternal, "%s: %w", args[0], err)
 	})
-}
-
-// write lets make fill a file, which comes to its name when it is whole; - is
-// the standard output.
-func (e *exportCmd) write(name string, fill func(io.Writer) error) error {
-	if name == "-" {
-		return fill(e.stdout)
-	}
-	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() { // a pipe, a terminal
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
-		if err != nil {
-			return fileError(err)
-		}
-		defer f.Close()
-		return fill(f)
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return fileError(err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err != nil {
-		return fileError(err)
-	}
-	defer os.Remove(f.Name()) // unless it has its name by then
-	err = fill(f)
-	if closed := f.Close(); err == nil && closed != nil { // a full disk may show only now
-		err = fileError(closed)
-	}
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), name); err != nil {
-		return fileError(err)
-	}
-	return nil
 }
 
 // lay puts the traces of tt-metal on the recording's clock, and says how.

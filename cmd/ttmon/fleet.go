@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/fleet"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // fleetCmd is the command ttmon fleet with its flags.
@@ -59,7 +59,7 @@ $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 	g := cmd.Flags()
 	g.StringVar(&f.url, "prometheus", "", "the engine's `URL`")
 	g.StringVar(&f.label, "host-label", "", "the `LABEL` that tells hosts apart (default: host, or instance where there is none)")
-	g.IntVarP(&f.rows, "rows", "n", 0, "show so many hosts (default: what fits, or 50)")
+	g.IntVarP(&f.rows, "rows", "n", 0, "show `N` hosts (default: what fits, or 50)")
 	g.BoolVar(&f.once, "once", false, "print once and end")
 	g.BoolVarP(&f.watch, "watch", "w", false, "print again and again, until Ctrl-C")
 	g.StringVar(&f.serve, "serve", "", "serve it as a page at `ADDR` (127.0.0.1:9109), until Ctrl-C")
@@ -111,7 +111,7 @@ func (f *fleetCmd) run(args []string) error {
 			return exitWith(exitInternal, "%w", err)
 		}
 		if err != nil {
-			b = fmt.Appendf(nil, "%v\n", err)
+			b = []byte(words.Escape(err.Error()) + "\n")
 		}
 		if f.watch {
 			b = append([]byte("\x1b[H\x1b[2J"), b...)

@@ -52,7 +52,7 @@ runs here.`,
 	f := cmd.Flags()
 	f.StringVar(&j.since, "since", "", "that ran after this `TIME`: a time ago (2h, 7d) or a moment (2026-11-15T03:00) (default 1d)")
 	f.StringVarP(&j.user, "user", "u", "", "only of this `USER`, by name or number")
-	f.IntVarP(&j.limit, "lines", "n", 0, "at most the last so many jobs")
+	f.IntVarP(&j.limit, "lines", "n", 0, "at most the last `N` jobs")
 	f.BoolVar(&j.left, "left", false, "what the jobs have left behind")
 	f.BoolVar(&j.json, "json", false, "JSON in the ttmon.jobs/1 contract")
 	f.BoolVar(&j.csv, "csv", false, "CSV: a line for each device of each job")

@@ -23,7 +23,8 @@ type memCmd struct {
 	cmd *cobra.Command
 	screens
 
-	ids         []string
+	devices     []string // of -d
+	ids         []string // of -i; after check, what both chose
 	all         bool
 	refresh     int
 	once, plain bool
@@ -55,8 +56,8 @@ each interval instead, for logs; with --once a block per chip, once.`,
 		RunE: func(*cobra.Command, []string) error { return m.run() },
 	}
 	f := m.cmd.Flags()
-	f.StringSliceVarP(&m.ids, "device", "d", nil, "only this `DEVICE`: index, bus id, serial number or ASIC id; may be given again")
-	f.StringSliceVarP(&m.ids, "id", "i", nil, "the same as -d")
+	f.StringArrayVarP(&m.devices, "device", "d", nil, "only this `DEVICE`: index, bus id, serial number or ASIC id; may be given again")
+	f.StringArrayVarP(&m.ids, "id", "i", nil, "the same as -d `DEVICE`")
 	f.BoolVarP(&m.all, "all", "a", false, "all devices, which is also what no -d means")
 	f.IntVarP(&m.refresh, "refresh", "r", 0, "`MILLISECONDS` between updates")
 	f.BoolVar(&m.once, "once", false, "print once and end")
@@ -66,9 +67,39 @@ each interval instead, for logs; with --once a block per chip, once.`,
 	return m.cmd
 }
 
-func (m *memCmd) run() error {
-	if m.all && len(m.ids) > 0 {
+// check refuses flags that would be ignored.
+func (m *memCmd) check() (err error) {
+	if m.ids, err = parseSelection(append(m.devices, m.ids...)); err != nil {
+		return err
+	}
+	switch {
+	case m.all && len(m.ids) > 0:
 		return usage("-a and -d cannot be used together")
+	case m.blocks.pid < 0:
+		return usage("-p: %d is not a pid", m.blocks.pid)
+	case m.blocks.pid != 0 && len(m.ids) > 0:
+		return usage("-p and -d cannot be used together: -p shows all chips of the process")
+	case m.blocks.asked() && m.ssh != "":
+		return usage("-p, --fits and --shape are answered by this host's allocators: ssh %s ttmon mem", m.ssh)
+	case m.blocks.report != "" && m.blocks.pid == 0:
+		return usage("--report needs -p: whose memory?")
+	case m.blocks.json && !m.blocks.asked():
+		return usage("--json belongs to -p, --fits and --shape; ttmon smi --json has the memory of all chips")
+	}
+	for _, name := range []string{"dtype", "layout"} {
+		if m.cmd.Flags().Changed(name) && m.blocks.shape == "" {
+			return usage("--%s is about the tensor of --shape: use both", name)
+		}
+	}
+	if m.cmd.Flags().Changed("memory") && m.blocks.shape == "" && m.blocks.fits == "" {
+		return usage("--memory is about the buffer of --fits or --shape: use both")
+	}
+	return nil
+}
+
+func (m *memCmd) run() error {
+	if err := m.check(); err != nil {
+		return err
 	}
 	if m.blocks.asked() {
 		return m.runBlocks()

@@ -35,14 +35,14 @@ type blockFlags struct {
 
 func (b *blockFlags) add(m *memCmd) {
 	f := m.cmd.Flags()
-	f.IntVarP(&b.pid, "pid", "p", 0, "the allocators of this process: a map of each bank, its largest blocks and holes")
-	f.BoolVar(&b.json, "json", false, "with -p or --fits: print once, as JSON")
+	f.IntVarP(&b.pid, "pid", "p", 0, "the allocators of process `PID`: a map of each bank, its largest blocks and holes")
+	f.BoolVar(&b.json, "json", false, "with -p, --fits or --shape: print once, as JSON")
 	f.StringVar(&b.report, "report", "", "with -p: write tt-metal's memory reports (CSV) of this moment to `DIR`")
 	f.StringVar(&b.fits, "fits", "", "would a buffer of `SIZE` (512M, 1.5G, 4096) still fit?")
-	f.StringVar(&b.shape, "shape", "", "would a tensor of this shape (1,1,4096,4096) still fit?")
-	f.StringVar(&b.dtype, "dtype", "bfloat16", "type of its elements: "+strings.Join(blocks.ElementTypes(), ", "))
-	f.StringVar(&b.layout, "layout", "tile", "its layout: tile or row_major")
-	f.StringVar(&b.where, "memory", "dram", "where it is to be: dram, l1, l1_small or trace")
+	f.StringVar(&b.shape, "shape", "", "would a tensor of this `SHAPE` (1,1,4096,4096) still fit?")
+	f.StringVar(&b.dtype, "dtype", "bfloat16", "`TYPE` of its elements: "+strings.Join(blocks.ElementTypes(), ", "))
+	f.StringVar(&b.layout, "layout", "tile", "its `LAYOUT`: tile or row_major")
+	f.StringVar(&b.where, "memory", "dram", "the `POOL` it is to be in: dram, l1, l1_small or trace")
 }
 
 // asked tells whether the question is about allocators.
@@ -94,13 +94,8 @@ func (b *blockFlags) question() (q *question, err error) {
 // runBlocks answers a question about allocators.
 func (m *memCmd) runBlocks() error {
 	q, err := m.blocks.question()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case m.blocks.report != "" && m.blocks.pid == 0:
-		return usage("--report needs -p: whose memory?")
-	case m.blocks.pid < 0:
-		return usage("-p: %d is not a pid", m.blocks.pid)
 	}
 	h, err := m.openHost()
 	if err != nil {
@@ -326,6 +321,11 @@ func (m *memCmd) writeReports(p *blocks.Process) error {
 	used := bankmap.InUse(p)
 	if len(used) == 0 {
 		return exitWith(exitNoDevice, "process %d has no allocator that is known", p.PID)
+	}
+	for _, a := range used { // tt-metal's reports have no way to say that something is not known
+		if p.Lost > 0 || !bankmap.Reportable(a) {
+			return exitWith(exitUnsupported, "not all blocks of process %d are known, so tt-metal's reports of it would be wrong: ttmon mem -p %d says what is known", p.PID, p.PID)
+		}
 	}
 	if err := os.MkdirAll(m.blocks.report, 0o755); err != nil {
 		return fileError(err)

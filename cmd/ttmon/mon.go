@@ -70,10 +70,10 @@ func (m *mon) flags(letters string) {
 	f.StringArrayVarP(&m.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
 	f.Float64VarP(&m.delay, "delay", "d", 1, "`SECONDS` between two samples")
 	f.IntVarP(&m.count, "count", "c", 0, "stop after `N` samples")
-	f.StringVarP(&m.letter, "select", "s", letters, "groups of columns, by letter")
-	f.StringVarP(&m.stamp, "options", "o", "", "D: a date before each line, T: a time")
+	f.StringVarP(&m.letter, "select", "s", letters, "groups of columns, by `LETTERS`")
+	f.StringVarP(&m.stamp, "options", "o", "", "what stands before each line, by `LETTERS`: D a date, T a time")
 	f.StringVarP(&m.file, "filename", "f", "", "print to `FILE` instead of the standard output")
-	f.StringVar(&m.format, "format", "", "csv[,noheader][,nounit]: commas instead of columns")
+	f.StringVar(&m.format, "format", "", "commas instead of columns: `FORMAT` is csv[,noheader][,nounit]")
 }
 
 func (m *mon) run() error {

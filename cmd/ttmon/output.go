@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,6 +61,44 @@ func (o *output) write(b []byte) error {
 		if o.name == "" {
 			return exitWith(exitInternal, "writing to the standard output: %w", errors.Unwrap(err))
 		}
+		return fileError(err)
+	}
+	return nil
+}
+
+// writeFile has fill write a file, which gets its name when it is whole: nobody
+// reads half of it. "-" is the standard output, and what is no regular file (a
+// pipe, a terminal) is written to as it is.
+func (a *app) writeFile(name string, mode fs.FileMode, fill func(io.Writer) error) error {
+	if name == "-" {
+		return fill(a.stdout)
+	}
+	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return fileError(err)
+		}
+		defer f.Close()
+		return fill(f)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return fileError(err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return fileError(err)
+	}
+	defer os.Remove(f.Name()) // unless it has its name by then
+	if err = f.Chmod(mode); err == nil {
+		err = fill(f)
+	}
+	if closed := f.Close(); err == nil && closed != nil { // a full disk may show only now
+		err = fileError(closed)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), name); err != nil {
 		return fileError(err)
 	}
 	return nil

@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/history"
@@ -77,7 +74,7 @@ as it goes.`,
 	f.BoolVar(&r.paused, "paused", false, "begin without playing")
 	f.StringVar(&r.serve, "serve", "", "serve it as a page at `ADDR` of this machine (default 127.0.0.1 and a free port), by ttmond")
 	f.Lookup("serve").NoOptDefVal = "127.0.0.1:0"
-	f.IntVarP(&r.pid, "pid", "p", 0, "blocks: only of this process")
+	f.IntVarP(&r.pid, "pid", "p", 0, "blocks: only of process `PID`")
 	f.BoolVar(&r.json, "json", false, "blocks, events, output: JSON")
 	return r.cmd
 }
@@ -151,15 +148,6 @@ func (r *replayCmd) run(args []string) error {
 
 // servePage becomes the ttmond that serves a recording: the page is its.
 func (r *replayCmd) servePage(file string, at time.Time) error {
-	path, err := exec.LookPath("ttmond")
-	if self, serr := os.Executable(); serr == nil { // the one beside us is of our age
-		if beside := filepath.Join(filepath.Dir(self), "ttmond"); unix.Access(beside, unix.X_OK) == nil {
-			path, err = beside, nil
-		}
-	}
-	if err != nil {
-		return exitWith(exitUnsupported, "--serve needs ttmond, which serves the page: %w", err)
-	}
 	reader, err := openRecording(file)
 	if err != nil {
 		return err
@@ -170,7 +158,7 @@ func (r *replayCmd) servePage(file string, at time.Time) error {
 		"ttmond", "replay", "--listen", r.serve, "--from", max(at.Sub(first), 0).String(),
 		"--speed", strconv.FormatFloat(r.speed, 'f', -1, 64), "--paused=" + strconv.FormatBool(r.paused), "--", file,
 	}
-	return exitWith(exitInternal, "starting %s: %w", path, unix.Exec(path, args, os.Environ()))
+	return becomeTTMond(args)
 }
 
 // show runs the command that shows it.
@@ -295,7 +283,7 @@ func moment(r *recording.Reader, s string) (time.Time, error) {
 	case "peak":
 		return recording.Peak(r)
 	}
-	if d, err := time.ParseDuration(s); err == nil {
+	if d, ok := parseSpan(s); ok {
 		if d < 0 {
 			return last.Add(d), nil
 		}

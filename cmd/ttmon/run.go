@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/preload"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/runtext"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // Exit codes of ttmon run, where the program itself ended well.
@@ -150,17 +149,11 @@ func parseLimit(s string) (model.Pool, uint64, error) {
 
 // parseSize reads a number of bytes: 512, 64K, 8G, 1.5GiB.
 func parseSize(s string) (uint64, error) {
-	digits := strings.TrimRight(strings.ToUpper(s), "IB")
-	shift := 0
-	if i := strings.IndexAny(digits, "KMGT"); i >= 0 && i == len(digits)-1 {
-		shift = 10 * (strings.IndexByte("KMGT", digits[i]) + 1)
-		digits = digits[:i]
-	}
-	v, err := strconv.ParseFloat(digits, 64)
-	if err != nil || v < 0 || v > 1<<50 {
+	n, ok := words.ParseBytes(s)
+	if !ok {
 		return 0, fmt.Errorf("%q is not a size such as 512, 64K or 8G", s)
 	}
-	return uint64(v * float64(uint64(1)<<shift)), nil
+	return n, nil
 }
 
 func (r *runCmd) run(args []string) error {
@@ -233,7 +226,7 @@ func (r *runCmd) write(report *runreport.Report, c checked) error {
 		{r.json, func() ([]byte, error) { return runreport.JSON(report) }},
 		{r.junit, func() ([]byte, error) { return runreport.JUnit(report, c.leak, c.limits) }},
 		{r.pprof, func() ([]byte, error) { return runreport.Profile(report) }},
-		{r.flame, func() ([]byte, error) { return r.flameGraph(report), nil }},
+		{r.flame, func() ([]byte, error) { return r.flameGraph(report) }},
 	} {
 		if file.name == "" {
 			continue
@@ -249,10 +242,14 @@ func (r *runCmd) write(report *runreport.Report, c checked) error {
 	return nil
 }
 
-func (r *runCmd) flameGraph(report *runreport.Report) []byte {
-	if r.flame == "-" {
-		width, _, _ := size(os.Stdout)
-		return runtext.AppendFlame(nil, report, width, r.ascii)
+// flameGraph is a picture for a file, and text for the terminal.
+func (r *runCmd) flameGraph(report *runreport.Report) ([]byte, error) {
+	if r.flame != "-" {
+		return runtext.AppendFlameSVG(nil, report), nil
 	}
-	return runtext.AppendFlameSVG(nil, report)
+	o, err := r.textOptions(r.stdout)
+	if err != nil {
+		return nil, err
+	}
+	return runtext.AppendFlame(nil, report, o.Width, o.ASCII), nil
 }

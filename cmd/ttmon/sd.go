@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net"
@@ -42,17 +43,15 @@ the file is replaced in one step: Prometheus never reads half of it.`,
 	return cmd
 }
 
+// targets is one entry of the list that Prometheus reads.
+type targets struct {
+	Targets []string          `json:"targets"`
+	Labels  map[string]string `json:"labels,omitempty"`
+}
+
 func (s *sdCmd) run(hosts []string) error {
 	if s.from != "" {
-		in := os.Stdin
-		if s.from != "-" {
-			var err error
-			if in, err = os.Open(s.from); err != nil {
-				return usage("--from: %w", err)
-			}
-			defer in.Close()
-		}
-		more, err := readHosts(in)
+		more, err := hostsFrom(s.from)
 		if err != nil {
 			return usage("--from: %w", err)
 		}
@@ -61,45 +60,57 @@ func (s *sdCmd) run(hosts []string) error {
 	if len(hosts) == 0 {
 		return usage("which hosts? Name some, or give --from FILE")
 	}
-	labels := map[string]string{}
+	list, err := s.targets(hosts)
+	if err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent([]targets{list}, "", "  ")
+	if err != nil {
+		return exitWith(exitInternal, "writing the list of hosts: %w", err)
+	}
+	return s.writeFile(cmp.Or(s.out, "-"), 0o644, func(w io.Writer) error { // Prometheus is another user
+		if _, err := w.Write(append(b, '\n')); err != nil {
+			return fileError(err)
+		}
+		return nil
+	})
+}
+
+// targets are the hosts with their ports, each once, and the labels of --label.
+func (s *sdCmd) targets(hosts []string) (list targets, err error) {
+	list.Labels = map[string]string{}
 	for _, l := range s.labels {
 		name, value, ok := strings.Cut(l, "=")
 		if !ok || name == "" {
-			return usage("--label: %q is not NAME=VALUE", l)
+			return list, usage("--label: %q is not NAME=VALUE", l)
 		}
-		labels[name] = value
+		list.Labels[name] = value
 	}
-	type group struct {
-		Targets []string          `json:"targets"`
-		Labels  map[string]string `json:"labels,omitempty"`
-	}
-	g := group{Labels: labels}
 	for _, h := range hosts {
 		if strings.ContainsAny(h, " \t/\"'") {
-			return usage("%q is not a host", h)
+			return list, usage("%q is not a host", h)
 		}
 		if _, _, err := net.SplitHostPort(h); err != nil {
 			h = net.JoinHostPort(strings.Trim(h, "[]"), s.port)
 		}
-		if !slices.Contains(g.Targets, h) {
-			g.Targets = append(g.Targets, h)
+		if !slices.Contains(list.Targets, h) {
+			list.Targets = append(list.Targets, h)
 		}
 	}
-	b, err := json.MarshalIndent([]group{g}, "", "  ")
+	return list, nil
+}
+
+// hostsFrom reads hosts from a file; "-" is the standard input.
+func hostsFrom(name string) ([]string, error) {
+	if name == "-" {
+		return readHosts(os.Stdin)
+	}
+	f, err := os.Open(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b = append(b, '\n')
-	if s.out == "" || s.out == "-" {
-		return s.output("").write(b)
-	}
-	if err := os.WriteFile(s.out+".new", b, 0o644); err != nil {
-		return exitWith(exitInternal, "%w", err)
-	}
-	if err := os.Rename(s.out+".new", s.out); err != nil {
-		return exitWith(exitInternal, "%w", err)
-	}
-	return nil
+	defer f.Close()
+	return readHosts(f)
 }
 
 // readHosts reads one host a line; # begins a comment.

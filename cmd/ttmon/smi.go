@@ -49,9 +49,8 @@ func newSMI(a *app) *cobra.Command {
 		Short: "Shows all boards and who uses them, once or again and again",
 		Long: `Shows every Tenstorrent board of the host, its health, its memory and the
 processes that use it: as a table, a long report, JSON or CSV. The flags are
-those of nvidia-smi and of the official tt-smi; -r and --reset excepted, since
-ttmon never changes a board, and nvidia-smi's -x: nobody could name a script that
-reads its XML of a board that is not NVIDIA's, and --json has all of it.
+those of nvidia-smi and of the official tt-smi, with two exceptions: a reset, since
+ttmon never changes a board, and nvidia-smi's XML (-x), since --json has all of it.
 
 In the table, a word instead of a number says why there is none (denied, hung,
 reset, lost, stale, N/A: nobody offers it) and – that there is nothing; ~ marks
@@ -92,7 +91,7 @@ func (s *smi) flags() {
 	f.StringVar(&s.queryDevice, "query-gpu", "", "the same as --query-device")
 	f.StringVar(&s.apps, "query-apps", "", "CSV of these `FIELDS` of each process and device (also --query-compute-apps)")
 	f.StringVar(&s.apps, "query-compute-apps", "", "the same as --query-apps")
-	f.StringVar(&s.format, "format", "csv", "of a query: csv[,noheader][,nounits]")
+	f.StringVar(&s.format, "format", "csv", "the `FORMAT` of a query: csv[,noheader][,nounits]")
 	f.BoolVar(&s.helpDevice, "help-query-device", false, "list the fields of --query-device (also --help-query-gpu)")
 	f.BoolVar(&s.helpDevice, "help-query-gpu", false, "the same as --help-query-device")
 	f.BoolVar(&s.helpApps, "help-query-apps", false, "list the fields of --query-apps (also --help-query-compute-apps)")

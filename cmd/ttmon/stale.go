@@ -68,21 +68,22 @@ func (s *stale) run(names []string) error {
 	case s.json && s.remove && !s.yes:
 		return usage("--remove asks first, which it cannot do with --json: add --yes")
 	}
-	root, err := s.host()
+	h, err := s.openHost()
 	if err != nil {
 		return err
 	}
-	c := collect.New(root, collect.Options{})
+	defer h.Close()
+	c := collect.New(h.root, collect.Options{Patience: h.patience})
 	defer c.Close()
 	snap := c.Collect(context.Background())
-	r := shm.NewReader(shm.Options{Root: root, FullScan: time.Nanosecond})
+	r := shm.NewReader(shm.Options{Root: h.root, FullScan: time.Nanosecond})
 	defer r.Close()
 	sweep := r.Read(users(snap))
 	if sweep.Err != nil && !errors.Is(sweep.Err, fs.ErrNotExist) {
 		return exitWith(exitInternal, "looking for accounting regions: %w", sweep.Err)
 	}
 	list := findings(snap, sweep)
-	told, asked, err := s.ask()
+	told, asked, err := askStale(h)
 	if err != nil {
 		return err
 	}
@@ -99,14 +100,9 @@ func (s *stale) run(names []string) error {
 	return s.print(r, list, snap, blind)
 }
 
-// ask asks a ttmond, where there is one, what is stale: it may look into other
-// users' regions and containers. Root sees as much without.
-func (s *stale) ask() (told []model.Leftover, asked bool, err error) {
-	h, err := s.openHost()
-	if err != nil {
-		return nil, false, err
-	}
-	defer h.Close()
+// askStale asks a ttmond, where there is one, what is stale: it may look into
+// other users' regions and containers. Root sees as much without.
+func askStale(h *host) (told []model.Leftover, asked bool, err error) {
 	if os.Geteuid() == 0 && !h.must {
 		return nil, false, nil
 	}

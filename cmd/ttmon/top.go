@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,9 +51,6 @@ type screens struct {
 	config, ssh, remote string
 }
 
-// called by nvtop's name, -i is nvtop's.
-func asNvtop() bool { return filepath.Base(os.Args[0]) == "tt-nvtop" }
-
 func newTop(a *app) *cobra.Command {
 	t := &topCmd{app: a}
 	t.make()
@@ -87,14 +83,14 @@ here, -s prints a snapshot in nvtop's form.`,
 	}
 	f := t.cmd.Flags()
 	f.Float64VarP(&t.tenths, "delay", "d", 0, "`TENTHS` of a second between updates")
-	if asNvtop() {
+	if t.nvtop { // whose -i is another
 		f.BoolVarP(&t.info, "gpu-info", "i", false, "accepted; all there is to know is under Enter")
-		f.StringVar(&t.ids, "devices", "", "only these devices: index, bus id, serial number or ASIC id, with commas")
+		f.StringVar(&t.ids, "devices", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, with commas")
 	} else {
 		f.StringVarP(&t.ids, "devices", "i", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, with commas")
 	}
 	f.StringVar(&t.filter, "filter", "", "show only the processes that match this `EXPRESSION`")
-	f.StringVar(&t.layout, "layout", "", "how devices are drawn: auto, blocks, compact, lines or grid")
+	f.StringVar(&t.layout, "layout", "", "the `LAYOUT` of devices: auto, blocks, compact, lines or grid")
 	f.StringVar(&t.theme, "theme", "", "colours: a `NAME` (auto, dark, light, mono, dusk, ember, paper, contrast) or the path of a theme file")
 	f.BoolVarP(&t.noPlot, "no-plot", "p", false, "without charts")
 	f.BoolVarP(&t.noProcesses, "no-processes", "P", false, "without the process table")
@@ -104,7 +100,7 @@ here, -s prints a snapshot in nvtop's form.`,
 	f.BoolVar(&t.readonly, "readonly", false, "offer no way to signal processes")
 	f.BoolVarP(&t.snapshot, "snapshot", "s", false, "print a snapshot as nvtop prints it, in JSON, and end")
 	f.BoolVarP(&t.loop, "loop", "l", false, "with -s: print one after the other")
-	f.Float64VarP(&t.encodeHide, "encode-hide", "E", 0, "accepted; there are no encoders to hide")
+	f.Float64VarP(&t.encodeHide, "encode-hide", "E", 0, "`SECONDS`, accepted: there are no encoders to hide")
 	f.BoolVarP(&t.version, "version", "v", false, "print the version and end")
 	t.screens.flags(t.cmd)
 	_ = t.cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(config.OptionAt("display.theme").Choices, cobra.ShellCompDirectiveNoFileComp))
@@ -115,7 +111,7 @@ func (s *screens) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&s.config, "config-file", "c", "", "the configuration `FILE` (default $XDG_CONFIG_HOME/ttmon/config.toml)")
 	f.StringVar(&s.ssh, "ssh", "", "show `HOST`, by running ttmon there through ssh")
-	f.StringVar(&s.remote, "remote-ttmon", "ttmon", "with --ssh: how ttmon is called on the other host")
+	f.StringVar(&s.remote, "remote-ttmon", "ttmon", "with --ssh: the `COMMAND` that runs ttmon on the other host")
 }
 
 func (t *topCmd) run() error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,15 +70,6 @@ func (w *webCmd) run() error {
 
 // serveFleet becomes ttmond, which has the page: ttmon itself stays light.
 func (f *fleetCmd) serveFleet() error {
-	path := ""
-	if self, err := os.Executable(); err == nil {
-		path = filepath.Join(filepath.Dir(self), "ttmond")
-	}
-	if _, err := os.Stat(path); err != nil {
-		if path, err = exec.LookPath("ttmond"); err != nil {
-			return exitWith(exitInternal, "ttmond, which serves the page, is neither beside ttmon nor in $PATH")
-		}
-	}
 	args := []string{"ttmond", "fleet", "--prometheus", f.url, "--listen", f.serve}
 	if f.label != "" {
 		args = append(args, "--host-label", f.label)
@@ -90,5 +80,20 @@ func (f *fleetCmd) serveFleet() error {
 	if f.webConfig != "" {
 		args = append(args, "--web-config", f.webConfig)
 	}
-	return exitWith(exitInternal, "starting %s: %w", path, fmt.Errorf("%w", unix.Exec(path, args, os.Environ())))
+	return becomeTTMond(args)
+}
+
+// becomeTTMond runs ttmond in place of this program: the one beside it, which is
+// of the same release, or the one in $PATH.
+func becomeTTMond(args []string) error {
+	path, err := exec.LookPath("ttmond")
+	if self, serr := os.Executable(); serr == nil {
+		if beside := filepath.Join(filepath.Dir(self), "ttmond"); unix.Access(beside, unix.X_OK) == nil {
+			path, err = beside, nil
+		}
+	}
+	if err != nil {
+		return exitWith(exitUnsupported, "--serve needs ttmond, which serves the page: %w", err)
+	}
+	return exitWith(exitInternal, "starting %s: %w", path, unix.Exec(path, args, os.Environ()))
 }
