@@ -147,7 +147,7 @@ func (t *traffic) put(p *model.PCIe, to, from model.Reading[float64]) {
 }
 
 // linkBytesPerSecond is the most a link can carry one way, as PCIe encodes
-// it. An unknown link is taken to be the fastest there is.
+// it. An unknown link is taken to be the fastest that any board has.
 func linkBytesPerSecond(p *model.PCIe) float64 {
 	perLane := [...]float64{1: 250e6, 2: 500e6, 3: 985e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
 	gen, width := 5, 16

@@ -126,7 +126,7 @@ func temperature(text string) decoded[float64] {
 	if n > negativeAbove {
 		milli -= negativeBase
 	}
-	if milli > 200_000 || milli < -100_000 {
+	if milli > 200_000 || milli < -100_000 || n > onesTemp {
 		return bad[float64]("%d m°C is what a failed sensor gives", n)
 	}
 	return known(float64(milli) / 1000)

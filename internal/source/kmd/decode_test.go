@@ -16,7 +16,8 @@ func TestTemperature(t *testing.T) {
 		"0":          model.Value(0.0),
 		"65531500":   model.Value(-4.5), // the driver does not extend the sign
 		"65535999":   model.Missing[float64](model.Hung, whyOnes),
-		"4095937":    model.Missing[float64](model.Hung, whyOnes), // Wormhole up to driver 2.8
+		"4095937":    model.Missing[float64](model.Hung, whyOnes),                                             // Wormhole up to driver 2.8
+		"65600000":   model.Missing[float64](model.Implausible, "65600000 m°C is what a failed sensor gives"), // more than 16 bits of degrees hold
 		"32768000":   model.Missing[float64](model.Implausible, "32768000 m°C is what a failed sensor gives"),
 		"4294967295": model.Missing[float64](model.Implausible, "4294967295 m°C is what a failed sensor gives"),
 		"":           model.Missing[float64](model.Implausible, `the driver printed "" where a temperature belongs`),

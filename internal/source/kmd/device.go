@@ -52,7 +52,7 @@ type device struct {
 func (d *device) moveTo(index int, classDir string) {
 	d.closeFiles()
 	d.index, d.goneAt = index, time.Time{}
-	d.traffic.at, d.beat = time.Time{}, heartbeat{}
+	d.traffic.at, d.beat, d.health = time.Time{}, heartbeat{}, health{}
 	pci := path.Dir(path.Dir(classDir))
 	d.dirs = [numDirectories]string{inClass: classDir, inPCI: pci, inParent: path.Dir(pci)}
 	d.model = model.Device{
@@ -167,9 +167,9 @@ func (d *device) finish(now time.Time) (moved bool) {
 	return moved
 }
 
-// deadLink takes back what the kernel makes of a configuration space of all
-// ones: from the width it can be told, the speed comes out as the fastest that
-// the kernel knows.
+// deadLink drops link speeds that the kernel made from a configuration space of
+// all ones: it then prints the fastest speed that it knows, which looks right.
+// The width of such a link shows that it was all ones.
 func (d *device) deadLink() {
 	p := &d.model.PCIe
 	for _, end := range []struct{ speed, width *model.Reading[int] }{

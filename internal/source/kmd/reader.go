@@ -2,6 +2,8 @@ package kmd
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -150,10 +152,14 @@ func (r *Reader) module() Sweep {
 	return s
 }
 
-// discover compares the class directory with what is known.
+// discover compares the class directory with what is known. A directory that
+// is not there means that no device is; one that cannot be read means nothing.
 func (r *Reader) discover(driver Version) {
 	const class = "/sys/class/tenstorrent/"
-	names, _ := r.root.Names(class)
+	names, err := r.root.Names(class)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return // we could not look (no free descriptor, say): that says nothing about the devices
+	}
 	there := map[string]bool{}
 	for _, name := range names {
 		number, ok := strings.CutPrefix(name, "tenstorrent!")

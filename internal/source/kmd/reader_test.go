@@ -234,6 +234,45 @@ func TestHotPlug(t *testing.T) {
 	}
 }
 
+// TestHotPlugOfADeadChip: what was remembered of a dead chip is not held against
+// the board that takes its place.
+func TestHotPlugOfADeadChip(t *testing.T) {
+	tr := newTree(t)
+	b := tr.add("bh", 0, 3, "0000:01:00.0")
+	r := New(tr.root())
+	defer r.Close()
+	read(r)
+	r.devices["0000:01:00.0"].health = health{sweepsOfOnes: onesLimit, restUntil: time.Now().Add(time.Hour)}
+	b.remove(b.pci)
+	b.remove("/sys/class/tenstorrent/tenstorrent!0")
+	read(r)
+	tr.add("bh", 0, 3, "0000:01:00.0")
+	if d := read(r).Found[0].Device; d.State != model.StateOK || !d.Temperature.Known() {
+		t.Errorf("the new board: state %s, temperature %q", d.State, d.Temperature.Reason())
+	}
+}
+
+// TestClassCannotBeRead: that we cannot look at the moment does not make a
+// device lost.
+func TestClassCannotBeRead(t *testing.T) {
+	const class = "/sys/class/tenstorrent"
+	tr := newTree(t)
+	tr.add("bh", 0, 3, "0000:01:00.0")
+	r := New(tr.root())
+	defer r.Close()
+	read(r)
+	path := tr.root().Path(class)
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("tenstorrent", path); err != nil { // to itself: ELOOP
+		t.Fatal(err)
+	}
+	if d := read(r).Found[0].Device; d.State != model.StateOK || !d.Temperature.Known() {
+		t.Errorf("state %s: %+v, temperature %q", d.State, d.StateReason, d.Temperature.Reason())
+	}
+}
+
 // TestOrder: devices are in the order of their kernel index, not of the
 // directory or of the text ("10" before "2").
 func TestOrder(t *testing.T) {

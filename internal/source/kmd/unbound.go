@@ -36,7 +36,7 @@ func (u *unbound) list(root hostfs.Root, bound string, now time.Time) []string {
 	table, err := root.Read("/proc/bus/pci/devices", 1<<20)
 	if err != nil {
 		u.until = now.Add(searchAge)
-		u.found = waiting(root, func(string) bool { return true })
+		u.found = withoutDriver(root, func(string) bool { return true })
 		return u.found
 	}
 	var functions []string // of the table, which has no domains
@@ -46,16 +46,16 @@ func (u *unbound) list(root hostfs.Root, bound string, now time.Time) []string {
 		}
 	}
 	if u.found = nil; len(functions) > 0 {
-		u.found = waiting(root, func(bdf string) bool {
+		u.found = withoutDriver(root, func(bdf string) bool {
 			return slices.ContainsFunc(functions, func(f string) bool { return strings.HasSuffix(bdf, f) })
 		})
 	}
 	return u.found
 }
 
-// waiting looks through the bus for Tenstorrent functions without a driver,
-// among those that may be.
-func waiting(root hostfs.Root, may func(bdf string) bool) []string {
+// withoutDriver looks through the bus for Tenstorrent functions that no driver
+// has, among those that may says yes to.
+func withoutDriver(root hostfs.Root, may func(bdf string) bool) []string {
 	const bus = "/sys/bus/pci/devices/"
 	var list []string
 	names, _ := root.Names(bus)
