@@ -59,7 +59,8 @@
 //     seconds, because exec and a forked child's exit write nowhere;
 //   - the verdict that a slot's owner is dead, until that slot changes or
 //     somebody attaches or detaches, and for at most thirty seconds;
-//   - the release behind a libtt_metal.so, per inode, for good.
+//   - the release behind a libtt_metal.so, per inode, while a known process maps
+//     it.
 //
 // All of /proc is gone through only for a slot whose pid leads nowhere (reading
 // /proc/<pid>/status of everybody), and, at most once a second, for processes

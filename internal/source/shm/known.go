@@ -152,6 +152,7 @@ func (r *Reader) forget() {
 			r.drop(p)
 		}
 	}
+	r.releases.forget(r.procs)
 }
 
 // owns tells whether a slot is believed to be p's. It may be without a mapping

@@ -98,6 +98,29 @@ func TestLayout2InLayout3(t *testing.T) {
 	}
 }
 
+// A library is another release's when it was installed anew: what was known of
+// its file ends with the last process that maps it.
+func TestReleaseInstalledAnew(t *testing.T) {
+	s := newScene(t)
+	lib := install(t, "0.71.2")
+	old := s.start(metal.Options{Layout: 3}, "lib "+lib, "open 1", "alloc 1 dram 10")
+	s.read()
+	if v := s.process(old).Release; v.V != "0.71.2" {
+		t.Fatalf("release %+v", v)
+	}
+	s.end(old)
+	s.read()
+	site := filepath.Join(filepath.Dir(lib), "../../..")
+	if err := os.Rename(filepath.Join(site, "ttnn-0.71.2.dist-info"), filepath.Join(site, "ttnn-0.81.1.dist-info")); err != nil {
+		t.Fatal(err)
+	}
+	young := s.start(metal.Options{Layout: 3}, "lib "+lib, "open 1", "alloc 1 dram 10")
+	s.read()
+	if v := s.process(young).Release; v.V != "0.81.1" {
+		t.Errorf("release %+v", v)
+	}
+}
+
 // Bug 3: from 0.72.0 on, layout 3 sees one thread only. What it says is shown,
 // with the note that it is not all.
 func TestOtherThreads(t *testing.T) {

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"maps"
 	"path"
 	"strconv"
 	"strings"
@@ -15,7 +16,9 @@ import (
 type releaseReading = model.Reading[string]
 
 // releases remembers which release a libtt_metal.so is of, per inode: the
-// answer takes a directory listing in somebody's root and never changes.
+// answer takes a directory listing in somebody's root, and does not change
+// while a process maps the file. Afterwards the inode's number may become that
+// of another file, such as the next release.
 type releases struct {
 	guard *proc.Guard
 	known map[inode]releaseReading
@@ -51,6 +54,18 @@ func (r *releases) of(p *process) model.Reading[string] {
 	v := distInfo(names)
 	r.known[lib.inode] = v
 	return v
+}
+
+// forget drops what is known of libraries that no process maps.
+func (r *releases) forget(procs map[int]*process) {
+	maps.DeleteFunc(r.known, func(lib inode, _ releaseReading) bool {
+		for _, p := range procs {
+			if p.maps.lib.inode == lib {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // namesInRoot lists a directory as a process sees it.
