@@ -1,6 +1,9 @@
 package blocks
 
-import "iter"
+import (
+	"iter"
+	"math"
+)
 
 // Range is a part of every bank.
 type Range struct {
@@ -83,7 +86,7 @@ func (g Geometry) Need(r Request) (bytes uint64, known bool) {
 		page = up(ceil(r.Bytes, banks), align)
 	}
 	if page != 0 {
-		bytes = ceil(ceil(r.Bytes, page), banks) * up(page, align)
+		bytes = product(ceil(ceil(r.Bytes, page), banks), up(page, align))
 	}
 	return up(max(bytes, g.Smallest), align), true
 }
@@ -100,4 +103,13 @@ func (l *List) Fits(r Request) (f Fit, known bool) {
 
 func ceil(n, by uint64) uint64 { return n/by + min(n%by, 1) }
 
-func up(n, to uint64) uint64 { return ceil(n, to) * to }
+func up(n, to uint64) uint64 { return product(ceil(n, to), to) }
+
+// product is a times b, or the largest number there is: a request that is too
+// large to be counted does not fit, and must not come out as a small one.
+func product(a, b uint64) uint64 {
+	if n, ok := times(a, b); ok {
+		return n
+	}
+	return math.MaxUint64
+}

@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"math"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -23,6 +24,8 @@ func TestNeed(t *testing.T) {
 		{"a size without pages", p150, Request{Bytes: 512 << 20}, 64 << 20},
 		{"a size that leaves a rest", p150, Request{Bytes: 8*64 + 1}, 128},
 		{"nothing still takes the smallest block", p150, Request{}, 64},
+		{"a size that rounding up would wrap", p150, Request{Bytes: math.MaxUint64, Shards: 1}, math.MaxUint64},
+		{"a page that rounding up would wrap", p150, Request{Bytes: 1, Page: math.MaxUint64}, math.MaxUint64},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if got, known := c.g.Need(c.r); !known || got != c.want {

@@ -10,7 +10,7 @@ import (
 // Tensor is what people ask tt-metal for.
 type Tensor struct {
 	Shape  []uint64
-	Type   string // a key of ElementTypes
+	Type   string // one of ElementTypes()
 	Layout string // "tile" or "row_major"
 }
 
