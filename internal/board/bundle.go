@@ -57,9 +57,10 @@ func (b Bundle) Has(major, minor uint8) bool {
 	return b.Compare(Bundle{Major: major, Minor: minor}) >= 0
 }
 
-func (b Bundle) age() uint8 {
+// age orders majors: those of the old numbering come before 0.
+func (b Bundle) age() int {
 	if b.Major >= firstOldMajor {
-		return 0
+		return int(b.Major) - 256
 	}
-	return b.Major
+	return int(b.Major)
 }

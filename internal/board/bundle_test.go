@@ -25,7 +25,7 @@ func TestParseBundle(t *testing.T) {
 }
 
 func TestBundleOrder(t *testing.T) {
-	byAge := []string{"80.0.1.0", "80.17.0.0", "18.3.0.0", "18.12.0.1", "18.12.0.2", "18.12.0.0", "18.12.1.0", "19.5.0.0", "19.10.0.0", "20.0.0.0"}
+	byAge := []string{"80.0.1.0", "80.17.0.0", "81.2.0.0", "0.9.0.0", "18.3.0.0", "18.12.0.1", "18.12.0.2", "18.12.0.0", "18.12.1.0", "19.5.0.0", "19.10.0.0", "20.0.0.0"}
 	shuffled := slices.Clone(byAge)
 	slices.Sort(shuffled) // as text, which is wrong
 	slices.SortFunc(shuffled, func(a, b string) int {
