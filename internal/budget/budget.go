@@ -82,11 +82,7 @@ func NewPool(name string, limit Limit, onRefuse func(Refusal)) *Pool {
 // Take takes n for a user, or nothing.
 func (p *Pool) Take(uid int, n int64) bool {
 	p.mu.Lock()
-	a := p.users[uid]
-	if a == nil {
-		a = &account{}
-		p.users[uid] = a
-	}
+	a := p.account(uid)
 	if p.limit.allows(uid, a.used, p.total, n) {
 		a.used += n
 		p.total += n
@@ -101,7 +97,7 @@ func (p *Pool) Take(uid int, n int64) bool {
 	return false
 }
 
-// Try is Take for who tries again: a refusal is not counted.
+// Try is Take for a caller that will try again: a refusal is not counted.
 func (p *Pool) Try(uid int, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,15 +112,20 @@ func (p *Pool) Try(uid int, n int64) bool {
 	return true
 }
 
-// take books n, for who has mu.
+// take books n. The caller holds mu.
 func (p *Pool) take(uid int, n int64) {
+	p.account(uid).used += n
+	p.total += n
+}
+
+// account finds a user's account, or opens one. The caller holds mu.
+func (p *Pool) account(uid int) *account {
 	a := p.users[uid]
 	if a == nil {
 		a = &account{}
 		p.users[uid] = a
 	}
-	a.used += n
-	p.total += n
+	return a
 }
 
 // Force takes n whatever the limit: for what cannot be refused any more, such

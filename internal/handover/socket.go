@@ -61,7 +61,12 @@ func Listen(path string) (*net.UnixListener, error) {
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 	// The file gets the mode that the socket has when it is bound.
-	err = errors.Join(unix.Fchmod(fd, 0o600), unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 8))
+	if err = unix.Fchmod(fd, 0o600); err == nil {
+		err = unix.Bind(fd, &unix.SockaddrUnix{Name: path})
+	}
+	if err == nil {
+		err = unix.Listen(fd, 8)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listening for a successor at %s: %w", path, err)
 	}

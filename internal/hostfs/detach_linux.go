@@ -41,7 +41,7 @@ func detach(entries []entry, shut []fdRange, stack []byte) (pid, fd int, err err
 		return 0, -1, err
 	}
 	r := cloneReader(unix.CLONE_VM|unix.CLONE_PIDFD,
-		uintptr(unsafe.Pointer(&stack[0]))+uintptr(len(stack))&^15,
+		(uintptr(unsafe.Pointer(&stack[0]))+uintptr(len(stack)))&^15,
 		&pidfd, &entries[0], len(entries), &shut[0], len(shut))
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil); err != nil {
 		panic("BUG: restoring the signal mask: " + err.Error())

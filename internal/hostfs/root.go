@@ -40,8 +40,10 @@ func (r Root) Path(path string) string {
 	return r.dir + path
 }
 
-// Open opens a file for reading, without following it onto a device node.
-// The caller closes the descriptor.
+// Open opens a file for reading. It refuses every path below /dev but /dev/shm,
+// and follows links: it is for files of the kernel and of root. A file that
+// anybody may have put there is opened through a Dir, which follows none. The
+// caller closes the descriptor.
 func (r Root) Open(path string) (fd int, err error) {
 	if mayBeNode(path) {
 		return -1, fmt.Errorf("opening %s: device nodes are never opened", path)

@@ -118,9 +118,8 @@ func readOwner(fd int) string {
 	return fmt.Sprintf(" (held by pid %d)", pid)
 }
 
-// Listen makes the socket. It never takes it from
-// a server that lives, never follows a symbolic link, and replaces only a
-// socket that nobody serves.
+// Listen makes the socket. It never takes it from a server that lives, never
+// follows a symbolic link, and replaces only a socket that nobody serves.
 func Listen(o Options) (fd int, err error) {
 	if len(o.Path) > MaxPath {
 		return -1, fmt.Errorf("%s: the path of a socket may have no more than %d bytes", o.Path, MaxPath)
@@ -148,15 +147,16 @@ func bind(fd int, o Options) error {
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: o.Path}); err != nil {
 		return err
 	}
-	if err := open(o); err != nil {
+	if err := allowClients(o); err != nil {
 		return err
 	}
 	return unix.Listen(fd, backlog)
 }
 
-// open lets others connect. It holds the file that it changes: a link that
-// somebody puts in its place is not followed.
-func open(o Options) error {
+// allowClients gives the socket the mode and group that let others connect. It
+// holds the file that it changes: a link that somebody puts in its place is not
+// followed.
+func allowClients(o Options) error {
 	file, err := unix.Open(o.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func makeRoom(path string) error {
 	case err != nil:
 		return fmt.Errorf("trying %s: %w", path, err)
 	case live:
-		// It has no lock of ours: the old allocation server, or a friend.
+		// It has no lock of ours: the old allocation server, or some other program.
 		return fmt.Errorf("%s is served by pid %d: %w", path, pid, ErrLive)
 	}
 	if err := unix.Unlink(path); err != nil && !errors.Is(err, unix.ENOENT) {

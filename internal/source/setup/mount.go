@@ -26,8 +26,11 @@ var capabilities = []struct {
 // isMount tells whether a root is a mount, and not ours nor a mere directory: a
 // tree of files that was made to be looked at.
 func isMount(root hostfs.Root) bool {
+	if root == (hostfs.Root{}) {
+		return false
+	}
 	mounts, err := hostfs.Root{}.Read("/proc/self/mountinfo", 4<<20)
-	if root == (hostfs.Root{}) || err != nil {
+	if err != nil {
 		return false
 	}
 	for line := range strings.Lines(string(mounts)) {

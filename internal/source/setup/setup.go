@@ -176,7 +176,8 @@ func readMounts(mounts string) (hugeAt string, hidePID bool) {
 // firstPIDs is the inode of the pid namespace that the kernel starts with.
 const firstPIDs = "pid:[4026531836]"
 
-// container says by what this seems to be inside of one.
+// container names the sign by which this seems to be a container: a file that
+// runtimes put there, or a pid namespace. It is empty if there is none.
 func container(root hostfs.Root) string {
 	for _, mark := range []string{"/.dockerenv", "/run/.containerenv", "/run/systemd/container"} {
 		if root.Exists(mark) {
