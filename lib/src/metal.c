@@ -324,26 +324,49 @@ enum { PROVIDERS = 256 };
 static struct provider providers[PROVIDERS];
 static _Atomic uint32_t providers_lock;
 
-static uint64_t provider_id(uint64_t object, const uint64_t *set, bool *known)
+static void lock_providers(void)
 {
-	struct provider *free = NULL, *found = NULL;
 	uint32_t open = 0;
 	while (!atomic_compare_exchange_weak(&providers_lock, &open, 1))
 		open = 0;
-	for (int i = 0; i < PROVIDERS && !found; i++) {
+}
+
+static void unlock_providers(void) { atomic_store(&providers_lock, 0); }
+
+/* The entry of a provider, or NULL; the provider 0 has the free entries. */
+static struct provider *find_provider(uint64_t object)
+{
+	for (int i = 0; i < PROVIDERS; i++)
 		if (providers[i].object == object)
-			found = &providers[i];
-		else if (!free && providers[i].object == 0)
-			free = &providers[i];
+			return &providers[i];
+	return NULL;
+}
+
+/* Notes which chip a provider accounts for, as long as there is room. */
+static void note_provider(uint64_t object, uint64_t id)
+{
+	lock_providers();
+	struct provider *p = find_provider(object);
+	if (!p)
+		p = find_provider(0);
+	if (p)
+		*p = (struct provider){object, id};
+	unlock_providers();
+}
+
+/* The chip of a provider; false where it is not known. With forget, it is not
+ * known from here on: another provider may get its address. */
+static bool provider_chip(uint64_t object, bool forget, uint64_t *id)
+{
+	lock_providers();
+	struct provider *p = find_provider(object);
+	if (p) {
+		*id = p->id;
+		if (forget)
+			*p = (struct provider){0};
 	}
-	if (!found && set && free)
-		found = free;
-	if (found && set)
-		*found = (struct provider){object, *set};
-	uint64_t id = found ? found->id : 0;
-	*known = found != NULL;
-	atomic_store(&providers_lock, 0);
-	return id;
+	unlock_providers();
+	return p != NULL;
 }
 
 /* Pairs of a list and a chip of which all is known, so that the next record of
@@ -361,9 +384,8 @@ static uint64_t pair(uint64_t provider)
 
 static void provider_made(struct state *s, uint64_t provider, uint64_t id, int32_t logical)
 {
-	bool known;
 	new_era();
-	provider_id(provider, &id, &known);
+	note_provider(provider, id);
 	if (s)
 		chip_opened(s, id, logical, self.allocator ? self.group : 0); /* its allocator was made just before, by this thread */
 	self.allocator = 0;
@@ -386,8 +408,8 @@ HOOK void METAL_provider(uint64_t provider, uint64_t id, int32_t logical, uint64
 HOOK void METAL_provider_gone(uint64_t provider)
 {
 	CALL(void (*)(uint64_t), provider_gone, );
-	bool known;
-	uint64_t id = provider_id(provider, NULL, &known);
+	uint64_t id;
+	bool known = provider_chip(provider, true, &id);
 	call(provider);
 	new_era();
 	if (s && known)
@@ -404,12 +426,13 @@ HOOK void METAL_record(uint64_t provider, int32_t pid, uint64_t bytes, uint64_t 
 	_Atomic uint64_t *place = &told[now >> 56];
 	if (self.told && atomic_load_explicit(place, memory_order_relaxed) == now)
 		return;
-	bool known;
-	uint64_t id = provider_id(provider, NULL, &known);
-	if (s && !known && s->late) { /* made before we came: it begins with the chip's unique id */
+	uint64_t id;
+	bool known = provider_chip(provider, false, &id);
+	if (!known && s->late) { /* made before we came: it begins with the chip's unique id */
 		id = *(const uint64_t *)(uintptr_t)provider;
-		provider_id(provider, &id, &known);
+		note_provider(provider, id);
 		chip_opened(s, id, (int32_t)logical, 0);
+		known = true;
 	}
 	if (known && chip_seen(s, id, type & 0xff, bytes))
 		atomic_store_explicit(place, now, memory_order_relaxed);

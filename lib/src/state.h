@@ -114,7 +114,8 @@ INTERNAL bool table_put(struct table *t, uint64_t key, uint32_t value);
 INTERNAL uint32_t table_get(const struct table *t, uint64_t key); /* 0: not there */
 INTERNAL void table_drop(struct table *t, uint64_t key);
 
-/* event.c: what happens to lists and blocks. All take the lock themselves. */
+/* list.c, block.c, chip.c: what happens to lists, blocks and chips. All take the
+ * lock themselves. */
 struct shape {
 	uint64_t object, allocator, capacity, base, alignment, smallest;
 	uint32_t group, pool, banks, nth;

@@ -96,13 +96,17 @@ uint64_t allocate_buffer(void *a, uint64_t *buffer)
 	return at.present ? at.value : 0;
 }
 
+/* A device that is opened again has another address: so has a real one, often. */
+enum { DEVICES = 1024 };
+static struct device devices[DEVICES];
+static unsigned opened;
+
 /* The functions that the driver calls, by name. */
 struct device *metal_open(uint64_t chip)
 {
-	struct device *d = calloc(1, sizeof *d);
+	struct device *d = &devices[opened++ % DEVICES];
 	uint8_t dram = 0;
-	d->list = malloc(sizeof *d->list);
-	d->chip = chip;
+	*d = (struct device){.chip = chip, .list = malloc(sizeof *d->list)};
 	allocator_made(d->allocator, NULL);
 	banks(BANKS, &dram, 0);
 	list_made(d->list, (uint64_t)SLOTS * SLOT, BASE, 64, 64, 0);
@@ -127,5 +131,4 @@ void metal_close(struct device *d)
 	allocator_gone(d->allocator);
 	provider_gone(d->provider);
 	free(d->list);
-	free(d);
 }

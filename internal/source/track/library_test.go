@@ -115,6 +115,23 @@ func TestTwoCopies(t *testing.T) {
 	check(map[uint64]uint64{6: 2048 + 512, 7: 512})
 }
 
+// A program may open and close a device as often as it likes: the last one is
+// known as well as the first.
+func TestDeviceOpenedOften(t *testing.T) {
+	d, dir := driver(t)
+	do(t, d, "1", "metal 0 %s", filepath.Join(built, "libtt_metal.so"))
+	for range 300 {
+		do(t, d, "ok", "mopen 0 5")
+		do(t, d, "4096", "mtake 0 64")
+		do(t, d, "ok", "mclose 0")
+	}
+	r := NewReader(Options{Dir: dir})
+	defer r.Close()
+	if chips := one(t, r).Ledger.Chips; len(chips) != 1 || chips[0].ID != 5 || chips[0].Open {
+		t.Errorf("chips %+v, want chip 5, closed", chips)
+	}
+}
+
 // The library works where programs have another C library, or another machine.
 func TestOtherPlatforms(t *testing.T) {
 	if built == "" {
