@@ -38,6 +38,7 @@ type openBlock struct {
 // liveList is a list, and the blocks of it that are held, by address.
 type liveList struct {
 	def    recording.List
+	sums   []*heldSum // of each of its chips
 	blocks map[uint64]liveBlock
 }
 
@@ -67,12 +68,12 @@ func (b *builder) alloc(s *recording.State, rec *recording.Record, ns int64) {
 			return
 		}
 		def.Chips = b.chips[rec.ID]
-		l = &liveList{def: def, blocks: map[uint64]liveBlock{}}
+		l = &liveList{def: def, sums: b.sums(s, &def), blocks: map[uint64]liveBlock{}}
 		b.live[rec.ID] = l
 	}
 	b.free(s, rec.ID, rec.Block.Addr, ns) // its end was missed
 	bytes := bytesOf(&l.def, rec.Block)
-	b.change(s, &l.def, int64(bytes), ns)
+	b.change(l, int64(bytes), ns)
 	l.blocks[rec.Block.Addr] = liveBlock{bytes, rec.Block.Site}
 	site, _ := s.Site(rec.Block.Site)
 	if site.Tag != "" {
@@ -113,7 +114,7 @@ func (b *builder) free(s *recording.State, list uint32, addr uint64, ns int64) {
 		return
 	}
 	delete(l.blocks, addr)
-	b.change(s, &l.def, -int64(x.bytes), ns)
+	b.change(l, -int64(x.bytes), ns)
 	if site, ok := s.Site(x.site); ok && site.Tag != "" {
 		b.tag(l.def.Process, site.Tag, -int64(x.bytes), ns)
 	}
@@ -141,40 +142,49 @@ func (b *builder) groupOf(process uint32) Group {
 }
 
 // change moves what a process holds, on each chip of a list.
-func (b *builder) change(s *recording.State, def *recording.List, by, ns int64) {
-	for _, chip := range def.Chips {
-		b.changeOn(s, def, chip, true, by, ns)
-	}
-	if len(def.Chips) == 0 {
-		b.changeOn(s, def, 0, false, by, ns)
+func (b *builder) change(l *liveList, by, ns int64) {
+	for _, h := range l.sums {
+		h.bytes += by
+		if !h.grain.some {
+			b.moved = append(b.moved, h)
+		}
+		h.grain.add(Point{ns, float64(h.bytes)})
 	}
 }
 
-func (b *builder) changeOn(s *recording.State, def *recording.List, chip uint64, known bool, by, ns int64) {
+// sums are the counters that the blocks of a list are added to: one for each of
+// its chips, or one for all if they are not known.
+func (b *builder) sums(s *recording.State, def *recording.List) (out []*heldSum) {
+	for _, chip := range def.Chips {
+		out = append(out, b.sum(s, def, chip, true))
+	}
+	if len(out) == 0 {
+		out = append(out, b.sum(s, def, 0, false))
+	}
+	return out
+}
+
+func (b *builder) sum(s *recording.State, def *recording.List, chip uint64, known bool) *heldSum {
 	key := heldKey{def.Process, chip, def.Geometry.Pool}
-	h := b.held[key]
-	if h == nil {
-		name := "chip " + strconv.FormatUint(chip, 10)
-		if !known {
-			name = "a chip that is not known"
-		}
-		h = &heldSum{series: &Series{
-			Group: b.groupOf(def.Process), Name: fmt.Sprintf("%s, exact, %s", words.PoolName(def.Geometry.Pool), name), Field: def.Pool + ".blocks", Unit: "B",
-			Labels: map[string]string{"pool": def.Pool},
-		}}
-		if known {
-			h.series.Labels["chip_id"] = strconv.FormatUint(chip, 10)
-		}
-		if p, ok := s.Process(def.Process); ok {
-			h.series.Labels["pid"] = strconv.Itoa(p.PID)
-		}
-		b.held[key] = h
+	if h := b.held[key]; h != nil {
+		return h
 	}
-	h.bytes += by
-	if !h.grain.some {
-		b.moved = append(b.moved, h)
+	name := "chip " + strconv.FormatUint(chip, 10)
+	if !known {
+		name = "a chip that is not known"
 	}
-	h.grain.add(Point{ns, float64(h.bytes)})
+	h := &heldSum{series: &Series{
+		Group: b.groupOf(def.Process), Name: fmt.Sprintf("%s, exact, %s", words.PoolName(def.Geometry.Pool), name), Field: def.Pool + ".blocks", Unit: "B",
+		Labels: map[string]string{"pool": def.Pool},
+	}}
+	if known {
+		h.series.Labels["chip_id"] = strconv.FormatUint(chip, 10)
+	}
+	if p, ok := s.Process(def.Process); ok {
+		h.series.Labels["pid"] = strconv.Itoa(p.PID)
+	}
+	b.held[key] = h
+	return h
 }
 
 // tag keeps the slice of a tag: as long as anything is held under it.

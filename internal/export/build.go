@@ -49,7 +49,7 @@ func write(r *recording.Reader, o Options, to Sink) error {
 		return err
 	}
 	b := &builder{
-		o: o, to: to, first: first.UnixNano(), grain: grainOf(last.Sub(first)), chips: chips, fields: metric.Devices(), series: map[seriesKey]*Series{},
+		o: o, to: to, first: first.UnixNano(), grain: grainOf(last.Sub(first), distinct(chips)), chips: chips, fields: metric.Devices(), series: map[seriesKey]*Series{},
 		live: map[uint32]*liveList{}, held: map[heldKey]*heldSum{}, open: map[blockKey]openBlock{}, tags: map[tagKey]*tagSlice{},
 		processes: map[uint32]*process{}, seen: map[model.ProcessID]*process{},
 	}
@@ -68,6 +68,17 @@ func write(r *recording.Reader, o Options, to Sink) error {
 	}
 	b.finish(c.State, last.UnixNano())
 	return nil
+}
+
+// distinct counts the chips that any list is on.
+func distinct(chips map[uint32][]uint64) int {
+	all := map[uint64]bool{}
+	for _, list := range chips {
+		for _, chip := range list {
+			all[chip] = true
+		}
+	}
+	return len(all)
 }
 
 type builder struct {
@@ -156,7 +167,7 @@ func (b *builder) flush() {
 var host = Group{Name: "host"}
 
 func processGroup(pid int, name string) Group {
-	return Group{Name: words.Escape(fmt.Sprintf("process %d %s", pid, name)), PID: pid}
+	return Group{Name: words.Escape(name), PID: pid}
 }
 
 // snapshot takes the figures of a snapshot.
@@ -263,7 +274,7 @@ func (b *builder) order() []model.ProcessID {
 }
 
 func (b *builder) process(p *process, ns int64) {
-	b.to.Slice(&Slice{Group: p.group, Track: p.name, Name: p.group.Name, From: p.from, To: ns})
+	b.to.Slice(&Slice{Group: p.group, Track: p.name, Name: p.group.String(), From: p.from, To: ns})
 }
 
 // finish ends what is still open at the end of the recording.

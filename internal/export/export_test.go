@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -117,7 +118,7 @@ type decoded struct {
 	Slices   [][3]any
 	Instants [][2]string
 	Open     int
-	Flows    map[string]int64
+	Flows    map[string][][4]any // of each: begin or end, track, name, time
 	Clocks   [][2]int64
 	Unknown  int
 }
@@ -151,24 +152,30 @@ func TestPerfetto(t *testing.T) {
 		t.Errorf("%d fields that the schema does not know", d.Unknown)
 	}
 	for name, want := range map[string]float64{
-		"process 4242 python/DRAM, exact, chip 77": 112 * mib,
-		"process 4242 python/DRAM, exact, chip 78": 112 * mib,
-		"device 0 n300/Power":                      peakPower(0),
-		"device 1 p150a/Power":                     peakPower(1),
+		"python/DRAM, exact, chip 77": 112 * mib,
+		"python/DRAM, exact, chip 78": 112 * mib,
+		"device 0 n300/Power":         peakPower(0),
+		"device 1 p150a/Power":        peakPower(1),
 	} {
 		if got := d.Counters[name]; got.Peak != want {
 			t.Errorf("%s: peak %v, want %v", name, got.Peak, want)
 		}
 	}
-	if c := d.Counters["process 4242 python/DRAM, exact, chip 77"]; c.Last != 0 || c.Points != 6 {
+	if c := d.Counters["python/DRAM, exact, chip 77"]; c.Last != 0 || c.Points != 6 {
 		t.Errorf("exact DRAM: %+v", c)
 	}
 	if u := d.Counters["device 0 n300/Temperature"].Unit; u != "°C" && u != "C" {
 		t.Errorf("the unit of temperature is %q", u)
 	}
 	// Two large blocks; the one of 32 MiB lives two seconds, the other until the end.
-	if len(d.Flows) != 2 || d.Flows["2"] != 2e9 || d.Flows["1"] != 8e9 {
-		t.Errorf("flows %v", d.Flows)
+	const track = "python/large blocks"
+	nano := func(s float64) float64 { return float64(at(s).UnixNano()) }
+	want := map[string][][4]any{
+		"1": {{"begin", track, "alloc 64 MiB of dram at model.py:41", nano(1)}, {"end", track, "free 64 MiB of dram at model.py:41", nano(9)}},
+		"2": {{"begin", track, "alloc 32 MiB of dram at model.py:88", nano(3)}, {"end", track, "free 32 MiB of dram at model.py:88", nano(5)}},
+	}
+	if !reflect.DeepEqual(d.Flows, want) {
+		t.Errorf("flows %v, want %v", d.Flows, want)
 	}
 	tags := map[string]float64{}
 	for _, s := range d.Slices {
@@ -334,7 +341,7 @@ func TestChipsKnownLater(t *testing.T) {
 	var b bytes.Buffer
 	ok(t, Write(r, Options{}, nil, toPerfetto(&b)))
 	d := readPerfetto(t, b.Bytes())
-	if c := d.Counters["process 4242 python/DRAM, exact, chip 77"]; c.Peak != 16*mib || len(d.Counters) != 1 {
+	if c := d.Counters["python/DRAM, exact, chip 77"]; c.Peak != 16*mib || len(d.Counters) != 1 {
 		t.Errorf("counters %+v", d.Counters)
 	}
 	for second, want := range map[float64]int64{4: 16 * mib, 5: 0} { // and it holds nothing when it has ended

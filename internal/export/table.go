@@ -45,7 +45,7 @@ func (t *table) Point(s *Series, p Point, bound model.Bound) {
 		labels = labelText(s.Labels)
 		t.labels[s] = labels
 	}
-	_ = t.out.Write([]string{stamp(p.NS), s.Group.Name, s.Field, s.Unit, labels, strconv.FormatFloat(p.V, 'f', -1, 64), boundWord(bound)})
+	_ = t.out.Write([]string{stamp(p.NS), s.Group.String(), s.Field, s.Unit, labels, strconv.FormatFloat(p.V, 'f', -1, 64), boundWord(bound)})
 }
 
 // Slice implements Sink: there is no line for it.
@@ -97,17 +97,17 @@ func (d *documents) write(v any) {
 
 // Point implements Sink.
 func (d *documents) Point(s *Series, p Point, bound model.Bound) {
-	d.write(row{Time: stamp(p.NS), Group: s.Group.Name, Field: s.Field, Unit: s.Unit, Labels: s.Labels, Value: p.V, Bound: boundWord(bound)})
+	d.write(row{Time: stamp(p.NS), Group: s.Group.String(), Field: s.Field, Unit: s.Unit, Labels: s.Labels, Value: p.V, Bound: boundWord(bound)})
 }
 
 // Slice implements Sink.
 func (d *documents) Slice(s *Slice) {
-	d.write(map[string]any{"time": stamp(s.From), "end": stamp(s.To), "group": s.Group.Name, "slice": s.Name, "track": s.Track, "args": args(s.Args)})
+	d.write(map[string]any{"time": stamp(s.From), "end": stamp(s.To), "group": s.Group.String(), "slice": s.Name, "track": s.Track, "args": args(s.Args)})
 }
 
 // Instant implements Sink.
 func (d *documents) Instant(x *Instant) {
-	d.write(map[string]any{"time": stamp(x.NS), "group": x.Group.Name, "event": x.Name, "track": x.Track, "args": args(x.Args)})
+	d.write(map[string]any{"time": stamp(x.NS), "group": x.Group.String(), "event": x.Name, "track": x.Track, "args": args(x.Args)})
 }
 
 // Laid implements Sink.

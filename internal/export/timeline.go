@@ -2,6 +2,7 @@ package export
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,8 +26,17 @@ type Sink interface {
 
 // Group is where something belongs: a device, a process, or the host.
 type Group struct {
-	Name string // "device 0 n300", "process 4242 python"
+	Name string // "device 0 n300", "python"
 	PID  int    // of a process; 0: none
+}
+
+// String tells it apart from all others. Viewers of traces do so by themselves:
+// they are given the name of a process, and its pid.
+func (g Group) String() string {
+	if g.PID == 0 {
+		return g.Name
+	}
+	return fmt.Sprintf("process %d %s", g.PID, g.Name)
 }
 
 // Series is a figure over time.
@@ -112,10 +122,12 @@ func boundNumber(b model.Bound) int {
 }
 
 // grainOf is how close two points of a series of blocks may be in a recording
-// of a length. Of those that are closer the highest and the last remain: peaks
-// are never lost, and an hour of 10 000 allocations a second can be opened.
-func grainOf(length time.Duration) int64 {
-	return max(time.Millisecond, length/50_000).Nanoseconds()
+// of a length, with so many chips. Of those that are closer the highest and the
+// last remain: peaks are never lost, and an hour of 10 000 allocations a second
+// can be opened: on 32 chips it has less than a million points.
+func grainOf(length time.Duration, chips int) int64 {
+	const each, all = 50_000, 400_000
+	return max(time.Millisecond, length/max(1, min(each, all/time.Duration(max(chips, 1))))).Nanoseconds()
 }
 
 // grain are the points of a series that are closer than a grain.

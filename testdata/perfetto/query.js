@@ -11,18 +11,36 @@
 
 const fs = require("fs");
 const path = require("path");
-const vm = require("vm");
+const url = require("url");
 
 const [folder, file, ...questions] = process.argv.slice(2);
-const trace = path.resolve(file);
 
-// Part of the engine believes that it is a worker of a browser, part that it is
-// in node, with its files in the folder where it runs.
-globalThis.self = globalThis;
-globalThis.require = require;
-globalThis.__dirname = folder;
-process.chdir(folder);
-console.warn = () => {}; // what the engine says of its own
+// worker runs the engine, which believes that it is a worker of a browser whose
+// page is the folder, and returns what it answers messages with.
+function worker() {
+  const page = url.pathToFileURL(path.resolve(folder) + "/");
+  const read = (name) => fs.readFileSync(new URL(name, page));
+  const self = { location: { href: new URL("engine_bundle.js", page).href } };
+  const seen = {
+    self,
+    process: undefined,
+    window: undefined,
+    require: undefined,
+    WorkerGlobalScope: function () {},
+    XMLHttpRequest: class {
+      open(_, name) {
+        this.name = name;
+      }
+      send() {
+        this.response = read(this.name);
+      }
+    },
+    fetch: async (name) => new Response(read(name), { headers: { "Content-Type": "application/wasm" } }),
+    console: { ...console, log() {}, warn() {} }, // what the engine says of its own
+  };
+  new Function(...Object.keys(seen), read("engine_bundle.js").toString())(...Object.values(seen));
+  return self;
+}
 
 // Writing.
 function varint(n) {
@@ -104,7 +122,6 @@ function rows(results) {
 }
 
 async function main() {
-  vm.runInThisContext(fs.readFileSync("engine_bundle.js", "utf8"), "engine_bundle.js");
   const { port1: here, port2: there } = new MessageChannel();
   const replies = [];
   let wake = () => {};
@@ -112,7 +129,7 @@ async function main() {
     for (const b of all(fields(Buffer.from(m.data)), 1)) replies.push(fields(b));
     wake();
   };
-  globalThis.onmessage({ data: { enginePort: there } });
+  worker().onmessage({ data: there });
   let seq = 0;
   const ask = (method, ...more) => here.postMessage(new Uint8Array(bytes(1, Buffer.concat([number(1, ++seq), number(2, method), ...more]))));
   const reply = async () => {
@@ -122,7 +139,7 @@ async function main() {
     if (fatal) throw new Error(fatal.toString());
     return f;
   };
-  const data = fs.readFileSync(trace);
+  const data = fs.readFileSync(file);
   for (let at = 0; at < data.length; at += 8 << 20) {
     ask(1, bytes(101, data.subarray(at, at + (8 << 20))));
     for (const r of all(await reply(), 201).map(fields)) {

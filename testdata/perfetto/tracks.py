@@ -16,7 +16,7 @@ trace = schema.Trace()
 with open(sys.argv[1], "rb") as f:
     trace.ParseFromString(f.read())
 
-tracks, counters, slices, instants, begun, ended = {}, {}, [], [], {}, {}
+tracks, counters, slices, instants, flows = {}, {}, [], [], {}
 open_slices = {}
 
 
@@ -56,9 +56,9 @@ for packet in trace.packet:
     elif e.type == schema.TrackEvent.TYPE_INSTANT:
         instants.append([name, e.name])
         for flow in e.flow_ids:
-            begun[flow] = packet.timestamp
+            flows.setdefault(flow, []).append(["begin", name, e.name, packet.timestamp])
         for flow in e.terminating_flow_ids:
-            ended[flow] = packet.timestamp
+            flows.setdefault(flow, []).append(["end", name, e.name, packet.timestamp])
 clocks = [[c.clock_id, c.timestamp] for p in trace.packet for c in p.clock_snapshot.clocks]
 json.dump(
     {
@@ -66,7 +66,7 @@ json.dump(
         "slices": slices,
         "instants": instants,
         "open": sum(len(x) for x in open_slices.values()),
-        "flows": {str(f): ended.get(f, 0) - begun[f] for f in begun},
+        "flows": flows,
         "clocks": clocks,
         "unknown": unknown,
     },
