@@ -88,6 +88,7 @@ type tab struct {
 	ctx context.Context
 
 	mu      sync.Mutex
+	foreign bool     // the page is not ours, and says what it likes on the console
 	console []string // what must not be there
 }
 
@@ -167,6 +168,9 @@ func (b *tab) note(m chromedp.ConsoleMessage) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.foreign {
+		return
+	}
 	b.console = append(b.console, fmt.Sprintf("%s: %s (%s:%d)", m.Type, m.Text, m.URL, m.Line))
 }
 
