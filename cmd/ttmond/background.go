@@ -16,6 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/internal/source/uprobe"
 )
 
 // background makes snapshots and publishes them.
@@ -31,6 +32,10 @@ type background struct {
 	pods      *pods
 }
 
+// ledgerBlocks is how many blocks of device memory are kept of all ledgers of one
+// user: as many as uprobe keeps of one process, and 150 MB of memory.
+const ledgerBlocks = uprobe.DefaultMaxBlocks
+
 // newBackground makes the collector. learned is what that of a predecessor
 // knew; nil if there was none. watched is who watches allocators.
 func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched *watcher) *background {
@@ -43,7 +48,7 @@ func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collec
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
 		Patience: c.Collect.Patience.Duration,
 		Sources:  []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims}}, FullScan: fullScan,
-		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute}, Ended: b.ledgerLeft,
+		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute, MaxBlocks: ledgerBlocks}, Ended: b.ledgerLeft,
 	})
 	b.setInterval(c.Collect.Interval.Duration)
 	if learned != nil {

@@ -11,6 +11,7 @@ import (
 var (
 	ErrNotReady = errors.New("the ledger is not written yet")
 	ErrDamaged  = errors.New("damaged ledger")
+	ErrTooLarge = errors.New("the ledger has too many blocks")
 )
 
 // VersionError is the error of a ledger in a layout that is not known here.

@@ -15,6 +15,10 @@ import (
 // Reader copies ledgers. It keeps its buffers, so that reading again and again
 // costs no memory. It is not safe for concurrent use.
 type Reader struct {
+	// MaxBlocks is how many blocks are read of a ledger; one with more is
+	// ErrTooLarge. Zero: as many as a ledger can have.
+	MaxBlocks int
+
 	data   [numSections][]byte
 	again  []byte
 	fence  atomic.Uint32
@@ -114,6 +118,9 @@ func (r *Reader) epochNow(fd int) (uint64, error) {
 }
 
 func (r *Reader) readSections(fd int) error {
+	if n := int(r.header.sections[secBlocks].used); r.MaxBlocks > 0 && n > r.MaxBlocks {
+		return fmt.Errorf("%w: it has room for %d blocks, and %d are read", ErrTooLarge, n, r.MaxBlocks)
+	}
 	for i, s := range r.header.sections {
 		size := int(s.used) * int(recordSize[i])
 		if cap(r.data[i]) < size {

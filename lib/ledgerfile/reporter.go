@@ -229,9 +229,9 @@ func (r *Reporter) chip(g Geometry) (uint32, error) {
 }
 
 func (r *Reporter) site(list uint32, tag string) (uint32, error) {
+	tag = tag[:min(len(tag), 255)]
 	text, ok := r.tags[tag]
 	if !ok && tag != "" {
-		tag = tag[:min(len(tag), 255)]
 		at, err := r.take(secStrings, uint32(4+len(tag)))
 		if err != nil {
 			return 0, err

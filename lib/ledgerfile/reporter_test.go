@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -96,5 +97,26 @@ func report(t *testing.T, dir string) {
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A tag that is cut off takes its room once, however often it is used.
+func TestLongTag(t *testing.T) {
+	r, err := NewReporter(t.TempDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	l, err := r.List(Geometry{Chip: 77, Pool: L1, Banks: 8, Capacity: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * reporterText / 255 {
+		if err := l.Allocated(0, 64, strings.Repeat("long ", 100)); err != nil {
+			t.Fatalf("use %d: %v", i, err)
+		}
+		if err := l.Freed(0); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

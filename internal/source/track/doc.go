@@ -16,8 +16,10 @@
 // # What is read
 //
 // The /dev/shm of the host and those of the processes that the caller names
-// (containers have their own). A sweep in which nothing happened is, per
-// ledger, one question for the lock and one read of its header.
+// (containers have their own), where they are memory file systems. A sweep in
+// which nothing happened is, per ledger, one question for the lock and one read
+// of its header. How many ledgers a user can have is bounded, and so is, where
+// the caller says so, how many blocks are in them.
 //
 // # What a dead process left
 //

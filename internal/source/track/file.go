@@ -3,9 +3,6 @@ package track
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,8 +19,10 @@ type file struct {
 	path   string // as we reach it
 	fd     int
 	uid    int
-	seen   uint64 // the sweep in which it was last found
-	epoch  uint64 // of ledger
+	seen   uint64  // the sweep in which it was last found
+	in     *folder // where, during that sweep
+	name   string  // and under which name
+	epoch  uint64  // of ledger
 	ledger *ledgerfile.Ledger
 	holder int // pid; 0: none that we can see
 	start  uint64
@@ -42,9 +41,20 @@ type file struct {
 // errForeign is the error of a file that no ledger can be.
 var errForeign = errors.New("not a regular file")
 
+// What one user, and all of them, can make us hold open: everybody can put
+// files into /dev/shm. A process keeps one ledger, and the largest host has 32
+// chips. The daemon has 1536 descriptors for all that is not a connection.
+const (
+	maxPerUser = 128
+	maxFiles   = 4 * maxPerUser
+)
+
+var errTooMany = errors.New("there are more ledgers than are read")
+
 // open opens a ledger without trusting what is behind its name.
-func open(path string) (*file, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+func open(d *folder, name string) (*file, error) {
+	path := d.path + "/" + name
+	fd, err := unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -57,7 +67,7 @@ func open(path string) (*file, error) {
 		unix.Close(fd)
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errForeign}
 	}
-	return &file{inode: inode{st.Dev, st.Ino}, path: path, fd: fd, uid: int(st.Uid)}, nil
+	return &file{inode: inode{st.Dev, st.Ino}, fd: fd, uid: int(st.Uid)}, nil
 }
 
 func (f *file) close() {
@@ -65,38 +75,15 @@ func (f *file) close() {
 	f.fd = -1
 }
 
-// names lists the ledgers of a directory. One that is not there has none.
-func names(dir string) ([]string, error) {
-	d, err := os.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	all, err := d.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	var list []string
-	for _, name := range all {
-		if strings.HasPrefix(name, ledgerfile.Prefix) {
-			list = append(list, filepath.Join(dir, name))
-		}
-	}
-	return list, nil
-}
-
 // remove removes a dead ledger, if it still is the file that was judged. Who
-// may not, leaves it.
+// may not, leaves it. It is for the sweep in which the file was seen.
 func (f *file) remove() error {
-	var st unix.Stat_t
-	if err := unix.Lstat(f.path, &st); err != nil {
+	st, err := f.in.stat(f.name)
+	if err != nil {
 		return err
 	}
 	if (inode{st.Dev, st.Ino}) != f.inode {
 		return fs.ErrNotExist
 	}
-	return unix.Unlink(f.path)
+	return unix.Unlinkat(f.in.fd, f.name, 0)
 }

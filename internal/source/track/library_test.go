@@ -201,7 +201,7 @@ func TestFullFileSystem(t *testing.T) {
 		d, _ := driver(t, "TTMON_DIR="+dir)
 		do(t, d, "0", "list 5 0")
 		do(t, d, "-1", "alloc 1 4096")
-		if left, _ := names(dir); len(left) > 0 {
+		if left := ledgersIn(t, dir); len(left) > 0 {
 			t.Errorf("what could not be made is left: %v", left)
 		}
 	})
@@ -251,8 +251,8 @@ func TestNoRoom(t *testing.T) {
 	d, dir := driver(t)
 	do(t, d, "ok", "fsize 1000000")
 	do(t, d, "0", "list 5 0")
-	if list, _ := names(dir); len(list) != 0 {
-		t.Errorf("what could not be made is left: %v", list)
+	if left := ledgersIn(t, dir); len(left) > 0 {
+		t.Errorf("what could not be made is left: %v", left)
 	}
 
 	// It is reached later: what finds no room is counted.

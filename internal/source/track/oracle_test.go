@@ -138,7 +138,7 @@ func TestPeaksLeaksAndLines(t *testing.T) {
 				if keep {
 					args = append(args, "keep")
 				}
-				run := RunName(os.Getpid(), startOf(t, os.Getpid()), 1)
+				run := RunName(os.Getpid(), ownStart(t), 1)
 				cmd := exec.Command(python, args...)
 				cmd.Dir = dir
 				cmd.Env = append(append(os.Environ(), env...), "TTMON_RUN="+run, "TT_METAL_MOCK_CLUSTER_DESC_PATH="+descriptor,

@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +39,9 @@ type Options struct {
 	// Guard is for the folders of containers: what a process sees as its root
 	// may be mounted from anywhere, and not answer. Nil: they are waited for.
 	Guard *proc.Guard
+	// MaxBlocks is how many blocks are read of all ledgers of one user, who
+	// decides how many there are. Zero: no limit.
+	MaxBlocks int
 }
 
 // Process is a process that keeps a ledger.
@@ -74,23 +74,25 @@ type Sweep struct {
 	Processes []Process // by pid
 	// Ended are processes whose end was found in this sweep. Each is told once.
 	Ended []Ended
-	// Failures are there as long as they last.
+	// Failures are there as long as they last; the first of them.
 	Failures []Failure
 }
 
 // Reader reads the ledgers of one host, sweep after sweep. It belongs to one
 // goroutine.
 type Reader struct {
-	opts  Options
-	copy  ledgerfile.Reader
-	files map[inode]*file
-	seq   uint64
-	now   time.Time
+	opts    Options
+	copy    ledgerfile.Reader
+	files   map[inode]*file
+	open    map[int]int       // how many of them belong to each user
+	folders map[inode]*folder // of the sweep
+	seq     uint64
+	now     time.Time
 }
 
 // NewReader returns a Reader. Close gives its descriptors back.
 func NewReader(opts Options) *Reader {
-	return &Reader{opts: opts, files: map[inode]*file{}}
+	return &Reader{opts: opts, files: map[inode]*file{}, open: map[int]int{}, folders: map[inode]*folder{}}
 }
 
 // Close closes all descriptors. The Reader cannot be used again.
@@ -106,6 +108,7 @@ func (r *Reader) Read(users []model.ProcessID) *Sweep {
 	r.seq++
 	r.now = time.Now()
 	s := &Sweep{}
+	defer r.closeFolders()
 	r.find(s, users)
 	for _, f := range r.files {
 		r.look(s, f)
@@ -116,8 +119,7 @@ func (r *Reader) Read(users []model.ProcessID) *Sweep {
 		case r.opts.Events && f.ledger != nil && f.ledger.TellsEvents && !f.drained:
 			f.told = true // gone; its last events are still to be read
 		default:
-			f.close()
-			delete(r.files, key)
+			r.drop(key)
 		}
 	}
 	slices.SortFunc(s.Processes, func(a, b Process) int { return cmp.Or(cmp.Compare(a.PID, b.PID), strings.Compare(a.Path, b.Path)) })
@@ -126,110 +128,31 @@ func (r *Reader) Read(users []model.ProcessID) *Sweep {
 	return s
 }
 
-// listing is what was found in a folder.
-type listing struct {
-	dir   inode
-	paths []string
-	err   error
-}
-
-// list lists a folder, unless it was visited: most processes have the same
-// one. A folder that is not there, or not for us, has nothing: its owner's
-// ttmon reads it.
-func list(dir string, visited map[inode]bool) (l listing) {
-	var st unix.Stat_t
-	if unix.Stat(dir, &st) != nil {
-		return l
-	}
-	l.dir = inode{st.Dev, st.Ino}
-	if !visited[l.dir] {
-		l.paths, l.err = names(dir)
-	}
-	return l
-}
-
-// find opens what is new in the folders, each folder once.
-func (r *Reader) find(s *Sweep, users []model.ProcessID) {
-	known := map[string]*file{}
-	for _, f := range r.files {
-		known[f.path] = f
-	}
-	host := cmp.Or(r.opts.Dir, r.opts.Root.Path("/dev/shm"))
-	first := list(host, nil)
-	if first.err != nil {
-		s.Failures = append(s.Failures, Failure{host, -1, fmt.Errorf("looking for ledgers: %w", first.err)})
-	}
-	visited := map[inode]bool{first.dir: true}
-	r.openAll(s, first.paths, known)
-	for _, id := range users {
-		dir := r.opts.Root.Path(filepath.Join("/proc", strconv.Itoa(id.PID), "root", "dev/shm"))
-		found, err := r.listGuarded(id, dir, visited)
-		if err != nil {
-			s.Failures = append(s.Failures, Failure{dir, -1, fmt.Errorf("looking for ledgers: %w", err)})
-			continue
-		}
-		if visited[found.dir] || found.err != nil {
-			continue
-		}
-		visited[found.dir] = true
-		r.openAll(s, found.paths, known)
+// drop closes a file.
+func (r *Reader) drop(key inode) {
+	f := r.files[key]
+	f.close()
+	delete(r.files, key)
+	if r.open[f.uid]--; r.open[f.uid] == 0 {
+		delete(r.open, f.uid)
 	}
 }
 
-// listGuarded lists the folder of a process, which may not answer.
-func (r *Reader) listGuarded(id model.ProcessID, dir string, visited map[inode]bool) (*listing, error) {
-	found := new(listing) // of the goroutine's own, should it be given up
-	if r.opts.Guard != nil {
-		visited = maps.Clone(visited) // likewise
+// closeFolders ends a sweep.
+func (r *Reader) closeFolders() {
+	for _, d := range r.folders {
+		d.close()
 	}
-	look := func() { *found = list(dir, visited) }
-	if r.opts.Guard == nil {
-		look()
-		return found, nil
-	}
-	_, err := r.opts.Guard.Run(id, look)
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
+	clear(r.folders)
 }
 
-func (r *Reader) openAll(s *Sweep, paths []string, known map[string]*file) {
-	for _, path := range paths {
-		if f := known[path]; f != nil && f.same() {
-			f.seen = r.seq
-			continue
-		}
-		f, err := open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			s.Failures = append(s.Failures, Failure{path, owner(path), err})
-			continue
-		}
-		if old := r.files[f.inode]; old != nil {
-			f.close()
-			old.seen, old.path = r.seq, path
-			continue
-		}
-		f.seen = r.seq
-		r.files[f.inode] = f
-	}
-}
+// maxFailures bounds what a sweep tells of failures: anybody can make them.
+const maxFailures = 64
 
-// same tells whether a file still has its name.
-func (f *file) same() bool {
-	var st unix.Stat_t
-	return unix.Lstat(f.path, &st) == nil && (inode{st.Dev, st.Ino}) == f.inode
-}
-
-func owner(path string) int {
-	var st unix.Stat_t
-	if unix.Lstat(path, &st) != nil {
-		return -1
+func (s *Sweep) fail(path string, uid int, err error) {
+	if len(s.Failures) < maxFailures {
+		s.Failures = append(s.Failures, Failure{path, uid, err})
 	}
-	return int(st.Uid)
 }
 
 // look decides what a ledger is: of a live process, left by a dead one, or none.
@@ -240,7 +163,7 @@ func (r *Reader) look(s *Sweep, f *file) {
 	}
 	pid, held, err := ledgerfile.Holder(f.fd)
 	if err != nil {
-		s.Failures = append(s.Failures, Failure{f.path, f.uid, err})
+		s.fail(f.path, f.uid, err)
 		return
 	}
 	if err := r.load(f); err != nil {
@@ -281,12 +204,28 @@ func (r *Reader) load(f *file) error {
 			return nil
 		}
 	}
+	if r.opts.MaxBlocks > 0 {
+		r.copy.MaxBlocks = max(1, r.opts.MaxBlocks-r.blocksOfOthers(f))
+	}
 	l, err := r.copy.Read(f.fd)
+	if errors.Is(err, ledgerfile.ErrTooLarge) {
+		f.ledger, f.result = nil, nil // what was read of it before is too much, too
+	}
 	if err != nil {
 		return err
 	}
 	f.ledger, f.epoch, f.result = l, l.Epoch, nil
 	return nil
+}
+
+// blocksOfOthers counts the blocks in the other ledgers of a ledger's user.
+func (r *Reader) blocksOfOthers(f *file) (n int) {
+	for _, o := range r.files {
+		if o != f && o.uid == f.uid && o.ledger != nil {
+			n += len(o.ledger.Blocks)
+		}
+	}
+	return n
 }
 
 // notReadyAge is how long the writer of a ledger may take for its beginning.
@@ -296,7 +235,7 @@ const notReadyAge = 10 * time.Second
 // finished, and has no holder, is rubbish; it says nothing of anybody.
 func (r *Reader) failed(s *Sweep, f *file, held bool, err error) {
 	if !errors.Is(err, ledgerfile.ErrNotReady) {
-		s.Failures = append(s.Failures, Failure{f.path, f.uid, err})
+		s.fail(f.path, f.uid, err)
 		return
 	}
 	if held {

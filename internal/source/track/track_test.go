@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 	"github.com/ttmon/ttmon/lib/libtest"
 )
@@ -75,6 +77,16 @@ func one(t *testing.T, r *Reader) Process {
 	return s.Processes[0]
 }
 
+// ledgersIn lists the ledgers in a folder.
+func ledgersIn(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, ledgerfile.Prefix+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
 func TestLiveProcess(t *testing.T) {
 	d, dir := driver(t)
 	r := NewReader(Options{Dir: dir})
@@ -136,7 +148,7 @@ func TestKilledProcessIsToldOnce(t *testing.T) {
 			t.Errorf("%s: told again", name)
 		}
 	}
-	if list, _ := names(dir); len(list) != 0 {
+	if list := ledgersIn(t, dir); len(list) != 0 {
 		t.Errorf("not removed: %v", list)
 	}
 }
@@ -250,8 +262,8 @@ func TestForgery(t *testing.T) {
 }
 
 func TestRunsAreLeftToTheirOwner(t *testing.T) {
-	self := RunName(os.Getpid(), startOf(t, os.Getpid()), 7)
-	gone := RunName(os.Getpid(), startOf(t, os.Getpid())+1, 7) // another process had our number
+	self := RunName(os.Getpid(), ownStart(t), 7)
+	gone := RunName(os.Getpid(), ownStart(t)+1, 7) // another process had our number
 	for _, run := range []string{self, gone} {
 		d, dir := driver(t, "TTMON_RUN="+run)
 		do(t, d, "1", "list 77 0")
@@ -269,21 +281,14 @@ func TestRunsAreLeftToTheirOwner(t *testing.T) {
 	}
 }
 
-func startOf(t *testing.T, pid int) uint64 {
+// ownStart is when this process started.
+func ownStart(t *testing.T) uint64 {
 	t.Helper()
-	b, err := os.ReadFile("/proc/self/stat")
+	st, err := proc.ReadStat(hostfs.Root{}, os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var start uint64
-	for i, f := range strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+2:])) {
-		if i == 19 {
-			for _, c := range f {
-				start = start*10 + uint64(c-'0')
-			}
-		}
-	}
-	return start
+	return st.Start
 }
 
 // kills is how often a process is killed at a random moment.
@@ -336,13 +341,11 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			t.Fatalf("kill %d", i)
 		}
 		// One that was killed before its ledger began leaves rubbish.
-		if list, _ := names(dir); len(list) > 0 {
-			for _, path := range list {
-				if _, err := ledgerfile.ReadFile(path); err == nil {
-					t.Fatalf("kill %d: %s was not removed", i, path)
-				}
-				os.Remove(path)
+		for _, path := range ledgersIn(t, dir) {
+			if _, err := ledgerfile.ReadFile(path); err == nil {
+				t.Fatalf("kill %d: %s was not removed", i, path)
 			}
+			os.Remove(path)
 		}
 	}
 	t.Logf("%d kills, %d of them in the middle of a change; %d reads of the living, %d of them moving", n, cut, read, moving)

@@ -1,0 +1,139 @@
+package track
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/fusetest"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+	"github.com/ttmon/ttmon/lib/libtest"
+)
+
+// withShm starts a process that sees a folder as its /dev/shm.
+func withShm(t *testing.T, dir string) model.ProcessID {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `mount --bind "$0" /dev/shm && echo ok && exec sleep 1000`, dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("no mount namespace: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if n, err := out.Read(make([]byte, 16)); n == 0 {
+		t.Skipf("no mount in a namespace: %v", err)
+	}
+	return model.ProcessID{PID: cmd.Process.Pid}
+}
+
+// A process may have anything mounted where its ledgers should be. What is not
+// memory is not looked at: its files may not answer, even if its folder does.
+func TestFolderThatMayNotAnswer(t *testing.T) {
+	never := make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	dir := t.TempDir()
+	name := ledgerfile.Prefix + "1-0123456789abcdef"
+	fusetest.Mount(t, dir, map[string]fs.InodeEmbedder{name: &fusetest.File{Text: "TTMONLDG", Release: never}})
+	r := NewReader(Options{Dir: t.TempDir(), Guard: proc.NewGuard(time.Minute)})
+	defer r.Close()
+	if s := r.Read([]model.ProcessID{withShm(t, dir)}); len(s.Processes)+len(s.Ended)+len(s.Failures) > 0 {
+		t.Errorf("found %+v", s)
+	}
+}
+
+// The ledgers in a container's own /dev/shm are found, and those that nobody
+// keeps are removed there.
+func TestFolderOfAContainer(t *testing.T) {
+	own := t.TempDir()
+	if err := unix.Mount("tmpfs", own, "tmpfs", 0, ""); err != nil {
+		t.Skipf("no tmpfs: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(own, unix.MNT_DETACH) })
+	d, _ := driver(t, "TTMON_DIR="+own)
+	do(t, d, "1", "list 77 0")
+	users := []model.ProcessID{withShm(t, own), withShm(t, own)}
+	r := NewReader(Options{Dir: t.TempDir(), Guard: proc.NewGuard(time.Minute), Remove: true, All: true})
+	defer r.Close()
+	if s := r.Read(users); len(s.Processes) != 1 || s.Processes[0].PID != d.Cmd.Process.Pid || len(s.Failures) > 0 {
+		t.Fatalf("found %+v", s)
+	}
+	d.Kill()
+	if s := r.Read(users); len(s.Ended) != 1 || len(s.Failures) > 0 {
+		t.Errorf("after its end: %+v", s)
+	}
+	if left, _ := filepath.Glob(filepath.Join(own, "*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Nobody has more ledgers read than he may, and they are found anew when there
+// is room.
+func TestTooManyLedgers(t *testing.T) {
+	dir := t.TempDir()
+	ledger := func(i int) string {
+		return filepath.Join(dir, fmt.Sprintf("%s1-%016x", ledgerfile.Prefix, i))
+	}
+	for i := range maxPerUser + 2*maxFailures {
+		if err := os.WriteFile(ledger(i), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := NewReader(Options{Dir: dir})
+	defer r.Close()
+	s := r.Read(nil)
+	if len(r.files) != maxPerUser || len(s.Failures) != maxFailures || !errors.Is(s.Failures[0].Err, errTooMany) {
+		t.Fatalf("%d are open, %d failures, the first: %+v", len(r.files), len(s.Failures), s.Failures[0])
+	}
+	for i := range maxPerUser + 2*maxFailures {
+		if err := os.Remove(ledger(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Read(nil)
+	if len(r.files)+len(r.open) > 0 {
+		t.Errorf("%d are open, of %d users", len(r.files), len(r.open))
+	}
+}
+
+// A user's ledgers are read up to a number of blocks, all of them together.
+func TestTooManyBlocks(t *testing.T) {
+	first, dir := driver(t)
+	second, _ := driver(t, "TTMON_DIR="+dir)
+	for _, d := range []*libtest.Driver{first, second} {
+		do(t, d, "1", "list 77 0")
+		for i := range 6 {
+			do(t, d, "0", "alloc 1 %d 64", 4096*(i+1))
+		}
+	}
+	r := NewReader(Options{Dir: dir, MaxBlocks: 10})
+	defer r.Close()
+	s := r.Read(nil)
+	if len(s.Processes) != 1 || len(s.Failures) != 1 || !errors.Is(s.Failures[0].Err, ledgerfile.ErrTooLarge) {
+		t.Fatalf("%d processes, failures %v", len(s.Processes), s.Failures)
+	}
+	if text := s.Failures[0].Err.Error(); !strings.Contains(text, "6 blocks, and 4 are read") {
+		t.Errorf("the error says %q", text)
+	}
+	all := NewReader(Options{Dir: dir, MaxBlocks: 12})
+	defer all.Close()
+	if s := all.Read(nil); len(s.Processes) != 2 || len(s.Failures) > 0 {
+		t.Errorf("with room for both: %d processes, failures %v", len(s.Processes), s.Failures)
+	}
+}
