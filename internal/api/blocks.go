@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
@@ -56,18 +55,17 @@ func (s *Server) ownBlocks(w http.ResponseWriter, r *http.Request) (of BlocksOf,
 		fail(w, http.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")
 		return of, false
 	}
-	if text := r.URL.Query().Get("at"); text == "" {
+	at, err := parseTime(r.URL.Query(), "at")
+	switch {
+	case err != nil:
+		fail(w, http.StatusBadRequest, "%v", err)
+		return of, false
+	case at.IsZero():
 		of, ok = s.opt.Blocks(pid)
-	} else {
-		at, err := time.Parse(time.RFC3339Nano, text)
-		switch {
-		case err != nil:
-			fail(w, http.StatusBadRequest, "at: %q is not a time like 2026-11-15T08:30:00Z", text)
-			return of, false
-		case s.opt.BlocksAt == nil:
-			fail(w, http.StatusNotFound, "the blocks of another time are not kept by a ttmond: ttmon record keeps them")
-			return of, false
-		}
+	case s.opt.BlocksAt == nil:
+		fail(w, http.StatusNotFound, "the blocks of another time are not kept by a ttmond: ttmon record keeps them")
+		return of, false
+	default:
 		of, ok = s.opt.BlocksAt(pid, at)
 	}
 	if !ok || s.viewpoint(r).hides(model.Value(of.UID)) {

@@ -42,10 +42,8 @@ func parseJobQuery(r *http.Request) (q jobs.Query, err error) {
 		}
 		q.UID = &uid
 	}
-	if text := v.Get("since"); text != "" {
-		if q.Since, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return q, fmt.Errorf("since: %q is not a time like 2026-11-15T08:30:00Z", text)
-		}
+	if q.Since, err = parseTime(v, "since"); err != nil {
+		return q, err
 	}
 	if text := v.Get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 {

@@ -71,7 +71,8 @@ func pack(plain []byte) []byte {
 	return b.Bytes()
 }
 
-// stream of a page: as watch, with what is said, packed where the browser can.
+// page streams snapshots to a page: as watch does, with what is said about each,
+// packed where the browser can unpack it.
 func (s *Server) page(w http.ResponseWriter, r *http.Request, interval time.Duration) {
 	packed := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
 	if packed {

@@ -2,14 +2,12 @@ package api
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -112,69 +110,31 @@ func newMapPool(p *blocks.Process, l *blocks.List, a *blocks.Allocator, name fun
 // fits answers "would it fit?" in a sentence for each pool that could have it.
 func fits(p *blocks.Process, q url.Values, name func(uint64) string) ([]string, error) {
 	out := []string{}
-	if q.Get("fit") == "" && q.Get("shape") == "" {
+	ask := bankmap.Ask{Size: q.Get("fit"), Shape: q.Get("shape"), Type: q.Get("dtype"), Layout: q.Get("layout"), Pool: q.Get("pool")}
+	if ask.Size == "" && ask.Shape == "" {
 		return out, nil
 	}
-	request, what, err := parseFit(q)
+	want, err := ask.Parse()
 	if err != nil {
 		return nil, err
 	}
-	pool := cmp.Or(q.Get("pool"), model.DRAM.String())
 	for _, a := range bankmap.InUse(p) {
-		for _, l := range a.Lists {
-			if l.Pool.String() != pool {
-				continue
-			}
+		for _, l := range a.Pool(want.Pool) {
 			text, _ := bankmap.Heading(l, a, name)
-			if fit, known := l.Fits(request); known {
-				out = append(out, text+": "+bankmap.FitLine(what, l, fit))
-			} else {
-				out = append(out, text+": not known, since not all of its blocks are")
-			}
+			answer, _ := want.Answer(p, l)
+			out = append(out, text+": "+answer)
 		}
 	}
 	return out, nil
 }
 
-func parseFit(q url.Values) (r blocks.Request, what string, err error) {
-	if text := q.Get("fit"); text != "" {
-		n, ok := words.ParseBytes(text)
-		if !ok {
-			return r, "", fmt.Errorf("fit: %q is not a size like 512M, 1.5G or 4096", text)
-		}
-		return blocks.Request{Bytes: n}, words.Bytes(n), nil
-	}
-	t := blocks.Tensor{Type: cmp.Or(q.Get("dtype"), "bfloat16"), Layout: cmp.Or(q.Get("layout"), "tile")}
-	for part := range strings.SplitSeq(q.Get("shape"), ",") {
-		n, err := strconv.ParseUint(strings.TrimSpace(part), 10, 64)
-		if err != nil || n == 0 {
-			return r, "", errors.New("shape: " + strconv.Quote(q.Get("shape")) + " is not a list of sizes such as 1,1,4096,4096")
-		}
-		t.Shape = append(t.Shape, n)
-	}
-	r, err = t.Request()
-	return r, fmt.Sprintf("[%s] %s %s (%s)", q.Get("shape"), t.Type, t.Layout, words.Bytes(r.Bytes)), err
-}
-
 // chipNames names chips for people, by the latest snapshot.
 func (s *Server) chipNames() func(id uint64) string {
-	names := map[uint64]string{}
-	if snap := s.opt.Feed.Latest(); snap != nil {
-		for i := range snap.Devices {
-			d := &snap.Devices[i]
-			for j := range d.Chips {
-				if id, ok := d.Chips[j].ID.Get(); ok {
-					names[id] = strings.TrimSpace(fmt.Sprintf("device %d %s", d.Index, d.Chips[j].Name))
-				}
-			}
-		}
+	snap := s.opt.Feed.Latest()
+	if snap == nil {
+		snap = &model.Snapshot{}
 	}
-	return func(id uint64) string {
-		if name := names[id]; name != "" {
-			return name
-		}
-		return fmt.Sprintf("chip %d", id)
-	}
+	return words.ChipNames(snap)
 }
 
 func sitesOf(report *runreport.Report, name func(uint64) string) []mapSite {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -65,9 +64,14 @@ func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
 // said answers with a snapshot in words: the latest, or one of another time.
 func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 	v, snap := s.viewpoint(r), s.opt.Feed.Latest()
-	if text := r.URL.Query().Get("at"); text != "" {
+	at, err := parseTime(r.URL.Query(), "at")
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	if !at.IsZero() {
 		var ok bool
-		if snap, ok = s.pastSnapshot(w, text); !ok {
+		if snap, ok = s.pastSnapshot(w, at); !ok {
 			return
 		}
 	}
@@ -80,14 +84,9 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 
 // pastSnapshot finds the snapshot of a time; where there is none the client has
 // been told.
-func (s *Server) pastSnapshot(w http.ResponseWriter, text string) (*model.Snapshot, bool) {
+func (s *Server) pastSnapshot(w http.ResponseWriter, at time.Time) (*model.Snapshot, bool) {
 	if s.opt.Memory.Past == nil {
 		fail(w, http.StatusNotFound, "this ttmond keeps no history")
-		return nil, false
-	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		fail(w, http.StatusBadRequest, "at: %q is not a time like 2026-11-15T08:30:00Z", text)
 		return nil, false
 	}
 	_, body, err := s.opt.Memory.Past(at)
@@ -97,7 +96,7 @@ func (s *Server) pastSnapshot(w http.ResponseWriter, text string) (*model.Snapsh
 	}
 	snap, err := wire.Decode(body)
 	if err != nil {
-		fail(w, http.StatusInternalServerError, "reading the snapshot of %s: %v", text, err)
+		fail(w, http.StatusInternalServerError, "reading the snapshot of %s: %v", at.Format(time.RFC3339), err)
 		return nil, false
 	}
 	return snap, true
@@ -274,20 +273,8 @@ func (q *rangeQuery) window() string {
 
 func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 	v := r.URL.Query()
-	table := metric.Devices()
-	names := strings.Split(v.Get("metric"), ",")
-	if len(names) > maxRangeMetrics {
-		return q, fmt.Errorf("metric: %d are more than %d", len(names), maxRangeMetrics)
-	}
-	for _, name := range names {
-		col, ok := metric.Find(table, name)
-		if !ok {
-			return q, fmt.Errorf("metric: there is no %q; /v1/metrics lists them", name)
-		}
-		if _, _, ok := col.Query("1m"); !ok {
-			return q, fmt.Errorf("metric: %s is not kept over time; /v1/metrics lists those that are", name)
-		}
-		q.metrics = append(q.metrics, col)
+	if q.metrics, err = parseMetrics(v.Get("metric")); err != nil {
+		return q, err
 	}
 	switch v.Get("of") {
 	case "", "end":
@@ -296,26 +283,15 @@ func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 	default:
 		return q, fmt.Errorf("of: %q is neither end nor most", v.Get("of"))
 	}
-	q.device, q.end = v.Get("device"), now
-	for name, to := range map[string]*time.Time{"start": &q.start, "end": &q.end} {
-		if text := v.Get(name); text != "" {
-			if *to, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return q, fmt.Errorf("%s: %q is not a time like 2026-11-15T08:30:00Z", name, text)
-			}
-		}
+	q.device = v.Get("device")
+	if q.start, q.end, err = parsePeriod(v, now); err != nil {
+		return q, err
 	}
-	if q.start.IsZero() {
-		q.start = q.end.Add(-time.Hour)
-	}
-	if !q.start.Before(q.end) {
-		return q, errors.New("start is not before end")
-	}
+	q.step = max(time.Second, (q.end.Sub(q.start) / rangePoints).Round(time.Second))
 	if text := v.Get("step"); text != "" {
 		if q.step, err = time.ParseDuration(text); err != nil || q.step < time.Second {
 			return q, fmt.Errorf("step: %q is not a duration of a second or more, like 15s", text)
 		}
-	} else {
-		q.step = max(time.Second, (q.end.Sub(q.start) / rangePoints).Round(time.Second))
 	}
 	if q.end.Sub(q.start)/q.step > maxRangePoints {
 		return q, fmt.Errorf("step: it would make more than %d points: ask for a longer one", maxRangePoints)
@@ -327,4 +303,23 @@ func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 		q.end = q.end.Add(q.step) // the step that has not ended yet
 	}
 	return q, nil
+}
+
+// parseMetrics finds the metrics of a list with commas.
+func parseMetrics(list string) (found []metric.Column[*model.Device], err error) {
+	names := strings.Split(list, ",")
+	if len(names) > maxRangeMetrics {
+		return nil, fmt.Errorf("metric: %d are more than %d", len(names), maxRangeMetrics)
+	}
+	for _, name := range names {
+		col, ok := metric.Find(metric.Devices(), name)
+		if !ok {
+			return nil, fmt.Errorf("metric: there is no %q; /v1/metrics lists them", name)
+		}
+		if _, _, ok := col.Query("1m"); !ok {
+			return nil, fmt.Errorf("metric: %s is not kept over time; /v1/metrics lists those that are", name)
+		}
+		found = append(found, col)
+	}
+	return found, nil
 }

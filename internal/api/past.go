@@ -60,9 +60,13 @@ func (s *Server) remembered(mux *http.ServeMux) {
 
 // past answers with a snapshot of another time.
 func (s *Server) past(w http.ResponseWriter, r *http.Request) {
-	at, err := time.Parse(time.RFC3339Nano, r.URL.Query().Get("at"))
-	if err != nil {
-		fail(w, http.StatusBadRequest, "at: %q is not a time like 2026-11-15T08:30:00Z", r.URL.Query().Get("at"))
+	at, err := parseTime(r.URL.Query(), "at")
+	switch {
+	case err != nil:
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	case at.IsZero():
+		fail(w, http.StatusBadRequest, "at: which time? For example 2026-11-15T08:30:00Z")
 		return
 	}
 	_, body, err := s.opt.Memory.Past(at)
@@ -157,12 +161,11 @@ func parseEventQuery(r *http.Request) (q eventlog.Query, err error) {
 			return q, errors.New("after: " + strconv.Quote(text) + " is not the number of an event")
 		}
 	}
-	for name, to := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
-		if text := v.Get(name); text != "" {
-			if *to, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return q, errors.New(name + ": " + strconv.Quote(text) + " is not a time like 2026-11-15T08:30:00Z")
-			}
-		}
+	if q.Since, err = parseTime(v, "since"); err != nil {
+		return q, err
+	}
+	if q.Until, err = parseTime(v, "until"); err != nil {
+		return q, err
 	}
 	if text := v.Get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 {

@@ -45,7 +45,13 @@ func (s *Server) processPast(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
-	ticks, _ := strconv.ParseUint(r.URL.Query().Get("start_ticks"), 10, 64)
+	ticks := uint64(0)
+	if text := r.URL.Query().Get("start_ticks"); text != "" {
+		if ticks, err = strconv.ParseUint(text, 10, 64); err != nil {
+			fail(w, http.StatusBadRequest, "start_ticks: %q is not a number", text)
+			return
+		}
+	}
 	list := []held{}
 	var last time.Time
 	for i := range points {
@@ -66,24 +72,14 @@ func (s *Server) processPast(w http.ResponseWriter, r *http.Request) {
 
 func parsePoints(r *http.Request, now time.Time) (start, end time.Time, points int, err error) {
 	v := r.URL.Query()
-	end, points = now, processPoints
-	for name, to := range map[string]*time.Time{"start": &start, "end": &end} {
-		if text := v.Get(name); text != "" {
-			if *to, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return start, end, 0, fmt.Errorf("%s: %q is not a time like 2026-11-15T08:30:00Z", name, text)
-			}
-		}
+	if start, end, err = parsePeriod(v, now); err != nil {
+		return start, end, 0, err
 	}
-	if start.IsZero() {
-		start = end.Add(-time.Hour)
-	}
+	points = processPoints
 	if text := v.Get("points"); text != "" {
 		if points, err = strconv.Atoi(text); err != nil || points < 2 || points > maxProcessPoints {
 			return start, end, 0, fmt.Errorf("points: %q is not a number from 2 to %d", text, maxProcessPoints)
 		}
-	}
-	if !start.Before(end) {
-		return start, end, 0, fmt.Errorf("start is not before end")
 	}
 	return start, end, points, nil
 }

@@ -26,7 +26,7 @@ type Options struct {
 	All bool
 }
 
-// Charted are the fields that viewers of traces are given.
+// charted are the fields that viewers of traces are given.
 var charted = map[string]string{
 	"power.draw": "Power", "temperature.asic": "Temperature", "clocks.ai": "AICLK", "voltage.core": "Voltage", "current.core": "Current",
 	"fan.speed": "Fan", "pcie.rx": "PCIe to device", "pcie.tx": "PCIe from device", "activity.estimate": "Activity, estimated",
@@ -322,5 +322,5 @@ func addLabels(to map[string]string, text string) {
 	}
 }
 
-// nanoseconds of a time as JSON and others want it.
+// stamp is a time for tables and JSON, with its nanoseconds.
 func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000000000Z") }

@@ -104,9 +104,14 @@ func args(list []Arg) map[string]any {
 	return out
 }
 
-// micro is a time in microseconds, without losing the nanoseconds.
+// micro is a time in microseconds, without losing the nanoseconds. It is
+// negative for what another trace tells of the time before the recording.
 func micro(ns int64) json.Number {
-	b := strconv.AppendInt(nil, ns/1000, 10)
+	var b []byte
+	if ns < 0 {
+		b, ns = append(b, '-'), -ns
+	}
+	b = strconv.AppendInt(b, ns/1000, 10)
 	if rest := ns % 1000; rest != 0 {
 		b = append(b, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10))
 	}

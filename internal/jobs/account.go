@@ -26,7 +26,7 @@ type Holder struct {
 	PID     int    `json:"pid"`
 	Name    string `json:"name"`
 	Step    string `json:"step,omitempty"`
-	Devices []int  `json:"devices"`
+	Devices []int  `json:"devices"` // of this host; none: its chips are behind none of them
 }
 
 // Ghost is what a dead process of a job left.
@@ -57,7 +57,9 @@ func (a *Account) look(s *model.Snapshot) {
 		}
 		x := Holder{PID: p.PID, Name: p.Name.V, Step: p.SlurmStep, Devices: []int{}}
 		for d := range p.Devices {
-			x.Devices = append(x.Devices, p.Devices[d].Device)
+			if index := p.Devices[d].Device; index != model.NoDevice {
+				x.Devices = append(x.Devices, index)
+			}
 		}
 		a.Holding = append(a.Holding, x)
 	}

@@ -50,6 +50,18 @@ func TestPeak(t *testing.T) {
 	}
 }
 
+// A process on chips that are behind no device of this host holds none of them.
+func TestHoldersElsewhere(t *testing.T) {
+	p := process(1, 1000, "7", "0", 10)
+	p.Devices = append(p.Devices, model.DeviceUse{Device: model.NoDevice})
+	s := at(0, p)
+	b := New()
+	b.Observe(s)
+	if a := b.Find(Query{})[0].Now(s); len(a.Holding) != 1 || len(a.Holding[0].Devices) != 1 || a.Holding[0].Devices[0] != 0 {
+		t.Errorf("%+v", a.Holding)
+	}
+}
+
 // A job between two steps is one job.
 func TestRevive(t *testing.T) {
 	b := New()

@@ -72,7 +72,8 @@ func parseDeviceLog(in *lines, first string) (*Trace, error) {
 	return out, nil
 }
 
-// nanoseconds of a count of cycles, without losing bits of a long run.
+// nanoseconds is how long cycles take. A float64 holds that exactly for a hundred
+// days.
 func nanoseconds(cycles int64, mhz float64) int64 {
 	return int64(float64(cycles) * 1000 / mhz)
 }

@@ -114,8 +114,11 @@ func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, error) {
 		return nil, err
 	}
 	var answer struct{ Process *blocks.Process }
-	if err := json.Unmarshal(body, &answer); err != nil || answer.Process == nil {
+	if err := json.Unmarshal(body, &answer); err != nil {
 		return nil, fmt.Errorf("reading the blocks of process %d: %w", pid, err)
+	}
+	if answer.Process == nil {
+		return nil, fmt.Errorf("the ttmond at %s told no blocks of process %d", c.path, pid)
 	}
 	return answer.Process, nil
 }

@@ -1,0 +1,40 @@
+package api
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// parseTime reads a moment of a query; the zero time if it was not given.
+func parseTime(v url.Values, name string) (t time.Time, err error) {
+	text := v.Get(name)
+	if text == "" {
+		return t, nil
+	}
+	if t, err = time.Parse(time.RFC3339Nano, text); err != nil {
+		return t, fmt.Errorf("%s: %q is not a time like 2026-11-15T08:30:00Z", name, text)
+	}
+	return t, nil
+}
+
+// parsePeriod reads start and end of a query; where they were not given it is the
+// last hour.
+func parsePeriod(v url.Values, now time.Time) (start, end time.Time, err error) {
+	if end, err = parseTime(v, "end"); err != nil {
+		return start, end, err
+	}
+	if end.IsZero() {
+		end = now
+	}
+	if start, err = parseTime(v, "start"); err != nil {
+		return start, end, err
+	}
+	if start.IsZero() {
+		start = end.Add(-time.Hour)
+	}
+	if !start.Before(end) {
+		return start, end, fmt.Errorf("start is not before end")
+	}
+	return start, end, nil
+}

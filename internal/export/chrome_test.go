@@ -1,0 +1,11 @@
+package export
+
+import "testing"
+
+func TestMicro(t *testing.T) {
+	for ns, want := range map[int64]string{0: "0", 1: "0.001", 1500: "1.500", 2_000_000: "2000", -1: "-0.001", -1500: "-1.500", -2_000_000: "-2000"} {
+		if got := string(micro(ns)); got != want {
+			t.Errorf("%d ns: %s, want %s", ns, got, want)
+		}
+	}
+}

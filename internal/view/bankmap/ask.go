@@ -1,0 +1,74 @@
+package bankmap
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Ask is a question as people write it: would a buffer of this size, or a tensor
+// of this shape, still fit?
+type Ask struct {
+	Size         string // "512M"; empty: Shape says it
+	Shape        string // "1,1,4096,4096"
+	Type, Layout string // of the tensor; empty: bfloat16, tile
+	Pool         string // empty: dram
+}
+
+// Wanted is a buffer that somebody might ask for.
+type Wanted struct {
+	What    string // for people
+	Pool    model.Pool
+	Request blocks.Request
+}
+
+// Parse reads the question.
+func (a Ask) Parse() (w Wanted, err error) {
+	if w.Pool, err = parsePool(cmp.Or(a.Pool, model.DRAM.String())); err != nil {
+		return w, err
+	}
+	if a.Size != "" {
+		n, ok := words.ParseBytes(a.Size)
+		if !ok {
+			return w, fmt.Errorf("%q is not a size such as 512M, 1.5G or 4096", a.Size)
+		}
+		w.What, w.Request = words.Bytes(n), blocks.Request{Bytes: n}
+		return w, nil
+	}
+	t := blocks.Tensor{Type: cmp.Or(a.Type, "bfloat16"), Layout: cmp.Or(a.Layout, "tile")}
+	for part := range strings.SplitSeq(a.Shape, ",") {
+		n, err := strconv.ParseUint(strings.TrimSpace(part), 10, 64)
+		if err != nil || n == 0 {
+			return w, fmt.Errorf("%q is not a shape such as 1,1,4096,4096", a.Shape)
+		}
+		t.Shape = append(t.Shape, n)
+	}
+	w.Request, err = t.Request()
+	w.What = fmt.Sprintf("[%s] %s %s (%s)", words.Escape(a.Shape), t.Type, t.Layout, words.Bytes(w.Request.Bytes))
+	return w, err
+}
+
+// parsePool finds a pool that buffers can be asked for in.
+func parsePool(name string) (model.Pool, error) {
+	asked := []model.Pool{model.DRAM, model.L1, model.L1Small, model.Trace}
+	if i := slices.IndexFunc(asked, func(p model.Pool) bool { return p.String() == name }); i >= 0 {
+		return asked[i], nil
+	}
+	return 0, fmt.Errorf("%q is none of dram, l1, l1_small and trace", name)
+}
+
+// Answer says whether it would fit into a pool of a process. The fit is nil where
+// that is not known, since not all blocks of the pool are.
+func (w *Wanted) Answer(p *blocks.Process, l *blocks.List) (line string, fit *blocks.Fit) {
+	f, known := l.Fits(w.Request)
+	if !known || p.Lost > 0 {
+		return fmt.Sprintf("would %s fit?  that is not known: not all blocks of the pool are", w.What), nil
+	}
+	return FitLine(w.What, l, f), &f
+}

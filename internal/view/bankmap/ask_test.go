@@ -1,0 +1,46 @@
+package bankmap
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+func TestAsk(t *testing.T) {
+	for _, c := range []struct {
+		ask  Ask
+		want Wanted
+		err  string
+	}{
+		{ask: Ask{Size: "512M"}, want: Wanted{"512 MiB", model.DRAM, blocks.Request{Bytes: 512 << 20}}},
+		{ask: Ask{Size: "1k", Pool: "l1_small"}, want: Wanted{"1.0 KiB", model.L1Small, blocks.Request{Bytes: 1024}}},
+		{ask: Ask{Size: "much"}, err: `"much" is not a size`},
+		{ask: Ask{Size: "1G", Pool: "cb"}, err: `"cb" is none of dram, l1, l1_small and trace`},
+		{ask: Ask{Shape: "1,0,32"}, err: `"1,0,32" is not a shape`},
+		{ask: Ask{Shape: "32,32", Type: "int5"}, err: "int5"},
+	} {
+		got, err := c.ask.Parse()
+		switch {
+		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+			t.Errorf("%+v: error %v, want %s", c.ask, err, c.err)
+		case c.err == "" && (err != nil || got != c.want):
+			t.Errorf("%+v: %+v %v, want %+v", c.ask, got, err, c.want)
+		}
+	}
+}
+
+// Where events were lost the map may be wrong, and so may be every answer.
+func TestAnswer(t *testing.T) {
+	p := sample()
+	l := p.Allocators[1].Lists[0]
+	w := Wanted{"that", model.DRAM, blocks.Request{Bytes: 1 << 20}}
+	if line, fit := w.Answer(p, l); fit == nil || !strings.Contains(line, "yes") {
+		t.Errorf("%s %v", line, fit)
+	}
+	p.Lost = 3
+	if line, fit := w.Answer(p, l); fit != nil || !strings.Contains(line, "not known") {
+		t.Errorf("with lost events: %s %v", line, fit)
+	}
+}
