@@ -71,7 +71,7 @@ func (d *diffCmd) run(args []string) error {
 	}
 	diff := rundiff.Compare(sides[0], sides[1])
 	if !d.json {
-		return d.output("").write(text.AppendDiff(nil, diff, d.top))
+		return d.printText(text.AppendDiff(nil, diff, d.top))
 	}
 	b, err := json.MarshalIndent(diff, "", "  ")
 	if err != nil {

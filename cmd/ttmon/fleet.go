@@ -101,7 +101,6 @@ func (f *fleetCmd) run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
-	out := f.output("")
 	for {
 		b, err := f.page(ctx, p, args)
 		if ctx.Err() != nil {
@@ -116,7 +115,7 @@ func (f *fleetCmd) run(args []string) error {
 		if f.watch {
 			b = append([]byte("\x1b[H\x1b[2J"), b...)
 		}
-		if err := out.write(b); err != nil || !f.watch {
+		if err := f.printText(b); err != nil || !f.watch {
 			return err
 		}
 		if !wait(ctx, time.Now().Add(f.interval)) {
@@ -154,7 +153,7 @@ func (f *fleetCmd) page(ctx context.Context, p *client.Prometheus, args []string
 	if err := q.cells(fleet.Hosts[:min(rows, len(fleet.Hosts))]); err != nil {
 		return nil, err
 	}
-	return text.AppendFleet(nil, *fleet, rows, f.ascii || asciiLocale(f.getenv)), nil
+	return text.AppendFleet(nil, *fleet, rows), nil
 }
 
 // screen shows the fleet on the terminal.

@@ -13,6 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // fleetQuery asks the questions of one page.
@@ -100,6 +101,9 @@ func (q *fleetQuery) fleet() (*text.Fleet, error) {
 		{"count " + by + `) (tenstorrent_memory_size_bytes{pool="dram"} unless on (` + q.label + `, pci) tenstorrent_memory_used_bytes{pool="dram"})`, func(l map[string]string, _ float64) {
 			get(l).Bound = max(get(l).Bound, model.AtLeast)
 		}},
+		{"count " + by + `) (tenstorrent_device_info unless on (` + q.label + `, pci) tenstorrent_core_power_watts)`, func(l map[string]string, _ float64) {
+			get(l).PowerBound = model.AtLeast
+		}},
 		{"count(tenstorrent_simulated == 1)", func(_ map[string]string, v float64) { f.Simulated = int(v) }},
 		{"count " + by + `, alertname, severity) (ALERTS{alertstate="firing"})`, func(l map[string]string, v float64) {
 			if l[q.label] == "" {
@@ -130,23 +134,20 @@ func (q *fleetQuery) fleet() (*text.Fleet, error) {
 		f.Hosts = append(f.Hosts, *h)
 	}
 	slices.SortFunc(f.Hosts, func(a, b text.FleetHost) int { return strings.Compare(a.Name, b.Name) })
+	f.Alerts = sortedAlerts(alerts)
+	return f, nil
+}
+
+// sortedAlerts lists alerts, the most severe first.
+func sortedAlerts(alerts map[string]*text.FleetAlert) (list []text.FleetAlert) {
 	for _, a := range alerts {
 		slices.Sort(a.Hosts)
-		f.Alerts = append(f.Alerts, *a)
+		list = append(list, *a)
 	}
-	rank := map[string]int{"critical": 0, "warning": 1}
-	slices.SortFunc(f.Alerts, func(a, b text.FleetAlert) int {
-		x, known := rank[a.Severity]
-		if !known {
-			x = 2
-		}
-		y, known := rank[b.Severity]
-		if !known {
-			y = 2
-		}
-		return cmp.Or(x-y, strings.Compare(a.Name, b.Name))
+	slices.SortFunc(list, func(a, b text.FleetAlert) int {
+		return cmp.Or(cmp.Compare(words.AlertLevel(a.Severity), words.AlertLevel(b.Severity)), strings.Compare(a.Name, b.Name))
 	})
-	return f, nil
+	return list
 }
 
 // cells asks for the chips of the hosts that are shown, one by one.
@@ -223,6 +224,12 @@ func (q *fleetQuery) host(name string) (*text.FleetHost, error) {
 		h.States = append(h.States, *c)
 		h.Chips[c.State]++
 		h.Power, h.Used, h.Size, h.Bound = text.Plus(h.Power, c.Power), text.Plus(h.Used, c.Used), text.Plus(h.Size, c.Size), max(h.Bound, c.Bound)
+		if math.IsNaN(c.Power) { // it is not in the sum
+			h.PowerBound = model.AtLeast
+		}
+		if math.IsNaN(c.Used) {
+			h.Bound = max(h.Bound, model.AtLeast)
+		}
 	}
 	slices.SortFunc(h.States, func(a, b text.FleetChip) int { return a.Device - b.Device })
 	return h, nil

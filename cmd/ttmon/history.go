@@ -205,9 +205,9 @@ func (h *historyCmd) printPlots(ctx context.Context, p *plotter, questions []met
 		if err != nil {
 			return err
 		}
-		out = text.AppendHistory(out, plot, h.ascii || asciiLocale(h.getenv))
+		out = text.AppendHistory(out, plot)
 	}
-	return h.output("").write(out)
+	return h.printText(out)
 }
 
 // question finds out what a METRIC is.

@@ -123,27 +123,22 @@ func userID(name string) (int, error) {
 }
 
 func (j *jobsCmd) print(a *jobs.Answer) error {
-	var out []byte
 	left := text.AppendLeft(nil, a)
+	var err error
 	switch {
 	case j.json:
-		b, err := json.MarshalIndent(a, "", "  ")
-		if err != nil {
-			return err
+		var b []byte
+		if b, err = json.MarshalIndent(a, "", "  "); err == nil {
+			err = j.output("").write(append(b, '\n'))
 		}
-		out = append(b, '\n')
 	case j.csv:
-		out = text.AppendJobsCSV(nil, a)
+		err = j.output("").write(text.AppendJobsCSV(nil, a))
 	case j.left:
-		out = left
+		err = j.printText(left)
 	default:
-		o, err := j.textOptions(j.stdout)
-		if err != nil {
-			return err
-		}
-		out = text.AppendJobs(nil, a, o)
+		err = j.printText(text.AppendJobs(nil, a, text.Options{}))
 	}
-	if err := j.output("").write(out); err != nil {
+	if err != nil {
 		return err
 	}
 	if j.left && len(left) > 0 {

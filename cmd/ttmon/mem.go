@@ -150,13 +150,9 @@ func (m *memCmd) run() error {
 
 // print writes blocks once, or lines again and again.
 func (m *memCmd) print(src source, c config.Config, terminal bool) error {
-	o, err := m.textOptions(m.stdout)
-	if err != nil {
-		return err
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
-	text := mem.Text{Only: m.ids, Bars: terminal, ASCII: o.ASCII}
+	text := mem.Text{Only: m.ids, Bars: terminal}
 	next := time.Now()
 	for {
 		s, err := src.Next(ctx)
@@ -170,7 +166,7 @@ func (m *memCmd) print(src source, c config.Config, terminal bool) error {
 		if m.once {
 			write = text.Once
 		}
-		if err := m.output("").write(write(nil, s)); err != nil {
+		if err := m.printText(write(nil, s)); err != nil {
 			return err
 		}
 		if m.once {

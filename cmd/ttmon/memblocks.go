@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -48,47 +46,22 @@ func (b *blockFlags) add(m *memCmd) {
 // asked tells whether the question is about allocators.
 func (b *blockFlags) asked() bool { return b.pid != 0 || b.fits != "" || b.shape != "" }
 
-// question is what --fits or --shape ask for.
-type question struct {
-	what    string // for people
-	pool    model.Pool
-	request blocks.Request
-}
-
-func (b *blockFlags) question() (q *question, err error) {
-	if b.fits == "" && b.shape == "" {
+// question is what --fits or --shape ask for; nil: neither was given.
+func (b *blockFlags) question() (*bankmap.Wanted, error) {
+	flag := "--fits"
+	switch {
+	case b.fits == "" && b.shape == "":
 		return nil, nil
-	}
-	if b.fits != "" && b.shape != "" {
+	case b.fits != "" && b.shape != "":
 		return nil, usage("--fits and --shape cannot be used together")
+	case b.shape != "":
+		flag = "--shape"
 	}
-	q = &question{}
-	i := slices.IndexFunc(model.Pools()[:4], func(p model.Pool) bool { return p.String() == b.where })
-	if i < 0 {
-		return nil, usage("--memory: %q is none of dram, l1, l1_small, trace", b.where)
+	w, err := bankmap.Ask{Size: b.fits, Shape: b.shape, Type: b.dtype, Layout: b.layout, Pool: b.where}.Parse()
+	if err != nil {
+		return nil, usage("%s: %w", flag, err)
 	}
-	q.pool = model.Pools()[i]
-	if b.fits != "" {
-		n, err := parseSize(b.fits)
-		if err != nil {
-			return nil, usage("--fits: %w", err)
-		}
-		q.what, q.request = words.Bytes(n), blocks.Request{Bytes: n}
-		return q, nil
-	}
-	t := blocks.Tensor{Type: b.dtype, Layout: b.layout}
-	for part := range strings.SplitSeq(b.shape, ",") {
-		n, err := strconv.ParseUint(strings.TrimSpace(part), 10, 64)
-		if err != nil || n == 0 {
-			return nil, usage("--shape: %q is not a list of sizes such as 1,1,4096,4096", b.shape)
-		}
-		t.Shape = append(t.Shape, n)
-	}
-	if q.request, err = t.Request(); err != nil {
-		return nil, usage("%w", err)
-	}
-	q.what = fmt.Sprintf("[%s] %s %s (%s)", b.shape, b.dtype, b.layout, words.Bytes(q.request.Bytes))
-	return q, nil
+	return &w, nil
 }
 
 // runBlocks answers a question about allocators.
@@ -165,7 +138,7 @@ func (m *memCmd) fromDaemon(path string) func(context.Context) bank.Answer {
 			return answer
 		}
 		if snap, err := asked.Snapshot(ctx); err == nil {
-			answer.Options = bankmap.Options{Title: title(snap, m.blocks.pid), Chip: chipNames(snap)}
+			answer.Options = bankmap.Options{Title: title(snap, m.blocks.pid), Chip: words.ChipNames(snap)}
 		}
 		return answer
 	}
@@ -204,26 +177,7 @@ func (m *memCmd) processes(ctx context.Context, c *client.Client, snap *model.Sn
 	return found, nil
 }
 
-// chipNames names chips by their devices.
-func chipNames(s *model.Snapshot) func(uint64) string {
-	names := map[uint64]string{}
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		for j := range d.Chips {
-			if id, ok := d.Chips[j].ID.Get(); ok {
-				names[id] = strings.TrimSpace(fmt.Sprintf("device %d %s", d.Index, d.Chips[j].Name))
-			}
-		}
-	}
-	return func(id uint64) string {
-		if name, ok := names[id]; ok {
-			return name
-		}
-		return fmt.Sprintf("chip %d", id)
-	}
-}
-
-func (m *memCmd) printBlocks(found []*blocks.Process, snap *model.Snapshot, q *question) error {
+func (m *memCmd) printBlocks(found []*blocks.Process, snap *model.Snapshot, q *bankmap.Wanted) error {
 	o, err := m.textOptions(m.stdout)
 	if err != nil {
 		return err
@@ -232,7 +186,7 @@ func (m *memCmd) printBlocks(found []*blocks.Process, snap *model.Snapshot, q *q
 	if width == 0 {
 		width = 100
 	}
-	view := bankmap.Options{Width: width, ASCII: o.ASCII, Now: m.time(), Chip: chipNames(snap), Place: m.place}
+	view := bankmap.Options{Width: width, ASCII: o.ASCII, Now: m.time(), Chip: words.ChipNames(snap), Place: m.place}
 	var out []byte
 	for _, p := range found {
 		view.Title = title(snap, p.PID)
@@ -245,7 +199,7 @@ func (m *memCmd) printBlocks(found []*blocks.Process, snap *model.Snapshot, q *q
 		}
 		out = append(out, strings.Join(lines, "\n")+"\n"...)
 	}
-	return m.output("").write(out)
+	return m.printText(out)
 }
 
 // time is the moment that is shown.
@@ -276,28 +230,21 @@ type answerTo struct {
 	line  string
 }
 
-func answers(p *blocks.Process, q *question) (list []answerTo) {
+func answers(p *blocks.Process, q *bankmap.Wanted) (list []answerTo) {
 	for _, a := range bankmap.InUse(p) {
-		for _, l := range a.Pool(q.pool) {
-			fit, known := l.Fits(q.request)
-			known = known && p.Lost == 0
-			answer := answerTo{Chips: a.Chips, Known: known}
-			if known {
-				answer.Fit, answer.line = &fit, bankmap.FitLine(q.what, l, fit)
-			} else {
-				answer.line = fmt.Sprintf("would %s fit?  that is not known: not all blocks of the pool are", q.what)
-			}
-			list = append(list, answer)
+		for _, l := range a.Pool(q.Pool) {
+			line, fit := q.Answer(p, l)
+			list = append(list, answerTo{Chips: a.Chips, Known: fit != nil, Fit: fit, line: line})
 		}
 	}
 	if len(list) == 0 {
-		list = append(list, answerTo{line: fmt.Sprintf("would %s fit?  process %d has no such pool", q.what, p.PID)})
+		list = append(list, answerTo{line: fmt.Sprintf("would %s fit?  process %d has no such pool", q.What, p.PID)})
 	}
 	return list
 }
 
 // printJSON prints processes; sites are those that their blocks have by number.
-func (m *memCmd) printJSON(found []*blocks.Process, q *question, sites []runreport.Site) error {
+func (m *memCmd) printJSON(found []*blocks.Process, q *bankmap.Wanted, sites []runreport.Site) error {
 	doc := map[string]any{"schema": "ttmon.blocks/1", "time": m.time().UTC().Format(time.RFC3339Nano), "processes": found}
 	if sites != nil {
 		doc["sites"] = sites

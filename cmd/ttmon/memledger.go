@@ -14,6 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/runtext"
 	"github.com/ttmon/ttmon/internal/view/tui/bank"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // fromLedger finds the ledger that a process keeps itself: then no daemon is
@@ -34,7 +35,7 @@ func (m *memCmd) fromLedger(pid int) (p track.Process, found bool) {
 }
 
 // runLedger answers from the ledger of a process.
-func (m *memCmd) runLedger(h *host, p track.Process, q *question) error {
+func (m *memCmd) runLedger(h *host, p track.Process, q *bankmap.Wanted) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	snap, err := h.Next(ctx)
@@ -58,13 +59,13 @@ func (m *memCmd) runLedger(h *host, p track.Process, q *question) error {
 	if err != nil {
 		return err
 	}
-	return m.output("").write(held(p, snap, o.ASCII))
+	return m.printText(held(p, snap, o.ASCII))
 }
 
 // askLedger answers the screen from the ledger of a process.
 func (m *memCmd) askLedger(p track.Process, snap *model.Snapshot) func(context.Context) bank.Answer {
 	return func(context.Context) bank.Answer {
-		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{Title: title(snap, p.PID), Chip: chipNames(snap)}}
+		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{Title: title(snap, p.PID), Chip: words.ChipNames(snap)}}
 		now, ok := m.fromLedger(p.PID)
 		if !ok || now.Start != p.Start {
 			answer.Err = fmt.Errorf("process %d has ended", p.PID)
@@ -81,5 +82,5 @@ func (m *memCmd) askLedger(p track.Process, snap *model.Snapshot) func(context.C
 func held(p track.Process, snap *model.Snapshot, ascii bool) []byte {
 	b := runreport.NewBuilder(p.Ledger.Started)
 	b.Add(p.Path, p.Ledger, true)
-	return runtext.AppendHeld(nil, b.Report(), chipNames(snap), runtext.Options{ASCII: ascii})
+	return runtext.AppendHeld(nil, b.Report(), words.ChipNames(snap), runtext.Options{ASCII: ascii})
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/ttmon/ttmon/internal/view/text"
 )
 
 // output is where a command prints: the standard output, or a file that the
@@ -64,6 +66,19 @@ func (o *output) write(b []byte) error {
 		return fileError(err)
 	}
 	return nil
+}
+
+// printText prints text for people: with nothing but ASCII where that is asked
+// for.
+func (a *app) printText(b []byte) error {
+	o, err := a.textOptions(a.stdout)
+	if err != nil {
+		return err
+	}
+	if o.ASCII {
+		b = text.ASCII(b)
+	}
+	return a.output("").write(b)
 }
 
 // writeFile has fill write a file, which gets its name when it is whole: nobody

@@ -22,6 +22,7 @@ import (
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/view/runtext"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // How often ledgers are looked at while the program runs. They stay until they
@@ -257,7 +258,7 @@ func (w *watched) nameChips(held map[uint64]map[model.Pool]uint64, now time.Time
 	if err != nil {
 		return
 	}
-	name := chipNames(snap)
+	name := words.ChipNames(snap)
 	w.chips = map[uint64]string{}
 	for id := range held {
 		w.chips[id] = name(id)

@@ -56,7 +56,7 @@ type ProcessCondition string
 
 // Conditions worth saying.
 const (
-	Zombie  ProcessCondition = "zombie"  // it has exited, and its parent has not taken notice
+	Zombie  ProcessCondition = "zombie"  // it has exited, and its parent has not waited for it yet
 	Stopped ProcessCondition = "stopped" // by a signal or a debugger
 )
 

@@ -3,6 +3,8 @@ package rundiff
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Schema names the JSON.
@@ -34,9 +36,34 @@ type PoolDiff struct {
 
 // UserDiff is what programs of a name held of DRAM, by the snapshots.
 type UserDiff struct {
-	Name  string `json:"name"`
-	HeldA uint64 `json:"held_a_bytes"`
-	HeldB uint64 `json:"held_b_bytes"`
+	Name  string  `json:"name"`
+	HeldA *uint64 `json:"held_a_bytes"` // null: not known
+	HeldB *uint64 `json:"held_b_bytes"`
+	// BoundA and BoundB say how the figures are to be read: exact, at_least or
+	// unsure; empty where there is none.
+	BoundA string `json:"bound_a,omitempty"`
+	BoundB string `json:"bound_b,omitempty"`
+	// A and B are the figures themselves. Who is not there holds exactly nothing.
+	A model.Bytes `json:"-"`
+	B model.Bytes `json:"-"`
+}
+
+func newUserDiff(name string, a, b *model.Sum) UserDiff {
+	figure := func(s *model.Sum) (x model.Bytes, held *uint64, bound string) {
+		if s == nil {
+			x = model.ExactBytes(0)
+		} else {
+			x = s.Bytes()
+		}
+		if n, is, known := x.Best(); known {
+			held, bound = &n, is.String()
+		}
+		return x, held, bound
+	}
+	u := UserDiff{Name: name}
+	u.A, u.HeldA, u.BoundA = figure(a)
+	u.B, u.HeldB, u.BoundB = figure(b)
+	return u
 }
 
 // PlaceDiff is what a line of code holds and has allocated, over all chips.
@@ -79,7 +106,7 @@ func Compare(a, b *Side) *Diff {
 		d.Pools = append(d.Pools, PoolDiff{k.Chip, k.Pool, x.peak, y.peak, x.peakAt, y.peakAt, x.now, y.now, x.doubtful || y.doubtful})
 	}
 	for _, name := range keys(a.users, b.users, cmp.Compare[string]) {
-		d.Users = append(d.Users, UserDiff{name, a.users[name], b.users[name]})
+		d.Users = append(d.Users, newUserDiff(name, a.users[name], b.users[name]))
 	}
 	for _, k := range keys(a.places, b.places, comparePlaces) {
 		x, y := a.places[k], b.places[k]

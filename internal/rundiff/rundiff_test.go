@@ -79,6 +79,11 @@ func TestTwoRuns(t *testing.T) {
 	if !d.A.Exact || len(d.Users) == 0 {
 		t.Errorf("%+v", d)
 	}
+	for _, u := range d.Users {
+		if u.Name == "" || u.HeldA != nil && u.BoundA == "" {
+			t.Errorf("a figure without a name, or that does not say how to read it: %+v", u)
+		}
+	}
 	if b, err := json.Marshal(d); err != nil || !json.Valid(b) {
 		t.Error(err)
 	}

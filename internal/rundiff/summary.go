@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -33,7 +34,7 @@ type Side struct {
 
 	pools  map[poolKey]*pool
 	places map[Place]*amounts
-	users  map[string]uint64
+	users  map[string]*model.Sum // DRAM, by the name of the program
 	blocks map[blockKey]int
 	chips  map[uint32][]uint64 // of each list
 }
@@ -94,7 +95,7 @@ func Sum(r *recording.Reader, o Options) (*Side, error) {
 	}
 	s := &Side{
 		Name: o.Name, At: o.At, Seconds: o.At.Sub(first).Seconds(), pools: map[poolKey]*pool{}, places: map[Place]*amounts{},
-		users: map[string]uint64{}, blocks: map[blockKey]int{},
+		users: map[string]*model.Sum{}, blocks: map[blockKey]int{},
 	}
 	var err error
 	if s.chips, err = r.Chips(); err != nil {
@@ -221,12 +222,15 @@ func (s *Side) snapshots(r *recording.Reader, end *recording.Cursor, first time.
 	}
 	for i := range snap.Processes {
 		p := &snap.Processes[i]
-		for _, u := range p.Devices {
-			for _, chip := range u.Chips {
-				if n, _, ok := chip.Memory[model.DRAM].Best(); ok {
-					s.users[p.Name.V] += n
-				}
-			}
+		name := p.Name.V
+		if name == "" {
+			name = "process " + strconv.Itoa(p.PID)
+		}
+		if s.users[name] == nil {
+			s.users[name] = &model.Sum{}
+		}
+		for i := range p.Devices {
+			s.users[name].Add(p.Devices[i].Memory[model.DRAM])
 		}
 	}
 	if s.Exact {

@@ -85,7 +85,7 @@ func Fleet() []byte {
 	d.chart("DRAM used of each host", "the fullest 20", "percentunit",
 		`topk(20, sum by (instance) (tenstorrent_memory_used_bytes{pool="dram"}) / sum by (instance) (tenstorrent_memory_size_bytes{pool="dram"}))`, "{{instance}}")
 	d.chart("PCIe traffic", "of all hosts", "Bps", `sum by (direction) (rate(tenstorrent_pcie_transferred_bytes_total[$__rate_interval]))`, "{{direction}}")
-	d.chart("Resets and losses", "in the last hour", "none", `sum(increase(tenstorrent_device_resets_total[1h])) or sum(increase(tenstorrent_device_losses_total[1h]))`, "")
+	d.chart("Resets and losses", "in the last hour", "none", `sum(increase(tenstorrent_device_resets_total[1h])) + sum(increase(tenstorrent_device_losses_total[1h]))`, "both")
 	return d.bytes()
 }
 

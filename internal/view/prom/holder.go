@@ -26,6 +26,8 @@ func (w *Walker) known() []string { return slices.Sorted(maps.Keys(w.devices)) }
 
 // holders emits what workloads and processes hold.
 func (w *Walker) holders(s *model.Snapshot, emit Emit) {
+	clear(w.groups)
+	w.shown = 0
 	if w.opt.MaxWorkloads > 0 {
 		w.workloads(s, emit)
 	}
@@ -35,7 +37,6 @@ func (w *Walker) holders(s *model.Snapshot, emit Emit) {
 }
 
 func (w *Walker) workloads(s *model.Snapshot, emit Emit) {
-	clear(w.groups)
 	for i := range s.Processes {
 		p := &s.Processes[i]
 		if p.State != model.Running {
@@ -129,16 +130,15 @@ func (w *Walker) deviceLabels(s *model.Snapshot, index int) []byte {
 }
 
 func (w *Walker) processes(s *model.Snapshot, emit Emit) {
-	shown := 0
+	w.shown = min(w.opt.Processes, len(s.Processes))
+	w.dropped += float64(len(s.Processes) - w.shown)
 	each := func(f func(p *model.Process, u *model.DeviceUse)) {
-		for i := range min(shown, len(s.Processes)) {
+		for i := range w.shown {
 			for j := range s.Processes[i].Devices {
 				f(&s.Processes[i], &s.Processes[i].Devices[j])
 			}
 		}
 	}
-	shown = min(w.opt.Processes, len(s.Processes))
-	w.dropped += float64(len(s.Processes) - shown)
 	labels := func(p *model.Process, u *model.DeviceUse, pool model.Pool) []byte {
 		b := w.deviceLabels(s, u.Device)
 		b = label(b, "pid", strconv.Itoa(p.PID))

@@ -50,7 +50,7 @@ func (w *Walker) self(self *Self, emit Emit) {
 		}
 	}
 	limits := append(self.Limits[:len(self.Limits):len(self.Limits)], Limit{
-		Name: "workloads", Max: float64(w.opt.MaxWorkloads + w.opt.Processes), Used: float64(len(w.groups)), Dropped: w.dropped,
+		Name: "workloads", Max: float64(w.opt.MaxWorkloads + w.opt.Processes), Used: float64(len(w.groups) + w.shown), Dropped: w.dropped,
 	})
 	for _, l := range limits {
 		emit(limitMax, named("limit", l.Name), l.Max)

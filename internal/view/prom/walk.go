@@ -35,6 +35,7 @@ type Walker struct {
 	buf      []byte
 	dropped  float64 // workloads and processes over the bounds
 	groups   map[workloadKey]*workload
+	shown    int    // processes with series of their own
 	chips    []chip // of the snapshot
 }
 

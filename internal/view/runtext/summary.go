@@ -78,9 +78,6 @@ func (p *printer) head(r *runreport.Report) {
 	case runreport.Sampled:
 		how = "sampled from shared memory: peaks may be missed"
 	}
-	if p.o.ASCII {
-		how = strings.ReplaceAll(how, "–", "-")
-	}
 	p.line("ttmon: %s   %s   %s   %s", words.Truncate(strings.Join(command, " "), max(20, p.o.Width-60)),
 		words.Duration(time.Duration(r.Seconds*float64(time.Second))), end, how)
 }
@@ -137,7 +134,10 @@ func label(chips []runreport.Chip) string {
 		}
 	}
 	slices.Sort(numbers)
-	return strings.TrimSpace(fmt.Sprintf("each of %s %s", words.Ranges(slices.Compact(numbers)), board))
+	if numbers = slices.Compact(numbers); len(numbers) == 1 { // all on one board
+		return strings.TrimSpace(fmt.Sprintf("each chip of %d %s", numbers[0], board))
+	}
+	return strings.TrimSpace(fmt.Sprintf("each of %s %s", words.Ranges(numbers), board))
 }
 
 func chipName(c *runreport.Chip) string {
@@ -194,7 +194,7 @@ func (p *printer) remarks(x runreport.Pool) string {
 		out = append(out, "in "+count(x.Left.Blocks, "block"))
 	}
 	if x.Held.Blocks > 0 {
-		out = append(out, words.Bytes(x.Held.Bytes)+" held by who runs on")
+		out = append(out, words.Bytes(x.Held.Bytes)+" held by processes that still run")
 	}
 	if x.Failed > 0 {
 		out = append(out, count(x.Failed, "request")+" found no room")

@@ -23,7 +23,7 @@ func AppendDiff(dst []byte, d *rundiff.Diff, top int) []byte {
 		if p.Unsure {
 			mark = "~"
 		}
-		dst = fmt.Appendf(dst, "%-28s %-8s %12s %12s %13s %12s %12s\n", words.Escape(p.Chip), p.Pool,
+		dst = fmt.Appendf(dst, "%s %-8s %12s %12s %13s %12s %12s\n", words.Fit(words.Escape(p.Chip), 28), p.Pool,
 			mark+words.Bytes(p.PeakA), mark+words.Bytes(p.PeakB), change(p.PeakA, p.PeakB), mark+words.Bytes(p.HeldA), mark+words.Bytes(p.HeldB))
 	}
 	dst = appendPlaces(dst, d, top)
@@ -31,7 +31,11 @@ func AppendDiff(dst []byte, d *rundiff.Diff, top int) []byte {
 		dst = append(dst, "\nprograms, DRAM by the snapshots\n"...)
 	}
 	for _, u := range d.Users {
-		dst = fmt.Appendf(dst, "%-37s %12s %12s %13s\n", words.Escape(u.Name), words.Bytes(u.HeldA), words.Bytes(u.HeldB), change(u.HeldA, u.HeldB))
+		differ := words.Nothing // where one is not known
+		if u.HeldA != nil && u.HeldB != nil {
+			differ = change(*u.HeldA, *u.HeldB)
+		}
+		dst = fmt.Appendf(dst, "%s %12s %12s %13s\n", words.Fit(words.Escape(u.Name), 37), words.Figure(u.A), words.Figure(u.B), differ)
 	}
 	return dst
 }
@@ -67,7 +71,7 @@ func appendPlaces(dst []byte, d *rundiff.Diff, top int) []byte {
 			dst = fmt.Appendf(dst, "%d more (--top)\n", len(d.Places)-top)
 			break
 		}
-		dst = fmt.Appendf(dst, "%-37s %12s %12s %13s %19s\n", words.Truncate(placeName(p.Place), 37), words.Bytes(p.HeldA), words.Bytes(p.HeldB), change(p.HeldA, p.HeldB),
+		dst = fmt.Appendf(dst, "%s %12s %12s %13s %19s\n", words.Fit(placeName(p.Place), 37), words.Bytes(p.HeldA), words.Bytes(p.HeldB), change(p.HeldA, p.HeldB),
 			fmt.Sprintf("%d, %d", p.AllocsA, p.AllocsB))
 	}
 	if len(d.Blocks) == 0 {
@@ -79,7 +83,7 @@ func appendPlaces(dst []byte, d *rundiff.Diff, top int) []byte {
 			dst = fmt.Appendf(dst, "%d more kinds (--top)\n", len(d.Blocks)-top)
 			break
 		}
-		dst = fmt.Appendf(dst, "%-37s %12s × %d\n", words.Truncate(placeName(b.Place), 37), words.Bytes(b.Bytes), b.Count)
+		dst = fmt.Appendf(dst, "%s %12s × %d\n", words.Fit(placeName(b.Place), 37), words.Bytes(b.Bytes), b.Count)
 	}
 	return dst
 }

@@ -26,9 +26,18 @@ type FleetHost struct {
 	States      []FleetChip // of the chips one by one; empty where nobody asked
 	Temperature float64     // of the hottest chip, °C
 	Power       float64     // W
+	PowerBound  model.Bound // AtLeast where the power of some chips is not known
 	Used, Size  float64     // DRAM, bytes
 	Bound       model.Bound // of Used
 	Alerts      int
+}
+
+// Watts is the host's power, marked where it leaves chips out.
+func (h *FleetHost) Watts() string {
+	if math.IsNaN(h.Power) {
+		return Watts(h.Power)
+	}
+	return words.Mark(h.PowerBound) + Watts(h.Power)
 }
 
 // FleetChip is one chip of a host.
@@ -89,22 +98,25 @@ func (f *Fleet) Total() FleetHost {
 		if math.IsNaN(total.Temperature) || h.Temperature > total.Temperature {
 			total.Temperature = h.Temperature
 		}
-		total.Bound = max(total.Bound, h.Bound)
+		total.Bound, total.PowerBound = max(total.Bound, h.Bound), max(total.PowerBound, h.PowerBound)
 		if math.IsNaN(h.Used) {
 			total.Bound = max(total.Bound, model.AtLeast) // it is not in the sum
+		}
+		if math.IsNaN(h.Power) {
+			total.PowerBound = model.AtLeast
 		}
 	}
 	return total
 }
 
 // AppendFleet draws totals, alerts, and the first rows hosts.
-func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
+func AppendFleet(dst []byte, f Fleet, rows int) []byte {
 	total := f.Total()
 	if f.Simulated > 0 {
 		dst = fmt.Appendf(dst, "SIMULATED: %s made up by ttmon-sim\n", words.Count(f.Simulated, "host"))
 	}
 	dst = fmt.Appendf(dst, "%s  %s  %s  hottest %s  %s  DRAM %s\n", words.Count(len(f.Hosts), "host"), words.Count(total.Count(), "device"), stateCounts(total.Chips),
-		Celsius(total.Temperature), Watts(total.Power), FleetMemory(total.Used, total.Size, total.Bound))
+		Celsius(total.Temperature), total.Watts(), FleetMemory(total.Used, total.Size, total.Bound))
 	for _, a := range f.Alerts {
 		where := a.Hosts[:min(len(a.Hosts), 5)]
 		dst = fmt.Appendf(dst, "  alert %s (%s): %d on %s", words.Escape(a.Name), words.Escape(a.Severity), a.Count, words.Escape(strings.Join(where, ", ")))
@@ -116,14 +128,14 @@ func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
 	width := 4
 	shown := f.Hosts[:min(len(f.Hosts), rows)]
 	for i := range shown {
-		width = max(width, words.Width(shown[i].Name))
+		width = max(width, words.Width(words.Escape(shown[i].Name)))
 	}
 	width = min(width, 40)
 	dst = fmt.Appendf(dst, "\n  %s  %-33s %7s %9s  %s\n", pad("HOST", width, false), "DEVICES", "HOTTEST", "POWER", "DRAM")
 	for i := range shown {
 		h := &shown[i]
-		dst = fmt.Appendf(dst, "  %s  %s %7s %9s  %s", pad(words.Escape(h.Name), width, false), pad(cellsOf(h, ascii), 33, false),
-			Celsius(h.Temperature), Watts(h.Power), FleetMemory(h.Used, h.Size, h.Bound))
+		dst = fmt.Appendf(dst, "  %s  %s %s %s  %s", words.Fit(words.Escape(h.Name), width), words.Pad(cellsOf(h), 33),
+			words.PadLeft(Celsius(h.Temperature), 7), words.PadLeft(h.Watts(), 9), FleetMemory(h.Used, h.Size, h.Bound))
 		if h.Trouble() > 0 {
 			dst = append(dst, "  "+stateCounts(h.Chips)...)
 		}
@@ -140,29 +152,26 @@ func AppendFleet(dst []byte, f Fleet, rows int, ascii bool) []byte {
 
 // AppendFleetHost draws one host, chip by chip.
 func AppendFleetHost(dst []byte, h *FleetHost) []byte {
-	dst = fmt.Appendf(dst, "%s  %s  %s  %s  DRAM %s\n\n", words.Escape(h.Name), words.Count(h.Count(), "device"), stateCounts(h.Chips), Watts(h.Power), FleetMemory(h.Used, h.Size, h.Bound))
+	dst = fmt.Appendf(dst, "%s  %s  %s  %s  DRAM %s\n\n", words.Escape(h.Name), words.Count(h.Count(), "device"), stateCounts(h.Chips), h.Watts(), FleetMemory(h.Used, h.Size, h.Bound))
 	dst = fmt.Appendf(dst, "  %3s  %-14s %-10s %7s %9s %9s  %s\n", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "DRAM")
 	for _, c := range h.States {
 		clock := "N/A"
 		if !math.IsNaN(c.Clock) {
 			clock = strconv.FormatFloat(c.Clock, 'f', 0, 64) + " MHz"
 		}
-		dst = fmt.Appendf(dst, "  %3d  %-14s %-10s %7s %9s %9s  %s\n", c.Device, words.Escape(c.Board), c.State, Celsius(c.Temperature), Watts(c.Power), clock,
+		dst = fmt.Appendf(dst, "  %3d  %s %-10s %7s %9s %9s  %s\n", c.Device, words.Fit(words.Escape(c.Board), 14), c.State, Celsius(c.Temperature), Watts(c.Power), clock,
 			FleetMemory(c.Used, c.Size, c.Bound))
 	}
 	return dst
 }
 
 // cellsOf is a cell for each chip, or their number where there are too many.
-func cellsOf(h *FleetHost, ascii bool) string {
+func cellsOf(h *FleetHost) string {
 	if len(h.States) == 0 || len(h.States) > 32 {
 		return words.Count(h.Count(), "device")
 	}
 	marks := map[model.State]string{
 		model.StateOK: "■", model.StateHung: "H", model.StateLost: "X", model.StateResetting: "r", model.StateUnknown: "?",
-	}
-	if ascii {
-		marks[model.StateOK] = "#"
 	}
 	var b strings.Builder
 	for _, c := range h.States {
@@ -216,6 +225,5 @@ func FleetMemory(used, size float64, bound model.Bound) string {
 	if math.IsNaN(used) || math.IsNaN(size) {
 		return "N/A"
 	}
-	mark := map[model.Bound]string{model.AtLeast: "≥", model.Unsure: "~"}[bound]
-	return fmt.Sprintf("%s%.1f/%.1f GiB", mark, used/(1<<30), size/(1<<30))
+	return fmt.Sprintf("%s%.1f/%.1f GiB", words.Mark(bound), used/(1<<30), size/(1<<30))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 func TestAppendFleet(t *testing.T) {
@@ -25,17 +26,25 @@ func TestAppendFleet(t *testing.T) {
 		Alerts: []FleetAlert{{Name: "ChipHung", Severity: "critical", Count: 1, Hosts: []string{"ill"}}},
 	}
 	SortFleet(f.Hosts)
-	got := string(AppendFleet(nil, f, 2, false))
+	got := string(AppendFleet(nil, f, 2))
 	for _, want := range []string{
-		"3 hosts  36 devices  35 ok, 1 hung  hottest 80 °C  12.1 kW  DRAM ≥2.0/8.0 GiB\n",
+		"3 hosts  36 devices  35 ok, 1 hung  hottest 80 °C  ≥12.1 kW  DRAM ≥2.0/8.0 GiB\n",
 		"alert ChipHung (critical): 1 on ill\n", "  ill   ■H ", "≥1.0/4.0 GiB  1 ok, 1 hung  1 alert\n", "  hot   32 devices ", "… and 1 host more",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
+	if got := string(ASCII([]byte(got))); !strings.Contains(got, "  ill   #H ") || !strings.Contains(got, "  >12.1 kW  DRAM >2.0/8.0 GiB") {
+		t.Errorf("in ASCII:\n%s", got)
+	}
 	if strings.Index(got, "ill  ") > strings.Index(got, "hot  ") {
 		t.Errorf("the worst is not first:\n%s", got)
+	}
+	f.Hosts[1].Name = strings.Repeat("long", 20) + "\x1b[2J"
+	lines := strings.Split(string(AppendFleet(nil, f, 2)), "\n")
+	if a, b := lines[4], lines[5]; strings.Contains(b, "\x1b") || words.Width(a[:strings.Index(a, "N/A")]) != words.Width(b[:strings.Index(b, "80 °C")])+2 {
+		t.Errorf("the columns of a long name are elsewhere:\n%s\n%s", a, b)
 	}
 	one := string(AppendFleetHost(nil, &f.Hosts[0]))
 	if !strings.Contains(one, "hung") || !strings.Contains(one, "#  BOARD") {

@@ -30,7 +30,7 @@ type History struct {
 
 // AppendHistory draws lines over time: a column each for a part of it, as high
 // as the average, next to the extremes.
-func AppendHistory(dst []byte, h History, ascii bool) []byte {
+func AppendHistory(dst []byte, h History) []byte {
 	title := h.Title
 	if h.Unit != "" {
 		title += " [" + h.Unit + "]"
@@ -43,11 +43,10 @@ func AppendHistory(dst []byte, h History, ascii bool) []byte {
 	lo, hi := extent(h.Lines)
 	width := 0
 	for _, l := range h.Lines {
-		width = max(width, len([]rune(l.Name)))
+		width = max(width, words.Width(words.Escape(l.Name)))
 	}
 	for _, l := range h.Lines {
-		name := words.Escape(l.Name)
-		dst = fmt.Appendf(dst, "  %s%s  %s", name, strings.Repeat(" ", max(0, width-len([]rune(name)))), spark(l.Avg, lo, hi, ascii))
+		dst = fmt.Appendf(dst, "  %s  %s", words.Pad(words.Escape(l.Name), width), spark(l.Avg, lo, hi))
 		low, high, mean := extremes(l)
 		for _, x := range []struct {
 			word  string
@@ -100,11 +99,8 @@ func extremes(l Line) (low, high, mean float64) {
 }
 
 // spark draws values from lo to hi as a line of bars; a gap is a blank.
-func spark(values []float64, lo, hi float64, ascii bool) string {
+func spark(values []float64, lo, hi float64) string {
 	bars := []rune("▁▂▃▄▅▆▇█")
-	if ascii {
-		bars = []rune("_.-=+*#@")
-	}
 	var b strings.Builder
 	for _, v := range values {
 		if math.IsNaN(v) {

@@ -19,16 +19,16 @@ func TestAppendHistory(t *testing.T) {
 			{Name: "2", Min: []float64{1}, Max: []float64{2}, Avg: []float64{1}, Last: 2, Bound: model.Unsure, LastBound: model.AtLeast},
 		},
 	}
-	got := string(AppendHistory(nil, h, false))
+	got := string(AppendHistory(nil, h))
 	for _, want := range []string{"power.draw [W]", "  0 n300  ▁▂ █  min 1.0  avg 5.0  max 90.0  last 10.0\n", "  1       ", "last N/A", "min ~1.0  avg ~1.0  max ~2.0  last ≥2.0"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := string(AppendHistory(nil, h, true)); !strings.Contains(got, "_. @") {
+	if got := string(ASCII(AppendHistory(nil, h))); !strings.Contains(got, "_. @") || !strings.Contains(got, "last >2.0") {
 		t.Errorf("in ASCII:\n%s", got)
 	}
-	if got := string(AppendHistory(nil, History{Title: "x"}, false)); !strings.Contains(got, "nothing is known") {
+	if got := string(AppendHistory(nil, History{Title: "x"})); !strings.Contains(got, "nothing is known") {
 		t.Errorf("nothing:\n%s", got)
 	}
 }

@@ -153,7 +153,11 @@ func AppendLeft(dst []byte, a *jobs.Answer) []byte {
 	for i := range a.Jobs {
 		j := &a.Jobs[i]
 		for _, p := range j.Holding {
-			dst = fmt.Appendf(dst, "process %d (%s) of job %s holds device %s\n", p.PID, words.Escape(p.Name), JobName(&j.Job), words.Ranges(p.Devices))
+			what := "device " + words.Ranges(p.Devices)
+			if len(p.Devices) == 0 {
+				what = "chips that are behind no device of this host"
+			}
+			dst = fmt.Appendf(dst, "process %d (%s) of job %s holds %s\n", p.PID, words.Escape(p.Name), JobName(&j.Job), what)
 		}
 		for _, g := range j.Left {
 			n := uint64(0)

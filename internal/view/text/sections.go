@@ -268,10 +268,10 @@ func (r *report) strangers() {
 		c := &r.snap.Unmatched[i]
 		r.newline()
 		if len(c.Candidates) > 0 {
-			r.title(0, "Chip of one of Several Devices")
+			r.title(0, "Chip behind one of Several Devices")
 			r.fact(1, "Devices", words.Ranges(c.Candidates))
 		} else {
-			r.title(0, "Chip of no Device (mock or simulator run)")
+			r.title(0, "Chip behind none of this Host's Devices (a mock or simulator run)")
 		}
 		r.fact(1, "Id", say(c.ID, func(v uint64) string { return strconv.FormatUint(v, 10) }))
 		r.fact(1, "Region", or(words.Escape(c.Region)))

@@ -160,15 +160,10 @@ func value[S any](st *Stream, f *metric.Field[S], v metric.Value, col monColumn)
 	}
 	narrow := *f
 	narrow.Decimals = col.decimals
-	text := narrow.Format(v)
-	switch {
-	case st.CSV && st.NoUnits:
-		return text
-	case st.ASCII:
-		return ascii(words.Mark(v.Bound)) + text
-	default:
-		return words.Mark(v.Bound) + text
+	if st.CSV && st.NoUnits {
+		return narrow.Format(v)
 	}
+	return words.Mark(v.Bound) + narrow.Format(v)
 }
 
 func dash(s string) string {
@@ -257,6 +252,12 @@ func (st *Stream) headLine(dst []byte, columns []monColumn, text func(monColumn)
 // field prints one field of a line.
 func (st *Stream) field(dst []byte, col monColumn, s string) []byte {
 	begun := len(dst) > 0 && dst[len(dst)-1] != '\n'
+	if !st.CSV && col.left && col.width > 0 {
+		s = words.Truncate(s, col.width)
+	}
+	if st.ASCII {
+		s = ascii(s)
+	}
 	if st.CSV {
 		if begun {
 			dst = append(dst, ',')
@@ -265,9 +266,6 @@ func (st *Stream) field(dst []byte, col monColumn, s string) []byte {
 	}
 	if begun {
 		dst = append(dst, ' ')
-	}
-	if col.left && col.width > 0 {
-		s = words.Truncate(s, col.width)
 	}
 	return append(dst, pad(s, col.width, !col.left)...)
 }

@@ -127,15 +127,25 @@ func (p *printer) rule(title string) {
 // cell for cell; 0: nothing does.
 func substitute(r rune) byte {
 	switch r {
-	case '─', '–', '·':
+	case '─', '–', '·', '−', '▃':
 		return '-'
-	case '━':
-		return '='
-	case '▓':
-		return '#'
-	case '▒':
+	case '▁':
+		return '_'
+	case '▅', '▒':
 		return '+'
-	case '░':
+	case '▆':
+		return '*'
+	case '▇', '▓', '■':
+		return '#'
+	case '█':
+		return '@'
+	case '×':
+		return 'x'
+	case '→':
+		return '>'
+	case '━', '▄':
+		return '='
+	case '░', '▂':
 		return '.'
 	case '├', '│', '┃':
 		return '|'
@@ -154,6 +164,9 @@ func substitute(r rune) byte {
 	}
 	return 0
 }
+
+// ASCII is text for terminals that show nothing else.
+func ASCII(b []byte) []byte { return []byte(ascii(string(b))) }
 
 // ascii replaces everything that is not ASCII without changing the width.
 func ascii(s string) string {

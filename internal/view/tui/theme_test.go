@@ -123,6 +123,11 @@ func TestConsoleCharacters(t *testing.T) {
 			t.Errorf("%c is drawn as %c, want %c", r, got, want)
 		}
 	}
+	for _, r := range "■×▶‖●▴" { // of the fleet and the recordings, whose screens are not above
+		if ascii(r) == "?" {
+			t.Errorf("%q is drawn as ?, which says that something is not known", r)
+		}
+	}
 	if got := ascii('°'); got != " " {
 		t.Errorf("a degree sign is drawn as %q", got)
 	}

@@ -118,7 +118,7 @@ func Condition(p *model.Process) string {
 	case "":
 		return ""
 	case model.Zombie:
-		return "zombie: it has exited, and its parent has not taken notice"
+		return "zombie: it has exited, and its parent has not waited for it yet"
 	case model.Stopped:
 		return "stopped by a signal or a debugger"
 	default: // of a newer ttmond

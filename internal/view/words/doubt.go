@@ -79,7 +79,7 @@ func aboutFigures(d *model.Doubt) (string, bool) {
 	case model.SlotMaybeAdopted:
 		return "somebody died on the chip before anybody looked, and the figures may hold what that one left as well", true
 	case model.OwnerGuessed:
-		return "told by number, name and start time: what it maps may not be looked at", true
+		return "recognised by number, name and start time: what it maps may not be looked at", true
 	case model.SlotShared:
 		return "counted in one place together with " + pids(d.PIDs), true
 	case model.RecordsErased:
@@ -87,7 +87,7 @@ func aboutFigures(d *model.Doubt) (string, bool) {
 	case model.SlotsFull:
 		text := "found no free place in the accounting of the chip, " + notCounted
 		if d.Count > 0 {
-			text += " (" + plural(d.Count, "place is", "places are") + " taken by the dead)"
+			text += " (" + plural(d.Count, "place is", "places are") + " taken by dead processes)"
 		}
 		return text, true
 	case model.FigureImpossible:

@@ -104,7 +104,6 @@ func Ranges(list []int) string {
 	return b.String()
 }
 
-// plural is "1 process", "3 processes".
 // Count is a number of things: "1 host", "3 hosts".
 func Count(n int, thing string) string {
 	if n == 1 {
@@ -113,6 +112,7 @@ func Count(n int, thing string) string {
 	return strconv.Itoa(n) + " " + thing + "s"
 }
 
+// plural is Count for words that take more than an s: "1 process", "3 processes".
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

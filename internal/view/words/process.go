@@ -54,7 +54,7 @@ func Command(p *model.Process) string {
 	case p.State == model.Hidden:
 		return "(cannot be seen from here)"
 	case p.State == model.Exited:
-		return "(exited, its descriptor lives on)"
+		return "(exited, descriptor still open)"
 	case p.Cmdline.Known() && strings.TrimSpace(p.Cmdline.V) != "":
 		return Escape(p.Cmdline.V)
 	case p.Name.Known():

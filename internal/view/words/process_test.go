@@ -39,7 +39,7 @@ func TestCommand(t *testing.T) {
 		{model.Process{Cmdline: model.Value(" "), Name: model.Value("kworker")}, "[kworker]"},
 		{model.Process{Cmdline: model.Missing[string](model.Denied, "")}, "(denied)"},
 		{model.Process{State: model.Hidden}, "(cannot be seen from here)"},
-		{model.Process{State: model.Exited, Name: model.Value("x")}, "(exited, its descriptor lives on)"},
+		{model.Process{State: model.Exited, Name: model.Value("x")}, "(exited, descriptor still open)"},
 	} {
 		if got := words.Command(&c.p); got != c.want {
 			t.Errorf("Command = %q, want %q", got, c.want)

@@ -58,7 +58,8 @@ func (s *Screen) Update(e tui.Event) []tui.Effect {
 	case Answer:
 		s.asking = false
 		if e.Err != nil && s.last.Process != nil {
-			e.Process, e.Options, e.More = s.last.Process, s.last.Options, s.last.More // what was known last, with the reason
+			// What was known last, and when, with the reason why there is no more.
+			e.Process, e.Options, e.More, e.At = s.last.Process, s.last.Options, s.last.More, s.last.At
 		}
 		s.last = e
 	case tui.Key:

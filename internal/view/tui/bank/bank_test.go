@@ -50,7 +50,7 @@ func TestScreen(t *testing.T) {
 	}
 	s.Update(tui.Key("home"))
 	s.Update(Answer{Err: errors.New("it has ended"), At: time.Unix(2, 0)})
-	if out := draw(s); !strings.Contains(out, "process 42") || !strings.Contains(out, "it has ended") {
+	if out := draw(s); !strings.Contains(out, "process 42") || !strings.Contains(out, "as of "+time.Unix(1, 0).Format("15:04:05")+": it has ended") {
 		t.Errorf("after its end:\n%s", out)
 	}
 	if got := s.Update(tui.Key("q")); !slices.Equal(got, []tui.Effect{tui.Quit{}}) {

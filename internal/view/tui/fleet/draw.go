@@ -113,7 +113,7 @@ func (s *Screen) drawTitle(row cells.Area) {
 			x = left.Put(x, 0, fmt.Sprintf("%d %s", n, state), styleOf(state)) + 2
 		}
 	}
-	for _, part := range []string{text.Celsius(total.Temperature), text.Watts(total.Power), "DRAM " + text.FleetMemory(total.Used, total.Size, total.Bound)} {
+	for _, part := range []string{text.Celsius(total.Temperature), total.Watts(), "DRAM " + text.FleetMemory(total.Used, total.Size, total.Bound)} {
 		if x+words.Width(part) > left.W {
 			return
 		}
@@ -182,7 +182,7 @@ func (s *Screen) drawRow(row cells.Area, h *text.FleetHost, name int) {
 	x += s.cellWidth() + degreeColumn
 	row.PutRight(x, 0, text.Celsius(h.Temperature), cells.Text)
 	x += powerColumn
-	row.PutRight(x, 0, text.Watts(h.Power), cells.Text)
+	row.PutRight(x, 0, h.Watts(), cells.Text)
 	x += s.memoryWidth()
 	row.PutRight(x, 0, s.memory(h), cells.Text)
 	x += 2
@@ -268,7 +268,7 @@ func (s *Screen) drawHost(area cells.Area) {
 		return
 	}
 	if s.err == "" {
-		title.Put(x, 0, fmt.Sprintf("%s  %s  DRAM %s", words.Count(s.one.Count(), "device"), text.Watts(s.one.Power), text.FleetMemory(s.one.Used, s.one.Size, s.one.Bound)), cells.Text)
+		title.Put(x, 0, fmt.Sprintf("%s  %s  DRAM %s", words.Count(s.one.Count(), "device"), s.one.Watts(), text.FleetMemory(s.one.Used, s.one.Size, s.one.Bound)), cells.Text)
 	}
 	alerts := s.alertsOf(s.open)
 	for y, a := range alerts {

@@ -212,7 +212,7 @@ func (s *State) helpLines() []widget.HelpLine {
 	out = append(out, widget.HelpOf("Everywhere", s.around.Leaves(s.alone()))...)
 	return append(out, widget.HelpLine{}, widget.HelpLine{Text: "What the figures mean"},
 		widget.HelpLine{Key: "8.1/12.0 GiB", Text: "allocated, of what the chip has; free is not the difference"},
-		widget.HelpLine{Key: "67 %", Text: "of the pool; TRACE is measured against DRAM, CB, kernels and L1_SMALL against L1"},
+		widget.HelpLine{Key: "67 %", Text: "of the pool, where that is known; TRACE is measured against DRAM"},
 		widget.HelpLine{Key: "+120 MiB/s", Text: "how fast it grew between the last two samples"},
 		widget.HelpLine{Key: "peak", Text: "the most seen since the start, or since z"},
 		widget.HelpLine{Key: "(dead)", Text: "left behind by a process that is gone; in no other figure: see ttmon stale"},

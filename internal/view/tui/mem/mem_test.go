@@ -287,7 +287,7 @@ func TestPlain(t *testing.T) {
 	var b strings.Builder
 	for _, n := range []int{0, 1, 4} {
 		for _, bars := range []bool{false, true} {
-			txt := Text{Bars: bars, ASCII: n == 4}
+			txt := Text{Bars: bars}
 			fmt.Fprintf(&b, "-- once, %d devices, bars %v --\n%s", n, bars, txt.Once(nil, tuitest.Host(n, 0)))
 		}
 		log := Text{Only: []string{"0", "1", "2", "3"}}

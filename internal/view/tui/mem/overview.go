@@ -172,8 +172,8 @@ func (s *State) largest(c chip, width int) string {
 	return strings.Join(parts, "   ")
 }
 
-// load is the style of a bar: the old tool's thresholds, a little higher,
-// because a full memory is what memory is for.
+// load is the style of a bar. It warns late: a memory that is nearly full is no
+// trouble yet.
 func load(r float64) cells.Style {
 	switch {
 	case r >= 0.98:

@@ -15,11 +15,10 @@ import (
 type Text struct {
 	Only  []string // devices by any of their names; empty: all
 	Bars  bool     // draw bars
-	ASCII bool
 	trend trend
 }
 
-// barWidth is that of the old tool.
+// barWidth is how long a bar is.
 const barWidth = 25
 
 // Once writes a block per chip: every pool, and who holds it.
@@ -71,7 +70,7 @@ func (t *Text) block(dst []byte, s *model.Snapshot, c chip) []byte {
 		dst = append(dst, strings.TrimRight(line, " ")+"\n"...)
 	}
 	for _, h := range holders(s, c, model.DRAM) {
-		dst = fmt.Appendf(dst, "  %7d %-8s %s DRAM %s L1  %s\n", h.p.PID, words.Foreign(h.p.User),
+		dst = fmt.Appendf(dst, "  %7d %s %s DRAM %s L1  %s\n", h.p.PID, words.Pad(words.Foreign(h.p.User), 8),
 			words.PadLeft(words.FigureColumn(h.mem[model.DRAM]), words.FigureWidth),
 			words.PadLeft(words.FigureColumn(h.mem[model.L1]), words.FigureWidth), words.Command(h.p))
 	}
@@ -92,11 +91,7 @@ func (t *Text) bar(r float64, soft bool) string {
 	if soft {
 		bound = model.Unsure
 	}
-	bar := words.SoftBar(r, barWidth, bound)
-	if t.ASCII {
-		bar = strings.NewReplacer("▓", "#", "▒", "+", "░", ".").Replace(bar)
-	}
-	return bar
+	return words.SoftBar(r, barWidth, bound)
 }
 
 // Line writes a line per chip for a log: always the same fields in the same

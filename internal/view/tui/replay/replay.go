@@ -32,7 +32,7 @@ type Screen struct {
 	wrong  bool
 }
 
-// Charts is how much of the time before a moment the charts show.
+// How much of the time before a moment the charts show, and in how many points.
 const (
 	chartSpan   = 10 * time.Minute
 	chartPoints = 100
