@@ -18,6 +18,7 @@ import (
 	"github.com/ttmon/ttmon/internal/alert/notify"
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
@@ -42,6 +43,7 @@ type ttmond struct {
 	recorder  *recorder  // the last snapshot, for scrapes
 	archive   *archive   // those before; nil: there is none
 	jobs      *jobs.Book // what jobs took; nil likewise
+	held      held.Log   // what processes held in the last hour
 	alerts    *alert.Manager
 	outbox    *notify.Outbox
 	remotes   *remotes

@@ -25,6 +25,7 @@ func (d *ttmond) remember(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return d.recorder.run(ctx, &d.collector.feed) })
 	if d.archive != nil {
 		g.Go(func() error { return d.archive.run(ctx, &d.collector.feed) })
+		g.Go(func() error { d.collector.feed.Follow(ctx, d.held.Observe); return nil })
 		g.Go(func() error {
 			defer d.jobs.Close()
 			d.collector.feed.Follow(ctx, d.jobs.Observe)
@@ -56,7 +57,7 @@ func (d *ttmond) apiMemory() api.Memory {
 	if d.archive == nil {
 		return api.Memory{}
 	}
-	m := api.Memory{Events: d.archive.eventLog, Past: d.archive.at, Span: d.archive.span, Range: d.archive.ranges(), Jobs: d.jobs.Find}
+	m := api.Memory{Events: d.archive.eventLog, Past: d.archive.at, Span: d.archive.span, Held: d.held.Points, Range: d.archive.ranges(), Jobs: d.jobs.Find}
 	o := promapi.Options{Queryable: d.archive, Version: version.Version}
 	if d.alerts != nil {
 		m.Alerts = d.apiAlerts

@@ -69,11 +69,6 @@ type (
 		Oldest *time.Time `json:"oldest"`
 		Newest *time.Time `json:"newest"`
 	}
-	pastAnswer struct {
-		Schema string `json:"schema"`
-		PID    int    `json:"pid"`
-		Points []held `json:"points"`
-	}
 	mapAnswer struct {
 		Schema string    `json:"schema"`
 		PID    int       `json:"pid"`
@@ -168,8 +163,8 @@ func calls() []described {
 			{name: "layout", help: "tile or row_major"},
 			{name: "pool", help: "dram, l1, l1_small or trace"},
 		}},
-		{method: "GET", path: "/v1/processes/{pid}/history", part: "memory", help: "what a process held over time", answer: pastAnswer{}, params: []param{
-			pidParam, startParam, endParam, {name: "points", help: "so many, 2 to 240"}, {name: "start_ticks", help: "of the process that is meant"},
+		{method: "GET", path: "/v1/processes/{pid}/history", part: "memory", help: "what a process held over time: every change from every_change_since on, or the most of each step where step_s is above 0; before that what the snapshots have that are kept", answer: pastAnswer{}, params: []param{
+			pidParam, startParam, endParam, {name: "points", help: "at most about so many, 2 to 1000"}, {name: "start_ticks", help: "of the process that is meant"},
 		}},
 		{method: "GET", path: "/v1/jobs", part: "memory", help: "what Slurm jobs and pods took of boards, and what they left behind", answer: jobs.Answer{}, params: []param{
 			{name: "id", help: "of a job; may be given again"},

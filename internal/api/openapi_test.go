@@ -16,6 +16,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -54,6 +55,8 @@ func TestEveryCallIsDescribed(t *testing.T) {
 func TestAnswersAreAsDescribed(t *testing.T) {
 	snap := sample.Four()
 	snap.Time = time.Now()
+	var changes held.Log
+	changes.Observe(snap)
 	log, err := eventlog.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +75,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		o.Blocks = func(int) (BlocksOf, bool) { return BlocksOf{Process: process, UID: os.Geteuid()}, true }
 		o.Memory = Memory{
 			Events: func() *eventlog.Log { return log },
+			Held:   changes.Points,
 			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, snap), nil },
 			Span:   func() (time.Time, time.Time) { return snap.Time, snap.Time },
 			Jobs:   func(jobs.Query) []jobs.Job { return []jobs.Job{{}} },

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -22,6 +23,8 @@ type Memory struct {
 	Past func(time.Time) (at time.Time, snapshot []byte, err error)
 	// Span is the time of the oldest and the newest snapshot that is kept.
 	Span func() (oldest, newest time.Time)
+	// Held tells what a process held, change by change.
+	Held func(pid int, ticks uint64, from, to time.Time, n int) (list []held.Point, since time.Time, step time.Duration)
 	// Range answers a question in PromQL over time.
 	Range func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
 	// Jobs are what jobs took.

@@ -2,23 +2,37 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
-// What a process held, from the snapshots that are kept: they are read, so
-// there are not many points.
+// What a process held: every change of the last hour, and before that as the
+// snapshots have it that are kept. Those are read, so there are not many moments.
 const (
 	processPoints    = 60
-	maxProcessPoints = 240
+	maxProcessPoints = 1000
+	maxMoments       = 240
 )
 
-// held is what a process had at one moment.
-type held struct {
+// pastAnswer is what a process held over time. From Since on every change is
+// known, and told unless Step is above 0: then each point is the most of a step.
+type pastAnswer struct {
+	Schema string     `json:"schema"`
+	PID    int        `json:"pid"`
+	Since  *time.Time `json:"every_change_since"`
+	Step   float64    `json:"step_s"`
+	Points []moment   `json:"points"`
+}
+
+// moment is what a process had from a moment on.
+type moment struct {
 	Time    time.Time    `json:"time"`
 	Devices []heldDevice `json:"devices"`
 }
@@ -52,22 +66,69 @@ func (s *Server) processPast(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	list := []held{}
+	answer(w, http.StatusOK, s.pastOf(r, pid, ticks, start, end, points))
+}
+
+// pastOf joins the changes that are known and, before those, the moments.
+func (s *Server) pastOf(r *http.Request, pid int, ticks uint64, start, end time.Time, points int) pastAnswer {
+	out := pastAnswer{Schema: "ttmon.process-history/1", PID: pid, Points: []moment{}}
+	until := end
+	var changes []held.Point
+	if s.opt.Memory.Held != nil {
+		var since time.Time
+		var step time.Duration
+		changes, since, step = s.opt.Memory.Held(pid, ticks, start, end, points)
+		if !since.IsZero() {
+			since = since.UTC()
+			out.Since, out.Step = &since, step.Seconds()
+			if since.Before(until) {
+				until = since.Add(-time.Millisecond)
+			}
+		}
+	}
+	if until.After(start) {
+		share := float64(until.Sub(start)) / float64(end.Sub(start))
+		out.Points = s.moments(r, pid, ticks, start, until, min(int(share*float64(points)), maxMoments))
+	}
+	for _, p := range changes {
+		out.Points = append(out.Points, momentOf(p))
+	}
+	return out
+}
+
+// moments reads what a process had from the snapshots that are kept between two
+// times.
+func (s *Server) moments(r *http.Request, pid int, ticks uint64, start, end time.Time, points int) []moment {
+	list := []moment{}
 	var last time.Time
 	for i := range points {
 		at := start.Add(end.Sub(start) * time.Duration(i) / time.Duration(max(points-1, 1)))
 		when, body, err := s.opt.Memory.Past(at)
-		if err != nil || when.Equal(last) || when.Before(start.Add(-time.Minute)) || r.Context().Err() != nil {
+		if err != nil || when.Equal(last) || when.Before(start.Add(-time.Minute)) || when.After(end) || r.Context().Err() != nil {
 			continue
 		}
 		last = when
 		if snap, err := wire.Decode(body); err == nil {
 			if p := findProcess(snap, pid, ticks); p != nil {
-				list = append(list, held{snap.Time.UTC(), heldOf(p)})
+				list = append(list, moment{snap.Time.UTC(), heldOf(p)})
 			}
 		}
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.process-history/1", "pid": pid, "points": list})
+	return list
+}
+
+func momentOf(p held.Point) moment {
+	m := moment{p.Time.UTC(), []heldDevice{}}
+	for _, index := range slices.Sorted(maps.Keys(p.Devices)) {
+		d := heldDevice{index, map[string]heldBytes{}}
+		for pool, f := range p.Devices[index] {
+			if f.Known {
+				d.Pools[model.Pool(pool).String()] = heldBytes{f.Bytes, f.Bound.String()}
+			}
+		}
+		m.Devices = append(m.Devices, d)
+	}
+	return m
 }
 
 func parsePoints(r *http.Request, now time.Time) (start, end time.Time, points int, err error) {

@@ -14,6 +14,8 @@ export interface Line {
   name: string;
   values: (number | null)[];
   bounds?: (number | null)[];
+  /** Where a part of a sum is not known: the line is what is known, the truth is above it. */
+  open?: boolean[];
 }
 
 export interface ChartData {
@@ -26,7 +28,8 @@ export interface ChartData {
 interface Props {
   title: string;
   help?: string;
-  note?: string;
+  note?: string; // beside the title
+  remark?: string; // below the chart
   data: ChartData | null;
   events?: Event[];
   limit?: number | null;
@@ -116,7 +119,7 @@ export function Chart(p: Props) {
       {p.problem && <p class="empty">{p.problem}</p>}
       {p.data && p.data.lines.length === 0 && <p class="empty">Nothing is known of this time.</p>}
       <div ref={box} class="plot" />
-      {p.data && p.data.lines.length > 0 && <Legend data={p.data} at={at} />}
+      {p.data && p.data.lines.length > 0 && <Legend data={p.data} at={at} remark={p.remark} />}
     </figure>
   );
 }
@@ -129,7 +132,7 @@ function told(p: Props, time: number): string {
   return clock(new Date(time * 1000)) + (event ? ` · ${event.text}` : "");
 }
 
-function Legend(p: { data: ChartData; at: number | null }) {
+function Legend(p: { data: ChartData; at: number | null; remark?: string }) {
   return (
     <ul class={"legend" + (p.data.lines.length > 3 ? " many" : "")}>
       {p.data.lines.map((l, i) => {
@@ -141,6 +144,7 @@ function Legend(p: { data: ChartData; at: number | null }) {
           </li>
         );
       })}
+      {p.remark && <li>{p.remark}</li>}
     </ul>
   );
 }
@@ -178,7 +182,7 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
       y: {
         range: (_u, min, max) => {
           const limit = live.current.limit ?? null;
-          return live.current.zero && limit ? [0, Math.max(limit * 1.08, max ?? 0)] : around(min, max, limit ?? (held && max === null ? 2 ** 30 / unitBytes(data.unit) : null), held || Boolean(live.current.zero));
+          return live.current.zero && limit ? [0, Math.max(limit * 1.15, max ?? 0)] : around(min, max, limit ?? (held && !max ? 2 ** 30 / unitBytes(data.unit) : null), held || Boolean(live.current.zero));
         },
       },
     },
@@ -199,6 +203,7 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
         },
       ],
+      drawAxes: [(u) => drawUnknown(u, live.current, held)],
       draw: [(u) => drawMarks(u, live.current)],
     },
   };
@@ -210,10 +215,38 @@ const faint = (c: string): string => (/^#[0-9a-f]{6}$/i.test(c) ? c + "1c" : "tr
 /** From 0 where that is near or means nothing, with room above. */
 function around(min: number | null, max: number | null, limit: number | null, zero: boolean): [number, number] {
   if (min === null || max === null) return [0, limit ?? 1];
-  if (max - min < Math.abs(max) * 1e-6) return [min >= 0 ? 0 : min - 1, Math.max(max * 1.25, limit ?? 0) || 1];
+  if (max - min <= Math.abs(max) * 1e-6) return [min >= 0 ? 0 : min - 1, Math.max(max * 1.25, limit ?? 0) || 1];
   const low = min >= 0 && (zero || min < max * 0.8) ? 0 : min - (max - min || 1) * 0.1;
-  const high = limit !== null && limit > max && limit < max * 3 ? limit * 1.08 : max + (max - low || 1) * 0.12;
+  const high = limit !== null && limit > max && limit < max * 3 ? limit * 1.15 : max + (max - low || 1) * 0.12;
   return [Math.max(low, min >= 0 ? 0 : low), high];
+}
+
+/** Above a sum of which a part is not known there is hatching, as wherever something is not known. */
+function drawUnknown(u: uPlot, p: Props, held: boolean): void {
+  const c = u.ctx;
+  const { left, top, width, height } = u.bbox;
+  const times = p.data?.times ?? [];
+  const x = (i: number) => Math.min(Math.max(u.valToPos(times[i] ?? p.end, "x", true), left), left + width);
+  for (const line of p.data?.lines ?? []) {
+    c.save();
+    c.beginPath();
+    line.open?.forEach((open, i) => {
+      const v = line.values[i] ?? null;
+      if (!open || v === null) return;
+      const from = x(held ? i : Math.max(i - 1, 0));
+      c.rect(from, top, x(i + 1) - from, u.valToPos(v, "y", true) - top);
+    });
+    c.clip();
+    c.strokeStyle = colour("edge");
+    c.lineWidth = devicePixelRatio;
+    c.beginPath();
+    for (let at = left - height; at < left + width; at += 6 * devicePixelRatio) {
+      c.moveTo(at, top + height);
+      c.lineTo(at + height, top);
+    }
+    c.stroke();
+    c.restore();
+  }
 }
 
 /** Events as upright lines, the limit as a level one. */
@@ -248,8 +281,8 @@ function drawMarks(u: uPlot, p: Props): void {
     c.fillStyle = colour("muted");
     c.font = `${10 * devicePixelRatio}px system-ui, sans-serif`;
     c.textAlign = "right";
-    c.textBaseline = "top";
-    c.fillText(`limit ${value(p.limit, p.data?.unit ?? "", 0)}`, left + width - 3 * devicePixelRatio, y + 3 * devicePixelRatio);
+    c.textBaseline = "bottom";
+    c.fillText(`limit ${value(p.limit, p.data?.unit ?? "", 0)}`, left + width - 3 * devicePixelRatio, y - 2 * devicePixelRatio);
   }
   c.restore();
 }

@@ -45,7 +45,8 @@ export function HourCharts(p: { s: State }) {
           const trails = hour.trails[x.kind];
           const lines = few ? devices.flatMap((d) => lineOf(d, devices.length, trails.get(d.bus_id))) : [joined(x, devices, trails, hour.times.length)];
           const data: ChartData = { times: [...hour.times], lines, unit: x.unit, decimals: 0 };
-          return <Chart key={x.kind} title={few ? x.title : x.all} data={data} start={start} end={end} zero />;
+          const open = lines.some((l) => l.open?.some((o, i) => o && l.values[i] !== null && hour.times[i]! >= start));
+          return <Chart key={x.kind} title={few ? x.title : x.all} remark={open ? "hatched: a device is unknown" : ""} data={data} start={start} end={end} zero />;
         })}
       </div>
     </Panel>
@@ -56,10 +57,11 @@ function lineOf(d: Device, of: number, t: Trail | undefined): Line[] {
   return t ? [{ name: of > 1 ? `${d.index} ${d.board ?? d.arch}` : (d.board ?? d.arch), values: [...t.values], bounds: [...t.bounds] }] : [];
 }
 
-/** All devices in one line. Where one of them is not known it is at least so much. */
+/** All devices in one line. Where one of them is not known it is at least so much, and no dip. */
 function joined(x: Shown, devices: Device[], trails: Map<string, Trail>, n: number): Line {
   const values: (number | null)[] = [];
   const bounds: number[] = [];
+  const open: boolean[] = [];
   for (let i = 0; i < n; i++) {
     const known: number[] = [];
     let bound = 0;
@@ -71,6 +73,7 @@ function joined(x: Shown, devices: Device[], trails: Map<string, Trail>, n: numb
     }
     values.push(known.length > 0 ? x.join(known) : null);
     bounds.push(bound);
+    open.push(known.length < devices.length);
   }
-  return { name: x.line, values, bounds };
+  return { name: x.line, values, bounds, open };
 }

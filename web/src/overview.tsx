@@ -67,7 +67,6 @@ function Card(p: { d: Device; s: SaidDevice }) {
         <span class="bus">{d.bus_id}</span>
         <StateOf state={s.state} />
       </header>
-      {s.reason && <p class="why">{s.reason}</p>}
       <dl class="pools">
         {pools.map((pool) => (
           <div key={pool} title={s.reasons.join("\n")}>
@@ -97,6 +96,7 @@ function Card(p: { d: Device; s: SaidDevice }) {
           <dd>{s.link || "–"}</dd>
         </div>
       </dl>
+      {s.reason && <p class="why">{s.reason}</p>}
       <A to={"/device/" + d.bus_id} class="sparks">
         <Spark bus={d.bus_id} kind="power" max={d.power_limit_w} label="power over an hour" />
         <Spark bus={d.bus_id} kind="dram" max={dramMiB(d)} label="DRAM over an hour" />

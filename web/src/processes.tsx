@@ -9,7 +9,7 @@ import { ProcessTable } from "./processtable";
 import { type Range, RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import type { State } from "./store";
-import { missing, moment, span } from "./figures";
+import { clock, missing, moment, span } from "./figures";
 import type { Process, SaidProcess } from "./types";
 
 export function ProcessesPage(p: { s: State }) {
@@ -134,6 +134,8 @@ interface Point {
 }
 
 interface PastAnswer {
+  every_change_since: string | null;
+  step_s: number;
   points: Point[];
 }
 
@@ -148,32 +150,38 @@ function present(time: string, p: Process, s: SaidProcess): Point {
 
 const boundNumber: Record<string, number> = { exact: 0, at_least: 1, unsure: 2 };
 
-/** What it held, device by device, from the snapshots that are kept. */
+/** What it held, device by device: every change of the last hour, and before that from the snapshots that are kept. */
 function Past(p: { pid: number; ticks: number; range: Range; now: Point | null }) {
-  const [past, setPast] = useState<Point[] | null>(null);
+  const [past, setPast] = useState<PastAnswer | null>(null);
   const [problem, setProblem] = useState("");
-  const beat = p.range.moving ? Math.floor(p.range.end / 15) : p.range.end;
+  const beat = p.range.moving ? Math.floor(p.range.end / 5) : p.range.end;
   useEffect(() => {
     const stop = new AbortController();
-    const q = new URLSearchParams({ start: new Date(p.range.start * 1000).toISOString(), end: new Date(p.range.end * 1000).toISOString(), points: "90" });
+    const q = new URLSearchParams({ start: new Date(p.range.start * 1000).toISOString(), end: new Date(p.range.end * 1000).toISOString(), points: "600" });
     if (p.ticks) q.set("start_ticks", String(p.ticks));
     get<PastAnswer>(`processes/${p.pid}/history?${q}`, stop.signal)
       .then((a) => {
-        setPast(a.points);
+        setPast(a);
         setProblem("");
       })
       .catch((err: Error) => !stop.signal.aborted && setProblem(err.message));
     return () => stop.abort();
   }, [p.pid, p.ticks, beat, p.range.end - p.range.start]);
-  const points = past && p.now && p.range.moving && Date.parse(p.now.time) > Date.parse(past.at(-1)?.time ?? "1970-01-01") ? [...past, p.now] : past;
-  return <Chart title="DRAM by device" note={past ? apart(past) : ""} data={points && pastData(points)} problem={problem} start={p.range.start} end={p.range.end} height={200} />;
+  const known = past?.points ?? [];
+  const points = p.now && p.range.moving && Date.parse(p.now.time) > Date.parse(known.at(-1)?.time ?? "1970-01-01") ? [...known, p.now] : known;
+  return <Chart title="DRAM by device" note={past ? resolution(past) : ""} data={past && pastData(points)} problem={problem} start={p.range.start} end={p.range.end} height={200} />;
 }
 
-/** How far apart the moments are that are known: what came and went between two of them is not seen. */
-function apart(points: Point[]): string {
-  const gaps = points.slice(1).map((x, i) => Date.parse(x.time) - Date.parse(points[i]!.time));
-  const middle = gaps.sort((a, b) => a - b)[Math.floor(gaps.length / 2)];
-  return middle === undefined ? "" : `a moment every ${span(Math.round(middle / 1000))}`;
+/** How closely it is known: what came and went between two moments is not seen. */
+function resolution(a: PastAnswer): string {
+  const since = a.every_change_since ? Date.parse(a.every_change_since) : Infinity;
+  const before = a.points.map((x) => Date.parse(x.time)).filter((t) => t < since);
+  const gaps = before.slice(1).map((t, i) => t - before[i]!);
+  const middle = gaps.sort((x, y) => x - y)[Math.floor(gaps.length / 2)];
+  const fine = a.step_s > 0 ? `the most of each ${span(Math.max(1, Math.round(a.step_s)))}` : "every change";
+  if (middle === undefined) return since < Infinity ? fine : "";
+  const coarse = `a moment every ${span(Math.round(middle / 1000))}`;
+  return since < Infinity && a.points.length > before.length ? `${fine}; before ${clock(new Date(since))} ${coarse}` : coarse;
 }
 
 function pastData(points: Point[]): ChartData {

@@ -110,7 +110,9 @@ export function ProcessTable(p: { snap: Snapshot; said: Said; brief?: boolean; d
     list = sorted(list, key, down);
     return asTree ? tree(list) : list;
   }, [p.snap, p.said, key, down, filter, asTree, p.device]);
-  const shown = columns.filter((c) => (!p.brief || c.brief) && (p.device === undefined || (c.key !== "dev" && c.key !== "job")));
+  // Where nobody is in a job the command has that room.
+  const jobs = p.snap.processes.some((x) => x.container || x.slurm_job || x.systemd_unit);
+  const shown = columns.filter((c) => (!p.brief || c.brief) && (c.key !== "job" || (jobs && p.device === undefined)) && (c.key !== "dev" || p.device === undefined));
   const most = p.brief ? 30 : 1000;
   if (rows.length === 0) return <p class="empty">{filter ? "No process matches the filter." : "Nobody uses a device."}</p>;
   return (
@@ -121,10 +123,11 @@ export function ProcessTable(p: { snap: Snapshot; said: Said; brief?: boolean; d
             {shown.map((c) => (
               <th key={c.key} class={cls(c)} aria-sort={c.key === key ? (down ? "descending" : "ascending") : undefined}>
                 <button onClick={() => setQuery({ sort: c.key, order: c.key === key && down ? "up" : c.num ? "down" : c.key === key ? "down" : "up" })}>
-                  {c.name}
+                  {!c.num && c.name}
                   <span class="arrow" aria-hidden="true">
                     {c.key === key ? (down ? "▾" : "▴") : ""}
                   </span>
+                  {c.num && c.name}
                 </button>
               </th>
             ))}

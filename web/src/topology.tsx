@@ -106,7 +106,7 @@ function Graph(p: { s: State; top: Topology | null; by: string }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const { spots, boards, w, h } = layout(snap.devices, width);
-  const scale = Math.min(1.3, (width - 12) / w);
+  const scale = Math.min(1.6, (width - 12) / w);
   const at = (e: End) => spots.find((s) => s.key === e.index + "/" + e.chip) ?? spots.find((s) => s.device.index === e.index);
   const joined = new Map<string, { a: Spot; b: Spot; n: number }>();
   for (const l of p.top?.links ?? []) {

@@ -115,7 +115,7 @@ export function Treemap(p: { tiles: Tile[] }) {
         return (
           <div key={t.name} class="tile device" style={place(b)}>
             <A to={t.to!} class="label" title={`${t.name} ${t.text}`}>
-              {b.w < 190 ? (t.short ?? t.name) : t.name} {b.w >= 124 && <span class="num">{t.text}</span>}
+              <b>{b.w < 190 ? (t.short ?? t.name) : t.name}</b> {b.w >= 124 && <span class="num">{t.text}</span>}
             </A>
             {fill(t.children ?? [], inner).map(({ t: c, box: cb }) =>
               c.to ? (
@@ -147,11 +147,11 @@ const place = (b: Box) => ({ left: b.x + "px", top: b.y + "px", width: b.w + "px
 
 function Inside(p: { b: Box; name: string; text: string }) {
   return (
-    <span class="inside" style={{ left: p.b.x + 2 + "px", top: p.b.y + "px", width: Math.max(p.b.w - 2, 1) + "px", height: Math.max(p.b.h - 2, 1) + "px" }} title={p.name + " " + p.text}>
+    <span class={roomy(p.b) ? "inside" : "inside slim"} style={{ left: p.b.x + 2 + "px", top: p.b.y + "px", width: Math.max(p.b.w - 2, 1) + "px", height: Math.max(p.b.h - 2, 1) + "px" }} title={p.name + " " + p.text}>
       {roomy(p.b) && (
-        <>
+        <span class="words">
           <b class="num">{p.text}</b> {p.name}
-        </>
+        </span>
       )}
     </span>
   );

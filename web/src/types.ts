@@ -92,6 +92,9 @@ export interface Process {
   cpu_percent: number | null;
   rss_bytes: number | null;
   threads: number | null;
+  container?: object | null;
+  slurm_job?: string | null;
+  systemd_unit?: string | null;
   release: string | null;
   devices: DeviceUse[];
 }

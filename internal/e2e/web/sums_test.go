@@ -1,0 +1,40 @@
+package web
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/sim"
+)
+
+// TestSumOfUnknown: a sum over devices of which one is not known is at least so
+// much, and is drawn so: it does not look as if less were used.
+func TestSumOfUnknown(t *testing.T) {
+	n := newNode(t, sim.Options{Boards: "9xp150a"})
+	b := open(t, desk, n.url+"/")
+	const chart = `document.querySelector("figure[aria-label='Power, all devices']")`
+	const figure = chart + `?.querySelector(".legend b").textContent ?? ""`
+	b.until("the sum of all is known", `/^\d+ W$/.test(`+figure+`)`)
+	const ink = `(() => { const c = new OffscreenCanvas(1200, 20).getContext("2d", {willReadFrequently: true}); c.drawImage(` + chart +
+		`.querySelector("canvas"), -60, -10); return c.getImageData(0, 0, 1200, 20).data.filter((v, i) => i % 4 === 3 && v > 0).length; })()`
+	plain := eval[int](b, ink) // there is a grid
+	n.ctl("hang", "3")
+	b.until("the sum is at least so much", `/^≥\d+ W$/.test(`+figure+`)`)
+	b.until("the chart says why", chart+`.querySelector(".legend").textContent.includes("a device is unknown")`)
+	b.until("it is hatched above", fmt.Sprintf("%s > %d", ink, 2*plain))
+	b.shoot("sum-of-unknown")
+}
+
+// TestProcessChanges: of the last hour every change of what a process held is
+// known, not only what whole snapshots have.
+func TestProcessChanges(t *testing.T) {
+	n := newNode(t, sim.Options{Boards: "p150a"})
+	pid := n.ctl("run", "name=llama,devices=0,load=0.8,kind=metal,dram=9G,l1=30M,moves")
+	b := open(t, desk, n.url+"/process/"+pid+"?range=5m")
+	b.says("every change")
+	b.until("changes are known that are less than ten seconds apart", `fetch("/api/v1/processes/`+pid+`/history").then(r => r.json()).then(a => {
+		const times = a.points.map(p => Date.parse(p.time));
+		return times.length > 4 && times.every((t, i) => i === 0 || t > times[i - 1]) && times.some((t, i) => i > 0 && t - times[i - 1] < 5000);
+	})`)
+	b.shoot("process-changes")
+}
