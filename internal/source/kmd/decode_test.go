@@ -225,6 +225,20 @@ func TestHeartbeat(t *testing.T) {
 	}
 	check(t, 4, "age after a restart", h.age, 0.0)
 	h = heartbeat{}
+	add(7, 0)
+	add(7, 4)
+	h.add(model.Missing[uint32](model.Hung, "the read has not returned"), t0.Add(5*time.Second))
+	add(7, 6)
+	check(t, 6, "age after a read that did not return", h.age, 6.0)
+	add(8, 7)
+	check(t, 7, "age of one that moves again", h.age, 0.0)
+	check(t, 8, "rate of one that moves again", h.rate, 1.0)
+	h.add(model.Missing[uint32](model.Resetting, "a reset is under way"), t0.Add(8*time.Second))
+	add(8, 9)
+	if h.age.Known() {
+		t.Errorf("after a reset the heartbeat is %v s old", h.age.V)
+	}
+	h = heartbeat{}
 	add(math.MaxUint32-2, 0)
 	add(7, 1)
 	if h.restarted {

@@ -176,7 +176,10 @@ func (h *heartbeat) add(r model.Reading[uint32], at time.Time) {
 	v, ok := r.Get()
 	if !ok {
 		h.age, h.rate = model.As[float64](r), model.As[float64](r)
-		h.moved, h.refAt, h.seen = time.Time{}, time.Time{}, false
+		h.refAt = time.Time{}
+		if r.Status != model.Hung { // a read that did not return in time is no sign of life
+			h.moved, h.seen = time.Time{}, false
+		}
 		return
 	}
 	if h.moved.IsZero() {
@@ -194,6 +197,11 @@ func (h *heartbeat) add(r model.Reading[uint32], at time.Time) {
 		h.value, h.moved, h.seen = v, at, true
 	}
 	h.age = model.Value(at.Sub(h.moved).Seconds())
+	if h.refAt.IsZero() {
+		h.ref, h.refAt = v, at
+		h.rate = model.Missing[float64](model.Pending, "needs two samples")
+		return
+	}
 	if elapsed := at.Sub(h.refAt); elapsed >= 900*time.Millisecond {
 		h.rate = model.Value(float64(v-h.ref) / elapsed.Seconds())
 		h.ref, h.refAt = v, at
