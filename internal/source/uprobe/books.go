@@ -129,31 +129,41 @@ func (b *books) giveUp(p *process, at int64, why model.Doubt) {
 // apply enters one event.
 func (b *books) apply(e *event) {
 	at := b.bootTime + int64(e.time)
-	switch e.kind {
-	case exited:
-		if p := b.processes[e.pid]; p != nil {
-			b.end(p, at, "it has ended")
-		}
-		delete(b.processes, e.pid)
-		return
-	case forked:
-		b.fork(e)
-		return
-	case execed:
-		if p := b.processes[e.pid]; p != nil {
-			b.exec(p, e, at)
-		}
+	if !e.kind.ofSite() {
+		b.applyFate(e, at)
 		return
 	}
 	p := b.process(e.pid)
 	if p.trouble.Kind != "" {
 		return
 	}
-	if missed := e.lost - p.lost16; missed > 0 {
+	// Signed: the sweep may know of losses that this event, which has waited in
+	// the ring, is older than.
+	if missed := int16(e.lost - p.lost16); missed > 0 {
 		p.Lost += uint64(missed)
 		p.lost16 = e.lost
 		b.note(p, changes.Change{Kind: changes.Lost, Time: at, Size: p.Lost})
 	}
+	b.applySite(p, e, at)
+}
+
+// applyFate enters what became of a process.
+func (b *books) applyFate(e *event, at int64) {
+	p := b.processes[e.pid]
+	switch {
+	case e.kind == forked:
+		b.fork(e)
+	case p == nil:
+	case e.kind == exited:
+		b.end(p, at, "it has ended")
+		delete(b.processes, e.pid)
+	case e.kind == execed:
+		b.exec(p, e, at)
+	}
+}
+
+// applySite enters a hit of a probe.
+func (b *books) applySite(p *process, e *event, at int64) {
 	switch e.kind {
 	case atAllocator:
 		b.dropAllocator(p, e.word[0], at) // whose end was not seen
@@ -164,14 +174,13 @@ func (b *books) apply(e *event) {
 			x := blocks.Block{Addr: l.Base + e.word[1], Size: e.word[2]}
 			l.Alloc(x)
 			b.note(p, changes.Change{Kind: changes.Took, Time: at, List: l.id, Addr: x.Addr, Size: x.Size})
+			b.checkBlocks(p, at)
 		}
 	case listWhole:
 		b.whole(p, e, at)
 	case taken:
 		b.take(p, e, at)
-		if p.Blocks() > b.maxBlocks {
-			b.giveUp(p, at, model.Doubt{Kind: model.TooManyBlocks, Count: int(b.maxBlocks)})
-		}
+		b.checkBlocks(p, at)
 	case freed, cleared, shrunk, resized:
 		// A list whose making was not seen is found when something is taken
 		// from it.
@@ -181,10 +190,7 @@ func (b *books) apply(e *event) {
 	case allocatorGone:
 		b.dropAllocator(p, e.word[0], at)
 	case providerMade:
-		p.providers[e.word[0]] = e.word[1]
-		if !slices.Contains(p.Seen, e.word[1]) {
-			p.Seen = append(p.Seen, e.word[1])
-		}
+		b.openChip(p, e, at)
 	case providerGone:
 		delete(p.providers, e.word[0])
 	case recorded:
@@ -196,6 +202,32 @@ func (b *books) apply(e *event) {
 			delete(p.programs, e.word[0])
 			p.Programs = slices.DeleteFunc(p.Programs, func(y *blocks.Program) bool { return x == y })
 		}
+	}
+}
+
+// What a process can make us keep. No program has so many: the largest host has
+// 32 chips, and an allocator a handful of lists.
+const (
+	maxLists = 1024
+	maxChips = 1024
+)
+
+// checkBlocks gives up a process that has more live blocks than are kept.
+func (b *books) checkBlocks(p *process, at int64) {
+	if p.Blocks() > b.maxBlocks {
+		b.giveUp(p, at, model.Doubt{Kind: model.TooManyBlocks, Count: int(b.maxBlocks)})
+	}
+}
+
+// openChip notes that a process has opened a chip.
+func (b *books) openChip(p *process, e *event, at int64) {
+	provider, chip := e.word[0], e.word[1]
+	p.providers[provider] = chip
+	if !slices.Contains(p.Seen, chip) {
+		p.Seen = append(p.Seen, chip)
+	}
+	if len(p.providers) > maxChips || len(p.Seen) > maxChips {
+		b.giveUp(p, at, model.Doubt{Kind: model.AllocatorUnknown})
 	}
 }
 
@@ -251,6 +283,10 @@ func (b *books) addList(p *process, e *event, now int64) {
 		return // memory of the host, or of a kind that is not known yet
 	}
 	b.dropList(p, at, now) // of an allocator whose end was not seen
+	if len(p.lists) >= maxLists {
+		b.giveUp(p, now, model.Doubt{Kind: model.AllocatorUnknown})
+		return
+	}
 	a := p.allocators[e.word[4]]
 	if a == nil {
 		p.numbers.allocator++
@@ -334,8 +370,13 @@ func (b *books) learn(p *process, e *event, at int64) {
 	if l == nil {
 		return
 	}
+	i, found := slices.BinarySearch(l.allocator.Chips, chip)
+	if !found && len(l.allocator.Chips) >= maxChips {
+		b.giveUp(p, at, model.Doubt{Kind: model.AllocatorUnknown})
+		return
+	}
 	l.learned[chip]++
-	if i, found := slices.BinarySearch(l.allocator.Chips, chip); !found {
+	if !found {
 		l.allocator.Chips = slices.Insert(l.allocator.Chips, i, chip)
 		b.noteAllocator(p, l.allocator, at)
 	}

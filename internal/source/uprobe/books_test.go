@@ -217,3 +217,65 @@ func TestTooManyBlocks(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+// The sweep reads how many events were lost from the kernel, and may do so
+// before events that are older have been read.
+func TestLostIsCountedOnce(t *testing.T) {
+	b := newBooks(1000)
+	e := made(aList, anAllocator, 0)
+	b.apply(&e)
+	p := b.processes[0]
+	p.Lost, p.lost16 = 5, 5 // as the sweep does
+	for _, c := range []struct {
+		lost uint16
+		want uint64
+	}{{0, 5}, {4, 5}, {5, 5}, {6, 6}, {9, 9}} {
+		e := event{kind: cleared, lost: c.lost, word: [6]uint64{aList}}
+		if b.apply(&e); p.Lost != c.want {
+			t.Errorf("after an event that says %d: %d lost, want %d", c.lost, p.Lost, c.want)
+		}
+	}
+	p.Lost, p.lost16 = 1<<16-1, 1<<16-1
+	e = event{kind: cleared, lost: 1, word: [6]uint64{aList}} // the low bits have wrapped
+	if b.apply(&e); p.Lost != 1<<16+1 {
+		t.Errorf("behind a wrap: %d lost", p.Lost)
+	}
+}
+
+// A process that makes more than any program has is given up, and costs no more.
+func TestWhatAProcessCanMakeUsKeep(t *testing.T) {
+	for what, next := range map[string]func(i uint64) event{
+		"lists":     func(i uint64) event { return made(aListToo+i*64, anAllocator+i*64, 0) },
+		"providers": func(i uint64) event { return event{kind: providerMade, word: [6]uint64{0x5000 + i*64, 42}} },
+		"chips":     func(i uint64) event { return event{kind: providerMade, word: [6]uint64{0x5000, i}} },
+		"chips of a list": func(i uint64) event {
+			return event{kind: recorded, word: [6]uint64{0, aList, i}}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := newBooks(1000)
+			e := made(aList, anAllocator, 0)
+			b.apply(&e)
+			p := b.processes[0]
+			for i := range uint64(maxLists + maxChips) {
+				e := next(i)
+				b.apply(&e)
+			}
+			if p.trouble.Kind != model.AllocatorUnknown || len(p.lists)+len(p.providers)+len(p.Seen)+len(p.Allocators) > 0 {
+				t.Errorf("trouble %+v, %d lists, %d providers, %d chips", p.trouble, len(p.lists), len(p.providers), len(p.Seen))
+			}
+		})
+	}
+	b := newBooks(2)
+	for _, e := range []event{
+		{kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 8}},
+		{kind: blockFound, word: [6]uint64{aList, 0, 64}},
+		{kind: blockFound, word: [6]uint64{aList, 64, 64}},
+		{kind: blockFound, word: [6]uint64{aList, 128, 64}},
+	} {
+		b.apply(&e)
+	}
+	if p := b.processes[0]; p.trouble.Kind != model.TooManyBlocks {
+		t.Errorf("blocks that were found: %+v", p.trouble)
+	}
+}

@@ -38,12 +38,13 @@ type library struct {
 
 // open opens the file that a process has mapped. Through map_files it is that
 // very file, whatever has happened to its name; where that is forbidden, the
-// file that has the name now must be the same.
+// file that has the name now must be the same. It may be a device under the
+// name of a library, which is never opened.
 func open(m mapping) (*os.File, error) {
 	root := "/proc/" + strconv.Itoa(m.pid)
-	f, err := os.Open(fmt.Sprintf("%s/map_files/%x-%x", root, m.start, m.end))
-	if err == nil {
-		return f, nil
+	f, err := openRegular(fmt.Sprintf("%s/map_files/%x-%x", root, m.start, m.end))
+	if err == nil || errors.Is(err, errNotRegular) {
+		return f, err
 	}
 	if f, err = openRegular(root + "/root" + m.path); err != nil {
 		return nil, err

@@ -72,6 +72,7 @@ func watchMmap() (*mmapWatch, error) {
 	}
 	cpus, err := onlineCPUs()
 	if err != nil {
+		w.Close()
 		return nil, err
 	}
 	for _, cpu := range cpus {
@@ -98,7 +99,7 @@ func watchMmap() (*mmapWatch, error) {
 	return w, nil
 }
 
-// newMmapWatch is one without rings, for which wait waits in vain.
+// newMmapWatch is one without rings: nothing wakes who waits for it.
 func newMmapWatch() (*mmapWatch, error) {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {

@@ -79,7 +79,11 @@ func (m *memory) save() error {
 		return err
 	}
 	next := m.file + ".new"
-	if err := errors.Join(os.WriteFile(next, data, 0o600), os.Rename(next, m.file)); err != nil {
+	if err = os.WriteFile(next, data, 0o600); err == nil {
+		err = os.Rename(next, m.file)
+	}
+	if err != nil {
+		_ = os.Remove(next)
 		return fmt.Errorf("writing down which libraries were watched: %w", err)
 	}
 	return nil
@@ -138,6 +142,8 @@ func (s *Source) watchFile(path string) error {
 	}
 }
 
+var errNotRegular = errors.New("not a regular file")
+
 // openRegular opens a file that may be anybody's, if it is a regular one: to
 // open a device can do things.
 func openRegular(path string) (*os.File, error) {
@@ -151,7 +157,7 @@ func openRegular(path string) (*os.File, error) {
 		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
 	}
 	return os.Open(fmt.Sprintf("/proc/self/fd/%d", at))
 }

@@ -6,7 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,6 +60,48 @@ func TestRecall(t *testing.T) {
 	m, err := readMemory(file)
 	if err != nil || len(m.paths) != maxRemembered || m.paths[0] != fmt.Sprintf("/lib/%d/libtt_metal.so", maxRemembered+4) {
 		t.Errorf("%v: %v", err, m.paths)
+	}
+}
+
+// What was remembered is there as long as nothing newer is, also on a full disk.
+func TestRecallOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=16k"); err != nil {
+		t.Skipf("no tmpfs: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	m := &memory{file: filepath.Join(dir, "libraries.json")}
+	if err := m.add("/a/libtt_metal.so"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.add("/" + strings.Repeat("b", 20_000) + "/libtt_metal.so"); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("on a full disk: %v", err)
+	}
+	if m, err := readMemory(m.file); err != nil || !slices.Equal(m.paths, []string{"/a/libtt_metal.so"}) {
+		t.Errorf("%v: %v", err, m.paths)
+	}
+}
+
+// A process may map a device under the name of a library. It is not opened.
+func TestOpenMappedDevice(t *testing.T) {
+	zero, err := os.Open("/dev/zero")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zero.Close()
+	page := os.Getpagesize()
+	b, err := unix.Mmap(int(zero.Fd()), 0, page, unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(b)
+	start := uint64(uintptr(unsafe.Pointer(&b[0])))
+	f, err := open(mapping{pid: os.Getpid(), start: start, end: start + uint64(page), path: "/dev/zero"})
+	if err == nil {
+		f.Close()
+	}
+	if !errors.Is(err, errNotRegular) {
+		t.Errorf("opening it: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package uprobe
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
@@ -75,9 +76,9 @@ func (s *Source) sweepOnce(now time.Time) {
 			s.forget(int(pid))
 			s.books.end(p, now.UnixNano(), "it has ended")
 			delete(s.books.processes, pid)
-			delete(s.rates, pid)
 		}
 	}
+	maps.DeleteFunc(s.rates, func(pid uint32, _ count) bool { return s.books.processes[pid] == nil })
 	s.learnChips()
 	s.dropGone()
 }
