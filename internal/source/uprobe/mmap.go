@@ -124,7 +124,7 @@ func (w *mmapWatch) poller(fd int) error {
 // many at a time, and one look is enough for all of them. On a host where no
 // program starts it costs nothing. It ends early when ctx is done.
 func (w *mmapWatch) wait(ctx context.Context, more time.Duration) error {
-	defer context.AfterFunc(ctx, func() { _, _ = unix.Write(w.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}) })()
+	defer w.interruptBy(ctx)()
 	var events [8]unix.EpollEvent
 	for ctx.Err() == nil {
 		_, err := unix.EpollWait(w.poll, events[:], -1)
@@ -140,6 +140,22 @@ func (w *mmapWatch) wait(ctx context.Context, more time.Duration) error {
 		return ctx.Err()
 	case <-time.After(more):
 		return nil
+	}
+}
+
+// interruptBy lets the end of ctx interrupt the wait. What it returns undoes
+// that, and comes back only when nothing will write any more: after Close the
+// descriptor's number is another file's.
+func (w *mmapWatch) interruptBy(ctx context.Context) (undo func()) {
+	written := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(written)
+		_, _ = unix.Write(w.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	})
+	return func() {
+		if !stop() {
+			<-written
+		}
 	}
 }
 
