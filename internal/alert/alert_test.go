@@ -2,9 +2,11 @@ package alert
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -212,6 +214,30 @@ func TestFiresOnce(t *testing.T) {
 	}
 	if n := len(b.m.Active()); n != 0 {
 		t.Errorf("%d alerts are left", n)
+	}
+}
+
+// PromQL knows numbers that JSON does not: a rule about one is kept over a restart
+// and shown like any other.
+func TestInfiniteValue(t *testing.T) {
+	b := newBench(t, "[[rule]]\nname = 'Ratio'\nexpr = 'tenstorrent_device_state{state=\"ok\"} / 0 > 1'\nsummary = 'device {{ $labels.device }}'\nlabels = {team = 'night'}\n")
+	b.second("ok")
+	b.restart()
+	b.second("ok")
+	if diff := cmp.Diff([]string{"firing Ratio 0: device 0"}, b.sent); diff != "" {
+		t.Error(diff)
+	}
+	text, err := json.Marshal(b.m.Active())
+	if err != nil || !strings.Contains(string(text), `"value":"+Inf"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	var again []*Alert
+	if err := json.Unmarshal(text, &again); err != nil || len(again) != 1 || !math.IsInf(float64(again[0].Value), 1) {
+		t.Errorf("read back: %v, %v", again, err)
+	}
+	rules, err := json.Marshal(b.m.PrometheusRules())
+	if err != nil || !strings.Contains(string(rules), `"labels":{"severity":"warning","team":"night"}`) {
+		t.Errorf("the rule's labels are not told: %v\n%s", err, rules)
 	}
 }
 

@@ -17,7 +17,7 @@ const preamble = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{
 // annotate expands the rule's sentences for an alert.
 func (m *Manager) annotate(ctx context.Context, r *Rule, a *Alert, now time.Time) map[string]string {
 	ask := func(ctx context.Context, q string, at time.Time) (promql.Vector, error) { return m.vector(ctx, q, at) }
-	data := promtemplate.AlertTemplateData(a.Labels, nil, "", promql.Sample{F: a.Value})
+	data := promtemplate.AlertTemplateData(a.Labels, nil, "", promql.Sample{F: float64(a.Value)})
 	notes := map[string]string{}
 	for name, text := range map[string]string{"summary": r.Summary, "description": r.Description} {
 		if text == "" {
@@ -25,7 +25,7 @@ func (m *Manager) annotate(ctx context.Context, r *Rule, a *Alert, now time.Time
 		}
 		out, err := promtemplate.NewTemplateExpander(ctx, preamble+text, r.Name, data, model.TimeFromUnixNano(now.UnixNano()), ask, new(url.URL), nil).Expand()
 		if err != nil {
-			out = text // better than nothing
+			out = text // unexpanded: better than nothing
 		}
 		notes[name] = out
 	}

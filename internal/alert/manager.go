@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/ttmon/ttmon/internal/promapi"
+	"github.com/ttmon/ttmon/internal/replace"
 )
 
 // Options of a Manager.
@@ -362,36 +362,14 @@ func (m *Manager) save() {
 	}
 	b, err := json.Marshal(m.Active())
 	if err == nil {
-		err = writeFile(m.opt.StateFile, b)
+		err = os.MkdirAll(filepath.Dir(m.opt.StateFile), 0o700)
+	}
+	if err == nil {
+		err = replace.File(m.opt.StateFile, b, 0o600)
 	}
 	if err != nil {
 		m.opt.Log.Warn("a restart may send alerts again", "err", err)
 	}
-}
-
-// writeFile replaces a file in one step.
-func writeFile(path string, b []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if _, err = f.Write(b); err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return nil
 }
 
 // restore reads what save kept. What cannot be read is as if nothing fired.

@@ -57,7 +57,7 @@ func (m *Manager) PrometheusAlerts() any {
 func promAlert(a *Alert) map[string]any {
 	return map[string]any{
 		"labels": a.Labels, "annotations": a.Annotations, "state": string(a.Status),
-		"activeAt": a.ActiveAt.UTC(), "value": strconv.FormatFloat(a.Value, 'e', -1, 64),
+		"activeAt": a.ActiveAt.UTC(), "value": strconv.FormatFloat(float64(a.Value), 'e', -1, 64),
 	}
 }
 
@@ -77,9 +77,11 @@ func (m *Manager) PrometheusRules() any {
 				state = string(a.Status)
 			}
 		}
+		labels := map[string]string{severityLabel: r.Severity}
+		maps.Copy(labels, r.Labels)
 		rule := map[string]any{
 			"type": "alerting", "name": r.Name, "query": strings.TrimSpace(r.Expr), "duration": r.For.Seconds(), "keepFiringFor": r.Keep.Seconds(),
-			"labels":      map[string]string{severityLabel: r.Severity},
+			"labels":      labels,
 			"annotations": map[string]string{"summary": r.Summary, "description": r.Description},
 			"state":       state, "alerts": alerts, "health": "unknown", "evaluationTime": 0.0, "lastEvaluation": time.Time{},
 		}

@@ -1,8 +1,11 @@
 package alert
 
 import (
+	"encoding/json"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -28,7 +31,7 @@ type Alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"` // summary and description
 	Status      Status            `json:"state"`
-	Value       float64           `json:"value"`
+	Value       Number            `json:"value"`
 	ActiveAt    time.Time         `json:"activeAt"` // since when it has held
 	FiredAt     time.Time         `json:"firedAt,omitzero"`
 	ResolvedAt  time.Time         `json:"resolvedAt,omitzero"`
@@ -36,6 +39,26 @@ type Alert struct {
 	Silenced    bool              `json:"silenced,omitempty"`
 	Reason      string            `json:"reason,omitempty"` // of the silence
 	Notified    bool              `json:"notified,omitempty"`
+}
+
+// Number is a value of PromQL. JSON has no numbers for what is infinite or none:
+// there they are strings, "+Inf", "-Inf" and "NaN".
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	f := float64(n)
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return json.Marshal(strconv.FormatFloat(f, 'f', -1, 64))
+	}
+	return json.Marshal(f)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Number) UnmarshalJSON(b []byte) error {
+	f, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64)
+	*n = Number(f)
+	return err
 }
 
 // Name is the rule's.
@@ -73,7 +96,7 @@ func step(r *Rule, active map[string]*Alert, found []sampleOf, now time.Time) (c
 			a = &Alert{Labels: labels, Status: Pending, ActiveAt: now}
 			active[k] = a
 		}
-		a.Value, a.LastTrue = found[i].value, now
+		a.Value, a.LastTrue = Number(found[i].value), now
 		if a.Status == Pending && now.Sub(a.ActiveAt) >= r.For.Duration {
 			a.Status, a.FiredAt = Firing, now
 			changed = append(changed, a)

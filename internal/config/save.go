@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ttmon/ttmon/internal/replace"
 )
 
 // Save writes c to the file at path, changing only the settings that differ
@@ -32,7 +34,7 @@ func Save(path string, c Config) error {
 	if err != nil {
 		return fmt.Errorf("saving %s: %w", path, err)
 	}
-	return replace(path, out)
+	return write(path, out)
 }
 
 // apply changes a document so that it reads back as c.
@@ -82,8 +84,8 @@ func template() []byte {
 	return b.Bytes()
 }
 
-// replace writes a file so that a reader sees the old or the new one, whole.
-func replace(path string, b []byte) error {
+// write replaces a file, with the mode that it has.
+func write(path string, b []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the configuration directory: %w", err)
@@ -92,18 +94,5 @@ func replace(path string, b []byte) error {
 	if st, err := os.Stat(path); err == nil {
 		mode = st.Mode().Perm()
 	}
-	f, err := os.CreateTemp(dir, ".config-*.toml")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	defer os.Remove(f.Name()) // gone after the rename
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return nil
+	return replace.File(path, b, mode)
 }

@@ -86,9 +86,9 @@ func memory() []Device {
 // ofChip is the name of a family of devices for their chips.
 func ofChip(name string) string { return strings.Replace(name, "tenstorrent_", "tenstorrent_chip_", 1) }
 
-// fragmentation is the part of a pool's free bytes that the
-// largest free block does not have, on the chip where that is most. Free
-// blocks of two chips are never one.
+// fragmentation is the part of a pool's free bytes that is not in the largest
+// free block, on the chip where that is most. Free blocks of two chips are
+// never one.
 func fragmentation(d *model.Device, p model.Pool) model.Reading[float64] {
 	worst := model.Reading[float64]{Status: model.Absent}
 	for i := range d.Chips {

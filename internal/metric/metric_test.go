@@ -245,3 +245,14 @@ func page[S any](b *bytes.Buffer, flag string, table []metric.Field[S]) {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", f.Name, f.Unit, f.Kind, f.Help, strings.Join(also, ", "), code(f.JSON), code(prom))
 	}
 }
+
+// A matcher finds the values as they are, and leaves those it was given alone.
+func TestMatcher(t *testing.T) {
+	buses := []string{"0000:01:00.0", "a+b"}
+	const want = `pci=~"0000:01:00\\.0|a\\+b"`
+	for range 2 {
+		if got := metric.Matcher("pci", buses...); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

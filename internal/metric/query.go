@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -57,8 +58,9 @@ func (f *Field[S]) QueryBound(selector ...string) (expr string, ok bool) {
 
 // Matcher is a PromQL matcher for one of several values of a label.
 func Matcher(label string, values ...string) string {
+	exact := make([]string, len(values))
 	for i, v := range values {
-		values[i] = strings.NewReplacer(`.`, `\.`, `|`, `\|`).Replace(v)
+		exact[i] = regexp.QuoteMeta(v)
 	}
-	return label + "=~" + strconv.Quote(strings.Join(values, "|"))
+	return label + "=~" + strconv.Quote(strings.Join(exact, "|"))
 }

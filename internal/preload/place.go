@@ -39,7 +39,8 @@ func Place() (*Library, error) {
 	if len(library) == 0 {
 		return nil, ErrArch
 	}
-	name := fmt.Sprintf("libttmon-%x.so", sha256.Sum256(library))[:len("libttmon-")+16] + ".so"
+	sum := sha256.Sum256(library)
+	name := fmt.Sprintf("libttmon-%x.so", sum[:8])
 	if dir, err := os.UserCacheDir(); err == nil && loadable(dir) {
 		if path, err := inCache(filepath.Join(dir, "ttmon"), name); err == nil {
 			return &Library{Path: path}, nil

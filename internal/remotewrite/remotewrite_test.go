@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
@@ -207,6 +208,35 @@ func TestNoDisk(t *testing.T) {
 	take(s, 1, 2)
 	run(t, s)
 	until(t, "both", func() bool { return len(e.heard()) == 2 })
+}
+
+// What is buffered is not lost because there is no free descriptor to read it.
+func TestNoDescriptor(t *testing.T) {
+	q := openSpool(filepath.Join(t.TempDir(), "q"), 1000)
+	for i := range 3 {
+		if err := q.put(int64(i), make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	none := old
+	none.Cur = 0
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	_, _, ok := q.first()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, dropped := q.stats(); ok || n != 3 || dropped != 0 {
+		t.Errorf("read: %v, %d are left, %d dropped", ok, n, dropped)
+	}
+	if ms, _, ok := q.first(); !ok || ms != 0 {
+		t.Errorf("with descriptors: %d, %v", ms, ok)
+	}
 }
 
 // A damaged file is passed over.

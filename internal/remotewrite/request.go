@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/s2"
@@ -81,16 +82,8 @@ func (b *builder) labels(name, text string) []prompb.Label {
 			list = append(list, l)
 		}
 	}
-	sortLabels(list)
+	slices.SortFunc(list, func(a, b prompb.Label) int { return strings.Compare(a.Name, b.Name) })
 	return list
-}
-
-func sortLabels(list []prompb.Label) {
-	for i := 1; i < len(list); i++ { // a dozen at most
-		for j := i; j > 0 && strings.Compare(list[j].Name, list[j-1].Name) < 0; j-- {
-			list[j], list[j-1] = list[j-1], list[j]
-		}
-	}
 }
 
 // encode makes the body of protocol 1.0, which is what the buffer holds.

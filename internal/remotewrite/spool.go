@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // spool is a queue of requests, on the disk as long as that takes them, else
@@ -115,7 +117,8 @@ func (s *spool) drop() {
 	s.queue = s.queue[1:]
 }
 
-// first is the oldest request. ok is false if there is none.
+// first is the oldest request. ok is false if there is none, or none can be
+// read at the moment: then it is to be asked for again.
 func (s *spool) first() (ms int64, body []byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,12 +128,13 @@ func (s *spool) first() (ms int64, body []byte, ok bool) {
 			return e.ms, e.held, true
 		}
 		body, err := os.ReadFile(s.path(e.ms))
-		if err == nil {
+		switch {
+		case err == nil:
 			return e.ms, body, true
+		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM):
+			return 0, nil, false // it is there, and can be read the next time
 		}
-		if !errors.Is(err, os.ErrNotExist) {
-			s.dropped++
-		}
+		s.dropped++
 		s.drop()
 	}
 	return 0, nil, false

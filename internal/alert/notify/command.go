@@ -74,12 +74,12 @@ func (t *Mail) Send(ctx context.Context, m *Message) error {
 		header("From", t.From)
 	}
 	header("To", strings.Join(t.To, ", "))
-	header("Subject", mime.QEncoding.Encode("utf-8", Title(m)))
+	header("Subject", mime.QEncoding.Encode("utf-8", title(m)))
 	header("Date", m.Time.Format(time.RFC1123Z))
 	header("MIME-Version", "1.0")
 	header("Content-Type", "text/plain; charset=utf-8")
 	header("Auto-Submitted", "auto-generated")
-	b.WriteString("\n" + Text(m))
+	b.WriteString("\n" + text(m))
 	return run(ctx, append([]string{t.Sendmail, "-i", "--"}, t.To...), t.User, nil, b.Bytes())
 }
 

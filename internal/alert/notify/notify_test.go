@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -95,6 +96,53 @@ func TestOutbox(t *testing.T) {
 	}
 	if again := New(path, []Target{second}, quiet); len(again.queues["flaky"]) != 0 {
 		t.Error("what was taken is still to be sent")
+	}
+}
+
+// named is a target that takes everything.
+type named string
+
+func (n named) Name() string                         { return string(n) }
+func (n named) Send(context.Context, *Message) error { return nil }
+
+// Many targets are done at once: the file has what is left in the end.
+func TestOutboxOfManyTargets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "outbox.json")
+	var targets []Target
+	for i := range 16 {
+		targets = append(targets, named(fmt.Sprint("target ", i)))
+	}
+	o := New(path, targets, quiet)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { o.Run(ctx); close(done) }()
+	for range 20 {
+		o.Put("node1", alerts(alert.Firing, "0"))
+	}
+	until(t, "all messages", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for _, q := range o.queues {
+			if len(q) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	cancel()
+	<-done
+	b, err := os.ReadFile(path)
+	var left map[string][]*Message
+	if err == nil {
+		err = json.Unmarshal(b, &left)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	for name, q := range left {
+		if len(q) > 0 {
+			t.Errorf("%s: %d messages are still in the file", name, len(q))
+		}
 	}
 }
 

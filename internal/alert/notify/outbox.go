@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/alert"
+	"github.com/ttmon/ttmon/internal/replace"
 )
 
 // Message is what a target is told: alerts of one rule that began to fire, or
@@ -48,6 +49,9 @@ type Outbox struct {
 	log   *slog.Logger
 	retry time.Duration // the first pause after a failure
 	limit time.Duration // of one attempt
+
+	saving  sync.Mutex // one at a time writes the file, so that the last state is the one that stays
+	unsaved bool       // the file could not be written, and that was said
 
 	mu      sync.Mutex
 	workers []*worker
@@ -260,14 +264,19 @@ func (o *Outbox) save() {
 	if o.path == "" {
 		return
 	}
+	o.saving.Lock()
+	defer o.saving.Unlock()
 	o.mu.Lock()
 	b, err := json.Marshal(o.queues)
 	o.mu.Unlock()
-	if err != nil {
-		return
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(o.path), 0o700)
 	}
-	tmp := o.path + ".new"
-	if os.MkdirAll(filepath.Dir(o.path), 0o700) == nil && os.WriteFile(tmp, b, 0o600) == nil {
-		_ = os.Rename(tmp, o.path)
+	if err == nil {
+		err = replace.File(o.path, b, 0o600)
 	}
+	if err != nil && !o.unsaved {
+		o.log.Warn("a restart may lose alerts, or send them again", "err", err)
+	}
+	o.unsaved = err != nil
 }

@@ -60,14 +60,14 @@ func (w *Webhook) Send(ctx context.Context, m *Message) error {
 		return err
 	}
 	defer a.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(a.Body, 200))
+	said, _ := io.ReadAll(io.LimitReader(a.Body, 200))
 	switch {
 	case a.StatusCode < 300:
 		return nil
 	case a.StatusCode < 500 && a.StatusCode != http.StatusTooManyRequests && a.StatusCode != http.StatusRequestTimeout:
-		return permanent{fmt.Errorf("it answers %s: %s", a.Status, strings.TrimSpace(string(text)))}
+		return permanent{fmt.Errorf("it answers %s: %s", a.Status, strings.TrimSpace(string(said)))}
 	}
-	return fmt.Errorf("it answers %s: %s", a.Status, strings.TrimSpace(string(text)))
+	return fmt.Errorf("it answers %s: %s", a.Status, strings.TrimSpace(string(said)))
 }
 
 // alertmanager is the form that receivers of Alertmanager's webhooks read.
@@ -131,13 +131,13 @@ func slack(m *Message) any {
 		lines = append(lines, escape(a.Annotations["summary"]))
 	}
 	return map[string]any{
-		"text":        escape(Title(m)),
-		"attachments": []any{map[string]any{"color": color, "text": strings.Join(lines, "\n"), "fallback": escape(Title(m))}},
+		"text":        escape(title(m)),
+		"attachments": []any{map[string]any{"color": color, "text": strings.Join(lines, "\n"), "fallback": escape(title(m))}},
 	}
 }
 
-// Title is a message in one line.
-func Title(m *Message) string {
+// title is a message in one line.
+func title(m *Message) string {
 	return fmt.Sprintf("[%s] %s on %s: %s", strings.ToUpper(string(m.Status)), m.Alerts[0].Name(), m.Host, summary(m))
 }
 
@@ -149,8 +149,8 @@ func summary(m *Message) string {
 	return s
 }
 
-// Text is a message in full, for mail and logs.
-func Text(m *Message) string {
+// text is a message in full, for mail.
+func text(m *Message) string {
 	var b strings.Builder
 	for _, a := range m.Alerts {
 		fmt.Fprintf(&b, "%s\n", a.Annotations["summary"])

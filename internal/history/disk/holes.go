@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/ttmon/ttmon/internal/replace"
 )
 
 // Where a block was set aside there is a hole, whose time is answered from the
@@ -36,11 +38,7 @@ func saveHoles(dir string, list []span) error {
 	if err != nil {
 		return err
 	}
-	next := holesFile(dir) + ".new"
-	if err := os.WriteFile(next, b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, holesFile(dir))
+	return replace.File(holesFile(dir), b, 0o600)
 }
 
 // timeOf is the time of a block by its description; not ok if that is damaged.

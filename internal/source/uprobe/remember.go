@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/replace"
 )
 
 // Libraries that were used once are watched from the start the next time, so
@@ -78,13 +80,8 @@ func (m *memory) save() error {
 	if err != nil {
 		return err
 	}
-	next := m.file + ".new"
-	if err = os.WriteFile(next, data, 0o600); err == nil {
-		err = os.Rename(next, m.file)
-	}
-	if err != nil {
-		_ = os.Remove(next)
-		return fmt.Errorf("writing down which libraries were watched: %w", err)
+	if err := replace.File(m.file, data, 0o600); err != nil {
+		return fmt.Errorf("keeping which libraries were watched: %w", err)
 	}
 	return nil
 }
