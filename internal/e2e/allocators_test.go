@@ -68,10 +68,8 @@ func TestAllocatorsFromOutside(t *testing.T) {
 // watchingFromTheStart is a configuration that names the library: on a busy
 // machine a program could be faster than ttmond.
 func watchingFromTheStart(t *testing.T) string {
-	python, err := ttnn.Python(ttnn.Newest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Helper()
+	python := ttnn.Interpreter(t, ttnn.Newest)
 	glob := filepath.Join(filepath.Dir(python), "../lib/python3.*/site-packages/ttnn/build/lib/libtt_metal.so")
 	path := filepath.Join(t.TempDir(), "ttmond.toml")
 	if err := os.WriteFile(path, fmt.Appendf(nil, "[uprobe]\nlibraries = [%q]\n", glob), 0o644); err != nil {

@@ -136,10 +136,7 @@ func TestPythonPackageOnTTNN(t *testing.T) {
 	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
 		for _, when := range []string{"before", "after", "late"} {
 			t.Run(release+"/"+when, func(t *testing.T) {
-				python, err := ttnn.Python(release)
-				if err != nil {
-					t.Fatal(err)
-				}
+				python := ttnn.Interpreter(t, release)
 				dir := t.TempDir()
 				env := append(mock(t, "blackhole_P150", dir), "TTMON_LIBRARY="+library)
 				if release == ttnn.AllThreads {

@@ -135,7 +135,7 @@ func TestHostSnapshotOfPython(t *testing.T) {
 // TestNativeStacksOnTTNN: with --stacks=all every block has the functions of
 // tt-metal and the lines of Python above them.
 func TestNativeStacksOnTTNN(t *testing.T) {
-	python, script := sitesScript(t)
+	python, script := ttnnScript(t, "sites.py")
 	dir := t.TempDir()
 	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--stacks=all", "--json", "a.json", "--", python, script, "3", "20", "keep")
 	var report runreport.Report

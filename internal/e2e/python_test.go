@@ -71,10 +71,7 @@ func pytestFolder(t *testing.T, python string) string {
 // The plugin marks the test that leaked, names the line, and no other.
 func TestPytestPlugin(t *testing.T) {
 	t.Parallel()
-	python, err := ttnn.Python(ttnn.Newest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	python := ttnn.Interpreter(t, ttnn.Newest)
 	root, err := ttnn.Repository()
 	if err != nil {
 		t.Fatal(err)

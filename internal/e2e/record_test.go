@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/lib/libtest"
@@ -29,17 +28,10 @@ type noted struct {
 // recordTTNN records a run of recorded.py, and returns what it noted.
 func recordTTNN(t *testing.T, dir string, env []string, steps string, flags ...string) (file string, moments []noted) {
 	t.Helper()
-	python, err := ttnn.Python(ttnn.Newest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := ttnn.Repository()
-	if err != nil {
-		t.Fatal(err)
-	}
+	python, script := ttnnScript(t, "recorded.py")
 	file = filepath.Join(dir, "run.ttrec")
 	args := append([]string{"record", "-o", file}, flags...)
-	args = append(args, "--", python, filepath.Join(root, "testdata/ttnn/recorded.py"), filepath.Join(dir, "noted"), "1", steps)
+	args = append(args, "--", python, script, filepath.Join(dir, "noted"), "1", steps)
 	cmd := exec.Command(filepath.Join(bin, "ttmon"), args...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(dir, "cache")), env...)

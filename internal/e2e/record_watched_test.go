@@ -121,16 +121,9 @@ func (r *tape) end() *recording.Reader {
 // in it. It returns what its allocator said, and when.
 func runNoted(t *testing.T, h *sim.Host, steps string) (moments []noted, pid int) {
 	t.Helper()
-	python, err := ttnn.Python(ttnn.Newest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := ttnn.Repository()
-	if err != nil {
-		t.Fatal(err)
-	}
+	python, script := ttnnScript(t, "recorded.py")
 	dir := t.TempDir()
-	cmd := h.Command(t.Context(), python, filepath.Join(root, "testdata/ttnn/recorded.py"), filepath.Join(dir, "noted"), "1", steps)
+	cmd := h.Command(t.Context(), python, script, filepath.Join(dir, "noted"), "1", steps)
 	cmd.Dir = dir
 	cmd.Env = append(cmd.Environ(), mock(t, "blackhole_P150", dir)...)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -118,17 +118,14 @@ func mock(t *testing.T, descriptor, dir string) []string {
 	}
 }
 
-func sitesScript(t *testing.T) (python, script string) {
+// ttnnScript is a program of testdata/ttnn and the Python that runs it.
+func ttnnScript(t *testing.T, name string) (python, script string) {
 	t.Helper()
-	python, err := ttnn.Python(ttnn.Newest)
-	if err != nil {
-		t.Fatal(err)
-	}
 	root, err := ttnn.Repository()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return python, filepath.Join(root, "testdata/ttnn/sites.py")
+	return ttnn.Interpreter(t, ttnn.Newest), filepath.Join(root, "testdata/ttnn", name)
 }
 
 func TestRunOnTTNN(t *testing.T) { // alone: it looks for ledgers that are left
@@ -137,7 +134,7 @@ func TestRunOnTTNN(t *testing.T) { // alone: it looks for ledgers that are left
 		return list
 	}
 	before := ledgers() // of tests that killed somebody
-	python, script := sitesScript(t)
+	python, script := ttnnScript(t, "sites.py")
 	dir := t.TempDir()
 	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--stacks", "--json", "a.json", "--junit", "a.xml", "--pprof", "a.pb.gz", "--flame", "a.svg",
 		"--fail-on-leak", "--", python, script, "3", "60", "keep")
@@ -212,7 +209,7 @@ func read(t *testing.T, path string, parse func([]byte) error) {
 // and added up.
 func TestRunOfSeveralProcesses(t *testing.T) {
 	t.Parallel()
-	python, script := sitesScript(t)
+	python, script := ttnnScript(t, "sites.py")
 	dir := t.TempDir()
 	launch := fmt.Sprintf("for i in 1 2 3; do %s %s $i 20 keep >/dev/null & done; wait", python, script)
 	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--json", "a.json", "--", "sh", "-c", launch)
@@ -244,7 +241,7 @@ func TestRunOfSeveralProcesses(t *testing.T) {
 // has them, with one file.
 func TestRunAsANewUser(t *testing.T) {
 	t.Parallel()
-	python, script := sitesScript(t)
+	python, script := ttnnScript(t, "sites.py")
 	dir := t.TempDir()
 	if out, err := exec.Command("cp", filepath.Join(bin, "ttmon"), dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

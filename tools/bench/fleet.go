@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -123,12 +122,9 @@ func writeFleet(dir string, now time.Time) error {
 
 // startPrometheus starts a real one on a data folder.
 func startPrometheus(dir string) (address string, stop func(), err error) {
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	if address, err = freeAddress(); err != nil {
 		return "", nil, err
 	}
-	address = probe.Addr().String()
-	probe.Close()
 	config := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(config, []byte("global: {scrape_interval: 1m}\n"), 0o600); err != nil {
 		return "", nil, err

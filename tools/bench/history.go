@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -114,12 +113,10 @@ func (l *lab) history(root string, on bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	address := probe.Addr().String()
-	probe.Close()
 	config := filepath.Join(dir, "ttmond.toml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, "[history]\nenabled = %v\n", on), 0o600); err != nil {
 		return err

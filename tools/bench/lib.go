@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -124,15 +123,10 @@ func (l *lab) startUp() error {
 				}
 			}
 		}
-		a, b := medianCPU(with), medianCPU(without)
+		a, b := median(with), median(without)
 		fmt.Printf("%s: %v of CPU with the library, %v without (%+v)\n", strings.Join(command, " "), a, b, a-b)
 	}
 	return nil
-}
-
-func medianCPU(list []time.Duration) time.Duration {
-	slices.Sort(list)
-	return list[len(list)/2]
 }
 
 // ttnnLoop is a loop of ttnn.empty and deallocate, with and without.

@@ -189,20 +189,12 @@ func cpuOf(f func()) time.Duration {
 	f() // what is only done the first time
 	least := time.Duration(math.MaxInt64)
 	for range memTries {
-		before := ownCPU()
+		before := ourCPU()
 		for range memSweeps {
 			f()
 			time.Sleep(memPause)
 		}
-		least = min(least, (ownCPU()-before)/memSweeps)
+		least = min(least, (ourCPU()-before)/memSweeps)
 	}
 	return least
-}
-
-func ownCPU() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

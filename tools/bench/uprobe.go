@@ -196,12 +196,12 @@ func (l *lab) pace() error {
 			return err
 		}
 		const eventsPerRound = 2
-		before, from := ownCPU(), time.Now()
+		before, from := ourCPU(), time.Now()
 		if _, err := w.do("loop %d %d", 25_000, 5000); err != nil {
 			return err
 		}
 		s.Sync()
-		share := (ownCPU() - before).Seconds() / time.Since(from).Seconds()
+		share := (ourCPU() - before).Seconds() / time.Since(from).Seconds()
 		fmt.Printf("at 10,000 events/s:  %.1f %% of a core (aim: 5 %%)\n", share*100)
 		for _, rate := range []int{50_000, 100_000, 0} {
 			events, from := s.Stats().Events, time.Now()
