@@ -12,11 +12,14 @@ const Schema = "ttmon.diff/1"
 
 // Diff is how two sides differ.
 type Diff struct {
-	Schema string       `json:"schema"`
-	A      *Side        `json:"a"`
-	B      *Side        `json:"b"`
-	Pools  []PoolDiff   `json:"pools"`
-	Users  []UserDiff   `json:"users"`
+	Schema string     `json:"schema"`
+	A      *Side      `json:"a"`
+	B      *Side      `json:"b"`
+	Pools  []PoolDiff `json:"pools"`
+	Users  []UserDiff `json:"users"`
+	// Exact says that the blocks of both are known. Where they are not, nothing is
+	// said about lines and blocks: what nobody told is not nothing.
+	Exact  bool         `json:"exact"`
 	Places []PlaceDiff  `json:"places"` // only those that differ; the one that grew most is first
 	Blocks []BlockGroup `json:"blocks"` // held in B and not in A, largest first
 }
@@ -25,12 +28,12 @@ type Diff struct {
 type PoolDiff struct {
 	Chip    string  `json:"chip"`
 	Pool    string  `json:"pool"`
-	PeakA   uint64  `json:"peak_a_bytes"`
-	PeakB   uint64  `json:"peak_b_bytes"`
+	PeakA   *uint64 `json:"peak_a_bytes"` // null: not known
+	PeakB   *uint64 `json:"peak_b_bytes"`
 	PeakAtA float64 `json:"peak_a_at_s"`
 	PeakAtB float64 `json:"peak_b_at_s"`
-	HeldA   uint64  `json:"held_a_bytes"`
-	HeldB   uint64  `json:"held_b_bytes"`
+	HeldA   *uint64 `json:"held_a_bytes"`
+	HeldB   *uint64 `json:"held_b_bytes"`
 	Unsure  bool    `json:"unsure"` // a figure of it was not exact
 }
 
@@ -48,22 +51,26 @@ type UserDiff struct {
 	B model.Bytes `json:"-"`
 }
 
-func newUserDiff(name string, a, b *model.Sum) UserDiff {
-	figure := func(s *model.Sum) (x model.Bytes, held *uint64, bound string) {
-		if s == nil {
-			x = model.ExactBytes(0)
-		} else {
-			x = s.Bytes()
-		}
-		if n, is, known := x.Best(); known {
-			held, bound = &n, is.String()
-		}
-		return x, held, bound
-	}
+func newUserDiff(name string, a, b *Side) UserDiff {
 	u := UserDiff{Name: name}
-	u.A, u.HeldA, u.BoundA = figure(a)
-	u.B, u.HeldB, u.BoundB = figure(b)
+	u.A, u.HeldA, u.BoundA = a.user(name)
+	u.B, u.HeldB, u.BoundB = b.user(name)
 	return u
+}
+
+// user is what the programs of a name held. Who is not in the snapshot holds
+// exactly nothing; without a snapshot nothing is known.
+func (s *Side) user(name string) (x model.Bytes, held *uint64, bound string) {
+	switch sum := s.users[name]; {
+	case sum != nil:
+		x = sum.Bytes()
+	case s.seen:
+		x = model.ExactBytes(0)
+	}
+	if n, is, known := x.Best(); known {
+		held, bound = &n, is.String()
+	}
+	return x, held, bound
 }
 
 // PlaceDiff is what a line of code holds and has allocated, over all chips.
@@ -93,23 +100,54 @@ type BlockGroup struct {
 // Compare compares two sides.
 func Compare(a, b *Side) *Diff {
 	d := &Diff{Schema: Schema, A: a, B: b, Pools: []PoolDiff{}, Users: []UserDiff{}, Places: []PlaceDiff{}, Blocks: []BlockGroup{}}
-	for _, k := range keys(a.pools, b.pools, func(x, y poolKey) int {
+	// Of one recording what was not told up to a moment was not there yet.
+	d.Exact = a.Exact && b.Exact || a.same && b.same && (a.Exact || b.Exact)
+	d.comparePools()
+	for _, name := range keys(a.users, b.users, cmp.Compare[string]) {
+		d.Users = append(d.Users, newUserDiff(name, a, b))
+	}
+	if d.Exact {
+		d.comparePlaces()
+		d.newBlocks()
+	}
+	return d
+}
+
+func (d *Diff) comparePools() {
+	left, right := d.pools(d.A), d.pools(d.B)
+	for _, k := range keys(left, right, func(x, y poolKey) int {
 		return cmp.Or(cmp.Compare(len(x.Chip), len(y.Chip)), cmp.Compare(x.Chip, y.Chip), cmp.Compare(x.Pool, y.Pool))
 	}) {
-		x, y := a.pools[k], b.pools[k]
-		if x == nil {
+		x, y := left[k], right[k]
+		if d.Exact && x == nil {
 			x = &pool{}
 		}
-		if y == nil {
+		if d.Exact && y == nil {
 			y = &pool{}
 		}
-		d.Pools = append(d.Pools, PoolDiff{k.Chip, k.Pool, x.peak, y.peak, x.peakAt, y.peakAt, x.now, y.now, x.doubtful || y.doubtful})
+		p := PoolDiff{Chip: k.Chip, Pool: k.Pool}
+		if x != nil {
+			p.PeakA, p.PeakAtA, p.HeldA, p.Unsure = &x.peak, x.peakAt, &x.now, x.doubtful
+		}
+		if y != nil {
+			p.PeakB, p.PeakAtB, p.HeldB, p.Unsure = &y.peak, y.peakAt, &y.now, p.Unsure || y.doubtful
+		}
+		d.Pools = append(d.Pools, p)
 	}
-	for _, name := range keys(a.users, b.users, cmp.Compare[string]) {
-		d.Users = append(d.Users, newUserDiff(name, a.users[name], b.users[name]))
+}
+
+// pools are those of a side: by chip where blocks are compared, and not what
+// snapshots say of devices.
+func (d *Diff) pools(s *Side) map[poolKey]*pool {
+	if d.Exact && !s.Exact {
+		return nil
 	}
-	for _, k := range keys(a.places, b.places, comparePlaces) {
-		x, y := a.places[k], b.places[k]
+	return s.pools
+}
+
+func (d *Diff) comparePlaces() {
+	for _, k := range keys(d.A.places, d.B.places, comparePlaces) {
+		x, y := d.A.places[k], d.B.places[k]
 		if x == nil {
 			x = &amounts{}
 		}
@@ -121,8 +159,6 @@ func Compare(a, b *Side) *Diff {
 		}
 	}
 	slices.SortStableFunc(d.Places, func(x, y PlaceDiff) int { return cmp.Compare(y.Grown(), x.Grown()) })
-	d.newBlocks()
-	return d
 }
 
 func comparePlaces(x, y Place) int {

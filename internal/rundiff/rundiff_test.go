@@ -65,7 +65,7 @@ func sum(t *testing.T, r *recording.Reader, o Options) *Side {
 
 func TestTwoRuns(t *testing.T) {
 	d := Compare(sum(t, run(t, 2), Options{Name: "a"}), sum(t, run(t, 5), Options{Name: "b"}))
-	want := []PoolDiff{{Chip: "chip 7", Pool: "dram", PeakA: 6000, PeakB: 12000, PeakAtA: 2, PeakAtB: 2, HeldA: 4000, HeldB: 10000}}
+	want := []PoolDiff{{Chip: "chip 7", Pool: "dram", PeakA: new(uint64(6000)), PeakB: new(uint64(12000)), PeakAtA: 2, PeakAtB: 2, HeldA: new(uint64(4000)), HeldB: new(uint64(10000))}}
 	if diff := cmp.Diff(want, d.Pools); diff != "" {
 		t.Error(diff)
 	}
@@ -98,10 +98,29 @@ func TestTwoMoments(t *testing.T) {
 		t.Errorf("new from 1 s to 3 s: %+v", d.Blocks)
 	}
 	d = Compare(sum(t, r, Options{At: at(3), Same: true}), sum(t, r, Options{At: at(9), Same: true}))
-	if len(d.Blocks) != 0 || d.Pools[0].HeldA != 8000 || d.Pools[0].HeldB != 6000 || len(d.Places) != 1 || d.Places[0].Line != 10 {
+	if len(d.Blocks) != 0 || *d.Pools[0].HeldA != 8000 || *d.Pools[0].HeldB != 6000 || len(d.Places) != 1 || d.Places[0].Line != 10 {
 		t.Errorf("from 3 s to 9 s: %+v", d)
 	}
 	if d := Compare(sum(t, r, Options{Same: true}), sum(t, r, Options{Same: true})); len(d.Places)+len(d.Blocks) != 0 {
 		t.Errorf("a run differs from itself: %+v", d)
+	}
+}
+
+// What was not told is not nothing: of a run without libttmon neither lines nor
+// the memory of single chips are known.
+func TestOnlyOneIsExact(t *testing.T) {
+	r := run(t, 2)
+	d := Compare(sum(t, r, Options{At: at(0)}), sum(t, r, Options{}))
+	if d.Exact || len(d.Places)+len(d.Blocks) != 0 || len(d.Pools) == 0 {
+		t.Errorf("%+v", d)
+	}
+	for _, p := range d.Pools {
+		if (p.HeldA == nil) == (p.HeldB == nil) || (p.PeakA == nil) != (p.HeldA == nil) {
+			t.Errorf("%+v: known of one side only", p)
+		}
+	}
+	d = Compare(sum(t, r, Options{At: at(0), Same: true}), sum(t, r, Options{Same: true}))
+	if !d.Exact || len(d.Pools) != 1 || *d.Pools[0].HeldA != 0 || *d.Pools[0].HeldB != 4000 || len(d.Blocks) != 1 {
+		t.Errorf("from the beginning of a run: %+v", d)
 	}
 }

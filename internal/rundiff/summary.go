@@ -37,6 +37,8 @@ type Side struct {
 	users  map[string]*model.Sum // DRAM, by the name of the program
 	blocks map[blockKey]int
 	chips  map[uint32][]uint64 // of each list
+	seen   bool                // there was a snapshot
+	same   bool                // the other side is of the same recording
 }
 
 type poolKey struct {
@@ -94,7 +96,7 @@ func Sum(r *recording.Reader, o Options) (*Side, error) {
 		o.At = last
 	}
 	s := &Side{
-		Name: o.Name, At: o.At, Seconds: o.At.Sub(first).Seconds(), pools: map[poolKey]*pool{}, places: map[Place]*amounts{},
+		Name: o.Name, At: o.At, Seconds: o.At.Sub(first).Seconds(), same: o.Same, pools: map[poolKey]*pool{}, places: map[Place]*amounts{},
 		users: map[string]*model.Sum{}, blocks: map[blockKey]int{},
 	}
 	var err error
@@ -220,6 +222,7 @@ func (s *Side) snapshots(r *recording.Reader, end *recording.Cursor, first time.
 	if err != nil || snap == nil {
 		return err
 	}
+	s.seen = true
 	for i := range snap.Processes {
 		p := &snap.Processes[i]
 		name := p.Name.V

@@ -23,19 +23,21 @@ func AppendDiff(dst []byte, d *rundiff.Diff, top int) []byte {
 		if p.Unsure {
 			mark = "~"
 		}
+		figure := func(n *uint64) string {
+			if n == nil {
+				return "N/A"
+			}
+			return mark + words.Bytes(*n)
+		}
 		dst = fmt.Appendf(dst, "%s %-8s %12s %12s %13s %12s %12s\n", words.Fit(words.Escape(p.Chip), 28), p.Pool,
-			mark+words.Bytes(p.PeakA), mark+words.Bytes(p.PeakB), change(p.PeakA, p.PeakB), mark+words.Bytes(p.HeldA), mark+words.Bytes(p.HeldB))
+			figure(p.PeakA), figure(p.PeakB), changeOf(p.PeakA, p.PeakB), figure(p.HeldA), figure(p.HeldB))
 	}
 	dst = appendPlaces(dst, d, top)
 	if len(d.Users) > 0 {
 		dst = append(dst, "\nprograms, DRAM by the snapshots\n"...)
 	}
 	for _, u := range d.Users {
-		differ := words.Nothing // where one is not known
-		if u.HeldA != nil && u.HeldB != nil {
-			differ = change(*u.HeldA, *u.HeldB)
-		}
-		dst = fmt.Appendf(dst, "%s %12s %12s %13s\n", words.Fit(words.Escape(u.Name), 37), words.Figure(u.A), words.Figure(u.B), differ)
+		dst = fmt.Appendf(dst, "%s %12s %12s %13s\n", words.Fit(words.Escape(u.Name), 37), words.Figure(u.A), words.Figure(u.B), changeOf(u.HeldA, u.HeldB))
 	}
 	return dst
 }
@@ -59,8 +61,11 @@ func diffHead(name string, s *rundiff.Side) string {
 }
 
 func appendPlaces(dst []byte, d *rundiff.Diff, top int) []byte {
-	if !d.A.Exact && !d.B.Exact {
+	switch {
+	case !d.A.Exact && !d.B.Exact:
 		return dst
+	case !d.Exact:
+		return append(dst, "\nlines and blocks cannot be compared: only one of the two has them\n"...)
 	}
 	if len(d.Places) == 0 {
 		return append(dst, "\nevery line of code holds and has allocated the same\n"...)
@@ -97,6 +102,14 @@ func placeName(p rundiff.Place) string {
 		name += " [" + p.Tag + "]"
 	}
 	return words.Escape(name + " " + p.Pool)
+}
+
+// changeOf is change where both are known.
+func changeOf(a, b *uint64) string {
+	if a == nil || b == nil {
+		return words.Nothing
+	}
+	return change(*a, *b)
 }
 
 // change is a difference with its sign.
