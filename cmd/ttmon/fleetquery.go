@@ -24,7 +24,7 @@ type fleetQuery struct {
 }
 
 // findLabel decides by what hosts are told apart.
-func (q *fleetQuery) findLabel() error {
+func (q *fleetQuery) findLabel() (err error) {
 	if q.label != "" {
 		if strings.ContainsFunc(q.label, func(r rune) bool {
 			return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
@@ -33,17 +33,8 @@ func (q *fleetQuery) findLabel() error {
 		}
 		return nil
 	}
-	for _, label := range []string{"host", "instance"} {
-		list, err := q.p.Query(q.ctx, `count(tenstorrent_devices{`+label+`!=""})`)
-		if err != nil {
-			return err
-		}
-		if len(list) > 0 {
-			q.label = label
-			return nil
-		}
-	}
-	return fmt.Errorf("there is no tenstorrent_devices: does the engine scrape a ttmond, or receive its remote write?")
+	q.label, err = q.p.HostLabel(q.ctx)
+	return err
 }
 
 // each asks and calls f with every series and its value.

@@ -56,9 +56,13 @@ any question in PromQL.
 }
 
 // remembering is the client of a daemon that remembers.
-func (a *app) remembering() (*client.Client, error) {
+func (a *app) remembering() (*client.Client, error) { return a.daemonFor(errNoDaemon) }
+
+// daemonFor is the client of a ttmond, without which a command can do nothing;
+// without is the error that says so.
+func (a *app) daemonFor(without error) (*client.Client, error) {
 	if a.direct {
-		return nil, usage("--direct: what happened is known to ttmond only")
+		return nil, usage("--direct: this is asked of a ttmond")
 	}
 	h, err := a.openHost()
 	if err != nil {
@@ -66,7 +70,7 @@ func (a *app) remembering() (*client.Client, error) {
 	}
 	path := h.socket()
 	if path == "" {
-		return nil, exitWith(exitUnsupported, "%w", errNoDaemon)
+		return nil, exitWith(exitUnsupported, "%w", without)
 	}
 	return client.New(path), nil
 }
@@ -117,7 +121,7 @@ func (h *historyCmd) run(args []string) error {
 	if len(args) == 0 {
 		return usage("which metric? For example: ttmon history power.draw (ttmon smi --help-query-device lists them)")
 	}
-	start, end, err := h.period(time.Now())
+	start, end, err := h.period(time.Now().Truncate(time.Millisecond))
 	if err != nil {
 		return err
 	}

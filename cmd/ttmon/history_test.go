@@ -23,6 +23,25 @@ func TestOverTime(t *testing.T) {
 	}
 }
 
+// The last part ends now, whatever the time is divided by.
+func TestParts(t *testing.T) {
+	end := time.Date(2026, 11, 15, 12, 0, 0, 123e6, time.UTC)
+	for _, length := range []time.Duration{time.Second, 61 * time.Second, time.Hour, 24*time.Hour + time.Millisecond} {
+		for _, chosen := range []time.Duration{0, time.Microsecond, 7 * time.Second} {
+			for _, columns := range []int{10, 38, 399} {
+				p := &plotter{start: end.Add(-length), end: end, step: chosen}
+				first, step, n := p.parts(columns)
+				if step%time.Millisecond != 0 || step <= 0 || !first.Add(time.Duration(n-1)*step).Equal(end) || first.Before(p.start) || first.Sub(p.start) >= step {
+					t.Errorf("%v in %d columns of %v: %d parts of %v, the first ends %v after the start", length, columns, chosen, n, step, first.Sub(p.start))
+				}
+				if chosen == 0 && n > columns*2 {
+					t.Errorf("%v in %d columns: %d parts", length, columns, n)
+				}
+			}
+		}
+	}
+}
+
 func TestAgo(t *testing.T) {
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.Local)
 	for s, want := range map[string]time.Time{

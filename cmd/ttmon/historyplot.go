@@ -120,11 +120,7 @@ func appendCSV(dst []byte, all []series) []byte {
 // there are columns.
 func (p *plotter) plot(ctx context.Context, q metricQuery, columns int) (text.History, error) {
 	out := text.History{Title: q.title, Unit: q.unit, Decimals: q.decimals, Start: p.start, End: p.end}
-	step := p.step
-	if step == 0 {
-		step = max(p.end.Sub(p.start)/time.Duration(columns), time.Second)
-	}
-	n := int(p.end.Sub(p.start)/step) + 1
+	first, step, n := p.parts(columns)
 	lines := map[string]*text.Line{}
 	for _, part := range []struct {
 		function string
@@ -134,7 +130,7 @@ func (p *plotter) plot(ctx context.Context, q metricQuery, columns int) (text.Hi
 		{"max_over_time", func(l *text.Line) []float64 { return l.Max }},
 		{"avg_over_time", func(l *text.Line) []float64 { return l.Avg }},
 	} {
-		list, err := p.ask(ctx, part.function+"("+overTime(q, step)+")", p.start, p.end, step)
+		list, err := p.ask(ctx, part.function+"("+overTime(q, step)+")", first, p.end, step)
 		if err != nil {
 			return out, err
 		}
@@ -144,7 +140,7 @@ func (p *plotter) plot(ctx context.Context, q metricQuery, columns int) (text.Hi
 				lines[key] = &text.Line{Name: key, Min: blank(n), Max: blank(n), Avg: blank(n), Last: math.NaN()}
 			}
 			for _, v := range s.Points {
-				if i := int(v.Time.Sub(p.start) / step); i >= 0 && i < n {
+				if i := int((v.Time.Sub(first) + step/2) / step); i >= 0 && i < n {
 					part.to(lines[key])[i] = v.Value / q.divide
 				}
 			}
@@ -166,6 +162,20 @@ func (p *plotter) plot(ctx context.Context, q metricQuery, columns int) (text.Hi
 		return 1
 	})
 	return out, nil
+}
+
+// parts divides the time into at most so many parts, unless the user chose how
+// long they are. first is the end of the first of n parts, and the last one ends
+// with the time: what was just measured is in it. Prometheus counts in whole
+// milliseconds.
+func (p *plotter) parts(columns int) (first time.Time, step time.Duration, n int) {
+	length := p.end.Sub(p.start)
+	if step = p.step; step == 0 {
+		step = max(length/time.Duration(columns), time.Second)
+	}
+	step = max(step.Truncate(time.Millisecond), time.Millisecond)
+	n = int(length/step) + 1
+	return p.end.Add(-time.Duration(n-1) * step), step, n
 }
 
 // isSelector tells whether a question in PromQL only names series, with or

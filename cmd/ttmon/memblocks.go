@@ -80,7 +80,7 @@ func (m *memCmd) runBlocks() error {
 	}
 	path := h.socket()
 	if path == "" {
-		return exitWith(exitInternal, "allocators are known through ttmond, which is not running here: start it as root; or start the program with ttmon run, which needs no root")
+		return exitWith(exitUnsupported, "allocators are known through ttmond, which is not running here: start it as root; or start the program with ttmon run, which needs no root")
 	}
 	c := client.New(path)
 	defer c.Close()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,7 @@ From another machine: ssh -L 9108:127.0.0.1:9108 HOST, and open the address ther
 }
 
 func (w *webCmd) run() error {
-	c, err := w.remembering()
+	c, err := w.daemonFor(errors.New("no ttmond runs here, and ttmond serves the page: systemctl start ttmond"))
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"regexp"
@@ -75,28 +74,12 @@ func (a *asker) each(expr string, f func(labels map[string]string, v float64)) e
 	return err
 }
 
-// findLabel decides by what hosts are told apart.
-func (a *asker) findLabel() error {
-	if a.label != "" {
-		return nil
-	}
-	for _, label := range []string{"host", "instance"} {
-		found := false
-		if err := a.each(`count(tenstorrent_devices{`+label+`!=""})`, func(map[string]string, float64) { found = true }); err != nil {
-			return err
-		}
-		if found {
-			a.label = label
-			return nil
-		}
-	}
-	return fmt.Errorf("the engine has no tenstorrent_devices: does it scrape a ttmond, or receive its remote write?")
-}
-
 // fleet asks for every chip of every host.
-func (a *asker) fleet(m metric.Column[*model.Device], now time.Time) (*Answer, error) {
-	if err := a.findLabel(); err != nil {
-		return nil, err
+func (a *asker) fleet(m metric.Column[*model.Device], now time.Time) (_ *Answer, err error) {
+	if a.label == "" {
+		if a.label, err = a.p.HostLabel(a.ctx); err != nil {
+			return nil, err
+		}
 	}
 	out := &Answer{Schema: "ttmon.fleet/1", Time: now.UTC(), Label: a.label, Metric: m.Name, Unit: m.Unit, States: states, Hosts: []*Host{}, Chips: map[string]int{}, Alerts: []Firing{}}
 	hosts := map[string]*Host{}

@@ -121,7 +121,8 @@ func (s *Server) fleet(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(plain) // the client has left
 }
 
-// of finds the place of a metric's answer; the oldest makes room.
+// of finds the place of a metric's answer. Where there are too many, all make
+// room: they are only a few seconds old.
 func (s *Server) of(name string) *kept {
 	s.mu.Lock()
 	defer s.mu.Unlock()

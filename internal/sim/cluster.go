@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Marker is the file by which a simulated host gives itself away.
+// Marker is the file that says that a host is simulated.
 const Marker = "/sys/ttmon-sim"
 
 // ClusterDir is where a simulated host has the descriptors of its boards, for

@@ -14,7 +14,7 @@ import (
 )
 
 // Prometheus asks an engine that speaks Prometheus's API, over HTTP or HTTPS:
-// a Prometheus, Thanos, Mimir, VictoriaMetrics, or a ttmond.
+// a Prometheus, Thanos, Mimir or VictoriaMetrics.
 type Prometheus struct {
 	base  *url.URL
 	token string
@@ -52,6 +52,21 @@ func (p *Prometheus) Query(ctx context.Context, expr string) ([]Series, error) {
 		return nil, fmt.Errorf("%s: %w", p.base.Host, err)
 	}
 	return list, nil
+}
+
+// HostLabel finds out by which label hosts are told apart: host, which remote
+// write adds, or instance, which a scrape does.
+func (p *Prometheus) HostLabel(ctx context.Context) (string, error) {
+	for _, label := range []string{"host", "instance"} {
+		list, err := p.Query(ctx, `count(tenstorrent_devices{`+label+`!=""})`)
+		if err != nil {
+			return "", err
+		}
+		if len(list) > 0 {
+			return label, nil
+		}
+	}
+	return "", fmt.Errorf("%s has no tenstorrent_devices with a label host or instance: does it scrape a ttmond, or receive its remote write?", p.base.Host)
 }
 
 func (p *Prometheus) get(ctx context.Context, target string) (status int, body []byte, err error) {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -47,7 +48,7 @@ func ParseScript(r io.Reader) ([]Step, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("reading the script: %w", err)
 	}
-	slices.SortStableFunc(steps, func(a, b Step) int { return int(a.At - b.At) })
+	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return steps, nil
 }
 

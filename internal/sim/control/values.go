@@ -119,7 +119,7 @@ var valueVerbs = []Verb{{
 		return each(devs, func(d *driver.Device) error { return d.SetLink(gen, width) })
 	},
 }, {
-	Name: "freeze", Usage: "[off]", Short: "stop values from moving (hearts go on), or let them move",
+	Name: "freeze", Usage: "[off]", Short: "stop values from moving (heartbeats go on), or let them move",
 	run: func(h *Host, a *arguments) (string, error) {
 		off := a.flag("off")
 		if a.done() {

@@ -7,8 +7,8 @@ import (
 	"github.com/ttmon/ttmon/internal/sim/chip"
 )
 
-// clock is the time of the simulated host. Hearts follow beat; physics follow
-// it at a distance while the clock is not frozen.
+// clock is the time of the simulated host. Heartbeats follow Now.Beat; physics
+// follow it at a distance while the clock is not frozen.
 type clock struct {
 	mu      sync.Mutex
 	start   time.Time

@@ -261,7 +261,8 @@ func (d *Driver) Settle() {
 	}
 }
 
-// Advance moves a frozen host's physics, and every heart, by that much.
+// Advance lets that much time pass at once: for the physics, also of a frozen
+// host, and for heartbeats.
 func (d *Driver) Advance(by time.Duration) { d.clock.advance(by) }
 
 // Freeze stops the physics, or lets them go on from where they stopped.
