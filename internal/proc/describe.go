@@ -135,7 +135,7 @@ func joinArguments(b []byte) string {
 }
 
 func (r *Reader) readRSS(p *Process) model.Reading[uint64] {
-	n, err := p.dir.Read("statm", r.buf)
+	n, err := p.readOften(&p.files.statm, "statm", r.buf)
 	if err != nil {
 		return model.Missing[uint64](hostfs.Status(err), "")
 	}

@@ -137,6 +137,10 @@ func (d *descriptors) unchanged(proc hostfs.Dir, pid int, t *descriptorTable, no
 		var path [48]byte
 		name := append(strconv.AppendInt(path[:0], int64(pid), 10), "/fd/"...)
 		name = strconv.AppendInt(name, int64(h.fd), 10)
+		var st unix.Statx_t
+		if proc.Stat(string(name), &st) == nil && d.nodes.stands(h.device, &st) {
+			continue
+		}
 		n, err := proc.Readlink(string(name), d.link)
 		if err != nil {
 			return false

@@ -87,6 +87,20 @@ func (n *nodes) named(device int) node {
 	return d
 }
 
+// stands tells whether a file is the node of a device, by its numbers alone:
+// the link that leads to it need not be read.
+func (n *nodes) stands(device int, st *unix.Statx_t) bool {
+	if n.major != 0 && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev_major == n.major {
+		return int(st.Rdev_minor) == device
+	}
+	return n.named(device).is(st)
+}
+
+// is tells whether a file is what stands there.
+func (d node) is(st *unix.Statx_t) bool {
+	return d.exists && d.ino == st.Ino && d.devMajor == st.Dev_major && d.devMinor == st.Dev_minor
+}
+
 // match tells which device the descriptor at name below dir belongs to; link
 // is its target. A node of the driver is recognised by its device number,
 // under whatever name (a container may have given it another one). Simulated
@@ -112,5 +126,5 @@ func (n *nodes) match(dir hostfs.Dir, name string, link []byte) (device int, ok 
 	if !at.exists {
 		return device, n.major == 0
 	}
-	return device, at.ino == st.Ino && at.devMajor == st.Dev_major && at.devMinor == st.Dev_minor
+	return device, at.is(&st)
 }

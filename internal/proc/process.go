@@ -22,7 +22,9 @@ type Process struct {
 
 	dir   hostfs.Dir
 	open  bool
-	holds int // by Hold
+	holds int  // by Hold
+	keeps bool // stat and statm stay open
+	files struct{ stat, statm hostfs.Kept }
 
 	sweep    uint64 // in which stat was read
 	stat     Stat   // Comm is in Name
@@ -104,7 +106,7 @@ func (r *Reader) Refresh(p *Process) error {
 }
 
 func (r *Reader) readStat(p *Process) error {
-	n, err := p.dir.Read("stat", r.buf)
+	n, err := p.readOften(&p.files.stat, "stat", r.buf)
 	at := time.Now()
 	if err != nil {
 		return err
@@ -137,9 +139,28 @@ func (r *Reader) readStatus(p *Process) error {
 	return nil
 }
 
+// readOften reads a file that is read in every sweep.
+func (p *Process) readOften(f *hostfs.Kept, name string, buf []byte) (int, error) {
+	if p.keeps {
+		return p.dir.ReadKept(f, name, buf)
+	}
+	return p.dir.Read(name, buf)
+}
+
+// maxKeeping bounds how many processes have files of their own kept open:
+// anybody can start many.
+const maxKeeping = 512
+
 // Hold keeps a process open from sweep to sweep, until as many calls of
-// Release. Others are closed when the next sweep begins.
-func (r *Reader) Hold(p *Process) { p.holds++ }
+// Release, and with it the files that every sweep reads. Others are closed
+// when the next sweep begins.
+func (r *Reader) Hold(p *Process) {
+	p.holds++
+	if !p.keeps && p.open && r.keeping < maxKeeping && p.dir.IsProc() {
+		p.keeps = true
+		r.keeping++
+	}
+}
 
 // Release takes a Hold back.
 func (r *Reader) Release(p *Process) {
@@ -169,6 +190,12 @@ func (r *Reader) remove(p *Process) {
 }
 
 func (r *Reader) close(p *Process) {
+	if p.keeps {
+		p.files.stat.Close()
+		p.files.statm.Close()
+		p.keeps = false
+		r.keeping--
+	}
 	if p.open {
 		p.dir.Close()
 		p.open = false
@@ -180,7 +207,7 @@ func (r *Reader) close(p *Process) {
 // ended, the others have it.
 func (p *Process) Alive() bool {
 	var buf [16]byte
-	n, err := p.dir.Read("statm", buf[:])
+	n, err := p.readOften(&p.files.statm, "statm", buf[:])
 	if err != nil || n == 0 {
 		return false
 	}

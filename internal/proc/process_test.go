@@ -77,6 +77,59 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// What is kept open of a process that is held tells of now, and of nobody else
+// once it has ended. Files that only look like a kernel's are not kept: they
+// may be replaced.
+func TestKeptFiles(t *testing.T) {
+	r := New(rootFS)
+	defer r.Close()
+	me, err := r.Process(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Hold(me)
+	before := r.describe(me.PID)
+	defer os.WriteFile("/proc/self/comm", []byte(before.Name.V), 0)
+	if err := os.WriteFile("/proc/self/comm", []byte("renamed"), 0); err != nil {
+		t.Fatal(err)
+	}
+	r.Begin()
+	after := r.describe(me.PID)
+	if before.Name.V == "renamed" || after.Name.V != "renamed" || after.RSS.V == 0 || after.StartTicks != before.StartTicks {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	c := start(t, nil, "hold", os.DevNull)
+	c.line()
+	p, err := r.Process(c.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Hold(p)
+	if !p.keeps || !p.Alive() || r.keeping != 2 {
+		t.Fatalf("keeps %v, alive %v, %d of all", p.keeps, p.Alive(), r.keeping)
+	}
+	c.stop()
+	r.Begin()
+	if err := r.Refresh(p); !noProcess(err) || p.Alive() {
+		t.Errorf("an ended process: %v, alive %v", err, p.Alive())
+	}
+	r.remove(p)
+	r.Release(p)
+	if p.keeps || r.keeping != 1 {
+		t.Errorf("released: keeps %v, %d of all", p.keeps, r.keeping)
+	}
+	tr := newTree(t, 0)
+	tr.addProcess(7, "first", statTail, "x\x00", "")
+	other := tr.reader()
+	defer other.Close()
+	if p, err = other.Process(7); err != nil {
+		t.Fatal(err)
+	}
+	if other.Hold(p); p.keeps {
+		t.Error("a file of a tree that is no /proc is kept open")
+	}
+}
+
 // The number of a thread is no process's.
 func TestThreadsAreNoProcesses(t *testing.T) {
 	tasks, err := os.ReadDir("/proc/self/task")

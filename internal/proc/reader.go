@@ -19,6 +19,7 @@ type Reader struct {
 	boot    time.Time // when the kernel started, by the wall clock
 	sweep   uint64
 	known   map[int]*Process
+	keeping int // processes that have files kept open
 	users   userNames
 	pods    podNames
 	machine machine
