@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -93,8 +94,20 @@ func (d *folder) close() {
 	}
 }
 
+// lead is where a process was found to keep its ledgers.
+type lead struct {
+	to inode
+	at time.Time
+}
+
+// leadAge is for how long a process is believed to have the folder that it was
+// found to have. It changes when the process mounts another one.
+const leadAge = 15 * time.Second
+
 // find opens what is new in the folders, each folder once. A folder that is not
-// there, or not for us, has nothing: its owner's ttmon reads it.
+// there, or not for us, has nothing: its owner's ttmon reads it. A process that
+// was found to have a folder which has just been visited is not asked for it:
+// that may block, and takes a goroutine of its own.
 func (r *Reader) find(s *Sweep, users []model.ProcessID) {
 	path := r.opts.Dir
 	if path == "" {
@@ -107,10 +120,17 @@ func (r *Reader) find(s *Sweep, users []model.ProcessID) {
 	case !errors.Is(err, fs.ErrNotExist):
 		s.fail(path, -1, fmt.Errorf("looking for ledgers: %w", err))
 	}
+	leads := make(map[model.ProcessID]lead, len(users))
+	defer func() { r.leads = leads }()
 	for _, id := range users {
+		if l := r.leads[id]; r.folders[l.to] != nil && r.now.Sub(l.at) < leadAge {
+			leads[id] = l
+			continue
+		}
 		d, err := r.folderOf(id)
 		switch {
 		case err == nil:
+			leads[id] = lead{d.inode, r.now}
 			r.visit(s, d)
 		case errors.Is(err, hostfs.ErrTimeout):
 			s.fail(r.opts.Root.Path(shmOf(id.PID)), -1, fmt.Errorf("looking for ledgers: %w", err))

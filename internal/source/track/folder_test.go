@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/fusetest"
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -41,6 +42,62 @@ func withShm(t *testing.T, dir string) model.ProcessID {
 		t.Skipf("no mount in a namespace: %v", err)
 	}
 	return model.ProcessID{PID: cmd.Process.Pid}
+}
+
+// A folder is listed in every sweep, whoever leads there; which folder a
+// process has is asked now and then.
+func TestFoldersOfProcesses(t *testing.T) {
+	root, err := os.MkdirTemp("/dev/shm", "root-*") // memory, as a process's /dev/shm is
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	for _, dir := range []string{"dev/shm", "container/dev/shm", "other/dev/shm", "proc/7", "proc/8"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send := func(pid, where string) {
+		t.Helper()
+		link := filepath.Join(root, "proc", pid, "root")
+		_ = os.Remove(link)
+		if err := os.Symlink(filepath.Join(root, where), link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(where string) { // what cannot be read is told wherever it is found
+		t.Helper()
+		path := filepath.Join(root, where, "dev/shm", ledgerfile.Prefix+where)
+		if err := os.WriteFile(path, []byte(strings.Repeat("garbage ", 1000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("7", "container")
+	send("8", "container")
+	users := []model.ProcessID{{PID: 7, StartTicks: 1}, {PID: 8, StartTicks: 1}}
+	r := NewReader(Options{Root: hostfs.At(root)})
+	defer r.Close()
+	found := func() int { return len(r.Read(users).Failures) }
+	if n := found(); n != 0 {
+		t.Fatalf("%d files in empty folders", n)
+	}
+	if put("container"); found() != 1 {
+		t.Error("a new file in a known folder is not found")
+	}
+	put("other")
+	send("8", "other")
+	if found() != 1 {
+		t.Fatal("the folder was asked for again: the test does not test what it should")
+	}
+	id := users[1]
+	r.leads[id] = lead{r.leads[id].to, time.Now().Add(-leadAge)}
+	if found() != 2 {
+		t.Error("a process that has another folder now is not noticed")
+	}
+	users = users[:1]
+	if found(); len(r.leads) != 1 {
+		t.Errorf("%d folders are remembered of one process", len(r.leads))
+	}
 }
 
 // A process may have anything mounted where its ledgers should be. What is not

@@ -86,6 +86,7 @@ type Reader struct {
 	files   map[inode]*file
 	open    map[int]int       // how many of them belong to each user
 	folders map[inode]*folder // of the sweep
+	leads   map[model.ProcessID]lead
 	seq     uint64
 	now     time.Time
 }
