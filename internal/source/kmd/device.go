@@ -14,8 +14,13 @@ import (
 )
 
 // How long what was not there is left alone: on Wormhole the driver makes
-// files up to two minutes after it has bound the chip.
-const retryAbsent = 2 * time.Second
+// files up to two minutes after it has bound the chip. What a device has not
+// shown by then it does not have; that is looked for all the same, at times.
+const (
+	retryAbsent     = 2 * time.Second
+	retryNeverThere = 20 * time.Second
+	settling        = 3 * time.Minute
+)
 
 // How long static files are trusted. A new firmware shows after a reset,
 // which is noticed; this is for what is not.
@@ -36,6 +41,7 @@ type device struct {
 	started   time.Time      // of the round
 	rounds    int            // begun so far
 	statics   time.Time      // when static files were last read
+	metAt     time.Time      // when it was first read: where it is now, and since its last reset
 	absentAt  time.Time      // when missing files were last looked for
 	goneAt    time.Time      // when it left the class directory; zero while it is there
 	gone      model.Cause    // and why
@@ -64,7 +70,7 @@ func (d *device) moveTo(index int, classDir string) {
 func (d *device) queue(batch *groupBatch, now time.Time) {
 	d.batch, d.started = batch, now
 	d.rounds++
-	retry := now.Sub(d.absentAt) >= retryAbsent
+	retry := d.retry(now)
 	if retry {
 		d.findHwmon()
 		d.absentAt = now
@@ -86,6 +92,17 @@ func (d *device) queue(batch *groupBatch, now time.Time) {
 			d.queued[i] = batch.Add(f.fd, d.size(i))
 		}
 	}
+}
+
+// retry tells whether missing files are to be looked for in this round.
+func (d *device) retry(now time.Time) bool {
+	if d.metAt.IsZero() {
+		d.metAt = now
+	}
+	if now.Sub(d.metAt) < settling {
+		return now.Sub(d.absentAt) >= retryAbsent
+	}
+	return now.Sub(d.absentAt) >= retryNeverThere
 }
 
 // queueAgain adds the reads of this round to another batch: the first one is
@@ -159,7 +176,7 @@ func (d *device) finish(now time.Time) (moved bool) {
 	d.openers = d.readOpeners()
 	d.judge(seen, stuck, now)
 	if d.beat.restarted {
-		d.traffic.at = time.Time{}
+		d.traffic.at, d.metAt = time.Time{}, time.Time{}
 	}
 	d.traffic.add(s, &d.model.PCIe)
 	d.model.PCIe.Degraded = degraded(&d.model.PCIe)
@@ -246,7 +263,7 @@ func (d *device) lostFile(i int, s model.Status) bool {
 	if i < len(attrs) && attrs[i].in == inHwmon {
 		d.dirs[inHwmon] = ""
 	}
-	d.absentAt = time.Time{}
+	d.absentAt, d.metAt = time.Time{}, time.Time{}
 	return true
 }
 

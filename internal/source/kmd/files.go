@@ -41,7 +41,7 @@ func (d *device) closeFiles() {
 		d.files[i] = file{}
 	}
 	d.dirs[inHwmon] = ""
-	d.statics, d.absentAt = time.Time{}, time.Time{}
+	d.statics, d.absentAt, d.metAt = time.Time{}, time.Time{}, time.Time{}
 }
 
 func isStatic(i int) bool { return i < len(attrs) && attrs[i].role == static }

@@ -140,6 +140,35 @@ func TestWithoutTelemetry(t *testing.T) {
 	}
 }
 
+// TestMissingFilesAreLookedFor: often while they may still come, and now and
+// then for ever.
+func TestMissingFilesAreLookedFor(t *testing.T) {
+	begun := time.Now()
+	for _, tt := range []struct {
+		met, last time.Duration // after begun, and the look before
+		want      bool
+	}{
+		{0, 0, true},
+		{time.Second, time.Second, false},
+		{time.Minute, retryAbsent, true},
+		{settling, retryAbsent, false},
+		{settling, retryNeverThere, true},
+	} {
+		now := begun.Add(tt.met)
+		d := &device{metAt: begun, absentAt: now.Add(-tt.last)}
+		if tt.met == 0 {
+			d = &device{}
+		}
+		if got := d.retry(now); got != tt.want {
+			t.Errorf("%v after it was met, %v after the last look: %v", tt.met, tt.last, got)
+		}
+	}
+	d := &device{metAt: begun}
+	if d.closeFiles(); !d.metAt.IsZero() {
+		t.Error("a device that moved is not looked at as a new one")
+	}
+}
+
 // TestDeadChip: all ones are recognised in every kind of file, and the chip
 // is then left alone, but for a look now and then.
 func TestDeadChip(t *testing.T) {
