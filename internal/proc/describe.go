@@ -92,6 +92,10 @@ func (r *Reader) readDescription(p *Process) {
 			p.place.container.Namespace, p.place.container.PodName = pod.namespace, pod.name
 		}
 	}
+	if p.stat.Stack != 0 && p.cmdline.Known() && p.statAt.Sub(p.cmdlineAt) < titleEvery {
+		return
+	}
+	p.cmdlineAt = p.statAt
 	if kernel := p.stat.KernelThread() || p.stat.Gone(); !kernel || fresh {
 		before := p.cmdline
 		p.cmdline = r.readCmdline(p, kernel)

@@ -50,6 +50,15 @@ func TestDescribe(t *testing.T) {
 	if got.Cmdline.V != "sh" || got.SystemdUnit != "x.service" || got.Container != (model.Container{}) || got.User.V != "bob" {
 		t.Errorf("after an exec: %+v", got)
 	}
+	// And after one of the same name, which only the stack gives away.
+	tr.addProcess(4242, "sh", statTail, "sh\x00again\x00", "0::/system.slice/x.service\n")
+	if got := r.Describe([]int{4242})[0]; got.Cmdline.V != "sh" {
+		t.Errorf("read again without a sign: %+v", got.Cmdline)
+	}
+	tr.addProcess(4242, "sh", strings.Replace(statTail, "140729600", "140729616", 1), "sh\x00again\x00", "0::/system.slice/x.service\n")
+	if got := r.Describe([]int{4242})[0]; got.Cmdline.V != "sh again" {
+		t.Errorf("after an exec of the same name: %+v", got.Cmdline)
+	}
 }
 
 func TestDescribeOddOnes(t *testing.T) {

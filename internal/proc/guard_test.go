@@ -94,7 +94,7 @@ func TestFrozenProcess(t *testing.T) {
 		if p.State != model.Running || p.Cmdline.Status != model.Hung || !p.RSS.Known() || p.Name.V == "" {
 			t.Errorf("%s, command line %+v, name %+v", p.State, p.Cmdline, p.Name)
 		}
-		r.known[c.pid].describedAt = time.Time{}
+		r.known[c.pid].execed()
 		if len(r.Guard.stuck) != 1 {
 			t.Errorf("%d reads are stuck", len(r.Guard.stuck))
 		}

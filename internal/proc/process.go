@@ -37,6 +37,7 @@ type Process struct {
 
 	// What Describe tells and hardly ever changes.
 	describedAt time.Time
+	cmdlineAt   time.Time
 	cpu         cpuMeter
 	cmdline     model.Reading[string]
 	place       placement
@@ -45,8 +46,14 @@ type Process struct {
 }
 
 // slowEvery is how often the files are read again whose content hardly ever
-// changes (status, cgroup, cmdline), unless the name changes: an exec.
+// changes (status, cgroup), unless an exec is seen: another name, or another
+// stack.
 const slowEvery = 5 * time.Second
+
+// titleEvery is how often cmdline is read again, where an exec is seen: then it
+// is for programs that write another title over their arguments. Reading it
+// may block, so it costs the most of all.
+const titleEvery = 15 * time.Second
 
 // Process returns the process that has a pid now. It is opened, and its stat
 // read, once per sweep, whoever asks. The error of a pid that is not there, or
@@ -74,11 +81,10 @@ func (r *Reader) Process(pid int) (*Process, error) {
 		return nil, err
 	}
 	if p != nil && p.StartTicks == next.StartTicks {
-		renamed := p.Name != next.Name
-		p.dir, p.open, p.sweep, p.stat, p.statAt, p.Name, p.PPID = dir, true, next.sweep, next.stat, next.statAt, next.Name, next.PPID
-		if renamed {
-			p.statusAt, p.describedAt = time.Time{}, time.Time{}
+		if p.Name != next.Name || p.stat.Stack != next.stat.Stack {
+			p.execed()
 		}
+		p.dir, p.open, p.sweep, p.stat, p.statAt, p.Name, p.PPID = dir, true, next.sweep, next.stat, next.statAt, next.Name, next.PPID
 		next = p
 	}
 	if err := r.readStatus(next); err != nil {
@@ -95,14 +101,20 @@ func (r *Reader) Refresh(p *Process) error {
 	if p.sweep == r.sweep {
 		return nil
 	}
-	name := p.Name
+	name, stack := p.Name, p.stat.Stack
 	if err := r.readStat(p); err != nil {
 		return err
 	}
-	if p.Name != name {
-		p.statusAt, p.describedAt = time.Time{}, time.Time{}
+	if p.Name != name || p.stat.Stack != stack {
+		p.execed()
 	}
 	return r.readStatus(p)
+}
+
+// execed notes that the process may be another program now: all that is known
+// of it is to be read again.
+func (p *Process) execed() {
+	p.statusAt, p.describedAt, p.cmdlineAt = time.Time{}, time.Time{}, time.Time{}
 }
 
 func (r *Reader) readStat(p *Process) error {

@@ -18,6 +18,9 @@ type Stat struct {
 	CPU     uint64 // utime + stime, of living and joined threads
 	Threads int
 	Start   uint64 // after boot
+	// Stack is where its stack begins: an exec makes another one. 0 where the
+	// kernel does not tell us.
+	Stack uint64
 }
 
 const pfKthread = 0x00200000
@@ -76,6 +79,8 @@ func ParseStat(b []byte) (s Stat, err error) {
 			dst = &threads
 		case 22:
 			dst = &s.Start
+		case 28:
+			dst = &s.Stack
 		}
 		if dst != nil {
 			v, ok := parseUint(field)
@@ -84,13 +89,15 @@ func ParseStat(b []byte) (s Stat, err error) {
 			}
 			*dst = v
 		}
-		if n == 22 {
-			s.CPU, s.PPID, s.Threads = utime+stime, int(ppid), int(threads)
-			return s, nil
+		if n++; n > 28 {
+			break
 		}
-		n++
 	}
-	return Stat{}, ErrForm
+	if n <= 22 {
+		return Stat{}, ErrForm
+	}
+	s.CPU, s.PPID, s.Threads = utime+stime, int(ppid), int(threads)
+	return s, nil
 }
 
 // parseUint reads a decimal number without making a string of it.
