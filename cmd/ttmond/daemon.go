@@ -66,6 +66,7 @@ type ttmond struct {
 func run(ctx context.Context, f flags, cfg config) error {
 	log, logs := newLog(cfg.Log, os.Stderr)
 	defer logs.close()
+	useFewCores()
 	may := newAllowance(memoryLimit("/"))
 	may.heed()
 	cfg.Alloc.MaxBuffers = may.maxBuffers(cfg.Alloc.MaxBuffers, log)
