@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
@@ -176,5 +177,99 @@ func TestWithout(t *testing.T) {
 		if got := without(all, tt.out); !slices.Equal(got, tt.want) {
 			t.Errorf("without %v: %v, want %v", tt.out, got, tt.want)
 		}
+	}
+}
+
+// A block that the disk does not give when it is to be joined with others is
+// set aside, as one that a question came to, and the others are joined without
+// it. The daemon goes on.
+func TestBlockDamagedBeforeCompaction(t *testing.T) {
+	var talk said
+	s := open(t, options(t.TempDir(), &talk))
+	s.fine.db.DisableCompactions() // of their own; the test says when
+	s.coarse.db.DisableCompactions()
+	at := t0
+	rows := func(until time.Duration) {
+		for ; at.Before(t0.Add(until)); at = at.Add(5 * time.Minute) {
+			put(s, at, float64(at.Unix()))
+		}
+	}
+	// Blocks of two hours are joined when six are over, and the next has begun.
+	rows(9 * time.Hour)
+	if err := s.coarse.db.Compact(background); err != nil {
+		t.Fatal(err)
+	}
+	blocks := s.coarse.db.Blocks()
+	if len(blocks) < 3 || blocks[1].Meta().Compaction.Level != 1 {
+		t.Fatalf("%d blocks, the second of level %d", len(blocks), blocks[1].Meta().Compaction.Level)
+	}
+	if err := os.Truncate(filepath.Join(blocks[1].Dir(), "chunks/000001"), 0); err != nil {
+		t.Fatal(err)
+	}
+	rows(20 * time.Hour)
+	if err := s.coarse.db.Compact(background); err == nil || !strings.Contains(err.Error(), "reading the history") {
+		t.Fatalf("a block that cannot be read was joined with others: %v", err)
+	}
+	s.background.Wait()
+	if !talk.has("has been damaged on the disk") {
+		t.Errorf("it is not said: %q", talk)
+	}
+	if err := s.coarse.db.Compact(background); err != nil {
+		t.Errorf("without the damaged one: %v", err)
+	}
+	joined := slices.ContainsFunc(s.coarse.db.Blocks(), func(b *tsdb.Block) bool { return b.Meta().Compaction.Level > 1 })
+	if !joined {
+		t.Error("the others are not joined")
+	}
+	put(s, at, 4711)
+	if n, err := ask(t, s, t0, at); err != nil || n < 200 {
+		t.Errorf("%d points are left, error %v", n, err)
+	}
+}
+
+// The newest samples are in files as well, which are mapped, and in the
+// write-ahead log. If the files cannot be read when they are to become a
+// block, the log has all.
+func TestNewestDamagedBeforeCompaction(t *testing.T) {
+	var talk said
+	dir := t.TempDir()
+	s := open(t, options(dir, &talk))
+	at, n := t0, 0
+	rows := func(until time.Duration) {
+		for ; at.Before(t0.Add(until)); at = at.Add(2 * time.Second) {
+			put(s, at, float64(n))
+			n++
+		}
+	}
+	rows(15 * time.Minute)
+	s.fine.db.ForceHeadMMap()
+	s.Close()
+	s = open(t, options(dir, &talk)) // what was being written is whole now, and mapped
+	s.fine.db.DisableCompactions()
+	files, err := filepath.Glob(filepath.Join(s.fine.dir, "chunks_head", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	for _, f := range files {
+		if err := os.Truncate(f, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows(45 * time.Minute)
+	if err := s.fine.db.Compact(background); err == nil || !strings.Contains(err.Error(), "reading the history") {
+		t.Fatalf("what cannot be read became a block: %v", err)
+	}
+	rows(46 * time.Minute)
+	if !talk.has("read again from its write-ahead log") {
+		t.Errorf("it is not said: %q", talk)
+	}
+	if err := s.fine.db.Compact(background); err != nil {
+		t.Error(err)
+	}
+	if got := read(t, s, power.Name, "0", t0, at); len(got) != n || got[0].V != 0 || got[n-1].V != float64(n-1) {
+		t.Errorf("%d of %d points are left; said %q", len(got), n, talk)
+	}
+	if len(s.fine.db.Blocks()) == 0 {
+		t.Error("no block was made")
 	}
 }

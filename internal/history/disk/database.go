@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,7 +22,9 @@ type database struct {
 	dir     string
 	options *tsdb.Options
 	db      *tsdb.DB
-	holes   []span // the time of blocks that were damaged
+	holes   []span      // the time of blocks that were damaged
+	suspect func()      // has the blocks looked through
+	renew   atomic.Bool // its newest samples cannot be read: it is to be opened anew
 }
 
 // tally counts samples.
@@ -68,15 +71,20 @@ func memoryOptions(s *Options) *tsdb.Options {
 	return o
 }
 
-func openDatabase(dir string, o *tsdb.Options, log *slog.Logger) (*database, error) {
+func (s *Store) openDatabase(dir string, o *tsdb.Options) (*database, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	db, err := tsdb.Open(dir, quiet(log), nil, o, nil)
+	d := &database{dir: dir, options: o, suspect: s.suspect}
+	own := *o
+	own.NewCompactorFunc = d.newCompactor
+	err := surviving(func() (err error) {
+		d.db, err = tsdb.Open(dir, quiet(s.opt.Log), nil, &own, nil)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the history in %s: %w", dir, err)
 	}
-	d := &database{dir: dir, options: o, db: db}
 	old := d.newest() - o.RetentionDuration
 	d.holes = slices.DeleteFunc(loadHoles(dir), func(s span) bool { return s.To < old })
 	return d, nil

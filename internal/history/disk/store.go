@@ -142,7 +142,7 @@ func (s *Store) openMemory() (*database, error) {
 	if err := os.RemoveAll(s.opt.MemoryDir); err != nil {
 		return nil, fmt.Errorf("opening a history in memory: %w", err)
 	}
-	return openDatabase(s.opt.MemoryDir, memoryOptions(&s.opt), s.opt.Log)
+	return s.openDatabase(s.opt.MemoryDir, memoryOptions(&s.opt))
 }
 
 // Take collects the samples of a snapshot. walk calls emit for each.
@@ -178,6 +178,7 @@ func (s *Store) Append(at time.Time) {
 	}
 	s.lastMS = ms
 	s.checkClock(ms)
+	s.renewBroken()
 	s.mu.RLock()
 	fine, coarse, memory, inMemory := s.fine, s.coarse, s.memory, s.stats.InMemory
 	s.mu.RUnlock()
@@ -226,12 +227,17 @@ func (s *Store) account(count tally, failure error, untried bool) {
 	}
 }
 
+// tier is where one of the databases on the disk is kept.
+type tier struct {
+	db   **database
+	name string
+}
+
+func (s *Store) onDisk() []tier { return []tier{{&s.fine, "fine"}, {&s.coarse, "coarse"}} }
+
 // checkClock sets databases aside that are from the future.
 func (s *Store) checkClock(ms int64) {
-	for _, at := range []struct {
-		db   **database
-		name string
-	}{{&s.fine, "fine"}, {&s.coarse, "coarse"}} {
+	for _, at := range s.onDisk() {
 		s.mu.RLock()
 		db := *at.db
 		s.mu.RUnlock()
@@ -245,7 +251,7 @@ func (s *Store) checkClock(ms int64) {
 		_, err := setAside(db.dir, "future")
 		var fresh *database
 		if err == nil {
-			fresh, err = openDatabase(db.dir, db.options, s.opt.Log)
+			fresh, err = s.openDatabase(db.dir, db.options)
 		}
 		if err != nil {
 			s.opt.Say("history cannot be kept on the disk: " + err.Error())
@@ -255,20 +261,53 @@ func (s *Store) checkClock(ms int64) {
 	}
 }
 
-// open opens a database, setting aside one that cannot be opened.
+// renewBroken opens databases anew whose newest samples cannot be read any
+// more. Their write-ahead logs have them all. Questions do without meanwhile.
+func (s *Store) renewBroken() {
+	for _, at := range s.onDisk() {
+		s.mu.RLock()
+		db := *at.db
+		s.mu.RUnlock()
+		if db == nil || !db.renew.Load() {
+			continue
+		}
+		s.mu.Lock()
+		*at.db = nil
+		s.mu.Unlock()
+		db.close()
+		s.series.forget()
+		s.opt.Say(fmt.Sprintf("the newest history of %s resolution has been damaged on the disk: it is read again from its write-ahead log", at.name))
+		fresh, err := s.open(at.name, db.options)
+		if err != nil {
+			s.opt.Say("history cannot be kept on the disk: " + err.Error())
+		}
+		s.mu.Lock()
+		*at.db = fresh
+		s.mu.Unlock()
+	}
+}
+
+// open opens a database, setting aside what it cannot be opened with: the files
+// of the newest samples, which are in the write-ahead log as well, or all of it.
 func (s *Store) open(name string, o *tsdb.Options) (*database, error) {
 	dir := filepath.Join(s.opt.Dir, name)
 	s.setBadBlocksAside(name)
-	db, err := openDatabase(dir, o, s.opt.Log)
+	db, err := s.openDatabase(dir, o)
 	if err == nil || errors.Is(err, tsdb.ErrClosing) || !damaged(err) {
 		return db, err
+	}
+	if _, moved := moveAside(filepath.Join(dir, "chunks_head"), dir+".damaged-newest"); moved == nil {
+		if db, again := s.openDatabase(dir, o); again == nil {
+			s.opt.Say(fmt.Sprintf("files of the newest samples in %s are damaged (%v): they are made anew from the write-ahead log", dir, err))
+			return db, nil
+		}
 	}
 	where, moved := setAside(dir, "damaged")
 	if moved != nil {
 		return nil, err
 	}
 	s.opt.Say(fmt.Sprintf("the history in %s is damaged (%v): it is set aside as %s, and begins anew", dir, err, filepath.Base(where)))
-	return openDatabase(dir, o, s.opt.Log)
+	return s.openDatabase(dir, o)
 }
 
 // Stats returns figures.
