@@ -137,7 +137,7 @@ func (b *builder) take(s *recording.State, rec *recording.Record) error {
 		b.to.Instant(&Instant{Group: host, Track: track, Name: words.Escape(rec.Output.Text), NS: ns})
 	case recording.KindProcess:
 		p := b.processes[rec.Process.ID]
-		if p == nil {
+		if p == nil || !p.open { // it may begin again, behind a part that is damaged
 			p = &process{group: processGroup(rec.Process.PID, rec.Process.Name), from: ns, open: true, name: "tells its blocks: " + string(rec.Process.Method)}
 			b.processes[rec.Process.ID] = p
 		}

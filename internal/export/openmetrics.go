@@ -2,7 +2,6 @@ package export
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -93,7 +92,11 @@ func (o *openMetrics) Laid([]Slice) {}
 func (o *openMetrics) Close() error {
 	err := o.err
 	for _, name := range slices.Sorted(maps.Keys(o.families)) {
-		err = errors.Join(err, o.families[name].copy(name, o.to))
+		f := o.families[name]
+		if err == nil {
+			err = f.copy(name, o.to)
+		}
+		f.file.Close()
 	}
 	if err != nil {
 		return err
@@ -102,9 +105,8 @@ func (o *openMetrics) Close() error {
 	return err
 }
 
-// copy writes a family out, and closes its file.
+// copy writes a family out.
 func (f *family) copy(name string, to io.Writer) error {
-	defer f.file.Close()
 	if f.kind == "counter" {
 		name = strings.TrimSuffix(name, "_total")
 	}

@@ -70,7 +70,7 @@ func newPoolSum() *poolSum {
 }
 
 // move changes what a place holds. What it held at the peak is noted before.
-func (s *poolSum) move(site uint32, bytes uint64, alloc bool) {
+func (s *poolSum) move(site uint32, bytes uint64, alloc, again bool) {
 	if _, ok := s.changed[site]; !ok {
 		s.changed[site] = s.now[site]
 	}
@@ -78,7 +78,9 @@ func (s *poolSum) move(site uint32, bytes uint64, alloc bool) {
 	if alloc {
 		x.Bytes, x.Blocks = x.Bytes+bytes, x.Blocks+1
 		total := s.total[site]
-		total.Bytes, total.Blocks = total.Bytes+bytes, total.Blocks+1
+		if !again {
+			total.Bytes, total.Blocks = total.Bytes+bytes, total.Blocks+1
+		}
 		s.total[site] = total
 		s.bytes += bytes
 	} else {
@@ -154,7 +156,7 @@ func (u *sumsUp) alloc(state *recording.State, rec *recording.Record) {
 			u.sums[key] = newPoolSum()
 		}
 		u.sums[key].sites[x.site], _ = state.Site(x.site)
-		u.sums[key].move(x.site, x.bytes, true)
+		u.sums[key].move(x.site, x.bytes, true, rec.Again)
 		x.keys = append(x.keys, key)
 	}
 	if u.live[rec.ID] == nil {
@@ -170,7 +172,7 @@ func (u *sumsUp) drop(list uint32, addr uint64) {
 	}
 	delete(u.live[list], addr)
 	for _, key := range x.keys {
-		u.sums[key].move(x.site, x.bytes, false)
+		u.sums[key].move(x.site, x.bytes, false, false)
 	}
 }
 

@@ -22,6 +22,11 @@
 // it grows, and what a killed writer or a full disk leaves is good up to the
 // last whole block. A file appears under its name with its header whole.
 //
+// A block whose checksum is wrong is passed over, and so is all up to the next key
+// block; where a header leads astray, the next whole block is searched (mend.go).
+// Who reads records is told of it by an event and by the end of all processes, and
+// gets what the key block restates as if it happened then.
+//
 // There is no index to be lost: the headers of the blocks are one, each says
 // where the next is and which time it holds. Times never go back in a file.
 //

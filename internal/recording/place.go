@@ -98,6 +98,6 @@ func (r *Reader) Chips() (map[uint32][]uint64, error) {
 			}
 		}
 		return nil
-	})
+	}, func(int64) {})
 	return out, err
 }

@@ -281,9 +281,10 @@ func (p *Player) Jump(forward bool) (Mark, bool) {
 	return p.marks[n], true
 }
 
-// Events are the events of a recording. Only they are looked at.
+// Events are the events of a recording, and the places where it is damaged. Only
+// they are looked at.
 func (r *Reader) Events() (out []Mark, err error) {
-	err = r.Scan(func(kind Kind, ns int64, body []byte) error {
+	err = r.scan(false, func(kind Kind, ns int64, body []byte) error {
 		if kind != KindEvent {
 			return nil
 		}
@@ -293,6 +294,8 @@ func (r *Reader) Events() (out []Mark, err error) {
 		}
 		out = append(out, m)
 		return nil
+	}, func(ns int64) {
+		out = append(out, Mark{Time: time.Unix(0, ns), Event: gapEvent(ns)})
 	})
 	return out, err
 }
@@ -300,19 +303,32 @@ func (r *Reader) Events() (out []Mark, err error) {
 // Scan calls f for each record as it lies in the file, without what it means.
 // Blocks that are damaged are passed over.
 func (r *Reader) Scan(f func(kind Kind, ns int64, body []byte) error) error {
-	return r.scan(false, f)
+	return r.scan(false, f, func(int64) {})
 }
 
-// scan is Scan; with restated, also for what key blocks tell again.
-func (r *Reader) scan(restated bool, f func(kind Kind, ns int64, body []byte) error) error {
+// scan is Scan; with restated, also for what key blocks tell again. gap is told
+// when something is passed over, once before each block that is whole.
+func (r *Reader) scan(restated bool, f func(kind Kind, ns int64, body []byte) error, gap func(ns int64)) error {
+	last, lost := r.startOf(0), false
+	lose := func() {
+		if !lost {
+			gap(last)
+		}
+		lost = true
+	}
 	for _, b := range r.blocks {
+		if b.gap {
+			lose()
+		}
 		raw, err := r.read(b)
 		if errors.Is(err, ErrDamaged) {
+			lose()
 			continue
 		}
 		if err != nil {
 			return err
 		}
+		last, lost = b.last, false
 		c := cursor{b: raw}
 		ns, told := b.first, b.key && !restated
 		for len(c.b) > 0 {

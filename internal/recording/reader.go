@@ -25,9 +25,11 @@ type Reader struct {
 	buf    []byte
 	// Torn tells that something follows the last whole block.
 	Torn bool
-	// Damaged counts blocks that were passed over: their checksum is wrong.
-	Damaged int
-	bad     map[int64]bool
+	// Damaged counts the blocks that were passed over, and the places where
+	// something lies that is none.
+	Damaged  int
+	bad      map[int64]bool
+	searched int64 // how long the file was when nothing followed the last block
 }
 
 // Open opens a recording. One without blocks yet is none the less one.
@@ -92,11 +94,11 @@ func (r *Reader) Refresh() error {
 			break
 		}
 		b, ok := parseBlock(h[:], r.next)
-		if !ok || b.end() > size {
-			break
-		}
-		if n := len(r.blocks); n > 0 && b.first < r.blocks[n-1].last {
-			break
+		if n := len(r.blocks); !ok || b.end() > size || n > 0 && b.first < r.blocks[n-1].last {
+			if !r.mend(size) {
+				break
+			}
+			continue
 		}
 		r.blocks = append(r.blocks, b)
 		r.next = b.end()
@@ -116,7 +118,12 @@ func (r *Reader) Span() (first, last time.Time, ok bool) {
 // Blocks counts the whole blocks.
 func (r *Reader) Blocks() int { return len(r.blocks) }
 
-func (r *Reader) read(b block) ([]byte, error) {
+// Whole tells how many bytes belong to whole blocks; after them is what Torn means.
+func (r *Reader) Whole() int64 { return r.next }
+
+// check reads a block as it lies in the file, into memory that the next one
+// takes over.
+func (r *Reader) check(b block) ([]byte, error) {
 	n := int(b.end() - b.offset)
 	if cap(r.buf) < n {
 		r.buf = make([]byte, n)
@@ -125,7 +132,18 @@ func (r *Reader) read(b block) ([]byte, error) {
 	if m, err := r.f.ReadAt(r.buf, b.offset); m < n {
 		return nil, fmt.Errorf("reading the block at %d: %w", b.offset, err)
 	}
-	raw, err := unpack(r.dec, r.buf, b)
+	h := r.buf[:blockHeader]
+	if checksum(h, r.buf[blockHeader:]) != le.Uint32(h[32:]) {
+		return nil, fmt.Errorf("%w: the checksum of the block at %d", ErrDamaged, b.offset)
+	}
+	return r.buf, nil
+}
+
+func (r *Reader) read(b block) (raw []byte, err error) {
+	whole, err := r.check(b)
+	if err == nil {
+		raw, err = unpack(r.dec, whole, b)
+	}
 	if errors.Is(err, ErrDamaged) && !r.bad[b.offset] {
 		r.bad[b.offset] = true
 		r.Damaged++
@@ -136,9 +154,22 @@ func (r *Reader) read(b block) ([]byte, error) {
 // keyBefore is the number of the last key block that begins at or before a time.
 func (r *Reader) keyBefore(ns int64) int {
 	n := sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].first > ns })
-	for n--; n > 0 && !r.blocks[n].key; n-- {
+	return r.keyAt(n - 1)
+}
+
+// keyAt is the last key block up to the one with a number; 0 if there is none.
+func (r *Reader) keyAt(n int) int {
+	for ; n > 0 && !r.blocks[n].key; n-- {
 	}
 	return max(n, 0)
+}
+
+// startOf is when a block begins; 0 if there is none.
+func (r *Reader) startOf(n int) int64 {
+	if n >= len(r.blocks) {
+		return 0
+	}
+	return r.blocks[n].first
 }
 
 // Cursor is a place in a recording and what holds there. It goes forward
@@ -151,25 +182,32 @@ type Cursor struct {
 	ns      int64 // of the record before
 	started bool  // past the part that a key block restates
 	lost    bool  // a block was damaged: up to the next key block nothing is sure
+	resumed bool  // in the key block after that
+	told    []Record
 }
 
 // Seek is a Cursor behind the last record at or before a time. Before the
 // first record nothing holds.
 func (r *Reader) Seek(t time.Time) (*Cursor, error) {
-	c := &Cursor{State: newState(), r: r, block: r.keyBefore(t.UnixNano())}
-	for {
-		_, err := c.NextUntil(t)
-		if errors.Is(err, io.EOF) {
+	for key := r.keyBefore(t.UnixNano()); ; key = r.keyAt(key - 1) {
+		c := &Cursor{State: newState(), r: r, block: key, ns: r.startOf(key)}
+		for {
+			_, err := c.NextUntil(t)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if !c.lost || c.doc != nil || key == 0 {
 			return c, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+		} // the key block itself is damaged: what was known before it
 	}
 }
 
 // Begin is a Cursor before the first record.
-func (r *Reader) Begin() *Cursor { return &Cursor{State: newState(), r: r} }
+func (r *Reader) Begin() *Cursor { return &Cursor{State: newState(), r: r, ns: r.startOf(0)} }
 
 // Next takes in the next record and returns it; io.EOF at the end, where more
 // may come after a Refresh of the Reader.
@@ -179,8 +217,13 @@ func (c *Cursor) Next() (Record, error) { return c.NextUntil(time.Unix(1<<33, 0)
 func (c *Cursor) NextUntil(t time.Time) (Record, error) {
 	limit := t.UnixNano()
 	for {
+		if len(c.told) > 0 {
+			rec := c.told[0]
+			c.told = c.told[1:]
+			return rec, nil
+		}
 		if len(c.records.b) == 0 {
-			if ok, err := c.load(limit); !ok {
+			if ok, err := c.load(limit); !ok && len(c.told) == 0 {
 				return Record{}, err
 			}
 			continue
@@ -196,7 +239,7 @@ func (c *Cursor) NextUntil(t time.Time) (Record, error) {
 		}
 		c.records, c.ns = peek, ns
 		if kind == kindStart {
-			c.started = true
+			c.started, c.resumed = true, false
 			continue
 		}
 		rec, err := c.apply(kind, ns, body)
@@ -206,6 +249,9 @@ func (c *Cursor) NextUntil(t time.Time) (Record, error) {
 		if c.started && kind <= kindStart {
 			return rec, nil
 		}
+		if c.resumed {
+			c.again(rec, kind, body)
+		}
 	}
 }
 
@@ -213,13 +259,16 @@ func (c *Cursor) NextUntil(t time.Time) (Record, error) {
 func (c *Cursor) load(limit int64) (bool, error) {
 	for c.block < len(c.r.blocks) && c.r.blocks[c.block].first <= limit {
 		b := c.r.blocks[c.block]
+		if b.gap {
+			c.lose()
+		}
 		if c.lost && !b.key {
 			c.block++
 			continue
 		}
 		raw, err := c.r.read(b)
 		if errors.Is(err, ErrDamaged) {
-			c.lost = true
+			c.lose()
 			c.block++
 			continue
 		}
@@ -227,8 +276,8 @@ func (c *Cursor) load(limit int64) (bool, error) {
 			return false, err
 		}
 		c.block++
-		c.records, c.ns, c.started = cursor{b: raw}, b.first, !b.key
-		if c.lost || b.key {
+		c.records, c.ns, c.started, c.resumed = cursor{b: raw}, b.first, !b.key, c.lost
+		if b.key {
 			c.restart()
 		}
 		c.lost = false

@@ -113,6 +113,7 @@ type Record struct {
 	ID      uint32       // of the list (Alloc, Free, Asked, Clear, Closed) or process (Ended, Lost)
 	Block   blocks.Block // Alloc; Free and Asked: address, and the block that it was
 	Known   bool         // Free: the block was there
+	Again   bool         // Alloc: the block is older; it is told again behind a part that is damaged
 	Lost    uint64       // events, in all
 	Output  Output
 }

@@ -28,14 +28,14 @@ func Create(path string, replace bool) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if st, err := os.Lstat(path); err == nil && !replace {
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("it is there, and not a regular file")}
+	} else if err == nil && !replace {
 		return nil, &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
-	} else if err == nil && !st.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("not a regular file")}
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+unnamed+"*")
 	if err != nil {
-		return nil, err
+		return nil, underName(path, err)
 	}
 	w := &Writer{Encoder: e, f: f, path: path}
 	head := appendFileHeader(nil, rand.Uint64())
@@ -46,9 +46,18 @@ func Create(path string, replace bool) (*Writer, error) {
 	if err != nil {
 		f.Close()
 		os.Remove(f.Name())
-		return nil, err
+		return nil, underName(path, err)
 	}
 	return w, nil
+}
+
+// underName tells an error of a file that is made under another name by the name
+// that it was to have.
+func underName(path string, err error) error {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: "create", Path: path, Err: failed.Err}
+	}
+	return err
 }
 
 // give gives the file its name. Without replace, a file that came meanwhile stays.
@@ -87,13 +96,9 @@ func (w *Writer) Flush() error {
 }
 
 func (w *Writer) write(b []byte) error {
-	n, err := w.f.WriteAt(b, w.written)
-	if err != nil {
-		// Half a block would hide those after it: it goes, and so do they.
+	if _, err := w.f.WriteAt(b, w.written); err != nil {
 		w.err = fmt.Errorf("writing the recording %s: %w", w.path, err)
-		if n > 0 {
-			_ = w.f.Truncate(w.written)
-		}
+		_ = w.f.Truncate(w.written) // half a block is none
 		return w.err
 	}
 	w.written += int64(len(b))

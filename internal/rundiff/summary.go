@@ -154,7 +154,7 @@ func (s *Side) take(state *recording.State, rec *recording.Record, live map[uint
 			live[rec.ID] = map[uint64]held{}
 		}
 		live[rec.ID][rec.Block.Addr] = x
-		s.add(&x, at)
+		s.add(&x, at, rec.Again)
 	case recording.KindFree:
 		s.drop(live, rec.ID, rec.Block.Addr)
 	case recording.KindClear, recording.KindClosed:
@@ -185,7 +185,8 @@ func (s *Side) poolsOf(x *held) (out []*pool) {
 	return out
 }
 
-func (s *Side) add(x *held, at float64) {
+// add takes in a block; one that is told again is not allocated again.
+func (s *Side) add(x *held, at float64, again bool) {
 	for _, p := range s.poolsOf(x) {
 		if p.now += x.bytes; p.now > p.peak {
 			p.peak, p.peakAt = p.now, at
@@ -197,8 +198,10 @@ func (s *Side) add(x *held, at float64) {
 		s.places[x.place] = a
 	}
 	n := uint64(max(len(x.chips), 1))
-	a.held, a.total = a.held+x.bytes*n, a.total+x.bytes*n
-	a.blocks, a.allocs = a.blocks+1, a.allocs+1
+	a.held, a.blocks = a.held+x.bytes*n, a.blocks+1
+	if !again {
+		a.total, a.allocs = a.total+x.bytes*n, a.allocs+1
+	}
 }
 
 func (s *Side) drop(live map[uint32]map[uint64]held, list uint32, addr uint64) {
@@ -219,8 +222,13 @@ func (s *Side) drop(live map[uint32]map[uint64]held, list uint32, addr uint64) {
 // no program told its blocks, what devices held at most.
 func (s *Side) snapshots(r *recording.Reader, end *recording.Cursor, first time.Time) error {
 	snap, err := end.Snapshot()
-	if err != nil || snap == nil {
+	switch {
+	case err != nil:
 		return err
+	case snap == nil && s.Exact:
+		return nil
+	case snap == nil:
+		return recording.ErrEmpty // nothing is not 0
 	}
 	s.seen = true
 	for i := range snap.Processes {

@@ -12,3 +12,6 @@ func NoRoom(pid int, name, pool string, bankBytes uint64) string {
 func BlocksCompared(why error) string {
 	return Escape(fmt.Sprintf("what programs hold is compared once a second, and what came and went in between is not recorded: ttmond does not tell every allocation (%v)", why))
 }
+
+// RecordingGap is the sentence about a part of a recording that cannot be read.
+const RecordingGap = "a part of the recording is damaged: nothing is known from here up to the next part that is whole"
