@@ -64,6 +64,9 @@ func (d *diffCmd) run(args []string) error {
 			return err
 		}
 		sides[i], err = d.sum(r, args[i], moments[i], files[0] == files[1])
+		if i == 0 || files[0] != files[1] {
+			d.tellMissing(files[i], r)
+		}
 		r.Close()
 		if err != nil {
 			return err
@@ -84,7 +87,7 @@ func (d *diffCmd) sum(r *recording.Reader, name, at string, same bool) (*rundiff
 	var t time.Time
 	if at != "" {
 		var err error
-		if t, err = moment(r, at); err != nil {
+		if t, err = moment(r, name, at); err != nil {
 			return nil, err
 		}
 	}

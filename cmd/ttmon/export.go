@@ -107,6 +107,7 @@ func (e *exportCmd) run(args []string) error {
 		return err
 	}
 	defer r.Close()
+	defer e.tellMissing(args[0], r)
 	out := e.file
 	if out == "" {
 		out = strings.TrimSuffix(args[0], recordingSuffix) + exportFormats[chosen].suffix
@@ -128,7 +129,7 @@ func (e *exportCmd) run(args []string) error {
 func (e *exportCmd) lay(r *recording.Reader) (list []export.Slice, err error) {
 	var start time.Time
 	if e.start != "" {
-		if start, err = moment(r, e.start); err != nil {
+		if start, err = moment(r, "--metal-start", e.start); err != nil {
 			return nil, err
 		}
 	}
@@ -169,7 +170,7 @@ func outside(r *recording.Reader, list []export.Slice) string {
 
 func (e *exportCmd) convert(r *recording.Reader, format string, large uint64, laid []export.Slice, w io.Writer) error {
 	if format == "pprof" {
-		at, err := moment(r, e.at)
+		at, err := moment(r, "--at", e.at)
 		if err != nil {
 			return err
 		}

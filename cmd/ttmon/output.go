@@ -105,7 +105,7 @@ func (a *app) writeFile(name string, mode fs.FileMode, fill func(io.Writer) erro
 	}
 	defer os.Remove(f.Name()) // unless it has its name by then
 	if err = f.Chmod(mode); err == nil {
-		err = fill(f)
+		err = fill(underName{f, name})
 	}
 	if closed := f.Close(); err == nil && closed != nil { // a full disk may show only now
 		err = fileError(closed)
@@ -117,6 +117,21 @@ func (a *app) writeFile(name string, mode fs.FileMode, fill func(io.Writer) erro
 		return fileError(err)
 	}
 	return nil
+}
+
+// underName is a file that has another name yet than the one people gave it,
+// which is the one that errors tell.
+type underName struct {
+	file *os.File
+	name string
+}
+
+func (u underName) Write(b []byte) (int, error) {
+	n, err := u.file.Write(b)
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		failed.Path = u.name
+	}
+	return n, err
 }
 
 func (o *output) close() error {

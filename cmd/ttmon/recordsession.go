@@ -330,8 +330,8 @@ func (s *session) end(err error, say bool) error {
 		if abs, err := filepath.Abs(path); err == nil {
 			path = abs
 		}
-		fmt.Fprintf(s.stderr, "ttmon: %s\n", words.Escape(fmt.Sprintf("recorded %v in %s (%s, %d snapshots, %d allocations and frees): ttmon replay %s",
-			time.Since(s.meta.Started).Round(100*time.Millisecond), path, words.Bytes(uint64(s.w.Bytes())), s.snapshots, s.allocations, s.o.file)))
+		fmt.Fprintf(s.stderr, "ttmon: %s\n", words.Escape(fmt.Sprintf("recorded %v in %s (%s, %s, %d allocations and frees): ttmon replay %s",
+			time.Since(s.meta.Started).Round(100*time.Millisecond), path, words.Bytes(uint64(s.w.Bytes())), words.Count(s.snapshots, "snapshot"), s.allocations, s.o.file)))
 		if n := s.r.Missed; n > 0 {
 			fmt.Fprintf(s.stderr, "ttmon: %d allocations and frees were missed: the recorder was too slow for them; what programs held is right again after each gap\n", n)
 		}

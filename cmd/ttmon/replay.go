@@ -87,7 +87,8 @@ type recorded struct {
 	charts *history.Store
 }
 
-// openRecording opens a file, and says what is wrong with it.
+// openRecording opens a file in which something is recorded, and says what is
+// wrong with it.
 func openRecording(path string) (*recording.Reader, error) {
 	r, err := recording.Open(path)
 	switch {
@@ -96,7 +97,25 @@ func openRecording(path string) (*recording.Reader, error) {
 	case err != nil:
 		return nil, fileError(err)
 	}
+	if _, _, ok := r.Span(); !ok {
+		r.Close()
+		return nil, exitWith(exitNoDevice, "%s: nothing is recorded in it yet", path)
+	}
 	return r, nil
+}
+
+// tellMissing says what of a recording could not be read, when it has been: damage
+// is found on the way.
+func (a *app) tellMissing(file string, r *recording.Reader) {
+	say := func(format string, args ...any) {
+		fmt.Fprintf(a.stderr, "ttmon: %s: %s\n", words.Escape(file), fmt.Sprintf(format, args...))
+	}
+	if r.Damaged > 0 {
+		say("it is damaged in %s, and what happened there is missing: ttmon replay FILE events says when", words.Count(r.Damaged, "place"))
+	}
+	if _, last, ok := r.Span(); ok && r.Torn {
+		say("it breaks off after %s, within a block: its recorder was killed, had no room left, or is writing now", last.Local().Format("15:04:05"))
+	}
 }
 
 func (r *replayCmd) run(args []string) error {
@@ -119,11 +138,8 @@ func (r *replayCmd) run(args []string) error {
 		return err
 	}
 	defer reader.Close()
-	if _, _, ok := reader.Span(); !ok {
-		return exitWith(exitNoDevice, "%s: nothing is recorded in it yet", file)
-	}
 	rec := &recorded{name: filepath.Base(file), reader: reader, player: recording.NewPlayer(reader), charts: history.New()}
-	at, err := moment(reader, r.at)
+	at, err := moment(reader, "--at", r.at)
 	if err != nil {
 		return err
 	}
@@ -132,6 +148,9 @@ func (r *replayCmd) run(args []string) error {
 	}
 	rec.player.Go(at)
 	rec.player.SetSpeed(r.speed)
+	if rest[0] != "top" && rest[0] != "mem" { // screens have it among the events
+		defer r.tellMissing(file, reader)
+	}
 	switch view := rest[0]; view {
 	case "blocks":
 		return r.printBlocks(rec)
@@ -272,8 +291,8 @@ func place(s *recording.State, b blocks.Block) string {
 	return words.Escape(strings.Join(parts, " "))
 }
 
-// moment is the time that --at means.
-func moment(r *recording.Reader, s string) (time.Time, error) {
+// moment is the time that --at means, or whatever is like it: from says what.
+func moment(r *recording.Reader, from, s string) (time.Time, error) {
 	first, last, _ := r.Span()
 	switch s {
 	case "", "start":
@@ -297,9 +316,9 @@ func moment(r *recording.Reader, s string) (time.Time, error) {
 		}
 		return t, nil
 	}
-	t, err := ago("--at", s, last)
+	t, err := ago(from, s, last)
 	if err != nil {
-		return t, usage("--at: %q is not a moment: 20m (after the beginning), -30s (before the end), 14:03:20, a date, start, end or peak", s)
+		return t, usage("%s: %q is not a moment: 20m (after the beginning), -30s (before the end), 14:03:20, a date, start, end or peak", from, s)
 	}
 	return t, nil
 }
@@ -332,7 +351,7 @@ func (r *replayCmd) printBlocks(rec *recorded) error {
 		return exitWith(exitInternal, "%w", err)
 	}
 	if len(found) == 0 {
-		return exitWith(exitNoDevice, "no program told its blocks at that moment")
+		return exitWith(exitNoDevice, "no program told its blocks at that moment: choose another with --at, or record the program (ttmon record -- COMMAND)")
 	}
 	if snap == nil {
 		snap = &model.Snapshot{}
