@@ -191,12 +191,12 @@ func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repea
 		l.refuse(p, &p.counters.OverLimit)
 		return
 	} else {
-		added := entry{id: e.ID, size: e.Size, born: now, dev: dev, kind: k, pool: pool}
-		p.table.insert(added, link)
+		added := p.table.insert(k, dev, e.ID, link)
+		added.size, added.born, added.pool = e.Size, now, pool
 		l.live++
 		p.owner.live++
 		if l.copy != nil {
-			l.copy.put(p, &added)
+			l.copy.put(p, added)
 		}
 	}
 	p.counters.Allocs++

@@ -184,8 +184,9 @@ func (r *restorer) record(b []byte) error {
 		old.size, old.pool, old.born = e.size, e.pool, e.born
 		r.l.book(p, old, +1)
 	case what == recordPut:
-		p.table.insert(e, link)
-		r.l.book(p, &e, +1)
+		added := p.table.insert(e.kind, e.dev, e.id, link)
+		added.size, added.pool, added.born = e.size, e.pool, e.born
+		r.l.book(p, added, +1)
 	case what == recordRemoved && old != nil:
 		r.l.book(p, old, -1)
 		p.table.remove(link)

@@ -112,17 +112,20 @@ func (t *table) find(k kind, dev uint16, id uint64) (e *entry, link *uint32) {
 	return nil, head
 }
 
-// insert adds an entry that find does not know, at the head that find gave.
-func (t *table) insert(e entry, head *uint32) {
-	next := *head
+// insert adds an entry that find does not know, at the head that find gave. What
+// is not its key is for the caller to say: an entry that is put together first
+// and copied then takes twice as long.
+func (t *table) insert(k kind, dev uint16, id uint64, head *uint32) *entry {
 	slot := t.take()
-	e.next, *head = next, slot+1
-	*t.at(slot) = e
+	e := t.at(slot)
+	e.id, e.dev, e.kind = id, dev, k
+	e.next, *head = *head, slot+1
 	t.live++
 	if t.live*bucketsPerEntry > t.buckets {
 		t.split()
 		t.split()
 	}
+	return e
 }
 
 // remove takes out the entry at a link that find gave.

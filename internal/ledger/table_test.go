@@ -16,7 +16,7 @@ func TestTableGrowsAndShrinks(t *testing.T) {
 	order := rand.New(rand.NewPCG(1, 2)).Perm(n)
 	for _, i := range order {
 		_, head := table.find(buffer, uint16(i%3), uint64(i)*32)
-		table.insert(entry{id: uint64(i) * 32, size: uint64(i) + 1, kind: buffer, dev: uint16(i % 3)}, head)
+		table.insert(buffer, uint16(i%3), uint64(i)*32, head).size = uint64(i) + 1
 	}
 	check := func(from int) {
 		t.Helper()

@@ -136,7 +136,7 @@ func (d *decoder) decodeLocked(b []byte, end ending) (n int, req request, stop, 
 				f, d.mode = f[:k], start
 			}
 		}
-		if d.unclear(f, len(f)) {
+		if len(f) < size128 && d.unclear(f, len(f)) {
 			return n, request{kind: askReading}, true, false
 		}
 		n += len(f)
@@ -313,11 +313,14 @@ func (d *decoder) add(f []byte, op ledger.Op, size int) {
 	if d.sentPID == 0 {
 		d.sentPID = framePID(f)
 	}
-	e := ledger.Event{ID: frameID(f), Size: le64(f[8:]), Device: frameDevice(f), Op: op}
+	// In its place, field by field: to copy what has just been put together takes
+	// longer than all the rest.
+	d.events = append(d.events, ledger.Event{})
+	e := &d.events[len(d.events)-1]
+	e.ID, e.Size, e.Device, e.Op = frameID(f), le64(f[8:]), frameDevice(f), op
 	if op == ledger.Alloc {
 		e.Pool = d.pool(f[16], size)
 	}
-	d.events = append(d.events, e)
 }
 
 // special turns a message that is no event into a request.
