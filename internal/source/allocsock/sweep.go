@@ -16,9 +16,9 @@ const (
 	hotWindow = 10 * time.Millisecond  //
 	coldIdle  = 20                     // sweeps in a row with less than coldBytes that make it cold again
 	coldBytes = 2 * size144            //
-	minPause  = 100 * time.Microsecond // below, sweeping costs more than it saves
+	minPause  = 200 * time.Microsecond // below, sweeping costs more than it saves
 	maxPause  = 2 * time.Millisecond   // how long a query on a swept connection may wait
-	fullSweep = 96 * size144           // bytes from one connection that call for a shorter pause
+	fullSweep = 128 * size144          // bytes from one connection that call for a shorter pause
 	lowSweep  = fullSweep / 2          // and for a longer one
 )
 
