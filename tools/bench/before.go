@@ -3,18 +3,34 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 )
 
 // benchBefore compares the throughput and the processor time of a message with
 // those of an older ttmond. Both run in turn, and what counts is the median of
-// the ratios of neighbours: whatever else the machine does changes both.
+// the ratios of neighbours: whatever else the machine does changes both. Ours is
+// without what the other has not (history, alerts, the watch over allocators);
+// what that takes, whatever clients do, is said apart.
 func benchBefore(l *lab) error {
 	base, err := buildBase()
 	if err != nil {
 		return err
 	}
 	if err := l.compile("writer", writerSource); err != nil {
+		return err
+	}
+	plain := filepath.Join(l.dir, "plain.toml")
+	if err := os.WriteFile(plain, []byte("[history]\nenabled = false\n"), 0o600); err != nil {
+		return err
+	}
+	ours := filepath.Join(l.bin, "ttmond")
+	starts := [2]func() (*node, error){
+		func() (*node, error) { return l.ttmondOf(base) },
+		func() (*node, error) { return l.ttmondOf(ours, "--listen", "off", "--no-uprobe", "--config", plain) },
+	}
+	if err := benchBackground(append(starts[:], l.ttmond)); err != nil {
 		return err
 	}
 	fmt.Printf("%46s %44s\n%-8s%15s", "1000 messages a second", "ns of CPU a message", "writers", "messages/write")
@@ -30,7 +46,7 @@ func benchBefore(l *lab) error {
 			var speed, cost [2]float64
 			for k := range 2 {
 				i := (k + round) % 2 // nobody is always the first
-				if speed[i], cost[i], err = l.fill([]string{base, ""}[i], c.writers, c.messages, c.batch); err != nil {
+				if speed[i], cost[i], err = l.fill(starts[i], c.writers, c.messages, c.batch); err != nil {
 					return err
 				}
 				speeds[i], costs[i] = append(speeds[i], speed[i]/1e3), append(costs[i], cost[i])
@@ -46,10 +62,32 @@ func benchBefore(l *lab) error {
 	return nil
 }
 
+// benchBackground is the processor time of ttmonds that nobody writes to.
+func benchBackground(starts []func() (*node, error)) error {
+	const seconds = 5
+	used := make([]float64, len(starts)) // ms a second
+	for i, start := range starts {
+		n, err := start()
+		if err != nil {
+			return err
+		}
+		before, err := n.quiet()
+		time.Sleep(seconds * time.Second)
+		after, cpuErr := cpuTime(n.cmd.Process.Pid)
+		n.end()
+		if err := errors.Join(err, cpuErr); err != nil {
+			return err
+		}
+		used[i] = (after - before).Seconds() * 1e3 / seconds
+	}
+	fmt.Printf("CPU without clients, ms a second: before %.1f, now %.1f, with history, alerts and the watch over allocators %.1f\n\n", used[0], used[1], used[2])
+	return nil
+}
+
 // fill runs one load against one ttmond; cost is ns of its processor time a
 // message.
-func (l *lab) fill(bin string, writers, messages, batch int) (perSecond, cost float64, err error) {
-	n, err := l.ttmondOf(bin)
+func (l *lab) fill(start func() (*node, error), writers, messages, batch int) (perSecond, cost float64, err error) {
+	n, err := start()
 	if err != nil {
 		return 0, 0, err
 	}

@@ -49,10 +49,12 @@ type node struct {
 	alloc, api string
 }
 
-func (l *lab) ttmond() (*node, error) { return l.ttmondOf("") }
+func (l *lab) ttmond() (*node, error) {
+	return l.ttmondOf(filepath.Join(l.bin, "ttmond"), "--listen", "off")
+}
 
-// ttmondOf is ttmond for an older one; "" for ours.
-func (l *lab) ttmondOf(bin string) (*node, error) {
+// ttmondOf starts a ttmond with more flags.
+func (l *lab) ttmondOf(bin string, flags ...string) (*node, error) {
 	dir, err := os.MkdirTemp(l.dir, "n")
 	if err != nil {
 		return nil, err
@@ -62,11 +64,7 @@ func (l *lab) ttmondOf(bin string) (*node, error) {
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return nil, err
 	}
-	args := []string{"--alloc-socket", n.alloc, "--socket", n.api, "--state-dir", dir, "--root", root}
-	if bin == "" {
-		bin, args = filepath.Join(l.bin, "ttmond"), append(args, "--listen", "off") // which the other does not know
-	}
-	n.cmd = exec.Command(bin, args...)
+	n.cmd = exec.Command(bin, append([]string{"--alloc-socket", n.alloc, "--socket", n.api, "--state-dir", dir, "--root", root}, flags...)...)
 	if err := n.cmd.Start(); err != nil {
 		return nil, err
 	}
