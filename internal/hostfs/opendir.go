@@ -126,6 +126,10 @@ func (d Dir) Read(name string, buf []byte) (n int, err error) {
 		return 0, err
 	}
 	defer unix.Close(fd)
+	return fill(fd, buf)
+}
+
+func fill(fd int, buf []byte) (n int, err error) {
 	for n < len(buf) {
 		m, err := unix.Read(fd, buf[n:])
 		switch {

@@ -21,6 +21,15 @@ func output(t *testing.T, h *sim.Host, name string, args ...string) string {
 	return string(out)
 }
 
+// readDescriptor reads the descriptor of a host at a root.
+func readDescriptor(root string) (*umd.Descriptor, error) {
+	b, err := os.ReadFile(filepath.Join(root, sim.MockDescriptor))
+	if err != nil {
+		return nil, err
+	}
+	return umd.Parse(b)
+}
+
 // TestMockDescriptor: commands in a host are told of a descriptor of its
 // boards, which any user can read and which follows what is plugged in.
 func TestMockDescriptor(t *testing.T) {
@@ -38,7 +47,7 @@ func TestMockDescriptor(t *testing.T) {
 	}
 	ctl(t, h, "unplug", "0")
 	until(t, "the descriptor is the p150's", func() bool {
-		d, err := umd.Read(hostfs.At(h.Root()), sim.MockDescriptor)
+		d, err := readDescriptor(h.Root())
 		return err == nil && len(d.Chips) == 1 && d.Chips[0].Device == 1
 	})
 }
@@ -78,7 +87,7 @@ func TestPlainDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	d, err := umd.Read(hostfs.At(dir), sim.MockDescriptor)
+	d, err := readDescriptor(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

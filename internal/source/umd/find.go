@@ -71,24 +71,32 @@ func (f *Finder) Poll() (fresh []Found, err error) {
 		}
 		now[p] = st
 	}
-	dumps := f.dumps(now)
+	tmp, noTmp := f.Root.OpenDir(dumpDir)
+	var dumps []string
+	if noTmp == nil {
+		defer tmp.Close()
+		dumps = f.dumps(tmp, now)
+	}
 	left := uint64(maxPoll)
 	for _, p := range append(slices.Clone(f.Paths), dumps...) {
 		st, there := now[p]
 		if !there || f.read[p] == st {
 			continue
 		}
-		load := Read
+		var d *Descriptor
+		var readErr error
 		if slices.Contains(f.Paths, p) {
-			load = readNamed
-		} else if st.size <= maxDescriptor { // a larger one is not parsed
-			if st.size > left {
-				delete(now, p) // for the next Poll
-				continue
+			d, readErr = readNamed(f.Root, p)
+		} else {
+			if st.size <= maxDescriptor { // a larger one is not parsed
+				if st.size > left {
+					delete(now, p) // for the next Poll
+					continue
+				}
+				left -= st.size
 			}
-			left -= st.size
+			d, readErr = f.readDump(tmp, p, st)
 		}
-		d, readErr := load(f.Root, p)
 		if readErr != nil {
 			err = errors.Join(err, readErr)
 			continue
@@ -100,18 +108,15 @@ func (f *Finder) Poll() (fresh []Found, err error) {
 }
 
 // dumps lists UMD's files, newest first, and notes their stamps.
-func (f *Finder) dumps(stamps map[string]stamp) (paths []string) {
-	tmp, err := f.Root.OpenDir(dumpDir)
-	if err != nil {
-		return nil
-	}
-	defer tmp.Close()
+func (f *Finder) dumps(tmp hostfs.Dir, stamps map[string]stamp) (paths []string) {
 	var buf [16 << 10]byte
 	tmp.Each(buf[:], func(name []byte) bool {
 		if strings.HasPrefix(string(name), dumpPrefix) {
-			p := path.Join(dumpDir, string(name), dumpName)
-			if st, err := f.stat(p); err == nil && (f.Trust == nil || f.Trust(st.uid)) {
-				paths, stamps[p] = append(paths, p), st
+			p := path.Join(string(name), dumpName)
+			st, err := tmp.StatHere(p)
+			if err == nil && isFile(st) && (f.Trust == nil || f.Trust(int(st.Uid))) {
+				p = path.Join(dumpDir, p)
+				paths, stamps[p] = append(paths, p), stampOf(st)
 			}
 		}
 		return true
@@ -123,18 +128,46 @@ func (f *Finder) dumps(stamps map[string]stamp) (paths []string) {
 	return paths[:min(len(paths), maxDumps)]
 }
 
+// stat looks at a path of the user's own.
 func (f *Finder) stat(p string) (stamp, error) {
 	st, err := f.Root.Stat(p)
 	if err != nil {
 		return stamp{}, err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+	if !isFile(st) {
 		return stamp{}, fmt.Errorf("%s: %w", p, errNotFile)
 	}
-	return stamp{st.Ino, uint64(st.Size), int(st.Uid), st.Mtim.Sec, uint32(st.Mtim.Nsec)}, nil
+	return stampOf(st), nil
 }
 
-var errNotFile = errors.New("not a regular file")
+func isFile(st unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFREG }
+
+func stampOf(st unix.Stat_t) stamp {
+	return stamp{st.Ino, uint64(st.Size), int(st.Uid), st.Mtim.Sec, uint32(st.Mtim.Nsec)}
+}
+
+// readDump reads one of UMD's files, if it is still that of who is trusted. Its
+// directory is anybody's: a link, or a mount in the way, is not followed.
+func (f *Finder) readDump(tmp hostfs.Dir, p string, trusted stamp) (*Descriptor, error) {
+	buf := make([]byte, min(trusted.size, maxDescriptor)+1)
+	n, st, err := tmp.ReadHere(strings.TrimPrefix(p, dumpDir+"/"), buf)
+	switch {
+	case err != nil:
+	case int(st.Uid) != trusted.uid:
+		err = fs.ErrPermission
+	case n > int(trusted.size) && n <= maxDescriptor:
+		err = errGrows // the next Poll sees more of it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the cluster descriptor: %w", &fs.PathError{Op: "read", Path: p, Err: err})
+	}
+	return parseFile(p, buf[:n])
+}
+
+var (
+	errNotFile = errors.New("not a regular file")
+	errGrows   = errors.New("it is being written")
+)
 
 // readNamed reads a descriptor at a path of the user's own, links and all.
 func readNamed(root hostfs.Root, p string) (*Descriptor, error) {
@@ -143,26 +176,6 @@ func readNamed(root hostfs.Root, p string) (*Descriptor, error) {
 		return nil, fmt.Errorf("reading the cluster descriptor: %w", err)
 	}
 	return parseFile(p, b)
-}
-
-// Read reads a descriptor at a path that somebody else chose. A link as its
-// last part is not followed, and only a regular file is waited for.
-func Read(root hostfs.Root, p string) (*Descriptor, error) {
-	dir, err := root.OpenDir(path.Dir(p))
-	if err != nil {
-		return nil, fmt.Errorf("reading the cluster descriptor: %w", err)
-	}
-	defer dir.Close()
-	for size := 64 << 10; ; size *= 8 {
-		buf := make([]byte, min(size, maxDescriptor+1))
-		n, err := dir.Read(path.Base(p), buf)
-		if err != nil {
-			return nil, fmt.Errorf("reading the cluster descriptor: %w", &fs.PathError{Op: "read", Path: p, Err: err})
-		}
-		if n < len(buf) || n > maxDescriptor {
-			return parseFile(p, buf[:n])
-		}
-	}
 }
 
 func parseFile(p string, b []byte) (*Descriptor, error) {

@@ -2,6 +2,7 @@ package umd
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/fusetest"
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
@@ -114,7 +117,7 @@ func TestReadDescriptor(t *testing.T) {
 	galaxy := samples(t)["6u_cluster_desc.yaml"]
 	long := append(bytes.Repeat([]byte("# a long comment\n"), 5000), galaxy...) // longer than the first buffer
 	write(t, filepath.Join(dir, "long.yaml"), long)
-	if d, err := Read(root, "/long.yaml"); err != nil || len(d.Chips) != 32 {
+	if d, err := readNamed(root, "/long.yaml"); err != nil || len(d.Chips) != 32 {
 		t.Errorf("%v", err)
 	}
 	write(t, filepath.Join(dir, "huge.yaml"), bytes.Repeat([]byte("# x\n"), maxDescriptor/4+1))
@@ -127,11 +130,10 @@ func TestReadDescriptor(t *testing.T) {
 	}
 	for p, want := range map[string]string{
 		"/huge.yaml":      "/huge.yaml is larger than 256 kB",
-		"/link.yaml":      "/link.yaml",
-		"/gone.yaml":      "read /gone.yaml",
+		"/gone.yaml":      "open /gone.yaml",
 		"/gone/desc.yaml": "/gone",
 	} {
-		if _, err := Read(root, p); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readNamed(root, p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", p, err, want)
 		}
 	}
@@ -149,5 +151,46 @@ func TestFinderTrust(t *testing.T) {
 	trusted = true
 	if found, _ := f.Poll(); len(found) != 1 {
 		t.Errorf("once trusted: %v", paths(found))
+	}
+}
+
+// What somebody puts into the place of a descriptor, or of a lock, keeps nobody
+// waiting: a filesystem of theirs that does not answer, a link to one, a fifo.
+func TestFilesThatWait(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "tmp/umd_true/cluster_descriptor.yaml"), []byte(tiny))
+	release := make(chan struct{})
+	for _, at := range []string{"tmp/umd_mounted", "elsewhere"} {
+		mount := filepath.Join(dir, at)
+		if err := os.MkdirAll(mount, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		fusetest.Mount(t, mount, map[string]fusefs.InodeEmbedder{
+			"cluster_descriptor.yaml":        &fusetest.File{Text: tiny, Release: release},
+			"TT_UMD_LOCK.CHIP_IN_USE_0_PCIe": &fusetest.File{Text: "lock", Release: release},
+		})
+	}
+	t.Cleanup(func() { close(release) }) // before the mounts are taken away
+	for link, to := range map[string]string{
+		"tmp/umd_linked": "elsewhere", "tmp/umd_file/cluster_descriptor.yaml": "elsewhere/cluster_descriptor.yaml",
+		"dev/shm/TT_UMD_LOCK.CHIP_IN_USE_0_PCIe": "elsewhere/TT_UMD_LOCK.CHIP_IN_USE_0_PCIe",
+	} {
+		link = filepath.Join(dir, link)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(filepath.Join(dir, to), link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mkfifo(filepath.Join(dir, "dev/shm/TT_UMD_LOCK.CHIP_IN_USE_1_PCIe"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+
+	f := Finder{Root: hostfs.At(dir)}
+	found, err := f.Poll()
+	if want := []string{"/tmp/umd_true/cluster_descriptor.yaml"}; !slices.Equal(paths(found), want) || err != nil {
+		t.Errorf("found %v, want %v; %v", paths(found), want, err)
+	}
+	locks, err := Locks(hostfs.At(dir), LockDir)
+	if len(locks) != 2 || locks[0].Held.Known() || locks[1].Held.Known() || err != nil {
+		t.Errorf("locks %+v, %v", locks, err)
 	}
 }

@@ -71,7 +71,7 @@ func Locks(root hostfs.Root, dir string) ([]Lock, error) {
 
 func readLock(d hostfs.Dir, name string, index int) Lock {
 	var buf [lockMax]byte
-	n, err := d.Read(name, buf[:])
+	n, _, err := d.ReadHere(name, buf[:]) // everybody may write there
 	if err != nil {
 		return Lock{Device: index, Held: model.Missing[bool](hostfs.Status(err), err.Error())}
 	}
