@@ -120,7 +120,7 @@ func (l *lab) pageOf32() (address string, pid int, stop func(), err error) {
 
 func weigh(address string) error {
 	total := 0
-	for _, path := range []string{"/", "/page.js", "/style.css", "/icon.svg"} {
+	for _, path := range []string{"/", "/page.js", "/stream.js", "/style.css", "/icon.svg"} {
 		r, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
 		if err != nil {
 			return err
@@ -170,7 +170,8 @@ func waitFor(tab context.Context, expr string) error {
 	return fmt.Errorf("the page never came to this: %s", expr)
 }
 
-// tabCost is the time of the page's main thread: scripts, styles, layout.
+// tabCost is the time of the page's main thread: scripts, styles, layout. The worker
+// that reads the stream for all tabs is not in it.
 func tabCost(tab context.Context) error {
 	if _, err := chromedp.Call(tab, performance.Enable, performance.EnableParams{}); err != nil {
 		return err
