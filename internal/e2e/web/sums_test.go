@@ -22,6 +22,10 @@ func TestSumOfUnknown(t *testing.T) {
 	b.until("the sum is at least so much", `/^≥\d+ W$/.test(`+figure+`)`)
 	b.until("the chart says why", chart+`.querySelector(".legend").textContent.includes("a device is unknown")`)
 	b.until("it is hatched above", fmt.Sprintf("%s > %d", ink, 2*plain))
+	b.until("the API has a gap there", `(() => { const ago = (s) => new Date(Date.now() - s * 1000).toISOString();
+		return fetch("/api/v1/range?metric=power.draw&step=1s&start=" + ago(10) + "&end=" + ago(0)).then(r => r.json()).then(a => {
+			const last = (device) => a.series.find(s => s.device === device)?.values.at(-3) ?? null;
+			return last(2) !== null && last(3) === null; }); })()`)
 	b.shoot("sum-of-unknown")
 }
 
