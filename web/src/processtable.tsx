@@ -4,11 +4,12 @@ import { useMemo } from "preact/hooks";
 import { A } from "./parts";
 import { setQuery, useRoute } from "./route";
 import { mark } from "./figures";
-import type { Figure, Process, Said, SaidProcess, Snapshot } from "./types";
+import type { Figure, Pools, Process, Said, SaidProcess, Snapshot } from "./types";
 
 interface Row {
   p: Process;
   s: SaidProcess;
+  pools: Pools; // of all its devices, or of the one that is meant
   depth: number;
 }
 
@@ -43,8 +44,8 @@ const pool = (key: string, name: string, brief: boolean, narrow = false): Column
   num: true,
   brief,
   narrow,
-  text: (r) => r.s.pools[key]?.text ?? "",
-  rank: (r) => size(r.s.pools[key]),
+  text: (r) => r.pools[key]?.text ?? "",
+  rank: (r) => size(r.pools[key]),
 });
 
 const columns: Column[] = [
@@ -104,8 +105,11 @@ export function ProcessTable(p: { snap: Snapshot; said: Said; brief?: boolean; d
   const filter = q.get("filter") ?? "";
   const asTree = !p.brief && q.get("tree") === "1";
   const rows = useMemo(() => {
-    let list = p.snap.processes.map((proc, i): Row => ({ p: proc, s: p.said.processes[i]!, depth: 0 }));
-    if (p.device !== undefined) list = list.filter((r) => r.p.devices.some((d) => d.index === p.device));
+    let list = p.snap.processes.flatMap((proc, i): Row[] => {
+      const s = p.said.processes[i]!;
+      const use = proc.devices.findIndex((d) => d.index === p.device);
+      return p.device !== undefined && use < 0 ? [] : [{ p: proc, s, pools: s.uses[use]?.pools ?? s.pools, depth: 0 }];
+    });
     if (filter) list = list.filter((r) => matches(r, filter));
     list = sorted(list, key, down);
     return asTree ? tree(list) : list;
@@ -167,7 +171,7 @@ const cls = (c: Column): string => [c.num ? "num" : "", c.narrow ? "narrow" : ""
 
 function titleOf(c: Column, r: Row): string | undefined {
   if (c.key === "command") return c.text(r);
-  const f = r.s.pools[c.key];
+  const f = r.pools[c.key];
   if (f && mark(f.bound)) return r.s.uses.flatMap((u) => u.reasons).join("\n");
   return undefined;
 }

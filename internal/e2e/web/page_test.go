@@ -228,6 +228,12 @@ func TestGalaxy(t *testing.T) {
 	b.shoot("galaxy")
 	b.visit(n.url + "/topology?by=power")
 	b.until("links are drawn", `document.querySelectorAll(".graph .spot").length === 32`)
+	n.ctl("run", "name=pair,devices=0+1,kind=metal,dram=2G")
+	const dram = `(document.querySelector("td.c-dram")?.textContent ?? "")`
+	b.visit(n.url + "/processes")
+	b.until("a process has the sum of its devices", dram+`.endsWith("4.0 GiB")`)
+	b.visit(n.url + "/device/0")
+	b.until("on the page of one of them it has what it holds there", dram+`.endsWith("2.0 GiB")`)
 	b.visit(n.url + "/memory")
 	b.until("there is a tile for each", `document.querySelectorAll(".tile.device").length === 32`)
 }
