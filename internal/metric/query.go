@@ -35,7 +35,9 @@ func (f *Field[S]) Query(window string, selector ...string) (expr string, per fl
 		expr += "{" + strings.Join(all, ",") + "}"
 	}
 	if rate {
-		expr = "rate(" + expr + "[" + window + "])"
+		// Of a window that is known in part only, rate() makes too little: traffic
+		// would seem to begin and to fade where the counter was merely not read.
+		expr = "(rate(" + expr + "[" + window + "]) and " + expr + " and " + expr + " offset " + window + ")"
 	}
 	return expr, factor, true
 }

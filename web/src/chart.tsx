@@ -227,14 +227,23 @@ function drawUnknown(u: uPlot, p: Props, held: boolean): void {
   const { left, top, width, height } = u.bbox;
   const times = p.data?.times ?? [];
   const x = (i: number) => Math.min(Math.max(u.valToPos(times[i] ?? p.end, "x", true), left), left + width);
+  const y = (v: number) => u.valToPos(v, "y", true);
   for (const line of p.data?.lines ?? []) {
     c.save();
     c.beginPath();
     line.open?.forEach((open, i) => {
       const v = line.values[i] ?? null;
       if (!open || v === null) return;
-      const from = x(held ? i : Math.max(i - 1, 0));
-      c.rect(from, top, x(i + 1) - from, u.valToPos(v, "y", true) - top);
+      // Between two points a line slopes, and what is held does not.
+      const before = held ? v : (line.values[i - 1] ?? v);
+      const after = held ? v : (line.values[i + 1] ?? v);
+      const from = x(held || i === 0 ? i : i - 1);
+      c.moveTo(from, top);
+      c.lineTo(from, y(before));
+      c.lineTo(x(i), y(v));
+      c.lineTo(x(i + 1), y(after));
+      c.lineTo(x(i + 1), top);
+      c.closePath();
     });
     c.clip();
     c.strokeStyle = colour("edge");

@@ -227,10 +227,10 @@ function Connection(p: { s: State }) {
       </p>
     );
   }
-  if (s.skipped > 0) {
+  if (s.skipped >= 3) {
     return (
       <p class="banner info">
-        This connection is slow: {s.skipped} {s.skipped === 1 ? "snapshot was" : "snapshots were"} left out.
+        This connection, or this browser, is slow: {s.skipped} snapshots were left out.
       </p>
     );
   }

@@ -18,8 +18,10 @@ export interface State {
   received: number;
   /** Why there is no connection, or no such moment. */
   problem: string;
-  /** Snapshots that this viewer was too slow for. */
+  /** Snapshots of the last minute or so that this viewer was too slow for. */
   skipped: number;
+  /** performance.now() when the last of them was missed. */
+  missed: number;
   words: Words | null;
   metrics: Metric[];
   me: Me | null;
@@ -42,6 +44,7 @@ export const state: State = {
   received: 0,
   problem: "",
   skipped: 0,
+  missed: 0,
   words: null,
   metrics: [],
   me: null,
@@ -112,15 +115,18 @@ function take(n: News): void {
   }
   const missed = lastID > 0 && n.id > lastID + 1 ? n.id - lastID - 1 : 0;
   lastID = n.id;
+  const here = performance.now();
+  const recent = here - state.missed < 60_000 ? state.skipped : 0;
   const snap = JSON.parse(n.snapshot) as Snapshot;
   skew = (Date.parse(snap.time) + n.age - Date.now()) / 1000;
   changed({
     snap,
     said: n.said === null ? null : (JSON.parse(n.said) as Said),
     link: "live",
-    received: performance.now() - n.age,
+    received: here - n.age,
     problem: "",
-    skipped: state.skipped + missed,
+    skipped: recent + missed,
+    missed: missed > 0 ? here : state.missed,
   });
 }
 
