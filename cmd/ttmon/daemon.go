@@ -36,7 +36,7 @@ knows about boards and processes is shown by smi, top and mem.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var asJSON bool
+	var asJSON, alive bool
 	status := &cobra.Command{
 		Use:   "status",
 		Short: "Shows how ttmond is doing",
@@ -44,13 +44,26 @@ knows about boards and processes is shown by smi, top and mem.`,
 is connected, what it keeps, and who has reached which limit.
 
 Exit codes: 0 all is well, 1 something should be looked at, 2 something is late,
-3 no ttmond answers.`,
+3 no ttmond answers.
+
+With --alive it shows nothing, and ends with 0 unless ttmond does not answer (3),
+or the loop that serves programs does not (2): for a probe that would restart it. A
+restart mends no chip that hangs and no full disk.`,
 		Example: `  ttmon daemon status
   ttmon daemon status --json | jq .loop`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.daemonStatus(asJSON) },
+		RunE: func(*cobra.Command, []string) error {
+			switch {
+			case alive && asJSON:
+				return usage("--alive and --json cannot be used together")
+			case alive:
+				return a.daemonAlive()
+			}
+			return a.daemonStatus(asJSON)
+		},
 	}
 	status.Flags().BoolVar(&asJSON, "json", false, "the answer of /v1/health as it is")
+	status.Flags().BoolVar(&alive, "alive", false, "show nothing, and only ask whether ttmond needs a restart")
 	cmd.AddCommand(status, &cobra.Command{
 		Use:   "reload",
 		Short: "Has ttmond read its configuration again",
@@ -120,6 +133,22 @@ func (a *app) daemonStatus(asJSON bool) error {
 			return &exitError{code: checkCritical}
 		case len(h.Warnings) > 0:
 			return &exitError{code: checkWarning}
+		}
+		return nil
+	})
+}
+
+// daemonAlive asks what a watchdog asks: whether ttmond and its loop answer.
+func (a *app) daemonAlive() error {
+	return a.askDaemon(func(ctx context.Context, c *client.Client) error {
+		h, _, err := c.Health(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range h.Problems {
+			if p.Part == client.PartLoop {
+				return exitWith(checkCritical, "%s", words.Escape(p.Reason))
+			}
 		}
 		return nil
 	})

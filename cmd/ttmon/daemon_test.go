@@ -61,14 +61,15 @@ func TestDaemonStatus(t *testing.T) {
 		"budgets":[{"name":"descriptors","used":5,"limit":100,"limit_per_uid":25,"refused":3,"users":[{"uid":1000,"used":5,"refused":3}]}]}`
 	for name, c := range map[string]struct {
 		status, problems, warnings string
-		http, code                 int
+		http, code, alive          int
 		want                       []string
 	}{
 		"well": {status: "ok", http: 200, code: 0, want: []string{
 			"pid 7, up 1h1m40s", "longest turn 31.2ms (worked 1.2ms, waited for a processor or a lock), mostly clients", "worked longest 3ms, mostly ends", "kmd 3.1ms, shm 12s (late)", "12 of 1024", "clients waited 12ms", "1000",
 		}},
 		"to be looked at": {status: "ok", http: 200, code: 1, warnings: `{"part":"alloc_socket","reason":"not served: \u001b[2J"}`, want: []string{"alloc_socket: not served"}},
-		"late":            {status: "late", http: 503, code: 2, problems: `{"part":"loop","reason":"it does not answer"}`, want: []string{"late", "loop: it does not answer"}},
+		"late":            {status: "late", http: 503, code: 2, alive: 2, problems: `{"part":"loop","reason":"it does not answer"}`, want: []string{"late", "loop: it does not answer"}},
+		"a hung chip":     {status: "late", http: 503, code: 2, problems: `{"part":"kmd","reason":"has not answered for 12s"}`, want: []string{"kmd: has not answered for 12s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := daemonAt(t, map[string]func(http.ResponseWriter){"GET /v1/health": func(w http.ResponseWriter) {
@@ -87,10 +88,17 @@ func TestDaemonStatus(t *testing.T) {
 			if strings.Contains(out, "\x1b") {
 				t.Errorf("a control character reaches the terminal:\n%q", out)
 			}
+			// A restart would mend nothing but the loop.
+			if code, out, _ := runDaemonCommand(t, "--daemon", path, "daemon", "status", "--alive"); code != c.alive || out != "" {
+				t.Errorf("--alive: exit %d, want %d: %q", code, c.alive, out)
+			}
 		})
 	}
 	if code, _, errs := runDaemonCommand(t, "--daemon", "/no/such/socket", "daemon", "status"); code != 3 || !strings.Contains(errs, "no ttmond answers") {
 		t.Errorf("without a daemon: exit %d, %s", code, errs)
+	}
+	if code, _, errs := runDaemonCommand(t, "--daemon", "/no/such/socket", "daemon", "status", "--alive"); code != 3 {
+		t.Errorf("--alive without a daemon: exit %d, %s", code, errs)
 	}
 }
 

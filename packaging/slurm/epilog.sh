@@ -39,8 +39,7 @@ done
 if report=$(ttmon jobs --csv "$job" 2>&1); then
 	printf '%s\n' "$report" | sed 1d | say
 else
-	printf '%s\n' "$report" | say
-	exit 0
+	printf '%s\n' "$report" | say # no ttmond; a chip that hangs is seen without one
 fi
 [ -z "$left" ] || printf 'left: %s\n' "$left" | say
 

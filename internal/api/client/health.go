@@ -73,9 +73,12 @@ type Turn struct {
 	Work string  `json:"work"`  // what took longest
 }
 
+// PartLoop is the part of ttmond that serves the programs which report to it.
+const PartLoop = "loop"
+
 // Problem is one thing that is wrong.
 type Problem struct {
-	Part   string `json:"part"`
+	Part   string `json:"part"` // PartLoop, "snapshots", a source, …
 	Reason string `json:"reason"`
 }
 
