@@ -67,3 +67,24 @@ func TestSampledSummary(t *testing.T) {
 		t.Errorf("not ASCII:\n%s", got)
 	}
 }
+
+// What one process held is said of each chip only where all had the same.
+func TestOwnPeaks(t *testing.T) {
+	chip := func(dram, l1 uint64) runreport.Chip {
+		return runreport.Chip{Pools: []runreport.Pool{{Pool: model.DRAM, Peak: dram, AtLeast: true}, {Pool: model.L1, Peak: l1, Unsure: true}}}
+	}
+	p := printer{}
+	for _, c := range []struct {
+		chips []runreport.Chip
+		want  string
+	}{
+		{nil, "killed"},
+		{[]runreport.Chip{chip(3<<30, 2<<20)}, "DRAM ≥3.0 GiB  L1 ~2.0 MiB  killed"},
+		{[]runreport.Chip{chip(3<<30, 2<<20), chip(3<<30, 2<<20)}, "DRAM ≥3.0 GiB  L1 ~2.0 MiB  on each of 2 chips  killed"},
+		{[]runreport.Chip{chip(1<<30, 2<<20), chip(3<<30, 1<<20)}, "DRAM ≥3.0 GiB  L1 ~2.0 MiB  at most on one of 2 chips  killed"},
+	} {
+		if got := p.ownPeaks(runreport.Process{Killed: true, Chips: c.chips}); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

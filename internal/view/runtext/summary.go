@@ -159,13 +159,6 @@ func (p *printer) table(groups []group) {
 	for _, g := range groups {
 		label := g.label
 		for _, x := range g.pools {
-			peak := words.Bytes(x.Peak)
-			switch {
-			case x.Unsure:
-				peak = "~" + peak
-			case x.AtLeast:
-				peak = p.mark() + peak
-			}
 			left := words.Bytes(x.Left.Bytes)
 			if x.LeftUnknown {
 				left = "?"
@@ -174,18 +167,24 @@ func (p *printer) table(groups []group) {
 			if x.Capacity > 0 {
 				of = words.Bytes(x.Capacity)
 			}
-			p.line(" %s  %-8s  %s  %6s  %s  %s%s", words.Pad(label, width), words.PoolName(x.Pool), words.PadLeft(peak, 10), clock(x.PeakAt),
+			p.line(" %s  %-8s  %s  %6s  %s  %s%s", words.Pad(label, width), words.PoolName(x.Pool), words.PadLeft(p.peak(x), 10), clock(x.PeakAt),
 				words.PadLeft(of, 10), words.PadLeft(left, 10), p.remarks(x))
 			label = ""
 		}
 	}
 }
 
-func (p *printer) mark() string {
-	if p.o.ASCII {
-		return ">="
+// peak is the most that was held of a pool, with its doubt.
+func (p *printer) peak(x runreport.Pool) string {
+	switch {
+	case x.Unsure:
+		return "~" + words.Bytes(x.Peak)
+	case x.AtLeast && p.o.ASCII:
+		return ">=" + words.Bytes(x.Peak)
+	case x.AtLeast:
+		return "≥" + words.Bytes(x.Peak)
 	}
-	return "≥"
+	return words.Bytes(x.Peak)
 }
 
 func (p *printer) remarks(x runreport.Pool) string {
@@ -371,7 +370,7 @@ func (p *printer) processes(r *runreport.Report) {
 				p.line("   … and %d more", len(r.Processes)-i)
 				break
 			}
-			p.line("   %7d  %s  %s", q.PID, words.Pad(words.Escape(q.Name), 16), ownPeaks(q))
+			p.line("   %7d  %s  %s", q.PID, words.Pad(words.Escape(q.Name), 16), p.ownPeaks(q))
 		}
 	}
 	for _, q := range r.Processes {
@@ -384,15 +383,30 @@ func (p *printer) processes(r *runreport.Report) {
 	}
 }
 
-func ownPeaks(q runreport.Process) string {
-	var out []string
-	if len(q.Chips) > 0 {
-		for _, x := range q.Chips[0].Pools {
-			out = append(out, fmt.Sprintf("%s %s", words.PoolName(x.Pool), words.Bytes(x.Peak)))
+// ownPeaks says what a process held at its peaks: of several chips the most that
+// one of them had.
+func (p *printer) ownPeaks(q runreport.Process) string {
+	most, same := []runreport.Pool{}, true
+	for i, c := range q.Chips {
+		same = same && (i == 0 || slices.EqualFunc(c.Pools, most, func(x, y runreport.Pool) bool { return x.Pool == y.Pool && x.Peak == y.Peak }))
+		for _, x := range c.Pools {
+			switch j := slices.IndexFunc(most, func(y runreport.Pool) bool { return y.Pool == x.Pool }); {
+			case j < 0:
+				most = append(most, x)
+			case x.Peak > most[j].Peak:
+				most[j] = x
+			}
 		}
 	}
-	if len(q.Chips) > 1 {
+	var out []string
+	for _, x := range most {
+		out = append(out, words.PoolName(x.Pool)+" "+p.peak(x))
+	}
+	switch {
+	case len(q.Chips) > 1 && same:
 		out = append(out, fmt.Sprintf("on each of %d chips", len(q.Chips)))
+	case len(q.Chips) > 1:
+		out = append(out, fmt.Sprintf("at most on one of %d chips", len(q.Chips)))
 	}
 	if q.Killed {
 		out = append(out, "killed")
