@@ -122,8 +122,9 @@ bench: ## print the measurements that the docs quote, as ratios
 	@$(GO) run ./tools/bench $(SECTIONS)
 
 .PHONY: docs
-docs: ## write the generated pages of docs/ anew
-	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim ./internal/metric ./internal/wire -run 'TestDocs|TestAliasPages|TestFieldsPage|TestSchemaFile' -update
+docs: ## write the generated pages of docs/, and what the README shows, anew
+	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim ./internal/metric ./internal/wire ./internal/view/text ./internal/view/bankmap ./internal/view/runtext ./internal/view/tui/top \
+	  -run 'TestDocs|TestAliasPages|TestFieldsPage|TestSchemaFile|TestReadme' -update
 	$(GO) test ./cmd/ttmond -run TestManual -update
 
 .PHONY: install

@@ -116,7 +116,7 @@ func TestSnapshot(t *testing.T) {
 		_, body := h.get("/v1/snapshot")
 		first <- body
 	}()
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(20 * time.Millisecond) // it has asked by then; where it has not, the answer is the same
 	h.feed.Publish(snapshot(1))
 	for i, body := range []string{<-first, func() string { _, b := h.get("/v1/snapshot"); return b }()} {
 		got, err := wire.Decode([]byte(body))

@@ -51,7 +51,7 @@ func docs(t *testing.T) string {
 		}
 		say("")
 	}
-	say("`h` `j` `k` `l`, arrows, PgUp, PgDn, Home, End, `g` and `G` move. Ctrl-Z suspends.\n")
+	say("Arrows, `h` `j` `l`, PgUp, PgDn, Home, End, `g` and `G` move; `k` does, too, except on the main page, where it is F9.\n")
 	say("## Filter\n\n`/` filters processes, `--filter` and `top.processes.filter` start with a filter:\n")
 	say("```\nuser=root dram>1G device=3 cmd~llama\n(user=alice or user=bob) and not time<1h\n```\n")
 	say("Terms side by side must all hold; `and`, `or`, `not`, `!` and parentheses do what they say. `=` compares whole values and knows `*`, lists and ranges " +
