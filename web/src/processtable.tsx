@@ -121,7 +121,7 @@ export function ProcessTable(p: { snap: Snapshot; said: Said; brief?: boolean; d
   if (rows.length === 0) return <p class="empty">{filter ? "No process matches the filter." : "Nobody uses a device."}</p>;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Processes">
-      <table class="processes">
+      <table class={p.device === undefined ? "processes" : "processes beside"}>
         <thead>
           <tr>
             {shown.map((c) => (
