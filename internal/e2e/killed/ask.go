@@ -14,8 +14,11 @@ import (
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
-// get asks the API and reads the answer into to.
+// get asks the API and reads the answer into to. One that does not come in a
+// minute is an error: who asks asks again.
 func (l *loop) get(ctx context.Context, path string, to any) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	c := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

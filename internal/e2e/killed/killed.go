@@ -85,34 +85,51 @@ func Loop(ctx context.Context, o Options) (Result, error) {
 	return l.result, err
 }
 
+// daemon is a ttmond that runs.
+type daemon struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error // of its end, once it has ended
+}
+
 // start starts ttmond and waits until it answers, also from its history.
-func (l *loop) start(ctx context.Context) (*exec.Cmd, error) {
+func (l *loop) start(ctx context.Context) (*daemon, error) {
 	cmd := l.host.Command(context.Background(), filepath.Join(l.opt.Bin, "ttmond"), "--config", filepath.Join(l.dir, "ttmond.toml"), "--socket", l.socket(),
 		"--alloc-socket", filepath.Join(l.dir, "alloc"), "--state-dir", filepath.Join(l.dir, "state"), "--listen", "off", "--no-uprobe")
 	cmd.Stderr = &l.log
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+	d := &daemon{cmd: cmd, ended: make(chan struct{})}
+	go func() {
+		defer close(d.ended)
+		d.err = cmd.Wait()
+	}()
 	var noHistory, noSnapshot error
-	err := l.until(ctx, func() bool {
+	err := l.until(ctx, d, func() bool {
 		_, noHistory = l.samples(ctx)
 		_, noSnapshot = l.snapshot(ctx)
 		return noHistory == nil && noSnapshot == nil
 	})
 	if err != nil {
 		_ = cmd.Process.Signal(syscall.SIGQUIT) // where it is goes into the log
-		_ = cmd.Wait()
+		<-d.ended
 		err = errors.Join(err, noHistory, noSnapshot)
 	}
-	return cmd, err
+	return d, err
 }
 
 func (l *loop) socket() string { return filepath.Join(l.dir, "api") }
 
 // until waits for something, for minutes if need be: the host is simulated on
-// the machine that is overloaded.
-func (l *loop) until(ctx context.Context, holds func() bool) error {
+// the machine that is overloaded. A ttmond that has ended is not waited for.
+func (l *loop) until(ctx context.Context, d *daemon, holds func() bool) error {
 	for limit := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+		select {
+		case <-d.ended:
+			return fmt.Errorf("ttmond has ended: %w", d.err)
+		default:
+		}
 		if time.Now().After(limit) || ctx.Err() != nil {
 			return errors.Join(errors.New("it does not answer"), ctx.Err())
 		}
@@ -122,7 +139,7 @@ func (l *loop) until(ctx context.Context, holds func() bool) error {
 
 // round is one life of ttmond, and the look at what the next one knows of it.
 func (l *loop) round(ctx context.Context) error {
-	cmd, err := l.start(ctx)
+	d, err := l.start(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,14 +149,14 @@ func (l *loop) round(ctx context.Context) error {
 		last, err = l.look(ctx)
 	}
 	killed := time.Now()
-	if e := kill(cmd); err == nil {
+	if e := d.kill(); err == nil {
 		err = e
 	}
 	if err != nil {
 		return err
 	}
 	begun := time.Now()
-	if cmd, err = l.start(ctx); err != nil {
+	if d, err = l.start(ctx); err != nil {
 		return err
 	}
 	l.result.Opened = append(l.result.Opened, time.Since(begun))
@@ -153,16 +170,14 @@ func (l *loop) round(ctx context.Context) error {
 		}
 		l.result.Lost, l.result.Unseen = append(l.result.Lost, last.Sub(newest)), append(l.result.Unseen, killed.Sub(newest))
 	}
-	return errors.Join(err, kill(cmd))
+	return errors.Join(err, d.kill())
 }
 
 // kill ends a ttmond as nothing can be done about.
-func kill(cmd *exec.Cmd) error {
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		return err
-	}
-	_ = cmd.Wait() // it was killed: that is no error
-	return nil
+func (d *daemon) kill() error {
+	err := d.cmd.Process.Signal(syscall.SIGKILL)
+	<-d.ended
+	return err
 }
 
 // look asks for the newest snapshot, and for what happened.
@@ -180,7 +195,7 @@ func (l *loop) look(ctx context.Context) (time.Time, error) {
 
 // check looks for all events that were ever answered.
 func (l *loop) check(ctx context.Context) error {
-	cmd, err := l.start(ctx)
+	d, err := l.start(ctx)
 	if err != nil {
 		return err
 	}
@@ -195,5 +210,5 @@ func (l *loop) check(ctx context.Context) error {
 			l.result.Missing = append(l.result.Missing, fmt.Sprintf("%d %s (now: %q)", seq, text, there[seq]))
 		}
 	}
-	return errors.Join(err, kill(cmd))
+	return errors.Join(err, d.kill())
 }
