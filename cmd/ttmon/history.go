@@ -143,11 +143,13 @@ func (h *historyCmd) run(args []string) error {
 	if snap, err = sel.from(snap); err != nil {
 		return err
 	}
-	questions := make([]metricQuery, len(args))
-	for i, arg := range args {
-		if questions[i], err = h.question(arg, snap, len(sel) > 0); err != nil {
+	var questions []metricQuery
+	for _, arg := range metricArgs(args) {
+		q, err := h.question(arg, snap, len(sel) > 0)
+		if err != nil {
 			return err
 		}
+		questions = append(questions, q)
 	}
 	p := &plotter{client: c, snap: snap, start: start, end: end, step: h.step}
 	if h.json || h.csv {
@@ -214,9 +216,27 @@ func (h *historyCmd) printPlots(ctx context.Context, p *plotter, questions []met
 	return h.printText(out)
 }
 
+// isPromQL tells a question in PromQL from the name of a metric.
+func isPromQL(arg string) bool {
+	return strings.ContainsAny(arg, "({ ") || strings.HasPrefix(arg, "tenstorrent_")
+}
+
+// metricArgs takes names apart that have commas between them, as other commands
+// have them.
+func metricArgs(args []string) (list []string) {
+	for _, arg := range args {
+		if isPromQL(arg) {
+			list = append(list, arg)
+			continue
+		}
+		list = append(list, strings.Split(arg, ",")...)
+	}
+	return list
+}
+
 // question finds out what a METRIC is.
 func (h *historyCmd) question(arg string, snap *model.Snapshot, chosen bool) (metricQuery, error) {
-	if strings.ContainsAny(arg, "({ ") || strings.HasPrefix(arg, "tenstorrent_") {
+	if isPromQL(arg) {
 		return metricQuery{title: arg, expr: arg, divide: 1, decimals: 2}, nil
 	}
 	table := metric.Devices()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -61,6 +62,20 @@ func TestAgo(t *testing.T) {
 	for _, s := range []string{"", "d", "-1h", "nand", "99999d", "yesterday"} {
 		if got, err := ago("--since", s, now); err == nil {
 			t.Errorf("%q was taken for %v", s, got)
+		}
+	}
+}
+
+// Names may have commas between them; PromQL has its own.
+func TestMetricArgs(t *testing.T) {
+	for _, tt := range []struct{ args, want []string }{
+		{[]string{"power.draw"}, []string{"power.draw"}},
+		{[]string{"power.draw,clocks.current.aiclk", "fan.speed"}, []string{"power.draw", "clocks.current.aiclk", "fan.speed"}},
+		{[]string{`sum by (host, pci) (tenstorrent_power_watts)`}, []string{`sum by (host, pci) (tenstorrent_power_watts)`}},
+		{[]string{`tenstorrent_power_watts{a="1",b="2"}`}, []string{`tenstorrent_power_watts{a="1",b="2"}`}},
+	} {
+		if got := metricArgs(tt.args); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: %q, want %q", tt.args, got, tt.want)
 		}
 	}
 }

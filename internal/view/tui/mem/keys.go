@@ -194,9 +194,21 @@ func (s *State) Pause(on bool) {
 	}
 }
 
+// throughPast lists the keys that the footer begins with in the past.
+func (s *State) throughPast() []widget.Binding {
+	return []widget.Binding{
+		{Keys: []tui.Key{"<"}, Foot: "Earlier", Do: func() []tui.Effect { return s.lookBack(-time.Minute) }},
+		{Keys: []tui.Key{">"}, Foot: "Later", Do: func() []tui.Effect { return s.lookBack(time.Minute) }},
+		{Keys: []tui.Key{"esc"}, Foot: "Present", Do: func() []tui.Effect { s.present(); return nil }},
+	}
+}
+
 func (s *State) footer() []widget.Binding {
 	back := widget.Binding{Keys: []tui.Key{"q"}, Foot: "Back", Do: func() []tui.Effect { s.Back(); return nil }}
 	out := append(s.Keys(), s.alone()...)
+	if !s.past.at.IsZero() {
+		out = append(s.throughPast(), out...)
+	}
 	if s.depth != overview && (s.depth == oneHolder || len(s.chips()) > 1) {
 		out = append([]widget.Binding{back}, out...)
 	}

@@ -32,6 +32,9 @@ func TestLookBack(t *testing.T) {
 	if s.shown != old || len(s.chips()) != len(chipsOf(old, nil)) {
 		t.Error("the present overwrites the past")
 	}
+	if foot := s.footer(); foot[0].Foot != "Earlier" || foot[2].Foot != "Present" {
+		t.Errorf("the footer does not tell the way: %q, %q", foot[0].Foot, foot[2].Foot)
+	}
 	if s.trend.samples != 0 || len(s.trend.peak) != 0 {
 		t.Error("changes of the present stand beside figures of the past")
 	}

@@ -142,9 +142,14 @@ func (s *State) drawFooter(row cells.Area) {
 	widget.Footer(&s.hits, row, s.around.Leaves(s.bound(s.footKeys())))
 }
 
-// footKeys is the order of the footer: F-keys by number, then letters.
+// footKeys is the order of the footer: the way through the past, while that is
+// shown; F-keys by number; then letters.
 func (s *State) footKeys() []binding {
 	all := everywhere()
+	var past []binding
+	if !s.past.IsZero() {
+		past = throughPast()
+	}
 	if s.page != nil {
 		back := binding{keys: []tui.Key{"q"}, foot: "Back", do: func(s *State) []tui.Effect { s.page = nil; return nil }}
 		all = append(append([]binding{back}, s.page.keys()...), all[0], all[len(all)-1])
@@ -161,5 +166,5 @@ func (s *State) footKeys() []binding {
 			other = append(other, b)
 		}
 	}
-	return append(f, other...)
+	return append(append(past, f...), other...)
 }

@@ -23,8 +23,8 @@ func everywhere() []binding {
 		{keys: []tui.Key{"f1", "?"}, foot: "Help", help: "this help", do: func(s *State) []tui.Effect { s.dialog = &help{}; return nil }},
 		{keys: []tui.Key{"f2", "S"}, foot: "Setup", help: "setup: everything the configuration file can say", do: (*State).openSetup},
 		{keys: []tui.Key{"p"}, foot: "Pause", help: "pause and continue; samples are still taken", do: (*State).pause},
-		{keys: []tui.Key{"<"}, help: "look back a minute: everything as it was, from ttmond", do: func(s *State) []tui.Effect { return s.look(-time.Minute) }},
-		{keys: []tui.Key{">"}, help: "a minute later again; Esc returns to the present", do: func(s *State) []tui.Effect { return s.look(time.Minute) }},
+		{keys: []tui.Key{"<"}, help: "look back a minute: everything as it was, from ttmond", do: earlier},
+		{keys: []tui.Key{">"}, help: "a minute later again; Esc returns to the present", do: later},
 		{keys: []tui.Key{"{"}, help: "look back half an hour", do: func(s *State) []tui.Effect { return s.look(-30 * time.Minute) }},
 		{keys: []tui.Key{"}"}, help: "half an hour later again", do: func(s *State) []tui.Effect { return s.look(30 * time.Minute) }},
 		{keys: []tui.Key{"R"}, help: "ask for news now", do: func(*State) []tui.Effect { return []tui.Effect{tui.Refresh{}} }},
@@ -33,6 +33,18 @@ func everywhere() []binding {
 		{keys: []tui.Key{"ctrl-l"}, help: "draw the screen anew", do: func(*State) []tui.Effect { return []tui.Effect{tui.Repaint{}} }},
 		{keys: []tui.Key{"ctrl-z"}, help: "suspend", do: func(*State) []tui.Effect { return []tui.Effect{tui.Suspend{}} }},
 		{keys: []tui.Key{"f10", "ctrl-c"}, foot: "Quit", help: "quit", do: quit},
+	}
+}
+
+func earlier(s *State) []tui.Effect { return s.look(-time.Minute) }
+func later(s *State) []tui.Effect   { return s.look(time.Minute) }
+
+// throughPast lists the keys that the footer begins with in the past.
+func throughPast() []binding {
+	return []binding{
+		{keys: []tui.Key{"<"}, foot: "Earlier", do: earlier},
+		{keys: []tui.Key{">"}, foot: "Later", do: later},
+		{keys: []tui.Key{"esc"}, foot: "Present", do: func(s *State) []tui.Effect { s.present(); return nil }},
 	}
 }
 

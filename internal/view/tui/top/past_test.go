@@ -39,6 +39,9 @@ func TestLookBack(t *testing.T) {
 	if got := s.Update(tui.Key("<")); !got[0].(act.Look).At.Equal(now.Time.Add(-2 * time.Minute)) {
 		t.Errorf("further back: %v", got)
 	}
+	if foot := s.footKeys(); foot[0].foot != "Earlier" || foot[2].foot != "Present" {
+		t.Errorf("the footer does not tell the way: %q, %q", foot[0].foot, foot[2].foot)
+	}
 	s.Update(tui.Key("esc"))
 	if s.shown != s.live || s.paused || !s.past.IsZero() {
 		t.Error("Esc does not return to the present")
