@@ -11,6 +11,7 @@ import (
 // series is one that is, or recently was, there.
 type series struct {
 	labels labels.Labels
+	text   string               // of the labels, without the name
 	refs   [3]storage.SeriesRef // in the fine, coarse and memory databases
 	last   float64
 	gen    uint64 // the row in which it was seen last
@@ -26,6 +27,17 @@ type seriesSet struct {
 	max   int
 	byKey map[string]*series
 	key   []byte
+	// row is the last row, and at where this one is in it. Nearly always it is
+	// the same series in the same order, which is cheaper to find out than to
+	// look each one up.
+	row []seen
+	at  int
+}
+
+// seen is one series of a row.
+type seen struct {
+	f *prom.Family
+	x *series
 }
 
 func newSeriesSet(maximum int) seriesSet {
@@ -37,6 +49,23 @@ func (s *seriesSet) len() int { return len(s.byKey) }
 // find returns the series of a family with labels; nil if there are too many.
 // fresh: it was not there in the row before.
 func (s *seriesSet) find(f *prom.Family, text []byte) (x *series, fresh bool) {
+	if s.at < len(s.row) {
+		if l := &s.row[s.at]; l.f == f && l.x.text == string(text) {
+			s.at++
+			return l.x, l.x.ended
+		}
+	}
+	if x, fresh = s.lookUp(f, text); x != nil {
+		if s.at == len(s.row) {
+			s.row = append(s.row, seen{})
+		}
+		s.row[s.at] = seen{f, x}
+		s.at++
+	}
+	return x, fresh
+}
+
+func (s *seriesSet) lookUp(f *prom.Family, text []byte) (x *series, fresh bool) {
 	s.key = append(append(append(s.key[:0], f.Name...), '{'), text...)
 	if x := s.byKey[string(s.key)]; x != nil {
 		return x, x.ended
@@ -44,14 +73,17 @@ func (s *seriesSet) find(f *prom.Family, text []byte) (x *series, fresh bool) {
 	if len(s.byKey) >= s.max {
 		return nil, false
 	}
-	x = &series{labels: parseLabels(f.Name, string(text))}
-	s.byKey[string(s.key)] = x
+	key := string(s.key)
+	x = &series{labels: parseLabels(f.Name, string(text)), text: key[len(f.Name)+1:]}
+	s.byKey[key] = x
 	return x, true
 }
 
 // sweep calls ended with every series that was there before row gen and is not
 // in it.
 func (s *seriesSet) sweep(gen uint64, ended func(*series)) {
+	clear(s.row[s.at:])
+	s.row, s.at = s.row[:s.at], 0
 	for key, x := range s.byKey {
 		switch {
 		case x.gen == gen:

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -279,4 +280,44 @@ func FuzzParseLabels(f *testing.F) {
 	f.Add(`a="`)
 	f.Add(`="\`)
 	f.Fuzz(func(t *testing.T, s string) { parseLabels("m", s) })
+}
+
+// Series are found again whatever order they come in, and those that have ended
+// are forgotten after a while.
+func TestSeriesSet(t *testing.T) {
+	set := newSeriesSet(3)
+	gen := uint64(0)
+	row := func(names ...string) (found []*series, ended int) {
+		gen++
+		for _, name := range names {
+			x, _ := set.find(power, []byte(name))
+			if x != nil {
+				x.gen, x.ended = gen, false
+			}
+			found = append(found, x)
+		}
+		set.sweep(gen, func(*series) { ended++ })
+		return found, ended
+	}
+	first, _ := row(`a="1"`, `b="1"`, `c="1"`)
+	for _, tt := range []struct {
+		names []string
+		want  []*series
+		ended int
+	}{
+		{[]string{`a="1"`, `b="1"`, `c="1"`}, first, 0},
+		{[]string{`c="1"`, `a="1"`}, []*series{first[2], first[0]}, 1},
+		{[]string{`a="1"`, `b="1"`, `c="1"`}, first, 0},
+		{[]string{`a="1"`, `d="1"`, `c="1"`}, []*series{first[0], nil, first[2]}, 1}, // one too many
+		{[]string{`a="1"`}, first[:1], 1},
+	} {
+		if got, ended := row(tt.names...); !slices.Equal(got, tt.want) || ended != tt.ended {
+			t.Errorf("row %d: %v, want %v; %d ended, want %d", gen, got, tt.want, ended, tt.ended)
+		}
+	}
+	gen += keepEnded
+	row(`a="1"`)
+	if again, _ := row(`a="1"`, `b="1"`, `d="1"`); again[0] != first[0] || again[1] == first[1] || again[2] == nil || set.len() != 3 {
+		t.Errorf("after a while: %v of %v, %d series", again, first, set.len())
+	}
 }

@@ -193,10 +193,14 @@ func (r *Reader) findDirs() {
 	}
 }
 
+// dirAge is for how long a process is believed to have the /dev/shm that it was
+// found to have. It changes when the process mounts another one.
+const dirAge = 15 * time.Second
+
 // reachDir marks the /dev/shm of a process as still reachable, and opens it
-// the first time.
+// the first time. One that could not be had is tried again sooner.
 func (r *Reader) reachDir(p *process) {
-	if r.now.Sub(p.shmAt) >= mapsAge {
+	if age := r.now.Sub(p.shmAt); age >= dirAge || p.shmErr != nil && age >= mapsAge {
 		p.shmAt = r.now
 		p.shm = inode{}
 		var d *shmDir
