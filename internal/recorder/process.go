@@ -147,7 +147,7 @@ func (r *Recorder) Told(told []track.Told, now time.Time) {
 			r.resync(p, t.Resync, now)
 		}
 		for j := range t.Events {
-			r.happened(p, &t.Events[j], t.Places)
+			r.ledgerEvent(p, &t.Events[j], t.Places)
 		}
 	}
 }
@@ -174,8 +174,8 @@ func frames(list []ledgerfile.Frame) (out []recording.Frame) {
 	return out
 }
 
-// happened takes in one event of a process.
-func (r *Recorder) happened(p *process, e *ledgerfile.Event, places *ledgerfile.Ledger) {
+// ledgerEvent takes in one event of a process.
+func (r *Recorder) ledgerEvent(p *process, e *ledgerfile.Event, places *ledgerfile.Ledger) {
 	l := p.lists[uint64(e.List)]
 	switch e.Kind {
 	case ledgerfile.EventMade:
@@ -196,34 +196,43 @@ func (r *Recorder) happened(p *process, e *ledgerfile.Event, places *ledgerfile.
 	if l == nil {
 		return // of a list from before a gap
 	}
-	x := item{at: e.Time, id: l.def.ID, block: blocks.Block{Addr: e.Address, Size: e.Bytes, Asked: e.Asked}}
 	switch e.Kind {
-	case ledgerfile.EventAlloc:
-		x.kind = recording.KindAlloc
-		x.block.Site = r.site(p, e.Time, places.Text(e.Tag), e.Node, func() []ledgerfile.Frame { return places.Stack(e.Node) })
-	case ledgerfile.EventFree:
-		x.kind = recording.KindFree
-	case ledgerfile.EventAsked:
-		x.kind = recording.KindAsked
-	case ledgerfile.EventClear:
-		x.kind = recording.KindClear
-	case ledgerfile.EventClosed:
-		x.kind = recording.KindClosed
-		delete(p.lists, uint64(e.List))
 	case ledgerfile.EventPool:
 		r.define(l, e.Time, e.Pool)
-		return
 	case ledgerfile.EventCut:
 		l.def.Cut = e.Address
 		r.changed(l, e.Time)
-		return
 	case ledgerfile.EventFailed:
 		r.failed(p, l, e)
-		return
-	default:
+	}
+	kind, ok := ofEvents[e.Kind]
+	if !ok {
 		return
 	}
-	if l.def.ID == 0 {
+	x := item{at: e.Time, kind: kind, block: blocks.Block{Addr: e.Address, Size: e.Bytes, Asked: e.Asked}}
+	if kind == recording.KindAlloc {
+		x.block.Site = r.site(p, e.Time, places.Text(e.Tag), e.Node, func() []ledgerfile.Frame { return places.Stack(e.Node) })
+	}
+	r.happened(p, uint64(e.List), x)
+}
+
+// ofEvents are the records of events of blocks and lists.
+var ofEvents = map[ledgerfile.EventKind]recording.Kind{
+	ledgerfile.EventAlloc: recording.KindAlloc, ledgerfile.EventFree: recording.KindFree, ledgerfile.EventAsked: recording.KindAsked,
+	ledgerfile.EventClear: recording.KindClear, ledgerfile.EventClosed: recording.KindClosed,
+}
+
+// happened takes in what happened to the list with the producer's number n, or to
+// a block of it, whoever told. Of a list from before a gap nothing is known.
+func (r *Recorder) happened(p *process, n uint64, x item) {
+	l := p.lists[n]
+	if l == nil {
+		return
+	}
+	if x.kind == recording.KindClosed {
+		delete(p.lists, n)
+	}
+	if x.id = l.def.ID; x.id == 0 {
 		l.early = append(l.early, x)
 		return
 	}

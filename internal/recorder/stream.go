@@ -162,23 +162,12 @@ func (r *Recorder) streamed(p *process, c *changes.Change) {
 		r.streamList(p, c.Def, at)
 		return
 	}
-	l := p.lists[uint64(c.List)]
-	if l == nil {
-		return
+	if kind, ok := ofChanges[c.Kind]; ok {
+		r.happened(p, uint64(c.List), item{at: at, kind: kind, block: blocks.Block{Addr: c.Addr, Size: c.Size, Asked: c.Asked}})
 	}
-	x := item{at: at, id: l.def.ID, block: blocks.Block{Addr: c.Addr, Size: c.Size, Asked: c.Asked}}
-	switch c.Kind {
-	case changes.Took:
-		x.kind = recording.KindAlloc
-	case changes.Gave:
-		x.kind = recording.KindFree
-	case changes.Cleared:
-		x.kind = recording.KindClear
-	case changes.Closed:
-		x.kind = recording.KindClosed
-		delete(p.lists, uint64(c.List))
-	default:
-		return
-	}
-	r.add(x)
+}
+
+// ofChanges are the records of changes to blocks and lists.
+var ofChanges = map[changes.Kind]recording.Kind{
+	changes.Took: recording.KindAlloc, changes.Gave: recording.KindFree, changes.Cleared: recording.KindClear, changes.Closed: recording.KindClosed,
 }
