@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -303,6 +304,14 @@ func TestProfile(t *testing.T) {
 	}
 	if _, err := Profile(r, at(0.5)); err == nil {
 		t.Error("a profile of a moment without blocks")
+	}
+}
+
+// Chips that are in the same lists hold the same.
+func TestAlike(t *testing.T) {
+	got := alike(map[uint32][]uint64{1: {7, 8, 9}, 2: {8, 7}, 3: {10}})
+	if want := map[uint64]uint64{7: 7, 8: 7, 9: 9, 10: 10}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -3,6 +3,7 @@ package export
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -104,7 +105,15 @@ func sumUp(r *recording.Reader, at time.Time) (map[poolKey]*poolSum, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &sumsUp{chips: chips, sums: map[poolKey]*poolSum{}, live: map[uint32]map[uint64]profiled{}}
+	same := alike(chips)
+	u := &sumsUp{chips: map[uint32][]uint64{}, sums: map[poolKey]*poolSum{}, live: map[uint32]map[uint64]profiled{}}
+	for list, all := range chips {
+		for _, chip := range all {
+			if first := same[chip]; !slices.Contains(u.chips[list], first) {
+				u.chips[list] = append(u.chips[list], first)
+			}
+		}
+	}
 	c := r.Begin()
 	for {
 		rec, err := c.NextUntil(at)
@@ -119,12 +128,40 @@ func sumUp(r *recording.Reader, at time.Time) (map[poolKey]*poolSum, error) {
 	for _, s := range u.sums {
 		s.settle()
 	}
-	return u.sums, nil
+	out := map[poolKey]*poolSum{}
+	for chip, first := range same {
+		for _, pool := range model.Pools() {
+			if s := u.sums[poolKey{first, pool}]; s != nil {
+				out[poolKey{chip, pool}] = s
+			}
+		}
+	}
+	return out, nil
+}
+
+// alike tells of each chip the first one that is in the same lists: at every
+// moment they hold the same, so one of them is summed up.
+func alike(chips map[uint32][]uint64) map[uint64]uint64 {
+	lists := map[uint64][]uint32{}
+	for _, list := range slices.Sorted(maps.Keys(chips)) {
+		for _, chip := range chips[list] {
+			lists[chip] = append(lists[chip], list)
+		}
+	}
+	first, out := map[string]uint64{}, map[uint64]uint64{}
+	for _, chip := range slices.Sorted(maps.Keys(lists)) {
+		key := fmt.Sprint(lists[chip])
+		if _, ok := first[key]; !ok {
+			first[key] = chip
+		}
+		out[chip] = first[key]
+	}
+	return out
 }
 
 // sumsUp sums up what places hold while a recording is read.
 type sumsUp struct {
-	chips map[uint32][]uint64 // of each list
+	chips map[uint32][]uint64 // of each list; of those that are alike, one
 	sums  map[poolKey]*poolSum
 	live  map[uint32]map[uint64]profiled // by list and address
 }

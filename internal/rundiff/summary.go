@@ -103,7 +103,7 @@ func Sum(r *recording.Reader, o Options) (*Side, error) {
 	if s.chips, err = r.Chips(); err != nil {
 		return nil, err
 	}
-	live := map[uint32]map[uint64]held{}
+	live := map[uint32]*liveList{}
 	c := r.Begin()
 	for {
 		rec, err := c.NextUntil(o.At)
@@ -116,8 +116,8 @@ func Sum(r *recording.Reader, o Options) (*Side, error) {
 		s.take(c.State, &rec, live, rec.Time.Sub(first).Seconds())
 	}
 	for _, list := range live {
-		for addr, x := range list {
-			key := blockKey{Place: x.place, bytes: x.bytes}
+		for addr, x := range list.blocks {
+			key := blockKey{Place: x.from.Place, bytes: x.bytes}
 			if o.Same {
 				key.addr, key.born, key.oneProgram = addr, x.born, true
 			}
@@ -128,45 +128,52 @@ func Sum(r *recording.Reader, o Options) (*Side, error) {
 	return s, s.snapshots(r, c, first)
 }
 
+// liveList is a list and what is held of it. Where its blocks count is found once.
+type liveList struct {
+	def    recording.List
+	pools  []*pool // of each of its chips
+	places map[uint32]*place
+	blocks map[uint64]held // by address
+}
+
+// place is a Place, and what it holds.
+type place struct {
+	Place
+	*amounts
+}
+
 // held is a block that is held.
 type held struct {
-	place Place
+	from  *place
 	bytes uint64 // of one chip
-	chips []uint64
 	born  int64
 }
 
-func (s *Side) take(state *recording.State, rec *recording.Record, live map[uint32]map[uint64]held, at float64) {
+func (s *Side) take(state *recording.State, rec *recording.Record, live map[uint32]*liveList, at float64) {
 	switch rec.Kind {
 	case recording.KindAlloc:
-		def, _, ok := state.List(rec.ID)
-		if !ok {
-			return
+		l := live[rec.ID]
+		if l == nil {
+			def, _, ok := state.List(rec.ID)
+			if !ok {
+				return
+			}
+			l = s.newList(def)
+			live[rec.ID] = l
 		}
 		s.Exact = true
-		s.drop(live, rec.ID, rec.Block.Addr)
-		site, _ := state.Site(rec.Block.Site)
-		x := held{place: Place{Pool: def.Pool, Tag: site.Tag}, bytes: rec.Block.Size * max(def.Geometry.Banks, 1), chips: s.chips[rec.ID], born: rec.Block.Born}
-		if f, ok := site.Where(); ok {
-			x.place.File, x.place.Line, x.place.Function = f.File, f.Line, f.Function
-		}
-		if live[rec.ID] == nil {
-			live[rec.ID] = map[uint64]held{}
-		}
-		live[rec.ID][rec.Block.Addr] = x
-		s.add(&x, at, rec.Again)
+		l.drop(rec.Block.Addr)
+		x := held{from: s.place(state, l, rec.Block.Site), bytes: rec.Block.Size * max(l.def.Geometry.Banks, 1), born: rec.Block.Born}
+		l.blocks[rec.Block.Addr] = x
+		l.add(&x, at, rec.Again)
 	case recording.KindFree:
-		s.drop(live, rec.ID, rec.Block.Addr)
+		live[rec.ID].drop(rec.Block.Addr)
 	case recording.KindClear, recording.KindClosed:
-		for addr := range live[rec.ID] {
-			s.drop(live, rec.ID, addr)
-		}
+		live[rec.ID].clear()
 	case recording.KindEnded:
 		for id, list := range live {
 			if _, _, open := state.List(id); !open {
-				for addr := range list {
-					s.drop(live, id, addr)
-				}
+				list.clear()
 			}
 		}
 	case recording.KindLost:
@@ -174,48 +181,75 @@ func (s *Side) take(state *recording.State, rec *recording.Record, live map[uint
 	}
 }
 
-func (s *Side) poolsOf(x *held) (out []*pool) {
-	for _, chip := range x.chips {
-		key := poolKey{fmt.Sprintf("chip %d", chip), x.place.Pool}
+func (s *Side) newList(def recording.List) *liveList {
+	l := &liveList{def: def, places: map[uint32]*place{}, blocks: map[uint64]held{}}
+	for _, chip := range s.chips[def.ID] {
+		key := poolKey{fmt.Sprintf("chip %d", chip), def.Pool}
 		if s.pools[key] == nil {
 			s.pools[key] = &pool{}
 		}
-		out = append(out, s.pools[key])
+		l.pools = append(l.pools, s.pools[key])
 	}
-	return out
+	return l
+}
+
+// place is where the blocks of a list that a site allocates are counted.
+func (s *Side) place(state *recording.State, l *liveList, id uint32) *place {
+	if p := l.places[id]; p != nil {
+		return p
+	}
+	site, _ := state.Site(id)
+	p := &place{Place: Place{Pool: l.def.Pool, Tag: site.Tag}}
+	if f, ok := site.Where(); ok {
+		p.File, p.Line, p.Function = f.File, f.Line, f.Function
+	}
+	if s.places[p.Place] == nil {
+		s.places[p.Place] = &amounts{}
+	}
+	p.amounts = s.places[p.Place]
+	l.places[id] = p
+	return p
 }
 
 // add takes in a block; one that is told again is not allocated again.
-func (s *Side) add(x *held, at float64, again bool) {
-	for _, p := range s.poolsOf(x) {
+func (l *liveList) add(x *held, at float64, again bool) {
+	for _, p := range l.pools {
 		if p.now += x.bytes; p.now > p.peak {
 			p.peak, p.peakAt = p.now, at
 		}
 	}
-	a := s.places[x.place]
-	if a == nil {
-		a = &amounts{}
-		s.places[x.place] = a
-	}
-	n := uint64(max(len(x.chips), 1))
+	n, a := uint64(max(len(l.pools), 1)), x.from.amounts
 	a.held, a.blocks = a.held+x.bytes*n, a.blocks+1
 	if !again {
 		a.total, a.allocs = a.total+x.bytes*n, a.allocs+1
 	}
 }
 
-func (s *Side) drop(live map[uint32]map[uint64]held, list uint32, addr uint64) {
-	x, ok := live[list][addr]
+// drop takes in that a block is gone. Of a list that is not known there is none.
+func (l *liveList) drop(addr uint64) {
+	if l == nil {
+		return
+	}
+	x, ok := l.blocks[addr]
 	if !ok {
 		return
 	}
-	delete(live[list], addr)
-	for _, p := range s.poolsOf(&x) {
+	delete(l.blocks, addr)
+	for _, p := range l.pools {
 		p.now -= x.bytes
 	}
-	a := s.places[x.place]
-	a.held -= x.bytes * uint64(max(len(x.chips), 1))
+	a := x.from.amounts
+	a.held -= x.bytes * uint64(max(len(l.pools), 1))
 	a.blocks--
+}
+
+func (l *liveList) clear() {
+	if l == nil {
+		return
+	}
+	for addr := range l.blocks {
+		l.drop(addr)
+	}
 }
 
 // snapshots takes what only they know: who held what at the moment, and, where
