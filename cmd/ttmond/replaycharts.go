@@ -56,7 +56,7 @@ func (c *recordedCharts) follow(ctx context.Context, path string) error {
 		return err
 	}
 	defer r.Close()
-	for cur := r.Begin(); ; {
+	for cur := r.Snapshots(); ; {
 		if err := c.readOn(ctx, cur); err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func NewPlayer(r *Reader) *Player {
 
 // firstSnapshot is when the first one was taken; the zero time if there is none.
 func (r *Reader) firstSnapshot() (at time.Time) {
-	c := r.Begin()
+	c := r.Snapshots()
 	for {
 		rec, err := c.Next()
 		if err != nil {

@@ -183,6 +183,7 @@ type Cursor struct {
 	started bool  // past the part that a key block restates
 	lost    bool  // a block was damaged: up to the next key block nothing is sure
 	resumed bool  // in the key block after that
+	only    bool  // snapshots: all about blocks is passed over
 	told    []Record
 }
 
@@ -208,6 +209,17 @@ func (r *Reader) Seek(t time.Time) (*Cursor, error) {
 
 // Begin is a Cursor before the first record.
 func (r *Reader) Begin() *Cursor { return &Cursor{State: newState(), r: r, ns: r.startOf(0)} }
+
+// Snapshots is a Cursor before the first record that passes over all that is about
+// blocks, which a busy program has far more of than there are snapshots.
+func (r *Reader) Snapshots() *Cursor {
+	c := r.Begin()
+	c.only = true
+	return c
+}
+
+// aboutBlocks tells which records are, definitions included.
+func (k Kind) aboutBlocks() bool { return k >= KindProcess && k <= kindHeld }
 
 // Next takes in the next record and returns it; io.EOF at the end, where more
 // may come after a Refresh of the Reader.
@@ -240,6 +252,9 @@ func (c *Cursor) NextUntil(t time.Time) (Record, error) {
 		c.records, c.ns = peek, ns
 		if kind == kindStart {
 			c.started, c.resumed = true, false
+			continue
+		}
+		if c.only && kind.aboutBlocks() {
 			continue
 		}
 		rec, err := c.apply(kind, ns, body)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -182,6 +183,38 @@ func TestEveryMomentIsRestored(t *testing.T) {
 	}
 	if got := of(c.State); !cmp.Equal(got, s.truth, cmp.AllowUnexported(truth{})) {
 		t.Error("the end differs")
+	}
+}
+
+// A cursor for snapshots tells the same ones, and nothing of blocks.
+func TestSnapshotsOnly(t *testing.T) {
+	w, path := create(t)
+	s := newRandomRecording(t, w, 7)
+	for s.now < 60 {
+		s.step(t)
+	}
+	ok(t, w.Close())
+	r, err := Open(path)
+	ok(t, err)
+	defer r.Close()
+	texts := func(c *Cursor) (out []string) {
+		for {
+			rec, err := c.Next()
+			if errors.Is(err, io.EOF) {
+				return out
+			}
+			ok(t, err)
+			if rec.Kind == KindSnapshot {
+				out = append(out, string(c.JSON()))
+			}
+		}
+	}
+	only := r.Snapshots()
+	if got, want := texts(only), texts(r.Begin()); len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("%d snapshots, or others than the %d that were written", len(got), len(want))
+	}
+	if n := len(only.Lists()) + len(only.Processes()); n != 0 {
+		t.Errorf("%d lists and processes", n)
 	}
 }
 

@@ -2,14 +2,12 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/lib/libtest"
 )
 
@@ -48,7 +46,14 @@ func benchRecord(l *lab) error {
 	if err := l.recordWatched(); err != nil {
 		return err
 	}
-	return l.recordedHour(file)
+	docs, err := snapshotsOf(file)
+	if err != nil {
+		return err
+	}
+	if err := l.recordedHour(docs); err != nil {
+		return err
+	}
+	return l.busyMinutes(docs)
 }
 
 // recordAllocations records a program that tells ten thousand events a second.
@@ -104,68 +109,4 @@ func size(file string) int64 {
 		return 0
 	}
 	return st.Size()
-}
-
-// recordedHour makes an hour of the snapshots of a shorter recording, opens it
-// and looks moments up.
-func (l *lab) recordedHour(from string) error {
-	r, err := recording.Open(from)
-	if err != nil {
-		return err
-	}
-	var docs [][]byte
-	c := r.Begin()
-	for {
-		rec, err := c.Next()
-		if err != nil {
-			break
-		}
-		if rec.Kind == recording.KindSnapshot {
-			docs = append(docs, c.JSON())
-		}
-	}
-	r.Close()
-	if len(docs) == 0 {
-		return fmt.Errorf("%s has no snapshots", from)
-	}
-	file := filepath.Join(l.dir, "hour.ttrec")
-	w, err := recording.Create(file, true)
-	if err != nil {
-		return err
-	}
-	start := time.Unix(1_800_000_000, 0)
-	used := ourCPU()
-	for s := range 3600 {
-		at := start.Add(time.Duration(s) * time.Second)
-		if err := w.Snapshot(at, docs[s%len(docs)]); err != nil {
-			return err
-		}
-		if err := w.Tick(at, time.Second); err != nil {
-			return err
-		}
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	used = ourCPU() - used
-	begin := time.Now()
-	if r, err = recording.Open(file); err != nil {
-		return err
-	}
-	defer r.Close()
-	opened := time.Since(begin)
-	const seeks = 30
-	begin = time.Now()
-	for range seeks {
-		c, err := r.Seek(start.Add(time.Duration(rand.IntN(3600)) * time.Second))
-		if err != nil {
-			return err
-		}
-		if _, err := c.Snapshot(); err != nil {
-			return err
-		}
-	}
-	fmt.Printf("an hour of 32 chips once a second: %.1f MB, %.1f s of CPU to encode; opened in %s ms, a moment is found in %s ms\n",
-		float64(size(file))/1e6, used.Seconds(), ms(opened), ms(time.Since(begin)/seeks))
-	return nil
 }
