@@ -75,8 +75,8 @@ func (f *file) close() {
 	f.fd = -1
 }
 
-// remove removes a dead ledger, if it still is the file that was judged. Who
-// may not, leaves it. It is for the sweep in which the file was seen.
+// remove removes a dead ledger, if it still is the file that was judged. It is
+// for the sweep in which the file was seen.
 func (f *file) remove() error {
 	st, err := f.in.stat(f.name)
 	if err != nil {

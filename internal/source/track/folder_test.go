@@ -104,10 +104,10 @@ func TestFoldersOfProcesses(t *testing.T) {
 // memory is not looked at: its files may not answer, even if its folder does.
 func TestFolderThatMayNotAnswer(t *testing.T) {
 	never := make(chan struct{})
-	t.Cleanup(func() { close(never) })
 	dir := t.TempDir()
 	name := ledgerfile.Prefix + "1-0123456789abcdef"
 	fusetest.Mount(t, dir, map[string]fs.InodeEmbedder{name: &fusetest.File{Text: "TTMONLDG", Release: never}})
+	t.Cleanup(func() { close(never) }) // before it is unmounted
 	r := NewReader(Options{Dir: t.TempDir(), Guard: proc.NewGuard(time.Minute)})
 	defer r.Close()
 	if s := r.Read([]model.ProcessID{withShm(t, dir)}); len(s.Processes)+len(s.Ended)+len(s.Failures) > 0 {
@@ -192,5 +192,39 @@ func TestTooManyBlocks(t *testing.T) {
 	defer all.Close()
 	if s := all.Read(nil); len(s.Processes) != 2 || len(s.Failures) > 0 {
 		t.Errorf("with room for both: %d processes, failures %v", len(s.Processes), s.Failures)
+	}
+}
+
+// A process that does not let anybody see what it maps is believed to keep its
+// ledger, and is not waited for.
+func TestMapsThatDoNotAnswer(t *testing.T) {
+	d, dir := driver(t)
+	do(t, d, "1", "list 77 0")
+	path, err := d.Do("path")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A ledger that names the process, and that it neither locks nor maps.
+	other := filepath.Join(dir, ledgerfile.Prefix+"1-0123456789abcdef")
+	if err := os.WriteFile(other, image, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := NewReader(Options{Dir: dir, Guard: proc.NewGuard(time.Minute)})
+	defer first.Close()
+	own := one(t, first)
+	guard := proc.NewGuard(time.Millisecond)
+	never := make(chan struct{})
+	defer close(never)
+	if _, err := guard.Run(model.ProcessID{PID: own.PID, StartTicks: own.Start}, func() { <-never }); !errors.Is(err, hostfs.ErrTimeout) {
+		t.Fatal(err)
+	}
+	r := NewReader(Options{Dir: dir, Guard: guard})
+	defer r.Close()
+	if s := r.Read(nil); len(s.Processes) != 2 || len(s.Ended) > 0 {
+		t.Errorf("%d processes, %d ended", len(s.Processes), len(s.Ended))
 	}
 }

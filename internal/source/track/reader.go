@@ -36,8 +36,8 @@ type Options struct {
 	// Events says that Events is called, before each Read and after it: the
 	// file of a process that has ended is held until its last ones are read.
 	Events bool
-	// Guard is for the folders of containers: what a process sees as its root
-	// may be mounted from anywhere, and not answer. Nil: they are waited for.
+	// Guard is for what a process can keep from answering: its folder, which may
+	// be mounted from anywhere, and what it maps. Nil: it is waited for.
 	Guard *proc.Guard
 	// MaxBlocks is how many blocks are read of all ledgers of one user, who
 	// decides how many there are. Zero: no limit.
@@ -262,7 +262,7 @@ func (r *Reader) unlocked(f *file) (pid int, alive bool) {
 	if err != nil || st.Gone() || st.Start != f.ledger.StartTicks {
 		return 0, false
 	}
-	return pid, hasMapped(r.opts.Root, pid, f.inode)
+	return pid, r.hasMapped(model.ProcessID{PID: pid, StartTicks: st.Start}, f.inode)
 }
 
 func ownNamespace(root hostfs.Root) uint64 {
@@ -279,11 +279,22 @@ const mapsPatience = 100 * time.Millisecond
 
 // hasMapped tells whether a process maps a file. One that lives and of which that
 // cannot be told in time is believed to.
-func hasMapped(root hostfs.Root, pid int, file inode) bool {
+func (r *Reader) hasMapped(id model.ProcessID, file inode) bool {
 	// "address perms offset major:minor inode path"
 	mark := fmt.Sprintf(" %02x:%02x %d ", unix.Major(file.dev), unix.Minor(file.dev), file.ino)
-	does, err := proc.MapsMention(root, pid, time.Now().Add(mapsPatience), mark)
-	return does || errors.Is(err, proc.ErrNotSaid)
+	root, does := r.opts.Root, false
+	look := func() {
+		mentioned, err := proc.MapsMention(root, id.PID, time.Now().Add(mapsPatience), mark)
+		does = mentioned || errors.Is(err, proc.ErrNotSaid)
+	}
+	if r.opts.Guard == nil {
+		look()
+		return does
+	}
+	if _, err := r.opts.Guard.Run(id, look); err != nil {
+		return true
+	}
+	return does
 }
 
 // belongsToRun tells whether a `ttmon run` will read and remove the ledger.
@@ -306,7 +317,7 @@ func (r *Reader) belongsToRun(f *file) bool {
 // the file is there.
 func (r *Reader) removeFileOf(f *file) {
 	if r.opts.Remove && f.seen == r.seq && (r.opts.All || f.uid == os.Geteuid()) {
-		_ = f.remove() // who may not, leaves it to who may
+		_ = f.remove() // where we may not, somebody else will
 	}
 }
 
