@@ -55,7 +55,7 @@ func (l *List) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	pool, ok := poolByName(j.Pool)
+	pool, ok := model.PoolNamed(j.Pool)
 	if !ok {
 		return fmt.Errorf("a list of blocks of the unknown pool %q", j.Pool)
 	}
@@ -69,15 +69,6 @@ func (l *List) UnmarshalJSON(data []byte) error {
 	}
 	l.Contradictions, l.Peak = j.Contradictions, j.Peak
 	return nil
-}
-
-func poolByName(name string) (model.Pool, bool) {
-	for _, p := range model.Pools() {
-		if p.String() == name {
-			return p, true
-		}
-	}
-	return 0, false
 }
 
 type allocatorJSON struct {

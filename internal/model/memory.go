@@ -21,6 +21,16 @@ func (p Pool) String() string { return poolNames[p] }
 // Pools lists all pools in display order.
 func Pools() []Pool { return []Pool{DRAM, L1, L1Small, Trace, CB, Kernel} }
 
+// PoolNamed finds a pool by its name; ok is false where there is none.
+func PoolNamed(name string) (p Pool, ok bool) {
+	for i, n := range poolNames {
+		if n == name {
+			return Pool(i), true
+		}
+	}
+	return 0, false
+}
+
 // PoolBytes is a number of bytes per pool. An array, so that adding a pool
 // reaches every place that sums them.
 type PoolBytes [NumPools]Bytes

@@ -210,7 +210,7 @@ func (s *State) define(kind Kind, body []byte, r *Record) error {
 }
 
 func (s *State) defineList(def List) error {
-	pool, ok := poolByName(def.Pool)
+	pool, ok := model.PoolNamed(def.Pool)
 	if !ok {
 		return fmt.Errorf("%w: a list of the unknown pool %q", ErrDamaged, def.Pool)
 	}
@@ -227,15 +227,6 @@ func (s *State) defineList(def List) error {
 	l.def = def
 	l.live.Geometry, l.live.Cut, l.live.Origin = def.Geometry, def.Cut, origin
 	return nil
-}
-
-func poolByName(name string) (model.Pool, bool) {
-	for _, p := range model.Pools() {
-		if p.String() == name {
-			return p, true
-		}
-	}
-	return 0, false
 }
 
 // happened takes in what happened to blocks, lists and processes.

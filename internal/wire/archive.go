@@ -144,50 +144,38 @@ func rare[T value](a archive, key string, v *T) {
 
 // rareNumbers is a list of numbers that is there only where it is not empty.
 func rareNumbers(a archive, key string, list *[]int) {
-	if !a.maybe(key, len(*list) > 0) {
-		return
+	if a.maybe(key, len(*list) > 0) {
+		elements(a, list, archive.int)
 	}
-	n := a.list(len(*list))
-	if a.reads() && n > 0 {
-		*list = make([]int, n)
-	}
-	for i := range *list {
-		a.item()
-		a.int(&(*list)[i])
-	}
-	a.endList()
 }
 
-// items visits a list of objects. An empty list is [] in JSON and nil in the model.
-func items[T any](a archive, key string, list *[]T, each func(archive, *T)) {
-	if !a.key(key) {
-		return
-	}
+// elements visits a list. An empty one is [] in JSON and nil in the model.
+func elements[T any](a archive, list *[]T, each func(archive, *T)) {
 	n := a.list(len(*list))
 	if a.reads() && n > 0 {
 		*list = make([]T, n)
 	}
 	for i := range *list {
 		a.item()
-		a.begin()
 		each(a, &(*list)[i])
-		a.close()
 	}
 	a.endList()
 }
 
-// strings visits a list of strings.
+// items is a list of objects.
+func items[T any](a archive, key string, list *[]T, each func(archive, *T)) {
+	if a.key(key) {
+		elements(a, list, func(a archive, v *T) {
+			a.begin()
+			each(a, v)
+			a.close()
+		})
+	}
+}
+
+// strings is a list of strings.
 func strings(a archive, key string, list *[]string) {
-	if !a.key(key) {
-		return
+	if a.key(key) {
+		elements(a, list, archive.string)
 	}
-	n := a.list(len(*list))
-	if a.reads() && n > 0 {
-		*list = make([]string, n)
-	}
-	for i := range *list {
-		a.item()
-		a.string(&(*list)[i])
-	}
-	a.endList()
 }

@@ -174,11 +174,10 @@ func Parse(line []byte) (b Batch, err error) {
 
 // check finds the pool by its name, which is all that is told of it.
 func (l *List) check() error {
-	for _, p := range model.Pools() {
-		if p.String() == l.Pool {
-			l.Geometry.Pool = p
-			return nil
-		}
+	pool, ok := model.PoolNamed(l.Pool)
+	if !ok {
+		return fmt.Errorf("a line about allocations: there is no pool %q", l.Pool)
 	}
-	return fmt.Errorf("a line about allocations: there is no pool %q", l.Pool)
+	l.Geometry.Pool = pool
+	return nil
 }

@@ -49,7 +49,6 @@ type Store struct {
 
 	mu    sync.Mutex
 	files []*file // oldest first; the last one is appended to
-	err   error   // of the last Put
 }
 
 // file is one file and where its records are. Only the one that is appended to
@@ -137,8 +136,7 @@ func parseHeader(h []byte, at int64) (r record, ok bool) {
 func (s *Store) Put(at time.Time, body []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.err = s.put(at.UnixMilli(), body)
-	return s.err
+	return s.put(at.UnixMilli(), body)
 }
 
 func (s *Store) put(ms int64, body []byte) error {
