@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/e2e/programs"
 )
 
 // arena is a host on which somebody means harm: a real ttmond under limits,
@@ -106,6 +108,9 @@ func (a *arena) makeTools() {
 	a.t.Helper()
 	a.tools = a.t.TempDir()
 	if err := os.Chmod(a.tools, 0o755); err != nil {
+		a.t.Fatal(err)
+	}
+	if _, _, err := programs.Allocating(a.tools); err != nil { // for those who follow what it does
 		a.t.Fatal(err)
 	}
 	for dir := filepath.Dir(a.tools); len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {

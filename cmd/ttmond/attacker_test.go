@@ -59,6 +59,7 @@ var attacks = map[string]func(place) error{
 	"flood":       attackFlood,
 	"api":         attackAPI,
 	"deaths":      attackDeaths,
+	"followers":   attackFollowers,
 	"victim":      victim,
 	"holder":      holder,
 	"writer":      attackWriter,

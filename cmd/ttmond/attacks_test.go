@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -322,6 +323,53 @@ func attackAPI(p place) error {
 		_, _ = io.WriteString(c, request)
 		if n%5 == 0 {
 			c.Close()
+		}
+	}
+}
+
+// attackFollowers: a program that allocates as fast as it can, and many who want
+// to be told of each of its blocks: some read nothing, some next to nothing, some
+// leave at once.
+func attackFollowers(p place) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(self)
+	cmd := exec.Command(filepath.Join(dir, "program"), filepath.Join(dir, "libtt_metal.so"))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(in, "make 1048576 5\nloop 1000000000 0\n"); err != nil {
+		return err
+	}
+	ready()
+	var kept []net.Conn // or they would be closed
+	for n := 0; ; n++ {
+		c, err := net.Dial("unix", p.api)
+		if err != nil {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		_, _ = io.WriteString(c, "GET /v1/allocations HTTP/1.1\r\nHost: x\r\n\r\n")
+		switch n % 3 {
+		case 0:
+			c.Close()
+		case 1:
+			kept = append(kept, c)
+		default:
+			go func() {
+				defer c.Close()
+				for b := make([]byte, 16); ; time.Sleep(100 * time.Millisecond) {
+					if _, err := c.Read(b); err != nil {
+						return
+					}
+				}
+			}()
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	apiclient "github.com/ttmon/ttmon/internal/api/client"
 )
 
 // Each attack, by a user of its own, three at a time.
@@ -46,6 +48,38 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Users follow their own allocations in masses, and do not read: root is still
+// told of all of them.
+func TestHostileFollowers(t *testing.T) {
+	a := newArena(t)
+	a.begin()
+	if st := a.watchState(); st["state"] != "on" {
+		t.Skipf("the kernel does not let us watch: %v", st["reason"])
+	}
+	for uid := range 2 {
+		a.play(60000+uid, "followers")
+	}
+	a.await("followers to be refused", func() bool { return strings.Contains(a.current.log.String(), "budget=api_followers") })
+	var stream *apiclient.Changes
+	a.await("a place for root", func() (ok bool) {
+		var err error
+		stream, err = apiclient.FollowChanges(t.Context(), a.api)
+		return err == nil
+	})
+	defer stream.Close()
+	told := map[int]bool{} // by pid
+	for len(told) < 2 {
+		b, err := stream.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range b.States {
+			told[s.PID] = true
+		}
+	}
+	a.settle()
 }
 
 // Somebody occupies and locks all the paths they can reach, while ttmond is
