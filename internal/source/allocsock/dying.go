@@ -17,8 +17,9 @@ import (
 // longer loses the rest.
 const deathTime = 2 * time.Second
 
-// maxBacklog is how many clients wait to be accepted at most: the first of
-// them are behind us after so many accepts.
+// maxBacklog is how many clients wait to be accepted at most, also on a socket
+// that somebody else has made: the first of them are behind us after so many
+// accepts.
 const maxBacklog = 4096
 
 // death is what is still to be done for a process that has ended.

@@ -321,7 +321,13 @@ func (s *Server) Listen(fd int) {
 	})
 }
 
+// backlog is how many clients wait to be accepted at most, once we listen. All
+// users wait in one queue, and who comes when it is full waits for a place in it:
+// a longer one would only be a longer wait behind somebody who connects in a loop.
+const backlog = 512
+
 func (s *Server) listen(fd int) error {
+	_ = unix.Listen(fd, backlog) // whoever made it may have allowed more
 	// Newer kernels have accepted sockets inherit it, from the first byte.
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
 	if err := s.watch(fd, unix.EPOLLIN, watch{}); err != nil {
