@@ -82,7 +82,7 @@ func (q *fleetQuery) fleet() (*text.Fleet, error) {
 		expr string
 		do   func(map[string]string, float64)
 	}{
-		{"sum " + by + ", state) (tenstorrent_devices_in_state)", func(l map[string]string, v float64) { get(l).Chips[model.State(l["state"])] = int(v) }},
+		{"sum " + by + ", state) (tenstorrent_devices_in_state)", func(l map[string]string, v float64) { get(l).Chips[stateOf(l)] += int(v) }},
 		{"max " + by + ") (tenstorrent_asic_temperature_celsius)", func(l map[string]string, v float64) { get(l).Temperature = v }},
 		{"sum " + by + ") (tenstorrent_core_power_watts)", func(l map[string]string, v float64) { get(l).Power = v }},
 		{"sum " + by + `) (tenstorrent_memory_used_bytes{pool="dram"})`, func(l map[string]string, v float64) { get(l).Used = v }},
@@ -129,6 +129,15 @@ func (q *fleetQuery) fleet() (*text.Fleet, error) {
 	return f, nil
 }
 
+// stateOf is the state that a label names. Whoever writes to the engine chooses the
+// label, a ttmond of the future too: what is no state of ours is not known.
+func stateOf(labels map[string]string) model.State {
+	if s := model.State(labels["state"]); slices.Contains(model.States(), s) {
+		return s
+	}
+	return model.StateUnknown
+}
+
 // sortedAlerts lists alerts, the most severe first.
 func sortedAlerts(alerts map[string]*text.FleetAlert) (list []text.FleetAlert) {
 	for _, a := range alerts {
@@ -157,7 +166,7 @@ func (q *fleetQuery) cells(hosts []text.FleetHost) error {
 	err := q.each(`tenstorrent_device_state{`+q.label+`=~`+strconv.Quote(strings.Join(names, "|"))+`} == 1`, func(l map[string]string, _ float64) {
 		n, _ := strconv.Atoi(l["device"])
 		if h := at[l[q.label]]; h != nil {
-			h.States = append(h.States, text.FleetChip{Device: n, State: model.State(l["state"])})
+			h.States = append(h.States, text.FleetChip{Device: n, State: stateOf(l)})
 		}
 	})
 	for i := range hosts {
@@ -194,7 +203,7 @@ func (q *fleetQuery) host(name string) (*text.FleetHost, error) {
 		expr string
 		do   func(*text.FleetChip, map[string]string, float64)
 	}{
-		{`tenstorrent_device_state{` + only + `} == 1`, func(c *text.FleetChip, l map[string]string, _ float64) { c.State = model.State(l["state"]) }},
+		{`tenstorrent_device_state{` + only + `} == 1`, func(c *text.FleetChip, l map[string]string, _ float64) { c.State = stateOf(l) }},
 		{`tenstorrent_device_info{` + only + `}`, func(c *text.FleetChip, l map[string]string, _ float64) { c.Board = l["board"] }},
 		{`tenstorrent_asic_temperature_celsius{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Temperature = v }},
 		{`tenstorrent_core_power_watts{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Power = v }},

@@ -62,7 +62,7 @@ func (b books) placed(s *model.Snapshot, chips []cluster.Chip) error {
 			return fmt.Errorf("device %d has no chip %d", ch.Device, ch.Slot)
 		}
 		if id := d.Chips[ch.Slot].ID; id.V != ch.ID {
-			return fmt.Errorf("device %d chip %q is %d (%s), want %d; chips of no device: %d", ch.Device, ch.Name, id.V, id.Reason(), ch.ID, len(s.Unmatched))
+			return fmt.Errorf("device %d chip %q is %d (%s), want %d; chips that no device here has: %d", ch.Device, ch.Name, id.V, id.Reason(), ch.ID, len(s.Unmatched))
 		}
 	}
 	return nil

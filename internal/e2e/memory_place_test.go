@@ -36,7 +36,7 @@ func TestPlaces(t *testing.T) {
 					}
 				}
 				if len(s.Unmatched) > 0 {
-					t.Errorf("chips of no device: %+v", s.Unmatched)
+					t.Errorf("chips that no device here has: %+v", s.Unmatched)
 				}
 			})
 		}

@@ -40,7 +40,7 @@ func TestRights(t *testing.T) {
 		t.Fatal(r.err)
 	}
 	shared := on(2, metal.Options{UID: 1000})
-	mock := c.play(metal.Options{}, "open 4242", "alloc 4242 dram 1M") // of no device here
+	mock := c.play(metal.Options{}, "open 4242", "alloc 4242 dram 1M") // a chip that no device here has
 
 	// They all have device 0 open and account elsewhere: it is root's alone.
 	s := snapshot(t, c.host)
@@ -83,7 +83,7 @@ func TestRights(t *testing.T) {
 		}
 	}
 	if len(s.Unmatched) != 1 || s.Unmatched[0].Memory.Tracking != model.TrackDenied {
-		t.Errorf("the region of no device (process %d): %+v", mock.PID, s.Unmatched)
+		t.Errorf("the region of a chip that no device here has (process %d): %+v", mock.PID, s.Unmatched)
 	}
 	c.deniedEverywhere()
 }

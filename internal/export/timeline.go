@@ -44,7 +44,7 @@ type Series struct {
 	Group     Group
 	Name      string            // "Power", "DRAM L"
 	Field     string            // of the metric table, or what it is called there
-	Unit      string            // "W", "B", "MHz", "°C"; empty: none
+	Unit      string            // as the metric table has it: "W", "B", "MHz", "C"; empty: none
 	Prom      string            // its name in Prometheus; empty: it has none
 	PromBound string            // of the series there that says how it is to be read; empty: none
 	Type      string            // there: gauge or counter

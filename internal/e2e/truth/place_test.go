@@ -22,7 +22,7 @@ func placeScenarios() []scenario {
 		{"Wormhole Galaxy: a mesh half opened, seen by ttmond", alone, halfOpened},
 		{"n300 in reset", fast, inReset("n300")},
 		{"p300 in reset", 0, inReset("p300c")},
-		{"a chip of no device: a mock run", fast, mockRun},
+		{"a chip that no device here has: a mock run", fast, mockRun},
 	}
 }
 
@@ -156,7 +156,7 @@ func mockRun(s *stage) {
 	p := s.metal(metal.Options{}, "open 4476187513037", "alloc 4476187513037 dram 3G")
 	snap := s.look()
 	s.device(snap, 0, nil, model.DRAM)
-	s.fact("chips of no device", "1", fmt.Sprint(len(snap.Unmatched)))
+	s.fact("chips that no device here has", "1", fmt.Sprint(len(snap.Unmatched)))
 	if len(snap.Unmatched) == 1 {
 		s.figure("its chip dram", 3<<30, snap.Unmatched[0].Memory.Pools[model.DRAM].Used, append(snap.Unmatched[0].Memory.Doubts, s.doubtsOf(snap, p.PID)...))
 	}

@@ -285,7 +285,7 @@ func (s *Screen) drawHost(area cells.Area) {
 		if !math.IsNaN(c.Clock) {
 			clock = words.Whole(c.Clock) + " MHz"
 		}
-		at := row.Put(1, 0, fmt.Sprintf("%3d  %-14s ", c.Device, words.Truncate(words.Escape(c.Board), 14)), cells.Text)
+		at := row.Put(1, 0, fmt.Sprintf("%3d  %s ", c.Device, words.Fit(words.Escape(c.Board), 14)), cells.Text)
 		row.Put(at, 0, string(c.State), styleOf(c.State))
 		row.PutRight(at+19, 0, text.Celsius(c.Temperature), cells.Text)
 		row.PutRight(at+29, 0, text.Watts(c.Power), cells.Text)
