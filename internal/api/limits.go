@@ -96,8 +96,7 @@ func (s *Server) limited(h http.Handler) http.Handler {
 			return
 		}
 		defer s.budgets.queries.Give(uid, 1)
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(largeTimeout))
-		h.ServeHTTP(w, r)
+		h.ServeHTTP(&timed{ResponseWriter: w, limit: largeTimeout}, r)
 	})
 }
 

@@ -240,8 +240,7 @@ func (s *Server) handler() http.Handler {
 			heavy.ServeHTTP(w, r)
 			return
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
-		mux.ServeHTTP(w, r)
+		mux.ServeHTTP(&timed{ResponseWriter: w, limit: writeTimeout}, r)
 	})
 }
 
