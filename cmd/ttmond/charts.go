@@ -37,12 +37,12 @@ func (a *archive) ranges() func(ctx context.Context, expr string, start, end tim
 		if time.Since(start) > time.Hour || a.cfg.Collect.Interval.Duration > time.Second {
 			lookback = max(coarseLookback, 3*a.cfg.Collect.Interval.Duration)
 		}
-		return rangesOf(ctx, engine, a, expr, start, end, step, lookback)
+		return rangesOf(ctx, engine, a, expr, promapi.Window{Start: start, End: end, Step: step, Lookback: lookback})
 	}
 }
 
-func rangesOf(ctx context.Context, e *promql.Engine, q storage.Queryable, expr string, start, end time.Time, step, lookback time.Duration) ([]api.Series, error) {
-	lines, err := promapi.Range(ctx, e, q, expr, start, end, step, lookback)
+func rangesOf(ctx context.Context, e *promql.Engine, q storage.Queryable, expr string, w promapi.Window) ([]api.Series, error) {
+	lines, err := promapi.Range(ctx, e, q, expr, w)
 	if err != nil {
 		return nil, err
 	}

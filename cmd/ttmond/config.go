@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -197,7 +198,36 @@ func (c *config) keys() (names []string) {
 	return names
 }
 
+// check finds mistakes, and makes paths absolute.
 func (c *config) check() error {
+	if err := c.checkSockets(); err != nil {
+		return err
+	}
+	switch {
+	case c.Alloc.MaxBuffers < 1 || c.Alloc.MaxBuffers > ledger.MaxMaxBuffers:
+		return fmt.Errorf("alloc.max_buffers: %d is not between 1 and %d", c.Alloc.MaxBuffers, ledger.MaxMaxBuffers)
+	case c.Collect.Interval.Duration < 100*time.Millisecond || c.Collect.Interval.Duration > time.Hour:
+		return fmt.Errorf("collect.interval: %v is not between 100ms and 1h", c.Collect.Interval)
+	case c.Collect.Patience.Duration < 10*time.Millisecond || c.Collect.Patience.Duration > time.Minute:
+		return fmt.Errorf("collect.patience: %v is not between 10ms and 1m", c.Collect.Patience)
+	case !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format):
+		return fmt.Errorf("log.format: %q is none of auto, text, json", c.Log.Format)
+	}
+	if _, err := parseLevel(c.Log.Level); err != nil {
+		return err
+	}
+	for _, check := range []func() error{
+		c.Listen.check, c.Metrics.check, c.History.check, c.Uprobe.check, c.Fleet.check, c.Alerts.check, c.checkRemoteWrite,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSockets is for paths, and for who may use what is there.
+func (c *config) checkSockets() error {
 	for what, path := range map[string]*string{"alloc.socket": &c.Alloc.Socket, "api.socket": &c.API.Socket, "state_dir": &c.StateDir, "root": &c.Root} {
 		abs, err := filepath.Abs(*path)
 		if err != nil || *path == "" {
@@ -221,37 +251,13 @@ func (c *config) check() error {
 				unixsock.MaxPath-len(path)+len(strings.TrimSuffix(path, ".handover")))
 		}
 	}
-	switch {
-	case c.Alloc.Socket == c.API.Socket:
+	if c.Alloc.Socket == c.API.Socket {
 		return fmt.Errorf("alloc.socket and api.socket are both %s", c.API.Socket)
-	case c.Alloc.MaxBuffers < 1 || c.Alloc.MaxBuffers > ledger.MaxMaxBuffers:
-		return fmt.Errorf("alloc.max_buffers: %d is not between 1 and %d", c.Alloc.MaxBuffers, ledger.MaxMaxBuffers)
-	case c.Collect.Interval.Duration < 100*time.Millisecond || c.Collect.Interval.Duration > time.Hour:
-		return fmt.Errorf("collect.interval: %v is not between 100ms and 1h", c.Collect.Interval)
-	case c.Collect.Patience.Duration < 10*time.Millisecond || c.Collect.Patience.Duration > time.Minute:
-		return fmt.Errorf("collect.patience: %v is not between 10ms and 1m", c.Collect.Patience)
 	}
-	if _, err := parseLevel(c.Log.Level); err != nil {
-		return err
-	}
-	if err := c.Listen.check(); err != nil {
-		return err
-	}
-	if err := c.Metrics.check(); err != nil {
-		return err
-	}
-	if err := c.History.check(); err != nil {
-		return err
-	}
-	if err := c.Uprobe.check(); err != nil {
-		return err
-	}
-	if err := c.Fleet.check(); err != nil {
-		return err
-	}
-	if err := c.Alerts.check(); err != nil {
-		return err
-	}
+	return nil
+}
+
+func (c *config) checkRemoteWrite() error {
 	for i := range c.RemoteWrite {
 		if err := c.RemoteWrite[i].check(); err != nil {
 			return err
@@ -262,12 +268,7 @@ func (c *config) check() error {
 			}
 		}
 	}
-	switch c.Log.Format {
-	case "auto", "text", "json":
-		return nil
-	default:
-		return fmt.Errorf("log.format: %q is none of auto, text, json", c.Log.Format)
-	}
+	return nil
 }
 
 func parseMode(s string) (fs.FileMode, error) {

@@ -16,10 +16,17 @@ type Line struct {
 	Values []float64
 }
 
-// Range answers a question over time. A value holds for a step, and for no less
-// than lookback: what nobody sampled any more has no line.
-func Range(ctx context.Context, e *promql.Engine, q storage.Queryable, expr string, start, end time.Time, step, lookback time.Duration) ([]Line, error) {
-	query, err := e.NewRangeQuery(ctx, q, promql.NewPrometheusQueryOpts(false, max(step, lookback)), expr, start, end, step)
+// Window is the time that a question is about, and the steps it is answered in.
+// A value holds for a step, and for no less than Lookback: what nobody sampled
+// any more has no line.
+type Window struct {
+	Start, End     time.Time
+	Step, Lookback time.Duration
+}
+
+// Range answers a question over time.
+func Range(ctx context.Context, e *promql.Engine, q storage.Queryable, expr string, w Window) ([]Line, error) {
+	query, err := e.NewRangeQuery(ctx, q, promql.NewPrometheusQueryOpts(false, max(w.Step, w.Lookback)), expr, w.Start, w.End, w.Step)
 	if err != nil {
 		return nil, err
 	}

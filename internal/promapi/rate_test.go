@@ -32,7 +32,7 @@ func TestRateAtGaps(t *testing.T) {
 	}
 	field := metric.Field[*model.Device]{Name: "pcie.rx"}
 	expr, _, _ := field.Query("10s")
-	lines, err := Range(context.Background(), NewEngine(), s, expr, t0, t0.Add(119*time.Second), time.Second, 5*time.Second)
+	lines, err := Range(context.Background(), NewEngine(), s, expr, Window{Start: t0, End: t0.Add(119 * time.Second), Step: time.Second, Lookback: 5 * time.Second})
 	if err != nil || len(lines) != 1 {
 		t.Fatalf("%d series, %v", len(lines), err)
 	}

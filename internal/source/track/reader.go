@@ -299,7 +299,7 @@ func (r *Reader) hasMapped(id model.ProcessID, file inode) bool {
 
 // belongsToRun tells whether a `ttmon run` will read and remove the ledger.
 func (r *Reader) belongsToRun(f *file) bool {
-	pid, start, ok := ParseRun(f.ledger.Run)
+	pid, start, ok := parseRun(f.ledger.Run)
 	if !ok {
 		return false
 	}
@@ -327,8 +327,8 @@ func RunName(pid int, start uint64, random uint32) string {
 	return fmt.Sprintf("%d.%d.%08x", pid, start, random)
 }
 
-// ParseRun takes a RunName apart.
-func ParseRun(name string) (pid int, start uint64, ok bool) {
+// parseRun takes a RunName apart.
+func parseRun(name string) (pid int, start uint64, ok bool) {
 	parts := strings.Split(name, ".")
 	if len(parts) != 3 {
 		return 0, 0, false
