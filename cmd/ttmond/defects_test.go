@@ -84,7 +84,7 @@ func TestVersionsThatOldServersLost(t *testing.T) {
 	h.awaitSums(1, sums{dram: 200})
 }
 
-// A message that names another process is booked for who sent it.
+// A message that names another process is booked for the one that sent it.
 func TestNobodyReportsForAnother(t *testing.T) {
 	h := newHost(t)
 	h.start()

@@ -171,7 +171,7 @@ func (r *replayed) play(ctx context.Context) {
 func (r *replayed) routes() http.Handler {
 	server := api.New(api.Options{
 		Feed: &r.feed, Ledger: ledger.New(ledger.Options{}), Version: version.Version, Recording: true,
-		// The recording is for who may read its file: others see of it what they
+		// The recording is for those who may read its file: others see of it what they
 		// see of a host, and this one's blocks only who has the address.
 		Hiding: readHiding, Key: r.key,
 		Blocks: r.blocks, BlocksAt: r.blocksAt,

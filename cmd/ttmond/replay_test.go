@@ -123,7 +123,7 @@ func TestReplayIsServed(t *testing.T) {
 		t.Errorf("topology: %s", top)
 	}
 
-	// Blocks are for who was given the address.
+	// Blocks are for those who were given the address.
 	if code, b := status("api/v1/processes/4711/map"); code != 403 {
 		t.Errorf("blocks for anybody: %d %s", code, b)
 	}

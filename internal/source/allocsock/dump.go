@@ -41,7 +41,8 @@ func (r *dumpRing) add(d Dump) {
 	}
 }
 
-// worst is the index of what is dropped first: the oldest of who has most.
+// worst is the index of what is dropped first: the oldest of the user who has
+// most.
 func (r *dumpRing) worst() (index int) {
 	count := map[int]int{}
 	for i := range r.list {

@@ -64,7 +64,7 @@ func (s *Server) tendDying() {
 			s.dyingFrom = 0
 		}
 		if p := s.dying[s.dyingFrom]; !p.ended && s.hearOut(p) {
-			s.bury(p)
+			s.retire(p)
 		}
 	}
 	s.dying = slices.DeleteFunc(s.dying, func(p *reporter) bool { return p.ended })
@@ -159,8 +159,8 @@ func peerHasExited(c *conn) bool {
 	return hasExited(pidfd)
 }
 
-// bury takes a process out of the ledger.
-func (s *Server) bury(p *reporter) {
+// retire takes a process out of the ledger.
+func (s *Server) retire(p *reporter) {
 	for c := range p.conns {
 		if c.fd >= 0 && !c.ended && !c.outlived {
 			// Somebody has inherited the connection. It stays open: a client

@@ -14,8 +14,7 @@ import (
 const settleTime = 10 * time.Millisecond
 
 // acceptRetry is how long connections wait in the kernel after descriptors
-// have run out. They are not refused: a client that was would be none the
-// wiser, but one whose connection was closed would die.
+// have run out. They are left there: a client whose connection is closed dies.
 const acceptRetry = 100 * time.Millisecond
 
 func (s *Server) loop() error {

@@ -50,7 +50,7 @@ func (s *Server) claim(c *conn, p *reporter) {
 }
 
 // unclaimed are connections on which nothing has been reported yet, by the pid
-// of who connected.
+// of the process that connected.
 type unclaimed map[int32]map[*conn]struct{}
 
 func (u unclaimed) add(c *conn) {

@@ -29,7 +29,7 @@ func (s *Server) serve(c *conn, r request) {
 	case askAll:
 		s.compose(c, c, allText, func(text string) { s.reply(c, []byte(text)) })
 	case askHTTP:
-		s.reply(c, s.wrongDoor())
+		s.reply(c, s.notHTTP())
 		c.finish = true
 	case askUnknown:
 		s.reply(c, []byte("ERROR unknown request; this socket understands QUERY_ALL and the binary protocol\n\n"))
@@ -99,7 +99,8 @@ func (s *Server) statsRecords() []byte {
 	return b
 }
 
-func (s *Server) wrongDoor() []byte {
+// notHTTP tells a web client that this socket is not for it.
+func (s *Server) notHTTP() []byte {
 	body := "This socket takes allocation reports.\n"
 	if s.opt.Where != "" {
 		body += "The API of ttmond is at " + s.opt.Where + "\n"

@@ -238,7 +238,7 @@ func (s *Server) wake() {
 	s.interrupt()
 }
 
-// interrupt is wake for who has mailMu.
+// interrupt is wake; the caller holds mailMu.
 func (s *Server) interrupt() {
 	if s.wakeFD >= 0 {
 		one := [8]byte{1}

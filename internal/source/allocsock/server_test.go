@@ -285,7 +285,6 @@ func TestLargeText(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	for _, leave := range []bool{true, false} { // one leaves before it is made
-		time.Sleep(50 * time.Millisecond) // so that another text may be made
 		c := l.dial()
 		l.send(c, []byte("\n"))
 		if leave {

@@ -63,8 +63,8 @@ func (s *Server) storeSome() {
 }
 
 // mayStore tells whether one more connection of a user may be given to the
-// service manager now, and counts it. Root, who may have it work as it likes,
-// is not asked for.
+// service manager now, and counts it. It is not asked for root, who may have it
+// work as it likes.
 func (u *user) mayStore(now time.Time) bool {
 	if !now.Equal(u.storesAt) {
 		earned := float64(storesAtOnce)
