@@ -66,67 +66,88 @@ func (q *fleetQuery) all(n int, expr func(i int) string) ([][]client.Series, err
 
 // fleet asks for one line a host: the engine adds up.
 func (q *fleetQuery) fleet() (*text.Fleet, error) {
-	hosts := map[string]*text.FleetHost{}
-	nan := math.NaN()
-	get := func(labels map[string]string) *text.FleetHost {
-		name := labels[q.label]
-		if hosts[name] == nil {
-			hosts[name] = &text.FleetHost{Name: name, Chips: map[model.State]int{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
-		}
-		return hosts[name]
-	}
-	by := "by (" + q.label
-	alerts := map[string]*text.FleetAlert{}
-	f := &text.Fleet{}
-	asks := []struct {
-		expr string
-		do   func(map[string]string, float64)
-	}{
-		{"sum " + by + ", state) (tenstorrent_devices_in_state)", func(l map[string]string, v float64) { get(l).Chips[stateOf(l)] += int(v) }},
-		{"max " + by + ") (tenstorrent_asic_temperature_celsius)", func(l map[string]string, v float64) { get(l).Temperature = v }},
-		{"sum " + by + ") (tenstorrent_core_power_watts)", func(l map[string]string, v float64) { get(l).Power = v }},
-		{"sum " + by + `) (tenstorrent_memory_used_bytes{pool="dram"})`, func(l map[string]string, v float64) { get(l).Used = v }},
-		{"sum " + by + `) (tenstorrent_memory_size_bytes{pool="dram"})`, func(l map[string]string, v float64) { get(l).Size = v }},
-		{"max " + by + `) (tenstorrent_memory_used_bound{pool="dram"})`, func(l map[string]string, v float64) { get(l).Bound = max(get(l).Bound, client.BoundOf(v)) }},
-		// Chips whose memory is not known are not in the sum.
-		{"count " + by + `) (tenstorrent_memory_size_bytes{pool="dram"} unless on (` + q.label + `, pci) tenstorrent_memory_used_bytes{pool="dram"})`, func(l map[string]string, _ float64) {
-			get(l).Bound = max(get(l).Bound, model.AtLeast)
-		}},
-		{"count " + by + `) (tenstorrent_device_info unless on (` + q.label + `, pci) tenstorrent_core_power_watts)`, func(l map[string]string, _ float64) {
-			get(l).PowerBound = model.AtLeast
-		}},
-		{"count(tenstorrent_simulated == 1)", func(_ map[string]string, v float64) { f.Simulated = int(v) }},
-		{"count " + by + `, alertname, severity) (ALERTS{alertstate="firing"})`, func(l map[string]string, v float64) {
-			if l[q.label] == "" {
-				return
-			}
-			get(l).Alerts += int(v)
-			key := l["alertname"] + "\x00" + l["severity"]
-			if alerts[key] == nil {
-				alerts[key] = &text.FleetAlert{Name: l["alertname"], Severity: l["severity"], PerHost: map[string]int{}}
-			}
-			alerts[key].Count += int(v)
-			alerts[key].Hosts = append(alerts[key].Hosts, l[q.label])
-			alerts[key].PerHost[l[q.label]] += int(v)
-		}},
-	}
-	answers, err := q.all(len(asks), func(i int) string { return asks[i].expr })
+	a := &fleetAnswers{label: q.label, hosts: map[string]*text.FleetHost{}, alerts: map[string]*text.FleetAlert{}}
+	questions := a.questions()
+	answers, err := q.all(len(questions), func(i int) string { return questions[i].expr })
 	if err != nil {
 		return nil, err
 	}
 	for i, list := range answers {
 		for _, s := range list {
 			if len(s.Points) > 0 {
-				asks[i].do(s.Labels, s.Points[0].Value)
+				questions[i].take(s.Labels, s.Points[0].Value)
 			}
 		}
 	}
-	for _, h := range hosts {
+	f := &text.Fleet{Simulated: a.simulated, Alerts: sortedAlerts(a.alerts)}
+	for _, h := range a.hosts {
 		f.Hosts = append(f.Hosts, *h)
 	}
 	slices.SortFunc(f.Hosts, func(a, b text.FleetHost) int { return strings.Compare(a.Name, b.Name) })
-	f.Alerts = sortedAlerts(alerts)
 	return f, nil
+}
+
+// fleetAnswers is what the engine has answered about all hosts.
+type fleetAnswers struct {
+	label     string // that tells hosts apart
+	hosts     map[string]*text.FleetHost
+	alerts    map[string]*text.FleetAlert
+	simulated int
+}
+
+// fleetQuestion is one question, and what is done with each series of the answer.
+type fleetQuestion struct {
+	expr string
+	take func(labels map[string]string, v float64)
+}
+
+func (a *fleetAnswers) questions() []fleetQuestion {
+	type labels = map[string]string
+	by, host := "by ("+a.label, a.host
+	return []fleetQuestion{
+		{"sum " + by + ", state) (tenstorrent_devices_in_state)", func(l labels, v float64) { host(l).Chips[stateOf(l)] += int(v) }},
+		{"max " + by + ") (tenstorrent_asic_temperature_celsius)", func(l labels, v float64) { host(l).Temperature = v }},
+		{"sum " + by + ") (tenstorrent_core_power_watts)", func(l labels, v float64) { host(l).Power = v }},
+		{"sum " + by + `) (tenstorrent_memory_used_bytes{pool="dram"})`, func(l labels, v float64) { host(l).Used = v }},
+		{"sum " + by + `) (tenstorrent_memory_size_bytes{pool="dram"})`, func(l labels, v float64) { host(l).Size = v }},
+		{"max " + by + `) (tenstorrent_memory_used_bound{pool="dram"})`, func(l labels, v float64) { host(l).Bound = max(host(l).Bound, client.BoundOf(v)) }},
+		// Chips whose memory is not known are not in the sum.
+		{"count " + by + `) (tenstorrent_memory_size_bytes{pool="dram"} unless on (` + a.label + `, pci) tenstorrent_memory_used_bytes{pool="dram"})`, func(l labels, _ float64) {
+			host(l).Bound = max(host(l).Bound, model.AtLeast)
+		}},
+		{"count " + by + `) (tenstorrent_device_info unless on (` + a.label + `, pci) tenstorrent_core_power_watts)`, func(l labels, _ float64) {
+			host(l).PowerBound = model.AtLeast
+		}},
+		{"count(tenstorrent_simulated == 1)", func(_ labels, v float64) { a.simulated = int(v) }},
+		{"count " + by + `, alertname, severity) (ALERTS{alertstate="firing"})`, func(l labels, v float64) { a.alert(l, int(v)) }},
+	}
+}
+
+// host is the host that labels name.
+func (a *fleetAnswers) host(labels map[string]string) *text.FleetHost {
+	name := labels[a.label]
+	if a.hosts[name] == nil {
+		nan := math.NaN()
+		a.hosts[name] = &text.FleetHost{Name: name, Chips: map[model.State]int{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
+	}
+	return a.hosts[name]
+}
+
+// alert counts an alert on its host. An alert without a host is not about devices.
+func (a *fleetAnswers) alert(labels map[string]string, n int) {
+	host := labels[a.label]
+	if host == "" {
+		return
+	}
+	a.host(labels).Alerts += n
+	key := labels["alertname"] + "\x00" + labels["severity"]
+	if a.alerts[key] == nil {
+		a.alerts[key] = &text.FleetAlert{Name: labels["alertname"], Severity: labels["severity"], PerHost: map[string]int{}}
+	}
+	x := a.alerts[key]
+	x.Count += n
+	x.Hosts = append(x.Hosts, host)
+	x.PerHost[host] += n
 }
 
 // stateOf is the state that a label names. Whoever writes to the engine chooses the

@@ -106,7 +106,7 @@ func appendCSV(dst []byte, all []series) []byte {
 		}
 		sort.Strings(rest)
 		for _, p := range s.Points {
-			for _, field := range []string{p.Time.Format("2006-01-02T15:04:05.000Z"), text.CSVField(s.Metric), s.Unit, s.Labels["device"], s.Labels["pci"], text.CSVField(strings.Join(rest, " "))} {
+			for _, field := range []string{p.Time.Format("2006-01-02T15:04:05.000Z"), text.CSVField(s.Metric), s.Unit, text.CSVField(s.Labels["device"]), text.CSVField(s.Labels["pci"]), text.CSVField(strings.Join(rest, " "))} {
 				dst = append(append(dst, field...), ',')
 			}
 			dst = append(strconv.AppendFloat(dst, p.Value, 'f', -1, 64), ',')

@@ -24,16 +24,14 @@ func parseDeviceLog(in *lines, first string) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Trace{Kind: DeviceLog}
-	type key struct{ slot, x, y, risc, zone string }
-	open := map[key][]int64{}
+	z := zones{out: &Trace{Kind: DeviceLog}, mhz: mhz, open: map[zone][]int64{}}
 	for {
 		ok, err := t.read()
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
-			break
+			return z.end(), nil
 		}
 		kind := t.text("type")
 		if kind != "ZONE_START" && kind != "ZONE_END" {
@@ -46,30 +44,50 @@ func parseDeviceLog(in *lines, first string) (*Trace, error) {
 		if cycles < 0 {
 			return nil, in.bad("a time of %d cycles", cycles)
 		}
-		k := key{t.text("PCIe slot"), t.text("core_x"), t.text("core_y"), t.text("RISC processor type"), t.text("zone name")}
+		at := zone{t.text("PCIe slot"), t.text("core_x"), t.text("core_y"), t.text("RISC processor type"), t.text("zone name")}
 		if kind == "ZONE_START" {
-			open[k] = append(open[k], cycles)
+			z.open[at] = append(z.open[at], cycles)
 			continue
 		}
-		n := len(open[k])
-		if n == 0 || cycles < open[k][n-1] {
-			out.Dropped++
-			continue
-		}
-		from := open[k][n-1]
-		open[k] = open[k][:n-1]
-		out.Slices = append(out.Slices, Slice{
-			Clock: "chip " + k.slot, Group: "device profiler, chip " + k.slot, Track: fmt.Sprintf("core %s,%s %s", k.x, k.y, k.risc), Name: k.zone,
-			From: nanoseconds(from, mhz), To: nanoseconds(cycles, mhz), Args: []string{"run host ID", t.text("run host ID"), "source", t.text("source file") + ":" + t.text("source line")},
-		})
-		if len(out.Slices) > maxSlices {
+		z.close(at, cycles, "run host ID", t.text("run host ID"), "source", t.text("source file")+":"+t.text("source line"))
+		if len(z.out.Slices) > maxSlices {
 			return nil, in.bad("more than %d zones: profile a shorter run, or name the op report instead", maxSlices)
 		}
 	}
-	for _, left := range open {
-		out.Dropped += len(left)
+}
+
+// zone is a zone of one core's processor.
+type zone struct{ slot, x, y, risc, name string }
+
+// zones joins the beginnings and ends of zones.
+type zones struct {
+	out  *Trace
+	mhz  float64
+	open map[zone][]int64 // when those began that have not ended
+}
+
+// close ends the zone that began last at a place. An end without a beginning is
+// dropped.
+func (z *zones) close(at zone, cycles int64, args ...string) {
+	n := len(z.open[at])
+	if n == 0 || cycles < z.open[at][n-1] {
+		z.out.Dropped++
+		return
 	}
-	return out, nil
+	from := z.open[at][n-1]
+	z.open[at] = z.open[at][:n-1]
+	z.out.Slices = append(z.out.Slices, Slice{
+		Clock: "chip " + at.slot, Group: "device profiler, chip " + at.slot, Track: fmt.Sprintf("core %s,%s %s", at.x, at.y, at.risc), Name: at.name,
+		From: nanoseconds(from, z.mhz), To: nanoseconds(cycles, z.mhz), Args: args,
+	})
+}
+
+// end is the trace; zones that never ended are dropped.
+func (z *zones) end() *Trace {
+	for _, left := range z.open {
+		z.out.Dropped += len(left)
+	}
+	return z.out
 }
 
 // nanoseconds is how long cycles take. A float64 holds that exactly for a hundred

@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -116,58 +117,12 @@ const (
 	wide       = 130
 )
 
-// devices makes the grid of devices.
+// devices makes the grid of devices. Where all are in trays, the trays' titles name
+// their boards.
 func devices(s *model.Snapshot, o *Options) *grid {
 	g := &grid{ruled: true}
-	var fill []func(*model.Device) cell
-	add := func(col column, f func(*model.Device) cell) {
-		g.columns = append(g.columns, col)
-		fill = append(fill, f)
-	}
-	any := func(has func(*model.Device) bool) bool {
-		for i := range s.Devices {
-			if has(&s.Devices[i]) {
-				return true
-			}
-		}
-		return false
-	}
-	large := o.layoutWidth() >= wide
-	trays := any(func(d *model.Device) bool { return d.Tray > 0 })
-	allTrays := trays && !any(func(d *model.Device) bool { return d.Tray == 0 })
-
-	add(column{head: "#", least: 2, right: true}, func(d *model.Device) cell { return c(strconv.Itoa(d.Index)) })
-	if !allTrays {
-		add(column{head: "Board", least: 5}, func(d *model.Device) cell { return boardCell(d) })
-	}
-	add(column{head: "Bus id", least: 12, rank: 45}, func(d *model.Device) cell { return c(d.BusID) })
-	add(column{head: "State", least: 5}, stateCell)
-	add(column{head: "Temp", least: 6, right: true, rank: 3}, func(d *model.Device) cell { return tempCell(d, o, large) })
-	add(column{head: "Power", least: 9, right: true, rank: 2}, powerCell)
-	add(column{head: "Act.", least: 6, right: true, rank: 12}, func(d *model.Device) cell {
-		return chipCell(d, d.Activity.Ratio, func(v float64) string { return "~" + words.Percent(v) })
-	})
-	add(column{head: "AICLK", least: 5, right: true, rank: 55}, func(d *model.Device) cell {
-		return chipCell(d, d.AICLK, func(f float64) string {
-			if large {
-				return words.MHz(f)
-			}
-			return words.Whole(f)
-		})
-	})
-	bars := !o.Plain && any(func(d *model.Device) bool { return fullness(&d.Memory).ok })
-	if bars {
-		add(column{bar: true, least: leastBarWidth(o), rank: 50}, func(d *model.Device) cell { return c("") })
-	}
-	add(column{head: "DRAM", least: words.FigurePairWidth, tight: bars}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM) })
-	if any(func(d *model.Device) bool { return d.Memory.Pools[model.L1].Occupied.Known() }) {
-		add(column{head: "L1", least: words.FigurePairWidth, rank: 1, tight: true}, func(d *model.Device) cell { return poolCell(&d.Memory, model.L1) })
-	} else { // said once, above them all
-		add(column{head: l1Buffers, least: words.FigureWidth, rank: 1, tight: true}, func(d *model.Device) cell { return buffersCell(&d.Memory, model.L1) })
-	}
-	add(column{head: "PCIe", least: 9, rank: 40}, pcieCell)
-	extras(add, any, o)
-
+	allTrays := len(s.Devices) > 0 && !slices.ContainsFunc(s.Devices, func(d model.Device) bool { return d.Tray == 0 })
+	fill := g.deviceColumns(s, o, !allTrays)
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		if d.Tray > 0 && (i == 0 || s.Devices[i-1].Tray != d.Tray) {
@@ -186,6 +141,55 @@ func devices(s *model.Snapshot, o *Options) *grid {
 		g.rows = append(g.rows, chips(d, g.columns)...)
 	}
 	return g
+}
+
+// deviceColumns adds the columns of devices, and returns what fills each.
+func (g *grid) deviceColumns(s *model.Snapshot, o *Options, boards bool) (fill []func(*model.Device) cell) {
+	add := func(col column, f func(*model.Device) cell) {
+		g.columns = append(g.columns, col)
+		fill = append(fill, f)
+	}
+	some := func(has func(*model.Device) bool) bool {
+		for i := range s.Devices {
+			if has(&s.Devices[i]) {
+				return true
+			}
+		}
+		return false
+	}
+	large := o.layoutWidth() >= wide
+	add(column{head: "#", least: 2, right: true}, func(d *model.Device) cell { return c(strconv.Itoa(d.Index)) })
+	if boards {
+		add(column{head: "Board", least: 5}, func(d *model.Device) cell { return boardCell(d) })
+	}
+	add(column{head: "Bus id", least: 12, rank: 45}, func(d *model.Device) cell { return c(d.BusID) })
+	add(column{head: "State", least: 5}, stateCell)
+	add(column{head: "Temp", least: 6, right: true, rank: 3}, func(d *model.Device) cell { return tempCell(d, o, large) })
+	add(column{head: "Power", least: 9, right: true, rank: 2}, powerCell)
+	add(column{head: "Act.", least: 6, right: true, rank: 12}, func(d *model.Device) cell {
+		return chipCell(d, d.Activity.Ratio, func(v float64) string { return "~" + words.Percent(v) })
+	})
+	add(column{head: "AICLK", least: 5, right: true, rank: 55}, func(d *model.Device) cell {
+		return chipCell(d, d.AICLK, func(f float64) string {
+			if large {
+				return words.MHz(f)
+			}
+			return words.Whole(f)
+		})
+	})
+	bars := !o.Plain && some(func(d *model.Device) bool { return fullness(&d.Memory).ok })
+	if bars {
+		add(column{bar: true, least: leastBarWidth(o), rank: 50}, func(d *model.Device) cell { return c("") })
+	}
+	add(column{head: "DRAM", least: words.FigurePairWidth, tight: bars}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM) })
+	if some(func(d *model.Device) bool { return d.Memory.Pools[model.L1].Occupied.Known() }) {
+		add(column{head: "L1", least: words.FigurePairWidth, rank: 1, tight: true}, func(d *model.Device) cell { return poolCell(&d.Memory, model.L1) })
+	} else { // said once, above them all
+		add(column{head: l1Buffers, least: words.FigureWidth, rank: 1, tight: true}, func(d *model.Device) cell { return buffersCell(&d.Memory, model.L1) })
+	}
+	add(column{head: "PCIe", least: 9, rank: 40}, pcieCell)
+	extras(add, some, o)
+	return fill
 }
 
 // l1Buffers heads the L1 where nothing but what buffers asked for is known.
