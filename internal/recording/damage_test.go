@@ -50,7 +50,7 @@ func (s *randomRecording) until(t time.Time) (x truth) {
 // last whole block and is right up to there: it is cut at every byte, those of key
 // blocks too.
 func TestCutAnywhere(t *testing.T) {
-	whole, s := written(t, 2, 50)
+	whole, s := written(t, 2, 25)
 	r, err := readerOf(whole)
 	ok(t, err)
 	all := r.blocks
@@ -123,7 +123,7 @@ func follow(t *testing.T, r *Reader) (c *Cursor, live map[uint32]map[uint64]bloc
 // block and no more. It is told, and who follows the records knows what holds
 // behind it.
 func TestFlippedBits(t *testing.T) {
-	whole, s := written(t, 3, 70)
+	whole, s := written(t, 3, 45)
 	r, err := readerOf(whole)
 	ok(t, err)
 	all := r.blocks

@@ -1,9 +1,20 @@
 package recording
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
-func TestMain(m *testing.M) { hermetic.Main(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(writesTo); dir != "" {
+		if err := writeTo(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	hermetic.Main(m)
+}
