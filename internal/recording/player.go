@@ -43,8 +43,8 @@ func NewPlayer(r *Reader) *Player {
 	return p
 }
 
-// firstSnapshot is when the first one was taken; the zero time if there is none.
-func (r *Reader) firstSnapshot() (at time.Time) {
+// FirstSnapshot is when the first one was taken; the zero time if there is none.
+func (r *Reader) FirstSnapshot() (at time.Time) {
 	c := r.Snapshots()
 	for {
 		rec, err := c.Next()
@@ -197,7 +197,7 @@ func (p *Player) Next(context.Context) (*model.Snapshot, error) {
 func (p *Player) begin() (*State, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.r.firstSnapshot()
+	at := p.r.FirstSnapshot()
 	if at.IsZero() {
 		return nil, ErrEmpty
 	}

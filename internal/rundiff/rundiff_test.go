@@ -124,3 +124,23 @@ func TestOnlyOneIsExact(t *testing.T) {
 		t.Errorf("from the beginning of a run: %+v", d)
 	}
 }
+
+// A recording begins before its first snapshot; its beginning can be compared
+// all the same.
+func TestFromTheBeginning(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.ttrec")
+	w, err := recording.Create(path, false)
+	ok(t, err)
+	ok(t, w.Meta(at(0), recording.Meta{Version: "test"}))
+	ok(t, w.Process(at(0), recording.Process{ID: 1, PID: 42, Method: recording.ByLedger}))
+	ok(t, w.Snapshot(at(1), wire.Append(nil, tuitest.Host(1, 0))))
+	ok(t, w.Snapshot(at(9), wire.Append(nil, tuitest.Host(1, 9))))
+	ok(t, w.Close())
+	r, err := recording.Open(path)
+	ok(t, err)
+	defer r.Close()
+	first, _, _ := r.Span()
+	if s := sum(t, r, Options{At: first}); !s.At.Equal(at(1)) {
+		t.Errorf("the beginning is %v, not the first snapshot at %v", s.At, at(1))
+	}
+}

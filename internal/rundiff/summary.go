@@ -86,7 +86,8 @@ type Options struct {
 	Same bool
 }
 
-// Sum sums a recording up, as far as a moment.
+// Sum sums a recording up, as far as a moment. A recording begins with events
+// that are older than its first snapshot: that is the earliest moment.
 func Sum(r *recording.Reader, o Options) (*Side, error) {
 	first, last, ok := r.Span()
 	if !ok {
@@ -94,6 +95,9 @@ func Sum(r *recording.Reader, o Options) (*Side, error) {
 	}
 	if o.At.IsZero() || o.At.After(last) {
 		o.At = last
+	}
+	if earliest := r.FirstSnapshot(); o.At.Before(earliest) {
+		o.At = earliest
 	}
 	s := &Side{
 		Name: o.Name, At: o.At, Seconds: o.At.Sub(first).Seconds(), same: o.Same, pools: map[poolKey]*pool{}, places: map[Place]*amounts{},
