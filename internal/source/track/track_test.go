@@ -139,7 +139,11 @@ func TestKilledProcessIsToldOnce(t *testing.T) {
 	one(t, first)
 	one(t, second)
 	d.Kill()
-	for name, r := range map[string]*Reader{"without the right to remove": first, "with it": second} {
+	for _, c := range []struct {
+		name string
+		*Reader
+	}{{"without the right to remove", first}, {"with it", second}} { // in this order: the second takes it away
+		name, r := c.name, c.Reader
 		s := r.Read(nil)
 		if len(s.Ended) != 1 || len(s.Processes) != 0 || s.Ended[0].Ledger.Lists[1].Live.Bytes != 64 {
 			t.Errorf("%s: ended %+v", name, s.Ended)
