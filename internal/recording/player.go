@@ -24,6 +24,7 @@ type Player struct {
 	playing bool
 	speed   float64
 	marks   []Mark
+	found   bool // the whole recording was searched for marks
 	now     func() time.Time
 }
 
@@ -62,6 +63,7 @@ type Status struct {
 	Pos, First, Last time.Time
 	Playing          bool
 	Speed            float64
+	Found            bool // all marks are known
 }
 
 // Status tells how it stands, after moving with time.
@@ -70,7 +72,7 @@ func (p *Player) Status() Status {
 	defer p.mu.Unlock()
 	p.move()
 	first, last, _ := p.r.Span()
-	return Status{Pos: p.pos, First: first, Last: last, Playing: p.playing, Speed: p.speed}
+	return Status{Pos: p.pos, First: first, Last: last, Playing: p.playing, Speed: p.speed, Found: p.found}
 }
 
 // move lets the position follow time, up to the end of what is recorded.
@@ -232,15 +234,11 @@ func (p *Player) Before(span time.Duration, n int) (out []*model.Snapshot) {
 		start = first
 	}
 	step := max(p.pos.Sub(start)/time.Duration(n), time.Millisecond)
-	c, err := p.r.Seek(start)
-	for at := start; err == nil && at.Before(p.pos); at = at.Add(step) {
-		for err == nil {
-			_, err = c.NextUntil(at)
-		}
-		if !errors.Is(err, io.EOF) {
+	c := p.r.Snapshots()
+	for at := start; at.Before(p.pos); at = at.Add(step) {
+		if err := c.forward(at); err != nil {
 			return out
 		}
-		err = nil
 		if s, bad := c.Snapshot(); bad == nil && s != nil && (len(out) == 0 || s.Time.After(out[len(out)-1].Time)) {
 			out = append(out, s)
 		}
@@ -254,7 +252,7 @@ func (p *Player) Find(r *Reader) error {
 	marks, err := r.Events()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.marks = marks
+	p.marks, p.found = marks, true
 	return err
 }
 

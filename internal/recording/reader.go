@@ -218,6 +218,21 @@ func (r *Reader) Snapshots() *Cursor {
 	return c
 }
 
+// forward brings a Cursor of snapshots to a later time, by way of the last key
+// block before it.
+func (c *Cursor) forward(t time.Time) error {
+	if key := c.r.keyBefore(t.UnixNano()); key > c.block {
+		c.block, c.records, c.told = key, cursor{}, nil
+	}
+	for {
+		if _, err := c.NextUntil(t); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
 // aboutBlocks tells which records are, definitions included.
 func (k Kind) aboutBlocks() bool { return k >= KindProcess && k <= kindHeld }
 

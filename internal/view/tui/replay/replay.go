@@ -157,6 +157,10 @@ func interval(speed float64) time.Duration {
 
 func (s *Screen) event(forward bool) []tui.Effect {
 	m, ok := s.player.Jump(forward)
+	if !ok && !s.player.Status().Found {
+		s.say(false, "the recording is still being searched for events")
+		return nil
+	}
 	if !ok {
 		s.say(false, map[bool]string{true: "no event after this", false: "no event before this"}[forward])
 		return nil

@@ -55,9 +55,12 @@ func show(t *testing.T) *shown {
 	inner, err := top.New(top.Options{Config: config.Default(), Own: charts})
 	ok(t, err)
 	p := recording.NewPlayer(r)
-	ok(t, p.Find(r))
 	s := &shown{t, New(inner, p, charts), p, cells.NewGrid(100, 30)}
 	s.screen.Update(tui.Resize{W: 100, H: 30})
+	s.key(")")
+	s.want("still being searched")
+	ok(t, p.Find(r))
+	s.screen.say(false, "")
 	s.refresh()
 	return s
 }
