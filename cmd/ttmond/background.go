@@ -172,8 +172,11 @@ func (r *reports) Claims() claim.Set {
 	defer r.processes.End()
 	seen := map[model.ProcessID]string{}
 	set := r.ledger.Claims(ledger.Account{Ticks: since.Ticks, Since: since.Time}, func(k model.ProcessID) string {
-		seen[k] = r.visibleDevices(k)
-		return seen[k]
+		visible, ok := r.visibleDevices(k)
+		if ok {
+			seen[k] = visible
+		}
+		return visible
 	})
 	r.visible = seen
 	set.Describe = r.describe
@@ -187,18 +190,17 @@ func (r *reports) describe(pids []int) []model.Process {
 	return r.processes.Describe(pids)
 }
 
-func (r *reports) visibleDevices(k model.ProcessID) string {
+// visibleDevices is false where it could not be read, this time: the process
+// may have ended, be another user's while we are not root, or keep us waiting.
+func (r *reports) visibleDevices(k model.ProcessID) (visible string, ok bool) {
 	if v, ok := r.visible[k]; ok {
-		return v
+		return v, true
 	}
 	const variable = "TT_VISIBLE_DEVICES"
 	p, err := r.processes.Process(k.PID)
 	if err != nil || p.StartTicks != k.StartTicks {
-		return "" // it has ended
+		return "", false
 	}
 	env, err := r.processes.Environ(p, func(key string) bool { return key == variable })
-	if err != nil {
-		return "" // another user's, and we are not root
-	}
-	return env[variable]
+	return env[variable], err == nil
 }

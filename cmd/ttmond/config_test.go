@@ -98,6 +98,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"--check-config", "--config", write(t, "nonsense = 1\n")}, 2, "nonsense"},
 		{[]string{"--no-such-flag"}, 2, "no-such-flag"},
 		{[]string{"something"}, 2, "something"},
+		{[]string{"replay"}, 2, "accepts 1 arg"},
+		{[]string{"fleet", "something"}, 2, "something"},
 	} {
 		cmd := exec.Command(bin, c.args...)
 		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())

@@ -90,7 +90,7 @@ func fleetCommand() *cobra.Command {
 VictoriaMetrics has them, and nothing else: no host is looked at. ttmon fleet
 --serve is the same. A bearer token is taken from $TTMON_PROMETHEUS_TOKEN.`,
 		Example:       "  ttmond fleet --prometheus http://prometheus:9090 --listen 127.0.0.1:9109",
-		Args:          cobra.NoArgs,
+		Args:          takes(cobra.NoArgs),
 		SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.Fleet.Prometheus == "" {

@@ -71,17 +71,13 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, c listenConf
 		}
 	})()
 	off, file := false, c.WebConfig
-	quiet := slog.New(slog.NewTextHandler(discard{}, &slog.HandlerOptions{Level: slog.LevelError}))
+	quiet := slog.New(slog.DiscardHandler) // it would repeat what we say
 	err := web.Serve(l, server, &web.FlagConfig{WebSystemdSocket: &off, WebConfigFile: &file, WebListenAddresses: &[]string{c.Address}}, quiet)
 	if err != nil && !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
 		return err
 	}
 	return nil
 }
-
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // bind listens on an address, however long that takes.
 func bind(ctx context.Context, address string, log *slog.Logger) (net.Listener, error) {

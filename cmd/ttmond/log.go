@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -134,6 +135,7 @@ type repeat struct {
 const (
 	burst          = 20
 	throttlePeriod = 10 * time.Second
+	maxSentences   = 1000 // from here on, those of earlier periods are forgotten
 )
 
 func newThrottle(h slog.Handler) throttle {
@@ -165,6 +167,9 @@ func (s *throttleState) admit(message string, now time.Time) (dropped int, ok bo
 	defer s.mu.Unlock()
 	e := s.seen[message]
 	if e == nil {
+		if len(s.seen) >= maxSentences {
+			maps.DeleteFunc(s.seen, func(_ string, e *repeat) bool { return now.Sub(e.since) > throttlePeriod })
+		}
 		e = &repeat{since: now}
 		s.seen[message] = e
 	}

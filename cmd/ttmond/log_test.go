@@ -63,6 +63,20 @@ func TestLogThrottle(t *testing.T) {
 	})
 }
 
+// Sentences with a name in them do not add up for as long as ttmond runs.
+func TestThrottleForgets(t *testing.T) {
+	s := newThrottle(slog.DiscardHandler).state
+	now := time.Now()
+	for i := range 10 * maxSentences {
+		if _, ok := s.admit(fmt.Sprint("sentence ", i), now.Add(time.Duration(i)*time.Second)); !ok {
+			t.Fatalf("sentence %d was left out", i)
+		}
+	}
+	if len(s.seen) > maxSentences {
+		t.Errorf("%d sentences are remembered, more than %d", len(s.seen), maxSentences)
+	}
+}
+
 // stuck is a log file that takes nothing until it is told to.
 type stuck struct {
 	free chan struct{}

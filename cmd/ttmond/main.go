@@ -65,6 +65,16 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// takes makes what is wrong with arguments an error of the command line.
+func takes(args cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if err := args(cmd, given); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
 // flags are what the command line says; they go before the configuration.
 type flags struct {
 	allocSocket, apiSocket, stateDir, root, config string

@@ -53,7 +53,7 @@ func replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "serves a recording of ttmon record as a page, as if it happened now",
-		Args:  cobra.ExactArgs(1),
+		Args:  takes(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.out = cmd.OutOrStdout()
 			return r.run(cmd.Context(), args[0])

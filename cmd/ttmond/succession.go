@@ -242,20 +242,33 @@ func (s *start) sort(c config, files *[]handover.File) error {
 	return nil
 }
 
-// awaitSuccessors answers processes that ask for our place.
+// acceptRetry is how long a successor waits for the next try when there was no
+// descriptor or memory for its connection.
+const acceptRetry = 50 * time.Millisecond
+
+// awaitSuccessors answers processes that ask for our place. That one of them
+// cannot be accepted is no reason to end: everybody's connection would, too.
 func (d *ttmond) awaitSuccessors(ctx context.Context) error {
 	l := d.begun.successors
 	defer context.AfterFunc(ctx, func() { _ = l.SetDeadline(time.Now()) })()
 	for {
 		conn, err := l.AcceptUnix()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		switch {
+		case err == nil:
+			d.answer(ctx, conn)
+			conn.Close()
+			continue
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("waiting for a successor: %w", err)
 		}
-		d.answer(ctx, conn)
-		conn.Close()
+		d.log.Warn("a successor must wait to be accepted", "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(acceptRetry):
+		}
 	}
 }
 
