@@ -23,8 +23,13 @@ type trayPin struct {
 	basis model.Basis
 }
 
+// maxPins bounds the chips that are remembered: far more than a host has, but
+// who has a device open can account for as many as they like. What lives is
+// learned again.
+const maxPins = 4096
+
 func (l *learned) pin(id uint64, busID string, basis model.Basis) {
-	if l.ids == nil {
+	if _, again := l.ids[id]; l.ids == nil || !again && len(l.ids) >= maxPins {
 		l.ids = map[uint64]pin{}
 	}
 	l.ids[id] = pin{busID, basis}

@@ -345,3 +345,19 @@ func TestLessonsAreHandedOn(t *testing.T) {
 		t.Errorf("a chip: %+v", m)
 	}
 }
+
+// Who has a device open whose ids the driver does not tell can account for ever
+// other chips: they do not add up.
+func TestWhatWasLearnedIsBounded(t *testing.T) {
+	var r Resolver
+	r.Update([]Endpoint{{Index: 0, BusID: "0000:01:00.0", Card: "p100a", Arch: model.Blackhole, Serial: 0x0000043000000001}})
+	for id := range uint64(3 * maxPins) {
+		m := r.Match([]Sighting{{ID: 1<<40 + id, Open: []int{0}}})[0]
+		if m.Device != 0 || m.Certainty != Inferred {
+			t.Fatalf("chip %d: %+v", id, m)
+		}
+	}
+	if n := len(r.Lessons()); n > maxPins {
+		t.Errorf("%d chips are remembered, more than %d", n, maxPins)
+	}
+}

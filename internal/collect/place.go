@@ -77,6 +77,10 @@ func (c *chips) remember(e board.Endpoint) board.Endpoint {
 	return e
 }
 
+// maxCapacities bounds the capacities that are remembered: everybody can make
+// regions of chips that do not exist, and others after them.
+const maxCapacities = 4096
+
 // capacity is the most that the chip with an id can hold, so that a region's
 // figures can be told from nonsense.
 func (c *chips) capacity(id uint64) shm.Capacity {
@@ -93,6 +97,9 @@ func (c *chips) capacity(id uint64) shm.Capacity {
 		if d := &c.devices[i]; d.Index == index {
 			limit = physical(d)
 		}
+	}
+	if len(c.capacities) >= maxCapacities {
+		clear(c.capacities)
 	}
 	c.capacities[id] = limit
 	return limit
