@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -116,13 +117,17 @@ func (e *exportCmd) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	return e.writeFile(out, 0o600, func(w io.Writer) error {
+	err = e.writeFile(out, 0o600, func(w io.Writer) error {
 		err := e.convert(r, exportFormats[chosen].flag, large, laid, w)
 		if _, ok := errors.AsType[*exitError](err); ok || err == nil {
 			return err
 		}
 		return exitWith(exitInternal, "%s: %w", args[0], err)
 	})
+	if e.file == "" && errors.Is(err, fs.ErrPermission) {
+		return exitWith(exitDenied, "%w: -o FILE writes it elsewhere", err)
+	}
+	return err
 }
 
 // lay puts the traces of tt-metal on the recording's clock, and says how.

@@ -101,7 +101,7 @@ func (a *app) writeFile(name string, mode fs.FileMode, fill func(io.Writer) erro
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
-		return fileError(err)
+		return fileError(rename(err, name))
 	}
 	defer os.Remove(f.Name()) // unless it has its name by then
 	if err = f.Chmod(mode); err == nil {
@@ -128,10 +128,15 @@ type underName struct {
 
 func (u underName) Write(b []byte) (int, error) {
 	n, err := u.file.Write(b)
+	return n, rename(err, u.name)
+}
+
+// rename makes an error one of the file that people named.
+func rename(err error, name string) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		failed.Path = u.name
+		failed.Path = name
 	}
-	return n, err
+	return err
 }
 
 func (o *output) close() error {
