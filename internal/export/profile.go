@@ -14,8 +14,8 @@ import (
 	"github.com/ttmon/ttmon/internal/runreport"
 )
 
-// ErrNoBlocks is the error of a recording in which no program told its blocks.
-var ErrNoBlocks = errors.New("no program told its blocks in this recording: a heap profile needs them (ttmon record -- COMMAND)")
+// errNoBlocks is the error of a recording in which no program told its blocks.
+var errNoBlocks = errors.New("no program told its blocks in this recording: a heap profile needs them (ttmon record -- COMMAND)")
 
 // Profile is a heap profile as `go tool pprof` and others read it: what was
 // held at a moment, at the peak of each pool, and all that was allocated up to
@@ -26,7 +26,7 @@ func Profile(r *recording.Reader, at time.Time) ([]byte, error) {
 		return nil, err
 	}
 	if len(sums) == 0 {
-		return nil, ErrNoBlocks
+		return nil, errNoBlocks
 	}
 	first, _, _ := r.Span()
 	report := &runreport.Report{Schema: runreport.Schema, Started: first, Seconds: at.Sub(first).Seconds()}

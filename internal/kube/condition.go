@@ -23,8 +23,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// ConditionType is the condition that is set: True is bad, as of node problems.
-const ConditionType = "TenstorrentProblem"
+// conditionType is the condition that is set: True is bad, as of node problems.
+const conditionType = "TenstorrentProblem"
 
 // credentials is where a pod finds who it is.
 const credentials = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -41,7 +41,7 @@ type Condition struct {
 
 // Of is the condition of a host. say makes a sentence of what is wrong with a device.
 func Of(s *model.Snapshot, say func(*model.Device) string) Condition {
-	c := Condition{Type: ConditionType, Status: "False", Reason: "DevicesWork", Message: fmt.Sprintf("%d devices, none hung or lost", len(s.Devices))}
+	c := Condition{Type: conditionType, Status: "False", Reason: "DevicesWork", Message: fmt.Sprintf("%d devices, none hung or lost", len(s.Devices))}
 	var bad []string
 	for i := range s.Devices {
 		d := &s.Devices[i]

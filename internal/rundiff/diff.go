@@ -84,9 +84,9 @@ type PlaceDiff struct {
 	AllocsB uint64 `json:"allocations_b"`
 }
 
-// Grown is by how much more B holds, negative if it holds less; by what was
+// grown is by how much more B holds, negative if it holds less; by what was
 // allocated where they hold the same.
-func (p *PlaceDiff) Grown() int64 {
+func (p *PlaceDiff) grown() int64 {
 	return cmp.Or(int64(p.HeldB)-int64(p.HeldA), int64(p.TotalB)-int64(p.TotalA))
 }
 
@@ -158,7 +158,7 @@ func (d *Diff) comparePlaces() {
 			d.Places = append(d.Places, PlaceDiff{k, x.held, y.held, x.total, y.total, x.allocs, y.allocs})
 		}
 	}
-	slices.SortStableFunc(d.Places, func(x, y PlaceDiff) int { return cmp.Compare(y.Grown(), x.Grown()) })
+	slices.SortStableFunc(d.Places, func(x, y PlaceDiff) int { return cmp.Compare(y.grown(), x.grown()) })
 }
 
 func comparePlaces(x, y Place) int {

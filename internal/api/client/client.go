@@ -22,12 +22,12 @@ import (
 )
 
 // Where a ttmond listens that nobody has configured otherwise.
-const SystemSocket = "/run/ttmon/ttmond.sock"
+const systemSocket = "/run/ttmon/ttmond.sock"
 
 // SocketPaths lists where a ttmond may listen, best first: root's, then the
 // user's own below $XDG_RUNTIME_DIR.
 func SocketPaths(runtimeDir string) []string {
-	paths := []string{SystemSocket}
+	paths := []string{systemSocket}
 	if runtimeDir != "" {
 		paths = append(paths, runtimeDir+"/ttmon/ttmond.sock")
 	}

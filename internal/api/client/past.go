@@ -175,11 +175,11 @@ func (c *Client) Range(ctx context.Context, expr string, start, end time.Time, s
 	if err != nil {
 		return nil, err
 	}
-	return ParseSeries(body)
+	return parseSeries(body)
 }
 
-// ParseSeries reads an answer of Prometheus.
-func ParseSeries(body []byte) ([]Series, error) {
+// parseSeries reads an answer of Prometheus.
+func parseSeries(body []byte) ([]Series, error) {
 	var answer struct {
 		Status, Error string
 		Data          struct {

@@ -47,7 +47,7 @@ func (p *Prometheus) Query(ctx context.Context, expr string) ([]Series, error) {
 	if status != 200 && !strings.HasPrefix(strings.TrimSpace(string(body)), "{") {
 		return nil, fmt.Errorf("%s answers %d: %s", p.base.Host, status, strconv.Quote(string(body[:min(len(body), 80)])))
 	}
-	list, err := ParseSeries(body)
+	list, err := parseSeries(body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.base.Host, err)
 	}

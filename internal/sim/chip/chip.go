@@ -232,7 +232,7 @@ func (c *Chip) Count(which Counter, noc int, now Now) uint32 {
 func (c *Chip) count(which Counter, noc int, now Now) uint32 {
 	s := shares[which]
 	bytes := c.moved[s.way] + c.state.bytes[s.way]*c.sinceStep(now)
-	words := max(bytes, 0) * s.share * nocShares[noc] / WordBytes
+	words := max(bytes, 0) * s.share * nocShares[noc] / wordBytes
 	return c.counters[which][noc] + uint32(uint64(words))
 }
 

@@ -79,7 +79,7 @@ func FuzzParse(f *testing.F) {
 			for _, spec := range specs {
 				n += spec.Endpoints
 			}
-			if n == 0 || n > MaxDevices {
+			if n == 0 || n > maxDevices {
 				t.Errorf("%q gives %d devices", s, n)
 			}
 		}

@@ -108,8 +108,8 @@ func ParseBoards(list string) ([]Spec, error) {
 		count := 1
 		if n, rest, ok := strings.Cut(item, "x"); ok && n != "" && strings.Trim(n, "0123456789") == "" {
 			var err error
-			if count, err = strconv.Atoi(n); err != nil || count < 1 || count > MaxDevices {
-				return nil, fmt.Errorf("board list item %q: the count must be 1 to %d", item, MaxDevices)
+			if count, err = strconv.Atoi(n); err != nil || count < 1 || count > maxDevices {
+				return nil, fmt.Errorf("board list item %q: the count must be 1 to %d", item, maxDevices)
 			}
 			item = rest
 		}
@@ -126,11 +126,11 @@ func ParseBoards(list string) ([]Spec, error) {
 	for _, s := range specs {
 		endpoints += s.Endpoints
 	}
-	if endpoints > MaxDevices {
-		return nil, fmt.Errorf("the boards %q have %d PCIe functions; the driver takes %d (its max_devices)", list, endpoints, MaxDevices)
+	if endpoints > maxDevices {
+		return nil, fmt.Errorf("the boards %q have %d PCIe functions; the driver takes %d (its max_devices)", list, endpoints, maxDevices)
 	}
 	return specs, nil
 }
 
-// MaxDevices is how many chips the driver binds on one host.
-const MaxDevices = 32
+// maxDevices is how many chips the driver binds on one host.
+const maxDevices = 32

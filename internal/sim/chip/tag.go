@@ -57,5 +57,5 @@ var CounterNames = [NumCounters]string{
 // its own.
 const NOCs = 2
 
-// WordBytes is what one count stands for.
-const WordBytes = 32
+// wordBytes is what one count stands for.
+const wordBytes = 32

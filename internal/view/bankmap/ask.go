@@ -70,5 +70,5 @@ func (w *Wanted) Answer(p *blocks.Process, l *blocks.List) (line string, fit *bl
 	if !known || p.Lost > 0 {
 		return fmt.Sprintf("would %s fit?  that is not known: not all blocks of the pool are", w.What), nil
 	}
-	return FitLine(w.What, l, f), &f
+	return fitLine(w.What, l, f), &f
 }

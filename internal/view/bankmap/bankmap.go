@@ -76,7 +76,7 @@ func OnChip(p *blocks.Process, chip uint64, pool model.Pool, fit blocks.Request,
 			o.Top = -1
 			out = append(out, listLines(p, l, a, o)...)
 			if answer, known := l.Fits(fit); known && p.Lost == 0 {
-				out = append(out, FitLine(words.Bytes(fit.Bytes), l, answer))
+				out = append(out, fitLine(words.Bytes(fit.Bytes), l, answer))
 			}
 		}
 	}
@@ -275,8 +275,8 @@ func Row(l *blocks.List, width int, ascii bool) string {
 	return string(row)
 }
 
-// FitLine answers whether a buffer would fit.
-func FitLine(what string, l *blocks.List, f blocks.Fit) string {
+// fitLine answers whether a buffer would fit.
+func fitLine(what string, l *blocks.List, f blocks.Fit) string {
 	where := "bank"
 	if l.Pool == model.L1 || l.Pool == model.L1Small {
 		where = "core"

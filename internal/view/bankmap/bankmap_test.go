@@ -117,10 +117,10 @@ func TestFitLine(t *testing.T) {
 		if !known {
 			t.Fatal("not known")
 		}
-		out = append(out, FitLine("that", a.Lists[0], f))
+		out = append(out, fitLine("that", a.Lists[0], f))
 	}
 	f, _ := a.Lists[1].Fits(blocks.Request{Bytes: 1 << 30})
-	out = append(out, FitLine("that", a.Lists[1], f))
+	out = append(out, fitLine("that", a.Lists[1], f))
 	golden.Check(t, "testdata/fits.txt", []byte(strings.Join(out, "\n")+"\n"))
 }
 

@@ -38,6 +38,6 @@ func TestReadme(t *testing.T) {
 	if !known {
 		t.Fatal("what fits is not known")
 	}
-	lines = append(lines, "", FitLine("512 MiB", l, fit))
+	lines = append(lines, "", fitLine("512 MiB", l, fit))
 	golden.Check(t, path, []byte(head+begin+words+fence+strings.Join(lines, "\n")+"\n"+fence+tail))
 }

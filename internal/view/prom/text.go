@@ -51,7 +51,7 @@ func (p *Page) Add(f *Family, labels []byte, v float64) {
 	if len(labels) > 0 {
 		p.b = append(append(append(p.b, '{'), labels...), '}')
 	}
-	p.b = append(AppendValue(append(p.b, ' '), v), '\n')
+	p.b = append(appendValue(append(p.b, ' '), v), '\n')
 }
 
 func (p *Page) head(f *Family) {
@@ -74,8 +74,8 @@ func (p *Page) head(f *Family) {
 	}
 }
 
-// AppendValue writes a number as Prometheus does.
-func AppendValue(b []byte, v float64) []byte {
+// appendValue writes a number as Prometheus does.
+func appendValue(b []byte, v float64) []byte {
 	switch {
 	case math.IsInf(v, 1):
 		return append(b, "+Inf"...)

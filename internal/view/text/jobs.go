@@ -25,7 +25,7 @@ func AppendJobs(dst []byte, a *jobs.Answer, o Options) []byte {
 	rows := [][]string{jobHeads}
 	for i := range a.Jobs {
 		j := &a.Jobs[i]
-		first := []string{JobName(&j.Job), words.Escape(j.User), jobState(j), clock(j.Start, o), words.Duration(elapsed(&j.Job))}
+		first := []string{jobName(&j.Job), words.Escape(j.User), jobState(j), clock(j.Start, o), words.Duration(elapsed(&j.Job))}
 		for k := range j.Devices {
 			d := &j.Devices[k]
 			left := ""
@@ -40,8 +40,8 @@ func AppendJobs(dst []byte, a *jobs.Answer, o Options) []byte {
 	return appendAligned(dst, rows)
 }
 
-// JobName says which job it is.
-func JobName(j *jobs.Job) string {
+// jobName says which job it is.
+func jobName(j *jobs.Job) string {
 	if j.Kind == jobs.Pod {
 		name := j.Name
 		if name == "" {
@@ -138,7 +138,7 @@ func AppendJobsCSV(dst []byte, a *jobs.Answer) []byte {
 				}
 				return strconv.FormatUint(p.Bytes, 10)
 			}
-			dst = fmt.Appendf(dst, "%s,%s,%s,%d,%s,%s,%s,%d,%d,%s,%s,%s,%s,%s,%d,%d\n", j.Kind, CSVField(JobName(&j.Job)), CSVField(words.Escape(j.User)), j.UID, jobState(j),
+			dst = fmt.Appendf(dst, "%s,%s,%s,%d,%s,%s,%s,%d,%d,%s,%s,%s,%s,%s,%d,%d\n", j.Kind, CSVField(jobName(&j.Job)), CSVField(words.Escape(j.User)), j.UID, jobState(j),
 				j.Start.UTC().Format(time.RFC3339), j.Last.UTC().Format(time.RFC3339), int(elapsed(&j.Job).Seconds()), d.Index, CSVField(words.Escape(d.Board)),
 				number("dram", dram), dram.Bound, number("l1", l1), l1.Bound, len(j.Holding), leftBytes(j))
 		}
@@ -157,7 +157,7 @@ func AppendLeft(dst []byte, a *jobs.Answer) []byte {
 			if len(p.Devices) == 0 {
 				what = "chips that are behind no device of this host"
 			}
-			dst = fmt.Appendf(dst, "process %d (%s) of job %s holds %s\n", p.PID, words.Escape(p.Name), JobName(&j.Job), what)
+			dst = fmt.Appendf(dst, "process %d (%s) of job %s holds %s\n", p.PID, words.Escape(p.Name), jobName(&j.Job), what)
 		}
 		for _, g := range j.Left {
 			n := uint64(0)
@@ -168,7 +168,7 @@ func AppendLeft(dst []byte, a *jobs.Answer) []byte {
 			if g.InUse {
 				state = "a live process uses it"
 			}
-			dst = fmt.Appendf(dst, "region %s has %s of the dead process %d (%s) of job %s: %s\n", words.Escape(g.Region), words.Bytes(n), g.PID, words.Escape(g.Name), JobName(&j.Job), state)
+			dst = fmt.Appendf(dst, "region %s has %s of the dead process %d (%s) of job %s: %s\n", words.Escape(g.Region), words.Bytes(n), g.PID, words.Escape(g.Name), jobName(&j.Job), state)
 		}
 	}
 	return dst

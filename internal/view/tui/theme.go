@@ -69,7 +69,7 @@ func themeOf(name string, getenv func(string) string) *theme.Theme {
 			name = "light"
 		}
 	}
-	t, err := theme.Load(name, ThemeDir(getenv))
+	t, err := theme.Load(name, themeDir(getenv))
 	if err != nil {
 		t, err = theme.Load("dark")
 	}
@@ -84,12 +84,12 @@ func CheckTheme(name string, getenv func(string) string) error {
 	if name == "auto" || name == "" {
 		return nil
 	}
-	_, err := theme.Load(name, ThemeDir(getenv))
+	_, err := theme.Load(name, themeDir(getenv))
 	return err
 }
 
-// ThemeDir is where the user's own themes are: beside the configuration.
-func ThemeDir(getenv func(string) string) string {
+// themeDir is where the user's own themes are: beside the configuration.
+func themeDir(getenv func(string) string) string {
 	path := config.Path(getenv)
 	if path == "" {
 		return ""

@@ -2,15 +2,15 @@ package words
 
 import "github.com/ttmon/ttmon/internal/model"
 
-// AlertCode is the code of notices that are alerts.
-const AlertCode = "alert"
+// alertCode is the code of notices that are alerts.
+const alertCode = "alert"
 
 // alerts says which rules of ttmond hold; those that were silenced are in the
 // log only.
 func (l *list) alerts() {
 	for i := range l.snap.Alerts {
 		if a := &l.snap.Alerts[i]; !a.Silenced {
-			l.notices = append(l.notices, Notice{Level: AlertLevel(a.Severity), Code: AlertCode, Text: Alert(a)})
+			l.notices = append(l.notices, Notice{Level: AlertLevel(a.Severity), Code: alertCode, Text: Alert(a)})
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (l *list) device(d *model.Device) {
 	l.heat(d)
 	if DegradedLink(d) {
 		l.add(Warning, "link", d.Index, "running at "+Link(d.PCIe.Gen, d.PCIe.Width)+
-			", the slot and the board can do "+Link(LinkMax(d)))
+			", the slot and the board can do "+Link(linkMax(d)))
 	}
 	l.memory(d)
 	if d.HiddenFDs > 0 && !has(model.UsersHidden, d.Doubts, d.Memory.Doubts) {
@@ -115,13 +115,13 @@ func DegradedLink(d *model.Device) bool {
 }
 
 func widest(d *model.Device) int {
-	_, width := LinkMax(d)
+	_, width := linkMax(d)
 	return width.V
 }
 
-// LinkMax is the most that both the slot and the board can do. What only one
+// linkMax is the most that both the slot and the board can do. What only one
 // of them tells is taken from that one.
-func LinkMax(d *model.Device) (gen, width model.Reading[int]) {
+func linkMax(d *model.Device) (gen, width model.Reading[int]) {
 	return lower(d.PCIe.GenMax, d.PCIe.SlotGenMax), lower(d.PCIe.WidthMax, d.PCIe.SlotWidthMax)
 }
 

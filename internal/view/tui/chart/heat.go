@@ -19,14 +19,14 @@ type Heat struct {
 	Mark    int                // the series whose row is named in strong letters; negative: none
 }
 
-// Bands is how many series share a row of a map with the given number of rows.
-func (h *Heat) Bands(rows int) int {
+// bands is how many series share a row of a map with the given number of rows.
+func (h *Heat) bands(rows int) int {
 	return max((len(h.Series)+rows-1)/max(rows, 1), 1)
 }
 
 // Draw draws the map into an area that is divided like the chart above it.
 func (h *Heat) Draw(r Room) {
-	per := h.Bands(r.Plot.H)
+	per := h.bands(r.Plot.H)
 	for y := 0; y < r.Plot.H && y*per < len(h.Series); y++ {
 		from, to := y*per, min((y+1)*per, len(h.Series))
 		style := cells.Axis

@@ -24,7 +24,7 @@ func TestHeat(t *testing.T) {
 			h.Series, h.Names = append(h.Series, b), append(h.Names, i)
 		}
 		h.Draw(room)
-		per := h.Bands(room.Plot.H)
+		per := h.bands(room.Plot.H)
 		if per*room.Plot.H < n {
 			t.Fatalf("%d rows of %d for %d", room.Plot.H, per, n)
 		}
