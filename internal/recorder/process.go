@@ -39,7 +39,9 @@ const (
 type list struct {
 	def   recording.List
 	group uint32
-	early []item                  // blocks from before the pool was known
+	early []item                  // what happened to it before its pool was known
+	held  int                     // how many blocks early was last reduced to
+	other bool                    // its pool is one that is not accounted for
 	live  map[uint64]blocks.Block // of a process that is looked at: as it was at the last look
 }
 
@@ -232,11 +234,13 @@ func (r *Recorder) happened(p *process, n uint64, x item) {
 	if x.kind == recording.KindClosed {
 		delete(p.lists, n)
 	}
-	if x.id = l.def.ID; x.id == 0 {
-		l.early = append(l.early, x)
-		return
+	switch x.id = l.def.ID; {
+	case l.other:
+	case x.id == 0:
+		l.wait(x)
+	default:
+		r.add(x)
 	}
-	r.add(x)
 }
 
 // failed tells of a request that found no room: what people look for first.
@@ -254,6 +258,9 @@ const KindNoRoom = "no_room"
 // not accounted for never get one.
 func (r *Recorder) define(l *list, at time.Time, pool ledgerfile.Pool) {
 	known, ok := blocks.PoolOf(pool)
+	if !ok && pool != ledgerfile.PoolUnknown {
+		l.other, l.early = true, nil
+	}
 	if !ok || l.def.ID != 0 {
 		return
 	}
@@ -265,6 +272,42 @@ func (r *Recorder) define(l *list, at time.Time, pool ledgerfile.Pool) {
 		r.add(x)
 	}
 	l.early = nil
+}
+
+// fewEarly is how much of a list whose pool is not known waits as it happened.
+const fewEarly = 1024
+
+// wait keeps what happened until the pool is known, which may be never. Of much
+// only what still holds is kept: all of it is told as of one moment.
+func (l *list) wait(x item) {
+	l.early = append(l.early, x)
+	if len(l.early) < max(fewEarly, 2*l.held) {
+		return
+	}
+	last := map[uint64]int{} // where the block at an address was allocated
+	asked := map[uint64]uint64{}
+	for i, e := range l.early {
+		switch e.kind {
+		case recording.KindAlloc:
+			last[e.block.Addr] = i
+			delete(asked, e.block.Addr)
+		case recording.KindFree:
+			delete(last, e.block.Addr)
+		case recording.KindAsked:
+			asked[e.block.Addr] = e.block.Asked
+		case recording.KindClear:
+			clear(last)
+		}
+	}
+	held := make([]item, 0, len(last))
+	for _, i := range slices.Sorted(maps.Values(last)) {
+		e := l.early[i]
+		if n, ok := asked[e.block.Addr]; ok {
+			e.block.Asked = n
+		}
+		held = append(held, e)
+	}
+	l.early, l.held = held, len(held)
 }
 
 func (r *Recorder) changed(l *list, at time.Time) {
