@@ -42,6 +42,9 @@ type Condition struct {
 // Of is the condition of a host. say makes a sentence of what is wrong with a device.
 func Of(s *model.Snapshot, say func(*model.Device) string) Condition {
 	c := Condition{Type: conditionType, Status: "False", Reason: "DevicesWork", Message: fmt.Sprintf("%d devices, none hung or lost", len(s.Devices))}
+	if len(s.Devices) == 1 {
+		c.Message = "1 device, not hung or lost"
+	}
 	var bad []string
 	for i := range s.Devices {
 		d := &s.Devices[i]
