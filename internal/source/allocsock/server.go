@@ -71,6 +71,7 @@ type Server struct {
 	clock     time.Time               // when the present step began
 	work      [numWorks]time.Duration // of the present turn
 	stepTime  time.Duration           // see there
+	hotWindow time.Duration           // see there
 	turn      uint64                  // counts up
 	users     map[int]*user
 	ready     [64]unix.EpollEvent // of the user who is being served
@@ -165,6 +166,7 @@ func New(o Options) (*Server, error) {
 		since:     sinceNow(),
 		pause:     minPause,
 		stepTime:  stepTime,
+		hotWindow: hotWindow,
 
 		verbose: o.Log.Enabled(context.Background(), slog.LevelDebug),
 	}

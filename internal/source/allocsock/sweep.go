@@ -27,7 +27,7 @@ func (s *Server) heat(c *conn) {
 	if c.swept || c.ended || c.fd < 0 {
 		return
 	}
-	if s.now.Sub(c.wakeSince) > hotWindow {
+	if s.now.Sub(c.wakeSince) > s.hotWindow {
 		c.wakes, c.wakeSince = 0, s.now
 	}
 	if c.wakes++; c.wakes < hotWakes {
