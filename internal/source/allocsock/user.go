@@ -59,7 +59,7 @@ func DefaultLimits(descriptors int) Limits {
 		Descriptors: budget.Divide(int64(descriptors - own)),
 		Reporters:   budget.Limit{PerUID: 512, All: 4096, Reserve: 512},
 		// A successor gets them while everybody waits, so they are few.
-		Unread: budget.Limit{PerUID: 1 << 20, All: 8 << 20, Reserve: 2 << 20},
+		Unread: budget.Limit{PerUID: 1 << 20, All: 4 << 20, Reserve: 1 << 20},
 		Texts:  budget.Limit{PerUID: 4, All: 64, Reserve: 16},
 		Looks:  budget.Limit{PerUID: 2, All: 16, Reserve: 4},
 		// systemd compares each with all that it has.
