@@ -158,13 +158,13 @@ func (h *handler) queryRange(r *http.Request) (any, error) {
 	switch {
 	case err != nil:
 		return nil, bad("step", err)
-	case step <= 0:
-		return nil, bad("step", errors.New("it must be more than 0"))
+	case step < time.Millisecond: // the engine counts in them
+		return nil, bad("step", errors.New("it must be at least a millisecond"))
 	case start.IsZero() || end.IsZero():
 		return nil, bad("start", errors.New("start and end are needed"))
 	case end.Before(start):
 		return nil, bad("end", errors.New("it is before start"))
-	case end.Sub(start)/step > maxPoints:
+	case (end.UnixMilli()-start.UnixMilli())/step.Milliseconds() > maxPoints: // Sub ends at 292 years
 		return nil, bad("step", fmt.Errorf("it would make more than %d points a series: ask for a longer step", maxPoints))
 	}
 	q, err := h.engine.NewRangeQuery(r.Context(), h.opt.Queryable, queryOptions(r), r.Form.Get("query"), start, end, step)

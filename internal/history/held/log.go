@@ -91,9 +91,12 @@ func (l *Log) Observe(s *model.Snapshot) {
 			}
 		}
 	}
-	for _, x := range l.series {
-		if x.seen != l.round {
-			l.put(x, s.Time, Pools{})
+	for k, x := range l.series {
+		if x.seen == l.round {
+			continue
+		}
+		if l.put(x, s.Time, Pools{}); x.kept == 0 { // nothing was ever known of it
+			delete(l.series, k)
 		}
 	}
 	l.forget(s.Time.Add(-length))

@@ -110,6 +110,19 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// Of a process of which nothing is known nothing is kept when it has ended.
+func TestForgetUnknown(t *testing.T) {
+	var l Log
+	for i := range 100 {
+		s := host(i, -1)
+		s.Processes = []model.Process{{PID: 100 + i, StartTicks: 1, Devices: []model.DeviceUse{{Device: 0}}}}
+		l.Observe(s)
+	}
+	if n := len(l.series); n != 1 {
+		t.Errorf("%d processes are kept, one runs", n)
+	}
+}
+
 func BenchmarkObserve(b *testing.B) {
 	s := &model.Snapshot{Time: begin}
 	for pid := range 64 {

@@ -223,7 +223,7 @@ func (s *Store) drop(now int64) {
 		if n := len(x.records); n > 0 {
 			newest = x.records[n-1].ms
 		}
-		if total <= s.opt.MaxBytes && now-newest < s.opt.Keep.Milliseconds() {
+		if total <= s.opt.MaxBytes && newest > now-s.opt.Keep.Milliseconds() {
 			return
 		}
 		x.close()
