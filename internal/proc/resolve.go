@@ -128,6 +128,7 @@ type resolution struct {
 	hidden     map[int]*model.DeviceUse // by device
 	doubts     map[int][]model.Doubt
 	openers    map[openerKey]*opener
+	compared   int // pairs of descriptors
 }
 
 // collect collapses the lines of each device. Zeros, and whatever else cannot

@@ -6,31 +6,51 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
+// maxComparisons bounds how many pairs of descriptors one sweep compares, at
+// less than a microsecond each: two processes with ten thousand descriptors of a
+// device have a hundred million pairs.
+const maxComparisons = 20_000
+
 // notShared are the descriptors of a holder that are not those of a living
 // opener as well. While its opener lives and holds it, an inherited descriptor
-// is the opener's.
+// is the opener's. Where that cannot be told, it is taken for an opener's if the
+// holder comes from one.
 func (res *resolution) notShared(h Holder, openers map[int]bool, holders []Holder) []int {
-	var own []int
-	compared := false
+	var own, open []int
 	for _, fd := range h.FDs {
-		shared := false
-		for _, o := range holders {
-			if !openers[o.PID] {
-				continue
-			}
-			for _, other := range o.FDs {
-				same, ok := res.sameDescription(h.PID, fd, o.PID, other)
-				compared, shared = compared || ok, shared || same
-			}
-		}
-		if !shared {
+		switch shared, decided := res.shared(h.PID, fd, openers, holders); {
+		case shared:
+		case decided:
 			own = append(own, fd)
+		default:
+			open = append(open, fd)
 		}
 	}
-	if !compared && res.descends(h.PID, openers) {
-		return nil
+	if len(open) > 0 && !res.descends(h.PID, openers) {
+		own = append(own, open...)
 	}
 	return own
+}
+
+// shared tells whether a descriptor is one of an opener's as well.
+func (res *resolution) shared(pid, fd int, openers map[int]bool, holders []Holder) (shared, decided bool) {
+	for _, o := range holders {
+		if !openers[o.PID] {
+			continue
+		}
+		for _, other := range o.FDs {
+			if res.compared == maxComparisons {
+				return false, false
+			}
+			res.compared++
+			same, ok := res.sameDescription(pid, fd, o.PID, other)
+			if same {
+				return true, true
+			}
+			decided = decided || ok
+		}
+	}
+	return false, decided
 }
 
 // sameDescription tells whether two descriptors are of one open file
