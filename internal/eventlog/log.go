@@ -41,8 +41,8 @@ type Log struct {
 // one that keeps events in memory and tries the disk again.
 func Open(dir string) (*Log, error) {
 	l := &Log{dir: dir, maxFile: defaultFile, next: 1, more: make(chan struct{})}
-	for _, name := range []string{previous, current} {
-		_ = l.scan(name, func(e *Event) bool {
+	for _, file := range l.files() {
+		_ = scan(file, func(e *Event) bool {
 			l.next = max(l.next, e.Seq+1)
 			l.keep(*e)
 			return true
@@ -74,13 +74,19 @@ func (l *Log) open() error {
 	return nil
 }
 
-// scan calls f with the events of a file, oldest first. Lines that are no
-// event (torn by a crash, damaged) are passed over.
-func (l *Log) scan(name string, f func(*Event) bool) error {
-	file, err := os.Open(filepath.Join(l.dir, name))
-	if err != nil {
-		return err
+// files opens the files that are there, the older one first.
+func (l *Log) files() (list []*os.File) {
+	for _, name := range []string{previous, current} {
+		if file, err := os.Open(filepath.Join(l.dir, name)); err == nil {
+			list = append(list, file)
+		}
 	}
+	return list
+}
+
+// scan calls f with the events of a file, oldest first, and closes it. Lines that
+// are no event (torn by a crash, damaged) are passed over.
+func scan(file *os.File, f func(*Event) bool) error {
 	defer file.Close()
 	r := bufio.NewReaderSize(file, maxLine)
 	for {

@@ -172,3 +172,39 @@ func FuzzScan(f *testing.F) {
 		}
 	})
 }
+
+// A file that becomes the previous one while it is asked for is still read, once.
+func TestRotatesMeanwhile(t *testing.T) {
+	l, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	list := make([]Event, 2*maxRecent)
+	for i := range list {
+		list[i] = Event{Time: time.Now(), Kind: "x", Level: Info, Text: "it happened"}
+	}
+	if err := l.Append(list...); err != nil {
+		t.Fatal(err)
+	}
+	recent, first, files := l.reaching(&Query{})
+	l.mu.Lock()
+	err = l.rotate()
+	l.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := uint64(1)
+	for _, file := range files {
+		_ = scan(file, func(e *Event) bool {
+			if e.Seq != next {
+				t.Errorf("event %d, want %d", e.Seq, next)
+			}
+			next = e.Seq + 1
+			return next < first
+		})
+	}
+	if next != first || len(recent) == 0 || recent[0].Seq != first {
+		t.Errorf("events up to %d were read, %d is the first in memory", next-1, first)
+	}
+}

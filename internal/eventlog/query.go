@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"os"
 	"slices"
 	"time"
 )
@@ -31,9 +32,7 @@ func (l *Log) Find(q Query) []Event {
 	if limit <= 0 || limit > maxAnswer {
 		limit = maxAnswer
 	}
-	l.mu.Lock()
-	recent := slices.Clone(l.recent)
-	l.mu.Unlock()
+	recent, first, files := l.reaching(&q)
 	var found []Event
 	add := func(e *Event) {
 		if q.matches(e) {
@@ -43,22 +42,33 @@ func (l *Log) Find(q Query) []Event {
 			found = append(found, *e)
 		}
 	}
-	first := uint64(1)
-	if len(recent) > 0 {
-		first = recent[0].Seq
-	}
-	if old := q.After+1 < first && (q.Since.IsZero() || len(recent) == 0 || q.Since.Before(recent[0].Time)); old {
-		for _, name := range []string{previous, current} {
-			_ = l.scan(name, func(e *Event) bool {
-				if e.Seq < first {
-					add(e)
-				}
-				return e.Seq < first
-			})
-		}
+	for _, file := range files {
+		_ = scan(file, func(e *Event) bool {
+			if e.Seq < first {
+				add(e)
+			}
+			return e.Seq < first
+		})
 	}
 	for i := range recent {
 		add(&recent[i])
 	}
 	return found[max(0, len(found)-limit):]
+}
+
+// reaching is what has to be looked through for a query: the events in memory,
+// the number of the first of them, and the files where older ones matter. They
+// are opened at one moment: one that becomes the previous file is in neither
+// place twice, nor in none.
+func (l *Log) reaching(q *Query) (recent []Event, first uint64, files []*os.File) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	recent, first = slices.Clone(l.recent), 1
+	if len(recent) > 0 {
+		first = recent[0].Seq
+	}
+	if q.After+1 < first && (q.Since.IsZero() || len(recent) == 0 || q.Since.Before(recent[0].Time)) {
+		files = l.files()
+	}
+	return recent, first, files
 }
