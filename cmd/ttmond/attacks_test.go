@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -361,6 +362,7 @@ func attackFollowers(p place) error {
 			c.Close()
 		case 1:
 			kept = append(kept, c)
+			runtime.KeepAlive(kept)
 		default:
 			go func() {
 				defer c.Close()
