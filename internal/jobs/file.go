@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/replace"
 )
 
 const (
@@ -100,23 +102,9 @@ func (f *file) save(b *Book, now time.Time) {
 	slices.SortStableFunc(d.Jobs, func(a, b Job) int { return a.Last.Compare(b.Last) })
 	text, err := json.Marshal(d)
 	if err == nil {
-		err = replace(f.path, text)
+		err = replace.File(f.path, text, 0o600)
 	}
 	if err != nil {
 		f.report(fmt.Errorf("writing what jobs took: %w", err))
 	}
-}
-
-// replace writes a file in one step.
-func replace(path string, text []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".jobs-")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(text)
-	if err := errors.Join(err, tmp.Close()); err != nil {
-		os.Remove(tmp.Name())
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -52,24 +51,15 @@ func openHostDir(root hostfs.Root) (*shmDir, error) {
 }
 
 // openDirOf opens /dev/shm as a process sees it, given its directory below
-// /proc. It may block on what is mounted there, and refuses anything but a
-// memory file system, of which later reads cannot.
+// /proc. It may block on what is mounted there.
 func openDirOf(dir hostfs.Dir, pid int) (*shmDir, error) {
-	path := dirPath(pid)
-	fd, err := proc.OpenInRoot(dir, "/dev/shm")
+	path := proc.SharedMemoryPath(pid)
+	fd, err := proc.OpenSharedMemory(dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	var fs unix.Statfs_t
-	if err := unix.Fstatfs(fd, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC && fs.Type != unix.RAMFS_MAGIC {
-		unix.Close(fd)
-		return nil, fmt.Errorf("%s is not a memory file system", path)
-	}
 	return newDir(fd, path)
 }
-
-// dirPath is /dev/shm as a process sees it.
-func dirPath(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/root/dev/shm" }
 
 func newDir(fd int, path string) (*shmDir, error) {
 	var st unix.Stat_t

@@ -232,7 +232,7 @@ func (r *Reader) reachDir(p *process) {
 	}
 	d.seen = r.seq
 	if via := r.procs[d.via.PID]; via == nil || via.ProcessID != d.via {
-		d.via, d.path = p.ProcessID, dirPath(p.PID) // who led here has ended
+		d.via, d.path = p.ProcessID, proc.SharedMemoryPath(p.PID) // who led here has ended
 	}
 }
 

@@ -44,29 +44,20 @@ func openFolder(path string) (*folder, error) {
 }
 
 // openFolderOf opens /dev/shm as a process sees it. It may block on what is
-// mounted there, and refuses anything but a memory file system, of which later
-// reads cannot.
+// mounted there.
 func openFolderOf(root hostfs.Root, pid int) (*folder, error) {
 	dir, err := root.OpenDir("/proc/" + strconv.Itoa(pid))
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	path := root.Path(shmOf(pid))
-	fd, err := proc.OpenInRoot(dir, "/dev/shm")
+	path := root.Path(proc.SharedMemoryPath(pid))
+	fd, err := proc.OpenSharedMemory(dir)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(fd, &st); err != nil || st.Type != unix.TMPFS_MAGIC && st.Type != unix.RAMFS_MAGIC {
-		unix.Close(fd)
-		return nil, fmt.Errorf("%s is not a memory file system", path)
-	}
 	return newFolder(fd, path)
 }
-
-// shmOf is /dev/shm as a process sees it.
-func shmOf(pid int) string { return fmt.Sprintf("/proc/%d/root/dev/shm", pid) }
 
 // ledgers lists the names of the ledgers in a folder.
 func (d *folder) ledgers() (list []string, err error) {
@@ -133,7 +124,7 @@ func (r *Reader) find(s *Sweep, users []model.ProcessID) {
 			leads[id] = lead{d.inode, r.now}
 			r.visit(s, d)
 		case errors.Is(err, hostfs.ErrTimeout):
-			s.fail(r.opts.Root.Path(shmOf(id.PID)), -1, fmt.Errorf("looking for ledgers: %w", err))
+			s.fail(r.opts.Root.Path(proc.SharedMemoryPath(id.PID)), -1, fmt.Errorf("looking for ledgers: %w", err))
 		}
 	}
 }
