@@ -15,9 +15,10 @@ func TestLspci(t *testing.T) {
 	}
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "n150,2xp150a", Dead: "2"})
-	board := output(t, h, "lspci", "-vvv", "-s", "0000:41:00.0")
+	// -n: with udev's hardware database lspci prints names instead of numbers.
+	board := output(t, h, "lspci", "-n", "-vvv", "-s", "0000:41:00.0")
 	for _, want := range []string{
-		"Subsystem: Device 1e52:0018", "Region 0: Memory at", "(64-bit, prefetchable) [size=512M]", "[size=32M]",
+		"Subsystem: 1e52:0018", "Region 0: Memory at", "(64-bit, prefetchable) [size=512M]", "[size=32M]",
 		"LnkCap:\tPort #0, Speed 16GT/s, Width x16", "LnkSta:\tSpeed 16GT/s, Width x16", "Kernel driver in use: tenstorrent",
 		"Advanced Error Reporting",
 	} {
@@ -26,14 +27,14 @@ func TestLspci(t *testing.T) {
 		}
 	}
 	for _, odd := range []string{"!!!", "Unknown", "downgraded", "<ignored>", "virtual"} {
-		if all := output(t, h, "lspci", "-vvv", "-s", "0000:41:"); strings.Contains(all, odd) {
+		if all := output(t, h, "lspci", "-n", "-vvv", "-s", "0000:41:"); strings.Contains(all, odd) {
 			t.Errorf("%q in\n%s", odd, all)
 		}
 	}
 	if tree := output(t, h, "lspci", "-t"); !strings.Contains(tree, "01.1-[41]----00.0") {
 		t.Errorf("the board is not behind its port:\n%s", tree)
 	}
-	if dead := output(t, h, "lspci", "-v", "-s", "0000:43:00.0"); !strings.Contains(dead, "Unknown header type 7f") {
+	if dead := output(t, h, "lspci", "-n", "-v", "-s", "0000:43:00.0"); !strings.Contains(dead, "Unknown header type 7f") {
 		t.Errorf("of a dead chip:\n%s", dead)
 	}
 	if all := output(t, h, "lspci", "-n", "-d", "1e52:"); strings.Count(all, "1e52:") != 3 {
