@@ -87,8 +87,11 @@ func (m *Manager) Start(s Spec) (*Process, error) {
 		cmd.Wait()
 		return nil, fmt.Errorf("starting workload %s: %s", s.Name, errors.Join(errors.New(strings.TrimSpace(answer)), err))
 	}
+	// On the list before it is waited for: a short script may have ended already,
+	// and would then be put on the list after it was taken off.
+	err = m.add(p)
 	go func() { cmd.Wait(); close(p.exited); m.ended(p) }()
-	return p, m.add(p)
+	return p, err
 }
 
 func (m *Manager) add(p *Process) error {
