@@ -64,7 +64,7 @@ test: export TMPDIR := $(CACHE)/tmp
 test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpora, arm64
 	@tools/setup test
 	@$(MAKE) --no-print-directory build lint
-	$(GO) test -race -vet=off -trimpath -p $$((2 * $$(nproc))) -timeout 9m ./...
+	$(GO) test -race -vet=off -trimpath -p $$((2 * $$(nproc))) -timeout 30m ./...
 	@$(MAKE) --no-print-directory arm64
 
 # The packages whose tests are run for arm64 need no process but their own:

@@ -53,9 +53,9 @@ type Options struct {
 	Parallel int
 }
 
-// DefaultLimit is many times what any package needs on a machine that is not
-// busy: it ends what waits for ever, and measures nothing.
-const DefaultLimit = 8 * time.Minute
+// DefaultLimit is what no package needs even where forty other programs share
+// two cores: it ends what waits for ever, and measures nothing.
+const DefaultLimit = 25 * time.Minute
 
 // mark is a file that is there inside only. It lies in a file system that is
 // mounted for it, so that nothing else can be taken for it.

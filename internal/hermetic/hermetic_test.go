@@ -232,11 +232,12 @@ func TestWithoutTheRight(t *testing.T) {
 
 func TestWithLimit(t *testing.T) {
 	for in, want := range map[string]string{
-		"x":                                "x -test.timeout=8m0s",
-		"x -test.v":                        "x -test.timeout=8m0s -test.v",
-		"x -test.timeout=10m0s -test.v":    "x -test.timeout=8m0s -test.v",
-		"x --test.timeout=10m0s":           "x -test.timeout=8m0s",
-		"x -test.timeout=20m0s":            "x -test.timeout=8m0s",
+		"x":                                "x -test.timeout=25m0s",
+		"x -test.v":                        "x -test.timeout=25m0s -test.v",
+		"x -test.timeout=40m0s -test.v":    "x -test.timeout=25m0s -test.v",
+		"x --test.timeout=40m0s":           "x -test.timeout=25m0s",
+		"x -test.timeout=30m0s":            "x -test.timeout=25m0s",
+		"x -test.timeout=10m0s":            "x -test.timeout=10m0s",
 		"x -test.timeout=20s":              "x -test.timeout=20s",
 		"x -test.timeout=20":               "x -test.timeout=20",
 		"x -test.timeout=0s":               "x -test.timeout=0s",

@@ -22,7 +22,7 @@ import (
 var built string
 
 func TestMain(m *testing.M) {
-	hermetic.Enter(hermetic.Options{Limit: 8 * time.Minute}) // sanitizers, and the real ttnn
+	hermetic.Enter(hermetic.Options{}) // sanitizers, and the real ttnn
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "ttmon-track-*")
 		if err != nil {
