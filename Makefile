@@ -6,14 +6,15 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 SHARE    = $(DESTDIR)$(PREFIX)/share
 T       ?= 1m
-VERSION := $(shell git describe --tags --dirty 2>/dev/null || echo 0.1.0-dev)
-LDFLAGS := -s -w -X github.com/ttmon/ttmon/internal/version.Version=$(VERSION)
+LDFLAGS = $(shell tools/version -x)
 BOARDS  ?= n300,p150a,p150a
 DEMO_BOARDS ?= n300
 
 # tools/setup puts programs there that the machine does not have.
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ttmon
-export PATH := $(CACHE)/bin:$(PATH)
+# Under sudo, those of the user who called it serve as well.
+SUDO_CACHE := $(if $(SUDO_USER),$(shell getent passwd '$(SUDO_USER)' | cut -d: -f6)/.cache/ttmon)
+export PATH := $(CACHE)/bin:$(if $(SUDO_CACHE),$(SUDO_CACHE)/bin:)$(PATH)
 
 .PHONY: help
 help: ## list the targets
@@ -45,7 +46,7 @@ test-web: web-check ## the page in a browser: all views, widths and colours, axe
 
 .PHONY: run
 run: ## show this machine's boards; where there are none, start a simulated host
-	@tools/setup build
+	@tools/setup run
 	@$(MAKE) --no-print-directory build
 	@BOARDS='$(BOARDS)' tools/run
 
@@ -84,6 +85,7 @@ fresh: ## check that make run and make test need nothing but a bare Debian 12 wi
 
 .PHONY: test-thanos
 test-thanos: ## ttmon fleet and remote write with a real Thanos (builds it once: minutes)
+	@tools/setup test
 	$(GO) test -tags thanos -timeout 3h -v ./internal/e2e/thanos
 
 .PHONY: lint
@@ -128,7 +130,9 @@ docs: ## write the generated pages of docs/, and what the README shows, anew
 	$(GO) test ./cmd/ttmond -run TestManual -update
 
 .PHONY: install
-install: build ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
+install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
+	@tools/setup build
+	@$(MAKE) --no-print-directory build
 	install -Dm755 bin/ttmon $(DESTDIR)$(PREFIX)/bin/ttmon
 	install -Dm755 bin/ttmon-sim $(DESTDIR)$(PREFIX)/bin/ttmon-sim
 	install -Dm755 bin/ttmond $(DESTDIR)$(PREFIX)/bin/ttmond
@@ -155,14 +159,17 @@ install: build ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 
 .PHONY: package
 package: ## .deb and .rpm packages and wheels for both architectures, into dist/
+	@tools/setup build
 	@tools/package/build packages
 
 .PHONY: release
 release: ## packages, archives, SBOMs and checksums, into dist/
+	@tools/setup build
 	@tools/package/build release
 
 .PHONY: image
 image: ## the container image as an OCI archive, into dist/
+	@tools/setup build
 	@tools/package/build image
 
 .PHONY: test-package

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/version"
 )
 
 // Exit codes. A command that ran gives its own instead.
@@ -104,6 +105,7 @@ func rootCommand() *cobra.Command {
 		Short:         "Show a command a simulated Tenstorrent host",
 		Long:          rootLong,
 		Example:       rootExample,
+		Version:       version.Long(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs,

@@ -97,7 +97,7 @@ configuration, and opens no device.
 Stopping it closes no client's connection: a small process stays behind and
 keeps them until they end or ttmond starts again. --takeover starts a new
 ttmond in the place of a running one, without losing a byte.`,
-		Version: version.Version,
+		Version: version.Long(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError{fmt.Errorf("unexpected argument %q: ttmond takes only flags", args[0])}

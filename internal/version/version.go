@@ -5,13 +5,22 @@ package version
 import (
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
-// Version is set by the linker (see the Makefile).
-var Version = "0.1.0-dev"
+// Set by the linker: see tools/version.
+var (
+	Version = "0.1.0-dev"
+	Commit  = "" // 12 hex digits; "" where it was not built from a checkout
+	Date    = "" // of the commit, 2026-11-15
+)
 
-// Revision is the commit that it was built from, or "".
+// Revision is the commit that it was built from, or "". A plain go build
+// records it, too.
 func Revision() string {
+	if Commit != "" {
+		return Commit
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
@@ -22,18 +31,15 @@ func Revision() string {
 	return ""
 }
 
-// Long is the version with what it was built from and by.
+// Long is the version with the commit, its date, and the Go that built it.
 func Long() string {
-	revision, dirty := "", ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				revision = s.Value[:min(len(s.Value), 12)] + ", "
-			case s.Key == "vcs.modified" && s.Value == "true":
-				dirty = "changed since "
-			}
-		}
+	about := make([]string, 0, 3)
+	if r := Revision(); r != "" {
+		about = append(about, "commit "+r)
 	}
-	return Version + " (" + dirty + revision + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + ")"
+	if Date != "" {
+		about = append(about, Date)
+	}
+	about = append(about, runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH)
+	return Version + " (" + strings.Join(about, ", ") + ")"
 }

@@ -71,6 +71,8 @@ func wheelCommand() *cobra.Command {
 	f.StringVar(&w.version, "version", "", "the release")
 	f.StringVar(&w.platform, "platform", "", "platform tags")
 	f.StringVar(&w.library, "library", "", "libttmon.so")
+	f.StringVar(&w.program, "program", "", "the program ttmon")
+	f.StringVar(&w.readme, "readme", "", "the description, in Markdown")
 	f.StringVar(&w.licence, "licence", "", "the licence's text")
 	f.StringVar(&w.source, "source", "", "directory with pyproject.toml")
 	f.StringVar(&dir, "output", ".", "directory for the wheel")

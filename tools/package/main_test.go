@@ -34,7 +34,7 @@ func TestWheel(t *testing.T) {
 	if err := os.WriteFile(library, []byte("library"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := wheel{version: "0.1.0-dev", platform: "a.b", library: library, licence: "../../LICENSE", source: "../../lib/python", date: time.Unix(1e9, 0).UTC()}
+	w := wheel{version: "0.1.0-dev", platform: "a.b", library: library, program: library, readme: "../../README.md", licence: "../../LICENSE", source: "../../lib/python", date: time.Unix(1e9, 0).UTC()}
 	if err := w.write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +72,7 @@ func TestWheel(t *testing.T) {
 	for name, want := range map[string]string{
 		info + "WHEEL": "Tag: py3-none-b\n", info + "entry_points.txt": "[pytest11]\nttmon = ttmon.pytest_plugin\n",
 		info + "METADATA": "Version: 0.1.0.dev0\n", "ttmon/libttmon.so": "library",
+		"ttmon-0.1.0.dev0.data/scripts/ttmon": "library", "ttmon/_version.py": `__version__ = "0.1.0.dev0"`,
 	} {
 		if !strings.Contains(files[name], want) {
 			t.Errorf("%s has no %q:\n%s", name, want, files[name])

@@ -1,4 +1,4 @@
-# Sourced by tools/package/build: the archives, what is in them, and the sums.
+# Sourced by tools/package/build: the archives, what is in them, and the image.
 
 # A tree to be unpacked below any prefix.
 archive() { # ARCH
@@ -51,4 +51,3 @@ install -m 755 packaging/install.sh "$dist/install.sh"
 # What changed in this release: the topmost part of the changelog.
 awk '/^## /{ if (n++) exit } n' CHANGELOG.md >"$dist/CHANGES.md"
 rm -rf "$dist/.archive"
-(cd "$dist" && sha256sum -- * >SHA256SUMS)

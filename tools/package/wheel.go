@@ -24,6 +24,8 @@ import (
 type wheel struct {
 	version, platform        string
 	library, licence, source string
+	program                  string // the command ttmon, which pip puts into bin
+	readme                   string // the description on the project's page
 	date                     time.Time
 }
 
@@ -36,6 +38,9 @@ type project struct {
 		RequiresPython string                       `toml:"requires-python"`
 		License        struct{ Text string }        `toml:"license"`
 		EntryPoints    map[string]map[string]string `toml:"entry-points"`
+		Classifiers    []string
+		Keywords       []string
+		URLs           map[string]string
 	}
 	Tool struct {
 		Setuptools struct{ Packages []string }
@@ -81,10 +86,19 @@ func (w *wheel) write(dir string) error {
 	if err != nil {
 		return err
 	}
+	program, err := os.ReadFile(w.program)
+	if err != nil {
+		return err
+	}
+	readme, err := os.ReadFile(w.readme)
+	if err != nil {
+		return err
+	}
 	files = append(
 		files,
-		zipped{name: info + "METADATA", body: fmt.Appendf(nil, "Metadata-Version: 2.1\nName: %s\nVersion: %s\nSummary: %s\nLicense: %s\nRequires-Python: %s\n",
-			p.Project.Name, version, p.Project.Description, p.Project.License.Text, p.Project.RequiresPython)},
+		zipped{name: p.Project.Name + "/_version.py", body: fmt.Appendf(nil, "__version__ = %q\n", version)},
+		zipped{name: p.Project.Name + "-" + version + ".data/scripts/ttmon", body: program, exec: true},
+		zipped{name: info + "METADATA", body: p.metadata(version, readme)},
 		zipped{name: info + "WHEEL", body: w.tags()},
 		zipped{name: info + "entry_points.txt", body: entryPoints(p.Project.EntryPoints)},
 		zipped{name: info + "LICENSE", body: licence},
@@ -97,6 +111,20 @@ func (w *wheel) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-py3-none-%s.whl", p.Project.Name, version, w.platform)), b, 0o644)
 }
 
+// metadata describes the package (PEP 566), with the README below it.
+func (p *project) metadata(version string, readme []byte) []byte {
+	b := fmt.Appendf(nil, "Metadata-Version: 2.1\nName: %s\nVersion: %s\nSummary: %s\nLicense: %s\nRequires-Python: %s\n",
+		p.Project.Name, version, p.Project.Description, p.Project.License.Text, p.Project.RequiresPython)
+	for _, name := range sorted(p.Project.URLs) {
+		b = fmt.Appendf(b, "Project-URL: %s, %s\n", name, p.Project.URLs[name])
+	}
+	b = fmt.Appendf(b, "Keywords: %s\n", strings.Join(p.Project.Keywords, ","))
+	for _, c := range p.Project.Classifiers {
+		b = fmt.Appendf(b, "Classifier: %s\n", c)
+	}
+	return append(append(b, "Description-Content-Type: text/markdown\n\n"...), readme...)
+}
+
 // modules are the Python files, and the library beside them.
 func (w *wheel) modules(packages []string) (files []zipped, err error) {
 	for _, name := range packages {
@@ -106,6 +134,9 @@ func (w *wheel) modules(packages []string) (files []zipped, err error) {
 		}
 		slices.Sort(list)
 		for _, path := range list {
+			if filepath.Base(path) == "_version.py" {
+				continue // made for this wheel
+			}
 			body, err := os.ReadFile(path)
 			if err != nil {
 				return nil, err

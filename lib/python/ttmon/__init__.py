@@ -18,12 +18,14 @@ from ._library import Unavailable, attach, attached, reset_peak, stacks, tag
 from ._snapshot import Block, Frame, Pool, snapshot
 from ._stats import memory_stats, memory_summary
 from ._daemon import host_snapshot
+from ._version import __version__
 
 __all__ = [
     "Block",
     "Frame",
     "Pool",
     "Unavailable",
+    "__version__",
     "attach",
     "attached",
     "host_snapshot",
