@@ -78,6 +78,10 @@ func run(ctx context.Context, f flags, cfg config) error {
 	d.keeping.Store(cfg.keep)
 	d.live, d.reloads.flags = cfg, f
 	d.keeper.Store(cfg.Alloc.Keeper)
+	if problem := begun.allocProblem; problem != nil {
+		text := problem.Error()
+		d.allocProblem.Store(&text)
+	}
 	if !cfg.keep {
 		d.collector = newBackground(cfg, log, begun.ledger, begun.state.Learned, &d.watcher)
 	}

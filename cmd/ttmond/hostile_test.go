@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,7 +132,9 @@ func TestOccupiedAllocSocket(t *testing.T) {
 				t.Fatal(err)
 			}
 			i := h.start()
-			if w := h.tree("/v1/health")["warnings"].([]any); len(w) != 1 || w[0].(map[string]any)["part"] != "alloc_socket" {
+			// A busy machine may make it warn of something else, too.
+			w := h.tree("/v1/health")["warnings"].([]any)
+			if !slices.ContainsFunc(w, func(w any) bool { return w.(map[string]any)["part"] == "alloc_socket" }) {
 				t.Errorf("health warns of %v", w)
 			}
 			if err := os.RemoveAll(h.alloc); err != nil {

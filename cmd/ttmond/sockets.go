@@ -206,7 +206,6 @@ func (d *ttmond) awaitAllocSocket(ctx context.Context) error {
 		return nil
 	}
 	said := d.begun.allocProblem.Error()
-	d.allocProblem.Store(&said)
 	tick := time.NewTicker(allocRetry)
 	defer tick.Stop()
 	for {
