@@ -10,26 +10,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/replay"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // app is one run of the program: what it talks to, and the flags that all
 // commands share.
 type app struct {
-	stdout, stderr *os.File
-	getenv         func(string) string
-	official       bool // called by the name tt-smi
-	nvtop          bool // called by the name tt-nvtop
+	console.Console
+	where    host.Options // which host is shown
+	official bool         // called by the name tt-smi
+	nvtop    bool         // called by the name tt-nvtop
+	version  bool         // print it and exit
 
-	rootDir string
-	daemon  string // socket of the ttmond to ask
-	direct  bool   // ask none
-	color   string
-	ascii   bool
-	version bool // print it and end
-
-	recorded *recorded // what is shown instead of this host; nil: nothing
+	recorded *replay.Recording // what is shown instead of this host; nil: nothing
 }
 
 // commandOf is the command that the program runs when it is called by another
@@ -57,19 +54,19 @@ func (a *app) run(argv []string) int {
 		a.complete(root) // for the shell alone: it takes its time
 	}
 	root.SetArgs(normalize(args, a.official))
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
 	if cmd.Annotations[pluginMark] != "" {
 		err = a.unknown(err)
 	}
 	if err == nil {
-		return exitOK
+		return exit.OK
 	}
-	code := exitInternal
-	if e, ok := errors.AsType[*exitError](err); ok {
-		code = e.code
-		if e.err == nil { // said already, by what was printed
+	code := exit.Internal
+	if e, ok := errors.AsType[*exit.Error](err); ok {
+		code = e.Code
+		if e.Err == nil { // said already, by what was printed
 			return code
 		}
 	}
@@ -77,7 +74,7 @@ func (a *app) run(argv []string) int {
 	if a.official {
 		name = "tt-smi"
 	}
-	fmt.Fprintf(a.stderr, "%s: %s\n", name, words.Escape(err.Error()))
+	fmt.Fprintf(a.Stderr, "%s: %s\n", name, words.Escape(err.Error()))
 	return code
 }
 
@@ -90,24 +87,14 @@ func called(command string, args []string) []string {
 	return append([]string{command}, args...)
 }
 
-// asksToComplete tells whether it is a shell that asks.
+// asksToComplete reports whether it is a shell that asks.
 func asksToComplete(args []string) bool {
 	return len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
 }
 
-// host is the root of the host to read.
-func (a *app) host() (hostfs.Root, error) {
-	if a.rootDir == "" {
-		return hostfs.Root{}, nil
-	}
-	st, err := os.Stat(a.rootDir)
-	if err != nil {
-		return hostfs.Root{}, usage("--root: %w", err)
-	}
-	if !st.IsDir() {
-		return hostfs.Root{}, usage("--root: %s is not a directory", a.rootDir)
-	}
-	return hostfs.At(a.rootDir), nil
+// newApp is a run of the program that prints to these files.
+func newApp(stdout, stderr *os.File, getenv func(string) string) *app {
+	return &app{Console: console.Console{Stdout: stdout, Stderr: stderr, Getenv: getenv}, where: host.Options{Getenv: getenv}}
 }
 
 // newRoot makes the tree of commands.
@@ -127,17 +114,17 @@ says how long it may take instead (5s).`,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.version {
-				return a.output("").write([]byte(versionLine()))
+				return a.Output("").Write([]byte(versionLine()))
 			}
 			return cmd.Help()
 		},
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&a.rootDir, "root", "", "read the host whose root is mounted at `DIR`, or a tree made by ttmon-sim")
-	f.StringVar(&a.daemon, "daemon", "", "ask the ttmond at `SOCKET` (default: $TTMON_SOCKET, else one that runs here, if any)")
-	f.BoolVar(&a.direct, "direct", false, "read the host directly, even where a ttmond runs")
-	f.StringVar(&a.color, "color", "auto", "`WHEN` to use colours: auto (on a terminal, unless NO_COLOR is set), always or never")
-	f.BoolVar(&a.ascii, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
+	f.StringVar(&a.where.Root, "root", "", "read the host whose root is mounted at `DIR`, or a tree made by ttmon-sim")
+	f.StringVar(&a.where.Daemon, "daemon", "", "ask the ttmond at `SOCKET` (default: $TTMON_SOCKET, else one that runs here, if any)")
+	f.BoolVar(&a.where.Direct, "direct", false, "read the host directly, even where a ttmond runs")
+	f.StringVar(&a.Color, "color", "auto", "`WHEN` to use colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+	f.BoolVar(&a.ASCII, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
 	root.Flags().BoolVarP(&a.version, "version", "v", false, "print the version and end")
 	root.AddCommand(
 		newSMI(a), newTop(a), newMem(a), newDmon(a), newPmon(a), newTopo(a), newStale(a), newDoctor(a), newCheck(a),
@@ -148,7 +135,7 @@ says how long it may take instead (5s).`,
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(a.helpOf)
-	root.SetUsageFunc(func(cmd *cobra.Command) error { return a.usageOf(cmd, a.stdout) })
+	root.SetUsageFunc(func(cmd *cobra.Command) error { return a.usageOf(cmd, a.Stdout) })
 	strict(root)
 	return root
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/clidocs"
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -92,7 +93,8 @@ func FuzzCommandLine(f *testing.F) {
 		if len(args) > 0 && strings.HasPrefix(args[0], "__complete") {
 			return // reads the host
 		}
-		a := &app{stdout: null, stderr: null, getenv: func(string) string { return "" }, official: official}
+		a := newApp(null, null, func(string) string { return "" })
+		a.official = official
 		root := newRoot(a)
 		clidocs.Walk(root, func(cmd *cobra.Command) {
 			if cmd.RunE != nil {
@@ -106,8 +108,8 @@ func FuzzCommandLine(f *testing.F) {
 		if err == nil {
 			return
 		}
-		if e, ok := errors.AsType[*exitError](err); !ok || e.code != exitUsage {
-			t.Errorf("%q: %T %v, want one that ends with %d", args, err, err, exitUsage)
+		if e, ok := errors.AsType[*exit.Error](err); !ok || e.Code != exit.BadArgument {
+			t.Errorf("%q: %T %v, want one that ends with %d", args, err, err, exit.BadArgument)
 		}
 		if text := words.Escape(err.Error()); text == "" || strings.ContainsAny(text, "\n\x1b") {
 			t.Errorf("%q: the error is %q", args, text)

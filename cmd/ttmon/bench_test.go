@@ -9,6 +9,6 @@ import (
 func BenchmarkCommandTree(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		newRoot(&app{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv})
+		newRoot(newApp(os.Stdout, os.Stderr, os.Getenv))
 	}
 }

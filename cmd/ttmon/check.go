@@ -9,8 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/nearest"
+	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/nagios"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -67,14 +70,14 @@ const pluginMark = "plugin"
 // unknown makes of any error what plugins say then: on the standard output, and
 // with the code of an unknown state. The code of a bad argument would be an alarm.
 func (a *app) unknown(err error) error {
-	if e, ok := errors.AsType[*exitError](err); err == nil || ok && e.err == nil {
+	if e, ok := errors.AsType[*exit.Error](err); err == nil || ok && e.Err == nil {
 		return err
 	}
 	line := "TTMON UNKNOWN - " + strings.ReplaceAll(words.Escape(err.Error()), "|", "/") + "\n"
-	if err := a.output("").write([]byte(line)); err != nil {
+	if err := a.Output("").Write([]byte(line)); err != nil {
 		return err
 	}
-	return &exitError{code: int(nagios.Unknown)}
+	return exit.Silent(int(nagios.Unknown))
 }
 
 func (c *checkCmd) run() error {
@@ -82,11 +85,11 @@ func (c *checkCmd) run() error {
 	if err != nil {
 		return err
 	}
-	sel, err := parseSelection(c.ids)
+	sel, err := selection.Parse(c.ids)
 	if err != nil {
 		return err
 	}
-	h, err := c.openHost()
+	h, err := host.Open(c.where)
 	if err != nil {
 		return err
 	}
@@ -102,18 +105,18 @@ func (c *checkCmd) run() error {
 	if err != nil {
 		return err
 	}
-	if err := absence(s); err != nil && c.expect == 0 {
+	if err := host.Absence(s); err != nil && c.expect == 0 {
 		return err
 	}
-	if s, err = sel.from(s); err != nil {
+	if s, err = sel.From(s); err != nil {
 		return err
 	}
 	r := check.Run(s)
-	if err := c.output("").write(r.Append(nil)); err != nil {
+	if err := c.Output("").Write(r.Append(nil)); err != nil {
 		return err
 	}
 	if r.Status != nagios.OK {
-		return &exitError{code: int(r.Status)}
+		return exit.Silent(int(r.Status))
 	}
 	return nil
 }
@@ -122,14 +125,14 @@ func (c *checkCmd) run() error {
 func (c *checkCmd) check() (*nagios.Check, error) {
 	switch {
 	case c.expect < 0:
-		return nil, usage("--expect: %d is not a number of devices", c.expect)
+		return nil, exit.Usage("--expect: %d is not a number of devices", c.expect)
 	case c.sample < 0 || c.sample > 60_000:
-		return nil, usage("--sample: %d ms is not between 0 and a minute", c.sample)
+		return nil, exit.Usage("--sample: %d ms is not between 0 and a minute", c.sample)
 	}
 	check := &nagios.Check{Expect: c.expect, Ignore: c.ignore}
 	for _, code := range c.ignore {
 		if !slices.Contains(nagios.Codes(), code) {
-			return nil, usage("--ignore: there is no %q; the kinds are %s", code, strings.Join(nagios.Codes(), ", "))
+			return nil, exit.Usage("--ignore: there is no %q; the kinds are %s", code, strings.Join(nagios.Codes(), ", "))
 		}
 	}
 	for _, list := range []struct {
@@ -152,17 +155,17 @@ func (c *checkCmd) check() (*nagios.Check, error) {
 func threshold(flag, arg string) (t nagios.Threshold, err error) {
 	name, text, ok := strings.Cut(arg, "=")
 	if !ok {
-		return t, usage("%s %s: it wants FIELD=RANGE, for example temperature.asic=80", flag, arg)
+		return t, exit.Usage("%s %s: it wants FIELD=RANGE, for example temperature.asic=80", flag, arg)
 	}
 	table := metric.Devices()
 	if t.Field, ok = metric.Find(table, name); !ok {
-		return t, usage("%s: there is no field %q%s", flag, name, suggestion(nearest.Word(name, metric.Names(table))))
+		return t, exit.Usage("%s: there is no field %q%s", flag, name, nearest.Suggest(name, metric.Names(table), "ttmon smi --help-query-device lists them"))
 	}
 	if t.Field.Kind == metric.Text {
-		return t, usage("%s: %s is not a number", flag, name)
+		return t, exit.Usage("%s: %s is not a number", flag, name)
 	}
 	if t.Range, err = nagios.ParseRange(text); err != nil {
-		return t, usage("%s: %w", flag, err)
+		return t, exit.Usage("%s: %w", flag, err)
 	}
 	return t, nil
 }

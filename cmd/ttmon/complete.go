@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/metric"
 )
 
@@ -25,7 +27,7 @@ With --alias it is for one of the names by which ttmon can be called.`,
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("completion for which shell? one of %s", strings.Join(cmd.ValidArgs, ", "))
+				return exit.Usage("completion for which shell? one of %s", strings.Join(cmd.ValidArgs, ", "))
 			}
 			return nil
 		},
@@ -33,7 +35,7 @@ With --alias it is for one of the names by which ttmon can be called.`,
 			root, out := cmd.Root(), cmd.OutOrStdout()
 			if alias != "" {
 				if commandOf(alias) == "" {
-					return usage("--alias=%s: one of tt-smi, tt-nvtop", alias)
+					return exit.Usage("--alias=%s: one of tt-smi, tt-nvtop", alias)
 				}
 				root.Use = alias // the shell asks by that name
 			}
@@ -45,7 +47,7 @@ With --alias it is for one of the names by which ttmon can be called.`,
 			case "fish":
 				return root.GenFishCompletion(out, true)
 			}
-			return usage("unknown shell %q: one of %s", args[0], strings.Join(cmd.ValidArgs, ", "))
+			return exit.Usage("unknown shell %q: one of %s", args[0], strings.Join(cmd.ValidArgs, ", "))
 		},
 	}
 	cmd.Flags().StringVar(&alias, "alias", "", "for this `NAME` of ttmon's: tt-smi or tt-nvtop")
@@ -89,7 +91,7 @@ func list(values func() []string) cobra.CompletionFunc {
 
 // deviceNames lists what -i understands, for completion.
 func (a *app) deviceNames() []string {
-	h, err := a.openHost()
+	h, err := host.Open(a.where)
 	if err != nil {
 		return nil
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -55,7 +57,7 @@ restart mends no chip that hangs and no full disk.`,
 		RunE: func(*cobra.Command, []string) error {
 			switch {
 			case alive && asJSON:
-				return usage("--alive and --json cannot be used together")
+				return exit.Usage("--alive and --json cannot be used together")
 			case alive:
 				return a.daemonAlive()
 			}
@@ -79,16 +81,16 @@ may do this. A configuration with a mistake in it changes nothing.`,
 
 // askDaemon asks the first ttmond that answers.
 func (a *app) askDaemon(ask func(context.Context, *client.Client) error) error {
-	h, err := a.openHost()
+	h, err := host.Open(a.where)
 	if err != nil {
 		return err
 	}
-	if len(h.paths) == 0 {
-		return usage("--direct and --root ask no ttmond")
+	if len(h.Sockets) == 0 {
+		return exit.Usage("--direct and --root ask no ttmond")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
-	for _, path := range h.paths {
+	for _, path := range h.Sockets {
 		c := client.New(path)
 		err = ask(ctx, c)
 		c.Close()
@@ -96,7 +98,7 @@ func (a *app) askDaemon(ask func(context.Context, *client.Client) error) error {
 			return err
 		}
 	}
-	return &exitError{checkUnknown, fmt.Errorf("no ttmond answers: %w", err)}
+	return &exit.Error{Code: checkUnknown, Err: fmt.Errorf("no ttmond answers: %w", err)}
 }
 
 func (a *app) daemonReload() error {
@@ -104,14 +106,14 @@ func (a *app) daemonReload() error {
 		changes, err := c.Reload(ctx)
 		switch {
 		case errors.Is(err, client.ErrForbidden):
-			return &exitError{exitDenied, err}
+			return &exit.Error{Code: exit.Denied, Err: err}
 		case err != nil:
 			return err
 		case len(changes) == 0:
-			fmt.Fprintln(a.stdout, "the configuration has not changed")
+			fmt.Fprintln(a.Stdout, "the configuration has not changed")
 		}
 		for _, line := range changes {
-			fmt.Fprintln(a.stdout, words.Escape(line))
+			fmt.Fprintln(a.Stdout, words.Escape(line))
 		}
 		return nil
 	})
@@ -124,15 +126,15 @@ func (a *app) daemonStatus(asJSON bool) error {
 			return err
 		}
 		if asJSON {
-			_, _ = a.stdout.Write(body)
+			_, _ = a.Stdout.Write(body)
 		} else {
-			writeHealth(a.stdout, c.Path(), &h)
+			writeHealth(a.Stdout, c.Path(), &h)
 		}
 		switch {
 		case len(h.Problems) > 0:
-			return &exitError{code: checkCritical}
+			return exit.Silent(checkCritical)
 		case len(h.Warnings) > 0:
-			return &exitError{code: checkWarning}
+			return exit.Silent(checkWarning)
 		}
 		return nil
 	})
@@ -147,7 +149,7 @@ func (a *app) daemonAlive() error {
 		}
 		for _, p := range h.Problems {
 			if p.Part == client.PartLoop {
-				return exitWith(checkCritical, "%s", words.Escape(p.Reason))
+				return exit.With(checkCritical, "%s", words.Escape(p.Reason))
 			}
 		}
 		return nil

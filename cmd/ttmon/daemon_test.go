@@ -41,7 +41,7 @@ func runDaemonCommand(t *testing.T, args ...string) (code int, out, errs string)
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
-	a := &app{stdout: file("out"), stderr: file("err"), getenv: func(string) string { return "" }}
+	a := newApp(file("out"), file("err"), func(string) string { return "" })
 	code = a.run(append([]string{"ttmon"}, args...))
 	read := func(f *os.File) string {
 		b, err := os.ReadFile(f.Name())
@@ -50,7 +50,7 @@ func runDaemonCommand(t *testing.T, args ...string) (code int, out, errs string)
 		}
 		return string(b)
 	}
-	return code, read(a.stdout), read(a.stderr)
+	return code, read(a.Stdout), read(a.Stderr)
 }
 
 func TestDaemonStatus(t *testing.T) {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/replay"
 	"github.com/ttmon/ttmon/internal/rundiff"
 	"github.com/ttmon/ttmon/internal/view/text"
 )
@@ -46,7 +48,7 @@ runs, by where they were allocated and how large they are.`,
 
 func (d *diffCmd) run(args []string) error {
 	if len(args) != 2 {
-		return usage("compare which two? ttmon diff A B")
+		return exit.Usage("compare which two? ttmon diff A B")
 	}
 	files, moments := make([]string, 2), make([]string, 2)
 	for i, arg := range args {
@@ -59,7 +61,7 @@ func (d *diffCmd) run(args []string) error {
 	}
 	var sides [2]*rundiff.Side
 	for i := range sides {
-		r, err := openRecording(files[i])
+		r, err := replay.OpenFile(files[i])
 		if err != nil {
 			return err
 		}
@@ -74,26 +76,26 @@ func (d *diffCmd) run(args []string) error {
 	}
 	diff := rundiff.Compare(sides[0], sides[1])
 	if !d.json {
-		return d.printText(text.AppendDiff(nil, diff, d.top))
+		return d.PrintText(text.AppendDiff(nil, diff, d.top))
 	}
 	b, err := json.MarshalIndent(diff, "", "  ")
 	if err != nil {
-		return exitWith(exitInternal, "%w", err)
+		return exit.With(exit.Internal, "%w", err)
 	}
-	return d.output("").write(append(b, '\n'))
+	return d.Output("").Write(append(b, '\n'))
 }
 
 func (d *diffCmd) sum(r *recording.Reader, name, at string, same bool) (*rundiff.Side, error) {
 	var t time.Time
 	if at != "" {
 		var err error
-		if t, err = moment(r, name, at); err != nil {
+		if t, err = replay.Moment(r, name, at); err != nil {
 			return nil, err
 		}
 	}
 	s, err := rundiff.Sum(r, rundiff.Options{Name: name, At: t, Same: same})
 	if err != nil {
-		return nil, exitWith(exitInternal, "%s: %w", name, err)
+		return nil, exit.With(exit.Internal, "%s: %w", name, err)
 	}
 	return s, nil
 }

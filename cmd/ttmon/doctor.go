@@ -1,21 +1,10 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net"
-	"os"
-	"time"
-
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/api/client"
-	"github.com/ttmon/ttmon/internal/collect"
-	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/source/setup"
-	"github.com/ttmon/ttmon/internal/version"
+	support "github.com/ttmon/ttmon/internal/doctor"
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/view/doctor"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -61,15 +50,15 @@ Exit codes: 0 all well, hints included; 1 a warning; 2 something does not work;
 
 func (d *doctorCmd) run() error {
 	if d.private && d.bundle == "" {
-		return usage("--private is about what --bundle packs: use both")
+		return exit.Usage("--private is about what --bundle packs: use both")
 	}
-	subject, err := d.subject()
+	subject, err := support.Subject(d.where)
 	if err != nil {
 		return err
 	}
 	report := doctor.Examine(subject)
 	if d.bundle != "" {
-		if err := d.pack(subject); err != nil {
+		if err := support.Bundle(d.bundle, subject, d.private); err != nil {
 			return err
 		}
 	}
@@ -77,16 +66,16 @@ func (d *doctorCmd) run() error {
 		return err
 	}
 	if code := report.ExitCode(); code != 0 {
-		return &exitError{code: code}
+		return exit.Silent(code)
 	}
 	return nil
 }
 
 func (d *doctorCmd) print(r *doctor.Report) error {
 	if d.json {
-		return d.output("").write(append(reportJSON(r), '\n'))
+		return d.Output("").Write(append(support.JSON(r), '\n'))
 	}
-	o, err := d.textOptions(d.stdout)
+	o, err := d.TextOptions(d.Stdout)
 	if err != nil {
 		return err
 	}
@@ -94,88 +83,5 @@ func (d *doctorCmd) print(r *doctor.Report) error {
 	if d.bundle != "" {
 		out = append(out, "\n the support bundle is "+words.Escape(d.bundle)+"\n"...)
 	}
-	return d.output("").write(out)
-}
-
-// reportJSON is the report for scripts.
-func reportJSON(r *doctor.Report) []byte {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		panic("BUG: a report that is no JSON: " + err.Error())
-	}
-	return b
-}
-
-// subject gathers what is examined: this process's own view of the host, since
-// that is what is asked about, and ttmond's word on itself.
-func (d *doctorCmd) subject() (*doctor.Subject, error) {
-	h, err := d.openHost()
-	if err != nil {
-		return nil, err
-	}
-	defer h.Close()
-	s := &doctor.Subject{Root: os.Geteuid() == 0, Version: version.Version}
-	said := make(chan doctor.DaemonState, 1)
-	go func() { said <- askHealth(h) }()
-	s.Setup = setup.Read(h.root)
-	if s.Snapshot, err = d.snapshot(h); err != nil {
-		return nil, err
-	}
-	s.Daemon = <-said
-	return s, nil
-}
-
-// snapshot is the daemon's where it answers, for it sees more; it must be of
-// this host.
-func (d *doctorCmd) snapshot(h *host) (*model.Snapshot, error) {
-	devices, all := 500*time.Millisecond, 900*time.Millisecond // an answer within a second, whatever hangs
-	if h.patience > 0 {
-		devices, all = h.patience, 2*h.patience
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), all)
-	defer cancel()
-	if s, _ := h.ask(ctx); s != nil { // why not is said about the daemon
-		return s, nil
-	}
-	c := collect.New(h.root, collect.Options{Patience: devices})
-	defer c.Close()
-	return c.Collect(ctx), nil
-}
-
-// askHealth asks ttmond how it is doing.
-func askHealth(h *host) doctor.DaemonState {
-	path := h.socket()
-	if path == "" {
-		return doctor.DaemonState{}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), h.daemonPatience())
-	defer cancel()
-	c := client.New(path)
-	defer c.Close()
-	health, _, err := c.Health(ctx)
-	if err != nil {
-		if op, away := errors.AsType[*net.OpError](err); away && op.Op == "dial" && !h.must {
-			return doctor.DaemonState{} // a socket that somebody left
-		}
-		return doctor.DaemonState{Path: path, Why: err.Error()}
-	}
-	s := doctor.DaemonState{Answers: true, Path: path, Version: health.Version}
-	for _, p := range health.Problems {
-		s.Problems = append(s.Problems, p.Part+": "+p.Reason)
-	}
-	for _, p := range health.Warnings {
-		s.Warnings = append(s.Warnings, p.Part+": "+p.Reason)
-	}
-	if u := health.Uprobe; u != nil {
-		s.Watch, s.Reason, s.Watched = u.State, u.Reason, u.Processes
-		if u.Late != "" {
-			s.Unwatched = append(s.Unwatched, u.Late)
-		}
-		for _, l := range u.Libraries {
-			if l.Reason != "" {
-				s.Unwatched = append(s.Unwatched, fmt.Sprintf("%s is not watched: %s", l.Path, l.Reason))
-			}
-		}
-	}
-	return s
+	return d.Output("").Write(out)
 }

@@ -16,8 +16,13 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/repeat"
+	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/event"
 	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/when"
 )
 
 // eventsCmd is the command ttmon events with its flags.
@@ -61,23 +66,30 @@ hung, were lost and came back; alerts. With -f it goes on telling.`,
 	return cmd
 }
 
-func (e *eventsCmd) run() error {
+func (e *eventsCmd) query() (eventlog.Query, error) {
 	q := eventlog.Query{Limit: e.limit, Kinds: e.kinds}
 	if e.limit < 1 {
-		return usage("-n: %d is not a number of lines", e.limit)
+		return q, exit.Usage("-n: %d is not a number of lines", e.limit)
 	}
 	for _, kind := range e.kinds {
 		if !slices.Contains(eventKinds, kind) {
-			return usage("--kind: there is no %q; the kinds are %s", kind, strings.Join(eventKinds, ", "))
+			return q, exit.Usage("--kind: there is no %q; the kinds are %s", kind, strings.Join(eventKinds, ", "))
 		}
 	}
-	if e.since != "" {
-		var err error
-		if q.Since, err = ago("--since", e.since, time.Now()); err != nil {
-			return err
-		}
+	if e.since == "" {
+		return q, nil
 	}
-	c, err := e.remembering()
+	var err error
+	q.Since, err = when.Ago("--since", e.since, time.Now())
+	return q, err
+}
+
+func (e *eventsCmd) run() error {
+	q, err := e.query()
+	if err != nil {
+		return err
+	}
+	c, err := host.Daemon(e.where, host.ErrNoDaemon)
 	if err != nil {
 		return err
 	}
@@ -89,30 +101,34 @@ func (e *eventsCmd) run() error {
 			return err
 		}
 	}
-	out := e.output("")
+	return e.print(ctx, c, q)
+}
+
+// print prints the events of a query, and with -f those that follow.
+func (e *eventsCmd) print(ctx context.Context, c *client.Client, q eventlog.Query) error {
 	for {
 		list, err := c.Events(ctx, q)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, client.ErrNotFound):
-			return exitWith(exitUnsupported, "this ttmond keeps no events (history.enabled in its configuration)")
+			return exit.With(exit.Unsupported, "this ttmond keeps no events (history.enabled in its configuration)")
 		case err != nil && !(e.follow && q.After > 0): // a restart is waited for
-			return exitWith(exitInternal, "%w", err)
+			return exit.With(exit.Internal, "%w", err)
 		}
 		var b []byte
 		for i := range list {
-			b = e.append(b, &list[i])
+			b = appendEvent(b, &list[i], e.json)
 			q.After = list[i].Seq
 		}
-		if err := out.write(b); err != nil || !e.follow {
+		if err := e.Output("").Write(b); err != nil || !e.follow {
 			return err
 		}
 		q.Limit = 0
 		if q.After == 0 && q.Since.IsZero() {
 			q.Since = time.Now()
 		}
-		if !wait(ctx, time.Now().Add(500*time.Millisecond)) {
+		if !repeat.Wait(ctx, time.Now().Add(500*time.Millisecond)) {
 			return nil
 		}
 	}
@@ -120,25 +136,26 @@ func (e *eventsCmd) run() error {
 
 // device is the bus id of the one that -i chose.
 func (e *eventsCmd) device(ctx context.Context, c *client.Client) (string, error) {
-	sel, err := parseSelection(e.ids)
+	sel, err := selection.Parse(e.ids)
 	if err != nil {
 		return "", err
 	}
 	s, err := c.Snapshot(ctx)
 	if err != nil {
-		return "", exitWith(exitInternal, "%w", err)
+		return "", exit.With(exit.Internal, "%w", err)
 	}
-	if s, err = sel.from(s); err != nil {
+	if s, err = sel.From(s); err != nil {
 		return "", err
 	}
 	if len(s.Devices) != 1 {
-		return "", usage("-i names %d devices: events are listed for one device, or for all", len(s.Devices))
+		return "", exit.Usage("-i names %d devices: events are listed for one device, or for all", len(s.Devices))
 	}
 	return s.Devices[0].BusID, nil
 }
 
-func (e *eventsCmd) append(b []byte, x *eventlog.Event) []byte {
-	if e.json {
+// appendEvent prints an event: a line for people, or a document.
+func appendEvent(b []byte, x *eventlog.Event, asJSON bool) []byte {
+	if asJSON {
 		line, err := json.Marshal(x)
 		if err != nil {
 			return b

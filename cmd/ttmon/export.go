@@ -11,9 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/export"
 	"github.com/ttmon/ttmon/internal/metaltrace"
+	"github.com/ttmon/ttmon/internal/recorder/session"
 	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/replay"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -88,22 +91,22 @@ func (e *exportCmd) run(args []string) error {
 			continue
 		}
 		if chosen >= 0 {
-			return usage("--%s and --%s cannot be used together", exportFormats[chosen].flag, x.flag)
+			return exit.Usage("--%s and --%s cannot be used together", exportFormats[chosen].flag, x.flag)
 		}
 		chosen = i
 	}
 	large, err := parseSize(e.large)
 	switch {
 	case len(args) != 1:
-		return usage("export which recording? ttmon export FILE --perfetto")
+		return exit.Usage("export which recording? ttmon export FILE --perfetto")
 	case chosen < 0:
-		return usage("export to what? --perfetto, --chrome, --pprof, --csv, --jsonl or --openmetrics")
+		return exit.Usage("export to what? --perfetto, --chrome, --pprof, --csv, --jsonl or --openmetrics")
 	case err != nil:
-		return usage("--large: %w", err)
+		return exit.Usage("--large: %w", err)
 	case len(e.metal) > 0 && *e.format["pprof"]:
-		return usage("--metal is for traces: a heap profile has no time")
+		return exit.Usage("--metal is for traces: a heap profile has no time")
 	}
-	r, err := openRecording(args[0])
+	r, err := replay.OpenFile(args[0])
 	if err != nil {
 		return err
 	}
@@ -111,21 +114,21 @@ func (e *exportCmd) run(args []string) error {
 	defer e.tellMissing(args[0], r)
 	out := e.file
 	if out == "" {
-		out = strings.TrimSuffix(args[0], recordingSuffix) + exportFormats[chosen].suffix
+		out = strings.TrimSuffix(args[0], session.Suffix) + exportFormats[chosen].suffix
 	}
 	laid, err := e.lay(r)
 	if err != nil {
 		return err
 	}
-	err = e.writeFile(out, 0o600, func(w io.Writer) error {
+	err = e.WriteFile(out, 0o600, func(w io.Writer) error {
 		err := e.convert(r, exportFormats[chosen].flag, large, laid, w)
-		if _, ok := errors.AsType[*exitError](err); ok || err == nil {
+		if _, ok := errors.AsType[*exit.Error](err); ok || err == nil {
 			return err
 		}
-		return exitWith(exitInternal, "%s: %w", args[0], err)
+		return exit.With(exit.Internal, "%s: %w", args[0], err)
 	})
 	if e.file == "" && errors.Is(err, fs.ErrPermission) {
-		return exitWith(exitDenied, "%w: -o FILE writes it elsewhere", err)
+		return exit.With(exit.Denied, "%w: -o FILE writes it elsewhere", err)
 	}
 	return err
 }
@@ -134,21 +137,21 @@ func (e *exportCmd) run(args []string) error {
 func (e *exportCmd) lay(r *recording.Reader) (list []export.Slice, err error) {
 	var start time.Time
 	if e.start != "" {
-		if start, err = moment(r, "--metal-start", e.start); err != nil {
+		if start, err = replay.Moment(r, "--metal-start", e.start); err != nil {
 			return nil, err
 		}
 	}
 	for _, file := range e.metal {
 		trace, err := metaltrace.Read(context.Background(), file)
 		if err != nil {
-			return nil, &exitError{exitUsage, err}
+			return nil, &exit.Error{Code: exit.BadArgument, Err: err}
 		}
 		more, how := export.Lay(trace, start)
 		list = append(list, more...)
 		if away := outside(r, more); away != "" {
 			how += "; " + away
 		}
-		fmt.Fprintf(e.stderr, "ttmon: %s\n", words.Escape(fmt.Sprintf("%s (%s, %d slices): %s", file, trace.Kind, len(trace.Slices), how)))
+		fmt.Fprintf(e.Stderr, "ttmon: %s\n", words.Escape(fmt.Sprintf("%s (%s, %d slices): %s", file, trace.Kind, len(trace.Slices), how)))
 	}
 	return list, nil
 }
@@ -175,7 +178,7 @@ func outside(r *recording.Reader, list []export.Slice) string {
 
 func (e *exportCmd) convert(r *recording.Reader, format string, large uint64, laid []export.Slice, w io.Writer) error {
 	if format == "pprof" {
-		at, err := moment(r, "--at", e.at)
+		at, err := replay.Moment(r, "--at", e.at)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/signal"
@@ -11,8 +12,11 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/fleet/query"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/fleet"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -70,106 +74,95 @@ $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 	return cmd
 }
 
-func (f *fleetCmd) run(args []string) error {
-	if f.url == "" {
-		f.url = f.getenv("TTMON_PROMETHEUS")
-	}
+func (f *fleetCmd) check(args []string) error {
 	switch {
 	case f.url == "":
-		return usage("which engine? --prometheus URL, or $TTMON_PROMETHEUS")
+		return exit.Usage("which engine? --prometheus URL, or $TTMON_PROMETHEUS")
 	case len(args) > 1:
-		return usage("one HOST at a time")
+		return exit.Usage("one HOST at a time")
 	case f.once && f.watch:
-		return usage("--once and --watch cannot be used together")
+		return exit.Usage("--once and --watch cannot be used together")
 	case f.interval < time.Second:
-		return usage("--interval: %v is less than a second", f.interval)
+		return exit.Usage("--interval: %v is less than a second", f.interval)
 	case f.rows < 0:
-		return usage("-n: %d is not a number of hosts", f.rows)
+		return exit.Usage("-n: %d is not a number of hosts", f.rows)
+	case f.serve != "" && (f.watch || f.once || len(args) > 0):
+		return exit.Usage("--serve goes with neither --once, --watch nor a HOST: the page has all of it")
+	}
+	return nil
+}
+
+func (f *fleetCmd) run(args []string) error {
+	f.url = cmp.Or(f.url, f.Getenv("TTMON_PROMETHEUS"))
+	if err := f.check(args); err != nil {
+		return err
 	}
 	if f.serve != "" {
-		if f.watch || f.once || len(args) > 0 {
-			return usage("--serve goes with neither --once, --watch nor a HOST: the page has all of it")
-		}
 		return f.serveFleet()
 	}
-	p, err := client.NewPrometheus(f.url, f.getenv("TTMON_PROMETHEUS_TOKEN"))
+	engine, err := client.NewPrometheus(f.url, f.Getenv("TTMON_PROMETHEUS_TOKEN"))
 	if err != nil {
-		return usage("--prometheus: %w", err)
+		return exit.Usage("--prometheus: %w", err)
 	}
-	if !f.once && !f.watch && f.rows == 0 && f.needsTerminal("fleet") == nil {
-		return f.screen(p, args)
+	page := query.Page{Engine: engine, Label: f.label, Rows: f.room}
+	if len(args) == 1 {
+		page.Host = args[0]
 	}
+	if !f.once && !f.watch && f.rows == 0 && f.NeedsTerminal("fleet") == nil {
+		return f.screen(page)
+	}
+	return f.print(page)
+}
+
+// room is how many hosts are printed.
+func (f *fleetCmd) room(alerts int) int {
+	if f.rows > 0 {
+		return f.rows
+	}
+	if _, lines, ok := console.Size(f.Stdout); ok {
+		return max(lines-6-alerts, 5)
+	}
+	return 50
+}
+
+// print prints the page once, or again and again. An engine that fails between
+// two pages may come back.
+func (f *fleetCmd) print(page query.Page) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	for {
-		b, err := f.page(ctx, p, args)
-		if ctx.Err() != nil {
+		b, err := page.Append(ctx, nil)
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil && !f.watch {
-			return exitWith(exitInternal, "%w", err)
-		}
-		if err != nil {
+		case err != nil && !f.watch:
+			return exit.With(exit.Internal, "%w", err)
+		case err != nil:
 			b = []byte(words.Escape(err.Error()) + "\n")
 		}
 		if f.watch {
 			b = append([]byte("\x1b[H\x1b[2J"), b...)
 		}
-		if err := f.printText(b); err != nil || !f.watch {
+		if err := f.PrintText(b); err != nil || !f.watch {
 			return err
 		}
-		if !wait(ctx, time.Now().Add(f.interval)) {
+		if !repeat.Wait(ctx, time.Now().Add(f.interval)) {
 			return nil
 		}
 	}
 }
 
-func (f *fleetCmd) page(ctx context.Context, p *client.Prometheus, args []string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	q := &fleetQuery{ctx: ctx, p: p, label: f.label}
-	if err := q.findLabel(); err != nil {
-		return nil, err
-	}
-	if len(args) == 1 {
-		h, err := q.host(args[0])
-		if err != nil {
-			return nil, err
-		}
-		return text.AppendFleetHost(nil, h), nil
-	}
-	fleet, err := q.fleet()
-	if err != nil {
-		return nil, err
-	}
-	text.SortFleet(fleet.Hosts)
-	rows := f.rows
-	if rows == 0 {
-		rows = 50
-		if _, lines, ok := size(f.stdout); ok {
-			rows = max(lines-6-len(fleet.Alerts), 5)
-		}
-	}
-	if err := q.cells(fleet.Hosts[:min(rows, len(fleet.Hosts))]); err != nil {
-		return nil, err
-	}
-	return text.AppendFleet(nil, *fleet, rows), nil
-}
-
 // screen shows the fleet on the terminal.
-func (f *fleetCmd) screen(p *client.Prometheus, args []string) error {
+func (f *fleetCmd) screen(page query.Page) error {
 	_, c, err := f.load(f.app)
-	if err == nil && f.color == "never" {
+	if err == nil && f.Color == "never" {
 		err = config.OptionAt("display.theme").Set(&c, "mono")
 	}
 	if err != nil {
 		return err
 	}
-	o := fleet.Options{Theme: c.Display.Theme, Mouse: c.Display.Mouse, Round: c.Display.Corners == "round", Engine: p.Host(), Interval: f.interval}
-	if len(args) == 1 {
-		o.Host = args[0]
-	}
-	return f.show(source{}, fleet.New(o), tui.Options{Source: beat{}, Interval: f.interval, Do: f.asker(p)})
+	o := fleet.Options{Theme: c.Display.Theme, Mouse: c.Display.Mouse, Round: c.Display.Corners == "round", Engine: page.Engine.Host(), Host: page.Host, Interval: f.interval}
+	return f.show(source{}, fleet.New(o), tui.Options{Source: beat{}, Interval: f.interval, Do: query.Do(page.Engine, page.Label)})
 }
 
 // beat is a source of nothing but the time to ask again.
@@ -177,44 +170,4 @@ type beat struct{}
 
 func (beat) Next(context.Context) (*model.Snapshot, error) {
 	return &model.Snapshot{Time: time.Now()}, nil
-}
-
-// asker carries out what the screen asks for.
-func (f *fleetCmd) asker(p *client.Prometheus) func(context.Context, tui.Effect) tui.Event {
-	return func(ctx context.Context, e tui.Effect) tui.Event {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		defer cancel()
-		q := &fleetQuery{ctx: ctx, p: p, label: f.label}
-		err := q.findLabel()
-		switch e := e.(type) {
-		case fleet.AskCells:
-			hosts := make([]text.FleetHost, len(e.Hosts))
-			chips := map[string][]text.FleetChip{}
-			for i, name := range e.Hosts {
-				hosts[i].Name = name
-			}
-			if err == nil {
-				err = q.cells(hosts)
-			}
-			for i := range hosts {
-				chips[hosts[i].Name] = hosts[i].States
-			}
-			if err != nil {
-				chips = nil
-			}
-			return fleet.Cells{Chips: chips, Err: err}
-		case fleet.AskHost:
-			var h *text.FleetHost
-			if err == nil {
-				h, err = q.host(e.Name)
-			}
-			return fleet.Host{Name: e.Name, Host: h, Err: err}
-		default:
-			var all *text.Fleet
-			if err == nil {
-				all, err = q.fleet()
-			}
-			return fleet.Answer{Fleet: all, At: time.Now(), Err: err}
-		}
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/console"
 )
 
 // helpWidth is the widest a line of help becomes, whatever the terminal.
@@ -28,13 +30,13 @@ func newHelp() *cobra.Command {
 
 // helpOf prints a command's help, wrapped to the terminal.
 func (a *app) helpOf(cmd *cobra.Command, _ []string) {
-	fmt.Fprintf(a.stdout, "%s\n\n", strings.TrimSpace(cmd.Long))
-	_ = a.usageOf(cmd, a.stdout)
+	fmt.Fprintf(a.Stdout, "%s\n\n", strings.TrimSpace(cmd.Long))
+	_ = a.usageOf(cmd, a.Stdout)
 }
 
 func (a *app) usageOf(cmd *cobra.Command, w io.Writer) error {
 	width := helpWidth
-	if columns, _, ok := size(a.stdout); ok && columns > 40 {
+	if columns, _, ok := console.Size(a.Stdout); ok && columns > 40 {
 		width = min(width, columns)
 	}
 	fmt.Fprintln(w, "Usage:")

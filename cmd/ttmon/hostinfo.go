@@ -13,7 +13,7 @@ import (
 // hostInfo is what the official tool's snapshot says about the machine.
 func (a *app) hostInfo() text.HostInfo {
 	var h text.HostInfo
-	root, err := a.host()
+	root, err := a.where.Files()
 	if err != nil {
 		return h
 	}

@@ -11,8 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/when"
 )
 
 // jobsCmd is the command ttmon jobs with its flags.
@@ -64,7 +67,7 @@ func (j *jobsCmd) run(ids []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := j.remembering()
+	c, err := host.Daemon(j.where, host.ErrNoDaemon)
 	if err != nil {
 		return err
 	}
@@ -74,9 +77,9 @@ func (j *jobsCmd) run(ids []string) error {
 	answer, err := c.Jobs(ctx, q)
 	switch {
 	case errors.Is(err, client.ErrNotFound):
-		return exitWith(exitUnsupported, "this ttmond keeps no account of jobs (history.enabled in its configuration)")
+		return exit.With(exit.Unsupported, "this ttmond keeps no account of jobs (history.enabled in its configuration)")
 	case err != nil:
-		return exitWith(exitInternal, "%w", err)
+		return exit.With(exit.Internal, "%w", err)
 	}
 	return j.print(answer)
 }
@@ -84,11 +87,11 @@ func (j *jobsCmd) run(ids []string) error {
 func (j *jobsCmd) query(ids []string) (q jobs.Query, err error) {
 	switch {
 	case j.json && j.csv:
-		return q, usage("--json and --csv cannot be used together")
+		return q, exit.Usage("--json and --csv cannot be used together")
 	case j.left && j.csv:
-		return q, usage("--left and --csv cannot be used together")
+		return q, exit.Usage("--left and --csv cannot be used together")
 	case j.limit < 0:
-		return q, usage("-n: %d is not a number of jobs", j.limit)
+		return q, exit.Usage("-n: %d is not a number of jobs", j.limit)
 	}
 	q = jobs.Query{IDs: ids, Limit: j.limit}
 	since := j.since
@@ -96,7 +99,7 @@ func (j *jobsCmd) query(ids []string) (q jobs.Query, err error) {
 		since = "1d"
 	}
 	if since != "" {
-		if q.Since, err = ago("--since", since, time.Now()); err != nil {
+		if q.Since, err = when.Ago("--since", since, time.Now()); err != nil {
 			return q, err
 		}
 	}
@@ -117,7 +120,7 @@ func userID(name string) (int, error) {
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
-		return 0, usage("--user: %w", err)
+		return 0, exit.Usage("--user: %w", err)
 	}
 	return strconv.Atoi(u.Uid)
 }
@@ -129,20 +132,20 @@ func (j *jobsCmd) print(a *jobs.Answer) error {
 	case j.json:
 		var b []byte
 		if b, err = json.MarshalIndent(a, "", "  "); err == nil {
-			err = j.output("").write(append(b, '\n'))
+			err = j.Output("").Write(append(b, '\n'))
 		}
 	case j.csv:
-		err = j.output("").write(text.AppendJobsCSV(nil, a))
+		err = j.Output("").Write(text.AppendJobsCSV(nil, a))
 	case j.left:
-		err = j.printText(left)
+		err = j.PrintText(left)
 	default:
-		err = j.printText(text.AppendJobs(nil, a, text.Options{}))
+		err = j.PrintText(text.AppendJobs(nil, a, text.Options{}))
 	}
 	if err != nil {
 		return err
 	}
 	if j.left && len(left) > 0 {
-		return &exitError{code: 1}
+		return exit.Silent(1)
 	}
 	return nil
 }

@@ -11,6 +11,5 @@ import (
 )
 
 func main() {
-	a := &app{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
-	os.Exit(a.run(os.Args))
+	os.Exit(newApp(os.Stdout, os.Stderr, os.Getenv).run(os.Args))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/clidocs"
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/view/tui/mem"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
@@ -74,14 +75,14 @@ func exitStatus() clidocs.Section {
 		code    int
 		meaning string
 	}{
-		{exitOK, "all is well"},
-		{exitInternal, "something failed that should not"},
-		{exitUsage, "a bad argument, a mistake in the configuration, or no terminal for a screen"},
-		{exitUnsupported, "not offered by this driver, or not ttmon's business"},
-		{exitDenied, "no permission"},
-		{exitNoDevice, "no device"},
-		{exitNoDriver, "the driver is not loaded"},
-		{exitTrouble, "a device that was shown is hung or lost; the output was printed"},
+		{exit.OK, "all is well"},
+		{exit.Internal, "something failed that should not"},
+		{exit.BadArgument, "a bad argument, a mistake in the configuration, or no terminal for a screen"},
+		{exit.Unsupported, "not offered by this driver, or not ttmon's business"},
+		{exit.Denied, "no permission"},
+		{exit.NoDevice, "no device"},
+		{exit.NoDriver, "the driver is not loaded"},
+		{exit.Trouble, "a device that was shown is hung or lost; the output was printed"},
 	} {
 		s.Terms = append(s.Terms, clidocs.Term{Name: strconv.Itoa(c.code), Meaning: c.meaning})
 	}
@@ -90,7 +91,7 @@ func exitStatus() clidocs.Section {
 
 func environment(screen bool) clidocs.Section {
 	s := clidocs.Section{Title: "ENVIRONMENT", Terms: []clidocs.Term{
-		{Name: socketVar, Meaning: "the socket of the ttmond to ask; nothing else will do then"},
+		{Name: "TTMON_SOCKET", Meaning: "the socket of the ttmond to ask; nothing else will do then"},
 		{Name: "TTMON_PATIENCE", Meaning: "how long to wait for what does not answer, such as 5s; 700ms by default"},
 		{Name: "NO_COLOR", Meaning: "set to anything: no colours"},
 		{Name: "LC_ALL, LC_CTYPE, LANG", Meaning: "a locale that is not UTF-8: nothing but ASCII is drawn"},

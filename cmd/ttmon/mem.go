@@ -9,9 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/repeat"
+	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/mem"
@@ -29,8 +33,6 @@ type memCmd struct {
 	refresh     int
 	once, plain bool
 	blocks      blockFlags
-	place       func(blocks.Block) string // where a block was asked for; nil: not known
-	now         time.Time                 // of what is shown; zero: the present
 }
 
 func newMem(a *app) *cobra.Command {
@@ -69,30 +71,30 @@ each interval instead, for logs; with --once a block per chip, once.`,
 
 // check refuses flags that would be ignored.
 func (m *memCmd) check() (err error) {
-	if m.ids, err = parseSelection(append(m.devices, m.ids...)); err != nil {
+	if m.ids, err = selection.Parse(append(m.devices, m.ids...)); err != nil {
 		return err
 	}
 	switch {
 	case m.all && len(m.ids) > 0:
-		return usage("-a and -d cannot be used together")
+		return exit.Usage("-a and -d cannot be used together")
 	case m.blocks.pid < 0:
-		return usage("-p: %d is not a pid", m.blocks.pid)
+		return exit.Usage("-p: %d is not a pid", m.blocks.pid)
 	case m.blocks.pid != 0 && len(m.ids) > 0:
-		return usage("-p and -d cannot be used together: -p shows all chips of the process")
+		return exit.Usage("-p and -d cannot be used together: -p shows all chips of the process")
 	case m.blocks.asked() && m.ssh != "":
-		return usage("-p, --fits and --shape are answered by this host's allocators: ssh %s ttmon mem", m.ssh)
+		return exit.Usage("-p, --fits and --shape are answered by this host's allocators: ssh %s ttmon mem", m.ssh)
 	case m.blocks.report != "" && m.blocks.pid == 0:
-		return usage("--report needs -p: whose memory?")
+		return exit.Usage("--report needs -p: whose memory?")
 	case m.blocks.json && !m.blocks.asked():
-		return usage("--json belongs to -p, --fits and --shape; ttmon smi --json has the memory of all chips")
+		return exit.Usage("--json belongs to -p, --fits and --shape; ttmon smi --json has the memory of all chips")
 	}
 	for _, name := range []string{"dtype", "layout"} {
 		if m.cmd.Flags().Changed(name) && m.blocks.shape == "" {
-			return usage("--%s is about the tensor of --shape: use both", name)
+			return exit.Usage("--%s is about the tensor of --shape: use both", name)
 		}
 	}
 	if m.cmd.Flags().Changed("memory") && m.blocks.shape == "" && m.blocks.fits == "" {
-		return usage("--memory is about the buffer of --fits or --shape: use both")
+		return exit.Usage("--memory is about the buffer of --fits or --shape: use both")
 	}
 	return nil
 }
@@ -111,14 +113,14 @@ func (m *memCmd) run() error {
 	if m.cmd.Flags().Changed("refresh") {
 		err = config.OptionAt("mem.interval").Set(&c, (time.Duration(m.refresh) * time.Millisecond).String())
 	}
-	if err == nil && m.color == "never" {
+	if err == nil && m.Color == "never" {
 		err = config.OptionAt("display.theme").Set(&c, "mono")
 	}
 	if err == nil {
-		err = tui.CheckTheme(c.Display.Theme, m.getenv)
+		err = tui.CheckTheme(c.Display.Theme, m.Getenv)
 	}
 	if err != nil {
-		return usage("%w", err)
+		return exit.Usage("%w", err)
 	}
 	src, err := m.source(m.app, time.Duration(c.Mem.Interval))
 	if err != nil {
@@ -129,14 +131,14 @@ func (m *memCmd) run() error {
 	if err != nil {
 		return err
 	}
-	if err := absence(first); err != nil {
+	if err := host.Absence(first); err != nil {
 		return err
 	}
-	if _, err := selection(m.ids).from(first); err != nil {
+	if _, err := selection.Selection(m.ids).From(first); err != nil {
 		return err
 	}
 	src.Source = &primed{Source: src.Source, first: first}
-	if _, _, terminal := size(m.stdout); m.once || m.plain || m.needsTerminal("mem") != nil {
+	if _, _, terminal := console.Size(m.Stdout); m.once || m.plain || m.NeedsTerminal("mem") != nil {
 		return m.print(src, c, terminal)
 	}
 	actions := &act.Actions{Buffers: src.buffers, Blocks: src.blocks, Past: src.past}
@@ -166,13 +168,13 @@ func (m *memCmd) print(src source, c config.Config, terminal bool) error {
 		if m.once {
 			write = text.Once
 		}
-		if err := m.printText(write(nil, s)); err != nil {
+		if err := m.PrintText(write(nil, s)); err != nil {
 			return err
 		}
 		if m.once {
 			return troubledAmong(s, m.ids)
 		}
-		if next = next.Add(time.Duration(c.Mem.Interval)); !wait(ctx, next) {
+		if next = next.Add(time.Duration(c.Mem.Interval)); !repeat.Wait(ctx, next) {
 			return nil
 		}
 	}
@@ -181,7 +183,7 @@ func (m *memCmd) print(src source, c config.Config, terminal bool) error {
 // troubledAmong is the error of a snapshot in which a chosen device is hung or lost.
 func troubledAmong(s *model.Snapshot, ids []string) error {
 	if len(ids) > 0 {
-		s = selection(ids).present(s)
+		s = selection.Selection(ids).Present(s)
 	}
-	return troubled(s)
+	return host.Troubled(s)
 }

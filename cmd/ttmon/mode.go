@@ -6,20 +6,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/nearest"
+	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // job decides what is printed. Two flags that ask for different things are an
 // error.
-func (s *smi) job() (job, error) {
+func (s *smi) job() (repeat.Job, error) {
 	type mode struct {
 		flag string
 		on   bool
-		make func() (job, error)
+		make func() (repeat.Job, error)
 	}
 	if only := !(s.json || s.list || s.query || s.ttList || s.trays || s.queryDevice != "" || s.apps != ""); only && s.official && s.cmd.Flags().Changed("filename") {
 		s.snapshot = true // tt-smi -f alone saves a snapshot
@@ -40,20 +42,20 @@ func (s *smi) job() (job, error) {
 			continue
 		}
 		if chosen.on {
-			return job{}, usage("%s and %s cannot be used together", chosen.flag, m.flag)
+			return repeat.Job{}, exit.Usage("%s and %s cannot be used together", chosen.flag, m.flag)
 		}
 		chosen = m
 	}
 	f := s.cmd.Flags()
 	if f.Changed("display") && !s.query {
-		return job{}, usage("-d chooses sections of the report: use it with -q")
+		return repeat.Job{}, exit.Usage("-d chooses sections of the report: use it with -q")
 	}
 	if f.Changed("format") && s.queryDevice == "" && s.apps == "" {
-		return job{}, usage("--format belongs to --query-device and --query-apps")
+		return repeat.Job{}, exit.Usage("--format belongs to --query-device and --query-apps")
 	}
 	for _, name := range []string{"query-device", "query-gpu", "query-apps", "query-compute-apps"} {
 		if f.Changed(name) && f.Lookup(name).Value.String() == "" {
-			return job{}, usage("--%s needs fields: --help-%s lists them", name, name)
+			return repeat.Job{}, exit.Usage("--%s needs fields: --help-%s lists them", name, name)
 		}
 	}
 	return chosen.make()
@@ -67,17 +69,21 @@ func (s *smi) scaled(o text.Options) text.Options {
 	return o
 }
 
-func (s *smi) tableJob() (job, error) {
-	return job{inPlace: true, print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
+func (s *smi) tableJob() (repeat.Job, error) {
+	return repeat.Job{InPlace: true, Print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
 		return text.AppendTable(dst, snap, s.scaled(o))
 	}}, nil
 }
 
-func (s *smi) listJob() (job, error) { return job{inPlace: true, print: text.AppendList}, nil }
+func (s *smi) listJob() (repeat.Job, error) {
+	return repeat.Job{InPlace: true, Print: text.AppendList}, nil
+}
 
-func (s *smi) jsonJob() (job, error) { return job{print: s.appendJSON, anyway: true}, nil }
+func (s *smi) jsonJob() (repeat.Job, error) {
+	return repeat.Job{Print: s.appendJSON, Anyway: true}, nil
+}
 
-func (s *smi) reportJob() (job, error) {
+func (s *smi) reportJob() (repeat.Job, error) {
 	var sections []text.Section
 	for name := range strings.SplitSeq(s.display, ",") {
 		if strings.TrimSpace(name) == "" {
@@ -90,13 +96,13 @@ func (s *smi) reportJob() (job, error) {
 				known = append(known, string(k))
 			}
 			if n := nearest.Word(strings.ToUpper(name), known); n != "" {
-				return job{}, usage("unknown section %q: did you mean %s?", name, n)
+				return repeat.Job{}, exit.Usage("unknown section %q: did you mean %s?", name, n)
 			}
-			return job{}, usage("unknown section %q: one of %s", name, sectionNames())
+			return repeat.Job{}, exit.Usage("unknown section %q: one of %s", name, sectionNames())
 		}
 		sections = append(sections, section)
 	}
-	return job{inPlace: true, print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
+	return repeat.Job{InPlace: true, Print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
 		return text.AppendReport(dst, snap, sections, s.scaled(o))
 	}}, nil
 }
@@ -105,10 +111,10 @@ func (s *smi) reportJob() (job, error) {
 // sample.
 const ratesSample = 200 * time.Millisecond
 
-func (s *smi) deviceJob() (job, error) {
+func (s *smi) deviceJob() (repeat.Job, error) {
 	columns, sample, err := columns("--query-device", s.queryDevice, metric.Devices())
 	if err != nil {
-		return job{}, err
+		return repeat.Job{}, err
 	}
 	if s.estimates {
 		estimate, _ := metric.Find(metric.Devices(), "activity.estimate")
@@ -123,10 +129,10 @@ func (s *smi) deviceJob() (job, error) {
 	return csvJob(s, columns, sample, text.CSV.AppendQuery)
 }
 
-func (s *smi) appsJob() (job, error) {
+func (s *smi) appsJob() (repeat.Job, error) {
 	columns, sample, err := columns("--query-apps", s.apps, metric.Apps())
 	if err != nil {
-		return job{}, err
+		return repeat.Job{}, err
 	}
 	return csvJob(s, columns, sample, text.CSV.AppendQueryApps)
 }
@@ -134,10 +140,10 @@ func (s *smi) appsJob() (job, error) {
 // csvJob prints rows, and before the first of them what they mean.
 func csvJob[S any](s *smi, columns []metric.Column[S], sample time.Duration,
 	rows func(text.CSV, []byte, *model.Snapshot, []metric.Column[S]) []byte,
-) (job, error) {
+) (repeat.Job, error) {
 	f, err := s.csv()
 	begun := false
-	return job{sample: sample, print: func(dst []byte, snap *model.Snapshot, _ text.Options) []byte {
+	return repeat.Job{Sample: sample, Print: func(dst []byte, snap *model.Snapshot, _ text.Options) []byte {
 		if !begun {
 			begun = true
 			s.saySimulated(snap)
@@ -152,7 +158,7 @@ func csvJob[S any](s *smi, columns []metric.Column[S], sample time.Duration,
 // saySimulated says so where the output itself has no place for it.
 func (s *smi) saySimulated(snap *model.Snapshot) {
 	if snap.Simulated {
-		s.stderr.WriteString("ttmon: " + words.Simulated + "\n")
+		s.Stderr.WriteString("ttmon: " + words.Simulated + "\n")
 	}
 }
 
@@ -164,9 +170,9 @@ func columns[S any](flag, list string, table []metric.Field[S]) (out []metric.Co
 		col, ok := metric.Find(table, name)
 		if !ok {
 			if n := nearest.Word(name, metric.Names(table)); n != "" && name != "" {
-				return nil, 0, usage("%s: unknown field %q: did you mean %s?", flag, name, n)
+				return nil, 0, exit.Usage("%s: unknown field %q: did you mean %s?", flag, name, n)
 			}
-			return nil, 0, usage("%s: unknown field %q: --help-%s lists them", flag, name, strings.TrimPrefix(flag, "--"))
+			return nil, 0, exit.Usage("%s: unknown field %q: --help-%s lists them", flag, name, strings.TrimPrefix(flag, "--"))
 		}
 		if col.Rate {
 			sample = ratesSample
@@ -185,25 +191,25 @@ func (s *smi) csv() (f text.CSV, err error) {
 		case i > 0 && part == "nounits":
 			f.NoUnits = true
 		default:
-			return f, usage("--format=%s: unknown format %q: it is csv[,noheader][,nounits]", s.format, part)
+			return f, exit.Usage("--format=%s: unknown format %q: it is csv[,noheader][,nounits]", s.format, part)
 		}
 	}
 	return f, nil
 }
 
-func (s *smi) snapshotJob() (job, error) {
+func (s *smi) snapshotJob() (repeat.Job, error) {
 	if s.cmd.Flags().Changed("filename") && s.file == "" { // -f alone: where the official tool puts it
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return job{}, exitWith(exitInternal, "finding a folder for the snapshot: %w: name a file with -f", err)
+			return repeat.Job{}, exit.With(exit.Internal, "finding a folder for the snapshot: %w: name a file with -f", err)
 		}
 		s.file = filepath.Join(home, "tt_smi_logs", time.Now().Format("01-02-2006_15:04:05")+"_results.json")
 	}
-	return job{print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
+	return repeat.Job{Print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
 		return text.AppendTTSMI(dst, snap, s.hostInfo(), o)
 	}}, nil
 }
 
-func (s *smi) ttListJob() (job, error) { return job{print: text.AppendTTList}, nil }
+func (s *smi) ttListJob() (repeat.Job, error) { return repeat.Job{Print: text.AppendTTList}, nil }
 
-func (s *smi) traysJob() (job, error) { return job{print: text.AppendTTTrays}, nil }
+func (s *smi) traysJob() (repeat.Job, error) { return repeat.Job{Print: text.AppendTTTrays}, nil }

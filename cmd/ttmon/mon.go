@@ -6,7 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/repeat"
+	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
 )
 
@@ -79,32 +82,32 @@ func (m *mon) flags(letters string) {
 func (m *mon) run() error {
 	switch {
 	case m.count < 0:
-		return usage("--count=%d: it cannot be negative", m.count)
+		return exit.Usage("--count=%d: it cannot be negative", m.count)
 	case m.delay < 0.01:
-		return usage("--delay=%v: too short, at least 0.01 s", m.delay)
+		return exit.Usage("--delay=%v: too short, at least 0.01 s", m.delay)
 	}
-	o, err := m.textOptions(m.stdout)
+	o, err := m.TextOptions(m.Stdout)
 	if err != nil {
 		return err
 	}
 	st, wrong, ok := m.new(m.letter, o)
 	if !ok {
-		return usage("-s %s: there is no group %q: one of %s", m.letter, wrong, letters(m.groups()))
+		return exit.Usage("-s %s: there is no group %q: one of %s", m.letter, wrong, letters(m.groups()))
 	}
 	if err := m.configure(st); err != nil {
 		return err
 	}
-	chosen, err := parseSelection(m.ids)
+	chosen, err := selection.Parse(m.ids)
 	if err != nil {
 		return err
 	}
-	out := m.output(m.file)
+	out := m.Output(m.file)
 	delay := time.Duration(m.delay * float64(time.Second))
-	err = m.do(job{
-		out: out, selection: chosen, interval: delay, count: m.count, sample: min(delay, ratesSample),
-		print: func(dst []byte, s *model.Snapshot, _ text.Options) []byte { return m.append(st, dst, s) },
+	err = repeat.Do(&m.Console, m.where, repeat.Job{
+		Out: out, Selection: chosen, Interval: delay, Count: m.count, Sample: min(delay, ratesSample),
+		Print: func(dst []byte, s *model.Snapshot, _ text.Options) []byte { return m.append(st, dst, s) },
 	})
-	if cerr := out.close(); err == nil {
+	if cerr := out.Close(); err == nil {
 		err = cerr
 	}
 	return err
@@ -119,7 +122,7 @@ func (m *mon) configure(st *text.Stream) error {
 		case 'T', 't':
 			st.Clock = true
 		default:
-			return usage("-o %s: unknown option %q: D or T", m.stamp, c)
+			return exit.Usage("-o %s: unknown option %q: D or T", m.stamp, c)
 		}
 	}
 	if m.format == "" {
@@ -134,7 +137,7 @@ func (m *mon) configure(st *text.Stream) error {
 		case i > 0 && (part == "nounit" || part == "nounits"):
 			st.NoUnits = true
 		default:
-			return usage("--format=%s: unknown format %q: it is csv[,noheader][,nounit]", m.format, part)
+			return exit.Usage("--format=%s: unknown format %q: it is csv[,noheader][,nounit]", m.format, part)
 		}
 	}
 	return nil

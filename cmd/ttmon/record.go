@@ -1,16 +1,12 @@
 package main
 
 import (
-	"context"
-	"os"
-	"os/signal"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/hostfs"
-	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/recorder/session"
 )
 
 // recordCmd is the command ttmon record with its flags.
@@ -67,53 +63,27 @@ viewers. An hour of 32 chips takes about 8 MB at an interval of a second.`,
 }
 
 func (r *recordCmd) run(args []string) error {
-	o := sessionOptions{file: r.file, replace: r.replace, interval: r.interval, output: r.output}
+	o := session.Options{File: r.file, Replace: r.replace, Interval: r.interval, Output: r.output, Host: r.where}
 	switch {
 	case r.interval < minInterval:
-		return usage("--interval: the least is %v", minInterval)
+		return exit.Usage("--interval: the least is %v", minInterval)
 	case r.duration < 0:
-		return usage("--duration: %v is negative", r.duration)
+		return exit.Usage("--duration: %v is negative", r.duration)
 	case len(args) > 0 && r.duration > 0:
-		return usage("--duration is for a recording without a command: that one ends with the command")
+		return exit.Usage("--duration is for a recording without a command: that one ends with the command")
 	case len(args) == 0 && (r.stacks != "" || r.output):
-		return usage("--stacks and --output are about a command: ttmon record [flags] -- COMMAND [ARGUMENT...]")
+		return exit.Usage("--stacks and --output are about a command: ttmon record [flags] -- COMMAND [ARGUMENT...]")
 	}
 	if len(args) > 0 {
 		run := &runCmd{app: r.app, cmd: newRun(r.app), quiet: true, stacks: r.stacks, session: &o, told: !r.quiet}
 		return run.run(args)
 	}
-	return r.watch(o)
-}
-
-// watch records the host until it is told to end.
-func (r *recordCmd) watch(o sessionOptions) error {
-	s, err := r.newSession(o)
+	s, err := session.Watch(o, r.duration)
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
-	defer stop()
-	root, err := r.host()
-	if err != nil {
-		return err
+	if !r.quiet {
+		_, err = r.Stderr.Write(s.AppendSummary(nil))
 	}
-	reader := track.NewReader(track.Options{Root: root, Events: true, Remove: root == (hostfs.Root{})})
-	defer reader.Close()
-	s.follow(reader, true)
-	ticker := time.NewTicker(drainEvery)
-	defer ticker.Stop()
-	var end <-chan time.Time // of --duration, which counts from the first look at the host
-	for over := false; err == nil && !over; {
-		select {
-		case <-ctx.Done():
-			over = true
-		case <-end:
-			over = true
-		case now := <-ticker.C:
-			if err = s.tick(now); end == nil && s.looked && r.duration > 0 {
-				end = time.After(r.duration)
-			}
-		}
-	}
-	return s.end(err, !r.quiet)
+	return err
 }

@@ -2,25 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/history"
-	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/view/tui"
-	"github.com/ttmon/ttmon/internal/view/tui/act"
-	"github.com/ttmon/ttmon/internal/view/tui/replay"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/replay"
 )
 
 // replayCmd is the command ttmon replay with its flags.
@@ -79,77 +69,37 @@ as it goes.`,
 	return r.cmd
 }
 
-// recorded is a recording that stands for a host.
-type recorded struct {
-	name   string
-	player *recording.Player
-	reader *recording.Reader
-	charts *history.Store
-}
-
-// openRecording opens a file in which something is recorded, and says what is
-// wrong with it.
-func openRecording(path string) (*recording.Reader, error) {
-	r, err := recording.Open(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, recording.ErrForeign):
-		return nil, usage("%w", err)
-	case err != nil:
-		return nil, fileError(err)
-	}
-	if _, _, ok := r.Span(); !ok {
-		r.Close()
-		return nil, exitWith(exitNoDevice, "%s: nothing is recorded in it yet", path)
-	}
-	return r, nil
-}
-
-// tellMissing says what of a recording could not be read, when it has been: damage
-// is found on the way.
-func (a *app) tellMissing(file string, r *recording.Reader) {
-	say := func(format string, args ...any) {
-		fmt.Fprintf(a.stderr, "ttmon: %s: %s\n", words.Escape(file), fmt.Sprintf(format, args...))
-	}
-	if r.Damaged > 0 {
-		say("it is damaged in %s, and what happened there is missing: ttmon replay FILE events says when", words.Count(r.Damaged, "place"))
-	}
-	if _, last, ok := r.Span(); ok && r.Torn {
-		say("it breaks off after %s, within a block: its recorder was killed, had no room left, or is writing now", last.Local().Format("15:04:05"))
-	}
-}
-
 func (r *replayCmd) run(args []string) error {
 	if len(args) == 0 {
-		return usage("replay what? ttmon replay FILE (ttmon record makes one)")
+		return exit.Usage("replay what? ttmon replay FILE (ttmon record makes one)")
 	}
 	file := args[0]
 	if err := r.cmd.Flags().Parse(args[1:]); err != nil { // flags may follow the file
-		return usage("%w", err)
+		return exit.Usage("%w", err)
 	}
 	rest := r.cmd.Flags().Args()
 	if len(rest) == 0 {
 		rest = []string{"top"}
 	}
 	if r.speed < 0.01 || r.speed > 10000 {
-		return usage("--speed: %g is not between 0.01 and 10000", r.speed)
+		return exit.Usage("--speed: %g is not between 0.01 and 10000", r.speed)
 	}
-	reader, err := openRecording(file)
+	rec, err := replay.Open(file)
 	if err != nil {
 		return err
 	}
-	defer reader.Close()
-	rec := &recorded{name: filepath.Base(file), reader: reader, player: recording.NewPlayer(reader), charts: history.New()}
-	at, err := moment(reader, "--at", r.at)
+	defer rec.Close()
+	at, err := replay.Moment(rec.Reader, "--at", r.at)
 	if err != nil {
 		return err
 	}
 	if r.serve != "" {
-		return r.servePage(file, at)
+		return r.servePage(file, at, rec.Reader)
 	}
-	rec.player.Go(at)
-	rec.player.SetSpeed(r.speed)
+	rec.Player.Go(at)
+	rec.Player.SetSpeed(r.speed)
 	if rest[0] != "top" && rest[0] != "mem" { // screens have it among the events
-		defer r.tellMissing(file, reader)
+		defer r.tellMissing(file, rec.Reader)
 	}
 	switch view := rest[0]; view {
 	case "blocks":
@@ -159,20 +109,15 @@ func (r *replayCmd) run(args []string) error {
 	case "output":
 		return r.printOutput(rec)
 	case "top", "mem", "smi", "dmon", "pmon":
-		return r.show(rec, file, rest)
+		return r.show(rec, rest)
 	default:
-		return usage("there is no view %q: top, mem, smi, dmon, pmon, blocks, events or output", view)
+		return exit.Usage("there is no view %q: top, mem, smi, dmon, pmon, blocks, events or output", view)
 	}
 }
 
 // servePage becomes the ttmond that serves a recording: the page is its.
-func (r *replayCmd) servePage(file string, at time.Time) error {
-	reader, err := openRecording(file)
-	if err != nil {
-		return err
-	}
+func (r *replayCmd) servePage(file string, at time.Time, reader *recording.Reader) error {
 	first, _, _ := reader.Span()
-	reader.Close()
 	args := []string{
 		"ttmond", "replay", "--listen", r.serve, "--from", max(at.Sub(first), 0).String(),
 		"--speed", strconv.FormatFloat(r.speed, 'f', -1, 64), "--paused=" + strconv.FormatBool(r.paused), "--", file,
@@ -181,224 +126,63 @@ func (r *replayCmd) servePage(file string, at time.Time) error {
 }
 
 // show runs the command that shows it.
-func (r *replayCmd) show(rec *recorded, file string, rest []string) error {
+func (r *replayCmd) show(rec *replay.Recording, rest []string) error {
 	if r.at == "" && rest[0] == "smi" { // without a way to play: as it was at last
-		_, last, _ := rec.reader.Span()
-		rec.player.Go(last)
+		_, last, _ := rec.Reader.Span()
+		rec.Player.Go(last)
 	}
-	rec.player.Play(!r.paused)
-	if marks, err := openRecording(file); err == nil {
-		go func() {
-			defer marks.Close()
-			_ = rec.player.Find(marks) // without them there is nothing to jump to
-		}()
-	}
+	rec.Player.Play(!r.paused)
+	rec.FindMarks()
 	saved := *r.app
 	root := newRoot(r.app) // sets the flags that all share to what they are by default
-	r.rootDir, r.color, r.ascii = saved.rootDir, saved.color, saved.ascii
-	r.recorded = rec
+	r.where.Root, r.Color, r.ASCII = saved.where.Root, saved.Color, saved.ASCII
+	r.recorded, r.where.Instead = rec, rec.Player
 	root.SetArgs(normalize(rest, false))
 	return root.ExecuteContext(context.Background())
 }
 
-// source is the recording as a screen's source.
-func (rec *recorded) source() source {
+// recordedSource is the recording as a screen's source.
+func recordedSource(rec *replay.Recording) source {
 	return source{
-		Source: rec.player, name: "recording " + rec.name, close: func() {}, buffers: rec.buffers, blocks: rec.blocks, recorded: true,
-		noKill:   "this is a recording: nobody can be signalled in it",
-		backfill: func([]string) *history.Store { return rec.charts },
+		Source: rec.Player, name: "recording " + rec.Name, close: func() {}, buffers: rec.Buffers, blocks: rec.Blocks, recorded: true,
+		noKill:   "this is a recording: its processes cannot be signalled",
+		backfill: func([]string) *history.Store { return rec.Charts },
 	}
 }
 
-func (rec *recorded) wrap(screen tui.App) tui.App { return replay.New(screen, rec.player, rec.charts) }
-
-// blocks are the allocators of a process at the moment.
-func (rec *recorded) blocks(_ context.Context, t act.Target) (out *blocks.Process, err error) {
-	err = rec.player.With(func(s *recording.State) error {
-		for _, p := range s.Processes() {
-			if p.PID == t.PID && (p.Start == 0 || t.StartTicks == 0 || p.Start == t.StartTicks) {
-				out = s.Blocks(p.ID)
-				return nil
-			}
-		}
-		return act.ErrUnknown
-	})
-	return out, err
-}
-
-// buffers are the blocks of a process at the moment.
-func (rec *recorded) buffers(_ context.Context, t act.Target) (out []act.Buffer, err error) {
-	err = rec.player.With(func(s *recording.State) error {
-		snap, err := s.Snapshot()
-		if err != nil || snap == nil {
-			return err
-		}
-		devices := map[uint64]*model.Device{}
-		names := map[uint64]string{}
-		for i := range snap.Devices {
-			for _, c := range snap.Devices[i].Chips {
-				if id, ok := c.ID.Get(); ok {
-					devices[id], names[id] = &snap.Devices[i], c.Name
-				}
-			}
-		}
-		found := false
-		for _, p := range s.Processes() {
-			if p.PID != t.PID || p.Start != 0 && t.StartTicks != 0 && p.Start != t.StartTicks {
-				continue
-			}
-			found = true
-			for _, id := range s.Lists() {
-				def, live, _ := s.List(id)
-				if def.Process != p.ID {
-					continue
-				}
-				for b := range live.All() {
-					for _, chip := range def.Chips {
-						x := act.Buffer{Device: model.NoDevice, Chip: names[chip], Pool: def.Pool, Bytes: b.Asked, Age: s.Time.Sub(time.Unix(0, b.Born)), Note: place(s, b)}
-						if x.Bytes == 0 {
-							x.Bytes = b.Size * def.Geometry.Banks
-						}
-						if d := devices[chip]; d != nil {
-							x.Device = d.Index
-						}
-						out = append(out, x)
-					}
-				}
-			}
-		}
-		if !found {
-			return act.ErrUnknown
-		}
-		return nil
-	})
-	return out, err
-}
-
-// place is where a block was allocated, for people.
-func place(s *recording.State, b blocks.Block) string {
-	site, ok := s.Site(b.Site)
-	if !ok {
-		return fmt.Sprintf("at %#x", b.Addr)
-	}
-	var parts []string
-	if site.Tag != "" {
-		parts = append(parts, "["+site.Tag+"]")
-	}
-	if f, ok := site.Where(); ok {
-		parts = append(parts, fmt.Sprintf("%s:%d %s", filepath.Base(f.File), f.Line, f.Function))
-	}
-	return words.Escape(strings.Join(parts, " "))
-}
-
-// moment is the time that --at means, or whatever is like it: from says what.
-func moment(r *recording.Reader, from, s string) (time.Time, error) {
-	first, last, _ := r.Span()
-	switch s {
-	case "", "start":
-		return first, nil
-	case "end":
-		return last, nil
-	case "peak":
-		return recording.Peak(r)
-	}
-	if d, ok := parseSpan(s); ok {
-		if d < 0 {
-			return last.Add(d), nil
-		}
-		return first.Add(d), nil
-	}
-	if t, err := time.ParseInLocation("15:04:05", s, time.Local); err == nil {
-		y, m, d := first.Local().Date()
-		t = time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, time.Local)
-		if t.Before(first.Add(-time.Second)) {
-			t = t.AddDate(0, 0, 1)
-		}
-		return t, nil
-	}
-	t, err := ago(from, s, last)
-	if err != nil {
-		return t, usage("%s: %q is not a moment: 20m (after the beginning), -30s (before the end), 14:03:20, a date, start, end or peak", from, s)
-	}
-	return t, nil
+// tellMissing says what of a recording could not be read.
+func (a *app) tellMissing(file string, r *recording.Reader) {
+	a.Stderr.Write(replay.AppendMissing(nil, file, r))
 }
 
 // printBlocks prints what programs held.
-func (r *replayCmd) printBlocks(rec *recorded) error {
-	var found []*blocks.Process
-	var snap *model.Snapshot
-	var at time.Time
-	places := map[uint32]string{}
-	err := rec.player.With(func(s *recording.State) (err error) {
-		at = rec.player.Position()
-		for _, p := range s.Processes() {
-			if r.pid == 0 || p.PID == r.pid {
-				found = append(found, s.Blocks(p.ID))
-			}
-		}
-		for _, id := range s.Lists() {
-			_, live, _ := s.List(id)
-			for b := range live.All() {
-				if _, known := places[b.Site]; b.Site != 0 && !known {
-					places[b.Site] = place(s, b)
-				}
-			}
-		}
-		snap, err = s.Snapshot()
-		return err
-	})
+func (r *replayCmd) printBlocks(rec *replay.Recording) error {
+	answer, err := rec.Held(r.pid)
 	if err != nil {
-		return exitWith(exitInternal, "%w", err)
-	}
-	if len(found) == 0 {
-		return exitWith(exitNoDevice, "no program told its blocks at that moment: choose another with --at, or record the program (ttmon record -- COMMAND)")
-	}
-	if snap == nil {
-		snap = &model.Snapshot{}
-	}
-	m := &memCmd{app: r.app, now: at}
-	if len(places) > 0 {
-		m.place = func(b blocks.Block) string { return places[b.Site] }
+		return err
 	}
 	if r.json {
-		return m.printJSON(found, nil, nil)
+		return r.printBlocksJSON(answer, nil)
 	}
-	return m.printBlocks(found, snap, nil)
+	return r.app.printBlocks(answer, nil)
 }
 
-func (r *replayCmd) printEvents(rec *recorded) error {
-	marks, err := rec.reader.Events()
+func (r *replayCmd) printEvents(rec *replay.Recording) error {
+	marks, err := rec.Reader.Events()
 	if err != nil {
-		return exitWith(exitInternal, "%w", err)
+		return exit.With(exit.Internal, "%w", err)
 	}
-	e := &eventsCmd{app: r.app, json: r.json}
 	var out []byte
 	for i := range marks {
-		out = e.append(out, &marks[i].Event)
+		out = appendEvent(out, &marks[i].Event, r.json)
 	}
-	return r.output("").write(out)
+	return r.Output("").Write(out)
 }
 
-func (r *replayCmd) printOutput(rec *recorded) error {
-	var out []byte
-	cur := rec.reader.Begin()
-	for {
-		x, err := cur.Next()
-		if err != nil {
-			break
-		}
-		if x.Kind != recording.KindOutput {
-			continue
-		}
-		if r.json {
-			b, err := json.Marshal(map[string]any{"time": x.Time.UTC(), "stream": x.Output.Stream, "text": x.Output.Text})
-			if err != nil {
-				return err
-			}
-			out = append(append(out, b...), '\n')
-			continue
-		}
-		out = fmt.Appendf(out, "%s %s  %s\n", x.Time.Local().Format("15:04:05.000"), strconv.Itoa(x.Output.Stream), words.Escape(x.Output.Text))
+func (r *replayCmd) printOutput(rec *replay.Recording) error {
+	out, err := rec.AppendOutput(nil, r.json)
+	if err != nil {
+		return err
 	}
-	return r.output("").write(out)
+	return r.Output("").Write(out)
 }

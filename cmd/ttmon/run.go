@@ -7,8 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/preload"
+	"github.com/ttmon/ttmon/internal/recorder/session"
+	"github.com/ttmon/ttmon/internal/run"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/runtext"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -35,8 +39,8 @@ type runCmd struct {
 	top                       int
 	record                    string
 
-	session *sessionOptions // what is recorded; nil: nothing
-	told    bool            // say at the end what was recorded
+	session *session.Options // what is recorded; nil: nothing
+	told    bool             // say at the end what was recorded
 }
 
 func newRun(a *app) *cobra.Command {
@@ -100,10 +104,10 @@ type checked struct {
 
 func (r *runCmd) check(args []string) (c checked, err error) {
 	if len(args) == 0 {
-		return c, usage("run what? ttmon run [flags] -- COMMAND [ARGUMENT...]")
+		return c, exit.Usage("run what? ttmon run [flags] -- COMMAND [ARGUMENT...]")
 	}
 	if r.quiet && r.summary {
-		return c, usage("--quiet and --summary cannot be used together")
+		return c, exit.Usage("--quiet and --summary cannot be used together")
 	}
 	c.stacks = r.stacks
 	if c.stacks == "" && (r.pprof != "" || r.flame != "") {
@@ -112,12 +116,12 @@ func (r *runCmd) check(args []string) (c checked, err error) {
 	switch c.stacks {
 	case "", "python", "native", "all":
 	default:
-		return c, usage("--stacks=%s: one of python, native, all", r.stacks)
+		return c, exit.Usage("--stacks=%s: one of python, native, all", r.stacks)
 	}
 	if r.cmd.Flags().Changed("fail-on-leak") {
 		n, err := parseSize(r.leak)
 		if err != nil {
-			return c, usage("--fail-on-leak=%s: %w", r.leak, err)
+			return c, exit.Usage("--fail-on-leak=%s: %w", r.leak, err)
 		}
 		c.leak = &n
 	}
@@ -125,7 +129,7 @@ func (r *runCmd) check(args []string) (c checked, err error) {
 	for _, m := range r.max {
 		pool, n, err := parseLimit(m)
 		if err != nil {
-			return c, usage("--max=%s: %w", m, err)
+			return c, exit.Usage("--max=%s: %w", m, err)
 		}
 		c.limits[pool] = n
 	}
@@ -165,30 +169,38 @@ func (r *runCmd) run(args []string) error {
 		return err
 	}
 	if r.cmd.Flags().Changed("record") {
-		r.session, r.told = &sessionOptions{file: strings.TrimSpace(r.record), interval: time.Second}, !r.quiet
+		r.session, r.told = &session.Options{File: strings.TrimSpace(r.record), Interval: time.Second, Host: r.where}, !r.quiet
 	}
-	w, err := r.start(args, c)
+	result, err := run.Run(run.Options{
+		Command: args, Stdout: r.Stdout, Stderr: r.Stderr, Stacks: c.stacks, Live: r.live, Record: r.session, Host: r.where,
+	})
 	if err != nil {
 		return err
 	}
-	report, err := w.watch()
-	if err != nil {
-		return err
+	if result.Recording != nil && r.told {
+		if _, err := r.Stderr.Write(result.Recording.AppendSummary(nil)); err != nil {
+			return err
+		}
 	}
-	r.nameChips(report)
+	report := result.Report
 	report.Check(c.limits)
 	if err := r.write(report, c); err != nil {
 		return err
 	}
+	return c.verdict(report)
+}
+
+// verdict is the exit code: the program's own, where it failed.
+func (c *checked) verdict(report *runreport.Report) error {
 	switch {
 	case report.ExitCode != 0:
-		return &exitError{code: report.ExitCode}
+		return exit.Silent(report.ExitCode)
 	case len(report.Exceeded) > 0:
-		return &exitError{code: exitMax}
+		return exit.Silent(exitMax)
 	case c.leak != nil && report.Left().Bytes > *c.leak:
-		return &exitError{code: exitLeak}
+		return exit.Silent(exitLeak)
 	case !report.Judged() && (c.leak != nil || len(c.limits) > 0):
-		return exitWith(exitOpen, "run: leaks and limits could not be judged: libttmon did not see the program's allocations")
+		return exit.With(exitOpen, "run: leaks and limits could not be judged: libttmon did not see the program's allocations")
 	}
 	return nil
 }
@@ -197,25 +209,25 @@ func (r *runCmd) run(args []string) error {
 func (r *runCmd) printLibrary() error {
 	l, err := preload.Place()
 	if err != nil {
-		return exitWith(exitUnsupported, "run: %w", err)
+		return exit.With(exit.Unsupported, "run: %w", err)
 	}
 	defer l.Close()
 	if !l.Lasting() {
-		return exitWith(exitInternal, "run: libttmon.so cannot be put into the cache folder (XDG_CACHE_HOME)")
+		return exit.With(exit.Internal, "run: libttmon.so cannot be put into the cache folder (XDG_CACHE_HOME)")
 	}
-	return r.output("").write([]byte(l.Path + "\n"))
+	return r.Output("").Write([]byte(l.Path + "\n"))
 }
 
 // write prints the summary and the files that were asked for.
 func (r *runCmd) write(report *runreport.Report, c checked) error {
-	width, _, terminal := size(r.stderr)
+	width, _, terminal := console.Size(r.Stderr)
 	asked := r.summary || r.json != "" || r.junit != "" || r.pprof != "" || r.flame != "" || c.stacks != "" || c.leak != nil || len(c.limits) > 0
 	if !r.quiet && (terminal || asked) {
-		o, err := r.textOptions(r.stderr)
+		o, err := r.TextOptions(r.Stderr)
 		if err != nil {
 			return err
 		}
-		if _, err := r.stderr.Write(runtext.Append(nil, report, runtext.Options{Width: width, ASCII: o.ASCII, Top: r.top})); err != nil {
+		if _, err := r.Stderr.Write(runtext.Append(nil, report, runtext.Options{Width: width, ASCII: o.ASCII, Top: r.top})); err != nil {
 			return err
 		}
 	}
@@ -235,7 +247,7 @@ func (r *runCmd) write(report *runreport.Report, c checked) error {
 		if err != nil {
 			return err
 		}
-		if err := r.output(file.name).write(b); err != nil {
+		if err := r.Output(file.name).Write(b); err != nil {
 			return err
 		}
 	}
@@ -247,7 +259,7 @@ func (r *runCmd) flameGraph(report *runreport.Report) ([]byte, error) {
 	if r.flame != "-" {
 		return runtext.AppendFlameSVG(nil, report), nil
 	}
-	o, err := r.textOptions(r.stdout)
+	o, err := r.TextOptions(r.Stdout)
 	if err != nil {
 		return nil, err
 	}

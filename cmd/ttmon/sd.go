@@ -11,6 +11,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/exit"
 )
 
 // sdCmd is the command ttmon sd with its flags.
@@ -53,12 +56,12 @@ func (s *sdCmd) run(hosts []string) error {
 	if s.from != "" {
 		more, err := hostsFrom(s.from)
 		if err != nil {
-			return usage("--from: %w", err)
+			return exit.Usage("--from: %w", err)
 		}
 		hosts = append(hosts, more...)
 	}
 	if len(hosts) == 0 {
-		return usage("which hosts? Name some, or give --from FILE")
+		return exit.Usage("which hosts? Name some, or give --from FILE")
 	}
 	list, err := s.targets(hosts)
 	if err != nil {
@@ -66,11 +69,11 @@ func (s *sdCmd) run(hosts []string) error {
 	}
 	b, err := json.MarshalIndent([]targets{list}, "", "  ")
 	if err != nil {
-		return exitWith(exitInternal, "writing the list of hosts: %w", err)
+		return exit.With(exit.Internal, "writing the list of hosts: %w", err)
 	}
-	return s.writeFile(cmp.Or(s.out, "-"), 0o644, func(w io.Writer) error { // Prometheus is another user
+	return s.WriteFile(cmp.Or(s.out, "-"), 0o644, func(w io.Writer) error { // Prometheus is another user
 		if _, err := w.Write(append(b, '\n')); err != nil {
-			return fileError(err)
+			return console.FileError(err)
 		}
 		return nil
 	})
@@ -82,13 +85,13 @@ func (s *sdCmd) targets(hosts []string) (list targets, err error) {
 	for _, l := range s.labels {
 		name, value, ok := strings.Cut(l, "=")
 		if !ok || name == "" {
-			return list, usage("--label: %q is not NAME=VALUE", l)
+			return list, exit.Usage("--label: %q is not NAME=VALUE", l)
 		}
 		list.Labels[name] = value
 	}
 	for _, h := range hosts {
 		if strings.ContainsAny(h, " \t/\"'") {
-			return list, usage("%q is not a host", h)
+			return list, exit.Usage("%q is not a host", h)
 		}
 		if _, _, err := net.SplitHostPort(h); err != nil {
 			h = net.JoinHostPort(strings.Trim(h, "[]"), s.port)

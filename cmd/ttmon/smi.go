@@ -7,8 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/repeat"
+	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -135,14 +139,14 @@ func sectionNames() string {
 
 func (s *smi) run() error {
 	if s.reset || slices.Contains(s.resetting[:], true) {
-		return exitWith(exitUnsupported, "ttmon never changes a board: reset it with Tenstorrent's own tt-smi -r (pip install tt-smi)")
+		return exit.With(exit.Unsupported, "ttmon never changes a board: reset it with Tenstorrent's own tt-smi -r (pip install tt-smi)")
 	}
 	if s.xml {
-		return exitWith(exitUnsupported, "there is no XML: --json has all of it, and --query-device and --query-apps are as in nvidia-smi")
+		return exit.With(exit.Unsupported, "there is no XML: --json has all of it, and --query-device and --query-apps are as in nvidia-smi")
 	}
 	switch {
 	case s.version:
-		return s.output("").write([]byte(versionLine()))
+		return s.Output("").Write([]byte(versionLine()))
 	case s.helpDevice:
 		return s.fields(func(dst []byte, o text.Options) []byte { return text.AppendFields(dst, metric.Devices(), o) })
 	case s.helpApps:
@@ -152,37 +156,37 @@ func (s *smi) run() error {
 	if err != nil {
 		return err
 	}
-	if j.interval, err = s.interval(); err != nil {
+	if j.Interval, err = s.interval(); err != nil {
 		return err
 	}
 	if s.sample < 0 {
-		return usage("--sample=%d: it cannot be negative", s.sample)
+		return exit.Usage("--sample=%d: it cannot be negative", s.sample)
 	}
 	if s.sample > 0 {
-		j.sample = time.Duration(s.sample) * time.Millisecond
+		j.Sample = time.Duration(s.sample) * time.Millisecond
 	}
-	if j.selection, err = parseSelection(s.ids); err != nil {
+	if j.Selection, err = selection.Parse(s.ids); err != nil {
 		return err
 	}
-	j.prepare = s.prepare
-	j.out = s.output(s.file)
-	err = s.do(j)
-	if cerr := j.out.close(); err == nil {
+	j.Prepare = s.prepare
+	j.Out = s.Output(s.file)
+	err = repeat.Do(&s.Console, s.where, j)
+	if cerr := j.Out.Close(); err == nil {
 		err = cerr
 	}
-	if err == nil && s.snapshot && j.out.name != "" {
-		return s.output("").write([]byte("Saved tt-smi log to: " + words.Escape(j.out.name) + "\n")) // as the official tool says it
+	if err == nil && s.snapshot && j.Out.Name != "" {
+		return s.Output("").Write([]byte("Saved tt-smi log to: " + words.Escape(j.Out.Name) + "\n")) // as the official tool says it
 	}
 	return err
 }
 
 // fields prints the help of a query.
 func (s *smi) fields(list func([]byte, text.Options) []byte) error {
-	o, err := s.textOptions(s.stdout)
+	o, err := s.TextOptions(s.Stdout)
 	if err != nil {
 		return err
 	}
-	return s.output("").write(list(nil, o))
+	return s.Output("").Write(list(nil, o))
 }
 
 // interval is how often to print; 0 is once. The shortest is 10 ms: drivers
@@ -201,11 +205,11 @@ func (s *smi) interval() (time.Duration, error) {
 	take("refresh", time.Duration(s.refresh)*time.Millisecond)
 	switch {
 	case len(given) > 1:
-		return 0, usage("%s and %s cannot be used together", given[0], given[1])
+		return 0, exit.Usage("%s and %s cannot be used together", given[0], given[1])
 	case len(given) == 1 && d < 10*time.Millisecond && given[0] == "--refresh": // or was it meant as tt-smi's -r 0?
-		return 0, usage("-r %d: milliseconds between updates, at least 10 (a reset is not ours: Tenstorrent's own tt-smi -r does it)", s.refresh)
+		return 0, exit.Usage("-r %d: milliseconds between updates, at least 10 (a reset is not ours: Tenstorrent's own tt-smi -r does it)", s.refresh)
 	case len(given) == 1 && d < 10*time.Millisecond:
-		return 0, usage("%s: %v is too short, at least 10 ms", given[0], d)
+		return 0, exit.Usage("%s: %v is too short, at least 10 ms", given[0], d)
 	case len(given) == 0 && s.watch:
 		return time.Second, nil
 	}
@@ -229,7 +233,7 @@ func (s *smi) prepare(snap *model.Snapshot) *model.Snapshot {
 // appendJSON prints a snapshot in the contract: for people where people look,
 // on one line otherwise.
 func (s *smi) appendJSON(dst []byte, snap *model.Snapshot, o text.Options) []byte {
-	_, _, terminal := size(s.stdout)
+	_, _, terminal := console.Size(s.Stdout)
 	if terminal && s.file == "" && !s.repeated() {
 		return append(wire.AppendIndented(dst, snap), '\n')
 	}

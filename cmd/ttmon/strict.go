@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/nearest"
 )
 
@@ -49,7 +50,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if nearest.Word(args[0], known) != "" || cmd == cmd.Root() {
 		what = "unknown command"
 	}
-	return usage("%s %q%s", what, args[0], meant(cmd, args[0], known))
+	return exit.Usage("%s %q%s", what, args[0], meant(cmd, args[0], known))
 }
 
 // flagError says in our words what pflag found wrong.
@@ -65,25 +66,25 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	})
 	if name, ok := strings.CutPrefix(text, "unknown flag: "); ok {
-		return usage("unknown flag %s%s", name, meant(cmd, name, flags))
+		return exit.Usage("unknown flag %s%s", name, meant(cmd, name, flags))
 	}
 	if rest, ok := strings.CutPrefix(text, "unknown shorthand flag: "); ok {
 		_, in, _ := strings.Cut(rest, " in ")
 		if what := settings[in]; what != "" && cmd.Name() == "smi" {
-			return exitWith(exitUnsupported, "%s would set %s: ttmon only looks, and changes nothing on a board", in, what)
+			return exit.With(exit.Unsupported, "%s would set %s: ttmon only looks, and changes nothing on a board", in, what)
 		}
 		if len(in) > 3 { // "-json"; two letters are near to everything
-			return usage("unknown flag %s%s", in, meant(cmd, "-"+in, flags))
+			return exit.Usage("unknown flag %s%s", in, meant(cmd, "-"+in, flags))
 		}
-		return usage("unknown flag %s: see %s --help", in, cmd.CommandPath())
+		return exit.Usage("unknown flag %s: see %s --help", in, cmd.CommandPath())
 	}
 	if rest, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
 		if _, in, ok := strings.Cut(rest, " in "); ok {
 			rest = in
 		}
-		return usage("flag %s needs a value: see %s --help", rest, cmd.CommandPath())
+		return exit.Usage("flag %s needs a value: see %s --help", rest, cmd.CommandPath())
 	}
-	return &exitError{exitUsage, err}
+	return &exit.Error{Code: exit.BadArgument, Err: err}
 }
 
 // settings are flags by which nvidia-smi changes a board.
@@ -106,9 +107,9 @@ func badValue(cmd *cobra.Command, bad *pflag.InvalidValueError) error {
 		"uint": "a whole number", "duration": "a length of time, such as 500ms or 10s", "bool": "true or false",
 	}[f.Value.Type()]
 	if takes == "" {
-		return usage("%s: %q: %w", name, bad.GetValue(), bad.Unwrap())
+		return exit.Usage("%s: %q: %w", name, bad.GetValue(), bad.Unwrap())
 	}
-	return usage("%s takes %s, not %q: see %s --help", name, takes, bad.GetValue(), cmd.CommandPath())
+	return exit.Usage("%s takes %s, not %q: see %s --help", name, takes, bad.GetValue(), cmd.CommandPath())
 }
 
 // meant is the end of an error: ": did you mean X?", or where to look.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/ttmon/ttmon/internal/exit"
 )
 
 // terminal runs the program on a pseudo terminal and keeps what it prints.
@@ -270,7 +272,7 @@ func TestFullDisk(t *testing.T) {
 		cmd.Stdout, cmd.Stderr = full, &stderr
 		err := cmd.Run()
 		e, ok := errors.AsType[*exec.ExitError](err)
-		if !ok || e.ExitCode() != exitInternal || !strings.HasSuffix(stderr.String(), "no space left on device\n") || strings.Count(stderr.String(), "\n") != 1 {
+		if !ok || e.ExitCode() != exit.Internal || !strings.HasSuffix(stderr.String(), "no space left on device\n") || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%v: %v, %q", args, err, stderr.String())
 		}
 	}
@@ -290,18 +292,7 @@ func TestDeniedFile(t *testing.T) {
 		cmd = exec.Command("setpriv", append([]string{"--bounding-set=-dac_override"}, cmd.Args...)...)
 	}
 	cmd.Dir = dir
-	if e, ok := errors.AsType[*exec.ExitError](cmd.Run()); !ok || e.ExitCode() != exitDenied {
-		t.Errorf("%v, want exit code %d", e, exitDenied)
-	}
-}
-
-func TestFrame(t *testing.T) {
-	got := string(frame([]byte("a\nb\nc\nd\n"), 3))
-	want := "\x1b[?2026h\x1b[Ha\x1b[K\n … 3 more lines need a taller terminal (ttmon top scrolls)\x1b[K\n\x1b[J\x1b[?2026l"
-	if got != want {
-		t.Errorf("%q", got)
-	}
-	if got := string(frame([]byte("a\n"), 0)); !strings.Contains(got, "a\x1b[K\n") {
-		t.Errorf("without a size: %q", got)
+	if e, ok := errors.AsType[*exec.ExitError](cmd.Run()); !ok || e.ExitCode() != exit.Denied {
+		t.Errorf("%v, want exit code %d", e, exit.Denied)
 	}
 }

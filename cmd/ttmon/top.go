@@ -16,12 +16,17 @@ import (
 	"github.com/ttmon/ttmon/internal/api/remote"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/repeat"
+	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
+	player "github.com/ttmon/ttmon/internal/view/tui/replay"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -116,7 +121,7 @@ func (s *screens) flags(cmd *cobra.Command) {
 
 func (t *topCmd) run() error {
 	if t.version {
-		return t.output("").write([]byte(versionLine()))
+		return t.Output("").Write([]byte(versionLine()))
 	}
 	path, c, err := t.configure()
 	if err != nil {
@@ -125,7 +130,7 @@ func (t *topCmd) run() error {
 	if t.snapshot {
 		return t.printSnapshots(c)
 	}
-	if err := t.needsTerminal("top"); err != nil {
+	if err := t.NeedsTerminal("top"); err != nil {
 		return err
 	}
 	src, err := t.source(t.app, time.Duration(c.Top.Interval))
@@ -139,7 +144,7 @@ func (t *topCmd) run() error {
 	}
 	state, err := top.New(o)
 	if err != nil {
-		return usage("%w", err)
+		return exit.Usage("%w", err)
 	}
 	actions := &act.Actions{Buffers: src.buffers, Blocks: src.blocks, Past: src.past, Save: func(c config.Config) (string, error) { return path, config.Save(path, c) }}
 	if src.noKill == "" {
@@ -147,18 +152,6 @@ func (t *topCmd) run() error {
 		actions.Environ = func(t act.Target) ([]string, error) { return proc.EnvironOf(processID(t)) }
 	}
 	return t.show(src, state, tui.Options{Source: src, Interval: time.Duration(c.Top.Interval), Do: actions.Do})
-}
-
-// needsTerminal is the error of a screen that has no terminal to draw on.
-func (a *app) needsTerminal(name string) error {
-	const instead = "for a pipe or a log there are ttmon smi -l, ttmon dmon and ttmon smi --json"
-	if _, _, ok := size(a.stdout); !ok {
-		return usage("%s needs a terminal: %s", name, instead)
-	}
-	if term := a.getenv("TERM"); term == "dumb" || term == "" {
-		return usage("%s needs a terminal that can place its cursor, and TERM=%s cannot: %s", name, term, instead)
-	}
-	return nil
 }
 
 func processID(t act.Target) model.ProcessID {
@@ -196,17 +189,17 @@ func (t *topCmd) configure() (path string, c config.Config, err error) {
 	if t.noProcesses {
 		set("top.processes.show", "false")
 	}
-	if t.noColour || t.color == "never" {
+	if t.noColour || t.Color == "never" {
 		set("display.theme", "mono")
 	}
 	if t.fahrenheit {
 		set("display.temperature", "fahrenheit")
 	}
 	if err == nil {
-		err = tui.CheckTheme(c.Display.Theme, t.getenv)
+		err = tui.CheckTheme(c.Display.Theme, t.Getenv)
 	}
 	if err != nil {
-		return path, c, usage("%w", err)
+		return path, c, exit.Usage("%w", err)
 	}
 	return path, c, nil
 }
@@ -214,13 +207,13 @@ func (t *topCmd) configure() (path string, c config.Config, err error) {
 // load reads the configuration file.
 func (s *screens) load(a *app) (path string, c config.Config, err error) {
 	if path = s.config; path == "" {
-		path = config.Path(a.getenv)
+		path = config.Path(a.Getenv)
 	} else if _, err := os.Stat(path); err != nil {
-		return path, c, usage("--config-file: %w", err)
+		return path, c, exit.Usage("--config-file: %w", err)
 	}
-	c, err = config.Load(path, a.getenv)
+	c, err = config.Load(path, a.Getenv)
 	if err != nil {
-		return path, c, usage("%w", err)
+		return path, c, exit.Usage("%w", err)
 	}
 	return path, c, nil
 }
@@ -239,20 +232,20 @@ func (t *topCmd) printSnapshots(c config.Config) error {
 	if c.Display.Temperature == "fahrenheit" {
 		scale = words.Fahrenheit
 	}
-	only := selection(c.Top.Devices.Only)
+	only := selection.Selection(c.Top.Devices.Only)
 	if _, err := src.Next(ctx); err != nil {
 		return err
 	}
 	next := time.Now().Add(100 * time.Millisecond)
-	for wait(ctx, next) {
+	for repeat.Wait(ctx, next) {
 		s, err := src.Next(ctx)
 		if err != nil {
 			return err
 		}
 		if len(only) > 0 {
-			s = only.present(s)
+			s = only.Present(s)
 		}
-		if err := t.output("").write(text.AppendNvtop(nil, s, scale)); err != nil || !t.loop {
+		if err := t.Output("").Write(text.AppendNvtop(nil, s, scale)); err != nil || !t.loop {
 			return err
 		}
 		next = next.Add(time.Duration(c.Top.Interval))
@@ -281,11 +274,11 @@ type source struct {
 // source opens this host, or another one through ssh.
 func (s *screens) source(a *app, interval time.Duration) (source, error) {
 	if a.recorded != nil {
-		return a.recorded.source(), nil
+		return recordedSource(a.recorded), nil
 	}
 	if s.ssh != "" {
 		if strings.HasPrefix(s.ssh, "-") {
-			return source{}, usage("--ssh: %q is not a host", s.ssh)
+			return source{}, exit.Usage("--ssh: %q is not a host", s.ssh)
 		}
 		loop := strconv.FormatInt(max(interval.Milliseconds(), 100), 10)
 		run := []string{s.ssh, s.remote + " smi --json --loop-ms " + loop}
@@ -297,20 +290,20 @@ func (s *screens) source(a *app, interval time.Duration) (source, error) {
 		}
 		snap, err := r.Next(context.Background())
 		if err != nil {
-			return source{}, exitWith(exitInternal, "asking %s: %w", s.ssh, err)
+			return source{}, exit.With(exit.Internal, "asking %s: %w", s.ssh, err)
 		}
 		return source{
 			Source: &primed{Source: r, first: snap}, name: "ssh " + s.ssh, close: r.Close,
 			noKill: "processes of another host cannot be signalled from here: ssh " + s.ssh + " ttmon top",
 		}, nil
 	}
-	h, err := a.openHost()
+	h, err := host.Open(a.where)
 	if err != nil {
 		return source{}, err
 	}
-	out := source{Source: h, close: h.Close, buffers: h.buffers, blocks: h.blocks, past: h.past, backfill: h.backfill}
-	if a.rootDir != "" {
-		out.noKill = "this is the host below " + a.rootDir + ": its processes cannot be signalled from here"
+	out := source{Source: h, close: h.Close, buffers: h.Buffers, blocks: h.Blocks, past: h.Past, backfill: h.Backfill}
+	if a.where.Root != "" {
+		out.noKill = "this is the host below " + a.where.Root + ": its processes cannot be signalled from here"
 	}
 	return out, nil
 }
@@ -331,23 +324,23 @@ func (p *primed) Next(ctx context.Context) (*model.Snapshot, error) {
 
 // show runs a screen until it is left or told to end.
 func (a *app) show(src source, screen tui.App, o tui.Options) error {
-	o.ASCII = a.ascii || asciiLocale(a.getenv)
+	o.ASCII = a.UseASCII()
 	if a.recorded != nil {
-		screen = a.recorded.wrap(screen)
+		screen = player.New(screen, a.recorded.Player, a.recorded.Charts)
 	}
-	o.Console = a.getenv("TERM") == "linux"
+	o.Console = a.Getenv("TERM") == "linux"
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
 	terminal, err := tui.Open()
 	if err != nil {
-		return exitWith(exitInternal, "%w", err)
+		return exit.With(exit.Internal, "%w", err)
 	}
 	err = tui.Run(ctx, terminal, screen, o)
 	switch {
 	case ctx.Err() != nil: // told to end, as good a way as any
 		return nil
 	case errors.Is(err, tui.ErrTerminalLost):
-		return &exitError{code: exitInternal} // nobody to tell
+		return exit.Silent(exit.Internal) // the terminal is gone: there is nothing to print to
 	}
 	return err
 }

@@ -15,7 +15,7 @@ import (
 // topConfig is the configuration that ttmon top would run with.
 func topConfig(t *testing.T, env map[string]string, args ...string) (config.Config, error) {
 	t.Helper()
-	tc := &topCmd{app: &app{stdout: os.Stdout, stderr: os.Stderr, getenv: func(k string) string { return env[k] }}}
+	tc := &topCmd{app: newApp(os.Stdout, os.Stderr, func(k string) string { return env[k] })}
 	tc.make()
 	if err := tc.cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)

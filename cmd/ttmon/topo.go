@@ -6,6 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -47,9 +50,9 @@ Exit codes: as ttmon smi.`,
 
 func (t *topo) run() error {
 	if t.matrix && t.links {
-		return usage("--matrix and --links cannot be used together")
+		return exit.Usage("--matrix and --links cannot be used together")
 	}
-	h, err := t.openHost()
+	h, err := host.Open(t.where)
 	if err != nil {
 		return err
 	}
@@ -58,16 +61,16 @@ func (t *topo) run() error {
 	if err != nil {
 		return err
 	}
-	if err := absence(snap); err != nil {
+	if err := host.Absence(snap); err != nil {
 		return err
 	}
-	top := collect.Topology(h.root, snap)
+	top := collect.Topology(h.Root, snap)
 	if t.json {
-		_, _, terminal := size(t.stdout)
+		_, _, terminal := console.Size(t.Stdout)
 		out := wire.AppendTopology(nil, &wire.Topology{Time: snap.Time, Simulated: snap.Simulated, Topology: top}, terminal)
-		return t.output("").write(append(out, '\n'))
+		return t.Output("").Write(append(out, '\n'))
 	}
-	o, err := t.textOptions(t.stdout)
+	o, err := t.TextOptions(t.Stdout)
 	if err != nil {
 		return err
 	}
@@ -79,5 +82,5 @@ func (t *topo) run() error {
 	if snap.Simulated {
 		out = append(out, " "+words.Simulated+"\n"...)
 	}
-	return t.output("").write(out)
+	return t.Output("").Write(out)
 }

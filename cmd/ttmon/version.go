@@ -13,7 +13,7 @@ func newVersion(a *app) *cobra.Command {
 		Long:    "Prints the version of ttmon, what it was built from, and the Go that built it.",
 		Example: "  ttmon version",
 		RunE: func(*cobra.Command, []string) error {
-			return a.output("").write([]byte(versionLine()))
+			return a.Output("").Write([]byte(versionLine()))
 		},
 	}
 }

@@ -10,6 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
 )
 
 // webCmd is the command ttmon web with its flags.
@@ -43,7 +46,7 @@ From another machine: ssh -L 9108:127.0.0.1:9108 HOST, and open the address ther
 }
 
 func (w *webCmd) run() error {
-	c, err := w.daemonFor(errors.New("no ttmond runs here, and ttmond serves the page: systemctl start ttmond"))
+	c, err := host.Daemon(w.where, errors.New("no ttmond runs here, and ttmond serves the page: systemctl start ttmond"))
 	if err != nil {
 		return err
 	}
@@ -52,10 +55,10 @@ func (w *webCmd) run() error {
 	defer cancel()
 	t, err := c.Ticket(ctx)
 	if err != nil {
-		return exitWith(exitInternal, "%w", err)
+		return exit.With(exit.Internal, "%w", err)
 	}
 	if t.Address == "" {
-		return exitWith(exitUnsupported, "this ttmond serves no page (listen.address is off, or its address is taken: see its log)")
+		return exit.With(exit.Unsupported, "this ttmond serves no page (listen.address is off, or its address is taken: see its log)")
 	}
 	address := t.Address
 	if !w.public {
@@ -63,10 +66,10 @@ func (w *webCmd) run() error {
 	}
 	if w.open {
 		if err := exec.Command("xdg-open", address).Start(); err != nil {
-			return exitWith(exitInternal, "opening the browser: %w; the address is %s", err, address)
+			return exit.With(exit.Internal, "opening the browser: %w; the address is %s", err, address)
 		}
 	}
-	return w.output("").write([]byte(address + "\n"))
+	return w.Output("").Write([]byte(address + "\n"))
 }
 
 // serveFleet becomes ttmond, which has the page: ttmon itself stays light.
@@ -94,7 +97,7 @@ func becomeTTMond(args []string) error {
 		}
 	}
 	if err != nil {
-		return exitWith(exitUnsupported, "--serve needs ttmond, which serves the page: %w", err)
+		return exit.With(exit.Unsupported, "--serve needs ttmond, which serves the page: %w", err)
 	}
-	return exitWith(exitInternal, "starting %s: %w", path, unix.Exec(path, args, os.Environ()))
+	return exit.With(exit.Internal, "starting %s: %w", path, unix.Exec(path, args, os.Environ()))
 }

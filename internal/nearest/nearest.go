@@ -27,6 +27,15 @@ func Word(word string, known []string) string {
 	return ""
 }
 
+// Suggest is the end of a message about a word that is not known: the word that
+// was probably meant, or else where to look.
+func Suggest(word string, known []string, otherwise string) string {
+	if w := Word(word, known); w != "" {
+		return "; did you mean " + w + "?"
+	}
+	return "; " + otherwise
+}
+
 // distance is the number of edits between a and b: letters put in, left out,
 // replaced, or two neighbours swapped.
 func distance(a, b string) int {

@@ -1,0 +1,63 @@
+package doctor
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// said is what becomes of every text of a snapshot in a bundle that is not
+// private. A text that is not here is one that nobody has thought about.
+var said = map[string]string{
+	"Host.Name": "replaced", "Host.Kernel": "kept", "Host.DriverVersion": "kept", "Host.Unbound": "kept: addresses on the bus",
+	"Device.Path": "kept", "Device.BusID": "kept", "Device.Board": "kept", "Device.CPUAffinity": "kept",
+	"Device.Serial": "replaced in every file", "Device.ASICID": "replaced in every file",
+	"StateReason.File": "kept: a file of the driver", "Activity.Basis": "kept: a sentence of ours",
+	"Firmware.Bundle": "kept", "Firmware.ARC": "kept", "Firmware.ETH": "kept", "Firmware.M3App": "kept", "Firmware.M3Bootloader": "kept", "Firmware.TTFlash": "kept",
+	"Chip.Name": "kept: L or R", "Chip.Region": "its id is replaced in every file",
+	"Process.User": "replaced", "Process.Name": "replaced", "Process.Cmdline": "left out", "Process.SlurmJob": "replaced", "Process.SlurmStep": "replaced",
+	"Process.SystemdUnit": "replaced", "Process.Release": "kept: of tt-metal",
+	"Container.Runtime": "kept", "Container.ID": "replaced", "Container.Pod": "left out", "Container.PodName": "left out", "Container.Namespace": "left out",
+	"Doubt.Region": "its id is replaced in every file", "Doubt.Release": "kept: of tt-metal", "Doubt.Name": "replaced", "Doubt.Detail": "left out",
+	"Ghost.Region": "its id is replaced in every file", "Ghost.Name": "replaced",
+	"PodClaim.Namespace": "left out", "PodClaim.Pod": "left out", "PodClaim.Container": "left out", "PodClaim.Resource": "left out", "PodClaim.Names": "left out",
+	"Alert.Name": "kept: of a rule", "Alert.Severity": "kept", "Alert.Summary": "replaced", "Alert.BusID": "kept",
+}
+
+// TestEveryTextIsDecided: a text that is added to the snapshot is not in a
+// support bundle before somebody has decided that it may be.
+func TestEveryTextIsDecided(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		for typ.Kind() == reflect.Slice || typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Array {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct || seen[typ] {
+			return
+		}
+		seen[typ] = true
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			kind := f.Type
+			for kind.Kind() == reflect.Slice {
+				kind = kind.Elem()
+			}
+			if text := kind == reflect.TypeFor[string]() || kind == reflect.TypeFor[model.Reading[string]](); text {
+				if name := typ.Name() + "." + f.Name; said[name] == "" {
+					t.Errorf("%s is in the snapshot: is it private? anonymous has to know", name)
+				}
+				continue
+			}
+			walk(f.Type)
+		}
+	}
+	// Why of a reading is made by our sources and names files, never people.
+	for _, r := range []any{model.Reading[float64]{}, model.Reading[int]{}, model.Reading[uint32]{}, model.Reading[uint64]{}, model.Reading[bool]{}} {
+		seen[reflect.TypeOf(r)] = true
+	}
+	seen[reflect.TypeFor[time.Time]()] = true
+	walk(reflect.TypeFor[model.Snapshot]())
+}

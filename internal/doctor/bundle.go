@@ -1,0 +1,99 @@
+package doctor
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/exit"
+	checks "github.com/ttmon/ttmon/internal/view/doctor"
+	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// bundled is one file of a support bundle.
+type bundled struct {
+	name string
+	text []byte
+}
+
+const bundleReadme = `A support bundle of ttmon doctor.
+
+doctor.txt     the report
+doctor.json    the same for programs (ttmon.doctor/1)
+snapshot.json  what the report was made from (ttmon.snapshot/1)
+setup.txt      the kernel, the driver's parameters, IOMMU, huge pages
+`
+
+const (
+	bundlePrivate = "\nNames, command lines and serial numbers are in it: somebody asked for them with --private.\n"
+	bundlePublic  = `
+Names of hosts, users, programs, jobs and containers are replaced, command lines
+and what the system said about files are left out, and ids of boards and chips
+are replaced by chip-1, chip-2, … Numbers of processes and sizes are as they are.
+`
+)
+
+// Bundle writes a support bundle to a file that must not be there yet. Unless it is
+// private, names, command lines and ids are left out of it or replaced.
+func Bundle(name string, s *checks.Subject, private bool) error {
+	about := bundlePrivate
+	hide := func(b []byte) []byte { return b }
+	if !private {
+		about = bundlePublic
+		hide = idsHidden(s.Snapshot)
+		s = anonymous(s)
+	}
+	r := checks.Examine(s)
+	files := []bundled{
+		{"README.txt", []byte(bundleReadme + about)},
+		{"doctor.txt", text.AppendDoctor(nil, r, text.Options{Width: 100, Version: r.Version, Zone: time.UTC})},
+		{"doctor.json", append(JSON(r), '\n')},
+		{"snapshot.json", append(wire.AppendIndented(nil, s.Snapshot), '\n')},
+		{"setup.txt", appendSetup(nil, s.Setup)},
+	}
+	for i := range files {
+		files[i].text = hide(files[i].text)
+	}
+	return writeBundle(name, files, s.Snapshot.Time)
+}
+
+// writeBundle makes the file: a new one, for its writer alone, so that nobody
+// who puts a link in its place has root overwrite something.
+func writeBundle(name string, files []bundled, at time.Time) error {
+	var buf bytes.Buffer
+	gz := gzip.NewWriter(&buf)
+	w := tar.NewWriter(gz)
+	for _, f := range files {
+		err := w.WriteHeader(&tar.Header{
+			Name: "ttmon-bundle/" + f.name, Mode: 0o644, Size: int64(len(f.text)), ModTime: at.Truncate(time.Second), Format: tar.FormatUSTAR,
+		})
+		if err == nil {
+			_, err = w.Write(f.text)
+		}
+		if err != nil {
+			return exit.With(exit.Internal, "packing %s: %w", f.name, err)
+		}
+	}
+	if err := errors.Join(w.Close(), gz.Close()); err != nil {
+		return exit.With(exit.Internal, "packing %s: %w", name, err)
+	}
+	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return exit.Usage("--bundle: %s is there already: name another file", name)
+	}
+	if err != nil {
+		return &exit.Error{Code: exit.Denied, Err: err}
+	}
+	_, err = out.Write(buf.Bytes())
+	if err := errors.Join(err, out.Close()); err != nil {
+		return &exit.Error{Code: exit.Denied, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+// Package query asks a Prometheus-compatible engine about many hosts, for ttmon
+// fleet: one line a host, the chips of some, one host chip by chip. The engine
+// adds up.
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Query asks the questions of one page.
+type Query struct {
+	ctx    context.Context
+	engine *client.Prometheus
+	label  string // that distinguishes hosts
+}
+
+// New is a query within ctx. label distinguishes hosts; without one, the engine
+// is asked which it is.
+func New(ctx context.Context, engine *client.Prometheus, label string) (*Query, error) {
+	if strings.ContainsFunc(label, func(r rune) bool {
+		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	}) {
+		return nil, fmt.Errorf("--host-label: %q is not a label name", label)
+	}
+	if label == "" {
+		var err error
+		if label, err = engine.HostLabel(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return &Query{ctx, engine, label}, nil
+}
+
+// each asks and calls f with every series and its value.
+func (q *Query) each(expr string, f func(labels map[string]string, v float64)) error {
+	list, err := q.engine.Query(q.ctx, expr)
+	for _, s := range list {
+		if len(s.Points) > 0 {
+			f(s.Labels, s.Points[0].Value)
+		}
+	}
+	return err
+}
+
+// all asks several questions at once. The first failure is returned.
+func (q *Query) all(n int, expr func(i int) string) ([][]client.Series, error) {
+	replies, failures := make([][]client.Series, n), make([]error, n)
+	var wait sync.WaitGroup
+	for i := range n {
+		wait.Go(func() { replies[i], failures[i] = q.engine.Query(q.ctx, expr(i)) })
+	}
+	wait.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return replies, nil
+}
+
+// Fleet asks for one line a host: the engine adds up.
+func (q *Query) Fleet() (*text.Fleet, error) {
+	a := &answers{label: q.label, hosts: map[string]*text.FleetHost{}, alerts: map[string]*text.FleetAlert{}}
+	questions := a.questions()
+	replies, err := q.all(len(questions), func(i int) string { return questions[i].expr })
+	if err != nil {
+		return nil, err
+	}
+	for i, list := range replies {
+		for _, s := range list {
+			if len(s.Points) > 0 {
+				questions[i].take(s.Labels, s.Points[0].Value)
+			}
+		}
+	}
+	f := &text.Fleet{Simulated: a.simulated, Alerts: sortedAlerts(a.alerts)}
+	for _, h := range a.hosts {
+		f.Hosts = append(f.Hosts, *h)
+	}
+	slices.SortFunc(f.Hosts, func(a, b text.FleetHost) int { return strings.Compare(a.Name, b.Name) })
+	return f, nil
+}
+
+// answers is what the engine has answered about all hosts.
+type answers struct {
+	label     string // that tells hosts apart
+	hosts     map[string]*text.FleetHost
+	alerts    map[string]*text.FleetAlert
+	simulated int
+}
+
+// question is one question, and what is done with each series of the answer.
+type question struct {
+	expr string
+	take func(labels map[string]string, v float64)
+}
+
+func (a *answers) questions() []question {
+	type labels = map[string]string
+	by, host := "by ("+a.label, a.host
+	return []question{
+		{"sum " + by + ", state) (tenstorrent_devices_in_state)", func(l labels, v float64) { host(l).Chips[stateOf(l)] += int(v) }},
+		{"max " + by + ") (tenstorrent_asic_temperature_celsius)", func(l labels, v float64) { host(l).Temperature = v }},
+		{"sum " + by + ") (tenstorrent_core_power_watts)", func(l labels, v float64) { host(l).Power = v }},
+		{"sum " + by + `) (tenstorrent_memory_used_bytes{pool="dram"})`, func(l labels, v float64) { host(l).Used = v }},
+		{"sum " + by + `) (tenstorrent_memory_size_bytes{pool="dram"})`, func(l labels, v float64) { host(l).Size = v }},
+		{"max " + by + `) (tenstorrent_memory_used_bound{pool="dram"})`, func(l labels, v float64) { host(l).Bound = max(host(l).Bound, client.BoundOf(v)) }},
+		// Chips whose memory is not known are not in the sum.
+		{"count " + by + `) (tenstorrent_memory_size_bytes{pool="dram"} unless on (` + a.label + `, pci) tenstorrent_memory_used_bytes{pool="dram"})`, func(l labels, _ float64) {
+			host(l).Bound = max(host(l).Bound, model.AtLeast)
+		}},
+		{"count " + by + `) (tenstorrent_device_info unless on (` + a.label + `, pci) tenstorrent_core_power_watts)`, func(l labels, _ float64) {
+			host(l).PowerBound = model.AtLeast
+		}},
+		{"count(tenstorrent_simulated == 1)", func(_ labels, v float64) { a.simulated = int(v) }},
+		{"count " + by + `, alertname, severity) (ALERTS{alertstate="firing"})`, func(l labels, v float64) { a.alert(l, int(v)) }},
+	}
+}
+
+// host is the host that labels name.
+func (a *answers) host(labels map[string]string) *text.FleetHost {
+	name := labels[a.label]
+	if a.hosts[name] == nil {
+		nan := math.NaN()
+		a.hosts[name] = &text.FleetHost{Name: name, Chips: map[model.State]int{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
+	}
+	return a.hosts[name]
+}
+
+// alert counts an alert on its host. An alert without a host is not about devices.
+func (a *answers) alert(labels map[string]string, n int) {
+	host := labels[a.label]
+	if host == "" {
+		return
+	}
+	a.host(labels).Alerts += n
+	key := labels["alertname"] + "\x00" + labels["severity"]
+	if a.alerts[key] == nil {
+		a.alerts[key] = &text.FleetAlert{Name: labels["alertname"], Severity: labels["severity"], PerHost: map[string]int{}}
+	}
+	x := a.alerts[key]
+	x.Count += n
+	x.Hosts = append(x.Hosts, host)
+	x.PerHost[host] += n
+}
+
+// stateOf is the state that a label names. Whoever writes to the engine chooses the
+// label, a ttmond of the future too: what is no state of ours is not known.
+func stateOf(labels map[string]string) model.State {
+	if s := model.State(labels["state"]); slices.Contains(model.States(), s) {
+		return s
+	}
+	return model.StateUnknown
+}
+
+// sortedAlerts lists alerts, the most severe first.
+func sortedAlerts(alerts map[string]*text.FleetAlert) (list []text.FleetAlert) {
+	for _, a := range alerts {
+		slices.Sort(a.Hosts)
+		list = append(list, *a)
+	}
+	slices.SortFunc(list, func(a, b text.FleetAlert) int {
+		return cmp.Or(cmp.Compare(words.AlertLevel(a.Severity), words.AlertLevel(b.Severity)), strings.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// Cells asks for the chips of the hosts that are shown, one by one.
+func (q *Query) Cells(hosts []text.FleetHost) error {
+	at := map[string]*text.FleetHost{}
+	var names []string
+	for i := range hosts {
+		if h := &hosts[i]; h.Name != "" {
+			at[h.Name] = h
+			names = append(names, quoteMeta(h.Name))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	err := q.each(`tenstorrent_device_state{`+q.label+`=~`+strconv.Quote(strings.Join(names, "|"))+`} == 1`, func(l map[string]string, _ float64) {
+		n, _ := strconv.Atoi(l["device"])
+		if h := at[l[q.label]]; h != nil {
+			h.States = append(h.States, text.FleetChip{Device: n, State: stateOf(l)})
+		}
+	})
+	for i := range hosts {
+		slices.SortFunc(hosts[i].States, func(a, b text.FleetChip) int { return a.Device - b.Device })
+	}
+	return err
+}
+
+// quoteMeta escapes what is special in a regular expression.
+func quoteMeta(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// Host asks for one host, chip by chip.
+func (q *Query) Host(name string) (*text.FleetHost, error) {
+	nan := math.NaN()
+	only := q.label + "=" + strconv.Quote(name)
+	chips := map[string]*text.FleetChip{}
+	get := func(l map[string]string) *text.FleetChip {
+		if chips[l["pci"]] == nil {
+			n, _ := strconv.Atoi(l["device"])
+			chips[l["pci"]] = &text.FleetChip{Device: n, State: model.StateUnknown, Temperature: nan, Power: nan, Clock: nan, Used: nan, Size: nan}
+		}
+		return chips[l["pci"]]
+	}
+	for _, ask := range []struct {
+		expr string
+		do   func(*text.FleetChip, map[string]string, float64)
+	}{
+		{`tenstorrent_device_state{` + only + `} == 1`, func(c *text.FleetChip, l map[string]string, _ float64) { c.State = stateOf(l) }},
+		{`tenstorrent_device_info{` + only + `}`, func(c *text.FleetChip, l map[string]string, _ float64) { c.Board = l["board"] }},
+		{`tenstorrent_asic_temperature_celsius{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Temperature = v }},
+		{`tenstorrent_core_power_watts{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Power = v }},
+		{`tenstorrent_clock_hertz{clock="ai",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Clock = v / 1e6 }},
+		{`tenstorrent_memory_used_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Used = v }},
+		{`tenstorrent_memory_size_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Size = v }},
+		{`tenstorrent_memory_used_bound{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Bound = client.BoundOf(v) }},
+	} {
+		if err := q.each(ask.expr, func(l map[string]string, v float64) { ask.do(get(l), l, v) }); err != nil {
+			return nil, err
+		}
+	}
+	if len(chips) == 0 {
+		return nil, fmt.Errorf("there is no host %q: ttmon fleet without it lists them", name)
+	}
+	h := &text.FleetHost{Name: name, Chips: map[model.State]int{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
+	for _, c := range chips {
+		h.States = append(h.States, *c)
+		h.Chips[c.State]++
+		h.Power, h.Used, h.Size, h.Bound = text.Plus(h.Power, c.Power), text.Plus(h.Used, c.Used), text.Plus(h.Size, c.Size), max(h.Bound, c.Bound)
+		if math.IsNaN(c.Power) { // it is not in the sum
+			h.PowerBound = model.AtLeast
+		}
+		if math.IsNaN(c.Used) {
+			h.Bound = max(h.Bound, model.AtLeast)
+		}
+	}
+	slices.SortFunc(h.States, func(a, b text.FleetChip) int { return a.Device - b.Device })
+	return h, nil
+}

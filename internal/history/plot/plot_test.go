@@ -1,0 +1,58 @@
+package plot
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestOverTime(t *testing.T) {
+	for _, c := range []struct {
+		q    Question
+		want string
+	}{
+		{Question{Expr: "tenstorrent_core_power_watts"}, "tenstorrent_core_power_watts[2000ms]"},
+		{Question{Expr: `tenstorrent_clock_hertz{clock="ai"}`}, `tenstorrent_clock_hertz{clock="ai"}[2000ms]`},
+		{Question{Expr: "tenstorrent_core_power_watts*2"}, "(tenstorrent_core_power_watts*2)[2000ms:2000ms]"},
+		{Question{Expr: `a{b="c"}/d{e="f"}`}, `(a{b="c"}/d{e="f"})[2000ms:2000ms]`},
+		{Question{Expr: "sum(tenstorrent_core_power_watts)"}, "(sum(tenstorrent_core_power_watts))[2000ms:2000ms]"},
+		{Question{Expr: "rate(x[1m])", Rate: true}, "(rate(x[1m]))[2000ms:2000ms]"},
+	} {
+		if got := overTime(c.q, 2*time.Second); got != c.want {
+			t.Errorf("%s: %s, want %s", c.q.Expr, got, c.want)
+		}
+	}
+}
+
+// The last part ends now, whatever the time is divided by.
+func TestParts(t *testing.T) {
+	end := time.Date(2026, 11, 15, 12, 0, 0, 123e6, time.UTC)
+	for _, length := range []time.Duration{time.Second, 61 * time.Second, time.Hour, 24*time.Hour + time.Millisecond} {
+		for _, chosen := range []time.Duration{0, time.Microsecond, 7 * time.Second} {
+			for _, columns := range []int{10, 38, 399} {
+				p := &Range{Start: end.Add(-length), End: end, Step: chosen}
+				first, step, n := p.parts(columns)
+				if step%time.Millisecond != 0 || step <= 0 || !first.Add(time.Duration(n-1)*step).Equal(end) || first.Before(p.Start) || first.Sub(p.Start) >= step {
+					t.Errorf("%v in %d columns of %v: %d parts of %v, the first ends %v after the start", length, columns, chosen, n, step, first.Sub(p.Start))
+				}
+				if chosen == 0 && n > columns*2 {
+					t.Errorf("%v in %d columns: %d parts", length, columns, n)
+				}
+			}
+		}
+	}
+}
+
+// Names may have commas between them; PromQL has its own.
+func TestMetricArgs(t *testing.T) {
+	for _, tt := range []struct{ args, want []string }{
+		{[]string{"power.draw"}, []string{"power.draw"}},
+		{[]string{"power.draw,clocks.current.aiclk", "fan.speed"}, []string{"power.draw", "clocks.current.aiclk", "fan.speed"}},
+		{[]string{`sum by (host, pci) (tenstorrent_power_watts)`}, []string{`sum by (host, pci) (tenstorrent_power_watts)`}},
+		{[]string{`tenstorrent_power_watts{a="1",b="2"}`}, []string{`tenstorrent_power_watts{a="1",b="2"}`}},
+	} {
+		if got := Names(tt.args); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/gauge"
+)
+
+// What a screen starts with of ttmond's history.
+const (
+	backfillSpan    = 30 * time.Minute
+	backfillStep    = 5 * time.Second
+	backfillTimeout = 700 * time.Millisecond // a screen is not to wait
+)
+
+// remembered is a figure of before.
+type remembered struct {
+	value float64
+	bound model.Bound
+}
+
+// Backfill is a store with what the daemon remembers of the last half hour,
+// or nil if there is none: the charts begin with it instead of empty. first
+// are the gauges that are asked for before all others.
+func (h *Host) Backfill(first []string) *history.Store {
+	path := h.Socket()
+	if path == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), backfillTimeout)
+	defer cancel()
+	c := client.New(path)
+	defer c.Close()
+	end := time.Now().Truncate(backfillStep)
+	rows := make([]row, int(backfillSpan/backfillStep)+1)
+	start, found := end.Add(-backfillSpan), false
+	for _, g := range inOrder(gauge.New(), first) {
+		expr, per, ok := g.Query("1m")
+		if !ok {
+			continue
+		}
+		list, err := boundRange(ctx, c, g, expr, start, end)
+		if err != nil {
+			break // no history here, or no time for more
+		}
+		for _, s := range list {
+			found = fill(rows, start, g.Key(s.Labels["pci"]), per, s.Points) || found
+		}
+	}
+	if !found {
+		return nil
+	}
+	return storeOf(rows, start)
+}
+
+// row is what was remembered of one moment.
+type row map[history.Key]remembered
+
+// boundRange asks for a gauge over time, with the bounds of its figures: figures
+// without their doubts are worse than none.
+func boundRange(ctx context.Context, c *client.Client, g *gauge.Gauge, expr string, start, end time.Time) ([]client.Series, error) {
+	list, err := c.Range(ctx, expr, start, end, backfillStep)
+	if err != nil {
+		return nil, err
+	}
+	if expr, ok := g.QueryBound(); ok {
+		bounds, err := c.Range(ctx, expr, start, end, backfillStep)
+		if err != nil {
+			return nil, err
+		}
+		client.Bind(list, bounds)
+	}
+	return list, nil
+}
+
+// fill puts the points of a series into the rows of their moments.
+func fill(rows []row, start time.Time, key history.Key, per float64, points []client.Point) (found bool) {
+	for _, p := range points {
+		i := int(p.Time.Sub(start) / backfillStep)
+		if i < 0 || i >= len(rows) {
+			continue
+		}
+		if rows[i] == nil {
+			rows[i] = row{}
+		}
+		rows[i][key] = remembered{p.Value / per, p.Bound}
+		found = true
+	}
+	return found
+}
+
+// storeOf is the history that the rows hold.
+func storeOf(rows []row, start time.Time) *history.Store {
+	store := history.New()
+	for i, row := range rows {
+		if row == nil {
+			continue
+		}
+		store.Begin(start.Add(time.Duration(i) * backfillStep))
+		for key, v := range row {
+			store.PutBound(key, v.value, v.bound)
+		}
+	}
+	return store
+}
+
+// inOrder lists the gauges, some of them first.
+func inOrder(set *gauge.Set, first []string) (list []*gauge.Gauge) {
+	seen := map[string]bool{}
+	add := func(name string) {
+		if g := set.Find(name); g != nil && !seen[name] {
+			seen[name] = true
+			list = append(list, g)
+		}
+	}
+	for _, name := range first {
+		add(name)
+	}
+	for i := range set.All() {
+		add(set.All()[i].Name)
+	}
+	return list
+}
+
+// Past asks the daemon for a snapshot of another time.
+func (h *Host) Past(ctx context.Context, at time.Time) (*model.Snapshot, error) {
+	path := h.Socket()
+	if path == "" {
+		return nil, ErrNoDaemon
+	}
+	c := client.New(path)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	return c.Past(ctx, at)
+}
+
+// ErrNoDaemon is the error of a question about the past where no ttmond runs.
+var ErrNoDaemon = errors.New("no ttmond runs here, and only ttmond keeps the past: systemctl start ttmond")
+
+// Daemon is the client of a ttmond, without which a command can do nothing;
+// without is the error that says so.
+func Daemon(o Options, without error) (*client.Client, error) {
+	if o.Direct {
+		return nil, exit.Usage("--direct: this is asked of a ttmond")
+	}
+	h, err := Open(o)
+	if err != nil {
+		return nil, err
+	}
+	path := h.Socket()
+	if path == "" {
+		return nil, exit.With(exit.Unsupported, "%w", without)
+	}
+	return client.New(path), nil
+}

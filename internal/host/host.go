@@ -1,0 +1,262 @@
+// Package host is where the commands of ttmon get their snapshots from: a
+// ttmond that runs here, the host itself, or a recording that stands for it. It
+// also asks ttmond for what snapshots do not hold: buffers, blocks, the past.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/internal/view/tui/act"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+const (
+	// socketVar is the variable that names the socket of a ttmond.
+	socketVar = "TTMON_SOCKET"
+	// timeoutVar is the variable that says how long devices, processes and a
+	// ttmond may take to answer, for machines on which everything is slow.
+	timeoutVar = "TTMON_PATIENCE"
+)
+
+const (
+	daemonTimeout = 300 * time.Millisecond // direct reading still fits into a second then
+	namedTimeout  = 900 * time.Millisecond // a ttmond that the user named: no other is asked
+	daemonRetry   = 5 * time.Second
+	daemonStale   = 10 * time.Second // a snapshot this old is of a daemon in trouble
+)
+
+// Source makes snapshots, one after the other.
+type Source interface {
+	Next(context.Context) (*model.Snapshot, error)
+}
+
+// Options say which host is shown, and through whom.
+type Options struct {
+	Root    string // of a host that is mounted here; empty: this one
+	Daemon  string // socket of the ttmond to ask; empty: one that runs here, if any
+	Direct  bool   // ask none
+	Getenv  func(string) string
+	Instead Source // of the host: a recording; nil: none
+}
+
+// Files is the root of the host to read.
+func (o Options) Files() (hostfs.Root, error) {
+	if o.Root == "" {
+		return hostfs.Root{}, nil
+	}
+	st, err := os.Stat(o.Root)
+	if err != nil {
+		return hostfs.Root{}, exit.Usage("--root: %w", err)
+	}
+	if !st.IsDir() {
+		return hostfs.Root{}, exit.Usage("--root: %s is not a directory", o.Root)
+	}
+	return hostfs.At(o.Root), nil
+}
+
+// Host is where snapshots of this host come from: a ttmond, which sees every
+// user's memory and has history for rates, or our own reading where there is
+// none. It follows a daemon that stops and starts.
+type Host struct {
+	Root    hostfs.Root
+	Sockets []string      // that may be there; none: read directly
+	Named   bool          // the user named the daemon: no other source is used
+	Timeout time.Duration // that the user set; 0: the usual
+
+	simulated bool // ours is; a daemon of the real host is not asked then
+	instead   Source
+	client    *client.Client
+	retry     time.Time // not before, after a failure
+	direct    *collect.Collector
+}
+
+// Open finds out whom to ask. Nothing is asked yet.
+func Open(o Options) (*Host, error) {
+	if o.Instead != nil {
+		return &Host{instead: o.Instead}, nil
+	}
+	root, err := o.Files()
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Root: root, simulated: root.Exists(collect.Marker)}
+	if text := o.Getenv(timeoutVar); text != "" {
+		if h.Timeout, err = time.ParseDuration(text); err != nil || h.Timeout < time.Millisecond || h.Timeout > time.Hour {
+			return nil, exit.Usage("$%s: %q is not a time between 1ms and 1h, as in 5s", timeoutVar, text)
+		}
+	}
+	named := o.Daemon
+	if named == "" && !o.Direct {
+		named = o.Getenv(socketVar)
+	}
+	switch {
+	case o.Daemon != "" && o.Direct:
+		return nil, exit.Usage("--daemon and --direct cannot be used together")
+	case named != "":
+		h.Sockets, h.Named = []string{named}, true
+	case !o.Direct && o.Root == "":
+		h.Sockets = client.SocketPaths(o.Getenv("XDG_RUNTIME_DIR"))
+	}
+	return h, nil
+}
+
+// Next makes or fetches a snapshot.
+func (h *Host) Next(ctx context.Context) (*model.Snapshot, error) {
+	if h.instead != nil {
+		return h.instead.Next(ctx)
+	}
+	s, err := h.Ask(ctx)
+	if s != nil || h.Named {
+		return s, err
+	}
+	if h.direct == nil {
+		h.direct = collect.New(h.Root, collect.Options{Patience: h.Timeout, Ledgers: track.Options{Remove: h.Root == (hostfs.Root{})}})
+	}
+	return h.direct.Collect(ctx), nil
+}
+
+// Ask asks the daemon, if there is one. Without, it returns nothing.
+func (h *Host) Ask(ctx context.Context) (*model.Snapshot, error) {
+	now := time.Now()
+	if len(h.Sockets) == 0 || now.Before(h.retry) && !h.Named {
+		return nil, nil
+	}
+	if h.client == nil {
+		path := h.Socket()
+		if path == "" {
+			h.retry = now.Add(daemonRetry)
+			return nil, nil
+		}
+		h.client = client.New(path)
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.DaemonTimeout())
+	defer cancel()
+	s, err := h.client.Snapshot(ctx)
+	switch {
+	case err != nil:
+	case s.Simulated != h.simulated:
+		err = fmt.Errorf("the ttmond at %s watches another host: one of the two is simulated", h.client.Path())
+	case now.Sub(s.Time) > daemonStale && !h.Named:
+		err = fmt.Errorf("the ttmond at %s has made no snapshot for %s", h.client.Path(), now.Sub(s.Time).Round(time.Second))
+	default:
+		return s, nil
+	}
+	h.client.Close()
+	h.client, h.retry = nil, now.Add(daemonRetry)
+	if h.Named {
+		return nil, exit.With(exit.Internal, "%w", err)
+	}
+	return nil, err
+}
+
+// DaemonTimeout is how long a daemon may take to answer.
+func (h *Host) DaemonTimeout() time.Duration {
+	switch {
+	case h.Timeout > 0:
+		return h.Timeout
+	case h.Named:
+		return namedTimeout
+	}
+	return daemonTimeout
+}
+
+// Stale asks the daemon what dead processes left behind. Without one, or from
+// one of another host, it returns nothing.
+func (h *Host) Stale(ctx context.Context) (*wire.Stale, error) {
+	path := h.Socket()
+	if path == "" {
+		return nil, nil
+	}
+	c := client.New(path)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, h.DaemonTimeout())
+	defer cancel()
+	answer, err := c.Stale(ctx)
+	if err == nil && answer.Simulated != h.simulated {
+		return nil, fmt.Errorf("the ttmond at %s watches another host: one of the two is simulated", path)
+	}
+	return answer, err
+}
+
+// Socket is the first that is there; one that was named is taken as it is.
+func (h *Host) Socket() string {
+	for _, path := range h.Sockets {
+		if st, err := os.Stat(path); h.Named || err == nil && st.Mode().Type() == os.ModeSocket {
+			return path
+		}
+	}
+	return ""
+}
+
+// Close gives back what is open.
+func (h *Host) Close() {
+	if h.client != nil {
+		h.client.Close()
+	}
+	if h.direct != nil {
+		h.direct.Close()
+	}
+}
+
+// Buffers asks the daemon for the live buffers of a process. The screens call
+// it from another goroutine than Next, so it has a connection of its own.
+func (h *Host) Buffers(ctx context.Context, t act.Target) ([]act.Buffer, error) {
+	path := h.Socket()
+	if path == "" {
+		return nil, act.ErrUnknown
+	}
+	c := client.New(path)
+	defer c.Close()
+	list, err := c.Buffers(ctx, t.PID, t.StartTicks, 500)
+	if errors.Is(err, client.ErrNotFound) {
+		return nil, act.ErrUnknown
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]act.Buffer, len(list))
+	for i, b := range list {
+		out[i] = act.Buffer{Device: model.NoDevice, Chip: b.Chip, Pool: b.Pool, Bytes: b.Size, Age: time.Since(b.Born), Note: b.Kind}
+		if b.Index != nil {
+			out[i].Device = *b.Index
+		}
+		if b.ID != nil { // otherwise it is another user's
+			out[i].Note = fmt.Sprintf("%s at %#x", b.Kind, *b.ID)
+		}
+	}
+	return out, nil
+}
+
+// Blocks asks for the allocators of a process: the daemon, or the ledger that
+// the process keeps itself. As with buffers, it has a connection of its own.
+func (h *Host) Blocks(ctx context.Context, t act.Target) (*blocks.Process, error) {
+	if path := h.Socket(); path != "" {
+		c := client.New(path)
+		defer c.Close()
+		if p, err := c.Blocks(ctx, t.PID); err == nil {
+			return p, nil
+		}
+	}
+	if h.Named || h.Root != (hostfs.Root{}) {
+		return nil, act.ErrUnknown
+	}
+	r := track.NewReader(track.Options{})
+	defer r.Close()
+	for _, p := range r.Read([]model.ProcessID{{PID: t.PID, StartTicks: t.StartTicks}}).Processes {
+		if p.PID == t.PID {
+			return p.State, nil
+		}
+	}
+	return nil, act.ErrUnknown
+}

@@ -1,0 +1,64 @@
+package mem
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/internal/view/bankmap"
+	"github.com/ttmon/ttmon/internal/view/runtext"
+	"github.com/ttmon/ttmon/internal/view/tui/bank"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// ledger finds the ledger that a process keeps itself: then no daemon is needed,
+// and tags and call sites are known.
+func (q Question) ledger() (p track.Process, found bool) {
+	if q.PID <= 0 || q.From.Daemon != "" || q.From.Root != "" {
+		return p, false
+	}
+	r := track.NewReader(track.Options{})
+	defer r.Close()
+	for _, p := range r.Read([]model.ProcessID{{PID: q.PID}}).Processes {
+		if p.PID == q.PID {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// fromLedger answers from the ledger of a process.
+func (q Question) fromLedger(h *host.Host, p track.Process) *Answer {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	snap, err := h.Next(ctx)
+	if err != nil {
+		snap = &model.Snapshot{}
+	}
+	a := &Answer{Processes: []*blocks.Process{p.State}, Snapshot: snap, Time: time.Now(), ledger: &p}
+	a.Refresh = func(_ context.Context, ascii bool) bank.Answer {
+		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{Title: title(snap, p.PID), Chip: words.ChipNames(snap), ASCII: ascii}}
+		now, ok := q.ledger()
+		if !ok || now.Start != p.Start {
+			answer.Err = fmt.Errorf("process %d has exited", p.PID)
+			return answer
+		}
+		answer.Process = now.State
+		answer.More = strings.Split(strings.TrimRight(string(held(now, snap, ascii)), "\n"), "\n")
+		return answer
+	}
+	return a
+}
+
+// held is who holds what in a process, by tag and line.
+func held(p track.Process, snap *model.Snapshot, ascii bool) []byte {
+	b := runreport.NewBuilder(p.Ledger.Started)
+	b.Add(p.Path, p.Ledger, true)
+	return runtext.AppendHeld(nil, b.Report(), words.ChipNames(snap), runtext.Options{ASCII: ascii})
+}

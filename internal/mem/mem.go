@@ -1,0 +1,223 @@
+// Package mem answers the questions of ttmon mem about allocators: what a process
+// has in each bank, and what would still fit. It asks the ledger that a process
+// keeps itself, or ttmond.
+package mem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/selection"
+	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/internal/view/bankmap"
+	"github.com/ttmon/ttmon/internal/view/tui/bank"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Answer is what is known of the allocators of some processes.
+type Answer struct {
+	Processes []*blocks.Process
+	Snapshot  *model.Snapshot
+	Time      time.Time
+	// Place is where a block was asked for; nil: not known.
+	Place func(blocks.Block) string
+	// Refresh asks again, for a screen; nil: the answer does not change.
+	Refresh func(ctx context.Context, ascii bool) bank.Answer
+
+	ledger *track.Process // where the process keeps one
+}
+
+// Question is about the allocators of one process, or of all that use the chosen
+// devices.
+type Question struct {
+	PID  int // 0: all
+	Only selection.Selection
+	From host.Options
+}
+
+// Ask answers a question from the ledger of the process, or else from ttmond.
+func (q Question) Ask(h *host.Host) (*Answer, error) {
+	if p, ok := q.ledger(); ok {
+		return q.fromLedger(h, p), nil
+	}
+	path := h.Socket()
+	if path == "" {
+		return nil, exit.With(exit.Unsupported, "allocators are known through ttmond, which is not running here: start it as root; or start the program with ttmon run, which needs no root")
+	}
+	c := client.New(path)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	snap, err := c.Snapshot(ctx)
+	if err != nil {
+		return nil, exit.With(exit.Internal, "%w", err)
+	}
+	found, err := q.processes(ctx, c, snap)
+	if err != nil {
+		return nil, err
+	}
+	return &Answer{Processes: found, Snapshot: snap, Time: time.Now(), Refresh: refresh(path, q.PID)}, nil
+}
+
+// refresh asks ttmond again about a process.
+func refresh(path string, pid int) func(context.Context, bool) bank.Answer {
+	return func(ctx context.Context, ascii bool) bank.Answer {
+		c := client.New(path) // the screen asks from another goroutine than Next
+		defer c.Close()
+		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{ASCII: ascii}}
+		if answer.Process, answer.Err = c.Blocks(ctx, pid); answer.Err != nil {
+			return answer
+		}
+		if snap, err := c.Snapshot(ctx); err == nil {
+			answer.Options = bankmap.Options{Title: title(snap, pid), Chip: words.ChipNames(snap), ASCII: ascii}
+		}
+		return answer
+	}
+}
+
+// processes asks ttmond for the processes that are meant.
+func (q Question) processes(ctx context.Context, c *client.Client, snap *model.Snapshot) (found []*blocks.Process, err error) {
+	if q.PID != 0 {
+		p, err := c.Blocks(ctx, q.PID)
+		if errors.Is(err, client.ErrNotFound) {
+			return nil, exit.With(exit.NoDevice, "%w; ttmond watches programs that use tt-metal (libtt_metal.so), and its health says why where it cannot", err)
+		}
+		if err != nil {
+			return nil, exit.With(exit.Internal, "%w", err)
+		}
+		return []*blocks.Process{p}, nil
+	}
+	chosen, err := q.Only.From(snap)
+	if err != nil {
+		return nil, err
+	}
+	for i := range chosen.Processes {
+		p, err := c.Blocks(ctx, chosen.Processes[i].PID)
+		if errors.Is(err, client.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, exit.With(exit.Internal, "%w", err)
+		}
+		found = append(found, p)
+	}
+	if len(found) == 0 {
+		return nil, exit.With(exit.NoDevice, "no program that ttmond watches uses these devices: what fits is up to the allocator of the program that asks")
+	}
+	return found, nil
+}
+
+// Append prints the maps of the banks, and what would fit; nil: nothing is asked.
+func (a *Answer) Append(dst []byte, wanted *bankmap.Wanted, width int, ascii bool) []byte {
+	view := bankmap.Options{Width: width, ASCII: ascii, Now: a.Time, Chip: words.ChipNames(a.Snapshot), Place: a.Place}
+	for _, p := range a.Processes {
+		view.Title = title(a.Snapshot, p.PID)
+		lines := bankmap.Lines(p, view)
+		if wanted != nil {
+			lines = append(lines, "")
+			for _, x := range answersTo(p, wanted) {
+				lines = append(lines, x.line)
+			}
+		}
+		dst = append(dst, strings.Join(lines, "\n")+"\n"...)
+	}
+	if a.ledger != nil {
+		dst = append(dst, held(*a.ledger, a.Snapshot, ascii)...)
+	}
+	return dst
+}
+
+// AppendJSON prints the answer as a document (ttmon.blocks/1).
+func (a *Answer) AppendJSON(dst []byte, wanted *bankmap.Wanted) ([]byte, error) {
+	doc := map[string]any{"schema": "ttmon.blocks/1", "time": a.Time.UTC().Format(time.RFC3339Nano), "processes": a.Processes}
+	if a.ledger != nil { // its blocks have their sites by number
+		doc["sites"] = runreport.Sites(a.ledger.Ledger)
+	}
+	if wanted != nil {
+		fits := []answerTo{}
+		for _, p := range a.Processes {
+			fits = append(fits, answersTo(p, wanted)...)
+		}
+		doc["fits"] = fits
+	}
+	b, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return nil, exit.With(exit.Internal, "encoding allocators: %w", err)
+	}
+	return append(append(dst, b...), '\n'), nil
+}
+
+func title(s *model.Snapshot, pid int) string {
+	for i := range s.Processes {
+		if p := &s.Processes[i]; p.PID == pid {
+			if p.Cmdline.V != "" {
+				return p.Cmdline.V
+			}
+			return p.Name.V
+		}
+	}
+	return ""
+}
+
+// answerTo is the answer of one allocator.
+type answerTo struct {
+	Chips []uint64    `json:"chips"`
+	Known bool        `json:"known"`
+	Fit   *blocks.Fit `json:"fit"`
+	line  string
+}
+
+func answersTo(p *blocks.Process, q *bankmap.Wanted) (list []answerTo) {
+	for _, a := range bankmap.InUse(p) {
+		for _, l := range a.Pool(q.Pool) {
+			line, fit := q.Answer(p, l)
+			list = append(list, answerTo{Chips: a.Chips, Known: fit != nil, Fit: fit, line: line})
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, answerTo{line: fmt.Sprintf("would %s fit?  process %d has no such pool", q.What, p.PID)})
+	}
+	return list
+}
+
+// WriteReports writes the files that tt-metal itself writes on demand.
+func (a *Answer) WriteReports(dir string) error {
+	p := a.Processes[0]
+	used := bankmap.InUse(p)
+	if len(used) == 0 {
+		return exit.With(exit.NoDevice, "process %d has no allocator that is known", p.PID)
+	}
+	for _, x := range used { // tt-metal's reports have no way to say that something is not known
+		if p.Lost > 0 || !bankmap.Reportable(x) {
+			return exit.With(exit.Unsupported, "not all blocks of process %d are known, so tt-metal's reports of it would be wrong: ttmon mem -p %d says what is known", p.PID, p.PID)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return console.FileError(err)
+	}
+	for i, x := range used {
+		prefix := ""
+		if len(used) > 1 {
+			prefix = fmt.Sprintf("allocator_%d_", i)
+		}
+		for name, content := range bankmap.Reports(x) {
+			if err := os.WriteFile(filepath.Join(dir, prefix+name), content, 0o644); err != nil {
+				return console.FileError(err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,365 @@
+// Package session records a host while it runs: it takes snapshots, follows what
+// processes report and what ttmond sees through the kernel, and has
+// internal/recorder write it in order. ttmon record and ttmon run --record use it.
+package session
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/recorder"
+	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/internal/version"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// DrainEvery is how often Tick is to be called: then what processes report is
+// read, and their ring holds seconds of it.
+const DrainEvery = 50 * time.Millisecond
+
+// Times of a recording.
+const (
+	sweepEvery = 250 * time.Millisecond // who tells is looked for
+	blockAge   = time.Second            // what is not in the file yet when a recorder is killed
+	settle     = 2 * time.Millisecond   // between a time that a process takes and its event
+)
+
+// Options are what is recorded, and where.
+type Options struct {
+	File     string // empty: named after the time, in this folder
+	Replace  bool   // a file that is there
+	Interval time.Duration
+	Output   bool // record the lines that the command prints
+	Command  []string
+	Host     host.Options
+}
+
+// Session is a recording that is being made.
+type Session struct {
+	o      Options
+	w      *recording.Writer
+	r      *recorder.Recorder
+	meta   recording.Meta
+	reader *track.Reader
+	sweeps bool // we look for who tells; else the one who gave us the reader does
+	seen   chan seen
+	stop   context.CancelFunc
+	done   chan struct{}
+	lines  chan line
+	swept  time.Time
+	stream stream
+	// comparing tells the one who looks that blocks are to be asked for.
+	comparing atomic.Bool
+
+	looked                 bool // at the host, with whatever success
+	snapshots, allocations int
+	last                   error // why there was no snapshot
+}
+
+// seen is what one look at the host brought.
+type seen struct {
+	snap   *model.Snapshot
+	blocks []*blocks.Process // from a ttmond that watches through the kernel
+	events []eventlog.Event
+	asked  bool // events were asked for
+	// compared: blocks were, too.
+	compared bool
+	err      error
+}
+
+// line is one that the program printed.
+type line struct {
+	at time.Time
+	recording.Output
+}
+
+// New makes the file and begins to look at the host.
+func New(o Options) (*Session, error) {
+	now := time.Now()
+	if o.File == "" {
+		o.File = now.Format("ttmon-2006-01-02-150405") + Suffix
+	}
+	h, err := host.Open(o.Host)
+	if err != nil {
+		return nil, err
+	}
+	w, err := recording.Create(o.File, o.Replace)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, exit.Usage("%s is there already: choose another name, or --replace it", o.File)
+	}
+	if err != nil {
+		return nil, console.FileError(err)
+	}
+	s := &Session{o: o, w: w, r: recorder.New(w.Encoder, now), seen: make(chan seen, 4), done: make(chan struct{}), lines: make(chan line, 1024)}
+	name, _ := os.Hostname()
+	s.meta = recording.Meta{Version: version.Version, Host: name, Started: now, Interval: o.Interval, Command: o.Command}
+	s.r.Meta(now, s.meta)
+	s.stream.in = make(chan streamed, 64)
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	go s.look(ctx, h)
+	return s, nil
+}
+
+// Suffix is how the names of recordings end.
+const Suffix = ".ttrec"
+
+// Follow records what the processes of a reader tell. With sweeps, the reader
+// is ours; otherwise its sweeps are handed to us.
+func (s *Session) Follow(r *track.Reader, sweeps bool) { s.reader, s.sweeps = r, sweeps }
+
+// look takes snapshots. It has a goroutine of its own: a chip may not answer.
+func (s *Session) look(ctx context.Context, h *host.Host) {
+	defer close(s.done)
+	defer h.Close()
+	var last time.Time
+	var daemon daemonView
+	defer daemon.close()
+	ticker := time.NewTicker(s.o.Interval)
+	defer ticker.Stop()
+	for {
+		snap, err := h.Next(ctx)
+		x := seen{snap: snap, err: err}
+		if err == nil && !snap.Time.Equal(last) {
+			last = snap.Time
+			if snap.Source == model.Daemon {
+				daemon.ask(ctx, h, &x, s)
+			}
+		} else if err == nil {
+			x.snap = nil // the daemon has made no new one
+		}
+		if x.snap != nil || x.err != nil {
+			select {
+			case s.seen <- x:
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// daemonView is what only a ttmond knows.
+type daemonView struct {
+	client *client.Client
+	after  uint64
+	since  time.Time
+	next   time.Time
+}
+
+func (d *daemonView) close() {
+	if d.client != nil {
+		d.client.Close()
+	}
+}
+
+// ask asks what happened, and what processes hold that it watches through the
+// kernel; not more often than it looks itself.
+func (d *daemonView) ask(ctx context.Context, h *host.Host, x *seen, s *Session) {
+	if now := time.Now(); now.Before(d.next) {
+		return
+	} else {
+		d.next = now.Add(time.Second)
+	}
+	if d.client == nil {
+		path := h.Socket()
+		if path == "" {
+			return
+		}
+		d.client, d.since = client.New(path), x.snap.Time
+		go followStream(ctx, path, s.stream.in)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	// Where it keeps none, or is busy, what the snapshots tell remains.
+	if list, err := d.client.Events(ctx, eventlog.Query{After: d.after, Since: d.since}); err == nil {
+		for i := range list {
+			d.after = list[i].Seq
+		}
+		x.events, x.asked = list, true
+	}
+	if x.compared = s.comparing.Load(); !x.compared {
+		return
+	}
+	for i := range x.snap.Processes {
+		p := &x.snap.Processes[i]
+		if !throughKernel(p) {
+			continue
+		}
+		if b, err := d.client.Blocks(ctx, p.PID); err == nil {
+			x.blocks = append(x.blocks, b)
+		}
+	}
+}
+
+func throughKernel(p *model.Process) bool {
+	for i := range p.Devices {
+		if p.Devices[i].Source == model.FromUprobe {
+			return true
+		}
+	}
+	return false
+}
+
+// Tick takes in what came, and writes what is old enough.
+func (s *Session) Tick(now time.Time) error {
+	s.take()
+	s.comparing.Store(s.stream.why != nil && !s.streams(now))
+	if s.reader != nil {
+		if s.sweeps && now.Sub(s.swept) >= sweepEvery {
+			s.swept = now
+			s.Sweep(s.reader.Read(nil))
+		} else {
+			s.told(s.reader.Events(), now)
+		}
+	}
+	if err := s.r.Flush(s.settled(now)); err != nil {
+		return err
+	}
+	return s.w.Tick(now, blockAge)
+}
+
+// Sweep takes in what a reader found.
+func (s *Session) Sweep(found *track.Sweep) {
+	now := time.Now()
+	told := s.reader.Events()
+	s.count(told)
+	s.r.Sweep(found, told, now)
+}
+
+func (s *Session) told(list []track.Told, now time.Time) {
+	s.count(list)
+	s.r.Told(list, now)
+}
+
+func (s *Session) count(list []track.Told) {
+	for i := range list {
+		s.allocations += len(list[i].Events)
+	}
+}
+
+// take takes in what came of snapshots and lines.
+func (s *Session) take() {
+	for {
+		select {
+		case x := <-s.seen:
+			s.looked = true
+			if s.last = x.err; x.snap == nil {
+				continue
+			}
+			s.snapshots++
+			s.r.Snapshot(x.snap, x.asked)
+			for _, e := range x.events {
+				s.r.Event(e)
+			}
+			if x.compared && !s.streams(time.Now()) {
+				if len(x.blocks) > 0 {
+					s.compared(x.snap.Time)
+				}
+				s.r.Blocks(x.blocks, x.snap.Time)
+			}
+		case x := <-s.stream.in:
+			s.takeStream(x, time.Now())
+		case l := <-s.lines:
+			s.r.Output(l.at, l.Output)
+		default:
+			return
+		}
+	}
+}
+
+// Capture passes on what a program prints, and notes its lines. What it
+// returns is to be given to the program and closed when that has been started;
+// the channel is closed when all is passed on.
+func (s *Session) Capture(stream int, to io.Writer) (w *os.File, passed chan struct{}, err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("recording the output: %w", err)
+	}
+	passed = make(chan struct{})
+	go func() {
+		defer close(passed)
+		defer r.Close()
+		in := bufio.NewReaderSize(io.TeeReader(r, to), 64<<10)
+		for {
+			text, err := in.ReadSlice('\n')
+			if n := len(text); n > 0 {
+				if text[n-1] == '\n' {
+					n--
+				}
+				// A program is not kept waiting for its recorder.
+				select {
+				case s.lines <- line{time.Now(), recording.Output{Stream: stream, Text: string(text[:n])}}:
+				default:
+				}
+			}
+			if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+				return
+			}
+		}
+	}()
+	return w, passed, nil
+}
+
+// Started notes the process of the command that is recorded.
+func (s *Session) Started(pid int) {
+	s.meta.PID = pid
+	s.r.Meta(time.Now(), s.meta)
+}
+
+// Exited notes how the command ended.
+func (s *Session) Exited(code int) { s.meta.ExitCode = &code }
+
+// End writes the rest. err is why the recording ends, where that is a failure.
+func (s *Session) End(err error) error {
+	s.awaitStream()
+	s.stop()
+	select { // a chip that does not answer is not waited for
+	case <-s.done:
+	case <-time.After(time.Second):
+	}
+	s.take()
+	s.r.Meta(time.Now(), s.meta)
+	err = errors.Join(err, s.r.Flush(time.Now().Add(time.Hour)), s.w.Close())
+	if err != nil {
+		return console.FileError(err)
+	}
+	return nil
+}
+
+// AppendSummary prints what was recorded, and what was not.
+func (s *Session) AppendSummary(dst []byte) []byte {
+	path := s.o.File
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	dst = fmt.Appendf(dst, "ttmon: %s\n", words.Escape(fmt.Sprintf("recorded %v in %s (%s, %s, %d allocations and frees): ttmon replay %s",
+		time.Since(s.meta.Started).Round(100*time.Millisecond), path, words.Bytes(uint64(s.w.Bytes())), words.Count(s.snapshots, "snapshot"), s.allocations, s.o.File)))
+	if n := s.r.Missed; n > 0 {
+		dst = fmt.Appendf(dst, "ttmon: %d allocations and frees were missed: the recorder was too slow for them; what programs held is right again after each gap\n", n)
+	}
+	if s.snapshots == 0 && s.last != nil {
+		dst = fmt.Appendf(dst, "ttmon: %s\n", words.Escape("no snapshot could be taken: "+s.last.Error()))
+	}
+	return dst
+}

@@ -1,0 +1,145 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// streamed is what came from a ttmond that tells every allocation, or that it
+// does not, and why.
+type streamed struct {
+	batch changes.Batch
+	began bool
+	why   error // it has ended, or did not begin
+}
+
+// stream is how the changes of a ttmond come in.
+type stream struct {
+	in     chan streamed
+	upTo   time.Time // what happened before has been told
+	heard  time.Time // when that was said
+	on     bool
+	lost   time.Time // since when it is not
+	why    error
+	looked error // the reason that was last recorded
+}
+
+// Times of a stream.
+const (
+	streamAgain  = 500 * time.Millisecond // until it is tried again
+	streamAbsent = 10 * time.Second       // the same, where the daemon has none
+	streamGrace  = 3 * time.Second        // a restarted daemon tells how many changes were missed
+	streamQuiet  = 2 * time.Second        // without a word: nothing waits for it any longer
+)
+
+// followStream brings in changes until ctx is done.
+func followStream(ctx context.Context, path string, in chan<- streamed) {
+	send := func(x streamed) bool {
+		select {
+		case in <- x:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for {
+		c, err := client.FollowChanges(ctx, path)
+		if err == nil {
+			for ok := send(streamed{began: true}); ok; {
+				var b changes.Batch
+				if b, err = c.Next(); err != nil {
+					break
+				}
+				ok = send(streamed{batch: b})
+			}
+			c.Close()
+		}
+		if ctx.Err() != nil || !send(streamed{why: err}) {
+			return
+		}
+		pause := streamAgain
+		if errors.Is(err, client.ErrNotFound) {
+			pause = streamAbsent
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// takeStream takes in what a ttmond told.
+func (s *Session) takeStream(x streamed, now time.Time) {
+	switch t := &s.stream; {
+	case x.began:
+		t.on, t.why, t.looked, t.heard = true, nil, nil, now
+		s.r.Blocks(nil, now) // none is compared any more
+	case x.why != nil:
+		if t.on {
+			t.on, t.lost = false, now
+		}
+		t.why = x.why
+	default:
+		s.r.Changes(&x.batch, now)
+		for i := range x.batch.Changes {
+			if k := x.batch.Changes[i].Kind; k == changes.Took || k == changes.Gave {
+				s.allocations++
+			}
+		}
+		if t.heard = now; x.batch.UpTo > 0 {
+			t.upTo = time.Unix(0, x.batch.UpTo)
+		}
+	}
+}
+
+// streams reports whether blocks need not be compared: changes are told, or were
+// until a moment ago.
+func (s *Session) streams(now time.Time) bool {
+	t := &s.stream
+	return t.on || !t.lost.IsZero() && now.Sub(t.lost) < streamGrace
+}
+
+// settled is up to when all that is told has come in.
+func (s *Session) settled(now time.Time) time.Time {
+	until := now.Add(-settle)
+	if t := &s.stream; t.on && t.upTo.Before(until) && now.Sub(t.heard) < streamQuiet {
+		return t.upTo
+	}
+	return until
+}
+
+// awaitStream waits until what happened up to now has been told.
+func (s *Session) awaitStream() {
+	begun := time.Now()
+	for s.stream.on && s.stream.upTo.Before(begun) && time.Since(begun) < time.Second {
+		select {
+		case x := <-s.stream.in:
+			s.takeStream(x, time.Now())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// compared records once why blocks were compared, and are not told.
+func (s *Session) compared(now time.Time) {
+	t := &s.stream
+	if !t.lost.IsZero() {
+		s.r.Unfollowed(now)
+		t.lost = time.Time{}
+	}
+	if t.why == nil || t.looked != nil && t.looked.Error() == t.why.Error() {
+		return
+	}
+	t.looked = t.why
+	s.r.Event(eventlog.Event{
+		Time: now, Kind: eventlog.KindTTMond, Level: eventlog.Info, Short: "blocks are compared",
+		Text: words.BlocksCompared(t.why),
+	})
+}

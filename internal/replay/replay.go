@@ -1,0 +1,115 @@
+// Package replay lets a recording stand for a host: its snapshots, blocks and
+// buffers at the moment that is shown, its events, and what was printed.
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/when"
+)
+
+// Recording is a recording that stands for a host.
+type Recording struct {
+	Name   string
+	Player *recording.Player
+	Reader *recording.Reader
+	Charts *history.Store
+	file   string
+}
+
+// Open opens a recording and goes to its beginning.
+func Open(file string) (*Recording, error) {
+	r, err := OpenFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return &Recording{Name: filepath.Base(file), Reader: r, Player: recording.NewPlayer(r), Charts: history.New(), file: file}, nil
+}
+
+// Close closes the file.
+func (r *Recording) Close() { r.Reader.Close() }
+
+// FindMarks looks for events to jump to, in the background.
+func (r *Recording) FindMarks() {
+	marks, err := OpenFile(r.file)
+	if err != nil {
+		return // without them there is nothing to jump to
+	}
+	go func() {
+		defer marks.Close()
+		_ = r.Player.Find(marks)
+	}()
+}
+
+// OpenFile opens a file in which something is recorded, and says what is wrong
+// with it.
+func OpenFile(path string) (*recording.Reader, error) {
+	r, err := recording.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, recording.ErrForeign):
+		return nil, exit.Usage("%w", err)
+	case err != nil:
+		return nil, console.FileError(err)
+	}
+	if _, _, ok := r.Span(); !ok {
+		r.Close()
+		return nil, exit.With(exit.NoDevice, "%s: nothing is recorded in it yet", path)
+	}
+	return r, nil
+}
+
+// AppendMissing says what of a recording could not be read, after it has been read:
+// damage is found on the way.
+func AppendMissing(dst []byte, file string, r *recording.Reader) []byte {
+	say := func(format string, args ...any) {
+		dst = fmt.Appendf(dst, "ttmon: %s: %s\n", words.Escape(file), fmt.Sprintf(format, args...))
+	}
+	if r.Damaged > 0 {
+		say("it is damaged in %s, and what happened there is missing: ttmon replay FILE events says when", words.Count(r.Damaged, "place"))
+	}
+	if _, last, ok := r.Span(); ok && r.Torn {
+		say("it breaks off after %s, within a block: its recorder was killed, had no room left, or is writing now", last.Local().Format("15:04:05"))
+	}
+	return dst
+}
+
+// Moment is the time that --at means, or whatever is like it: from says what.
+func Moment(r *recording.Reader, from, s string) (time.Time, error) {
+	first, last, _ := r.Span()
+	switch s {
+	case "", "start":
+		return first, nil
+	case "end":
+		return last, nil
+	case "peak":
+		return recording.Peak(r)
+	}
+	if d, ok := when.Span(s); ok {
+		if d < 0 {
+			return last.Add(d), nil
+		}
+		return first.Add(d), nil
+	}
+	if t, err := time.ParseInLocation("15:04:05", s, time.Local); err == nil {
+		y, m, d := first.Local().Date()
+		t = time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, time.Local)
+		if t.Before(first.Add(-time.Second)) {
+			t = t.AddDate(0, 0, 1)
+		}
+		return t, nil
+	}
+	t, err := when.Ago(from, s, last)
+	if err != nil {
+		return t, exit.Usage("%s: %q is not a moment: 20m (after the beginning), -30s (before the end), 14:03:20, a date, start, end or peak", from, s)
+	}
+	return t, nil
+}

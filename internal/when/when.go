@@ -1,0 +1,51 @@
+// Package when reads times as people write them: a length of time (90s, 7d), a
+// time ago, a moment (2026-11-15T03:00).
+package when
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/exit"
+)
+
+// Span reads a length of time: 90s, 2h, -30s, 7d.
+func Span(s string) (time.Duration, bool) {
+	if rest, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.ParseFloat(rest, 64); err == nil && math.Abs(n) < 36500 {
+			return time.Duration(n * 24 * float64(time.Hour)), true
+		}
+	}
+	d, err := time.ParseDuration(s)
+	return d, err == nil
+}
+
+// forms are the ways to write a moment.
+var forms = [...]string{
+	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", clock,
+}
+
+const clock = "15:04"
+
+// Ago reads a time ago, or a moment, that was given with a flag.
+func Ago(flag, s string, now time.Time) (time.Time, error) {
+	if d, ok := Span(s); ok && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, form := range forms {
+		t, err := time.ParseInLocation(form, s, time.Local)
+		if err != nil {
+			continue
+		}
+		if form == clock {
+			y, m, d := now.Local().Date()
+			if t = time.Date(y, m, d, t.Hour(), t.Minute(), 0, 0, time.Local); t.After(now) {
+				t = t.AddDate(0, 0, -1)
+			}
+		}
+		return t, nil
+	}
+	return now, exit.Usage("%s: %q is neither a time ago like 2h or 7d nor a moment like 2026-11-15T03:00", flag, s)
+}
