@@ -37,7 +37,7 @@ func Alone(t *testing.T) bool {
 		return true
 	}
 	Need(t)
-	out, err := runAlone(t)
+	out, err := runAlone(t, exactly(t.Name()))
 	switch {
 	case err != nil:
 		t.Errorf("%v\n%s", err, out)
@@ -51,8 +51,26 @@ func Alone(t *testing.T) bool {
 	return false
 }
 
-// runAlone runs the test in namespaces of its own and returns what it printed.
-func runAlone(t *testing.T) (out string, err error) {
+// Again runs tests of this package once more, as Alone does, with more variables
+// in their environment, and returns what they printed: for a test that plays
+// something in a process of its own, perhaps often, and judges what comes out.
+func Again(t *testing.T, run string, env ...string) (out string, err error) {
+	t.Helper()
+	Need(t)
+	return runAlone(t, run, env...)
+}
+
+// exactly is the pattern of one test.
+func exactly(name string) string {
+	var parts []string
+	for part := range strings.SplitSeq(name, "/") {
+		parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
+	}
+	return strings.Join(parts, "/")
+}
+
+// runAlone runs tests in namespaces of their own and returns what they printed.
+func runAlone(t *testing.T, run string, env ...string) (out string, err error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return "", err
@@ -69,8 +87,8 @@ func runAlone(t *testing.T) (out string, err error) {
 	defer reportEnd.Close()
 	var text strings.Builder
 	cmd := exec.CommandContext(t.Context(), exe)
-	cmd.Args = append([]string{aloneName, here, os.Args[0]}, argumentsAlone(t)...)
-	cmd.Env = append(os.Environ(), aloneVar+"="+t.Name())
+	cmd.Args = append([]string{aloneName, here, os.Args[0]}, argumentsAlone(t, run)...)
+	cmd.Env = append(append(os.Environ(), aloneVar+"="+t.Name()), env...)
 	cmd.Stdout, cmd.Stderr = &text, &text
 	cmd.ExtraFiles = []*os.File{reportEnd}
 	cmd.SysProcAttr = namespaces()
@@ -89,18 +107,14 @@ func runAlone(t *testing.T) (out string, err error) {
 	return text.String(), err
 }
 
-// argumentsAlone are ours, but for one test, and within the time that is left.
-func argumentsAlone(t *testing.T) []string {
+// argumentsAlone are ours, but for other tests, and within the time that is left.
+func argumentsAlone(t *testing.T, run string) []string {
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
 		return hasAnyPrefix(strings.TrimLeft(arg, "-"), []string{
 			"test.run=", "test.skip=", "test.count=", "test.v=", "test.timeout=", "test.testlogfile=", "test.coverprofile=", "test.gocoverdir=",
 		})
 	})
-	var parts []string
-	for part := range strings.SplitSeq(t.Name(), "/") {
-		parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
-	}
-	args = append([]string{"-test.run=" + strings.Join(parts, "/"), "-test.count=1", "-test.v=true"}, args...)
+	args = append([]string{"-test.run=" + run, "-test.count=1", "-test.v=true"}, args...)
 	if deadline, ok := t.Deadline(); ok {
 		args = append([]string{"-test.timeout=" + max(time.Until(deadline), time.Second).String()}, args...)
 	}

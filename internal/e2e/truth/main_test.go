@@ -18,13 +18,13 @@ var all = flag.Bool("all", false, "play all scenarios, not only the fast ones, a
 func TestMain(m *testing.M) {
 	flag.Parse()
 	limit := 8 * time.Minute
-	if *all {
-		limit = 40 * time.Minute
+	if *all || *composeCount > 0 {
+		limit = time.Hour
 	}
-	programs.Main(hermetic.Options{Limit: limit}, func(dir string) int {
+	programs.Main(hermetic.Options{Limit: limit, Parallel: *composeParallel}, func(dir string) int {
 		bin = dir
 		code := m.Run()
-		if *all {
+		if *all && os.Getenv(compositionVar) == "" {
 			result.print(os.Stdout)
 		}
 		return code

@@ -83,13 +83,22 @@ func (s *stage) ttnn(release string, env ...string) *ttnn.Job {
 // launch starts a real ttnn program behind a command.
 func (s *stage) launch(release string, env []string, before ...string) *ttnn.Job {
 	s.Helper()
-	return ttnn.Play(s, ttnn.Options{
+	j, _ := s.launchCommand(release, env, before...)
+	return j
+}
+
+// launchCommand is launch, with the command that became the program.
+func (s *stage) launchCommand(release string, env []string, before ...string) (j *ttnn.Job, cmd *exec.Cmd) {
+	s.Helper()
+	j = ttnn.Play(s, ttnn.Options{
 		Release: release, Dir: s.TempDir(), Descriptor: sim.MockDescriptor, Env: env,
 		Command: func(name string, args ...string) *exec.Cmd {
 			line := append(append(slices.Clone(before), name), args...)
-			return s.host.Command(context.Background(), line[0], line[1:]...) // it ends when its input does
+			cmd = s.host.Command(context.Background(), line[0], line[1:]...) // it ends when its input does
+			return cmd
 		},
 	})
+	return j, cmd
 }
 
 // do lets a program take steps.

@@ -65,13 +65,13 @@ func ttnnLibrary(s *stage, release string) string {
 	return found[0]
 }
 
-// watching starts a ttmond that watches a library; the scenario is skipped
+// watching starts a ttmond that watches libraries; the scenario is skipped
 // where the machine does not allow it.
-func (s *stage) watching(library string) *daemon {
+func (s *stage) watching(libraries ...string) *daemon {
 	s.Helper()
 	dir := s.TempDir()
 	config := filepath.Join(dir, "ttmond.toml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "[uprobe]\nlibraries = [%q]\n", library), 0o644); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, "[uprobe]\nlibraries = [%s]\n", quoted(libraries)), 0o644); err != nil {
 		s.Fatal(err)
 	}
 	d := s.daemonWith("--config", config)
@@ -85,6 +85,15 @@ func (s *stage) watching(library string) *daemon {
 		s.Skipf("the kernel does not let us watch: %s", health.Uprobe.Reason)
 	}
 	return d
+}
+
+// quoted is a list as TOML writes it.
+func quoted(list []string) string {
+	var all []string
+	for _, text := range list {
+		all = append(all, fmt.Sprintf("%q", text))
+	}
+	return strings.Join(all, ", ")
 }
 
 // exactly waits until ttmond shows the truth of device 0, and adds the rows:

@@ -7,6 +7,7 @@
 #include "fake.h"
 
 #define TT(name) __asm__("_ZN2tt8tt_metal" name)
+#define TTK(name) __asm__("_ZNK2tt8tt_metal" name)
 #define EXPORT __attribute__((noinline, visibility("default")))
 
 EXPORT void made_allocator(void *a) TT("13AllocatorImplC2ERKNS0_15AllocatorConfigE");
@@ -23,6 +24,14 @@ EXPORT void reset_list(struct list *l) TT("9allocator11FreeListOpt10reset_sizeEv
 EXPORT void made_provider(void *p, uint64_t chip, int device) TT("25SharedMemoryStatsProviderC1Emibb");
 EXPORT void gone_provider(void *p) TT("25SharedMemoryStatsProviderD1Ev");
 EXPORT void record(void *p, int pid, uint64_t size, int type, unsigned chip) TT("25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj");
+
+// What libttmon follows besides: it comes before this library in the search for
+// symbols, and gets the calls between these functions.
+EXPORT struct optional list_allocate(struct list *l, uint64_t bytes, int bottom_up, uint64_t limit) TT("9allocator11FreeListOpt8allocateEmbm");
+EXPORT struct optional list_allocate_at(struct list *l, uint64_t address, uint64_t bytes) TT("9allocator11FreeListOpt19allocate_at_addressEmm");
+EXPORT void banks(uint32_t n, const uint8_t *type, int disable) TT("18validate_num_banksEjRKNS0_10BufferTypeEb");
+EXPORT uint64_t allocate_buffer(void *a, struct buffer *b) TT("13AllocatorImpl15allocate_bufferEPNS0_6BufferE");
+EXPORT uint64_t buffer_size(const struct buffer *b) TTK("6Buffer4sizeEv");
 
 EXPORT void lay_out(void *program, void *device) TT("6detail11ProgramImpl25allocate_circular_buffersEPKNS0_7IDeviceE");
 EXPORT void mark(void *allocator, uint64_t address, uint64_t size, uint64_t base) TT("6detail11ProgramImpl23CircularBufferAllocator12mark_addressEmmm");
@@ -113,3 +122,56 @@ void give_back(struct list *l, uint64_t address)
 		if (((uint64_t *)l->addresses.begin)[i] == address - l->base)
 			((uint8_t *)l->in_use.begin)[i] = 0;
 }
+
+// Called without a lookup, so that a test can spoil the function's name.
+extern __typeof__(take_in_block) take_here __attribute__((visibility("hidden"), alias("_ZN2tt8tt_metal9allocator11FreeListOpt17allocate_in_blockEmmm")));
+
+struct optional list_allocate(struct list *l, uint64_t bytes, int bottom_up, uint64_t limit)
+{
+	uint64_t at = ((uint64_t *)l->addresses.begin)[0];
+	take_here(l, 0, bytes, 0);
+	return (struct optional){l->base + at, 1};
+}
+
+// Never asked for here.
+struct optional list_allocate_at(struct list *l, uint64_t address, uint64_t bytes)
+{
+	WORK();
+	return (struct optional){0, 0};
+}
+
+void banks(uint32_t n, const uint8_t *type, int disable) { WORK(); }
+uint64_t buffer_size(const struct buffer *b) { return b->size; }
+
+uint64_t allocate_buffer(void *a, struct buffer *b)
+{
+	ask(b->manager, b->size, 2048);
+	return list_allocate(b->list, b->in_bank, 1, 0).value;
+}
+
+// What the program calls, by name.
+EXPORT void device_open(struct device *d, uint64_t capacity, uint64_t chip)
+{
+	int64_t offsets[8] = {0};
+	struct vector all = {offsets, offsets + 8, offsets + 8};
+	uint8_t dram = 0;
+	d->manager.pool = 0;
+	d->manager.banks = 8;
+	made_allocator(d->allocator);
+	made_dram(&d->manager, &d->manager.pool, &all);
+	banks(8, &dram, 0);
+	made_list(&d->list, capacity, 4096, 64, 64);
+	made_provider(d->provider, chip, 0);
+}
+
+// The program asks for one byte less than what 8 banks of size give it.
+EXPORT uint64_t device_take(struct device *d, uint64_t size, int pid)
+{
+	struct buffer b = {.size = size * 8 - 1, .in_bank = size, .manager = &d->manager, .list = &d->list};
+	uint64_t at = allocate_buffer(d->allocator, &b);
+	record(d->provider, pid, b.size, 0, 0);
+	return at;
+}
+
+EXPORT void device_give(struct device *d, uint64_t address) { give_back(&d->list, address); }
+EXPORT void device_clear(struct device *d) { clear_list(&d->list); }

@@ -14,22 +14,17 @@
 #include "fake.h"
 
 #define FUNCTIONS(F) \
-	F(made_allocator, "13AllocatorImplC2ERKNS0_15AllocatorConfigE") \
-	F(gone_allocator, "13AllocatorImplD2Ev") \
-	F(made_dram, "11BankManagerC1ERKNS0_10BufferTypeERKSt6vectorIlSaIlEEm") \
-	F(made_list, "9allocator11FreeListOptC1EmmmmNS2_12SearchPolicyE") \
-	F(ask, "11BankManager15allocate_bufferEmmb") \
-	F(take_in_block, "9allocator11FreeListOpt17allocate_in_blockEmmm") \
-	F(give_back, "9allocator11FreeListOpt10deallocateEm") \
-	F(clear_list, "9allocator11FreeListOpt5clearEv") \
-	F(made_provider, "25SharedMemoryStatsProviderC1Emibb") \
-	F(record, "25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj")
+	F(ask, "_ZN2tt8tt_metal11BankManager15allocate_bufferEmmb") \
+	F(take_in_block, "_ZN2tt8tt_metal9allocator11FreeListOpt17allocate_in_blockEmmm") \
+	F(give_back, "_ZN2tt8tt_metal9allocator11FreeListOpt10deallocateEm") \
+	F(device_open, "device_open") \
+	F(device_give, "device_give") \
+	F(device_clear, "device_clear")
 #define DECLARE(name, symbol) static void (*name)();
 FUNCTIONS(DECLARE)
+static uint64_t (*device_take)(struct device *, uint64_t, int);
 
-static struct list list;
-static struct manager manager = {.pool = 0, .banks = 8};
-static uint64_t allocator[8], provider[8];
+static struct device device;
 
 static void load(const char *path)
 {
@@ -38,27 +33,24 @@ static void load(const char *path)
 		fprintf(stderr, "%s\n", dlerror());
 		exit(1);
 	}
-#define FIND(name, symbol) name = (void (*)())dlsym(lib, "_ZN2tt8tt_metal" symbol);
+#define FIND(name, symbol) name = (void (*)())dlsym(lib, symbol);
 	FUNCTIONS(FIND)
+	device_take = (uint64_t(*)(struct device *, uint64_t, int))dlsym(lib, "device_take");
 }
 
-static void make(uint64_t capacity, uint64_t chip)
-{
-	int64_t offsets[8] = {0};
-	struct vector banks = {offsets, offsets + 8, offsets + 8};
-	made_allocator(allocator);
-	made_dram(&manager, &manager.pool, &banks);
-	made_list(&list, capacity, (uint64_t)4096, (uint64_t)64, (uint64_t)64);
-	made_provider(provider, chip, 0);
-}
+static void make(uint64_t capacity, uint64_t chip) { device_open(&device, capacity, chip); }
+static uint64_t take(uint64_t size) { return device_take(&device, size, getpid()); }
 
-static uint64_t take(uint64_t size)
+static void *take_in_thread(void *size) { return (void *)take((uint64_t)size); }
+
+// What a thread of its own takes.
+static uint64_t elsewhere(uint64_t size)
 {
-	uint64_t at = ((uint64_t *)list.addresses.begin)[0];
-	ask(&manager, size * 8 - 1, (uint64_t)2048);
-	take_in_block(&list, (uint64_t)0, size, (uint64_t)0);
-	record(provider, (int)getpid(), size * 8 - 1, 0, 0);
-	return list.base + at;
+	pthread_t thread;
+	void *at = NULL;
+	if (pthread_create(&thread, NULL, take_in_thread, (void *)size) || pthread_join(thread, &at))
+		exit(1);
+	return (uint64_t)at;
 }
 
 // loop takes a block and gives it back, n times at a pace of rate a second (0:
@@ -67,15 +59,15 @@ static uint64_t take(uint64_t size)
 static double loop(long n, double rate)
 {
 	struct timespec from, now, cpu_from, cpu;
-	list.forgetful = 1;
+	device.list.forgetful = 1;
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu_from);
 	double spent = 0;
 	for (long i = 0; i < n; i++) {
-		ask(&manager, (uint64_t)511, (uint64_t)2048);
-		uint64_t at = ((uint64_t *)list.addresses.begin)[0];
-		take_in_block(&list, (uint64_t)0, (uint64_t)64, (uint64_t)0);
-		give_back(&list, list.base + at);
+		ask(&device.manager, (uint64_t)511, (uint64_t)2048);
+		uint64_t at = ((uint64_t *)device.list.addresses.begin)[0];
+		take_in_block(&device.list, (uint64_t)0, (uint64_t)64, (uint64_t)0);
+		give_back(&device.list, device.list.base + at);
 		if (rate > 0 && i % 64 == 63) {
 			do {
 				clock_gettime(CLOCK_MONOTONIC, &now);
@@ -87,7 +79,7 @@ static double loop(long n, double rate)
 	}
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
 	spent = (cpu.tv_sec - cpu_from.tv_sec) + (cpu.tv_nsec - cpu_from.tv_nsec) / 1e9;
-	list.forgetful = 0;
+	device.list.forgetful = 0;
 	return spent / n * 1e9;
 }
 
@@ -110,11 +102,13 @@ int main(int argc, char **argv)
 			puts("ok");
 		} else if (sscanf(line, "take %llu", &a) == 1) {
 			printf("%llu\n", (unsigned long long)take(a));
+		} else if (sscanf(line, "elsewhere %llu", &a) == 1) {
+			printf("%llu\n", (unsigned long long)elsewhere(a));
 		} else if (sscanf(line, "free %llu", &a) == 1) {
-			give_back(&list, (uint64_t)a);
+			device_give(&device, (uint64_t)a);
 			puts("ok");
 		} else if (!strcmp(line, "clear\n")) {
-			clear_list(&list);
+			device_clear(&device);
 			puts("ok");
 		} else if (sscanf(line, "loop %ld %lf", &n, &rate) == 2) {
 			printf("%f\n", loop(n, rate));
@@ -151,6 +145,16 @@ int main(int argc, char **argv)
 				close(done[0]);
 			}
 			puts("ok");
+		} else if (sscanf(line, "spawn %4095s", word) == 1) {
+			// A child that becomes another program at once, has what descriptors
+			// it inherited, and stays as long as its parent.
+			pid_t child = fork();
+			if (child == 0) {
+				prctl(PR_SET_PDEATHSIG, SIGKILL);
+				execlp(word, word, "infinity", (char *)NULL);
+				_exit(127);
+			}
+			printf("%d\n", child);
 		} else if (!strcmp(line, "exec\n")) {
 			fflush(stdout);
 			execv("/proc/self/exe", argv);
