@@ -40,11 +40,15 @@ performance data behind a bar, and with an exit code.
   1 WARNING   a link is degraded, a chip is hot or being reset, memory is stale, …
   2 CRITICAL  a device is hung or lost, or there are not as many as --expect says
   3 UNKNOWN   no device, no driver, a bad argument, or a threshold on a value
-              that is missing
+              that is missing, or of which only a lower bound is known that does
+              not decide
 
 -w and -c set thresholds on any number of ttmon smi --help-query-device, in its
 unit: FIELD=RANGE, where RANGE is 80 (warns above 80), 10: (below 10), 10:20
 (outside) or @10:20 (inside).
+
+Performance data has no marks: a line below names each number in it that is not
+exact, with its mark (≥: something is not in it, ~: too high or too low).
 
 A heartbeat that stands still is seen by looking twice: where a ttmond runs, it has
 done so; where none does, --sample MS looks twice.`,

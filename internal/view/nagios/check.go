@@ -58,6 +58,7 @@ type Result struct {
 	findings []finding
 	snap     *model.Snapshot
 	perf     []string
+	marked   []string // numbers among them that are not exact: performance data has no marks
 }
 
 // usual are the fields whose numbers are always given to graphs.
@@ -108,10 +109,12 @@ func (c *Check) device(r *Result, d *model.Device) {
 			asked[t.Field.Name] = true
 			c.perf(r, d, t.Field, v)
 		}
-		name := "device " + strconv.Itoa(d.Index) + ": " + t.Field.Title
+		name := nameOf(d, t.Field)
 		switch {
 		case !v.Known():
 			r.add(Unknown, name+" is "+words.Missing(v.Status))
+		case v.Bound == model.AtLeast && !t.decides(v):
+			r.add(Unknown, fmt.Sprintf("%s is %s%s, which does not decide (%s)", name, words.Mark(v.Bound), value(t.Field, v), t.Range))
 		case t.Range.Alerts(inUnit(t.Field, v)) && !c.worse(t, v):
 			r.add(t.Level, fmt.Sprintf("%s is %s%s (%s)", name, words.Mark(v.Bound), value(t.Field, v), t.Range))
 		}
@@ -121,6 +124,17 @@ func (c *Check) device(r *Result, d *model.Device) {
 			c.perf(r, d, f, f.Get(r.snap, d))
 		}
 	}
+}
+
+// decides reports whether a lower bound is enough to know on which side of the
+// threshold the value is.
+func (t *Threshold) decides(v metric.Value) bool {
+	_, sure := t.Range.AlertsFrom(inUnit(t.Field, v))
+	return sure
+}
+
+func nameOf(d *model.Device, f metric.Column[*model.Device]) string {
+	return "device " + strconv.Itoa(d.Index) + ": " + f.Title
 }
 
 // worse tells whether a critical threshold of the same field alerts as well: one
@@ -165,6 +179,9 @@ func (c *Check) perf(r *Result, d *model.Device, f metric.Column[*model.Device],
 	}
 	text := fmt.Sprintf("'dev%d_%s'=%s%s;%s;%s", d.Index, strings.ReplaceAll(f.Name, ".", "_"), number, unit, warn, crit)
 	r.perf = append(r.perf, strings.TrimRight(text, ";"))
+	if v.Bound != model.Exact {
+		r.marked = append(r.marked, fmt.Sprintf("%s is %s%s", nameOf(d, f), words.Mark(v.Bound), value(f, v)))
+	}
 }
 
 // perfUnit is the unit of performance data, of which there are few, and how many
@@ -180,8 +197,9 @@ func perfUnit(f metric.Column[*model.Device]) (unit string, by float64) {
 	}
 }
 
-// Append writes the answer: a line with performance data, and a line for each
-// thing that is not as it should be, where there are several.
+// Append writes the answer: a line with performance data, a line for each thing
+// that is not as it should be, where there are several, and a line for each
+// number of the performance data that is not exact.
 func (r *Result) Append(dst []byte) []byte {
 	dst = fmt.Appendf(dst, "TTMON %s - %s", r.Status, r.summary())
 	if len(r.perf) > 0 {
@@ -192,6 +210,9 @@ func (r *Result) Append(dst []byte) []byte {
 		for _, f := range r.findings {
 			dst = fmt.Appendf(dst, "%s: %s\n", f.status, noPipe(f.text))
 		}
+	}
+	for _, line := range r.marked {
+		dst = append(dst, line+"\n"...)
 	}
 	return dst
 }

@@ -17,6 +17,13 @@ func device(index int, celsius float64) model.Device {
 	}
 }
 
+// holding is a device with 50 MiB in use, as far as is known.
+func holding(index int, bound model.Bound) model.Device {
+	d := model.Device{Index: index, State: model.StateOK, Temperature: model.Reading[float64]{Status: model.Absent}}
+	d.Memory.Pools[model.DRAM].Used = model.BoundBytes(50<<20, bound)
+	return d
+}
+
 func threshold(t *testing.T, level nagios.Status, field, text string) nagios.Threshold {
 	t.Helper()
 	column, ok := metric.Find(metric.Devices(), field)
@@ -80,6 +87,30 @@ func TestCheck(t *testing.T) {
 			[]model.Device{device(0, 40)},
 			nagios.Unknown,
 			"TTMON UNKNOWN - device 0: fan.speed is N/A | 'dev0_temperature_asic'=40\n",
+		},
+		{
+			"a number that is not exact has its mark below",
+			nagios.Check{},
+			[]model.Device{holding(0, model.Unsure), holding(1, model.AtLeast), holding(2, model.Exact)},
+			nagios.OK,
+			"TTMON OK - 3 devices, all ok | 'dev0_memory_used'=52428800B 'dev1_memory_used'=52428800B 'dev2_memory_used'=52428800B\n" +
+				"device 0: memory.used is ~50 MiB\ndevice 1: memory.used is ≥50 MiB\n",
+		},
+		{
+			"a lower bound below a limit is not below it",
+			nagios.Check{Thresholds: []nagios.Threshold{threshold(t, nagios.Critical, "memory.used", "100")}},
+			[]model.Device{holding(0, model.AtLeast)},
+			nagios.Unknown,
+			"TTMON UNKNOWN - device 0: memory.used is ≥50 MiB, which does not decide (100) | 'dev0_memory_used'=52428800B;;104857600\n" +
+				"device 0: memory.used is ≥50 MiB\n",
+		},
+		{
+			"a lower bound above a limit is above it",
+			nagios.Check{Thresholds: []nagios.Threshold{threshold(t, nagios.Critical, "memory.used", "40")}},
+			[]model.Device{holding(0, model.AtLeast)},
+			nagios.Critical,
+			"TTMON CRITICAL - device 0: memory.used is ≥50 MiB (40) | 'dev0_memory_used'=52428800B;;41943040\n" +
+				"device 0: memory.used is ≥50 MiB\n",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

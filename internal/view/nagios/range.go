@@ -65,6 +65,12 @@ func number(s string) (float64, error) {
 // Alerts tells whether a value is one to warn of.
 func (r Range) Alerts(v float64) bool { return (v < r.Low || v > r.High) != r.Inside }
 
+// AlertsFrom is Alerts for a value that is at least v. sure is false where a
+// higher one would be judged differently.
+func (r Range) AlertsFrom(v float64) (alerts, sure bool) {
+	return r.Alerts(v), v > r.High || v >= r.Low && math.IsInf(r.High, 1)
+}
+
 // String is the range as it was written.
 func (r Range) String() string { return r.text }
 

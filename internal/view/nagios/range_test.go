@@ -65,3 +65,31 @@ func FuzzParseRange(f *testing.F) {
 		}
 	})
 }
+
+// A lower bound decides where every higher value would be judged as it is.
+func TestAlertsFrom(t *testing.T) {
+	for _, c := range []struct {
+		text         string
+		v            float64
+		alerts, sure bool
+	}{
+		{"10", 5, false, false},
+		{"10", 11, true, true},
+		{"10:", 5, true, false},
+		{"10:", 11, false, true},
+		{"10:20", 15, false, false},
+		{"10:20", 25, true, true},
+		{"@10:20", 5, false, false},
+		{"@10:20", 15, true, false},
+		{"@10:20", 25, false, true},
+		{"@10:", 15, true, true},
+	} {
+		r, err := ParseRange(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if alerts, sure := r.AlertsFrom(c.v); alerts != c.alerts || sure != c.sure {
+			t.Errorf("%s from %v: %v, sure %v", c.text, c.v, alerts, sure)
+		}
+	}
+}
