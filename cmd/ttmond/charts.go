@@ -29,15 +29,19 @@ const (
 	coarseLookback = 35 * time.Second
 )
 
+// lookback is for how long a sample holds, for a question that begins at a time.
+func (a *archive) lookback(start time.Time) time.Duration {
+	if time.Since(start) > time.Hour || a.cfg.Collect.Interval.Duration > time.Second {
+		return max(coarseLookback, 3*a.cfg.Collect.Interval.Duration)
+	}
+	return fineLookback
+}
+
 // ranges answers for charts.
 func (a *archive) ranges() func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]api.Series, error) {
 	engine := promapi.NewEngine()
 	return func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]api.Series, error) {
-		lookback := fineLookback
-		if time.Since(start) > time.Hour || a.cfg.Collect.Interval.Duration > time.Second {
-			lookback = max(coarseLookback, 3*a.cfg.Collect.Interval.Duration)
-		}
-		return rangesOf(ctx, engine, a, expr, promapi.Window{Start: start, End: end, Step: step, Lookback: lookback})
+		return rangesOf(ctx, engine, a, expr, promapi.Window{Start: start, End: end, Step: step, Lookback: a.lookback(start)})
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/history/held"
+	"github.com/ttmon/ttmon/internal/httpguard"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
@@ -47,8 +48,8 @@ type ttmond struct {
 	alerts    *alert.Manager
 	outbox    *notify.Outbox
 	remotes   *remotes
-	http      atomic.Pointer[limitListener] // nil: HTTP is not served
-	watcher   watcher                       // of allocators, through the kernel
+	http      atomic.Pointer[httpguard.Listener] // nil: HTTP is not served
+	watcher   watcher                            // of allocators, through the kernel
 	// handoverFD is a duplicate of the socket on which successors ask.
 	handoverFD int
 	// successors brings processes that take our place.

@@ -14,6 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	prom "github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/fleet"
+	"github.com/ttmon/ttmon/internal/httpguard"
 	"github.com/ttmon/ttmon/internal/version"
 	page "github.com/ttmon/ttmon/internal/view/web"
 )
@@ -138,5 +139,5 @@ func serveFleet(ctx context.Context, c config) error {
 		scheme = "https"
 	}
 	fmt.Fprintf(os.Stderr, "the fleet is at %s://%s/fleet\n", scheme, l.Addr())
-	return serveHTTP(ctx, newLimitListener(l, maxHTTPConns), mux, c.Listen, log)
+	return serveHTTP(ctx, httpguard.NewListener(l, maxHTTPConns), mux, c.Listen, log)
 }

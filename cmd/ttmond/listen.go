@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -11,12 +12,11 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/exporter-toolkit/web"
 
+	"github.com/ttmon/ttmon/internal/httpguard"
 	"github.com/ttmon/ttmon/internal/view/prom"
 	page "github.com/ttmon/ttmon/internal/view/web"
 )
@@ -43,7 +43,7 @@ func (d *ttmond) listen(ctx context.Context) error {
 	bound := l.Addr().String()
 	d.bound.Store(&bound)
 	d.log.Info("serving HTTP", "address", bound, "page", d.pageAddress())
-	limited := newLimitListener(l, maxHTTPConns)
+	limited := httpguard.NewListener(l, maxHTTPConns)
 	d.http.Store(limited)
 	if err := serveHTTP(ctx, limited, d.routes(), d.cfg.Listen, d.log); err != nil {
 		d.log.Error("HTTP is not served any more", "address", address, "err", err)
@@ -55,7 +55,7 @@ func (d *ttmond) listen(ctx context.Context) error {
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, c listenConfig, log *slog.Logger) error {
 	host, _, _ := net.SplitHostPort(c.Address)
 	server := &http.Server{
-		Handler:           guard(h, loopback(host)),
+		Handler:           httpguard.Guard(h, httpguard.Options{OnlyLocal: loopback(host), Page: isPage}),
 		ReadHeaderTimeout: httpReadTimeout,
 		ReadTimeout:       2 * httpReadTimeout,
 		IdleTimeout:       httpIdleTimeout,
@@ -63,6 +63,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, c listenConf
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
+	httpguard.Attach(server)
 	defer context.AfterFunc(ctx, func() {
 		brief, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 		defer cancel()
@@ -100,69 +101,14 @@ func bind(ctx context.Context, address string, log *slog.Logger) (net.Listener, 
 	}
 }
 
-// limitListener bounds the connections. The one too many is closed at once,
-// so that it does not wait in vain.
-type limitListener struct {
-	net.Listener
-	slots   chan struct{}
-	refused atomic.Uint64
-}
-
-func newLimitListener(l net.Listener, n int) *limitListener {
-	return &limitListener{Listener: l, slots: make(chan struct{}, n)}
-}
-
-func (l *limitListener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case l.slots <- struct{}{}:
-			return &limitedConn{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
-		default:
-			l.refused.Add(1)
-			c.Close()
+// isPage reports whether a path is a file of the page, and nothing that costs.
+func isPage(path string) bool {
+	for _, costly := range []string{"/api/", "/prometheus/", "/metrics", "/sd", "/-/"} {
+		if strings.HasPrefix(path, costly) {
+			return false
 		}
 	}
-}
-
-type limitedConn struct {
-	net.Conn
-	release func()
-}
-
-func (c *limitedConn) Close() error {
-	c.release()
-	return c.Conn.Close()
-}
-
-// guard keeps web pages of others out: a name that an attacker lets point to
-// 127.0.0.1 is not ours, and nothing here is for another origin.
-func guard(h http.Handler, onlyLocal bool) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if onlyLocal && !localName(r.Host) {
-			http.Error(w, "this address is for this machine: ask for localhost or 127.0.0.1", http.StatusForbidden)
-			return
-		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * time.Minute))
-		h.ServeHTTP(w, r)
-	})
-}
-
-// localName tells whether a Host header means this machine by its nature.
-func localName(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && ip.Unmap().IsLoopback()
+	return true
 }
 
 // pageAddress is where browsers find the page; empty: nowhere.
@@ -204,34 +150,39 @@ func (d *ttmond) routes() http.Handler {
 	return mux
 }
 
-// metrics answers scrapes. It only formats the last collection.
+// metrics answers scrapes. It only formats the last collection. A scraper that
+// does not read keeps no other one waiting.
 func (d *ttmond) metrics() http.Handler {
 	slots := make(chan struct{}, maxScrapes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		default:
-			http.Error(w, fmt.Sprintf("%d scrapes are under way already", maxScrapes), http.StatusServiceUnavailable)
-			return
-		}
 		format := prom.Negotiate(r.Header.Get("Accept"))
 		b := d.recorder.page(format)
 		if b == nil {
 			http.Error(w, "there is no snapshot that is current", http.StatusServiceUnavailable)
 			return
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Second))
 		w.Header().Set("Content-Type", format.ContentType())
-		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			_, _ = w.Write(b)
-			return
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			select {
+			case slots <- struct{}{}:
+			case <-r.Context().Done():
+				return
+			}
+			b = zipped(b)
+			<-slots
+			w.Header().Set("Content-Encoding", "gzip")
 		}
-		w.Header().Set("Content-Encoding", "gzip")
-		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
-		_, _ = z.Write(b)
-		_ = z.Close()
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Second))
+		_, _ = w.Write(b)
 	})
+}
+
+func zipped(b []byte) []byte {
+	var out bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	_, _ = z.Write(b)
+	_ = z.Close()
+	return out.Bytes()
 }
 
 // serviceDiscovery answers http_sd_configs with this node, under the name by

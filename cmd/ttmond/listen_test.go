@@ -99,38 +99,3 @@ func TestListenWaits(t *testing.T) {
 	taken.Close()
 	await(t, "HTTP", func() bool { return strings.Contains(i.log.String(), "serving HTTP") })
 }
-
-func TestLimitListener(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLimitListener(inner, 1)
-	defer l.Close()
-	got := make(chan net.Conn, 2)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			got <- c
-		}
-	}()
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	dial()
-	first := <-got
-	if n, err := dial().Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Error("one too many was not turned away")
-	}
-	first.Close()
-	first.Close()
-	dial()
-	<-got
-}

@@ -58,7 +58,7 @@ func (d *ttmond) apiMemory() api.Memory {
 		return api.Memory{}
 	}
 	m := api.Memory{Events: d.archive.eventLog, Past: d.archive.at, Span: d.archive.span, Held: d.held.Points, Range: d.archive.ranges(), Jobs: d.jobs.Find}
-	o := promapi.Options{Queryable: d.archive, Version: version.Version}
+	o := promapi.Options{Queryable: d.archive, User: api.UserOf, Lookback: d.archive.lookback, Version: version.Version}
 	if d.alerts != nil {
 		m.Alerts = d.apiAlerts
 		o.Rules, o.Alerts = d.alerts.PrometheusRules, d.alerts.PrometheusAlerts
@@ -80,8 +80,9 @@ func (d *ttmond) selfMetrics() *prom.Self {
 		}
 	}
 	if l := d.http.Load(); l != nil {
-		limits = append(limits, prom.Limit{Name: "http_connections", Max: float64(cap(l.slots)), Used: float64(len(l.slots)), Dropped: float64(l.refused.Load())})
-		clients = append(clients, prom.Client{Kind: "http", Count: len(l.slots)})
+		s := l.Stats()
+		limits = append(limits, prom.Limit{Name: "http_connections", Max: float64(s.Max), Used: float64(s.Open), Dropped: float64(s.Refused + s.Evicted)})
+		clients = append(clients, prom.Client{Kind: "http", Count: s.Open})
 	}
 	if d.archive != nil {
 		h := d.archive.stats()

@@ -19,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/httpguard"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
@@ -116,7 +117,7 @@ func (r *replayed) run(ctx context.Context, path string) error {
 	defer cancel()
 	go r.play(ctx)
 	go r.charts.read(ctx, path)
-	return serveHTTP(ctx, newLimitListener(l, maxHTTPConns), r.routes(), c, slog.New(slog.DiscardHandler))
+	return serveHTTP(ctx, httpguard.NewListener(l, maxHTTPConns), r.routes(), c, slog.New(slog.DiscardHandler))
 }
 
 // openEvents makes the log of a recording's events, for as long as it is served.

@@ -182,6 +182,9 @@ func callerOf(r *http.Request) caller {
 	return who
 }
 
+// UserOf is the user who sent a request to a Server; -1 where that is not known.
+func UserOf(r *http.Request) int { return callerOf(r).user() }
+
 func (s *Server) viewpoint(r *http.Request) viewpoint {
 	who := callerOf(r)
 	s.mu.Lock()

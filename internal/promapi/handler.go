@@ -13,17 +13,25 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/ttmon/ttmon/internal/budget"
 )
 
 // Bounds of a question.
 const (
-	maxSamples    = 2_000_000 // in memory at once: 32 MB
-	maxConcurrent = 2
-	maxPoints     = 11_000 // of a series in an answer, as in Prometheus
-	maxSeries     = 20_000 // listed by /series
-	maxBody       = 64 << 10
-	queryTimeout  = 10 * time.Second
+	maxSamples   = 2_000_000 // in memory at once: 32 MB
+	maxPoints    = 11_000    // of a series in an answer, as in Prometheus
+	maxSeries    = 20_000    // listed by /series
+	maxSelectors = 64        // of /series and /labels
+	maxBody      = 64 << 10
+	queryTimeout = 10 * time.Second
+	turnTimeout  = 5 * time.Second // to wait for other questions of the same user
+	subqueryStep = 15 * time.Second
 )
+
+// concurrent is how many questions are evaluated at once. Two places are root's
+// whatever others ask.
+var concurrent = budget.Limit{PerUID: 1, All: 4, Reserve: 2}
 
 // Options of a Handler.
 type Options struct {
@@ -31,7 +39,13 @@ type Options struct {
 	Queryable storage.Queryable
 	// Rules and Alerts are the answers of /rules and /alerts; nil: none.
 	Rules, Alerts func() any
-	Version       string
+	// User is who asks; nil: all are one user. Each user has a share of the time
+	// that questions take.
+	User func(*http.Request) int
+	// Lookback is for how long a sample holds, for a question that begins at a
+	// time; nil: for five minutes, as in Prometheus.
+	Lookback func(start time.Time) time.Duration
+	Version  string
 }
 
 // NewEngine is an engine with the bounds of this package, for whoever else
@@ -40,7 +54,7 @@ func NewEngine() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
 		MaxSamples: maxSamples, Timeout: queryTimeout, EnableAtModifier: true, EnableNegativeOffset: true,
 		Parser:                   Parser(),
-		NoStepSubqueryIntervalFn: func(int64) int64 { return (15 * time.Second).Milliseconds() },
+		NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
 	})
 }
 
@@ -50,27 +64,27 @@ func Parser() parser.Parser { return parser.NewParser(parser.Options{}) }
 type handler struct {
 	opt    Options
 	engine *promql.Engine
-	slots  chan struct{}
+	turns  *budget.Pool
 }
 
 // New returns a handler for what is below /api/v1/.
 func New(o Options) http.Handler {
 	o.Queryable = opened{o.Queryable}
-	h := &handler{opt: o, engine: NewEngine(), slots: make(chan struct{}, maxConcurrent)}
+	h := &handler{opt: o, engine: NewEngine(), turns: budget.NewPool("promql", concurrent, nil)}
 	mux := http.NewServeMux()
 	for path, f := range map[string]func(*http.Request) (any, error){
-		"query":               h.query,
-		"query_range":         h.queryRange,
-		"labels":              h.labelNames,
-		"label/{name}/values": h.labelValues,
-		"series":              h.series,
+		"query":               h.inTurn(h.query),
+		"query_range":         h.inTurn(h.queryRange),
+		"labels":              h.inTurn(h.labelNames),
+		"label/{name}/values": h.inTurn(h.labelValues),
+		"series":              h.inTurn(h.series),
 		"metadata":            h.metadata,
 		"rules":               h.rules,
 		"alerts":              h.alerts,
 		"query_exemplars":     func(*http.Request) (any, error) { return []any{}, nil },
 		"status/buildinfo":    h.buildInfo,
 	} {
-		answer := h.answer(f)
+		answer := answer(f)
 		mux.Handle("GET /api/v1/"+path, answer)
 		mux.Handle("POST /api/v1/"+path, answer)
 	}
@@ -105,23 +119,12 @@ func bad(param string, err error) error {
 	return &apiError{http.StatusBadRequest, "bad_data", fmt.Errorf("invalid parameter %q: %w", param, err)}
 }
 
-// answer makes an HTTP handler of a function, with a place among those that
-// are answered at once.
-func (h *handler) answer(f func(*http.Request) (any, error)) http.Handler {
+// answer makes an HTTP handler of a function.
+func answer(f func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), queryTimeout)
-		defer cancel()
-		r = r.WithContext(ctx)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		if err := r.ParseForm(); err != nil {
 			writeError(w, bad("body", err))
-			return
-		}
-		select {
-		case h.slots <- struct{}{}:
-			defer func() { <-h.slots }()
-		case <-ctx.Done():
-			writeError(w, &apiError{http.StatusServiceUnavailable, "unavailable", fmt.Errorf("%d questions are being answered already", maxConcurrent)})
 			return
 		}
 		data, err := f(r)
@@ -133,16 +136,55 @@ func (h *handler) answer(f func(*http.Request) (any, error)) http.Handler {
 	})
 }
 
+// inTurn has a question wait until its user has no other under way. What its
+// answer holds is in memory until it is written, so it is part of the turn.
+func (h *handler) inTurn(f func(*http.Request) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		uid := -1
+		if h.opt.User != nil {
+			uid = h.opt.User(r)
+		}
+		if !h.await(r.Context(), uid) {
+			return nil, &apiError{http.StatusServiceUnavailable, "unavailable", errors.New("other queries of yours are still being answered; try again")}
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), queryTimeout)
+		end := func() { cancel(); h.turns.Give(uid, 1) }
+		data, err := f(r.WithContext(ctx))
+		if err != nil {
+			end()
+			return nil, err
+		}
+		return &held{data, end}, nil
+	}
+}
+
+// held is an answer whose turn ends when it is written.
+type held struct {
+	data any
+	end  func()
+}
+
+// await takes a turn for a user.
+func (h *handler) await(ctx context.Context, uid int) bool {
+	for end := time.Now().Add(turnTimeout); time.Now().Before(end); {
+		if h.turns.Try(uid, 1) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return h.turns.Take(uid, 1)
+}
+
 func (h *handler) query(r *http.Request) (any, error) {
 	at, err := timeParam(r, "time", time.Now())
 	if err != nil {
 		return nil, err
 	}
-	q, err := h.engine.NewInstantQuery(r.Context(), h.opt.Queryable, queryOptions(r), r.Form.Get("query"), at)
-	if err != nil {
-		return nil, bad("query", err)
-	}
-	return run(r.Context(), q)
+	return h.evaluate(r, Window{Start: at, End: at})
 }
 
 func (h *handler) queryRange(r *http.Request) (any, error) {
@@ -164,19 +206,55 @@ func (h *handler) queryRange(r *http.Request) (any, error) {
 		return nil, bad("start", errors.New("start and end are needed"))
 	case end.Before(start):
 		return nil, bad("end", errors.New("it is before start"))
-	case (end.UnixMilli()-start.UnixMilli())/step.Milliseconds() > maxPoints: // Sub ends at 292 years
+	case end.UnixMilli()-start.UnixMilli() > maxReach.Milliseconds(): // Sub ends at 292 years
+		return nil, bad("end", errors.New("it is too long after start"))
+	case (end.UnixMilli()-start.UnixMilli())/step.Milliseconds() > maxPoints:
 		return nil, bad("step", fmt.Errorf("it would make more than %d points a series: ask for a longer step", maxPoints))
 	}
-	q, err := h.engine.NewRangeQuery(r.Context(), h.opt.Queryable, queryOptions(r), r.Form.Get("query"), start, end, step)
+	return h.evaluate(r, Window{Start: start, End: end, Step: step})
+}
+
+// evaluate answers a question over a window, or at one moment, if it can be
+// afforded.
+func (h *handler) evaluate(r *http.Request, w Window) (any, error) {
+	var err error
+	if w.Lookback, err = h.lookback(r, w.Start); err != nil {
+		return nil, err
+	}
+	text := r.Form.Get("query")
+	if err := afford(r.Context(), h.opt.Queryable, text, w); err != nil {
+		return nil, err
+	}
+	o := promql.NewPrometheusQueryOpts(false, w.Lookback)
+	var q promql.Query
+	if w.Step == 0 {
+		q, err = h.engine.NewInstantQuery(r.Context(), h.opt.Queryable, o, text, w.Start)
+	} else {
+		q, err = h.engine.NewRangeQuery(r.Context(), h.opt.Queryable, o, text, w.Start, w.End, w.Step)
+	}
 	if err != nil {
 		return nil, bad("query", err)
 	}
 	return run(r.Context(), q)
 }
 
-func queryOptions(r *http.Request) promql.QueryOpts {
-	lookback, _ := durationOf(r.Form.Get("lookback_delta"))
-	return promql.NewPrometheusQueryOpts(false, lookback)
+// lookback is for how long a sample holds: as long as asked for, or as the
+// history says.
+func (h *handler) lookback(r *http.Request, start time.Time) (time.Duration, error) {
+	if text := r.Form.Get("lookback_delta"); text != "" {
+		d, err := durationOf(text)
+		if err == nil && (d <= 0 || d > time.Hour) {
+			err = errors.New("it must be more than 0 and at most an hour")
+		}
+		if err != nil {
+			return 0, bad("lookback_delta", err)
+		}
+		return d, nil
+	}
+	if h.opt.Lookback == nil {
+		return 5 * time.Minute, nil
+	}
+	return h.opt.Lookback(start), nil
 }
 
 // run answers a query. The result is written before its memory is reused.

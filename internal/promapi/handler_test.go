@@ -24,8 +24,8 @@ import (
 
 var t0 = time.Unix(1_800_000_000, 0)
 
-// serve answers over a history of two devices and 100 seconds.
-func serve(t *testing.T) *httptest.Server {
+// filled is a history of two devices and 100 seconds.
+func filled(t testing.TB) storage.Queryable {
 	t.Helper()
 	s, err := disk.Open(disk.Options{Dir: filepath.Join(t.TempDir(), "h"), FineFor: time.Hour, CoarseFor: time.Hour, MaxBytes: 1 << 30, MaxSeries: 100})
 	if err != nil {
@@ -40,7 +40,12 @@ func serve(t *testing.T) *httptest.Server {
 		})
 		s.Append(t0.Add(time.Duration(i) * time.Second))
 	}
-	web := httptest.NewServer(New(Options{Queryable: s, Version: "test"}))
+	return s
+}
+
+func serve(t *testing.T) *httptest.Server {
+	t.Helper()
+	web := httptest.NewServer(New(Options{Queryable: filled(t), Version: "test"}))
 	t.Cleanup(web.Close)
 	return web
 }
@@ -108,7 +113,7 @@ func TestBadQuestions(t *testing.T) {
 		{"query_range", url.Values{"query": {"x"}, "step": {"1"}}, 400, "are needed"},
 		{"query_range", url.Values{"query": {"x"}, "start": {"1"}, "end": {"99999"}, "step": {"1"}}, 400, "points"},
 		{"query_range", url.Values{"query": {"x"}, "start": {"1"}, "end": {"1"}, "step": {"0.0001"}}, 400, "millisecond"},
-		{"query_range", url.Values{"query": {"x"}, "start": {"-1e12"}, "end": {"1e12"}, "step": {"1e6"}}, 400, "points"},
+		{"query_range", url.Values{"query": {"x"}, "start": {"-1e12"}, "end": {"1e12"}, "step": {"1e6"}}, 400, "too long after"},
 		{"query", url.Values{"query": {"tenstorrent_core_power_watts + on() tenstorrent_core_power_watts"}, "time": {"1800000099"}}, 422, "many-to-many"},
 		{"series", nil, 400, "at least one"},
 		{"series", url.Values{"match[]": {"{"}}, 400, "match[]"},

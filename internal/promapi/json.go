@@ -1,8 +1,10 @@
 package promapi
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -19,25 +21,68 @@ type queryResult struct {
 }
 
 func writeData(w http.ResponseWriter, data any) {
+	if h, ok := data.(*held); ok {
+		defer h.end()
+		data = h.data
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	b := []byte(`{"status":"success","data":`)
+	out := bufio.NewWriterSize(w, 64<<10)
+	defer out.Flush()
 	if q, ok := data.(*queryResult); ok {
-		b = append(b, `{"resultType":"`...)
-		b = append(b, q.value.Type()...)
-		b = append(b, `","result":`...)
-		b = appendValue(b, q.value)
-		b = append(b, '}')
-		q.query.Close()
-	} else {
-		text, err := json.Marshal(data)
-		if err != nil {
-			writeError(w, err)
-			return
-		}
-		b = append(b, text...)
+		defer q.query.Close()
+		writeResult(out, q.value)
+		return
 	}
-	_, _ = w.Write(append(b, "}\n"...))
+	text, err := json.Marshal(data)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	_, _ = out.WriteString(`{"status":"success","data":`)
+	_, _ = out.Write(text)
+	_, _ = out.WriteString("}\n")
+}
+
+// writeResult writes a value, a series at a time: the text is larger than the
+// numbers.
+func writeResult(out *bufio.Writer, v parser.Value) {
+	fmt.Fprintf(out, `{"status":"success","data":{"resultType":"%s","result":`, v.Type())
+	if matrix, ok := v.(promql.Matrix); ok {
+		var b []byte
+		for i := range matrix {
+			b = appendSeries(append(b[:0], separator(i)), &matrix[i])
+			if _, err := out.Write(b); err != nil {
+				return // the client has left, or does not read
+			}
+		}
+		if len(matrix) == 0 {
+			_ = out.WriteByte('[')
+		}
+		_ = out.WriteByte(']')
+	} else {
+		_, _ = out.Write(appendValue(nil, v))
+	}
+	_, _ = out.WriteString("}}\n")
+}
+
+// separator is what stands before the i-th member of a list.
+func separator(i int) byte {
+	if i == 0 {
+		return '['
+	}
+	return ','
+}
+
+func appendSeries(b []byte, s *promql.Series) []byte {
+	b = append(appendLabels(append(b, `{"metric":`...), s.Metric), `,"values":[`...)
+	for j, p := range s.Floats {
+		if j > 0 {
+			b = append(b, ',')
+		}
+		b = appendPoint(b, p.T, p.F)
+	}
+	return append(b, "]}"...)
 }
 
 func writeError(w http.ResponseWriter, err error) {
@@ -52,22 +97,6 @@ func writeError(w http.ResponseWriter, err error) {
 
 func appendValue(b []byte, v parser.Value) []byte {
 	switch v := v.(type) {
-	case promql.Matrix:
-		b = append(b, '[')
-		for i := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(appendLabels(append(b, `{"metric":`...), v[i].Metric), `,"values":[`...)
-			for j, p := range v[i].Floats {
-				if j > 0 {
-					b = append(b, ',')
-				}
-				b = appendPoint(b, p.T, p.F)
-			}
-			b = append(b, "]}"...)
-		}
-		return append(b, ']')
 	case promql.Vector:
 		b = append(b, '[')
 		for i := range v {

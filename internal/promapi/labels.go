@@ -1,6 +1,8 @@
 package promapi
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -37,7 +39,13 @@ func (h *handler) querier(r *http.Request) (q storage.Querier, sets [][]*labels.
 		}
 	}
 	parse := Parser()
+	if n := len(r.Form["match[]"]); n > maxSelectors {
+		return nil, nil, 0, bad("match[]", fmt.Errorf("there are %d; at most %d are accepted", n, maxSelectors))
+	}
 	for _, m := range r.Form["match[]"] {
+		if err := checkText(m); err != nil {
+			return nil, nil, 0, bad("match[]", err)
+		}
 		set, err := parse.ParseMetricSelector(m)
 		if err != nil {
 			return nil, nil, 0, bad("match[]", err)
@@ -60,7 +68,7 @@ func union(sets [][]*labels.Matcher, ask func(...*labels.Matcher) ([]string, err
 	for _, set := range sets {
 		some, err := ask(set...)
 		if err != nil {
-			return nil, &apiError{http.StatusUnprocessableEntity, "execution", err}
+			return nil, listError(err)
 		}
 		for _, s := range some {
 			list = append(list, string([]byte(s))) // the querier's memory goes with it
@@ -68,6 +76,14 @@ func union(sets [][]*labels.Matcher, ask func(...*labels.Matcher) ([]string, err
 	}
 	slices.Sort(list)
 	return slices.Compact(list), nil
+}
+
+// listError is the error of a list that could not be made.
+func listError(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &apiError{http.StatusServiceUnavailable, "timeout", err}
+	}
+	return &apiError{http.StatusUnprocessableEntity, "execution", err}
 }
 
 func (h *handler) labelNames(r *http.Request) (any, error) {
@@ -118,8 +134,8 @@ func (h *handler) series(r *http.Request) (any, error) {
 				list = append(list, l.Copy())
 			}
 		}
-		if err := found.Err(); err != nil {
-			return nil, &apiError{http.StatusUnprocessableEntity, "execution", err}
+		if err := cmp.Or(found.Err(), r.Context().Err()); err != nil {
+			return nil, listError(err)
 		}
 	}
 	return list, nil
