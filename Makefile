@@ -154,12 +154,32 @@ install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	for u in packaging/systemd/*; do \
 	  sed 's#/usr/bin/#$(PREFIX)/bin/#' $$u >$(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/}; done
+	install -d $(SHARE)/ttmon/grafana $(SHARE)/ttmon/prometheus $(SHARE)/ttmon/slurm $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m644 packaging/grafana/*.json $(SHARE)/ttmon/grafana
+	install -m644 packaging/prometheus/ttmon.rules.yml $(SHARE)/ttmon/prometheus
+	install -m755 packaging/slurm/*.sh $(SHARE)/ttmon/slurm
+	HOME=/nonexistent bin/ttmond --check-config --config /dev/null | sed -E 's/^([a-z_]+ = )/#\1/' >$(SHARE)/ttmon/ttmond.toml
+	printf '%s\n' 'Name: ttmon' 'Description: account of a program'"'"'s Tenstorrent device memory' "Version: $$(tools/version)" \
+	  'Libs: -L$(PREFIX)/lib -lttmon' 'Cflags: -I$(PREFIX)/include' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/ttmon.pc
 	if [ "$(ALIASES)" = 1 ]; then \
 	  install -m644 docs/man/aliases/*.1 $(SHARE)/man/man1; \
 	  for a in tt-smi tt-nvtop; do ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/$$a; \
 	    bin/ttmon completion bash --alias $$a >$(SHARE)/bash-completion/completions/$$a && \
 	    bin/ttmon completion zsh --alias $$a >$(SHARE)/zsh/site-functions/_$$a && \
 	    bin/ttmon completion fish --alias $$a >$(SHARE)/fish/vendor_completions.d/$$a.fish || exit 1; done; fi
+
+.PHONY: uninstall
+uninstall: ## remove what make install put below PREFIX; configuration and history stay
+	for p in ttmon ttmon-sim ttmond; do \
+	  rm -f $(DESTDIR)$(PREFIX)/bin/$$p $(SHARE)/man/man[18]/$$p.[18] $(SHARE)/man/man[18]/$$p-*.[18] \
+	    $(SHARE)/bash-completion/completions/$$p $(SHARE)/zsh/site-functions/_$$p $(SHARE)/fish/vendor_completions.d/$$p.fish; done
+	for a in tt-smi tt-nvtop; do if [ "$$(readlink $(DESTDIR)$(PREFIX)/bin/$$a)" = ttmon ]; then \
+	  rm -f $(DESTDIR)$(PREFIX)/bin/$$a $(SHARE)/man/man1/$$a.1 $(SHARE)/bash-completion/completions/$$a \
+	    $(SHARE)/zsh/site-functions/_$$a $(SHARE)/fish/vendor_completions.d/$$a.fish; fi; done
+	rm -f $(DESTDIR)$(PREFIX)/lib/libttmon.so $(DESTDIR)$(PREFIX)/lib/libttmon.so.1 $(DESTDIR)$(PREFIX)/lib/pkgconfig/ttmon.pc
+	cd lib/include && for f in *; do rm -f $(DESTDIR)$(PREFIX)/include/$$f; done
+	cd packaging/systemd && for u in *; do rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/$$u; done
+	rm -rf $(SHARE)/ttmon
 
 .PHONY: package
 package: ## .deb and .rpm packages and wheels for both architectures, into dist/
