@@ -70,7 +70,7 @@ func (m *memCmd) runBlocks() error {
 		return err
 	}
 	defer h.Close()
-	answer, err := mem.Question{PID: m.blocks.pid, Only: m.ids, From: m.where}.Ask(h)
+	answer, err := mem.Question{PID: m.blocks.pid, Only: m.ids}.Ask(h)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,13 @@ func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collec
 	}
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
 		Patience: c.Collect.Patience.Duration,
-		Sources:  []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims}}, FullScan: fullScan,
+		Sources:  []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims, Find: watched.find}}, FullScan: fullScan,
+		Origin: model.Daemon, Pods: b.pods.current, Alerts: func() []model.Alert {
+			if b.alerts == nil {
+				return nil
+			}
+			return b.alerts()
+		},
 		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute, MaxBlocks: ledgerBlocks}, Ended: b.ledgerLeft,
 	})
 	b.setInterval(c.Collect.Interval.Duration)
@@ -102,13 +108,8 @@ func (b *background) run(ctx context.Context, since func() allocsock.Since) erro
 // collect makes one snapshot. The collector keeps its own deadline.
 func (b *background) collect(ctx context.Context) {
 	s := b.collector.Collect(ctx)
-	s.Source = model.Daemon
 	infos := deviceInfos(s)
 	b.devices.Store(&infos)
-	if b.alerts != nil {
-		s.Alerts = b.alerts()
-	}
-	b.pods.assign(s)
 	b.reports.ledger.SetCapacity(largest(infos))
 	b.feed.Publish(s)
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/podres"
@@ -84,13 +83,14 @@ func (p *pods) ask(ctx context.Context, client *podres.Client) {
 	}
 }
 
-// assign tells a new snapshot.
-func (p *pods) assign(s *model.Snapshot) {
+// current is what it said, unless that is too long ago.
+func (p *pods) current() []model.PodClaim {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.run.LastOK) < kubeletOld {
-		collect.AssignPods(s, p.claims)
+		return p.claims
 	}
+	return nil
 }
 
 // source is how asking did; false where there is no kubelet.

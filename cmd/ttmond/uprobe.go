@@ -11,6 +11,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -109,19 +110,13 @@ func (w *watcher) Claims() claim.Set {
 	return w.source.Claims()
 }
 
-// find is for the API; nil where nothing is watched.
-func (w *watcher) find() func(pid int) (api.BlocksOf, bool) {
+// find finds the allocators of a process, for the collector.
+func (w *watcher) find(pid int) (collect.Allocators, bool) {
 	if w.source == nil {
-		return nil
+		return collect.Allocators{}, false
 	}
-	return func(pid int) (api.BlocksOf, bool) {
-		p, ok := w.source.Find(pid)
-		if !ok {
-			return api.BlocksOf{}, false
-		}
-		uid, err := proc.Owner(hostfs.Root{}, pid)
-		return api.BlocksOf{Process: p, UID: uid}, err == nil
-	}
+	p, ok := w.source.Find(pid)
+	return collect.Allocators{Source: model.FromUprobe, Process: p}, ok
 }
 
 // follow is for the API; nil where nothing is watched.

@@ -27,13 +27,13 @@ func (p *Process) Held() []claim.Held {
 	for _, c := range chips {
 		late := p.Late && !slices.Contains(p.Seen, c)
 		on := slices.DeleteFunc(slices.Clone(p.Allocators), func(a *Allocator) bool { return !slices.Contains(a.Chips, c) })
-		h := claim.Held{Process: id, Chip: claim.Chip{ID: c}, Doubts: p.doubts(late)}
+		h := claim.Held{Process: id, Chip: claim.Chip{ID: c}, Doubts: p.doubts(on, late), Partial: p.missed(c)}
 		h.Bytes, h.Pools = p.sums(on, late)
 		out = append(out, h)
 	}
 	if len(lost) > 0 {
 		h := claim.Held{
-			Process: id, Chip: claim.Chip{Some: true}, Doubts: p.doubts(p.Late),
+			Process: id, Chip: claim.Chip{Some: true}, Doubts: p.doubts(lost, p.Late), Partial: p.missed(0),
 		}
 		h.Bytes, h.Pools = p.sums(lost, p.Late)
 		out = append(out, h)
@@ -41,12 +41,21 @@ func (p *Process) Held() []claim.Held {
 	return out
 }
 
-func (p *Process) doubts(late bool) (list []model.Doubt) {
+func (p *Process) doubts(allocators []*Allocator, late bool) (list []model.Doubt) {
 	if late {
 		list = append(list, model.Doubt{Kind: model.NoticedLate, PID: p.PID})
 	}
 	if p.Lost > 0 {
 		list = append(list, model.Doubt{Kind: model.EventsLost, PID: p.PID, Count: int(min(p.Lost, 1<<31))})
+	}
+	unknown := uint64(0)
+	for _, a := range allocators {
+		for _, l := range a.Lists {
+			unknown += l.sum.AskedUnknown
+		}
+	}
+	if unknown > 0 {
+		list = append(list, model.Doubt{Kind: model.RequestUnknown, PID: p.PID, Count: int(min(unknown, 1<<31))})
 	}
 	return list
 }
@@ -70,14 +79,10 @@ func (p *Process) sums(allocators []*Allocator, late bool) (bytes model.PoolByte
 	for pool := range model.NumPools {
 		var used, occupied model.Sum
 		var current *List
-		inUse := 0
+		inUse, whole := 0, true
 		for _, a := range allocators {
 			for _, l := range a.Pool(pool) {
-				asked := p.bound(l, late)
-				if l.sum.AskedUnknown > 0 {
-					asked = max(asked, model.AtLeast)
-				}
-				used.Add(model.BoundBytes(l.sum.Asked, asked))
+				used.Add(l.Used().Doubted(p.bound(l, late)))
 				if n, known := l.Occupied(); known {
 					occupied.Add(model.BoundBytes(n, p.bound(l, late)))
 				} else if l.sum.Blocks > 0 {
@@ -86,6 +91,7 @@ func (p *Process) sums(allocators []*Allocator, late bool) (bytes model.PoolByte
 				if l.sum.Blocks > 0 {
 					inUse++
 				}
+				whole = whole && l.Exact() && l.Banks > 0
 				if current == nil || l.sum.Blocks > 0 || current.sum.Blocks == 0 {
 					current = l
 				}
@@ -94,7 +100,7 @@ func (p *Process) sums(allocators []*Allocator, late bool) (bytes model.PoolByte
 		if current == nil {
 			continue
 		}
-		bytes[pool], pools[pool].Occupied = used.Bytes(), occupied.Bytes()
+		bytes[pool], pools[pool].Occupied, pools[pool].Whole = used.Bytes(), occupied.Bytes(), whole && p.Lost == 0
 		if current.Banks == 0 || current.Capacity == 0 {
 			continue
 		}

@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -59,5 +60,45 @@ func TestHeldWithDoubts(t *testing.T) {
 	p = &Process{PID: 7, Start: 99, Allocators: []*Allocator{{ID: 1, Chips: []uint64{1}, Lists: []*List{over}}}}
 	if _, bound, _ := p.Held()[0].Bytes[model.DRAM].Best(); bound != model.Unsure {
 		t.Errorf("blocks over each other make a figure that is %v", bound)
+	}
+}
+
+// TestHeldRequestUnknown: a block whose request is not known counts as what it
+// takes, and the figure says that it may be too high.
+func TestHeldRequestUnknown(t *testing.T) {
+	for name, c := range map[string]struct {
+		blocks []Block
+		want   model.Bytes
+		doubts int
+	}{
+		"all known":  {[]Block{{Addr: 64, Size: 4096, Asked: 30000}}, model.ExactBytes(30000), 0},
+		"one is not": {[]Block{{Addr: 64, Size: 4096, Asked: 30000}, {Addr: 8192, Size: 64}}, model.BoundBytes(30000+8*64, model.Unsure), 1},
+		"none is":    {[]Block{{Addr: 64, Size: 4096}}, model.BoundBytes(8*4096, model.Unsure), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := pool(c.blocks...)
+			p := &Process{PID: 7, Start: 99, Allocators: []*Allocator{{ID: 1, Chips: []uint64{11}, Lists: []*List{l}}}}
+			h := p.Held()[0]
+			if h.Bytes[model.DRAM] != c.want || len(h.Doubts) != c.doubts || h.Partial {
+				t.Errorf("used %v, doubts %v, want %v", h.Bytes[model.DRAM], h.Doubts, c.want)
+			}
+			if n, bound, known := h.Pools[model.DRAM].Occupied.Best(); bound != model.Exact || !known || n < 8*4096 {
+				t.Errorf("occupied %v", h.Pools[model.DRAM].Occupied)
+			}
+			text, err := json.Marshal(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said struct {
+				Used  uint64 `json:"used_bytes"`
+				Bound string `json:"used_bound"`
+			}
+			if err := json.Unmarshal(text, &said); err != nil {
+				t.Fatal(err)
+			}
+			if n, bound, _ := c.want.Best(); said.Used != n || said.Bound != bound.String() {
+				t.Errorf("JSON has %+v, want %d %v", said, n, bound)
+			}
+		})
 	}
 }

@@ -20,7 +20,8 @@ type listJSON struct {
 	Contradictions uint64  `json:"contradictions,omitzero"`
 	FreedUnseen    uint64  `json:"freed_unseen,omitzero"`
 	Inherited      bool    `json:"inherited,omitzero"`
-	Used           uint64  `json:"used_bytes"`
+	Used           *uint64 `json:"used_bytes"`
+	UsedBound      string  `json:"used_bound,omitzero"`
 	AskedUnknown   uint64  `json:"blocks_of_unknown_request,omitzero"`
 	BankBytes      uint64  `json:"bank_used_bytes"`
 	Occupied       *uint64 `json:"occupied_bytes"`
@@ -34,8 +35,11 @@ func (l *List) MarshalJSON() ([]byte, error) {
 	j := listJSON{
 		Pool: l.Pool.String(), Geometry: l.Geometry, Origin: l.Origin, Exact: l.Exact(), Cut: l.Cut,
 		Contradictions: l.Contradictions, FreedUnseen: l.FreedUnseen, Inherited: l.Inherited,
-		Used: l.sum.Asked, AskedUnknown: l.sum.AskedUnknown, BankBytes: l.sum.BankBytes,
+		AskedUnknown: l.sum.AskedUnknown, BankBytes: l.sum.BankBytes,
 		Peak: l.Peak, Blocks: make([]Block, 0, l.sum.Blocks),
+	}
+	if used, bound, known := l.Used().Best(); known {
+		j.Used, j.UsedBound = &used, bound.String()
 	}
 	if occupied, known := l.Occupied(); known {
 		j.Occupied = &occupied

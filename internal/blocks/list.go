@@ -67,6 +67,7 @@ type Usage struct {
 	BankBytes    uint64 // taken from each bank
 	Asked        uint64 // by the buffers whose request is known
 	AskedUnknown uint64 // blocks whose request is not known
+	UnknownBytes uint64 // that those take from each bank
 }
 
 // Peak is the most that a list ever held while it was watched.
@@ -101,6 +102,7 @@ func (l *List) Alloc(b Block) {
 	l.sum.Asked += b.Asked
 	if b.Asked == 0 {
 		l.sum.AskedUnknown++
+		l.sum.UnknownBytes += b.Size
 	}
 	if l.sum.BankBytes > l.Peak.BankBytes {
 		l.Peak.BankBytes, l.Peak.BankAt = l.sum.BankBytes, b.Born
@@ -133,6 +135,7 @@ func (l *List) remove(addr uint64) (Block, bool) {
 	l.sum.Asked -= b.Asked
 	if b.Asked == 0 {
 		l.sum.AskedUnknown--
+		l.sum.UnknownBytes -= b.Size
 	}
 	return b, true
 }
@@ -155,6 +158,25 @@ func (l *List) Usage() Usage { return l.sum }
 
 // Exact says that the blocks are all there are.
 func (l *List) Exact() bool { return l.Origin == FromStart && l.Contradictions == 0 }
+
+// Used is what the buffers in the list asked for. A block whose request is not
+// known counts as what it takes, which is no less: the sum may then be too high.
+func (l *List) Used() model.Bytes {
+	bound := model.Exact
+	switch {
+	case l.Contradictions > 0:
+		bound = model.Unsure
+	case l.Origin == Late:
+		bound = model.AtLeast
+	}
+	if l.sum.AskedUnknown == 0 {
+		return model.BoundBytes(l.sum.Asked, bound)
+	}
+	if l.Banks == 0 {
+		return model.BoundBytes(l.sum.Asked, max(bound, model.AtLeast))
+	}
+	return model.BoundBytes(l.sum.Asked+l.sum.UnknownBytes*l.Banks, model.Unsure)
+}
 
 // Occupied is what the blocks take from the pool, over all banks; known is
 // false while the number of banks is not known.

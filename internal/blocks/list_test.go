@@ -109,10 +109,16 @@ func TestListAgainstBruteForce(t *testing.T) {
 func check(t *rapid.T, l *List, want *bank, used, peak uint64) {
 	var usage Usage
 	usage.BankBytes, usage.Blocks = used, uint64(len(want.asked))
-	for _, asked := range want.asked {
+	for addr, asked := range want.asked {
 		usage.Asked += asked
-		if asked == 0 {
-			usage.AskedUnknown++
+		if asked != 0 {
+			continue
+		}
+		usage.AskedUnknown++
+		for _, owner := range want.owner {
+			if owner == addr+1 {
+				usage.UnknownBytes += unit
+			}
 		}
 	}
 	if got := l.Usage(); got != usage {

@@ -79,6 +79,36 @@ func (p *Process) Whole(a *Allocator) bool {
 	return !p.Late || len(a.Chips) > 0 && !slices.ContainsFunc(a.Chips, func(c uint64) bool { return !slices.Contains(p.Seen, c) })
 }
 
+// Complete reports whether nothing that the process holds is known to be
+// missing.
+func (p *Process) Complete() bool {
+	for _, a := range p.Allocators {
+		if !p.Whole(a) {
+			return false
+		}
+	}
+	return p.listsExact() && p.Lost == 0 && (!p.Late || len(p.Allocators) > 0)
+}
+
+// listsExact reports whether all blocks of every list with blocks are known.
+func (p *Process) listsExact() bool {
+	for _, a := range p.Allocators {
+		for _, l := range a.Lists {
+			if !l.Exact() && l.sum.Blocks > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// missed reports whether something of the process on a chip may be missing. A
+// chip that it opened while it was watched is known whole, even if the process
+// is older.
+func (p *Process) missed(chip uint64) bool {
+	return p.Lost > 0 || p.Late && !slices.Contains(p.Seen, chip) || !p.listsExact()
+}
+
 // Blocks counts the live blocks of all allocators.
 func (p *Process) Blocks() (n uint64) {
 	for _, a := range p.Allocators {

@@ -55,7 +55,10 @@ type Pools [model.NumPools]Pool
 
 // Pool is one pool of an allocator, over all banks of the chip.
 type Pool struct {
-	Occupied    model.Bytes // what the blocks take
+	Occupied model.Bytes // what the blocks take
+	// Whole: all blocks of the allocators that were found are known, though the
+	// process may have others.
+	Whole       bool
 	Capacity    model.Reading[uint64]
 	Free        model.Reading[uint64]
 	LargestFree model.Reading[uint64]

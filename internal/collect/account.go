@@ -9,19 +9,43 @@ import (
 
 // account is what a chip holds, while it is being added up.
 type account struct {
-	used, occupied [model.NumPools]model.Sum
-	stale          model.Sum
-	doubts         []model.Doubt
-	cb             []model.CBMeaning
-	why            model.Status // of the first region that says nothing; Known if all do
-	region         string
-	spoken         bool // a source has something to say of the chip
-	holders        int  // live claims
-	allocators     []*claim.Pools
+	used       [model.NumPools]model.Sum
+	occupied   [model.NumPools]occupancy
+	stale      model.Sum
+	doubts     []model.Doubt
+	cb         []model.CBMeaning
+	why        model.Status // of the first region that says nothing; Known if all do
+	region     string
+	spoken     bool // a source has something to say of the chip
+	holders    int  // live claims
+	allocators []*claim.Pools
 
 	id      model.Reading[uint64]
 	match   place
 	holding []int // pids of live holders
+}
+
+// occupancy adds up what the blocks of a pool take. Views prefer it to what
+// buffers asked for, so one part that is unknown makes all of it unknown: the
+// rest alone would be shown as the whole.
+type occupancy struct {
+	sum     model.Sum
+	unknown bool
+}
+
+func (o *occupancy) add(b model.Bytes) {
+	if !b.Known() {
+		o.unknown = true
+		return
+	}
+	o.sum.Add(b)
+}
+
+func (o *occupancy) bytes() model.Bytes {
+	if o.unknown {
+		return model.Bytes{}
+	}
+	return o.sum.Bytes()
 }
 
 // regionPools are the pools that every source accounts for.
@@ -59,6 +83,12 @@ func (j *join) accountChips() {
 			}
 			if c.Why != model.Known {
 				a.why = c.Why
+				a.stale.Miss(c.Why)
+			}
+			for i := range c.Doubts {
+				if deadOrAlive[c.Doubts[i].Kind] {
+					a.stale.Miss(model.Absent)
+				}
 			}
 			a.doubts = model.AddDoubts(a.doubts, c.Doubts...)
 			for pool, b := range c.Together {
@@ -162,14 +192,27 @@ func (a *account) enter(h *holding) {
 	if h.CB != "" && h.Bytes[model.CB].Known() && !slices.Contains(a.cb, h.CB) {
 		a.cb = append(a.cb, h.CB)
 	}
-	if h.Pools == nil {
-		return
+	if h.Pools != nil {
+		a.allocators = append(a.allocators, h.Pools)
 	}
-	a.allocators = append(a.allocators, h.Pools)
-	for pool := range h.Pools {
-		if h.Pools[pool].Occupied.Known() {
-			a.occupied[pool].Add(h.Pools[pool].Occupied)
-		}
+	for _, pool := range blockPools() {
+		a.occupy(h.Held, pool)
+	}
+}
+
+// blockPools are the pools that allocators keep blocks of.
+func blockPools() []model.Pool { return []model.Pool{model.DRAM, model.L1, model.L1Small, model.Trace} }
+
+// occupy enters what the blocks of a claim take of a pool.
+func (a *account) occupy(h *claim.Held, pool model.Pool) {
+	seen := h.Pools != nil
+	switch {
+	case seen && h.Pools[pool].Occupied.Known():
+		a.occupied[pool].add(h.Pools[pool].Occupied)
+	case h.Bytes[pool].Exactly(0):
+	case seen && !h.Partial && h.Bytes[pool].Status() == model.Absent: // its allocator has no such pool
+	default:
+		a.occupied[pool].unknown = true
 	}
 }
 

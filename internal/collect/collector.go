@@ -39,6 +39,12 @@ type Options struct {
 	Ledgers track.Options
 	// Ended is called, where it is not nil, with each of those, once.
 	Ended func(track.Ended)
+	// Origin is who makes the snapshots; empty stands for model.Direct.
+	Origin model.Origin
+	// Pods and Alerts are what else is known about the host at the moment of a
+	// snapshot; nil where there are none.
+	Pods   func() []model.PodClaim
+	Alerts func() []model.Alert
 }
 
 // DefaultPatience is such that a command answers within a second.
@@ -67,6 +73,9 @@ type Collector struct {
 
 	sources  []Source
 	ended    func(track.Ended)
+	origin   model.Origin
+	pods     func() []model.PodClaim
+	alerts   func() []model.Alert
 	chips    chips
 	openings openings
 
@@ -79,7 +88,11 @@ func New(root hostfs.Root, opts Options) *Collector {
 	if opts.Patience == 0 {
 		opts.Patience = DefaultPatience
 	}
+	if opts.Origin == "" {
+		opts.Origin = model.Direct
+	}
 	c := &Collector{
+		origin: opts.Origin, pods: opts.Pods, alerts: opts.Alerts,
 		root:      root,
 		patience:  opts.Patience,
 		driver:    kmd.New(root),
@@ -130,19 +143,6 @@ func (c *Collector) Numbered(id model.ProcessID, number int) (at model.ChipPlace
 	return at, ok
 }
 
-// Ledger is the ledger that a process keeps itself, as of the last Collect. It
-// does not wait for one that is under way.
-func (c *Collector) Ledger(pid int) (track.Process, bool) {
-	if list := c.keepers.Load(); list != nil {
-		for _, p := range *list {
-			if p.PID == pid {
-				return p, true
-			}
-		}
-	}
-	return track.Process{}, false
-}
-
 // Collect makes a snapshot. It takes no longer than the collector's patience
 // and a little: what has not answered by then is in the snapshot, marked.
 func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
@@ -159,7 +159,7 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 		sweep = c.driver.Read(deadline)
 		return sweep.Loaded || len(sweep.Unbound) == 0
 	})
-	s := &model.Snapshot{Time: time.Now(), Source: model.Direct, Simulated: c.simulated, Host: c.host}
+	s := &model.Snapshot{Time: time.Now(), Source: c.origin, Simulated: c.simulated, Host: c.host}
 	s.Host.DriverLoaded = sweep.Loaded
 	s.Host.DriverVersion = sweep.Driver
 	s.Host.Unbound = sweep.Unbound
@@ -175,6 +175,12 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	c.estimate(s, sweep)
 	c.addMemory(s, sweep, run)
 	run("umd", func() { c.addLocks(s) })
+	if c.pods != nil {
+		assignPods(s, c.pods())
+	}
+	if c.alerts != nil {
+		s.Alerts = c.alerts()
+	}
 	return s
 }
 

@@ -61,7 +61,7 @@ func (j *join) run() {
 	j.placeAll()
 	for id := range j.held {
 		j.choose(id)
-		j.complete(id)
+		j.merge(id)
 	}
 	j.accountChips()
 	for i := range j.snap.Processes {
@@ -201,74 +201,4 @@ func (j *join) numbers() map[model.ProcessID]map[int]model.ChipPlace {
 		}
 	}
 	return all
-}
-
-// ranks orders the sources. A complete one always wins over one that is known
-// not to have heard everything.
-var ranks = []model.Source{
-	model.FromTrack, model.FromUprobe, model.FromSocket, model.FromFDInfo, model.FromDriver, model.FromShm,
-}
-
-// choose decides which source speaks for a process.
-func (j *join) choose(id model.ProcessID) {
-	best, bestRank := model.Source(""), 0
-	for _, source := range ranks {
-		n, partial := 0, false
-		for i := range j.held[id] {
-			if h := &j.held[id][i]; h.source == source && (!h.refused || !j.others(id, source)) {
-				n++
-				partial = partial || h.Partial
-			}
-		}
-		rank := slices.Index(ranks, source)
-		if partial {
-			rank += len(ranks)
-		}
-		if n > 0 && (best == "" || rank < bestRank) {
-			best, bestRank = source, rank
-		}
-	}
-	j.chosen[id] = best
-}
-
-// complete fills in the pools that the chosen source does not speak of, as
-// circular buffers of an allocator that is seen from outside, from one that
-// does, on the same chip.
-func (j *join) complete(id model.ProcessID) {
-	list := j.held[id]
-	for i := range list {
-		h := &list[i]
-		if h.source != j.chosen[id] || h.refused || h.at.device == noPlace {
-			continue
-		}
-		for k := range list {
-			if o := &list[k]; o.source != h.source && !o.refused && o.at == h.at {
-				h.Held = withPools(h.Held, o.Held)
-			}
-		}
-	}
-}
-
-// withPools is h with the pools that only o speaks of.
-func withPools(h, o *claim.Held) *claim.Held {
-	missing := func(pool int) bool { return h.Bytes[pool].Status() == model.Absent && o.Bytes[pool].Known() }
-	if !slices.ContainsFunc(model.Pools(), func(p model.Pool) bool { return missing(int(p)) }) || lost(h.Doubts) {
-		return h
-	}
-	both := *h
-	for pool := range both.Bytes {
-		if missing(pool) {
-			both.Bytes[pool] = o.Bytes[pool]
-		}
-	}
-	if both.CB == "" {
-		both.CB = o.CB
-	}
-	return &both
-}
-
-// others tells whether another source than the given one, that is believed,
-// speaks for a process.
-func (j *join) others(id model.ProcessID, source model.Source) bool {
-	return slices.ContainsFunc(j.held[id], func(h holding) bool { return h.source != source && !h.refused })
 }

@@ -14,6 +14,9 @@ import (
 type Source struct {
 	Name   string
 	Claims func() claim.Set
+	// Find finds the allocators of a process; nil for a source that does not
+	// see any.
+	Find func(pid int) (Allocators, bool)
 }
 
 // addMemory asks every source who holds what, and joins the answers. run runs

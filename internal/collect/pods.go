@@ -6,10 +6,9 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// AssignPods joins what the kubelet says with a snapshot that nobody has seen yet:
-// devices learn which pods they were given to, and processes in pods, of which
+// assignPods joins what the kubelet says with a snapshot: devices learn which pods they were given to, and processes in pods, of which
 // their cgroup tells only the uid, the names of theirs.
-func AssignPods(s *model.Snapshot, claims []model.PodClaim) {
+func assignPods(s *model.Snapshot, claims []model.PodClaim) {
 	for _, c := range claims {
 		for i := range s.Devices {
 			if d := &s.Devices[i]; claimed(d, c.Names) {

@@ -25,7 +25,7 @@ func TestAssignPods(t *testing.T) {
 		},
 		Processes: []model.Process{process("u1", 0, 1), process("u2", 2), process("", 0), named, process("u5", 12)},
 	}
-	AssignPods(s, []model.PodClaim{
+	assignPods(s, []model.PodClaim{
 		claim("llama", "0000:01:00.0"), claim("llama", "tenstorrent.com/card=1"),
 		claim("a", "tt-2"), claim("b", "/dev/tenstorrent/2"), claim("other", "gpu-7"),
 	})

@@ -70,6 +70,10 @@ var regionDoubts = map[model.DoubtKind]bool{
 	model.RegionMisnamed: true,
 }
 
+// deadOrAlive are the doubts about a slot of which is not known whether its
+// process lives: it may be what a dead one left.
+var deadOrAlive = map[model.DoubtKind]bool{model.SlotUnseen: true, model.SlotUnproven: true, model.SlotUndecided: true}
+
 // finish gives a chip of a device its figures.
 func (j *join) finish(d *model.Device, chip *model.Chip, a *account) {
 	if id, ok := a.id.Get(); ok {
@@ -79,7 +83,7 @@ func (j *join) finish(d *model.Device, chip *model.Chip, a *account) {
 		chip.Region = a.region
 	}
 	switch {
-	case a.holders == 0 && j.idle(d.Index):
+	case a.holders == 0 && (j.idle(d.Index) || j.othersOnly(d)):
 		a.dropRegionDoubts()
 		a.nobody()
 	case a.holders == 0 && j.covered(d) && model.WorstBound(a.doubts) == model.Exact && a.why == model.Known:
@@ -102,6 +106,28 @@ func (a *account) nobody() {
 		a.used[pool] = model.Sum{}
 		a.used[pool].Add(model.ExactBytes(0))
 	}
+}
+
+// othersOnly reports whether every process that has a device open is known not
+// to use tt-metal: none of them takes anything from its allocator.
+func (j *join) othersOnly(d *model.Device) bool {
+	if d.HiddenFDs+j.snap.Host.HiddenFDs > 0 || slices.ContainsFunc(d.Doubts, func(q model.Doubt) bool { return q.Kind == model.UsersUnknown }) {
+		return false
+	}
+	others := false
+	for i := range j.snap.Processes {
+		p := &j.snap.Processes[i]
+		for k := range p.Devices {
+			switch {
+			case p.Devices[k].Device != d.Index || p.State == model.Exited:
+			case p.Devices[k].Source == "" && j.silent[p.ID()].Kind == model.NotTTMetal:
+				others = true
+			default:
+				return false
+			}
+		}
+	}
+	return others
 }
 
 // used tells whether a process has the device open, as far as is known.
@@ -146,11 +172,11 @@ func (a *account) fill(m *model.Memory) {
 		}
 		s.Doubt(bound)
 		m.Pools[pool].Used = s.Bytes()
-		if !a.occupied[pool].Empty() {
-			m.Pools[pool].Occupied = a.occupied[pool].Bytes()
+		if a.whole() {
+			m.Pools[pool].Occupied = a.occupied[pool].bytes()
 		}
 	}
-	if len(a.allocators) == 1 && a.holders == 1 {
+	if len(a.allocators) == 1 && a.holders == 1 && a.whole() {
 		for pool, p := range a.allocators[0] {
 			to := &m.Pools[pool]
 			to.Free, to.LargestFree = p.Free, p.LargestFree
@@ -164,16 +190,17 @@ func (a *account) fill(m *model.Memory) {
 	} else if len(a.cb) > 1 {
 		m.CB = model.CBMixed
 	}
-	m.Stale = a.stale.Bytes()
-	if a.stale.Empty() {
-		m.Stale = model.NoBytes(model.Absent)
-		if a.spoken && a.why == model.Known {
-			m.Stale = model.ExactBytes(0)
-		} else if a.why != model.Known {
-			m.Stale = model.NoBytes(a.why)
-		}
+	if a.spoken {
+		a.stale.Add(model.ExactBytes(0)) // what was read of its regions has no more
 	}
+	m.Stale = a.stale.Bytes()
 	m.Tracking = a.tracking(m)
+}
+
+// whole reports whether no holder is missing from an account: none of its
+// doubts, and no region that could not be read, hides one.
+func (a *account) whole() bool {
+	return a.why == model.Known && model.WorstBound(a.doubts) == model.Exact
 }
 
 // tracking says how far the figures of a chip go.
@@ -228,17 +255,23 @@ func sumDevice(d *model.Device) {
 	m.Stale = stale.Bytes()
 	for pool := range m.Pools {
 		to := &m.Pools[pool]
-		var used, occupied model.Sum
+		var used model.Sum
+		var occupied occupancy
+		seen := false // one allocator at least
 		for i := range d.Chips {
 			c := &d.Chips[i].Memory.Pools[pool]
 			used.Add(c.Used)
-			if c.Occupied.Known() {
-				occupied.Add(c.Occupied)
-			} else if !c.Used.Exactly(0) {
-				occupied.Miss(model.Absent)
+			seen = seen || c.Occupied.Known()
+			if c.Used.Exactly(0) && !c.Occupied.Known() {
+				occupied.add(model.ExactBytes(0))
+			} else {
+				occupied.add(c.Occupied)
 			}
 		}
-		to.Used, to.Occupied = used.Bytes(), occupied.Bytes()
+		to.Used = used.Bytes()
+		if seen {
+			to.Occupied = occupied.bytes()
+		}
 		sumAllocators(d, model.Pool(pool))
 	}
 }

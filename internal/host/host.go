@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
-	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/hostfs"
@@ -236,27 +235,4 @@ func (h *Host) Buffers(ctx context.Context, t act.Target) ([]act.Buffer, error) 
 		}
 	}
 	return out, nil
-}
-
-// Blocks asks for the allocators of a process: the daemon, or the ledger that
-// the process keeps itself. As with buffers, it has a connection of its own.
-func (h *Host) Blocks(ctx context.Context, t act.Target) (*blocks.Process, error) {
-	if path := h.Socket(); path != "" {
-		c := client.New(path)
-		defer c.Close()
-		if p, err := c.Blocks(ctx, t.PID); err == nil {
-			return p, nil
-		}
-	}
-	if h.Named || h.Root != (hostfs.Root{}) {
-		return nil, act.ErrUnknown
-	}
-	r := track.NewReader(track.Options{})
-	defer r.Close()
-	for _, p := range r.Read([]model.ProcessID{{PID: t.PID, StartTicks: t.StartTicks}}).Processes {
-		if p.PID == t.PID {
-			return p.State, nil
-		}
-	}
-	return nil, act.ErrUnknown
 }

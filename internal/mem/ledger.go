@@ -17,24 +17,8 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// ledger finds the ledger that a process keeps itself: then no daemon is needed,
-// and tags and call sites are known.
-func (q Question) ledger() (p track.Process, found bool) {
-	if q.PID <= 0 || q.From.Daemon != "" || q.From.Root != "" {
-		return p, false
-	}
-	r := track.NewReader(track.Options{})
-	defer r.Close()
-	for _, p := range r.Read([]model.ProcessID{{PID: q.PID}}).Processes {
-		if p.PID == q.PID {
-			return p, true
-		}
-	}
-	return p, false
-}
-
 // fromLedger answers from the ledger of a process.
-func (q Question) fromLedger(h *host.Host, p track.Process) *Answer {
+func fromLedger(h *host.Host, p track.Process) *Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	snap, err := h.Next(ctx)
@@ -44,8 +28,8 @@ func (q Question) fromLedger(h *host.Host, p track.Process) *Answer {
 	a := &Answer{Processes: []*blocks.Process{p.State}, Snapshot: snap, Time: time.Now(), ledger: &p}
 	a.Refresh = func(_ context.Context, ascii bool) bank.Answer {
 		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{Title: title(snap, p.PID), Chip: words.ChipNames(snap), ASCII: ascii}}
-		now, ok := q.ledger()
-		if !ok || now.Start != p.Start {
+		now, ok := h.Ledger(model.ProcessID{PID: p.PID, StartTicks: p.Start})
+		if !ok {
 			answer.Err = fmt.Errorf("process %d has exited", p.PID)
 			return answer
 		}

@@ -45,13 +45,16 @@ type Answer struct {
 type Question struct {
 	PID  int // 0: all
 	Only selection.Selection
-	From host.Options
 }
 
 // Ask answers a question from the ledger of the process, or else from ttmond.
 func (q Question) Ask(h *host.Host) (*Answer, error) {
-	if p, ok := q.ledger(); ok {
-		return q.fromLedger(h, p), nil
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if q.PID != 0 {
+		if a, err := h.Allocators(ctx, model.ProcessID{PID: q.PID}); err == nil && a.Ledger != nil {
+			return fromLedger(h, *a.Ledger), nil
+		}
 	}
 	path := h.Socket()
 	if path == "" {
@@ -59,8 +62,6 @@ func (q Question) Ask(h *host.Host) (*Answer, error) {
 	}
 	c := client.New(path)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
 	snap, err := c.Snapshot(ctx)
 	if err != nil {
 		return nil, exit.With(exit.Internal, "%w", err)

@@ -61,6 +61,9 @@ const (
 	ReportRejected DoubtKind = "report_rejected"
 	// NoticedLate: it was there before anybody watched its allocator.
 	NoticedLate DoubtKind = "noticed_late"
+	// RequestUnknown: how much some of its buffers asked for is not known; they
+	// count as what they take. (Count: blocks)
+	RequestUnknown DoubtKind = "request_unknown"
 	// EventsLost: events of its allocator were lost. (Count)
 	EventsLost DoubtKind = "events_lost"
 	// TooFast: it allocates so often that it is not watched any more. (Count: per second)
@@ -198,7 +201,7 @@ var effects = map[DoubtKind]Bound{
 	OtherThreads: Unsure, GraphCapture: Unsure, SlotMaybeAdopted: Unsure, OwnerGuessed: Unsure,
 	RecordsErased: AtLeast, SlotsFull: AtLeast, FigureImpossible: AtLeast,
 	ReportLate: AtLeast, ReportOverLimit: AtLeast, ReportRejected: Unsure,
-	NoticedLate: AtLeast, EventsLost: Unsure, TooFast: Unsure, ChipUnknown: AtLeast, NotBelieved: AtLeast,
+	NoticedLate: AtLeast, RequestUnknown: Unsure, EventsLost: Unsure, TooFast: Unsure, ChipUnknown: AtLeast, NotBelieved: AtLeast,
 
 	ProcessDenied: AtLeast, ProcessUnreadable: AtLeast, RegionUnreachable: AtLeast, OldRelease: AtLeast,
 	TrackingDisabled: AtLeast, ShutOut: AtLeast, LayoutMismatch: AtLeast, NotAttached: AtLeast, NothingKnown: AtLeast, OtherChipsOnly: AtLeast,

@@ -5,7 +5,7 @@ package model
 func DoubtKinds() []DoubtKind {
 	return []DoubtKind{
 		OtherThreads, GraphCapture, SlotAdopted, SlotMaybeAdopted, OwnerGuessed, SlotShared, RecordsErased,
-		SlotsFull, FigureImpossible, ReportLate, ReportOverLimit, ReportRejected, NoticedLate, EventsLost, TooFast,
+		SlotsFull, FigureImpossible, ReportLate, ReportOverLimit, ReportRejected, NoticedLate, RequestUnknown, EventsLost, TooFast,
 		ChipUnknown, SourcesDisagree, NotBelieved, NumberUnknown, ProcessDenied, ProcessUnreadable,
 		RegionUnreachable, NotTTMetal, OldRelease, TrackingDisabled, ShutOut, LayoutMismatch, NotAttached,
 		OtherChipsOnly, AllocatorUnknown, TooManyBlocks, LibraryUnwatched, NothingKnown, SlotUnseen, SlotUnproven, SlotUndecided, SlotsChanging, SlotsOverflowed,

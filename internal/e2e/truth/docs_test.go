@@ -12,7 +12,7 @@ import (
 )
 
 // TestDocs: docs/truth.md names scenarios and tests that there are, and
-// something for each letter.
+// something for each letter and number.
 func TestDocs(t *testing.T) {
 	root, err := ttnn.Repository()
 	if err != nil {
@@ -30,27 +30,34 @@ func TestDocs(t *testing.T) {
 			known[after] = true
 		}
 	}
+	var keys []string
 	for letter := 'a'; letter <= 'w'; letter++ {
-		line := regexp.MustCompile(`(?m)^\| ` + string(letter) + ` \|.*\|(.*)\|$`).FindStringSubmatch(string(page))
+		keys = append(keys, string(letter))
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\| ([0-9]+) \|`).FindAllStringSubmatch(string(page), -1) {
+		keys = append(keys, m[1])
+	}
+	for _, key := range keys {
+		line := regexp.MustCompile(`(?m)^\| ` + key + ` \|.*\|(.*)\|$`).FindStringSubmatch(string(page))
 		if line == nil {
-			t.Errorf("nothing is said of %c", letter)
+			t.Errorf("nothing is said of %s", key)
 			continue
 		}
 		names := 0
 		for _, m := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(line[1], -1) {
 			names++
 			if !known[m[1]] {
-				t.Errorf("%c: there is no scenario %q", letter, m[1])
+				t.Errorf("%s: there is no scenario %q", key, m[1])
 			}
 		}
 		for _, m := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(line[1], -1) {
 			names++
 			if !tests[m[1]] {
-				t.Errorf("%c: there is no %s", letter, m[1])
+				t.Errorf("%s: there is no %s", key, m[1])
 			}
 		}
 		if names == 0 {
-			t.Errorf("%c is kept by nothing", letter)
+			t.Errorf("%s is kept by nothing", key)
 		}
 	}
 	real := 0

@@ -84,5 +84,6 @@ func scenarios() (list []scenario) {
 	list = append(list, slotScenarios()...)
 	list = append(list, rightsScenarios()...)
 	list = append(list, watchedScenarios()...)
+	list = append(list, mixedScenarios()...)
 	return append(list, screenScenarios()...)
 }

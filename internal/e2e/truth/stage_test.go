@@ -236,7 +236,25 @@ func (s *stage) device(snap *model.Snapshot, index int, truth ttnn.Held, pools .
 	}
 	for _, p := range pools {
 		s.figure(fmt.Sprintf("device %d %s", index, p), truth[p.String()], d.Memory.Pools[p].Used, s.beside(snap, index))
+		s.occupied(fmt.Sprintf("device %d %s occupied", index, p), truth[p.String()], d.Memory.Pools[p].Occupied, s.beside(snap, index))
 	}
+}
+
+// occupied adds a row for what is taken of a pool, where it is known: blocks are
+// no smaller than what was asked for, and in DRAM of tensors this large hardly
+// larger.
+func (s *stage) occupied(what string, asked uint64, said model.Bytes, doubts []model.Doubt) {
+	s.Helper()
+	n, bound, known := said.Best()
+	switch {
+	case !known:
+		return
+	case bound == model.Exact && n >= asked && (asked < mib || n < asked+asked/4):
+		asked = n
+	case bound == model.AtLeast && n >= asked && n < asked+asked/4:
+		asked = n
+	}
+	s.figure(what, asked, said, doubts)
 }
 
 // beside are the doubts that a user finds beside the figures of a device: its

@@ -136,6 +136,40 @@ func watchedThreads(s *stage, d *daemon, release string) {
 	s.exactly(d, j.Held, model.DRAM)
 }
 
+// ownBlocks adds rows for what ttmon mem -p says that the buffers of a program
+// asked for.
+func (s *stage) ownBlocks(d *daemon, j *ttnn.Job) {
+	s.Helper()
+	r := s.run(filepath.Join(bin, "ttmon"), "mem", "-p", fmt.Sprint(j.PID), "--daemon", d.api, "--json")
+	var doc struct {
+		Processes []struct {
+			Allocators []struct {
+				Pools []struct {
+					Pool  string
+					Used  *uint64 `json:"used_bytes"`
+					Bound string  `json:"used_bound"`
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(r.out), &doc); err != nil || len(doc.Processes) != 1 {
+		s.Fatalf("ttmon mem -p: %v\n%s%s", err, r.out, r.err)
+	}
+	var all model.Sum
+	for _, a := range doc.Processes[0].Allocators {
+		for _, p := range a.Pools {
+			switch bound := map[string]model.Bound{"at_least": model.AtLeast, "unsure": model.Unsure}[p.Bound]; {
+			case p.Pool != "dram":
+			case p.Used == nil:
+				all.Miss(model.Absent)
+			default:
+				all.Add(model.BoundBytes(*p.Used, bound))
+			}
+		}
+	}
+	s.figure("mem -p dram", j.Held["dram"], all.Bytes(), []model.Doubt{{Kind: model.RequestUnknown}})
+}
+
 // edge asks ttmon for the largest tensor that fits and for one of a page more,
 // and lets the program try both.
 func (s *stage) edge(d *daemon, j *ttnn.Job, pool string) {

@@ -29,27 +29,9 @@ func (s *Source) claims() claim.Set {
 			continue
 		}
 		s.books.guessChips(p)
-		for _, h := range p.Held() {
-			h.Partial = h.Partial || p.missed(h.Chip.ID)
-			set.Held = append(set.Held, h)
-		}
+		set.Held = append(set.Held, p.Held()...)
 	}
 	return set
-}
-
-// missed says whether something of a process on a chip may not be in its
-// books. A chip that it opened while it was watched is known whole, even if
-// the process was there before.
-func (p *process) missed(chip uint64) bool {
-	if p.Lost > 0 || p.Late && !slices.Contains(p.Seen, chip) {
-		return true
-	}
-	for _, l := range p.lists {
-		if !l.Exact() && l.Usage().Blocks > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // guessChips gives the chip of a process that has opened one only to its

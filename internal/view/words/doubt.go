@@ -112,7 +112,9 @@ func aboutReports(d *model.Doubt) (string, bool) {
 	case model.ReportRejected:
 		return plural(d.Count, "report", "reports") + " could not be understood", true
 	case model.NoticedLate:
-		return "there before its allocator was watched: what it held before is " + notCounted, true
+		return "there before its allocator was watched: pools that it has not used since are " + notCounted, true
+	case model.RequestUnknown:
+		return plural(d.Count, "buffer", "buffers") + " whose requested size is not known count as the blocks that they take: the figures may be too high", true
 	case model.EventsLost:
 		return plural(d.Count, "event", "events") + " of its allocator were lost", true
 	case model.TooFast:

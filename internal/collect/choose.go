@@ -1,0 +1,188 @@
+package collect
+
+import (
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/track"
+)
+
+// This file decides which source is believed, for figures and for blocks: two
+// are never added.
+
+// ranks orders the sources, the best first.
+var ranks = []model.Source{
+	model.FromTrack, model.FromUprobe, model.FromSocket, model.FromFDInfo, model.FromDriver, model.FromShm,
+}
+
+// rank is the place of a source, the best first. A source that is known to
+// miss something of a process ranks below all that are not.
+func rank(source model.Source, partial bool) int {
+	n := slices.Index(ranks, source)
+	if partial {
+		n += len(ranks)
+	}
+	return n
+}
+
+// Allocators is what one source knows of the allocators of a process.
+type Allocators struct {
+	Source  model.Source
+	Process *blocks.Process
+	// Ledger is what Process was made of, with tags and call sites; nil where
+	// the process keeps none.
+	Ledger *track.Process
+}
+
+// Believe chooses among what sources know of the allocators of one process, by
+// the rule of the join; ok is false for an empty list.
+func Believe(list ...Allocators) (best Allocators, ok bool) {
+	for _, a := range list {
+		if !ok || rank(a.Source, !a.Process.Complete()) < rank(best.Source, !best.Process.Complete()) {
+			best, ok = a, true
+		}
+	}
+	return best, ok
+}
+
+// Blocks finds the allocators of a process: those of its ledger as of the last
+// Collect, or what another source sees. It does not wait for a Collect that is
+// under way.
+func (c *Collector) Blocks(pid int) (Allocators, bool) {
+	var list []Allocators
+	if keepers := c.keepers.Load(); keepers != nil {
+		for i := range *keepers {
+			if p := &(*keepers)[i]; p.PID == pid {
+				list = append(list, Allocators{Source: model.FromTrack, Process: p.State, Ledger: p})
+			}
+		}
+	}
+	for _, s := range c.sources {
+		if s.Find == nil {
+			continue
+		}
+		if a, ok := s.Find(pid); ok {
+			list = append(list, a)
+		}
+	}
+	return Believe(list...)
+}
+
+// choose decides which source speaks for a process. Where another one knows a
+// pool better, merge takes that pool from it.
+func (j *join) choose(id model.ProcessID) {
+	best, bestRank := model.Source(""), 0
+	for _, source := range ranks {
+		n, partial := 0, false
+		for i := range j.held[id] {
+			if h := &j.held[id][i]; h.source == source && (!h.refused || !j.others(id, source)) {
+				n++
+				partial = partial || h.Partial
+			}
+		}
+		if r := rank(source, partial); n > 0 && (best == "" || r < bestRank) {
+			best, bestRank = source, r
+		}
+	}
+	j.chosen[id] = best
+}
+
+// others reports whether another source than the given one, that is believed,
+// speaks for a process.
+func (j *join) others(id model.ProcessID, source model.Source) bool {
+	return slices.ContainsFunc(j.held[id], func(h holding) bool { return h.source != source && !h.refused })
+}
+
+// merge takes from other sources the pools that they know better than the
+// chosen one, chip by chip: circular buffers of which an allocator knows
+// nothing, or the pool of a process that was found late, and was read whole
+// when it was next used.
+func (j *join) merge(id model.ProcessID) {
+	list := j.held[id]
+	for i := range list {
+		h := &list[i]
+		if h.source != j.chosen[id] || h.refused || h.at.device == noPlace {
+			continue
+		}
+		for k := range list {
+			o := &list[k]
+			if o.source != h.source && !o.refused && o.at == h.at && !o.Chip.OnDevice && !o.Chip.Some {
+				h.Held = mergePools(h.Held, o.Held)
+			}
+		}
+	}
+}
+
+// mergePools is h with the pools that o knows better.
+func mergePools(h, o *claim.Held) *claim.Held {
+	both := *h
+	taken := 0
+	for _, pool := range model.Pools() {
+		if !knowsBetter(o, h, pool) {
+			continue
+		}
+		taken++
+		both.Bytes[pool] = bytesIn(o, pool)
+		if pool == model.CB {
+			both.CB = o.CB
+			continue
+		}
+		pools := claim.Pools{}
+		if both.Pools != nil {
+			pools = *both.Pools
+		}
+		pools[pool] = claim.Pool{}
+		if o.Pools != nil {
+			pools[pool] = o.Pools[pool]
+		}
+		both.Pools = &pools
+	}
+	if taken == 0 {
+		return h
+	}
+	both.Doubts = model.AddDoubts(slices.Clone(h.Doubts), o.Doubts...)
+	return &both
+}
+
+// knowsBetter reports whether o is to be believed about a pool, and not h. A
+// pool that was read whole says more than what is merely counted.
+func knowsBetter(o, h *claim.Held, pool model.Pool) bool {
+	_, bound, known := h.Bytes[pool].Best()
+	if known && bound == model.Exact && !h.Partial {
+		return false
+	}
+	if o.Pools != nil && o.Pools[pool].Whole && (h.Pools == nil || !h.Pools[pool].Whole) && bytesIn(o, pool).Known() {
+		return true
+	}
+	return better(bytesIn(o, pool), bytesIn(h, pool))
+}
+
+// bytesIn is what a claim says of a pool; one that is known not to be all that
+// the process holds is a lower bound.
+func bytesIn(h *claim.Held, pool model.Pool) model.Bytes {
+	if h.Partial {
+		return h.Bytes[pool].Doubted(model.AtLeast)
+	}
+	return h.Bytes[pool]
+}
+
+// better reports whether a says more than b about one quantity: an exact figure
+// more than one in doubt, and a lower bound more than anything in doubt that is
+// no higher.
+func better(a, b model.Bytes) bool {
+	n, an, known := a.Best()
+	m, bn, other := b.Best()
+	switch {
+	case !known || !other:
+		return known && !other
+	case an == model.Exact || bn == model.Exact:
+		return an == model.Exact && bn != model.Exact
+	case an == model.AtLeast:
+		return n >= m && !(bn == model.AtLeast && n == m)
+	case bn == model.AtLeast:
+		return n > m
+	}
+	return false
+}

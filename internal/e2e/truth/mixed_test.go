@@ -1,0 +1,131 @@
+package truth
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim/metal"
+)
+
+// mixedScenarios are combinations: programs that are seen through their
+// allocator beside programs that are not, and what is not known of either.
+func mixedScenarios() []scenario {
+	return []scenario{
+		{"a program older than ttmond beside a watched one", fast | alone, olderBeside},
+		{"a program under ttmon run beside one without", fast, runBeside},
+		{"a program older than ttmond allocates again", fast | alone, olderAllocates},
+		{"stale memory in a region that may not be read", fast, staleDenied},
+		{"only a program without tt-metal has the device open", fast, onlySleep},
+	}
+}
+
+// holds waits until ttmond names a source for a process.
+func (s *stage) holds(d *daemon, pid int, source model.Source) (snap *model.Snapshot) {
+	s.Helper()
+	s.until(fmt.Sprintf("process %d is known by %s", pid, source), func() bool {
+		snap = s.ask(d)
+		for i := range snap.Processes {
+			for _, u := range snap.Processes[i].Devices {
+				if snap.Processes[i].PID == pid && u.Source == source && u.Memory[model.DRAM].Positive() {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	return snap
+}
+
+// sum is what programs hold together.
+func sum(jobs ...*ttnn.Job) ttnn.Held {
+	all := ttnn.Held{}
+	for _, j := range jobs {
+		for pool, n := range j.Held {
+			all[pool] += n
+		}
+	}
+	return all
+}
+
+func olderBeside(s *stage) {
+	old := s.on("p150a").ttnn(ttnn.Newest)
+	s.do(old, open, alloc("a", "dram", 1024*mib), alloc("b", "l1", mib))
+	d := s.watching(ttnnLibrary(s, ttnn.Newest))
+	young := s.ttnn(ttnn.Newest)
+	s.do(young, open, alloc("a", "dram", 128*mib))
+	snap := s.holds(d, young.PID, model.FromUprobe)
+	s.device(snap, 0, sum(old, young), model.DRAM, model.L1)
+	s.process(snap, old.PID, 0, old.Held, model.DRAM)
+	s.process(snap, young.PID, 0, young.Held, model.DRAM)
+}
+
+func runBeside(s *stage) {
+	plain := s.on("p150a").ttnn(ttnn.Newest)
+	s.do(plain, open, alloc("a", "dram", 1024*mib))
+	seen := s.launch(ttnn.Newest, nil, filepath.Join(bin, "ttmon-sim"), "open", "--", filepath.Join(bin, "ttmon"), "run", "--quiet", "--")
+	s.do(seen, open, alloc("a", "dram", 128*mib))
+	snap := s.look()
+	s.device(snap, 0, sum(plain, seen), model.DRAM)
+	s.process(snap, seen.PID, 0, seen.Held, model.DRAM)
+}
+
+// olderAllocates: a pool is read whole when it is next used, and says more than
+// what one thread counted.
+func olderAllocates(s *stage) {
+	j := s.on("p150a").ttnn(ttnn.Newest)
+	s.do(j, open, alloc("a", "dram", 64*mib), elsewhere("b", 32*mib))
+	d := s.watching(ttnnLibrary(s, ttnn.Newest))
+	s.do(j, alloc("c", "dram", 2*mib))
+	var snap *model.Snapshot
+	s.until("the pool is known", func() bool {
+		snap = s.ask(d)
+		return snap.Devices[0].Memory.Pools[model.DRAM].Occupied.Known()
+	})
+	s.device(snap, 0, j.Held, model.DRAM)
+	s.process(snap, j.PID, 0, j.Held, model.DRAM)
+	s.ownBlocks(d, j)
+}
+
+func staleDenied(s *stage) {
+	s.on("p150a")
+	s.slay(s.metal(metal.Options{}, node, "open @", "alloc @ dram 16M"))
+	snap := s.decode(s.asNobody("smi", "--json", "--direct"))
+	s.figure("stale on device 0", 16*mib, snap.Devices[0].Memory.Stale, s.beside(snap, 0))
+	s.device(snap, 0, nil, model.DRAM)
+	csv := s.asNobody("smi", "--query-device=memory.stale", "--format=csv,noheader,nounits", "--direct")
+	s.fact("stale in CSV", "[Denied]\n", csv.out)
+	s.fact("ttmon check with a limit on it", "3", fmt.Sprint(s.asNobody("check", "-w", "memory.stale=1", "--direct").code))
+}
+
+func onlySleep(s *stage) {
+	s.on("p150a")
+	p := s.metal(metal.Options{}, node, "open @", "alloc @ dram 1M")
+	if err := p.End(); err != nil {
+		s.Fatal(err)
+	}
+	cmd := s.host.Command(context.Background(), filepath.Join(bin, "ttmon-sim"), "open", "--", "sleep", "1000")
+	s.start(cmd)
+	var snap *model.Snapshot
+	s.until("sleep has the device open", func() bool {
+		snap = s.look()
+		return len(snap.Processes) == 1
+	})
+	s.device(snap, 0, nil, model.DRAM)
+	s.fact("device 0 is tracked", string(model.TrackOK), string(snap.Devices[0].Memory.Tracking))
+}
+
+// start starts a program that is killed with the scenario.
+func (s *stage) start(cmd *exec.Cmd) {
+	s.Helper()
+	if err := cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+}
