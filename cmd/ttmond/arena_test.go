@@ -187,6 +187,14 @@ func (a *arena) limit() {
 	a.wrapper = append(a.wrapper, a.cgroup)
 }
 
+// allowMemory gives the daemon more memory than other arenas have.
+func (a *arena) allowMemory(n int64) {
+	a.memoryMax = n
+	for _, name := range []string{"memory.limit_in_bytes", "memory.max"} {
+		_ = os.WriteFile(filepath.Join(a.cgroup, name), []byte(strconv.FormatInt(n, 10)), 0o600)
+	}
+}
+
 // memory is what the daemon's cgroup has used at most; 0 if that is not known.
 func (a *arena) memory() uint64 {
 	for _, name := range []string{"memory.max_usage_in_bytes", "memory.peak"} {

@@ -86,6 +86,9 @@ func attackHalfOpen(p place) error {
 // cannot ask at all.
 func TestHostileQueries(t *testing.T) {
 	a := newArena(t)
+	if raceDetector {
+		a.allowMemory(4 * arenaMemory) // the detector keeps several bytes for each of the heap
+	}
 	a.http = freePort(t)
 	a.start("--listen", a.http)
 	a.watchOver()
