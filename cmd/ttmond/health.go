@@ -29,7 +29,8 @@ func (d *ttmond) health(ctx context.Context, h *api.Health) {
 		}
 		h.Problems = append(h.Problems, api.Problem{Part: "loop", Reason: reason})
 	}
-	h.Loop, h.AllocSocket = d.server.Loop(), d.server.Stats()
+	loop, socket := d.server.Loop(), d.server.Stats()
+	h.Loop, h.AllocSocket = &loop, &socket
 	h.Budgets = append(h.Budgets, d.server.Budgets()...)
 	h.LostLines = d.logs.lost()
 	if p := d.pause.Load(); p > 0 {

@@ -17,24 +17,6 @@ type BlocksOf struct {
 	Places func() *runreport.Report
 }
 
-// Watch is how the watching of allocators through the kernel is doing.
-type Watch struct {
-	State     string         `json:"state"`            // "on", "off" or "unavailable"
-	Reason    string         `json:"reason,omitempty"` // why it is not on
-	Late      string         `json:"late,omitempty"`   // why new programs are noticed late
-	Processes int            `json:"processes"`
-	Libraries []WatchLibrary `json:"libraries,omitempty"`
-	Events    uint64         `json:"events"`
-	Lost      uint64         `json:"lost_events"`
-	LetGo     []int          `json:"let_go,omitempty"` // processes that allocate too often
-}
-
-// WatchLibrary is a library of tt-metal that is watched, or why it is not.
-type WatchLibrary struct {
-	Path   string `json:"path"`
-	Reason string `json:"reason,omitempty"`
-}
-
 // blocksOf answers with the allocators of a process: every pool and block.
 func (s *Server) blocksOf(w http.ResponseWriter, r *http.Request) {
 	if of, ok := s.ownBlocks(w, r); ok {

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -22,7 +23,7 @@ func TestBuffersArePlaced(t *testing.T) {
 	})
 	place := s.places(model.ProcessID{PID: 7, StartTicks: 9})
 	for number, want := range map[int32]string{0: `{"index":3,"chip":"R"}`, 1: `{"index":null}`} {
-		b := buffer{Device: number}
+		b := apitype.Buffer{Device: number}
 		place(&b)
 		got, err := json.Marshal(struct {
 			Index *int   `json:"index"`
@@ -32,7 +33,7 @@ func TestBuffersArePlaced(t *testing.T) {
 			t.Errorf("its device %d: %s, want %s", number, got, want)
 		}
 	}
-	unknown := buffer{}
+	unknown := apitype.Buffer{}
 	New(Options{Feed: new(Feed), Ledger: ledger.New(ledger.Options{})}).places(model.ProcessID{})(&unknown)
 	if unknown.Index != nil {
 		t.Errorf("placed by nobody: %+v", unknown)

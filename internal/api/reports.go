@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -79,23 +80,10 @@ func (v viewpoint) reporter(h *ledger.Holding) reporter {
 	return p
 }
 
-// buffer is a live buffer in /v1/processes/PID/buffers.
-type buffer struct {
-	Kind   string    `json:"kind"`
-	Device int32     `json:"device"`         // in the process's own numbering
-	Index  *int      `json:"index"`          // kernel index of the host's device; null if it is none, or not known
-	Chip   string    `json:"chip,omitempty"` // on a device with several
-	Pool   string    `json:"pool"`
-	ID     *uint64   `json:"id"` // address, or kernel id; null if it is another user's
-	Size   uint64    `json:"size_bytes"`
-	Born   time.Time `json:"allocated"`
-	Age    float64   `json:"age_s"`
-}
-
 // viewBuffer shows a buffer. Its id can be an address in the process that
 // reported it, so only who owns that sees it.
-func viewBuffer(b ledger.Buffer, owns bool, now time.Time) buffer {
-	v := buffer{
+func viewBuffer(b ledger.Buffer, owns bool, now time.Time) apitype.Buffer {
+	v := apitype.Buffer{
 		Kind: b.Kind, Device: b.Device, Pool: poolName(b.Pool), Size: b.Size, Born: b.Born.UTC(),
 		Age: max(now.Sub(b.Born), 0).Round(10 * time.Millisecond).Seconds(),
 	}
@@ -156,7 +144,7 @@ func (s *Server) buffers(w http.ResponseWriter, r *http.Request) {
 	head := map[string]any{
 		"schema": "ttmon.buffers/1", "pid": h.PID, "start_ticks": h.StartTicks, "total": matching, "total_bytes": bytes,
 	}
-	answerList(w, head, "buffers", func(yield func(buffer) bool) {
+	answerList(w, head, "buffers", func(yield func(apitype.Buffer) bool) {
 		for _, b := range list {
 			v := viewBuffer(b, owns, now)
 			place(&v)
@@ -169,9 +157,9 @@ func (s *Server) buffers(w http.ResponseWriter, r *http.Request) {
 
 // places puts the buffers of a process on the host's chips: a reporter counts
 // its devices itself.
-func (s *Server) places(id model.ProcessID) func(*buffer) {
+func (s *Server) places(id model.ProcessID) func(*apitype.Buffer) {
 	known := map[int32]model.ChipPlace{}
-	return func(b *buffer) {
+	return func(b *apitype.Buffer) {
 		at, ok := known[b.Device]
 		if !ok && s.opt.Place != nil {
 			if at, ok = s.opt.Place(id, int(b.Device)); ok {
@@ -237,19 +225,19 @@ func (s *Server) findProcess(r *http.Request) (h ledger.Holding, status int, pro
 
 // leak is an entry of /v1/leaks.
 type leak struct {
-	Seq     uint64    `json:"seq"`
-	PID     int       `json:"pid"`
-	Start   uint64    `json:"start_ticks"`
-	UID     *int      `json:"uid"`
-	Name    *string   `json:"name"`
-	Died    time.Time `json:"died"`
-	Reason  string    `json:"reason"`
-	Buffers int       `json:"buffers"`
-	Bytes   uint64    `json:"bytes"` // on devices
-	Pools   poolBytes `json:"pools"`
-	Devices []int32   `json:"devices"`
-	Largest buffer    `json:"largest"`
-	Oldest  time.Time `json:"oldest"`
+	Seq     uint64         `json:"seq"`
+	PID     int            `json:"pid"`
+	Start   uint64         `json:"start_ticks"`
+	UID     *int           `json:"uid"`
+	Name    *string        `json:"name"`
+	Died    time.Time      `json:"died"`
+	Reason  string         `json:"reason"`
+	Buffers int            `json:"buffers"`
+	Bytes   uint64         `json:"bytes"` // on devices
+	Pools   poolBytes      `json:"pools"`
+	Devices []int32        `json:"devices"`
+	Largest apitype.Buffer `json:"largest"`
+	Oldest  time.Time      `json:"oldest"`
 }
 
 // leaks lists what dead processes had not freed, newest first.

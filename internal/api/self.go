@@ -10,52 +10,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/budget"
-	"github.com/ttmon/ttmon/internal/ledger"
 )
 
-// Health is how the daemon is doing.
-type Health struct {
-	Status      string         `json:"status"`   // "ok", or "late" if there are problems: then the answer has status 503
-	Problems    []Problem      `json:"problems"` // what does not work as it should
-	Warnings    []Problem      `json:"warnings"` // what works, and should be looked at
-	PID         int            `json:"pid"`
-	Version     string         `json:"version"`
-	Uptime      float64        `json:"uptime_s"`
-	SnapshotAge *float64       `json:"snapshot_age_s"` // null before the first
-	Watchers    int64          `json:"watchers"`
-	Goroutines  int            `json:"goroutines"`
-	HeapBytes   uint64         `json:"heap_bytes"`
-	MemoryLimit uint64         `json:"memory_limit_bytes"` // GOMEMLIMIT; 0 for none
-	Descriptors Descriptors    `json:"descriptors"`
-	Budgets     []budget.State `json:"budgets"`
-	LostLines   uint64         `json:"lost_log_lines"`
-	Pause       *float64       `json:"takeover_pause_s"` // how long clients waited while this ttmond took over; null: it did not
-	Ledger      ledger.Stats   `json:"ledger"`
-	Loop        any            `json:"loop,omitempty"`         // of the allocation server
-	AllocSocket any            `json:"alloc_socket,omitempty"` // figures of the allocation server
-	Uprobe      *Watch         `json:"uprobe,omitempty"`
-	Sources     []SourceHealth `json:"sources"` // of the snapshots, and what keeps them
-}
-
-// SourceHealth is how a source is doing.
-type SourceHealth struct {
-	Name string  `json:"name"`
-	Late bool    `json:"late"`   // see problems
-	Took float64 `json:"took_s"` // when it was last asked, or so far
-}
-
-// Descriptors are the open files of the daemon.
-type Descriptors struct {
-	Open  int `json:"open"`
-	Limit int `json:"limit"`
-}
-
-// Problem is one thing that is wrong.
-type Problem struct {
-	Part   string `json:"part"` // "loop", "snapshots", a source
-	Reason string `json:"reason"`
-}
+// What the API says of the daemon itself, as its clients read it.
+type (
+	Health       = apitype.Health
+	Problem      = apitype.Problem
+	SourceHealth = apitype.SourceHealth
+	Watch        = apitype.Watch
+	WatchLibrary = apitype.WatchLibrary
+)
 
 // firstSnapshot is how long the first snapshot may take.
 const firstSnapshot = 10 * time.Second
@@ -89,7 +55,7 @@ func (s *Server) checkSnapshots(h *Health) {
 	snap := s.opt.Feed.Latest()
 	if snap == nil {
 		if time.Since(s.started) > firstSnapshot {
-			h.Problems = append(h.Problems, Problem{"snapshots", "none has been made since the start"})
+			h.Problems = append(h.Problems, Problem{Part: "snapshots", Reason: "none has been made since the start"})
 		}
 		return
 	}
@@ -97,7 +63,7 @@ func (s *Server) checkSnapshots(h *Health) {
 	seconds := age.Round(time.Millisecond).Seconds()
 	h.SnapshotAge = &seconds
 	if age > s.patience() {
-		h.Problems = append(h.Problems, Problem{"snapshots", fmt.Sprintf("the latest is %v old", age.Round(100*time.Millisecond))})
+		h.Problems = append(h.Problems, Problem{Part: "snapshots", Reason: fmt.Sprintf("the latest is %v old", age.Round(100*time.Millisecond))})
 	}
 }
 
@@ -120,16 +86,6 @@ func heapInUse() (sum uint64) {
 		}
 	}
 	return sum
-}
-
-// AddSource adds how a source is doing: what it did last, or does since, took
-// so long.
-func (h *Health) AddSource(name string, took, patience time.Duration, doing string) {
-	late := took > patience
-	h.Sources = append(h.Sources, SourceHealth{Name: name, Late: late, Took: took.Seconds()})
-	if late {
-		h.Problems = append(h.Problems, Problem{name, fmt.Sprintf("%s %v", doing, took.Round(100*time.Millisecond))})
-	}
 }
 
 // hideUsers leaves only the caller's own figures where /proc hides others.

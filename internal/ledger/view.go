@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -112,19 +113,11 @@ func (p *Process) holding() Holding {
 	return h
 }
 
-// Stats are figures about the ledger itself.
-type Stats struct {
-	Processes int    `json:"processes"`
-	Buffers   int    `json:"buffers"`
-	Events    uint64 `json:"events"` // since the start, handovers included
-	Leaks     uint64 `json:"leaks"`  // leftovers reported since the start
-}
-
 // Stats returns figures about the ledger itself.
-func (l *Ledger) Stats() Stats {
+func (l *Ledger) Stats() apitype.Ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Stats{Processes: len(l.procs), Buffers: l.live, Events: l.events, Leaks: l.leakSeq}
+	return apitype.Ledger{Processes: len(l.procs), Buffers: l.live, Events: l.events, Leaks: l.leakSeq}
 }
 
 // What a Buffer is.

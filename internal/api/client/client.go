@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -70,30 +71,18 @@ func (c *Client) Snapshot(ctx context.Context) (*model.Snapshot, error) {
 	return s, nil
 }
 
-// Buffer is a live buffer of a process, as it reported it.
-type Buffer struct {
-	Kind   string    `json:"kind"`
-	Device int       `json:"device"` // in the process's own numbering
-	Index  *int      `json:"index"`  // kernel index of the host's device; nil if it is none, or not known
-	Chip   string    `json:"chip"`   // on a device with several
-	Pool   string    `json:"pool"`
-	ID     *uint64   `json:"id"` // address, or kernel id; nil if it is another user's
-	Size   uint64    `json:"size_bytes"`
-	Born   time.Time `json:"allocated"`
-}
-
 // Buffers asks for the largest live buffers of a process. One that does not
 // report has none: ErrNotFound.
-func (c *Client) Buffers(ctx context.Context, pid int, startTicks uint64, limit int) ([]Buffer, error) {
+func (c *Client) Buffers(ctx context.Context, pid int, startTicks uint64, limit int) ([]apitype.Buffer, error) {
 	body, err := c.get(ctx, fmt.Sprintf("/v1/processes/%d/buffers?limit=%d&start=%d", pid, limit, startTicks))
 	if err != nil {
 		return nil, err
 	}
-	var answer struct{ Buffers []Buffer }
-	if err := json.Unmarshal(body, &answer); err != nil {
+	var reply struct{ Buffers []apitype.Buffer }
+	if err := json.Unmarshal(body, &reply); err != nil {
 		return nil, fmt.Errorf("reading the buffers of process %d: %w", pid, err)
 	}
-	return answer.Buffers, nil
+	return reply.Buffers, nil
 }
 
 // Stale asks for what dead processes left in accounting regions. A ttmond that

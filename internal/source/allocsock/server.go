@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -116,20 +117,6 @@ type counts struct {
 	accepted, replies, dropped, rejected, skipped, bytes, sweeps, wakes atomic.Uint64
 	hurried, lostLines                                                  atomic.Uint64
 	open, hot, dying                                                    atomic.Int64
-}
-
-// Stats are figures about the server itself.
-type Stats struct {
-	Connections int64  `json:"connections"`
-	Swept       int64  `json:"swept"` // connections that are read on a clock, not when woken
-	Accepted    uint64 `json:"accepted"`
-	Bytes       uint64 `json:"bytes"`
-	Replies     uint64 `json:"replies"`
-	Dropped     uint64 `json:"dropped_replies"` // for clients that do not read
-	Rejected    uint64 `json:"rejected_frames"`
-	Skipped     uint64 `json:"skipped_bytes"`
-	Sweeps      uint64 `json:"sweeps"`
-	Wakes       uint64 `json:"wakes"`
 }
 
 // watch is what a descriptor in the epoll set stands for.
@@ -312,9 +299,9 @@ func (s *Server) Ping(ctx context.Context, timeout time.Duration) error {
 }
 
 // Stats may be called from any goroutine.
-func (s *Server) Stats() Stats {
+func (s *Server) Stats() apitype.AllocSocket {
 	c := &s.count
-	return Stats{
+	return apitype.AllocSocket{
 		Connections: c.open.Load(), Swept: c.hot.Load(), Accepted: c.accepted.Load(), Bytes: c.bytes.Load(),
 		Replies: c.replies.Load(), Dropped: c.dropped.Load(),
 		Rejected: c.rejected.Load(), Skipped: c.skipped.Load(),

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -15,11 +16,11 @@ import (
 // belongs to each connection. It travels as JSON, so that a newer server can
 // read an older one's and the other way round.
 type State struct {
-	Since Since       `json:"since"`
-	Conns []connState `json:"conns"`
-	Procs []procState `json:"procs"`
-	Dumps []Dump      `json:"dumps"`
-	Stats Stats       `json:"stats"` // the counters; the gauges are made again
+	Since Since               `json:"since"`
+	Conns []connState         `json:"conns"`
+	Procs []procState         `json:"procs"`
+	Dumps []Dump              `json:"dumps"`
+	Stats apitype.AllocSocket `json:"stats"` // the counters; the gauges are made again
 }
 
 // connState is one connection. Its descriptor is the socket with the cookie,
@@ -207,7 +208,7 @@ func (s *Server) revive(p *reporter) {
 }
 
 // restore goes on counting where another server stopped.
-func (c *counts) restore(s Stats) {
+func (c *counts) restore(s apitype.AllocSocket) {
 	c.accepted.Store(s.Accepted)
 	c.bytes.Store(s.Bytes)
 	c.replies.Store(s.Replies)

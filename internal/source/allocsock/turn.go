@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/api/apitype"
 )
 
 // work is a kind of what the loop does in a turn.
@@ -26,48 +28,18 @@ const (
 
 var workNames = [numWorks]string{"events", "clients", "results", "settling", "accepting", "ends", "other"}
 
-// Turn is one turn of the loop.
-type Turn struct {
-	Took float64 `json:"took_s"`
-	// CPU is how long it worked: the rest of the time somebody else had the
-	// processor. At most that long, to some 0.2 ms.
-	CPU      float64 `json:"cpu_s"`
-	Work     string  `json:"work"`   // what took longest in it; "" before the first
-	WorkTook float64 `json:"work_s"` // how long that took
-}
-
-// Loop is how the loop is doing. Times are of the wall, so that on a busy machine
-// they have in them how long the loop waited for a processor; the turn that
-// worked longest is told apart.
-type Loop struct {
-	Turns        uint64  `json:"turns"`
-	LongestTurn  float64 `json:"longest_turn_s"` // in the last minute or two
-	Longest      Turn    `json:"longest_turn"`   // the same, and what it did
-	Busiest      Turn    `json:"busiest_turn"`   // the one that worked longest in that time
-	LongestStep  float64 `json:"longest_step_s"` // for one client, in the last minute or two
-	TurnP99      float64 `json:"turn_p99_s"`     // since the start, rounded up to a power of two
-	Lag          float64 `json:"lag_s"`          // how long the present turn has taken; 0 while waiting
-	Queue        int     `json:"queue"`          // results that wait to be taken in
-	WorstEver    float64 `json:"worst_turn_s"`   // since the start
-	WorstCPU     float64 `json:"worst_turn_cpu_s"`
-	WorstStep    float64 `json:"worst_step_s"`   // since the start
-	DyingNow     int64   `json:"dying"`          // processes that have ended and are still heard
-	HurriedEnds  uint64  `json:"hurried_ends"`   // of these, those that were not heard to the end
-	LostLogLines uint64  `json:"lost_log_lines"` // of users who caused too many
-}
-
-// turn is a Turn as it is measured.
+// turn is an apitype.Turn as it is measured.
 type turn struct {
 	took, cpu time.Duration
 	work      work
 	workTook  time.Duration
 }
 
-func (t turn) view() Turn {
+func (t turn) view() apitype.Turn {
 	if t.took == 0 {
-		return Turn{}
+		return apitype.Turn{}
 	}
-	return Turn{Took: t.took.Seconds(), CPU: t.cpu.Seconds(), Work: workNames[t.work], WorkTook: t.workTook.Seconds()}
+	return apitype.Turn{Took: t.took.Seconds(), CPU: t.cpu.Seconds(), Work: workNames[t.work], WorkTook: t.workTook.Seconds()}
 }
 
 // loopStats measures turns and steps. The loop writes, anybody reads.
@@ -201,9 +173,9 @@ func threadTime() time.Duration {
 }
 
 // Loop may be called from any goroutine, also when the loop is stuck.
-func (s *Server) Loop() Loop {
+func (s *Server) Loop() apitype.Loop {
 	l := &s.loopStats
-	var out Loop
+	var out apitype.Loop
 	if at := l.begun.Load(); at != 0 {
 		out.Lag = max(time.Since(time.Unix(0, at)), 0).Seconds()
 	}

@@ -1,0 +1,149 @@
+// Package apitype declares what ttmond answers to questions about itself and about
+// buffers, once for the daemon that writes it and the clients that read it.
+package apitype
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/budget"
+)
+
+// Health is how the daemon is doing.
+type Health struct {
+	Status      string         `json:"status"`   // "ok", or "late" if there are problems: then the answer has status 503
+	Problems    []Problem      `json:"problems"` // what does not work as it should
+	Warnings    []Problem      `json:"warnings"` // what works, and should be looked at
+	PID         int            `json:"pid"`
+	Version     string         `json:"version"`
+	Uptime      float64        `json:"uptime_s"`
+	SnapshotAge *float64       `json:"snapshot_age_s"` // null before the first
+	Watchers    int64          `json:"watchers"`
+	Goroutines  int            `json:"goroutines"`
+	HeapBytes   uint64         `json:"heap_bytes"`
+	MemoryLimit uint64         `json:"memory_limit_bytes"` // GOMEMLIMIT; 0 for none
+	Descriptors Descriptors    `json:"descriptors"`
+	Budgets     []budget.State `json:"budgets"`
+	LostLines   uint64         `json:"lost_log_lines"`
+	Pause       *float64       `json:"takeover_pause_s"` // how long clients waited while this ttmond took over; null: it did not
+	Ledger      Ledger         `json:"ledger"`
+	Loop        *Loop          `json:"loop,omitempty"`         // of the allocation server
+	AllocSocket *AllocSocket   `json:"alloc_socket,omitempty"` // figures of the allocation server
+	Uprobe      *Watch         `json:"uprobe,omitempty"`
+	Sources     []SourceHealth `json:"sources"` // of the snapshots, and what keeps them
+}
+
+// SourceHealth is how a source is doing.
+type SourceHealth struct {
+	Name string  `json:"name"`
+	Late bool    `json:"late"`   // see problems
+	Took float64 `json:"took_s"` // when it was last asked, or so far
+}
+
+// Descriptors are the open files of the daemon.
+type Descriptors struct {
+	Open  int `json:"open"`
+	Limit int `json:"limit"`
+}
+
+// Problem is one thing that is wrong.
+type Problem struct {
+	Part   string `json:"part"` // PartLoop, "snapshots", a source
+	Reason string `json:"reason"`
+}
+
+// PartLoop is the part of ttmond that serves the programs which report to it.
+const PartLoop = "loop"
+
+// AddSource adds how a source is doing: what it did last, or does since, took
+// so long.
+func (h *Health) AddSource(name string, took, limit time.Duration, doing string) {
+	late := took > limit
+	h.Sources = append(h.Sources, SourceHealth{Name: name, Late: late, Took: took.Seconds()})
+	if late {
+		h.Problems = append(h.Problems, Problem{name, fmt.Sprintf("%s %v", doing, took.Round(100*time.Millisecond))})
+	}
+}
+
+// Watch is how the watching of allocators through the kernel is doing.
+type Watch struct {
+	State     string         `json:"state"`            // "on", "off" or "unavailable"
+	Reason    string         `json:"reason,omitempty"` // why it is not on
+	Late      string         `json:"late,omitempty"`   // why new programs are noticed late
+	Processes int            `json:"processes"`
+	Libraries []WatchLibrary `json:"libraries,omitempty"`
+	Events    uint64         `json:"events"`
+	Lost      uint64         `json:"lost_events"`
+	LetGo     []int          `json:"let_go,omitempty"` // processes that allocate too often
+}
+
+// WatchLibrary is a library of tt-metal that is watched, or why it is not.
+type WatchLibrary struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Turn is one turn of the loop.
+type Turn struct {
+	Took float64 `json:"took_s"`
+	// CPU is how long it worked: the rest of the time somebody else had the
+	// processor. At most that long, to some 0.2 ms.
+	CPU      float64 `json:"cpu_s"`
+	Work     string  `json:"work"`   // what took longest in it; "" before the first
+	WorkTook float64 `json:"work_s"` // how long that took
+}
+
+// Loop is how the loop is doing. Times are of the wall, so that on a busy machine
+// they have in them how long the loop waited for a processor; the turn that
+// worked longest is told apart.
+type Loop struct {
+	Turns        uint64  `json:"turns"`
+	LongestTurn  float64 `json:"longest_turn_s"` // in the last minute or two
+	Longest      Turn    `json:"longest_turn"`   // the same, and what it did
+	Busiest      Turn    `json:"busiest_turn"`   // the one that worked longest in that time
+	LongestStep  float64 `json:"longest_step_s"` // for one client, in the last minute or two
+	TurnP99      float64 `json:"turn_p99_s"`     // since the start, rounded up to a power of two
+	Lag          float64 `json:"lag_s"`          // how long the present turn has taken; 0 while waiting
+	Queue        int     `json:"queue"`          // results that wait to be taken in
+	WorstEver    float64 `json:"worst_turn_s"`   // since the start
+	WorstCPU     float64 `json:"worst_turn_cpu_s"`
+	WorstStep    float64 `json:"worst_step_s"`   // since the start
+	DyingNow     int64   `json:"dying"`          // processes that have ended and are still heard
+	HurriedEnds  uint64  `json:"hurried_ends"`   // of these, those that were not heard to the end
+	LostLogLines uint64  `json:"lost_log_lines"` // of users who caused too many
+}
+
+// AllocSocket are figures about the allocation server.
+type AllocSocket struct {
+	Connections int64  `json:"connections"`
+	Swept       int64  `json:"swept"` // connections that are read on a clock, not when woken
+	Accepted    uint64 `json:"accepted"`
+	Bytes       uint64 `json:"bytes"`
+	Replies     uint64 `json:"replies"`
+	Dropped     uint64 `json:"dropped_replies"` // for clients that do not read
+	Rejected    uint64 `json:"rejected_frames"`
+	Skipped     uint64 `json:"skipped_bytes"`
+	Sweeps      uint64 `json:"sweeps"`
+	Wakes       uint64 `json:"wakes"`
+}
+
+// Ledger are figures about the ledger itself.
+type Ledger struct {
+	Processes int    `json:"processes"`
+	Buffers   int    `json:"buffers"`
+	Events    uint64 `json:"events"` // since the start, handovers included
+	Leaks     uint64 `json:"leaks"`  // leftovers reported since the start
+}
+
+// Buffer is a live buffer in /v1/processes/PID/buffers.
+type Buffer struct {
+	Kind   string    `json:"kind"`
+	Device int32     `json:"device"`         // in the process's own numbering
+	Index  *int      `json:"index"`          // kernel index of the host's device; null if it is none, or not known
+	Chip   string    `json:"chip,omitempty"` // on a device with several
+	Pool   string    `json:"pool"`
+	ID     *uint64   `json:"id"` // address, or kernel id; null if it is another user's
+	Size   uint64    `json:"size_bytes"`
+	Born   time.Time `json:"allocated"`
+	Age    float64   `json:"age_s"`
+}

@@ -1,0 +1,131 @@
+package text
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api/apitype"
+	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// AppendHealth prints how a ttmond is doing.
+func AppendHealth(dst []byte, path string, h *apitype.Health) []byte {
+	dst = fmt.Appendf(dst, "ttmond %s at %s, pid %d, up %v\n\n", words.Escape(h.Version), words.Escape(path), h.PID, seconds(h.Uptime).Round(time.Second))
+	row := func(name, format string, args ...any) {
+		dst = fmt.Appendf(dst, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("state", "%s", words.Escape(h.Status))
+	for _, p := range h.Problems {
+		row("", "%s: %s", words.Escape(p.Part), words.Escape(p.Reason))
+	}
+	for _, p := range h.Warnings {
+		row("warning", "%s: %s", words.Escape(p.Part), words.Escape(p.Reason))
+	}
+	if h.SnapshotAge != nil {
+		row("snapshots", "the latest is %v old", seconds(*h.SnapshotAge).Round(100*time.Millisecond))
+	} else {
+		row("snapshots", "none yet")
+	}
+	if l := h.Loop; l != nil {
+		row("loop", "in the last minutes: longest turn %s; longest for one client %v", turnText(&l.Longest), seconds(l.LongestStep).Round(time.Microsecond))
+		if l.Busiest.CPU > l.Longest.CPU {
+			row("", "the turn that worked longest %s", turnText(&l.Busiest))
+		}
+	}
+	if len(h.Sources) > 0 {
+		row("sources", "%s", sourcesText(h))
+	}
+	row("account", "%d processes, %d buffers, %d events so far", h.Ledger.Processes, h.Ledger.Buffers, h.Ledger.Events)
+	writeWatch(row, h.Uprobe)
+	if c := h.AllocSocket; c != nil {
+		row("clients", "%d report or ask, %d watch", c.Connections, h.Watchers)
+	} else {
+		row("clients", "%d watch", h.Watchers)
+	}
+	row("descriptors", "%d of %d", h.Descriptors.Open, h.Descriptors.Limit)
+	memory := words.Bytes(h.HeapBytes)
+	if h.MemoryLimit > 0 {
+		memory += " of " + words.Bytes(h.MemoryLimit)
+	}
+	row("memory", "%s", memory)
+	if h.Pause != nil {
+		row("takeover", "clients waited %v", seconds(*h.Pause).Round(time.Microsecond))
+	}
+	left := fmt.Sprintf("%d lines of the log", h.LostLines)
+	if c := h.AllocSocket; c != nil {
+		left = fmt.Sprintf("%d replies that no client read, %d messages that were not understood, %s", c.Dropped, c.Rejected, left)
+	}
+	row("left out", "%s", left)
+	return appendBudgets(dst, h.Budgets)
+}
+
+// writeWatch says how allocators are watched, or why they are not.
+func writeWatch(row func(name, format string, args ...any), u *apitype.Watch) {
+	switch {
+	case u == nil:
+		return
+	case u.State != "on":
+		row("allocators", "%s: %s", words.Escape(u.State), words.Escape(u.Reason))
+		return
+	}
+	row("allocators", "%d processes watched, %d libraries, %d events so far, %d lost", u.Processes, len(u.Libraries), u.Events, u.Lost)
+	if len(u.LetGo) > 0 {
+		row("", "not watched any more, they allocate too often: %v", u.LetGo)
+	}
+	if u.Late != "" {
+		row("", "%s", words.Escape(u.Late))
+	}
+	for _, l := range u.Libraries {
+		if l.Reason != "" {
+			row("", "%s is not watched: %s", words.Escape(l.Path), words.Escape(l.Reason))
+		}
+	}
+}
+
+// sourcesText says how long each source took.
+func sourcesText(h *apitype.Health) string {
+	var list []string
+	for _, s := range h.Sources {
+		text := fmt.Sprintf("%s %v", words.Escape(s.Name), seconds(s.Took).Round(100*time.Microsecond))
+		if s.Late {
+			text += " (late)"
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
+}
+
+// turnText says how long a turn took, and how much of that it had no processor.
+func turnText(t *apitype.Turn) string {
+	took, worked := seconds(t.Took).Round(time.Microsecond), seconds(t.CPU).Round(time.Microsecond)
+	text := took.String()
+	if took-worked > time.Millisecond && worked < took/2 {
+		text += fmt.Sprintf(" (worked %v, waited for a processor or a lock)", worked)
+	}
+	if t.Work != "" {
+		text += ", mostly " + words.Escape(t.Work)
+	}
+	return text
+}
+
+func appendBudgets(dst []byte, budgets []budget.State) []byte {
+	var out bytes.Buffer
+	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "budget\tused\tlimit\tper user\trefused\tmost by uid\t")
+	for _, b := range budgets {
+		most := "-"
+		if len(b.Users) > 0 && b.Users[0].Used > 0 {
+			most = strconv.Itoa(b.Users[0].UID)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%s\t\n", words.Escape(b.Name), b.Used, b.All, b.PerUID, b.Refused, most)
+	}
+	_ = t.Flush()
+	return append(append(dst, '\n'), out.Bytes()...)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
