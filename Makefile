@@ -58,14 +58,14 @@ demo: ## the real ttnn on simulated boards, next to ttmon (installs ttnn into ~/
 
 # Tests have a /tmp of their own; what builds them does not need the machine's,
 # which may be full. Many packages wait more than they work, so more of them run
-# at a time than there are cores. Lint has vetted them already. -trimpath lets
+# at a time than there are cores; skipped ones are named at the end. Lint has vetted them already. -trimpath lets
 # every clone of the tree use the same build cache.
 .PHONY: test
 test: export TMPDIR := $(CACHE)/tmp
 test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpora, arm64
 	@tools/setup test
 	@$(MAKE) --no-print-directory build lint
-	$(GO) test -race -vet=off -trimpath -p $$((2 * $$(nproc))) -timeout 30m ./...
+	$(GO) tool -modfile=tools/lint/go.mod gotestsum --format pkgname -- -race -vet=off -trimpath -p $$((2 * $$(nproc))) -timeout 30m ./...
 	@$(MAKE) --no-print-directory arm64
 
 # The packages whose tests are run for arm64 need no process but their own:
@@ -203,6 +203,7 @@ test-package: ## install, upgrade under load and purge on a bare Debian 12 with 
 
 .PHONY: test-container
 test-container: ## the image under podman, next to a simulated host (root, podman, runc)
+	@for p in podman runc; do command -v $$p >/dev/null || { echo "test-container: $$p is not installed: nothing was tested"; exit 1; }; done
 	$(GO) test -tags container -count=1 -timeout 20m -v ./internal/e2e/image
 
 .PHONY: test-kube
