@@ -188,7 +188,7 @@ package: ## .deb and .rpm packages and wheels for both architectures, into dist/
 
 .PHONY: release
 release: ## packages, archives, SBOMs and checksums, into dist/
-	@tools/setup build
+	@tools/setup release
 	@tools/package/build release
 
 .PHONY: image

@@ -1,4 +1,4 @@
-# Sourced by tools/package/build: the archives, what is in them, and the image.
+# Sourced by tools/package/build: the archives, what is in them, the image, and repositories.
 
 # A tree to be unpacked below any prefix.
 archive() { # ARCH
@@ -51,3 +51,23 @@ install -m 755 packaging/install.sh "$dist/install.sh"
 # What changed in this release: the topmost part of the changelog.
 awk '/^## /{ if (n++) exit } n' CHANGELOG.md >"$dist/CHANGES.md"
 rm -rf "$dist/.archive"
+
+# Trees that a web server can serve as they are. They are not signed: whoever
+# serves them has the key (docs/install/packages.md).
+repositories() {
+  local deb=$dist/repository/deb rpm=$dist/repository/rpm file
+  mkdir -p "$deb" "$rpm"
+  ln "$dist"/*.deb "$deb/"
+  ln "$dist"/*.rpm "$rpm/"
+  (cd "$deb" && dpkg-scanpackages --multiversion . 2>/dev/null >Packages && gzip -9nk Packages)
+  {
+    printf 'Origin: ttmon\nLabel: ttmon\nSuite: stable\nCodename: stable\nArchitectures: amd64 arm64\nComponents: main\nDescription: monitor for Tenstorrent boards\n'
+    printf 'Date: %s\nSHA256:\n' "$(date -Ru -d "@$SOURCE_DATE_EPOCH")"
+    for file in Packages Packages.gz; do
+      printf ' %s %s %s\n' "$(sha256sum <"$deb/$file" | cut -d' ' -f1)" "$(stat -c %s "$deb/$file")" "$file"
+    done
+  } >"$deb/Release"
+  createrepo_c --quiet --no-database --revision "$SOURCE_DATE_EPOCH" --set-timestamp-to-revision "$rpm"
+}
+say "repositories for apt and dnf"
+repositories

@@ -3,6 +3,7 @@
 package packages
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,12 +21,15 @@ func TestReproducible(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := func(dir string) (list []string) {
-		entries, err := os.ReadDir(dir)
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.Type().IsRegular() {
+				name, _ := filepath.Rel(dir, path)
+				list = append(list, name)
+			}
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
-		}
-		for _, e := range entries {
-			list = append(list, e.Name())
 		}
 		return list
 	}
