@@ -16,7 +16,6 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/source/track"
-	"github.com/ttmon/ttmon/internal/source/uprobe"
 )
 
 // background makes snapshots and publishes them.
@@ -32,13 +31,9 @@ type background struct {
 	pods      *pods
 }
 
-// ledgerBlocks is how many blocks of device memory are kept of all ledgers of one
-// user: as many as uprobe keeps of one process, and 150 MB of memory.
-const ledgerBlocks = uprobe.DefaultMaxBlocks
-
 // newBackground makes the collector. learned is what that of a predecessor
 // knew; nil if there was none. watched is who watches allocators.
-func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched *watcher) *background {
+func newBackground(c config, may allowance, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched *watcher) *background {
 	b := &background{
 		changed: make(chan struct{}, 1),
 		log:     log,
@@ -54,7 +49,7 @@ func newBackground(c config, log *slog.Logger, l *ledger.Ledger, learned *collec
 			}
 			return b.alerts()
 		},
-		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute, MaxBlocks: ledgerBlocks}, Ended: b.ledgerLeft,
+		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft,
 	})
 	b.setInterval(c.Collect.Interval.Duration)
 	if learned != nil {

@@ -84,7 +84,7 @@ func run(ctx context.Context, f flags, cfg config) error {
 		d.allocProblem.Store(&text)
 	}
 	if !cfg.keep {
-		d.collector = newBackground(cfg, log, begun.ledger, begun.state.Learned, &d.watcher)
+		d.collector = newBackground(cfg, may, log, begun.ledger, begun.state.Learned, &d.watcher)
 	}
 	if err = d.newServer(); err != nil {
 		begun.close()

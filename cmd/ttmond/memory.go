@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/budget"
 )
 
 // The memory of the daemon is bounded by what it lets others make grow; see
@@ -20,26 +22,43 @@ import (
 //     for sockets.
 //   - Half of that heap is for live buffers. If alloc.max_buffers needs more, fewer
 //     are kept account of, and the log says so: rather that than being killed.
+//   - A sixth is for what processes write down of their blocks, and a sixth for
+//     the blocks that are seen through the kernel. A user may have half of each.
 const (
 	goShare     = 0.4
 	bufferBytes = 46 // of a live buffer, in the ledger
+	blockBytes  = 64 // of a block of a watched process
 	leastHeap   = 48 << 20
 )
 
 // allowance is the memory that the daemon may have.
 type allowance struct {
-	limit   int64 // of the cgroup; 0: none
-	heap    int64 // of Go's heap; 0: as much as there is
-	buffers int   // live buffers at most, whatever was configured
+	limit   int64        // of the cgroup; 0: none
+	heap    int64        // of Go's heap; 0: as much as there is
+	buffers int          // live buffers at most, whatever was configured
+	ledgers budget.Limit // bytes, of copies of ledgers
+	watched budget.Limit // blocks, of watched processes
 }
+
+// shareOf divides up a part of the heap: a user may have half, and root has an
+// eighth to itself.
+func shareOf(all int64) budget.Limit {
+	return budget.Limit{PerUID: all / 2, All: all, Reserve: all / 8}
+}
+
+// unlimited is the heap that is divided up where no limit is known.
+const unlimited = 1 << 30
 
 // newAllowance divides up a limit; 0 for none.
 func newAllowance(limit int64) allowance {
-	if limit <= 0 {
-		return allowance{buffers: math.MaxInt}
+	may := allowance{limit: limit, buffers: math.MaxInt}
+	heap := int64(unlimited)
+	if limit > 0 {
+		heap = max(int64(goShare*float64(limit)), leastHeap)
+		may.heap, may.buffers = heap, max(int(heap/2/bufferBytes), 1000)
 	}
-	heap := max(int64(goShare*float64(limit)), leastHeap)
-	return allowance{limit: limit, heap: heap, buffers: max(int(heap/2/bufferBytes), 1000)}
+	may.ledgers, may.watched = shareOf(heap/6), shareOf(heap/6/blockBytes)
+	return may
 }
 
 // heed makes Go heed the limit. One that was given to Go as it knows it

@@ -24,12 +24,16 @@ type Limit struct {
 // one user gets at most a quarter.
 func Divide(all int64) Limit { return Limit{PerUID: max(all/4, 1), All: all, Reserve: all / 8} }
 
-// allows tells whether a user who has own may take n more where all have total.
-func (l Limit) allows(uid int, own, total, n int64) bool {
+// Allows reports whether a user who has own may take n more where all have total.
+func (l Limit) Allows(uid int, own, total, n int64) bool { return n <= l.Left(uid, own, total) }
+
+// Left is how much more a user may take who has own where all have total; it may
+// be negative.
+func (l Limit) Left(uid int, own, total int64) int64 {
 	if Privileged(uid) {
-		return total+n <= l.All
+		return l.All - total
 	}
-	return own+n <= l.PerUID && total+n <= l.All-l.Reserve
+	return min(l.PerUID-own, l.All-l.Reserve-total)
 }
 
 // Privileged users are bound only by what there is in all.
@@ -83,7 +87,7 @@ func NewPool(name string, limit Limit, onRefuse func(Refusal)) *Pool {
 func (p *Pool) Take(uid int, n int64) bool {
 	p.mu.Lock()
 	a := p.account(uid)
-	if p.limit.allows(uid, a.used, p.total, n) {
+	if p.limit.Allows(uid, a.used, p.total, n) {
 		a.used += n
 		p.total += n
 		p.mu.Unlock()
@@ -105,11 +109,20 @@ func (p *Pool) Try(uid int, n int64) bool {
 	if a := p.users[uid]; a != nil {
 		used = a.used
 	}
-	if !p.limit.allows(uid, used, p.total, n) {
+	if !p.limit.Allows(uid, used, p.total, n) {
 		return false
 	}
 	p.take(uid, n)
 	return true
+}
+
+// Fits reports whether n more would be within a user's own limit, whatever the
+// others have.
+func (p *Pool) Fits(uid int, n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.users[uid]
+	return Privileged(uid) || a == nil && n <= p.limit.PerUID || a != nil && a.used+n <= p.limit.PerUID
 }
 
 // take books n. The caller holds mu.

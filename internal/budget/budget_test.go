@@ -2,6 +2,7 @@ package budget
 
 import (
 	"testing"
+	"time"
 )
 
 func TestTake(t *testing.T) {
@@ -72,4 +73,43 @@ func TestGiveTooMuch(t *testing.T) {
 		}
 	}()
 	NewPool("things", Divide(8), nil).Give(1, 1)
+}
+
+func TestMeter(t *testing.T) {
+	m := Meter{Part: 10}
+	now := time.Now()
+	if m.Spent(now) != 0 {
+		t.Error("it begins with something")
+	}
+	m.Add(time.Second, now)
+	m.Add(time.Second, now.Add(5*time.Second))
+	for after, want := range map[time.Duration]time.Duration{5 * time.Second: 1500 * time.Millisecond, 10 * time.Second: time.Second, time.Hour: 0} {
+		if got := m.Spent(now.Add(after)); got != want {
+			t.Errorf("after %v: %v, want %v", after, got, want)
+		}
+	}
+}
+
+func TestLeft(t *testing.T) {
+	l := Limit{PerUID: 10, All: 40, Reserve: 5}
+	for _, c := range []struct {
+		uid        int
+		own, total int64
+		want       int64
+	}{
+		{60000, 0, 0, 10},
+		{60000, 4, 4, 6},
+		{60000, 0, 30, 5},
+		{60000, 12, 12, -2},
+		{0, 30, 30, 10},
+	} {
+		if got := l.Left(c.uid, c.own, c.total); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	p := NewPool("x", l, nil)
+	p.Force(60000, 10)
+	if p.Fits(60000, 1) || !p.Fits(60001, 10) || !p.Fits(0, 100) {
+		t.Error("what fits into a user's own limit")
+	}
 }

@@ -73,7 +73,10 @@ func NewBatch(reads, bytes int) (*Batch, error) {
 
 // Add queues a read of at most size bytes from the start of fd and returns
 // its number. The descriptor may be closed once Start has returned.
-func (b *Batch) Add(fd, size int) int {
+func (b *Batch) Add(fd, size int) int { return b.AddAt(fd, size, 0) }
+
+// AddAt is Add for a read from an offset.
+func (b *Batch) AddAt(fd, size int, offset int64) int {
 	if b.doneFD >= 0 || b.n == len(b.entries) || b.used+size > b.buffer() {
 		panic("BUG: read added to a running or full batch")
 	}
@@ -82,6 +85,7 @@ func (b *Batch) Add(fd, size int) int {
 		fd:     uint64(fd),
 		buf:    uintptr(unsafe.Pointer(&b.arena[start])),
 		size:   uint64(size),
+		offset: uint64(offset),
 		result: -int64(unix.EINPROGRESS),
 	}
 	b.n++
@@ -131,6 +135,14 @@ func (b *Batch) Reap() (running bool) {
 		Wait([]*Batch{b}, time.Time{})
 	}
 	return b.doneFD >= 0
+}
+
+// Kill ends the reader's process, unless it is in a read that no signal ends;
+// Reap tells.
+func (b *Batch) Kill() {
+	if b.pid > 0 {
+		_ = unix.PidfdSendSignal(b.doneFD, unix.SIGKILL, nil, 0)
+	}
 }
 
 // Result returns what read i gave: its bytes, valid until Reset, or an

@@ -3,6 +3,8 @@ package proc
 import (
 	"bytes"
 	"strconv"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
 // parseStatm returns the resident pages of /proc/<pid>/statm. The kernel
@@ -29,6 +31,7 @@ func parsePID(b []byte) (pid int, ok bool) {
 type Status struct {
 	TGID   int   // of the process; another number means that pid is a thread
 	UID    int   // effective; −1 if not told
+	UIDs   []int // all that it has: real, effective, saved, of files
 	NSPIDs []int // in the namespace of the /proc mount first, innermost last
 	Memory bool  // it has an address space: kernel threads and zombies have none
 }
@@ -53,7 +56,10 @@ func parseStatus(b []byte) Status {
 		case "Tgid":
 			s.TGID, _ = strconv.Atoi(string(bytes.TrimSpace(value)))
 		case "Uid":
-			s.UID = effectiveUID(value)
+			s.UIDs = parseUIDs(value)
+			if len(s.UIDs) > 1 {
+				s.UID = s.UIDs[1]
+			}
 		case "NSpid":
 			for f := range bytes.FieldsSeq(value) {
 				if pid, ok := parsePID(f); ok {
@@ -67,16 +73,24 @@ func parseStatus(b []byte) Status {
 	return s
 }
 
-// effectiveUID takes the second of the four ids in "real effective saved fs".
-func effectiveUID(value []byte) int {
-	n := 0
+// parseUIDs reads "real effective saved fs", up to what is none.
+func parseUIDs(value []byte) (ids []int) {
 	for f := range bytes.FieldsSeq(value) {
-		if n++; n == 2 {
-			if v, ok := parseUint(f); ok && v <= 1<<32-1 {
-				return int(v)
-			}
+		v, ok := parseUint(f)
+		if !ok || v > 1<<32-1 {
 			break
 		}
+		ids = append(ids, int(v))
 	}
-	return -1
+	return ids
+}
+
+// ReadStatus reads the status of the process with a pid. It is for a single
+// look, without a Reader.
+func ReadStatus(root hostfs.Root, pid int) (Status, error) {
+	b, err := root.Read("/proc/"+strconv.Itoa(pid)+"/status", 16<<10)
+	if err != nil {
+		return Status{}, err
+	}
+	return parseStatus(b), nil
 }

@@ -11,7 +11,7 @@ import (
 
 func TestParseStatus(t *testing.T) {
 	got := parseStatus([]byte("Name:\tpython3\nTgid:\t4242\nNgid:\t0\nUid:\t1000\t1001\t1002\t1003\nNSpid:\t4242\t17\t1\nNSpgid:\t9\nVmSize:\t 9 kB\n"))
-	want := Status{TGID: 4242, UID: 1001, NSPIDs: []int{4242, 17, 1}, Memory: true}
+	want := Status{TGID: 4242, UID: 1001, UIDs: []int{1000, 1001, 1002, 1003}, NSPIDs: []int{4242, 17, 1}, Memory: true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unsafe"
 )
 
 // Errors that a file can be refused with.
 var (
 	ErrNotReady = errors.New("the ledger is not written yet")
 	ErrDamaged  = errors.New("damaged ledger")
-	ErrTooLarge = errors.New("the ledger has too many blocks")
+	ErrTooLarge = errors.New("the ledger is too large")
 )
 
 // VersionError is the error of a ledger in a layout that is not known here.
@@ -88,6 +89,18 @@ func text(b []byte) string {
 	return string(b)
 }
 
+// recordMemory is about what a record of each section takes in a Ledger, and in
+// what is made of it.
+var recordMemory = [numSections]uint64{48, 512, 192, 16, 8, 1, 128}
+
+// memory is about what the ledger takes as a copy.
+func (h *header) memory() (n uint64) {
+	for i, s := range h.sections {
+		n += uint64(s.used) * recordMemory[i]
+	}
+	return n
+}
+
 // clock turns the ledger's monotonic times into wall time.
 type clock struct{ real, monotonic int64 }
 
@@ -115,6 +128,7 @@ func decode(h *header, data *[numSections][]byte) *Ledger {
 		Run:          text(h.raw[offRun : offRun+runSize]),
 		Library:      text(h.raw[offLibrary : offLibrary+librarySize]),
 		Epoch:        h.epoch(),
+		Memory:       h.memory(),
 		TellsEvents:  h.events.used > 0,
 		frames:       data[secFrames], nodes: data[secNodes], strings: data[secStrings],
 	}
@@ -129,8 +143,14 @@ func decode(h *header, data *[numSections][]byte) *Ledger {
 		l.decodeList(&l.Lists[i], data[secLists][i*int(recordSize[secLists]):], c)
 	}
 	l.Sites = make([]Site, len(data[secSites])/int(recordSize[secSites]))
+	tags := 0
 	for i := range l.Sites {
-		l.decodeSite(&l.Sites[i], data, i, c)
+		x := &l.Sites[i]
+		l.decodeSite(x, data, i, c)
+		if tags += len(x.Tag); tags > maxTags {
+			x.Tag = ""
+			l.Flags |= NoSites
+		}
 	}
 	l.Blocks = l.decodeBlocks(data[secBlocks], c)
 	return l
@@ -229,7 +249,12 @@ func (l *Ledger) resum() {
 	}
 }
 
+// maxTags is how many bytes the tags of all sites have together. A tag may have
+// 4 KiB, and they may lie over each other: whoever prints them prints no more.
+const maxTags = 16 << 20
+
 // text is a text of the ledger by its number; what does not lead to one is empty.
+// It is not a copy: the ledger's texts are never changed.
 func (l *Ledger) text(at uint32) string {
 	if at == 0 || uint64(at)+4 > uint64(len(l.strings)) {
 		return ""
@@ -238,7 +263,10 @@ func (l *Ledger) text(at uint32) string {
 	if n > 1<<12 || uint64(at)+4+uint64(n) > uint64(len(l.strings)) {
 		return ""
 	}
-	return string(l.strings[at+4 : at+4+n])
+	if n == 0 {
+		return ""
+	}
+	return unsafe.String(&l.strings[at+4], int(n))
 }
 
 // maxDepth bounds the stack that a damaged ledger can make us follow.

@@ -9,7 +9,7 @@ type Flags uint32
 const (
 	Late     Flags = 1 << iota // attached when allocators were there already
 	Full                       // something found no room: Lost counts what
-	NoSites                    // some blocks have no tag or stack for lack of room
+	NoSites                    // some blocks or sites have no tag or stack for lack of room
 	StacksOn                   // Python lines are recorded
 	NativeOn                   // native frames are recorded
 	Ended                      // the process came to its end in good order
@@ -66,6 +66,8 @@ type Ledger struct {
 	// middle of a change, which is how a killed process ends; the same holds.
 	Moving, Cut bool
 	Epoch       uint64
+	// Memory is about how many bytes this copy takes, and what is made of it.
+	Memory uint64
 
 	Chips  []Chip
 	Lists  []List // by number; the first one and unused ones are zero

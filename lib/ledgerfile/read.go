@@ -15,9 +15,9 @@ import (
 // Reader copies ledgers. It keeps its buffers, so that reading again and again
 // costs no memory. It is not safe for concurrent use.
 type Reader struct {
-	// MaxBlocks is how many blocks are read of a ledger; one with more is
-	// ErrTooLarge. Zero: as many as a ledger can have.
-	MaxBlocks int
+	// MaxMemory is how much memory a Ledger may take (Ledger.Memory); one with
+	// more is ErrTooLarge. Zero: as much as a ledger can.
+	MaxMemory uint64
 
 	data   [numSections][]byte
 	again  []byte
@@ -118,13 +118,13 @@ func (r *Reader) epochNow(fd int) (uint64, error) {
 }
 
 func (r *Reader) readSections(fd int) error {
-	if n := int(r.header.sections[secBlocks].used); r.MaxBlocks > 0 && n > r.MaxBlocks {
-		return fmt.Errorf("%w: it has room for %d blocks, and %d are read", ErrTooLarge, n, r.MaxBlocks)
+	if n := r.header.memory(); r.MaxMemory > 0 && n > r.MaxMemory {
+		return fmt.Errorf("%w: it would take %d bytes, and has %d", ErrTooLarge, n, r.MaxMemory)
 	}
 	for i, s := range r.header.sections {
 		size := int(s.used) * int(recordSize[i])
 		if cap(r.data[i]) < size {
-			r.data[i] = make([]byte, size, size+size/2)
+			r.data[i] = make([]byte, size, max(size, min(size+size/2, keptBuffer)))
 		}
 		r.data[i] = r.data[i][:size]
 		n, err := pread(fd, r.data[i], s.offset)
@@ -160,9 +160,20 @@ func (r *Reader) dropUnstable(fd int) error {
 	return nil
 }
 
+// keptBuffer is how large a buffer may be that is kept for the next ledger.
+const keptBuffer = 1 << 20
+
 // release keeps the texts with the ledger that was made, which refers to them.
 func (r *Reader) release() {
 	r.data[secFrames], r.data[secNodes], r.data[secStrings] = nil, nil, nil
+	for i := range r.data {
+		if cap(r.data[i]) > keptBuffer {
+			r.data[i] = nil
+		}
+	}
+	if cap(r.again) > keptBuffer {
+		r.again = nil
+	}
 }
 
 func pread(fd int, b []byte, at int64) (n int, err error) {

@@ -2,6 +2,7 @@ package ttnn
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 )
 
@@ -37,4 +38,15 @@ func check(t testing.TB, err error) {
 	if err != nil {
 		t.Fatalf("the real ttnn does not run here: %v", err)
 	}
+}
+
+// Library is the path of tt-metal's library in a release.
+func Library(t testing.TB, release string) string {
+	t.Helper()
+	root := filepath.Dir(filepath.Dir(Interpreter(t, release)))
+	found, err := filepath.Glob(filepath.Join(root, "lib/python3*/site-packages/ttnn/build/lib/libtt_metal.so"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the library of ttnn %s below %s: %v, %v", release, root, found, err)
+	}
+	return found[0]
 }

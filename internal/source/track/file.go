@@ -41,16 +41,6 @@ type file struct {
 // errForeign is the error of a file that no ledger can be.
 var errForeign = errors.New("not a regular file")
 
-// What one user, and all of them, can make us hold open: everybody can put
-// files into /dev/shm. A process keeps one ledger, and the largest host has 32
-// chips. The daemon has 1536 descriptors for all that is not a connection.
-const (
-	maxPerUser = 128
-	maxFiles   = 4 * maxPerUser
-)
-
-var errTooMany = errors.New("there are more ledgers than are read")
-
 // open opens a ledger without trusting what is behind its name.
 func open(d *folder, name string) (*file, error) {
 	path := d.path + "/" + name

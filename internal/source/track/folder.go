@@ -175,7 +175,7 @@ func (r *Reader) meet(s *Sweep, d *folder, name string) {
 	}
 	f := r.files[inode{st.Dev, st.Ino}]
 	if f == nil {
-		if r.open[int(st.Uid)] >= maxPerUser || len(r.files) >= maxFiles {
+		if !r.mayOpen(int(st.Uid)) {
 			s.fail(path, int(st.Uid), errTooMany)
 			return
 		}
@@ -185,8 +185,7 @@ func (r *Reader) meet(s *Sweep, d *folder, name string) {
 			}
 			return
 		}
-		r.files[f.inode] = f
-		r.open[f.uid]++
+		r.add(f)
 	}
 	f.seen, f.path, f.in, f.name = r.seq, path, d, name
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
@@ -39,9 +40,9 @@ type Options struct {
 	// Guard is for what a process can keep from answering: its folder, which may
 	// be mounted from anywhere, and what it maps. Nil: it is waited for.
 	Guard *proc.Guard
-	// MaxBlocks is how many blocks are read of all ledgers of one user, who
-	// decides how many there are. Zero: no limit.
-	MaxBlocks int
+	// Memory is how many bytes copies of ledgers may take, which their users
+	// decide about. The zero Limit is none.
+	Memory budget.Limit
 }
 
 // Process is a process that keeps a ledger.
@@ -84,7 +85,8 @@ type Reader struct {
 	opts    Options
 	copy    ledgerfile.Reader
 	files   map[inode]*file
-	open    map[int]int       // how many of them belong to each user
+	users   map[int]*user     // those who have some of them
+	memory  int64             // of all copies
 	folders map[inode]*folder // of the sweep
 	leads   map[model.ProcessID]lead
 	seq     uint64
@@ -93,7 +95,7 @@ type Reader struct {
 
 // NewReader returns a Reader. Close gives its descriptors back.
 func NewReader(opts Options) *Reader {
-	return &Reader{opts: opts, files: map[inode]*file{}, open: map[int]int{}, folders: map[inode]*folder{}}
+	return &Reader{opts: opts, files: map[inode]*file{}, users: map[int]*user{}, folders: map[inode]*folder{}}
 }
 
 // Close closes all descriptors. The Reader cannot be used again.
@@ -134,8 +136,11 @@ func (r *Reader) drop(key inode) {
 	f := r.files[key]
 	f.close()
 	delete(r.files, key)
-	if r.open[f.uid]--; r.open[f.uid] == 0 {
-		delete(r.open, f.uid)
+	r.keep(f, nil)
+	if u := r.users[f.uid]; u.files == 1 {
+		delete(r.users, f.uid)
+	} else {
+		u.files--
 	}
 }
 
@@ -167,7 +172,17 @@ func (r *Reader) look(s *Sweep, f *file) {
 		s.fail(f.path, f.uid, err)
 		return
 	}
-	if err := r.load(f); err != nil {
+	began, before := time.Now(), f.ledger
+	defer func() {
+		if now := time.Now(); f.ledger != before {
+			r.users[f.uid].read.Add(now.Sub(began), now)
+		}
+	}()
+	err = r.load(f)
+	if errors.Is(err, errResting) && f.ledger == nil {
+		return
+	}
+	if err != nil && !errors.Is(err, errResting) { // then what was read before has to do
 		r.failed(s, f, held, err)
 		return
 	}
@@ -178,6 +193,8 @@ func (r *Reader) look(s *Sweep, f *file) {
 		pid, held = r.unlocked(f)
 	}
 	switch {
+	case held && pid > 0 && !r.mayKeep(f, pid):
+		s.fail(f.path, f.uid, &forgedError{f.uid, pid})
 	case held && pid > 0:
 		f.deadAt = time.Time{}
 		s.Processes = append(s.Processes, *r.process(f, pid))
@@ -195,38 +212,6 @@ func (r *Reader) look(s *Sweep, f *file) {
 			r.removeFileOf(f)
 		}
 	}
-}
-
-// load brings the copy of a ledger up to date.
-func (r *Reader) load(f *file) error {
-	if f.ledger != nil && !f.ledger.Moving {
-		epoch, err := r.copy.Epoch(f.fd)
-		if err == nil && epoch == f.epoch {
-			return nil
-		}
-	}
-	if r.opts.MaxBlocks > 0 {
-		r.copy.MaxBlocks = max(1, r.opts.MaxBlocks-r.blocksOfOthers(f))
-	}
-	l, err := r.copy.Read(f.fd)
-	if errors.Is(err, ledgerfile.ErrTooLarge) {
-		f.ledger, f.result = nil, nil // what was read of it before is too much, too
-	}
-	if err != nil {
-		return err
-	}
-	f.ledger, f.epoch, f.result = l, l.Epoch, nil
-	return nil
-}
-
-// blocksOfOthers counts the blocks in the other ledgers of a ledger's user.
-func (r *Reader) blocksOfOthers(f *file) (n int) {
-	for _, o := range r.files {
-		if o != f && o.uid == f.uid && o.ledger != nil {
-			n += len(o.ledger.Blocks)
-		}
-	}
-	return n
 }
 
 // notReadyAge is how long the writer of a ledger may take for its beginning.
@@ -255,7 +240,7 @@ func (r *Reader) failed(s *Sweep, f *file, held bool, err error) {
 // program that closes all its descriptors loses the lock.
 func (r *Reader) unlocked(f *file) (pid int, alive bool) {
 	pid = f.ledger.PID
-	if pid <= 0 || f.ledger.PIDNamespace != ownNamespace(r.opts.Root) {
+	if pid <= 0 || f.ledger.PIDNamespace != ownNamespace(r.opts.Root) || !r.mayKeep(f, pid) {
 		return 0, false
 	}
 	st, err := proc.ReadStat(r.opts.Root, pid)

@@ -3,12 +3,11 @@ package uprobe
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
@@ -53,13 +52,32 @@ func (s *Source) discover(ctx context.Context) error {
 		if len(found) > 0 {
 			s.processes.Begin()
 		}
-		for _, m := range found {
+		for _, m := range unique(found) {
 			s.watch(m)
 		}
 		if incomplete {
 			s.scan()
 		}
 	}
+}
+
+// unique drops the records of what was mapped again at the same place: a process
+// can do that all day.
+func unique(found []mapping) []mapping {
+	last := map[mapping]int{}
+	for i, m := range found {
+		m.time = 0
+		last[m] = i
+	}
+	out := found[:0]
+	for i, m := range found {
+		key := m
+		key.time = 0
+		if last[key] == i {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // scanAgain looks through all processes now and then.
@@ -90,30 +108,24 @@ func (s *Source) watch(m mapping) {
 		return // it has ended
 	}
 	defer s.processes.Discard(process)
-	parent, start := process.PPID, process.StartTicks
-	var f *os.File
-	if _, err := s.processes.Guard.Run(process.ProcessID, func() { f, err = open(m) }); err != nil {
-		s.log.Warn("a process does not let its library be opened", "pid", m.pid, "err", err)
-		s.unwatched(m.pid, start, err)
-		return
-	}
+	parent := process.PPID
+	f, err := s.openMapped(process, m)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("a process cannot be watched", "pid", m.pid, "library", m.path, "err", err)
 		}
-		s.unwatched(m.pid, start, err)
+		s.unwatched(process, err)
 		return
 	}
-	id, l, err := s.library(f, m.path)
+	id, l, err := s.library(f, m.path, process.UID)
 	if err != nil {
-		s.unwatched(m.pid, start, err)
+		s.unwatched(process, err)
 		return
 	}
 	s.remember(l)
 	s.mu.Lock()
-	l.pids[m.pid] = true
-	s.known[m.pid] = use{id, m.start}
 	child := s.copied(parent, m, id)
+	s.use(m.pid, id, m.start)
 	alone := len(s.known) == 1
 	if len(l.letGo) > 0 {
 		s.arm(l) // it gets probes of its own
@@ -124,30 +136,82 @@ func (s *Source) watch(m mapping) {
 		s.wake() // from now on the ring is looked at often
 	}
 	if failed != nil {
-		s.unwatched(m.pid, start, failed)
+		s.unwatched(process, failed)
 		return
 	}
-	s.announce(m.pid, start, s.isLate(m, process, armed), child)
+	s.announce(process, s.isLate(m, process, armed), child)
+}
+
+// openMapped opens the library that a process has mapped, unless its user can
+// keep the kernel waiting for it. That, too, is found out with a limit on its
+// time.
+func (s *Source) openMapped(p *proc.Process, m mapping) (f *os.File, err error) {
+	var served bool
+	var opened *os.File
+	returned, timeout := s.processes.Guard.Run(p.ProcessID, func() {
+		if opened, err = open(m); err == nil {
+			served, err = onFUSE(opened)
+		}
+	})
+	if timeout != nil {
+		go func() { // it may still be opened, after we have given up on it
+			<-returned
+			opened.Close()
+		}()
+		return nil, timeout
+	}
+	if err == nil && served && !s.isNamed(m.path) {
+		err = errServed
+	}
+	if err != nil {
+		opened.Close()
+		return nil, err
+	}
+	return opened, nil
+}
+
+// isNamed reports whether the configuration names a library.
+func (s *Source) isNamed(path string) bool {
+	return slices.ContainsFunc(s.o.Libraries, func(glob string) bool {
+		ok, _ := filepath.Match(glob, path)
+		return ok
+	})
+}
+
+// use notes that a process has mapped a library. With mu.
+func (s *Source) use(pid int, id fileID, at uint64) {
+	s.libraries[id].pids[pid] = true
+	list := s.known[pid]
+	for i := range list {
+		if list[i].library == id {
+			list[i].at = at
+			return
+		}
+	}
+	s.known[pid] = append(list, use{id, at})
 }
 
 // copied says whether a mapping is a copy of the parent's, from a fork: the
 // same file at the same address. With mu.
 func (s *Source) copied(parent int, m mapping, id fileID) bool {
-	of, ok := s.known[parent]
-	return ok && of == use{id, m.start}
+	return slices.Contains(s.known[parent], use{id, m.start})
 }
 
-// adopt gives a forked process that has hit a probe the library of its parent.
-// With mu.
+// adopt gives a forked process that has hit a probe the libraries of its
+// parent. With mu.
 func (s *Source) adopt(pid, parent uint32) {
-	of, ok := s.known[int(parent)]
-	l := s.libraries[of.library]
-	if _, known := s.known[int(pid)]; known || !ok || l == nil {
+	if _, known := s.known[int(pid)]; known {
 		return
 	}
-	s.known[int(pid)], l.pids[int(pid)] = of, true
-	if len(l.letGo) > 0 {
-		s.arm(l)
+	for _, of := range s.known[int(parent)] {
+		l := s.libraries[of.library]
+		if l == nil {
+			continue
+		}
+		s.use(int(pid), of.library, of.at)
+		if len(l.letGo) > 0 {
+			s.arm(l)
+		}
 	}
 }
 
@@ -175,10 +239,10 @@ func (s *Source) isLate(m mapping, p *proc.Process, armed uint64) bool {
 
 // announce begins the record of a process, or corrects it: its first event may
 // have come before the record of its mapping.
-func (s *Source) announce(pid int, start uint64, late, child bool) {
+func (s *Source) announce(of *proc.Process, late, child bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.books.process(uint32(pid))
+	p, start := s.books.process(uint32(of.PID)), of.StartTicks
 	if p.Start != 0 && p.Start != start {
 		return // the number was given to somebody else
 	}
@@ -190,87 +254,13 @@ func (s *Source) announce(pid int, start uint64, late, child bool) {
 }
 
 // unwatched notes a process whose library cannot be watched.
-func (s *Source) unwatched(pid int, start uint64, err error) {
+func (s *Source) unwatched(of *proc.Process, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.books.process(uint32(pid))
-	p.Start = start
+	p := s.books.process(uint32(of.PID))
+	p.Start = of.StartTicks
 	s.books.giveUp(p, time.Now().UnixNano(), model.Doubt{Kind: model.LibraryUnwatched, Detail: err.Error()})
 }
-
-// libraryPatience is how long a library may take to be read and to get its
-// probes; a tenth of a second is usual. One that takes longer is given up.
-const libraryPatience = 5 * time.Second
-
-// library finds the record of a file, or begins it and sets its probes. The file
-// is the library's from here on, or closed. Only discover calls it. Nothing is
-// read from the file with mu, which snapshots wait for: it may be on a disk
-// that does not answer. The error says why there is no record; a library that
-// has one may still have a reason not to be watched.
-func (s *Source) library(f *os.File, path string) (fileID, *library, error) {
-	st, err := stat(f)
-	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = fmt.Errorf("%s is not a regular file", path)
-	}
-	if err != nil {
-		f.Close()
-		return fileID{}, nil, err
-	}
-	id := fileID{uint64(st.Dev), st.Ino}
-	if l, err := s.begun(id, path); l != nil || err != nil {
-		f.Close()
-		return id, l, err
-	}
-	if err := s.openRing(); err != nil {
-		f.Close()
-		return id, nil, err
-	}
-	made := make(chan *library, 1)
-	go func() {
-		l := newLibrary(f, path)
-		if l.err == nil {
-			s.arm(l)
-		}
-		made <- l
-	}()
-	var l *library
-	select {
-	case l = <-made:
-	case <-time.After(libraryPatience):
-		s.log.Warn("a library does not let itself be read", "library", path)
-		s.stuck[id] = true
-		go func() { (<-made).Close() }()
-		return id, nil, stuckError(path)
-	}
-	if l.err != nil {
-		s.log.Warn("a library of tt-metal cannot be watched; its processes are known by shared memory only", "library", path, "err", l.err)
-	} else {
-		s.log.Info("watching the allocators of tt-metal", "library", path)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.libraries[id] = l
-	return id, l, nil
-}
-
-// begun finds the record of a file that is known, or says why it gets none.
-func (s *Source) begun(id fileID, path string) (*library, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.libraries[id]; l != nil {
-		return l, nil
-	}
-	if s.stuck[id] {
-		return nil, stuckError(path)
-	}
-	if len(s.libraries) >= s.o.MaxLibraries && !s.makeRoom() {
-		s.log.Warn("too many libraries are in use; this one is not watched", "library", path)
-		return nil, fmt.Errorf("%d libraries are watched already", s.o.MaxLibraries)
-	}
-	return nil, nil
-}
-
-func stuckError(path string) error { return fmt.Errorf("%s could not be read in time", path) }
 
 // arm sets a library's probes as they should be now. With mu, unless nobody
 // else knows the library yet.
@@ -283,37 +273,23 @@ func (s *Source) arm(l *library) {
 	}
 }
 
-// makeRoom lets go of a library that nobody uses. With mu.
-func (s *Source) makeRoom() bool {
-	for id, l := range s.libraries {
-		if len(l.pids) == 0 {
-			l.Close()
-			delete(s.libraries, id)
-			return true
-		}
-	}
-	return false
-}
-
 // forget ends the record of a process. With mu.
 func (s *Source) forget(pid int) {
-	of, ok := s.known[pid]
-	if !ok {
-		return
-	}
+	uses := s.known[pid]
 	delete(s.known, pid)
-	l := s.libraries[of.library]
-	if l == nil {
-		return
-	}
-	delete(l.pids, pid)
-	if l.letGo[pid] {
-		delete(l.letGo, pid)
-		s.arm(l)
-	}
-	if len(l.pids) == 0 && !l.onHost {
-		l.Close()
-		delete(s.libraries, of.library)
+	for _, of := range uses {
+		l := s.libraries[of.library]
+		if l == nil {
+			continue
+		}
+		delete(l.pids, pid)
+		if l.letGo[pid] {
+			delete(l.letGo, pid)
+			s.arm(l)
+		}
+		if len(l.pids) == 0 && !l.onHost {
+			s.drop(of.library)
+		}
 	}
 }
 

@@ -68,6 +68,7 @@ type handedList struct {
 type handedLibrary struct {
 	Dev, Inode  uint64
 	Path        string
+	UID         int
 	Armed       uint64
 	PIDs, LetGo []int
 	OnHost      bool
@@ -207,7 +208,7 @@ func (h *handedProcess) take() (*process, error) {
 
 func (l *library) hand(id fileID) handedLibrary {
 	h := handedLibrary{
-		Dev: id.dev, Inode: id.inode, Path: l.path, Armed: l.armed, OnHost: l.onHost, Learned: l.learned,
+		Dev: id.dev, Inode: id.inode, Path: l.path, UID: l.uid, Armed: l.armed, OnHost: l.onHost, Learned: l.learned,
 		PIDs: slices.Sorted(maps.Keys(l.pids)), LetGo: slices.Sorted(maps.Keys(l.letGo)),
 	}
 	if l.err != nil {
@@ -321,7 +322,8 @@ func (s *Source) importState(h *handed, fds given) error {
 		if err != nil {
 			return err
 		}
-		lib := newLibrary(os.NewFile(uintptr(fd), l.Path), l.Path)
+		lib := s.readLibrary(os.NewFile(uintptr(fd), l.Path), l.Path, l.UID)
+		s.slots.Force(l.UID, 1)
 		lib.armed, lib.onHost, lib.learned = l.Armed, l.OnHost, l.Learned
 		if l.Err != "" {
 			lib.err = errors.New(l.Err)
@@ -329,7 +331,7 @@ func (s *Source) importState(h *handed, fds given) error {
 		id := fileID{l.Dev, l.Inode}
 		s.libraries[id] = lib
 		for _, pid := range l.PIDs {
-			lib.pids[pid], s.known[pid] = true, use{library: id}
+			s.use(pid, id, 0)
 		}
 		for _, pid := range l.LetGo {
 			lib.letGo[pid] = true

@@ -7,10 +7,13 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
 // fileID is a file whatever its name.
@@ -19,6 +22,7 @@ type fileID struct{ dev, inode uint64 }
 // library is one file of tt-metal, and the probes in it.
 type library struct {
 	path   string // as the process that was seen first calls it
+	uid    int    // the user of that process, for whom it counts
 	file   *os.File
 	probes []probe
 	err    error  // why it is not watched
@@ -74,19 +78,26 @@ func stat(f *os.File) (st unix.Stat_t, err error) {
 	return st, nil
 }
 
-// newLibrary looks for the functions in a file. It is not watched yet.
-func newLibrary(f *os.File, path string) *library {
-	l := &library{
-		path: path, file: f, pids: map[int]bool{}, letGo: map[int]bool{},
+// newLibrary looks for the functions in a file. It is not watched yet. blocked
+// is a read of it that does not end.
+func newLibrary(f *os.File, path string, uid int) (l *library, blocked *hostfs.Batch) {
+	l = &library{
+		path: path, uid: uid, file: f, pids: map[int]bool{}, letGo: map[int]bool{},
 		links: map[int]link.Link{}, learn: map[int]link.Link{},
 	}
-	if l.probes, l.err = findProbes(f); l.err != nil {
-		return l
+	r, err := newGuardedReader(f, time.Now().Add(libraryTimeout))
+	if err != nil {
+		l.err = err
+		return l, nil
+	}
+	l.probes, l.err = findProbes(r)
+	if blocked = r.close(); l.err != nil {
+		return l, blocked
 	}
 	var here unix.Stat_t
 	mine, err := stat(f)
 	l.onHost = err == nil && unix.Stat(path, &here) == nil && here.Dev == mine.Dev && here.Ino == mine.Ino
-	return l
+	return l, nil
 }
 
 // arm sets the probes: of everybody, or if somebody is let go, of the others.

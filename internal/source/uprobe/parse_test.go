@@ -49,21 +49,6 @@ func FuzzParseRecords(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, b []byte) { parseRecords(b) })
 }
 
-// FuzzFindProbes: the file is anybody's.
-func FuzzFindProbes(f *testing.F) {
-	self, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(self[:4096])
-	f.Add([]byte("\x7fELF\x02\x01\x01"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if probes, err := findProbes(bytes.NewReader(b)); err == nil && len(probes) < 9 {
-			t.Errorf("%d probes without an error", len(probes))
-		}
-	})
-}
-
 func TestFindProbes(t *testing.T) {
 	_, library := fake(t)
 	f, err := os.Open(library)

@@ -112,29 +112,42 @@ func (s *Source) prepare() {
 	}
 }
 
-// watchFile watches a file that nobody may have mapped yet.
+// watchFile watches a file that nobody may have mapped yet. It counts for the
+// user whose file it is.
 func (s *Source) watchFile(path string) error {
 	type opened struct {
-		file *os.File
-		err  error
+		file   *os.File
+		st     unix.Stat_t
+		served bool
+		err    error
 	}
 	done := make(chan opened, 1)
 	go func() {
-		f, err := openRegular(path)
-		done <- opened{f, err}
+		var o opened
+		if o.file, o.err = openRegular(path); o.err == nil {
+			if o.st, o.err = stat(o.file); o.err == nil {
+				o.served, o.err = onFUSE(o.file)
+			}
+		}
+		done <- o
 	}()
 	select {
 	case o := <-done:
-		if o.err == nil {
-			_, _, o.err = s.library(o.file, path)
+		if o.err == nil && o.served && !s.isNamed(path) {
+			o.err = errServed
 		}
-		return o.err
-	case <-time.After(libraryPatience):
-		go func() {
-			if o := <-done; o.err == nil {
-				o.file.Close()
-			}
-		}()
+		if o.err != nil {
+			o.file.Close()
+			return o.err
+		}
+		uid := int(o.st.Uid)
+		if s.isNamed(path) {
+			uid = 0
+		}
+		_, _, err := s.library(o.file, path, uid)
+		return err
+	case <-time.After(libraryTimeout):
+		go func() { (<-done).file.Close() }()
 		return fmt.Errorf("opening %s: %w", path, os.ErrDeadlineExceeded)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
@@ -35,7 +36,8 @@ type Options struct {
 	MaxBlocks uint64
 	// RingBytes is the size of the ring buffer, a power of two; 0 means 4 MiB.
 	RingBytes uint32
-	// MaxLibraries bounds how many files are watched; 0 means 128.
+	// MaxLibraries bounds how many files are watched, of which a user may have
+	// a quarter; 0 means 128.
 	MaxLibraries int
 
 	// fresh is how long after its mapping a process without a chip is taken
@@ -57,6 +59,8 @@ type Source struct {
 	kernel    *kernel
 	processes *proc.Reader // discover's
 	memory    *memory      // discover's
+	reads     reads        // discover's
+	slots     *budget.Pool // of libraries
 
 	ended chan struct{}      // closed when it no longer runs
 	ready chan struct{}      // closed when all that runs has been looked at
@@ -71,14 +75,13 @@ type Source struct {
 	mu        sync.Mutex // over all below
 	books     *books
 	libraries map[fileID]*library
-	stuck     map[fileID]bool // given up: they could not be read in time
-	known     map[int]use     // the library of each process
+	known     map[int][]use // the libraries of each process
 	rates     map[uint32]count
 	events    uint64
 	slow      error // why new processes are noticed late
 }
 
-// use is the library of a process, and where in it the code is.
+// use is a library of a process, and where in it the code is.
 type use struct {
 	library fileID
 	at      uint64 // 0: not known
@@ -116,8 +119,8 @@ func newSource(o Options, k *kernel) *Source {
 	}
 	s := &Source{
 		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks), processes: newProcesses(),
-		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, stuck: map[fileID]bool{}, known: map[int]use{}, rates: map[uint32]count{},
-		memory: &memory{},
+		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[uint32]count{},
+		memory: &memory{}, reads: reads{spent: map[int]budget.Meter{}}, slots: budget.NewPool("libraries", budget.Divide(int64(o.MaxLibraries)), nil),
 	}
 	s.looked = sync.NewCond(&s.mu)
 	return s

@@ -105,22 +105,24 @@ func (s *Source) letGo(pid, number uint32, row watchProcess, rate float64) {
 	}
 	s.log.Warn("a process allocates too often to be watched; it is known by shared memory only",
 		"pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)
-	if l := s.libraries[s.known[int(pid)].library]; l != nil {
-		l.letGo[int(pid)] = true
-		s.arm(l)
+	for _, of := range s.known[int(pid)] {
+		if l := s.libraries[of.library]; l != nil {
+			l.letGo[int(pid)] = true
+			s.arm(l)
+		}
 	}
 }
 
 // learnChips watches which chips allocators stand for only as long as that is
 // not known of somebody. With mu.
 func (s *Source) learnChips() {
-	for id, l := range s.libraries {
+	for _, l := range s.libraries {
 		if l.err != nil {
 			continue
 		}
 		used, open := false, false
-		for pid, of := range s.known {
-			if p := s.books.processes[uint32(pid)]; of.library == id && p != nil {
+		for pid := range l.pids {
+			if p := s.books.processes[uint32(pid)]; p != nil {
 				u, o := p.learning()
 				used, open = used || u, open || o
 			}
@@ -139,8 +141,7 @@ func (s *Source) dropGone() {
 			continue
 		}
 		if st, err := stat(l.file); err != nil || st.Nlink == 0 {
-			l.Close()
-			delete(s.libraries, id)
+			s.drop(id)
 		}
 	}
 }

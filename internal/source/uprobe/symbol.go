@@ -2,7 +2,6 @@ package uprobe
 
 import (
 	"bytes"
-	"debug/elf"
 	"fmt"
 	"io"
 	"strings"
@@ -69,72 +68,75 @@ func (e *siteError) Error() string {
 // stripped libraries have too. The file may be anybody's: any error means only
 // that it is not watched.
 func findProbes(r io.ReaderAt) (probes []probe, err error) {
-	defer func() {
-		// debug/elf is not hardened against hostile files.
-		if p := recover(); p != nil {
-			probes, err = nil, fmt.Errorf("not an ELF file that can be read: %v", p)
-		}
-	}()
-	f, err := elf.NewFile(r)
+	f, err := openELF(r)
 	if err != nil {
 		return nil, err
 	}
-	if f.Class != elf.ELFCLASS64 || f.Type != elf.ET_DYN || f.Machine != machine {
-		return nil, fmt.Errorf("not a library for this machine: %v %v %v", f.Class, f.Type, f.Machine)
+	prefixes := make([]string, len(symbols))
+	for i := range symbols {
+		prefixes[i] = symbols[i].prefix
 	}
-	all, err := f.DynamicSymbols()
+	all, err := f.wanted(prefixes)
 	if err != nil {
 		return nil, err
 	}
 	for _, want := range symbols {
-		p := probe{site: want.site, need: want.need}
-		name := ""
-		for i := range all {
-			s := &all[i]
-			if s.Section == elf.SHN_UNDEF || elf.ST_TYPE(s.Info) != elf.STT_FUNC || !strings.HasPrefix(s.Name, want.prefix) {
-				continue
-			}
-			if name != "" && s.Name != name {
-				return nil, fmt.Errorf("%s and %s could both be meant", name, s.Name)
-			}
-			name = s.Name
-			p.offset, err = site(f, r, s)
-			if err != nil && want.need == required {
-				return nil, err
-			}
+		s, err := the(want.prefix, all)
+		if err != nil {
+			return nil, err
 		}
-		switch {
-		case name != "" && err != nil: // it can be done without
-			err = nil
-		case name != "":
-			probes = append(probes, p)
-		case want.need == required:
+		if s == nil && want.need == required {
 			return nil, &symbolError{want.prefix}
+		}
+		if s == nil {
+			continue
+		}
+		offset, err := f.site(s.address, want.prefix)
+		if err != nil && want.need == required {
+			return nil, err
+		}
+		if err == nil {
+			probes = append(probes, probe{site: want.site, offset: offset, need: want.need})
 		}
 	}
 	return probes, nil
 }
 
+// the finds the one function whose name begins with prefix; nil: there is none.
+func the(prefix string, all []symbol) (found *symbol, err error) {
+	for i := range all {
+		s := &all[i]
+		switch {
+		case !strings.HasPrefix(s.name, prefix):
+		case found != nil && (found.name != s.name || found.address != s.address):
+			return nil, fmt.Errorf("several functions could be %s", prefix)
+		default:
+			found = s
+		}
+	}
+	return found, nil
+}
+
 // site returns the offset in the file at which a function is watched: its
 // first instruction, or the one behind it if that is a landing pad.
-func site(f *elf.File, r io.ReaderAt, s *elf.Symbol) (uint64, error) {
-	for _, p := range f.Progs {
-		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 || s.Value < p.Vaddr || s.Value-p.Vaddr >= p.Filesz {
+func (f *elfFile) site(address uint64, function string) (uint64, error) {
+	for _, p := range f.segments {
+		if !p.code || address < p.address || address-p.address >= p.bytes {
 			continue
 		}
-		offset := s.Value - p.Vaddr + p.Off
+		offset := address - p.address + p.offset
 		code := make([]byte, 16)
-		n, err := r.ReadAt(code, int64(offset))
+		n, err := f.r.ReadAt(code, int64(offset))
 		if n < 4 {
-			return 0, fmt.Errorf("reading the function %s: %w", s.Name, err)
+			return 0, fmt.Errorf("reading the function %s: %w", function, err)
 		}
 		skip, ok := entry(code[:n])
 		if !ok {
-			return 0, &siteError{s.Name}
+			return 0, &siteError{function}
 		}
 		return offset + skip, nil
 	}
-	return 0, fmt.Errorf("the function %s is not in the file", s.Name)
+	return 0, fmt.Errorf("the function %s is not in the file", function)
 }
 
 // entryAMD64 looks at the first instructions of a function. `endbr64` would be

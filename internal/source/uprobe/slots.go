@@ -1,0 +1,214 @@
+package uprobe
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/hostfs"
+)
+
+// Any user can map any number of files under the name of the library. Each is
+// read once and costs three descriptors, so both come out of a share of the
+// user.
+
+// libraryTimeout is how long a library may take to be read, and then to get its
+// probes; a tenth of a second is usual.
+const libraryTimeout = 5 * time.Second
+
+// Time that an ordinary user's libraries may take to be read: readBurst at
+// once, and then a part of the time that passes.
+const (
+	readBurst  = 2 * libraryTimeout
+	readPart   = 10 // one in
+	maxSpent   = 1024
+	maxBlocked = 8 // reads that do not end
+)
+
+// reads is what reading libraries has cost.
+type reads struct {
+	spent   map[int]budget.Meter
+	blocked []*hostfs.Batch
+}
+
+var (
+	errReadTime = errors.New("the libraries of its user have taken too long to read; it is not watched")
+	errBlocked  = errors.New("too many libraries do not let themselves be read")
+)
+
+// allow reports why a library of a user may not be read now.
+func (r *reads) allow(uid int, now time.Time) error {
+	left := r.blocked[:0]
+	for _, b := range r.blocked {
+		if b.Reap() {
+			left = append(left, b)
+		} else {
+			b.Close()
+		}
+	}
+	r.blocked = left
+	switch {
+	case len(r.blocked) >= maxBlocked:
+		return errBlocked
+	case !budget.Privileged(uid) && r.spent[uid].Spent(now) >= readBurst:
+		return errReadTime
+	}
+	return nil
+}
+
+// note adds what a library has cost.
+func (r *reads) note(uid int, took time.Duration, now time.Time) {
+	if len(r.spent) >= maxSpent {
+		for uid, x := range r.spent {
+			if x.Spent(now) == 0 {
+				delete(r.spent, uid)
+			}
+		}
+	}
+	m := r.spent[uid]
+	m.Part = readPart
+	m.Add(took, now)
+	r.spent[uid] = m
+}
+
+// library finds the record of a file, or begins it and sets its probes, for a
+// user. The file is the library's from here on, or closed. Only discover calls
+// it. Nothing is read from the file with mu, which snapshots wait for: it may be
+// on a disk that does not answer. The error says why there is no record; a
+// library that has one may still have a reason not to be watched.
+func (s *Source) library(f *os.File, path string, uid int) (id fileID, l *library, err error) {
+	begun := false
+	defer func() {
+		if !begun {
+			f.Close()
+		}
+	}()
+	st, err := stat(f)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return id, nil, err
+	}
+	id = fileID{uint64(st.Dev), st.Ino}
+	if l = s.find(id); l != nil {
+		return id, l, nil
+	}
+	if err := s.reads.allow(uid, time.Now()); err != nil {
+		return id, nil, err
+	}
+	if err := s.openRing(); err != nil {
+		return id, nil, err
+	}
+	if !s.admit(uid) {
+		s.log.Warn("too many libraries in use; not watching this one", "library", path, "uid", uid)
+		return id, nil, errTooMany
+	}
+	begun = true
+	if l, err = s.makeLibrary(f, path, uid); err != nil {
+		s.slots.Give(uid, 1)
+		return id, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.libraries[id] = l
+	return id, l, nil
+}
+
+var errTooMany = errors.New("too many libraries are watched already")
+
+func (s *Source) find(id fileID) *library {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.libraries[id]
+}
+
+// makeLibrary reads a file, which is the library's, and sets the probes. Setting them takes the kernel
+// as long as the disk takes for the code.
+func (s *Source) makeLibrary(f *os.File, path string, uid int) (*library, error) {
+	l := s.readLibrary(f, path, uid)
+	if l.err == nil {
+		armed := make(chan struct{})
+		go func() {
+			s.arm(l)
+			close(armed)
+		}()
+		select {
+		case <-armed:
+		case <-time.After(libraryTimeout):
+			s.log.Warn("setting probes takes too long", "library", path)
+			go func() {
+				<-armed // its descriptor must not become another file's before
+				l.Close()
+			}()
+			return nil, fmt.Errorf("%s: setting probes: %w", path, os.ErrDeadlineExceeded)
+		}
+	}
+	if l.err != nil {
+		s.log.Warn("a library of tt-metal cannot be watched; its processes are known by shared memory only", "library", path, "err", l.err)
+	} else {
+		s.log.Info("watching the allocators of tt-metal", "library", path)
+	}
+	return l, nil
+}
+
+// readLibrary is newLibrary, at the expense of a user.
+func (s *Source) readLibrary(f *os.File, path string, uid int) *library {
+	began := time.Now()
+	l, blocked := newLibrary(f, path, uid)
+	if blocked != nil {
+		s.reads.blocked = append(s.reads.blocked, blocked)
+	}
+	s.reads.note(uid, time.Since(began), time.Now())
+	return l
+}
+
+// admit takes a place for a library of a user, of one that no process uses if
+// need be.
+func (s *Source) admit(uid int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.slots.Try(uid, 1) {
+		if !s.makeRoom(uid) {
+			return s.slots.Take(uid, 1) // counts the refusal
+		}
+	}
+	return true
+}
+
+// makeRoom drops a library that no process uses, for one of a user: one of that
+// user's, or where all have too many, one of any ordinary user's. With mu.
+func (s *Source) makeRoom(uid int) bool {
+	mine, own := fileID{}, false
+	other, any := fileID{}, false
+	for id, l := range s.libraries {
+		switch {
+		case len(l.pids) > 0:
+		case l.uid == uid:
+			mine, own = id, true
+		case budget.Privileged(uid) || !budget.Privileged(l.uid):
+			other, any = id, true
+		}
+	}
+	switch {
+	case own:
+		s.drop(mine)
+	case any && s.slots.Fits(uid, 1):
+		s.drop(other)
+	default:
+		return false
+	}
+	return true
+}
+
+// drop ends the watching of a library. With mu.
+func (s *Source) drop(id fileID) {
+	l := s.libraries[id]
+	l.Close()
+	delete(s.libraries, id)
+	s.slots.Give(l.uid, 1)
+}
