@@ -353,3 +353,17 @@ func TestHostDies(t *testing.T) {
 		t.Errorf("exit %d, want that of a command ended by SIGTERM", code)
 	}
 }
+
+// What is installed beside ttmon-sim is found by the command it runs.
+func TestOwnProgramsAreFound(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := program(t, "--boards", "n150", "--root", dir, "--", "sh", "-c", "echo $PATH")
+	code, out, errs := result(t, cmd)
+	if code != 0 || !strings.HasPrefix(out, filepath.Dir(exe)+":") {
+		t.Errorf("exit code %d, PATH %q, %s", code, out, errs)
+	}
+}

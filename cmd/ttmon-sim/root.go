@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,11 +35,25 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 func run(args []string, stdout, stderr io.Writer) int {
+	findOwnPrograms()
 	cmd := rootCommand()
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	return exitCode(cmd.Execute(), stderr)
+}
+
+// findOwnPrograms puts the directory of this program before the others in PATH:
+// after make build, ttmon-sim --boards n300 -- ttmon smi finds the ttmon beside it.
+func findOwnPrograms() {
+	exe, err := os.Executable()
+	if err != nil {
+		return
+	}
+	dir, list := filepath.Dir(exe), filepath.SplitList(os.Getenv("PATH"))
+	if !slices.Contains(list, dir) {
+		os.Setenv("PATH", strings.Join(append([]string{dir}, list...), string(filepath.ListSeparator)))
+	}
 }
 
 // exitCode says what went wrong and with which code to end.
