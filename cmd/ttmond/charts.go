@@ -22,26 +22,21 @@ func (a *archive) span() (oldest, newest time.Time) {
 	return p.Span()
 }
 
-// Samples are a second apart in the last hours and 15 seconds before: a value
-// that is older than a few of them is not the value of that moment.
-const (
-	fineLookback   = 5 * time.Second
-	coarseLookback = 35 * time.Second
-)
+// leastLookback is for how long a sample holds at least: samples of the coarse
+// history, and of what hardly changes, are 15 s apart. Where a series ends or
+// rows are missing, a marker ends it before.
+const leastLookback = 35 * time.Second
 
-// lookback is for how long a sample holds, for a question that begins at a time.
-func (a *archive) lookback(start time.Time) time.Duration {
-	if time.Since(start) > time.Hour || a.cfg.Collect.Interval.Duration > time.Second {
-		return max(coarseLookback, 3*a.cfg.Collect.Interval.Duration)
-	}
-	return fineLookback
+// lookback is for how long a sample holds.
+func (a *archive) lookback() time.Duration {
+	return max(leastLookback, 3*a.cfg.Collect.Interval.Duration)
 }
 
 // ranges answers for charts.
 func (a *archive) ranges() func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]api.Series, error) {
 	engine := promapi.NewEngine()
 	return func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]api.Series, error) {
-		return rangesOf(ctx, engine, a, expr, promapi.Window{Start: start, End: end, Step: step, Lookback: a.lookback(start)})
+		return rangesOf(ctx, engine, a, expr, promapi.Window{Start: start, End: end, Step: step, Lookback: a.lookback()})
 	}
 }
 

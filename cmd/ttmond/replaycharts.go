@@ -153,5 +153,5 @@ func (c *recordedCharts) ranges(ctx context.Context, expr string, start, end tim
 	if err := c.await(ctx, end); err != nil {
 		return nil, err
 	}
-	return rangesOf(ctx, c.engine, c.store, expr, promapi.Window{Start: start, End: end, Step: step, Lookback: max(fineLookback, 3*c.apart())})
+	return rangesOf(ctx, c.engine, c.store, expr, promapi.Window{Start: start, End: end, Step: step, Lookback: max(5*time.Second, 3*c.apart())})
 }

@@ -42,9 +42,9 @@ type Options struct {
 	// User is who asks; nil: all are one user. Each user has a share of the time
 	// that questions take.
 	User func(*http.Request) int
-	// Lookback is for how long a sample holds, for a question that begins at a
-	// time; nil: for five minutes, as in Prometheus.
-	Lookback func(start time.Time) time.Duration
+	// Lookback is for how long a sample holds where nothing ends it; nil: five
+	// minutes, as in Prometheus.
+	Lookback func() time.Duration
 	Version  string
 }
 
@@ -218,7 +218,7 @@ func (h *handler) queryRange(r *http.Request) (any, error) {
 // afforded.
 func (h *handler) evaluate(r *http.Request, w Window) (any, error) {
 	var err error
-	if w.Lookback, err = h.lookback(r, w.Start); err != nil {
+	if w.Lookback, err = h.lookback(r); err != nil {
 		return nil, err
 	}
 	text := r.Form.Get("query")
@@ -240,7 +240,7 @@ func (h *handler) evaluate(r *http.Request, w Window) (any, error) {
 
 // lookback is for how long a sample holds: as long as asked for, or as the
 // history says.
-func (h *handler) lookback(r *http.Request, start time.Time) (time.Duration, error) {
+func (h *handler) lookback(r *http.Request) (time.Duration, error) {
 	if text := r.Form.Get("lookback_delta"); text != "" {
 		d, err := durationOf(text)
 		if err == nil && (d <= 0 || d > time.Hour) {
@@ -254,7 +254,7 @@ func (h *handler) lookback(r *http.Request, start time.Time) (time.Duration, err
 	if h.opt.Lookback == nil {
 		return 5 * time.Minute, nil
 	}
-	return h.opt.Lookback(start), nil
+	return h.opt.Lookback(), nil
 }
 
 // run answers a query. The result is written before its memory is reused.

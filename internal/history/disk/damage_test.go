@@ -266,7 +266,7 @@ func TestNewestDamagedBeforeCompaction(t *testing.T) {
 	if err := s.fine.db.Compact(background); err != nil {
 		t.Error(err)
 	}
-	if got := read(t, s, power.Name, "0", t0, at); len(got) != n || got[0].V != 0 || got[n-1].V != float64(n-1) {
+	if got := measured(read(t, s, power.Name, "0", t0, at)); len(got) != n || got[0].V != 0 || got[n-1].V != float64(n-1) {
 		t.Errorf("%d of %d points are left; said %q", len(got), n, talk)
 	}
 	if len(s.fine.db.Blocks()) == 0 {

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 
@@ -56,11 +54,13 @@ type Stats struct {
 
 // Store is a history. Append is for one goroutine; all else for any.
 type Store struct {
-	opt    Options
-	series seriesSet
-	batch  []sample
-	gen    uint64
-	lastMS int64 // time of the last row
+	opt        Options
+	series     seriesSet
+	batch      []sample
+	gen        uint64
+	lastMS     int64     // time of the last row
+	apartMS    int64     // how far apart rows usually are
+	endedSince []*series // since the last row of the coarse database
 
 	begun      time.Time
 	checks     checks
@@ -79,6 +79,7 @@ type sample struct {
 	x     *series
 	v     float64
 	often bool // belongs into every row of the fine database
+	began bool // its series was not in the row before
 }
 
 // Open opens the databases below o.Dir, or one in memory. Reading what a
@@ -95,6 +96,7 @@ func Open(o Options) (*Store, error) {
 	s.stats.MaxSeries, s.stats.MaxBytes = o.MaxSeries, o.MaxBytes
 	err := s.openDisk()
 	if err == nil {
+		s.endUnfinished()
 		return s, nil
 	}
 	s.closeAll()
@@ -157,12 +159,14 @@ func (s *Store) Take(walk func(emit prom.Emit)) {
 			return
 		}
 		x.gen, x.ended = s.gen, false
-		s.batch = append(s.batch, sample{x, v, !f.Static || fresh || v != x.last})
+		s.batch = append(s.batch, sample{x, v, !f.Static || fresh || v != x.last, fresh})
 		x.last = v
 	})
 	// A series that is not there any more ends here, for whoever asks later.
-	stale := math.Float64frombits(value.StaleNaN)
-	s.series.sweep(s.gen, func(x *series) { s.batch = append(s.batch, sample{x, stale, true}) })
+	s.series.sweep(s.gen, func(x *series) {
+		s.batch = append(s.batch, sample{x: x, v: stale, often: true})
+		s.endedSince = append(s.endedSince, x)
+	})
 	s.mu.Lock()
 	s.stats.Series, s.stats.Dropped = s.series.len(), s.stats.Dropped+dropped
 	s.mu.Unlock()
@@ -176,9 +180,13 @@ func (s *Store) Append(at time.Time) {
 	if ms == s.lastMS {
 		return
 	}
-	s.lastMS = ms
+	gap := s.isGap(ms)
 	s.checkClock(ms)
 	s.renewBroken()
+	if gap {
+		s.appendEnds(s.endedRow())
+	}
+	s.lastMS = ms
 	s.mu.RLock()
 	fine, coarse, memory, inMemory := s.fine, s.coarse, s.memory, s.stats.InMemory
 	s.mu.RUnlock()
@@ -187,7 +195,7 @@ func (s *Store) Append(at time.Time) {
 	if fine != nil && (!inMemory || full) { // a disk that took nothing is tried again now and then
 		failure = fine.append(ms, s.batch, 0, full, &count)
 		if failure == nil && full && coarse != nil {
-			failure = coarse.append(ms, s.batch, 1, true, &count)
+			failure = coarse.append(ms, s.coarseRow(), 1, true, &count)
 		}
 	} else if fine == nil {
 		failure = errNoDisk
@@ -364,6 +372,9 @@ func (s *Store) Close() {
 	s.background.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.closed {
+		s.appendEnds(s.liveRow())
+	}
 	s.closed = true
 	s.closeAll()
 }

@@ -173,7 +173,7 @@ func (p *Range) lines(ctx context.Context, q Question, first time.Time, step tim
 		{"max_over_time", func(l *text.Line) []float64 { return l.Max }},
 		{"avg_over_time", func(l *text.Line) []float64 { return l.Avg }},
 	} {
-		list, err := p.ask(ctx, part.function+"("+overTime(q, step)+")", first, p.End, step)
+		list, err := p.ask(ctx, ofParts(part.function, q, step), first, p.End, step)
 		if err != nil {
 			return nil, err
 		}
@@ -222,6 +222,17 @@ func overTime(q Question, step time.Duration) string {
 		return "(" + q.Expr + ")[" + window + ":" + window + "]"
 	}
 	return q.Expr + "[" + window + "]"
+}
+
+// ofParts asks for a function of each part of the time. A part without a sample
+// of its own has the value that holds in it: samples may be further apart than
+// parts are long.
+func ofParts(function string, q Question, step time.Duration) string {
+	expr := function + "(" + overTime(q, step) + ")"
+	if q.Rate || !isSelector(q.Expr) {
+		return expr // evaluated for each part
+	}
+	return expr + " or " + q.Expr
 }
 
 // bounds says how the figures of lines are to be read: those of the whole time

@@ -24,6 +24,14 @@ func TestOverTime(t *testing.T) {
 	}
 }
 
+// A part that is shorter than samples are apart has the value that holds in it.
+func TestOfParts(t *testing.T) {
+	got := ofParts("max_over_time", Question{Expr: `a{b="c"}`}, time.Second)
+	if want := `max_over_time(a{b="c"}[1000ms]) or a{b="c"}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // The last part ends now, whatever the time is divided by.
 func TestParts(t *testing.T) {
 	end := time.Date(2026, 11, 15, 12, 0, 0, 123e6, time.UTC)
