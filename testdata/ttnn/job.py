@@ -24,6 +24,8 @@ line of JSON on standard output: what it holds, by its own account.
                           whether a buffer of so many pages can be allocated now
   {"do": "env", "name": "TT_METAL_SHM_TRACKING_DISABLED", "value": "1"}
                           sets a variable of its own environment
+  {"do": "fork", "bytes": 2097152}
+                          a child that allocates so much of DRAM and stays as long as its parent
   {"do": "rename", "name": "trainer"}
                           gives the process another name
   {"do": "capture", "mode": "NO_DISPATCH"}         {"do": "end_capture"}
@@ -36,10 +38,12 @@ Sizes are in bytes on one chip, in whole tiles (2048 bytes); l1_small goes one
 tile to a core. A mesh holds the same on each of its chips.
 """
 
+import ctypes
 import json
 import os
 import random
 import re
+import signal
 import sys
 import threading
 import time
@@ -126,6 +130,23 @@ class Job:
         worker = threading.Thread(target=ttnn.deallocate, args=(tensor,))
         worker.start()
         worker.join()
+
+    def fork(self, bytes):
+        done, ready = os.pipe()
+        if os.fork() == 0:
+            try:
+                ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+                self.make("child", "dram", bytes, 0)
+                os.write(ready, b"1")
+                while True:
+                    signal.pause()
+            finally:
+                os._exit(1)
+        os.close(ready)
+        made = os.read(done, 1)
+        os.close(done)
+        if not made:
+            raise RuntimeError("the child could not allocate: see standard error")
 
     def capture(self, mode):
         ttnn._ttnn.graph.begin_graph_capture(getattr(ttnn._ttnn.graph.RunMode, mode))  # without the Python layer, which needs torch
@@ -246,7 +267,7 @@ class Job:
                 f.write(command["name"])
         elif verb == "end_capture":
             answer["cb"] = self.end_capture()
-        elif verb in ("open", "alloc", "free", "close", "churn", "capture"):
+        elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork"):
             getattr(self, verb)(**command)
         elif verb != "ping":
             raise ValueError(f"no command {verb!r}")

@@ -33,6 +33,7 @@ type holder struct {
 // actor plays a program.
 type actor interface {
 	alloc(mib uint64, thread bool)
+	allocL1(mib uint64)
 	free()
 	fork(mib uint64)
 	spawn()
@@ -85,6 +86,7 @@ type cast struct {
 
 func (a *cast) holders() []*holder { return a.all }
 func (a *cast) alloc(uint64, bool) { a.Fatalf("%s: it cannot allocate", a.program) }
+func (a *cast) allocL1(uint64)     { a.Fatalf("%s: it cannot allocate in L1", a.program) }
 func (a *cast) free()              { a.Fatalf("%s: it cannot free", a.program) }
 func (a *cast) fork(uint64)        { a.Fatalf("%s: it cannot fork", a.program) }
 func (a *cast) spawn()             { a.Fatalf("%s: it cannot spawn", a.program) }
@@ -97,6 +99,17 @@ func (a *cast) over() {
 	pids := pidsOf(a.all)
 	a.all = nil
 	a.gone(pids...)
+}
+
+// leaves notes what the accounting may keep of processes that do not close.
+func (a *cast) leaves(list ...*holder) {
+	for _, x := range list {
+		l := leftover{chip: x.chip}
+		for _, n := range x.used {
+			l.bytes += n
+		}
+		a.left = append(a.left, l)
+	}
 }
 
 // before is the command in front of a program: its container, its user,

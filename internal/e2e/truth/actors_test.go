@@ -149,7 +149,9 @@ func (a *standInActor) exec() {
 	}
 	a.blocks = nil
 	first := a.all[0]
-	first.used, first.inDRAM, first.watched = [model.NumPools]uint64{}, 0, a.watches()
+	// Nobody can know of a program that has not called its library yet that it
+	// holds nothing.
+	first.used, first.inDRAM, first.watched, first.library = [model.NumPools]uint64{}, 0, false, false
 	a.ready()
 }
 
@@ -213,6 +215,12 @@ func (a *scriptedActor) alloc(mib uint64, thread bool) {
 	a.all[0].used[model.DRAM] += mib * mib1
 }
 
+func (a *scriptedActor) allocL1(mib uint64) {
+	a.Helper()
+	a.tell(a.process, fmt.Sprintf("alloc %d l1 %dM", a.id, mib))
+	a.all[0].used[model.L1] += mib * mib1
+}
+
 func (a *scriptedActor) free() {
 	a.Helper()
 	a.tell(a.process, fmt.Sprintf("free %d dram %dM", a.id, a.first))
@@ -233,7 +241,7 @@ func (a *scriptedActor) fork(mib uint64) {
 // exec: it becomes a program that has nothing open; its children end.
 func (a *scriptedActor) exec() {
 	a.Helper()
-	a.leaves()
+	a.leaves(a.all...)
 	if err := a.process.Send("exec"); err != nil {
 		a.Fatal(err)
 	}
@@ -246,17 +254,10 @@ func (a *scriptedActor) exec() {
 	})
 }
 
-// leaves notes what the accounting keeps of a process that does not close.
-func (a *scriptedActor) leaves() {
-	for _, x := range a.all {
-		a.left = append(a.left, leftover{chip: x.chip, bytes: x.used[model.DRAM]})
-	}
-}
-
 func (a *scriptedActor) kill() {
 	a.Helper()
 	alone := len(a.actors) == 1 && a.counted && !a.unsure && !a.program.Container && a.program.Layout == 3 && len(a.all) == 1
-	a.leaves()
+	a.leaves(a.all...)
 	if alone { // nobody comes after it that could clean up, or take its slot
 		a.left[len(a.left)-1].certain = true
 	}
@@ -266,9 +267,7 @@ func (a *scriptedActor) kill() {
 
 func (a *scriptedActor) end() {
 	a.Helper()
-	for _, x := range a.all[1:] { // whom nobody asks to close
-		a.left = append(a.left, leftover{chip: x.chip, bytes: x.used[model.DRAM]})
-	}
+	a.leaves(a.all[1:]...) // whom nobody asks to close
 	if err := a.process.End(); err != nil {
 		a.Fatal(err)
 	}
@@ -312,10 +311,30 @@ func (a *ttnnActor) step(step ttnn.Step) {
 
 func (a *ttnnActor) alloc(mib uint64, thread bool) {
 	a.Helper()
+	a.tensor("dram", mib, thread)
+}
+
+func (a *ttnnActor) allocL1(mib uint64) {
+	a.Helper()
+	a.tensor("l1", mib, false)
+}
+
+func (a *ttnnActor) tensor(pool string, mib uint64, thread bool) {
+	a.Helper()
 	a.count++
 	name := fmt.Sprint("t", a.count)
 	a.names = append(a.names, name)
-	a.step(ttnn.Step{"do": "alloc", "name": name, "pool": "dram", "bytes": mib * mib1, "thread": thread})
+	a.step(ttnn.Step{"do": "alloc", "name": name, "pool": pool, "bytes": mib * mib1, "thread": thread})
+}
+
+// fork: the child has a copy of the parent's allocator, and allocates a tensor
+// of its own.
+func (a *ttnnActor) fork(mib uint64) {
+	a.Helper()
+	before := descendants(a.all[0].pid)
+	a.do(a.job, ttnn.Step{"do": "fork", "bytes": mib * mib1})
+	child := a.child(before, a.all[0])
+	child.used[model.DRAM], child.inDRAM, child.other = mib*mib1, -1, false
 }
 
 func (a *ttnnActor) free() {
@@ -328,7 +347,7 @@ func (a *ttnnActor) free() {
 
 func (a *ttnnActor) kill() {
 	a.Helper()
-	a.left = append(a.left, leftover{chip: a.all[0].chip, bytes: a.all[0].used[model.DRAM]})
+	a.leaves(a.all...)
 	if err := syscall.Kill(a.all[0].pid, syscall.SIGKILL); err != nil {
 		a.Fatal(err)
 	}
@@ -338,6 +357,7 @@ func (a *ttnnActor) kill() {
 
 func (a *ttnnActor) end() {
 	a.Helper()
+	a.leaves(a.all[1:]...)
 	if err := a.job.End(); err != nil {
 		a.Errorf("%s: %v", a.program, err)
 	}
@@ -352,7 +372,7 @@ func (h *composedHost) startReporter(base cast) actor {
 	h.Helper()
 	a := &reporterActor{base}
 	x := a.all[0]
-	line := fmt.Sprintf("name=old,devices=%d,kind=report,dram=%dM,socket=%s", x.devices[0], a.program.MiB, h.d.alloc)
+	line := fmt.Sprintf("name=old,devices=%d,kind=report,dram=%dM,socket=%s,lib=%s", x.devices[0], a.program.MiB, h.d.alloc, h.install(ttnn.Newest))
 	answer, err := h.host.Ctl("run", line)
 	if err == nil {
 		x.pid, err = strconv.Atoi(strings.TrimSpace(answer))

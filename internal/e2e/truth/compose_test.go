@@ -16,12 +16,14 @@ import (
 
 var (
 	composeCount    = flag.Int("compose", 0, "play so many random compositions (0: a few that are always the same)")
+	composeShrink   = flag.Int("compose.shrink", 40, "play so many simpler compositions of one that is wrong, at most")
 	composeParallel = flag.Int("compose.parallel", 0, "play so many at a time (default: one for each core)")
+	composeJSON     = flag.String("compose.json", "", "play this composition only, as a failure prints it")
 	composeSeed     = flag.Uint64("compose.seed", 0, "play the composition of this seed only")
 )
 
 // usualSeeds are those that make test plays.
-var usualSeeds = []uint64{1, 7, 8, 11, 12}
+var usualSeeds = []uint64{1, 2, 3, 4, 9, 12, 17, 30}
 
 // compositionVar has the composition that a process is to play.
 const compositionVar = "TTMON_COMPOSITION"
@@ -74,11 +76,10 @@ func TestCompose(t *testing.T) {
 	var mu sync.Mutex
 	count := map[verdict]int{}
 	t.Run("all", func(t *testing.T) {
-		for _, seed := range seeds() {
-			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		for _, c := range compositions(t) {
+			t.Run(fmt.Sprint(c.Seed), func(t *testing.T) {
 				t.Parallel()
 				hermetic.Need(t)
-				c := compose(seed)
 				r := playAlone(t, c)
 				if len(r.Wrong) > 0 {
 					reportWrong(t, c, r)
@@ -92,18 +93,29 @@ func TestCompose(t *testing.T) {
 		}
 	})
 	fmt.Printf("%d compositions, %d figures: %d right, %d bounded, %d missing with a reason, %d wrong\n",
-		len(seeds()), count[right]+count[bounded]+count[missing]+count[wrong], count[right], count[bounded], count[missing], count[wrong])
+		len(compositions(t)), count[right]+count[bounded]+count[missing]+count[wrong], count[right], count[bounded], count[missing], count[wrong])
 }
 
-func seeds() (list []uint64) {
-	if *composeSeed != 0 {
-		return []uint64{*composeSeed}
-	}
-	if *composeCount == 0 {
-		return usualSeeds
+// compositions are those that the flags ask for.
+func compositions(t *testing.T) (list []composition) {
+	t.Helper()
+	switch {
+	case *composeJSON != "":
+		list = make([]composition, 1)
+		if err := json.Unmarshal([]byte(*composeJSON), &list[0]); err != nil {
+			t.Fatal(err)
+		}
+	case *composeSeed != 0:
+		list = append(list, compose(*composeSeed))
+	case *composeCount == 0:
+		for _, seed := range usualSeeds {
+			list = append(list, compose(seed))
+		}
 	}
 	for i := range uint64(*composeCount) {
-		list = append(list, i+1)
+		if *composeSeed == 0 {
+			list = append(list, compose(i+1))
+		}
 	}
 	return list
 }
@@ -131,7 +143,7 @@ func playAlone(t *testing.T, c composition) (r composed) {
 func reportWrong(t *testing.T, c composition, r composed) {
 	t.Helper()
 	t.Logf("%s\nshows:\n%s", c, r)
-	small, left := c, 40
+	small, left := c, *composeShrink
 	for simpler := true; simpler; {
 		simpler = false
 		for _, d := range small.simpler() {
@@ -144,7 +156,7 @@ func reportWrong(t *testing.T, c composition, r composed) {
 			}
 		}
 	}
-	t.Errorf("the simplest composition that is still wrong:\n%s\nshows:\n%s\n%s", small, r, small.encode())
+	t.Errorf("the simplest composition that is still wrong:\n%s\nshows:\n%s\nplay it with -args -compose.json '%s'", small, r, small.encode())
 }
 
 // playComposition plays one in this process, and prints what came of it. What
@@ -189,8 +201,9 @@ func (l *looks) judge() composed {
 			if known {
 				said = fmt.Sprintf("%s %d", bound, n)
 			}
+			cause, _, _ := strings.Cut(why, ":")
 			text := fmt.Sprintf("%s, %s, %s: it is %s, ttmon says %s: %s", l.viewer, f.view, f.what, f.want, said, why)
-			r.Wrong = append(r.Wrong, mistake{f.view + " " + digits.ReplaceAllString(f.what, "#"), text})
+			r.Wrong = append(r.Wrong, mistake{f.view + " " + digits.ReplaceAllString(f.what, "#") + " " + cause, text})
 		}
 	}
 	for _, text := range l.broken {

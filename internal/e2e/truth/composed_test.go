@@ -76,6 +76,12 @@ func (h *composedHost) daemonStep(do verb) {
 	case ttmondDie:
 		h.stopDaemon(syscall.SIGKILL)
 		h.begin(h.d)
+	case ttmondAway:
+		h.stopDaemon(syscall.SIGKILL)
+		h.past = append(h.past, moment{since: time.Now(), dram: map[int]want{}})
+		time.Sleep(3 * settles) // so long that the history must have a gap
+		h.past = append(h.past, moment{since: time.Now()})
+		h.begin(h.d)
 	case takeover:
 		old := h.d.cmd
 		h.begin(h.d, "--takeover")
@@ -118,6 +124,8 @@ func (h *composedHost) programStep(s step) {
 	switch s.Do {
 	case allocMore, allocElse:
 		a.alloc(s.MiB, s.Do == allocElse)
+	case allocL1:
+		a.allocL1(s.MiB)
 	case freeFirst:
 		a.free()
 	case forkAlloc:
@@ -234,6 +242,9 @@ func (h *composedHost) stale(chips func(int) bool) (w want) {
 // beginning by a source that a viewer can ask, so that a figure with a doubt
 // would hide what is known.
 func (h *composedHost) mustBeExact(device int, v viewer) bool {
+	if h.c.Boards == "p300c" {
+		return false // which of its chips is which may not be known
+	}
 	any := false
 	for x := range h.live() {
 		if !x.has(device) || x.other {

@@ -58,24 +58,26 @@ type step struct {
 type verb string
 
 const (
-	begin     verb = "begin"
-	allocMore verb = "alloc"
-	allocElse verb = "alloc in a thread"
-	freeFirst verb = "free" // what it allocated first
-	forkAlloc verb = "fork" // the child allocates and stays
-	spawn     verb = "spawn"
-	becomes   verb = "exec" // the program execs, and holds nothing any more
-	killed9   verb = "kill"
-	ends      verb = "end"
-	ttmondOn  verb = "ttmond starts"
-	ttmondOff verb = "ttmond restarts"
-	ttmondDie verb = "ttmond is killed and starts"
-	takeover  verb = "ttmond is taken over"
+	begin      verb = "begin"
+	allocMore  verb = "alloc"
+	allocElse  verb = "alloc in a thread"
+	allocL1    verb = "alloc in L1"
+	freeFirst  verb = "free" // what it allocated first
+	forkAlloc  verb = "fork" // the child allocates and stays
+	spawn      verb = "spawn"
+	becomes    verb = "exec" // the program execs, and holds nothing any more
+	killed9    verb = "kill"
+	ends       verb = "end"
+	ttmondOn   verb = "ttmond starts"
+	ttmondOff  verb = "ttmond restarts"
+	ttmondDie  verb = "ttmond is killed and starts"
+	ttmondAway verb = "ttmond is killed and starts after a while"
+	takeover   verb = "ttmond is taken over"
 )
 
 // ofDaemon reports whether a step happens to ttmond, not to a program.
 func (v verb) ofDaemon() bool {
-	return v == ttmondOn || v == ttmondOff || v == ttmondDie || v == takeover
+	return v == ttmondOn || v == ttmondOff || v == ttmondDie || v == ttmondAway || v == takeover
 }
 
 // viewer is who looks: a user, through ttmond or without it, from the host or
@@ -154,12 +156,12 @@ func (c composition) encode() string {
 }
 
 // chipsOf is how many chips the boards of compositions have.
-var chipsOf = map[string]int{"p150a": 1, "n150": 1, "n300": 2, "p150a,p150a": 2, "n300,p150a": 3}
+var chipsOf = map[string]int{"p150a": 1, "n150": 1, "n300": 2, "p150a,p150a": 2, "n300,p150a": 3, "p300c": 2}
 
 // compose makes the composition of a seed.
 func compose(seed uint64) composition {
 	r := rand.New(rand.NewPCG(seed, 23))
-	boards := []string{"p150a", "n150", "n300", "p150a,p150a", "n300,p150a"}
+	boards := []string{"p150a", "n150", "n300", "p150a,p150a", "n300,p150a", "p300c"}
 	c := composition{Seed: seed, Boards: boards[r.IntN(len(boards))]}
 	daemon := r.IntN(4) > 0
 	c.Uprobe = daemon && r.IntN(3) > 0
@@ -237,7 +239,7 @@ func (c *composition) phase(s step) int {
 // randomStep is something that can happen to what there is.
 func (c *composition) randomStep(r *rand.Rand, daemon bool) (s step, ok bool) {
 	if daemon && r.IntN(3) == 0 {
-		s.Do = []verb{ttmondOff, ttmondDie, takeover, takeover}[r.IntN(4)]
+		s.Do = []verb{ttmondOff, ttmondDie, ttmondAway, takeover, takeover, takeover}[r.IntN(6)]
 		return s, s.Do == takeover || !c.hasReporter()
 	}
 	s.Program = r.IntN(len(c.Programs))
@@ -251,8 +253,11 @@ func (c *composition) randomStep(r *rand.Rand, daemon bool) (s step, ok bool) {
 	if s.Do == freeFirst && slices.ContainsFunc(c.Steps, func(o step) bool { return o.Program == s.Program && o.Do == freeFirst }) {
 		return s, false
 	}
-	if s.Do == allocMore || s.Do == allocElse || s.Do == forkAlloc {
+	switch s.Do {
+	case allocMore, allocElse, forkAlloc:
 		s.MiB = 64 * (1 + r.Uint64N(32))
+	case allocL1:
+		s.MiB = 1 + r.Uint64N(8)
 	}
 	return s, true
 }
@@ -266,8 +271,8 @@ func (c *composition) hasReporter() bool {
 // verbsOf is what programs of a kind can do.
 var verbsOf = map[kind][]verb{
 	standIn:  {allocMore, allocElse, freeFirst, forkAlloc, forkAlloc, spawn, becomes, killed9, ends},
-	scripted: {allocMore, allocElse, freeFirst, forkAlloc, becomes, killed9, ends},
-	realTTNN: {allocMore, allocElse, freeFirst, killed9, ends},
+	scripted: {allocMore, allocElse, allocL1, freeFirst, forkAlloc, becomes, killed9, ends},
+	realTTNN: {allocMore, allocElse, allocL1, freeFirst, forkAlloc, killed9, ends},
 	reports:  {ends},
 	sleeper:  {ends},
 }

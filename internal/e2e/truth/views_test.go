@@ -2,7 +2,6 @@ package truth
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -315,116 +314,6 @@ func shown(n uint64, mark model.Bound) model.Bytes {
 	return model.BoundBytes(n, mark)
 }
 
-// text is a number of bytes for people: "~1.5 GiB", "<0.1/31.9 GiB", "≥3.0/12.0GiB", "0 B".
-var humanText = regexp.MustCompile(`^([~≥]?)(<?)([0-9]+)(?:\.([0-9]+))?(?:/[0-9.~]+)? ?([KMGT]?i?B)`)
-
-// human reads it, and how far it may be rounded.
-func human(text string) (b model.Bytes, rounded uint64, ok bool) {
-	m := humanText.FindStringSubmatch(text)
-	if m == nil {
-		return missingCell(text), 0, strings.Contains(text, "N/A") || strings.Contains(text, "denied") || strings.Contains(text, "unknown")
-	}
-	unit := map[string]float64{"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[m[5]]
-	value, _ := strconv.ParseFloat(m[3]+"."+m[4]+"0", 64)
-	last := unit
-	for range m[4] {
-		last /= 10
-	}
-	mark := model.Exact
-	for b, text := range marks {
-		if m[1] == text {
-			mark = b
-		}
-	}
-	rounded = uint64(last/2) + 1
-	if m[2] == "<" {
-		value, rounded = value/2, uint64(value*unit) // anything below it
-	}
-	return shown(uint64(value*unit), mark), rounded, true
-}
-
-// A row of a device: its activity comes before DRAM.
-var tableRow = regexp.MustCompile(`^ +([0-9]+)  .* (?:[~≥<]*[0-9]+ %|N/A|–|stale) +(?:[▓▒░]+ +)?([~≥]?<?[0-9.]+/[~0-9.]+ [GT]iB|N/A|denied|unknown) `)
-
-// table is the table of smi: DRAM of each device.
-func (l *looks) table() {
-	const view = "smi"
-	seen := 0
-	for line := range strings.Lines(l.ask("smi", "-c").out) {
-		m := tableRow.FindStringSubmatch(line)
-		if m == nil || !strings.Contains(line, ":00.0") {
-			continue
-		}
-		device, _ := strconv.Atoi(m[1])
-		l.dram(view, device, -1, m[2])
-		seen++
-	}
-	if seen != len(l.snap.Devices) {
-		l.bad(view, "%d rows of devices can be read, there are %d", seen, len(l.snap.Devices))
-	}
-}
-
-// dram is a figure for people: what is occupied where that is known, or else
-// what was asked for.
-func (l *looks) dram(view string, device, slot int, text string) {
-	said, rounded, ok := human(text)
-	if !ok {
-		l.bad(view, "device %d: %q cannot be read", device, text)
-		return
-	}
-	chips := l.chipsOn(device, slot)
-	used, occupied := l.truth(chips, model.DRAM), l.occupied(chips)
-	w := want{low: used.low, high: max(used.high, occupied.high)}
-	l.add(figure{view: view, what: fmt.Sprintf("device %d chip %d DRAM", device, slot), want: w, said: said, rounded: rounded, doubts: l.about(device)})
-}
-
-var (
-	memDevice = regexp.MustCompile(`^device ([0-9]+) \S+(?: ([LR]))?\s`)
-	memDRAM   = regexp.MustCompile(`^  DRAM +(\S.*)`)
-	memHolder = regexp.MustCompile(`^ +([0-9]+) \S+ +(\S+(?: [KMGT]?i?B)?) +DRAM `)
-)
-
-// mem is mem --once: DRAM of each chip, and who holds it.
-func (l *looks) mem() {
-	const view = "mem --once"
-	device, slot := -1, -1
-	for line := range strings.Lines(l.ask("mem", "--once").out) {
-		if m := memDevice.FindStringSubmatch(line); m != nil {
-			device, _ = strconv.Atoi(m[1])
-			slot = slotNamed[m[2]]
-		}
-		if m := memDRAM.FindStringSubmatch(line); m != nil && device >= 0 {
-			l.dram(view, device, slot, m[1])
-		}
-		if m := memHolder.FindStringSubmatch(line); m != nil && device >= 0 && !l.viewer.Container {
-			l.memHolder(view, device, slot, m[1], m[2])
-		}
-	}
-}
-
-var slotNamed = map[string]int{"": -1, "L": 0, "R": 1}
-
-func (l *looks) memHolder(view string, device, slot int, pid, text string) {
-	said, rounded, ok := human(text)
-	if !ok {
-		l.bad(view, "process %s: %q cannot be read", pid, text)
-	}
-	chips := l.chipsOn(device, slot)
-	for x := range l.live() {
-		if strconv.Itoa(x.pid) != pid || !said.Known() {
-			continue
-		}
-		w := want{}
-		for i := range l.chips {
-			if chips(i) && l.on(x, i) {
-				w.low += x.used[model.DRAM]
-				w.high += max(x.used[model.DRAM], x.occupies().high)
-			}
-		}
-		l.add(figure{view: view, what: "process " + pid + fmt.Sprintf(" on device %d chip %d", device, slot), want: w, said: said, rounded: rounded, doubts: l.about(device)})
-	}
-}
-
 var (
 	perfUsed  = regexp.MustCompile(`'dev([0-9]+)_memory_used'=([0-9]+)B`)
 	checkMark = regexp.MustCompile(`(?m)^device ([0-9]+): memory\.used is ([~≥])`)
@@ -456,65 +345,6 @@ func (l *looks) check() {
 		if device.Memory.Stale.Known() && w.low > 0 && !strings.Contains(out, "WARNING") {
 			l.bad(view, "what the dead left on device %d is not said: %s", device.Index, out)
 		}
-	}
-}
-
-// blocks is mem -p of every process whose allocator is known.
-func (l *looks) blocks() {
-	for x := range l.live() {
-		if x.other || x.inDRAM < 0 {
-			continue
-		}
-		var doc struct {
-			Processes []struct {
-				Late       bool
-				Allocators []struct {
-					Pools []struct {
-						Pool     string
-						Exact    bool
-						Used     *uint64 `json:"used_bytes"`
-						Occupied *uint64 `json:"occupied_bytes"`
-					}
-				}
-			}
-		}
-		r := l.ask("mem", "-p", strconv.Itoa(x.pid), "--json")
-		if r.code != 0 {
-			continue // it says why there are none
-		}
-		if err := json.Unmarshal([]byte(r.out), &doc); err != nil {
-			l.bad("mem -p --json", "%v: %s", err, r.out)
-			continue
-		}
-		used, occupied, exact := uint64(0), uint64(0), true
-		usedKnown := true
-		for _, p := range doc.Processes {
-			for _, a := range p.Allocators {
-				for _, pool := range a.Pools {
-					if pool.Pool != "dram" {
-						continue
-					}
-					exact = exact && pool.Exact
-					if pool.Used == nil {
-						usedKnown = false
-					} else {
-						used += *pool.Used
-					}
-					if pool.Occupied != nil {
-						occupied += *pool.Occupied
-					}
-				}
-			}
-		}
-		bound, doubts := model.Exact, []model.Doubt(nil)
-		if !exact {
-			bound, doubts = model.Unsure, []model.Doubt{{Kind: model.EventsLost}}
-		}
-		name := fmt.Sprintf("process %d ", x.pid)
-		if usedKnown {
-			l.add(figure{view: "mem -p --json", what: name + "used_bytes", want: exactly(x.used[model.DRAM]), said: model.BoundBytes(used, bound), doubts: doubts})
-		}
-		l.add(figure{view: "mem -p --json", what: name + "occupied_bytes", want: exactly(uint64(x.inDRAM)), said: model.BoundBytes(occupied, bound), doubts: doubts})
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/sim/metal"
 	"github.com/ttmon/ttmon/internal/sim/workload"
 )
 
@@ -23,6 +26,7 @@ const reportUsage = `kind=report        report allocations on the old socket, as
   rate=1000          then so many messages a second, allocating and freeing in turn
   size=1M            bytes of each of those buffers (64K)
   batch=32           messages in one write (1)
+  lib=PATH           map PATH, as a program does that tt-metal's library is linked to
   message=144        bytes of a message: 72, 112, 128 or 144
   die=5s             be killed after that time, with everything still allocated`
 
@@ -57,6 +61,7 @@ type reportSettings struct {
 	size    uint64
 	batch   uint64
 	message uint64
+	lib     string
 	die     time.Duration
 }
 
@@ -70,6 +75,8 @@ func parseReport(p workload.Params) (reportSettings, error) {
 		switch text := p[key]; key {
 		case "socket":
 			r.socket = text
+		case "lib":
+			r.lib = text
 		case "dram", "l1", "l1_small", "trace", "cb", "kernel":
 			r.amounts[key], err = workload.ParseBytes(text)
 		case "size":
@@ -110,6 +117,13 @@ func report(ctx context.Context, s workload.Spec, ready func()) error {
 	chips, err := chipsOf(s)
 	if err != nil {
 		return err
+	}
+	if r.lib != "" {
+		library, err := metal.MapLibrary(r.lib)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = unix.Munmap(library) }()
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", r.socket)
 	if err != nil {

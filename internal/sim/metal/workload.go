@@ -199,17 +199,24 @@ func (w *Workload) CloseAll() {
 
 // MapLibrary maps a file the way the loader maps libtt_metal.so.
 func (w *Workload) MapLibrary(path string) error {
+	mem, err := MapLibrary(path)
+	if err == nil {
+		w.kept = append(w.kept, mem)
+	}
+	return err
+}
+
+// MapLibrary maps the beginning of a file, as the loader does.
+func MapLibrary(path string) (mem []byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
-	mem, err := unix.Mmap(int(f.Fd()), 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_PRIVATE)
-	if err != nil {
-		return fmt.Errorf("mapping %s: %w", path, err)
+	if mem, err = unix.Mmap(int(f.Fd()), 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_PRIVATE); err != nil {
+		return nil, fmt.Errorf("mapping %s: %w", path, err)
 	}
-	w.kept = append(w.kept, mem)
-	return nil
+	return mem, nil
 }
 
 // OpenDevice opens a (simulated) device node, as UMD would.
