@@ -24,6 +24,16 @@ func (b Bound) String() string {
 	return fmt.Sprintf("bound(%d)", uint8(b))
 }
 
+// ParseBound is the inverse of String. A word that is not known is the worst.
+func ParseBound(word string) Bound {
+	for i, w := range boundWords {
+		if w == word {
+			return Bound(i)
+		}
+	}
+	return Unsure
+}
+
 // Bytes is a number of bytes that knows how far it can be trusted, or that
 // there is none. Why is told by the Doubts beside it. The number cannot be had
 // without asking for its bound: view/words is the only way from here to text,

@@ -96,12 +96,13 @@ type Device struct {
 	ThermalTrips                  Reading[uint32]
 	Activity                      Activity
 
-	PCIe     PCIe
-	Firmware Firmware
-	Cores    Reading[int] // usable Tensix cores per chip, nominal
-	Chips    []Chip
-	Memory   Memory // summed over Chips
-	Lock     ChipLock
+	PCIe      PCIe
+	Firmware  Firmware
+	Telemetry Telemetry    // what only the firmware knows
+	Cores     Reading[int] // usable Tensix cores per chip
+	Chips     []Chip
+	Memory    Memory // summed over Chips
+	Lock      ChipLock
 
 	// HiddenFDs counts open descriptors of the device whose processes are not
 	// visible from here: in another pid namespace, or another user's.

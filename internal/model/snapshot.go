@@ -18,6 +18,9 @@ type Snapshot struct {
 	// regions. They are in no chip's used bytes.
 	Ghosts []Ghost
 	Alerts []Alert // that fire
+	// Log has the newest lines of the kernel's log about driver and chips, the
+	// oldest first. It is short: who follows must see every snapshot.
+	Log []LogLine
 }
 
 // Origin is where a snapshot was made.

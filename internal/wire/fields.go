@@ -25,6 +25,7 @@ func snapshot(a archive, s *model.Snapshot) {
 	items(a, "unmatched_chips", &s.Unmatched, chip)
 	items(a, "ghosts", &s.Ghosts, ghost)
 	items(a, "alerts", &s.Alerts, alert)
+	kernelLog(a, &s.Log)
 	a.close()
 }
 
@@ -74,6 +75,7 @@ func device(a archive, d *model.Device) {
 	telemetry(a, d)
 	object(a, "pcie", &d.PCIe, pcie)
 	object(a, "firmware", &d.Firmware, firmware)
+	firmwareTelemetry(a, &d.Telemetry)
 	reading(a, "cores", &d.Cores)
 	object(a, "lock", &d.Lock, lock)
 	items(a, "pods", &d.Pods, podClaim)

@@ -1,0 +1,181 @@
+package chipread_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/chipread"
+	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim/arc"
+)
+
+// misdeed is the variable that makes the test program do, confined as a reader
+// is, what a reader must not.
+const misdeed = "CHIPREAD_TEST_MISDEED"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(misdeed); name != "" {
+		os.Exit(offend(name))
+	}
+	if len(os.Args) == 2 && os.Args[1] == chipread.Flag {
+		os.Exit(chipread.Main())
+	}
+	hermetic.Main(m)
+}
+
+// start runs the test program as a reader.
+func start(t *testing.T, r chipread.Request) (stages string, answer chipread.Response) {
+	t.Helper()
+	request, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe", chipread.Flag)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(request), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("the reader: %v; it wrote %q", err, out)
+	}
+	at := bytes.IndexByte(out, '{')
+	if err := json.Unmarshal(out[at:], &answer); err != nil {
+		t.Fatal(err)
+	}
+	return string(out[:at]), answer
+}
+
+// resource makes a file with the contents of Wormhole's BAR4.
+func resource(t *testing.T, c *arc.Chip) string {
+	t.Helper()
+	image := make([]byte, arc.FlatSize)
+	for _, part := range [][2]uint64{{0x1E8_0000, 0x1F0_0000}, {0x1F3_0000, 0x1F3_1000}} {
+		for at := part[0]; at < part[1]; at += 4 {
+			binary.LittleEndian.PutUint32(image[at:], c.LoadFlat(at))
+		}
+	}
+	path := filepath.Join(t.TempDir(), "resource4")
+	if err := os.WriteFile(path, image, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tt_heartbeat")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestProcess(t *testing.T) {
+	path := resource(t, arc.New(model.Wormhole, arc.Fixed(arc.Sample(model.Wormhole))))
+	r := chipread.Request{Arch: model.Wormhole, Way: model.ByResource, Path: path, Heartbeat: file(t, "12345\n"), First: true}
+	stages, got := start(t, r)
+	if stages != "hc" || got.Cause != "" || got.Words[54] != 71 {
+		t.Errorf("stages %q, cause %q (errno %d), words %v", stages, got.Cause, got.Errno, got.Words)
+	}
+	r.Heartbeat = file(t, "4294967295\n")
+	if stages, got = start(t, r); stages != "h" || got.Cause != model.ReadAllOnes {
+		t.Errorf("a chip off the bus was touched: stages %q, cause %q", stages, got.Cause)
+	}
+	r.Heartbeat = path + ".absent"
+	if stages, got = start(t, r); stages != "" || got.Cause != model.ChipGone {
+		t.Errorf("a chip that is gone was touched: stages %q, cause %q", stages, got.Cause)
+	}
+	r.Heartbeat, r.Path = "", path+".absent"
+	if _, got = start(t, r); got.Cause != model.ChipGone {
+		t.Errorf("no file: cause %q", got.Cause)
+	}
+}
+
+// A node that is none: the driver's requests fail, and nothing else happens.
+func TestProcessOnAFileThatIsNoNode(t *testing.T) {
+	r := chipread.Request{Arch: model.Blackhole, Way: model.ByNode, Path: file(t, ""), BusID: "0000:01:00.0"}
+	if stages, got := start(t, r); stages != "c" || got.Cause != model.ChipGone || got.Errno != int(unix.ENOTTY) {
+		t.Errorf("stages %q, cause %q, errno %d", stages, got.Cause, got.Errno)
+	}
+}
+
+// misdeeds are what must end a reader at once.
+var misdeeds = map[string]func() error{
+	"open a file for writing": func() error {
+		_, err := unix.Open("/dev/null", unix.O_WRONLY, 0)
+		return err
+	},
+	"open a node as a client does": func() error {
+		_, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+		return err
+	},
+	"map a file to write": func() error {
+		_, err := unix.MmapPtr(0, 0, nil, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		return err
+	},
+	"map memory to run": func() error {
+		_, err := unix.MmapPtr(-1, 0, nil, 4096, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+		return err
+	},
+	"make a mapping writable": func() error {
+		_, _, e := unix.Syscall(unix.SYS_MPROTECT, 0, 4096, unix.PROT_WRITE)
+		return e
+	},
+	"reset the chip":         request(0xFA06),
+	"vote for power":         request(0xFA0F),
+	"send a message":         request(0xFA11),
+	"write over the NoC":     request(0xFA13),
+	"take a lock":            request(0xFA08),
+	"pin memory":             request(0xFA07),
+	"talk to the network":    func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0); return err },
+	"run a program":          func() error { return syscall.Exec("/bin/true", []string{"true"}, nil) },
+	"kill another":           func() error { return unix.Kill(1, 0) },
+	"write to other outputs": func() error { _, err := unix.Write(2, []byte("x")); return err },
+	"trace another": func() error {
+		_, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1, 0, 0, 0, 0)
+		return e
+	},
+}
+
+func request(cmd uintptr) func() error {
+	return func() error {
+		_, _, e := unix.Syscall(unix.SYS_IOCTL, 0, cmd, 0)
+		return e
+	}
+}
+
+func offend(name string) int {
+	runtime.LockOSThread()
+	if err := chipread.Confine(&chipread.Request{Way: model.ByNode}); err != nil {
+		println("confining:", err.Error())
+		return 3
+	}
+	if misdeeds[name] == nil {
+		return 4
+	}
+	_ = misdeeds[name]()
+	return 0 // it was let
+}
+
+func TestSystemCallsThatEndAReader(t *testing.T) {
+	for name := range misdeeds {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("/proc/self/exe")
+			cmd.Env = append(os.Environ(), misdeed+"="+name)
+			out, err := cmd.CombinedOutput()
+			exit, ok := errors.AsType[*exec.ExitError](err)
+			if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGSYS {
+				t.Errorf("it ended with %v, and said %q; want the signal SIGSYS", err, out)
+			}
+		})
+	}
+}
