@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
+	"github.com/ttmon/ttmon/internal/source/firmware"
 	"github.com/ttmon/ttmon/internal/source/track"
 )
 
@@ -29,6 +30,7 @@ type background struct {
 	devices   atomic.Pointer[[]allocsock.DeviceInfo]
 	collector *collect.Collector
 	pods      *pods
+	firmware  *firmware.Source
 }
 
 // newBackground makes the collector. learned is what that of a predecessor
@@ -40,6 +42,7 @@ func newBackground(c config, may allowance, log *slog.Logger, l *ledger.Ledger, 
 		pods:    newPods(c, log),
 		reports: &reports{ledger: l, processes: proc.New(hostfs.Root{}), visible: map[model.ProcessID]string{}},
 	}
+	b.firmware = newFirmware(c, log)
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
 		Patience: c.Collect.Patience.Duration,
 		Sources:  []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims, Find: watched.find}}, FullScan: fullScan,
@@ -50,6 +53,7 @@ func newBackground(c config, may allowance, log *slog.Logger, l *ledger.Ledger, 
 			return b.alerts()
 		},
 		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft,
+		Telemetry: b.firmware,
 	})
 	b.setInterval(c.Collect.Interval.Duration)
 	if learned != nil {
@@ -86,6 +90,7 @@ const fullScan = time.Minute
 func (b *background) run(ctx context.Context, since func() allocsock.Since) error {
 	b.reports.since = since
 	defer b.collector.Close()
+	defer b.firmware.Close()
 	tick := time.NewTicker(time.Duration(b.interval.Load()))
 	defer tick.Stop()
 	for {
@@ -107,6 +112,7 @@ func (b *background) collect(ctx context.Context) {
 	b.devices.Store(&infos)
 	b.reports.ledger.SetCapacity(largest(infos))
 	b.feed.Publish(s)
+	b.firmware.Look(s.Host.DriverVersion.V, collect.Readable(s))
 }
 
 // largest is what the largest chip has of each pool; 0 where that is not known.

@@ -22,6 +22,7 @@ import (
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
+	"github.com/ttmon/ttmon/internal/source/firmware"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
@@ -30,6 +31,7 @@ import (
 type config struct {
 	StateDir string        `toml:"state_dir" comment:"Where state is kept that survives a restart."`
 	Root     string        `toml:"root" comment:"The root directory of the host: / unless ttmond runs in a container."`
+	Firmware firmware.Mode `toml:"firmware" comment:"What is read of the chips' firmware: off, table or full. The only thing that touches a chip; see docs/firmware.md."`
 	Alloc    allocConfig   `toml:"alloc" comment:"The socket on which programs report allocations."`
 	API      apiConfig     `toml:"api" comment:"The socket on which ttmon asks."`
 	Collect  collectConfig `toml:"collect" comment:"The background collector."`
@@ -86,6 +88,7 @@ func defaultConfig() config {
 	c := config{
 		StateDir:   "/var/lib/ttmon",
 		Root:       "/",
+		Firmware:   firmware.Off,
 		Alloc:      allocConfig{Socket: allocsock.DefaultPath, Mode: "0666", MaxBuffers: ledger.DefaultMaxBuffers, Keeper: true},
 		API:        apiConfig{Socket: "/run/ttmon/ttmond.sock", Mode: "0666"},
 		Collect:    collectConfig{Interval: duration{time.Second}, Patience: duration{collect.DefaultPatience}},
@@ -147,6 +150,9 @@ func configure(f flags) (config, error) {
 		if from != "" {
 			*to = from
 		}
+	}
+	if f.firmware != "" {
+		c.Firmware = firmware.Mode(f.firmware)
 	}
 	if f.verbose {
 		c.Log.Level = "debug"
@@ -217,7 +223,7 @@ func (c *config) check() error {
 		return err
 	}
 	for _, check := range []func() error{
-		c.Listen.check, c.Metrics.check, c.History.check, c.Uprobe.check, c.Fleet.check, c.Alerts.check, c.checkRemoteWrite,
+		c.checkFirmware, c.Listen.check, c.Metrics.check, c.History.check, c.Uprobe.check, c.Fleet.check, c.Alerts.check, c.checkRemoteWrite,
 	} {
 		if err := check(); err != nil {
 			return err

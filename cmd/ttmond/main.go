@@ -14,10 +14,14 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/version"
 )
 
 func main() {
+	if readsChip() {
+		os.Exit(chipread.Main())
+	}
 	// A log reader or an API client that leaves must not end the daemon.
 	signal.Ignore(syscall.SIGPIPE)
 	ends := endSignals()
@@ -82,6 +86,7 @@ type flags struct {
 	takeover, checkConfig, verbose, keep           bool
 	noUprobe                                       bool
 	nodeCondition                                  string
+	firmware                                       string
 }
 
 func command() *cobra.Command {
@@ -92,7 +97,7 @@ func command() *cobra.Command {
 		Long: `ttmond listens where programs instrumented for tt-metal's old allocation server
 report, keeps account of what each process holds on each chip, and answers ttmon
 and everybody else on a local API. It runs in the foreground, needs no
-configuration, and opens no device.
+configuration, and opens no device unless --firmware tells it to.
 
 Stopping it closes no client's connection: a small process stays behind and
 keeps them until they end or ttmond starts again. --takeover starts a new
@@ -133,6 +138,7 @@ ttmond in the place of a running one, without losing a byte.`,
 	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print it in full, and end")
 	p.BoolVar(&f.noUprobe, "no-uprobe", false, "do not watch the allocators of programs through the kernel")
 	p.StringVar(&f.nodeCondition, "node-condition", "", "in a pod: set the condition TenstorrentProblem of this `NODE` of Kubernetes when a chip hangs or is lost")
+	p.StringVar(&f.firmware, "firmware", "", "what to read of the chips' firmware: `off|table|full` (default off)")
 	p.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
 	p.BoolVar(&f.keep, "keep", false, "only keep the connections of a ttmond that stops")
 	_ = p.MarkHidden("keep")

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -35,6 +36,7 @@ func Main() int {
 	// lives.
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1)
+	setName("ttmond-reader")
 	debug.SetPanicOnFault(true)
 	var r Request
 	text, err := readRequest()
@@ -134,6 +136,12 @@ func heartbeatCause(text string, err error, took time.Duration) model.TelemetryC
 		return model.ReadAllOnes
 	}
 	return ""
+}
+
+// setName is what ps shows.
+func setName(name string) {
+	b := append([]byte(name), 0)
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0, 0, 0)
 }
 
 func report(stage byte) { _, _ = unix.Write(1, []byte{stage}) }

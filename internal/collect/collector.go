@@ -45,6 +45,8 @@ type Options struct {
 	// snapshot; nil where there are none.
 	Pods   func() []model.PodClaim
 	Alerts func() []model.Alert
+	// Telemetry is who reads the chips' own tables; nil: nobody.
+	Telemetry Telemetry
 }
 
 // DefaultPatience is such that a command answers within a second.
@@ -79,6 +81,9 @@ type Collector struct {
 	chips    chips
 	openings openings
 
+	telemetry Telemetry
+	links     links
+
 	virtual *bool // a virtual machine: its bus numbers are made up; nil if not asked yet
 }
 
@@ -103,6 +108,11 @@ func New(root hostfs.Root, opts Options) *Collector {
 			descriptors: umd.Finder{Root: root}, capacities: map[uint64]shm.Capacity{}, known: map[string]board.Endpoint{},
 		},
 		simulated: root.Exists(Marker),
+		telemetry: opts.Telemetry,
+		links:     newLinks(root),
+	}
+	if c.telemetry == nil {
+		c.telemetry = noTelemetry{}
 	}
 	c.processes.Guard = proc.NewGuard(c.brief())
 	c.openings = openings{processes: c.processes, known: map[openingKey]opening{}}
@@ -166,6 +176,7 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	c.processes.Machine(&s.Host, s.Time)
 	s.Devices = make([]model.Device, len(sweep.Found))
 	for i := range sweep.Found {
+		sweep.Found[i].Openers = c.withoutOwn(sweep.Found[i].Openers)
 		s.Devices[i] = c.device(&sweep.Found[i])
 	}
 	run := func(name string, do func()) {
@@ -174,7 +185,7 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	run("processes", func() { c.addProcesses(ctx, s, sweep) })
 	c.estimate(s, sweep)
 	c.addMemory(s, sweep, run)
-	run("umd", func() { c.addLocks(s) })
+	run("umd", func() { c.addLocks(s); c.links.add(s) })
 	if c.pods != nil {
 		assignPods(s, c.pods())
 	}

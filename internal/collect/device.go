@@ -8,11 +8,14 @@ import (
 	"github.com/ttmon/ttmon/internal/source/kmd"
 )
 
-// device completes what the driver said with what the catalogue knows.
+// device completes what the driver said with what the chip's own table and the
+// catalogue know.
 func (c *Collector) device(f *kmd.Found) model.Device {
 	d := f.Device
+	c.telemetry.Fill(&d)
 	b := identify(&d)
 	b.Complete(&d, d.Firmware.Bundle.V)
+	measure(&d, b)
 	if tray, slot, ok := b.GalaxyPosition(d.BusID, c.inVM()); ok {
 		d.Tray, d.Slot = tray, slot
 	}

@@ -2,6 +2,7 @@ package collect
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
@@ -16,7 +17,15 @@ func (c *Collector) addProcesses(ctx context.Context, s *model.Snapshot, sweep k
 		openers[i] = proc.Openers{Device: f.Device.Index, PIDs: f.Openers}
 	}
 	users, err := c.processes.Resolve(ctx, openers, sweep.Driver.V)
-	s.Processes = users.Processes
+	s.Processes = slices.DeleteFunc(users.Processes, func(p model.Process) bool {
+		if !c.telemetry.Own(p.PID) {
+			return false
+		}
+		for i := range p.Devices { // which the module counts
+			sweep.OpenFDs.V -= p.Devices[i].OpenFDs.V
+		}
+		return true
+	})
 	countHidden(s, sweep)
 	for i := range s.Devices {
 		d := &s.Devices[i]
@@ -25,4 +34,12 @@ func (c *Collector) addProcesses(ctx context.Context, s *model.Snapshot, sweep k
 		}
 		d.Doubts = append(d.Doubts, users.Doubts[d.Index]...)
 	}
+}
+
+// withoutOwn is a list of openers without those that read chips for us.
+func (c *Collector) withoutOwn(r model.Reading[[]int]) model.Reading[[]int] {
+	if slices.ContainsFunc(r.V, c.telemetry.Own) {
+		r.V = slices.DeleteFunc(slices.Clone(r.V), c.telemetry.Own)
+	}
+	return r
 }

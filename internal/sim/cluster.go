@@ -62,6 +62,7 @@ func (s *server) writeCluster() error {
 	if err != nil {
 		return err
 	}
+	c.Connect(s.driver)
 	return c.Write(s.clusterSource())
 }
 
@@ -102,6 +103,7 @@ func (t *Tree) describe() {
 		slog.Error("simulated tree: describing the boards for tt-metal", "error", err)
 		return
 	}
+	c.Connect(t.host.Driver)
 	dir := t.host.Driver.Root.Dir("dev").Dir(filepath.Base(ClusterDir))
 	files := c.Files()
 	for _, name := range dir.Names() {

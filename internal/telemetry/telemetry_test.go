@@ -117,9 +117,9 @@ func TestThrottled(t *testing.T) {
 		throttled   bool
 	}{
 		{"heat, at work", 1<<16 | 4, 1<<16 | 1350, model.LimitThermal, true},
-		{"heat, idle", 1<<16 | 4, 0<<16 | 800, "", false},
-		{"the highest clock", 1<<16 | 0, 1<<16 | 1350, "", false},
-		{"as work asks", 0<<16 | 1, 1<<16 | 1350, "", false},
+		{"heat, idle", 1<<16 | 4, 800, "", false},
+		{"the highest clock", 1 << 16, 1<<16 | 1350, "", false},
+		{"as work asks", 1, 1<<16 | 1350, "", false},
 		{"the host's cap", 1<<16 | 10, 1<<16 | 1350, model.LimitHost, true},
 		{"an arbiter of the future", 1<<16 | 40, 1<<16 | 1350, model.LimitOther, true},
 	} {

@@ -41,6 +41,8 @@ type Chip struct {
 	raw      map[Tag]uint32 // words set by hand
 	hung     map[Tag]uint32 // the lively words of hung firmware; nil while it runs
 	stopped  Now            // when it hung
+
+	links, linksCut, linksUp uint32 // Ethernet channels: connected, taken down by hand, up
 }
 
 // New makes an idle chip. Its identity and the numbers it draws follow from
@@ -161,11 +163,14 @@ func (c *Chip) word(tag Tag, now Now) uint32 {
 	case ThermTrips:
 		return c.trips
 	}
+	if w, ok := c.hidden(tag); ok {
+		return w
+	}
 	return c.version(tag)
 }
 
 // lively are the words that move.
-var lively = []Tag{VCore, TDP, TDC, ASICTemp, AIClk, Heartbeat, FanRPM}
+var lively = []Tag{VCore, TDP, TDC, ASICTemp, AIClk, Heartbeat, FanRPM, boardPower, boardTemp, regulatorTemp, hottestMemory}
 
 // version is a firmware version word.
 func (c *Chip) version(tag Tag) uint32 {

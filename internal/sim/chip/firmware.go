@@ -136,5 +136,5 @@ func firstBundle(arch model.Arch, tag Tag) (since board.Bundle, ok bool) {
 		}
 		return board.Bundle{Major: 18, Minor: 8}, true
 	}
-	return since, false
+	return firstHidden(arch, tag)
 }

@@ -112,6 +112,28 @@ func traySerial(bdf string) string {
 	return fmt.Sprintf("519000%c", 'A'+rune(bus>>6))
 }
 
+// Connect tells the chips which of their Ethernet channels have a link.
+func (c *Cluster) Connect(d *driver.Driver) {
+	masks := map[string]uint32{}
+	for _, desc := range c.all {
+		end := func(e umd.End) {
+			if ch := desc.Chip(e.Chip); ch != nil && !ch.Remote() {
+				masks[ch.BusID] |= 1 << e.Channel
+			}
+		}
+		for _, l := range desc.Links {
+			end(l[0])
+			end(l[1])
+		}
+		for _, l := range desc.Outside {
+			end(l.End)
+		}
+	}
+	for _, dev := range d.Devices() {
+		dev.Chip().SetLinks(masks[dev.BDF()])
+	}
+}
+
 // Chips lists all chips, by descriptor and UMD's number.
 func (c *Cluster) Chips() []Chip {
 	var list []Chip

@@ -136,8 +136,8 @@ func (d *Device) appear() {
 	dir.Add("iommu_group", group)
 	for _, bar := range f.bars {
 		n := "resource" + strconv.Itoa(bar.number)
-		dir.Add(n, &tree.File{Mode: 0o600, Size: bar.size})
-		dir.Add(n+"_wc", &tree.File{Mode: 0o600, Size: bar.size})
+		dir.Add(n, d.resourceFile(n, bar))
+		dir.Add(n+"_wc", &tree.File{Mode: 0o600, Size: bar.size, Open: d.opened(n + "_wc")})
 	}
 }
 

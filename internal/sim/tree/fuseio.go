@@ -44,7 +44,9 @@ func (f *fileSystem) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 		h.opened = opened
 	}
 	out.Fh = f.addHandle(h)
-	out.OpenFlags = fuse.FOPEN_DIRECT_IO
+	if file.Page == nil { // else pages are made when they are first touched after an open
+		out.OpenFlags = fuse.FOPEN_DIRECT_IO
+	}
 	return fuse.OK
 }
 
@@ -65,6 +67,13 @@ func (f *fileSystem) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.
 	}
 	if h.file.gone.Load() {
 		return nil, fuse.Status(syscall.ENODEV)
+	}
+	if h.file.Page != nil {
+		buf = buf[:min(uint64(len(buf)), h.file.Size-min(in.Offset, h.file.Size))]
+		if errno := h.file.Page(in.Offset, buf); errno != 0 {
+			return nil, fuse.Status(errno)
+		}
+		return fuse.ReadResultData(buf), fuse.OK
 	}
 	if h.file.Show == nil {
 		return nil, fuse.EINVAL

@@ -61,6 +61,9 @@ type File struct {
 	// Show makes the text. It may block for as long as it likes: the reader
 	// then waits in the kernel and no signal frees it.
 	Show func(Caller) ([]byte, syscall.Errno)
+	// Page makes the bytes at an offset, for a file that can be mapped; Show
+	// is not asked then. It may block like Show.
+	Page func(offset uint64, b []byte) syscall.Errno
 	// Store takes what was written; nil refuses with EACCES.
 	Store func(Caller, []byte) syscall.Errno
 	// Open is told of every open file description; nil lets all be opened.

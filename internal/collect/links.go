@@ -1,0 +1,106 @@
+package collect
+
+import (
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/umd"
+)
+
+// links are the Ethernet links that are expected: those that UMD found whenever a
+// program opened the boards. One that a later program did not find is still
+// expected: that it is missing is what a user wants to know.
+type links struct {
+	finder   umd.Finder
+	expected map[portAt]farEnd
+}
+
+// portAt is an Ethernet channel of a device's own chip.
+type portAt struct {
+	busID   string
+	channel int
+}
+
+// farEnd is what is at the other end.
+type farEnd struct {
+	link  model.LinkEnd
+	busID string // of a LinkHere
+	chip  string // its name on its board
+	port  int
+}
+
+func newLinks(root hostfs.Root) links {
+	return links{finder: umd.Finder{Root: root}, expected: map[portAt]farEnd{}}
+}
+
+// add tells the ports of a snapshot what is expected at their other ends. It
+// looks for descriptions only where the state of ports is known at all.
+func (l *links) add(s *model.Snapshot) {
+	known := false
+	for i := range s.Devices {
+		known = known || len(s.Devices[i].Telemetry.Ports) > 0
+	}
+	if !known {
+		return
+	}
+	l.finder.Trust = func(uid int) bool { return mayDescribe(s, uid) }
+	found, _ := l.finder.Poll() // a broken one teaches nothing
+	for _, f := range found {
+		l.learn(s, f)
+	}
+	byBus := map[string]int{}
+	for i := range s.Devices {
+		byBus[s.Devices[i].BusID] = s.Devices[i].Index
+	}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		for k := range d.Telemetry.Ports {
+			p := &d.Telemetry.Ports[k]
+			end, ok := l.expected[portAt{d.BusID, p.Channel}]
+			if !ok {
+				continue
+			}
+			p.Link = end.link
+			if index, here := byBus[end.busID]; end.link == model.LinkHere && here {
+				p.Peer = model.Port{ChipPlace: model.ChipPlace{Device: index, Name: end.chip}, Channel: end.port}
+			} else {
+				p.Link = model.LinkOutside
+			}
+		}
+	}
+}
+
+// learn adds the links of a description.
+func (l *links) learn(s *model.Snapshot, f umd.Found) {
+	places := placed(s, f.Descriptor)
+	ends := func(e umd.End) (portAt, farEnd, bool) {
+		at, ok := places[e.Chip]
+		d := s.Device(at.Device)
+		if !ok || d == nil {
+			return portAt{}, farEnd{}, false
+		}
+		return portAt{d.BusID, e.Channel}, farEnd{model.LinkHere, d.BusID, at.Name, e.Channel}, true
+	}
+	own := func(e umd.End) bool { // ports are those of a device's own chip
+		at, ok := places[e.Chip]
+		d := s.Device(at.Device)
+		return ok && d != nil && at.Name == chipName(d, false)
+	}
+	for _, link := range f.Descriptor.Links {
+		for i := range link {
+			near, _, here := ends(link[i])
+			_, far, there := ends(link[1-i])
+			switch {
+			case !here || !own(link[i]):
+			case there:
+				l.expected[near] = far
+			default:
+				l.expected[near] = farEnd{link: model.LinkOutside}
+			}
+		}
+	}
+	for _, link := range f.Descriptor.Outside {
+		if near, _, here := ends(link.End); here && own(link.End) {
+			l.expected[near] = farEnd{link: model.LinkOutside}
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package firmware
+
+// ErrLate is the error of a reader that has not answered in time.
+var ErrLate = errLate
+
+// SetSuperuser says whether PCI files can be mapped.
+func (s *Source) SetSuperuser(is bool) { s.opts.Superuser = is }
+
+// Settle waits until every reader has answered, and those that did have ended.
+func (s *Source) Settle() {
+	s.wait.Wait()
+	for {
+		s.mu.Lock()
+		waiting := false
+		for _, c := range s.chips {
+			waiting = waiting || c.reader != nil && c.state != "stalled"
+		}
+		s.mu.Unlock()
+		if !waiting {
+			return
+		}
+	}
+}
+
+// Idle waits until no reader runs.
+func (s *Source) Idle() {
+	for {
+		s.mu.Lock()
+		n := len(s.own)
+		s.mu.Unlock()
+		if n == 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package firmware
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/chipread"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Reader is a process that reads a chip.
+type Reader interface {
+	PID() int
+	// Answer waits for the answer until a time. The stages are those that the
+	// reader has reported so far.
+	Answer(until time.Time) (stages string, answer chipread.Response, err error)
+	// Kill ends it, as far as a load that does not return lets it be ended.
+	Kill()
+	// Wait waits until it has ended, however long that takes.
+	Wait()
+}
+
+// errLate is the error of a reader that has not answered in time.
+var errLate = errors.New("no answer in time")
+
+// start starts a reader of a chip. The source's lock is held.
+func (s *Source) start(c *chip, f *facts, way model.TelemetryWay) {
+	r := s.request(c, f, way)
+	reader, err := s.opts.Start(r)
+	if err != nil {
+		s.opts.Log.Warn("cannot start chip reader", "device", f.Device.Index, "bus_id", f.Device.BusID, "err", err)
+		c.set(model.TelemetryFailed, model.ReaderFailed, f.now)
+		return
+	}
+	c.reader, c.wasReset = reader, false
+	s.own[reader.PID()] = true
+	s.running++
+	s.wait.Add(1)
+	go s.follow(c, r, reader)
+}
+
+// request is what to ask of a chip.
+func (s *Source) request(c *chip, f *facts, way model.TelemetryWay) chipread.Request {
+	d := f.Device
+	at := func(name string) string { return s.opts.Root.Path(name) }
+	node := at(path.Join("/dev/tenstorrent", fmt.Sprint(d.Index)))
+	r := chipread.Request{Arch: d.Arch, Way: way, BusID: d.BusID, Known: c.known, First: c.words == nil, Path: node}
+	if way == model.ByResource {
+		r.Path = at("/sys/bus/pci/devices/" + d.BusID + "/resource4")
+	}
+	if d.Heartbeat.Known() {
+		r.Heartbeat = at(fmt.Sprintf("/sys/class/tenstorrent/tenstorrent!%d/tt_heartbeat", d.Index))
+	}
+	if c.tiles(f) {
+		r.Dispatch = true
+		for i := range d.Telemetry.Ports {
+			if p := &d.Telemetry.Ports[i]; p.Alive.V {
+				r.Ethernet = append(r.Ethernet, p.Channel)
+			}
+		}
+		if way == model.ByResource {
+			r.Node = node
+		}
+	}
+	return r
+}
+
+// follow waits for a reader's answer, and then for its end.
+func (s *Source) follow(c *chip, r chipread.Request, reader Reader) {
+	stages, answer, err := reader.Answer(time.Now().Add(s.opts.Deadline))
+	now := s.opts.Now()
+	s.mu.Lock()
+	s.running--
+	late := errors.Is(err, errLate)
+	switch {
+	case err == nil && c.wasReset:
+		c.set(model.TelemetryFailed, model.ResetWhileRead, now) // its words are of before
+	case err == nil:
+		c.take(&r, &answer, now)
+	case late && stages == string(chipread.StageHeartbeat):
+		c.set(model.TelemetryFailed, model.ResetUnderWay, now) // the driver holds it up, not the chip
+	case late && !strings.Contains(stages, string(chipread.StageChip)):
+		c.set(model.TelemetryFailed, model.ReaderFailed, now) // it has not touched the chip: the host is busy
+	case late:
+		c.set(model.TelemetryStalled, model.ReadStalled, now)
+		s.opts.Log.Error("chip read does not return; not reading this chip until it is reset", "bus_id", r.BusID, "way", r.Way)
+	default:
+		c.set(model.TelemetryFailed, model.ReaderFailed, now)
+		s.opts.Log.Error("chip reader failed", "bus_id", r.BusID, "way", r.Way, "err", err)
+	}
+	s.mu.Unlock()
+	s.wait.Done()
+	if late {
+		reader.Kill()
+	}
+	reader.Wait()
+	s.mu.Lock()
+	delete(s.own, reader.PID())
+	c.reader = nil
+	if c.state == model.TelemetryStalled && c.wasReset {
+		c.set(model.TelemetryPending, "", s.opts.Now())
+	}
+	s.mu.Unlock()
+}
+
+// maxAnswer bounds what a reader may answer.
+const maxAnswer = 1 << 20
+
+// process is this program, started again.
+type process struct {
+	cmd   *exec.Cmd
+	out   *os.File
+	ended sync.Once
+	err   error // how it ended
+}
+
+func startSelf(r chipread.Request) (Reader, error) {
+	request, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	out, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	in, feed, err := os.Pipe()
+	if err != nil {
+		out.Close()
+		return nil, err
+	}
+	defer in.Close()
+	defer feed.Close()
+	p := &process{out: out, cmd: &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{"ttmond", chipread.Flag}, Stdin: in, Stdout: w, Env: []string{"GOMAXPROCS=1"}, Dir: "/",
+	}}
+	p.cmd.Stderr = os.Stderr
+	if err := p.cmd.Start(); err != nil {
+		out.Close()
+		return nil, err
+	}
+	_ = feed.SetWriteDeadline(time.Now().Add(time.Second))
+	if _, err := feed.Write(request); err != nil {
+		p.Kill()
+		go p.Wait()
+		return nil, fmt.Errorf("sending the request: %w", err)
+	}
+	return p, nil
+}
+
+func (p *process) PID() int { return p.cmd.Process.Pid }
+func (p *process) Kill()    { _ = p.cmd.Process.Kill() }
+
+func (p *process) Wait() { _ = p.end() }
+
+func (p *process) end() error {
+	p.ended.Do(func() {
+		p.err = p.cmd.Wait()
+		p.out.Close()
+	})
+	return p.err
+}
+
+func (p *process) Answer(until time.Time) (stages string, answer chipread.Response, err error) {
+	if err := p.out.SetReadDeadline(until); err != nil {
+		return "", answer, err
+	}
+	text, err := io.ReadAll(io.LimitReader(p.out, maxAnswer))
+	at := bytes.IndexByte(text, '{')
+	if at < 0 {
+		at = len(text)
+	}
+	stages = string(text[:at])
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return stages, answer, errLate
+	case err != nil:
+		return stages, answer, err
+	case at == len(text):
+		return stages, answer, fmt.Errorf("it ended without an answer: %w", cmp.Or(p.end(), errors.New("exit status 0")))
+	}
+	return stages, answer, json.Unmarshal(text[at:], &answer)
+}

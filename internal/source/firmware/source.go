@@ -1,0 +1,167 @@
+package firmware
+
+import (
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/chipread"
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/kmd"
+)
+
+// Mode is how much is read.
+type Mode string
+
+// The modes.
+const (
+	Off   Mode = "off"   // nothing: no chip is touched
+	Table Mode = "table" // the telemetry table
+	Full  Mode = "full"  // and the accounts of dispatch and Ethernet cores, while a program of tt-metal has the chip open
+)
+
+// Options are the choices of a Source.
+type Options struct {
+	Root hostfs.Root
+	Mode Mode
+	Log  *slog.Logger
+	// Every is the time between two samples of a chip; 0 stands for
+	// DefaultEvery.
+	Every time.Duration
+	// Deadline is how long a reader may take; 0 stands for DefaultDeadline.
+	Deadline time.Duration
+	// Start starts a reader; nil: this program, again.
+	Start func(chipread.Request) (Reader, error)
+	// Superuser says that PCI files can be mapped.
+	Superuser bool
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// DefaultEvery is the time between two samples: the firmware's own values move
+// slowly, and a sample starts a process.
+const (
+	DefaultEvery    = 5 * time.Second
+	DefaultDeadline = 5 * time.Second
+	// atOnce is how many readers run at a time, those that stalled aside.
+	atOnce = 4
+	// backOff is how long a chip that read as all ones is left alone.
+	backOff = time.Minute
+	// defaultGrace is after how long an idle Wormhole is powered down.
+	defaultGrace = 5 * time.Second
+)
+
+// Source reads the chips of a host. Its methods may be called by many at once.
+type Source struct {
+	opts Options
+
+	mu      sync.Mutex
+	chips   map[string]*chip // by bus id
+	own     map[int]bool     // pids of readers that run
+	running int              // readers that have not stalled
+	closed  bool
+	wait    sync.WaitGroup // over readers that have not stalled
+}
+
+// New returns a source that has read nothing.
+func New(o Options) *Source {
+	if o.Every == 0 {
+		o.Every = DefaultEvery
+	}
+	if o.Deadline == 0 {
+		o.Deadline = DefaultDeadline
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Start == nil {
+		o.Start = startSelf
+	}
+	return &Source{opts: o, chips: map[string]*chip{}, own: map[int]bool{}}
+}
+
+// Privileged reports whether this process can map PCI files.
+func Privileged() bool { return os.Geteuid() == 0 }
+
+// Own reports whether a process is a reader of this source: it uses no chip.
+func (s *Source) Own(pid int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own[pid]
+}
+
+// Close waits for readers that answer, and starts no more.
+func (s *Source) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.wait.Wait()
+}
+
+// Look starts readers for those of the host's chips whose samples are due. driver
+// is its release as the kernel prints it.
+func (s *Source) Look(driver string, seen []Seen) {
+	if s.opts.Mode == Off {
+		return
+	}
+	now := s.opts.Now()
+	version, _ := kmd.ParseVersion(driver)
+	grace := s.grace()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	present := map[string]bool{}
+	for _, one := range seen {
+		d := one.Device
+		present[d.BusID] = true
+		c := s.chips[d.BusID]
+		if c == nil {
+			c = &chip{due: now, state: model.TelemetryPending, since: now}
+			s.chips[d.BusID] = c
+		}
+		f := facts{Seen: one, now: now, driver: version, superuser: s.opts.Superuser, full: s.opts.Mode == Full, grace: grace}
+		c.observe(&f)
+		s.consider(c, &f)
+	}
+	for bus, c := range s.chips {
+		if !present[bus] && c.reader == nil {
+			delete(s.chips, bus)
+		}
+	}
+}
+
+// consider starts a reader, or notes why not.
+func (s *Source) consider(c *chip, f *facts) {
+	if c.reader != nil || c.state == model.TelemetryStalled || f.now.Before(c.due) {
+		return
+	}
+	way, cause := c.way(f)
+	if cause != "" {
+		c.set(model.TelemetryRefused, cause, f.now)
+		return
+	}
+	if s.running >= atOnce {
+		return // at the next snapshot
+	}
+	c.due = f.now.Add(s.opts.Every)
+	s.start(c, f, way)
+}
+
+// grace is the driver's delay before it powers an idle Wormhole down.
+func (s *Source) grace() time.Duration {
+	text, err := s.opts.Root.ReadString("/sys/module/tenstorrent/parameters/idle_power_down_grace_ms")
+	ms, perr := strconv.ParseUint(strings.TrimSpace(text), 10, 31)
+	if err != nil || perr != nil {
+		return defaultGrace
+	}
+	return time.Duration(ms) * time.Millisecond
+}
