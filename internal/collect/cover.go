@@ -58,10 +58,7 @@ func (j *join) coverUser(d *model.Device, at int, p *model.Process) {
 		j.elsewhere(p, u, at)
 		return
 	}
-	why, ok := j.silent[p.ID()]
-	if !ok {
-		why = model.Doubt{Kind: model.NothingKnown, PID: p.PID}
-	}
+	why := j.whySilent(p, d, at)
 	u.Doubts = model.AddDoubts(u.Doubts, why)
 	u.Tracking = model.TrackAbsent
 	status := model.Absent
@@ -74,6 +71,22 @@ func (j *join) coverUser(d *model.Device, at int, p *model.Process) {
 	if why.Kind != model.NotTTMetal { // such a program takes nothing from tt-metal's allocator
 		j.miss(at, why, status)
 	}
+}
+
+// whySilent is why nothing is known of a process on a device. A region that it
+// cannot account in is a reason for the device that has the region's chip, and
+// for no other.
+func (j *join) whySilent(p *model.Process, d *model.Device, at int) model.Doubt {
+	why, ok := j.silent[p.ID()]
+	if !ok {
+		return model.Doubt{Kind: model.NothingKnown, PID: p.PID}
+	}
+	for _, q := range j.silentOn[p.ID()] {
+		if place := j.places[q.Chip]; place.device == at || place.device == noPlace && slices.Contains(place.match.Candidates, d.Index) {
+			return q.Why
+		}
+	}
+	return why
 }
 
 // placeless tells whether a process holds something on a chip that is one of

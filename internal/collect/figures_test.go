@@ -241,3 +241,18 @@ func TestBelieve(t *testing.T) {
 		}
 	}
 }
+
+// TestShutOut: a region that a process cannot account in is the reason for the
+// device whose chip it is of, and for no other.
+func TestShutOut(t *testing.T) {
+	shut := silent(5, model.ShutOut)
+	shut.Chip, shut.Why.Chip = 40, 40 // of device 2
+	set := claim.Set{Source: model.FromShm, Silent: []claim.Silent{silent(5, model.NotAttached), shut}, Chips: []claim.Chip{{ID: 40, Why: model.Known}}}
+	for device, want := range map[int]string{1: "absent absent not_attached", 2: "partial absent chip_inferred shut_out"} {
+		s := lab(runs(5, device))
+		newJoin(s, []claim.Set{set}, at).run()
+		if got := told(&s.Devices[device].Memory); got != want {
+			t.Errorf("device %d: %s, want %s", device, got, want)
+		}
+	}
+}

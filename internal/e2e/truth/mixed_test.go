@@ -97,7 +97,7 @@ func staleDenied(s *stage) {
 	s.figure("stale on device 0", 16*mib, snap.Devices[0].Memory.Stale, s.beside(snap, 0))
 	s.device(snap, 0, nil, model.DRAM)
 	csv := s.asNobody("smi", "--query-device=memory.stale", "--format=csv,noheader,nounits", "--direct")
-	s.fact("stale in CSV", "[Denied]\n", csv.out)
+	s.fact("stale in CSV", "[denied]\n", csv.out)
 	s.fact("ttmon check with a limit on it", "3", fmt.Sprint(s.asNobody("check", "-w", "memory.stale=1", "--direct").code))
 }
 

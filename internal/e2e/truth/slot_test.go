@@ -97,6 +97,10 @@ func sameNameTakeover(s *stage) {
 	s.process(snap, heir.PID, 0, truth, model.DRAM)
 	n, _, _ := snap.Devices[0].Memory.Pools[model.DRAM].Used.Best()
 	s.fact("what is known of it after the takeover", fmt.Sprint(7*mib), fmt.Sprint(n))
+	s.fact("dead ones after the takeover", "1", fmt.Sprint(len(snap.Ghosts)))
+	for _, g := range snap.Ghosts {
+		s.fact("whose bytes are left, after the takeover", fmt.Sprint(dead.PID), fmt.Sprint(g.PID))
+	}
 }
 
 func containerHeir(s *stage) {

@@ -142,7 +142,11 @@ func TestUntrackedUsers(t *testing.T) {
 			}
 			s.read(p)
 			got := s.process(p)
-			if got.Accounts || got.Silent.Kind != tt.why || got.Silent.PID != p.PID || !got.User {
+			why := got.Silent.Kind
+			for _, d := range got.ShutOut {
+				why = d.Kind
+			}
+			if got.Accounts || why != tt.why || got.Silent.PID != p.PID || !got.User {
 				t.Errorf("%+v, want %s", got, tt.why)
 			}
 		})

@@ -82,3 +82,27 @@ func TestDeathsThatLeadToDoubt(t *testing.T) {
 		t.Errorf("after the count wrapped: %s", got)
 	}
 }
+
+// TestHandedOnOwner: a successor knows who left the bytes that a live process
+// counts on top of.
+func TestHandedOnOwner(t *testing.T) {
+	s := newScene(t)
+	o := metal.Options{Container: true, PID: 7}
+	dead := s.start(o, "name dead", "open 1", "alloc 1 dram 1000")
+	s.read()
+	s.kill(dead)
+	s.read()
+	heir := s.start(o, "name heir", "open 1", "alloc 1 dram 7")
+	s.read()
+	known := s.r.Adoptions()
+	s.r = s.reader(Options{})
+	s.r.Restore(known)
+	s.read()
+	reg := s.region(1)
+	if got := show(s.use(reg, heir).Bytes[model.DRAM]); got != "7" {
+		t.Errorf("the live one holds %s, want 7", got)
+	}
+	if len(reg.Ghosts) != 1 || reg.Ghosts[0].PID != 7 || reg.Ghosts[0].Name != "dead" {
+		t.Errorf("ghosts %+v, want one of pid 7", reg.Ghosts)
+	}
+}

@@ -18,6 +18,7 @@ type Adoption struct {
 	Left      [numPools]uint64 `json:"left"` // all zero: the slot was its own from the start
 	Updated   time.Time        `json:"updated,omitzero"`
 	Name      string           `json:"name,omitempty"`
+	LeftPID   int              `json:"left_pid,omitempty"` // of the dead one, in its own pid namespace
 	Exact     bool             `json:"exact,omitempty"`
 	Suspected bool             `json:"suspected,omitempty"`
 }
@@ -38,7 +39,8 @@ func (r *Reader) Adoptions() (list []Adoption) {
 			}
 			a := Adoption{Dev: reg.dev, Ino: reg.ino, Slot: i, PID: st.owners[0].PID, Start: st.owners[0].StartTicks}
 			if b := st.base; b != nil {
-				a.Left, a.Updated, a.Name, a.Exact, a.Suspected = b.slot.Bytes, b.slot.Updated, b.slot.Name, b.exact, b.suspected
+				a.Left, a.Updated, a.Exact, a.Suspected = b.slot.Bytes, b.slot.Updated, b.exact, b.suspected
+				a.LeftPID, a.Name = int(b.slot.PID), b.slot.Name
 			}
 			list = append(list, a)
 		}
@@ -53,7 +55,7 @@ func (r *Reader) Restore(list []Adoption) {
 	for _, a := range list {
 		key := slotOwner{inode{a.Dev, a.Ino}, a.Slot, model.ProcessID{PID: a.PID, StartTicks: a.Start}}
 		b := &baseline{
-			slot:  Slot{Index: a.Slot, Bytes: a.Left, Updated: a.Updated, Name: a.Name},
+			slot:  Slot{Index: a.Slot, PID: int32(a.LeftPID), Bytes: a.Left, Updated: a.Updated, Name: a.Name},
 			exact: a.Exact, suspected: a.Suspected,
 		}
 		if b.empty() {

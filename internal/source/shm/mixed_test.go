@@ -75,8 +75,8 @@ func TestOldReleaseAfterNew(t *testing.T) {
 	s.read(old, young)
 	s.doubts(s.holds(1, young))
 	p := s.process(old)
-	if want := (model.Doubt{Kind: model.LayoutMismatch, PID: p.PID, Region: "/dev/shm/tt_device_1_memory", Version: 4, Chip: 1}); p.Accounts || !p.Silent.Equal(want) {
-		t.Errorf("untracked: %+v, want %+v", p.Silent, want)
+	if want := (model.Doubt{Kind: model.LayoutMismatch, PID: p.PID, Region: "/dev/shm/tt_device_1_memory", Version: 4, Chip: 1}); p.Accounts || p.Silent.Kind != model.NotAttached || len(p.ShutOut) != 1 || !p.ShutOut[0].Equal(want) {
+		t.Errorf("untracked: %+v %+v, want %+v", p.Silent, p.ShutOut, want)
 	}
 	s.end(old)
 	s.end(young)

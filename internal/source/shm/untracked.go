@@ -20,11 +20,13 @@ func (r *Reader) describe(p *process) *Process {
 	if p.mapsErr != nil {
 		out.Release = model.Missing[string](hostfs.Status(p.mapsErr), "what it maps may not be looked at")
 	}
-	if out.Accounts = r.accounts(p); out.Accounts {
-		out.ShutOut = r.shutOut(p, out.Release)
-	} else {
+	out.Accounts = r.accounts(p)
+	if !out.Accounts {
 		out.Silent = r.silent(p, out.Release)
 		out.Silent.PID = p.PID
+	}
+	if out.Accounts || out.Silent.Kind == model.NotAttached {
+		out.ShutOut = r.shutOut(p, out.Release)
 	}
 	return out
 }
@@ -63,13 +65,11 @@ func (r *Reader) silent(p *process, release model.Reading[string]) model.Doubt {
 	case r.trackingDisabled(p):
 		return model.Doubt{Kind: model.TrackingDisabled}
 	}
-	if list := r.shutOut(p, release); len(list) > 0 {
-		return list[0]
-	}
 	return model.Doubt{Kind: model.NotAttached}
 }
 
-// shutOut lists the regions in p's reach that it cannot attach to.
+// shutOut lists the regions in p's reach that it cannot attach to, whether or
+// not it uses their chips.
 func (r *Reader) shutOut(p *process, release model.Reading[string]) (list []model.Doubt) {
 	for _, reg := range slices.SortedFunc(maps.Values(r.regions), byID) {
 		if reg.deleted || mapsRegion(p, reg) || !r.inReach(p, reg) {

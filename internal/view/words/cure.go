@@ -11,13 +11,18 @@ func Cure(d model.Doubt, from model.Origin) string {
 	switch d.Kind {
 	case model.OtherThreads, model.GraphCapture:
 		return exactCure
-	case model.ProcessDenied, model.RegionDenied, model.OwnerGuessed, model.SlotUnproven, model.HolderUnseen:
-		return rights(from)
+	case model.RegionDenied:
+		return rights(from, "CAP_DAC_READ_SEARCH")
+	case model.ProcessDenied, model.OwnerGuessed, model.SlotUnproven, model.HolderUnseen:
+		return rights(from, "CAP_SYS_PTRACE")
 	case model.ProcessesDenied, model.ProcessesHidden:
 		if d.UID == 0 {
 			return "that needs CAP_SYS_PTRACE"
 		}
-		return rights(from)
+		if from == model.Daemon {
+			return "ttmond would have to run as root"
+		}
+		return rights(from, "CAP_SYS_PTRACE")
 	case model.RegionUnreachable, model.UsersHidden, model.NamespaceHidden:
 		return "run ttmon on the host"
 	case model.SlotsFull:
@@ -33,10 +38,11 @@ func Cure(d model.Doubt, from model.Origin) string {
 // exactCure is what sees the allocator itself.
 const exactCure = "exact figures need ttmond with uprobes, or ttmon run"
 
-// rights is who may look at what belongs to others.
-func rights(from model.Origin) string {
+// rights is who may look at what belongs to others. A ttmond may run as root
+// and still lack the capability.
+func rights(from model.Origin, capability string) string {
 	if from == model.Daemon {
-		return "ttmond would have to run as root"
+		return "ttmond needs root's " + capability + " for that"
 	}
 	return "start ttmond, or run as root"
 }

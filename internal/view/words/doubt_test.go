@@ -57,7 +57,7 @@ func TestDoubt(t *testing.T) {
 		{
 			model.Doubt{Kind: model.RegionDenied, UID: 0},
 			model.Daemon,
-			"the accounting is uid 0's, and only that user and root may read it; ttmond would have to run as root",
+			"the accounting is uid 0's, and only that user and root may read it; ttmond needs root's CAP_DAC_READ_SEARCH for that",
 		},
 		{
 			model.Doubt{Kind: model.SlotUnseen, SlotPID: 7, Name: "py"},

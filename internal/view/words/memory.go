@@ -24,7 +24,7 @@ func Untracked(t model.Tracking, from model.Origin) string {
 	case model.TrackPartial:
 		return "some users are not in the memory figures"
 	case model.TrackDenied:
-		return withCure("memory of other users is hidden", rights(from))
+		return withCure("memory of other users is hidden", rights(from, "CAP_SYS_PTRACE"))
 	case model.TrackUnknown:
 		return "memory is accounted in a layout this ttmon does not know: a newer ttmon may"
 	default:

@@ -74,7 +74,7 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		{
 			"denied to ttmond", func(s *model.Snapshot, d *model.Device) {
 				s.Source, d.Memory.Tracking = model.Daemon, model.TrackDenied
-			}, "device 0: memory of other users is hidden; ttmond would have to run as root",
+			}, "device 0: memory of other users is hidden; ttmond needs root's CAP_SYS_PTRACE for that",
 		},
 		{"a doubt says it better than the tracking", func(s *model.Snapshot, d *model.Device) {
 			d.Memory.Tracking = model.TrackPartial
