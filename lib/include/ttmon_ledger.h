@@ -91,7 +91,8 @@ struct ttmon_ledger_list {
 	uint8_t state; /* closed ones stay, for what they held */
 	uint8_t pool;
 	uint8_t own;       /* 1: reported through ttmon_list(), not tt-metal's */
-	uint8_t late;      /* 1: found in use; what it held before may be missing */
+	uint8_t late;      /* 1: found in use; what it held before may be missing. 2: a forked child's copy of its
+			    * parent's list: its blocks are those that the child took itself */
 	uint32_t group;    /* lists with the same number belong to one allocator */
 	uint32_t banks;    /* 0: not known */
 	uint32_t nth;      /* of several lists for one pool of one allocator, from 0 */

@@ -165,7 +165,7 @@ func (l *Ledger) decodeList(x *List, b []byte, c clock) {
 		return
 	}
 	*x = List{
-		State: x.State, Pool: Pool(b[listPool]), Own: b[listOwn] != 0, Late: b[listLate] != 0,
+		State: x.State, Pool: Pool(b[listPool]), Own: b[listOwn] != 0, Late: b[listLate] == 1, Inherited: b[listLate] == 2,
 		Group: le.Uint32(b[listGroup:]), Banks: le.Uint32(b[listBanks:]), Nth: le.Uint32(b[listNth:]),
 		ID: le.Uint64(b[listID:]), Capacity: le.Uint64(b[listCapacity:]), Base: le.Uint64(b[listBase:]),
 		Alignment: le.Uint64(b[listAlignment:]), Smallest: le.Uint64(b[listSmallest:]),

@@ -93,6 +93,7 @@ type List struct {
 	Pool      Pool
 	Own       bool   // reported by the program's own allocator
 	Late      bool   // found in use: what it held before may be missing
+	Inherited bool   // a forked child's copy of its parent's: its blocks are those that the child took itself
 	Group     uint32 // lists of one allocator have the same
 	Banks     uint32 // 0: not known
 	Nth       uint32 // of several lists of a pool and allocator

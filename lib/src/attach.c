@@ -166,7 +166,7 @@ void late_list(struct state *s, uint64_t list, uint64_t caller)
 			return;
 	}
 	struct vector (*blocks)(uint64_t) = (struct vector(*)(uint64_t))metal_function(SYM_list_blocks, caller);
-	if (!blocks || !list_made(s, &(struct shape){.object = list, .pool = TTMON_POOL_UNKNOWN, .late = true}))
+	if (!blocks || !list_made(s, &(struct shape){.object = list, .pool = TTMON_POOL_UNKNOWN, .late = 1}))
 		return;
 	struct vector v = blocks(list);
 	self.silent = true;

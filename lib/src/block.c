@@ -103,7 +103,7 @@ static void forget_pending(struct state *s, uint32_t list)
 
 bool list_allocated(struct state *s, uint64_t object, uint64_t address, uint64_t bytes, uint64_t asked)
 {
-	if (!ready(s) || address >> ADDRESS_BITS)
+	if (address >> ADDRESS_BITS || (!ready(s) && !(inherits() && region_make(s))))
 		return false;
 	if (atomic_load_explicit(&s->stacks, memory_order_relaxed))
 		stacks_prepare();

@@ -42,6 +42,10 @@ static inline void note_peak(struct ttmon_site *site, const struct ttmon_ledger_
 	site->peak_count = l->peak_count;
 }
 
+/* list.c, chip.c: with the lock held. list_open is false where there is no room. */
+INTERNAL bool list_open(struct state *s, const struct shape *shape);
+INTERNAL void chip_of_group(struct state *s, uint32_t group, uint64_t id, int32_t logical);
+
 /* block.c */
 INTERNAL void write_block(struct ttmon_block *b, const struct ttmon_block *v);
 /* The list gave up all of its blocks: what was live, or was freed in one sweep

@@ -26,8 +26,18 @@ static void mark_group(struct state *s, uint32_t group, int chip)
 		if (l->state == TTMON_LIST_OPEN && l->group == group)
 			l->chips[chip / 64] |= (uint64_t)1 << (chip % 64);
 	}
-	tell(s, (struct ttmon_event){.kind = TTMON_EVENT_CHIP, .node = group,
-				     .address = ((struct ttmon_chip *)record(s, TTMON_CHIPS, (uint32_t)chip))->id});
+	const struct ttmon_chip *c = record(s, TTMON_CHIPS, (uint32_t)chip);
+	keep_chip(group, c->id, c->logical);
+	tell(s, (struct ttmon_event){.kind = TTMON_EVENT_CHIP, .node = group, .address = c->id});
+}
+
+void chip_of_group(struct state *s, uint32_t group, uint64_t id, int32_t logical)
+{
+	int n = chip_number(s, id, logical);
+	if (n < 0)
+		return;
+	((struct ttmon_chip *)record(s, TTMON_CHIPS, (uint32_t)n))->open = 1;
+	mark_group(s, group, n);
 }
 
 void chip_opened(struct state *s, uint64_t id, int32_t logical, uint32_t group)

@@ -104,6 +104,7 @@ static void close_list(struct state *s, uint32_t list)
 {
 	drop_all(s, list);
 	struct ttmon_ledger_list *l = list_record(s, list);
+	keep_no_list(s->lists[list].object);
 	table_drop(&s->objects, s->lists[list].object);
 	s->lists[list].object = s->lists[list].allocator = 0;
 	l->state = TTMON_LIST_CLOSED;
@@ -136,8 +137,14 @@ void list_closed(struct state *s, uint64_t object)
 
 void allocator_closed(struct state *s, uint64_t allocator)
 {
-	if (!ready(s))
+	if (!ready(s)) {
+		if (s && inherits()) { /* a child ends what it has of its parent's */
+			enter(s);
+			keep_no_allocator(allocator);
+			leave(s);
+		}
 		return;
+	}
 	begin(s);
 	uint32_t used = s->ledger->section[TTMON_LISTS].used;
 	for (uint32_t list = 1; list < used; list++)
@@ -168,7 +175,7 @@ static bool open_list(struct state *s, uint32_t list, const struct shape *shape)
 	struct ttmon_ledger_list *l = list_record(s, list);
 	*l = (struct ttmon_ledger_list){
 		.pool = (uint8_t)shape->pool, .own = shape->own, .late = shape->late,
-		.group = shape->group ? shape->group : ++s->groups, .banks = shape->banks, .nth = shape->nth,
+		.group = shape->group ? shape->group : new_group(s), .banks = shape->banks, .nth = shape->nth,
 		.id = shape->object, .capacity = shape->capacity, .base = shape->base, .alignment = shape->alignment,
 		.smallest = shape->smallest, .made = now(), .lives = 1,
 	};
@@ -183,13 +190,8 @@ static bool open_list(struct state *s, uint32_t list, const struct shape *shape)
 	return true;
 }
 
-bool list_made(struct state *s, const struct shape *shape)
+bool list_open(struct state *s, const struct shape *shape)
 {
-	if (!s || !region_make(s))
-		return false;
-	uint32_t old = begin_list(s, shape->object);
-	if (old) /* its end was not seen, but here is another one in its place */
-		close_list(s, old);
 	uint32_t list = take_list(s);
 	bool made = list && table_put(&s->objects, shape->object, list);
 	if (made && !open_list(s, list, shape)) {
@@ -201,6 +203,22 @@ bool list_made(struct state *s, const struct shape *shape)
 			give_list_back(s, list);
 		s->ledger->flags |= TTMON_FULL;
 		s->ledger->lost++;
+	}
+	return made;
+}
+
+bool list_made(struct state *s, const struct shape *shape)
+{
+	if (!s || !region_make(s))
+		return false;
+	uint32_t old = begin_list(s, shape->object);
+	if (old) /* its end was not seen, but here is another one in its place */
+		close_list(s, old);
+	bool made = list_open(s, shape);
+	if (made && !shape->own) {
+		struct shape kept = *shape;
+		kept.group = list_record(s, table_get(&s->objects, shape->object))->group;
+		keep_list(&kept);
 	}
 	end(s);
 	return made;

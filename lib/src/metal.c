@@ -261,7 +261,7 @@ HOOK void METAL_allocator_made(uint64_t allocator, uint64_t config)
 	CALL(void (*)(uint64_t, uint64_t), allocator_made, );
 	if (s) {
 		enter(s);
-		self.group = ++s->groups;
+		self.group = new_group(s);
 		leave(s);
 		/* The lists that this thread makes next are its own: derived classes
 		 * make them when this constructor has returned. */
@@ -296,11 +296,22 @@ HOOK void METAL_allocator_gone_whole(uint64_t allocator)
 	gone(s, allocator);
 }
 
+/* How much a buffer asks for; 0 where that cannot be told. Releases before 0.79
+ * keep its size to themselves, and tell its pages. */
+static uint64_t buffer_bytes(uint64_t buffer, uint64_t caller)
+{
+	uint64_t (*size)(uint64_t) = (uint64_t(*)(uint64_t))metal_function(SYM_buffer_size, caller);
+	if (size)
+		return size(buffer);
+	uint32_t (*pages)(uint64_t) = (uint32_t(*)(uint64_t))metal_function(SYM_buffer_pages, caller);
+	uint64_t (*page)(uint64_t) = (uint64_t(*)(uint64_t))metal_function(SYM_buffer_page, caller);
+	return pages && page ? pages(buffer) * page(buffer) : 0;
+}
+
 HOOK uint64_t METAL_buffer(uint64_t allocator, uint64_t buffer)
 {
 	CALL(uint64_t(*)(uint64_t, uint64_t), buffer, 0);
-	uint64_t (*size)(uint64_t) = (uint64_t(*)(uint64_t))metal_function(SYM_buffer_size, (uintptr_t)__builtin_return_address(0));
-	self.asked = s && size ? size(buffer) : 0;
+	self.asked = s ? buffer_bytes(buffer, (uintptr_t)__builtin_return_address(0)) : 0;
 	return call(allocator, buffer);
 }
 

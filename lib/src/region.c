@@ -394,6 +394,8 @@ bool region_make(struct state *s)
 				atomic_store(&s->stacks, *mode == 'n' ? TTMON_STACKS_NATIVE : *mode == 'a' ? TTMON_STACKS_ALL : *mode == '0' ? TTMON_STACKS_NONE : TTMON_STACKS_PYTHON);
 			s->ledger->flags = (atomic_load(&s->stacks) & TTMON_STACKS_PYTHON ? TTMON_STACKS_ON : 0) |
 					   (atomic_load(&s->stacks) & TTMON_STACKS_NATIVE ? TTMON_NATIVE_ON : 0) | (s->late ? TTMON_LATE : 0);
+			if (inherits())
+				inherit(s);
 			uint64_t magic;
 			memcpy(&magic, TTMON_LEDGER_MAGIC, sizeof magic);
 			atomic_store_explicit((_Atomic uint64_t *)s->ledger->magic, magic, memory_order_release);

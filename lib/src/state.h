@@ -119,13 +119,22 @@ INTERNAL void table_drop(struct table *t, uint64_t key);
 struct shape {
 	uint64_t object, allocator, capacity, base, alignment, smallest;
 	uint32_t group, pool, banks, nth;
-	bool own, late;
+	bool own;
+	uint8_t late; /* as in the ledger */
 };
 /* Lists are named by the address of tt-metal's object, or by OWN + a number. */
 #define OWN ((uint64_t)1 << 63)
 INTERNAL bool list_made(struct state *s, const struct shape *shape);
 INTERNAL bool list_allocated(struct state *s, uint64_t object, uint64_t address, uint64_t bytes, uint64_t asked);
 INTERNAL bool list_freed(struct state *s, uint64_t object, uint64_t address);
+/* inherit.c: what a forked child has to know of its parent's lists. */
+INTERNAL void keep_list(const struct shape *shape);
+INTERNAL void keep_chip(uint32_t group, uint64_t id, int32_t logical);
+INTERNAL void keep_no_list(uint64_t object);
+INTERNAL void keep_no_allocator(uint64_t allocator);
+INTERNAL uint32_t new_group(struct state *s); /* that neither this process nor its parent has; with the lock held */
+INTERNAL bool inherits(void); /* lists of a parent, where this process has none of its own yet */
+INTERNAL void inherit(struct state *s);
 INTERNAL void list_failed(struct state *s, uint64_t object, uint64_t bytes);
 INTERNAL void list_cleared(struct state *s, uint64_t object);
 INTERNAL void list_cut(struct state *s, uint64_t object, uint64_t low, uint64_t high); /* both 0: undone */

@@ -19,6 +19,8 @@ X(provider, "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emibb", false)
 X(provider_gone, "_ZN2tt8tt_metal25SharedMemoryStatsProviderD1Ev", false)
 X(record, "_ZN2tt8tt_metal25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj", false)
 /* Called, not followed. */
-X(buffer_size, "_ZNK2tt8tt_metal6Buffer4sizeEv", false)
+X(buffer_size, "_ZNK2tt8tt_metal6Buffer4sizeEv", false) /* since 0.79 */
+X(buffer_pages, "_ZNK2tt8tt_metal6Buffer9num_pagesEv", false)
+X(buffer_page, "_ZNK2tt8tt_metal6Buffer9page_sizeEv", false)
 X(list_blocks, "_ZNK2tt8tt_metal9allocator11FreeListOpt19allocated_addressesEv", false)
 X(list_size, "_ZNK2tt8tt_metal9allocator11FreeListOpt19get_allocation_sizeEm", false)

@@ -20,6 +20,8 @@ func mixedScenarios() []scenario {
 		{"a program older than ttmond allocates again", fast | alone, olderAllocates},
 		{"stale memory in a region that may not be read", fast, staleDenied},
 		{"only a program without tt-metal has the device open", fast, onlySleep},
+		{"ttnn 0.76.0: with libttmon, a worker allocates", 0, func(s *stage) { libraryWorker(s, "0.76.0") }},
+		{"a child without exec under ttmon run", fast, forkedUnderRun},
 	}
 }
 
@@ -128,4 +130,23 @@ func (s *stage) start(cmd *exec.Cmd) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+}
+
+// libraryWorker: releases from 0.72 to 0.78 account for one thread, and keep the
+// size of a buffer to themselves.
+func libraryWorker(s *stage, release string) {
+	j := s.library(release)
+	s.do(j, open, alloc("a", "dram", 128*mib), elsewhere("b", 32*mib))
+	s.exact(j)
+}
+
+// forkedUnderRun: what a child takes from its copy of the allocator is counted,
+// and what its parent holds is not counted twice.
+func forkedUnderRun(s *stage) {
+	s.on("p150a")
+	a := s.allocates(filepath.Join(bin, "ttmon"), "run", "--quiet", "--")
+	held := a.takes(16 * mib)
+	a.do("writers 1 %d", 8*mib/8)
+	snap := s.look()
+	s.device(snap, 0, ttnn.Held{"dram": held["dram"] + 8*mib - 1}, model.DRAM)
 }

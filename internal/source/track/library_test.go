@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 	"github.com/ttmon/ttmon/lib/libtest"
 )
@@ -322,4 +323,51 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s: %v, it says %q", source, err, out)
 		}
 	}
+}
+
+// What a buffer asks for is known of releases that tell only its pages, also on
+// threads that tt-metal does not account for.
+func TestAskedByPages(t *testing.T) {
+	d, dir := driver(t)
+	do(t, d, "1", "metal 0 %s", filepath.Join(built, "libtt_metal.pages.so"))
+	do(t, d, "ok", "mopen 0 5")
+	do(t, d, "4096", "mtake 0 1000")
+	r := NewReader(Options{Dir: dir})
+	defer r.Close()
+	held := one(t, r).State.Held()
+	if len(held) != 1 || held[0].Chip.ID != 5 || !held[0].Bytes[model.DRAM].Exactly(1000) || len(held[0].Doubts) > 0 {
+		t.Errorf("held: %+v", held)
+	}
+}
+
+// What a forked child takes from its copy of an allocator is in a ledger of its
+// own, on the chip of its parent's; what the parent holds is not.
+func TestForkedAllocator(t *testing.T) {
+	d, dir := driver(t)
+	do(t, d, "1", "metal 0 %s", filepath.Join(built, "libtt_metal.so"))
+	do(t, d, "ok", "mopen 0 5")
+	do(t, d, "4096", "mtake 0 1000")
+	r := NewReader(Options{Dir: dir})
+	defer r.Close()
+	do(t, d, "child 69632", "fork\nmtake 0 300")
+	do(t, d, "ok", "mgive 0 4096") // its copy of its parent's block
+	check := func(inherited bool, want uint64) {
+		t.Helper()
+		for _, p := range r.Read(nil).Processes {
+			if (p.PID == d.Cmd.Process.Pid) == inherited {
+				continue
+			}
+			held := p.State.Held()
+			if len(held) != 1 || held[0].Chip.ID != 5 || !held[0].Bytes[model.DRAM].Exactly(want) || len(held[0].Doubts) > 0 || held[0].Partial {
+				t.Errorf("process %d holds %+v, want %d on chip 5", p.PID, held, want)
+			}
+			if l := p.State.Allocators[0].Lists[0]; l.Inherited != inherited || l.Banks != 8 || p.Ledger.Unknown+p.Ledger.Unmatched > 0 {
+				t.Errorf("process %d: %+v, %d unknown, %d unmatched", p.PID, l, p.Ledger.Unknown, p.Ledger.Unmatched)
+			}
+			return
+		}
+		t.Errorf("no such process (inherited %v)", inherited)
+	}
+	check(false, 1000)
+	check(true, 300)
 }

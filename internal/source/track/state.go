@@ -71,7 +71,7 @@ func newList(x *ledgerfile.List, pool model.Pool) *blocks.List {
 	list := blocks.NewList(blocks.Geometry{
 		Pool: pool, Banks: uint64(x.Banks), Base: x.Base, Capacity: x.Capacity, Align: x.Alignment, Smallest: x.Smallest,
 	}, origin)
-	list.Cut = x.CutLow
+	list.Cut, list.Inherited = x.CutLow, x.Inherited
 	if x.CutHigh < list.Capacity {
 		list.Capacity -= x.CutHigh
 	}
