@@ -16,19 +16,6 @@ func (s *Store) Span() (oldest, newest time.Time) {
 	return time.UnixMilli(s.times[last].ms[row%tierRows]), time.UnixMilli(s.times[0].ms[(s.rows-1)%tierRows])
 }
 
-// Spacing implements Reader.
-func (s *Store) Spacing() time.Duration { return s.spacing(0, 1) }
-
-// spacing is the distance of the last two rows of a tier, as far as it has them.
-func (s *Store) spacing(tier, unit int) time.Duration {
-	row := (s.rows - 1) / unit
-	if s.rows == 0 || row == 0 {
-		return 0
-	}
-	ms := s.times[tier].ms
-	return time.Duration(ms[row%tierRows]-ms[(row-1)%tierRows]) * time.Millisecond
-}
-
 // Range implements Reader.
 func (s *Store) Range(dst []Bucket, k Key, from time.Time, step time.Duration) {
 	clear(dst)
@@ -36,22 +23,69 @@ func (s *Store) Range(dst []Bucket, k Key, from time.Time, step time.Duration) {
 	if x == nil || len(dst) == 0 || step <= 0 {
 		return
 	}
-	tier, unit := s.pick(from, step)
+	tier, unit := s.pick(from)
 	times := s.times[tier].ms
 	begin, stepMS := from.UnixMilli(), max(step.Milliseconds(), 1)
 	newest := (s.rows - 1) / unit
 	oldest := max(newest-tierRows+1, 0)
-	for row := s.seek(tier, oldest, newest, begin); row <= newest; row++ {
-		i := (times[row%tierRows] - begin) / stepMS
+	last, next := Bucket{}, int64(0) // what holds, and the first bucket after its sample
+	for row := max(s.seek(tier, oldest, newest, begin)-1, oldest); row <= newest; row++ {
+		i := floorDiv(times[row%tierRows]-begin, stepMS)
+		if row > oldest {
+			fill := last.held()
+			if s.away(tier, oldest, row, newest) {
+				fill = Bucket{State: Away}
+			}
+			for ; next < min(i, int64(len(dst))); next++ {
+				dst[next] = fill
+			}
+		}
 		if i >= int64(len(dst)) {
 			return
 		}
-		if b, ok := x.row(tier, unit, row); ok {
+		b, ok := x.row(tier, unit, row)
+		if last = b; !ok {
+			last = Bucket{State: Gap}
+		}
+		if i < 0 {
+			continue
+		}
+		if ok {
 			dst[i].add(b)
 		} else {
 			dst[i].miss()
 		}
+		next = i + 1
 	}
+}
+
+// away reports whether rows are missing before a row of a tier: it follows the
+// one before much later than the rows around do.
+func (s *Store) away(tier, oldest, row, newest int) bool {
+	times := s.times[tier].ms
+	between := func(row int) int64 { return times[row%tierRows] - times[(row-1)%tierRows] }
+	before, after := int64(0), int64(0)
+	if row-1 > oldest {
+		before = between(row - 1)
+	}
+	if row < newest {
+		after = between(row + 1)
+	}
+	// Around a change of the interval the longer counts, but an absence next to
+	// another is no interval.
+	usual := max(before, after)
+	if least := min(before, after); least > 0 {
+		usual = min(usual, 3*least)
+	}
+	return usual > 0 && between(row) > usual*5/2+500
+}
+
+// floorDiv divides and rounds down.
+func floorDiv(a, b int64) int64 {
+	if a < 0 {
+		return -((-a + b - 1) / b)
+	}
+	return a / b
 }
 
 // row is what a series holds in a row of a tier.
@@ -74,19 +108,15 @@ func (x *series) row(tier, unit, row int) (b Bucket, ok bool) {
 	return b, b.Min == b.Min
 }
 
-// pick chooses the coarsest tier that still has a row for every step, and a
-// coarser one still where finer ones do not reach back to from.
-func (s *Store) pick(from time.Time, step time.Duration) (tier, unit int) {
+// pick chooses the finest tier that reaches back to a time: in coarser ones the
+// samples before and after an absence may be in one row.
+func (s *Store) pick(from time.Time) (tier, unit int) {
 	ms := from.UnixMilli()
-	unit = 1
-	for tier+1 < numTiers {
+	for unit = 1; tier+1 < numTiers; tier, unit = tier+1, unit*fold {
 		oldest := max((s.rows-1)/unit-tierRows+1, 0)
-		reaches := oldest == 0 || s.times[tier].ms[oldest%tierRows] <= ms
-		next := s.spacing(tier+1, unit*fold)
-		if reaches && (next == 0 || next > step) {
+		if oldest == 0 || s.times[tier].ms[oldest%tierRows] <= ms {
 			break
 		}
-		tier, unit = tier+1, unit*fold
 	}
 	return tier, unit
 }

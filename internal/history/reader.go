@@ -16,22 +16,27 @@ type Key struct {
 // Bucket is what happened to a series during one step of a chart.
 type Bucket struct {
 	State    State
-	Min, Max float32 // hold only if State is Sampled
+	Min, Max float32 // only if it is Known
 	Last     float32
 	// Bound is the worst among the samples: how any figure of the bucket is to
 	// be read.
 	Bound model.Bound
 }
 
-// State tells an empty bucket from a missing value.
+// State says what is known of a bucket.
 type State uint8
 
-// Bucket states. Empty lets a chart connect the neighbours, Gap does not.
+// Bucket states.
 const (
-	Empty   State = iota // no sample fell into the step
-	Sampled              // at least one known value did
-	Gap                  // samples fell into it, and none was known
+	Empty   State = iota // before the first sample, or after the last
+	Sampled              // at least one known value fell into the step
+	Held                 // none did, and the last one before still holds
+	Gap                  // the value was not known
+	Away                 // nothing was: no sample of anything was taken
 )
+
+// Known reports whether the bucket has a value.
+func (b *Bucket) Known() bool { return b.State == Sampled || b.State == Held }
 
 // Reader is what a chart asks. It never waits: an implementation that has to
 // fetch (a daemon's history) answers with what it has.
@@ -40,8 +45,6 @@ type Reader interface {
 	Range(dst []Bucket, k Key, from time.Time, step time.Duration)
 	// Span is the time of the oldest and newest sample; zero when there is none.
 	Span() (oldest, newest time.Time)
-	// Spacing is how far apart samples lie at the end of the span.
-	Spacing() time.Duration
 }
 
 // add merges another known bucket, later in time, into b.
@@ -55,7 +58,15 @@ func (b *Bucket) add(x Bucket) {
 
 // miss notes a sample without a value.
 func (b *Bucket) miss() {
-	if b.State == Empty {
-		b.State = Gap
+	if b.State != Sampled {
+		*b = Bucket{State: Gap}
 	}
+}
+
+// held is the bucket of a step without a sample, after another.
+func (b *Bucket) held() Bucket {
+	if !b.Known() {
+		return Bucket{State: Gap}
+	}
+	return Bucket{State: Held, Min: b.Last, Max: b.Last, Last: b.Last, Bound: b.Bound}
 }

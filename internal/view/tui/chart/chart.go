@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -33,7 +34,7 @@ type Chart struct {
 
 	From  time.Time     // of the first dot column
 	Step  time.Duration // per dot column
-	Gap   time.Duration // empty buckets are bridged up to this long
+	Limit float64       // drawn as a dashed line; 0: there is none
 	Marks []Mark        // in order of time
 
 	Cursor  int  // dot column under the cursor; negative: none
@@ -89,6 +90,8 @@ func (c *Chart) Draw(r Room) {
 		return
 	}
 	c.drawAxis(r)
+	c.drawAway(r.Plot)
+	c.drawLimit(r.Plot)
 	c.drawCursor(r)
 	dots := newCanvas(r.Plot.W, r.Plot.H)
 	styles := make([]cells.Style, len(c.Lines))
@@ -116,6 +119,7 @@ func (c *Chart) DrawPlot(a cells.Area) {
 	if a.Empty() {
 		return
 	}
+	c.drawAway(a)
 	dots := newCanvas(a.W, a.H)
 	for i := range c.Lines {
 		c.trace(dots, &c.Lines[i])
@@ -157,53 +161,88 @@ func (c *Chart) x(i, n int) int {
 	return i
 }
 
+// drawAway hatches the time of which nothing is known of any line, because
+// nobody sampled.
+func (c *Chart) drawAway(plot cells.Area) {
+	columns := plot.W * dotsX
+	for x := range plot.W {
+		if !c.away(c.x(x*dotsX, columns)) || !c.away(c.x(x*dotsX+1, columns)) {
+			continue
+		}
+		for y := range plot.H {
+			if (x+y)%2 == 0 {
+				plot.Set(x, y, '╱', cells.Faint)
+			}
+		}
+	}
+}
+
+// away reports whether nobody sampled any line in a bucket.
+func (c *Chart) away(i int) bool {
+	found := false
+	for _, l := range c.Lines {
+		if i < 0 || i >= len(l.Buckets) || l.Buckets[i].State != history.Away {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// drawLimit draws the limit as a level line of dashes, which the lines cover.
+func (c *Chart) drawLimit(plot cells.Area) {
+	if c.Limit <= c.Scale.Bottom || c.Limit > c.Scale.Top {
+		return
+	}
+	y := plot.H - 1 - c.Scale.row(c.Limit, plot.H*dotsY)/dotsY
+	for x := range plot.W {
+		plot.Set(x, y, '╌', cells.Axis)
+	}
+}
+
 // trace draws one line: each bucket from its minimum to its maximum, joined
-// to the one before so that steps are seen as steps.
+// to the one before so that steps are seen as steps. Nothing is drawn where
+// nothing is known, and nothing is joined over it. What is doubtful has half of
+// its dots: every other column of an area, every other dot of a line that runs
+// level.
 func (c *Chart) trace(dots *canvas, l *Line) {
 	line := dots.line()
 	rows := dots.h * dotsY
 	n := len(l.Buckets)
-	before := -1
+	joined := false
 	var last span
 	for i := range l.Buckets {
 		b := &l.Buckets[i]
-		switch b.State {
-		case history.Gap:
-			before = -1
-			continue
-		case history.Empty:
+		if !b.Known() {
+			joined = false
 			continue
 		}
 		now := c.span(b, rows)
 		drawn := now
-		if before >= 0 && time.Duration(i-before)*c.Step <= c.Gap+c.Step {
-			drawn = c.join(dots, line, n, before, i, last, now)
+		if joined {
+			drawn = meet(last, now)
 		}
-		c.stroke(dots, c.x(i, n), drawn.lo, drawn.hi, line)
-		before, last = i, now
+		x := c.x(i, n)
+		if b.Bound == model.Exact || x%2 == 0 || !c.Filled && drawn.lo != drawn.hi {
+			c.stroke(dots, x, drawn.lo, drawn.hi, line)
+		}
+		joined, last = true, now
 	}
 }
 
-// span is the rows of a bucket: of its lowest, its highest and its last value.
-type span struct{ lo, hi, last int }
+// span is the rows of a bucket: of its lowest and its highest value.
+type span struct{ lo, hi int }
 
 func (c *Chart) span(b *history.Bucket, rows int) span {
 	lo := c.Scale.row(float64(b.Min), rows)
 	if b.Min == b.Max { // a single sample, mostly
-		return span{lo, lo, lo}
+		return span{lo, lo}
 	}
-	return span{lo, c.Scale.row(float64(b.Max), rows), c.Scale.row(float64(b.Last), rows)}
+	return span{lo, c.Scale.row(float64(b.Max), rows)}
 }
 
-// join bridges the empty columns between two buckets and returns the rows of
-// the second, stretched to meet the first.
-func (c *Chart) join(dots *canvas, line, columns, from, to int, first, second span) span {
-	for i := from + 1; i < to; i++ {
-		// A value holds until the next sample: what was measured, no slope
-		// between that nobody saw.
-		c.stroke(dots, c.x(i, columns), first.last, first.last, line)
-		first.lo, first.hi = first.last, first.last
-	}
+// meet is the rows of a bucket, stretched to meet those of the one before.
+func meet(first, second span) span {
 	switch {
 	case second.lo > first.hi:
 		second.lo = min(first.hi+1, second.hi)

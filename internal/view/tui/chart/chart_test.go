@@ -20,14 +20,25 @@ func one(v float64) history.Bucket {
 	return history.Bucket{State: history.Sampled, Min: float32(v), Max: float32(v), Last: float32(v)}
 }
 
+// Values that stand for states.
+const (
+	held = -1 // the one before
+	away = -2
+)
+
 func line(label string, vs ...float64) Line {
 	l := Line{Label: label, Style: cells.Series0}
 	for _, v := range vs {
 		switch {
 		case math.IsNaN(v):
 			l.Buckets = append(l.Buckets, history.Bucket{State: history.Gap})
+		case v == away:
+			l.Buckets = append(l.Buckets, history.Bucket{State: history.Away})
 		case v < 0:
-			l.Buckets = append(l.Buckets, history.Bucket{})
+			b := history.Bucket{State: history.Held}
+			b.Min = l.Buckets[len(l.Buckets)-1].Last
+			b.Max, b.Last = b.Min, b.Min
+			l.Buckets = append(l.Buckets, b)
 		default:
 			l.Buckets = append(l.Buckets, one(v))
 		}
@@ -48,7 +59,6 @@ func rows(s ...string) string { return strings.Join(s, "\n") + "\n" }
 
 func TestDraw(t *testing.T) {
 	nan := math.NaN()
-	const empty = -1
 	for _, c := range []struct {
 		name string
 		w, h int
@@ -66,14 +76,24 @@ func TestDraw(t *testing.T) {
 			rows("   7  ⢸⢱", "   0 ⣀⡸⢸⣀"),
 		},
 		{
-			"a gap stays empty, an empty bucket is bridged", 9, 1,
-			Chart{Scale: Scale{0, 3}, Gap: 5 * time.Second, Cursor: -1, Lines: []Line{line("", 3, 3, nan, nan, 3, empty, empty, 3)}},
+			"a gap stays empty, what holds is drawn", 9, 1,
+			Chart{Scale: Scale{0, 3}, Cursor: -1, Lines: []Line{line("", 3, 3, nan, nan, 3, held, held, 3)}},
 			rows("   3 ⠉ ⠉⠉"),
 		},
 		{
-			"too long a silence is not bridged", 9, 1,
-			Chart{Scale: Scale{0, 3}, Gap: time.Second, Cursor: -1, Lines: []Line{line("", 0, empty, empty, empty, empty, empty, 0, 0)}},
-			rows("   3 ⡀  ⣀"),
+			"a time without samples is hatched, a step in front of it stays", 13, 2,
+			Chart{Scale: Scale{0, 7}, Cursor: -1, Lines: []Line{line("", 0, held, held, held, away, away, away, away, away, away, 7, 7)}},
+			rows("   7   ╱ ╱⠉", "   0 ⣀⣀ ╱"),
+		},
+		{
+			"a limit is dashed, and behind the lines", 9, 2,
+			Chart{Scale: Scale{0, 7}, Limit: 7, Cursor: -1, Lines: []Line{line("", 0, 0, 0, 0, 7, 7, 0, 0)}},
+			rows("   7 ╌╌⡏⡆", "   0 ⣀⣀⠇⣇"),
+		},
+		{
+			"a line that has ended says since when", 15, 2,
+			Chart{Scale: Scale{0, 7}, Labels: true, Cursor: -1, Value: func(float64) string { return "7" }, Lines: []Line{line("0", 0, 0), line("1", 7, nan)}},
+			rows("   7 ⠁ 1 –1s", "   0 ⣀ 0 7"),
 		},
 		{
 			"filled", 9, 1,

@@ -3,9 +3,12 @@ package chart
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -14,6 +17,7 @@ type label struct {
 	line  *Line
 	value float64
 	bound model.Bound
+	age   time.Duration // of the value, where it is not known any more
 	row   int
 }
 
@@ -24,18 +28,26 @@ func (c *Chart) nameLines(r Room) {
 	var list []label
 	for i := range c.Lines {
 		l := &c.Lines[i]
-		if v, bound, ok := newest(l.Buckets); ok && l.Label != "" {
-			row := r.Plot.H - 1 - c.Scale.row(v, r.Plot.H*dotsY)/dotsY
-			list = append(list, label{l, v, bound, row})
+		if b, age, ok := Newest(l.Buckets, c.Step); ok && l.Label != "" {
+			row := r.Plot.H - 1 - c.Scale.row(float64(b.Last), r.Plot.H*dotsY)/dotsY
+			list = append(list, label{l, float64(b.Last), b.Bound, age, row})
 		}
 	}
 	for _, l := range spread(list, r.labels.H) {
-		r.labels.Put(1, l.row, words.Truncate(c.labelText(l, r.labels.W-1), r.labels.W-1), l.line.Style)
+		style := l.line.Style
+		if l.age > 0 {
+			style = cells.Faint
+		}
+		r.labels.Put(1, l.row, words.Truncate(c.labelText(l, r.labels.W-1), r.labels.W-1), style)
 	}
 }
 
 // labelText is "2 3.0", or the name alone where there is no room for the value.
+// A line that has ended has the time since then instead.
 func (c *Chart) labelText(l label, width int) string {
+	if l.age > 0 {
+		return l.line.Label + " –" + Age(l.age)
+	}
 	if c.Value == nil {
 		return l.line.Label
 	}
@@ -64,11 +76,29 @@ func spread(list []label, height int) []label {
 	return list
 }
 
-func newest(b []history.Bucket) (v float64, bound model.Bound, ok bool) {
+// Newest is the last bucket of a line that has a value, and how long ago that
+// was where it is not known any more; ok is false where none has.
+func Newest(b []history.Bucket, step time.Duration) (found history.Bucket, age time.Duration, ok bool) {
 	for i := len(b) - 1; i >= 0; i-- {
-		if b[i].State == history.Sampled {
-			return float64(b[i].Last), b[i].Bound, true
+		switch b[i].State {
+		case history.Sampled, history.Held:
+			return b[i], age, true
+		case history.Gap, history.Away:
+			age += step
 		}
 	}
-	return 0, model.Exact, false
+	return found, 0, false
+}
+
+// Age is a time in as few letters as a label has: "41s", "15m", "3h", "2d".
+func Age(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + "s"
+	case d < 2*time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + "m"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + "h"
+	}
+	return strconv.Itoa(int(d.Hours()/24)) + "d"
 }

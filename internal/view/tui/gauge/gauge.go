@@ -198,7 +198,7 @@ func Span(lines ...[]history.Bucket) (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, line := range lines {
 		for i := range line {
-			if b := &line[i]; b.State == history.Sampled {
+			if b := &line[i]; b.Known() {
 				lo, hi, ok = min(lo, float64(b.Min)), max(hi, float64(b.Max)), true
 			}
 		}

@@ -212,7 +212,7 @@ func (s *State) drawChart(area cells.Area, c chip) {
 	}
 	b := make([]history.Bucket, room.Columns)
 	ch := chart.Chart{
-		From: win.From(room.Columns), Step: win.Step(room.Columns), Gap: s.hist.Spacing() * 5 / 2,
+		From: win.From(room.Columns), Step: win.Step(room.Columns),
 		Filled: true, Cursor: -1, Lines: []chart.Line{{Style: cells.Series0, Buckets: b}},
 	}
 	s.hist.Range(b, gauge.ChipKey(c.dev, c.i, s.pool), ch.From, ch.Step)
@@ -224,6 +224,7 @@ func (s *State) drawChart(area cells.Area, c chip) {
 	unit, per := gauge.Bytes.Axis(max(hi, limit), words.Celsius)
 	ch.Scale = chart.UpTo(limit/per, hi/per)
 	ch.Scale.Top *= per
+	ch.Limit = limit
 	ch.Tick = func(v float64) string { return gauge.Bytes.Tick(v, per, words.Celsius) }
 	ch.Draw(room)
 	frame[0].Put(1, 0, " "+words.PoolName(s.pool)+" "+unit+" ", cells.Text)

@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/chart"
+	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -51,7 +52,7 @@ func (a *chartArea) legend(s *State, row cells.Area, sp spec, c *chart.Chart, pe
 		if c.Cursor >= 0 && c.Cursor < len(l.Buckets) {
 			text += ": " + a.valueAt(s, sp, l.Buckets, c.Cursor, per)
 		} else if len(c.Lines) == 1 {
-			text = a.newest(s, sp, l.Buckets)
+			text = s.newest(l.Buckets, c.Step, sp.gauge.Unit)
 		}
 		if x+words.Width(text)+1 > row.W {
 			put("…", cells.Axis)
@@ -61,12 +62,18 @@ func (a *chartArea) legend(s *State, row cells.Area, sp spec, c *chart.Chart, pe
 	}
 }
 
-// newest says the newest value of a line.
-func (a *chartArea) newest(s *State, sp spec, b []history.Bucket) string {
-	if v, bound, ok := heldAt(b, len(b)-1); ok {
-		return words.Mark(bound) + sp.gauge.Unit.Say(v, s.scale())
+// newest says the newest value of a line, and how old it is where it is not
+// known any more.
+func (s *State) newest(b []history.Bucket, step time.Duration, unit gauge.Unit) string {
+	last, age, ok := chart.Newest(b, step)
+	if !ok {
+		return words.Nothing
 	}
-	return words.Nothing
+	text := words.Mark(last.Bound) + unit.Say(float64(last.Last), s.scale())
+	if age > 0 {
+		text = words.Nothing + " (" + text + ", " + spanName(age) + " ago)"
+	}
+	return text
 }
 
 // valueAt says the value that held at a bucket: its own, or the last before.

@@ -233,7 +233,7 @@ func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bo
 	inner := frame.Sub(1, 1, frame.W-2, frame.H-2)
 	var heat cells.Area
 	if sp.crowd() {
-		inner, heat = splitCrowd(inner)
+		inner, heat = splitCrowd(inner, len(sp.devices))
 	}
 	room := chart.Divide(inner, labels)
 	if inner.H == 0 { // no row for a line: the map alone
@@ -247,7 +247,7 @@ func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bo
 		win.End = win.End.Add(-step)
 	}
 	c := chart.Chart{
-		From: win.From(room.Columns), Step: win.Step(room.Columns), Gap: s.hist.Spacing() * 5 / 2,
+		From: win.From(room.Columns), Step: win.Step(room.Columns),
 		Filled: len(sp.more) == 0 && (len(sp.devices) == 1 || sp.crowd()), Labels: labels, Reverse: s.cfg.Top.Charts.Reverse, Cursor: -1,
 	}
 	if d := a.at.Sub(c.From); !a.at.IsZero() && d >= 0 {
@@ -257,10 +257,14 @@ func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bo
 	unit, per := a.scale(s, sp, &c, limit)
 	c.Marks = s.marks(sp, c.From)
 	c.Place(room)
+	marks := c.Marks
+	if heat.H > 0 {
+		c.Marks = nil // they are below the map
+	}
 	if inner.H > 0 {
 		c.Draw(room)
 	}
-	if heat.H > 0 {
+	if c.Marks = marks; heat.H > 0 {
 		below := chart.Divide(heat, labels)
 		a.drawHeat(s, below, sp, &c)
 		c.DrawMarks(below)
@@ -281,7 +285,13 @@ func (a *chartArea) lines(s *State, sp spec, c *chart.Chart, columns int) (limit
 	for i, d := range sp.devices {
 		b := a.buffer(i, columns)
 		s.hist.Range(b, sp.gauge.Key(d.BusID), c.From, c.Step)
-		limit = max(limit, sp.gauge.Limit(s.shown, d))
+		own := sp.gauge.Limit(s.shown, d)
+		if i == 0 || own == c.Limit {
+			c.Limit = own
+		} else {
+			c.Limit = 0 // each has its own
+		}
+		limit = max(limit, own)
 		if !crowd {
 			c.Lines = append(c.Lines, chart.Line{Label: strconv.Itoa(d.Index), Style: cells.Series(i), Buckets: b})
 		}

@@ -14,18 +14,23 @@ import (
 // it shows their average, and each of them in a map below.
 func (sp *spec) crowd() bool { return len(sp.devices) > cells.NumSeries && len(sp.more) == 0 }
 
-// splitCrowd divides a chart between the average and the map; where there is
-// little room the map has it all.
-func splitCrowd(a cells.Area) (line, heat cells.Area) {
-	if a.H < 9 {
-		return a.Sub(0, 0, a.W, 0), a
+// splitCrowd divides a chart between the average and the map, which has what it
+// needs for a row, half a row or a quarter of a row for each device. Where there
+// is little room the map has it all.
+func splitCrowd(a cells.Area, devices int) (line, heat cells.Area) {
+	const leastLine = 4
+	for _, share := range []int{1, 2, 4} {
+		rows := (devices+share-1)/share + 1 // and one for marks
+		if a.H-rows >= leastLine {
+			return a.Top(a.H - rows)
+		}
 	}
-	return a.Top(min(max(a.H/3, 4), 5)) // too low for a row of marks: they are below the map
+	return a.Sub(0, 0, a.W, 0), a
 }
 
 // drawHeat draws a row per device, or per some, below the average.
 func (a *chartArea) drawHeat(s *State, room chart.Room, sp spec, c *chart.Chart) {
-	h := chart.Heat{Series: a.buckets[:len(sp.devices)], Scale: c.Scale, Reverse: c.Reverse, Mark: -1, Hold: int(c.Gap / c.Step)}
+	h := chart.Heat{Series: a.buckets[:len(sp.devices)], Scale: c.Scale, Reverse: c.Reverse, Mark: -1}
 	for _, d := range sp.devices {
 		h.Names = append(h.Names, d.Index)
 	}
@@ -84,10 +89,10 @@ func (a *chartArea) crowdLegend(s *State, sp spec, c *chart.Chart) string {
 // its bound.
 func heldAt(b []history.Bucket, i int) (v float64, bound model.Bound, ok bool) {
 	for ; i >= 0; i-- {
-		switch b[i].State {
-		case history.Sampled:
+		switch {
+		case b[i].Known():
 			return float64(b[i].Last), b[i].Bound, true
-		case history.Gap:
+		case b[i].State != history.Empty:
 			return 0, model.Exact, false
 		}
 	}

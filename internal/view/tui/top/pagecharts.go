@@ -71,7 +71,7 @@ func (s *State) drawOne(frame cells.Area, key history.Key, title string, unit ga
 	}
 	b := make([]history.Bucket, room.Columns)
 	c := chart.Chart{
-		From: win.From(room.Columns), Step: win.Step(room.Columns), Gap: s.hist.Spacing() * 5 / 2,
+		From: win.From(room.Columns), Step: win.Step(room.Columns),
 		Filled: true, Reverse: s.cfg.Top.Charts.Reverse, Cursor: -1, Lines: []chart.Line{{Style: style, Buckets: b}},
 	}
 	s.hist.Range(b, key, c.From, c.Step)
@@ -79,15 +79,12 @@ func (s *State) drawOne(frame cells.Area, key history.Key, title string, unit ga
 	name, per := unit.Axis(max(hi, limit), s.scale())
 	c.Scale = chart.UpTo(limit/per, hi/per)
 	c.Scale.Top *= per
+	c.Limit = limit
 	c.Tick = func(v float64) string { return unit.Tick(v, per, s.scale()) }
 	c.Scale = chart.Legible(c.Scale, c.Tick)
 	c.Draw(room)
-	now := words.Nothing
-	if v, bound, ok := heldAt(b, len(b)-1); ok {
-		now = words.Mark(bound) + unit.Say(v, s.scale())
-	}
 	x := frame.Put(1, 0, " "+title+" "+name+" ", cells.Text)
-	frame.Put(x, 0, now+" ", style)
+	frame.Put(x, 0, words.Truncate(s.newest(b, c.Step, unit), frame.W-x-2)+" ", style)
 	if times {
 		s.chart.drawTimes(s, frame.Sub(1, frame.H-1, frame.W-2, 1), &c, win)
 	}

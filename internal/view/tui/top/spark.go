@@ -30,7 +30,7 @@ func (s *State) spark(box cells.Area, d *model.Device) (left int) {
 	if s.paused || !s.chart.end.IsZero() {
 		win.End = win.End.Add(-step)
 	}
-	c := chart.Chart{From: win.From(columns), Step: step, Gap: s.hist.Spacing() * 5 / 2, Filled: true, Reverse: s.cfg.Top.Charts.Reverse}
+	c := chart.Chart{From: win.From(columns), Step: step, Filled: true, Reverse: s.cfg.Top.Charts.Reverse}
 	b := s.chart.buffer(0, columns)
 	s.hist.Range(b, g.Key(d.BusID), c.From, c.Step)
 	c.Lines = []chart.Line{{Style: cells.Series0, Buckets: b}}

@@ -106,7 +106,7 @@ func (a *chartArea) together(n, room, columns int, sum bool) []history.Bucket {
 	for i := range out {
 		total, known, worst := 0.0, 0, model.Exact
 		for _, b := range a.buckets[:n] {
-			if b[i].State == history.Sampled {
+			if b[i].Known() {
 				total += float64(b[i].Last)
 				worst = max(worst, b[i].Bound)
 				known++
