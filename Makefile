@@ -133,6 +133,10 @@ docs: ## write the generated pages of docs/, and what the README shows, anew
 	  -run 'TestDocs|TestAliasPages|TestFieldsPage|TestSchemaFile|TestReadme' -update
 	$(GO) test ./cmd/ttmond -run TestManual -update
 
+.PHONY: deps
+deps: ## write the list of packages that each program links (cmd/*/deps.txt) again
+	$(GO) test ./internal/laws -run TestDeps -update
+
 .PHONY: install
 install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	@tools/setup build
