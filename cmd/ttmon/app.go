@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,7 +50,7 @@ func (a *app) run(argv []string) int {
 		a.official, a.nvtop = command == "smi", command == "top"
 		args = called(command, args)
 	}
-	root := newRoot(a)
+	root := newRoot(a, onlyOne(args))
 	if asksToComplete(args) {
 		a.complete(root) // for the shell alone: it takes its time
 	}
@@ -97,8 +98,55 @@ func newApp(stdout, stderr *os.File, getenv func(string) string) *app {
 	return &app{Console: console.Console{Stdout: stdout, Stderr: stderr, Getenv: getenv}, where: host.Options{Getenv: getenv}}
 }
 
-// newRoot makes the tree of commands.
-func newRoot(a *app) *cobra.Command {
+// command is one of ttmon's, not made yet.
+type command struct {
+	name string
+	make func(*app) *cobra.Command
+}
+
+// commands are all of them, in the order of the help.
+func commands() []command {
+	return []command{
+		{"smi", newSMI},
+		{"top", newTop},
+		{"mem", newMem},
+		{"dmon", newDmon},
+		{"pmon", newPmon},
+		{"topo", newTopo},
+		{"stale", newStale},
+		{"doctor", newDoctor},
+		{"check", newCheck},
+		{"run", newRun},
+		{"record", newRecord},
+		{"replay", newReplay},
+		{"diff", newDiff},
+		{"export", newExport},
+		{"history", newHistory},
+		{"events", newEvents},
+		{"jobs", newJobs},
+		{"fleet", newFleet},
+		{"web", newWeb},
+		{"sd", newSD},
+		{"daemon", newDaemon},
+		{completion, newCompletion},
+		{"version", newVersion},
+	}
+}
+
+// completion is the command whose answer depends on all others.
+const completion = "completion"
+
+// onlyOne is the command that a command line begins with; "" where that is none,
+// or one that has to know the others. Making them all costs a third of a start.
+func onlyOne(args []string) string {
+	if len(args) == 0 || args[0] == completion || !slices.ContainsFunc(commands(), func(c command) bool { return c.name == args[0] }) {
+		return ""
+	}
+	return args[0]
+}
+
+// newRoot makes the tree of commands, or the part of it with only one of them.
+func newRoot(a *app, only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ttmon",
 		Short: "Shows Tenstorrent boards, their health, their memory and who uses them",
@@ -126,12 +174,11 @@ says how long it may take instead (5s).`,
 	f.StringVar(&a.Color, "color", "auto", "`WHEN` to use colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	f.BoolVar(&a.ASCII, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
 	root.Flags().BoolVarP(&a.version, "version", "v", false, "print the version and end")
-	root.AddCommand(
-		newSMI(a), newTop(a), newMem(a), newDmon(a), newPmon(a), newTopo(a), newStale(a), newDoctor(a), newCheck(a),
-		newRun(a), newRecord(a), newReplay(a), newDiff(a), newExport(a),
-		newHistory(a), newEvents(a), newJobs(a), newFleet(a), newWeb(a), newSD(a), newDaemon(a),
-		newCompletion(), newVersion(a),
-	)
+	for _, c := range commands() {
+		if only == "" || only == c.name {
+			root.AddCommand(c.make(a))
+		}
+	}
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(a.helpOf)

@@ -95,7 +95,7 @@ func FuzzCommandLine(f *testing.F) {
 		}
 		a := newApp(null, null, func(string) string { return "" })
 		a.official = official
-		root := newRoot(a)
+		root := newRoot(a, "")
 		clidocs.Walk(root, func(cmd *cobra.Command) {
 			if cmd.RunE != nil {
 				cmd.RunE = func(*cobra.Command, []string) error { return nil }

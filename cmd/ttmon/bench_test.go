@@ -9,6 +9,6 @@ import (
 func BenchmarkCommandTree(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		newRoot(newApp(os.Stdout, os.Stderr, os.Getenv))
+		newRoot(newApp(os.Stdout, os.Stderr, os.Getenv), "")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/metric"
 )
 
-func newCompletion() *cobra.Command {
+func newCompletion(*app) *cobra.Command {
 	alias := ""
 	cmd := &cobra.Command{
 		Use:   "completion SHELL",

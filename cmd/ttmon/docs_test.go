@@ -13,7 +13,7 @@ import (
 )
 
 func commandTree() *cobra.Command {
-	return newRoot(newApp(os.Stdout, os.Stderr, func(string) string { return "" }))
+	return newRoot(newApp(os.Stdout, os.Stderr, func(string) string { return "" }), "")
 }
 
 // Every command can be learned from its own help.

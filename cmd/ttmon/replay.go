@@ -134,7 +134,7 @@ func (r *replayCmd) show(rec *replay.Recording, rest []string) error {
 	rec.Player.Play(!r.paused)
 	rec.FindMarks()
 	saved := *r.app
-	root := newRoot(r.app) // sets the flags that all share to what they are by default
+	root := newRoot(r.app, onlyOne(rest)) // sets the flags that all share to what they are by default
 	r.where.Root, r.Color, r.ASCII = saved.where.Root, saved.Color, saved.ASCII
 	r.recorded, r.where.Instead = rec, rec.Player
 	root.SetArgs(normalize(rest, false))

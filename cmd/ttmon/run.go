@@ -236,7 +236,7 @@ func (r *runCmd) write(report *runreport.Report, c checked) error {
 		make func() ([]byte, error)
 	}{
 		{r.json, func() ([]byte, error) { return runreport.JSON(report) }},
-		{r.junit, func() ([]byte, error) { return runreport.JUnit(report, c.leak, c.limits) }},
+		{r.junit, func() ([]byte, error) { return runreport.JUnit(report, c.leak, c.limits), nil }},
 		{r.pprof, func() ([]byte, error) { return runreport.Profile(report) }},
 		{r.flame, func() ([]byte, error) { return r.flameGraph(report) }},
 	} {

@@ -2,6 +2,7 @@ package board
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -170,27 +171,30 @@ func orion(code uint16) Board {
 	return unlisted(b, "A chip test board.")
 }
 
-// boards is the catalogue, by code.
-var boards = catalogue()
+// boards is the catalogue, by code. Most commands do without: it is made when it is
+// asked for.
+var boards = sync.OnceValue(catalogue)
 
 // All lists the catalogue by code. The slice is the caller's.
-func All() []Board { return slices.Clone(boards) }
+func All() []Board { return slices.Clone(boards()) }
 
 // ByCard finds a board by the name the driver, or for boards it does not know
 // the vendor, gives it.
 func ByCard(card string) (Board, bool) {
-	i := slices.IndexFunc(boards, func(b Board) bool { return b.Card == card })
+	list := boards()
+	i := slices.IndexFunc(list, func(b Board) bool { return b.Card == card })
 	if i < 0 {
 		return Board{}, false
 	}
-	return boards[i], true
+	return list[i], true
 }
 
 // ByCode finds a board by its UPI code.
 func ByCode(code uint16) (Board, bool) {
-	i, ok := slices.BinarySearchFunc(boards, code, func(b Board, c uint16) int { return int(b.Code) - int(c) })
+	list := boards()
+	i, ok := slices.BinarySearchFunc(list, code, func(b Board, c uint16) int { return int(b.Code) - int(c) })
 	if !ok {
 		return Board{}, false
 	}
-	return boards[i], true
+	return list[i], true
 }

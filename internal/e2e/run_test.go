@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/sim/cluster"
@@ -231,8 +232,8 @@ func TestRunOfSeveralProcesses(t *testing.T) {
 		t.Errorf("%d left in all, %d by the processes", report.Left().Bytes, left)
 	}
 	for _, x := range report.Chips[0].Pools {
-		if x.PoolName == "dram" && (x.Peak < highest || !x.AtLeast) {
-			t.Errorf("peak of the sum %d (at least: %v), that of one process %d", x.Peak, x.AtLeast, highest)
+		if x.PoolName == "dram" && (x.Peak < highest || x.Bound == model.Exact) {
+			t.Errorf("peak of the sum %d (%v), that of one process %d", x.Peak, x.Bound, highest)
 		}
 	}
 }
@@ -306,7 +307,7 @@ func TestRunSamples(t *testing.T) {
 		t.Fatalf("%+v", report)
 	}
 	dram := report.Chips[0].Pools[0]
-	if dram.PoolName != "dram" || dram.Peak != 64<<20 || !dram.AtLeast || !dram.LeftUnknown {
+	if dram.PoolName != "dram" || dram.Peak != 64<<20 || dram.Bound == model.Exact || !dram.LeftUnknown {
 		t.Errorf("%+v", dram)
 	}
 }

@@ -65,6 +65,16 @@ type Peak struct {
 	At    time.Time `json:"at"`
 }
 
+// Peak is the most that was seen of a pool, which is at least that much: it is
+// looked at once a second. Missing where no source accounts for it.
+func (d *Device) Peak(pool string) model.Bytes {
+	p, ok := d.Peaks[pool]
+	if !ok {
+		return model.NoBytes(model.Absent)
+	}
+	return model.BoundBytes(p.Bytes, max(model.ParseBound(p.Bound), model.AtLeast))
+}
+
 const (
 	maxProcesses  = 64   // kept by name for each job
 	maxSteps      = 64   // likewise

@@ -149,8 +149,12 @@ func (s *sampler) fill(r *runreport.Report) {
 			r.Chips = append(r.Chips, runreport.Chip{ID: key.chip})
 			i = len(r.Chips) - 1
 		}
+		bound := model.AtLeast // it is looked at once a second
+		if x.unsure {
+			bound = model.Unsure
+		}
 		r.Chips[i].Pools = append(r.Chips[i].Pools, runreport.Pool{
-			Pool: key.pool, PoolName: key.pool.String(), Peak: x.peak, AtLeast: true, Unsure: x.unsure, PeakAt: x.at, LeftUnknown: true,
+			Pool: key.pool, PoolName: key.pool.String(), Peak: x.peak, Bound: bound, PeakAt: x.at, LeftUnknown: true,
 		})
 	}
 	r.Sort()

@@ -149,7 +149,7 @@ func (b *Builder) process(e entry) Process {
 		if pool.Total.Blocks == 0 && pool.Failed == 0 {
 			continue
 		}
-		pool.AtLeast = pool.AtLeast || l.Lost > 0
+		pool.atLeast(l.Lost > 0)
 		c := chipIn(&p.Chips, key.id)
 		for i := range l.Chips {
 			if l.Chips[i].ID == key.id {
@@ -196,7 +196,7 @@ func (b *Builder) pool(e entry, pool model.Pool, lists []int) Pool {
 		}
 		out.Failed += l.Failed
 		out.Capacity = max(out.Capacity, l.Capacity*banks)
-		out.AtLeast = out.AtLeast || l.Banks == 0 && l.Total.Blocks > 0
+		out.atLeast(l.Banks == 0 && l.Total.Blocks > 0)
 		if n := l.Peak.Bytes * banks; n > 0 {
 			peaks++
 			if top < 0 || n > out.Peak {
@@ -205,7 +205,7 @@ func (b *Builder) pool(e entry, pool model.Pool, lists []int) Pool {
 		}
 	}
 	if peaks > 1 {
-		out.AtLeast = out.AtLeast || overlap(e.ledger, lists)
+		out.atLeast(overlap(e.ledger, lists))
 	}
 	b.places(&out, e, lists, top)
 	return out
@@ -340,7 +340,7 @@ func (b *Builder) addPool(c *Chip, p Pool) {
 		return
 	}
 	q := &c.Pools[i]
-	q.AtLeast = true
+	q.atLeast(true)
 	if p.Peak > q.Peak {
 		q.Peak, q.PeakAt, q.AtPeak = p.Peak, p.PeakAt, slices.Clone(p.AtPeak)
 	}

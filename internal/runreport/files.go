@@ -3,8 +3,9 @@ package runreport
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -15,64 +16,84 @@ func JSON(r *Report) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-type junitSuite struct {
-	XMLName  xml.Name    `xml:"testsuite"`
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Skipped  int         `xml:"skipped,attr"`
-	Time     string      `xml:"time,attr"`
-	Cases    []junitCase `xml:"testcase"`
-}
-
+// junitCase is one verdict.
 type junitCase struct {
-	Class   string        `xml:"classname,attr"`
-	Name    string        `xml:"name,attr"`
-	Failure *junitFailure `xml:"failure,omitempty"`
-	Skipped *junitFailure `xml:"skipped,omitempty"`
-}
-
-type junitFailure struct {
-	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
+	chip    uint64
+	name    string
+	failure string // why it failed; empty: it did not
+	text    string // and the details
 }
 
 // JUnit is the verdict on each pool, in the form that CI systems read: one
 // case for what was left behind (it fails above leak; nil: never), one for
 // each limit.
-func JUnit(r *Report, leak *uint64, limits map[model.Pool]uint64) ([]byte, error) {
-	s := junitSuite{Name: "ttmon run", Time: fmt.Sprintf("%.3f", r.Seconds)}
-	add := func(c Chip, name string, failure *junitFailure) {
-		verdict := junitCase{Class: fmt.Sprintf("memory.chip%d", c.ID), Name: name, Failure: failure}
-		switch {
-		case failure != nil:
-			s.Failures++
-		case !r.Judged():
-			verdict.Skipped = &junitFailure{Message: "sampled from shared memory: it cannot be told"}
-			s.Skipped++
-		}
-		s.Cases = append(s.Cases, verdict)
-	}
+func JUnit(r *Report, leak *uint64, limits map[model.Pool]uint64) []byte {
+	var cases []junitCase
 	tooMuch := leak != nil && r.Left().Bytes > *leak
 	for _, c := range r.Chips {
 		for _, p := range c.Pools {
-			var failure *junitFailure
+			left := junitCase{chip: c.ID, name: p.PoolName + " left behind"}
 			if tooMuch && p.Left.Blocks > 0 {
-				failure = &junitFailure{Message: fmt.Sprintf("%d bytes in %d blocks left behind", p.Left.Bytes, p.Left.Blocks), Text: leftText(p)}
+				left.failure, left.text = fmt.Sprintf("%d bytes in %d blocks left behind", p.Left.Bytes, p.Left.Blocks), leftText(p)
 			}
-			add(c, p.PoolName+" left behind", failure)
+			cases = append(cases, left)
 			if limit, ok := limits[p.Pool]; ok {
-				failure = nil
+				peak := junitCase{chip: c.ID, name: p.PoolName + " peak"}
 				if p.Peak > limit {
-					failure = &junitFailure{Message: fmt.Sprintf("peak of %d bytes, limit %d", p.Peak, limit)}
+					peak.failure = fmt.Sprintf("peak of %d bytes, limit %d", p.Peak, limit)
 				}
-				add(c, p.PoolName+" peak", failure)
+				cases = append(cases, peak)
 			}
 		}
 	}
-	s.Tests = len(s.Cases)
-	b, err := xml.MarshalIndent(s, "", "  ")
-	return append([]byte(xml.Header), append(b, '\n')...), err
+	return appendJUnit(nil, cases, r.Seconds, r.Judged())
+}
+
+// appendJUnit writes verdicts as XML. It is so little of XML that encoding/xml,
+// with its tables, would cost every start of ttmon more than it saves here.
+func appendJUnit(dst []byte, cases []junitCase, seconds float64, judged bool) []byte {
+	failures, skipped := 0, 0
+	var body []byte
+	for _, c := range cases {
+		body = fmt.Appendf(body, `  <testcase classname="memory.chip%d" name="%s">`, c.chip, escapeXML(c.name))
+		switch {
+		case c.failure != "":
+			failures++
+			body = fmt.Appendf(body, "\n    <failure message=\"%s\">%s</failure>\n  ", escapeXML(c.failure), escapeXML(c.text))
+		case !judged:
+			skipped++
+			body = append(body, "\n    <skipped message=\"sampled from shared memory: leaks and limits are not known\"></skipped>\n  "...)
+		}
+		body = append(body, "</testcase>\n"...)
+	}
+	dst = append(dst, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"...)
+	dst = fmt.Appendf(dst, "<testsuite name=\"ttmon run\" tests=\"%d\" failures=\"%d\" skipped=\"%d\" time=\"%.3f\">\n", len(cases), failures, skipped, seconds)
+	return append(append(dst, body...), "</testsuite>\n"...)
+}
+
+// escapeXML makes text fit for an attribute or an element: markup is escaped, and
+// what XML has no way to write becomes the replacement character.
+func escapeXML(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '&':
+			b.WriteString("&amp;")
+		case r == '<':
+			b.WriteString("&lt;")
+		case r == '>':
+			b.WriteString("&gt;")
+		case r == '"':
+			b.WriteString("&#34;")
+		case r == '\n' || r == '\t' || r == '\r':
+			fmt.Fprintf(&b, "&#%d;", r)
+		case r < 0x20 || r == 0xfffe || r == 0xffff:
+			b.WriteRune(utf8.RuneError)
+		default:
+			b.WriteRune(r) // a byte that is no UTF-8 comes as the replacement character
+		}
+	}
+	return b.String()
 }
 
 func leftText(p Pool) string {

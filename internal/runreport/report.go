@@ -1,6 +1,7 @@
 package runreport
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -68,23 +69,71 @@ type Pool struct {
 	Pool     model.Pool `json:"-"`
 	PoolName string     `json:"pool"`
 	Peak     uint64     `json:"peak_bytes"`
-	// AtLeast says that the peak may have been higher: several processes or
-	// allocators added up, samples, or lost events.
-	AtLeast bool `json:"peak_at_least,omitempty"`
-	// Unsure says that it may be too high or too low: tt-metal's own
-	// accounting, which counts one thread only.
-	Unsure   bool    `json:"peak_unsure,omitempty"`
-	PeakAt   float64 `json:"peak_at_s"`
-	Capacity uint64  `json:"capacity_bytes,omitempty"` // of the allocator; 0: not known
-	Total    Amount  `json:"allocated"`                // ever
-	Held     Amount  `json:"held"`                     // by processes that run on
-	Left     Amount  `json:"left"`                     // by those that ended, or closed the device
+	// Bound of the peak: at least, where several processes or allocators were added
+	// up, or events were lost; unsure, where it is tt-metal's own accounting, which
+	// counts one thread only.
+	Bound    model.Bound `json:"-"` // see MarshalJSON
+	PeakAt   float64     `json:"peak_at_s"`
+	Capacity uint64      `json:"capacity_bytes,omitempty"` // of the allocator; 0: not known
+	Total    Amount      `json:"allocated"`                // ever
+	Held     Amount      `json:"held"`                     // by processes that run on
+	Left     Amount      `json:"left"`                     // by those that ended, or closed the device
 	// LeftUnknown says that nothing is known of what was left: samples do not tell.
 	LeftUnknown bool    `json:"left_unknown,omitempty"`
 	Failed      uint64  `json:"failed,omitempty"`  // requests that found no room
 	AtPeak      []Place `json:"at_peak,omitempty"` // largest first
 	LeftBy      []Place `json:"left_by,omitempty"`
 	Places      []Place `json:"-"` // all that ever allocated, for profiles
+}
+
+// PeakFigure is the peak with its bound.
+func (p *Pool) PeakFigure() model.Bytes { return model.BoundBytes(p.Peak, p.Bound) }
+
+// LeftFigure is what was left, where that is known.
+func (p *Pool) LeftFigure() model.Bytes {
+	if p.LeftUnknown {
+		return model.NoBytes(model.Absent)
+	}
+	return model.ExactBytes(p.Left.Bytes)
+}
+
+// atLeast notes that the peak may have been higher, if it may.
+func (p *Pool) atLeast(may bool) {
+	if may {
+		p.Bound = max(p.Bound, model.AtLeast)
+	}
+}
+
+// plainPool is a Pool without its methods.
+type plainPool Pool
+
+// boundPool is a Pool in JSON, where its bound is two fields.
+type boundPool struct {
+	*plainPool
+	AtLeast bool `json:"peak_at_least,omitempty"`
+	Unsure  bool `json:"peak_unsure,omitempty"`
+}
+
+// MarshalJSON writes the bound as peak_at_least and peak_unsure.
+func (p Pool) MarshalJSON() ([]byte, error) {
+	return json.Marshal(boundPool{(*plainPool)(&p), p.Bound != model.Exact, p.Bound == model.Unsure})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (p *Pool) UnmarshalJSON(b []byte) error {
+	x := boundPool{plainPool: (*plainPool)(p)}
+	if err := json.Unmarshal(b, &x); err != nil {
+		return err
+	}
+	switch {
+	case x.Unsure:
+		p.Bound = model.Unsure
+	case x.AtLeast:
+		p.Bound = model.AtLeast
+	default:
+		p.Bound = model.Exact
+	}
+	return nil
 }
 
 // Amount is memory in blocks.

@@ -14,28 +14,7 @@ import (
 const baseCommit = "7ea109c"
 
 // buildBase builds the ttmond of baseCommit, once, into the cache.
-func buildBase() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, "ttmon", "base-"+baseCommit)
-	bin := filepath.Join(dir, "ttmond")
-	if _, err := os.Stat(bin); err == nil {
-		return bin, nil
-	}
-	source, err := os.MkdirTemp("", "ttmon-base-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(source)
-	out, err := exec.Command("sh", "-c", `git archive "$1" | tar -x -C "$2" && mkdir -p "$3" && cd "$2" && go build -buildvcs=false -trimpath -o "$3/" ./cmd/ttmond`,
-		"sh", baseCommit, source, dir).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building the ttmond of %s: %w\n%s", baseCommit, err, out)
-	}
-	return bin, nil
-}
+func buildBase() (string, error) { return buildAt(baseCommit, "ttmond") }
 
 // benchAttacks has the tests of ttmond measure what each attack does, next to
 // what it did before.

@@ -18,6 +18,7 @@ type section struct {
 }
 
 var sections = []section{
+	{"start", "ttmon version next to true, and to ttmon when it had half its size", benchStart},
 	{"smi", "ttmon smi --json on 1, 8 and 32 boards", benchSMI},
 	{"top", "ttmon top at 1 Hz on 1, 8 and 32 boards", benchTop},
 	{"mem", "the statistics of 32 chips, ten times a second", benchMem},

@@ -45,7 +45,7 @@ func benchSMI(l *lab) error {
 		return err
 	}
 	fmt.Println("Times in ms. floor: a C program that opens, reads and closes the same files, less its own start; files on a tmpfs.")
-	fmt.Println("start: ttmon version. Aim: smi within 1.5 floors and a start of at most 3 ms.")
+	fmt.Println("start: ttmon version. Aim: smi within 1.5 floors and a start as in the section start.")
 	return nil
 }
 

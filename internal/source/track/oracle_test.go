@@ -12,6 +12,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -189,8 +190,8 @@ func checkReport(t *testing.T, r *runreport.Report, l *ledgerfile.Ledger, peak, 
 				banks = uint64(x.Banks)
 			}
 		}
-		if p.Peak != peak[p.PoolName]*banks || p.AtLeast {
-			t.Errorf("%s: peak %d (at least: %v), the program saw %d in %d banks", p.PoolName, p.Peak, p.AtLeast, peak[p.PoolName], banks)
+		if p.Peak != peak[p.PoolName]*banks || p.Bound != model.Exact {
+			t.Errorf("%s: peak %d (%v), the program saw %d in %d banks", p.PoolName, p.Peak, p.Bound, peak[p.PoolName], banks)
 		}
 		left += p.Left.Blocks
 		for _, place := range p.LeftBy {

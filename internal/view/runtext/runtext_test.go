@@ -50,12 +50,12 @@ func TestSampledSummary(t *testing.T) {
 	r := &runreport.Report{
 		Command: []string{"./model"}, Seconds: 12, Method: runreport.Sampled, Complaints: []string{"it has no function f"},
 		Chips: []runreport.Chip{{ID: 5, Pools: []runreport.Pool{
-			{Pool: model.DRAM, PoolName: "dram", Peak: 3 << 30, AtLeast: true, Unsure: true, LeftUnknown: true, PeakAt: 4},
-			{Pool: model.L1, PoolName: "l1", Peak: 3 << 10, AtLeast: true, LeftUnknown: true, PeakAt: 4},
+			{Pool: model.DRAM, PoolName: "dram", Peak: 3 << 30, Bound: model.Unsure, LeftUnknown: true, PeakAt: 4},
+			{Pool: model.L1, PoolName: "l1", Peak: 3 << 10, Bound: model.AtLeast, LeftUnknown: true, PeakAt: 4},
 		}}},
 	}
 	got := string(Append(nil, r, Options{}))
-	for _, want := range []string{"sampled from shared memory", " note: it has no function f", "~3.0 GiB", "≥3.0 KiB", "         ?\n", "not judged"} {
+	for _, want := range []string{"sampled from shared memory", " note: it has no function f", "~3.0 GiB", "≥3.0 KiB", "       N/A\n", "not judged"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
@@ -71,7 +71,7 @@ func TestSampledSummary(t *testing.T) {
 // What one process held is said of each chip only where all had the same.
 func TestOwnPeaks(t *testing.T) {
 	chip := func(dram, l1 uint64) runreport.Chip {
-		return runreport.Chip{Pools: []runreport.Pool{{Pool: model.DRAM, Peak: dram, AtLeast: true}, {Pool: model.L1, Peak: l1, Unsure: true}}}
+		return runreport.Chip{Pools: []runreport.Pool{{Pool: model.DRAM, Peak: dram, Bound: model.AtLeast}, {Pool: model.L1, Peak: l1, Bound: model.Unsure}}}
 	}
 	p := printer{}
 	for _, c := range []struct {

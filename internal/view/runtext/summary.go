@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -113,7 +114,7 @@ func alike(chips []runreport.Chip) []group {
 
 func sameRows(a, b []runreport.Pool) bool {
 	return slices.EqualFunc(a, b, func(x, y runreport.Pool) bool {
-		return x.Pool == y.Pool && x.Peak == y.Peak && x.AtLeast == y.AtLeast && x.Unsure == y.Unsure && x.PeakAt == y.PeakAt && x.Left == y.Left && x.Held == y.Held && x.Capacity == y.Capacity
+		return x.Pool == y.Pool && x.Peak == y.Peak && x.Bound == y.Bound && x.PeakAt == y.PeakAt && x.Left == y.Left && x.Held == y.Held && x.Capacity == y.Capacity
 	})
 }
 
@@ -159,16 +160,12 @@ func (p *printer) table(groups []group) {
 	for _, g := range groups {
 		label := g.label
 		for _, x := range g.pools {
-			left := words.Bytes(x.Left.Bytes)
-			if x.LeftUnknown {
-				left = "?"
-			}
 			of := ""
 			if x.Capacity > 0 {
 				of = words.Bytes(x.Capacity)
 			}
 			p.line(" %s  %-8s  %s  %6s  %s  %s%s", words.Pad(label, width), words.PoolName(x.Pool), words.PadLeft(p.peak(x), 10), clock(x.PeakAt),
-				words.PadLeft(of, 10), words.PadLeft(left, 10), p.remarks(x))
+				words.PadLeft(of, 10), words.PadLeft(words.Figure(x.LeftFigure()), 10), p.remarks(x))
 			label = ""
 		}
 	}
@@ -176,15 +173,11 @@ func (p *printer) table(groups []group) {
 
 // peak is the most that was held of a pool, with its doubt.
 func (p *printer) peak(x runreport.Pool) string {
-	switch {
-	case x.Unsure:
-		return "~" + words.Bytes(x.Peak)
-	case x.AtLeast && p.o.ASCII:
-		return ">=" + words.Bytes(x.Peak)
-	case x.AtLeast:
-		return "≥" + words.Bytes(x.Peak)
+	figure := words.Figure(x.PeakFigure())
+	if p.o.ASCII {
+		figure = strings.Replace(figure, words.Mark(model.AtLeast), ">=", 1)
 	}
-	return words.Bytes(x.Peak)
+	return figure
 }
 
 func (p *printer) remarks(x runreport.Pool) string {

@@ -76,18 +76,8 @@ func deviceName(index int) string {
 	return strconv.Itoa(index)
 }
 
-// peakWords is a peak with its doubt; what nobody accounted for is not 0.
-func peakWords(d *jobs.Device, pool string) string {
-	p, ok := d.Peaks[pool]
-	if !ok {
-		return "N/A"
-	}
-	mark := "≥"
-	if p.Bound == "unsure" {
-		mark = "~"
-	}
-	return mark + words.Bytes(p.Bytes)
-}
+// peakWords is a peak with its doubt; what no source accounts for is not 0.
+func peakWords(d *jobs.Device, pool string) string { return words.Figure(d.Peak(pool)) }
 
 // leftWords says what an ended job left behind.
 func leftWords(j *jobs.Account) string {
