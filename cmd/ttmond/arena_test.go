@@ -84,6 +84,7 @@ func newArena(t testing.TB) *arena {
 	}
 	a := &arena{host: newHost(t), t: t, patience: limit, memoryMax: arenaMemory}
 	a.apiThere = a.api
+	a.host.root = "/" // ttmond sees the attackers' files, too; this is a host of our own
 	// The allocation socket is where everybody may write, the API's is not.
 	shared, err := os.MkdirTemp("", "shared")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/board"
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/hostfs"
@@ -31,13 +32,14 @@ type background struct {
 	collector *collect.Collector
 	pods      *pods
 	firmware  *firmware.Source
+	leftLines map[int]budget.Meter // lines of the log about what users' processes left
 }
 
 // newBackground makes the collector. learned is what that of a predecessor
 // knew; nil if there was none. watched is who watches allocators.
 func newBackground(c config, may allowance, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched *watcher) *background {
 	b := &background{
-		changed: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), leftLines: map[int]budget.Meter{},
 		log:     log,
 		pods:    newPods(c, log),
 		reports: &reports{ledger: l, processes: proc.New(hostfs.Root{}), visible: map[model.ProcessID]string{}},
@@ -65,6 +67,12 @@ func newBackground(c config, may allowance, log *slog.Logger, l *ledger.Ledger, 
 // ledgerLeft reports a process that kept a ledger and did not come to its end
 // in good order.
 func (b *background) ledgerLeft(e track.Ended) {
+	m, now := b.leftLines[e.UID], time.Now()
+	if m.Part = 1; m.Spent(now) > time.Minute || len(b.leftLines) > 1024 {
+		return // a user can leave what it likes: no more than a line a second
+	}
+	m.Add(time.Second, now)
+	b.leftLines[e.UID] = m
 	var blocks, bytes uint64
 	for i := range e.Ledger.Lists {
 		l := &e.Ledger.Lists[i]

@@ -147,17 +147,19 @@ func (d *ttmond) run(ctx context.Context) error {
 	if err := d.takePlace(); err != nil {
 		return err
 	}
-	if d.collector != nil {
-		d.watcher = d.newWatcher()
-	}
 	life, end := context.WithCancel(context.Background())
 	defer end()
 	g, life := errgroup.WithContext(life)
 	users, cancel := context.WithCancel(life)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	g.Go(func() error { return d.awaitSuccessors(life) })
+	// First of all: after a takeover clients wait for it. To load a program into
+	// the kernel, or to read the predecessor's books, may take seconds.
 	g.Go(func() error { defer end(); return d.serve(life) })
+	if d.collector != nil {
+		d.watcher = d.newWatcher()
+	}
+	g.Go(func() error { return d.awaitSuccessors(life) })
 	g.Go(func() error {
 		if d.cfg.keep {
 			defer end()
@@ -269,6 +271,9 @@ func (d *ttmond) serve(ctx context.Context) error {
 			select {
 			case next = <-d.successors:
 				next.caughtUp(runCtx)
+				if runCtx.Err() == nil && !next.keeper {
+					next.watched = d.watcher.export() // before clients have to wait
+				}
 				interrupt()
 			case <-runCtx.Done():
 			}

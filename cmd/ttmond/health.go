@@ -31,7 +31,7 @@ func (d *ttmond) health(ctx context.Context, h *api.Health) {
 	}
 	loop, socket := d.server.Loop(), d.server.Stats()
 	h.Loop, h.AllocSocket = &loop, &socket
-	h.Budgets = append(h.Budgets, d.server.Budgets()...)
+	h.Budgets = append(append(h.Budgets, d.server.Budgets()...), d.watcher.budgets()...)
 	h.LostLines = d.logs.lost()
 	if p := d.pause.Load(); p > 0 {
 		seconds := math.Round(time.Duration(p).Seconds()*1e6) / 1e6

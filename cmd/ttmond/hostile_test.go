@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ func TestHostile(t *testing.T) {
 		{attacks: []string{"devices", "device-zero", "flood"}},
 		{attacks: []string{"slow-reads", "unread", "api"}, expect: []string{"budget=api_", "budget=unread_bytes"}},
 		{attacks: []string{"connections", "buffers", "connects"}, expect: []string{"budget=descriptors", "more than is kept account of"}},
+		{attacks: []string{"libraries", "ledgers", "descriptors"}},
 	} {
 		t.Run(strings.Join(group.attacks, ","), func(t *testing.T) {
 			a := newArena(t)
@@ -48,6 +50,65 @@ func TestHostile(t *testing.T) {
 				t.Errorf("the attack made ttmond write %d bytes of log", size)
 			}
 		})
+	}
+}
+
+// Libraries and ledgers of all kinds: root's program is watched from its first
+// allocation, nobody speaks for root's processes, and when the attackers have
+// gone nothing of them is left.
+func TestHostileFiles(t *testing.T) {
+	a := newArena(t)
+	a.begin()
+	watching := a.watchState()["state"] == "on"
+	attackers := []*exec.Cmd{a.play(60000, "libraries"), a.play(60001, "libraries"), a.play(60002, "ledgers")}
+	if watching {
+		a.await("libraries to be refused", func() bool { return strings.Contains(a.current.log.String(), "not watching a library") })
+	}
+	a.watchProgram(watching)
+	for range 3 {
+		a.takeOver()
+	}
+	for _, p := range a.tree("/v1/snapshot")["processes"].([]any) {
+		if pid := p.(map[string]any)["pid"]; pid == 1.0 || pid == float64(os.Getpid()) {
+			t.Errorf("a forged ledger is believed: %v", p)
+		}
+	}
+	a.settle()
+	if a.figures.mebibytes > 256 && !raceDetector {
+		t.Errorf("ttmond took %d MiB", a.figures.mebibytes)
+	}
+	for _, cmd := range attackers {
+		a.end(cmd)
+	}
+	if watching {
+		a.await("the places to be free again", func() bool {
+			for _, b := range a.tree("/v1/health")["budgets"].([]any) {
+				if b := b.(map[string]any); b["name"] == "libraries" {
+					return b["used"].(float64) < 40 // of files that are still there
+				}
+			}
+			return false
+		})
+		a.watchProgram(true)
+	}
+}
+
+// watchProgram starts a program of root's that allocates, and waits until ttmond
+// watches it: all it does from then on is known.
+func (a *arena) watchProgram(watching bool) {
+	a.t.Helper()
+	if !watching {
+		return
+	}
+	c := startAllocating(a.t.(*testing.T))
+	path := fmt.Sprintf("/v1/processes/%d/blocks", c.pid())
+	a.await("root's program to be watched", func() bool { status, _ := a.get(path); return status == http.StatusOK })
+	c.do("make %d 5", 1<<20)
+	c.do("take 64")
+	p := a.tree(path)["process"].(map[string]any)
+	pool := p["allocators"].([]any)[0].(map[string]any)["pools"].([]any)[0].(map[string]any)
+	if blocks := pool["blocks"].([]any); len(blocks) != 1 || pool["exact"] != true || p["lost_events"] != 0.0 {
+		a.t.Errorf("root's program: %v", p)
 	}
 }
 

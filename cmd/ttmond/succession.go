@@ -27,7 +27,8 @@ type handedState struct {
 	// Learned is what the collector found out; nil in one that never had a
 	// collector before it.
 	Learned *collect.Learned `json:"learned,omitempty"`
-	// Uprobe are the books of the allocators that are watched; nil: none are.
+	// Uprobe are the books of the allocators that are watched, as predecessors
+	// gave them that did not give a file of them.
 	Uprobe json.RawMessage `json:"uprobe,omitempty"`
 }
 
@@ -42,6 +43,7 @@ type succession struct {
 	keeper bool          // it only keeps connections
 	// learned is asked for before the pause: the collector may be at work.
 	learned *collect.Learned
+	watched *exportedWatcher // nil: nothing is watched, or not handed over
 }
 
 // errHandedOver ends a daemon whose place another has taken.
@@ -97,6 +99,7 @@ func (s *succession) caughtUp(ctx context.Context) {
 
 // end ends a succession, whatever became of it.
 func (s *succession) end(err error) {
+	s.watched.end(err == nil)
 	s.copier.Cancel()
 	s.stream.Close()
 	s.done <- err
@@ -116,11 +119,8 @@ func (d *ttmond) give(s *succession, paused time.Time) (err error) {
 		return err
 	}
 	files := d.files(s, clients)
-	var watched json.RawMessage
-	if !s.keeper {
-		books, more, done := d.watcher.export()
-		defer func() { done(err == nil) }()
-		watched, files = books, append(files, more...)
+	if s.watched != nil {
+		files = append(files, s.watched.files...)
 	}
 	var rest errgroup.Group
 	rest.Go(func() error {
@@ -130,7 +130,7 @@ func (d *ttmond) give(s *succession, paused time.Time) (err error) {
 		if err := s.copier.Finish(); err != nil {
 			return err
 		}
-		if err := json.NewEncoder(w).Encode(handedState{Paused: bootTime(paused), Server: state, Learned: s.learned, Uprobe: watched}); err != nil {
+		if err := json.NewEncoder(w).Encode(handedState{Paused: bootTime(paused), Server: state, Learned: s.learned}); err != nil {
 			return fmt.Errorf("handing over the state: %w", err)
 		}
 		return w.Flush()

@@ -4,12 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"math"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/handover"
@@ -55,8 +62,11 @@ func (d *ttmond) newWatcher() watcher {
 		return w
 	}
 	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit, Memory: filepath.Join(d.cfg.StateDir, "libraries.json")}
-	if books := d.begun.state.Uprobe; books != nil {
-		var err error
+	books, err := d.booksOfPredecessor()
+	if err != nil {
+		d.log.Warn("cannot read the predecessor's books", "err", err)
+	}
+	if books != nil {
 		if w.source, err = uprobe.OpenFrom(o, books, d.begun.watched); err == nil {
 			return w
 		}
@@ -132,6 +142,14 @@ func (w *watcher) follow() func(allow func(pid, uid int) bool) api.Changes {
 	}
 }
 
+// budgets are what users have of the watcher.
+func (w *watcher) budgets() []budget.State {
+	if w.source == nil {
+		return nil
+	}
+	return w.source.Budgets()
+}
+
 func (w *watcher) health() *api.Watch {
 	switch {
 	case w.off:
@@ -154,23 +172,79 @@ func (w *watcher) health() *api.Watch {
 	return h
 }
 
-// nameWatched is how descriptors of the watcher are called in a takeover.
-const nameWatched = "uprobe "
+// nameWatched is how descriptors of the watcher are called in a takeover, and
+// nameBooks the file of its books.
+const (
+	nameWatched = "uprobe "
+	nameBooks   = "books"
+)
 
-// export hands the watcher to a successor. done tells what has come of it.
-func (w *watcher) export() (books []byte, files []handover.File, done func(taken bool)) {
+// exportedWatcher is the watcher, stopped, for a successor.
+type exportedWatcher struct {
+	files []handover.File
+	books int // of them
+	done  func(taken bool)
+}
+
+// export stops the watcher and makes it ready for a successor; nil: there is
+// nothing to hand over. The books go into a file, so that neither of the two
+// has to work on them while clients wait.
+func (w *watcher) export() *exportedWatcher {
 	if w.source == nil {
-		return nil, nil, func(bool) {}
+		return nil
 	}
 	books, list, done, err := w.source.Export()
 	if err != nil {
 		w.log.Warn("a successor has to watch allocators anew", "err", err)
-		return nil, nil, func(bool) {}
+		return nil
 	}
-	for _, f := range list {
-		files = append(files, handover.File{Name: nameWatched + f.Name, FD: f.FD})
+	x := &exportedWatcher{done: done}
+	if x.books, err = memoryFile(books); err != nil {
+		w.log.Warn("a successor has to watch allocators anew", "err", err)
+		done(false)
+		return nil
 	}
-	return books, files, done
+	for _, f := range append(list, uprobe.File{Name: nameBooks, FD: x.books}) {
+		x.files = append(x.files, handover.File{Name: nameWatched + f.Name, FD: f.FD})
+	}
+	return x
+}
+
+// end lets the watcher resume, or tells it that it has a successor.
+func (x *exportedWatcher) end(taken bool) {
+	if x == nil {
+		return
+	}
+	unix.Close(x.books)
+	x.done(taken)
+}
+
+func memoryFile(b []byte) (fd int, err error) {
+	if fd, err = unix.MemfdCreate("ttmond-books", unix.MFD_CLOEXEC); err != nil {
+		return -1, fmt.Errorf("making a file for a successor: %w", err)
+	}
+	for at := 0; at < len(b) && err == nil; {
+		var n int
+		n, err = unix.Pwrite(fd, b[at:], int64(at))
+		at += n
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("writing a file for a successor: %w", err)
+	}
+	return fd, nil
+}
+
+// booksOfPredecessor reads what a predecessor's watcher knew; nil: there was none.
+func (d *ttmond) booksOfPredecessor() ([]byte, error) {
+	i := slices.IndexFunc(d.begun.watched, func(f uprobe.File) bool { return f.Name == nameBooks })
+	if i < 0 {
+		return d.begun.state.Uprobe, nil
+	}
+	f := os.NewFile(uintptr(d.begun.watched[i].FD), nameBooks)
+	defer f.Close()
+	d.begun.watched = slices.Delete(d.begun.watched, i, i+1)
+	return io.ReadAll(io.NewSectionReader(f, 0, math.MaxInt64))
 }
 
 // takeWatched takes the watcher's descriptors out of those of a predecessor.

@@ -171,6 +171,33 @@ func (d Dir) Append(buf []byte, name string, limit int) ([]byte, error) {
 	return buf, nil
 }
 
+// Pieces reads a regular file to its end, or up to limit bytes, and calls do for
+// each piece, which is in buf. It returns how much was read; an error of do ends
+// it.
+func (d Dir) Pieces(name string, buf []byte, limit int, do func(piece []byte) error) (read int, err error) {
+	fd, err := d.open(name, fileFlags)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	for read < limit {
+		n, err := unix.Read(fd, buf[:min(len(buf), limit-read)])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return read, err
+		case n == 0:
+			return read, nil
+		}
+		read += n
+		if err := do(buf[:n]); err != nil {
+			return read, err
+		}
+	}
+	return read, nil
+}
+
 // Readlink reads the target of a link into buf; a longer one is cut off.
 func (d Dir) Readlink(name string, buf []byte) (int, error) {
 	var z [maxName]byte
@@ -189,7 +216,7 @@ func (d Dir) Readlink(name string, buf []byte) (int, error) {
 // into a dead network or FUSE mount must not hold us up.
 func (d Dir) Stat(name string, st *unix.Statx_t) error {
 	const flags = unix.AT_STATX_DONT_SYNC | unix.AT_NO_AUTOMOUNT
-	const mask = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_SIZE | unix.STATX_MTIME
+	const mask = unix.STATX_TYPE | unix.STATX_UID | unix.STATX_INO | unix.STATX_SIZE | unix.STATX_MTIME
 	var z [maxName]byte
 	if !terminate(&z, name) {
 		return unix.ENAMETOOLONG
@@ -205,8 +232,15 @@ func (d Dir) Stat(name string, st *unix.Statx_t) error {
 // Each calls visit with every name but "." and "..", until visit returns
 // false. buf holds the raw entries; visit must not keep the name.
 func (d Dir) Each(buf []byte, visit func(name []byte) bool) error {
-	if _, err := unix.Seek(d.fd, 0, unix.SEEK_SET); err != nil {
-		return err
+	_, err := d.EachFrom(0, buf, visit)
+	return err
+}
+
+// EachFrom is Each from a position on, 0 or what it returned before: where visit
+// ended it, or 0 at the end of the directory.
+func (d Dir) EachFrom(at int64, buf []byte, visit func(name []byte) bool) (next int64, err error) {
+	if _, err := unix.Seek(d.fd, at, unix.SEEK_SET); err != nil {
+		return 0, err
 	}
 	for {
 		n, err := unix.Getdents(d.fd, buf)
@@ -214,14 +248,14 @@ func (d Dir) Each(buf []byte, visit func(name []byte) bool) error {
 		case err == unix.EINTR:
 			continue
 		case err != nil:
-			return err
+			return 0, err
 		case n <= 0:
-			return nil
+			return 0, nil
 		}
 		for rest := buf[:n]; len(rest) > direntName; {
 			name, size := direntAt(rest)
 			if !isDot(name) && !visit(name) {
-				return nil
+				return *(*int64)(unsafe.Pointer(&rest[8])), nil
 			}
 			rest = rest[size:]
 		}

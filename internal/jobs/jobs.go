@@ -282,6 +282,7 @@ func (b *Book) Find(q Query) (list []Job) {
 	slices.SortFunc(all, func(a, b *Job) int {
 		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID), cmp.Compare(a.UID, b.UID))
 	})
+	all = slices.DeleteFunc(all, disbelieved(all))
 	for _, j := range all {
 		if len(q.IDs) > 0 && !slices.Contains(q.IDs, j.ID) && (j.Name == "" || !slices.Contains(q.IDs, j.Name)) ||
 			q.UID != nil && j.UID != *q.UID || !j.Running && j.Last.Before(q.Since) {
@@ -293,6 +294,21 @@ func (b *Book) Find(q Query) (list []Job) {
 		list = list[len(list)-q.Limit:]
 	}
 	return list
+}
+
+// disbelieved finds jobs that only the environment of a user's processes tells
+// of, where control groups, which only Slurm makes, say whose the job is.
+func disbelieved(all []*Job) func(*Job) bool {
+	owner := map[string]int{}
+	for _, j := range all {
+		if j.Kind == Slurm && j.From == model.JobOfCgroup {
+			owner[j.ID] = j.UID
+		}
+	}
+	return func(j *Job) bool {
+		uid, ok := owner[j.ID]
+		return ok && j.Kind == Slurm && j.From == model.JobOfEnviron && j.UID != uid
+	}
 }
 
 func (j *Job) clone() Job {

@@ -97,6 +97,31 @@ func TestLiars(t *testing.T) {
 	}
 }
 
+// What a process's environment says does not count where control groups say
+// that the job is another user's.
+func TestForgedJob(t *testing.T) {
+	b := New()
+	forged := process(2, 666, "7", "", 1<<40)
+	forged.SlurmFrom = model.JobOfEnviron
+	alone := process(3, 666, "8", "", 5)
+	alone.SlurmFrom = model.JobOfEnviron
+	s := at(0, process(1, 1000, "7", "", 10), forged, alone)
+	b.Observe(s)
+	for range 2 { // while it runs, and when it has ended
+		list := b.Find(Query{IDs: []string{"7"}})
+		if len(list) != 1 || list[0].UID != 1000 {
+			t.Fatalf("%+v", list)
+		}
+		if a := list[0].Now(s); len(a.Holding) != 1 || a.Holding[0].PID != 1 {
+			t.Errorf("%+v", a.Holding)
+		}
+		b.Observe(at(1, forged, alone))
+	}
+	if list := b.Find(Query{IDs: []string{"8"}}); len(list) != 1 || list[0].From != model.JobOfEnviron {
+		t.Errorf("a job that nobody else speaks of: %+v", list)
+	}
+}
+
 // The book survives a restart, and one that cannot be read is set aside.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()

@@ -72,14 +72,16 @@ func (p *placement) dropMachinery() {
 // innermost counts; units inside a container belong to it, not to the host.
 func parseCgroupPath(path string) placement {
 	var p placement
-	var kube, slurm, inside bool
+	var kube, slurm, inside, users bool
 	parent := ""
 	for name := range strings.SplitSeq(strings.TrimSuffix(path, " (deleted)"), "/") {
 		if name == "" || name == ".." { // ".." leads out of our cgroup namespace
 			continue
 		}
 		kube = kube || strings.Contains(name, "kubepods")
-		slurm = slurm || strings.Contains(name, "slurm")
+		// Below its own service a user makes what groups it likes.
+		users = users || name == "user.slice" || strings.HasPrefix(name, "user@")
+		slurm = slurm || !users && strings.Contains(name, "slurm")
 		if uid, ok := podUID(name); ok && kube {
 			p.container, inside = model.Container{Pod: uid}, true
 		}

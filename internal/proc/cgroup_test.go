@@ -83,6 +83,7 @@ var cgroupCases = []struct {
 	{"slurm, v1, node name, hybrid", "9:memory:/slurm_node7/uid_1000/job_4711/step_batch\n1:name=systemd:/system.slice/slurmd.service\n0::/system.slice/slurmd.service", placement{slurmJob: "4711", slurmStep: "batch"}},
 	{"slurm, v2", "0::/system.slice/slurmstepd.scope/job_4711/step_interactive/user/task_special", placement{slurmJob: "4711", slurmStep: "interactive"}},
 	{"slurm, v2, several slurmd", "0::/system.slice/node7_slurmstepd.scope/job_12/step_0/user/task_0", placement{slurmJob: "12", slurmStep: "0"}},
+	{"slurm, by a user who made the groups", "0::/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_4711/step_0", placement{unit: "user@1000.service"}},
 	{"slurmd itself", "0::/system.slice/slurmd.service", placement{unit: "slurmd.service"}},
 	{"a job of somebody else's making", "0::/batch/job_4711", placement{}},
 	{"docker in a slurm job", "0::/system.slice/slurmstepd.scope/job_9/step_0/user/task_0/docker/" + id64, placement{container: model.Container{Runtime: "docker", ID: id64}, slurmJob: "9", slurmStep: "0"}},

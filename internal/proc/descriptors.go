@@ -22,6 +22,10 @@ type descriptors struct {
 	// sized: st_size of /proc/<pid>/fd is the number of descriptors (Linux
 	// 6.2). Before, it is 0 and every process is looked through every time.
 	sized bool
+	// looked is how many descriptors of each user's processes the sweep has
+	// looked at, of limit.
+	looked map[uint32]int
+	limit  int
 
 	pids, fds []byte // directory entries
 	link      []byte
@@ -33,8 +37,15 @@ type descriptorTable struct {
 	kernel bool      // a kernel thread: has no descriptors, ever
 	denied bool      // we may not look
 	due    time.Time // of the next look at an unchanged table
-	holds  []hold
+	holds  []hold    // as of the last whole look, or what was found so far
+	whole  bool      // there was one
 	sweep  uint64
+
+	// A long table is looked through in several sweeps.
+	uid   uint32
+	next  int64  // where the look goes on; 0: at the beginning
+	in    string // of which directory
+	found []hold // so far
 }
 
 // tableStamp recognises an unchanged table. The inode is the process's own:
@@ -52,6 +63,30 @@ type hold struct{ device, fd int }
 // has to look through all of them but the first.
 const rescanAfter = 30 * time.Second
 
+// maxLooked is how many descriptors of a user's processes one sweep looks at:
+// 60 ms. A process that may not be traced belongs to root, whoever runs it, so
+// root's have a limit, too.
+const (
+	maxLooked     = 16 << 10
+	maxLookedRoot = 4 // times that
+)
+
+// left is how many more of a user's descriptors the sweep may look at.
+func (d *descriptors) left(uid uint32) int {
+	limit := d.limit
+	if limit == 0 {
+		limit = maxLooked
+	}
+	if uid == 0 {
+		limit *= maxLookedRoot
+	}
+	return limit - d.looked[uid]
+}
+
+// maxHolds is how many descriptors of devices are looked at to see whether they
+// are still there; of a process that has more, all are.
+const maxHolds = 1024
+
 // countsDescriptors tells whether this kernel gives the number of descriptors
 // as the size of /proc/<pid>/fd. We certainly have some.
 func countsDescriptors(root hostfs.Root) bool {
@@ -66,6 +101,10 @@ func (d *descriptors) begin(root hostfs.Root) {
 	d.nodes.root = root
 	d.nodes.refresh()
 	d.sweep++
+	if d.looked == nil {
+		d.looked = map[uint32]int{}
+	}
+	clear(d.looked)
 	if d.link == nil {
 		d.pids, d.fds, d.link = make([]byte, 32<<10), make([]byte, 32<<10), make([]byte, 4096)
 	}
@@ -103,7 +142,7 @@ func (d *descriptors) look(proc hostfs.Dir, pid int, now time.Time, m mode) (*de
 		st.Size = 0
 	}
 	stamp := tableStamp{st.Ino, st.Size, st.Mtime}
-	known := t != nil && t.stamp == stamp
+	known := t != nil && t.stamp == stamp && t.next == 0
 	if known && t.kernel || known && m != always && d.unchanged(proc, pid, t, now, m) {
 		t.sweep = d.sweep
 		return t, nil
@@ -114,26 +153,30 @@ func (d *descriptors) look(proc hostfs.Dir, pid int, now time.Time, m mode) (*de
 		}
 		return t, errSkipped
 	}
-	if !known {
-		t = &descriptorTable{stamp: stamp}
+	if t == nil || t.stamp.ino != stamp.ino {
+		t = &descriptorTable{}
 		d.byPID[pid] = t
+	}
+	if t.next == 0 {
+		t.stamp, t.uid = stamp, st.Uid
 	}
 	t.sweep = d.sweep
 	t.due = now.Add(rescanAfter/2 + time.Duration(pid%64)*(rescanAfter/2)/64)
-	if err := d.scan(proc, pid, t); err != nil {
+	err := d.scan(proc, pid, t)
+	if err != nil && !errors.Is(err, errSkipped) {
 		delete(d.byPID, pid) // half a look must not pass for a whole one
 		return nil, err
 	}
-	return t, nil
+	return t, err
 }
 
 // unchanged tells whether a table of unchanged size can be trusted: it was
 // looked through lately, and what it held is still held.
 func (d *descriptors) unchanged(proc hostfs.Dir, pid int, t *descriptorTable, now time.Time, m mode) bool {
-	if m != never && (!d.sized || now.After(t.due)) {
+	if m != never && (!d.sized || now.After(t.due) || len(t.holds) > maxHolds) {
 		return false
 	}
-	for _, h := range t.holds {
+	for _, h := range t.holds[:min(len(t.holds), maxHolds)] {
 		var path [48]byte
 		name := append(strconv.AppendInt(path[:0], int64(pid), 10), "/fd/"...)
 		name = strconv.AppendInt(name, int64(h.fd), 10)
@@ -152,13 +195,19 @@ func (d *descriptors) unchanged(proc hostfs.Dir, pid int, t *descriptorTable, no
 	return true
 }
 
-// scan looks through all descriptors of a process.
+// scan looks through all descriptors of a process, or goes on where the sweep
+// before had to stop. Its error is errSkipped where this one has to.
 func (d *descriptors) scan(proc hostfs.Dir, pid int, t *descriptorTable) error {
-	t.holds, t.denied = t.holds[:0], false
+	if t.next != 0 {
+		_, err := d.scanDir(proc, t.in, t)
+		return err
+	}
+	t.denied, t.kernel = false, false
 	own := strconv.Itoa(pid)
 	if !d.sized || t.stamp.size > 0 {
 		n, err := d.scanDir(proc, own+"/fd", t)
 		if err == unix.EACCES || err == unix.EPERM {
+			t.finish(nil)
 			return d.deny(proc, own, t)
 		}
 		if n > 0 || err != nil {
@@ -167,35 +216,63 @@ func (d *descriptors) scan(proc hostfs.Dir, pid int, t *descriptorTable) error {
 	}
 	thread, err := d.livingThread(proc, own, t)
 	if thread == "" || err != nil {
+		t.finish(nil)
 		return err
 	}
 	_, err = d.scanDir(proc, own+"/task/"+thread+"/fd", t)
 	if err == unix.EACCES || err == unix.EPERM {
+		t.finish(nil)
 		t.denied, err = true, nil
 	}
 	return err
 }
 
-// scanDir looks through a directory of descriptors and counts them.
+// finish ends a look with what it found.
+func (t *descriptorTable) finish(found []hold) {
+	t.holds = append(t.holds[:0], found...)
+	t.found, t.next, t.whole = t.found[:0], 0, true
+}
+
+// scanDir looks through a directory of descriptors, as far as the sweep may, and
+// counts them.
 func (d *descriptors) scanDir(proc hostfs.Dir, path string, t *descriptorTable) (count int, err error) {
+	left := d.left(t.uid)
+	if left <= 0 {
+		return 0, errSkipped
+	}
 	fds, err := proc.OpenDir(path)
 	if err != nil {
+		t.next = 0
 		return 0, err
 	}
 	defer fds.Close()
-	err = fds.Each(d.fds, func(name []byte) bool {
+	if t.next == 0 {
+		t.found = t.found[:0]
+	}
+	t.in = path
+	t.next, err = fds.EachFrom(t.next, d.fds, func(name []byte) bool {
 		count++
 		n, err := fds.Readlink(string(name), d.link)
 		if err != nil {
 			t.denied = t.denied || err == unix.EACCES
-			return true // closed meanwhile
+			return count < left // closed meanwhile
 		}
 		if device, ok := d.nodes.match(fds, string(name), d.link[:n]); ok {
 			fd, _ := parseUint(name)
-			t.holds = append(t.holds, hold{device, int(fd)})
+			t.found = append(t.found, hold{device, int(fd)})
 		}
-		return true
+		return count < left
 	})
+	d.looked[t.uid] += count
+	switch {
+	case err != nil:
+	case t.next == 0:
+		t.finish(t.found)
+	default:
+		if err = errSkipped; !t.whole {
+			t.holds = append(t.holds[:0], t.found...)
+		}
+	}
 	return count, err
 }
 

@@ -2,8 +2,11 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
 // Mapping is a file that a process has mapped, all its parts together.
@@ -26,8 +29,17 @@ type Range struct {
 	Offset     uint64 // in the file
 }
 
-// maxMaps bounds what a process with millions of mappings can cost.
-const maxMaps = 64 << 20
+// What a process with millions of mappings can cost: the list is read in pieces,
+// up to maxMaps, and of the files in it that somebody asks for maxMappings are
+// kept.
+const (
+	maxMaps     = 64 << 20
+	maxMappings = 1024
+	mapsPiece   = 64 << 10
+)
+
+// errTooManyMappings is the error of a process that maps more of those files.
+var errTooManyMappings = errors.New("it maps more files of that name than are kept")
 
 // KeepMappings makes Maps tell of the files whose path contains part. It is
 // for whoever shares the Reader; to be called before the first sweep.
@@ -45,45 +57,86 @@ func (r *Reader) Maps(p *Process) ([]Mapping, error) {
 
 // ReadMaps is Maps as of now: for whoever must know what changed since.
 func (r *Reader) ReadMaps(p *Process) ([]Mapping, error) {
-	p.maps, p.mapsSweep = nil, r.sweep
-	b, err := r.Guard.read(p, "maps", r.maps, maxMaps)
-	r.maps = b
-	if err == nil && len(b) == 0 {
+	p.mapsSweep = r.sweep
+	list, read, err := r.readMaps(p, "maps")
+	if err == nil && read == 0 {
 		// The first thread may have ended, and left the others the memory.
 		if thread := p.livingThread(); thread != "" {
-			b, err = r.Guard.read(p, thread+"/maps", r.maps, maxMaps)
-			r.maps = b
+			list, _, err = r.readMaps(p, thread+"/maps")
 		}
 	}
-	if p.mapsErr = err; err == nil {
-		p.maps = parseMaps(b, r.keep)
-	}
-	return p.maps, err
+	p.maps, p.mapsErr = list, err
+	return list, err
 }
 
-// parseMaps reads the lines of files whose path contains one of keep.
-func parseMaps(b []byte, keep [][]byte) []Mapping {
-	var out []Mapping
-	for line := range bytes.Lines(b) {
-		// Nearly all lines are about something else: look before parsing.
-		if !containsAny(line, keep) {
-			continue
-		}
-		m, path, ok := parseMapsLine(line)
-		if !ok || !containsAny(path, keep) {
-			continue
-		}
-		m.Path = unescapeMaps(path)
-		if i := findMapping(out, &m); i >= 0 {
-			out[i].Writable = out[i].Writable || m.Writable
-			if out[i].Code == (Range{}) {
-				out[i].Code = m.Code
-			}
-			continue
-		}
-		out = append(out, m)
+// readMaps reads a list of mappings, of which read bytes were there.
+func (r *Reader) readMaps(p *Process, name string) (list []Mapping, read int, err error) {
+	type answer struct {
+		parser mapsParser
+		read   int
+		err    error
 	}
-	return out
+	a := &answer{parser: mapsParser{keep: r.keep}} // the reads may outlive us
+	if _, err := r.Guard.Look(p, func(dir hostfs.Dir) {
+		a.read, a.err = dir.Pieces(name, make([]byte, mapsPiece), maxMaps, a.parser.add)
+	}); err != nil {
+		return nil, 0, err
+	}
+	if a.err != nil {
+		return nil, a.read, a.err
+	}
+	return a.parser.out, a.read, nil
+}
+
+// mapsParser reads the lines of files whose path contains one of keep.
+type mapsParser struct {
+	keep [][]byte
+	out  []Mapping
+	rest []byte // the beginning of a line
+}
+
+// add takes the next piece of the list.
+func (x *mapsParser) add(b []byte) error {
+	for len(b) > 0 {
+		line, after, whole := bytes.Cut(b, []byte{'\n'})
+		if !whole {
+			x.rest = append(x.rest, line...)
+			return nil
+		}
+		if len(x.rest) > 0 {
+			x.rest = append(x.rest, line...)
+			line = x.rest
+		}
+		if err := x.line(line); err != nil {
+			return err
+		}
+		b, x.rest = after, x.rest[:0]
+	}
+	return nil
+}
+
+func (x *mapsParser) line(line []byte) error {
+	// Nearly all lines are about something else: look before parsing.
+	if !containsAny(line, x.keep) {
+		return nil
+	}
+	m, path, ok := parseMapsLine(line)
+	if !ok || !containsAny(path, x.keep) {
+		return nil
+	}
+	m.Path = unescapeMaps(path)
+	if i := findMapping(x.out, &m); i >= 0 {
+		x.out[i].Writable = x.out[i].Writable || m.Writable
+		if x.out[i].Code == (Range{}) {
+			x.out[i].Code = m.Code
+		}
+		return nil
+	}
+	if len(x.out) == maxMappings {
+		return errTooManyMappings
+	}
+	x.out = append(x.out, m)
+	return nil
 }
 
 func containsAny(b []byte, parts [][]byte) bool {
@@ -113,7 +166,6 @@ func findMapping(list []Mapping, m *Mapping) int {
 // without a file (anonymous memory, [heap], [stack]) are not ok. The path is
 // in the line's memory, still escaped.
 func parseMapsLine(line []byte) (m Mapping, path []byte, ok bool) {
-	line = bytes.TrimSuffix(line, []byte{'\n'})
 	addresses, rest, ok := bytes.Cut(line, []byte{' '})
 	if !ok {
 		return m, nil, false

@@ -1,6 +1,8 @@
 package proc
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -20,6 +22,22 @@ const mapsText = "55d0c0000000-55d0c0001000 r--p 00000000 fd:01 1234            
 	"7f1000004000-7f1000007000 rw-s 00000000 00:1a 78                         /dev/shm/tt_device_1_memory (deleted)\n" +
 	"7f2000000000-7f2000001000 r-xp 00000000 103:02 9                         /opt/a b/libtt\\012metal.so\n" +
 	"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n"
+
+// parseMaps reads a whole list, a piece at a time.
+func parseMaps(b []byte, keep [][]byte) []Mapping {
+	x := mapsParser{keep: keep}
+	for size := 1; len(b) > 0; size = size*3 + 1 {
+		n := min(len(b), size)
+		if x.add(b[:n]) != nil {
+			break
+		}
+		b = b[n:]
+	}
+	if len(x.rest) > 0 {
+		_ = x.line(x.rest)
+	}
+	return x.out
+}
 
 func TestParseMaps(t *testing.T) {
 	want := []Mapping{
@@ -47,8 +65,22 @@ func TestParseMaps(t *testing.T) {
 func TestParseMapsAllocatesNothingPerLine(t *testing.T) {
 	text := []byte(strings.Repeat(mapsText, 50))
 	none := [][]byte{[]byte("/dev/tenstorrent/"), []byte("/nowhere")}
-	if n := testing.AllocsPerRun(10, func() { parseMaps(text, none) }); n != 0 {
+	x := mapsParser{keep: none}
+	if n := testing.AllocsPerRun(10, func() { _ = x.add(text) }); n != 0 {
 		t.Errorf("%v allocations for lines that nobody wants", n)
+	}
+}
+
+// A process that maps thousands of files of that name is given up: all of them
+// would be compared with each other.
+func TestTooManyMappings(t *testing.T) {
+	x := mapsParser{keep: [][]byte{[]byte("/libtt_metal.so")}}
+	var err error
+	for i := 0; i <= maxMappings && err == nil; i++ {
+		err = x.add(fmt.Appendf(nil, "7f2000000000-7f2000001000 r-xp 00000000 103:02 %d /opt/%d/libtt_metal.so\n", i+1, i))
+	}
+	if !errors.Is(err, errTooManyMappings) || len(x.out) != maxMappings {
+		t.Errorf("%d mappings, %v", len(x.out), err)
 	}
 }
 

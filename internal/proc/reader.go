@@ -29,7 +29,6 @@ type Reader struct {
 	probeAt     time.Time             // when to ask again for fdinfo's drm- keys
 
 	buf  []byte   // of small files, reused
-	maps []byte   // of /proc/<pid>/maps, reused
 	keep [][]byte // parts of the paths of mappings that somebody asks for
 
 	// Guard is for what may block; its patience is that of one sweep.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 )
 
 var errCut = fmt.Errorf("%w: a record is cut off", ErrDamaged)
@@ -34,7 +35,8 @@ type Reader struct {
 
 // Open opens a recording. One without blocks yet is none the less one.
 func Open(path string) (*Reader, error) {
-	f, err := os.Open(path)
+	// To open a fifo would wait until somebody writes into it.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

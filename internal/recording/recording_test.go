@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -269,6 +271,11 @@ func TestForeignFiles(t *testing.T) {
 	}
 	if _, err := Open(dir); err == nil {
 		t.Error("a folder was opened")
+	}
+	fifo := filepath.Join(dir, "fifo")
+	ok(t, unix.Mkfifo(fifo, 0o600))
+	if _, err := Open(fifo); !errors.Is(err, ErrForeign) {
+		t.Errorf("a fifo: %v", err)
 	}
 	path := filepath.Join(dir, "text")
 	if _, err := Create(path, false); !errors.Is(err, os.ErrExist) {

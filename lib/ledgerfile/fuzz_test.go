@@ -1,10 +1,12 @@
 package ledgerfile
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -148,5 +150,88 @@ func TestRefused(t *testing.T) {
 		if _, err := new(Reader).Read(memoryFile(t, c.image)); err == nil || !c.want(err) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// FuzzLargeLedgers feeds ledgers of the sizes that a user can make: what a file
+// claims to have is in it, as zeros or as the same bytes again and again. The
+// copy takes no more memory than it says, and no more than it may.
+func FuzzLargeLedgers(f *testing.F) {
+	f.Add(uint32(256), uint32(16), uint32(100), uint32(10), uint32(10), uint32(1000), uint32(100), []byte{1, 0, 0, 0}, uint32(0))
+	f.Add(uint32(1), uint32(2), uint32(1<<16), uint32(0), uint32(0), uint32(4<<20), uint32(1), []byte{0, 16, 0, 0}, uint32(0))
+	f.Add(uint32(1), uint32(4096), uint32(1<<16), uint32(1<<16), uint32(1<<18), uint32(4<<20), uint32(1<<16), []byte{1, 1, 0, 0}, uint32(1<<20))
+	f.Fuzz(func(t *testing.T, chips, lists, sites, frames, nodes, texts, blocks uint32, fill []byte, limit uint32) {
+		used := [numSections]uint32{chips, lists, sites, frames, nodes, texts, blocks % (1 << 18)}
+		h := make([]byte, headerSize)
+		copy(h, magic)
+		le.PutUint32(h[offVersion:], Version)
+		le.PutUint32(h[offHeader:], headerSize)
+		fd := memoryFile(t, nil)
+		defer unix.Close(fd)
+		at := uint64(headerSize)
+		for i := range used {
+			used[i] %= maxRecords[i] + 2 // one too many, too
+			b := h[offSections+i*sectionSize:]
+			le.PutUint64(b, at)
+			le.PutUint32(b[8:], recordSize[i])
+			le.PutUint32(b[16:], used[i])
+			size := uint64(used[i]) * uint64(recordSize[i])
+			if len(fill) > 0 && i != secBlocks {
+				data := bytes.Repeat(fill, int(min(size, 1<<20))/len(fill))
+				if _, err := unix.Pwrite(fd, data, int64(at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			at += size
+		}
+		if _, err := unix.Pwrite(fd, h, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Ftruncate(fd, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+		r := &Reader{MaxMemory: uint64(limit)}
+		l, err := r.Read(fd)
+		if err != nil {
+			return
+		}
+		if limit > 0 && l.Memory > uint64(limit) {
+			t.Errorf("a copy of %d bytes, and it may have %d", l.Memory, limit)
+		}
+		tags := 0
+		for i := range l.Sites {
+			tags += len(l.Sites[i].Tag)
+		}
+		if tags > maxTags {
+			t.Errorf("%d bytes of tags", tags)
+		}
+		for _, b := range l.Blocks {
+			_ = l.Stack(l.Sites[b.Site].Node)
+		}
+	})
+}
+
+// TestTagsAreNotCopied: tags that lie over each other take the memory of the
+// texts, once.
+func TestTagsAreNotCopied(t *testing.T) {
+	const sites = 1 << 16
+	data := [numSections][]byte{secLists: make([]byte, 2*256), secSites: make([]byte, sites*128), secStrings: make([]byte, 4<<20)}
+	data[secLists][256+listState] = byte(Open)
+	for i := 1; i < sites; i++ {
+		le.PutUint32(data[secSites][i*128+siteList:], 1)
+		le.PutUint32(data[secSites][i*128+siteTag:], uint32(4*i))
+	}
+	for i := 0; i < 4<<20; i += 4 {
+		le.PutUint32(data[secStrings][i:], 1<<12)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	l := decode(&header{}, &data)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
+		t.Errorf("%d bytes for %d sites", n, len(l.Sites))
+	}
+	if len(l.Sites[1].Tag) != 1<<12 || l.Flags&NoSites == 0 || l.Sites[sites-1].Tag != "" {
+		t.Errorf("the first tag has %d bytes, the last %d; flags %v", len(l.Sites[1].Tag), len(l.Sites[sites-1].Tag), l.Flags)
 	}
 }

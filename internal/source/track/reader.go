@@ -193,8 +193,11 @@ func (r *Reader) look(s *Sweep, f *file) {
 		pid, held = r.unlocked(f)
 	}
 	switch {
-	case held && pid > 0 && !r.mayKeep(f, pid):
+	case pid > 0 && !r.mayKeep(f, pid):
 		s.fail(f.path, f.uid, &forgedError{f.uid, pid})
+		if !held {
+			r.removeFileOf(f)
+		}
 	case held && pid > 0:
 		f.deadAt = time.Time{}
 		s.Processes = append(s.Processes, *r.process(f, pid))
@@ -237,17 +240,24 @@ func (r *Reader) failed(s *Sweep, f *file, held bool, err error) {
 }
 
 // unlocked looks whether the process that a ledger names still maps it: a
-// program that closes all its descriptors loses the lock.
+// program that closes all its descriptors loses the lock. The pid is 0 where that
+// process has ended.
 func (r *Reader) unlocked(f *file) (pid int, alive bool) {
 	pid = f.ledger.PID
-	if pid <= 0 || f.ledger.PIDNamespace != ownNamespace(r.opts.Root) || !r.mayKeep(f, pid) {
+	if pid <= 0 || f.ledger.PIDNamespace != ownNamespace(r.opts.Root) {
 		return 0, false
 	}
 	st, err := proc.ReadStat(r.opts.Root, pid)
 	if err != nil || st.Gone() || st.Start != f.ledger.StartTicks {
 		return 0, false
 	}
-	return pid, r.hasMapped(model.ProcessID{PID: pid, StartTicks: st.Start}, f.inode)
+	if !r.mayKeep(f, pid) {
+		return pid, false
+	}
+	if !r.hasMapped(model.ProcessID{PID: pid, StartTicks: st.Start}, f.inode) {
+		return 0, false
+	}
+	return pid, true
 }
 
 func ownNamespace(root hostfs.Root) uint64 {

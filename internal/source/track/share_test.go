@@ -107,8 +107,8 @@ func TestForgedLedgers(t *testing.T) {
 	forge(t, forged, image, nobody, dead.Process.Pid)
 	r := NewReader(Options{Dir: forged})
 	defer r.Close()
-	if s := r.Read(nil); len(s.Processes) > 0 {
-		t.Errorf("believed: %+v", s.Processes)
+	if s := r.Read(nil); len(s.Processes) > 0 || len(s.Ended) != 1 || len(s.Failures) != 2 {
+		t.Errorf("believed: %+v", s)
 	}
 
 	// The live process has locked its ledger; the file becomes another's.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 )
@@ -40,24 +43,71 @@ func (s *Source) discover(ctx context.Context) error {
 	defer s.processes.Close()
 	s.prepare()
 	s.scan()
+	s.watchAll(0)
 	close(s.ready)
 	if records == nil {
 		return s.scanAgain(ctx)
 	}
 	for {
-		if err := records.wait(ctx, mmapEvery); err != nil {
-			return err
+		if len(s.queue) == 0 {
+			if err := records.wait(ctx, mmapEvery); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		found, incomplete := records.read()
-		if len(found) > 0 {
-			s.processes.Begin()
-		}
 		for _, m := range unique(found) {
-			s.watch(m)
+			s.enqueue(m)
 		}
-		if incomplete {
+		if incomplete || s.dropped {
+			s.dropped = false
 			s.scan()
 		}
+		s.watchAll(mmapEvery)
+	}
+}
+
+// maxQueue is how many mappings may wait to be looked at. Those that do not fit
+// are found by a scan.
+const maxQueue = 4096
+
+// enqueue puts a mapping behind the others.
+func (s *Source) enqueue(m mapping) {
+	if len(s.queue) >= maxQueue {
+		s.dropped = true
+		return
+	}
+	m.uid, _ = proc.Owner(hostfs.Root{}, m.pid) // -1: it has ended
+	s.queue = append(s.queue, m)
+}
+
+// watchAll looks at the mappings in the queue for so long, or at all: first root's,
+// then those of users whose libraries have taken the least time. The rest
+// waits, behind what is new by then.
+func (s *Source) watchAll(most time.Duration) {
+	if len(s.queue) == 0 {
+		return
+	}
+	s.processes.Begin()
+	for began := time.Now(); len(s.queue) > 0 && (most == 0 || time.Since(began) < most); {
+		now := time.Now()
+		cost := func(m mapping) time.Duration {
+			if budget.Privileged(m.uid) {
+				return -1
+			}
+			return s.reads.spent[m.uid].Spent(now)
+		}
+		next := 0
+		for i := range s.queue {
+			if cost(s.queue[i]) < cost(s.queue[next]) {
+				next = i
+			}
+		}
+		m := s.queue[next]
+		s.queue = slices.Delete(s.queue, next, next+1)
+		s.watch(m)
 	}
 }
 
@@ -90,6 +140,7 @@ func (s *Source) scanAgain(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 			s.scan()
+			s.watchAll(0)
 		}
 	}
 }
@@ -112,7 +163,7 @@ func (s *Source) watch(m mapping) {
 	f, err := s.openMapped(process, m)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			s.log.Warn("a process cannot be watched", "pid", m.pid, "library", m.path, "err", err)
+			s.say(slog.LevelWarn, process.UID, "a process cannot be watched", "pid", m.pid, "library", m.path, "err", err)
 		}
 		s.unwatched(process, err)
 		return

@@ -20,7 +20,7 @@ import (
 
 // mapping is a library that a process has mapped.
 type mapping struct {
-	pid        int
+	pid, uid   int
 	start, end uint64 // of the range that holds code
 	offset     uint64 // of that range in the file
 	inode      uint64

@@ -25,7 +25,7 @@ func newProcesses() *proc.Reader {
 	return r
 }
 
-// scan looks through all processes that are not known. Those that may not be
+// scan looks through all processes that are not known, and queues them. Those that may not be
 // looked at, or do not answer, are left out.
 func (s *Source) scan() {
 	s.processes.Begin()
@@ -39,7 +39,7 @@ func (s *Source) scan() {
 			continue
 		}
 		if m, ok := s.mapped(pid); ok {
-			s.watch(m)
+			s.enqueue(m)
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package uprobe
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -20,10 +22,11 @@ import (
 // probes; a tenth of a second is usual.
 const libraryTimeout = 5 * time.Second
 
-// Time that an ordinary user's libraries may take to be read: readBurst at
-// once, and then a part of the time that passes.
+// Time that an ordinary user's libraries may take to be read and to get their
+// probes: readBurst at once, and then a part of the time that passes. The kernel
+// waits for all processors when a probe is set or taken out.
 const (
-	readBurst  = 2 * libraryTimeout
+	readBurst  = 5 * time.Second
 	readPart   = 10 // one in
 	maxSpent   = 1024
 	maxBlocked = 8 // reads that do not end
@@ -99,13 +102,16 @@ func (s *Source) library(f *os.File, path string, uid int) (id fileID, l *librar
 		return id, l, nil
 	}
 	if err := s.reads.allow(uid, time.Now()); err != nil {
+		s.say(slog.LevelWarn, uid, "not watching a library", "library", path, "err", err)
 		return id, nil, err
 	}
 	if err := s.openRing(); err != nil {
 		return id, nil, err
 	}
+	began := time.Now()
+	defer func() { s.reads.note(uid, time.Since(began), time.Now()) }()
 	if !s.admit(uid) {
-		s.log.Warn("too many libraries in use; not watching this one", "library", path, "uid", uid)
+		s.say(slog.LevelWarn, uid, "not watching a library", "library", path, "err", errTooMany)
 		return id, nil, errTooMany
 	}
 	begun = true
@@ -140,7 +146,7 @@ func (s *Source) makeLibrary(f *os.File, path string, uid int) (*library, error)
 		select {
 		case <-armed:
 		case <-time.After(libraryTimeout):
-			s.log.Warn("setting probes takes too long", "library", path)
+			s.say(slog.LevelWarn, uid, "setting probes takes too long", "library", path)
 			go func() {
 				<-armed // its descriptor must not become another file's before
 				l.Close()
@@ -149,21 +155,19 @@ func (s *Source) makeLibrary(f *os.File, path string, uid int) (*library, error)
 		}
 	}
 	if l.err != nil {
-		s.log.Warn("a library of tt-metal cannot be watched; its processes are known by shared memory only", "library", path, "err", l.err)
+		s.say(slog.LevelWarn, uid, "a library of tt-metal cannot be watched; its processes are known by shared memory only", "library", path, "err", l.err)
 	} else {
-		s.log.Info("watching the allocators of tt-metal", "library", path)
+		s.say(slog.LevelInfo, uid, "watching the allocators of tt-metal", "library", path)
 	}
 	return l, nil
 }
 
-// readLibrary is newLibrary, at the expense of a user.
+// readLibrary is newLibrary, and keeps a read that does not end.
 func (s *Source) readLibrary(f *os.File, path string, uid int) *library {
-	began := time.Now()
 	l, blocked := newLibrary(f, path, uid)
 	if blocked != nil {
 		s.reads.blocked = append(s.reads.blocked, blocked)
 	}
-	s.reads.note(uid, time.Since(began), time.Now())
 	return l
 }
 
@@ -211,4 +215,40 @@ func (s *Source) drop(id fileID) {
 	l.Close()
 	delete(s.libraries, id)
 	s.slots.Give(l.uid, 1)
+}
+
+// lines counts the lines of the log that are about a user's libraries.
+type lines struct {
+	since time.Time
+	of    map[line]int
+}
+
+type line struct {
+	uid     int
+	message string
+}
+
+// maxLines is how many lines a minute of a kind are about one ordinary user's.
+const maxLines = 5
+
+func (l *lines) allow(uid int, message string, now time.Time) bool {
+	if now.Sub(l.since) > time.Minute {
+		l.since, l.of = now, map[line]int{}
+	}
+	if budget.Privileged(uid) {
+		return true
+	}
+	key := line{uid, message}
+	if l.of[key] >= maxLines || l.of[key] == 0 && len(l.of) >= maxSpent {
+		return false
+	}
+	l.of[key]++
+	return true
+}
+
+// say writes a line about a user's library, unless there are too many.
+func (s *Source) say(level slog.Level, uid int, message string, args ...any) {
+	if s.lines.allow(uid, message, time.Now()) {
+		s.log.Log(context.Background(), level, message, append(args, "uid", uid)...)
+	}
 }

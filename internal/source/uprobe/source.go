@@ -60,6 +60,9 @@ type Source struct {
 	processes *proc.Reader // discover's
 	memory    *memory      // discover's
 	reads     reads        // discover's
+	lines     lines        // discover's
+	queue     []mapping    // discover's: those to be looked at
+	dropped   bool         // discover's: some did not fit into the queue
 	slots     *budget.Pool // of libraries
 
 	ended chan struct{}      // closed when it no longer runs

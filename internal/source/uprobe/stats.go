@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/ttmon/ttmon/internal/budget"
 )
 
 // Stats is how the watching is doing.
@@ -40,3 +42,6 @@ func (s *Source) Stats() Stats {
 	}
 	return st
 }
+
+// Budgets are what users have of the places for libraries.
+func (s *Source) Budgets() []budget.State { return []budget.State{s.slots.State()} }
