@@ -20,15 +20,21 @@ type holder struct {
 	chip    int // number among the host's chips
 	devices []int
 	used    [model.NumPools]uint64
-	inDRAM  int64 // what its blocks take of DRAM; below 0 where nobody can know
+	inDRAM  int64 // what its blocks take of DRAM, or one of the below
 	other   bool  // it is no tt-metal program
 	child   bool  // it has its parent's descriptors
 	library bool  // libttmon is in it
 	// watched: a ttmond that watches was there before it, and has not been
 	// restarted since.
 	watched   bool
-	everyChip bool // it holds the same on each chip of its device
+	everyChip bool // it holds the same on each chip of its devices
 }
+
+// Why it is not known what the blocks of a process take.
+const (
+	nobodyKnows = -1 // it has no allocator
+	notSaid     = -2 // its allocator does not say it to us
+)
 
 // actor plays a program.
 type actor interface {
@@ -104,11 +110,15 @@ func (a *cast) over() {
 // leaves notes what the accounting may keep of processes that do not close.
 func (a *cast) leaves(list ...*holder) {
 	for _, x := range list {
-		l := leftover{chip: x.chip}
+		total := uint64(0)
 		for _, n := range x.used {
-			l.bytes += n
+			total += n
 		}
-		a.left = append(a.left, l)
+		for i := range a.chips {
+			if a.on(x, i) {
+				a.left = append(a.left, leftover{chip: i, bytes: total})
+			}
+		}
 	}
 }
 

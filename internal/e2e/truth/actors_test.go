@@ -112,7 +112,7 @@ func (a *cast) child(before []int, parent *holder) *holder {
 	a.Helper()
 	for _, pid := range descendants(parent.pid) {
 		if !contains(before, pid) {
-			x := &holder{pid: pid, chip: parent.chip, devices: parent.devices, library: parent.library, watched: parent.watched, other: true, child: true}
+			x := &holder{pid: pid, chip: parent.chip, devices: parent.devices, library: parent.library, watched: parent.watched, everyChip: parent.everyChip, other: true, child: true}
 			a.all = append(a.all, x)
 			return x
 		}
@@ -197,7 +197,7 @@ func (h *composedHost) startScripted(base cast) actor {
 	if _, err := a.process.Do(fmt.Sprintf("open %d %d", a.id, h.chips[p.Chip].Number)); err != nil {
 		a.counted = false // the region is another user's, or of another layout: it runs all the same
 	}
-	a.all[0].pid, a.all[0].inDRAM = a.process.PID, -1
+	a.all[0].pid, a.all[0].inDRAM = a.process.PID, nobodyKnows
 	// Its library is no library, so that nothing but its region tells of it.
 	a.all[0].library, a.all[0].watched = false, false
 	a.alloc(p.MiB, false)
@@ -235,7 +235,7 @@ func (a *scriptedActor) fork(mib uint64) {
 	before := descendants(a.all[0].pid)
 	a.tell(a.process, fmt.Sprintf("fork alloc %d dram %dM", a.id, mib))
 	child := a.child(before, a.all[0])
-	child.used[model.DRAM], child.inDRAM, child.other = mib*mib1, -1, false
+	child.used[model.DRAM], child.inDRAM, child.other = mib*mib1, nobodyKnows, false
 }
 
 // exec: it becomes a program that has nothing open; its children end.
@@ -292,7 +292,11 @@ func (h *composedHost) startTTNN(base cast) actor {
 	}
 	a.job, a.cmd = h.launchCommand(a.program.Release, env, a.before()...)
 	a.all[0].pid = h.onHost(a.cmd.Process.Pid, a.job.PID)
-	h.do(a.job, open)
+	if a.all[0].everyChip = a.program.Mesh; a.program.Mesh {
+		h.do(a.job, ttnn.Step{"do": "open", "mesh": []int{1, len(h.chips)}})
+	} else {
+		h.do(a.job, open)
+	}
 	a.alloc(a.program.MiB, false)
 	return a
 }
@@ -303,7 +307,10 @@ func (a *ttnnActor) step(step ttnn.Step) {
 	for p := range model.NumPools {
 		a.all[0].used[p] = a.job.Held[p.String()]
 	}
-	a.all[0].inDRAM = -1
+	if a.program.Silent && (len(a.chips) > 1 || a.job.Held["dram"] == 0) {
+		a.all[0].library, a.all[0].watched = false, false // nobody names its chip
+	}
+	a.all[0].inDRAM = notSaid
 	if a.program.Release == ttnn.Newest {
 		a.all[0].inDRAM = int64(a.do(a.job, ttnn.Step{"do": "view"}).View["dram"])
 	}
@@ -334,7 +341,7 @@ func (a *ttnnActor) fork(mib uint64) {
 	before := descendants(a.all[0].pid)
 	a.do(a.job, ttnn.Step{"do": "fork", "bytes": mib * mib1})
 	child := a.child(before, a.all[0])
-	child.used[model.DRAM], child.inDRAM, child.other = mib*mib1, -1, false
+	child.used[model.DRAM], child.inDRAM, child.other = mib*mib1, notSaid, false
 }
 
 func (a *ttnnActor) free() {
@@ -380,7 +387,7 @@ func (h *composedHost) startReporter(base cast) actor {
 	if err != nil {
 		h.Fatalf("ctl run %s: %q, %v", line, answer, err)
 	}
-	x.used[model.DRAM], x.inDRAM, x.everyChip, x.watched = a.program.MiB*mib1, -1, true, false
+	x.used[model.DRAM], x.inDRAM, x.everyChip, x.watched = a.program.MiB*mib1, nobodyKnows, true, false
 	return a
 }
 

@@ -18,6 +18,7 @@ var (
 	composeCount    = flag.Int("compose", 0, "play so many random compositions (0: a few that are always the same)")
 	composeShrink   = flag.Int("compose.shrink", 40, "play so many simpler compositions of one that is wrong, at most")
 	composeParallel = flag.Int("compose.parallel", 0, "play so many at a time (default: one for each core)")
+	composeFrom     = flag.Uint64("compose.from", 1, "the seed of the first of them")
 	composeJSON     = flag.String("compose.json", "", "play this composition only, as a failure prints it")
 	composeSeed     = flag.Uint64("compose.seed", 0, "play the composition of this seed only")
 )
@@ -114,7 +115,7 @@ func compositions(t *testing.T) (list []composition) {
 	}
 	for i := range uint64(*composeCount) {
 		if *composeSeed == 0 {
-			list = append(list, compose(i+1))
+			list = append(list, compose(*composeFrom+i))
 		}
 	}
 	return list

@@ -185,7 +185,7 @@ func (w want) plus(o want) want {
 // on reports whether a process holds what it holds on a chip.
 func (h *composedHost) on(x *holder, chip int) bool {
 	if x.everyChip {
-		return h.chips[x.chip].Device == h.chips[chip].Device
+		return x.has(h.chips[chip].Device)
 	}
 	return x.chip == chip
 }
@@ -221,6 +221,8 @@ func (x *holder) occupies() want {
 		return exactly(uint64(x.inDRAM))
 	case x.used[model.DRAM] == 0:
 		return want{}
+	case x.inDRAM == notSaid:
+		return want{low: x.used[model.DRAM], high: 2 * x.used[model.DRAM]}
 	}
 	return want{low: x.used[model.DRAM], unknown: true}
 }
@@ -251,11 +253,17 @@ func (h *composedHost) mustBeExact(device int, v viewer) bool {
 			continue
 		}
 		any = true
-		if !(x.library && v.UID == 0 && !v.Container) && !(x.watched && !v.Direct) {
+		if !x.seenBy(v) {
 			return false
 		}
 	}
 	return any
+}
+
+// seenBy reports whether a source has seen all allocations of a process that a
+// viewer can ask.
+func (x *holder) seenBy(v viewer) bool {
+	return x.library && v.UID == 0 && !v.Container || x.watched && !v.Direct
 }
 
 func (x *holder) has(device int) bool {

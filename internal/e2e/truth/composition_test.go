@@ -32,6 +32,7 @@ type program struct {
 	Container  bool   `json:",omitempty"` // in a pid namespace of its own
 	PrivateShm bool   `json:",omitempty"` // the container has its own /dev/shm
 	Chip       int    // which of the host's chips it is on
+	Mesh       bool   `json:",omitempty"` // it holds the same on all chips
 	OpenAll    bool   `json:",omitempty"` // it has all devices open, not only its own
 	MiB        uint64 // what it allocates first
 }
@@ -141,7 +142,8 @@ func (p program) String() string {
 	add(p.UID != 0, "user %d", p.UID)
 	add(p.Container, "in a container")
 	add(p.PrivateShm, "with its own /dev/shm")
-	add(true, "chip %d", p.Chip)
+	add(!p.Mesh, "chip %d", p.Chip)
+	add(p.Mesh, "a mesh of all chips")
 	add(p.OpenAll, "all devices open")
 	add(p.MiB != 0, "%d MiB", p.MiB)
 	return text
@@ -186,6 +188,7 @@ func randomProgram(r *rand.Rand, boards string, daemon, real bool) program {
 		p.Kind, p.Chip, p.OpenAll = realTTNN, 0, true
 		p.Release = []string{ttnn.Newest, ttnn.AllThreads}[r.IntN(2)]
 		p.Silent = r.IntN(4) == 0
+		p.Mesh = (boards == "n300" || boards == "p300c") && r.IntN(2) == 0
 	case n < 10:
 		p.Kind = standIn
 	case n < 16:
@@ -327,9 +330,12 @@ func (c composition) simpler() (list []composition) {
 		add(func(d *composition) { d.Programs[i].UID = 0 })
 		add(func(d *composition) { d.Programs[i].Library = false })
 		add(func(d *composition) { d.Programs[i].Silent = false })
-		add(func(d *composition) { d.Programs[i].OpenAll = false })
+		add(func(d *composition) { d.Programs[i].OpenAll = d.Programs[i].Kind == realTTNN })
+		add(func(d *composition) { d.Programs[i].Mesh = false })
 		if c.Programs[i].Kind == realTTNN {
-			add(func(d *composition) { d.Programs[i].Kind, d.Programs[i].Release = standIn, "" })
+			add(func(d *composition) {
+				d.Programs[i] = program{Kind: standIn, Library: d.Programs[i].Library, MiB: d.Programs[i].MiB}
+			})
 		}
 	}
 	for i := range c.Viewers {
@@ -340,7 +346,7 @@ func (c composition) simpler() (list []composition) {
 		add(func(d *composition) {
 			d.Boards = "p150a"
 			for i := range d.Programs {
-				d.Programs[i].Chip = 0
+				d.Programs[i].Chip, d.Programs[i].Mesh = 0, false
 			}
 		})
 	}
@@ -369,6 +375,8 @@ func (c composition) valid() bool {
 		case s.Do.ofDaemon() && !daemon, s.Do.ofDaemon() && s.Do != takeover && c.hasReporter():
 			return false
 		case s.Do == begin && c.Programs[s.Program].Kind == reports && !daemon:
+			return false
+		case !s.Do.ofDaemon() && s.Do != begin && !slices.Contains(verbsOf[c.Programs[s.Program].Kind], s.Do):
 			return false
 		}
 	}

@@ -37,10 +37,11 @@ type blocksDoc struct {
 }
 
 type poolDoc struct {
-	Pool     string
-	Exact    bool
-	Used     *uint64 `json:"used_bytes"`
-	Occupied *uint64 `json:"occupied_bytes"`
+	Pool      string
+	Exact     bool
+	Used      *uint64 `json:"used_bytes"`
+	UsedBound string  `json:"used_bound"`
+	Occupied  *uint64 `json:"occupied_bytes"`
 }
 
 // dram are the pools of DRAM.
@@ -61,18 +62,21 @@ func (d *blocksDoc) dram() (list []poolDoc) {
 func (l *looks) allocators(x *holder, doc *blocksDoc) {
 	var used, occupied model.Sum
 	var doubts []model.Doubt
+	add := func(sum *model.Sum, n *uint64, bound model.Bound) {
+		if n == nil {
+			sum.Miss(model.Absent)
+			return
+		}
+		sum.Add(model.BoundBytes(*n, bound))
+		doubts = append(doubts, model.Doubt{Kind: doubtOf[bound]}) // the document says no more
+	}
 	for _, p := range doc.dram() {
 		bound := model.Exact
-		if !p.Exact { // the document itself is the reason
-			bound, doubts = model.Unsure, []model.Doubt{{Kind: model.EventsLost}}
+		if !p.Exact {
+			bound = model.Unsure
 		}
-		for sum, n := range map[*model.Sum]*uint64{&used: p.Used, &occupied: p.Occupied} {
-			if n == nil {
-				sum.Miss(model.Absent)
-			} else {
-				sum.Add(model.BoundBytes(*n, bound))
-			}
-		}
+		add(&used, p.Used, max(bound, boundNamed[p.UsedBound]))
+		add(&occupied, p.Occupied, bound)
 	}
 	name := fmt.Sprintf("process %d ", x.pid)
 	for _, f := range []figure{

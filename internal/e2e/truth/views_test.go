@@ -82,7 +82,9 @@ func (h *composedHost) lookAs(v viewer) *looks {
 	l.deviceCSV()
 	l.appsCSV()
 	l.table()
+	l.report()
 	l.mem()
+	l.leftovers()
 	l.check()
 	if !v.Container {
 		l.blocks()
@@ -201,26 +203,26 @@ func (l *looks) process(x *holder) {
 		if u.Device == model.NoDevice || slices.ContainsFunc(u.Doubts, func(d model.Doubt) bool { return d.Kind == model.NotTTMetal }) && x.other {
 			continue
 		}
-		chips := l.chipsOn(u.Device, -1)
-		if !chips(x.chip) {
+		w, holds := l.holds(x, l.chipsOn(u.Device, -1))
+		if !holds {
 			continue // what it holds elsewhere is judged there
 		}
-		f := figure{
-			view: "smi --json", what: fmt.Sprintf("process %d on device %d dram", x.pid, u.Device), want: l.holds(x),
+		l.add(figure{
+			view: "smi --json", what: fmt.Sprintf("process %d on device %d dram", x.pid, u.Device), want: w,
 			said: u.Memory[model.DRAM], doubts: append(slices.Clone(u.Doubts), p.Doubts...),
-		}
-		l.add(f)
+			exact: x.seenBy(l.viewer) && l.c.Boards != "p300c" && !x.other,
+		})
 	}
 }
 
-// holds is what a process has asked for on its device.
-func (l *looks) holds(x *holder) (w want) {
+// holds is what a process has asked for on some chips, if one of them is its own.
+func (l *looks) holds(x *holder, chips func(int) bool) (w want, ok bool) {
 	for i := range l.chips {
-		if l.on(x, i) {
-			w = w.plus(exactly(x.used[model.DRAM]))
+		if chips(i) && l.on(x, i) {
+			w, ok = w.plus(exactly(x.used[model.DRAM])), true
 		}
 	}
-	return w
+	return w, ok
 }
 
 // deviceCSV is smi --query-device.
@@ -253,15 +255,19 @@ func (l *looks) appsCSV() {
 	}
 	for _, r := range l.csv(view, "--query-apps=pid,device_index,used_memory,used_memory.bound,memory.doubts") {
 		for x := range l.live() {
-			device, _ := strconv.Atoi(r[1])
-			if r[0] != strconv.Itoa(x.pid) || x.other || l.chips[x.chip].Device != device {
+			chips := func(int) bool { return true } // of a chip whose device is not known
+			if device, err := strconv.Atoi(r[1]); err == nil {
+				chips = l.chipsOn(device, -1)
+			}
+			w, holds := l.holds(x, chips)
+			if r[0] != strconv.Itoa(x.pid) || x.other || !holds {
 				continue
 			}
 			var doubts []model.Doubt
 			for kind := range strings.FieldsSeq(r[4]) {
 				doubts = append(doubts, model.Doubt{Kind: model.DoubtKind(kind)})
 			}
-			l.add(figure{view: view, what: "process " + r[0] + " used_memory", want: l.holds(x), said: l.cell(view, r[2], r[3]), rounded: mib / 2, doubts: doubts})
+			l.add(figure{view: view, what: "process " + r[0] + " used_memory", want: w, said: l.cell(view, r[2], r[3]), rounded: mib / 2, doubts: doubts})
 		}
 	}
 }

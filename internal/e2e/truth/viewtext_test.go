@@ -118,3 +118,54 @@ func (l *looks) memHolder(view string, device, slot int, pid, text string) {
 		l.add(figure{view: view, what: "process " + pid + fmt.Sprintf(" on device %d chip %d", device, slot), want: w, said: said, rounded: rounded, doubts: l.about(device)})
 	}
 }
+
+var (
+	reportDevice = regexp.MustCompile(`^Device (\S+)$`)
+	reportDRAM   = regexp.MustCompile(`^        DRAM +: (\S.*)`)
+	reportStale  = regexp.MustCompile(`^        Stale [^:]*: (\S.*)`)
+)
+
+// report is smi -q: DRAM of each device, and what the dead left.
+func (l *looks) report() {
+	const view = "smi -q"
+	device, seen := -1, 0
+	for line := range strings.Lines(l.ask("smi", "-q", "-d", "MEMORY").out) {
+		if m := reportDevice.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+			device = l.atBus(m[1])
+		}
+		if m := reportDRAM.FindStringSubmatch(line); m != nil && device >= 0 {
+			l.dram(view, device, -1, m[1])
+			seen++
+		}
+		if m := reportStale.FindStringSubmatch(line); m != nil && device >= 0 {
+			if said, rounded, ok := human(m[1]); ok && said.Known() {
+				l.add(figure{
+					view: view, what: fmt.Sprintf("device %d stale", device), want: l.stale(l.chipsOn(device, -1)),
+					said: said, rounded: rounded, doubts: l.about(device),
+				})
+			}
+		}
+	}
+	if seen != len(l.snap.Devices) {
+		l.bad(view, "DRAM of %d devices can be read, there are %d", seen, len(l.snap.Devices))
+	}
+}
+
+// atBus is the device at a PCI address.
+func (l *looks) atBus(address string) int {
+	for i := range l.snap.Devices {
+		if l.snap.Devices[i].BusID == address {
+			return l.snap.Devices[i].Index
+		}
+	}
+	return -1
+}
+
+// leftovers is ttmon stale: it must not say that there is nothing where there is
+// something.
+func (l *looks) leftovers() {
+	out := l.ask("stale").out
+	if w := l.stale(func(int) bool { return true }); w.low > 0 && strings.Contains(out, "nothing stale") {
+		l.bad("stale", "the dead left %d bytes, and it says: %s", w.low, out)
+	}
+}
