@@ -138,10 +138,14 @@ func (j *join) onlyChip(p *model.Process) chipAt {
 	return chipAt{device: noPlace}
 }
 
-// placeless is a claim of some chip, where it could be one of several.
+// placeless is a claim of some chip, where it could be one of several: its
+// allocator may stand for a mesh, and take as much of each of its chips.
 func placeless(h *claim.Held) *claim.Held {
 	c := *h
 	c.Partial, c.Pools = true, nil
+	for pool := range c.Bytes {
+		c.Bytes[pool] = c.Bytes[pool].Doubted(model.AtLeast)
+	}
 	c.Doubts = model.AddDoubts(slices.Clone(h.Doubts), model.Doubt{Kind: model.ChipUnknown, PID: h.Process.PID})
 	return &c
 }

@@ -269,6 +269,20 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// An allocator of which no chip is known may stand for a mesh: what it takes of
+// one chip is no more than a lower bound of what its process holds.
+func TestPlacelessIsALowerBound(t *testing.T) {
+	s := lab(runs(5, 0))
+	h := held(5, 0, 11)
+	h.Chip = claim.Chip{Some: true}
+	newJoin(s, []claim.Set{{Source: model.FromUprobe, Held: []claim.Held{h}}}, at).run()
+	for _, u := range s.Processes[0].Devices {
+		if got := say(u.Memory[model.DRAM]); u.Device == model.NoDevice && got != "≥11" {
+			t.Errorf("the process holds %s, want ≥11", got)
+		}
+	}
+}
+
 // TestJoinWhole: two regions of one chip, what the dead left, a chip of nobody.
 func TestJoinWhole(t *testing.T) {
 	when := time.Unix(1_790_000_000, 0)
