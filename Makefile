@@ -21,7 +21,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: build
-build: ## build ttmon, ttmond and ttmon-sim into bin/
+build: ## build ttmon, ttmond, ttmon-server and ttmon-sim into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
@@ -131,7 +131,7 @@ bench: ## print the measurements that the docs quote, as ratios
 docs: ## write the generated pages of docs/, and what the README shows, anew
 	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim ./internal/metric ./internal/wire ./internal/view/text ./internal/view/bankmap ./internal/view/runtext ./internal/view/tui/top \
 	  -run 'TestDocs|TestAliasPages|TestFieldsPage|TestSchemaFile|TestReadme' -update
-	$(GO) test ./cmd/ttmond -run TestManual -update
+	$(GO) test ./cmd/ttmond ./cmd/ttmon-server -run TestManual -update
 
 .PHONY: deps
 deps: ## write the list of packages that each program links (cmd/*/deps.txt) again
@@ -144,6 +144,7 @@ install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	install -Dm755 bin/ttmon $(DESTDIR)$(PREFIX)/bin/ttmon
 	install -Dm755 bin/ttmon-sim $(DESTDIR)$(PREFIX)/bin/ttmon-sim
 	install -Dm755 bin/ttmond $(DESTDIR)$(PREFIX)/bin/ttmond
+	install -Dm755 bin/ttmon-server $(DESTDIR)$(PREFIX)/bin/ttmon-server
 	install -Dm755 internal/preload/libttmon-$(shell $(GO) env GOARCH).so $(DESTDIR)$(PREFIX)/lib/libttmon.so.1
 	ln -sf libttmon.so.1 $(DESTDIR)$(PREFIX)/lib/libttmon.so
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/include lib/include/ttmon.h lib/include/ttmon.hpp lib/include/ttmon_ledger.h
@@ -151,7 +152,7 @@ install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	install -d $(SHARE)/man/man8
 	install -m644 docs/man/*.1 $(SHARE)/man/man1
 	install -m644 docs/man/*.8 $(SHARE)/man/man8
-	for p in ttmon ttmon-sim ttmond; do \
+	for p in ttmon ttmon-sim ttmond ttmon-server; do \
 	  bin/$$p completion bash >$(SHARE)/bash-completion/completions/$$p && \
 	  bin/$$p completion zsh >$(SHARE)/zsh/site-functions/_$$p && \
 	  bin/$$p completion fish >$(SHARE)/fish/vendor_completions.d/$$p.fish || exit 1; done
@@ -165,6 +166,7 @@ install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	HOME=/nonexistent bin/ttmond --check-config --config /dev/null | sed -E 's/^([a-z_]+ = )/#\1/' >$(SHARE)/ttmon/ttmond.toml
 	printf '%s\n' 'Name: ttmon' 'Description: account of a program'"'"'s Tenstorrent device memory' "Version: $$(tools/version)" \
 	  'Libs: -L$(PREFIX)/lib -lttmon' 'Cflags: -I$(PREFIX)/include' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/ttmon.pc
+	install -Dm644 packaging/sysusers/ttmon-server.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/ttmon-server.conf
 	if [ "$(ALIASES)" = 1 ]; then \
 	  install -m644 docs/man/aliases/*.1 $(SHARE)/man/man1; \
 	  for a in tt-smi tt-nvtop; do ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/$$a; \

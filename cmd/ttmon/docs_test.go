@@ -57,6 +57,6 @@ func TestEveryCommandHasHelp(t *testing.T) {
 
 // docs/ has a page and a manual page per command, made from the tree.
 func TestDocs(t *testing.T) {
-	clidocs.Pages(t, commandTree(), "../../docs/commands", "ttmon-sim", "ttmond")
-	clidocs.Manual{Sections: sections}.Check(t, commandTree(), "../../docs/man", "ttmon-sim", "ttmond")
+	clidocs.Pages(t, commandTree(), "../../docs/commands", "ttmon-sim", "ttmond", "ttmon-server")
+	clidocs.Manual{Sections: sections}.Check(t, commandTree(), "../../docs/man", "ttmon-sim", "ttmond", "ttmon-server")
 }

@@ -60,7 +60,7 @@ func (h *historyCmd) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := host.Daemon(h.where, host.ErrNoDaemon)
+	c, err := host.Remembering(h.where)
 	if err != nil {
 		return err
 	}

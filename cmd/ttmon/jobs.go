@@ -67,7 +67,7 @@ func (j *jobsCmd) run(ids []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := host.Daemon(j.where, host.ErrNoDaemon)
+	c, err := host.Remembering(j.where)
 	if err != nil {
 		return err
 	}

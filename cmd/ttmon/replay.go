@@ -119,10 +119,10 @@ func (r *replayCmd) run(args []string) error {
 func (r *replayCmd) servePage(file string, at time.Time, reader *recording.Reader) error {
 	first, _, _ := reader.Span()
 	args := []string{
-		"ttmond", "replay", "--listen", r.serve, "--from", max(at.Sub(first), 0).String(),
+		"ttmon-server", "replay", "--listen", r.serve, "--from", max(at.Sub(first), 0).String(),
 		"--speed", strconv.FormatFloat(r.speed, 'f', -1, 64), "--paused=" + strconv.FormatBool(r.paused), "--", file,
 	}
-	return becomeTTMond(args)
+	return becomeServer(args)
 }
 
 // show runs the command that shows it.

@@ -49,7 +49,6 @@ type arena struct {
 	memoryMax int64
 	enter     []string // a command that runs others where the daemon is; nil: it is here
 	apiThere  string   // the API's socket there
-	http      string   // the listener's address; empty: there is none
 }
 
 // figures are what an attack did to the daemon, to root's workload and to the
@@ -188,14 +187,6 @@ func (a *arena) limit() {
 	a.wrapper = append(a.wrapper, a.cgroup)
 }
 
-// allowMemory gives the daemon more memory than other arenas have.
-func (a *arena) allowMemory(n int64) {
-	a.memoryMax = n
-	for _, name := range []string{"memory.limit_in_bytes", "memory.max"} {
-		_ = os.WriteFile(filepath.Join(a.cgroup, name), []byte(strconv.FormatInt(n, 10)), 0o600)
-	}
-}
-
 // memory is what the daemon's cgroup has used at most; 0 if that is not known.
 func (a *arena) memory() uint64 {
 	for _, name := range []string{"memory.max_usage_in_bytes", "memory.peak"} {
@@ -228,7 +219,7 @@ func (a *arena) tryPlay(uid int, attack string) (*exec.Cmd, error) {
 		cmd = exec.Command(line[0], line[1:]...)
 	}
 	cmd.Dir = "/"
-	cmd.Env = []string{attackVar + "=" + attack, "ATTACK_ALLOC=" + a.alloc, "ATTACK_API=" + a.apiThere, "ATTACK_HTTP=" + a.http, "PATH=/usr/bin:/bin", "GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
+	cmd.Env = []string{attackVar + "=" + attack, "ATTACK_ALLOC=" + a.alloc, "ATTACK_API=" + a.apiThere, "PATH=/usr/bin:/bin", "GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if a.enter == nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}

@@ -28,7 +28,7 @@ func init() {
 		fmt.Println("no such attack:", name)
 		os.Exit(2)
 	}
-	if err := attack(place{alloc: os.Getenv("ATTACK_ALLOC"), api: os.Getenv("ATTACK_API"), http: os.Getenv("ATTACK_HTTP")}); err != nil {
+	if err := attack(place{alloc: os.Getenv("ATTACK_ALLOC"), api: os.Getenv("ATTACK_API")}); err != nil {
 		fmt.Println(name+":", err)
 		os.Exit(1)
 	}
@@ -36,10 +36,7 @@ func init() {
 }
 
 // place is where the daemon that is attacked is.
-type place struct {
-	alloc, api string
-	http       string // address; empty: none is served
-}
+type place struct{ alloc, api string }
 
 // attacks are what an ordinary user, or a program gone wild, may do. Each runs
 // until it is killed, or returns when it has done its worst; "ready" on
@@ -66,8 +63,6 @@ var attacks = map[string]func(place) error{
 	"libraries":   attackLibraries,
 	"ledgers":     attackLedgers,
 	"descriptors": attackDescriptors,
-	"queries":     attackQueries,
-	"half-open":   attackHalfOpen,
 	"victim":      victim,
 	"holder":      holder,
 	"writer":      attackWriter,

@@ -22,9 +22,8 @@ import (
 
 // background makes snapshots and publishes them.
 type background struct {
-	alerts    func() []model.Alert // those that fire; nil: none do
-	interval  atomic.Int64         // ns
-	changed   chan struct{}        // the interval has
+	interval  atomic.Int64  // ns
+	changed   chan struct{} // the interval has
 	log       *slog.Logger
 	reports   *reports
 	feed      api.Feed
@@ -37,7 +36,7 @@ type background struct {
 
 // newBackground makes the collector. learned is what that of a predecessor
 // knew; nil if there was none. watched is who watches allocators.
-func newBackground(c config, may allowance, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched *watcher) *background {
+func newBackground(c config, may memoryBudget, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched *watcher) *background {
 	b := &background{
 		changed: make(chan struct{}, 1), leftLines: map[int]budget.Meter{},
 		log:     log,
@@ -48,12 +47,7 @@ func newBackground(c config, may allowance, log *slog.Logger, l *ledger.Ledger, 
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
 		Patience: c.Collect.Patience.Duration,
 		Sources:  []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims, Find: watched.find}}, FullScan: fullScan,
-		Origin: model.Daemon, Pods: b.pods.current, Alerts: func() []model.Alert {
-			if b.alerts == nil {
-				return nil
-			}
-			return b.alerts()
-		},
+		Origin: model.Daemon, Pods: b.pods.current,
 		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft,
 		Telemetry: b.firmware,
 	})

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/daemon"
 )
 
 func write(t *testing.T, text string) string {
@@ -29,7 +31,7 @@ func TestConfigOrder(t *testing.T) {
 	}
 	want := defaultConfig()
 	want.StateDir, want.Alloc.Socket, want.Alloc.Mode, want.Log.Level = "/x", "/flag.sock", "0660", "debug"
-	want.Collect.Interval = duration{250 * time.Millisecond}
+	want.Collect.Interval = daemon.Duration{Duration: 250 * time.Millisecond}
 	if diff := cmp.Diff(want, c, cmp.AllowUnexported(config{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -84,6 +86,22 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
+// The sections that ttmon-server reads now do not keep ttmond from starting.
+func TestMovedSections(t *testing.T) {
+	path := write(t, "[listen]\naddress = '0.0.0.0:1'\n[history]\nanything = 3\n[[remote_write]]\nurl = 'http://x/'\n[collect]\ninterval = '2s'\n")
+	c, err := configure(flags{config: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	log, logs := daemon.NewLog(c.Log, &b)
+	c.reportMoved(log)
+	logs.Close()
+	if got := b.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "sections=listen,history,remote_write") {
+		t.Errorf("the log says %q", got)
+	}
+}
+
 // The exit codes and messages of the program itself.
 func TestCommandLine(t *testing.T) {
 	bin := program(t)
@@ -98,8 +116,11 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"--check-config", "--config", write(t, "nonsense = 1\n")}, 2, "nonsense"},
 		{[]string{"--no-such-flag"}, 2, "no-such-flag"},
 		{[]string{"something"}, 2, "something"},
-		{[]string{"replay"}, 2, "accepts 1 arg"},
-		{[]string{"fleet", "something"}, 2, "something"},
+		{[]string{"replay"}, 2, "ttmon-server replay"},
+		{[]string{"fleet", "--prometheus", "http://x"}, 2, "ttmon-server fleet"},
+		{[]string{"--listen", "127.0.0.1:9108"}, 2, "ttmon-server --listen"},
+		{[]string{"--listen", "off", "--check-config"}, 0, "[alloc]"},
+		{[]string{"--node-condition", "x"}, 2, "ttmon-server --node-condition"},
 	} {
 		cmd := exec.Command(bin, c.args...)
 		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())

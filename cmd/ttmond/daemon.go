@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,15 +16,12 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/alert"
-	"github.com/ttmon/ttmon/internal/alert/notify"
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/handover"
-	"github.com/ttmon/ttmon/internal/history/held"
-	"github.com/ttmon/ttmon/internal/httpguard"
-	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
+	"github.com/ttmon/ttmon/internal/stream/backlog"
 	"github.com/ttmon/ttmon/internal/unixsock"
 	"github.com/ttmon/ttmon/internal/version"
 )
@@ -30,26 +29,20 @@ import (
 // ttmond is a running daemon.
 type ttmond struct {
 	cfg       config // as it was at the start
-	memory    allowance
+	memory    memoryBudget
 	live      config // as it was last read; guarded by reloads
 	reloads   reloads
 	keeper    atomic.Bool // alloc.keeper
 	log       *slog.Logger
-	logs      *logs
+	logs      *daemon.Logs
 	ledger    *ledger.Ledger
 	server    *allocsock.Server
 	collector *background // nil in a keeper
 	begun     *start
 	api       *api.Server
-	recorder  *recorder  // the last snapshot, for scrapes
-	archive   *archive   // those before; nil: there is none
-	jobs      *jobs.Book // what jobs took; nil likewise
-	held      held.Log   // what processes held in the last hour
-	alerts    *alert.Manager
-	outbox    *notify.Outbox
-	remotes   *remotes
-	http      atomic.Pointer[httpguard.Listener] // nil: HTTP is not served
-	watcher   watcher                            // of allocators, through the kernel
+	backlog   *backlog.Backlog // events, for a ttmon-server that is away
+	instance  string           // names this process to followers
+	watcher   watcher          // of allocators, through the kernel
 	// handoverFD is a duplicate of the socket on which successors ask.
 	handoverFD int
 	// successors brings processes that take our place.
@@ -58,24 +51,24 @@ type ttmond struct {
 	keeping    atomic.Bool
 	// allocProblem is why the allocation socket is not served; nil: it is.
 	allocProblem atomic.Pointer[string]
-	bound        atomic.Pointer[string] // where HTTP is served; nil: nowhere yet
-	pause        atomic.Int64           // ns that clients waited for our takeover; 0: there was none
-	notified     atomic.Int64           // when systemd last took a message, in ns; 0: never
+	pause        atomic.Int64 // ns that clients waited for our takeover; 0: there was none
+	notified     atomic.Int64 // when systemd last took a message, in ns; 0: never
 }
 
 // run is the daemon's life. ctx ends with the signal to stop.
 func run(ctx context.Context, f flags, cfg config) error {
-	log, logs := newLog(cfg.Log, os.Stderr)
-	defer logs.close()
-	useFewCores()
-	may := newAllowance(memoryLimit("/"))
-	may.heed()
+	log, logs := daemon.NewLog(cfg.Log, os.Stderr)
+	defer logs.Close()
+	daemon.UseFewCores()
+	may := newMemoryBudget(daemon.MemoryLimit("/"))
+	may.apply()
 	cfg.Alloc.MaxBuffers = may.maxBuffers(cfg.Alloc.MaxBuffers, log)
 	begun, err := begin(cfg, log)
 	if err != nil {
 		return err
 	}
-	d := &ttmond{cfg: cfg, memory: may, log: log, logs: logs, begun: begun, ledger: begun.ledger, successors: make(chan *succession)}
+	d := &ttmond{cfg: cfg, memory: may, log: log, logs: logs, begun: begun, ledger: begun.ledger, successors: make(chan *succession), instance: rand.Text()}
+	cfg.reportMoved(log)
 	d.keeping.Store(cfg.keep)
 	d.live, d.reloads.flags = cfg, f
 	d.keeper.Store(cfg.Alloc.Keeper)
@@ -175,16 +168,16 @@ func (d *ttmond) run(ctx context.Context) error {
 		return d.stopped(life)
 	})
 	if d.collector != nil {
-		d.prepare()
+		d.backlog = backlog.New(filepath.Join(d.cfg.StateDir, "backlog"), d.log)
 		g.Go(func() error { return d.watcher.run(users) })
 		d.api = d.newAPI()
 		d.remember(users, g)
 		g.Go(func() error { return d.collector.run(users, d.server.Since) })
 		g.Go(func() error { return d.serveAPI(users) })
 		g.Go(func() error { return d.awaitAllocSocket(users) })
-		hups := hangups()
+		hups := daemon.Hangups()
 		g.Go(func() error { return d.awaitReloads(users, hups) })
-		g.Go(func() error { return trim(users) })
+		g.Go(func() error { return daemon.Trim(users) })
 	}
 	d.announce()
 	g.Go(func() error { return d.tellReady(life) })

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/proc"
 )
@@ -32,7 +31,7 @@ func (d *ttmond) health(ctx context.Context, h *api.Health) {
 	loop, socket := d.server.Loop(), d.server.Stats()
 	h.Loop, h.AllocSocket = &loop, &socket
 	h.Budgets = append(append(h.Budgets, d.server.Budgets()...), d.watcher.budgets()...)
-	h.LostLines = d.logs.lost()
+	h.LostLines = d.logs.Lost()
 	if p := d.pause.Load(); p > 0 {
 		seconds := math.Round(time.Duration(p).Seconds()*1e6) / 1e6
 		h.Pause = &seconds
@@ -46,26 +45,14 @@ func (d *ttmond) health(ctx context.Context, h *api.Health) {
 	d.checkManager(h)
 }
 
-// checkSources asks each source, and what keeps the snapshots, how long it takes.
+// checkSources asks each source how long it takes.
 func (d *ttmond) checkSources(h *api.Health) {
 	patience := 5*time.Duration(d.collector.interval.Load()) + 5*time.Second
-	addRuns(h, d.collector.collector.Runs(), time.Now(), patience)
+	for _, r := range d.collector.collector.Runs() {
+		h.AddRun(r.Name, r.Took, r.Since, time.Now(), patience)
+	}
 	if why := d.watcher.ended(); why != nil {
 		h.Problems = append(h.Problems, api.Problem{Part: "uprobe", Reason: "allocators are no longer watched: " + reason(why)})
-	}
-	if d.archive != nil {
-		d.archive.check(h, time.Now())
-	}
-}
-
-// addRuns adds how the sources of the collector are doing.
-func addRuns(h *api.Health, runs []collect.Run, now time.Time, patience time.Duration) {
-	for _, r := range runs {
-		if r.Since.IsZero() {
-			h.AddSource(r.Name, r.Took, patience, "the last time it took")
-		} else {
-			h.AddSource(r.Name, max(now.Sub(r.Since), 0), patience, "has not answered for")
-		}
 	}
 }
 

@@ -225,7 +225,7 @@ func TestStopWithABrokenConfiguration(t *testing.T) {
 	if err := i.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	h.await("the complaint", func() bool { return strings.Contains(i.log.String(), "the old one holds") })
+	h.await("the complaint", func() bool { return strings.Contains(i.log.String(), "config reload failed") })
 	h.stop()
 	if got := c.do("alloc 0 4194368 1 0"); got != "ok" {
 		t.Fatalf("report after the stop: %q", got)

@@ -4,12 +4,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"path"
 	"runtime/debug"
-	"strconv"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/budget"
 )
@@ -31,8 +26,8 @@ const (
 	leastHeap   = 48 << 20
 )
 
-// allowance is the memory that the daemon may have.
-type allowance struct {
+// memoryBudget is the memory that the daemon may have.
+type memoryBudget struct {
 	limit   int64        // of the cgroup; 0: none
 	heap    int64        // of Go's heap; 0: as much as there is
 	buffers int          // live buffers at most, whatever was configured
@@ -49,9 +44,9 @@ func shareOf(all int64) budget.Limit {
 // unlimited is the heap that is divided up where no limit is known.
 const unlimited = 1 << 30
 
-// newAllowance divides up a limit; 0 for none.
-func newAllowance(limit int64) allowance {
-	may := allowance{limit: limit, buffers: math.MaxInt}
+// newMemoryBudget divides up a limit; 0 for none.
+func newMemoryBudget(limit int64) memoryBudget {
+	may := memoryBudget{limit: limit, buffers: math.MaxInt}
 	heap := int64(unlimited)
 	if limit > 0 {
 		heap = max(int64(goShare*float64(limit)), leastHeap)
@@ -61,68 +56,19 @@ func newAllowance(limit int64) allowance {
 	return may
 }
 
-// heed makes Go heed the limit. One that was given to Go as it knows it
-// (GOMEMLIMIT) is the operator's.
-func (m allowance) heed() {
+// apply sets Go's memory limit. $GOMEMLIMIT takes precedence.
+func (m memoryBudget) apply() {
 	if m.heap > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(m.heap)
 	}
 }
 
 // maxBuffers is how many live buffers of those configured fit.
-func (m allowance) maxBuffers(configured int, log *slog.Logger) int {
+func (m memoryBudget) maxBuffers(configured int, log *slog.Logger) int {
 	if configured <= m.buffers {
 		return configured
 	}
 	log.Warn("alloc.max_buffers does not fit into the memory limit; fewer buffers are kept account of",
 		"max_buffers", configured, "fit", m.buffers, "memory_limit", m.limit)
 	return m.buffers
-}
-
-// memoryLimit is the memory that our cgroup, or one above it, or the machine has;
-// 0 if that is not known.
-func memoryLimit(root string) int64 {
-	limit := int64(math.MaxInt64)
-	if b, err := os.ReadFile(path.Join(root, "proc/self/cgroup")); err == nil {
-		for line := range strings.Lines(string(b)) {
-			limit = min(limit, cgroupLimit(root, strings.TrimSpace(line)))
-		}
-	}
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) == nil {
-		limit = min(limit, int64(uint64(info.Totalram)*uint64(info.Unit)/2)) // the workloads' is the rest
-	}
-	if limit == math.MaxInt64 {
-		return 0
-	}
-	return limit
-}
-
-// cgroupLimit is the smallest limit of a cgroup, given as a line of
-// /proc/self/cgroup, and those above it. Inside a container the path may be of a
-// place that is not mounted: then it is that of the mount itself.
-func cgroupLimit(root, line string) int64 {
-	parts := strings.SplitN(line, ":", 3)
-	limit := int64(math.MaxInt64)
-	if len(parts) != 3 {
-		return limit
-	}
-	base, file := "sys/fs/cgroup", "memory.max"
-	switch {
-	case parts[1] == "":
-	case strings.Contains(","+parts[1]+",", ",memory,"):
-		base, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-	default:
-		return limit
-	}
-	for dir := path.Clean("/" + parts[2]); ; dir = path.Dir(dir) {
-		if b, err := os.ReadFile(path.Join(root, base, dir, file)); err == nil {
-			if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil { // not "max"
-				limit = min(limit, n)
-			}
-		}
-		if dir == "/" {
-			return limit
-		}
-	}
 }

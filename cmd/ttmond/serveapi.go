@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api"
+	asker "github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -28,6 +29,9 @@ func (d *ttmond) serveAPI(ctx context.Context) error {
 	return d.api.Serve(ctx, l)
 }
 
+// elsewhere is what a caller is told who asks for the past.
+const elsewhere = "ttmond answers for the present: history, events, jobs, alerts and PromQL are ttmon-server's, at its own socket (" + asker.ServerSocket + ")"
+
 // newAPI makes the API, for all the ways to it.
 func (d *ttmond) newAPI() *api.Server {
 	root := hostfs.At(d.cfg.Root)
@@ -42,20 +46,19 @@ func (d *ttmond) newAPI() *api.Server {
 			}
 			return allocsock.DumpText(d.ledger, v, time.Now())
 		},
-		Dumps:    d.dumps,
-		Health:   d.health,
-		Reload:   d.reload,
-		Interval: func() time.Duration { return time.Duration(d.collector.interval.Load()) },
-		Place:    d.collector.collector.Numbered,
-		Stale:    d.collector.collector.Leftovers,
-		Topology: func(s *model.Snapshot) *model.Topology { return collect.Topology(root, s) },
-		Blocks:   d.findBlocks,
-		Changes:  d.watcher.follow(),
-		Memory:   d.apiMemory(),
-		Address:  d.pageAddress,
-		Version:  version.Version,
-		Beside:   d.cfg.Fleet.calls(),
-		Log:      d.log,
+		Dumps:     d.dumps,
+		Health:    d.health,
+		Reload:    d.reload,
+		Interval:  func() time.Duration { return time.Duration(d.collector.interval.Load()) },
+		Place:     d.collector.collector.Numbered,
+		Stale:     d.collector.collector.Leftovers,
+		Topology:  func(s *model.Snapshot) *model.Topology { return collect.Topology(root, s) },
+		Blocks:    d.findBlocks,
+		Changes:   d.watcher.follow(),
+		Stream:    d.streamed(),
+		Elsewhere: elsewhere,
+		Version:   version.Version,
+		Log:       d.log,
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
@@ -195,8 +196,8 @@ func (s *start) listen(c config, log *slog.Logger, files *[]handover.File) (err 
 }
 
 func listenAt(path, mode, group string) (int, error) {
-	m, _ := parseMode(mode)
-	gid, _ := lookUpGroup(group)
+	m, _ := daemon.ParseMode(mode)
+	gid, _ := daemon.LookUpGroup(group)
 	return unixsock.Listen(unixsock.Options{Path: path, Mode: m, GID: gid})
 }
 

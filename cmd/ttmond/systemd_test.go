@@ -194,7 +194,7 @@ func TestSystemd(t *testing.T) {
 	s.awaitSums(0, sums{dram: 1003})
 
 	s.must("reload", "ttmond.service")
-	s.await("the reload", func() bool { return strings.Contains(s.said(), "configuration read again") })
+	s.await("the reload", func() bool { return strings.Contains(s.said(), "config reloaded") })
 
 	s.await("the descriptor store", func() bool { return s.show("NFileDescriptorStore") != "0" })
 	before := s.main()

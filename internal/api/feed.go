@@ -25,6 +25,7 @@ type tick struct {
 	mu      sync.Mutex
 	encoded map[viewpoint][]byte
 	told    map[viewpoint]*told
+	framed  map[viewpoint][]byte
 }
 
 // Publish makes s the latest snapshot. Nobody may change it any more.

@@ -82,6 +82,7 @@ type (
 		UID    *int    `json:"uid"`
 		User   *string `json:"user"`
 		Sees   string  `json:"sees"`
+		Hiding int     `json:"hiding"` // as hidepid of /proc: 0 shows every process
 		Text   string  `json:"text"`
 	}
 	ticketAnswer struct {
@@ -100,6 +101,7 @@ type (
 		API       []string `json:"api"`
 		Calls     []string `json:"calls"`
 		Recording bool     `json:"recording"`
+		Page      string   `json:"page"` // its address; empty: it is not served here
 	}
 	alertsAnswer struct {
 		Schema string           `json:"schema"`
@@ -118,6 +120,9 @@ func calls() []described {
 		{method: "GET", path: "/v1/snapshot", help: "the latest snapshot: docs/snapshot.schema.json", answer: schemaOnly{}},
 		{method: "GET", path: "/v1/watch", help: "snapshots as they are made, as server-sent events", kind: events, params: []param{
 			{name: "interval", help: "no oftener than this: 5s"}, {name: "said", help: "1: before each snapshot an event said, with the snapshot in words"},
+		}},
+		{method: "GET", path: "/v1/stream", part: "stream", kind: "application/x-ttmon-stream", help: "for ttmon-server: numbered events after the last that it has, and snapshots, as frames of a kind and a length", params: []param{
+			{name: "log", help: "the log that after counts in"}, {name: "after", help: "number of the last event that the follower has"}, {name: "only", help: "events or snapshots"},
 		}},
 		{method: "GET", path: "/v1/said", help: "a snapshot in words, as ttmon says it", params: []param{atParam}, answer: said.Snapshot{}},
 		{method: "GET", path: "/v1/words", help: "the words for marks, missing values, sources and pools", answer: schemaOnly{}},

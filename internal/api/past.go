@@ -37,6 +37,12 @@ type Memory struct {
 
 func (s *Server) remembered(mux *http.ServeMux) {
 	m := s.opt.Memory
+	if s.opt.Elsewhere != "" {
+		for _, call := range []string{"/v1/events", "/v1/past", "/v1/past/span", "/v1/range", "/v1/jobs", "/v1/alerts", "/v1/processes/{pid}/history", "/prometheus/"} {
+			mux.HandleFunc(call, func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusGone, "%s", s.opt.Elsewhere) })
+		}
+		return
+	}
 	if m.Events != nil {
 		mux.HandleFunc("GET /v1/events", s.events)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/stream"
 )
 
 // What the API says of the daemon itself, as its clients read it.
@@ -123,6 +124,7 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 		call  string
 	}{
 		{s.opt.Topology != nil, "/v1/topology"},
+		{s.opt.Stream != nil, stream.Path},
 		{m.Events != nil, "/v1/events"},
 		{m.Past != nil, "/v1/past"},
 		{m.Range != nil, "/v1/range"},
@@ -135,8 +137,8 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	answer(w, http.StatusOK, map[string]any{
-		"name": "ttmond", "version": s.opt.Version, "api": []string{"v1"},
-		"calls": append(calls, s.opt.Beside...), "recording": s.opt.Recording,
+		"name": s.opt.Name, "version": s.opt.Version, "api": []string{"v1"},
+		"calls": append(calls, s.opt.Beside...), "recording": s.opt.Recording, "page": s.address(),
 	})
 }
 

@@ -69,8 +69,18 @@ type Options struct {
 	// empty: nowhere.
 	Address func() string
 	Version string
+	// Name is the program's; empty: ttmond.
+	Name string
 	// Beside are calls that others answer at the same address.
 	Beside []string
+	// Stream is what followers get; nil: there are none.
+	Stream *Stream
+	// Upstream is the ttmond that is followed, nil while there is none; a nil
+	// function: this process collects itself.
+	Upstream func() Upstream
+	// Elsewhere is what a caller is told who asks for what is not remembered here;
+	// empty: there is no such call.
+	Elsewhere string
 	// Recording tells that it is no host but a recording that is played.
 	Recording bool
 	Log       *slog.Logger // nil discards
@@ -93,6 +103,7 @@ type Server struct {
 	budgets    budgets
 	sessions   sessions
 	topologies topologies
+	viewers    viewers
 
 	mu       sync.Mutex
 	hiding   Hiding // as of hidingAt
@@ -106,6 +117,9 @@ func New(o Options) *Server {
 	}
 	if o.Hiding == nil {
 		o.Hiding = func() Hiding { return Hiding{GID: -1} }
+	}
+	if o.Name == "" {
+		o.Name = "ttmond"
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -124,7 +138,7 @@ func New(o Options) *Server {
 // Serve answers on l until ctx is done. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.onBehalf(s.handler()),
 		ReadHeaderTimeout: s.opt.ReadTimeout / 2,
 		ReadTimeout:       s.opt.ReadTimeout,
 		WriteTimeout:      largeTimeout, // calls set their own
@@ -229,6 +243,9 @@ func (s *Server) handler() http.Handler {
 	if s.opt.Reload != nil {
 		mux.HandleFunc("POST /v1/reload", s.reload)
 	}
+	if s.opt.Stream != nil {
+		mux.HandleFunc("GET /v1/stream", s.stream)
+	}
 	s.remembered(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -238,13 +255,13 @@ func (s *Server) handler() http.Handler {
 		fail(w, http.StatusNotFound, "there is no %s; see /v1/version", r.URL.Path)
 	})
 	heavy := s.limited(mux)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.handedOn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !light(r) {
 			heavy.ServeHTTP(w, r)
 			return
 		}
 		mux.ServeHTTP(&timed{ResponseWriter: w, limit: writeTimeout}, r)
-	})
+	}))
 }
 
 // fail answers with an error.

@@ -77,11 +77,15 @@ func (s *Server) ticket(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusTooManyRequests, "you have %d tickets that nobody has used; they end within %v", maxTickets, ticketLife)
 		return
 	}
-	address := ""
-	if s.opt.Address != nil {
-		address = s.opt.Address()
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.ticket/1", "ticket": secret, "address": s.address(), "expires_s": ticketLife.Seconds()})
+}
+
+// address is where the page is served; empty: nowhere, or by another program.
+func (s *Server) address() string {
+	if s.opt.Address == nil {
+		return ""
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.ticket/1", "ticket": secret, "address": address, "expires_s": ticketLife.Seconds()})
+	return s.opt.Address()
 }
 
 // session gives a session for a ticket, once.
@@ -129,7 +133,7 @@ func (s *sessions) known(secret string) caller {
 // me tells a viewer who it is taken for, and what that means.
 func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	who, v := callerOf(r), s.viewpoint(r)
-	out := map[string]any{"schema": "ttmon.me/1", "uid": nil, "user": nil, "sees": "all"}
+	out := map[string]any{"schema": "ttmon.me/1", "uid": nil, "user": nil, "sees": "all", "hiding": v.level}
 	if who.exists {
 		out["uid"], out["user"] = who.uid, strconv.Itoa(who.uid)
 		if u, err := user.LookupId(strconv.Itoa(who.uid)); err == nil {
@@ -161,7 +165,33 @@ func (s *Server) Handler() http.Handler {
 			fail(w, http.StatusForbidden, "nothing can be changed over TCP: use the socket")
 			return
 		}
-		who := s.sessions.known(r.Header.Get(SessionHeader))
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, s.holder(r))))
+	})
+}
+
+// holder is who has the session of a request; nobody without one.
+func (s *Server) holder(r *http.Request) caller {
+	secret := r.Header.Get(SessionHeader)
+	if s.opt.Upstream != nil {
+		if up := s.opt.Upstream(); up != nil {
+			return s.viewers.of(r.Context(), up, secret)
+		}
+	}
+	return s.sessions.known(secret)
+}
+
+// onBehalf answers calls of the Unix socket that carry a session for whom it
+// belongs to: a ttmon-server asks for its viewers so. With a session that is not
+// good they are for nobody, whoever asks.
+func (s *Server) onBehalf(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, given := r.Header[SessionHeader]; given {
+			if r.Method == http.MethodPost && r.URL.Path == "/v1/reload" {
+				fail(w, http.StatusForbidden, "nothing can be changed with a session: use the socket")
+				return
+			}
+			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, s.holder(r)))
+		}
+		h.ServeHTTP(w, r)
 	})
 }

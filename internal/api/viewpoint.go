@@ -7,13 +7,11 @@ import (
 
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/stream"
 )
 
 // Hiding is how the host's /proc hides processes from other users.
-type Hiding struct {
-	Level int // the hidepid option: 0 shows all, 1 hides what is inside, 2 and 4 hide the process
-	GID   int // members of this group see everything; -1 for none
-}
+type Hiding stream.Hiding
 
 // ParseHiding reads the options of /proc from a mountinfo file.
 func ParseHiding(mountinfo []byte) Hiding {
@@ -70,11 +68,20 @@ type caller struct {
 	gids   []int
 	pid    int
 	exists bool // the kernel told, now or when the session began
-	remote bool // over TCP
+	remote bool // over TCP, or with a session of one who is
+	// decided: another daemon has said what the caller may see.
+	decided bool
+	all     bool // everything
+	level   int  // of hiding
 }
 
 // sees tells whether the caller sees what belongs to any user.
-func (c caller) sees() bool { return c.exists && budget.Privileged(c.uid) }
+func (c caller) sees() bool {
+	if c.decided {
+		return c.all
+	}
+	return c.exists && budget.Privileged(c.uid)
+}
 
 // user is whose things the caller sees; -1 for nobody's.
 func (c caller) user() int {
@@ -88,6 +95,9 @@ func (c caller) user() int {
 func (c caller) owns(uid int) bool { return c.sees() || c.exists && c.uid == uid }
 
 func (h Hiding) viewpoint(c caller) viewpoint {
+	if c.decided {
+		h = Hiding{Level: c.level, GID: -1}
+	}
 	if h.Level == 0 || c.exists && c.uid == 0 || h.GID >= 0 && slices.Contains(c.gids, h.GID) {
 		return viewpoint{}
 	}

@@ -86,7 +86,9 @@ func alerting(t *testing.T, h *sim.Host, r http.Handler, rules string) *daemon {
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return startDaemon(t, h, "--config", config)
+	d := startDaemon(t, h, "--config", config)
+	d.startServer("--config", config)
+	return d
 }
 
 // A chip hangs: one message. It comes back: another. Nothing else.

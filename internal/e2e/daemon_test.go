@@ -33,7 +33,7 @@ func startDaemon(t *testing.T, h *sim.Host, args ...string) *daemon {
 	}
 	d := &daemon{t: t, host: h, api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc")}
 	cmd := h.Command(context.Background(), filepath.Join(bin, "ttmond"), // t.Context ends before it may
-		append([]string{"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"), "--listen", "off"}, args...)...)
+		append([]string{"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "ttmond")}, args...)...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
@@ -53,6 +53,26 @@ func startDaemon(t *testing.T, h *sim.Host, args ...string) *daemon {
 			t.Fatalf("ttmond is not there:\n%s", log.String())
 		}
 	}
+}
+
+// startServer runs the real ttmon-server beside a ttmond until the test ends.
+func (d *daemon) startServer(args ...string) {
+	d.t.Helper()
+	dir := filepath.Dir(d.api)
+	cmd := d.host.Command(context.Background(), filepath.Join(bin, "ttmon-server"), append([]string{
+		"--daemon", d.api, "--socket", filepath.Join(dir, "server.sock"), "--state-dir", filepath.Join(dir, "state"), "--listen", "off",
+	}, args...)...)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			d.t.Errorf("ttmon-server: %v\n%s", err, log.String())
+		}
+	})
 }
 
 // until asks the daemon as a user until something holds.

@@ -58,6 +58,7 @@ func (d *daemon) followers() int {
 func watchingDaemon(t *testing.T, h *sim.Host) *daemon {
 	t.Helper()
 	d := startDaemon(t, h, "--config", watchingFromTheStart(t))
+	d.startServer()
 	if w := d.health().Uprobe; w.State != "on" {
 		t.Skipf("ttmond may not watch through the kernel: %s", w.Reason)
 	}

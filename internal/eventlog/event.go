@@ -22,6 +22,14 @@ type Event struct {
 	Bounds map[string]map[string]string `json:"bounds,omitempty"`
 	// Volatile: the log could not be written; a crash forgets the event.
 	Volatile bool `json:"volatile,omitempty"`
+	// From is where the event was taken from; nil: it was found here.
+	From *Origin `json:"from,omitempty"`
+}
+
+// Origin is an event's place in the log of another daemon.
+type Origin struct {
+	Log string `json:"log"`
+	Seq uint64 `json:"seq"`
 }
 
 // Levels.

@@ -33,22 +33,48 @@ type Log struct {
 	size   int64
 	torn   bool // the file may end in the middle of a line
 	next   uint64
-	recent []Event       // the last ones, in order
-	more   chan struct{} // closed when there are more
+	origin Origin // of the last event that has one
+	// first is the oldest event that is kept, here the oldest one of the current
+	// file; 0: there is none.
+	first, here uint64
+	maxRecent   int
+	recent      []Event       // the last ones, in order
+	more        chan struct{} // closed when there are more
+}
+
+// Sizes bound a log.
+type Sizes struct {
+	File   int64 // bytes of a file on disk; there are two
+	Recent int   // events in memory
 }
 
 // Open opens the log below dir. It always returns a Log: with an error, it is
 // one that keeps events in memory and tries the disk again.
-func Open(dir string) (*Log, error) {
-	l := &Log{dir: dir, maxFile: defaultFile, next: 1, more: make(chan struct{})}
+func Open(dir string) (*Log, error) { return OpenSized(dir, Sizes{defaultFile, maxRecent}) }
+
+// OpenSized opens a log with other bounds.
+func OpenSized(dir string, s Sizes) (*Log, error) {
+	l := &Log{dir: dir, maxFile: s.File, maxRecent: s.Recent, next: 1, more: make(chan struct{})}
 	for _, file := range l.files() {
+		l.here = 0
 		_ = scan(file, func(e *Event) bool {
 			l.next = max(l.next, e.Seq+1)
+			l.begin(e.Seq)
 			l.keep(*e)
 			return true
 		})
 	}
 	return l, l.open()
+}
+
+// begin notes the oldest event that is kept, and that of the current file.
+func (l *Log) begin(seq uint64) {
+	if l.first == 0 {
+		l.first = seq
+	}
+	if l.here == 0 {
+		l.here = seq
+	}
 }
 
 // open makes the file ready for writing.
@@ -126,6 +152,7 @@ func (l *Log) Append(events ...Event) error {
 		l.next++
 	}
 	err := l.store(events)
+	l.begin(events[0].Seq)
 	for _, e := range events {
 		e.Volatile = err != nil
 		l.keep(e)
@@ -136,8 +163,11 @@ func (l *Log) Append(events ...Event) error {
 }
 
 func (l *Log) keep(e Event) {
-	if len(l.recent) >= maxRecent {
-		l.recent = append(l.recent[:0], l.recent[maxRecent/4:]...)
+	if e.From != nil {
+		l.origin = *e.From
+	}
+	if len(l.recent) >= l.maxRecent {
+		l.recent = append(l.recent[:0], l.recent[l.maxRecent/4:]...)
 	}
 	l.recent = append(l.recent, e)
 }
@@ -187,6 +217,7 @@ func (l *Log) rotate() error {
 	if err := os.Rename(filepath.Join(l.dir, current), filepath.Join(l.dir, previous)); err != nil {
 		return fmt.Errorf("rotating the event log: %w", err)
 	}
+	l.first, l.here = l.here, 0
 	return l.open()
 }
 
@@ -195,6 +226,25 @@ func (l *Log) Last() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next - 1
+}
+
+// First is the number of the oldest event that is kept; Last()+1 where there is
+// none.
+func (l *Log) First() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.first == 0 {
+		return l.next
+	}
+	return l.first
+}
+
+// Origin is that of the last event taken from another log; the zero Origin where
+// there is none.
+func (l *Log) Origin() Origin {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.origin
 }
 
 // More is closed when there is an event after those that are there now.

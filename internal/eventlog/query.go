@@ -72,3 +72,25 @@ func (l *Log) reaching(q *Query) (recent []Event, first uint64, files []*os.File
 	}
 	return recent, first, files
 }
+
+// Range returns up to n events after a number, oldest first.
+func (l *Log) Range(after uint64, n int) (found []Event) {
+	recent, first, files := l.reaching(&Query{After: after})
+	for _, file := range files {
+		_ = scan(file, func(e *Event) bool {
+			if len(found) >= n || e.Seq >= first {
+				return false
+			}
+			if e.Seq > after {
+				found = append(found, *e)
+			}
+			return true
+		})
+	}
+	for i := range recent {
+		if len(found) < n && recent[i].Seq > after {
+			found = append(found, recent[i])
+		}
+	}
+	return found
+}

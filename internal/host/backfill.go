@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 )
 
-// What a screen starts with of ttmond's history.
+// What a screen starts with of ttmon-server's history.
 const (
 	backfillSpan    = 30 * time.Minute
 	backfillStep    = 5 * time.Second
@@ -25,11 +25,11 @@ type remembered struct {
 	bound model.Bound
 }
 
-// Backfill is a store with what the daemon remembers of the last half hour,
+// Backfill is a store with what ttmon-server remembers of the last half hour,
 // or nil if there is none: the charts begin with it instead of empty. first
 // are the gauges that are asked for before all others.
 func (h *Host) Backfill(first []string) *history.Store {
-	path := h.Socket()
+	path := h.Server()
 	if path == "" {
 		return nil
 	}
@@ -128,11 +128,11 @@ func inOrder(set *gauge.Set, first []string) (list []*gauge.Gauge) {
 	return list
 }
 
-// Past asks the daemon for a snapshot of another time.
+// Past asks ttmon-server for a snapshot of another time.
 func (h *Host) Past(ctx context.Context, at time.Time) (*model.Snapshot, error) {
-	path := h.Socket()
+	path := h.Server()
 	if path == "" {
-		return nil, ErrNoDaemon
+		return nil, ErrNoServer
 	}
 	c := client.New(path)
 	defer c.Close()
@@ -141,22 +141,22 @@ func (h *Host) Past(ctx context.Context, at time.Time) (*model.Snapshot, error) 
 	return c.Past(ctx, at)
 }
 
-// ErrNoDaemon is the error of a question about the past where no ttmond runs.
-var ErrNoDaemon = errors.New("no ttmond runs here, and only ttmond keeps the past: systemctl start ttmond")
+// ErrNoServer is the error of a question about the past where no ttmon-server runs.
+var ErrNoServer = errors.New("no ttmon-server runs here, and only ttmon-server keeps the past: systemctl start ttmon-server, or ttmon-server as yourself")
 
-// Daemon is the client of a ttmond, without which a command can do nothing;
-// without is the error that says so.
-func Daemon(o Options, without error) (*client.Client, error) {
+// Remembering is the client of the ttmon-server, which remembers, and without which
+// a command about the past can do nothing.
+func Remembering(o Options) (*client.Client, error) {
 	if o.Direct {
-		return nil, exit.Usage("--direct: this is asked of a ttmond")
+		return nil, exit.Usage("--direct: this is asked of a ttmon-server")
 	}
 	h, err := Open(o)
 	if err != nil {
 		return nil, err
 	}
-	path := h.Socket()
+	path := h.Server()
 	if path == "" {
-		return nil, exit.With(exit.Unsupported, "%w", without)
+		return nil, exit.With(exit.Unsupported, "%w", ErrNoServer)
 	}
 	return client.New(path), nil
 }

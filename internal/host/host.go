@@ -23,6 +23,8 @@ import (
 const (
 	// socketVar is the variable that names the socket of a ttmond.
 	socketVar = "TTMON_SOCKET"
+	// serverVar is the variable that names the socket of a ttmon-server.
+	serverVar = "TTMON_SERVER_SOCKET"
 	// timeoutVar is the variable that says how long devices, processes and a
 	// ttmond may take to answer, for machines on which everything is slow.
 	timeoutVar = "TTMON_PATIENCE"
@@ -69,7 +71,8 @@ func (o Options) Files() (hostfs.Root, error) {
 // none. It follows a daemon that stops and starts.
 type Host struct {
 	Root    hostfs.Root
-	Sockets []string      // that may be there; none: read directly
+	Sockets []string      // of ttmond's that may be there; none: read directly
+	Servers []string      // of ttmon-server's; none: it is not asked
 	Named   bool          // the user named the daemon: no other source is used
 	Timeout time.Duration // that the user set; 0: the usual
 
@@ -77,6 +80,7 @@ type Host struct {
 	instead   Source
 	client    *client.Client
 	retry     time.Time // not before, after a failure
+	alerts    alertSource
 	direct    *collect.Collector
 }
 
@@ -104,8 +108,13 @@ func Open(o Options) (*Host, error) {
 		return nil, exit.Usage("--daemon and --direct cannot be used together")
 	case named != "":
 		h.Sockets, h.Named = []string{named}, true
+		h.Servers = client.ServerPaths(named, "")
 	case !o.Direct && o.Root == "":
 		h.Sockets = client.SocketPaths(o.Getenv("XDG_RUNTIME_DIR"))
+		h.Servers = client.ServerPaths("", o.Getenv("XDG_RUNTIME_DIR"))
+	}
+	if path := o.Getenv(serverVar); path != "" && len(h.Servers) > 0 {
+		h.Servers = []string{path}
 	}
 	return h, nil
 }
@@ -149,6 +158,9 @@ func (h *Host) Ask(ctx context.Context) (*model.Snapshot, error) {
 	case now.Sub(s.Time) > daemonStale && !h.Named:
 		err = fmt.Errorf("the ttmond at %s has made no snapshot for %s", h.client.Path(), now.Sub(s.Time).Round(time.Second))
 	default:
+		if s.Alerts == nil {
+			s.Alerts = h.alerts.ask(ctx, h.Server(), h.client.Path())
+		}
 		return s, nil
 	}
 	h.client.Close()
@@ -198,6 +210,17 @@ func (h *Host) Socket() string {
 	return ""
 }
 
+// Server is the socket of the ttmon-server. Where there is none, it is ttmond's: one
+// of an older release keeps the past itself, and a newer one says who does.
+func (h *Host) Server() string {
+	for _, path := range h.Servers {
+		if st, err := os.Stat(path); err == nil && st.Mode().Type() == os.ModeSocket {
+			return path
+		}
+	}
+	return h.Socket()
+}
+
 // Close gives back what is open.
 func (h *Host) Close() {
 	if h.client != nil {
@@ -206,6 +229,7 @@ func (h *Host) Close() {
 	if h.direct != nil {
 		h.direct.Close()
 	}
+	h.alerts.close()
 }
 
 // Buffers asks the daemon for the live buffers of a process. The screens call

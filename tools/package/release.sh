@@ -6,12 +6,14 @@ archive() { # ARCH
   case $1 in amd64) triplet=x86_64-linux-gnu ;; arm64) triplet=aarch64-linux-gnu ;; esac
   tree=$dist/.archive/$name
   mkdir -p "$tree"
-  cp -a "$stage"/ttmon/usr/. "$stage"/ttmon-sim/usr/. "$stage"/ttmond/usr/. "$tree/"
+  cp -a "$stage"/ttmon/usr/. "$stage"/ttmon-sim/usr/. "$stage"/ttmond/usr/. "$stage"/ttmon-server/usr/. "$tree/"
   mkdir -p "$tree/lib" "$tree/share/ttmon/systemd"
   cp -a "$stage/libttmon1/usr/lib/$triplet/." "$stage/libttmon-dev/usr/lib/$triplet/libttmon.so" "$tree/lib/"
   cp -a "$stage/libttmon-dev/usr/include" "$tree/include"
   cp -a "$stage/ttmond/lib/systemd/system/." "$tree/share/ttmon/systemd/"
+  cp -a "$stage/ttmon-server/lib/systemd/system/." "$tree/share/ttmon/systemd/"
   cp -a "$stage/ttmond.toml" "$tree/share/ttmon/ttmond.toml"
+  cp -a "$stage/ttmon-server.toml" "$tree/share/ttmon/ttmon-server.toml"
   mv "$tree/share/zsh/vendor-completions" "$tree/share/zsh/site-functions"
   rm -rf "$tree/share/lintian" "$tree/share/doc"
   mkdir -p "$tree/share/doc/ttmon"
@@ -23,18 +25,20 @@ archive() { # ARCH
   VERSION=$version "$helper" sbom "$dist/.bin/$1"/* >"$dist/$name.cdx.json"
 }
 
-# The container image: two programs, and where the host and their state go.
+# The container image: three programs, and where the host and their state go.
 image() {
   local arch tree trees=()
   for arch in $arches; do
     tree=$dist/.image/$arch
     put 755 "$dist/.bin/$arch/ttmon" "$tree/usr/bin/ttmon"
     put 755 "$dist/.bin/$arch/ttmond" "$tree/usr/bin/ttmond"
-    printf 'root:x:0:0:root:/:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n' | put_text "$tree/etc/passwd"
-    printf 'root:x:0:\nnogroup:x:65534:\n' | put_text "$tree/etc/group"
+    put 755 "$dist/.bin/$arch/ttmon-server" "$tree/usr/bin/ttmon-server"
+    printf 'root:x:0:0:root:/:/usr/sbin/nologin\nttmon:x:65532:65532:ttmon server:/:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n' | put_text "$tree/etc/passwd"
+    printf 'root:x:0:\nttmon:x:65532:\nnogroup:x:65534:\n' | put_text "$tree/etc/group"
     put 644 LICENSE "$tree/usr/share/doc/ttmon/LICENSE"
     "$helper" licences "$tree"/usr/bin/* | put_text "$tree/usr/share/doc/ttmon/third-party-licences"
-    mkdir -p "$tree/host" "$tree/run/ttmon" "$tree/var/lib/ttmon" "$tree/tmp"
+    mkdir -p "$tree/host" "$tree/run/ttmon" "$tree/var/lib/ttmon" "$tree/run/ttmon-server" "$tree/var/lib/ttmon-server" "$tree/tmp"
+    chmod 1777 "$tree/run/ttmon-server" "$tree/var/lib/ttmon-server"
     chmod 1777 "$tree/tmp"
     trees+=("$arch=$tree")
   done

@@ -65,6 +65,16 @@ func (h *Health) AddSource(name string, took, limit time.Duration, doing string)
 	}
 }
 
+// AddRun adds how a source of the collector is doing: it took so long, or is at
+// work since a time.
+func (h *Health) AddRun(name string, took time.Duration, since, now time.Time, limit time.Duration) {
+	if since.IsZero() {
+		h.AddSource(name, took, limit, "the last time it took")
+	} else {
+		h.AddSource(name, max(now.Sub(since), 0), limit, "has not answered for")
+	}
+}
+
 // Watch is how the watching of allocators through the kernel is doing.
 type Watch struct {
 	State     string         `json:"state"`            // "on", "off" or "unavailable"

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -31,6 +32,22 @@ func SocketPaths(runtimeDir string) []string {
 	paths := []string{systemSocket}
 	if runtimeDir != "" {
 		paths = append(paths, runtimeDir+"/ttmon/ttmond.sock")
+	}
+	return paths
+}
+
+// ServerSocket is where a ttmon-server listens that is not told another place.
+const ServerSocket = "/run/ttmon-server/server.sock"
+
+// ServerPaths lists where a ttmon-server may listen, best first: beside the
+// ttmond at daemon, where one was named, or the system's, then the user's own.
+func ServerPaths(daemon, runtimeDir string) []string {
+	if daemon != "" {
+		return []string{filepath.Join(filepath.Dir(daemon), "server.sock")}
+	}
+	paths := []string{ServerSocket}
+	if runtimeDir != "" {
+		paths = append(paths, runtimeDir+"/ttmon/server.sock")
 	}
 	return paths
 }
@@ -125,6 +142,8 @@ func (c *Client) get(ctx context.Context, target string) ([]byte, error) {
 		return nil, fmt.Errorf("asking the ttmond at %s: %w", c.path, err)
 	case status == 404:
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, reason(body))
+	case status == 410:
+		return nil, fmt.Errorf("%w: %s", ErrElsewhere, reason(body))
 	case status != 200:
 		return nil, fmt.Errorf("the ttmond at %s answers %d: %s", c.path, status, reason(body))
 	}

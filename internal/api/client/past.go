@@ -86,6 +86,35 @@ func (c *Client) Past(ctx context.Context, at time.Time) (*model.Snapshot, error
 	return s, nil
 }
 
+// Alerts asks which alerts fire.
+func (c *Client) Alerts(ctx context.Context) ([]model.Alert, error) {
+	body, err := c.get(ctx, "/v1/alerts")
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Alerts []struct {
+			Labels, Annotations map[string]string
+			State               string
+			ActiveAt            time.Time
+			Silenced            bool
+		}
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("reading the alerts of the ttmon-server at %s: %w", c.path, err)
+	}
+	var list []model.Alert
+	for _, a := range answer.Alerts {
+		if a.State == "firing" {
+			list = append(list, model.Alert{
+				Name: a.Labels["alertname"], Severity: a.Labels["severity"], Summary: a.Annotations["summary"], BusID: a.Labels["pci"],
+				Since: a.ActiveAt, Silenced: a.Silenced,
+			})
+		}
+	}
+	return list, nil
+}
+
 // Series is a line of numbers with its labels.
 type Series struct {
 	Labels map[string]string `json:"metric"`

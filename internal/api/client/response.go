@@ -12,6 +12,9 @@ import (
 // ErrNotFound is the error of asking for what the daemon does not know.
 var ErrNotFound = errors.New("not known to ttmond")
 
+// ErrElsewhere is the error of asking ttmond for what ttmon-server keeps.
+var ErrElsewhere = errors.New("no ttmon-server runs here (systemctl start ttmon-server)")
+
 // Limits that no answer of ttmond comes near.
 const (
 	maxBody    = 256 << 20

@@ -19,6 +19,8 @@ func (c *Client) Ticket(ctx context.Context) (t Ticket, err error) {
 	switch {
 	case err != nil:
 		return t, fmt.Errorf("asking the ttmond at %s: %w", c.path, err)
+	case status == 403:
+		return t, fmt.Errorf("%w: %s", ErrForbidden, reason(body))
 	case status == 404 || status == 405:
 		return t, fmt.Errorf("the ttmond at %s is too old: it serves no page", c.path)
 	case status != 200:
@@ -28,4 +30,17 @@ func (c *Client) Ticket(ctx context.Context) (t Ticket, err error) {
 		return t, fmt.Errorf("reading the answer of the ttmond at %s: %w", c.path, err)
 	}
 	return t, nil
+}
+
+// Page asks for the address of the page; empty: it is not served here.
+func (c *Client) Page(ctx context.Context) (string, error) {
+	body, err := c.get(ctx, "/v1/version")
+	if err != nil {
+		return "", err
+	}
+	var answer struct{ Page string }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return "", fmt.Errorf("reading the answer of the server at %s: %w", c.path, err)
+	}
+	return answer.Page, nil
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -44,7 +45,7 @@ type loop struct {
 	dir    string
 	host   *sim.Host
 	load   *churn
-	log    bytes.Buffer
+	logs   [2]bytes.Buffer   // of ttmond and ttmon-server
 	events map[uint64]string // that were answered
 	result Result
 }
@@ -80,31 +81,36 @@ func Loop(ctx context.Context, o Options) (Result, error) {
 		err = l.check(ctx)
 	}
 	if err != nil {
-		err = fmt.Errorf("%w\nlog of ttmond:\n%s", err, l.log.String())
+		err = fmt.Errorf("%w\nlog of both:\n%s", err, l.logs[0].String()+l.logs[1].String())
 	}
 	return l.result, err
 }
 
-// daemon is a ttmond that runs.
-type daemon struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
-	err   error // of its end, once it has ended
+// daemons are a ttmond and the ttmon-server that follows it.
+type daemons struct {
+	cmds  []*exec.Cmd
+	ended chan struct{} // closed when both have ended
+	first chan struct{} // closed when one has
+	err   error         // of the end, once both have ended
 }
 
-// start starts ttmond and waits until it answers, also from its history.
-func (l *loop) start(ctx context.Context) (*daemon, error) {
-	cmd := l.host.Command(context.Background(), filepath.Join(l.opt.Bin, "ttmond"), "--config", filepath.Join(l.dir, "ttmond.toml"), "--socket", l.socket(),
-		"--alloc-socket", filepath.Join(l.dir, "alloc"), "--state-dir", filepath.Join(l.dir, "state"), "--listen", "off", "--no-uprobe")
-	cmd.Stderr = &l.log
-	if err := cmd.Start(); err != nil {
-		return nil, err
+// start starts both and waits until the server answers, also from its history.
+func (l *loop) start(ctx context.Context) (*daemons, error) {
+	d := &daemons{ended: make(chan struct{}), first: make(chan struct{})}
+	config, daemon := filepath.Join(l.dir, "ttmond.toml"), filepath.Join(l.dir, "ttmond")
+	for i, line := range [][]string{
+		{"ttmond", "--config", config, "--socket", daemon, "--alloc-socket", filepath.Join(l.dir, "alloc"), "--state-dir", filepath.Join(l.dir, "backlog"), "--no-uprobe"},
+		{"ttmon-server", "--config", config, "--daemon", daemon, "--socket", l.socket(), "--state-dir", filepath.Join(l.dir, "state"), "--listen", "off"},
+	} {
+		cmd := l.host.Command(context.Background(), filepath.Join(l.opt.Bin, line[0]), line[1:]...)
+		cmd.Stderr = &l.logs[i]
+		if err := cmd.Start(); err != nil {
+			d.wait()
+			return nil, errors.Join(err, d.kill())
+		}
+		d.cmds = append(d.cmds, cmd)
 	}
-	d := &daemon{cmd: cmd, ended: make(chan struct{})}
-	go func() {
-		defer close(d.ended)
-		d.err = cmd.Wait()
-	}()
+	d.wait()
 	var noHistory, noSnapshot error
 	err := l.until(ctx, d, func() bool {
 		_, noHistory = l.samples(ctx)
@@ -112,22 +118,43 @@ func (l *loop) start(ctx context.Context) (*daemon, error) {
 		return noHistory == nil && noSnapshot == nil
 	})
 	if err != nil {
-		_ = cmd.Process.Signal(syscall.SIGQUIT) // where it is goes into the log
+		for _, cmd := range d.cmds {
+			_ = cmd.Process.Signal(syscall.SIGQUIT) // where it is goes into the log
+		}
 		<-d.ended
 		err = errors.Join(err, noHistory, noSnapshot)
 	}
 	return d, err
 }
 
+// wait waits for the end of both, in the background.
+func (d *daemons) wait() {
+	var all sync.WaitGroup
+	once := sync.OnceFunc(func() { close(d.first) })
+	errs := make([]error, len(d.cmds))
+	for i, cmd := range d.cmds {
+		all.Go(func() {
+			errs[i] = cmd.Wait()
+			once()
+		})
+	}
+	go func() {
+		all.Wait()
+		d.err = errors.Join(errs...)
+		close(d.ended)
+	}()
+}
+
+// socket is the server's.
 func (l *loop) socket() string { return filepath.Join(l.dir, "api") }
 
 // until waits for something, for minutes if need be: the host is simulated on
-// the machine that is overloaded. A ttmond that has ended is not waited for.
-func (l *loop) until(ctx context.Context, d *daemon, holds func() bool) error {
+// the machine that is overloaded. One that has ended is not waited for.
+func (l *loop) until(ctx context.Context, d *daemons, holds func() bool) error {
 	for limit := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		select {
-		case <-d.ended:
-			return fmt.Errorf("ttmond has ended: %w", d.err)
+		case <-d.first:
+			return errors.New("ttmond or ttmon-server has ended")
 		default:
 		}
 		if time.Now().After(limit) || ctx.Err() != nil {
@@ -137,7 +164,7 @@ func (l *loop) until(ctx context.Context, d *daemon, holds func() bool) error {
 	return nil
 }
 
-// round is one life of ttmond, and the look at what the next one knows of it.
+// round is one life of both, and the look at what the next one knows of it.
 func (l *loop) round(ctx context.Context) error {
 	d, err := l.start(ctx)
 	if err != nil {
@@ -173,9 +200,11 @@ func (l *loop) round(ctx context.Context) error {
 	return errors.Join(err, d.kill())
 }
 
-// kill ends a ttmond as nothing can be done about.
-func (d *daemon) kill() error {
-	err := d.cmd.Process.Signal(syscall.SIGKILL)
+// kill ends both as nothing can be done about.
+func (d *daemons) kill() (err error) {
+	for _, cmd := range d.cmds {
+		err = errors.Join(err, cmd.Process.Signal(syscall.SIGKILL))
+	}
 	<-d.ended
 	return err
 }

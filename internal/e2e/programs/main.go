@@ -17,7 +17,7 @@ const PatienceVar = "TTMON_PATIENCE"
 // commands, and ends the program. It is for a TestMain.
 func Main(o hermetic.Options, run func(bin string) (code int)) {
 	hermetic.Enter(o)
-	bin, err := Build(false, "ttmon", "ttmon-sim", "ttmond")
+	bin, err := Build(false, "ttmon", "ttmon-sim", "ttmond", "ttmon-server")
 	if err == nil {
 		err = os.Setenv(PatienceVar, "20s")
 	}

@@ -69,11 +69,11 @@ func (c *cluster) background(args ...string) {
 func start(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{machine.Boot(t, "fuse3", "munge", "slurm-wlm"), t}
-	bin, err := programs.Build(false, "ttmon", "ttmond", "ttmon-sim")
+	bin, err := programs.Build(false, "ttmon", "ttmond", "ttmon-server", "ttmon-sim")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"ttmon", "ttmond", "ttmon-sim"} {
+	for _, name := range []string{"ttmon", "ttmond", "ttmon-server", "ttmon-sim"} {
 		c.Copy(filepath.Join(bin, name), "/usr/bin/"+name)
 	}
 	root, err := ttnn.Repository()
@@ -97,7 +97,8 @@ func start(t *testing.T) *cluster {
 	c.Run(c.in("sh", "-c", "mkdir -p /run/munge /var/run/munge; chown munge /run/munge; exec setpriv --reuid munge --regid munge --clear-groups munged")...)
 	c.background(c.in("slurmctld", "-D")...)
 	c.background(c.in("slurmd", "-D", "-N", "node1")...)
-	c.background(c.in("ttmond", "--listen", "off", "--alloc-socket", "/run/alloc.sock")...)
+	c.background(c.in("ttmond", "--alloc-socket", "/run/alloc.sock")...)
+	c.background(c.in("ttmon-server", "--listen", "off")...)
 	c.Await("Slurm", func() bool {
 		out, _ := c.Try(c.in("sinfo", "-h", "-o", "%T")...)
 		return out == "idle"

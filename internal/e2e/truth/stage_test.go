@@ -325,7 +325,7 @@ func (s *stage) daemonWith(flags ...string) *daemon {
 	}
 	d := &daemon{api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc"), log: filepath.Join(dir, "log")}
 	d.args = append([]string{
-		"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"), "--listen", "off",
+		"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"),
 	}, flags...)
 	s.begin(d)
 	return d

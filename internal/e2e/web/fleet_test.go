@@ -114,7 +114,7 @@ func TestFleet(t *testing.T) {
 	b.fitsWidth("/fleet")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(bin, "ttmond"), "fleet", "--prometheus", "http://127.0.0.1:1", "--listen", "0.0.0.0:0").CombinedOutput()
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "ttmon-server"), "fleet", "--prometheus", "http://127.0.0.1:1", "--listen", "0.0.0.0:0").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "nothing guards it") {
 		t.Errorf("an address that everybody reaches, without a guard: %v, %s", err, out)
 	}

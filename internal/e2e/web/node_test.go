@@ -23,8 +23,10 @@ type node struct {
 	dir        string
 	url        string // of the page, without a slash at the end
 	api, alloc string
-	cmd        *exec.Cmd
+	cmd        *exec.Cmd // ttmond
 	log        bytes.Buffer
+	server     *exec.Cmd
+	serverLog  bytes.Buffer
 	args       []string
 }
 
@@ -57,15 +59,20 @@ func newNode(t testing.TB, o sim.Options, args ...string) *node {
 	return n
 }
 
-// start runs ttmond, and finds out where it serves the page.
+// start runs ttmond and ttmon-server, and finds out where the page is served.
 func (n *node) start(listen string) {
 	n.Helper()
 	n.cmd = n.host.Command(context.Background(), filepath.Join(bin, "ttmond"), append([]string{
-		"--socket", n.api, "--alloc-socket", n.alloc, "--state-dir", filepath.Join(n.dir, "state"), "--listen", listen,
+		"--socket", n.api, "--alloc-socket", n.alloc, "--state-dir", filepath.Join(n.dir, "ttmond"),
 	}, n.args...)...)
-	n.cmd.Stderr = &n.log
-	if err := n.cmd.Start(); err != nil {
-		n.Fatal(err)
+	n.server = n.host.Command(context.Background(), filepath.Join(bin, "ttmon-server"), append([]string{
+		"--daemon", n.api, "--socket", filepath.Join(n.dir, "server.sock"), "--state-dir", filepath.Join(n.dir, "state"), "--listen", listen,
+	}, n.args...)...)
+	n.cmd.Stderr, n.server.Stderr = &n.log, &n.serverLog
+	for _, cmd := range []*exec.Cmd{n.cmd, n.server} {
+		if err := cmd.Start(); err != nil {
+			n.Fatal(err)
+		}
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		if address, code := n.ttmon("web", "--public", "--daemon", n.api); code == 0 {
@@ -73,7 +80,7 @@ func (n *node) start(listen string) {
 			return
 		}
 		if time.Now().After(end) {
-			n.Fatalf("ttmond serves no page:\n%s", n.log.String())
+			n.Fatalf("no page is served:\n%s%s", n.log.String(), n.serverLog.String())
 		}
 	}
 }
@@ -82,11 +89,13 @@ func (n *node) stop() {
 	if n.cmd == nil {
 		return
 	}
-	n.cmd.Process.Signal(syscall.SIGTERM)
-	if err := n.cmd.Wait(); err != nil {
-		n.Errorf("ttmond: %v\n%s", err, n.log.String())
+	for _, cmd := range []*exec.Cmd{n.server, n.cmd} {
+		cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			n.Errorf("%s: %v\n%s%s", cmd.Path, err, n.log.String(), n.serverLog.String())
+		}
 	}
-	n.cmd = nil
+	n.cmd, n.server = nil, nil
 }
 
 // ttmon runs ttmon on the host.

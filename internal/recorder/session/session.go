@@ -159,15 +159,19 @@ func (s *Session) look(ctx context.Context, h *host.Host) {
 	}
 }
 
-// daemonView is what only a ttmond knows.
+// daemonView is what only ttmond and ttmon-server know.
 type daemonView struct {
 	client *client.Client
+	server *client.Client
 	after  uint64
 	since  time.Time
 	next   time.Time
 }
 
 func (d *daemonView) close() {
+	if d.server != nil {
+		d.server.Close()
+	}
 	if d.client != nil {
 		d.client.Close()
 	}
@@ -191,8 +195,11 @@ func (d *daemonView) ask(ctx context.Context, h *host.Host, x *seen, s *Session)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	// Where it keeps none, or is busy, what the snapshots tell remains.
-	if list, err := d.client.Events(ctx, eventlog.Query{After: d.after, Since: d.since}); err == nil {
+	if d.server == nil || d.server.Path() != h.Server() {
+		d.server = client.New(h.Server())
+	}
+	// Where none are kept, or ttmon-server is busy, what the snapshots tell remains.
+	if list, err := d.server.Events(ctx, eventlog.Query{After: d.after, Since: d.since}); err == nil {
 		for i := range list {
 			d.after = list[i].Seq
 		}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// attackVar says that this program is an attacker, and which.
+const attackVar = "TTMON_SERVER_ATTACK"
+
+func init() {
+	attack := map[string]func(place) error{"queries": attackQueries, "half-open": attackHalfOpen}[os.Getenv(attackVar)]
+	if attack == nil {
+		return
+	}
+	if err := attack(place{api: os.Getenv("ATTACK_API"), http: os.Getenv("ATTACK_HTTP")}); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// place is where the server that is attacked is.
+type place struct {
+	api  string
+	http string // address; empty: none is served
+}
+
+// ready says that the attack is under way.
+func ready() { fmt.Println("ready") }
+
+// play runs an attack as another user until the test ends, and returns when it is
+// under way.
+func (h *host) play(uid uint32, attack, address string) {
+	h.t.Helper()
+	exe, err := os.Open("/proc/self/exe")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer exe.Close()
+	cmd := exec.Command("/proc/self/fd/3")
+	cmd.ExtraFiles = []*os.File{exe}
+	cmd.Dir = "/"
+	cmd.Env = []string{attackVar + "=" + attack, "ATTACK_API=" + h.server, "ATTACK_HTTP=" + address, "GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		h.t.Skipf("processes of other users cannot be started here: %v", err)
+	}
+	h.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+		h.t.Fatalf("the attack %s did not begin: %v", attack, err)
+	}
+}
+
+// bombs are queries that took all memory, or all of the time, of a daemon that
+// evaluated them.
+var bombs = []string{
+	`sum_over_time(vector(1)[100y:1ms])`,
+	`sum_over_time(vector(1)[1y:1ms])`,
+	strings.Repeat(`label_replace(`, 14) + `vector(1),"a","xxxxxxxx","","")` + strings.Repeat(`,"a","$1$1$1$1","a","(.*)")`, 13),
+	strings.Repeat(`label_join(`, 12) + `vector(1),"a","xxxxxxxx","a")` + strings.Repeat(`,"a","","a","a","a","a")`, 11),
+	`{__name__=~"((a{100}){100}){100}"}`,
+	`quantile_over_time(0.5, vector(1)[1d:100ms])`,
+	`sum_over_time(sum_over_time({__name__=~".+"}[5m:1s])[1h:1s])`,
+	`{__name__=~".+"}[1y]`,
+	`count by (__name__) ({__name__=~".+"})`,
+}
+
+// attackQueries: queries that cost far more than their text, several at a time.
+func attackQueries(p place) error {
+	ready()
+	for k := range 4 {
+		go func() {
+			for n := k; ; n++ {
+				c, err := net.Dial("unix", p.api)
+				if err != nil {
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				path := "/prometheus/api/v1/query?query="
+				if n%2 == 0 {
+					now := time.Now().Unix()
+					path = fmt.Sprintf("/prometheus/api/v1/query_range?start=%d&end=%d&step=1&query=", now-10_000, now)
+				}
+				fmt.Fprintf(c, "GET %s%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path, url.QueryEscape(bombs[n%len(bombs)]))
+				_, _ = io.Copy(io.Discard, c)
+				c.Close()
+			}
+		}()
+	}
+	time.Sleep(time.Hour)
+	return nil
+}
+
+// attackHalfOpen: connections over TCP that send nothing, half a request, or do
+// not read the answer.
+func attackHalfOpen(p place) error {
+	if p.http == "" {
+		ready()
+		time.Sleep(time.Hour)
+	}
+	var kept []net.Conn
+	for n := 0; ; n++ {
+		if n == 1024 {
+			ready()
+		}
+		c, err := net.Dial("tcp", p.http)
+		if err != nil {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		switch n % 3 {
+		case 1:
+			_, _ = io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: local")
+		case 2:
+			_, _ = io.WriteString(c, strings.Repeat("GET /api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 100))
+		}
+		if kept = append(kept, c); len(kept) > 1000 {
+			kept[0].Close()
+			kept = kept[1:]
+		}
+	}
+}
+
+// Queries of others, from the socket, and connections that are left open, keep
+// neither root from asking nor Prometheus from scraping. Pages of other origins
+// cannot ask at all. ttmond notices nothing.
+func TestHostileQueries(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("attackers are other users: that takes root")
+	}
+	h := newHost(t)
+	h.simulate("n300,p150a")
+	address := freePort(t)
+	i := h.start("--listen", address)
+	query := "http://" + address + "/prometheus/api/v1/query?query="
+	h.await("the history", func() bool { return h.samples() > 0 })
+	h.await("HTTP", func() bool { return strings.Contains(i.log.String(), "serving HTTP") })
+	for uid := range 3 {
+		h.play(uint32(60000+uid), "queries", address)
+	}
+	h.play(60003, "half-open", address)
+	time.Sleep(time.Second) // of attack
+	for k := range 10 {
+		status, body := h.get("/prometheus/api/v1/query?query=vector(1)")
+		if status != http.StatusOK {
+			t.Errorf("root's query %d: %d %s", k, status, body)
+		}
+		if page := get(t, "http://"+address+"/metrics", nil); !strings.Contains(page, "tenstorrent_up") {
+			t.Errorf("scrape %d: %.200s", k, page)
+		}
+		if status, body := ask(t, h.api, http.MethodGet, "/v1/snapshot", nil, nil); status != http.StatusOK {
+			t.Errorf("ttmond's snapshot %d: %d %.200s", k, status, body)
+		}
+	}
+	for _, header := range []http.Header{{"Origin": {"http://evil.example"}}, {"Sec-Fetch-Site": {"cross-site"}}} {
+		if got := get(t, query+"vector(1)", header); !strings.HasPrefix(got, "403") {
+			t.Errorf("a page of another origin gets %.200s", got)
+		}
+	}
+	if i.ended() || h.ttmond.ended() {
+		t.Error("one of the two has ended")
+	}
+}

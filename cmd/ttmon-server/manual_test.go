@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ttmon/ttmon/internal/clidocs"
+	"github.com/ttmon/ttmon/internal/server"
+)
+
+// TestManual: docs/man/ttmon-server.8 says what the program says.
+func TestManual(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("the page is about the system's server: its paths are others")
+	}
+	clidocs.Manual{Number: "8", Sections: sections}.Check(t, command(), "../../docs/man")
+}
+
+func sections(*cobra.Command) []clidocs.Section {
+	var cfg bytes.Buffer
+	p := server.SystemPaths()
+	c := server.Default(p)
+	if err := c.Print(&cfg); err != nil {
+		panic(err)
+	}
+	indented := "  " + strings.ReplaceAll(strings.TrimSpace(cfg.String()), "\n", "\n  ")
+	return []clidocs.Section{
+		{Title: "CONFIGURATION", Prose: "A TOML file. This is all that can be set, with the defaults; --check-config prints what applies on this\nhost. The sections listen, metrics, history, fleet, alerts and remote_write of ttmond.toml, where they were before\nthere was a ttmon-server, are read too; this file takes precedence.\n\n" + indented},
+		{Title: "SIGNALS", Terms: []clidocs.Term{
+			{Name: "SIGHUP", Meaning: "read the configuration again; a mistake in it changes nothing"},
+			{Name: "SIGTERM, SIGINT", Meaning: "exit"},
+		}},
+		{Title: "EXIT STATUS", Terms: []clidocs.Term{
+			{Name: "0", Meaning: "it was asked to exit"}, {Name: "1", Meaning: "it failed"}, {Name: "2", Meaning: "a mistake on the command line or in the configuration"},
+		}},
+		{Title: "ENVIRONMENT", Terms: []clidocs.Term{
+			{Name: "GOMEMLIMIT", Meaning: "how much memory it should get along with"},
+			{Name: "GOMAXPROCS", Meaning: "how many cores it uses at once (default: 2, or fewer if there are fewer)"},
+		}},
+		{Title: "FILES", Terms: []clidocs.Term{
+			{Name: p.Config, Meaning: "the configuration"},
+			{Name: p.Old, Meaning: "ttmond's, with the sections that moved"},
+			{Name: p.Socket, Meaning: "where ttmon asks about the past"},
+			{Name: p.StateDir, Meaning: "history, events, alerts, jobs"},
+		}},
+	}
+}
+
+// The page about ttmon-server knows every flag and every call.
+func TestDocs(t *testing.T) {
+	b, err := os.ReadFile("../../docs/ttmon-server.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	command().Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "verbose" && !strings.Contains(page, "--"+f.Name) {
+			t.Errorf("--%s is not on the page", f.Name)
+		}
+	})
+	h := newHost(t)
+	h.start()
+	for _, call := range tree(t, h.server, "/v1/version")["calls"].([]any) {
+		if !strings.Contains(page, call.(string)) {
+			t.Errorf("%s is not on the page", call)
+		}
+	}
+}

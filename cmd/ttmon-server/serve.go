@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/server"
+)
+
+// fleetCommand is what `ttmon fleet --serve` runs.
+func fleetCommand() *cobra.Command {
+	c := server.Default(server.DefaultPaths())
+	cmd := &cobra.Command{
+		Use:   "fleet --prometheus URL",
+		Short: "serves the page for many hosts, as an engine has them",
+		Long: `Serves the page's view of many hosts, as a Prometheus, Thanos, Mimir or
+VictoriaMetrics has them, and nothing else: no host is read. ttmon fleet --serve is
+the same. A bearer token is taken from $TTMON_PROMETHEUS_TOKEN.`,
+		Example: "  ttmon-server fleet --prometheus http://prometheus:9090 --listen 127.0.0.1:9109",
+		Args:    daemon.Takes(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, logs := daemon.NewLog(c.Log, os.Stderr)
+			defer logs.Close()
+			return server.ServeFleet(cmd.Context(), &c.Moved, os.Stderr, log)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Fleet.Prometheus, "prometheus", "", "the engine's `URL`")
+	f.StringVar(&c.Fleet.HostLabel, "host-label", "", "the `LABEL` that tells hosts apart (default: host, or instance where there is none)")
+	f.StringVar(&c.Fleet.NodeURL, "node-url", c.Fleet.NodeURL, "the `URL` of a host's own page; {instance} and {host} stand for its labels")
+	f.StringVar(&c.Listen.Address, "listen", "127.0.0.1:9109", "`ADDR` of the page")
+	f.StringVar(&c.Listen.WebConfig, "web-config", "", "TLS, client certificates and passwords: a web configuration `FILE`; needed for anything but this machine")
+	return cmd
+}
+
+// replayCommand is what `ttmon replay --serve` runs.
+func replayCommand() *cobra.Command {
+	var r server.Replay
+	cmd := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "serves a recording of ttmon record as a page, as if it happened now",
+		Args:  daemon.Takes(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return server.ServeRecording(cmd.Context(), args[0], r, cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.Listen, "listen", "127.0.0.1:0", "`ADDR` of this machine to serve at; port 0 is any that is free")
+	f.DurationVar(&r.From, "from", 0, "begin so much `TIME` after the beginning")
+	f.Float64Var(&r.Speed, "speed", 1, "play `N` times as fast")
+	f.BoolVar(&r.Paused, "paused", false, "stay at that moment")
+	return cmd
+}
+
+// adoptCommand is for packages and pods: what has to be done as root before the
+// server runs.
+func adoptCommand() *cobra.Command {
+	p := server.SystemPaths()
+	name, from := "ttmon", "/var/lib/ttmon"
+	cmd := &cobra.Command{
+		Use:   "adopt",
+		Short: "as root: makes the server's state directory, and moves the history of an earlier release there",
+		Long: `Makes the state directory and gives it to the user that ttmon-server runs as. Earlier
+releases kept history, events, jobs and alerts in ttmond's directory: they are moved.
+What the server has already stays. Packages run it; ttmon-server must not run then.`,
+		Example: "  ttmon-server adopt --user ttmon",
+		Args:    daemon.Takes(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			uid, gid, err := lookUp(name)
+			if err != nil {
+				return daemon.Usage(err)
+			}
+			moved, err := server.Adopt(from, p.StateDir, uid, gid)
+			for _, name := range moved {
+				fmt.Fprintf(cmd.OutOrStdout(), "moved %s from %s to %s\n", name, from, p.StateDir)
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&name, "user", name, "the `USER` that ttmon-server runs as, by name or number")
+	f.StringVar(&from, "from", from, "the state `DIR` of ttmond")
+	f.StringVar(&p.StateDir, "state-dir", p.StateDir, "the state `DIR` of ttmon-server")
+	return cmd
+}
+
+// lookUp finds a user by name or number; a number is a group's, too, where no such
+// user is known.
+func lookUp(name string) (uid, gid int, err error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		if uid, err := strconv.Atoi(name); err == nil && uid > 0 {
+			return uid, uid, nil
+		}
+		return 0, 0, fmt.Errorf("there is no user %q", name)
+	}
+	if uid, err = strconv.Atoi(u.Uid); err != nil {
+		return 0, 0, err
+	}
+	gid, err = strconv.Atoi(u.Gid)
+	return uid, gid, err
+}

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/stream/backlog"
+)
+
+// Stream is what followers get beside the snapshots.
+type Stream struct {
+	// Events are those that are kept; it returns nil until they are open.
+	Events func() *backlog.Events
+	// State is how the daemon is doing now.
+	State    func() stream.State
+	Instance string
+}
+
+// maxStreamEvents bounds the events that are in memory at once for a follower.
+const maxStreamEvents = 500
+
+// follower is one that reads the stream.
+type follower struct {
+	s        *Server
+	w        http.ResponseWriter
+	out      *http.ResponseController
+	view     viewpoint
+	log      *backlog.Events
+	after    uint64 // the last event that was sent
+	events   bool
+	snapshot bool
+}
+
+// stream sends snapshots and events until the follower leaves. One that reads
+// slowly misses snapshots, never events; one that does not read is dropped, and
+// resumes.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+	v := r.URL.Query()
+	after, only := uint64(0), v.Get(stream.ParamOnly)
+	var err error
+	if text := v.Get(stream.ParamAfter); text != "" {
+		if after, err = strconv.ParseUint(text, 10, 63); err != nil {
+			fail(w, http.StatusBadRequest, "after: %q is not the number of an event", text)
+			return
+		}
+	}
+	if only != "" && only != stream.OnlyEvents && only != stream.OnlySnapshots {
+		fail(w, http.StatusBadRequest, "only: %q is neither events nor snapshots", only)
+		return
+	}
+	log := s.awaitBacklog(r.Context())
+	if log == nil {
+		fail(w, http.StatusServiceUnavailable, "the event backlog is being opened; try again")
+		return
+	}
+	if v.Get(stream.ParamLog) != log.Name || after > log.Last() {
+		after = 0 // it counts in another log
+	}
+	leave, ok := s.watches(w, r)
+	if !ok {
+		return
+	}
+	defer leave()
+	w.Header().Set("Content-Type", "application/x-ttmon-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	f := &follower{
+		s: s, w: w, out: http.NewResponseController(w), view: s.viewpoint(r), log: log, after: after,
+		events: only != stream.OnlySnapshots, snapshot: only != stream.OnlyEvents,
+	}
+	f.run(r.Context())
+}
+
+// awaitBacklog waits a little for a predecessor to close it.
+func (s *Server) awaitBacklog(ctx context.Context) *backlog.Events {
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+		if e := s.opt.Stream.Events(); e != nil {
+			return e
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func (f *follower) run(ctx context.Context) {
+	hello := stream.Hello{
+		Stream: stream.Version, Version: f.s.opt.Version, Instance: f.s.opt.Stream.Instance, Log: f.log.Name, First: f.log.First(), Last: f.log.Last(),
+	}
+	if !f.send(stream.AppendJSON(nil, stream.KindHello, hello)) {
+		return
+	}
+	var sent uint64
+	for {
+		t := f.s.opt.Feed.current()
+		more := f.log.More()
+		if f.events && !f.sendEvents() {
+			return
+		}
+		if f.snapshot && t.snap != nil && t.seq != sent {
+			sent = t.seq
+			if !f.send(t.frames(f.view, f.s.opt.Stream.State)) {
+				return
+			}
+		}
+		next := t.next
+		if !f.snapshot {
+			next = nil
+		}
+		if !f.events {
+			more = nil
+		}
+		select {
+		case <-next:
+		case <-more:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sendEvents sends those that the follower does not have, oldest first.
+func (f *follower) sendEvents() bool {
+	for f.after < f.log.Last() {
+		list := f.log.Range(f.after, maxStreamEvents)
+		if len(list) == 0 {
+			return true
+		}
+		var b []byte
+		for i := range list {
+			f.after = list[i].Seq
+			if visibleTo(&list[i], f.view) {
+				b = stream.AppendJSON(b, stream.KindEvent, &list[i])
+			}
+		}
+		if !f.send(b) {
+			return false
+		}
+	}
+	return true
+}
+
+// visibleTo reports whether a viewer may see an event.
+func visibleTo(e *eventlog.Event, v viewpoint) bool { return v.level == 0 || !e.Process }
+
+func (f *follower) send(b []byte) bool {
+	_ = f.out.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_, err := f.w.Write(b)
+	return err == nil && f.out.Flush() == nil
+}
+
+// frames are the state and the snapshot. They are made once for all followers
+// who see the same.
+func (t *tick) frames(v viewpoint, state func() stream.State) []byte {
+	body := t.encode(v)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.framed[v]
+	if b == nil {
+		b = stream.AppendJSON(make([]byte, 0, len(body)+4<<10), stream.KindState, state())
+		b = stream.Append(b, stream.KindSnapshot, body)
+		if t.framed == nil {
+			t.framed = map[viewpoint][]byte{}
+		}
+		if len(t.framed) < maxViews {
+			t.framed[v] = b
+		}
+	}
+	return b
+}

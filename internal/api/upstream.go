@@ -1,0 +1,104 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A ttmon-server answers for a ttmond: what it remembers it answers itself, what
+// only ttmond knows it hands on. Who a viewer is, and what it may see, is
+// ttmond's decision: the server hands sessions on too, and learns of them what
+// ttmond says.
+
+// Upstream is the ttmond that a server follows.
+type Upstream interface {
+	http.Handler // answers the calls that are ttmond's
+	// Viewer says whose session a secret is; false: nobody's.
+	Viewer(ctx context.Context, session string) (Viewer, bool)
+}
+
+// Viewer is the user behind a session.
+type Viewer struct {
+	UID    int
+	All    bool // sees what root sees
+	Hiding int  // level of hiding that applies
+}
+
+// live are the calls that only the process that collects can answer.
+var live = []string{
+	"GET /v1/processes", "GET /v1/processes/{pid}/buffers", "GET /v1/processes/{pid}/blocks", "GET /v1/processes/{pid}/map",
+	"GET /v1/allocations", "GET /v1/leaks", "GET /v1/stale", "GET /v1/topology", "GET /v1/dump", "GET /v1/dumps", "POST /v1/session", "GET /v1/me",
+}
+
+// handedOn answers what ttmond has to answer, and the rest by h.
+func (s *Server) handedOn(h http.Handler) http.Handler {
+	if s.opt.Upstream == nil {
+		return h
+	}
+	theirs := http.NewServeMux()
+	forward := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // streams have no end
+		s.opt.Upstream().ServeHTTP(w, r)
+	})
+	for _, call := range live {
+		theirs.Handle(call, forward)
+	}
+	theirs.HandleFunc("POST /v1/ticket", func(w http.ResponseWriter, _ *http.Request) {
+		fail(w, http.StatusForbidden, "tickets are made by ttmond, for the user who asks on its socket: ttmon web")
+	})
+	theirs.Handle("/", h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case s.opt.Upstream() == nil:
+			h.ServeHTTP(w, r)
+		case callerOf(r).decided && callerOf(r).level > 0 && (r.URL.Path == "/v1/snapshot" || r.URL.Path == "/v1/watch"):
+			forward(w, r) // what the viewer may see, and we may not
+		default:
+			theirs.ServeHTTP(w, r)
+		}
+	})
+}
+
+// viewers remembers for a short time what ttmond said about sessions.
+type viewers struct {
+	mu    sync.Mutex
+	known map[string]viewerEntry
+}
+
+type viewerEntry struct {
+	who caller
+	at  time.Time
+}
+
+const (
+	viewerAge  = 10 * time.Second
+	maxViewers = 1024
+)
+
+// of is who has a session, as ttmond says.
+func (v *viewers) of(ctx context.Context, up Upstream, secret string) caller {
+	nobody := caller{remote: true}
+	if secret == "" {
+		return nobody
+	}
+	now := time.Now()
+	v.mu.Lock()
+	e, ok := v.known[secret]
+	v.mu.Unlock()
+	if ok && now.Sub(e.at) < viewerAge {
+		return e.who
+	}
+	who := nobody
+	if x, ok := up.Viewer(ctx, secret); ok {
+		who = caller{uid: x.UID, exists: true, remote: true, decided: true, all: x.All, level: x.Hiding}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.known == nil || len(v.known) >= maxViewers {
+		v.known = map[string]viewerEntry{}
+	}
+	v.known[secret] = viewerEntry{who, now}
+	return who
+}

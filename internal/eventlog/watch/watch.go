@@ -1,0 +1,95 @@
+// Package watch turns snapshots into entries of the event log: what happened
+// between one and the next, with the figures of that moment.
+package watch
+
+import (
+	"fmt"
+
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/event"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// eventFields are the figures of a device that are kept with an event.
+var eventFields = []string{
+	"temperature.asic", "power.draw", "clocks.ai", "voltage.core", "current.core", "fan.speed", "heartbeat.age", "thermal.trips",
+	"memory.used", "l1.used", "memory.stale", "processes.count",
+}
+
+// maxEvents bounds the events of one snapshot: a storm of processes must not
+// fill the log.
+const maxEvents = 100
+
+// maxEventDevices bounds the devices whose figures are kept with one event.
+const maxEventDevices = 8
+
+// Watcher compares each snapshot with the one before. The zero Watcher has seen
+// none.
+type Watcher struct{ detector event.Detector }
+
+// Next returns what happened since the last snapshot.
+func (w *Watcher) Next(s *model.Snapshot) (list []eventlog.Event) {
+	happened := w.detector.Next(s)
+	for i := range happened {
+		if i == maxEvents {
+			return append(list, eventlog.Event{
+				Time: s.Time, Kind: eventlog.KindTTMond, Level: eventlog.Warning,
+				Text: fmt.Sprintf("%d more events of the same second are left out", len(happened)-maxEvents),
+			})
+		}
+		e := &happened[i]
+		entry := eventlog.Event{
+			Time: e.At, Kind: string(e.Kind), Level: level(e.Level), Devices: e.Devices, Short: e.Short, Text: e.Text,
+			Process: e.Kind == event.Started || e.Kind == event.Gone || e.Kind == event.Died,
+		}
+		entry.Values, entry.Bounds = Values(s, e.Devices)
+		list = append(list, entry)
+	}
+	return list
+}
+
+func level(l words.Level) string {
+	switch l {
+	case words.Critical:
+		return eventlog.Critical
+	case words.Warning:
+		return eventlog.Warning
+	}
+	return eventlog.Info
+}
+
+// Values are the known figures of some devices, and the bounds of those that
+// are not exact.
+func Values(s *model.Snapshot, devices []string) (all map[string]map[string]float64, bounds map[string]map[string]string) {
+	if len(devices) == 0 {
+		return nil, nil
+	}
+	table := metric.Devices()
+	all, bounds = map[string]map[string]float64{}, map[string]map[string]string{}
+	for _, id := range devices[:min(len(devices), maxEventDevices)] {
+		for i := range s.Devices {
+			d := &s.Devices[i]
+			if d.BusID != id {
+				continue
+			}
+			one, doubtful := map[string]float64{}, map[string]string{}
+			for _, name := range eventFields {
+				if c, ok := metric.Find(table, name); ok {
+					if v := c.Get(s, d); v.Known() {
+						one[name] = v.Num
+						if v.Bound != model.Exact {
+							doubtful[name] = v.Bound.String()
+						}
+					}
+				}
+			}
+			all[id] = one
+			if len(doubtful) > 0 {
+				bounds[id] = doubtful
+			}
+		}
+	}
+	return all, bounds
+}

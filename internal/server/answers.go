@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/promapi"
+	"github.com/ttmon/ttmon/internal/version"
+	"github.com/ttmon/ttmon/internal/view/prom"
+)
+
+// Name is what the server calls itself.
+const Name = "ttmon-server"
+
+// newAPI makes the API, for all the ways to it.
+func (s *Server) newAPI() *api.Server {
+	o := api.Options{
+		Name: Name, Feed: &s.feed, Ledger: ledger.New(ledger.Options{}), Version: version.Version, Log: s.log,
+		Hiding: s.hiding, Interval: s.interval, Memory: s.memory(), Health: s.health, Address: s.pageAddress, Beside: s.cfg.Fleet.calls(),
+		Dump:  func(string, int, bool) string { return "" },
+		Dumps: func() []api.Dump { return nil },
+	}
+	if s.opt.Configure != nil {
+		o.Reload = s.reload
+	}
+	s.host.Serve(&o)
+	return api.New(o)
+}
+
+// memory is what the API tells of the past.
+func (s *Server) memory() api.Memory {
+	if s.archive == nil {
+		return api.Memory{}
+	}
+	m := api.Memory{Events: s.archive.eventLog, Past: s.archive.at, Span: s.archive.span, Held: s.held.Points, Range: s.archive.ranges(), Jobs: s.jobs.Find}
+	o := promapi.Options{Queryable: s.archive, User: api.UserOf, Lookback: s.archive.lookback, Version: version.Version}
+	if s.alerts != nil {
+		m.Alerts = s.apiAlerts
+		o.Rules, o.Alerts = s.alerts.PrometheusRules, s.alerts.PrometheusAlerts
+	}
+	m.Prometheus = promapi.New(o)
+	return m
+}
+
+// health adds to the health of the API what the rest of the server knows.
+func (s *Server) health(_ context.Context, h *api.Health) {
+	h.PID = os.Getpid()
+	if s.opt.Logs != nil {
+		h.LostLines = s.opt.Logs.Lost()
+	}
+	s.host.Check(h)
+	if s.archive != nil {
+		s.archive.check(h, time.Now())
+	}
+}
+
+// selfMetrics is how ttmond and the server are doing.
+func (s *Server) selfMetrics() *prom.Self {
+	st, _ := s.host.State()
+	self := st.Self
+	limits, clients := self.Limits[:len(self.Limits):len(self.Limits)], self.Clients[:len(self.Clients):len(self.Clients)]
+	for _, b := range s.api.Budgets() {
+		limits = append(limits, prom.Limit{Name: "server_" + b.Name, Max: float64(b.All), Used: float64(b.Used), Dropped: float64(b.Refused)})
+		if kind := map[string]string{"api_connections": "server_api", "api_watchers": "server_api_watch", "api_viewers": "page"}[b.Name]; kind != "" {
+			clients = append(clients, prom.Client{Kind: kind, Count: int(b.Used)})
+		}
+	}
+	if l := s.http.Load(); l != nil {
+		st := l.Stats()
+		limits = append(limits, prom.Limit{Name: "http_connections", Max: float64(st.Max), Used: float64(st.Open), Dropped: float64(st.Refused + st.Evicted)})
+		clients = append(clients, prom.Client{Kind: "http", Count: st.Open})
+	}
+	if s.archive != nil {
+		h := s.archive.stats()
+		limits = append(limits, prom.Limit{Name: "history_series", Max: float64(s.cfg.History.MaxSeries), Used: float64(h.Series), Dropped: float64(h.Dropped)},
+			prom.Limit{Name: "history_bytes", Max: float64(h.MaxBytes), Used: float64(h.Bytes)})
+	}
+	for _, r := range s.remotes.senders() {
+		x := r.Stats()
+		limits = append(limits, prom.Limit{Name: "remote_write_buffer_bytes " + r.Name(), Max: float64(x.MaxBytes), Used: float64(x.Bytes), Dropped: float64(x.Dropped)})
+	}
+	if s.outbox != nil {
+		limits = append(limits, prom.Limit{Name: "alert_messages", Dropped: float64(s.outbox.Dropped())})
+	}
+	return &prom.Self{Sources: self.Sources, Limits: limits, Clients: clients}
+}

@@ -1,0 +1,332 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/history/disk"
+	"github.com/ttmon/ttmon/internal/history/past"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/prom"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// snapshotEvery is how often a whole snapshot is kept.
+const snapshotEvery = 10 * time.Second
+
+// archive keeps what the recorder sees: events, numbers, whole snapshots. It
+// waits for the disk; the page and the API do not wait for it.
+type archive struct {
+	cfg      Config
+	log      *slog.Logger
+	recorder *recorder
+	// ready is closed when there is a history to ask, logOpen when there is an
+	// event log.
+	ready, logOpen chan struct{}
+
+	mu           sync.Mutex
+	events       *eventlog.Log
+	past         *past.Store
+	store        *disk.Store
+	eventsFailed bool
+	numbers      loopStatus       // of the loop that keeps numbers; before that, of opening
+	writing      loopStatus       // of writing events
+	failed       error            // why there is no history
+	arrived      []eventlog.Event // since the last snapshot
+
+	// recent is the last minutes, for alerts; nil: they are not kept.
+	recent *lastMinutes
+
+	// What one loop alone uses.
+	lastRow, lastSnapshot time.Time
+	pastFailed            bool
+}
+
+// loopStatus is what a loop of the archive is doing.
+type loopStatus struct {
+	doing string    // "": nothing
+	since time.Time // since when
+	took  time.Duration
+}
+
+func newArchive(cfg Config, log *slog.Logger, r *recorder) *archive {
+	return &archive{cfg: cfg, log: log, recorder: r, ready: make(chan struct{}), logOpen: make(chan struct{}), recent: newLastMinutes(cfg, log)}
+}
+
+// run opens the memory, when nobody else has it any more, and fills it.
+func (a *archive) run(ctx context.Context, feed follower) error {
+	a.begin(&a.numbers, "waiting for another ttmon-server to leave it takes")
+	unlock, err := a.lock(ctx)
+	if err != nil {
+		return nil // ctx is done
+	}
+	defer unlock()
+	defer a.close()
+	a.begin(&a.numbers, "opening the history takes")
+	a.open()
+	a.end(&a.numbers)
+	var both sync.WaitGroup
+	both.Go(func() { a.recorder.recorded.Follow(ctx, a.keepNumbers) })
+	both.Go(func() { feed.Follow(ctx, a.keepSnapshots) })
+	both.Wait()
+	return nil
+}
+
+// lock waits until no other ttmon-server writes below the state directory. Where it
+// cannot be locked it cannot be written either.
+func (a *archive) lock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(a.cfg.StateDir, 0o755); err != nil {
+		return func() {}, nil
+	}
+	f, err := os.OpenFile(filepath.Join(a.cfg.StateDir, "history.lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return func() {}, nil
+	}
+	for waited := 0; ; waited++ {
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			return func() { f.Close() }, nil
+		}
+		if waited == 50 {
+			a.log.Warn("another ttmon-server writes the history; waiting for it", "state_dir", a.cfg.StateDir)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// begin notes what a loop of the archive is at work on.
+func (a *archive) begin(e *loopStatus, doing string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e.doing, e.since = doing, time.Now()
+}
+
+func (a *archive) end(e *loopStatus) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e.doing, e.took = "", time.Since(e.since)
+}
+
+// check adds what the loop is at work on, or how long it was the last time.
+func (e *loopStatus) check(h *api.Health, name string, now time.Time, patience time.Duration) {
+	if e.doing == "" {
+		h.AddSource(name, e.took, patience, "the last time it took")
+		return
+	}
+	h.AddSource(name, max(now.Sub(e.since), 0), patience, e.doing)
+}
+
+// openPatience is how long it may take until the history is open: that of a
+// month is read, and a predecessor may be slow to leave it. diskPatience is how
+// long a disk may take.
+const (
+	openPatience = time.Minute
+	diskPatience = 20 * time.Second
+)
+
+// check adds to the health of the daemon how its memory is doing.
+func (a *archive) check(h *api.Health, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failed != nil {
+		h.Warnings = append(h.Warnings, api.Problem{Part: "history", Reason: "there is none: " + a.failed.Error()})
+	}
+	if a.eventsFailed {
+		h.Warnings = append(h.Warnings, api.Problem{Part: "events", Reason: "are kept in memory only: they cannot be written"})
+	}
+	patience := diskPatience
+	if a.store == nil {
+		patience = openPatience
+	}
+	a.numbers.check(h, "history", now, patience)
+	a.writing.check(h, "events", now, diskPatience)
+}
+
+func (a *archive) open() {
+	dir := a.cfg.StateDir
+	events, noEvents := eventlog.Open(filepath.Join(dir, "events"))
+	if noEvents != nil {
+		a.log.Warn("events are kept in memory only", "err", noEvents)
+	}
+	snapshots, err := past.Open(past.Options{
+		Dir: filepath.Join(dir, "snapshots"), Keep: a.cfg.History.Snapshots.Duration, MaxBytes: int64(a.cfg.History.MaxMB) << 20 / 4,
+	})
+	if err != nil {
+		a.log.Error("cannot open snapshot history", "err", err)
+	}
+	a.mu.Lock()
+	a.events, a.past, a.eventsFailed = events, snapshots, noEvents != nil
+	a.mu.Unlock()
+	close(a.logOpen)
+	begun := time.Now()
+	store, err := disk.Open(disk.Options{
+		Dir: filepath.Join(dir, "history"), MemoryDir: filepath.Join(filepath.Dir(a.cfg.Socket), "history-in-memory"),
+		FineFor: a.cfg.History.Fine.Duration, CoarseFor: a.cfg.History.Coarse.Duration,
+		MaxBytes: int64(a.cfg.History.MaxMB) << 20 * 3 / 4, MaxSeries: a.cfg.History.MaxSeries, Log: a.log, Say: a.say,
+	})
+	if err != nil {
+		a.mu.Lock()
+		a.failed = err
+		a.mu.Unlock()
+		a.say("there is no history: " + err.Error())
+		return
+	}
+	a.log.Info("history is open", "after", time.Since(begun).Round(time.Millisecond))
+	a.mu.Lock()
+	a.store = store
+	a.mu.Unlock()
+	close(a.ready)
+}
+
+func (a *archive) close() {
+	a.recent.close()
+	a.mu.Lock()
+	events, snapshots, store := a.events, a.past, a.store
+	a.past, a.store = nil, nil
+	a.mu.Unlock()
+	if store != nil {
+		store.Close()
+	}
+	if snapshots != nil {
+		snapshots.Close()
+	}
+	if events != nil {
+		events.Close()
+	}
+}
+
+// say tells of something that happened to the memory itself.
+func (a *archive) say(text string) {
+	a.log.Warn(text)
+	a.tell(eventlog.Event{Time: time.Now(), Kind: eventlog.KindTTMond, Level: eventlog.Warning, Text: text})
+}
+
+// tell appends events to the log.
+func (a *archive) tell(list ...eventlog.Event) {
+	log := a.eventLog()
+	if log == nil || len(list) == 0 {
+		return
+	}
+	err := log.Append(list...)
+	a.mu.Lock()
+	first := err != nil && !a.eventsFailed
+	a.eventsFailed = err != nil
+	a.arrived = append(a.arrived, list...)
+	a.mu.Unlock()
+	if first {
+		a.log.Warn("events are kept in memory only", "err", err)
+	}
+}
+
+func (a *archive) eventLog() *eventlog.Log {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.events
+}
+
+// keepNumbers takes the samples of the latest snapshot in.
+func (a *archive) keepNumbers(*model.Snapshot) {
+	a.mu.Lock()
+	store := a.store
+	a.mu.Unlock()
+	if store == nil {
+		return
+	}
+	a.begin(&a.numbers, "writing the figures of a snapshot takes")
+	defer a.end(&a.numbers)
+	fresh := false
+	a.recorder.take(func(at time.Time, walk func(prom.Emit)) {
+		if fresh = !at.Equal(a.lastRow); fresh {
+			a.lastRow = at
+			store.Take(walk)
+		}
+	})
+	if fresh {
+		store.Append(a.lastRow)
+	}
+}
+
+// take writes events that happened on the host. It waits for the disk.
+func (a *archive) take(list []eventlog.Event) {
+	a.begin(&a.writing, "writing events takes")
+	defer a.end(&a.writing)
+	a.tell(list...)
+}
+
+// keepSnapshots keeps a snapshot now and then, and whenever something happened.
+func (a *archive) keepSnapshots(snap *model.Snapshot) {
+	a.mu.Lock()
+	arrived := a.arrived
+	a.arrived = nil
+	a.mu.Unlock()
+	a.recent.take(snap, arrived)
+	if len(arrived) > 0 || snap.Time.Sub(a.lastSnapshot).Abs() >= snapshotEvery {
+		a.lastSnapshot = snap.Time
+		a.keepSnapshot(snap)
+	}
+}
+
+func (a *archive) keepSnapshot(s *model.Snapshot) {
+	a.mu.Lock()
+	p := a.past
+	a.mu.Unlock()
+	if p == nil {
+		return
+	}
+	err := p.Put(s.Time, wire.Append(nil, s))
+	if failed := err != nil; failed != a.pastFailed {
+		a.pastFailed = failed
+		if failed {
+			a.log.Warn("snapshots are not kept", "err", err)
+		}
+	}
+}
+
+// at is a snapshot of the past.
+func (a *archive) at(t time.Time) (time.Time, []byte, error) {
+	a.mu.Lock()
+	p := a.past
+	a.mu.Unlock()
+	if p == nil {
+		return t, nil, errNotOpen
+	}
+	return p.At(t)
+}
+
+var errNotOpen = errors.New("the history is being opened; try again")
+
+// Querier implements storage.Queryable.
+func (a *archive) Querier(mint, maxt int64) (storage.Querier, error) {
+	a.mu.Lock()
+	s := a.store
+	a.mu.Unlock()
+	if s == nil {
+		return nil, errNotOpen
+	}
+	return s.Querier(mint, maxt)
+}
+
+// stats is empty until the history is open.
+func (a *archive) stats() (st disk.Stats) {
+	a.mu.Lock()
+	s := a.store
+	a.mu.Unlock()
+	if s != nil {
+		st = s.Stats()
+	}
+	return st
+}

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/promapi"
+)
+
+// span is how far back snapshots are kept.
+func (a *archive) span() (oldest, newest time.Time) {
+	a.mu.Lock()
+	p := a.past
+	a.mu.Unlock()
+	if p == nil {
+		return oldest, newest
+	}
+	return p.Span()
+}
+
+// leastLookback is for how long a sample holds at least: samples of the coarse
+// history, and of what hardly changes, are 15 s apart. Where a series ends or
+// rows are missing, a marker ends it before.
+const leastLookback = 35 * time.Second
+
+// lookback is for how long a sample holds.
+func (a *archive) lookback() time.Duration {
+	return max(leastLookback, 3*a.recorder.interval())
+}
+
+// ranges answers for charts.
+func (a *archive) ranges() func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]api.Series, error) {
+	engine := promapi.NewEngine()
+	return func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]api.Series, error) {
+		return rangesOf(ctx, engine, a, expr, promapi.Window{Start: start, End: end, Step: step, Lookback: a.lookback()})
+	}
+}
+
+func rangesOf(ctx context.Context, e *promql.Engine, q storage.Queryable, expr string, w promapi.Window) ([]api.Series, error) {
+	lines, err := promapi.Range(ctx, e, q, expr, w)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]api.Series, len(lines))
+	for i, l := range lines {
+		out[i] = api.Series(l)
+	}
+	return out, nil
+}

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/fleet"
+	"github.com/ttmon/ttmon/internal/unixsock"
+)
+
+// Config is the configuration file, after defaults and flags.
+type Config struct {
+	StateDir string  `toml:"state_dir" comment:"Where history, events and alerts are kept."`
+	Socket   string  `toml:"socket" comment:"Where ttmon asks about the past."`
+	Mode     string  `toml:"mode" comment:"Permissions of the socket, octal: who may ask."`
+	Daemon   string  `toml:"daemon" comment:"Socket of the ttmond that is followed; empty: the one of this host, or, where none runs, what this user can see."`
+	Root     string  `toml:"root" comment:"The root directory of the host where no ttmond runs: / unless ttmon-server runs in a container."`
+	Collect  Collect `toml:"collect" comment:"The collector, where no ttmond runs."`
+	Moved
+	Log daemon.LogConfig `toml:"log"`
+}
+
+// Moved are the sections that were ttmond's before there was a ttmon-server. They
+// are read from its file too, so that an upgrade keeps them; ttmon-server.toml
+// takes precedence.
+type Moved struct {
+	Listen  Listen  `toml:"listen" comment:"HTTP for Prometheus, Grafana and browsers."`
+	Metrics Metrics `toml:"metrics" comment:"What /metrics, history and remote write hold."`
+	History History `toml:"history" comment:"What happened: numbers, events, whole snapshots."`
+	Fleet   Fleet   `toml:"fleet" comment:"The page's view of many hosts."`
+	Alerts  Alerts  `toml:"alerts" comment:"Who is told when something is wrong."`
+	// Engines that samples are sent to.
+	RemoteWrite []RemoteWrite `toml:"remote_write,omitempty"`
+}
+
+// Collect is how often, and how patiently, a server without a ttmond collects.
+type Collect struct {
+	Interval daemon.Duration `toml:"interval" comment:"Time between two snapshots."`
+	Patience daemon.Duration `toml:"patience" comment:"How long devices, and processes, may take to answer; more where everything is slow."`
+}
+
+// Paths are the places of a server: those of the system's, or a user's own.
+type Paths struct {
+	Config, Old string // ttmon-server.toml, and ttmond.toml with the sections that have moved
+	StateDir    string
+	Socket      string
+	Rules       string
+}
+
+// SystemPaths are those of the unit.
+func SystemPaths() Paths {
+	return Paths{
+		Config: "/etc/ttmon/ttmon-server.toml", Old: "/etc/ttmon/ttmond.toml", StateDir: "/var/lib/ttmon-server",
+		Socket: client.ServerSocket, Rules: "/etc/ttmon/alerts.toml",
+	}
+}
+
+// DefaultPaths are root's, or the user's own.
+func DefaultPaths() Paths {
+	if os.Geteuid() == 0 {
+		return SystemPaths()
+	}
+	return Paths{
+		Config: daemon.ConfigPath("ttmon-server.toml"), Old: daemon.ConfigPath("ttmond.toml"), StateDir: daemon.StateDir("ttmon"),
+		Socket: daemon.UserSocket("server.sock"), Rules: daemon.ConfigPath("alerts.toml"),
+	}
+}
+
+// Default is the configuration without a file.
+func Default(p Paths) Config {
+	return Config{
+		StateDir: p.StateDir, Socket: p.Socket, Mode: "0666", Root: "/",
+		Collect: Collect{Interval: daemon.Duration{Duration: time.Second}, Patience: daemon.Duration{Duration: collect.DefaultPatience}},
+		Moved: Moved{
+			Listen:  Listen{Address: DefaultListen},
+			Metrics: Metrics{Workloads: "auto", Compat: []string{}},
+			History: defaultHistory(),
+			Alerts:  defaultAlerts(p.Rules),
+			Fleet:   Fleet{NodeURL: fleet.UsualPage},
+		},
+		Log: daemon.LogConfig{Level: "info", Format: "auto"},
+	}
+}
+
+// Read reads the configuration over the defaults: first the sections of ttmond's
+// file that have moved here, then file, which must exist if it was named.
+func (c *Config) Read(p Paths, file string) error {
+	if err := c.readMoved(p.Old); err != nil {
+		return err
+	}
+	path := file
+	if path == "" {
+		path = p.Config
+	}
+	err := daemon.ReadConfig(path, c)
+	if file == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// readMoved reads what is ours out of ttmond's file. ttmond checks the rest.
+func (c *Config) readMoved(path string) error {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the sections that ttmond.toml had for ttmon-server: %w", err)
+	}
+	if err := toml.Unmarshal(b, &c.Moved); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// Check finds mistakes, and makes paths absolute.
+func (c *Config) Check() error {
+	for what, path := range map[string]*string{"socket": &c.Socket, "state_dir": &c.StateDir, "root": &c.Root} {
+		abs, err := filepath.Abs(*path)
+		if err != nil || *path == "" {
+			return fmt.Errorf("%s: %q is not a path", what, *path)
+		}
+		*path = abs
+	}
+	if len(c.Socket) > unixsock.MaxPath {
+		return fmt.Errorf("socket: %s is too long: a socket's path may have %d bytes", c.Socket, unixsock.MaxPath)
+	}
+	if _, err := daemon.ParseMode(c.Mode); err != nil {
+		return fmt.Errorf("mode: %w", err)
+	}
+	switch {
+	case c.Collect.Interval.Duration < 100*time.Millisecond || c.Collect.Interval.Duration > time.Hour:
+		return fmt.Errorf("collect.interval: %v is not between 100ms and 1h", c.Collect.Interval)
+	case c.Collect.Patience.Duration < 10*time.Millisecond || c.Collect.Patience.Duration > time.Minute:
+		return fmt.Errorf("collect.patience: %v is not between 10ms and 1m", c.Collect.Patience)
+	}
+	for _, check := range []func() error{
+		c.Log.Check, c.Listen.check, c.Metrics.check, c.History.check, c.Fleet.check, c.Alerts.check, c.checkRemoteWrite,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Moved) checkRemoteWrite() error {
+	for i := range c.RemoteWrite {
+		if err := c.RemoteWrite[i].check(); err != nil {
+			return err
+		}
+		for _, other := range c.RemoteWrite[:i] {
+			if other.URL == c.RemoteWrite[i].URL {
+				return fmt.Errorf("remote_write.url: %s is there twice", other.URL)
+			}
+		}
+	}
+	return nil
+}
+
+// Print writes the configuration as a file that could be read again.
+func (c *Config) Print(w io.Writer) error { return toml.NewEncoder(w).Encode(c) }

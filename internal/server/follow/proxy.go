@@ -1,0 +1,95 @@
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"syscall"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api"
+)
+
+// proxy hands calls on to ttmond, each with the session of the viewer who makes
+// it. A call without one is made for nobody: never with the server's own rights.
+type proxy struct {
+	reverse *httputil.ReverseProxy
+	client  *http.Client
+}
+
+// nobody is the session of those who have none.
+const nobody = "none"
+
+func newProxy(t http.RoundTripper, c *http.Client) *proxy {
+	return &proxy{client: c, reverse: &httputil.ReverseProxy{
+		Transport:     t,
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "ttmond", "ttmond"
+			// Only what the call needs: nothing of a browser's reaches root's half.
+			accept, kind := r.In.Header.Get("Accept"), r.In.Header.Get("Content-Type")
+			r.Out.Header = http.Header{api.SessionHeader: {sessionOf(r.In)}}
+			if accept != "" {
+				r.Out.Header.Set("Accept", accept)
+			}
+			if kind != "" {
+				r.Out.Header.Set("Content-Type", kind)
+			}
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			status, reason := http.StatusBadGateway, "ttmond does not answer: "+err.Error()
+			if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
+				status, reason = http.StatusServiceUnavailable, "ttmond does not run: systemctl start ttmond"
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_ = json.NewEncoder(w).Encode(map[string]string{"error": reason})
+		},
+	}}
+}
+
+func sessionOf(r *http.Request) string {
+	if s := r.Header.Get(api.SessionHeader); s != "" {
+		return s
+	}
+	return nobody
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); r.URL.Path == "/v1/session" && r.TLS == nil && ok && !at.IP.IsLoopback() {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": "a session would cross the network in the clear: serve the page with TLS (listen.web_config)"})
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // ttmond ends what takes too long
+	p.reverse.ServeHTTP(w, r)
+}
+
+// Viewer implements api.Upstream.
+func (p *proxy) Viewer(ctx context.Context, session string) (v api.Viewer, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://ttmond/v1/me", nil)
+	if err != nil {
+		return v, false
+	}
+	r.Header.Set(api.SessionHeader, session)
+	answer, err := p.client.Do(r)
+	if err != nil {
+		return v, false
+	}
+	defer answer.Body.Close()
+	var me struct {
+		UID    *int
+		Sees   string
+		Hiding int
+	}
+	if answer.StatusCode != http.StatusOK || json.NewDecoder(http.MaxBytesReader(nil, answer.Body, 64<<10)).Decode(&me) != nil || me.UID == nil {
+		return v, false
+	}
+	return api.Viewer{UID: *me.UID, All: me.Sees == "all", Hiding: me.Hiding}, true
+}

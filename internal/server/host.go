@@ -1,0 +1,32 @@
+package server
+
+import (
+	"context"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/stream"
+)
+
+// Host is the host that is served: a ttmond's (package follow), or this process's
+// own view of it (package local).
+type Host interface {
+	// Run gives snapshots and events to sink until ctx is done.
+	Run(ctx context.Context, sink Sink) error
+	// State is the host's present state; the zero State before the first.
+	State() (state stream.State, known bool)
+	// Check adds to the server's health how the host is doing.
+	Check(h *api.Health)
+	// Serve completes the options of the API with the calls that are the host's.
+	Serve(o *api.Options)
+}
+
+// Sink takes what a host gives.
+type Sink interface {
+	Snapshot(s *model.Snapshot)
+	// Events returns when they are kept.
+	Events(ctx context.Context, list []eventlog.Event)
+	// Resume is the last event that is kept. It waits until that is known.
+	Resume(ctx context.Context) (eventlog.Origin, error)
+}

@@ -1,0 +1,131 @@
+// Package local is a ttmon-server's host where no ttmond runs: it collects what
+// an ordinary user may see. That is the boards, this user's processes, and of the
+// others what the kernel tells everybody.
+package local
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/eventlog/watch"
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/server"
+	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/view/prom"
+)
+
+// Host collects by itself.
+type Host struct {
+	cfg       server.Collect
+	root      hostfs.Root
+	collector *collect.Collector
+	log       *slog.Logger
+	hiding    atomic.Pointer[api.Hiding]
+}
+
+// ledgerBytes bounds the copies of this user's ledgers.
+const ledgerBytes = 128 << 20
+
+// New returns the host below a root directory.
+func New(root string, c server.Collect, log *slog.Logger) *Host {
+	return &Host{cfg: c, root: hostfs.At(root), log: log, collector: collect.New(hostfs.At(root), collect.Options{
+		Patience: c.Patience.Duration, Ledgers: track.Options{Patience: time.Minute, Memory: budget.Limit{PerUID: ledgerBytes, All: ledgerBytes}},
+	})}
+}
+
+// Run implements server.Host.
+func (h *Host) Run(ctx context.Context, sink server.Sink) error {
+	defer h.collector.Close()
+	h.log.Info("no ttmond runs; collecting what this user can see")
+	tick := time.NewTicker(h.cfg.Interval.Duration)
+	defer tick.Stop()
+	var watcher watch.Watcher
+	for {
+		hiding := readHiding()
+		h.hiding.Store(&hiding)
+		s := h.collector.Collect(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		sink.Snapshot(s)
+		if list := watcher.Next(s); len(list) > 0 {
+			sink.Events(ctx, list)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// readHiding is how this process sees /proc. Options that cannot be read hide.
+func readHiding() api.Hiding {
+	b, err := proc.HostMounts(hostfs.Root{})
+	if err != nil {
+		return api.Hiding{Level: 2, GID: -1}
+	}
+	return api.ParseHiding(b)
+}
+
+// State implements server.Host.
+func (h *Host) State() (stream.State, bool) {
+	hiding := h.hiding.Load()
+	if hiding == nil {
+		return stream.State{}, false
+	}
+	st := stream.State{Interval: h.cfg.Interval.Seconds(), Hiding: stream.Hiding(*hiding)}
+	for _, r := range h.collector.Runs() {
+		st.Self.Sources = append(st.Self.Sources, prom.Source{Name: r.Name, Duration: r.Took, OK: r.OK, LastOK: r.LastOK})
+	}
+	return st, true
+}
+
+// Check implements server.Host.
+func (h *Host) Check(health *api.Health) {
+	health.Warnings = append(health.Warnings, api.Problem{Part: "ttmond", Reason: "none runs: memory is that of this user's processes only"})
+	for _, r := range h.collector.Runs() {
+		health.AddRun(r.Name, r.Took, r.Since, time.Now(), 5*h.cfg.Interval.Duration+5*time.Second)
+	}
+}
+
+// Serve implements server.Host.
+func (h *Host) Serve(o *api.Options) {
+	o.Stale, o.Topology, o.Blocks = h.Leftovers, h.Topology, h.Blocks
+}
+
+// Leftovers are what dead processes left in accounting regions.
+func (h *Host) Leftovers() ([]model.Leftover, bool) { return h.collector.Leftovers() }
+
+// Topology is how the devices of a snapshot are connected.
+func (h *Host) Topology(s *model.Snapshot) *model.Topology { return collect.Topology(h.root, s) }
+
+// Blocks is what the collector last read of the ledger that a process keeps.
+func (h *Host) Blocks(pid int) (api.BlocksOf, bool) {
+	uid, err := proc.Owner(hostfs.Root{}, pid)
+	if err != nil || pid <= 0 {
+		return api.BlocksOf{}, false
+	}
+	found, ok := h.collector.Blocks(pid)
+	if !ok {
+		return api.BlocksOf{}, false
+	}
+	of := api.BlocksOf{Process: found.Process, UID: uid}
+	if p := found.Ledger; p != nil {
+		of.Places = func() *runreport.Report {
+			b := runreport.NewBuilder(p.Ledger.Started)
+			b.Add(p.Path, p.Ledger, true)
+			return b.Report()
+		}
+	}
+	return of, true
+}

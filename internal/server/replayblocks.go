@@ -1,0 +1,69 @@
+package server
+
+import (
+	"cmp"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/runreport"
+)
+
+// heldBy is what a process holds, and where in the program it asked for it.
+func heldBy(s *recording.State, pid int) (api.BlocksOf, bool) {
+	for _, p := range s.Processes() {
+		if p.PID != pid {
+			continue
+		}
+		places := placesOf(s, p.ID)
+		return api.BlocksOf{Process: s.Blocks(p.ID), UID: os.Geteuid(), Places: func() *runreport.Report { return places }}, true
+	}
+	return api.BlocksOf{}, false
+}
+
+// placeOnChip is a place of a program, and where what it asked for is.
+type placeOnChip struct {
+	chip uint64
+	pool string
+	site uint32
+}
+
+// placesOf sums up what the places of a program hold, chip by chip.
+func placesOf(s *recording.State, process uint32) *runreport.Report {
+	sums := map[placeOnChip]*runreport.Place{}
+	out := &runreport.Report{}
+	for _, id := range s.Lists() {
+		def, live, _ := s.List(id)
+		if def.Process != process {
+			continue
+		}
+		for b := range live.All() {
+			site, ok := s.Site(b.Site)
+			if !ok {
+				continue
+			}
+			for _, chip := range def.Chips {
+				k := placeOnChip{chip, def.Pool, b.Site}
+				x := sums[k]
+				if x == nil {
+					x = &runreport.Place{Tag: site.Tag}
+					for _, f := range site.Stack {
+						x.Stack = append(x.Stack, runreport.Frame{File: f.File, Function: f.Function, Line: f.Line, Offset: f.Offset})
+					}
+					sums[k] = x
+				}
+				x.Held.Bytes += b.Size * def.Geometry.Banks
+				x.Held.Blocks++
+			}
+		}
+	}
+	order := slices.SortedFunc(maps.Keys(sums), func(a, b placeOnChip) int {
+		return cmp.Or(cmp.Compare(a.chip, b.chip), cmp.Compare(a.pool, b.pool), cmp.Compare(a.site, b.site))
+	})
+	for _, k := range order {
+		out.Chips = append(out.Chips, runreport.Chip{ID: k.chip, Pools: []runreport.Pool{{PoolName: k.pool, Places: []runreport.Place{*sums[k]}}}})
+	}
+	return out
+}

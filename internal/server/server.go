@@ -1,0 +1,201 @@
+// Package server is ttmon-server: it follows a host's snapshots and events, and
+// remembers, judges over time, tells and serves them. It holds the history, PromQL,
+// alerts, remote write, jobs, the condition of a Kubernetes node, the page, and
+// /metrics on TCP.
+//
+// It needs no rights: what it knows of the host comes from a ttmond (package
+// follow), or is what an ordinary user may see (package local). What a viewer may
+// see of other users' processes is ttmond's decision.
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ttmon/ttmon/internal/alert"
+	"github.com/ttmon/ttmon/internal/alert/notify"
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/history/held"
+	"github.com/ttmon/ttmon/internal/httpguard"
+	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/unixsock"
+)
+
+// Options of a Server.
+type Options struct {
+	Config Config
+	Host   Host
+	// Configure reads the configuration again; nil: it cannot be.
+	Configure     func() (Config, error)
+	NodeCondition string // the node of Kubernetes whose condition is set; empty: none
+	Log           *slog.Logger
+	Logs          *daemon.Logs
+}
+
+// Server is a running ttmon-server.
+type Server struct {
+	opt      Options
+	cfg      Config // as it was at the start
+	log      *slog.Logger
+	host     Host
+	feed     api.Feed
+	api      *api.Server
+	recorder *recorder  // the last snapshot, for scrapes
+	archive  *archive   // those before; nil: there is none
+	jobs     *jobs.Book // what jobs took; nil likewise
+	held     held.Log   // what processes held in the last hour
+	alerts   *alert.Manager
+	outbox   *notify.Outbox
+	remotes  *remotes
+	http     atomic.Pointer[httpguard.Listener] // nil: HTTP is not served
+	bound    atomic.Pointer[string]             // where HTTP is served; nil: nowhere yet
+
+	reloads sync.Mutex
+	live    Config // as it was last read
+}
+
+// New makes the parts. It opens nothing yet.
+func New(o Options) *Server {
+	s := &Server{opt: o, cfg: o.Config, live: o.Config, log: o.Log, host: o.Host}
+	s.recorder = newRecorder(s.cfg.Metrics, s.hides, s.log, s.selfMetrics, s.interval)
+	s.remotes = s.newRemotes()
+	if s.cfg.History.Enabled {
+		s.archive = newArchive(s.cfg, s.log, s.recorder)
+		s.jobs = jobs.Open(s.cfg.StateDir, func(err error) { s.log.Warn("jobs", "err", err) })
+		if s.cfg.Alerts.Enabled {
+			s.prepareAlerts()
+		}
+	}
+	s.api = s.newAPI()
+	return s
+}
+
+// Run serves until ctx is done. ready is called when the socket is there.
+func (s *Server) Run(ctx context.Context, ready func()) error {
+	l, unlock, err := s.socket()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.host.Run(ctx, s) })
+	g.Go(func() error { return s.recorder.run(ctx, &s.feed) })
+	if s.archive != nil {
+		g.Go(func() error { return s.archive.run(ctx, &s.feed) })
+		g.Go(func() error { s.feed.Follow(ctx, s.held.Observe); return nil })
+		g.Go(func() error {
+			defer s.jobs.Close()
+			s.feed.Follow(ctx, s.jobs.Observe)
+			return nil
+		})
+	}
+	if s.alerts != nil {
+		s.runAlerts(ctx, g)
+	}
+	if node := s.opt.NodeCondition; node != "" {
+		g.Go(func() error { return s.tellNode(ctx, node) })
+	}
+	g.Go(func() error { s.remotes.run(ctx); return nil })
+	g.Go(func() error { return s.listen(ctx) })
+	g.Go(func() error { return s.api.Serve(ctx, l) })
+	hups := daemon.Hangups()
+	g.Go(func() error { return s.awaitReloads(ctx, hups) })
+	g.Go(func() error { return daemon.Trim(ctx) })
+	ready()
+	return g.Wait()
+}
+
+// socket listens where ttmon asks. The lock beside it keeps a second server away.
+func (s *Server) socket() (l net.Listener, unlock func(), err error) {
+	if err := unixsock.OwnDir(filepath.Dir(s.cfg.Socket)); err != nil {
+		return nil, nil, fmt.Errorf("socket: %w", err)
+	}
+	if err := os.MkdirAll(s.cfg.StateDir, 0o755); err != nil {
+		s.log.Warn("cannot create the state directory; history is in memory only", "err", err)
+	}
+	lock, err := unixsock.Lock(s.cfg.Socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	mode, _ := daemon.ParseMode(s.cfg.Mode)
+	fd, err := unixsock.Listen(unixsock.Options{Path: s.cfg.Socket, Mode: mode})
+	if err == nil {
+		f := os.NewFile(uintptr(fd), s.cfg.Socket)
+		l, err = net.FileListener(f)
+		f.Close()
+	}
+	if err != nil {
+		os.NewFile(uintptr(lock), "lock").Close()
+		return nil, nil, fmt.Errorf("socket: %w", err)
+	}
+	return l, func() {
+		_ = os.Remove(s.cfg.Socket)
+		os.NewFile(uintptr(lock), "lock").Close()
+	}, nil
+}
+
+// Snapshot implements Sink.
+func (s *Server) Snapshot(snap *model.Snapshot) {
+	snap.Alerts = s.firing()
+	s.feed.Publish(snap)
+}
+
+// Events implements Sink.
+func (s *Server) Events(ctx context.Context, list []eventlog.Event) {
+	if s.archive == nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-s.archive.logOpen:
+		s.archive.take(list)
+	}
+}
+
+// Resume implements Sink.
+func (s *Server) Resume(ctx context.Context) (o eventlog.Origin, err error) {
+	if s.archive == nil {
+		return o, nil
+	}
+	select {
+	case <-ctx.Done():
+		return o, ctx.Err()
+	case <-s.archive.logOpen:
+		return s.archive.eventLog().Origin(), nil
+	}
+}
+
+// interval is the time between two snapshots.
+func (s *Server) interval() time.Duration {
+	if st, ok := s.host.State(); ok && st.Interval > 0 {
+		return st.Every()
+	}
+	return time.Second
+}
+
+// hides reports whether the host hides processes from other users. Until that is
+// known it does.
+func (s *Server) hides() bool {
+	st, known := s.host.State()
+	return !known || st.Hiding.Level > 0
+}
+
+func (s *Server) hiding() api.Hiding {
+	st, known := s.host.State()
+	if !known {
+		return api.Hiding{Level: 2, GID: -1}
+	}
+	return api.Hiding(st.Hiding)
+}

@@ -1,0 +1,139 @@
+// Package backlog is what ttmond keeps for followers that are away: the last
+// events, numbered, on disk. What a follower misses while it is away is sent
+// when it comes back; so are events from before ttmond was restarted.
+//
+// It holds about 5,000 events, hours of a busy host and months of a quiet one.
+// Snapshots are not kept: to a follower, the time it was away is a gap.
+package backlog
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/eventlog/watch"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/replace"
+)
+
+// Bounds of what is kept. An event has 0.3 to 1 kB.
+const (
+	fileBytes = 2 << 20
+	recent    = 256
+	nameFile  = "name"
+)
+
+// Backlog keeps the last events of a host. Its methods may be called by any
+// goroutine.
+type Backlog struct {
+	dir    string
+	log    *slog.Logger
+	events atomic.Pointer[Events]
+}
+
+// Events are those that are kept.
+type Events struct {
+	*eventlog.Log
+	// Name names the numbering: a backlog that was lost begins another.
+	Name string
+}
+
+// New returns the backlog below dir, which Run opens.
+func New(dir string, log *slog.Logger) *Backlog { return &Backlog{dir: dir, log: log} }
+
+// Events returns what is kept; nil until Run has opened it.
+func (b *Backlog) Events() *Events { return b.events.Load() }
+
+// Run finds out what happened from snapshot to snapshot until ctx is done. Where
+// the disk does not take it, events are kept in memory.
+func (b *Backlog) Run(ctx context.Context, feed Feed) {
+	unlock := b.lock(ctx)
+	defer unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	events, err := open(b.dir)
+	failed := err != nil
+	if failed {
+		b.log.Warn("event backlog is in memory only", "err", err)
+	}
+	defer events.Close()
+	b.events.Store(events)
+	var watcher watch.Watcher
+	feed.Follow(ctx, func(s *model.Snapshot) {
+		err := events.Append(watcher.Next(s)...)
+		if err != nil && !failed {
+			b.log.Warn("event backlog is in memory only", "err", err)
+		}
+		failed = err != nil
+	})
+}
+
+// Feed is where snapshots come from.
+type Feed interface {
+	Follow(ctx context.Context, each func(*model.Snapshot))
+}
+
+// lock waits until a predecessor has closed the backlog. A directory that cannot
+// be locked cannot be written either.
+func (b *Backlog) lock(ctx context.Context) (unlock func()) {
+	nothing := func() {}
+	if os.MkdirAll(b.dir, 0o700) != nil {
+		return nothing
+	}
+	f, err := os.OpenFile(filepath.Join(b.dir, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nothing
+	}
+	for unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nothing
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return func() { f.Close() }
+}
+
+func open(dir string) (*Events, error) {
+	l, err := eventlog.OpenSized(dir, eventlog.Sizes{File: fileBytes, Recent: recent})
+	e := &Events{Log: l}
+	if err == nil {
+		e.Name, err = name(filepath.Join(dir, nameFile), l.Last() == 0)
+	}
+	if err != nil {
+		e.Name = rand.Text() // numbers in memory are those of this process alone
+	}
+	return e, err
+}
+
+// name reads the name of the numbering, or makes one.
+func name(path string, empty bool) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == nil && !empty {
+		defer f.Close()
+		var b [64]byte
+		n, err := f.Read(b[:])
+		if text := strings.TrimSpace(string(b[:n])); err == nil && text != "" {
+			return text, nil
+		}
+	}
+	if err == nil {
+		f.Close()
+	} else if !os.IsNotExist(err) {
+		return "", fmt.Errorf("reading the name of the event backlog: %w", err)
+	}
+	text := rand.Text()
+	return text, replace.File(path, []byte(text+"\n"), fs.FileMode(0o600))
+}
