@@ -107,24 +107,30 @@ func (h *Host) Upstream() api.Upstream { return h.proxy }
 func (h *Host) Run(ctx context.Context, sink server.Sink) error {
 	var both sync.WaitGroup
 	both.Go(func() {
-		h.again(ctx, func() (bool, error) { return h.snapshots(ctx, sink) })
+		h.again(ctx, h.lost, func() (bool, error) { return h.snapshots(ctx, sink) })
 	})
 	both.Go(func() {
 		from, err := sink.Resume(ctx)
 		if err != nil {
 			return // ctx is done
 		}
-		h.again(ctx, func() (bool, error) { return h.events(ctx, sink, &from) })
+		h.again(ctx, func(error) {}, func() (bool, error) { return h.events(ctx, sink, &from) })
 	})
 	both.Wait()
 	return nil
 }
 
 // again calls try until ctx is done, at once where it had been connected.
-func (h *Host) again(ctx context.Context, try func() (connected bool, err error)) {
+func (h *Host) again(ctx context.Context, lost func(error), try func() (connected bool, err error)) {
 	wait := retryFirst
 	for ctx.Err() == nil {
-		connected, _ := try()
+		connected, err := try()
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			lost(err)
+		}
 		if connected {
 			wait = retryFirst
 		}
@@ -175,7 +181,6 @@ func (h *Host) snapshots(ctx context.Context, sink server.Sink) (connected bool,
 	defer cancel()
 	hello, body, in, err := h.open(ctx, url.Values{stream.ParamOnly: {stream.OnlySnapshots}})
 	if err != nil {
-		h.lost(err)
 		return false, err
 	}
 	defer body.Close()
@@ -189,7 +194,6 @@ func (h *Host) snapshots(ctx context.Context, sink server.Sink) (connected bool,
 			err = h.take(ctx, kind, frame, &hello, sink)
 		}
 		if err != nil {
-			h.lost(err)
 			return true, err
 		}
 	}
