@@ -99,6 +99,7 @@ ttmond in the place of a running one, without losing a byte.`,
 	p.StringVar(&f.config, "config", "", "configuration `FILE` (default "+daemon.ConfigPath("ttmond.toml")+" if it is there)")
 	p.BoolVar(&f.takeover, "takeover", false, "take the place of a running ttmond")
 	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print it in full, and exit")
+	p.StringVar(&f.firmware, "firmware", "", "what to read of the chips' firmware: `off|table|full` (default off)")
 	p.BoolVar(&f.noUprobe, "no-uprobe", false, "do not watch the allocators of programs through the kernel")
 	p.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
 	p.BoolVar(&f.keep, "keep", false, "only keep the connections of a ttmond that stops")
