@@ -209,16 +209,6 @@ func (i *instance) ended() bool {
 	}
 }
 
-// stop ends a process as a user would, and expects it to end well.
-func (i *instance) stop(t testing.TB) {
-	t.Helper()
-	_ = i.cmd.Process.Signal(syscall.SIGTERM)
-	await(t, "the end", i.ended)
-	if i.err != nil {
-		t.Errorf("it ended badly: %v\n%s", i.err, i.log)
-	}
-}
-
 // limit is how long tests wait for what must come. Only those that fail do.
 const limit = time.Minute
 

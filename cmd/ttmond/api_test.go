@@ -25,11 +25,6 @@ func (h *host) get(path string) (status int, body []byte) {
 	return h.ask(http.MethodGet, path)
 }
 
-func (h *host) post(path string) (status int, body []byte) {
-	h.t.Helper()
-	return h.ask(http.MethodPost, path)
-}
-
 func (h *host) ask(method, path string) (status int, body []byte) {
 	h.t.Helper()
 	transport := &http.Transport{
