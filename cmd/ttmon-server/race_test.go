@@ -4,4 +4,3 @@ package main
 
 // raceDetector: the program is built like its tests.
 const raceDetector = true
-
