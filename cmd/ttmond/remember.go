@@ -34,7 +34,7 @@ func (d *ttmond) state() stream.State {
 // selfMetrics is how the daemon itself is doing.
 func (d *ttmond) selfMetrics() (self prom.Self) {
 	budgets := d.api.Budgets()
-	for _, b := range slices.Concat(budgets, d.server.Budgets(), []budget.State{d.ledger.Budget()}) {
+	for _, b := range slices.Concat(budgets, d.server.Budgets(), d.watcher.budgets(), []budget.State{d.ledger.Budget()}) {
 		self.Limits = append(self.Limits, prom.Limit{Name: b.Name, Max: float64(b.All), Used: float64(b.Used), Dropped: float64(b.Refused)})
 	}
 	self.Clients = []prom.Client{{Kind: "alloc", Count: int(d.server.Stats().Connections)}}
