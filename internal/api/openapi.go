@@ -53,6 +53,7 @@ type (
 		End    time.Time     `json:"end"`
 		Step   float64       `json:"step_s"`
 		Times  []float64     `json:"times"`
+		Away   []bool        `json:"away,omitempty"` // nobody sampled anything then
 		Series []rangeSeries `json:"series"`
 	}
 	metricsAnswer struct {

@@ -182,9 +182,38 @@ func (s *Server) rangeOf(w http.ResponseWriter, r *http.Request) {
 		}
 		out = append(out, list...)
 	}
-	answer(w, http.StatusOK, map[string]any{
+	reply := map[string]any{
 		"schema": "ttmon.range/1", "start": q.start.UTC(), "end": q.end.UTC(), "step_s": q.step.Seconds(), "times": times, "series": out,
-	})
+	}
+	if away := s.away(r.Context(), &q, n); away != nil {
+		reply["away"] = away
+	}
+	answer(w, http.StatusOK, reply)
+}
+
+// away is where nobody sampled anything, from the series that every row of the
+// history has; nil where that is not known. The end is not known yet.
+func (s *Server) away(ctx context.Context, q *rangeQuery, n int) []bool {
+	list, err := s.opt.Memory.Range(ctx, q.over("tenstorrent_up", q.most), q.start, q.end, q.step)
+	if err != nil || len(list) == 0 {
+		return nil
+	}
+	away := make([]bool, n)
+	for i := range away {
+		away[i] = true
+	}
+	last := 0
+	for _, l := range list {
+		for i, v := range q.spread(l, 1, n) {
+			if v != nil {
+				away[i], last = false, max(last, i)
+			}
+		}
+	}
+	for i := last + 1; i < min(last+3, n); i++ {
+		away[i] = false
+	}
+	return away
 }
 
 func (s *Server) rangeOfMetric(ctx context.Context, m metric.Column[*model.Device], q *rangeQuery, n int) (out []*rangeSeries, err error) {

@@ -3,7 +3,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { clock, isBytes, markOf, unitBytes, value } from "./figures";
+import { clock, isBytes, markOf, span, unitBytes, value } from "./figures";
 import { byteTicks, timeLabels, timeSpace } from "./ticks";
 import { save } from "./parts";
 import { zoom } from "./range";
@@ -20,6 +20,8 @@ export interface Line {
 
 export interface ChartData {
   times: number[];
+  /** Where nobody sampled anything: the host was away. */
+  away?: boolean[];
   lines: Line[];
   unit: string;
   decimals: number;
@@ -41,14 +43,15 @@ interface Props {
   end: number;
 }
 
-/** A doubtful part of a line is dashed: two series, with a point in common. */
-function split(line: Line): { sure: (number | null)[]; unsure: (number | null)[] | null } {
+/**
+ * A line is drawn twice: all of it in a light stroke, and what is exact on top in
+ * a strong one. So doubt is seen as a lighter line, however often it comes and
+ * goes, and never as dashes.
+ */
+export function layers(line: Line): { all: (number | null)[]; exact: (number | null)[] | null } {
   const b = line.bounds;
-  if (!b || !b.some((x) => x)) return { sure: line.values, unsure: null };
-  return {
-    sure: line.values.map((v, i) => (b[i] && b[i + 1] !== 0 && b[i - 1] !== 0 ? null : b[i] ? null : v)),
-    unsure: line.values.map((v, i) => (b[i] || b[i + 1] || b[i - 1] ? v : null)),
-  };
+  if (!b || !b.some((x, i) => x && line.values[i] !== null)) return { all: line.values, exact: null };
+  return { all: line.values, exact: line.values.map((v, i) => (b[i] ? null : v)) };
 }
 
 export function Chart(p: Props) {
@@ -57,7 +60,7 @@ export function Chart(p: Props) {
   const [cursor, setCursor] = useState<number | null>(null);
   const [dress, setDress] = useState(0); // counts changes of the theme
   const height = p.height ?? (innerWidth >= 1900 ? 240 : 180);
-  const shape = p.data ? p.data.lines.map((l) => l.name + (split(l).unsure ? "~" : "")).join("\n") + p.data.unit : "";
+  const shape = p.data ? p.data.lines.map((l) => l.name + (layers(l).exact ? "~" : "")).join("\n") + p.data.unit : "";
   const live = useRef(p);
   live.current = p;
   const series = useMemo(() => {
@@ -65,9 +68,9 @@ export function Chart(p: Props) {
     if (!p.data) return out;
     out[0] = p.data.times;
     for (const l of p.data.lines) {
-      const { sure, unsure } = split(l);
-      out.push(sure);
-      if (unsure) out.push(unsure);
+      const { all, exact } = layers(l);
+      out.push(all);
+      if (exact) out.push(exact);
     }
     return out;
   }, [p.data]);
@@ -101,7 +104,6 @@ export function Chart(p: Props) {
     if (p.end > p.start) plot.current?.setScale("x", { min: p.start, max: p.end });
   }, [series, p.start, p.end, p.events]);
 
-  const at = cursor ?? lastKnown(p.data);
   return (
     <figure class="chart" aria-label={p.title}>
       <figcaption>
@@ -119,7 +121,7 @@ export function Chart(p: Props) {
       {p.problem && <p class="empty">{p.problem}</p>}
       {p.data && p.data.lines.length === 0 && <p class="empty">Nothing is known of this time.</p>}
       <div ref={box} class="plot" />
-      {p.data && p.data.lines.length > 0 && <Legend data={p.data} at={at} remark={p.remark} />}
+      {p.data && p.data.lines.length > 0 && <Legend data={p.data} at={cursor} end={p.end} remark={p.remark} />}
     </figure>
   );
 }
@@ -132,29 +134,45 @@ function told(p: Props, time: number): string {
   return clock(new Date(time * 1000)) + (event ? ` · ${event.text}` : "");
 }
 
-function Legend(p: { data: ChartData; at: number | null; remark?: string }) {
+/** The values under the cursor, or the present ones: what is not known any more says since when. */
+function Legend(p: { data: ChartData; at: number | null; end: number; remark?: string }) {
   return (
     <ul class={"legend" + (p.data.lines.length > 3 ? " many" : "")}>
-      {p.data.lines.map((l, i) => {
-        const v = p.at === null ? null : (l.values[p.at] ?? null);
-        return (
-          <li key={l.name}>
-            <i style={{ background: lineColour(i) }} aria-hidden="true" /> {l.name}{" "}
-            <b class="num">{v === null ? "–" : markOf(p.at === null ? null : l.bounds?.[p.at]) + value(v, p.data.unit, p.data.decimals)}</b>
-          </li>
-        );
-      })}
+      {p.data.lines.map((l, i) => (
+        <li key={l.name}>
+          <i style={{ background: lineColour(i) }} aria-hidden="true" /> {l.name} <Reading data={p.data} line={l} at={p.at} end={p.end} />
+        </li>
+      ))}
       {p.remark && <li>{p.remark}</li>}
     </ul>
   );
 }
 
-function lastKnown(data: ChartData | null): number | null {
-  if (!data) return null;
-  for (let i = data.times.length - 1; i >= 0; i--) {
-    if (data.lines.some((l) => l.values[i] !== null && l.values[i] !== undefined)) return i;
-  }
-  return null;
+function Reading(p: { data: ChartData; line: Line; at: number | null; end: number }) {
+  const text = (i: number) => markOf(p.line.bounds?.[i]) + value(p.line.values[i] ?? null, p.data.unit, p.data.decimals);
+  if (p.at !== null) return <b class="num">{p.line.values[p.at] == null ? "–" : text(p.at)}</b>;
+  const { index, age } = newest(p.data, p.line, p.end);
+  if (index < 0) return <b class="num">–</b>;
+  if (age === 0) return <b class="num">{text(index)}</b>;
+  return (
+    <>
+      <b class="num">–</b>{" "}
+      <span class="stale">
+        {text(index)} {span(age)} ago
+      </span>
+    </>
+  );
+}
+
+/** The last value that is known of a line, and how old it is; 0: it is the present one. */
+export function newest(data: ChartData, line: Line, end: number): { index: number; age: number } {
+  let index = data.times.length - 1;
+  while (index >= 0 && line.values[index] == null) index--;
+  if (index < 0) return { index, age: 0 };
+  // The step that is under way may have no sample yet.
+  const step = data.times.length > 1 ? data.times.at(-1)! - data.times.at(-2)! : 0;
+  const age = Math.min(end, data.times.at(-1)! + step) - data.times[index]!;
+  return { index, age: age > 3 * step + 5 ? age : 0 };
 }
 
 function options(live: { current: Props }, setCursor: (i: number | null) => void, width: number, height: number): uPlot.Options {
@@ -164,11 +182,12 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
   const held = isBytes(data.unit) && !data.unit.includes("/");
   const series: uPlot.Series[] = [{}];
   data.lines.forEach((l, i) => {
-    // What is held stays so until it changes: no slope between two samples.
-    const base: uPlot.Series = { label: l.name, stroke: lineColour(i), width: 1.5, points: { show: false }, paths: held ? uPlot.paths.stepped!({ align: 1 }) : undefined };
-    const ground = data.lines.length === 1 ? faint(lineColour(i)) : undefined;
-    series.push({ ...base, dash: lineDash(i), fill: ground });
-    if (split(l).unsure) series.push({ ...base, dash: [4, 3], fill: ground });
+    // A value holds until the next sample: no slope that nobody saw.
+    const base: uPlot.Series = { label: l.name, stroke: lineColour(i), width: 1.5, dash: lineDash(i), points: { show: false }, paths: uPlot.paths.stepped!({ align: 1 }) };
+    const ground = data.lines.length === 1 ? translucent(lineColour(i), 0.11) : undefined;
+    const { exact } = layers(l);
+    series.push(exact ? { ...base, stroke: translucent(lineColour(i), 0.45), fill: ground } : { ...base, fill: ground });
+    if (exact) series.push(base);
   });
   return {
     width: Math.max(width, 120),
@@ -203,14 +222,20 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
         },
       ],
-      drawAxes: [(u) => drawUnknown(u, live.current, held)],
+      drawAxes: [(u) => drawUnknown(u, live.current)],
       draw: [(u) => drawMarks(u, live.current)],
     },
   };
 }
 
-/** A colour as the ground below a line. */
-const faint = (c: string): string => (/^#[0-9a-f]{6}$/i.test(c) ? c + "1c" : "transparent");
+/** A colour through which what is behind it is seen. */
+const translucent = (c: string, share: number): string =>
+  /^#[0-9a-f]{6}$/i.test(c)
+    ? c +
+      Math.round(share * 255)
+        .toString(16)
+        .padStart(2, "0")
+    : c;
 
 /** From 0 where that is near or means nothing, with room above. */
 function around(min: number | null, max: number | null, limit: number | null, zero: boolean): [number, number] {
@@ -221,41 +246,40 @@ function around(min: number | null, max: number | null, limit: number | null, ze
   return [Math.max(low, min >= 0 ? 0 : low), high];
 }
 
-/** Above a sum of which a part is not known there is hatching, as wherever something is not known. */
-function drawUnknown(u: uPlot, p: Props, held: boolean): void {
-  const c = u.ctx;
-  const { left, top, width, height } = u.bbox;
+/** What is not known is hatched: above a sum of which a part is missing, and wherever the host was away. */
+function drawUnknown(u: uPlot, p: Props): void {
+  const { left, top, width } = u.bbox;
   const times = p.data?.times ?? [];
   const x = (i: number) => Math.min(Math.max(u.valToPos(times[i] ?? p.end, "x", true), left), left + width);
-  const y = (v: number) => u.valToPos(v, "y", true);
+  const box = (i: number, bottom: number) => u.ctx.rect(x(i), top, x(i + 1) - x(i), bottom - top);
   for (const line of p.data?.lines ?? []) {
-    c.save();
-    c.beginPath();
-    line.open?.forEach((open, i) => {
-      const v = line.values[i] ?? null;
-      if (!open || v === null) return;
-      // Between two points a line slopes, and what is held does not.
-      const before = held ? v : (line.values[i - 1] ?? v);
-      const after = held ? v : (line.values[i + 1] ?? v);
-      const from = x(held || i === 0 ? i : i - 1);
-      c.moveTo(from, top);
-      c.lineTo(from, y(before));
-      c.lineTo(x(i), y(v));
-      c.lineTo(x(i + 1), y(after));
-      c.lineTo(x(i + 1), top);
-      c.closePath();
-    });
-    c.clip();
-    c.strokeStyle = colour("edge");
-    c.lineWidth = devicePixelRatio;
-    c.beginPath();
-    for (let at = left - height; at < left + width; at += 6 * devicePixelRatio) {
-      c.moveTo(at, top + height);
-      c.lineTo(at + height, top);
-    }
-    c.stroke();
-    c.restore();
+    hatch(u, () =>
+      line.open?.forEach((open, i) => {
+        const v = line.values[i] ?? null;
+        if (open && v !== null) box(i, u.valToPos(v, "y", true));
+      }),
+    );
   }
+  hatch(u, () => p.data?.away?.forEach((away, i) => away && box(i, top + u.bbox.height)));
+}
+
+/** Hatches what is outlined. */
+function hatch(u: uPlot, outline: () => void): void {
+  const c = u.ctx;
+  const { left, top, width, height } = u.bbox;
+  c.save();
+  c.beginPath();
+  outline();
+  c.clip();
+  c.strokeStyle = colour("edge");
+  c.lineWidth = devicePixelRatio;
+  c.beginPath();
+  for (let at = left - height; at < left + width; at += 6 * devicePixelRatio) {
+    c.moveTo(at, top + height);
+    c.lineTo(at + height, top);
+  }
+  c.stroke();
+  c.restore();
 }
 
 /** Events as upright lines, the limit as a level one. */
@@ -281,12 +305,15 @@ function drawMarks(u: uPlot, p: Props): void {
   if (p.limit && p.data?.lines.length) {
     c.globalAlpha = 1;
     const y = u.valToPos(p.limit, "y", true);
-    c.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
+    // A solid line with a ground above it: the cursor's are dashed, and events stand upright.
+    c.setLineDash([]);
     c.strokeStyle = colour("muted");
     c.beginPath();
     c.moveTo(left, y);
     c.lineTo(left + width, y);
     c.stroke();
+    c.fillStyle = translucent(colour("muted"), 0.12);
+    c.fillRect(left, top, width, Math.max(y - top, 0));
     c.fillStyle = colour("muted");
     c.font = `${10 * devicePixelRatio}px system-ui, sans-serif`;
     c.textAlign = "right";

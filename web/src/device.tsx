@@ -220,7 +220,7 @@ function Charts(p: { s: State; d: Device }) {
   const all = [...new Set([...standard.flatMap((c) => c.metrics)])].filter((m) => p.s.metrics.length === 0 || p.s.metrics.some((x) => x.name === m));
   const { answer, problem } = useRangeData(all, p.d.bus_id, range);
   const more = useRangeData(extra, p.d.bus_id, range);
-  const events = useEvents(range, p.d.bus_id);
+  const { events, problem: unknown } = useEvents(range, p.d.bus_id);
   const others = p.s.metrics.filter((m) => !all.includes(m.name) && !extra.includes(m.name));
   const help = (name: string) => p.s.metrics.find((m) => m.name === name)?.help;
   if (!offers("/v1/range")) return null;
@@ -257,7 +257,7 @@ function Charts(p: { s: State; d: Device }) {
           </div>
         ))}
       </div>
-      <EventList events={events.slice(-50).reverse()} />
+      <EventList events={events.slice(-50).reverse()} problem={unknown} />
     </Panel>
   );
 }

@@ -13,10 +13,11 @@ import type { Event } from "./types";
 const sign: Record<string, string> = { critical: "▲", warning: "△", info: "·" };
 
 /** Events with a way to the moment at which each happened. */
-export function EventList(p: { events: Event[] }) {
-  if (p.events.length === 0) return <Empty>Nothing happened in this time.</Empty>;
+export function EventList(p: { events: Event[]; problem: string }) {
+  if (p.events.length === 0) return <Empty>{p.problem ? `The events of this time are not known: ${p.problem}` : "Nothing happened in this time."}</Empty>;
   return (
     <ol class="events">
+      {p.problem && <li class="warning">Later events are not known: {p.problem}</li>}
       {p.events.map((e) => (
         <li key={e.seq} class={e.level}>
           <button class="plain" onClick={() => setQuery({ at: new Date(e.time).toISOString() }, true)} title="show everything as it was then">
@@ -46,7 +47,7 @@ export function EventsPage(p: { s: State }) {
   const q = useRoute().query;
   const level = q.get("level") ?? "all";
   const filter = (q.get("filter") ?? "").toLowerCase();
-  const events = useEvents(range, "");
+  const { events, problem } = useEvents(range, "");
   const shown = events.filter(
     (e) => (level === "all" || e.level === level || (level === "warning" && e.level === "critical")) && (!filter || e.text.toLowerCase().includes(filter)),
   );
@@ -63,7 +64,7 @@ export function EventsPage(p: { s: State }) {
         }
       >
         <Timeline events={shown} start={range.start} end={range.end} />
-        <EventList events={[...shown].reverse()} />
+        <EventList events={[...shown].reverse()} problem={problem} />
       </Panel>
     </>
   );

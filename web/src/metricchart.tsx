@@ -46,14 +46,16 @@ export function dataOf(answer: RangeAnswer | null, metrics: string[], nameOf: (m
   const m = state.metrics.find((x) => x.name === metrics[0]);
   return {
     times: answer.times,
+    away: answer.away,
     unit: chosen[0]?.unit ?? m?.unit ?? "",
     decimals: m?.decimals ?? 0,
     lines: chosen.map((s) => ({ name: nameOf(s.metric, s.device), values: s.values, bounds: s.bounds })),
   };
 }
 
-export function useEvents(range: Range, bus: string): Event[] {
-  const [events, setEvents] = useState<Event[]>([]);
+/** The events of a time, and why they are not known. */
+export function useEvents(range: Range, bus: string): { events: Event[]; problem: string } {
+  const [answer, setAnswer] = useState<{ events: Event[]; problem: string }>({ events: [], problem: "" });
   const beat = range.moving ? Math.floor(range.end / 10) : 0;
   useEffect(() => {
     const stop = new AbortController();
@@ -61,11 +63,13 @@ export function useEvents(range: Range, bus: string): Event[] {
     if (!range.moving) q.set("until", new Date(range.end * 1000).toISOString());
     if (bus) q.set("device", bus);
     get<{ events: Event[] }>("events?" + q, stop.signal)
-      .then((a) => setEvents(a.events))
-      .catch(() => {});
+      .then((a) => setAnswer({ events: a.events, problem: "" }))
+      .catch((err: Error) => {
+        if (!stop.signal.aborted) setAnswer((old) => ({ events: old.events, problem: err.message }));
+      });
     return () => stop.abort();
   }, [bus, beat, range.moving ? range.end - range.start : range.start + range.end]);
-  return events;
+  return answer;
 }
 
 export function MetricChart(p: { metrics: string[]; title: string; help?: string; answer: RangeAnswer | null; problem: string; range: Range; events: Event[]; limit?: number | null; zero?: boolean; height?: number; nameOf?: (metric: string, device: number | null) => string }) {

@@ -35,7 +35,7 @@ export function Overview(p: { s: State }) {
     <>
       <section aria-label="Devices">
         {many ? <Cells devices={snap.devices} said={said.devices} by={route.query.get("by") ?? "temperature"} /> : <Cards devices={snap.devices} said={said.devices} />}
-        {snap.devices.length === 0 && <p class="empty">There is no Tenstorrent device on this host.</p>}
+        {snap.devices.length === 0 && <p class="empty">{snap.host.unbound.length > 0 ? "No device of this host can be shown: the driver has none of them." : "There is no Tenstorrent device on this host."}</p>}
       </section>
       {snap.devices.length > 0 && <HourCharts s={p.s} />}
       {processes}

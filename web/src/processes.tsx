@@ -34,7 +34,7 @@ export function ProcessPage(p: { s: State; name: string }) {
   const i = snap.processes.findIndex((x) => String(x.pid) === p.name);
   const proc = snap.processes[i];
   const said = p.s.said?.processes[i];
-  const range = useRange();
+  const range = useRange(proc?.start_time ? Date.parse(proc.start_time) / 1000 : undefined);
   const { map, problem } = useMap(Number(p.name), p.s);
   return (
     <>

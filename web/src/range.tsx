@@ -16,20 +16,30 @@ export interface Range {
   name: string;
 }
 
-export function useRange(): Range {
+/** The range in the address. Without one it is an hour, or the shortest that reaches back to since. */
+export function useRange(since?: number): Range {
   const q = useRoute().query;
   const from = Date.parse(q.get("from") ?? "") / 1000;
   const to = Date.parse(q.get("to") ?? "") / 1000;
   if (from < to) return { start: from, end: to, moving: false, name: "" };
   if (state.span && !q.get("range")) return { start: state.span[0], end: state.span[1], moving: false, name: whole };
-  const name = lengths[q.get("range") ?? ""] ? q.get("range")! : "1h";
   const at = Date.parse(state.at) / 1000;
   const end = at > 0 ? at + 60 : now();
+  const name = lengths[q.get("range") ?? ""] ? q.get("range")! : fitting(since ? end - since : 3600);
   return { start: end - lengths[name]!, end, moving: !(at > 0), name };
 }
 
+/** The shortest range that is so long, up to an hour. */
+export function fitting(seconds: number): string {
+  return ["5m", "15m"].find((name) => lengths[name]! >= seconds) ?? "1h";
+}
+
+let zoomed = 0;
+
+/** Shows a part of the time. Charts that share a cursor all tell of the same drag: it counts once. */
 export function zoom(start: number, end: number): void {
-  if (end - start < 5) return;
+  if (end - start < 5 || performance.now() - zoomed < 300) return;
+  zoomed = performance.now();
   setQuery({ from: new Date(start * 1000).toISOString(), to: new Date(end * 1000).toISOString(), range: "" }, true);
 }
 

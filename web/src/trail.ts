@@ -103,6 +103,11 @@ function add(snap: Snapshot): void {
 function append(snap: Snapshot): void {
   const at = Date.parse(snap.time) / 1000;
   const fresh = hour.times.length < 2 || at - hour.times.at(-2)! >= step;
+  const last = hour.times.at(-1) ?? 0;
+  if (fresh && last && at - last > 2 * step + 5) {
+    hour.times.push(last + step); // nothing came in between: a gap, and no line over it
+    snap.devices.forEach((d) => (Object.keys(kinds) as Kind[]).forEach((k) => put(k, d.bus_id, null, 0)));
+  }
   if (fresh) hour.times.push(at);
   else hour.times[hour.times.length - 1] = at;
   snap.devices.forEach((d, i) => {

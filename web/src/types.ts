@@ -121,7 +121,7 @@ export interface Alert {
 export interface Snapshot {
   time: string;
   simulated: boolean;
-  host: { name: string; kernel: string; driver_version: string | null };
+  host: { name: string; kernel: string; driver_version: string | null; unbound: string[] };
   devices: Device[];
   processes: Process[];
   ghosts: Ghost[];
@@ -211,6 +211,7 @@ export interface RangeAnswer {
   end: string;
   step_s: number;
   times: number[];
+  away?: boolean[]; // nobody sampled anything
   series: RangeSeries[];
 }
 

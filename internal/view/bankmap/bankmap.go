@@ -154,7 +154,7 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 		out = append(out, strings.TrimRight(fmt.Sprintf("  %#-14x %9s %10s  %-8s %s", b.Addr, words.Bytes(b.Size), asked, age, where), " "))
 	}
 	if more := int(l.Usage().Blocks) - len(largest); more > 0 {
-		out = append(out, fmt.Sprintf("  and %d smaller", more))
+		out = append(out, fmt.Sprintf("  and %d more, none of them larger", more))
 	}
 	return out
 }
