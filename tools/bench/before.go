@@ -28,7 +28,7 @@ func benchBefore(l *lab) error {
 	ours := filepath.Join(l.bin, "ttmond")
 	starts := [2]func() (*node, error){
 		func() (*node, error) { return l.ttmondOf(base) },
-		func() (*node, error) { return l.ttmondOf(ours, "--listen", "off", "--no-uprobe", "--config", plain) },
+		func() (*node, error) { return l.ttmondOf(ours, "--no-uprobe", "--config", plain) },
 	}
 	if err := benchBackground(append(starts[:], l.ttmond)); err != nil {
 		return err

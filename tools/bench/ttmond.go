@@ -50,7 +50,7 @@ type node struct {
 }
 
 func (l *lab) ttmond() (*node, error) {
-	return l.ttmondOf(filepath.Join(l.bin, "ttmond"), "--listen", "off")
+	return l.ttmondOf(filepath.Join(l.bin, "ttmond"))
 }
 
 // ttmondOf starts a ttmond with more flags.

@@ -88,7 +88,7 @@ func (l *lab) pageOf32() (address string, pid int, stop func(), err error) {
 		return "", 0, nil, err
 	}
 	note := filepath.Join(dir, "pid")
-	script := fmt.Sprintf(`%[1]s/ttmond --listen %[2]s --socket %[3]s/api --alloc-socket %[3]s/alloc --state-dir %[3]s/state 2>/dev/null & echo $! >%[4]s; wait`, l.bin, address, dir, note)
+	script := fmt.Sprintf(`%[1]s/ttmond --socket %[3]s/api --alloc-socket %[3]s/alloc --state-dir %[3]s/ttmond 2>/dev/null & %[1]s/ttmon-server --daemon %[3]s/api --socket %[3]s/server.sock --listen %[2]s --state-dir %[3]s/state 2>/dev/null & echo $! >%[4]s; wait`, l.bin, address, dir, note)
 	cmd := exec.Command(filepath.Join(l.bin, "ttmon-sim"), "--boards", "galaxy-wormhole", "--", "sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
@@ -318,7 +318,7 @@ func (l *lab) fleetOfThousand(tab context.Context) error {
 	}
 	for _, args := range [][]string{
 		{"prometheus", "--config.file=" + filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + engine},
-		{filepath.Join(l.bin, "ttmond"), "fleet", "--prometheus", "http://" + engine, "--listen", page},
+		{filepath.Join(l.bin, "ttmon-server"), "fleet", "--prometheus", "http://" + engine, "--listen", page},
 	} {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
