@@ -23,6 +23,8 @@ var said = map[string]string{
 	"Doubt.Region": "its id is replaced in every file", "Doubt.Release": "kept: of tt-metal", "Doubt.Name": "replaced", "Doubt.Detail": "left out",
 	"Ghost.Region": "its id is replaced in every file", "Ghost.Name": "replaced",
 	"PodClaim.Namespace": "left out", "PodClaim.Pod": "left out", "PodClaim.Container": "left out", "PodClaim.Resource": "left out", "PodClaim.Names": "left out",
+	"Telemetry.MemoryFW": "kept", "Telemetry.L2CPU": "kept", "ChipPlace.Name": "kept: L or R",
+	"LogLine.BusID": "kept", "LogLine.Text": "left out",
 	"Alert.Name": "kept: of a rule", "Alert.Severity": "kept", "Alert.Summary": "replaced", "Alert.BusID": "kept",
 }
 
@@ -55,7 +57,16 @@ func TestEveryTextIsDecided(t *testing.T) {
 		}
 	}
 	// Why of a reading is made by our sources and names files, never people.
-	for _, r := range []any{model.Reading[float64]{}, model.Reading[int]{}, model.Reading[uint32]{}, model.Reading[uint64]{}, model.Reading[bool]{}} {
+	for _, r := range []any{
+		model.Reading[float64]{},
+		model.Reading[int]{},
+		model.Reading[uint32]{},
+		model.Reading[uint64]{},
+		model.Reading[bool]{},
+		model.Reading[model.ClockReason]{},
+		model.Reading[model.ClockFloor]{},
+		model.Reading[model.ClockLimit]{},
+	} {
 		seen[reflect.TypeOf(r)] = true
 	}
 	seen[reflect.TypeFor[time.Time]()] = true
