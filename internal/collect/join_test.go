@@ -276,10 +276,9 @@ func TestPlacelessIsALowerBound(t *testing.T) {
 	h := held(5, 0, 11)
 	h.Chip = claim.Chip{Some: true}
 	newJoin(s, []claim.Set{{Source: model.FromUprobe, Held: []claim.Held{h}}}, at).run()
-	for _, u := range s.Processes[0].Devices {
-		if got := say(u.Memory[model.DRAM]); u.Device == model.NoDevice && got != "≥11" {
-			t.Errorf("the process holds %s, want ≥11", got)
-		}
+	u := useOf(&s.Processes[0], model.NoDevice)
+	if got := say(u.Memory[model.DRAM]); got != "≥11" {
+		t.Errorf("the process holds %s, want ≥11", got)
 	}
 }
 
