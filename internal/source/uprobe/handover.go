@@ -71,6 +71,7 @@ type handedLibrary struct {
 	UID         int
 	Armed       uint64
 	PIDs, LetGo []int
+	At          map[int]uint64 // where each process has it mapped, as far as is known
 	OnHost      bool
 	Learned     bool
 	Err         string
@@ -108,7 +109,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 	}
 	for id, l := range s.libraries {
 		n := len(h.Libraries)
-		h.Libraries = append(h.Libraries, l.hand(id))
+		h.Libraries = append(h.Libraries, l.hand(id, s.mappedAt(id)))
 		add(fmt.Sprint("library ", n), int(l.file.Fd()))
 		for pid, x := range l.links {
 			add(fmt.Sprint("links ", n, pid), linkFD(x))
@@ -206,8 +207,22 @@ func (h *handedProcess) take() (*process, error) {
 	return p, nil
 }
 
-func (l *library) hand(id fileID) handedLibrary {
+// mappedAt is where each process has a library mapped. With mu.
+func (s *Source) mappedAt(id fileID) map[int]uint64 {
+	at := map[int]uint64{}
+	for pid, uses := range s.known {
+		for _, u := range uses {
+			if u.library == id && u.at != 0 {
+				at[pid] = u.at
+			}
+		}
+	}
+	return at
+}
+
+func (l *library) hand(id fileID, at map[int]uint64) handedLibrary {
 	h := handedLibrary{
+		At:  at,
 		Dev: id.dev, Inode: id.inode, Path: l.path, UID: l.uid, Armed: l.armed, OnHost: l.onHost, Learned: l.learned,
 		PIDs: slices.Sorted(maps.Keys(l.pids)), LetGo: slices.Sorted(maps.Keys(l.letGo)),
 	}
@@ -331,7 +346,7 @@ func (s *Source) importState(h *handed, fds given) error {
 		id := fileID{l.Dev, l.Inode}
 		s.libraries[id] = lib
 		for _, pid := range l.PIDs {
-			s.use(pid, id, 0)
+			s.use(pid, id, l.At[pid])
 		}
 		for _, pid := range l.LetGo {
 			lib.letGo[pid] = true
