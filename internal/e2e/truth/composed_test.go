@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,6 +71,7 @@ func (h *composedHost) daemonStep(do verb) {
 	switch do {
 	case ttmondOn:
 		h.startDaemon()
+		h.startServer()
 	case ttmondOff:
 		h.stopDaemon(syscall.SIGTERM)
 		h.begin(h.d)
@@ -104,6 +106,31 @@ func (h *composedHost) startDaemon() {
 		}
 	}
 	h.d = h.watching(libraries...)
+}
+
+// startServer starts the ttmon-server that keeps the history, which stays
+// whatever becomes of ttmond.
+func (h *composedHost) startServer() {
+	h.Helper()
+	dir := filepath.Dir(h.d.api)
+	cmd := h.host.Command(context.Background(), filepath.Join(bin, "ttmon-server"),
+		"--daemon", h.d.api, "--socket", filepath.Join(dir, "server.sock"), "--state-dir", filepath.Join(dir, "past"), "--listen", "off")
+	log, err := os.Create(filepath.Join(dir, "server.log"))
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			text, _ := os.ReadFile(log.Name())
+			h.Errorf("ttmon-server: %v\n%s", err, text)
+		}
+	})
 }
 
 func (h *composedHost) stopDaemon(sig syscall.Signal) {
