@@ -22,8 +22,8 @@ type blockFlags struct {
 	json   bool
 	report string
 
-	fits                        string
-	shape, dtype, layout, where string
+	fits                               string
+	shape, dtype, layout, shard, where string
 }
 
 func (b *blockFlags) add(m *memCmd) {
@@ -35,6 +35,7 @@ func (b *blockFlags) add(m *memCmd) {
 	f.StringVar(&b.shape, "shape", "", "would a tensor of this `SHAPE` (1,1,4096,4096) still fit?")
 	f.StringVar(&b.dtype, "dtype", "bfloat16", "`TYPE` of its elements: "+strings.Join(blocks.ElementTypes(), ", "))
 	f.StringVar(&b.layout, "layout", "tile", "its `LAYOUT`: tile or row_major")
+	f.StringVar(&b.shard, "shard", "", "with --shape: it is sharded; `SHARD` is the part of each core (64x512), or over how many cores it is cut (height:8, width:8, block:4x4)")
 	f.StringVar(&b.where, "memory", "dram", "the `POOL` it is to be in: dram, l1, l1_small or trace")
 }
 
@@ -45,6 +46,8 @@ func (b *blockFlags) asked() bool { return b.pid != 0 || b.fits != "" || b.shape
 func (b *blockFlags) question() (*bankmap.Wanted, error) {
 	flag := "--fits"
 	switch {
+	case b.shard != "" && b.shape == "":
+		return nil, exit.Usage("--shard needs --shape")
 	case b.fits == "" && b.shape == "":
 		return nil, nil
 	case b.fits != "" && b.shape != "":
@@ -52,7 +55,7 @@ func (b *blockFlags) question() (*bankmap.Wanted, error) {
 	case b.shape != "":
 		flag = "--shape"
 	}
-	w, err := bankmap.Ask{Size: b.fits, Shape: b.shape, Type: b.dtype, Layout: b.layout, Pool: b.where}.Parse()
+	w, err := bankmap.Ask{Size: b.fits, Shape: b.shape, Type: b.dtype, Layout: b.layout, Shard: b.shard, Pool: b.where}.Parse()
 	if err != nil {
 		return nil, exit.Usage("%s: %w", flag, err)
 	}

@@ -110,7 +110,7 @@ func newMapPool(p *blocks.Process, l *blocks.List, a *blocks.Allocator, name fun
 // fits answers "would it fit?" in a sentence for each pool that could have it.
 func fits(p *blocks.Process, q url.Values, name func(uint64) string) ([]string, error) {
 	out := []string{}
-	ask := bankmap.Ask{Size: q.Get("fit"), Shape: q.Get("shape"), Type: q.Get("dtype"), Layout: q.Get("layout"), Pool: q.Get("pool")}
+	ask := bankmap.Ask{Size: q.Get("fit"), Shape: q.Get("shape"), Type: q.Get("dtype"), Layout: q.Get("layout"), Shard: q.Get("shard"), Pool: q.Get("pool")}
 	if ask.Size == "" && ask.Shape == "" {
 		return out, nil
 	}

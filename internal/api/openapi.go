@@ -166,6 +166,7 @@ func calls() []described {
 			{name: "fit", help: "a size: 512M"},
 			{name: "shape", help: "of a tensor: 1,1,4096,4096"},
 			{name: "dtype", help: "of its elements"},
+			{name: "shard", help: "the part of each core, or over how many it is cut: 64x512, height:8, width:8, block:4x4"},
 			{name: "layout", help: "tile or row_major"},
 			{name: "pool", help: "dram, l1, l1_small or trace"},
 		}},

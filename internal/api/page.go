@@ -52,7 +52,7 @@ func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
 		pools[p.String()] = words.PoolName(p)
 	}
 	cb := map[string]string{}
-	for _, c := range []model.CBMeaning{model.CBCached, model.CBPartly, model.CBResident, model.CBReported} {
+	for _, c := range []model.CBMeaning{model.CBCached, model.CBPartly, model.CBResident, model.CBLargest, model.CBReported} {
 		cb[string(c)] = words.CBMeaning(c)
 	}
 	answer(w, http.StatusOK, map[string]any{

@@ -58,6 +58,15 @@ func (p *Process) Reach() (largest Program, ok bool) {
 	return largest, ok
 }
 
+// Largest is how much of a core the circular buffers of the largest program
+// take; ok is false where no program is known.
+func (p *Process) Largest() (bytes uint64, ok bool) {
+	for _, x := range p.Programs {
+		bytes = max(bytes, x.End-min(x.Base, x.End))
+	}
+	return bytes, len(p.Programs) > 0
+}
+
 // Exact says that all blocks of the process are known, and nothing else is.
 func (p *Process) Exact() bool {
 	if p.Late || p.Lost > 0 {

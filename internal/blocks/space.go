@@ -3,6 +3,8 @@ package blocks
 import (
 	"iter"
 	"math"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Range is a part of every bank.
@@ -56,31 +58,61 @@ func (l *List) Space() (s Space, known bool) {
 
 // Request is a buffer that somebody might ask for.
 type Request struct {
-	Bytes  uint64 // over all banks
-	Page   uint64 // bytes that stay together in one bank; 0: Bytes are spread evenly
-	Shards uint64 // banks it is spread over when it is sharded; 0: all banks
+	Bytes uint64 // over all banks
+	Page  uint64 // bytes that stay together in one bank; 0: Bytes are spread evenly
+	// Shards is how many banks have a part of it, each of ShardPages pages; 0:
+	// it is interleaved, over all banks.
+	Shards, ShardPages uint64
 }
 
 // Fit is the answer to a Request.
 type Fit struct {
-	Fits      bool   `json:"fits"`
-	BankBytes uint64 `json:"bank_bytes"` // what the buffer would take from each bank
+	Fits      bool    `json:"fits"`
+	Refused   Refusal `json:"refused,omitzero"` // why not, whatever is free
+	BankBytes uint64  `json:"bank_bytes"`       // what the buffer would take from each bank
 	Space
+}
+
+// Refusal is why tt-metal refuses a buffer, whatever is free.
+type Refusal string
+
+// Refusals.
+const (
+	NotInterleaved Refusal = "not_interleaved" // the pool has sharded buffers only
+	TooManyShards  Refusal = "too_many_shards" // more than there are banks
+)
+
+// l1Page is what pages of a shard in L1 are rounded up to.
+const l1Page = 16
+
+// refuses says why the pool cannot have such a buffer at all; empty: it can.
+func (g Geometry) refuses(r Request) Refusal {
+	switch {
+	case r.Shards == 0 && g.Pool == model.L1Small:
+		return NotInterleaved
+	case r.Shards > g.Banks:
+		return TooManyShards
+	}
+	return ""
 }
 
 // Need is what a buffer takes from each bank: its pages are dealt out to the
 // banks one by one, each rounded up to the alignment, and every bank gives as
-// much as the one with the most pages. known is false while the number of
-// banks is not known.
+// much as the one with the most pages. A sharded one takes a shard. known is
+// false while the number of banks is not known.
 func (g Geometry) Need(r Request) (bytes uint64, known bool) {
-	banks := r.Shards
-	if banks == 0 {
-		banks = g.Banks
-	}
+	banks := g.Banks
 	if banks == 0 {
 		return 0, false
 	}
 	align := max(g.Align, 1)
+	if r.Shards > 0 {
+		page := align
+		if g.Pool == model.L1 || g.Pool == model.L1Small {
+			page = l1Page
+		}
+		return up(max(product(r.ShardPages, up(r.Page, page)), g.Smallest), align), true
+	}
 	page := r.Page
 	if page == 0 {
 		page = up(ceil(r.Bytes, banks), align)
@@ -98,7 +130,8 @@ func (l *List) Fits(r Request) (f Fit, known bool) {
 	if !ok || !known {
 		return f, false
 	}
-	return Fit{Fits: need <= space.Largest, BankBytes: need, Space: space}, true
+	refused := l.refuses(r)
+	return Fit{Fits: refused == "" && need <= space.Largest, Refused: refused, BankBytes: need, Space: space}, true
 }
 
 func ceil(n, by uint64) uint64 { return n/by + min(n%by, 1) }

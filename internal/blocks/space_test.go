@@ -20,11 +20,13 @@ func TestNeed(t *testing.T) {
 		{"1024 tiles over 110 cores take ten from each", l1, Request{Bytes: 2097152, Page: 2048}, 20480},
 		{"one page is reserved in every bank", p150, Request{Bytes: 32768, Page: 32768}, 32768},
 		{"pages are padded", p150, Request{Bytes: 100 * 8, Page: 100}, 128},
-		{"sharded over 4 of 110", l1, Request{Bytes: 4 * 6144, Page: 2048, Shards: 4}, 6144},
+		{"sharded over 4 of 110", l1, Request{Bytes: 4 * 6144, Page: 2048, Shards: 4, ShardPages: 3}, 6144},
+		{"rows of a shard are padded to 16 bytes in L1, and the block to 64", l1, Request{Page: 200, Shards: 8, ShardPages: 10}, 2112},
+		{"rows of a shard are padded as pages in DRAM", p150, Request{Page: 200, Shards: 8, ShardPages: 10}, 2560},
 		{"a size without pages", p150, Request{Bytes: 512 << 20}, 64 << 20},
 		{"a size that leaves a rest", p150, Request{Bytes: 8*64 + 1}, 128},
 		{"nothing still takes the smallest block", p150, Request{}, 64},
-		{"a size that rounding up would wrap", p150, Request{Bytes: math.MaxUint64, Shards: 1}, math.MaxUint64},
+		{"a size that rounding up would wrap", Geometry{Banks: 1, Align: 64}, Request{Bytes: math.MaxUint64}, math.MaxUint64},
 		{"a page that rounding up would wrap", p150, Request{Bytes: 1, Page: math.MaxUint64}, math.MaxUint64},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -35,6 +37,25 @@ func TestNeed(t *testing.T) {
 	}
 	if _, known := (Geometry{}).Need(Request{Bytes: 1}); known {
 		t.Error("an answer without a number of banks")
+	}
+}
+
+// TestRefused: what tt-metal refuses does not fit, whatever is free.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		pool model.Pool
+		r    Request
+		want Refusal
+	}{
+		{model.L1Small, Request{Bytes: 64}, NotInterleaved},
+		{model.L1Small, Request{Page: 64, Shards: 2, ShardPages: 1}, ""},
+		{model.L1, Request{Bytes: 64}, ""},
+		{model.L1, Request{Page: 64, Shards: 5, ShardPages: 1}, TooManyShards},
+	} {
+		l := NewList(Geometry{Pool: c.pool, Banks: 4, Base: 64, Capacity: 1024, Align: 64, Smallest: 64}, FromStart)
+		if f, known := l.Fits(c.r); !known || f.Refused != c.want || f.Fits != (c.want == "") {
+			t.Errorf("%s %+v: %+v, want %q", c.pool, c.r, f, c.want)
+		}
 	}
 }
 

@@ -149,7 +149,7 @@ func (j *join) enter(p *model.Process, h *holding, sums map[int]*[model.NumPools
 	}
 	for pool, b := range h.Bytes {
 		if b.Status() != model.Absent || len(h.Doubts) > 0 && pool < int(model.Kernel) {
-			sums[index][pool].Add(b)
+			addTo(&sums[index][pool], b, model.Pool(pool), h.CB)
 		}
 	}
 	id, hasID := j.chipID(h)
@@ -186,7 +186,7 @@ func (a *account) enter(h *holding) {
 		switch {
 		case h.Together: // it is in the chip's own figure
 		case b.Known() || b.Status() != model.Absent || lost(h.Doubts):
-			a.used[pool].Add(b)
+			addTo(&a.used[pool], b, model.Pool(pool), h.CB)
 		}
 	}
 	if h.CB != "" && h.Bytes[model.CB].Known() && !slices.Contains(a.cb, h.CB) {
@@ -214,6 +214,16 @@ func (a *account) occupy(h *claim.Held, pool model.Pool) {
 	default:
 		a.occupied[pool].unknown = true
 	}
+}
+
+// addTo adds a figure to a sum. Circular buffers of which the largest program is
+// known lie over each other: the largest of them counts.
+func addTo(s *model.Sum, b model.Bytes, pool model.Pool, means model.CBMeaning) {
+	if pool == model.CB && means == model.CBLargest {
+		s.Overlap(b)
+		return
+	}
+	s.Add(b)
 }
 
 // lost tells whether a claim's missing figures stand for memory that is there.

@@ -256,3 +256,25 @@ func TestShutOut(t *testing.T) {
 		}
 	}
 }
+
+// TestLargestProgram: circular buffers of programs lie over each other, so those
+// of two programs, chips or processes are not added.
+func TestLargestProgram(t *testing.T) {
+	of := func(pid int, chip, cb uint64) claim.Held {
+		h := watchedAt(pid, chip, 1, 64)
+		h.Bytes[model.CB], h.CB = model.ExactBytes(cb), model.CBLargest
+		return h
+	}
+	s := lab(runs(5, 0), runs(6, 0))
+	newJoin(s, []claim.Set{{Source: model.FromUprobe, Held: []claim.Held{of(5, 20, 300), of(5, 21, 100), of(6, 20, 200)}}}, at).run()
+	m := &s.Devices[0].Memory
+	if say(m.Pools[model.CB].Used) != "300" || m.CB != model.CBLargest {
+		t.Errorf("device: %s (%s)", say(m.Pools[model.CB].Used), m.CB)
+	}
+	if got := say(s.Devices[0].Chips[0].Memory.Pools[model.CB].Used); got != "300" {
+		t.Errorf("chip: %s", got)
+	}
+	if got := say(s.Processes[0].Devices[0].Memory[model.CB]); got != "300" {
+		t.Errorf("process: %s", got)
+	}
+}

@@ -260,7 +260,7 @@ func sumDevice(d *model.Device) {
 		seen := false // one allocator at least
 		for i := range d.Chips {
 			c := &d.Chips[i].Memory.Pools[pool]
-			used.Add(c.Used)
+			addTo(&used, c.Used, model.Pool(pool), m.CB)
 			seen = seen || c.Occupied.Known()
 			if c.Used.Exactly(0) && !c.Occupied.Known() {
 				occupied.add(model.ExactBytes(0))

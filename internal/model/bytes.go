@@ -112,6 +112,18 @@ func (s *Sum) Add(b Bytes) {
 	s.n, s.bound, s.known = s.n+b.n, max(s.bound, b.bound), true
 }
 
+// Overlap adds a figure that takes the same room as those added before: the
+// largest of them counts.
+func (s *Sum) Overlap(b Bytes) {
+	if b.status == Known && s.known {
+		n := max(s.n, b.n)
+		s.Add(b)
+		s.n = n
+		return
+	}
+	s.Add(b)
+}
+
 // Miss notes that something which is not known belongs to the sum.
 func (s *Sum) Miss(why Status) { s.Add(NoBytes(why)) }
 

@@ -54,6 +54,7 @@ const (
 	CBCached   CBMeaning = "cached programs"                   // the union over all cached programs: a high-water mark, up to 8 times too high
 	CBPartly   CBMeaning = "cached programs, most ops missing" // from 0.78 on most ops do not report theirs any more
 	CBResident CBMeaning = "resident"                          // what the last dispatch left in L1
+	CBLargest  CBMeaning = "largest program, of each core"     // how much of a core's L1 the largest cached program takes; programs lie over each other
 	CBReported CBMeaning = "reported"                          // what the program's own client says
 	CBMixed    CBMeaning = "several meanings"                  // programs of several kinds
 )

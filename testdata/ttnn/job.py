@@ -154,7 +154,9 @@ class Job:
 
     def end_capture(self):
         self.pretends = False
-        return sum(circular_buffer(node) for node in ttnn._ttnn.graph.end_graph_capture() or [])
+        nodes = ttnn._ttnn.graph.end_graph_capture() or []
+        sizes = [int(node["params"]["size"]) for node in nodes if node["node_type"] == "circular_buffer_allocate"]
+        return {"cb": sum(circular_buffer(node) for node in nodes), "cb_core": sum(sizes)}
 
     def view(self):
         """Bytes the allocator has given out, over all banks, per pool."""
@@ -233,6 +235,19 @@ class Job:
         ttnn.deallocate(tensor)
         return True
 
+    def try_sharded(self, pool, cores, rows, page):
+        """A row-major tensor of uint32, so many rows of a page on each of so many cores."""
+        spec = ttnn.ShardSpec(
+            ttnn.num_cores_to_corerangeset(cores, self.device.compute_with_storage_grid_size(), True),
+            (rows, page // 4), ttnn.ShardOrientation.ROW_MAJOR)
+        memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, POOLS[pool], spec)
+        try:
+            tensor = ttnn.empty([1, 1, cores * rows, page // 4], ttnn.uint32, ttnn.ROW_MAJOR_LAYOUT, self.device, memory)
+        except RuntimeError:
+            return False
+        ttnn.deallocate(tensor)
+        return True
+
     def close(self, keep=False):
         """Closes the device; its tensors are freed before, or (keep) with it."""
         if not keep:
@@ -254,6 +269,8 @@ class Job:
             answer["table"] = self.table()
         elif verb == "try":
             answer["fits"] = self.try_pages(**command)
+        elif verb == "try_sharded":
+            answer["fits"] = self.try_sharded(**command)
         elif verb == "spin":
             answer["round"] = self.spin(**command)
         elif verb == "forget":
@@ -266,7 +283,7 @@ class Job:
             with open("/proc/self/comm", "w") as f:
                 f.write(command["name"])
         elif verb == "end_capture":
-            answer["cb"] = self.end_capture()
+            answer.update(self.end_capture())
         elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork"):
             getattr(self, verb)(**command)
         elif verb != "ping":

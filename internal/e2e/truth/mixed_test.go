@@ -22,6 +22,8 @@ func mixedScenarios() []scenario {
 		{"only a program without tt-metal has the device open", fast, onlySleep},
 		{"ttnn 0.76.0: with libttmon, a worker allocates", 0, func(s *stage) { libraryWorker(s, "0.76.0") }},
 		{"a child without exec under ttmon run", fast, forkedUnderRun},
+		{watched + "what fits into L1_SMALL, and sharded", fast | alone, watchedShards},
+		{watched + "circular buffers of the largest program", fast | alone, watchedBuffers},
 	}
 }
 
@@ -149,4 +151,55 @@ func forkedUnderRun(s *stage) {
 	a.do("writers 1 %d", 8*mib/8)
 	snap := s.look()
 	s.device(snap, 0, ttnn.Held{"dram": held["dram"] + 8*mib - 1}, model.DRAM)
+}
+
+// watchedBuffers: the CB column has what tt-metal lays out, and not the little
+// that it still reports.
+func watchedBuffers(s *stage) {
+	d := s.on("p150a").watching(ttnnLibrary(s, ttnn.Newest))
+	j := s.ttnn(ttnn.Newest)
+	s.do(j, open, alloc("a", "l1", 2*mib))
+	snap := s.holdsL1(d)
+	s.figure("CB before a program", 0, snap.Devices[0].Memory.Pools[model.CB].Used, s.beside(snap, 0))
+	r := s.do(j, ttnn.Step{"do": "capture", "mode": "NORMAL"},
+		ttnn.Step{"do": "add", "name": "b", "of": []string{"a", "a"}}, ttnn.Step{"do": "end_capture"})
+	s.until("the program is known", func() bool {
+		snap = s.ask(d)
+		return snap.Devices[0].Memory.Pools[model.CB].Used.Positive()
+	})
+	m := &snap.Devices[0].Memory
+	s.fact("what CB counts", string(model.CBLargest), string(m.CB))
+	s.figure("CB of each core", r.CBCore, m.Pools[model.CB].Used, s.beside(snap, 0))
+}
+
+// holdsL1 waits until ttmond knows what is occupied of L1.
+func (s *stage) holdsL1(d *daemon) (snap *model.Snapshot) {
+	s.Helper()
+	s.until("L1 is known", func() bool {
+		snap = s.ask(d)
+		return snap.Devices[0].Memory.Pools[model.L1].Occupied.Positive()
+	})
+	return snap
+}
+
+// watchedShards: what ttmon says of interleaved and sharded tensors is what the
+// program finds when it tries.
+func watchedShards(s *stage) {
+	d := s.on("p150a").watching(ttnnLibrary(s, ttnn.Newest))
+	j := s.ttnn(ttnn.Newest)
+	s.do(j, ttnn.Step{"do": "open", "l1_small": 32768}, alloc("a", "l1", 2*mib), alloc("b", "l1_small", 8*2048))
+	s.exactly(d, j.Held, model.L1, model.L1Small)
+	really := s.do(j, ttnn.Step{"do": "try", "pool": "l1_small", "pages": 1, "page": 64}).Fits
+	s.fact("an interleaved page fits into l1_small", fmt.Sprint(really), fmt.Sprint(s.fits(d, j, "l1_small", 1, 64).Fit.Fits))
+	const cores = 8
+	for _, pool := range []string{"l1", "l1_small"} {
+		for _, page := range []uint64{2048, 200} {
+			most := s.fits(d, j, pool, cores, page, "--shard", fmt.Sprintf("1x%d", page/4)).Fit.Largest / ((page + 15) / 16 * 16)
+			for _, rows := range []uint64{most, most + 1} {
+				said := s.fits(d, j, pool, cores*rows, page, "--shard", fmt.Sprintf("%dx%d", rows, page/4))
+				really := s.do(j, ttnn.Step{"do": "try_sharded", "pool": pool, "cores": cores, "rows": rows, "page": page}).Fits
+				s.fact(fmt.Sprintf("%d rows of %d bytes on each of %d cores fit into %s", rows, page, cores, pool), fmt.Sprint(really), fmt.Sprint(said.Fit.Fits))
+			}
+		}
+	}
 }

@@ -195,10 +195,12 @@ type fitting struct {
 }
 
 // fits asks whether a tensor of so many rows would fit.
-func (s *stage) fits(d *daemon, j *ttnn.Job, pool string, rows, page uint64) fitting {
+func (s *stage) fits(d *daemon, j *ttnn.Job, pool string, rows, page uint64, more ...string) fitting {
 	s.Helper()
-	r := s.run(filepath.Join(bin, "ttmon"), "mem", "-p", fmt.Sprint(j.PID), "--daemon", d.api, "--json", "--memory", pool,
-		"--shape", fmt.Sprintf("1,1,%d,%d", rows, page/4), "--dtype", "uint32", "--layout", "row_major")
+	r := s.run(filepath.Join(bin, "ttmon"), append([]string{
+		"mem", "-p", fmt.Sprint(j.PID), "--daemon", d.api, "--json", "--memory", pool,
+		"--shape", fmt.Sprintf("1,1,%d,%d", rows, page/4), "--dtype", "uint32", "--layout", "row_major",
+	}, more...)...)
 	var doc struct {
 		Fits      []fitting
 		Processes []struct {

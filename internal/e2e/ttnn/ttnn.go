@@ -97,7 +97,9 @@ type Reply struct {
 	Fits  bool    `json:"fits"`  // answer to "try"
 	Round float64 `json:"round"` // answer to "spin": ns
 	CB    uint64  `json:"cb"`    // answer to "end_capture": circular buffers, over all cores
-	Table map[string]Table
+	// CBCore is what they take of one core, of programs that have the same cores.
+	CBCore uint64 `json:"cb_core"`
+	Table  map[string]Table
 }
 
 // Table is what the allocator knows of a pool. All bytes are of one bank.

@@ -3,6 +3,7 @@ package uprobe
 import (
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -29,9 +30,48 @@ func (s *Source) claims() claim.Set {
 			continue
 		}
 		s.books.guessChips(p)
-		set.Held = append(set.Held, p.Held()...)
+		for _, h := range p.Held() {
+			if bytes, ok := p.circularBuffers(h.Chip.ID); ok && !h.Chip.Some && s.followsPrograms(p.PID) {
+				h.Bytes[model.CB], h.CB = bytes, model.CBLargest
+			}
+			set.Held = append(set.Held, h)
+		}
 	}
 	return set
+}
+
+// circularBuffers is how much of each core's L1 the largest program of a process
+// takes, on a chip. It is not known of programs that were laid out before the
+// process was watched, nor on which of several devices a program is.
+func (p *process) circularBuffers(chip uint64) (model.Bytes, bool) {
+	inUse := 0
+	for _, a := range p.Allocators {
+		if slices.ContainsFunc(a.Lists, func(l *blocks.List) bool { return l.Usage().Blocks > 0 }) {
+			inUse++
+		}
+	}
+	if p.Lost > 0 || p.Late && !slices.Contains(p.Seen, chip) || inUse > 1 || len(p.programs) >= maxPrograms {
+		return model.Bytes{}, false
+	}
+	largest, _ := p.Largest() // none was laid out: nothing is taken
+	return model.ExactBytes(largest), true
+}
+
+// followsPrograms reports whether the libraries of a process have the functions
+// that lay out circular buffers. With mu.
+func (s *Source) followsPrograms(pid int) bool {
+	for _, of := range s.known[pid] {
+		l := s.libraries[of.library]
+		if l == nil || !l.has(atProgram) || !l.has(cbMarked) && !l.has(cbTracked) {
+			return false
+		}
+	}
+	return len(s.known[pid]) > 0
+}
+
+// has reports whether a site is watched in a library.
+func (l *library) has(site kind) bool {
+	return slices.ContainsFunc(l.probes, func(p probe) bool { return p.site == site })
 }
 
 // guessChips gives the chip of a process that has opened one only to its

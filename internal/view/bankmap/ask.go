@@ -18,6 +18,7 @@ type Ask struct {
 	Size         string // "512M"; empty: Shape says it
 	Shape        string // "1,1,4096,4096"
 	Type, Layout string // of the tensor; empty: bfloat16, tile
+	Shard        string // "64x512", "height:8", "width:8", "block:4x4"; empty: interleaved
 	Pool         string // empty: dram
 }
 
@@ -32,6 +33,9 @@ type Wanted struct {
 func (a Ask) Parse() (w Wanted, err error) {
 	if w.Pool, err = parsePool(cmp.Or(a.Pool, model.DRAM.String())); err != nil {
 		return w, err
+	}
+	if a.Shard != "" && a.Shape == "" {
+		return w, fmt.Errorf("a shard is that of a tensor, which needs a shape")
 	}
 	if a.Size != "" {
 		n, ok := words.ParseBytes(a.Size)
@@ -49,9 +53,47 @@ func (a Ask) Parse() (w Wanted, err error) {
 		}
 		t.Shape = append(t.Shape, n)
 	}
+	how := t.Layout
+	if a.Shard != "" {
+		if t.Shard, err = parseShard(a.Shard, t); err != nil {
+			return w, err
+		}
+		how += fmt.Sprintf(" in shards of %dx%d", t.Shard.Height, t.Shard.Width)
+	}
 	w.Request, err = t.Request()
-	w.What = fmt.Sprintf("[%s] %s %s (%s)", words.Escape(a.Shape), t.Type, t.Layout, words.Bytes(w.Request.Bytes))
+	w.What = fmt.Sprintf("[%s] %s %s (%s)", words.Escape(a.Shape), t.Type, how, words.Bytes(w.Request.Bytes))
 	return w, err
+}
+
+// parseShard reads how a tensor is cut: the shape of a shard, or over how many
+// cores.
+func parseShard(text string, t blocks.Tensor) (s blocks.Shard, err error) {
+	bad := fmt.Errorf("%q is not a shard such as 64x512, height:8, width:8 or block:4x4", text)
+	strategy, size, cut := strings.Cut(text, ":")
+	if !cut {
+		strategy, size = "", text
+	}
+	first, second, pair := strings.Cut(size, "x")
+	if pair != (strategy == "" || strategy == "block") {
+		return s, bad
+	}
+	a, err := strconv.ParseUint(first, 10, 32)
+	b := uint64(1)
+	if err == nil && pair {
+		b, err = strconv.ParseUint(second, 10, 32)
+	}
+	if err != nil || a == 0 || b == 0 {
+		return s, bad
+	}
+	switch strategy {
+	case "":
+		return blocks.Shard{Height: a, Width: b}, nil
+	case "height", "block":
+		return t.Over(a, b)
+	case "width":
+		return t.Over(1, a)
+	}
+	return s, bad
 }
 
 // parsePool finds a pool that buffers can be asked for in.

@@ -20,6 +20,22 @@ func TestAsk(t *testing.T) {
 		{ask: Ask{Size: "1G", Pool: "cb"}, err: `"cb" is none of dram, l1, l1_small and trace`},
 		{ask: Ask{Shape: "1,0,32"}, err: `"1,0,32" is not a shape`},
 		{ask: Ask{Shape: "32,32", Type: "int5"}, err: "int5"},
+		{ask: Ask{Shape: "256,64", Shard: "32x64", Pool: "l1"}, want: Wanted{
+			"[256,64] bfloat16 tile in shards of 32x64 (32 KiB)", model.L1, blocks.Request{Bytes: 32 << 10, Page: 2048, Shards: 8, ShardPages: 2},
+		}},
+		{ask: Ask{Shape: "256,64", Shard: "height:8", Pool: "l1"}, want: Wanted{
+			"[256,64] bfloat16 tile in shards of 32x64 (32 KiB)", model.L1, blocks.Request{Bytes: 32 << 10, Page: 2048, Shards: 8, ShardPages: 2},
+		}},
+		{ask: Ask{Shape: "256,64", Shard: "width:2", Pool: "l1"}, want: Wanted{
+			"[256,64] bfloat16 tile in shards of 256x32 (32 KiB)", model.L1, blocks.Request{Bytes: 32 << 10, Page: 2048, Shards: 2, ShardPages: 8},
+		}},
+		{ask: Ask{Shape: "256,64", Shard: "block:4x2", Pool: "l1"}, want: Wanted{
+			"[256,64] bfloat16 tile in shards of 64x32 (32 KiB)", model.L1, blocks.Request{Bytes: 32 << 10, Page: 2048, Shards: 8, ShardPages: 2},
+		}},
+		{ask: Ask{Shape: "256,64", Shard: "height:4x4"}, err: "is not a shard"},
+		{ask: Ask{Shape: "256,64", Shard: "nd:4"}, err: "is not a shard"},
+		{ask: Ask{Shape: "256,64", Shard: "0x64"}, err: "is not a shard"},
+		{ask: Ask{Size: "1M", Shard: "32x32"}, err: "needs a shape"},
 	} {
 		got, err := c.ask.Parse()
 		switch {

@@ -281,6 +281,12 @@ func fitLine(what string, l *blocks.List, f blocks.Fit) string {
 	if l.Pool == model.L1 || l.Pool == model.L1Small {
 		where = "core"
 	}
+	switch f.Refused {
+	case blocks.NotInterleaved:
+		return fmt.Sprintf("would %s fit?  no: %s has sharded buffers only; ask with --shape and --shard", what, words.PoolName(l.Pool))
+	case blocks.TooManyShards:
+		return fmt.Sprintf("would %s fit?  no: it has more shards than there are %ss (%d)", what, where, l.Banks)
+	}
 	if f.Fits {
 		return fmt.Sprintf("would %s fit?  yes: %s in each %s, the largest hole has %s", what, words.Bytes(f.BankBytes), where, words.Bytes(f.Largest))
 	}

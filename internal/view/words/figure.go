@@ -174,6 +174,8 @@ func CBMeaning(c model.CBMeaning) string {
 		return "of cached programs, without most ops: far too low"
 	case model.CBResident:
 		return "of the programs in L1 now"
+	case model.CBLargest:
+		return "of each core's L1, by the largest cached program: programs lie over each other"
 	case model.CBReported:
 		return "as the program reports it"
 	default: // of a newer ttmond
