@@ -207,9 +207,9 @@ rule_files: [%q]
 scrape_configs: [{job_name: ttmon, static_configs: [{targets: [%q]}]}]
 `, rules, address))
 	p.start()
-	await(t, "the alerts of Prometheus", func() bool { return len(p.query(`ALERTS{alertname="HeartbeatStopped",alertstate="firing"}`)) == 2 })
+	await(t, "the alerts of Prometheus", func() bool { return len(p.query(`ALERTS{alertname="ChipHung",alertstate="firing"}`)) == 2 })
 	await(t, "our own", func() bool {
-		return strings.Count(get(t, "http://"+address+"/prometheus/api/v1/alerts", nil), `"alertname":"HeartbeatStopped"`) == 2
+		return strings.Count(get(t, "http://"+address+"/prometheus/api/v1/alerts", nil), `"alertname":"ChipHung"`) == 2
 	})
 	if groups := get(t, "http://"+address+"/prometheus/api/v1/rules", nil); !strings.Contains(groups, `"health":"ok"`) || strings.Contains(groups, `"health":"err"`) {
 		t.Errorf("rules: %s", groups)

@@ -37,7 +37,7 @@ func newCheck(a *app) *cobra.Command {
 performance data behind a bar, and with an exit code.
 
   0 OK        all is as it should be
-  1 WARNING   a link is degraded, a chip is hot or being reset, memory is stale, …
+  1 WARNING   a device is throttled, hot, being reset or has a slow link
   2 CRITICAL  a device is hung or lost, or there are not as many as --expect says
   3 UNKNOWN   no device, no driver, a bad argument, or a threshold on a value
               that is missing, or of which only a lower bound is known that does
@@ -54,7 +54,7 @@ A heartbeat that stands still is seen by looking twice: where a ttmond runs, it 
 done so; where none does, --sample MS looks twice.`,
 		Example: `  ttmon check
   ttmon check --expect 4 -w temperature.asic=75 -c temperature.asic=90
-  ttmon check -i 0 -w memory.used=28000 --ignore link,stale`,
+  ttmon check -i 0 -w memory.used=28000 --ignore link,hot`,
 		Annotations: map[string]string{pluginMark: "yes"},
 		RunE:        func(*cobra.Command, []string) error { return c.run() },
 	}

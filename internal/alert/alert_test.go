@@ -176,13 +176,13 @@ func (b *bench) restart() {
 // second puts the state of device 0 in and evaluates.
 func (b *bench) second(state string) {
 	b.store.Take(func(emit prom.Emit) {
-		f := &prom.Family{Name: "tenstorrent_device_state"}
+		f := &prom.Family{Name: "tenstorrent_device_condition"}
 		for _, s := range []string{"hung", "ok"} {
 			v := 0.0
 			if s == state {
 				v = 1
 			}
-			emit(f, []byte(`device="0",pci="0000:01:00.0",state="`+s+`"`), v)
+			emit(f, []byte(`device="0",pci="0000:01:00.0",condition="`+s+`"`), v)
 		}
 	})
 	b.store.Append(b.now)
@@ -220,7 +220,7 @@ func TestFiresOnce(t *testing.T) {
 // PromQL knows numbers that JSON does not: a rule about one is kept over a restart
 // and shown like any other.
 func TestInfiniteValue(t *testing.T) {
-	b := newBench(t, "[[rule]]\nname = 'Ratio'\nexpr = 'tenstorrent_device_state{state=\"ok\"} / 0 > 1'\nsummary = 'device {{ $labels.device }}'\nlabels = {team = 'night'}\n")
+	b := newBench(t, "[[rule]]\nname = 'Ratio'\nexpr = 'tenstorrent_device_condition{condition=\"ok\"} / 0 > 1'\nsummary = 'device {{ $labels.device }}'\nlabels = {team = 'night'}\n")
 	b.second("ok")
 	b.restart()
 	b.second("ok")

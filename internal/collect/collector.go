@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -47,6 +48,8 @@ type Options struct {
 	Alerts func() []model.Alert
 	// Telemetry is who reads the chips' own tables; nil: nobody.
 	Telemetry Telemetry
+	// Thresholds are those of conditions; the zero ones stand for the default.
+	Thresholds assess.Thresholds
 }
 
 // DefaultPatience is such that a command answers within a second.
@@ -70,7 +73,8 @@ type Collector struct {
 	ledgers   *track.Reader
 	keepers   atomic.Pointer[[]track.Process] // who keeps a ledger, as of the last Collect
 	idle      map[string]*idlePower           // by BDF
-	host      model.Host                      // what does not change
+	judge     assess.Judge
+	host      model.Host // what does not change
 	simulated bool
 
 	sources  []Source
@@ -114,6 +118,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 	if c.telemetry == nil {
 		c.telemetry = noTelemetry{}
 	}
+	c.judge.SetThresholds(opts.Thresholds)
 	c.processes.Guard = proc.NewGuard(c.brief())
 	c.openings = openings{processes: c.processes, known: map[openingKey]opening{}}
 	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.chips.capacity, FullScan: opts.FullScan, SearchTime: c.patience / 2, Processes: c.processes})
@@ -192,6 +197,7 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	if c.alerts != nil {
 		s.Alerts = c.alerts()
 	}
+	c.judge.Assess(s)
 	return s
 }
 

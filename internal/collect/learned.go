@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/source/shm"
 )
@@ -10,13 +11,15 @@ import (
 type Learned struct {
 	Chips []board.Lesson `json:"chips,omitempty"`
 	Slots []shm.Adoption `json:"slots,omitempty"`
+	// Conditions are those that hold, and since when.
+	Conditions []assess.Course `json:"conditions,omitempty"`
 }
 
 // Learned is what a successor should know.
 func (c *Collector) Learned() *Learned {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return &Learned{Chips: c.chips.resolver.Lessons(), Slots: c.regions.Adoptions()}
+	return &Learned{Chips: c.chips.resolver.Lessons(), Slots: c.regions.Adoptions(), Conditions: c.judge.Courses()}
 }
 
 // Teach takes over what another Collector found out. It is called before the
@@ -24,4 +27,5 @@ func (c *Collector) Learned() *Learned {
 func (c *Collector) Teach(l *Learned) {
 	c.chips.resolver.Teach(l.Chips)
 	c.regions.Restore(l.Slots)
+	c.judge.Restore(l.Conditions)
 }

@@ -102,7 +102,7 @@ func TestAlertOfAHungChip(t *testing.T) {
 	ctl(t, h, "unhang", "1")
 	r.await(t, 2)
 	time.Sleep(2 * time.Second) // four evaluations more, of which nobody is to hear
-	want := []string{"firing HeartbeatStopped 1", "resolved HeartbeatStopped 1"}
+	want := []string{"firing ChipHung 1", "resolved ChipHung 1"}
 	if got := r.heard(); !slices.Equal(got, want) {
 		t.Errorf("heard %q, want %q", got, want)
 	}
@@ -142,9 +142,9 @@ func TestHistoryAndEvents(t *testing.T) {
 	has(",clocks.ai,MHz,0,", "history", "clocks.ai", "--csv", "--since", "1m")
 	has("value  ", "history", "sum(tenstorrent_devices)", "--since", "1m")
 	has("device 1 is hung", "events")
-	has("!! alert     HeartbeatStopped: the heartbeat of device 1", "events", "--kind", "alert")
+	has("!! alert     ChipHung: device 1", "events", "--kind", "alert")
 	has(`"kind":"state"`, "events", "--json", "-i", "1")
-	has("alert HeartbeatStopped: the heartbeat of device 1", "smi")
+	has("hung (alert)", "smi")
 	for want, args := range map[string][]string{
 		"there is no metric": {"history", "power.drw"},
 		"which metric":       {"history"},

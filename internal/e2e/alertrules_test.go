@@ -86,7 +86,7 @@ func simulatedFaults(limit float64, bus []string) []simulatedFault {
 		{[]string{"ThermalTrip 2"}, []string{"set 2 tt_therm_trip_count 1"}, nil},
 		{[]string{"ChipHung 3"}, []string{"dead 3"}, []string{"alive 3"}},
 		{[]string{"ChipLost 4"}, []string{"unplug 4"}, []string{"plug " + bus[4] + " index=4"}},
-		{[]string{"HeartbeatStopped 5"}, []string{"hang 5"}, []string{"unhang 5"}},
+		{[]string{"ChipHung 5"}, []string{"hang 5"}, []string{"unhang 5"}},
 		{[]string{"ChipHot 6"}, []string{fmt.Sprintf("set 6 temp1_input %.0f", (limit-3)*1000)}, []string{"clear 6 temp1_input"}},
 		{[]string{"ChipThrottling 7", "ChipHot 7"}, []string{"ambient 7 120", "advance 10m"}, []string{"ambient 7 27", "advance 10m"}},
 		{[]string{"MemoryOfDeadProcesses 8"}, []string{"run name=dead,devices=8,kind=metal,script=open @8;alloc @8 dram 1G;die"}, nil},

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // Answer is the fleet at one moment, coloured by one metric.
@@ -24,6 +26,7 @@ type Answer struct {
 	Metric string         `json:"metric"`
 	Unit   string         `json:"unit"`
 	States []string       `json:"states"` // what the numbers in cells stand for
+	Levels []string       `json:"levels"` // how bad each state is: ok, warning or critical
 	Hosts  []*Host        `json:"hosts"`  // worst first
 	Chips  map[string]int `json:"chips"`  // by state
 	Alerts []Firing       `json:"alerts"`
@@ -39,7 +42,7 @@ type Host struct {
 	// known), bound (0 exact, 1 at least, 2 unsure).
 	Cells [][4]*float64 `json:"cells"`
 
-	trouble int
+	tally   assess.Tally
 	highest float64
 }
 
@@ -51,8 +54,19 @@ type Firing struct {
 }
 
 // states in the order of their numbers, the worst last.
-var states = []string{
-	string(model.StateOK), string(model.StateUnknown), string(model.StateResetting), string(model.StateHung), string(model.StateLost),
+var states = func() []model.ConditionKind {
+	list := assess.States()
+	slices.Reverse(list)
+	return list
+}()
+
+// named lists the states with their words and levels, by their numbers.
+func named() (texts, levels []string) {
+	for _, k := range states {
+		texts = append(texts, words.Kind(k))
+		levels = append(levels, assess.LevelOf(k).String())
+	}
+	return texts, levels
 }
 
 // asker asks the questions of one answer.
@@ -81,7 +95,8 @@ func (a *asker) fleet(m metric.Column[*model.Device], now time.Time) (_ *Answer,
 			return nil, err
 		}
 	}
-	out := &Answer{Schema: "ttmon.fleet/1", Time: now.UTC(), Label: a.label, Metric: m.Name, Unit: m.Unit, States: states, Hosts: []*Host{}, Chips: map[string]int{}, Alerts: []Firing{}}
+	out := &Answer{Schema: "ttmon.fleet/1", Time: now.UTC(), Label: a.label, Metric: m.Name, Unit: m.Unit, Hosts: []*Host{}, Chips: map[string]int{}, Alerts: []Firing{}}
+	out.States, out.Levels = named()
 	hosts := map[string]*Host{}
 	cells := map[string]map[string][4]*float64{}
 	steps := []func() error{
@@ -115,7 +130,7 @@ func byNumber(a, b string) int {
 // add takes a cell in, and notes how bad it is.
 func (h *Host) add(c [4]*float64) {
 	h.Cells = append(h.Cells, c)
-	h.trouble += int(*c[1]) * int(*c[1])
+	h.tally[states[int(*c[1])]]++
 	if c[2] != nil {
 		h.highest = max(h.highest, *c[2])
 	}
@@ -123,25 +138,38 @@ func (h *Host) add(c [4]*float64) {
 
 // worse orders hosts: trouble first, then alerts, then the highest value.
 func worse(a, b *Host) int {
-	return cmp.Or(cmp.Compare(b.trouble, a.trouble), cmp.Compare(b.Alerts, a.Alerts), cmp.Compare(b.highest, a.highest), strings.Compare(a.Name, b.Name))
+	return cmp.Or(a.tally.Compare(b.tally), cmp.Compare(b.Alerts, a.Alerts), cmp.Compare(b.highest, a.highest), strings.Compare(a.Name, b.Name))
 }
 
+// stateCells asks for the conditions that hold, and for the states: a ttmond that
+// does not tell conditions yet tells those.
 func (a *asker) stateCells(out *Answer, hosts map[string]*Host, cells map[string]map[string][4]*float64) error {
-	return a.each("max by ("+a.label+", device, state) (tenstorrent_device_state == 1)", func(l map[string]string, _ float64) {
+	err := a.each("max by ("+a.label+`, device, state, condition) ({__name__=~"tenstorrent_device_(condition|state)"} == 1)`, func(l map[string]string, _ float64) {
 		name := l[a.label]
 		if hosts[name] == nil {
-			hosts[name] = &Host{Name: name, Cells: [][4]*float64{}, highest: math.Inf(-1)}
+			hosts[name] = &Host{Name: name, Cells: [][4]*float64{}, tally: assess.Tally{}, highest: math.Inf(-1)}
 			cells[name] = map[string][4]*float64{}
 		}
-		state := slices.Index(states, l["state"])
-		if state < 0 {
-			state = 1
+		state := slices.Index(states, model.ConditionKind(l["state"]+l["condition"]))
+		switch {
+		case state < 0 && l["condition"] != "": // no state: worth knowing at most
+			state = 0
+		case state < 0:
+			state = slices.Index(states, model.ConditionUnknown)
 		}
-		out.Chips[states[state]]++
 		index, _ := strconv.ParseFloat(l["device"], 64)
 		number := float64(state)
+		if c, ok := cells[name][l["device"]]; ok {
+			number = max(number, *c[1])
+		}
 		cells[name][l["device"]] = [4]*float64{&index, &number, nil, nil}
 	})
+	for _, list := range cells {
+		for _, c := range list {
+			out.Chips[words.Kind(states[int(*c[1])])]++
+		}
+	}
+	return err
 }
 
 func (a *asker) values(m metric.Column[*model.Device], cells map[string]map[string][4]*float64) error {
@@ -183,7 +211,7 @@ func (a *asker) alerts(out *Answer, hosts map[string]*Host) error {
 		out.Alerts = append(out.Alerts, x)
 	}
 	slices.SortFunc(out.Alerts, func(a, b Firing) int {
-		return cmp.Or(strings.Compare(a.Severity, b.Severity), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(words.AlertLevel(b.Severity), words.AlertLevel(a.Severity)), strings.Compare(a.Name, b.Name))
 	})
 	return err
 }

@@ -82,7 +82,9 @@ func get(t *testing.T, url string) (status int, a Answer, text string) {
 
 var three = map[string][]string{
 	"count(tenstorrent_devices": {line("3")},
-	"tenstorrent_device_state": {
+	"tenstorrent_device_(condition|state)": {
+		line("1", "host", "calm", "device", "1", "condition", "memory_full"),
+		line("1", "host", "hot", "device", "0", "condition", "throttled"), line("1", "host", "hot", "device", "0", "condition", "slow_link"),
 		line("1", "host", "calm", "device", "0", "state", "ok"), line("1", "host", "calm", "device", "1", "state", "ok"),
 		line("1", "host", "hot", "device", "0", "state", "ok"),
 		line("1", "host", "ill", "device", "10", "state", "ok"), line("1", "host", "ill", "device", "2", "state", "hung"),
@@ -117,13 +119,16 @@ func TestFleet(t *testing.T) {
 	if *ill.Cells[0][0] != 2 || *ill.Cells[2][0] != 10 || a.States[int(*ill.Cells[0][1])] != "hung" || a.States[int(*ill.Cells[1][1])] != "unknown" {
 		t.Errorf("cells of ill: %s", text)
 	}
+	if state := int(*hot.Cells[0][1]); a.States[state] != "throttled" || a.Levels[state] != "warning" {
+		t.Errorf("a device is in its worst state: %s", text)
+	}
 	if *calm.Cells[0][2] != 40 || calm.Cells[1][2] != nil || calm.Cells[0][3] != nil {
 		t.Errorf("what is no number is not 0, and a temperature has no bound: %s", text)
 	}
 	if calm.Address != "http://calm:9108/" || hot.Address != "" {
 		t.Errorf("addresses %q, %q", calm.Address, hot.Address)
 	}
-	if hot.Alerts != 2 || len(a.Alerts) != 1 || a.Chips["ok"] != 4 || a.Chips["hung"] != 1 {
+	if hot.Alerts != 2 || len(a.Alerts) != 1 || a.Chips["ok"] != 3 || a.Chips["hung"] != 1 || a.Chips["throttled"] != 1 {
 		t.Errorf("alerts and chips: %s", text)
 	}
 	if got := strings.Join(calm.Jobs, ", "); got != "slurm 4711, pod serve-0, namespace ml" {

@@ -5,6 +5,7 @@ package kube
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // conditionType is the condition that is set: True is bad, as of node problems.
@@ -39,20 +41,26 @@ type Condition struct {
 	LastTransitionTime time.Time `json:"lastTransitionTime"`
 }
 
-// Of is the condition of a host. say makes a sentence of what is wrong with a device.
-func Of(s *model.Snapshot, say func(*model.Device) string) Condition {
+// reasons are the conditions for which a node is in trouble.
+var reasons = map[model.ConditionKind]string{model.ConditionHung: "DeviceHung", model.ConditionLost: "DeviceLost", model.ConditionUnbound: "DriverMissing"}
+
+// Of is the condition of a host: what is critical in it.
+func Of(s *model.Snapshot) Condition {
 	c := Condition{Type: conditionType, Status: "False", Reason: "DevicesWork", Message: fmt.Sprintf("%d devices, none hung or lost", len(s.Devices))}
 	if len(s.Devices) == 1 {
 		c.Message = "1 device, not hung or lost"
 	}
 	var bad []string
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		if !d.Trouble() {
+	for _, t := range words.Troubles(s) {
+		if t.Level < model.Critical {
 			continue
 		}
-		if bad = append(bad, fmt.Sprintf("device %d (%s): %s", d.Index, d.BusID, say(d))); len(bad) == 1 {
-			c.Status, c.Reason = "True", map[model.State]string{model.StateHung: "DeviceHung", model.StateLost: "DeviceLost"}[d.State]
+		name := t.Name
+		if len(t.Devices) > 0 {
+			name = "device " + name + " (" + s.Device(t.Devices[0]).BusID + ")"
+		}
+		if bad = append(bad, name+": "+t.Sentence()); len(bad) == 1 {
+			c.Status, c.Reason = "True", cmp.Or(reasons[t.Kind], "DeviceProblem")
 		}
 	}
 	if len(bad) > 0 {

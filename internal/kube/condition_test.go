@@ -9,7 +9,6 @@ import (
 // A node has a problem when a device is hung or lost, and in no other state; the
 // first of them gives the reason, all of them are in the message.
 func TestOf(t *testing.T) {
-	say := func(d *model.Device) string { return "it is " + string(d.State) }
 	for _, c := range []struct {
 		states                  []model.State
 		status, reason, message string
@@ -17,14 +16,14 @@ func TestOf(t *testing.T) {
 		{nil, "False", "DevicesWork", "0 devices, none hung or lost"},
 		{[]model.State{model.StateOK}, "False", "DevicesWork", "1 device, not hung or lost"},
 		{[]model.State{model.StateResetting, model.StateUnknown}, "False", "DevicesWork", "2 devices, none hung or lost"},
-		{[]model.State{model.StateOK, model.StateHung}, "True", "DeviceHung", "device 1 (b): it is hung"},
-		{[]model.State{model.StateLost, model.StateHung}, "True", "DeviceLost", "device 0 (a): it is lost; device 1 (b): it is hung"},
+		{[]model.State{model.StateOK, model.StateHung}, "True", "DeviceHung", "device 1 (b): hung → tt-smi -r 1"},
+		{[]model.State{model.StateLost, model.StateHung}, "True", "DeviceLost", "device 0 (a): lost → check power and seating, reboot; see dmesg; device 1 (b): hung → tt-smi -r 1"},
 	} {
 		s := &model.Snapshot{}
 		for i, state := range c.states {
 			s.Devices = append(s.Devices, model.Device{Index: i, BusID: string(rune('a' + i)), State: state})
 		}
-		if got, want := Of(s, say), (Condition{Type: "TenstorrentProblem", Status: c.status, Reason: c.reason, Message: c.message}); got != want {
+		if got, want := Of(s), (Condition{Type: "TenstorrentProblem", Status: c.status, Reason: c.reason, Message: c.message}); got != want {
 			t.Errorf("%v: %+v, want %+v", c.states, got, want)
 		}
 	}

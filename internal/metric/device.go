@@ -3,6 +3,7 @@ package metric
 import (
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -122,7 +123,19 @@ func identity() []Device {
 func health() []Device {
 	return []Device{
 		{
-			Name: "state", Help: "ok, resetting, unknown, hung or lost", JSON: "state",
+			Name: "condition", Help: "its state: ok, slow_link, hot, throttled, resetting, unknown, hung or lost; docs/conditions.md", JSON: "condition",
+			Get: func(s *model.Snapshot, d *model.Device) Value { return str(string(assess.Of(s).Device(d.Index).Kind)) },
+		},
+		{
+			Name: "condition.since", Help: "when that began, RFC 3339, UTC; empty where it is not known",
+			Get: func(s *model.Snapshot, d *model.Device) Value { return instant(assess.Of(s).Device(d.Index).Since) },
+		},
+		{
+			Name: "throttle.reason", Help: "what keeps the clock below its maximum: none, heat, power or current; concluded from what is at its limit",
+			Get: throttle,
+		},
+		{
+			Name: "state", Help: "what the driver's files alone say: ok, resetting, unknown, hung or lost", JSON: "state",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(string(d.State)) },
 		},
 		{
@@ -170,6 +183,18 @@ func health() []Device {
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.Activity.Basis) },
 		},
 	}
+}
+
+// throttle is by what a device is throttled. Without a clock nothing is known
+// about it.
+func throttle(s *model.Snapshot, d *model.Device) Value {
+	if !d.AICLK.Known() || !d.AICLKMax.Known() {
+		return text(model.As[string](firstMissing(d.AICLK, d.AICLKMax)))
+	}
+	if c, ok := assess.Of(s).Find(d.Index, model.ConditionThrottled); ok {
+		return str(string(c.Cause))
+	}
+	return str("none")
 }
 
 func telemetry() []Device {

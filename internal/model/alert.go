@@ -8,6 +8,9 @@ type Alert struct {
 	Severity string // info, warning or critical
 	Summary  string // a sentence about this very case; raw: escape it before it reaches a terminal
 	BusID    string // of the device that it is about; empty: the host
-	Since    time.Time
-	Silenced bool // nobody is told
+	// Condition is the kind of condition that the rule is over; empty: it is
+	// over something else.
+	Condition ConditionKind
+	Since     time.Time
+	Silenced  bool // nobody is told
 }

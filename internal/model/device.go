@@ -45,6 +45,7 @@ type Cause string
 const (
 	HeartbeatUnseen Cause = "heartbeat_unseen" // ok, but the heartbeat has not been seen to move: that takes a second sample
 	NoHeartbeat     Cause = "no_heartbeat"     // ok, as far as can be told without a heartbeat
+	ReadSlow        Cause = "read_slow"        // ok until now; a read has not returned, which may only be slow
 
 	NoTelemetry  Cause = "no_telemetry" // unknown: the driver made no telemetry files for the chip
 	NoVitalSigns Cause = "no_vitals"    // unknown: there are files, and none of them holds a believable value

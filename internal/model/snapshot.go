@@ -21,6 +21,10 @@ type Snapshot struct {
 	// Log has the newest lines of the kernel's log about driver and chips, the
 	// oldest first. It is short: who follows must see every snapshot.
 	Log []LogLine
+	// Assessed tells that Conditions holds what assess found, which may be
+	// nothing; without it a view has to ask assess.
+	Assessed   bool
+	Conditions []Condition // worst first
 }
 
 // Origin is where a snapshot was made.

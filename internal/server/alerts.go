@@ -124,6 +124,7 @@ func (s *Server) firing() (list []model.Alert) {
 		if a.Status == alert.Firing {
 			list = append(list, model.Alert{
 				Name: a.Name(), Severity: a.Severity(), Summary: a.Annotations["summary"], BusID: a.Labels["pci"], Since: a.ActiveAt, Silenced: a.Silenced,
+				Condition: model.ConditionKind(a.Labels["condition"]),
 			})
 		}
 	}

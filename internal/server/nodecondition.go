@@ -2,12 +2,9 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/kube"
-	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 const (
@@ -38,7 +35,7 @@ func (s *Server) tellNode(ctx context.Context, name string) error {
 		if snap == nil || time.Since(failed) < conditionRetry {
 			continue
 		}
-		c := kube.Of(snap, sayState)
+		c := kube.Of(snap)
 		if c.Status == last.Status && c.Reason == last.Reason && time.Since(told) < conditionEvery {
 			continue
 		}
@@ -59,14 +56,4 @@ func setCondition(ctx context.Context, node *kube.Node, c kube.Condition) error 
 	ctx, cancel := context.WithTimeout(ctx, conditionWait)
 	defer cancel()
 	return node.Set(ctx, c)
-}
-
-// sayState is what is wrong with a device, in a sentence.
-func sayState(d *model.Device) string {
-	for _, n := range words.Notices(&model.Snapshot{Devices: []model.Device{*d}, Host: model.Host{DriverLoaded: true}}) {
-		if n.Level == words.Critical {
-			return n.Text
-		}
-	}
-	return fmt.Sprint(d.State)
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -20,12 +21,14 @@ func snapshot(a archive, s *model.Snapshot) {
 	field(a, "source", (*string)(&s.Source))
 	field(a, "simulated", &s.Simulated)
 	object(a, "host", &s.Host, host)
-	items(a, "devices", &s.Devices, device)
+	assessed := assess.Of(s)
+	items(a, "devices", &s.Devices, func(a archive, d *model.Device) { device(a, assessed, d) })
 	items(a, "processes", &s.Processes, process)
 	items(a, "unmatched_chips", &s.Unmatched, chip)
 	items(a, "ghosts", &s.Ghosts, ghost)
 	items(a, "alerts", &s.Alerts, alert)
 	kernelLog(a, &s.Log)
+	conditions(a, s)
 	a.close()
 }
 
@@ -37,6 +40,7 @@ func alert(a archive, x *model.Alert) {
 	field(a, "bus_id", &x.BusID)
 	instant(a, "since", &x.Since)
 	field(a, "silenced", &x.Silenced)
+	optional(a, "condition", (*string)(&x.Condition))
 	a.endScope()
 }
 
@@ -55,7 +59,7 @@ func host(a archive, h *model.Host) {
 	a.endScope()
 }
 
-func device(a archive, d *model.Device) {
+func device(a archive, assessed *assess.Assessment, d *model.Device) {
 	a.scope()
 	field(a, "index", &d.Index)
 	field(a, "path", &d.Path)
@@ -71,6 +75,7 @@ func device(a archive, d *model.Device) {
 	object(a, "pci", &d.PCIID, pciID)
 	field(a, "state", (*string)(&d.State))
 	stateReason(a, d)
+	deviceCondition(a, assessed, d)
 	instant(a, "read_at", &d.ReadAt)
 	telemetry(a, d)
 	object(a, "pcie", &d.PCIe, pcie)

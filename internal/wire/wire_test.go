@@ -85,6 +85,8 @@ func fill(v reflect.Value, n *int) {
 		v.SetUint(uint64(model.Known))
 	case v.Type() == reflect.TypeFor[model.Bound]():
 		v.SetUint(uint64(*n % 3))
+	case v.Type() == reflect.TypeFor[model.Level]():
+		v.SetUint(uint64(model.Warning))
 	case v.Type() == reflect.TypeFor[model.Bytes]():
 		v.Set(reflect.ValueOf(model.BoundBytes(uint64(*n), model.Bound(*n%3))))
 	case v.Kind() == reflect.Struct:

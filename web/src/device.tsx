@@ -37,7 +37,7 @@ export function DevicePage(p: { s: State; name: string }) {
           device {d.index} · {said.name}
         </h2>
         <span class="bus">{d.bus_id}</span>
-        <StateOf state={said.state} />
+        <StateOf of={said} />
         {said.reason && <span class="why">{said.reason}</span>}
         <Neighbours devices={snap.devices} at={i} />
       </div>
@@ -70,10 +70,10 @@ function Neighbours(p: { devices: Device[]; at: number }) {
 function Vitals(p: { d: Device; s: SaidDevice }) {
   const { d, s } = p;
   const of = (v: number | null, limit: number | null) => (v === null || !limit ? null : v / limit);
-  const list: { name: string; text: string; note?: string; ratio: number | null; extra?: string; why?: string }[] = [
-    { name: "Temperature", text: s.temperature, note: d.temperature_limit_c === null ? "" : `limit ${d.temperature_limit_c} °C`, ratio: of(d.temperature_c, d.temperature_limit_c), why: d.missing["temperature_c"] },
-    { name: "Power", text: s.power, ratio: of(d.power_w, d.power_limit_w), why: d.missing["power_w"] },
-    { name: "AI clock", text: s.clock, note: d.aiclk_max_mhz === null ? "" : `up to ${d.aiclk_max_mhz} MHz`, ratio: of(d.aiclk_mhz, d.aiclk_max_mhz), why: d.missing["aiclk_mhz"] },
+  const list: { name: string; level?: string; text: string; note?: string; ratio: number | null; extra?: string; why?: string }[] = [
+    { name: "Temperature", level: s.levels.temperature, text: s.temperature, note: d.temperature_limit_c === null ? "" : `limit ${d.temperature_limit_c} °C`, ratio: of(d.temperature_c, d.temperature_limit_c), why: d.missing["temperature_c"] },
+    { name: "Power", level: s.levels.power, text: s.power, ratio: of(d.power_w, d.power_limit_w), why: d.missing["power_w"] },
+    { name: "AI clock", level: s.levels.clock, text: s.clock, note: d.aiclk_max_mhz === null ? "" : `up to ${d.aiclk_max_mhz} MHz`, ratio: of(d.aiclk_mhz, d.aiclk_max_mhz), why: d.missing["aiclk_mhz"] },
     { name: "Activity", text: s.activity, note: "estimate", ratio: d.activity.ratio, why: d.missing["activity.ratio"] ?? d.missing["activity"] },
     { name: "DRAM", text: s.pools["dram"]!.text, ratio: s.pools["dram"]!.ratio },
     { name: "PCIe", text: s.to_device, note: `to it, ${s.link}`, ratio: null, extra: `${s.from_device} from it` },
@@ -85,7 +85,7 @@ function Vitals(p: { d: Device; s: SaidDevice }) {
           <dt>
             {x.name} <span class="note">{x.note}</span>
           </dt>
-          <dd>{x.text}</dd>
+          <dd class={x.level ?? ""}>{x.text}</dd>
           {x.extra ? (
             <dd class="extra">{x.extra}</dd>
           ) : (

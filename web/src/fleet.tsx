@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "./api";
-import { Choice, Empty, Panel } from "./parts";
+import { Choice, Empty, health, marks, Panel } from "./parts";
 import { markOf, moment, value } from "./figures";
 import { setQuery, useRoute } from "./route";
 import { state } from "./store";
@@ -23,6 +23,7 @@ interface Fleet {
   metric: string;
   unit: string;
   states: string[];
+  levels: string[];
   hosts: Host[];
   chips: Record<string, number>;
   alerts: { name: string; severity: string; count: number }[];
@@ -253,16 +254,17 @@ function paint(canvas: HTMLCanvasElement, box: HTMLElement, p: { fleet: Fleet; h
     h.cells.forEach((cell, i) => {
       const x = left + i * w;
       const trouble = p.fleet.states[cell[1]];
-      if (trouble === "ok" || trouble === "unknown") {
+      const level = p.fleet.levels[cell[1]];
+      if (level === "ok") {
         const v = cell[2];
         c.fillStyle = v === null ? ink.none : ink.heat[Math.min(7, Math.max(0, Math.floor(((v - range[0]) / (range[1] - range[0])) * 8)))]!;
         c.fillRect(x, y + 2, w - 2, rowHeight - 4);
         return;
       }
-      c.fillStyle = trouble === "resetting" ? ink.warn : ink.bad;
+      c.fillStyle = level === "critical" ? ink.bad : ink.warn;
       c.fillRect(x, y + 2, w - 2, rowHeight - 4);
       c.fillStyle = ink.panel;
-      if (w > 9) c.fillText(trouble === "lost" ? "✕" : trouble === "hung" ? "■" : "↻", x + (w - 2) / 2 - 5, y + rowHeight / 2);
+      if (w > 9) c.fillText(marks[trouble ?? ""] ?? "?", x + (w - 2) / 2 - 5, y + rowHeight / 2);
     });
   }
 }
@@ -282,7 +284,7 @@ function HostDetail(p: { host: Host; fleet: Fleet }) {
       {host.jobs && <p class="muted">{host.jobs.join(" · ")}</p>}
       <ul>
         {host.cells.map((c) => (
-          <li key={c[0]} class={["hung", "lost"].includes(fleet.states[c[1]] ?? "") ? "bad" : ""}>
+          <li key={c[0]} class={health(fleet.levels[c[1]])}>
             <b>{c[0]}</b> {fleet.states[c[1]]} <span class="num">{markOf(c[3]) + value(c[2], fleet.unit)}</span>
           </li>
         ))}

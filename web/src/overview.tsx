@@ -59,13 +59,13 @@ const poolName = { dram: "DRAM", l1: "L1" };
 function Card(p: { d: Device; s: SaidDevice }) {
   const { d, s } = p;
   return (
-    <article class={"card " + health(s.state)} aria-label={`device ${d.index}, ${s.name}, ${s.state}`}>
+    <article class={"card " + health(s.level)} aria-label={`device ${d.index}, ${s.name}, ${s.state}`}>
       <header>
         <A to={"/device/" + d.bus_id} class="name">
           <b>{d.index}</b> {s.name}
         </A>
         <span class="bus">{d.bus_id}</span>
-        <StateOf state={s.state} />
+        <StateOf of={s} />
       </header>
       <dl class="pools">
         {pools.map((pool) => (
@@ -81,19 +81,19 @@ function Card(p: { d: Device; s: SaidDevice }) {
       <dl class="vitals">
         <div>
           <dt>Temp</dt>
-          <dd>{s.temperature}</dd>
+          <dd class={s.levels.temperature ?? ""}>{s.temperature}</dd>
         </div>
         <div>
           <dt>Power</dt>
-          <dd>{s.power}</dd>
+          <dd class={s.levels.power ?? ""}>{s.power}</dd>
         </div>
         <div>
           <dt>AICLK</dt>
-          <dd>{s.clock}</dd>
+          <dd class={s.levels.clock ?? ""}>{s.clock}</dd>
         </div>
         <div>
           <dt>PCIe</dt>
-          <dd>{s.link || "–"}</dd>
+          <dd class={s.levels.link ?? ""}>{s.link || "–"}</dd>
         </div>
       </dl>
       {s.reason && <p class="why">{s.reason}</p>}
@@ -204,21 +204,21 @@ function Scale(p: { by: string }) {
 function Cell(p: { d: Device; s: SaidDevice; by: string }) {
   const { d, s } = p;
   const shade = shadeOf(p.by, d, s);
-  const bad = health(s.state);
+  const bad = health(s.level);
   return (
     <A to={"/device/" + d.bus_id} class={"cell " + bad} title={`device ${d.index}, ${s.name}, ${s.state}: ${s.temperature}, ${s.power}, DRAM ${s.pools["dram"]?.text}`}>
       <span class={"swatch heat " + (shade.level === null ? "none" : "h" + shade.level)} aria-hidden="true" />
       <b>{d.index}</b>
-      {bad === "good" ? (
+      {d.state === "ok" ? (
         <>
-          <span class="num t">{s.temperature.replace(" °C", "°")}</span>
-          <span class="num w">{d.power_w === null ? "–" : Math.round(d.power_w) + " W"}</span>
+          <span class={"num t " + (s.levels.temperature ?? "")}>{s.temperature.replace(" °C", "°")}</span>
+          <span class={"num w " + (s.levels.power ?? "")}>{d.power_w === null ? "–" : Math.round(d.power_w) + " W"}</span>
           <Bar figure={s.pools["dram"]!} label="DRAM" />
           <span class="num m">{s.pools["dram"]!.text}</span>
         </>
       ) : (
         <span class="trouble">
-          <StateOf state={s.state} />
+          <StateOf of={s} />
         </span>
       )}
     </A>

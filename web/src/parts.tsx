@@ -3,7 +3,7 @@
 import type { ComponentChildren, RefObject, TargetedMouseEvent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { go, keepMoment } from "./route";
-import type { Figure } from "./types";
+import type { Figure, SaidDevice } from "./types";
 
 /** A link within the page. */
 export function A(p: { to: string; children: ComponentChildren; class?: string; label?: string; title?: string; current?: boolean; style?: Record<string, string> }) {
@@ -32,15 +32,17 @@ export function Bar(p: { figure: Figure; label: string }) {
   );
 }
 
-const marks: Record<string, string> = { ok: "●", "~ok": "◐", hung: "■", lost: "✕", resetting: "↻", unknown: "?" };
+export const marks: Record<string, string> = { ok: "●", "~ok": "◐", hung: "■", lost: "✕", resetting: "↻", throttled: "▼", hot: "▲", "slow link": "◂" };
 
-export const health = (state: string): string => (state === "ok" || state === "~ok" ? "good" : state === "resetting" ? "warn" : "bad");
+/** The class of a level: the one rule of colours of health. */
+export const health = (level: string | undefined): string => (level === "critical" ? "bad" : level === "warning" ? "warn" : "good");
 
 /** A device's state: a word and a shape, and only then a colour. */
-export function StateOf(p: { state: string }) {
+export function StateOf(p: { of: SaidDevice | undefined }) {
+  if (!p.of) return null;
   return (
-    <span class={"state " + health(p.state)}>
-      <span aria-hidden="true">{marks[p.state] ?? "?"}</span> {p.state}
+    <span class={"state " + health(p.of.level)}>
+      <span aria-hidden="true">{marks[p.of.state] ?? "?"}</span> {p.of.state}
     </span>
   );
 }

@@ -9,7 +9,8 @@ import { Overview } from "./overview";
 import { ProcessesPage, ProcessPage } from "./processes";
 import { TimeBar } from "./timebar";
 import { TopologyPage } from "./topology";
-import { A } from "./parts";
+import { A, health } from "./parts";
+import type { Trouble as T } from "./types";
 import { go, setQuery, useRoute } from "./route";
 import { age, isStale, now, offers, state, type State, useStore } from "./store";
 import { applyTheme, theme, themes, type Theme } from "./theme";
@@ -45,7 +46,7 @@ export function Shell() {
       {route.page !== "fleet" && (
         <>
           <Connection s={s} />
-          <Trouble s={s} />
+          <Trouble s={s} full={route.page === ""} />
         </>
       )}
       <main id="main">
@@ -87,7 +88,7 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
   const route = useRoute();
   const { snap, said } = p.s;
   const t = said?.totals;
-  const trouble = t ? Object.entries(t.states).filter(([k]) => k !== "ok") : [];
+  const trouble = t?.states.filter((x) => x.level !== "ok") ?? [];
   return (
     <header class="head">
       <div class="first">
@@ -104,9 +105,9 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
                 <b>{t.chips}</b> chips
               </span>
             )}
-            {trouble.map(([k, n]) => (
-              <span key={k} class="bad">
-                <b>{n}</b> {k}
+            {trouble.map((x) => (
+              <span key={x.kind} class={health(x.level)}>
+                <b>{x.n}</b> {x.text}
               </span>
             ))}
             <span>
@@ -237,20 +238,30 @@ function Connection(p: { s: State }) {
   return null;
 }
 
-/** What is wrong, in sentences. What is only worth knowing is folded away. */
-function Trouble(p: { s: State }) {
-  const list = p.s.said?.notices ?? [];
-  const loud = list.filter((n) => n.level !== "info");
-  const quiet = list.filter((n) => n.level === "info" && n.code !== "simulated");
+/**
+ * What is wrong: on the overview a row for each device, elsewhere one line that
+ * leads there. What is only worth knowing is folded away.
+ */
+function Trouble(p: { s: State; full: boolean }) {
+  const said = p.s.said;
+  const quiet = said?.notes.filter((n) => n.level === "info" && n.code !== "simulated") ?? [];
+  const loud = said?.notes.filter((n) => n.level !== "info") ?? [];
   return (
     <div class="notices">
       {p.s.snap?.simulated && <p class="banner info">{p.s.words?.simulated ?? "simulated host"}</p>}
-      {loud.length > 0 && (
-        <ul>
+      {said && said.trouble && !p.full && (
+        <p class={"line " + said.troubles[0]!.level}>
+          <A to="/">{said.trouble} ›</A>
+        </p>
+      )}
+      {said && p.full && said.troubles.length + loud.length > 0 && (
+        <ul class="troubles" aria-label="Trouble">
+          {said.troubles.map((t) => (
+            <TroubleRow key={t.name + t.kind} t={t} s={p.s} />
+          ))}
           {loud.map((n) => (
-            <li key={n.code + n.text} class={n.level}>
-              <span aria-hidden="true">{n.level === "critical" ? "▲" : "△"}</span> <span class="word">{n.level}</span> {n.text}
-              <Where devices={n.devices} s={p.s} />
+            <li key={n.code + n.text} class={n.level} title={n.text}>
+              {n.text}
             </li>
           ))}
         </ul>
@@ -273,14 +284,31 @@ function Trouble(p: { s: State }) {
   );
 }
 
-/** The way to the device that a sentence is about. */
-function Where(p: { devices: number[]; s: State }) {
-  const only = p.devices?.length === 1 ? p.s.snap?.devices.find((d) => d.index === p.devices[0]) : undefined;
-  return only ? (
-    <A to={"/device/" + only.bus_id} class="where">
-      device {only.index} ›
-    </A>
-  ) : null;
+/** One device in trouble: what, since when, by what, who is affected, what to do. */
+function TroubleRow(p: { t: T; s: State }) {
+  const { t } = p;
+  const only = t.devices.length === 1 ? p.s.snap?.devices.find((d) => d.index === t.devices[0]) : undefined;
+  const name = t.devices.length ? (t.devices.length > 1 ? "devices " : "device ") + t.name : t.name;
+  const who = t.affected === "–" ? "" : t.affected;
+  return (
+    <li class={t.level} title={[name, t.what, t.held, t.facts, who, t.remedy].filter(Boolean).join(" · ")}>
+      <b class="name">{only ? <A to={"/device/" + only.bus_id}>{name}</A> : name}</b>
+      <span class="board">{t.board}</span>
+      <b class="what">
+        {t.what}
+        {t.alerts.length > 0 && (
+          <span role="img" aria-label={"alert " + t.alerts.join(", ")} title={t.alerts.join(", ")}>
+            {" "}
+            🔔
+          </span>
+        )}
+      </b>
+      <span class="held">{t.since ? <A to={"/?at=" + encodeURIComponent(t.since)} title={"look back to " + t.since}>{t.held}</A> : t.held}</span>
+      <span class="facts">{t.facts}</span>
+      <span class="who">{who}</span>
+      <span class="do">{t.remedy && "→ " + t.remedy}</span>
+    </li>
+  );
 }
 
 function Foot(p: { s: State }) {

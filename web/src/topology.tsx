@@ -144,14 +144,14 @@ function Graph(p: { s: State; top: Topology | null; by: string }) {
           return (
             <A key={sp.key} to={"/device/" + sp.device.bus_id}>
               <title>{`${label(sp)}: ${said.state}, ${shade.text}`}</title>
-              <g class={"spot " + health(said.state)}>
+              <g class={"spot " + health(said.level)}>
                 <rect class={"heat " + (shade.level === null ? "none" : "h" + shade.level)} x={sp.x - 42} y={sp.y - 22} width="84" height="44" rx="7" />
                 <rect class="plate" x={sp.x - 38} y={sp.y - 18} width="76" height="36" rx="5" />
                 <text x={sp.x} y={sp.y - 3} text-anchor="middle" class="n">
                   {sp.device.index} {sp.chip}
                 </text>
                 <text x={sp.x} y={sp.y + 12} text-anchor="middle">
-                  {health(said.state) === "good" ? brief(shade.text) : said.state}
+                  {said.level === "ok" ? brief(shade.text) : said.state}
                 </text>
               </g>
             </A>
@@ -207,7 +207,7 @@ function Matrix(p: { s: State; top: Topology }) {
             {devices.map((a) => (
               <tr key={a}>
                 <th scope="row">
-                  {a} <StateOf state={p.s.said!.devices[p.s.snap!.devices.findIndex((d) => d.index === a)]?.state ?? "?"} />
+                  {a} <StateOf of={p.s.said!.devices[p.s.snap!.devices.findIndex((d) => d.index === a)]} />
                 </th>
                 {devices.map((b) => {
                   const x = find(a, b);

@@ -135,9 +135,30 @@ export interface Notice {
   text: string;
 }
 
+/** All that is wrong with a device, or with several in the same way. */
+export interface Trouble {
+  level: Level;
+  kind: string;
+  devices: number[];
+  name: string;
+  board: string;
+  what: string;
+  held: string;
+  since: string | null;
+  facts: string;
+  affected: string;
+  remedy: string;
+  alerts: string[];
+}
+
+export type Level = "ok" | "info" | "warning" | "critical";
+
 export interface SaidDevice {
   name: string;
   state: string;
+  kind: string;
+  level: Level;
+  levels: Record<string, Level>;
   reason: string;
   temperature: string;
   power: string;
@@ -166,11 +187,13 @@ export interface SaidProcess {
 
 export interface Said {
   time: string;
-  notices: Notice[];
+  troubles: Trouble[];
+  trouble: string;
+  notes: Notice[];
   totals: {
     devices: number;
     chips: number;
-    states: Record<string, number>;
+    states: { kind: string; text: string; level: Level; n: number }[];
     power: string;
     hottest: string;
     dram: Figure;

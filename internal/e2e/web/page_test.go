@@ -131,7 +131,7 @@ func fault(t *testing.T, b *tab, n *node) {
 	b.visit(n.url + "/")
 	n.ctl("hang", "1")
 	b.until("the card says hung", `[...document.querySelectorAll(".card .state")].some(e => e.textContent.includes("hung"))`)
-	b.until("trouble is said at the top", `[...document.querySelectorAll(".notices li.critical")].some(e => e.textContent.includes("device 1"))`)
+	b.until("trouble is said at the top", `[...document.querySelectorAll(".troubles li.critical")].some(e => e.textContent.includes("device 1"))`)
 	b.visit(n.url + "/events")
 	b.until("the event is listed", `[...document.querySelectorAll(".events li")].some(e => e.textContent.includes("device 1"))`)
 	n.ctl("unhang", "1")

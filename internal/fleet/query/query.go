@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -111,7 +112,7 @@ func (a *answers) questions() []question {
 	type labels = map[string]string
 	by, host := "by ("+a.label, a.host
 	return []question{
-		{"sum " + by + ", state) (tenstorrent_devices_in_state)", func(l labels, v float64) { host(l).Chips[stateOf(l)] += int(v) }},
+		{devicesIn(a.label), func(l labels, v float64) { host(l).Chips[stateOf(l["condition"])] += int(v) }},
 		{"max " + by + ") (tenstorrent_asic_temperature_celsius)", func(l labels, v float64) { host(l).Temperature = v }},
 		{"sum " + by + ") (tenstorrent_core_power_watts)", func(l labels, v float64) { host(l).Power = v }},
 		{"sum " + by + `) (tenstorrent_memory_used_bytes{pool="dram"})`, func(l labels, v float64) { host(l).Used = v }},
@@ -134,7 +135,7 @@ func (a *answers) host(labels map[string]string) *text.FleetHost {
 	name := labels[a.label]
 	if a.hosts[name] == nil {
 		nan := math.NaN()
-		a.hosts[name] = &text.FleetHost{Name: name, Chips: map[model.State]int{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
+		a.hosts[name] = &text.FleetHost{Name: name, Chips: assess.Tally{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
 	}
 	return a.hosts[name]
 }
@@ -156,13 +157,38 @@ func (a *answers) alert(labels map[string]string, n int) {
 	x.PerHost[host] += n
 }
 
+// devicesIn asks how many devices of each host are in which condition. A ttmond
+// that does not say yet is asked for states.
+func devicesIn(label string) string {
+	return "sum by (" + label + ", condition) (tenstorrent_devices_in_condition or label_replace(tenstorrent_devices_in_state unless on (" + label +
+		`) tenstorrent_devices_in_condition, "condition", "$1", "state", "(.*)"))`
+}
+
+// conditionsOf asks for the conditions and the states of devices that hold.
+func conditionsOf(selector string) string {
+	return `{__name__=~"tenstorrent_device_(condition|state)",` + selector + `} == 1`
+}
+
 // stateOf is the state that a label names. Whoever writes to the engine chooses the
 // label, a ttmond of the future too: what is no state of ours is not known.
-func stateOf(labels map[string]string) model.State {
-	if s := model.State(labels["state"]); slices.Contains(model.States(), s) {
-		return s
+func stateOf(word string) model.ConditionKind {
+	if k := model.ConditionKind(word); slices.Contains(assess.States(), k) {
+		return k
 	}
-	return model.StateUnknown
+	return model.ConditionUnknown
+}
+
+// worse is the worse of a state and the one that labels name. Conditions that
+// are no states change nothing.
+func worse(is model.ConditionKind, labels map[string]string) model.ConditionKind {
+	word := labels["condition"] + labels["state"]
+	if k := model.ConditionKind(word); labels["condition"] != "" && !slices.Contains(assess.States(), k) {
+		return is
+	}
+	if k := stateOf(word); is == "" || assess.CompareKinds(k, is) < 0 {
+		return k
+	}
+	return is
 }
 
 // sortedAlerts lists alerts, the most severe first.
@@ -172,7 +198,7 @@ func sortedAlerts(alerts map[string]*text.FleetAlert) (list []text.FleetAlert) {
 		list = append(list, *a)
 	}
 	slices.SortFunc(list, func(a, b text.FleetAlert) int {
-		return cmp.Or(cmp.Compare(words.AlertLevel(a.Severity), words.AlertLevel(b.Severity)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(words.AlertLevel(b.Severity), words.AlertLevel(a.Severity)), strings.Compare(a.Name, b.Name))
 	})
 	return list
 }
@@ -190,11 +216,17 @@ func (q *Query) Cells(hosts []text.FleetHost) error {
 	if len(names) == 0 {
 		return nil
 	}
-	err := q.each(`tenstorrent_device_state{`+q.label+`=~`+strconv.Quote(strings.Join(names, "|"))+`} == 1`, func(l map[string]string, _ float64) {
-		n, _ := strconv.Atoi(l["device"])
-		if h := at[l[q.label]]; h != nil {
-			h.States = append(h.States, text.FleetChip{Device: n, State: stateOf(l)})
+	err := q.each(conditionsOf(q.label+`=~`+strconv.Quote(strings.Join(names, "|"))), func(l map[string]string, _ float64) {
+		h := at[l[q.label]]
+		if h == nil {
+			return
 		}
+		n, _ := strconv.Atoi(l["device"])
+		i := slices.IndexFunc(h.States, func(c text.FleetChip) bool { return c.Device == n })
+		if i < 0 {
+			i, h.States = len(h.States), append(h.States, text.FleetChip{Device: n})
+		}
+		h.States[i].State = worse(h.States[i].State, l)
 	})
 	for i := range hosts {
 		slices.SortFunc(hosts[i].States, func(a, b text.FleetChip) int { return a.Device - b.Device })
@@ -222,7 +254,7 @@ func (q *Query) Host(name string) (*text.FleetHost, error) {
 	get := func(l map[string]string) *text.FleetChip {
 		if chips[l["pci"]] == nil {
 			n, _ := strconv.Atoi(l["device"])
-			chips[l["pci"]] = &text.FleetChip{Device: n, State: model.StateUnknown, Temperature: nan, Power: nan, Clock: nan, Used: nan, Size: nan}
+			chips[l["pci"]] = &text.FleetChip{Device: n, Temperature: nan, Power: nan, Clock: nan, Used: nan, Size: nan}
 		}
 		return chips[l["pci"]]
 	}
@@ -230,7 +262,7 @@ func (q *Query) Host(name string) (*text.FleetHost, error) {
 		expr string
 		do   func(*text.FleetChip, map[string]string, float64)
 	}{
-		{`tenstorrent_device_state{` + only + `} == 1`, func(c *text.FleetChip, l map[string]string, _ float64) { c.State = stateOf(l) }},
+		{conditionsOf(only), func(c *text.FleetChip, l map[string]string, _ float64) { c.State = worse(c.State, l) }},
 		{`tenstorrent_device_info{` + only + `}`, func(c *text.FleetChip, l map[string]string, _ float64) { c.Board = l["board"] }},
 		{`tenstorrent_asic_temperature_celsius{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Temperature = v }},
 		{`tenstorrent_core_power_watts{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Power = v }},
@@ -246,8 +278,9 @@ func (q *Query) Host(name string) (*text.FleetHost, error) {
 	if len(chips) == 0 {
 		return nil, fmt.Errorf("there is no host %q: ttmon fleet without it lists them", name)
 	}
-	h := &text.FleetHost{Name: name, Chips: map[model.State]int{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
+	h := &text.FleetHost{Name: name, Chips: assess.Tally{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
 	for _, c := range chips {
+		c.State = stateOf(string(c.State))
 		h.States = append(h.States, *c)
 		h.Chips[c.State]++
 		h.Power, h.Used, h.Size, h.Bound = text.Plus(h.Power, c.Power), text.Plus(h.Used, c.Used), text.Plus(h.Size, c.Size), max(h.Bound, c.Bound)

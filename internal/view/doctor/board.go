@@ -68,14 +68,8 @@ func notOffered(version string) (list []string) {
 }
 
 func (e *examiner) devices() {
-	reset := "end what uses it and reset it with Tenstorrent's own tt-smi -r; if that does not help, power-cycle the host"
-	trouble := e.repeat(Devices, map[string]string{
-		"hung": reset, "unknown": reset,
-		"lost":          "check power and seating, then start the host anew; dmesg says when it went",
-		"resetting":     "wait; if it stays so, the program that reset it has died: reset it again with tt-smi -r",
-		"hot":           "check the airflow: the chip runs slower until it is cooler",
-		"thermal_trips": "check the airflow and the fans: the board has switched itself off before",
-	})
+	trouble := e.trouble(Devices)
+	trouble = e.repeat(Devices, map[string]string{string(model.ConditionTripped): "check the airflow and the fans: the board has switched itself off before"}) || trouble
 	if n := len(e.Snapshot.Devices); n > 0 && !trouble {
 		text := "all well: " + count(n, "device")
 		if n == 1 {
@@ -130,7 +124,7 @@ func (e *examiner) links() {
 	if len(e.Snapshot.Devices) == 0 {
 		return
 	}
-	slow := e.repeat(Links, map[string]string{"link": "seat the board anew, and look at the slot's lanes and speed in the firmware of the host (bifurcation, Gen)"})
+	slow := e.trouble(Links)
 	index := map[string]int{}
 	for i := range e.Snapshot.Devices {
 		index[e.Snapshot.Devices[i].BusID] = e.Snapshot.Devices[i].Index

@@ -94,8 +94,7 @@ const Schema = "ttmon.doctor/1"
 
 // Examine makes all checks.
 func Examine(s *Subject) *Report {
-	e := &examiner{Subject: s}
-	e.notices = words.Notices(s.Snapshot)
+	e := &examiner{Subject: s, notes: words.Notes(s.Snapshot), troubles: words.Troubles(s.Snapshot)}
 	for _, check := range []func(){
 		e.driver, e.devices, e.firmware, e.links, e.permissions, e.iommu, e.hugePages,
 		e.accounting, e.daemon, e.uprobes, e.memory, e.sight,
@@ -157,8 +156,9 @@ func (r *Report) Count(l Level) (n int) {
 // examiner collects the findings.
 type examiner struct {
 	*Subject
-	notices []words.Notice
-	found   []Finding
+	notes    []words.Notice
+	troubles []words.Trouble
+	found    []Finding
 }
 
 func (e *examiner) add(f Finding) { e.found = append(e.found, f) }
@@ -168,23 +168,48 @@ func (e *examiner) say(a Area, l Level, code, text, do string) {
 	e.add(Finding{Area: a, Level: l, Code: code, Text: text, Do: do})
 }
 
-// repeat turns the notices of some kinds into findings, with what to do about
-// them, and tells whether there were any.
+// levels are the levels of conditions as those of findings.
+var levels = map[model.Level]Level{model.Critical: Critical, model.Warning: Warning, model.Info: Hint}
+
+// repeat turns notes of some kinds into findings, with what to do about them,
+// and reports whether there were any.
 func (e *examiner) repeat(a Area, cures map[string]string) (any bool) {
-	for _, n := range e.notices {
-		do, ours := cures[n.Code]
-		if !ours {
+	for _, n := range e.notes {
+		if do, ours := cures[n.Code]; ours {
+			any = true
+			e.add(Finding{Area: a, Level: levels[n.Level], Code: n.Code, Devices: n.Devices, Text: n.String(), Do: do})
+		}
+	}
+	return any
+}
+
+// trouble turns the trouble of devices that is of an area into findings, and
+// reports whether there was any.
+func (e *examiner) trouble(a Area) (any bool) {
+	for i := range e.troubles {
+		t := &e.troubles[i]
+		if areaOf(t) != a {
 			continue
 		}
 		any = true
-		level := Hint
-		switch n.Level {
-		case words.Critical:
-			level = Critical
-		case words.Warning:
-			level = Warning
+		name := "device " + t.Name
+		if len(t.Devices) > 1 {
+			name = "devices " + t.Name
 		}
-		e.add(Finding{Area: a, Level: level, Code: n.Code, Devices: n.Devices, Text: n.String(), Do: do})
+		do := t.Remedy
+		t.Remedy = "" // it stands by itself
+		e.add(Finding{Area: a, Level: levels[t.Level], Code: words.Code(t.Kind), Devices: t.Devices, Text: name + ": " + t.Sentence(), Do: do})
 	}
 	return any
+}
+
+// areaOf is what trouble is about.
+func areaOf(t *words.Trouble) Area {
+	switch t.Kind {
+	case model.ConditionUnbound:
+		return Driver
+	case model.ConditionSlowLink:
+		return Links
+	}
+	return Devices
 }

@@ -73,7 +73,7 @@ func TestExamine(t *testing.T) {
 		}, "", 0},
 		"shm full":                 {func(s *doctor.Subject) { s.Setup.ShmFree = model.Value[uint64](1) }, "shm_full", 1},
 		"shm unreadable":           {func(s *doctor.Subject) { s.Setup.Regions = model.Missing[int](model.Denied, "") }, "shm_unreadable", 1},
-		"stale":                    {func(s *doctor.Subject) { s.Snapshot.Ghosts = sample.Troubles().Ghosts }, "stale", 1},
+		"stale":                    {func(s *doctor.Subject) { s.Snapshot.Ghosts = sample.Troubles().Ghosts }, "stale", 0},
 		"no ttmond":                {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{} }, "ttmond_absent", 0},
 		"silent ttmond":            {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{Why: "x\x1b"} }, "ttmond_silent", 1},
 		"late ttmond":              {func(s *doctor.Subject) { s.Daemon.Problems = []string{"loop: late"} }, "ttmond_problem", 2},

@@ -2,14 +2,11 @@ package event
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
-
-// hysteresis is how many degrees a device must cool below its limit before
-// reaching it again is news.
-const hysteresis = 2
 
 func (c *comparison) devices() {
 	old := byBus(c.old)
@@ -19,12 +16,12 @@ func (c *comparison) devices() {
 		delete(old, d.BusID)
 		if p == nil {
 			c.device(Appeared, words.Warning, d, "appeared", "appeared: "+words.Foreign(d.Board)+" at "+words.Escape(d.BusID))
-			c.d.heat(d)
 			continue
 		}
-		c.state(p, d)
-		c.heat(d)
-		c.link(p, d)
+		c.conditions(p, d)
+		if p.ThermalTrips.Known() && d.ThermalTrips.Known() && d.ThermalTrips.V > p.ThermalTrips.V {
+			c.device(Tripped, words.Critical, d, "tripped", "shut itself down for heat")
+		}
 	}
 	for i := range c.old.Devices { // in the order of the devices, not of the map
 		if p := &c.old.Devices[i]; old[p.BusID] != nil {
@@ -47,63 +44,69 @@ func (c *comparison) device(k Kind, l words.Level, d *model.Device, short, text 
 	c.add(k, l, []string{d.BusID}, fmt.Sprintf("%d %s", d.Index, short), name+text)
 }
 
-func (c *comparison) state(p, d *model.Device) {
-	if p.State == d.State {
-		return
-	}
-	why := ""
-	if reason := words.StateReason(d); reason != "" {
-		why = ": " + reason
-	}
-	switch d.State {
-	case model.StateOK:
-		c.device(State, words.Info, d, "ok again", "is ok again, it was "+string(p.State))
-	case model.StateResetting:
-		c.device(State, words.Warning, d, "reset", "is being reset"+why)
-	case model.StateUnknown:
-		c.device(State, words.Warning, d, "unknown", "shows no vital sign"+why)
-	default:
-		c.device(State, words.Critical, d, string(d.State), "is "+string(d.State)+why)
-	}
+// kinds are the kinds of the events about conditions. Memory that fills or is
+// left behind is told by other events.
+var kinds = map[model.ConditionKind]Kind{
+	model.ConditionThrottled: Throttle,
+	model.ConditionHot:       Throttle,
+	model.ConditionSlowLink:  Link,
+	model.ConditionResetting: State,
+	model.ConditionUnknown:   State,
+	model.ConditionHung:      State,
+	model.ConditionLost:      State,
 }
 
-// heat notes whether a device is over its limit and tells whether that is new.
-func (d *Detector) heat(x *model.Device) bool {
-	t, limit := x.Temperature, x.TemperatureLimit
-	if !t.Known() || !limit.Known() {
-		return false
+// conditions notes which conditions of a device began and which are over. A
+// condition whose value cannot be read any more is over without an event: that
+// it is, nobody knows.
+func (c *comparison) conditions(p, d *model.Device) {
+	was, is := c.was.About(p.Index), c.is.About(d.Index)
+	has := func(list []model.Condition, k model.ConditionKind) bool {
+		return slices.ContainsFunc(list, func(c model.Condition) bool { return c.Kind == k })
 	}
-	was := d.hot[x.BusID]
-	switch {
-	case t.V >= limit.V:
-		d.hot[x.BusID] = true
-	case t.V < limit.V-hysteresis:
-		delete(d.hot, x.BusID)
-	}
-	return !was && t.V >= limit.V
-}
-
-func (c *comparison) heat(d *model.Device) {
-	if c.d.heat(d) {
-		c.device(Throttle, words.Warning, d, "throttles",
-			fmt.Sprintf("reached %s, where throttling begins", words.Temperature(d.Temperature.V, words.Celsius)))
-	}
-	for i := range c.old.Devices {
-		p := &c.old.Devices[i]
-		if p.BusID == d.BusID && p.ThermalTrips.Known() && d.ThermalTrips.Known() && d.ThermalTrips.V > p.ThermalTrips.V {
-			c.device(Tripped, words.Critical, d, "tripped", "shut itself down for heat")
+	for i := range is {
+		if k, ours := kinds[is[i].Kind]; ours && !has(was, is[i].Kind) {
+			text := begun(&is[i])
+			if facts := words.Facts(c.now, &is[i]); facts != "" {
+				text += ": " + facts
+			}
+			c.device(k, is[i].Level, d, words.Kind(is[i].Kind), text)
 		}
 	}
+	for i := range was {
+		k, ours := kinds[was[i].Kind]
+		if !ours || has(is, was[i].Kind) || d.State != model.StateOK { // of one that is in another state now, that was said above
+			continue
+		}
+		short, text := ended(&was[i])
+		if held := words.Held(c.now, &was[i]); held != "" {
+			text += " for " + held
+		}
+		c.device(k, words.Info, d, short, text)
+	}
 }
 
-func (c *comparison) link(p, d *model.Device) {
-	was, is := words.DegradedLink(p), words.DegradedLink(d)
-	if !p.PCIe.Degraded.Known() || !d.PCIe.Degraded.Known() || was == is {
-		return
+// begun says that a device has come into a condition.
+func begun(c *model.Condition) string {
+	switch c.Kind {
+	case model.ConditionSlowLink:
+		return "has a slow PCIe link"
+	case model.ConditionResetting:
+		return "is being reset"
 	}
-	if is {
-		c.device(Link, words.Warning, d, "link slower", "has a slower PCIe link than before")
-	} else {
-		c.device(Link, words.Info, d, "link ok", "has its full PCIe link again")
+	return "is " + words.What(c)
+}
+
+// ended says that a condition of a device is over, and as the end of the
+// sentence what it was.
+func ended(c *model.Condition) (short, text string) {
+	switch c.Kind {
+	case model.ConditionSlowLink:
+		return "link ok", "has its full PCIe link again, it was slow"
+	case model.ConditionHot:
+		return "cool again", "is no longer hot, it was"
+	case model.ConditionThrottled:
+		return "full clock", "is no longer throttled, it was " + words.What(c)
 	}
+	return "ok again", "is ok again, it was " + words.What(c)
 }

@@ -3,6 +3,7 @@ package event
 import (
 	"time"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -18,7 +19,7 @@ const (
 	State    Kind = "state"    // a device changed its state
 	Appeared Kind = "appeared" // a device came
 	Removed  Kind = "removed"  // a device went
-	Throttle Kind = "throttle" // a device reached the temperature at which it slows down
+	Throttle Kind = "throttle" // a device became hot or throttled, or recovered
 	Tripped  Kind = "tripped"  // a device shut itself down for heat
 	Link     Kind = "link"     // the PCIe link became slower or recovered
 	Source   Kind = "source"   // the source of the snapshots went or came back
@@ -46,25 +47,16 @@ func (e *Event) About(busID string) bool {
 
 // Detector compares each snapshot with the one before. The zero Detector
 // takes the first snapshot as given: nothing in it is news.
-type Detector struct {
-	prev *model.Snapshot
-	hot  map[string]bool // devices over their temperature limit, by bus id
-}
+type Detector struct{ prev *model.Snapshot }
 
 // Next returns what happened since the last snapshot.
 func (d *Detector) Next(s *model.Snapshot) []Event {
 	prev := d.prev
 	d.prev = s
-	if d.hot == nil {
-		d.hot = map[string]bool{}
-	}
 	if prev == nil {
-		for i := range s.Devices {
-			d.heat(&s.Devices[i])
-		}
 		return nil
 	}
-	c := &comparison{d: d, old: prev, now: s}
+	c := &comparison{old: prev, now: s, was: assess.Of(prev), is: assess.Of(s)}
 	c.origin()
 	c.devices()
 	c.processes()
@@ -74,8 +66,8 @@ func (d *Detector) Next(s *model.Snapshot) []Event {
 
 // comparison collects the events of one step.
 type comparison struct {
-	d        *Detector
 	old, now *model.Snapshot
+	was, is  *assess.Assessment
 	events   []Event
 }
 

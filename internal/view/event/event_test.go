@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 )
@@ -60,7 +61,7 @@ func TestDetector(t *testing.T) {
 			func(a, b *model.Snapshot) {
 				b.Devices[0].State, b.Devices[0].StateReason = model.StateHung, model.StateReason{Cause: model.HeartbeatStopped}
 			},
-			[]string{"state: 0 hung | device 0 is hung: firmware heartbeat stopped 0 s ago"},
+			[]string{"state: 0 hung | device 0 is hung: firmware heartbeat stopped"},
 		},
 		{
 			"reset, and back",
@@ -68,7 +69,7 @@ func TestDetector(t *testing.T) {
 				b.Devices[0].State = model.StateResetting
 				a.Devices[1].State = model.StateLost
 			},
-			[]string{"state: 0 reset | device 0 is being reset", "state: 1 ok again | device 1 is ok again, it was lost"},
+			[]string{"state: 0 resetting | device 0 is being reset", "state: 1 ok again | device 1 is ok again, it was lost"},
 		},
 		{
 			"removed and plugged in",
@@ -78,7 +79,7 @@ func TestDetector(t *testing.T) {
 		{
 			"too hot",
 			func(a, b *model.Snapshot) { b.Devices[0].Temperature = model.Value(75.0) },
-			[]string{"throttle: 0 throttles | device 0 reached 75 °C, where throttling begins"},
+			[]string{"throttle: 0 hot | device 0 is hot: 75 °C (limit 75)"},
 		},
 		{
 			"tripped",
@@ -88,10 +89,10 @@ func TestDetector(t *testing.T) {
 		{
 			"slower link, and the full one",
 			func(a, b *model.Snapshot) {
-				b.Devices[0].PCIe.Degraded = model.Value(true)
+				b.Devices[0].PCIe.Gen, b.Devices[0].PCIe.Degraded = model.Value(1), model.Value(true)
 				a.Devices[1].PCIe.Degraded = model.Value(true)
 			},
-			[]string{"link: 0 link slower | device 0 has a slower PCIe link than before", "link: 1 link ok | device 1 has its full PCIe link again"},
+			[]string{"link: 0 slow link | device 0 has a slow PCIe link: Gen1 x16 instead of Gen4 x16", "link: 1 link ok | device 1 has its full PCIe link again, it was slow"},
 		},
 		{
 			"died with memory",
@@ -128,21 +129,25 @@ func TestDetector(t *testing.T) {
 	}
 }
 
-// A temperature that plays around the limit is one event, not one a second.
-func TestHysteresis(t *testing.T) {
+// A temperature that plays around its threshold is one condition, with two
+// events: when it began, and when it was over.
+func TestConditionsAreDamped(t *testing.T) {
 	var d Detector
-	n := 0
-	for i, temp := range []float64{70, 75, 74, 75, 76, 74.5, 75, 72, 75} {
+	var j assess.Judge
+	var got []string
+	for i, temp := range []float64{60, 71, 71, 69, 71, 68.5, 69, 60, 60, 60} {
 		s := tuitest.Host(1, i)
 		s.Devices[0].Temperature = model.Value(temp)
+		j.Assess(s)
 		for _, e := range d.Next(s) {
 			if e.Kind == Throttle {
-				n++
+				got = append(got, e.Text)
 			}
 		}
 	}
-	if n != 2 {
-		t.Errorf("%d events, want 2: at the first 75 and after cooling to 72", n)
+	want := []string{"device 0 is hot: 71 °C (limit 75)", "device 0 is no longer hot, it was for 7 s"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -33,7 +33,7 @@ func Node(table []metric.Device) []byte {
 	})
 	const only = `instance="$host"`
 	d.stat("Devices", "none", `sum(tenstorrent_devices{`+only+`})`)
-	d.stat("Not ok", "none", `sum(tenstorrent_device_state{`+only+`,state!="ok"})`)
+	d.stat("Not ok", "none", `sum(tenstorrent_devices_in_condition{`+only+`,condition!="ok"})`)
 	d.stat("Hottest chip", "celsius", `max(tenstorrent_asic_temperature_celsius{`+only+`})`)
 	d.stat("Power", "watt", `sum(tenstorrent_core_power_watts{`+only+`})`)
 	d.stat("DRAM used", "bytes", `sum(tenstorrent_memory_used_bytes{`+only+`,pool="dram"})`)
@@ -63,7 +63,8 @@ func Node(table []metric.Device) []byte {
 	d.chart("Memory by workload", "who holds DRAM", "bytes", `tenstorrent_workload_memory_used_bytes{`+both+`,pool="dram"}`,
 		"{{device}} {{namespace}} {{pod}} {{container}} {{slurm_job}} {{unit}}")
 	d.chart("How exact the memory figures are", "0 exact, 1 at least that much, 2 unsure", "none", `max by (device) (tenstorrent_memory_used_bound{`+both+`})`, "{{device}}")
-	d.chart("Device states", "1 for the state a device is in", "none", `tenstorrent_device_state{`+both+`} == 1`, "{{device}} {{state}}")
+	d.chart("Device conditions", "1 for each condition a device is in", "none", `tenstorrent_device_condition{`+both+`} == 1`, "{{device}} {{condition}}")
+	d.chart("Throttled by", "1 for what throttles a device", "none", `tenstorrent_device_throttle_reason{`+both+`} == 1`, "{{device}} {{reason}}")
 	d.chart("How long sources take", "the daemon about itself", "s", `tenstorrent_collect_duration_seconds{`+only+`}`, "{{collector}}")
 	return d.bytes()
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -89,7 +90,14 @@ var levels = map[words.Level]Status{words.Critical: Critical, words.Warning: War
 
 // Codes are the kinds of notices that can be ignored.
 func Codes() []string {
-	return []string{"alert", "hot", "hung", "link", "lost", "resetting", "stale", "thermal_trips", "unbound", "unknown"}
+	codes := []string{"alert"}
+	for _, k := range assess.Kinds() {
+		if k != model.ConditionOK {
+			codes = append(codes, words.Code(k))
+		}
+	}
+	slices.Sort(codes)
+	return codes
 }
 
 func (r *Result) add(s Status, text string) {

@@ -3,6 +3,7 @@ package prom
 import (
 	"strconv"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -35,6 +36,7 @@ func (w *Walker) deviceExtras(s *model.Snapshot, emit Emit) {
 			emit(deviceState, w.buf, flag(d.State == state))
 		}
 	})
+	w.conditions(s, emit)
 	// Devices that have gone keep their counters: the loss is in them.
 	for _, c := range []struct {
 		f *Family
@@ -63,6 +65,27 @@ func (w *Walker) deviceExtras(s *model.Snapshot, emit Emit) {
 			emit(tracking, w.buf, flag(t == is))
 		}
 	})
+}
+
+// conditions emits what assess found.
+func (w *Walker) conditions(s *model.Snapshot, emit Emit) {
+	a := assess.Of(s)
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		for _, k := range conditions {
+			_, holds := a.Find(d.Index, k)
+			w.buf = label(append(w.buf[:0], w.devices[d.BusID].labels...), "condition", string(k))
+			emit(condition, w.buf, flag(holds))
+		}
+	}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		is, _ := a.Find(d.Index, model.ConditionThrottled)
+		for _, cause := range throttles {
+			w.buf = label(append(w.buf[:0], w.devices[d.BusID].labels...), "reason", string(cause))
+			emit(throttle, w.buf, flag(is.Cause == cause))
+		}
+	}
 }
 
 // describe makes the labels of the info series anew if they have changed.

@@ -1,8 +1,10 @@
 package prom
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -102,7 +104,7 @@ func companion(p *metric.Prom) *Family {
 
 func static(name string) bool {
 	return strings.Contains(name, "_limit_") || strings.Contains(name, "_link_") || strings.HasSuffix(name, "_info") || strings.HasSuffix(name, "_bound") ||
-		name == "tenstorrent_memory_size_bytes" || name == "tenstorrent_device_state" || name == "tenstorrent_memory_tracking" || name == "tenstorrent_limit_max"
+		name == "tenstorrent_memory_size_bytes" || name == "tenstorrent_device_state" || name == "tenstorrent_device_condition" || name == "tenstorrent_device_throttle_reason" || name == "tenstorrent_memory_tracking" || name == "tenstorrent_limit_max"
 }
 
 func gauge(name, help string) *Family {
@@ -121,10 +123,13 @@ var (
 	driverInfo     = gauge("driver_info", "version of the tenstorrent kernel module")
 	devices        = gauge("devices", "devices that the driver shows")
 	inState        = gauge("devices_in_state", "devices in each state: what a fleet adds up, since there are few of it")
+	inCondition    = gauge("devices_in_condition", "devices in each condition, each in its worst alone: what a fleet adds up")
 	unbound        = gauge("devices_unbound", "Tenstorrent functions on the PCI bus that no driver has claimed")
 	deviceInfo     = gauge("device_info", "what a device is")
 	firmwareInfo   = gauge("device_firmware_info", "firmware versions of a device")
 	deviceState    = gauge("device_state", "1 for the state that the device is in, 0 for the others")
+	condition      = gauge("device_condition", "1 for every condition that the device is in, 0 for the others")
+	throttle       = gauge("device_throttle_reason", "1 for what throttles the clock of the device, 0 for the others")
 	deviceResets   = counter("device_resets_total", "resets of the device that ttmond saw")
 	deviceLosses   = counter("device_losses_total", "times that the device was lost from the bus")
 	energy         = counter("core_energy_joules_total", "energy of the core rail since ttmond first saw the device, added up from its power")
@@ -146,7 +151,7 @@ var (
 
 // extras are the families above, for documentation and the API's metadata.
 var extras = []*Family{
-	up, simulated, buildInfo, driverInfo, devices, inState, unbound, deviceInfo, firmwareInfo, deviceState, deviceResets, deviceLosses, energy,
+	up, simulated, buildInfo, driverInfo, devices, inState, inCondition, unbound, deviceInfo, firmwareInfo, deviceState, condition, throttle, deviceResets, deviceLosses, energy,
 	tracking, workloadUsed, workloadBound, workloads, processUsed, processBound, snapshotTime,
 	sourceDuration, sourceSuccess, sourceLast, limitMax, limitUsed, limitDropped, clients,
 }
@@ -171,3 +176,8 @@ func Families() []Family {
 var trackings = []model.Tracking{model.TrackOK, model.TrackPartial, model.TrackDenied, model.TrackAbsent, model.TrackUnknown}
 
 var states = model.States()
+
+// conditions are those that devices can be in.
+var conditions = slices.DeleteFunc(assess.Kinds(), func(k model.ConditionKind) bool { return k == model.ConditionOK || k == model.ConditionUnbound })
+
+var throttles = []model.Cause{model.ByHeat, model.ByPower, model.ByCurrent}

@@ -1,9 +1,11 @@
 package prom
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -156,6 +158,15 @@ func (w *Walker) node(s *model.Snapshot, emit Emit) {
 		}
 		b = label(b[:0], "state", string(state))
 		emit(inState, b, float64(n))
+	}
+	counts := assess.Of(s).Counts()
+	for _, kind := range assess.States() {
+		n := 0
+		if i := slices.IndexFunc(counts, func(c assess.Count) bool { return c.Kind == kind }); i >= 0 {
+			n = counts[i].N
+		}
+		b = label(b[:0], "condition", string(kind))
+		emit(inCondition, b, float64(n))
 	}
 	emit(unbound, nil, float64(len(s.Host.Unbound)))
 	emit(snapshotTime, nil, float64(s.Time.UnixMilli())/1000)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -19,7 +20,10 @@ import (
 type Snapshot struct {
 	Schema    string    `json:"schema"` // ttmon.said/1
 	Time      time.Time `json:"time"`
-	Notices   []Notice  `json:"notices"`
+	Troubles  []Trouble `json:"troubles"` // a row for each device, the worst first
+	Trouble   string    `json:"trouble"`  // the same in a line; empty: there is none
+	Notes     []Notice  `json:"notes"`    // what else there is to say
+	Notices   []Notice  `json:"notices"`  // both, as sentences
 	Totals    Totals    `json:"totals"`
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
@@ -33,6 +37,22 @@ type Notice struct {
 	Text    string `json:"text"`
 }
 
+// Trouble is all that is wrong with a device, or with several in the same way.
+type Trouble struct {
+	Level    string     `json:"level"` // critical or warning
+	Kind     string     `json:"kind"`
+	Devices  []int      `json:"devices"` // empty: the host
+	Name     string     `json:"name"`
+	Board    string     `json:"board"`
+	What     string     `json:"what"`
+	Held     string     `json:"held"`  // "12 min"; empty: not known
+	Since    *time.Time `json:"since"` // null: not known
+	Facts    string     `json:"facts"`
+	Affected string     `json:"affected"`
+	Remedy   string     `json:"remedy"`
+	Alerts   []string   `json:"alerts"` // names of the rules that fire about it
+}
+
 // Figure is a memory figure.
 type Figure struct {
 	Text  string   `json:"text"`            // "~10.2/24.0 GiB", or the word for why there is none
@@ -43,18 +63,29 @@ type Figure struct {
 
 // Totals are sums over the host.
 type Totals struct {
-	Devices int            `json:"devices"`
-	Chips   int            `json:"chips"`
-	States  map[string]int `json:"states"`
-	Power   string         `json:"power"`
-	Hottest string         `json:"hottest"`
-	DRAM    Figure         `json:"dram"`
+	Devices int     `json:"devices"`
+	Chips   int     `json:"chips"`
+	States  []Count `json:"states"` // the worst first, ok last
+	Power   string  `json:"power"`
+	Hottest string  `json:"hottest"`
+	DRAM    Figure  `json:"dram"`
+}
+
+// Count is how many devices are in a state.
+type Count struct {
+	Kind  string `json:"kind"`
+	Text  string `json:"text"`
+	Level string `json:"level"`
+	N     int    `json:"n"`
 }
 
 // Device is one device.
 type Device struct {
 	Name        string            `json:"name"`
-	State       string            `json:"state"`
+	State       string            `json:"state"`  // as people read it: "throttled"
+	Kind        string            `json:"kind"`   // of the condition that it is: "slow_link"
+	Level       string            `json:"level"`  // ok, info, warning or critical: the colour of state
+	Levels      map[string]string `json:"levels"` // of values that stand out: temperature, power, clock, link
 	Reason      string            `json:"reason"`
 	Temperature string            `json:"temperature"`
 	Power       string            `json:"power"` // "61/85 W"
@@ -99,9 +130,18 @@ type Use struct {
 
 // Of says a snapshot.
 func Of(s *model.Snapshot) *Snapshot {
-	out := &Snapshot{Schema: "ttmon.said/1", Time: s.Time.UTC(), Notices: notices(s), Totals: totals(s), Devices: []Device{}, Processes: []Process{}}
+	a := assess.Of(s)
+	out := &Snapshot{
+		Schema: "ttmon.said/1", Time: s.Time.UTC(), Troubles: []Trouble{}, Notes: notices(words.Notes(s)), Notices: notices(words.Notices(s)),
+		Totals: totals(s, a), Devices: []Device{}, Processes: []Process{},
+	}
+	troubles := words.Troubles(s)
+	for i := range troubles {
+		out.Troubles = append(out.Troubles, trouble(&troubles[i]))
+	}
+	out.Trouble = words.TroubleSummary(troubles)
 	for i := range s.Devices {
-		out.Devices = append(out.Devices, device(s, &s.Devices[i]))
+		out.Devices = append(out.Devices, device(s, a, &s.Devices[i]))
 	}
 	for i := range s.Processes {
 		out.Processes = append(out.Processes, process(s, &s.Processes[i]))
@@ -109,10 +149,35 @@ func Of(s *model.Snapshot) *Snapshot {
 	return out
 }
 
-func notices(s *model.Snapshot) []Notice {
+func notices(list []words.Notice) []Notice {
 	out := []Notice{}
-	for _, n := range words.Notices(s) {
-		out = append(out, Notice{[...]string{"critical", "warning", "info"}[n.Level], n.Code, append([]int{}, n.Devices...), n.String()})
+	for _, n := range list {
+		out = append(out, Notice{n.Level.String(), n.Code, append([]int{}, n.Devices...), n.String()})
+	}
+	return out
+}
+
+func trouble(t *words.Trouble) Trouble {
+	out := Trouble{
+		Level: t.Level.String(), Kind: string(t.Kind), Devices: append([]int{}, t.Devices...), Name: t.Name, Board: t.Board, What: t.What,
+		Held: t.Held, Facts: t.Facts, Affected: t.Affected, Remedy: t.Remedy, Alerts: append([]string{}, t.Alerts...),
+	}
+	if !t.Since.IsZero() {
+		since := t.Since.UTC()
+		out.Since = &since
+	}
+	return out
+}
+
+// levels are the values of a device that stand out.
+func levels(a *assess.Assessment, d *model.Device) map[string]string {
+	out := map[string]string{}
+	for name, k := range map[string]model.FactKind{
+		"temperature": model.FactTemperature, "power": model.FactPower, "current": model.FactCurrent, "clock": model.FactClock, "link": model.FactLinkGen,
+	} {
+		if l := a.Value(d.Index, k); l > model.Fine {
+			out[name] = l.String()
+		}
 	}
 	return out
 }
@@ -153,12 +218,14 @@ func stale(m *model.Memory) string {
 
 func reasons(list []string) []string { return append([]string{}, list...) }
 
-func device(s *model.Snapshot, d *model.Device) Device {
+func device(s *model.Snapshot, a *assess.Assessment, d *model.Device) Device {
 	whole := func(unit string) func(float64) string {
 		return func(v float64) string { return words.Whole(v) + unit }
 	}
+	is := a.Device(d.Index)
 	out := Device{
-		Name: words.Foreign(d.Board), State: words.State(d), Reason: words.StateReason(d),
+		Name: words.Foreign(d.Board), State: words.State(a, d), Reason: words.StateReason(d),
+		Kind: string(is.Kind), Level: is.Level.String(), Levels: levels(a, d),
 		Temperature: words.Reading(d.Temperature, func(v float64) string { return words.Temperature(v, words.Celsius) }),
 		Clock:       words.Reading(d.AICLK, whole(" MHz")),
 		Fan:         words.Reading(d.Fan, whole(" rpm")),
@@ -195,14 +262,8 @@ func process(s *model.Snapshot, p *model.Process) Process {
 		out.Age = words.Duration(s.Time.Sub(p.StartTime))
 	}
 	for _, pool := range model.Pools() {
-		var sum model.Sum
-		tracking := model.TrackAbsent
-		for i := range p.Devices {
-			sum.Add(p.Devices[i].Memory[pool])
-			tracking = p.Devices[i].Tracking
-		}
-		total := sum.Bytes()
-		out.Pools[pool.String()] = figure(words.FigureOr(total, tracking), total)
+		total := p.Held(pool)
+		out.Pools[pool.String()] = figure(words.FigureOr(total, p.Tracking()), total)
 	}
 	for i := range p.Devices {
 		u := &p.Devices[i]

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire/sample"
@@ -25,7 +26,7 @@ func TestAsWordsSay(t *testing.T) {
 					t.Errorf("%s: %v of device %d is %q", name, p, d.Index, f.Text)
 				}
 			}
-			if got.Devices[i].State != words.State(d) || len(got.Devices[i].Chips) != len(d.Chips) {
+			if got.Devices[i].State != words.State(assess.Of(s), d) || len(got.Devices[i].Chips) != len(d.Chips) {
 				t.Errorf("%s: device %d: %+v", name, d.Index, got.Devices[i])
 			}
 		}

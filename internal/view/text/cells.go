@@ -3,6 +3,7 @@ package text
 import (
 	"strconv"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -14,17 +15,22 @@ func boardCell(d *model.Device) cell {
 	return c(string(d.Arch))
 }
 
-func stateCell(d *model.Device) cell {
-	switch d.State {
-	case model.StateOK:
-		return c(words.State(d), good)
-	case model.StateResetting:
-		return c("reset", warn)
-	case model.StateUnknown:
-		return c("unknown", warn)
-	default:
-		return c(string(d.State), bad)
+// of is the style of a level.
+func of(l model.Level) style {
+	switch l {
+	case model.Critical:
+		return bad
+	case model.Warning:
+		return warn
 	}
+	return plain
+}
+
+func stateCell(a *assess.Assessment, d *model.Device) cell {
+	if l := a.Device(d.Index).Level; l > model.Fine {
+		return c(words.State(a, d), of(l))
+	}
+	return c(words.State(a, d), good)
 }
 
 // chipCell is a value read from the chip. Where the state already says why
@@ -60,42 +66,28 @@ func missing(d *model.Device, s model.Status) string {
 	return words.Missing(s)
 }
 
-// hotMargin is how near to its limit a chip is worth a colour.
-const hotMargin = 5 // °C
-
-func tempCell(d *model.Device, o *Options, large bool) cell {
+func tempCell(a *assess.Assessment, d *model.Device, o *Options, large bool) cell {
 	t, ok := d.Temperature.Get()
 	if !ok {
 		return chipCell(d, d.Temperature, nil)
 	}
-	text, st := words.Temperature(t, o.Scale), plain
-	if limit, ok := d.TemperatureLimit.Get(); ok {
-		if large {
-			text = words.Whole(o.Scale.From(t)) + "/" + nominal(d.TemperatureLimit, words.Whole(o.Scale.From(limit))) + " " + o.Scale.Unit()
-		}
-		switch {
-		case t >= limit:
-			st = bad
-		case t >= limit-hotMargin:
-			st = warn
-		}
+	text := words.Temperature(t, o.Scale)
+	if limit, ok := d.TemperatureLimit.Get(); ok && large {
+		text = words.Whole(o.Scale.From(t)) + "/" + nominal(d.TemperatureLimit, words.Whole(o.Scale.From(limit))) + " " + o.Scale.Unit()
 	}
-	return c(text, believed(d, st))
+	return c(text, believed(d, of(a.Value(d.Index, model.FactTemperature))))
 }
 
-func powerCell(d *model.Device) cell {
+func powerCell(a *assess.Assessment, d *model.Device) cell {
 	w, ok := d.Power.Get()
 	if !ok {
 		return chipCell(d, d.Power, nil)
 	}
-	text, st := words.Whole(w), plain
+	text := words.Whole(w)
 	if limit, ok := d.PowerLimit.Get(); ok {
 		text += "/" + nominal(d.PowerLimit, words.Whole(limit))
-		if w >= limit {
-			st = warn
-		}
 	}
-	return c(text+" W", believed(d, st))
+	return c(text+" W", believed(d, of(a.Value(d.Index, model.FactPower))))
 }
 
 // nominal marks a figure of the catalogue: "~160".
@@ -106,14 +98,14 @@ func nominal[T any](r model.Reading[T], text string) string {
 	return text
 }
 
-func pcieCell(d *model.Device) cell {
+func pcieCell(a *assess.Assessment, d *model.Device) cell {
 	gen, width := d.PCIe.Gen, d.PCIe.Width
 	if !gen.Known() || !width.Known() {
 		return c(missing(d, gen.Status), faint)
 	}
 	text := strconv.Itoa(gen.V) + ".0 x" + strconv.Itoa(width.V)
-	if words.DegradedLink(d) {
-		return c(text+" ↓", warn)
+	if l := a.Value(d.Index, model.FactLinkGen); l > model.Fine {
+		return c(text+" ↓", of(l))
 	}
 	return c(text)
 }

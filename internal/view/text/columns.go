@@ -32,6 +32,7 @@ func dmonColumns() []monColumn {
 		{'h', "hb", "1/s", 5, "heartbeat.rate", 1, false},
 		{'v', "volt", "V", 6, "voltage.core", 3, false},
 		{'v', "amps", "A", 5, "current.core", 0, false},
+		{'v', "throt", "by", 7, "throttle.reason", 0, true},
 		{'f', "fan", "rpm", 5, "fan.speed", 0, false},
 		{'C', "axiclk", "MHz", 6, "clocks.axi", 0, false},
 		{'C', "arcclk", "MHz", 6, "clocks.arc", 0, false},
@@ -39,7 +40,7 @@ func dmonColumns() []monColumn {
 		{'M', "trace", "MiB", 6, "trace.used", 0, false},
 		{'M', "cb", "MiB", 6, "cb.used", 0, false},
 		{'M', "stale", "MiB", 8, "memory.stale", 0, false},
-		{'e', "state", "", 9, "state", 0, true},
+		{'e', "state", "", 9, "condition", 0, true},
 		{'e', "trips", "#", 5, "thermal.trips", 0, false},
 		{'e', "procs", "#", 5, "processes.count", 0, false},
 	}
@@ -77,7 +78,7 @@ const (
   m  memory allocated by buffers (dram, l1)
   t  PCIe traffic to and from the device (rx, tx)
   h  heartbeat of the firmware (hb)
-  v  core voltage and current (volt, amps)
+  v  core voltage, current, and what throttles the clock (volt, amps, throt)
   f  fan (fan)
   C  the other clocks (axiclk, arcclk)
   M  the other memory pools and what dead processes left (l1sm, trace, cb, stale)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -22,7 +23,7 @@ type Fleet struct {
 // FleetHost is one host. Figures that are not known are NaN.
 type FleetHost struct {
 	Name        string
-	Chips       map[model.State]int
+	Chips       assess.Tally
 	States      []FleetChip // of the chips one by one; empty where nobody asked
 	Temperature float64     // of the hottest chip, °C
 	Power       float64     // W
@@ -44,7 +45,7 @@ func (h *FleetHost) Watts() string {
 type FleetChip struct {
 	Device      int
 	Board       string
-	State       model.State
+	State       model.ConditionKind
 	Temperature float64 // °C
 	Power       float64 // W
 	Clock       float64 // MHz
@@ -60,24 +61,19 @@ type FleetAlert struct {
 	PerHost        map[string]int
 }
 
-// Trouble orders hosts: the worst has most. 0: there is none.
-func (h *FleetHost) Trouble() int {
-	return 1000*(h.Chips[model.StateLost]+h.Chips[model.StateHung]) + 100*h.Chips[model.StateUnknown] + 10*h.Chips[model.StateResetting] + h.Alerts
-}
-
-// Count is the number of its chips.
-func (h *FleetHost) Count() (n int) {
-	for _, c := range h.Chips {
-		n += c
+// Level is how bad the worst is that is known of the host.
+func (h *FleetHost) Level() model.Level {
+	if l := h.Chips.Level(); l > model.Fine || h.Alerts == 0 {
+		return l
 	}
-	return n
+	return model.Warning
 }
 
 // SortFleet puts the worst hosts first, then the hottest.
 func SortFleet(hosts []FleetHost) {
 	slices.SortStableFunc(hosts, func(a, b FleetHost) int {
-		if x, y := a.Trouble(), b.Trouble(); x != y {
-			return y - x
+		if order := cmp.Or(a.Chips.Compare(b.Chips), cmp.Compare(b.Alerts, a.Alerts)); order != 0 {
+			return order
 		}
 		if ta, tb := a.Temperature, b.Temperature; !math.IsNaN(ta) && !math.IsNaN(tb) && ta != tb {
 			return cmp.Compare(tb, ta)
@@ -88,7 +84,7 @@ func SortFleet(hosts []FleetHost) {
 
 // Total is all hosts together.
 func (f *Fleet) Total() FleetHost {
-	total := FleetHost{Chips: map[model.State]int{}, Temperature: math.NaN(), Power: math.NaN(), Used: math.NaN(), Size: math.NaN()}
+	total := FleetHost{Chips: assess.Tally{}, Temperature: math.NaN(), Power: math.NaN(), Used: math.NaN(), Size: math.NaN()}
 	for i := range f.Hosts {
 		h := &f.Hosts[i]
 		for state, n := range h.Chips {
@@ -115,7 +111,7 @@ func AppendFleet(dst []byte, f Fleet, rows int) []byte {
 	if f.Simulated > 0 {
 		dst = fmt.Appendf(dst, "SIMULATED: %s made up by ttmon-sim\n", words.Count(f.Simulated, "host"))
 	}
-	dst = fmt.Appendf(dst, "%s  %s  %s  hottest %s  %s  DRAM %s\n", words.Count(len(f.Hosts), "host"), words.Count(total.Count(), "device"), stateCounts(total.Chips),
+	dst = fmt.Appendf(dst, "%s  %s  %s  hottest %s  %s  DRAM %s\n", words.Count(len(f.Hosts), "host"), words.Count(total.Chips.Count(), "device"), stateCounts(total.Chips),
 		Celsius(total.Temperature), total.Watts(), FleetMemory(total.Used, total.Size, total.Bound))
 	for _, a := range f.Alerts {
 		where := a.Hosts[:min(len(a.Hosts), 5)]
@@ -136,7 +132,7 @@ func AppendFleet(dst []byte, f Fleet, rows int) []byte {
 		h := &shown[i]
 		dst = fmt.Appendf(dst, "  %s  %s %s %s  %s", words.Fit(words.Escape(h.Name), width), words.Pad(cellsOf(h), 33),
 			words.PadLeft(Celsius(h.Temperature), 7), words.PadLeft(h.Watts(), 9), FleetMemory(h.Used, h.Size, h.Bound))
-		if h.Trouble() > 0 {
+		if h.Level() > model.Fine {
 			dst = append(dst, "  "+stateCounts(h.Chips)...)
 		}
 		if h.Alerts > 0 {
@@ -152,14 +148,14 @@ func AppendFleet(dst []byte, f Fleet, rows int) []byte {
 
 // AppendFleetHost draws one host, chip by chip.
 func AppendFleetHost(dst []byte, h *FleetHost) []byte {
-	dst = fmt.Appendf(dst, "%s  %s  %s  %s  DRAM %s\n\n", words.Escape(h.Name), words.Count(h.Count(), "device"), stateCounts(h.Chips), h.Watts(), FleetMemory(h.Used, h.Size, h.Bound))
+	dst = fmt.Appendf(dst, "%s  %s  %s  %s  DRAM %s\n\n", words.Escape(h.Name), words.Count(h.Chips.Count(), "device"), stateCounts(h.Chips), h.Watts(), FleetMemory(h.Used, h.Size, h.Bound))
 	dst = fmt.Appendf(dst, "  %3s  %-14s %-10s %7s %9s %9s  %s\n", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "DRAM")
 	for _, c := range h.States {
 		clock := "N/A"
 		if !math.IsNaN(c.Clock) {
 			clock = strconv.FormatFloat(c.Clock, 'f', 0, 64) + " MHz"
 		}
-		dst = fmt.Appendf(dst, "  %3d  %s %-10s %7s %9s %9s  %s\n", c.Device, words.Fit(words.Escape(c.Board), 14), c.State, Celsius(c.Temperature), Watts(c.Power), clock,
+		dst = fmt.Appendf(dst, "  %3d  %s %-10s %7s %9s %9s  %s\n", c.Device, words.Fit(words.Escape(c.Board), 14), words.Kind(c.State), Celsius(c.Temperature), Watts(c.Power), clock,
 			FleetMemory(c.Used, c.Size, c.Bound))
 	}
 	return dst
@@ -168,14 +164,11 @@ func AppendFleetHost(dst []byte, h *FleetHost) []byte {
 // cellsOf is a cell for each chip, or their number where there are too many.
 func cellsOf(h *FleetHost) string {
 	if len(h.States) == 0 || len(h.States) > 32 {
-		return words.Count(h.Count(), "device")
-	}
-	marks := map[model.State]string{
-		model.StateOK: "■", model.StateHung: "H", model.StateLost: "X", model.StateResetting: "r", model.StateUnknown: "?",
+		return words.Count(h.Chips.Count(), "device")
 	}
 	var b strings.Builder
 	for _, c := range h.States {
-		b.WriteString(marks[c.State])
+		b.WriteString(words.StateMark(c.State))
 	}
 	return b.String()
 }
@@ -191,12 +184,10 @@ func Plus(a, b float64) float64 {
 	return a + b
 }
 
-func stateCounts(chips map[model.State]int) string {
+func stateCounts(chips assess.Tally) string {
 	var list []string
-	for _, state := range model.States() {
-		if n := chips[state]; n > 0 {
-			list = append(list, fmt.Sprintf("%d %s", n, state))
-		}
+	for _, n := range chips.Counts() {
+		list = append(list, fmt.Sprintf("%d %s", n.N, words.Kind(n.Kind)))
 	}
 	return strings.Join(list, ", ")
 }

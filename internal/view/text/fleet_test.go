@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 func TestAppendFleet(t *testing.T) {
 	nan := math.NaN()
-	chips := func(states ...model.State) (list []FleetChip) {
+	chips := func(states ...model.ConditionKind) (list []FleetChip) {
 		for i, s := range states {
 			list = append(list, FleetChip{Device: i, State: s})
 		}
@@ -19,17 +20,17 @@ func TestAppendFleet(t *testing.T) {
 	}
 	f := Fleet{
 		Hosts: []FleetHost{
-			{Name: "well", Chips: map[model.State]int{model.StateOK: 2}, States: chips(model.StateOK, model.StateOK), Temperature: 40, Power: 100, Used: 1 << 30, Size: 4 << 30},
-			{Name: "ill", Chips: map[model.State]int{model.StateOK: 1, model.StateHung: 1}, States: chips(model.StateOK, model.StateHung), Temperature: nan, Power: nan, Used: 1 << 30, Size: 4 << 30, Bound: model.AtLeast, Alerts: 1},
-			{Name: "hot", Chips: map[model.State]int{model.StateOK: 32}, Temperature: 80, Power: 12000, Used: nan, Size: nan},
+			{Name: "well", Chips: assess.Tally{model.ConditionOK: 2}, States: chips(model.ConditionOK, model.ConditionOK), Temperature: 40, Power: 100, Used: 1 << 30, Size: 4 << 30},
+			{Name: "ill", Chips: assess.Tally{model.ConditionOK: 1, model.ConditionHung: 1}, States: chips(model.ConditionOK, model.ConditionHung), Temperature: nan, Power: nan, Used: 1 << 30, Size: 4 << 30, Bound: model.AtLeast, Alerts: 1},
+			{Name: "hot", Chips: assess.Tally{model.ConditionOK: 32}, Temperature: 80, Power: 12000, Used: nan, Size: nan},
 		},
 		Alerts: []FleetAlert{{Name: "ChipHung", Severity: "critical", Count: 1, Hosts: []string{"ill"}}},
 	}
 	SortFleet(f.Hosts)
 	got := string(AppendFleet(nil, f, 2))
 	for _, want := range []string{
-		"3 hosts  36 devices  35 ok, 1 hung  hottest 80 °C  ≥12.1 kW  DRAM ≥2.0/8.0 GiB\n",
-		"alert ChipHung (critical): 1 on ill\n", "  ill   ■H ", "≥1.0/4.0 GiB  1 ok, 1 hung  1 alert\n", "  hot   32 devices ", "… and 1 host more",
+		"3 hosts  36 devices  1 hung, 35 ok  hottest 80 °C  ≥12.1 kW  DRAM ≥2.0/8.0 GiB\n",
+		"alert ChipHung (critical): 1 on ill\n", "  ill   ■H ", "≥1.0/4.0 GiB  1 hung, 1 ok  1 alert\n", "  hot   32 devices ", "… and 1 host more",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

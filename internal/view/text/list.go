@@ -3,6 +3,7 @@ package text
 import (
 	"strconv"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -10,7 +11,7 @@ import (
 // AppendList appends one line per device: index, name, and every id by which
 // -i would find it.
 func AppendList(dst []byte, s *model.Snapshot, o Options) []byte {
-	p := &printer{buf: dst, Options: o}
+	p, a := &printer{buf: dst, Options: o}, assess.Of(s)
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		name := string(d.Arch)
@@ -23,8 +24,8 @@ func AppendList(dst []byte, s *model.Snapshot, o Options) []byte {
 			line += ", tray " + strconv.Itoa(d.Tray) + " slot " + strconv.Itoa(d.Slot)
 		}
 		line += ")"
-		if d.State != model.StateOK {
-			line += " " + string(d.State)
+		if is := a.Device(d.Index); is.Kind != model.ConditionOK {
+			line += " " + words.Kind(is.Kind)
 		}
 		if s.Simulated {
 			line += " simulated"

@@ -50,7 +50,7 @@ func processes(s *model.Snapshot, o *Options) *grid {
 	add(column{head: "L1", least: words.FigureWidth, rank: 3, tight: true}, func(p *model.Process) cell { return heldCell(p, model.L1) })
 	if large {
 		for i, pool := range []model.Pool{model.L1Small, model.Trace, model.CB} {
-			if any(func(p *model.Process) bool { return held(p, pool).Positive() }) {
+			if any(func(p *model.Process) bool { return p.Held(pool).Positive() }) {
 				add(column{head: words.PoolName(pool), least: words.FigureWidth, rank: 40 + i, tight: true}, func(p *model.Process) cell { return heldCell(p, pool) })
 			}
 		}
@@ -140,28 +140,13 @@ func runtime(s *model.Snapshot, p *model.Process) string {
 	return words.Duration(s.Time.Sub(p.StartTime))
 }
 
-// held is what a process has of a pool over all its devices.
-func held(p *model.Process, pool model.Pool) model.Bytes {
-	var sum model.Sum
-	for i := range p.Devices {
-		sum.Add(p.Devices[i].Memory[pool])
-	}
-	return sum.Bytes()
-}
-
 func heldCell(p *model.Process, pool model.Pool) cell {
-	b := held(p, pool)
+	b := p.Held(pool)
 	switch {
 	case b.Known():
 		return c(words.FigureColumn(b))
 	case p.State != model.Running:
 		return c(words.Nothing, faint)
 	}
-	tracking := model.TrackAbsent
-	for i := range p.Devices {
-		if t := p.Devices[i].Tracking; t != "" {
-			tracking = t
-		}
-	}
-	return c(words.FigureOr(b, tracking), faint)
+	return c(words.FigureOr(b, p.Tracking()), faint)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -50,7 +51,7 @@ func ParseSection(name string) (Section, bool) {
 // AppendReport appends the long report: everything that is known, one fact a
 // line, and the full reason where something is not. No sections means all.
 func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) []byte {
-	r := &report{printer: printer{buf: dst, Options: o}, snap: s}
+	r := &report{printer: printer{buf: dst, Options: o}, snap: s, assessed: assess.Of(s)}
 	r.line("==============TTMON SMI LOG==============", faint)
 	r.newline()
 	r.fact(0, "Timestamp", s.Time.In(o.zone()).Format("Mon Jan _2 15:04:05 2006"))
@@ -80,7 +81,8 @@ func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) 
 
 type report struct {
 	printer
-	snap *model.Snapshot
+	snap     *model.Snapshot
+	assessed *assess.Assessment
 }
 
 // factColumn is where values begin.
@@ -137,7 +139,7 @@ func (r *report) section(section Section, d *model.Device) {
 		r.fact(2, "AI Max", say(d.AICLKMax, words.MHz))
 		r.fact(2, "AXI", say(d.AXICLK, words.MHz))
 		r.fact(2, "ARC", say(d.ARCCLK, words.MHz))
-		r.fact(2, "Throttled", words.Throttling(r.snap, d))
+		r.fact(2, "Throttled", words.Throttling(r.assessed, d))
 	case Activity:
 		r.title(1, "Activity")
 		r.fact(2, "Estimate (not a measurement)", say(d.Activity.Ratio, words.Percent))

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -31,7 +32,18 @@ func (r *report) identity(d *model.Device) {
 
 func (r *report) health(d *model.Device) {
 	r.title(1, "Health")
-	r.fact(2, "State", string(d.State))
+	r.fact(2, "State", words.State(r.assessed, d))
+	for _, c := range r.assessed.About(d.Index) {
+		text := words.What(&c)
+		if held := words.Held(r.snap, &c); held != "" {
+			text += " for " + held
+		}
+		if facts := words.Facts(r.snap, &c); facts != "" {
+			text += ": " + facts
+		}
+		r.fact(2, "Condition", text)
+		r.fact(3, "To do", or(words.Remedy(r.snap, &c, []int{d.Index})))
+	}
 	if reason := words.StateReason(d); reason != "" {
 		r.fact(2, "Reason", reason)
 	}
@@ -71,7 +83,7 @@ func (r *report) pcie(d *model.Device) {
 	r.fact(2, "Width Max", say(p.WidthMax, lanes))
 	r.fact(2, "Width Max of the Slot", say(p.SlotWidthMax, lanes))
 	r.fact(2, "Degraded", say(p.Degraded, func(bad bool) string {
-		if bad && !words.DegradedLink(d) {
+		if bad && !assess.SlowLink(d) {
 			return "no (an idle link drops to Gen1 with this firmware)"
 		}
 		return yesNo(bad)

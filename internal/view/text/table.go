@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -71,43 +72,18 @@ func (p *printer) flow(parts []string) {
 
 // summary is the host in a few words, for hosts with many devices.
 func summary(s *model.Snapshot) []string {
-	states := map[model.State]int{}
-	var watts float64
-	var used model.Sum
-	var total uint64
-	measured := 0
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		states[d.State]++
-		if w, ok := d.Power.Get(); ok {
-			watts += w
-			measured++
-		}
-		dram := &d.Memory.Pools[model.DRAM]
-		used.Add(dram.Used)
-		total += dram.Total.V
-	}
+	t := words.TotalsOf(s)
 	parts := []string{fmt.Sprintf("%d devices", len(s.Devices))}
-	for _, st := range model.States() {
-		if n := states[st]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, st))
-		}
+	for _, n := range assess.Of(s).Counts() {
+		parts = append(parts, fmt.Sprintf("%d %s", n.N, words.Kind(n.Kind)))
 	}
-	if measured > 0 {
-		parts = append(parts, least(measured, len(s.Devices))+words.Watts(watts))
+	if t.Power != words.Nothing {
+		parts = append(parts, t.Power)
 	}
-	if dram := used.Bytes(); dram.Known() {
-		parts = append(parts, "DRAM "+words.FigureOf(dram, total))
+	if t.DRAM.Known() {
+		parts = append(parts, "DRAM "+words.FigureOf(t.DRAM, t.Size))
 	}
 	return parts
-}
-
-// least marks a sum that leaves some out.
-func least(n, all int) string {
-	if n == all {
-		return ""
-	}
-	return "≥"
 }
 
 // extraWidth is from where on there are more columns than everybody needs,
@@ -145,6 +121,7 @@ func devices(s *model.Snapshot, o *Options) *grid {
 
 // deviceColumns adds the columns of devices, and returns what fills each.
 func (g *grid) deviceColumns(s *model.Snapshot, o *Options, boards bool) (fill []func(*model.Device) cell) {
+	a := assess.Of(s)
 	add := func(col column, f func(*model.Device) cell) {
 		g.columns = append(g.columns, col)
 		fill = append(fill, f)
@@ -163,9 +140,9 @@ func (g *grid) deviceColumns(s *model.Snapshot, o *Options, boards bool) (fill [
 		add(column{head: "Board", least: 5}, func(d *model.Device) cell { return boardCell(d) })
 	}
 	add(column{head: "Bus id", least: 12, rank: 45}, func(d *model.Device) cell { return c(d.BusID) })
-	add(column{head: "State", least: 5}, stateCell)
-	add(column{head: "Temp", least: 6, right: true, rank: 3}, func(d *model.Device) cell { return tempCell(d, o, large) })
-	add(column{head: "Power", least: 9, right: true, rank: 2}, powerCell)
+	add(column{head: "State", least: words.StateWidth}, func(d *model.Device) cell { return stateCell(a, d) })
+	add(column{head: "Temp", least: 6, right: true, rank: 3}, func(d *model.Device) cell { return tempCell(a, d, o, large) })
+	add(column{head: "Power", least: 9, right: true, rank: 2}, func(d *model.Device) cell { return powerCell(a, d) })
 	add(column{head: "Act.", least: 6, right: true, rank: 12}, func(d *model.Device) cell {
 		return chipCell(d, d.Activity.Ratio, func(v float64) string { return "~" + words.Percent(v) })
 	})
@@ -187,7 +164,7 @@ func (g *grid) deviceColumns(s *model.Snapshot, o *Options, boards bool) (fill [
 	} else { // said once, above them all
 		add(column{head: l1Buffers, least: words.FigureWidth, rank: 1, tight: true}, func(d *model.Device) cell { return buffersCell(&d.Memory, model.L1) })
 	}
-	add(column{head: "PCIe", least: 9, rank: 40}, pcieCell)
+	add(column{head: "PCIe", least: 9, rank: 40}, func(d *model.Device) cell { return pcieCell(a, d) })
 	extras(add, some, o)
 	return fill
 }
@@ -281,21 +258,33 @@ func chips(d *model.Device, columns []column) []row {
 	return rows
 }
 
-// notices ends the screen with what there is to say.
+// maxTroubles is how many rows of trouble the screen ends with: what is wrong
+// with more devices than that is rarely read row by row.
+const maxTroubles = 8
+
+// notices ends the screen with what there is to say: a row for each device in
+// trouble, and sentences about the rest.
 func (p *printer) notices(s *model.Snapshot) {
-	list := words.Notices(s)
-	if len(list) == 0 {
-		return
+	troubles, notes := words.Troubles(s), words.Notes(s)
+	if len(troubles)+len(notes) > 0 {
+		p.newline()
 	}
-	p.newline()
-	for _, n := range list {
-		st := plain
-		switch n.Level {
-		case words.Critical:
-			st = bad
-		case words.Warning:
-			st = warn
+	more := 0
+	if len(troubles) > maxTroubles+1 {
+		more = len(troubles) - maxTroubles
+	}
+	for i, text := range words.TroubleLines(troubles[:len(troubles)-more], max(p.Width-1, 0)) {
+		p.blanks(1)
+		p.line(text, of(troubles[i].Level))
+	}
+	if more > 0 {
+		rest := words.TroubleSummary(troubles[len(troubles)-more:])
+		if p.Width > 0 {
+			rest = words.Truncate(rest, max(p.Width-len(" and ")-1, 0))
 		}
+		p.line(" and "+rest, of(troubles[len(troubles)-more].Level))
+	}
+	for _, n := range notes {
 		lines := []string{n.String()}
 		if p.Width > 0 {
 			lines = words.Wrap(n.String(), p.Width-4)
@@ -305,7 +294,7 @@ func (p *printer) notices(s *model.Snapshot) {
 			if i > 0 {
 				p.blanks(2)
 			}
-			p.line(l, st)
+			p.line(l, of(n.Level))
 		}
 	}
 }

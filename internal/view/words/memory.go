@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -165,10 +166,10 @@ func (l *list) ghosts() {
 	for _, r := range all {
 		if text := l.remains(r.ghosts, len(r.owners)); text != "" {
 			if r.devices[0] == model.NoDevice {
-				l.add(Warning, "stale", model.NoDevice, text+l.elsewhere(r.ghosts))
+				l.add(assess.LevelOf(model.ConditionStaleMemory), string(model.ConditionStaleMemory), model.NoDevice, text+l.elsewhere(r.ghosts))
 				continue
 			}
-			l.notices = append(l.notices, Notice{Level: Warning, Code: "stale", Devices: r.devices, Text: text})
+			l.notices = append(l.notices, Notice{Level: assess.LevelOf(model.ConditionStaleMemory), Code: string(model.ConditionStaleMemory), Devices: r.devices, Text: text})
 		}
 	}
 }

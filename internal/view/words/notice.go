@@ -10,13 +10,13 @@ import (
 )
 
 // Level is how much a notice matters.
-type Level int
+type Level = model.Level
 
-// The levels, in the order in which notices are shown.
+// The levels of notices.
 const (
-	Critical Level = iota // a device does not work
-	Warning               // something works worse than it should, or will
-	Info                  // what the figures leave out, and what to do about it
+	Critical = model.Critical
+	Warning  = model.Warning
+	Info     = model.Info
 )
 
 // Notice is one thing worth saying about a snapshot, as a sentence.
@@ -39,11 +39,25 @@ func (n Notice) String() string {
 	}
 }
 
-// Notices lists what is wrong or incomplete in a snapshot, worst first. What
-// is true of several devices in the same words is said once.
+// Notices lists what is wrong or incomplete in a snapshot, worst first: its
+// Troubles, and its Notes.
 func Notices(s *model.Snapshot) []Notice {
+	var all []Notice
+	for _, t := range Troubles(s) {
+		all = append(all, Notice{Level: t.Level, Code: Code(t.Kind), Devices: t.Devices, Text: t.Sentence()})
+	}
+	all = append(all, Notes(s)...)
+	slices.SortStableFunc(all, func(a, b Notice) int { return cmp.Compare(b.Level, a.Level) })
+	return all
+}
+
+// Notes lists what is worth saying about a snapshot beside its Troubles, worst
+// first: alerts about something else, and what the figures leave out. What is
+// true of several devices in the same words is said once.
+func Notes(s *model.Snapshot) []Notice {
 	l := &list{snap: s}
 	l.alerts()
+	l.conditions()
 	l.host()
 	for i := range s.Devices {
 		l.device(&s.Devices[i])
@@ -52,7 +66,7 @@ func Notices(s *model.Snapshot) []Notice {
 	l.ghosts()
 	l.openers()
 	l.doubts()
-	slices.SortStableFunc(l.notices, func(a, b Notice) int { return cmp.Compare(a.Level, b.Level) })
+	slices.SortStableFunc(l.notices, func(a, b Notice) int { return cmp.Compare(b.Level, a.Level) })
 	return l.notices
 }
 

@@ -30,23 +30,23 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		{"healthy", func(*model.Snapshot, *model.Device) {}, ""},
 		{"hung with its heartbeat", func(_ *model.Snapshot, d *model.Device) {
 			d.State, d.HeartbeatAge = model.StateHung, model.Value(41.2)
-		}, "device 0: hung: the firmware does not answer, its heartbeat stopped 41 s ago"},
+		}, "device 0: hung → tt-smi -r 0"},
 		{"hung for a reason", func(_ *model.Snapshot, d *model.Device) {
 			d.State, d.StateReason, d.HeartbeatAge = model.StateHung, model.StateReason{Cause: model.HeartbeatStopped}, model.Value(41.2)
-		}, "device 0: hung: firmware heartbeat stopped 41 s ago"},
+		}, "device 0: hung for 41 s: firmware heartbeat stopped → tt-smi -r 0"},
 		{"lost", func(_ *model.Snapshot, d *model.Device) {
 			d.State, d.ReadAt = model.StateLost, now.Add(-5*time.Minute)
-		}, "device 0: lost: it is gone from the PCIe bus, last read 5 min ago"},
+		}, "device 0: lost → check power and seating, reboot; see dmesg"},
 		{"resetting, never read", func(_ *model.Snapshot, d *model.Device) {
 			d.State, d.ReadAt = model.StateResetting, time.Time{}
-		}, "device 0: resetting: values come back when the reset is over"},
+		}, "device 0: resetting → wait; if it lasts, tt-smi -r 0"},
 		{"narrow link", func(_ *model.Snapshot, d *model.Device) {
 			d.PCIe.Width, d.PCIe.Degraded = model.Value(8), model.Value(true)
-		}, "device 0: running at Gen5 x8, the slot and the board can do Gen5 x16"},
+		}, "device 0: slow link: Gen5 x8 instead of Gen5 x16 → reseat the board, check the slot; ttmon doctor"},
 		{"the slot is the narrower end", func(_ *model.Snapshot, d *model.Device) {
 			d.PCIe.SlotGenMax, d.PCIe.SlotWidthMax = model.Value(4), model.Value(16)
 			d.PCIe.Gen, d.PCIe.Degraded = model.Value(3), model.Value(true)
-		}, "device 0: running at Gen3 x16, the slot and the board can do Gen4 x16"},
+		}, "device 0: slow link: Gen3 x16 instead of Gen4 x16 → reseat the board, check the slot; ttmon doctor"},
 		{"idle Gen1 of Wormhole 19.8 is no fault", func(_ *model.Snapshot, d *model.Device) {
 			d.Arch, d.Firmware.Bundle = model.Wormhole, model.Value("19.8.0.0")
 			d.PCIe.Gen, d.PCIe.Degraded = model.Value(1), model.Value(true)
@@ -54,18 +54,18 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		{"Gen1 of Wormhole 19.9 is one", func(_ *model.Snapshot, d *model.Device) {
 			d.Arch, d.Firmware.Bundle = model.Wormhole, model.Value("19.9.0.0")
 			d.PCIe.Gen, d.PCIe.Degraded = model.Value(1), model.Value(true)
-		}, "device 0: running at Gen1 x16, the slot and the board can do Gen5 x16"},
+		}, "device 0: slow link: Gen1 x16 instead of Gen5 x16 → reseat the board, check the slot; ttmon doctor"},
 		{"narrow and Gen1 on 19.8 is one too", func(_ *model.Snapshot, d *model.Device) {
 			d.Arch, d.Firmware.Bundle = model.Wormhole, model.Value("19.8.0.0")
 			d.PCIe.Gen, d.PCIe.Width, d.PCIe.Degraded = model.Value(1), model.Value(4), model.Value(true)
-		}, "device 0: running at Gen1 x4, the slot and the board can do Gen5 x16"},
+		}, "device 0: slow link: Gen1 x4 instead of Gen5 x16 → reseat the board, check the slot; ttmon doctor"},
 		{
 			"hot", func(_ *model.Snapshot, d *model.Device) { d.Temperature = model.Value(91.0) },
-			"device 0: 91 °C, throttling begins at 90 °C",
+			"device 0: hot: 91 °C (limit 90) → check fans and airflow",
 		},
 		{
 			"tripped", func(_ *model.Snapshot, d *model.Device) { d.ThermalTrips = model.Value(uint32(2)) },
-			"device 0: shut down by overheating 2 times since power-on",
+			"device 0: shut down for heat 2 times since power-on",
 		},
 		{
 			"denied", func(_ *model.Snapshot, d *model.Device) { d.Memory.Tracking = model.TrackDenied },
@@ -141,7 +141,7 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		}, "device 0: memory is not known: the programs that use it do not account for it"},
 		{"unbound", func(s *model.Snapshot, _ *model.Device) {
 			s.Host.DriverLoaded, s.Host.Unbound = true, []string{"0000:41:00.0"}
-		}, "0000:41:00.0: 1 Tenstorrent device that the driver has not taken: see what it says in dmesg"},
+		}, "no driver: 0000:41:00.0: 1 board that the driver has not bound → dmesg | grep tenstorrent"},
 		{"unmatched chip", func(s *model.Snapshot, _ *model.Device) {
 			s.Unmatched = []model.Chip{{ID: model.Value(uint64(99)), Memory: model.Memory{
 				Tracking: model.TrackOK,
@@ -162,8 +162,8 @@ func TestNoticesOfOneDevice(t *testing.T) {
 				}})
 				s.Ghosts = append(s.Ghosts, model.Ghost{PID: 7, ChipID: id, Device: model.NoDevice, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}})
 			}
-		}, "2.0 GiB of DRAM belong to a dead process (7): see ttmon stale (among devices 0, 1)\n" +
-			"chips 98, 99 are among devices 0, 1, and which is which cannot be told: 2.0 GiB of DRAM"},
+		}, "chips 98, 99 are among devices 0, 1, and which is which cannot be told: 2.0 GiB of DRAM\n" +
+			"2.0 GiB of DRAM belong to a dead process (7): see ttmon stale (among devices 0, 1)"},
 		{"not removable", func(s *model.Snapshot, _ *model.Device) {
 			s.Ghosts = []model.Ghost{{PID: 7, Mapped: true, Bytes: model.PoolBytes{model.DRAM: model.BoundBytes(gib, model.Unsure)}}}
 		}, "device 0: ~1.0 GiB of DRAM belong to a dead process (7), until those that use the chip have ended"},
@@ -201,7 +201,7 @@ func TestNoticesMergeAndSort(t *testing.T) {
 		got = append(got, n.String())
 	}
 	want := []string{
-		"device 7: hung: reading tt_aiclk has not returned: a reset is under way, or the chip hangs",
+		"device 7: hung: reading tt_aiclk has not returned: a reset is under way, or the chip hangs → tt-smi -r 7",
 		"devices 0-31: memory of other users is hidden; start ttmond, or run as root",
 		"the p150a devices run different firmware: 19.4.0.0 on 0-6, 8-31; 19.7.0.0 on 7",
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire/sample"
@@ -15,12 +16,12 @@ func TestThrottling(t *testing.T) {
 		want   string
 	}{
 		"full clock": {func(_ *model.Snapshot, d *model.Device) { d.AICLK = model.Value(1000.0) }, "no"},
-		"idle":       {func(s *model.Snapshot, _ *model.Device) { s.Processes = nil }, "no (idle"},
+		"idle":       {func(s *model.Snapshot, _ *model.Device) { s.Processes = nil }, "no"},
 		"no clock":   {func(_ *model.Snapshot, d *model.Device) { d.AICLK = model.Reading[float64]{} }, "N/A"},
 		"heat":       {func(_ *model.Snapshot, d *model.Device) { d.Temperature = model.Value(74.5) }, "~by heat (700 of 1000 MHz"},
 		"power":      {func(_ *model.Snapshot, d *model.Device) { d.Power = model.Value(99.0) }, "~by power"},
 		"current":    {func(_ *model.Snapshot, d *model.Device) { d.Current = model.Value(99.0) }, "~by current"},
-		"neither":    {func(*model.Snapshot, *model.Device) {}, "~no (below"},
+		"neither":    {func(*model.Snapshot, *model.Device) {}, "no"},
 	} {
 		s := sample.One()
 		d := &s.Devices[0]
@@ -30,7 +31,7 @@ func TestThrottling(t *testing.T) {
 		d.Power, d.PowerLimit = model.Value(50.0), model.Value(100.0)
 		d.Current, d.CurrentLimit = model.Value(50.0), model.Value(100.0)
 		c.change(s, d)
-		if got := words.Throttling(s, d); !strings.HasPrefix(got, c.want) {
+		if got := words.Throttling(assess.Of(s), d); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

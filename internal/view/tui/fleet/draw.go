@@ -3,9 +3,11 @@ package fleet
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
@@ -107,11 +109,9 @@ func (s *Screen) drawTitle(row cells.Area) {
 	}
 	total := s.fleet.Total()
 	x = left.Put(x, 0, words.Count(len(s.fleet.Hosts), "host"), cells.Text) + 2
-	x = left.Put(x, 0, words.Count(total.Count(), "device"), cells.Text) + 2
-	for _, state := range []model.State{model.StateLost, model.StateHung, model.StateUnknown, model.StateResetting, model.StateOK} { // trouble first
-		if n := total.Chips[state]; n > 0 {
-			x = left.Put(x, 0, fmt.Sprintf("%d %s", n, state), styleOf(state)) + 2
-		}
+	x = left.Put(x, 0, words.Count(total.Chips.Count(), "device"), cells.Text) + 2
+	for _, n := range total.Chips.Counts() {
+		x = left.Put(x, 0, fmt.Sprintf("%d %s", n.N, words.Kind(n.Kind)), cells.Of(n.Level)) + 2
 	}
 	for _, part := range []string{text.Celsius(total.Temperature), total.Watts(), "DRAM " + text.FleetMemory(total.Used, total.Size, total.Bound)} {
 		if x+words.Width(part) > left.W {
@@ -122,7 +122,7 @@ func (s *Screen) drawTitle(row cells.Area) {
 }
 
 func drawAlert(row cells.Area, a *text.FleetAlert) {
-	style := map[string]cells.Style{"critical": cells.Bad, "warning": cells.Warn}[a.Severity]
+	style := cells.OfNote(words.AlertLevel(a.Severity))
 	x := row.Put(1, 0, words.Escape(a.Name), style) + 1
 	x = row.Put(x, 0, "×"+strconv.Itoa(a.Count), style) + 2
 	row.Put(x, 0, words.Truncate(words.Escape(strings.Join(a.Hosts, ", ")), row.W-x-20), cells.Text)
@@ -170,12 +170,7 @@ func (s *Screen) memoryWidth() int {
 }
 
 func (s *Screen) drawRow(row cells.Area, h *text.FleetHost, name int) {
-	style := cells.Text
-	if h.Trouble() >= 1000 {
-		style = cells.Bad
-	} else if h.Trouble() > 0 {
-		style = cells.Warn
-	}
+	style := cells.OfNote(h.Level())
 	row.Put(1, 0, words.Truncate(words.Escape(h.Name), name), style)
 	x := 1 + name + 1
 	s.drawCells(row.Sub(x, 0, s.cellWidth(), 1), h)
@@ -186,9 +181,9 @@ func (s *Screen) drawRow(row cells.Area, h *text.FleetHost, name int) {
 	x += s.memoryWidth()
 	row.PutRight(x, 0, s.memory(h), cells.Text)
 	x += 2
-	for _, state := range model.States() {
-		if n := h.Chips[state]; n > 0 && state != model.StateOK {
-			x = row.Put(x, 0, fmt.Sprintf("%d %s", n, state), styleOf(state)) + 1
+	for _, n := range h.Chips.Counts() {
+		if n.Level > model.Fine {
+			x = row.Put(x, 0, fmt.Sprintf("%d %s", n.N, words.Kind(n.Kind)), cells.Of(n.Level)) + 1
 		}
 	}
 	if h.Alerts > 0 {
@@ -211,47 +206,14 @@ func (s *Screen) memory(h *text.FleetHost) string {
 func (s *Screen) drawCells(row cells.Area, h *text.FleetHost) {
 	list, known := s.chips[h.Name]
 	if !known {
-		row.Put(0, 0, words.Count(h.Count(), "device"), cells.Faint)
+		row.Put(0, 0, words.Count(h.Chips.Count(), "device"), cells.Faint)
 		return
 	}
 	per := (len(list) + row.W - 1) / row.W
 	for i := 0; i < len(list); i += max(per, 1) {
-		worst := list[i].State
-		for _, c := range list[i:min(i+max(per, 1), len(list))] {
-			if rank(c.State) > rank(worst) {
-				worst = c.State
-			}
-		}
-		row.Set(i/max(per, 1), 0, mark(worst), styleOf(worst))
+		worst := slices.MinFunc(list[i:min(i+max(per, 1), len(list))], func(a, b text.FleetChip) int { return assess.CompareKinds(a.State, b.State) }).State
+		row.Put(i/max(per, 1), 0, words.StateMark(worst), cells.Of(assess.LevelOf(worst)))
 	}
-}
-
-func rank(s model.State) int {
-	return map[model.State]int{model.StateOK: 0, model.StateResetting: 1, model.StateUnknown: 2, model.StateHung: 3, model.StateLost: 4}[s]
-}
-
-func mark(s model.State) rune {
-	switch s {
-	case model.StateOK:
-		return '■'
-	case model.StateHung:
-		return 'H'
-	case model.StateLost:
-		return 'X'
-	case model.StateResetting:
-		return 'r'
-	}
-	return '?'
-}
-
-func styleOf(s model.State) cells.Style {
-	switch s {
-	case model.StateOK:
-		return cells.Good
-	case model.StateHung, model.StateLost:
-		return cells.Bad
-	}
-	return cells.Warn
 }
 
 // drawHost draws one host, chip by chip.
@@ -268,7 +230,7 @@ func (s *Screen) drawHost(area cells.Area) {
 		return
 	}
 	if s.err == "" {
-		title.Put(x, 0, fmt.Sprintf("%s  %s  DRAM %s", words.Count(s.one.Count(), "device"), s.one.Watts(), text.FleetMemory(s.one.Used, s.one.Size, s.one.Bound)), cells.Text)
+		title.Put(x, 0, fmt.Sprintf("%s  %s  DRAM %s", words.Count(s.one.Chips.Count(), "device"), s.one.Watts(), text.FleetMemory(s.one.Used, s.one.Size, s.one.Bound)), cells.Text)
 	}
 	alerts := s.alertsOf(s.open)
 	for y, a := range alerts {
@@ -286,7 +248,7 @@ func (s *Screen) drawHost(area cells.Area) {
 			clock = words.Whole(c.Clock) + " MHz"
 		}
 		at := row.Put(1, 0, fmt.Sprintf("%3d  %s ", c.Device, words.Fit(words.Escape(c.Board), 14)), cells.Text)
-		row.Put(at, 0, string(c.State), styleOf(c.State))
+		row.Put(at, 0, words.Kind(c.State), cells.Of(assess.LevelOf(c.State)))
 		row.PutRight(at+19, 0, text.Celsius(c.Temperature), cells.Text)
 		row.PutRight(at+29, 0, text.Watts(c.Power), cells.Text)
 		row.PutRight(at+39, 0, clock, cells.Text)

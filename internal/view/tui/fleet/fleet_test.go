@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
@@ -38,16 +39,16 @@ func (e *engine) send(ev tui.Event) {
 			}
 			e.send(got)
 		case AskHost:
-			e.send(Host{Name: q.Name, Host: &text.FleetHost{Name: q.Name, Chips: map[model.State]int{model.StateOK: 32}, States: chips(q.Name), Used: math.NaN()}, Err: e.fail})
+			e.send(Host{Name: q.Name, Host: &text.FleetHost{Name: q.Name, Chips: assess.Tally{model.ConditionOK: 32}, States: chips(q.Name), Used: math.NaN()}, Err: e.fail})
 		}
 	}
 }
 
 func chips(name string) (list []text.FleetChip) {
 	for i := range 32 {
-		c := text.FleetChip{Device: i, Board: "tt-galaxy-bh", State: model.StateOK, Temperature: 50, Power: 100, Clock: math.NaN(), Used: 1 << 30, Size: 32 << 30}
+		c := text.FleetChip{Device: i, Board: "tt-galaxy-bh", State: model.ConditionOK, Temperature: 50, Power: 100, Clock: math.NaN(), Used: 1 << 30, Size: 32 << 30}
 		if i == 3 && strings.HasSuffix(name, "00") {
-			c.State = model.StateHung
+			c.State = model.ConditionHung
 		}
 		list = append(list, c)
 	}
@@ -59,11 +60,11 @@ func (e *engine) fleet() *text.Fleet {
 	alert := text.FleetAlert{Name: "ChipHung", Severity: "critical", PerHost: map[string]int{}}
 	for i := range e.n {
 		h := text.FleetHost{
-			Name: fmt.Sprintf("node%04d", i), Chips: map[model.State]int{model.StateOK: 32}, Temperature: float64(40 + i%30), Power: float64(1000 + i),
+			Name: fmt.Sprintf("node%04d", i), Chips: assess.Tally{model.ConditionOK: 32}, Temperature: float64(40 + i%30), Power: float64(1000 + i),
 			Used: 1 << 35, Size: 1 << 40, Bound: model.AtLeast,
 		}
 		if i%100 == 0 {
-			h.Chips = map[model.State]int{model.StateOK: 31, model.StateHung: 1}
+			h.Chips = assess.Tally{model.ConditionOK: 31, model.ConditionHung: 1}
 			h.Alerts = 1
 			alert.Count++
 			alert.Hosts = append(alert.Hosts, h.Name)

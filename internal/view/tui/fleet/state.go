@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -193,7 +194,7 @@ func (s *Screen) arrange() {
 	s.hosts = s.hosts[:0]
 	if s.fleet != nil {
 		for _, h := range s.fleet.Hosts {
-			if (!s.bad || h.Trouble() > 0) && strings.Contains(strings.ToLower(h.Name), strings.ToLower(s.filter)) {
+			if (!s.bad || h.Level() > model.Fine) && strings.Contains(strings.ToLower(h.Name), strings.ToLower(s.filter)) {
 				s.hosts = append(s.hosts, h)
 			}
 		}

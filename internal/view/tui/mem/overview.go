@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -67,7 +68,8 @@ func (s *State) drawLines(h *widget.Hits, area cells.Area, list []chip) {
 		row.Put(1, 0, words.Truncate(c.title(), width), cells.Strong)
 		r, soft, _ := share(c.mem(), model.DRAM)
 		if c.dev.State != model.StateOK { // a bar would look like news
-			row.Put(x, 0, words.Truncate(string(c.dev.State)+" "+words.StateReason(c.dev), bar), cells.Bad)
+			text, style := s.condition(c.dev)
+			row.Put(x, 0, words.Truncate(text+" "+words.StateReason(c.dev), bar), style)
 		} else {
 			row.Shade(x, 0, bar, r, soft, load(r))
 		}
@@ -107,8 +109,8 @@ func (s *State) drawSummary(box cells.Area, c chip, height int, selected bool) {
 	if height == 2 {
 		w := titleWidth(s.chips())
 		box.Put(1, 0, words.Fit(c.title(), w), style)
-		if c.dev.State != model.StateOK {
-			box.Put(1, 1, words.Truncate(string(c.dev.State), w), cells.Bad)
+		if text, style := s.condition(c.dev); text != "" {
+			box.Put(1, 1, words.Truncate(text, w), style)
 		}
 		s.drawPool(box.Sub(w+1, 0, box.W-w-1, 1), c, model.DRAM, nil)
 		s.drawPool(box.Sub(w+1, 1, box.W-w-1, 1), c, model.L1, nil)
@@ -121,11 +123,20 @@ func (s *State) drawSummary(box cells.Area, c chip, height int, selected bool) {
 	box.Put(1, 4, words.Truncate(s.largest(c, box.W-2), box.W-2), cells.Faint)
 }
 
+// condition is the word for the state of a device that is not ok, and its style.
+func (s *State) condition(d *model.Device) (string, cells.Style) {
+	is := assess.Of(s.shown).Device(d.Index)
+	if is.Level == model.Fine {
+		return "", cells.Text
+	}
+	return words.Kind(is.Kind), cells.Of(is.Level)
+}
+
 // drawHead names a chip and says how far its figures can be trusted.
 func (s *State) drawHead(row cells.Area, c chip, style cells.Style) {
 	x := row.Put(0, 0, " device "+c.title()+" ", style) + 1
-	if c.dev.State != model.StateOK {
-		x = row.Put(x, 0, string(c.dev.State), cells.Bad) + 2
+	if text, style := s.condition(c.dev); text != "" {
+		x = row.Put(x, 0, text, style) + 2
 	}
 	if id, ok := c.data().ID.Get(); ok {
 		x = row.Put(x, 0, "id "+strconv.FormatUint(id, 10), cells.Faint) + 2
@@ -172,14 +183,10 @@ func (s *State) largest(c chip, width int) string {
 	return strings.Join(parts, "   ")
 }
 
-// load is the style of a bar. It warns late: a memory that is nearly full is no
-// trouble yet.
+// load is the style of a bar.
 func load(r float64) cells.Style {
-	switch {
-	case r >= 0.98:
-		return cells.Bad
-	case r >= 0.9:
-		return cells.Warn
+	if l := assess.Fill(r); l > model.Fine {
+		return cells.Of(l)
 	}
 	return cells.Fill
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -50,8 +51,8 @@ func (t *Text) block(dst []byte, s *model.Snapshot, c chip) []byte {
 	if id, ok := c.data().ID.Get(); ok {
 		dst = fmt.Appendf(dst, "  id %d", id)
 	}
-	if c.dev.State != model.StateOK {
-		dst = fmt.Appendf(dst, "  %s", c.dev.State)
+	if is := assess.Of(s).Device(c.dev.Index); is.Level > model.Fine {
+		dst = fmt.Appendf(dst, "  %s", words.Kind(is.Kind))
 	}
 	dst = append(dst, '\n')
 	for _, p := range model.Pools() {

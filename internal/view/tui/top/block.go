@@ -55,7 +55,8 @@ func (a *deviceArea) headline(s *State, box cells.Area, d *model.Device) int {
 	style := a.titleStyle(s, d)
 	x := box.Put(0, 0, words.FitLeft(strconv.Itoa(d.Index), 3)+" "+name(d)+" ", style)
 	x = box.Put(x, 0, words.Escape(d.BusID)+"  ", cells.Faint)
-	return box.Put(x, 0, string(d.State), stateStyle(d.State))
+	text, style := s.condition(d)
+	return box.Put(x, 0, text, style)
 }
 
 // Cells for the figures beside bars, so that bars below each other are of one
@@ -70,16 +71,16 @@ const (
 // how one value went at the right.
 func (a *deviceArea) drawBlock(s *State, frame cells.Area, d *model.Device) {
 	edge := cells.Axis
-	if d.Trouble() {
-		edge = cells.Bad
+	if is := s.judged.Device(d.Index); is.Level > model.Fine {
+		edge = cells.Of(is.Level)
 	}
 	box := frame.Box("", edge)
 	head := frame.Sub(1, 0, frame.W-2, 1)
 	x := a.headline(s, head, d)
 	head.Set(x, 0, ' ', cells.Text)
 	a.vitals(s, head, d, x, []vital{
-		{s.temperature(d), heat(d)},
-		{words.Reading(d.AICLK, words.MHz), cells.Text},
+		{s.temperature(d), s.level(d, model.FactTemperature)},
+		{words.Reading(d.AICLK, words.MHz), s.level(d, model.FactClock)},
 		{fan(d), cells.Text},
 	})
 	bars := s.spark(box, d)
@@ -94,9 +95,9 @@ func (a *deviceArea) drawBlock(s *State, frame cells.Area, d *model.Device) {
 	l1 := poolBar(&d.Memory, model.L1)
 	l1.Text = words.PoolLong(model.L1, &d.Memory.Pools[model.L1], d.Memory.Tracking)
 	bar("L1", l1)
-	bar("Power", powerBar(d))
+	bar("Power", s.powerBar(d))
 	bar("Act.", activityBar(d, "estimated"))
-	a.traffic(box, y, d)
+	a.traffic(s, box, y, d)
 	if y++; y < box.H && len(d.Chips) > 1 {
 		drawChips(box, y, d)
 	}
@@ -110,10 +111,11 @@ type vital struct {
 // vitals writes values right-aligned behind column x, leaving the last ones
 // out where there is no room.
 func (a *deviceArea) vitals(s *State, box cells.Area, d *model.Device, x int, list []vital) {
-	if d.State != model.StateOK && d.StateReason.Cause != "" {
+	if silent(d) {
 		// Values of a device in trouble are old or none: say what is wrong.
 		text := words.Truncate(words.StateReason(d), max(box.W-x-3, 0))
-		box.Put(x+1, 0, " "+text+" ", stateStyle(d.State))
+		_, style := s.condition(d)
+		box.Put(x+1, 0, " "+text+" ", style)
 		return
 	}
 	width := -2
@@ -138,9 +140,9 @@ func poolBar(m *model.Memory, p model.Pool) cells.Bar {
 	return cells.Bar{Ratio: r, Text: used(m, p), Fill: load(r), Soft: soft}
 }
 
-func powerBar(d *model.Device) cells.Bar {
+func (s *State) powerBar(d *model.Device) cells.Bar {
 	r := ratio(d.Power, d.PowerLimit)
-	return cells.Bar{Ratio: r, Text: power(d), Fill: load(r)}
+	return cells.Bar{Ratio: r, Text: power(d), Fill: fill(s.judged.Value(d.Index, model.FactPower))}
 }
 
 // activityBar is drawn differently from all others: it is no measurement.
@@ -153,23 +155,15 @@ func activityBar(d *model.Device, word string) cells.Bar {
 }
 
 // traffic draws the PCIe link, its traffic and the heartbeat.
-func (a *deviceArea) traffic(box cells.Area, y int, d *model.Device) {
+func (a *deviceArea) traffic(s *State, box cells.Area, y int, d *model.Device) {
 	box.Put(1, y, "PCIe", cells.Label)
-	style := cells.Text
-	if words.DegradedLink(d) {
-		style = cells.Warn
-	}
-	box.Put(7, y, link(d), style)
+	box.Put(7, y, s.link(d), s.level(d, model.FactLinkGen))
 	rate := func(r model.Reading[float64]) string {
 		return words.PadLeft(words.Reading(r, words.Rate), words.RateWidth)
 	}
 	x := box.Put(17, y, "to "+rate(d.PCIe.ToDeviceRate)+"  from "+rate(d.PCIe.FromDeviceRate), cells.Text)
 	if b := beat(d); x+2+words.Width(b) <= box.W-1 {
-		style := cells.Text
-		if d.State == model.StateHung {
-			style = cells.Bad
-		}
-		box.PutRight(box.W-1, y, b, style)
+		box.PutRight(box.W-1, y, b, cells.Text)
 	}
 }
 
@@ -197,9 +191,9 @@ func drawChips(box cells.Area, y int, d *model.Device) {
 func (a *deviceArea) drawCompact(s *State, box cells.Area, d *model.Device) {
 	x := a.headline(s, box, d)
 	a.vitals(s, box, d, x, []vital{
-		{s.temperature(d), heat(d)},
-		{words.Reading(d.AICLK, words.MHz), cells.Text},
-		{link(d), cells.Text},
+		{s.temperature(d), s.level(d, model.FactTemperature)},
+		{words.Reading(d.AICLK, words.MHz), s.level(d, model.FactClock)},
+		{s.link(d), s.level(d, model.FactLinkGen)},
 		{fan(d), cells.Text},
 	})
 	half := (box.W - 1) / 2
@@ -210,6 +204,6 @@ func (a *deviceArea) drawCompact(s *State, box cells.Area, d *model.Device) {
 		box.Put(half+1, y, lb, cells.Label)
 		box.Bar(half+5, y, box.W-half-6, bb)
 	}
-	pair(1, "DRAM", poolBar(&d.Memory, model.DRAM), "Pow", powerBar(d))
+	pair(1, "DRAM", poolBar(&d.Memory, model.DRAM), "Pow", s.powerBar(d))
 	pair(2, "L1", poolBar(&d.Memory, model.L1), "Act", activityBar(d, "est."))
 }

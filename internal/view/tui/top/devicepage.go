@@ -56,7 +56,8 @@ func (p *devicePage) draw(s *State, area cells.Area) {
 	}
 	d := &s.shown.Devices[i]
 	x := head.Put(1, 0, fmt.Sprintf("Device %d  %s  %s", d.Index, name(d), words.Escape(d.BusID)), cells.Strong)
-	head.Put(x+2, 0, string(d.State), stateStyle(d.State))
+	text, style := s.condition(d)
+	head.Put(x+2, 0, text, style)
 	body = s.drawDeviceCharts(body, d)
 	p.sheet.Draw(&s.hits, body, p.entries(s, d))
 }

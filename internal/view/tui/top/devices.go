@@ -8,7 +8,6 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // deviceArea is the upper part of the main page.
@@ -30,7 +29,7 @@ func (a *deviceArea) list(s *State) []*model.Device {
 	}
 	switch {
 	case s.cfg.Top.Devices.Order == "worst":
-		slices.SortStableFunc(list, func(a, b *model.Device) int { return cmp.Compare(badness(b), badness(a)) })
+		slices.SortStableFunc(list, func(a, b *model.Device) int { return s.judged.Compare(a.Index, b.Index) })
 	case s.grouped():
 		slices.SortStableFunc(list, func(a, b *model.Device) int {
 			return cmp.Or(cmp.Compare(a.Tray, b.Tray), cmp.Compare(a.Slot, b.Slot))
@@ -72,37 +71,6 @@ func board(d *model.Device) string {
 func (s *State) grouped() bool {
 	return s.cfg.Top.Devices.Group == "tray" && s.cfg.Top.Devices.Order != "worst" && s.shown != nil &&
 		slices.ContainsFunc(s.shown.Devices, func(d model.Device) bool { return d.Tray > 0 })
-}
-
-// badness orders devices by how much they need somebody to look: state
-// first, then how near they are to a limit.
-func badness(d *model.Device) float64 {
-	score := map[model.State]float64{model.StateLost: 400, model.StateHung: 300, model.StateUnknown: 250, model.StateResetting: 200}[d.State]
-	if words.DegradedLink(d) {
-		score += 50
-	}
-	if d.Memory.Stale.Positive() {
-		score += 5
-	}
-	score += nearness(ratio(d.Temperature, d.TemperatureLimit)) + nearness(ratio(d.Power, d.PowerLimit))
-	if r, _ := fullness(&d.Memory, model.DRAM); r >= 0.98 {
-		score += 5
-	}
-	return score
-}
-
-// nearness is how bad it is to be that near to a limit. It has few steps:
-// healthy devices must not change places with every degree.
-func nearness(share float64) float64 {
-	switch {
-	case share >= 1:
-		return 100
-	case share >= 0.95:
-		return 20
-	case share >= 0.85:
-		return 10
-	}
-	return 0
 }
 
 // selected is the selected device, or nil when there is none at all.

@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,16 +92,28 @@ func (s *State) notices() []line {
 		out = append(out, line{"ttmond has not answered since " + s.alone.Local().Format("15:04:05") +
 			": the host is read directly, and memory of other users may be hidden", cells.Warn})
 	}
-	for _, n := range words.Notices(s.shown) {
+	troubles := slices.DeleteFunc(words.Troubles(s.shown), func(t words.Trouble) bool { return !s.chosen(t.Devices) })
+	for i, text := range words.TroubleLines(troubles, max(s.w-2, 1)) {
+		out = append(out, line{text, cells.OfNote(troubles[i].Level)})
+	}
+	for _, n := range words.Notes(s.shown) {
 		switch n.Code {
 		case "simulated", // the title says it on every page
 			string(model.HeartbeatUnseen): // the next sample sees it
 			continue
 		}
-		style := map[words.Level]cells.Style{words.Critical: cells.Bad, words.Warning: cells.Warn}[n.Level]
-		out = append(out, line{n.String(), style})
+		out = append(out, line{n.String(), cells.OfNote(n.Level)})
 	}
 	return out
+}
+
+// chosen reports whether something is about a device that is shown, or about
+// the host.
+func (s *State) chosen(devices []int) bool {
+	return len(devices) == 0 || slices.ContainsFunc(devices, func(index int) bool {
+		d := s.shown.Device(index)
+		return d != nil && d.AmongNamed(s.cfg.Top.Devices.Only)
+	})
 }
 
 // backFor is how long the return of the source is worth a line.

@@ -87,13 +87,19 @@ func chunks(list []*model.Device, n int) [][]*model.Device {
 
 // drawCell draws " 3 52° 61W ▓▓▓▓░░░", with more where there is more room.
 func (a *deviceArea) drawCell(s *State, cell cells.Area, d *model.Device) {
-	x := cell.Put(0, 0, words.FitLeft(strconv.Itoa(d.Index), 3), cells.Strong)
-	switch {
-	case d.State == model.StateHung && d.HeartbeatAge.Known():
-		cell.Put(x+1, 0, words.Truncate("hung "+words.Whole(d.HeartbeatAge.V)+" s", cell.W-x-1), cells.Bad)
-	case d.State != model.StateOK:
-		cell.Put(x+1, 0, words.Truncate(string(d.State), cell.W-x-1), stateStyle(d.State))
-	default:
+	number := cells.Strong
+	if l := s.judged.Device(d.Index).Level; l > model.Fine {
+		number = cells.Of(l)
+	}
+	x := cell.Put(0, 0, words.FitLeft(strconv.Itoa(d.Index), 3), number)
+	if d.State != model.StateOK {
+		is := s.judged.Device(d.Index)
+		text := words.Kind(is.Kind)
+		if held := words.Held(s.shown, &is); held != "" {
+			text += " " + held
+		}
+		cell.Put(x+1, 0, words.Truncate(text, cell.W-x-1), cells.Of(is.Level))
+	} else {
 		a.drawCellValues(s, cell, x, d)
 	}
 	if d.BusID == a.bus && s.focus == devices {
@@ -103,10 +109,10 @@ func (a *deviceArea) drawCell(s *State, cell cells.Area, d *model.Device) {
 
 func (a *deviceArea) drawCellValues(s *State, cell cells.Area, x int, d *model.Device) {
 	degrees := words.Reading(d.Temperature, func(t float64) string { return words.Whole(s.scale().From(t)) + "°" })
-	cell.PutRight(x+4, 0, words.Truncate(degrees, 4), heat(d))
+	cell.PutRight(x+4, 0, words.Truncate(degrees, 4), s.level(d, model.FactTemperature))
 	x += 5
 	watts := words.Reading(d.Power, func(p float64) string { return words.Whole(p) + "W" })
-	cell.PutRight(x+4, 0, words.Truncate(watts, 4), cells.Text)
+	cell.PutRight(x+4, 0, words.Truncate(watts, 4), s.level(d, model.FactPower))
 	x += 5
 	if cell.W-x >= 19 { // room for a figure behind the bar
 		cell.PutRight(cell.W, 0, dense(activity(d)), cells.Guess)

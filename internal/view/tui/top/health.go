@@ -3,49 +3,37 @@ package top
 import (
 	"math"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// nearLimit is how many degrees below throttling a temperature is worth a
-// look, as in nvtop.
-const nearLimit = 5
+// load is the style of a bar of memory by how full it is.
+func load(ratio float64) cells.Style { return fill(assess.Fill(ratio)) }
 
-func heat(d *model.Device) cells.Style {
-	if !d.Temperature.Known() || !d.TemperatureLimit.Known() {
-		return cells.Text
-	}
-	switch left := d.TemperatureLimit.V - d.Temperature.V; {
-	case left <= 0:
-		return cells.Bad
-	case left <= nearLimit:
-		return cells.Warn
-	}
-	return cells.Good
-}
-
-// load is the style of a bar by how full it is. Full memory is what memory is
-// for: only the last tenth is worth a look.
-func load(ratio float64) cells.Style {
-	switch {
-	case ratio >= 0.98:
-		return cells.Bad
-	case ratio >= 0.9:
-		return cells.Warn
+// fill is the style of a bar whose value has a level.
+func fill(l model.Level) cells.Style {
+	if l > model.Fine {
+		return cells.Of(l)
 	}
 	return cells.Fill
 }
 
-func stateStyle(st model.State) cells.Style {
-	switch st {
-	case model.StateOK:
-		return cells.Good
-	case model.StateResetting, model.StateUnknown:
-		return cells.Warn
-	}
-	return cells.Bad
+// level is the style of a value of a device: plain unless a condition was found
+// by it.
+func (s *State) level(d *model.Device, k model.FactKind) cells.Style {
+	return cells.OfNote(s.judged.Value(d.Index, k))
 }
+
+// condition is the word for the state of a device, and its style.
+func (s *State) condition(d *model.Device) (string, cells.Style) {
+	return words.State(s.judged, d), cells.Of(s.judged.Device(d.Index).Level)
+}
+
+// silent reports whether what is wrong with a device takes the place of its
+// values: it gives none.
+func silent(d *model.Device) bool { return d.State != model.StateOK && d.StateReason.Cause != "" }
 
 // ratio is a/b, or NaN where one of them is missing.
 func ratio[T ~uint64 | ~float64](a, b model.Reading[T]) float64 {
@@ -104,12 +92,12 @@ func fan(d *model.Device) string {
 }
 
 // link says the PCIe link: "Gen4 x16", with "↓" where it should be better.
-func link(d *model.Device) string {
+func (s *State) link(d *model.Device) string {
 	out := words.Link(d.PCIe.Gen, d.PCIe.Width)
 	if out == "" {
 		return words.Missing(d.PCIe.Gen.Status)
 	}
-	if words.DegradedLink(d) {
+	if s.judged.Value(d.Index, model.FactLinkGen) > model.Fine {
 		out += "↓"
 	}
 	return out

@@ -44,10 +44,17 @@ func lineColumns(boardWidth int, trays bool) []lineColumn { // boardWidth 0: all
 		{title: "#", width: 3, draw: plain(func(d *model.Device) string { return strconv.Itoa(d.Index) })},
 		{title: "Board", width: boardWidth, rank: 6, left: true, draw: leftText(func(d *model.Device) (string, cells.Style) { return name(d), cells.Strong })},
 		{title: "Bus id", width: 12, rank: 3, left: true, draw: leftText(func(d *model.Device) (string, cells.Style) { return words.Escape(d.BusID), cells.Faint })},
-		{title: "State", width: 9, left: true, draw: leftText(func(d *model.Device) (string, cells.Style) { return string(d.State), stateStyle(d.State) })},
-		{title: "Temp", width: 6, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) { return s.temperature(d), heat(d) })},
-		{title: "Power", width: 9, vital: true, draw: plain(power)},
-		{title: "AICLK", width: 8, rank: 4, vital: true, draw: plain(func(d *model.Device) string { return words.Reading(d.AICLK, words.MHz) })},
+		{title: "State", width: 9, left: true, draw: func(s *State, a cells.Area, d *model.Device) {
+			t, style := s.condition(d)
+			a.Put(0, 0, words.Truncate(t, a.W), style)
+		}},
+		{title: "Temp", width: 6, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) {
+			return s.temperature(d), s.level(d, model.FactTemperature)
+		})},
+		{title: "Power", width: 9, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) { return power(d), s.level(d, model.FactPower) })},
+		{title: "AICLK", width: 8, rank: 4, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) {
+			return words.Reading(d.AICLK, words.MHz), s.level(d, model.FactClock)
+		})},
 		{title: "", width: 8, rank: 5, draw: func(_ *State, a cells.Area, d *model.Device) {
 			r, soft := fullness(&d.Memory, model.DRAM)
 			a.Shade(0, 0, a.W, r, soft, load(r))
@@ -59,12 +66,7 @@ func lineColumns(boardWidth int, trays bool) []lineColumn { // boardWidth 0: all
 			a.PutRight(words.RateWidth, 0, words.Reading(d.PCIe.ToDeviceRate, words.Rate), cells.Text)
 			a.PutRight(a.W, 0, words.Reading(d.PCIe.FromDeviceRate, words.Rate), cells.Text)
 		}},
-		{title: "Link", width: 9, rank: 1, draw: text(func(_ *State, d *model.Device) (string, cells.Style) {
-			if words.DegradedLink(d) {
-				return link(d), cells.Warn
-			}
-			return link(d), cells.Text
-		})},
+		{title: "Link", width: 9, rank: 1, draw: text(func(s *State, d *model.Device) (string, cells.Style) { return s.link(d), s.level(d, model.FactLinkGen) })},
 		{title: "Fan", width: 8, rank: 1, draw: plain(func(d *model.Device) string {
 			return words.Reading(d.Fan, func(v float64) string { return words.Whole(v) + " rpm" })
 		})},
@@ -159,7 +161,7 @@ func (a *deviceArea) drawLine(s *State, row cells.Area, columns []lineColumn, d 
 	x := 0
 	reason := -1
 	for _, c := range columns {
-		if d.State != model.StateOK && d.StateReason.Cause != "" && c.vital {
+		if silent(d) && c.vital {
 			if reason < 0 {
 				reason = x
 			}
@@ -167,7 +169,7 @@ func (a *deviceArea) drawLine(s *State, row cells.Area, columns []lineColumn, d 
 			continue
 		}
 		if reason >= 0 {
-			putReason(row.Sub(reason, 0, x-reason-1, 1), d)
+			s.putReason(row.Sub(reason, 0, x-reason-1, 1), d)
 			reason = -1
 		}
 		c.draw(s, row.Sub(x, 0, c.width, 1), d)
@@ -199,6 +201,7 @@ func bracket(s *State, list []*model.Device, i int) rune {
 // dense writes "58 %" as "58%".
 func dense(s string) string { return strings.ReplaceAll(s, " ", "") }
 
-func putReason(a cells.Area, d *model.Device) {
-	a.Put(1, 0, words.Truncate(words.StateReason(d), a.W-1), stateStyle(d.State))
+func (s *State) putReason(a cells.Area, d *model.Device) {
+	_, style := s.condition(d)
+	a.Put(1, 0, words.Truncate(words.StateReason(d), a.W-1), style)
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // logPage is all notices in full, and the events of this run, newest first.
@@ -31,8 +30,7 @@ func (p *logPage) draw(s *State, area cells.Area) {
 	out = append(out, widget.Entry{Heading: "Since ttmon top was started"})
 	for i := len(s.log) - 1; i >= 0; i-- {
 		e := &s.log[i]
-		style := map[words.Level]cells.Style{words.Critical: cells.Bad, words.Warning: cells.Warn}[e.Level]
-		out = append(out, widget.Entry{Name: e.At.Local().Format("Jan 2 15:04:05"), Value: e.Text, Style: style})
+		out = append(out, widget.Entry{Name: e.At.Local().Format("Jan 2 15:04:05"), Value: e.Text, Style: cells.OfNote(e.Level)})
 	}
 	if len(s.log) == 0 {
 		out = append(out, widget.Entry{Value: "nothing has happened", Wide: true})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
@@ -46,11 +47,12 @@ type State struct {
 
 	around widget.Around
 	w, h   int
-	live   *model.Snapshot // the newest
-	shown  *model.Snapshot // what is drawn: older while paused or frozen
-	alone  time.Time       // since when ttmond is gone; zero: it is there, or never was
-	lost   *outage         // the source does not answer; nil: it does
-	back   *outage         // it did not answer a while ago
+	live   *model.Snapshot    // the newest
+	shown  *model.Snapshot    // what is drawn: older while paused or frozen
+	judged *assess.Assessment // of shown
+	alone  time.Time          // since when ttmond is gone; zero: it is there, or never was
+	lost   *outage            // the source does not answer; nil: it does
+	back   *outage            // it did not answer a while ago
 
 	paused bool
 	past   time.Time // the moment that is looked back at; zero: none
@@ -208,7 +210,7 @@ func (s *State) sample(snap *model.Snapshot) []tui.Effect {
 
 // show makes a snapshot the one that is drawn.
 func (s *State) show(snap *model.Snapshot) {
-	s.shown = snap
+	s.shown, s.judged = snap, assess.Of(snap)
 	s.proc.build(s)
 	s.dev.keep(s)
 }

@@ -1,7 +1,6 @@
 package top
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -142,78 +141,30 @@ func (s *State) summary() []badge {
 	}
 	out := []badge{{line{words.Escape(s.shown.Host.Name), cells.Strong}, rankHost}}
 	add := func(rank int, style cells.Style, text string) { out = append(out, badge{line{text, style}, rank}) }
-	t := total(s.shown)
-	devices := count(t.devices, "device", "devices")
-	if t.chips > t.devices {
-		devices += fmt.Sprintf(" (%d chips)", t.chips)
+	t := words.TotalsOf(s.shown)
+	devices := count(t.Devices, "device", "devices")
+	if t.Chips > t.Devices {
+		devices += fmt.Sprintf(" (%d chips)", t.Chips)
 	}
 	add(rankCount, cells.Text, devices)
-	if t.devices == 0 {
+	if t.Devices == 0 {
 		return out
 	}
-	if t.devices > 2 && t.board != "" {
-		add(rankBoard, cells.Text, t.board)
+	if t.Devices > 2 && t.Board != "" {
+		add(rankBoard, cells.Text, t.Board)
 	}
-	states := model.States()
-	slices.SortStableFunc(states, func(a, b model.State) int { // trouble first
-		return cmp.Compare(badness(&model.Device{State: b}), badness(&model.Device{State: a}))
-	})
-	for _, st := range states {
-		if t.states[st] == 0 {
-			continue
-		}
+	for _, n := range s.judged.Counts() {
 		rank := always
-		if st == model.StateOK {
+		if n.Level == model.Fine {
 			rank = rankOK
 		}
-		add(rank, stateStyle(st), fmt.Sprintf("%d %s", t.states[st], st))
+		add(rank, cells.Of(n.Level), fmt.Sprintf("%d %s", n.N, words.Kind(n.Kind)))
 	}
-	if held := t.dram.Bytes(); held.Known() && t.size > 0 {
-		add(rankDRAM, cells.Text, "DRAM "+words.FigureOf(held, t.size))
+	if t.DRAM.Known() && t.Size > 0 {
+		add(rankDRAM, cells.Text, "DRAM "+words.FigureOf(t.DRAM, t.Size))
 	}
-	if t.powered > 0 {
-		add(rankPower, cells.Text, t.power())
+	if t.Power != words.Nothing {
+		add(rankPower, cells.Text, t.Power)
 	}
 	return out
-}
-
-// totals is what all devices have together.
-type totals struct {
-	devices, chips, powered int
-	states                  map[model.State]int
-	watts                   float64
-	dram                    model.Sum
-	size                    uint64 // of all DRAM
-	board                   string // that all are; "": they differ
-}
-
-func total(snap *model.Snapshot) totals {
-	t := totals{devices: len(snap.Devices), states: map[model.State]int{}}
-	var list []*model.Device
-	for i := range snap.Devices {
-		d := &snap.Devices[i]
-		list = append(list, d)
-		t.chips += len(d.Chips)
-		t.states[d.State]++
-		if d.Power.Known() {
-			t.watts += d.Power.V
-			t.powered++
-		}
-		pool := d.Memory.Pools[model.DRAM]
-		t.dram.Add(pool.Used)
-		t.size += pool.Total.V
-	}
-	t.board = alike(list)
-	return t
-}
-
-func (t *totals) power() string {
-	text := words.Watts(t.watts)
-	if t.watts >= 10000 {
-		text = words.Fixed(t.watts/1000, 1) + " kW"
-	}
-	if t.powered < t.devices {
-		text = "≥" + text
-	}
-	return text
 }

@@ -1,0 +1,437 @@
+package words
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// kindWords are the kinds of conditions in words, short enough for a column.
+var kindWords = map[model.ConditionKind]string{
+	model.ConditionResetting:   "resetting",
+	model.ConditionSlowLink:    "slow link",
+	model.ConditionTripped:     "overheated before",
+	model.ConditionMemoryFull:  "memory full",
+	model.ConditionStaleMemory: "stale memory",
+	model.ConditionUnbound:     "no driver",
+}
+
+// Code is the stable word for a kind in notices, checks and findings: that of a
+// slow link is older than the kind.
+func Code(k model.ConditionKind) string {
+	if k == model.ConditionSlowLink {
+		return "link"
+	}
+	return string(k)
+}
+
+// StateWidth is the most cells that the word for a device's state takes.
+const StateWidth = len("throttled")
+
+// Kind is the word for a kind of condition: "slow link".
+func Kind(k model.ConditionKind) string {
+	if w, ok := kindWords[k]; ok {
+		return w
+	}
+	return Escape(string(k))
+}
+
+// StateMark is the sign for a state where a device has a single cell.
+func StateMark(k model.ConditionKind) string {
+	switch k {
+	case model.ConditionOK:
+		return "■"
+	case model.ConditionLost:
+		return "X"
+	case model.ConditionHung:
+		return "H"
+	case model.ConditionResetting:
+		return "r"
+	case model.ConditionThrottled:
+		return "T"
+	case model.ConditionHot:
+		return "t"
+	case model.ConditionSlowLink:
+		return "s"
+	}
+	return "?"
+}
+
+// What says a condition with its cause, as far as that is known:
+// "throttled by heat".
+func What(c *model.Condition) string {
+	switch c.Cause {
+	case model.ByHeat, model.ByPower, model.ByCurrent:
+		return Kind(c.Kind) + " by " + string(c.Cause)
+	}
+	return Kind(c.Kind)
+}
+
+// Held says for how long a condition has held: "12 min", "≥3 h" where it held
+// already when ttmon first looked; empty where that is not known.
+func Held(s *model.Snapshot, c *model.Condition) string {
+	if c.Since.IsZero() {
+		return ""
+	}
+	mark := ""
+	if c.Older {
+		mark = Mark(model.AtLeast)
+	}
+	return mark + Span(s.Time.Sub(c.Since))
+}
+
+// Facts says by what a condition was found: "80 °C (limit 75), 746 of 1000
+// MHz"; for one that the driver states, why.
+func Facts(s *model.Snapshot, c *model.Condition) string {
+	var parts []string
+	if d := s.Device(c.Device); d != nil && len(c.Facts) == 0 {
+		if text := cause(d, ""); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	if c.Kind == model.ConditionUnbound {
+		parts = append(parts, unboundText(s))
+	}
+	for i := range c.Facts {
+		if text := fact(c, i); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// fact says one fact. A link is two of them, and one text.
+func fact(c *model.Condition, i int) string {
+	f := &c.Facts[i]
+	limited := func(value, limit string) string {
+		if f.Limit == 0 {
+			return value
+		}
+		return value + " (limit " + limit + ")"
+	}
+	switch f.Kind {
+	case model.FactTemperature:
+		return limited(Temperature(f.Value, Celsius), Whole(f.Limit))
+	case model.FactPower:
+		return limited(Watts(f.Value), Whole(f.Limit))
+	case model.FactCurrent:
+		return limited(Whole(f.Value)+" A", Whole(f.Limit))
+	case model.FactClock:
+		return Whole(f.Value) + " of " + MHz(f.Limit)
+	case model.FactLinkGen:
+		if i+1 < len(c.Facts) && c.Facts[i+1].Kind == model.FactLinkWidth {
+			w := &c.Facts[i+1]
+			return link(f.Value, w.Value) + " instead of " + link(f.Limit, w.Limit)
+		}
+	case model.FactTrips:
+		return "shut down for heat " + plural(int(f.Value), "time", "times") + " since power-on"
+	case model.FactFill:
+		return "DRAM " + Percent(f.Value) + " full"
+	case model.FactBytes:
+		return Bytes(uint64(f.Value))
+	}
+	return ""
+}
+
+// link says a link of numbers, of which 0 is not known.
+func link(gen, width float64) string {
+	is := func(v float64) model.Reading[int] {
+		if v == 0 {
+			return model.Reading[int]{}
+		}
+		return model.Value(int(v))
+	}
+	return Link(is(gen), is(width))
+}
+
+func unboundText(s *model.Snapshot) string {
+	n := len(s.Host.Unbound)
+	text := Escape(strings.Join(s.Host.Unbound, ", ")) + ": "
+	if !s.Host.DriverLoaded {
+		return text + plural(n, "board", "boards") + ", and the driver is not loaded"
+	}
+	return text + plural(n, "board that the driver has not bound", "boards that the driver has not bound")
+}
+
+// Affected names the processes that a condition affects: "serve.py (root,
+// slurm 4711)"; Nothing where there is none that can be seen.
+func Affected(s *model.Snapshot, c *model.Condition) string {
+	list := assess.Affected(s, c)
+	if len(list) == 0 {
+		return Nothing
+	}
+	p := list[0]
+	text := Program(p) + " (" + Foreign(p.User)
+	if job := Job(p); job != Nothing {
+		text += ", " + job
+	}
+	text += ")"
+	if n := len(list) - 1; n > 0 {
+		text += " and " + plural(n, "other", "others")
+	}
+	return text
+}
+
+// Program is the name of what a process runs: the script, where its program
+// is an interpreter.
+func Program(p *model.Process) string {
+	args := strings.Fields(p.Cmdline.V)
+	if !p.Cmdline.Known() || len(args) == 0 {
+		if p.Name.Known() {
+			return Escape(p.Name.V)
+		}
+		return "pid " + strconv.Itoa(p.PID)
+	}
+	name := path.Base(args[0])
+	if strings.HasPrefix(name, "python") && len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+		name = path.Base(args[1])
+	}
+	return Escape(name)
+}
+
+// Remedy says what to do about a condition of some devices.
+func Remedy(s *model.Snapshot, c *model.Condition, devices []int) string {
+	list := indexList(devices)
+	switch c.Remedy {
+	case model.RemedyReset:
+		if len(assess.Affected(s, c)) > 0 {
+			return "end its processes, then tt-smi -r " + list
+		}
+		return "tt-smi -r " + list
+	case model.RemedyResetAgain:
+		return "wait; if it lasts, tt-smi -r " + list
+	case model.RemedyPower:
+		return "check power and seating, reboot; see dmesg"
+	case model.RemedyLoadDriver:
+		return "modprobe tenstorrent"
+	case model.RemedyKernelLog:
+		return "dmesg | grep tenstorrent"
+	case model.RemedyCool:
+		if trays := traysOf(s, devices); trays != "" {
+			return "check the fans of " + trays
+		}
+		return "check fans and airflow"
+	case model.RemedyPowerBudget:
+		return "check the power supply and the load"
+	case model.RemedyReseat:
+		return "reseat the board, check the slot; ttmon doctor"
+	case model.RemedyFree:
+		return "ttmon mem"
+	case model.RemedyStale:
+		return "ttmon stale"
+	}
+	return ""
+}
+
+// indexList writes indexes as tt-smi takes them: "0,1,2".
+func indexList(devices []int) string {
+	var parts []string
+	for _, i := range devices {
+		parts = append(parts, strconv.Itoa(i))
+	}
+	return strings.Join(parts, ",")
+}
+
+// traysOf names the trays of devices: "tray 2", "trays 1-3".
+func traysOf(s *model.Snapshot, devices []int) string {
+	var trays []int
+	for _, index := range devices {
+		if d := s.Device(index); d != nil && d.Tray > 0 {
+			trays = appendNew(trays, d.Tray)
+		}
+	}
+	switch len(trays) {
+	case 0:
+		return ""
+	case 1:
+		return "tray " + strconv.Itoa(trays[0])
+	}
+	return "trays " + Ranges(trays)
+}
+
+// Trouble is a row of trouble in words: the same wherever it is shown. Every
+// text is safe for a terminal.
+type Trouble struct {
+	Level    model.Level
+	Kind     model.ConditionKind
+	Devices  []int  // kernel indexes; empty: the host
+	Name     string // "9", "0-3", "host"
+	Board    string // that the devices are; empty where they differ
+	What     string // "throttled by heat"
+	Since    time.Time
+	Held     string // "12 min"; empty where that is not known
+	Facts    string
+	Affected string
+	Remedy   string
+	Alerts   []string // names of the rules that fire about it
+}
+
+// Troubles lists what is wrong with a host, the worst first, a row for each
+// device.
+func Troubles(s *model.Snapshot) []Trouble {
+	var list []Trouble
+	for _, r := range assess.Of(s).Rows() {
+		list = append(list, trouble(s, &r))
+	}
+	return list
+}
+
+func trouble(s *model.Snapshot, r *assess.Row) Trouble {
+	c := &r.Conditions[0]
+	t := Trouble{
+		Level: c.Level, Kind: c.Kind, Devices: r.Devices, Name: "host", What: What(c), Since: c.Since, Held: Held(s, c),
+		Facts: Facts(s, c), Affected: Affected(s, c), Remedy: Remedy(s, c, r.Devices),
+	}
+	for i := range r.Conditions[1:] { // what else is wrong with it
+		other := &r.Conditions[1+i]
+		t.Facts += "; also " + What(other)
+	}
+	for _, a := range r.Alerts {
+		t.Alerts = appendNew(t.Alerts, Escape(a.Name))
+	}
+	if len(r.Devices) > 0 {
+		t.Name = Ranges(r.Devices)
+	}
+	for i, index := range r.Devices {
+		board := boardOf(s.Device(index))
+		if i > 0 && board != t.Board {
+			t.Board = ""
+			break
+		}
+		t.Board = board
+	}
+	return t
+}
+
+func boardOf(d *model.Device) string {
+	if d.Board.Known() {
+		return Foreign(d.Board)
+	}
+	return string(d.Arch)
+}
+
+// Sentence is the row in one line, without its devices: "throttled by heat for
+// 12 min: 80 °C (limit 75), 746 of 1000 MHz; serve.py (root) → check the fans".
+func (t *Trouble) Sentence() string {
+	text := t.marked()
+	if t.Held != "" {
+		text += " for " + t.Held
+	}
+	if t.Facts != "" {
+		text += ": " + t.Facts
+	}
+	if t.Affected != Nothing {
+		text += "; " + t.Affected
+	}
+	if t.Remedy != "" {
+		text += " → " + t.Remedy
+	}
+	return text
+}
+
+// TroubleLines lays rows of trouble out in columns, one line each, for a
+// terminal of a width; 0: as wide as it takes. Where room is short the board
+// goes first, then, line by line, who is affected and what to do.
+func TroubleLines(list []Trouble, width int) []string {
+	var name, board, what, held, facts int
+	for i := range list {
+		t := &list[i]
+		name, board, what = max(name, Width(t.Name)), max(board, Width(t.Board)), max(what, Width(t.marked()))
+		held, facts = max(held, Width(t.Held)), max(facts, min(Width(t.Facts), factsColumn))
+	}
+	if width > 0 && width < narrowTrouble {
+		board = 0
+	}
+	lines := make([]string, len(list))
+	for i := range list {
+		t := &list[i]
+		text := PadLeft(t.Name, name)
+		for _, c := range []struct {
+			text  string
+			width int
+		}{{t.Board, board}, {t.marked(), what}, {t.Held, held}, {t.Facts, facts}} {
+			if c.width > 0 {
+				text += "  " + Pad(c.text, c.width)
+			}
+		}
+		lines[i] = t.rest(text, width)
+	}
+	return lines
+}
+
+const (
+	narrowTrouble = 100 // terminals below this have no room for boards
+	factsColumn   = 40  // facts longer than this do not widen the column
+)
+
+// marked is what is wrong, with the mark of an alert.
+func (t *Trouble) marked() string {
+	if len(t.Alerts) > 0 {
+		return t.What + " (alert)"
+	}
+	return t.What
+}
+
+// rest ends a line with who is affected and what to do, as far as it fits.
+func (t *Trouble) rest(line string, width int) string {
+	affected, remedy := "", ""
+	if t.Affected != Nothing {
+		affected = "  " + t.Affected
+	}
+	if t.Remedy != "" {
+		remedy = "  → " + t.Remedy
+	}
+	for _, tail := range []string{affected + remedy, remedy} {
+		if whole := strings.TrimRight(line+tail, " "); width == 0 || Width(whole) <= width {
+			return whole
+		}
+	}
+	return Truncate(strings.TrimRight(line, " "), width)
+}
+
+// TroubleSummary is all trouble in one line, for where there is no room for
+// rows: "3 devices in trouble: 13 hung, 9 throttled, 20 slow link".
+func TroubleSummary(list []Trouble) string {
+	devices := 0
+	var parts []string
+	for i := range list {
+		devices += len(list[i].Devices)
+		parts = append(parts, list[i].Name+" "+Kind(list[i].Kind))
+	}
+	if devices == 0 {
+		return strings.Join(parts, ", ")
+	}
+	return plural(devices, "device in trouble: ", "devices in trouble: ") + strings.Join(parts, ", ")
+}
+
+// State is the word for a device's state. One that is ok only as far as can be
+// told has the mark of figures that are unsure.
+func State(a *assess.Assessment, d *model.Device) string {
+	k := a.Device(d.Index).Kind
+	if k == model.ConditionOK && d.StateReason.Cause != "" {
+		return "~ok"
+	}
+	return Kind(k)
+}
+
+// Throttling says whether a device runs below its clock while it is used, and
+// by what.
+func Throttling(a *assess.Assessment, d *model.Device) string {
+	c, ok := a.Find(d.Index, model.ConditionThrottled)
+	switch {
+	case !d.AICLK.Known() || !d.AICLKMax.Known():
+		return "N/A (the clock or its maximum is not known)"
+	case !ok:
+		return "no"
+	}
+	by, clock := "by "+string(c.Cause), Whole(d.AICLK.V)+" of "+MHz(d.AICLKMax.V)
+	if c.Concluded {
+		return fmt.Sprintf("~%s (%s; concluded, the driver does not say)", by, clock)
+	}
+	return fmt.Sprintf("%s (%s)", by, clock)
+}
