@@ -14,6 +14,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/ledger"
@@ -25,15 +26,16 @@ import (
 
 // config is the configuration file, after defaults and flags.
 type config struct {
-	StateDir   string           `toml:"state_dir" comment:"Where state is kept that survives a restart."`
-	Root       string           `toml:"root" comment:"The root directory of the host: / unless ttmond runs in a container."`
-	Firmware   firmware.Mode    `toml:"firmware" comment:"What is read of the chips' firmware: off, table or full. The only thing that touches a chip; see docs/firmware.md."`
-	Alloc      allocConfig      `toml:"alloc" comment:"The socket on which programs report allocations."`
-	API        apiConfig        `toml:"api" comment:"The socket on which ttmon asks."`
-	Collect    collectConfig    `toml:"collect" comment:"The background collector."`
-	Uprobe     uprobeConfig     `toml:"uprobe" comment:"Watching the allocators of unmodified programs through the kernel."`
-	Kubernetes kubernetesConfig `toml:"kubernetes" comment:"What the node's kubelet knows."`
-	Log        daemon.LogConfig `toml:"log"`
+	StateDir   string            `toml:"state_dir" comment:"Where state is kept that survives a restart."`
+	Root       string            `toml:"root" comment:"The root directory of the host: / unless ttmond runs in a container."`
+	Firmware   firmware.Mode     `toml:"firmware" comment:"What is read of the chips' firmware: off, table or full. The only thing that touches a chip; see docs/firmware.md."`
+	Alloc      allocConfig       `toml:"alloc" comment:"The socket on which programs report allocations."`
+	API        apiConfig         `toml:"api" comment:"The socket on which ttmon asks."`
+	Collect    collectConfig     `toml:"collect" comment:"The background collector."`
+	Conditions assess.Thresholds `toml:"conditions" comment:"From which values on something is wrong, for all views and alerts alike."`
+	Uprobe     uprobeConfig      `toml:"uprobe" comment:"Watching the allocators of unmodified programs through the kernel."`
+	Kubernetes kubernetesConfig  `toml:"kubernetes" comment:"What the node's kubelet knows."`
+	Log        daemon.LogConfig  `toml:"log"`
 	movedSections
 
 	takeover, keep bool // from the command line only
@@ -93,6 +95,7 @@ func defaultConfig() config {
 		Alloc:      allocConfig{Socket: allocsock.DefaultPath, Mode: "0666", MaxBuffers: ledger.DefaultMaxBuffers, Keeper: true},
 		API:        apiConfig{Socket: "/run/ttmon/ttmond.sock", Mode: "0666"},
 		Collect:    collectConfig{Interval: daemon.Duration{Duration: time.Second}, Patience: daemon.Duration{Duration: collect.DefaultPatience}},
+		Conditions: assess.Default(),
 		Kubernetes: defaultKubernetes(),
 		Uprobe:     uprobeConfig{Enabled: true, Libraries: []string{}, Limit: uprobe.DefaultLimit},
 		Log:        daemon.LogConfig{Level: "info", Format: "auto"},

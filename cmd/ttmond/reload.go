@@ -82,6 +82,8 @@ func (d *ttmond) changeable(next *config) map[string]*change {
 	}
 	add(func() { d.logs.SetLevel(next.Log.Level) }, "log.level")
 	add(func() { d.collector.setInterval(next.Collect.Interval.Duration) }, "collect.interval")
+	add(func() { d.collector.collector.SetThresholds(next.Conditions) },
+		"conditions.hot_margin_c", "conditions.slow_clock_ratio", "conditions.at_limit_ratio", "conditions.memory_full_ratio")
 	add(func() { d.ledger.SetMaxBuffers(next.Alloc.MaxBuffers) }, "alloc.max_buffers")
 	add(func() { d.keeper.Store(next.Alloc.Keeper) }, "alloc.keeper")
 	return can

@@ -146,6 +146,13 @@ func (c *Collector) Close() {
 	c.processes.Close()
 }
 
+// SetThresholds changes the thresholds of conditions.
+func (c *Collector) SetThresholds(t assess.Thresholds) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.judge.SetThresholds(t)
+}
+
 // brief is the patience where the rest of a snapshot has to fit in as well.
 func (c *Collector) brief() time.Duration { return c.patience / 3 }
 

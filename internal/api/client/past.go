@@ -108,7 +108,7 @@ func (c *Client) Alerts(ctx context.Context) ([]model.Alert, error) {
 		if a.State == "firing" {
 			list = append(list, model.Alert{
 				Name: a.Labels["alertname"], Severity: a.Labels["severity"], Summary: a.Annotations["summary"], BusID: a.Labels["pci"],
-				Since: a.ActiveAt, Silenced: a.Silenced,
+				Since: a.ActiveAt, Silenced: a.Silenced, Condition: model.ConditionKind(a.Labels["condition"]),
 			})
 		}
 	}
