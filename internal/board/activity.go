@@ -8,14 +8,11 @@ import (
 
 // Activity estimates how busy a chip is from the power of its core rail: 0 at
 // idle, 1 at the limit. idle is the power seen while no process had the device
-// open, if that was ever seen; otherwise the catalogue's guess takes its place
-// and the basis says so. It is an estimate: no counter of the chip measures
+// open; where that was never seen there is no estimate: a guess would call a
+// chip at full load idle. It is an estimate: no counter of the chip measures
 // work, and nothing here may be called utilisation.
-func (b Board) Activity(power, limit, idle model.Reading[float64]) model.Activity {
+func Activity(power, limit, idle model.Reading[float64]) model.Activity {
 	basis := "power above idle, idle power learned"
-	if !idle.Known() {
-		idle, basis = nominal(b.IdlePower), "power above idle, idle power assumed"
-	}
 	if limit.Nominal {
 		basis += ", nominal limit"
 	}

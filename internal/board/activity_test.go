@@ -16,8 +16,8 @@ func TestActivity(t *testing.T) {
 		basis              string
 	}{
 		{"learned", known(65), known(120), known(10), known(0.5), "idle power learned: 65 W between 10 W and 120 W"},
-		{"assumed", known(83), known(150), absent, known(0.5), "idle power assumed"},
-		{"nominal limit", known(16), model.NominalValue(150.0), absent, known(0), "nominal limit"},
+		{"never seen idle", known(83), known(150), absent, absent, ""},
+		{"nominal limit", known(16), model.NominalValue(150.0), known(16), known(0), "nominal limit"},
 		{"below idle", known(5), known(120), known(10), known(0), ""},
 		{"above the limit", known(500), known(120), known(10), known(1), ""},
 		{"no power", model.Missing[float64](model.Hung, "dead"), known(1), known(0), model.Missing[float64](model.Hung, "dead"), ""},
@@ -27,13 +27,9 @@ func TestActivity(t *testing.T) {
 			model.Missing[float64](model.Implausible, "the power limit of 5 W is not above the idle power of 8 W"), "",
 		},
 	} {
-		got := card(t, "p150a").Activity(c.power, c.limit, c.idle)
+		got := Activity(c.power, c.limit, c.idle)
 		if got.Ratio != c.want || !strings.Contains(got.Basis, c.basis) {
 			t.Errorf("%s: %+v, want %+v with %q", c.name, got, c.want, c.basis)
 		}
-	}
-	nothing, _ := Identify("", "", 0, model.UnknownArch)
-	if got := nothing.Activity(known(10), known(100), absent).Ratio; got.Known() {
-		t.Errorf("a chip of unknown idle power is %v busy", got.V)
 	}
 }

@@ -44,7 +44,6 @@ type Board struct {
 
 	ClockIdle float64 // MHz, AICLK that nobody asked to raise
 	ClockMax  float64 // MHz, AICLK while a process has the chip open for work
-	IdlePower float64 // W, a guess for the activity estimate until idle was seen
 
 	Fan bool // the board's firmware runs a fan; others may still report its speed
 }

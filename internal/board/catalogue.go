@@ -54,11 +54,11 @@ func generation(arch model.Arch) Board {
 	switch arch {
 	case model.Wormhole:
 		b.Banks, b.BankBytes, b.NominalDRAM, b.L1PerCore = whBanks, whBankBytes, whDRAM, whL1
-		b.ClockIdle, b.ClockMax, b.IdlePower = 500, 1000, 10
+		b.ClockIdle, b.ClockMax = 500, 1000
 	case model.Blackhole:
 		b.L1PerCore = bhL1
 		b.VoltageLimit, b.ThrottleAt, b.ShutdownAt = 0.9, 90, 110
-		b.ClockIdle, b.IdlePower = 800, 16
+		b.ClockIdle = 800
 	}
 	return b
 }

@@ -1,6 +1,8 @@
 package collect
 
 import (
+	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/kmd"
 )
@@ -42,6 +44,18 @@ func (c *Collector) estimate(s *model.Snapshot, sweep kmd.Sweep) {
 			}
 			idle.add(watts)
 		}
-		d.Activity = identify(d).Activity(d.Power, d.PowerLimit, idle.reading())
+		d.Activity = board.Activity(d.Power, d.PowerLimit, idle.reading())
+	}
+}
+
+// withhold takes the estimate of throttled devices back: their power is held
+// down, and says nothing about how busy they are.
+func withhold(s *model.Snapshot) {
+	a := assess.Of(s)
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if _, throttled := a.Find(d.Index, model.ConditionThrottled); throttled && d.Activity.Ratio.Known() {
+			d.Activity.Ratio = model.Missing[float64](model.Absent, "the device is throttled, so that its power says nothing about how busy it is")
+		}
 	}
 }

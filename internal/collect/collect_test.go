@@ -95,6 +95,9 @@ func TestActivity(t *testing.T) {
 		return &s.Devices[0]
 	}
 	nobody, used, unknown := model.Value[[]int](nil), model.Value([]int{0}), model.Missing[[]int](model.Absent, "driver 2.4.0 keeps no list")
+	if d := snapshot(120, used); d.Activity.Ratio.Known() {
+		t.Errorf("before it was seen idle: %+v", d.Activity)
+	}
 	for range 30 {
 		snapshot(30, nobody)
 	}
@@ -110,5 +113,12 @@ func TestActivity(t *testing.T) {
 	}
 	if d := snapshot(90, used); d.Activity.Ratio.V != 0.5 {
 		t.Errorf("after work: %+v", d.Activity)
+	}
+	s := &model.Snapshot{
+		Devices:  []model.Device{{Activity: model.Activity{Ratio: model.Value(0.3)}}, {Index: 1, Activity: model.Activity{Ratio: model.Value(0.3)}}},
+		Assessed: true, Conditions: []model.Condition{{Kind: model.ConditionThrottled, Device: 0}},
+	}
+	if withhold(s); s.Devices[0].Activity.Ratio.Known() || !s.Devices[1].Activity.Ratio.Known() {
+		t.Errorf("a throttled device is %v busy", s.Devices[0].Activity.Ratio)
 	}
 }

@@ -205,6 +205,7 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 		s.Alerts = c.alerts()
 	}
 	c.judge.Assess(s)
+	withhold(s)
 	return s
 }
 

@@ -88,7 +88,7 @@ func simulatedFaults(limit float64, bus []string) []simulatedFault {
 		{[]string{"ChipLost 4"}, []string{"unplug 4"}, []string{"plug " + bus[4] + " index=4"}},
 		{[]string{"ChipHung 5"}, []string{"hang 5"}, []string{"unhang 5"}},
 		{[]string{"ChipHot 6"}, []string{fmt.Sprintf("set 6 temp1_input %.0f", (limit-3)*1000)}, []string{"clear 6 temp1_input"}},
-		{[]string{"ChipThrottling 7", "ChipHot 7"}, []string{"ambient 7 120", "advance 10m"}, []string{"ambient 7 27", "advance 10m"}},
+		{[]string{"ChipThrottling 7"}, []string{"run name=busy,devices=7,kind=metal,script=open @7;sleep 1h", "ambient 7 120", "advance 10m"}, []string{"ambient 7 27", "advance 10m", "kill busy"}},
 		{[]string{"MemoryOfDeadProcesses 8"}, []string{"run name=dead,devices=8,kind=metal,script=open @8;alloc @8 dram 1G;die"}, nil},
 		{[]string{"MemoryNearlyFull 9"}, []string{"run name=full,devices=9,kind=ledger,dram=31G,blocks=31,hole=16M"}, []string{"kill full"}},
 		{[]string{"MemoryGrowing 10"}, []string{"run name=leak,devices=10,kind=metal,script=" + leak}, []string{"kill leak"}},

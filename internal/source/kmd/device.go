@@ -43,6 +43,8 @@ type device struct {
 	statics   time.Time      // when static files were last read
 	metAt     time.Time      // when it was first read: where it is now, and since its last reset
 	absentAt  time.Time      // when missing files were last looked for
+	stuck     int            // sweeps in a row that found a read of it stuck
+	late      bool           // which may only be slow
 	goneAt    time.Time      // when it left the class directory; zero while it is there
 	gone      model.Cause    // and why
 	hasMemory bool           // the driver has memory files
@@ -140,13 +142,14 @@ func (d *device) busy() bool {
 // under it, so that it pays to look again at once.
 func (d *device) finish(now time.Time) (moved bool) {
 	stuck := d.stuckFile()
+	d.notice(stuck, now)
 	var seen vitals
 	for i := range attrs {
 		if !d.due[i] {
 			continue // the last value stands
 		}
 		a, c := &attrs[i], d.content(i)
-		if stuck != "" && a.role != static && a.in != inPCI {
+		if stuck != "" && !d.late && a.role != static && a.in != inPCI {
 			// What the chip said before it blocked is as old as the block.
 			c = content{status: model.Hung, why: whyStuck}
 		}
@@ -198,7 +201,10 @@ func (d *device) deadLink() {
 	}
 }
 
-const whyStuck = "the driver has not answered the read"
+const (
+	whyStuck = "the driver has not answered the read"
+	whyLate  = "the driver has not answered the read yet"
+)
 
 // stuckFile names the telemetry file whose read has not returned, or "". The
 // list of openers may take its time: a power message holds it up.
@@ -244,7 +250,9 @@ func (d *device) content(i int) content {
 	c := content{status: hostfs.Status(err)}
 	switch c.status {
 	case model.Hung:
-		c.why = whyStuck
+		if c.why = whyStuck; d.late {
+			c.status, c.why = model.Pending, whyLate
+		}
 	case model.Absent:
 		c.why = "the driver answered: " + err.Error()
 	}

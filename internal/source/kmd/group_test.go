@@ -70,3 +70,39 @@ func (b *card) block(name string, release <-chan struct{}) {
 	}
 	fusetest.Mount(b.t, dir, files)
 }
+
+// TestSlowFile: one file that takes long costs its own value, and what comes
+// behind it, not the whole device. Only a read that the next sweep finds stuck
+// as well makes the chip hung.
+func TestSlowFile(t *testing.T) {
+	tr := newTree(t)
+	release := make(chan struct{})
+	b := tr.add("bh", 0, 0, "0000:01:00.0")
+	b.block("tt_arcclk", release)
+	r := New(tr.root())
+	r.grace = time.Minute
+	defer r.Close()
+	read := func() model.Device { return r.Read(time.Now().Add(100 * time.Millisecond)).Found[0].Device }
+	d := read()
+	if d.State != model.StateOK || d.StateReason.Cause != model.ReadSlow || d.StateReason.File != "tt_arcclk" {
+		t.Fatalf("after one slow file the device is %s: %+v", d.State, d.StateReason)
+	}
+	if !d.Heartbeat.Known() || !d.AICLK.Known() || !d.Temperature.Known() && d.Temperature.Status != model.Pending {
+		t.Errorf("what was read is lost: heartbeat %+v, AICLK %+v, temperature %+v", d.Heartbeat, d.AICLK, d.Temperature)
+	}
+	if d.ARCCLK.Status != model.Pending {
+		t.Errorf("what was not read is %+v", d.ARCCLK)
+	}
+	for d.State != model.StateHung { // until the read has taken long enough
+		time.Sleep(50 * time.Millisecond)
+		d = read()
+	}
+	if d.StateReason.Cause != model.ReadBlocked || d.AICLK.Status != model.Hung {
+		t.Errorf("hung: %+v, AICLK %+v", d.StateReason, d.AICLK)
+	}
+	close(release)
+	for d.State != model.StateOK {
+		time.Sleep(10 * time.Millisecond)
+		d = read()
+	}
+}

@@ -184,6 +184,9 @@ func (r *Reader) discover(driver Version) {
 			d.closeFiles()
 			d.openers = model.Missing[[]int](model.Lost, "the device is gone")
 		}
+		if d.gone == model.Unbound { // the module may be on its way out
+			d.gone = r.whyGone(bdf)
+		}
 		if now.Sub(d.goneAt) > lostKept {
 			delete(r.devices, bdf)
 		}

@@ -18,6 +18,36 @@ const (
 	restTime  = 5 * time.Second
 )
 
+// hangAfter is how long a read takes at least that is no longer called slow. On
+// a busy machine a healthy chip may take most of a second.
+const hangAfter = time.Second
+
+// notice takes note of a sweep in which the read of a file has not returned,
+// or of one in which all have. A read is late, and its chip not hung, while it
+// was seen stuck by one sweep only and the chip answered just before: other
+// reads of this sweep, or all of the last one.
+func (d *device) notice(stuck string, now time.Time) {
+	if stuck == "" {
+		d.stuck, d.late = 0, false
+		return
+	}
+	d.stuck++
+	d.late = (d.stuck == 1 || now.Sub(d.started) < hangAfter) && (d.model.State == model.StateOK || d.answered())
+}
+
+// answered reports whether a read of the firmware's files has returned a value
+// in this sweep.
+func (d *device) answered() bool {
+	for i := range attrs {
+		if attrs[i].fromFirmware() && attrs[i].role != static && d.queued[i] >= 0 {
+			if _, err := d.batch.Result(d.queued[i]); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // vitals is what the vital files of a device gave in one sweep.
 type vitals struct {
 	files                       int // looked at
@@ -100,6 +130,8 @@ func (d *device) verdict(v vitals, stuck string, now time.Time) (model.State, mo
 		return s, model.StateReason{Cause: c}
 	}
 	switch {
+	case stuck != "" && d.late:
+		return model.StateOK, model.StateReason{Cause: model.ReadSlow, File: stuck, Since: d.started}
 	case stuck != "":
 		return model.StateHung, model.StateReason{Cause: model.ReadBlocked, File: stuck, Since: d.started}
 	case v.ones > 0 && v.known == 0:
@@ -177,7 +209,7 @@ func (h *heartbeat) add(r model.Reading[uint32], at time.Time) {
 	if !ok {
 		h.age, h.rate = model.As[float64](r), model.As[float64](r)
 		h.refAt = time.Time{}
-		if r.Status != model.Hung { // a read that did not return in time is no sign of life
+		if r.Status != model.Hung && r.Status != model.Pending { // a read that did not return in time is no sign of life
 			h.moved, h.seen = time.Time{}, false
 		}
 		return
