@@ -153,6 +153,9 @@ func (c *config) check() error {
 	if err := c.checkFirmware(); err != nil {
 		return err
 	}
+	if err := c.Conditions.Check(); err != nil {
+		return err
+	}
 	return c.Uprobe.check()
 }
 
