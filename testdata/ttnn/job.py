@@ -116,6 +116,12 @@ class Job:
         tensor = ttnn.empty([1, 1, rows, columns], ttnn.bfloat16, ttnn.TILE_LAYOUT, self.device, memory)
         self.tensors[name] = (tensor, pool, 0 if self.pretends else size)
 
+    def rows(self, name, pool, rows, page):
+        """A row-major tensor of uint32: each row is a page, which the allocator pads."""
+        memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, POOLS[pool])
+        tensor = ttnn.empty([1, 1, rows, page // 4], ttnn.uint32, ttnn.ROW_MAJOR_LAYOUT, self.device, memory)
+        self.tensors[name] = (tensor, pool, 0 if self.pretends else rows * page)
+
     def run(self, op, name, of):
         pool = self.tensors[of[0]][1]
         result = op(*(self.tensors[name][0] for name in of))
@@ -284,7 +290,7 @@ class Job:
                 f.write(command["name"])
         elif verb == "end_capture":
             answer.update(self.end_capture())
-        elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork"):
+        elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork", "rows"):
             getattr(self, verb)(**command)
         elif verb != "ping":
             raise ValueError(f"no command {verb!r}")

@@ -22,6 +22,7 @@ func mixedScenarios() []scenario {
 		{"only a program without tt-metal has the device open", fast, onlySleep},
 		{"ttnn 0.76.0: with libttmon, a worker allocates", 0, func(s *stage) { libraryWorker(s, "0.76.0") }},
 		{"a child without exec under ttmon run", fast, forkedUnderRun},
+		{watched + "a mesh whose rows are padded", fast | alone, watchedRows},
 		{watched + "what fits into L1_SMALL, and sharded", fast | alone, watchedShards},
 		{watched + "circular buffers of the largest program", fast | alone, watchedBuffers},
 	}
@@ -201,5 +202,20 @@ func watchedShards(s *stage) {
 				s.fact(fmt.Sprintf("%d rows of %d bytes on each of %d cores fit into %s", rows, page, cores, pool), fmt.Sprint(really), fmt.Sprint(said.Fit.Fits))
 			}
 		}
+	}
+}
+
+// watchedRows: the chips of a mesh are learned from what tt-metal records, which
+// is what a buffer asked for, without the padding of its pages.
+func watchedRows(s *stage) {
+	d := s.on("n300").watching(ttnnLibrary(s, ttnn.Newest))
+	j := s.ttnn(ttnn.Newest)
+	s.do(j, ttnn.Step{"do": "open", "mesh": []int{1, 2}})
+	for i := range 5 {
+		s.do(j, ttnn.Step{"do": "rows", "name": fmt.Sprint(i), "pool": "dram", "rows": 1000, "page": 200})
+	}
+	snap := s.holds(d, j.PID, model.FromUprobe)
+	for i := range snap.Devices[0].Chips {
+		s.figure(fmt.Sprintf("occupied on chip %d", i), 5*1008*224, snap.Devices[0].Chips[i].Memory.Pools[model.DRAM].Occupied, s.beside(snap, 0))
 	}
 }

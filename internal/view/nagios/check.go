@@ -226,7 +226,7 @@ func (r *Result) Append(dst []byte) []byte {
 }
 
 func (r *Result) summary() string {
-	text := devices(len(r.snap.Devices)) + ", all ok"
+	text := devices(len(r.snap.Devices)) + ", all ok" + r.staleUnknown()
 	if len(r.findings) > 0 {
 		text = r.findings[0].text
 	}
@@ -237,6 +237,21 @@ func (r *Result) summary() string {
 		text += " (simulated)"
 	}
 	return noPipe(text)
+}
+
+// staleUnknown names the devices whose stale memory could not be looked at: it is
+// not known to be none.
+func (r *Result) staleUnknown() string {
+	var list []int
+	for i := range r.snap.Devices {
+		if s := r.snap.Devices[i].Memory.Stale.Status(); s == model.Denied || s == model.Unsupported {
+			list = append(list, r.snap.Devices[i].Index)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "; stale memory of device " + words.Ranges(list) + " is not known"
 }
 
 // noPipe keeps text and performance data apart: what follows a bar is data.

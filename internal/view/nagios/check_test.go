@@ -35,6 +35,8 @@ func threshold(t *testing.T, level nagios.Status, field, text string) nagios.Thr
 }
 
 func TestCheck(t *testing.T) {
+	denied := device(0, 40)
+	denied.Memory.Stale = model.NoBytes(model.Denied)
 	hung := device(1, 50)
 	hung.State = model.StateHung
 	for _, c := range []struct {
@@ -50,6 +52,13 @@ func TestCheck(t *testing.T) {
 			[]model.Device{device(0, 40), device(1, 41)},
 			nagios.OK,
 			"TTMON OK - 2 devices, all ok | 'dev0_temperature_asic'=40 'dev1_temperature_asic'=41\n",
+		},
+		{
+			"a region that may not be read",
+			nagios.Check{},
+			[]model.Device{denied, device(1, 41)},
+			nagios.OK,
+			"TTMON OK - 2 devices, all ok; stale memory of device 0 is not known | 'dev0_temperature_asic'=40 'dev1_temperature_asic'=41\n",
 		},
 		{"none", nagios.Check{}, nil, nagios.Unknown, "TTMON UNKNOWN - no device\n"},
 		{

@@ -386,7 +386,9 @@ int hit(struct pt_regs *ctx)
 		break;
 	}
 	case SITE_RECORD:
-		if (!t->list || ARG3(ctx) != t->recorded)
+		// What it records is what the buffer asked for; what was seen has its
+		// pages padded.
+		if (!t->list || ARG3(ctx) > t->recorded)
 			return 0; // not of an allocation that was seen
 		e.word[1] = t->list;
 		e.word[2] = user64(ARG1(ctx)); // the provider's chip
