@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +44,8 @@ shows it, with its own flags behind it:
 
 --at is the moment to begin at: a time after the beginning (90s, 20m), before the
 end (-30s), a clock time or date (14:03:20, 2026-11-15T14:03), the beginning (start),
-the end, or the moment at which the most DRAM was allocated (peak).
+the end, or the moment at which the most DRAM was allocated (peak), or of another
+pool (peak:l1, peak:l1_small, peak:trace). Tables show the snapshot that has the most.
 
 A file that is still being written, or whose recorder was killed, is shown as far
 as it goes.`,
@@ -78,6 +80,12 @@ func (r *replayCmd) run(args []string) error {
 		return exit.Usage("%w", err)
 	}
 	rest := r.cmd.Flags().Args()
+	if r.serve != "" && len(rest) > 0 { // --serve ADDR, which takes its value with = only
+		if len(rest) > 1 || !strings.Contains(rest[0], ":") {
+			return exit.Usage("--serve shows the page, not a view: what is %q?", rest[0])
+		}
+		r.serve = rest[0]
+	}
 	if len(rest) == 0 {
 		rest = []string{"top"}
 	}
@@ -89,7 +97,11 @@ func (r *replayCmd) run(args []string) error {
 		return err
 	}
 	defer rec.Close()
-	at, err := replay.Moment(rec.Reader, "--at", r.at)
+	moment := replay.Moment
+	if view := rest[0]; view == "smi" || view == "dmon" || view == "pmon" {
+		moment = replay.SnapshotMoment
+	}
+	at, err := moment(rec.Reader, "--at", r.at)
 	if err != nil {
 		return err
 	}

@@ -25,55 +25,72 @@ func (s *Site) Where() (Frame, bool) {
 	return Frame{}, false
 }
 
-// Peak is the moment at which the most DRAM was allocated: by the blocks of
+// Peak is the moment at which the most of a pool was allocated: by the blocks of
 // programs that told them, otherwise by the snapshots.
-func Peak(r *Reader) (time.Time, error) {
-	var at time.Time
-	var most, now uint64
-	exact := false
+func Peak(r *Reader, pool model.Pool) (time.Time, error) {
+	at, exact, err := peak(r, pool, true)
+	if err == nil && !exact {
+		at, _, err = peak(r, pool, false)
+	}
+	return at, err
+}
+
+// PeakSnapshot is the moment of the snapshot in which the most of a pool was
+// allocated, for those who show snapshots: what was allocated between two of them
+// is in neither.
+func PeakSnapshot(r *Reader, pool model.Pool) (time.Time, error) {
+	at, _, err := peak(r, pool, false)
+	return at, err
+}
+
+// peak finds the moment in the blocks or in the snapshots; found: there are any.
+func peak(r *Reader, pool model.Pool, blocks bool) (at time.Time, found bool, err error) {
+	var most uint64
 	c := r.Begin()
 	for {
 		rec, err := c.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return at, found, nil
 		}
 		if err != nil {
-			return at, err
+			return at, found, err
 		}
+		now := uint64(0)
 		switch rec.Kind {
 		case KindAlloc, KindFree, KindClear, KindClosed, KindEnded:
-			if now = dram(c.State); now > most || !exact {
-				most, at, exact = now, rec.Time, true
+			if !blocks {
+				continue
 			}
+			now = held(c.State, pool)
 		case KindSnapshot:
-			if exact {
-				continue
-			}
 			s, err := c.Snapshot()
-			if err != nil || s == nil {
+			if blocks || err != nil || s == nil {
 				continue
 			}
-			if now = snapshotDRAM(s); now > most || at.IsZero() {
-				most, at = now, rec.Time
-			}
+			now = heldBy(s, pool)
+		default:
+			continue
+		}
+		if now > most || !found {
+			most, at, found = now, rec.Time, true
 		}
 	}
-	return at, nil
 }
 
-// dram is what all lists of DRAM hold, on all their chips.
-func dram(s *State) (n uint64) {
+// held is what all lists of a pool hold, on all their chips.
+func held(s *State, pool model.Pool) (n uint64) {
 	for _, l := range s.lists {
-		if l.def.Geometry.Pool == model.DRAM {
+		if l.def.Geometry.Pool == pool {
 			n += l.live.Usage().BankBytes * l.def.Geometry.Banks * uint64(max(len(l.def.Chips), 1))
 		}
 	}
 	return n
 }
 
-func snapshotDRAM(s *model.Snapshot) (n uint64) {
+// heldBy is what the devices of a snapshot hold, as far as it is known.
+func heldBy(s *model.Snapshot, pool model.Pool) (n uint64) {
 	for i := range s.Devices {
-		if b, _, ok := s.Devices[i].Memory.Pools[model.DRAM].Used.Best(); ok {
+		if b, _, ok := s.Devices[i].Memory.Pools[pool].Used.Best(); ok {
 			n += b
 		}
 	}

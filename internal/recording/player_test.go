@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -92,15 +93,24 @@ func TestPlayer(t *testing.T) {
 
 func TestPeakOfSnapshots(t *testing.T) {
 	p, _ := played(t)
-	peak, err := Peak(p.r)
+	peak, err := Peak(p.r, model.DRAM)
 	ok(t, err)
 	most, want := uint64(0), 0
 	for s := 0; s <= 60; s += 2 {
-		if n := snapshotDRAM(tuitest.Host(1, s)); n > most {
+		if n := heldBy(tuitest.Host(1, s), model.DRAM); n > most {
 			most, want = n, s
 		}
 	}
 	if !peak.Equal(at(float64(want))) {
 		t.Errorf("the peak is at %v, want %d s", peak.Sub(t0), want)
+	}
+	if shown, err := PeakSnapshot(p.r, model.DRAM); err != nil || !shown.Equal(peak) {
+		t.Errorf("the snapshot with the most is at %v, %v", shown.Sub(t0), err)
+	}
+	p.Go(peak)
+	s, err := p.Next(t.Context())
+	ok(t, err)
+	if n := heldBy(s, model.DRAM); n != most {
+		t.Errorf("the snapshot of the peak has %d bytes, want %d", n, most)
 	}
 }

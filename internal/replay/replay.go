@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/when"
@@ -84,14 +86,29 @@ func AppendMissing(dst []byte, file string, r *recording.Reader) []byte {
 
 // Moment is the time that --at means, or whatever is like it: from says what.
 func Moment(r *recording.Reader, from, s string) (time.Time, error) {
+	return moment(r, from, s, recording.Peak)
+}
+
+// SnapshotMoment is Moment for views that show one snapshot: the peak is the
+// snapshot that has the most.
+func SnapshotMoment(r *recording.Reader, from, s string) (time.Time, error) {
+	return moment(r, from, s, recording.PeakSnapshot)
+}
+
+func moment(r *recording.Reader, from, s string, peak func(*recording.Reader, model.Pool) (time.Time, error)) (time.Time, error) {
 	first, last, _ := r.Span()
 	switch s {
 	case "", "start":
 		return first, nil
 	case "end":
 		return last, nil
-	case "peak":
-		return recording.Peak(r)
+	}
+	if name, ok := strings.CutPrefix(s, "peak"); ok {
+		pool, err := peakPool(from, name)
+		if err != nil {
+			return first, err
+		}
+		return peak(r, pool)
 	}
 	if d, ok := when.Span(s); ok {
 		if d < 0 {
@@ -112,4 +129,19 @@ func Moment(r *recording.Reader, from, s string) (time.Time, error) {
 		return t, exit.Usage("%s: %q is not a moment: 20m (after the beginning), -30s (before the end), 14:03:20, a date, start, end or peak", from, s)
 	}
 	return t, nil
+}
+
+// peakPool is the pool of "peak", or of "peak:l1".
+func peakPool(from, name string) (model.Pool, error) {
+	if name == "" {
+		return model.DRAM, nil
+	}
+	var names []string
+	for _, p := range []model.Pool{model.DRAM, model.L1, model.L1Small, model.Trace} {
+		if name == ":"+p.String() {
+			return p, nil
+		}
+		names = append(names, "peak:"+p.String())
+	}
+	return model.DRAM, exit.Usage("%s: %q is no peak that is known; there are %s", from, "peak"+name, strings.Join(names, ", "))
 }
