@@ -282,6 +282,20 @@ func TestPlacelessIsALowerBound(t *testing.T) {
 	}
 }
 
+// A chip that nobody has ever accounted for has nothing that the dead left, so
+// that what they left on the other one is all of the board's.
+func TestStaleOfOneChip(t *testing.T) {
+	set := claim.Set{
+		Source: model.FromShm, Chips: []claim.Chip{{ID: 21, Region: "/dev/shm/21", Why: model.Known}},
+		Left: []claim.Left{{Chip: 21, Region: "/dev/shm/21", PID: 66, Bytes: bytesOf(1000, model.Exact)}},
+	}
+	s := lab()
+	newJoin(s, []claim.Set{set}, at).run()
+	if got := say(s.Devices[0].Memory.Stale); got != "1000" {
+		t.Errorf("%s is stale, want 1000", got)
+	}
+}
+
 // TestJoinWhole: two regions of one chip, what the dead left, a chip of nobody.
 func TestJoinWhole(t *testing.T) {
 	when := time.Unix(1_790_000_000, 0)

@@ -243,7 +243,9 @@ func sumDevice(d *model.Device) {
 		c := &d.Chips[i].Memory
 		m.Tracking = joinTracking(m.Tracking, c.Tracking)
 		m.Doubts = model.AddDoubts(m.Doubts, c.Doubts...)
-		stale.Add(c.Stale)
+		if c.Stale.Known() || c.Stale.Status() != model.Absent || len(c.Doubts) > 0 {
+			stale.Add(c.Stale) // nothing can be left on a chip that has no accounting
+		}
 		switch {
 		case c.CB == "" || c.CB == m.CB:
 		case m.CB == "":
