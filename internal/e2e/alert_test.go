@@ -68,7 +68,7 @@ func (r *receiver) heard() []string {
 
 func (r *receiver) await(t *testing.T, n int) {
 	t.Helper()
-	for limit := time.Now().Add(time.Minute); len(r.heard()) < n; time.Sleep(50 * time.Millisecond) {
+	for limit := time.Now().Add(5 * time.Minute); len(r.heard()) < n; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatalf("heard only %q", r.heard())
 		}
@@ -129,7 +129,7 @@ func TestHistoryAndEvents(t *testing.T) {
 	has := func(want string, args ...string) {
 		t.Helper()
 		var got result
-		for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
+		for limit := time.Now().Add(5 * time.Minute); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
 			if got = runIn(t, h, append(args, "--daemon", d.api)...); (got.code == 0 || got.code == 15) && strings.Contains(got.out, want) {
 				return
 			}

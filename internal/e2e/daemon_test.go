@@ -45,7 +45,7 @@ func startDaemon(t *testing.T, h *sim.Host, args ...string) *daemon {
 			t.Errorf("ttmond: %v\n%s", err, log.String())
 		}
 	})
-	for limit := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for limit := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if runIn(t, h, "smi", "--daemon", d.api, "-L").code == 0 {
 			return d
 		}
@@ -78,7 +78,7 @@ func (d *daemon) startServer(args ...string) {
 // until asks the daemon as a user until something holds.
 func (d *daemon) until(what string, ask func(args ...string) result, holds func(*model.Snapshot) bool) *model.Snapshot {
 	d.t.Helper()
-	for limit := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for limit := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		r := ask("smi", "--json", "--daemon", d.api)
 		s, err := wire.Decode([]byte(r.out))
 		if err == nil && holds(s) {

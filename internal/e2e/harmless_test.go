@@ -169,7 +169,7 @@ func commands(t *testing.T, h *sim.Host) []string {
 // run ends the command in the way it was called to end.
 func (c call) run(t *testing.T, h *sim.Host, program string, args []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := h.Command(ctx, program, args...)
 	switch {

@@ -100,7 +100,7 @@ func runIn(t *testing.T, h *sim.Host, args ...string) result {
 
 func runProgram(t *testing.T, h *sim.Host, program string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := h.Command(ctx, program, args...)
 	cmd.Env = environment(t)

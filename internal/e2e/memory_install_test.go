@@ -31,7 +31,7 @@ func install(t *testing.T, release string) string {
 // waitName waits until a process has become another program.
 func waitName(t *testing.T, pid int, name string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Millisecond) {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 		if err != nil {
 			t.Fatal(err)

@@ -190,7 +190,7 @@ func (p *playground) run(t *testing.T, page string, c shown) {
 	t.Helper()
 	var out string
 	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		cmd := p.host.Command(ctx, "sh", "-c", c.command)
 		cmd.Env = p.env
 		r := finish(t, cmd)
@@ -284,7 +284,7 @@ func ours(line string) []string {
 
 func understood(t *testing.T, where string, args []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	program := filepath.Join(bin, args[0])
 	if _, err := os.Stat(program); err != nil {

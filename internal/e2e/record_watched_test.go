@@ -276,7 +276,7 @@ func takeFollowers(t *testing.T, socket string) {
 // await waits for what happens soon, however busy the machine is.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
+	for limit := time.Now().Add(5 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatalf("it never came to this: %s", what)
 		}

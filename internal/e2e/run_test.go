@@ -251,7 +251,7 @@ func TestRunAsANewUser(t *testing.T) {
 		fmt.Sprintf("id -u && ./ttmon run --summary -- %s %s 5 20 keep", python, script))
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), mock(t, "blackhole_P150", dir)...), "PATH="+os.Getenv("PATH"))
-	done := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	done := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer done.Stop()
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "unshare failed") || strings.Contains(string(out), "Operation not permitted") {

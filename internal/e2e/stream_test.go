@@ -81,7 +81,7 @@ func (s *stream) next() *model.Snapshot {
 func (s *stream) until(what string, holds func(*model.Snapshot) bool) *model.Snapshot {
 	s.t.Helper()
 	var last *model.Snapshot
-	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); {
+	for limit := time.Now().Add(5 * time.Minute); time.Now().Before(limit); {
 		if last = s.next(); holds(last) {
 			return last
 		}

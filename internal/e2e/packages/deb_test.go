@@ -213,7 +213,7 @@ func (l *load) stop() {
 		}
 	}
 	// Reports have no reply: those of the other clients are read soon.
-	end := time.Now().Add(time.Minute)
+	end := time.Now().Add(5 * time.Minute)
 	for l.clients[0].held() != l.sent.Load() {
 		if time.Now().After(end) {
 			l.t.Fatalf("ttmond knows of %d bytes, reported were %d", l.clients[0].held(), l.sent.Load())

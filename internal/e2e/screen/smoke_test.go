@@ -84,7 +84,7 @@ func (p *pane) ask(format string) string {
 // until waits for something to be true.
 func (p *pane) until(what string, ok func() bool) {
 	p.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if ok() {
 			return
 		}
@@ -223,7 +223,7 @@ func TestTerminalLoss(t *testing.T) {
 		p.wait("F1Help")
 		pid := p.pid()
 		p.tmux("kill-server")
-		for end := time.Now().Add(time.Minute); !gone(pid); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(5 * time.Minute); !gone(pid); time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
 				syscall.Kill(pid, syscall.SIGKILL)
 				t.Fatalf("with %q it lives on without a terminal", trap)

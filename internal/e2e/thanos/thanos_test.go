@@ -77,7 +77,7 @@ func TestFleetThroughThanos(t *testing.T) {
 	var out []byte
 	var err error
 	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(500 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		out, err = exec.CommandContext(ctx, ttmon, "fleet", "--prometheus", "http://"+query).CombinedOutput()
 		cancel()
 		if s := string(out); err == nil && strings.HasPrefix(s, "SIMULATED: 3 hosts made up") && strings.Contains(s, "\n3 hosts  5 devices") && strings.Contains(s, "node1") && strings.Contains(s, "node2") && strings.Contains(s, "node3") {

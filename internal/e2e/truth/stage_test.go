@@ -161,7 +161,7 @@ type said struct {
 // run runs a program in the host.
 func (s *stage) run(program string, args ...string) said {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := s.host.Command(ctx, program, args...)
 	var out, complaints bytes.Buffer
@@ -351,7 +351,7 @@ func (s *stage) begin(d *daemon, more ...string) {
 			_ = cmd.Wait()
 		}
 	})
-	for limit := time.Now().Add(time.Minute); s.run(filepath.Join(bin, "ttmon"), "smi", "-L", "--daemon", d.api).code != 0; time.Sleep(30 * time.Millisecond) {
+	for limit := time.Now().Add(5 * time.Minute); s.run(filepath.Join(bin, "ttmon"), "smi", "-L", "--daemon", d.api).code != 0; time.Sleep(30 * time.Millisecond) {
 		if time.Now().After(limit) {
 			text, _ := os.ReadFile(d.log)
 			s.Fatalf("ttmond does not answer:\n%s", text)
@@ -373,7 +373,7 @@ func (s *stage) ask(d *daemon) (snap *model.Snapshot) {
 // until waits for something that must come.
 func (s *stage) until(what string, holds func() bool) {
 	s.Helper()
-	for limit := time.Now().Add(time.Minute); !holds(); time.Sleep(30 * time.Millisecond) {
+	for limit := time.Now().Add(5 * time.Minute); !holds(); time.Sleep(30 * time.Millisecond) {
 		if time.Now().After(limit) {
 			s.Fatalf("it never came to this: %s", what)
 		}

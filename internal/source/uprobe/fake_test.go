@@ -91,7 +91,7 @@ func (w *workload) number(format string, args ...any) uint64 {
 // eventually waits for what happens soon, however busy the machine is.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it never came to: %s", what)
 		}

@@ -295,7 +295,7 @@ func TestFollowProgram(t *testing.T) {
 	before := time.Now().UnixNano()
 	m := newMirror(t)
 	var got []string
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for at, upTo := int64(0), int64(0); upTo < before; {
 		b, err := f.Next(ctx)
