@@ -33,7 +33,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	all := 8 * time.Minute // attacks, and with the race detector
+	all := 25 * time.Minute // attacks, and with the race detector
 	if length, err := time.ParseDuration(os.Getenv(soakVar)); err == nil {
 		all += length
 	}
@@ -263,7 +263,7 @@ func (h *host) endKeeper() {
 }
 
 // limit is how long tests wait for what must come. Only those that fail do.
-const limit = time.Minute
+const limit = 5 * time.Minute
 
 // await waits for something that must come.
 func (h *host) await(what string, ok func() bool) {

@@ -4,4 +4,4 @@ package web
 
 import "time"
 
-const limit = 8 * time.Minute
+const limit = 25 * time.Minute
