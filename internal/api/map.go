@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // maxMapBlocks bounds the blocks of one pool in a map: more than a screen has
@@ -161,7 +162,7 @@ func sitesOf(report *runreport.Report, name func(uint64) string) []mapSite {
 	return out
 }
 
-func frame(f runreport.Frame) string {
+func frame(f ledgerfile.Frame) string {
 	at := words.Escape(f.File)
 	if f.Line > 0 {
 		at += ":" + strconv.Itoa(f.Line)

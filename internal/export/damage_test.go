@@ -11,6 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // lasting keeps the last point of each series of blocks up to a time, and the
@@ -39,7 +40,7 @@ func damaged(t *testing.T) *recording.Reader {
 	ok(t, err)
 	ok(t, w.Process(at(0), recording.Process{ID: 1, PID: 4242, Name: "python", Method: recording.ByLedger}))
 	ok(t, w.List(at(0), recording.List{ID: 2, Process: 1, Allocator: 1, Pool: "dram", Geometry: blocks.Geometry{Banks: 8, Capacity: 1 << 32}, Chips: []uint64{77}}))
-	ok(t, w.Site(at(0), recording.Site{ID: 1, Tag: "weights", Stack: []recording.Frame{{File: "/home/x/model.py", Line: 41, Function: "load"}}}))
+	ok(t, w.Site(at(0), recording.Site{ID: 1, Tag: "weights", Stack: []ledgerfile.Frame{{File: "/home/x/model.py", Line: 41, Function: "load"}}}))
 	for i := range 1200 {
 		now := at(float64(i) / 10)
 		if i >= 50 {

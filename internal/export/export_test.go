@@ -26,6 +26,7 @@ import (
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 const mib = 1 << 20
@@ -54,8 +55,8 @@ func sample(t testing.TB) *recording.Reader {
 	for id := uint32(2); id <= 3; id++ {
 		ok(t, w.List(at(0), recording.List{ID: id, Process: 1, Allocator: 1, Pool: "dram", Geometry: blocks.Geometry{Banks: 8, Capacity: 1 << 32}, Chips: []uint64{77, 78}}))
 	}
-	ok(t, w.Site(at(0), recording.Site{ID: 1, Tag: "weights", Stack: []recording.Frame{{File: "/home/x/model.py", Line: 41, Function: "load"}}}))
-	ok(t, w.Site(at(0), recording.Site{ID: 2, Tag: "kv-cache", Stack: []recording.Frame{{File: "/home/x/model.py", Line: 88, Function: "cache"}, {File: "/home/x/model.py", Line: 3, Function: "main"}}}))
+	ok(t, w.Site(at(0), recording.Site{ID: 1, Tag: "weights", Stack: []ledgerfile.Frame{{File: "/home/x/model.py", Line: 41, Function: "load"}}}))
+	ok(t, w.Site(at(0), recording.Site{ID: 2, Tag: "kv-cache", Stack: []ledgerfile.Frame{{File: "/home/x/model.py", Line: 88, Function: "cache"}, {File: "/home/x/model.py", Line: 3, Function: "main"}}}))
 	for s := range 10 {
 		now := at(float64(s))
 		ok(t, w.Snapshot(now, wire.Append(nil, tuitest.Host(2, s))))

@@ -34,10 +34,7 @@ func Profile(r *recording.Reader, at time.Time) ([]byte, error) {
 		s := sums[key]
 		pool := runreport.Pool{Pool: key.pool, PoolName: key.pool.String()}
 		for _, id := range slices.Sorted(maps.Keys(s.total)) {
-			place := runreport.Place{Tag: s.sites[id].Tag, Held: s.now[id], Total: s.total[id]}
-			for _, f := range s.sites[id].Stack {
-				place.Stack = append(place.Stack, runreport.Frame{File: f.File, Function: f.Function, Line: f.Line, Offset: f.Offset})
-			}
+			place := runreport.Place{Tag: s.sites[id].Tag, Stack: s.sites[id].Stack, Held: s.now[id], Total: s.total[id]}
 			pool.Places = append(pool.Places, place)
 			if n, ok := s.atPeak[id]; ok && n.Blocks > 0 {
 				place.Amount = n

@@ -164,16 +164,9 @@ func (r *Recorder) site(p *process, at time.Time, tag string, node uint32, stack
 	if !ok {
 		id = uint32(len(r.sites) + 1)
 		r.sites[key] = id
-		r.add(item{at: at, kind: recording.KindSite, value: recording.Site{ID: id, Tag: tag, Stack: frames(stack())}})
+		r.add(item{at: at, kind: recording.KindSite, value: recording.Site{ID: id, Tag: tag, Stack: stack()}})
 	}
 	return id
-}
-
-func frames(list []ledgerfile.Frame) (out []recording.Frame) {
-	for _, f := range list {
-		out = append(out, recording.Frame{File: f.File, Function: f.Function, Line: f.Line, Offset: f.Offset})
-	}
-	return out
 }
 
 // ledgerEvent takes in one event of a process.

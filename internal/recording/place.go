@@ -4,26 +4,15 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
-// Where is the line that a place stands for: the innermost one that is not in
-// an installed library, else the innermost.
-func (s *Site) Where() (Frame, bool) {
-	for _, f := range s.Stack {
-		if f.Line > 0 && !strings.Contains(f.File, "/site-packages/") && !strings.Contains(f.File, "/dist-packages/") &&
-			!strings.Contains(f.File, "/lib/python3.") && !strings.HasPrefix(f.File, "<frozen ") {
-			return f, true
-		}
-	}
-	if len(s.Stack) > 0 {
-		return s.Stack[0], true
-	}
-	return Frame{}, false
-}
+// Where is the line of the program that a place stands for.
+func (s *Site) Where() (ledgerfile.Frame, bool) { return callsite.Where(s.Stack) }
 
 // Peak is the moment at which the most of a pool was allocated: by the blocks of
 // programs that told them, otherwise by the snapshots.

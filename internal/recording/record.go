@@ -5,6 +5,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // Kind is what a record tells.
@@ -81,17 +82,9 @@ type List struct {
 
 // Site is a place in a program.
 type Site struct {
-	ID    uint32  `json:"id"`
-	Tag   string  `json:"tag,omitempty"`
-	Stack []Frame `json:"stack,omitempty"` // innermost first
-}
-
-// Frame is one line of a stack.
-type Frame struct {
-	File     string `json:"file,omitempty"`
-	Function string `json:"function,omitempty"`
-	Line     int    `json:"line,omitempty"`
-	Offset   uint32 `json:"offset,omitempty"` // of a native frame, in the library
+	ID    uint32             `json:"id"`
+	Tag   string             `json:"tag,omitempty"`
+	Stack []ledgerfile.Frame `json:"stack,omitempty"` // innermost first
 }
 
 // Output is a line that a program printed.

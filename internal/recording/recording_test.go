@@ -21,6 +21,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 var t0 = tuitest.Start
@@ -64,7 +65,7 @@ func newRandomRecording(t testing.TB, w *Writer, seed uint64) *randomRecording {
 		s.truth.live[id] = map[uint64]blocks.Block{}
 	}
 	for id := uint32(1); id <= 3; id++ {
-		ok(t, w.Site(t0, Site{ID: id, Tag: fmt.Sprint("tag ", id), Stack: []Frame{{File: "x.py", Line: int(id)}}}))
+		ok(t, w.Site(t0, Site{ID: id, Tag: fmt.Sprint("tag ", id), Stack: []ledgerfile.Frame{{File: "x.py", Line: int(id)}}}))
 	}
 	return s
 }

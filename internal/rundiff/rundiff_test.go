@@ -13,6 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }
@@ -39,7 +40,7 @@ func run(t *testing.T, caches int) *recording.Reader {
 	list := recording.List{ID: 2, Process: 1, Pool: "dram", Geometry: blocks.Geometry{Banks: 2}}
 	ok(t, w.List(at(0), list))
 	for id, line := range map[uint32]int{1: 10, 2: 20} {
-		ok(t, w.Site(at(0), recording.Site{ID: id, Stack: []recording.Frame{{File: "x.py", Line: line, Function: "f"}}}))
+		ok(t, w.Site(at(0), recording.Site{ID: id, Stack: []ledgerfile.Frame{{File: "x.py", Line: line, Function: "f"}}}))
 	}
 	ok(t, w.Alloc(at(1), 2, blocks.Block{Addr: 0, Size: 1000, Site: 1}))
 	list.Chips = []uint64{7} // which is known from then on

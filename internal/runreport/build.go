@@ -236,7 +236,7 @@ func (b *Builder) places(out *Pool, e entry, lists []int, top int) {
 			continue
 		}
 		banks := uint64(e.ledger.Lists[s.List].Banks)
-		place := Place{Tag: s.Tag, Stack: stack(e.ledger, s.Node)}
+		place := Place{Tag: s.Tag, Stack: e.ledger.Stack(s.Node)}
 		amount := func(x ledgerfile.Sum) Amount { return Amount{x.Bytes * banks, x.Blocks} }
 		if s.List == top && s.Peak.Blocks > 0 {
 			p := place
@@ -286,11 +286,11 @@ func (b *Builder) oldest(p *Place, l *ledgerfile.Ledger, site int, banks uint64,
 
 // Site is a call site of a ledger, as its blocks have it by number.
 type Site struct {
-	Number int     `json:"site"`
-	Tag    string  `json:"tag,omitempty"`
-	Stack  []Frame `json:"stack,omitempty"` // innermost first
-	Blocks uint64  `json:"blocks"`          // live
-	Bytes  uint64  `json:"bytes"`           // of them, over all banks
+	Number int                `json:"site"`
+	Tag    string             `json:"tag,omitempty"`
+	Stack  []ledgerfile.Frame `json:"stack,omitempty"` // innermost first
+	Blocks uint64             `json:"blocks"`          // live
+	Bytes  uint64             `json:"bytes"`           // of them, over all banks
 }
 
 // Sites are the call sites that hold something, and say more than that.
@@ -302,15 +302,7 @@ func Sites(l *ledgerfile.Ledger) []Site {
 			continue
 		}
 		banks := uint64(l.Lists[s.List].Banks)
-		out = append(out, Site{i, s.Tag, stack(l, s.Node), s.Live.Blocks, s.Live.Bytes * banks})
-	}
-	return out
-}
-
-func stack(l *ledgerfile.Ledger, node uint32) []Frame {
-	var out []Frame
-	for _, f := range l.Stack(node) {
-		out = append(out, Frame{File: f.File, Line: f.Line, Function: f.Function, Offset: f.Offset})
+		out = append(out, Site{i, s.Tag, l.Stack(s.Node), s.Live.Blocks, s.Live.Bytes * banks})
 	}
 	return out
 }

@@ -2,39 +2,14 @@ package runreport
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ttmon/ttmon/internal/callsite"
 )
 
-// Where is the line of the program that a place stands for: the innermost frame
-// that is not in a library.
-func (p *Place) Where() (Frame, bool) {
-	if len(p.Stack) == 0 {
-		return Frame{}, false
-	}
-	for _, foreign := range []func(string) bool{inLibrary, inTTNN, isNative} {
-		for _, f := range p.Stack {
-			if !foreign(f.File) && !isNative(f.File) {
-				return f, true
-			}
-		}
-	}
-	return p.Stack[0], true
-}
-
-// inLibrary tells code that was installed from code that somebody works on.
-func inLibrary(file string) bool {
-	return strings.Contains(file, "/site-packages/") || strings.Contains(file, "/dist-packages/") ||
-		strings.Contains(file, "/lib/python3.") || strings.HasPrefix(file, "<frozen ")
-}
-
-func inTTNN(file string) bool { return strings.Contains(file, "/ttnn/") }
-
-func isNative(file string) bool {
-	base := filepath.Base(file)
-	return strings.HasSuffix(base, ".so") || strings.Contains(base, ".so.")
-}
+// Where is the line of the program that a place stands for.
+func (p *Place) Where() (Frame, bool) { return callsite.Where(p.Stack) }
 
 // ByLine adds up places with the same tag and line, largest first.
 func ByLine(places []Place) []Place {

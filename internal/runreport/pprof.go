@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // Profile is the account as a heap profile: what is held now or was left, what
@@ -15,7 +17,7 @@ import (
 // whose regular expressions would cost every start of ttmon a tenth of its
 // time; the tests read it back with that library.
 func Profile(r *Report) ([]byte, error) {
-	p := pprof{strings: map[string]int64{"": 0}, table: []string{""}, functions: map[Frame]uint64{}, locations: map[Frame]uint64{}}
+	p := pprof{strings: map[string]int64{"": 0}, table: []string{""}, functions: map[ledgerfile.Frame]uint64{}, locations: map[ledgerfile.Frame]uint64{}}
 	for _, t := range [][2]string{
 		{"alloc_objects", "count"},
 		{"alloc_space", "bytes"},
@@ -61,8 +63,8 @@ type pprof struct {
 	out       protobuf
 	strings   map[string]int64
 	table     []string
-	functions map[Frame]uint64
-	locations map[Frame]uint64
+	functions map[ledgerfile.Frame]uint64
+	locations map[ledgerfile.Frame]uint64
 }
 
 func (p *pprof) string(s string) int64 {
@@ -105,18 +107,18 @@ func (p *pprof) sample(x Place, labels [][2]string, values ...int64) {
 
 // stackOf is the frames of a place, innermost first; one without any is a
 // frame that says so.
-func stackOf(x Place) []Frame {
+func stackOf(x Place) []ledgerfile.Frame {
 	frames := x.Stack
 	if len(frames) == 0 {
-		frames = []Frame{{Function: "(no call site)"}}
+		frames = []ledgerfile.Frame{{Function: "(no call site)"}}
 	}
 	if x.Tag != "" {
-		frames = append(slices.Clone(frames), Frame{Function: "[" + x.Tag + "]"})
+		frames = append(slices.Clone(frames), ledgerfile.Frame{Function: "[" + x.Tag + "]"})
 	}
 	return frames
 }
 
-func (p *pprof) location(f Frame) uint64 {
+func (p *pprof) location(f ledgerfile.Frame) uint64 {
 	if id, ok := p.locations[f]; ok {
 		return id
 	}
@@ -131,8 +133,8 @@ func (p *pprof) location(f Frame) uint64 {
 	return id
 }
 
-func (p *pprof) function(f Frame) uint64 {
-	key := Frame{File: f.File, Function: f.Function}
+func (p *pprof) function(f ledgerfile.Frame) uint64 {
+	key := ledgerfile.Frame{File: f.File, Function: f.Function}
 	if key.Function == "<module>" { // pprof takes what is in brackets for parameters of a type
 		key.Function = "module " + filepath.Base(f.File)
 	}

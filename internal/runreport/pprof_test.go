@@ -6,17 +6,19 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // TestProfileIsPprofs: pprof's own library reads what is written, with every
 // stack, value and label.
 func TestProfileIsPprofs(t *testing.T) {
-	at := func(file string, line int, function string) Frame {
-		return Frame{File: file, Line: line, Function: function}
+	at := func(file string, line int, function string) ledgerfile.Frame {
+		return ledgerfile.Frame{File: file, Line: line, Function: function}
 	}
 	inner, outer := at("/m/model.py", 88, "KV.grow"), at("/m/model.py", 10, "<module>")
 	var held, peak Place
-	held.Stack, held.Tag = []Frame{inner, outer}, "kv-cache"
+	held.Stack, held.Tag = []ledgerfile.Frame{inner, outer}, "kv-cache"
 	held.Total.Blocks, held.Total.Bytes, held.Held.Blocks, held.Held.Bytes = 3, 300, 1, 100
 	peak.Blocks, peak.Bytes = 2, 200 // without a call site
 	r := &Report{

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // Schema names the JSON of a Report. Fields are only added.
@@ -149,22 +150,17 @@ func (a *Amount) add(b Amount) {
 
 // Place is a place in the program: a tag, a stack, or both.
 type Place struct {
-	Tag     string  `json:"tag,omitempty"`
-	Stack   []Frame `json:"stack,omitempty"` // innermost first
-	Amount          // at the peak, or left
-	Largest uint64  `json:"largest_bytes,omitempty"` // of the blocks that were left
-	Oldest  float64 `json:"oldest_at_s,omitempty"`   // when the oldest of them was allocated
-	Held    Amount  `json:"-"`                       // now, for profiles
-	Total   Amount  `json:"-"`                       // ever, for profiles
+	Tag     string             `json:"tag,omitempty"`
+	Stack   []ledgerfile.Frame `json:"stack,omitempty"` // innermost first
+	Amount                     // at the peak, or left
+	Largest uint64             `json:"largest_bytes,omitempty"` // of the blocks that were left
+	Oldest  float64            `json:"oldest_at_s,omitempty"`   // when the oldest of them was allocated
+	Held    Amount             `json:"-"`                       // now, for profiles
+	Total   Amount             `json:"-"`                       // ever, for profiles
 }
 
 // Frame is a line of code, or a place in a library.
-type Frame struct {
-	File     string `json:"file"`
-	Line     int    `json:"line,omitempty"`
-	Function string `json:"function,omitempty"`
-	Offset   uint32 `json:"offset,omitempty"` // in the library
-}
+type Frame = ledgerfile.Frame
 
 // Excess is a limit that was passed.
 type Excess struct {

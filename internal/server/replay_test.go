@@ -19,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // recordedHost is a recording of a minute with two devices, an event, and a
@@ -41,7 +42,7 @@ func recordedHost(t *testing.T) string {
 		case 10:
 			ok(w.Process(at, recording.Process{ID: 1, PID: 4711, Method: recording.ByLedger}))
 			ok(w.List(at, recording.List{ID: 2, Process: 1, Allocator: 1, Pool: "dram", Chips: []uint64{77}, Geometry: blocks.Geometry{Banks: 8, Capacity: 1 << 30, Align: 64}}))
-			ok(w.Site(at, recording.Site{ID: 3, Tag: "weights", Stack: []recording.Frame{{File: "train.py", Line: 12, Function: "load"}}}))
+			ok(w.Site(at, recording.Site{ID: 3, Tag: "weights", Stack: []ledgerfile.Frame{{File: "train.py", Line: 12, Function: "load"}}}))
 			ok(w.Alloc(at, 2, blocks.Block{Addr: 4096, Size: 1024, Site: 3}))
 		case 30:
 			ok(w.Event(eventlog.Event{Time: at, Kind: "alert", Level: eventlog.Warning, Text: "too hot"}))

@@ -141,8 +141,8 @@ type Block struct {
 
 // Frame is one line of a stack.
 type Frame struct {
-	File     string // of a native frame: the library
-	Function string
-	Line     int    // 0 of a native frame
-	Offset   uint32 // of a native frame: in the library
+	File     string `json:"file"`           // of a native frame: the library
+	Line     int    `json:"line,omitempty"` // 0 of a native frame
+	Function string `json:"function,omitempty"`
+	Offset   uint32 `json:"offset,omitempty"` // of a native frame: in the library
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/history/series"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // hourStart is when hours that are made up begin.
@@ -108,7 +109,7 @@ func newBusyProgram(w *recording.Writer) (*busyProgram, error) {
 		w.Process(hourStart, recording.Process{ID: 1, PID: 4242, Name: "python", Method: recording.ByLedger}), w.List(hourStart, list))
 	for i := range uint32(busyPlaces) {
 		err = errors.Join(err, w.Site(hourStart, recording.Site{
-			ID: i + 1, Tag: fmt.Sprintf("layer %d", i%8), Stack: []recording.Frame{{File: "/home/user/model.py", Line: int(10 + i), Function: "forward"}},
+			ID: i + 1, Tag: fmt.Sprintf("layer %d", i%8), Stack: []ledgerfile.Frame{{File: "/home/user/model.py", Line: int(10 + i), Function: "forward"}},
 		}))
 	}
 	return &busyProgram{rng: rand.New(rand.NewPCG(1, 2))}, err

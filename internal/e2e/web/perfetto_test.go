@@ -19,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // TestPerfettosPage opens exported traces in Perfetto's own page, as people do:
@@ -82,7 +83,7 @@ func recordedProgram(t *testing.T, file string) {
 	at := func(s int) time.Time { return tuitest.Start.Add(time.Duration(s) * time.Second) }
 	check(w.Process(at(0), recording.Process{ID: 1, PID: 4242, Name: "python", Method: recording.ByLedger}))
 	check(w.List(at(0), recording.List{ID: 2, Process: 1, Allocator: 1, Pool: "dram", Geometry: blocks.Geometry{Banks: 8, Capacity: 1 << 32}, Chips: []uint64{77}}))
-	check(w.Site(at(0), recording.Site{ID: 1, Tag: "weights", Stack: []recording.Frame{{File: "/home/x/model.py", Line: 41, Function: "load"}}}))
+	check(w.Site(at(0), recording.Site{ID: 1, Tag: "weights", Stack: []ledgerfile.Frame{{File: "/home/x/model.py", Line: 41, Function: "load"}}}))
 	for s := range 10 {
 		check(w.Snapshot(at(s), wire.Append(nil, tuitest.Host(2, s))))
 		switch s {

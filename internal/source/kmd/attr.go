@@ -54,6 +54,7 @@ type content struct {
 	text   string
 	status model.Status // Known if text holds
 	why    string
+	ones   bool // not read, since the chip answers with all ones
 }
 
 const heartbeatFile = "tt_heartbeat"
@@ -109,6 +110,24 @@ var attrs = [...]attr{
 	{"tt_m3app_fw_ver", inClass, static, "M3 application version", "1.28", "1.32", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.M3App })},
 	{"tt_m3bl_fw_ver", inClass, static, "M3 bootloader version", "1.28", "", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.M3Bootloader })},
 	{"tt_ttflash_ver", inClass, static, "tt-flash version", "1.28", "", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.TTFlash })},
+}
+
+// Files that others are judged by.
+var (
+	widthAt     = attrAt(inPCI, "current_link_width")
+	widthMaxAt  = attrAt(inPCI, "max_link_width")
+	slotWidthAt = attrAt(inParent, "max_link_width")
+	fanAt       = attrAt(inHwmon, "fan1_input")
+)
+
+// attrAt is where a file is in the table.
+func attrAt(in directory, file string) int {
+	for i := range attrs {
+		if attrs[i].in == in && attrs[i].file == file {
+			return i
+		}
+	}
+	panic("BUG: " + file + " is not in the table of files")
 }
 
 // Short names for the table above.

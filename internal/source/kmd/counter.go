@@ -57,6 +57,7 @@ type sample struct {
 	at     time.Time
 	status model.Status // Known if all counters were read
 	why    string
+	ones   bool // the counters are all ones, or not read because of that
 }
 
 // add takes a sample and fills in the rates and totals of the link. The link

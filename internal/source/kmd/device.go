@@ -35,19 +35,20 @@ type device struct {
 	dirs   [numDirectories]string // "" where there is none
 
 	files     [numFiles]file
-	due       [numFiles]bool // looked at in this round
-	batch     *groupBatch    // with this round's reads, shared with other devices
-	queued    [numFiles]int  // number of the file's read in the batch, -1 if none
-	started   time.Time      // of the round
-	rounds    int            // begun so far
-	statics   time.Time      // when static files were last read
-	metAt     time.Time      // when it was first read: where it is now, and since its last reset
-	absentAt  time.Time      // when missing files were last looked for
-	stuck     int            // sweeps in a row that found a read of it stuck
-	late      bool           // which may only be slow
-	goneAt    time.Time      // when it left the class directory; zero while it is there
-	gone      model.Cause    // and why
-	hasMemory bool           // the driver has memory files
+	due       [numFiles]bool   // looked at in this round
+	ones      [len(attrs)]bool // what the file gave last is what a dead chip gives
+	batch     *groupBatch      // with this round's reads, shared with other devices
+	queued    [numFiles]int    // number of the file's read in the batch, -1 if none
+	started   time.Time        // of the round
+	rounds    int              // begun so far
+	statics   time.Time        // when static files were last read
+	metAt     time.Time        // when it was first read: where it is now, and since its last reset
+	absentAt  time.Time        // when missing files were last looked for
+	stuck     int              // sweeps in a row that found a read of it stuck
+	late      bool             // which may only be slow
+	goneAt    time.Time        // when it left the class directory; zero while it is there
+	gone      model.Cause      // and why
+	hasMemory bool             // the driver has memory files
 
 	model   model.Device // what the last good reads gave
 	openers model.Reading[[]int]
@@ -154,15 +155,16 @@ func (d *device) finish(now time.Time) (moved bool) {
 			c = content{status: model.Hung, why: whyStuck}
 		}
 		moved = d.lostFile(i, c.status) || moved
-		got := a.put(&d.model, c)
+		got, read := a.put(&d.model, c), d.queued[i] >= 0
+		if c.ones {
+			got = ones
+		}
+		d.ones[i] = got == ones
 		switch {
 		case a.fromFirmware():
-			seen.add(c, got, d.queued[i] >= 0)
+			seen.add(c, got, read)
 		case got == ones:
-			seen.elsewhere++
-			seen.freshOnes++
-		case d.queued[i] < 0 && c.why == whyOnes: // left alone
-			seen.elsewhere++
+			seen.onesElsewhere(read)
 		}
 	}
 	d.deadLink()
@@ -170,11 +172,8 @@ func (d *device) finish(now time.Time) (moved bool) {
 		d.statics = time.Time{}
 	}
 	s := d.counters()
-	if s.status == model.Hung && s.why == whyOnes {
-		seen.elsewhere++
-		if d.queued[firstCounter] >= 0 {
-			seen.freshOnes++
-		}
+	if s.ones {
+		seen.onesElsewhere(d.queued[firstCounter] >= 0)
 	}
 	d.openers = d.readOpeners()
 	d.judge(seen, stuck, now)
@@ -192,10 +191,13 @@ func (d *device) finish(now time.Time) (moved bool) {
 // The width of such a link shows that it was all ones.
 func (d *device) deadLink() {
 	p := &d.model.PCIe
-	for _, end := range []struct{ speed, width *model.Reading[int] }{
-		{&p.Gen, &p.Width}, {&p.GenMax, &p.WidthMax}, {&p.SlotGenMax, &p.SlotWidthMax},
+	for _, end := range []struct {
+		speed, width *model.Reading[int]
+		file         int // that the width is from
+	}{
+		{&p.Gen, &p.Width, widthAt}, {&p.GenMax, &p.WidthMax, widthMaxAt}, {&p.SlotGenMax, &p.SlotWidthMax, slotWidthAt},
 	} {
-		if end.width.Status == model.Hung && end.width.Why == whyOnes {
+		if d.ones[end.file] {
 			*end.speed = *end.width
 		}
 	}
@@ -235,7 +237,7 @@ func (d *device) content(i int) content {
 	if d.queued[i] < 0 {
 		err := d.files[i].err
 		if err == nil {
-			return content{status: model.Hung, why: whyOnes} // resting
+			return content{status: model.Hung, why: whyOnes, ones: true} // resting
 		}
 		c := content{status: hostfs.Status(err), why: err.Error()}
 		if errors.Is(err, unix.ENOENT) && i < len(attrs) {
@@ -288,15 +290,15 @@ func (d *device) counters() sample {
 					c.why = "driver " + d.driver.String() + " offers no PCIe counters, " + countersFrom + " does"
 				}
 			}
-			s.status, s.why = c.status, c.why
+			s.status, s.why, s.ones = c.status, c.why, c.ones
 			return s
 		}
-		v := count(c.text).reading
-		if !v.Known() {
-			s.status, s.why = v.Status, v.Why
+		v := count(c.text)
+		if !v.reading.Known() {
+			s.status, s.why, s.ones = v.reading.Status, v.reading.Why, v.ones
 			return s
 		}
-		s.words[i] = v.V
+		s.words[i] = v.reading.V
 	}
 	return s
 }

@@ -60,7 +60,7 @@ type vitals struct {
 func (v *vitals) add(c content, got outcome, read bool) {
 	v.files++
 	switch {
-	case got == ones || !read && c.why == whyOnes:
+	case got == ones:
 		v.ones++
 		if read {
 			v.freshOnes++
@@ -73,6 +73,15 @@ func (v *vitals) add(c content, got outcome, read bool) {
 		v.lost++
 	case c.status == model.Absent:
 		v.absent++
+	}
+}
+
+// onesElsewhere counts a file that needs no firmware and is all ones; read: it was
+// read just now, and not left alone.
+func (v *vitals) onesElsewhere(read bool) {
+	v.elsewhere++
+	if read {
+		v.freshOnes++
 	}
 }
 
@@ -119,7 +128,7 @@ func (d *device) judge(v vitals, stuck string, now time.Time) {
 	if m.State != model.StateResetting {
 		d.explainNoData()
 	}
-	if v.known > 0 && m.Fan.Status == model.Hung && m.Fan.Why == whyOnes {
+	if v.known > 0 && d.ones[fanAt] {
 		// Ones of a chip that is alive are the firmware's word for "none".
 		m.Fan = model.Missing[float64](model.Absent, "the firmware knows no fan")
 	}

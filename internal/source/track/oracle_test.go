@@ -195,7 +195,7 @@ func checkReport(t *testing.T, r *runreport.Report, l *ledgerfile.Ledger, peak, 
 		}
 		left += p.Left.Blocks
 		for _, place := range p.LeftBy {
-			lineOf := func(f runreport.Frame) int { return f.Line }
+			lineOf := func(f ledgerfile.Frame) int { return f.Line }
 			inProgram := slices.Collect(func(yield func(int) bool) {
 				for _, f := range place.Stack {
 					if filepath.Base(f.File) == "sites.py" && !yield(lineOf(f)) {

@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // The account in the README and in the page of libttmon is what the program
@@ -17,7 +18,7 @@ func TestReadme(t *testing.T) {
 	device := 0
 	of := func(n float64, unit uint64) uint64 { return uint64(n * float64(unit)) }
 	place := func(file string, line int, function string, bytes uint64) runreport.Place {
-		return runreport.Place{Stack: []runreport.Frame{{File: file, Line: line, Function: function}}, Amount: runreport.Amount{Bytes: bytes, Blocks: 1}}
+		return runreport.Place{Stack: []ledgerfile.Frame{{File: file, Line: line, Function: function}}, Amount: runreport.Amount{Bytes: bytes, Blocks: 1}}
 	}
 	step := place("model.py", 203, "Trainer.step", of(2.1, mib))
 	step.Blocks, step.Oldest = 3, 9

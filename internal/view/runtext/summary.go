@@ -11,6 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // Options say for whom the summary is printed.
@@ -346,7 +347,7 @@ func describe(x *runreport.Place) (where, function string) {
 }
 
 // Line is a frame in short: model.py:88, or libtt_metal.so+0x1234.
-func Line(f runreport.Frame) string {
+func Line(f ledgerfile.Frame) string {
 	name := words.Escape(filepath.Base(f.File))
 	if f.Line == 0 && f.Offset != 0 {
 		return fmt.Sprintf("%s+%#x", name, f.Offset)

@@ -1,0 +1,157 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/internal/wire/sample"
+)
+
+// daemon is a ttmond that answers with a snapshot.
+func daemon(t *testing.T, s *model.Snapshot) (socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(wire.Append(nil, s)) })}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	return socket
+}
+
+// open opens a host below an empty root; env is pairs of names and values.
+func open(t *testing.T, o Options, env ...string) (*Host, error) {
+	t.Helper()
+	o.Getenv = func(name string) string {
+		for i := 0; i < len(env); i += 2 {
+			if env[i] == name {
+				return env[i+1]
+			}
+		}
+		return ""
+	}
+	h, err := Open(o)
+	if err == nil {
+		t.Cleanup(h.Close)
+	}
+	return h, err
+}
+
+func TestOptions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		o    Options
+		env  []string
+		want string // in the error
+	}{
+		"a daemon and none":  {Options{Daemon: "/s", Direct: true}, nil, "--daemon and --direct"},
+		"a root that is not": {Options{Root: "/no/such"}, nil, "--root: stat /no/such"},
+		"a file as root":     {Options{Root: file}, nil, "is not a directory"},
+		"a bad timeout":      {Options{}, []string{timeoutVar, "soon"}, "is not a time between"},
+		"a long timeout":     {Options{}, []string{timeoutVar, "2h"}, "is not a time between"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := open(t, tt.o, tt.env...)
+			if e, ok := errors.AsType[*exit.Error](err); !ok || e.Code != exit.BadArgument || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// What ttmond says is shown where it is of this host and of now; a daemon that
+// the user named is the only source.
+func TestNext(t *testing.T) {
+	fresh, old, simulated := sample.Four(), sample.Four(), sample.Four()
+	fresh.Time, old.Time, simulated.Time = time.Now(), time.Now().Add(-time.Minute), time.Now()
+	fresh.Simulated, old.Simulated, simulated.Simulated = false, false, true
+	for _, tt := range []struct {
+		name   string
+		snap   *model.Snapshot
+		named  bool
+		source model.Origin
+		code   int
+	}{
+		{"found", fresh, false, model.Daemon, 0},
+		{"named", fresh, true, model.Daemon, 0},
+		{"found, of another host", simulated, false, model.Direct, 0},
+		{"named, of another host", simulated, true, "", exit.Internal},
+		{"found, and stands still", old, false, model.Direct, 0},
+		{"named, and stands still", old, true, model.Daemon, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			socket := daemon(t, tt.snap)
+			o, env := Options{}, []string{timeoutVar, "30s"}
+			if tt.named {
+				o.Daemon = socket
+			} else {
+				dir := t.TempDir()
+				if err := errors.Join(os.Mkdir(filepath.Join(dir, "ttmon"), 0o700), os.Symlink(socket, filepath.Join(dir, "ttmon", "ttmond.sock"))); err != nil {
+					t.Fatal(err)
+				}
+				env = append(env, "XDG_RUNTIME_DIR", dir)
+			}
+			h, err := open(t, o, env...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := h.Next(t.Context())
+			if tt.code != 0 {
+				if e, ok := errors.AsType[*exit.Error](err); !ok || e.Code != tt.code {
+					t.Errorf("%v, want code %d", err, tt.code)
+				}
+				return
+			}
+			if err != nil || s.Source != tt.source {
+				t.Errorf("from %v, %v", s.Source, err)
+			}
+		})
+	}
+}
+
+// A recording stands for the host.
+func TestInstead(t *testing.T) {
+	h, err := open(t, Options{Instead: still{sample.One()}, Root: "/no/such"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := h.Next(t.Context()); err != nil || len(s.Devices) != 1 {
+		t.Errorf("%v", err)
+	}
+}
+
+type still struct{ *model.Snapshot }
+
+func (s still) Next(context.Context) (*model.Snapshot, error) { return s.Snapshot, nil }
+
+func TestAbsence(t *testing.T) {
+	for name, tt := range map[string]struct {
+		s    *model.Snapshot
+		code int
+	}{"no driver": {sample.NoDriver(), exit.NoDriver}, "no device": {sample.None(), exit.NoDevice}} {
+		if e, ok := errors.AsType[*exit.Error](Absence(tt.s)); !ok || e.Code != tt.code {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+	if err := Absence(sample.One()); err != nil {
+		t.Error(err)
+	}
+	if e, ok := errors.AsType[*exit.Error](Troubled(sample.Troubles())); !ok || e.Code != exit.Trouble || e.Err != nil {
+		t.Errorf("%v", e)
+	}
+}

@@ -1,0 +1,139 @@
+package mem
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/selection"
+	"github.com/ttmon/ttmon/internal/view/bankmap"
+	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/internal/wire/sample"
+)
+
+// process is one that has a list of DRAM with a block in it.
+func process(t *testing.T) []byte {
+	t.Helper()
+	l := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 2, Capacity: 1 << 20, Align: 32, Smallest: 32}, blocks.FromStart)
+	l.Alloc(blocks.Block{Addr: 0, Size: 4096})
+	b, err := json.Marshal(map[string]any{"process": &blocks.Process{PID: 4242, Start: 7, Allocators: []*blocks.Allocator{{ID: 1, Chips: []uint64{1}, Lists: []*blocks.List{l}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// daemon is a ttmond that watches one process; the others of its snapshot it does not.
+func daemon(t *testing.T) string {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap := sample.Four()
+	snap.Processes = []model.Process{sample.Serve(4242, sample.Use(&snap.Devices[0], 1<<20, 0)), sample.Serve(7, sample.Use(&snap.Devices[1], 1<<20, 0))}
+	watched := process(t)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/v1/snapshot", func(w http.ResponseWriter, _ *http.Request) { w.Write(wire.Append(nil, snap)) })
+	mux.HandleFunc("/v1/processes/4242/blocks", func(w http.ResponseWriter, _ *http.Request) { w.Write(watched) })
+	server := &http.Server{Handler: mux}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	return socket
+}
+
+func ask(t *testing.T, q Question, socket string) (*Answer, error) {
+	t.Helper()
+	h, err := host.Open(host.Options{Daemon: socket, Direct: socket == "", Getenv: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	return q.Ask(h)
+}
+
+func TestAsk(t *testing.T) {
+	socket := daemon(t)
+	for name, tt := range map[string]struct {
+		q    Question
+		code int // 0: an answer
+	}{
+		"a process":            {Question{PID: 4242}, 0},
+		"all processes":        {Question{}, 0},
+		"of its device":        {Question{Only: selection.Selection{"0"}}, 0},
+		"of another device":    {Question{Only: selection.Selection{"1"}}, exit.NoDevice},
+		"of a device too many": {Question{Only: selection.Selection{"17"}}, exit.BadArgument},
+		"one that is not":      {Question{PID: 7}, exit.NoDevice},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, err := ask(t, tt.q, socket)
+			if tt.code == 0 {
+				if err != nil || len(a.Processes) != 1 || a.Processes[0].PID != 4242 {
+					t.Errorf("%+v, %v", a, err)
+				}
+				return
+			}
+			if e, ok := errors.AsType[*exit.Error](err); !ok || e.Code != tt.code {
+				t.Errorf("%v, want code %d", err, tt.code)
+			}
+		})
+	}
+	_, err := ask(t, Question{PID: 4242}, "")
+	if e, ok := errors.AsType[*exit.Error](err); !ok || e.Code != exit.Unsupported {
+		t.Errorf("without a ttmond: %v", err)
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	a, err := ask(t, Question{PID: 4242}, daemon(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted, err := bankmap.Ask{Size: "512K", Type: "bfloat16", Layout: "tile", Pool: "dram"}.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(a.Append(nil, &wanted, 100, true)); !strings.Contains(text, "would 512") {
+		t.Errorf("no answer in\n%s", text)
+	}
+	b, err := a.AppendJSON(nil, &wanted)
+	var doc struct {
+		Schema    string
+		Processes []*blocks.Process
+		Fits      []struct{ Known bool }
+	}
+	if err != nil || json.Unmarshal(b, &doc) != nil || doc.Schema != "ttmon.blocks/1" || len(doc.Processes) != 1 || len(doc.Fits) != 1 || !doc.Fits[0].Known {
+		t.Errorf("%s, %v", b, err)
+	}
+	if again := a.Refresh(t.Context(), true); again.Err != nil || again.Process.PID != 4242 || !again.Options.ASCII {
+		t.Errorf("%+v", again)
+	}
+}
+
+func TestWriteReports(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "reports")
+	a, err := ask(t, Question{PID: 4242}, daemon(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.WriteReports(dir); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := os.ReadDir(dir); err != nil || len(list) == 0 {
+		t.Errorf("%d files, %v", len(list), err)
+	}
+	a.Processes[0].Lost = 1
+	if e, ok := errors.AsType[*exit.Error](a.WriteReports(dir)); !ok || e.Code != exit.Unsupported {
+		t.Errorf("of a process of which not all is known: %v", e)
+	}
+}
