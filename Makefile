@@ -88,13 +88,18 @@ test-thanos: ## ttmon fleet and remote write with a real Thanos (builds it once:
 	@tools/setup test
 	$(GO) test -tags thanos -timeout 3h -v ./internal/e2e/thanos
 
+# Where no function may have a cognitive complexity above 20.
+SIMPLE = cmd/ttmon cmd/ttmon-sim $(addprefix internal/,api/apitype callsite console doctor exit fleet/query history/plot host mem \
+  recorder/session repeat replay run selection stale when)
+
 .PHONY: lint
 lint: export CGO_ENABLED := 0
-lint: ## gofumpt, vet and staticcheck
+lint: ## gofumpt, vet, staticcheck and gocognit
 	@out=$$($(GO) tool -modfile=tools/lint/go.mod gofumpt -l cmd internal lib tools); \
 	  if [ -n "$$out" ]; then echo "not formatted (run gofumpt -w):"; echo "$$out"; exit 1; fi
 	$(GO) vet -trimpath ./...
 	GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(GO) tool -modfile=tools/lint/go.mod staticcheck ./...
+	$(GO) tool -modfile=tools/lint/go.mod gocognit -over 20 -ignore '_test' $(SIMPLE)
 	tools/bpf/check
 
 .PHONY: fmt

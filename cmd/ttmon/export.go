@@ -32,15 +32,23 @@ type exportCmd struct {
 	start  string
 }
 
-// exportFormats are the forms a recording can be handed on in: flag, what the
-// file is called, help.
-var exportFormats = []struct{ flag, suffix, help string }{
-	{"perfetto", ".perfetto-trace", "a trace of Perfetto (ui.perfetto.dev opens it)"},
-	{"chrome", ".json", "Chrome's JSON trace (about:tracing and Perfetto open it)"},
-	{"pprof", ".pb.gz", "a heap profile, for go tool pprof and others"},
-	{"csv", ".csv", "CSV: a line for each figure and moment"},
-	{"jsonl", ".jsonl", "JSON: a document a line, of figures, slices and events"},
-	{"openmetrics", ".om.txt", "OpenMetrics, for promtool tsdb create-blocks-from openmetrics"},
+// exportFormat is a form in which a recording can be handed on.
+type exportFormat struct {
+	flag, suffix, help string
+	trace              bool                                   // large blocks are told singly, small ones summed up
+	sink               func(io.Writer, time.Time) export.Sink // of a recording that begins then; nil: a profile of a moment
+}
+
+// exportFormats are all of them.
+func exportFormats() []exportFormat {
+	return []exportFormat{
+		{"perfetto", ".perfetto-trace", "a trace of Perfetto (ui.perfetto.dev opens it)", true, func(w io.Writer, t time.Time) export.Sink { return export.NewPerfetto(w, t) }},
+		{"chrome", ".json", "Chrome's JSON trace (about:tracing and Perfetto open it)", true, func(w io.Writer, t time.Time) export.Sink { return export.NewChrome(w, t) }},
+		{"pprof", ".pb.gz", "a heap profile, for go tool pprof and others", false, nil},
+		{"csv", ".csv", "CSV: a line for each figure and moment", false, func(w io.Writer, _ time.Time) export.Sink { return export.NewCSV(w) }},
+		{"jsonl", ".jsonl", "JSON: a document a line, of figures, slices and events", false, func(w io.Writer, _ time.Time) export.Sink { return export.NewJSONL(w) }},
+		{"openmetrics", ".om.txt", "OpenMetrics, for promtool tsdb create-blocks-from openmetrics", false, func(w io.Writer, _ time.Time) export.Sink { return export.NewOpenMetrics(w) }},
+	}
 }
 
 func newExport(a *app) *cobra.Command {
@@ -73,7 +81,7 @@ first event was.`,
 		RunE: func(_ *cobra.Command, args []string) error { return e.run(args) },
 	}
 	f := e.cmd.Flags()
-	for _, x := range exportFormats {
+	for _, x := range exportFormats() {
 		e.format[x.flag] = f.Bool(x.flag, false, x.help)
 	}
 	f.StringVarP(&e.file, "output", "o", "", "write to `FILE` (- is standard output; default: beside the recording)")
@@ -85,25 +93,25 @@ first event was.`,
 }
 
 func (e *exportCmd) run(args []string) error {
-	chosen := -1
-	for i, x := range exportFormats {
-		if !*e.format[x.flag] {
-			continue
+	var chosen *exportFormat
+	for _, x := range exportFormats() {
+		switch {
+		case !*e.format[x.flag]:
+		case chosen != nil:
+			return exit.Usage("--%s and --%s cannot be used together", chosen.flag, x.flag)
+		default:
+			chosen = &x
 		}
-		if chosen >= 0 {
-			return exit.Usage("--%s and --%s cannot be used together", exportFormats[chosen].flag, x.flag)
-		}
-		chosen = i
 	}
 	large, err := parseSize(e.large)
 	switch {
 	case len(args) != 1:
 		return exit.Usage("export which recording? ttmon export FILE --perfetto")
-	case chosen < 0:
+	case chosen == nil:
 		return exit.Usage("export to what? --perfetto, --chrome, --pprof, --csv, --jsonl or --openmetrics")
 	case err != nil:
 		return exit.Usage("--large: %w", err)
-	case len(e.metal) > 0 && *e.format["pprof"]:
+	case len(e.metal) > 0 && chosen.sink == nil:
 		return exit.Usage("--metal is for traces: a heap profile has no time")
 	}
 	r, err := replay.OpenFile(args[0])
@@ -114,14 +122,14 @@ func (e *exportCmd) run(args []string) error {
 	defer e.tellMissing(args[0], r)
 	out := e.file
 	if out == "" {
-		out = strings.TrimSuffix(args[0], session.Suffix) + exportFormats[chosen].suffix
+		out = strings.TrimSuffix(args[0], session.Suffix) + chosen.suffix
 	}
 	laid, err := e.lay(r)
 	if err != nil {
 		return err
 	}
 	err = e.WriteFile(out, 0o600, func(w io.Writer) error {
-		err := e.convert(r, exportFormats[chosen].flag, large, laid, w)
+		err := e.convert(r, chosen, large, laid, w)
 		if _, ok := errors.AsType[*exit.Error](err); ok || err == nil {
 			return err
 		}
@@ -176,8 +184,8 @@ func outside(r *recording.Reader, list []export.Slice) string {
 	return ""
 }
 
-func (e *exportCmd) convert(r *recording.Reader, format string, large uint64, laid []export.Slice, w io.Writer) error {
-	if format == "pprof" {
+func (e *exportCmd) convert(r *recording.Reader, f *exportFormat, large uint64, laid []export.Slice, w io.Writer) error {
+	if f.sink == nil {
 		at, err := replay.Moment(r, "--at", e.at)
 		if err != nil {
 			return err
@@ -189,12 +197,5 @@ func (e *exportCmd) convert(r *recording.Reader, format string, large uint64, la
 		return err
 	}
 	first, _, _ := r.Span()
-	sink := map[string]func() export.Sink{
-		"perfetto":    func() export.Sink { return export.NewPerfetto(w, first) },
-		"chrome":      func() export.Sink { return export.NewChrome(w, first) },
-		"csv":         func() export.Sink { return export.NewCSV(w) },
-		"jsonl":       func() export.Sink { return export.NewJSONL(w) },
-		"openmetrics": func() export.Sink { return export.NewOpenMetrics(w) },
-	}[format]()
-	return export.Write(r, export.Options{Large: large, All: format != "perfetto" && format != "chrome"}, laid, sink)
+	return export.Write(r, export.Options{Large: large, All: !f.trace}, laid, f.sink(w, first))
 }
