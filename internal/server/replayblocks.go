@@ -48,10 +48,7 @@ func placesOf(s *recording.State, process uint32) *runreport.Report {
 				k := placeOnChip{chip, def.Pool, b.Site}
 				x := sums[k]
 				if x == nil {
-					x = &runreport.Place{Tag: site.Tag}
-					for _, f := range site.Stack {
-						x.Stack = append(x.Stack, runreport.Frame{File: f.File, Function: f.Function, Line: f.Line, Offset: f.Offset})
-					}
+					x = &runreport.Place{Tag: site.Tag, Stack: site.Stack}
 					sums[k] = x
 				}
 				x.Held.Bytes += b.Size * def.Geometry.Banks
