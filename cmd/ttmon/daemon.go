@@ -28,7 +28,7 @@ const (
 func newDaemon(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "daemon",
-		Short: "Shows how ttmond is doing, and has it read its configuration again",
+		Short: "Shows how ttmond and ttmon-server are doing, and has them read their configuration again",
 		Long: `Commands about ttmond itself: how it is doing, and its configuration. What it
 knows about boards and processes is shown by smi, top and mem.`,
 		Example: `  ttmon daemon status
@@ -113,8 +113,59 @@ func (a *app) daemonReload() error {
 		for _, line := range changes {
 			fmt.Fprintln(a.Stdout, words.Escape(line))
 		}
-		return nil
+		return a.reloadServer(ctx, c.Path())
 	})
+}
+
+// server is the client of the ttmon-server that follows the ttmond at a socket; nil
+// where none runs.
+func (a *app) server(daemon string) *client.Client {
+	h, err := host.Open(a.where)
+	if err != nil || h.Server() == h.Socket() || h.Server() == daemon {
+		return nil
+	}
+	return client.New(h.Server())
+}
+
+// reloadServer has the ttmon-server read its configuration again, too: it reads
+// sections of ttmond's.
+func (a *app) reloadServer(ctx context.Context, daemon string) error {
+	c := a.server(daemon)
+	if c == nil {
+		return nil
+	}
+	defer c.Close()
+	changes, err := c.Reload(ctx)
+	if err != nil {
+		return exit.With(exit.Internal, "ttmon-server: %w", err)
+	}
+	for _, line := range changes {
+		fmt.Fprintln(a.Stdout, "ttmon-server:", words.Escape(line))
+	}
+	return nil
+}
+
+// serverStatus shows how the ttmon-server is doing, below ttmond.
+func (a *app) serverStatus(ctx context.Context, daemon string) (problems, warnings int) {
+	c := a.server(daemon)
+	if c == nil {
+		fmt.Fprintln(a.Stdout, "\nno ttmon-server runs here: there is no history, no alerts, no page")
+		return 0, 0
+	}
+	defer c.Close()
+	h, _, err := c.Health(ctx)
+	if err != nil {
+		fmt.Fprintln(a.Stdout, "\nttmon-server does not answer:", words.Escape(err.Error()))
+		return 1, 0
+	}
+	fmt.Fprintf(a.Stdout, "\nttmon-server %s at %s, pid %d: %s\n", words.Escape(h.Version), words.Escape(c.Path()), h.PID, words.Escape(h.Status))
+	for _, p := range h.Problems {
+		fmt.Fprintf(a.Stdout, "  %s: %s\n", words.Escape(p.Part), words.Escape(p.Reason))
+	}
+	for _, p := range h.Warnings {
+		fmt.Fprintf(a.Stdout, "  warning: %s: %s\n", words.Escape(p.Part), words.Escape(p.Reason))
+	}
+	return len(h.Problems), len(h.Warnings)
 }
 
 func (a *app) daemonStatus(asJSON bool) error {
@@ -128,10 +179,15 @@ func (a *app) daemonStatus(asJSON bool) error {
 		} else {
 			_, _ = a.Stdout.Write(text.AppendHealth(nil, c.Path(), &h))
 		}
+		problems, warnings := len(h.Problems), len(h.Warnings)
+		if !asJSON {
+			p, w := a.serverStatus(ctx, c.Path())
+			problems, warnings = problems+p, warnings+w
+		}
 		switch {
-		case len(h.Problems) > 0:
+		case problems > 0:
 			return exit.Silent(checkCritical)
-		case len(h.Warnings) > 0:
+		case warnings > 0:
 			return exit.Silent(checkWarning)
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // adopted is what earlier releases kept in ttmond's state directory that is
@@ -19,13 +20,17 @@ var adopted = []string{"history", "events", "snapshots", "recordings", "remote-w
 // Ownership changes while things are still in from, where only root can write: in
 // to, the user could put a link in the way.
 func Adopt(from, to string, uid, gid int) (moved []string, err error) {
-	if err := os.Mkdir(to, 0o750); err == nil {
-		err = os.Lchown(to, uid, gid)
-		if err != nil {
+	if err := os.Mkdir(to, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	st, err := os.Lstat(to)
+	if err != nil || !st.IsDir() {
+		return nil, fmt.Errorf("making the state directory: %s is not a directory", to)
+	}
+	if owner, ok := st.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 { // just made, by us or for us
+		if err := os.Lchown(to, uid, gid); err != nil {
 			return nil, fmt.Errorf("giving %s to user %d: %w", to, uid, err)
 		}
-	} else if !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("making the state directory: %w", err)
 	}
 	for _, name := range adopted {
 		old, now := filepath.Join(from, name), filepath.Join(to, name)

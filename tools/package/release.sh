@@ -37,8 +37,8 @@ image() {
     printf 'root:x:0:\nttmon:x:65532:\nnogroup:x:65534:\n' | put_text "$tree/etc/group"
     put 644 LICENSE "$tree/usr/share/doc/ttmon/LICENSE"
     "$helper" licences "$tree"/usr/bin/* | put_text "$tree/usr/share/doc/ttmon/third-party-licences"
-    mkdir -p "$tree/host" "$tree/run/ttmon" "$tree/var/lib/ttmon" "$tree/run/ttmon-server" "$tree/var/lib/ttmon-server" "$tree/tmp"
-    chmod 1777 "$tree/run/ttmon-server" "$tree/var/lib/ttmon-server"
+    mkdir -p "$tree/host" "$tree/run/ttmon" "$tree/var/lib/ttmon" "$tree/var/lib/ttmon-server" "$tree/tmp"
+    chmod 1777 "$tree/var/lib/ttmon-server"
     chmod 1777 "$tree/tmp"
     trees+=("$arch=$tree")
   done

@@ -210,12 +210,27 @@ func check(t *testing.T, set *apps.DaemonSet, condition bool) {
 		t.Fatal("no DaemonSet")
 	}
 	pod := set.Spec.Template.Spec
-	c := pod.Containers[0]
+	named := func(name string) core.Container {
+		i := slices.IndexFunc(pod.Containers, func(c core.Container) bool { return c.Name == name })
+		if i < 0 {
+			t.Fatalf("there is no container %s", name)
+		}
+		return pod.Containers[i]
+	}
+	c, server := named("ttmond"), named("ttmon-server")
+	if s := server.SecurityContext; !*s.RunAsNonRoot || len(s.Capabilities.Add) > 0 || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) {
+		t.Errorf("ttmon-server has rights: %+v", s)
+	}
+	for _, m := range server.VolumeMounts {
+		if m.Name == "host" || m.Name == "state" || m.Name == "run" && !m.ReadOnly {
+			t.Errorf("ttmon-server gets %+v", m)
+		}
+	}
 	if !pod.HostPID || c.SecurityContext.Privileged != nil || !slices.Equal(c.SecurityContext.Capabilities.Add, []core.Capability{"SYS_PTRACE", "DAC_READ_SEARCH", "BPF", "PERFMON"}) {
 		t.Errorf("hostPID %v, %+v", pod.HostPID, c.SecurityContext)
 	}
-	if *pod.AutomountServiceAccountToken != condition || slices.Contains(c.Args, "--node-condition") != condition {
-		t.Errorf("token %v, arguments %v", *pod.AutomountServiceAccountToken, c.Args)
+	if *pod.AutomountServiceAccountToken != condition || slices.Contains(server.Args, "--node-condition") != condition {
+		t.Errorf("token %v, arguments %v", *pod.AutomountServiceAccountToken, server.Args)
 	}
 	for _, m := range c.VolumeMounts {
 		if m.Name == "host" && (!m.ReadOnly || m.MountPropagation == nil || *m.MountPropagation != core.MountPropagationHostToContainer) {
