@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,8 +28,27 @@ func (d *ttmond) streamed() *api.Stream {
 // state is what followers are told with each snapshot.
 func (d *ttmond) state() stream.State {
 	return stream.State{
-		Interval: time.Duration(d.collector.interval.Load()).Seconds(), Hiding: stream.Hiding(readHiding()), Self: d.selfMetrics(),
+		Interval: time.Duration(d.collector.interval.Load()).Seconds(), Hiding: stream.Hiding(d.hiding.get()), Self: d.selfMetrics(),
 	}
+}
+
+// hidingCache remembers how /proc hides processes: followers are told with every
+// snapshot, and the list of mounts of a busy node is long.
+type hidingCache struct {
+	mu   sync.Mutex
+	last api.Hiding
+	at   time.Time
+}
+
+const hidingEvery = 10 * time.Second
+
+func (c *hidingCache) get() api.Hiding {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); c.at.IsZero() || now.Sub(c.at) > hidingEvery {
+		c.last, c.at = readHiding(), now
+	}
+	return c.last
 }
 
 // selfMetrics is how the daemon itself is doing.

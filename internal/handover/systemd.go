@@ -3,28 +3,49 @@ package handover
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/activation"
-	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 )
 
+// firstListen is the first descriptor that systemd passes.
+const firstListen = 3
+
 // Inherited returns the descriptors that systemd passed at the start: the
-// sockets of the socket unit and what was stored before, by their names.
+// sockets of the socket unit and what was stored before, by their names. What it
+// said about them is not passed on to processes that this one starts.
 func Inherited() (files []File) {
-	for _, f := range activation.Files(true) {
-		// Out of the file, which would close it some day; and never into
-		// Go's poller.
-		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-		if err == nil {
-			files = append(files, File{f.Name(), fd})
+	pid, errPID := strconv.Atoi(os.Getenv("LISTEN_PID"))
+	n, err := strconv.Atoi(os.Getenv("LISTEN_FDS"))
+	names := strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
+	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
+		os.Unsetenv(name)
+	}
+	if errPID != nil || err != nil || pid != os.Getpid() || n < 0 || n > maxListen {
+		return nil
+	}
+	for i := range n {
+		unix.CloseOnExec(firstListen + i)
+		name := "LISTEN_FD_" + strconv.Itoa(firstListen+i)
+		if i < len(names) && names[i] != "" {
+			name = names[i]
 		}
-		f.Close()
+		// A duplicate, which no other part of the process closes.
+		fd, err := unix.FcntlInt(uintptr(firstListen+i), unix.F_DUPFD_CLOEXEC, 0)
+		if err == nil {
+			files = append(files, File{name, fd})
+		}
+		unix.Close(firstListen + i)
 	}
 	return files
 }
+
+// maxListen is more than systemd ever passes.
+const maxListen = 1 << 16
 
 // HasStore tells whether systemd keeps descriptors for this service while it
 // restarts: with FileDescriptorStoreMax it says so from version 254 on; before
@@ -49,11 +70,14 @@ func Notify(state string) error {
 
 // WatchdogEvery is how often systemd wants to hear from us; 0: never.
 func WatchdogEvery() time.Duration {
-	every, err := daemon.SdWatchdogEnabled(false)
-	if err != nil {
+	us, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 63)
+	if err != nil || us <= 0 || us > math.MaxInt64/int64(time.Microsecond) {
 		return 0
 	}
-	return every
+	if pid := os.Getenv("WATCHDOG_PID"); pid != "" && pid != strconv.Itoa(os.Getpid()) {
+		return 0
+	}
+	return time.Duration(us) * time.Microsecond
 }
 
 // notify sends a message to the service manager.

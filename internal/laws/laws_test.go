@@ -183,3 +183,30 @@ func moduleRoot(t *testing.T) string {
 	}
 	return filepath.Dir(strings.TrimSpace(string(out)))
 }
+
+// maxThirdParty bounds what runs with root's rights and was written elsewhere.
+const maxThirdParty = 30
+
+// TestTTMondIsSmall: what runs as root links no database, no PromQL, no page and
+// nobody who is told; that is ttmon-server's.
+func TestTTMondIsSmall(t *testing.T) {
+	p := packages(t)["cmd/ttmond"]
+	banned := []string{
+		"github.com/prometheus/", "github.com/klauspost/", module + "internal/server", module + "internal/promapi", module + "internal/alert",
+		module + "internal/history/disk", module + "internal/remotewrite", module + "internal/kube", module + "internal/view/web", module + "internal/httpguard",
+	}
+	var others []string
+	for _, dep := range p.Deps {
+		for _, b := range banned {
+			if strings.HasPrefix(dep, b) {
+				t.Errorf("cmd/ttmond links %s, which is ttmon-server's", dep)
+			}
+		}
+		if first, _, _ := strings.Cut(dep, "/"); strings.Contains(first, ".") && !strings.HasPrefix(dep, module) {
+			others = append(others, dep)
+		}
+	}
+	if len(others) > maxThirdParty {
+		t.Errorf("cmd/ttmond links %d packages of others, more than %d:\n%s", len(others), maxThirdParty, strings.Join(others, "\n"))
+	}
+}

@@ -12,134 +12,114 @@ import (
 	"time"
 )
 
-// benchHistory measures what remembering costs: CPU and memory of ttmond at
-// one snapshot a second, scrapes, and a question to the history. The boards
-// are files that do not move, and nobody uses them.
+// benchHistory measures what both halves cost: CPU and memory of ttmond and of
+// ttmon-server at one snapshot a second, and scrapes. The boards are files that do
+// not move; on the last hosts 64 processes use them.
 func benchHistory(l *lab) error {
-	root := filepath.Join(l.dir, "galaxy")
-	if out, err := exec.Command(filepath.Join(l.bin, "ttmon-sim"), "--root", root, "--boards", "32xp150a").CombinedOutput(); err != nil {
-		return fmt.Errorf("making boards: %w: %s", err, out)
-	}
-	for _, on := range []bool{false, true} {
-		if err := l.history(root, on); err != nil {
+	for _, c := range []struct {
+		boards    string
+		processes int
+		simulated bool
+	}{
+		{"1xp150a", 0, false},
+		{"8xp150a", 0, false},
+		{"32xp150a", 0, false},
+		{"32xp150a", 64, false},
+		{"32xp150a", 64, true},
+	} {
+		if err := l.halves(c.boards, c.processes, c.simulated); err != nil {
 			return err
 		}
 	}
-	for _, plain := range []bool{true, false} {
-		for _, on := range []bool{false, true} {
-			if err := l.busyHost(on, plain); err != nil {
-				return err
-			}
-		}
-	}
-	fmt.Println("Aim: 1 % of a core, 100 MB with history, 30 MB without. Reads of a simulated host go through FUSE, which costs more than the driver.")
-	fmt.Println("As soon as a program with tt-metal runs on the machine, the ring of the kernel's events counts with 8 MB more.")
+	fmt.Println("Aim, both together: 1 % of a core with 32 boards; 15 MB of ttmond. When one daemon did it all: 0.5 % and 28 MB with 32 boards, 1 % with 64 processes.")
+	fmt.Println("Reads of a simulated host go through FUSE, which costs more than the driver. As soon as a program with tt-metal runs on the")
+	fmt.Println("machine, the ring of the kernel's events counts with 8 MB more.")
 	return nil
 }
 
-// busyHost is ttmond on a host with 64 processes, two on each board: a simulated
-// one, or a tree of plain files, whose reads cost what those of sysfs do.
-func (l *lab) busyHost(on, plain bool) error {
+// halves measures a ttmond and the ttmon-server that follows it.
+func (l *lab) halves(boards string, processes int, simulated bool) error {
 	// Not in the lab: a simulated host has a /dev/shm of its own.
 	dir, err := os.MkdirTemp("", "ttmon-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	config, pidFile := filepath.Join(dir, "ttmond.toml"), filepath.Join(dir, "pid")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "[history]\nenabled = %v\n", on), 0o600); err != nil {
-		return err
-	}
-	args := []string{"--boards", "32xp150a"}
-	for i := range 64 {
-		args = append(args, "--procs", fmt.Sprintf("name=worker%d,devices=%d,kind=metal,dram=1G,l1=1M", i, i%32))
-	}
-	root, kind := "/", "simulated"
-	if plain {
-		root, kind = filepath.Join(dir, "root"), "files"
-		args = append(args, "--root", root)
-	}
-	args = append(args, "--", "sh", "-c", `echo $$ > "$0"; exec "$@"`, pidFile, filepath.Join(l.bin, "ttmond"), "--config", config, "--state-dir", filepath.Join(dir, "state"),
-		"--socket", filepath.Join(dir, "api"), "--alloc-socket", filepath.Join(dir, "alloc"), "--listen", "off", "--root", root)
-	cmd := exec.Command(filepath.Join(l.bin, "ttmon-sim"), args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	defer func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() }()
-	pid := 0
-	for end := time.Now().Add(time.Minute); pid == 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if b, err := os.ReadFile(pidFile); err == nil {
-			_, _ = fmt.Sscan(string(b), &pid)
-		}
-	}
-	if pid == 0 {
-		return fmt.Errorf("ttmond did not start on a simulated host")
-	}
-	share, resident, err := settled(pid)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%s  %s, 64 processes: %.2f %% of a core, %.1f MB resident\n", historyWord(on), kind, share, resident)
-	return nil
-}
-
-// settled is what a ttmond takes, in percent of a core and MB, after its start.
-func settled(pid int) (share, resident float64, err error) {
-	time.Sleep(20 * time.Second) // the beginning is no measure
-	before, err := cpuTime(pid)
-	if err != nil {
-		return 0, 0, err
-	}
-	const seconds = 20
-	time.Sleep(seconds * time.Second)
-	after, err := cpuTime(pid)
-	if err != nil {
-		return 0, 0, err
-	}
-	bytes, err := rss(pid)
-	return (after - before).Seconds() / seconds * 100, float64(bytes) / 1e6, err
-}
-
-func historyWord(on bool) string {
-	if on {
-		return "with history   "
-	}
-	return "without history"
-}
-
-func (l *lab) history(root string, on bool) error {
-	dir := filepath.Join(l.dir, fmt.Sprint("history-", on))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	address, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	config := filepath.Join(dir, "ttmond.toml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "[history]\nenabled = %v\n", on), 0o600); err != nil {
-		return err
+	args := []string{"--boards", boards}
+	for i := range processes {
+		args = append(args, "--procs", fmt.Sprintf("name=worker%d,devices=%d,kind=metal,dram=1G,l1=1M", i, i%32))
 	}
-	cmd := exec.Command(filepath.Join(l.bin, "ttmond"), "--config", config, "--root", root, "--state-dir", filepath.Join(dir, "state"),
-		"--socket", filepath.Join(dir, "api"), "--alloc-socket", filepath.Join(dir, "alloc"), "--listen", address)
+	root, kind := "/", "simulated"
+	if !simulated {
+		root, kind = filepath.Join(dir, "root"), "files"
+		args = append(args, "--root", root)
+	}
+	script := fmt.Sprintf(`cd %[1]s
+%[2]s/ttmond --root %[3]s --socket %[1]s/ttmond.sock --alloc-socket %[1]s/alloc --state-dir %[1]s/ttmond 2>/dev/null & a=$!
+%[2]s/ttmon-server --daemon %[1]s/ttmond.sock --socket %[1]s/server.sock --state-dir %[1]s/state --listen %[4]s 2>/dev/null & b=$!
+trap 'kill $a $b' TERM
+echo $a $b >%[1]s/pids
+wait; wait`, dir, l.bin, root, address)
+	cmd := exec.Command(filepath.Join(l.bin, "ttmon-sim"), append(args, "--", "sh", "-c", script)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	defer func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() }()
-	share, resident, err := settled(cmd.Process.Pid)
+	var daemon, server int
+	for end := time.Now().Add(time.Minute); server == 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if b, err := os.ReadFile(filepath.Join(dir, "pids")); err == nil {
+			_, _ = fmt.Sscan(string(b), &daemon, &server)
+		}
+	}
+	if server == 0 {
+		return fmt.Errorf("the daemons did not start on a host with %s", boards)
+	}
+	figures, err := settled(daemon, server)
 	if err != nil {
 		return err
 	}
-	word := historyWord(on)
-	fmt.Printf("%s  files, no process: %.2f %% of a core, %.1f MB resident\n", word, share, resident)
+	d, s := figures[0], figures[1]
+	fmt.Printf("%-9s %-8s %2d processes: ttmond %.2f %% of a core, %.1f MB; ttmon-server %.2f %%, %.1f MB; both %.2f %%\n",
+		kind, boards, processes, d.share, d.resident, s.share, s.resident, d.share+s.share)
 	took, size, err := fetch("http://" + address + "/metrics")
-	if err != nil {
-		return err
+	if err == nil {
+		fmt.Printf("%-9s %-8s a scrape: %s ms, %d KB\n", kind, boards, ms(took), size/1000)
 	}
-	fmt.Printf("%s  a scrape: %s ms, %d KB\n", word, ms(took), size/1000)
-	return nil
+	return err
+}
+
+// taken is what a process takes, in percent of a core and MB.
+type taken struct{ share, resident float64 }
+
+// settled is what processes take after their start.
+func settled(pids ...int) ([]taken, error) {
+	time.Sleep(20 * time.Second) // the beginning is no measure
+	const seconds = 20
+	list, before := make([]taken, len(pids)), make([]time.Duration, len(pids))
+	for i, pid := range pids {
+		var err error
+		if before[i], err = cpuTime(pid); err != nil {
+			return nil, err
+		}
+	}
+	time.Sleep(seconds * time.Second)
+	for i, pid := range pids {
+		after, err := cpuTime(pid)
+		if err != nil {
+			return nil, err
+		}
+		bytes, err := rss(pid)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = taken{(after - before[i]).Seconds() / seconds * 100, float64(bytes) / 1e6}
+	}
+	return list, nil
 }
 
 // fetch asks for a page a few times and returns the best.

@@ -26,7 +26,7 @@ var sections = []section{
 	{"lib", "libttmon inside a program, and reading its ledgers", benchLib},
 	{"ttmond", "the allocation server next to a program that only reads", benchTTMOND},
 	{"takeover", "how long clients wait while another ttmond takes over", benchTakeover},
-	{"history", "ttmond with and without history, on 32 boards", benchHistory},
+	{"history", "ttmond and ttmon-server on 1, 8 and 32 boards, and with 64 processes", benchHistory},
 	{"killed", "what is lost when ttmond is killed under load", benchKilled},
 	{"record", "recording 32 boards and a busy program, and finding a moment again", benchRecord},
 	{"web", "the page: its weight, the browser, 100 viewers, a fleet of 1,000 hosts", benchWeb},

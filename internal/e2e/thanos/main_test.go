@@ -17,7 +17,7 @@ import (
 var thanos string
 
 // programs are those of ours that the tests run.
-var programs = []string{"ttmon", "ttmond", "ttmon-sim"}
+var programs = []string{"ttmon", "ttmond", "ttmon-server", "ttmon-sim"}
 
 // Thanos, and what our own programs are made of, is built before the tests
 // begin: how long that takes the machine decides, minutes or, from an empty

@@ -57,7 +57,7 @@ func run(t *testing.T, program string, args ...string) {
 // Three hosts write to Thanos; its query answers ttmon fleet with all of them.
 func TestFleetThroughThanos(t *testing.T) {
 	dir := t.TempDir()
-	ttmon, ttmond, simulator := ours(t, dir, "ttmon"), ours(t, dir, "ttmond"), ours(t, dir, "ttmon-sim")
+	ttmon, ttmond, server, simulator := ours(t, dir, "ttmon"), ours(t, dir, "ttmond"), ours(t, dir, "ttmon-server"), ours(t, dir, "ttmon-sim")
 	grpc, write, query := port(t), port(t), port(t)
 	run(t, thanos, "receive", "--grpc-address", grpc, "--http-address", port(t), "--remote-write.address", write,
 		"--tsdb.path", filepath.Join(dir, "receive"), "--label", `receive="1"`, "--log.level=warn")
@@ -71,8 +71,10 @@ func TestFleetThroughThanos(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(home, "ttmond.toml"), []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		run(t, ttmond, "--config", filepath.Join(home, "ttmond.toml"), "--root", filepath.Join(home, "root"), "--state-dir", filepath.Join(home, "state"),
-			"--socket", filepath.Join(home, "api"), "--alloc-socket", filepath.Join(home, "alloc"), "--listen", "off")
+		run(t, ttmond, "--config", filepath.Join(home, "ttmond.toml"), "--root", filepath.Join(home, "root"), "--state-dir", filepath.Join(home, "ttmond"),
+			"--socket", filepath.Join(home, "api"), "--alloc-socket", filepath.Join(home, "alloc"))
+		run(t, server, "--config", filepath.Join(home, "ttmond.toml"), "--daemon", filepath.Join(home, "api"), "--state-dir", filepath.Join(home, "state"),
+			"--socket", filepath.Join(home, "server.sock"), "--listen", "off")
 	}
 	var out []byte
 	var err error

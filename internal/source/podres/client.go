@@ -4,7 +4,7 @@
 //
 // It is a source for ttmond alone, which asks every few seconds. The kubelet speaks
 // gRPC on a Unix socket; one call of it is HTTP/2, a length and a message, which the
-// standard library and protowire do, so that ttmond does not link all of gRPC
+// standard library does, so that ttmond does not link all of gRPC
 // (docs/decisions/0005-podresources.md). The test with the kubelet's own API module
 // is in internal/e2e/kube.
 package podres

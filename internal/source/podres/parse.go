@@ -1,9 +1,8 @@
 package podres
 
 import (
+	"encoding/binary"
 	"errors"
-
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -16,7 +15,7 @@ const maxClaims = 16 << 10
 // api.proto, version v1.
 func parseList(b []byte) ([]model.PodClaim, error) {
 	var list []model.PodClaim
-	err := each(b, func(field protowire.Number, value []byte) error {
+	err := each(b, func(field uint64, value []byte) error {
 		if field != 1 { // pod_resources
 			return nil
 		}
@@ -34,7 +33,7 @@ func parseList(b []byte) ([]model.PodClaim, error) {
 func parsePod(b []byte, emit func(model.PodClaim) error) error {
 	var pod model.PodClaim
 	var containers [][]byte
-	err := each(b, func(field protowire.Number, value []byte) error {
+	err := each(b, func(field uint64, value []byte) error {
 		switch field {
 		case 1:
 			pod.Pod = string(value)
@@ -55,7 +54,7 @@ func parsePod(b []byte, emit func(model.PodClaim) error) error {
 
 func parseContainer(b []byte, claim model.PodClaim, emit func(model.PodClaim) error) error {
 	var plugins, dynamic [][]byte
-	err := each(b, func(field protowire.Number, value []byte) error {
+	err := each(b, func(field uint64, value []byte) error {
 		switch field {
 		case 1:
 			claim.Container = string(value)
@@ -82,7 +81,7 @@ func parseContainer(b []byte, claim model.PodClaim, emit func(model.PodClaim) er
 // parsePlugin reads a ContainerDevices: what a device plugin gave.
 func parsePlugin(b []byte, claim model.PodClaim, emit func(model.PodClaim) error) error {
 	var ids []string
-	err := each(b, func(field protowire.Number, value []byte) error {
+	err := each(b, func(field uint64, value []byte) error {
 		switch field {
 		case 1:
 			claim.Resource = string(value)
@@ -102,15 +101,15 @@ func parsePlugin(b []byte, claim model.PodClaim, emit func(model.PodClaim) error
 
 // parseDynamic reads a DynamicResource: what a claim of DRA got.
 func parseDynamic(b []byte, claim model.PodClaim, emit func(model.PodClaim) error) error {
-	return each(b, func(field protowire.Number, value []byte) error {
+	return each(b, func(field uint64, value []byte) error {
 		if field != 4 { // claim_resources
 			return nil
 		}
 		one := claim
-		err := each(value, func(field protowire.Number, value []byte) error {
+		err := each(value, func(field uint64, value []byte) error {
 			switch field {
 			case 1: // cdi_devices
-				return each(value, func(field protowire.Number, value []byte) error {
+				return each(value, func(field uint64, value []byte) error {
 					if field == 1 {
 						one.Names = append(one.Names, string(value))
 					}
@@ -130,30 +129,54 @@ func parseDynamic(b []byte, claim model.PodClaim, emit func(model.PodClaim) erro
 	})
 }
 
+// Wire types of protocol buffers.
+const (
+	wireVarint  = 0
+	wireFixed64 = 1
+	wireBytes   = 2
+	wireFixed32 = 5
+)
+
+// errMessage is the error of bytes that are no message.
+var errMessage = errors.New("not a protocol buffer")
+
 // each calls do for every field of a message that has a length: strings, bytes,
-// messages. Others are skipped.
-func each(b []byte, do func(protowire.Number, []byte) error) error {
+// messages. Others are skipped; groups, which proto3 does not have, are errors.
+func each(b []byte, do func(field uint64, value []byte) error) error {
 	for len(b) > 0 {
-		field, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
+		tag, n := binary.Uvarint(b)
+		if n <= 0 || tag>>3 == 0 {
+			return errMessage
 		}
 		b = b[n:]
-		if kind == protowire.BytesType {
-			value, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
+		size := uint64(0)
+		switch tag & 7 {
+		case wireVarint:
+			if _, n = binary.Uvarint(b); n <= 0 {
+				return errMessage
 			}
-			if err := do(field, value); err != nil {
-				return err
+			size = uint64(n)
+		case wireFixed64:
+			size = 8
+		case wireFixed32:
+			size = 4
+		case wireBytes:
+			if size, n = binary.Uvarint(b); n <= 0 {
+				return errMessage
 			}
 			b = b[n:]
-			continue
+		default:
+			return errMessage
 		}
-		if n = protowire.ConsumeFieldValue(field, kind, b); n < 0 {
-			return protowire.ParseError(n)
+		if size > uint64(len(b)) {
+			return errMessage
 		}
-		b = b[n:]
+		if tag&7 == wireBytes {
+			if err := do(tag>>3, b[:size]); err != nil {
+				return err
+			}
+		}
+		b = b[size:]
 	}
 	return nil
 }
