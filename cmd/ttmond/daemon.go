@@ -43,7 +43,7 @@ type ttmond struct {
 	backlog   *backlog.Backlog // events, for a ttmon-server that is away
 	instance  string           // names this process to followers
 	hiding    hidingCache
-	watcher   watcher          // of allocators, through the kernel
+	watcher   watcher // of allocators, through the kernel
 	// handoverFD is a duplicate of the socket on which successors ask.
 	handoverFD int
 	// successors brings processes that take our place.
