@@ -95,7 +95,8 @@ func newArena(t testing.TB) *arena {
 	}
 	a.alloc = filepath.Join(shared, "alloc.sock")
 	config := filepath.Join(a.dir, "ttmond.toml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "[alloc]\nmax_buffers = %d\n", arenaBuffers), 0o600); err != nil {
+	// Who allocates fast stays watched, and so goes on.
+	if err := os.WriteFile(config, fmt.Appendf(nil, "[alloc]\nmax_buffers = %d\n[uprobe]\nlimit = 1e7\n", arenaBuffers), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	a.extraArgs = append(a.extraArgs, "--config", config)

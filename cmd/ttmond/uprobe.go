@@ -61,7 +61,7 @@ func (d *ttmond) newWatcher() watcher {
 	if w.off {
 		return w
 	}
-	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit, Memory: filepath.Join(d.cfg.StateDir, "libraries.json")}
+	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit, Blocks: d.memory.watched, Memory: filepath.Join(d.cfg.StateDir, "libraries.json")}
 	books, err := d.booksOfPredecessor()
 	if err != nil {
 		d.log.Warn("cannot read the predecessor's books", "err", err)

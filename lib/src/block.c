@@ -88,7 +88,12 @@ static uint64_t rounded(const struct ttmon_ledger_list *l, uint64_t bytes)
 {
 	if (bytes < l->smallest)
 		bytes = l->smallest;
-	return l->alignment > 1 ? (bytes + l->alignment - 1) / l->alignment * l->alignment : bytes;
+	uint64_t a = l->alignment;
+	if (a <= 1)
+		return bytes;
+	if ((a & (a - 1)) == 0) /* all that are known; a division takes longer than the rest */
+		return (bytes + a - 1) & ~(a - 1);
+	return (bytes + a - 1) / a * a;
 }
 
 /* Mass frees that no clear followed were meant. */

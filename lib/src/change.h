@@ -29,7 +29,11 @@ static inline void end(struct state *s)
 static inline uint32_t begin_list(struct state *s, uint64_t object)
 {
 	begin(s);
-	return table_get(&s->objects, object);
+	if (object != s->last_object) {
+		s->last_list = table_get(&s->objects, object);
+		s->last_object = object;
+	}
+	return s->last_list;
 }
 
 /* Before a site changes: what it held at the list's peak, if that is not noted. */

@@ -106,6 +106,7 @@ static void close_list(struct state *s, uint32_t list)
 	struct ttmon_ledger_list *l = list_record(s, list);
 	keep_no_list(s->lists[list].object);
 	table_drop(&s->objects, s->lists[list].object);
+	s->last_object = s->last_list = 0;
 	s->lists[list].object = s->lists[list].allocator = 0;
 	l->state = TTMON_LIST_CLOSED;
 	l->closed = now();
@@ -194,6 +195,7 @@ bool list_open(struct state *s, const struct shape *shape)
 {
 	uint32_t list = take_list(s);
 	bool made = list && table_put(&s->objects, shape->object, list);
+	s->last_object = s->last_list = 0;
 	if (made && !open_list(s, list, shape)) {
 		table_drop(&s->objects, shape->object);
 		made = false;

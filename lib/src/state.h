@@ -65,6 +65,8 @@ struct state {
 
 	struct table blocks; /* list and address -> slot + 1 */
 	struct table objects; /* address of a list -> list */
+	uint64_t last_object; /* that was looked for in it, and */
+	uint32_t last_list;   /* what it was; forgotten when a list comes or goes */
 	struct table sites, frames, nodes, strings;
 	struct list_info *lists;
 	uint32_t *site_next;

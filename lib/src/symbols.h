@@ -1,6 +1,6 @@
-/* The functions of tt-metal that are followed: our name for them, theirs, and
- * whether an allocator without it could not be followed. Seen in 0.70.1 to
- * 0.81.1; see docs/libttmon.md. */
+/* Written by internal/metalabi (go test -update there): the functions of
+ * tt-metal that are followed or called; our name for them, theirs, and whether
+ * an allocator without it could not be followed. */
 X(list_made, "_ZN2tt8tt_metal9allocator11FreeListOptC1EmmmmNS2_12SearchPolicyE", true)
 X(list_allocate, "_ZN2tt8tt_metal9allocator11FreeListOpt8allocateEmbm", true)
 X(list_allocate_at, "_ZN2tt8tt_metal9allocator11FreeListOpt19allocate_at_addressEmm", true)
@@ -18,8 +18,7 @@ X(provider_old, "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emi", false)
 X(provider, "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emibb", false)
 X(provider_gone, "_ZN2tt8tt_metal25SharedMemoryStatsProviderD1Ev", false)
 X(record, "_ZN2tt8tt_metal25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj", false)
-/* Called, not followed. */
-X(buffer_size, "_ZNK2tt8tt_metal6Buffer4sizeEv", false) /* since 0.79 */
+X(buffer_size, "_ZNK2tt8tt_metal6Buffer4sizeEv", false)
 X(buffer_pages, "_ZNK2tt8tt_metal6Buffer9num_pagesEv", false)
 X(buffer_page, "_ZNK2tt8tt_metal6Buffer9page_sizeEv", false)
 X(list_blocks, "_ZNK2tt8tt_metal9allocator11FreeListOpt19allocated_addressesEv", false)

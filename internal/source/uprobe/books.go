@@ -5,6 +5,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -14,8 +15,13 @@ type books struct {
 	processes map[uint32]*process
 	// bootTime is the Unix time, in ns, of the boot that event times count from.
 	bootTime int64
-	// maxBlocks is how many live blocks a process may have before it is let go.
+	// maxBlocks is how many live blocks a process may have before it is let go,
+	// and limit how many all processes of a user, and all users. What else is
+	// kept of a process counts as blocks, too.
 	maxBlocks uint64
+	limit     budget.Limit
+	users     map[int]int64
+	all       int64
 	// tap is for those who follow what happens; nil: nobody does.
 	tap *tap
 }
@@ -34,7 +40,14 @@ type process struct {
 	child  bool
 	parent uint32 // that was seen forking it; 0: not seen
 	lost16 uint16
-	taught uint64 // hits spent on learning which chips its allocators stand for
+	// uid is the user for whom its blocks count; -1: not known yet.
+	uid       int
+	booked    int64 // blocks that are counted for it
+	unchecked int   // events since they were
+	// nameless is how many events of processes without a place in the kernel's
+	// table there were when this one was last seen without one.
+	nameless uint64
+	taught   uint64 // hits spent on learning which chips its allocators stand for
 	// trouble is why its figures cannot be given; without a kind they can.
 	trouble model.Doubt
 
@@ -61,8 +74,8 @@ type list struct {
 	learned   map[uint64]int // buffers seen on each chip
 }
 
-func newBooks(maxBlocks uint64) *books {
-	return &books{processes: map[uint32]*process{}, maxBlocks: maxBlocks}
+func newBooks(maxBlocks uint64, limit budget.Limit) *books {
+	return &books{processes: map[uint32]*process{}, maxBlocks: maxBlocks, limit: limit, users: map[int]int64{}}
 }
 
 // process finds a process or begins a record of it. Whoever hits a probe
@@ -70,7 +83,7 @@ func newBooks(maxBlocks uint64) *books {
 func (b *books) process(pid uint32) *process {
 	p := b.processes[pid]
 	if p == nil {
-		p = &process{}
+		p = &process{uid: -1}
 		p.PID, p.Late = int(pid), true
 		p.reset()
 		b.processes[pid] = p
@@ -121,6 +134,7 @@ func (p *process) reset() {
 // giveUp forgets what is known of a process that can no longer be followed.
 func (b *books) giveUp(p *process, at int64, why model.Doubt) {
 	b.forget(p, at)
+	b.book(p)
 	b.end(p, at, string(why.Kind))
 	why.PID = p.PID
 	p.Late, p.trouble = true, why
@@ -156,7 +170,7 @@ func (b *books) applyFate(e *event, at int64) {
 	case p == nil:
 	case e.kind == exited:
 		b.end(p, at, "it has ended")
-		delete(b.processes, e.pid)
+		b.remove(p)
 	case e.kind == execed:
 		b.exec(p, e, at)
 	}
@@ -166,16 +180,11 @@ func (b *books) applyFate(e *event, at int64) {
 func (b *books) applySite(p *process, e *event, at int64) {
 	switch e.kind {
 	case atAllocator:
-		b.dropAllocator(p, e.word[0], at) // whose end was not seen
+		b.dropAllocator(p, about[objectEvent](e).Object, at) // whose end was not seen
 	case listMade, listFound:
 		b.addList(p, e, at)
 	case blockFound:
-		if l := p.lists[e.word[0]]; l != nil && !l.Inherited {
-			x := blocks.Block{Addr: l.Base + e.word[1], Size: e.word[2]}
-			l.Alloc(x)
-			b.note(p, changes.Change{Kind: changes.Took, Time: at, List: l.id, Addr: x.Addr, Size: x.Size})
-			b.checkBlocks(p, at)
-		}
+		b.addBlock(p, about[blockEvent](e), at)
 	case listWhole:
 		b.whole(p, e, at)
 	case taken:
@@ -184,22 +193,23 @@ func (b *books) applySite(p *process, e *event, at int64) {
 	case freed, cleared, shrunk, resized:
 		// A list whose making was not seen is found when something is taken
 		// from it.
-		if l := p.lists[e.word[0]]; l != nil {
+		if l := p.lists[about[changeEvent](e).List]; l != nil {
 			b.change(p, l, e, at)
 		}
 	case allocatorGone:
-		b.dropAllocator(p, e.word[0], at)
+		b.dropAllocator(p, about[objectEvent](e).Object, at)
 	case providerMade:
 		b.openChip(p, e, at)
 	case providerGone:
-		delete(p.providers, e.word[0])
+		delete(p.providers, about[objectEvent](e).Object)
 	case recorded:
 		b.learn(p, e, at)
 	case cbMarked, cbTracked:
-		p.layOut(e)
+		p.layOut(about[layoutEvent](e))
 	case programGone:
-		if x := p.programs[e.word[0]]; x != nil {
-			delete(p.programs, e.word[0])
+		at := about[objectEvent](e).Object
+		if x := p.programs[at]; x != nil {
+			delete(p.programs, at)
 			p.Programs = slices.DeleteFunc(p.Programs, func(y *blocks.Program) bool { return x == y })
 		}
 	}
@@ -212,16 +222,62 @@ const (
 	maxChips = 1024
 )
 
-// checkBlocks gives up a process that has more live blocks than are kept.
+// checkBlocks gives up a process that has more live blocks than are kept, or
+// whose user has. It counts only now and then.
 func (b *books) checkBlocks(p *process, at int64) {
-	if p.Blocks() > b.maxBlocks {
-		b.giveUp(p, at, model.Doubt{Kind: model.TooManyBlocks, Count: int(b.maxBlocks)})
+	every := min(256, 1+int(b.maxBlocks/64))
+	if p.unchecked++; p.unchecked < every {
+		return
 	}
+	b.book(p)
+	switch {
+	case p.Blocks() > b.maxBlocks:
+		b.giveUp(p, at, model.Doubt{Kind: model.TooManyBlocks, Count: int(b.maxBlocks)})
+	case b.limit != budget.Limit{} && b.limit.Left(p.uid, b.users[p.uid], b.all) < 0:
+		b.giveUp(p, at, model.Doubt{Kind: model.TooManyBlocks, Count: int(b.limit.PerUID)})
+	}
+}
+
+// book counts what is kept of a process for its user.
+func (b *books) book(p *process) { b.setBooked(p, int64(p.size())) }
+
+func (b *books) setBooked(p *process, n int64) {
+	b.all += n - p.booked
+	if b.users[p.uid] += n - p.booked; b.users[p.uid] == 0 {
+		delete(b.users, p.uid)
+	}
+	p.booked, p.unchecked = n, 0
+}
+
+// own gives a process to a user.
+func (b *books) own(p *process, uid int) {
+	if p.uid == uid {
+		return
+	}
+	b.setBooked(p, 0)
+	p.uid = uid
+	b.book(p)
+}
+
+// remove ends the record of a process.
+func (b *books) remove(p *process) {
+	b.setBooked(p, 0)
+	delete(b.processes, uint32(p.PID))
+}
+
+// size is what is kept of a process, in blocks.
+func (p *process) size() uint64 {
+	const listSize = 8
+	n := p.Blocks() + uint64(len(p.programs)+len(p.providers))
+	for _, l := range p.lists {
+		n += listSize + uint64(len(l.learned))
+	}
+	return n
 }
 
 // openChip notes that a process has opened a chip.
 func (b *books) openChip(p *process, e *event, at int64) {
-	provider, chip := e.word[0], e.word[1]
+	provider, chip := about[providerEvent](e).Provider, about[providerEvent](e).Chip
 	p.providers[provider] = chip
 	if !slices.Contains(p.Seen, chip) {
 		p.Seen = append(p.Seen, chip)
@@ -237,60 +293,60 @@ const maxPrograms = 1 << 14
 // layOut enters a circular buffer of a program. Buffers are laid out one behind
 // the other from the low end of L1, the same for all cores of a range; what
 // counts is how far up they reach.
-func (p *process) layOut(e *event) {
-	x := p.programs[e.word[0]]
+func (p *process) layOut(e *layoutEvent) {
+	x := p.programs[e.Program]
 	if x == nil {
 		if len(p.programs) >= maxPrograms {
 			return
 		}
-		x = &blocks.Program{Base: e.word[1]}
-		p.programs[e.word[0]] = x
+		x = &blocks.Program{Base: e.Address}
+		p.programs[e.Program] = x
 		p.Programs = append(p.Programs, x)
 	}
-	if e.word[3] == 0 {
-		x.Base, x.End = e.word[1], 0 // it is laid out anew
+	if e.Before == 0 {
+		x.Base, x.End = e.Address, 0 // it is laid out again
 	}
-	x.Base, x.End = min(x.Base, e.word[1]), max(x.End, e.word[1]+e.word[2])
+	x.Base, x.End = min(x.Base, e.Address), max(x.End, e.Address+e.Size)
 }
 
 // fork begins the record of a child. It has a copy of its parent's allocators,
 // but the memory is its parent's: only what the child takes itself is counted,
 // should it go on with a copy.
 func (b *books) fork(e *event) {
-	child := &process{}
+	x := about[forkEvent](e)
+	child := &process{uid: -1}
 	child.reset()
-	child.PID, child.Start = int(e.pid), ticks(e.word[1])
-	parent := b.processes[uint32(e.word[0])]
-	child.child, child.parent, child.lost16 = true, uint32(e.word[0]), e.lost
+	child.PID, child.Start = int(e.pid), ticks(x.Start)
+	parent := b.processes[uint32(x.Parent)]
+	child.child, child.parent, child.lost16 = true, uint32(x.Parent), e.lost
 	if parent != nil {
-		child.Seen = slices.Clone(parent.Seen)
+		child.Seen, child.uid = slices.Clone(parent.Seen), parent.uid
 	}
 	if old := b.processes[e.pid]; old != nil {
 		b.end(old, b.bootTime+int64(e.time), "its number is another's")
+		b.remove(old)
 	}
 	b.processes[e.pid] = child
 }
 
 // pools by the number that tt-metal gives them.
-var pools = map[uint64]model.Pool{0: model.DRAM, 1: model.L1, 3: model.L1Small, 4: model.Trace}
+var pools = map[uint32]model.Pool{0: model.DRAM, 1: model.L1, 3: model.L1Small, 4: model.Trace}
 
 func (b *books) addList(p *process, e *event, now int64) {
-	at, capacity, base := e.word[0], e.word[1], e.word[2]
-	smallest, align := e.word[3]>>32, e.word[3]&0xffff_ffff
-	banks, number := e.word[5]>>8, e.word[5]&0xff
-	pool, ok := pools[number]
+	x := about[listEvent](e)
+	pool, ok := pools[x.Pool]
 	if !ok {
 		return // memory of the host, or of a kind that is not known yet
 	}
-	b.dropList(p, at, now) // of an allocator whose end was not seen
+	b.dropList(p, x.List, now) // of an allocator whose end was not seen
 	if len(p.lists) >= maxLists {
 		b.giveUp(p, now, model.Doubt{Kind: model.AllocatorUnknown})
 		return
 	}
-	a := p.allocators[e.word[4]]
+	a := p.allocators[x.Allocator]
 	if a == nil {
 		p.numbers.allocator++
-		a = &allocator{Allocator: &blocks.Allocator{ID: e.word[4]}, number: p.numbers.allocator}
+		a = &allocator{Allocator: &blocks.Allocator{ID: x.Allocator}, number: p.numbers.allocator}
 		p.allocators[a.ID] = a
 		p.Allocators = append(p.Allocators, a.Allocator)
 	}
@@ -300,19 +356,32 @@ func (b *books) addList(p *process, e *event, now int64) {
 	}
 	p.numbers.list++
 	l := &list{allocator: a, id: uint32(p.numbers.list), learned: map[uint64]int{}, List: blocks.NewList(blocks.Geometry{
-		Pool: pool, Banks: banks, Base: base, Capacity: capacity, Align: align, Smallest: smallest,
+		Pool: pool, Banks: uint64(x.Banks), Base: x.Base, Capacity: x.Capacity, Align: uint64(x.Alignment), Smallest: uint64(x.Smallest),
 	}, origin), used: origin == blocks.Late}
 	if e.kind == listFound && p.child {
 		l.Origin, l.Inherited = blocks.FromStart, true
 	}
 	a.Lists = append(a.Lists, l.List)
-	p.lists[at] = l
+	p.lists[x.List] = l
 	b.noteList(p, l, now)
+	b.checkBlocks(p, now)
+}
+
+// addBlock enters a block of a list that was found in use.
+func (b *books) addBlock(p *process, e *blockEvent, at int64) {
+	l := p.lists[e.List]
+	if l == nil || l.Inherited {
+		return
+	}
+	x := blocks.Block{Addr: l.Base + e.At, Size: e.Size}
+	l.Alloc(x)
+	b.note(p, changes.Change{Kind: changes.Took, Time: at, List: l.id, Addr: x.Addr, Size: x.Size})
+	b.checkBlocks(p, at)
 }
 
 // whole ends the copy of a list that was found in use.
 func (b *books) whole(p *process, e *event, at int64) {
-	l := p.lists[e.word[0]]
+	l := p.lists[about[wholeEvent](e).List]
 	if l == nil || l.Inherited {
 		return
 	}
@@ -320,7 +389,7 @@ func (b *books) whole(p *process, e *event, at int64) {
 	for x := range l.All() {
 		last = x.End()
 	}
-	if l.Usage().Blocks != e.word[1] || l.Contradictions > 0 || last > l.Base+l.Capacity {
+	if l.Usage().Blocks != about[wholeEvent](e).Blocks || l.Contradictions > 0 || last > l.Base+l.Capacity {
 		b.giveUp(p, at, model.Doubt{Kind: model.AllocatorUnknown})
 		return
 	}
@@ -330,15 +399,16 @@ func (b *books) whole(p *process, e *event, at int64) {
 
 // change enters what is not an allocation.
 func (b *books) change(p *process, l *list, e *event, at int64) {
+	value := about[changeEvent](e).Value
 	switch e.kind {
 	case freed:
-		l.Free(e.word[1])
-		b.note(p, changes.Change{Kind: changes.Gave, Time: at, List: l.id, Addr: e.word[1]})
+		l.Free(value)
+		b.note(p, changes.Change{Kind: changes.Gave, Time: at, List: l.id, Addr: value})
 	case cleared:
 		l.Clear()
 		b.note(p, changes.Change{Kind: changes.Cleared, Time: at, List: l.id})
 	case shrunk:
-		l.Cut += e.word[1]
+		l.Cut += value
 		b.noteList(p, l, at)
 	case resized:
 		l.Cut = 0
@@ -347,11 +417,12 @@ func (b *books) change(p *process, l *list, e *event, at int64) {
 }
 
 func (b *books) take(p *process, e *event, now int64) {
-	l := p.lists[e.word[0]]
+	x := about[takeEvent](e)
+	l := p.lists[x.List]
 	if l == nil {
 		return // of a pool that is not known
 	}
-	size, at, from, base := e.word[1], e.word[2], e.word[3], e.word[4]
+	size, at, from, base := x.Size, x.At, x.From, x.Base
 	// The first block of a new list is cut out of one that is all of it.
 	first := !l.used && l.Origin == blocks.FromStart
 	if e.odd || base != l.Base || at+size > l.Capacity || first && from != l.Capacity-l.Cut {
@@ -359,14 +430,15 @@ func (b *books) take(p *process, e *event, now int64) {
 		return
 	}
 	l.used = true
-	l.Alloc(blocks.Block{Addr: base + at, Size: size, Asked: e.word[5], Born: now})
-	b.note(p, changes.Change{Kind: changes.Took, Time: now, List: l.id, Addr: base + at, Size: size, Asked: e.word[5]})
+	l.Alloc(blocks.Block{Addr: base + at, Size: size, Asked: x.Asked, Born: now})
+	b.note(p, changes.Change{Kind: changes.Took, Time: now, List: l.id, Addr: base + at, Size: size, Asked: x.Asked})
 }
 
 // learn notes that a list's buffers are on a chip; that holds for the whole
 // allocator.
 func (b *books) learn(p *process, e *event, at int64) {
-	l, chip := p.lists[e.word[1]], e.word[2]
+	x := about[recordEvent](e)
+	l, chip := p.lists[x.List], x.Chip
 	if l == nil {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -15,7 +16,7 @@ const (
 
 // page runs events of process 7 into new books.
 func page(events ...event) *process {
-	b := newBooks(1000)
+	b := newBooks(1000, budget.Limit{})
 	for _, e := range events {
 		if e.pid == 0 {
 			e.pid = 7
@@ -26,7 +27,7 @@ func page(events ...event) *process {
 }
 
 func made(list, allocator, pool uint64) event {
-	return event{kind: listMade, word: [6]uint64{list, capacity, base, 32<<32 | 64, allocator, 8<<8 | pool}}
+	return event{kind: listMade, word: [6]uint64{list, capacity, base, 32<<32 | 64, allocator, 8<<32 | pool}}
 }
 
 func took(list, at, size, from uint64) event {
@@ -121,7 +122,7 @@ func TestBooksNotice(t *testing.T) {
 		},
 		"a list found in use": {
 			[]event{
-				{kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 8}},
+				{kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 32}},
 				{kind: blockFound, word: [6]uint64{aList, 64, 128}},
 				{kind: listWhole, word: [6]uint64{aList, 1}},
 				took(aList, 1024, 64, 5000),
@@ -130,7 +131,7 @@ func TestBooksNotice(t *testing.T) {
 		},
 		"a list found in use, copied in part": {
 			[]event{
-				{kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 8}},
+				{kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 32}},
 				{kind: blockFound, word: [6]uint64{aList, 64, 128}},
 				{kind: listWhole, word: [6]uint64{aList, 2}},
 			},
@@ -154,12 +155,12 @@ func TestBooksNotice(t *testing.T) {
 }
 
 func TestBooksOfAChild(t *testing.T) {
-	found := event{pid: 8, kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 8}}
+	found := event{pid: 8, kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 32}}
 	copied := event{pid: 8, kind: blockFound, word: [6]uint64{aList, 0, 64}}
 	whole := event{pid: 8, kind: listWhole, word: [6]uint64{aList, 1}}
 	own := took(aList, 512, 64, 5000)
 	own.pid = 8
-	b := newBooks(1000)
+	b := newBooks(1000, budget.Limit{})
 	for _, e := range []event{
 		{pid: 7, kind: forked, word: [6]uint64{1, 0}},
 		{pid: 7, kind: listMade, word: made(aList, anAllocator, 0).word},
@@ -206,7 +207,7 @@ func TestPrograms(t *testing.T) {
 }
 
 func TestTooManyBlocks(t *testing.T) {
-	b := newBooks(2)
+	b := newBooks(2, budget.Limit{})
 	e := made(aList, anAllocator, 0)
 	b.apply(&e)
 	for i := range uint64(4) {
@@ -221,7 +222,7 @@ func TestTooManyBlocks(t *testing.T) {
 // The sweep reads how many events were lost from the kernel, and may do so
 // before events that are older have been read.
 func TestLostIsCountedOnce(t *testing.T) {
-	b := newBooks(1000)
+	b := newBooks(1000, budget.Limit{})
 	e := made(aList, anAllocator, 0)
 	b.apply(&e)
 	p := b.processes[0]
@@ -253,7 +254,7 @@ func TestWhatAProcessCanMakeUsKeep(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			b := newBooks(1000)
+			b := newBooks(1000, budget.Limit{})
 			e := made(aList, anAllocator, 0)
 			b.apply(&e)
 			p := b.processes[0]
@@ -266,9 +267,9 @@ func TestWhatAProcessCanMakeUsKeep(t *testing.T) {
 			}
 		})
 	}
-	b := newBooks(2)
+	b := newBooks(2, budget.Limit{})
 	for _, e := range []event{
-		{kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 8}},
+		{kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 32}},
 		{kind: blockFound, word: [6]uint64{aList, 0, 64}},
 		{kind: blockFound, word: [6]uint64{aList, 64, 64}},
 		{kind: blockFound, word: [6]uint64{aList, 128, 64}},

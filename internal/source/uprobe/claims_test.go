@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -90,14 +91,14 @@ func TestGuessChips(t *testing.T) {
 	provider := event{kind: providerMade, word: [6]uint64{0x5000, 42, 0}}
 	p := page(provider, made(aList, anAllocator, 0), took(aList, 0, 64, capacity))
 	p.Late = false
-	newBooks(1).guessChips(p)
+	newBooks(1, budget.Limit{}).guessChips(p)
 	if c := p.Allocators[0].Chips; len(c) != 1 || c[0] != 42 {
 		t.Errorf("the only chip: %v", c)
 	}
 	provider.word = [6]uint64{0x6000, 43, 1}
 	q := page(event{kind: providerMade, word: [6]uint64{0x5000, 42, 0}}, provider, made(aList, anAllocator, 0), took(aList, 0, 64, capacity))
 	q.Late = false
-	newBooks(1).guessChips(q)
+	newBooks(1, budget.Limit{}).guessChips(q)
 	if c := q.Allocators[0].Chips; len(c) != 0 {
 		t.Errorf("one of two chips: %v", c)
 	}

@@ -297,6 +297,10 @@ func (s *Source) announce(of *proc.Process, late, child bool) {
 	if p.Start != 0 && p.Start != start {
 		return // the number was given to somebody else
 	}
+	s.books.own(p, of.UID)
+	if p.changes == 0 {
+		p.nameless = s.nameless.Load()
+	}
 	before := p.Late
 	p.Start, p.Late, p.child = start, p.Late && late, p.child && p.parent != 0 || child
 	if before && !p.Late && p.changes > 0 {
@@ -319,9 +323,30 @@ func (s *Source) arm(l *library) {
 	if l.err != nil {
 		return
 	}
-	if l.err = l.arm(s.kernel.Hit); l.err == nil && l.armed == 0 {
+	if l.err = l.arm(s.kernel.Hit, s.maySeparate(l)); l.err == nil && l.armed == 0 {
 		l.armed = sinceBoot()
 	}
+}
+
+// maxSeparate is how many probes of single processes there may be, of all
+// libraries. Each is a descriptor, and a user can start thousands of processes
+// and have one of them let go. Beyond, such a process goes on hitting the probes
+// of all, at its own cost.
+const maxSeparate = 512
+
+// maySeparate reports whether the processes of a library may get probes of their
+// own.
+func (s *Source) maySeparate(l *library) bool {
+	if len(l.letGo) == 0 {
+		return false
+	}
+	n := 2 * len(l.pids)
+	for _, other := range s.libraries {
+		if other != l && len(other.links)+len(other.learn) > 2 {
+			n += len(other.links) + len(other.learn)
+		}
+	}
+	return n <= maxSeparate
 }
 
 // forget ends the record of a process. With mu.

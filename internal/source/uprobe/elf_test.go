@@ -9,10 +9,12 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/metalabi"
 )
 
 // image builds a small library that has all functions, as the dynamic linker
@@ -228,11 +230,54 @@ func TestHostileLibraries(t *testing.T) {
 	}
 }
 
-// TestAsDebugELF: the functions are where Go's own reader finds them, in the
-// libraries of all releases that are here.
-func TestAsDebugELF(t *testing.T) {
-	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
-		t.Run(release, func(t *testing.T) { compareELF(t, ttnn.Library(t, release)) })
+// TestReleases: every release that tests run has the functions that the table
+// says it has, for uprobe and for libttmon, where Go's own reader finds them.
+func TestReleases(t *testing.T) {
+	for _, release := range metalabi.Releases {
+		t.Run(release.Version, func(t *testing.T) {
+			path := ttnn.Library(t, release.Version)
+			compareELF(t, path)
+			there := functionsOf(t, path)
+			for i := range metalabi.Functions {
+				f := &metalabi.Functions[i]
+				has := slices.ContainsFunc(there, func(s elf.Symbol) bool {
+					return f.Library != metalabi.Unused && s.Name == f.Symbol() || f.Probe != metalabi.Unused && strings.HasPrefix(s.Name, f.Prefix)
+				})
+				if lacks := slices.Contains(release.Lacks, f.Name); has == lacks {
+					t.Errorf("%s (%s): it is there: %v; metalabi.Releases says otherwise", f.Name, f.Symbol(), has)
+				}
+			}
+		})
+	}
+}
+
+// functionsOf lists the functions that a library offers.
+func functionsOf(t *testing.T, path string) []elf.Symbol {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	list, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(list, func(s elf.Symbol) bool { return s.Section == elf.SHN_UNDEF || elf.ST_TYPE(s.Info) != elf.STT_FUNC })
+}
+
+// TestSites: every function that is probed has a kind of events, and every kind
+// of site a function.
+func TestSites(t *testing.T) {
+	seen := map[kind]bool{}
+	for _, s := range symbols {
+		if s.site == 0 || seen[s.site] {
+			t.Errorf("%s: kind %d", s.prefix, s.site)
+		}
+		seen[s.site] = true
+	}
+	if len(seen) != int(numSites)-1 || len(sites) != len(seen) {
+		t.Errorf("%d sites of %d, %d names", len(seen), numSites-1, len(sites))
 	}
 }
 
@@ -297,7 +342,7 @@ func FuzzFindProbes(f *testing.F) {
 	f.Add([]byte("\x7fELF\x02\x01\x01"))
 	needed := 0
 	for _, s := range symbols {
-		needed += int(b2u(s.need == required))
+		needed += int(b2u(s.need == metalabi.Required))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if probes, err := findProbes(bytes.NewReader(b)); err == nil && len(probes) < needed {

@@ -1,42 +1,45 @@
 package uprobe
 
 import (
-	"encoding/binary"
 	"fmt"
+	"unsafe"
 )
 
-// kind says what an event is about: the site of a probe, or the fate of a
-// process. The numbers are those of bpf/watch.c.
+// kind says what an event is about: the site of a probe, what was found there,
+// or what became of a process. What the words of an event are is said in
+// bpf/watch.c, from which their types are generated.
 type kind uint8
 
 const (
-	atAllocator   kind = iota + 1 // AllocatorImpl's constructor: [allocator]
-	allocatorGone                 // its destructor: [allocator]
-	atDRAMManager                 // BankManager's constructor with a vector of banks
-	atL1Manager                   // and the one with a map of banks
-	listMade                      // FreeListOpt's: [list, capacity, base, smallest<<32|alignment, allocator, banks<<8|buffer type]
-	atAsk                         // BankManager::allocate_buffer
-	taken                         // [list, size, address after base, size of the free block it is from, base, asked bytes]
-	freed                         // [list, address]
-	cleared                       // [list]
-	shrunk                        // [list, bytes, from the low end]
-	resized                       // [list]: a shrink is undone
-	providerMade                  // [provider, chip's unique id, logical id]
-	providerGone                  // [provider]
-	recorded                      // [provider, list, chip's unique id]: a buffer of the list is on that chip
-	atProgram                     // ProgramImpl::allocate_circular_buffers
-	programGone                   // [program]
-	cbMarked                      // [program, address, bytes of a core, how many before]: a circular buffer is laid out
-	cbTracked                     // the same, where a release tells of it in another place
-	numSites           = cbTracked + 1
-	listFound     kind = 32 // found in use: as listMade, with the manager for the allocator
-	blockFound    kind = 33 // [list, address after base, size]: a block of it
-	listWhole     kind = 34 // [list, blocks]: these were all
-	execed        kind = 64 // []
-	exited        kind = 65 // [start, ns after boot]
-	forked        kind = 66 // [pid of the parent, start in ns after boot]
-	eventBytes         = 64
+	atAllocator   = kind(watchEventKindSITE_ALLOCATOR)
+	allocatorGone = kind(watchEventKindSITE_ALLOCATOR_GONE)
+	atDRAMManager = kind(watchEventKindSITE_DRAM_MANAGER)
+	atL1Manager   = kind(watchEventKindSITE_L1MANAGER)
+	listMade      = kind(watchEventKindSITE_LIST)
+	atAsk         = kind(watchEventKindSITE_ASK)
+	taken         = kind(watchEventKindSITE_TAKE)
+	freed         = kind(watchEventKindSITE_FREE)
+	cleared       = kind(watchEventKindSITE_CLEAR)
+	shrunk        = kind(watchEventKindSITE_SHRINK)
+	resized       = kind(watchEventKindSITE_RESET) // a shrink is undone
+	providerMade  = kind(watchEventKindSITE_PROVIDER)
+	providerGone  = kind(watchEventKindSITE_PROVIDER_GONE)
+	recorded      = kind(watchEventKindSITE_RECORD)
+	atProgram     = kind(watchEventKindSITE_PROGRAM)
+	programGone   = kind(watchEventKindSITE_PROGRAM_GONE)
+	cbMarked      = kind(watchEventKindSITE_CB_MARK)
+	cbTracked     = kind(watchEventKindSITE_CB_TRACK)
+	numSites      = cbTracked + 1
+	listFound     = kind(watchEventKindEVENT_FOUND)
+	blockFound    = kind(watchEventKindEVENT_BLOCK)
+	listWhole     = kind(watchEventKindEVENT_WHOLE)
+	execed        = kind(watchEventKindEVENT_EXEC)
+	exited        = kind(watchEventKindEVENT_EXIT)
+	forked        = kind(watchEventKindEVENT_FORK)
 )
+
+// eventBytes is the size of an event.
+const eventBytes = int(unsafe.Sizeof(watchEvent{}))
 
 // ofSite says whether a probe was hit.
 func (k kind) ofSite() bool { return k < execed }
@@ -48,19 +51,38 @@ type event struct {
 	kind kind
 	odd  bool   // what was read of a list cannot be true
 	lost uint16 // events of the process that were lost so far, the low bits
-	word [6]uint64
+	word words
+}
+
+type words = [6]uint64
+
+// The words of an event, by its kind.
+type (
+	objectEvent   = watchObjectEvent
+	listEvent     = watchListEvent
+	takeEvent     = watchTakeEvent
+	changeEvent   = watchChangeEvent
+	blockEvent    = watchBlockEvent
+	wholeEvent    = watchWholeEvent
+	providerEvent = watchProviderEvent
+	recordEvent   = watchRecordEvent
+	layoutEvent   = watchLayoutEvent
+	exitEvent     = watchExitEvent
+	forkEvent     = watchForkEvent
+)
+
+// about reads the words of an event as what its kind says.
+func about[T objectEvent | listEvent | takeEvent | changeEvent | blockEvent | wholeEvent |
+	providerEvent | recordEvent | layoutEvent | exitEvent | forkEvent](e *event,
+) *T {
+	return (*T)(unsafe.Pointer(&e.word)) // none is larger: see TestEventTypes
 }
 
 func decode(b []byte) (e event, err error) {
 	if len(b) < eventBytes {
 		return e, fmt.Errorf("an event of %d bytes", len(b))
 	}
-	e.time = binary.NativeEndian.Uint64(b)
-	e.pid = binary.NativeEndian.Uint32(b[8:])
-	e.kind, e.odd = kind(b[12]), b[13] != 0
-	e.lost = binary.NativeEndian.Uint16(b[14:])
-	for i := range e.word {
-		e.word[i] = binary.NativeEndian.Uint64(b[16+8*i:])
-	}
-	return e, nil
+	var raw watchEvent
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&raw)), eventBytes), b)
+	return event{time: raw.Time, pid: raw.Pid, kind: kind(raw.Kind), odd: raw.Odd != 0, lost: raw.Lost, word: raw.Word}, nil
 }

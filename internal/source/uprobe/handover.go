@@ -135,7 +135,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 // maps are those that a successor goes on with, by name.
 func (k *kernel) maps() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
-		"events": &k.Events, "processes": &k.Processes, "threads": &k.Threads, "lists": &k.Lists, "nameless": &k.Nameless,
+		"events": &k.Events, "processes": &k.Processes, "threads": &k.Threads, "lists": &k.Lists, "nameless": &k.Nameless, "users": &k.Users, "turn": &k.Turn,
 	}
 }
 
@@ -171,7 +171,7 @@ func (p *process) hand() handedProcess {
 }
 
 func (h *handedProcess) take() (*process, error) {
-	p := &process{}
+	p := &process{uid: -1}
 	p.reset()
 	p.Process = *h.Process
 	p.child, p.parent, p.lost16, p.taught, p.trouble = h.Child, h.Parent, h.Lost16, h.Taught, h.Trouble
@@ -330,7 +330,9 @@ func (s *Source) importState(h *handed, fds given) error {
 			return err
 		}
 		s.books.processes[uint32(p.PID)] = p
+		s.books.book(p)
 	}
+	_ = s.kernel.Turn.Lookup(uint32(0), &s.kernel.turns)
 	for i := range h.Libraries {
 		l := &h.Libraries[i]
 		fd, err := fds.one(fmt.Sprint("library ", i))

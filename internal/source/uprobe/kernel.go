@@ -45,14 +45,27 @@ type kernel struct {
 	watchObjects
 	reader *ringbuf.Reader // nil until there is something to watch
 	fates  []link.Link     // exec, exit, fork
+	turns  uint32          // how often the ring was emptied
+}
+
+// nextTurn tells the program that the ring was emptied: users may fill their
+// part of it again.
+func (k *kernel) nextTurn() {
+	k.turns++
+	_ = k.Turn.Put(uint32(0), k.turns)
 }
 
 // wakeBytes of waiting events wake the reader at once. Fewer are read when it
 // looks the next time.
 const wakeBytes = 64 << 10
 
-// load loads the program. ringBytes is a power of two.
-func load(ringBytes uint32) (*kernel, error) {
+// recordBytes is what an event takes in the ring.
+const recordBytes = uint32(eventBytes) + 8
+
+// load loads the program. ringBytes is a power of two. A quarter of the ring is
+// root's alone, and half of it one user's at most; of the table of processes root
+// has an eighth, and one user a quarter.
+func load(ringBytes, processes uint32) (*kernel, error) {
 	namespace, err := pidNamespace()
 	if err != nil {
 		return nil, err
@@ -65,9 +78,14 @@ func load(ringBytes uint32) (*kernel, error) {
 		return nil, err
 	}
 	spec.Maps[watchMapEvents].MaxEntries = ringBytes
+	spec.Maps[watchMapProcesses].MaxEntries = processes
 	if err := errors.Join(
 		spec.Variables[watchVarNamespace].Set(namespace),
 		spec.Variables[watchVarWakeBytes].Set(uint32(min(wakeBytes, ringBytes/4))),
+		spec.Variables[watchVarUserProcesses].Set(processes/4),
+		spec.Variables[watchVarAllProcesses].Set(processes-processes/8),
+		spec.Variables[watchVarUserEvents].Set(ringBytes/2/recordBytes),
+		spec.Variables[watchVarAllBytes].Set(ringBytes/4*3),
 	); err != nil {
 		return nil, err
 	}

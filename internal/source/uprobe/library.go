@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/metalabi"
 )
 
 // fileID is a file whatever its name.
@@ -35,7 +36,7 @@ type library struct {
 	onHost bool
 
 	// links are the probes of all processes (key 0), or, while one of them is
-	// let go, of each of the others. learn are those of need learning.
+	// let go, of each of the others. learn are those that teach.
 	links, learn map[int]link.Link
 	learned      bool // learn is off
 }
@@ -100,10 +101,11 @@ func newLibrary(f *os.File, path string, uid int) (l *library, blocked *hostfs.B
 	return l, nil
 }
 
-// arm sets the probes: of everybody, or if somebody is let go, of the others.
-func (l *library) arm(program *ebpf.Program) error {
+// arm sets the probes: of everybody, or, if somebody is let go and may be, of
+// each of the others.
+func (l *library) arm(program *ebpf.Program, separate bool) error {
 	want := map[int]bool{0: true}
-	if len(l.letGo) > 0 {
+	if len(l.letGo) > 0 && separate {
 		want = maps.Clone(l.pids)
 		for pid := range l.letGo {
 			delete(want, pid)
@@ -114,8 +116,8 @@ func (l *library) arm(program *ebpf.Program) error {
 		learn = nil
 	}
 	return errors.Join(
-		l.set(program, l.links, want, func(p probe) bool { return p.need != learning }),
-		l.set(program, l.learn, learn, func(p probe) bool { return p.need == learning }),
+		l.set(program, l.links, want, func(p probe) bool { return p.need != metalabi.Learning }),
+		l.set(program, l.learn, learn, func(p probe) bool { return p.need == metalabi.Learning }),
 	)
 }
 

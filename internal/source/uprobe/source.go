@@ -34,6 +34,12 @@ type Options struct {
 	// MaxBlocks is how many live blocks are kept of a process; 0 means
 	// DefaultMaxBlocks.
 	MaxBlocks uint64
+	// Blocks is how many live blocks are kept of all processes of a user, and of
+	// all users. The zero Limit is none.
+	Blocks budget.Limit
+	// MaxProcesses is how many processes may hit probes at a time, of which a
+	// user may have a quarter; 0 means 16384.
+	MaxProcesses uint32
 	// RingBytes is the size of the ring buffer, a power of two; 0 means 4 MiB.
 	RingBytes uint32
 	// MaxLibraries bounds how many files are watched, of which a user may have
@@ -73,7 +79,8 @@ type Source struct {
 	// requested and served count the times somebody wanted to know all that
 	// has happened by now.
 	requested, served atomic.Uint64
-	looked            *sync.Cond // with mu
+	nameless          atomic.Uint64 // events of processes without a place, by the last sweep
+	looked            *sync.Cond    // with mu
 
 	mu        sync.Mutex // over all below
 	books     *books
@@ -93,11 +100,14 @@ type use struct {
 // Open loads the program into the kernel. The error is an *ObstacleError
 // where the machine or our rights do not allow it.
 func Open(o Options) (*Source, error) {
-	ring := o.RingBytes
+	ring, processes := o.RingBytes, o.MaxProcesses
 	if ring == 0 {
 		ring = 4 << 20
 	}
-	k, err := load(ring)
+	if processes == 0 {
+		processes = 16 << 10
+	}
+	k, err := load(ring, processes)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +131,7 @@ func newSource(o Options, k *kernel) *Source {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Source{
-		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks), processes: newProcesses(),
+		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks, o.Blocks), processes: newProcesses(),
 		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[uint32]count{},
 		memory: &memory{}, reads: reads{spent: map[int]budget.Meter{}}, slots: budget.NewPool("libraries", budget.Divide(int64(o.MaxLibraries)), nil),
 	}
@@ -273,6 +283,9 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 			s.served.Store(max(s.served.Load(), asked))
 			s.looked.Broadcast()
 			s.mu.Unlock()
+			if n > 0 {
+				s.kernel.nextTurn()
+			}
 			return n, err
 		}
 		s.mu.Lock()

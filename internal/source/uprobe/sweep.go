@@ -46,6 +46,7 @@ func (s *Source) sweepOnce(now time.Time) {
 	}
 	var nameless uint64
 	_ = s.kernel.Nameless.Lookup(uint32(0), &nameless)
+	s.nameless.Store(nameless)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,10 +58,9 @@ func (s *Source) sweepOnce(now time.Time) {
 		if p.Start == 0 {
 			p.Start = ticks(row.Start)
 		}
-		if lost := row.Lost + nameless; lost > p.Lost {
-			p.Lost = lost
-			s.books.note(p, changes.Change{Kind: changes.Lost, Time: now.UnixNano(), Size: lost})
-		}
+		s.books.own(p, int(row.Uid))
+		p.nameless = nameless
+		s.books.lose(p, row.Lost, now)
 		p.lost16 = uint16(row.Lost)
 		p.taught = row.Taught
 		if p.parent != 0 && row.Hits > 0 {
@@ -75,12 +75,24 @@ func (s *Source) sweepOnce(now time.Time) {
 			// It has ended, and either never hit a probe or its last event was lost.
 			s.forget(int(pid))
 			s.books.end(p, now.UnixNano(), "it has ended")
-			delete(s.books.processes, pid)
+			s.books.remove(p)
+		} else if !seen {
+			// Its events may be among those of processes that have no place.
+			s.books.lose(p, p.Lost+nameless-min(p.nameless, nameless), now)
+			p.nameless = nameless
 		}
 	}
 	maps.DeleteFunc(s.rates, func(pid uint32, _ count) bool { return s.books.processes[pid] == nil })
 	s.learnChips()
 	s.dropGone()
+}
+
+// lose notes that so many events of a process were lost.
+func (b *books) lose(p *process, lost uint64, now time.Time) {
+	if lost > p.Lost {
+		p.Lost = lost
+		b.note(p, changes.Change{Kind: changes.Lost, Time: now.UnixNano(), Size: lost})
+	}
 }
 
 // rate is how often a second a process has hit probes since the last sweep.

@@ -5,49 +5,41 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/ttmon/ttmon/internal/metalabi"
 )
 
-// symbols are the functions that are watched, by the beginning of their
-// mangled names: the types of later parameters change between releases.
-var symbols = [...]struct {
-	site   kind
-	prefix string
-	need   need
-}{
-	{atAllocator, "_ZN2tt8tt_metal13AllocatorImplC2E", optional},
-	{allocatorGone, "_ZN2tt8tt_metal13AllocatorImplD2Ev", optional},
-	{atDRAMManager, "_ZN2tt8tt_metal11BankManagerC1ERKNS0_10BufferTypeERKSt6vectorIlSaIlEEm", required},
-	{atL1Manager, "_ZN2tt8tt_metal11BankManagerC1ERKNS0_10BufferTypeERKSt13unordered_map", required},
-	{listMade, "_ZN2tt8tt_metal9allocator11FreeListOptC1EmmmmNS2_12SearchPolicyE", required},
-	{atAsk, "_ZN2tt8tt_metal11BankManager15allocate_bufferEmmb", required},
-	{taken, "_ZN2tt8tt_metal9allocator11FreeListOpt17allocate_in_blockEmmm", required},
-	{freed, "_ZN2tt8tt_metal9allocator11FreeListOpt10deallocateEm", required},
-	{cleared, "_ZN2tt8tt_metal9allocator11FreeListOpt5clearEv", required},
-	{shrunk, "_ZN2tt8tt_metal9allocator11FreeListOpt11shrink_sizeEmb", required},
-	{resized, "_ZN2tt8tt_metal9allocator11FreeListOpt10reset_sizeEv", required},
-	{providerMade, "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emi", optional},
-	{providerGone, "_ZN2tt8tt_metal25SharedMemoryStatsProviderD1Ev", optional},
-	{recorded, "_ZN2tt8tt_metal25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj", learning},
-	{atProgram, "_ZN2tt8tt_metal6detail11ProgramImpl25allocate_circular_buffersEPKNS0_7IDeviceE", optional},
-	{programGone, "_ZN2tt8tt_metal6detail11ProgramImpl27deallocate_circular_buffersEv", optional},
-	{cbMarked, "_ZN2tt8tt_metal6detail11ProgramImpl23CircularBufferAllocator12mark_addressEmmm", optional},
-	{cbTracked, "_ZN2tt8tt_metal12GraphTracker17track_allocate_cbERKNS0_12CoreRangeSetEmmb", optional},
+// sites are the kinds of events that the functions stand for, by the names that
+// internal/metalabi has for them.
+var sites = map[string]kind{
+	"allocator_made": atAllocator, "allocator_gone": allocatorGone, "manager_dram": atDRAMManager, "manager_l1": atL1Manager,
+	"list_made": listMade, "manager_ask": atAsk, "list_take": taken, "list_deallocate": freed, "list_clear": cleared,
+	"list_shrink": shrunk, "list_reset": resized, "provider_old": providerMade, "provider_gone": providerGone, "record": recorded,
+	"program_layout": atProgram, "program_gone": programGone, "cb_mark": cbMarked, "cb_track": cbTracked,
 }
 
-// need says what a symbol is for.
-type need int
+// function is one that is watched, by the beginning of its mangled name.
+type function struct {
+	site   kind
+	prefix string
+	need   metalabi.Use
+}
 
-const (
-	required need = iota // without it nothing can be told
-	optional             // without it less is known
-	learning             // hit once per chip and buffer: watched only until it is known which chips an allocator stands for
-)
+// symbols are those that are watched.
+var symbols = func() (list []function) {
+	for _, f := range metalabi.Functions {
+		if f.Probe != metalabi.Unused {
+			list = append(list, function{sites[f.Name], f.Prefix, f.Probe})
+		}
+	}
+	return list
+}()
 
 // probe is a place in a file where a symbol is watched.
 type probe struct {
 	site   kind
 	offset uint64 // in the file
-	need   need
+	need   metalabi.Use
 }
 
 // symbolError names a function that a library does not have.
@@ -85,14 +77,14 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if s == nil && want.need == required {
+		if s == nil && want.need == metalabi.Required {
 			return nil, &symbolError{want.prefix}
 		}
 		if s == nil {
 			continue
 		}
 		offset, err := f.site(s.address, want.prefix)
-		if err != nil && want.need == required {
+		if err != nil && want.need == metalabi.Required {
 			return nil, err
 		}
 		if err == nil {

@@ -13,10 +13,99 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type watchBlockEvent struct {
+	_    structs.HostLayout
+	List uint64
+	At   uint64
+	Size uint64
+}
+
+type watchChangeEvent struct {
+	_     structs.HostLayout
+	List  uint64
+	Value uint64
+	Low   uint64
+}
+
+type watchEvent struct {
+	_    structs.HostLayout
+	Time uint64
+	Pid  uint32
+	Kind uint8
+	Odd  uint8
+	Lost uint16
+	Word [6]uint64
+}
+
+type watchEventKind uint32
+
+const (
+	watchEventKindSITE_ALLOCATOR      watchEventKind = 1
+	watchEventKindSITE_ALLOCATOR_GONE watchEventKind = 2
+	watchEventKindSITE_DRAM_MANAGER   watchEventKind = 3
+	watchEventKindSITE_L1MANAGER      watchEventKind = 4
+	watchEventKindSITE_LIST           watchEventKind = 5
+	watchEventKindSITE_ASK            watchEventKind = 6
+	watchEventKindSITE_TAKE           watchEventKind = 7
+	watchEventKindSITE_FREE           watchEventKind = 8
+	watchEventKindSITE_CLEAR          watchEventKind = 9
+	watchEventKindSITE_SHRINK         watchEventKind = 10
+	watchEventKindSITE_RESET          watchEventKind = 11
+	watchEventKindSITE_PROVIDER       watchEventKind = 12
+	watchEventKindSITE_PROVIDER_GONE  watchEventKind = 13
+	watchEventKindSITE_RECORD         watchEventKind = 14
+	watchEventKindSITE_PROGRAM        watchEventKind = 15
+	watchEventKindSITE_PROGRAM_GONE   watchEventKind = 16
+	watchEventKindSITE_CB_MARK        watchEventKind = 17
+	watchEventKindSITE_CB_TRACK       watchEventKind = 18
+	watchEventKindEVENT_FOUND         watchEventKind = 32
+	watchEventKindEVENT_BLOCK         watchEventKind = 33
+	watchEventKindEVENT_WHOLE         watchEventKind = 34
+	watchEventKindEVENT_EXEC          watchEventKind = 64
+	watchEventKindEVENT_EXIT          watchEventKind = 65
+	watchEventKindEVENT_FORK          watchEventKind = 66
+)
+
+type watchExitEvent struct {
+	_     structs.HostLayout
+	Start uint64
+}
+
+type watchForkEvent struct {
+	_      structs.HostLayout
+	Parent uint64
+	Start  uint64
+}
+
+type watchLayoutEvent struct {
+	_       structs.HostLayout
+	Program uint64
+	Address uint64
+	Size    uint64
+	Before  uint64
+}
+
+type watchListEvent struct {
+	_         structs.HostLayout
+	List      uint64
+	Capacity  uint64
+	Base      uint64
+	Alignment uint32
+	Smallest  uint32
+	Allocator uint64
+	Pool      uint32
+	Banks     uint32
+}
+
 type watchListKey struct {
 	_     structs.HostLayout
 	Image uint64
 	List  uint64
+}
+
+type watchObjectEvent struct {
+	_      structs.HostLayout
+	Object uint64
 }
 
 type watchProcess struct {
@@ -28,6 +117,32 @@ type watchProcess struct {
 	Lost    uint64
 	Pid     uint32
 	Ignored uint32
+	Uid     uint32
+	Unused  uint32
+}
+
+type watchProviderEvent struct {
+	_        structs.HostLayout
+	Provider uint64
+	Chip     uint64
+	Logical  uint64
+}
+
+type watchRecordEvent struct {
+	_        structs.HostLayout
+	Provider uint64
+	List     uint64
+	Chip     uint64
+}
+
+type watchTakeEvent struct {
+	_     structs.HostLayout
+	List  uint64
+	Size  uint64
+	At    uint64
+	From  uint64
+	Base  uint64
+	Asked uint64
 }
 
 type watchThread struct {
@@ -43,21 +158,41 @@ type watchThread struct {
 	Laid      uint64
 }
 
+type watchUser struct {
+	_         structs.HostLayout
+	Processes uint32
+	Turn      uint32
+	Sent      uint32
+}
+
+type watchWholeEvent struct {
+	_      structs.HostLayout
+	List   uint64
+	Blocks uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	watchMapEvents    = "events"
-	watchMapLists     = "lists"
-	watchMapNameless  = "nameless"
-	watchMapProcesses = "processes"
-	watchMapThreads   = "threads"
-	watchProgExec     = "exec"
-	watchProgForked   = "forked"
-	watchProgGone     = "gone"
-	watchProgHit      = "hit"
-	watchVarNamespace = "namespace"
-	watchVarWakeBytes = "wake_bytes"
+	watchMapEvents        = "events"
+	watchMapLists         = "lists"
+	watchMapNameless      = "nameless"
+	watchMapProcesses     = "processes"
+	watchMapThreads       = "threads"
+	watchMapTurn          = "turn"
+	watchMapUsers         = "users"
+	watchProgExec         = "exec"
+	watchProgForked       = "forked"
+	watchProgGone         = "gone"
+	watchProgHit          = "hit"
+	watchVarAllBytes      = "all_bytes"
+	watchVarAllProcesses  = "all_processes"
+	watchVarDescribed     = "described"
+	watchVarNamespace     = "namespace"
+	watchVarUserEvents    = "user_events"
+	watchVarUserProcesses = "user_processes"
+	watchVarWakeBytes     = "wake_bytes"
 )
 
 // loadWatch returns the embedded CollectionSpec for watch.
@@ -117,14 +252,21 @@ type watchMapSpecs struct {
 	Nameless  *ebpf.MapSpec `ebpf:"nameless"`
 	Processes *ebpf.MapSpec `ebpf:"processes"`
 	Threads   *ebpf.MapSpec `ebpf:"threads"`
+	Turn      *ebpf.MapSpec `ebpf:"turn"`
+	Users     *ebpf.MapSpec `ebpf:"users"`
 }
 
 // watchVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type watchVariableSpecs struct {
-	Namespace *ebpf.VariableSpec `ebpf:"namespace"`
-	WakeBytes *ebpf.VariableSpec `ebpf:"wake_bytes"`
+	AllBytes      *ebpf.VariableSpec `ebpf:"all_bytes"`
+	AllProcesses  *ebpf.VariableSpec `ebpf:"all_processes"`
+	Described     *ebpf.VariableSpec `ebpf:"described"`
+	Namespace     *ebpf.VariableSpec `ebpf:"namespace"`
+	UserEvents    *ebpf.VariableSpec `ebpf:"user_events"`
+	UserProcesses *ebpf.VariableSpec `ebpf:"user_processes"`
+	WakeBytes     *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
 
 // watchObjects contains all objects after they have been loaded into the kernel.
@@ -152,6 +294,8 @@ type watchMaps struct {
 	Nameless  *ebpf.Map `ebpf:"nameless"`
 	Processes *ebpf.Map `ebpf:"processes"`
 	Threads   *ebpf.Map `ebpf:"threads"`
+	Turn      *ebpf.Map `ebpf:"turn"`
+	Users     *ebpf.Map `ebpf:"users"`
 }
 
 func (m *watchMaps) Close() error {
@@ -161,6 +305,8 @@ func (m *watchMaps) Close() error {
 		m.Nameless,
 		m.Processes,
 		m.Threads,
+		m.Turn,
+		m.Users,
 	)
 }
 
@@ -168,8 +314,13 @@ func (m *watchMaps) Close() error {
 //
 // It can be passed to loadWatchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type watchVariables struct {
-	Namespace *ebpf.Variable `ebpf:"namespace"`
-	WakeBytes *ebpf.Variable `ebpf:"wake_bytes"`
+	AllBytes      *ebpf.Variable `ebpf:"all_bytes"`
+	AllProcesses  *ebpf.Variable `ebpf:"all_processes"`
+	Described     *ebpf.Variable `ebpf:"described"`
+	Namespace     *ebpf.Variable `ebpf:"namespace"`
+	UserEvents    *ebpf.Variable `ebpf:"user_events"`
+	UserProcesses *ebpf.Variable `ebpf:"user_processes"`
+	WakeBytes     *ebpf.Variable `ebpf:"wake_bytes"`
 }
 
 // watchPrograms contains all programs after they have been loaded into the kernel.

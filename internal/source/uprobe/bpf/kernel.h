@@ -22,6 +22,7 @@ static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static long (*map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*map_delete)(void *map, const void *key) = (void *)3;
 static u64 (*pid_tgid)(void) = (void *)14;
+static u64 (*uid_gid)(void) = (void *)15; // the low half is the uid, in the first user namespace
 static long (*read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static u64 (*boot_ns)(void) = (void *)125;

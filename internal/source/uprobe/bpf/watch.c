@@ -9,8 +9,10 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-// What the cookie of a probe says.
-enum site {
+// What an event is about: the site of a probe, which is its cookie, something that
+// was found at one, or what became of a process. Go has these numbers, and all
+// structures below, from here: see gen.go.
+enum event_kind {
 	SITE_ALLOCATOR = 1, // AllocatorImpl's constructor
 	SITE_ALLOCATOR_GONE,
 	SITE_DRAM_MANAGER, // BankManager's constructor with a vector of banks
@@ -29,13 +31,16 @@ enum site {
 	SITE_PROGRAM_GONE, // ProgramImpl::deallocate_circular_buffers
 	SITE_CB_MARK, // ProgramImpl::CircularBufferAllocator::mark_address
 	SITE_CB_TRACK, // GraphTracker::track_allocate_cb
+	EVENT_FOUND = 32,
+	EVENT_BLOCK,
+	EVENT_WHOLE,
+	EVENT_EXEC = 64,
+	EVENT_EXIT,
+	EVENT_FORK,
 };
 
-// Events beyond the sites.
-enum { EVENT_FOUND = 32, EVENT_BLOCK, EVENT_WHOLE, EVENT_EXEC = 64, EVENT_EXIT, EVENT_FORK };
-
-// An event, in the byte order of the machine. Its kind is that of the site,
-// and what the words mean depends on it: see decode.go.
+// An event, in the byte order of the machine. What its words are depends on its
+// kind: one of the structures that follow.
 struct event {
 	u64 time; // ns after boot
 	u32 pid; // in the daemon's namespace
@@ -44,6 +49,89 @@ struct event {
 	u16 lost; // of this process so far, the low bits
 	u64 word[6];
 };
+
+// SITE_ALLOCATOR, SITE_ALLOCATOR_GONE, SITE_CLEAR, SITE_RESET, SITE_PROVIDER_GONE,
+// SITE_PROGRAM_GONE: what it is about.
+struct object_event {
+	u64 object;
+};
+
+// SITE_LIST, and EVENT_FOUND for a list that was found in use.
+struct list_event {
+	u64 list, capacity, base;
+	u32 alignment, smallest;
+	u64 allocator; // of one that was found: the manager
+	u32 pool, banks; // see POOL_UNKNOWN
+};
+
+// SITE_TAKE: a block is cut out of a free one.
+struct take_event {
+	u64 list, size;
+	u64 at; // after base
+	u64 from; // bytes of the free block
+	u64 base;
+	u64 asked; // by the buffer
+};
+
+// SITE_FREE: the block at an address; SITE_SHRINK: so many bytes.
+struct change_event {
+	u64 list, value;
+	u64 low; // SITE_SHRINK: at the low end
+};
+
+// EVENT_BLOCK: a block of a list that was found.
+struct block_event {
+	u64 list, at, size;
+};
+
+// EVENT_WHOLE: these were all.
+struct whole_event {
+	u64 list, blocks;
+};
+
+// SITE_PROVIDER: a chip is opened.
+struct provider_event {
+	u64 provider, chip, logical;
+};
+
+// SITE_RECORD: a buffer of the list is on that chip.
+struct record_event {
+	u64 provider, list, chip;
+};
+
+// SITE_CB_MARK, SITE_CB_TRACK: a circular buffer is laid out in each core.
+struct layout_event {
+	u64 program, address, size;
+	u64 before; // how many of the program's
+};
+
+// EVENT_EXIT
+struct exit_event {
+	u64 start; // ns after boot
+};
+
+// EVENT_FORK
+struct fork_event {
+	u64 parent; // its pid in the daemon's namespace
+	u64 start; // of the child, ns after boot
+};
+
+// Types that nothing else refers to are not described.
+const struct described {
+	enum event_kind kind;
+	struct event event;
+	struct object_event object;
+	struct list_event list;
+	struct take_event take;
+	struct change_event change;
+	struct block_event block;
+	struct whole_event whole;
+	struct provider_event provider;
+	struct record_event record;
+	struct layout_event layout;
+	struct exit_event exit;
+	struct fork_event fork;
+} *const described __attribute__((unused)) = 0;
 
 // A process that has hit a probe. The daemon reads hits and lost, and writes
 // ignored.
@@ -55,6 +143,15 @@ struct process {
 	u64 lost;
 	u32 pid; // in the daemon's namespace; 0: not in it
 	u32 ignored;
+	u32 uid; // when it was first seen
+	u32 unused;
+};
+
+// What a user has of what all share. Root has no such record.
+struct user {
+	u32 processes;
+	u32 turn; // of the daemon, in which sent counts
+	u32 sent;
 };
 
 // What a thread is in the middle of.
@@ -122,6 +219,23 @@ struct {
 	MAP_TYPE(value, u8);
 } lists SEC(".maps");
 
+// Users, and under EVERYBODY all of them but root.
+#define EVERYBODY 0xffffffff
+struct {
+	MAP_INT(type, MAP_LRU_HASH);
+	MAP_INT(max_entries, 4096);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct user);
+} users SEC(".maps");
+
+// How often the daemon has emptied the ring.
+struct {
+	MAP_INT(type, MAP_ARRAY);
+	MAP_INT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u32);
+} turn SEC(".maps");
+
 // Events of processes that did not fit into the table.
 struct {
 	MAP_INT(type, MAP_ARRAY);
@@ -133,6 +247,10 @@ struct {
 // Set by the daemon before loading.
 const volatile u32 namespace; // inode of its pid namespace
 const volatile u32 wake_bytes; // wake it when so much is waiting
+const volatile u32 user_processes; // that one user may have in the table, and
+const volatile u32 all_processes; // all users but root
+const volatile u32 user_events; // of one user from one emptying of the ring to the next
+const volatile u32 all_bytes; // of the ring, for all users but root
 
 // pid_in finds the pid that a task's process has in the daemon's namespace.
 INLINE u32 pid_in(struct task_struct *task)
@@ -165,7 +283,46 @@ INLINE struct process *known(u32 tgid)
 	return map_lookup(&processes, &tgid);
 }
 
-// meet finds the process of a task, or adds it.
+INLINE struct user *user_of(u32 uid)
+{
+	struct user *u = map_lookup(&users, &uid);
+	if (u)
+		return u;
+	struct user new = {};
+	map_update(&users, &uid, &new, NOEXIST);
+	return map_lookup(&users, &uid);
+}
+
+// admit takes a place in the table of processes for a user.
+INLINE int admit(u32 uid)
+{
+	struct user *u, *all;
+	if (!uid)
+		return 1;
+	u = user_of(uid);
+	all = user_of(EVERYBODY);
+	if (!u || !all || u->processes >= user_processes || all->processes >= all_processes)
+		return 0;
+	__sync_fetch_and_add(&u->processes, 1);
+	__sync_fetch_and_add(&all->processes, 1);
+	return 1;
+}
+
+INLINE void leave(u32 uid)
+{
+	u32 everybody = EVERYBODY;
+	struct user *u = map_lookup(&users, &uid), *all = map_lookup(&users, &everybody);
+	if (!uid)
+		return;
+	// A record may have been dropped, and begun again, meanwhile.
+	if (u && u->processes)
+		__sync_fetch_and_add(&u->processes, -1);
+	if (all && all->processes)
+		__sync_fetch_and_add(&all->processes, -1);
+}
+
+// meet finds the process of a task, or adds it. A user that has too many, or who
+// finds the table full, has those beyond counted only.
 INLINE struct process *meet(u32 tgid, struct task_struct *task)
 {
 	struct process *p = known(tgid);
@@ -177,7 +334,9 @@ INLINE struct process *meet(u32 tgid, struct task_struct *task)
 	READ(new.start, leader->start_boottime);
 	new.image = new.start;
 	new.pid = pid_in(task);
-	map_update(&processes, &tgid, &new, NOEXIST);
+	new.uid = uid_gid();
+	if (admit(new.uid) && map_update(&processes, &tgid, &new, NOEXIST))
+		leave(new.uid); // another thread was first, or the table is full
 	p = known(tgid);
 	if (!p) {
 		u32 zero = 0;
@@ -188,8 +347,28 @@ INLINE struct process *meet(u32 tgid, struct task_struct *task)
 	return p;
 }
 
+// crowded says that an event has to be dropped, so that others find room.
+INLINE int crowded(struct process *p, u64 waiting)
+{
+	u32 zero = 0, *now;
+	struct user *u;
+	if (!p->uid)
+		return 0;
+	u = map_lookup(&users, &p->uid);
+	now = map_lookup(&turn, &zero);
+	if (!u || !now)
+		return waiting > all_bytes;
+	if (u->turn != *now) {
+		u->turn = *now;
+		u->sent = 0;
+	}
+	u->sent++;
+	return waiting > all_bytes || u->sent > user_events;
+}
+
 INLINE void send(struct process *p, struct event *e, u8 kind)
 {
+	u64 waiting;
 	if (!p->pid || p->ignored)
 		return;
 	e->time = boot_ns();
@@ -197,8 +376,9 @@ INLINE void send(struct process *p, struct event *e, u8 kind)
 	e->kind = kind;
 	e->lost = p->lost;
 	// The daemon looks from time to time; it is woken only when much waits.
-	u64 flags = ring_query(&events, RING_AVAIL_DATA) >= wake_bytes ? RING_FORCE_WAKEUP : RING_NO_WAKEUP;
-	if (ring_output(&events, e, sizeof(*e), flags))
+	waiting = ring_query(&events, RING_AVAIL_DATA);
+	u64 flags = waiting >= wake_bytes ? RING_FORCE_WAKEUP : RING_NO_WAKEUP;
+	if (crowded(p, waiting) || ring_output(&events, e, sizeof(*e), flags))
 		__sync_fetch_and_add(&p->lost, 1);
 }
 
@@ -223,9 +403,10 @@ static long copy_block(u64 i, struct copy *c)
 	read_user(&in_use, 1, (void *)(c->in_use + i));
 	if (!taken || !in_use)
 		return 0;
-	e.word[0] = c->list;
-	e.word[1] = user64(c->addresses + 8 * i);
-	e.word[2] = user64(c->sizes + 8 * i);
+	struct block_event *x = (void *)e.word;
+	x->list = c->list;
+	x->at = user64(c->addresses + 8 * i);
+	x->size = user64(c->sizes + 8 * i);
 	send(c->p, &e, EVENT_BLOCK);
 	c->found++;
 	return 0;
@@ -248,17 +429,21 @@ INLINE void find(struct process *p, struct thread *t, u64 list)
 	u64 end = user64(list + LIST_ADDRESSES + 8), n = (end - c.addresses) / 8;
 	if (t->manager)
 		read_user(&pool, sizeof(pool), (void *)(t->manager + MANAGER_POOL));
-	e.word[0] = list;
-	e.word[1] = user64(list + LIST_CAPACITY);
-	e.word[2] = user64(list + LIST_BASE);
-	e.word[3] = user64(list + LIST_SMALLEST) << 32 | (user64(list + LIST_ALIGNMENT) & 0xffffffff);
-	e.word[4] = t->manager;
-	e.word[5] = user64(t->manager + MANAGER_BANKS) << 8 | (pool & 0xff);
+	struct list_event *x = (void *)e.word;
+	x->list = list;
+	x->capacity = user64(list + LIST_CAPACITY);
+	x->base = user64(list + LIST_BASE);
+	x->smallest = user64(list + LIST_SMALLEST);
+	x->alignment = user64(list + LIST_ALIGNMENT);
+	x->allocator = t->manager;
+	x->banks = user64(t->manager + MANAGER_BANKS);
+	x->pool = pool;
 	send(p, &e, EVENT_FOUND);
 	if (n > MAX_COPIED)
 		return;
 	loop(n, copy_block, &c, 0);
-	e.word[1] = c.found;
+	struct whole_event *all = (void *)e.word;
+	all->blocks = c.found;
 	send(p, &e, EVENT_WHOLE);
 }
 
@@ -287,12 +472,13 @@ INLINE void take(struct pt_regs *ctx, struct event *e, struct thread *t)
 	u64 list = ARG1(ctx), index = ARG2(ctx), size = ARG3(ctx), offset = ARG4(ctx);
 	u64 addresses = user64(list + LIST_ADDRESSES), sizes = user64(list + LIST_SIZES);
 	u64 whole = user64(sizes + 8 * index); // of the free block
-	e->word[0] = list;
-	e->word[1] = size;
-	e->word[2] = user64(addresses + 8 * index) + offset;
-	e->word[3] = whole;
-	e->word[4] = user64(list + LIST_BASE);
-	e->word[5] = t->asked;
+	struct take_event *x = (void *)e->word;
+	x->list = list;
+	x->size = size;
+	x->at = user64(addresses + 8 * index) + offset;
+	x->from = whole;
+	x->base = user64(list + LIST_BASE);
+	x->asked = t->asked;
 	e->odd = offset + size > whole;
 	t->recorded = t->asked;
 	t->asked = 0;
@@ -303,10 +489,11 @@ INLINE void take(struct pt_regs *ctx, struct event *e, struct thread *t)
 // lay_out reports a circular buffer of the program that is being laid out.
 INLINE void lay_out(struct event *e, struct thread *t, u64 address, u64 size)
 {
-	e->word[0] = t->program;
-	e->word[1] = address;
-	e->word[2] = size;
-	e->word[3] = t->laid++;
+	struct layout_event *x = (void *)e->word;
+	x->program = t->program;
+	x->address = address;
+	x->size = size;
+	x->before = t->laid++;
 }
 
 SEC("uprobe.multi")
@@ -321,7 +508,7 @@ int hit(struct pt_regs *ctx)
 	if (!p || !t)
 		return 0;
 	__sync_fetch_and_add(site == SITE_RECORD ? &p->taught : &p->hits, 1);
-	e.word[0] = ARG1(ctx);
+	((struct object_event *)e.word)->object = ARG1(ctx); // all of them begin with what they are about
 	switch (site) {
 	case SITE_ASK:
 		t->manager = ARG1(ctx);
@@ -334,12 +521,20 @@ int hit(struct pt_regs *ctx)
 		take(ctx, &e, t);
 		break;
 	case SITE_FREE:
-	case SITE_SHRINK:
-	case SITE_PROVIDER:
-		e.word[1] = ARG2(ctx);
-		e.word[2] = ARG3(ctx) & 0xffffffff;
+	case SITE_SHRINK: {
+		struct change_event *x = (void *)e.word;
+		x->value = ARG2(ctx);
+		x->low = ARG3(ctx) & 0xff;
 		t->list = 0;
 		break;
+	}
+	case SITE_PROVIDER: {
+		struct provider_event *x = (void *)e.word;
+		x->chip = ARG2(ctx);
+		x->logical = ARG3(ctx) & 0xffffffff;
+		t->list = 0;
+		break;
+	}
 	case SITE_CLEAR:
 	case SITE_RESET:
 	case SITE_PROVIDER_GONE:
@@ -359,14 +554,18 @@ int hit(struct pt_regs *ctx)
 			t->banks = user64(ARG3(ctx) + 24);
 		return 0;
 	}
-	case SITE_LIST:
+	case SITE_LIST: {
+		struct list_event *x = (void *)e.word;
 		know_list(p, ARG1(ctx));
-		e.word[1] = ARG2(ctx); // capacity
-		e.word[2] = ARG3(ctx); // base
-		e.word[3] = ARG4(ctx) << 32 | (ARG5(ctx) & 0xffffffff); // smallest, alignment
-		e.word[4] = t->allocator;
-		e.word[5] = t->banks << 8 | (t->pool & 0xff);
+		x->capacity = ARG2(ctx);
+		x->base = ARG3(ctx);
+		x->smallest = ARG4(ctx);
+		x->alignment = ARG5(ctx);
+		x->allocator = t->allocator;
+		x->banks = t->banks;
+		x->pool = t->pool;
 		break;
+	}
 	case SITE_PROGRAM:
 		t->program = ARG1(ctx);
 		t->laid = 0;
@@ -385,14 +584,16 @@ int hit(struct pt_regs *ctx)
 		lay_out(&e, t, address, size);
 		break;
 	}
-	case SITE_RECORD:
+	case SITE_RECORD: {
+		struct record_event *x = (void *)e.word;
 		// What it records is what the buffer asked for; what was seen has its
 		// pages padded.
 		if (!t->list || ARG3(ctx) > t->recorded)
 			return 0; // not of an allocation that was seen
-		e.word[1] = t->list;
-		e.word[2] = user64(ARG1(ctx)); // the provider's chip
+		x->list = t->list;
+		x->chip = user64(ARG1(ctx));
 		break;
+	}
 	default:
 		return 0;
 	}
@@ -435,9 +636,12 @@ int gone(struct raw_args *ctx)
 	READ(live, signal->live.counter);
 	if (live)
 		return 0;
-	e.word[0] = p->start;
+	struct exit_event *x = (void *)e.word;
+	x->start = p->start;
 	send(p, &e, EVENT_EXIT);
-	map_delete(&processes, &tgid);
+	u32 uid = p->uid;
+	if (!map_delete(&processes, &tgid))
+		leave(uid);
 	return 0;
 }
 
@@ -459,8 +663,9 @@ int forked(struct raw_args *ctx)
 	p = meet(tgid, child);
 	if (!p)
 		return 0;
-	e.word[0] = parent->pid;
-	e.word[1] = p->start;
+	struct fork_event *x = (void *)e.word;
+	x->parent = parent->pid;
+	x->start = p->start;
 	send(p, &e, EVENT_FORK);
 	return 0;
 }
