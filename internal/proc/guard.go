@@ -26,8 +26,49 @@ import (
 type Guard struct {
 	patience time.Duration
 	left     time.Duration // of patience, in this sweep
-	stuck    map[model.ProcessID]<-chan struct{}
+	stuck    map[model.ProcessID]stuck
+	users    map[int]int // how many of them each user has
 }
+
+// stuck is a process that did not answer.
+type stuck struct {
+	uid  int
+	done <-chan struct{} // closed when it has
+}
+
+// Each process that does not answer costs a thread, and a user can start
+// thousands of them: beyond these no more of the user's are asked. What may not
+// be traced belongs to root, whoever runs it, so root has a limit, too.
+const (
+	maxStuck     = 8
+	maxStuckRoot = 128
+)
+
+// mayAsk reports whether a process may be asked, given who does not answer.
+func (g *Guard) mayAsk(id model.ProcessID) bool {
+	if len(g.stuck) < maxStuck {
+		return true
+	}
+	uid, _ := Owner(hostfs.Root{}, id.PID)
+	if uid == 0 {
+		return g.users[uid] < maxStuckRoot
+	}
+	return g.users[uid] < maxStuck
+}
+
+// giveUp notes that a process does not answer.
+func (g *Guard) giveUp(id model.ProcessID, done <-chan struct{}) {
+	uid, _ := Owner(hostfs.Root{}, id.PID)
+	g.stuck[id] = stuck{uid, done}
+	g.users[uid]++
+}
+
+// answered is the channel of what was never asked.
+var answered = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // usual is how long a read takes that nobody holds up. It costs no patience,
 // and is granted when there is none left.
@@ -38,16 +79,19 @@ const grace = 2 * time.Second
 
 // NewGuard returns a guard with this much patience per sweep.
 func NewGuard(patience time.Duration) *Guard {
-	return &Guard{patience: patience, left: patience, stuck: map[model.ProcessID]<-chan struct{}{}}
+	return &Guard{patience: patience, left: patience, stuck: map[model.ProcessID]stuck{}, users: map[int]int{}}
 }
 
 // begin starts a sweep.
 func (g *Guard) begin() {
 	g.left = g.patience
-	for id, done := range g.stuck {
+	for id, x := range g.stuck {
 		select {
-		case <-done:
+		case <-x.done:
 			delete(g.stuck, id)
+			if g.users[x.uid]--; g.users[x.uid] == 0 {
+				delete(g.users, x.uid)
+			}
 		default:
 		}
 	}
@@ -57,8 +101,11 @@ func (g *Guard) begin() {
 // lasts. f must own everything it touches: after a hostfs.ErrTimeout it goes on
 // alone, until returned is closed.
 func (g *Guard) Run(id model.ProcessID, f func()) (returned <-chan struct{}, err error) {
-	if done, ok := g.stuck[id]; ok {
-		return done, hostfs.ErrTimeout // one lost thread per process is enough
+	if x, ok := g.stuck[id]; ok {
+		return x.done, hostfs.ErrTimeout // one lost thread per process is enough
+	}
+	if !g.mayAsk(id) {
+		return answered, hostfs.ErrTimeout
 	}
 	done := make(chan struct{})
 	asked := time.Now()
@@ -84,7 +131,7 @@ func (g *Guard) Run(id model.ProcessID, f func()) (returned <-chan struct{}, err
 		now := time.Now()
 		if starved := begun.Load() == 0 || now.Sub(due) > usual; !starved || now.Sub(asked) > wait+grace {
 			g.left = 0
-			g.stuck[id] = done
+			g.giveUp(id, done)
 			return done, hostfs.ErrTimeout
 		}
 		// Either f or this goroutine was not run when it was due.
@@ -111,8 +158,8 @@ func (g *Guard) read(p *Process, name string, buf []byte, limit int) ([]byte, er
 // Look is Run for what is to be looked at below /proc/<pid>: f gets that
 // directory as its own, for as long as it runs.
 func (g *Guard) Look(p *Process, f func(dir hostfs.Dir)) (returned <-chan struct{}, err error) {
-	if done, ok := g.stuck[p.ProcessID]; ok {
-		return done, hostfs.ErrTimeout
+	if x, ok := g.stuck[p.ProcessID]; ok {
+		return x.done, hostfs.ErrTimeout
 	}
 	dir, err := p.dir.Dup()
 	if err != nil {

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -107,7 +108,7 @@ func TestFrozenProcess(t *testing.T) {
 	}
 	held := r.Guard.stuck[r.known[c.pid].ProcessID]
 	file.release()
-	<-held
+	<-held.done
 	r.Guard.patience = time.Minute
 	if p := r.Describe([]int{c.pid})[0]; !p.Cmdline.Known() {
 		t.Errorf("after the thaw: %+v", p.Cmdline)
@@ -180,4 +181,35 @@ func playFreeze(args []string) error {
 		return err
 	}
 	return steps(func(string) error { return nil })
+}
+
+// A user whose processes do not answer has a few of them asked, and no more:
+// each costs a thread.
+func TestStuckOfAUser(t *testing.T) {
+	g := NewGuard(time.Millisecond)
+	free := make(chan struct{})
+	asked := atomic.Int32{}
+	for pid := range 100 {
+		id := model.ProcessID{PID: 1<<30 + pid, StartTicks: 1} // of no user
+		returned, err := g.Run(id, func() { asked.Add(1); <-free })
+		if !errors.Is(err, hostfs.ErrTimeout) || returned == nil {
+			t.Fatalf("process %d: %v", pid, err)
+		}
+		g.begin()
+	}
+	if n := asked.Load(); n != maxStuck {
+		t.Errorf("%d were asked, want %d", n, maxStuck)
+	}
+	ran := false
+	if _, err := g.Run(model.ProcessID{PID: os.Getpid(), StartTicks: 1}, func() { ran = true }); err != nil || !ran {
+		t.Errorf("another user's: %v", err)
+	}
+	close(free)
+	for len(g.stuck) > 0 {
+		time.Sleep(time.Millisecond)
+		g.begin()
+	}
+	if len(g.users) != 0 {
+		t.Errorf("counted: %v", g.users)
+	}
 }

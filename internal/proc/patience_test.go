@@ -34,7 +34,7 @@ func TestGuardGivesUp(t *testing.T) {
 	}
 	done := g.stuck[hung]
 	close(release)
-	<-done
+	<-done.done
 	g.begin()
 	if _, err := g.Run(hung, func() {}); err != nil {
 		t.Errorf("after it answered: %v", err)
@@ -49,7 +49,7 @@ func TestGuardSharesPatience(t *testing.T) {
 	defer func() {
 		close(release)
 		for _, done := range g.stuck {
-			<-done
+			<-done.done
 		}
 	}()
 	for pid := range 10 {
