@@ -41,6 +41,9 @@ func AppendHistory(dst []byte, h History) []byte {
 		return append(dst, "  nothing is known of that time\n"...)
 	}
 	lo, hi := extent(h.Lines)
+	if hi > lo { // all lines have the same scale
+		dst = fmt.Appendf(dst, "  bars from %.*f to %.*f\n", h.Decimals, lo, h.Decimals, hi)
+	}
 	width := 0
 	for _, l := range h.Lines {
 		width = max(width, words.Width(words.Escape(l.Name)))
