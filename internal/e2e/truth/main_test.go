@@ -85,5 +85,6 @@ func scenarios() (list []scenario) {
 	list = append(list, rightsScenarios()...)
 	list = append(list, watchedScenarios()...)
 	list = append(list, mixedScenarios()...)
+	list = append(list, awayScenarios()...)
 	return append(list, screenScenarios()...)
 }
