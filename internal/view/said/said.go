@@ -233,15 +233,12 @@ func device(s *model.Snapshot, a *assess.Assessment, d *model.Device) Device {
 		ToDevice:    words.Reading(d.PCIe.ToDeviceRate, words.Rate),
 		FromDevice:  words.Reading(d.PCIe.FromDeviceRate, words.Rate),
 		Activity:    words.Reading(d.Activity.Ratio, func(v float64) string { return "~" + words.Percent(v) }),
-		Power:       words.Reading(d.Power, whole(" W")),
+		Power:       words.Power(d),
 		Pools:       pools(&d.Memory), Stale: stale(&d.Memory), Chips: []Chip{},
 		Reasons: reasons(words.Reasons(d.Memory.Tracking, slices.Concat(d.Doubts, d.Memory.Doubts), s.Source)),
 	}
 	if !d.Board.Known() {
 		out.Name = string(d.Arch)
-	}
-	if limit, ok := d.PowerLimit.Get(); ok && d.Power.Known() {
-		out.Power = words.Whole(d.Power.V) + "/" + words.Watts(limit)
 	}
 	for i := range d.Chips {
 		c := &d.Chips[i]

@@ -73,29 +73,16 @@ func tempCell(a *assess.Assessment, d *model.Device, o *Options, large bool) cel
 	}
 	text := words.Temperature(t, o.Scale)
 	if limit, ok := d.TemperatureLimit.Get(); ok && large {
-		text = words.Whole(o.Scale.From(t)) + "/" + nominal(d.TemperatureLimit, words.Whole(o.Scale.From(limit))) + " " + o.Scale.Unit()
+		text = words.Whole(o.Scale.From(t)) + "/" + words.Nominal(d.TemperatureLimit, words.Whole(o.Scale.From(limit))) + " " + o.Scale.Unit()
 	}
 	return c(text, believed(d, of(a.Value(d.Index, model.FactTemperature))))
 }
 
 func powerCell(a *assess.Assessment, d *model.Device) cell {
-	w, ok := d.Power.Get()
-	if !ok {
+	if !d.Power.Known() {
 		return chipCell(d, d.Power, nil)
 	}
-	text := words.Whole(w)
-	if limit, ok := d.PowerLimit.Get(); ok {
-		text += "/" + nominal(d.PowerLimit, words.Whole(limit))
-	}
-	return c(text+" W", believed(d, of(a.Value(d.Index, model.FactPower))))
-}
-
-// nominal marks a figure of the catalogue: "~160".
-func nominal[T any](r model.Reading[T], text string) string {
-	if r.Nominal {
-		return "~" + text
-	}
-	return text
+	return c(words.Power(d), believed(d, of(a.Value(d.Index, model.FactPower))))
 }
 
 func pcieCell(a *assess.Assessment, d *model.Device) cell {

@@ -142,7 +142,7 @@ func poolBar(m *model.Memory, p model.Pool) cells.Bar {
 
 func (s *State) powerBar(d *model.Device) cells.Bar {
 	r := ratio(d.Power, d.PowerLimit)
-	return cells.Bar{Ratio: r, Text: power(d), Fill: fill(s.judged.Value(d.Index, model.FactPower))}
+	return cells.Bar{Ratio: r, Text: words.Power(d), Fill: fill(s.judged.Value(d.Index, model.FactPower))}
 }
 
 // activityBar is drawn differently from all others: it is no measurement.

@@ -56,18 +56,6 @@ func fullness(m *model.Memory, p model.Pool) (r float64, soft bool) {
 // used says the use of a pool, or why it is not known: "10.2/24.0 GiB".
 func used(m *model.Memory, p model.Pool) string { return words.Pool(p, &m.Pools[p], m.Tracking) }
 
-// power says the draw of the core rail and its limit: "61/160 W".
-func power(d *model.Device) string {
-	p, ok := d.Power.Get()
-	if !ok {
-		return words.Missing(d.Power.Status)
-	}
-	if limit, ok := d.PowerLimit.Get(); ok {
-		return words.Whole(p) + "/" + words.Whole(limit) + " W"
-	}
-	return words.Watts(p)
-}
-
 func (s *State) temperature(d *model.Device) string {
 	return words.Reading(d.Temperature, func(t float64) string { return words.Temperature(t, s.scale()) })
 }

@@ -51,7 +51,9 @@ func lineColumns(boardWidth int, trays bool) []lineColumn { // boardWidth 0: all
 		{title: "Temp", width: 6, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) {
 			return s.temperature(d), s.level(d, model.FactTemperature)
 		})},
-		{title: "Power", width: 9, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) { return power(d), s.level(d, model.FactPower) })},
+		{title: "Power", width: 9, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) {
+			return words.Power(d), s.level(d, model.FactPower)
+		})},
 		{title: "AICLK", width: 8, rank: 4, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) {
 			return words.Reading(d.AICLK, words.MHz), s.level(d, model.FactClock)
 		})},
