@@ -31,7 +31,7 @@ func benchHistory(l *lab) error {
 			return err
 		}
 	}
-	fmt.Println("Aim, both together: 1 % of a core with 32 boards; 15 MB of ttmond. When one daemon did it all: 0.5 % and 28 MB with 32 boards, 1 % with 64 processes.")
+	fmt.Println("Aim, both together: 1 % of a core with 32 boards; 15 MB of ttmond. When one daemon did it all, on an idle machine: 0.56 % with 32 boards, 0.95 to 1.03 % and 49 MB with 64 processes.")
 	fmt.Println("Reads of a simulated host go through FUSE, which costs more than the driver. As soon as a program with tt-metal runs on the")
 	fmt.Println("machine, the ring of the kernel's events counts with 8 MB more.")
 	return nil
