@@ -2,6 +2,10 @@ package proc
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+	"strconv"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
@@ -23,4 +27,35 @@ func hostNamespace(root hostfs.Root) uint64 {
 		return marker.Namespace
 	}
 	return firstNamespace
+}
+
+// simulation is the simulated host that a Reader reads; zero: a real one. The
+// file system of its marker is its own, so it tells two simulated hosts of one
+// machine apart.
+type simulation struct{ device, inode uint64 }
+
+// findSimulation looks for the marker. A plain tree (--root) has no processes
+// of its own: nothing is left out there.
+func findSimulation(root hostfs.Root) simulation {
+	st, err := root.Stat(Marker)
+	if err != nil || root.Path("/") != "/" {
+		return simulation{}
+	}
+	return simulation{uint64(st.Dev), st.Ino}
+}
+
+// keepOwn leaves out the processes of the machine on which a simulated host
+// runs, and those of other simulated hosts: they do not see its marker. One
+// whose root may not be read is kept.
+func (s simulation) keepOwn(root hostfs.Root, pids []int) []int {
+	if s == (simulation{}) {
+		return pids
+	}
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		st, err := root.Stat("/proc/" + strconv.Itoa(pid) + "/root" + Marker)
+		if err != nil {
+			return errors.Is(err, fs.ErrNotExist)
+		}
+		return simulation{uint64(st.Dev), st.Ino} != s
+	})
 }

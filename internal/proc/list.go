@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// PIDs lists all processes that can be seen, in the order of /proc, which is
-// that of their numbers.
+// PIDs lists all processes of the host that can be seen, in the order of /proc,
+// which is that of their numbers.
 func (r *Reader) PIDs() ([]int, error) {
 	dir, err := r.root.OpenDir("/proc")
 	if err != nil {
@@ -24,7 +24,7 @@ func (r *Reader) PIDs() ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing processes: %w", err)
 	}
-	return pids, nil
+	return r.simulation.keepOwn(r.root, pids), nil
 }
 
 // EachStatus goes through the processes with memory of their own, the newest

@@ -15,14 +15,15 @@ import (
 type Reader struct {
 	root hostfs.Root
 
-	view    view
-	boot    time.Time // when the kernel started, by the wall clock
-	sweep   uint64
-	known   map[int]*Process
-	keeping int // processes that have files kept open
-	users   userNames
-	pods    podNames
-	machine machine
+	view       view
+	simulation simulation
+	boot       time.Time // when the kernel started, by the wall clock
+	sweep      uint64
+	known      map[int]*Process
+	keeping    int // processes that have files kept open
+	users      userNames
+	pods       podNames
+	machine    machine
 
 	descriptors descriptors
 	openers     map[openerKey]*opener // of the last Resolve
@@ -41,6 +42,7 @@ func New(root hostfs.Root) *Reader {
 	return &Reader{
 		root:        root,
 		view:        v,
+		simulation:  findSimulation(root),
 		boot:        bootTime(root, v.live),
 		sweep:       1,
 		known:       map[int]*Process{},
