@@ -253,29 +253,33 @@ func (d *ttmond) tellReady(ctx context.Context) error {
 	}
 }
 
+// successor waits for the process that takes the daemon's place, and interrupts the
+// server when it is ready; nil if ctx is done first.
+func (d *ttmond) successor(ctx context.Context, interrupt func()) *succession {
+	select {
+	case next := <-d.successors:
+		next.caughtUp(ctx)
+		if ctx.Err() == nil && !next.keeper {
+			next.watched = d.watcher.export() // before clients have to wait
+		}
+		interrupt()
+		return next
+	case <-ctx.Done():
+		return nil
+	}
+}
+
 // serve runs the allocation server until the daemon ends or somebody takes its
 // place.
 func (d *ttmond) serve(ctx context.Context) error {
 	for {
 		runCtx, interrupt := context.WithCancel(ctx)
-		var next *succession
-		waited := make(chan struct{})
-		go func() {
-			defer close(waited)
-			select {
-			case next = <-d.successors:
-				next.caughtUp(runCtx)
-				if runCtx.Err() == nil && !next.keeper {
-					next.watched = d.watcher.export() // before clients have to wait
-				}
-				interrupt()
-			case <-runCtx.Done():
-			}
-		}()
+		found := make(chan *succession, 1)
+		go func() { found <- d.successor(runCtx, interrupt) }()
 		err := d.server.Run(runCtx)
 		paused := time.Now()
 		interrupt()
-		<-waited
+		next := <-found
 		switch {
 		case next != nil && err == nil:
 			err := d.give(next, paused)
