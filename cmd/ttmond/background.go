@@ -17,6 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/source/firmware"
+	"github.com/ttmon/ttmon/internal/source/kmsg"
 	"github.com/ttmon/ttmon/internal/source/track"
 )
 
@@ -32,6 +33,7 @@ type background struct {
 	pods      *pods
 	firmware  *firmware.Source
 	leftLines map[int]budget.Meter // lines of the log about what users' processes left
+	kernelLog *kmsg.Reader
 }
 
 // newBackground makes the collector. learned is what that of a predecessor
@@ -43,13 +45,13 @@ func newBackground(c config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 		pods:    newPods(c, log),
 		reports: &reports{ledger: l, processes: proc.New(hostfs.Root{}), visible: map[model.ProcessID]string{}},
 	}
-	b.firmware = newFirmware(c, log)
+	b.firmware, b.kernelLog = newFirmware(c, log), kmsg.New(hostfs.At(c.Root))
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
 		Patience: c.Collect.Patience.Duration, Thresholds: c.Conditions,
 		Sources: []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims, Find: watched.find}}, FullScan: fullScan,
 		Origin: model.Daemon, Pods: b.pods.current,
 		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft,
-		Telemetry: b.firmware,
+		Telemetry: b.firmware, Log: b.kernelLog.Lines,
 	})
 	b.setInterval(c.Collect.Interval.Duration)
 	if learned != nil {
@@ -93,6 +95,7 @@ func (b *background) run(ctx context.Context, since func() allocsock.Since) erro
 	b.reports.since = since
 	defer b.collector.Close()
 	defer b.firmware.Close()
+	defer b.kernelLog.Close()
 	tick := time.NewTicker(time.Duration(b.interval.Load()))
 	defer tick.Stop()
 	for {

@@ -349,3 +349,30 @@ func TestRanking(t *testing.T) {
 		t.Error("a kind that is not known outranks one that is")
 	}
 }
+
+// The firmware's own word goes before what can be concluded.
+func TestThrottledByFirmware(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		reason model.ClockReason
+		limit  model.ClockLimit
+		want   model.Cause // "": not throttled
+	}{
+		{"heat", model.ClockAtCeiling, model.LimitThermal, model.ByHeat},
+		{"board power", model.ClockAtCeiling, model.LimitBoardPower, model.ByPower},
+		{"the highest clock", model.ClockAtCeiling, model.LimitFMax, ""},
+		{"as work asks", model.ClockAtFloor, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := busy()
+			d := &s.Devices[0]
+			slow(d)
+			heat(d) // from which heat would be concluded
+			d.Telemetry.Clock = model.ClockControl{Reason: model.Value(tt.reason), Limit: tt.limit, FloorArbiter: model.Value(model.FloorBusy)}
+			c, is := assess.Of(s).Find(d.Index, model.ConditionThrottled)
+			if is != (tt.want != "") || c.Cause != tt.want || c.Concluded {
+				t.Errorf("throttled %v: %+v", is, c)
+			}
+		})
+	}
+}

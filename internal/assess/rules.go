@@ -106,8 +106,43 @@ func states(f *finder) {
 // throttled finds devices that run below their clock while a process uses
 // them, and by what. The driver's files do not state a reason: it is
 // concluded from what is at its limit.
+// limitCauses are the firmware's own reasons to hold a clock down.
+var limitCauses = map[model.ClockLimit]struct {
+	cause  model.Cause
+	remedy model.Remedy
+}{
+	model.LimitThermal: {model.ByHeat, model.RemedyCool}, model.LimitMemoryThermal: {model.ByHeat, model.RemedyCool},
+	model.LimitPower: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardPower: {model.ByPower, model.RemedyPowerBudget},
+	model.LimitBoardAverage: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardCritical: {model.ByPower, model.RemedyPowerBudget},
+	model.LimitCurrent: {model.ByCurrent, model.RemedyPowerBudget}, model.LimitFastCurrent: {model.ByCurrent, model.RemedyPowerBudget},
+}
+
+// throttledByFirmware is what the firmware itself says of the clock; known is
+// false where it says nothing, or something that is no condition of its own.
+func throttledByFirmware(d *model.Device) (c model.Condition, is, known bool) {
+	if !d.Telemetry.Clock.Reason.Known() {
+		return c, false, false
+	}
+	by, is := d.Telemetry.Clock.Throttled()
+	why, named := limitCauses[by]
+	if !is || !named {
+		return c, false, true
+	}
+	c = model.Condition{Kind: model.ConditionThrottled, Cause: why.cause, Remedy: why.remedy}
+	if d.AICLK.Known() && d.AICLKMax.Known() {
+		c.Facts = []model.Fact{{Kind: model.FactClock, Value: d.AICLK.V, Limit: d.AICLKMax.V}}
+	}
+	return c, true, true
+}
+
 func throttled(f *finder) {
 	f.working(func(d *model.Device) {
+		if c, is, known := throttledByFirmware(d); known {
+			if is {
+				f.add(d, c)
+			}
+			return
+		}
 		clock, most := d.AICLK, d.AICLKMax
 		if !clock.Known() || !most.Known() || clock.V >= f.limits.SlowClock*most.V || !inUse(f.snap, d) {
 			return

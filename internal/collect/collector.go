@@ -50,6 +50,9 @@ type Options struct {
 	Telemetry Telemetry
 	// Thresholds are those of conditions; the zero ones stand for the default.
 	Thresholds assess.Thresholds
+	// Log has the newest lines of the kernel's log about driver and chips; nil:
+	// they are not asked for.
+	Log func() []model.LogLine
 }
 
 // DefaultPatience is such that a command answers within a second.
@@ -87,6 +90,7 @@ type Collector struct {
 
 	telemetry Telemetry
 	links     links
+	log       func() []model.LogLine
 
 	virtual *bool // a virtual machine: its bus numbers are made up; nil if not asked yet
 }
@@ -114,6 +118,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 		simulated: root.Exists(Marker),
 		telemetry: opts.Telemetry,
 		links:     newLinks(root),
+		log:       opts.Log,
 	}
 	if c.telemetry == nil {
 		c.telemetry = noTelemetry{}
@@ -198,6 +203,9 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	c.estimate(s, sweep)
 	c.addMemory(s, sweep, run)
 	run("umd", func() { c.addLocks(s); c.links.add(s) })
+	if c.log != nil {
+		run("kmsg", func() { s.Log = c.log() })
+	}
 	if c.pods != nil {
 		assignPods(s, c.pods())
 	}

@@ -11,7 +11,7 @@ import (
 // Devices is the table of what can be asked about a device, in the order of
 // --help-query-device.
 func Devices() []Device {
-	return slices.Concat(identity(), health(), telemetry(), pcie(), memory(), firmware(), foreign())
+	return slices.Concat(identity(), health(), telemetry(), onChip(), pcie(), memory(), firmware(), foreign())
 }
 
 func identity() []Device {
@@ -66,7 +66,7 @@ func identity() []Device {
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return position(d.Slot) },
 		},
 		{
-			Name: "board.cores", Kind: Gauge, Help: "Tensix cores of one chip, from the board catalogue", JSON: "cores",
+			Name: "board.cores", Kind: Gauge, Help: "Tensix cores of one chip: measured where ttmond reads the firmware, else from the board catalogue", JSON: "cores",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Cores) },
 		},
 		{
@@ -225,7 +225,7 @@ func telemetry() []Device {
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.Power) }, same("power.draw.instant")...),
 		watts("power.limit", "limit of the core rail", "power_limit_w", gauge("core_power_limit_watts"),
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.PowerLimit) }, same("enforced.power.limit", "power.max_limit", "power.default_limit")...),
-		watts("power.limit.board", "limit of the whole board, from the board catalogue", "board_power_limit_w", gauge("board_power_limit_watts"),
+		watts("power.limit.board", "limit of the whole board: measured where ttmond reads the firmware, else from the board catalogue", "board_power_limit_w", gauge("board_power_limit_watts"),
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.BoardPowerLimit) }),
 		{
 			Name: "voltage.core", Kind: Gauge, Unit: "V", Decimals: 3, Help: "core voltage", JSON: "voltage_v", Prom: gauge("core_voltage_volts"),

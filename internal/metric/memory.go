@@ -217,7 +217,6 @@ func foreign() []Device {
 	for _, f := range []struct{ name, unit string }{
 		{"utilization.memory", "%"},
 		{"memory.reserved", "MiB"},
-		{"temperature.memory", ""},
 		{"clocks.mem", "MHz"},
 		{"clocks.max.mem", "MHz"},
 		{"power.draw.average", "W"},

@@ -194,6 +194,7 @@ func (s *server) plan() nsroot.Plan {
 			s.shown = append(s.shown, path)
 		}
 	}
+	p.Insert["/dev/kmsg"] = s.fuseDir + "/dev/kmsg"
 	for _, path := range s.edited {
 		p.Cover[path] = s.fuseDir + path
 	}

@@ -1,6 +1,9 @@
 package control
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/sim/chip"
@@ -77,6 +80,27 @@ post-reset. With fail the chip stays off the bus (all ones). Drivers before
 	Name: "unhang", Usage: "DEVICE", Short: "let hung firmware go on",
 	run: simple(func(d *driver.Device) error { d.Unhang(); return nil }),
 }, {
+	Name: "cut", Usage: "DEVICE CHANNEL…", Short: "take Ethernet links of a chip down, as a pulled cable or a failed training does",
+	Long: "CHANNEL is UMD's number. The other end keeps its own state: cut it there, too.",
+	run:  func(h *Host, a *arguments) (string, error) { return cutLinks(h, a, true) },
+}, {
+	Name: "join", Usage: "DEVICE CHANNEL…", Short: "let Ethernet links that were cut come up again",
+	run: func(h *Host, a *arguments) (string, error) { return cutLinks(h, a, false) },
+}, {
+	Name: "log", Usage: "DEVICE [level=N] TEXT…", Short: "write a line into the kernel's log, as driver and firmware do",
+	Long: "TEXT that begins with \"SMC: \" or \"DMC: \" is the chip's own firmware's. N is the\nkernel's level, from 0 (emergency) to 7 (debug); 4 is a warning, and the default.",
+	run: func(h *Host, a *arguments) (string, error) {
+		devs, level := a.devices(h), a.number("level", 4)
+		text := strings.Join(a.rest, " ")
+		if level > 7 || text == "" {
+			a.fail("a level up to 7 and a text are needed")
+		}
+		if a.err != nil {
+			return "", nil
+		}
+		return each(devs, func(d *driver.Device) error { d.Log(level, text); return nil })
+	},
+}, {
 	Name: "drop", Usage: "DEVICE FILE…", Short: "remove files, as if the firmware had lacked their tags when the driver bound",
 	Long: "Binding again (unplug, plug) brings them back.",
 	run: func(h *Host, a *arguments) (string, error) {
@@ -127,6 +151,30 @@ post-reset. With fail the chip stays off the bus (all ones). Drivers before
 		return each(devs, func(d *driver.Device) error { d.Chip().SetFirmware(f); return nil })
 	},
 }}
+
+func cutLinks(h *Host, a *arguments, cut bool) (string, error) {
+	devs := a.devices(h)
+	var channels []int
+	for a.err == nil && (len(channels) == 0 || len(a.rest) > 0) {
+		text := a.word("CHANNEL")
+		n, err := strconv.Atoi(text)
+		if a.err == nil && err != nil {
+			a.fail("%q is not a channel", text)
+		}
+		channels = append(channels, n)
+	}
+	if !a.done() {
+		return "", nil
+	}
+	return each(devs, func(d *driver.Device) error {
+		for _, c := range channels {
+			if !d.Chip().CutLink(c, cut) {
+				return fmt.Errorf("device %s has no Ethernet channel %d", d.BDF(), c)
+			}
+		}
+		return nil
+	})
+}
 
 // simple is a verb that takes a device and nothing else.
 func simple(f func(*driver.Device) error) func(*Host, *arguments) (string, error) {

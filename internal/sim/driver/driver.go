@@ -43,6 +43,7 @@ type Driver struct {
 	devices   []*Device // all that were ever there, in the order of their PCI addresses
 	nextHwmon int
 	audit     []Access
+	log       kernelLog
 
 	sensor *function // see unrelatedHwmon; nil if the host has sensors of its own
 }
@@ -55,6 +56,7 @@ func New(o Options) *Driver {
 		major: freeMajor(o.Host.Majors),
 	}
 	d.Root.Dir("proc").Dir("driver").Add("tenstorrent", &tree.Dir{Mode: 0o555})
+	d.Root.Dir("dev").Add("kmsg", d.log.file())
 	d.nextHwmon = d.unrelatedHwmon()
 	places := layOut(o.Boards)
 	addrs := addresses(places, o.Host)

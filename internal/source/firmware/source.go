@@ -3,6 +3,7 @@ package firmware
 import (
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -120,6 +121,7 @@ func (s *Source) Look(driver string, seen []Seen) {
 		return
 	}
 	present := map[string]bool{}
+	var due []candidate
 	for _, one := range seen {
 		d := one.Device
 		present[d.BusID] = true
@@ -130,13 +132,25 @@ func (s *Source) Look(driver string, seen []Seen) {
 		}
 		f := facts{Seen: one, now: now, driver: version, superuser: s.opts.Superuser, full: s.opts.Mode == Full, grace: grace}
 		c.observe(&f)
-		s.consider(c, &f)
+		due = append(due, candidate{c, f})
+	}
+	// Those that have waited longest go first: where there are many chips not all
+	// that are due can be read now.
+	slices.SortStableFunc(due, func(a, b candidate) int { return a.chip.due.Compare(b.chip.due) })
+	for i := range due {
+		s.consider(due[i].chip, &due[i].facts)
 	}
 	for bus, c := range s.chips {
 		if !present[bus] && c.reader == nil {
 			delete(s.chips, bus)
 		}
 	}
+}
+
+// candidate is a chip and what decides on its sample.
+type candidate struct {
+	chip  *chip
+	facts facts
 }
 
 // consider starts a reader, or notes why not.

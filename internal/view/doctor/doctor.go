@@ -96,7 +96,7 @@ const Schema = "ttmon.doctor/1"
 func Examine(s *Subject) *Report {
 	e := &examiner{Subject: s, notes: words.Notes(s.Snapshot), troubles: words.Troubles(s.Snapshot)}
 	for _, check := range []func(){
-		e.driver, e.devices, e.firmware, e.links, e.permissions, e.iommu, e.hugePages,
+		e.driver, e.devices, e.firmware, e.onChip, e.links, e.permissions, e.iommu, e.hugePages,
 		e.accounting, e.daemon, e.uprobes, e.memory, e.sight,
 	} {
 		check()

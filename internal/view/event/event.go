@@ -22,6 +22,8 @@ const (
 	Throttle Kind = "throttle" // a device became hot or throttled, or recovered
 	Tripped  Kind = "tripped"  // a device shut itself down for heat
 	Link     Kind = "link"     // the PCIe link became slower or recovered
+	Ethernet Kind = "ethernet" // an Ethernet link went down, or came up again
+	Log      Kind = "log"      // the driver or a chip's firmware wrote into the kernel's log
 	Source   Kind = "source"   // the source of the snapshots went or came back
 )
 
@@ -59,6 +61,8 @@ func (d *Detector) Next(s *model.Snapshot) []Event {
 	c := &comparison{old: prev, now: s, was: assess.Of(prev), is: assess.Of(s)}
 	c.origin()
 	c.devices()
+	c.links()
+	c.kernelLog()
 	c.processes()
 	c.ghosts()
 	return c.events

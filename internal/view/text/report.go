@@ -156,6 +156,7 @@ func (r *report) section(section Section, d *model.Device) {
 		r.fact(2, "M3 Application", say(d.Firmware.M3App, words.Escape))
 		r.fact(2, "M3 Bootloader", say(d.Firmware.M3Bootloader, words.Escape))
 		r.fact(2, "TT-Flash", say(d.Firmware.TTFlash, words.Escape))
+		r.firmwareTelemetry(d)
 	case PIDs:
 		r.pids(d)
 	}

@@ -70,6 +70,88 @@ func (r *report) power(d *model.Device) {
 	r.fact(2, "Fan", say(d.Fan, func(v float64) string { return words.Whole(v) + " rpm" }))
 }
 
+// firmwareTelemetry is what only the chip's firmware knows.
+func (r *report) firmwareTelemetry(d *model.Device) {
+	t := &d.Telemetry
+	if t.State == model.TelemetryOff {
+		return
+	}
+	r.title(1, "Firmware Telemetry")
+	state := string(t.State)
+	if text := words.Telemetry(t); text != "" {
+		state += " (" + text + ")"
+	}
+	r.fact(2, "State", state)
+	if !t.ReadAt.IsZero() {
+		r.fact(2, "Last Read", t.ReadAt.In(r.zone()).Format("2006-01-02 15:04:05.000"))
+	}
+	celsius := func(v float64) string { return words.Temperature(v, r.Scale) }
+	whole := func(unit string) func(float64) string {
+		return func(v float64) string { return words.Whole(v) + " " + unit }
+	}
+	r.fact(2, "Board Power", say(t.BoardPower, words.Watts))
+	r.fact(2, "Board Temperature", say(t.BoardTemperature, celsius))
+	r.fact(2, "Regulator Temperature", say(t.RegulatorTemperature, celsius))
+	r.fact(2, "Fan Duty", say(t.FanDuty, whole("%")))
+	reason := say(t.Clock.Reason, func(model.ClockReason) string { return words.ClockReason(&t.Clock) })
+	r.fact(2, "Clock Reason", reason)
+	r.fact(2, "Clock Cap by Software", say(t.Clock.HostCap, func(v float64) string {
+		if v == 0 {
+			return "none"
+		}
+		return words.MHz(v)
+	}))
+	r.fact(2, "Throttled Kernels", say(t.ThrottleStarts, func(n uint32) string { return words.Count(int(n), "time") }))
+	r.fact(2, "Dispatch Busy", say(t.Dispatch.Busy, func(v float64) string { return words.Fixed(100*v, 1) + " %" }))
+	r.gddr(t, celsius)
+	r.links(t)
+}
+
+func (r *report) gddr(t *model.Telemetry, celsius func(float64) string) {
+	r.title(2, "GDDR")
+	r.fact(3, "Speed", say(t.MemorySpeed, func(v float64) string { return words.Whole(v) + " Mbit/s" }))
+	r.fact(3, "Hottest", say(t.MemoryTemperature, celsius))
+	r.fact(3, "Corrected Errors", say(t.Corrected, func(n uint64) string { return words.Mark(t.CorrectedBound) + strconv.FormatUint(n, 10) }))
+	r.fact(3, "Corrected Errors per Hour", say(t.CorrectedRate, func(v float64) string { return words.Fixed(v, 1) }))
+	r.fact(3, "Modules with Uncorrected Errors", say(t.Uncorrected, strconv.Itoa))
+	for i := range t.Modules {
+		m := &t.Modules[i]
+		text := "trained"
+		switch {
+		case !m.Trained.Known():
+			text = words.Missing(m.Trained.Status)
+		case m.Failed.V:
+			text = "failed"
+		case !m.Trained.V:
+			text = "not trained"
+		}
+		if m.Top.Known() && m.Bottom.Known() {
+			text += ", top " + celsius(m.Top.V) + ", bottom " + celsius(m.Bottom.V)
+		}
+		if m.CorrectedReads.Known() {
+			text += fmt.Sprintf(", corrected %s%d", words.Mark(m.CorrectedBound), m.CorrectedReads.V+m.CorrectedWrites.V)
+		}
+		if m.UncorrectedReads.V || m.UncorrectedWrite.V {
+			text += ", uncorrected errors"
+		}
+		r.fact(3, "Module "+strconv.Itoa(m.Index), text)
+	}
+}
+
+func (r *report) links(t *model.Telemetry) {
+	if len(t.Ports) == 0 {
+		return
+	}
+	r.title(2, "Ethernet Links")
+	for i := range t.Ports {
+		p := &t.Ports[i]
+		if !p.Expected() && !p.Up.V {
+			continue // nothing is there
+		}
+		r.fact(3, "Channel "+strconv.Itoa(p.Channel), words.LinkState(p)+words.LinkCounts(p))
+	}
+}
+
 func (r *report) pcie(d *model.Device) {
 	r.title(1, "PCIe")
 	gen := func(v int) string { return "Gen" + strconv.Itoa(v) }

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
+	draw "github.com/ttmon/ttmon/internal/view/mesh"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -46,7 +48,23 @@ func AppendTopology(dst []byte, s *model.Snapshot, t *model.Topology, o Options)
 	p.newline()
 	p.legend(t)
 	p.described(s, t)
+	p.mesh(s)
 	return p.buf
+}
+
+// mesh draws the links by their state, where the firmware tells it.
+func (p *printer) mesh(s *model.Snapshot) {
+	lines := draw.Draw(mesh.Of(s), p.layoutWidth())
+	if len(lines) > 0 {
+		p.newline()
+	}
+	tones := map[draw.Tone]style{draw.Plain: plain, draw.Faint: faint, draw.Good: good, draw.Warn: warn, draw.Bad: bad}
+	for _, l := range lines {
+		for _, span := range l {
+			p.put(span.Text, tones[span.Tone])
+		}
+		p.newline()
+	}
 }
 
 // legend says what the words of a matrix mean, of those that are in it.
@@ -120,16 +138,56 @@ func (p *printer) described(s *model.Snapshot, t *model.Topology) {
 func AppendLinks(dst []byte, s *model.Snapshot, t *model.Topology, o Options) []byte {
 	p := &printer{buf: dst, Options: o}
 	if len(t.Links) > 0 {
-		p.line(" From       Channel   To         Channel", faint)
+		p.line(" From       Channel   To         Channel   State     Retrains   Codewords", faint)
 	}
 	for _, l := range t.Links {
-		p.line(fmt.Sprintf(" %-10s %7d   %-10s %7d", place(l.From), l.From.Channel, place(l.To), l.To.Channel), plain)
+		state, st, counts := linkState(s, l)
+		p.put(fmt.Sprintf(" %-10s %7d   %-10s %7d   ", place(l.From), l.From.Channel, place(l.To), l.To.Channel), plain)
+		p.put(words.Pad(state, 10), st)
+		p.line(counts, plain)
 	}
 	if len(t.Links) > 0 {
 		p.newline()
 	}
 	p.described(s, t)
 	return p.buf
+}
+
+// linkState is the state of a link and its counters, from the end that tells; the
+// firmware of a chip behind another one is not read.
+func linkState(s *model.Snapshot, l model.Ethernet) (state string, st style, counts string) {
+	state, st, counts = "not known", faint, "N/A"
+	for _, end := range []model.Port{l.From, l.To} {
+		d := s.Device(end.Device)
+		if d == nil || end.Name != ownChip(d) {
+			continue
+		}
+		for i := range d.Telemetry.Ports {
+			p := &d.Telemetry.Ports[i]
+			if p.Channel != end.Channel || !p.Up.Known() {
+				continue
+			}
+			if !p.Up.V {
+				state, st = "down", bad
+			} else if state != "down" {
+				state, st = "up", good
+			}
+			if p.Retrains.Known() {
+				counts = fmt.Sprintf("%8d   corrected %d, uncorrected %d", p.Retrains.V, p.Corrected.V, p.Uncorrected.V)
+			}
+		}
+	}
+	return state, st, counts
+}
+
+// ownChip is the name of the chip that a device has on PCIe.
+func ownChip(d *model.Device) string {
+	for i := range d.Chips {
+		if !d.Chips[i].Remote {
+			return d.Chips[i].Name
+		}
+	}
+	return ""
 }
 
 func place(p model.Port) string { return strings.TrimSpace(strconv.Itoa(p.Device) + " " + p.Name) }

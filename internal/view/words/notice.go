@@ -62,6 +62,7 @@ func Notes(s *model.Snapshot) []Notice {
 	for i := range s.Devices {
 		l.device(&s.Devices[i])
 	}
+	l.links()
 	l.mixedFirmware()
 	l.ghosts()
 	l.openers()

@@ -102,3 +102,29 @@ func Port(p model.Port) string {
 	}
 	return fmt.Sprintf("%s channel %d", name, p.Channel)
 }
+
+// LinkState says how an Ethernet link is: "up, to device 3 channel 1".
+func LinkState(p *model.EthernetPort) string {
+	text := "down"
+	switch {
+	case !p.Up.Known():
+		text = Missing(p.Up.Status)
+	case p.Up.V:
+		text = "up"
+	}
+	switch p.Link {
+	case model.LinkHere:
+		text += ", to " + Port(p.Peer)
+	case model.LinkOutside:
+		text += ", to another host"
+	}
+	return text
+}
+
+// LinkCounts are the counters of a link, where they are known, behind a comma.
+func LinkCounts(p *model.EthernetPort) string {
+	if !p.Retrains.Known() {
+		return ""
+	}
+	return fmt.Sprintf(", %s, codewords corrected %d, uncorrected %d", Count(int(p.Retrains.V), "retrain"), p.Corrected.V, p.Uncorrected.V)
+}

@@ -69,22 +69,40 @@ var devicePageSections = []struct {
 }{
 	{"State", []string{"state", "heartbeat", "thermal", "processes", "activity"}},
 	{"Power, temperature, clocks", []string{"temperature.asic", "power", "voltage", "current", "clocks.", "fan.speed"}},
+	{onChipTitle, onChipPrefixes},
 	{"Memory", []string{"memory", "l1", "l1_small", "trace", "cb", "kernel"}},
 	{"PCIe", []string{"pcie", "numa", "cpu.affinity"}},
 	{"Identity", []string{"board", "serial", "uuid", "arch", "device.path", "pci.bus_id"}},
 	{"Firmware", []string{"fw."}},
 }
 
+// onChipPrefixes are the fields that only the firmware knows.
+var onChipPrefixes = []string{
+	"firmware.state", "power.draw.board", "power.draw.memory", "temperature.board", "temperature.regulator", "temperature.memory", "gddr.",
+	"fan.duty", "clocks.reason", "clocks.throttled", "clocks.host", "throttle.", "dispatch.", "ethernet.",
+}
+
+func begins(name string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool {
+		return name == p || strings.HasPrefix(name, strings.TrimSuffix(p, ".")+".")
+	})
+}
+
+// onChipTitle heads what ttmond reads of the chip itself.
+const onChipTitle = "Firmware telemetry"
+
 func (p *devicePage) entries(s *State, d *model.Device) []widget.Entry {
 	fields := metric.Devices()
 	var out []widget.Entry
 	for _, sec := range devicePageSections {
 		out = append(out, widget.Entry{Heading: sec.title})
+		if sec.title == onChipTitle && d.Telemetry.State == model.TelemetryOff {
+			out = append(out, widget.Entry{Name: "firmware.state", Value: words.Telemetry(&d.Telemetry), Style: cells.Faint})
+			continue
+		}
 		for i := range fields {
 			f := &fields[i]
-			if f.Foreign || !slices.ContainsFunc(sec.prefixes, func(p string) bool {
-				return f.Name == p || strings.HasPrefix(f.Name, strings.TrimSuffix(p, ".")+".")
-			}) {
+			if f.Foreign || !begins(f.Name, sec.prefixes) || sec.title != onChipTitle && begins(f.Name, onChipPrefixes) {
 				continue
 			}
 			if e, ok := s.fieldEntry(f, d); ok {

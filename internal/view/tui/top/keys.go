@@ -68,6 +68,7 @@ func onMain() []binding {
 		{keys: []tui.Key{"C"}, foot: "Full charts", help: "charts on the whole screen", do: (*State).openCharts},
 		{keys: []tui.Key{"a"}, foot: "Metrics", help: "choose what is charted", do: (*State).openMetrics},
 		{keys: []tui.Key{"e"}, foot: "Events", help: "events of this run and all notices", do: func(s *State) []tui.Effect { s.page = &logPage{}; return nil }},
+		{keys: []tui.Key{"L"}, help: "Ethernet links: the mesh of the chips, and what is down", do: func(s *State) []tui.Effect { s.page = &linksPage{}; return nil }},
 		{keys: []tui.Key{"v"}, foot: "Layout", help: "layout of the devices: auto, blocks, compact, lines, grid", do: (*State).nextLayout},
 		{keys: []tui.Key{"w"}, foot: "Worst", help: "worst device first, or by index", do: (*State).toggleWorst},
 		{keys: []tui.Key{"P"}, foot: "Processes", help: "show or hide the processes", do: (*State).toggleProcesses},

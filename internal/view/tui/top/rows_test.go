@@ -251,7 +251,7 @@ func TestSetupChangesEverything(t *testing.T) {
 }
 
 func TestDevicePage(t *testing.T) {
-	st := openAfter(t, 2, 4, 110, 80)
+	st := openAfter(t, 2, 4, 110, 90)
 	st.keys("tab", "enter")
 	for _, text := range []string{"Device 0  n300", "temperature.asic ", "the driver offers no fan on wormhole", "chip L", "chip R", "id 9956278468", "19.4.0.0", "from the board catalogue"} {
 		if !st.has(text) {

@@ -1,0 +1,83 @@
+package mesh_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// chain is a host of n devices in a row, two channels between neighbours.
+func chain(n int) *model.Snapshot {
+	s := &model.Snapshot{}
+	for i := range n {
+		d := model.Device{Index: i, BusID: string(rune('a' + i)), State: model.StateOK, Chips: make([]model.Chip, 1)}
+		link := func(channel, to, far int) {
+			d.Telemetry.Ports = append(d.Telemetry.Ports, model.EthernetPort{
+				Channel: channel, Up: model.Value(true), Link: model.LinkHere, Peer: model.Port{ChipPlace: model.ChipPlace{Device: to}, Channel: far},
+			})
+		}
+		for c := range 2 {
+			if i > 0 {
+				link(c, i-1, 2+c)
+			}
+			if i < n-1 {
+				link(2+c, i+1, c)
+			}
+		}
+		s.Devices = append(s.Devices, d)
+	}
+	return s
+}
+
+// down takes a port down at one end.
+func down(s *model.Snapshot, device, channel int) {
+	for i := range s.Devices[device].Telemetry.Ports {
+		if p := &s.Devices[device].Telemetry.Ports[i]; p.Channel == channel {
+			p.Up = model.Value(false)
+		}
+	}
+}
+
+func TestMesh(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		cut          [][2]int // device, channel
+		expected, up int
+		lost         []model.ChipPlace
+	}{
+		{"whole", nil, 6, 6, nil},
+		{"one channel, as one end says", [][2]int{{1, 2}}, 6, 5, nil},
+		{"one channel, as both ends say", [][2]int{{1, 2}, {2, 0}}, 6, 5, nil},
+		{"the last device", [][2]int{{3, 0}, {3, 1}}, 6, 4, []model.ChipPlace{{Device: 3}}},
+		{"in the middle", [][2]int{{1, 2}, {1, 3}}, 6, 4, []model.ChipPlace{{Device: 2}, {Device: 3}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := chain(4)
+			for _, c := range tt.cut {
+				down(s, c[0], c[1])
+			}
+			m := mesh.Of(s)
+			if expected, up := m.Links(); expected != tt.expected || up != tt.up {
+				t.Errorf("%d of %d links up, want %d of %d", up, expected, tt.up, tt.expected)
+			}
+			if diff := cmp.Diff(tt.lost, m.CutOff()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestOutside(t *testing.T) {
+	s := chain(2)
+	s.Devices[0].Telemetry.Ports = append(s.Devices[0].Telemetry.Ports, model.EthernetPort{Channel: 9, Up: model.Value(false), Link: model.LinkOutside})
+	m := mesh.Of(s)
+	if expected, up := m.Links(); expected != 3 || up != 2 {
+		t.Errorf("%d of %d links up", up, expected)
+	}
+	if lost := m.CutOff(); len(lost) != 0 {
+		t.Errorf("cut off: %v", lost)
+	}
+}

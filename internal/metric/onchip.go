@@ -1,0 +1,173 @@
+package metric
+
+import (
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// onChip is what only the chips' firmware knows, and ttmond reads where it is
+// told to.
+func onChip() []Device {
+	of := func(get func(*model.Telemetry) Value) getDevice {
+		return func(_ *model.Snapshot, d *model.Device) Value {
+			if d.Telemetry.State == model.TelemetryOff {
+				return Value{Why: "ttmond does not read the chips' firmware (firmware = off)"}
+			}
+			return get(&d.Telemetry)
+		}
+	}
+	return append([]Device{
+		{
+			Name: "power.draw.board", Kind: Gauge, Unit: "W", Help: "power that the board draws", JSON: "telemetry.board_power_w", Prom: gauge("board_power_watts"),
+			Get: of(func(t *model.Telemetry) Value { return num(t.BoardPower) }),
+		},
+		{
+			Name: "power.draw.memory", Kind: Gauge, Unit: "W", Help: "power of the GDDR's I/O", JSON: "telemetry.memory_power_w", Prom: gauge("memory_io_power_watts"),
+			Get: of(func(t *model.Telemetry) Value { return num(t.MemoryPower) }),
+		},
+		{
+			Name: "temperature.board", Kind: Gauge, Unit: "C", Decimals: 1, Help: "temperature of the board", JSON: "telemetry.board_temperature_c", Prom: gauge("board_temperature_celsius"),
+			Get: of(func(t *model.Telemetry) Value { return num(t.BoardTemperature) }),
+		},
+		{
+			Name: "temperature.regulator", Kind: Gauge, Unit: "C", Decimals: 1, Help: "temperature of the core's voltage regulator", JSON: "telemetry.regulator_temperature_c", Prom: gauge("regulator_temperature_celsius"),
+			Get: of(func(t *model.Telemetry) Value { return num(t.RegulatorTemperature) }),
+		},
+		{
+			Name: "temperature.memory", Kind: Gauge, Unit: "C", Help: "temperature of the hottest GDDR module", JSON: "telemetry.memory_temperature_c", Prom: gauge("memory_temperature_celsius"),
+			Get: of(func(t *model.Telemetry) Value { return num(t.MemoryTemperature) }),
+		},
+		{
+			Name: "gddr.speed", Kind: Gauge, Unit: "Mbit/s", Help: "speed of the GDDR, per pin", JSON: "telemetry.memory_speed_mbps", Prom: gauge("memory_speed_bits_per_second").with("", 1e6),
+			Get: of(func(t *model.Telemetry) Value { return num(t.MemorySpeed) }),
+		},
+		{
+			Name: "gddr.errors.corrected", Kind: Counter, Help: "corrected errors of the GDDR's interface since the chip's reset; counters stay at 255 a module and direction", JSON: "telemetry.memory_corrected_errors", Prom: counter("memory_corrected_errors_total", ""),
+			Get: of(func(t *model.Telemetry) Value {
+				v := num(t.Corrected)
+				v.Bound = t.CorrectedBound
+				return v
+			}),
+		},
+		{
+			Name: "gddr.errors.corrected.rate", Kind: Gauge, Rate: true, Unit: "1/h", Decimals: 1, Help: "corrected errors an hour, between two samples", JSON: "telemetry.memory_corrected_errors_per_h",
+			Get: of(func(t *model.Telemetry) Value { return num(t.CorrectedRate) }),
+		},
+		{
+			Name: "gddr.errors.uncorrected", Kind: Gauge, Help: "GDDR modules that had an uncorrected error since the chip's reset", JSON: "telemetry.memory_uncorrected_modules", Prom: gauge("memory_uncorrected_modules"),
+			Get: of(func(t *model.Telemetry) Value { return num(t.Uncorrected) }),
+		},
+		{
+			Name: "gddr.untrained", Kind: Gauge, Help: "GDDR modules that are not trained, or whose self-test failed", Prom: gauge("memory_untrained_modules"),
+			Get: of(func(t *model.Telemetry) Value { return untrained(t) }),
+		},
+		{
+			Name: "fan.duty", Kind: Gauge, Unit: "%", Help: "duty of the fan", JSON: "telemetry.fan_duty_percent", Prom: gauge("fan_duty_ratio").with("", 0.01),
+			Get: of(func(t *model.Telemetry) Value { return num(t.FanDuty) }),
+		},
+	}, append(clockControl(of), links(of)...)...)
+}
+
+func untrained(t *model.Telemetry) Value {
+	n := 0
+	for i := range t.Modules {
+		m := &t.Modules[i]
+		if !m.Trained.Known() {
+			return yes(m.Trained)
+		}
+		if !m.Trained.V || m.Failed.V {
+			n++
+		}
+	}
+	if len(t.Modules) == 0 {
+		return Value{Why: "the firmware tells nothing of the GDDR"}
+	}
+	return count(n)
+}
+
+type ofTelemetry = func(func(*model.Telemetry) Value) getDevice
+
+func clockControl(of ofTelemetry) []Device {
+	return []Device{
+		{
+			Name: "clocks.reason", Help: "why the AI clock is what it is, as the firmware says",
+			Get: of(func(t *model.Telemetry) Value {
+				if !t.Clock.Reason.Known() {
+					return missing(t.Clock.Reason)
+				}
+				return str(words.ClockReason(&t.Clock))
+			}),
+		},
+		{
+			Name: "clocks.throttled", Kind: Bool, Help: "whether the firmware holds the AI clock below what work asks for", Prom: gauge("throttled"),
+			Get: of(func(t *model.Telemetry) Value {
+				if !t.Clock.Reason.Known() {
+					return missing(t.Clock.Reason)
+				}
+				_, is := t.Clock.Throttled()
+				return yes(model.Value(is))
+			}),
+		},
+		{
+			Name: "clocks.host.cap", Kind: Gauge, Unit: "MHz", Help: "limit of the AI clock that software has set; 0: none", JSON: "telemetry.clock.host_cap_mhz",
+			Get: of(func(t *model.Telemetry) Value { return num(t.Clock.HostCap) }),
+		},
+		{
+			Name: "throttle.starts", Kind: Counter, Help: "times that the firmware began to slow kernels down since the chip's reset", JSON: "telemetry.throttle_starts", Prom: counter("throttle_starts_total", ""),
+			Get: of(func(t *model.Telemetry) Value { return num(t.ThrottleStarts) }),
+		},
+		{
+			Name: "throttle.ratio", Kind: Gauge, Decimals: 2, Help: "share of the firmware's last refresh in which it slowed kernels down", JSON: "telemetry.throttle_ratio", Prom: gauge("throttle_ratio"),
+			Get: of(func(t *model.Telemetry) Value { return num(t.ThrottleShare) }),
+		},
+		{
+			Name: "dispatch.busy", Kind: Gauge, Rate: true, Unit: "%", Per: 0.01, Decimals: 1, Help: "share of time in which tt-metal's dispatch cores had a program running (firmware = full)", JSON: "telemetry.dispatch.busy_ratio", Prom: gauge("dispatch_busy_ratio"),
+			Get: of(func(t *model.Telemetry) Value { return num(t.Dispatch.Busy) }),
+		},
+	}
+}
+
+// links counts Ethernet links.
+func links(of ofTelemetry) []Device {
+	number := func(which func(*model.EthernetPort) bool) getDevice {
+		return of(func(t *model.Telemetry) Value {
+			n := 0
+			for i := range t.Ports {
+				p := &t.Ports[i]
+				if !p.Up.Known() {
+					return yes(p.Up)
+				}
+				if which(p) {
+					n++
+				}
+			}
+			if len(t.Ports) == 0 {
+				return Value{Why: "the firmware tells nothing of Ethernet"}
+			}
+			return count(n)
+		})
+	}
+	return []Device{
+		{
+			Name: "ethernet.links.up", Kind: Gauge, Help: "Ethernet links of the device's own chip that are up", Prom: gauge("ethernet_links_up"),
+			Get: number(func(p *model.EthernetPort) bool { return p.Up.V }),
+		},
+		{
+			Name: "ethernet.links.expected", Kind: Gauge, Help: "Ethernet links that UMD has found at any time", Prom: gauge("ethernet_links_expected"),
+			Get: number((*model.EthernetPort).Expected),
+		},
+		{
+			Name: "ethernet.links.down", Kind: Gauge, Help: "expected Ethernet links that are down", Prom: gauge("ethernet_links_down"),
+			Get: number((*model.EthernetPort).Down),
+		},
+		{
+			Name: "firmware.state", Help: "how reading the chip's own table goes, and why not",
+			Get: of(func(t *model.Telemetry) Value {
+				if text := words.Telemetry(t); text != "" {
+					return str(string(t.State) + ": " + text)
+				}
+				return str(string(t.State))
+			}),
+		},
+	}
+}

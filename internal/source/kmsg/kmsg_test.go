@@ -1,0 +1,106 @@
+package kmsg_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/kmsg"
+)
+
+func TestMain(m *testing.M) { hermetic.Main(m) }
+
+var boot = time.Date(2026, 11, 16, 0, 0, 0, 0, time.UTC)
+
+const device = "\n SUBSYSTEM=pci\n DEVICE=+pci:0000:01:00.0\n"
+
+func TestParse(t *testing.T) {
+	for _, tt := range []struct {
+		name, record string
+		want         *model.LogLine
+	}{
+		{"firmware", "4,10,1000000,-;tenstorrent 0000:01:00.0: SMC: board power 310 W" + device, &model.LogLine{Sequence: 10, Time: boot.Add(time.Second), Level: 4, From: model.LogSMC, BusID: "0000:01:00.0", Text: "board power 310 W"}},
+		{"board controller", "6,11,0,-;tenstorrent 0000:01:00.0: DMC: fan on" + device, &model.LogLine{Sequence: 11, Time: boot, Level: 6, From: model.LogDMC, BusID: "0000:01:00.0", Text: "fan on"}},
+		{"driver about a device", "3,12,0,-;tenstorrent 0000:01:00.0: telemetry not available" + device, &model.LogLine{Sequence: 12, Time: boot, Level: 3, From: model.LogDriver, BusID: "0000:01:00.0", Text: "telemetry not available"}},
+		{"driver", "6,13,0,-;tenstorrent: loading out-of-tree module\n", &model.LogLine{Sequence: 13, Time: boot, Level: 6, From: model.LogDriver, Text: "loading out-of-tree module"}},
+		{"another driver", "6,14,0,-;nvme 0000:01:00.0: reset\n", nil},
+		{"a user's own record", "12,15,0,-;tenstorrent: chip on fire\n", nil},
+		{"a program with the driver's name", "6,16,0,-;tenstorrent: x[4242]: segfault at 0 ip 0\n", nil},
+		{"a program with a device's name", "6,17,0,-;tenstorrent a: [4242]: segfault\n", nil},
+		{"a device without the kernel's word", "6,18,0,-;tenstorrent 0000:01:00.0: SMC: all is well\n", nil},
+		{"the kernel's word for another device", "6,19,0,-;tenstorrent 0000:02:00.0: SMC: all is well" + device, nil},
+		{"escapes", `4,20,0,-;tenstorrent: \x1b[31mred` + "\n", &model.LogLine{Sequence: 20, Time: boot, Level: 4, From: model.LogDriver, Text: "\x1b[31mred"}},
+		{"no record", "tenstorrent: x\n", nil},
+		{"numbers that are none", "4,-1,0,-;tenstorrent: x\n", nil},
+		{"a time that cannot be", "4,1,99999999999999999999,-;tenstorrent: x\n", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, ok := kmsg.Parse([]byte(tt.record), boot)
+			if ok != (tt.want != nil) {
+				t.Fatalf("ok %v, %+v", ok, got)
+			}
+			if ok {
+				if diff := cmp.Diff(*tt.want, got); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("4,10,1000000,-;tenstorrent 0000:01:00.0: SMC: x" + device))
+	f.Add([]byte(";;;\n\n ,,,"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if l, ok := kmsg.Parse(b, boot); ok && (len(l.Text) > 500 || l.Level > 7 || len(l.BusID) > 16) {
+			t.Errorf("%+v", l)
+		}
+	})
+}
+
+// What is kept is bounded, and the newest.
+func TestFlood(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "dev/kmsg")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&b, "4,%d,%d,-;tenstorrent 0000:01:00.0: SMC: line %d%s%s", i, i, i, strings.Repeat("x", 300), device)
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := kmsg.New(hostfs.At(root))
+	defer r.Close()
+	lines := r.Lines()
+	if len(lines) != 32 || lines[31].Sequence != 2999 || lines[0].Sequence != 2968 {
+		t.Fatalf("%d lines, %d to %d", len(lines), lines[0].Sequence, lines[len(lines)-1].Sequence)
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "3,5000,1,-;tenstorrent 0000:01:00.0: DMC: the last%s", device)
+	if lines = r.Lines(); lines[31].Text != "the last" || lines[31].From != model.LogDMC {
+		t.Errorf("%+v", lines[31])
+	}
+}
+
+func TestNoLog(t *testing.T) {
+	r := kmsg.New(hostfs.At(t.TempDir()))
+	defer r.Close()
+	if l := r.Lines(); l != nil {
+		t.Errorf("%v", l)
+	}
+}

@@ -1,0 +1,268 @@
+// Package mesh draws how the chips of a host are joined over Ethernet, for
+// terminals: the trays of a Galaxy, or a line for each chip, and what is wrong.
+package mesh
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Tone is how a part of a drawing is to be seen.
+type Tone int
+
+// The tones.
+const (
+	Plain Tone = iota
+	Faint
+	Good
+	Warn
+	Bad
+)
+
+// Span is text of one tone, Line a row of them.
+type (
+	Span struct {
+		Text string
+		Tone Tone
+	}
+	Line []Span
+)
+
+// String is the line without its tones.
+func (l Line) String() string {
+	var b strings.Builder
+	for _, s := range l {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+// Draw draws the mesh in a width: the trays of a Galaxy side by side, other boards
+// a line each; then what is wrong. A mesh without edges has no drawing.
+func Draw(of *mesh.Mesh, width int) []Line {
+	m := drawing{of}
+	if len(m.Edges) == 0 {
+		return nil
+	}
+	lines := []Line{m.title()}
+	if trays := m.trays(); len(trays) > 0 {
+		lines = append(lines, m.drawTrays(trays, width)...)
+	} else {
+		lines = append(lines, m.drawBoards()...)
+	}
+	return append(lines, troubles(of)...)
+}
+
+// drawing is a mesh that is being drawn.
+type drawing struct{ *mesh.Mesh }
+
+func (m drawing) title() Line {
+	expected, up := m.Links()
+	tone := Good
+	if up < expected {
+		tone = Bad
+	}
+	return Line{{fmt.Sprintf(" Ethernet: %d of %d links up", up, expected), tone}}
+}
+
+// trays are the numbers of the trays that there are.
+func (m drawing) trays() (list []int) {
+	for _, c := range m.Chips {
+		if c.Tray > 0 && !slices.Contains(list, c.Tray) {
+			list = append(list, c.Tray)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+const (
+	perRow    = 4  // chips of a tray in a row
+	trayWidth = 20 // columns, with the gap in front
+)
+
+func (m drawing) drawTrays(trays []int, width int) (lines []Line) {
+	across := min(max(width/trayWidth, 1), len(trays))
+	for len(trays) > 0 {
+		group := trays[:min(across, len(trays))]
+		trays = trays[len(group):]
+		rows := make([]Line, 4)
+		for _, t := range group {
+			rows[0] = append(rows[0], Span{words.Pad(fmt.Sprintf(" tray %d", t), trayWidth), Faint})
+			rows[1] = append(rows[1], m.trayRow(t, 1)...)
+			rows[2] = append(rows[2], m.betweenRows(t)...)
+			rows[3] = append(rows[3], m.trayRow(t, 1+perRow)...)
+		}
+		lines = append(lines, rows...)
+	}
+	return append(lines, m.betweenTrays()...)
+}
+
+// at is the chip at a place of a tray.
+func (m drawing) at(tray, slot int) (mesh.Chip, bool) {
+	i := slices.IndexFunc(m.Chips, func(c mesh.Chip) bool { return c.Tray == tray && c.Slot == slot })
+	if i < 0 {
+		return mesh.Chip{}, false
+	}
+	return m.Chips[i], true
+}
+
+func (m drawing) trayRow(tray, first int) (l Line) {
+	l = append(l, Span{" ", Plain})
+	for slot := first; slot < first+perRow; slot++ {
+		c, ok := m.at(tray, slot)
+		l = append(l, node(c, ok))
+		if slot == first+perRow-1 {
+			break
+		}
+		next, there := m.at(tray, slot+1)
+		l = append(l, m.mark(c, next, ok && there, "═", "─"))
+	}
+	return l
+}
+
+// node is a chip of a drawing, four columns wide.
+func node(c mesh.Chip, ok bool) Span {
+	if !ok {
+		return Span{" -- ", Faint}
+	}
+	tone := Plain
+	if c.State != model.StateOK {
+		tone = Bad
+	}
+	return Span{fmt.Sprintf("[%2d]", c.Device), tone}
+}
+
+func (m drawing) betweenRows(tray int) (l Line) {
+	l = append(l, Span{" ", Plain})
+	for slot := 1; slot <= perRow; slot++ {
+		upper, ok1 := m.at(tray, slot)
+		lower, ok2 := m.at(tray, slot+perRow)
+		gap := "   "
+		if slot == perRow {
+			gap = "  "
+		}
+		l = append(l, Span{" ", Plain}, m.mark(upper, lower, ok1 && ok2, "║", "│"), Span{gap, Plain})
+	}
+	return l
+}
+
+// mark is one column for what is between two chips: all links up, some, none.
+func (m drawing) mark(a, b mesh.Chip, there bool, all, some string) Span {
+	if !there {
+		return Span{" ", Plain}
+	}
+	e := m.Edge(a.ChipPlace, b.ChipPlace)
+	if e == nil {
+		return Span{" ", Plain}
+	}
+	return markOf(e, all, some)
+}
+
+func markOf(e *mesh.Edge, all, some string) Span {
+	switch up, unknown := e.Up(); {
+	case unknown == len(e.Channels):
+		return Span{"·", Faint}
+	case up+unknown == len(e.Channels):
+		return Span{all, Good}
+	case up > 0:
+		return Span{some, Warn}
+	default:
+		return Span{"✗", Bad}
+	}
+}
+
+// betweenTrays counts the links that lead from one tray to another.
+func (m drawing) betweenTrays() (lines []Line) {
+	type pair [2]int
+	total, up := map[pair]int{}, map[pair]int{}
+	tray := map[int]int{}
+	for _, c := range m.Chips {
+		tray[c.Device] = c.Tray
+	}
+	for i := range m.Edges {
+		e := &m.Edges[i]
+		p := pair{tray[e.A.Device], tray[e.B.Device]}
+		if e.Outside || p[0] == p[1] {
+			continue
+		}
+		if p[0] > p[1] {
+			p[0], p[1] = p[1], p[0]
+		}
+		n, _ := e.Up()
+		total[p], up[p] = total[p]+len(e.Channels), up[p]+n
+	}
+	var l Line
+	for a := range len(tray) + 1 {
+		for b := a + 1; b <= len(tray); b++ {
+			p := pair{a, b}
+			if total[p] == 0 {
+				continue
+			}
+			tone := Good
+			if up[p] < total[p] {
+				tone = Bad
+			}
+			l = append(l, Span{fmt.Sprintf(" trays %d-%d: %d/%d ", a, b, up[p], total[p]), tone})
+		}
+	}
+	if len(l) == 0 {
+		return nil
+	}
+	return []Line{l}
+}
+
+// drawBoards draws a line for each chip that has links: what it is joined to.
+func (m drawing) drawBoards() (lines []Line) {
+	for _, c := range m.Chips {
+		l := Line{{words.Pad(" ["+words.Place(c.ChipPlace)+"]", 7), Plain}}
+		for i := range m.Edges {
+			e := &m.Edges[i]
+			other := e.B
+			switch {
+			case e.A == c.ChipPlace:
+			case e.B == c.ChipPlace && !e.Outside:
+				other = e.A
+			default:
+				continue
+			}
+			up, _ := e.Up()
+			name := "[" + words.Place(other) + "]"
+			if e.Outside {
+				name = "another host"
+			}
+			mark := markOf(e, "═", "─")
+			l = append(l, Span{" ", Plain}, mark, Span{name, Plain}, Span{fmt.Sprintf(" %d/%d ", up, len(e.Channels)), mark.Tone})
+		}
+		if len(l) > 1 {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// troubles says which links are down, and what that cuts off, worst first.
+func troubles(m *mesh.Mesh) (lines []Line) {
+	if lost := m.CutOff(); len(lost) > 0 {
+		lines = append(lines, Line{{" ✗ cut off: " + words.Places(lost), Bad}})
+	}
+	for i := range m.Edges {
+		e := &m.Edges[i]
+		down := e.Down()
+		if len(down) == 0 {
+			continue
+		}
+		up, _ := e.Up()
+		tone := Warn
+		if up == 0 {
+			tone = Bad
+		}
+		lines = append(lines, Line{{" ✗ " + words.Edge(e) + ": " + words.EdgeDown(e), tone}})
+	}
+	return lines
+}
