@@ -140,6 +140,8 @@ func catalogue() []Board {
 
 	galaxyBH := galaxy(limits(blackhole(0x47, "galaxy-blackhole", "ubb_blackhole", cores(130), 12), galaxyTDP, noNumber, 500))
 	galaxyBH.Official = "tt-galaxy-bh"
+	galaxyC := unlisted(galaxyBH, "A Galaxy board of firmware 19.15 and later; one DRAM channel of a chip may be harvested, which only its firmware tells.")
+	galaxyC.Code, galaxyC.Card, galaxyC.UMDType = 0x202, "galaxy-blackhole-0x202", ""
 
 	return []Board{
 		grayskull(0x01, "e300_r2"),
@@ -162,6 +164,7 @@ func catalogue() []Board {
 		fan(pair(limits(blackhole(0x45, "p300a", "p300", cores(120), UnknownPorts), p300(86), watts(450), 500))),
 		pair(limits(blackhole(0x46, "p300c", "p300", cores(120), UnknownPorts), since196(125), since196(550), 500)),
 		galaxyBH,
+		galaxyC,
 	}
 }
 
