@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
@@ -70,13 +71,22 @@ func (st *stage) step(j *ttnn.Job, s ttnn.Step) ttnn.Reply {
 }
 
 // compare takes a snapshot and holds it against the truth.
+//
+// On a busy machine a snapshot may not know yet which chip is which: it says so,
+// and the next one does. A figure that is wrong fails at once.
 func (st *stage) compare(after string) *model.Snapshot {
 	st.Helper()
-	s := snapshot(st.T, st.host)
-	if err := errors.Join(st.truth().placed(s, st.chips), st.truth().check(s)); err != nil {
-		st.Fatalf("after %s: %v", after, err)
+	for limit := time.Now().Add(5 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		s := snapshot(st.T, st.host)
+		placed := st.truth().placed(s, st.chips)
+		if placed != nil && len(s.Unmatched) > 0 && time.Now().Before(limit) {
+			continue
+		}
+		if err := errors.Join(placed, st.truth().check(s)); err != nil {
+			st.Fatalf("after %s: %v", after, err)
+		}
+		return s
 	}
-	return s
 }
 
 const threadNote = "other_threads"
