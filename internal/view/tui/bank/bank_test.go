@@ -45,7 +45,7 @@ func TestScreen(t *testing.T) {
 		t.Errorf("the answer:\n%s", out)
 	}
 	s.Update(tui.Key("end"))
-	if out := draw(s); strings.Contains(out, "process 42") || !strings.Contains(out, "smaller") {
+	if out := draw(s); strings.Contains(out, "process 42") || !strings.Contains(out, "and 12 more") {
 		t.Errorf("at the end:\n%s", out)
 	}
 	s.Update(tui.Key("home"))
