@@ -278,31 +278,23 @@ func sumDevice(d *model.Device) {
 	}
 }
 
-// sumAllocators adds up what the allocators of a device's chips say of a pool. The
-// largest free block is that of the chip that has the largest.
+// sumAllocators adds up what the allocators of a device's chips say of a pool,
+// where all of them say it: a measured capacity is not added to a nominal one.
+// The largest free block is that of the chip that has the largest.
 func sumAllocators(d *model.Device, pool model.Pool) {
 	to := &d.Memory.Pools[pool]
 	total, free, largest := uint64(0), uint64(0), uint64(0)
-	seen := false
 	for i := range d.Chips {
 		c := &d.Chips[i].Memory.Pools[pool]
-		if !c.Total.Known() {
+		if !c.Total.Known() || !c.Free.Known() {
 			return
 		}
-		total += c.Total.V
-		if !c.Free.Known() {
-			continue
-		}
-		seen = true
-		free, largest = free+c.Free.V, max(largest, c.LargestFree.V)
+		total, free, largest = total+c.Total.V, free+c.Free.V, max(largest, c.LargestFree.V)
 	}
-	if !seen {
+	if len(d.Chips) == 0 {
 		return
 	}
-	to.Total = model.Value(total)
-	if !slices.ContainsFunc(d.Chips, func(c model.Chip) bool { return !c.Memory.Pools[pool].Free.Known() }) {
-		to.Free, to.LargestFree = model.Value(free), model.Value(largest)
-	}
+	to.Total, to.Free, to.LargestFree = model.Value(total), model.Value(free), model.Value(largest)
 }
 
 // joinTracking is the state of two things together; empty is nothing.
