@@ -210,7 +210,7 @@ func (i *instance) ended() bool {
 }
 
 // limit is how long tests wait for what must come. Only those that fail do.
-const limit = time.Minute
+const limit = 5 * time.Minute
 
 func (h *host) await(what string, ok func() bool) {
 	h.t.Helper()

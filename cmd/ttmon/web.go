@@ -61,13 +61,14 @@ func (w *webCmd) run() error {
 	if err != nil {
 		return err
 	}
-	path := h.Server()
+	path, timeout := h.Server(), 5*time.Second
 	if path == "" || path == h.Socket() && w.start {
 		if path, err = w.started(h); err != nil {
 			return err
 		}
+		timeout = startTimeout // it may still be opening its history
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	address, err := w.address(ctx, h, path)
 	if err != nil {
@@ -158,7 +159,7 @@ func (w *webCmd) started(h *host.Host) (string, error) {
 }
 
 // startTimeout is how long a ttmon-server may take to serve the page.
-const startTimeout = 10 * time.Second
+const startTimeout = 30 * time.Second
 
 var errNoPage = errors.New("no ttmon-server runs here, and it serves the page: systemctl start ttmon-server, or ttmon web --start for one of your own")
 
