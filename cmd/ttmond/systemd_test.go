@@ -220,7 +220,8 @@ func TestSystemd(t *testing.T) {
 // capabilities are those that the service may have, by number.
 var capabilities = map[string]int{
 	"cap_dac_read_search": unix.CAP_DAC_READ_SEARCH, "cap_sys_ptrace": unix.CAP_SYS_PTRACE, // to read about all processes
-	"cap_bpf": unix.CAP_BPF, "cap_perfmon": unix.CAP_PERFMON, // to watch allocators
+	"cap_syslog": unix.CAP_SYSLOG,                               // to read the kernel's log: /dev/kmsg
+	"cap_bpf":    unix.CAP_BPF, "cap_perfmon": unix.CAP_PERFMON, // to watch allocators
 	"cap_setuid": unix.CAP_SETUID, "cap_setgid": unix.CAP_SETGID, "cap_kill": unix.CAP_KILL, // for commands of alerts
 }
 

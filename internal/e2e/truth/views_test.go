@@ -348,7 +348,7 @@ func (l *looks) check() {
 	}
 	for _, device := range l.snap.Devices {
 		w := l.stale(l.chipsOn(device.Index, -1))
-		if device.Memory.Stale.Known() && w.low > 0 && !strings.Contains(out, "WARNING") {
+		if device.Memory.Stale.Known() && w.low > 0 && strings.Contains(out, "TTMON OK") && !strings.Contains(out, "stale memory on device "+strconv.Itoa(device.Index)) {
 			l.bad(view, "what the dead left on device %d is not said: %s", device.Index, out)
 		}
 	}

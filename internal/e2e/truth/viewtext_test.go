@@ -38,7 +38,7 @@ func human(text string) (b model.Bytes, rounded uint64, ok bool) {
 }
 
 // A row of a device: its activity comes before DRAM.
-var tableRow = regexp.MustCompile(`^ +([0-9]+)  .* (?:[~≥<]*[0-9]+ %|N/A|–|stale) +(?:[▓▒░]+ +)?([~≥]?<?[0-9.]+/[~0-9.]+ [GT]iB|N/A|denied|unknown) `)
+var tableRow = regexp.MustCompile(`^ +([0-9]+)  .* (?:[~≥<]*[0-9]+ %|N/A|–|stale) +(?:(?:[0-9]+|stale|N/A) +)?(?:[▓▒░]+ +)?([~≥]?<?[0-9.]+/[~0-9.]+ [GT]iB|N/A|denied|unknown) `)
 
 // table is the table of smi: DRAM of each device.
 func (l *looks) table() {
@@ -46,7 +46,7 @@ func (l *looks) table() {
 	seen := 0
 	for line := range strings.Lines(l.ask("smi", "-c").out) {
 		m := tableRow.FindStringSubmatch(line)
-		if m == nil || !strings.Contains(line, ":00.0") {
+		if m == nil {
 			continue
 		}
 		device, _ := strconv.Atoi(m[1])

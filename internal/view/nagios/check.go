@@ -226,7 +226,7 @@ func (r *Result) Append(dst []byte) []byte {
 }
 
 func (r *Result) summary() string {
-	text := devices(len(r.snap.Devices)) + ", all ok" + r.staleUnknown()
+	text := devices(len(r.snap.Devices)) + ", all ok" + r.stale() + r.staleUnknown()
 	if len(r.findings) > 0 {
 		text = r.findings[0].text
 	}
@@ -237,6 +237,18 @@ func (r *Result) summary() string {
 		text += " (simulated)"
 	}
 	return noPipe(text)
+}
+
+// stale names what dead processes left in tt-metal's statistics. It is no trouble,
+// since it counts nowhere, but it is not nothing either.
+func (r *Result) stale() (text string) {
+	for i := range r.snap.Devices {
+		d := &r.snap.Devices[i]
+		if n, _, known := d.Memory.Stale.Best(); known && n > 0 {
+			text += fmt.Sprintf("; %s of stale memory on device %d", words.Figure(d.Memory.Stale), d.Index)
+		}
+	}
+	return text
 }
 
 // staleUnknown names the devices whose stale memory could not be looked at: it is
