@@ -45,6 +45,9 @@ func (l *looks) table() {
 	const view = "smi"
 	seen := 0
 	for line := range strings.Lines(l.ask("smi", "-c").out) {
+		if strings.HasPrefix(line, " Dev ") {
+			break // processes begin
+		}
 		m := tableRow.FindStringSubmatch(line)
 		if m == nil {
 			continue
