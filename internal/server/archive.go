@@ -49,6 +49,7 @@ type archive struct {
 
 	// What one loop alone uses.
 	lastRow, lastSnapshot time.Time
+	previous              *model.Snapshot // the latest but one
 	pastFailed            bool
 }
 
@@ -274,6 +275,11 @@ func (a *archive) keepSnapshots(snap *model.Snapshot) {
 	a.arrived = nil
 	a.mu.Unlock()
 	a.recent.take(snap, arrived)
+	// An event may arrive after the snapshot that shows it.
+	if p := a.previous; len(arrived) > 0 && p != nil && p.Time.After(a.lastSnapshot) {
+		a.keepSnapshot(p)
+	}
+	a.previous = snap
 	if len(arrived) > 0 || snap.Time.Sub(a.lastSnapshot).Abs() >= snapshotEvery {
 		a.lastSnapshot = snap.Time
 		a.keepSnapshot(snap)
