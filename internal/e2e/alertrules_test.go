@@ -115,6 +115,9 @@ func TestEveryRule(t *testing.T) {
 	d.until("first figures", func(args ...string) result { return runIn(t, h, args...) }, func(s *model.Snapshot) bool {
 		return s.Device(5).HeartbeatAge.Known() // what moves is seen from the second sample on
 	})
+	// What counts upwards has to be stored before it rises: a first sample of 1
+	// is no increase.
+	d.awaitSeries("tenstorrent_thermal_trips_total", len(before.Devices))
 	var want []string
 	do := func(lines []string) {
 		for _, line := range lines {

@@ -3,6 +3,10 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +77,36 @@ func (d *daemon) startServer(args ...string) {
 			d.t.Errorf("ttmon-server: %v\n%s", err, log.String())
 		}
 	})
+}
+
+// awaitSeries waits until the server's history has that many series of a metric.
+func (d *daemon) awaitSeries(metric string, n int) {
+	d.t.Helper()
+	socket := filepath.Join(filepath.Dir(d.api), "server.sock")
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	defer client.CloseIdleConnections()
+	target := "http://server/prometheus/api/v1/query?" + url.Values{"query": {metric}}.Encode()
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		body, err := getBody(&client, target)
+		if strings.Count(body, `"metric"`) == n {
+			return
+		}
+		if time.Now().After(limit) {
+			d.t.Fatalf("the server never had %d series of %s: %v\n%s", n, metric, err, body)
+		}
+	}
+}
+
+func getBody(c *http.Client, target string) (string, error) {
+	resp, err := c.Get(target)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return string(b), err
 }
 
 // until asks the daemon as a user until something holds.
