@@ -49,6 +49,13 @@ func (n *normalizer) step() {
 		emit("--loop-ms")
 	case "-ls":
 		emit("--list")
+	case "-eow":
+		emit("--error-on-warning")
+	case "-col":
+		if !has {
+			value, has = n.take(isNumber)
+		}
+		emit("--columns")
 	case "-glx_reset", "-glx_reset_auto", "-glx_list_tray_to_device":
 		emit("-" + name)
 	case "-l", "--loop": // seconds; nvidia-smi takes 5 where there are none

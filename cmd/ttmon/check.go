@@ -109,7 +109,7 @@ func (c *checkCmd) run() error {
 	if err != nil {
 		return err
 	}
-	if err := host.Absence(s); err != nil && c.expect == 0 {
+	if err := h.Absence(s); err != nil && c.expect == 0 {
 		return err
 	}
 	if s, err = sel.From(s); err != nil {

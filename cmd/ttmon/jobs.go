@@ -120,7 +120,7 @@ func userID(name string) (int, error) {
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
-		return 0, exit.Usage("--user: %w", err)
+		return 0, exit.Usage("--user: no user %q on this host: use a name or a number", name)
 	}
 	return strconv.Atoi(u.Uid)
 }

@@ -48,7 +48,10 @@ func (s *smi) job() (repeat.Job, error) {
 	}
 	f := s.cmd.Flags()
 	if f.Changed("display") && !s.query {
-		return repeat.Job{}, exit.Usage("-d chooses sections of the report: use it with -q")
+		if isNumber(s.display) {
+			return repeat.Job{}, exit.Usage("-d selects sections of the -q report: use -l %s to repeat every %[1]s seconds", s.display)
+		}
+		return repeat.Job{}, exit.Usage("-d selects sections of the report: use it with -q")
 	}
 	if f.Changed("format") && s.queryDevice == "" && s.apps == "" {
 		return repeat.Job{}, exit.Usage("--format belongs to --query-device and --query-apps")

@@ -41,6 +41,8 @@ type smi struct {
 	// The official tool's.
 	snapshot, noTTY, ttList, trays bool
 	compact, local                 bool
+	strict                         bool
+	columns                        string
 	reset                          bool
 	ignored, resetting             [3]bool
 	xml                            bool
@@ -109,6 +111,10 @@ func (s *smi) flags() {
 	f.BoolVar(&s.trays, "glx_list_tray_to_device", false, "which device is in which tray of a Galaxy")
 	f.BoolVarP(&s.compact, "compact", "c", false, "a quieter table, without bars")
 	f.BoolVar(&s.local, "local", false, "leave chips out that are only reached over another one")
+	f.BoolVar(&s.strict, "error-on-warning", false, "exit with 15 on any warning, not only when a device is hung or lost (also -eow)")
+	f.StringVar(&s.columns, "columns", "", "not offered: the table takes the width of the terminal")
+	f.Lookup("columns").NoOptDefVal = "1"
+	_ = f.MarkHidden("columns")
 	f.BoolVar(&s.reset, "reset", false, "not offered: ttmon never changes a board")
 	f.BoolVarP(&s.version, "version", "v", false, "print the version")
 	for _, name := range []string{"query-gpu", "query-compute-apps", "help-query-gpu", "help-query-compute-apps"} {
@@ -141,6 +147,9 @@ func (s *smi) run() error {
 	if s.reset || slices.Contains(s.resetting[:], true) {
 		return exit.With(exit.Unsupported, "ttmon never changes a board: reset it with Tenstorrent's own tt-smi -r (pip install tt-smi)")
 	}
+	if s.columns != "" {
+		return exit.With(exit.Unsupported, "-col is not offered: the table fits the terminal; -c prints a narrower one, -L one line per device")
+	}
 	if s.xml {
 		return exit.With(exit.Unsupported, "there is no XML: --json has all of it, and --query-device and --query-apps are as in nvidia-smi")
 	}
@@ -168,7 +177,7 @@ func (s *smi) run() error {
 	if j.Selection, err = selection.Parse(s.ids); err != nil {
 		return err
 	}
-	j.Prepare = s.prepare
+	j.Prepare, j.Strict = s.prepare, s.strict
 	j.Out = s.Output(s.file)
 	err = repeat.Do(&s.Console, s.where, j)
 	if cerr := j.Out.Close(); err == nil {

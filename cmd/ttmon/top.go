@@ -170,6 +170,9 @@ func (t *topCmd) configure() (path string, c config.Config, err error) {
 		}
 	}
 	f := t.cmd.Flags()
+	if f.Changed("delay") && t.tenths < 1 {
+		return path, c, exit.Usage("-d takes tenths of a second, at least 1, as nvtop does: -d 5 is half a second, -d 10 one second")
+	}
 	if f.Changed("delay") {
 		set("top.interval", time.Duration(t.tenths*float64(time.Second)/10).String())
 	}

@@ -68,7 +68,7 @@ func TestTopFlagErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-d", "0"}, "top.interval: 0s is not between 100ms and 1h"},
+		{[]string{"-d", "0"}, "-d takes tenths of a second"},
 		{[]string{"--theme", "pink"}, `theme "pink": none of`},
 		{[]string{"--layout", "round"}, `top.devices.layout: "round" is none of`},
 		{[]string{"-c", "/no/such/file"}, "--config-file: stat /no/such/file"},

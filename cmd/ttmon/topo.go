@@ -61,7 +61,7 @@ func (t *topo) run() error {
 	if err != nil {
 		return err
 	}
-	if err := host.Absence(snap); err != nil {
+	if err := h.Absence(snap); err != nil {
 		return err
 	}
 	top := collect.Topology(h.Root, snap)

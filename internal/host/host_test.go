@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
@@ -132,6 +133,27 @@ func TestInstead(t *testing.T) {
 	}
 	if s, err := h.Next(t.Context()); err != nil || len(s.Devices) != 1 {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestInstalledDriver(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"proc/sys/kernel/osrelease":                "6.8.0-31-generic\n",
+		"lib/modules/6.8.0-31-generic/modules.dep": "kernel/fs/fuse/fuse.ko.zst:\nupdates/dkms/tenstorrent.ko.zst: kernel/a.ko\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := &Host{Root: hostfs.At(dir)}
+	got := h.Absence(sample.NoDriver())
+	if want := "it is installed (updates/dkms/tenstorrent.ko.zst): run modprobe tenstorrent"; got == nil || !strings.Contains(got.Error(), want) {
+		t.Errorf("%v, want %q in it", got, want)
 	}
 }
 

@@ -27,6 +27,7 @@ type Job struct {
 	Sample    time.Duration // between a first sample, which is not shown, and the second
 	InPlace   bool          // on a terminal draw over what was drawn before
 	Anyway    bool          // print also where there is no device
+	Strict    bool          // fail on a warning, not only on a hung or lost device
 	Prepare   func(*model.Snapshot) *model.Snapshot
 }
 
@@ -55,25 +56,26 @@ func Do(c *console.Console, from host.Options, j Job) error {
 			return nil
 		}
 	}
-	l := loop{Console: c, Job: j, options: o}
+	l := loop{Console: c, Job: j, host: h, options: o}
 	defer l.leave()
-	return l.run(ctx, h)
+	return l.run(ctx)
 }
 
 // loop is a job that runs.
 type loop struct {
 	*console.Console
 	Job
+	host    *host.Host
 	options text.Options
 	screen  bool // drawing in place
 	resized chan os.Signal
 	buf     []byte
 }
 
-func (l *loop) run(ctx context.Context, h *host.Host) error {
+func (l *loop) run(ctx context.Context) error {
 	next := time.Now()
 	for n := 1; ; n++ {
-		s, err := h.Next(ctx)
+		s, err := l.host.Next(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -90,6 +92,9 @@ func (l *loop) run(ctx context.Context, h *host.Host) error {
 		if l.Interval == 0 || n == l.Count {
 			if missing != nil {
 				return missing
+			}
+			if l.Strict {
+				return host.Warned(part)
 			}
 			return host.Troubled(part)
 		}
@@ -108,7 +113,7 @@ func (l *loop) shown(s *model.Snapshot, first bool) (part *model.Snapshot, missi
 	if l.Prepare != nil {
 		s = l.Prepare(s)
 	}
-	missing = host.Absence(s)
+	missing = l.host.Absence(s)
 	if first && missing != nil && !l.Anyway {
 		return nil, missing, missing
 	}

@@ -16,6 +16,8 @@ type sampler struct {
 	host *host.Host
 	next time.Time
 	seen map[sampleKey]sampled
+	// opened: the program or one of its children had a device open.
+	opened bool
 }
 
 type sampleKey struct {
@@ -60,6 +62,7 @@ func (s *sampler) look(pid int, started, now time.Time) {
 		return
 	}
 	sums := held(snap, pid)
+	s.opened = s.opened || opens(snap, pid)
 	for key, x := range s.seen {
 		x.last = sums[key].bytes
 		s.seen[key] = x
@@ -123,6 +126,12 @@ func (s *sampler) now() map[uint64]map[model.Pool]uint64 {
 
 // descends reports whether a process is the given one or a child of its children,
 // as far as the snapshot has them.
+func opens(snap *model.Snapshot, pid int) bool {
+	return slices.ContainsFunc(snap.Processes, func(p model.Process) bool {
+		return len(p.Devices) > 0 && descends(snap, &p, pid)
+	})
+}
+
 func descends(snap *model.Snapshot, p *model.Process, pid int) bool {
 	for range len(snap.Processes) + 1 {
 		if p.PID == pid || p.PPID == pid {
@@ -139,6 +148,9 @@ func descends(snap *model.Snapshot, p *model.Process, pid int) bool {
 
 // fill makes the report of what was sampled.
 func (s *sampler) fill(r *runreport.Report) {
+	if s.opened {
+		r.Method = runreport.Opened
+	}
 	for key, x := range s.seen {
 		if x.peak == 0 {
 			continue

@@ -18,7 +18,8 @@ type Method string
 const (
 	Ledger  Method = "libttmon"      // every allocation, by the library
 	Sampled Method = "shared_memory" // looked at from outside, once in a while
-	Nothing Method = "none"          // no device memory was seen
+	Opened  Method = "opened"        // a device was open, no device memory was seen
+	Nothing Method = "none"          // no use of a device was seen
 )
 
 // Report is the account of a run. Bytes are those of one chip over all its

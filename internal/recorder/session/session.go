@@ -133,8 +133,8 @@ func (s *Session) look(ctx context.Context, h *host.Host) {
 	defer daemon.close()
 	ticker := time.NewTicker(s.o.Interval)
 	defer ticker.Stop()
-	for {
-		snap, err := h.Next(ctx)
+	for first := true; ; first = false {
+		snap, err := next(ctx, h, first)
 		x := seen{snap: snap, err: err}
 		if err == nil && !snap.Time.Equal(last) {
 			last = snap.Time
@@ -146,9 +146,13 @@ func (s *Session) look(ctx context.Context, h *host.Host) {
 		}
 		if x.snap != nil || x.err != nil {
 			select {
-			case s.seen <- x:
-			case <-ctx.Done():
-				return
+			case s.seen <- x: // there is room, unless nobody reads any more
+			default:
+				select {
+				case s.seen <- x:
+				case <-ctx.Done():
+					return
+				}
 			}
 		}
 		select {
@@ -158,6 +162,20 @@ func (s *Session) look(ctx context.Context, h *host.Host) {
 		}
 	}
 }
+
+// next is the host's next snapshot. The first is waited for even where the
+// program has ended meanwhile: a recording without one cannot be shown.
+func next(ctx context.Context, h *host.Host, first bool) (*model.Snapshot, error) {
+	if first {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), endAfter)
+		defer cancel()
+	}
+	return h.Next(ctx)
+}
+
+// endAfter is how long the end of a recording waits for a snapshot.
+const endAfter = time.Second
 
 // daemonView is what only ttmond and ttmon-server know.
 type daemonView struct {
@@ -343,7 +361,7 @@ func (s *Session) End(err error) error {
 	s.stop()
 	select { // a chip that does not answer is not waited for
 	case <-s.done:
-	case <-time.After(time.Second):
+	case <-time.After(endAfter):
 	}
 	s.take()
 	s.r.Meta(time.Now(), s.meta)

@@ -79,6 +79,33 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// slow is a host that answers late, unless nobody waits for it.
+type slow struct{ moving }
+
+func (s *slow) Next(ctx context.Context) (*model.Snapshot, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(20 * time.Millisecond):
+		return s.moving.Next(ctx)
+	}
+}
+
+// A program that ends before the host has answered once leaves a recording
+// with a snapshot.
+func TestShort(t *testing.T) {
+	s, err := New(Options{File: filepath.Join(t.TempDir(), "x.ttrec"), Interval: time.Second, Host: host.Options{Instead: &slow{moving{time.Now()}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.End(nil); err != nil {
+		t.Fatal(err)
+	}
+	if s.snapshots != 1 {
+		t.Errorf("%d snapshots, want 1: %v", s.snapshots, s.last)
+	}
+}
+
 // A recording is never replaced unasked.
 func TestNew(t *testing.T) {
 	o := Options{File: filepath.Join(t.TempDir(), "x.ttrec"), Interval: time.Second, Host: host.Options{Instead: silent{}}}

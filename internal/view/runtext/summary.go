@@ -70,8 +70,10 @@ func (p *printer) head(r *runreport.Report) {
 	if r.Signal != "" {
 		end = "killed by " + r.Signal
 	}
-	how := "no device memory seen"
+	how := "no use of a device seen"
 	switch r.Method {
+	case runreport.Opened:
+		how = "opened a device, no device memory seen"
 	case runreport.Ledger:
 		how = "exact (" + strings.Join(append([]string{"libttmon"}, r.Releases...), ", ") + ")"
 		if unsure(r) {

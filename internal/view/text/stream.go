@@ -1,6 +1,7 @@
 package text
 
 import (
+	"bytes"
 	"strings"
 	"time"
 
@@ -57,6 +58,10 @@ func find[S any](table []metric.Field[S], columns []monColumn) []metric.Column[S
 	}
 	return list
 }
+
+// minCommand is what is shown of a command even where it makes the line longer
+// than the terminal.
+const minCommand = 8
 
 // headEvery is one screen of a small terminal.
 const headEvery = 20
@@ -266,6 +271,10 @@ func (st *Stream) field(dst []byte, col monColumn, s string) []byte {
 	}
 	if begun {
 		dst = append(dst, ' ')
+	}
+	if st.Width > 0 && col.left && col.width == 0 { // the command: last, and as long as it likes
+		line := dst[bytes.LastIndexByte(dst, '\n')+1:]
+		s = words.Truncate(s, max(minCommand, st.Width-words.Width(string(line))))
 	}
 	return append(dst, pad(s, col.width, !col.left)...)
 }

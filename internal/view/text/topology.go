@@ -13,27 +13,56 @@ import (
 )
 
 // AppendTopology appends the matrix of what lies between devices, and what its
-// words mean.
+// words mean. A matrix that is wider than the terminal is printed in parts, one
+// below the other.
 func AppendTopology(dst []byte, s *model.Snapshot, t *model.Topology, o Options) []byte {
 	p := &printer{buf: dst, Options: o}
-	cell := 4
+	cell, affinity := 4, 0
 	for _, row := range t.PCIe {
 		for _, d := range row {
 			cell = max(cell, len(d))
 		}
 	}
-	p.put(fmt.Sprintf(" %-4s", "Dev"), faint)
 	for _, index := range t.Devices {
+		affinity = max(affinity, len(numa(s.Device(index))))
+	}
+	fits := len(t.Devices)
+	if o.Width > 0 {
+		fits = max(1, (o.Width-len(matrixHead)-affinity)/(cell+1))
+	}
+	for from := 0; from < len(t.Devices); from += fits {
+		if from > 0 {
+			p.newline()
+		}
+		p.matrix(s, t, cell, from, min(from+fits, len(t.Devices)))
+	}
+	p.newline()
+	p.legend(t)
+	p.described(s, t)
+	p.mesh(s)
+	return p.buf
+}
+
+const matrixHead = " Dev "
+
+// matrix prints the columns [from, to) of the matrix; the last part has the
+// NUMA nodes.
+func (p *printer) matrix(s *model.Snapshot, t *model.Topology, cell, from, to int) {
+	last := to == len(t.Devices)
+	p.put(matrixHead, faint)
+	for _, index := range t.Devices[from:to] {
 		p.put(fmt.Sprintf(" %*d", cell, index), faint)
 	}
-	p.put("  NUMA  CPUs", faint)
+	if last {
+		p.put("  NUMA  CPUs", faint)
+	}
 	p.newline()
 	for i, index := range t.Devices {
 		p.put(fmt.Sprintf(" %-4d", index), plain)
-		for j, other := range t.Devices {
+		for j := from; j < to; j++ {
 			st := plain
 			word := string(t.PCIe[i][j])
-			switch n := t.Between(index, other); {
+			switch n := t.Between(index, t.Devices[j]); {
 			case i == j:
 				st = faint
 			case n > 0:
@@ -41,15 +70,15 @@ func AppendTopology(dst []byte, s *model.Snapshot, t *model.Topology, o Options)
 			}
 			p.put(fmt.Sprintf(" %*s", cell, word), st)
 		}
-		d := s.Device(index)
-		p.put(fmt.Sprintf("  %4s  %s", words.Reading(d.NUMANode, strconv.Itoa), words.Foreign(d.CPUAffinity)), plain)
+		if last {
+			p.put(numa(s.Device(index)), plain)
+		}
 		p.newline()
 	}
-	p.newline()
-	p.legend(t)
-	p.described(s, t)
-	p.mesh(s)
-	return p.buf
+}
+
+func numa(d *model.Device) string {
+	return fmt.Sprintf("  %4s  %s", words.Reading(d.NUMANode, strconv.Itoa), words.Foreign(d.CPUAffinity))
 }
 
 // mesh draws the links by their state, where the firmware tells it.
