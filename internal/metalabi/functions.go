@@ -27,7 +27,7 @@ const (
 	Unused   Use = iota
 	Required     // without it nothing can be told
 	Optional     // without it less is known
-	Called       // it is called, and not followed
+	Called       // it is called, or its code read, and not followed
 	Learning     // hit once for each chip and buffer: followed only until it is known which chips an allocator stands for
 )
 
@@ -58,7 +58,7 @@ var Functions = []Function{
 	{"allocator_made", allocator + "C2E", "RKNS0_15AllocatorConfigE", Optional, Optional},
 	{"allocator_gone", allocator + "D2Ev", "", Optional, Optional},
 	{"allocator_gone_whole", allocator + "D1Ev", "", Optional, Unused},
-	{"buffer", allocator + "15allocate_bufferEPNS0_6BufferE", "", Optional, Unused},
+	{"buffer", allocator + "15allocate_bufferEPNS0_6BufferE", "", Optional, Optional},
 	{"mass_free", manager + "14deallocate_allEv", "", Optional, Unused},
 	{"provider_old", provider + "C1Emi", "", Optional, Optional},
 	{"provider", provider + "C1Emi", "bb", Optional, Unused}, // probed as provider_old
@@ -68,9 +68,9 @@ var Functions = []Function{
 	{"program_gone", program + "27deallocate_circular_buffersEv", "", Unused, Optional},
 	{"cb_mark", program + "23CircularBufferAllocator12mark_addressEmmm", "", Unused, Optional},
 	{"cb_track", "_ZN2tt8tt_metal12GraphTracker17track_allocate_cbERKNS0_12CoreRangeSetEmmb", "", Unused, Optional},
-	{"buffer_size", buffer + "4sizeEv", "", Called, Unused}, // since 0.79
+	{"buffer_size", buffer + "4sizeEv", "", Called, Called}, // since 0.79
 	{"buffer_pages", buffer + "9num_pagesEv", "", Called, Unused},
-	{"buffer_page", buffer + "9page_sizeEv", "", Called, Unused},
+	{"buffer_page", buffer + "9page_sizeEv", "", Called, Called},
 	{"list_blocks", constList + "19allocated_addressesEv", "", Called, Unused},
 	{"list_size", constList + "19get_allocation_sizeEm", "", Called, Unused},
 }

@@ -33,6 +33,7 @@ func watchedScenarios() (list []scenario) {
 		{watched + "statistics off by environment", false, watchedDisabled},
 		{watched + "all pools", false, watchedPools},
 		{watched + "the mesh of an n300", false, watchedMesh},
+		{watched + "rows that are padded", false, watchedPadded},
 	} {
 		for _, release := range []string{ttnn.Newest, ttnn.AllThreads} {
 			list = append(list, scenario{
@@ -258,6 +259,22 @@ func watchedMesh(s *stage, d *daemon, release string) {
 	j := s.ttnn(release)
 	s.do(j, ttnn.Step{"do": "open", "mesh": []int{1, 2}}, alloc("a", "dram", 4*mib))
 	s.exactly(d, ttnn.Held{"dram": 8 * mib}, model.DRAM) // on each of its chips
+}
+
+// watchedPadded: what is used is what buffers asked for. The allocator takes more:
+// it pads each page, and a shard is as large as the largest.
+func watchedPadded(s *stage, d *daemon, release string) {
+	j := s.ttnn(release)
+	s.do(j, open, alloc("a", "dram", 2*mib), alloc("b", "l1", mib))
+	for i, page := range []uint64{4, 20, 200, 2044} {
+		for _, pool := range []string{"dram", "l1"} {
+			s.do(j, ttnn.Step{"do": "rows", "name": fmt.Sprint(pool, i), "pool": pool, "rows": 999, "page": page})
+		}
+	}
+	s.exactly(d, j.Held, model.DRAM, model.L1)
+	s.ownBlocks(d, j)
+	s.do(j, ttnn.Step{"do": "free", "name": "dram1"}, ttnn.Step{"do": "free", "name": "l12"})
+	s.exactly(d, j.Held, model.DRAM, model.L1)
 }
 
 // allocator is a program with a library that looks like tt-metal's.

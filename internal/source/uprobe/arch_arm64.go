@@ -7,3 +7,5 @@ const machine = elf.EM_AARCH64
 // entry accepts every instruction: the kernel refuses loudly what it cannot
 // step over.
 func entry([]byte) (skip uint64, ok bool) { return 0, true }
+
+func getter(code []byte) (field, bool) { return getterARM64(code) }

@@ -2,6 +2,7 @@ package uprobe
 
 import (
 	"slices"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
@@ -48,6 +49,7 @@ type process struct {
 	// table there were when this one was last seen without one.
 	nameless uint64
 	taught   uint64 // hits spent on learning which chips its allocators stand for
+	opened   int64  // when it last opened a chip, Unix time in ns
 	// trouble is why its figures cannot be given; without a kind they can.
 	trouble model.Doubt
 
@@ -278,7 +280,7 @@ func (p *process) size() uint64 {
 // openChip notes that a process has opened a chip.
 func (b *books) openChip(p *process, e *event, at int64) {
 	provider, chip := about[providerEvent](e).Provider, about[providerEvent](e).Chip
-	p.providers[provider] = chip
+	p.providers[provider], p.opened = chip, at
 	if !slices.Contains(p.Seen, chip) {
 		p.Seen = append(p.Seen, chip)
 	}
@@ -456,9 +458,10 @@ func (b *books) learn(p *process, e *event, at int64) {
 
 // learning says whether anything was taken, and whether it is still open on
 // which chips some of it is. Each chip is named once for every buffer, so that
-// a chip which was named for a third one had all its company by then. Learning
-// is given up when it has cost too much.
-func (p *process) learning() (used, open bool) {
+// a chip which was named for a third one had all its company by then. A process
+// that has just opened several chips is about to allocate. Learning is given up
+// when it has cost too much.
+func (p *process) learning(now int64) (used, open bool) {
 	const patience = 20_000 // hits; a Galaxy needs some hundred
 	for _, l := range p.lists {
 		if !l.used || l.allocator.settled {
@@ -472,7 +475,8 @@ func (p *process) learning() (used, open bool) {
 		used = used || l.used
 		open = open || l.used && !l.allocator.settled && p.taught < patience
 	}
-	return used, open
+	const soon = int64(time.Minute)
+	return used, open || !used && len(p.providers) > 1 && now-p.opened < soon
 }
 
 func (b *books) dropAllocator(p *process, at uint64, now int64) {

@@ -274,7 +274,7 @@ func (f *elfFile) wanted(prefixes []string) ([]symbol, error) {
 // findNames goes through the names once, and returns those that begin with one
 // of the prefixes, by their offset in the table.
 func (f *elfFile) findNames(prefixes []string) (map[uint32]string, error) {
-	common := commonPrefix(prefixes)
+	common, heads := commonPrefix(prefixes), commonPrefixes(prefixes)
 	found := map[uint32]string{}
 	var window []byte // what was left of the piece before, and this one
 	err := f.pieces(f.names, f.nameBytes, 1, func(at uint64, b []byte) error {
@@ -290,6 +290,9 @@ func (f *elfFile) findNames(prefixes []string) (map[uint32]string, error) {
 				break
 			}
 			i += k
+			if !hasAny(window[i:], heads) {
+				continue
+			}
 			name, ok := nameAt(window[i:], prefixes)
 			if !ok {
 				continue
@@ -328,6 +331,29 @@ func commonPrefix(list []string) []byte {
 		}
 	}
 	return []byte(common)
+}
+
+// commonPrefixes are those of functions that are const, and of those that are
+// not: few names have one of them, and many have what both begin with.
+func commonPrefixes(list []string) (heads [][]byte) {
+	of := map[bool][]string{}
+	for _, s := range list {
+		isConst := strings.HasPrefix(s, "_ZNK")
+		of[isConst] = append(of[isConst], s)
+	}
+	for _, same := range of {
+		heads = append(heads, commonPrefix(same))
+	}
+	return heads
+}
+
+func hasAny(b []byte, heads [][]byte) bool {
+	for _, h := range heads {
+		if bytes.HasPrefix(b, h) {
+			return true
+		}
+	}
+	return false
 }
 
 // readFull reads all of b; a file that ends before is not a library.

@@ -35,6 +35,28 @@ func allNames() (names []string) {
 	return names
 }
 
+// probed is how many functions get a probe.
+func probed() (n int) {
+	for _, s := range symbols {
+		if s.need != metalabi.Called {
+			n++
+		}
+	}
+	return n
+}
+
+// prefixOf is the beginning of a function's mangled name.
+func prefixOf(name string) string {
+	i := slices.IndexFunc(metalabi.Functions, func(f metalabi.Function) bool { return f.Name == name })
+	return metalabi.Functions[i].Prefix
+}
+
+// sizeCode is Buffer::size: a value at 8 behind a pointer at 0x10.
+var sizeCode = map[string]string{
+	"amd64": "\x48\x8b\x47\x10\x48\x8b\x40\x08\xc3",
+	"arm64": "\x08\x08\x40\xf9\x00\x05\x40\xf9\xc0\x03\x5f\xd6",
+}[runtime.GOARCH]
+
 const (
 	imageAt   = 0x1000
 	imageCode = 0x200 // where the code is, 16 bytes for each function
@@ -108,8 +130,11 @@ func (m image) build() []byte {
 	}
 	header(0, elf.PT_LOAD, 0, or(m.segment, uint64(len(b))))
 	header(1, elf.PT_DYNAMIC, dynamicAt-imageAt, uint64(len(dynamic)))
-	for i := range m.names {
+	for i, name := range m.names {
 		b[imageCode+16*i] = 0x55 // push
+		if strings.HasPrefix(name, prefixOf("buffer_size")) {
+			copy(b[imageCode+16*i:], sizeCode)
+		}
 	}
 	return b
 }
@@ -136,13 +161,21 @@ func TestFindProbesOfImage(t *testing.T) {
 		"long names": {names: append([]string{strings.Repeat("x", pieceBytes-100), strings.Repeat("y", 2*pieceBytes)}, allNames()...)},
 	} {
 		probes, err := findProbes(bytes.NewReader(m.build()))
-		if err != nil || len(probes) != len(symbols) {
+		if err != nil || len(probes) != probed() {
 			t.Errorf("%s: %d probes, %v", name, len(probes), err)
 		}
+		if i := slices.IndexFunc(probes, func(p probe) bool { return p.site == atBuffer }); i < 0 || probes[i].size != (field{0x10, 8}) {
+			t.Errorf("%s: the size of buffers: %+v", name, probes)
+		}
 	}
-	without := image{names: allNames()[:len(symbols)-1]}
-	if probes, err := findProbes(bytes.NewReader(without.build())); err != nil || len(probes) != len(symbols)-1 {
-		t.Errorf("without the last, which is optional: %d probes, %v", len(probes), err)
+	without := func(name string) image {
+		return image{names: slices.DeleteFunc(allNames(), func(s string) bool { return strings.HasPrefix(s, name) })}
+	}
+	if probes, err := findProbes(bytes.NewReader(without(prefixOf("cb_track")).build())); err != nil || len(probes) != probed()-1 {
+		t.Errorf("without an optional one: %d probes, %v", len(probes), err)
+	}
+	if probes, err := findProbes(bytes.NewReader(without(prefixOf("buffer_size")).build())); err != nil || len(probes) != probed()-1 {
+		t.Errorf("a library that does not say where buffers have their size: %d probes, %v", len(probes), err)
 	}
 	var missing *symbolError
 	if _, err := findProbes(bytes.NewReader(image{names: allNames()[:5]}.build())); !errors.As(err, &missing) {
@@ -271,6 +304,9 @@ func functionsOf(t *testing.T, path string) []elf.Symbol {
 func TestSites(t *testing.T) {
 	seen := map[kind]bool{}
 	for _, s := range symbols {
+		if s.need == metalabi.Called {
+			continue
+		}
 		if s.site == 0 || seen[s.site] {
 			t.Errorf("%s: kind %d", s.prefix, s.site)
 		}

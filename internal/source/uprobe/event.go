@@ -29,7 +29,8 @@ const (
 	programGone   = kind(watchEventKindSITE_PROGRAM_GONE)
 	cbMarked      = kind(watchEventKindSITE_CB_MARK)
 	cbTracked     = kind(watchEventKindSITE_CB_TRACK)
-	numSites      = cbTracked + 1
+	atBuffer      = kind(watchEventKindSITE_BUFFER)
+	numSites      = atBuffer + 1
 	listFound     = kind(watchEventKindEVENT_FOUND)
 	blockFound    = kind(watchEventKindEVENT_BLOCK)
 	listWhole     = kind(watchEventKindEVENT_WHOLE)

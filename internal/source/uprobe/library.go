@@ -127,7 +127,7 @@ func (l *library) set(program *ebpf.Program, links map[int]link.Link, want map[i
 	for _, p := range l.probes {
 		if which(p) {
 			o.Addresses = append(o.Addresses, p.offset)
-			o.Cookies = append(o.Cookies, uint64(p.site))
+			o.Cookies = append(o.Cookies, p.cookie())
 		}
 	}
 	for pid := range links {

@@ -53,6 +53,19 @@ func start(t *testing.T, s *Source, o ttnn.Options) *ttnn.Job {
 	return j
 }
 
+// teaches reports whether the probes that tell on which chips a buffer is are set
+// for a process.
+func (s *Source) teaches(pid int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, of := range s.known[pid] {
+		if l := s.libraries[of.library]; l != nil && !l.learned {
+			return true
+		}
+	}
+	return false
+}
+
 func do(t *testing.T, j *ttnn.Job, s ttnn.Step) ttnn.Reply {
 	t.Helper()
 	r, err := j.Do(s)
@@ -84,6 +97,9 @@ func TestEqualsTheAllocator(t *testing.T) {
 				j := start(t, s, ttnn.Options{Release: release, Descriptor: path})
 				on.open["do"], on.open["l1_small"], on.open["trace"] = "open", 32768, 1<<22
 				do(t, j, on.open)
+				if on.chips > 1 {
+					eventually(t, "its chips are learned", func() bool { return s.teaches(j.PID) })
+				}
 				for seed := range 4 {
 					do(t, j, ttnn.Step{"do": "churn", "seed": seed, "steps": 400, "threads": 1 + seed%3})
 					compare(t, s, j, on.chips)
@@ -108,6 +124,11 @@ func compare(t *testing.T, s *Source, j *ttnn.Job, chips int) {
 		t.Errorf("not exact: late %v, lost %d", p.Late, p.Lost)
 	}
 	a := ttnn.InUse(p)
+	for _, l := range a.Lists {
+		if n := l.Usage().AskedUnknown; n > 0 {
+			t.Errorf("%s: of %d blocks it is not known how much was asked for", l.Pool, n)
+		}
+	}
 	t.Logf("%d blocks, %d lists", p.Blocks(), len(a.Lists))
 	ttnn.Compare(t, want, a, chips)
 	if t.Failed() {

@@ -83,7 +83,7 @@ func (s *Source) sweepOnce(now time.Time) {
 		}
 	}
 	maps.DeleteFunc(s.rates, func(pid uint32, _ count) bool { return s.books.processes[pid] == nil })
-	s.learnChips()
+	s.learnChips(now)
 	s.dropGone()
 }
 
@@ -127,7 +127,7 @@ func (s *Source) letGo(pid, number uint32, row watchProcess, rate float64) {
 
 // learnChips watches which chips allocators stand for only as long as that is
 // not known of somebody. With mu.
-func (s *Source) learnChips() {
+func (s *Source) learnChips(now time.Time) {
 	for _, l := range s.libraries {
 		if l.err != nil {
 			continue
@@ -135,7 +135,7 @@ func (s *Source) learnChips() {
 		used, open := false, false
 		for pid := range l.pids {
 			if p := s.books.processes[uint32(pid)]; p != nil {
-				u, o := p.learning()
+				u, o := p.learning(now.UnixNano())
 				used, open = used || u, open || o
 			}
 		}

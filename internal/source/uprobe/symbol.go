@@ -16,6 +16,7 @@ var sites = map[string]kind{
 	"list_made": listMade, "manager_ask": atAsk, "list_take": taken, "list_deallocate": freed, "list_clear": cleared,
 	"list_shrink": shrunk, "list_reset": resized, "provider_old": providerMade, "provider_gone": providerGone, "record": recorded,
 	"program_layout": atProgram, "program_gone": programGone, "cb_mark": cbMarked, "cb_track": cbTracked,
+	"buffer": atBuffer,
 }
 
 // function is one that is watched, by the beginning of its mangled name.
@@ -40,6 +41,12 @@ type probe struct {
 	site   kind
 	offset uint64 // in the file
 	need   metalabi.Use
+	size   field // atBuffer: where a buffer has its size
+}
+
+// cookie is what the kernel's part gets with each hit; see COOKIE_POINTER there.
+func (p *probe) cookie() uint64 {
+	return uint64(p.site) | uint64(p.size.pointer)<<16 | uint64(p.size.offset)<<32
 }
 
 // symbolError names a function that a library does not have.
@@ -72,7 +79,11 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 	if err != nil {
 		return nil, err
 	}
+	size, sized := f.bufferSize(all)
 	for _, want := range symbols {
+		if want.need == metalabi.Called || want.site == atBuffer && !sized {
+			continue
+		}
 		s, err := the(want.prefix, all)
 		if err != nil {
 			return nil, err
@@ -88,7 +99,11 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 			return nil, err
 		}
 		if err == nil {
-			probes = append(probes, probe{site: want.site, offset: offset, need: want.need})
+			p := probe{site: want.site, offset: offset, need: want.need}
+			if p.site == atBuffer {
+				p.size = size
+			}
+			probes = append(probes, p)
 		}
 	}
 	return probes, nil
@@ -112,23 +127,29 @@ func the(prefix string, all []symbol) (found *symbol, err error) {
 // site returns the offset in the file at which a function is watched: its
 // first instruction, or the one behind it if that is a landing pad.
 func (f *elfFile) site(address uint64, function string) (uint64, error) {
-	for _, p := range f.segments {
-		if !p.code || address < p.address || address-p.address >= p.bytes {
-			continue
-		}
-		offset := address - p.address + p.offset
-		code := make([]byte, 16)
-		n, err := f.r.ReadAt(code, int64(offset))
-		if n < 4 {
-			return 0, fmt.Errorf("reading the function %s: %w", function, err)
-		}
-		skip, ok := entry(code[:n])
-		if !ok {
-			return 0, &siteError{function}
-		}
-		return offset + skip, nil
+	code := make([]byte, 16)
+	n, offset, err := f.readCode(code, address)
+	if n < 4 {
+		return 0, fmt.Errorf("reading the function %s: %w", function, err)
 	}
-	return 0, fmt.Errorf("the function %s is not in the file", function)
+	skip, ok := entry(code[:n])
+	if !ok {
+		return 0, &siteError{function}
+	}
+	return offset + skip, nil
+}
+
+// readCode reads up to len(code) bytes of code at an address, and returns where
+// in the file they are.
+func (f *elfFile) readCode(code []byte, address uint64) (n int, offset uint64, err error) {
+	for _, p := range f.segments {
+		if p.code && address >= p.address && address-p.address < p.bytes {
+			offset = address - p.address + p.offset
+			n, err = f.r.ReadAt(code, int64(offset))
+			return n, offset, err
+		}
+	}
+	return 0, 0, badELF("there is no code at address %#x", address)
 }
 
 // entryAMD64 looks at the first instructions of a function. `endbr64` would be

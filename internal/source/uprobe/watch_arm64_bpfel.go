@@ -58,6 +58,7 @@ const (
 	watchEventKindSITE_PROGRAM_GONE   watchEventKind = 16
 	watchEventKindSITE_CB_MARK        watchEventKind = 17
 	watchEventKindSITE_CB_TRACK       watchEventKind = 18
+	watchEventKindSITE_BUFFER         watchEventKind = 19
 	watchEventKindEVENT_FOUND         watchEventKind = 32
 	watchEventKindEVENT_BLOCK         watchEventKind = 33
 	watchEventKindEVENT_WHOLE         watchEventKind = 34
@@ -151,7 +152,9 @@ type watchThread struct {
 	Banks     uint64
 	Pool      uint64
 	Manager   uint64
+	Size      uint64
 	Asked     uint64
+	Padded    uint64
 	List      uint64
 	Recorded  uint64
 	Program   uint64

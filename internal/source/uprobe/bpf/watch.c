@@ -31,6 +31,7 @@ enum event_kind {
 	SITE_PROGRAM_GONE, // ProgramImpl::deallocate_circular_buffers
 	SITE_CB_MARK, // ProgramImpl::CircularBufferAllocator::mark_address
 	SITE_CB_TRACK, // GraphTracker::track_allocate_cb
+	SITE_BUFFER, // AllocatorImpl::allocate_buffer
 	EVENT_FOUND = 32,
 	EVENT_BLOCK,
 	EVENT_WHOLE,
@@ -70,7 +71,7 @@ struct take_event {
 	u64 at; // after base
 	u64 from; // bytes of the free block
 	u64 base;
-	u64 asked; // by the buffer
+	u64 asked; // by the buffer; 0: not known
 };
 
 // SITE_FREE: the block at an address; SITE_SHRINK: so many bytes.
@@ -160,14 +161,24 @@ struct thread {
 	u64 banks; // of the manager being made
 	u64 pool; // of it; see POOL_UNKNOWN
 	u64 manager; // that is asked for a buffer
-	u64 asked; // by that buffer
+	u64 size; // of the buffer that is about to be asked for
+	u64 asked; // by the buffer; 0: not known
+	u64 padded; // bytes of it with its pages padded
 	u64 list; // that the last buffer was taken from
-	u64 recorded; // bytes of that buffer, for record_allocation
+	u64 recorded; // padded bytes of that buffer, for record_allocation
 	u64 program; // whose circular buffers are being laid out
 	u64 laid; // how many of them were seen
 };
 
 #define POOL_UNKNOWN 255
+
+// Where a Buffer has its size differs between releases, so the cookie of
+// SITE_BUFFER says it: the offset of a pointer to what has it (0: the Buffer
+// itself), and the offset there.
+enum {
+	COOKIE_POINTER = 16,
+	COOKIE_SIZE = 32,
+};
 
 // Where FreeListOpt and BankManager keep things, the same in all releases from
 // 0.65 to 0.81.
@@ -480,8 +491,9 @@ INLINE void take(struct pt_regs *ctx, struct event *e, struct thread *t)
 	x->base = user64(list + LIST_BASE);
 	x->asked = t->asked;
 	e->odd = offset + size > whole;
-	t->recorded = t->asked;
+	t->recorded = t->padded;
 	t->asked = 0;
+	t->padded = 0;
 	t->manager = 0;
 	t->list = list;
 }
@@ -503,16 +515,27 @@ int hit(struct pt_regs *ctx)
 	struct process *p = meet(pid_tgid() >> 32, task);
 	struct thread *t = task_storage(&threads, task, 0, STORAGE_CREATE);
 	struct event e = {};
-	u64 site = attach_cookie(ctx);
+	u64 cookie = attach_cookie(ctx), site = cookie & 0xff;
 
 	if (!p || !t)
 		return 0;
 	__sync_fetch_and_add(site == SITE_RECORD ? &p->taught : &p->hits, 1);
 	((struct object_event *)e.word)->object = ARG1(ctx); // all of them begin with what they are about
 	switch (site) {
+	case SITE_BUFFER: {
+		u64 object = ARG2(ctx), pointer = cookie >> COOKIE_POINTER & 0xffff;
+		if (pointer)
+			object = user64(object + pointer);
+		t->size = user64(object + (cookie >> COOKIE_SIZE & 0xffff));
+		return 0;
+	}
 	case SITE_ASK:
+		// With its pages padded a buffer is no smaller: a release that keeps
+		// its size elsewhere is noticed.
 		t->manager = ARG1(ctx);
-		t->asked = ARG2(ctx);
+		t->padded = ARG2(ctx);
+		t->asked = t->size <= t->padded ? t->size : 0;
+		t->size = 0;
 		t->list = 0;
 		return 0;
 	case SITE_TAKE:

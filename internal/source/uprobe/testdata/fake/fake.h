@@ -22,11 +22,17 @@ struct manager {
 	uint64_t banks;
 };
 
-// A buffer that is asked for, as far as this fake's allocator needs to know it.
-struct buffer {
-	uint64_t size, in_bank;
+// A buffer that is asked for: what has its size is behind a pointer, as in
+// tt-metal since 0.79. The rest is what this fake's allocator needs to know.
+struct buffer_impl {
+	void *device;
+	uint64_t size, padded, in_bank;
 	struct manager *manager;
 	struct list *list;
+};
+struct buffer {
+	void *weak[2];
+	struct buffer_impl *impl;
 };
 // Everything a program has of one device.
 struct device {

@@ -141,12 +141,14 @@ struct optional list_allocate_at(struct list *l, uint64_t address, uint64_t byte
 }
 
 void banks(uint32_t n, const uint8_t *type, int disable) { WORK(); }
-uint64_t buffer_size(const struct buffer *b) { return b->size; }
+
+// Its code says where the size is: nothing else may be in it.
+__attribute__((optimize("omit-frame-pointer"))) uint64_t buffer_size(const struct buffer *b) { return b->impl->size; }
 
 uint64_t allocate_buffer(void *a, struct buffer *b)
 {
-	ask(b->manager, b->size, 2048);
-	return list_allocate(b->list, b->in_bank, 1, 0).value;
+	ask(b->impl->manager, b->impl->padded, 2048);
+	return list_allocate(b->impl->list, b->impl->in_bank, 1, 0).value;
 }
 
 // What the program calls, by name.
@@ -165,11 +167,17 @@ EXPORT void device_open(struct device *d, uint64_t capacity, uint64_t chip)
 }
 
 // The program asks for one byte less than what 8 banks of size give it.
+EXPORT uint64_t device_ask(struct device *d, uint64_t size)
+{
+	struct buffer_impl impl = {.size = size * 8 - 1, .padded = size * 8, .in_bank = size, .manager = &d->manager, .list = &d->list};
+	struct buffer b = {.impl = &impl};
+	return allocate_buffer(d->allocator, &b);
+}
+
 EXPORT uint64_t device_take(struct device *d, uint64_t size, int pid)
 {
-	struct buffer b = {.size = size * 8 - 1, .in_bank = size, .manager = &d->manager, .list = &d->list};
-	uint64_t at = allocate_buffer(d->allocator, &b);
-	record(d->provider, pid, b.size, 0, 0);
+	uint64_t at = device_ask(d, size);
+	record(d->provider, pid, size * 8 - 1, 0, 0);
 	return at;
 }
 

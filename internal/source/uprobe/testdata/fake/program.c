@@ -14,8 +14,6 @@
 #include "fake.h"
 
 #define FUNCTIONS(F) \
-	F(ask, "_ZN2tt8tt_metal11BankManager15allocate_bufferEmmb") \
-	F(take_in_block, "_ZN2tt8tt_metal9allocator11FreeListOpt17allocate_in_blockEmmm") \
 	F(give_back, "_ZN2tt8tt_metal9allocator11FreeListOpt10deallocateEm") \
 	F(device_open, "device_open") \
 	F(device_give, "device_give") \
@@ -23,6 +21,7 @@
 #define DECLARE(name, symbol) static void (*name)();
 FUNCTIONS(DECLARE)
 static uint64_t (*device_take)(struct device *, uint64_t, int);
+static uint64_t (*device_ask)(struct device *, uint64_t);
 
 static struct device device;
 
@@ -36,6 +35,7 @@ static void load(const char *path)
 #define FIND(name, symbol) name = (void (*)())dlsym(lib, symbol);
 	FUNCTIONS(FIND)
 	device_take = (uint64_t(*)(struct device *, uint64_t, int))dlsym(lib, "device_take");
+	device_ask = (uint64_t(*)(struct device *, uint64_t))dlsym(lib, "device_ask");
 }
 
 static void make(uint64_t capacity, uint64_t chip) { device_open(&device, capacity, chip); }
@@ -64,10 +64,7 @@ static double loop(long n, double rate)
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu_from);
 	double spent = 0;
 	for (long i = 0; i < n; i++) {
-		ask(&device.manager, (uint64_t)511, (uint64_t)2048);
-		uint64_t at = ((uint64_t *)device.list.addresses.begin)[0];
-		take_in_block(&device.list, (uint64_t)0, (uint64_t)64, (uint64_t)0);
-		give_back(&device.list, device.list.base + at);
+		give_back(&device.list, device_ask(&device, 64));
 		if (rate > 0 && i % 64 == 63) {
 			do {
 				clock_gettime(CLOCK_MONOTONIC, &now);
