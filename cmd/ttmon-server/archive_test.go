@@ -122,7 +122,7 @@ func TestArchiveWithoutDisk(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(h.dir, "state"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"history", "events", "snapshots"} { // files where directories should be
+	for _, name := range []string{"history", "journal"} { // files where directories should be
 		if err := os.WriteFile(filepath.Join(h.dir, "state", name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/view/said"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // told is a snapshot as a page is told of it: two events, the snapshot and what
@@ -23,11 +22,12 @@ type told struct {
 // tell returns the events of a snapshot. They are made and packed once for all
 // who see the same.
 func (t *tick) tell(v viewpoint, packed bool) []byte {
+	body := t.encode(v)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := t.told[v]
 	if x == nil {
-		x = &told{plain: tellOf(t, v)}
+		x = &told{plain: t.tellOf(v, body)}
 		if t.told == nil {
 			t.told = map[viewpoint]*told{}
 		}
@@ -44,15 +44,14 @@ func (t *tick) tell(v viewpoint, packed bool) []byte {
 	return x.packed
 }
 
-func tellOf(t *tick, v viewpoint) []byte {
-	seen := v.filter(t.snap)
-	text, err := json.Marshal(said.Of(seen))
+func (t *tick) tellOf(v viewpoint, body []byte) []byte {
+	text, err := json.Marshal(said.Of(v.filter(t.snap)))
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "event: said\nid: %d\ndata: %s\n\nevent: snapshot\nid: %d\ndata: ", t.seq, text, t.seq)
-	b.Write(bytes.TrimRight(wire.Append(nil, seen), "\n"))
+	b.Write(bytes.TrimRight(body, "\n"))
 	b.WriteString("\n\n")
 	return b.Bytes()
 }

@@ -55,8 +55,9 @@ func TestEveryCallIsDescribed(t *testing.T) {
 func TestAnswersAreAsDescribed(t *testing.T) {
 	snap := sample.Four()
 	snap.Time = time.Now()
-	var changes held.Log
-	changes.Observe(snap)
+	changes := func(_ context.Context, _ int, _ uint64, from, to time.Time, n int) ([]held.Point, time.Time, time.Duration) {
+		return []held.Point{{Time: to, Devices: held.Of(&snap.Processes[0])}}, from, 0
+	}
 	log, err := eventlog.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -74,8 +75,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		o.Topology = func(*model.Snapshot) *model.Topology { return &model.Topology{} }
 		o.Blocks = func(int) (BlocksOf, bool) { return BlocksOf{Process: process, UID: os.Geteuid()}, true }
 		o.Memory = Memory{
-			Events: func() *eventlog.Log { return log },
-			Held:   changes.Points,
+			Events: func() EventLog { return log },
+			Held:   changes,
 			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, snap), nil },
 			Span:   func() (time.Time, time.Time) { return snap.Time, snap.Time },
 			Jobs:   func(jobs.Query) []jobs.Job { return []jobs.Job{{}} },

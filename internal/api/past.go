@@ -18,13 +18,13 @@ import (
 // none of it.
 type Memory struct {
 	// Events is the log; it returns nil until it is open.
-	Events func() *eventlog.Log
+	Events func() EventLog
 	// Past returns the snapshot that held at a time, as JSON.
 	Past func(time.Time) (at time.Time, snapshot []byte, err error)
 	// Span is the time of the oldest and the newest snapshot that is kept.
 	Span func() (oldest, newest time.Time)
 	// Held tells what a process held, change by change.
-	Held func(pid int, ticks uint64, from, to time.Time, n int) (list []held.Point, since time.Time, step time.Duration)
+	Held func(ctx context.Context, pid int, ticks uint64, from, to time.Time, n int) (list []held.Point, since time.Time, step time.Duration)
 	// Range answers a question in PromQL over time.
 	Range func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
 	// Jobs are what jobs took.
@@ -33,6 +33,14 @@ type Memory struct {
 	Alerts func() any
 	// Prometheus answers its API below /prometheus.
 	Prometheus http.Handler
+}
+
+// EventLog is what happened, in order.
+type EventLog interface {
+	Find(eventlog.Query) []eventlog.Event
+	Last() uint64
+	// More is closed when there is an event after those that are there now.
+	More() <-chan struct{}
 }
 
 func (s *Server) remembered(mux *http.ServeMux) {

@@ -77,7 +77,7 @@ func (s *Server) pastOf(r *http.Request, pid int, ticks uint64, start, end time.
 	if s.opt.Memory.Held != nil {
 		var since time.Time
 		var step time.Duration
-		changes, since, step = s.opt.Memory.Held(pid, ticks, start, end, points)
+		changes, since, step = s.opt.Memory.Held(r.Context(), pid, ticks, start, end, points)
 		if !since.IsZero() {
 			since = since.UTC()
 			out.Since, out.Step = &since, step.Seconds()

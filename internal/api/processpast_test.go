@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -21,12 +22,21 @@ func TestProcessPast(t *testing.T) {
 		use.Memory[model.DRAM] = model.BoundBytes(dram, model.AtLeast)
 		return &model.Snapshot{Time: at, Processes: []model.Process{{PID: 7, StartTicks: 1, Devices: []model.DeviceUse{use}}}}
 	}
-	var changes held.Log
-	for i := range 31 {
-		changes.Observe(host(end.Add(time.Duration(i-30)*time.Second), uint64(1+i/29)))
+	since := end.Add(-30 * time.Second)
+	changes := func(_ context.Context, _ int, _ uint64, from, to time.Time, n int) ([]held.Point, time.Time, time.Duration) {
+		if from.Before(since) {
+			from = since
+		}
+		line := held.NewLine(from, to)
+		for i := range 31 {
+			s := host(since.Add(time.Duration(i)*time.Second), uint64(1+i/29))
+			line.See(s.Time, held.Of(&s.Processes[0]))
+		}
+		list, step := line.Points(n)
+		return list, since, step
 	}
 	h := serve(t, func(o *Options) {
-		o.Memory.Held = changes.Points
+		o.Memory.Held = changes
 		o.Memory.Past = func(at time.Time) (time.Time, []byte, error) {
 			at = at.Truncate(10 * time.Second)
 			return at, wire.Append(nil, host(at, 9)), nil

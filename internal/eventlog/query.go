@@ -28,33 +28,51 @@ func (q *Query) matches(e *Event) bool {
 // Find returns matching events, oldest first. It reads the files only for
 // what memory does not hold.
 func (l *Log) Find(q Query) []Event {
-	limit := q.Limit
-	if limit <= 0 || limit > maxAnswer {
-		limit = maxAnswer
-	}
 	recent, first, files := l.reaching(&q)
-	var found []Event
-	add := func(e *Event) {
-		if q.matches(e) {
-			if len(found) >= 2*limit {
-				found = append(found[:0], found[len(found)-limit:]...)
-			}
-			found = append(found, *e)
-		}
-	}
+	found := NewFinder(q)
 	for _, file := range files {
 		_ = scan(file, func(e *Event) bool {
 			if e.Seq < first {
-				add(e)
+				found.Add(e)
 			}
 			return e.Seq < first
 		})
 	}
 	for i := range recent {
-		add(&recent[i])
+		found.Add(&recent[i])
 	}
-	return found[max(0, len(found)-limit):]
+	return found.Found()
 }
+
+// Finder collects the events that match a query.
+type Finder struct {
+	q     Query
+	limit int
+	list  []Event
+}
+
+// NewFinder returns one that has found nothing.
+func NewFinder(q Query) *Finder {
+	f := &Finder{q: q, limit: q.Limit}
+	if f.limit <= 0 || f.limit > maxAnswer {
+		f.limit = maxAnswer
+	}
+	return f
+}
+
+// Add takes an event in, if it matches; they come oldest first.
+func (f *Finder) Add(e *Event) {
+	if !f.q.matches(e) {
+		return
+	}
+	if len(f.list) >= 2*f.limit {
+		f.list = append(f.list[:0], f.list[len(f.list)-f.limit:]...)
+	}
+	f.list = append(f.list, *e)
+}
+
+// Found are those that matched, the newest of them where there are too many.
+func (f *Finder) Found() []Event { return f.list[max(0, len(f.list)-f.limit):] }
 
 // reaching is what has to be looked through for a query: the events in memory,
 // the number of the first of them, and the files where older ones matter. They

@@ -17,6 +17,7 @@ const (
 	blockMagic  = 0x42525454 // "TTRB"
 	blockHeader = 40
 	flagKey     = 1
+	flagNoEvent = 2
 
 	maxPayload = 64 << 20
 	maxRaw     = 256 << 20
@@ -69,6 +70,7 @@ type block struct {
 	raw         int
 	first, last int64 // Unix ns
 	key         bool
+	noEvent     bool // no event is in it; recordings of older releases do not say
 	gap         bool // what was before it is damaged
 }
 
@@ -78,7 +80,7 @@ func (b *block) end() int64 { return b.offset + blockHeader + int64(b.payload) }
 func parseBlock(h []byte, at int64) (b block, ok bool) {
 	b = block{
 		offset: at, payload: int(le.Uint32(h[8:])), raw: int(le.Uint32(h[12:])),
-		first: int64(le.Uint64(h[16:])), last: int64(le.Uint64(h[24:])), key: le.Uint32(h[4:])&flagKey != 0,
+		first: int64(le.Uint64(h[16:])), last: int64(le.Uint64(h[24:])), key: le.Uint32(h[4:])&flagKey != 0, noEvent: le.Uint32(h[4:])&flagNoEvent != 0,
 	}
 	return b, le.Uint32(h) == blockMagic && b.payload <= maxPayload && b.raw <= maxRaw && b.first <= b.last
 }
@@ -102,15 +104,13 @@ func newPacker() (*packer, error) {
 }
 
 // pack appends a whole block to dst.
-func (p *packer) pack(dst, raw []byte, key bool, first, last int64) []byte {
+func (p *packer) pack(dst, raw []byte, flags uint32, first, last int64) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, blockHeader)...)
 	dst = p.enc.EncodeAll(raw, dst)
 	h, payload := dst[at:at+blockHeader], dst[at+blockHeader:]
 	le.PutUint32(h, blockMagic)
-	if key {
-		le.PutUint32(h[4:], flagKey)
-	}
+	le.PutUint32(h[4:], flags)
 	le.PutUint32(h[8:], uint32(len(payload)))
 	le.PutUint32(h[12:], uint32(len(raw)))
 	le.PutUint64(h[16:], uint64(first))

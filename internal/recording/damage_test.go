@@ -264,20 +264,20 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// What is kept around an alert has its name when it is whole: on a full disk there
-// is no such file.
-func TestFullDiskForTheRing(t *testing.T) {
+// An extract has its name when it is whole: on a full disk there is no such file.
+func TestFullDiskForAnExtract(t *testing.T) {
 	dir := fullDisk(t, "16k")
-	ring, err := NewRing(time.Hour, 1<<20)
+	from := filepath.Join(t.TempDir(), "x.ttrec")
+	w, err := Create(from, false)
 	ok(t, err)
 	text := randomText(9)
 	for s := range 400 {
-		ok(t, ring.Output(at(float64(s)), Output{1, text()}))
-		ring.Keep(at(float64(s)))
+		ok(t, w.Output(at(float64(s)), Output{1, text()}))
+		ok(t, w.Flush())
 	}
-	path := filepath.Join(dir, "x.ttrec")
-	if f, err := ring.Save(path); !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("%v %v", f, err)
+	ok(t, w.Close())
+	if err := extractFrom(from, filepath.Join(dir, "x.ttrec")); !errors.Is(err, unix.ENOSPC) {
+		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v %v", left, err)

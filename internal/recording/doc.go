@@ -12,7 +12,7 @@
 // little-endian.
 //
 //	file header   "TTMONREC", version u32 (1), bytes of this header u32 (24), a random number u64
-//	block         40 bytes: "TTRB", flags u32 (1: key), bytes of the payload u32,
+//	block         40 bytes: "TTRB", flags u32 (1: key, 2: without events), bytes of the payload u32,
 //	              bytes of it decompressed u32, first and last time i64 (Unix ns),
 //	              CRC-32C of the 32 bytes before and the payload u32, number u32;
 //	              then the payload, a zstd frame

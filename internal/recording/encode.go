@@ -28,6 +28,7 @@ type Encoder struct {
 	raw   []byte
 	body  []byte
 	key   bool
+	told  bool  // the block that is being made has an event
 	first int64 // of the block that is being made
 	last  int64 // of all records
 
@@ -45,6 +46,12 @@ func NewEncoder() (*Encoder, error) {
 	return &Encoder{pack: p, state: newState()}, nil
 }
 
+// Last is the time of the last record.
+func (e *Encoder) Last() time.Time { return time.Unix(0, e.last) }
+
+// NotBefore makes a time the earliest of what follows.
+func (e *Encoder) NotBefore(t time.Time) { e.last = max(e.last, t.UnixNano()) }
+
 // Pending tells how many bytes wait for Cut, and of what time the first is.
 func (e *Encoder) Pending() (bytes int, first time.Time) { return len(e.raw), time.Unix(0, e.first) }
 
@@ -57,8 +64,15 @@ func (e *Encoder) Cut(dst []byte) (out []byte, key bool) {
 	if len(e.raw) == 0 {
 		return dst, false
 	}
-	out = e.pack.pack(dst, e.raw, e.key, e.first, e.last)
-	key, e.raw = e.key, e.raw[:0]
+	flags := uint32(0)
+	if e.key {
+		flags |= flagKey
+	}
+	if !e.told {
+		flags |= flagNoEvent
+	}
+	out = e.pack.pack(dst, e.raw, flags, e.first, e.last)
+	key, e.raw, e.told = e.key, e.raw[:0], false
 	return out, key
 }
 
@@ -79,6 +93,7 @@ func (e *Encoder) put(kind Kind, t time.Time, body []byte) error {
 		return err // what nobody could read is not written
 	}
 	e.append(kind, ns, body)
+	e.told = e.told || kind == KindEvent
 	return nil
 }
 
@@ -137,7 +152,7 @@ func (e *Encoder) restate(ns int64) {
 		e.append(kindHeld, ns, appendHeld(nil, id, s.lists[id].live, ns))
 	}
 	if s.doc != nil {
-		e.append(kindSnapshot, ns, s.doc.text)
+		e.append(kindSnapshot, ns, s.doc.text())
 	}
 }
 
@@ -156,7 +171,10 @@ func (e *Encoder) json(kind Kind, t time.Time, v any) error {
 func (e *Encoder) Meta(t time.Time, m Meta) error { return e.json(KindMeta, t, m) }
 
 // Event tells what happened.
-func (e *Encoder) Event(x eventlog.Event) error { return e.json(KindEvent, x.Time, x) }
+func (e *Encoder) Event(x eventlog.Event) error { return e.EventAt(x.Time, x) }
+
+// EventAt tells what happened, at the place of another time: it became known then.
+func (e *Encoder) EventAt(t time.Time, x eventlog.Event) error { return e.json(KindEvent, t, x) }
 
 // Process defines a process whose blocks follow.
 func (e *Encoder) Process(t time.Time, p Process) error { return e.json(KindProcess, t, p) }

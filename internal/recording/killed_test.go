@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 )
@@ -27,42 +27,47 @@ func writeTo(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(keyBlocks(w.Encoder, w.Flush), w.Close()); err != nil {
+	if err := errors.Join(keyBlocks(w.Encoder, 10, w.Flush), w.Close()); err != nil {
 		return err
 	}
-	ring, err := NewRing(time.Hour, 1<<20)
+	if w, err = Resume(filepath.Join(dir, "writer.ttrec")); err != nil {
+		return err
+	}
+	if err := errors.Join(keyBlocks(w.Encoder, 2, w.Sync), w.Close()); err != nil {
+		return err
+	}
+	return extractFrom(filepath.Join(dir, "writer.ttrec"), filepath.Join(dir, "extract.ttrec"))
+}
+
+// extractFrom makes a recording of another's blocks, in two parts.
+func extractFrom(from, to string) error {
+	r, err := Open(from)
 	if err != nil {
 		return err
 	}
-	if err := keyBlocks(ring.Encoder, func() error { ring.Keep(at(1000)); return nil }); err != nil {
-		return err
-	}
-	f, err := ring.Save(filepath.Join(dir, "ring.ttrec"))
+	defer r.Close()
+	text, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	for s := range 3 {
-		now := at(float64(2000 + s))
-		if err := ring.Output(now, Output{1, "after the alert"}); err != nil {
-			return err
-		}
-		if _, err := f.Write(ring.Keep(now)); err != nil {
-			return err
-		}
+	offset, first, _ := r.KeyBefore(at(100))
+	half := r.blocks[len(r.blocks)-2].offset
+	x, err := NewExtract(to, Meta{Version: "test", Reason: "alert"}, first, bytes.NewReader(text[offset:half]))
+	if err != nil {
+		return err
 	}
-	return nil
+	return errors.Join(x.Append(bytes.NewReader(text[half:])), x.Close())
 }
 
 // keyBlocks makes blocks that are key blocks with a thousand live blocks each.
-func keyBlocks(e *Encoder, cut func() error) error {
+func keyBlocks(e *Encoder, n int, cut func() error) error {
 	err := errors.Join(e.Process(t0, Process{ID: 1, PID: 42, Method: ByLedger}),
 		e.List(t0, List{ID: 2, Process: 1, Pool: "dram", Geometry: blocks.Geometry{Banks: 8, Capacity: 1 << 40}}))
 	for i := range 1000 {
 		err = errors.Join(err, e.Alloc(at(0), 2, blocks.Block{Addr: uint64(i) << 20, Size: uint64(i) + 1}))
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for s := range 10 {
+	for s := range n {
 		for range 1000 { // as much as a key block has, or there is none
 			i := rng.IntN(1000)
 			err = errors.Join(err, e.Free(at(float64(30*s)), 2, uint64(i)<<20), e.Alloc(at(float64(30*s)), 2, blocks.Block{Addr: uint64(i) << 20, Size: uint64(rng.IntN(1000)) + 1}))
@@ -86,7 +91,7 @@ func TestKilledWriter(t *testing.T) {
 		t.Skipf("strace may not trace here: %v: %s", err, out)
 	}
 	files, unnamed, kills := 0, 0, 0
-	for _, call := range []string{"write", "pwrite64", "linkat", "unlinkat", "fsync"} {
+	for _, call := range []string{"write", "pwrite64", "linkat", "unlinkat", "fsync", "fdatasync"} {
 		for n := 1; ; n++ {
 			dir := t.TempDir()
 			cmd := exec.Command(strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n), os.Args[0])

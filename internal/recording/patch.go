@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // A snapshot's JSON is taken apart into chunks: one for each element of the
@@ -25,22 +26,32 @@ const (
 	opWhole
 )
 
-// document is a snapshot's JSON and the ends of its chunks.
+// document is a snapshot's JSON, chunk by chunk. Chunks are never changed, so
+// that documents share those that are equal.
 type document struct {
-	text []byte
-	ends []int
+	chunks [][]byte
+	size   int
+	whole  []byte // all of it; nil until it was asked for
 }
 
 func newDocument(text []byte) *document {
-	return &document{text: text, ends: chunks(text)}
+	return &document{chunks: chunks(text), size: len(text), whole: text}
 }
 
-func (d *document) chunk(i int) []byte {
-	from := 0
-	if i > 0 {
-		from = d.ends[i-1]
+// text is the whole document.
+func (d *document) text() []byte {
+	if d.whole == nil {
+		d.whole = make([]byte, 0, d.size)
+		for _, c := range d.chunks {
+			d.whole = append(d.whole, c...)
+		}
 	}
-	return d.text[from:d.ends[i]]
+	return d.whole
+}
+
+func (d *document) add(chunk []byte) {
+	d.chunks = append(d.chunks, chunk)
+	d.size += len(chunk)
 }
 
 // stringEnd is the position behind the string that begins at i.
@@ -62,13 +73,13 @@ func stringEnd(text []byte, i int) int {
 	return len(text)
 }
 
-// chunks finds the ends of the chunks: before each object that is an element
-// of a list at the top, and behind the last of them.
-func chunks(text []byte) (ends []int) {
+// chunks cuts a text before each object that is an element of a list at the top,
+// and behind the last of them.
+func chunks(text []byte) (list [][]byte) {
 	depth, last := 0, 0
 	cut := func(at int) {
 		if at > last {
-			ends, last = append(ends, at), at
+			list, last = append(list, text[last:at:at]), at
 		}
 	}
 	for i := 0; i < len(text); i++ {
@@ -87,7 +98,7 @@ func chunks(text []byte) (ends []int) {
 		}
 	}
 	cut(len(text))
-	return ends
+	return list
 }
 
 // tokens appends the ends of the tokens of a chunk.
@@ -165,9 +176,8 @@ func (d *differ) diff(dst []byte, a, b *document) []byte {
 			same = 0
 		}
 	}
-	for i := range b.ends {
-		text := b.chunk(i)
-		if cursor < len(a.ends) && bytes.Equal(a.chunk(cursor), text) {
+	for _, text := range b.chunks {
+		if cursor < len(a.chunks) && bytes.Equal(a.chunks[cursor], text) {
 			same++
 			cursor++
 			continue
@@ -180,7 +190,7 @@ func (d *differ) diff(dst []byte, a, b *document) []byte {
 			continue
 		}
 		dst = binary.AppendVarint(append(dst, opPatch), int64(k-cursor))
-		dst = d.patch(dst, a.chunk(k), text)
+		dst = d.patch(dst, a.chunks[k], text)
 		cursor = k + 1
 	}
 	flush()
@@ -190,15 +200,15 @@ func (d *differ) diff(dst []byte, a, b *document) []byte {
 // match is the old chunk that a new one came from, or −1.
 func (d *differ) match(a *document, cursor int, text []byte) int {
 	id := identity(text)
-	if cursor < len(a.ends) && bytes.Equal(identity(a.chunk(cursor)), id) {
+	if cursor < len(a.chunks) && bytes.Equal(identity(a.chunks[cursor]), id) {
 		return cursor
 	}
 	if len(d.found) == 0 {
 		if d.found == nil {
 			d.found = map[string]int{}
 		}
-		for i := range a.ends {
-			d.found[string(identity(a.chunk(i)))] = i
+		for i, chunk := range a.chunks {
+			d.found[string(identity(chunk))] = i
 		}
 	}
 	if k, ok := d.found[string(id)]; ok {
@@ -292,41 +302,42 @@ var errPatch = fmt.Errorf("%w: a change that fits nothing", ErrDamaged)
 // apply is the document that a change makes of an old one.
 func (p *patcher) apply(a *document, change []byte) (*document, error) {
 	r := cursor{b: change}
-	out := make([]byte, 0, len(a.text)+len(change))
+	out := &document{chunks: make([][]byte, 0, len(a.chunks)+8)}
 	at := 0 // the old chunk that comes next
 	for len(r.b) > 0 && !r.bad {
 		switch r.byte() {
 		case opSame:
 			n := r.uint()
-			if n > uint64(len(a.ends)-at) {
+			if n > uint64(len(a.chunks)-at) {
 				return nil, errPatch
 			}
 			for range n {
-				out = append(out, a.chunk(at)...)
+				out.add(a.chunks[at])
 				at++
 			}
 		case opPatch:
 			k := at + int(r.int())
-			if r.bad || k < 0 || k >= len(a.ends) {
+			if r.bad || k < 0 || k >= len(a.chunks) {
 				return nil, errPatch
 			}
-			if out = p.chunk(out, a.chunk(k), &r); r.bad {
+			old := a.chunks[k]
+			if out.add(p.chunk(make([]byte, 0, len(old)+16), old, &r)); r.bad {
 				return nil, errPatch
 			}
 			at = k + 1
 		case opWhole:
-			out = append(out, r.bytes(r.uint())...)
+			out.add(slices.Clone(r.bytes(r.uint())))
 		default:
 			return nil, errPatch
 		}
-		if len(out) > maxDocument {
+		if out.size > maxDocument {
 			return nil, errPatch
 		}
 	}
 	if r.bad {
 		return nil, errPatch
 	}
-	return newDocument(out), nil
+	return out, nil
 }
 
 func (p *patcher) chunk(out, old []byte, r *cursor) []byte {

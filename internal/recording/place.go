@@ -90,7 +90,7 @@ func heldBy(s *model.Snapshot, pool model.Pool) (n uint64) {
 // in the whole recording: the first blocks of a list are often older than that.
 func (r *Reader) Chips() (map[uint32][]uint64, error) {
 	out := map[uint32][]uint64{}
-	err := r.scan(true, func(kind Kind, _ int64, body []byte) error {
+	err := r.scan(scan{restated: true}, func(kind Kind, _ int64, body []byte) error {
 		if kind != KindList {
 			return nil
 		}

@@ -282,7 +282,7 @@ func (p *Player) Jump(forward bool) (Mark, bool) {
 // Events are the events of a recording, and the places where it is damaged. Only
 // they are looked at.
 func (r *Reader) Events() (out []Mark, err error) {
-	err = r.scan(false, func(kind Kind, ns int64, body []byte) error {
+	err = r.scan(scan{}, func(kind Kind, ns int64, body []byte) error {
 		if kind != KindEvent {
 			return nil
 		}
@@ -298,15 +298,36 @@ func (r *Reader) Events() (out []Mark, err error) {
 	return out, err
 }
 
+// ScanEvents calls f with the events that became known at or after a time, oldest
+// first. What is damaged is passed over. It reads little where there are few.
+func (r *Reader) ScanEvents(since time.Time, f func(eventlog.Event)) error {
+	skip := func(b *block) bool { return b.noEvent || !since.IsZero() && b.last < since.UnixNano() }
+	return r.scan(scan{skip: skip}, func(kind Kind, _ int64, body []byte) error {
+		if kind == KindEvent {
+			var e eventlog.Event
+			if newState().decode(body, &e) == nil {
+				f(e)
+			}
+		}
+		return nil
+	}, func(int64) {})
+}
+
 // Scan calls f for each record as it lies in the file, without what it means.
 // Blocks that are damaged are passed over.
 func (r *Reader) Scan(f func(kind Kind, ns int64, body []byte) error) error {
-	return r.scan(false, f, func(int64) {})
+	return r.scan(scan{}, f, func(int64) {})
 }
 
-// scan is Scan; with restated, also for what key blocks tell again. gap is told
-// when something is passed over, once before each block that is whole.
-func (r *Reader) scan(restated bool, f func(kind Kind, ns int64, body []byte) error, gap func(ns int64)) error {
+// scan says what is scanned beside, or without, what Scan does.
+type scan struct {
+	restated bool              // what key blocks tell again
+	skip     func(*block) bool // blocks that are not read; nil: all are
+}
+
+// scan is Scan. gap is told when something is passed over, once before each block
+// that is whole.
+func (r *Reader) scan(o scan, f func(kind Kind, ns int64, body []byte) error, gap func(ns int64)) error {
 	last, lost := r.startOf(0), false
 	lose := func() {
 		if !lost {
@@ -318,6 +339,9 @@ func (r *Reader) scan(restated bool, f func(kind Kind, ns int64, body []byte) er
 		if b.gap {
 			lose()
 		}
+		if o.skip != nil && o.skip(&b) {
+			continue
+		}
 		raw, err := r.read(b)
 		if errors.Is(err, ErrDamaged) {
 			lose()
@@ -327,23 +351,29 @@ func (r *Reader) scan(restated bool, f func(kind Kind, ns int64, body []byte) er
 			return err
 		}
 		last, lost = b.last, false
-		c := cursor{b: raw}
-		ns, told := b.first, b.key && !restated
-		for len(c.b) > 0 {
-			kind := Kind(c.uint())
-			ns += int64(c.uint())
-			body := c.bytes(c.uint())
-			if c.bad {
-				return errCut
-			}
-			if kind == kindStart {
-				told = false
-				continue
-			}
-			if !told {
-				if err := f(kind, ns, body); err != nil {
-					return err
-				}
+		if err := eachRecord(raw, b.first, b.key && !o.restated, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachRecord calls f for each record of a block; with started, for those behind
+// what a key block tells again.
+func eachRecord(raw []byte, ns int64, started bool, f func(kind Kind, ns int64, body []byte) error) error {
+	c := cursor{b: raw}
+	for len(c.b) > 0 {
+		kind := Kind(c.uint())
+		ns += int64(c.uint())
+		body := c.bytes(c.uint())
+		switch {
+		case c.bad:
+			return errCut
+		case kind == kindStart:
+			started = false
+		case !started:
+			if err := f(kind, ns, body); err != nil {
+				return err
 			}
 		}
 	}

@@ -40,7 +40,17 @@ func Open(path string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := NewReader(f, func() (int64, error) {
+	r, err := openFile(f)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r.close = f.Close
+	return r, nil
+}
+
+func openFile(f *os.File) (*Reader, error) {
+	return NewReader(f, func() (int64, error) {
 		st, err := f.Stat()
 		if err != nil {
 			return 0, err
@@ -50,12 +60,6 @@ func Open(path string) (*Reader, error) {
 		}
 		return st.Size(), nil
 	})
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	r.close = f.Close
-	return r, nil
 }
 
 // NewReader reads a recording from f; size tells how long it is now.
@@ -218,6 +222,12 @@ func (r *Reader) Snapshots() *Cursor {
 	c := r.Begin()
 	c.only = true
 	return c
+}
+
+// SnapshotsFrom is a Cursor of snapshots behind the last one at or before a time.
+func (r *Reader) SnapshotsFrom(t time.Time) (*Cursor, error) {
+	c := r.Snapshots()
+	return c, c.forward(t)
 }
 
 // forward brings a Cursor of snapshots to a later time, by way of the last key

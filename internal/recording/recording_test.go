@@ -318,14 +318,14 @@ func TestPatch(t *testing.T) {
 		for j, b := range docs {
 			change := d.diff(nil, newDocument([]byte(a)), newDocument([]byte(b)))
 			got, err := p.apply(newDocument([]byte(a)), change)
-			if err != nil || string(got.text) != b {
+			if err != nil || string(got.text()) != b {
 				t.Errorf("%d to %d: %v", i, j, err)
 			}
 		}
 	}
 	a, b := newDocument(wire.Append(nil, tuitest.Host(32, 100))), newDocument(wire.Append(nil, tuitest.Host(32, 101)))
-	if n := len(d.diff(nil, a, b)); n > len(b.text)/15 {
-		t.Errorf("a second on 32 devices takes %d bytes of %d", n, len(b.text))
+	if n := len(d.diff(nil, a, b)); n > len(b.text())/15 {
+		t.Errorf("a second on 32 devices takes %d bytes of %d", n, len(b.text()))
 	}
 }
 
@@ -404,7 +404,7 @@ func FuzzPatch(f *testing.F) {
 		var p patcher
 		change := d.diff(nil, newDocument(a), newDocument(b))
 		got, err := p.apply(newDocument(a), change)
-		if err != nil || !bytes.Equal(got.text, b) {
+		if err != nil || !bytes.Equal(got.text(), b) {
 			t.Fatalf("%v", err)
 		}
 		_, _ = p.apply(newDocument(a), b) // as a change it is nonsense

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -48,7 +49,12 @@ func (s *State) Snapshot() (*model.Snapshot, error) {
 	if s.doc == nil {
 		return nil, nil
 	}
-	return wire.Decode(s.doc.text)
+	return wire.Decode(s.doc.text())
+}
+
+// SnapshotTime is when the last snapshot was taken; ok is false where there is none.
+func (s *State) SnapshotTime() (at time.Time, ok bool) {
+	return time.Unix(0, s.snapTime), s.doc != nil
 }
 
 // JSON is the last snapshot as it was told.
@@ -56,7 +62,21 @@ func (s *State) JSON() []byte {
 	if s.doc == nil {
 		return nil
 	}
-	return s.doc.text
+	return s.doc.text()
+}
+
+// Element is the element of one of the last snapshot's lists whose JSON begins
+// with a prefix; nil where there is none. It costs far less than the snapshot.
+func (s *State) Element(prefix []byte) []byte {
+	if s.doc == nil {
+		return nil
+	}
+	for _, c := range s.doc.chunks {
+		if bytes.HasPrefix(c, prefix) {
+			return bytes.TrimRight(c, ",")
+		}
+	}
+	return nil
 }
 
 // Processes are those whose blocks are known and that have not ended, by number.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Writer is an Encoder whose blocks go to a file.
@@ -75,6 +77,45 @@ func give(f *os.File, path string, replace bool) error {
 	return os.Remove(f.Name())
 }
 
+// Resume opens a recording to append to it, behind its last whole block. What is
+// appended stands for itself: the first block is a key block.
+func Resume(path string) (*Writer, error) {
+	e, err := NewEncoder()
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	r, err := openFile(f)
+	if err == nil {
+		defer r.dec.Close()
+		err = f.Truncate(r.Whole())
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("resuming the recording %s: %w", path, err)
+	}
+	if n := len(r.blocks); n > 0 {
+		e.last = r.blocks[n-1].last
+	}
+	return &Writer{Encoder: e, f: f, path: path, written: r.Whole()}, nil
+}
+
+// unnamed is in the name of a file that is not whole yet.
+const unnamed = ".new-"
+
+// Unnamed lists the files in a folder that never became recordings, because a
+// program was killed.
+func Unnamed(dir string) []string {
+	list, _ := filepath.Glob(filepath.Join(dir, "*"+unnamed+"*"))
+	return list
+}
+
+// Empty reports whether no block has been written.
+func (w *Writer) Empty() bool { return w.written <= fileHeader }
+
 // Bytes is how long the file is.
 func (w *Writer) Bytes() int64 { return w.written }
 
@@ -103,6 +144,17 @@ func (w *Writer) write(b []byte) error {
 	}
 	w.written += int64(len(b))
 	return nil
+}
+
+// Sync writes what waits as a block, and waits until it is on the disk.
+func (w *Writer) Sync() error {
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := unix.Fdatasync(int(w.f.Fd())); err != nil {
+		w.err = fmt.Errorf("writing the recording %s: %w", w.path, err)
+	}
+	return w.err
 }
 
 // Close writes the last block and closes the file.

@@ -104,7 +104,7 @@ func (s *Server) alertChanged(list []*alert.Alert) {
 			e.Text = "over: " + e.Text
 			s.log.Info("alert resolved", "alert", a.Name(), "summary", a.Annotations["summary"], "silenced", a.Silenced)
 		} else {
-			s.archive.recent.fire(a.Name())
+			s.archive.recordings.fire(a.Name())
 			s.log.Warn("alert firing", "alert", a.Name(), "severity", a.Severity(), "summary", a.Annotations["summary"], "silenced", a.Silenced)
 		}
 		if snap := s.feed.Latest(); snap != nil {

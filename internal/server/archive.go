@@ -15,42 +15,35 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/history/disk"
-	"github.com/ttmon/ttmon/internal/history/past"
+	"github.com/ttmon/ttmon/internal/history/held"
+	"github.com/ttmon/ttmon/internal/journal"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/prom"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
-// snapshotEvery is how often a whole snapshot is kept.
-const snapshotEvery = 10 * time.Second
-
-// archive keeps what the recorder sees: events, numbers, whole snapshots. It
-// waits for the disk; the page and the API do not wait for it.
+// archive keeps what the recorder sees: snapshots and events in the journal,
+// numbers in the database. It waits for the disk; the page and the API do not wait
+// for it.
 type archive struct {
 	cfg      Config
 	log      *slog.Logger
 	recorder *recorder
-	// ready is closed when there is a history to ask, logOpen when there is an
-	// event log.
+	// ready is closed when there is a history to ask, logOpen when there is a
+	// journal.
 	ready, logOpen chan struct{}
 
-	mu           sync.Mutex
-	events       *eventlog.Log
-	past         *past.Store
-	store        *disk.Store
-	eventsFailed bool
-	numbers      loopStatus       // of the loop that keeps numbers; before that, of opening
-	writing      loopStatus       // of writing events
-	failed       error            // why there is no history
-	arrived      []eventlog.Event // since the last snapshot
+	mu            sync.Mutex
+	journal       *journal.Journal
+	store         *disk.Store
+	journalFailed error      // why the journal is in memory only
+	numbers       loopStatus // of the loop that keeps numbers; before that, of opening
+	writing       loopStatus // of writing the journal
+	failed        error      // why there is no history
 
-	// recent is the last minutes, for alerts; nil: they are not kept.
-	recent *lastMinutes
+	// recordings are made of alerts; nil: none are.
+	recordings *alertRecordings
 
-	// What one loop alone uses.
-	lastRow, lastSnapshot time.Time
-	previous              *model.Snapshot // the latest but one
-	pastFailed            bool
+	lastRow time.Time // what one loop alone uses
 }
 
 // loopStatus is what a loop of the archive is doing.
@@ -61,11 +54,11 @@ type loopStatus struct {
 }
 
 func newArchive(cfg Config, log *slog.Logger, r *recorder) *archive {
-	return &archive{cfg: cfg, log: log, recorder: r, ready: make(chan struct{}), logOpen: make(chan struct{}), recent: newLastMinutes(cfg, log)}
+	return &archive{cfg: cfg, log: log, recorder: r, ready: make(chan struct{}), logOpen: make(chan struct{}), recordings: newAlertRecordings(cfg, log)}
 }
 
 // run opens the memory, when nobody else has it any more, and fills it.
-func (a *archive) run(ctx context.Context, feed follower) error {
+func (a *archive) run(ctx context.Context, feed *api.Feed) error {
 	a.begin(&a.numbers, "waiting for another ttmon-server to leave it takes")
 	unlock, err := a.lock(ctx)
 	if err != nil {
@@ -78,7 +71,7 @@ func (a *archive) run(ctx context.Context, feed follower) error {
 	a.end(&a.numbers)
 	var both sync.WaitGroup
 	both.Go(func() { a.recorder.recorded.Follow(ctx, a.keepNumbers) })
-	both.Go(func() { feed.Follow(ctx, a.keepSnapshots) })
+	both.Go(func() { feed.FollowEncoded(ctx, a.keepSnapshot) })
 	both.Wait()
 	return nil
 }
@@ -146,31 +139,31 @@ func (a *archive) check(h *api.Health, now time.Time) {
 	if a.failed != nil {
 		h.Warnings = append(h.Warnings, api.Problem{Part: "history", Reason: "there is none: " + a.failed.Error()})
 	}
-	if a.eventsFailed {
-		h.Warnings = append(h.Warnings, api.Problem{Part: "events", Reason: "are kept in memory only: they cannot be written"})
+	if a.journalFailed != nil {
+		h.Warnings = append(h.Warnings, api.Problem{Part: "journal", Reason: "snapshots and events are kept in memory only: " + a.journalFailed.Error()})
 	}
 	patience := diskPatience
 	if a.store == nil {
 		patience = openPatience
 	}
 	a.numbers.check(h, "history", now, patience)
-	a.writing.check(h, "events", now, diskPatience)
+	a.writing.check(h, "journal", now, diskPatience)
 }
 
 func (a *archive) open() {
 	dir := a.cfg.StateDir
-	events, noEvents := eventlog.Open(filepath.Join(dir, "events"))
-	if noEvents != nil {
-		a.log.Warn("events are kept in memory only", "err", noEvents)
-	}
-	snapshots, err := past.Open(past.Options{
-		Dir: filepath.Join(dir, "snapshots"), Keep: a.cfg.History.Snapshots.Duration, MaxBytes: int64(a.cfg.History.MaxMB) << 20 / 4,
+	j, err := journal.Open(journal.Options{
+		Dir: filepath.Join(dir, "journal"), MemoryDir: filepath.Join(filepath.Dir(a.cfg.Socket), "journal-in-memory"),
+		Keep: a.cfg.History.Snapshots.Duration, MaxBytes: int64(a.cfg.History.MaxMB) << 20 / 4, Changed: a.journalChanged,
 	})
 	if err != nil {
-		a.log.Error("cannot open snapshot history", "err", err)
+		a.journalChanged(err)
+	}
+	if err := j.Import(dir); err != nil {
+		a.log.Warn("cannot import snapshots and events of an earlier release", "err", err)
 	}
 	a.mu.Lock()
-	a.events, a.past, a.eventsFailed = events, snapshots, noEvents != nil
+	a.journal = j
 	a.mu.Unlock()
 	close(a.logOpen)
 	begun := time.Now()
@@ -194,19 +187,30 @@ func (a *archive) open() {
 }
 
 func (a *archive) close() {
-	a.recent.close()
+	a.recordings.close()
 	a.mu.Lock()
-	events, snapshots, store := a.events, a.past, a.store
-	a.past, a.store = nil, nil
+	j, store := a.journal, a.store
+	a.store = nil
 	a.mu.Unlock()
 	if store != nil {
 		store.Close()
 	}
-	if snapshots != nil {
-		snapshots.Close()
+	if j != nil {
+		if err := j.Close(); err != nil {
+			a.log.Warn("cannot write the journal", "err", err)
+		}
 	}
-	if events != nil {
-		events.Close()
+}
+
+// journalChanged notes why the journal is in memory only; nil: it is on the disk.
+func (a *archive) journalChanged(err error) {
+	a.mu.Lock()
+	a.journalFailed = err
+	a.mu.Unlock()
+	if err != nil {
+		a.log.Warn("journal is in memory only; will retry", "err", err)
+	} else {
+		a.log.Info("journal is on the disk again")
 	}
 }
 
@@ -216,27 +220,27 @@ func (a *archive) say(text string) {
 	a.tell(eventlog.Event{Time: time.Now(), Kind: eventlog.KindTTMond, Level: eventlog.Warning, Text: text})
 }
 
-// tell appends events to the log.
+// tell appends events to the journal. journalChanged is told where it cannot be
+// written.
 func (a *archive) tell(list ...eventlog.Event) {
-	log := a.eventLog()
-	if log == nil || len(list) == 0 {
-		return
-	}
-	err := log.Append(list...)
-	a.mu.Lock()
-	first := err != nil && !a.eventsFailed
-	a.eventsFailed = err != nil
-	a.arrived = append(a.arrived, list...)
-	a.mu.Unlock()
-	if first {
-		a.log.Warn("events are kept in memory only", "err", err)
+	if j := a.opened(); j != nil {
+		_ = j.Append(list...)
 	}
 }
 
-func (a *archive) eventLog() *eventlog.Log {
+// opened is the journal; nil until it is open.
+func (a *archive) opened() *journal.Journal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.events
+	return a.journal
+}
+
+// eventLog is the journal for the API; nil until it is open.
+func (a *archive) eventLog() api.EventLog {
+	if j := a.opened(); j != nil {
+		return j
+	}
+	return nil
 }
 
 // keepNumbers takes the samples of the latest snapshot in.
@@ -268,49 +272,32 @@ func (a *archive) take(list []eventlog.Event) {
 	a.tell(list...)
 }
 
-// keepSnapshots keeps a snapshot now and then, and whenever something happened.
-func (a *archive) keepSnapshots(snap *model.Snapshot) {
-	a.mu.Lock()
-	arrived := a.arrived
-	a.arrived = nil
-	a.mu.Unlock()
-	a.recent.take(snap, arrived)
-	// An event may arrive after the snapshot that shows it.
-	if p := a.previous; len(arrived) > 0 && p != nil && p.Time.After(a.lastSnapshot) {
-		a.keepSnapshot(p)
-	}
-	a.previous = snap
-	if len(arrived) > 0 || snap.Time.Sub(a.lastSnapshot).Abs() >= snapshotEvery {
-		a.lastSnapshot = snap.Time
-		a.keepSnapshot(snap)
-	}
-}
-
-func (a *archive) keepSnapshot(s *model.Snapshot) {
-	a.mu.Lock()
-	p := a.past
-	a.mu.Unlock()
-	if p == nil {
+// keepSnapshot writes a snapshot into the journal. It waits for the disk.
+func (a *archive) keepSnapshot(s *model.Snapshot, body []byte) {
+	j := a.opened()
+	if j == nil {
 		return
 	}
-	err := p.Put(s.Time, wire.Append(nil, s))
-	if failed := err != nil; failed != a.pastFailed {
-		a.pastFailed = failed
-		if failed {
-			a.log.Warn("snapshots are not kept", "err", err)
-		}
-	}
+	a.begin(&a.writing, "writing the journal takes")
+	defer a.end(&a.writing)
+	_ = j.Snapshot(s.Time, body) // journalChanged is told
+	a.recordings.follow(j, s)
 }
 
 // at is a snapshot of the past.
 func (a *archive) at(t time.Time) (time.Time, []byte, error) {
-	a.mu.Lock()
-	p := a.past
-	a.mu.Unlock()
-	if p == nil {
-		return t, nil, errNotOpen
+	if j := a.opened(); j != nil {
+		return j.At(t)
 	}
-	return p.At(t)
+	return t, nil, errNotOpen
+}
+
+// held is what a process held over time.
+func (a *archive) held(ctx context.Context, pid int, ticks uint64, from, to time.Time, n int) (list []held.Point, since time.Time, step time.Duration) {
+	if j := a.opened(); j != nil {
+		return j.Held(ctx, pid, ticks, from, to, n)
+	}
+	return nil, since, 0
 }
 
 var errNotOpen = errors.New("the history is being opened; try again")

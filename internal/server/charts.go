@@ -13,13 +13,10 @@ import (
 
 // span is how far back snapshots are kept.
 func (a *archive) span() (oldest, newest time.Time) {
-	a.mu.Lock()
-	p := a.past
-	a.mu.Unlock()
-	if p == nil {
-		return oldest, newest
+	if j := a.opened(); j != nil {
+		return j.Span()
 	}
-	return p.Span()
+	return oldest, newest
 }
 
 // leastLookback is for how long a sample holds at least: samples of the coarse

@@ -12,8 +12,8 @@ type History struct {
 	Enabled   bool            `toml:"enabled" comment:"Keep history, events and alerts below state_dir."`
 	Fine      daemon.Duration `toml:"fine" comment:"How long every sample is kept."`
 	Coarse    daemon.Duration `toml:"coarse" comment:"How long a sample every 15 s is kept."`
-	Snapshots daemon.Duration `toml:"snapshots" comment:"How long whole snapshots are kept, one every 10 s, to look back in time."`
-	MaxMB     int             `toml:"max_mb" comment:"The most that history takes on the disk, in MB; snapshots take a quarter of it."`
+	Snapshots daemon.Duration `toml:"snapshots" comment:"How long whole snapshots are kept, one a second, to look back in time."`
+	MaxMB     int             `toml:"max_mb" comment:"The most that history takes on the disk, in MB; snapshots and events take a quarter of it."`
 	MaxSeries int             `toml:"max_series" comment:"Series kept at most."`
 }
 

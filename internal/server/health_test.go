@@ -24,7 +24,7 @@ func TestHealthOfTheArchive(t *testing.T) {
 	for _, p := range h.Problems {
 		late = append(late, p.Part+": "+p.Reason)
 	}
-	want := "shm: has not answered for 11s; umd: the last time it took 12s; history: writing takes 1h0m0s; events: the last time it took 1m0s"
+	want := "shm: has not answered for 11s; umd: the last time it took 12s; history: writing takes 1h0m0s; journal: the last time it took 1m0s"
 	if got := strings.Join(late, "; "); got != want {
 		t.Errorf("late:\n%s\nwant\n%s", got, want)
 	}

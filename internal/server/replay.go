@@ -173,7 +173,7 @@ func (r *replayed) routes() http.Handler {
 		Topology: func(s *model.Snapshot) *model.Topology { return collect.Topology(hostfs.At(r.empty), s) },
 		Memory: api.Memory{
 			Range:  r.charts.ranges,
-			Events: func() *eventlog.Log { return r.events },
+			Events: func() api.EventLog { return r.events },
 			Past:   r.at,
 			Span: func() (oldest, newest time.Time) {
 				st := r.player.Status()

@@ -26,7 +26,6 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/eventlog"
-	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/httpguard"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -55,7 +54,6 @@ type Server struct {
 	recorder *recorder  // the last snapshot, for scrapes
 	archive  *archive   // those before; nil: there is none
 	jobs     *jobs.Book // what jobs took; nil likewise
-	held     held.Log   // what processes held in the last hour
 	alerts   *alert.Manager
 	outbox   *notify.Outbox
 	remotes  *remotes
@@ -94,7 +92,6 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	g.Go(func() error { return s.recorder.run(ctx, &s.feed) })
 	if s.archive != nil {
 		g.Go(func() error { return s.archive.run(ctx, &s.feed) })
-		g.Go(func() error { s.feed.Follow(ctx, s.held.Observe); return nil })
 		g.Go(func() error {
 			defer s.jobs.Close()
 			s.feed.Follow(ctx, s.jobs.Observe)
@@ -173,7 +170,7 @@ func (s *Server) Resume(ctx context.Context) (o eventlog.Origin, err error) {
 	case <-ctx.Done():
 		return o, ctx.Err()
 	case <-s.archive.logOpen:
-		return s.archive.eventLog().Origin(), nil
+		return s.archive.opened().Origin(), nil
 	}
 }
 

@@ -1,4 +1,4 @@
-package past
+package journal
 
 import (
 	"testing"

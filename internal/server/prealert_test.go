@@ -7,19 +7,35 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/journal"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // minutes feeds so many seconds of a host, and fires an alert at some of them.
-func minutes(t *testing.T, k *lastMinutes, from, to int, alerts map[int]string) {
+func minutes(t *testing.T, j *journal.Journal, k *alertRecordings, from, to int, alerts map[int]string) {
 	t.Helper()
 	for s := from; s < to; s += 2 {
 		if name := alerts[s]; name != "" {
 			k.fire(name)
 		}
-		k.take(tuitest.Host(2, s), nil)
+		snap := tuitest.Host(2, s)
+		if err := j.Snapshot(snap.Time, wire.Append(nil, snap)); err != nil {
+			t.Fatal(err)
+		}
+		k.follow(j, snap)
 	}
+}
+
+func openJournal(t *testing.T) *journal.Journal {
+	t.Helper()
+	j, err := journal.Open(journal.Options{Dir: t.TempDir(), Keep: 24 * time.Hour, MaxBytes: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	return j
 }
 
 func kept(t *testing.T, dir string) []string {
@@ -34,17 +50,17 @@ func kept(t *testing.T, dir string) []string {
 // When an alert fires, the ten minutes before it and the one after are kept.
 func TestWhatLedToAnAlertIsKept(t *testing.T) {
 	cfg := Default(DefaultPaths())
-	if newLastMinutes(cfg, slog.Default()) != nil {
+	if newAlertRecordings(cfg, slog.Default()) != nil {
 		t.Error("something is kept though nobody asked for it")
 	}
 	cfg.StateDir, cfg.Alerts.Record.Duration, cfg.Alerts.RecordMB = t.TempDir(), 10*time.Minute, 16
-	k := newLastMinutes(cfg, slog.New(slog.DiscardHandler))
-	minutes(t, k, 0, 3000, map[int]string{1500: "Chip/../Hung", 1530: "TooHot"})
+	j, k := openJournal(t), newAlertRecordings(cfg, slog.New(slog.DiscardHandler))
+	minutes(t, j, k, 0, 3000, map[int]string{1500: "Chip/../Hung", 1530: "TooHot"})
 	list := kept(t, cfg.StateDir)
 	if len(list) != 1 || filepath.Base(list[0]) != "20261115T122500.000Z-Chip____Hung.ttrec" {
 		t.Fatalf("kept: %v", list)
 	}
-	if k.file != nil {
+	if k.copy != nil {
 		t.Error("it is still written to")
 	}
 	r, err := recording.Open(list[0])
@@ -74,8 +90,8 @@ func TestWhatLedToAnAlertIsKept(t *testing.T) {
 func TestKeptRecordingsAreBounded(t *testing.T) {
 	cfg := Default(DefaultPaths())
 	cfg.StateDir, cfg.Alerts.Record.Duration, cfg.Alerts.RecordMB = t.TempDir(), time.Minute, 16
-	k := newLastMinutes(cfg, slog.New(slog.DiscardHandler))
-	minutes(t, k, 0, 200, nil)
+	j, k := openJournal(t), newAlertRecordings(cfg, slog.New(slog.DiscardHandler))
+	minutes(t, j, k, 0, 200, nil)
 	dir := filepath.Join(cfg.StateDir, keepDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -90,7 +106,7 @@ func TestKeptRecordingsAreBounded(t *testing.T) {
 		}
 		f.Close()
 	}
-	minutes(t, k, 200, 400, map[int]string{210: "A"})
+	minutes(t, j, k, 200, 400, map[int]string{210: "A"})
 	list := kept(t, cfg.StateDir)
 	if len(list) != 2 || filepath.Base(list[0]) != "20210101T000000.000Z-newer.ttrec" {
 		t.Errorf("kept: %v", list)
