@@ -227,6 +227,10 @@ test-container: ## the image under podman, next to a simulated host (root, podma
 test-kube: ## Kubernetes: our objects and our client against its own modules
 	cd internal/e2e/kube && GOFLAGS=-mod=mod $(GO) test ./... # its go.mod follows ours
 
+.PHONY: test-grafana
+test-grafana: ## the dashboards against the types that Grafana publishes (needs npm)
+	tools/grafana/check
+
 .PHONY: test-slurm
 test-slurm: ## jobs, prolog and epilog with a real Slurm on a simulated node (root, debootstrap; minutes)
 	$(GO) test -tags slurm -count=1 -timeout 40m -v ./internal/e2e/slurm

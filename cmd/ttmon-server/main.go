@@ -72,7 +72,7 @@ has history and the page without root.`,
 			return f.run(cmd.Context(), cfg)
 		},
 	}
-	cmd.AddCommand(fleetCommand(), replayCommand(), adoptCommand())
+	cmd.AddCommand(fleetCommand(), replayCommand(), adoptCommand(), hashPasswordCommand())
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return daemon.Usage(err) })
 	paths := server.DefaultPaths()
 	p := cmd.Flags()

@@ -20,8 +20,7 @@ archive() { # ARCH
   cp LICENSE README.md CHANGELOG.md "$tree/share/doc/ttmon/"
   "$helper" licences "$dist/.bin/$1"/* >"$tree/share/doc/ttmon/third-party-licences"
   find "$tree" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-  tar --create --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w --mtime="@$SOURCE_DATE_EPOCH" \
-    --format=gnu --directory "$dist/.archive" "$name" | gzip -9n >"$dist/$name.tar.gz"
+  packed "$name" "$dist/.archive" "$dist/$name.tar.gz"
   VERSION=$version "$helper" sbom "$dist/.bin/$1"/* >"$dist/$name.cdx.json"
 }
 
@@ -47,10 +46,31 @@ image() {
   rm -rf "$dist/.image"
 }
 
+# packed NAME DIR FILE: a tree as an archive, the same bytes from every machine.
+packed() {
+  tar --create --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w --mtime="@$SOURCE_DATE_EPOCH" \
+    --format=gnu --directory "$2" "$1" | gzip -9n >"$3"
+}
+
+# For Kubernetes, with the tag of the image that was built: the Helm chart, named as
+# helm package names it, and the directories for kustomize.
+kubernetes() {
+  local tree=$dist/.kubernetes name=ttmon_${version}_kubernetes
+  mkdir -p "$tree"
+  cp -a packaging/helm/ttmon "$tree/ttmon"
+  sed -i -E "s/^(version|appVersion): .*/\1: \"$version\"/" "$tree/ttmon/Chart.yaml"
+  packed ttmon "$tree" "$dist/ttmon-$version.tgz"
+  cp -a packaging/kubernetes "$tree/$name"
+  sed -i -E "s/newTag: .*/newTag: \"${version//+/_}\"/" "$tree/$name/base/kustomization.yaml"
+  packed "$name" "$tree" "$dist/$name.tar.gz"
+  rm -rf "$tree"
+}
+
 if [ "$purpose" = image ]; then image; return; fi
 for arch in $arches; do say "archive for $arch"; archive "$arch"; done
-say "container image"
+say "container image, chart"
 image
+kubernetes
 install -m 755 packaging/install.sh "$dist/install.sh"
 # What changed in this release: the topmost part of the changelog.
 awk '/^## /{ if (n++) exit } n' CHANGELOG.md >"$dist/CHANGES.md"

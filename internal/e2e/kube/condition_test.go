@@ -56,17 +56,17 @@ func TestCondition(t *testing.T) {
 		t.Fatal(err)
 	}
 	snap := &model.Snapshot{Devices: []model.Device{{Index: 0, State: model.StateOK}, {Index: 1, BusID: "0000:02:00.0", State: model.StateHung}}}
-	c := kube.Of(snap, func(*model.Device) string { return "it hangs" })
+	c := kube.Of(snap)
 	c.LastHeartbeatTime = time.Now()
 	if err := n.Set(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	got := node.Status.Conditions[0]
-	if got.Type != "TenstorrentProblem" || got.Status != core.ConditionTrue || got.Reason != "DeviceHung" || got.Message != "device 1 (0000:02:00.0): it hangs" || got.LastHeartbeatTime.IsZero() {
+	if got.Type != "TenstorrentProblem" || got.Status != core.ConditionTrue || got.Reason != "DeviceHung" || got.Message != "device 1 (0000:02:00.0): hung → tt-smi -r 1" || got.LastHeartbeatTime.IsZero() {
 		t.Errorf("%+v", got)
 	}
 	snap.Devices = snap.Devices[:1]
-	if c := kube.Of(snap, nil); c.Status != string(core.ConditionFalse) || c.Reason != "DevicesWork" {
+	if c := kube.Of(snap); c.Status != string(core.ConditionFalse) || c.Reason != "DevicesWork" {
 		t.Errorf("%+v", c)
 	}
 	allowed = false

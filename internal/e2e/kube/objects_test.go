@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"golang.org/x/crypto/bcrypt"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -53,6 +55,8 @@ func typed(kind string) any {
 		return new(core.ServiceAccount)
 	case "ConfigMap":
 		return new(core.ConfigMap)
+	case "Secret":
+		return new(core.Secret)
 	case "Service":
 		return new(core.Service)
 	case "DaemonSet":
@@ -122,15 +126,17 @@ func kustomize(t *testing.T, files filesys.FileSystem, dir string) []byte {
 func TestKustomize(t *testing.T) {
 	kinds, rest, set := objects(t, kustomize(t, filesys.MakeFsOnDisk(), packaging+"/kubernetes/base"))
 	slices.Sort(kinds)
-	if got := strings.Join(kinds, " "); got != "ConfigMap ConfigMap DaemonSet Namespace Service ServiceAccount ServiceMonitor" {
+	if got := strings.Join(kinds, " "); got != "ConfigMap ConfigMap DaemonSet Namespace Service ServiceAccount" {
 		t.Errorf("the base has %s", got)
 	}
 	golden(t, "kustomize.yaml", rest)
 	check(t, set, false)
+	checkImages(t, set, "ttmon:"+appVersion(t))
 }
 
-// With the component, ttmond may set the condition of its node, and nothing else.
-func TestKustomizeNodeCondition(t *testing.T) {
+// With the components, ttmon-server may set the condition of its node, and nothing
+// else, and the Prometheus operator finds it.
+func TestKustomizeComponents(t *testing.T) {
 	dir, err := filepath.Abs(packaging + "/kubernetes")
 	if err != nil {
 		t.Fatal(err)
@@ -146,59 +152,201 @@ func TestKustomizeNodeCondition(t *testing.T) {
 		}
 		return r
 	}
-	text := "resources: [" + relative("base") + "]\ncomponents: [" + relative("node-condition") + "]\n"
+	text := "resources: [" + relative("base") + "]\ncomponents: [" + relative("node-condition") + ", " + relative("prometheus-operator") + "]\n" +
+		"images: [{name: ttmon, newName: registry.example/ttmon}]\n"
 	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	kinds, _, set := objects(t, kustomize(t, filesys.MakeFsOnDisk(), overlay))
-	if !slices.Contains(kinds, "ClusterRole") || !slices.Contains(kinds, "ClusterRoleBinding") {
-		t.Errorf("the component has %v", kinds)
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "ServiceMonitor"} {
+		if !slices.Contains(kinds, kind) {
+			t.Errorf("no %s in %v", kind, kinds)
+		}
 	}
 	check(t, set, true)
+	checkImages(t, set, "registry.example/ttmon:"+appVersion(t))
+}
+
+const chartDir = packaging + "/helm/ttmon"
+
+// appVersion is what the chart says it was built with.
+func appVersion(t *testing.T) string {
+	t.Helper()
+	c, err := loader.Load(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Metadata.AppVersion
+}
+
+// renderChart returns the objects of the chart and its notes. Values that the
+// chart's schema refuses are an error.
+func renderChart(values map[string]any) (objects []byte, notes string, err error) {
+	chart, err := loader.Load(chartDir)
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "ttmon", Namespace: "ttmon"}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, "", err
+	}
+	files, err := engine.Engine{Strict: true}.Render(chart, all)
+	if err != nil {
+		return nil, "", err
+	}
+	const notesFile = "ttmon/templates/NOTES.txt"
+	for _, name := range slices.Sorted(keys(files)) {
+		if text := strings.Trim(files[name], "\n"); text != "" && name != notesFile {
+			objects = append(append(objects, "---\n"...), text+"\n"...)
+		}
+	}
+	return objects, files[notesFile], nil
 }
 
 func helm(t *testing.T, values map[string]any) []byte {
 	t.Helper()
-	chart, err := loader.Load(packaging + "/helm/ttmon")
+	out, _, err := renderChart(values)
 	if err != nil {
 		t.Fatal(err)
-	}
-	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "ttmon", Namespace: "ttmon"}, chartutil.DefaultCapabilities)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := engine.Engine{Strict: true}.Render(chart, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []byte
-	for _, name := range slices.Sorted(keys(files)) {
-		out = append(append(out, "---\n"...), strings.Trim(files[name], "\n")+"\n"...)
 	}
 	return out
 }
 
+type object = map[string]any
+
 func TestHelm(t *testing.T) {
 	kinds, rest, set := objects(t, helm(t, nil))
 	slices.Sort(kinds)
-	if got := strings.Join(kinds, " "); got != "ConfigMap ConfigMap DaemonSet Service ServiceAccount ServiceMonitor" {
+	if got := strings.Join(kinds, " "); got != "ConfigMap ConfigMap DaemonSet Service ServiceAccount" {
 		t.Errorf("the chart has %s", got)
 	}
 	golden(t, "helm.yaml", rest)
 	check(t, set, false)
+	checkImages(t, set, "ttmon:"+appVersion(t))
 
-	kinds, rest, set = objects(t, helm(t, map[string]any{
-		"nodeCondition": map[string]any{"enabled": true}, "serviceMonitor": map[string]any{"enabled": false}, "dashboards": map[string]any{"enabled": false},
-		"nodeSelector": map[string]any{"tenstorrent.com/board": "true"}, "config": "[history]\nenabled = false",
+	kinds, rest, set = objects(t, helm(t, object{
+		"nodeCondition": object{"enabled": true}, "serviceMonitor": object{"enabled": true, "labels": object{"release": "prometheus"}},
+		"dashboards": object{"enabled": false}, "image": object{"repository": "registry.example/ttmon", "tag": "1.2.3"}, "imagePullSecrets": []any{"registry"},
+		"nodeSelector": object{"tenstorrent.com/board": "true"}, "config": "[history]\nenabled = false",
 	}))
 	slices.Sort(kinds)
-	if got := strings.Join(kinds, " "); got != "ClusterRole ClusterRoleBinding ConfigMap DaemonSet Service ServiceAccount" {
+	if got := strings.Join(kinds, " "); got != "ClusterRole ClusterRoleBinding ConfigMap DaemonSet Service ServiceAccount ServiceMonitor" {
 		t.Errorf("with other values it has %s", got)
 	}
 	golden(t, "helm-condition.yaml", rest)
 	check(t, set, true)
+	checkImages(t, set, "registry.example/ttmon:1.2.3")
 	if set.Spec.Template.Spec.NodeSelector["tenstorrent.com/board"] != "true" {
 		t.Error("the nodes are not chosen")
+	}
+}
+
+// With a password the chart makes the Secret, with a hash that fits it.
+func TestHelmSecret(t *testing.T) {
+	stream := helm(t, object{"web": object{"password": "it's 'so'", "username": "anna"}})
+	i := bytes.Index(stream, []byte("kind: Secret"))
+	if i < 0 {
+		t.Fatal("no Secret")
+	}
+	doc := append([]byte("apiVersion: v1\n"), stream[i:]...)
+	if end := bytes.Index(doc, []byte("\n---")); end > 0 {
+		doc = doc[:end]
+	}
+	var secret core.Secret
+	if err := yaml.UnmarshalStrict(doc, &secret); err != nil {
+		t.Fatal(err)
+	}
+	var web struct {
+		Users map[string]string `json:"basic_auth_users"`
+	}
+	if err := yaml.UnmarshalStrict([]byte(secret.StringData["web.yml"]), &web); err != nil {
+		t.Fatal(err)
+	}
+	if secret.StringData["password"] != "it's 'so'" || secret.StringData["username"] != "anna" {
+		t.Errorf("%v", secret.StringData)
+	}
+	if err := bcrypt.CompareHashAndPassword([]byte(web.Users["anna"]), []byte("it's 'so'")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A misspelt value is refused, not ignored.
+func TestHelmSchema(t *testing.T) {
+	for name, values := range map[string]object{
+		"unknown":      {"nodeCondtion": object{"enabled": true}},
+		"unknown deep": {"serviceMonitor": object{"enable": true}},
+		"not a bool":   {"dashboards": object{"enabled": "yes"}},
+		"tag":          {"image": object{"tag": "0.1.0+3"}},
+		"interval":     {"serviceMonitor": object{"interval": "15"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := renderChart(values); err == nil {
+				t.Error("was not refused")
+			}
+		})
+	}
+}
+
+// The notes name the steps that are left, with the names of this release.
+func TestHelmNotes(t *testing.T) {
+	_, with, err := renderChart(object{"web": object{"password": "x"}, "serviceMonitor": object{"enabled": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, without, err := renderChart(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(with, "hash-password") || !strings.Contains(with, "serviceMonitorSelector") {
+		t.Errorf("with a password:\n%s", with)
+	}
+	for _, want := range []string{"hash-password prometheus", "create secret generic ttmond-web", "serviceMonitor.enabled=true", "ttmon:" + appVersion(t), "-n ttmon exec ds/ttmond"} {
+		if !strings.Contains(without, want) {
+			t.Errorf("no %q:\n%s", want, without)
+		}
+	}
+}
+
+// README's table of values has every value of values.yaml, and the schema knows it.
+func TestHelmValues(t *testing.T) {
+	chart, err := loader.Load(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(chartDir + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties map[string]struct{ Properties object }
+	}
+	if err := json.Unmarshal(chart.Schema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	for group, v := range chart.Values {
+		if _, ok := schema.Properties[group]; !ok || !bytes.Contains(readme, []byte("`"+group)) {
+			t.Errorf("%s is not in the schema or the README", group)
+		}
+		if group == "resources" || group == "nodeSelector" {
+			continue
+		}
+		inner, _ := v.(object)
+		for key := range inner {
+			if _, ok := schema.Properties[group].Properties[key]; !ok || !bytes.Contains(readme, []byte("."+key+"`")) {
+				t.Errorf("%s.%s is not in the schema or the README", group, key)
+			}
+		}
+	}
+}
+
+// checkImages holds what the pods run against what was built.
+func checkImages(t *testing.T, set *apps.DaemonSet, want string) {
+	t.Helper()
+	pod := set.Spec.Template.Spec
+	for _, c := range append(slices.Clone(pod.InitContainers), pod.Containers...) {
+		if c.Image != want {
+			t.Errorf("%s runs %s, not %s", c.Name, c.Image, want)
+		}
 	}
 }
 

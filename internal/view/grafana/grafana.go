@@ -21,70 +21,107 @@ var units = map[string]string{
 	"seconds": "s", "ratio": "percentunit", "joules": "joule",
 }
 
+// Hosts that are scraped are told apart by the label instance, or by host where the
+// scrape configuration sets one; hosts that send their samples (remote write) have
+// host alone.
+
+// ofHost is an expression about the chosen host; write makes it of a selector.
+func ofHost(write func(selector string) string) string {
+	return write(`host="$host"`) + " or " + write(`host="",instance="$host"`)
+}
+
+// series are those of one family of the chosen host, with more matchers behind a comma.
+func series(name, more string) string {
+	return ofHost(func(only string) string { return name + "{" + only + more + "}" })
+}
+
+// byHost are the series of a family of all hosts, each with a label host.
+func byHost(name, matchers string) string {
+	more := matchers
+	if more != "" {
+		more = "," + more
+	}
+	return name + `{host!=""` + more + `} or label_replace(` + name + `{host=""` + more + `}, "host", "$1", "instance", "(.+)")`
+}
+
+// choice is a variable whose values are those of a label in the result of an expression.
+func choice(name, label, expr string, sort int) object {
+	query := "query_result(count by (" + name + ") (" + expr + "))"
+	return object{
+		"name": name, "label": label, "type": "query", "datasource": source(), "refresh": 2, "sort": sort, "regex": "/" + name + `="([^"]+)"/`,
+		"query": object{"query": query, "refId": name},
+	}
+}
+
+// Sort orders of variables, as Grafana numbers them.
+const (
+	sortNumeric    = 3
+	sortNaturalAsc = 7
+)
+
 // Node is the dashboard of one host, chip by chip.
 func Node(table []metric.Device) []byte {
-	d := newDashboard("ttmon-node", "ttmon: one host", object{
-		"name": "host", "label": "Host", "type": "query", "datasource": source(), "refresh": 2, "sort": 7,
-		"query": object{"query": "label_values(tenstorrent_devices, instance)", "refId": "host"}, "definition": "label_values(tenstorrent_devices, instance)",
-	}, object{
-		"name": "device", "label": "Device", "type": "query", "datasource": source(), "refresh": 2, "multi": true, "includeAll": true, "sort": 3, "current": object{"text": "All", "value": "$__all"},
-		"query":      object{"query": `label_values(tenstorrent_device_info{instance="$host"}, device)`, "refId": "device"},
-		"definition": `label_values(tenstorrent_device_info{instance="$host"}, device)`,
-	})
-	const only = `instance="$host"`
-	d.stat("Devices", "none", `sum(tenstorrent_devices{`+only+`})`)
-	d.stat("Not ok", "none", `sum(tenstorrent_devices_in_condition{`+only+`,condition!="ok"})`)
-	d.stat("Hottest chip", "celsius", `max(tenstorrent_asic_temperature_celsius{`+only+`})`)
-	d.stat("Power", "watt", `sum(tenstorrent_core_power_watts{`+only+`})`)
-	d.stat("DRAM used", "bytes", `sum(tenstorrent_memory_used_bytes{`+only+`,pool="dram"})`)
-	d.stat("Alerts", "none", `count(ALERTS{`+only+`,alertstate="firing"}) or vector(0)`)
-	both := only + `,device=~"$device"`
+	devices := choice("device", "Device", series("tenstorrent_device_info", ""), sortNumeric)
+	devices["multi"], devices["includeAll"], devices["current"] = true, true, object{"text": "All", "value": "$__all"}
+	d := newDashboard("ttmon-node", "ttmon: one host", choice("host", "Host", byHost("tenstorrent_devices", ""), sortNaturalAsc), devices)
+	d.stat("Devices", "none", `sum(`+series("tenstorrent_devices", "")+`)`)
+	d.stat("Not ok", "none", `sum(`+series("tenstorrent_devices_in_condition", `,condition!="ok"`)+`)`)
+	d.stat("Hottest chip", "celsius", `max(`+series("tenstorrent_asic_temperature_celsius", "")+`)`)
+	d.stat("Power", "watt", `sum(`+series("tenstorrent_core_power_watts", "")+`)`)
+	d.stat("DRAM used", "bytes", `sum(`+series("tenstorrent_memory_used_bytes", `,pool="dram"`)+`)`)
+	d.stat("Alerts", "none", `count(`+series("ALERTS", `,alertstate="firing"`)+`) or vector(0)`)
+	const chosen = `,device=~"$device"`
 	seen := map[string]bool{}
 	for _, f := range table {
 		if f.Prom.Name == "" || seen[f.Prom.Name] || !drawn(f.Prom.Name) {
 			continue
 		}
 		seen[f.Prom.Name] = true
-		expr, legend := f.Prom.Name+"{"+both+"}", "{{device}}"
+		expr, legend := series(f.Prom.Name, chosen), "{{device}}"
 		if f.Prom.Labels != "" {
 			name, _, _ := strings.Cut(f.Prom.Labels, "=")
 			legend += " {{" + name + "}}"
 		}
 		unit := unitOf(f.Prom.Name)
 		if f.Prom.Type == "counter" {
-			expr = "rate(" + expr + "[$__rate_interval])"
+			expr = ofHost(func(only string) string { return "rate(" + f.Prom.Name + "{" + only + chosen + "}[$__rate_interval])" })
 			if unit == "bytes" {
 				unit = "Bps"
 			}
 		}
 		d.chart(title(f.Prom.Name), f.Help, unit, expr, legend)
 	}
-	d.chart("DRAM used of each chip", "of boards with more than one", "bytes", `tenstorrent_chip_memory_used_bytes{`+both+`,pool="dram"}`, "{{device}}{{chip}}")
-	d.chart("Memory by workload", "who holds DRAM", "bytes", `tenstorrent_workload_memory_used_bytes{`+both+`,pool="dram"}`,
+	d.chart("DRAM used of each chip", "of boards with more than one", "bytes", series("tenstorrent_chip_memory_used_bytes", chosen+`,pool="dram"`), "{{device}}{{chip}}")
+	d.chart("Memory by workload", "who holds DRAM", "bytes", series("tenstorrent_workload_memory_used_bytes", chosen+`,pool="dram"`),
 		"{{device}} {{namespace}} {{pod}} {{container}} {{slurm_job}} {{unit}}")
-	d.chart("How exact the memory figures are", "0 exact, 1 at least that much, 2 unsure", "none", `max by (device) (tenstorrent_memory_used_bound{`+both+`})`, "{{device}}")
-	d.chart("Device conditions", "1 for each condition a device is in", "none", `tenstorrent_device_condition{`+both+`} == 1`, "{{device}} {{condition}}")
-	d.chart("Throttled by", "1 for what throttles a device", "none", `tenstorrent_device_throttle_reason{`+both+`} == 1`, "{{device}} {{reason}}")
-	d.chart("How long sources take", "the daemon about itself", "s", `tenstorrent_collect_duration_seconds{`+only+`}`, "{{collector}}")
+	d.chart("How exact the memory figures are", "0 exact, 1 at least that much, 2 unsure", "none", `max by (device) (`+series("tenstorrent_memory_used_bound", chosen)+`)`, "{{device}}")
+	d.chart("Device conditions", "1 for each condition a device is in", "none", `(`+series("tenstorrent_device_condition", chosen)+`) == 1`, "{{device}} {{condition}}")
+	d.chart("Throttled by", "1 for what throttles a device", "none", `(`+series("tenstorrent_device_throttle_reason", chosen)+`) == 1`, "{{device}} {{reason}}")
+	d.chart("How long sources take", "the daemon about itself", "s", series("tenstorrent_collect_duration_seconds", ""), "{{collector}}")
 	return d.bytes()
 }
 
 // Fleet is the dashboard of many hosts: the engine adds up.
 func Fleet() []byte {
 	d := newDashboard("ttmon-fleet", "ttmon: the fleet")
-	d.stat("Hosts", "none", `count(tenstorrent_devices)`)
+	d.stat("Hosts", "none", `count(count by (host, instance) (tenstorrent_devices))`)
 	d.stat("Devices", "none", `sum(tenstorrent_devices)`)
 	d.stat("Not ok", "none", `sum(tenstorrent_devices_in_state{state!="ok"})`)
 	d.stat("Hottest chip", "celsius", `max(tenstorrent_asic_temperature_celsius)`)
 	d.stat("Power", "watt", `sum(tenstorrent_core_power_watts)`)
 	d.stat("Alerts", "none", `count(ALERTS{alertstate="firing",alertname=~"Chip.*|Thermal.*|Memory.*|PCIe.*|Heartbeat.*"}) or vector(0)`)
 	d.chart("Devices by state", "of all hosts", "none", `sum by (state) (tenstorrent_devices_in_state)`, "{{state}}")
-	d.chart("Hosts with chips that are not ok", "the worst 20", "none", `topk(20, sum by (instance) (tenstorrent_devices_in_state{state!="ok"}) > 0)`, "{{instance}}")
-	d.chart("Hottest chip of each host", "the hottest 20", "celsius", `topk(20, max by (instance) (tenstorrent_asic_temperature_celsius))`, "{{instance}}")
-	d.chart("Power of each host", "the 20 that draw most", "watt", `topk(20, sum by (instance) (tenstorrent_core_power_watts))`, "{{instance}}")
-	d.chart("DRAM used", "of all hosts; what is known", "bytes", `sum(tenstorrent_memory_used_bytes{pool="dram"})`, "used")
-	d.chart("DRAM used of each host", "the fullest 20", "percentunit",
-		`topk(20, sum by (instance) (tenstorrent_memory_used_bytes{pool="dram"}) / sum by (instance) (tenstorrent_memory_size_bytes{pool="dram"}))`, "{{instance}}")
+	const dram = `pool="dram"`
+	each := func(name, help, unit, expr string) {
+		d.chart(name, help+"; a click leads to the host", unit, `topk(20, `+expr+`)`, "{{host}}")
+		d.leadToHost()
+	}
+	each("Hosts with chips that are not ok", "the worst 20", "none", `sum by (host) (`+byHost("tenstorrent_devices_in_state", `state!="ok"`)+`) > 0`)
+	each("Hottest chip of each host", "the hottest 20", "celsius", `max by (host) (`+byHost("tenstorrent_asic_temperature_celsius", "")+`)`)
+	each("Power of each host", "the 20 that draw most", "watt", `sum by (host) (`+byHost("tenstorrent_core_power_watts", "")+`)`)
+	d.chart("DRAM used", "of all hosts; what is known", "bytes", `sum(tenstorrent_memory_used_bytes{`+dram+`})`, "used")
+	each("DRAM used of each host", "the fullest 20", "percentunit",
+		`sum by (host) (`+byHost("tenstorrent_memory_used_bytes", dram)+`) / sum by (host) (`+byHost("tenstorrent_memory_size_bytes", dram)+`)`)
 	d.chart("PCIe traffic", "of all hosts", "Bps", `sum by (direction) (rate(tenstorrent_pcie_transferred_bytes_total[$__rate_interval]))`, "{{direction}}")
 	d.chart("Resets and losses", "in the last hour", "none", `sum(increase(tenstorrent_device_resets_total[1h])) + sum(increase(tenstorrent_device_losses_total[1h]))`, "both")
 	return d.bytes()
@@ -160,6 +197,15 @@ func (d *dashboard) chart(name, help, unit, expr, legend string) {
 		"options":     object{"legend": object{"displayMode": "table", "placement": "right", "calcs": []string{"lastNotNull", "max"}}, "tooltip": object{"mode": "multi"}},
 	}, 12*(d.charts%2), 4+8*(d.charts/2), 12, 8)
 	d.charts++
+}
+
+// leadToHost makes the series of the last chart links to the dashboard of their host.
+func (d *dashboard) leadToHost() {
+	defaults := d.panels[len(d.panels)-1]["fieldConfig"].(object)["defaults"].(object)
+	defaults["links"] = []object{{
+		"title": "the host ${__field.labels.host}", "targetBlank": false,
+		"url": "/d/ttmon-node?var-datasource=${datasource}&var-host=${__field.labels.host}&${__url_time_range}",
+	}}
 }
 
 func (d *dashboard) bytes() []byte {
