@@ -194,6 +194,7 @@ func TestUntracked(t *testing.T) {
 		"too old":     {metal.Options{}, []string{"lib 0.69.0"}, model.OldRelease},
 		"not started": {metal.Options{}, []string{"lib 0.81.1"}, model.NotAttached},
 		"foreign":     {metal.Options{}, nil, model.NotTTMetal},
+		"static":      {metal.Options{}, []string{"map /dev/tenstorrent/0"}, model.LibraryUnseen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newScriptedHost(t, sim.Options{})

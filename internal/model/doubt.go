@@ -88,9 +88,12 @@ const (
 	ProcessUnreadable DoubtKind = "process_unreadable"
 	// RegionUnreachable: it accounts in a file that cannot be reached from here.
 	RegionUnreachable DoubtKind = "region_unreachable"
-	// NotTTMetal: it maps no libtt_metal.so, so it takes nothing from
-	// tt-metal's allocator and is missing nowhere.
+	// NotTTMetal: it maps neither libtt_metal.so nor a device, without which no
+	// program reaches a chip's memory: it holds nothing and is missing nowhere.
 	NotTTMetal DoubtKind = "not_tt_metal"
+	// LibraryUnseen: it drives a device without libtt_metal.so. It is a tool, or
+	// tt-metal is linked into it, and what it holds is not known.
+	LibraryUnseen DoubtKind = "library_unseen"
 	// OldRelease: its release keeps no statistics. (Release)
 	OldRelease DoubtKind = "old_release"
 	// TrackingDisabled: it was started with statistics switched off.
@@ -205,7 +208,7 @@ var effects = map[DoubtKind]Bound{
 
 	ProcessDenied: AtLeast, ProcessUnreadable: AtLeast, RegionUnreachable: AtLeast, OldRelease: AtLeast,
 	TrackingDisabled: AtLeast, ShutOut: AtLeast, LayoutMismatch: AtLeast, NotAttached: AtLeast, NothingKnown: AtLeast, OtherChipsOnly: AtLeast,
-	AllocatorUnknown: AtLeast, TooManyBlocks: AtLeast, LibraryUnwatched: AtLeast,
+	AllocatorUnknown: AtLeast, TooManyBlocks: AtLeast, LibraryUnwatched: AtLeast, LibraryUnseen: AtLeast,
 
 	SlotUnseen: AtLeast, SlotUnproven: AtLeast, SlotUndecided: AtLeast, SlotsChanging: Unsure, SlotsOverflowed: AtLeast,
 	RegionDenied: AtLeast, RegionUnreadable: AtLeast, LayoutUnknown: AtLeast, RegionMisnamed: AtLeast,

@@ -65,6 +65,8 @@ func (h *composedHost) newActor(p program) actor {
 		return h.startReporter(base)
 	case sleeper:
 		return h.startSleeper(base)
+	case linked:
+		return h.startLinked(base)
 	}
 	h.Fatalf("no program is a %q", p.Kind)
 	return nil

@@ -423,3 +423,30 @@ func (a *sleeperActor) end() {
 	wipe(a.cmd)
 	a.over()
 }
+
+// linkedActor drives its devices, and holds memory that is in no account.
+type linkedActor struct {
+	cast
+	process *metal.Process
+}
+
+func (h *composedHost) startLinked(base cast) actor {
+	h.Helper()
+	a := &linkedActor{cast: base, process: h.metal(metal.Options{UID: base.program.UID})}
+	for _, d := range a.all[0].devices {
+		h.tell(a.process, fmt.Sprintf("device /dev/tenstorrent/%d", d), fmt.Sprintf("map /dev/tenstorrent/%d", d))
+	}
+	a.all[0].pid, a.all[0].inDRAM, a.all[0].watched = a.process.PID, nobodyKnows, false
+	a.alloc(base.program.MiB, false)
+	return a
+}
+
+func (a *linkedActor) alloc(mib uint64, _ bool) { a.all[0].used[model.DRAM] += mib * mib1 }
+
+func (a *linkedActor) end() {
+	a.Helper()
+	if err := a.process.End(); err != nil {
+		a.Errorf("%s ended: %v", a.program, err)
+	}
+	a.over()
+}

@@ -170,10 +170,11 @@ func playComposition(t *testing.T, text string) {
 	h := (&stage{T: t, name: "composition", alone: true}).play(c)
 	all := composed{Count: map[verdict]int{}}
 	for _, v := range c.Viewers {
-		r := composed{}
+		r, seen := composed{}, map[time.Time]bool{}
 		for limit := time.Now().Add(3 * settles); ; time.Sleep(200 * time.Millisecond) {
-			r = h.lookAs(v).judge()
-			if len(r.Wrong) == 0 || time.Now().After(limit) {
+			l := h.lookAs(v)
+			r = l.judge()
+			if len(r.Wrong) == 0 || time.Now().After(limit) && h.caughtUp(seen, l.snap) {
 				break
 			}
 		}

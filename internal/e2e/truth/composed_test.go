@@ -30,9 +30,11 @@ type leftover struct {
 
 // moment is what all devices hold from a time on, and whether ttmond was there.
 type moment struct {
-	since  time.Time
-	dram   map[int]want // by device
-	daemon bool
+	since time.Time
+	// settled is when ttmond was seen to be up to date; zero: nobody looked.
+	settled time.Time
+	dram    map[int]want // by device
+	daemon  bool
 }
 
 // play lets everything happen, and then everybody look.
@@ -49,7 +51,32 @@ func (s *stage) play(c composition) *composedHost {
 		}
 		h.remember()
 	}
+	h.settle()
 	return h
+}
+
+// settle waits until ttmond shows snapshots that it began after all has happened:
+// on a busy machine one takes it seconds.
+func (h *composedHost) settle() {
+	h.Helper()
+	if h.d == nil {
+		return
+	}
+	happened := time.Now()
+	h.until("ttmond is up to date", func() bool {
+		return h.stage.ask(h.d).Time.After(happened.Add(settles / 2))
+	})
+	h.past[len(h.past)-1].settled = time.Now()
+}
+
+// caughtUp reports whether ttmond has published so many snapshots since it was
+// seen to be up to date that what is still wrong stays so.
+func (h *composedHost) caughtUp(seen map[time.Time]bool, s *model.Snapshot) bool {
+	const enough = 5
+	if s != nil {
+		seen[s.Time] = true
+	}
+	return h.d == nil || len(seen) >= enough
 }
 
 // remember notes what is so from now on.

@@ -46,6 +46,7 @@ const (
 	realTTNN kind = "ttnn"
 	reports  kind = "reports" // an old client that reports to ttmond's socket
 	sleeper  kind = "sleeper" // not a tt-metal program
+	linked   kind = "linked"  // tt-metal is linked into it, so that nothing tells of what it holds
 )
 
 // step is one thing that happens. Program is the number of the one it happens to.
@@ -196,6 +197,8 @@ func randomProgram(r *rand.Rand, boards string, daemon, real bool) program {
 		p.Silent = r.IntN(6) == 0
 	case n < 18 && daemon:
 		p.Kind, p.OpenAll = reports, false
+	case p.MiB%128 == 0:
+		p.Kind = linked
 	default:
 		p.Kind, p.MiB = sleeper, 0
 	}
@@ -278,6 +281,7 @@ var verbsOf = map[kind][]verb{
 	realTTNN: {allocMore, allocElse, allocL1, freeFirst, forkAlloc, killed9, ends},
 	reports:  {ends},
 	sleeper:  {ends},
+	linked:   {allocMore, ends},
 }
 
 func (c *composition) randomViewers(r *rand.Rand, daemon bool) (list []viewer) {

@@ -20,6 +20,8 @@ func mixedScenarios() []scenario {
 		{"a program older than ttmond allocates again", fast | alone, olderAllocates},
 		{"stale memory in a region that may not be read", fast, staleDenied},
 		{"only a program without tt-metal has the device open", fast, onlySleep},
+		{"a program that tt-metal is linked into", fast, linkedInto},
+		{"a program that tt-metal is linked into, beside a watched one", fast | alone, linkedBeside},
 		{"ttnn 0.76.0: with libttmon, a worker allocates", 0, func(s *stage) { libraryWorker(s, "0.76.0") }},
 		{"ttnn 0.76.0: " + watched + "rows that are padded", alone, watchedOld("0.76.0")},
 		{"a child without exec under ttmon run", fast, forkedUnderRun},
@@ -122,6 +124,34 @@ func onlySleep(s *stage) {
 	})
 	s.device(snap, 0, nil, model.DRAM)
 	s.fact("device 0 is tracked", string(model.TrackOK), string(snap.Devices[0].Memory.Tracking))
+}
+
+// linked starts a program that has the device open and mapped, and no library of
+// tt-metal: what it holds of the device nobody can tell.
+func (s *stage) linked() {
+	s.Helper()
+	s.metal(metal.Options{}, node, "map /dev/tenstorrent/0")
+}
+
+// linkedInto: it holds 3 GiB, which is in no account.
+func linkedInto(s *stage) {
+	s.on("p150a").linked()
+	snap := s.look()
+	s.device(snap, 0, ttnn.Held{"dram": 3 << 30}, model.DRAM, model.L1)
+	s.fact("device 0 is tracked", string(model.TrackAbsent), string(snap.Devices[0].Memory.Tracking))
+	csv := s.ttmon("smi", "--query-device=memory.used", "--format=csv,noheader,nounits")
+	s.fact("used in CSV", "[N/A]\n", csv.out)
+	s.fact("ttmon check with a limit on it", "3", fmt.Sprint(s.ttmon("check", "-w", "memory.used=1").code))
+}
+
+func linkedBeside(s *stage) {
+	d := s.on("p150a").watching(ttnnLibrary(s, ttnn.Newest))
+	s.linked()
+	j := s.ttnn(ttnn.Newest)
+	s.do(j, open, alloc("a", "dram", 128*mib))
+	snap := s.holds(d, j.PID, model.FromUprobe)
+	s.device(snap, 0, ttnn.Held{"dram": 3<<30 + 128*mib}, model.DRAM)
+	s.process(snap, j.PID, 0, j.Held, model.DRAM)
 }
 
 // start starts a program that is killed with the scenario.

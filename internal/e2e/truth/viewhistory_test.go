@@ -68,7 +68,7 @@ func (l *looks) then(at time.Time) (m moment, sure bool) {
 		if x.since.After(at) {
 			break
 		}
-		sure = at.Sub(x.since) > settles
+		sure = at.Sub(x.since) > settles && at.After(x.settled)
 		m = x
 	}
 	return m, sure && m.dram != nil

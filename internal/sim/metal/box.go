@@ -84,7 +84,8 @@ func (b *box) furnish() error {
 
 // startAs gives the program the wanted pid: the namespace's next one. Nobody
 // else in there makes processes, but new threads of ours take numbers too;
-// then the program ends before it reads any command, and is started again.
+// then the program ends before it reads any command, and is started again. A
+// thread that has the wanted number itself ends with an exec only.
 func (b *box) startAs(args []string) error {
 	args = append([]string{"--must-be=" + strconv.Itoa(b.pid)}, args...)
 	got := 0
@@ -105,6 +106,9 @@ func (b *box) startAs(args []string) error {
 			return exitOf(cmd.Wait())
 		}
 		_ = cmd.Wait()
+		if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(b.pid)); err == nil {
+			return unix.Exec("/proc/self/exe", os.Args, os.Environ())
+		}
 	}
 	return fmt.Errorf("the process got pid %d, not %d", got, b.pid)
 }

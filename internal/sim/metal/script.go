@@ -25,6 +25,7 @@ const Usage = `  name NAME               call the process NAME (at most 15 chara
   store CHIP OFFSET WORD  put a raw 64-bit word into the region
   lib PATH                map PATH as libtt_metal.so would be
   device PATH             open a device node, as UMD would
+  map PATH                map a device node, as whatever drives a chip does
   fork [COMMANDS]         fork; the child runs COMMANDS and stays
   exec                    become another program without closing anything
   leave                   end the first thread; the others go on
@@ -94,7 +95,7 @@ func (w *Workload) command(verb string, args []string, line string, reply *Reply
 	case "store":
 		id, at, word := a.number("a chip id"), a.number("an offset"), a.number("a word")
 		err = a.then(func() error { return w.Store(id, int(at), word) })
-	case "lib":
+	case "lib", "map":
 		err = w.MapLibrary(a.word("a path"))
 	case "device":
 		err = w.OpenDevice(a.word("a path"))

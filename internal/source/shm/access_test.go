@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,6 +91,16 @@ func TestOwnersOutOfSight(t *testing.T) {
 	}
 }
 
+// node is a file under the path of a device, below a root of its own.
+func node(s *scene) string {
+	dir := filepath.Join(s.TempDir(), nodeDir)
+	path := filepath.Join(dir, "0")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(path, make([]byte, os.Getpagesize()), 0o644)); err != nil {
+		s.Fatal(err)
+	}
+	return path
+}
+
 func TestUntrackedUsers(t *testing.T) {
 	lib := func(t *testing.T, release string) string { return "lib " + install(t, release) }
 	tests := []struct {
@@ -103,6 +114,12 @@ func TestUntrackedUsers(t *testing.T) {
 			metal.Options{},
 			func(*scene) []string { return nil },
 			model.NotTTMetal,
+		},
+		{
+			"drives a device without the library",
+			metal.Options{},
+			func(s *scene) []string { return []string{"map " + node(s)} },
+			model.LibraryUnseen,
 		},
 		{
 			"too old",
@@ -150,6 +167,26 @@ func TestUntrackedUsers(t *testing.T) {
 				t.Errorf("%+v, want %s", got, tt.why)
 			}
 		})
+	}
+}
+
+// A program that opens a device before it maps it is not taken to hold nothing
+// for long.
+func TestBeginsToDrive(t *testing.T) {
+	s := newScene(t)
+	p := s.start(metal.Options{})
+	s.read(p)
+	if got := s.process(p).Silent.Kind; got != model.NotTTMetal {
+		t.Fatalf("before: %s", got)
+	}
+	if age := s.r.procs[p.PID].mapsAge(); age >= mapsAge {
+		t.Errorf("what it maps is believed for %v", age)
+	}
+	s.do(p, "map "+node(s))
+	s.r.procs[p.PID].mapsFor = 0
+	s.read(p)
+	if got := s.process(p).Silent.Kind; got != model.LibraryUnseen {
+		t.Errorf("after: %s", got)
 	}
 }
 

@@ -101,7 +101,7 @@ func (r *Reader) fresh(p *process) {
 func (r *Reader) reread(p *process) {
 	old, oldErr := p.maps, p.mapsErr
 	r.readMaps(p)
-	if slices.Equal(old.regions, p.maps.regions) && old.lib == p.maps.lib && (oldErr == nil) == (p.mapsErr == nil) {
+	if slices.Equal(old.regions, p.maps.regions) && old.lib == p.maps.lib && old.drives == p.maps.drives && (oldErr == nil) == (p.mapsErr == nil) {
 		return
 	}
 	r.changed = true
@@ -132,10 +132,20 @@ func (r *Reader) dropDead() {
 	}
 }
 
+// mapsAge is how long what p maps is believed. A user of a device that does not
+// drive it yet may begin to at any moment, and hold memory then: it is read
+// again as soon as that costs no more than a thousandth of the time.
+func (p *process) mapsAge() time.Duration {
+	if p.user && p.mapsErr == nil && p.maps.lib.path == "" && !p.maps.drives {
+		return min(mapsAge, 1000*p.mapsFor)
+	}
+	return mapsAge
+}
+
 // checkMaps looks again at what processes map, now and then.
 func (r *Reader) checkMaps() {
 	for _, p := range r.procs {
-		if r.now.Sub(p.mapsAt) >= mapsAge {
+		if r.now.Sub(p.mapsAt) >= p.mapsAge() {
 			_ = r.processes.Refresh(p.Process) // an end shows itself otherwise
 			r.fresh(p)
 		}

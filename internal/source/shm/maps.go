@@ -22,6 +22,9 @@ type mapping struct {
 type mappings struct {
 	regions []mapping
 	lib     library // zero if no libtt_metal.so is mapped
+	// drives: it maps a device. Without that no program reaches a chip's
+	// memory: the driver has no call for it.
+	drives bool
 }
 
 // library is the file a process runs tt-metal from.
@@ -30,8 +33,12 @@ type library struct {
 	path string // in the process's own root
 }
 
-// libPrefix begins the name of tt-metal's library.
-const libPrefix = "libtt_metal"
+// libPrefix begins the name of tt-metal's library, and nodeDir the path of a
+// device, perhaps below a container's root.
+const (
+	libPrefix = "libtt_metal"
+	nodeDir   = "/dev/tenstorrent/"
+)
 
 // mappingsOf picks the regions, mapped as a writer or a reader of them does,
 // and the library out of what a process maps.
@@ -45,6 +52,8 @@ func mappingsOf(list []proc.Mapping) (m mappings) {
 			m.addRegion(mapping{inode: key, id: id, deleted: f.Deleted, writable: f.Writable})
 		case m.lib.path == "" && strings.HasPrefix(base, libPrefix) && strings.Contains(base, ".so"):
 			m.lib = library{inode: key, path: f.Path}
+		case strings.Contains(f.Path, nodeDir):
+			m.drives = true
 		}
 	}
 	return m

@@ -19,6 +19,7 @@ type process struct {
 	maps    mappings
 	mapsErr error // EACCES, or hostfs.ErrTimeout; then maps is empty
 	mapsAt  time.Time
+	mapsFor time.Duration // how long it took to read
 
 	shm    inode // of its /dev/shm; zero if it could not be reached
 	shmErr error
@@ -28,7 +29,8 @@ type process struct {
 	gone bool // it ended
 }
 
-// keepMappings makes a reader of processes tell what a Reader asks for.
+// keepMappings makes a reader of processes tell what a Reader asks for. It
+// tells of devices anyway.
 func keepMappings(r *proc.Reader) {
 	r.KeepMappings("/" + namePrefix)
 	r.KeepMappings("/" + libPrefix)
@@ -68,6 +70,7 @@ func (p *process) closePIDFD() {
 
 // readMaps looks up which regions a process maps, and its tt-metal library.
 func (r *Reader) readMaps(p *process) {
+	began := time.Now()
 	list, err := r.processes.ReadMaps(p.Process)
-	p.maps, p.mapsErr, p.mapsAt = mappingsOf(list), err, r.now
+	p.maps, p.mapsErr, p.mapsAt, p.mapsFor = mappingsOf(list), err, r.now, time.Since(began)
 }

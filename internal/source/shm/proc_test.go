@@ -32,7 +32,8 @@ func TestMappings(t *testing.T) {
 			{inode: inode{shm, 13}, id: 5, writable: true},
 			{inode: inode{shm, 14}, id: 6, writable: true, deleted: true},
 		},
-		lib: library{inode: inode{disk, 10011981}, path: lib},
+		lib:    library{inode: inode{disk, 10011981}, path: lib},
+		drives: true,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mappings{}, mapping{}, library{}, inode{})); diff != "" {
 		t.Errorf("mappings (-want +got):\n%s", diff)

@@ -58,6 +58,8 @@ func (r *Reader) silent(p *process, release model.Reading[string]) model.Doubt {
 		return model.Doubt{Kind: model.ProcessUnreadable, Detail: p.mapsErr.Error()}
 	case len(p.maps.regions) > 0:
 		return model.Doubt{Kind: model.RegionUnreachable}
+	case p.maps.lib.path == "" && p.maps.drives:
+		return model.Doubt{Kind: model.LibraryUnseen}
 	case p.maps.lib.path == "":
 		return model.Doubt{Kind: model.NotTTMetal}
 	case known && before(v, firstMajor, firstMinor):

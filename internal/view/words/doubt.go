@@ -153,7 +153,9 @@ func aboutUnknown(d *model.Doubt) (string, bool) {
 	case model.RegionUnreachable:
 		return "accounts in a file that cannot be reached from here, " + notCounted, true
 	case model.NotTTMetal:
-		return "does not use tt-metal, so nothing of it is missing", true
+		return "maps neither tt-metal nor the device, so it holds nothing", true
+	case model.LibraryUnseen:
+		return "drives the device without libtt_metal.so (a tool, or a program that tt-metal is linked into), " + notCounted, true
 	case model.OldRelease:
 		return release(d) + " keeps no statistics, " + notCounted, true
 	case model.TrackingDisabled:
