@@ -115,6 +115,7 @@ func commands() []command {
 		{"topo", newTopo},
 		{"stale", newStale},
 		{"doctor", newDoctor},
+		{"selftest", newSelftest},
 		{"check", newCheck},
 		{"run", newRun},
 		{"record", newRecord},

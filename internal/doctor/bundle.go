@@ -7,11 +7,16 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/selftest/report"
 	checks "github.com/ttmon/ttmon/internal/view/doctor"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -29,6 +34,8 @@ doctor.txt     the report
 doctor.json    the same for programs (ttmon.doctor/1)
 snapshot.json  what the report was made from (ttmon.snapshot/1)
 setup.txt      the kernel, the driver's parameters, IOMMU, huge pages
+report.json  of ttmon selftest --bundle: every comparison (ttmon.selftest/1)
+report.txt   the same for people
 `
 
 const (
@@ -43,6 +50,53 @@ are replaced by chip-1, chip-2, … Numbers of processes and sizes are as they a
 // Bundle writes a support bundle to a file that must not be there yet. Unless it is
 // private, names, command lines and ids are left out of it or replaced.
 func Bundle(name string, s *checks.Subject, private bool) error {
+	return bundle(name, s, private)
+}
+
+// SelftestBundle is a support bundle with the report of a self-test in it, from
+// which tools/boards makes a row of docs/boards.md. It is never private.
+func SelftestBundle(name string, from host.Options, r *report.Report) error {
+	s, err := Subject(from)
+	if err != nil {
+		return err
+	}
+	public := withoutPaths(r)
+	return bundle(name, s, false,
+		bundled{"selftest.json", append(public.JSON(), '\n')},
+		bundled{"selftest.txt", text.AppendSelftest(nil, public, true, text.Options{Width: 120, Zone: time.UTC})},
+	)
+}
+
+// withoutPaths is a report whose notes name no file but the kernel's: a path
+// can name a user or a project.
+func withoutPaths(r *report.Report) *report.Report {
+	out := *r
+	out.Rows = slices.Clone(r.Rows)
+	for i := range out.Rows {
+		for _, s := range []*string{&out.Rows[i].Note, &out.Rows[i].Witness} {
+			fields := strings.Fields(*s)
+			for n, word := range fields {
+				at := strings.IndexByte(word, '/')
+				if at >= 0 && filepath.IsAbs(word[at:]) && !kernelFile(word[at:]) && len(word[at:]) > 1 {
+					fields[n] = word[:at] + "PATH"
+				}
+			}
+			*s = strings.Join(fields, " ")
+		}
+	}
+	return &out
+}
+
+func kernelFile(path string) bool {
+	for _, dir := range []string{"/sys/", "/proc/", "/dev/"} {
+		if strings.HasPrefix(path, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+func bundle(name string, s *checks.Subject, private bool, more ...bundled) error {
 	about := bundlePrivate
 	hide := func(b []byte) []byte { return b }
 	if !private {
@@ -58,6 +112,7 @@ func Bundle(name string, s *checks.Subject, private bool) error {
 		{"snapshot.json", append(wire.AppendIndented(nil, s.Snapshot), '\n')},
 		{"setup.txt", appendSetup(nil, s.Setup)},
 	}
+	files = append(files, more...)
 	for i := range files {
 		files[i].text = hide(files[i].text)
 	}

@@ -1,0 +1,25 @@
+package selftest
+
+import (
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/selftest/report"
+)
+
+// optional says what would be known with the parts that do not run here.
+func (t *test) optional(r *report.Report, s *model.Snapshot) {
+	note := func(what, text string) {
+		r.Add(report.Row{Part: report.Optional, What: what, Verdict: report.Unknown, Note: text})
+	}
+	switch {
+	case t.health == nil:
+		note("ttmond", "not running: it would show every user's memory, and the allocations of unmodified programs")
+	case t.health.Uprobe == nil:
+		note("uprobes", "off: ttmond would see every allocation of unmodified programs")
+	}
+	if t.host.Server() == "" {
+		note("ttmon-server", "not running: it would keep history, events and alerts, and serve the page")
+	}
+	if len(s.Devices) > 0 && s.Devices[0].Telemetry.ReadAt.IsZero() {
+		note("firmware table", "off: ttmond --firmware=table would add board power, memory temperatures and link states")
+	}
+}

@@ -1,0 +1,147 @@
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	selftest "github.com/ttmon/ttmon/internal/selftest/report"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// AppendSelftest appends the table of a self-test. Rows of several devices that
+// agree are one line, unless all are wanted.
+func AppendSelftest(dst []byte, r *selftest.Report, all bool, o Options) []byte {
+	p := &printer{buf: dst, Options: o}
+	lines := selftestLines(r, all)
+	wide := [4]int{len("what"), len("ttmon"), len("witness"), len("by")}
+	for _, l := range lines {
+		for i, s := range []string{l.What, l.Ours, l.Witness, l.By} {
+			wide[i] = max(wide[i], words.Width(s))
+		}
+	}
+	for i, limit := range []int{44, 24, 24, 34} {
+		wide[i] = min(wide[i], limit)
+	}
+	if short := wide[0] + wide[1] + wide[2] + wide[3] + 20 - p.layoutWidth(); short > 0 && o.Width > 0 {
+		wide[3] = max(0, wide[3]-short-2)
+		if wide[3] < 8 {
+			wide[3] = 0
+		}
+	}
+	p.selftestLine(wide, [4]string{"what", "ttmon", "witness", "by"}, faint)
+	p.put("verdict", faint)
+	p.newline()
+	var last selftest.Part
+	for _, l := range lines {
+		if l.Part != last && last != "" {
+			p.newline()
+		}
+		last = l.Part
+		p.selftestLine(wide, [4]string{l.What, l.Ours, l.Witness, l.By}, plain)
+		p.put(string(l.Verdict), verdictStyle(l.Verdict))
+		p.newline()
+		if l.Note != "" {
+			for _, text := range words.Wrap(l.Note, max(20, p.layoutWidth()-6)) {
+				p.put("    "+text, faint)
+				p.newline()
+			}
+		}
+	}
+	p.newline()
+	p.selftestSum(r)
+	return p.buf
+}
+
+func (p *printer) selftestLine(wide [4]int, cells [4]string, st style) {
+	p.blanks(1)
+	for i, s := range cells {
+		if wide[i] == 0 {
+			continue
+		}
+		p.put(pad(words.Truncate(words.Escape(s), wide[i]), wide[i], false)+"  ", st)
+	}
+}
+
+func verdictStyle(v selftest.Verdict) style {
+	switch v {
+	case selftest.Right:
+		return good
+	case selftest.Wrong:
+		return bad
+	case selftest.Bounded:
+		return warn
+	default:
+		return faint
+	}
+}
+
+// selftestLines are the rows to print. What is equal for several devices is
+// told once; what is wrong is told of each.
+func selftestLines(r *selftest.Report, all bool) (lines []selftest.Row) {
+	type kind struct {
+		part    selftest.Part
+		what    string
+		by      string
+		verdict selftest.Verdict
+		note    string
+	}
+	at, count := map[kind]int{}, map[kind]int{}
+	for _, row := range r.Rows {
+		if row.Device == nil {
+			lines = append(lines, row)
+			continue
+		}
+		k := kind{row.Part, row.What, row.By, row.Verdict, row.Note}
+		one := row
+		one.What = fmt.Sprintf("device %d %s", *row.Device, row.What)
+		if n, seen := at[k]; seen && !all && row.Verdict != selftest.Wrong {
+			count[k]++
+			lines[n].What = fmt.Sprintf("%s of %d devices", row.What, count[k])
+			lines[n].Ours, lines[n].Witness = several(lines[n].Ours, row.Ours), several(lines[n].Witness, row.Witness)
+			continue
+		}
+		at[k], count[k] = len(lines), 1
+		lines = append(lines, one)
+	}
+	return lines
+}
+
+// several joins values of devices: one that they share, or the first and the
+// last.
+func several(sofar, next string) string {
+	first, _, _ := strings.Cut(sofar, " … ")
+	if first == next && !strings.Contains(sofar, " … ") {
+		return sofar
+	}
+	return first + " … " + next
+}
+
+func (p *printer) selftestSum(r *selftest.Report) {
+	st := good
+	if r.Count(selftest.Wrong) > 0 {
+		st = bad
+	}
+	var parts []string
+	for _, v := range []selftest.Verdict{selftest.Right, selftest.Bounded, selftest.Unknown} {
+		parts = append(parts, fmt.Sprintf("%d %s", r.Count(v), v))
+	}
+	p.put(" "+strings.Join(parts, ", ")+", ", plain)
+	p.put(fmt.Sprintf("%d wrong", r.Count(selftest.Wrong)), st)
+	p.put(fmt.Sprintf("     %s     %s", words.Duration(time.Duration(r.Seconds*float64(time.Second))), stageText(r)), faint)
+	p.newline()
+	if r.Simulated {
+		p.sentence(words.Simulated, warn)
+	}
+}
+
+// stageText says what the figures were seen on.
+func stageText(r *selftest.Report) string {
+	var boards []string
+	for _, b := range r.Boards {
+		boards = append(boards, fmt.Sprintf("%d×%s", b.Count, b.Name))
+	}
+	slices.Sort(boards)
+	return strings.TrimSpace(string(r.Stage) + " " + strings.Join(boards, ", "))
+}
