@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,15 +40,54 @@ func (t *test) ttnn(ctx context.Context, r *report.Report) {
 		r.Stage = report.ChipSimulator
 	}
 	r.Metal = t.release(ctx)
+	if os.Getenv(mockVar) != "" && slowOnly(r.Metal) {
+		env = append(env, "TT_METAL_SLOW_DISPATCH_MODE=1")
+	}
 	p := play{test: t, report: r, where: where, env: env}
-	p.run(ctx, "as it is", nil, t.plainWatchers())
+	p.run(ctx, "as it is", nil, t.plainWatchers(), p.steps)
+	if t.chips(ctx, env) > 1 {
+		p.run(ctx, "on two chips", nil, t.plainWatchers(), p.mesh)
+	}
 	library, err := preload.Place()
 	if err != nil {
 		r.Add(report.Row{Part: report.Program, What: "with libttmon", Verdict: report.Unknown, Note: err.Error()})
 		return
 	}
 	defer library.Close()
-	p.run(ctx, "libttmon", []string{"LD_PRELOAD=" + library.Path, "TTMON_RUN=selftest"}, []watcher{t.directly(model.FromTrack)})
+	p.run(ctx, "libttmon", []string{"LD_PRELOAD=" + library.Path, "TTMON_RUN=selftest"}, []watcher{t.directly(model.FromTrack)}, p.steps)
+}
+
+// slowOnly tells whether a release can run in mock mode with slow dispatch only:
+// fast dispatch works there from 0.72 on.
+func slowOnly(release string) bool {
+	parts := strings.Split(release, ".")
+	if len(parts) < 2 || parts[0] != "0" {
+		return false
+	}
+	minor, err := strconv.Atoi(parts[1])
+	return err == nil && minor < 72
+}
+
+// chips counts the chips that the program may open.
+func (t *test) chips(ctx context.Context, env []string) (n int) {
+	s := t.snapshot(ctx)
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if visible(env, d.Index) {
+			n += len(d.Chips)
+		}
+	}
+	return n
+}
+
+// visible tells whether an environment shows a device to tt-metal.
+func visible(env []string, device int) bool {
+	for _, v := range env {
+		if list, ok := strings.CutPrefix(v, visibleVar+"="); ok {
+			return slices.Contains(strings.Split(list, ","), strconv.Itoa(device))
+		}
+	}
+	return true
 }
 
 // stage decides where the program runs: on a board that nobody uses, or without
@@ -104,15 +144,16 @@ type play struct {
 	how      string
 	watchers []watcher
 	job      *ttnnjob.Job
-	chips    int
+	// chipsOpen is how many chips the program has opened; each holds the same.
+	chipsOpen int
 }
 
 // jobTime is how long one run may take.
 const jobTime = 45 * time.Second
 
 // run starts the program and compares after each step.
-func (p *play) run(ctx context.Context, how string, env []string, watchers []watcher) {
-	p.how, p.watchers = how, watchers
+func (p *play) run(ctx context.Context, how string, env []string, watchers []watcher, steps func(context.Context) error) {
+	p.how, p.watchers, p.chipsOpen = how, watchers, 0
 	dir, err := os.MkdirTemp("", "ttmon-selftest-")
 	if err != nil {
 		p.failed("start", err)
@@ -125,7 +166,7 @@ func (p *play) run(ctx context.Context, how string, env []string, watchers []wat
 		p.failed("start", err)
 		return
 	}
-	err = p.steps(ctx)
+	err = steps(ctx)
 	if err == nil {
 		err = p.job.End()
 	} else {
@@ -155,13 +196,17 @@ func (p *play) failed(what string, err error) {
 	p.report.Add(report.Row{Part: report.Program, What: what + " of the ttnn program, " + p.how, Verdict: report.Unknown, Note: p.where + ": " + text})
 }
 
-// steps is what the program does.
+// moment is some steps of the program, after which all is compared.
+type moment struct {
+	what  string
+	steps []ttnnjob.Step
+}
+
+const mib = 1 << 20
+
+// steps is what the program does on one chip.
 func (p *play) steps(ctx context.Context) error {
-	const mib = 1 << 20
-	for _, part := range []struct {
-		what  string
-		steps []ttnnjob.Step
-	}{
+	err := p.moments(ctx, []moment{
 		{"a tensor in every pool", []ttnnjob.Step{
 			{"do": "open", "device": 0, "l1_small": 32768, "trace": mib},
 			{"do": "alloc", "name": "weights", "pool": "dram", "bytes": 64 * mib},
@@ -172,18 +217,38 @@ func (p *play) steps(ctx context.Context) error {
 		{"one of another thread", []ttnnjob.Step{{"do": "alloc", "name": "thread", "pool": "dram", "bytes": 32 * mib, "thread": true}}},
 		{"the result of an operation", []ttnnjob.Step{{"do": "add", "name": "sum", "of": []string{"thread", "thread"}}}},
 		{"two freed", []ttnnjob.Step{{"do": "free", "name": "weights"}, {"do": "free", "name": "activation"}}},
-	} {
+	})
+	if err != nil {
+		return err
+	}
+	return p.questions(ctx)
+}
+
+// mesh is what it does on two chips.
+func (p *play) mesh(ctx context.Context) error {
+	return p.moments(ctx, []moment{
+		{"a tensor on a mesh", []ttnnjob.Step{
+			{"do": "open", "mesh": []int{1, 2}},
+			{"do": "alloc", "name": "weights", "pool": "dram", "bytes": 16 * mib},
+			{"do": "alloc", "name": "activation", "pool": "l1", "bytes": mib},
+		}},
+		{"one freed", []ttnnjob.Step{{"do": "free", "name": "activation"}}},
+	})
+}
+
+func (p *play) moments(ctx context.Context, list []moment) error {
+	for _, m := range list {
 		var last ttnnjob.Reply
-		for _, s := range part.steps {
+		for _, s := range m.steps {
 			var err error
 			if last, err = p.job.Do(s); err != nil {
 				return err
 			}
-			p.chips = max(p.chips, last.Chips)
+			p.chipsOpen = max(p.chipsOpen, last.Chips)
 		}
-		if err := p.compare(ctx, part.what, last); err != nil {
+		if err := p.compare(ctx, m.what, last); err != nil {
 			return err
 		}
 	}
-	return p.questions(ctx)
+	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/selftest/report"
@@ -34,18 +36,37 @@ func openers(root hostfs.Root) map[opener]bool {
 			continue // another user's, or gone
 		}
 		for _, name := range names {
-			target, err := os.Readlink(filepath.Join(folder, name.Name()))
-			if err != nil {
-				continue
-			}
-			if n, ok := strings.CutPrefix(target, deviceFolder); ok {
-				if device, err := strconv.Atoi(n); err == nil {
-					found[opener{pid, device}] = true
-				}
+			if device, ok := deviceOf(root, filepath.Join(folder, name.Name())); ok {
+				found[opener{pid, device}] = true
 			}
 		}
 	}
 	return found
+}
+
+// deviceOf is the device that a descriptor is of. One of the same name may be of
+// another host, where that is a container's or a simulated one: its node is
+// another file.
+func deviceOf(root hostfs.Root, descriptor string) (device int, ok bool) {
+	target, err := os.Readlink(descriptor)
+	if err != nil {
+		return 0, false
+	}
+	n, ok := strings.CutPrefix(target, deviceFolder)
+	if !ok {
+		return 0, false
+	}
+	if device, err = strconv.Atoi(n); err != nil {
+		return 0, false
+	}
+	var open, node unix.Stat_t // stat opens nothing
+	if unix.Stat(descriptor, &open) != nil || unix.Stat(root.Path(target), &node) != nil {
+		return 0, false
+	}
+	if node.Mode&unix.S_IFMT == unix.S_IFCHR {
+		return device, open.Rdev == node.Rdev
+	}
+	return device, open.Dev == node.Dev && open.Ino == node.Ino
 }
 
 // users compares who has a device open. Processes come and go: what differs is

@@ -48,6 +48,7 @@ type Row struct {
 	Part    Part    `json:"part"`
 	What    string  `json:"what"`
 	Device  *int    `json:"device,omitempty"` // index, where it is about one device
+	Group   string  `json:"group,omitempty"`  // of rows that are one line where they agree
 	Ours    string  `json:"ttmon"`
 	Witness string  `json:"witness"`
 	By      string  `json:"by"` // who the witness is

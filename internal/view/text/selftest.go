@@ -77,33 +77,37 @@ func verdictStyle(v selftest.Verdict) style {
 	}
 }
 
-// selftestLines are the rows to print. What is equal for several devices is
-// told once; what is wrong is told of each.
+// selftestLines are the rows to print. What agrees for several devices, or in
+// several rows of a group, is told once; what is wrong is told of each.
 func selftestLines(r *selftest.Report, all bool) (lines []selftest.Row) {
 	type kind struct {
-		part    selftest.Part
-		what    string
-		by      string
-		verdict selftest.Verdict
-		note    string
+		part           selftest.Part
+		what, by, note string
+		verdict        selftest.Verdict
 	}
 	at, count := map[kind]int{}, map[kind]int{}
 	for _, row := range r.Rows {
-		if row.Device == nil {
-			lines = append(lines, row)
-			continue
-		}
-		k := kind{row.Part, row.What, row.By, row.Verdict, row.Note}
 		one := row
-		one.What = fmt.Sprintf("device %d %s", *row.Device, row.What)
-		if n, seen := at[k]; seen && !all && row.Verdict != selftest.Wrong {
-			count[k]++
-			lines[n].What = fmt.Sprintf("%s of %d devices", row.What, count[k])
-			lines[n].Ours, lines[n].Witness = several(lines[n].Ours, row.Ours), several(lines[n].Witness, row.Witness)
+		if row.Device != nil {
+			one.What = fmt.Sprintf("device %d %s", *row.Device, row.What)
+		}
+		what := row.What
+		if row.Group != "" {
+			what = row.Group
+		}
+		k := kind{row.Part, what, row.By, row.Note, row.Verdict}
+		n, seen := at[k]
+		if !seen || all || row.Verdict == selftest.Wrong || row.Device == nil && row.Group == "" {
+			at[k], count[k] = len(lines), 1
+			lines = append(lines, one)
 			continue
 		}
-		at[k], count[k] = len(lines), 1
-		lines = append(lines, one)
+		count[k]++
+		lines[n].What = fmt.Sprintf("%s of %d devices", what, count[k])
+		if row.Group != "" {
+			lines[n].What = fmt.Sprintf("%d× %s", count[k], what)
+		}
+		lines[n].Ours, lines[n].Witness = several(lines[n].Ours, row.Ours), several(lines[n].Witness, row.Witness)
 	}
 	return lines
 }
