@@ -182,10 +182,18 @@ func (t *test) daemonRows(ctx context.Context, r *report.Report) {
 		return
 	}
 	own := t.snapshot(ctx)
-	out := report.Row{Part: report.Host, What: "snapshot of ttmond", Ours: inventory(own), Witness: inventory(theirs), By: "ttmond"}
-	out.Verdict = agree(out.Ours == out.Witness)
-	if out.Verdict == report.Right {
-		out.Ours, out.Witness = fmt.Sprintf("%d devices", len(own.Devices)), fmt.Sprintf("%d devices", len(theirs.Devices))
+	out := report.Row{
+		Part: report.Host, What: "snapshot of ttmond", Ours: fmt.Sprintf("%d devices", len(own.Devices)),
+		Witness: fmt.Sprintf("%d devices", len(theirs.Devices)), By: "ttmond", Verdict: agree(len(own.Devices) == len(theirs.Devices)),
+	}
+	for i := range own.Devices {
+		a, b := inventory(&own.Devices[i]), "no such device"
+		if d := theirs.Device(own.Devices[i].Index); d != nil {
+			b = inventory(d)
+		}
+		if a != b {
+			out.Verdict, out.Note = report.Wrong, fmt.Sprintf("device %d is %s here, and %s for ttmond", own.Devices[i].Index, a, b)
+		}
 	}
 	r.Add(out)
 	for i := range own.Devices {
@@ -199,14 +207,9 @@ func (t *test) daemonRows(ctx context.Context, r *report.Report) {
 	}
 }
 
-// inventory is what does not change from second to second.
-func inventory(s *model.Snapshot) string {
-	out := ""
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		out += fmt.Sprintf("%d %s %s %s %s; ", d.Index, d.BusID, d.Board.V, d.Serial.V, d.State)
-	}
-	return out
+// inventory is what of a device does not change from second to second.
+func inventory(d *model.Device) string {
+	return fmt.Sprintf("%s %s %s %s", d.BusID, d.Board.V, d.Serial.V, d.State)
 }
 
 // daemonPID is the process of the ttmond that answers; 0: none, or not known.

@@ -21,14 +21,15 @@ func AppendSelftest(dst []byte, r *selftest.Report, all bool, o Options) []byte 
 			wide[i] = max(wide[i], words.Width(s))
 		}
 	}
-	for i, limit := range []int{44, 24, 24, 34} {
-		wide[i] = min(wide[i], limit)
+	limits := [4]int{46, 24, 24, 34}
+	if o.Width > 0 && o.Width < 140 {
+		limits = [4]int{36, 17, 17, o.Width - 36 - 17 - 17 - len("measured") - 9}
 	}
-	if short := wide[0] + wide[1] + wide[2] + wide[3] + 20 - p.layoutWidth(); short > 0 && o.Width > 0 {
-		wide[3] = max(0, wide[3]-short-2)
-		if wide[3] < 8 {
-			wide[3] = 0
-		}
+	if limits[3] < 12 { // who the witness is, --json says
+		limits[3] = 0
+	}
+	for i, limit := range limits {
+		wide[i] = min(wide[i], limit)
 	}
 	p.selftestLine(wide, [4]string{"what", "ttmon", "witness", "by"}, faint)
 	p.put("verdict", faint)
