@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/assess"
@@ -11,7 +12,20 @@ import (
 // Devices is the table of what can be asked about a device, in the order of
 // --help-query-device.
 func Devices() []Device {
-	return slices.Concat(identity(), health(), telemetry(), onChip(), pcie(), memory(), firmware(), foreign())
+	return slices.Concat(
+		in(Identity, identity()), in(Health, health()), in(Activity, activity()), sensors(), onChip(),
+		in(PCIe, pcie()), in(Memory, memory()), in(Firmware, firmware()), foreign(),
+	)
+}
+
+// in puts fields that have a title into a section of reports.
+func in(section Section, list []Device) []Device {
+	for i := range list {
+		if list[i].Title != "" {
+			list[i].Section = section
+		}
+	}
+	return list
 }
 
 func identity() []Device {
@@ -21,7 +35,7 @@ func identity() []Device {
 			Get: func(s *model.Snapshot, _ *model.Device) Value { return instant(s.Time) },
 		},
 		{
-			Name: "index", Kind: Gauge, Help: "N of /dev/tenstorrent/N; may change on hot-plug", JSON: "index",
+			Name: "index", Title: "Index", Kind: Gauge, Help: "N of /dev/tenstorrent/N; may change on hot-plug", JSON: "index",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return count(d.Index) },
 		},
 		{
@@ -38,43 +52,43 @@ func identity() []Device {
 			},
 		},
 		{
-			Name: "arch", Help: "chip generation: wormhole or blackhole", JSON: "arch",
+			Name: "arch", Title: "Architecture", Help: "chip generation: wormhole or blackhole", JSON: "arch",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(string(d.Arch)) },
 		},
 		{
-			Name: "board.type", Help: "card type", JSON: "board",
+			Name: "board.type", Title: "Board", Help: "card type", JSON: "board",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.Board) },
 		},
 		{
-			Name: "board.serial", Help: "serial number of the board; its chips share it", JSON: "serial", Synonyms: same("serial", "gpu_serial"),
+			Name: "board.serial", Head: "Serial", Title: "Serial Number", Help: "serial number of the board; its chips share it", JSON: "serial", Synonyms: same("serial", "gpu_serial"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.Serial) },
 		},
 		{
-			Name: "uuid", Help: "id of the chip itself", JSON: "asic_id", Synonyms: same("gpu_uuid", "asic.id"),
+			Name: "uuid", Title: "ASIC UUID", Help: "id of the chip itself", JSON: "asic_id", Synonyms: same("gpu_uuid", "asic.id"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.ASICID) },
 		},
 		{
-			Name: "board.chips", Kind: Gauge, Help: "chips behind this device, remote ones included",
+			Name: "board.chips", Title: "Chips", Kind: Gauge, Help: "chips behind this device, remote ones included",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return count(len(d.Chips)) },
 		},
 		{
-			Name: "board.tray", Kind: Gauge, Help: "tray of a Galaxy, from 1", JSON: "tray", Synonyms: same("platform.tray_index"),
+			Name: "board.tray", Title: "Tray", Sparse: true, Kind: Gauge, Help: "tray of a Galaxy, from 1", JSON: "tray", Synonyms: same("platform.tray_index"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return position(d.Tray) },
 		},
 		{
-			Name: "board.slot", Kind: Gauge, Help: "position in the tray of a Galaxy, from 1", JSON: "slot", Synonyms: same("platform.slot_number"),
+			Name: "board.slot", Title: "Slot", Sparse: true, Kind: Gauge, Help: "position in the tray of a Galaxy, from 1", JSON: "slot", Synonyms: same("platform.slot_number"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return position(d.Slot) },
 		},
 		{
-			Name: "board.cores", Kind: Gauge, Help: "Tensix cores of one chip: measured where ttmond reads the firmware, else from the board catalogue", JSON: "cores",
+			Name: "board.cores", Title: "Tensix Cores per Chip", Kind: Gauge, Help: "Tensix cores of one chip: measured where ttmond reads the firmware, else from the board catalogue", JSON: "cores",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Cores) },
 		},
 		{
-			Name: "device.path", Help: "device node", JSON: "path",
+			Name: "device.path", Title: "Device Node", Help: "device node", JSON: "path",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.Path) },
 		},
 		{
-			Name: "pci.bus_id", Help: "PCI address, domain:bus:device.function", JSON: "bus_id", Synonyms: same("gpu_bus_id"),
+			Name: "pci.bus_id", Title: "PCI Bus Id", Help: "PCI address, domain:bus:device.function", JSON: "bus_id", Synonyms: same("gpu_bus_id"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.BusID) },
 		},
 		{
@@ -90,19 +104,23 @@ func identity() []Device {
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return busPart(d.BusID, 2) },
 		},
 		{
-			Name: "pci.device_id", Help: "PCI device and vendor id, hexadecimal, as nvidia-smi writes them",
+			Name: "pci.device_id", Title: "PCI Device Id", Help: "PCI device and vendor id, hexadecimal, as nvidia-smi writes them",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return pciID(d.PCIID.Device, d.PCIID.Vendor) },
 		},
 		{
-			Name: "pci.sub_device_id", Help: "PCI subsystem device and vendor id, hexadecimal",
+			Name: "pci.sub_device_id", Title: "PCI Subsystem Id", Help: "PCI subsystem device and vendor id, hexadecimal",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return pciID(d.PCIID.SubDevice, d.PCIID.SubVendor) },
 		},
 		{
-			Name: "numa.node", Kind: Gauge, Help: "NUMA node of the slot", JSON: "numa_node",
+			Name: "pci.revision", Title: "PCI Revision", Help: "PCI revision, hexadecimal",
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(fmt.Sprintf("0x%02X", d.PCIID.Revision)) },
+		},
+		{
+			Name: "numa.node", Head: "NUMA", Title: "NUMA Node", Kind: Gauge, Help: "NUMA node of the slot", JSON: "numa_node",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.NUMANode) },
 		},
 		{
-			Name: "cpu.affinity", Help: "CPUs near the slot", JSON: "cpu_affinity",
+			Name: "cpu.affinity", Title: "Local CPUs", Help: "CPUs near the slot", JSON: "cpu_affinity",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(d.CPUAffinity) },
 		},
 		{
@@ -143,23 +161,23 @@ func health() []Device {
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(words.StateReason(d)) },
 		},
 		{
-			Name: "heartbeat", Kind: Counter, Help: "count of the firmware's heartbeat, 32 bits", JSON: "heartbeat", Prom: counter("heartbeat_total", ""),
+			Name: "heartbeat", Title: "Heartbeat", Kind: Counter, Help: "count of the firmware's heartbeat, 32 bits", JSON: "heartbeat", Prom: counter("heartbeat_total", ""),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Heartbeat) },
 		},
 		{
-			Name: "heartbeat.rate", Kind: Gauge, Rate: true, Unit: "1/s", Decimals: 1, Help: "how fast it beats; needs a second sample", JSON: "heartbeat_hz",
+			Name: "heartbeat.rate", Title: "Heartbeat Rate", Kind: Gauge, Rate: true, Unit: "1/s", Decimals: 1, Help: "how fast it beats; needs a second sample", JSON: "heartbeat_hz",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.HeartbeatRate) },
 		},
 		{
-			Name: "heartbeat.age", Kind: Gauge, Unit: "s", Decimals: 1, Help: "time since it last moved", JSON: "heartbeat_age_s", Prom: gauge("heartbeat_age_seconds"),
+			Name: "heartbeat.age", Title: "Heartbeat Age", Kind: Gauge, Unit: "s", Decimals: 1, Help: "time since it last moved", JSON: "heartbeat_age_s", Prom: gauge("heartbeat_age_seconds"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.HeartbeatAge) },
 		},
 		{
-			Name: "thermal.trips", Kind: Counter, Help: "shutdowns by overheating since power-on (not throttling)", JSON: "thermal_trips", Prom: counter("thermal_trips_total", ""),
+			Name: "thermal.trips", Title: "Thermal Trips", Kind: Counter, Help: "shutdowns by overheating since power-on (not throttling)", JSON: "thermal_trips", Prom: counter("thermal_trips_total", ""),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.ThermalTrips) },
 		},
 		{
-			Name: "processes.count", Kind: Gauge, Help: "processes that use the device, as far as they can be seen", Prom: gauge("device_processes"),
+			Name: "processes.count", Title: "Processes", Kind: Gauge, Help: "processes that use the device, as far as they can be seen", Prom: gauge("device_processes"),
 			Get: func(s *model.Snapshot, d *model.Device) Value { return count(users(s, d.Index)) },
 		},
 		{
@@ -167,19 +185,24 @@ func health() []Device {
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return count(d.HiddenFDs) },
 		},
 		{
-			Name: "lock.held", Kind: Bool, Help: "whether a program has started the chip: it holds UMD's lock", JSON: "lock.held",
+			Name: "lock.held", Title: "Locked by UMD", Sparse: true, Kind: Bool, Help: "whether a program has started the chip: it holds UMD's lock", JSON: "lock.held",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return yes(d.Lock.Held) },
 		},
 		{
-			Name: "lock.pid", Kind: Gauge, Help: "its holder, as that process numbers itself", JSON: "lock.pid",
+			Name: "lock.pid", Title: "Lock Holder", Sparse: true, Kind: Gauge, Help: "its holder, as that process numbers itself", JSON: "lock.pid",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Lock.PID) },
 		},
+	}
+}
+
+func activity() []Device {
+	return []Device{
 		{
-			Name: "activity.estimate", Kind: Gauge, Unit: "%", Per: 0.01, Help: "estimate of how busy the chip is, from its power; not a measurement", JSON: "activity.ratio", Prom: gauge("activity_estimate_ratio"),
+			Name: "activity.estimate", Title: "Activity, Estimated", Head: "Act.", As: Estimate, Kind: Gauge, Unit: "%", Per: 0.01, Help: "estimate of how busy the chip is, from its power; not a measurement", JSON: "activity.ratio", Prom: gauge("activity_estimate_ratio"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Activity.Ratio) },
 		},
 		{
-			Name: "activity.basis", Help: "how activity.estimate was estimated", JSON: "activity.basis",
+			Name: "activity.basis", Title: "Activity Basis", Help: "how activity.estimate was estimated", JSON: "activity.basis",
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return str(d.Activity.Basis) },
 		},
 	}
@@ -197,66 +220,88 @@ func throttle(s *model.Snapshot, d *model.Device) Value {
 	return str("none")
 }
 
-func telemetry() []Device {
-	celsius := func(name, help, json string, prom Prom, get getDevice, synonyms ...Synonym) Device {
-		return Device{Name: name, Kind: Gauge, Unit: "C", Help: help, JSON: json, Prom: prom, Synonyms: synonyms, Get: get}
+// sensors has what the driver reads from the chip.
+func sensors() []Device {
+	return slices.Concat(in(Thermal, temperatures()), in(Power, electrical()), in(Clocks, clocks()))
+}
+
+func temperatures() []Device {
+	celsius := func(name, title, help, json string, prom Prom, get getDevice) Device {
+		return Device{Name: name, Title: title, Kind: Gauge, Unit: "C", Help: help, JSON: json, Prom: prom, Get: get}
 	}
-	watts := func(name, help, json string, prom Prom, get getDevice, synonyms ...Synonym) Device {
-		return Device{Name: name, Kind: Gauge, Unit: "W", Decimals: 2, Help: help, JSON: json, Prom: prom, Synonyms: synonyms, Get: get}
-	}
-	clock := func(name, help, json string, prom Prom, get getDevice, synonyms ...Synonym) Device {
-		return Device{Name: name, Kind: Gauge, Unit: "MHz", Help: help, JSON: json, Prom: prom, Synonyms: synonyms, Get: get}
-	}
+	asic := celsius("temperature.asic", "ASIC Temperature", "temperature of the chip", "temperature_c", gauge("asic_temperature_celsius"),
+		func(_ *model.Snapshot, d *model.Device) Value { return num(d.Temperature) })
+	asic.Head, asic.Limit, asic.Fact = "Temp", "temperature.asic.limit.throttle", model.FactTemperature
+	asic.Synonyms = []Synonym{{"temperature.gpu", true}}
 	return []Device{
-		celsius("temperature.asic", "temperature of the chip", "temperature_c", gauge("asic_temperature_celsius"),
-			func(_ *model.Snapshot, d *model.Device) Value { return num(d.Temperature) }, Synonym{"temperature.gpu", true}),
-		celsius("temperature.asic.limit.throttle", "where throttling begins", "temperature_limit_c", gauge("temperature_limit_celsius").with(`limit="throttle"`, 0),
+		asic,
+		celsius("temperature.asic.limit.throttle", "Throttle Limit", "where throttling begins", "temperature_limit_c", gauge("temperature_limit_celsius").with(`limit="throttle"`, 0),
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.TemperatureLimit) }),
-		celsius("temperature.asic.limit.shutdown", "where the chip shuts down", "temperature_shutdown_c", gauge("temperature_limit_celsius").with(`limit="shutdown"`, 0),
+		celsius("temperature.asic.limit.shutdown", "Shutdown Limit", "where the chip shuts down", "temperature_shutdown_c", gauge("temperature_limit_celsius").with(`limit="shutdown"`, 0),
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.ShutdownTemperature) }),
-		celsius("temperature.gpu.tlimit", "degrees left until throttling begins", "", Prom{},
+		celsius("temperature.gpu.tlimit", "", "degrees left until throttling begins", "", Prom{},
 			func(_ *model.Snapshot, d *model.Device) Value {
 				if !d.Temperature.Known() || !d.TemperatureLimit.Known() {
 					return num(firstMissing(d.Temperature, d.TemperatureLimit))
 				}
 				return num(model.Value(d.TemperatureLimit.V - d.Temperature.V))
 			}),
-		watts("power.draw", "power of the core rail (not of the whole board)", "power_w", gauge("core_power_watts"),
-			func(_ *model.Snapshot, d *model.Device) Value { return num(d.Power) }, same("power.draw.instant")...),
-		watts("power.limit", "limit of the core rail", "power_limit_w", gauge("core_power_limit_watts"),
+	}
+}
+
+func electrical() []Device {
+	watts := func(name, title, help, json string, prom Prom, get getDevice, synonyms ...Synonym) Device {
+		return Device{Name: name, Title: title, Kind: Gauge, Unit: "W", Decimals: 2, Help: help, JSON: json, Prom: prom, Synonyms: synonyms, Get: get}
+	}
+	draw := watts("power.draw", "Core Power", "power of the core rail (not of the whole board)", "power_w", gauge("core_power_watts"),
+		func(_ *model.Snapshot, d *model.Device) Value { return num(d.Power) }, same("power.draw.instant")...)
+	draw.Head, draw.Limit, draw.Fact = "Power", "power.limit", model.FactPower
+	return []Device{
+		draw,
+		watts("power.limit", "Core Power Limit", "limit of the core rail", "power_limit_w", gauge("core_power_limit_watts"),
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.PowerLimit) }, same("enforced.power.limit", "power.max_limit", "power.default_limit")...),
-		watts("power.limit.board", "limit of the whole board: measured where ttmond reads the firmware, else from the board catalogue", "board_power_limit_w", gauge("board_power_limit_watts"),
+		watts("power.limit.board", "Board Power Limit", "limit of the whole board: measured where ttmond reads the firmware, else from the board catalogue", "board_power_limit_w", gauge("board_power_limit_watts"),
 			func(_ *model.Snapshot, d *model.Device) Value { return num(d.BoardPowerLimit) }),
 		{
-			Name: "voltage.core", Kind: Gauge, Unit: "V", Decimals: 3, Help: "core voltage", JSON: "voltage_v", Prom: gauge("core_voltage_volts"),
+			Name: "voltage.core", Title: "Core Voltage", Head: "Volt", Limit: "voltage.core.max", Kind: Gauge, Unit: "V", Decimals: 3, Help: "core voltage", JSON: "voltage_v", Prom: gauge("core_voltage_volts"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Voltage) },
 		},
 		{
-			Name: "voltage.core.max", Kind: Gauge, Unit: "V", Decimals: 3, Help: "limit of the core voltage", JSON: "voltage_limit_v", Prom: gauge("core_voltage_limit_volts"),
+			Name: "voltage.core.max", Title: "Core Voltage Limit", Kind: Gauge, Unit: "V", Decimals: 3, Help: "limit of the core voltage", JSON: "voltage_limit_v", Prom: gauge("core_voltage_limit_volts"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.VoltageLimit) },
 		},
 		{
-			Name: "current.core", Kind: Gauge, Unit: "A", Help: "core current", JSON: "current_a", Prom: gauge("core_current_amperes"),
+			Name: "current.core", Title: "Core Current", Head: "Amps", Limit: "current.core.max", Fact: model.FactCurrent, Kind: Gauge, Unit: "A", Help: "core current", JSON: "current_a", Prom: gauge("core_current_amperes"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Current) },
 		},
 		{
-			Name: "current.core.max", Kind: Gauge, Unit: "A", Help: "limit of the core current", JSON: "current_limit_a", Prom: gauge("core_current_limit_amperes"),
+			Name: "current.core.max", Title: "Core Current Limit", Kind: Gauge, Unit: "A", Help: "limit of the core current", JSON: "current_limit_a", Prom: gauge("core_current_limit_amperes"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.CurrentLimit) },
 		},
-		clock("clocks.ai", "clock of the Tensix cores", "aiclk_mhz", gauge("clock_hertz").with(`clock="ai"`, 1e6),
-			func(_ *model.Snapshot, d *model.Device) Value { return num(d.AICLK) },
-			same("clocks.sm", "clocks.current.sm", "clocks.gr", "clocks.current.graphics")...),
-		clock("clocks.max.ai", "the fastest it can be", "aiclk_max_mhz", gauge("clock_limit_hertz").with(`clock="ai"`, 1e6),
-			func(_ *model.Snapshot, d *model.Device) Value { return num(d.AICLKMax) },
-			same("clocks.max.sm", "clocks.max.gr", "clocks.max.graphics")...),
-		clock("clocks.axi", "clock of the AXI bus", "axiclk_mhz", gauge("clock_hertz").with(`clock="axi"`, 1e6),
-			func(_ *model.Snapshot, d *model.Device) Value { return num(d.AXICLK) }),
-		clock("clocks.arc", "clock of the management core", "arcclk_mhz", gauge("clock_hertz").with(`clock="arc"`, 1e6),
-			func(_ *model.Snapshot, d *model.Device) Value { return num(d.ARCCLK) }),
 		{
-			Name: "fan.speed", Kind: Gauge, Unit: "rpm", Help: "fan speed in revolutions per minute (nvidia-smi: percent)", JSON: "fan_rpm", Prom: gauge("fan_speed_rpm"),
+			Name: "fan.speed", Title: "Fan", Head: "Fan", Kind: Gauge, Unit: "rpm", Help: "fan speed in revolutions per minute (nvidia-smi: percent)", JSON: "fan_rpm", Prom: gauge("fan_speed_rpm"),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Fan) },
 		},
+	}
+}
+
+func clocks() []Device {
+	clock := func(name, title, help, json string, prom Prom, get getDevice, synonyms ...Synonym) Device {
+		return Device{Name: name, Title: title, Kind: Gauge, Unit: "MHz", Help: help, JSON: json, Prom: prom, Synonyms: synonyms, Get: get}
+	}
+	ai := clock("clocks.ai", "AI Clock", "clock of the Tensix cores", "aiclk_mhz", gauge("clock_hertz").with(`clock="ai"`, 1e6),
+		func(_ *model.Snapshot, d *model.Device) Value { return num(d.AICLK) },
+		same("clocks.sm", "clocks.current.sm", "clocks.gr", "clocks.current.graphics")...)
+	ai.Head, ai.Limit, ai.Fact = "AICLK", "clocks.max.ai", model.FactClock
+	return []Device{
+		ai,
+		clock("clocks.max.ai", "AI Clock Max", "the fastest it can be", "aiclk_max_mhz", gauge("clock_limit_hertz").with(`clock="ai"`, 1e6),
+			func(_ *model.Snapshot, d *model.Device) Value { return num(d.AICLKMax) },
+			same("clocks.max.sm", "clocks.max.gr", "clocks.max.graphics")...),
+		clock("clocks.axi", "AXI Clock", "clock of the AXI bus", "axiclk_mhz", gauge("clock_hertz").with(`clock="axi"`, 1e6),
+			func(_ *model.Snapshot, d *model.Device) Value { return num(d.AXICLK) }),
+		clock("clocks.arc", "ARC Clock", "clock of the management core", "arcclk_mhz", gauge("clock_hertz").with(`clock="arc"`, 1e6),
+			func(_ *model.Snapshot, d *model.Device) Value { return num(d.ARCCLK) }),
 	}
 }
 

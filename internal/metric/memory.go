@@ -12,7 +12,7 @@ import (
 func memory() []Device {
 	list := []Device{
 		{
-			Name: "memory.tracked", Help: "how far the figures can be trusted: ok, partial, denied, absent or unknown_layout", JSON: "memory.tracking",
+			Name: "memory.tracked", Title: "Tracking", Help: "how far the figures can be trusted: ok, partial, denied, absent or unknown_layout", JSON: "memory.tracking",
 			Get: func(_ *model.Snapshot, d *model.Device) Value {
 				if d.Memory.Tracking == "" {
 					return str(string(model.TrackAbsent))
@@ -28,22 +28,26 @@ func memory() []Device {
 			help = "L1 that tt-metal's allocator has on the device's chips"
 		}
 		list = append(list, Device{
-			Name: poolField(p) + ".total", Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: "memory." + p.String() + ".total_bytes",
+			Name: poolField(p) + ".total", Title: words.PoolName(p) + " Total", Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: "memory." + p.String() + ".total_bytes",
 			Prom: gauge("memory_size_bytes").with(`pool="`+p.String()+`"`, 0),
 			Get:  func(_ *model.Snapshot, d *model.Device) Value { return num(d.Memory.Pools[p].Total) },
 		})
 	}
 	for _, p := range model.Pools() {
-		list = append(list, ofFigure(poolField(p)+".used", usedHelp(p), "memory."+p.String()+".used", `pool="`+p.String()+`"`,
-			"memory_used_bytes", func(d *model.Device) model.Bytes { return d.Memory.Pools[p].Used })...)
+		used := ofFigure(poolField(p)+".used", usedTitle(p), usedHelp(p), "memory."+p.String()+".used", `pool="`+p.String()+`"`,
+			"memory_used_bytes", func(d *model.Device) model.Bytes { return d.Memory.Pools[p].Used })
+		if p == model.DRAM {
+			used[0].Limit = "memory.total"
+		}
+		list = append(list, used...)
 	}
 	for _, p := range []model.Pool{model.DRAM, model.L1} {
-		list = append(list, ofFigure(poolField(p)+".occupied", "taken of "+strings.ToUpper(p.String())+", padding included; only where the allocator itself is seen",
+		list = append(list, ofFigure(poolField(p)+".occupied", words.PoolName(p)+" Occupied", "taken of "+strings.ToUpper(p.String())+", padding included; only where the allocator itself is seen",
 			"memory."+p.String()+".occupied", `pool="`+p.String()+`"`, "memory_occupied_bytes", func(d *model.Device) model.Bytes { return d.Memory.Pools[p].Occupied })...)
 	}
 	list = append(list,
 		Device{
-			Name: "memory.free", Kind: Gauge, Unit: "MiB", Per: mib, Help: "DRAM the allocator can still give; only where the allocator itself is seen: it is not total minus used",
+			Name: "memory.free", Title: "DRAM Free", Sparse: true, Kind: Gauge, Unit: "MiB", Per: mib, Help: "DRAM the allocator can still give; only where the allocator itself is seen: it is not total minus used",
 			JSON: "memory.dram.free_bytes",
 			Get: func(_ *model.Snapshot, d *model.Device) Value {
 				r := d.Memory.Pools[model.DRAM].Free
@@ -56,18 +60,18 @@ func memory() []Device {
 	)
 	for _, p := range []model.Pool{model.DRAM, model.L1} {
 		list = append(list, Device{
-			Name: poolField(p) + ".largest_free", Kind: Gauge, Unit: "MiB", Per: mib,
+			Name: poolField(p) + ".largest_free", Title: words.PoolName(p) + " Largest Free Block", Sparse: true, Kind: Gauge, Unit: "MiB", Per: mib,
 			Help: "largest free block of " + strings.ToUpper(p.String()) + ", over all banks; only where the allocator itself is seen",
 			JSON: "memory." + p.String() + ".largest_free_bytes", Prom: gauge("memory_largest_free_bytes").with(`pool="`+p.String()+`"`, 0),
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.Memory.Pools[p].LargestFree) },
 		}, Device{
-			Name: poolField(p) + ".fragmentation", Kind: Gauge, Unit: "%", Per: 0.01,
+			Name: poolField(p) + ".fragmentation", Title: words.PoolName(p) + " Fragmentation", Sparse: true, Kind: Gauge, Unit: "%", Per: 0.01,
 			Help: "free " + strings.ToUpper(p.String()) + " that is not in the largest free block, of the worst chip; only where the allocator itself is seen",
 			Prom: gauge("memory_fragmentation_ratio").with(`pool="`+p.String()+`"`, 0),
 			Get:  func(_ *model.Snapshot, d *model.Device) Value { return num(fragmentation(d, p)) },
 		})
 	}
-	list = append(list, ofFigure("memory.stale", "left behind by dead processes, in no figure above: see ttmon stale",
+	list = append(list, ofFigure("memory.stale", "Stale (of dead processes)", "left behind by dead processes, in no figure above: see ttmon stale",
 		"memory.stale", "", "memory_orphaned_bytes", func(d *model.Device) model.Bytes { return d.Memory.Stale })...)
 	for i := range list {
 		if p := &list[i].Prom; p.Name != "" {
@@ -109,6 +113,13 @@ func fragmentation(d *model.Device, p model.Pool) model.Reading[float64] {
 	return worst
 }
 
+func usedTitle(p model.Pool) string {
+	if p == model.L1 {
+		return "L1, Buffers"
+	}
+	return words.PoolName(p)
+}
+
 func usedHelp(p model.Pool) string {
 	switch p {
 	case model.L1:
@@ -121,9 +132,9 @@ func usedHelp(p model.Pool) string {
 }
 
 // ofFigure is a memory figure and, as a field of its own, its bound.
-func ofFigure(name, help, json, labels, prom string, get func(*model.Device) model.Bytes) []Device {
+func ofFigure(name, title, help, json, labels, prom string, get func(*model.Device) model.Bytes) []Device {
 	return []Device{{
-		Name: name, Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: json + "_bytes", Prom: bounded(prom, labels),
+		Name: name, Title: title, Sparse: strings.HasSuffix(name, ".occupied"), Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: json + "_bytes", Prom: bounded(prom, labels),
 		Get: func(_ *model.Snapshot, d *model.Device) Value { return untracked(d.Memory.Tracking, figure(get(d))) },
 	}, {
 		Name: name + ".bound", Help: boundHelp + name, JSON: json + "_bound",
@@ -185,20 +196,22 @@ func untracked(t model.Tracking, v Value) Value {
 }
 
 func firmware() []Device {
-	version := func(name, what, json string, get func(*model.Device) model.Reading[string], synonyms ...Synonym) Device {
+	version := func(name, title, what, json string, get func(*model.Device) model.Reading[string], synonyms ...Synonym) Device {
 		return Device{
-			Name: "fw." + name, Help: "version of " + what, JSON: "firmware." + json, Synonyms: synonyms,
+			Name: "fw." + name, Title: title, Help: "version of " + what, JSON: "firmware." + json, Synonyms: synonyms,
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return text(get(d)) },
 		}
 	}
-	return []Device{
-		version("bundle", "the firmware bundle", "bundle", func(d *model.Device) model.Reading[string] { return d.Firmware.Bundle }, same("vbios_version")...),
-		version("arc", "the management core's firmware", "arc", func(d *model.Device) model.Reading[string] { return d.Firmware.ARC }, same("fw.cm")...),
-		version("eth", "the Ethernet firmware", "eth", func(d *model.Device) model.Reading[string] { return d.Firmware.ETH }),
-		version("m3app", "the board controller's firmware", "m3_app", func(d *model.Device) model.Reading[string] { return d.Firmware.M3App }),
-		version("m3bl", "the board controller's bootloader", "m3_bootloader", func(d *model.Device) model.Reading[string] { return d.Firmware.M3Bootloader }),
-		version("ttflash", "the tt-flash that flashed it", "tt_flash", func(d *model.Device) model.Reading[string] { return d.Firmware.TTFlash }),
+	list := []Device{
+		version("bundle", "Bundle", "the firmware bundle", "bundle", func(d *model.Device) model.Reading[string] { return d.Firmware.Bundle }, same("vbios_version")...),
+		version("arc", "ARC", "the management core's firmware", "arc", func(d *model.Device) model.Reading[string] { return d.Firmware.ARC }, same("fw.cm")...),
+		version("eth", "Ethernet", "the Ethernet firmware", "eth", func(d *model.Device) model.Reading[string] { return d.Firmware.ETH }),
+		version("m3app", "M3 Application", "the board controller's firmware", "m3_app", func(d *model.Device) model.Reading[string] { return d.Firmware.M3App }),
+		version("m3bl", "M3 Bootloader", "the board controller's bootloader", "m3_bootloader", func(d *model.Device) model.Reading[string] { return d.Firmware.M3Bootloader }),
+		version("ttflash", "TT-Flash", "the tt-flash that flashed it", "tt_flash", func(d *model.Device) model.Reading[string] { return d.Firmware.TTFlash }),
 	}
+	list[0].Head = "Firmware"
+	return list
 }
 
 // Utilization is nvidia-smi's name for what no Tenstorrent counter measures.

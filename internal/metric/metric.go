@@ -3,8 +3,9 @@
 // names nvidia-smi has for it, and how to get it out of a snapshot.
 //
 // It stands between model and the views. --query-device, dmon, pmon, their help,
-// docs/fields.md and the exporter are all driven by it, so that a field is added
-// in one place and means the same everywhere.
+// docs/fields.md and the exporter are all driven by it; smi, its long report, top,
+// the charts and the page take headings, formats and limits from it. So a field is
+// added in one place, means the same everywhere, and is written with the same digits.
 package metric
 
 import (
@@ -37,6 +38,16 @@ type Field[Subject any] struct {
 	Rate     bool    // known only between two samples
 	Foreign  bool    // only for scripts written for nvidia-smi: no board has it
 	Help     string
+
+	// How views show it. Nothing of this is in --query.
+	Head    string         // above a column, and beside the value where room is short: "Temp"
+	Title   string         // in reports and above charts: "Core Power"; empty: reports leave it out
+	Section Section        // of reports
+	As      Form           // how its numbers are written; ByUnit is right for most
+	Limit   string         // name of the field that it is measured against
+	Fact    model.FactKind // by which the judge says how much it matters
+	Sparse  bool           // reports leave it out where it is missing
+
 	JSON     string // path below the device or process; "[]" stands for the entry asked about
 	Synonyms []Synonym
 	Prom     Prom

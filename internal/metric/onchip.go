@@ -1,6 +1,8 @@
 package metric
 
 import (
+	"slices"
+
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -16,33 +18,51 @@ func onChip() []Device {
 			return get(&d.Telemetry)
 		}
 	}
-	return append([]Device{
+	return slices.Concat(in(Telemetry, []Device{
 		{
-			Name: "power.draw.board", Kind: Gauge, Unit: "W", Help: "power that the board draws", JSON: "telemetry.board_power_w", Prom: gauge("board_power_watts"),
+			Name: "firmware.state", Title: "State", Help: "how reading the chip's own table goes, and why not",
+			Get: of(func(t *model.Telemetry) Value {
+				if text := words.Telemetry(t); text != "" {
+					return str(string(t.State) + ": " + text)
+				}
+				return str(string(t.State))
+			}),
+		},
+		{
+			Name: "power.draw.board", Title: "Board Power", Limit: "power.limit.board", Kind: Gauge, Unit: "W", Help: "power that the board draws", JSON: "telemetry.board_power_w", Prom: gauge("board_power_watts"),
 			Get: of(func(t *model.Telemetry) Value { return num(t.BoardPower) }),
 		},
 		{
-			Name: "power.draw.memory", Kind: Gauge, Unit: "W", Help: "power of the GDDR's I/O", JSON: "telemetry.memory_power_w", Prom: gauge("memory_io_power_watts"),
+			Name: "power.draw.memory", Title: "GDDR I/O Power", Kind: Gauge, Unit: "W", Help: "power of the GDDR's I/O", JSON: "telemetry.memory_power_w", Prom: gauge("memory_io_power_watts"),
 			Get: of(func(t *model.Telemetry) Value { return num(t.MemoryPower) }),
 		},
 		{
-			Name: "temperature.board", Kind: Gauge, Unit: "C", Decimals: 1, Help: "temperature of the board", JSON: "telemetry.board_temperature_c", Prom: gauge("board_temperature_celsius"),
+			Name: "temperature.board", Title: "Board Temperature", Kind: Gauge, Unit: "C", Decimals: 1, Help: "temperature of the board", JSON: "telemetry.board_temperature_c", Prom: gauge("board_temperature_celsius"),
 			Get: of(func(t *model.Telemetry) Value { return num(t.BoardTemperature) }),
 		},
 		{
-			Name: "temperature.regulator", Kind: Gauge, Unit: "C", Decimals: 1, Help: "temperature of the core's voltage regulator", JSON: "telemetry.regulator_temperature_c", Prom: gauge("regulator_temperature_celsius"),
+			Name: "temperature.regulator", Title: "Regulator Temperature", Kind: Gauge, Unit: "C", Decimals: 1, Help: "temperature of the core's voltage regulator", JSON: "telemetry.regulator_temperature_c", Prom: gauge("regulator_temperature_celsius"),
 			Get: of(func(t *model.Telemetry) Value { return num(t.RegulatorTemperature) }),
 		},
 		{
-			Name: "temperature.memory", Kind: Gauge, Unit: "C", Help: "temperature of the hottest GDDR module", JSON: "telemetry.memory_temperature_c", Prom: gauge("memory_temperature_celsius"),
+			Name: "fan.duty", Title: "Fan Duty", Kind: Gauge, Unit: "%", Help: "duty of the fan", JSON: "telemetry.fan_duty_percent", Prom: gauge("fan_duty_ratio").with("", 0.01),
+			Get: of(func(t *model.Telemetry) Value { return num(t.FanDuty) }),
+		},
+	}), in(Telemetry, clockControl(of)), in(GDDR, gddr(of)), in(Ethernet, links(of)))
+}
+
+func gddr(of ofTelemetry) []Device {
+	return []Device{
+		{
+			Name: "temperature.memory", Title: "GDDR Temperature", Kind: Gauge, Unit: "C", Help: "temperature of the hottest GDDR module", JSON: "telemetry.memory_temperature_c", Prom: gauge("memory_temperature_celsius"),
 			Get: of(func(t *model.Telemetry) Value { return num(t.MemoryTemperature) }),
 		},
 		{
-			Name: "gddr.speed", Kind: Gauge, Unit: "Mbit/s", Help: "speed of the GDDR, per pin", JSON: "telemetry.memory_speed_mbps", Prom: gauge("memory_speed_bits_per_second").with("", 1e6),
+			Name: "gddr.speed", Title: "Speed", Kind: Gauge, Unit: "Mbit/s", Help: "speed of the GDDR, per pin", JSON: "telemetry.memory_speed_mbps", Prom: gauge("memory_speed_bits_per_second").with("", 1e6),
 			Get: of(func(t *model.Telemetry) Value { return num(t.MemorySpeed) }),
 		},
 		{
-			Name: "gddr.errors.corrected", Kind: Counter, Help: "corrected errors of the GDDR's interface since the chip's reset; counters stay at 255 a module and direction", JSON: "telemetry.memory_corrected_errors", Prom: counter("memory_corrected_errors_total", ""),
+			Name: "gddr.errors.corrected", Title: "Corrected Errors", Kind: Counter, Help: "corrected errors of the GDDR's interface since the chip's reset; counters stay at 255 a module and direction", JSON: "telemetry.memory_corrected_errors", Prom: counter("memory_corrected_errors_total", ""),
 			Get: of(func(t *model.Telemetry) Value {
 				v := num(t.Corrected)
 				v.Bound = t.CorrectedBound
@@ -50,22 +70,18 @@ func onChip() []Device {
 			}),
 		},
 		{
-			Name: "gddr.errors.corrected.rate", Kind: Gauge, Rate: true, Unit: "1/h", Decimals: 1, Help: "corrected errors an hour, between two samples", JSON: "telemetry.memory_corrected_errors_per_h",
+			Name: "gddr.errors.corrected.rate", Title: "Corrected Errors per Hour", Kind: Gauge, Rate: true, Unit: "1/h", Decimals: 1, Help: "corrected errors an hour, between two samples", JSON: "telemetry.memory_corrected_errors_per_h",
 			Get: of(func(t *model.Telemetry) Value { return num(t.CorrectedRate) }),
 		},
 		{
-			Name: "gddr.errors.uncorrected", Kind: Gauge, Help: "GDDR modules that had an uncorrected error since the chip's reset", JSON: "telemetry.memory_uncorrected_modules", Prom: gauge("memory_uncorrected_modules"),
+			Name: "gddr.errors.uncorrected", Title: "Modules with Uncorrected Errors", Kind: Gauge, Help: "GDDR modules that had an uncorrected error since the chip's reset", JSON: "telemetry.memory_uncorrected_modules", Prom: gauge("memory_uncorrected_modules"),
 			Get: of(func(t *model.Telemetry) Value { return num(t.Uncorrected) }),
 		},
 		{
-			Name: "gddr.untrained", Kind: Gauge, Help: "GDDR modules that are not trained, or whose self-test failed", Prom: gauge("memory_untrained_modules"),
+			Name: "gddr.untrained", Title: "Modules Not Trained", Kind: Gauge, Help: "GDDR modules that are not trained, or whose self-test failed", Prom: gauge("memory_untrained_modules"),
 			Get: of(func(t *model.Telemetry) Value { return untrained(t) }),
 		},
-		{
-			Name: "fan.duty", Kind: Gauge, Unit: "%", Help: "duty of the fan", JSON: "telemetry.fan_duty_percent", Prom: gauge("fan_duty_ratio").with("", 0.01),
-			Get: of(func(t *model.Telemetry) Value { return num(t.FanDuty) }),
-		},
-	}, append(clockControl(of), links(of)...)...)
+	}
 }
 
 func untrained(t *model.Telemetry) Value {
@@ -90,7 +106,7 @@ type ofTelemetry = func(func(*model.Telemetry) Value) getDevice
 func clockControl(of ofTelemetry) []Device {
 	return []Device{
 		{
-			Name: "clocks.reason", Help: "why the AI clock is what it is, as the firmware says",
+			Name: "clocks.reason", Title: "Clock Reason", Help: "why the AI clock is what it is, as the firmware says",
 			Get: of(func(t *model.Telemetry) Value {
 				if !t.Clock.Reason.Known() {
 					return missing(t.Clock.Reason)
@@ -99,7 +115,7 @@ func clockControl(of ofTelemetry) []Device {
 			}),
 		},
 		{
-			Name: "clocks.throttled", Kind: Bool, Help: "whether the firmware holds the AI clock below what work asks for", Prom: gauge("throttled"),
+			Name: "clocks.throttled", Title: "Held Below Demand", Kind: Bool, Help: "whether the firmware holds the AI clock below what work asks for", Prom: gauge("throttled"),
 			Get: of(func(t *model.Telemetry) Value {
 				if !t.Clock.Reason.Known() {
 					return missing(t.Clock.Reason)
@@ -109,19 +125,19 @@ func clockControl(of ofTelemetry) []Device {
 			}),
 		},
 		{
-			Name: "clocks.host.cap", Kind: Gauge, Unit: "MHz", Help: "limit of the AI clock that software has set; 0: none", JSON: "telemetry.clock.host_cap_mhz",
+			Name: "clocks.host.cap", Title: "Clock Cap by Software, 0 for None", Kind: Gauge, Unit: "MHz", Help: "limit of the AI clock that software has set; 0: none", JSON: "telemetry.clock.host_cap_mhz",
 			Get: of(func(t *model.Telemetry) Value { return num(t.Clock.HostCap) }),
 		},
 		{
-			Name: "throttle.starts", Kind: Counter, Help: "times that the firmware began to slow kernels down since the chip's reset", JSON: "telemetry.throttle_starts", Prom: counter("throttle_starts_total", ""),
+			Name: "throttle.starts", Title: "Throttled Kernels", Kind: Counter, Help: "times that the firmware began to slow kernels down since the chip's reset", JSON: "telemetry.throttle_starts", Prom: counter("throttle_starts_total", ""),
 			Get: of(func(t *model.Telemetry) Value { return num(t.ThrottleStarts) }),
 		},
 		{
-			Name: "throttle.ratio", Kind: Gauge, Decimals: 2, Help: "share of the firmware's last refresh in which it slowed kernels down", JSON: "telemetry.throttle_ratio", Prom: gauge("throttle_ratio"),
+			Name: "throttle.ratio", Title: "Throttled Share", As: Ratio, Kind: Gauge, Decimals: 2, Help: "share of the firmware's last refresh in which it slowed kernels down", JSON: "telemetry.throttle_ratio", Prom: gauge("throttle_ratio"),
 			Get: of(func(t *model.Telemetry) Value { return num(t.ThrottleShare) }),
 		},
 		{
-			Name: "dispatch.busy", Kind: Gauge, Rate: true, Unit: "%", Per: 0.01, Decimals: 1, Help: "share of time in which tt-metal's dispatch cores had a program running (firmware = full)", JSON: "telemetry.dispatch.busy_ratio", Prom: gauge("dispatch_busy_ratio"),
+			Name: "dispatch.busy", Title: "Dispatch Busy", Kind: Gauge, Rate: true, Unit: "%", Per: 0.01, Decimals: 1, Help: "share of time in which tt-metal's dispatch cores had a program running (firmware = full)", JSON: "telemetry.dispatch.busy_ratio", Prom: gauge("dispatch_busy_ratio"),
 			Get: of(func(t *model.Telemetry) Value { return num(t.Dispatch.Busy) }),
 		},
 	}
@@ -149,25 +165,16 @@ func links(of ofTelemetry) []Device {
 	}
 	return []Device{
 		{
-			Name: "ethernet.links.up", Kind: Gauge, Help: "Ethernet links of the device's own chip that are up", Prom: gauge("ethernet_links_up"),
+			Name: "ethernet.links.up", Title: "Links Up", Kind: Gauge, Help: "Ethernet links of the device's own chip that are up", Prom: gauge("ethernet_links_up"),
 			Get: number(func(p *model.EthernetPort) bool { return p.Up.V }),
 		},
 		{
-			Name: "ethernet.links.expected", Kind: Gauge, Help: "Ethernet links that UMD has found at any time", Prom: gauge("ethernet_links_expected"),
+			Name: "ethernet.links.expected", Title: "Links Expected", Kind: Gauge, Help: "Ethernet links that UMD has found at any time", Prom: gauge("ethernet_links_expected"),
 			Get: number((*model.EthernetPort).Expected),
 		},
 		{
-			Name: "ethernet.links.down", Kind: Gauge, Help: "expected Ethernet links that are down", Prom: gauge("ethernet_links_down"),
+			Name: "ethernet.links.down", Title: "Links Down", Kind: Gauge, Help: "expected Ethernet links that are down", Prom: gauge("ethernet_links_down"),
 			Get: number((*model.EthernetPort).Down),
-		},
-		{
-			Name: "firmware.state", Help: "how reading the chip's own table goes, and why not",
-			Get: of(func(t *model.Telemetry) Value {
-				if text := words.Telemetry(t); text != "" {
-					return str(string(t.State) + ": " + text)
-				}
-				return str(string(t.State))
-			}),
 		},
 	}
 }

@@ -1,9 +1,8 @@
 package text
 
 import (
-	"strconv"
-
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -33,21 +32,21 @@ func stateCell(a *assess.Assessment, d *model.Device) cell {
 	return c(words.State(a, d), good)
 }
 
-// chipCell is a value read from the chip. Where the state already says why
-// there is none, the word is not said again.
-func chipCell(d *model.Device, r model.Reading[float64], say func(float64) string) cell {
-	if v, ok := r.Get(); ok {
-		return c(say(v), believed(d, plain))
+// valueCell is a value of the table of fields, in one of its texts. Where the
+// state already says why there is none, the word is not said again.
+func valueCell(d *model.Device, s *metric.Shown, say func(*metric.Shown) string) cell {
+	if !s.Known() {
+		return c(missing(d, s.Status), faint)
 	}
-	return c(missing(d, r.Status), faint)
+	return c(say(s), believed(d, of(s.Level)))
 }
 
-// textCell is chipCell for texts.
-func textCell(d *model.Device, r model.Reading[string]) cell {
-	if !r.Known() {
-		return c(missing(d, r.Status), faint)
+// linkText is a PCIe link, with an arrow where it should be better.
+func linkText(s *metric.Shown) string {
+	if s.Level > model.Fine {
+		return s.Text() + "↓"
 	}
-	return c(words.Foreign(r))
+	return s.Text()
 }
 
 // believed is the style of a value: the last ones of firmware that stopped are
@@ -64,37 +63,6 @@ func missing(d *model.Device, s model.Status) string {
 		return words.Nothing
 	}
 	return words.Missing(s)
-}
-
-func tempCell(a *assess.Assessment, d *model.Device, o *Options, large bool) cell {
-	t, ok := d.Temperature.Get()
-	if !ok {
-		return chipCell(d, d.Temperature, nil)
-	}
-	text := words.Temperature(t, o.Scale)
-	if limit, ok := d.TemperatureLimit.Get(); ok && large {
-		text = words.Whole(o.Scale.From(t)) + "/" + words.Nominal(d.TemperatureLimit, words.Whole(o.Scale.From(limit))) + " " + o.Scale.Unit()
-	}
-	return c(text, believed(d, of(a.Value(d.Index, model.FactTemperature))))
-}
-
-func powerCell(a *assess.Assessment, d *model.Device) cell {
-	if !d.Power.Known() {
-		return chipCell(d, d.Power, nil)
-	}
-	return c(words.Power(d), believed(d, of(a.Value(d.Index, model.FactPower))))
-}
-
-func pcieCell(a *assess.Assessment, d *model.Device) cell {
-	gen, width := d.PCIe.Gen, d.PCIe.Width
-	if !gen.Known() || !width.Known() {
-		return c(missing(d, gen.Status), faint)
-	}
-	text := strconv.Itoa(gen.V) + ".0 x" + strconv.Itoa(width.V)
-	if l := a.Value(d.Index, model.FactLinkGen); l > model.Fine {
-		return c(text+" ↓", of(l))
-	}
-	return c(text)
 }
 
 // poolCell is what is taken of a pool and of how much, or what its buffers

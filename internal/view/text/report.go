@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -52,6 +53,7 @@ func ParseSection(name string) (Section, bool) {
 // line, and the full reason where something is not. No sections means all.
 func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) []byte {
 	r := &report{printer: printer{buf: dst, Options: o}, snap: s, assessed: assess.Of(s)}
+	r.board = metric.Show(s, r.assessed, o.Scale)
 	r.line("==============TTMON SMI LOG==============", faint)
 	r.newline()
 	r.fact(0, "Timestamp", s.Time.In(o.zone()).Format("Mon Jan _2 15:04:05 2006"))
@@ -83,6 +85,7 @@ type report struct {
 	printer
 	snap     *model.Snapshot
 	assessed *assess.Assessment
+	board    metric.Board
 }
 
 // factColumn is where values begin.
@@ -119,46 +122,42 @@ func say[T any](v model.Reading[T], f func(T) string) string {
 	return text
 }
 
+// parts are the sections of the table of fields that a section of the report
+// has.
+var parts = map[Section][]metric.Section{
+	Identity: {metric.Identity}, Temperature: {metric.Thermal}, Power: {metric.Power}, Clock: {metric.Clocks}, Activity: {metric.Activity},
+	PCIe: {metric.PCIe}, Firmware: {metric.Firmware},
+}
+
 func (r *report) section(section Section, d *model.Device) {
 	switch section {
-	case Identity:
-		r.identity(d)
 	case Health:
 		r.health(d)
-	case Temperature:
-		r.title(1, "Temperature")
-		degrees := func(v float64) string { return words.Temperature(v, r.Scale) }
-		r.fact(2, "ASIC", say(d.Temperature, degrees))
-		r.fact(2, "Throttle Limit", say(d.TemperatureLimit, degrees))
-		r.fact(2, "Shutdown Limit", say(d.ShutdownTemperature, degrees))
-	case Power:
-		r.power(d)
-	case Clock:
-		r.title(1, "Clocks")
-		r.fact(2, "AI", say(d.AICLK, words.MHz))
-		r.fact(2, "AI Max", say(d.AICLKMax, words.MHz))
-		r.fact(2, "AXI", say(d.AXICLK, words.MHz))
-		r.fact(2, "ARC", say(d.ARCCLK, words.MHz))
-		r.fact(2, "Throttled", words.Throttling(r.assessed, d))
-	case Activity:
-		r.title(1, "Activity")
-		r.fact(2, "Estimate (not a measurement)", say(d.Activity.Ratio, words.Percent))
-		r.fact(2, "Basis", or(words.Escape(d.Activity.Basis)))
 	case Memory:
 		r.memory(d)
-	case PCIe:
-		r.pcie(d)
-	case Firmware:
-		r.title(1, "Firmware")
-		r.fact(2, "Bundle", say(d.Firmware.Bundle, words.Escape))
-		r.fact(2, "ARC", say(d.Firmware.ARC, words.Escape))
-		r.fact(2, "Ethernet", say(d.Firmware.ETH, words.Escape))
-		r.fact(2, "M3 Application", say(d.Firmware.M3App, words.Escape))
-		r.fact(2, "M3 Bootloader", say(d.Firmware.M3Bootloader, words.Escape))
-		r.fact(2, "TT-Flash", say(d.Firmware.TTFlash, words.Escape))
-		r.firmwareTelemetry(d)
 	case PIDs:
 		r.pids(d)
+	}
+	for _, part := range parts[section] {
+		r.title(1, string(part))
+		r.fields(2, part, d)
+	}
+	switch section {
+	case Clock:
+		r.fact(2, "Throttled", words.Throttling(r.assessed, d))
+	case PCIe:
+		if d.PCIe.Degraded.V && !assess.SlowLink(d) {
+			r.fact(2, "Note", "an idle link drops to Gen1 with this firmware")
+		}
+	case Firmware:
+		r.firmwareTelemetry(d)
+	}
+}
+
+// fields prints a section of the table of fields.
+func (r *report) fields(depth int, section metric.Section, d *model.Device) {
+	for _, s := range r.board.Report(section, d) {
+		r.fact(depth, s.Field.Title, s.Full())
 	}
 }
 

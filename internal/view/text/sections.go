@@ -5,43 +5,16 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
-
-func (r *report) identity(d *model.Device) {
-	r.title(1, "Identity")
-	r.fact(2, "Index", strconv.Itoa(d.Index))
-	r.fact(2, "Device Node", d.Path)
-	r.fact(2, "Board", say(d.Board, words.Escape))
-	r.fact(2, "Architecture", string(d.Arch))
-	r.fact(2, "Serial Number", say(d.Serial, words.Escape))
-	r.fact(2, "ASIC UUID", say(d.ASICID, words.Escape))
-	if d.Tray > 0 {
-		r.fact(2, "Tray", strconv.Itoa(d.Tray))
-		r.fact(2, "Slot", strconv.Itoa(d.Slot))
-	}
-	r.fact(2, "PCI Bus Id", d.BusID)
-	r.fact(2, "PCI Device Id", fmt.Sprintf("%04x:%04x, subsystem %04x:%04x, revision %02x",
-		d.PCIID.Vendor, d.PCIID.Device, d.PCIID.SubVendor, d.PCIID.SubDevice, d.PCIID.Revision))
-	r.fact(2, "NUMA Node", say(d.NUMANode, strconv.Itoa))
-	r.fact(2, "Local CPUs", say(d.CPUAffinity, words.Escape))
-	r.fact(2, "Tensix Cores per Chip", say(d.Cores, strconv.Itoa))
-}
 
 func (r *report) health(d *model.Device) {
 	r.title(1, "Health")
 	r.fact(2, "State", words.State(r.assessed, d))
 	for _, c := range r.assessed.About(d.Index) {
-		text := words.What(&c)
-		if held := words.Held(r.snap, &c); held != "" {
-			text += " for " + held
-		}
-		if facts := words.Facts(r.snap, &c); facts != "" {
-			text += ": " + facts
-		}
-		r.fact(2, "Condition", text)
+		r.fact(2, "Condition", words.ConditionLine(r.snap, &c))
 		r.fact(3, "To do", or(words.Remedy(r.snap, &c, []int{d.Index})))
 	}
 	if reason := words.StateReason(d); reason != "" {
@@ -50,24 +23,7 @@ func (r *report) health(d *model.Device) {
 	if !d.ReadAt.IsZero() {
 		r.fact(2, "Last Read", d.ReadAt.In(r.zone()).Format("2006-01-02 15:04:05.000"))
 	}
-	r.fact(2, "Heartbeat", say(d.Heartbeat, func(v uint32) string { return strconv.FormatUint(uint64(v), 10) }))
-	r.fact(2, "Heartbeat Rate", say(d.HeartbeatRate, func(v float64) string { return words.Fixed(v, 1) + " 1/s" }))
-	r.fact(2, "Heartbeat Age", say(d.HeartbeatAge, func(v float64) string { return words.Fixed(v, 1) + " s" }))
-	r.fact(2, "Thermal Trips", say(d.ThermalTrips, func(v uint32) string { return strconv.FormatUint(uint64(v), 10) }))
-}
-
-func (r *report) power(d *model.Device) {
-	r.title(1, "Power")
-	volts := func(v float64) string { return words.Fixed(v, 3) + " V" }
-	amps := func(v float64) string { return words.Whole(v) + " A" }
-	r.fact(2, "Core Power", say(d.Power, words.Watts))
-	r.fact(2, "Core Power Limit", say(d.PowerLimit, words.Watts))
-	r.fact(2, "Board Power Limit", say(d.BoardPowerLimit, words.Watts))
-	r.fact(2, "Core Voltage", say(d.Voltage, volts))
-	r.fact(2, "Core Voltage Limit", say(d.VoltageLimit, volts))
-	r.fact(2, "Core Current", say(d.Current, amps))
-	r.fact(2, "Core Current Limit", say(d.CurrentLimit, amps))
-	r.fact(2, "Fan", say(d.Fan, func(v float64) string { return words.Whole(v) + " rpm" }))
+	r.fields(2, metric.Health, d)
 }
 
 // firmwareTelemetry is what only the chip's firmware knows.
@@ -77,43 +33,18 @@ func (r *report) firmwareTelemetry(d *model.Device) {
 		return
 	}
 	r.title(1, "Firmware Telemetry")
-	state := string(t.State)
-	if text := words.Telemetry(t); text != "" {
-		state += " (" + text + ")"
-	}
-	r.fact(2, "State", state)
 	if !t.ReadAt.IsZero() {
 		r.fact(2, "Last Read", t.ReadAt.In(r.zone()).Format("2006-01-02 15:04:05.000"))
 	}
-	celsius := func(v float64) string { return words.Temperature(v, r.Scale) }
-	whole := func(unit string) func(float64) string {
-		return func(v float64) string { return words.Whole(v) + " " + unit }
-	}
-	r.fact(2, "Board Power", say(t.BoardPower, words.Watts))
-	r.fact(2, "Board Temperature", say(t.BoardTemperature, celsius))
-	r.fact(2, "Regulator Temperature", say(t.RegulatorTemperature, celsius))
-	r.fact(2, "Fan Duty", say(t.FanDuty, whole("%")))
-	reason := say(t.Clock.Reason, func(model.ClockReason) string { return words.ClockReason(&t.Clock) })
-	r.fact(2, "Clock Reason", reason)
-	r.fact(2, "Clock Cap by Software", say(t.Clock.HostCap, func(v float64) string {
-		if v == 0 {
-			return "none"
-		}
-		return words.MHz(v)
-	}))
-	r.fact(2, "Throttled Kernels", say(t.ThrottleStarts, func(n uint32) string { return words.Count(int(n), "time") }))
-	r.fact(2, "Dispatch Busy", say(t.Dispatch.Busy, func(v float64) string { return words.Fixed(100*v, 1) + " %" }))
-	r.gddr(t, celsius)
-	r.links(t)
+	r.fields(2, metric.Telemetry, d)
+	r.title(2, string(metric.GDDR))
+	r.fields(3, metric.GDDR, d)
+	r.modules(t)
+	r.links(d)
 }
 
-func (r *report) gddr(t *model.Telemetry, celsius func(float64) string) {
-	r.title(2, "GDDR")
-	r.fact(3, "Speed", say(t.MemorySpeed, func(v float64) string { return words.Whole(v) + " Mbit/s" }))
-	r.fact(3, "Hottest", say(t.MemoryTemperature, celsius))
-	r.fact(3, "Corrected Errors", say(t.Corrected, func(n uint64) string { return words.Mark(t.CorrectedBound) + strconv.FormatUint(n, 10) }))
-	r.fact(3, "Corrected Errors per Hour", say(t.CorrectedRate, func(v float64) string { return words.Fixed(v, 1) }))
-	r.fact(3, "Modules with Uncorrected Errors", say(t.Uncorrected, strconv.Itoa))
+func (r *report) modules(t *model.Telemetry) {
+	celsius := func(v float64) string { return words.Temperature(v, r.Scale) }
 	for i := range t.Modules {
 		m := &t.Modules[i]
 		text := "trained"
@@ -138,11 +69,13 @@ func (r *report) gddr(t *model.Telemetry, celsius func(float64) string) {
 	}
 }
 
-func (r *report) links(t *model.Telemetry) {
+func (r *report) links(d *model.Device) {
+	t := &d.Telemetry
 	if len(t.Ports) == 0 {
 		return
 	}
-	r.title(2, "Ethernet Links")
+	r.title(2, string(metric.Ethernet))
+	r.fields(3, metric.Ethernet, d)
 	for i := range t.Ports {
 		p := &t.Ports[i]
 		if !p.Expected() && !p.Up.V {
@@ -150,30 +83,6 @@ func (r *report) links(t *model.Telemetry) {
 		}
 		r.fact(3, "Channel "+strconv.Itoa(p.Channel), words.LinkState(p)+words.LinkCounts(p))
 	}
-}
-
-func (r *report) pcie(d *model.Device) {
-	r.title(1, "PCIe")
-	gen := func(v int) string { return "Gen" + strconv.Itoa(v) }
-	lanes := func(v int) string { return "x" + strconv.Itoa(v) }
-	total := func(v uint64) string { return words.Bytes(v) + " since first seen" }
-	p := &d.PCIe
-	r.fact(2, "Generation", say(p.Gen, gen))
-	r.fact(2, "Generation Max", say(p.GenMax, gen))
-	r.fact(2, "Generation Max of the Slot", say(p.SlotGenMax, gen))
-	r.fact(2, "Width", say(p.Width, lanes))
-	r.fact(2, "Width Max", say(p.WidthMax, lanes))
-	r.fact(2, "Width Max of the Slot", say(p.SlotWidthMax, lanes))
-	r.fact(2, "Degraded", say(p.Degraded, func(bad bool) string {
-		if bad && !assess.SlowLink(d) {
-			return "no (an idle link drops to Gen1 with this firmware)"
-		}
-		return yesNo(bad)
-	}))
-	r.fact(2, "To Device", say(p.ToDeviceRate, words.Rate))
-	r.fact(2, "From Device", say(p.FromDeviceRate, words.Rate))
-	r.fact(2, "To Device Total", say(p.ToDeviceTotal, total))
-	r.fact(2, "From Device Total", say(p.FromDeviceTotal, total))
 }
 
 func (r *report) memory(d *model.Device) {

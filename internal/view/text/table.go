@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -96,9 +97,10 @@ const (
 // devices makes the grid of devices. Where all are in trays, the trays' titles name
 // their boards.
 func devices(s *model.Snapshot, o *Options) *grid {
-	g := &grid{ruled: true}
 	allTrays := len(s.Devices) > 0 && !slices.ContainsFunc(s.Devices, func(d model.Device) bool { return d.Tray == 0 })
-	fill := g.deviceColumns(s, o, !allTrays)
+	t := &deviceTable{grid: &grid{ruled: true}, devices: s.Devices, o: o, judged: assess.Of(s)}
+	t.board = metric.Show(s, t.judged, o.Scale)
+	t.choose(!allTrays)
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		if d.Tray > 0 && (i == 0 || s.Devices[i-1].Tray != d.Tray) {
@@ -106,67 +108,85 @@ func devices(s *model.Snapshot, o *Options) *grid {
 			if allTrays {
 				title += " · " + boardCell(d).text
 			}
-			g.rows = append(g.rows, row{title: title})
+			t.rows = append(t.rows, row{title: title})
 		}
-		r := row{}
-		for _, f := range fill {
+		r := row{bar: fullness(&d.Memory)}
+		for _, f := range t.fill {
 			r.cells = append(r.cells, f(d))
 		}
-		r.bar = fullness(&d.Memory)
-		g.rows = append(g.rows, r)
-		g.rows = append(g.rows, chips(d, g.columns)...)
+		t.rows = append(t.rows, r)
+		t.rows = append(t.rows, chips(d, t.columns)...)
 	}
-	return g
+	return t.grid
 }
 
-// deviceColumns adds the columns of devices, and returns what fills each.
-func (g *grid) deviceColumns(s *model.Snapshot, o *Options, boards bool) (fill []func(*model.Device) cell) {
-	a := assess.Of(s)
-	add := func(col column, f func(*model.Device) cell) {
-		g.columns = append(g.columns, col)
-		fill = append(fill, f)
-	}
-	some := func(has func(*model.Device) bool) bool {
-		for i := range s.Devices {
-			if has(&s.Devices[i]) {
-				return true
-			}
+// deviceTable is the grid of devices while its columns are chosen.
+type deviceTable struct {
+	*grid
+	fill    []func(*model.Device) cell // of each column
+	devices []model.Device
+	o       *Options
+	judged  *assess.Assessment
+	board   metric.Board
+}
+
+func (t *deviceTable) add(col column, fill func(*model.Device) cell) {
+	t.columns = append(t.columns, col)
+	t.fill = append(t.fill, fill)
+}
+
+// field adds a column for a field of the table of metrics: a minimum width, a
+// rank, and which of its texts.
+func (t *deviceTable) field(name string, least, rank int, say func(*metric.Shown) string) *column {
+	f := metric.Named(name)
+	t.add(column{head: f.Head, least: least, rank: rank, right: f.Kind != metric.Text}, func(d *model.Device) cell {
+		s := t.board.Value(f, d)
+		return valueCell(d, &s, say)
+	})
+	return &t.columns[len(t.columns)-1]
+}
+
+// some reports whether any device has something.
+func (t *deviceTable) some(has func(*model.Device) bool) bool {
+	for i := range t.devices {
+		if has(&t.devices[i]) {
+			return true
 		}
-		return false
 	}
-	large := o.layoutWidth() >= wide
-	add(column{head: "#", least: 2, right: true}, func(d *model.Device) cell { return c(strconv.Itoa(d.Index)) })
+	return false
+}
+
+// choose adds the columns of devices.
+func (t *deviceTable) choose(boards bool) {
+	temperature, clock := (*metric.Shown).Text, (*metric.Shown).Bare
+	if t.o.layoutWidth() >= wide {
+		temperature, clock = (*metric.Shown).Of, (*metric.Shown).Text
+	}
+	t.add(column{head: "#", least: 2, right: true}, func(d *model.Device) cell { return c(strconv.Itoa(d.Index)) })
 	if boards {
-		add(column{head: "Board", least: 5}, func(d *model.Device) cell { return boardCell(d) })
+		t.add(column{head: "Board", least: 5}, boardCell)
 	}
-	add(column{head: "Bus id", least: 12, rank: 45}, func(d *model.Device) cell { return c(d.BusID) })
-	add(column{head: "State", least: words.StateWidth}, func(d *model.Device) cell { return stateCell(a, d) })
-	add(column{head: "Temp", least: 6, right: true, rank: 3}, func(d *model.Device) cell { return tempCell(a, d, o, large) })
-	add(column{head: "Power", least: 9, right: true, rank: 2}, func(d *model.Device) cell { return powerCell(a, d) })
-	add(column{head: "Act.", least: 6, right: true, rank: 12}, func(d *model.Device) cell {
-		return chipCell(d, d.Activity.Ratio, func(v float64) string { return "~" + words.Percent(v) })
-	})
-	add(column{head: "AICLK", least: 5, right: true, rank: 55}, func(d *model.Device) cell {
-		return chipCell(d, d.AICLK, func(f float64) string {
-			if large {
-				return words.MHz(f)
-			}
-			return words.Whole(f)
-		})
-	})
-	bars := !o.Plain && some(func(d *model.Device) bool { return fullness(&d.Memory).ok })
+	t.add(column{head: "Bus id", least: 12, rank: 45}, func(d *model.Device) cell { return c(d.BusID) })
+	t.add(column{head: "State", least: words.StateWidth}, func(d *model.Device) cell { return stateCell(t.judged, d) })
+	// Their widths are for values that are rare: 100 °C, 100/150 W, ~100 %.
+	t.field("temperature.asic", 6, 3, temperature).tight = true
+	t.field("power.draw", 9, 2, (*metric.Shown).Of).tight = true
+	t.field("activity.estimate", 6, 12, (*metric.Shown).Text).tight = true
+	t.field("clocks.ai", 5, 55, clock)
+	bars := !t.o.Plain && t.some(func(d *model.Device) bool { return fullness(&d.Memory).ok })
 	if bars {
-		add(column{bar: true, least: leastBarWidth(o), rank: 50}, func(d *model.Device) cell { return c("") })
+		t.add(column{bar: true, least: leastBarWidth(t.o), rank: 50}, func(*model.Device) cell { return c("") })
 	}
-	add(column{head: "DRAM", least: words.FigurePairWidth, tight: bars}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM) })
-	if some(func(d *model.Device) bool { return d.Memory.Pools[model.L1].Occupied.Known() }) {
-		add(column{head: "L1", least: words.FigurePairWidth, rank: 1, tight: true}, func(d *model.Device) cell { return poolCell(&d.Memory, model.L1) })
+	t.add(column{head: "DRAM", least: words.FigurePairWidth, tight: bars}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM) })
+	if t.some(func(d *model.Device) bool { return d.Memory.Pools[model.L1].Occupied.Known() }) {
+		t.add(column{head: "L1", least: words.FigurePairWidth, rank: 1, tight: true}, func(d *model.Device) cell { return poolCell(&d.Memory, model.L1) })
 	} else { // said once, above them all
-		add(column{head: l1Buffers, least: words.FigureWidth, rank: 1, tight: true}, func(d *model.Device) cell { return buffersCell(&d.Memory, model.L1) })
+		t.add(column{head: l1Buffers, least: words.FigureWidth, rank: 1, tight: true}, func(d *model.Device) cell { return buffersCell(&d.Memory, model.L1) })
 	}
-	add(column{head: "PCIe", least: 9, rank: 40}, func(d *model.Device) cell { return pcieCell(a, d) })
-	extras(add, some, o)
-	return fill
+	t.field("pcie.link", 8, 40, linkText)
+	if t.o.layoutWidth() >= extraWidth {
+		t.extras()
+	}
 }
 
 // l1Buffers heads the L1 where nothing but what buffers asked for is known.
@@ -182,42 +202,23 @@ func leastBarWidth(o *Options) int {
 
 // extras are the columns that only wide terminals have room for, the most
 // useful first. A column that no device has anything for is left out.
-func extras(add func(column, func(*model.Device) cell), any func(func(*model.Device) bool) bool, o *Options) {
-	if o.layoutWidth() < extraWidth {
-		return
-	}
+func (t *deviceTable) extras() {
 	rank := 100
-	number := func(head string, least int, get func(*model.Device) model.Reading[float64], say func(float64) string) {
-		if any(func(d *model.Device) bool { return get(d).Known() }) {
-			add(column{head: head, least: least, right: true, rank: rank}, func(d *model.Device) cell { return chipCell(d, get(d), say) })
+	optional := func(name string, least int, say func(*metric.Shown) string) {
+		if f := metric.Named(name); t.some(func(d *model.Device) bool { s := t.board.Value(f, d); return s.Known() }) {
+			t.field(name, least, rank, say)
 			rank++
 		}
 	}
-	number("Fan", 8, func(d *model.Device) model.Reading[float64] { return d.Fan }, func(v float64) string { return words.Whole(v) + " rpm" })
-	if any(func(d *model.Device) bool { return d.PCIe.ToDeviceRate.Known() || d.PCIe.FromDeviceRate.Known() }) {
-		add(column{head: "To device   From device", least: 2*words.RateWidth + 2, rank: rank}, func(d *model.Device) cell {
-			to := chipCell(d, d.PCIe.ToDeviceRate, words.RateColumn)
-			from := chipCell(d, d.PCIe.FromDeviceRate, words.RateColumn)
-			return c(words.Pad(to.text, words.RateWidth+2)+from.text, to.style)
-		})
-		rank++
-	}
-	if any(func(d *model.Device) bool { return d.Firmware.Bundle.Known() }) {
-		add(column{head: "Firmware", least: 8, rank: rank}, func(d *model.Device) cell {
-			// Without the release candidate's number, which is 0 on releases.
-			cl := textCell(d, d.Firmware.Bundle)
-			cl.text = strings.TrimSuffix(cl.text, ".0")
-			return cl
-		})
-		rank++
-	}
-	number("Volt", 6, func(d *model.Device) model.Reading[float64] { return d.Voltage }, func(v float64) string { return words.Fixed(v, 2) + " V" })
-	number("Amps", 5, func(d *model.Device) model.Reading[float64] { return d.Current }, func(v float64) string { return words.Whole(v) + " A" })
-	add(column{head: "NUMA", least: 4, right: true, rank: rank}, func(d *model.Device) cell {
-		return c(words.Reading(d.NUMANode, strconv.Itoa))
-	})
-	rank++
-	add(column{head: "Serial", least: 16, rank: rank}, func(d *model.Device) cell { return textCell(d, d.Serial) })
+	optional("fan.speed", 8, (*metric.Shown).Text)
+	optional("pcie.rx", words.RateWidth, (*metric.Shown).Text)
+	optional("pcie.tx", words.RateWidth, (*metric.Shown).Text)
+	// Without the release candidate's number, which is 0 on releases.
+	optional("fw.bundle", 8, func(s *metric.Shown) string { return strings.TrimSuffix(s.Text(), ".0") })
+	optional("voltage.core", 7, (*metric.Shown).Text)
+	optional("current.core", 5, (*metric.Shown).Text)
+	optional("numa.node", 4, (*metric.Shown).Text)
+	optional("board.serial", 16, (*metric.Shown).Text)
 }
 
 // chips are the lines below a board with several chips: only the memory is

@@ -105,6 +105,19 @@ func Facts(s *model.Snapshot, c *model.Condition) string {
 	return strings.Join(parts, ", ")
 }
 
+// ConditionLine says a condition, for how long it has held and by what it was
+// found: "throttled by heat for 12 min: 80 °C (limit 75), 746 of 1000 MHz".
+func ConditionLine(s *model.Snapshot, c *model.Condition) string {
+	text := What(c)
+	if held := Held(s, c); held != "" {
+		text += " for " + held
+	}
+	if facts := Facts(s, c); facts != "" {
+		text += ": " + facts
+	}
+	return text
+}
+
 // fact says one fact. A link is two of them, and one text.
 func fact(c *model.Condition, i int) string {
 	f := &c.Facts[i]

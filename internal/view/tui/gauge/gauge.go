@@ -15,63 +15,35 @@ import (
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// Gauge is one quantity of a device that changes over time.
+// Gauge is one quantity of a device that changes over time: a field of the
+// table of metrics under a short name.
 type Gauge struct {
 	Name  string // in the configuration: "dram"
 	Title string // above its chart: "DRAM"
 	Help  string
-	Unit  Unit
-	get   func(*model.Snapshot, *model.Device) metric.Value
-	limit func(*model.Snapshot, *model.Device) metric.Value // nil: none
-	full  float64                                           // a limit that is the same for all; 0: none
-	// query is the PromQL behind it; see metric.Field.Query.
-	query      func(window string, selector ...string) (expr string, per float64, ok bool)
-	queryBound func(selector ...string) (expr string, ok bool)
+	Form  metric.Form
+	field *metric.Device
 }
 
 // Set is the table of gauges.
 type Set struct{ list []Gauge }
 
+// names are the gauges with their fields.
+var names = [][2]string{
+	{"dram", "memory.used"}, {"l1", "l1.used"}, {"power", "power.draw"}, {"temperature", "temperature.asic"}, {"activity", "activity.estimate"},
+	{"aiclk", "clocks.ai"}, {"pcie_to", "pcie.rx"}, {"pcie_from", "pcie.tx"}, {"voltage", "voltage.core"}, {"current", "current.core"},
+	{"fan", "fan.speed"}, {"heartbeat", "heartbeat.rate"},
+	{"l1_small", "l1_small.used"}, {"trace", "trace.used"}, {"cb", "cb.used"}, {"kernel", "kernel.used"},
+}
+
 // New builds the table.
 func New() *Set {
-	fields := metric.Devices()
-	get := func(name string) func(*model.Snapshot, *model.Device) metric.Value {
-		c, ok := metric.Find(fields, name)
-		if !ok {
-			panic("BUG: there is no metric " + name)
-		}
-		return c.Get
-	}
 	var s Set
-	add := func(name, title, field, limit string, unit Unit) *Gauge {
-		c, ok := metric.Find(fields, field)
-		if !ok {
-			panic("BUG: there is no metric " + field)
-		}
-		g := Gauge{Name: name, Title: title, Help: c.Help, Unit: unit, get: c.Get, query: c.Query, queryBound: c.QueryBound}
-		if limit != "" {
-			g.limit = get(limit)
-		}
-		s.list = append(s.list, g)
-		return &s.list[len(s.list)-1]
-	}
-	add("dram", "DRAM", "memory.used", "memory.total", Bytes)
-	add("l1", "L1, buffers", "l1.used", "", Bytes)
-	add("power", "Power", "power.draw", "power.limit", Watts)
-	add("temperature", "Temperature", "temperature.asic", "temperature.asic.limit.throttle", Celsius)
-	add("activity", "Activity, estimated", "activity.estimate", "", Ratio).full = 1
-	add("aiclk", "AICLK", "clocks.ai", "clocks.max.ai", Megahertz)
-	add("pcie_to", "PCIe to device", "pcie.rx", "", Rate)
-	add("pcie_from", "PCIe from device", "pcie.tx", "", Rate)
-	add("voltage", "Voltage", "voltage.core", "voltage.core.max", Volts)
-	add("current", "Current", "current.core", "current.core.max", Amperes)
-	add("fan", "Fan", "fan.speed", "", RPM)
-	add("heartbeat", "Heartbeat", "heartbeat.rate", "", PerSecond)
-	for _, p := range []model.Pool{model.L1Small, model.Trace, model.CB, model.Kernel} {
-		add(p.String(), words.PoolName(p), p.String()+".used", "", Bytes)
+	for _, n := range names {
+		f := metric.Named(n[1])
+		s.list = append(s.list, Gauge{Name: n[0], Title: f.Title, Help: f.Help, Form: f.Form(), field: f})
 	}
 	return &s
 }
@@ -98,16 +70,19 @@ func (s *Set) Names() string {
 
 // Value is the gauge's figure for a device, in its own unit.
 func (g *Gauge) Value(s *model.Snapshot, d *model.Device) (float64, bool) {
-	v := g.get(s, d)
+	v := g.field.Get(s, d)
 	return v.Num, v.Known()
 }
 
 // Limit is the most the gauge can show for a device; 0: not known.
 func (g *Gauge) Limit(s *model.Snapshot, d *model.Device) float64 {
-	if g.limit == nil {
-		return g.full
+	if g.Form == metric.Ratio || g.Form == metric.Estimate {
+		return 1
 	}
-	if v := g.limit(s, d); v.Known() {
+	if g.field.Limit == "" {
+		return 0
+	}
+	if v := metric.Named(g.field.Limit).Get(s, d); v.Known() {
 		return v.Num
 	}
 	return 0
@@ -115,11 +90,13 @@ func (g *Gauge) Limit(s *model.Snapshot, d *model.Device) float64 {
 
 // Query is how a ttmond's history is asked for the gauge, and by what the
 // answer is divided; ok is false for what is not kept.
-func (g *Gauge) Query(window string) (expr string, per float64, ok bool) { return g.query(window) }
+func (g *Gauge) Query(window string) (expr string, per float64, ok bool) {
+	return g.field.Query(window)
+}
 
 // QueryBound is how it is asked for the bounds of those figures; ok is false
 // where they are never doubtful.
-func (g *Gauge) QueryBound() (expr string, ok bool) { return g.queryBound() }
+func (g *Gauge) QueryBound() (expr string, ok bool) { return g.field.QueryBound() }
 
 // Key is the name of the gauge's series for a device.
 func (g *Gauge) Key(busID string) history.Key { return history.Key{Metric: g.Name, Device: busID} }
@@ -132,7 +109,7 @@ func (s *Set) Record(h *history.Store, snap *model.Snapshot) {
 	for i := range snap.Devices {
 		d := &snap.Devices[i]
 		for j := range s.list {
-			if v := s.list[j].get(snap, d); v.Known() {
+			if v := s.list[j].field.Get(snap, d); v.Known() {
 				h.PutBound(s.list[j].Key(d.BusID), v.Num, v.Bound)
 			}
 		}
@@ -158,17 +135,12 @@ const maxProcesses = 100
 func recordProcesses(h *history.Store, snap *model.Snapshot) {
 	for i := range min(len(snap.Processes), maxProcesses) {
 		p := &snap.Processes[i]
-		var dram, l1 model.Sum
-		for j := range p.Devices {
-			dram.Add(p.Devices[j].Memory[model.DRAM])
-			l1.Add(p.Devices[j].Memory[model.L1])
-		}
 		key := ProcessKey(p.ID(), "dram")
-		if n, bound, known := dram.Bytes().Best(); known {
+		if n, bound, known := p.Held(model.DRAM).Best(); known {
 			h.PutBound(key, float64(n), bound)
 		}
 		key.Metric = "l1"
-		if n, bound, known := l1.Bytes().Best(); known {
+		if n, bound, known := p.Held(model.L1).Best(); known {
 			h.PutBound(key, float64(n), bound)
 		}
 		key.Metric = "cpu"

@@ -7,7 +7,6 @@ import (
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // Every gauge finds its metric, has a value on a healthy board and none on a
@@ -66,52 +65,6 @@ func TestRecord(t *testing.T) {
 	h.Range(b, ChipKey(&s.Devices[1], 0, model.DRAM), at, time.Second)
 	if b[0].State != history.Sampled {
 		t.Error("the only chip of a board has no series")
-	}
-}
-
-func TestUnits(t *testing.T) {
-	for _, c := range []struct {
-		got, want string
-	}{
-		{Bytes.Say(10952166604, 0), "10.2 GiB"},
-		{Rate.Say(1<<20, 0), "1.0 MiB/s"},
-		{Watts.Say(61.4, 0), "61 W"},
-		{Celsius.Say(52, words.Celsius), "52 °C"},
-		{Celsius.Say(52, words.Fahrenheit), "126 °F"},
-		{Ratio.Say(0.58, 0), "~58 %"},
-		{Volts.Say(0.8, 0), "0.800 V"},
-		{PerSecond.Say(9.96, 0), "10.0/s"},
-		{Bytes.Tick(24<<30, 1<<30, 0), "24"},
-		{Bytes.Tick(1.5*(1<<30), 1<<30, 0), "1.5"},
-		{Ratio.Tick(0.5, 0.01, 0), "50"},
-		{Volts.Tick(0.25, 1, 0), "0.25"},
-		{Celsius.Tick(100, 1, words.Fahrenheit), "212"},
-		{RPM.Tick(1.5e6, 1, 0), "1.5e+06"},
-		{Bytes.Number(10952166604, 1<<30, 0), "10.2"},
-		{Watts.Number(61, 1, 0), "61"},
-		{Watts.Number(161.7, 1, 0), "162"},
-		{Volts.Number(0.812, 1, 0), "0.81"},
-	} {
-		if c.got != c.want {
-			t.Errorf("%q, want %q", c.got, c.want)
-		}
-	}
-	for _, c := range []struct {
-		unit Unit
-		top  float64
-		name string
-		per  float64
-	}{
-		{Bytes, 32 << 30, "GiB", 1 << 30},
-		{Bytes, 500, "B", 1},
-		{Rate, 3 << 20, "MiB/s", 1 << 20},
-		{Watts, 300, "W", 1},
-		{Ratio, 1, "%", 0.01},
-		{Celsius, 75, "°C", 1},
-	} {
-		if name, per := c.unit.Axis(c.top, words.Celsius); name != c.name || per != c.per {
-			t.Errorf("axis up to %v: %s per %v, want %s per %v", c.top, name, per, c.name, c.per)
-		}
 	}
 }
 

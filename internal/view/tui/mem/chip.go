@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -221,11 +222,11 @@ func (s *State) drawChart(area cells.Area, c chip) {
 	if _, total, ok := words.Taken(s.pool, &c.mem().Pools[s.pool]); ok {
 		limit = float64(total)
 	}
-	unit, per := gauge.Bytes.Axis(max(hi, limit), words.Celsius)
+	unit, per := metric.Bytes.Axis(max(hi, limit), words.Celsius)
 	ch.Scale = chart.UpTo(limit/per, hi/per)
 	ch.Scale.Top *= per
 	ch.Limit = limit
-	ch.Tick = func(v float64) string { return gauge.Bytes.Tick(v, per, words.Celsius) }
+	ch.Tick = func(v float64) string { return metric.Bytes.Tick(v, per, words.Celsius) }
 	ch.Draw(room)
 	frame[0].Put(1, 0, " "+words.PoolName(s.pool)+" "+unit+" ", cells.Text)
 	frame[0].Put(1, frame[0].H-1, " "+words.Span(win.Span)+" ", cells.Axis)

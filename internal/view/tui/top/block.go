@@ -1,8 +1,10 @@
 package top
 
 import (
+	"math"
 	"strconv"
 
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -79,9 +81,9 @@ func (a *deviceArea) drawBlock(s *State, frame cells.Area, d *model.Device) {
 	x := a.headline(s, head, d)
 	head.Set(x, 0, ' ', cells.Text)
 	a.vitals(s, head, d, x, []vital{
-		{s.temperature(d), s.level(d, model.FactTemperature)},
-		{words.Reading(d.AICLK, words.MHz), s.level(d, model.FactClock)},
-		{fan(d), cells.Text},
+		vitalOf(s.text("temperature.asic", d)),
+		vitalOf(s.text("clocks.ai", d)),
+		{s.fan(d), cells.Text},
 	})
 	bars := s.spark(box, d)
 	y := 0
@@ -95,8 +97,8 @@ func (a *deviceArea) drawBlock(s *State, frame cells.Area, d *model.Device) {
 	l1 := poolBar(&d.Memory, model.L1)
 	l1.Text = words.PoolLong(model.L1, &d.Memory.Pools[model.L1], d.Memory.Tracking)
 	bar("L1", l1)
-	bar("Power", s.powerBar(d))
-	bar("Act.", activityBar(d, "estimated"))
+	bar("Power", s.bar("power.draw", d))
+	bar("Act.", s.activityBar(d, "estimated"))
 	a.traffic(s, box, y, d)
 	if y++; y < box.H && len(d.Chips) > 1 {
 		drawChips(box, y, d)
@@ -107,6 +109,8 @@ type vital struct {
 	text  string
 	style cells.Style
 }
+
+func vitalOf(text string, style cells.Style) vital { return vital{text, style} }
 
 // vitals writes values right-aligned behind column x, leaving the last ones
 // out where there is no room.
@@ -140,29 +144,41 @@ func poolBar(m *model.Memory, p model.Pool) cells.Bar {
 	return cells.Bar{Ratio: r, Text: used(m, p), Fill: load(r), Soft: soft}
 }
 
-func (s *State) powerBar(d *model.Device) cells.Bar {
-	r := ratio(d.Power, d.PowerLimit)
-	return cells.Bar{Ratio: r, Text: words.Power(d), Fill: fill(s.judged.Value(d.Index, model.FactPower))}
+// bar is a field against its limit.
+func (s *State) bar(name string, d *model.Device) cells.Bar {
+	v := s.value(name, d)
+	return cells.Bar{Ratio: ratio(&v), Text: v.Of(), Fill: fill(v.Level)}
+}
+
+// ratio is how much of its limit a value is, or NaN where that is not known.
+func ratio(v *metric.Shown) float64 {
+	if r, ok := v.Ratio(); ok {
+		return r
+	}
+	return math.NaN()
 }
 
 // activityBar is drawn differently from all others: it is no measurement.
-func activityBar(d *model.Device, word string) cells.Bar {
-	text := activity(d)
-	if d.Activity.Ratio.Known() {
-		text += " " + word
+func (s *State) activityBar(d *model.Device, word string) cells.Bar {
+	b := s.bar("activity.estimate", d)
+	if !math.IsNaN(b.Ratio) {
+		b.Text += " " + word
 	}
-	return cells.Bar{Ratio: ratio(d.Activity.Ratio, model.Value(1.0)), Text: text, Fill: cells.Guess, Mark: ':'}
+	b.Fill, b.Mark = cells.Guess, ':'
+	return b
 }
 
 // traffic draws the PCIe link, its traffic and the heartbeat.
 func (a *deviceArea) traffic(s *State, box cells.Area, y int, d *model.Device) {
 	box.Put(1, y, "PCIe", cells.Label)
-	box.Put(7, y, s.link(d), s.level(d, model.FactLinkGen))
-	rate := func(r model.Reading[float64]) string {
-		return words.PadLeft(words.Reading(r, words.Rate), words.RateWidth)
+	link, style := s.link(d)
+	box.Put(7, y, link, style)
+	rate := func(name string) string {
+		text, _ := s.text(name, d)
+		return words.PadLeft(text, words.RateWidth)
 	}
-	x := box.Put(17, y, "to "+rate(d.PCIe.ToDeviceRate)+"  from "+rate(d.PCIe.FromDeviceRate), cells.Text)
-	if b := beat(d); x+2+words.Width(b) <= box.W-1 {
+	x := box.Put(17, y, "to "+rate("pcie.rx")+"  from "+rate("pcie.tx"), cells.Text)
+	if b := s.beat(d); x+2+words.Width(b) <= box.W-1 {
 		box.PutRight(box.W-1, y, b, cells.Text)
 	}
 }
@@ -191,10 +207,10 @@ func drawChips(box cells.Area, y int, d *model.Device) {
 func (a *deviceArea) drawCompact(s *State, box cells.Area, d *model.Device) {
 	x := a.headline(s, box, d)
 	a.vitals(s, box, d, x, []vital{
-		{s.temperature(d), s.level(d, model.FactTemperature)},
-		{words.Reading(d.AICLK, words.MHz), s.level(d, model.FactClock)},
-		{s.link(d), s.level(d, model.FactLinkGen)},
-		{fan(d), cells.Text},
+		vitalOf(s.text("temperature.asic", d)),
+		vitalOf(s.text("clocks.ai", d)),
+		vitalOf(s.link(d)),
+		{s.fan(d), cells.Text},
 	})
 	half := (box.W - 1) / 2
 	pair := func(y int, la string, ba cells.Bar, lb string, bb cells.Bar) {
@@ -204,6 +220,6 @@ func (a *deviceArea) drawCompact(s *State, box cells.Area, d *model.Device) {
 		box.Put(half+1, y, lb, cells.Label)
 		box.Bar(half+5, y, box.W-half-6, bb)
 	}
-	pair(1, "DRAM", poolBar(&d.Memory, model.DRAM), "Pow", s.powerBar(d))
-	pair(2, "L1", poolBar(&d.Memory, model.L1), "Act", activityBar(d, "est."))
+	pair(1, "DRAM", poolBar(&d.Memory, model.DRAM), "Pow", s.bar("power.draw", d))
+	pair(2, "L1", poolBar(&d.Memory, model.L1), "Act", s.activityBar(d, "est."))
 }

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/chart"
-	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -52,7 +52,7 @@ func (a *chartArea) legend(s *State, row cells.Area, sp spec, c *chart.Chart, pe
 		if c.Cursor >= 0 && c.Cursor < len(l.Buckets) {
 			text += ": " + a.valueAt(s, sp, l.Buckets, c.Cursor, per)
 		} else if len(c.Lines) == 1 {
-			text = s.newest(l.Buckets, c.Step, sp.gauge.Unit)
+			text = s.newest(l.Buckets, c.Step, sp.gauge.Form)
 		}
 		if x+words.Width(text)+1 > row.W {
 			put("…", cells.Axis)
@@ -64,7 +64,7 @@ func (a *chartArea) legend(s *State, row cells.Area, sp spec, c *chart.Chart, pe
 
 // newest says the newest value of a line, and how old it is where it is not
 // known any more.
-func (s *State) newest(b []history.Bucket, step time.Duration, unit gauge.Unit) string {
+func (s *State) newest(b []history.Bucket, step time.Duration, unit metric.Form) string {
 	last, age, ok := chart.Newest(b, step)
 	if !ok {
 		return words.Nothing
@@ -79,7 +79,7 @@ func (s *State) newest(b []history.Bucket, step time.Duration, unit gauge.Unit) 
 // valueAt says the value that held at a bucket: its own, or the last before.
 func (a *chartArea) valueAt(s *State, sp spec, b []history.Bucket, i int, per float64) string {
 	if v, bound, ok := heldAt(b, i); ok {
-		return words.Mark(bound) + sp.gauge.Unit.Number(v, per, s.scale())
+		return words.Mark(bound) + sp.gauge.Form.Number(v, per, s.scale())
 	}
 	return words.Nothing
 }

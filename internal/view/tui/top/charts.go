@@ -330,7 +330,7 @@ func (a *chartArea) scale(s *State, sp spec, c *chart.Chart, limit float64) (nam
 	if fit {
 		top = hi
 	}
-	unit := sp.gauge.Unit
+	unit := sp.gauge.Form
 	name, per = unit.Axis(top, s.scale())
 	if fit {
 		c.Scale = chart.Fit(lo/per, hi/per)

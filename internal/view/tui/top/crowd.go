@@ -68,10 +68,10 @@ func (a *chartArea) crowdLegend(s *State, sp spec, c *chart.Chart) string {
 	if n == 0 {
 		return words.Nothing
 	}
-	unit := sp.gauge.Unit
+	unit := sp.gauge.Form
 	say := func(v float64) string { return words.Mark(worst) + unit.Say(v, s.scale()) }
 	text := "avg " + say(sum/float64(n))
-	if adds(unit) {
+	if unit.Adds() {
 		bound := worst
 		if n < len(sp.devices) {
 			bound = max(bound, model.AtLeast)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
@@ -62,93 +61,56 @@ func (p *devicePage) draw(s *State, area cells.Area) {
 	p.sheet.Draw(&s.hits, body, p.entries(s, d))
 }
 
-// devicePageSections are the parts of the table of metrics by their first word.
-var devicePageSections = []struct {
-	title    string
-	prefixes []string
-}{
-	{"State", []string{"state", "heartbeat", "thermal", "processes", "activity"}},
-	{"Power, temperature, clocks", []string{"temperature.asic", "power", "voltage", "current", "clocks.", "fan.speed"}},
-	{onChipTitle, onChipPrefixes},
-	{"Memory", []string{"memory", "l1", "l1_small", "trace", "cb", "kernel"}},
-	{"PCIe", []string{"pcie", "numa", "cpu.affinity"}},
-	{"Identity", []string{"board", "serial", "uuid", "arch", "device.path", "pci.bus_id"}},
-	{"Firmware", []string{"fw."}},
+// devicePageSections are the sections of the table of fields, the most asked
+// for first.
+var devicePageSections = []metric.Section{
+	metric.Health, metric.Thermal, metric.Power, metric.Clocks, metric.Activity, metric.Telemetry, metric.GDDR, metric.Ethernet,
+	metric.Memory, metric.PCIe, metric.Identity, metric.Firmware,
 }
-
-// onChipPrefixes are the fields that only the firmware knows.
-var onChipPrefixes = []string{
-	"firmware.state", "power.draw.board", "power.draw.memory", "temperature.board", "temperature.regulator", "temperature.memory", "gddr.",
-	"fan.duty", "clocks.reason", "clocks.throttled", "clocks.host", "throttle.", "dispatch.", "ethernet.",
-}
-
-func begins(name string, prefixes []string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool {
-		return name == p || strings.HasPrefix(name, strings.TrimSuffix(p, ".")+".")
-	})
-}
-
-// onChipTitle heads what ttmond reads of the chip itself.
-const onChipTitle = "Firmware telemetry"
 
 func (p *devicePage) entries(s *State, d *model.Device) []widget.Entry {
-	fields := metric.Devices()
 	var out []widget.Entry
-	for _, sec := range devicePageSections {
-		out = append(out, widget.Entry{Heading: sec.title})
-		if sec.title == onChipTitle && d.Telemetry.State == model.TelemetryOff {
-			out = append(out, widget.Entry{Name: "firmware.state", Value: words.Telemetry(&d.Telemetry), Style: cells.Faint})
+	for _, section := range devicePageSections {
+		off := d.Telemetry.State == model.TelemetryOff
+		switch {
+		case off && (section == metric.GDDR || section == metric.Ethernet):
+			continue
+		case off && section == metric.Telemetry:
+			out = append(out, widget.Entry{Heading: string(section)}, widget.Entry{Name: "State", Value: words.Telemetry(&d.Telemetry), Style: cells.Faint})
 			continue
 		}
-		for i := range fields {
-			f := &fields[i]
-			if f.Foreign || !begins(f.Name, sec.prefixes) || sec.title != onChipTitle && begins(f.Name, onChipPrefixes) {
-				continue
-			}
-			if e, ok := s.fieldEntry(f, d); ok {
-				out = append(out, e)
-			}
+		out = append(out, widget.Entry{Heading: string(section)})
+		if section == metric.Health {
+			out = append(out, s.conditionEntries(d)...)
 		}
-		if sec.title == "Memory" {
+		for _, v := range s.board().Report(section, d) {
+			e := widget.Entry{Name: v.Field.Title, Value: v.Full(), Style: cells.OfNote(v.Level)}
+			if !v.Known() {
+				e.Style = cells.Faint
+			}
+			out = append(out, e)
+		}
+		if section == metric.Memory {
 			out = append(out, chipEntries(s.shown, d)...)
 		}
 	}
 	return out
 }
 
-// fieldEntry is a metric of a device with its unit, or why it is missing.
-func (s *State) fieldEntry(f *metric.Device, d *model.Device) (widget.Entry, bool) {
-	v := f.Get(s.shown, d)
-	e := widget.Entry{Name: f.Name}
-	switch {
-	case strings.HasSuffix(f.Name, ".bound"): // said by the mark of the figure
-		return e, false
-	case strings.HasSuffix(f.Name, ".occupied") && !v.Known(): // hardly anybody has it
-		return e, false
-	case v.Known() && v.Text == "" && f.Kind == metric.Text:
-		return e, false
-	case !v.Known() && f.Kind == metric.Text && v.Why == "" && v.Status == model.Absent:
-		return e, false
-	case !v.Known():
-		e.Value, e.Style = words.Missing(v.Status), cells.Faint
-		if v.Why != "" {
-			e.Value += ": " + words.Escape(v.Why)
+// conditionEntries say how a device is, and what to do about it.
+func (s *State) conditionEntries(d *model.Device) []widget.Entry {
+	text, style := s.condition(d)
+	out := []widget.Entry{{Name: "State", Value: text, Style: style}}
+	for _, c := range s.judged.About(d.Index) {
+		out = append(out, widget.Entry{Name: "Condition", Value: words.ConditionLine(s.shown, &c), Style: cells.Of(c.Level)})
+		if remedy := words.Remedy(s.shown, &c, []int{d.Index}); remedy != "" {
+			out = append(out, widget.Entry{Name: "To Do", Value: remedy})
 		}
-	case f.Unit == "C":
-		e.Value = words.Temperature(v.Num, s.scale())
-	case f.Unit == "MiB":
-		e.Value = words.Mark(v.Bound) + words.Bytes(uint64(max(v.Num, 0)))
-	case f.Unit == "MiB/s":
-		e.Value = words.Rate(v.Num)
-	case f.Unit == "B":
-		e.Value = words.Bytes(uint64(max(v.Num, 0)))
-	default:
-		e.Value = strings.TrimSpace(words.Escape(f.Format(v)) + " " + f.Unit)
 	}
-	if v.Nominal && v.Known() {
-		e.Value += "  (nominal, from the board catalogue)"
+	if reason := words.StateReason(d); reason != "" {
+		out = append(out, widget.Entry{Name: "Reason", Value: reason})
 	}
-	return e, true
+	return out
 }
 
 func chipEntries(snap *model.Snapshot, d *model.Device) []widget.Entry {

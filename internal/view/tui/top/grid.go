@@ -108,14 +108,17 @@ func (a *deviceArea) drawCell(s *State, cell cells.Area, d *model.Device) {
 }
 
 func (a *deviceArea) drawCellValues(s *State, cell cells.Area, x int, d *model.Device) {
-	degrees := words.Reading(d.Temperature, func(t float64) string { return words.Whole(s.scale().From(t)) + "°" })
-	cell.PutRight(x+4, 0, words.Truncate(degrees, 4), s.level(d, model.FactTemperature))
-	x += 5
-	watts := words.Reading(d.Power, func(p float64) string { return words.Whole(p) + "W" })
-	cell.PutRight(x+4, 0, words.Truncate(watts, 4), s.level(d, model.FactPower))
-	x += 5
+	for _, v := range []struct{ name, unit string }{{"temperature.asic", "°"}, {"power.draw", "W"}} {
+		shown := s.value(v.name, d)
+		text := shown.Bare()
+		if shown.Known() {
+			text += v.unit
+		}
+		cell.PutRight(x+4, 0, words.Truncate(text, 4), cells.OfNote(shown.Level))
+		x += 5
+	}
 	if cell.W-x >= 19 { // room for a figure behind the bar
-		cell.PutRight(cell.W, 0, dense(activity(d)), cells.Guess)
+		cell.PutRight(cell.W, 0, s.activity(d), cells.Guess)
 		cell = cell.Sub(0, 0, cell.W-6, 1)
 	}
 	if cell.W-x >= words.FigurePairWidth+1+cells.MinBar && d.Memory.Pools[model.DRAM].Used.Known() {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -39,6 +40,13 @@ func leftText(f func(d *model.Device) (string, cells.Style)) func(*State, cells.
 	}
 }
 
+// fieldColumn is a column for a field of the table of metrics.
+func fieldColumn(name string, c lineColumn, say func(*State, string, *model.Device) (string, cells.Style)) lineColumn {
+	c.title = metric.Named(name).Head
+	c.draw = text(func(s *State, d *model.Device) (string, cells.Style) { return say(s, name, d) })
+	return c
+}
+
 func lineColumns(boardWidth int, trays bool) []lineColumn { // boardWidth 0: all boards are alike
 	list := []lineColumn{
 		{title: "#", width: 3, draw: plain(func(d *model.Device) string { return strconv.Itoa(d.Index) })},
@@ -48,30 +56,20 @@ func lineColumns(boardWidth int, trays bool) []lineColumn { // boardWidth 0: all
 			t, style := s.condition(d)
 			a.Put(0, 0, words.Truncate(t, a.W), style)
 		}},
-		{title: "Temp", width: 6, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) {
-			return s.temperature(d), s.level(d, model.FactTemperature)
-		})},
-		{title: "Power", width: 9, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) {
-			return words.Power(d), s.level(d, model.FactPower)
-		})},
-		{title: "AICLK", width: 8, rank: 4, vital: true, draw: text(func(s *State, d *model.Device) (string, cells.Style) {
-			return words.Reading(d.AICLK, words.MHz), s.level(d, model.FactClock)
-		})},
+		fieldColumn("temperature.asic", lineColumn{width: 6, vital: true}, (*State).text),
+		fieldColumn("power.draw", lineColumn{width: 9, vital: true}, (*State).textOf),
+		fieldColumn("clocks.ai", lineColumn{width: 8, rank: 4, vital: true}, (*State).text),
 		{title: "", width: 8, rank: 5, draw: func(_ *State, a cells.Area, d *model.Device) {
 			r, soft := fullness(&d.Memory, model.DRAM)
 			a.Shade(0, 0, a.W, r, soft, load(r))
 		}},
 		{title: "DRAM", width: words.FigurePairWidth, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.DRAM) })},
 		{title: "L1", width: 13, rank: 7, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.L1) })},
-		{title: "~Act", width: 5, rank: 8, draw: text(func(_ *State, d *model.Device) (string, cells.Style) { return dense(activity(d)), cells.Guess })},
-		{title: "To dev   From dev", width: 2*words.RateWidth + 1, rank: 2, draw: func(_ *State, a cells.Area, d *model.Device) {
-			a.PutRight(words.RateWidth, 0, words.Reading(d.PCIe.ToDeviceRate, words.Rate), cells.Text)
-			a.PutRight(a.W, 0, words.Reading(d.PCIe.FromDeviceRate, words.Rate), cells.Text)
-		}},
-		{title: "Link", width: 9, rank: 1, draw: text(func(s *State, d *model.Device) (string, cells.Style) { return s.link(d), s.level(d, model.FactLinkGen) })},
-		{title: "Fan", width: 8, rank: 1, draw: plain(func(d *model.Device) string {
-			return words.Reading(d.Fan, func(v float64) string { return words.Whole(v) + " rpm" })
-		})},
+		{title: "~Act", width: 5, rank: 8, draw: text(func(s *State, d *model.Device) (string, cells.Style) { return s.activity(d), cells.Guess })},
+		fieldColumn("pcie.rx", lineColumn{width: words.RateWidth, rank: 2}, (*State).text),
+		fieldColumn("pcie.tx", lineColumn{width: words.RateWidth + 1, rank: 2}, (*State).text),
+		fieldColumn("pcie.link", lineColumn{width: 9, rank: 1}, func(s *State, _ string, d *model.Device) (string, cells.Style) { return s.link(d) }),
+		fieldColumn("fan.speed", lineColumn{width: 8, rank: 1}, (*State).text),
 	}
 	if boardWidth == 0 {
 		list = slices.DeleteFunc(list, func(c lineColumn) bool { return c.title == "Board" })
@@ -200,8 +198,11 @@ func bracket(s *State, list []*model.Device, i int) rune {
 	return 0
 }
 
-// dense writes "58 %" as "58%".
-func dense(s string) string { return strings.ReplaceAll(s, " ", "") }
+// activity is how busy a device is, where room is short: "~58%".
+func (s *State) activity(d *model.Device) string {
+	text, _ := s.text("activity.estimate", d)
+	return strings.ReplaceAll(text, " ", "")
+}
 
 func (s *State) putReason(a cells.Area, d *model.Device) {
 	_, style := s.condition(d)

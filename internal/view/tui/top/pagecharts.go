@@ -2,6 +2,7 @@ package top
 
 import (
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/chart"
@@ -25,9 +26,9 @@ func (s *State) drawProcessCharts(area cells.Area, id model.ProcessID) cells.Are
 	rest, bottom := area.Bottom(min(area.H-minProcessSheet, 14))
 	list := []struct {
 		metric, title string
-		unit          gauge.Unit
+		unit          metric.Form
 		style         cells.Style
-	}{{"dram", "DRAM", gauge.Bytes, cells.Series0}, {"cpu", "CPU of one core", gauge.Percent, cells.Series1}, {"l1", "L1", gauge.Bytes, cells.Series2}}
+	}{{"dram", "DRAM", metric.Bytes, cells.Series0}, {"cpu", "CPU of one core", metric.Percent, cells.Series1}, {"l1", "L1", metric.Bytes, cells.Series2}}
 	columns := min(max(area.W/minChartWidth, 1), len(list))
 	for i, frame := range chart.Frames(bottom, columns, 1) {
 		c := list[i]
@@ -56,14 +57,14 @@ func (s *State) drawDeviceCharts(area cells.Area, d *model.Device) cells.Area {
 	at := max(deviceSheet, area.W*11/20)
 	for i, frame := range chart.Frames(area.Sub(at, 0, area.W-at, area.H), 1, rows) {
 		g := list[i]
-		s.drawOne(frame, g.Key(d.BusID), g.Title, g.Unit, g.Limit(s.shown, d), cells.Series(i), i == rows-1)
+		s.drawOne(frame, g.Key(d.BusID), g.Title, g.Form, g.Limit(s.shown, d), cells.Series(i), i == rows-1)
 	}
 	return area.Sub(0, 0, at-1, area.H)
 }
 
 // drawOne draws one line in a frame of its own; limit 0: there is none. Above
 // another frame its lower edge has that one's title, and not the times.
-func (s *State) drawOne(frame cells.Area, key history.Key, title string, unit gauge.Unit, limit float64, style cells.Style, times bool) {
+func (s *State) drawOne(frame cells.Area, key history.Key, title string, unit metric.Form, limit float64, style cells.Style, times bool) {
 	room := chart.Divide(frame.Sub(1, 1, frame.W-2, frame.H-2), false)
 	win := s.chart.window(s)
 	if s.paused || !s.chart.end.IsZero() {

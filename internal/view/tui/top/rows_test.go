@@ -253,7 +253,7 @@ func TestSetupChangesEverything(t *testing.T) {
 func TestDevicePage(t *testing.T) {
 	st := openAfter(t, 2, 4, 110, 90)
 	st.keys("tab", "enter")
-	for _, text := range []string{"Device 0  n300", "temperature.asic ", "the driver offers no fan on wormhole", "chip L", "chip R", "id 9956278468", "19.4.0.0", "from the board catalogue"} {
+	for _, text := range []string{"Device 0  n300", "ASIC Temperature ", "the driver offers no fan on wormhole", "chip L", "chip R", "id 9956278468", "19.4.0.0", "(nominal)"} {
 		if !st.has(text) {
 			t.Errorf("%q is missing:\n%s", text, st.draw())
 		}

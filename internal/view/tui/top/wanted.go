@@ -26,7 +26,7 @@ func (s *State) parseChart(text string) (w wanted, err error) {
 		if g == nil {
 			return w, fmt.Errorf("there is no metric %q; there are %s", name, s.gauges.Names())
 		}
-		if len(w.gauges) > 0 && g.Unit != w.gauges[0].Unit {
+		if len(w.gauges) > 0 && g.Form != w.gauges[0].Form {
 			return w, fmt.Errorf("%q: %s and %s have different units: they cannot share an axis", text, w.gauges[0].Name, g.Name)
 		}
 		w.gauges = append(w.gauges, g)
@@ -66,20 +66,11 @@ func (sp *spec) title() string {
 	return strings.Join(parts, " + ")
 }
 
-// adds tells whether figures of a unit can be added up.
-func adds(u gauge.Unit) bool {
-	switch u {
-	case gauge.Bytes, gauge.Rate, gauge.Watts, gauge.Amperes:
-		return true
-	}
-	return false
-}
-
 // metricLines draws a line per metric: of its devices together, since lines of
 // each of them could not be told apart.
 func (a *chartArea) metricLines(s *State, sp spec, c *chart.Chart, columns int) (limit float64) {
 	n := len(sp.devices)
-	sum := adds(sp.gauge.Unit)
+	sum := sp.gauge.Form.Adds()
 	for i, g := range append([]*gauge.Gauge{sp.gauge}, sp.more...) {
 		most := 0.0
 		for j, d := range sp.devices {

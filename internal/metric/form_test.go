@@ -1,0 +1,59 @@
+package metric_test
+
+import (
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+func TestForms(t *testing.T) {
+	for _, c := range []struct {
+		got, want string
+	}{
+		{metric.Bytes.Say(10952166604, 0), "10.2 GiB"},
+		{metric.Rate.Say(1<<20, 0), "1.0 MiB/s"},
+		{metric.Watts.Say(61.4, 0), "61 W"},
+		{metric.Celsius.Say(52, words.Celsius), "52 °C"},
+		{metric.Celsius.Say(52, words.Fahrenheit), "126 °F"},
+		{metric.Ratio.Say(0.58, 0), "58 %"},
+		{metric.Estimate.Say(0.58, 0), "~58 %"},
+		{metric.Generation.Say(4, 0), "Gen4"},
+		{metric.PerHour.Say(3, 0), "3.0/h"},
+		{metric.Volts.Say(0.8, 0), "0.800 V"},
+		{metric.PerSecond.Say(9.96, 0), "10/s"},
+		{metric.PerSecond.Say(9.94, 0), "9.9/s"},
+		{metric.Seconds.Say(0.26, 0), "0.3 s"},
+		{metric.Bytes.Tick(24<<30, 1<<30, 0), "24"},
+		{metric.Bytes.Tick(1.5*(1<<30), 1<<30, 0), "1.5"},
+		{metric.Ratio.Tick(0.5, 0.01, 0), "50"},
+		{metric.Volts.Tick(0.25, 1, 0), "0.25"},
+		{metric.Celsius.Tick(100, 1, words.Fahrenheit), "212"},
+		{metric.RPM.Tick(1.5e6, 1, 0), "1.5e+06"},
+		{metric.Bytes.Number(10952166604, 1<<30, 0), "10.2"},
+		{metric.Watts.Number(61, 1, 0), "61"},
+		{metric.Watts.Number(161.7, 1, 0), "162"},
+		{metric.Volts.Number(0.812, 1, 0), "0.81"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		form metric.Form
+		top  float64
+		name string
+		per  float64
+	}{
+		{metric.Bytes, 32 << 30, "GiB", 1 << 30},
+		{metric.Bytes, 500, "B", 1},
+		{metric.Rate, 3 << 20, "MiB/s", 1 << 20},
+		{metric.Watts, 300, "W", 1},
+		{metric.Ratio, 1, "%", 0.01},
+		{metric.Celsius, 75, "°C", 1},
+	} {
+		if name, per := c.form.Axis(c.top, words.Celsius); name != c.name || per != c.per {
+			t.Errorf("axis up to %v: %s per %v, want %s per %v", c.top, name, per, c.name, c.per)
+		}
+	}
+}
