@@ -57,29 +57,69 @@ func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
 	}
 	answer(w, http.StatusOK, map[string]any{
 		"schema": "ttmon.words/1", "nothing": words.Nothing, "missing": missing, "marks": marks, "tracking": tracking, "sources": sources,
-		"pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "simulated": words.Simulated,
+		"fields": fieldWords(), "pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "simulated": words.Simulated,
 	})
+}
+
+// fieldWord is how a field of devices is called.
+type fieldWord struct {
+	Head  string `json:"head,omitempty"` // where room is short
+	Title string `json:"title"`
+}
+
+func fieldWords() map[string]fieldWord {
+	out := map[string]fieldWord{}
+	for _, f := range metric.Devices() {
+		if f.Title != "" {
+			out[f.Name] = fieldWord{f.Head, f.Title}
+		}
+	}
+	return out
 }
 
 // said answers with a snapshot in words: the latest, or one of another time.
 func (s *Server) said(w http.ResponseWriter, r *http.Request) {
+	if snap := s.asked(w, r); snap != nil {
+		answer(w, http.StatusOK, said.Of(snap))
+	}
+}
+
+// facts answers with all that is known of a device.
+func (s *Server) facts(w http.ResponseWriter, r *http.Request) {
+	snap := s.asked(w, r)
+	if snap == nil {
+		return
+	}
+	bus := r.URL.Query().Get("device")
+	for i := range snap.Devices {
+		if d := &snap.Devices[i]; d.BusID == bus {
+			answer(w, http.StatusOK, said.FactsOf(snap, d))
+			return
+		}
+	}
+	fail(w, http.StatusNotFound, "device: there is no %q", bus)
+}
+
+// asked is the snapshot of the moment that is asked for, as far as the client
+// may see it; nil where there is none, and the client has been told.
+func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
 	v, snap := s.viewpoint(r), s.opt.Feed.Latest()
 	at, err := parseTime(r.URL.Query(), "at")
 	if err != nil {
 		fail(w, http.StatusBadRequest, "%v", err)
-		return
+		return nil
 	}
 	if !at.IsZero() {
 		var ok bool
 		if snap, ok = s.pastSnapshot(w, at); !ok {
-			return
+			return nil
 		}
 	}
 	if snap == nil {
 		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
-		return
+		return nil
 	}
-	answer(w, http.StatusOK, said.Of(v.filter(snap)))
+	return v.filter(snap)
 }
 
 // pastSnapshot finds the snapshot of a time; where there is none the client has
@@ -106,7 +146,7 @@ func (s *Server) pastSnapshot(w http.ResponseWriter, at time.Time) (*model.Snaps
 type chartable struct {
 	Name     string `json:"name"`
 	Unit     string `json:"unit"`
-	Decimals int    `json:"decimals"`
+	Decimals int    `json:"decimals"` // that people read
 	Kind     string `json:"kind"`
 	Rate     bool   `json:"rate"`
 	Help     string `json:"help"`
@@ -117,7 +157,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	list := []chartable{}
 	for _, f := range metric.Devices() {
 		if _, _, ok := f.Query("1m"); ok && !f.Foreign {
-			list = append(list, chartable{f.Name, f.Unit, f.Decimals, f.Kind.String(), f.Rate, f.Help})
+			list = append(list, chartable{f.Name, f.Unit, f.Form().Decimals(), f.Kind.String(), f.Rate, f.Help})
 		}
 	}
 	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.metrics/1", "metrics": list})

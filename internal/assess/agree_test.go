@@ -112,6 +112,7 @@ func TestViewsAgree(t *testing.T) {
 			agreeText(t, s, a)
 			agreeTop(t, s, a)
 			agreeData(t, s, a)
+			agreeDigits(t, s)
 			agreeChecks(t, s, a)
 		})
 	}
@@ -159,6 +160,41 @@ func agreeText(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 		}
 		if is := a.Device(d.Index); is.Level > model.Fine && !strings.Contains(memory, words.Kind(is.Kind)) {
 			t.Errorf("mem does not say %s of device %d:\n%s", is.Kind, d.Index, memory)
+		}
+	}
+}
+
+// agreeDigits: the long report, the table, top and the page write the same
+// digits.
+func agreeDigits(t *testing.T, s *model.Snapshot) {
+	reports := strings.Split(string(text.AppendReport(nil, s, nil, text.Options{})), "\nDevice ")
+	table := string(text.AppendTable(nil, s, text.Options{Width: 200}))
+	top := screen(t, s, 240, 80, "lines")
+	page := said.Of(s)
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		for _, section := range said.FactsOf(s, d).Sections {
+			if section.Title == string(metric.Memory) || section.Title == string(metric.Telemetry) { // -q shows pools; and nothing of what is off
+				continue
+			}
+			for _, f := range section.Facts {
+				line := regexp.MustCompile(`(?m)^ +` + regexp.QuoteMeta(f.Title) + ` +: ` + regexp.QuoteMeta(f.Text) + `$`)
+				if !line.MatchString(reports[i+1]) {
+					t.Errorf("the page says %s %q of device %d, and -q does not:\n%s", f.Title, f.Text, d.Index, reports[i+1])
+				}
+			}
+		}
+		if d.State != model.StateOK {
+			continue
+		}
+		for _, name := range []string{"temperature.asic", "power.draw", "clocks.ai", "pcie.link"} {
+			v := page.Devices[i].Values[name]
+			if row := rowOf(t, table, d.Index); !strings.Contains(row, v.Text) && !strings.Contains(row, v.Of) {
+				t.Errorf("the page says %q of %s, and smi does not: %s", v.Of, name, row)
+			}
+			if shown := name == "temperature.asic" || name == "power.draw"; shown && !strings.Contains(top, v.Text) && !strings.Contains(top, v.Of) {
+				t.Errorf("the page says %q of %s, and top does not:\n%s", v.Of, name, top)
+			}
 		}
 	}
 }

@@ -19,6 +19,10 @@ func SlowLink(d *model.Device) bool {
 	return !idleGen1
 }
 
+// IdleLink reports whether the PCIe link is slow only because firmware drops an
+// idle one.
+func IdleLink(d *model.Device) bool { return d.PCIe.Degraded.Known() && d.PCIe.Degraded.V && !SlowLink(d) }
+
 // linkMax is the most that both the slot and the board can do. What only one
 // of them tells is taken from that one.
 func linkMax(d *model.Device) (gen, width model.Reading[int]) {

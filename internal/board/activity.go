@@ -22,12 +22,12 @@ func Activity(power, limit, idle model.Reading[float64]) model.Activity {
 		}
 	}
 	if limit.V <= idle.V {
-		why := fmt.Sprintf("the power limit of %g W is not above the idle power of %g W", limit.V, idle.V)
+		why := fmt.Sprintf("the power limit of %.0f W is not above the idle power of %.0f W", limit.V, idle.V)
 		return model.Activity{Ratio: model.Missing[float64](model.Implausible, why), Basis: basis}
 	}
 	ratio := min(1, max(0, (power.V-idle.V)/(limit.V-idle.V)))
 	return model.Activity{
 		Ratio: model.Value(ratio),
-		Basis: fmt.Sprintf("%s: %g W between %g W and %g W", basis, power.V, idle.V, limit.V),
+		Basis: fmt.Sprintf("%s: %.0f W between %.0f W and %.0f W", basis, power.V, idle.V, limit.V),
 	}
 }

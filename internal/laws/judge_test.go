@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,6 +46,38 @@ func TestJudgementsAreFound(t *testing.T) {
 			t.Errorf("%s is not found: %s", name, body)
 		}
 	}
+}
+
+// TestViewsTakeFormatsFromTheTable: how a value of a device is written is in
+// the table of internal/metric. A view with a format of its own would write
+// other digits than the next one.
+func TestViewsTakeFormatsFromTheTable(t *testing.T) {
+	for _, dir := range []string{"../view", "../mem", "../doctor", "../fleet", "../../cmd/ttmon"} {
+		goFiles(t, dir, func(path string, f *ast.File) {
+			if f.Name.Name == "words" {
+				return
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				s, ok := n.(*ast.SelectorExpr)
+				if pkg, is := selected(s, ok); is && pkg == "words" && slices.Contains([]string{"Temperature", "Watts", "MHz"}, s.Sel.Name) {
+					t.Errorf("%s writes a value with words.%s: show its field of internal/metric", path, s.Sel.Name)
+				}
+				return true
+			})
+		})
+	}
+}
+
+// selected is the package of a selector, if it is one.
+func selected(s *ast.SelectorExpr, ok bool) (string, bool) {
+	if !ok {
+		return "", false
+	}
+	id, is := s.X.(*ast.Ident)
+	if !is {
+		return "", false
+	}
+	return id.Name, true
 }
 
 // judgements lists what in a file decides about the health of a device.

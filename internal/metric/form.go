@@ -207,6 +207,9 @@ func (f Form) onAxis(v, per float64, s words.Scale) float64 {
 	return v / per
 }
 
+// Decimals is how many decimals people read.
+func (f Form) Decimals() int { return forms[f].decimals }
+
 // Adds reports whether values of several devices make a sum that means
 // something.
 func (f Form) Adds() bool { return f == Bytes || f == Rate || f == Watts || f == Amperes }

@@ -13,7 +13,7 @@ func onChip() []Device {
 	of := func(get func(*model.Telemetry) Value) getDevice {
 		return func(_ *model.Snapshot, d *model.Device) Value {
 			if d.Telemetry.State == model.TelemetryOff {
-				return Value{Why: "ttmond does not read the chips' firmware (firmware = off)"}
+				return Value{Why: words.Telemetry(&d.Telemetry)}
 			}
 			return get(&d.Telemetry)
 		}

@@ -110,6 +110,18 @@ func (s *Shown) Ratio() (ratio float64, ok bool) {
 	return s.Num / s.limit.Num, true
 }
 
+// LimitInUnit is what the value is measured against, in the field's Unit; ok is
+// false where there is none.
+func (s *Shown) LimitInUnit() (limit float64, ok bool) {
+	if !s.limit.Known() {
+		return 0, false
+	}
+	if s.Field.Per != 0 {
+		return s.limit.Num / s.Field.Per, true
+	}
+	return s.limit.Num, true
+}
+
 // Section is a part of a report about a device.
 type Section string
 
@@ -129,11 +141,25 @@ const (
 	Ethernet  Section = "Ethernet Links"
 )
 
+// Sections lists them, the most asked for first.
+func Sections() []Section {
+	return []Section{Health, Thermal, Power, Clocks, Activity, Telemetry, GDDR, Ethernet, Memory, PCIe, Identity, Firmware}
+}
+
 // Report lists the fields of a section with what they show for a device. What
 // hardly any device has is left out where it is missing.
 func (b Board) Report(section Section, d *model.Device) []Shown {
+	fields := registry().bySection[section]
+	if d.Telemetry.State == model.TelemetryOff {
+		switch section {
+		case Telemetry:
+			fields = fields[:1] // that it is off
+		case GDDR, Ethernet:
+			return nil
+		}
+	}
 	var list []Shown
-	for _, f := range registry().bySection[section] {
+	for _, f := range fields {
 		s := b.Value(f, d)
 		if !s.Known() && s.Status == model.Absent && f.Sparse {
 			continue

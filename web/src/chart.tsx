@@ -3,7 +3,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { clock, isBytes, markOf, span, unitBytes, value } from "./figures";
+import { clock, isBytes, markOf, span, unitBytes, tick, value } from "./figures";
 import { byteTicks, timeLabels, timeSpace } from "./ticks";
 import { save } from "./parts";
 import { zoom } from "./range";
@@ -211,7 +211,7 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
         ...axis,
         size: (_u, values) => Math.max(52, 14 + 6.4 * Math.max(0, ...(values ?? []).map((v) => v.length))),
         ...(isBytes(data.unit) ? { splits: (_u, _axis, min, max) => byteTicks(min, max, data.unit, height) } : { space: 34 }),
-        values: (_u, ticks) => ticks.map((v) => value(v, data.unit, 0)),
+        values: (_u, ticks) => ticks.map((v) => tick(v, data.unit)),
       },
     ],
     hooks: {
@@ -318,7 +318,7 @@ function drawMarks(u: uPlot, p: Props): void {
     c.font = `${10 * devicePixelRatio}px system-ui, sans-serif`;
     c.textAlign = "right";
     c.textBaseline = "bottom";
-    c.fillText(`limit ${value(p.limit, p.data?.unit ?? "", 0)}`, left + width - 3 * devicePixelRatio, y - 2 * devicePixelRatio);
+    c.fillText(`limit ${tick(p.limit, p.data?.unit ?? "")}`, left + width - 3 * devicePixelRatio, y - 2 * devicePixelRatio);
   }
   c.restore();
 }

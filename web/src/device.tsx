@@ -1,34 +1,26 @@
 // One device: what it is, how it does, how it did.
 
+import { useEffect, useState } from "preact/hooks";
+import { get } from "./api";
 import { A, Bar, Empty, Panel, poolNames, Reasons, StateOf } from "./parts";
 import { EventList } from "./events";
-import { bytes, mark, missing } from "./figures";
+import { bytes, field, mark, title } from "./figures";
 import { MetricChart, useEvents, useRangeData } from "./metricchart";
 import { ProcessTable } from "./processtable";
 import { RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import { offers, type State } from "./store";
-import type { Device, Figure, PoolUse, SaidDevice } from "./types";
+import type { Device, Facts, Figure, SaidDevice, Value } from "./types";
 
-const standard: { metrics: string[]; title: string; limit?: (d: Device) => number | null; zero?: boolean }[] = [
-  { metrics: ["temperature.asic"], title: "Temperature", limit: (d) => d.temperature_limit_c, zero: true },
-  { metrics: ["power.draw"], title: "Power", limit: (d) => d.power_limit_w, zero: true },
-  { metrics: ["memory.used"], title: "DRAM in use", limit: (d) => totalMiB(d), zero: true },
-  { metrics: ["clocks.ai"], title: "AI clock", limit: (d) => d.aiclk_max_mhz, zero: true },
-  { metrics: ["pcie.rx", "pcie.tx"], title: "PCIe", zero: true },
-  { metrics: ["l1.used"], title: "L1 that buffers asked for", zero: true },
-];
-
-function totalMiB(d: Device): number | null {
-  const n = (d.memory["dram"] as PoolUse | undefined)?.total_bytes ?? null;
-  return n === null ? null : n / 2 ** 20;
-}
+/** Charts that every device has: a field each, or several of one kind. */
+const standard: string[][] = [["temperature.asic"], ["power.draw"], ["memory.used"], ["clocks.ai"], ["pcie.rx", "pcie.tx"], ["l1.used"]];
 
 export function DevicePage(p: { s: State; name: string }) {
   const snap = p.s.snap!;
   const i = snap.devices.findIndex((d) => d.bus_id === p.name || String(d.index) === p.name);
   const d = snap.devices[i];
   const said = p.s.said?.devices[i];
+  const facts = useFacts(p.s, d?.bus_id);
   if (!d || !said) return <Empty>There is no device {p.name} here at this moment.</Empty>;
   return (
     <>
@@ -41,15 +33,15 @@ export function DevicePage(p: { s: State; name: string }) {
         {said.reason && <span class="why">{said.reason}</span>}
         <Neighbours devices={snap.devices} at={i} />
       </div>
-      <Vitals d={d} s={said} />
+      <Vitals s={said} />
       <div class="two">
         <Memory d={d} s={said} />
         <Panel title="Processes on it">
           <ProcessTable snap={snap} said={p.s.said!} brief device={d.index} />
         </Panel>
       </div>
-      <Charts s={p.s} d={d} />
-      <Facts d={d} s={said} />
+      <Charts s={p.s} d={d} facts={facts} />
+      <AllFacts facts={facts} />
     </>
   );
 }
@@ -66,84 +58,71 @@ function Neighbours(p: { devices: Device[]; at: number }) {
   );
 }
 
+/** All that is known of a device, with every snapshot. */
+function useFacts(s: State, bus: string | undefined): Facts | null {
+  const [facts, set] = useState<Facts | null>(null);
+  useEffect(() => {
+    if (!bus) return;
+    const stop = new AbortController();
+    const q = new URLSearchParams({ device: bus });
+    if (s.at) q.set("at", s.at);
+    get<Facts>("facts?" + q, stop.signal)
+      .then(set)
+      .catch(() => {}); // the next snapshot asks again
+    return () => stop.abort();
+  }, [bus, s.at, s.snap?.time]);
+  return facts;
+}
+
 /** How it does, in a row: each value with its limit. */
-function Vitals(p: { d: Device; s: SaidDevice }) {
-  const { d, s } = p;
-  const of = (v: number | null, limit: number | null) => (v === null || !limit ? null : v / limit);
-  const list: { name: string; level?: string; text: string; note?: string; ratio: number | null; extra?: string; why?: string }[] = [
-    { name: "Temperature", level: s.levels.temperature, text: s.temperature, note: d.temperature_limit_c === null ? "" : `limit ${d.temperature_limit_c} °C`, ratio: of(d.temperature_c, d.temperature_limit_c), why: d.missing["temperature_c"] },
-    { name: "Power", level: s.levels.power, text: s.power, ratio: of(d.power_w, d.power_limit_w), why: d.missing["power_w"] },
-    { name: "AI clock", level: s.levels.clock, text: s.clock, note: d.aiclk_max_mhz === null ? "" : `up to ${d.aiclk_max_mhz} MHz`, ratio: of(d.aiclk_mhz, d.aiclk_max_mhz), why: d.missing["aiclk_mhz"] },
-    { name: "Activity", text: s.activity, note: "estimate", ratio: d.activity.ratio, why: d.missing["activity.ratio"] ?? d.missing["activity"] },
-    { name: "DRAM", text: s.pools["dram"]!.text, ratio: s.pools["dram"]!.ratio },
-    { name: "PCIe", text: s.to_device, note: `to it, ${s.link}`, ratio: null, extra: `${s.from_device} from it` },
-  ];
+function Vitals(p: { s: SaidDevice }) {
+  const { s } = p;
+  const dram = s.pools["dram"]!;
   return (
     <dl class="vitalrow">
-      {list.map((x) => (
-        <div key={x.name} title={missing(x.why).reason || undefined}>
-          <dt>
-            {x.name} <span class="note">{x.note}</span>
-          </dt>
-          <dd class={x.level ?? ""}>{x.text}</dd>
-          {x.extra ? (
-            <dd class="extra">{x.extra}</dd>
-          ) : (
-            <span class="bar" aria-hidden="true">
-              {x.ratio !== null && <span class="fill" style={{ width: Math.min(100, x.ratio * 100).toFixed(1) + "%" }} />}
-            </span>
-          )}
-        </div>
+      {["temperature.asic", "power.draw", "clocks.ai", "activity.estimate"].map((name) => (
+        <Vital key={name} name={title(name)} {...field(s, name)} />
       ))}
+      <Vital name="DRAM" text={dram.text} of={dram.text} ratio={dram.ratio} />
+      <div>
+        <dt>
+          PCIe <span class="note">to it, {field(s, "pcie.link").text}</span>
+        </dt>
+        <dd>{field(s, "pcie.rx").text}</dd>
+        <dd class="extra">{field(s, "pcie.tx").text} from it</dd>
+      </div>
     </dl>
   );
 }
 
-/** A row of a table of facts: a value, or why there is none. */
-function Fact(p: { name: string; value: string | number | null | undefined; unit?: string; of?: number | null; why?: string }) {
-  const gone = p.value === null || p.value === undefined || p.value === "";
-  const m = missing(p.why);
+function Vital(p: { name: string } & Value) {
   return (
-    <div>
+    <div title={p.why || undefined}>
       <dt>{p.name}</dt>
-      <dd title={gone ? m.reason : undefined} class={gone ? "gone" : ""}>
-        {gone ? m.word : `${p.value}${p.of !== undefined && p.of !== null ? " / " + p.of : ""}${p.unit ? " " + p.unit : ""}`}
-      </dd>
+      <dd class={p.level ?? ""}>{p.of}</dd>
+      <span class="bar" aria-hidden="true">
+        {p.ratio !== null && <span class="fill" style={{ width: Math.min(100, p.ratio * 100).toFixed(1) + "%" }} />}
+      </span>
     </div>
   );
 }
 
-const fixed = (v: number | null, n: number) => (v === null ? null : v.toFixed(n));
-
-function Facts(p: { d: Device; s: SaidDevice }) {
-  const { d, s } = p;
-  const why = (key: string) => d.missing[key];
+function AllFacts(p: { facts: Facts | null }) {
   return (
-    <Panel title="What it is">
-      <dl class="facts">
-        <Fact name="Board" value={d.board} why={why("board")} />
-        <Fact name="Chip" value={d.arch} />
-        <Fact name="Serial number" value={d.serial} why={why("serial")} />
-        <Fact name="ASIC id" value={d.asic_id} why={why("asic_id")} />
-        <Fact name="Node" value={d.path} />
-        {d.tray !== null && <Fact name="Tray, slot" value={`${d.tray}, ${d.slot ?? "–"}`} />}
-        <Fact name="NUMA node, CPUs" value={d.numa_node === null ? null : `${d.numa_node}, ${d.cpu_affinity ?? "–"}`} why={why("numa_node")} />
-        <Fact name="Temperature" value={fixed(d.temperature_c, 1)} of={d.temperature_limit_c} unit="°C" why={why("temperature_c")} />
-        <Fact name="Power" value={fixed(d.power_w, 0)} of={d.power_limit_w} unit="W" why={why("power_w")} />
-        <Fact name="Core voltage" value={fixed(d.voltage_v, 3)} of={d.voltage_limit_v} unit="V" why={why("voltage_v")} />
-        <Fact name="Core current" value={fixed(d.current_a, 0)} of={d.current_limit_a} unit="A" why={why("current_a")} />
-        <Fact name="AI clock" value={fixed(d.aiclk_mhz, 0)} of={d.aiclk_max_mhz} unit="MHz" why={why("aiclk_mhz")} />
-        <Fact name="Fan" value={fixed(d.fan_rpm, 0)} unit="rpm" why={why("fan_rpm")} />
-        <Fact name="Activity" value={d.activity.ratio === null ? null : s.activity} why={d.activity.ratio === null ? (why("activity.ratio") ?? why("activity")) : undefined} />
-        <Fact name="PCIe link" value={s.link} why={why("pcie.gen")} />
-        <Fact name="To the device" value={s.to_device} />
-        <Fact name="From the device" value={s.from_device} />
-        <Fact name="Heartbeat" value={d.heartbeat_hz === null ? null : d.heartbeat_hz.toFixed(1) + " Hz"} why={why("heartbeat_hz") ?? why("heartbeat")} />
-        <Fact name="Thermal trips" value={d.thermal_trips} why={why("thermal_trips")} />
-        {Object.entries(d.firmware).map(([k, v]) => (
-          <Fact key={k} name={"Firmware " + k.replace("_", " ")} value={v} why={why("firmware." + k)} />
-        ))}
-      </dl>
+    <Panel title="All that is known">
+      {p.facts?.sections.map((x) => (
+        <section key={x.title} class="allfacts">
+          <h3>{x.title}</h3>
+          <dl>
+            {x.facts.map((f) => (
+              <div key={f.name} title={f.name}>
+                <dt>{f.title}</dt>
+                <dd class={f.known ? (f.level ?? "") : "gone"}>{f.text}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      ))}
     </Panel>
   );
 }
@@ -213,16 +192,17 @@ function Pool(p: { name: string; figure: Figure; part?: boolean }) {
   );
 }
 
-function Charts(p: { s: State; d: Device }) {
+function Charts(p: { s: State; d: Device; facts: Facts | null }) {
   const range = useRange();
   const route = useRoute();
   const extra = (route.query.get("metric") ?? "").split(",").filter((m) => p.s.metrics.some((x) => x.name === m));
-  const all = [...new Set([...standard.flatMap((c) => c.metrics)])].filter((m) => p.s.metrics.length === 0 || p.s.metrics.some((x) => x.name === m));
+  const all = standard.flat().filter((m) => p.s.metrics.length === 0 || p.s.metrics.some((x) => x.name === m));
   const { answer, problem } = useRangeData(all, p.d.bus_id, range);
   const more = useRangeData(extra, p.d.bus_id, range);
   const { events, problem: unknown } = useEvents(range, p.d.bus_id);
   const others = p.s.metrics.filter((m) => !all.includes(m.name) && !extra.includes(m.name));
   const help = (name: string) => p.s.metrics.find((m) => m.name === name)?.help;
+  const limit = (name: string) => p.facts?.sections.flatMap((x) => x.facts).find((f) => f.name === name)?.limit;
   if (!offers("/v1/range")) return null;
   return (
     <Panel
@@ -246,11 +226,11 @@ function Charts(p: { s: State; d: Device }) {
     >
       <div class="charts three">
         {standard.map((c) => (
-          <MetricChart key={c.title} metrics={c.metrics} title={c.title} help={help(c.metrics[0]!)} answer={answer} problem={problem} range={range} events={events} limit={c.limit?.(p.d)} zero={c.zero} nameOf={(m) => names[m] ?? m} />
+          <MetricChart key={c[0]} metrics={c} title={c.map(title).join(", ")} help={help(c[0]!)} answer={answer} problem={problem} range={range} events={events} limit={limit(c[0]!)} zero nameOf={title} />
         ))}
         {extra.map((m) => (
           <div key={m} class="removable">
-            <MetricChart metrics={[m]} title={m} help={help(m)} answer={more.answer} problem={more.problem} range={range} events={events} nameOf={(x) => x} />
+            <MetricChart metrics={[m]} title={m} limit={limit(m)} help={help(m)} answer={more.answer} problem={more.problem} range={range} events={events} nameOf={(x) => x} />
             <button class="remove" aria-label={"remove " + m} onClick={() => setQuery({ metric: extra.filter((x) => x !== m).join(",") })}>
               ✕
             </button>
@@ -261,5 +241,3 @@ function Charts(p: { s: State; d: Device }) {
     </Panel>
   );
 }
-
-const names: Record<string, string> = { "pcie.rx": "to device", "pcie.tx": "from device", "temperature.asic": "ASIC", "power.draw": "core", "memory.used": "DRAM", "clocks.ai": "AI clock", "l1.used": "L1" };

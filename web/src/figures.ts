@@ -2,7 +2,7 @@
 // tooltips. The same forms as internal/view/words; a test compares them.
 
 import { state } from "./store";
-import type { Bound } from "./types";
+import type { Bound, SaidDevice, Value } from "./types";
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -25,15 +25,27 @@ export const isBytes = (unit: string): boolean => unit.split("/")[0]! in binary;
 /** How many bytes a unit is. */
 export const unitBytes = (unit: string): number => binary[unit.split("/")[0]!] ?? 1;
 
-/** A value in a unit of the metric table. */
-export function value(v: number | null | undefined, unit: string, decimals = 0): string {
+/** A value in a unit of the metric table, with the decimals of its form. */
+export const value = (v: number | null | undefined, unit: string, decimals = 0): string => written(v, unit, () => decimals);
+
+/** A number at an axis: as many decimals as it takes. */
+export const tick = (v: number, unit: string): string => written(v, unit, () => (v % 1 === 0 || Math.abs(v) >= 10 ? 0 : Math.abs(v) < 1 ? 2 : 1));
+
+function written(v: number | null | undefined, unit: string, decimals: () => number): string {
   if (v === null || v === undefined) return state.words?.nothing ?? "–";
   const [base = "", per] = unit.split("/");
   const size = binary[base];
   if (size !== undefined) return bytes(v * size) + (per ? "/" + per : "");
-  const text = v.toFixed(v % 1 === 0 ? 0 : Math.abs(v) < 10 ? Math.max(decimals, 1) : Math.abs(v) < 100 ? Math.min(decimals, 1) : 0);
+  const text = v.toFixed(decimals());
   return unit ? text + " " + (unit === "C" ? "°C" : unit) : text;
 }
+
+/** How a field is called: above its chart, and where room is short. */
+export const title = (field: string): string => state.words?.fields[field]?.title ?? field;
+export const head = (field: string): string => state.words?.fields[field]?.head ?? title(field);
+
+/** A field of a device. */
+export const field = (s: SaidDevice, name: string): Value => s.values[name] ?? { text: "–", of: "–", ratio: null };
 
 export function mark(b: Bound | undefined | null): string {
   return (b && state.words?.marks[b]) || "";

@@ -1,6 +1,7 @@
 // The first view: trouble, devices, who uses them.
 
 import { HourCharts } from "./hour";
+import { field, head } from "./figures";
 import { A, Bar, health, Panel, StateOf } from "./parts";
 import { ProcessTable } from "./processtable";
 import { setQuery, useRoute } from "./route";
@@ -56,6 +57,8 @@ function Cards(p: { devices: Device[]; said: SaidDevice[] }) {
 const pools = ["dram", "l1"] as const;
 const poolName = { dram: "DRAM", l1: "L1" };
 
+const vitals = ["temperature.asic", "power.draw", "clocks.ai", "pcie.link"];
+
 function Card(p: { d: Device; s: SaidDevice }) {
   const { d, s } = p;
   return (
@@ -79,22 +82,12 @@ function Card(p: { d: Device; s: SaidDevice }) {
         ))}
       </dl>
       <dl class="vitals">
-        <div>
-          <dt>Temp</dt>
-          <dd class={s.levels.temperature ?? ""}>{s.temperature}</dd>
-        </div>
-        <div>
-          <dt>Power</dt>
-          <dd class={s.levels.power ?? ""}>{s.power}</dd>
-        </div>
-        <div>
-          <dt>AICLK</dt>
-          <dd class={s.levels.clock ?? ""}>{s.clock}</dd>
-        </div>
-        <div>
-          <dt>PCIe</dt>
-          <dd class={s.levels.link ?? ""}>{s.link || "–"}</dd>
-        </div>
+        {vitals.map((name) => (
+          <div key={name}>
+            <dt>{head(name)}</dt>
+            <dd class={field(s, name).level ?? ""}>{field(s, name)[name === "power.draw" ? "of" : "text"]}</dd>
+          </div>
+        ))}
       </dl>
       {s.reason && <p class="why">{s.reason}</p>}
       <A to={"/device/" + d.bus_id} class="sparks">
@@ -113,23 +106,23 @@ function dramMiB(d: Device): number | null {
   return total === null ? null : total / 2 ** 20;
 }
 
-// By what cells are coloured: a ratio, or null where it is not known.
-const shades: Record<string, { name: string; of: (d: Device, s: SaidDevice) => number | null; text: (s: SaidDevice) => string }> = {
-  temperature: {
-    name: "temperature",
-    of: (d) => (d.temperature_c === null ? null : d.temperature_c / (d.temperature_limit_c ?? 100)),
-    text: (s) => s.temperature,
-  },
-  power: { name: "power", of: (d) => (d.power_w === null ? null : d.power_w / (d.power_limit_w ?? 300)), text: (s) => s.power },
-  dram: { name: "DRAM", of: (_, s) => s.pools["dram"]?.ratio ?? null, text: (s) => s.pools["dram"]?.text ?? "" },
-  activity: { name: "activity", of: (d) => d.activity.ratio, text: (s) => s.activity },
+// By what cells are coloured: how much of its limit a field is.
+const shades: Record<string, { name: string; of: (s: SaidDevice) => number | null; text: (s: SaidDevice) => string }> = {
+  temperature: shade("temperature", "temperature.asic"),
+  power: shade("power", "power.draw"),
+  dram: { name: "DRAM", of: (s) => s.pools["dram"]?.ratio ?? null, text: (s) => s.pools["dram"]?.text ?? "" },
+  activity: shade("activity", "activity.estimate"),
 };
+
+function shade(name: string, of: string) {
+  return { name, of: (s: SaidDevice) => field(s, of).ratio, text: (s: SaidDevice) => field(s, of).text };
+}
 
 const level = (ratio: number | null): number | null => (ratio === null ? null : Math.min(9, Math.max(0, Math.floor(ratio * 10))));
 
-export function shadeOf(by: string, d: Device, s: SaidDevice): { level: number | null; text: string } {
+export function shadeOf(by: string, s: SaidDevice): { level: number | null; text: string } {
   const shade = shades[by] ?? shades["temperature"]!;
-  return { level: level(shade.of(d, s)), text: shade.text(s) };
+  return { level: level(shade.of(s)), text: shade.text(s) };
 }
 
 /** A chip of a device. Only its memory is its own: the sensors are of the chip that has the PCIe link. */
@@ -137,7 +130,7 @@ export function shadeOfChip(by: string, d: Device, s: SaidDevice, chip: number):
   const dram = s.chips[chip]?.pools["dram"];
   if (by === "dram" && dram) return { level: level(dram.ratio), text: dram.text };
   if (d.chips[chip]?.remote) return { level: null, text: "–" };
-  return shadeOf(by, d, s);
+  return shadeOf(by, s);
 }
 
 export function ShadeChoice(p: { by: string }) {
@@ -174,8 +167,8 @@ function Cells(p: { devices: Device[]; said: SaidDevice[]; by: string }) {
               <div class="cell names" aria-hidden="true">
                 <span />
                 <span class="num">#</span>
-                <span class="num">Temp</span>
-                <span class="num">Power</span>
+                <span class="num">{head("temperature.asic")}</span>
+                <span class="num">{head("power.draw")}</span>
                 <span>DRAM</span>
               </div>
               {trays.get(tray)!.map((i) => (
@@ -203,16 +196,16 @@ function Scale(p: { by: string }) {
 
 function Cell(p: { d: Device; s: SaidDevice; by: string }) {
   const { d, s } = p;
-  const shade = shadeOf(p.by, d, s);
+  const shade = shadeOf(p.by, s);
   const bad = health(s.level);
   return (
-    <A to={"/device/" + d.bus_id} class={"cell " + bad} title={`device ${d.index}, ${s.name}, ${s.state}: ${s.temperature}, ${s.power}, DRAM ${s.pools["dram"]?.text}`}>
+    <A to={"/device/" + d.bus_id} class={"cell " + bad} title={`device ${d.index}, ${s.name}, ${s.state}: ${field(s, "temperature.asic").text}, ${field(s, "power.draw").of}, DRAM ${s.pools["dram"]?.text}`}>
       <span class={"swatch heat " + (shade.level === null ? "none" : "h" + shade.level)} aria-hidden="true" />
       <b>{d.index}</b>
       {d.state === "ok" ? (
         <>
-          <span class={"num t " + (s.levels.temperature ?? "")}>{s.temperature.replace(" °C", "°")}</span>
-          <span class={"num w " + (s.levels.power ?? "")}>{d.power_w === null ? "–" : Math.round(d.power_w) + " W"}</span>
+          <span class={"num t " + (field(s, "temperature.asic").level ?? "")}>{field(s, "temperature.asic").text.replace(" °C", "°")}</span>
+          <span class={"num w " + (field(s, "power.draw").level ?? "")}>{field(s, "power.draw").text}</span>
           <Bar figure={s.pools["dram"]!} label="DRAM" />
           <span class="num m">{s.pools["dram"]!.text}</span>
         </>

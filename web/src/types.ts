@@ -44,23 +44,8 @@ export interface Device {
   state_reason: string;
   read_at: string;
   temperature_c: number | null;
-  temperature_limit_c: number | null;
-  temperature_shutdown_c: number | null;
   power_w: number | null;
   power_limit_w: number | null;
-  board_power_limit_w: number | null;
-  voltage_v: number | null;
-  voltage_limit_v: number | null;
-  current_a: number | null;
-  current_limit_a: number | null;
-  aiclk_mhz: number | null;
-  aiclk_max_mhz: number | null;
-  axiclk_mhz: number | null;
-  arcclk_mhz: number | null;
-  fan_rpm: number | null;
-  heartbeat_age_s: number | null;
-  heartbeat_hz: number | null;
-  thermal_trips: number | null;
   activity: { ratio: number | null; basis: string };
   pcie: Record<string, number | boolean | null>;
   firmware: Record<string, string | null>;
@@ -153,21 +138,28 @@ export interface Trouble {
 
 export type Level = "ok" | "info" | "warning" | "critical";
 
+/** A field of a device, as the table of fields writes it. */
+export interface Value {
+  text: string;
+  of: string;
+  ratio: number | null;
+  level?: Level;
+  why?: string;
+}
+
+/** All that is known of a device. */
+export interface Facts {
+  sections: { title: string; facts: { name: string; title: string; known: boolean; text: string; limit: number | null; level?: Level }[] }[];
+}
+
 export interface SaidDevice {
   name: string;
   state: string;
   kind: string;
   level: Level;
-  levels: Record<string, Level>;
   reason: string;
-  temperature: string;
-  power: string;
-  clock: string;
-  fan: string;
-  link: string;
-  to_device: string;
-  from_device: string;
-  activity: string;
+  /** By name of the field. */
+  values: Record<string, Value>;
   pools: Pools;
   stale: string;
   reasons: string[];
@@ -203,6 +195,7 @@ export interface Said {
 }
 
 export interface Words {
+  fields: Record<string, { head?: string; title: string }>;
   nothing: string;
   marks: Record<Bound, string>;
   missing: Record<string, string>;

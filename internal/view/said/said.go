@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -18,7 +19,7 @@ import (
 // Snapshot is what is said about a snapshot. Devices and processes are in the
 // snapshot's order.
 type Snapshot struct {
-	Schema    string    `json:"schema"` // ttmon.said/1
+	Schema    string    `json:"schema"` // ttmon.said/2
 	Time      time.Time `json:"time"`
 	Troubles  []Trouble `json:"troubles"` // a row for each device, the worst first
 	Trouble   string    `json:"trouble"`  // the same in a line; empty: there is none
@@ -81,24 +82,16 @@ type Count struct {
 
 // Device is one device.
 type Device struct {
-	Name        string            `json:"name"`
-	State       string            `json:"state"`  // as people read it: "throttled"
-	Kind        string            `json:"kind"`   // of the condition that it is: "slow_link"
-	Level       string            `json:"level"`  // ok, info, warning or critical: the colour of state
-	Levels      map[string]string `json:"levels"` // of values that stand out: temperature, power, clock, link
-	Reason      string            `json:"reason"`
-	Temperature string            `json:"temperature"`
-	Power       string            `json:"power"` // "61/85 W"
-	Clock       string            `json:"clock"`
-	Fan         string            `json:"fan"`
-	Link        string            `json:"link"`
-	ToDevice    string            `json:"to_device"`
-	FromDevice  string            `json:"from_device"`
-	Activity    string            `json:"activity"`
-	Pools       map[string]Figure `json:"pools"`
-	Stale       string            `json:"stale"` // memory of the dead; empty: none
-	Reasons     []string          `json:"reasons"`
-	Chips       []Chip            `json:"chips"`
+	Name    string            `json:"name"`
+	State   string            `json:"state"` // as people read it: "throttled"
+	Kind    string            `json:"kind"`  // of the condition that it is: "slow_link"
+	Level   string            `json:"level"` // ok, info, warning or critical: the colour of state
+	Reason  string            `json:"reason"`
+	Values  map[string]Value  `json:"values"` // by name of the field, of those that have a heading
+	Pools   map[string]Figure `json:"pools"`
+	Stale   string            `json:"stale"` // memory of the dead; empty: none
+	Reasons []string          `json:"reasons"`
+	Chips   []Chip            `json:"chips"`
 }
 
 // Chip is one chip of a device.
@@ -132,7 +125,7 @@ type Use struct {
 func Of(s *model.Snapshot) *Snapshot {
 	a := assess.Of(s)
 	out := &Snapshot{
-		Schema: "ttmon.said/1", Time: s.Time.UTC(), Troubles: []Trouble{}, Notes: notices(words.Notes(s)), Notices: notices(words.Notices(s)),
+		Schema: "ttmon.said/2", Time: s.Time.UTC(), Troubles: []Trouble{}, Notes: notices(words.Notes(s)), Notices: notices(words.Notices(s)),
 		Totals: totals(s, a), Devices: []Device{}, Processes: []Process{},
 	}
 	troubles := words.Troubles(s)
@@ -165,19 +158,6 @@ func trouble(t *words.Trouble) Trouble {
 	if !t.Since.IsZero() {
 		since := t.Since.UTC()
 		out.Since = &since
-	}
-	return out
-}
-
-// levels are the values of a device that stand out.
-func levels(a *assess.Assessment, d *model.Device) map[string]string {
-	out := map[string]string{}
-	for name, k := range map[string]model.FactKind{
-		"temperature": model.FactTemperature, "power": model.FactPower, "current": model.FactCurrent, "clock": model.FactClock, "link": model.FactLinkGen,
-	} {
-		if l := a.Value(d.Index, k); l > model.Fine {
-			out[name] = l.String()
-		}
 	}
 	return out
 }
@@ -219,22 +199,11 @@ func stale(m *model.Memory) string {
 func reasons(list []string) []string { return append([]string{}, list...) }
 
 func device(s *model.Snapshot, a *assess.Assessment, d *model.Device) Device {
-	whole := func(unit string) func(float64) string {
-		return func(v float64) string { return words.Whole(v) + unit }
-	}
 	is := a.Device(d.Index)
 	out := Device{
 		Name: words.Foreign(d.Board), State: words.State(a, d), Reason: words.StateReason(d),
-		Kind: string(is.Kind), Level: is.Level.String(), Levels: levels(a, d),
-		Temperature: words.Reading(d.Temperature, func(v float64) string { return words.Temperature(v, words.Celsius) }),
-		Clock:       words.Reading(d.AICLK, whole(" MHz")),
-		Fan:         words.Reading(d.Fan, whole(" rpm")),
-		Link:        words.Link(d.PCIe.Gen, d.PCIe.Width),
-		ToDevice:    words.Reading(d.PCIe.ToDeviceRate, words.Rate),
-		FromDevice:  words.Reading(d.PCIe.FromDeviceRate, words.Rate),
-		Activity:    words.Reading(d.Activity.Ratio, func(v float64) string { return "~" + words.Percent(v) }),
-		Power:       words.Power(d),
-		Pools:       pools(&d.Memory), Stale: stale(&d.Memory), Chips: []Chip{},
+		Kind: string(is.Kind), Level: is.Level.String(), Values: values(metric.Show(s, a, words.Celsius), d),
+		Pools: pools(&d.Memory), Stale: stale(&d.Memory), Chips: []Chip{},
 		Reasons: reasons(words.Reasons(d.Memory.Tracking, slices.Concat(d.Doubts, d.Memory.Doubts), s.Source)),
 	}
 	if !d.Board.Known() {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -151,11 +152,7 @@ func AppendFleetHost(dst []byte, h *FleetHost) []byte {
 	dst = fmt.Appendf(dst, "%s  %s  %s  %s  DRAM %s\n\n", words.Escape(h.Name), words.Count(h.Chips.Count(), "device"), stateCounts(h.Chips), h.Watts(), FleetMemory(h.Used, h.Size, h.Bound))
 	dst = fmt.Appendf(dst, "  %3s  %-14s %-10s %7s %9s %9s  %s\n", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "DRAM")
 	for _, c := range h.States {
-		clock := "N/A"
-		if !math.IsNaN(c.Clock) {
-			clock = strconv.FormatFloat(c.Clock, 'f', 0, 64) + " MHz"
-		}
-		dst = fmt.Appendf(dst, "  %3d  %s %-10s %7s %9s %9s  %s\n", c.Device, words.Fit(words.Escape(c.Board), 14), words.Kind(c.State), Celsius(c.Temperature), Watts(c.Power), clock,
+		dst = fmt.Appendf(dst, "  %3d  %s %-10s %7s %9s %9s  %s\n", c.Device, words.Fit(words.Escape(c.Board), 14), words.Kind(c.State), Celsius(c.Temperature), Watts(c.Power), Megahertz(c.Clock),
 			FleetMemory(c.Used, c.Size, c.Bound))
 	}
 	return dst
@@ -193,11 +190,17 @@ func stateCounts(chips assess.Tally) string {
 }
 
 // Celsius is a temperature, or N/A.
-func Celsius(v float64) string {
+func Celsius(v float64) string { return inForm(metric.Celsius, v) }
+
+// Megahertz is a clock, or N/A.
+func Megahertz(v float64) string { return inForm(metric.Megahertz, v) }
+
+// inForm writes what an engine knows of a field; NaN is missing.
+func inForm(f metric.Form, v float64) string {
 	if math.IsNaN(v) {
-		return "N/A"
+		return words.Missing(model.Absent)
 	}
-	return words.Temperature(v, words.Celsius)
+	return f.Say(v, words.Celsius)
 }
 
 // Watts is power, or N/A.

@@ -146,7 +146,7 @@ func (r *report) section(section Section, d *model.Device) {
 	case Clock:
 		r.fact(2, "Throttled", words.Throttling(r.assessed, d))
 	case PCIe:
-		if d.PCIe.Degraded.V && !assess.SlowLink(d) {
+		if assess.IdleLink(d) {
 			r.fact(2, "Note", "an idle link drops to Gen1 with this firmware")
 		}
 	case Firmware:

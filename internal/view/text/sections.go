@@ -44,7 +44,7 @@ func (r *report) firmwareTelemetry(d *model.Device) {
 }
 
 func (r *report) modules(t *model.Telemetry) {
-	celsius := func(v float64) string { return words.Temperature(v, r.Scale) }
+	celsius := func(v float64) string { return metric.Celsius.Say(v, r.Scale) }
 	for i := range t.Modules {
 		m := &t.Modules[i]
 		text := "trained"

@@ -243,15 +243,11 @@ func (s *Screen) drawHost(area cells.Area) {
 	s.rows.N = len(s.one.States)
 	s.rows.Draw(&s.hits, body, cells.Selected, func(i int, row cells.Area) {
 		c := &s.one.States[i]
-		clock := words.Nothing
-		if !math.IsNaN(c.Clock) {
-			clock = words.Whole(c.Clock) + " MHz"
-		}
 		at := row.Put(1, 0, fmt.Sprintf("%3d  %s ", c.Device, words.Fit(words.Escape(c.Board), 14)), cells.Text)
 		row.Put(at, 0, words.Kind(c.State), cells.Of(assess.LevelOf(c.State)))
 		row.PutRight(at+19, 0, text.Celsius(c.Temperature), cells.Text)
 		row.PutRight(at+29, 0, text.Watts(c.Power), cells.Text)
-		row.PutRight(at+39, 0, clock, cells.Text)
+		row.PutRight(at+39, 0, text.Megahertz(c.Clock), cells.Text)
 		row.Put(at+41, 0, text.FleetMemory(c.Used, c.Size, c.Bound), cells.Text)
 	}, func(int) []tui.Effect { return nil })
 }

@@ -61,29 +61,18 @@ func (p *devicePage) draw(s *State, area cells.Area) {
 	p.sheet.Draw(&s.hits, body, p.entries(s, d))
 }
 
-// devicePageSections are the sections of the table of fields, the most asked
-// for first.
-var devicePageSections = []metric.Section{
-	metric.Health, metric.Thermal, metric.Power, metric.Clocks, metric.Activity, metric.Telemetry, metric.GDDR, metric.Ethernet,
-	metric.Memory, metric.PCIe, metric.Identity, metric.Firmware,
-}
-
 func (p *devicePage) entries(s *State, d *model.Device) []widget.Entry {
 	var out []widget.Entry
-	for _, section := range devicePageSections {
-		off := d.Telemetry.State == model.TelemetryOff
-		switch {
-		case off && (section == metric.GDDR || section == metric.Ethernet):
-			continue
-		case off && section == metric.Telemetry:
-			out = append(out, widget.Entry{Heading: string(section)}, widget.Entry{Name: "State", Value: words.Telemetry(&d.Telemetry), Style: cells.Faint})
+	for _, section := range metric.Sections() {
+		list := s.board().Report(section, d)
+		if len(list) == 0 {
 			continue
 		}
 		out = append(out, widget.Entry{Heading: string(section)})
 		if section == metric.Health {
 			out = append(out, s.conditionEntries(d)...)
 		}
-		for _, v := range s.board().Report(section, d) {
+		for _, v := range list {
 			e := widget.Entry{Name: v.Field.Title, Value: v.Full(), Style: cells.OfNote(v.Level)}
 			if !v.Known() {
 				e.Style = cells.Faint
