@@ -21,7 +21,9 @@ func SlowLink(d *model.Device) bool {
 
 // IdleLink reports whether the PCIe link is slow only because firmware drops an
 // idle one.
-func IdleLink(d *model.Device) bool { return d.PCIe.Degraded.Known() && d.PCIe.Degraded.V && !SlowLink(d) }
+func IdleLink(d *model.Device) bool {
+	return d.PCIe.Degraded.Known() && d.PCIe.Degraded.V && !SlowLink(d)
+}
 
 // linkMax is the most that both the slot and the board can do. What only one
 // of them tells is taken from that one.

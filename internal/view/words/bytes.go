@@ -35,12 +35,6 @@ func Rate(bytesPerSecond float64) string {
 	return number + " " + unit + "/s"
 }
 
-// RateColumn is Rate in exactly RateWidth cells.
-func RateColumn(bytesPerSecond float64) string {
-	number, unit := scale(bytesPerSecond)
-	return PadLeft(number, 4) + " " + Pad(unit+"/s", 5)
-}
-
 // UsedOf says used of total in the unit of total: "10.2/24.0 GiB". It takes
 // at most PairWidth cells for anything below 1024 TiB. Nothing is "0", and
 // something too little for the unit is "<0.1": neither is mistaken for the other.

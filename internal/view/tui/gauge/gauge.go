@@ -32,10 +32,22 @@ type Set struct{ list []Gauge }
 
 // names are the gauges with their fields.
 var names = [][2]string{
-	{"dram", "memory.used"}, {"l1", "l1.used"}, {"power", "power.draw"}, {"temperature", "temperature.asic"}, {"activity", "activity.estimate"},
-	{"aiclk", "clocks.ai"}, {"pcie_to", "pcie.rx"}, {"pcie_from", "pcie.tx"}, {"voltage", "voltage.core"}, {"current", "current.core"},
-	{"fan", "fan.speed"}, {"heartbeat", "heartbeat.rate"},
-	{"l1_small", "l1_small.used"}, {"trace", "trace.used"}, {"cb", "cb.used"}, {"kernel", "kernel.used"},
+	{"dram", "memory.used"},
+	{"l1", "l1.used"},
+	{"power", "power.draw"},
+	{"temperature", "temperature.asic"},
+	{"activity", "activity.estimate"},
+	{"aiclk", "clocks.ai"},
+	{"pcie_to", "pcie.rx"},
+	{"pcie_from", "pcie.tx"},
+	{"voltage", "voltage.core"},
+	{"current", "current.core"},
+	{"fan", "fan.speed"},
+	{"heartbeat", "heartbeat.rate"},
+	{"l1_small", "l1_small.used"},
+	{"trace", "trace.used"},
+	{"cb", "cb.used"},
+	{"kernel", "kernel.used"},
 }
 
 // New builds the table.
