@@ -124,6 +124,7 @@ func commands() []command {
 		{"export", newExport},
 		{"history", newHistory},
 		{"events", newEvents},
+		{"runs", newRuns},
 		{"jobs", newJobs},
 		{"fleet", newFleet},
 		{"web", newWeb},

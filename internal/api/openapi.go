@@ -10,6 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/said"
 )
 
@@ -179,6 +180,20 @@ func calls() []described {
 			{name: "uid", help: "of their user"},
 			{name: "since", help: "those that ran at this time or later"},
 			{name: "limit", help: "so many"},
+		}},
+		{method: "GET", path: "/v1/runs", part: "memory", help: "the programs that used devices: who, when, how they ended, what they took", answer: runs.Answer{}, params: []param{
+			{name: "id", help: "of a run (r318), a process or a job; may be given again"},
+			{name: "uid", help: "of their user"},
+			{name: "since", help: "those that ran at this time or later"},
+			{name: "until", help: "those that began before this time"},
+			{name: "device", help: "that they used: index or bus id"},
+			{name: "job", help: "that they belong to"},
+			{name: "command", help: "exactly this command line"},
+			{name: "text", help: "in the command, the user or the job"},
+			{name: "leaked", help: "true: only those that left memory behind"},
+			{name: "failed", help: "true: only those that are known to have ended badly"},
+			{name: "running", help: "true or false: only those that have not, or have, ended"},
+			{name: "limit", help: "the newest so many"},
 		}},
 		{method: "GET", path: "/v1/leaks", help: "what dead processes had not freed", answer: schemaOnly{}},
 		{method: "GET", path: "/v1/stale", help: "what they left in tt-metal's own accounts", answer: schemaOnly{}},

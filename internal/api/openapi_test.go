@@ -19,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
@@ -80,6 +81,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, snap), nil },
 			Span:   func() (time.Time, time.Time) { return snap.Time, snap.Time },
 			Jobs:   func(jobs.Query) []jobs.Job { return []jobs.Job{{}} },
+			Runs: func(runs.Query) ([]runs.Run, bool, error) {
+				d := runs.Device{Power: &runs.Stat{Mean: 1}, PCIe: &runs.PCIe{}, Chips: []runs.Chip{{ID: "1"}}, Pools: map[string]runs.Pool{"dram": {Peak: 1}}}
+				return []runs.Run{{ID: 1, Devices: []runs.Device{d}, Neighbours: []runs.Neighbour{{Devices: []int{0}}}, Left: []runs.Left{{}}}}, true, nil
+			},
 			Alerts: func() any { return map[string]any{"schema": "ttmon.alerts/1", "alerts": []any{}} },
 			Range: func(_ context.Context, _ string, start, _ time.Time, _ time.Duration) ([]Series, error) {
 				return []Series{{Labels: map[string]string{"pci": "0000:01:00.0", "device": "0"}, Times: []int64{start.UnixMilli()}, Values: []float64{1}}}, nil

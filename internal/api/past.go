@@ -11,6 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -29,6 +30,8 @@ type Memory struct {
 	Range func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
 	// Jobs are what jobs took.
 	Jobs func(jobs.Query) []jobs.Job
+	// Runs are the programs that used devices.
+	Runs func(runs.Query) (list []runs.Run, more bool, err error)
 	// Alerts are those that are pending or firing.
 	Alerts func() any
 	// Prometheus answers its API below /prometheus.
@@ -46,7 +49,7 @@ type EventLog interface {
 func (s *Server) remembered(mux *http.ServeMux) {
 	m := s.opt.Memory
 	if s.opt.Elsewhere != "" {
-		for _, call := range []string{"/v1/events", "/v1/past", "/v1/past/span", "/v1/range", "/v1/jobs", "/v1/alerts", "/v1/processes/{pid}/history", "/prometheus/"} {
+		for _, call := range []string{"/v1/events", "/v1/past", "/v1/past/span", "/v1/range", "/v1/jobs", "/v1/runs", "/v1/alerts", "/v1/processes/{pid}/history", "/prometheus/"} {
 			mux.HandleFunc(call, func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusGone, "%s", s.opt.Elsewhere) })
 		}
 		return
@@ -66,6 +69,9 @@ func (s *Server) remembered(mux *http.ServeMux) {
 	}
 	if m.Jobs != nil {
 		mux.HandleFunc("GET /v1/jobs", s.jobsOf)
+	}
+	if m.Runs != nil {
+		mux.HandleFunc("GET /v1/runs", s.runsOf)
 	}
 	if m.Alerts != nil {
 		mux.HandleFunc("GET /v1/alerts", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, m.Alerts()) })

@@ -129,6 +129,7 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 		{m.Past != nil, "/v1/past"},
 		{m.Range != nil, "/v1/range"},
 		{m.Jobs != nil, "/v1/jobs"},
+		{m.Runs != nil, "/v1/runs"},
 		{m.Alerts != nil, "/v1/alerts"},
 		{m.Prometheus != nil, "/prometheus/api/v1/query"},
 	} {

@@ -135,6 +135,7 @@ func (v viewpoint) filter(s *model.Snapshot) *model.Snapshot {
 		d.Chips = v.chips(d.Chips)
 		d.Pods = nil
 	}
+	t.Exits = nil
 	t.Unmatched = v.chips(s.Unmatched)
 	t.Ghosts = slices.Clone(s.Ghosts)
 	for i := range t.Ghosts {

@@ -53,6 +53,9 @@ type Options struct {
 	// Log has the newest lines of the kernel's log about driver and chips; nil:
 	// they are not asked for.
 	Log func() []model.LogLine
+	// Exits are the latest exits that the kernel reported, of any process; nil:
+	// it reports none.
+	Exits func() []model.Exit
 }
 
 // DefaultPatience is such that a command answers within a second.
@@ -91,6 +94,7 @@ type Collector struct {
 	telemetry Telemetry
 	links     links
 	log       func() []model.LogLine
+	exits     exits
 
 	virtual *bool // a virtual machine: its bus numbers are made up; nil if not asked yet
 }
@@ -119,6 +123,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 		telemetry: opts.Telemetry,
 		links:     newLinks(root),
 		log:       opts.Log,
+		exits:     exits{root: root, sources: opts.Exits},
 	}
 	if c.telemetry == nil {
 		c.telemetry = noTelemetry{}
@@ -199,7 +204,7 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	run := func(name string, do func()) {
 		c.timing.run(name, late, func() bool { do(); return true })
 	}
-	run("processes", func() { c.addProcesses(ctx, s, sweep) })
+	run("processes", func() { c.addProcesses(ctx, s, sweep); c.exits.add(s) })
 	c.estimate(s, sweep)
 	c.addMemory(s, sweep, run)
 	run("umd", func() { c.addLocks(s); c.links.add(s) })

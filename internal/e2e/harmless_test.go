@@ -70,6 +70,7 @@ func calls(own, recording string) map[string][]call {
 		"smi topo":      {{args: []string{"-m"}}},
 		"doctor":        {{}, {args: []string{"--json"}}, {args: []string{"--bundle", own + "-bundle"}}},
 		"jobs":          {{code: 3}}, // nobody remembers
+		"runs":          {{code: 3}},
 		"check":         {{args: []string{"--sample", "100", "-w", "temperature.asic=200"}}},
 		"version":       {{}},
 		"daemon":        {{}},

@@ -102,3 +102,15 @@ type ChipUse struct {
 	ChipID uint64
 	Memory PoolBytes
 }
+
+// Exit is how a process left the devices it had open.
+type Exit struct {
+	ID    ProcessID
+	Time  time.Time // when that was noticed, or, where the kernel reported it, when it happened
+	Alive bool      // it has closed its devices and still runs
+	// Status is the wait status of a process that has exited, as in wait(2). The
+	// kernel tells it to few.
+	Status Reading[int]
+	// OutOfMemory: the kernel killed it because there was no memory left.
+	OutOfMemory bool
+}

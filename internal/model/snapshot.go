@@ -21,6 +21,9 @@ type Snapshot struct {
 	// Log has the newest lines of the kernel's log about driver and chips, the
 	// oldest first. It is short: who follows must see every snapshot.
 	Log []LogLine
+	// Exits are the processes that have left their devices in the last minute, the
+	// oldest first. Like Log it is short.
+	Exits []Exit
 	// Assessed tells that Conditions holds what assess found, which may be
 	// nothing; without it a view has to ask assess.
 	Assessed   bool

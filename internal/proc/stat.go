@@ -21,6 +21,10 @@ type Stat struct {
 	// Stack is where its stack begins: an exec makes another one. 0 where the
 	// kernel does not tell us.
 	Stack uint64
+	// Exit is the wait status of a process that is Gone. The kernel tells it to
+	// those who may trace the process.
+	Exit      int
+	ExitKnown bool
 }
 
 const pfKthread = 0x00200000
@@ -60,7 +64,7 @@ func ParseStat(b []byte) (s Stat, err error) {
 		return s, ErrForm
 	}
 	s.Comm = b[open+1 : end]
-	var utime, stime, ppid, threads uint64
+	var utime, stime, ppid, threads, exit uint64
 	n := 3 // the first field after the name, counted as in proc(5)
 	for field := range bytes.FieldsSeq(b[end+1:]) {
 		var dst *uint64
@@ -81,6 +85,8 @@ func ParseStat(b []byte) (s Stat, err error) {
 			dst = &s.Start
 		case 28:
 			dst = &s.Stack
+		case 52:
+			dst = &exit
 		}
 		if dst != nil {
 			v, ok := parseUint(field)
@@ -89,13 +95,16 @@ func ParseStat(b []byte) (s Stat, err error) {
 			}
 			*dst = v
 		}
-		if n++; n > 28 {
+		if n++; n > 52 || n > 28 && s.State != 'Z' && s.State != 'X' {
 			break
 		}
 	}
 	if n <= 22 {
 		return Stat{}, ErrForm
 	}
+	// Where it may not be read the kernel writes 0 here, and for the addresses of
+	// the stack: a zombie has none, so a 0 may be either.
+	s.Exit, s.ExitKnown = int(exit), exit != 0 && exit <= 0xffff
 	s.CPU, s.PPID, s.Threads = utime+stime, int(ppid), int(threads)
 	return s, nil
 }

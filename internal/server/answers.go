@@ -35,7 +35,7 @@ func (s *Server) memory() api.Memory {
 	if s.archive == nil {
 		return api.Memory{}
 	}
-	m := api.Memory{Events: s.archive.eventLog, Past: s.archive.at, Span: s.archive.span, Held: s.archive.held, Range: s.archive.ranges(), Jobs: s.jobs.Find}
+	m := api.Memory{Events: s.archive.eventLog, Past: s.archive.at, Span: s.archive.span, Held: s.archive.held, Range: s.archive.ranges(), Jobs: s.jobs.Find, Runs: s.runs.Find}
 	o := promapi.Options{Queryable: s.archive, User: api.UserOf, Lookback: s.archive.lookback, Version: version.Version}
 	if s.alerts != nil {
 		m.Alerts = s.apiAlerts

@@ -13,6 +13,7 @@ type History struct {
 	Fine      daemon.Duration `toml:"fine" comment:"How long every sample is kept."`
 	Coarse    daemon.Duration `toml:"coarse" comment:"How long a sample every 15 s is kept."`
 	Snapshots daemon.Duration `toml:"snapshots" comment:"How long whole snapshots are kept, one a second, to look back in time."`
+	Runs      daemon.Duration `toml:"runs" comment:"How long the account of a program that used devices is kept (ttmon runs); all take a sixteenth of max_mb at most."`
 	MaxMB     int             `toml:"max_mb" comment:"The most that history takes on the disk, in MB; snapshots and events take a quarter of it."`
 	MaxSeries int             `toml:"max_series" comment:"Series kept at most."`
 }
@@ -20,12 +21,12 @@ type History struct {
 func defaultHistory() History {
 	return History{
 		Enabled: true, Fine: daemon.Duration{Duration: 3 * time.Hour}, Coarse: daemon.Duration{Duration: 30 * 24 * time.Hour},
-		Snapshots: daemon.Duration{Duration: 24 * time.Hour}, MaxMB: 1024, MaxSeries: 20_000,
+		Snapshots: daemon.Duration{Duration: 24 * time.Hour}, Runs: daemon.Duration{Duration: 90 * 24 * time.Hour}, MaxMB: 1024, MaxSeries: 20_000,
 	}
 }
 
 func (c *History) check() error {
-	for what, d := range map[string]daemon.Duration{"history.fine": c.Fine, "history.coarse": c.Coarse, "history.snapshots": c.Snapshots} {
+	for what, d := range map[string]daemon.Duration{"history.fine": c.Fine, "history.coarse": c.Coarse, "history.snapshots": c.Snapshots, "history.runs": c.Runs} {
 		if err := span(what, d); err != nil {
 			return err
 		}

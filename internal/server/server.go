@@ -29,6 +29,7 @@ import (
 	"github.com/ttmon/ttmon/internal/httpguard"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs/keep"
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
@@ -54,6 +55,7 @@ type Server struct {
 	recorder *recorder  // the last snapshot, for scrapes
 	archive  *archive   // those before; nil: there is none
 	jobs     *jobs.Book // what jobs took; nil likewise
+	runs     *keep.Book // the programs that used devices; nil likewise
 	alerts   *alert.Manager
 	outbox   *notify.Outbox
 	remotes  *remotes
@@ -72,6 +74,10 @@ func New(o Options) *Server {
 	if s.cfg.History.Enabled {
 		s.archive = newArchive(s.cfg, s.log, s.recorder)
 		s.jobs = jobs.Open(s.cfg.StateDir, func(err error) { s.log.Warn("jobs", "err", err) })
+		s.runs = keep.New(keep.Options{
+			Dir: filepath.Join(s.cfg.StateDir, "runs"), Keep: s.cfg.History.Runs.Duration, MaxBytes: int64(s.cfg.History.MaxMB) << 20 / 16, Interval: s.interval,
+			Report: func(err error) { s.log.Warn("cannot keep runs", "err", err) },
+		})
 		if s.cfg.Alerts.Enabled {
 			s.prepareAlerts()
 		}
@@ -95,6 +101,14 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		g.Go(func() error {
 			defer s.jobs.Close()
 			s.feed.Follow(ctx, s.jobs.Observe)
+			return nil
+		})
+	}
+	if s.archive != nil {
+		g.Go(func() error {
+			s.runs.Restore()
+			defer s.runs.Close()
+			s.feed.Follow(ctx, s.runs.Observe)
 			return nil
 		})
 	}

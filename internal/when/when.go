@@ -29,10 +29,20 @@ var forms = [...]string{
 
 const clock = "15:04"
 
+// day reads a word for the begin of a day.
+func day(s string, now time.Time) (time.Time, bool) {
+	back, ok := map[string]int{"today": 0, "yesterday": 1}[s]
+	y, m, d := now.Local().Date()
+	return time.Date(y, m, d-back, 0, 0, 0, 0, time.Local), ok
+}
+
 // Ago reads a time ago, or a moment, that was given with a flag.
 func Ago(flag, s string, now time.Time) (time.Time, error) {
 	if d, ok := Span(s); ok && d >= 0 {
 		return now.Add(-d), nil
+	}
+	if t, ok := day(s, now); ok {
+		return t, nil
 	}
 	for _, form := range forms {
 		t, err := time.ParseInLocation(form, s, time.Local)
@@ -47,5 +57,5 @@ func Ago(flag, s string, now time.Time) (time.Time, error) {
 		}
 		return t, nil
 	}
-	return now, exit.Usage("%s: %q is neither a time ago like 2h or 7d nor a moment like 2026-11-15T03:00", flag, s)
+	return now, exit.Usage("%s: %q is neither a time ago like 2h or 7d, nor today or yesterday, nor a moment like 2026-11-15T03:00", flag, s)
 }

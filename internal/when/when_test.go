@@ -14,6 +14,8 @@ func TestAgo(t *testing.T) {
 		"2026-11-15T03:00":    time.Date(2026, 11, 15, 3, 0, 0, 0, time.Local),
 		"2026-11-14 23:59:58": time.Date(2026, 11, 14, 23, 59, 58, 0, time.Local),
 		"2026-11-14":          time.Date(2026, 11, 14, 0, 0, 0, 0, time.Local),
+		"today":               time.Date(2026, 11, 15, 0, 0, 0, 0, time.Local),
+		"yesterday":           time.Date(2026, 11, 14, 0, 0, 0, 0, time.Local),
 		"11:30":               time.Date(2026, 11, 15, 11, 30, 0, 0, time.Local),
 		"13:30":               time.Date(2026, 11, 14, 13, 30, 0, 0, time.Local),
 	} {
@@ -21,7 +23,7 @@ func TestAgo(t *testing.T) {
 			t.Errorf("%s: %v %v, want %v", s, got, err, want)
 		}
 	}
-	for _, s := range []string{"", "d", "-1h", "nand", "99999d", "yesterday"} {
+	for _, s := range []string{"", "d", "-1h", "nand", "99999d", "tomorrow"} {
 		if got, err := Ago("--since", s, now); err == nil {
 			t.Errorf("%q was taken for %v", s, got)
 		}

@@ -28,6 +28,7 @@ func snapshot(a archive, s *model.Snapshot) {
 	items(a, "ghosts", &s.Ghosts, ghost)
 	items(a, "alerts", &s.Alerts, alert)
 	kernelLog(a, &s.Log)
+	exits(a, &s.Exits)
 	conditions(a, s)
 	a.close()
 }

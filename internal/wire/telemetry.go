@@ -145,3 +145,21 @@ func logLine(a archive, l *model.LogLine) {
 	field(a, "bus_id", &l.BusID)
 	field(a, "text", &l.Text)
 }
+
+// exits are the processes that have left their devices lately.
+func exits(a archive, list *[]model.Exit) {
+	if a.maybe("exits", len(*list) > 0) {
+		elements(a, list, func(a archive, x *model.Exit) {
+			a.begin()
+			a.scope()
+			field(a, "pid", &x.ID.PID)
+			field(a, "start_ticks", &x.ID.StartTicks)
+			instant(a, "time", &x.Time)
+			field(a, "alive", &x.Alive)
+			reading(a, "wait_status", &x.Status)
+			optional(a, "oom_killed", &x.OutOfMemory)
+			a.endScope()
+			a.close()
+		})
+	}
+}

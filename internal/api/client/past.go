@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -68,6 +69,19 @@ func (c *Client) Jobs(ctx context.Context, q jobs.Query) (*jobs.Answer, error) {
 	answer := new(jobs.Answer)
 	if err := json.Unmarshal(body, answer); err != nil {
 		return nil, fmt.Errorf("reading the jobs of the ttmond at %s: %w", c.path, err)
+	}
+	return answer, nil
+}
+
+// Runs asks for the programs that used devices.
+func (c *Client) Runs(ctx context.Context, q runs.Query) (*runs.Answer, error) {
+	body, err := c.get(ctx, "/v1/runs?"+q.Values().Encode())
+	if err != nil {
+		return nil, err
+	}
+	answer := new(runs.Answer)
+	if err := json.Unmarshal(body, answer); err != nil {
+		return nil, fmt.Errorf("reading the runs of the ttmon-server at %s: %w", c.path, err)
 	}
 	return answer, nil
 }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/when"
+)
+
+// runsCmd is the command ttmon runs with its flags.
+type runsCmd struct {
+	*app
+	since, until, user, device, job, match string
+	limit                                  int
+	leaked, failed, running, json, csv     bool
+}
+
+func newRuns(a *app) *cobra.Command {
+	r := &runsCmd{app: a}
+	cmd := &cobra.Command{
+		Use:   "runs [RUN…]",
+		Short: "Lists the programs that used devices: when, how they ended, what they took",
+		Long: `Lists the programs that used devices, also those that have ended: who ran them,
+when and for how long, how they ended, the most memory they held, the energy that
+their devices took meanwhile, and what they left behind. RUN shows one with all its
+figures, by its number (r318), or by the number of a process or job.
+
+A run is a process that has a device open, with those of its children that have one
+open, too. ttmon-server keeps them (history.runs), or ttmon top while it runs where
+no server does. Snapshots are a second apart, so a peak is at least what is said (≥).
+Energy is that of the whole device: where others used it meanwhile it is marked (~).
+
+Exit codes: 0 ok; 2 bad argument; 3 no ttmon-server runs here and nothing was kept;
+6 no run of this number.`,
+		Example: `  ttmon runs                          the runs of the last day
+  ttmon runs r318                     all about one
+  ttmon runs --since yesterday --leaked
+  ttmon runs --user anna --failed --since 7d --csv
+  ttmon runs -i 5 --match serve.py    what ran on device 5`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return r.run(args) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.since, "since", "", "that ran after this `TIME`: a time ago (2h, 7d), today, yesterday, or a moment (2026-11-15T03:00) (default 1d)")
+	f.StringVar(&r.until, "until", "", "that began before this `TIME`")
+	f.StringVarP(&r.user, "user", "u", "", "only of this `USER`, by name or number")
+	f.StringVarP(&r.device, "id", "i", "", "only those that used this `DEVICE`: index, bus id or ASIC id")
+	f.StringVar(&r.job, "job", "", "only of this `JOB`, by id or by the name of a pod")
+	f.StringVar(&r.match, "match", "", "only those with this `TEXT` in command, user or job")
+	f.IntVarP(&r.limit, "lines", "n", 0, "at most the last `N` runs")
+	f.BoolVar(&r.leaked, "leaked", false, "only those that left memory behind")
+	f.BoolVar(&r.failed, "failed", false, "only those that are known to have ended badly: exit code, signal, out of memory")
+	f.BoolVar(&r.running, "running", false, "only those that have not ended")
+	f.BoolVar(&r.json, "json", false, "JSON in the ttmon.runs/1 contract")
+	f.BoolVar(&r.csv, "csv", false, "CSV: a line for each device of each run")
+	return cmd
+}
+
+func (r *runsCmd) run(names []string) error {
+	q, err := r.query(names)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	answer, err := r.findRuns(ctx, q)
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 && len(answer.Runs) == 0 {
+		return exit.With(exit.NoDevice, "there is no run %s: ttmon runs --since 90d lists what is kept", names[0])
+	}
+	return r.print(answer, len(names) > 0)
+}
+
+// findRuns asks whoever keeps runs.
+func (a *app) findRuns(ctx context.Context, q runs.Query) (*runs.Answer, error) {
+	c, err := host.Remembering(a.where)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	answer, err := c.Runs(ctx, q)
+	switch {
+	case errors.Is(err, client.ErrNotFound):
+		return nil, exit.With(exit.Unsupported, "this ttmon-server keeps no runs (history.enabled in its configuration)")
+	case err != nil:
+		return nil, exit.With(exit.Internal, "%w", err)
+	}
+	return answer, nil
+}
+
+func (r *runsCmd) query(names []string) (q runs.Query, err error) {
+	switch {
+	case r.json && r.csv:
+		return q, exit.Usage("--json and --csv cannot be used together")
+	case r.limit < 0:
+		return q, exit.Usage("-n: %d is not a number of runs", r.limit)
+	}
+	q = runs.Query{Names: names, Device: r.device, Job: r.job, Text: r.match, Leaked: r.leaked, Failed: r.failed, Limit: r.limit}
+	if r.running {
+		q.Running = &r.running
+	}
+	since := r.since
+	if since == "" && len(names) == 0 && r.job == "" {
+		since = "1d"
+	}
+	now := time.Now()
+	for _, x := range []struct {
+		flag, text string
+		to         *time.Time
+	}{{"--since", since, &q.Since}, {"--until", r.until, &q.Until}} {
+		if x.text == "" {
+			continue
+		}
+		if *x.to, err = when.Ago(x.flag, x.text, now); err != nil {
+			return q, err
+		}
+	}
+	if r.user != "" {
+		uid, err := userID(r.user)
+		if err != nil {
+			return q, err
+		}
+		q.UID = &uid
+	}
+	return q, nil
+}
+
+func (r *runsCmd) print(a *runs.Answer, whole bool) error {
+	switch {
+	case r.json:
+		b, err := json.MarshalIndent(a, "", "  ")
+		if err != nil {
+			return exit.With(exit.Internal, "%w", err)
+		}
+		return r.Output("").Write(append(b, '\n'))
+	case r.csv:
+		return r.Output("").Write(text.AppendRunsCSV(nil, a))
+	}
+	o, err := r.TextOptions(r.Stdout)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		return r.PrintText(text.AppendRuns(nil, a, o))
+	}
+	var b []byte
+	for i := range a.Runs {
+		b = text.AppendRun(b, &a.Runs[i], a.Time, o)
+	}
+	return r.PrintText(b)
+}

@@ -1,0 +1,80 @@
+package collect
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
+)
+
+// Bounds of the exits in a snapshot.
+const (
+	exitsFor = time.Minute
+	maxExits = 64
+)
+
+// exits finds out what became of processes that have left their devices.
+type exits struct {
+	root    hostfs.Root
+	before  map[model.ProcessID]bool // who had a device open at the last snapshot
+	recent  []model.Exit             // the oldest first
+	sources func() []model.Exit      // what the kernel reported; nil: it does not
+}
+
+// add puts the exits of the last minute into a snapshot.
+func (e *exits) add(s *model.Snapshot) {
+	now := map[model.ProcessID]bool{}
+	for i := range s.Processes {
+		if p := &s.Processes[i]; p.State == model.Running && len(p.Devices) > 0 {
+			now[p.ID()] = true
+		}
+	}
+	var gone []model.ProcessID
+	for id := range e.before {
+		if !now[id] {
+			gone = append(gone, id)
+		}
+	}
+	slices.SortFunc(gone, func(a, b model.ProcessID) int { return a.PID - b.PID })
+	for _, id := range gone {
+		e.recent = append(e.recent, e.exit(id, s.Time))
+	}
+	e.before = now
+	if e.sources != nil {
+		for _, x := range e.sources() {
+			e.know(x)
+		}
+	}
+	e.recent = slices.DeleteFunc(e.recent, func(x model.Exit) bool { return s.Time.Sub(x.Time).Abs() > exitsFor || now[x.ID] })
+	if over := len(e.recent) - maxExits; over > 0 {
+		e.recent = slices.Delete(e.recent, 0, over)
+	}
+	s.Exits = slices.Clone(e.recent)
+}
+
+// exit is what /proc knows of a process that has left its devices.
+func (e *exits) exit(id model.ProcessID, at time.Time) model.Exit {
+	x := model.Exit{ID: id, Time: at, Status: model.Missing[int](model.Absent, "the kernel tells it to the parent only")}
+	st, err := proc.ReadStat(e.root, id.PID)
+	switch {
+	case err != nil || st.Start != id.StartTicks:
+	case !st.Gone():
+		x.Alive = true
+	case st.ExitKnown: // its parent has not waited for it yet
+		x.Status = model.Value(st.Exit)
+	}
+	return x
+}
+
+// know takes in what the kernel reported of an exit: its time and status are
+// better than those of a look at /proc.
+func (e *exits) know(x model.Exit) {
+	for i := range e.recent {
+		if e.recent[i].ID == x.ID {
+			e.recent[i] = x
+			return
+		}
+	}
+}

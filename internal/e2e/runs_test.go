@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/sim"
+)
+
+// restartable is a ttmon-server that a test stops and starts.
+type restartable struct {
+	d   *daemon
+	cmd *exec.Cmd
+	log bytes.Buffer
+}
+
+func (d *daemon) restartableServer() *restartable {
+	r := &restartable{d: d}
+	r.start()
+	d.t.Cleanup(func() { r.stop(syscall.SIGTERM) })
+	return r
+}
+
+func (r *restartable) start() {
+	dir := filepath.Dir(r.d.api)
+	r.cmd = r.d.host.Command(context.Background(), filepath.Join(bin, "ttmon-server"),
+		"--daemon", r.d.api, "--socket", filepath.Join(dir, "server.sock"), "--state-dir", filepath.Join(dir, "state"), "--listen", "off")
+	r.cmd.Stderr = &r.log
+	if err := r.cmd.Start(); err != nil {
+		r.d.t.Fatal(err)
+	}
+}
+
+func (r *restartable) stop(sig syscall.Signal) {
+	_ = r.cmd.Process.Signal(sig)
+	if err := r.cmd.Wait(); err != nil && sig == syscall.SIGTERM {
+		r.d.t.Errorf("ttmon-server: %v\n%s", err, r.log.String())
+	}
+}
+
+// awaitRun asks for a run until something holds of it.
+func (d *daemon) awaitRun(name, what string, holds func(*runs.Run) bool) runs.Run {
+	d.t.Helper()
+	var got result
+	for limit := time.Now().Add(5 * time.Minute); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
+		got = runIn(d.t, d.host, "runs", "--json", "--match", name, "--daemon", d.api)
+		var a runs.Answer
+		if got.code != 0 || json.Unmarshal([]byte(got.out), &a) != nil {
+			continue
+		}
+		if len(a.Runs) == 1 && holds(&a.Runs[0]) {
+			return a.Runs[0]
+		}
+	}
+	d.t.Fatalf("it never came to this: %s\n%+v", what, got)
+	return runs.Run{}
+}
+
+// TestRuns: what ttmon says of a run is what the simulator knows, also when
+// either daemon is restarted meanwhile, and when the program is killed.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	if !alone(t) {
+		return
+	}
+	h := start(t, sim.Options{Boards: "n300,p150a"})
+	ctl(t, h, "set", "1", "power1_input", "80000000")
+	ctl(t, h, "set", "1", "temp1_input", "61000")
+	d := startDaemon(t, h)
+	server := d.restartableServer()
+	pid := strings.TrimSpace(ctl(t, h, "run", "name=train,devices=1,kind=metal,dram=2G,l1=8M,user=1000"))
+	d.awaitRun("train", "it is seen for a while", func(r *runs.Run) bool { return r.Observed > 2 })
+	server.stop(syscall.SIGTERM)
+	server.start()
+	seen := d.awaitRun("train", "it is seen after a restart of the server", func(r *runs.Run) bool { return r.Observed > 5 })
+	if seen.ID != 1 {
+		t.Errorf("the run got another number: %d", seen.ID)
+	}
+	server.stop(syscall.SIGKILL)
+	server.start()
+	d.awaitRun("train", "it is seen after the server was killed", func(r *runs.Run) bool { return r.Observed > seen.Observed+2 })
+	ctl(t, h, "run", "name=other,devices=0+1,kind=metal,dram=1G")
+	d.awaitRun("other", "the neighbour is seen", func(r *runs.Run) bool { return len(r.Neighbours) == 1 && r.Neighbours[0].Seconds > 1 })
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := runProgram(t, h, "/bin/kill", "-KILL", strconv.Itoa(n)); out.code != 0 {
+		t.Fatalf("%+v", out)
+	}
+	r := d.awaitRun("train", "it has ended and left its memory", func(r *runs.Run) bool { return r.End.Kind != runs.Running && len(r.Left) > 0 })
+	dev := r.Devices[0]
+	if len(r.Devices) != 1 || dev.Power == nil || dev.Temperature == nil || dev.PCIe == nil {
+		t.Fatalf("%+v", r)
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-6*math.Abs(want) {
+			t.Errorf("%s is %v, want %v", what, got, want)
+		}
+	}
+	const gib = 1 << 30
+	near("peak of DRAM", float64(r.Pools["dram"].Peak), 2*gib)
+	near("mean of DRAM", r.Pools["dram"].Mean, 2*gib)
+	near("peak of DRAM of the device", float64(dev.Pools["dram"].Peak), 2*gib)
+	near("peak of L1", float64(r.Pools["l1"].Peak), 8<<20)
+	near("mean of L1", r.Pools["l1"].Mean, 8<<20)
+	near("power", dev.Power.Mean, 80)
+	near("highest power", dev.Power.Max, 80)
+	near("energy", dev.Energy, 80*dev.Power.Seconds)
+	near("heat", dev.Temperature.Max, 61)
+	near("device", float64(dev.Index), 1)
+	left, _ := r.LeftBytes()
+	near("left", float64(left), 2*gib+8<<20)
+	near("user", float64(r.UID), 1000)
+	near("pid", float64(r.Processes[0].PID), float64(n))
+	if total := r.Observed + r.Unseen; math.Abs(total-r.Last.Sub(r.Seen).Seconds()) > 0.01 {
+		t.Errorf("%v s observed and %v s not, of %v", r.Observed, r.Unseen, r.Last.Sub(r.Seen))
+	}
+	if dev.Shared <= 0 || len(r.Neighbours) != 1 || r.Neighbours[0].Name != "other" || r.End.Kind != runs.Exited {
+		t.Errorf("%+v", r)
+	}
+	for want, args := range map[string][]string{
+		"left 2.0 GiB in DRAM, 8.0 MiB in L1": {"--leaked"},
+		"shared device 1 for ":                {"r1"},
+		"61 °C":                               {pid},
+		"r1,":                                 {"--csv", "-i", "1", "--match", "train"},
+		"no run":                              {"--until", "1d"},
+	} {
+		if out := runIn(t, h, append([]string{"runs", "--daemon", d.api}, args...)...); out.code != 0 || !strings.Contains(out.out, want) {
+			t.Errorf("%q: no %q in %+v", args, want, out)
+		}
+	}
+	if out := runIn(t, h, "runs", "r999", "--daemon", d.api); out.code != 6 {
+		t.Errorf("%+v", out)
+	}
+}

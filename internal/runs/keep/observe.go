@@ -1,0 +1,286 @@
+package keep
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
+)
+
+// Bounds of what a user can make us keep.
+const (
+	maxProcesses   = 64 // by name for each run
+	maxNeighbours  = 16
+	maxLeft        = 64
+	maxLivePerUID  = 512 // runs of a user at one time
+	maxCommand     = 1024
+	minGap         = 10 * time.Second // without a snapshot: nothing is known of the time between
+	gapIntervals   = 5
+	settleFor      = 5 * time.Second // after its end: until what it left has been seen
+	rememberClosed = 512             // runs that may come back because their process lives
+	bootSlack      = 2 * time.Second // a process that began later than that after a run was last seen is of another boot
+)
+
+// live is a run that is being observed.
+type live struct {
+	runs.Run
+	members map[model.ProcessID]bool // that are there now
+	before  map[place]model.PoolBytes
+	devices map[int]sample  // at the last snapshot, by index
+	counted map[int]float64 // seconds that the last snapshot added to each device
+	gone    time.Time       // since when no process of it is there; zero: one is
+}
+
+// place is where memory is held: on a chip, on a device as a whole (chip 0), or
+// on all devices together (everywhere).
+type place struct {
+	device int
+	chip   uint64
+}
+
+var everywhere = place{device: -2}
+
+// tracker finds runs in the snapshots of a host. It is not safe for concurrent use.
+type tracker struct {
+	next   uint64
+	live   []*live // by id
+	closed []*live // left their devices; the oldest first
+	last   time.Time
+	// interval is the time between two snapshots.
+	interval func() time.Duration
+	ended    func(*runs.Run) // a run has ended, or what is known of one that had ended has changed
+}
+
+// observe takes a snapshot in.
+func (t *tracker) observe(s *model.Snapshot) {
+	dt := s.Time.Sub(t.last)
+	gap := t.last.IsZero() || dt < 0 || dt > t.gap()
+	seconds := dt.Seconds()
+	present := t.sort(s)
+	conditions := conditionsOf(s)
+	for _, l := range t.live {
+		mine := present[l]
+		if len(mine) == 0 {
+			if l.gone.IsZero() {
+				l.gone = s.Time
+				l.leave(s, gap)
+			}
+			continue
+		}
+		l.gone, l.End = time.Time{}, runs.Ending{Kind: runs.Running}
+		l.take(s, mine, conditions, seconds, gap)
+	}
+	t.share(s, present)
+	t.settle(s)
+	t.last = s.Time
+}
+
+// gap is the time between two snapshots from which on nothing is known of it.
+func (t *tracker) gap() time.Duration {
+	if t.interval == nil {
+		return minGap
+	}
+	return max(minGap, gapIntervals*t.interval())
+}
+
+// sort finds the run of each process that has a device open, and begins new ones.
+func (t *tracker) sort(s *model.Snapshot) map[*live][]*model.Process {
+	known := map[model.ProcessID]*live{}
+	for _, l := range t.live {
+		for id := range l.members {
+			known[id] = l
+		}
+	}
+	present := map[*live][]*model.Process{}
+	byPID := map[int]*live{}
+	var others []*model.Process
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if p.State != model.Running || len(p.Devices) == 0 {
+			continue
+		}
+		if l := known[p.ID()]; l != nil && !p.StartTime.After(l.Last.Add(bootSlack)) {
+			present[l], byPID[p.PID] = append(present[l], p), l
+		} else {
+			others = append(others, p)
+		}
+	}
+	// A parent is older than its children.
+	slices.SortStableFunc(others, func(a, b *model.Process) int { return cmp.Compare(a.StartTicks, b.StartTicks) })
+	for _, p := range others {
+		l := byPID[p.PPID]
+		if l == nil {
+			l = t.revive(p.ID())
+		}
+		if l == nil {
+			l = t.begin(s, p)
+		}
+		if l != nil {
+			l.members[p.ID()] = true
+			present[l], byPID[p.PID] = append(present[l], p), l
+		}
+	}
+	return present
+}
+
+// begin makes a run of a process; nil: its user has too many.
+func (t *tracker) begin(s *model.Snapshot, p *model.Process) *live {
+	uid := -1
+	if p.UID.Known() {
+		uid = p.UID.V
+	}
+	of := 0
+	for _, l := range t.live {
+		if l.UID == uid {
+			of++
+		}
+	}
+	if of >= maxLivePerUID {
+		return nil
+	}
+	t.next++
+	l := &live{Run: runs.Run{ID: t.next, Host: s.Host.Name, Start: p.StartTime, Seen: s.Time, Last: s.Time, End: runs.Ending{Kind: runs.Running}}}
+	l.UID = uid
+	if l.Start.IsZero() || l.Start.After(s.Time) {
+		l.Start = s.Time
+	}
+	l.prepare()
+	t.live = append(t.live, l)
+	return l
+}
+
+// prepare makes the parts that are never nil.
+func (l *live) prepare() {
+	l.members, l.before, l.devices, l.counted = map[model.ProcessID]bool{}, map[place]model.PoolBytes{}, map[int]sample{}, map[int]float64{}
+	if l.Pools == nil {
+		l.Pools = map[string]runs.Pool{}
+	}
+	l.Processes, l.Devices = notNil(l.Processes), notNil(l.Devices)
+	l.Neighbours, l.Left = notNil(l.Neighbours), notNil(l.Left)
+}
+
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// revive takes a run back whose process had left its devices, and has opened one
+// again.
+func (t *tracker) revive(id model.ProcessID) *live {
+	for i, l := range t.closed {
+		if slices.ContainsFunc(l.Processes, func(p runs.Process) bool { return p.PID == id.PID && p.StartTicks == id.StartTicks }) {
+			t.closed = slices.Delete(t.closed, i, i+1)
+			t.live = append(t.live, l)
+			slices.SortFunc(t.live, func(a, b *live) int { return cmp.Compare(a.ID, b.ID) })
+			l.prepare()
+			return l
+		}
+	}
+	return nil
+}
+
+// settle ends the runs that have left, once what they left behind had time to
+// show.
+func (t *tracker) settle(s *model.Snapshot) {
+	for _, l := range t.live {
+		l.find(s)
+	}
+	var stay []*live
+	for _, l := range t.live {
+		if l.gone.IsZero() || s.Time.Sub(l.gone) < settleFor && s.Time.After(l.gone.Add(-time.Second)) {
+			stay = append(stay, l)
+			continue
+		}
+		t.ended(&l.Run)
+		t.closed = append(t.closed, l)
+	}
+	t.live = stay
+	if over := len(t.closed) - rememberClosed; over > 0 {
+		t.closed = slices.Delete(t.closed, 0, over)
+	}
+	for _, l := range t.closed {
+		if l.find(s) {
+			t.ended(&l.Run)
+		}
+	}
+}
+
+// leave notes that no process of the run has a device any more.
+func (l *live) leave(s *model.Snapshot, unwatched bool) {
+	l.End = runs.Ending{Kind: runs.Gone, At: s.Time}
+	if unwatched {
+		l.End.Kind = runs.Unseen
+	}
+	clear(l.before)
+	clear(l.devices)
+}
+
+// find looks for how the run ended and what it left, and reports whether there is
+// anything new.
+func (l *live) find(s *model.Snapshot) (found bool) {
+	if !l.gone.IsZero() && (l.End.Kind == runs.Gone || l.End.Kind == runs.Unseen) {
+		for i := range s.Exits {
+			if x := &s.Exits[i]; len(l.Processes) > 0 && x.ID.PID == l.Processes[0].PID && x.ID.StartTicks == l.Processes[0].StartTicks {
+				exit(&l.End, x)
+				found = true
+			}
+		}
+	}
+	for i := range s.Ghosts {
+		if l.leftBy(&s.Ghosts[i]) {
+			found = true
+		}
+	}
+	return found
+}
+
+// exit takes in what is known of the exit of the run's first process.
+func exit(e *runs.Ending, x *model.Exit) {
+	if x.Alive {
+		e.Kind = runs.Closed
+		return
+	}
+	e.Kind, e.At = runs.Exited, x.Time
+	status, known := x.Status.Get()
+	switch {
+	case !known:
+	case status&0x7f != 0:
+		e.Kind, e.Signal = runs.Killed, status&0x7f
+	default:
+		code := status >> 8 & 0xff
+		e.Code = &code
+	}
+	e.OutOfMemory = x.OutOfMemory
+}
+
+// leftBy notes what a dead process left, if it was one of this run. It has the
+// number that the process had in its own pid namespace.
+func (l *live) leftBy(g *model.Ghost) bool {
+	if len(l.Left) >= maxLeft || !g.Updated.IsZero() && g.Updated.Before(l.Start.Add(-time.Second)) {
+		return false
+	}
+	mine := slices.ContainsFunc(l.Processes, func(p runs.Process) bool {
+		return p.PID == g.PID && (g.Name == "" || p.Name == "" || p.Name == g.Name) && (!l.gone.IsZero() || !l.members[model.ProcessID{PID: p.PID, StartTicks: p.StartTicks}])
+	})
+	known := slices.ContainsFunc(l.Left, func(x runs.Left) bool { return x.PID == g.PID && x.Region == g.Region })
+	if !mine || known {
+		return false
+	}
+	x := runs.Left{PID: g.PID, Region: g.Region, Device: g.Device, Bytes: map[string]uint64{}}
+	bound := model.Exact
+	for _, pool := range model.Pools() {
+		if n, b, ok := g.Bytes[pool].Best(); ok && n > 0 {
+			x.Bytes[pool.String()], bound = n, max(bound, b)
+		}
+	}
+	if len(x.Bytes) == 0 {
+		return false
+	}
+	x.Bound = bound.String()
+	l.Left = append(l.Left, x)
+	return true
+}

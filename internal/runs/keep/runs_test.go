@@ -1,0 +1,420 @@
+package keep
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
+)
+
+func TestMain(m *testing.M) { hermetic.Main(m) }
+
+var t0 = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+
+// scene is a host whose snapshots a test makes.
+type scene struct {
+	power, temperature float64
+	to, from           uint64
+	state              model.State
+	condition          model.ConditionKind
+	ghosts             []model.Ghost
+	exits              []model.Exit
+}
+
+func (sc *scene) at(second float64, list ...model.Process) *model.Snapshot {
+	s := &model.Snapshot{Time: t0.Add(time.Duration(second * float64(time.Second))), Processes: list, Ghosts: sc.ghosts, Exits: sc.exits, Assessed: true}
+	s.Host.Name = "lab"
+	for i := range 2 {
+		d := model.Device{Index: i, BusID: fmt.Sprintf("0000:0%d:00.0", i+1), Board: model.Value("n300"), State: model.StateOK}
+		if sc.state != "" {
+			d.State = sc.state
+		}
+		d.Power, d.Temperature = model.Value(sc.power), model.Value(sc.temperature)
+		d.PCIe.ToDeviceTotal, d.PCIe.FromDeviceTotal = model.Value(sc.to), model.Value(sc.from)
+		d.Chips = []model.Chip{{ID: model.Value(uint64(10*i + 1)), Name: "L"}, {ID: model.Value(uint64(10*i + 2)), Name: "R", Remote: true}}
+		s.Devices = append(s.Devices, d)
+		if sc.condition != "" {
+			s.Conditions = append(s.Conditions, model.Condition{Kind: sc.condition, Level: model.Warning, Device: i})
+		}
+	}
+	return s
+}
+
+// program is a process that holds DRAM on both chips of a device.
+func program(pid, device int, left, right uint64) model.Process {
+	p := model.Process{
+		PID: pid, StartTicks: uint64(pid), StartTime: t0.Add(-time.Second), State: model.Running,
+		UID: model.Value(1000), User: model.Value("anna"), Name: model.Value("python3"), Cmdline: model.Value("python3 train.py"),
+		Devices: []model.DeviceUse{{Device: device, Chips: []model.ChipUse{{ChipID: uint64(10*device + 1)}, {ChipID: uint64(10*device + 2)}}}},
+	}
+	u := &p.Devices[0]
+	u.Chips[0].Memory[model.DRAM], u.Chips[1].Memory[model.DRAM] = model.ExactBytes(left), model.ExactBytes(right)
+	u.Memory[model.DRAM] = model.ExactBytes(left + right)
+	return p
+}
+
+func begin(t *testing.T, dir string) *Book {
+	b := New(Options{Dir: dir, Report: func(err error) { t.Error(err) }})
+	b.Restore()
+	return b
+}
+
+func open(t *testing.T, dir string) *Book {
+	t.Helper()
+	b := begin(t, dir)
+	t.Cleanup(b.Close)
+	return b
+}
+
+func all(t *testing.T, b *Book, q runs.Query) []runs.Run {
+	t.Helper()
+	list, _, err := b.Find(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func only(t *testing.T, b *Book) runs.Run {
+	t.Helper()
+	list := all(t, b, runs.Query{})
+	if len(list) != 1 {
+		t.Fatalf("%d runs: %+v", len(list), list)
+	}
+	return list[0]
+}
+
+// Peaks, means, energy and the rest are what the samples say.
+func TestFigures(t *testing.T) {
+	b := open(t, t.TempDir())
+	sc := &scene{power: 100, temperature: 50, to: 1000, from: 500}
+	b.Observe(sc.at(0, program(7, 0, 10, 20)))
+	sc.power, sc.temperature, sc.to, sc.from, sc.condition = 200, 70, 1600, 700, model.ConditionThrottled
+	b.Observe(sc.at(2, program(7, 0, 30, 20)))
+	sc.power, sc.condition = 100, ""
+	b.Observe(sc.at(3, program(7, 0, 0, 20)))
+	code := 3
+	sc.exits = []model.Exit{{ID: model.ProcessID{PID: 7, StartTicks: 7}, Time: t0.Add(3500 * time.Millisecond), Status: model.Value(code << 8)}}
+	b.Observe(sc.at(4))
+	b.Observe(sc.at(20))
+	r := only(t, b)
+	d := r.Devices[0]
+	got := map[string]float64{
+		"observed": r.Observed, "unseen": r.Unseen, "took": r.Took().Seconds(), "open": d.Open,
+		"peak": float64(r.Pool(model.DRAM).Peak), "mean": r.Pool(model.DRAM).Mean, "device peak": float64(d.Pools["dram"].Peak),
+		"left peak": float64(d.Chips[0].Pools["dram"].Peak), "left mean": d.Chips[0].Pools["dram"].Mean, "right mean": d.Chips[1].Pools["dram"].Mean,
+		"energy": d.Energy, "power mean": d.Power.Mean, "power max": d.Power.Max, "heat": d.Temperature.Max,
+		"to": float64(d.PCIe.ToDevice), "from": float64(d.PCIe.FromDevice), "throttled": d.Trouble[model.ConditionThrottled], "exit": float64(*r.End.Code),
+	}
+	want := map[string]float64{
+		"observed": 3, "unseen": 0, "took": 4.5, "open": 3,
+		"peak": 50, "mean": (40*2 + 35.0) / 3, "device peak": 50, "left peak": 30, "left mean": (20*2 + 15.0) / 3, "right mean": 20,
+		"energy": 150*2 + 150, "power mean": 150, "power max": 200, "heat": 70,
+		"to": 600, "from": 200, "throttled": 1, "exit": 3,
+	}
+	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
+	if diff := cmp.Diff(want, got, near); diff != "" {
+		t.Error(diff)
+	}
+	if p := r.Pool(model.DRAM); p.PeakBound != "at_least" || p.MeanBound != "exact" || !p.PeakAt.Equal(t0.Add(2*time.Second)) {
+		t.Errorf("%+v", p)
+	}
+	if !r.End.Failed() || r.End.Kind != runs.Exited || r.User != "anna" || r.Command != "python3 train.py" || r.Host != "lab" {
+		t.Errorf("%+v", r)
+	}
+	if _, known := r.Pools["l1"]; known {
+		t.Error("a figure of what no source accounts for")
+	}
+}
+
+// A figure that is missing for a while is not 0 meanwhile, and doubt stays.
+func TestDoubt(t *testing.T) {
+	b := open(t, t.TempDir())
+	sc := &scene{power: 10}
+	p := program(7, 0, 10, 10)
+	b.Observe(sc.at(0, p))
+	b.Observe(sc.at(1, p))
+	unknown := program(7, 0, 0, 0)
+	unknown.Devices[0].Memory[model.DRAM] = model.NoBytes(model.Denied)
+	b.Observe(sc.at(2, unknown))
+	doubtful := program(7, 0, 0, 0)
+	doubtful.Devices[0].Memory[model.DRAM] = model.BoundBytes(100, model.Unsure)
+	b.Observe(sc.at(3, doubtful))
+	b.Observe(sc.at(4, doubtful))
+	r := only(t, b)
+	x := r.Pool(model.DRAM)
+	if x.Seconds != 2 || x.Mean != 60 || x.MeanBound != "unsure" || x.Peak != 100 || x.PeakBound != "unsure" {
+		t.Errorf("%+v", x)
+	}
+}
+
+// Time without snapshots is no part of means and energy, and is reported.
+func TestGap(t *testing.T) {
+	b := open(t, t.TempDir())
+	sc := &scene{power: 100, to: 5000}
+	b.Observe(sc.at(0, program(7, 0, 10, 0)))
+	b.Observe(sc.at(1, program(7, 0, 10, 0)))
+	sc.to = 10 // ttmond was restarted
+	b.Observe(sc.at(101, program(7, 0, 90, 0)))
+	sc.to = 30
+	b.Observe(sc.at(102, program(7, 0, 90, 0)))
+	r := only(t, b)
+	d := r.Devices[0]
+	if r.Unseen != 100 || r.Observed != 2 || d.Energy != 200 || r.Pool(model.DRAM).Mean != 50 || d.PCIe.ToDevice != 20 || d.PCIe.Bound != "at_least" {
+		t.Errorf("%+v %+v %+v", r, d, d.PCIe)
+	}
+	if _, whole, known := r.Energy(); whole || !known {
+		t.Error("energy of a run with a gap is said to be whole")
+	}
+}
+
+// A program and its children are one run; another program is another.
+func TestDescendants(t *testing.T) {
+	b := open(t, t.TempDir())
+	sc := &scene{}
+	child := program(8, 1, 5, 5)
+	child.PPID = 7
+	other := program(9, 0, 1, 1)
+	other.PPID, other.UID, other.User = 1, model.Value(1001), model.Value("ben")
+	for i := range 3 {
+		b.Observe(sc.at(float64(i), program(7, 0, 10, 10), child, other))
+	}
+	list := all(t, b, runs.Query{})
+	if len(list) != 2 || len(list[0].Processes) != 2 || list[0].Pool(model.DRAM).Peak != 30 || len(list[0].Devices) != 2 {
+		t.Fatalf("%+v", list)
+	}
+	a, o := list[0], list[1]
+	if a.Devices[0].Shared != 2 || a.Devices[1].Shared != 0 || len(a.Neighbours) != 1 || a.Neighbours[0].User != "ben" || a.Neighbours[0].Seconds != 2 || o.Neighbours[0].ID != a.ID {
+		t.Errorf("%+v\n%+v", a, o)
+	}
+	// The parent exits first: the run lasts as long as the child.
+	b.Observe(sc.at(3, child))
+	b.Observe(sc.at(4, child))
+	if r := all(t, b, runs.Query{Names: []string{a.RunName()}})[0]; r.End.Kind != runs.Running || r.Name != "python3" {
+		t.Errorf("%+v", r.End)
+	}
+}
+
+// What a dead process left is found after it is gone, once.
+func TestLeft(t *testing.T) {
+	b := open(t, t.TempDir())
+	sc := &scene{}
+	old := model.Ghost{Region: "/dev/shm/a", Device: 0, PID: 7, Name: "python3", Updated: t0.Add(-time.Hour)}
+	old.Bytes[model.DRAM] = model.ExactBytes(99)
+	sc.ghosts = []model.Ghost{old}
+	b.Observe(sc.at(0, program(7, 0, 10, 10)))
+	mine := old
+	mine.Region, mine.Updated = "/dev/shm/b", t0
+	mine.Bytes[model.L1], mine.Bytes[model.DRAM] = model.BoundBytes(2, model.Unsure), model.Bytes{}
+	sc.ghosts = append(sc.ghosts, mine)
+	for i := range 30 {
+		b.Observe(sc.at(float64(1 + i)))
+	}
+	r := only(t, b)
+	if n, bound := r.LeftBytes(); n != 2 || bound != model.Unsure || len(r.Left) != 1 {
+		t.Errorf("%+v", r.Left)
+	}
+	if len(all(t, b, runs.Query{Leaked: true})) != 1 || len(all(t, b, runs.Query{Failed: true})) != 0 {
+		t.Error("--leaked or --failed lists the wrong runs")
+	}
+}
+
+// A process that opens a device again goes on with its run.
+func TestReopened(t *testing.T) {
+	b := open(t, t.TempDir())
+	sc := &scene{}
+	b.Observe(sc.at(0, program(7, 0, 10, 0)))
+	for i := range 30 {
+		b.Observe(sc.at(float64(1 + i)))
+	}
+	if r := only(t, b); r.End.Kind != runs.Gone {
+		t.Errorf("%+v", r.End)
+	}
+	b.Observe(sc.at(31, program(7, 0, 50, 0)))
+	if r := only(t, b); r.End.Kind != runs.Running || r.Pool(model.DRAM).Peak != 50 || r.Pool(model.DRAM).Seconds != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A restart of the server, clean or not, loses no run and joins what belongs
+// together.
+func TestRestart(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		t.Run(fmt.Sprint("clean ", clean), func(t *testing.T) {
+			dir := t.TempDir()
+			sc := &scene{power: 100, to: 100}
+			b := begin(t, dir)
+			b.Observe(sc.at(0, program(7, 0, 10, 0), program(8, 1, 1, 0)))
+			b.Observe(sc.at(1, program(7, 0, 10, 0), program(8, 1, 1, 0)))
+			if clean {
+				b.Close()
+			} else {
+				b.save(t0.Add(time.Second)) // the last checkpoint before a crash
+			}
+			b = open(t, dir)
+			sc.to = 300
+			b.Observe(sc.at(2, program(7, 0, 10, 0)))
+			b.Observe(sc.at(3, program(7, 0, 10, 0)))
+			list := all(t, b, runs.Query{})
+			if len(list) != 2 {
+				t.Fatalf("%+v", list)
+			}
+			if d := list[0].Devices[0]; list[0].ID != 1 || d.Energy != 300 || d.PCIe.ToDevice != 200 || list[0].Unseen != 0 {
+				t.Errorf("%+v", list[0])
+			}
+			b.Observe(sc.at(60, program(9, 0, 10, 0)))
+			b.Observe(sc.at(70, program(9, 0, 10, 0)))
+			list = all(t, b, runs.Query{})
+			if len(list) != 3 || list[0].End.Kind != runs.Unseen || list[1].End.Kind != runs.Gone || list[2].ID != 3 {
+				t.Errorf("%+v", list)
+			}
+		})
+	}
+}
+
+// A file that a crash has torn costs at most the line that was being written.
+func TestTorn(t *testing.T) {
+	dir := t.TempDir()
+	s := OpenStore(dir, 0, 0)
+	run := func(id uint64) runs.Run {
+		return runs.Run{ID: id, Start: t0, Last: t0, End: runs.Ending{Kind: runs.Gone, At: t0}}
+	}
+	if err := s.Append([]runs.Run{run(1), run(2)}, t0); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	path := filepath.Join(dir, current)
+	text, _ := os.ReadFile(path)
+	if err := os.WriteFile(path, text[:len(text)-20], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = OpenStore(dir, 0, 0)
+	if err := s.Append([]runs.Run{run(3)}, t0); err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := s.Find(runs.Query{})
+	if err != nil || len(list) != 2 || list[0].ID != 1 || list[1].ID != 3 || s.Highest() != 3 {
+		t.Errorf("%+v %v", list, err)
+	}
+}
+
+// The store is bounded by size and age, and the numbers go on.
+func TestBounds(t *testing.T) {
+	dir := t.TempDir()
+	s := OpenStore(dir, 24*time.Hour, 256<<10)
+	id := uint64(0)
+	for hour := range 60 {
+		var list []runs.Run
+		at := t0.Add(time.Duration(hour) * time.Hour)
+		for range 100 {
+			id++
+			r := runs.Run{ID: id, Start: at, Last: at, End: runs.Ending{Kind: runs.Gone, At: at}}
+			r.Command = strings.Repeat(fmt.Sprint("argument", id*7919), 40)
+			list = append(list, r)
+		}
+		if err := s.Append(list, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := t0.Add(59 * time.Hour)
+	list, _, err := s.Find(runs.Query{})
+	if err != nil || len(list) < 1000 || len(list) > 4000 || list[len(list)-1].ID != id || s.Bytes() > maxFile+256<<10 {
+		t.Fatalf("%d runs, %d bytes, %v", len(list), s.Bytes(), err)
+	}
+	if oldest := list[0].Start; now.Sub(oldest) > 40*time.Hour { // a file is removed when all in it is too old
+		t.Errorf("the oldest is of %v", oldest)
+	}
+	found, more, err := s.Find(runs.Query{Since: now.Add(-90 * time.Minute), Limit: 150})
+	if err != nil || len(found) != 150 || !more || found[149].ID != id {
+		t.Errorf("%d runs, more %v, %v", len(found), more, err)
+	}
+	if OpenStore(dir, 0, 0).Highest() != id {
+		t.Error("numbers begin again after a restart")
+	}
+}
+
+func TestQuery(t *testing.T) {
+	b := open(t, t.TempDir())
+	sc := &scene{}
+	slurm := program(7, 0, 1, 1)
+	slurm.SlurmJob, slurm.SlurmFrom = "4711", model.JobOfCgroup
+	other := program(8, 1, 1, 1)
+	other.UID, other.Cmdline = model.Value(1001), model.Value("serve.py --port 80")
+	b.Observe(sc.at(0, slurm, other))
+	b.Observe(sc.at(1, slurm))
+	uid, running := 1001, true
+	for name, x := range map[string]struct {
+		q    runs.Query
+		want []uint64
+	}{
+		"all":             {runs.Query{}, []uint64{1, 2}},
+		"number":          {runs.Query{Names: []string{"r2"}}, []uint64{2}},
+		"bare number":     {runs.Query{Names: []string{"2"}}, []uint64{2}},
+		"pid":             {runs.Query{Names: []string{"8"}}, []uint64{2}},
+		"job by name":     {runs.Query{Names: []string{"4711"}}, []uint64{1}},
+		"job":             {runs.Query{Job: "4711"}, []uint64{1}},
+		"user":            {runs.Query{UID: &uid}, []uint64{2}},
+		"command":         {runs.Query{Command: "python3 train.py"}, []uint64{1}},
+		"text":            {runs.Query{Text: "SERVE"}, []uint64{2}},
+		"device":          {runs.Query{Device: "1"}, []uint64{2}},
+		"bus id":          {runs.Query{Device: "0000:01:00.0"}, []uint64{1}},
+		"running":         {runs.Query{Running: &running}, []uint64{1}},
+		"limit":           {runs.Query{Limit: 1}, []uint64{2}},
+		"nothing":         {runs.Query{Names: []string{"r99"}}, nil},
+		"not to be seen":  {runs.Query{Visible: func(uid int) bool { return uid == 1000 }}, []uint64{1}},
+		"since the end":   {runs.Query{Since: t0.Add(500 * time.Millisecond)}, []uint64{1, 2}},
+		"since later":     {runs.Query{Since: t0.Add(time.Minute)}, []uint64{1}},
+		"until before":    {runs.Query{Until: t0.Add(-time.Hour)}, nil},
+		"until in middle": {runs.Query{Until: t0}, []uint64{1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []uint64
+			for _, r := range all(t, b, x.q) {
+				got = append(got, r.ID)
+			}
+			if diff := cmp.Diff(x.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// One user cannot make the account of another impossible.
+func TestCrowd(t *testing.T) {
+	b := open(t, t.TempDir())
+	sc := &scene{}
+	var crowd []model.Process
+	for i := range 2 * maxLivePerUID {
+		crowd = append(crowd, program(100+i, 0, 1, 1))
+	}
+	honest := program(50_000, 0, 1, 1)
+	honest.UID = model.Value(1001)
+	b.Observe(sc.at(0, append(crowd, honest)...))
+	uid := 1001
+	if n := len(all(t, b, runs.Query{})); n != maxLivePerUID+1 || len(all(t, b, runs.Query{UID: &uid})) != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"id":1,"uid":0,"start":"2026-11-15T12:00:00Z","end":{"kind":"gone"}}`))
+	f.Add([]byte(`{"id":1,`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if r, ok := parse(line); ok {
+			c := r.Clone()
+			c.Took()
+			c.Energy()
+			q := runs.Query{Text: "x", Device: "0", Job: "7"}
+			q.Matches(&c)
+		}
+	})
+}

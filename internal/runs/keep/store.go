@@ -1,0 +1,434 @@
+package keep
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/replace"
+	"github.com/ttmon/ttmon/internal/runs"
+)
+
+// Store is the runs that have ended, on disk: a JSON document a line, appended to
+// a file; full files are compressed, and the oldest of them removed when they are
+// too old or too many. A run that is there twice is as the later line says. It is
+// safe for several goroutines.
+type Store struct {
+	dir      string
+	keep     time.Duration
+	maxBytes int64
+
+	mu   sync.Mutex
+	file *os.File // nil: none is open
+	size int64
+	torn bool // it may end in the middle of a line
+}
+
+const (
+	current     = "runs.jsonl"
+	maxFile     = 1 << 20
+	maxLine     = 256 << 10
+	packedEnd   = ".jsonl.zst"
+	maxUnpacked = 64 << 20
+)
+
+// OpenStore returns the store in a directory. It reads nothing yet.
+func OpenStore(dir string, keep time.Duration, maxBytes int64) *Store {
+	if keep <= 0 {
+		keep = DefaultKeep
+	}
+	if maxBytes <= 0 {
+		maxBytes = DefaultMaxBytes
+	}
+	return &Store{dir: dir, keep: keep, maxBytes: maxBytes}
+}
+
+// packed is a compressed file: runs-NUMBER-HIGHEST-LAST.jsonl.zst.
+type packed struct {
+	path    string
+	number  uint64
+	highest uint64    // number of a run in it
+	last    time.Time // end of a run in it
+	size    int64
+}
+
+func (s *Store) packedName(number, highest uint64, last time.Time) string {
+	return filepath.Join(s.dir, fmt.Sprintf("runs-%08d-%d-%d%s", number, highest, last.Unix(), packedEnd))
+}
+
+// files lists the compressed files, the oldest first.
+func (s *Store) files() (list []packed) {
+	entries, _ := os.ReadDir(s.dir)
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), packedEnd)
+		parts := strings.Split(name, "-")
+		if !ok || len(parts) != 4 || parts[0] != "runs" {
+			continue
+		}
+		number, err1 := strconv.ParseUint(parts[1], 10, 62)
+		highest, err2 := strconv.ParseUint(parts[2], 10, 53)
+		last, err3 := strconv.ParseInt(parts[3], 10, 62)
+		info, err4 := e.Info()
+		if errors.Join(err1, err2, err3, err4) != nil {
+			continue
+		}
+		list = append(list, packed{filepath.Join(s.dir, e.Name()), number, highest, time.Unix(last, 0), info.Size()})
+	}
+	slices.SortFunc(list, func(a, b packed) int { return int(a.number) - int(b.number) })
+	return list
+}
+
+// Highest is the highest number of a run that is kept.
+func (s *Store) Highest() (id uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.files() {
+		id = max(id, f.highest)
+	}
+	if text, err := os.ReadFile(filepath.Join(s.dir, current)); err == nil {
+		for line := range bytes.Lines(text) {
+			if n, ok := lineID(line); ok {
+				id = max(id, n)
+			}
+		}
+	}
+	return id
+}
+
+// newest is when the runs ended that were written last: those of two files at
+// least.
+func (s *Store) newest() map[uint64]time.Time {
+	ended := map[uint64]time.Time{}
+	texts, err := s.texts(time.Time{})
+	if err != nil {
+		return ended
+	}
+	n := 0
+	for read := range texts {
+		text, _ := read()
+		for line := range bytes.Lines(text) {
+			if r, ok := parse(line); ok && r.Ended().After(ended[r.ID]) {
+				ended[r.ID] = r.Ended()
+			}
+		}
+		if n++; n == 2 {
+			break
+		}
+	}
+	return ended
+}
+
+// Bytes is what the store takes on the disk.
+func (s *Store) Bytes() (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.files() {
+		n += f.size
+	}
+	if st, err := os.Stat(filepath.Join(s.dir, current)); err == nil {
+		n += st.Size()
+	}
+	return n
+}
+
+// Append writes runs, and waits until they are on the disk.
+func (s *Store) Append(list []runs.Run, now time.Time) error {
+	if len(list) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		if err := s.open(); err != nil {
+			return err
+		}
+	}
+	var b bytes.Buffer
+	if s.torn {
+		b.WriteByte('\n')
+	}
+	for i := range list {
+		line, err := json.Marshal(&list[i])
+		if err != nil {
+			return fmt.Errorf("encoding run %d: %w", list[i].ID, err)
+		}
+		if len(line) < maxLine {
+			b.Write(line)
+			b.WriteByte('\n')
+		}
+	}
+	n, err := s.file.Write(b.Bytes())
+	s.size += int64(n)
+	if err == nil {
+		err = unix.Fdatasync(int(s.file.Fd()))
+	}
+	s.torn = err != nil
+	if err != nil {
+		return fmt.Errorf("writing runs: %w", err)
+	}
+	if s.size >= maxFile {
+		if err := s.pack(); err != nil {
+			return err
+		}
+	}
+	s.trim(now)
+	return nil
+}
+
+func (s *Store) open() error {
+	f, err := os.OpenFile(filepath.Join(s.dir, current), os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the file of runs: %w", err)
+	}
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		f.Close()
+		return fmt.Errorf("opening the file of runs: %s is not a regular file", f.Name())
+	}
+	s.file, s.size, s.torn = f, st.Size(), false
+	last := make([]byte, 1)
+	if s.size > 0 {
+		_, err = f.ReadAt(last, s.size-1)
+		s.torn = err != nil || last[0] != '\n'
+	}
+	return nil
+}
+
+// pack compresses the current file and begins another. A crash in between leaves
+// runs in both: they have the same numbers.
+func (s *Store) pack() error {
+	path := filepath.Join(s.dir, current)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("compressing runs: %w", err)
+	}
+	var highest uint64
+	var last time.Time
+	for line := range bytes.Lines(text) {
+		if r, ok := parse(line); ok {
+			highest = max(highest, r.ID)
+			if t := r.Ended(); t.After(last) {
+				last = t
+			}
+		}
+	}
+	number := uint64(1)
+	if list := s.files(); len(list) > 0 {
+		number = list[len(list)-1].number + 1
+	}
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return fmt.Errorf("compressing runs: %w", err)
+	}
+	defer enc.Close()
+	if err := replace.File(s.packedName(number, highest, last), enc.EncodeAll(text, nil), 0o600); err != nil {
+		return fmt.Errorf("compressing runs: %w", err)
+	}
+	s.file.Close()
+	s.file, s.size = nil, 0
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("compressing runs: %w", err)
+	}
+	return nil
+}
+
+// trim removes the oldest files.
+func (s *Store) trim(now time.Time) {
+	list := s.files()
+	total := s.size
+	for _, f := range list {
+		total += f.size
+	}
+	for _, f := range list {
+		if total <= s.maxBytes && now.Sub(f.last) <= s.keep {
+			return
+		}
+		_ = os.Remove(f.path) // tried again with the next run
+		total -= f.size
+	}
+}
+
+// Close closes the file.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file != nil {
+		s.file.Close()
+		s.file = nil
+	}
+}
+
+// Find lists the runs of a query that have ended, the oldest first.
+func (s *Store) Find(q runs.Query) (list []runs.Run, more bool, err error) { return s.find(q, nil) }
+
+// find searches newest, which are not on the disk, and then the files from the
+// newest to the oldest, until it has as many runs as were asked for.
+func (s *Store) find(q runs.Query, newest []runs.Run) (list []runs.Run, more bool, err error) {
+	limit := q.Limit
+	if limit <= 0 || limit > runs.MaxAnswer {
+		limit = runs.MaxAnswer
+	}
+	f := finder{q: &q, limit: limit, seen: map[uint64]bool{}}
+	for i := len(newest) - 1; i >= 0; i-- {
+		f.take(&newest[i])
+	}
+	texts, err := s.texts(q.Since)
+	if err != nil {
+		return nil, false, err
+	}
+	for read := range texts {
+		if f.done() {
+			break
+		}
+		text, err := read()
+		if err != nil {
+			return nil, false, err
+		}
+		f.scan(text)
+	}
+	list = f.found
+	if len(q.Names) > 0 && len(list) == 0 {
+		list = f.otherwise
+	}
+	slices.SortStableFunc(list, byStart)
+	if len(list) > limit {
+		list, more = list[len(list)-limit:], true
+	}
+	return list, more, nil
+}
+
+// texts yields how to read the contents of the files that may have runs which
+// ended after a time, the newest first. The names are taken at one moment, so that
+// a run is not missed while its file is compressed.
+func (s *Store) texts(since time.Time) (func(yield func(func() ([]byte, error)) bool), error) {
+	s.mu.Lock()
+	files := s.files()
+	now, err := os.ReadFile(filepath.Join(s.dir, current))
+	s.mu.Unlock()
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("reading runs: %w", err)
+	}
+	return func(yield func(func() ([]byte, error)) bool) {
+		if !yield(func() ([]byte, error) { return now, nil }) {
+			return
+		}
+		for i := len(files) - 1; i >= 0; i-- {
+			if files[i].last.Before(since.Truncate(time.Second)) {
+				continue
+			}
+			if !yield(func() ([]byte, error) { return unpack(files[i].path) }) {
+				return
+			}
+		}
+	}, nil
+}
+
+// unpack reads a compressed file; one that has been removed meanwhile is empty.
+func unpack(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading runs: %w", err)
+	}
+	defer f.Close()
+	dec, err := zstd.NewReader(bufio.NewReader(f), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	defer dec.Close()
+	text, err := io.ReadAll(io.LimitReader(dec, maxUnpacked))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return text, nil
+}
+
+// finder collects the runs of a query, from the newest line to the oldest.
+type finder struct {
+	q         *runs.Query
+	limit     int
+	seen      map[uint64]bool // a later line of the same run has been seen
+	found     []runs.Run
+	otherwise []runs.Run // whose processes or jobs have the name
+}
+
+// done reports whether enough was found. Runs are in the order of their ends, and
+// wanted in that of their starts: one more file is not worth reading for it.
+func (f *finder) done() bool {
+	if len(f.q.Names) > 0 {
+		return len(f.found) >= len(f.q.Names)
+	}
+	return len(f.found) > f.limit
+}
+
+func (f *finder) take(r *runs.Run) {
+	if f.seen[r.ID] {
+		return
+	}
+	f.seen[r.ID] = true
+	switch {
+	case !f.q.Matches(r):
+	case len(f.q.Names) == 0 || f.q.Named(r):
+		f.found = append(f.found, *r)
+	case f.q.NamedOtherwise(r):
+		f.otherwise = append(f.otherwise, *r)
+	}
+}
+
+func (f *finder) scan(text []byte) {
+	lines := bytes.Split(text, []byte("\n"))
+	for i := len(lines) - 1; i >= 0; i-- {
+		id, ok := lineID(lines[i])
+		if !ok || f.seen[id] || !f.likely(lines[i]) {
+			continue
+		}
+		if r, ok := parse(lines[i]); ok {
+			f.take(&r)
+		}
+	}
+}
+
+// likely reports whether a line may be what is asked for, without decoding it.
+func (f *finder) likely(line []byte) bool {
+	return f.q.UID == nil || bytes.Contains(line, fmt.Appendf(nil, `"uid":%d,`, *f.q.UID))
+}
+
+// lineID is the number of the run of a line, which begins with it.
+func lineID(line []byte) (uint64, bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"id":`))
+	if !ok {
+		return 0, false
+	}
+	end := bytes.IndexByte(rest, ',')
+	if end < 0 || end > 20 {
+		return 0, false
+	}
+	id, err := strconv.ParseUint(string(rest[:end]), 10, 53)
+	return id, err == nil && id > 0
+}
+
+// parse reads a line. One that is torn or damaged is none.
+func parse(line []byte) (r runs.Run, ok bool) {
+	if id, ok := lineID(line); !ok || len(line) > maxLine || json.Unmarshal(line, &r) != nil || r.ID != id {
+		return runs.Run{}, false
+	}
+	if r.Start.IsZero() || r.End.Kind == "" {
+		return runs.Run{}, false
+	}
+	return r, true
+}

@@ -1,0 +1,395 @@
+package keep
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
+)
+
+// sample is what the next snapshot is measured against, of one device.
+type sample struct {
+	Power, Temperature, Clock, Activity model.Reading[float64]
+	To, From                            model.Reading[uint64]
+	State                               model.State
+	Condition                           model.ConditionKind
+}
+
+// take takes in a snapshot in which the run has devices open.
+func (l *live) take(s *model.Snapshot, mine []*model.Process, conditions map[int]model.ConditionKind, seconds float64, gap bool) {
+	switch {
+	case l.Seen.Equal(s.Time):
+	case gap:
+		if lost := s.Time.Sub(l.Last).Seconds(); lost > 0 {
+			l.Unseen += lost
+			l.doubtMeans()
+		}
+		clear(l.before)
+		clear(l.devices)
+	default:
+		l.Observed += seconds
+	}
+	l.Last = s.Time
+	l.meet(mine)
+	held, open := sums(mine)
+	for at, sum := range held {
+		var now model.PoolBytes
+		for pool := range now {
+			now[pool] = sum[pool].Bytes()
+		}
+		before, known := l.before[at]
+		if !known {
+			before = model.PoolBytes{}
+		}
+		fold(l.pools(s, at), before, now, s.Time, seconds)
+		l.before[at] = now
+	}
+	for at := range l.before {
+		if held[at] == nil {
+			delete(l.before, at)
+		}
+	}
+	clear(l.counted)
+	for index := range open {
+		if d := s.Device(index); d != nil {
+			l.measure(d, conditions[index], s.Time, seconds)
+		}
+	}
+	for index := range l.devices {
+		if !open[index] {
+			delete(l.devices, index)
+		}
+	}
+}
+
+// doubtMeans notes that a part of the run was not seen: its means are those of
+// the rest.
+func (l *live) doubtMeans() {
+	all := []map[string]runs.Pool{l.Pools}
+	for i := range l.Devices {
+		all = append(all, l.Devices[i].Pools)
+		for k := range l.Devices[i].Chips {
+			all = append(all, l.Devices[i].Chips[k].Pools)
+		}
+	}
+	for _, pools := range all {
+		for name, p := range pools {
+			if p.MeanBound != "" {
+				p.MeanBound = model.Unsure.String()
+				pools[name] = p
+			}
+		}
+	}
+}
+
+// meet notes the processes and who they are.
+func (l *live) meet(mine []*model.Process) {
+	slices.SortStableFunc(mine, func(a, b *model.Process) int { return cmp.Compare(a.StartTicks, b.StartTicks) })
+	here := map[model.ProcessID]bool{}
+	for _, p := range mine {
+		here[p.ID()] = true
+		i := slices.IndexFunc(l.Processes, func(x runs.Process) bool { return x.PID == p.PID && x.StartTicks == p.StartTicks })
+		switch {
+		case i >= 0:
+			l.Processes[i].Name = p.Name.V
+		case len(l.Processes) >= maxProcesses:
+			l.Dropped++
+		default:
+			i = len(l.Processes)
+			l.Processes = append(l.Processes, runs.Process{PID: p.PID, StartTicks: p.StartTicks, Parent: p.PPID, Start: p.StartTime, Name: p.Name.V})
+		}
+		if i == 0 {
+			l.Who = who(p, l.Who)
+		}
+	}
+	l.members = here
+}
+
+// who is who runs a process. What is not known any more stays as it was: a program
+// that exits loses its command line first.
+func who(p *model.Process, old runs.Who) runs.Who {
+	w := runs.Who{
+		UID: old.UID, User: cmp.Or(p.User.V, old.User), Name: cmp.Or(p.Name.V, old.Name), Command: cmp.Or(short(p.Cmdline.V), old.Command),
+		Container: cmp.Or(p.Container.ID, old.Container), Unit: cmp.Or(p.SystemdUnit, old.Unit), Job: jobOf(p), Release: cmp.Or(p.Release.V, old.Release),
+	}
+	if w.Job == nil {
+		w.Job = old.Job
+	}
+	return w
+}
+
+// short is a text that a user chose, up to a length.
+func short(s string) string {
+	if len(s) > maxCommand {
+		return s[:maxCommand]
+	}
+	return s
+}
+
+func jobOf(p *model.Process) *runs.Job {
+	switch {
+	case p.SlurmJob != "":
+		return &runs.Job{Kind: runs.JobSlurm, ID: p.SlurmJob, Step: p.SlurmStep, From: p.SlurmFrom}
+	case p.Container.Pod != "":
+		return &runs.Job{Kind: runs.JobPod, ID: p.Container.Pod, Name: p.Container.PodName, Namespace: p.Container.Namespace}
+	}
+	return nil
+}
+
+// sums adds up what processes hold: everywhere, on each device, on each chip of
+// those that have several.
+func sums(mine []*model.Process) (held map[place]*[model.NumPools]model.Sum, open map[int]bool) {
+	held, open = map[place]*[model.NumPools]model.Sum{}, map[int]bool{}
+	add := func(at place, b *model.PoolBytes) {
+		if held[at] == nil {
+			held[at] = new([model.NumPools]model.Sum)
+		}
+		for pool := range b {
+			held[at][pool].Add(b[pool])
+		}
+	}
+	for _, p := range mine {
+		for i := range p.Devices {
+			u := &p.Devices[i]
+			open[u.Device] = true
+			add(everywhere, &u.Memory)
+			add(place{device: u.Device}, &u.Memory)
+			if len(u.Chips) < 2 {
+				continue
+			}
+			for c := range u.Chips {
+				add(place{u.Device, u.Chips[c].ChipID}, &u.Chips[c].Memory)
+			}
+		}
+	}
+	return held, open
+}
+
+// pools are those of a place.
+func (l *live) pools(s *model.Snapshot, at place) map[string]runs.Pool {
+	if at == everywhere {
+		return l.Pools
+	}
+	d := l.device(s, at.device)
+	if at.chip == 0 {
+		return d.Pools
+	}
+	id := strconv.FormatUint(at.chip, 10)
+	i := slices.IndexFunc(d.Chips, func(c runs.Chip) bool { return c.ID == id })
+	if i < 0 {
+		i = len(d.Chips)
+		d.Chips = append(d.Chips, runs.Chip{ID: id, Name: chipName(s, at), Pools: map[string]runs.Pool{}})
+	}
+	return d.Chips[i].Pools
+}
+
+func chipName(s *model.Snapshot, at place) string {
+	if d := s.Device(at.device); d != nil {
+		for i := range d.Chips {
+			if id, ok := d.Chips[i].ID.Get(); ok && id == at.chip {
+				return d.Chips[i].Name
+			}
+		}
+	}
+	return ""
+}
+
+// device is the account of a device. One that another board has taken the number
+// of since gets a new one.
+func (l *live) device(s *model.Snapshot, index int) *runs.Device {
+	d := s.Device(index)
+	for i := len(l.Devices) - 1; i >= 0; i-- {
+		if x := &l.Devices[i]; x.Index == index && (d == nil || x.BusID == "" || x.BusID == d.BusID) {
+			return x
+		}
+	}
+	x := runs.Device{Index: index, Pools: map[string]runs.Pool{}}
+	if d != nil {
+		x.BusID, x.Board, x.ASICID = d.BusID, d.Board.V, d.ASICID.V
+	}
+	at, _ := slices.BinarySearchFunc(l.Devices, index+1, func(e runs.Device, target int) int { return cmp.Compare(e.Index, target) })
+	l.Devices = slices.Insert(l.Devices, at, x)
+	return &l.Devices[at]
+}
+
+// fold takes what is held now into the peaks and the means.
+func fold(pools map[string]runs.Pool, before, now model.PoolBytes, at time.Time, seconds float64) {
+	for _, pool := range model.Pools() {
+		n, bound, known := now[pool].Best()
+		if !known {
+			continue
+		}
+		name := pool.String()
+		p := pools[name]
+		p.Held = n
+		if p.PeakBound == "" || n > p.Peak {
+			// Between two snapshots it may have been more.
+			p.Peak, p.PeakBound, p.PeakAt = n, max(bound, model.AtLeast).String(), at
+		}
+		if old, oldBound, was := before[pool].Best(); was && seconds > 0 {
+			p.Mean += ((float64(old)+float64(n))/2 - p.Mean) * seconds / (p.Seconds + seconds)
+			p.Seconds += seconds
+			worst := max(bound, oldBound)
+			if p.MeanBound != "" {
+				worst = max(worst, model.ParseBound(p.MeanBound))
+			}
+			p.MeanBound = worst.String()
+		}
+		pools[name] = p
+	}
+}
+
+// measure takes in the values of a device.
+func (l *live) measure(d *model.Device, condition model.ConditionKind, at time.Time, seconds float64) {
+	x := l.device(&model.Snapshot{Devices: []model.Device{*d}}, d.Index)
+	now := sample{
+		Power: d.Power, Temperature: d.Temperature, Clock: d.AICLK, Activity: d.Activity.Ratio,
+		To: d.PCIe.ToDeviceTotal, From: d.PCIe.FromDeviceTotal, State: d.State, Condition: condition,
+	}
+	before, known := l.devices[d.Index]
+	l.devices[d.Index] = now
+	if !known {
+		before, seconds = sample{}, 0
+	}
+	x.Open += seconds
+	l.counted[d.Index] = seconds
+	x.Power = foldStat(x.Power, before.Power, now.Power, at, seconds)
+	if x.Power != nil {
+		x.Energy = x.Power.Mean * x.Power.Seconds
+	}
+	x.Temperature = foldStat(x.Temperature, before.Temperature, now.Temperature, at, seconds)
+	x.Clock = foldStat(x.Clock, before.Clock, now.Clock, at, seconds)
+	x.Activity = foldStat(x.Activity, before.Activity, now.Activity, at, seconds)
+	x.PCIe = foldTraffic(x.PCIe, &before, &now, known)
+	if before.Condition != "" && before.Condition != model.ConditionOK && seconds > 0 {
+		if x.Trouble == nil {
+			x.Trouble = map[model.ConditionKind]float64{}
+		}
+		x.Trouble[before.Condition] += seconds
+	}
+	if known && now.State == model.StateResetting && before.State != model.StateResetting {
+		x.Resets++
+	}
+}
+
+// foldStat takes a value in that was known at two moments so many seconds apart. A
+// nil Stat has seen none.
+func foldStat(s *runs.Stat, before, now model.Reading[float64], at time.Time, seconds float64) *runs.Stat {
+	v, known := now.Get()
+	if !known {
+		return s
+	}
+	if s == nil {
+		s = &runs.Stat{Max: v, MaxAt: at}
+	}
+	if v > s.Max {
+		s.Max, s.MaxAt = v, at
+	}
+	if old, was := before.Get(); was && seconds > 0 {
+		s.Mean += ((old+v)/2 - s.Mean) * seconds / (s.Seconds + seconds)
+		s.Seconds += seconds
+	}
+	return s
+}
+
+// foldTraffic adds the traffic between two snapshots. Totals count from when ttmond
+// began: after its restart they begin again, and what went over the link
+// meanwhile is not in them.
+func foldTraffic(p *runs.PCIe, before, now *sample, known bool) *runs.PCIe {
+	to, ok1 := now.To.Get()
+	from, ok2 := now.From.Get()
+	if !ok1 || !ok2 {
+		if p != nil {
+			p.Bound = model.AtLeast.String()
+		}
+		return p
+	}
+	if p == nil { // the first sample
+		return &runs.PCIe{Bound: model.Exact.String()}
+	}
+	wasTo, ok1 := before.To.Get()
+	wasFrom, ok2 := before.From.Get()
+	switch {
+	case !known || !ok1 || !ok2:
+		p.Bound = model.AtLeast.String()
+	case to < wasTo || from < wasFrom:
+		p.ToDevice, p.FromDevice, p.Bound = p.ToDevice+to, p.FromDevice+from, model.AtLeast.String()
+	default:
+		p.ToDevice, p.FromDevice = p.ToDevice+to-wasTo, p.FromDevice+from-wasFrom
+	}
+	return p
+}
+
+// conditionsOf is the state of each device, by index.
+func conditionsOf(s *model.Snapshot) map[int]model.ConditionKind {
+	a := assess.Of(s)
+	out := map[int]model.ConditionKind{}
+	for i := range s.Devices {
+		out[s.Devices[i].Index] = a.Device(s.Devices[i].Index).Kind
+	}
+	return out
+}
+
+// share notes which runs have a device open at the same time.
+func (t *tracker) share(s *model.Snapshot, present map[*live][]*model.Process) {
+	users := map[int][]*live{}
+	for _, l := range t.live { // in order, so that the account does not depend on chance
+		seen := map[int]bool{}
+		for _, p := range present[l] {
+			for i := range p.Devices {
+				if index := p.Devices[i].Device; index != model.NoDevice && !seen[index] {
+					seen[index] = true
+					users[index] = append(users[index], l)
+				}
+			}
+		}
+	}
+	type pair struct{ a, b *live }
+	done := map[pair]bool{}
+	for i := range s.Devices {
+		index := s.Devices[i].Index
+		list := users[index]
+		if len(list) < 2 {
+			continue
+		}
+		for _, a := range list {
+			longest := 0.0
+			for _, b := range list {
+				if a == b {
+					continue
+				}
+				seconds := min(a.counted[index], b.counted[index])
+				longest = max(longest, seconds)
+				a.neighbour(b, index, seconds, !done[pair{a, b}])
+				done[pair{a, b}] = done[pair{a, b}] || seconds > 0
+			}
+			a.device(s, index).Shared += longest
+		}
+	}
+}
+
+// neighbour notes that another run has a device open, too. The time counts once,
+// however many devices they share.
+func (l *live) neighbour(other *live, index int, seconds float64, count bool) {
+	i := slices.IndexFunc(l.Neighbours, func(n runs.Neighbour) bool { return n.ID == other.ID })
+	if i < 0 {
+		if len(l.Neighbours) >= maxNeighbours {
+			l.MoreNeighbours = true
+			return
+		}
+		i = len(l.Neighbours)
+		l.Neighbours = append(l.Neighbours, runs.Neighbour{ID: other.ID, Devices: []int{}})
+	}
+	n := &l.Neighbours[i]
+	n.UID, n.User, n.Name = other.UID, other.User, other.Name
+	if !slices.Contains(n.Devices, index) {
+		n.Devices = append(n.Devices, index)
+	}
+	if count {
+		n.Seconds += seconds
+	}
+}

@@ -1,0 +1,316 @@
+// Package runs keeps an account of every program that used a device: who started
+// it, from when to when it ran, how it ended, and what it took of each device
+// meanwhile.
+//
+// A run is a process that has a device open, together with those of its
+// descendants that do. Package keep finds runs in the snapshots of a host and keeps
+// them on disk; this one has what both ends of the API need.
+//
+// What is known of memory comes from snapshots, which are a second apart: a peak
+// between two of them is not seen, so peaks are lower bounds. Means are weighted by
+// time, over the time in which the value was known.
+package runs
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Schema names the JSON of a list of runs.
+const Schema = "ttmon.runs/1"
+
+// Answer is that of /v1/runs.
+type Answer struct {
+	Schema string    `json:"schema"`
+	Time   time.Time `json:"time"`
+	Runs   []Run     `json:"runs"` // the oldest first
+	More   bool      `json:"more"` // older ones match, too, and were left out
+}
+
+// Run is one of them.
+type Run struct {
+	ID   uint64 `json:"id"`
+	Host string `json:"host,omitempty"`
+	Who
+
+	Start time.Time `json:"start"`      // of the first process
+	Seen  time.Time `json:"first_seen"` // the first snapshot in which it had a device
+	Last  time.Time `json:"last_seen"`  // and the last
+	End   Ending    `json:"end"`
+
+	// Observed is how many seconds of the run snapshots cover; Unseen is how many
+	// lie between two that are too far apart.
+	Observed float64 `json:"observed_s"`
+	Unseen   float64 `json:"unseen_s,omitempty"`
+
+	Processes []Process       `json:"processes"` // the first is the one that the run is named after
+	Dropped   int             `json:"processes_dropped,omitempty"`
+	Pools     map[string]Pool `json:"memory"`  // over all its devices together, by pool
+	Devices   []Device        `json:"devices"` // by index
+	// Neighbours are the other runs that had one of its devices open meanwhile.
+	Neighbours     []Neighbour `json:"neighbours"`
+	MoreNeighbours bool        `json:"more_neighbours,omitempty"` // than are kept
+	Left           []Left      `json:"left"`                      // what its dead processes left in tt-metal's accounting
+}
+
+// Who is who ran it, and what.
+type Who struct {
+	UID       int    `json:"uid"` // -1: not known
+	User      string `json:"user,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Command   string `json:"command,omitempty"` // arguments joined by blanks
+	Container string `json:"container,omitempty"`
+	Unit      string `json:"systemd_unit,omitempty"`
+	Job       *Job   `json:"job,omitempty"`
+	Release   string `json:"release,omitempty"` // of tt-metal or ttnn
+}
+
+// Job is the job of a scheduler that a run belongs to.
+type Job struct {
+	Kind      string          `json:"kind"` // JobSlurm or JobPod
+	ID        string          `json:"id"`   // of a pod: its uid
+	Step      string          `json:"step,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Namespace string          `json:"namespace,omitempty"`
+	From      model.JobSource `json:"from,omitempty"` // how that is known
+}
+
+// The kinds of jobs.
+const (
+	JobSlurm = "slurm"
+	JobPod   = "pod"
+)
+
+// Process is one that the run had at a device.
+type Process struct {
+	PID        int       `json:"pid"`
+	StartTicks uint64    `json:"start_ticks"`
+	Parent     int       `json:"ppid,omitempty"`
+	Start      time.Time `json:"start,omitzero"`
+	Name       string    `json:"name"`
+}
+
+// EndKind is how a run ended. The set is closed; view/words has the words.
+type EndKind string
+
+// The ways to end.
+const (
+	Running EndKind = "running" // it has not
+	Exited  EndKind = "exited"  // with Code, where that is known
+	Killed  EndKind = "killed"  // by Signal
+	Closed  EndKind = "closed"  // the process lives on without a device
+	Gone    EndKind = "gone"    // it has no device any more; whether it exited is not known
+	Unseen  EndKind = "unseen"  // while nothing watched: between Last and At
+)
+
+// Ending is how a run ended.
+type Ending struct {
+	Kind   EndKind   `json:"kind"`
+	At     time.Time `json:"at,omitzero"` // at most so late; zero while it runs
+	Code   *int      `json:"exit_code,omitempty"`
+	Signal int       `json:"signal,omitempty"`
+	// OutOfMemory: the kernel killed it because the host or its control group had
+	// no memory left.
+	OutOfMemory bool `json:"oom_killed,omitempty"`
+	// Text says it in words, with what the run left. Only answers have it.
+	Text string `json:"text,omitempty"`
+}
+
+// Failed reports whether the run is known to have ended badly.
+func (e *Ending) Failed() bool {
+	return e.Kind == Killed || e.OutOfMemory || e.Code != nil && *e.Code != 0
+}
+
+// Pool is what was held of a kind of memory.
+type Pool struct {
+	Peak      uint64    `json:"peak_bytes"`
+	PeakBound string    `json:"peak_bound"` // at_least or unsure
+	PeakAt    time.Time `json:"peak_at"`
+	Mean      float64   `json:"mean_bytes"`
+	MeanBound string    `json:"mean_bound"`
+	Seconds   float64   `json:"known_s"` // of the run in which it was known
+	Held      uint64    `json:"last_bytes"`
+}
+
+// PeakBytes is the peak with its bound. The zero Pool has none.
+func (p Pool) PeakBytes() model.Bytes {
+	if p.PeakBound == "" {
+		return model.NoBytes(model.Absent)
+	}
+	return model.BoundBytes(p.Peak, max(model.ParseBound(p.PeakBound), model.AtLeast))
+}
+
+// MeanBytes is the mean with its bound. The zero Pool has none.
+func (p Pool) MeanBytes() model.Bytes {
+	if p.MeanBound == "" || p.Seconds == 0 {
+		return model.NoBytes(model.Absent)
+	}
+	return model.BoundBytes(uint64(p.Mean+0.5), model.ParseBound(p.MeanBound))
+}
+
+// Stat is a value over the time in which it was known.
+type Stat struct {
+	Mean    float64   `json:"mean"`
+	Max     float64   `json:"max"`
+	MaxAt   time.Time `json:"max_at"`
+	Seconds float64   `json:"known_s"`
+}
+
+// Device is what the run took of a device. Power, heat and traffic are the whole
+// device's, while the run had it open: Shared says for how long it was not alone.
+type Device struct {
+	Index  int     `json:"index"` // -1: its chips are behind no device of this host
+	BusID  string  `json:"bus_id,omitempty"`
+	Board  string  `json:"board,omitempty"`
+	ASICID string  `json:"asic_id,omitempty"`
+	Open   float64 `json:"open_s"` // so long the run was seen to have it open
+	Shared float64 `json:"shared_s,omitempty"`
+
+	Pools map[string]Pool `json:"memory"` // by pool; without those that no source accounts for
+	Chips []Chip          `json:"chips,omitempty"`
+
+	Power       *Stat   `json:"power_w,omitempty"`
+	Energy      float64 `json:"energy_j,omitempty"` // over the seconds in which power was known
+	Temperature *Stat   `json:"temperature_c,omitempty"`
+	Clock       *Stat   `json:"aiclk_mhz,omitempty"`
+	Activity    *Stat   `json:"activity_ratio,omitempty"` // an estimate
+	PCIe        *PCIe   `json:"pcie,omitempty"`
+	// Trouble is how many seconds the device was in a condition that is none of
+	// ok, by its kind: throttled, hot, hung, ….
+	Trouble map[model.ConditionKind]float64 `json:"trouble_s,omitempty"`
+	Resets  int                             `json:"resets,omitempty"` // under the run
+}
+
+// Chip is what the run held on one chip of a device with several.
+type Chip struct {
+	ID    string          `json:"id"` // UMD's unique id, in decimal
+	Name  string          `json:"name,omitempty"`
+	Pools map[string]Pool `json:"memory"`
+}
+
+// PCIe is the traffic of a device while the run had it open.
+type PCIe struct {
+	ToDevice   uint64 `json:"to_device_bytes"`
+	FromDevice uint64 `json:"from_device_bytes"`
+	Bound      string `json:"bound"` // at_least: the counters began again, or were not read for a while
+}
+
+// Neighbour is another run that had a device of this one open at the same time.
+type Neighbour struct {
+	ID      uint64  `json:"id"`
+	UID     int     `json:"uid"`
+	User    string  `json:"user,omitempty"`
+	Name    string  `json:"name,omitempty"`
+	Devices []int   `json:"devices"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Left is what a dead process of the run left in tt-metal's accounting.
+type Left struct {
+	PID    int               `json:"pid"`
+	Region string            `json:"region"`
+	Device int               `json:"device"` // -1: behind none of this host's devices
+	Bytes  map[string]uint64 `json:"bytes"`  // by pool
+	Bound  string            `json:"bound"`  // the worst of them
+}
+
+// Pool is what the run held of a pool over all its devices.
+func (r *Run) Pool(p model.Pool) Pool { return r.Pools[p.String()] }
+
+// Took is how long the run has taken.
+func (r *Run) Took() time.Duration {
+	end := r.Last
+	if r.End.Kind != Running && r.End.Kind != Unseen && r.End.At.After(end) {
+		end = r.End.At
+	}
+	return max(end.Sub(r.Start), 0)
+}
+
+// Energy is what its devices took while it had them open, in joules. whole is
+// false where power was not known for all of that time; known is false where it
+// never was.
+func (r *Run) Energy() (joules float64, whole, known bool) {
+	whole = true
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		if d.Power == nil || d.Power.Seconds == 0 {
+			whole = whole && d.Index < 0
+			continue
+		}
+		joules, known = joules+d.Energy, true
+		whole = whole && d.Power.Seconds >= d.Open-1
+	}
+	return joules, whole && r.Unseen == 0, known
+}
+
+// Shared is for how many seconds a device of the run was open to another run,
+// too: the longest of its devices.
+func (r *Run) Shared() (seconds float64) {
+	for i := range r.Devices {
+		seconds = max(seconds, r.Devices[i].Shared)
+	}
+	return seconds
+}
+
+// Trouble is for how many seconds a device of the run was in a condition: the
+// longest of its devices.
+func (r *Run) Trouble(k model.ConditionKind) (seconds float64) {
+	for i := range r.Devices {
+		seconds = max(seconds, r.Devices[i].Trouble[k])
+	}
+	return seconds
+}
+
+// LeftBytes is what the run left, over all pools.
+func (r *Run) LeftBytes() (n uint64, bound model.Bound) {
+	for i := range r.Left {
+		for _, b := range r.Left[i].Bytes {
+			n += b
+		}
+		bound = max(bound, model.ParseBound(r.Left[i].Bound))
+	}
+	return n, bound
+}
+
+// Indexes are those of the run's devices on this host.
+func (r *Run) Indexes() (list []int) {
+	for i := range r.Devices {
+		if x := r.Devices[i].Index; x >= 0 {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// Clone is a copy that shares nothing that changes.
+func (r *Run) Clone() Run {
+	c := *r
+	c.Processes, c.Left = slices.Clone(r.Processes), slices.Clone(r.Left)
+	c.Pools = maps.Clone(r.Pools)
+	c.Neighbours = slices.Clone(r.Neighbours)
+	for i := range c.Neighbours {
+		c.Neighbours[i].Devices = slices.Clone(c.Neighbours[i].Devices)
+	}
+	c.Devices = slices.Clone(r.Devices)
+	for i := range c.Devices {
+		d := &c.Devices[i]
+		d.Pools, d.Trouble = maps.Clone(d.Pools), maps.Clone(d.Trouble)
+		d.Power, d.Temperature, d.Clock, d.Activity, d.PCIe = copied(d.Power), copied(d.Temperature), copied(d.Clock), copied(d.Activity), copied(d.PCIe)
+		d.Chips = slices.Clone(d.Chips)
+		for k := range d.Chips {
+			d.Chips[k].Pools = maps.Clone(d.Chips[k].Pools)
+		}
+	}
+	return c
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
+}

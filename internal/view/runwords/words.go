@@ -1,0 +1,194 @@
+// Package runwords says runs (internal/runs) in words: how they ended, what they
+// took, who they belong to. The tables of ttmon runs and the page use the same.
+package runwords
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// End says how a run ended, and what it left.
+func End(r *runs.Run) string {
+	text := ending(&r.End)
+	if n := resets(r); n > 0 {
+		text += ", device reset under it"
+	}
+	if left := Left(r); left != "" {
+		text += ", left " + left
+	}
+	return text
+}
+
+func resets(r *runs.Run) (n int) {
+	for i := range r.Devices {
+		n += r.Devices[i].Resets
+	}
+	return n
+}
+
+func ending(e *runs.Ending) string {
+	switch {
+	case e.OutOfMemory:
+		return "killed: host out of memory"
+	case e.Kind == runs.Killed:
+		return "killed by " + Signal(e.Signal)
+	case e.Code != nil:
+		return fmt.Sprintf("exit %d", *e.Code)
+	}
+	switch e.Kind {
+	case runs.Running:
+		return "running"
+	case runs.Exited:
+		return "exited"
+	case runs.Closed:
+		return "closed its devices"
+	case runs.Unseen:
+		return "ended unobserved"
+	default:
+		return "ended"
+	}
+}
+
+// Signal is the name of a signal.
+func Signal(n int) string {
+	if name := unix.SignalName(unix.Signal(n)); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", n)
+}
+
+// Left says what a run left, by pool; empty: nothing.
+func Left(r *runs.Run) string {
+	sums := map[string]uint64{}
+	bound := model.Exact
+	for i := range r.Left {
+		for pool, n := range r.Left[i].Bytes {
+			sums[pool] += n
+		}
+		bound = max(bound, model.ParseBound(r.Left[i].Bound))
+	}
+	var list []string
+	for _, pool := range model.Pools() {
+		if n := sums[pool.String()]; n > 0 {
+			list = append(list, words.FigureInText(model.BoundBytes(n, bound))+" in "+PoolName(pool))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// PoolName is how a pool is called in a sentence.
+func PoolName(p model.Pool) string {
+	return map[model.Pool]string{model.DRAM: "DRAM", model.L1: "L1", model.L1Small: "L1_SMALL", model.Trace: "TRACE", model.CB: "CB", model.Kernel: "kernels"}[p]
+}
+
+// Job says to whom a run belongs, as words.Job does of a process.
+func Job(r *runs.Run) string {
+	p := model.Process{SystemdUnit: r.Unit, Container: model.Container{ID: r.Container}}
+	if j := r.Job; j != nil {
+		switch j.Kind {
+		case runs.JobSlurm:
+			p.SlurmJob = j.ID
+		case runs.JobPod:
+			p.Container.Pod, p.Container.PodName, p.Container.Namespace = j.ID, j.Name, j.Namespace
+		}
+	}
+	return words.Job(&p)
+}
+
+// User is whose run it is.
+func User(r *runs.Run) string {
+	switch {
+	case r.User != "":
+		return words.Escape(r.User)
+	case r.UID >= 0:
+		return fmt.Sprint(r.UID)
+	}
+	return words.Nothing
+}
+
+// Command is what ran.
+func Command(r *runs.Run) string {
+	switch {
+	case strings.TrimSpace(r.Command) != "":
+		return words.Escape(r.Command)
+	case r.Name != "":
+		return "[" + words.Escape(r.Name) + "]"
+	}
+	return words.Nothing
+}
+
+// Devices are the numbers of a run's devices: 0-7.
+func Devices(r *runs.Run) string {
+	list := r.Indexes()
+	if len(list) == 0 {
+		return words.Nothing
+	}
+	return words.Ranges(slices.Compact(list))
+}
+
+// Energy says what the devices of a run took while it ran. It is doubtful where
+// others used them, too, and at least this where power was not always known.
+func Energy(r *runs.Run) string {
+	joules, whole, known := r.Energy()
+	switch {
+	case !known:
+		return words.Missing(model.Absent)
+	case r.Shared() > 0:
+		return words.Mark(model.Unsure) + Joules(joules)
+	case !whole:
+		return words.Mark(model.AtLeast) + Joules(joules)
+	}
+	return Joules(joules)
+}
+
+// Joules says an energy, in watt-hours.
+func Joules(j float64) string {
+	wh := j / 3600
+	switch {
+	case wh >= 1e5:
+		return words.Fixed(wh/1000, 0) + " kWh"
+	case wh >= 1000:
+		return words.Fixed(wh/1000, 1) + " kWh"
+	case wh >= 100:
+		return words.Fixed(wh, 0) + " Wh"
+	case wh >= 1:
+		return words.Fixed(wh, 1) + " Wh"
+	}
+	return words.Fixed(wh*1000, 0) + " mWh"
+}
+
+// Activity is the mean of the estimate over all devices of a run.
+func Activity(r *runs.Run) string {
+	var sum, seconds float64
+	for i := range r.Devices {
+		if a := r.Devices[i].Activity; a != nil {
+			sum, seconds = sum+a.Mean*a.Seconds, seconds+a.Seconds
+		}
+	}
+	if seconds == 0 {
+		return words.Missing(model.Absent)
+	}
+	return words.Mark(model.Unsure) + words.Percent(sum/seconds)
+}
+
+// When says a moment as people do: today 02:14, yesterday 02:13, 2026-11-12 02:13.
+func When(t, now time.Time, zone *time.Location) string {
+	t, now = t.In(zone), now.In(zone)
+	clock := t.Format("15:04")
+	day := func(t time.Time) time.Time { y, m, d := t.Date(); return time.Date(y, m, d, 0, 0, 0, 0, time.UTC) }
+	switch day(now).Sub(day(t)) {
+	case 0:
+		return "today " + clock
+	case 24 * time.Hour:
+		return "yesterday " + clock
+	}
+	return t.Format("2006-01-02 ") + clock
+}

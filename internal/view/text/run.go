@@ -1,0 +1,165 @@
+package text
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/view/runwords"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// AppendRun tells all about one run.
+func AppendRun(dst []byte, r *runs.Run, now time.Time, o Options) []byte {
+	dst = fmt.Appendf(dst, "%s  %s   %s\n", r.RunName(), runwords.Command(r), runwords.End(r))
+	var facts [][]string
+	fact := func(name, text string) {
+		if text != "" && text != words.Nothing {
+			facts = append(facts, []string{"  " + name, text})
+		}
+	}
+	fact("user", runwords.User(r))
+	fact("job", runwords.Job(r))
+	fact("host", words.Escape(r.Host))
+	fact("release", words.Escape(r.Release))
+	fact("began", clock(r.Start, o)+"  ("+runwords.When(r.Start, now, o.zone())+")")
+	fact("took", words.Duration(r.Took()))
+	if !r.End.At.IsZero() {
+		fact("ended", clock(r.End.At, o))
+	}
+	if r.Unseen > 0 {
+		fact("unobserved", words.Duration(span(r.Unseen))+": no snapshot; means and energy are of the rest")
+	}
+	fact("energy", runEnergy(r))
+	fact("processes", runProcesses(r))
+	dst = appendAligned(dst, facts)
+	dst = append(dst, '\n')
+	dst = appendRunMemory(dst, r)
+	dst = appendRunDevices(dst, r, o)
+	for _, n := range r.Neighbours {
+		dst = fmt.Appendf(dst, "shared device %s for %s with r%d %s (%s)\n", words.Ranges(n.Devices), words.Duration(span(n.Seconds)), n.ID,
+			cmp.Or(words.Escape(n.Name), "a process that is hidden from you"), cmp.Or(words.Escape(n.User), words.Nothing))
+	}
+	if r.MoreNeighbours {
+		dst = append(dst, "and with others\n"...)
+	}
+	for _, l := range r.Left {
+		dst = fmt.Appendf(dst, "process %d left %s in %s: see ttmon stale\n", l.PID, runwords.Left(&runs.Run{Left: []runs.Left{l}}), words.Escape(l.Region))
+	}
+	return dst
+}
+
+func span(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// runEnergy says what the devices took, and what that stands for.
+func runEnergy(r *runs.Run) string {
+	if _, _, known := r.Energy(); !known {
+		return ""
+	}
+	text := runwords.Energy(r) + " of its devices"
+	if s := r.Shared(); s > 0 {
+		text += ", which others used, too, for " + words.Duration(span(s))
+	}
+	return text
+}
+
+func runProcesses(r *runs.Run) string {
+	if len(r.Processes) < 2 {
+		if len(r.Processes) == 1 {
+			return fmt.Sprint(r.Processes[0].PID)
+		}
+		return ""
+	}
+	var list []string
+	for _, p := range r.Processes[:min(len(r.Processes), 8)] {
+		list = append(list, fmt.Sprint(p.PID))
+	}
+	text := strings.Join(list, " ")
+	if more := len(r.Processes) - len(list) + r.Dropped; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// appendRunMemory draws what was held of each pool: on every device, and on every
+// chip of those that have several.
+func appendRunMemory(dst []byte, r *runs.Run) []byte {
+	rows := [][]string{{"Device", "Pool", "Peak", "at", "Mean", "Last"}}
+	add := func(name string, pools map[string]runs.Pool) {
+		for _, pool := range model.Pools() {
+			p, ok := pools[pool.String()]
+			if !ok || p.Peak == 0 && pool != model.DRAM {
+				continue
+			}
+			last := words.Nothing
+			if r.End.Kind == runs.Running {
+				last = words.Figure(model.BoundBytes(p.Held, model.ParseBound(cmp.Or(p.MeanBound, p.PeakBound))))
+			}
+			rows = append(rows, []string{name, runwords.PoolName(pool), words.Figure(p.PeakBytes()), words.Duration(max(p.PeakAt.Sub(r.Start), 0)), words.Figure(p.MeanBytes()), last})
+			name = ""
+		}
+	}
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		name := strings.TrimSpace(deviceName(d.Index) + " " + words.Escape(d.Board))
+		add(name, d.Pools)
+		for k := range d.Chips {
+			add("  "+cmp.Or(words.Escape(d.Chips[k].Name), words.Escape(d.Chips[k].ID)), d.Chips[k].Pools)
+		}
+	}
+	if len(rows) == 1 {
+		return append(dst, "memory: no source accounted for it\n\n"...)
+	}
+	return append(appendAligned(dst, rows), '\n')
+}
+
+// appendRunDevices draws power, heat, traffic and trouble of each device.
+func appendRunDevices(dst []byte, r *runs.Run, o Options) []byte {
+	rows := [][]string{{"Device", "Open", "Power mean", "max", "Energy", "Hottest", "AICLK mean", "Act.", "PCIe to", "from", "Trouble"}}
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		stat := func(s *runs.Stat, mean bool, say func(float64) string) string {
+			switch {
+			case s == nil || mean && s.Seconds == 0:
+				return words.Missing(model.Absent)
+			case mean:
+				return say(s.Mean)
+			}
+			return say(s.Max)
+		}
+		energy := words.Missing(model.Absent)
+		if d.Power != nil {
+			energy = runwords.Joules(d.Energy)
+		}
+		to, from := words.Missing(model.Absent), words.Missing(model.Absent)
+		if p := d.PCIe; p != nil {
+			bound := model.ParseBound(p.Bound)
+			to, from = words.Figure(model.BoundBytes(p.ToDevice, bound)), words.Figure(model.BoundBytes(p.FromDevice, bound))
+		}
+		estimate := func(v float64) string { return words.Mark(model.Unsure) + words.Percent(v) }
+		rows = append(rows, []string{
+			strings.TrimSpace(deviceName(d.Index) + " " + words.Escape(d.Board)), words.Duration(span(d.Open)),
+			stat(d.Power, true, words.Watts), stat(d.Power, false, words.Watts), energy,
+			stat(d.Temperature, false, func(v float64) string { return words.Temperature(v, o.Scale) }), stat(d.Clock, true, words.MHz), stat(d.Activity, true, estimate),
+			to, from, runTrouble(d),
+		})
+	}
+	return append(appendAligned(dst, rows), '\n')
+}
+
+// runTrouble says for how long a device was in which trouble.
+func runTrouble(d *runs.Device) string {
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(d.Trouble)) {
+		list = append(list, fmt.Sprintf("%s %s", words.Escape(strings.ReplaceAll(string(k), "_", " ")), words.Duration(span(d.Trouble[k]))))
+	}
+	if d.Resets > 0 {
+		list = append(list, fmt.Sprintf("reset %d×", d.Resets))
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,152 @@
+package text
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/view/runwords"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// runHeads are the titles of the table of runs; runHeadsCSV those for scripts.
+var (
+	runHeads    = []string{"Run", "When", "Took", "User", "Job", "Dev", "Peak DRAM", "Act.", "Energy", "End", "Command"}
+	runHeadsCSV = "run,host,user,uid,job_kind,job,start,end,seconds,end_kind,exit_code,signal,oom_killed,device,bus_id,board,open_s,shared_s," +
+		"dram_peak_bytes,dram_peak_bound,dram_mean_bytes,l1_peak_bytes,l1_peak_bound,l1_mean_bytes,power_mean_w,power_max_w,energy_j,temperature_max_c,throttled_s," +
+		"pcie_to_device_bytes,pcie_from_device_bytes,left_bytes,command\n"
+)
+
+// AppendRuns draws runs as a table, the newest first.
+func AppendRuns(dst []byte, a *runs.Answer, o Options) []byte {
+	if len(a.Runs) == 0 {
+		return append(dst, "no run\n"...)
+	}
+	rows := [][]string{slices.Clone(runHeads)}
+	for i := len(a.Runs) - 1; i >= 0; i-- {
+		r := &a.Runs[i]
+		rows = append(rows, []string{
+			r.RunName(), runwords.When(r.Start, a.Time, o.zone()), words.Duration(r.Took()), runwords.User(r), runwords.Job(r), runwords.Devices(r),
+			words.Figure(r.Pool(model.DRAM).PeakBytes()), runwords.Activity(r), runwords.Energy(r), runwords.End(r), runwords.Command(r),
+		})
+	}
+	dst = appendAligned(dst, fitColumns(rows, o.Width))
+	if a.More {
+		dst = append(dst, "older runs are left out: --since, -n\n"...)
+	}
+	return dst
+}
+
+// What gives way where a terminal is narrow: these columns, in this order, as long
+// as the command has fewer than minRunCommand cells; then long ends are cut.
+var runColumnsDropped = []string{"Act.", "Energy", "Job", "Took"}
+
+const (
+	minRunCommand = 16
+	maxRunEnd     = 20
+)
+
+// fitColumns makes a table of runs as wide as a terminal: its last column, the
+// command, takes what is left. Width 0 is no terminal.
+func fitColumns(rows [][]string, width int) [][]string {
+	if width <= 0 {
+		return rows
+	}
+	width = max(width, 60)
+	rest := func() (n int) {
+		n = width
+		for i := range len(rows[0]) - 1 {
+			widest := 0
+			for _, row := range rows {
+				widest = max(widest, words.Width(row[i]))
+			}
+			n -= widest + 2
+		}
+		return n
+	}
+	end := func() int { return len(rows[0]) - 2 }
+	for _, row := range rows {
+		row[end()] = words.Truncate(row[end()], max(maxRunEnd, width/4))
+	}
+	for _, name := range runColumnsDropped {
+		if rest() >= minRunCommand {
+			break
+		}
+		at := slices.Index(rows[0], name)
+		for i := range rows {
+			rows[i] = slices.Delete(slices.Clone(rows[i]), at, at+1)
+		}
+	}
+	for _, row := range rows {
+		row[len(row)-1] = words.Truncate(row[len(row)-1], max(rest(), 1))
+	}
+	return rows
+}
+
+// AppendRunsCSV writes runs for scripts: a line for each device of a run. What is
+// not known is empty.
+func AppendRunsCSV(dst []byte, a *runs.Answer) []byte {
+	dst = append(dst, runHeadsCSV...)
+	for i := range a.Runs {
+		r := &a.Runs[i]
+		kind, job := "", ""
+		if r.Job != nil {
+			kind, job = r.Job.Kind, r.Job.ID
+		}
+		left, _ := r.LeftBytes()
+		code, signal := "", ""
+		if r.End.Code != nil {
+			code = strconv.Itoa(*r.End.Code)
+		}
+		if r.End.Signal != 0 {
+			signal = strconv.Itoa(r.End.Signal)
+		}
+		end := ""
+		if !r.End.At.IsZero() {
+			end = r.End.At.UTC().Format(time.RFC3339)
+		}
+		for k := range r.Devices {
+			d := &r.Devices[k]
+			dst = fmt.Appendf(dst, "%s,%s,%s,%d,%s,%s,%s,%s,%.3f,%s,%s,%s,%t,%d,%s,%s,%.3f,%.3f,", r.RunName(), CSVField(words.Escape(r.Host)), CSVField(words.Escape(r.User)), r.UID,
+				kind, CSVField(words.Escape(job)), r.Start.UTC().Format(time.RFC3339), end, r.Took().Seconds(), r.End.Kind, code, signal, r.End.OutOfMemory,
+				d.Index, d.BusID, CSVField(words.Escape(d.Board)), d.Open, d.Shared)
+			for _, pool := range []model.Pool{model.DRAM, model.L1} {
+				dst = appendPoolCSV(dst, d.Pools[pool.String()])
+			}
+			dst = appendStatsCSV(dst, d)
+			dst = fmt.Appendf(dst, "%d,%s\n", left, CSVField(words.Escape(cmp.Or(r.Command, r.Name))))
+		}
+	}
+	return dst
+}
+
+func appendPoolCSV(dst []byte, p runs.Pool) []byte {
+	if p.PeakBound == "" {
+		return append(dst, ",,,"...)
+	}
+	dst = fmt.Appendf(dst, "%d,%s,", p.Peak, p.PeakBound)
+	if p.Seconds > 0 {
+		dst = fmt.Appendf(dst, "%.0f", p.Mean)
+	}
+	return append(dst, ',')
+}
+
+func appendStatsCSV(dst []byte, d *runs.Device) []byte {
+	if p := d.Power; p != nil {
+		dst = fmt.Appendf(dst, "%.2f,%.2f,%.1f,", p.Mean, p.Max, d.Energy)
+	} else {
+		dst = append(dst, ",,,"...)
+	}
+	if t := d.Temperature; t != nil {
+		dst = fmt.Appendf(dst, "%.1f", t.Max)
+	}
+	dst = fmt.Appendf(dst, ",%.1f,", d.Trouble[model.ConditionThrottled])
+	if p := d.PCIe; p != nil {
+		return fmt.Appendf(dst, "%d,%d,", p.ToDevice, p.FromDevice)
+	}
+	return append(dst, ",,"...)
+}
