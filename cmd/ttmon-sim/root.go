@@ -131,7 +131,7 @@ func rootCommand() *cobra.Command {
 	p := cmd.Flags()
 	p.SortFlags = false
 	p.StringVar(&f.Boards, "boards", "", "the `BOARDS` to simulate, such as n150,2xn300,galaxy-blackhole (see ttmon-sim boards)")
-	p.StringVar(&f.Driver, "driver", "", "the driver's `VERSION`, 1.34 to 2.10.1, or none for a module that is not loaded (default 2.10.0)")
+	p.StringVar(&f.Driver, "driver", "", "the driver's `VERSION`, 1.34 to 2.11.0, or none for a module that is not loaded (default 2.10.0)")
 	p.StringVar(&f.Firmware, "firmware", "", "the `FIRMWARE` of all chips: a bundle version, no-telemetry, labels-only, fanless, omit=TAG+TAG (default 19.9)")
 	p.StringVar(&f.Dead, "dead", "", "`CHIPS` that are off the bus when the driver binds them, by index or PCI address, separated by commas")
 	p.StringArrayVar(&f.Procs, "procs", nil, "start a `WORKLOAD`, name=llama,devices=0+1,… (see ttmon-sim ctl run --help); may be given again")

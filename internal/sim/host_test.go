@@ -230,7 +230,7 @@ func TestMistakesInOptions(t *testing.T) {
 		{sim.Options{Boards: "33xn150"}, "1 to 32"},
 		{sim.Options{Boards: "galaxy-wormhole,n150"}, "33 PCIe functions"},
 		{sim.Options{Boards: "n150,"}, "empty item"},
-		{sim.Options{Boards: "n150", Driver: "1.20"}, "1.34 to 2.10.1"},
+		{sim.Options{Boards: "n150", Driver: "1.20"}, "1.34 to 2.11.0"},
 		{sim.Options{Boards: "n150", Driver: "two"}, "not a driver version"},
 		{sim.Options{Boards: "n150", Firmware: "old"}, "neither a bundle version"},
 		{sim.Options{Boards: "n150", Load: 2}, "between 0 and 1"},

@@ -8,10 +8,10 @@ import (
 )
 
 // Block holds up reads of a file ("tt_aiclk"), of a kind ("telemetry",
-// "counters", "static") or of "everything" until Unblock, or for a time.
+// "counters", "static"), through a "window" or of "everything" until Unblock, or for a time.
 func (d *Device) Block(name string, t time.Duration) error {
 	switch name {
-	case string(telemetry), string(counter), string(static), everything, "pids":
+	case string(telemetry), string(counter), string(static), everything, "pids", throughWindow:
 	default:
 		if !d.hasFile(name) {
 			return fmt.Errorf("device %s has no file %q", d.BDF(), name)

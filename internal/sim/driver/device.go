@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim/arc"
 	"github.com/ttmon/ttmon/internal/sim/chip"
 	"github.com/ttmon/ttmon/internal/sim/tree"
 )
@@ -42,6 +43,8 @@ type Device struct {
 	errs               map[string]errno         // by file: fails with it
 	blocks             map[string]chan struct{} // by file or kind: reads wait until closed
 	openers            []*Opener                // newest first
+	windows            windows
+	memory             *arc.Chip // as the bus shows it
 }
 
 // kind says how a file behaves in trouble.

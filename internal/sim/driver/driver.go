@@ -69,7 +69,9 @@ func New(o Options) *Driver {
 			driver: d, chip: c, addr: addrs[i], board: p.board, slot: i,
 			baseLoad: o.Load, linkGen: p.spec.LinkGen, linkWidth: p.spec.LinkWidth,
 			texts: make(map[string]string), errs: make(map[string]errno), blocks: make(map[string]chan struct{}),
+			windows: newWindows(p.spec.Arch),
 		}
+		dev.memory = dev.newMemory()
 		dev.appear()
 		d.devices = append(d.devices, dev)
 	}

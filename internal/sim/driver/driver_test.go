@@ -159,6 +159,13 @@ func TestWithoutTags(t *testing.T) {
 	if lookUp(d, mon+"/fan1_label") == nil || lookUp(d, mon+"/fan1_input") != nil {
 		t.Error("fanless firmware must have the label and not the value")
 	}
+	for version, want := range map[string]errno{"2.10.0": 0, "2.11.0": syscall.ENODATA} {
+		d = newDriver(t, "p150a", version, "", Surroundings{})
+		d.devices[0].chip.SetWord(chip.FanRPM, 0xFFFF_FFFF)
+		if text, e := show(t, d, mon+"/fan1_input"); e != want {
+			t.Errorf("%s: no fan reads as %q, %v", version, text, e)
+		}
+	}
 	d = newDriver(t, "n150", "2.8.0", "18.3", Surroundings{})
 	if lookUp(d, class+"/tt_aiclk") != nil || lookUp(d, mon+"/temp1_input") == nil {
 		t.Error("old Wormhole firmware under 2.8 has no tt_* but its legacy hwmon")
@@ -309,7 +316,7 @@ func TestParseVersion(t *testing.T) {
 			t.Errorf("%q: %v %v", tt.in, v, err)
 		}
 	}
-	for _, bad := range []string{"", "2", "2.x", "1.33", "2.11.0", "3.0", "2.1.0.0", "-1.2", "2..1"} {
+	for _, bad := range []string{"", "2", "2.x", "1.33", "2.12.0", "3.0", "2.1.0.0", "-1.2", "2..1"} {
 		if v, err := ParseVersion(bad); err == nil {
 			t.Errorf("%q gave %v", bad, v)
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/ttmon/ttmon/internal/sim/arc"
 	"github.com/ttmon/ttmon/internal/sim/chip"
 	"github.com/ttmon/ttmon/internal/sim/tree"
 )
@@ -151,6 +152,9 @@ func (d *Device) sensor(s sensor, legacy bool) *tree.File {
 	}
 	return d.file(s.name, telemetry, func() (string, errno) {
 		w, e := d.word(s.tag, legacy)
+		if s.tag == chip.FanRPM && w == arc.AllOnes && d.driver.Version().AtLeast(v2110) {
+			return "", syscall.ENODATA // the firmware's word for no fan
+		}
 		return strconv.FormatUint(uint64(convert(w)), 10), e
 	})
 }

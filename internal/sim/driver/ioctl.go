@@ -8,14 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The two requests that ask for nothing but identity.
+// The two requests that ask for nothing but identity. Those for windows are in
+// windows.go.
 const (
 	getDeviceInfo = 0xFA00
 	getDriverInfo = 0xFA05
 )
 
 // ioctl answers who am I and what driver is this, and refuses the rest: there
-// is no chip to map or to reset. The requests carry no size, so FUSE hands us
+// is no chip to reset. The requests carry no size, so FUSE hands us
 // only the pointer; the answer is written into the caller's memory.
 func (d *Device) ioctl(c tree.Caller, cmd uint32, arg uint64) errno {
 	var out []byte

@@ -62,7 +62,7 @@ func (d *Driver) Audit(empty bool) []Access {
 // nodeFile is /dev/tenstorrent/N. It is a regular file: a device node of a
 // user-space file system would go to whatever kernel driver has its number.
 func (d *Device) nodeFile() *tree.File {
-	return &tree.File{Mode: 0o666, Open: func(c tree.Caller, flags uint32) (tree.Opened, errno) {
+	f := &tree.File{Mode: 0o666, Size: d.windows.size * uint64(d.windows.count), Page: d.window, Open: func(c tree.Caller, flags uint32) (tree.Opened, errno) {
 		if e := d.openGate(); e != 0 {
 			return tree.Opened{}, e
 		}
@@ -73,15 +73,22 @@ func (d *Device) nodeFile() *tree.File {
 		defer d.mu.Unlock()
 		d.openers = slices.Insert(d.openers, 0, o)
 		return tree.Opened{
-			Release: func() { d.driver.open.Add(-1); d.removeOpener(o) },
+			Release: func() { d.driver.open.Add(-1); d.releaseWindows(o); d.removeOpener(o) },
 			Ioctl: func(c tree.Caller, cmd uint32, arg uint64) errno {
 				if d.isStale(o) {
 					return syscall.ENODEV
+				}
+				if e, ok := d.windowIoctl(c, o, cmd, arg); ok {
+					return e
 				}
 				return d.ioctl(c, cmd, arg)
 			},
 		}, 0
 	}}
+	d.mu.Lock()
+	d.windows.file = f
+	d.mu.Unlock()
+	return f
 }
 
 // openGate holds up an open while a reset executes, since 2.9.

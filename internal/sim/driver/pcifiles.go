@@ -126,6 +126,9 @@ func (d *Device) appear() {
 	}
 	f := d.function()
 	dir := f.add(root)
+	if config, ok := dir.Get("config").(*tree.File); ok {
+		config.Open = d.opened("config")
+	}
 	dir.Add("remove", &tree.File{Mode: 0o220, Size: 4096, Store: d.storeRemove})
 	dir.Add("rescan", &tree.File{Mode: 0o200, Size: 4096, Store: d.storeNothing("rescan")})
 	dir.Add("reset", &tree.File{Mode: 0o200, Size: 4096, Store: d.storeNothing("reset")})

@@ -20,6 +20,7 @@ func (d *Device) Reset(execute, between time.Duration, fails bool) error {
 	}
 	d.setPhase(executing)
 	go func() {
+		d.zapWindows()
 		if !d.sleep(execute) {
 			return
 		}

@@ -10,36 +10,40 @@ import (
 	"github.com/ttmon/ttmon/internal/sim/tree"
 )
 
-// memory is the chip's memory, as the bus shows it.
-func (d *Device) memory() *arc.Chip {
+// newMemory is the chip's memory, as the bus shows it.
+func (d *Device) newMemory() *arc.Chip {
 	return arc.New(d.chip.Spec().Arch, func(tag uint16) (uint32, bool) {
 		return d.chip.Word(chip.Tag(tag), d.driver.clock.now())
 	})
 }
 
+// fill makes a part of what the bus shows out of words of the chip. A chip that is
+// off the bus, or being reset, reads as all ones.
+func (d *Device) fill(p []byte, load func(offset uint64) uint32) {
+	ones := d.allOnes(counter)
+	d.memory.SetFaults(arc.Faults{NoTable: !d.chip.Firmware().Table(d.chip.Spec().Arch)})
+	for i := 0; i+4 <= len(p); i += 4 {
+		w := uint32(arc.AllOnes)
+		if !ones {
+			w = load(uint64(i))
+		}
+		binary.LittleEndian.PutUint32(p[i:], w)
+	}
+}
+
 // resourceFile is the PCI file of a BAR. Wormhole's BAR4 can be mapped: it holds
 // the registers and the memory of the management core. Like the real one it is
-// not fenced: a chip that is off the bus, or being reset, reads as all ones.
+// not fenced.
 func (d *Device) resourceFile(name string, b bar) *tree.File {
 	f := &tree.File{Mode: 0o600, Size: b.size, Open: d.opened(name)}
 	if b.number != 4 || d.chip.Spec().Arch != model.Wormhole {
 		return f
 	}
-	memory := d.memory()
 	f.Page = func(offset uint64, p []byte) syscall.Errno {
 		if e := d.gate(name, static); e != 0 {
 			return e
 		}
-		ones := d.allOnes(counter)
-		noTable := !d.chip.Firmware().Table(model.Wormhole)
-		memory.SetFaults(arc.Faults{NoTable: noTable})
-		for i := 0; i+4 <= len(p); i += 4 {
-			w := uint32(arc.AllOnes)
-			if !ones {
-				w = memory.LoadFlat(offset + uint64(i))
-			}
-			binary.LittleEndian.PutUint32(p[i:], w)
-		}
+		d.fill(p, func(i uint64) uint32 { return d.memory.LoadFlat(offset + i) })
 		return 0
 	}
 	return f

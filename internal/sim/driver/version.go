@@ -24,7 +24,7 @@ type Version struct {
 var (
 	Oldest  = ver(1, 34, 0)
 	Default = ver(2, 10, 0)
-	newest  = ver(2, 10, 1)
+	newest  = ver(2, 11, 0)
 )
 
 func ver(major, minor, patch int) Version {
@@ -49,7 +49,7 @@ func ParseVersion(s string) (Version, error) {
 		*[]*int{&v.Major, &v.Minor, &v.Patch}[i] = n
 	}
 	if !v.AtLeast(Oldest) || (v.Major > newest.Major || v.Major == newest.Major && v.Minor > newest.Minor) {
-		return v, fmt.Errorf("driver %s cannot be simulated: 1.34 to 2.10.1 can", s)
+		return v, fmt.Errorf("driver %s cannot be simulated: 1.34 to 2.11.0 can", s)
 	}
 	return v, nil
 }
@@ -88,5 +88,6 @@ var (
 	v270   = ver(2, 7, 0)
 	v280   = ver(2, 8, 0)
 	v290   = ver(2, 9, 0)
+	v2110  = ver(2, 11, 0)
 	never  = Version{}
 )

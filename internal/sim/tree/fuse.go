@@ -116,6 +116,17 @@ func closeOnExec() {
 	}
 }
 
+// forgetPages makes the kernel ask for pages of a file again. No lock may be held.
+func (f *fileSystem) forgetPages(file *File, offset, length uint64) {
+	id, server := file.id.Load(), f.server.Load()
+	if id == 0 || server == nil {
+		return
+	}
+	if st := server.InodeNotify(id, int64(offset), int64(length)); !st.Ok() && st != fuse.ENOENT {
+		slog.Debug("cannot invalidate pages", "status", st)
+	}
+}
+
 // forgetEntry tells the kernel that a name is gone. No lock may be held.
 func (f *fileSystem) forgetEntry(dir *Dir, name string) {
 	id, server := dir.id.Load(), f.server.Load()

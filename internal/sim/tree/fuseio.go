@@ -44,6 +44,7 @@ func (f *fileSystem) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 		h.opened = opened
 	}
 	out.Fh = f.addHandle(h)
+	file.served.Store(f)
 	if file.Page == nil { // else pages are made when they are first touched after an open
 		out.OpenFlags = fuse.FOPEN_DIRECT_IO
 	}

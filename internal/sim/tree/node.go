@@ -68,6 +68,16 @@ type File struct {
 	Store func(Caller, []byte) syscall.Errno
 	// Open is told of every open file description; nil lets all be opened.
 	Open func(c Caller, flags uint32) (Opened, syscall.Errno)
+
+	served atomic.Pointer[fileSystem] // since it was first opened
+}
+
+// Forget makes readers of a mapped file ask for these bytes again. No lock that
+// Page takes may be held.
+func (f *File) Forget(offset, length uint64) {
+	if s := f.served.Load(); s != nil {
+		s.forgetPages(f, offset, length)
+	}
 }
 
 // Opened is what a File wants to know about one open file description. All

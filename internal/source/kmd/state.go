@@ -110,6 +110,8 @@ func (h *health) sawOnes(fresh bool, now time.Time) {
 	}
 }
 
+const noFan = "the firmware knows no fan"
+
 // judge decides the state from the vital signs and the heartbeat. stuck is
 // the file whose read has not returned.
 func (d *device) judge(v vitals, stuck string, now time.Time) {
@@ -130,7 +132,7 @@ func (d *device) judge(v vitals, stuck string, now time.Time) {
 	}
 	if v.known > 0 && d.ones[fanAt] {
 		// Ones of a chip that is alive are the firmware's word for "none".
-		m.Fan = model.Missing[float64](model.Absent, "the firmware knows no fan")
+		m.Fan = model.Missing[float64](model.Absent, noFan)
 	}
 }
 
@@ -195,7 +197,11 @@ func (d *device) explainNoData() {
 			continue
 		}
 		if c := d.content(i); c.status == model.Resetting {
-			attrs[i].put(&d.model, content{status: model.Absent, why: "the firmware no longer publishes the " + attrs[i].what})
+			why := "the firmware no longer publishes the " + attrs[i].what
+			if i == fanAt { // since 2.11 the driver gives it for the firmware's "none"
+				why = noFan
+			}
+			attrs[i].put(&d.model, content{status: model.Absent, why: why})
 		}
 	}
 }
