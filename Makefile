@@ -238,7 +238,7 @@ test-slurm: ## jobs, prolog and epilog with a real Slurm on a simulated node (ro
 .PHONY: test-kmd
 test-kmd: ## the real driver on emulated chips in QEMU: KO=tenstorrent.ko KERNEL=vmlinuz that it was built for (minutes)
 	@test -n "$(KO)" -a -n "$(KERNEL)" || { echo "usage: make test-kmd KO=/path/to/tenstorrent.ko KERNEL=/boot/vmlinuz-…" >&2; exit 2; }
-	KMD_KO=$(abspath $(KO)) KMD_KERNEL=$(abspath $(KERNEL)) $(GO) test -count=1 -timeout 45m -v ./internal/e2e/kmd
+	CGO_ENABLED=0 KMD_KO=$(abspath $(KO)) KMD_KERNEL=$(abspath $(KERNEL)) $(GO) test -count=1 -timeout 45m -v ./internal/e2e/kmd
 
 .PHONY: clean
 clean: ## remove what was built

@@ -1,4 +1,7 @@
 package chipread
 
 // Confine is for tests of what a confined process cannot do.
-func Confine(r *Request) error { return confine(r) }
+func Confine(opensNode bool) error { return confine(opensNode) }
+
+// HeartbeatCause is why a chip is not to be read after its heartbeat was.
+var HeartbeatCause = heartbeatCause

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -42,7 +43,7 @@ var ttmond string
 // start runs it as a reader.
 func start(t *testing.T, r chipread.Request) (stages string, answer chipread.Response) {
 	t.Helper()
-	request, err := json.Marshal(r)
+	request, err := json.Marshal([]chipread.Request{r})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +58,32 @@ func start(t *testing.T, r chipread.Request) (stages string, answer chipread.Res
 		t.Fatal(err)
 	}
 	return string(out[:at]), answer
+}
+
+// startAll runs it as a reader of several chips.
+func startAll(t *testing.T, requests ...chipread.Request) (answers []chipread.Response) {
+	t.Helper()
+	request, err := json.Marshal(requests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(ttmond, chipread.Flag)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(request), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("the reader: %v; it wrote %q", err, out)
+	}
+	for line := range bytes.Lines(out) {
+		var a chipread.Response
+		if err := json.Unmarshal(line[bytes.IndexByte(line, '{'):], &a); err != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, a)
+	}
+	if len(answers) != len(requests) {
+		t.Fatalf("%d answers to %d requests", len(answers), len(requests))
+	}
+	return answers
 }
 
 // resource makes a file with the contents of Wormhole's BAR4.
@@ -102,6 +129,43 @@ func TestProcess(t *testing.T) {
 	r.Heartbeat, r.Path = "", path+".absent"
 	if _, got = start(t, r); got.Cause != model.ChipGone {
 		t.Errorf("no file: cause %q", got.Cause)
+	}
+}
+
+// A load of a mapping that the driver has taken away ends with SIGBUS: an ordinary
+// answer, and the chips behind it are read.
+func TestProcessAfterSIGBUS(t *testing.T) {
+	path := resource(t, arc.New(model.Wormhole, arc.Fixed(arc.Sample(model.Wormhole))))
+	short := file(t, "a file without the pages that are mapped")
+	by := func(path string) chipread.Request {
+		return chipread.Request{Arch: model.Wormhole, Way: model.ByResource, Path: path, First: true}
+	}
+	got := startAll(t, by(path), by(short), by(path))
+	for i, want := range []model.TelemetryCause{"", model.ResetWhileRead, ""} {
+		if got[i].Cause != want || want == "" && got[i].Words[54] != 71 {
+			t.Errorf("chip %d: cause %q (errno %d), want %q", i, got[i].Cause, got[i].Errno, want)
+		}
+	}
+}
+
+func TestHeartbeatCause(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		err        error
+		took       time.Duration
+		want       model.TelemetryCause
+	}{
+		{"it beats", "77\n", nil, time.Millisecond, ""},
+		{"ENODATA: the driver fences a reset", "", unix.ENODATA, 0, model.ResetUnderWay},
+		{"held up by a reset", "77\n", nil, time.Second, model.ResetUnderWay},
+		{"ENODEV: removed", "", unix.ENODEV, 0, model.ChipGone},
+		{"off the bus", "4294967295\n", nil, 0, model.ReadAllOnes},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := chipread.HeartbeatCause(tt.text, tt.err, tt.took); got != tt.want {
+				t.Errorf("cause %q, want %q", got, tt.want)
+			}
+		})
 	}
 }
 
@@ -160,7 +224,7 @@ func request(cmd uintptr) func() error {
 
 func offend(name string) int {
 	runtime.LockOSThread()
-	if err := chipread.Confine(&chipread.Request{Way: model.ByNode}); err != nil {
+	if err := chipread.Confine(true); err != nil {
 		println("confining:", err.Error())
 		return 3
 	}

@@ -5,10 +5,13 @@ import (
 	"github.com/ttmon/ttmon/internal/telemetry"
 )
 
-// Flag makes ttmond a reader of one chip. It must be its only argument.
-const Flag = "--read-one-chip"
+// Flag makes ttmond a reader of chips. It must be its only argument.
+const Flag = "--read-chips"
 
-// Request is what to read.
+// MaxChips is how many chips one process reads.
+const MaxChips = 8
+
+// Request is what to read of one chip.
 type Request struct {
 	Arch model.Arch
 	Way  model.TelemetryWay
@@ -34,7 +37,10 @@ type Request struct {
 	Ethernet []int
 }
 
-// Response is what was read, or why not.
+// OpensNode reports whether it takes opening the device node.
+func (r *Request) OpensNode() bool { return r.Way == model.ByNode || r.Node != "" }
+
+// Response is what was read of one chip, or why not.
 type Response struct {
 	Cause    model.TelemetryCause // empty: Words hold
 	Errno    int                  // of the call that failed; 0: none did

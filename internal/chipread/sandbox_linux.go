@@ -9,8 +9,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/ttmon/ttmon/internal/model"
 )
 
 // rule allows a system call if all conditions hold. Several rules of one call
@@ -105,7 +103,7 @@ func filter(rules []rule) []unix.SockFilter {
 
 // confine gives up every capability, and every system call but those that
 // reading the chip takes. The calling goroutine must be locked to its thread.
-func confine(r *Request) error {
+func confine(opensNode bool) error {
 	if auditArch == 0 {
 		return fmt.Errorf("no list of system calls for %s", runtime.GOARCH)
 	}
@@ -115,7 +113,7 @@ func confine(r *Request) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("giving up new privileges: %w", err)
 	}
-	program := filter(allowed(r.Way == model.ByNode || r.Node != ""))
+	program := filter(allowed(opensNode))
 	list := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	_, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&list)))
 	runtime.KeepAlive(program)

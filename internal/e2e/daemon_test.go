@@ -29,6 +29,12 @@ type daemon struct {
 // startDaemon runs the real ttmond until the test ends.
 func startDaemon(t *testing.T, h *sim.Host, args ...string) *daemon {
 	t.Helper()
+	return startDaemonBy(t, h, []string{filepath.Join(bin, "ttmond")}, args...)
+}
+
+// startDaemonBy is startDaemon by way of another program, which is then ttmond.
+func startDaemonBy(t *testing.T, h *sim.Host, program []string, args ...string) *daemon {
+	t.Helper()
 	dir := t.TempDir()
 	for _, made := range []string{dir, filepath.Dir(dir)} { // other users are to reach the sockets
 		if err := os.Chmod(made, 0o755); err != nil {
@@ -36,8 +42,8 @@ func startDaemon(t *testing.T, h *sim.Host, args ...string) *daemon {
 		}
 	}
 	d := &daemon{t: t, host: h, api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc")}
-	cmd := h.Command(context.Background(), filepath.Join(bin, "ttmond"), // t.Context ends before it may
-		append([]string{"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "ttmond")}, args...)...)
+	own := append(program[1:len(program):len(program)], "--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "ttmond"))
+	cmd := h.Command(context.Background(), program[0], append(own, args...)...) // t.Context ends before it may
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {

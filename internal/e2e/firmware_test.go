@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,7 +12,8 @@ import (
 )
 
 // TestFirmwareOff: without being told to, ttmond opens neither a device node nor
-// a PCI resource file.
+// a PCI resource file, nor a configuration space. The simulated host notes every
+// open of one.
 func TestFirmwareOff(t *testing.T) {
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "n300,p150a"})
@@ -19,9 +23,88 @@ func TestFirmwareOff(t *testing.T) {
 	s := d.until("ttmond has read the devices", root, func(s *model.Snapshot) bool { return device(t, s, 0).Heartbeat.Known() })
 	beats = device(t, s, 0).Heartbeat.V
 	d.until("ten seconds have passed", root, func(s *model.Snapshot) bool { return device(t, s, 0).Heartbeat.V >= beats+20 })
+	for _, args := range [][]string{{"smi"}, {"smi", "-q"}, {"topo"}, {"doctor"}} {
+		runIn(t, h, append(args, "--daemon", d.api)...)
+		runIn(t, h, append(args, "--direct")...)
+	}
 	if audit := ctl(t, h, "audit"); strings.Contains(audit, "open ") {
 		t.Errorf("ttmond opened:\n%s", audit)
 	}
+}
+
+// TestFirmwareOffTrace: the same as the kernel sees it. Every process of ttmond is
+// traced, from its start.
+func TestFirmwareOffTrace(t *testing.T) {
+	t.Parallel()
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Fatal("strace is not installed; make test installs it")
+	}
+	h := start(t, sim.Options{Boards: "n300,p150a"})
+	log := filepath.Join(t.TempDir(), "trace")
+	d := startDaemonBy(t, h, []string{strace, "-D", "-f", "-qq", "-o", log, "-e", "trace=open,openat,openat2", filepath.Join(bin, "ttmond")}, "--no-uprobe")
+	root := func(args ...string) result { return runIn(t, h, args...) }
+	s := d.until("ttmond has read the devices", root, func(s *model.Snapshot) bool { return device(t, s, 0).Heartbeat.Known() })
+	beats := device(t, s, 0).Heartbeat.V
+	d.until("ten samples were taken", root, func(s *model.Snapshot) bool { return device(t, s, 0).Heartbeat.V >= beats+10 })
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sysfs := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "tt_heartbeat") {
+			sysfs++
+		}
+		_, path, _ := strings.Cut(line, `"`)
+		path, _, _ = strings.Cut(path, `"`)
+		base := filepath.Base(path)
+		if strings.Contains(path, "/dev/tenstorrent/") || strings.HasPrefix(base, "resource") || base == "config" {
+			t.Errorf("opened: %s", line)
+		}
+	}
+	if sysfs == 0 {
+		t.Error("the trace does not show the driver's files: this test cannot fail")
+	}
+}
+
+// TestFirmwareBlackhole: a Blackhole's table by its node, opened with O_APPEND and
+// without anything else; a load that does not return costs that chip's values.
+func TestFirmwareBlackhole(t *testing.T) {
+	t.Parallel()
+	h := start(t, sim.Options{Boards: "p150a,p150a"})
+	d := startDaemon(t, h, "--firmware", "table")
+	root := func(args ...string) result { return runIn(t, h, args...) }
+	ok := func(s *model.Snapshot, i int) bool { return device(t, s, i).Telemetry.State == model.TelemetryOK }
+	s := d.until("both tables were read", root, func(s *model.Snapshot) bool { return ok(s, 0) && ok(s, 1) })
+	one := device(t, s, 1)
+	if tel := &one.Telemetry; tel.Way != model.ByNode || !tel.BoardPower.Known() || !tel.MemoryTemperature.Known() || !tel.Clock.Reason.Known() || one.Cores.Nominal {
+		t.Errorf("way %q, board power %+v, GDDR %+v, clock %+v, cores %+v", tel.Way, tel.BoardPower, tel.MemoryTemperature, tel.Clock.Reason, one.Cores)
+	}
+	for line := range strings.Lines(ctl(t, h, "audit")) {
+		if !strings.Contains(line, "open O_RDONLY|O_APPEND") || !strings.Contains(line, "ttmond-reader") {
+			t.Errorf("opened: %s", line)
+		}
+	}
+
+	ctl(t, h, "block", "0", "window")
+	stalled := d.until("the read is given up", root, func(s *model.Snapshot) bool { return device(t, s, 0).Telemetry.State == model.TelemetryStalled })
+	wantState(t, device(t, stalled, 0), model.StateOK)
+	at := device(t, stalled, 1).Telemetry.ReadAt
+	after := d.until("the other chip is still read", root, func(s *model.Snapshot) bool { return device(t, s, 1).Telemetry.ReadAt.After(at) })
+	if device(t, after, 0).Telemetry.State != model.TelemetryStalled {
+		t.Errorf("device 0 is %s", device(t, after, 0).Telemetry.State)
+	}
+	for _, p := range after.Processes {
+		for _, u := range p.Devices {
+			if u.Device != model.NoDevice {
+				t.Errorf("a user of the device: %+v", p)
+			}
+		}
+	}
+	ctl(t, h, "release", "0", "window")
+	ctl(t, h, "reset", "0", "block=100ms", "window=2s")
+	d.until("a reset makes it readable again", root, func(s *model.Snapshot) bool { return ok(s, 0) })
 }
 
 // TestFirmwareTable: a Wormhole's table as root, by its PCI file and without

@@ -4,8 +4,6 @@ package kmd
 
 import (
 	"bufio"
-	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -17,14 +15,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/arc"
 	"github.com/ttmon/ttmon/internal/sim/arc/proxy"
-	"github.com/ttmon/ttmon/internal/telemetry"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // The module and the kernel that it was built for.
@@ -36,6 +31,9 @@ const (
 var bin string
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == guestProgram {
+		os.Exit(inGuest(os.Args[1:]))
+	}
 	if os.Getenv(moduleVar) == "" {
 		hermetic.Main(m) // one test, which says what it lacks
 		return
@@ -51,6 +49,9 @@ type guest struct {
 	t       *testing.T
 	arch    model.Arch
 	chip    *arc.Chip
+	frozen  atomic.Bool       // its heartbeat stands still
+	begun   atomic.Int64      // when its firmware started, in ns
+	stopped atomic.Int64      // when its heartbeat was frozen, in ns
 	section map[string]string // what it printed, by name
 	marks   map[string]mark   // the chip's account, by name of the phase that began
 }
@@ -74,18 +75,41 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// newChip is an emulated chip whose heart beats.
-func newChip(arch model.Arch) *arc.Chip {
-	words, begun := arc.Sample(arch), time.Now()
+// newChip is an emulated chip whose heart beats, with a program of tt-metal and
+// two Ethernet cores.
+func (g *guest) newChip() *arc.Chip {
+	words := arc.Sample(g.arch)
 	words[28] = 19<<24 | 9<<16 // new enough to tell which links are up
-	var frozen atomic.Bool
-	return arc.New(arch, func(tag uint16) (uint32, bool) {
+	g.begun.Store(time.Now().UnixNano())
+	c := arc.New(g.arch, func(tag uint16) (uint32, bool) {
 		w, ok := words[tag]
-		if tag == 32 && !frozen.Load() {
-			w += uint32(time.Since(begun) / (100 * time.Millisecond))
+		if tag == 32 {
+			now := time.Now().UnixNano()
+			if g.frozen.Load() {
+				now = g.stopped.Load()
+			}
+			w += uint32(time.Duration(now-g.begun.Load()) / (100 * time.Millisecond))
 		}
 		return w, ok
 	})
+	c.Run(program(g.arch))
+	for channel := range 2 {
+		c.SetLink(link(channel))
+	}
+	return c
+}
+
+// program is the program of tt-metal that the chip runs.
+func program(arch model.Arch) arc.Dispatch {
+	d := arc.Dispatch{L1: 0x1000, X: 18, Y: 18, Workers: 64, Now: 1 << 40, Busy: 1 << 38, Programs: 77}
+	if arch == model.Blackhole {
+		d.X, d.Y = 1, 2
+	}
+	return d
+}
+
+func link(channel int) arc.Link {
+	return arc.Link{Channel: channel, Up: true, Retrains: 3 + uint32(channel), Corrected: 1<<33 + 7, Uncorrected: 9}
 }
 
 func boot(t *testing.T, arch model.Arch, module, kernel string) *guest {
@@ -94,7 +118,8 @@ func boot(t *testing.T, arch model.Arch, module, kernel string) *guest {
 	if err != nil {
 		t.Fatal("qemu-system-x86_64 is not installed (Debian: qemu-system-x86)")
 	}
-	g := &guest{t: t, arch: arch, chip: newChip(arch), section: map[string]string{}, marks: map[string]mark{}}
+	g := &guest{t: t, arch: arch, section: map[string]string{}, marks: map[string]mark{}}
+	g.chip = g.newChip()
 	board := uint16(0x40)
 	if arch == model.Wormhole {
 		board = 0x18
@@ -106,7 +131,9 @@ func boot(t *testing.T, arch model.Arch, module, kernel string) *guest {
 	ours, theirs := os.NewFile(uintptr(ends[0]), "device"), os.NewFile(uintptr(ends[1]), "qemu")
 	defer ours.Close()
 	served := make(chan error, 1)
-	go func() { served <- proxy.New(arch, g.chip, board).Serve(ours) }()
+	device := proxy.New(arch, g.chip, board)
+	device.OnReset = func() { g.begun.Store(time.Now().UnixNano()) }
+	go func() { served <- device.Serve(ours) }()
 	root := filepath.Join(t.TempDir(), "initrd")
 	if err := initrd(root, module, arch); err != nil {
 		t.Fatal(err)
@@ -147,6 +174,8 @@ func (g *guest) follow(console io.Reader) {
 		case word == "@@phase":
 			g.marks[rest] = mark{len(g.chip.Messages()), len(g.chip.Writes()), g.chip.Reads()}
 			g.chip.SetFaults(arc.Faults{Dead: rest == "dead"})
+			g.stopped.Store(time.Now().UnixNano())
+			g.frozen.Store(rest == "frozen")
 			g.t.Log("phase", rest)
 		case word == "@@begin":
 			name = rest
@@ -159,130 +188,5 @@ func (g *guest) follow(console io.Reader) {
 		default:
 			g.t.Log("guest:", line)
 		}
-	}
-}
-
-func (g *guest) say(name string) string { return strings.TrimSpace(g.section[name]) }
-
-// check compares what the guest said with what the chip has.
-func (g *guest) check() {
-	t := g.t
-	version := g.say("version")
-	if version == "" {
-		t.Fatal("the driver did not load")
-	}
-	old := version == "2.6.0" && g.arch == model.Blackhole // sends a message at close
-	for _, way := range []string{"resource4", "node"} {
-		if g.arch == model.Blackhole && way == "resource4" {
-			continue
-		}
-		compared, wrong := g.words(way)
-		messages := g.marks[way+"-after"].messages - g.marks[way].messages
-		t.Logf("| %s | %s | %s | %d words compared, %d wrong | %d messages, %d writes |", version, g.arch, way, compared, wrong, messages,
-			g.marks[way+"-after"].writes-g.marks[way].writes)
-		if compared == 0 || wrong > 0 {
-			t.Errorf("%s: %d words compared, %d wrong", way, compared, wrong)
-		}
-		if messages != 0 && !(old && way == "node" && messages == 1) {
-			t.Errorf("%s: %d firmware messages: %x", way, messages, g.chip.Messages())
-		}
-	}
-	if w := g.chip.Writes(); len(w) > 0 {
-		t.Errorf("writes over the NoC: %v", w)
-	}
-	for _, when := range []string{"before", "off", "node", "table"} {
-		if n := g.say("refcnt-" + when); n != "0" {
-			t.Errorf("refcnt after %s: %q", when, n)
-		}
-		if p := g.say("pids-" + when); p != "" {
-			t.Errorf("pids after %s: %q", when, p)
-		}
-	}
-	if n := g.marks["off-after"].messages - g.marks["off"].messages; n != 0 {
-		t.Errorf("%d messages while ttmond was told not to read the chip", n)
-	}
-	g.daemon(version, old)
-	if g.arch == model.Wormhole {
-		g.powerDown(version)
-	}
-	var dead chipread.Response
-	if err := answer(g.section["dead"], &dead); err != nil || dead.Cause != model.ReadAllOnes {
-		t.Errorf("a chip off the bus: %q, %v", dead.Cause, err)
-	}
-}
-
-// answer decodes what a reader printed, behind its stages.
-func answer(text string, a *chipread.Response) error {
-	at := strings.IndexByte(text, '{')
-	if at < 0 {
-		return fmt.Errorf("no answer: %q", text)
-	}
-	return json.Unmarshal([]byte(strings.TrimSpace(text[at:])), a)
-}
-
-// words compares the words that a reader read with those of the chip.
-func (g *guest) words(way string) (compared, wrong int) {
-	var a chipread.Response
-	if err := answer(g.section["words-"+way], &a); err != nil || a.Cause != "" {
-		g.t.Errorf("%s: cause %q (errno %d), %v", way, a.Cause, a.Errno, err)
-		return 0, 0
-	}
-	for tag, want := range arc.Sample(g.arch) {
-		if tag == 32 || tag == 28 || len(telemetry.Wanted(g.arch, []telemetry.Entry{{Tag: tag}}, true)) == 0 {
-			continue
-		}
-		compared++
-		if got, ok := a.Words[tag]; !ok || got != want {
-			wrong++
-			g.t.Errorf("%s: tag %d is %#x, want %#x", way, tag, got, want)
-		}
-	}
-	return compared, wrong
-}
-
-// daemon checks what ttmond made of it.
-func (g *guest) daemon(version string, refused bool) {
-	t := g.t
-	for _, name := range []string{"smi-off", "smi-table"} {
-		s, err := wire.Decode([]byte(g.section[name]))
-		if err != nil || len(s.Devices) != 1 {
-			t.Errorf("%s: %v\n%s", name, err, g.section[name])
-			continue
-		}
-		d := &s.Devices[0]
-		tel := &d.Telemetry
-		if len(s.Processes) > 0 {
-			t.Errorf("%s: somebody uses the device: %+v", name, s.Processes)
-		}
-		switch {
-		case name == "smi-off":
-			if tel.State != model.TelemetryOff {
-				t.Errorf("off: state %q", tel.State)
-			}
-		case refused:
-			if tel.Cause != model.CloseSendsMessage {
-				t.Errorf("driver %s: state %q, cause %q", version, tel.State, tel.Cause)
-			}
-		case tel.State != model.TelemetryOK || !tel.BoardPower.Known() || tel.BoardPower.V != float64(arc.Sample(g.arch)[54]):
-			t.Errorf("driver %s: state %q, cause %q, board power %+v", version, tel.State, tel.Cause, tel.BoardPower)
-		}
-	}
-	if n := g.marks["table-after"].messages - g.marks["table"].messages; n != 0 {
-		t.Errorf("%d firmware messages while ttmond read the chip", n)
-	}
-}
-
-// powerDown checks that the power-down of an idle Wormhole still comes while it
-// is read: drivers since 2.9 send it 5 s after the last close.
-func (g *guest) powerDown(version string) {
-	sent := g.chip.Messages()[g.marks["power"].messages:]
-	voted, gone := false, false
-	for _, m := range sent {
-		voted = voted || m == 0x7FFE0FC0
-		gone = gone || voted && m == 0x00000FC0
-	}
-	g.t.Logf("driver %s: messages of an open and a close while the chip is read: %#x", version, sent)
-	if voted && !gone {
-		g.t.Errorf("the power-down was lost: %#x", sent)
 	}
 }

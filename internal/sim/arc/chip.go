@@ -120,6 +120,14 @@ func (c *Chip) SetFaults(f Faults) {
 	c.faults = f
 }
 
+// Reset is a reset of the chip: what was written is gone, windows point nowhere.
+func (c *Chip) Reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.stored)
+	clear(c.windows)
+}
+
 // Messages are the firmware messages so far: their first words.
 func (c *Chip) Messages() []uint32 {
 	c.mu.Lock()
@@ -207,6 +215,8 @@ func (c *Chip) memory(address uint32) uint32 {
 	case address >= dataAt && address < controlAt:
 		w, _ := c.words(uint16((address - dataAt) / 4))
 		return w
+	case c.arch == model.Wormhole && address >= legacyAt && address < legacyAt+legacySize:
+		return c.legacy(address - legacyAt)
 	case address == controlAt && c.arch == model.Blackhole:
 		return queueAt
 	case address == controlAt:

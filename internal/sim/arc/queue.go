@@ -55,6 +55,9 @@ func (c *Chip) answer() {
 			c.messages = append(c.messages, m&0xFF)
 			if !c.faults.NoMessages {
 				c.stored[whMailbox] = m & 0xFF
+				if m&0xFF == askLegacy {
+					c.stored[whArgument] = legacyAt
+				}
 			}
 		}
 	}

@@ -3,6 +3,16 @@ package firmware
 // ErrLate is the error of a reader that has not answered in time.
 var ErrLate = errLate
 
+// StartSelf starts this program as a reader.
+var StartSelf = startSelf
+
+// Started counts the readers so far.
+func (s *Source) Started() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.started
+}
+
 // SetSuperuser says whether PCI files can be mapped.
 func (s *Source) SetSuperuser(is bool) { s.opts.Superuser = is }
 

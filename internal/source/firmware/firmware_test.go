@@ -2,6 +2,7 @@ package firmware_test
 
 import (
 	"errors"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +17,12 @@ import (
 	"github.com/ttmon/ttmon/internal/source/firmware"
 )
 
-func TestMain(m *testing.M) { hermetic.Main(m) }
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == chipread.Flag {
+		os.Exit(readerThatStops())
+	}
+	hermetic.Main(m)
+}
 
 // bench is a source over one emulated chip, with a clock of its own.
 type bench struct {
@@ -56,15 +62,15 @@ func newBench(t *testing.T, arch model.Arch, mode firmware.Mode) *bench {
 // inProcess is a reader that is none.
 type inProcess struct {
 	b    *bench
-	r    chipread.Request
+	r    []chipread.Request // those that are left
 	hold chan struct{}
 	dies bool
 }
 
-func (b *bench) start(r chipread.Request) (firmware.Reader, error) {
+func (b *bench) start(r []chipread.Request) (firmware.Reader, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.requests = append(b.requests, r)
+	b.requests = append(b.requests, r...)
 	return &inProcess{b, r, b.hold, b.dies}, nil
 }
 
@@ -76,14 +82,16 @@ func (p *inProcess) Wait() {
 	}
 }
 
-func (p *inProcess) Answer(time.Time) (string, chipread.Response, error) {
+func (p *inProcess) Next(time.Time) (string, chipread.Response, error) {
 	if p.hold != nil {
 		return "hc", chipread.Response{}, firmware.ErrLate
 	}
 	if p.dies {
 		return "hc", chipread.Response{}, errors.New("signal: bad system call")
 	}
-	return "hc", chipread.Read(p.b.driver, &p.r), nil
+	r := &p.r[0]
+	p.r = p.r[1:]
+	return "hc", chipread.Read(p.b.driver, r), nil
 }
 
 // pass lets time go by and shows the source the host once a second.

@@ -1,6 +1,7 @@
 package firmware
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -18,12 +19,12 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Reader is a process that reads a chip.
+// Reader is a process that reads chips, one after the other.
 type Reader interface {
 	PID() int
-	// Answer waits for the answer until a time. The stages are those that the
-	// reader has reported so far.
-	Answer(until time.Time) (stages string, answer chipread.Response, err error)
+	// Next waits for the next chip's answer until a time. The stages are those
+	// that the reader has reported since the answer before.
+	Next(until time.Time) (stages string, answer chipread.Response, err error)
 	// Kill ends it, as far as a load that does not return lets it be ended.
 	Kill()
 	// Wait waits until it has ended, however long that takes.
@@ -33,20 +34,35 @@ type Reader interface {
 // errLate is the error of a reader that has not answered in time.
 var errLate = errors.New("no answer in time")
 
-// start starts a reader of a chip. The source's lock is held.
-func (s *Source) start(c *chip, f *facts, way model.TelemetryWay) {
-	r := s.request(c, f, way)
-	reader, err := s.opts.Start(r)
+// job is a chip that is to be read, and what is asked of it.
+type job struct {
+	chip    *chip
+	request chipread.Request
+}
+
+// start starts a reader of some chips. The source's lock is held.
+func (s *Source) start(jobs []job, now time.Time) {
+	requests := make([]chipread.Request, len(jobs))
+	for i := range jobs {
+		requests[i] = jobs[i].request
+		jobs[i].chip.due = now.Add(s.opts.Every)
+	}
+	reader, err := s.opts.Start(requests)
 	if err != nil {
-		s.opts.Log.Warn("cannot start chip reader", "device", f.Device.Index, "bus_id", f.Device.BusID, "err", err)
-		c.set(model.TelemetryFailed, model.ReaderFailed, f.now)
+		s.opts.Log.Warn("cannot start chip reader", "bus_id", requests[0].BusID, "chips", len(jobs), "err", err)
+		for _, j := range jobs {
+			j.chip.set(model.TelemetryFailed, model.ReaderFailed, now)
+		}
 		return
 	}
-	c.reader, c.wasReset = reader, false
+	for _, j := range jobs {
+		j.chip.reader, j.chip.wasReset = reader, false
+	}
 	s.own[reader.PID()] = true
 	s.running++
+	s.started++
 	s.wait.Add(1)
-	go s.follow(c, r, reader)
+	go s.follow(jobs, reader)
 }
 
 // request is what to ask of a chip.
@@ -75,18 +91,60 @@ func (s *Source) request(c *chip, f *facts, way model.TelemetryWay) chipread.Req
 	return r
 }
 
-// follow waits for a reader's answer, and then for its end.
-func (s *Source) follow(c *chip, r chipread.Request, reader Reader) {
-	stages, answer, err := reader.Answer(time.Now().Add(s.opts.Deadline))
-	now := s.opts.Now()
+// follow waits for a reader's answers, and then for its end. The chips behind one
+// that does not answer are read by another process.
+func (s *Source) follow(jobs []job, reader Reader) {
+	var stuck *chip
+	late := false
+	for i := range jobs {
+		stages, answer, err := reader.Next(time.Now().Add(s.opts.Deadline))
+		s.mu.Lock()
+		s.settle(&jobs[i], stages, &answer, err)
+		if err == nil {
+			jobs[i].chip.reader = nil
+			s.mu.Unlock()
+			continue
+		}
+		stuck, late = jobs[i].chip, errors.Is(err, errLate)
+		for _, j := range jobs[i+1:] {
+			j.chip.reader, j.chip.due = nil, time.Time{}
+		}
+		s.mu.Unlock()
+		break
+	}
 	s.mu.Lock()
 	s.running--
+	s.mu.Unlock()
+	s.wait.Done()
+	if late {
+		reader.Kill()
+	}
+	reader.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.own, reader.PID())
+	if late {
+		s.killed[reader.PID()] = true
+	}
+	if stuck == nil {
+		return
+	}
+	stuck.reader = nil
+	if stuck.state == model.TelemetryStalled && stuck.wasReset {
+		stuck.set(model.TelemetryPending, "", s.opts.Now())
+	}
+}
+
+// settle takes what a reader said of one chip, or why it said nothing. The
+// source's lock is held.
+func (s *Source) settle(j *job, stages string, answer *chipread.Response, err error) {
+	c, r, now := j.chip, &j.request, s.opts.Now()
 	late := errors.Is(err, errLate)
 	switch {
 	case err == nil && c.wasReset:
 		c.set(model.TelemetryFailed, model.ResetWhileRead, now) // its words are of before
 	case err == nil:
-		c.take(&r, &answer, now)
+		c.take(r, answer, now)
 	case late && stages == string(chipread.StageHeartbeat):
 		c.set(model.TelemetryFailed, model.ResetUnderWay, now) // the driver holds it up, not the chip
 	case late && !strings.Contains(stages, string(chipread.StageChip)):
@@ -98,34 +156,22 @@ func (s *Source) follow(c *chip, r chipread.Request, reader Reader) {
 		c.set(model.TelemetryFailed, model.ReaderFailed, now)
 		s.opts.Log.Error("chip reader failed", "bus_id", r.BusID, "way", r.Way, "err", err)
 	}
-	s.mu.Unlock()
-	s.wait.Done()
-	if late {
-		reader.Kill()
-	}
-	reader.Wait()
-	s.mu.Lock()
-	delete(s.own, reader.PID())
-	c.reader = nil
-	if c.state == model.TelemetryStalled && c.wasReset {
-		c.set(model.TelemetryPending, "", s.opts.Now())
-	}
-	s.mu.Unlock()
 }
 
-// maxAnswer bounds what a reader may answer.
-const maxAnswer = 1 << 20
+// maxAnswer bounds what a reader may answer for a chip.
+const maxAnswer = 256 << 10
 
 // process is this program, started again.
 type process struct {
 	cmd   *exec.Cmd
 	out   *os.File
+	lines *bufio.Reader
 	ended sync.Once
 	err   error // how it ended
 }
 
-func startSelf(r chipread.Request) (Reader, error) {
-	request, err := json.Marshal(r)
+func startSelf(requests []chipread.Request) (Reader, error) {
+	request, err := json.Marshal(requests)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +187,7 @@ func startSelf(r chipread.Request) (Reader, error) {
 	}
 	defer in.Close()
 	defer feed.Close()
-	p := &process{out: out, cmd: &exec.Cmd{
+	p := &process{out: out, lines: bufio.NewReaderSize(out, maxAnswer), cmd: &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{"ttmond", chipread.Flag}, Stdin: in, Stdout: w, Env: []string{"GOMAXPROCS=1"}, Dir: "/",
 	}}
 	p.cmd.Stderr = os.Stderr
@@ -171,11 +217,11 @@ func (p *process) end() error {
 	return p.err
 }
 
-func (p *process) Answer(until time.Time) (stages string, answer chipread.Response, err error) {
+func (p *process) Next(until time.Time) (stages string, answer chipread.Response, err error) {
 	if err := p.out.SetReadDeadline(until); err != nil {
 		return "", answer, err
 	}
-	text, err := io.ReadAll(io.LimitReader(p.out, maxAnswer))
+	text, err := p.lines.ReadSlice('\n')
 	at := bytes.IndexByte(text, '{')
 	if at < 0 {
 		at = len(text)
@@ -184,10 +230,10 @@ func (p *process) Answer(until time.Time) (stages string, answer chipread.Respon
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return stages, answer, errLate
+	case errors.Is(err, io.EOF):
+		return stages, answer, fmt.Errorf("it ended without an answer: %w", cmp.Or(p.end(), errors.New("exit status 0")))
 	case err != nil:
 		return stages, answer, err
-	case at == len(text):
-		return stages, answer, fmt.Errorf("it ended without an answer: %w", cmp.Or(p.end(), errors.New("exit status 0")))
 	}
 	return stages, answer, json.Unmarshal(text[at:], &answer)
 }

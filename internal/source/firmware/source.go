@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -35,8 +37,8 @@ type Options struct {
 	Every time.Duration
 	// Deadline is how long a reader may take; 0 stands for DefaultDeadline.
 	Deadline time.Duration
-	// Start starts a reader; nil: this program, again.
-	Start func(chipread.Request) (Reader, error)
+	// Start starts a reader of chips; nil: this program, again.
+	Start func([]chipread.Request) (Reader, error)
 	// Superuser says that PCI files can be mapped.
 	Superuser bool
 	// Now is the clock; nil: time.Now.
@@ -63,7 +65,9 @@ type Source struct {
 	mu      sync.Mutex
 	chips   map[string]*chip // by bus id
 	own     map[int]bool     // pids of readers that run
+	killed  map[int]bool     // pids of readers that were: the driver may list them for as long as their load takes
 	running int              // readers that have not stalled
+	started int              // readers so far
 	closed  bool
 	wait    sync.WaitGroup // over readers that have not stalled
 }
@@ -85,7 +89,7 @@ func New(o Options) *Source {
 	if o.Start == nil {
 		o.Start = startSelf
 	}
-	return &Source{opts: o, chips: map[string]*chip{}, own: map[int]bool{}}
+	return &Source{opts: o, chips: map[string]*chip{}, own: map[int]bool{}, killed: map[int]bool{}}
 }
 
 // Privileged reports whether this process can map PCI files.
@@ -95,7 +99,10 @@ func Privileged() bool { return os.Geteuid() == 0 }
 func (s *Source) Own(pid int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.own[pid]
+	if s.killed[pid] && unix.Kill(pid, 0) != unix.ESRCH {
+		delete(s.killed, pid) // another process has the number
+	}
+	return s.own[pid] || s.killed[pid]
 }
 
 // Close waits for readers that answer, and starts no more.
@@ -137,9 +144,7 @@ func (s *Source) Look(driver string, seen []Seen) {
 	// Those that have waited longest go first: where there are many chips not all
 	// that are due can be read now.
 	slices.SortStableFunc(due, func(a, b candidate) int { return a.chip.due.Compare(b.chip.due) })
-	for i := range due {
-		s.consider(due[i].chip, &due[i].facts)
-	}
+	s.read(due, now)
 	for bus, c := range s.chips {
 		if !present[bus] && c.reader == nil {
 			delete(s.chips, bus)
@@ -153,21 +158,34 @@ type candidate struct {
 	facts facts
 }
 
-// consider starts a reader, or notes why not.
-func (s *Source) consider(c *chip, f *facts) {
-	if c.reader != nil || c.state == model.TelemetryStalled || f.now.Before(c.due) {
-		return
+// read starts readers for the chips whose samples are due. Chips that are read
+// without opening anything share no process with others: theirs may open nothing.
+func (s *Source) read(due []candidate, now time.Time) {
+	var resources, nodes []job
+	for i := range due {
+		c, f := due[i].chip, &due[i].facts
+		if c.reader != nil || c.state == model.TelemetryStalled || now.Before(c.due) {
+			continue
+		}
+		way, cause := c.way(f)
+		if cause != "" {
+			c.set(model.TelemetryRefused, cause, now)
+			continue
+		}
+		if r := s.request(c, f, way); r.OpensNode() {
+			nodes = append(nodes, job{c, r})
+		} else {
+			resources = append(resources, job{c, r})
+		}
 	}
-	way, cause := c.way(f)
-	if cause != "" {
-		c.set(model.TelemetryRefused, cause, f.now)
-		return
+	for _, jobs := range [][]job{resources, nodes} {
+		for group := range slices.Chunk(jobs, chipread.MaxChips) {
+			if s.running >= atOnce {
+				return // at the next snapshot
+			}
+			s.start(group, now)
+		}
 	}
-	if s.running >= atOnce {
-		return // at the next snapshot
-	}
-	c.due = f.now.Add(s.opts.Every)
-	s.start(c, f, way)
 }
 
 // grace is the driver's delay before it powers an idle Wormhole down.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/arc"
@@ -34,7 +35,18 @@ type Device struct {
 	arch   model.Arch
 	config [256]byte
 	sizes  [6]uint32 // of the BARs; 0: none
+
+	resetUntil time.Time // zero: no reset is under way
+	// OnReset is called when a reset of the chip is over; nil: nothing is.
+	OnReset func()
 }
+
+// resetTime is how long a reset takes once the driver has set its marker.
+const resetTime = 2 * time.Second
+
+// marker is the bit of the command register (parity) that the driver sets, and
+// that a reset clears.
+const marker = 1 << 6
 
 // New makes a function of a chip. subsystem is the board's code.
 func New(arch model.Arch, chip *arc.Chip, subsystem uint16) *Device {
@@ -88,6 +100,7 @@ func (d *Device) Serve(conn io.ReadWriter) error {
 }
 
 func (d *Device) handle(cmd uint32, p []byte) (answer uint64, replies bool) {
+	d.passReset()
 	switch {
 	case cmd == cmdConfigWrite && len(p) >= 12:
 		d.writeConfig(binary.LittleEndian.Uint32(p), binary.LittleEndian.Uint32(p[4:]), int(binary.LittleEndian.Uint32(p[8:])))
@@ -102,6 +115,19 @@ func (d *Device) handle(cmd uint32, p []byte) (answer uint64, replies bool) {
 		return 0, false
 	}
 	return answer, true
+}
+
+// passReset ends a reset whose time is over.
+func (d *Device) passReset() {
+	if d.resetUntil.IsZero() || time.Now().Before(d.resetUntil) {
+		return
+	}
+	d.resetUntil = time.Time{}
+	d.config[command] &^= marker
+	d.chip.Reset()
+	if d.OnReset != nil {
+		d.OnReset()
+	}
 }
 
 const (
@@ -131,6 +157,9 @@ func (d *Device) writeConfig(at, value uint32, n int) {
 			d.config[int(at)+i] = byte(value >> (8 * i))
 		}
 	}
+	if at == command && d.config[command]&marker != 0 && d.resetUntil.IsZero() {
+		d.resetUntil = time.Now().Add(resetTime)
+	}
 }
 
 func (d *Device) readConfig(at uint32, n int) (v uint64) {
@@ -155,7 +184,7 @@ func (d *Device) bar(address uint64) (number int, offset uint64, ok bool) {
 
 func (d *Device) readBAR(address uint64, n int) (v uint64) {
 	number, offset, ok := d.bar(address)
-	if !ok {
+	if !ok || !d.resetUntil.IsZero() {
 		return ^uint64(0)
 	}
 	v = uint64(d.load(number, offset&^3)) >> (8 * (offset & 3))
@@ -180,7 +209,7 @@ func (d *Device) load(number int, offset uint64) uint32 {
 
 func (d *Device) writeBAR(address, value uint64, n int) {
 	number, offset, ok := d.bar(address)
-	if !ok || offset%4 != 0 || n != 4 && n != 8 {
+	if !ok || offset%4 != 0 || n != 4 && n != 8 || !d.resetUntil.IsZero() {
 		return
 	}
 	d.store(number, offset, uint32(value))

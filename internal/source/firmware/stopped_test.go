@@ -1,0 +1,134 @@
+package firmware_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/chipread"
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim/arc"
+	"github.com/ttmon/ttmon/internal/sim/arc/emulated"
+	"github.com/ttmon/ttmon/internal/source/firmware"
+)
+
+// stops is the bus id of the chip whose reader is stopped.
+const stops = "0000:01:00.0"
+
+// readerThatStops is a reader process: it reads emulated chips, or is stopped in
+// the middle of one.
+func readerThatStops() int {
+	text, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return 1
+	}
+	var requests []chipread.Request
+	if err := json.Unmarshal(text, &requests); err != nil {
+		return 1
+	}
+	for _, r := range requests {
+		os.Stdout.WriteString("hc")
+		if r.BusID == stops {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		}
+		d := emulated.New(r.Arch, arc.New(r.Arch, arc.Fixed(arc.Sample(r.Arch))))
+		d.BusID = r.BusID
+		answer, err := json.Marshal(chipread.Read(d, &r))
+		if err != nil {
+			return 1
+		}
+		os.Stdout.Write(append(answer, '\n'))
+	}
+	return 0
+}
+
+// follower is a reader process of which the test knows when it is stopped: only
+// then its time runs, whatever the load of the machine.
+type follower struct {
+	firmware.Reader
+	left []chipread.Request
+}
+
+func (f *follower) Next(time.Time) (string, chipread.Response, error) {
+	r := f.left[0]
+	f.left = f.left[1:]
+	until := time.Now().Add(time.Hour)
+	if r.BusID == stops {
+		for stat := ""; !strings.Contains(stat, ") T "); time.Sleep(time.Millisecond) {
+			b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", f.PID()))
+			stat = string(b)
+		}
+		until = time.Now().Add(time.Second)
+	}
+	return f.Reader.Next(until)
+}
+
+// A reader process that is stopped costs one row of one chip and nothing else, for
+// an hour: the other chip is read, no second reader is started, and the stopped
+// one is nobody's user.
+func TestStoppedProcess(t *testing.T) {
+	var mu sync.Mutex
+	now := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
+	var seen []firmware.Seen
+	var last firmware.Reader // that stops
+	for i, bus := range []string{stops, "0000:02:00.0"} {
+		seen = append(seen, firmware.Seen{Device: &model.Device{
+			Index: i, BusID: bus, Arch: model.Wormhole, State: model.StateOK, Heartbeat: model.Reading[uint32]{},
+		}})
+	}
+	s := firmware.New(firmware.Options{
+		Root: hostfs.At(t.TempDir()), Mode: firmware.Table, Superuser: true,
+		Start: func(r []chipread.Request) (firmware.Reader, error) {
+			p, err := firmware.StartSelf(r)
+			if r[0].BusID == stops {
+				last = p
+			}
+			return &follower{p, r}, err
+		},
+		Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now },
+	})
+	pass := func(d time.Duration) {
+		for ; d > 0; d -= 5 * time.Second {
+			mu.Lock()
+			now = now.Add(5 * time.Second)
+			mu.Unlock()
+			s.Look("2.10.0", seen)
+			s.Settle()
+		}
+	}
+	state := func(i int) *model.Telemetry {
+		d := *seen[i].Device
+		s.Fill(&d)
+		return &d.Telemetry
+	}
+	pass(10 * time.Second) // the second chip was behind the first one: another process reads it
+	if a, b := state(0), state(1); a.State != model.TelemetryStalled || b.State != model.TelemetryOK || !b.BoardPower.Known() {
+		t.Fatalf("states %q (%s), %q (%s)", a.State, a.Cause, b.State, b.Cause)
+	}
+	s.Idle() // a stopped process can be killed; a load that does not return cannot
+	if pid := last.PID(); !s.Own(pid) {
+		t.Errorf("the killed reader %d, which the driver may still list, is a user", pid)
+	}
+	if s.Own(os.Getpid()) {
+		t.Error("the test is a reader")
+	}
+	started := s.Started()
+	pass(10 * time.Minute)
+	if a, b := state(0), state(1); a.State != model.TelemetryStalled || b.State != model.TelemetryOK {
+		t.Errorf("states %q (%s), %q (%s)", a.State, a.Cause, b.State, b.Cause)
+	}
+	if n := s.Started() - started; n != 120 {
+		t.Errorf("%d readers in 10 minutes of 5 s, want 120: those of the other chip", n)
+	}
+	if p := state(0).BoardPower; p.Known() || p.Status != model.Hung || !strings.Contains(p.Why, "not read") {
+		t.Errorf("board power %+v", p)
+	}
+	s.Close()
+}
