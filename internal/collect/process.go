@@ -26,6 +26,7 @@ func (c *Collector) addProcesses(ctx context.Context, s *model.Snapshot, sweep k
 		}
 		return true
 	})
+	sweep.OpenFDs.V -= users.Locking
 	countHidden(s, sweep)
 	for i := range s.Devices {
 		d := &s.Devices[i]

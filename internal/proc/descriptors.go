@@ -39,7 +39,10 @@ type descriptorTable struct {
 	due    time.Time // of the next look at an unchanged table
 	holds  []hold    // as of the last whole look, or what was found so far
 	whole  bool      // there was one
-	sweep  uint64
+	// appends says of devices whether all of its descriptors were opened with
+	// O_APPEND, where that was asked since the last look.
+	appends map[int]bool
+	sweep   uint64
 
 	// A long table is looked through in several sweeps.
 	uid   uint32
@@ -230,7 +233,7 @@ func (d *descriptors) scan(proc hostfs.Dir, pid int, t *descriptorTable) error {
 // finish ends a look with what it found.
 func (t *descriptorTable) finish(found []hold) {
 	t.holds = append(t.holds[:0], found...)
-	t.found, t.next, t.whole = t.found[:0], 0, true
+	t.found, t.next, t.whole, t.appends = t.found[:0], 0, true, nil
 }
 
 // scanDir looks through a directory of descriptors, as far as the sweep may, and

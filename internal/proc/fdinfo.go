@@ -15,6 +15,7 @@ import (
 // keys are the kernel's convention for accelerators; tt-kmd (2.10) offers
 // none, and then it is empty.
 type fdInfo struct {
+	Flags    uint32 // of open(2); 0 also where the line makes no sense
 	Driver   string // drm-driver
 	ClientID string // drm-client-id: the same for all duplicates of a descriptor
 	Regions  []fdRegion
@@ -49,6 +50,10 @@ func parseFDInfo(b []byte) (i fdInfo) {
 	for line := range bytes.Lines(b) {
 		key, value, ok := bytes.Cut(line, []byte{':'})
 		if !ok {
+			continue
+		}
+		if string(key) == "flags" {
+			i.Flags = parseFlags(value)
 			continue
 		}
 		text := string(bytes.TrimSpace(value))

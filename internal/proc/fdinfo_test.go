@@ -27,7 +27,7 @@ var fdinfoOptions = []cmp.Option{cmpopts.IgnoreUnexported(fdRegion{})}
 func TestParseFDInfo(t *testing.T) {
 	got := parseFDInfo([]byte(drmInfo))
 	want := fdInfo{
-		Driver: "xe", ClientID: "7",
+		Flags: 0o2100002, Driver: "xe", ClientID: "7",
 		Regions: []fdRegion{{Name: "vram0", Bytes: 1 << 20}, {Name: "l1", Bytes: 4096}, {Name: "gtt", Bytes: 77 << 20}},
 	}
 	if diff := cmp.Diff(want, got, fdinfoOptions...); diff != "" {

@@ -29,6 +29,9 @@ type Users struct {
 	Coverage  Coverage        // of the scan of /proc/*/fd, if one was needed
 	// Doubts say, per device, what could not be told.
 	Doubts map[int][]model.Doubt
+	// Locking counts descriptors of processes that are not listed: they only
+	// hold the driver's locks.
+	Locking int
 }
 
 // Resolve turns the driver's lists into processes. driver is its version:
@@ -68,13 +71,16 @@ func (r *Reader) Resolve(ctx context.Context, devices []Openers, driver string) 
 		}
 		res.complete(devices, claims)
 	}
+	locking := res.dropLockOnly()
 	now := time.Now()
 	for _, p := range res.uses {
 		r.addMemory(p, now)
 	}
 	r.openers = res.openers
 	r.forget(now)
-	return res.users(), nil
+	users := res.users()
+	users.Locking = locking
+	return users, nil
 }
 
 // openerNumbers tells whether a driver lists numbers of the opener's pid

@@ -27,7 +27,8 @@ func init() {
 }
 
 // playHold opens the files it is given, in order, and obeys: "open PATH",
-// "close N" and "dup N" (N counts the files), "map N", "busy".
+// "lock PATH" (with O_APPEND), "close N" and "dup N" (N counts the files), "map
+// N", "busy".
 func playHold(args []string) error {
 	var files []*os.File
 	open := func(path string) error {
@@ -48,6 +49,10 @@ func playHold(args []string) error {
 		switch verb {
 		case "open":
 			err = open(arg)
+		case "lock":
+			var f *os.File
+			f, err = os.OpenFile(arg, os.O_RDWR|os.O_APPEND, 0)
+			files = append(files, f)
 		case "close":
 			err = files[n].Close()
 		case "dup":
