@@ -34,6 +34,16 @@ func TestAllocatorsFromOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// The library, and so the probes, are those of a program of another host, too.
+	foreign := play(t, start(t, sim.Options{Boards: "p150a"}), ttnn.Newest, true)
+	for _, s := range []ttnn.Step{{"do": "open"}, {"do": "alloc", "name": "a", "pool": "dram", "bytes": 64 << 20}} {
+		if _, err := foreign.Do(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := j.Do(ttnn.Step{"do": "alloc", "name": "last", "pool": "dram", "bytes": 8 << 20}); err != nil {
+		t.Fatal(err)
+	}
 	view, err := j.Do(ttnn.Step{"do": "view"})
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +56,9 @@ func TestAllocatorsFromOutside(t *testing.T) {
 	}
 	if problem != nil {
 		t.Fatal(problem)
+	}
+	if s := snapshot(t, h, "--daemon", d.api); len(s.Processes) != 1 || len(s.Unmatched) > 0 {
+		t.Errorf("with a program on another host (%d): %+v, chips of no device %+v", foreign.PID, s.Processes, s.Unmatched)
 	}
 	// The snapshot that names the chip may be a second behind the one above.
 	var out result

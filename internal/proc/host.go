@@ -59,3 +59,16 @@ func (s simulation) keepOwn(root hostfs.Root, pids []int) []int {
 		return simulation{uint64(st.Dev), st.Ino} != s
 	})
 }
+
+// OfAnotherHost reports whether a process is known to belong to another host than
+// the simulated one that is read: to the machine that it runs on, or to another
+// simulated host. On a real host none does. It may be called from any goroutine.
+func (r *Reader) OfAnotherHost(pid int) bool {
+	if r.simulation == (simulation{}) {
+		return false
+	}
+	if _, err := r.root.Stat("/proc/" + strconv.Itoa(pid) + "/root/"); err != nil {
+		return false // it has ended, or may not be looked at
+	}
+	return len(r.simulation.keepOwn(r.root, []int{pid})) == 0
+}

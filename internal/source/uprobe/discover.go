@@ -152,8 +152,11 @@ func (s *Source) isKnown(pid int) bool {
 	return ok
 }
 
-// watch begins to watch a process.
+// watch begins to watch a process, unless it belongs to another host.
 func (s *Source) watch(m mapping) {
+	if s.processes.OfAnotherHost(m.pid) {
+		return
+	}
 	process, err := s.processes.Process(m.pid)
 	if err != nil {
 		return // it has ended
@@ -351,6 +354,7 @@ func (s *Source) maySeparate(l *library) bool {
 
 // forget ends the record of a process. With mu.
 func (s *Source) forget(pid int) {
+	delete(s.elsewhere, uint32(pid))
 	uses := s.known[pid]
 	delete(s.known, pid)
 	for _, of := range uses {

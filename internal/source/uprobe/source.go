@@ -87,6 +87,7 @@ type Source struct {
 	libraries map[fileID]*library
 	known     map[int][]use // the libraries of each process
 	rates     map[uint32]count
+	elsewhere map[uint32]bool // processes of other hosts
 	events    uint64
 	slow      error // why new processes are noticed late
 }
@@ -132,7 +133,7 @@ func newSource(o Options, k *kernel) *Source {
 	}
 	s := &Source{
 		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks, o.Blocks), processes: newProcesses(),
-		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[uint32]count{},
+		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[uint32]count{}, elsewhere: map[uint32]bool{},
 		memory: &memory{}, reads: reads{spent: map[int]budget.Meter{}}, slots: budget.NewPool("libraries", budget.Divide(int64(o.MaxLibraries)), nil),
 	}
 	s.looked = sync.NewCond(&s.mu)
@@ -335,12 +336,28 @@ func (s *Source) enter(sample []byte) {
 	if e.kind == exited {
 		s.forget(int(e.pid))
 	}
+	if s.isElsewhere(e.pid) {
+		return
+	}
 	if _, known := s.known[int(e.pid)]; !known && e.kind.ofSite() && s.books.processes[e.pid] == nil {
 		// Who maps the library is announced before it has an allocator. This
 		// one has it from its parent, which has hit no probe yet.
 		s.books.process(e.pid).child = true
 	}
 	s.books.apply(&e)
+}
+
+// isElsewhere reports whether events come from a process of another host, which has
+// the same library mapped: simulated hosts share the kernel, and its probes. A
+// process is asked about once, before it is in the books. With mu.
+func (s *Source) isElsewhere(pid uint32) bool {
+	if s.books.processes[pid] != nil {
+		return false
+	}
+	if !s.elsewhere[pid] && s.processes.OfAnotherHost(int(pid)) {
+		s.elsewhere[pid] = true
+	}
+	return s.elsewhere[pid]
 }
 
 // Sync returns when all that happened before the call is in the books.

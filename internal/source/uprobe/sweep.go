@@ -83,6 +83,7 @@ func (s *Source) sweepOnce(now time.Time) {
 		}
 	}
 	maps.DeleteFunc(s.rates, func(pid uint32, _ count) bool { return s.books.processes[pid] == nil })
+	maps.DeleteFunc(s.elsewhere, func(pid uint32, _ bool) bool { _, seen := table[pid]; return !seen })
 	s.learnChips(now)
 	s.dropGone()
 }
