@@ -86,8 +86,9 @@ arm64: ## compile everything for arm64, tests too, and run some of them where qe
 	else echo "qemu-aarch64-static is not installed: nothing is run for arm64"; fi
 
 .PHONY: fresh
-fresh: ## check that make run and make test need nothing but a bare Debian 12 with make, git and python3 (root, a while)
-	@tools/fresh
+fresh: ## do what README says on a bare Debian 12 and a bare Ubuntu 24.04, as root and as a user, under load too (root, hours)
+	@$(MAKE) --no-print-directory release
+	@tools/fresh all
 
 .PHONY: test-thanos
 test-thanos: ## ttmon fleet and remote write with a real Thanos (builds it once: minutes)
@@ -143,6 +144,12 @@ docs: ## write the generated pages of docs/, and what the README shows, anew
 	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim ./internal/metric ./internal/wire ./internal/view/text ./internal/view/bankmap ./internal/view/runtext ./internal/view/tui/top \
 	  -run 'TestDocs|TestAliasPages|TestFieldsPage|TestSchemaFile|TestReadme' -update
 	$(GO) test ./cmd/ttmond ./cmd/ttmon-server -run TestManual -update
+
+.PHONY: film
+film: ## record the animation of the README again, from a terminal on a simulated host (needs tmux and FUSE)
+	@tools/setup demo
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$$(VERSION=0.1.0 tools/version -x)" -o bin/film/ ./cmd/...
+	$(GO) run -trimpath ./tools/picture -film tools/picture/first-look.film -bin bin/film -o docs/pictures/first-look.svg
 
 .PHONY: deps
 deps: ## write the list of packages that each program links (cmd/*/deps.txt) again

@@ -3,12 +3,16 @@
 //
 //	go run ./tools/picture -size 120x40 -devices 3 -theme dusk >top.svg
 //	go run ./tools/picture -keys tab,enter >device.svg
+//	go run ./tools/picture -film tools/picture/first-look.film -bin bin -o first-look.svg
+//
+// The last one records a real terminal on a simulated host, as an animation.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -30,12 +34,29 @@ func main() {
 	keys := flag.String("keys", "", "pressed, separated by commas")
 	seconds := flag.Int("seconds", 300, "of history")
 	set := flag.String("set", "", "options, separated by blanks: top.charts.by=device")
+	script := flag.String("film", "", "record an animation by this `SCRIPT`; needs tmux")
+	bin := flag.String("bin", "bin", "the `DIR` of ttmon's programs, for a film")
+	output := flag.String("o", "film.svg", "the `FILE` of a film")
 	flag.Parse()
 	time.Local = time.UTC
+	if *script != "" {
+		if err := film(*script, absolute(*bin), absolute(*output)); err != nil {
+			fmt.Fprintln(os.Stderr, "picture:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(*screen, *devices, *size, *name, *keys, *seconds, *set); err != nil {
 		fmt.Fprintln(os.Stderr, "picture:", err)
 		os.Exit(1)
 	}
+}
+
+func absolute(path string) string {
+	if a, err := filepath.Abs(path); err == nil {
+		return a
+	}
+	return path
 }
 
 func run(screen string, devices int, size, name, keys string, seconds int, set string) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/view/tui/picture"
 )
 
 var (
@@ -389,4 +390,19 @@ func TestKill(t *testing.T) {
 	p.keys("q")
 	p.wait("ready>")
 	p.restored()
+}
+
+// TestCapture: what a real terminal shows is read with its colours, as films do.
+func TestCapture(t *testing.T) {
+	p := open(t)
+	p.top("")
+	s := picture.Capture(p.tmux("capture-pane", "-e", "-p"), 100, 30, 0xd5dae2, 0x101418)
+	text, looks := "", map[picture.Look]bool{}
+	for _, c := range s.Cells {
+		text += string(max(c.Rune, ' '))
+		looks[c.Look] = true
+	}
+	if !strings.Contains(text, "n300") || !strings.Contains(text, "F1Help") || len(looks) < 4 {
+		t.Errorf("%d looks:\n%s", len(looks), text)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"fmt"
 	"html"
+	"math"
 	"strconv"
 
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -30,53 +31,89 @@ var basic = [16]int32{
 	0x6b7380, 0xff7b86, 0xa5e075, 0xf2cf66, 0x76b8ff, 0xdf9cf0, 0x6fdbe8, 0xffffff,
 }
 
-// SVG draws a grid, its corners round or square.
+// Look is how a cell is drawn, in the colours of a screen.
+type Look struct {
+	FG, BG               int32
+	Bold, Dim, Underline bool
+}
+
+// Cell is one place of a screen. The cell right of a wide character has Rune 0.
+type Cell struct {
+	Rune rune
+	More string // combining characters after Rune
+	Look Look
+}
+
+// Screen is what a terminal shows.
+type Screen struct {
+	W, H   int
+	FG, BG int32 // of the terminal
+	Round  bool  // corners of frames
+	Cells  []Cell
+}
+
+func (s *Screen) at(x, y int) Cell { return s.Cells[y*s.W+x] }
+
+// SVG draws a grid in the colours of a theme, its corners round or square.
 func SVG(g *cells.Grid, t *theme.Theme, round bool) []byte {
-	p := painter{theme: t, round: round, fg: 0xd5dae2, bg: 0x101418}
-	if text := t.Styles[cells.Text]; text.BG != theme.Default {
-		p.fg, p.bg = p.exact(text.FG, p.fg), p.exact(text.BG, p.bg)
-	} else if t.Name == "light" {
-		p.fg, p.bg = 0x24292f, 0xffffff
-	}
-	w, h := float64(g.W)*cellW+2*pad, float64(g.H)*cellH+2*pad
-	fmt.Fprintf(&p.buf, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" height="%s">`+"\n", num(w), num(h), num(w), num(h))
-	p.buf.WriteString(`<style>text{font:14px "DejaVu Sans Mono","Liberation Mono",Menlo,Consolas,monospace;white-space:pre}.b{font-weight:bold}.d{opacity:.6}</style>` + "\n")
-	fmt.Fprintf(&p.buf, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", colour(p.bg))
-	for y := range g.H {
-		p.backgrounds(g, y)
-		p.row(g, y)
+	s := ofGrid(g, t)
+	s.Round = round
+	p := painter{screen: s}
+	p.begin(s)
+	for y := range s.H {
+		p.row(y)
 	}
 	p.buf.WriteString("</svg>\n")
 	return p.buf.Bytes()
 }
 
-type painter struct {
-	buf    bytes.Buffer
-	theme  *theme.Theme
-	round  bool
-	fg, bg int32 // of the terminal
+// begin writes the head of a picture as large as a screen, and its background.
+func (p *painter) begin(s *Screen) {
+	w, h := float64(s.W)*cellW+2*pad, float64(s.H)*cellH+2*pad
+	fmt.Fprintf(&p.buf, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" height="%s">`+"\n", num(w), num(h), num(w), num(h))
+	p.buf.WriteString(`<style>text{font:14px "DejaVu Sans Mono","Liberation Mono",Menlo,Consolas,monospace;white-space:pre}.b{font-weight:bold}.d{opacity:.6}` +
+		`.o{stroke-width:2.6;stroke-linecap:round}path{fill:none}</style>` + "\n")
+	fmt.Fprintf(&p.buf, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", colour(s.BG))
 }
 
-// look is how a cell is drawn.
-type look struct {
-	fg, bg               int32
-	bold, dim, underline bool
+// ofGrid is a grid as a terminal with that theme shows it.
+func ofGrid(g *cells.Grid, t *theme.Theme) *Screen {
+	s := &Screen{W: g.W, H: g.H, FG: 0xd5dae2, BG: 0x101418, Cells: make([]Cell, 0, g.W*g.H)}
+	if text := t.Styles[cells.Text]; text.BG != theme.Default {
+		s.FG, s.BG = exact(text.FG, s.FG), exact(text.BG, s.BG)
+	} else if t.Name == "light" {
+		s.FG, s.BG = 0x24292f, 0xffffff
+	}
+	for y := range g.H {
+		for x := range g.W {
+			c := g.At(x, y)
+			s.Cells = append(s.Cells, Cell{c.Rune, c.More, lookOf(c, t, s)})
+		}
+	}
+	return s
 }
 
-func (p *painter) look(c cells.Cell) look {
-	s := p.theme.Styles[c.Style]
-	l := look{fg: p.exact(s.FG, p.fg), bg: p.exact(s.BG, p.bg), bold: s.Bold, dim: s.Dim, underline: s.Underline}
+func lookOf(c cells.Cell, t *theme.Theme, terminal *Screen) Look {
+	s := t.Styles[c.Style]
+	l := Look{FG: exact(s.FG, terminal.FG), BG: exact(s.BG, terminal.BG), Bold: s.Bold, Dim: s.Dim, Underline: s.Underline}
 	if c.Tint > 0 {
-		l.bg = p.exact(p.theme.Tints[c.Tint-1], l.bg)
+		l.BG = exact(t.Tints[c.Tint-1], l.BG)
 	}
 	if s.Reverse {
-		l.fg, l.bg = l.bg, l.fg
+		l.FG, l.BG = l.BG, l.FG
 	}
 	return l
 }
 
+// painter writes rows of a screen as SVG.
+type painter struct {
+	buf    bytes.Buffer
+	screen *Screen
+	y      float64 // of the row that is drawn, in cells
+}
+
 // exact is a colour in numbers.
-func (p *painter) exact(c theme.Color, terminal int32) int32 {
+func exact(c theme.Color, terminal int32) int32 {
 	if v, ok := c.Exact(); ok {
 		return v
 	}
@@ -100,22 +137,72 @@ func (p *painter) exact(c theme.Color, terminal int32) int32 {
 	}
 }
 
+// row draws a row: what is behind it, its shapes and its texts.
+func (p *painter) row(y int) {
+	p.y = float64(y)
+	p.backgrounds(y)
+	for x := 0; x < p.screen.W; {
+		x += p.run(x, y)
+	}
+}
+
 // backgrounds draws what is behind a row, as few rectangles as there are
 // changes of colour.
-func (p *painter) backgrounds(g *cells.Grid, y int) {
-	for x := 0; x < g.W; {
-		from, bg := x, p.look(g.At(x, y)).bg
-		for x < g.W && p.look(g.At(x, y)).bg == bg {
+func (p *painter) backgrounds(y int) {
+	s := p.screen
+	for x := 0; x < s.W; {
+		from, bg := x, s.at(x, y).Look.BG
+		for x < s.W && s.at(x, y).Look.BG == bg {
 			x++
 		}
-		if bg != p.bg {
-			p.rect(float64(from), float64(y), float64(x-from), 1, bg, 1)
+		if bg != s.BG {
+			p.rect(float64(from), 0, float64(x-from), 1, bg, 1)
 		}
 	}
 }
 
-// rect draws a rectangle in units of cells.
+// run draws the cells from x that are drawn together, and returns how many they are.
+func (p *painter) run(x, y int) int {
+	c := p.screen.at(x, y)
+	switch k := kindOf(c.Rune); k {
+	case letter:
+	case shade:
+		n := p.while(x, y, func(next Cell) bool { return next.Rune == c.Rune && next.Look == c.Look })
+		p.rect(float64(x), 0, float64(n), 1, c.Look.FG, shades[c.Rune])
+		return n
+	default:
+		n := p.while(x, y, func(next Cell) bool { return kindOf(next.Rune) == k && next.Look == c.Look })
+		p.shapes(k, x, y, n, c.Look.FG)
+		return n
+	}
+	text := ""
+	n := p.while(x, y, func(next Cell) bool {
+		if next.Look != c.Look || kindOf(next.Rune) != letter {
+			return false
+		}
+		if next.Rune != 0 {
+			text += string(next.Rune) + next.More
+		}
+		return true
+	})
+	p.text(x, n, text, c.Look)
+	return n
+}
+
+// while counts the cells from x on that are so.
+func (p *painter) while(x, y int, so func(Cell) bool) (n int) {
+	for x+n < p.screen.W && so(p.screen.at(x+n, y)) {
+		n++
+	}
+	return max(n, 1)
+}
+
+// shades are characters that fill a cell, and how much of it.
+var shades = map[rune]float64{'█': 1, '▓': 0.8, '▒': 0.5, '░': 0.2}
+
+// rect draws a rectangle in units of cells, y from the top of the row.
 func (p *painter) rect(x, y, w, h float64, fill int32, opacity float64) {
+	y += p.y
 	fmt.Fprintf(&p.buf, `<rect x="%s" y="%s" width="%s" height="%s" fill="%s"`, num(pad+x*cellW), num(pad+y*cellH), num(w*cellW), num(h*cellH), colour(fill))
 	if opacity < 1 {
 		fmt.Fprintf(&p.buf, ` opacity="%s"`, num(opacity))
@@ -123,65 +210,22 @@ func (p *painter) rect(x, y, w, h float64, fill int32, opacity float64) {
 	p.buf.WriteString("/>\n")
 }
 
-// row draws the shapes and texts of a row.
-func (p *painter) row(g *cells.Grid, y int) {
-	for x := 0; x < g.W; {
-		c := g.At(x, y)
-		l := p.look(c)
-		if n := p.fill(g, x, y, l); n > 0 {
-			x += n
-			continue
-		}
-		if p.shape(x, y, c.Rune, l) {
-			x++
-			continue
-		}
-		from, text := x, ""
-		for x < g.W {
-			c = g.At(x, y)
-			if p.look(c) != l || isShape(c.Rune) {
-				break
-			}
-			if c.Rune != 0 {
-				text += string(c.Rune) + c.More
-			}
-			x++
-		}
-		p.text(from, y, x-from, text, l)
-	}
-}
-
-// fill draws cells that are filled alike as one rectangle, without seams, and
-// returns how many there are.
-func (p *painter) fill(g *cells.Grid, x, y int, l look) (n int) {
-	r := g.At(x, y).Rune
-	opacity := map[rune]float64{'█': 1, '▓': 0.8, '▒': 0.5, '░': 0.2}[r]
-	if opacity == 0 {
-		return 0
-	}
-	for x+n < g.W && g.At(x+n, y).Rune == r && p.look(g.At(x+n, y)) == l {
-		n++
-	}
-	p.rect(float64(x), float64(y), float64(n), 1, l.fg, opacity)
-	return n
-}
-
-func (p *painter) text(x, y, w int, text string, l look) {
+func (p *painter) text(x, w int, text string, l Look) {
 	if blank(text) {
 		return
 	}
 	class := ""
-	if l.bold {
+	if l.Bold {
 		class += "b"
 	}
-	if l.dim {
+	if l.Dim {
 		class += " d"
 	}
-	fmt.Fprintf(&p.buf, `<text x="%s" y="%s" textLength="%s" fill="%s"`, num(pad+float64(x)*cellW), num(pad+float64(y)*cellH+13), num(float64(w)*cellW), colour(l.fg))
+	fmt.Fprintf(&p.buf, `<text x="%s" y="%s" textLength="%s" fill="%s"`, num(pad+float64(x)*cellW), num(pad+p.y*cellH+13), num(float64(w)*cellW), colour(l.FG))
 	if class != "" {
 		fmt.Fprintf(&p.buf, ` class="%s"`, class)
 	}
-	if l.underline {
+	if l.Underline {
 		p.buf.WriteString(` text-decoration="underline"`)
 	}
 	fmt.Fprintf(&p.buf, ` xml:space="preserve">%s</text>`+"\n", html.EscapeString(text))
@@ -200,5 +244,5 @@ func colour(v int32) string { return fmt.Sprintf("#%06x", v) }
 
 // num is a coordinate with at most two digits behind the point.
 func num(v float64) string {
-	return strconv.FormatFloat(float64(int(v*100+0.5))/100, 'f', -1, 64)
+	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
 }

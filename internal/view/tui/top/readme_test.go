@@ -21,6 +21,9 @@ func TestReadme(t *testing.T) {
 	if !strings.Contains(string(page), "]("+svg+")") {
 		t.Errorf("%s does not show %s", readme, svg)
 	}
+	if _, first, _ := strings.Cut(string(page), "]("); !strings.HasPrefix(first, "docs/pictures/first-look.svg)") {
+		t.Errorf("the first picture of %s is not the film (make film)", readme)
+	}
 	dusk, err := theme.Load("dusk")
 	if err != nil {
 		t.Fatal(err)
