@@ -124,7 +124,13 @@ func (s *smi) deviceJob() (repeat.Job, error) {
 		for i := range columns {
 			if columns[i].Name == metric.Utilization {
 				f := *columns[i].Field
-				f.Get = estimate.Get
+				measured := f.Get
+				f.Get = func(s *model.Snapshot, d *model.Device) metric.Value {
+					if v := measured(s, d); v.Known() {
+						return v
+					}
+					return estimate.Get(s, d)
+				}
 				columns[i].Field = &f
 			}
 		}

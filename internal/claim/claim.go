@@ -25,6 +25,9 @@ type Set struct {
 	Chips []Chip
 	// Silent are processes that this source would have heard, and has nothing of.
 	Silent []Silent
+	// Work is what processes had their chips do, Hosts what they asked for.
+	Work  []Work
+	Hosts []Host
 	// Known are what the source itself knows of the processes it speaks of,
 	// for those that nobody else can describe.
 	Known []model.Process

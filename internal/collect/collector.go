@@ -90,6 +90,7 @@ type Collector struct {
 	alerts   func() []model.Alert
 	chips    chips
 	openings openings
+	work     work
 
 	telemetry Telemetry
 	links     links

@@ -48,7 +48,23 @@ func (c *Collector) joinMemory(s *model.Snapshot, sweep kmd.Sweep, sets []claim.
 	j.opensNot = c.openings.opensNot
 	j.run()
 	c.numbers = j.numbers()
+	c.joinWork(j)
 	c.openings.forget()
+}
+
+// joinWork joins what the sources say of programs.
+func (c *Collector) joinWork(j *join) {
+	w := workJoin{
+		work: &c.work, snap: j.snap, sets: j.sets, idle: j.idle, may: j.mayHold,
+		place: func(chip uint64) (chipAt, bool) {
+			at, ok := j.places[chip]
+			return chipAt{at.device, at.slot}, ok && at.device != noPlace && at.slot < len(j.snap.Devices[at.device].Chips)
+		},
+		iommu: func(d *model.Device) bool {
+			return !c.root.Exists("/sys/bus/pci/devices/"+d.BusID) || c.root.Exists("/sys/bus/pci/devices/"+d.BusID+"/iommu_group")
+		},
+	}
+	w.run()
 }
 
 // readLedgers reads what libttmon keeps in processes.
@@ -138,6 +154,11 @@ func claimedChips(sets []claim.Set) (list []claim.Chip) {
 		}
 	}
 	for i := range sets {
+		for _, w := range sets[i].Work {
+			if _, ok := at[w.Chip]; !ok {
+				add(claim.Chip{ID: w.Chip})
+			}
+		}
 		for j := range sets[i].Held {
 			if c := &sets[i].Held[j].Chip; !c.ByNumber && !c.OnDevice && !c.Some {
 				if _, ok := at[c.ID]; !ok {

@@ -8,8 +8,8 @@ func AppendSymbols(dst []byte) []byte {
  * tt-metal that are followed or called; our name for them, theirs, and whether
  * an allocator without it could not be followed. */
 `...)
-	for i := range Functions {
-		if f := &Functions[i]; f.Library != Unused {
+	for _, f := range Followed() {
+		if f.Library != Unused {
 			dst = fmt.Appendf(dst, "X(%s, %q, %v)\n", f.Name, f.Symbol(), f.Library == Required)
 		}
 	}
@@ -25,8 +25,8 @@ func AppendNames(dst []byte) []byte {
 #define TTMON_NAMES_H
 
 `...)
-	for i := range Functions {
-		if f := &Functions[i]; f.Library == Required || f.Library == Optional {
+	for _, f := range Followed() {
+		if f.Library == Required || f.Library == Optional {
 			dst = fmt.Appendf(dst, "#define METAL_%s %s\n", f.Name, f.Symbol())
 		}
 	}

@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -84,7 +85,7 @@ func Apps() []App {
 			Get: func(_ *model.Snapshot, u Use) Value { return yes(model.Value(u.Device.Inherited)) },
 		},
 	}
-	return append(append(list, held()...), where()...)
+	return slices.Concat(list, worked(), held(), where())
 }
 
 // ofDevice is a field of the device that the process uses.

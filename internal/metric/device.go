@@ -13,7 +13,7 @@ import (
 // --help-query-device.
 func Devices() []Device {
 	return slices.Concat(
-		in(Identity, identity()), in(Health, health()), in(Activity, activity()), sensors(), onChip(),
+		in(Identity, identity()), in(Health, health()), in(Activity, work()), in(Activity, activity()), sensors(), onChip(),
 		in(PCIe, pcie()), in(Memory, memory()), in(Firmware, firmware()), foreign(),
 	)
 }

@@ -214,19 +214,10 @@ func firmware() []Device {
 	return list
 }
 
-// Utilization is nvidia-smi's name for what no Tenstorrent counter measures.
-const Utilization = "utilization.gpu"
-
 // foreign lists what scripts written for nvidia-smi ask for and no Tenstorrent
 // board has: they get [N/A], as they would from a GPU without it.
 func foreign() []Device {
-	list := []Device{{
-		Name: Utilization, Foreign: true, Kind: Gauge, Unit: "%", Per: 0.01,
-		Help: "[N/A]: no counter measures it; --allow-estimates prints activity.estimate here",
-		Get: func(*model.Snapshot, *model.Device) Value {
-			return Value{Why: "no counter measures it; activity.estimate is an estimate"}
-		},
-	}}
+	var list []Device
 	for _, f := range []struct{ name, unit string }{
 		{"utilization.memory", "%"},
 		{"memory.reserved", "MiB"},

@@ -96,6 +96,7 @@ type Device struct {
 	HeartbeatRate                 Reading[float64] // 1/s
 	ThermalTrips                  Reading[uint32]
 	Activity                      Activity
+	Work                          Work // of the busiest of its chips
 
 	PCIe      PCIe
 	Firmware  Firmware

@@ -103,6 +103,7 @@ type Chip struct {
 	// Snapshot.Unmatched that is not foreign to this host.
 	Candidates []int
 	Memory     Memory
+	Work       Work
 }
 
 // ChipPlace is where a chip is: a device by its kernel index, and the chip's

@@ -29,6 +29,7 @@ type Process struct {
 	Release Reading[string] // tt-metal/ttnn release it runs
 	Doubts  []Doubt         // about all of its figures
 	Devices []DeviceUse     // by device index
+	Work    ProcessWork
 }
 
 // ProcessID is the identity of a process: pids are reused.

@@ -32,6 +32,9 @@ line of JSON on standard output: what it holds, by its own account.
                           a graph capture; what is allocated during one of that
                           mode does not exist, and is not held; the answer has
                           what the operations in it took for circular buffers
+  {"do": "feed"}          lets a thread of the preload feed.c report programs (0.71 to 0.75)
+  {"do": "finish"}        waits for all that was enqueued
+  {"do": "finish", "later": true}                  the same on another thread, and does not wait for that
   {"do": "close"}         {"do": "close", "keep": true}         {"do": "exit"}
 
 Sizes are in bytes on one chip, in whole tiles (2048 bytes); l1_small goes one
@@ -254,6 +257,12 @@ class Job:
         ttnn.deallocate(tensor)
         return True
 
+    def finish(self, later=False):
+        if later:
+            threading.Thread(target=ttnn.synchronize_device, args=(self.device,), daemon=True).start()
+        else:
+            ttnn.synchronize_device(self.device)
+
     def close(self, keep=False):
         """Closes the device; its tensors are freed before, or (keep) with it."""
         if not keep:
@@ -267,7 +276,7 @@ class Job:
     def do(self, command):
         verb = command.pop("do")
         answer = {}
-        if verb in ("add", "matmul", "softmax"):
+        if verb in ("add", "matmul", "relu", "softmax"):
             self.run(getattr(ttnn, verb), **command)
         elif verb == "view":
             answer["view"] = self.view()
@@ -288,9 +297,11 @@ class Job:
         elif verb == "rename":
             with open("/proc/self/comm", "w") as f:
                 f.write(command["name"])
+        elif verb == "feed":
+            ctypes.CDLL(None).ttmon_feed_start()
         elif verb == "end_capture":
             answer.update(self.end_capture())
-        elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork", "rows"):
+        elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork", "rows", "finish"):
             getattr(self, verb)(**command)
         elif verb != "ping":
             raise ValueError(f"no command {verb!r}")

@@ -153,6 +153,7 @@ func telemetry(a archive, d *model.Device) {
 	reading(a, "heartbeat_hz", &d.HeartbeatRate)
 	reading(a, "thermal_trips", &d.ThermalTrips)
 	object(a, "activity", &d.Activity, activity)
+	work(a, &d.Work)
 }
 
 // activity is an estimate, never a measurement.
@@ -194,6 +195,7 @@ func chip(a archive, c *model.Chip) {
 	optional(a, "region", &c.Region)
 	rareNumbers(a, "candidates", &c.Candidates)
 	object(a, "memory", &c.Memory, memory)
+	work(a, &c.Work)
 	a.endScope()
 }
 
@@ -260,6 +262,7 @@ func process(a archive, p *model.Process) {
 	reading(a, "release", &p.Release)
 	doubts(a, &p.Doubts)
 	items(a, "devices", &p.Devices, use)
+	processWork(a, &p.Work)
 	a.endScope()
 }
 

@@ -43,6 +43,38 @@ enum {
 	TTMON_SECTIONS
 };
 
+/* Further parts: the programs that ran on the chips, as tt-metal's real-time
+ * profiler reports them. Nothing is kept before the first chip has one. */
+enum {
+	TTMON_WORK,  /* struct ttmon_work: one for each chip */
+	TTMON_OPS,   /* struct ttmon_op: TTMON_CHIP_OPS for each record of TTMON_WORK, in the same order */
+	TTMON_NAMES, /* struct ttmon_name; 0 is none */
+	TTMON_WORK_SECTIONS
+};
+
+enum { TTMON_CHIP_OPS = 256 };
+
+/* What a thread of the process waits for. */
+enum { TTMON_WAIT_FINISH = 1, TTMON_WAIT_EVENT };
+
+struct ttmon_wait {
+	int64_t since;   /* 0: free */
+	uint32_t kind;   /* TTMON_WAIT_*; written before since */
+	uint32_t thread; /* its number in the kernel, in the process's namespace */
+};
+
+/* What the process asked its chips to do. Threads change it without a lock. */
+struct ttmon_host {
+	uint64_t enqueued; /* programs, each on all chips of its mesh */
+	uint64_t replayed; /* traces */
+	uint64_t waits;    /* how often a thread has waited for the chips */
+	int64_t last_enqueue; /* or replay */
+	int64_t last_finish;  /* when a thread had waited for all that was enqueued before */
+	uint32_t last_name;   /* of the operation that was enqueued last; 0: not known */
+	uint32_t reserved;
+	struct ttmon_wait wait[8]; /* threads that wait now; those that found no place are not in it */
+};
+
 /* Flags of a ledger. */
 enum {
 	TTMON_LATE = 1,       /* attached when allocators were there already */
@@ -72,12 +104,75 @@ struct ttmon_ledger {
 	char comm[16];
 	struct ttmon_section section[TTMON_SECTIONS];
 	uint64_t event_count; /* ever told; event n is in record n % capacity */
+	struct ttmon_section work[TTMON_WORK_SECTIONS]; /* a header of 624 bytes has neither these nor host */
+	struct ttmon_host host;
 };
 
 struct ttmon_chip {
 	uint64_t id;     /* UMD's chip_unique_id */
 	int32_t logical; /* the number that the process knows it by */
 	uint32_t open;   /* 1 while a device object stands for it */
+};
+
+/* States of what a chip reports. */
+enum {
+	TTMON_WORK_OFF,   /* no longer: the device was closed, or its profiler ended */
+	TTMON_WORK_ON,    /* tt-metal said that records will come */
+	TTMON_WORK_FOUND, /* records came; the beginning was not seen */
+};
+
+/* How complete records are. */
+enum {
+	TTMON_WORK_LOSSLESS,   /* 0.80 and later: the chip waits rather than lose one */
+	TTMON_WORK_LOSSY,      /* 0.71 to 0.79: programs faster than the chip's reader are lost */
+	TTMON_WORK_UNREADABLE, /* tt-metal's records are not laid out as they are known here: nothing is counted */
+};
+
+/* What ran on a chip, in ticks of its clock. One thread writes; a reader looks
+ * at the sequence before and after. All counts are since the ledger was made. */
+struct ttmon_work {
+	uint32_t sequence; /* odd while the record and its operations are being changed */
+	int32_t logical;   /* the number that the process knows the chip by */
+	uint8_t state;     /* TTMON_WORK_OFF, … */
+	uint8_t loss;      /* TTMON_WORK_LOSSLESS, … */
+	uint8_t reserved[6];
+	double ticks_per_ns; /* of all ticks here: they are scaled where it changes */
+	uint64_t programs;
+	uint64_t busy;        /* ticks in which a program ran: intervals that overlap count once */
+	uint64_t gaps, gap;   /* pauses of at most TTMON_GAP_NS between two programs, and how long they were */
+	uint64_t longest_gap; /* of all pauses */
+	uint64_t longest;     /* program */
+	uint64_t first_start, last_end; /* device time, since the device was opened last */
+	uint64_t refused;     /* records that cannot be true: they end before they begin */
+	uint64_t unprofiled;  /* programs without an id: of these nothing is known */
+	uint64_t stalls, stalled; /* times that the dispatcher was held up by the profiler, and how long */
+	int64_t since;        /* records are counted since then */
+	int64_t last_record;  /* when the last one came */
+	uint32_t last_name;   /* its operation */
+	uint32_t longest_name;
+	/* Two moments, at least a second apart, and what was so then: for a reader
+	 * that looks once. The later one first. */
+	struct {
+		int64_t time;
+		uint64_t busy;
+	} mark[2];
+	uint64_t reserved2[2];
+};
+
+/* A pause above this is idle time, below it the host was late. */
+#define TTMON_GAP_NS 100000000
+
+/* What the programs of one operation took of one chip. The first record of a
+ * chip has all that found no room. */
+struct ttmon_op {
+	uint64_t calls, ticks, longest;
+	uint32_t name; /* 0: not known */
+	uint32_t reserved;
+};
+
+struct ttmon_name {
+	uint32_t length; /* written last */
+	char text[92];
 };
 
 enum { TTMON_LIST_UNUSED, TTMON_LIST_OPEN, TTMON_LIST_CLOSED };
@@ -194,6 +289,10 @@ TTMON_ASSERT(sizeof(struct ttmon_site) == 128, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_frame) == 16, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_block) == 40, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_event) == 64, "layout");
-TTMON_ASSERT(sizeof(struct ttmon_ledger) == 624, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_host) == 176, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_work) == 192, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_op) == 32, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_name) == 96, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_ledger) == 872, "layout");
 
 #endif

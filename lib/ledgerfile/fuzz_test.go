@@ -45,7 +45,7 @@ func sample(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := append([]byte(nil), image[:fullHeader]...)
+	out := append([]byte(nil), image[:workHeader]...)
 	for i := range numSections {
 		b := out[offSections+i*sectionSize:]
 		from, n := le.Uint64(b), uint64(le.Uint32(b[16:]))*uint64(recordSize[i])
@@ -86,6 +86,9 @@ func FuzzRead(f *testing.F) {
 		fd := memoryFile(t, b)
 		defer unix.Close(fd)
 		_, _, _, _ = new(Reader).Events(fd, 0, nil)
+		if w, err := new(WorkReader).Read(fd); err == nil && w != nil && len(w.Chips) > chipsPerLedger {
+			t.Errorf("%d chips", len(w.Chips))
+		}
 		if l, err := new(Reader).Places(fd); err == nil {
 			_ = l.Stack(1)
 			_ = l.Text(4)

@@ -25,7 +25,19 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 		c   string
 		go_ int
 	}{
-		{"sizeof(struct ttmon_ledger)", fullHeader},
+		{"sizeof(struct ttmon_ledger)", workHeader},
+		{"offsetof(struct ttmon_ledger, work)", offWorkSections},
+		{"offsetof(struct ttmon_ledger, host)", offHost},
+		{"sizeof(struct ttmon_host)", hostSize},
+		{"sizeof(struct ttmon_work)", workSize},
+		{"sizeof(struct ttmon_op)", opSize},
+		{"sizeof(struct ttmon_name)", nameSize},
+		{"sizeof(struct ttmon_wait)", waitSize},
+		{"TTMON_WORK_SECTIONS", workSections},
+		{"TTMON_CHIP_OPS", chipOps},
+		{"TTMON_WORK_FOUND", int(WorkFound)},
+		{"TTMON_WORK_UNREADABLE", int(WorkUnreadable)},
+		{"TTMON_WAIT_EVENT", int(WaitEvent)},
 		{"sizeof(struct ttmon_event)", eventSize},
 		{"offsetof(struct ttmon_ledger, section[TTMON_EVENTS])", offEventSection},
 		{"offsetof(struct ttmon_ledger, event_count)", offEventCount},
@@ -72,6 +84,18 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 			"total_blocks": siteTotalBlocks, "left_bytes": siteLeftBytes, "left_blocks": siteLeftBlocks, "left_largest": siteLeftLargest,
 			"left_oldest": siteLeftOldest,
 		},
+		"ttmon_work": {
+			"sequence": workSequence, "logical": workLogical, "state": workState, "loss": workLoss, "ticks_per_ns": workTicks,
+			"programs": workPrograms, "busy": workBusy, "gaps": workGaps, "gap": workGap, "longest_gap": workLongestGap, "longest": workLongest,
+			"refused": workRefused, "unprofiled": workUnprofiled, "stalls": workStalls, "stalled": workStalled, "since": workSince,
+			"last_record": workLastRecord, "last_name": workLastName, "longest_name": workLongestName, "mark": workMark,
+		},
+		"ttmon_host": {
+			"enqueued": hostEnqueued, "replayed": hostReplayed, "waits": hostWaits, "last_enqueue": hostLastEnqueue, "last_finish": hostLastFinish,
+			"last_name": hostLastName, "wait": hostWait,
+		},
+		"ttmon_op":   {"calls": opCalls, "ticks": opTicks, "longest": opLongest, "name": opName},
+		"ttmon_name": {"text": nameText},
 		"ttmon_event": {
 			"number": eventNumber, "time": eventTime, "address": eventAddress, "bytes": eventBytes, "asked": eventAsked, "more": eventMore,
 			"list": eventList, "tag": eventTag, "node": eventNode, "kind": eventKind, "pool": eventPool, "late": eventLate,

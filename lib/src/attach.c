@@ -31,10 +31,14 @@ static void *ours(int symbol)
 		DECLARE(list_clear); DECLARE(list_shrink); DECLARE(list_reset); DECLARE(banks);
 		DECLARE(allocator_made); DECLARE(allocator_gone); DECLARE(allocator_gone_whole); DECLARE(buffer); DECLARE(mass_free);
 		DECLARE(provider_old); DECLARE(provider); DECLARE(provider_gone); DECLARE(record);
+		DECLARE(work_pages); DECLARE(work_pages_const); DECLARE(work_record); DECLARE(work_on); DECLARE(work_on_old); DECLARE(work_off); DECLARE(work_off_old);
+		DECLARE(op_named); DECLARE(enqueued); DECLARE(replayed); DECLARE(finish); DECLARE(event_wait);
 		CASE(list_made); CASE(list_allocate); CASE(list_allocate_at); CASE(list_deallocate);
 		CASE(list_clear); CASE(list_shrink); CASE(list_reset); CASE(banks);
 		CASE(allocator_made); CASE(allocator_gone); CASE(allocator_gone_whole); CASE(buffer); CASE(mass_free);
 		CASE(provider_old); CASE(provider); CASE(provider_gone); CASE(record);
+		CASE(work_pages); CASE(work_pages_const); CASE(work_record); CASE(work_on); CASE(work_on_old); CASE(work_off); CASE(work_off_old);
+		CASE(op_named); CASE(enqueued); CASE(replayed); CASE(finish); CASE(event_wait);
 	}
 	return NULL;
 }
@@ -78,7 +82,7 @@ static int read_module(struct dl_phdr_info *info, struct module *m)
 
 static int symbol_number(const char *name)
 {
-	static const char prefix[] = "_ZN2tt8tt_metal";
+	static const char prefix[] = "_ZN2tt";
 	if (strncmp(name, prefix, sizeof prefix - 1) != 0)
 		return -1;
 	for (int i = 0; i < SYMBOLS; i++)

@@ -15,8 +15,6 @@
 #include "metal.h"
 #include "state.h"
 
-#define HOOK __attribute__((visibility("default")))
-
 const struct symbol metal_symbols[SYMBOLS] = {
 #define X(name, mangled, required) {mangled, required},
 #include "symbols.h"
@@ -132,7 +130,7 @@ void *metal_function(int symbol, uint64_t caller)
 
 /* The function to call instead of us. Where even its library cannot be told,
  * the next one in the search order is. */
-static void *original(int symbol, void *caller, struct state **s)
+void *metal_original(int symbol, void *caller, struct state **s)
 {
 	const struct copy *c = copy_at((uintptr_t)caller);
 	*s = c && c->whole ? state() : NULL;
@@ -140,13 +138,17 @@ static void *original(int symbol, void *caller, struct state **s)
 	return f ? f : dlsym(RTLD_NEXT, metal_symbols[symbol].name);
 }
 
-/* Declares call, the original, and s, the state, or NULL where this copy of
- * tt-metal cannot be followed. */
-#define CALL(type, symbol, otherwise)                                                                       \
-	struct state *s;                                                                                    \
-	__typeof__(type) call = (__typeof__(type))original(SYM_##symbol, __builtin_return_address(0), &s); \
-	if (!call)                                                                                          \
-	return otherwise
+void *metal_any(int symbol, struct state **s)
+{
+	for (int i = 0; i < COPIES; i++) {
+		const struct copy *c = &copies[i];
+		if (atomic_load_explicit(&c->filled, memory_order_acquire) && c->whole && c->original[symbol]) {
+			*s = state();
+			return c->original[symbol];
+		}
+	}
+	return NULL;
+}
 
 /* Changes whenever a list, an allocator or a chip comes or goes: what was known
  * of them before may not hold any more. */

@@ -25,7 +25,7 @@ static _Atomic(struct state *) current;
 
 static const struct {
 	uint32_t size, capacity;
-} kinds[TTMON_SECTIONS] = {
+} kinds[ALL_SECTIONS] = {
 	[TTMON_CHIPS] = {sizeof(struct ttmon_chip), 256},
 	[TTMON_LISTS] = {sizeof(struct ttmon_ledger_list), 4096},
 	[TTMON_SITES] = {sizeof(struct ttmon_site), 1 << 16},
@@ -34,6 +34,9 @@ static const struct {
 	[TTMON_STRINGS] = {1, 4 << 20},
 	[TTMON_BLOCKS] = {sizeof(struct ttmon_block), 4 << 20},
 	[TTMON_EVENTS] = {sizeof(struct ttmon_event), 1 << 16},
+	[WORK_SECTION] = {sizeof(struct ttmon_work), 256},
+	[OPS_SECTION] = {sizeof(struct ttmon_op), 256 * TTMON_CHIP_OPS},
+	[NAMES_SECTION] = {sizeof(struct ttmon_name), 1024},
 };
 
 enum { HEADER = 4096 };
@@ -199,8 +202,7 @@ static int back(int fd, uint64_t from, uint64_t to)
 
 void *record(struct state *s, int section, uint32_t n)
 {
-	const struct ttmon_section *x = &s->ledger->section[section];
-	return (char *)s->ledger + x->offset + (uint64_t)n * kinds[section].size;
+	return (char *)s->ledger + section_of(s, section)->offset + (uint64_t)n * kinds[section].size;
 }
 
 bool region_reserve(struct state *s, int section, uint32_t records)
@@ -223,7 +225,7 @@ bool region_reserve(struct state *s, int section, uint32_t records)
 	to = (to + step - 1) / step * step;
 	if (to > most)
 		to = most;
-	uint64_t start = s->ledger->section[section].offset;
+	uint64_t start = section_of(s, section)->offset;
 	int error = regain(s) ? back(s->fd, start + s->backed[section], start + to) : EBADF;
 	if (error) {
 		if (!atomic_load(&s->doing))
@@ -336,8 +338,8 @@ static bool private_tables(struct state *s)
 
 static bool make(struct state *s)
 {
-	uint64_t offset[TTMON_SECTIONS], end = HEADER;
-	for (int i = 0; i < TTMON_SECTIONS; i++) {
+	uint64_t offset[ALL_SECTIONS], end = HEADER;
+	for (int i = 0; i < ALL_SECTIONS; i++) {
 		offset[i] = end;
 		end += ((uint64_t)kinds[i].size * kinds[i].capacity + HEADER - 1) / HEADER * HEADER;
 	}
@@ -358,12 +360,12 @@ static bool make(struct state *s)
 	madvise(s->ledger, end, MADV_DONTFORK);
 	madvise(s->ledger, end, MADV_DONTDUMP);
 	fill_header(s, start_ticks());
-	for (int i = 0; i < TTMON_SECTIONS; i++)
-		s->ledger->section[i] = (struct ttmon_section){.offset = offset[i], .size = kinds[i].size, .capacity = kinds[i].capacity};
+	memset(s->backed, 0, sizeof s->backed);
+	for (int i = 0; i < ALL_SECTIONS; i++)
+		*section_of(s, i) = (struct ttmon_section){.offset = offset[i], .size = kinds[i].size, .capacity = kinds[i].capacity};
 	/* Record 0 of most kinds is none. */
 	static const uint32_t first[TTMON_SECTIONS] = {[TTMON_LISTS] = 1, [TTMON_SITES] = 1, [TTMON_FRAMES] = 1, [TTMON_NODES] = 1, [TTMON_STRINGS] = 4};
 	for (int i = 0; i < TTMON_SECTIONS; i++) {
-		s->backed[i] = 0;
 		if (i == TTMON_EVENTS)
 			continue;
 		if (!region_reserve(s, i, first[i] ? first[i] : 1))

@@ -46,6 +46,9 @@ struct pending {
 	int64_t time;
 };
 
+/* The sections of a ledger, and those of its work behind them. */
+enum { WORK_SECTION = TTMON_SECTIONS, OPS_SECTION, NAMES_SECTION, ALL_SECTIONS };
+
 struct state {
 	_Atomic uint32_t lock;
 	_Atomic uint32_t stage; /* enum stage */
@@ -59,8 +62,8 @@ struct state {
 	int fd;
 	int pid; /* when the ledger was made: a vfork child has the same pages */
 	uint64_t device, inode; /* of the file, to know the descriptor again */
-	uint64_t backed[TTMON_SECTIONS]; /* bytes of each section that have memory */
-	uint32_t refused[TTMON_SECTIONS]; /* times that there was no more, since there was some */
+	uint64_t backed[ALL_SECTIONS]; /* bytes of each section that have memory */
+	uint32_t refused[ALL_SECTIONS]; /* times that there was no more, since there was some */
 	char path[128];
 
 	struct table blocks; /* list and address -> slot + 1 */
@@ -79,6 +82,7 @@ struct state {
 	uint32_t groups, handles;
 	bool late;
 	bool events; /* what happens is told, and times are exact */
+	struct work *_Atomic work; /* work.c: NULL until a chip reports programs */
 };
 
 enum stage { STAGE_NEW, STAGE_READY, STAGE_OFF };
@@ -163,6 +167,12 @@ INTERNAL void stacks_prepare(void); /* finds what stacks need, before the lock i
 
 /* metal.c */
 INTERNAL const char *metal_path(void);
+
+/* The description of a section in the ledger. */
+static inline struct ttmon_section *section_of(const struct state *s, int section)
+{
+	return section < TTMON_SECTIONS ? &s->ledger->section[section] : &s->ledger->work[section - TTMON_SECTIONS];
+}
 
 INTERNAL void wait_for(_Atomic uint32_t *word);
 INTERNAL void wake(_Atomic uint32_t *word);

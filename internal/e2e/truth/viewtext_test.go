@@ -37,8 +37,8 @@ func human(text string) (b model.Bytes, rounded uint64, ok bool) {
 	return shown(uint64(value*unit), mark), rounded, true
 }
 
-// A row of a device: its activity comes before DRAM.
-var tableRow = regexp.MustCompile(`^ +([0-9]+)  .* (?:[~≥<]*[0-9]+ %|N/A|–|stale) +(?:(?:[0-9]+|stale|N/A) +)?(?:[▓▒░]+ +)?([~≥]?<?[0-9.]+/[~0-9.]+ [GT]iB|N/A|denied|unknown) `)
+// A row of a device: how busy it is comes before DRAM.
+var tableRow = regexp.MustCompile(`^ +([0-9]+)  .* (?:[~≥<]*[0-9.]+ %|unknown|silent|N/A|–|stale) +(?:(?:[0-9]+|stale|N/A) +)?(?:[▓▒░]+ +)?([~≥]?<?[0-9.]+/[~0-9.]+ [GT]iB|N/A|denied|unknown) `)
 
 // table is the table of smi: DRAM of each device.
 func (l *looks) table() {

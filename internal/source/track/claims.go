@@ -12,6 +12,7 @@ func (s *Sweep) Claims() claim.Set {
 	for i := range s.Processes {
 		if p := &s.Processes[i]; p.Start != 0 {
 			set.Held = append(set.Held, p.State.Held()...)
+			p.claimWork(&set)
 		}
 	}
 	return set

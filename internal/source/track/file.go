@@ -29,6 +29,7 @@ type file struct {
 	deadAt time.Time // when it was first found without a holder
 	told   bool      // its end has been reported
 	result *Process  // of ledger and holder
+	work   ledgerfile.WorkReader
 
 	// What it tells, event by event.
 	next    uint64 // the event that comes next

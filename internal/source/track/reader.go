@@ -54,6 +54,8 @@ type Process struct {
 	Ledger *ledgerfile.Ledger
 	// State is the same in the terms of all producers of exact state.
 	State *blocks.Process
+	// Work is what its programs did; nil where nothing is known of that.
+	Work *ledgerfile.Work
 }
 
 // Ended is what a process left behind.
@@ -200,7 +202,9 @@ func (r *Reader) look(s *Sweep, f *file) {
 		}
 	case held && pid > 0:
 		f.deadAt = time.Time{}
-		s.Processes = append(s.Processes, *r.process(f, pid))
+		p := *r.process(f, pid)
+		p.Work = r.readWork(f)
+		s.Processes = append(s.Processes, p)
 	case held:
 		// It lives, where we cannot see it: nothing to say here.
 	case f.seen != r.seq:

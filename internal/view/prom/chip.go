@@ -13,7 +13,7 @@ type chip struct {
 	labels []byte
 }
 
-// chipTable emits what is known of single chips: their memory. A board with one
+// chipTable emits what is known of single chips: memory and work. A board with one
 // chip has nothing here, since its device says the same.
 func (w *Walker) chipTable(s *model.Snapshot, emit Emit) {
 	w.chips = w.chips[:0]
@@ -45,7 +45,7 @@ func (w *Walker) addChips(d *model.Device) {
 		if name == "" {
 			name = strconv.Itoa(i)
 		}
-		c := chip{Device: model.Device{State: d.State, Memory: d.Chips[i].Memory, Chips: d.Chips[i : i+1 : i+1]}}
+		c := chip{Device: model.Device{State: d.State, Memory: d.Chips[i].Memory, Work: d.Chips[i].Work, Chips: d.Chips[i : i+1 : i+1]}}
 		c.labels = label(label(label(nil, "device", strconv.Itoa(d.Index)), "pci", d.BusID), "chip", name)
 		w.chips = append(w.chips, c)
 	}

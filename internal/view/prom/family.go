@@ -88,7 +88,7 @@ func chipFamilies(p *metric.Prom) (figure, bound *Family) {
 	}
 	figure = &Family{Name: p.Chip, Type: p.Type, Help: p.Name + " of each chip, on boards with more than one", Static: static(p.Name)}
 	if p.Bound != "" {
-		of := metric.Prom{Name: p.Chip, Bound: strings.TrimSuffix(p.Chip, "_bytes") + "_bound"}
+		of := metric.Prom{Name: p.Chip, Bound: strings.TrimSuffix(strings.TrimSuffix(p.Chip, "_bytes"), "_ratio") + "_bound"}
 		bound = companion(&of)
 	}
 	return figure, bound
@@ -139,6 +139,10 @@ var (
 	workloads      = gauge("workload_processes", "processes of a workload that use the device")
 	processUsed    = gauge("process_memory_used_bytes", shared["tenstorrent_process_memory_used_bytes"])
 	processBound   = gauge("process_memory_used_bound", "how to read tenstorrent_process_memory_used_bytes: 0 exact, 1 at least, 2 unsure")
+	processBusy    = counter("process_busy_seconds_total", "time in which programs of a process ran on a chip")
+	processRan     = counter("process_programs_total", "programs of a process that ran on a chip")
+	operationBusy  = counter("operation_busy_seconds_total", "time that the programs of an operation took of a chip: the operations of a process that took most")
+	operationCalls = counter("operation_calls_total", "programs of an operation that ran on a chip")
 	snapshotTime   = gauge("snapshot_timestamp_seconds", "when the figures were collected")
 	sourceDuration = gauge("collect_duration_seconds", "how long a source took in the last collection")
 	sourceSuccess  = gauge("collect_success", "whether a source worked in the last collection")

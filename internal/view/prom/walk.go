@@ -130,6 +130,7 @@ func (w *Walker) Walk(s *model.Snapshot, self *Self, emit Emit) {
 	w.chipTable(s, emit)
 	w.deviceExtras(s, emit)
 	w.holders(s, emit)
+	w.work(s, emit)
 	w.self(self, emit)
 }
 

@@ -24,6 +24,7 @@ func dmonColumns() []monColumn {
 		{'p', "pwr", "W", 5, "power.draw", 0, false},
 		{'p', "temp", "C", 5, "temperature.asic", 0, false},
 		{'c', "aiclk", "MHz", 5, "clocks.ai", 0, false},
+		{'u', "busy", "%", 5, "busy", 0, false},
 		{'u', "act", "est%", 5, "activity.estimate", 0, false},
 		{'m', "dram", "MiB", 8, "memory.used", 0, false},
 		{'m', "l1", "MiB", 6, "l1.used", 0, false},
@@ -49,6 +50,7 @@ func dmonColumns() []monColumn {
 func pmonColumns() []monColumn {
 	return []monColumn{
 		{'u', "user", "name", 8, "user", 0, true},
+		{'b', "busy", "%", 5, "busy", 0, false},
 		{'m', "dram", "MiB", 8, "used_memory", 0, false},
 		{'m', "l1", "MiB", 6, "used_l1", 0, false},
 		{'M', "l1sm", "MiB", 6, "used_l1_small", 0, false},
@@ -65,7 +67,7 @@ func pmonColumns() []monColumn {
 // The groups that are shown when nobody chooses.
 const (
 	DmonDefault = "pcumth"
-	PmonDefault = "umcn"
+	PmonDefault = "ubmcn"
 )
 
 // DmonHelp and PmonHelp say what the letters of -s stand for. They are written
@@ -74,7 +76,7 @@ const (
 const (
 	DmonHelp = `  p  power of the core rail and temperature (pwr, temp)
   c  clock of the Tensix cores (aiclk)
-  u  activity, estimated from power (act)
+  u  time in which a program ran; estimated from power where unknown (busy, act)
   m  memory allocated by buffers (dram, l1)
   t  PCIe traffic to and from the device (rx, tx)
   h  heartbeat of the firmware (hb)
@@ -84,6 +86,7 @@ const (
   M  the other memory pools and what dead processes left (l1sm, trace, cb, stale)
   e  state, thermal trips and number of processes (state, trips, procs)`
 	PmonHelp = `  u  user (user)
+  b  share of the time in which one of its programs ran (busy)
   m  memory allocated by buffers (dram, l1)
   M  the other memory pools (l1sm, trace, cb)
   c  CPU and memory of the host (cpu, rss)

@@ -171,7 +171,10 @@ func (t *deviceTable) choose(boards bool) {
 	// Their widths are for values that are rare: 100 °C, 100/150 W, ~100 %.
 	t.field("temperature.asic", 6, 3, temperature).tight = true
 	t.field("power.draw", 9, 2, (*metric.Shown).Of).tight = true
-	t.field("activity.estimate", 6, 12, (*metric.Shown).Text).tight = true
+	t.add(column{head: metric.Named("busy").Head, least: 6, rank: 12, right: true, tight: true}, func(d *model.Device) cell {
+		s := t.board.Value(metric.BusyField(d), d)
+		return valueCell(d, &s, (*metric.Shown).Text)
+	})
 	t.field("clocks.ai", 5, 55, clock)
 	bars := !t.o.Plain && t.some(func(d *model.Device) bool { return fullness(&d.Memory).ok })
 	if bars {
@@ -221,6 +224,14 @@ func (t *deviceTable) extras() {
 	optional("board.serial", 16, (*metric.Shown).Text)
 }
 
+// chipBusyCell is how busy one of a board's chips is.
+func chipBusyCell(ch *model.Chip) cell {
+	if ch.Work.Cause == "" && !ch.Work.Busy.Known() {
+		return c("")
+	}
+	return c(words.Busy(&ch.Work))
+}
+
 // chips are the lines below a board with several chips: only the memory is
 // known of each.
 func chips(d *model.Device, columns []column) []row {
@@ -243,6 +254,8 @@ func chips(d *model.Device, columns []column) []row {
 			switch col.head {
 			case "Board":
 				r.cells = append(r.cells, c(branch+words.Escape(name)))
+			case metric.Named("busy").Head:
+				r.cells = append(r.cells, chipBusyCell(ch))
 			case "DRAM":
 				r.cells = append(r.cells, poolCell(&ch.Memory, model.DRAM))
 			case "L1":

@@ -36,6 +36,7 @@ var names = [][2]string{
 	{"l1", "l1.used"},
 	{"power", "power.draw"},
 	{"temperature", "temperature.asic"},
+	{"busy", "busy"},
 	{"activity", "activity.estimate"},
 	{"aiclk", "clocks.ai"},
 	{"pcie_to", "pcie.rx"},

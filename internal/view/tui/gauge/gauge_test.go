@@ -14,6 +14,7 @@ import (
 func TestGauges(t *testing.T) {
 	s := tuitest.Host(4, 0)
 	ok, hung := &s.Devices[1], &s.Devices[3]
+	ok.Work = model.Work{Busy: model.Value(0.6)} // the others tell an estimate
 	for _, g := range New().All() {
 		v, known := g.Value(s, ok)
 		if !known || v < 0 {

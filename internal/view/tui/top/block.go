@@ -3,6 +3,7 @@ package top
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
@@ -98,7 +99,7 @@ func (a *deviceArea) drawBlock(s *State, frame cells.Area, d *model.Device) {
 	l1.Text = words.PoolLong(model.L1, &d.Memory.Pools[model.L1], d.Memory.Tracking)
 	bar("L1", l1)
 	bar("Power", s.bar("power.draw", d))
-	bar("Act.", s.activityBar(d, "estimated"))
+	bar(busyLabel(d), s.busyBar(d, "estimated"))
 	a.traffic(s, box, y, d)
 	if y++; y < box.H && len(d.Chips) > 1 {
 		drawChips(box, y, d)
@@ -158,9 +159,21 @@ func ratio(v *metric.Shown) float64 {
 	return math.NaN()
 }
 
-// activityBar is drawn differently from all others: it is no measurement.
-func (s *State) activityBar(d *model.Device, word string) cells.Bar {
-	b := s.bar("activity.estimate", d)
+// busyLabel names what busyBar shows.
+func busyLabel(d *model.Device) string { return metric.BusyField(d).Head }
+
+// busyBar is how much of the time a program ran on a device. An estimate of that
+// is drawn differently from all others: it is no measurement.
+func (s *State) busyBar(d *model.Device, word string) cells.Bar {
+	f := metric.BusyField(d)
+	b := s.bar(f.Name, d)
+	if f.As != metric.Estimate {
+		b.Soft = d.Work.Bound != model.Exact
+		if why := words.WorkCause(d.Work.Cause); !d.Work.Measured() && why != "" {
+			b.Text = why
+		}
+		return b
+	}
 	if !math.IsNaN(b.Ratio) {
 		b.Text += " " + word
 	}
@@ -221,5 +234,5 @@ func (a *deviceArea) drawCompact(s *State, box cells.Area, d *model.Device) {
 		box.Bar(half+5, y, box.W-half-6, bb)
 	}
 	pair(1, "DRAM", poolBar(&d.Memory, model.DRAM), "Pow", s.bar("power.draw", d))
-	pair(2, "L1", poolBar(&d.Memory, model.L1), "Act", s.activityBar(d, "est."))
+	pair(2, "L1", poolBar(&d.Memory, model.L1), strings.TrimSuffix(busyLabel(d), "."), s.busyBar(d, "est."))
 }

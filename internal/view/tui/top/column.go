@@ -120,6 +120,23 @@ func tableColumns() []column {
 			return numbers(100 * v)
 		},
 	})
+	list = append(list, column{
+		name: "busy", title: "Busy", help: "share of the time in which one of its programs ran, on the busiest of its chips, in percent", width: 6, rank: 12, kind: filter.Number,
+		text: func(r *row) (string, cells.Style) {
+			w := r.p.Work.Busiest()
+			if w == nil {
+				return words.Nothing, cells.Faint
+			}
+			return plainText(words.Busy(&w.Work))
+		},
+		value: func(r *row) filter.Value {
+			w := r.p.Work.Busiest()
+			if w == nil {
+				return filter.Value{}
+			}
+			return of(w.Work.Busy, func(v float64) float64 { return 100 * v })
+		},
+	})
 	return append(list, hostColumns()...)
 }
 

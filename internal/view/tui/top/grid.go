@@ -118,7 +118,8 @@ func (a *deviceArea) drawCellValues(s *State, cell cells.Area, x int, d *model.D
 		x += 5
 	}
 	if cell.W-x >= 19 { // room for a figure behind the bar
-		cell.PutRight(cell.W, 0, s.activity(d), cells.Guess)
+		text, style := s.busyShort(d)
+		cell.PutRight(cell.W, 0, words.Truncate(text, 5), style)
 		cell = cell.Sub(0, 0, cell.W-6, 1)
 	}
 	if cell.W-x >= words.FigurePairWidth+1+cells.MinBar && d.Memory.Pools[model.DRAM].Used.Known() {

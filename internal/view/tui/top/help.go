@@ -49,7 +49,8 @@ var moving = []widget.HelpLine{
 var meanings = []widget.HelpLine{
 	{Key: "DRAM L1", Text: "what programs allocated, next to what the chip has; free is not the difference"},
 	{Key: "Power", Text: "of the core rail, next to its limit; the whole board draws more"},
-	{Key: "Act. ~58 %", Text: "an estimate from power above idle: no counter measures how busy a chip is"},
+	{Key: "Busy 62 %", Text: "share of the time in which a program ran on the chip, as tt-metal reports; not the share of its cores"},
+	{Key: "Act. ~58 %", Text: "an estimate from power above idle, where it is not measured how busy a chip is"},
 	{Key: "≥", Text: "at least: part of the sum is not known"},
 	{Key: "denied", Text: "accounted, but not for your eyes: start ttmond, or run as root"},
 	{Key: "N/A", Text: "not offered by driver, firmware or program; Enter on the device says why"},

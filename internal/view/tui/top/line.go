@@ -65,7 +65,7 @@ func lineColumns(boardWidth int, trays bool) []lineColumn { // boardWidth 0: all
 		}},
 		{title: "DRAM", width: words.FigurePairWidth, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.DRAM) })},
 		{title: "L1", width: 13, rank: 7, draw: plain(func(d *model.Device) string { return used(&d.Memory, model.L1) })},
-		{title: "~Act", width: 5, rank: 8, draw: text(func(s *State, d *model.Device) (string, cells.Style) { return s.activity(d), cells.Guess })},
+		{title: metric.Named("busy").Head, width: 5, rank: 8, draw: text((*State).busyShort)},
 		fieldColumn("pcie.rx", lineColumn{width: words.RateWidth, rank: 2}, (*State).text),
 		fieldColumn("pcie.tx", lineColumn{width: words.RateWidth + 1, rank: 2}, (*State).text),
 		fieldColumn("pcie.link", lineColumn{width: 9, rank: 1}, func(s *State, _ string, d *model.Device) (string, cells.Style) { return s.link(d) }),
@@ -198,10 +198,14 @@ func bracket(s *State, list []*model.Device, i int) rune {
 	return 0
 }
 
-// activity is how busy a device is, where room is short: "~58%".
-func (s *State) activity(d *model.Device) string {
-	text, _ := s.text("activity.estimate", d)
-	return strings.ReplaceAll(text, " ", "")
+// busyShort is how busy a device is, where room is short: "62%", "~58%".
+func (s *State) busyShort(d *model.Device) (string, cells.Style) {
+	f := metric.BusyField(d)
+	text, style := s.text(f.Name, d)
+	if f.As == metric.Estimate {
+		style = cells.Guess
+	}
+	return strings.ReplaceAll(text, " ", ""), style
 }
 
 func (s *State) putReason(a cells.Area, d *model.Device) {

@@ -1,0 +1,50 @@
+package claim
+
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Work is what a process had one chip do, counted since the source first saw it.
+type Work struct {
+	Process model.ProcessID
+	Chip    uint64    // UMD's unique id
+	At      time.Time // when it was so
+	// Reports: records come, or will. Otherwise they came once.
+	Reports    bool
+	Lossless   bool // no record is lost on the chip
+	Unreadable bool // records come in a layout that is not known: nothing is counted
+
+	Busy, Gap             time.Duration // in which a program ran; of short pauses between programs
+	Programs              uint64
+	Unprofiled            uint64 // programs of which nothing is known
+	Lost                  uint64 // records that the source missed
+	Longest, LongestGap   time.Duration
+	LongestName, LastName string
+	Stalled               time.Duration
+	Since, LastRecord     time.Time
+	// Before is how much had been done at an earlier moment, for a reader that
+	// has no sample of its own; its Time is zero where that is not known.
+	Before Moment
+	Ops    []Op
+}
+
+// Moment is how long a program had run on a chip by a time.
+type Moment struct {
+	Time time.Time
+	Busy time.Duration
+}
+
+// Op is an operation and what it took.
+type Op struct {
+	Name          string
+	Calls         uint64
+	Time, Longest time.Duration
+}
+
+// Host is what a process asked of its chips.
+type Host struct {
+	Process model.ProcessID
+	model.HostWork
+}

@@ -1,0 +1,319 @@
+package collect
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// work measures how busy chips are: by what processes report of the programs
+// that ran, from one snapshot to the next.
+type work struct {
+	samples map[workKey]*workSample
+	totals  map[totalKey]*workTotal
+	last    time.Time // of the snapshot before
+}
+
+type workKey struct {
+	process model.ProcessID
+	chip    uint64
+}
+
+type totalKey struct {
+	busID string
+	slot  int
+}
+
+// workTotal is what ran on a chip since it was first seen to report.
+type workTotal struct{ busy, programs uint64 }
+
+// workSample is what a process had reported of a chip, and what was made of it.
+type workSample struct {
+	claim.Work
+	ops   map[string]claim.Op
+	shown model.ChipWork
+	used  bool
+}
+
+// workJoin makes the part of one snapshot that is about programs.
+type workJoin struct {
+	*work
+	snap  *model.Snapshot
+	sets  []claim.Set
+	place func(chip uint64) (at chipAt, ok bool)
+	may   func(*model.Process, *model.Device) bool
+	idle  func(device int) bool      // the driver says that nobody has it open
+	iommu func(d *model.Device) bool // false: it is certain that it has none
+
+	hosts   map[model.ProcessID]model.HostWork
+	watched map[model.ProcessID]bool
+	on      map[chipAt][]*model.ChipWork
+}
+
+func (j *workJoin) run() {
+	if j.samples == nil {
+		j.samples, j.totals = map[workKey]*workSample{}, map[totalKey]*workTotal{}
+	}
+	j.hosts, j.watched, j.on = map[model.ProcessID]model.HostWork{}, map[model.ProcessID]bool{}, map[chipAt][]*model.ChipWork{}
+	for i := range j.sets {
+		j.readHosts(&j.sets[i])
+	}
+	for i := range j.snap.Processes {
+		j.addProcess(&j.snap.Processes[i])
+	}
+	for i := range j.snap.Devices {
+		j.addDevice(i)
+	}
+	for key, s := range j.samples {
+		if !s.used {
+			delete(j.samples, key)
+		}
+		s.used = false
+	}
+	j.last = j.snap.Time
+}
+
+func (j *workJoin) readHosts(set *claim.Set) {
+	for _, h := range set.Hosts {
+		j.hosts[h.Process] = h.HostWork
+	}
+	if set.Source == model.FromTrack || set.Source == model.FromUprobe {
+		for k := range set.Held {
+			j.watched[set.Held[k].Process] = true
+		}
+	}
+}
+
+// addProcess measures what a process had its chips do. Of two sources that know
+// a chip the first counts: they are never added.
+func (j *workJoin) addProcess(p *model.Process) {
+	if h, ok := j.hosts[p.ID()]; ok {
+		p.Work.Watched, p.Work.Host = true, h
+	}
+	seen := map[uint64]bool{}
+	for i := range j.sets {
+		for k := range j.sets[i].Work {
+			c := &j.sets[i].Work[k]
+			if c.Process != p.ID() || seen[c.Chip] {
+				continue
+			}
+			seen[c.Chip] = true
+			p.Work.Chips = append(p.Work.Chips, j.measure(p, c, j.sets[i].Source))
+		}
+	}
+	slices.SortFunc(p.Work.Chips, func(a, b model.ChipWork) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Chip, b.Chip), cmp.Compare(a.ChipID, b.ChipID))
+	})
+	for i := range p.Work.Chips {
+		j.locate(p, &p.Work.Chips[i])
+	}
+}
+
+// locate notes on which chip of the host a process works. One that does not
+// have the device open may not speak for it.
+func (j *workJoin) locate(p *model.Process, c *model.ChipWork) {
+	if c.Device == model.NoDevice {
+		return
+	}
+	if at, ok := j.place(c.ChipID); ok && j.may(p, &j.snap.Devices[at.device]) {
+		j.on[at] = append(j.on[at], c)
+	}
+}
+
+// minWindow is the shortest time that a share of it says something about.
+const minWindow = 100 * time.Millisecond
+
+// measure makes a figure of what a process reports of a chip.
+func (j *workJoin) measure(p *model.Process, c *claim.Work, source model.Source) model.ChipWork {
+	key := workKey{c.Process, c.Chip}
+	before := j.samples[key]
+	if before != nil && c.At.Sub(before.At) < minWindow {
+		before.used = true
+		return before.shown
+	}
+	out := model.ChipWork{
+		Device: model.NoDevice, ChipID: c.Chip, Source: source,
+		Longest: c.Longest.Seconds(), LongestName: c.LongestName, LongestGap: c.LongestGap.Seconds(),
+		LastName: c.LastName, LastRecord: c.LastRecord, Since: c.Since, Stalled: uint64(max(0, c.Stalled)),
+	}
+	if at, ok := j.place(c.Chip); ok {
+		d := &j.snap.Devices[at.device]
+		out.Device, out.Chip = d.Index, d.Chips[at.slot].Name
+		if j.may(p, d) {
+			j.addTotal(totalKey{d.BusID, at.slot}, c, before)
+		}
+	}
+	var host *model.HostWork
+	if p.Work.Watched {
+		host = &p.Work.Host
+	}
+	var old *claim.Work
+	if before != nil {
+		old = &before.Work
+	}
+	out.Work = busy(c, old, host)
+	sample := &workSample{Work: *c, used: true, ops: make(map[string]claim.Op, len(c.Ops))}
+	for _, o := range c.Ops {
+		sum := sample.ops[o.Name]
+		sum.Calls, sum.Time, sum.Longest = sum.Calls+o.Calls, sum.Time+o.Time, max(sum.Longest, o.Longest)
+		sample.ops[o.Name] = sum
+	}
+	out.Operations = operations(sample, before)
+	sample.shown = out
+	j.samples[key] = sample
+	return out
+}
+
+// addTotal adds what was done since the last sample to the chip's account. What
+// a process did before ttmon saw it counts where it began after the last look.
+func (j *workJoin) addTotal(key totalKey, c *claim.Work, before *workSample) {
+	t := j.totals[key]
+	if t == nil {
+		t = &workTotal{}
+		j.totals[key] = t
+	}
+	var busy, programs uint64
+	switch {
+	case before != nil && c.Busy >= before.Busy && c.Programs >= before.Programs:
+		busy, programs = uint64(c.Busy-before.Busy), c.Programs-before.Programs
+		// Nobody can have worked longer than since its last record.
+		if limit := c.At.Sub(lastKnown(&before.Work)); busy > uint64(max(0, limit)) {
+			busy = uint64(max(0, limit))
+		}
+	case before == nil && !j.last.IsZero() && c.Since.After(j.last):
+		busy, programs = uint64(min(c.Busy, max(0, c.At.Sub(c.Since)))), c.Programs
+	}
+	t.busy += busy
+	t.programs += programs
+}
+
+// lastKnown is up to when the work of a process was accounted for: a program
+// that ends now may have begun right after the last one that was reported.
+func lastKnown(c *claim.Work) time.Time {
+	if !c.LastRecord.IsZero() && c.LastRecord.Before(c.At) {
+		return c.LastRecord
+	}
+	if c.LastRecord.IsZero() && c.Since.Before(c.At) && !c.Since.IsZero() {
+		return c.Since
+	}
+	return c.At
+}
+
+// busy is the share of the time since the sample before in which a program ran.
+func busy(c, before *claim.Work, host *model.HostWork) model.Work {
+	if c.Unreadable {
+		return model.NoWork(model.WorkLayout)
+	}
+	from, cause := since(c, before, host)
+	if cause != "" {
+		return model.NoWork(cause).WithTotals(uint64(max(0, c.Busy)), c.Programs)
+	}
+	d := difference{
+		window: c.At.Sub(from.At), busy: max(0, c.Busy-from.Busy), gap: max(0, c.Gap-from.Gap), room: c.At.Sub(lastKnown(from)),
+		programs: c.Programs - min(c.Programs, from.Programs), unprofiled: c.Unprofiled - min(c.Unprofiled, from.Unprofiled), lost: c.Lost - min(c.Lost, from.Lost),
+	}
+	bound, cause := d.bound(c, host)
+	if cause == model.WorkSilent {
+		return model.NoWork(cause).WithTotals(uint64(max(0, c.Busy)), c.Programs)
+	}
+	s := d.window.Seconds()
+	w := model.Work{
+		Busy: model.Value(min(1, d.busy.Seconds()/s)), Bound: bound, Cause: cause, Window: s,
+		Programs: model.Value(float64(d.programs) / s), Late: model.Value(min(1, d.gap.Seconds()/s)),
+	}
+	if from.Programs > c.Programs || before == nil {
+		w.Programs, w.Late = model.Missing[float64](model.Pending, ""), model.Missing[float64](model.Pending, "")
+	}
+	return w.WithTotals(uint64(max(0, c.Busy)), c.Programs)
+}
+
+// longestBefore is the longest window that a process's own mark is used for.
+const longestBefore = 10 * time.Second
+
+// since is the earlier state that a figure is made from. Without a sample of
+// our own that is the process's mark, or the last record of one that is idle.
+func since(c, before *claim.Work, host *model.HostWork) (from *claim.Work, cause model.WorkCause) {
+	if before != nil {
+		return before, ""
+	}
+	settled := host != nil && host.Settled()
+	if idle := c.At.Sub(lastKnown(c)); settled && idle >= time.Second {
+		x := *c
+		x.At = c.At.Add(-idle)
+		return &x, ""
+	}
+	if window := c.At.Sub(c.Before.Time); !c.Before.Time.IsZero() && window >= minWindow && window <= longestBefore {
+		x := *c
+		x.At, x.Busy, x.LastRecord = c.Before.Time, c.Before.Busy, c.Before.Time
+		return &x, ""
+	}
+	return nil, model.WorkFirstSample
+}
+
+// difference is what changed from one sample to the next.
+type difference struct {
+	window, busy, gap          time.Duration
+	room                       time.Duration // since the last record of the earlier sample
+	programs, unprofiled, lost uint64
+}
+
+// unreportedPart is the share of a window that may pass without a record before
+// a program counts as running unreported: a figure without it is exact so far.
+const unreportedPart = 100
+
+// bound says how far a figure can be trusted.
+func (d *difference) bound(c *claim.Work, host *model.HostWork) (model.Bound, model.WorkCause) {
+	settled := host != nil && host.Settled()
+	quiet := c.At.Sub(lastKnown(c))
+	switch {
+	case d.busy > d.room+d.room/50+20*time.Millisecond:
+		return model.Unsure, model.WorkTooMuch
+	case !settled && d.busy == 0 && d.programs == 0 && !(host != nil && host.Enqueued+host.Replayed == 0):
+		return model.AtLeast, model.WorkSilent
+	case !c.Lossless && d.programs > 0:
+		return model.AtLeast, model.WorkLossy
+	case d.lost > 0:
+		return model.AtLeast, model.WorkRecordsLost
+	case d.unprofiled > 0:
+		return model.AtLeast, model.WorkUnprofiled
+	case !settled && quiet > d.window/unreportedPart && d.busy < d.window:
+		return model.AtLeast, model.WorkUnreported
+	}
+	return model.Exact, ""
+}
+
+// maxOperations is how many operations of a process and chip a snapshot has.
+const maxOperations = 32
+
+// operations lists what the programs were, the most expensive first.
+func operations(now, before *workSample) []model.Operation {
+	list := make([]model.Operation, 0, len(now.ops))
+	for name, o := range now.ops {
+		x := model.Operation{
+			Name: name, Calls: o.Calls, Time: uint64(max(0, o.Time)), Longest: uint64(max(0, o.Longest)),
+			Share: model.Missing[float64](model.Pending, ""), Rate: model.Missing[float64](model.Pending, ""),
+		}
+		if before != nil {
+			old, s := before.ops[name], now.At.Sub(before.At).Seconds()
+			x.Share = model.Value(min(1, max(0, (o.Time-old.Time).Seconds()/s)))
+			x.Rate = model.Value(float64(o.Calls-min(o.Calls, old.Calls)) / s)
+		}
+		list = append(list, x)
+	}
+	slices.SortFunc(list, func(a, b model.Operation) int {
+		return cmp.Or(cmp.Compare(b.Share.V, a.Share.V), cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name))
+	})
+	if len(list) <= maxOperations {
+		return list
+	}
+	rest := model.Operation{Others: len(list) - maxOperations + 1, Share: list[0].Share, Rate: list[0].Rate}
+	rest.Share.V, rest.Rate.V = 0, 0
+	for _, x := range list[maxOperations-1:] {
+		rest.Calls, rest.Time, rest.Longest = rest.Calls+x.Calls, rest.Time+x.Time, max(rest.Longest, x.Longest)
+		rest.Share.V, rest.Rate.V = min(1, rest.Share.V+x.Share.V), rest.Rate.V+x.Rate.V
+	}
+	return append(list[:maxOperations-1:maxOperations-1], rest)
+}

@@ -1,0 +1,241 @@
+package collect
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+var workStart = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+
+// workHost is a host with one n300, of whose chips process 7 uses both.
+type workHost struct {
+	work work
+	now  time.Time
+	snap *model.Snapshot
+}
+
+func (h *workHost) sweep(after time.Duration, sets ...claim.Set) *model.Snapshot {
+	if h.now.IsZero() {
+		h.now = workStart
+	}
+	h.now = h.now.Add(after)
+	s := &model.Snapshot{
+		Time: h.now,
+		Devices: []model.Device{{
+			Index: 0, BusID: "0000:01:00.0", Arch: model.Wormhole, State: model.StateOK,
+			Chips: []model.Chip{{ID: model.Value(uint64(100)), Name: "L"}, {ID: model.Value(uint64(101)), Name: "R", Remote: true}},
+		}},
+	}
+	ids := map[model.ProcessID]bool{}
+	for i := range sets {
+		for k := range sets[i].Work {
+			w := &sets[i].Work[k]
+			if w.At.IsZero() {
+				w.At = h.now
+			}
+			ids[w.Process] = true
+		}
+	}
+	for id := range ids {
+		s.Processes = append(s.Processes, model.Process{
+			PID: id.PID, StartTicks: id.StartTicks, State: model.Running,
+			Devices: []model.DeviceUse{{Device: 0, OpenFDs: model.Value(1)}},
+		})
+	}
+	j := workJoin{
+		work: &h.work, snap: s, sets: sets,
+		place: func(chip uint64) (chipAt, bool) { return chipAt{0, int(chip - 100)}, chip == 100 || chip == 101 },
+		may:   func(p *model.Process, _ *model.Device) bool { return p.PID != 666 },
+		idle:  func(int) bool { return len(ids) == 0 },
+		iommu: func(*model.Device) bool { return true },
+	}
+	j.run()
+	h.snap = s
+	return s
+}
+
+var worker = model.ProcessID{PID: 7, StartTicks: 70}
+
+// reported is what process 7 says of chip L.
+func (h *workHost) reported(busy time.Duration, programs uint64, change func(*claim.Work)) claim.Set {
+	w := claim.Work{
+		Process: worker, Chip: 100, Reports: true, Lossless: true, Busy: busy, Programs: programs,
+		Since: workStart.Add(-time.Hour), LastRecord: h.now.Add(time.Second), Longest: time.Millisecond,
+	}
+	if change != nil {
+		change(&w)
+	}
+	return claim.Set{Source: model.FromTrack, Work: []claim.Work{w}, Held: []claim.Held{{Process: worker}}}
+}
+
+// settled adds that the host has waited for all it enqueued.
+func settled(set claim.Set) claim.Set {
+	set.Hosts = []claim.Host{{Process: worker, HostWork: model.HostWork{Enqueued: 10, LastEnqueue: workStart, LastFinish: workStart}}}
+	return set
+}
+
+func TestBusy(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		first, second func(*workHost) claim.Set
+		ratio         float64
+		bound         model.Bound
+		cause         model.WorkCause // of chip L
+		missing       bool
+	}{
+		{
+			"70 %", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
+			func(h *workHost) claim.Set { return h.reported(700*time.Millisecond, 1000, nil) },
+			0.7, model.Exact, "", false,
+		},
+		{
+			"all the time", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
+			func(h *workHost) claim.Set { return h.reported(time.Second, 1000, nil) },
+			1, model.Exact, "", false,
+		},
+		{
+			"idle, and it is known", func(h *workHost) claim.Set { return settled(h.reported(time.Second, 5, nil)) },
+			func(h *workHost) claim.Set {
+				return settled(h.reported(time.Second, 5, func(w *claim.Work) { w.LastRecord = workStart }))
+			},
+			0, model.Exact, "", false,
+		},
+		{
+			"silent: idle, or a long program", func(h *workHost) claim.Set { return h.reported(time.Second, 5, nil) },
+			func(h *workHost) claim.Set {
+				return h.reported(time.Second, 5, func(w *claim.Work) { w.LastRecord = workStart })
+			},
+			0, 0, model.WorkSilent, true,
+		},
+		{
+			"a release that loses records", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
+			func(h *workHost) claim.Set {
+				return h.reported(500*time.Millisecond, 9, func(w *claim.Work) { w.Lossless = false })
+			},
+			0.5, model.AtLeast, model.WorkLossy, false,
+		},
+		{
+			"a program may be running", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
+			func(h *workHost) claim.Set {
+				return h.reported(500*time.Millisecond, 9, func(w *claim.Work) { w.LastRecord = h.now.Add(500 * time.Millisecond) })
+			},
+			0.5, model.AtLeast, model.WorkUnreported, false,
+		},
+		{
+			"programs without an id", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
+			func(h *workHost) claim.Set {
+				return h.reported(500*time.Millisecond, 9, func(w *claim.Work) { w.Unprofiled = 3 })
+			},
+			0.5, model.AtLeast, model.WorkUnprofiled, false,
+		},
+		{
+			"records that ttmond missed", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
+			func(h *workHost) claim.Set {
+				return h.reported(500*time.Millisecond, 9, func(w *claim.Work) { w.Lost = 3 })
+			},
+			0.5, model.AtLeast, model.WorkRecordsLost, false,
+		},
+		{
+			"more than has passed", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
+			func(h *workHost) claim.Set { return h.reported(time.Hour, 9, nil) },
+			1, model.Unsure, model.WorkTooMuch, false,
+		},
+		{
+			"a program of 30 s that has just ended",
+			func(h *workHost) claim.Set {
+				return h.reported(0, 0, func(w *claim.Work) { w.LastRecord = workStart.Add(-30 * time.Second) })
+			},
+			func(h *workHost) claim.Set { return h.reported(30*time.Second, 1, nil) },
+			1, model.Exact, "", false,
+		},
+		{
+			"a layout that is not known", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
+			func(h *workHost) claim.Set { return h.reported(0, 0, func(w *claim.Work) { w.Unreadable = true }) },
+			0, 0, model.WorkLayout, true,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := &workHost{now: workStart}
+			h.sweep(0, c.first(h))
+			h.sweep(time.Second, c.second(h))
+			l := h.snap.Devices[0].Chips[0].Work
+			if l.Busy.Known() == c.missing || l.Cause != c.cause {
+				t.Fatalf("%+v", l)
+			}
+			if !c.missing && (l.Busy.V < c.ratio-1e-9 || l.Busy.V > c.ratio+1e-9 || l.Bound != c.bound) {
+				t.Errorf("%+v, want %v %v", l, c.bound, c.ratio)
+			}
+			if r := h.snap.Devices[0].Chips[1].Work; r.Busy.Known() || r.Cause != model.WorkRemoteChip {
+				t.Errorf("chip R: %+v", r)
+			}
+			if d := h.snap.Devices[0].Work; d.Busy.Known() && (d.Bound == model.Exact || d.Busy.V == 0) {
+				t.Errorf("the board, of whose other chip nothing is known: %+v", d)
+			}
+		})
+	}
+}
+
+// TestForgedWork: a process has no say about chips that it does not have open,
+// and no totals.
+func TestForgedWork(t *testing.T) {
+	h := &workHost{now: workStart}
+	forge := func(busy time.Duration) claim.Set {
+		set := h.reported(busy, 1, func(w *claim.Work) { w.Process = model.ProcessID{PID: 666} })
+		set.Held = nil
+		return set
+	}
+	h.sweep(0, forge(0))
+	h.sweep(time.Second, forge(time.Second))
+	if w := h.snap.Devices[0].Chips[0].Work; w.Busy.Known() || w.BusyTime.Known() {
+		t.Errorf("%+v", w)
+	}
+}
+
+// TestWorkTotals: counters never fall, whatever processes come, go and say.
+func TestWorkTotals(t *testing.T) {
+	h := &workHost{now: workStart}
+	h.sweep(0, h.reported(10*time.Second, 100, nil))
+	h.sweep(time.Second, h.reported(10*time.Second+500*time.Millisecond, 150, nil))
+	h.sweep(time.Second)
+	h.sweep(time.Second, h.reported(time.Second/4, 7, func(w *claim.Work) { w.Since = h.now.Add(100 * time.Millisecond) }))
+	h.sweep(time.Second, h.reported(100*time.Hour, 8, nil))
+	w := h.snap.Devices[0].Chips[0].Work
+	if w.BusyTime.V > uint64(2*time.Second) || w.BusyTime.V < uint64(1700*time.Millisecond) || w.ProgramSum.V != 58 {
+		t.Errorf("%v ns, %d programs", w.BusyTime.V, w.ProgramSum.V)
+	}
+	h.sweep(time.Second)
+	if got := h.snap.Devices[0].Chips[0].Work; got.BusyTime.V != w.BusyTime.V || !got.Busy.Known() || got.Busy.V != 0 || got.Bound != model.Exact {
+		t.Errorf("after its end: %+v", got)
+	}
+}
+
+func TestOperations(t *testing.T) {
+	h := &workHost{now: workStart}
+	set := func(n uint64) claim.Set {
+		return h.reported(time.Duration(n)*time.Millisecond, n, func(w *claim.Work) {
+			for i := range 40 {
+				w.Ops = append(w.Ops, claim.Op{Name: string(rune('a' + i)), Calls: n, Time: time.Duration(n*uint64(i)) * 1000, Longest: 5})
+			}
+		})
+	}
+	h.sweep(0, set(100))
+	h.sweep(time.Second, set(300))
+	ops := h.snap.Processes[0].Work.Chips[0].Operations
+	if len(ops) != maxOperations || ops[0].Name != string(rune('a'+39)) || ops[0].Rate.V != 200 || ops[0].Share.V < 0.00779 || ops[0].Share.V > 0.00781 {
+		t.Fatalf("%d, first %+v", len(ops), ops[0])
+	}
+	if rest := ops[len(ops)-1]; rest.Others != 9 || rest.Calls != 2700 || rest.Name != "" {
+		t.Errorf("the rest: %+v", rest)
+	}
+}
+
+func TestNoProfiler(t *testing.T) {
+	for release, want := range map[string]bool{"0.70.1": true, "0.65.0": true, "0.71.2": false, "0.81.1": false, "": false, "1.2.0": false, "main": false} {
+		if hasNoProfiler(release) != want {
+			t.Errorf("%q: %v", release, !want)
+		}
+	}
+}

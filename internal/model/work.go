@@ -1,0 +1,161 @@
+package model
+
+import "time"
+
+// Work is what ran on a chip: how much of the time a program ran on it. That is
+// not how many of its cores worked. It comes from tt-metal's real-time profiler,
+// as the host's processes receive it; nothing is read from the chip.
+type Work struct {
+	Busy  Reading[float64] // 0…1 of the window
+	Bound Bound            // of Busy
+	// Cause is why Busy is missing, or not exact.
+	Cause    WorkCause
+	Window   float64          // s, that Busy is about
+	Programs Reading[float64] // per second
+	// Late is the share of the window that passed between two programs that
+	// follow each other closely: the chip had nothing to do, and soon had.
+	Late Reading[float64]
+
+	// Totals, since ttmon first saw the chip report.
+	BusyTime   Reading[uint64] // ns
+	ProgramSum Reading[uint64]
+}
+
+// WorkCause is why it is not known, or not exactly, how busy a chip is. The set
+// is closed; view/words has a sentence for each.
+type WorkCause string
+
+// Causes of a lower bound.
+const (
+	WorkLossy        WorkCause = "lossy_release"  // tt-metal 0.71 to 0.79: the chip drops records of programs that are too fast
+	WorkUnreported   WorkCause = "unreported"     // a program that has not been reported yet may be running
+	WorkUnprofiled   WorkCause = "unprofiled"     // programs without an id ran, of which nothing is known
+	WorkRecordsLost  WorkCause = "records_lost"   // ttmond could not read all records
+	WorkOtherProcess WorkCause = "other_process"  // another process uses the chip and reports nothing
+	WorkOtherChip    WorkCause = "other_chip"     // of a board: another of its chips reports nothing
+	WorkTooMuch      WorkCause = "more_than_time" // unsure: processes report more time than has passed
+)
+
+// Causes of a missing figure.
+const (
+	WorkNotWatched  WorkCause = "not_watched"  // no process that uses the chip has libttmon in it or is watched by ttmond
+	WorkNoProfiler  WorkCause = "no_profiler"  // tt-metal before 0.71 does not report programs
+	WorkProfilerOff WorkCause = "profiler_off" // tt-metal could report, and does not for this chip
+	WorkRemoteChip  WorkCause = "remote_chip"  // a chip without PCIe of its own does not report
+	WorkNoIOMMU     WorkCause = "no_iommu"     // a Blackhole chip does not report without an IOMMU
+	WorkSilent      WorkCause = "silent"       // nothing completed in the window, and a program may be running
+	WorkLayout      WorkCause = "layout"       // records of a tt-metal that this release does not know
+	WorkFirstSample WorkCause = "first_sample" // needs a second sample
+	WorkDeviceState WorkCause = "device_state" // the device does not answer
+	WorkUsersHidden WorkCause = "users_hidden" // who uses the chip is not known
+)
+
+// WorkCauses lists all causes.
+func WorkCauses() []WorkCause {
+	return []WorkCause{
+		WorkLossy, WorkUnreported, WorkUnprofiled, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch,
+		WorkNotWatched, WorkNoProfiler, WorkProfilerOff, WorkRemoteChip, WorkNoIOMMU, WorkSilent, WorkLayout, WorkFirstSample, WorkDeviceState, WorkUsersHidden,
+	}
+}
+
+// NoWork is a figure that is missing.
+func NoWork(cause WorkCause) Work {
+	status := Absent
+	switch cause {
+	case WorkFirstSample, WorkSilent:
+		status = Pending
+	case WorkLayout:
+		status = Unsupported
+	case WorkUsersHidden:
+		status = Denied
+	}
+	return Work{
+		Busy: Missing[float64](status, ""), Cause: cause, Programs: Missing[float64](status, ""), Late: Missing[float64](status, ""),
+		BusyTime: Missing[uint64](status, ""), ProgramSum: Missing[uint64](status, ""),
+	}
+}
+
+// Measured reports whether there is a measured figure: then no estimate belongs
+// beside it.
+func (w *Work) Measured() bool { return w.Busy.Known() }
+
+// ProcessWork is what a process had its chips do.
+type ProcessWork struct {
+	Chips []ChipWork
+	// Watched reports whether Host is known: libttmon is in the process.
+	Watched bool
+	Host    HostWork
+}
+
+// Busiest is the chip that the process had do most; nil: nothing is known of any.
+func (p *ProcessWork) Busiest() (best *ChipWork) {
+	for i := range p.Chips {
+		c := &p.Chips[i]
+		if best == nil || c.Work.Busy.Known() && (!best.Work.Busy.Known() || c.Work.Busy.V > best.Work.Busy.V) {
+			best = c
+		}
+	}
+	return best
+}
+
+// ChipWork is what one process had one chip do.
+type ChipWork struct {
+	Device int    // kernel index, or NoDevice
+	Chip   string // its name on a board with several
+	ChipID uint64
+	Source Source
+	Work   Work // of this process alone
+
+	Longest     float64   // s, the longest program
+	LongestName string    // its operation
+	LongestGap  float64   // s, the longest pause between two programs
+	LastName    string    // operation of the last program that was reported
+	LastRecord  time.Time // when that was; zero: never
+	Since       time.Time // since when programs are counted
+	Stalled     uint64    // ns that the profiler itself held the chip up
+	// Operations by the time they took in the window, then in all; those that
+	// are not among the first are summed up in one without a name, at the end.
+	Operations []Operation
+}
+
+// Operation is what the programs of one operation took of a chip.
+type Operation struct {
+	Name    string // raw: escape it before it reaches a terminal; empty: no name is known, or several
+	Others  int    // operations that this one sums up; 0: it is one
+	Calls   uint64
+	Time    uint64           // ns
+	Longest uint64           // ns, program
+	Share   Reading[float64] // 0…1 of the window
+	Rate    Reading[float64] // calls per second
+}
+
+// HostWork is what a process asked of its chips, and what it waits for.
+type HostWork struct {
+	Enqueued, Replayed      uint64
+	LastEnqueue, LastFinish time.Time // zero: never
+	LastName                string    // of what was enqueued last, where it is known
+	// WaitingSince is since when a thread waits for the chips; zero: none does.
+	WaitingSince time.Time
+	WaitingFor   WaitKind
+}
+
+// Settled reports whether all that was enqueued is known to have completed.
+func (h *HostWork) Settled() bool {
+	return h.WaitingSince.IsZero() && !h.LastFinish.Before(h.LastEnqueue)
+}
+
+// WaitKind is what a thread waits for.
+type WaitKind string
+
+// The kinds.
+const (
+	WaitsForNothing WaitKind = ""
+	WaitsForFinish  WaitKind = "finish" // all that was enqueued
+	WaitsForEvent   WaitKind = "event"
+)
+
+// WithTotals is w with its totals.
+func (w Work) WithTotals(busyNS, programs uint64) Work {
+	w.BusyTime, w.ProgramSum = Value(busyNS), Value(programs)
+	return w
+}

@@ -1,0 +1,86 @@
+package track
+
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// readWork reads what a ledger says of programs. It changes without the ledger's
+// epoch, so it is read at each sweep: some 10 µs a chip. A user whose ledgers
+// have taken too long has to wait for the next sweep.
+func (r *Reader) readWork(f *file) *ledgerfile.Work {
+	u := r.users[f.uid]
+	if r.opts.Memory != (budget.Limit{}) && !budget.Privileged(f.uid) && u.read.Spent(time.Now()) > readBurst {
+		return nil
+	}
+	began := time.Now()
+	w, err := f.work.Read(f.fd)
+	now := time.Now()
+	u.read.Add(now.Sub(began), now)
+	if err != nil {
+		return nil // what it says of memory was read; the next sweep tries again
+	}
+	return w
+}
+
+// claimWork adds what the programs of a process did.
+func (p *Process) claimWork(set *claim.Set) {
+	if p.Work == nil {
+		return
+	}
+	id, at := model.ProcessID{PID: p.PID, StartTicks: p.Start}, time.Now()
+	set.Hosts = append(set.Hosts, claim.Host{Process: id, HostWork: hostWork(&p.Work.Host)})
+	for i := range p.Work.Chips {
+		c := &p.Work.Chips[i]
+		if chip, ok := chipNumbered(p.Ledger, c.Logical); ok {
+			set.Work = append(set.Work, chipWork(id, chip, at, c))
+		}
+	}
+}
+
+// chipNumbered is the chip that a process knows by a number: the one that is
+// open, or was last.
+func chipNumbered(l *ledgerfile.Ledger, logical int) (id uint64, ok bool) {
+	for _, c := range l.Chips {
+		if c.Logical == logical && (c.Open || !ok) {
+			id, ok = c.ID, true
+		}
+	}
+	return id, ok
+}
+
+func chipWork(id model.ProcessID, chip uint64, at time.Time, c *ledgerfile.ChipWork) claim.Work {
+	w := claim.Work{
+		Process: id, Chip: chip, At: at, Reports: c.State != ledgerfile.WorkOff,
+		Lossless: c.Loss == ledgerfile.WorkLossless, Unreadable: c.Loss == ledgerfile.WorkUnreadable,
+		Busy: c.Busy, Gap: c.Gap, Programs: c.Programs, Unprofiled: c.Unprofiled,
+		Longest: c.Longest, LongestGap: c.LongestGap, LongestName: c.LongestName, LastName: c.LastName, Stalled: c.Stalled,
+		Since: c.Since, LastRecord: c.LastRecord,
+		Before: claim.Moment{Time: c.Mark[1].Time, Busy: c.Mark[1].Busy},
+		Ops:    make([]claim.Op, len(c.Ops)),
+	}
+	for i, o := range c.Ops {
+		w.Ops[i] = claim.Op{Name: o.Name, Calls: o.Calls, Time: o.Time, Longest: o.Longest}
+	}
+	return w
+}
+
+func hostWork(h *ledgerfile.HostWork) model.HostWork {
+	w := model.HostWork{
+		Enqueued: h.Enqueued, Replayed: h.Replayed, LastEnqueue: h.LastEnqueue, LastFinish: h.LastFinish, LastName: h.LastName,
+	}
+	for _, x := range h.Waiting {
+		if !w.WaitingSince.IsZero() && !x.Since.Before(w.WaitingSince) {
+			continue
+		}
+		w.WaitingSince, w.WaitingFor = x.Since, model.WaitsForFinish
+		if x.Kind == ledgerfile.WaitEvent {
+			w.WaitingFor = model.WaitsForEvent
+		}
+	}
+	return w
+}

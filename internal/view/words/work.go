@@ -1,0 +1,109 @@
+package words
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+var workSentences = map[model.WorkCause]string{
+	model.WorkLossy:        "tt-metal before 0.80 drops records of very short programs",
+	model.WorkUnreported:   "a program that has not completed yet is not counted",
+	model.WorkUnprofiled:   "programs without an id ran: tt-metal does not report them",
+	model.WorkRecordsLost:  "ttmond could not read all records in time",
+	model.WorkOtherProcess: "another process that has the device open reports no programs",
+	model.WorkOtherChip:    "another chip of the board reports no programs",
+	model.WorkTooMuch:      "processes report more busy time than has passed",
+
+	model.WorkNotWatched:  "the process is not watched: run ttmond, or start it with ttmon run",
+	model.WorkNoProfiler:  "tt-metal before 0.71 does not report programs",
+	model.WorkProfilerOff: "tt-metal does not report programs of this chip",
+	model.WorkRemoteChip:  "tt-metal does not report programs of a chip without PCIe of its own",
+	model.WorkNoIOMMU:     "tt-metal does not report programs of a Blackhole chip without an IOMMU",
+	model.WorkSilent:      "no program completed: the chip is idle, or one long program runs",
+	model.WorkLayout:      "this tt-metal reports programs in a layout that ttmon does not know",
+	model.WorkFirstSample: "needs a second sample",
+	model.WorkDeviceState: "the device does not answer",
+	model.WorkUsersHidden: "the processes that use the device are not visible",
+}
+
+// WorkCause says why it is not known, or not exactly, how busy a chip is. It has
+// no full stop, and is empty where there is nothing to say.
+func WorkCause(c model.WorkCause) string {
+	if s, ok := workSentences[c]; ok || c == "" {
+		return s
+	}
+	return string(c) // of a newer ttmond
+}
+
+// Busy is how busy a chip is, with its mark: "62 %", "≥ 62 %", "~100 %"; a word
+// where it is not known.
+func Busy(w *model.Work) string {
+	v, ok := w.Busy.Get()
+	if !ok {
+		return missingBusy(w)
+	}
+	return Mark(w.Bound) + Share(v)
+}
+
+// Share is a part of the time: "62 %", "0.4 %". What is not nothing is never 0.
+func Share(ratio float64) string {
+	switch {
+	case ratio > 0 && ratio < 0.0005:
+		return "<0.1 %"
+	case ratio > 0 && ratio < 0.01, ratio > 0.99 && ratio < 1:
+		return Fixed(ratio*100, 1) + " %"
+	}
+	return Percent(ratio)
+}
+
+// missingBusy is a word: "unknown", or why there is none where that is short.
+func missingBusy(w *model.Work) string {
+	switch w.Cause {
+	case model.WorkFirstSample:
+		return "–"
+	case model.WorkDeviceState:
+		return "–"
+	case model.WorkSilent:
+		return "silent"
+	}
+	return "unknown"
+}
+
+// ProgramTime is a duration for a column: "342 µs", "1.9 ms", "4.2 s".
+func ProgramTime(d time.Duration) string {
+	n := float64(d)
+	switch {
+	case d < 0:
+		return "–"
+	case d < time.Microsecond:
+		return strconv.Itoa(int(d)) + " ns"
+	case d < time.Millisecond:
+		return three(n/1e3) + " µs"
+	case d < time.Second:
+		return three(n/1e6) + " ms"
+	case d < 100*time.Second:
+		return three(n/1e9) + " s"
+	}
+	return Duration(d)
+}
+
+// three writes a number with two or three digits.
+func three(n float64) string {
+	if n < 9.95 {
+		return strconv.FormatFloat(n, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(n, 'f', 0, 64)
+}
+
+// Operation is the name of an operation, or what stands for those without one.
+func Operation(o *model.Operation) string {
+	switch {
+	case o.Others > 0:
+		return "(" + strconv.Itoa(o.Others) + " others)"
+	case o.Name == "":
+		return "(no name known)"
+	}
+	return Escape(o.Name)
+}

@@ -1,0 +1,322 @@
+package ledgerfile
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Layout of what a ledger says of the programs that ran.
+const (
+	offWorkSections = headerSize + sectionSize + 8
+	workSections    = 3
+	offHost         = offWorkSections + workSections*sectionSize
+	hostSize        = 176
+	workHeader      = offHost + hostSize
+
+	hostEnqueued    = 0
+	hostReplayed    = 8
+	hostWaits       = 16
+	hostLastEnqueue = 24
+	hostLastFinish  = 32
+	hostLastName    = 40
+	hostWait        = 48
+	waitSize        = 16
+	hostWaiters     = 8
+
+	workSize        = 192
+	workSequence    = 0
+	workLogical     = 4
+	workState       = 8
+	workLoss        = 9
+	workTicks       = 16
+	workPrograms    = 24
+	workBusy        = 32
+	workGaps        = 40
+	workGap         = 48
+	workLongestGap  = 56
+	workLongest     = 64
+	workRefused     = 88
+	workUnprofiled  = 96
+	workStalls      = 104
+	workStalled     = 112
+	workSince       = 120
+	workLastRecord  = 128
+	workLastName    = 136
+	workLongestName = 140
+	workMark        = 144
+
+	opSize    = 32
+	opCalls   = 0
+	opTicks   = 8
+	opLongest = 16
+	opName    = 24
+	chipOps   = 256
+
+	nameSize = 96
+	nameText = 4
+	maxNames = 1024
+)
+
+// WorkState says whether a chip reports its programs.
+type WorkState uint8
+
+// The states.
+const (
+	WorkOff   WorkState = iota // no longer
+	WorkOn                     // records will come
+	WorkFound                  // records came; the beginning was not seen
+)
+
+// WorkLoss says how complete a chip's records are.
+type WorkLoss uint8
+
+// The kinds of loss.
+const (
+	WorkLossless   WorkLoss = iota // the chip waits rather than lose one (0.80 and later)
+	WorkLossy                      // programs faster than the chip's reader are lost (0.71 to 0.79)
+	WorkUnreadable                 // nothing is counted: tt-metal lays its records out in another way
+)
+
+// Work is what the programs of a process did, by tt-metal's real-time profiler.
+type Work struct {
+	Host  HostWork
+	Chips []ChipWork
+}
+
+// HostWork is what the process asked for.
+type HostWork struct {
+	Enqueued, Replayed, Waits uint64
+	LastEnqueue, LastFinish   time.Time // zero: never
+	LastName                  string    // of what was enqueued last, where it is known
+	Waiting                   []Wait    // threads that wait for the chips now
+}
+
+// WaitKind is what a thread waits for.
+type WaitKind uint32
+
+// The kinds.
+const (
+	WaitFinish WaitKind = 1 // all that was enqueued
+	WaitEvent  WaitKind = 2
+)
+
+// Wait is a thread that waits for the chips.
+type Wait struct {
+	Since  time.Time
+	Kind   WaitKind
+	Thread int // in the namespace of the process
+}
+
+// ChipWork is what ran on one chip since the ledger was made. Times are those
+// of the chip's own clock.
+type ChipWork struct {
+	Logical int // the number that the process knows the chip by
+	State   WorkState
+	Loss    WorkLoss
+	Moving  bool // it was changed while it was copied: sums may not fit each other
+
+	Programs              uint64
+	Busy                  time.Duration // in which a program ran
+	Gaps                  uint64        // short pauses between programs
+	Gap                   time.Duration // all of them
+	LongestGap            time.Duration // of all pauses
+	Longest               time.Duration // program
+	LongestName, LastName string
+	Refused               uint64 // records that cannot be true
+	Unprofiled            uint64 // programs of which nothing is known
+	Stalls                uint64
+	Stalled               time.Duration // the dispatcher was held up by the profiler
+	Since, LastRecord     time.Time
+	Mark                  [2]Mark // the later one first
+	Ops                   []Op
+}
+
+// Mark is how much a chip had done at a moment.
+type Mark struct {
+	Time time.Time
+	Busy time.Duration
+}
+
+// Op is an operation, and what its programs took of a chip.
+type Op struct {
+	Name    string // empty: not known
+	Calls   uint64
+	Time    time.Duration
+	Longest time.Duration
+}
+
+// WorkReader reads what ledgers say of programs. It remembers the names of one
+// ledger, which never change.
+type WorkReader struct {
+	names []string
+	buf   []byte
+}
+
+// Read copies what a ledger says of programs; nil where it says nothing. It
+// never waits for the writer.
+func (r *WorkReader) Read(fd int) (*Work, error) {
+	var raw [workHeader]byte
+	n, err := pread(fd, raw[:], 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading the ledger: %w", err)
+	}
+	if n < workHeader || string(raw[:8]) != magic || le.Uint32(raw[offVersion:]) != Version || le.Uint32(raw[offHeader:]) < workHeader {
+		return nil, nil
+	}
+	sections, err := workLayout(&raw)
+	if err != nil || sections[0].used == 0 {
+		return nil, err
+	}
+	c := clock{int64(le.Uint64(raw[offReal:])), int64(le.Uint64(raw[offMonotonic:]))}
+	w := &Work{Chips: make([]ChipWork, sections[0].used)}
+	for i := range w.Chips {
+		if err := r.readChip(fd, sections, i, &w.Chips[i], c); err != nil {
+			return nil, err
+		}
+	}
+	h := raw[offHost:]
+	w.Host = HostWork{
+		Enqueued: le.Uint64(h[hostEnqueued:]), Replayed: le.Uint64(h[hostReplayed:]), Waits: le.Uint64(h[hostWaits:]),
+		LastEnqueue: c.at(int64(le.Uint64(h[hostLastEnqueue:]))), LastFinish: c.at(int64(le.Uint64(h[hostLastFinish:]))),
+		LastName: r.name(fd, sections[2], le.Uint32(h[hostLastName:])),
+	}
+	for i := range hostWaiters {
+		b := h[hostWait+i*waitSize:]
+		if since := c.at(int64(le.Uint64(b))); !since.IsZero() {
+			w.Host.Waiting = append(w.Host.Waiting, Wait{since, WaitKind(le.Uint32(b[8:])), int(le.Uint32(b[12:]))})
+		}
+	}
+	return w, nil
+}
+
+func workLayout(raw *[workHeader]byte) (out [workSections]section, err error) {
+	size := [workSections]uint32{workSize, opSize, nameSize}
+	most := [workSections]uint32{chipsPerLedger, chipsPerLedger * chipOps, maxNames}
+	for i := range out {
+		b := raw[offWorkSections+i*sectionSize:]
+		offset, record, used := le.Uint64(b), le.Uint32(b[8:]), le.Uint32(b[16:])
+		if record != size[i] || used > most[i] || offset < workHeader || offset > 1<<32 {
+			return out, fmt.Errorf("%w: section %d of its work", ErrDamaged, i)
+		}
+		out[i] = section{int64(offset), used}
+	}
+	if out[1].used < out[0].used*chipOps {
+		return out, fmt.Errorf("%w: operations of %d chips", ErrDamaged, out[0].used)
+	}
+	return out, nil
+}
+
+// readChip copies the record of a chip and its operations, again where it was
+// changed meanwhile.
+func (r *WorkReader) readChip(fd int, at [workSections]section, i int, to *ChipWork, c clock) error {
+	const whole = workSize + chipOps*opSize
+	if cap(r.buf) < whole {
+		r.buf = make([]byte, whole)
+	}
+	b, ops := r.buf[:workSize:workSize], r.buf[workSize:whole]
+	for try := 0; ; try++ {
+		if n, err := pread(fd, b, at[0].offset+int64(i)*workSize); err != nil || n < len(b) {
+			return fmt.Errorf("%w: the work of chip %d is cut off", ErrDamaged, i)
+		}
+		if n, err := pread(fd, ops, at[1].offset+int64(i)*chipOps*opSize); err != nil || n < len(ops) {
+			return fmt.Errorf("%w: the operations of chip %d are cut off", ErrDamaged, i)
+		}
+		var now [4]byte
+		if n, err := pread(fd, now[:], at[0].offset+int64(i)*workSize+workSequence); err != nil || n < len(now) {
+			return fmt.Errorf("%w: the work of chip %d is cut off", ErrDamaged, i)
+		}
+		before := le.Uint32(b[workSequence:])
+		to.Moving = before&1 != 0 || le.Uint32(now[:]) != before
+		if !to.Moving || try >= attempts {
+			break
+		}
+		pause(try)
+	}
+	r.decodeChip(fd, at[2], to, b, c)
+	ticks := math.Float64frombits(le.Uint64(b[workTicks:]))
+	for ; len(ops) >= opSize; ops = ops[opSize:] {
+		if calls := le.Uint64(ops[opCalls:]); calls > 0 {
+			to.Ops = append(to.Ops, Op{
+				Name: r.name(fd, at[2], le.Uint32(ops[opName:])), Calls: calls,
+				Time: duration(le.Uint64(ops[opTicks:]), ticks), Longest: duration(le.Uint64(ops[opLongest:]), ticks),
+			})
+		}
+	}
+	return nil
+}
+
+func (r *WorkReader) decodeChip(fd int, names section, to *ChipWork, b []byte, c clock) {
+	ticks := math.Float64frombits(le.Uint64(b[workTicks:]))
+	span := func(at int) time.Duration { return duration(le.Uint64(b[at:]), ticks) }
+	*to = ChipWork{
+		Logical: int(int32(le.Uint32(b[workLogical:]))), State: WorkState(b[workState]), Loss: WorkLoss(b[workLoss]), Moving: to.Moving,
+		Programs: le.Uint64(b[workPrograms:]), Busy: span(workBusy), Gaps: le.Uint64(b[workGaps:]), Gap: span(workGap),
+		LongestGap: span(workLongestGap), Longest: span(workLongest),
+		LongestName: r.name(fd, names, le.Uint32(b[workLongestName:])), LastName: r.name(fd, names, le.Uint32(b[workLastName:])),
+		Refused: le.Uint64(b[workRefused:]), Unprofiled: le.Uint64(b[workUnprofiled:]),
+		Stalls: le.Uint64(b[workStalls:]), Stalled: span(workStalled),
+		Since: c.at(int64(le.Uint64(b[workSince:]))), LastRecord: c.at(int64(le.Uint64(b[workLastRecord:]))),
+	}
+	for i := range to.Mark {
+		m := b[workMark+i*16:]
+		to.Mark[i] = Mark{c.at(int64(le.Uint64(m))), duration(le.Uint64(m[8:]), ticks)}
+	}
+	if to.Programs > 0 && !(ticks > 0.01 && ticks < 100) {
+		to.Loss = WorkUnreadable
+	}
+	if to.State > WorkFound {
+		to.State = WorkOff
+	}
+	if to.Loss > WorkUnreadable {
+		to.Loss = WorkUnreadable
+	}
+}
+
+// duration is a number of ticks as time; what no time can be is the longest.
+func duration(ticks uint64, perNS float64) time.Duration {
+	if ticks == 0 || !(perNS > 0) {
+		return 0
+	}
+	ns := float64(ticks) / perNS
+	if perNS == 1 && ticks < math.MaxInt64 {
+		return time.Duration(ticks)
+	}
+	if !(ns < math.MaxInt64/2) {
+		return math.MaxInt64 / 2
+	}
+	return time.Duration(math.Round(ns))
+}
+
+// name is a name by its number. Names are read when one is asked for that is
+// not known yet.
+func (r *WorkReader) name(fd int, at section, number uint32) string {
+	if number == 0 || number >= at.used {
+		return ""
+	}
+	if int(number) >= len(r.names) || r.names[number] == "" {
+		r.readNames(fd, at)
+	}
+	if int(number) >= len(r.names) {
+		return ""
+	}
+	return r.names[number]
+}
+
+func (r *WorkReader) readNames(fd int, at section) {
+	b := make([]byte, int(at.used)*nameSize)
+	n, err := pread(fd, b, at.offset)
+	if err != nil {
+		return
+	}
+	b = b[:n/nameSize*nameSize]
+	if len(r.names) != int(at.used) {
+		r.names = make([]string, at.used)
+	}
+	for i := 0; i*nameSize < len(b); i++ {
+		x := b[i*nameSize:]
+		if length := le.Uint32(x); r.names[i] == "" && length > 0 && length <= nameSize-nameText {
+			r.names[i] = string(x[nameText : nameText+length])
+		}
+	}
+}
