@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/runwords"
@@ -141,11 +142,14 @@ func appendRunDevices(dst []byte, r *runs.Run, o Options) []byte {
 			bound := model.ParseBound(p.Bound)
 			to, from = words.Figure(model.BoundBytes(p.ToDevice, bound)), words.Figure(model.BoundBytes(p.FromDevice, bound))
 		}
+		in := func(f metric.Form) func(float64) string {
+			return func(v float64) string { return f.Say(v, o.Scale) }
+		}
 		estimate := func(v float64) string { return words.Mark(model.Unsure) + words.Percent(v) }
 		rows = append(rows, []string{
 			strings.TrimSpace(deviceName(d.Index) + " " + words.Escape(d.Board)), words.Duration(span(d.Open)),
-			stat(d.Power, true, words.Watts), stat(d.Power, false, words.Watts), energy,
-			stat(d.Temperature, false, func(v float64) string { return words.Temperature(v, o.Scale) }), stat(d.Clock, true, words.MHz), stat(d.Activity, true, estimate),
+			stat(d.Power, true, in(metric.Watts)), stat(d.Power, false, in(metric.Watts)), energy,
+			stat(d.Temperature, false, in(metric.Celsius)), stat(d.Clock, true, in(metric.Megahertz)), stat(d.Activity, true, estimate),
 			to, from, runTrouble(d),
 		})
 	}
