@@ -129,8 +129,10 @@ func (s *smi) flags() {
 		f.BoolVar(&s.resetting[i], name, false, "part of a reset: not offered")
 		_ = f.MarkHidden(name)
 	}
-	f.BoolVar(&s.reset, "eth_train_skip", false, "part of a reset: not offered")
-	_ = f.MarkHidden("eth_train_skip")
+	for _, name := range []string{"eth_train_skip", "gpu-reset"} {
+		f.BoolVar(&s.reset, name, false, "part of a reset: not offered")
+		_ = f.MarkHidden(name)
+	}
 	f.BoolVarP(&s.xml, "xml-format", "x", false, "not offered: see --json")
 	_ = f.MarkHidden("xml-format")
 }

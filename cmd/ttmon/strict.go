@@ -46,6 +46,9 @@ func noArguments(cmd *cobra.Command, args []string) error {
 			known = append(known, c.Name())
 		}
 	}
+	if use := elsewhere[args[0]]; use != "" && (cmd == cmd.Root() || cmd.Name() == "smi") {
+		return exit.With(exit.Unsupported, "there is no %q here: %s", args[0], use)
+	}
 	what := "unexpected argument"
 	if nearest.Word(args[0], known) != "" || cmd == cmd.Root() {
 		what = "unknown command"
@@ -70,8 +73,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	if rest, ok := strings.CutPrefix(text, "unknown shorthand flag: "); ok {
 		_, in, _ := strings.Cut(rest, " in ")
-		if what := settings[in]; what != "" && cmd.Name() == "smi" {
-			return exit.With(exit.Unsupported, "%s would set %s: ttmon only looks, and changes nothing on a board", in, what)
+		if settings[in] != "" && cmd.Name() == "smi" {
+			return wouldSet(in)
 		}
 		if len(in) > 3 { // "-json"; two letters are near to everything
 			return exit.Usage("unknown flag %s%s", in, meant(cmd, "-"+in, flags))
@@ -87,17 +90,32 @@ func flagError(cmd *cobra.Command, err error) error {
 	return &exit.Error{Code: exit.BadArgument, Err: err}
 }
 
+// elsewhere are commands of other tools, and what to use instead.
+var elsewhere = map[string]string{
+	"ps": "ttmon pmon -c 1 lists the programs that use devices", "who": "ttmon pmon -c 1 lists the programs that use devices",
+	"list": "ttmon smi -L lists the devices", "nvlink": "ttmon topo --links shows the Ethernet links between chips",
+	"stats": "ttmon dmon prints a line per device every second", "health": "ttmon doctor checks the host, ttmon check is for Nagios",
+	"discovery": "ttmon smi -L lists the devices", "reset": "ttmon never changes a board; Tenstorrent's own tt-smi -r resets it",
+}
+
 // settings are flags by which nvidia-smi changes a board.
 var settings = map[string]string{
 	"-pm": "the persistence mode", "-pl": "the power limit", "-ac": "application clocks", "-rac": "application clocks",
 	"-lgc": "the clocks", "-rgc": "the clocks", "-lmc": "the memory clocks", "-rmc": "the memory clocks",
 	"-mig": "the partitions", "-gtt": "the target temperature", "-am": "the accounting mode", "-caa": "the accounting",
-	"-cc": "the CUDA clocks", "-dm": "the driver model", "-fdm": "the driver model", "-e": "the ECC mode",
+	"-lc": "the clocks", "-cc": "the CUDA clocks", "-dm": "the driver model", "-fdm": "the driver model", "-e": "the ECC mode",
+}
+
+func wouldSet(flag string) error {
+	return exit.With(exit.Unsupported, "%s would set %s: ttmon only looks, and changes nothing on a board", flag, settings[flag])
 }
 
 // badValue says what a flag takes, and not how it was parsed.
 func badValue(cmd *cobra.Command, bad *pflag.InvalidValueError) error {
 	f := bad.GetFlag()
+	if in := "-" + f.Shorthand + bad.GetValue(); settings[in] != "" && cmd.Name() == "smi" { // -lgc is no -l
+		return wouldSet(in)
+	}
 	name := "--" + f.Name
 	if f.Shorthand != "" {
 		name = "-" + f.Shorthand + ", " + name

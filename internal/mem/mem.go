@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func (q Question) Ask(h *host.Host) (*Answer, error) {
 	}
 	path := h.Socket()
 	if path == "" {
-		return nil, exit.With(exit.Unsupported, "allocators are known through ttmond, which is not running here: start it as root; or start the program with ttmon run, which needs no root")
+		return nil, exit.With(exit.Unsupported, "%sallocators are known through ttmond, which is not running here: start it as root; or start the program with ttmon run, which needs no root", q.known(ctx, h))
 	}
 	c := client.New(path)
 	defer c.Close()
@@ -71,6 +72,39 @@ func (q Question) Ask(h *host.Host) (*Answer, error) {
 		return nil, err
 	}
 	return &Answer{Processes: found, Snapshot: snap, Time: time.Now(), Refresh: refresh(path, q.PID)}, nil
+}
+
+// known is what is known of the process without its allocator, as the beginning of a
+// sentence.
+func (q Question) known(ctx context.Context, h *host.Host) string {
+	if q.PID == 0 {
+		return ""
+	}
+	snap, err := h.Next(ctx)
+	if err != nil {
+		return "" // the sentence says why allocators are not known
+	}
+	return q.knownOf(snap)
+}
+
+func (q Question) knownOf(snap *model.Snapshot) string {
+	if q.PID == 0 {
+		return ""
+	}
+	i := slices.IndexFunc(snap.Processes, func(p model.Process) bool { return p.PID == q.PID })
+	if i < 0 {
+		return fmt.Sprintf("process %d uses no device, as far as can be seen; ", q.PID)
+	}
+	var on []string
+	for _, u := range snap.Processes[i].Devices {
+		if u.Device != model.NoDevice {
+			on = append(on, fmt.Sprintf("%s of DRAM and %s of L1 on device %d", words.FigureOr(u.Memory[model.DRAM], u.Tracking), words.FigureOr(u.Memory[model.L1], u.Tracking), u.Device))
+		}
+	}
+	if len(on) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("process %d holds %s; ", q.PID, strings.Join(on, ", "))
 }
 
 // refresh asks ttmond again about a process.

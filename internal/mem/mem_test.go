@@ -94,6 +94,21 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// Without a ttmond, what is known of a process by other means is said.
+func TestKnownWithout(t *testing.T) {
+	snap := sample.Four()
+	snap.Processes = []model.Process{sample.Serve(4242, sample.Use(&snap.Devices[0], 1<<30, 1<<20), sample.Use(&snap.Devices[1], 2<<30, 0))}
+	for pid, want := range map[int]string{
+		4242: "process 4242 holds 1.0 GiB of DRAM and 1.0 MiB of L1 on device 0, 2.0 GiB of DRAM and 0 B of L1 on device 1; ",
+		7:    "process 7 uses no device, as far as can be seen; ",
+		0:    "",
+	} {
+		if got := (Question{PID: pid}).knownOf(snap); got != want {
+			t.Errorf("%d: %q, want %q", pid, got, want)
+		}
+	}
+}
+
 func TestAnswer(t *testing.T) {
 	a, err := ask(t, Question{PID: 4242}, daemon(t))
 	if err != nil {

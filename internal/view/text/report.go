@@ -38,8 +38,10 @@ func Sections() []Section {
 func ParseSection(name string) (Section, bool) {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	switch name {
-	case "UTILIZATION", "PERFORMANCE":
+	case "UTILIZATION":
 		return Activity, true
+	case "PERFORMANCE": // there: the performance state, and what holds the clocks down
+		return Clock, true
 	case "VOLTAGE", "CURRENT", "FAN":
 		return Power, true
 	case "PROCESSES":

@@ -248,7 +248,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestParseSection(t *testing.T) {
-	for in, want := range map[string]text.Section{"memory": text.Memory, " PCIE": text.PCIe, "utilization": text.Activity, "Voltage": text.Power} {
+	for in, want := range map[string]text.Section{"memory": text.Memory, " PCIE": text.PCIe, "utilization": text.Activity, "performance": text.Clock, "Voltage": text.Power} {
 		if got, ok := text.ParseSection(in); !ok || got != want {
 			t.Errorf("ParseSection(%q) = %q, %v", in, got, ok)
 		}

@@ -232,7 +232,7 @@ func Remedy(s *model.Snapshot, c *model.Condition, devices []int) string {
 	case model.RemedyPowerBudget:
 		return "check the power supply and the load"
 	case model.RemedyReseat:
-		return "reseat the board, check the slot; ttmon doctor"
+		return "reseat the board, check the slot"
 	case model.RemedyFree:
 		return "ttmon mem"
 	case model.RemedyStale:

@@ -42,11 +42,11 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		}, "device 0: resetting → wait; if it lasts, tt-smi -r 0"},
 		{"narrow link", func(_ *model.Snapshot, d *model.Device) {
 			d.PCIe.Width, d.PCIe.Degraded = model.Value(8), model.Value(true)
-		}, "device 0: slow link: Gen5 x8 instead of Gen5 x16 → reseat the board, check the slot; ttmon doctor"},
+		}, "device 0: slow link: Gen5 x8 instead of Gen5 x16 → reseat the board, check the slot"},
 		{"the slot is the narrower end", func(_ *model.Snapshot, d *model.Device) {
 			d.PCIe.SlotGenMax, d.PCIe.SlotWidthMax = model.Value(4), model.Value(16)
 			d.PCIe.Gen, d.PCIe.Degraded = model.Value(3), model.Value(true)
-		}, "device 0: slow link: Gen3 x16 instead of Gen4 x16 → reseat the board, check the slot; ttmon doctor"},
+		}, "device 0: slow link: Gen3 x16 instead of Gen4 x16 → reseat the board, check the slot"},
 		{"idle Gen1 of Wormhole 19.8 is no fault", func(_ *model.Snapshot, d *model.Device) {
 			d.Arch, d.Firmware.Bundle = model.Wormhole, model.Value("19.8.0.0")
 			d.PCIe.Gen, d.PCIe.Degraded = model.Value(1), model.Value(true)
@@ -54,11 +54,11 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		{"Gen1 of Wormhole 19.9 is one", func(_ *model.Snapshot, d *model.Device) {
 			d.Arch, d.Firmware.Bundle = model.Wormhole, model.Value("19.9.0.0")
 			d.PCIe.Gen, d.PCIe.Degraded = model.Value(1), model.Value(true)
-		}, "device 0: slow link: Gen1 x16 instead of Gen5 x16 → reseat the board, check the slot; ttmon doctor"},
+		}, "device 0: slow link: Gen1 x16 instead of Gen5 x16 → reseat the board, check the slot"},
 		{"narrow and Gen1 on 19.8 is one too", func(_ *model.Snapshot, d *model.Device) {
 			d.Arch, d.Firmware.Bundle = model.Wormhole, model.Value("19.8.0.0")
 			d.PCIe.Gen, d.PCIe.Width, d.PCIe.Degraded = model.Value(1), model.Value(4), model.Value(true)
-		}, "device 0: slow link: Gen1 x4 instead of Gen5 x16 → reseat the board, check the slot; ttmon doctor"},
+		}, "device 0: slow link: Gen1 x4 instead of Gen5 x16 → reseat the board, check the slot"},
 		{
 			"hot", func(_ *model.Snapshot, d *model.Device) { d.Temperature = model.Value(91.0) },
 			"device 0: hot: 91 °C (limit 90) → check fans and airflow",
