@@ -41,6 +41,12 @@ func (p *Process) Held() []claim.Held {
 	return out
 }
 
+// HoldsNothing reports whether all allocators of the process are known, and none
+// of them has a block. Which chips they stand for does not matter then.
+func (p *Process) HoldsNothing() bool {
+	return len(p.Allocators) > 0 && p.Exact() && p.Blocks() == 0
+}
+
 func (p *Process) doubts(allocators []*Allocator, late bool) (list []model.Doubt) {
 	if late {
 		list = append(list, model.Doubt{Kind: model.NoticedLate, PID: p.PID})

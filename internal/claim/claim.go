@@ -20,8 +20,11 @@ type Set struct {
 	Source model.Source
 	// Held speaks of all chips of a process that it speaks of: what it does not
 	// claim of such a process is nothing.
-	Held  []Held
-	Left  []Left
+	Held []Held
+	// Nothing are processes of which the source has seen every allocation, and
+	// that hold nothing, on any chip.
+	Nothing []model.ProcessID
+	Left    []Left
 	Chips []Chip
 	// Silent are processes that this source would have heard, and has nothing of.
 	Silent []Silent

@@ -159,7 +159,11 @@ func (j *join) enter(p *model.Process, h *holding, sums map[int]*[model.NumPools
 	if h.refused || index == model.NoDevice && !hasID {
 		return
 	}
-	j.account(h.at, id).enter(h)
+	a := j.account(h.at, id)
+	if hasID && !a.id.Known() { // no region tells it
+		a.id, a.match = model.Value(id), j.places[id]
+	}
+	a.enter(h)
 }
 
 // chipID is the unique id of the chip that a claim is about, if it is known.

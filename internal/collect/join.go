@@ -93,12 +93,32 @@ func (j *join) placeAll() {
 			j.held[h.Process] = append(j.held[h.Process], h)
 		}
 		j.sharePlaceless(set)
+		for _, id := range set.Nothing {
+			j.holdNothing(set.Source, byID[id])
+		}
 		for _, q := range set.Silent {
 			if q.Chip != 0 {
 				j.silentOn[q.Process] = append(j.silentOn[q.Process], q)
 			} else if _, ok := j.silent[q.Process]; !ok {
 				j.silent[q.Process] = q.Why
 			}
+		}
+	}
+}
+
+// holdNothing enters that a process holds nothing on all devices it has open.
+func (j *join) holdNothing(source model.Source, p *model.Process) {
+	for _, index := range opened(p) {
+		i := slices.IndexFunc(j.snap.Devices, func(d model.Device) bool { return d.Index == index })
+		if i < 0 {
+			continue
+		}
+		for slot := range j.snap.Devices[i].Chips {
+			h := claim.Held{Process: p.ID(), Chip: claim.Chip{OnDevice: true, Number: index}}
+			for _, pool := range blockPools() {
+				h.Bytes[pool] = model.ExactBytes(0)
+			}
+			j.held[p.ID()] = append(j.held[p.ID()], holding{Held: &h, source: source, at: chipAt{i, slot}})
 		}
 	}
 }

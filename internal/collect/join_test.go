@@ -167,6 +167,14 @@ func TestJoin(t *testing.T) {
 			want: map[int]string{1: "partial ≥7 tracking_disabled"},
 		},
 		{
+			name: "one that was watched from its start has freed everything, wherever it was", processes: []model.Process{runs(5, 0, 1), runs(6, 1)},
+			sets: []claim.Set{
+				both(shmSet(held(6, 30, 7)), claim.Set{Silent: []claim.Silent{silent(5, model.TrackingDisabled)}}),
+				{Source: model.FromUprobe, Nothing: []model.ProcessID{{PID: 5, StartTicks: 9}}},
+			},
+			want: map[int]string{0: "ok 0", 1: "ok 7"},
+		},
+		{
 			name: "the other is no tt-metal program", processes: []model.Process{runs(5, 1), runs(6, 1)},
 			sets: []claim.Set{both(shmSet(held(5, 30, 7)), claim.Set{Silent: []claim.Silent{silent(6, model.NotTTMetal)}})},
 			want: map[int]string{1: "ok 7"},

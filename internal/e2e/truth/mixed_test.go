@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim/cluster"
 	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
@@ -24,6 +27,7 @@ func mixedScenarios() []scenario {
 		{"a program that tt-metal is linked into, beside a watched one", fast | alone, linkedBeside},
 		{"ttnn 0.76.0: with libttmon, a worker allocates", 0, func(s *stage) { libraryWorker(s, "0.76.0") }},
 		{"ttnn 0.76.0: " + watched + "rows that are padded", alone, watchedOld("0.76.0")},
+		{"a program under ttmon run that has all devices open", fast, runOpensAll},
 		{"a child without exec under ttmon run", fast, forkedUnderRun},
 		{watched + "a mesh whose rows are padded", fast | alone, watchedRows},
 		{watched + "what fits into L1_SMALL, and sharded", fast | alone, watchedShards},
@@ -180,6 +184,30 @@ func watchedOld(release string) func(s *stage) {
 	return func(s *stage) {
 		watchedPadded(s, s.on("p150a").watching(ttnnLibrary(s, release)), release)
 	}
+}
+
+// runOpensAll: a holder is listed with the device that it holds memory of, though
+// only its ledger knows the chip's id.
+func runOpensAll(s *stage) {
+	s.on("n300,p150a")
+	a := s.allocates(filepath.Join(bin, "ttmon"), "run", "--quiet", "--")
+	chip := s.chips[slices.IndexFunc(s.chips, func(c cluster.Chip) bool { return c.Device == 1 })]
+	a.do("make %d %d", uint64(1)<<32, chip.ID)
+	a.do("take %d", 64*mib/8)
+	snap := s.look()
+	s.device(snap, 1, ttnn.Held{"dram": 64*mib - 1}, model.DRAM)
+	s.device(snap, 0, nil, model.DRAM)
+	listed, device := map[string]string{}, ""
+	for line := range strings.Lines(s.ttmon("mem", "--once").out) {
+		if m := memDevice.FindStringSubmatch(line); m != nil {
+			device = m[1]
+		}
+		if m := memHolder.FindStringSubmatch(line); m != nil && !strings.Contains(line, "run --quiet") { // which has them open, too
+			listed[device] = m[2]
+		}
+	}
+	s.fact("mem --once lists it with device 1", "64 MiB", listed["1"])
+	s.fact("and with device 0", "0 B", listed["0"])
 }
 
 // forkedUnderRun: what a child takes from its copy of the allocator is counted,

@@ -85,7 +85,9 @@ var (
 func (l *looks) mem() {
 	const view = "mem --once"
 	device, slot := -1, -1
-	for line := range strings.Lines(l.ask("mem", "--once").out) {
+	out := l.ask("mem", "--once").out
+	listed := map[string]bool{} // pids by device
+	for line := range strings.Lines(out) {
 		if m := memDevice.FindStringSubmatch(line); m != nil {
 			device, _ = strconv.Atoi(m[1])
 			slot = slotNamed[m[2]]
@@ -95,6 +97,13 @@ func (l *looks) mem() {
 		}
 		if m := memHolder.FindStringSubmatch(line); m != nil && device >= 0 && !l.viewer.Container {
 			l.memHolder(view, device, slot, m[1], m[2])
+			listed[fmt.Sprintf("%d %s", device, m[1])] = true
+		}
+	}
+	for x := range l.live() {
+		at := l.chips[x.chip].Device
+		if x.used[model.DRAM] > 0 && x.seenBy(l.viewer) && !l.viewer.Container && l.c.Boards != "p300c" && !listed[fmt.Sprintf("%d %d", at, x.pid)] {
+			l.bad(view, "process %d is not listed with device %d:\n%s", x.pid, at, out)
 		}
 	}
 }

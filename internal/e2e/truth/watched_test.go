@@ -246,6 +246,9 @@ func watchedDisabled(s *stage, d *daemon, release string) {
 	j := s.ttnn(release, "TT_METAL_SHM_TRACKING_DISABLED=1")
 	s.do(j, open, alloc("a", "dram", 128*mib), elsewhere("b", 4*mib))
 	s.exactly(d, j.Held, model.DRAM)
+	s.do(j, ttnn.Step{"do": "free", "name": "a"}, ttnn.Step{"do": "free", "name": "b"})
+	snap := s.exactly(d, j.Held, model.DRAM)
+	s.process(snap, j.PID, 0, j.Held, model.DRAM)
 }
 
 func watchedPools(s *stage, d *daemon, release string) {

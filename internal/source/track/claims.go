@@ -11,7 +11,11 @@ func (s *Sweep) Claims() claim.Set {
 	set := claim.Set{Source: model.FromTrack}
 	for i := range s.Processes {
 		if p := &s.Processes[i]; p.Start != 0 {
-			set.Held = append(set.Held, p.State.Held()...)
+			held := p.State.Held()
+			set.Held = append(set.Held, held...)
+			if len(held) == 0 && p.State.HoldsNothing() {
+				set.Nothing = append(set.Nothing, model.ProcessID{PID: p.PID, StartTicks: p.Start})
+			}
 			p.claimWork(&set)
 		}
 	}

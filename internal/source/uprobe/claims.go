@@ -30,7 +30,11 @@ func (s *Source) claims() claim.Set {
 			continue
 		}
 		s.books.guessChips(p)
-		for _, h := range p.Held() {
+		held := p.Held()
+		if len(held) == 0 && p.HoldsNothing() {
+			set.Nothing = append(set.Nothing, model.ProcessID{PID: p.PID, StartTicks: p.Start})
+		}
+		for _, h := range held {
 			if bytes, ok := p.circularBuffers(h.Chip.ID); ok && !h.Chip.Some && s.followsPrograms(p.PID) {
 				h.Bytes[model.CB], h.CB = bytes, model.CBLargest
 			}

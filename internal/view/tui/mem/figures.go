@@ -99,9 +99,9 @@ func heldOn(u *model.DeviceUse, c chip) (model.PoolBytes, bool) {
 			return u.Chips[k].Memory, true
 		}
 	}
-	// Without figures by chip, those of the device are those of its only chip;
-	// of several chips, the first stands for all that is unknown.
-	return u.Memory, len(u.Chips) == 0 && (len(c.dev.Chips) == 1 || c.i == 0)
+	// The figures of a device are those of its only chip; of several chips,
+	// without figures by chip, the first stands for all that is unknown.
+	return u.Memory, len(c.dev.Chips) == 1 || len(u.Chips) == 0 && c.i == 0
 }
 
 // ghosts lists what dead processes left on a chip.
