@@ -25,7 +25,7 @@ type Set struct {
 	// that hold nothing, on any chip.
 	Nothing []model.ProcessID
 	Left    []Left
-	Chips []Chip
+	Chips   []Chip
 	// Silent are processes that this source would have heard, and has nothing of.
 	Silent []Silent
 	// Work is what processes had their chips do, Hosts what they asked for.

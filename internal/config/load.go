@@ -38,7 +38,7 @@ func Load(path string, getenv func(string) string) (Config, error) {
 	if path != "" {
 		b, err := os.ReadFile(path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist) || unreachable(path):
 		case err != nil:
 			return c, fmt.Errorf("reading the configuration: %w", err)
 		default:
@@ -55,6 +55,13 @@ func Load(path string, getenv func(string) string) (Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// unreachable reports whether a file lies in a directory that this user may not
+// enter: sudo and setpriv leave another user's $HOME.
+func unreachable(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrPermission)
 }
 
 // Variable is the environment variable that sets the option: TTMON_TOP_INTERVAL.
