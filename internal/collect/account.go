@@ -297,7 +297,7 @@ func (j *join) accountLeft() {
 // dispute notes where another source says something else of a process than
 // the chosen one, and has no doubt about it.
 func (j *join) dispute(p *model.Process, chosen model.Source) {
-	for _, source := range ranks {
+	for _, source := range claim.Ranks {
 		if source == chosen || chosen == "" {
 			continue
 		}

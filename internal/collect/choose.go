@@ -9,23 +9,8 @@ import (
 	"github.com/ttmon/ttmon/internal/source/track"
 )
 
-// This file decides which source is believed, for figures and for blocks: two
-// are never added.
-
-// ranks orders the sources, the best first.
-var ranks = []model.Source{
-	model.FromTrack, model.FromUprobe, model.FromSocket, model.FromFDInfo, model.FromDriver, model.FromShm,
-}
-
-// rank is the place of a source, the best first. A source that is known to
-// miss something of a process ranks below all that are not.
-func rank(source model.Source, partial bool) int {
-	n := slices.Index(ranks, source)
-	if partial {
-		n += len(ranks)
-	}
-	return n
-}
+// This file decides which source is believed, for figures and for blocks, by
+// claim.Rank: two are never added.
 
 // Allocators is what one source knows of the allocators of a process.
 type Allocators struct {
@@ -40,7 +25,7 @@ type Allocators struct {
 // the rule of the join; ok is false for an empty list.
 func Believe(list ...Allocators) (best Allocators, ok bool) {
 	for _, a := range list {
-		if !ok || rank(a.Source, !a.Process.Complete()) < rank(best.Source, !best.Process.Complete()) {
+		if !ok || claim.Rank(a.Source, !a.Process.Complete()) < claim.Rank(best.Source, !best.Process.Complete()) {
 			best, ok = a, true
 		}
 	}
@@ -74,7 +59,7 @@ func (c *Collector) Blocks(pid int) (Allocators, bool) {
 // pool better, merge takes that pool from it.
 func (j *join) choose(id model.ProcessID) {
 	best, bestRank := model.Source(""), 0
-	for _, source := range ranks {
+	for _, source := range claim.Ranks {
 		n, partial := 0, false
 		for i := range j.held[id] {
 			if h := &j.held[id][i]; h.source == source && (!h.refused || !j.others(id, source)) {
@@ -82,7 +67,7 @@ func (j *join) choose(id model.ProcessID) {
 				partial = partial || h.Partial
 			}
 		}
-		if r := rank(source, partial); n > 0 && (best == "" || r < bestRank) {
+		if r := claim.Rank(source, partial); n > 0 && (best == "" || r < bestRank) {
 			best, bestRank = source, r
 		}
 	}

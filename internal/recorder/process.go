@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -45,16 +47,44 @@ type list struct {
 	live  map[uint64]blocks.Block // of a process that is looked at: as it was at the last look
 }
 
+// rank is how well somebody tells of a process, the best first, by the rule that
+// figures follow, too. Who tells every change comes before who is only looked at.
+func (o origin) rank(late bool) int {
+	source := model.FromUprobe
+	if o == fromLedger {
+		source = model.FromTrack
+	}
+	n := 2 * claim.Rank(source, late)
+	if o == fromBlocks {
+		n++
+	}
+	return n
+}
+
+// toldBetter reports whether what another source tells of a process is recorded,
+// and is to stay.
+func (r *Recorder) toldBetter(from origin, def *recording.Process) bool {
+	for _, p := range r.processes {
+		if p.def.PID == def.PID && p.from != from && p.from.rank(p.def.Late) < from.rank(def.Late) {
+			return true
+		}
+	}
+	return false
+}
+
+// process finds the record of a process, or begins it. It is nil where another
+// source tells of the process, and knows more.
 func (r *Recorder) process(key string, from origin, at time.Time, def recording.Process) *process {
 	if p := r.processes[key]; p != nil {
 		return p
 	}
+	if r.toldBetter(from, &def) {
+		return nil
+	}
 	r.lastID++
 	def.ID = r.lastID
 	p := &process{key: key, from: from, def: def, lists: map[uint64]*list{}}
-	if from == fromLedger {
-		r.end(at, func(old *process) bool { return old.from != fromLedger && old.def.PID == def.PID }) // who knows more
-	}
+	r.end(at, func(old *process) bool { return old.from != from && old.def.PID == def.PID })
 	r.processes[key] = p
 	r.add(item{at: at, kind: recording.KindProcess, value: def})
 	return p
@@ -74,6 +104,9 @@ func (r *Recorder) Sweep(s *track.Sweep, told []track.Told, now time.Time) {
 			def.Method = recording.ByLooks
 		}
 		p := r.process(x.Path, fromLedger, now, def)
+		if p == nil {
+			continue
+		}
 		p.seen = true
 		if !x.Ledger.TellsEvents {
 			r.look(p, x.State, func(site uint32) (string, uint32, []ledgerfile.Frame) {
@@ -99,20 +132,17 @@ func (r *Recorder) end(now time.Time, which func(*process) bool) {
 	}
 }
 
-// Blocks takes in what a ttmond says processes hold, of which nobody tells more.
+// Blocks takes in what a ttmond says processes hold, where nobody tells more.
 // The list is whole: those that are not in it have ended.
 func (r *Recorder) Blocks(found []*blocks.Process, now time.Time) {
-	told := map[int]bool{}
 	for _, p := range r.processes {
-		if p.seen = p.from != fromBlocks; p.seen {
-			told[p.def.PID] = true
-		}
+		p.seen = p.from != fromBlocks
 	}
 	for _, x := range found {
-		if told[x.PID] {
+		p := r.process(strconv.Itoa(x.PID), fromBlocks, now, recording.Process{PID: x.PID, Start: x.Start, Release: x.Release, Method: recording.ByLooks, Late: x.Late})
+		if p == nil {
 			continue
 		}
-		p := r.process(strconv.Itoa(x.PID), fromBlocks, now, recording.Process{PID: x.PID, Start: x.Start, Release: x.Release, Method: recording.ByLooks, Late: x.Late})
 		p.seen = true
 		r.missed(p, x.Lost, now)
 		r.look(p, x, nil, now)
@@ -143,6 +173,9 @@ func (r *Recorder) Told(told []track.Told, now time.Time) {
 		p := r.process(t.Path, fromLedger, at, recording.Process{
 			PID: pid, Start: t.Ledger.StartTicks, Name: t.Ledger.Comm, Method: recording.ByLedger, Late: t.Ledger.Flags&ledgerfile.Late != 0,
 		})
+		if p == nil {
+			continue
+		}
 		p.seen = t.PID != 0
 		r.missed(p, t.Lost, at)
 		if t.Resync != nil {

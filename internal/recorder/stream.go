@@ -13,9 +13,7 @@ import (
 // watches through the kernel: every allocation and free.
 func (r *Recorder) Changes(b *changes.Batch, now time.Time) {
 	for _, s := range b.States {
-		if !r.hasLedger(s.PID) {
-			r.streamState(s, now)
-		}
+		r.streamState(s, now)
 	}
 	for i := range b.Changes {
 		c := &b.Changes[i]
@@ -40,15 +38,6 @@ func (r *Recorder) Unfollowed(now time.Time) {
 
 func streamKey(pid int) string { return "stream " + strconv.Itoa(pid) }
 
-func (r *Recorder) hasLedger(pid int) bool {
-	for _, p := range r.processes {
-		if p.from == fromLedger && p.def.PID == pid {
-			return true
-		}
-	}
-	return false
-}
-
 // streamState makes what is recorded of a process equal to a state of it.
 func (r *Recorder) streamState(s *changes.State, now time.Time) {
 	key := streamKey(s.PID)
@@ -57,16 +46,20 @@ func (r *Recorder) streamState(s *changes.State, now time.Time) {
 		r.end(now, func(x *process) bool { return x == p })
 		p = nil
 	}
+	def := recording.Process{PID: s.PID, Start: s.Start, Name: s.Name, Release: s.Release, Method: recording.ByUprobe, Late: s.Late}
+	if p == nil && r.toldBetter(fromStream, &def) {
+		return
+	}
 	if p == nil {
 		since := r.begun
 		r.end(now, func(x *process) bool {
-			compared := x.from == fromBlocks && x.def.PID == s.PID
-			if compared {
+			told := x.from != fromStream && x.def.PID == s.PID
+			if told {
 				since = now // up to now it told what is told here
 			}
-			return compared
+			return told
 		})
-		p = r.process(key, fromStream, since, recording.Process{PID: s.PID, Start: s.Start, Name: s.Name, Release: s.Release, Method: recording.ByUprobe, Late: s.Late})
+		p = r.process(key, fromStream, since, def)
 		p.n = s.N
 		r.missed(p, s.Lost, now)
 		for i := range s.Lists {

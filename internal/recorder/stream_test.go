@@ -92,3 +92,36 @@ func TestChangesMissed(t *testing.T) {
 		t.Errorf("the process is told %d times", n)
 	}
 }
+
+// Where two tell of one process, the rule of figures decides who is recorded.
+func TestWhoTellsBetter(t *testing.T) {
+	for _, c := range []struct {
+		name                string
+		first, second       origin
+		firstLate, nextLate bool
+		replaced            bool
+	}{
+		{"a ledger stays beside a stream", fromLedger, fromStream, false, false, false},
+		{"a late ledger gives way to a whole stream", fromLedger, fromStream, true, false, true},
+		{"a whole stream stays beside a late ledger", fromStream, fromLedger, false, true, false},
+		{"a ledger takes the place of a stream", fromStream, fromLedger, false, false, true},
+		{"of two late ones the ledger", fromStream, fromLedger, true, true, true},
+		{"a stream takes the place of looks", fromBlocks, fromStream, false, false, true},
+		{"and stays beside them", fromStream, fromBlocks, false, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRecorded(t, tuitest.Start)
+			if r.process("first", c.first, tuitest.Start, recording.Process{PID: 42, Late: c.firstLate}) == nil {
+				t.Fatal("the first is not recorded")
+			}
+			second := r.process("second", c.second, tuitest.Start, recording.Process{PID: 42, Late: c.nextLate})
+			if (second != nil) != c.replaced || (r.processes["first"] == nil) != c.replaced {
+				t.Errorf("replaced: %v, want %v", second != nil, c.replaced)
+			}
+			if r.process("other", c.second, tuitest.Start, recording.Process{PID: 43}) == nil {
+				t.Error("another process is not recorded")
+			}
+			r.end(t)
+		})
+	}
+}
