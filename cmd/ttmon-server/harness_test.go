@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -250,8 +251,13 @@ func ask(t testing.TB, socket, method, path string, header http.Header, body []b
 func try(socket, method, path string, header http.Header, body []byte) (status int, answer []byte, err error) {
 	transport := &http.Transport{
 		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
+			for { // where many wait to be accepted it waits with them, as ttmon does
+				if c, err = (&net.Dialer{}).DialContext(ctx, "unix", socket); !errors.Is(err, syscall.EAGAIN) {
+					return c, err
+				}
+				time.Sleep(time.Millisecond)
+			}
 		},
 	}
 	q, err := http.NewRequest(method, "http://x"+path, bytes.NewReader(body))

@@ -24,11 +24,11 @@ func TestAttackFigures(t *testing.T) {
 	names := attackNames()
 	slices.Sort(names)
 	fmt.Printf("FIGURE %-12s %46s %24s %30s %7s\n", "", "loop ms: step, turn p99, max, CPU of it", "report stall ms: p99, max", "question ms: p50, p99, max", "MiB")
-	for _, name := range append([]string{"nothing"}, names...) {
+	for _, name := range append([]string{"nothing", "takeovers"}, names...) {
 		if name == "paths" {
 			continue // it needs stops and starts
 		}
-		if base := os.Getenv(baseVar); base != "" {
+		if base := os.Getenv(baseVar); base != "" && attacks[name] != nil || base != "" && name == "nothing" {
 			t.Run(name+" before", func(t *testing.T) { measureBase(t, base, name) })
 		}
 		t.Run(name, func(t *testing.T) {
@@ -36,9 +36,16 @@ func TestAttackFigures(t *testing.T) {
 			a.patience = patienceOfUsers
 			a.begin()
 			for uid := range 2 {
-				if name != "nothing" {
+				switch name {
+				case "nothing":
+				case "takeovers": // while many libraries are watched
+					a.play(60000+uid, "libraries")
+				default:
 					a.play(60000+uid, name)
 				}
+			}
+			for range map[string]int{"takeovers": 8}[name] {
+				a.takeOver()
 			}
 			time.Sleep(attackTime)
 			a.settle()

@@ -31,6 +31,7 @@ func TestHostile(t *testing.T) {
 		{attacks: []string{"slow-reads", "unread", "api"}, expect: []string{"budget=api_", "budget=unread_bytes"}},
 		{attacks: []string{"connections", "buffers", "connects"}, expect: []string{"budget=descriptors", "more than is kept account of"}},
 		{attacks: []string{"libraries", "ledgers", "descriptors"}},
+		{attacks: []string{"blocks", "jobs", "fifos"}},
 	} {
 		t.Run(strings.Join(group.attacks, ","), func(t *testing.T) {
 			a := newArena(t)
@@ -132,10 +133,17 @@ func TestHostileFollowers(t *testing.T) {
 	})
 	defer stream.Close()
 	told := map[int]bool{} // by pid
+	go func() {            // Next waits as long as it takes
+		select {
+		case <-t.Context().Done():
+		case <-time.After(limit):
+			stream.Close()
+		}
+	}()
 	for len(told) < 2 {
 		b, err := stream.Next()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("told of %v only, then %v: %v\n%s", told, err, a.watchState(), a.current.log)
 		}
 		for _, s := range b.States {
 			told[s.PID] = true

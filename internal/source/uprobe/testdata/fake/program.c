@@ -99,6 +99,10 @@ int main(int argc, char **argv)
 			puts("ok");
 		} else if (sscanf(line, "take %llu", &a) == 1) {
 			printf("%llu\n", (unsigned long long)take(a));
+		} else if (sscanf(line, "fill %ld %llu", &n, &a) == 2) {
+			for (long i = 0; i < n; i++)
+				device_ask(&device, a);
+			puts("ok");
 		} else if (sscanf(line, "elsewhere %llu", &a) == 1) {
 			printf("%llu\n", (unsigned long long)elsewhere(a));
 		} else if (sscanf(line, "free %llu", &a) == 1) {
