@@ -86,5 +86,6 @@ func scenarios() (list []scenario) {
 	list = append(list, watchedScenarios()...)
 	list = append(list, mixedScenarios()...)
 	list = append(list, awayScenarios()...)
+	list = append(list, saidScenarios()...)
 	return append(list, screenScenarios()...)
 }
