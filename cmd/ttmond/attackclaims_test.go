@@ -115,6 +115,7 @@ func attackJobs(p place) error {
 // fifoDir is where everybody finds what attackFifos makes, and fifoPath the
 // recording in it.
 func (p place) fifoDir() string { return filepath.Dir(p.alloc) }
+
 func (p place) fifoPath() string {
 	return filepath.Join(p.fifoDir(), fmt.Sprintf("recording-%d", os.Getuid()))
 }
