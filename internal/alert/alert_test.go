@@ -182,7 +182,7 @@ func (b *bench) second(state string) {
 			if s == state {
 				v = 1
 			}
-			emit(f, []byte(`device="0",pci="0000:01:00.0",condition="`+s+`"`), v)
+			emit(f, prom.Pairs("device", "0", "pci", "0000:01:00.0", "condition", s), v)
 		}
 	})
 	b.store.Append(b.now)

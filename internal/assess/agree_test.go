@@ -240,7 +240,9 @@ func agreeData(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 	w := prom.NewWalker(prom.Options{})
 	w.Observe(s)
 	series := map[string]float64{}
-	w.Walk(s, &prom.Self{}, func(f *prom.Family, labels []byte, v float64) { series[f.Name+"{"+string(labels)+"}"] = v })
+	w.Walk(s, &prom.Self{}, func(f *prom.Family, labels prom.Labels, v float64) {
+		series[f.Name+"{"+string(labels.AppendText(nil))+"}"] = v
+	})
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		is := a.Device(d.Index)

@@ -26,8 +26,8 @@ func TestGapIsAGap(t *testing.T) {
 	rows := func(from, to int) {
 		for i := from; i < to; i++ {
 			s.Take(func(emit prom.Emit) {
-				emit(power, []byte(`device="0"`), 7)
-				emit(limit, []byte(`device="0"`), 300)
+				emit(power, prom.Pairs("device", "0"), 7)
+				emit(limit, prom.Pairs("device", "0"), 300)
 			})
 			s.Append(t0.Add(time.Duration(i) * time.Second))
 		}

@@ -25,7 +25,7 @@ func TestRateAtGaps(t *testing.T) {
 	for i := range 120 {
 		s.Take(func(emit prom.Emit) {
 			if i < 50 || i >= 70 {
-				emit(f, []byte(`device="0",direction="to_device"`), float64(1000+100*i))
+				emit(f, prom.Pairs("device", "0", "direction", "to_device"), float64(1000+100*i))
 			}
 		})
 		s.Append(t0.Add(time.Duration(i) * time.Second))

@@ -107,7 +107,7 @@ func take(s *Sender, second int, watts ...float64) {
 	s.Take(func(each func(time.Time, func(prom.Emit))) {
 		each(t0.Add(time.Duration(second)*time.Second), func(emit prom.Emit) {
 			for i, w := range watts {
-				emit(power, fmt.Appendf(nil, `device="%d"`, i), w)
+				emit(power, prom.Pairs("device", fmt.Sprint(i)), w)
 			}
 		})
 	})

@@ -45,14 +45,14 @@ func (b *builder) build(ms int64, walk func(prom.Emit)) *prompb.WriteRequest {
 	add := func(x *known, v float64) {
 		r.Timeseries = append(r.Timeseries, prompb.TimeSeries{Labels: x.labels, Samples: []prompb.Sample{{Value: v, Timestamp: ms}}})
 	}
-	walk(func(f *prom.Family, text []byte, v float64) {
-		b.key = append(append(append(b.key[:0], f.Name...), '{'), text...)
+	walk(func(f *prom.Family, labels prom.Labels, v float64) {
+		b.key = labels.AppendText(append(append(b.key[:0], f.Name...), '{'))
 		x := b.series[string(b.key)]
 		if x == nil {
 			if len(b.series) >= maxSeries {
 				return
 			}
-			x = &known{labels: b.labels(f.Name, string(text))}
+			x = &known{labels: b.labels(f.Name, labels)}
 			b.series[string(b.key)] = x
 		}
 		x.gen = b.gen
@@ -68,10 +68,10 @@ func (b *builder) build(ms int64, walk func(prom.Emit)) *prompb.WriteRequest {
 }
 
 // labels are the sample's, and the external ones that it does not have.
-func (b *builder) labels(name, text string) []prompb.Label {
+func (b *builder) labels(name string, own prom.Labels) []prompb.Label {
 	list := []prompb.Label{{Name: "__name__", Value: name}}
-	for key, value := range prom.Labels(text) {
-		list = append(list, prompb.Label{Name: key, Value: value})
+	for _, l := range own {
+		list = append(list, prompb.Label{Name: l.Name, Value: l.Value})
 	}
 	have := map[string]bool{}
 	for _, l := range list {

@@ -103,11 +103,18 @@ func (r *replayed) run(ctx context.Context, path string, out io.Writer) error {
 	}
 	r.key = rand.Text()
 	fmt.Fprintf(out, "http://%s/#ticket=%s\n", l.Addr(), r.key)
-	r.charts = newRecordedCharts()
+	if r.charts, err = newRecordedCharts(filepath.Join(dir, "charts")); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go r.play(ctx)
-	go r.charts.read(ctx, path)
+	var parts sync.WaitGroup
+	parts.Go(func() { r.play(ctx) })
+	parts.Go(func() { r.charts.read(ctx, path) })
+	defer func() {
+		cancel()
+		parts.Wait()
+		r.charts.store.Close()
+	}()
 	return serveHTTP(ctx, httpguard.NewListener(l, maxHTTPConns), r.routes(), c, slog.New(slog.DiscardHandler))
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/history/series"
+	"github.com/ttmon/ttmon/internal/history/disk"
 	"github.com/ttmon/ttmon/internal/promapi"
 	"github.com/ttmon/ttmon/internal/recording"
 )
@@ -19,7 +19,7 @@ import (
 // recordedCharts are the figures of a recording over time. It is read once, in
 // the background: that of an hour takes seconds.
 type recordedCharts struct {
-	store  *series.Store
+	store  *disk.Temporary
 	engine *promql.Engine
 
 	mu        sync.Mutex
@@ -31,8 +31,13 @@ type recordedCharts struct {
 	failed    error
 }
 
-func newRecordedCharts() *recordedCharts {
-	return &recordedCharts{store: series.New(), engine: promapi.NewEngine(), more: make(chan struct{})}
+// newRecordedCharts makes charts whose figures are kept below dir.
+func newRecordedCharts(dir string) (*recordedCharts, error) {
+	store, err := disk.OpenTemporary(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &recordedCharts{store: store, engine: promapi.NewEngine(), more: make(chan struct{})}, nil
 }
 
 // chartsPatience is how long a question waits for the part of the recording that
@@ -86,12 +91,10 @@ func (c *recordedCharts) readOn(ctx context.Context, cur *recording.Cursor) erro
 			continue
 		}
 		snap, err := cur.Snapshot()
-		if err == nil {
-			err = c.store.Add(snap)
-		}
 		if err != nil {
 			return err
 		}
+		c.store.Add(snap)
 		c.reached(rec.Time, true, false)
 	}
 	return ctx.Err()
@@ -153,5 +156,5 @@ func (c *recordedCharts) ranges(ctx context.Context, expr string, start, end tim
 	if err := c.await(ctx, end); err != nil {
 		return nil, err
 	}
-	return rangesOf(ctx, c.engine, c.store, expr, promapi.Window{Start: start, End: end, Step: step, Lookback: max(5*time.Second, 3*c.apart())})
+	return rangesOf(ctx, c.engine, c.store, expr, promapi.Window{Start: start, End: end, Step: step, Lookback: max(leastLookback, 3*c.apart())})
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
-	"github.com/ttmon/ttmon/internal/history/series"
+	"github.com/ttmon/ttmon/internal/history/disk"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -162,7 +162,7 @@ func (l *lab) recordedHour(docs [][]byte) error {
 	}
 	found := time.Since(begin) / seeks
 	read := ourCPU()
-	if err := charts(r); err != nil {
+	if err := charts(l.dir, r); err != nil {
 		return err
 	}
 	read = ourCPU() - read
@@ -172,8 +172,12 @@ func (l *lab) recordedHour(docs [][]byte) error {
 }
 
 // charts reads a recording as ttmon replay --serve does for its charts.
-func charts(r *recording.Reader) error {
-	store := series.New()
+func charts(dir string, r *recording.Reader) error {
+	store, err := disk.OpenTemporary(filepath.Join(dir, "charts"))
+	if err != nil {
+		return err
+	}
+	defer store.Close()
 	for c := r.Snapshots(); ; {
 		rec, err := c.Next()
 		if errors.Is(err, io.EOF) {
@@ -186,12 +190,10 @@ func charts(r *recording.Reader) error {
 			continue
 		}
 		s, err := c.Snapshot()
-		if err == nil {
-			err = store.Add(s)
-		}
 		if err != nil {
 			return err
 		}
+		store.Add(s)
 	}
 }
 

@@ -1,6 +1,8 @@
 package disk
 
 import (
+	"slices"
+
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -11,7 +13,7 @@ import (
 // series is one that is, or recently was, there.
 type series struct {
 	labels labels.Labels
-	text   string               // of the labels, without the name
+	own    prom.Labels          // the same, without the name
 	refs   [3]storage.SeriesRef // in the fine, coarse and memory databases
 	last   float64
 	gen    uint64 // the row in which it was seen last
@@ -22,7 +24,7 @@ type series struct {
 // back.
 const keepEnded = 600
 
-// seriesSet finds series by the text of their labels, without garbage.
+// seriesSet finds series by their labels, without garbage.
 type seriesSet struct {
 	max   int
 	byKey map[string]*series
@@ -48,14 +50,14 @@ func (s *seriesSet) len() int { return len(s.byKey) }
 
 // find returns the series of a family with labels; nil if there are too many.
 // fresh: it was not there in the row before.
-func (s *seriesSet) find(f *prom.Family, text []byte) (x *series, fresh bool) {
+func (s *seriesSet) find(f *prom.Family, own prom.Labels) (x *series, fresh bool) {
 	if s.at < len(s.row) {
-		if l := &s.row[s.at]; l.f == f && l.x.text == string(text) {
+		if l := &s.row[s.at]; l.f == f && slices.Equal(l.x.own, own) {
 			s.at++
 			return l.x, l.x.ended
 		}
 	}
-	if x, fresh = s.lookUp(f, text); x != nil {
+	if x, fresh = s.lookUp(f, own); x != nil {
 		if s.at == len(s.row) {
 			s.row = append(s.row, seen{})
 		}
@@ -65,17 +67,16 @@ func (s *seriesSet) find(f *prom.Family, text []byte) (x *series, fresh bool) {
 	return x, fresh
 }
 
-func (s *seriesSet) lookUp(f *prom.Family, text []byte) (x *series, fresh bool) {
-	s.key = append(append(append(s.key[:0], f.Name...), '{'), text...)
+func (s *seriesSet) lookUp(f *prom.Family, own prom.Labels) (x *series, fresh bool) {
+	s.key = own.AppendText(append(append(s.key[:0], f.Name...), '{'))
 	if x := s.byKey[string(s.key)]; x != nil {
 		return x, x.ended
 	}
 	if len(s.byKey) >= s.max {
 		return nil, false
 	}
-	key := string(s.key)
-	x = &series{labels: parseLabels(f.Name, string(text)), text: key[len(f.Name)+1:]}
-	s.byKey[key] = x
+	x = &series{labels: labelsOf(f.Name, own), own: slices.Clone(own)}
+	s.byKey[string(s.key)] = x
 	return x, true
 }
 
@@ -103,11 +104,11 @@ func (s *seriesSet) forget() {
 	}
 }
 
-// parseLabels are the labels of a series, from the text between the braces.
-func parseLabels(name, text string) labels.Labels {
-	pairs := []string{model.MetricNameLabel, name}
-	for key, value := range prom.Labels(text) {
-		pairs = append(pairs, key, value)
+// labelsOf are the labels of a series, with its name.
+func labelsOf(name string, own prom.Labels) labels.Labels {
+	pairs := append(make([]string, 0, 2+2*len(own)), model.MetricNameLabel, name)
+	for _, l := range own {
+		pairs = append(pairs, l.Name, l.Value)
 	}
 	return labels.FromStrings(pairs...)
 }

@@ -86,12 +86,7 @@ type sample struct {
 // crash left in the write-ahead logs takes up to a few seconds. It fails only
 // where neither disk nor memory can be had.
 func Open(o Options) (*Store, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Say == nil {
-		o.Say = func(string) {}
-	}
+	o = o.complete()
 	s := &Store{opt: o, begun: time.Now(), series: newSeriesSet(o.MaxSeries)}
 	s.stats.MaxSeries, s.stats.MaxBytes = o.MaxSeries, o.MaxBytes
 	err := s.openDisk()
@@ -106,6 +101,17 @@ func Open(o Options) (*Store, error) {
 	}
 	s.stats.InMemory = true
 	return s, nil
+}
+
+// complete is with what may be left out.
+func (o Options) complete() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	return o
 }
 
 func (s *Store) openDisk() error {
@@ -152,7 +158,7 @@ func (s *Store) Take(walk func(emit prom.Emit)) {
 	s.gen++
 	s.batch = s.batch[:0]
 	dropped := uint64(0)
-	walk(func(f *prom.Family, labels []byte, v float64) {
+	walk(func(f *prom.Family, labels prom.Labels, v float64) {
 		x, fresh := s.series.find(f, labels)
 		if x == nil {
 			dropped++

@@ -10,7 +10,7 @@ import (
 // that its figures come from the rows that make the device's.
 type chip struct {
 	model.Device
-	labels []byte
+	labels Labels
 }
 
 // chipTable emits what is known of single chips: memory and work. A board with one
@@ -30,9 +30,9 @@ func (w *Walker) chipTable(s *model.Snapshot, emit Emit) {
 		if f.chip == nil {
 			continue
 		}
-		w.eachChip(s, f, func(labels []byte, v, _ float64) { emit(f.chip, labels, v) })
+		w.eachChip(s, f, func(labels Labels, v, _ float64) { emit(f.chip, labels, v) })
 		if f.chipBound != nil {
-			w.eachChip(s, f, func(labels []byte, _, bound float64) { emit(f.chipBound, labels, bound) })
+			w.eachChip(s, f, func(labels Labels, _, bound float64) { emit(f.chipBound, labels, bound) })
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (w *Walker) addChips(d *model.Device) {
 }
 
 // eachChip calls f with what is known of a family, and how to read it.
-func (w *Walker) eachChip(s *model.Snapshot, f *deviceFamily, each func(labels []byte, v, bound float64)) {
+func (w *Walker) eachChip(s *model.Snapshot, f *deviceFamily, each func(labels Labels, v, bound float64)) {
 	for i := range w.chips {
 		c := &w.chips[i]
 		for k := range f.rows {
@@ -65,10 +65,7 @@ func (w *Walker) eachChip(s *model.Snapshot, f *deviceFamily, each func(labels [
 			if row.Prom.Factor != 0 {
 				n *= row.Prom.Factor
 			}
-			w.buf = append(w.buf[:0], c.labels...)
-			if row.Prom.Labels != "" {
-				w.buf = append(append(w.buf, ','), row.Prom.Labels...)
-			}
+			w.buf = append(append(w.buf[:0], c.labels...), row.labels...)
 			each(w.buf, n, bound(v.Bound))
 		}
 	}

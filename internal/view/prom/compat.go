@@ -128,13 +128,13 @@ func WalkCompat(s *model.Snapshot, sets []string, emit Emit) {
 	}
 }
 
-func mgmtLabels(_ *model.Snapshot, d *model.Device, _ string) []byte {
+func mgmtLabels(_ *model.Snapshot, d *model.Device, _ string) Labels {
 	b := label(nil, "device", strconv.Itoa(d.Index))
 	b = label(b, "pci_bdf", d.BusID)
 	return label(b, "arch", string(d.Arch))
 }
 
-func telemetryLabels(s *model.Snapshot, d *model.Device, unit string) []byte {
+func telemetryLabels(s *model.Snapshot, d *model.Device, unit string) Labels {
 	b := label(nil, "hostname", s.Host.Name)
 	tray, chip := d.Tray, d.Index
 	if d.Slot > 0 {
@@ -145,7 +145,7 @@ func telemetryLabels(s *model.Snapshot, d *model.Device, unit string) []byte {
 	return label(b, "unit", unit)
 }
 
-func allSMILabels(s *model.Snapshot, d *model.Device, _ string) []byte {
+func allSMILabels(s *model.Snapshot, d *model.Device, _ string) Labels {
 	b := label(nil, "gpu", strings.TrimSpace("Tenstorrent "+d.Board.V))
 	b = label(b, "instance", s.Host.Name)
 	b = label(b, "gpu_uuid", d.ASICID.V)

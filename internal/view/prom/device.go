@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/ttmon/ttmon/internal/assess"
@@ -9,7 +10,8 @@ import (
 
 // infoKey is what the labels of the info series depend on.
 type infoKey struct {
-	labels                    string
+	index                     int
+	chipID                    string
 	board, serial, arch, path string
 	numa, tray, slot, chips   int
 	firmware                  model.Firmware
@@ -23,11 +25,11 @@ func (w *Walker) deviceExtras(s *model.Snapshot, emit Emit) {
 	}
 	each(func(d *model.Device, x *device) {
 		x.describe(d)
-		emit(deviceInfo, append(w.buf[:0], x.info...), 1)
+		emit(deviceInfo, x.info, 1)
 	})
 	each(func(_ *model.Device, x *device) {
 		for _, labels := range x.firmware {
-			emit(firmwareInfo, append(w.buf[:0], labels...), 1)
+			emit(firmwareInfo, labels, 1)
 		}
 	})
 	each(func(d *model.Device, x *device) {
@@ -47,12 +49,12 @@ func (w *Walker) deviceExtras(s *model.Snapshot, emit Emit) {
 	} {
 		for _, id := range w.known() {
 			x := w.devices[id]
-			emit(c.f, append(w.buf[:0], x.labels...), c.v(x))
+			emit(c.f, x.labels, c.v(x))
 		}
 	}
 	each(func(d *model.Device, x *device) {
 		if d.Power.Known() {
-			emit(energy, append(w.buf[:0], x.labels...), x.joules)
+			emit(energy, x.labels, x.joules)
 		}
 	})
 	each(func(d *model.Device, x *device) {
@@ -91,20 +93,20 @@ func (w *Walker) conditions(s *model.Snapshot, emit Emit) {
 // describe makes the labels of the info series anew if they have changed.
 func (x *device) describe(d *model.Device) {
 	key := infoKey{
-		labels: x.labels, board: d.Board.V, serial: d.Serial.V, arch: string(d.Arch), path: d.Path,
+		index: x.index, chipID: x.chipID, board: d.Board.V, serial: d.Serial.V, arch: string(d.Arch), path: d.Path,
 		numa: -1, tray: d.Tray, slot: d.Slot, chips: len(d.Chips), firmware: d.Firmware,
 	}
 	if n, ok := d.NUMANode.Get(); ok {
 		key.numa = n
 	}
-	if key == x.infoOf && x.info != "" {
+	if key == x.infoOf && x.info != nil {
 		return
 	}
-	if x.info != "" && !d.Board.Known() && !d.Serial.Known() {
+	if x.info != nil && !d.Board.Known() && !d.Serial.Known() {
 		return // it does not answer: what it is has not changed
 	}
 	x.infoOf = key
-	b := append([]byte(nil), x.labels...)
+	b := slices.Clone(x.labels)
 	b = label(b, "board", key.board)
 	b = label(b, "serial", key.serial)
 	b = label(b, "arch", key.arch)
@@ -118,7 +120,7 @@ func (x *device) describe(d *model.Device) {
 	if key.slot > 0 {
 		b = label(b, "slot", strconv.Itoa(key.slot))
 	}
-	x.info = string(b)
+	x.info = b
 	x.firmware = x.firmware[:0]
 	for _, f := range []struct {
 		name    string
@@ -132,8 +134,8 @@ func (x *device) describe(d *model.Device) {
 		{"tt_flash", d.Firmware.TTFlash},
 	} {
 		if v, ok := f.version.Get(); ok {
-			b := label([]byte(x.labels), "component", f.name)
-			x.firmware = append(x.firmware, string(label(b, "version", v)))
+			b := label(slices.Clone(x.labels), "component", f.name)
+			x.firmware = append(x.firmware, label(b, "version", v))
 		}
 	}
 }

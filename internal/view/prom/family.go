@@ -36,9 +36,15 @@ type deviceFamily struct {
 	Family
 	estimate bool
 	bound    *Family // its companion; nil: the figures are never doubtful
-	rows     []metric.Device
+	rows     []tableRow
 	// chip and chipBound are the same for each chip of boards with several.
 	chip, chipBound *Family
+}
+
+// tableRow is a row of the metric table, with its constant labels.
+type tableRow struct {
+	metric.Device
+	labels Labels
 }
 
 // shared says what the rows of a family with several of them have in common.
@@ -76,7 +82,7 @@ func deviceFamilies() []deviceFamily {
 			x.chip, x.chipBound = chipFamilies(&f.Prom)
 			list = append(list, x)
 		}
-		list[i].rows = append(list[i].rows, f)
+		list[i].rows = append(list[i].rows, tableRow{f, constant(f.Prom.Labels)})
 	}
 	return list
 }

@@ -111,7 +111,7 @@ func (k *workloadKey) less(o *workloadKey) bool {
 	return slices.Compare(a[:], b[:]) < 0
 }
 
-func (w *Walker) workloadLabels(s *model.Snapshot, k *workloadKey, pool string) []byte {
+func (w *Walker) workloadLabels(s *model.Snapshot, k *workloadKey, pool string) Labels {
 	b := w.deviceLabels(s, k.device)
 	b = label(b, "namespace", k.namespace)
 	b = label(b, "pod", k.pod)
@@ -122,7 +122,7 @@ func (w *Walker) workloadLabels(s *model.Snapshot, k *workloadKey, pool string) 
 }
 
 // deviceLabels begins the labels of something on a device.
-func (w *Walker) deviceLabels(s *model.Snapshot, index int) []byte {
+func (w *Walker) deviceLabels(s *model.Snapshot, index int) Labels {
 	if d := s.Device(index); d != nil {
 		return append(w.buf[:0], w.devices[d.BusID].labels...)
 	}
@@ -139,7 +139,7 @@ func (w *Walker) processes(s *model.Snapshot, emit Emit) {
 			}
 		}
 	}
-	labels := func(p *model.Process, u *model.DeviceUse, pool model.Pool) []byte {
+	labels := func(p *model.Process, u *model.DeviceUse, pool model.Pool) Labels {
 		b := w.deviceLabels(s, u.Device)
 		b = label(b, "pid", strconv.Itoa(p.PID))
 		if name, ok := p.Name.Get(); ok {

@@ -1,32 +1,72 @@
 package prom
 
 import (
-	"iter"
+	"slices"
 	"strings"
 )
 
-var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
+// Label is one label of a sample. Its value is valid UTF-8.
+type Label struct{ Name, Value string }
 
-// Labels reads the text between the braces, as Emit gets it.
-func Labels(text string) iter.Seq2[string, string] {
-	return func(yield func(name, value string) bool) {
-		for text != "" {
-			key, rest, ok := strings.Cut(text, `="`)
-			if !ok {
-				return
-			}
-			end := 0
-			for end < len(rest) && rest[end] != '"' {
-				if rest[end] == '\\' {
-					end++
-				}
-				end++
-			}
-			end = min(end, len(rest))
-			if !yield(key, unescape.Replace(rest[:end])) {
-				return
-			}
-			text = strings.TrimPrefix(rest[min(end+1, len(rest)):], ",")
+// Labels are those of a sample, without its name. They stay structured up to the
+// database; only a page writes them as text.
+type Labels []Label
+
+// Pairs makes labels of names and values.
+func Pairs(list ...string) (l Labels) {
+	for pair := range slices.Chunk(list, 2) {
+		l = label(l, pair[0], pair[1])
+	}
+	return l
+}
+
+// AppendText appends what stands between the braces, escaped.
+func (l Labels) AppendText(b []byte) []byte {
+	for i := range l {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(b, l[i].Name...), `="`...)
+		b = append(escape(b, l[i].Value), '"')
+	}
+	return b
+}
+
+// label appends a label; an empty value is no label. What is no UTF-8 is replaced:
+// Prometheus would refuse the whole page.
+func label(l Labels, name, value string) Labels {
+	if value == "" {
+		return l
+	}
+	return append(l, Label{name, strings.ToValidUTF8(value, "\uFFFD")})
+}
+
+// escape appends a label's value.
+func escape(b []byte, value string) []byte {
+	for i := range len(value) {
+		switch c := value[i]; c {
+		case '\\':
+			b = append(b, `\\`...)
+		case '"':
+			b = append(b, `\"`...)
+		case '\n':
+			b = append(b, `\n`...)
+		default:
+			b = append(b, c)
 		}
 	}
+	return b
+}
+
+// constant are the labels of a row of the metric table, which has them as PromQL
+// does: `pool="dram",direction="to"`.
+func constant(text string) (l Labels) {
+	if text == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		l = label(l, name, strings.Trim(value, `"`))
+	}
+	return l
 }

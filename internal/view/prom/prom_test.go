@@ -45,14 +45,14 @@ func TestFamiliesStandTogether(t *testing.T) {
 		last := ""
 		w := NewWalker(all)
 		w.Observe(s)
-		w.Walk(s, self, func(f *Family, labels []byte, v float64) {
+		w.Walk(s, self, func(f *Family, labels Labels, v float64) {
 			if f.Name != last {
 				if done[f.Name] {
 					t.Errorf("%s is torn apart", f.Name)
 				}
 				done[f.Name], last = true, f.Name
 			}
-			if key := f.Name + string(labels); series[key] {
+			if key := f.Name + string(labels.AppendText(nil)); series[key] {
 				t.Errorf("%s{%s} is there twice", f.Name, labels)
 			} else {
 				series[key] = true
@@ -83,7 +83,7 @@ func TestHungDeviceKeepsItsSeriesNames(t *testing.T) {
 			t.Errorf("%s is not known", key)
 		}
 	}
-	state := `tenstorrent_device_state{` + w.devices[ill.Devices[0].BusID].labels + `,state="hung"}`
+	state := `tenstorrent_device_state{` + string(w.devices[ill.Devices[0].BusID].labels.AppendText(nil)) + `,state="hung"}`
 	if before[state] != 0 || after[state] != 1 {
 		t.Errorf("state %v, then %v", before[state], after[state])
 	}
@@ -91,7 +91,7 @@ func TestHungDeviceKeepsItsSeriesNames(t *testing.T) {
 
 func collect(w *Walker, s *model.Snapshot) map[string]float64 {
 	m := map[string]float64{}
-	w.Walk(s, self, func(f *Family, labels []byte, v float64) { m[f.Name+"{"+string(labels)+"}"] = v })
+	w.Walk(s, self, func(f *Family, labels Labels, v float64) { m[f.Name+"{"+string(labels.AppendText(nil))+"}"] = v })
 	return m
 }
 
@@ -125,7 +125,7 @@ func TestBoundsAndWorkloads(t *testing.T) {
 	w := NewWalker(all)
 	w.Observe(s)
 	m := collect(w, s)
-	d := w.devices[s.Device(s.Processes[0].Devices[0].Device).BusID].labels
+	d := string(w.devices[s.Device(s.Processes[0].Devices[0].Device).BusID].labels.AppendText(nil))
 	if m[`tenstorrent_workload_memory_used_bound{`+d+`,slurm_job="42",pool="dram"}`] != float64(model.AtLeast) {
 		t.Error("the workload's doubt is lost")
 	}
@@ -171,7 +171,7 @@ func FuzzLabel(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		b := label([]byte(`a="1"`), "x", s)
+		b := Pairs("a", "1", "x", s).AppendText(nil)
 		if !utf8.Valid(b) || bytes.ContainsRune(b, '\n') {
 			t.Errorf("%q became %q", s, b)
 		}
@@ -194,7 +194,7 @@ func BenchmarkGalaxy(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n := 0
-		w.Walk(s, self, func(*Family, []byte, float64) { n++ })
+		w.Walk(s, self, func(*Family, Labels, float64) { n++ })
 		b.ReportMetric(float64(n), "samples")
 	}
 }

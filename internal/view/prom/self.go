@@ -34,7 +34,7 @@ func (w *Walker) self(self *Self, emit Emit) {
 	if self == nil {
 		self = &Self{}
 	}
-	named := func(key, name string) []byte {
+	named := func(key, name string) Labels {
 		w.buf = label(w.buf[:0], key, name)
 		return w.buf
 	}

@@ -42,14 +42,14 @@ type Page struct {
 }
 
 // Add writes a sample. Samples of a family must come one after the other.
-func (p *Page) Add(f *Family, labels []byte, v float64) {
+func (p *Page) Add(f *Family, labels Labels, v float64) {
 	if f != p.last {
 		p.last = f
 		p.head(f)
 	}
 	p.b = append(p.b, f.Name...)
 	if len(labels) > 0 {
-		p.b = append(append(append(p.b, '{'), labels...), '}')
+		p.b = append(labels.AppendText(append(p.b, '{')), '}')
 	}
 	p.b = append(appendValue(append(p.b, ' '), v), '\n')
 }

@@ -22,9 +22,8 @@ type Options struct {
 	Estimates bool
 }
 
-// Emit receives a sample. labels is the text between the braces, already
-// escaped, and holds only until Emit returns.
-type Emit func(f *Family, labels []byte, v float64)
+// Emit receives a sample. The labels hold only until Emit returns.
+type Emit func(f *Family, labels Labels, v float64)
 
 // Walker turns snapshots into samples. It remembers what a snapshot cannot
 // say alone: counts since the daemon began, and the ids of chips that do not
@@ -34,7 +33,7 @@ type Walker struct {
 	families []deviceFamily
 	devices  map[string]*device // by bus id
 	last     time.Time
-	buf      []byte
+	buf      Labels
 	dropped  float64 // workloads and processes over the bounds
 	groups   map[workloadKey]*workload
 	shown    int    // processes with series of their own
@@ -45,15 +44,15 @@ type Walker struct {
 type device struct {
 	index          int
 	chipID         string
-	labels         string // device, pci and chip_id
+	labels         Labels // device, pci and chip_id
 	state          model.State
 	resets, losses float64
 	joules         float64
 	watts          float64 // at the last snapshot, if metered
 	metered        bool
 	seen           time.Time
-	info           string // labels of device_info
-	firmware       []string
+	info           Labels // of device_info
+	firmware       []Labels
 	infoOf         infoKey
 }
 
@@ -115,11 +114,11 @@ func (x *device) observe(d *model.Device, dt float64) {
 	if d.ASICID.Known() {
 		id = d.ASICID.V
 	}
-	if x.index != d.Index || id != x.chipID || x.labels == "" {
+	if x.index != d.Index || id != x.chipID || x.labels == nil {
 		x.index, x.chipID = d.Index, id
 		b := label(nil, "device", strconv.Itoa(d.Index))
 		b = label(b, "pci", d.BusID)
-		x.labels = string(label(b, "chip_id", id))
+		x.labels = slices.Clip(label(b, "chip_id", id))
 	}
 }
 
@@ -181,7 +180,7 @@ func (w *Walker) table(s *model.Snapshot, emit Emit) {
 		if f.estimate && !w.opt.Estimates {
 			continue
 		}
-		w.family(s, f, func(labels []byte, row *metric.Device, v metric.Value) {
+		w.family(s, f, func(labels Labels, row *tableRow, v metric.Value) {
 			n := v.Num
 			if row.Prom.Factor != 0 {
 				n *= row.Prom.Factor
@@ -189,13 +188,13 @@ func (w *Walker) table(s *model.Snapshot, emit Emit) {
 			emit(&f.Family, labels, n)
 		})
 		if f.bound != nil {
-			w.family(s, f, func(labels []byte, _ *metric.Device, v metric.Value) { emit(f.bound, labels, bound(v.Bound)) })
+			w.family(s, f, func(labels Labels, _ *tableRow, v metric.Value) { emit(f.bound, labels, bound(v.Bound)) })
 		}
 	}
 }
 
 // family calls each with what is known of a family.
-func (w *Walker) family(s *model.Snapshot, f *deviceFamily, each func(labels []byte, row *metric.Device, v metric.Value)) {
+func (w *Walker) family(s *model.Snapshot, f *deviceFamily, each func(labels Labels, row *tableRow, v metric.Value)) {
 	for j := range s.Devices {
 		d := &s.Devices[j]
 		base := w.devices[d.BusID].labels
@@ -205,10 +204,7 @@ func (w *Walker) family(s *model.Snapshot, f *deviceFamily, each func(labels []b
 			if !v.Known() {
 				continue
 			}
-			w.buf = append(w.buf[:0], base...)
-			if row.Prom.Labels != "" {
-				w.buf = append(append(w.buf, ','), row.Prom.Labels...)
-			}
+			w.buf = append(append(w.buf[:0], base...), row.labels...)
 			each(w.buf, row, v)
 		}
 	}
@@ -219,34 +215,4 @@ func flag(b bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// label appends a label; an empty value is no label.
-func label(b []byte, name, value string) []byte {
-	if value == "" {
-		return b
-	}
-	if len(b) > 0 {
-		b = append(b, ',')
-	}
-	b = append(append(b, name...), `="`...)
-	return append(escape(b, value), '"')
-}
-
-// escape appends a label's value. What is no UTF-8 is replaced: Prometheus
-// would refuse the whole page.
-func escape(b []byte, value string) []byte {
-	for _, r := range value {
-		switch r {
-		case '\\':
-			b = append(b, `\\`...)
-		case '"':
-			b = append(b, `\"`...)
-		case '\n':
-			b = append(b, `\n`...)
-		default:
-			b = append(b, string(r)...)
-		}
-	}
-	return b
 }

@@ -13,21 +13,21 @@ const maxOperationSeries = 10
 // work emits what processes had chips do. They are as many as have series of
 // their memory.
 func (w *Walker) work(s *model.Snapshot, emit Emit) {
-	w.eachChipWork(s, func(labels []byte, c *model.ChipWork) {
+	w.eachChipWork(s, func(labels Labels, c *model.ChipWork) {
 		if ns, ok := c.Work.BusyTime.Get(); ok {
 			emit(processBusy, labels, float64(ns)/1e9)
 		}
 	})
-	w.eachChipWork(s, func(labels []byte, c *model.ChipWork) {
+	w.eachChipWork(s, func(labels Labels, c *model.ChipWork) {
 		if n, ok := c.Work.ProgramSum.Get(); ok {
 			emit(processRan, labels, float64(n))
 		}
 	})
-	w.eachOperation(s, func(labels []byte, o *model.Operation) { emit(operationBusy, labels, float64(o.Time)/1e9) })
-	w.eachOperation(s, func(labels []byte, o *model.Operation) { emit(operationCalls, labels, float64(o.Calls)) })
+	w.eachOperation(s, func(labels Labels, o *model.Operation) { emit(operationBusy, labels, float64(o.Time)/1e9) })
+	w.eachOperation(s, func(labels Labels, o *model.Operation) { emit(operationCalls, labels, float64(o.Calls)) })
 }
 
-func (w *Walker) eachChipWork(s *model.Snapshot, each func(labels []byte, c *model.ChipWork)) {
+func (w *Walker) eachChipWork(s *model.Snapshot, each func(labels Labels, c *model.ChipWork)) {
 	for i := range min(w.opt.Processes, len(s.Processes)) {
 		p := &s.Processes[i]
 		for k := range p.Work.Chips {
@@ -54,8 +54,8 @@ func (w *Walker) eachChipWork(s *model.Snapshot, each func(labels []byte, c *mod
 }
 
 // eachOperation passes over operations without a name, and what is summed up.
-func (w *Walker) eachOperation(s *model.Snapshot, each func(labels []byte, o *model.Operation)) {
-	w.eachChipWork(s, func(labels []byte, c *model.ChipWork) {
+func (w *Walker) eachOperation(s *model.Snapshot, each func(labels Labels, o *model.Operation)) {
+	w.eachChipWork(s, func(labels Labels, c *model.ChipWork) {
 		n := len(labels)
 		for i, o := range mostTime(c.Operations) {
 			if i == maxOperationSeries {

@@ -1,7 +1,9 @@
-package series
+package disk
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,32 +28,32 @@ func samples(t *testing.T, s *Store, from, to time.Time, name, device string) ma
 	for found.Next() {
 		for it := found.At().Iterator(nil); it.Next() != chunkenc.ValNone; {
 			at, v := it.At()
-			if at >= from.UnixMilli() && at <= to.UnixMilli() {
-				out[at] = v
-			}
+			out[at] = v
 		}
 	}
 	return out
 }
 
-// What went in comes out, over as many chunks as it takes; a device that is no
-// longer there ends.
-func TestStore(t *testing.T) {
-	s := New()
-	const seconds = 3*perChunk + 7
+// What went in comes out, however long ago it was; a device that is no longer there
+// ends; nothing is left behind.
+func TestTemporary(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "charts")
+	s, err := OpenTemporary(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seconds = 367
 	for i := range seconds {
 		snap := tuitest.Well(2, i)
 		if i >= seconds-5 {
 			snap.Devices = snap.Devices[:1]
 		}
 		for range 2 { // the same one again is left out
-			if err := s.Add(snap); err != nil {
-				t.Fatal(err)
-			}
+			s.Add(snap)
 		}
 	}
 	from, to := tuitest.Start, tuitest.Start.Add(seconds*time.Second)
-	got := samples(t, s, from, to, "tenstorrent_core_power_watts", "0")
+	got := samples(t, s.Store, from, to, "tenstorrent_core_power_watts", "0")
 	if len(got) != seconds {
 		t.Errorf("%d samples of %d", len(got), seconds)
 	}
@@ -61,12 +63,13 @@ func TestStore(t *testing.T) {
 			t.Fatalf("second %d: %v, want %v", i, got[at.UnixMilli()], want)
 		}
 	}
-	gone := samples(t, s, from, to, "tenstorrent_core_power_watts", "1")
+	gone := samples(t, s.Store, from, to, "tenstorrent_core_power_watts", "1")
 	end := tuitest.Start.Add((seconds - 5) * time.Second).UnixMilli()
 	if len(gone) != seconds-4 || math.Float64bits(gone[end]) != value.StaleNaN {
 		t.Errorf("the device that left has %d samples, the last %v", len(gone), gone[end])
 	}
-	if part := samples(t, s, from.Add(time.Minute), from.Add(2*time.Minute), "tenstorrent_core_power_watts", "0"); len(part) != 61 {
-		t.Errorf("%d samples of a minute", len(part))
+	s.Close()
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
 	}
 }
