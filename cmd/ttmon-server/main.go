@@ -58,7 +58,7 @@ ttmond's decision.
 Where no ttmond runs it collects by itself what its user may see, so that one user
 has history and the page without root.`,
 		Version:       version.Version,
-		Args:          daemon.Takes(cobra.NoArgs),
+		Args:          takes(cobra.NoArgs),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -142,4 +142,14 @@ func (f *flags) run(ctx context.Context, cfg server.Config) error {
 			log.Warn("cannot notify systemd", "err", err)
 		}
 	})
+}
+
+// takes makes what is wrong with arguments an error of the command line.
+func takes(args cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if err := args(cmd, given); err != nil {
+			return daemon.Usage(err)
+		}
+		return nil
+	}
 }

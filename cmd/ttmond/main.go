@@ -7,12 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/daemon"
@@ -34,7 +35,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal kills the process immediately
-	if err := command().ExecuteContext(ctx); err != nil {
+	if err := execute(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "ttmond:", err)
 		os.Exit(daemon.ExitCode(err))
 	}
@@ -44,17 +45,14 @@ func main() {
 type flags struct {
 	allocSocket, apiSocket, stateDir, root, config string
 	takeover, checkConfig, verbose, keep           bool
+	help, version                                  bool
 	noUprobe                                       bool
 	firmware                                       string
 	listen, nodeCondition                          string // ttmon-server's
 }
 
-func command() *cobra.Command {
-	var f flags
-	cmd := &cobra.Command{
-		Use:   "ttmond",
-		Short: "node daemon: tracks allocations and serves all local users",
-		Long: `ttmond listens where programs instrumented for tt-metal's old allocation server
+// about is what --help says before the flags.
+const about = `ttmond listens where programs instrumented for tt-metal's old allocation server
 report, keeps account of what each process holds on each chip, and answers ttmon
 and everybody else on a local API. It runs in the foreground, needs no
 configuration, opens no device unless --firmware tells it to, and listens on Unix
@@ -62,36 +60,46 @@ sockets only: history, alerts, /metrics and the page are ttmon-server's.
 
 Stopping it closes no client's connection: a small process stays behind and
 keeps them until they end or ttmond starts again. --takeover starts a new
-ttmond in the place of a running one, without losing a byte.`,
-		Version: version.Long(),
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return daemon.Usage(fmt.Errorf("unexpected argument %q: ttmond takes only flags", args[0]))
-			}
-			return nil
-		},
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := configure(f)
-			if f.keep {
-				cfg, err = keeperConfig()
-			}
-			if err == nil {
-				err = f.moved()
-			}
-			if err != nil {
-				return daemon.Usage(err)
-			}
-			if f.checkConfig {
-				return cfg.print(cmd.OutOrStdout())
-			}
-			return run(cmd.Context(), f, cfg)
-		},
+ttmond in the place of a running one, without losing a byte.`
+
+// execute does what a command line says. It is parsed without cobra, whose templates
+// keep the linker from leaving out what is not used: 2 MB.
+func execute(ctx context.Context, args []string, out io.Writer) error {
+	var f flags
+	set := f.set()
+	err := set.Parse(args)
+	switch {
+	case err == nil && f.help:
+		fmt.Fprintf(out, "%s\n\nUsage:\n  ttmond [flags]\n\nFlags:\n%s", about, set.FlagUsages())
+		return nil
+	case err != nil:
+		return daemon.Usage(err)
+	case f.version:
+		fmt.Fprintln(out, "ttmond version", version.Long())
+		return nil
+	case set.NArg() > 0:
+		return daemon.Usage(unexpected(set.Arg(0)))
 	}
-	cmd.AddCommand(movedCommand("fleet"), movedCommand("replay"))
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return daemon.Usage(err) })
-	p := cmd.Flags()
+	cfg, err := configure(f)
+	if f.keep {
+		cfg, err = keeperConfig()
+	}
+	if err == nil {
+		err = f.moved()
+	}
+	if err != nil {
+		return daemon.Usage(err)
+	}
+	if f.checkConfig {
+		return cfg.print(out)
+	}
+	return run(ctx, f, cfg)
+}
+
+// set are the flags.
+func (f *flags) set() *pflag.FlagSet {
+	p := pflag.NewFlagSet("ttmond", pflag.ContinueOnError)
+	p.Usage = func() {}
 	p.StringVar(&f.allocSocket, "alloc-socket", "", "where old clients report (default "+defaultConfig().Alloc.Socket+")")
 	p.StringVar(&f.apiSocket, "socket", "", "where the API is (default "+defaultConfig().API.Socket+")")
 	p.StringVar(&f.stateDir, "state-dir", "", "where state is kept (default "+defaultConfig().StateDir+")")
@@ -102,13 +110,23 @@ ttmond in the place of a running one, without losing a byte.`,
 	p.StringVar(&f.firmware, "firmware", "", "what to read of the chips' firmware: `off|table|full` (default off)")
 	p.BoolVar(&f.noUprobe, "no-uprobe", false, "do not watch the allocators of programs through the kernel")
 	p.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
+	p.BoolVarP(&f.help, "help", "h", false, "print this and exit")
+	p.BoolVar(&f.version, "version", false, "print the version and exit")
 	p.BoolVar(&f.keep, "keep", false, "only keep the connections of a ttmond that stops")
 	p.StringVar(&f.listen, "listen", "", "ttmon-server's")
 	p.StringVar(&f.nodeCondition, "node-condition", "", "ttmon-server's")
 	for _, name := range []string{"keep", "listen", "node-condition"} {
 		_ = p.MarkHidden(name)
 	}
-	return cmd
+	return p
+}
+
+// unexpected is the error of an argument. Two were commands once.
+func unexpected(arg string) error {
+	if arg == "fleet" || arg == "replay" {
+		return fmt.Errorf("%s is served by ttmon-server %s", arg, arg)
+	}
+	return fmt.Errorf("unexpected argument %q: ttmond takes only flags", arg)
 }
 
 // moved refuses flags of what ttmon-server does now. That there is no TCP listener
@@ -121,14 +139,4 @@ func (f *flags) moved() error {
 		return errors.New("--node-condition: the condition of the node is set by ttmon-server --node-condition NODE")
 	}
 	return nil
-}
-
-// movedCommand refuses a command that is ttmon-server's now.
-func movedCommand(name string) *cobra.Command {
-	return &cobra.Command{
-		Use: name, Hidden: true, DisableFlagParsing: true,
-		RunE: func(*cobra.Command, []string) error {
-			return daemon.Usage(fmt.Errorf("%s is served by ttmon-server %s", name, name))
-		},
-	}
 }

@@ -19,6 +19,13 @@ func TestManual(t *testing.T) {
 	clidocs.Manual{Number: "8", Sections: sections}.Check(t, command(), "../../docs/man")
 }
 
+// command is the command line as documentation is made of it.
+func command() *cobra.Command {
+	cmd := &cobra.Command{Use: "ttmond", Short: "node daemon: tracks allocations and serves all local users", Long: about, Run: func(*cobra.Command, []string) {}}
+	cmd.Flags().AddFlagSet(new(flags).set())
+	return cmd
+}
+
 func sections(*cobra.Command) []clidocs.Section {
 	var cfg bytes.Buffer
 	c := defaultConfig()

@@ -6,7 +6,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
 
@@ -55,14 +54,4 @@ func ExitCode(err error) int {
 		return 2
 	}
 	return 1
-}
-
-// Takes makes what is wrong with arguments an error of the command line.
-func Takes(args cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, given []string) error {
-		if err := args(cmd, given); err != nil {
-			return UsageError{err}
-		}
-		return nil
-	}
 }

@@ -12,35 +12,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trimAfter is when the start is over: all parts are set up, and the first
-// snapshots are made.
-const trimAfter = 15 * time.Second
+// When the start is over: all parts are set up, and the first snapshots are made;
+// then, when programs have been found and their libraries read; and now and then.
+var trimAfter = []time.Duration{15 * time.Second, 30 * time.Second, 10 * time.Minute}
 
-// Trim gives back what only the start needed: free memory, and the pages of
-// the program's own file, half of which are code and tables to set libraries
-// up. What is needed again comes from the page cache.
+// Trim gives back what only the start needed, until ctx is done: free memory, and
+// the pages of the program's own file, half of which are code and tables to set
+// libraries up. What is needed again comes from the page cache.
 func Trim(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-time.After(trimAfter):
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(trimAfter[min(i, len(trimAfter)-1)]):
+			trim()
+		}
 	}
+}
+
+func trim() {
 	debug.FreeOSMemory()
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
-		return nil
+		return
 	}
 	defer f.Close()
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
-		return nil
+		return
 	}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if from, to, ok := constantPages(lines.Text(), exe); ok {
 			_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED)
 		}
 	}
-	return nil
 }
 
 // constantPages reads a line of /proc/self/maps. ok tells whether it is a part
