@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestDocs(t *testing.T) {
 	}
 	page := string(b)
 	command().Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden && f.Name != "verbose" && !strings.Contains(page, "--"+f.Name) {
+		if !f.Hidden && !slices.Contains([]string{"verbose", "help", "version"}, f.Name) && !strings.Contains(page, "--"+f.Name) {
 			t.Errorf("--%s is not on the page", f.Name)
 		}
 	})

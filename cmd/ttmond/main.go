@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -67,6 +68,9 @@ ttmond in the place of a running one, without losing a byte.`
 func execute(ctx context.Context, args []string, out io.Writer) error {
 	var f flags
 	set := f.set()
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		return daemon.Usage(unexpected(args[0]))
+	}
 	err := set.Parse(args)
 	switch {
 	case err == nil && f.help:

@@ -13,6 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -101,7 +102,7 @@ func newMapPool(p *blocks.Process, l *blocks.List, a *blocks.Allocator, name fun
 	}
 	largest := bankmap.Largest(l, maxMapBlocks)
 	m.LeftOut = int(l.Usage().Blocks) - len(largest)
-	slices.SortFunc(largest, func(a, b blocks.Block) int { return cmp.Compare(a.Addr, b.Addr) })
+	sorted.By(largest, func(a, b *blocks.Block) int { return cmp.Compare(a.Addr, b.Addr) })
 	for _, b := range largest {
 		m.Blocks = append(m.Blocks, [5]uint64{b.Addr, b.Size, b.Asked, uint64(max(b.Born, 0)) / 1e6, uint64(b.Site)})
 	}
@@ -158,7 +159,7 @@ func sitesOf(report *runreport.Report, name func(uint64) string) []mapSite {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b mapSite) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sorted.Stable(out, func(a, b *mapSite) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return out
 }
 

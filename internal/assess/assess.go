@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Assessment is what is wrong with the host of one snapshot.
@@ -20,7 +21,7 @@ func Of(s *model.Snapshot) *Assessment {
 	list := s.Conditions
 	if !s.Assessed {
 		list = find(s, Default(), func(*model.Device, model.ConditionKind) bool { return false })
-		slices.SortStableFunc(list, func(a, b model.Condition) int { return compare(&a, &b) })
+		sorted.Stable(list, func(a, b *model.Condition) int { return compare(a, b) })
 	}
 	a := &Assessment{snap: s}
 	for i := range list {

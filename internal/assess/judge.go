@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // A condition that comes and goes with a value must be seen twice before it
@@ -188,7 +189,7 @@ func (j *Judge) publish(s *model.Snapshot) {
 		}
 		s.Conditions = append(s.Conditions, c)
 	}
-	slices.SortFunc(s.Conditions, func(a, b model.Condition) int { return compare(&a, &b) })
+	sorted.By(s.Conditions, func(a, b *model.Condition) int { return compare(a, b) })
 }
 
 // Course is what a judge knows of a condition and its successor could not

@@ -8,9 +8,10 @@ package budget
 import (
 	"cmp"
 	"os"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Limit is how much of one thing there is.
@@ -226,7 +227,7 @@ func (p *Pool) State() State {
 
 // TopUsers sorts users by what they have, and keeps the first.
 func TopUsers(users []User) []User {
-	slices.SortFunc(users, func(a, b User) int {
+	sorted.By(users, func(a, b *User) int {
 		return cmp.Or(cmp.Compare(b.Used, a.Used), cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.UID, b.UID))
 	})
 	return users[:min(len(users), maxListed)]

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // account is what a chip holds, while it is being added up.
@@ -125,7 +126,7 @@ func (j *join) accountProcess(p *model.Process) {
 		}
 		u.Tracking = trackingOf(u)
 	}
-	slices.SortStableFunc(p.Devices, func(a, b model.DeviceUse) int { return a.Device - b.Device })
+	sorted.Stable(p.Devices, func(a, b *model.DeviceUse) int { return a.Device - b.Device })
 	j.dispute(p, source)
 }
 

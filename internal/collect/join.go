@@ -6,6 +6,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // join makes the memory part of one snapshot out of what the sources claim:
@@ -70,7 +71,7 @@ func (j *join) run() {
 	j.accountLeft()
 	j.cover()
 	j.addUp()
-	slices.SortFunc(j.snap.Processes, func(a, b model.Process) int {
+	sorted.By(j.snap.Processes, func(a, b *model.Process) int {
 		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.StartTicks, b.StartTicks))
 	})
 }

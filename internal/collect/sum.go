@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // addUp turns accounts into the figures of chips, and chips into devices.
@@ -31,7 +32,7 @@ func (j *join) addUp() {
 		a.fill(&chip.Memory)
 		j.snap.Unmatched = append(j.snap.Unmatched, chip)
 	}
-	slices.SortStableFunc(j.snap.Ghosts, func(a, b model.Ghost) int {
+	sorted.Stable(j.snap.Ghosts, func(a, b *model.Ghost) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.PID, b.PID), cmp.Compare(a.ChipID, b.ChipID))
 	})
 }

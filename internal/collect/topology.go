@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/internal/source/umd"
 )
 
@@ -115,7 +116,7 @@ func describe(t *model.Topology, s *model.Snapshot, found []umd.Found) {
 			l.From, l.To = l.To, l.From
 		}
 	}
-	slices.SortFunc(t.Links, func(a, b model.Ethernet) int {
+	sorted.By(t.Links, func(a, b *model.Ethernet) int {
 		return cmp.Or(comparePorts(a.From, b.From), comparePorts(a.To, b.To))
 	})
 }

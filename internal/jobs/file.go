@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/replace"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 const (
@@ -99,7 +99,7 @@ func (f *file) save(b *Book, now time.Time) {
 	for _, j := range b.live {
 		d.Jobs = append(d.Jobs, *j)
 	}
-	slices.SortStableFunc(d.Jobs, func(a, b Job) int { return a.Last.Compare(b.Last) })
+	sorted.Stable(d.Jobs, func(a, b *Job) int { return a.Last.Compare(b.Last) })
 	text, err := json.Marshal(d)
 	if err == nil {
 		err = replace.File(f.path, text, 0o600)

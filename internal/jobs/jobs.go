@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Kind is whose word "job" is.
@@ -242,7 +243,7 @@ func (j *Job) hold(s *model.Snapshot, index int, pools *[model.NumPools]model.Su
 	i := slices.IndexFunc(j.Devices, func(d Device) bool { return d.Index == index })
 	if i < 0 {
 		j.Devices = append(j.Devices, Device{Index: index, Peaks: map[string]Peak{}})
-		slices.SortFunc(j.Devices, func(a, b Device) int { return cmp.Compare(a.Index, b.Index) })
+		sorted.By(j.Devices, func(a, b *Device) int { return cmp.Compare(a.Index, b.Index) })
 		i = slices.IndexFunc(j.Devices, func(d Device) bool { return d.Index == index })
 	}
 	d := &j.Devices[i]

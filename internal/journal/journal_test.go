@@ -408,3 +408,21 @@ func TestCopy(t *testing.T) {
 		t.Errorf("%d snapshots of %d, kept for %q", n, want, cur.Meta.Reason)
 	}
 }
+
+// However often it is started, there is a segment an hour, not one a start.
+func TestManyStarts(t *testing.T) {
+	dir := t.TempDir()
+	for s := range 50 {
+		j, err := Open(Options{Dir: dir, Keep: time.Hour, MaxBytes: 1 << 20})
+		ok(t, err)
+		j.put(t, s, s)
+		ok(t, j.Append(event(s)))
+		if s%2 == 0 { // the others are killed
+			ok(t, j.Close())
+		}
+	}
+	j := open(t, Options{Dir: dir})
+	if n := len(j.files(t)); n != 1 || j.Last() != 50 {
+		t.Errorf("%d events in %d files: %v", j.Last(), n, j.files(t))
+	}
+}

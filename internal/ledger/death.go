@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Leftovers is what a dead process had not freed. It is reported once.
@@ -130,6 +132,6 @@ func (l *Ledger) Leaks() []Leftovers {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	leaks := slices.Clone(l.leaks)
-	slices.SortFunc(leaks, func(a, b Leftovers) int { return cmp.Compare(b.Seq, a.Seq) })
+	sorted.By(leaks, func(a, b *Leftovers) int { return cmp.Compare(b.Seq, a.Seq) })
 	return leaks
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Use is what is held on one device, by one process or by all.
@@ -79,7 +80,7 @@ func (l *Ledger) Processes() []Holding {
 		}
 		l.mu.Unlock()
 	}
-	slices.SortFunc(all, func(a, b Holding) int {
+	sorted.By(all, func(a, b *Holding) int {
 		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.StartTicks, b.StartTicks))
 	})
 	return all
@@ -109,7 +110,7 @@ func (p *Process) holding() Holding {
 	for i := range p.devices {
 		h.Devices[i] = p.devices[i].view(p.ids[i])
 	}
-	slices.SortFunc(h.Devices, func(a, b Use) int { return cmp.Compare(a.Device, b.Device) })
+	sorted.By(h.Devices, func(a, b *Use) int { return cmp.Compare(a.Device, b.Device) })
 	return h
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Mesh is the chips of a host and what joins them.
@@ -58,9 +59,9 @@ func Of(s *model.Snapshot) *Mesh {
 	}
 	for i := range m.Edges {
 		e := &m.Edges[i]
-		slices.SortFunc(e.Channels, func(a, b Channel) int { return cmp.Compare(a.A, b.A) })
+		sorted.By(e.Channels, func(a, b *Channel) int { return cmp.Compare(a.A, b.A) })
 	}
-	slices.SortFunc(m.Edges, func(a, b Edge) int {
+	sorted.By(m.Edges, func(a, b *Edge) int {
 		return cmp.Or(cmp.Compare(a.A.Device, b.A.Device), cmp.Compare(a.A.Name, b.A.Name), cmp.Compare(a.B.Device, b.B.Device), cmp.Compare(a.B.Name, b.B.Name))
 	})
 	return m
@@ -171,7 +172,7 @@ func (m *Mesh) CutOff() (lost []model.ChipPlace) {
 			lost = append(lost, piece...)
 		}
 	}
-	slices.SortFunc(lost, func(a, b model.ChipPlace) int {
+	sorted.By(lost, func(a, b *model.ChipPlace) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Name, b.Name))
 	})
 	return lost

@@ -61,7 +61,7 @@ func TestAsNobody(t *testing.T) {
 
 	// The driver names root's process: it is described as far as anyone may.
 	u = resolve(t, r, "2.10.0", listed(0, roots.pid, own.pid), listed(1, roots.pid))
-	wantUses(t, u, sorted(use{roots.pid, model.Running, 0, 1, false}, use{roots.pid, model.Running, 1, 1, false},
+	wantUses(t, u, inOrder(use{roots.pid, model.Running, 0, 1, false}, use{roots.pid, model.Running, 1, 1, false},
 		use{own.pid, model.Running, 0, 1, false})...)
 	if p := processOf(t, u, roots.pid); p.User.V != "root" || !p.Cmdline.Known() || !p.RSS.Known() || p.StartTime.IsZero() {
 		t.Errorf("root's process: %+v", p)
@@ -197,7 +197,7 @@ func TestPIDReuse(t *testing.T) {
 	startAs(t, opener.pid, "hold", os.DevNull)
 
 	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
-	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
+	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
 	gone := processOf(t, u, opener.pid)
 	if gone.StartTicks != first.StartTicks || gone.Cmdline != first.Cmdline {
 		t.Errorf("the new bearer of the number is blamed: %+v, want %+v", gone, first)

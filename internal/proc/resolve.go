@@ -11,6 +11,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Openers is what the driver says about one device: a number for each open
@@ -256,7 +257,7 @@ func (res *resolution) users() Users {
 	}
 	out := Users{Coverage: res.found.Coverage, Doubts: res.doubts}
 	for _, p := range slices.SortedFunc(maps.Values(res.uses), byIdentity) {
-		slices.SortFunc(p.Devices, func(a, b model.DeviceUse) int { return cmp.Compare(a.Device, b.Device) })
+		sorted.By(p.Devices, func(a, b *model.DeviceUse) int { return cmp.Compare(a.Device, b.Device) })
 		out.Processes = append(out.Processes, *p)
 	}
 	return out

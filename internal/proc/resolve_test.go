@@ -90,14 +90,14 @@ func TestResolveInheritor(t *testing.T) {
 	opener.in.Write([]byte("exit\n"))
 	waitForZombie(t, opener.pid)
 	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
-	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
+	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
 	if p := processOf(t, u, opener.pid); p.Condition != model.Zombie {
 		t.Errorf("a zombie is not called one: %q", p.Condition)
 	}
 
 	_ = opener.cmd.Wait()
 	u = resolve(t, r, "2.10.0", listed(0, opener.pid))
-	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
+	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
 	gone, lives := processOf(t, u, opener.pid), processOf(t, u, heir)
 	if !gone.Name.Known() || !gone.Cmdline.Known() || gone.RSS.Known() {
 		t.Errorf("who it was is not remembered, or memory of a dead process is shown: %+v", gone)
@@ -108,7 +108,7 @@ func TestResolveInheritor(t *testing.T) {
 
 	// A reader that never saw it alive.
 	u = resolve(t, tr.reader(), "2.10.0", listed(0, opener.pid))
-	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
+	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
 	if p := processOf(t, u, opener.pid); p.Name.Status != model.Absent || p.Name.Why != "the process has exited" {
 		t.Errorf("name of an unknown dead process: %+v", p.Name)
 	}
@@ -125,7 +125,7 @@ func TestResolveInheritorBesideOpener(t *testing.T) {
 	opener.in.Write([]byte("exit\n"))
 	_ = opener.cmd.Wait()
 	u := resolve(t, tr.reader(), "2.10.0", listed(0, own.pid, opener.pid), listed(1, own.pid))
-	wantUses(t, u, sorted(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true},
+	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true},
 		use{own.pid, model.Running, 0, 1, false}, use{own.pid, model.Running, 1, 1, false})...)
 }
 
@@ -138,7 +138,7 @@ func TestResolveChildOfALivingOpener(t *testing.T) {
 	tr.show(opener.pid, child)
 	const dead = 1 << 21
 	u := resolve(t, tr.reader(), "2.10.0", listed(0, opener.pid, dead))
-	wantUses(t, u, sorted(use{opener.pid, model.Running, 0, 1, false}, use{dead, model.Exited, 0, 1, false})...)
+	wantUses(t, u, inOrder(use{opener.pid, model.Running, 0, 1, false}, use{dead, model.Exited, 0, 1, false})...)
 }
 
 // Of a device that is gone nobody needs to know who may hold it unseen.
@@ -166,7 +166,7 @@ func TestResolveExitedOpenerNumbers(t *testing.T) {
 	tr.show(c.pid)
 	const dead = 1 << 21
 	u := resolve(t, tr.reader(), "2.6.0", listed(0, c.pid, dead))
-	wantUses(t, u, sorted(use{c.pid, model.Running, 0, 1, false}, use{dead, model.Exited, 0, 1, false})...)
+	wantUses(t, u, inOrder(use{c.pid, model.Running, 0, 1, false}, use{dead, model.Exited, 0, 1, false})...)
 }
 
 // The opener lives and has closed its descriptor: it does not use the device.
@@ -222,7 +222,7 @@ func TestResolveWithoutList(t *testing.T) {
 	b.line()
 	tr.show(a.pid, b.pid)
 	u := resolve(t, tr.reader(), "2.4.0", notListed(0), notListed(1))
-	wantUses(t, u, sorted(use{a.pid, model.Running, 0, 2, false}, use{b.pid, model.Running, 1, 1, false})...)
+	wantUses(t, u, inOrder(use{a.pid, model.Running, 0, 2, false}, use{b.pid, model.Running, 1, 1, false})...)
 	if !u.Coverage.Complete() || len(u.Doubts[0]) != 0 {
 		t.Errorf("coverage %+v, doubts %v", u.Coverage, u.Doubts)
 	}
@@ -241,11 +241,11 @@ func TestResolveOpenerNumbers(t *testing.T) {
 	tr.show(inside.pid, outside.pid, bystander.pid)
 	r := tr.reader()
 	u := resolve(t, r, "2.6.0", listed(0, 1, outside.pid))
-	wantUses(t, u, sorted(use{inside.pid, model.Running, 0, 1, false}, use{outside.pid, model.Running, 0, 1, false})...)
+	wantUses(t, u, inOrder(use{inside.pid, model.Running, 0, 1, false}, use{outside.pid, model.Running, 0, 1, false})...)
 
 	// A number that fits nobody is not believed, even if such a process exists.
 	u = resolve(t, r, "2.6.0", listed(0, 1, outside.pid, bystander.pid))
-	wantUses(t, u, sorted(use{0, model.Hidden, 0, 1, false},
+	wantUses(t, u, inOrder(use{0, model.Hidden, 0, 1, false},
 		use{inside.pid, model.Running, 0, 1, false}, use{outside.pid, model.Running, 0, 1, false})...)
 
 	for pid, inner := range map[int]int{inside.pid: 1, outside.pid: outside.pid} {
@@ -295,7 +295,7 @@ func TestOpenerNumbers(t *testing.T) {
 	}
 }
 
-func sorted(uses ...use) []use {
+func inOrder(uses ...use) []use {
 	slices.SortStableFunc(uses, func(a, b use) int { return a.PID - b.PID })
 	return uses
 }

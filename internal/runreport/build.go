@@ -7,6 +7,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -173,9 +174,9 @@ func chipIn(chips *[]Chip, id uint64) *Chip {
 }
 
 func sortChips(chips []Chip) {
-	slices.SortFunc(chips, func(a, b Chip) int { return cmp.Or(cmp.Compare(a.Logical, b.Logical), cmp.Compare(a.ID, b.ID)) })
+	sorted.By(chips, func(a, b *Chip) int { return cmp.Or(cmp.Compare(a.Logical, b.Logical), cmp.Compare(a.ID, b.ID)) })
 	for i := range chips {
-		slices.SortFunc(chips[i].Pools, func(a, b Pool) int { return cmp.Compare(a.Pool, b.Pool) })
+		sorted.By(chips[i].Pools, func(a, b *Pool) int { return cmp.Compare(a.Pool, b.Pool) })
 	}
 }
 
@@ -264,11 +265,11 @@ func (b *Builder) places(out *Pool, e entry, lists []int, top int) {
 			out.Places = append(out.Places, p)
 		}
 	}
-	slices.SortStableFunc(out.AtPeak, larger)
-	slices.SortStableFunc(out.LeftBy, larger)
+	sorted.Stable(out.AtPeak, larger)
+	sorted.Stable(out.LeftBy, larger)
 }
 
-func larger(a, b Place) int { return cmp.Compare(b.Bytes, a.Bytes) }
+func larger(a, b *Place) int { return cmp.Compare(b.Bytes, a.Bytes) }
 
 // oldest notes the age and size of blocks that were live when the process ended.
 func (b *Builder) oldest(p *Place, l *ledgerfile.Ledger, site int, banks uint64, known bool) {
@@ -345,6 +346,6 @@ func (b *Builder) addPool(c *Chip, p Pool) {
 	q.Left.add(p.Left)
 	q.Failed += p.Failed
 	q.LeftBy = append(q.LeftBy, p.LeftBy...)
-	slices.SortStableFunc(q.LeftBy, larger)
+	sorted.Stable(q.LeftBy, larger)
 	q.Places = append(q.Places, p.Places...)
 }

@@ -2,8 +2,9 @@ package runreport
 
 import (
 	"os"
-	"slices"
 	"strings"
+
+	"github.com/ttmon/ttmon/internal/sorted"
 
 	"github.com/ttmon/ttmon/internal/callsite"
 )
@@ -35,7 +36,7 @@ func ByLine(places []Place) []Place {
 		q.Largest = max(q.Largest, p.Largest)
 		q.Oldest = min(q.Oldest, p.Oldest)
 	}
-	slices.SortStableFunc(out, larger)
+	sorted.Stable(out, larger)
 	return out
 }
 

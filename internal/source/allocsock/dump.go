@@ -11,6 +11,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Dump is a text that a client asked for with DUMP_REMAINING or DUMP_KERNELS.
@@ -176,7 +177,7 @@ func listFew(l *ledger.Ledger, procs []ledger.Holding, devices []ledger.Use) map
 }
 
 func writeLines(b *strings.Builder, lines []line, v Viewer, now time.Time) {
-	slices.SortFunc(lines, func(a, b line) int {
+	sorted.By(lines, func(a, b *line) int {
 		return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.ID, b.ID), cmp.Compare(a.pid, b.pid))
 	})
 	for _, x := range lines {
@@ -215,7 +216,7 @@ func KernelText(l *ledger.Ledger, v Viewer, now time.Time) string {
 
 // largest returns the maxLines largest buffers of all processes.
 func largest(l *ledger.Ledger, procs []ledger.Holding, keep func(ledger.Buffer) bool) (lines []line, cut bool) {
-	bySize := func(a, b line) int { return cmp.Compare(b.Size, a.Size) }
+	bySize := func(a, b *line) int { return cmp.Compare(b.Size, a.Size) }
 	for _, h := range procs {
 		if h.Buffers == 0 {
 			continue
@@ -225,11 +226,11 @@ func largest(l *ledger.Ledger, procs []ledger.Holding, keep func(ledger.Buffer) 
 			lines = append(lines, line{x, h.PID, h.UID})
 		}
 		if len(lines) > 4*maxLines { // however many processes there are
-			slices.SortStableFunc(lines, bySize)
+			sorted.Stable(lines, bySize)
 			lines, cut = lines[:maxLines], true
 		}
 	}
-	slices.SortStableFunc(lines, bySize)
+	sorted.Stable(lines, bySize)
 	if len(lines) > maxLines {
 		lines, cut = lines[:maxLines], true
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/internal/source/kmd"
 )
 
@@ -143,7 +144,7 @@ func (s *Source) Look(driver string, seen []Seen) {
 	}
 	// Those that have waited longest go first: where there are many chips not all
 	// that are due can be read now.
-	slices.SortStableFunc(due, func(a, b candidate) int { return a.chip.due.Compare(b.chip.due) })
+	sorted.Stable(due, func(a, b *candidate) int { return a.chip.due.Compare(b.chip.due) })
 	s.read(due, now)
 	for bus, c := range s.chips {
 		if !present[bus] && c.reader == nil {

@@ -3,11 +3,11 @@ package shm
 import (
 	"cmp"
 	"errors"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // build makes the published form of a region.
@@ -220,7 +220,7 @@ func (b *builder) add(u Use, p *process) {
 }
 
 func (b *builder) finish() {
-	slices.SortFunc(b.out.Uses, func(a, c Use) int {
+	sorted.By(b.out.Uses, func(a, c *Use) int {
 		return cmp.Or(cmp.Compare(a.PID, c.PID), cmp.Compare(a.Slot, c.Slot))
 	})
 	for _, pool := range regionPools {

@@ -3,7 +3,6 @@ package shm
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,6 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // shmDir is a directory that may hold regions: the host's /dev/shm, or that of
@@ -112,7 +112,7 @@ func (d *shmDir) list() ([]found, error) {
 		case err != nil:
 			return nil, fmt.Errorf("listing %s: %w", d.path, err)
 		case n <= 0:
-			slices.SortFunc(files, func(a, b found) int { return cmp.Compare(a.id, b.id) })
+			sorted.By(files, func(a, b *found) int { return cmp.Compare(a.id, b.id) })
 			return files, nil
 		}
 		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])

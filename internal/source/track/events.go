@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -36,7 +37,7 @@ func (r *Reader) Events() (out []Told) {
 			out = append(out, *t)
 		}
 	}
-	slices.SortFunc(out, func(a, b Told) int { return strings.Compare(a.Path, b.Path) })
+	sorted.By(out, func(a, b *Told) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
 

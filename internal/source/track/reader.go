@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -127,9 +127,9 @@ func (r *Reader) Read(users []model.ProcessID) *Sweep {
 			r.drop(key)
 		}
 	}
-	slices.SortFunc(s.Processes, func(a, b Process) int { return cmp.Or(cmp.Compare(a.PID, b.PID), strings.Compare(a.Path, b.Path)) })
-	slices.SortFunc(s.Ended, func(a, b Ended) int { return strings.Compare(a.Path, b.Path) })
-	slices.SortFunc(s.Failures, func(a, b Failure) int { return strings.Compare(a.Path, b.Path) })
+	sorted.By(s.Processes, func(a, b *Process) int { return cmp.Or(cmp.Compare(a.PID, b.PID), strings.Compare(a.Path, b.Path)) })
+	sorted.By(s.Ended, func(a, b *Ended) int { return strings.Compare(a.Path, b.Path) })
+	sorted.By(s.Failures, func(a, b *Failure) int { return strings.Compare(a.Path, b.Path) })
 	return s
 }
 

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Parse reads a cluster descriptor. It takes all shapes UMD has written so
@@ -40,7 +40,7 @@ func (b *decoder) descriptor() *Descriptor {
 		}
 		b.d.Chips = append(b.d.Chips, *c)
 	}
-	slices.SortFunc(b.d.Chips, func(x, y Chip) int { return cmp.Compare(x.ID, y.ID) })
+	sorted.By(b.d.Chips, func(x, y *Chip) int { return cmp.Compare(x.ID, y.ID) })
 	return &b.d
 }
 

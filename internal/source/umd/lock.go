@@ -11,6 +11,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // LockDir is where UMD keeps its locks, on the host and in every container.
@@ -83,7 +84,7 @@ func readLock(d hostfs.Dir, name string, index int) Lock {
 // onePerDevice sorts the locks and joins those of old and new UMDs: a device
 // is in use if either says so.
 func onePerDevice(locks []Lock) []Lock {
-	rank := func(l Lock) int {
+	rank := func(l *Lock) int {
 		switch {
 		case l.Held.V:
 			return 0
@@ -92,7 +93,7 @@ func onePerDevice(locks []Lock) []Lock {
 		}
 		return 2
 	}
-	slices.SortFunc(locks, func(a, b Lock) int {
+	sorted.By(locks, func(a, b *Lock) int {
 		if a.Device != b.Device {
 			return a.Device - b.Device
 		}

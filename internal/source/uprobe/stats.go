@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Stats is how the watching is doing.
@@ -32,7 +33,7 @@ func (s *Source) Stats() Stats {
 	for _, l := range s.libraries {
 		st.Libraries = append(st.Libraries, Library{l.path, l.err})
 	}
-	slices.SortFunc(st.Libraries, func(a, b Library) int { return strings.Compare(a.Path, b.Path) })
+	sorted.By(st.Libraries, func(a, b *Library) int { return strings.Compare(a.Path, b.Path) })
 	for _, pid := range slices.Sorted(maps.Keys(s.books.processes)) {
 		p := s.books.processes[pid]
 		st.Lost += p.Lost

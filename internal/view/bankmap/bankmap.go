@@ -14,6 +14,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -234,7 +235,7 @@ func chips(a *blocks.Allocator, name func(id uint64) string) string {
 // Largest are the largest blocks of a list, the largest first.
 func Largest(l *blocks.List, n int) []blocks.Block {
 	all := slices.Collect(l.All())
-	slices.SortStableFunc(all, func(a, b blocks.Block) int { return cmp.Compare(b.Size, a.Size) })
+	sorted.Stable(all, func(a, b *blocks.Block) int { return cmp.Compare(b.Size, a.Size) })
 	return all[:min(n, len(all))]
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // PoolName is how a pool is called on screen: "L1_SMALL".
@@ -223,7 +224,7 @@ func owners(list []*model.Ghost) []owner {
 	for _, g := range list {
 		who = appendNew(who, owner{g.PID, g.Name})
 	}
-	slices.SortFunc(who, func(a, b owner) int {
+	sorted.By(who, func(a, b *owner) int {
 		return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.name, b.name))
 	})
 	return who

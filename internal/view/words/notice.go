@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Level is how much a notice matters.
@@ -47,7 +48,7 @@ func Notices(s *model.Snapshot) []Notice {
 		all = append(all, Notice{Level: t.Level, Code: Code(t.Kind), Devices: t.Devices, Text: t.Sentence()})
 	}
 	all = append(all, Notes(s)...)
-	slices.SortStableFunc(all, func(a, b Notice) int { return cmp.Compare(b.Level, a.Level) })
+	sorted.Stable(all, func(a, b *Notice) int { return cmp.Compare(b.Level, a.Level) })
 	return all
 }
 
@@ -67,7 +68,7 @@ func Notes(s *model.Snapshot) []Notice {
 	l.ghosts()
 	l.openers()
 	l.doubts()
-	slices.SortStableFunc(l.notices, func(a, b Notice) int { return cmp.Compare(b.Level, a.Level) })
+	sorted.Stable(l.notices, func(a, b *Notice) int { return cmp.Compare(b.Level, a.Level) })
 	return l.notices
 }
 
