@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,23 +19,41 @@ import (
 // diffCmd is the command ttmon diff with its flags.
 type diffCmd struct {
 	*app
-	json bool
-	top  int
+	json   bool
+	all    bool
+	top    int
+	failIf []string
 }
 
 func newDiff(a *app) *cobra.Command {
 	d := &diffCmd{app: a}
 	cmd := &cobra.Command{
-		Use:   "diff A B",
-		Short: "Compares two recordings, or two moments: peaks, who grew, blocks that are new",
-		Long: `Compares two recordings, or two moments of one: how much of each chip's memory was
+		Use:   "diff [A] B",
+		Short: "Compares two runs, recordings or moments: peaks, duration, energy, who grew",
+		Long: `Compares two runs (r317 r318; see ttmon runs), a run and the program of a
+recording, or, with one run, it and the median of the last five of the same user
+and command before it. A verdict comes first, then the figures that differ: peaks and
+means of memory, duration, energy, heat, throttled time, PCIe bytes, what was left.
+
+With --fail-if it fails where a condition holds: NAME>AMOUNT, where NAME is a figure
+(dram.peak, l1.mean, duration, energy, throttled, left; dram.peak@3 is that of device
+3). An amount with a sign or in percent is a change (+5%, +10Wh, +30s), without a
+sign it is what B may be (18GiB, 0s). A figure that is not known fails, too.
+
+Of two recordings, or two moments of one, it says how much of each chip's memory was
 held at most and is held, which lines of code hold or have allocated more or less,
 and which blocks B holds that A does not. A and B are files of ttmon record; with
 @MOMENT behind the name it is what was so up to then (see ttmon replay --at).
 
 Blocks of two moments of one recording are compared one by one; blocks of two
-runs, by where they were allocated and how large they are.`,
-		Example: `  ttmon diff before.ttrec after.ttrec
+runs, by where they were allocated and how large they are.
+
+Exit codes: 0 ok; 1 a condition of --fail-if holds; 2 bad argument; 3 a condition
+cannot be checked; 6 no such run.`,
+		Example: `  ttmon diff r317 r318
+  ttmon diff r318                               against the usual of the same command
+  ttmon diff r318 --fail-if 'dram.peak>+5%' --fail-if 'throttled>0s'
+  ttmon diff before.ttrec after.ttrec
   ttmon diff run.ttrec@5m run.ttrec@20m         what has grown in a quarter of an hour
   ttmon diff run.ttrec@peak run.ttrec --json`,
 		Args: cobra.ArbitraryArgs,
@@ -42,22 +61,22 @@ runs, by where they were allocated and how large they are.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&d.json, "json", false, "JSON: all of it")
+	f.BoolVar(&d.all, "all", false, "also figures that do not differ")
+	f.StringArrayVar(&d.failIf, "fail-if", nil, "exit with 1 if this `CONDITION` holds of the runs: dram.peak>+5%; may be given again")
 	f.IntVar(&d.top, "top", 15, "list `N` lines and kinds of blocks at most")
 	return cmd
 }
 
 func (d *diffCmd) run(args []string) error {
-	if len(args) != 2 {
-		return exit.Usage("compare which two? ttmon diff A B")
+	switch {
+	case len(args) == 1 && isRun(args[0]), len(args) == 2 && (len(d.failIf) > 0 || slices.ContainsFunc(args, isRun)):
+		return d.compareRuns(args)
+	case len(args) != 2:
+		return exit.Usage("compare which two? ttmon diff A B, or ttmon diff r318")
 	}
 	files, moments := make([]string, 2), make([]string, 2)
 	for i, arg := range args {
-		files[i] = arg
-		if n := strings.LastIndexByte(arg, '@'); n >= 0 {
-			if _, err := os.Stat(arg); err != nil { // no file is called that
-				files[i], moments[i] = arg[:n], arg[n+1:]
-			}
-		}
+		files[i], moments[i] = splitMoment(arg)
 	}
 	var sides [2]*rundiff.Side
 	for i := range sides {
@@ -83,6 +102,16 @@ func (d *diffCmd) run(args []string) error {
 		return exit.With(exit.Internal, "%w", err)
 	}
 	return d.Output("").Write(append(b, '\n'))
+}
+
+// splitMoment parts FILE@MOMENT.
+func splitMoment(arg string) (file, moment string) {
+	if n := strings.LastIndexByte(arg, '@'); n >= 0 {
+		if _, err := os.Stat(arg); err != nil { // no file is called that
+			return arg[:n], arg[n+1:]
+		}
+	}
+	return arg, ""
 }
 
 func (d *diffCmd) sum(r *recording.Reader, name, at string, same bool) (*rundiff.Side, error) {

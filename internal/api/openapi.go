@@ -11,6 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/internal/view/said"
 )
 
@@ -194,6 +195,10 @@ func calls() []described {
 			{name: "failed", help: "true: only those that are known to have ended badly"},
 			{name: "running", help: "true or false: only those that have not, or have, ended"},
 			{name: "limit", help: "the newest so many"},
+		}},
+		{method: "GET", path: "/v1/runs/compare", part: "memory", help: "how a run differs from another, or from the median of the last five of the same command", answer: compare.Comparison{}, params: []param{
+			{name: "run", help: "the run", required: true},
+			{name: "with", help: "the run that it is compared with; without: the usual"},
 		}},
 		{method: "GET", path: "/v1/leaks", help: "what dead processes had not freed", answer: schemaOnly{}},
 		{method: "GET", path: "/v1/stale", help: "what they left in tt-metal's own accounts", answer: schemaOnly{}},

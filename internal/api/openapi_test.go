@@ -93,7 +93,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	})
 	h.feed.Publish(snap)
 	query := map[string]string{
-		"/v1/facts": "?device=" + snap.Devices[0].BusID, "/v1/past": "?at=" + time.Now().UTC().Format(time.RFC3339), "/v1/range": "?metric=memory.used,power.draw&of=most", "/v1/processes/{pid}/map": "?fit=512M",
+		"/v1/facts": "?device=" + snap.Devices[0].BusID, "/v1/past": "?at=" + time.Now().UTC().Format(time.RFC3339), "/v1/range": "?metric=memory.used,power.draw&of=most", "/v1/runs/compare": "?run=r1&with=r1", "/v1/processes/{pid}/map": "?fit=512M",
 	}
 	for _, c := range calls() {
 		if c.kind != "" || c.method != "GET" || strings.Contains(c.path, "/buffers") {

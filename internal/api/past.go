@@ -72,6 +72,7 @@ func (s *Server) remembered(mux *http.ServeMux) {
 	}
 	if m.Runs != nil {
 		mux.HandleFunc("GET /v1/runs", s.runsOf)
+		mux.HandleFunc("GET /v1/runs/compare", s.compareRuns)
 	}
 	if m.Alerts != nil {
 		mux.HandleFunc("GET /v1/alerts", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, m.Alerts()) })

@@ -1,12 +1,15 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/internal/view/runwords"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // runsOf lists runs. Where /proc hides processes a user is told of their own runs
@@ -37,11 +40,66 @@ func (s *Server) runsOf(w http.ResponseWriter, r *http.Request) {
 func present(list []runs.Run, hides func(uid int) bool) {
 	for i := range list {
 		x := &list[i]
-		x.End.Text = runwords.End(x)
+		x.End.Text, x.Failed, x.Said = runwords.End(x), x.End.Failed(), runwords.Say(x)
+		for k := range x.Devices {
+			x.Devices[k].Said = runwords.SayDevice(&x.Devices[k], words.Celsius)
+		}
+		for k := range x.Left {
+			x.Left[k].Text = runwords.Left(&runs.Run{Left: x.Left[k : k+1]})
+		}
 		for k := range x.Neighbours {
 			if n := &x.Neighbours[k]; hides(n.UID) {
 				n.UID, n.User, n.Name = -1, "", ""
 			}
 		}
 	}
+}
+
+// compareRuns says how a run (?run=) differs from another (?with=), or from the
+// usual ones of the same command.
+func (s *Server) compareRuns(w http.ResponseWriter, r *http.Request) {
+	v := s.viewpoint(r)
+	find := func(q runs.Query) ([]runs.Run, error) {
+		q.Visible = func(uid int) bool { return !v.hides(model.Value(uid)) }
+		list, _, err := s.opt.Memory.Runs(q)
+		return list, err
+	}
+	one := func(param string) (*runs.Run, bool) {
+		name := r.URL.Query().Get(param)
+		list, err := find(runs.Query{Names: []string{name}})
+		switch {
+		case name == "":
+			fail(w, http.StatusBadRequest, "%s: which run? For example r318", param)
+		case err != nil:
+			fail(w, http.StatusInternalServerError, "%v", err)
+		case len(list) == 0:
+			fail(w, http.StatusNotFound, "%s: there is no run %s", param, name)
+		default:
+			return &list[len(list)-1], true
+		}
+		return nil, false
+	}
+	b, ok := one("run")
+	if !ok {
+		return
+	}
+	var before *compare.Side
+	var err error
+	if r.URL.Query().Get("with") == "" {
+		before, err = compare.Usual(b, find)
+	} else {
+		a, ok := one("with")
+		if !ok {
+			return
+		}
+		before, err = compare.NewSide(a.RunName(), *a)
+	}
+	after, err2 := compare.NewSide(b.RunName(), *b)
+	if err = errors.Join(err, err2); err != nil {
+		fail(w, http.StatusNotFound, "%v", err)
+		return
+	}
+	c := compare.Compare(before, after)
+	runwords.Complete(c)
+	answer(w, http.StatusOK, c)
 }

@@ -130,6 +130,7 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 		{m.Range != nil, "/v1/range"},
 		{m.Jobs != nil, "/v1/jobs"},
 		{m.Runs != nil, "/v1/runs"},
+		{m.Runs != nil, "/v1/runs/compare"},
 		{m.Alerts != nil, "/v1/alerts"},
 		{m.Prometheus != nil, "/prometheus/api/v1/query"},
 	} {

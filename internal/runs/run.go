@@ -53,6 +53,8 @@ type Run struct {
 	// Neighbours are the other runs that had one of its devices open meanwhile.
 	Neighbours     []Neighbour `json:"neighbours"`
 	MoreNeighbours bool        `json:"more_neighbours,omitempty"` // than are kept
+	Said           *Said       `json:"said,omitempty"`            // only answers for the page have it
+	Failed         bool        `json:"failed,omitempty"`          // it is known to have ended badly; only answers have it
 	Left           []Left      `json:"left"`                      // what its dead processes left in tt-metal's accounting
 }
 
@@ -182,6 +184,7 @@ type Device struct {
 	// ok, by its kind: throttled, hot, hung, ….
 	Trouble map[model.ConditionKind]float64 `json:"trouble_s,omitempty"`
 	Resets  int                             `json:"resets,omitempty"` // under the run
+	Said    *SaidDevice                     `json:"said,omitempty"`
 }
 
 // Chip is what the run held on one chip of a device with several.
@@ -215,6 +218,33 @@ type Left struct {
 	Device int               `json:"device"` // -1: behind none of this host's devices
 	Bytes  map[string]uint64 `json:"bytes"`  // by pool
 	Bound  string            `json:"bound"`  // the worst of them
+	Text   string            `json:"text,omitempty"`
+}
+
+// Said is a run in words.
+type Said struct {
+	Took     string `json:"took"`
+	User     string `json:"user"`
+	Job      string `json:"job"`
+	Devices  string `json:"devices"`
+	PeakDRAM string `json:"peak_dram"`
+	Energy   string `json:"energy"`
+	Activity string `json:"activity"`
+	Command  string `json:"command"`
+}
+
+// SaidDevice is what a run took of a device, in words.
+type SaidDevice struct {
+	Open     string `json:"open"`
+	Power    string `json:"power"`
+	PowerMax string `json:"power_max"`
+	Energy   string `json:"energy"`
+	Hottest  string `json:"hottest"`
+	Clock    string `json:"aiclk"`
+	Activity string `json:"activity"`
+	To       string `json:"pcie_to"`
+	From     string `json:"pcie_from"`
+	Trouble  string `json:"trouble"`
 }
 
 // Pool is what the run held of a pool over all its devices.

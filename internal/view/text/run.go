@@ -3,12 +3,9 @@ package text
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/runwords"
@@ -124,46 +121,10 @@ func appendRunDevices(dst []byte, r *runs.Run, o Options) []byte {
 	rows := [][]string{{"Device", "Open", "Power mean", "max", "Energy", "Hottest", "AICLK mean", "Act.", "PCIe to", "from", "Trouble"}}
 	for i := range r.Devices {
 		d := &r.Devices[i]
-		stat := func(s *runs.Stat, mean bool, say func(float64) string) string {
-			switch {
-			case s == nil || mean && s.Seconds == 0:
-				return words.Missing(model.Absent)
-			case mean:
-				return say(s.Mean)
-			}
-			return say(s.Max)
-		}
-		energy := words.Missing(model.Absent)
-		if d.Power != nil {
-			energy = runwords.Joules(d.Energy)
-		}
-		to, from := words.Missing(model.Absent), words.Missing(model.Absent)
-		if p := d.PCIe; p != nil {
-			bound := model.ParseBound(p.Bound)
-			to, from = words.Figure(model.BoundBytes(p.ToDevice, bound)), words.Figure(model.BoundBytes(p.FromDevice, bound))
-		}
-		in := func(f metric.Form) func(float64) string {
-			return func(v float64) string { return f.Say(v, o.Scale) }
-		}
-		estimate := func(v float64) string { return words.Mark(model.Unsure) + words.Percent(v) }
+		x := runwords.SayDevice(d, o.Scale)
 		rows = append(rows, []string{
-			strings.TrimSpace(deviceName(d.Index) + " " + words.Escape(d.Board)), words.Duration(span(d.Open)),
-			stat(d.Power, true, in(metric.Watts)), stat(d.Power, false, in(metric.Watts)), energy,
-			stat(d.Temperature, false, in(metric.Celsius)), stat(d.Clock, true, in(metric.Megahertz)), stat(d.Activity, true, estimate),
-			to, from, runTrouble(d),
+			strings.TrimSpace(deviceName(d.Index) + " " + words.Escape(d.Board)), x.Open, x.Power, x.PowerMax, x.Energy, x.Hottest, x.Clock, x.Activity, x.To, x.From, x.Trouble,
 		})
 	}
 	return append(appendAligned(dst, rows), '\n')
-}
-
-// runTrouble says for how long a device was in which trouble.
-func runTrouble(d *runs.Device) string {
-	var list []string
-	for _, k := range slices.Sorted(maps.Keys(d.Trouble)) {
-		list = append(list, fmt.Sprintf("%s %s", words.Escape(strings.ReplaceAll(string(k), "_", " ")), words.Duration(span(d.Trouble[k]))))
-	}
-	if d.Resets > 0 {
-		list = append(list, fmt.Sprintf("reset %d×", d.Resets))
-	}
-	return strings.Join(list, ", ")
 }

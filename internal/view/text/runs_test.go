@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/runs/compare"
 )
 
 // runsAnswer has a run that ended well, one that was killed and left something,
@@ -72,4 +73,20 @@ func TestRuns(t *testing.T) {
 	if got := string(AppendRuns(nil, &runs.Answer{}, o)); got != "no run\n" {
 		t.Errorf("%q", got)
 	}
+}
+
+func TestComparison(t *testing.T) {
+	a := runsAnswer()
+	side := func(name string, list ...runs.Run) *compare.Side {
+		s, err := compare.NewSide(name, list...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	o := Options{Zone: time.UTC}
+	c := compare.Compare(side("r317", a.Runs[0]), side("r318", a.Runs[1]))
+	b := AppendComparison(nil, c, false, o)
+	b = append(append(b, '\n'), AppendComparison(nil, compare.Compare(side("before", a.Runs[0], a.Runs[0]), side("r317", a.Runs[0])), false, o)...)
+	golden.Check(t, "testdata/comparison.golden", b)
 }

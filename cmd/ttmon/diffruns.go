@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/replay"
+	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/runs/compare"
+	"github.com/ttmon/ttmon/internal/runs/keep"
+	"github.com/ttmon/ttmon/internal/view/runwords"
+	"github.com/ttmon/ttmon/internal/view/text"
+)
+
+// isRun reports whether an argument names a run, and no file.
+func isRun(arg string) bool {
+	if !strings.HasPrefix(arg, "r") {
+		return false
+	}
+	_, ok := runs.ParseID(arg)
+	if _, err := os.Stat(arg); err == nil {
+		return false
+	}
+	return ok
+}
+
+// compareRuns compares two runs, a run and the program of a recording, or a run and
+// the usual ones of the same command.
+func (d *diffCmd) compareRuns(args []string) error {
+	conditions, err := d.conditions()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	sides := make([]*compare.Side, 2)
+	if len(args) == 1 {
+		b, err := d.findRun(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		sides[0], err = compare.Usual(&b, func(q runs.Query) ([]runs.Run, error) {
+			answer, err := d.findRuns(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			return answer.Runs, nil
+		})
+		if errors.Is(err, compare.ErrFirst) {
+			err = exit.With(exit.NoDevice, "%w", err)
+		}
+		if err != nil {
+			return err
+		}
+		sides[1], _ = compare.NewSide(args[0], b)
+	} else {
+		for i, arg := range args {
+			if sides[i], err = d.runSide(ctx, arg); err != nil {
+				return err
+			}
+		}
+	}
+	c := compare.Compare(sides[0], sides[1])
+	runwords.Complete(c)
+	if err := d.printComparison(c); err != nil {
+		return err
+	}
+	return check(c, conditions)
+}
+
+func (d *diffCmd) conditions() (list []compare.Condition, err error) {
+	for _, text := range d.failIf {
+		c, err := compare.ParseCondition(text)
+		if err != nil {
+			return nil, exit.Usage("--fail-if: %w", err)
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// check fails where a condition holds, or cannot be checked.
+func check(c *compare.Comparison, list []compare.Condition) error {
+	var failed []string
+	for _, cond := range list {
+		holds, err := c.Check(cond)
+		if err != nil {
+			return exit.With(exit.Unsupported, "--fail-if %s: %w", cond.Text, err)
+		}
+		if holds {
+			failed = append(failed, cond.Text)
+		}
+	}
+	if len(failed) > 0 {
+		return exit.With(1, "%s", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+func (d *diffCmd) findRun(ctx context.Context, name string) (runs.Run, error) {
+	answer, err := d.findRuns(ctx, runs.Query{Names: []string{name}})
+	if err != nil {
+		return runs.Run{}, err
+	}
+	if len(answer.Runs) == 0 {
+		return runs.Run{}, exit.With(exit.NoDevice, "there is no run %s: ttmon runs --since 90d lists what is kept", name)
+	}
+	return answer.Runs[len(answer.Runs)-1], nil
+}
+
+// runSide is a run by its number, or the program of a recording: FILE[@MOMENT].
+func (d *diffCmd) runSide(ctx context.Context, arg string) (*compare.Side, error) {
+	if isRun(arg) {
+		r, err := d.findRun(ctx, arg)
+		if err != nil {
+			return nil, err
+		}
+		return compare.NewSide(arg, r)
+	}
+	file, moment := splitMoment(arg)
+	r, err := replay.OpenFile(file)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var until time.Time
+	if moment != "" {
+		if until, err = replay.Moment(r, arg, moment); err != nil {
+			return nil, err
+		}
+	}
+	list, err := keep.OfRecording(r, until)
+	if err != nil {
+		return nil, exit.With(exit.Internal, "%s: %w", arg, err)
+	}
+	run, ok := keep.Largest(list)
+	if !ok {
+		return nil, exit.With(exit.NoDevice, "%s: no program used a device in it", arg)
+	}
+	return compare.NewSide(arg, run)
+}
+
+func (d *diffCmd) printComparison(c *compare.Comparison) error {
+	if d.json {
+		b, err := json.MarshalIndent(c, "", "  ")
+		if err != nil {
+			return exit.With(exit.Internal, "%w", fmt.Errorf("encoding the comparison: %w", err))
+		}
+		return d.Output("").Write(append(b, '\n'))
+	}
+	o, err := d.TextOptions(d.Stdout)
+	if err != nil {
+		return err
+	}
+	return d.PrintText(text.AppendComparison(nil, c, d.all, o))
+}

@@ -1,0 +1,248 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
+)
+
+// Schema names the JSON.
+const Schema = "ttmon.compare/1"
+
+// Side is one of the two that are compared.
+type Side struct {
+	Name    string      `json:"name"`
+	Runs    []string    `json:"runs"` // r318; several: their median is compared
+	Start   time.Time   `json:"start"`
+	Command string      `json:"command,omitempty"`
+	End     runs.Ending `json:"end"` // of the last of them
+
+	list []runs.Run
+}
+
+// NewSide makes a side of a run, or of several.
+func NewSide(name string, list ...runs.Run) (*Side, error) {
+	if len(list) == 0 {
+		return nil, errors.New("no run to compare with")
+	}
+	last := &list[len(list)-1]
+	s := &Side{Name: name, Start: last.Start, Command: last.Command, End: last.End, list: list}
+	for i := range list {
+		s.Runs = append(s.Runs, list[i].RunName())
+	}
+	return s, nil
+}
+
+// Comparison is how two sides differ.
+type Comparison struct {
+	Schema  string   `json:"schema"`
+	A       *Side    `json:"a"`
+	B       *Side    `json:"b"`
+	Text    string   `json:"text"`    // the verdict in words
+	Verdict []Remark `json:"verdict"` // what matters, the worst first; empty: no difference that matters
+	Figures []Figure `json:"figures"`
+}
+
+// RemarkKind is the kind of a remark. The set is closed; runwords has a sentence
+// for each.
+type RemarkKind string
+
+// The kinds, in the order in which they are said.
+const (
+	Ended     RemarkKind = "end"       // it ended in another way
+	Left      RemarkKind = "left"      // it left memory behind
+	PeakDRAM  RemarkKind = "dram.peak" // more or less at the peak
+	PeakL1    RemarkKind = "l1.peak"
+	Duration  RemarkKind = "duration"
+	Throttled RemarkKind = "throttled" // longer or shorter
+	Energy    RemarkKind = "energy"
+	Shared    RemarkKind = "shared" // the devices were shared in one of them
+	Devices   RemarkKind = "devices"
+)
+
+// Remark is one thing that differs.
+type Remark struct {
+	Kind   RemarkKind `json:"kind"`
+	A      float64    `json:"a"`
+	B      float64    `json:"b"`
+	Device *int       `json:"device"`         // that it is most about; null: all
+	Unsure bool       `json:"unsure"`         // one of the figures is doubtful
+	Text   string     `json:"text,omitempty"` // in words
+}
+
+// Compare compares two sides: B against A.
+func Compare(a, b *Side) *Comparison {
+	left, right := a.table(), b.table()
+	c := &Comparison{Schema: Schema, A: a, B: b, Verdict: []Remark{}, Figures: []Figure{}}
+	seen := map[key]bool{}
+	for _, t := range []*table{right, left} {
+		for _, k := range t.order {
+			if seen[k] {
+				continue
+			}
+			seen[k] = true
+			f := Figure{Name: k.name, Unit: t.units[k]}
+			if k.device != whole {
+				index := k.device
+				f.Device, f.Board = &index, t.boards[index]
+			}
+			if v, ok := left.values[k]; ok {
+				f.A = &v
+			}
+			if v, ok := right.values[k]; ok {
+				f.B = &v
+			}
+			c.Figures = append(c.Figures, f)
+		}
+	}
+	c.judge()
+	return c
+}
+
+func (s *Side) table() *table {
+	list := make([]*table, len(s.list))
+	for i := range s.list {
+		list[i] = figuresOf(&s.list[i])
+	}
+	return median(list)
+}
+
+// usual is how many runs of the same command a run is compared with.
+const usual = 5
+
+// Usual finds the runs that a run is compared with where none was named: the last
+// of the same user and command that began before it and have ended.
+func Usual(b *runs.Run, find func(runs.Query) ([]runs.Run, error)) (*Side, error) {
+	ended := false
+	found, err := find(runs.Query{Command: b.Command, UID: &b.UID, Until: b.Start, Running: &ended, Limit: usual + 1})
+	if err != nil {
+		return nil, err
+	}
+	var list []runs.Run
+	for i := range found {
+		if found[i].ID != b.ID && b.Command != "" {
+			list = append(list, found[i])
+		}
+	}
+	list = list[max(len(list)-usual, 0):]
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: %w", b.RunName(), ErrFirst)
+	}
+	return NewSide("before", list...)
+}
+
+// ErrFirst is the error of a run without others of the same command before it.
+var ErrFirst = errors.New("it is the first run of this command: there is none to compare it with")
+
+// Find is a figure of the run as a whole, or of a device.
+func (c *Comparison) Find(name string, device *int) *Figure {
+	for i := range c.Figures {
+		f := &c.Figures[i]
+		if f.Name == name && (f.Device == nil) == (device == nil) && (device == nil || *f.Device == *device) {
+			return f
+		}
+	}
+	return nil
+}
+
+// From which difference on something is worth saying: of both, the share of A and
+// the amount.
+type threshold struct{ share, amount float64 }
+
+var thresholds = map[RemarkKind]threshold{
+	PeakDRAM: {0.01, 1 << 20}, PeakL1: {0.01, 64 << 10}, Duration: {0.03, 2}, Throttled: {0, 2}, Energy: {0.03, 36}, Shared: {0, 2},
+}
+
+// judge finds what matters.
+func (c *Comparison) judge() {
+	a, b := &c.A.End, &c.B.End
+	if b.Failed() != a.Failed() && a.Kind != runs.Running && b.Kind != runs.Running {
+		c.Verdict = append(c.Verdict, Remark{Kind: Ended})
+	}
+	if f := c.Find("left", nil); f != nil && f.A != nil && f.B != nil && f.A.V != f.B.V {
+		c.Verdict = append(c.Verdict, Remark{Kind: Left, A: f.A.V, B: f.B.V, Unsure: f.unsure()})
+	}
+	for _, k := range []RemarkKind{PeakDRAM, PeakL1, Duration, Throttled, Energy, Shared} {
+		f := c.Find(string(k), nil)
+		if f == nil {
+			continue
+		}
+		change, ok := f.Change()
+		t := thresholds[k]
+		if !ok || math.Abs(change) < t.amount || math.Abs(change) < t.share*f.A.V {
+			continue
+		}
+		c.Verdict = append(c.Verdict, Remark{Kind: k, A: f.A.V, B: f.B.V, Unsure: f.unsure(), Device: c.most(string(k), change)})
+	}
+	if x, y := c.A.devices(), c.B.devices(); x != y {
+		c.Verdict = append(c.Verdict, Remark{Kind: Devices, A: float64(x), B: float64(y)})
+	}
+}
+
+func (s *Side) devices() int { return len(s.list[len(s.list)-1].Indexes()) }
+
+func (f *Figure) unsure() bool {
+	return model.ParseBound(f.A.Bound) == model.Unsure || model.ParseBound(f.B.Bound) == model.Unsure
+}
+
+// most is the device on which a figure changed most, where that is more than half
+// of the change; nil: no single one.
+func (c *Comparison) most(name string, change float64) (device *int) {
+	var largest float64
+	n := 0
+	for i := range c.Figures {
+		f := &c.Figures[i]
+		if f.Name != name || f.Device == nil {
+			continue
+		}
+		n++
+		if d, ok := f.Change(); ok && d*change > 0 && math.Abs(d) > math.Abs(largest) {
+			largest, device = d, f.Device
+		}
+	}
+	if n < 2 || math.Abs(largest) < math.Abs(change)/2 {
+		return nil
+	}
+	return device
+}
+
+// ErrNoFigure is the error of a condition about a figure that is not known.
+var ErrNoFigure = errors.New("is not known of both")
+
+// Check reports whether a condition holds. A figure that is not known is an error:
+// what cannot be checked has not passed.
+func (c *Comparison) Check(cond Condition) (holds bool, err error) {
+	var found []*Figure
+	for i := range c.Figures {
+		f := &c.Figures[i]
+		if f.Name == cond.Name && (cond.Device == nil && f.Device == nil || cond.Device != nil && f.Device != nil && *cond.Device == *f.Device) {
+			found = append(found, f)
+		}
+	}
+	if cond.Device == nil && len(found) == 0 { // of any device
+		for i := range c.Figures {
+			if f := &c.Figures[i]; f.Name == cond.Name {
+				found = append(found, f)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return false, fmt.Errorf("%s: there is no such figure; known are %v, and those of devices as name@device", cond.Name, names(c.Figures))
+	}
+	for _, f := range found {
+		if f.Unit != cond.Unit && cond.Unit != "" {
+			return false, fmt.Errorf("%s is counted in %s", f.label(), f.Unit)
+		}
+		if f.B == nil || cond.Relative && f.A == nil {
+			return false, fmt.Errorf("%s %w", f.label(), ErrNoFigure)
+		}
+		if cond.holds(f) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

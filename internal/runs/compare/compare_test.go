@@ -1,0 +1,163 @@
+package compare
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
+)
+
+var t0 = time.Date(2026, 11, 15, 2, 14, 0, 0, time.UTC)
+
+// run is one that took so many seconds and held so much on devices 0 and 1.
+func run(id uint64, seconds float64, dram0, dram1 uint64, throttled float64) runs.Run {
+	end := t0.Add(time.Duration(seconds * float64(time.Second)))
+	zero := 0
+	r := runs.Run{ID: id, Start: t0, Seen: t0, Last: end, End: runs.Ending{Kind: runs.Exited, At: end, Code: &zero}, Observed: seconds}
+	r.Who = runs.Who{UID: 1000, Command: "python train.py"}
+	pool := func(n uint64) map[string]runs.Pool {
+		return map[string]runs.Pool{"dram": {Peak: n, PeakBound: "at_least", Mean: float64(n) / 2, MeanBound: "exact", Seconds: seconds}}
+	}
+	r.Pools = pool(dram0 + dram1)
+	for i, n := range []uint64{dram0, dram1} {
+		d := runs.Device{Index: i, Board: "n300", Open: seconds, Pools: pool(n), Power: &runs.Stat{Mean: 100, Max: 120, Seconds: seconds}, Energy: 100 * seconds}
+		if i == 1 && throttled > 0 {
+			d.Trouble = map[model.ConditionKind]float64{model.ConditionThrottled: throttled}
+		}
+		r.Devices = append(r.Devices, d)
+	}
+	return r
+}
+
+func side(t *testing.T, list ...runs.Run) *Side {
+	t.Helper()
+	s, err := NewSide("x", list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const gib = 1 << 30
+
+func TestVerdict(t *testing.T) {
+	usual := run(1, 1000, 8*gib, 8*gib, 0)
+	killed := run(2, 1000, 8*gib, 8*gib, 0)
+	killed.End = runs.Ending{Kind: runs.Killed, Signal: 9, At: killed.Last}
+	leaked := run(2, 1000, 8*gib, 8*gib, 0)
+	leaked.Left = []runs.Left{{Bytes: map[string]uint64{"l1": 5}, Bound: "exact"}}
+	fewer := run(2, 1000, 8*gib, 8*gib, 0)
+	fewer.Devices = fewer.Devices[:1]
+	unknown := run(2, 1000, 0, 0, 0)
+	unknown.Pools = nil
+	for name, x := range map[string]struct {
+		b    runs.Run
+		want []RemarkKind
+	}{
+		"the same":             {run(2, 1001, 8*gib, 8*gib+1000, 0), nil},
+		"more on one device":   {run(2, 1080, 8*gib, 10*gib, 41), []RemarkKind{PeakDRAM, Duration, Throttled, Energy}},
+		"killed":               {killed, []RemarkKind{Ended}},
+		"left something":       {leaked, []RemarkKind{Left}},
+		"fewer devices":        {fewer, []RemarkKind{Energy, Devices}},
+		"not known is not 0":   {unknown, nil},
+		"shorter and less":     {run(2, 500, 4*gib, 8*gib, 0), []RemarkKind{PeakDRAM, Duration, Energy}},
+		"a little more energy": {run(2, 1020, 8*gib, 8*gib, 0), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := Compare(side(t, usual), side(t, x.b))
+			var got []RemarkKind
+			for _, r := range c.Verdict {
+				got = append(got, r.Kind)
+			}
+			if diff := cmp.Diff(x.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	c := Compare(side(t, usual), side(t, run(2, 1080, 8*gib, 10*gib, 41)))
+	if d := c.Verdict[0].Device; d == nil || *d != 1 || c.Verdict[0].B-c.Verdict[0].A != 2*gib {
+		t.Errorf("%+v", c.Verdict[0])
+	}
+}
+
+func TestMedian(t *testing.T) {
+	a := side(t, run(1, 100, 1*gib, 0, 0), run(2, 300, 2*gib, 0, 0), run(3, 200, 9*gib, 0, 0))
+	c := Compare(a, side(t, run(4, 200, 2*gib, 0, 0)))
+	if f := c.Find("duration", nil); f.A.V != 200 {
+		t.Errorf("%+v", f.A)
+	}
+	if f := c.Find("dram.peak", nil); f.A.V != 2*gib || f.A.Bound != "at_least" {
+		t.Errorf("%+v", f.A)
+	}
+	if len(c.Verdict) != 0 {
+		t.Errorf("%+v", c.Verdict)
+	}
+	zero := 0
+	if f := c.Find("power.mean", &zero); f == nil || f.A.V != 100 {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestConditions(t *testing.T) {
+	c := Compare(side(t, run(1, 1000, 8*gib, 8*gib, 0)), side(t, run(2, 1080, 8*gib, 10*gib, 41)))
+	for text, want := range map[string]bool{
+		"dram.peak>+5%": true, "dram.peak > +12.5%": false, "dram.peak>=+12.5%": true, "dram.peak>+20%": false, "dram.peak>17GiB": true, "dram.peak>+3G": false,
+		"duration>+79s": true, "duration>+2m": false, "throttled>0s": true, "throttled@0>0s": false, "throttled@1>40s": true,
+		"energy<-1%": false, "duration<20m": true, "left>0": false, "power.max>119W": true, "dram.peak@0>+1%": false,
+	} {
+		cond, err := ParseCondition(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, err := c.Check(cond); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "dram.peak", ">5%", "dram.peak>", "dram.peak>five", "dram.peak>5 bananas", "dram.peak@x>5", "dram.peak@-1>5"} {
+		if cond, err := ParseCondition(text); err == nil {
+			t.Errorf("%q was read as %+v", text, cond)
+		}
+	}
+	for _, text := range []string{"trace.peak>0", "nothing>1", "dram.peak>5s", "power.mean@7>5"} {
+		cond, err := ParseCondition(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Check(cond); err == nil {
+			t.Errorf("%q was checked", text)
+		}
+	}
+}
+
+func TestUsual(t *testing.T) {
+	b := run(9, 100, gib, 0, 0)
+	var asked runs.Query
+	s, err := Usual(&b, func(q runs.Query) ([]runs.Run, error) {
+		asked = q
+		list := []runs.Run{b}
+		for i := range 6 {
+			list = append(list, run(uint64(i+1), 100, gib, 0, 0))
+		}
+		return list, nil
+	})
+	if err != nil || len(s.Runs) != 5 || s.Runs[4] != "r6" || asked.Command != b.Command || *asked.UID != 1000 {
+		t.Errorf("%+v %v %+v", s, err, asked)
+	}
+	if _, err := Usual(&b, func(runs.Query) ([]runs.Run, error) { return []runs.Run{b}, nil }); !errors.Is(err, ErrFirst) {
+		t.Error(err)
+	}
+}
+
+func FuzzParseCondition(f *testing.F) {
+	f.Add("dram.peak@3>=+5%")
+	f.Fuzz(func(t *testing.T, text string) {
+		if c, err := ParseCondition(text); err == nil && c.Name == "" {
+			t.Errorf("%q has no name", text)
+		}
+	})
+}

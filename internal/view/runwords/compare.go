@@ -1,0 +1,159 @@
+package runwords
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs/compare"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Verdict says in one sentence how B differs from A.
+func Verdict(c *compare.Comparison) string {
+	if len(c.Verdict) == 0 {
+		return "no difference that matters"
+	}
+	list := make([]string, len(c.Verdict))
+	for i := range c.Verdict {
+		list[i] = Remark(c, &c.Verdict[i])
+	}
+	return strings.Join(list, "; ")
+}
+
+// Complete puts the words into a comparison.
+func Complete(c *compare.Comparison) {
+	c.Text = Verdict(c)
+	for i := range c.Verdict {
+		c.Verdict[i].Text = Remark(c, &c.Verdict[i])
+	}
+	for i := range c.Figures {
+		f := &c.Figures[i]
+		f.TextA, f.TextB, f.ChangeText = Value(f.Unit, f.A), Value(f.Unit, f.B), Change(f)
+	}
+}
+
+// Remark says one thing that differs.
+func Remark(c *compare.Comparison, r *compare.Remark) string {
+	change := r.B - r.A
+	more := "more"
+	if change < 0 {
+		more = "less"
+	}
+	about := ""
+	if r.Unsure {
+		about = words.Mark(model.Unsure)
+	}
+	on := ""
+	if r.Device != nil {
+		on = fmt.Sprintf(" on device %d", *r.Device)
+	}
+	size := words.Bytes(uint64(math.Abs(change)))
+	switch r.Kind {
+	case compare.Ended:
+		return fmt.Sprintf("%s instead of %s", ending(&c.B.End), ending(&c.A.End))
+	case compare.Left:
+		if r.B == 0 {
+			return "leaves nothing behind any more"
+		}
+		return "left " + about + words.Bytes(uint64(r.B)) + " behind"
+	case compare.PeakDRAM:
+		return about + size + " " + more + " DRAM at the peak" + on
+	case compare.PeakL1:
+		return about + size + " " + more + " L1 at the peak" + on
+	case compare.Duration:
+		return Share(r.A, r.B) + map[bool]string{true: " longer", false: " shorter"}[change > 0]
+	case compare.Throttled:
+		switch {
+		case r.B == 0:
+			return "not throttled"
+		case change < 0:
+			return "throttled " + seconds(-change) + " less" + on
+		}
+		return "throttled " + seconds(r.B) + on
+	case compare.Energy:
+		return about + Share(r.A, r.B) + " " + more + " energy" + on
+	case compare.Shared:
+		if r.B == 0 {
+			return "had its devices for itself"
+		}
+		return "shared its devices for " + seconds(r.B)
+	case compare.Devices:
+		return fmt.Sprintf("%.0f devices instead of %.0f", r.B, r.A)
+	}
+	return string(r.Kind)
+}
+
+// Share says by how much B differs from A, without its direction: 8 %, 3.1×.
+func Share(a, b float64) string {
+	switch {
+	case a == 0:
+		return "infinitely"
+	case b > 3*a:
+		return words.Fixed(b/a, 1) + "×"
+	}
+	ratio := math.Abs(b-a) / math.Abs(a)
+	if ratio < 0.0995 {
+		return words.Fixed(100*ratio, 1) + " %"
+	}
+	return words.Percent(ratio)
+}
+
+func seconds(s float64) string { return words.Duration(time.Duration(s * float64(time.Second))) }
+
+// Value says a figure of a comparison, with its mark.
+func Value(u compare.Unit, v *compare.Value) string {
+	if v == nil {
+		return words.Missing(model.Absent)
+	}
+	text := Amount(u, v.V)
+	if v.V == 0 && v.Bound == model.AtLeast.String() {
+		return text
+	}
+	return words.Mark(model.ParseBound(v.Bound)) + text
+}
+
+// Amount says an amount of a unit.
+func Amount(u compare.Unit, v float64) string {
+	switch u {
+	case compare.Bytes:
+		return words.Bytes(uint64(max(v, 0)))
+	case compare.Seconds:
+		return seconds(v)
+	case compare.Joules:
+		return Joules(v)
+	case compare.Watts:
+		return metric.Watts.Say(v, words.Celsius)
+	case compare.Celsius:
+		return metric.Celsius.Say(v, words.Celsius)
+	case compare.MHz:
+		return metric.Megahertz.Say(v, words.Celsius)
+	case compare.Ratio:
+		return words.Percent(v)
+	}
+	return words.Whole(v)
+}
+
+// Change says by how much B differs from A: +2.1 GiB (+13 %); empty where they are
+// the same, or one is not known.
+func Change(f *compare.Figure) string {
+	d, ok := f.Change()
+	if !ok || d == 0 {
+		return ""
+	}
+	sign := "+"
+	if d < 0 {
+		sign = "−"
+	}
+	amount := Amount(f.Unit, math.Abs(d))
+	if f.Unit == compare.Celsius {
+		amount = words.Whole(math.Abs(d)) + " K"
+	}
+	if f.A.V == 0 {
+		return sign + amount
+	}
+	return fmt.Sprintf("%s%s (%s%s)", sign, amount, sign, Share(f.A.V, f.B.V))
+}

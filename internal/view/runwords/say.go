@@ -1,0 +1,65 @@
+package runwords
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Say is a run in words.
+func Say(r *runs.Run) *runs.Said {
+	return &runs.Said{
+		Took: words.Duration(r.Took()), User: User(r), Job: Job(r), Devices: Devices(r), PeakDRAM: words.Figure(r.Pool(model.DRAM).PeakBytes()),
+		Energy: Energy(r), Activity: Activity(r), Command: Command(r),
+	}
+}
+
+// SayDevice is what a run took of a device, in words.
+func SayDevice(d *runs.Device, scale words.Scale) *runs.SaidDevice {
+	missing := words.Missing(model.Absent)
+	mean := func(s *runs.Stat, say func(float64) string) string {
+		if s == nil || s.Seconds == 0 {
+			return missing
+		}
+		return say(s.Mean)
+	}
+	most := func(s *runs.Stat, say func(float64) string) string {
+		if s == nil {
+			return missing
+		}
+		return say(s.Max)
+	}
+	form := func(f metric.Form) func(float64) string {
+		return func(v float64) string { return f.Say(v, scale) }
+	}
+	x := &runs.SaidDevice{
+		Open: seconds(d.Open), Power: mean(d.Power, form(metric.Watts)), PowerMax: most(d.Power, form(metric.Watts)), Energy: missing,
+		Hottest: most(d.Temperature, form(metric.Celsius)), Clock: mean(d.Clock, form(metric.Megahertz)), Activity: mean(d.Activity, form(metric.Estimate)), To: missing, From: missing, Trouble: Trouble(d),
+	}
+	if d.Power != nil {
+		x.Energy = Joules(d.Energy)
+	}
+	if p := d.PCIe; p != nil {
+		bound := model.ParseBound(p.Bound)
+		x.To, x.From = words.Figure(model.BoundBytes(p.ToDevice, bound)), words.Figure(model.BoundBytes(p.FromDevice, bound))
+	}
+	return x
+}
+
+// Trouble says for how long a device was in which trouble.
+func Trouble(d *runs.Device) string {
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(d.Trouble)) {
+		list = append(list, words.Escape(strings.ReplaceAll(string(k), "_", " "))+" "+seconds(d.Trouble[k]))
+	}
+	if d.Resets > 0 {
+		list = append(list, fmt.Sprintf("reset %d×", d.Resets))
+	}
+	return strings.Join(list, ", ")
+}
