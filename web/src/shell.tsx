@@ -7,6 +7,7 @@ import { FleetPage } from "./fleet";
 import { MemoryPage } from "./memory";
 import { Overview } from "./overview";
 import { ProcessesPage, ProcessPage } from "./processes";
+import { RunsPage } from "./runs";
 import { TimeBar } from "./timebar";
 import { TopologyPage } from "./topology";
 import { A, health } from "./parts";
@@ -19,6 +20,7 @@ import { clock, moment, span } from "./figures";
 const pages: { path: string; page: string; name: string; key: string }[] = [
   { path: "/", page: "", name: "Overview", key: "o" },
   { path: "/processes", page: "processes", name: "Processes", key: "p" },
+  { path: "/runs", page: "runs", name: "Runs", key: "r" },
   { path: "/memory", page: "memory", name: "Memory", key: "m" },
   { path: "/topology", page: "topology", name: "Topology", key: "t" },
   { path: "/events", page: "events", name: "Events", key: "e" },
@@ -73,6 +75,8 @@ function View(p: { s: State }) {
       return <ProcessesPage s={p.s} />;
     case "process":
       return <ProcessPage s={p.s} name={route.name} key={route.name} />;
+    case "runs":
+      return <RunsPage />;
     case "memory":
       return <MemoryPage s={p.s} />;
     case "topology":
@@ -125,7 +129,7 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
       </div>
       <nav aria-label="Views">
         <div class="pages">
-          {pages.filter((x) => (x.page === "fleet" ? offers("/v1/fleet") || route.page === "fleet" : !p.s.fleetOnly)).map((x) => (
+          {pages.filter((x) => (x.page === "fleet" ? offers("/v1/fleet") || route.page === "fleet" : x.page === "runs" ? offers("/v1/runs") && !p.s.fleetOnly : !p.s.fleetOnly)).map((x) => (
             <A key={x.path} to={x.path} current={route.page === x.page || (x.page === "" && route.page === "device") || (x.page === "processes" && route.page === "process")}>
               {x.name}
             </A>

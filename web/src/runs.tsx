@@ -1,0 +1,151 @@
+// The programs that used devices, finished ones too: all of them, by job, one of
+// them, and one against another.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { get } from "./api";
+import { moment } from "./figures";
+import { A, Choice, Empty, Panel } from "./parts";
+import { RunPage } from "./run";
+import { setQuery, useRoute } from "./route";
+import { useBeat } from "./beat";
+import { now } from "./store";
+import type { Run } from "./runtypes";
+
+/** Asks for runs; again every few seconds where some may still run. */
+export function useRuns(query: string, live: boolean): { runs: Run[] | null; more: boolean; problem: string } {
+  const [answer, setAnswer] = useState<{ runs: Run[] | null; more: boolean; problem: string }>({ runs: null, more: false, problem: "" });
+  const beat = useBeat(live ? 5000 : 0);
+  useEffect(() => {
+    const stop = new AbortController();
+    get<{ runs: Run[]; more: boolean }>("runs?" + query, stop.signal)
+      .then((a) => setAnswer({ runs: a.runs, more: a.more, problem: "" }))
+      .catch((err: Error) => !stop.signal.aborted && setAnswer((old) => ({ ...old, problem: err.message })));
+    return () => stop.abort();
+  }, [query, beat]);
+  return answer;
+}
+
+const days: Record<string, number> = { "1d": 1, "2d": 2, "7d": 7, "30d": 30, "90d": 90 };
+const kinds = ["all", "running", "failed", "leaked"] as const;
+
+/** What the address asks for. */
+function queryOf(q: URLSearchParams): string {
+  const out = new URLSearchParams({ limit: "500" });
+  const since = days[q.get("since") ?? "1d"] ?? 1;
+  // To the minute, so that it is the same question for a while.
+  out.set("since", new Date(Math.floor(now() / 60) * 60000 - since * 86400000).toISOString());
+  const kind = q.get("kind") ?? "all";
+  if (kind !== "all") out.set(kind, "true");
+  if (q.get("filter")) out.set("text", q.get("filter")!);
+  return out.toString();
+}
+
+export function RunsPage() {
+  const route = useRoute();
+  if (route.name) return <RunPage name={route.name} key={route.name} />;
+  const q = route.query;
+  const { runs, more, problem } = useRuns(queryOf(q), true);
+  const byJob = q.get("by") === "job";
+  return (
+    <Panel
+      title={runs ? `${byJob ? "Jobs" : "Runs"} (${byJob ? jobsOf(runs).length : runs.length}${more ? "+" : ""})` : "Runs"}
+      tools={
+        <>
+          <Choice label="Since" value={q.get("since") ?? "1d"} options={Object.keys(days)} choose={(v) => setQuery({ since: v })} />
+          <Choice label="Show" value={(q.get("kind") ?? "all") as (typeof kinds)[number]} options={kinds} choose={(v) => setQuery({ kind: v === "all" ? "" : v })} />
+          <button aria-pressed={byJob} onClick={() => setQuery({ by: byJob ? "" : "job" })}>
+            by job
+          </button>
+        </>
+      }
+    >
+      {problem && <Empty>{problem}</Empty>}
+      {runs && (byJob ? <JobTable runs={runs} /> : <RunTable runs={runs} />)}
+      {!runs && !problem && <Empty>…</Empty>}
+    </Panel>
+  );
+}
+
+/** Runs as a table, the newest first. */
+export function RunTable(p: { runs: Run[] }) {
+  if (p.runs.length === 0) return <Empty>No program used a device in this time.</Empty>;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Runs">
+      <table class="runs">
+        <thead>
+          <tr>
+            <th>Run</th>
+            <th>When</th>
+            <th class="num">Took</th>
+            <th>User</th>
+            <th>Job</th>
+            <th>Dev</th>
+            <th class="num">Peak DRAM</th>
+            <th class="num">Energy</th>
+            <th>End</th>
+            <th>Command</th>
+          </tr>
+        </thead>
+        <tbody>
+          {[...p.runs].reverse().map((r) => (
+            <tr key={r.id}>
+              <td>
+                <A to={"/runs/r" + r.id}>r{r.id}</A>
+              </td>
+              <td>
+                <time dateTime={r.start}>{moment(r.start)}</time>
+              </td>
+              <td class="num">{r.said.took}</td>
+              <td>{r.said.user}</td>
+              <td>{r.said.job}</td>
+              <td>{r.said.devices}</td>
+              <td class="num">{r.said.peak_dram}</td>
+              <td class="num">{r.said.energy}</td>
+              <td class={r.failed || r.left.length > 0 ? "warn" : ""}>{r.end.text}</td>
+              <td class="wrap command">{r.said.command}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface Job {
+  name: string;
+  id: string;
+  runs: Run[];
+}
+
+/** The jobs of runs, the one that ran last first. */
+export function jobsOf(runs: Run[]): Job[] {
+  const jobs = new Map<string, Job>();
+  for (const r of runs) {
+    if (!r.job) continue;
+    const key = r.job.kind + " " + r.job.id;
+    const j = jobs.get(key) ?? { name: r.said.job, id: r.job.id, runs: [] };
+    j.runs.push(r);
+    jobs.set(key, j);
+  }
+  return [...jobs.values()].sort((a, b) => Date.parse(b.runs.at(-1)!.last_seen) - Date.parse(a.runs.at(-1)!.last_seen));
+}
+
+/** Runs by the job that they belong to. */
+function JobTable(p: { runs: Run[] }) {
+  const jobs = useMemo(() => jobsOf(p.runs), [p.runs]);
+  if (jobs.length === 0) return <Empty>No job of Slurm or Kubernetes used a device in this time.</Empty>;
+  return (
+    <>
+      {jobs.map((j) => (
+        <details class="job" key={j.id} open={jobs.length < 8}>
+          <summary>
+            <b>{j.name}</b> {[...new Set(j.runs.map((r) => r.said.user))].join(", ")} · {j.runs.length} {j.runs.length === 1 ? "run" : "runs"} · since {moment(j.runs[0]!.start)}
+            {j.runs.some((r) => r.end.kind === "running") ? " · running" : ""}
+            {j.runs.some((r) => r.left.length > 0) ? " · left memory behind" : ""}
+          </summary>
+          <RunTable runs={j.runs} />
+        </details>
+      ))}
+    </>
+  );
+}
