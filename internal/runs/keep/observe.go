@@ -42,6 +42,10 @@ type place struct {
 
 var everywhere = place{device: -2}
 
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.device, q.device), cmp.Compare(p.chip, q.chip))
+}
+
 // tracker finds runs in the snapshots of a host. It is not safe for concurrent use.
 type tracker struct {
 	next   uint64

@@ -2,6 +2,7 @@ package keep
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -36,7 +37,9 @@ func (l *live) take(s *model.Snapshot, mine []*model.Process, conditions map[int
 	l.Last = s.Time
 	l.meet(mine)
 	held, open := sums(mine)
-	for at, sum := range held {
+	// In order: chips are listed as they are met.
+	for _, at := range slices.SortedFunc(maps.Keys(held), place.compare) {
+		sum := held[at]
 		var now model.PoolBytes
 		for pool := range now {
 			now[pool] = sum[pool].Bytes()
