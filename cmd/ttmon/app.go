@@ -112,6 +112,7 @@ func commands() []command {
 		{"mem", newMem},
 		{"dmon", newDmon},
 		{"pmon", newPmon},
+		{"ops", newOps},
 		{"topo", newTopo},
 		{"stale", newStale},
 		{"doctor", newDoctor},

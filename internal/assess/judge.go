@@ -30,6 +30,7 @@ type Judge struct {
 	courses map[key]*course
 	devices map[string]bool // that were in the last snapshot, by bus id
 	last    time.Time       // of the last snapshot that counts for damping
+	rhythms rhythms         // of processes, for those that may be stuck
 }
 
 // key is what tells conditions of a host apart over time.
@@ -61,6 +62,9 @@ func (j *Judge) Assess(s *model.Snapshot) {
 	if j.courses == nil {
 		j.courses = map[key]*course{}
 	}
+	if j.rhythms == nil {
+		j.rhythms = rhythms{}
+	}
 	if j.limits == (Thresholds{}) {
 		j.limits = Default()
 	}
@@ -76,6 +80,7 @@ func (j *Judge) Assess(s *model.Snapshot) {
 		c := j.courses[key{bus: d.BusID, kind: k}]
 		return c != nil && c.holds
 	})
+	found = append(found, j.rhythms.stuck(s)...)
 	seen := make(map[key]bool, len(found))
 	for _, c := range found {
 		k := key{bus[c.Device], c.Process, c.Kind}

@@ -25,6 +25,7 @@ var ranking = []place{
 	{model.ConditionThrottled, model.Warning, true},
 	{model.ConditionHot, model.Warning, true},
 	{model.ConditionSlowLink, model.Warning, true},
+	{model.ConditionStuck, model.Warning, false},
 	{model.ConditionTripped, model.Info, false},
 	{model.ConditionMemoryFull, model.Info, false},
 	{model.ConditionStaleMemory, model.Info, false},

@@ -78,6 +78,7 @@ const (
 	ConditionMemoryFull  ConditionKind = "memory_full"   // hardly any DRAM of a device is free
 	ConditionStaleMemory ConditionKind = "stale"         // dead processes left memory accounted for
 	ConditionUnbound     ConditionKind = "unbound"       // the host has boards without a driver
+	ConditionStuck       ConditionKind = "stuck"         // a process waits for chips on which nothing completes: a suspicion
 )
 
 // The causes of ConditionThrottled, beside those of a State.
@@ -85,6 +86,12 @@ const (
 	ByHeat    Cause = "heat"
 	ByPower   Cause = "power"
 	ByCurrent Cause = "current"
+)
+
+// The causes of ConditionStuck: what the process waits in.
+const (
+	WaitsInFinish Cause = "finish"
+	WaitsInEvent  Cause = "event"
 )
 
 // Fact is a value that a condition was found by.
@@ -109,7 +116,9 @@ const (
 	FactTrips       FactKind = "thermal_trips" // since power-on
 	FactFill        FactKind = "dram_ratio"    // used of all
 	FactBytes       FactKind = "bytes"
-	FactCount       FactKind = "count" // of the things that the kind names
+	FactCount       FactKind = "count"    // of the things that the kind names
+	FactSilence     FactKind = "silent_s" // since a program last completed, and the longest program so far
+	FactWaited      FactKind = "waited_s" // the host waits for its chips
 )
 
 // Remedy is what to do about a condition. The set is closed; view/words has a
@@ -128,4 +137,5 @@ const (
 	RemedyReseat      Remedy = "reseat"       // reseat the board, check the slot
 	RemedyFree        Remedy = "free"         // see who holds the memory
 	RemedyStale       Remedy = "stale"        // remove what the dead left
+	RemedyOperations  Remedy = "operations"   // see what the process had its chips do
 )

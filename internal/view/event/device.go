@@ -50,6 +50,7 @@ var kinds = map[model.ConditionKind]Kind{
 	model.ConditionThrottled: Throttle,
 	model.ConditionHot:       Throttle,
 	model.ConditionSlowLink:  Link,
+	model.ConditionStuck:     State,
 	model.ConditionResetting: State,
 	model.ConditionUnknown:   State,
 	model.ConditionHung:      State,
@@ -93,6 +94,8 @@ func begun(c *model.Condition) string {
 		return "has a slow PCIe link"
 	case model.ConditionResetting:
 		return "is being reset"
+	case model.ConditionStuck:
+		return "has a process that may be stuck"
 	}
 	return "is " + words.What(c)
 }
@@ -105,6 +108,8 @@ func ended(c *model.Condition) (short, text string) {
 		return "link ok", "has its full PCIe link again, it was slow"
 	case model.ConditionHot:
 		return "cool again", "is no longer hot, it was"
+	case model.ConditionStuck:
+		return "not stuck", "has no process any more that seems stuck, it had one"
 	case model.ConditionThrottled:
 		return "full clock", "is no longer throttled, it was " + words.What(c)
 	}

@@ -19,6 +19,7 @@ var kindWords = map[model.ConditionKind]string{
 	model.ConditionMemoryFull:  "memory full",
 	model.ConditionStaleMemory: "stale memory",
 	model.ConditionUnbound:     "no driver",
+	model.ConditionStuck:       "stuck?",
 }
 
 // Code is the stable word for a kind in notices, checks and findings: that of a
@@ -147,9 +148,19 @@ func fact(c *model.Condition, i int) string {
 		return "DRAM " + Percent(f.Value) + " full"
 	case model.FactBytes:
 		return Bytes(uint64(f.Value))
+	case model.FactSilence:
+		text := "nothing completed for " + Span(spanOf(f.Value))
+		if f.Limit > 0 {
+			text += " (its longest program took " + ProgramTime(spanOf(f.Limit)) + ")"
+		}
+		return text
+	case model.FactWaited:
+		return "the host has waited in " + string(c.Cause) + " for " + Span(spanOf(f.Value))
 	}
 	return ""
 }
+
+func spanOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // link says a link of numbers, of which 0 is not known.
 func link(gen, width float64) string {
@@ -237,6 +248,8 @@ func Remedy(s *model.Snapshot, c *model.Condition, devices []int) string {
 		return "ttmon mem"
 	case model.RemedyStale:
 		return "ttmon stale"
+	case model.RemedyOperations:
+		return "ttmon ops -p " + strconv.Itoa(c.Process.PID)
 	}
 	return ""
 }

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/repeat"
+	"github.com/ttmon/ttmon/internal/selection"
+	"github.com/ttmon/ttmon/internal/view/text"
+)
+
+// ops is the command ops with its flags.
+type ops struct {
+	*app
+	ids   []string
+	delay float64
+	count int
+	once  bool
+	json  bool
+	which text.Ops
+}
+
+func newOps(a *app) *cobra.Command {
+	o := &ops{app: a}
+	cmd := &cobra.Command{
+		Use:   "ops",
+		Short: "Shows what the chips work on: operations by device time",
+		Long: `Shows the operations that run on the chips, by the share of the time that
+their programs take, as perf top does for functions. Names and times come from
+tt-metal's real-time profiler (0.71 and later), as the processes receive it: a
+process must have libttmon in it (ttmon run). The row "between programs" is the
+time in which a chip had nothing to do and soon had: the host was late.`,
+		Example: `  ttmon ops                       all chips, every second
+  ttmon ops -p 4242 --sort mean   of one process, the slowest first
+  ttmon ops --once --json         for scripts`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return o.run() },
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&o.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
+	f.IntVarP(&o.which.PID, "pid", "p", 0, "only the process `PID`")
+	f.StringVar(&o.which.Filter, "filter", "", "only operations with `TEXT` in their name")
+	f.StringVar(&o.which.Sort, "sort", text.OpsOrders()[0], "sort by `COLUMN`: "+strings.Join(text.OpsOrders(), ", "))
+	f.IntVarP(&o.which.Most, "lines", "n", 0, "at most `N` operations")
+	f.Float64VarP(&o.delay, "delay", "d", 1, "`SECONDS` between two samples")
+	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` samples")
+	f.BoolVar(&o.once, "once", false, "print one sample and exit")
+	f.BoolVar(&o.json, "json", false, "print JSON, one line a sample")
+	return cmd
+}
+
+func (o *ops) run() error {
+	switch {
+	case o.count < 0:
+		return exit.Usage("--count=%d: it cannot be negative", o.count)
+	case o.delay < 0.1:
+		return exit.Usage("--delay=%v: too short, at least 0.1 s", o.delay)
+	case o.which.PID < 0:
+		return exit.Usage("--pid=%d: it cannot be negative", o.which.PID)
+	case !slices.Contains(text.OpsOrders(), o.which.Sort):
+		return exit.Usage("--sort=%s: one of %s", o.which.Sort, strings.Join(text.OpsOrders(), ", "))
+	}
+	chosen, err := selection.Parse(o.ids)
+	if err != nil {
+		return err
+	}
+	out := o.Output("")
+	delay := time.Duration(o.delay * float64(time.Second))
+	j := repeat.Job{
+		Out: out, Selection: chosen, Interval: delay, Count: o.count, Sample: delay, InPlace: !o.json,
+		Print: func(dst []byte, s *model.Snapshot, t text.Options) []byte {
+			if o.json {
+				return text.AppendOpsJSON(dst, s, o.which)
+			}
+			return text.AppendOps(dst, s, o.which, t)
+		},
+	}
+	if o.once {
+		j.Interval, j.InPlace = 0, false
+	}
+	err = repeat.Do(&o.Console, o.where, j)
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

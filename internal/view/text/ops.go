@@ -1,0 +1,269 @@
+package text
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Ops chooses and orders the operations of `ttmon ops`.
+type Ops struct {
+	PID    int    // of one process; 0: all
+	Filter string // a part of the name, in any case; empty: all
+	Sort   string // one of OpsOrders
+	Most   int    // how many rows; 0: all
+}
+
+// OpsOrders are what the operations can be sorted by; the first is the usual one.
+func OpsOrders() []string { return []string{"share", "calls", "mean", "longest", "time", "name"} }
+
+// op is a row of the table.
+type op struct {
+	*model.Operation
+	process *model.Process
+	chip    *model.ChipWork
+	late    bool // no operation: the time between programs
+}
+
+func (o *op) mean() uint64 {
+	if o.Calls == 0 {
+		return 0
+	}
+	return o.Time / o.Calls
+}
+
+// rows lists the operations of a snapshot.
+func (x Ops) rows(s *model.Snapshot) (list []op) {
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if x.PID != 0 && p.PID != x.PID {
+			continue
+		}
+		for k := range p.Work.Chips {
+			c := &p.Work.Chips[k]
+			if c.Device != model.NoDevice && s.Device(c.Device) == nil {
+				continue // another device was asked for
+			}
+			for n := range c.Operations {
+				o := &c.Operations[n]
+				if x.Filter == "" || strings.Contains(strings.ToLower(o.Name), strings.ToLower(x.Filter)) {
+					list = append(list, op{Operation: o, process: p, chip: c})
+				}
+			}
+			if late, ok := c.Work.Late.Get(); ok && late > 0 && x.Filter == "" {
+				list = append(list, op{Operation: &model.Operation{Share: model.Value(late)}, process: p, chip: c, late: true})
+			}
+		}
+	}
+	slices.SortStableFunc(list, x.compare)
+	if x.Most > 0 && len(list) > x.Most {
+		list = list[:x.Most]
+	}
+	return list
+}
+
+// compare puts what takes most first.
+func (x Ops) compare(a, b op) int {
+	byShare := cmp.Or(cmp.Compare(b.Share.V, a.Share.V), cmp.Compare(b.Time, a.Time))
+	switch x.Sort {
+	case "calls":
+		return cmp.Or(cmp.Compare(b.Rate.V, a.Rate.V), cmp.Compare(b.Calls, a.Calls), byShare)
+	case "mean":
+		return cmp.Or(cmp.Compare(b.mean(), a.mean()), byShare)
+	case "longest":
+		return cmp.Or(cmp.Compare(b.Longest, a.Longest), byShare)
+	case "time":
+		return cmp.Or(cmp.Compare(b.Time, a.Time), byShare)
+	case "name":
+		return cmp.Or(strings.Compare(a.Name, b.Name), byShare)
+	}
+	return byShare
+}
+
+// AppendOps appends the operations that chips work on, by the time they take.
+func AppendOps(dst []byte, s *model.Snapshot, x Ops, o Options) []byte {
+	p := &printer{Options: o, buf: dst}
+	p.opsTitle(s)
+	rows := x.rows(s)
+	if len(rows) == 0 {
+		p.newline()
+		p.line(x.nothing(), faint)
+		p.unknown(s)
+		return p.buf
+	}
+	g := &grid{ruled: true, columns: []column{
+		{head: "Share", least: 6, right: true},
+		{head: "Operation", least: 24},
+		{head: "Calls/s", least: 7, right: true, rank: 2},
+		{head: "Mean", least: 7, right: true, rank: 3},
+		{head: "Longest", least: 7, right: true, rank: 4},
+		{head: "Dev", least: 3},
+		{head: "Process", least: 12, last: true, rank: 1},
+	}}
+	for i := range rows {
+		g.rows = append(g.rows, opRow(&rows[i]))
+	}
+	g.print(p, true)
+	p.stuck(s)
+	p.unknown(s)
+	return p.buf
+}
+
+// opsTitle is a line with how busy each device is.
+func (p *printer) opsTitle(s *model.Snapshot) {
+	parts := []string{words.Escape(s.Host.Name)}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		parts = append(parts, strconv.Itoa(d.Index)+" busy "+words.Busy(&d.Work))
+	}
+	if s.Simulated {
+		parts = append(parts, words.Simulated)
+	}
+	line := " " + strings.Join(parts, "   ")
+	if p.Width > 0 {
+		line = words.Truncate(line, p.Width)
+	}
+	p.line(line, 0)
+}
+
+// nothing says that there is nothing to show.
+func (x Ops) nothing() string {
+	switch {
+	case x.Filter != "":
+		return " no operation has " + strconv.Quote(words.Escape(x.Filter)) + " in its name"
+	case x.PID != 0:
+		return " process " + strconv.Itoa(x.PID) + " reports no programs"
+	}
+	return " no process reports programs"
+}
+
+// unknown ends the screen with why it is not known how busy devices are.
+func (p *printer) unknown(s *model.Snapshot) {
+	for i := range s.Devices {
+		if d := &s.Devices[i]; !d.Work.Measured() && d.Work.Cause != "" {
+			p.wrapped("device "+strconv.Itoa(d.Index)+": busy unknown: "+words.WorkCause(d.Work.Cause), faint)
+		}
+	}
+}
+
+// wrapped prints a sentence on as many lines as it takes.
+func (p *printer) wrapped(text string, st style) {
+	lines := []string{text}
+	if p.Width > 0 {
+		lines = words.Wrap(text, p.Width-4)
+	}
+	for i, l := range lines {
+		p.blanks(1)
+		if i > 0 {
+			p.blanks(2)
+		}
+		p.line(l, st)
+	}
+}
+
+func opRow(o *op) row {
+	share, rate := "–", "–"
+	if v, ok := o.Share.Get(); ok {
+		share = words.Fixed(100*v, 1) + "%"
+		if v > 0 && v < 0.0005 {
+			share = "<0.1%"
+		}
+	}
+	if v, ok := o.Rate.Get(); ok && !o.late {
+		rate = words.Whole(v)
+	}
+	device := "–"
+	if o.chip.Device != model.NoDevice {
+		device = strconv.Itoa(o.chip.Device) + words.Escape(o.chip.Chip)
+	}
+	who := strconv.Itoa(o.process.PID) + " " + words.Program(o.process)
+	if o.late {
+		return row{cells: []cell{c(share), c("(between programs: the host is late)", faint), c(""), c(""), c(""), c(device), c(who)}}
+	}
+	return row{cells: []cell{
+		c(share), c(words.Operation(o.Operation)), c(rate), c(words.ProgramTime(time.Duration(o.mean()))),
+		c(words.ProgramTime(time.Duration(o.Longest))), c(device), c(who),
+	}}
+}
+
+// stuck ends the table with the processes that may be stuck.
+func (p *printer) stuck(s *model.Snapshot) {
+	for _, x := range assess.Of(s).Conditions() {
+		if x.Kind != model.ConditionStuck {
+			continue
+		}
+		text := words.Kind(x.Kind) + "  " + words.Affected(s, &x) + ": " + words.Facts(s, &x)
+		if last := lastOperation(s, x.Process); last != "" {
+			text += "; last: " + last
+		}
+		p.wrapped(text, of(x.Level))
+	}
+}
+
+// lastOperation is the last that a process had completed.
+func lastOperation(s *model.Snapshot, id model.ProcessID) (name string) {
+	var at time.Time
+	for i := range s.Processes {
+		if s.Processes[i].ID() != id {
+			continue
+		}
+		for k := range s.Processes[i].Work.Chips {
+			if c := &s.Processes[i].Work.Chips[k]; c.LastRecord.After(at) {
+				at, name = c.LastRecord, words.Escape(c.LastName)
+			}
+		}
+	}
+	return name
+}
+
+// opJSON is an operation for scripts.
+type opJSON struct {
+	Operation string   `json:"operation"`
+	Others    int      `json:"others,omitempty"`
+	Share     *float64 `json:"share_ratio"`
+	Rate      *float64 `json:"calls_per_s"`
+	Calls     uint64   `json:"calls"`
+	Time      uint64   `json:"time_ns"`
+	Mean      uint64   `json:"mean_ns"`
+	Longest   uint64   `json:"longest_ns"`
+	Device    *int     `json:"device"`
+	Chip      string   `json:"chip,omitempty"`
+	PID       int      `json:"pid"`
+	Process   string   `json:"process"`
+}
+
+// AppendOpsJSON appends the operations as one line of JSON.
+func AppendOpsJSON(dst []byte, s *model.Snapshot, x Ops) []byte {
+	value := func(r model.Reading[float64]) *float64 {
+		if v, ok := r.Get(); ok {
+			return &v
+		}
+		return nil
+	}
+	list := []opJSON{}
+	for _, o := range x.rows(s) {
+		if o.late {
+			continue // it is late_ratio of the snapshot
+		}
+		j := opJSON{
+			Operation: o.Name, Others: o.Others, Share: value(o.Share), Rate: value(o.Rate), Calls: o.Calls, Time: o.Time, Mean: o.mean(), Longest: o.Longest,
+			Chip: o.chip.Chip, PID: o.process.PID, Process: words.Program(o.process),
+		}
+		if o.chip.Device != model.NoDevice {
+			j.Device = &o.chip.Device
+		}
+		list = append(list, j)
+	}
+	b, err := json.Marshal(map[string]any{"schema": "ttmon.operations/1", "time": s.Time.UTC().Format(time.RFC3339Nano), "simulated": s.Simulated, "operations": list})
+	if err != nil {
+		panic("BUG: operations are not JSON: " + err.Error())
+	}
+	return append(append(dst, b...), '\n')
+}

@@ -1,0 +1,67 @@
+package text_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/wire/sample"
+)
+
+// working is a host whose chips report: one by name and to the digit, one in
+// part, one not at all, and a job that may be stuck.
+func working() *model.Snapshot {
+	s := sample.Four()
+	operation := func(name string, share, rate float64, mean time.Duration) model.Operation {
+		return model.Operation{
+			Name: name, Calls: uint64(rate) * 60, Time: uint64(rate) * 60 * uint64(mean), Longest: uint64(5 * mean),
+			Share: model.Value(share), Rate: model.Value(rate),
+		}
+	}
+	s.Devices[0].Work = model.Work{Busy: model.Value(0.91), Window: 1}
+	s.Devices[1].Work = model.Work{Busy: model.Value(0.183), Bound: model.AtLeast, Cause: model.WorkLossy, Window: 1}
+	s.Devices[2].Work = model.NoWork(model.WorkNoIOMMU)
+	s.Devices[3].Work = model.Work{Busy: model.Value(0.0), Window: 1}
+	p := &s.Processes[0]
+	p.Work = model.ProcessWork{Watched: true, Chips: []model.ChipWork{{
+		Device: 0, Chip: "L", LastName: "LayerNorm", LastRecord: sample.Time,
+		Work: model.Work{Busy: model.Value(0.91), Late: model.Value(0.09)},
+		Operations: []model.Operation{
+			operation("MatmulDeviceOperation", 0.412, 1204, 342*time.Microsecond),
+			operation("ScaledDotProductAttention", 0.227, 301, 754*time.Microsecond),
+			operation("evil\x1b[31mname", 0.0004, 2, 150*time.Nanosecond),
+			{Others: 12, Calls: 5, Time: 10, Longest: 4, Share: model.Value(0.0), Rate: model.Value(0.0)},
+		},
+	}}}
+	s.Assessed = true
+	s.Conditions = []model.Condition{{
+		Kind: model.ConditionStuck, Level: model.Warning, Device: 0, Process: p.ID(), Cause: model.WaitsInFinish, Remedy: model.RemedyOperations,
+		Facts: []model.Fact{{Kind: model.FactSilence, Value: 41, Limit: 0.8}, {Kind: model.FactWaited, Value: 41}},
+	}}
+	return s
+}
+
+func TestOps(t *testing.T) {
+	s := working()
+	var b strings.Builder
+	for _, c := range []struct {
+		name  string
+		which text.Ops
+		width int
+	}{
+		{"all", text.Ops{Sort: "share"}, 100},
+		{"80 columns", text.Ops{Sort: "share"}, 80},
+		{"the slowest", text.Ops{Sort: "mean", Most: 2}, 100},
+		{"one name", text.Ops{Filter: "MATMUL"}, 100},
+		{"another process", text.Ops{PID: 7}, 100},
+	} {
+		b.WriteString("-- " + c.name + " --\n")
+		b.Write(text.AppendOps(nil, s, c.which, text.Options{Width: c.width}))
+	}
+	b.WriteString("-- json --\n")
+	b.Write(text.AppendOpsJSON(nil, s, text.Ops{Sort: "calls"}))
+	golden.Check(t, "testdata/ops.txt", []byte(b.String()))
+}
