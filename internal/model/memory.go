@@ -104,6 +104,10 @@ type Chip struct {
 	Candidates []int
 	Memory     Memory
 	Work       Work
+	// Temperature (°C) and Power (W) of a chip behind Ethernet, which only the
+	// vendor's exporter reads. Those of a device's own chip are the device's.
+	Temperature, Power Reading[float64]
+	SensorsFrom        TelemetryWay // empty: nothing was read
 }
 
 // ChipPlace is where a chip is: a device by its kernel index, and the chip's

@@ -108,6 +108,8 @@ type TelemetryWay string
 const (
 	ByResource TelemetryWay = "resource4" // Wormhole, as root: a mapping of the PCI file, nothing is opened
 	ByNode     TelemetryWay = "node"      // the device node with O_APPEND, for the length of one sample
+	// ByExporter: tt-telemetry, the vendor's exporter, which ttmon-server asks.
+	ByExporter TelemetryWay = "tt-telemetry"
 )
 
 // MemoryModule is one GDDR module, or channel, of a chip.

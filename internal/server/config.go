@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/fleet"
+	"github.com/ttmon/ttmon/internal/server/vendor"
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
@@ -26,6 +27,8 @@ type Config struct {
 	Daemon   string  `toml:"daemon" comment:"Socket of the ttmond that is followed; empty: the one of this host, or, where none runs, what this user can see."`
 	Root     string  `toml:"root" comment:"The root directory of the host where no ttmond runs: / unless ttmon-server runs in a container."`
 	Collect  Collect `toml:"collect" comment:"The collector, where no ttmond runs."`
+	// Telemetry is the address of tt-telemetry.
+	Telemetry string `toml:"tt_telemetry" comment:"Address of tt-telemetry, Tenstorrent's exporter, on this host (http://127.0.0.1:8080/metrics): values of chips behind Ethernet, link and memory counters. Empty: it is not asked."`
 	Moved
 	Log daemon.LogConfig `toml:"log"`
 }
@@ -138,6 +141,11 @@ func (c *Config) Check() error {
 	}
 	if _, err := daemon.ParseMode(c.Mode); err != nil {
 		return fmt.Errorf("mode: %w", err)
+	}
+	if c.Telemetry != "" {
+		if err := vendor.Check(c.Telemetry); err != nil {
+			return fmt.Errorf("tt_telemetry: %w", err)
+		}
 	}
 	switch {
 	case c.Collect.Interval.Duration < 100*time.Millisecond || c.Collect.Interval.Duration > time.Hour:

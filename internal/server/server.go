@@ -30,6 +30,7 @@ import (
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs/keep"
+	"github.com/ttmon/ttmon/internal/server/vendor"
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
@@ -59,6 +60,7 @@ type Server struct {
 	alerts   *alert.Manager
 	outbox   *notify.Outbox
 	remotes  *remotes
+	vendor   *vendor.Scraper                    // nil: the vendor's exporter is not asked
 	http     atomic.Pointer[httpguard.Listener] // nil: HTTP is not served
 	bound    atomic.Pointer[string]             // where HTTP is served; nil: nowhere yet
 
@@ -71,6 +73,9 @@ func New(o Options) *Server {
 	s := &Server{opt: o, cfg: o.Config, live: o.Config, log: o.Log, host: o.Host}
 	s.recorder = newRecorder(s.cfg.Metrics, s.hides, s.log, s.selfMetrics, s.interval)
 	s.remotes = s.newRemotes()
+	if s.cfg.Telemetry != "" {
+		s.vendor = vendor.New(s.cfg.Telemetry, s.log)
+	}
 	if s.cfg.History.Enabled {
 		s.archive = newArchive(s.cfg, s.log, s.recorder)
 		s.jobs = jobs.Open(s.cfg.StateDir, func(err error) { s.log.Warn("jobs", "err", err) })
@@ -119,6 +124,9 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		g.Go(func() error { return s.tellNode(ctx, node) })
 	}
 	g.Go(func() error { s.remotes.run(ctx); return nil })
+	if s.vendor != nil {
+		g.Go(func() error { s.vendor.Run(ctx); return nil })
+	}
 	g.Go(func() error { return s.listen(ctx) })
 	g.Go(func() error { return s.api.Serve(ctx, l) })
 	hups := daemon.Hangups()
@@ -159,6 +167,9 @@ func (s *Server) socket() (l net.Listener, unlock func(), err error) {
 
 // Snapshot implements Sink.
 func (s *Server) Snapshot(snap *model.Snapshot) {
+	if s.vendor != nil {
+		snap = s.vendor.Add(snap)
+	}
 	snap.Alerts = s.firing()
 	s.feed.Publish(snap)
 }

@@ -127,6 +127,15 @@ func rareSize(a archive, key string, r *model.Reading[uint64]) {
 	}
 }
 
+// rareReading is rareSize for another reading.
+func rareReading[T value](a archive, key string, r *model.Reading[T]) {
+	if a.reads() || *r != (model.Reading[T]{}) {
+		if a.reading(key, statusOf(r), true) {
+			visit(a, &r.V)
+		}
+	}
+}
+
 // rareFigure is rareSize for a figure.
 func rareFigure(a archive, key, boundKey string, b *model.Bytes) {
 	if a.reads() || *b != (model.Bytes{}) {

@@ -196,6 +196,9 @@ func chip(a archive, c *model.Chip) {
 	rareNumbers(a, "candidates", &c.Candidates)
 	object(a, "memory", &c.Memory, memory)
 	work(a, &c.Work)
+	rareReading(a, "remote_temperature_c", &c.Temperature)
+	rareReading(a, "remote_power_w", &c.Power)
+	rare(a, "sensors_from", (*string)(&c.SensorsFrom))
 	a.endScope()
 }
 

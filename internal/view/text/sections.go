@@ -33,6 +33,9 @@ func (r *report) firmwareTelemetry(d *model.Device) {
 		return
 	}
 	r.title(1, "Firmware Telemetry")
+	if t.Way == model.ByExporter {
+		r.fact(2, "Source", string(t.Way))
+	}
 	if !t.ReadAt.IsZero() {
 		r.fact(2, "Last Read", t.ReadAt.In(r.zone()).Format("2006-01-02 15:04:05.000"))
 	}
@@ -97,6 +100,9 @@ func (r *report) memory(d *model.Device) {
 		r.title(2, "Chip "+name)
 		r.fact(3, "Id", say(c.ID, func(v uint64) string { return strconv.FormatUint(v, 10) }))
 		r.fact(3, "Remote", yesNo(c.Remote))
+		if c.Remote {
+			r.remoteSensors(c)
+		}
 		r.fact(3, "Region", or(words.Escape(c.Region)))
 		if len(d.Chips) > 1 {
 			r.pools(3, &c.Memory)
@@ -107,6 +113,23 @@ func (r *report) memory(d *model.Device) {
 			r.ghost(2, g)
 		}
 	}
+}
+
+// remoteSensors are the values of a chip behind Ethernet, with their source.
+func (r *report) remoteSensors(c *model.Chip) {
+	temperature, power := c.Temperature, c.Power
+	if c.SensorsFrom == "" && temperature.Why == "" {
+		const why = "ttmond does not read chips behind Ethernet; ttmon-server can ask tt-telemetry"
+		temperature, power = model.Missing[float64](model.Absent, why), model.Missing[float64](model.Absent, why)
+	}
+	from := func(text string) string {
+		if c.SensorsFrom != "" {
+			text += " (" + words.Escape(string(c.SensorsFrom)) + ")"
+		}
+		return text
+	}
+	r.fact(3, "Temperature", say(temperature, func(v float64) string { return from(words.Temperature(v, r.Scale)) }))
+	r.fact(3, "Power", say(power, func(v float64) string { return from(words.Watts(v)) }))
 }
 
 func (r *report) pools(depth int, m *model.Memory) {

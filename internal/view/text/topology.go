@@ -202,7 +202,7 @@ func linkState(s *model.Snapshot, l model.Ethernet) (state string, st style, cou
 				state, st = "up", good
 			}
 			if p.Retrains.Known() {
-				counts = fmt.Sprintf("%8d   corrected %d, uncorrected %d", p.Retrains.V, p.Corrected.V, p.Uncorrected.V)
+				counts = fmt.Sprintf("%8d   %s", p.Retrains.V, words.Codewords(p))
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -126,5 +127,21 @@ func LinkCounts(p *model.EthernetPort) string {
 	if !p.Retrains.Known() {
 		return ""
 	}
-	return fmt.Sprintf(", %s, codewords corrected %d, uncorrected %d", Count(int(p.Retrains.V), "retrain"), p.Corrected.V, p.Uncorrected.V)
+	text := ", " + Count(int(p.Retrains.V), "retrain")
+	if c := Codewords(p); c != "" {
+		text += ", codewords " + c
+	}
+	return text
+}
+
+// Codewords are the counts of a port's codewords, those that are known.
+func Codewords(p *model.EthernetPort) string {
+	var parts []string
+	if n, ok := p.Corrected.Get(); ok {
+		parts = append(parts, fmt.Sprintf("corrected %d", n))
+	}
+	if n, ok := p.Uncorrected.Get(); ok {
+		parts = append(parts, fmt.Sprintf("uncorrected %d", n))
+	}
+	return strings.Join(parts, ", ")
 }
