@@ -23,5 +23,8 @@ func (c *config) checkFirmware() error {
 
 // newFirmware is the source that reads the chips' own tables.
 func newFirmware(c config, log *slog.Logger) *firmware.Source {
-	return firmware.New(firmware.Options{Root: hostfs.At(c.Root), Mode: c.Firmware, Log: log, Superuser: firmware.Privileged()})
+	return firmware.New(firmware.Options{
+		Root: hostfs.At(c.Root), Mode: c.Firmware, Log: log, Superuser: firmware.Privileged(),
+		Deadline: max(firmware.DefaultDeadline, c.Collect.Patience.Duration),
+	})
 }
