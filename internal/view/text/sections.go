@@ -128,8 +128,8 @@ func (r *report) remoteSensors(c *model.Chip) {
 		}
 		return text
 	}
-	r.fact(3, "Temperature", say(temperature, func(v float64) string { return from(words.Temperature(v, r.Scale)) }))
-	r.fact(3, "Power", say(power, func(v float64) string { return from(words.Watts(v)) }))
+	r.fact(3, "Temperature", say(temperature, func(v float64) string { return from(metric.Celsius.Say(v, r.Scale)) }))
+	r.fact(3, "Power", say(power, func(v float64) string { return from(metric.Watts.Say(v, r.Scale)) }))
 }
 
 func (r *report) pools(depth int, m *model.Memory) {
