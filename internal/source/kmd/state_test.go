@@ -149,3 +149,31 @@ func TestIdentityStays(t *testing.T) {
 		}
 	}
 }
+
+// TestHeartbeatPeriods: firmware from 19.15 on refreshes its table every 10 to
+// 1000 ms. None of these periods is taken for firmware that hangs, whatever the
+// time between two samples; firmware that does hang is noticed.
+func TestHeartbeatPeriods(t *testing.T) {
+	begun := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
+	for _, period := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
+		for _, every := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, time.Second, 2900 * time.Millisecond, 10 * time.Second} {
+			var h heartbeat
+			at := begun
+			for range 100 {
+				h.add(model.Value(uint32(at.Sub(begun)/period)), at)
+				if h.age.Known() && h.age.V >= heartbeatLimit.Seconds() {
+					t.Fatalf("a beat every %v, read every %v: %v s old", period, every, h.age.V)
+				}
+				at = at.Add(every)
+			}
+			last := h.value
+			for until := at.Add(2 * heartbeatLimit); at.Before(until); at = at.Add(every) {
+				h.add(model.Value(last), at)
+			}
+			h.add(model.Value(last), at)
+			if !h.age.Known() || h.age.V < heartbeatLimit.Seconds() {
+				t.Errorf("a beat every %v, read every %v: firmware that hangs was not noticed, age %+v", period, every, h.age)
+			}
+		}
+	}
+}
