@@ -136,7 +136,6 @@ func (s *sample) add(name string, m *dto.Metric, now time.Time) {
 	}
 }
 
-
 func put(of map[int]map[string]float64, n int, name string, v float64) {
 	if of[n] == nil {
 		of[n] = map[string]float64{}
