@@ -177,7 +177,7 @@ func (d *ttmond) run(ctx context.Context) error {
 		g.Go(func() error { return d.serveAPI(users) })
 		g.Go(func() error { return d.awaitAllocSocket(users) })
 		hups := daemon.Hangups()
-		g.Go(func() error { return d.awaitReloads(users, hups) })
+		g.Go(func() error { return daemon.AwaitReloads(users, hups, d.log, d.reload) })
 		g.Go(func() error { return daemon.Trim(users) })
 	}
 	d.announce()

@@ -70,7 +70,7 @@ const (
 	maxFile  = 1 << 20
 )
 
-// Shipped are the rules that come with ttmond.
+// Shipped are the rules that come with ttmon-server.
 func Shipped() Set {
 	s, err := parseSet(shipped)
 	if err != nil {

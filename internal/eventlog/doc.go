@@ -1,8 +1,8 @@
-// Package eventlog keeps what happened on a host: processes that came and
-// went, devices that were reset, hung or lost, alerts.
+// Package eventlog has what happens on a host: processes that come and go, devices
+// that are reset, hung or lost, alerts; and a log of it.
 //
-// It stands beside the history, which keeps numbers. ttmond writes it, below
-// its state directory, one JSON document a line; ttmon events reads it through
-// the API. An event is on the disk before anybody is told of it, so what was
-// once answered is still there after a crash.
+// ttmond keeps its last events in such a log for a ttmon-server that is away
+// (package backlog), one JSON document a line; the server keeps them in its journal.
+// An event is on the disk before it is sent, so what was once sent is still there
+// after a crash.
 package eventlog

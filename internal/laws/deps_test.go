@@ -49,6 +49,32 @@ func TestDeps(t *testing.T) {
 	}
 }
 
+// TestRootsHalfIsSmall: what runs as root links few packages of others, and none of
+// what listens on TCP or keeps history.
+func TestRootsHalfIsSmall(t *testing.T) {
+	const most = 30
+	b, err := os.ReadFile(filepath.Join(moduleRoot(t), "cmd/ttmond/deps.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, section := 0, ""
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		switch name, isHead := strings.CutPrefix(line, "# "); {
+		case isHead:
+			section = name
+		case line != "" && strings.Contains(section, "/"):
+			others++
+		}
+		if slices.Contains([]string{"internal/server", "internal/journal", "internal/history/disk", "internal/promapi", "internal/alert", "internal/httpguard"}, line) {
+			t.Errorf("ttmond links %s, which is ttmon-server's", line)
+		}
+	}
+	if others > most || others == 0 {
+		t.Errorf("ttmond links %d packages of others, at most %d", others, most)
+	}
+}
+
 // linked lists the packages of a program as it is released: our own, those of
 // others below their modules, and those of the standard library that have a
 // public name.

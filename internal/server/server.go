@@ -130,7 +130,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	g.Go(func() error { return s.listen(ctx) })
 	g.Go(func() error { return s.api.Serve(ctx, l) })
 	hups := daemon.Hangups()
-	g.Go(func() error { return s.awaitReloads(ctx, hups) })
+	g.Go(func() error { return daemon.AwaitReloads(ctx, hups, s.log, s.reload) })
 	g.Go(func() error { return daemon.Trim(ctx) })
 	ready()
 	return g.Wait()

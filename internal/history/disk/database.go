@@ -38,7 +38,7 @@ func baseOptions() *tsdb.Options {
 	o.WALCompression = compression.Snappy  // a third, for little
 	o.OutOfOrderTimeWindow = clockBack.Milliseconds()
 	o.EnableOverlappingCompaction = true
-	o.NoLockfile = true // ttmond locks its state directory as a whole
+	o.NoLockfile = true // ttmon-server locks its state directory as a whole
 	return o
 }
 
