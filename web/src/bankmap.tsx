@@ -164,13 +164,16 @@ export function Fit(p: { pid: number }) {
   const size = q.get("fit") ?? "";
   const [answer, setAnswer] = useState<string[]>([]);
   const pool = q.get("pool") ?? "dram";
+  const tensor = /^[\d\s]+,/.test(size);
+  const shard = tensor ? (q.get("shard") ?? "") : "";
   useEffect(() => {
     if (!size) {
       setAnswer([]);
       return;
     }
     const stop = new AbortController();
-    const ask = new URLSearchParams({ [/^[\d\s]+,/.test(size) ? "shape" : "fit"]: size, pool });
+    const ask = new URLSearchParams({ [tensor ? "shape" : "fit"]: size, pool });
+    if (shard) ask.set("shard", shard);
     if (state.at) ask.set("at", state.at);
     const wait = setTimeout(() => {
       get<MapAnswer>(`processes/${p.pid}/map?${ask}`, stop.signal)
@@ -181,12 +184,19 @@ export function Fit(p: { pid: number }) {
       clearTimeout(wait);
       stop.abort();
     };
-  }, [size, pool, p.pid]);
+  }, [size, shard, pool, p.pid]);
   return (
     <div class="body fit">
       <label>
         a buffer of <input value={size} placeholder="512M, or a shape: 1,1,4096,4096" onInput={(e) => setQuery({ fit: e.currentTarget.value })} />
       </label>
+      {tensor && (
+        <label>
+          {" "}
+          in shards of{" "}
+          <input class="shard" value={shard} placeholder="none, 64x512, height:8, block:4x4" onInput={(e) => setQuery({ shard: e.currentTarget.value })} />
+        </label>
+      )}
       <label>
         {" "}
         in{" "}
