@@ -113,7 +113,7 @@ func (f *Follower) read(b *changes.Batch) (more <-chan struct{}) {
 	for ; f.at < t.next && len(b.Changes) < maxBatch; f.at++ {
 		f.take(&t.ring[f.at%tapSize], b)
 	}
-	if f.at == t.next && f.greet(b) && t.upTo > f.upTo {
+	if f.greet(b, t.next-f.at) && t.upTo > f.upTo {
 		f.upTo, b.UpTo = t.upTo, t.upTo
 	}
 	return t.more
@@ -164,9 +164,14 @@ func (p *process) name(s *changes.State) {
 }
 
 // greet tells what processes hold of which nothing was told yet, or some was
-// missed. With mu, and all of the ring taken.
-func (f *Follower) greet(b *changes.Batch) (all bool) {
+// missed; all is false while there is more to tell. With mu. behind is how much of
+// the ring is still to be taken. Who is always behind is told of processes, too:
+// of those whose first change cannot be in that part.
+func (f *Follower) greet(b *changes.Batch, behind uint64) (all bool) {
 	for pid, p := range f.s.books.processes {
+		if behind > 0 && p.changes <= behind {
+			continue
+		}
 		if _, told := f.known[pid]; told || !f.asked[pid] || p.changes == 0 || p.trouble.Kind != "" {
 			continue
 		}
@@ -183,6 +188,9 @@ func (f *Follower) greet(b *changes.Batch) (all bool) {
 		}
 		b.States = append(b.States, s)
 		return false // one at a time: there may be much to say
+	}
+	if behind > 0 {
+		return false
 	}
 	for pid, n := range f.gaps {
 		b.Changes = append(b.Changes, ended(pid, n, time.Now(), "it ended while changes were missed"))

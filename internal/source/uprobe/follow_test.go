@@ -185,6 +185,57 @@ func play(rng *rand.Rand, n int, now *uint64) (list []event) {
 	return list
 }
 
+// A follower that is always behind is told of every process all the same, and of
+// nothing twice.
+func TestFollowBehind(t *testing.T) {
+	s := quietSource()
+	var now uint64
+	busy := func(n int) (list []event) {
+		for range n {
+			for pid := range uint32(2) {
+				now++
+				e := took(aList, 64, 64, capacity)
+				e.pid, e.time = pid+1, now
+				free := event{pid: pid + 1, time: now, kind: freed, word: [6]uint64{aList, base + 64}}
+				list = append(list, e, free)
+			}
+		}
+		return list
+	}
+	for pid := range uint32(2) {
+		e := made(aList, anAllocator, 0)
+		e.pid = pid + 1
+		s.enterAll(e)
+	}
+	s.enterAll(busy(3 * maxBatch)...)
+	f := s.Follow(func(int) bool { return true })
+	defer f.Close()
+	m := newMirror(t)
+	s.enterAll(busy(2 * maxBatch)...)
+	for round := 0; len(m.processes) < 2; round++ {
+		if round == 10 {
+			t.Fatalf("told of %d processes only", len(m.processes))
+		}
+		s.enterAll(busy(maxBatch * 3 / 4)...) // more than it takes
+		b, err := f.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.take(b)
+	}
+	for range 30 {
+		b, err := f.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.take(b)
+		if b.UpTo > 0 {
+			break
+		}
+	}
+	m.compare(s)
+}
+
 // What a follower is told makes up what the books say, from whenever it follows.
 func TestFollow(t *testing.T) {
 	for seed := range uint64(30) {
