@@ -43,8 +43,8 @@ func (s *stage) play(c composition) *composedHost {
 	h := &composedHost{stage: s.on(c.Boards), c: c, actors: map[int]actor{}}
 	h.remember()
 	for _, step := range c.Steps {
+		h.past = append(h.past, moment{since: time.Now()}) // a step takes its time
 		if step.Do.ofDaemon() {
-			h.past = append(h.past, moment{since: time.Now()})
 			h.daemonStep(step.Do)
 		} else {
 			h.programStep(step)
