@@ -32,7 +32,7 @@ func absence(s *model.Snapshot, driver string) error {
 		return nil
 	}
 	waiting := boards(s.Host.Unbound)
-	load := "install tt-kmd"
+	load := "install tt-kmd, then run modprobe tenstorrent"
 	if driver != "" {
 		load = "it is installed (" + driver + "): run modprobe tenstorrent"
 	}
