@@ -51,7 +51,7 @@ var conditions = map[string]func(*model.Snapshot) bool{
 		return len(s.Devices) == 1 && s.Devices[0].State == model.StateOK && s.Devices[0].Telemetry.State == model.TelemetryOK
 	},
 	"refused": func(s *model.Snapshot) bool {
-		return len(s.Devices) == 1 && s.Devices[0].Telemetry.State == model.TelemetryRefused
+		return len(s.Devices) == 1 && s.Devices[0].Telemetry.State == model.TelemetryRefused && s.Devices[0].Telemetry.Cause == model.CloseSendsMessage
 	},
 	"hung": func(s *model.Snapshot) bool { return len(s.Devices) == 1 && s.Devices[0].State == model.StateHung },
 	"gone": func(s *model.Snapshot) bool { return len(s.Devices) == 0 || s.Devices[0].State == model.StateLost },

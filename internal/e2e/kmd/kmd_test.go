@@ -140,7 +140,7 @@ func boot(t *testing.T, arch model.Arch, module, kernel string) *guest {
 	}
 	cmd := exec.Command(qemu, "-machine", "pc,memory-backend=ram", "-object", "memory-backend-memfd,id=ram,size=1G,share=on", "-m", "1G", "-smp", "1",
 		"-display", "none", "-monitor", "none", "-serial", "stdio", "-no-reboot", "-kernel", kernel, "-initrd", root,
-		"-append", "console=ttyS0 panic=-1 loglevel=4", "-device", "x-pci-proxy-dev,id=chip,fd=3")
+		"-append", "console=ttyS0 panic=-1 loglevel=4 no_timer_check", "-device", "x-pci-proxy-dev,id=chip,fd=3")
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
