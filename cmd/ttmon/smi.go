@@ -180,6 +180,13 @@ func (s *smi) run() error {
 		return err
 	}
 	j.Prepare, j.Strict = s.prepare, s.strict
+	if len(s.ids) > 0 && j.Print != nil { // one asks about a device to find whom to ask
+		table := j.Print
+		j.Print = func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
+			o.Who = true
+			return table(dst, snap, o)
+		}
+	}
 	j.Out = s.Output(s.file)
 	err = repeat.Do(&s.Console, s.where, j)
 	if cerr := j.Out.Close(); err == nil {

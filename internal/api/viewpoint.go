@@ -173,7 +173,7 @@ func (v viewpoint) conceal(p *model.Process) {
 	p.RSS = model.Missing[uint64](model.Denied, hiddenWhy)
 	p.Threads = model.Missing[int](model.Denied, hiddenWhy)
 	p.Release = model.Missing[string](model.Denied, hiddenWhy)
-	p.SlurmStep, p.SlurmFrom = "", ""
+	p.SlurmStep, p.SlurmFrom, p.Reach = "", "", model.Reach{}
 	p.Container, p.SlurmJob, p.SystemdUnit, p.PPID, p.Condition = model.Container{}, "", "", 0, ""
 	p.Doubts = v.doubts(p.Doubts)
 	p.Devices = slices.Clone(p.Devices)

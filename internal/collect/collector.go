@@ -124,7 +124,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 		telemetry: opts.Telemetry,
 		links:     newLinks(root),
 		log:       opts.Log,
-		exits:     exits{root: root, sources: opts.Exits},
+		exits:     exits{root: root, sources: opts.Exits, pidfds: pidfds{root: root}},
 	}
 	if c.telemetry == nil {
 		c.telemetry = noTelemetry{}
@@ -155,6 +155,7 @@ func (c *Collector) Close() {
 	c.regions.Close()
 	c.ledgers.Close()
 	c.processes.Close()
+	c.exits.pidfds.close()
 }
 
 // SetThresholds changes the thresholds of conditions.

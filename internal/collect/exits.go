@@ -21,6 +21,7 @@ type exits struct {
 	before  map[model.ProcessID]bool // who had a device open at the last snapshot
 	recent  []model.Exit             // the oldest first
 	sources func() []model.Exit      // what the kernel reported; nil: it does not
+	pidfds  pidfds
 }
 
 // add puts the exits of the last minute into a snapshot.
@@ -41,14 +42,27 @@ func (e *exits) add(s *model.Snapshot) {
 	for _, id := range gone {
 		e.recent = append(e.recent, e.exit(id, s.Time))
 	}
+	for id := range now {
+		e.pidfds.hold(id)
+	}
 	e.before = now
+	e.ask()
 	if e.sources != nil {
 		for _, x := range e.sources() {
 			e.know(x)
 		}
 	}
-	e.recent = slices.DeleteFunc(e.recent, func(x model.Exit) bool { return s.Time.Sub(x.Time).Abs() > exitsFor || now[x.ID] })
+	e.recent = slices.DeleteFunc(e.recent, func(x model.Exit) bool {
+		over := s.Time.Sub(x.Time).Abs() > exitsFor
+		if over {
+			e.pidfds.release(x.ID)
+		}
+		return over || now[x.ID]
+	})
 	if over := len(e.recent) - maxExits; over > 0 {
+		for _, x := range e.recent[:over] {
+			e.pidfds.release(x.ID)
+		}
 		e.recent = slices.Delete(e.recent, 0, over)
 	}
 	s.Exits = slices.Clone(e.recent)
@@ -66,6 +80,21 @@ func (e *exits) exit(id model.ProcessID, at time.Time) model.Exit {
 		x.Status = model.Value(st.Exit)
 	}
 	return x
+}
+
+// ask asks the kernel for the status of processes that have exited. It is known
+// once the parent has waited for it, which may be later.
+func (e *exits) ask() {
+	for i := range e.recent {
+		x := &e.recent[i]
+		if x.Status.Known() {
+			continue
+		}
+		if status, known := e.pidfds.status(x.ID); known {
+			x.Status, x.Alive = model.Value(status), false
+			e.pidfds.release(x.ID)
+		}
+	}
 }
 
 // know takes in what the kernel reported of an exit: its time and status are

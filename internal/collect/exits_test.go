@@ -1,14 +1,19 @@
 package collect
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // What became of processes that left their devices: one lives, one is gone, one
@@ -53,4 +58,51 @@ func TestExits(t *testing.T) {
 	if e.add(s); len(s.Exits) != 0 {
 		t.Errorf("%+v", s.Exits)
 	}
+}
+
+// The kernel tells how a process exited that somebody else has waited for.
+func TestPidfd(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", "read x; exit 3")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	st, err := proc.ReadStat(hostfs.Root{}, cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := model.ProcessID{PID: cmd.Process.Pid, StartTicks: st.Start}
+	var p pidfds
+	defer p.close()
+	p.hold(model.ProcessID{PID: id.PID, StartTicks: 1}) // an earlier owner of the number
+	if len(p.fds) != 0 {
+		t.Error("a descriptor of another process is held")
+	}
+	p.hold(id)
+	if status, known := p.status(id); known {
+		t.Errorf("it runs, and its status is %d", status)
+	}
+	in.Close()
+	_ = cmd.Wait()
+	status, known := p.status(id)
+	if !known && !kernelHas(6, 15) {
+		t.Skip("needs Linux 6.15")
+	}
+	if !known || status != 3<<8 {
+		t.Errorf("status %d, known %v", status, known)
+	}
+}
+
+// kernelHas reports whether the kernel is of a version or newer.
+func kernelHas(major, minor int) bool {
+	var uts unix.Utsname
+	if unix.Uname(&uts) != nil {
+		return false
+	}
+	var a, b int
+	_, err := fmt.Sscanf(unix.ByteSliceToString(uts.Release[:]), "%d.%d", &a, &b)
+	return err == nil && (a > major || a == major && b >= minor)
 }

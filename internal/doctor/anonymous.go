@@ -84,6 +84,7 @@ func (m *mask) process(p *model.Process) {
 		p.Name = model.Value("program")
 	}
 	p.Cmdline = model.Missing[string](model.Absent, "left out of the bundle")
+	p.Reach, p.Work = model.Reach{}, model.ProcessWork{} // operations may have the names of private code
 	if p.Container.ID != "" || p.Container.Pod != "" {
 		p.Container = model.Container{Runtime: p.Container.Runtime, ID: "container"}
 	}

@@ -25,11 +25,22 @@ type Process struct {
 	SlurmStep   string    // its step: a number, batch, extern, interactive; empty where that is not known
 	SlurmFrom   JobSource // who says so
 	SystemdUnit string
+	Reach       Reach
 
 	Release Reading[string] // tt-metal/ttnn release it runs
 	Doubts  []Doubt         // about all of its figures
 	Devices []DeviceUse     // by device index
 	Work    ProcessWork
+}
+
+// Reach is how to reach whoever runs a process. What is empty is not known, or may
+// not be read. All of it is raw: users choose it.
+type Reach struct {
+	FullName string // of the user, as the host's /etc/passwd has it
+	JobName  string // of its Slurm job
+	TTY      string // pts/3; empty: it has no terminal
+	SSH      string // the address from which its session came, as its environment has it
+	Dir      string // its working directory
 }
 
 // ProcessID is the identity of a process: pids are reused.

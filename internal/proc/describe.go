@@ -56,6 +56,7 @@ func (r *Reader) describe(pid int) model.Process {
 		Container: p.place.container, SystemdUnit: p.place.unit,
 	}
 	p.inJob(&out)
+	out.Reach = r.reach(p)
 	if p.UID >= 0 {
 		out.UID, out.User = model.Value(p.UID), model.Value(r.users.name(p.UID))
 	}
@@ -91,6 +92,9 @@ func (r *Reader) readDescription(p *Process) {
 			pod := r.pods.find(uid)
 			p.place.container.Namespace, p.place.container.PodName = pod.namespace, pod.name
 		}
+	}
+	if !p.stat.KernelThread() && !p.stat.Gone() {
+		p.workDir = r.readWorkDir(p)
 	}
 	if p.stat.Stack != 0 && p.cmdline.Known() && p.statAt.Sub(p.cmdlineAt) < titleEvery {
 		return

@@ -26,7 +26,7 @@ func (tr *tree) addProcess(pid int, comm, stat, cmdline, cgroup string) {
 func TestDescribe(t *testing.T) {
 	tr := newTree(t, 0)
 	tr.write("proc/stat", "cpu  1 2 3\nintr 5\nbtime 1700000000\nprocesses 7\n")
-	tr.write("etc/passwd", "alice:x:1000:1000::/:/bin/sh\n")
+	tr.write("etc/passwd", "alice:x:1000:1000:Alice Jones,,,:/:/bin/sh\n")
 	tr.mkdir("var/log/pods/ml_trainer-0_" + uid)
 	tr.addProcess(4242, "python3", statTail, "python3\x00serve.py\x00--x=\x1b[2J\x00",
 		"0::/kubepods.slice/kubepods-pod"+uid_+".slice/cri-containerd-"+id64+".scope\n")
@@ -37,6 +37,7 @@ func TestDescribe(t *testing.T) {
 		CPU: model.Missing[float64](model.Pending, "needs two samples"),
 		RSS: model.Value(uint64(250 * os.Getpagesize())), Threads: model.Value(12),
 		Container: model.Container{Runtime: "containerd", ID: id64, Pod: uid, PodName: "trainer-0", Namespace: "ml"},
+		Reach:     model.Reach{FullName: "Alice Jones", TTY: "pts/0"},
 	}
 	r := tr.reader()
 	if diff := cmp.Diff([]model.Process{want}, r.Describe([]int{4242})); diff != "" {

@@ -162,7 +162,7 @@ func FuzzParseEnviron(f *testing.F) {
 func FuzzFindUser(f *testing.F) {
 	f.Add([]byte("root:x:0:0:root:/root:/bin/sh\n"), 0)
 	f.Fuzz(func(t *testing.T, b []byte, uid int) {
-		if name, ok := findUser(b, uid); ok && (name == "" || strings.ContainsAny(name, ":")) {
+		if name, _, ok := findUser(b, uid); ok && (name == "" || strings.ContainsAny(name, ":")) {
 			t.Errorf("user %q", name)
 		}
 	})

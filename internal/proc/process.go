@@ -42,6 +42,7 @@ type Process struct {
 	cmdline     model.Reading[string]
 	place       placement
 	environJob  environJob
+	workDir     string
 	used        time.Time // last described
 }
 

@@ -4,7 +4,7 @@ import "github.com/ttmon/ttmon/internal/model"
 
 // environJob is the Slurm job that a process's environment names. Clusters that
 // track processes without control groups leave no other trace.
-type environJob struct{ job, step string }
+type environJob struct{ job, step, name, ssh string }
 
 // inJob says to which job a process belongs. Its cgroup has the say.
 func (p *Process) inJob(out *model.Process) {
@@ -19,10 +19,13 @@ func (p *Process) inJob(out *model.Process) {
 // readEnvironJob reads what Slurm puts into the environment of what it starts.
 // Where that may not be read, nothing is known.
 func (r *Reader) readEnvironJob(p *Process) environJob {
-	if p.place.slurmJob != "" {
-		return environJob{}
-	}
-	env, err := r.Environ(p, func(key string) bool { return key == "SLURM_JOB_ID" || key == "SLURM_STEP_ID" || key == "ENVIRONMENT" })
+	env, err := r.Environ(p, func(key string) bool {
+		switch key {
+		case "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_JOB_NAME", "ENVIRONMENT", "SSH_CONNECTION":
+			return true
+		}
+		return false
+	})
 	if err != nil {
 		return environJob{}
 	}
@@ -33,7 +36,10 @@ func (r *Reader) readEnvironJob(p *Process) environJob {
 var ownSteps = map[string]string{"4294967291": "batch", "4294967292": "extern", "4294967290": "interactive"}
 
 func jobOfEnviron(env map[string]string) environJob {
-	j := environJob{job: env["SLURM_JOB_ID"], step: env["SLURM_STEP_ID"]}
+	j := environJob{job: env["SLURM_JOB_ID"], step: env["SLURM_STEP_ID"], ssh: sshFrom(env["SSH_CONNECTION"])}
+	if name := env["SLURM_JOB_NAME"]; len(name) < maxJobName {
+		j.name = name
+	}
 	if name, ok := ownSteps[j.step]; ok {
 		j.step = name
 	}
@@ -41,7 +47,7 @@ func jobOfEnviron(env map[string]string) environJob {
 		j.step = "batch"
 	}
 	if !isDigits(j.job) || len(j.job) > 10 { // 32 bits
-		return environJob{}
+		return environJob{ssh: j.ssh}
 	}
 	if !isStep(j.step) || len(j.step) > len("interactive") {
 		j.step = ""

@@ -11,13 +11,13 @@ func TestJobOfEnviron(t *testing.T) {
 		name, job, step string
 		want            environJob
 	}{
-		{"a step", "4711", "0", environJob{"4711", "0"}},
-		{"a batch script", "4711", "4294967291", environJob{"4711", "batch"}},
-		{"no step", "4711", "", environJob{"4711", ""}},
+		{"a step", "4711", "0", environJob{job: "4711", step: "0"}},
+		{"a batch script", "4711", "4294967291", environJob{job: "4711", step: "batch"}},
+		{"no step", "4711", "", environJob{job: "4711", step: ""}},
 		{"none", "", "0", environJob{}},
 		{"a job of somebody who lies", "4711; rm", "0", environJob{}},
 		{"a number that is none of Slurm's", "99999999999", "", environJob{}},
-		{"a step that is none", "1", "\x1b[2J", environJob{"1", ""}},
+		{"a step that is none", "1", "\x1b[2J", environJob{job: "1", step: ""}},
 	} {
 		if c.name == "a batch script" { // is told this as well, or instead
 			if got := jobOfEnviron(map[string]string{"SLURM_JOB_ID": c.job, "ENVIRONMENT": "BATCH"}); got != c.want {
@@ -38,9 +38,9 @@ func TestInJob(t *testing.T) {
 		job     string
 		from    model.JobSource
 	}{
-		{"0::/system.slice/slurmstepd.scope/job_7/step_batch/user/task_0\n", environJob{"8", "0"}, "7 batch", model.JobOfCgroup},
+		{"0::/system.slice/slurmstepd.scope/job_7/step_batch/user/task_0\n", environJob{job: "8", step: "0"}, "7 batch", model.JobOfCgroup},
 		{"4:memory:/slurm/uid_1000/job_9/step_3/task_0\n", environJob{}, "9 3", model.JobOfCgroup},
-		{"0::/user.slice\n", environJob{"8", "0"}, "8 0", model.JobOfEnviron},
+		{"0::/user.slice\n", environJob{job: "8", step: "0"}, "8 0", model.JobOfEnviron},
 		{"0::/user.slice/step_4\n", environJob{}, " ", ""},
 	} {
 		p := &Process{place: parseCgroup([]byte(c.cgroup)), environJob: c.environ}

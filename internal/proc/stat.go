@@ -13,6 +13,7 @@ import (
 type Stat struct {
 	Comm    []byte // in the caller's buffer
 	State   byte   // R, S, D, Z, T, …
+	TTY     uint64 // number of its terminal; 0: none
 	PPID    int
 	Flags   uint64 // PF_*
 	CPU     uint64 // utime + stime, of living and joined threads
@@ -73,6 +74,8 @@ func ParseStat(b []byte) (s Stat, err error) {
 			s.State = field[0]
 		case 4:
 			dst = &ppid
+		case 7:
+			dst = &s.TTY
 		case 9:
 			dst = &s.Flags
 		case 14:

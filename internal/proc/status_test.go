@@ -23,7 +23,7 @@ func TestParseStatus(t *testing.T) {
 func TestFindUser(t *testing.T) {
 	const passwd = "# comment:x:1000:\nroot:x:0:0:root:/root:/bin/sh\n+nis:x:1000:\n:x:1000:\nbroken\nalice:x:1000:1000::/h:/s\nbob:x:1000:\nlast:x:7"
 	for uid, want := range map[int]string{0: "root", 1000: "alice", 7: "", 100: ""} {
-		if name, ok := findUser([]byte(passwd), uid); name != want || ok != (want != "") {
+		if name, _, ok := findUser([]byte(passwd), uid); name != want || ok != (want != "") {
 			t.Errorf("user %d: %q, %v; want %q", uid, name, ok, want)
 		}
 	}

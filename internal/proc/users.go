@@ -16,6 +16,7 @@ type userNames struct {
 	stamp stamp
 	file  []byte
 	names map[int]string
+	full  map[int]string
 }
 
 // stamp recognises an unchanged file.
@@ -39,7 +40,7 @@ func (u *userNames) refresh() {
 	if err == nil && s == u.stamp {
 		return
 	}
-	u.stamp, u.names, u.file = s, map[int]string{}, nil
+	u.stamp, u.names, u.full, u.file = s, map[int]string{}, map[int]string{}, nil
 	if err == nil {
 		u.file, _ = u.root.Read("/etc/passwd", maxPasswd)
 	}
@@ -50,20 +51,27 @@ func (u *userNames) name(uid int) string {
 	if name, ok := u.names[uid]; ok {
 		return name
 	}
-	name, ok := findUser(u.file, uid)
+	name, full, ok := findUser(u.file, uid)
 	if !ok {
 		name = strconv.Itoa(uid)
 	}
 	if u.names == nil {
-		u.names = map[int]string{}
+		u.names, u.full = map[int]string{}, map[int]string{}
 	}
-	u.names[uid] = name
+	u.names[uid], u.full[uid] = name, full
 	return name
+}
+
+// fullName returns what a user is called beside the name: the first part of the
+// comment field; empty where there is none.
+func (u *userNames) fullName(uid int) string {
+	u.name(uid)
+	return u.full[uid]
 }
 
 // findUser searches "name:password:uid:…" lines; the first match counts, as
 // it does for getpwuid.
-func findUser(passwd []byte, uid int) (name string, ok bool) {
+func findUser(passwd []byte, uid int) (name, full string, ok bool) {
 	want := strconv.Itoa(uid)
 	for line := range bytes.Lines(passwd) {
 		user, rest, ok := bytes.Cut(line, []byte{':'})
@@ -71,10 +79,13 @@ func findUser(passwd []byte, uid int) (name string, ok bool) {
 			continue
 		}
 		_, rest, _ = bytes.Cut(rest, []byte{':'})
-		id, _, ok := bytes.Cut(rest, []byte{':'})
+		id, rest, ok := bytes.Cut(rest, []byte{':'})
 		if ok && string(id) == want {
-			return string(user), true
+			_, rest, _ = bytes.Cut(rest, []byte{':'}) // the group
+			comment, _, _ := bytes.Cut(rest, []byte{':'})
+			person, _, _ := bytes.Cut(comment, []byte{','})
+			return string(user), string(bytes.TrimSpace(person[:min(len(person), 100)])), true
 		}
 	}
-	return "", false
+	return "", "", false
 }

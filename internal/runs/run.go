@@ -68,6 +68,10 @@ type Who struct {
 	Unit      string `json:"systemd_unit,omitempty"`
 	Job       *Job   `json:"job,omitempty"`
 	Release   string `json:"release,omitempty"` // of tt-metal or ttnn
+	FullName  string `json:"full_name,omitempty"`
+	TTY       string `json:"tty,omitempty"`
+	SSH       string `json:"ssh_from,omitempty"`
+	Dir       string `json:"directory,omitempty"`
 }
 
 // Job is the job of a scheduler that a run belongs to.
@@ -225,6 +229,7 @@ type Left struct {
 type Said struct {
 	Took     string `json:"took"`
 	User     string `json:"user"`
+	Reach    string `json:"reach"` // whom to ask
 	Job      string `json:"job"`
 	Devices  string `json:"devices"`
 	PeakDRAM string `json:"peak_dram"`

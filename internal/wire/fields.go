@@ -262,11 +262,25 @@ func process(a archive, p *model.Process) {
 	optional(a, "slurm_step", &p.SlurmStep)
 	optional(a, "slurm_from", (*string)(&p.SlurmFrom))
 	optional(a, "systemd_unit", &p.SystemdUnit)
+	reach(a, &p.Reach)
 	reading(a, "release", &p.Release)
 	doubts(a, &p.Doubts)
 	items(a, "devices", &p.Devices, use)
 	processWork(a, &p.Work)
 	a.endScope()
+}
+
+// reach is how to reach whoever runs a process.
+func reach(a archive, r *model.Reach) {
+	if a.maybe("reach", *r != model.Reach{}) {
+		a.begin()
+		field(a, "full_name", &r.FullName)
+		field(a, "job_name", &r.JobName)
+		field(a, "tty", &r.TTY)
+		field(a, "ssh_from", &r.SSH)
+		field(a, "directory", &r.Dir)
+		a.close()
+	}
 }
 
 func podClaim(a archive, c *model.PodClaim) {

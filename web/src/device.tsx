@@ -38,11 +38,30 @@ export function DevicePage(p: { s: State; name: string }) {
         <Memory d={d} s={said} />
         <Panel title="Processes on it">
           <ProcessTable snap={snap} said={p.s.said!} brief device={d.index} />
+          <Ask s={p.s} device={d.index} />
         </Panel>
       </div>
       <Charts s={p.s} d={d} facts={facts} />
       <AllFacts facts={facts} />
     </>
+  );
+}
+
+/** Whom to ask about the processes on a device. */
+function Ask(p: { s: State; device: number }) {
+  const list = p.s.snap!.processes.flatMap((x, i) => {
+    const reach = x.devices.some((u) => u.index === p.device) ? p.s.said?.processes[i]?.reach : "";
+    return reach ? [{ pid: x.pid, reach }] : [];
+  });
+  if (list.length === 0) return null;
+  return (
+    <ul class="reasons ask" aria-label="Whom to ask">
+      {list.map((x) => (
+        <li key={x.pid}>
+          ask about {x.pid}: {x.reach}
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -70,6 +70,7 @@ function Identity(p: { p: Process; s: SaidProcess; state: State }) {
   const facts: [string, string][] = [
     ["User", s.user],
     ["Job", s.job],
+    ["Ask", s.reach || "–"],
     ["Started", proc.start_time ? moment(proc.start_time) : "–"],
     ["Running for", s.age],
     ["CPU", s.cpu],

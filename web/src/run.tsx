@@ -90,6 +90,7 @@ function Facts(p: { run: Run }) {
   const r = p.run;
   const facts: [string, string][] = [
     ["User", r.said.user],
+    ["Ask", r.said.reach || "–"],
     ["Job", r.said.job],
     ["Host", r.host ?? "–"],
     ["tt-metal", r.release ?? "–"],

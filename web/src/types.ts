@@ -169,6 +169,7 @@ export interface SaidDevice {
 export interface SaidProcess {
   user: string;
   job: string;
+  reach: string;
   command: string;
   age: string;
   cpu: string;

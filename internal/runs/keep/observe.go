@@ -226,11 +226,12 @@ func (l *live) leave(s *model.Snapshot, unwatched bool) {
 // find looks for how the run ended and what it left, and reports whether there is
 // anything new.
 func (l *live) find(s *model.Snapshot) (found bool) {
-	if !l.gone.IsZero() && (l.End.Kind == runs.Gone || l.End.Kind == runs.Unseen) {
+	if !l.gone.IsZero() && l.End.Code == nil && l.End.Signal == 0 {
 		for i := range s.Exits {
 			if x := &s.Exits[i]; len(l.Processes) > 0 && x.ID.PID == l.Processes[0].PID && x.ID.StartTicks == l.Processes[0].StartTicks {
+				before := l.End
 				exit(&l.End, x)
-				found = true
+				found = found || l.End != before
 			}
 		}
 	}

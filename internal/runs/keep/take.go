@@ -118,6 +118,7 @@ func who(p *model.Process, old runs.Who) runs.Who {
 	w := runs.Who{
 		UID: old.UID, User: cmp.Or(p.User.V, old.User), Name: cmp.Or(p.Name.V, old.Name), Command: cmp.Or(short(p.Cmdline.V), old.Command),
 		Container: cmp.Or(p.Container.ID, old.Container), Unit: cmp.Or(p.SystemdUnit, old.Unit), Job: jobOf(p), Release: cmp.Or(p.Release.V, old.Release),
+		FullName: cmp.Or(p.Reach.FullName, old.FullName), TTY: cmp.Or(p.Reach.TTY, old.TTY), SSH: cmp.Or(p.Reach.SSH, old.SSH), Dir: cmp.Or(p.Reach.Dir, old.Dir),
 	}
 	if w.Job == nil {
 		w.Job = old.Job
@@ -136,7 +137,7 @@ func short(s string) string {
 func jobOf(p *model.Process) *runs.Job {
 	switch {
 	case p.SlurmJob != "":
-		return &runs.Job{Kind: runs.JobSlurm, ID: p.SlurmJob, Step: p.SlurmStep, From: p.SlurmFrom}
+		return &runs.Job{Kind: runs.JobSlurm, ID: p.SlurmJob, Step: p.SlurmStep, Name: p.Reach.JobName, From: p.SlurmFrom}
 	case p.Container.Pod != "":
 		return &runs.Job{Kind: runs.JobPod, ID: p.Container.Pod, Name: p.Container.PodName, Namespace: p.Container.Namespace}
 	}

@@ -15,7 +15,7 @@ import (
 // Say is a run in words.
 func Say(r *runs.Run) *runs.Said {
 	return &runs.Said{
-		Took: words.Duration(r.Took()), User: User(r), Job: Job(r), Devices: Devices(r), PeakDRAM: words.Figure(r.Pool(model.DRAM).PeakBytes()),
+		Took: words.Duration(r.Took()), User: User(r), Reach: Reach(r), Job: Job(r), Devices: Devices(r), PeakDRAM: words.Figure(r.Pool(model.DRAM).PeakBytes()),
 		Energy: Energy(r), Activity: Activity(r), Command: Command(r),
 	}
 }

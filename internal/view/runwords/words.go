@@ -114,6 +114,18 @@ func User(r *runs.Run) string {
 	return words.Nothing
 }
 
+// Reach says whom to ask about a run; empty: no more than the user is known.
+func Reach(r *runs.Run) string {
+	p := model.Process{User: model.Value(r.User), SystemdUnit: r.Unit, Reach: model.Reach{FullName: r.FullName, TTY: r.TTY, SSH: r.SSH, Dir: r.Dir}}
+	if r.User == "" {
+		return ""
+	}
+	if j := r.Job; j != nil && j.Kind == runs.JobSlurm {
+		p.SlurmJob, p.Reach.JobName = j.ID, j.Name
+	}
+	return words.Reach(&p)
+}
+
 // Command is what ran.
 func Command(r *runs.Run) string {
 	switch {

@@ -106,6 +106,7 @@ type Chip struct {
 type Process struct {
 	User    string            `json:"user"`
 	Job     string            `json:"job"`
+	Reach   string            `json:"reach"` // whom to ask about it; empty: no more than the user is known
 	Command string            `json:"command"`
 	Age     string            `json:"age"`
 	CPU     string            `json:"cpu"`
@@ -221,7 +222,7 @@ func device(s *model.Snapshot, a *assess.Assessment, d *model.Device) Device {
 
 func process(s *model.Snapshot, p *model.Process) Process {
 	out := Process{
-		User: words.Foreign(p.User), Job: words.Job(p), Command: words.Command(p), Age: words.Nothing,
+		User: words.Foreign(p.User), Job: words.Job(p), Reach: words.Reach(p), Command: words.Command(p), Age: words.Nothing,
 		CPU: words.Reading(p.CPU, words.CPU), RSS: words.Reading(p.RSS, words.Bytes), Pools: map[string]Figure{}, Uses: []Use{},
 	}
 	if !p.StartTime.IsZero() {

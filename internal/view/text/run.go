@@ -21,7 +21,7 @@ func AppendRun(dst []byte, r *runs.Run, now time.Time, o Options) []byte {
 			facts = append(facts, []string{"  " + name, text})
 		}
 	}
-	fact("user", runwords.User(r))
+	fact("user", cmp.Or(runwords.Reach(r), runwords.User(r)))
 	fact("job", runwords.Job(r))
 	fact("host", words.Escape(r.Host))
 	fact("release", words.Escape(r.Release))

@@ -17,6 +17,7 @@ type Options struct {
 	Version string         // of ttmon, for the head line
 	Zone    *time.Location // of times; nil means local
 	Plain   bool           // no bars: a narrower, quieter table
+	Who     bool           // whom to ask about each process
 }
 
 // layoutWidth is the width to lay columns out for.

@@ -25,9 +25,29 @@ func AppendTable(dst []byte, s *model.Snapshot, o Options) []byte {
 	} else {
 		g := processes(s, &o)
 		g.print(p, true)
+		if o.Who {
+			p.who(s)
+		}
 	}
 	p.notices(s)
 	return p.buf
+}
+
+// who says whom to ask about each process, as far as more than the user's name is
+// known.
+func (p *printer) who(s *model.Snapshot) {
+	first := true
+	for _, x := range byDevice(s) {
+		who := words.Reach(x)
+		if who == "" {
+			continue
+		}
+		if first {
+			p.line("", plain)
+			first = false
+		}
+		p.line(words.Truncate(" ask about "+strconv.Itoa(x.PID)+": "+who, p.layoutWidth()), plain)
+	}
 }
 
 // head is the first line: who speaks, about which host, and when.
