@@ -119,6 +119,7 @@ func commands() []command {
 		{"selftest", newSelftest},
 		{"check", newCheck},
 		{"run", newRun},
+		{"why", newWhy},
 		{"record", newRecord},
 		{"replay", newReplay},
 		{"diff", newDiff},

@@ -39,7 +39,7 @@ type eventsCmd struct {
 // eventKinds are those that ttmond writes down, in the order of the help.
 var eventKinds = []string{
 	string(event.Started), string(event.Gone), string(event.Died), string(event.State), string(event.Appeared), string(event.Removed),
-	string(event.Throttle), string(event.Tripped), string(event.Link), eventlog.KindAlert, eventlog.KindTTMond,
+	string(event.Throttle), string(event.Tripped), string(event.Link), eventlog.KindNoRoom, eventlog.KindAlert, eventlog.KindTTMond,
 }
 
 func newEvents(a *app) *cobra.Command {
@@ -163,5 +163,9 @@ func appendEvent(b []byte, x *eventlog.Event, asJSON bool) []byte {
 		return append(append(b, line...), '\n')
 	}
 	mark := map[string]string{eventlog.Critical: "!!", eventlog.Warning: "! "}[x.Level]
-	return fmt.Appendf(b, "%s  %2s %-8s  %s\n", x.Time.Local().Format("2006-01-02 15:04:05"), mark, words.Escape(x.Kind), strings.TrimSpace(words.Escape(x.Text)))
+	more := ""
+	if x.Failure != "" {
+		more = "   (ttmon why " + words.Escape(x.Failure) + ")"
+	}
+	return fmt.Appendf(b, "%s  %2s %-8s  %s%s\n", x.Time.Local().Format("2006-01-02 15:04:05"), mark, words.Escape(x.Kind), strings.TrimSpace(words.Escape(x.Text)), more)
 }

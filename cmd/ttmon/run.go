@@ -23,6 +23,7 @@ const (
 	exitLeak = 90 // --fail-on-leak
 	exitMax  = 91 // --max
 	exitOpen = 92 // either, and it could not be told
+	exitFull = 93 // --fail-on-no-room
 )
 
 // runCmd is the command ttmon run with its flags.
@@ -35,6 +36,7 @@ type runCmd struct {
 	library                   bool
 	stacks                    string
 	leak                      string
+	noRoom                    bool
 	max                       []string
 	top                       int
 	record                    string
@@ -59,8 +61,11 @@ result; --summary prints it always, --quiet never.
 
 Exit code: the program's own; 128 and the number of the signal that killed it;
 90 if --fail-on-leak found something left behind, 91 if --max was passed, 92 if
-one of them was asked for and could not be judged, where the program itself ended
-with 0.
+one of them was asked for and could not be judged, 93 if --fail-on-no-room saw a
+request for device memory that failed, where the program itself ended with 0.
+
+A request that failed leads the summary: what was asked for and by which line, the
+bank as it was, who held it, and what would have made it fit.
 
 Where there is no libttmon to be had (tt-metal linked statically, functions that
 are not known) tt-metal's own accounting is looked at once a second instead: what
@@ -84,6 +89,7 @@ was left behind is not known then.`,
 	f.Lookup("stacks").NoOptDefVal = "python"
 	f.StringVar(&r.leak, "fail-on-leak", "", "exit with 90 if more than `SIZE` was left behind (default: anything)")
 	f.Lookup("fail-on-leak").NoOptDefVal = "0"
+	f.BoolVar(&r.noRoom, "fail-on-no-room", false, "exit with 93 if a request for device memory failed, also where the program caught it")
 	f.StringArrayVar(&r.max, "max", nil, "exit with 91 if a chip's peak passes `POOL=SIZE`, such as dram=8G; may be given again")
 	f.StringVar(&r.record, "record", "", "record the run into `FILE`, for ttmon replay, diff and export")
 	f.Lookup("record").NoOptDefVal = " "
@@ -98,6 +104,7 @@ was left behind is not known then.`,
 // checked are the flags that decide, in the form they are used.
 type checked struct {
 	leak   *uint64 // nil: leaks are no failure
+	noRoom bool    // a request that failed is one
 	limits map[model.Pool]uint64
 	stacks string
 }
@@ -125,6 +132,7 @@ func (r *runCmd) check(args []string) (c checked, err error) {
 		}
 		c.leak = &n
 	}
+	c.noRoom = r.noRoom
 	c.limits = map[model.Pool]uint64{}
 	for _, m := range r.max {
 		pool, n, err := parseLimit(m)
@@ -199,8 +207,10 @@ func (c *checked) verdict(report *runreport.Report) error {
 		return exit.Silent(exitMax)
 	case c.leak != nil && report.Left().Bytes > *c.leak:
 		return exit.Silent(exitLeak)
-	case !report.Judged() && (c.leak != nil || len(c.limits) > 0):
-		return exit.With(exitOpen, "run: leaks and limits could not be judged: libttmon did not see the program's allocations")
+	case c.noRoom && len(report.Failures) > 0:
+		return exit.Silent(exitFull)
+	case !report.Judged() && (c.leak != nil || c.noRoom || len(c.limits) > 0):
+		return exit.With(exitOpen, "run: leaks, limits and failed requests could not be judged: libttmon did not see the program's allocations")
 	}
 	return nil
 }
@@ -221,13 +231,13 @@ func (r *runCmd) printLibrary() error {
 // write prints the summary and the files that were asked for.
 func (r *runCmd) write(report *runreport.Report, c checked) error {
 	width, _, terminal := console.Size(r.Stderr)
-	asked := r.summary || r.json != "" || r.junit != "" || r.pprof != "" || r.flame != "" || c.stacks != "" || c.leak != nil || len(c.limits) > 0
+	asked := r.summary || r.json != "" || r.junit != "" || r.pprof != "" || r.flame != "" || c.stacks != "" || c.leak != nil || c.noRoom || len(c.limits) > 0
 	if !r.quiet && (terminal || asked) {
 		o, err := r.TextOptions(r.Stderr)
 		if err != nil {
 			return err
 		}
-		if _, err := r.Stderr.Write(runtext.Append(nil, report, runtext.Options{Width: width, ASCII: o.ASCII, Top: r.top})); err != nil {
+		if _, err := r.Stderr.Write(runtext.Append(nil, report, runtext.Options{Width: width, ASCII: o.ASCII, Color: o.Color, Top: r.top})); err != nil {
 			return err
 		}
 	}
@@ -236,7 +246,9 @@ func (r *runCmd) write(report *runreport.Report, c checked) error {
 		make func() ([]byte, error)
 	}{
 		{r.json, func() ([]byte, error) { return runreport.JSON(report) }},
-		{r.junit, func() ([]byte, error) { return runreport.JUnit(report, c.leak, c.limits), nil }},
+		{r.junit, func() ([]byte, error) {
+			return runreport.JUnit(report, runreport.Limits{Leak: c.leak, Pools: c.limits, NoRoom: c.noRoom}), nil
+		}},
 		{r.pprof, func() ([]byte, error) { return runreport.Profile(report) }},
 		{r.flame, func() ([]byte, error) { return r.flameGraph(report) }},
 	} {

@@ -34,6 +34,7 @@ type background struct {
 	firmware  *firmware.Source
 	leftLines map[int]budget.Meter // lines of the log about what users' processes left
 	kernelLog *kmsg.Reader
+	failures  *failures
 }
 
 // newBackground makes the collector. learned is what that of a predecessor
@@ -63,6 +64,7 @@ func newBackground(c config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 // ledgerLeft reports a process that kept a ledger and did not come to its end
 // in good order.
 func (b *background) ledgerLeft(e track.Ended) {
+	b.failures.ledgerEnded(e)
 	m, now := b.leftLines[e.UID], time.Now()
 	if m.Part = 1; m.Spent(now) > time.Minute || len(b.leftLines) > 1024 {
 		return // a user can leave what it likes: no more than a line a second
@@ -115,6 +117,9 @@ func (b *background) collect(ctx context.Context) {
 	s := b.collector.Collect(ctx)
 	infos := deviceInfos(s)
 	b.devices.Store(&infos)
+	if b.failures != nil {
+		b.failures.fill(s)
+	}
 	b.reports.ledger.SetCapacity(largest(infos))
 	b.feed.Publish(s)
 	b.firmware.Look(s.Host.DriverVersion.V, collect.Readable(s))

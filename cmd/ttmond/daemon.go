@@ -40,6 +40,7 @@ type ttmond struct {
 	collector *background // nil in a keeper
 	begun     *start
 	api       *api.Server
+	failures  *failures        // allocations that failed
 	backlog   *backlog.Backlog // events, for a ttmon-server that is away
 	instance  string           // names this process to followers
 	hiding    hidingCache
@@ -170,7 +171,10 @@ func (d *ttmond) run(ctx context.Context) error {
 	})
 	if d.collector != nil {
 		d.backlog = backlog.New(filepath.Join(d.cfg.StateDir, "backlog"), d.log)
+		d.failures = newFailures(d)
+		d.collector.failures = d.failures
 		g.Go(func() error { return d.watcher.run(users) })
+		g.Go(func() error { return d.failures.run(users) })
 		d.api = d.newAPI()
 		d.remember(users, g)
 		g.Go(func() error { return d.collector.run(users, d.server.Since) })

@@ -56,6 +56,7 @@ func (d *ttmond) newAPI() *api.Server {
 		Blocks:    d.findBlocks,
 		Changes:   d.watcher.follow(),
 		Stream:    d.streamed(),
+		Failures:  d.failures.store,
 		Elsewhere: elsewhere,
 		Version:   version.Version,
 		Log:       d.log,

@@ -75,6 +75,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		o.Reload = func() ([]string, error) { return nil, nil }
 		o.Topology = func(*model.Snapshot) *model.Topology { return &model.Topology{} }
 		o.Blocks = func(int) (BlocksOf, bool) { return BlocksOf{Process: process, UID: os.Geteuid()}, true }
+		o.Failures = oneFailure{}
 		o.Memory = Memory{
 			Events: func() EventLog { return log },
 			Held:   changes,
@@ -95,11 +96,12 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	query := map[string]string{
 		"/v1/facts": "?device=" + snap.Devices[0].BusID, "/v1/past": "?at=" + time.Now().UTC().Format(time.RFC3339), "/v1/range": "?metric=memory.used,power.draw&of=most", "/v1/runs/compare": "?run=r1&with=r1", "/v1/processes/{pid}/map": "?fit=512M",
 	}
+	inPath := strings.NewReplacer("{pid}", "7", "{id}", "f1")
 	for _, c := range calls() {
 		if c.kind != "" || c.method != "GET" || strings.Contains(c.path, "/buffers") {
 			continue
 		}
-		status, body := h.get(strings.Replace(c.path, "{pid}", "7", 1) + query[c.path])
+		status, body := h.get(inPath.Replace(c.path) + query[c.path])
 		if status != 200 {
 			t.Errorf("%s: status %d: %s", c.path, status, body)
 			continue

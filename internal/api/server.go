@@ -81,6 +81,8 @@ type Options struct {
 	// Elsewhere is what a caller is told who asks for what is not remembered here;
 	// empty: there is no such call.
 	Elsewhere string
+	// Failures are the failed allocations that are kept; nil: none are.
+	Failures Failures
 	// Recording tells that it is no host but a recording that is played.
 	Recording bool
 	Log       *slog.Logger // nil discards
@@ -223,6 +225,10 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/processes/{pid}/map", s.mapOf)
 	mux.HandleFunc("GET /v1/allocations", s.allocations)
 	mux.HandleFunc("GET /v1/leaks", s.leaks)
+	if s.opt.Failures != nil {
+		mux.HandleFunc("GET /v1/failures", s.failures)
+		mux.HandleFunc("GET /v1/failures/{id}", s.failure)
+	}
 	if s.opt.Stale != nil {
 		mux.HandleFunc("GET /v1/stale", s.stale)
 	}

@@ -20,3 +20,19 @@ func PoolOf(p ledgerfile.Pool) (pool model.Pool, ok bool) {
 	}
 	return 0, false
 }
+
+// FromLedger is an empty list of the shape that libttmon wrote down.
+func FromLedger(x *ledgerfile.List, pool model.Pool) *List {
+	origin := FromStart
+	if x.Late {
+		origin = Late
+	}
+	list := NewList(Geometry{
+		Pool: pool, Banks: uint64(x.Banks), Base: x.Base, Capacity: x.Capacity, Align: x.Alignment, Smallest: x.Smallest,
+	}, origin)
+	list.Cut, list.Inherited = x.CutLow, x.Inherited
+	if x.CutHigh < list.Capacity {
+		list.Capacity -= x.CutHigh
+	}
+	return list
+}

@@ -123,6 +123,9 @@ func (g Geometry) Need(r Request) (bytes uint64, known bool) {
 	return up(max(bytes, g.Smallest), align), true
 }
 
+// Round is what a request for some bytes of each bank takes of it.
+func (g Geometry) Round(bytes uint64) uint64 { return up(max(bytes, g.Smallest), max(g.Align, 1)) }
+
 // Fits says whether a buffer could be allocated now.
 func (l *List) Fits(r Request) (f Fit, known bool) {
 	need, ok := l.Need(r)

@@ -10,29 +10,83 @@ import (
 )
 
 // Where is the innermost frame of a stack that is not in a library: not in an
-// installed one, else not in ttnn, else not in native code. Where all are, it is
-// the innermost of all.
+// installed one or in ttnn, else not in native code. Where all are, it is the
+// innermost of all.
 func Where(stack []ledgerfile.Frame) (ledgerfile.Frame, bool) {
-	if len(stack) == 0 {
+	own := Own(stack)
+	if len(own) == 0 {
 		return ledgerfile.Frame{}, false
 	}
-	for _, foreign := range []func(string) bool{inLibrary, inTTNN, isNative} {
+	return own[0], true
+}
+
+// Own are the frames of a stack that are not in a library, innermost first. Of a
+// stack that has none it is those that are not native, or all.
+func Own(stack []ledgerfile.Frame) []ledgerfile.Frame {
+	for _, foreign := range []func(string) bool{inLibrary, isNative} {
+		var own []ledgerfile.Frame
 		for _, f := range stack {
 			if !foreign(f.File) && !isNative(f.File) {
-				return f, true
+				own = append(own, f)
 			}
 		}
+		if len(own) > 0 {
+			return own
+		}
 	}
-	return stack[0], true
+	return stack
+}
+
+// Lines says of each stack the frame that tells it from the others: the line that
+// asked or, where several stacks share that line, the caller at which they part.
+// A small function that all allocations go through is not credited with them.
+func Lines(stacks [][]ledgerfile.Frame) []ledgerfile.Frame {
+	own := make([][]ledgerfile.Frame, len(stacks))
+	lines := make([]ledgerfile.Frame, len(stacks))
+	groups := map[ledgerfile.Frame][]int{}
+	for i, s := range stacks {
+		if own[i] = Own(s); len(own[i]) == 0 {
+			continue
+		}
+		lines[i] = own[i][0]
+		groups[lines[i]] = append(groups[lines[i]], i)
+	}
+	for _, group := range groups {
+		depth := parts(own, group)
+		for _, i := range group {
+			lines[i] = own[i][min(depth, len(own[i])-1)]
+		}
+	}
+	return lines
+}
+
+// parts is the depth at which the stacks of a group part first; 0: they do not.
+func parts(own [][]ledgerfile.Frame, group []int) int {
+	for depth := 1; ; depth++ {
+		deeper := false
+		first := own[group[0]]
+		for _, i := range group {
+			if len(own[i]) > depth {
+				deeper = true
+			}
+			if len(own[i]) > depth != (len(first) > depth) || len(first) > depth && own[i][depth] != first[depth] {
+				return depth
+			}
+		}
+		if !deeper {
+			return 0
+		}
+	}
 }
 
 // inLibrary reports whether code was installed, rather than being worked on.
 func inLibrary(file string) bool {
-	return strings.Contains(file, "/site-packages/") || strings.Contains(file, "/dist-packages/") ||
+	return inTTNN(file) || strings.Contains(file, "/site-packages/") || strings.Contains(file, "/dist-packages/") ||
 		strings.Contains(file, "/lib/python3.") || strings.HasPrefix(file, "<frozen ")
 }
 
-func inTTNN(file string) bool { return strings.Contains(file, "/ttnn/") }
+// inTTNN reports whether code is ttnn's own, in a checkout of tt-metal.
+func inTTNN(file string) bool { return strings.Contains(file, "/ttnn/ttnn/") }
 
 func isNative(file string) bool {
 	base := filepath.Base(file)

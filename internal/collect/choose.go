@@ -32,6 +32,14 @@ func Believe(list ...Allocators) (best Allocators, ok bool) {
 	return best, ok
 }
 
+// Ledgers are the processes that keep a ledger, as of the last Collect. Immutable.
+func (c *Collector) Ledgers() []track.Process {
+	if keepers := c.keepers.Load(); keepers != nil {
+		return *keepers
+	}
+	return nil
+}
+
 // Blocks finds the allocators of a process: those of its ledger as of the last
 // Collect, or what another source sees. It does not wait for a Collect that is
 // under way.

@@ -16,6 +16,7 @@ func (c *Collector) device(f *kmd.Found) model.Device {
 	b := identify(&d)
 	b.Complete(&d, d.Firmware.Bundle.V)
 	measure(&d, b)
+	d.AllocationFailures = model.Missing[uint64](model.Absent, "only a ttmond counts them")
 	if tray, slot, ok := b.GalaxyPosition(d.BusID, c.inVM()); ok {
 		d.Tray, d.Slot = tray, slot
 	}

@@ -22,6 +22,8 @@ type Event struct {
 	Bounds map[string]map[string]string `json:"bounds,omitempty"`
 	// Volatile: the log could not be written; a crash forgets the event.
 	Volatile bool `json:"volatile,omitempty"`
+	// Failure names the record of a failed allocation that it is about: ttmon why.
+	Failure string `json:"failure,omitempty"`
 	// From is where the event was taken from; nil: it was found here.
 	From *Origin `json:"from,omitempty"`
 }
@@ -42,5 +44,6 @@ const (
 // Kinds that no comparison of snapshots finds.
 const (
 	KindAlert  = "alert"
-	KindTTMond = "ttmond" // the daemon about itself
+	KindNoRoom = "no_room" // a request for device memory failed
+	KindTTMond = "ttmond"  // the daemon about itself
 )

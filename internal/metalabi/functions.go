@@ -64,15 +64,22 @@ var Functions = []Function{
 	{"provider", provider + "C1Emi", "bb", Optional, Unused}, // probed as provider_old
 	{"provider_gone", provider + "D1Ev", "", Optional, Optional},
 	{"record", provider + "17record_allocationEimNS0_13ShmBufferTypeEj", "", Optional, Learning},
-	{"program_layout", program + "25allocate_circular_buffersEPKNS0_7IDeviceE", "", Unused, Optional},
-	{"program_gone", program + "27deallocate_circular_buffersEv", "", Unused, Optional},
-	{"cb_mark", program + "23CircularBufferAllocator12mark_addressEmmm", "", Unused, Optional},
-	{"cb_track", "_ZN2tt8tt_metal12GraphTracker17track_allocate_cbERKNS0_12CoreRangeSetEmmb", "", Unused, Optional},
+	{"program_layout", program + "25allocate_circular_buffersEPKNS0_7IDeviceE", "", Optional, Optional},
+	{"program_gone", program + "27deallocate_circular_buffersEv", "", Optional, Optional},
+	{"program_check", program + "31validate_circular_buffer_regionEPKNS0_7IDeviceE", "", Optional, Unused},
+	{"cb_mark", program + "23CircularBufferAllocator12mark_addressEmmm", "", Optional, Optional},
+	{"cb_track", "_ZN2tt8tt_metal12GraphTracker17track_allocate_cbERKNS0_12CoreRangeSetEmmb", "PKNS0_7IDeviceE", Optional, Optional},
 	{"buffer_size", buffer + "4sizeEv", "", Called, Called}, // since 0.79
 	{"buffer_pages", buffer + "9num_pagesEv", "", Called, Unused},
 	{"buffer_page", buffer + "9page_sizeEv", "", Called, Called},
+	{"buffer_cores", buffer + "9num_coresEv", "", Called, Unused},
 	{"list_blocks", constList + "19allocated_addressesEv", "", Called, Unused},
 	{"list_size", constList + "19get_allocation_sizeEm", "", Called, Unused},
+	// Throws, with a program, its cores, the lowest buffer and where its circular
+	// buffers end.
+	{"clash_thrown", "_ZN2tt6assert6detail8tt_throwIJmNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEmmEEEvPKciSA_SA_N3fmt3v117fstring", "", Unused, Optional},
+	// Called for the message of a failed allocation, and by those who ask.
+	{"list_statistics", constList + "14get_statisticsEv", "", Unused, Optional},
 }
 
 // Release is a release of tt-metal that tests run.

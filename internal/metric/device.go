@@ -177,6 +177,10 @@ func health() []Device {
 			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.ThermalTrips) },
 		},
 		{
+			Name: "memory.failures", Title: "Failed Allocations", Sparse: true, Kind: Counter, Help: "requests for device memory that found no room, as far as ttmond sees allocators", JSON: "allocation_failures", Prom: counter("allocation_failures_total", ""),
+			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.AllocationFailures) },
+		},
+		{
 			Name: "processes.count", Title: "Processes", Kind: Gauge, Help: "processes that use the device, as far as they can be seen", Prom: gauge("device_processes"),
 			Get: func(s *model.Snapshot, d *model.Device) Value { return count(users(s, d.Index)) },
 		},

@@ -97,6 +97,9 @@ type Device struct {
 	ThermalTrips                  Reading[uint32]
 	Activity                      Activity
 	Work                          Work // of the busiest of its chips
+	// AllocationFailures counts requests for memory of the device that failed,
+	// since ttmond counts them.
+	AllocationFailures Reading[uint64]
 
 	PCIe      PCIe
 	Firmware  Firmware

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -116,6 +117,7 @@ func (b *Builder) Report() *Report {
 		e := b.last[path]
 		p := b.process(e)
 		r.Processes = append(r.Processes, p)
+		r.Failures = append(r.Failures, failures(e.ledger, &p)...)
 		if p.Release != "" && !slices.Contains(r.Releases, p.Release) {
 			r.Releases = append(r.Releases, p.Release)
 		}
@@ -124,7 +126,19 @@ func (b *Builder) Report() *Report {
 		r.Method = Ledger
 	}
 	r.Chips = b.together(r.Processes)
+	slices.SortStableFunc(r.Failures, func(a, b *failure.Record) int { return a.Last.Compare(b.Last) })
 	return r
+}
+
+// failures are the requests of a process that failed.
+func failures(l *ledgerfile.Ledger, p *Process) (list []*failure.Record) {
+	for i := range l.Failures {
+		who := failure.Process{PID: l.PID, Start: l.StartTicks, UID: -1, Name: l.Comm, Release: p.Release}
+		if r, ok := failure.FromLedger(l, &l.Failures[i], who); ok {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 func (b *Builder) process(e entry) Process {

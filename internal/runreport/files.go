@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -24,12 +25,29 @@ type junitCase struct {
 	text    string // and the details
 }
 
+// Limits are what a run is held against.
+type Limits struct {
+	Leak   *uint64 // bytes that may be left behind; nil: any
+	Pools  map[model.Pool]uint64
+	NoRoom bool // no request may fail, also where the program caught it
+}
+
 // JUnit is the verdict on each pool, in the form that CI systems read: one
-// case for what was left behind (it fails above leak; nil: never), one for
-// each limit.
-func JUnit(r *Report, leak *uint64, limits map[model.Pool]uint64) []byte {
+// case for what was left behind, one for each limit, and one for each request
+// that failed. Those fail where they may not, or where the program did.
+func JUnit(r *Report, limits Limits) []byte {
 	var cases []junitCase
-	tooMuch := leak != nil && r.Left().Bytes > *leak
+	tooMuch := limits.Leak != nil && r.Left().Bytes > *limits.Leak
+	for _, f := range r.Failures {
+		c := junitCase{name: f.Pool + " request"}
+		if len(f.Chips) > 0 {
+			c.chip = f.Chips[0].ID
+		}
+		if limits.NoRoom || r.ExitCode != 0 {
+			c.failure, c.text = failedText(f)
+		}
+		cases = append(cases, c)
+	}
 	for _, c := range r.Chips {
 		for _, p := range c.Pools {
 			left := junitCase{chip: c.ID, name: p.PoolName + " left behind"}
@@ -37,7 +55,7 @@ func JUnit(r *Report, leak *uint64, limits map[model.Pool]uint64) []byte {
 				left.failure, left.text = fmt.Sprintf("%d bytes in %d blocks left behind", p.Left.Bytes, p.Left.Blocks), leftText(p)
 			}
 			cases = append(cases, left)
-			if limit, ok := limits[p.Pool]; ok {
+			if limit, ok := limits.Pools[p.Pool]; ok {
 				peak := junitCase{chip: c.ID, name: p.PoolName + " peak"}
 				if p.Peak > limit {
 					peak.failure = fmt.Sprintf("peak of %d bytes, limit %d", p.Peak, limit)
@@ -47,6 +65,19 @@ func JUnit(r *Report, leak *uint64, limits map[model.Pool]uint64) []byte {
 		}
 	}
 	return appendJUnit(nil, cases, r.Seconds, r.Judged())
+}
+
+// failedText says which request failed, and from where it came.
+func failedText(f *failure.Record) (message, text string) {
+	message = fmt.Sprintf("no room for %d bytes of each bank (%s)", f.Need(), f.Verdict.Cause)
+	if f.Kind == failure.Clash {
+		message = fmt.Sprintf("circular buffers clash with a buffer of L1 by %d bytes", f.Clash.Overlap)
+	}
+	var b bytes.Buffer
+	for _, x := range f.Stack {
+		fmt.Fprintf(&b, "%s:%d %s\n", x.File, x.Line, x.Function)
+	}
+	return message, b.String()
 }
 
 // appendJUnit writes verdicts as XML. It is so little of XML that encoding/xml,

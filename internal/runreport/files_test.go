@@ -31,7 +31,7 @@ func TestJUnit(t *testing.T) {
 			Skipped *struct{} `xml:"skipped"`
 		} `xml:"testcase"`
 	}
-	if err := xml.Unmarshal(JUnit(r, &none, map[model.Pool]uint64{model.DRAM: 1024}), &got); err != nil {
+	if err := xml.Unmarshal(JUnit(r, Limits{Leak: &none, Pools: map[model.Pool]uint64{model.DRAM: 1024}}), &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.Tests != 2 || got.Failures != 2 || got.Skipped != 0 || got.Cases[0].Class != "memory.chip7" || got.Cases[1].Name != "dram peak" {
@@ -42,7 +42,7 @@ func TestJUnit(t *testing.T) {
 	}
 	r.Method = Sampled
 	got.Cases = nil
-	if err := xml.Unmarshal(JUnit(r, nil, nil), &got); err != nil || got.Skipped != 1 || got.Cases[0].Skipped == nil {
+	if err := xml.Unmarshal(JUnit(r, Limits{}), &got); err != nil || got.Skipped != 1 || got.Cases[0].Skipped == nil {
 		t.Errorf("of samples: %v, %+v", err, got)
 	}
 }

@@ -9,20 +9,34 @@ import (
 	"github.com/ttmon/ttmon/internal/callsite"
 )
 
-// Where is the line of the program that a place stands for.
-func (p *Place) Where() (Frame, bool) { return callsite.Where(p.Stack) }
+// Where is the line of the program that a place stands for: among others, the
+// one that ByLine found.
+func (p *Place) Where() (Frame, bool) {
+	if p.line != nil {
+		return *p.line, true
+	}
+	return callsite.Where(p.Stack)
+}
 
-// ByLine adds up places with the same tag and line, largest first.
+// ByLine adds up places with the same tag and line, largest first. Of places that
+// share a line it is the caller at which their stacks part.
 func ByLine(places []Place) []Place {
 	type key struct {
-		tag, file, function string
-		line                int
+		tag  string
+		line Frame
 	}
+	stacks := make([][]Frame, len(places))
+	for i := range places {
+		stacks[i] = places[i].Stack
+	}
+	lines := callsite.Lines(stacks)
 	var out []Place
 	at := map[key]int{}
-	for _, p := range places {
-		f, _ := p.Where()
-		k := key{p.Tag, f.File, f.Function, f.Line}
+	for n, p := range places {
+		k := key{p.Tag, lines[n]}
+		if len(p.Stack) > 0 {
+			p.line = &lines[n]
+		}
 		i, ok := at[k]
 		if !ok {
 			at[k] = len(out)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -37,6 +38,8 @@ type Report struct {
 	Complaints []string  `json:"complaints,omitempty"`
 	Chips      []Chip    `json:"chips"` // all processes together
 	Processes  []Process `json:"processes"`
+	// Failures are requests that failed, by the time of the last one, newest last.
+	Failures []*failure.Record `json:"failures,omitempty"`
 	// Exceeded are limits of --max that were.
 	Exceeded []Excess `json:"exceeded,omitempty"`
 }
@@ -158,6 +161,7 @@ type Place struct {
 	Oldest  float64            `json:"oldest_at_s,omitempty"`   // when the oldest of them was allocated
 	Held    Amount             `json:"-"`                       // now, for profiles
 	Total   Amount             `json:"-"`                       // ever, for profiles
+	line    *Frame             // that tells it from others; nil: not compared yet
 }
 
 // Frame is a line of code, or a place in a library.
@@ -209,6 +213,13 @@ func (r *Report) NameChip(id uint64, device int, board, name string) {
 	for _, chips := range lists {
 		for i := range chips {
 			if c := &chips[i]; c.ID == id && !c.Unknown {
+				c.Device, c.Board, c.Name = &device, board, name
+			}
+		}
+	}
+	for _, f := range r.Failures {
+		for i := range f.Chips {
+			if c := &f.Chips[i]; c.ID == id {
 				c.Device, c.Board, c.Name = &device, board, name
 			}
 		}

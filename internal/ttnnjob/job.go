@@ -25,14 +25,16 @@ type Held map[string]uint64
 
 // Reply is the answer to one step.
 type Reply struct {
-	PID   int     `json:"pid"`
-	Error string  `json:"error"`
-	Held  Held    `json:"held"`
-	Chips int     `json:"chips"` // opened
-	View  Held    `json:"view"`  // of the allocator, with padding, over all banks
-	Fits  bool    `json:"fits"`  // answer to "try"
-	Round float64 `json:"round"` // answer to "spin": ns
-	CB    uint64  `json:"cb"`    // answer to "end_capture": circular buffers, over all cores
+	PID   int    `json:"pid"`
+	Error string `json:"error"`
+	Held  Held   `json:"held"`
+	Chips int    `json:"chips"` // opened
+	View  Held   `json:"view"`  // of the allocator, with padding, over all banks
+	Fits  bool   `json:"fits"`  // answer to "try", "ask" and "fix"
+	// Message is what tt-metal says of a request that found no room.
+	Message string  `json:"message"`
+	Round   float64 `json:"round"` // answer to "spin": ns
+	CB      uint64  `json:"cb"`    // answer to "end_capture": circular buffers, over all cores
 	// CBCore is what they take of one core, of programs that have the same cores.
 	CBCore uint64 `json:"cb_core"`
 	Table  map[string]Table

@@ -22,6 +22,12 @@ line of JSON on standard output: what it holds, by its own account.
                           allocates and frees a tensor so often, and tells the time of a round
   {"do": "try", "pool": "dram", "pages": 8, "page": 2048}
                           whether a buffer of so many pages can be allocated now
+  {"do": "ask", "pool": "l1", "rows": 64, "columns": 1024, "cores": 2, "name": "a"}
+                          a tensor of tiles, sharded by height if cores are given, and what tt-metal
+                          says if there is no room; without a name it is freed again
+  {"do": "fix", "free": [4096], "again": true, "ask": {…}}
+                          whether it would fit with the tensors at these addresses freed (and the
+                          first of them copied before): tried in a child
   {"do": "env", "name": "TT_METAL_SHM_TRACKING_DISABLED", "value": "1"}
                           sets a variable of its own environment
   {"do": "fork", "bytes": 2097152}
@@ -75,6 +81,7 @@ class Job:
         self.chips = 0
         self.tensors = {}  # name -> (tensor, pool, bytes)
         self.churned = []  # tensors that churn has left
+        self.asked = {}  # name -> how "ask" made the tensor
         self.pretends = False  # in a capture that allocates nothing
 
     def held(self):
@@ -263,6 +270,58 @@ class Job:
         else:
             ttnn.synchronize_device(self.device)
 
+    def build(self, pool, rows, columns, cores=0):
+        memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, POOLS[pool])
+        if cores:
+            grid = self.device.compute_with_storage_grid_size()
+            spec = ttnn.ShardSpec(ttnn.num_cores_to_corerangeset(cores, grid, True), (rows // cores, columns), ttnn.ShardOrientation.ROW_MAJOR)
+            memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, POOLS[pool], spec)
+        return ttnn.empty([1, 1, rows, columns], ttnn.bfloat16, ttnn.TILE_LAYOUT, self.device, memory)
+
+    def ask(self, name="", thread=False, **how):
+        said = []
+
+        def work():
+            try:
+                tensor = self.build(**how)
+            except RuntimeError as e:
+                said.append(str(e))
+                return
+            if name:
+                self.tensors[name] = (tensor, how["pool"], how["rows"] * how["columns"] * 2)
+                self.asked[name] = how
+            else:
+                ttnn.deallocate(tensor)
+
+        if thread:
+            worker = threading.Thread(target=work)
+            worker.start()
+            worker.join()
+        else:
+            work()
+        return {"fits": not said, "message": said[0] if said else ""}
+
+    def fix(self, ask, free=(), again=False):
+        done, ready = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                names = {tensor.buffer_address(): name for name, (tensor, pool, _) in self.tensors.items() if pool == ask.get("held", ask["pool"])}
+                copy = self.build(**self.asked[names[free[0]]]) if again else None
+                for address in free:
+                    ttnn.deallocate(self.tensors[names[address]][0])
+                ask.pop("held", None)
+                wanted = self.build(**ask)
+                assert wanted is not copy
+                os.write(ready, b"1")
+            finally:
+                os._exit(0)
+        os.close(ready)
+        fits = os.read(done, 1) == b"1"
+        os.close(done)
+        os.waitpid(child, 0)
+        return {"fits": fits}
+
     def close(self, keep=False):
         """Closes the device; its tensors are freed before, or (keep) with it."""
         if not keep:
@@ -286,6 +345,8 @@ class Job:
             answer["fits"] = self.try_pages(**command)
         elif verb == "try_sharded":
             answer["fits"] = self.try_sharded(**command)
+        elif verb in ("ask", "fix"):
+            answer.update(getattr(self, verb)(**command))
         elif verb == "spin":
             answer["round"] = self.spin(**command)
         elif verb == "forget":

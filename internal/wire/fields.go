@@ -152,6 +152,7 @@ func telemetry(a archive, d *model.Device) {
 	reading(a, "heartbeat_age_s", &d.HeartbeatAge)
 	reading(a, "heartbeat_hz", &d.HeartbeatRate)
 	reading(a, "thermal_trips", &d.ThermalTrips)
+	reading(a, "allocation_failures", &d.AllocationFailures)
 	object(a, "activity", &d.Activity, activity)
 	work(a, &d.Work)
 }

@@ -43,6 +43,13 @@ enum {
 	TTMON_SECTIONS
 };
 
+/* Requests that failed. Nothing is kept before the first. */
+enum {
+	TTMON_FAILURES,      /* struct ttmon_failure */
+	TTMON_FAILED_BLOCKS, /* struct ttmon_failed_block */
+	TTMON_FAILURE_SECTIONS
+};
+
 /* Further parts: the programs that ran on the chips, as tt-metal's real-time
  * profiler reports them. Nothing is kept before the first chip has one. */
 enum {
@@ -106,6 +113,7 @@ struct ttmon_ledger {
 	uint64_t event_count; /* ever told; event n is in record n % capacity */
 	struct ttmon_section work[TTMON_WORK_SECTIONS]; /* a header of 624 bytes has neither these nor host */
 	struct ttmon_host host;
+	struct ttmon_section failure[TTMON_FAILURE_SECTIONS]; /* a header of 872 bytes ends before it */
 };
 
 struct ttmon_chip {
@@ -282,6 +290,62 @@ struct ttmon_event {
 	uint8_t reserved;
 };
 
+/* A request that failed, and the allocator as it was then. Requests of one list
+ * and one stack share a record: count says how many there were, and the rest is
+ * the one of "time", which is the last one unless they come faster than their
+ * state can be copied. */
+enum {
+	TTMON_FAILURE_NO_ROOM = 1, /* the list has no hole that is large enough */
+	TTMON_FAILURE_CLASH,       /* circular buffers of a program reach into a buffer of L1 */
+};
+
+enum { TTMON_KNOWS_PAGE = 1, TTMON_KNOWS_SHARDS = 2 };
+
+/* A list of the allocator, as in ttmon_ledger_list. The first one is the list
+ * that was asked. */
+struct ttmon_failed_list {
+	uint32_t list;
+	uint8_t pool, late;
+	uint8_t reserved[2];
+	uint32_t banks, nth;
+	uint64_t capacity, base, alignment, smallest, cut_low, cut_high;
+	uint64_t blocks; /* live */
+};
+
+struct ttmon_failure {
+	uint64_t number; /* from 1, by the first request; 0: unused */
+	uint64_t count;
+	int64_t first, last, time;
+	uint64_t bytes; /* of each bank, as the allocator asked its list for */
+	uint64_t asked; /* by the buffer, over all banks; 0: not known */
+	uint64_t page;  /* bytes that stay together; 0: not known */
+	uint64_t limit; /* no address below it was allowed */
+	uint32_t shards; /* banks that have a part; 0: interleaved */
+	uint32_t node;   /* innermost frame of the stack, or 0 */
+	uint32_t tag;
+	uint32_t group;
+	uint8_t kind, bottom_up, known, lists;
+	uint32_t first_block, blocks; /* in TTMON_FAILED_BLOCKS */
+	uint32_t missed;              /* blocks that found no room there */
+	uint64_t chips[4];
+	uint64_t program; /* of a clash: the program's address in the process, */
+	uint64_t reach;   /* where its circular buffers end, */
+	uint64_t lowest;  /* and the lowest address of a buffer */
+	int64_t made;     /* when the list that was asked was */
+	uint32_t cores;   /* of a clash: x and y of the first core of a rectangle, x and y of the last, a byte each; 0: not known */
+	uint32_t unused;
+	uint64_t reserved[3];
+	struct ttmon_failed_list list[6];
+};
+
+struct ttmon_failed_block {
+	uint64_t address, bytes, asked;
+	int64_t time;
+	uint32_t node, tag;
+	uint32_t list;
+	uint32_t reserved;
+};
+
 TTMON_ASSERT(sizeof(struct ttmon_section) == 24, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_chip) == 16, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_ledger_list) == 256, "layout");
@@ -293,6 +357,9 @@ TTMON_ASSERT(sizeof(struct ttmon_host) == 176, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_work) == 192, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_op) == 32, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_name) == 96, "layout");
-TTMON_ASSERT(sizeof(struct ttmon_ledger) == 872, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_failed_list) == 72, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_failure) == 632, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_failed_block) == 48, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_ledger) == 920, "layout");
 
 #endif

@@ -29,9 +29,10 @@ type section struct {
 }
 
 type header struct {
-	raw      [fullHeader]byte
+	raw      [failuresHeader]byte
 	sections [numSections]section
 	events   section // of the ring; used is how many it holds, 0 where there is none
+	failures failures
 }
 
 func (h *header) epoch() uint64 { return le.Uint64(h.raw[offEpoch:]) }
@@ -61,7 +62,10 @@ func (h *header) parse() error {
 		end = offset + uint64(used)*uint64(record)
 		h.sections[i] = section{int64(offset), used}
 	}
-	return h.parseEvents(size, end)
+	if err := h.parseEvents(size, end); err != nil {
+		return err
+	}
+	return h.parseFailures(size)
 }
 
 // parseEvents checks where the ring of events is, if there is one.
@@ -98,7 +102,7 @@ func (h *header) memory() (n uint64) {
 	for i, s := range h.sections {
 		n += uint64(s.used) * recordMemory[i]
 	}
-	return n
+	return n + h.failures.memory()
 }
 
 // clock turns the ledger's monotonic times into wall time.
@@ -113,7 +117,7 @@ func (c clock) at(ns int64) time.Time {
 }
 
 // decode makes a Ledger of a header and the bytes of its sections.
-func decode(h *header, data *[numSections][]byte) *Ledger {
+func decode(h *header, data *[numSections][]byte, failures *[2][]byte) *Ledger {
 	c := clock{int64(le.Uint64(h.raw[offReal:])), int64(le.Uint64(h.raw[offMonotonic:]))}
 	l := &Ledger{
 		PID:          int(int32(le.Uint32(h.raw[offPID:]))),
@@ -153,6 +157,7 @@ func decode(h *header, data *[numSections][]byte) *Ledger {
 		}
 	}
 	l.Blocks = l.decodeBlocks(data[secBlocks], c)
+	l.decodeFailures(failures[0], failures[1], c)
 	return l
 }
 

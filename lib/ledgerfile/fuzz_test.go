@@ -32,7 +32,10 @@ func sample(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	defer d.Kill()
-	for _, line := range []string{"list 7 0", "list 8 1", "push tag", "alloc 1 4096", "pop", "alloc 1 8192", "stacks 2", "alloc 2 4096", "free 1 8192", "close 2"} {
+	for _, line := range []string{
+		"list 7 0", "list 8 1", "push tag", "alloc 1 4096", "pop", "alloc 1 8192", "stacks 2", "alloc 2 4096", "free 1 8192", "close 2",
+		"metal 0 " + filepath.Join(dir, "libtt_metal.so"), "mopen 0 9", "mtake 0 1000", "mtake 0 2000", "mtake 0 9000000", "mtake 0 8000000",
+	} {
 		if _, err := d.Do("%s", line); err != nil {
 			t.Fatal(err)
 		}
@@ -45,13 +48,18 @@ func sample(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := append([]byte(nil), image[:workHeader]...)
-	for i := range numSections {
-		b := out[offSections+i*sectionSize:]
-		from, n := le.Uint64(b), uint64(le.Uint32(b[16:]))*uint64(recordSize[i])
+	out := append([]byte(nil), image[:failuresHeader]...)
+	take := func(section int, size uint32) {
+		b := out[section:]
+		from, n := le.Uint64(b), uint64(le.Uint32(b[16:]))*uint64(size)
 		le.PutUint64(b, uint64(len(out)))
 		out = append(out, image[from:from+n]...)
 	}
+	for i := range numSections {
+		take(offSections+i*sectionSize, recordSize[i])
+	}
+	take(offFailures, failureSize)
+	take(offFailures+sectionSize, failedBlockSize)
 	return out
 }
 
@@ -119,6 +127,20 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("list %d: %+v, blocks %+v", i, x.Live, sums[i])
 			}
 		}
+		failed := 0
+		for i := range l.Failures {
+			f := &l.Failures[i]
+			for _, c := range f.Chips {
+				_ = l.Chips[c]
+			}
+			for _, x := range f.Lists {
+				failed += len(x.Blocks)
+			}
+			_ = l.Stack(f.Node)
+		}
+		if failed > len(b)/failedBlockSize {
+			t.Errorf("%d blocks of failures in %d bytes", failed, len(b))
+		}
 		for _, s := range l.Sites {
 			if n := len(l.Stack(s.Node)); n > maxDepth {
 				t.Errorf("a stack of %d frames", n)
@@ -129,7 +151,7 @@ func FuzzRead(f *testing.F) {
 
 func TestRefused(t *testing.T) {
 	good := sample(t)
-	if l, err := new(Reader).Read(memoryFile(t, good)); err != nil || len(l.Blocks) != 1 || l.Lists[1].Live.Blocks != 1 {
+	if l, err := new(Reader).Read(memoryFile(t, good)); err != nil || len(l.Blocks) != 3 || l.Lists[1].Live.Blocks != 1 {
 		t.Fatalf("the sample: %+v, %v", l, err)
 	}
 	damage := func(at int, v byte) []byte {
@@ -229,12 +251,44 @@ func TestTagsAreNotCopied(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	l := decode(&header{}, &data)
+	l := decode(&header{}, &data, new([2][]byte))
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
 		t.Errorf("%d bytes for %d sites", n, len(l.Sites))
 	}
 	if len(l.Sites[1].Tag) != 1<<12 || l.Flags&NoSites == 0 || l.Sites[sites-1].Tag != "" {
 		t.Errorf("the first tag has %d bytes, the last %d; flags %v", len(l.Sites[1].Tag), len(l.Sites[sites-1].Tag), l.Flags)
+	}
+}
+
+// TestFailures: the ledger keeps a request that failed, with the allocator as it
+// was, and counts those of the same list and stack.
+func TestFailures(t *testing.T) {
+	l, err := new(Reader).Read(memoryFile(t, sample(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Failures) != 1 {
+		t.Fatalf("%d failures: %+v", len(l.Failures), l.Failures)
+	}
+	f := &l.Failures[0]
+	if f.Kind != NoRoom || f.Count != 2 || f.Bytes != 1000000 || f.Asked != 8000000 || !f.BottomUp || f.Missed != 0 || f.PageKnown || f.ShardsKnown {
+		t.Errorf("the request: %+v", f)
+	}
+	if len(f.Chips) != 1 || l.Chips[f.Chips[0]].ID != 9 {
+		t.Errorf("chips %v of %v", f.Chips, l.Chips)
+	}
+	if f.Time.IsZero() || f.First.After(f.Last) || f.Time != f.Last {
+		t.Errorf("times %v, %v, %v", f.First, f.Last, f.Time)
+	}
+	if len(f.Lists) != 1 || len(f.Lists[0].Blocks) != 2 {
+		t.Fatalf("lists %+v", f.Lists)
+	}
+	for _, b := range f.Lists[0].Blocks {
+		first := b.Address == 4096 && b.Bytes == 128 && b.Asked == 1000
+		second := b.Address == 69632 && b.Bytes == 256 && b.Asked == 2000
+		if !first && !second || b.Born.IsZero() {
+			t.Errorf("a block: %+v", b)
+		}
 	}
 }

@@ -25,7 +25,6 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 		c   string
 		go_ int
 	}{
-		{"sizeof(struct ttmon_ledger)", workHeader},
 		{"offsetof(struct ttmon_ledger, work)", offWorkSections},
 		{"offsetof(struct ttmon_ledger, host)", offHost},
 		{"sizeof(struct ttmon_host)", hostSize},
@@ -38,6 +37,13 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 		{"TTMON_WORK_FOUND", int(WorkFound)},
 		{"TTMON_WORK_UNREADABLE", int(WorkUnreadable)},
 		{"TTMON_WAIT_EVENT", int(WaitEvent)},
+		{"sizeof(struct ttmon_ledger)", failuresHeader},
+		{"offsetof(struct ttmon_ledger, failure)", offFailures},
+		{"sizeof(struct ttmon_failure)", failureSize},
+		{"sizeof(struct ttmon_failed_list)", failedListSize},
+		{"sizeof(struct ttmon_failed_block)", failedBlockSize},
+		{"sizeof((struct ttmon_failure *)0)->list / sizeof(struct ttmon_failed_list)", maxFailedLists},
+		{"TTMON_FAILURE_CLASH", int(Clash)},
 		{"sizeof(struct ttmon_event)", eventSize},
 		{"offsetof(struct ttmon_ledger, section[TTMON_EVENTS])", offEventSection},
 		{"offsetof(struct ttmon_ledger, event_count)", offEventCount},
@@ -100,6 +106,9 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 			"number": eventNumber, "time": eventTime, "address": eventAddress, "bytes": eventBytes, "asked": eventAsked, "more": eventMore,
 			"list": eventList, "tag": eventTag, "node": eventNode, "kind": eventKind, "pool": eventPool, "late": eventLate,
 		},
+		"ttmon_failure":      {"number": failNumber, "count": failCount, "first": failFirst, "last": failLast, "time": failTime, "bytes": failBytes, "asked": failAsked, "page": failPage, "limit": failLimit, "shards": failShards, "node": failNode, "tag": failTag, "group": failGroup, "kind": failKind, "bottom_up": failBottomUp, "known": failKnown, "lists": failLists, "first_block": failFirstBlock, "blocks": failBlocks, "missed": failMissed, "chips": failChips, "program": failProgram, "reach": failReach, "lowest": failLowest, "cores": failCores, "list": failList},
+		"ttmon_failed_list":  {"list": failedListNumber, "pool": failedListPool, "late": failedListLate, "banks": failedListBanks, "nth": failedListNth, "capacity": failedListCapacity, "base": failedListBase, "alignment": failedListAlignment, "smallest": failedListSmallest, "cut_low": failedListCutLow, "cut_high": failedListCutHigh, "blocks": failedListBlocks},
+		"ttmon_failed_block": {"address": failedBlockAddress, "bytes": failedBlockBytes, "asked": failedBlockAsked, "time": failedBlockTime, "node": failedBlockNode, "tag": failedBlockTag, "list": failedBlockList},
 		"ttmon_block": {
 			"address": blockAddress, "bytes": blockBytes, "asked": blockAsked, "time": blockTime, "site": blockSite, "sequence": blockSequence,
 		},

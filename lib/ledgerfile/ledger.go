@@ -73,6 +73,8 @@ type Ledger struct {
 	Lists  []List // by number; the first one and unused ones are zero
 	Sites  []Site // by number; the first one and unused ones are zero
 	Blocks []Block
+	// Failures are the last requests that failed, by number of their record.
+	Failures []Failure
 
 	frames  []byte
 	nodes   []byte

@@ -19,10 +19,11 @@ type Reader struct {
 	// more is ErrTooLarge. Zero: as much as a ledger can.
 	MaxMemory uint64
 
-	data   [numSections][]byte
-	again  []byte
-	fence  atomic.Uint32
-	header header
+	data     [numSections][]byte
+	failures [2][]byte // records, and their blocks
+	again    []byte
+	fence    atomic.Uint32
+	header   header
 }
 
 // Attempts to copy a ledger between two changes. A writer needs less than a
@@ -68,10 +69,13 @@ func (r *Reader) Read(fd int) (*Ledger, error) {
 				return nil, err
 			}
 		}
-		l := decode(&r.header, &r.data)
+		l := decode(&r.header, &r.data, &r.failures)
 		l.Cut, l.Moving = cut, !whole && !cut
 		if !whole {
 			l.resum()
+		}
+		if l.Moving {
+			l.Failures = nil // they may be torn; the next copy has them
 		}
 		r.release()
 		return l, nil
@@ -135,6 +139,9 @@ func (r *Reader) readSections(fd int) error {
 			return fmt.Errorf("%w: it is cut off in section %d", ErrDamaged, i)
 		}
 	}
+	if err := r.readFailures(fd); err != nil {
+		return err
+	}
 	r.fence.Add(1)
 	return nil
 }
@@ -169,6 +176,11 @@ func (r *Reader) release() {
 	for i := range r.data {
 		if cap(r.data[i]) > keptBuffer {
 			r.data[i] = nil
+		}
+	}
+	for i := range r.failures {
+		if cap(r.failures[i]) > keptBuffer {
+			r.failures[i] = nil
 		}
 	}
 	if cap(r.again) > keptBuffer {

@@ -183,20 +183,6 @@ bool list_freed(struct state *s, uint64_t object, uint64_t address)
 	return slot != 0;
 }
 
-void list_failed(struct state *s, uint64_t object, uint64_t bytes)
-{
-	if (!ready(s))
-		return;
-	uint32_t list = begin_list(s, object);
-	if (list) {
-		struct ttmon_ledger_list *l = list_record(s, list);
-		l->failed++;
-		l->failed_bytes = bytes;
-		tell(s, (struct ttmon_event){.kind = TTMON_EVENT_FAILED, .list = list, .bytes = bytes});
-	}
-	end(s);
-}
-
 static void leave_behind(struct state *s, uint32_t list, uint32_t n, uint64_t bytes, int64_t time)
 {
 	struct ttmon_site *site = record(s, TTMON_SITES, n);

@@ -179,6 +179,26 @@ HOOK void METAL_list_made(uint64_t list, uint64_t capacity, uint64_t base, uint6
 	list_made(s, &shape);
 }
 
+/* A list has no room: asks the buffer for what the list does not know. */
+static __attribute__((noinline)) void failed(struct state *s, uint64_t list, uint64_t bytes, uint64_t bottom_up, uint64_t limit)
+{
+	struct request r = {.bytes = bytes, .asked = self.asked, .limit = limit, .bottom_up = bottom_up & 0xff ? 1 : 0};
+	if (self.buffer) {
+		uint64_t (*page)(uint64_t) = (uint64_t(*)(uint64_t))metal_function(SYM_buffer_page, self.buffer_caller);
+		uint64_t (*cores)(uint64_t) = (uint64_t(*)(uint64_t))metal_function(SYM_buffer_cores, self.buffer_caller);
+		if (page) {
+			r.page = page(self.buffer);
+			r.known |= TTMON_KNOWS_PAGE;
+		}
+		if (cores) { /* std::optional<uint32_t> */
+			uint64_t n = cores(self.buffer);
+			r.shards = n >> 32 & 0xff ? (uint32_t)n : 0;
+			r.known |= TTMON_KNOWS_SHARDS;
+		}
+	}
+	list_failed(s, list, &r);
+}
+
 HOOK struct optional METAL_list_allocate(uint64_t list, uint64_t bytes, uint64_t bottom_up, uint64_t limit)
 {
 	CALL(struct optional(*)(uint64_t, uint64_t, uint64_t, uint64_t), list_allocate, none);
@@ -189,9 +209,9 @@ HOOK struct optional METAL_list_allocate(uint64_t list, uint64_t bytes, uint64_t
 	if (s && (at.present & 0xff))
 		list_allocated(s, list, at.value, s->late ? late_size(list, at.value, bytes, (uintptr_t)__builtin_return_address(0)) : bytes, self.asked);
 	else if (s)
-		list_failed(s, list, bytes);
+		failed(s, list, bytes, bottom_up, limit);
 	self.told = self.asked != 0;
-	self.asked = 0;
+	self.asked = self.buffer = 0;
 	return at;
 }
 
@@ -204,9 +224,9 @@ HOOK struct optional METAL_list_allocate_at(uint64_t list, uint64_t address, uin
 	if (s && (at.present & 0xff))
 		list_allocated(s, list, at.value, s->late ? late_size(list, at.value, bytes, (uintptr_t)__builtin_return_address(0)) : bytes, self.asked);
 	else if (s)
-		list_failed(s, list, bytes);
+		failed(s, list, bytes, 0, 0);
 	self.told = self.asked != 0;
-	self.asked = 0;
+	self.asked = self.buffer = 0;
 	return at;
 }
 
@@ -314,7 +334,123 @@ HOOK uint64_t METAL_buffer(uint64_t allocator, uint64_t buffer)
 {
 	CALL(uint64_t(*)(uint64_t, uint64_t), buffer, 0);
 	self.asked = s ? buffer_bytes(buffer, (uintptr_t)__builtin_return_address(0)) : 0;
+	self.buffer = buffer;
+	self.buffer_caller = (uintptr_t)__builtin_return_address(0);
 	return call(allocator, buffer);
+}
+
+/* ---- Circular buffers ------------------------------------------------------- */
+
+/* ProgramImpl::allocate_circular_buffers(device): lays them out, or finds that it has. */
+HOOK void METAL_program_layout(uint64_t program, uint64_t device)
+{
+	CALL(void (*)(uint64_t, uint64_t), program_layout, );
+	self.program = program;
+	self.laid = false;
+	call(program, device);
+	self.program = 0;
+}
+
+static void laid(struct state *s, uint64_t end, uint32_t cores)
+{
+	if (!s || !self.program)
+		return;
+	if (!self.laid)
+		program_laid(s, self.program, 0, 0);
+	self.laid = true;
+	program_laid(s, self.program, end, cores);
+}
+
+/* CircularBufferAllocator::mark_address(address, bytes, base); 0.81 has it inline. */
+HOOK void METAL_cb_mark(uint64_t allocator, uint64_t address, uint64_t bytes, uint64_t base)
+{
+	CALL(void (*)(uint64_t, uint64_t, uint64_t, uint64_t), cb_mark, );
+	call(allocator, address, bytes, base);
+	laid(s, address + bytes, 0);
+}
+
+/* The smallest rectangle around a CoreRangeSet, which begins with a vector of
+ * ranges: x and y of the first core, x and y of the last. One byte each, and 0
+ * where it cannot be said so. */
+static uint32_t rectangle(const uint64_t *set)
+{
+	const uint64_t *at = (const uint64_t *)(uintptr_t)set[0], *end = (const uint64_t *)(uintptr_t)set[1];
+	uint64_t x0 = 255, y0 = 255, x1 = 0, y1 = 0;
+	if (!at || at >= end || (end - at) % 4 || end - at > 4096)
+		return 0;
+	for (; at < end; at += 4) {
+		x0 = at[0] < x0 ? at[0] : x0;
+		y0 = at[1] < y0 ? at[1] : y0;
+		x1 = at[2] > x1 ? at[2] : x1;
+		y1 = at[3] > y1 ? at[3] : y1;
+	}
+	return x1 < 255 && y1 < 255 ? (uint32_t)(x0 | y0 << 8 | x1 << 16 | y1 << 24) : 0;
+}
+
+/* GraphTracker::track_allocate_cb(cores, address, bytes, in a buffer, device) */
+HOOK void METAL_cb_track(uint64_t tracker, const uint64_t *cores, uint64_t address, uint64_t bytes, uint64_t in_buffer, uint64_t device)
+{
+	CALL(void (*)(uint64_t, const uint64_t *, uint64_t, uint64_t, uint64_t, uint64_t), cb_track, );
+	call(tracker, cores, address, bytes, in_buffer, device);
+	if (s && self.program && !(in_buffer & 0xff))
+		laid(s, address + bytes, rectangle(cores));
+}
+
+HOOK void METAL_program_gone(uint64_t program)
+{
+	CALL(void (*)(uint64_t), program_gone, );
+	call(program);
+	if (s)
+		program_gone(s, program);
+}
+
+#ifdef __x86_64__
+/* Calls f(a, b). An exception that passes through is noticed by the unwinder
+ * asking for this frame's handler, which has none: no library is needed for it. */
+INTERNAL void call_watched(void *f, uint64_t a, uint64_t b);
+__asm__(".pushsection .text\n"
+	".type call_watched, @function\n"
+	".hidden call_watched\n"
+	"call_watched:\n"
+	".cfi_startproc\n"
+	".cfi_personality 0x1b, exception_passes\n"
+	"subq $8, %rsp\n"
+	".cfi_def_cfa_offset 16\n"
+	"movq %rdi, %rax\n"
+	"movq %rsi, %rdi\n"
+	"movq %rdx, %rsi\n"
+	"call *%rax\n"
+	"addq $8, %rsp\n"
+	".cfi_def_cfa_offset 8\n"
+	"ret\n"
+	".cfi_endproc\n"
+	".size call_watched, .-call_watched\n"
+	".popsection\n");
+
+/* What the unwinder asks, first to find a handler, then to clean up. */
+INTERNAL __attribute__((used)) int exception_passes(int version, int actions, uint64_t class, void *exception, void *context)
+{
+	enum { SEARCHING = 1, GO_ON = 8 };
+	(void)version, (void)class, (void)exception, (void)context;
+	struct state *s = state();
+	if (actions & SEARCHING && s && self.program) {
+		program_clashed(s, self.program);
+		self.program = 0;
+	}
+	return GO_ON;
+}
+#else
+static void call_watched(void *f, uint64_t a, uint64_t b) { ((void (*)(uint64_t, uint64_t))f)(a, b); }
+#endif
+
+/* ProgramImpl::validate_circular_buffer_region(device): throws where circular
+ * buffers reach into a buffer of L1. */
+HOOK void METAL_program_check(uint64_t program, uint64_t device)
+{
+	CALL(void (*)(uint64_t, uint64_t), program_check, );
+	self.program = program;
+	call_watched((void *)call, program, device);
+	self.program = 0;
 }
 
 HOOK void METAL_mass_free(uint64_t manager)

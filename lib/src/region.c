@@ -37,6 +37,8 @@ static const struct {
 	[WORK_SECTION] = {sizeof(struct ttmon_work), 256},
 	[OPS_SECTION] = {sizeof(struct ttmon_op), 256 * TTMON_CHIP_OPS},
 	[NAMES_SECTION] = {sizeof(struct ttmon_name), 1024},
+	[FAILURES_SECTION] = {sizeof(struct ttmon_failure), TTMON_FAILURE_RECORDS},
+	[FAILED_BLOCKS_SECTION] = {sizeof(struct ttmon_failed_block), TTMON_FAILED_BLOCK_RECORDS},
 };
 
 enum { HEADER = 4096 };
@@ -438,6 +440,7 @@ __attribute__((destructor)) static void end(void)
 	s->ledger->flags |= TTMON_ENDED;
 	changed(s);
 	leave(s);
-	if (!s->ledger->run[0])
+	/* A failure just before the end is for ttmond, which removes the file. */
+	if (!s->ledger->run[0] && !failed_lately(s))
 		unlink(s->path);
 }

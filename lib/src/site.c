@@ -160,9 +160,10 @@ static uint32_t native_stack(struct state *s, uint32_t node)
 	return node;
 }
 
-uint32_t current_stack(struct state *s)
+uint32_t current_stack(struct state *s) { return stack_of(s, atomic_load_explicit(&s->stacks, memory_order_relaxed)); }
+
+uint32_t stack_of(struct state *s, uint32_t mode)
 {
-	uint32_t mode = atomic_load_explicit(&s->stacks, memory_order_relaxed);
 	uint32_t node = 0;
 	if (mode & TTMON_STACKS_PYTHON)
 		node = python_stack(s, node);

@@ -46,8 +46,8 @@ struct pending {
 	int64_t time;
 };
 
-/* The sections of a ledger, and those of its work behind them. */
-enum { WORK_SECTION = TTMON_SECTIONS, OPS_SECTION, NAMES_SECTION, ALL_SECTIONS };
+/* The sections of a ledger, and those of its work and of failures behind them. */
+enum { WORK_SECTION = TTMON_SECTIONS, OPS_SECTION, NAMES_SECTION, FAILURES_SECTION, FAILED_BLOCKS_SECTION, ALL_SECTIONS };
 
 struct state {
 	_Atomic uint32_t lock;
@@ -80,6 +80,10 @@ struct state {
 	uint32_t free_list;  /* linked through list_info.sites */
 	uint32_t free_site;  /* linked through site_next */
 	uint32_t groups, handles;
+	struct table programs; /* address of a program -> where its circular buffers end */
+	struct table cores;    /* address of a program -> cores of the one that ends last */
+	int64_t failure_credit, failure_time; /* ns that copies of failed allocators may take, as of then */
+	uint64_t failures;                    /* numbers that were given */
 	bool late;
 	bool events; /* what happens is told, and times are exact */
 	struct work *_Atomic work; /* work.c: NULL until a chip reports programs */
@@ -96,6 +100,10 @@ struct thread {
 	uint32_t nth;
 	uint32_t last_list, last_slot; /* of the last allocation, + 1; for the chips that follow */
 	uint32_t generation; /* that last_* belong to */
+	uint64_t buffer;     /* that is being allocated; 0: none */
+	uint64_t buffer_caller;
+	uint64_t program;    /* whose circular buffers are being laid out, or checked */
+	bool laid;           /* one of its circular buffers has been */
 	bool mass;           /* in a mass free */
 	bool told;           /* how much the last allocation was asked for */
 	bool silent;         /* blocks found in a late list have no place in the program */
@@ -141,7 +149,19 @@ INTERNAL void keep_no_allocator(uint64_t allocator);
 INTERNAL uint32_t new_group(struct state *s); /* that neither this process nor its parent has; with the lock held */
 INTERNAL bool inherits(void); /* lists of a parent, where this process has none of its own yet */
 INTERNAL void inherit(struct state *s);
-INTERNAL void list_failed(struct state *s, uint64_t object, uint64_t bytes);
+/* failure.c: a request that a list had no room for. */
+struct request {
+	uint64_t bytes, asked, page, limit;
+	uint32_t shards;
+	uint8_t bottom_up, known; /* as in struct ttmon_failure */
+};
+INTERNAL void list_failed(struct state *s, uint64_t object, const struct request *r);
+/* A circular buffer on these cores (a rectangle, or 0) ends there; 0: the program is laid out again. */
+INTERNAL void program_laid(struct state *s, uint64_t program, uint64_t end, uint32_t cores);
+INTERNAL void program_gone(struct state *s, uint64_t program);
+INTERNAL void program_clashed(struct state *s, uint64_t program);
+INTERNAL bool failed_lately(const struct state *s);
+enum { TTMON_FAILURE_RECORDS = 8, TTMON_FAILED_BLOCK_RECORDS = 1 << 17 };
 INTERNAL void list_cleared(struct state *s, uint64_t object);
 INTERNAL void list_cut(struct state *s, uint64_t object, uint64_t low, uint64_t high); /* both 0: undone */
 INTERNAL void list_closed(struct state *s, uint64_t object);
@@ -158,6 +178,7 @@ INTERNAL uint32_t text(struct state *s, const char *bytes, size_t n);
 INTERNAL uint32_t node_of(struct state *s, uint32_t parent, uint32_t frame);
 INTERNAL uint32_t current_tag(struct state *s);
 INTERNAL uint32_t current_stack(struct state *s);
+INTERNAL uint32_t stack_of(struct state *s, uint32_t mode);
 INTERNAL uint32_t frame_new(struct state *s, const struct ttmon_frame *f);
 
 /* python.c: the lines that this thread is in. The lock is held. */
@@ -171,6 +192,8 @@ INTERNAL const char *metal_path(void);
 /* The description of a section in the ledger. */
 static inline struct ttmon_section *section_of(const struct state *s, int section)
 {
+	if (section >= FAILURES_SECTION)
+		return &s->ledger->failure[section - FAILURES_SECTION];
 	return section < TTMON_SECTIONS ? &s->ledger->section[section] : &s->ledger->work[section - TTMON_SECTIONS];
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -37,7 +36,7 @@ func State(l *ledgerfile.Ledger, pid int, start uint64) *blocks.Process {
 		if x.State != ledgerfile.Open || !ok {
 			continue
 		}
-		lists[i] = newList(x, pool)
+		lists[i] = blocks.FromLedger(x, pool)
 		a := groups[x.Group]
 		if a == nil {
 			a = &blocks.Allocator{ID: uint64(x.Group)}
@@ -61,21 +60,6 @@ func State(l *ledgerfile.Ledger, pid int, start uint64) *blocks.Process {
 		}
 	}
 	return p
-}
-
-func newList(x *ledgerfile.List, pool model.Pool) *blocks.List {
-	origin := blocks.FromStart
-	if x.Late {
-		origin = blocks.Late
-	}
-	list := blocks.NewList(blocks.Geometry{
-		Pool: pool, Banks: uint64(x.Banks), Base: x.Base, Capacity: x.Capacity, Align: x.Alignment, Smallest: x.Smallest,
-	}, origin)
-	list.Cut, list.Inherited = x.CutLow, x.Inherited
-	if x.CutHigh < list.Capacity {
-		list.Capacity -= x.CutHigh
-	}
-	return list
 }
 
 // fill puts the blocks into their lists, by age: where a damaged ledger has

@@ -23,6 +23,7 @@ type books struct {
 	limit     budget.Limit
 	users     map[int]int64
 	all       int64
+	failures  failures
 	// tap is for those who follow what happens; nil: nobody does.
 	tap *tap
 }
@@ -48,6 +49,7 @@ type process struct {
 	// nameless is how many events of processes without a place in the kernel's
 	// table there were when this one was last seen without one.
 	nameless uint64
+	failures uint64 // requests that failed
 	taught   uint64 // hits spent on learning which chips its allocators stand for
 	opened   int64  // when it last opened a chip, Unix time in ns
 	// trouble is why its figures cannot be given; without a kind they can.
@@ -206,6 +208,10 @@ func (b *books) applySite(p *process, e *event, at int64) {
 		delete(p.providers, about[objectEvent](e).Object)
 	case recorded:
 		b.learn(p, e, at)
+	case noRoom:
+		b.noRoom(p, about[noRoomEvent](e), at)
+	case clashed:
+		b.clash(p, about[clashEvent](e), at)
 	case cbMarked, cbTracked:
 		p.layOut(about[layoutEvent](e))
 	case programGone:

@@ -30,7 +30,9 @@ const (
 	cbMarked      = kind(watchEventKindSITE_CB_MARK)
 	cbTracked     = kind(watchEventKindSITE_CB_TRACK)
 	atBuffer      = kind(watchEventKindSITE_BUFFER)
-	numSites      = atBuffer + 1
+	noRoom        = kind(watchEventKindSITE_NO_ROOM)
+	clashed       = kind(watchEventKindSITE_CLASH)
+	numSites      = clashed + 1
 	listFound     = kind(watchEventKindEVENT_FOUND)
 	blockFound    = kind(watchEventKindEVENT_BLOCK)
 	listWhole     = kind(watchEventKindEVENT_WHOLE)
@@ -68,13 +70,15 @@ type (
 	providerEvent = watchProviderEvent
 	recordEvent   = watchRecordEvent
 	layoutEvent   = watchLayoutEvent
+	noRoomEvent   = watchNoRoomEvent
+	clashEvent    = watchClashEvent
 	exitEvent     = watchExitEvent
 	forkEvent     = watchForkEvent
 )
 
 // about reads the words of an event as what its kind says.
 func about[T objectEvent | listEvent | takeEvent | changeEvent | blockEvent | wholeEvent |
-	providerEvent | recordEvent | layoutEvent | exitEvent | forkEvent](e *event,
+	providerEvent | recordEvent | layoutEvent | noRoomEvent | clashEvent | exitEvent | forkEvent](e *event,
 ) *T {
 	return (*T)(unsafe.Pointer(&e.word)) // none is larger: see TestEventTypes
 }

@@ -27,6 +27,14 @@ type watchChangeEvent struct {
 	Low   uint64
 }
 
+type watchClashEvent struct {
+	_       structs.HostLayout
+	Program uint64
+	Lowest  uint64
+	Reach   uint64
+	Cores   [24]int8
+}
+
 type watchEvent struct {
 	_    structs.HostLayout
 	Time uint64
@@ -59,6 +67,8 @@ const (
 	watchEventKindSITE_CB_MARK        watchEventKind = 17
 	watchEventKindSITE_CB_TRACK       watchEventKind = 18
 	watchEventKindSITE_BUFFER         watchEventKind = 19
+	watchEventKindSITE_NO_ROOM        watchEventKind = 20
+	watchEventKindSITE_CLASH          watchEventKind = 21
 	watchEventKindEVENT_FOUND         watchEventKind = 32
 	watchEventKindEVENT_BLOCK         watchEventKind = 33
 	watchEventKindEVENT_WHOLE         watchEventKind = 34
@@ -102,6 +112,17 @@ type watchListKey struct {
 	_     structs.HostLayout
 	Image uint64
 	List  uint64
+}
+
+type watchNoRoomEvent struct {
+	_        structs.HostLayout
+	List     uint64
+	Padded   uint64
+	Page     uint64
+	Asked    uint64
+	Shards   uint32
+	BottomUp uint32
+	Manager  uint64
 }
 
 type watchObjectEvent struct {
@@ -155,6 +176,9 @@ type watchThread struct {
 	Size      uint64
 	Asked     uint64
 	Padded    uint64
+	Page      uint64
+	Shards    uint64
+	BottomUp  uint64
 	List      uint64
 	Recorded  uint64
 	Program   uint64

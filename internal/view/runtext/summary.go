@@ -10,6 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/view/why"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -18,7 +19,9 @@ import (
 type Options struct {
 	Width int // of the terminal; 0: not one
 	ASCII bool
-	Top   int // places to list; 0: ten
+	Color bool
+	Top   int       // places to list; 0: ten
+	Now   time.Time // for how long ago a request failed; zero: when the run ended
 }
 
 // Append appends the summary of a run.
@@ -34,6 +37,7 @@ func Append(dst []byte, r *runreport.Report, o Options) []byte {
 	for _, c := range r.Complaints {
 		p.line(" note: %s", words.Escape(c))
 	}
+	p.failures(r)
 	if len(r.Chips) == 0 {
 		return p.dst
 	}
@@ -84,6 +88,30 @@ func (p *printer) head(r *runreport.Report) {
 	}
 	p.line("ttmon: %s   %s   %s   %s", words.Truncate(strings.Join(command, " "), max(20, p.o.Width-60)),
 		words.Duration(time.Duration(r.Seconds*float64(time.Second))), end, how)
+}
+
+// failures shows the last request that failed, and names the others.
+func (p *printer) failures(r *runreport.Report) {
+	if len(r.Failures) == 0 {
+		return
+	}
+	now := p.o.Now
+	if now.IsZero() {
+		now = r.Started.Add(time.Duration(r.Seconds * float64(time.Second)))
+	}
+	last := r.Failures[len(r.Failures)-1]
+	p.line("")
+	p.dst = why.Append(p.dst, last, why.Options{Width: p.o.Width, ASCII: p.o.ASCII, Color: p.o.Color, Top: p.o.Top, Now: now, Brief: len(r.Processes) == 1})
+	if n := len(r.Failures) - 1; n > 0 {
+		p.line("  before it")
+		for _, f := range r.Failures[max(0, n-4):n] {
+			p.line("    %s  %s", clock(f.Time.Sub(r.Started).Seconds()), words.Truncate(why.Event(f, true), max(p.o.Width-12, 20)))
+		}
+		if n > 4 {
+			p.line("    and %d earlier ones: --json has them", n-4)
+		}
+	}
+	p.line("")
 }
 
 func unsure(r *runreport.Report) bool {

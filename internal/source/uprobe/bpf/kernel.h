@@ -69,7 +69,7 @@ struct task_struct {
 // Registers of a stopped thread, and the arguments of a function in them.
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp;
 };
 #define ARG1(r) ((r)->di)
 #define ARG2(r) ((r)->si)
@@ -77,9 +77,11 @@ struct pt_regs {
 #define ARG4(r) ((r)->cx)
 #define ARG5(r) ((r)->r8)
 #define ARG6(r) ((r)->r9)
+// Where the nth argument that found no register is, when a function is entered.
+#define STACK_ARG(r, n) ((r)->sp + 8 + 8 * (n))
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
-	u64 regs[31];
+	u64 regs[31], sp;
 };
 #define ARG1(r) ((r)->regs[0])
 #define ARG2(r) ((r)->regs[1])
@@ -87,6 +89,7 @@ struct pt_regs {
 #define ARG4(r) ((r)->regs[3])
 #define ARG5(r) ((r)->regs[4])
 #define ARG6(r) ((r)->regs[5])
+#define STACK_ARG(r, n) ((r)->sp + 8 * (n))
 #else
 #error "no such architecture"
 #endif

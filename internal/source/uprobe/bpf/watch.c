@@ -32,6 +32,8 @@ enum event_kind {
 	SITE_CB_MARK, // ProgramImpl::CircularBufferAllocator::mark_address
 	SITE_CB_TRACK, // GraphTracker::track_allocate_cb
 	SITE_BUFFER, // AllocatorImpl::allocate_buffer
+	SITE_NO_ROOM, // FreeListOpt::get_statistics, for the message of a request that failed
+	SITE_CLASH, // the exception about circular buffers that reach into a buffer
 	EVENT_FOUND = 32,
 	EVENT_BLOCK,
 	EVENT_WHOLE,
@@ -106,6 +108,24 @@ struct layout_event {
 	u64 before; // how many of the program's
 };
 
+// SITE_NO_ROOM: a list has no room.
+struct no_room_event {
+	u64 list;
+	u64 padded; // bytes of the buffer with its pages padded
+	u64 page; // of it, padded
+	u64 asked; // by the buffer; 0: not known
+	u32 shards; // banks that have a part of it; 0: interleaved
+	u32 bottom_up;
+	u64 manager;
+};
+
+// SITE_CLASH: circular buffers of a program end above the lowest buffer.
+struct clash_event {
+	u64 program; // its number
+	u64 lowest, reach;
+	char cores[24]; // "[0-0 - 11-9]", as far as it goes
+};
+
 // EVENT_EXIT
 struct exit_event {
 	u64 start; // ns after boot
@@ -130,6 +150,8 @@ const struct described {
 	struct provider_event provider;
 	struct record_event record;
 	struct layout_event layout;
+	struct no_room_event no_room;
+	struct clash_event clash;
 	struct exit_event exit;
 	struct fork_event fork;
 } *const described __attribute__((unused)) = 0;
@@ -164,6 +186,9 @@ struct thread {
 	u64 size; // of the buffer that is about to be asked for
 	u64 asked; // by the buffer; 0: not known
 	u64 padded; // bytes of it with its pages padded
+	u64 page; // one of them
+	u64 shards; // the number, and above it whether there are any
+	u64 bottom_up;
 	u64 list; // that the last buffer was taken from
 	u64 recorded; // padded bytes of that buffer, for record_allocation
 	u64 program; // whose circular buffers are being laid out
@@ -498,6 +523,39 @@ INLINE void take(struct pt_regs *ctx, struct event *e, struct thread *t)
 	t->list = list;
 }
 
+// no_room reports a request that found no room: a manager was asked for a
+// buffer, nothing was taken, and its list is asked how full it is. The daemon
+// checks that there was none. It is false for those who only ask.
+INLINE int no_room(struct pt_regs *ctx, struct event *e, struct thread *t)
+{
+	struct no_room_event *x = (void *)e->word;
+	if (!t->manager || !t->padded)
+		return 0;
+	x->list = ARG2(ctx); // the first argument is where the answer goes
+	x->padded = t->padded;
+	x->page = t->page;
+	x->asked = t->asked;
+	x->shards = t->shards >> 32 & 0xff ? t->shards : 0;
+	x->bottom_up = t->bottom_up;
+	x->manager = t->manager;
+	t->asked = 0;
+	t->padded = 0;
+	return 1;
+}
+
+// clash reports circular buffers that reach into a buffer. The function that
+// throws has references to what it prints on the stack.
+INLINE void clash(struct pt_regs *ctx, struct event *e)
+{
+	struct clash_event *x = (void *)e->word;
+	u64 text = user64(STACK_ARG(ctx, 1)), size = user64(text + 8);
+	x->program = user64(user64(STACK_ARG(ctx, 0)));
+	x->lowest = user64(user64(STACK_ARG(ctx, 2)));
+	x->reach = user64(user64(STACK_ARG(ctx, 3)));
+	if (size < sizeof(x->cores))
+		read_user(x->cores, size & 31, (void *)user64(text));
+}
+
 // lay_out reports a circular buffer of the program that is being laid out.
 INLINE void lay_out(struct event *e, struct thread *t, u64 address, u64 size)
 {
@@ -534,6 +592,9 @@ int hit(struct pt_regs *ctx)
 		// its size elsewhere is noticed.
 		t->manager = ARG1(ctx);
 		t->padded = ARG2(ctx);
+		t->page = ARG3(ctx);
+		t->bottom_up = ARG4(ctx) & 0xff;
+		t->shards = ARG6(ctx); // std::optional<uint32_t>
 		t->asked = t->size <= t->padded ? t->size : 0;
 		t->size = 0;
 		t->list = 0;
@@ -543,6 +604,17 @@ int hit(struct pt_regs *ctx)
 			meet_list(p, t, ARG1(ctx));
 		take(ctx, &e, t);
 		break;
+	case SITE_NO_ROOM:
+		if (!no_room(ctx, &e, t))
+			return 0;
+		if (p->pid && !p->ignored)
+			meet_list(p, t, e.word[0]);
+		t->manager = 0;
+		break;
+	case SITE_CLASH:
+		clash(ctx, &e);
+		send(p, &e, site);
+		return 0;
 	case SITE_FREE:
 	case SITE_SHRINK: {
 		struct change_event *x = (void *)e.word;

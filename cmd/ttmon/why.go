@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/user"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/view/why"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// whyCmd is the command ttmon why with its flags.
+type whyCmd struct {
+	*app
+	list, json, stack bool
+	html              string
+	top               int
+}
+
+func newWhy(a *app) *cobra.Command {
+	w := &whyCmd{app: a}
+	cmd := &cobra.Command{
+		Use:   "why [PID|FAILURE]",
+		Short: "Shows why a request for device memory failed, and what would have made it fit",
+		Long: `Shows the last request of your programs for device memory that failed: what was
+asked for and by which line, the bank as it was with the missing piece drawn
+against its holes, who held the rest, why it failed, and what would have made it
+fit. So does it with circular buffers of a program that clash with buffers of L1.
+
+ttmond keeps the last ones, also after the program has ended and after a restart of
+its own; only the owner of a program and root may see them. Lines of code are known
+of programs that run with libttmon: ttmon run --stacks, which prints the same at the
+end without a ttmond.
+
+Each thing that would have made a request fit was checked against the rules of
+tt-metal's allocator, on the state as it was.`,
+		Example: `  ttmon why                  the last one
+  ttmon why 4242             of a process, also if it has ended
+  ttmon why --list           all that are kept
+  ttmon why f12              one of them; ttmon events names them, too
+  ttmon why --html why.html  a page to send`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return w.run(args) },
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&w.list, "list", "l", false, "list all that are kept, newest first")
+	f.BoolVar(&w.json, "json", false, "JSON: ttmon.failure/1, or with --list ttmon.failures/1")
+	f.BoolVar(&w.stack, "stack", false, "show the whole stack of the request, with frames of libraries")
+	f.StringVar(&w.html, "html", "", "write a page of its own to `FILE` (- is standard output)")
+	f.IntVar(&w.top, "top", 8, "list `N` lines that hold memory at most")
+	return cmd
+}
+
+func (w *whyCmd) run(args []string) error {
+	c, err := w.daemon()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if w.list {
+		if len(args) > 0 || w.html != "" {
+			return exit.Usage("--list lists all failures: it takes no argument and no --html")
+		}
+		return w.printList(ctx, c)
+	}
+	id, pid := "last", 0
+	if len(args) > 0 {
+		if n, err := strconv.Atoi(args[0]); err == nil {
+			pid = n
+		} else {
+			id = args[0]
+		}
+	}
+	r, body, err := c.Failure(ctx, id, pid)
+	switch {
+	case errors.Is(err, client.ErrNotFound):
+		return w.none(ctx, c, args)
+	case err != nil:
+		return exit.With(exit.Internal, "%w", err)
+	case w.json:
+		return w.Output("").Write(body)
+	case w.html != "":
+		return w.Output(w.html).Write(why.AppendHTML(nil, r, time.Now()))
+	}
+	return w.print(r)
+}
+
+// daemon is the ttmond that keeps failures.
+func (w *whyCmd) daemon() (*client.Client, error) {
+	if w.where.Direct {
+		return nil, exit.Usage("--direct: failed allocations are kept by ttmond")
+	}
+	h, err := host.Open(w.where)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	path := h.Socket()
+	if path == "" {
+		return nil, exit.With(exit.Unsupported, "no ttmond is running, which keeps failed allocations: ttmon run --stacks -- COMMAND shows those of one program")
+	}
+	return client.New(path), nil
+}
+
+// none says what there is instead of what was asked for.
+func (w *whyCmd) none(ctx context.Context, c *client.Client, args []string) error {
+	list, err := c.Failures(ctx)
+	switch {
+	case errors.Is(err, client.ErrNotFound):
+		return exit.With(exit.Unsupported, "this ttmond is older than ttmon and keeps no failed allocations")
+	case err != nil:
+		return exit.With(exit.Internal, "%w", err)
+	case len(args) == 0:
+		return w.PrintText([]byte("no request of your programs for device memory has failed, as far as ttmond saw\n"))
+	case len(list) == 0:
+		return exit.With(exit.NoDevice, "no failed allocation %s of yours is kept", words.Escape(args[0]))
+	}
+	return exit.With(exit.NoDevice, "no failed allocation %s of yours is kept; ttmon why --list has those that are", words.Escape(args[0]))
+}
+
+func (w *whyCmd) print(r *failure.Record) error {
+	o, err := w.TextOptions(w.Stdout)
+	if err != nil {
+		return err
+	}
+	width, _, _ := console.Size(w.Stdout)
+	return w.PrintText(why.Append(nil, r, why.Options{
+		Width: width, ASCII: o.ASCII, Color: o.Color, Now: time.Now(), Top: w.top, Stack: w.stack, User: userName,
+	}))
+}
+
+// userName is the name of a user, or its number.
+func userName(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(uid)
+}
+
+func (w *whyCmd) printList(ctx context.Context, c *client.Client) error {
+	list, err := c.Failures(ctx)
+	if err != nil {
+		return exit.With(exit.Internal, "%w", err)
+	}
+	if w.json {
+		b, err := json.Marshal(failure.List{Schema: failure.ListSchema, Failures: list})
+		if err != nil {
+			return err
+		}
+		return w.Output("").Write(append(b, '\n'))
+	}
+	if len(list) == 0 {
+		return w.PrintText([]byte("no request of your programs for device memory has failed, as far as ttmond saw\n"))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-6s  %-19s  %7s  %6s  %-8s  %10s  %-10s  %s\n", "Which", "When", "PID", "Times", "Pool", "Asked", "Cause", "Program")
+	for i := range list {
+		x := &list[i]
+		name := x.Process.Command
+		if name == "" {
+			name = x.Process.Name
+		}
+		asked := words.Bytes(x.BankBytes)
+		if x.Kind == failure.Clash {
+			asked = "clash"
+		}
+		fmt.Fprintf(&b, "%-6s  %s  %7d  %6d  %-8s  %s  %-10s  %s\n", x.ID, x.Last.Local().Format("2006-01-02 15:04:05"), x.Process.PID, x.Count,
+			strings.ToUpper(x.Pool), words.PadLeft(asked, 10), strings.ReplaceAll(string(x.Cause), "_", " "), words.Truncate(words.Escape(name), 60))
+	}
+	return w.PrintText([]byte(b.String()))
+}

@@ -1,0 +1,391 @@
+// Package keep keeps the last failed allocations of a host: in files, so that
+// they survive a restart of ttmond and the end of the program, and bounded, by
+// user and in all.
+//
+// Its place in the flow: ttmond adds what its sources saw, the API reads.
+package keep
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/replace"
+)
+
+// Limits bound what is kept. The zero value has the defaults.
+type Limits struct {
+	OfUser, All           int   // records
+	OfUserBytes, AllBytes int64 // of their files
+}
+
+// The defaults, and what one record may take.
+const (
+	ofUser      = 32
+	all         = 256
+	ofUserBytes = 8 << 20
+	allBytes    = 64 << 20
+	maxFile     = 2 << 20
+	maxDecoded  = 64 << 20
+)
+
+// Store keeps records. Its methods may be called by any goroutine.
+type Store struct {
+	dir    string
+	limits Limits
+	log    *slog.Logger
+
+	mu         sync.Mutex
+	entries    []*entry // by number
+	next       uint64
+	complained bool // that nothing can be written
+}
+
+// entry is a record that is kept.
+type entry struct {
+	number  uint64
+	summary failure.Summary
+	stack   string // for knowing it again
+	bytes   int64
+	memory  []byte // the file's bytes, where it cannot be written
+	saved   time.Time
+	dirty   *failure.Record // newer than the file
+}
+
+// Open reads what is kept below dir. A file that cannot be read is removed.
+func Open(dir string, limits Limits, log *slog.Logger) *Store {
+	s := &Store{dir: dir, limits: limits, log: log, next: 1}
+	s.limits.OfUser, s.limits.All = cmp.Or(limits.OfUser, ofUser), cmp.Or(limits.All, all)
+	s.limits.OfUserBytes, s.limits.AllBytes = cmp.Or(limits.OfUserBytes, ofUserBytes), cmp.Or(limits.AllBytes, allBytes)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		s.complain(err)
+		return s
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		s.complain(err)
+	}
+	for _, n := range names {
+		number, ok := numberOf(n.Name())
+		if !ok {
+			continue
+		}
+		s.next = max(s.next, number+1)
+		r, size, err := readFile(filepath.Join(dir, n.Name()))
+		if err != nil {
+			log.Warn("removing an unreadable failure record", "file", n.Name(), "err", err)
+			_ = os.Remove(filepath.Join(dir, n.Name()))
+			continue
+		}
+		s.entries = append(s.entries, &entry{number: number, summary: r.Summary(), stack: stackOf(r), bytes: size, saved: time.Now()})
+	}
+	slices.SortFunc(s.entries, func(a, b *entry) int { return cmp.Compare(a.number, b.number) })
+	s.evict()
+	return s
+}
+
+const suffix = ".json.gz"
+
+// Name is the ID of the record with a number.
+func name(number uint64) string { return "f" + strconv.FormatUint(number, 10) }
+
+func numberOf(file string) (uint64, bool) {
+	id, ok := strings.CutSuffix(file, suffix)
+	if !ok {
+		return 0, false
+	}
+	digits, ok := strings.CutPrefix(id, "f")
+	n, err := strconv.ParseUint(digits, 10, 63)
+	return n, ok && err == nil && name(n) == id
+}
+
+func (s *Store) complain(err error) {
+	if !s.complained {
+		s.log.Warn("failure records are in memory only", "err", err)
+	}
+	s.complained = true
+}
+
+func stackOf(r *failure.Record) string { return fmt.Sprint(r.Stack) }
+
+// saveEvery is how often a record that repeats is written.
+const saveEvery = 10 * time.Second
+
+// again is how long after the last one a request counts as a repetition.
+const again = 10 * time.Minute
+
+// Add keeps a record. It is one more of a record that is kept where the same
+// process has failed at the same place not long ago: then fresh is false. The
+// record is the store's from here on.
+func (s *Store) Add(r *failure.Record) (id string, fresh bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.same(r); e != nil {
+		s.merge(e, r)
+		return e.summary.ID, false
+	}
+	if r.State == nil {
+		return "", false // nothing but a count, of what is not kept any more
+	}
+	e := &entry{number: s.next}
+	s.next++
+	r.ID = name(e.number)
+	e.stack, e.summary = stackOf(r), r.Summary()
+	s.entries = append(s.entries, e)
+	s.save(e, r)
+	s.evict()
+	return r.ID, true
+}
+
+// same finds the record of which r is one more. What was seen from outside has
+// no stack: it is the same as what libttmon saw at about the same time.
+func (s *Store) same(r *failure.Record) *entry {
+	for i := len(s.entries) - 1; i >= 0; i-- {
+		e := s.entries[i]
+		k := &e.summary
+		if k.Kind != r.Kind || k.Pool != r.Pool || k.Process.PID != r.Process.PID || k.Process.Start != r.Process.Start {
+			continue
+		}
+		if k.Source == r.Source && e.stack == stackOf(r) && r.First.Sub(k.Last) < again {
+			return e
+		}
+		if k.Source != r.Source && overlap(k, r) {
+			return e
+		}
+	}
+	return nil
+}
+
+// both is how far the clocks of the two sources may be apart, and how long after
+// the first one the second may come.
+const both = 2 * time.Second
+
+func overlap(k *failure.Summary, r *failure.Record) bool {
+	return !r.First.After(k.Last.Add(both)) && !k.First.After(r.Last.Add(both))
+}
+
+// merge adds a record to one that is kept.
+func (s *Store) merge(e *entry, r *failure.Record) {
+	k := &e.summary
+	old := e.dirty
+	if old == nil {
+		var err error
+		if old, err = s.load(e); err != nil {
+			old = r
+		}
+	}
+	keep := old
+	switch {
+	case k.Source != r.Source && len(r.Stack) > 0 && r.State != nil:
+		// libttmon knows lines; what was counted from outside is the same.
+		keep = r
+		keep.ID, keep.Count, keep.First = k.ID, max(r.Count, k.Count), earlier(r.First, k.First)
+		e.stack = stackOf(r)
+	case k.Source != r.Source:
+		keep.Count = max(old.Count, r.Count)
+	case r.State != nil:
+		keep = r
+		keep.ID, keep.Count, keep.First = k.ID, r.Count+k.Count, k.First
+		if r.Source == "track" { // its own count is from the beginning
+			keep.Count = max(r.Count, k.Count)
+		}
+	default:
+		keep.Count += r.Count
+	}
+	if r.Last.After(keep.Last) {
+		keep.Last = r.Last
+	}
+	e.summary = keep.Summary()
+	e.dirty = keep
+	if time.Since(e.saved) > saveEvery {
+		s.save(e, keep)
+		s.evict()
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// Flush writes what is newer than its file.
+func (s *Store) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		if e.dirty != nil {
+			s.save(e, e.dirty)
+		}
+	}
+}
+
+// save writes a record into its file.
+func (s *Store) save(e *entry, r *failure.Record) {
+	text, err := encode(r)
+	if err == nil && len(text) > maxFile {
+		text, err = encode(withoutBlocks(r))
+	}
+	if err != nil {
+		s.complain(err)
+		return
+	}
+	e.dirty, e.saved, e.bytes, e.memory = nil, time.Now(), int64(len(text)), nil
+	if err := replace.File(filepath.Join(s.dir, name(e.number)+suffix), text, 0o600); err != nil {
+		e.memory = text
+		s.complain(err)
+	}
+}
+
+// withoutBlocks is a record that does not say what lay where.
+func withoutBlocks(r *failure.Record) *failure.Record {
+	c := *r
+	c.State = blocks.NewList(r.State.Geometry, blocks.Late)
+	c.Doubts = append(slices.Clone(r.Doubts), failure.BlocksMissing)
+	c.Sites = []failure.Site{}
+	return &c
+}
+
+func encode(r *failure.Record) ([]byte, error) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if err := json.NewEncoder(w).Encode(r); err != nil {
+		return nil, fmt.Errorf("encoding a failure record: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+func decode(text []byte) (*failure.Record, error) {
+	r, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxDecoded))
+	if err != nil {
+		return nil, err
+	}
+	return failure.Decode(b)
+}
+
+func readFile(path string) (*failure.Record, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(b) > maxFile {
+		return nil, 0, errors.New("it is too large")
+	}
+	r, err := decode(b)
+	return r, int64(len(b)), err
+}
+
+// load reads the record of an entry.
+func (s *Store) load(e *entry) (*failure.Record, error) {
+	if e.dirty != nil {
+		return e.dirty, nil
+	}
+	if e.memory != nil {
+		return decode(e.memory)
+	}
+	r, _, err := readFile(filepath.Join(s.dir, name(e.number)+suffix))
+	return r, err
+}
+
+// evict removes the oldest records while there are too many: of a user that has
+// too many, then of the user that has most.
+func (s *Store) evict() {
+	for {
+		count, bytes := map[int]int{}, map[int]int64{}
+		var sum int64
+		for _, e := range s.entries {
+			uid := e.summary.Process.UID
+			count[uid]++
+			bytes[uid] += e.bytes
+			sum += e.bytes
+		}
+		victim, found := 0, false
+		for uid, n := range count {
+			if n > s.limits.OfUser || bytes[uid] > s.limits.OfUserBytes && n > 1 {
+				victim, found = uid, true
+			}
+		}
+		if !found && (len(s.entries) > s.limits.All || sum > s.limits.AllBytes) {
+			for uid, n := range bytes {
+				if !found || n > bytes[victim] {
+					victim, found = uid, true
+				}
+			}
+		}
+		if !found {
+			return
+		}
+		i := slices.IndexFunc(s.entries, func(e *entry) bool { return e.summary.Process.UID == victim })
+		s.remove(i)
+	}
+}
+
+func (s *Store) remove(i int) {
+	path := filepath.Join(s.dir, name(s.entries[i].number)+suffix)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.complain(err)
+	}
+	s.entries = slices.Delete(s.entries, i, i+1)
+}
+
+// List is what is kept of those users of which allow says yes, newest first.
+func (s *Store) List(allow func(uid int) bool) []failure.Summary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := []failure.Summary{}
+	for _, e := range s.entries {
+		if allow(e.summary.Process.UID) {
+			list = append(list, e.summary)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b failure.Summary) int { return b.Last.Compare(a.Last) })
+	return list
+}
+
+// Get reads a record; false where none has that ID. It is a copy.
+func (s *Store) Get(id string) (*failure.Record, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		if name(e.number) != id {
+			continue
+		}
+		if e.dirty != nil {
+			c := *e.dirty
+			return &c, true
+		}
+		r, err := s.load(e)
+		return r, err == nil
+	}
+	return nil, false
+}

@@ -1,0 +1,212 @@
+// Package failure is the record of a request for device memory that failed: what
+// was asked for and by which line, the allocator as it was at that moment, why
+// the request failed, and what would have made it fit.
+//
+// Its place in the flow: source/uprobe and the ledgers of libttmon make records
+// (FromLedger, or by hand), Judge fills in the verdict; ttmon run prints it,
+// ttmond keeps the last ones (package failure/keep), `ttmon why` and the page
+// show them.
+package failure
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// Schema names the JSON of a Record. Fields are only added.
+const Schema = "ttmon.failure/1"
+
+// Kind is what failed.
+type Kind string
+
+// The kinds.
+const (
+	NoRoom Kind = "no_room" // an allocator found no hole that is large enough
+	Clash  Kind = "clash"   // the circular buffers of a program reach into a buffer of L1
+)
+
+// Record is a request that failed.
+type Record struct {
+	Schema string `json:"schema"`
+	// ID names the record in the daemon that keeps it; empty in the account of a
+	// run.
+	ID   string `json:"id,omitempty"`
+	Kind Kind   `json:"kind"`
+	// Time is when the request failed that the record is of. Of those that
+	// repeat, Count says how many there were, from First to Last.
+	Time  time.Time `json:"time"`
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+	Count uint64    `json:"count"`
+	// Source is how it was seen: "uprobe" or "track" (libttmon).
+	Source  string  `json:"source"`
+	Process Process `json:"process"`
+	Chips   []Chip  `json:"chips"`
+	Pool    string  `json:"pool"`
+	Request Request `json:"request"`
+	// Stack is where the request came from, innermost frame first; empty: not
+	// known.
+	Stack []ledgerfile.Frame `json:"stack"`
+	Tag   string             `json:"tag,omitempty"`
+	// Allocator tells the allocators of a process apart.
+	Allocator uint64 `json:"allocator,omitempty"`
+	// State is the pool at that moment: every block of it. The site of a block is
+	// its number in Sites.
+	State *blocks.List `json:"state"`
+	Sites []Site       `json:"sites"`
+	// Siblings are the other pools of the allocator.
+	Siblings []Sibling `json:"siblings"`
+	// Others are other processes that had memory of these chips.
+	Others []Other     `json:"others"`
+	Clash  *Collision  `json:"clash,omitempty"`
+	Doubts []DoubtKind `json:"doubts"`
+
+	Verdict Verdict `json:"verdict"`
+	// Text is the whole in a sentence, where the record is sent.
+	Text string `json:"text,omitempty"`
+}
+
+// Process is whose request it was.
+type Process struct {
+	PID     int    `json:"pid"`
+	Start   uint64 `json:"start_ticks"`
+	UID     int    `json:"uid"` // -1: not known
+	Name    string `json:"name"`
+	Command string `json:"cmdline,omitempty"`
+	Release string `json:"release,omitempty"` // of tt-metal
+}
+
+// Chip is one that the allocator stands for.
+type Chip struct {
+	ID     uint64 `json:"id,string"`
+	Device *int   `json:"device,omitempty"` // kernel index, where it is one of this host
+	BusID  string `json:"bus_id,omitempty"`
+	Board  string `json:"board,omitempty"`
+	Name   string `json:"name,omitempty"` // of the chip on its board: L, R
+}
+
+// Request is what was asked for.
+type Request struct {
+	Bytes     uint64 `json:"bytes,omitzero"` // by the buffer, over all banks; 0: not known
+	BankBytes uint64 `json:"bank_bytes"`     // of each bank, rounded as the allocator does
+	Page      uint64 `json:"page_bytes,omitzero"`
+	// Sharded is nil where it is not known; Shards is how many banks have a part.
+	Sharded *bool  `json:"sharded,omitempty"`
+	Shards  uint64 `json:"shards,omitzero"`
+	// BottomUp says from which end of the bank it is placed; nil: not known.
+	BottomUp *bool `json:"bottom_up,omitempty"`
+	// Limit is the lowest address that was allowed.
+	Limit  uint64  `json:"lowest_address,omitzero"`
+	Tensor *Tensor `json:"tensor,omitempty"`
+}
+
+// Tensor is what a buffer was asked for.
+type Tensor struct {
+	Shape  []uint64 `json:"shape"`
+	Type   string   `json:"dtype,omitempty"`
+	Layout string   `json:"layout,omitempty"`
+}
+
+// Site is a place in the program that holds blocks of the pool.
+type Site struct {
+	Number uint32             `json:"site"`
+	Tag    string             `json:"tag,omitempty"`
+	Stack  []ledgerfile.Frame `json:"stack"` // innermost first
+	Tensor *Tensor            `json:"tensor,omitempty"`
+}
+
+// Sibling is another pool of the allocator that was asked.
+type Sibling struct {
+	Pool string `json:"pool"`
+	blocks.Geometry
+	Used  uint64        `json:"bank_used_bytes"`
+	Space *blocks.Space `json:"space"` // nil: what is free is not known
+	// Cut is set aside at the low end of every bank.
+	Cut uint64 `json:"bank_cut_bytes,omitzero"`
+}
+
+// Other is another process with memory of the same chips.
+type Other struct {
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`
+	Bytes uint64 `json:"bytes"` // of the pool
+	// Bound of Bytes: exact, at_least or unsure.
+	Bound string `json:"bound"`
+}
+
+// Collision is what a clash is made of, in addresses of a core's L1.
+type Collision struct {
+	Program uint64 `json:"program"`      // number that tells programs of the process apart
+	Reach   uint64 `json:"reach"`        // behind the last circular buffer
+	Lowest  uint64 `json:"lowest"`       // address of the lowest buffer
+	Overlap uint64 `json:"bytes"`        // by which they overlap
+	Base    uint64 `json:"base_address"` // where the first circular buffer can lie
+	// Cores is a rectangle around the cores of the program: x and y of the first
+	// and of the last one.
+	Cores []int `json:"cores,omitempty"`
+}
+
+// DoubtKind is something that a record does not know.
+type DoubtKind string
+
+// The doubts.
+const (
+	StateUnknown  DoubtKind = "state_unknown"  // the process ran before it was watched, or events were lost
+	BlocksMissing DoubtKind = "blocks_missing" // there were more blocks than are kept
+	NoLines       DoubtKind = "no_lines"       // lines are known under ttmon run --stacks only
+	ChipUnknown   DoubtKind = "chip_unknown"
+	// SeveralDevices: circular buffers were checked against one of several devices;
+	// which one is not known.
+	SeveralDevices DoubtKind = "several_devices"
+)
+
+// Need is what a bank would have had to give.
+func (r *Record) Need() uint64 { return r.Request.BankBytes }
+
+// PoolKind is the pool.
+func (r *Record) PoolKind() model.Pool {
+	p, _ := model.PoolNamed(r.Pool)
+	return p
+}
+
+// Same reports whether two records are of the same request: made by one process
+// at one place, of one pool.
+func (r *Record) Same(o *Record) bool {
+	return r.Kind == o.Kind && r.Process.PID == o.Process.PID && r.Process.Start == o.Process.Start && r.Pool == o.Pool &&
+		sameStack(r.Stack, o.Stack)
+}
+
+func sameStack(a, b []ledgerfile.Frame) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Decode reads a Record.
+func Decode(b []byte) (*Record, error) {
+	r := new(Record)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("reading the record of a failed allocation: %w", err)
+	}
+	if r.Schema != Schema {
+		return nil, fmt.Errorf("the record of a failed allocation has the schema %q, not %s", r.Schema, Schema)
+	}
+	if _, ok := model.PoolNamed(r.Pool); !ok {
+		return nil, fmt.Errorf("the record of a failed allocation is of the unknown pool %q", r.Pool)
+	}
+	if r.Kind == Clash && r.Clash == nil {
+		return nil, fmt.Errorf("the record of a clash does not say what clashed")
+	}
+	return r, nil
+}

@@ -1,0 +1,120 @@
+package failure
+
+import (
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Cause is why a request failed.
+type Cause string
+
+// The causes.
+const (
+	// Full: less is free than was asked for.
+	Full Cause = "full"
+	// Fragmented: enough is free, and no hole is large enough.
+	Fragmented Cause = "fragmented"
+	// TooLarge: a bank could not hold it if it were empty.
+	TooLarge Cause = "too_large"
+	// Reserved: there is a hole that is large enough, and something else keeps
+	// the request from it: another allocator, an address limit, a cut.
+	Reserved Cause = "reserved"
+	// Overlap: circular buffers and a buffer need the same addresses.
+	Overlap Cause = "overlap"
+	// Unknown: what was free is not known.
+	Unknown Cause = "unknown"
+)
+
+// Verdict is why a request failed, and what would have made it fit. Sizes are
+// those of one bank.
+type Verdict struct {
+	Cause Cause `json:"cause"`
+	// Missing is what lacks: of what is free (full), of the largest hole
+	// (fragmented), of the bank (too large), or the overlap of a clash.
+	Missing uint64        `json:"missing_bank_bytes,omitzero"`
+	Space   *blocks.Space `json:"space"` // what was free; nil: not known
+	By      Reserver      `json:"reserved_by,omitempty"`
+	// Fixes would have made it fit. Each was checked against the allocator's own
+	// rules, on the state as it was.
+	Fixes []Fix `json:"fixes"`
+}
+
+// Reserver is what kept a request from a hole that is large enough.
+type Reserver string
+
+// The reservers.
+const (
+	ByCut   Reserver = "cut"       // the low end of every bank is set aside (shrink_allocator_size)
+	ByLimit Reserver = "limit"     // no address below a limit was allowed
+	ByOther Reserver = "allocator" // allocators of other sub-devices use the same banks
+)
+
+// Judge fills in the verdict.
+func (r *Record) Judge() {
+	r.Verdict = Verdict{Cause: Unknown, Fixes: []Fix{}}
+	if r.State == nil {
+		r.doubt(StateUnknown)
+		return
+	}
+	if r.Kind == Clash {
+		r.judgeClash()
+		return
+	}
+	if len(r.Stack) == 0 && len(r.Sites) == 0 {
+		r.doubt(NoLines)
+	}
+	if len(r.Chips) == 0 {
+		r.doubt(ChipUnknown)
+	}
+	v, need := &r.Verdict, r.Need()
+	if bank := r.State.Capacity; need > bank && (bank > 0 || r.regionIsUnset()) {
+		v.Cause, v.Missing = TooLarge, need-bank
+	}
+	space, known := r.State.Space()
+	if !known {
+		if r.State.Capacity > 0 {
+			r.doubt(StateUnknown)
+		}
+		r.findFixes()
+		return
+	}
+	v.Space = &space
+	switch {
+	case v.Cause == TooLarge:
+	case need <= space.Largest:
+		v.Cause, v.By = Reserved, ByOther
+		if r.Request.Limit > r.State.Base {
+			v.By = ByLimit
+		}
+	case r.State.Cut > 0 && r.fitsWithoutCut(need):
+		v.Cause, v.By, v.Missing = Reserved, ByCut, need-space.Largest
+	case need > space.Free:
+		v.Cause, v.Missing = Full, need-space.Free
+	default:
+		v.Cause, v.Missing = Fragmented, need-space.Largest
+	}
+	r.findFixes()
+}
+
+// regionIsUnset reports whether the pool exists only if the program asks for it
+// when it opens the device, and it did not.
+func (r *Record) regionIsUnset() bool {
+	p := r.PoolKind()
+	return (p == model.L1Small || p == model.Trace) && r.State.Capacity == 0
+}
+
+func (r *Record) fitsWithoutCut(need uint64) bool {
+	l := r.State.Clone()
+	l.Cut = 0
+	space, known := l.Space()
+	return known && need <= space.Largest
+}
+
+func (r *Record) judgeClash() {
+	v := &r.Verdict
+	v.Cause, v.Missing = Overlap, r.Clash.Overlap
+	if space, known := r.State.Space(); known {
+		v.Space = &space
+	}
+	r.clashFixes()
+}

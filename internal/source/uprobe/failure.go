@@ -1,0 +1,178 @@
+package uprobe
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// failures are requests that failed and that nobody has taken yet.
+type failures struct {
+	list    []*failure.Record
+	total   uint64 // ever
+	dropped uint64 // for want of room
+	// credit is how much time copies of states may take, as of at: a program that
+	// fails again and again must not keep others waiting.
+	credit time.Duration
+	at     time.Time
+}
+
+// What may wait to be taken, and what copies may cost.
+const (
+	maxWaiting        = 64 // of all processes
+	maxWaitingOfOne   = 8
+	copyCredit        = 50 * time.Millisecond
+	copyShare         = 50 // a fiftieth of the time
+	maxFailureBlocks  = 1 << 17
+	maxFailureSibling = 8
+)
+
+// mayCopy reports whether there is time for a copy.
+func (f *failures) mayCopy(now time.Time) bool {
+	if f.at.IsZero() {
+		f.credit = copyCredit
+	} else {
+		f.credit = min(f.credit+now.Sub(f.at)/copyShare, copyCredit)
+	}
+	f.at = now
+	return f.credit > 0
+}
+
+// noRoom enters a request that found no room.
+func (b *books) noRoom(p *process, e *noRoomEvent, at int64) {
+	l := p.lists[e.List]
+	if l == nil || e.Page == 0 || l.Banks == 0 {
+		return
+	}
+	banks := l.Banks
+	if e.Shards > 0 {
+		banks = uint64(e.Shards)
+	}
+	pages := e.Padded/e.Page + min(e.Padded%e.Page, 1)
+	need := l.Round((pages/banks + min(pages%banks, 1)) * e.Page)
+	// A program may ask how full a list is after a request that failed for
+	// another reason. With one list for the pool, what fits does not fail.
+	if space, known := l.Space(); known && need <= space.Largest && len(l.allocator.Pool(l.Pool)) == 1 {
+		return
+	}
+	b.failed(p, l, at, failure.NoRoom, func(r *failure.Record) {
+		sharded, up := e.Shards > 0, e.BottomUp != 0
+		r.Request = failure.Request{
+			Bytes: e.Asked, BankBytes: need, Page: e.Page, Sharded: &sharded, Shards: uint64(e.Shards), BottomUp: &up,
+		}
+	})
+}
+
+// clash enters circular buffers that reach into a buffer.
+func (b *books) clash(p *process, e *clashEvent, at int64) {
+	for _, l := range p.ordered() {
+		if l.Pool != model.L1 || e.Reach <= e.Lowest {
+			continue
+		}
+		if _, ok := l.At(e.Lowest); !ok {
+			continue // of another device, or of what is not known
+		}
+		b.failed(p, l, at, failure.Clash, func(r *failure.Record) {
+			r.Clash = &failure.Collision{
+				Program: e.Program, Reach: e.Reach, Lowest: e.Lowest, Overlap: e.Reach - e.Lowest, Base: l.Base, Cores: coresIn(e.Cores[:]),
+			}
+		})
+		return
+	}
+}
+
+var number = regexp.MustCompile(`\d+`)
+
+// coresIn reads "[0-0 - 11-9]", or "[(x=0,y=0) - (x=11,y=9)]"; nil where it says
+// something else.
+func coresIn(text []int8) (cores []int) {
+	var b []byte
+	for _, c := range text {
+		b = append(b, byte(c))
+	}
+	b, _, _ = bytes.Cut(b, []byte{0})
+	for _, s := range number.FindAllString(string(b), 5) {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return nil
+		}
+		cores = append(cores, n)
+	}
+	if len(cores) != 4 || len(b) == 0 || b[len(b)-1] != ']' {
+		return nil
+	}
+	return cores
+}
+
+// failed enters a request that failed: a record of its own, or one more of a
+// record that waits to be taken.
+func (b *books) failed(p *process, l *list, at int64, kind failure.Kind, fill func(*failure.Record)) {
+	b.failures.total++
+	p.failures++
+	when := time.Unix(0, at).UTC()
+	var r *failure.Record
+	waiting := 0
+	for _, x := range b.failures.list {
+		if x.Process.PID != p.PID {
+			continue
+		}
+		waiting++
+		if x.Kind == kind && x.Allocator == l.allocator.number && x.Pool == l.Pool.String() {
+			r = x
+		}
+	}
+	copies := b.failures.mayCopy(time.Now())
+	switch {
+	case r == nil && (waiting >= maxWaitingOfOne || len(b.failures.list) >= maxWaiting):
+		b.failures.dropped++
+		return
+	case r == nil:
+		r = &failure.Record{
+			Schema: failure.Schema, Kind: kind, First: when, Source: string(model.FromUprobe), Pool: l.Pool.String(), Allocator: l.allocator.number,
+			Process: failure.Process{PID: p.PID, Start: p.Start, UID: p.uid, Release: p.Release},
+		}
+		b.failures.list = append(b.failures.list, r)
+	}
+	r.Count++
+	r.Last = when
+	if r.State != nil && !copies || l.Usage().Blocks > maxFailureBlocks {
+		return
+	}
+	r.Time = when
+	b.guessChips(p)
+	b.copyState(r, p, l)
+	fill(r)
+}
+
+// copyState takes the state of the allocator over.
+func (b *books) copyState(r *failure.Record, p *process, l *list) {
+	began := time.Now()
+	r.Chips, r.Siblings, r.Sites, r.Others, r.Doubts = []failure.Chip{}, []failure.Sibling{}, []failure.Site{}, []failure.Other{}, []failure.DoubtKind{}
+	for _, c := range l.allocator.Chips {
+		r.Chips = append(r.Chips, failure.Chip{ID: c})
+	}
+	r.State = l.List.Clone()
+	if p.Lost > 0 {
+		r.State.Contradictions++ // what was lost may be in it
+	}
+	for _, other := range l.allocator.Lists {
+		if other != l.List && len(r.Siblings) < maxFailureSibling {
+			r.AddSibling(other)
+		}
+	}
+	b.failures.credit -= time.Since(began)
+}
+
+// Failures takes the requests that failed since the last call. Those that repeat
+// are one record. Who calls it owns what it gets, and judges it.
+func (s *Source) Failures() []*failure.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.books.failures.list
+	s.books.failures.list = nil
+	return list
+}

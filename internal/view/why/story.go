@@ -1,0 +1,379 @@
+// Package why shows a failed allocation: what was asked for and by which line,
+// the bank with the missing piece against its holes, who holds the rest, why the
+// request failed and what would have made it fit.
+//
+// It is a view: it reads records of internal/failure and makes text of them, for
+// ttmon why, ttmon run, events and the page.
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite"
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// Bank is what a bank of a pool is called.
+func Bank(r *failure.Record) string {
+	if p := r.PoolKind(); p == model.L1 || p == model.L1Small {
+		return "core" // a core's L1 is a bank
+	}
+	return "bank"
+}
+
+// Holder is a line of the program and what it holds of each bank.
+type Holder struct {
+	Line     string // model.py:88; empty: not known
+	Function string
+	Tag      string
+	Bytes    uint64 // of each bank
+	Blocks   int
+	Oldest   time.Time // zero: not known
+	Stack    []ledgerfile.Frame
+	Number   int      // from 1: the colour in the map of the bank
+	sites    []uint32 // of the record
+}
+
+// Name is the line, the tag, or both.
+func (h *Holder) Name() string {
+	switch {
+	case h.Line == "" && h.Tag == "":
+		return "line not known"
+	case h.Line == "":
+		return h.Tag
+	case h.Tag == "":
+		return h.Line
+	}
+	return h.Tag + " " + h.Line
+}
+
+// Holders are those who held the pool, the largest first. Lines are the ones that
+// tell them apart.
+func Holders(r *failure.Record) (list []Holder) {
+	if r.State == nil {
+		return nil
+	}
+	stacks := make([][]ledgerfile.Frame, len(r.Sites)+1)
+	for i := range r.Sites {
+		stacks[i] = r.Sites[i].Stack
+	}
+	stacks[len(r.Sites)] = r.Stack // the request is told from what is held, too
+	lines := callsite.Lines(stacks)
+	type key struct {
+		tag  string
+		line ledgerfile.Frame
+	}
+	at := map[key]int{}
+	bySite := map[uint32]int{}
+	index := func(site uint32) int {
+		if i, ok := bySite[site]; ok {
+			return i
+		}
+		var k key
+		h := Holder{}
+		for i := range r.Sites {
+			if s := &r.Sites[i]; s.Number == site {
+				k = key{s.Tag, lines[i]}
+				h.Tag, h.Stack = words.Escape(s.Tag), s.Stack
+			}
+		}
+		if k.line != (ledgerfile.Frame{}) {
+			h.Line, h.Function = Line(k.line), words.Escape(k.line.Function)
+		}
+		i, ok := at[k]
+		if !ok {
+			i = len(list)
+			at[k] = i
+			list = append(list, h)
+		}
+		list[i].sites = append(list[i].sites, site)
+		bySite[site] = i
+		return i
+	}
+	for b := range r.State.All() {
+		h := &list[index(b.Site)]
+		h.Bytes += b.Size
+		h.Blocks++
+		if born := time.Unix(0, b.Born); b.Born > 0 && (h.Oldest.IsZero() || born.Before(h.Oldest)) {
+			h.Oldest = born
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	for i := range list {
+		list[i].Number = i + 1
+	}
+	return list
+}
+
+// holderOf finds who has a block.
+func holderOf(list []Holder, b blocks.Block) *Holder {
+	for i := range list {
+		if slices.Contains(list[i].sites, b.Site) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// Line is a frame in short: model.py:88, or libtt_metal.so+0x1234.
+func Line(f ledgerfile.Frame) string {
+	name := words.Escape(filepath.Base(f.File))
+	if f.Line == 0 && f.Offset != 0 {
+		return fmt.Sprintf("%s+%#x", name, f.Offset)
+	}
+	return name + ":" + strconv.Itoa(f.Line)
+}
+
+// Asker is the line that asked, and its function; empty: not known.
+func Asker(r *failure.Record) (line, function string) {
+	f, ok := callsite.Where(r.Stack)
+	if !ok {
+		return "", ""
+	}
+	return Line(f), words.Escape(f.Function)
+}
+
+// Program names the process: its command line or name, and its pid.
+func Program(r *failure.Record) string {
+	name := r.Process.Command
+	if name == "" {
+		name = r.Process.Name
+	}
+	return words.Truncate(words.Escape(name), 60)
+}
+
+// Where names the chips: "device 0 p150a", "each of 8 chips".
+func Where(r *failure.Record) string {
+	switch len(r.Chips) {
+	case 0:
+		return "a chip that is not known"
+	case 1:
+		c := &r.Chips[0]
+		if c.Device == nil {
+			return fmt.Sprintf("chip %d", c.ID)
+		}
+		return strings.TrimSpace(strings.Join(strings.Fields(fmt.Sprintf("device %d %s %s", *c.Device, words.Escape(c.Board), words.Escape(c.Name))), " "))
+	}
+	return fmt.Sprintf("each of %d chips", len(r.Chips))
+}
+
+// What is what failed, in two or three words.
+func What(r *failure.Record) string {
+	if r.Kind == failure.Clash {
+		return "circular buffers clash with L1"
+	}
+	return words.PoolName(r.PoolKind()) + ": no room"
+}
+
+// Asked says what was asked for.
+func Asked(r *failure.Record) string {
+	if r.Kind == failure.Clash {
+		c := r.Clash
+		cores := ""
+		if len(c.Cores) == 4 {
+			cores = fmt.Sprintf(" on cores %d-%d to %d-%d", c.Cores[0], c.Cores[1], c.Cores[2], c.Cores[3])
+		}
+		return fmt.Sprintf("%s of circular buffers%s, up to address %#x; the lowest buffer lies at %#x", words.Bytes(c.Reach-min(c.Base, c.Reach)), cores, c.Reach, c.Lowest)
+	}
+	parts := []string{fmt.Sprintf("%s a %s", words.Bytes(r.Need()), Bank(r))}
+	if t := r.Request.Tensor; t != nil {
+		parts = append(parts, Tensor(t))
+	}
+	if n := r.Request.Bytes; n > 0 {
+		parts = append(parts, words.Bytes(n)+" in all")
+	}
+	switch sharded := r.Request.Sharded; {
+	case sharded == nil:
+	case *sharded:
+		parts = append(parts, fmt.Sprintf("sharded over %s", words.Count(int(r.Request.Shards), Bank(r))))
+	case r.State != nil && r.State.Banks > 0:
+		parts = append(parts, fmt.Sprintf("interleaved over %s", words.Count(int(r.State.Banks), Bank(r))))
+	default:
+		parts = append(parts, "interleaved")
+	}
+	if n := r.Request.Page; n > 0 {
+		parts = append(parts, "pages of "+words.Bytes(n))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Tensor names a tensor: [1,8,4096,128] bfloat16 tile.
+func Tensor(t *failure.Tensor) string {
+	var dims []string
+	for _, n := range t.Shape {
+		dims = append(dims, strconv.FormatUint(n, 10))
+	}
+	return strings.TrimSpace(words.Escape("[" + strings.Join(dims, ",") + "] " + t.Type + " " + t.Layout))
+}
+
+// Free says what was free.
+func Free(r *failure.Record) string {
+	s := r.Verdict.Space
+	if s == nil {
+		return "not known"
+	}
+	switch s.Holes {
+	case 0:
+		return "nothing"
+	case 1:
+		return fmt.Sprintf("%s a %s in one hole", words.Bytes(s.Free), Bank(r))
+	}
+	return fmt.Sprintf("%s a %s in %d holes, the largest %s", words.Bytes(s.Free), Bank(r), s.Holes, words.Bytes(s.Largest))
+}
+
+// Verdict says why the request failed.
+func Verdict(r *failure.Record) string {
+	v, bank := &r.Verdict, Bank(r)
+	switch v.Cause {
+	case failure.Full:
+		return fmt.Sprintf("full: %s more a %s would have to be free", words.Bytes(v.Missing), bank)
+	case failure.Fragmented:
+		return fmt.Sprintf("fragmented: enough is free, but the largest hole is %s too small", words.Bytes(v.Missing))
+	case failure.TooLarge:
+		if r.State.Capacity == 0 {
+			return fmt.Sprintf("the device was opened without %s", words.PoolName(r.PoolKind()))
+		}
+		return fmt.Sprintf("too large: a %s has %s, so that it would not fit if nothing else were there", bank, words.Bytes(r.State.Capacity))
+	case failure.Reserved:
+		switch v.By {
+		case failure.ByCut:
+			return fmt.Sprintf("reserved: the low %s of each %s are set aside (shrink_allocator_size)", words.Bytes(r.State.Cut), bank)
+		case failure.ByLimit:
+			return fmt.Sprintf("reserved: no address below %#x was allowed for it", r.Request.Limit)
+		}
+		return "reserved: a hole is large enough, but allocators of other sub-devices use the same addresses"
+	case failure.Overlap:
+		return fmt.Sprintf("they overlap by %s", words.Bytes(v.Missing))
+	}
+	return "why is not known: " + strings.Join(Doubts(r), "; ")
+}
+
+// Fixes say what would have made the request fit, one sentence each.
+func Fixes(r *failure.Record, now time.Time) (list []string) {
+	holders := Holders(r)
+	for i := range r.Verdict.Fixes {
+		list = append(list, fixText(r, &r.Verdict.Fixes[i], holders, now))
+	}
+	return list
+}
+
+func fixText(r *failure.Record, f *failure.Fix, holders []Holder, now time.Time) string {
+	bank := Bank(r)
+	switch f.Kind {
+	case failure.FreeFewest:
+		return "without " + blockText(f.Blocks, holders, bank, r.Time)
+	case failure.FreeYoungest:
+		return "without the youngest: " + blockText(f.Blocks, holders, bank, r.Time)
+	case failure.Move:
+		return "with one block copied, into another hole, and freed then: " + blockText(f.Blocks, holders, bank, r.Time)
+	case failure.Interleaved:
+		return fmt.Sprintf("interleaved over all %ss instead of sharded (%s a %s)", bank, words.Bytes(f.Bytes), bank)
+	case failure.InDRAM:
+		return fmt.Sprintf("in DRAM (%s a bank, the largest hole has %s)", words.Bytes(f.Bytes), words.Bytes(f.Hole))
+	case failure.L1SmallSize:
+		return fmt.Sprintf("with l1_small_size=%d", f.Bytes)
+	case failure.TraceRegion:
+		return fmt.Sprintf("with trace_region_size=%d", f.Bytes)
+	}
+	return words.Escape(string(f.Kind))
+}
+
+// blockText names blocks: "2 blocks of model.py:131 scores (256 KiB a core, the
+// oldest made 4 s before)".
+func blockText(list []blocks.Block, holders []Holder, bank string, at time.Time) string {
+	var names []string
+	counts := map[string]int{}
+	sum, oldest := uint64(0), int64(0)
+	for i, b := range list {
+		sum += b.Size
+		if i == 0 || b.Born < oldest {
+			oldest = b.Born
+		}
+		name := ""
+		if h := holderOf(holders, b); h != nil && (h.Line != "" || h.Tag != "") {
+			name = strings.TrimSpace(h.Name() + " " + h.Function)
+		}
+		if counts[name]++; counts[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	what := words.Count(len(list), "block")
+	if len(list) == 1 {
+		what = fmt.Sprintf("the block at %#x", list[0].Addr)
+	}
+	var of []string
+	for _, n := range names {
+		switch {
+		case n == "":
+		case len(names) > 1:
+			of = append(of, fmt.Sprintf("%d of %s", counts[n], n))
+		default:
+			of = append(of, "of "+n)
+		}
+	}
+	if len(of) > 4 {
+		of = append(of[:4], "others")
+	}
+	if len(of) > 0 {
+		what += " " + strings.Join(of, ", ")
+	}
+	age := ""
+	if oldest > 0 {
+		age = ", made " + words.Duration(at.Sub(time.Unix(0, oldest))) + " before"
+		if len(list) > 1 {
+			age = ", the oldest made " + words.Duration(at.Sub(time.Unix(0, oldest))) + " before"
+		}
+	}
+	return fmt.Sprintf("%s (%s a %s%s)", what, words.Bytes(sum), bank, age)
+}
+
+// Doubts say what is not known.
+func Doubts(r *failure.Record) (list []string) {
+	for _, d := range r.Doubts {
+		switch d {
+		case failure.StateUnknown:
+			list = append(list, "the process ran before it was watched, or events were lost: its blocks are not all known")
+		case failure.BlocksMissing:
+			list = append(list, "it held more blocks than are kept with a failure")
+		case failure.NoLines:
+			list = append(list, "lines are not known from outside: ttmon run --stacks names them")
+		case failure.ChipUnknown:
+			list = append(list, "which chip it is about is not known")
+		case failure.SeveralDevices:
+			list = append(list, "the program has several devices: which of them was checked is not known")
+		}
+	}
+	return list
+}
+
+// Event is the sentence of an event. Lines are for those only who may see the
+// record.
+func Event(r *failure.Record, lines bool) string {
+	line, function := Asker(r)
+	by := ""
+	if lines && line != "" {
+		by = " at " + strings.TrimSpace(line+" "+function)
+	}
+	times := ""
+	if r.Count > 1 {
+		times = fmt.Sprintf(" (%d times)", r.Count)
+	}
+	if r.Kind == failure.Clash {
+		return fmt.Sprintf("%s (%d): circular buffers clash with a buffer of L1 by %s%s on %s%s", Program(r), r.Process.PID, words.Bytes(r.Verdict.Missing), by, Where(r), times)
+	}
+	cause := string(r.Verdict.Cause)
+	if r.Verdict.Cause == failure.TooLarge {
+		cause = "too large"
+	}
+	return fmt.Sprintf("%s (%d): no room for %s a %s of %s%s on %s: %s%s", Program(r), r.Process.PID, words.Bytes(r.Need()), Bank(r), words.PoolName(r.PoolKind()), by, Where(r), cause, times)
+}

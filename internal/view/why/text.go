@@ -1,0 +1,333 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite"
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Options say for which terminal a record is shown.
+type Options struct {
+	Width int // cells; 0 means 100
+	ASCII bool
+	Color bool
+	Now   time.Time
+	Top   int  // holders to list; 0 means 8
+	Stack bool // the whole stack of the request, too
+	// User names the owner; nil: by number.
+	User func(uid int) string
+	// Brief leaves out who the process is: the caller has said so.
+	Brief bool
+}
+
+// Append appends a record as text.
+func Append(dst []byte, r *failure.Record, o Options) []byte {
+	if o.Width == 0 {
+		o.Width = 100
+	}
+	if o.Top == 0 {
+		o.Top = 8
+	}
+	p := printer{o: o, dst: dst, r: r, holders: Holders(r)}
+	p.head()
+	p.request()
+	p.bank()
+	p.holding()
+	p.fixes()
+	p.notes()
+	return p.dst
+}
+
+type printer struct {
+	o       Options
+	dst     []byte
+	r       *failure.Record
+	holders []Holder
+}
+
+func (p *printer) line(s string) {
+	p.dst = append(append(p.dst, strings.TrimRight(s, " ")...), '\n')
+}
+
+// wrapped prints a sentence behind a label, in as many lines as it takes.
+func (p *printer) wrapped(label, sentence string) {
+	indent := strings.Repeat(" ", words.Width(label))
+	for i, line := range words.Wrap(sentence, max(p.o.Width-words.Width(label), 20)) {
+		if i > 0 {
+			label = indent
+		}
+		p.line(label + line)
+	}
+}
+
+func (p *printer) head() {
+	r := p.r
+	who := fmt.Sprintf("%s (%d", Program(r), r.Process.PID)
+	if p.o.User != nil && r.Process.UID >= 0 {
+		who += ", " + words.Escape(p.o.User(r.Process.UID))
+	}
+	parts := []string{who + ")", ago(p.o.Now, r.Time), Where(r), What(r)}
+	if p.o.Brief {
+		parts = []string{What(r) + " on " + Where(r), ago(p.o.Now, r.Time)}
+	}
+	head := strings.Join(parts, "   ")
+	if words.Width(head) > p.o.Width {
+		p.line(words.Truncate(parts[0], p.o.Width))
+		head = "  " + strings.Join(parts[1:], "   ")
+	}
+	p.line(p.bold(head))
+	if r.Count > 1 {
+		p.line(fmt.Sprintf("  %d times from %s to %s; this is the one of %s", r.Count, clock(r.First), clock(r.Last), clock(r.Time)))
+	}
+}
+
+func ago(now, at time.Time) string {
+	if now.Before(at) || now.Sub(at) < time.Second {
+		return "just now"
+	}
+	return words.Duration(now.Sub(at)) + " ago"
+}
+
+func clock(t time.Time) string { return t.Local().Format("15:04:05") }
+
+func (p *printer) request() {
+	asked := Asked(p.r)
+	if line, function := Asker(p.r); line != "" {
+		asked += ", by " + strings.TrimSpace(line+" "+function)
+	}
+	p.wrapped("  asked for   ", asked)
+	if p.o.Stack {
+		for _, f := range p.r.Stack {
+			p.line(words.Truncate("              "+Line(f)+"  "+words.Escape(f.Function), p.o.Width))
+		}
+	} else if own := callsite.Own(p.r.Stack); len(own) > 1 {
+		var callers []string
+		for _, f := range own[1:] {
+			callers = append(callers, Line(f))
+		}
+		p.line(words.Truncate("              called from "+strings.Join(callers, ", "), p.o.Width))
+	}
+	p.wrapped("  free        ", Free(p.r))
+	arrow := "→ "
+	if p.o.ASCII {
+		arrow = "> "
+	}
+	p.wrapped("  "+arrow, p.plain(Verdict(p.r)))
+}
+
+// plain leaves nothing but ASCII, where that is asked for.
+func (p *printer) plain(s string) string {
+	if p.o.ASCII {
+		s = strings.NewReplacer("≥", ">=", "–", "-", "…", "...", "·", "-").Replace(s)
+	}
+	return s
+}
+
+// bank draws the bank, and below it the missing piece to the same scale.
+func (p *printer) bank() {
+	l := p.r.State
+	if l == nil || l.Capacity == 0 {
+		return
+	}
+	end := " " + words.Bytes(l.Capacity)
+	width := p.o.Width - 4 - words.Width(end)
+	if width < 10 {
+		return
+	}
+	p.line("")
+	p.line("  0 " + p.row(l, width) + end)
+	need := p.r.Need()
+	if p.r.Kind == failure.Clash {
+		need = p.r.Clash.Reach - min(p.r.Clash.Base, p.r.Clash.Reach)
+	}
+	cells := int(float64(need)/float64(l.Capacity)*float64(width) + 0.5)
+	label := words.Bytes(need) + " were asked for"
+	if p.r.Kind == failure.Clash {
+		label = "circular buffers"
+	}
+	mark, at := "▒", p.largestHole(l, width)
+	if p.o.ASCII {
+		mark = "="
+	}
+	if p.r.Kind == failure.Clash {
+		at = 0
+	}
+	switch {
+	case cells > width:
+		p.line("    " + strings.Repeat(mark, width) + ">")
+		p.line("    " + label)
+	case at+cells+1+words.Width(label) <= width:
+		p.line("    " + strings.Repeat(" ", at) + strings.Repeat(mark, max(cells, 1)) + " " + label)
+	case cells+1+words.Width(label) <= width:
+		p.line("    " + strings.Repeat(mark, max(cells, 1)) + " " + label)
+	default:
+		p.line("    " + strings.Repeat(mark, max(cells, 1)))
+		p.line("    " + label)
+	}
+}
+
+// largestHole is the cell at which the largest hole begins.
+func (p *printer) largestHole(l *blocks.List, width int) int {
+	var largest blocks.Range
+	for h := range l.Holes() {
+		if h.Size > largest.Size {
+			largest = h
+		}
+	}
+	if largest.Size == 0 {
+		return 0
+	}
+	return int(float64(largest.Addr-l.Base) / float64(l.Capacity) * float64(width))
+}
+
+// row draws a bank: each cell in the colour of who has most of it.
+func (p *printer) row(l *blocks.List, width int) string {
+	cells := Cells(l, p.holders, width)
+	full, part, free := "█", "▓", "░"
+	if p.o.ASCII {
+		full, part, free = "#", "+", "."
+	}
+	var b strings.Builder
+	color := 0
+	for _, c := range cells {
+		mark := free
+		switch {
+		case c.Used >= 0.995:
+			mark = full
+		case c.Used > 0:
+			mark = part
+		}
+		want := 0
+		if c.Used > 0 {
+			want = c.Holder
+		}
+		if p.o.Color && want != color {
+			b.WriteString(sgr(want))
+			color = want
+		}
+		b.WriteString(mark)
+	}
+	if p.o.Color && color != 0 {
+		b.WriteString(sgr(0))
+	}
+	return b.String()
+}
+
+// Cell is a part of a bank.
+type Cell struct {
+	Used   float64 // part of it
+	Holder int     // number of who has most of it; 0: nobody
+}
+
+// Cells divides a bank.
+func Cells(l *blocks.List, holders []Holder, width int) []Cell {
+	cells := make([]Cell, width)
+	most := make([]float64, width)
+	size := float64(l.Capacity) / float64(width)
+	fill := func(from, to uint64, holder int) {
+		a, b := float64(from-l.Base)/size, float64(to-l.Base)/size
+		for i := max(int(a), 0); i < width && float64(i) < b; i++ {
+			part := min(b, float64(i+1)) - max(a, float64(i))
+			cells[i].Used += part
+			if part > most[i] {
+				most[i], cells[i].Holder = part, holder
+			}
+		}
+	}
+	if l.Cut > 0 {
+		fill(l.Base, l.Base+l.Cut, 0)
+	}
+	for b := range l.All() {
+		n := 0
+		if h := holderOf(holders, b); h != nil {
+			n = h.Number
+		}
+		if b.Addr >= l.Base {
+			fill(b.Addr, min(b.End(), l.Base+l.Capacity), n)
+		}
+	}
+	return cells
+}
+
+// palette are the colours of holders; all others share the last one.
+var palette = []int{36, 33, 35, 32, 34, 31, 96, 93}
+
+func sgr(holder int) string {
+	if holder == 0 {
+		return "\x1b[0m"
+	}
+	return fmt.Sprintf("\x1b[%dm", palette[min(holder, len(palette))-1])
+}
+
+func (p *printer) bold(s string) string {
+	if p.o.Color {
+		return "\x1b[1m" + s + "\x1b[0m"
+	}
+	return s
+}
+
+// holding lists who holds the pool, by line.
+func (p *printer) holding() {
+	if len(p.holders) == 0 {
+		return
+	}
+	p.line("")
+	shown := p.holders[:min(len(p.holders), p.o.Top)]
+	name, function := 0, 0
+	for i := range shown {
+		name, function = max(name, words.Width(shown[i].Name())), max(function, words.Width(shown[i].Function))
+	}
+	name, function = min(name, 28), min(function, 24)
+	most := max(shown[0].Bytes, 1)
+	for i := range shown {
+		h := &shown[i]
+		bar := strings.Repeat("█", int(float64(h.Bytes)/float64(most)*16+0.5))
+		if p.o.ASCII {
+			bar = strings.Repeat("#", len([]rune(bar)))
+		}
+		bar = words.Pad(bar, 16)
+		if p.o.Color {
+			bar = sgr(h.Number) + bar + sgr(0)
+		}
+		remark := words.Count(h.Blocks, "block")
+		if !h.Oldest.IsZero() {
+			remark += ", " + words.Duration(p.r.Time.Sub(h.Oldest))
+		}
+		p.line(fmt.Sprintf("  %s  %s %s  %s  %s", words.Fit(h.Name(), name), words.Fit(h.Function, function), words.PadLeft(words.Bytes(h.Bytes), 10), bar, remark))
+	}
+	if n := len(p.holders) - len(shown); n > 0 {
+		var rest uint64
+		for i := range p.holders[len(shown):] {
+			rest += p.holders[len(shown)+i].Bytes
+		}
+		p.line(fmt.Sprintf("  and %d more lines with %s", n, words.Bytes(rest)))
+	}
+}
+
+func (p *printer) fixes() {
+	list := Fixes(p.r, p.o.Now)
+	if len(list) == 0 {
+		return
+	}
+	p.line("")
+	p.line("  " + fixLabel(p.r))
+	for _, s := range list {
+		p.wrapped("    - ", s)
+	}
+}
+
+func (p *printer) notes() {
+	if p.r.Verdict.Cause != failure.Unknown {
+		for _, s := range Doubts(p.r) {
+			p.wrapped("  note: ", s)
+		}
+	}
+	for _, other := range p.r.Others {
+		p.wrapped("  note: ", fmt.Sprintf("process %d (%s) held %s of %s there, from an allocator of its own", other.PID, words.Escape(other.Name), words.Bytes(other.Bytes), words.PoolName(p.r.PoolKind())))
+	}
+}
