@@ -80,7 +80,7 @@ func (j *workJoin) readHosts(set *claim.Set) {
 	for _, h := range set.Hosts {
 		j.hosts[h.Process] = h.HostWork
 	}
-	if set.Source == model.FromTrack || set.Source == model.FromUprobe {
+	if set.Source == model.FromTrack { // ttmond's probes do not see programs
 		for k := range set.Held {
 			j.watched[set.Held[k].Process] = true
 		}

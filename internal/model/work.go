@@ -38,7 +38,7 @@ const (
 
 // Causes of a missing figure.
 const (
-	WorkNotWatched  WorkCause = "not_watched"  // no process that uses the chip has libttmon in it or is watched by ttmond
+	WorkNotWatched  WorkCause = "not_watched"  // a process that uses the chip has no libttmon in it
 	WorkNoProfiler  WorkCause = "no_profiler"  // tt-metal before 0.71 does not report programs
 	WorkProfilerOff WorkCause = "profiler_off" // tt-metal could report, and does not for this chip
 	WorkRemoteChip  WorkCause = "remote_chip"  // a chip without PCIe of its own does not report

@@ -14,10 +14,10 @@ import (
 )
 
 // workReleases are those whose profiler is fed: always the newest and the
-// oldest that has one, and with TTMON_RELEASES those that it names.
+// oldest that has one, and with RELEASES_OF_TTNN those that it names.
 func workReleases() []string {
 	list := []string{ttnn.Newest, ttnn.AllThreads}
-	for _, r := range strings.Fields(os.Getenv("TTMON_RELEASES")) {
+	for _, r := range strings.Fields(os.Getenv("RELEASES_OF_TTNN")) {
 		if !slices.Contains(list, r) {
 			list = append(list, r)
 		}

@@ -16,7 +16,7 @@ var workSentences = map[model.WorkCause]string{
 	model.WorkOtherChip:    "another chip of the board reports no programs",
 	model.WorkTooMuch:      "processes report more busy time than has passed",
 
-	model.WorkNotWatched:  "the process is not watched: run ttmond, or start it with ttmon run",
+	model.WorkNotWatched:  "the process has no libttmon in it: start it with ttmon run",
 	model.WorkNoProfiler:  "tt-metal before 0.71 does not report programs",
 	model.WorkProfilerOff: "tt-metal does not report programs of this chip",
 	model.WorkRemoteChip:  "tt-metal does not report programs of a chip without PCIe of its own",
