@@ -35,8 +35,8 @@ their devices took meanwhile, and what they left behind. RUN shows one with all 
 figures, by its number (r318), or by the number of a process or job.
 
 A run is a process that has a device open, with those of its children that have one
-open, too. ttmon-server keeps them (history.runs), or ttmon top while it runs where
-no server does. Snapshots are a second apart, so a peak is at least what is said (≥).
+open, too. ttmon-server keeps them (history.runs). Snapshots are a second apart, so
+a peak is at least what is said (≥).
 Energy is that of the whole device: where others used it meanwhile it is marked (~).
 
 Exit codes: 0 ok; 2 bad argument; 3 no ttmon-server runs here and nothing was kept;

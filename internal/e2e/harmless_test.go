@@ -68,6 +68,7 @@ func calls(own, recording string) map[string][]call {
 		"stale":         {{}, {args: []string{"--json"}}},
 		"topo":          {{args: []string{"-m"}}, {args: []string{"--links"}}},
 		"smi topo":      {{args: []string{"-m"}}},
+		"selftest":      {{}, {args: []string{"--json", "--bundle", own + "-selftest"}}},
 		"doctor":        {{}, {args: []string{"--json"}}, {args: []string{"--bundle", own + "-bundle"}}},
 		"jobs":          {{code: 3}}, // nobody remembers
 		"runs":          {{code: 3}},

@@ -67,7 +67,7 @@ func (d *daemon) awaitRun(name, what string, holds func(*runs.Run) bool) runs.Ru
 }
 
 // TestRuns: what ttmon says of a run is what the simulator knows, also when
-// either daemon is restarted meanwhile, and when the program is killed.
+// ttmon-server is restarted meanwhile, and when the program is killed.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	if !alone(t) {

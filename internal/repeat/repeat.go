@@ -90,13 +90,7 @@ func (l *loop) run(ctx context.Context) error {
 			return err
 		}
 		if l.Interval == 0 || n == l.Count {
-			if missing != nil {
-				return missing
-			}
-			if l.Strict {
-				return host.Warned(part)
-			}
-			return host.Troubled(part)
+			return l.outcome(part, missing)
 		}
 		if next = next.Add(l.Interval); next.Before(time.Now()) {
 			next = time.Now()
@@ -104,6 +98,18 @@ func (l *loop) run(ctx context.Context) error {
 		if err := l.pause(ctx, next, part); err != nil || ctx.Err() != nil {
 			return err
 		}
+	}
+}
+
+// outcome is the error that tells what was shown last: nothing, or trouble.
+func (l *loop) outcome(part *model.Snapshot, missing error) error {
+	switch {
+	case missing != nil:
+		return missing
+	case l.Strict:
+		return host.Warned(part)
+	default:
+		return host.Troubled(part)
 	}
 }
 

@@ -1,6 +1,5 @@
 // Package keep finds runs in the snapshots of a host and keeps them on disk. It is
-// fed by ttmon-server, and by ttmon top where no server runs; what it keeps is asked
-// for with a runs.Query.
+// fed by ttmon-server; what it keeps is asked for with a runs.Query.
 package keep
 
 import (
