@@ -22,6 +22,7 @@
 //
 //	GET /v1/watch?said=1              as watch, with each snapshot in words
 //	GET /v1/said, /v1/words           a snapshot in words, and the words themselves
+//	GET /v1/mesh                      which Ethernet links are up, and what is cut off
 //	GET /v1/facts?device=BUS          all that is known of a device, in words
 //	GET /v1/metrics, /v1/range        what can be charted, and its history
 //	GET /v1/past/span                 how far back /v1/past reaches

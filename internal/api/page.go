@@ -100,6 +100,13 @@ func (s *Server) facts(w http.ResponseWriter, r *http.Request) {
 	fail(w, http.StatusNotFound, "device: there is no %q", bus)
 }
 
+// mesh answers with the Ethernet links of the chips.
+func (s *Server) mesh(w http.ResponseWriter, r *http.Request) {
+	if snap := s.asked(w, r); snap != nil {
+		answer(w, http.StatusOK, said.MeshOf(snap))
+	}
+}
+
 // asked is the snapshot of the moment that is asked for, as far as the client
 // may see it; nil where there is none, and the client has been told.
 func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {

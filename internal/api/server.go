@@ -242,6 +242,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/words", s.words)
 	mux.HandleFunc("GET /v1/said", s.said)
 	mux.HandleFunc("GET /v1/facts", s.facts)
+	mux.HandleFunc("GET /v1/mesh", s.mesh)
 	mux.HandleFunc("GET /v1/metrics", s.metrics)
 	mux.HandleFunc("GET /v1/me", s.me)
 	mux.HandleFunc("GET /v1/openapi.json", s.openapi)

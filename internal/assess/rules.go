@@ -9,7 +9,7 @@ import (
 
 // rules find the conditions of a snapshot, each those of one kind or of a few
 // that exclude each other.
-var rules = []func(*finder){unbound, states, throttled, hot, slowLinks, trips, fullMemory, staleMemory}
+var rules = []func(*finder){unbound, states, throttled, hot, slowLinks, meshLinks, modules, stalledReads, trips, fullMemory, staleMemory}
 
 // finder collects the conditions of one snapshot.
 type finder struct {
@@ -115,18 +115,23 @@ var limitCauses = map[model.ClockLimit]struct {
 	model.LimitPower: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardPower: {model.ByPower, model.RemedyPowerBudget},
 	model.LimitBoardAverage: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardCritical: {model.ByPower, model.RemedyPowerBudget},
 	model.LimitCurrent: {model.ByCurrent, model.RemedyPowerBudget}, model.LimitFastCurrent: {model.ByCurrent, model.RemedyPowerBudget},
+	model.LimitVoltage: {model.ByVoltage, model.RemedyPowerBudget}, model.LimitHost: {model.BySoftware, model.RemedyClockCap},
+	model.LimitOther: {model.ByFirmware, ""},
 }
 
 // throttledByFirmware is what the firmware itself says of the clock; known is
-// false where it says nothing, or something that is no condition of its own.
+// false where it says nothing.
 func throttledByFirmware(d *model.Device) (c model.Condition, is, known bool) {
 	if !d.Telemetry.Clock.Reason.Known() {
 		return c, false, false
 	}
 	by, is := d.Telemetry.Clock.Throttled()
-	why, named := limitCauses[by]
-	if !is || !named {
+	if !is {
 		return c, false, true
+	}
+	why, named := limitCauses[by]
+	if !named {
+		why = limitCauses[model.LimitOther]
 	}
 	c = model.Condition{Kind: model.ConditionThrottled, Cause: why.cause, Remedy: why.remedy}
 	if d.AICLK.Known() && d.AICLKMax.Known() {

@@ -24,6 +24,7 @@ type Chip struct {
 	model.ChipPlace
 	Tray, Slot int // of a Galaxy; 0 elsewhere
 	State      model.State
+	Told       bool // its own ports are known; of others only what is at the other end
 }
 
 // Edge is all that joins two chips, or a chip and another host.
@@ -47,7 +48,7 @@ func Of(s *model.Snapshot) *Mesh {
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		for k := range d.Chips {
-			m.Chips = append(m.Chips, Chip{ChipPlace: model.ChipPlace{Device: d.Index, Name: d.Chips[k].Name}, Tray: d.Tray, Slot: d.Slot, State: d.State})
+			m.Chips = append(m.Chips, Chip{ChipPlace: model.ChipPlace{Device: d.Index, Name: d.Chips[k].Name}, Tray: d.Tray, Slot: d.Slot, State: d.State, Told: !d.Chips[k].Remote && len(d.Telemetry.Ports) > 0})
 		}
 	}
 	for i := range s.Devices {
@@ -176,6 +177,11 @@ func (m *Mesh) CutOff() (lost []model.ChipPlace) {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Name, b.Name))
 	})
 	return lost
+}
+
+// Told reports whether a chip's own ports are known.
+func (m *Mesh) Told(p model.ChipPlace) bool {
+	return slices.ContainsFunc(m.Chips, func(c Chip) bool { return c.ChipPlace == p && c.Told })
 }
 
 // parts are the sets of chips that edges join.

@@ -141,7 +141,7 @@ func identity() []Device {
 func health() []Device {
 	return []Device{
 		{
-			Name: "condition", Help: "its state: ok, slow_link, hot, throttled, resetting, unknown, hung or lost; docs/conditions.md", JSON: "condition",
+			Name: "condition", Help: "its state: ok, slow_link, weak_link, hot, throttled, resetting, unknown, link_down, hung or lost; docs/conditions.md", JSON: "condition",
 			Get: func(s *model.Snapshot, d *model.Device) Value { return str(string(assess.Of(s).Device(d.Index).Kind)) },
 		},
 		{
@@ -149,7 +149,7 @@ func health() []Device {
 			Get: func(s *model.Snapshot, d *model.Device) Value { return instant(assess.Of(s).Device(d.Index).Since) },
 		},
 		{
-			Name: "throttle.reason", Help: "what keeps the clock below its maximum: none, heat, power or current; concluded from what is at its limit",
+			Name: "throttle.reason", Help: "what keeps the clock below its maximum: none, heat, power, current, voltage, software or firmware; concluded from what is at its limit where the firmware is not read",
 			Get: throttle,
 		},
 		{

@@ -64,6 +64,8 @@ type ConditionKind string
 const (
 	ConditionOK        ConditionKind = "ok"
 	ConditionSlowLink  ConditionKind = "slow_link" // PCIe is slower or narrower than both ends can do
+	ConditionWeakLink  ConditionKind = "weak_link" // some channels of an Ethernet link that should be up are down
+	ConditionLinkDown  ConditionKind = "link_down" // an Ethernet link that should be up is down, all its channels
 	ConditionHot       ConditionKind = "hot"       // near or above the temperature at which throttling begins
 	ConditionThrottled ConditionKind = "throttled" // the clock is below its maximum because something is at its limit
 	ConditionResetting ConditionKind = "resetting"
@@ -74,18 +76,24 @@ const (
 
 // The kinds that are no states.
 const (
-	ConditionTripped     ConditionKind = "thermal_trips" // a device has shut itself down for heat since power-on
-	ConditionMemoryFull  ConditionKind = "memory_full"   // hardly any DRAM of a device is free
-	ConditionStaleMemory ConditionKind = "stale"         // dead processes left memory accounted for
-	ConditionUnbound     ConditionKind = "unbound"       // the host has boards without a driver
-	ConditionStuck       ConditionKind = "stuck"         // a process waits for chips on which nothing completes: a suspicion
+	ConditionMemoryFailed ConditionKind = "memory_failed"     // a GDDR module is not trained, or failed its self-test
+	ConditionMemoryErrors ConditionKind = "memory_errors"     // a GDDR module had an error that was not corrected
+	ConditionReadStalled  ConditionKind = "telemetry_stalled" // a read of the chip's own table does not return
+	ConditionTripped      ConditionKind = "thermal_trips"     // a device has shut itself down for heat since power-on
+	ConditionMemoryFull   ConditionKind = "memory_full"       // hardly any DRAM of a device is free
+	ConditionStaleMemory  ConditionKind = "stale"             // dead processes left memory accounted for
+	ConditionUnbound      ConditionKind = "unbound"           // the host has boards without a driver
+	ConditionStuck        ConditionKind = "stuck"             // a process waits for chips on which nothing completes: a suspicion
 )
 
 // The causes of ConditionThrottled, beside those of a State.
 const (
-	ByHeat    Cause = "heat"
-	ByPower   Cause = "power"
-	ByCurrent Cause = "current"
+	ByHeat     Cause = "heat"
+	ByPower    Cause = "power"
+	ByCurrent  Cause = "current"
+	ByVoltage  Cause = "voltage"
+	BySoftware Cause = "software" // a limit that software has set
+	ByFirmware Cause = "firmware" // for a reason that this release does not know
 )
 
 // The causes of ConditionStuck: what the process waits in.
@@ -116,9 +124,10 @@ const (
 	FactTrips       FactKind = "thermal_trips" // since power-on
 	FactFill        FactKind = "dram_ratio"    // used of all
 	FactBytes       FactKind = "bytes"
-	FactCount       FactKind = "count"    // of the things that the kind names
-	FactSilence     FactKind = "silent_s" // since a program last completed, and the longest program so far
-	FactWaited      FactKind = "waited_s" // the host waits for its chips
+	FactChannels    FactKind = "ethernet_channels" // of a link that are up, and all that it has
+	FactCount       FactKind = "count"             // of the things that the kind names
+	FactSilence     FactKind = "silent_s"          // since a program last completed, and the longest program so far
+	FactWaited      FactKind = "waited_s"          // the host waits for its chips
 )
 
 // Remedy is what to do about a condition. The set is closed; view/words has a
@@ -135,6 +144,9 @@ const (
 	RemedyCool        Remedy = "cool"         // check fans and airflow
 	RemedyPowerBudget Remedy = "power_budget" // check the supply and the load
 	RemedyReseat      Remedy = "reseat"       // reseat the board, check the slot
+	RemedyLink        Remedy = "link"         // reset both ends, check the cable
+	RemedyClockCap    Remedy = "clock_cap"    // software has limited the clock
+	RemedyBoard       Remedy = "board"        // reset it; if it lasts, the board is broken
 	RemedyFree        Remedy = "free"         // see who holds the memory
 	RemedyStale       Remedy = "stale"        // remove what the dead left
 	RemedyOperations  Remedy = "operations"   // see what the process had its chips do

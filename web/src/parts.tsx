@@ -32,7 +32,7 @@ export function Bar(p: { figure: Figure; label: string }) {
   );
 }
 
-export const marks: Record<string, string> = { ok: "●", "~ok": "◐", hung: "■", lost: "✕", resetting: "↻", throttled: "▼", hot: "▲", "slow link": "◂" };
+export const marks: Record<string, string> = { ok: "●", "~ok": "◐", hung: "■", lost: "✕", resetting: "↻", throttled: "▼", hot: "▲", "slow link": "◂", "weak link": "◌", "link down": "⊘" };
 
 /** The class of a level: the one rule of colours of health. */
 export const health = (level: string | undefined): string => (level === "critical" ? "bad" : level === "warning" ? "warn" : "good");

@@ -7,7 +7,7 @@ import { ShadeChoice, shadeOfChip } from "./overview";
 import { useRoute } from "./route";
 import type { State } from "./store";
 import { moment } from "./figures";
-import type { Device } from "./types";
+import type { Device, Level } from "./types";
 
 interface End {
   index: number;
@@ -23,10 +23,32 @@ interface Topology {
   links: { from: End; to: End }[];
 }
 
+interface MeshEnd {
+  device: number;
+  chip: string;
+}
+
+/** Which links are up, as far as the firmware tells. */
+interface Mesh {
+  text: string;
+  level: Level;
+  links: { a: MeshEnd; b: MeshEnd | null; up: number; all: number; level: Level; name: string; text: string }[];
+  cut_off: MeshEnd[];
+  lost: string;
+}
+
 export function TopologyPage(p: { s: State }) {
   const by = useRoute().query.get("by") ?? "temperature";
   const [top, setTop] = useState<Topology | null>(null);
+  const [mesh, setMesh] = useState<Mesh | null>(null);
   const [problem, setProblem] = useState("");
+  useEffect(() => {
+    const stop = new AbortController();
+    get<Mesh>("mesh" + (p.s.at ? "?at=" + encodeURIComponent(p.s.at) : ""), stop.signal)
+      .then(setMesh)
+      .catch(() => {}); // the next snapshot asks again
+    return () => stop.abort();
+  }, [p.s.snap?.time]);
   const beat = Math.floor(p.s.received / 10000);
   useEffect(() => {
     get<Topology>("topology")
@@ -36,7 +58,8 @@ export function TopologyPage(p: { s: State }) {
   return (
     <>
       <Panel title="Boards, chips and the links between them" tools={<ShadeChoice by={by} />}>
-        <Graph s={p.s} top={top} by={by} />
+        <Graph s={p.s} top={top} mesh={mesh} by={by} />
+        <Broken mesh={mesh} />
         <p class="empty">
           {top
             ? top.described_by
@@ -47,6 +70,30 @@ export function TopologyPage(p: { s: State }) {
       </Panel>
       {top && top.pairs.length > 0 && top.pairs.length < 600 && <Matrix s={p.s} top={top} />}
     </>
+  );
+}
+
+/** What is wrong with links, and what that cuts off. */
+function Broken(p: { mesh: Mesh | null }) {
+  const m = p.mesh;
+  if (!m || m.text === "") return null;
+  const bad = m.links.filter((l) => l.level === "critical" || l.level === "warning");
+  return (
+    <div class="links">
+      <p class={health(m.level)}>
+        <b>{m.text}</b>
+        {m.lost && <> · {m.lost}</>}
+      </p>
+      {bad.length > 0 && (
+        <ul>
+          {bad.map((l) => (
+            <li key={l.name} class={health(l.level)}>
+              ✕ {l.name}: {l.text}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
   );
 }
 
@@ -101,34 +148,25 @@ function layout(devices: Device[], room: number): { spots: Spot[]; boards: { nam
   return { spots, boards, w: right, h: y + tall + 10 };
 }
 
-function Graph(p: { s: State; top: Topology | null; by: string }) {
+function Graph(p: { s: State; top: Topology | null; mesh: Mesh | null; by: string }) {
   const snap = p.s.snap!;
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const { spots, boards, w, h } = layout(snap.devices, width);
   const scale = Math.min(1.6, (width - 12) / w);
-  const at = (e: End) => spots.find((s) => s.key === e.index + "/" + e.chip) ?? spots.find((s) => s.device.index === e.index);
-  const joined = new Map<string, { a: Spot; b: Spot; n: number }>();
-  for (const l of p.top?.links ?? []) {
-    const a = at(l.from);
-    const b = at(l.to);
-    if (!a || !b || a === b) continue;
-    const key = [a.key, b.key].sort().join("-");
-    const old = joined.get(key);
-    if (old) old.n++;
-    else joined.set(key, { a, b, n: 1 });
-  }
+  const joined = edges(p.top, p.mesh, spots);
+  const lost = (sp: Spot) => p.mesh?.cut_off.some((e) => e.device === sp.device.index && e.chip === sp.chip) ?? false;
   if (snap.devices.length === 0) return <Empty>There is no device.</Empty>;
   return (
     <div ref={box} class="scroll" tabIndex={0} role="region" aria-label="Chips and links">
-      <svg class="graph" width={w * scale} height={h * scale} viewBox={`0 0 ${w} ${h}`} role="group" aria-label={`${spots.length} chips, ${joined.size} joined pairs`}>
+      <svg class="graph" width={w * scale} height={h * scale} viewBox={`0 0 ${w} ${h}`} role="group" aria-label={`${spots.length} chips, ${joined.length} joined pairs`}>
         {boards.map((b, i) => (
           <rect key={i} class="board" x={b.x} y={b.y} width={b.w} height={b.h} rx="10" />
         ))}
-        {[...joined.values()].map((j) => (
-          <g key={j.a.key + j.b.key} class="edge">
+        {joined.map((j) => (
+          <g key={j.a.key + j.b.key} class={"edge " + j.level}>
             <path d={curve(j.a, j.b)} style={{ strokeWidth: Math.min(1 + j.n * 0.8, 6) }}>
-              <title>{`${j.n} Ethernet ${j.n === 1 ? "link" : "links"} between ${label(j.a)} and ${label(j.b)}`}</title>
+              <title>{j.title}</title>
             </path>
           </g>
         ))}
@@ -144,7 +182,7 @@ function Graph(p: { s: State; top: Topology | null; by: string }) {
           return (
             <A key={sp.key} to={"/device/" + sp.device.bus_id}>
               <title>{`${label(sp)}: ${said.state}, ${shade.text}`}</title>
-              <g class={"spot " + health(said.level)}>
+              <g class={"spot " + health(said.level) + (lost(sp) ? " lost" : "")}>
                 <rect class={"heat " + (shade.level === null ? "none" : "h" + shade.level)} x={sp.x - 42} y={sp.y - 22} width="84" height="44" rx="7" />
                 <rect class="plate" x={sp.x - 38} y={sp.y - 18} width="76" height="36" rx="5" />
                 <text x={sp.x} y={sp.y - 3} text-anchor="middle" class="n">
@@ -160,6 +198,37 @@ function Graph(p: { s: State; top: Topology | null; by: string }) {
       </svg>
     </div>
   );
+}
+
+interface Joined {
+  a: Spot;
+  b: Spot;
+  n: number;
+  level: string;
+  title: string;
+}
+
+/** What joins two chips: as the firmware tells, or else as UMD wrote it down. */
+function edges(top: Topology | null, mesh: Mesh | null, spots: Spot[]): Joined[] {
+  const at = (device: number, chip: string) => spots.find((s) => s.key === device + "/" + chip) ?? spots.find((s) => s.device.index === device);
+  const out = new Map<string, Joined>();
+  const add = (a: Spot | undefined, b: Spot | undefined, n: number, level: string, title: string) => {
+    if (!a || !b || a === b) return;
+    const key = [a.key, b.key].sort().join("-");
+    const old = out.get(key);
+    if (old) old.n += n;
+    else out.set(key, { a, b, n, level, title });
+  };
+  for (const l of mesh?.links ?? []) if (l.b) add(at(l.a.device, l.a.chip), at(l.b.device, l.b.chip), l.all, l.level, `${l.name}: ${l.text}`);
+  const told = new Set(out.keys());
+  for (const l of top?.links ?? []) {
+    const a = at(l.from.index, l.from.chip);
+    const b = at(l.to.index, l.to.chip);
+    if (a && b && !told.has([a.key, b.key].sort().join("-"))) add(a, b, 1, "info", `${label(a)} and ${label(b)}: state not known`);
+  }
+  // The broken ones are drawn last, above the others.
+  const order = ["info", "ok", "warning", "critical"];
+  return [...out.values()].sort((x, y) => order.indexOf(x.level) - order.indexOf(y.level));
 }
 
 /** "61/85 W" without its limit: "61 W". */

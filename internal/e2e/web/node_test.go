@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,9 +29,16 @@ type node struct {
 	server     *exec.Cmd
 	serverLog  bytes.Buffer
 	args       []string
+	daemon     []string // more arguments, of ttmond only
 }
 
 func newNode(t testing.TB, o sim.Options, args ...string) *node {
+	t.Helper()
+	return newNodeWith(t, o, nil, args...)
+}
+
+// newNodeWith is newNode with arguments for ttmond alone.
+func newNodeWith(t testing.TB, o sim.Options, daemon []string, args ...string) *node {
 	t.Helper()
 	programs.Depend(t)
 	browser(t) // skips where there is none
@@ -53,7 +61,7 @@ func newNode(t testing.TB, o sim.Options, args ...string) *node {
 			t.Fatal(err)
 		}
 	}
-	n := &node{TB: t, host: h, dir: dir, api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc"), args: args}
+	n := &node{TB: t, host: h, dir: dir, api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc"), args: args, daemon: daemon}
 	n.start("127.0.0.1:0")
 	t.Cleanup(n.stop)
 	return n
@@ -64,7 +72,7 @@ func (n *node) start(listen string) {
 	n.Helper()
 	n.cmd = n.host.Command(context.Background(), filepath.Join(bin, "ttmond"), append([]string{
 		"--socket", n.api, "--alloc-socket", n.alloc, "--state-dir", filepath.Join(n.dir, "ttmond"),
-	}, n.args...)...)
+	}, slices.Concat(n.args, n.daemon)...)...)
 	n.server = n.host.Command(context.Background(), filepath.Join(bin, "ttmon-server"), append([]string{
 		"--daemon", n.api, "--socket", filepath.Join(n.dir, "server.sock"), "--state-dir", filepath.Join(n.dir, "state"), "--listen", listen,
 	}, n.args...)...)

@@ -208,7 +208,7 @@ func areaOf(t *words.Trouble) Area {
 	switch t.Kind {
 	case model.ConditionUnbound:
 		return Driver
-	case model.ConditionSlowLink:
+	case model.ConditionSlowLink, model.ConditionLinkDown, model.ConditionWeakLink:
 		return Links
 	}
 	return Devices

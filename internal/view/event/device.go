@@ -47,14 +47,17 @@ func (c *comparison) device(k Kind, l words.Level, d *model.Device, short, text 
 // kinds are the kinds of the events about conditions. Memory that fills or is
 // left behind is told by other events.
 var kinds = map[model.ConditionKind]Kind{
-	model.ConditionThrottled: Throttle,
-	model.ConditionHot:       Throttle,
-	model.ConditionSlowLink:  Link,
-	model.ConditionStuck:     State,
-	model.ConditionResetting: State,
-	model.ConditionUnknown:   State,
-	model.ConditionHung:      State,
-	model.ConditionLost:      State,
+	model.ConditionThrottled:    Throttle,
+	model.ConditionHot:          Throttle,
+	model.ConditionSlowLink:     Link,
+	model.ConditionMemoryFailed: State,
+	model.ConditionMemoryErrors: State,
+	model.ConditionReadStalled:  State,
+	model.ConditionResetting:    State,
+	model.ConditionUnknown:      State,
+	model.ConditionHung:         State,
+	model.ConditionLost:         State,
+	model.ConditionStuck:        State,
 }
 
 // conditions notes which conditions of a device began and which are over. A
@@ -96,6 +99,8 @@ func begun(c *model.Condition) string {
 		return "is being reset"
 	case model.ConditionStuck:
 		return "has a process that may be stuck"
+	case model.ConditionMemoryFailed, model.ConditionMemoryErrors, model.ConditionReadStalled:
+		return "has " + words.Kind(c.Kind)
 	}
 	return "is " + words.What(c)
 }
@@ -110,6 +115,8 @@ func ended(c *model.Condition) (short, text string) {
 		return "cool again", "is no longer hot, it was"
 	case model.ConditionStuck:
 		return "not stuck", "has no process any more that seems stuck, it had one"
+	case model.ConditionMemoryFailed, model.ConditionMemoryErrors, model.ConditionReadStalled:
+		return "ok again", "is without " + words.Kind(c.Kind) + " again, it was so"
 	case model.ConditionThrottled:
 		return "full clock", "is no longer throttled, it was " + words.What(c)
 	}

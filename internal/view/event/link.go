@@ -3,6 +3,7 @@ package event
 import (
 	"fmt"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -18,10 +19,8 @@ func (c *comparison) links() {
 			old = &mesh.Edge{}
 		}
 		before, after := len(old.Down()), len(e.Down())
-		level, short, text := words.Warning, "link down", words.EdgeDown(e)
-		switch up, unknown := e.Up(); {
-		case after > before && up+unknown == 0:
-			level = words.Critical
+		level, short, text := assess.LevelOf(assess.LinkKind(e)), "link down", words.EdgeDown(e)
+		switch {
 		case after > before:
 		case after < before && after == 0:
 			level, short, text = words.Info, "link up", "all channels are up again"

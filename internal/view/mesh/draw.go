@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -165,12 +166,13 @@ func (m drawing) mark(a, b mesh.Chip, there bool, all, some string) Span {
 }
 
 func markOf(e *mesh.Edge, all, some string) Span {
-	switch up, unknown := e.Up(); {
+	_, unknown := e.Up()
+	switch k := assess.LinkKind(e); {
 	case unknown == len(e.Channels):
 		return Span{"·", Faint}
-	case up+unknown == len(e.Channels):
+	case assess.LevelOf(k) == model.Fine:
 		return Span{all, Good}
-	case up > 0:
+	case assess.LevelOf(k) == model.Warning:
 		return Span{some, Warn}
 	default:
 		return Span{"✗", Bad}
@@ -248,21 +250,14 @@ func (m drawing) drawBoards() (lines []Line) {
 
 // troubles says which links are down, and what that cuts off, worst first.
 func troubles(m *mesh.Mesh) (lines []Line) {
-	if lost := m.CutOff(); len(lost) > 0 {
-		lines = append(lines, Line{{" ✗ cut off: " + words.Places(lost), Bad}})
+	if lost := words.CutOff(m); lost != "" {
+		lines = append(lines, Line{{" ✗ " + lost, Bad}})
 	}
 	for i := range m.Edges {
 		e := &m.Edges[i]
-		down := e.Down()
-		if len(down) == 0 {
-			continue
+		if assess.LevelOf(assess.LinkKind(e)) > model.Fine {
+			lines = append(lines, Line{{" ✗ " + words.Edge(e) + ": " + words.EdgeDown(e), markOf(e, "", "").Tone}})
 		}
-		up, _ := e.Up()
-		tone := Warn
-		if up == 0 {
-			tone = Bad
-		}
-		lines = append(lines, Line{{" ✗ " + words.Edge(e) + ": " + words.EdgeDown(e), tone}})
 	}
 	return lines
 }

@@ -76,6 +76,9 @@ func (w *Walker) conditions(s *model.Snapshot, emit Emit) {
 		d := &s.Devices[i]
 		for _, k := range conditions {
 			_, holds := a.Find(d.Index, k)
+			if !holds && !assess.Looks(d, k) {
+				continue
+			}
 			w.buf = label(append(w.buf[:0], w.devices[d.BusID].labels...), "condition", string(k))
 			emit(condition, w.buf, flag(holds))
 		}

@@ -190,4 +190,4 @@ var states = model.States()
 // conditions are those that devices can be in.
 var conditions = slices.DeleteFunc(assess.Kinds(), func(k model.ConditionKind) bool { return k == model.ConditionOK || k == model.ConditionUnbound })
 
-var throttles = []model.Cause{model.ByHeat, model.ByPower, model.ByCurrent}
+var throttles = []model.Cause{model.ByHeat, model.ByPower, model.ByCurrent, model.ByVoltage, model.BySoftware, model.ByFirmware}

@@ -13,13 +13,18 @@ import (
 
 // kindWords are the kinds of conditions in words, short enough for a column.
 var kindWords = map[model.ConditionKind]string{
-	model.ConditionResetting:   "resetting",
-	model.ConditionSlowLink:    "slow link",
-	model.ConditionTripped:     "overheated before",
-	model.ConditionMemoryFull:  "memory full",
-	model.ConditionStaleMemory: "stale memory",
-	model.ConditionUnbound:     "no driver",
-	model.ConditionStuck:       "stuck?",
+	model.ConditionResetting:    "resetting",
+	model.ConditionSlowLink:     "slow link",
+	model.ConditionWeakLink:     "weak link",
+	model.ConditionLinkDown:     "link down",
+	model.ConditionMemoryFailed: "GDDR failed",
+	model.ConditionMemoryErrors: "GDDR errors",
+	model.ConditionReadStalled:  "stalled reads",
+	model.ConditionTripped:      "overheated before",
+	model.ConditionMemoryFull:   "memory full",
+	model.ConditionStaleMemory:  "stale memory",
+	model.ConditionUnbound:      "no driver",
+	model.ConditionStuck:        "stuck?",
 }
 
 // Code is the stable word for a kind in notices, checks and findings: that of a
@@ -59,6 +64,10 @@ func StateMark(k model.ConditionKind) string {
 		return "t"
 	case model.ConditionSlowLink:
 		return "s"
+	case model.ConditionLinkDown:
+		return "L"
+	case model.ConditionWeakLink:
+		return "l"
 	}
 	return "?"
 }
@@ -67,7 +76,7 @@ func StateMark(k model.ConditionKind) string {
 // "throttled by heat".
 func What(c *model.Condition) string {
 	switch c.Cause {
-	case model.ByHeat, model.ByPower, model.ByCurrent:
+	case model.ByHeat, model.ByPower, model.ByCurrent, model.ByVoltage, model.BySoftware, model.ByFirmware:
 		return Kind(c.Kind) + " by " + string(c.Cause)
 	}
 	return Kind(c.Kind)
@@ -90,13 +99,21 @@ func Held(s *model.Snapshot, c *model.Condition) string {
 // MHz"; for one that the driver states, why.
 func Facts(s *model.Snapshot, c *model.Condition) string {
 	var parts []string
-	if d := s.Device(c.Device); d != nil && len(c.Facts) == 0 {
+	d := s.Device(c.Device)
+	switch {
+	case c.Kind == model.ConditionUnbound:
+		parts = append(parts, unboundText(s))
+	case d == nil:
+	case c.Kind == model.ConditionLinkDown, c.Kind == model.ConditionWeakLink:
+		return linkFacts(s, c)
+	case c.Kind == model.ConditionMemoryFailed, c.Kind == model.ConditionMemoryErrors:
+		return moduleFacts(d, c.Kind)
+	case c.Kind == model.ConditionReadStalled:
+		return TelemetryCause(model.ReadStalled)
+	case len(c.Facts) == 0:
 		if text := cause(d, ""); text != "" {
 			parts = append(parts, text)
 		}
-	}
-	if c.Kind == model.ConditionUnbound {
-		parts = append(parts, unboundText(s))
 	}
 	for i := range c.Facts {
 		if text := fact(c, i); text != "" {
@@ -244,6 +261,12 @@ func Remedy(s *model.Snapshot, c *model.Condition, devices []int) string {
 		return "check the power supply and the load"
 	case model.RemedyReseat:
 		return "reseat the board, check the slot"
+	case model.RemedyLink:
+		return "reset both ends, check the cable; ttmon topo --links"
+	case model.RemedyClockCap:
+		return "software has limited the clock"
+	case model.RemedyBoard:
+		return "tt-smi -r " + list + "; if it lasts, replace the board"
 	case model.RemedyFree:
 		return "ttmon mem"
 	case model.RemedyStale:

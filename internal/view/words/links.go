@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -48,54 +49,49 @@ func EdgeDown(e *mesh.Edge) string {
 	return noun + strings.Join(numbers, ", ") + " down (" + left + ")"
 }
 
-// links says which Ethernet links are down, and what that cuts off.
-func (l *list) links() {
-	m := mesh.Of(l.snap)
-	lost := m.CutOff()
-	for i := range m.Edges {
-		e := &m.Edges[i]
-		if len(e.Down()) == 0 {
-			continue
+// CutOff names the chips that cannot be reached any more; empty: there are none.
+// Of chips behind others only the links at the other end are read, so that there
+// may be a way that is not known.
+func CutOff(m *mesh.Mesh) string {
+	var sure, perhaps []model.ChipPlace
+	for _, p := range m.CutOff() {
+		if m.Told(p) {
+			sure = append(sure, p)
+		} else {
+			perhaps = append(perhaps, p)
 		}
-		text := "Ethernet link " + Edge(e) + ": " + EdgeDown(e)
-		level := Warning
-		if up, _ := e.Up(); up == 0 {
-			level = Critical
-			if len(lost) > 0 {
-				text += "; cut off: " + Places(lost)
-			}
-		}
-		l.add(level, "ethernet", e.A.Device, text)
 	}
+	var parts []string
+	if len(sure) > 0 {
+		parts = append(parts, "cut off: "+Places(sure))
+	}
+	if len(perhaps) > 0 {
+		parts = append(parts, "cut off, unless it has links that are not read: "+Places(perhaps))
+	}
+	return strings.Join(parts, "; ")
 }
 
-// onChip says what the chip's own table tells of trouble.
-func (l *list) onChip(d *model.Device) {
-	t := &d.Telemetry
-	if t.State == model.TelemetryStalled {
-		l.add(Warning, "telemetry_stalled", d.Index, Telemetry(t))
-	}
-	if by, is := t.Clock.Throttled(); is && (by == model.LimitVoltage || by == model.LimitHost || by == model.LimitOther) { // no condition of its own
-		text := "throttled by " + ClockLimit(by)
-		if d.AICLK.Known() && d.AICLKMax.Known() {
-			text += fmt.Sprintf(": %s of %s", Whole(d.AICLK.V), MHz(d.AICLKMax.V))
-		}
-		l.add(Warning, "throttled", d.Index, text)
-	}
-	var failed, broken []string
-	for i := range t.Modules {
-		m := &t.Modules[i]
-		if m.Failed.V || m.Trained.Known() && !m.Trained.V {
-			failed = append(failed, strconv.Itoa(m.Index))
-		}
-		if m.UncorrectedReads.V || m.UncorrectedWrite.V {
-			broken = append(broken, strconv.Itoa(m.Index))
+// linkFacts says which links of a device are down, and what that cuts off.
+func linkFacts(s *model.Snapshot, c *model.Condition) string {
+	m := mesh.Of(s)
+	var parts []string
+	for i := range m.Edges {
+		if e := &m.Edges[i]; (e.A.Device == c.Device || !e.Outside && e.B.Device == c.Device) && assess.LinkKind(e) == c.Kind {
+			parts = append(parts, Edge(e)+" "+EdgeDown(e))
 		}
 	}
-	if len(failed) > 0 {
-		l.add(Warning, "memory_failed", d.Index, "GDDR not trained, or failed its self-test: module "+strings.Join(failed, ", "))
+	text := strings.Join(parts, ", ")
+	if lost := CutOff(m); c.Kind == model.ConditionLinkDown && lost != "" {
+		text += "; " + lost
 	}
-	if len(broken) > 0 {
-		l.add(Warning, "memory_errors", d.Index, "uncorrected GDDR errors since the chip's reset: module "+strings.Join(broken, ", "))
+	return text
+}
+
+// moduleFacts names the GDDR modules that a condition is about.
+func moduleFacts(d *model.Device, k model.ConditionKind) string {
+	list := assess.BadModules(d, k)
+	if k == model.ConditionMemoryErrors {
+		return "uncorrected errors since the chip's reset: module " + Ranges(list)
 	}
+	return "not trained, or failed its self-test: module " + Ranges(list)
 }

@@ -63,7 +63,6 @@ func Notes(s *model.Snapshot) []Notice {
 	for i := range s.Devices {
 		l.device(&s.Devices[i])
 	}
-	l.links()
 	l.mixedFirmware()
 	l.ghosts()
 	l.openers()

@@ -24,7 +24,6 @@ func (l *list) host() {
 }
 
 func (l *list) device(d *model.Device) {
-	l.onChip(d)
 	if reason := StateReason(d); reason != "" && d.State == model.StateOK {
 		l.add(Info, string(d.StateReason.Cause), d.Index, "ok "+reason)
 	}

@@ -3,7 +3,9 @@ package top
 import (
 	"fmt"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/model"
 	draw "github.com/ttmon/ttmon/internal/view/mesh"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -50,14 +52,13 @@ func (p *linksPage) draw(s *State, area cells.Area) {
 	for i := range m.Edges {
 		e := &m.Edges[i]
 		up, unknown := e.Up()
-		value, style := fmt.Sprintf("%d of %d up", up, len(e.Channels)), cells.Text
+		level := assess.LevelOf(assess.LinkKind(e))
+		value, style := fmt.Sprintf("%d of %d up", up, len(e.Channels)), cells.OfNote(level)
 		switch {
+		case level > model.Fine:
+			value += ": " + words.EdgeDown(e)
 		case unknown > 0:
 			value, style = "not known", cells.Faint
-		case up == 0:
-			style = cells.Bad
-		case up < len(e.Channels):
-			value, style = value+": "+words.EdgeDown(e), cells.Warn
 		}
 		out = append(out, widget.Entry{Name: words.Edge(e), Value: value, Style: style})
 	}

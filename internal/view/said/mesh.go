@@ -1,0 +1,76 @@
+package said
+
+import (
+	"fmt"
+
+	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// Mesh is how the chips of a host are joined over Ethernet, as far as the
+// firmware tells.
+type Mesh struct {
+	Schema   string `json:"schema"` // ttmon.mesh/1
+	Text     string `json:"text"`   // "47 of 48 links up"; empty: nothing is known
+	Level    string `json:"level"`
+	Expected int    `json:"expected"`
+	Up       int    `json:"up"`
+	Links    []Link `json:"links"`
+	CutOff   []End  `json:"cut_off"` // chips that cannot be reached any more
+	Lost     string `json:"lost"`    // the same as a sentence; empty: there are none
+}
+
+// Link is all that joins two chips.
+type Link struct {
+	A     End    `json:"a"`
+	B     *End   `json:"b"` // null: on another host
+	Up    int    `json:"up"`
+	All   int    `json:"all"`
+	Level string `json:"level"` // ok, info where it is not known, warning or critical
+	Name  string `json:"name"`  // "10 ↔ 11"
+	Text  string `json:"text"`  // "channel 5 down (3 of 4 left)"
+}
+
+// End is a chip.
+type End struct {
+	Device int    `json:"device"`
+	Chip   string `json:"chip"`
+}
+
+// MeshOf says the mesh of a snapshot.
+func MeshOf(s *model.Snapshot) *Mesh {
+	m := mesh.Of(s)
+	out := &Mesh{Schema: "ttmon.mesh/1", Level: model.Fine.String(), Links: []Link{}, CutOff: []End{}, Lost: words.CutOff(m)}
+	worst := model.Fine
+	for i := range m.Edges {
+		e := &m.Edges[i]
+		level := assess.LevelOf(assess.LinkKind(e))
+		up, unknown := e.Up()
+		l := Link{A: end(e.A), Up: up, All: len(e.Channels), Name: words.Edge(e), Text: fmt.Sprintf("%d of %d up", up, len(e.Channels))}
+		switch {
+		case level > model.Fine:
+			l.Text = words.EdgeDown(e)
+		case unknown > 0:
+			level, l.Text = model.Info, "not known"
+		}
+		if !e.Outside {
+			b := end(e.B)
+			l.B = &b
+		}
+		l.Level = level.String()
+		worst = max(worst, level)
+		out.Links = append(out.Links, l)
+	}
+	for _, c := range m.CutOff() {
+		out.CutOff = append(out.CutOff, end(c))
+	}
+	if out.Expected, out.Up = m.Links(); out.Expected > 0 {
+		out.Text = fmt.Sprintf("%d of %d links up", out.Up, out.Expected)
+		out.Level = worst.String()
+	}
+	return out
+}
+
+func end(p model.ChipPlace) End { return End{Device: p.Device, Chip: p.Name} }
