@@ -52,10 +52,7 @@ func TestFaults(t *testing.T) {
 	n := newNodeWith(t, sim.Options{Boards: "2xn300,6xp150a", Frozen: true, UMDDump: true}, []string{"--firmware", "table"})
 	b := open(t, telephone, n.url+"/")
 	b.until("devices are shown", `document.querySelectorAll(".card").length === 8`)
-	var bus []string
-	for _, line := range eval[[]string](b, `[...document.querySelectorAll(".card .bus")].map(e => e.textContent)`) {
-		bus = append(bus, line)
-	}
+	bus := eval[[]string](b, `[...document.querySelectorAll(".card .bus")].map(e => e.textContent)`)
 	// Links are read every few seconds: what is expected is known first.
 	n.awaitOutput("links are known", "2/2", "topo", "--daemon", n.api)
 	faults := simulatedFaults(bus)
