@@ -225,7 +225,8 @@ func busy(c, before *claim.Work, host *model.HostWork) model.Work {
 		Programs: model.Value(float64(d.programs) / s), Late: model.Value(min(1, d.gap.Seconds()/s)),
 	}
 	if from.Programs > c.Programs || before == nil {
-		w.Programs, w.Late = model.Missing[float64](model.Pending, ""), model.Missing[float64](model.Pending, "")
+		pending := model.NoWork(model.WorkFirstSample)
+		w.Programs, w.Late = pending.Programs, pending.Late
 	}
 	return w.WithTotals(uint64(max(0, c.Busy)), c.Programs)
 }
@@ -291,10 +292,11 @@ const maxOperations = 32
 // operations lists what the programs were, the most expensive first.
 func operations(now, before *workSample) []model.Operation {
 	list := make([]model.Operation, 0, len(now.ops))
+	pending := model.Missing[float64](model.Pending, model.WorkFirstSample.Why())
 	for name, o := range now.ops {
 		x := model.Operation{
 			Name: name, Calls: o.Calls, Time: uint64(max(0, o.Time)), Longest: uint64(max(0, o.Longest)),
-			Share: model.Missing[float64](model.Pending, ""), Rate: model.Missing[float64](model.Pending, ""),
+			Share: pending, Rate: pending,
 		}
 		if before != nil {
 			old, s := before.ops[name], now.At.Sub(before.At).Seconds()

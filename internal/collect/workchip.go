@@ -28,8 +28,7 @@ func (j *workJoin) chip(d *model.Device, at chipAt) model.Work {
 	var w model.Work
 	switch {
 	case d.State != model.StateOK:
-		w = model.NoWork(model.WorkDeviceState)
-		w.Busy.Status = stateStatus[d.State]
+		w = model.NoWorkAs(stateStatus[d.State], model.WorkDeviceState)
 	case len(on) > 0:
 		w = sumWork(on)
 		if w.Busy.Known() && w.Bound == model.Exact && j.unheard(users, d.Index) {

@@ -22,7 +22,7 @@ type Work struct {
 }
 
 // WorkCause is why it is not known, or not exactly, how busy a chip is. The set
-// is closed; view/words has a sentence for each.
+// is closed; each has a sentence.
 type WorkCause string
 
 // Causes of a lower bound.
@@ -58,6 +58,36 @@ func WorkCauses() []WorkCause {
 	}
 }
 
+var workSentences = map[WorkCause]string{
+	WorkLossy:        "tt-metal before 0.80 drops records of very short programs",
+	WorkUnreported:   "a program that has not completed yet is not counted",
+	WorkUnprofiled:   "programs without an id ran: tt-metal does not report them",
+	WorkRecordsLost:  "ttmond could not read all records in time",
+	WorkOtherProcess: "another process that has the device open reports no programs",
+	WorkOtherChip:    "another chip of the board reports no programs",
+	WorkTooMuch:      "processes report more busy time than has passed",
+
+	WorkNotWatched:  "the process has no libttmon in it: start it with ttmon run",
+	WorkNoProfiler:  "tt-metal before 0.71 does not report programs",
+	WorkProfilerOff: "tt-metal does not report programs of this chip",
+	WorkRemoteChip:  "tt-metal does not report programs of a chip without PCIe of its own",
+	WorkNoIOMMU:     "tt-metal does not report programs of a Blackhole chip without an IOMMU",
+	WorkSilent:      "no program completed: the chip is idle, or one long program runs",
+	WorkLayout:      "this tt-metal reports programs in a layout that ttmon does not know",
+	WorkFirstSample: "needs a second sample",
+	WorkDeviceState: "the device does not answer",
+	WorkUsersHidden: "the processes that use the device are not visible",
+}
+
+// Why is the cause as a sentence without a full stop: the reason of a figure that
+// is missing. It is empty where there is nothing to say.
+func (c WorkCause) Why() string {
+	if s, ok := workSentences[c]; ok || c == "" {
+		return s
+	}
+	return string(c) // of a newer ttmond
+}
+
 // NoWork is a figure that is missing.
 func NoWork(cause WorkCause) Work {
 	status := Absent
@@ -69,10 +99,13 @@ func NoWork(cause WorkCause) Work {
 	case WorkUsersHidden:
 		status = Denied
 	}
-	return Work{
-		Busy: Missing[float64](status, ""), Cause: cause, Programs: Missing[float64](status, ""), Late: Missing[float64](status, ""),
-		BusyTime: Missing[uint64](status, ""), ProgramSum: Missing[uint64](status, ""),
-	}
+	return NoWorkAs(status, cause)
+}
+
+// NoWorkAs is NoWork where the state of the device says in what way it is missing.
+func NoWorkAs(status Status, cause WorkCause) Work {
+	ratio, sum := Missing[float64](status, cause.Why()), Missing[uint64](status, cause.Why())
+	return Work{Busy: ratio, Cause: cause, Programs: ratio, Late: ratio, BusyTime: sum, ProgramSum: sum}
 }
 
 // Measured reports whether there is a measured figure: then no estimate belongs

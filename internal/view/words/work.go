@@ -7,35 +7,9 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-var workSentences = map[model.WorkCause]string{
-	model.WorkLossy:        "tt-metal before 0.80 drops records of very short programs",
-	model.WorkUnreported:   "a program that has not completed yet is not counted",
-	model.WorkUnprofiled:   "programs without an id ran: tt-metal does not report them",
-	model.WorkRecordsLost:  "ttmond could not read all records in time",
-	model.WorkOtherProcess: "another process that has the device open reports no programs",
-	model.WorkOtherChip:    "another chip of the board reports no programs",
-	model.WorkTooMuch:      "processes report more busy time than has passed",
-
-	model.WorkNotWatched:  "the process has no libttmon in it: start it with ttmon run",
-	model.WorkNoProfiler:  "tt-metal before 0.71 does not report programs",
-	model.WorkProfilerOff: "tt-metal does not report programs of this chip",
-	model.WorkRemoteChip:  "tt-metal does not report programs of a chip without PCIe of its own",
-	model.WorkNoIOMMU:     "tt-metal does not report programs of a Blackhole chip without an IOMMU",
-	model.WorkSilent:      "no program completed: the chip is idle, or one long program runs",
-	model.WorkLayout:      "this tt-metal reports programs in a layout that ttmon does not know",
-	model.WorkFirstSample: "needs a second sample",
-	model.WorkDeviceState: "the device does not answer",
-	model.WorkUsersHidden: "the processes that use the device are not visible",
-}
-
 // WorkCause says why it is not known, or not exactly, how busy a chip is. It has
 // no full stop, and is empty where there is nothing to say.
-func WorkCause(c model.WorkCause) string {
-	if s, ok := workSentences[c]; ok || c == "" {
-		return s
-	}
-	return string(c) // of a newer ttmond
-}
+func WorkCause(c model.WorkCause) string { return c.Why() }
 
 // Busy is how busy a chip is, with its mark: "62 %", "≥ 62 %", "~100 %"; a word
 // where it is not known.
