@@ -17,15 +17,15 @@ import (
 func TestTimeIsHonest(t *testing.T) {
 	n := newNode(t, sim.Options{Boards: "p150a,n300"})
 	b := open(t, desk, n.url+"/device/0?range=5m")
-	const chart = `document.querySelector("figure[aria-label='Temperature']")`
+	const chart = `document.querySelector("figure[aria-label='ASIC Temperature']")`
 	const legend = chart + `?.querySelector(".legend").textContent ?? ""`
-	b.until("the temperature is known", `/ASIC \d+(\.\d)? °C$/.test(`+legend+`)`)
+	b.until("the temperature is known", `/ASIC Temperature \d+(\.\d)? °C$/.test(`+legend+`)`)
 
 	n.ctl("hang", "0")
-	b.until("a value that is not known any more has its age", `/ASIC – \d+(\.\d)? °C \d+ s ago/.test(`+legend+`)`)
+	b.until("a value that is not known any more has its age", `/ASIC Temperature – \d+(\.\d)? °C \d+ s ago/.test(`+legend+`)`)
 	b.shoot("time-stale")
 	n.ctl("unhang", "0")
-	b.until("the temperature is known again", `/ASIC \d+(\.\d)? °C$/.test(`+legend+`)`)
+	b.until("the temperature is known again", `/ASIC Temperature \d+(\.\d)? °C$/.test(`+legend+`)`)
 
 	b.mu.Lock()
 	b.foreign = true // the console says that ttmond does not answer
