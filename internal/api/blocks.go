@@ -37,7 +37,7 @@ func (s *Server) ownBlocks(w http.ResponseWriter, r *http.Request) (of BlocksOf,
 		fail(w, http.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")
 		return of, false
 	}
-	at, err := parseTime(r.URL.Query(), "at")
+	at, err := parseMoment(r.URL.Query())
 	switch {
 	case err != nil:
 		fail(w, http.StatusBadRequest, "%v", err)

@@ -111,7 +111,7 @@ func (s *Server) mesh(w http.ResponseWriter, r *http.Request) {
 // may see it; nil where there is none, and the client has been told.
 func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
 	v, snap := s.viewpoint(r), s.opt.Feed.Latest()
-	at, err := parseTime(r.URL.Query(), "at")
+	at, err := parseMoment(r.URL.Query())
 	if err != nil {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return nil

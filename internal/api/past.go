@@ -84,7 +84,7 @@ func (s *Server) remembered(mux *http.ServeMux) {
 
 // past answers with a snapshot of another time.
 func (s *Server) past(w http.ResponseWriter, r *http.Request) {
-	at, err := parseTime(r.URL.Query(), "at")
+	at, err := parseMoment(r.URL.Query())
 	switch {
 	case err != nil:
 		fail(w, http.StatusBadRequest, "%v", err)

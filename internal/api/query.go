@@ -18,6 +18,17 @@ func parseTime(v url.Values, name string) (t time.Time, err error) {
 	return t, nil
 }
 
+// parseMoment reads the moment whose snapshot is asked for. Browsers cut times to
+// milliseconds, so a whole one stands for all of it: the time of an event finds the
+// snapshot that shows it.
+func parseMoment(v url.Values) (time.Time, error) {
+	t, err := parseTime(v, "at")
+	if !t.IsZero() && t.Nanosecond()%int(time.Millisecond) == 0 {
+		t = t.Add(time.Millisecond - 1)
+	}
+	return t, err
+}
+
 // parsePeriod reads start and end of a query; where they were not given it is the
 // last hour.
 func parsePeriod(v url.Values, now time.Time) (start, end time.Time, err error) {
