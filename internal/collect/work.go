@@ -278,6 +278,8 @@ func (d *difference) bound(c *claim.Work, host *model.HostWork) (model.Bound, mo
 		return model.AtLeast, model.WorkLossy
 	case d.lost > 0:
 		return model.AtLeast, model.WorkRecordsLost
+	case host != nil && host.Queues > 1 && d.busy < d.window:
+		return model.AtLeast, model.WorkQueues
 	case d.unprofiled > 0:
 		return model.AtLeast, model.WorkUnprofiled
 	case !settled && quiet > d.window/unreportedPart && d.busy < d.window:

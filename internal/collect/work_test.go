@@ -118,6 +118,24 @@ func TestBusy(t *testing.T) {
 			0.5, model.AtLeast, model.WorkLossy, false,
 		},
 		{
+			"a second command queue", func(h *workHost) claim.Set { return settled(h.reported(0, 0, nil)) },
+			func(h *workHost) claim.Set {
+				set := settled(h.reported(500*time.Millisecond, 9, nil))
+				set.Hosts[0].Queues = 2
+				return set
+			},
+			0.5, model.AtLeast, model.WorkQueues, false,
+		},
+		{
+			"idle, as far as one of two command queues tells", func(h *workHost) claim.Set { return settled(h.reported(time.Second, 5, nil)) },
+			func(h *workHost) claim.Set {
+				set := settled(h.reported(time.Second, 5, func(w *claim.Work) { w.LastRecord = workStart }))
+				set.Hosts[0].Queues = 2
+				return set
+			},
+			0, 0, model.WorkQueues, true,
+		},
+		{
 			"a program may be running", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
 			func(h *workHost) claim.Set {
 				return h.reported(500*time.Millisecond, 9, func(w *claim.Work) { w.LastRecord = h.now.Add(500 * time.Millisecond) })

@@ -30,6 +30,7 @@ const (
 	WorkLossy        WorkCause = "lossy_release"  // tt-metal 0.71 to 0.79: the chip drops records of programs that are too fast
 	WorkUnreported   WorkCause = "unreported"     // a program that has not been reported yet may be running
 	WorkUnprofiled   WorkCause = "unprofiled"     // programs without an id ran, of which nothing is known
+	WorkQueues       WorkCause = "command_queues" // several command queues were used: tt-metal reports the first one's programs
 	WorkRecordsLost  WorkCause = "records_lost"   // ttmond could not read all records
 	WorkOtherProcess WorkCause = "other_process"  // another process uses the chip and reports nothing
 	WorkOtherChip    WorkCause = "other_chip"     // of a board: another of its chips reports nothing
@@ -53,7 +54,7 @@ const (
 // WorkCauses lists all causes.
 func WorkCauses() []WorkCause {
 	return []WorkCause{
-		WorkLossy, WorkUnreported, WorkUnprofiled, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch,
+		WorkLossy, WorkUnreported, WorkUnprofiled, WorkQueues, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch,
 		WorkNotWatched, WorkNoProfiler, WorkProfilerOff, WorkRemoteChip, WorkNoIOMMU, WorkSilent, WorkLayout, WorkFirstSample, WorkDeviceState, WorkUsersHidden,
 	}
 }
@@ -62,6 +63,7 @@ var workSentences = map[WorkCause]string{
 	WorkLossy:        "tt-metal before 0.80 drops records of very short programs",
 	WorkUnreported:   "a program that has not completed yet is not counted",
 	WorkUnprofiled:   "programs without an id ran: tt-metal does not report them",
+	WorkQueues:       "the process used several command queues: tt-metal reports the programs of one",
 	WorkRecordsLost:  "ttmond could not read all records in time",
 	WorkOtherProcess: "another process that has the device open reports no programs",
 	WorkOtherChip:    "another chip of the board reports no programs",
@@ -167,6 +169,7 @@ type HostWork struct {
 	Enqueued, Replayed      uint64
 	LastEnqueue, LastFinish time.Time // zero: never
 	LastName                string    // of what was enqueued last, where it is known
+	Queues                  int       // command queues that were used; 2 stands for more, too
 	// WaitingSince is since when a thread waits for the chips; zero: none does.
 	WaitingSince time.Time
 	WaitingFor   WaitKind

@@ -78,7 +78,7 @@ struct ttmon_host {
 	int64_t last_enqueue; /* or replay */
 	int64_t last_finish;  /* when a thread had waited for all that was enqueued before */
 	uint32_t last_name;   /* of the operation that was enqueued last; 0: not known */
-	uint32_t reserved;
+	uint32_t queues;      /* command queues that were used: 1, or 2 for several; 0: none yet */
 	struct ttmon_wait wait[8]; /* threads that wait now; those that found no place are not in it */
 };
 

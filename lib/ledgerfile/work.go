@@ -20,6 +20,7 @@ const (
 	hostLastEnqueue = 24
 	hostLastFinish  = 32
 	hostLastName    = 40
+	hostQueues      = 44
 	hostWait        = 48
 	waitSize        = 16
 	hostWaiters     = 8
@@ -89,6 +90,7 @@ type HostWork struct {
 	Enqueued, Replayed, Waits uint64
 	LastEnqueue, LastFinish   time.Time // zero: never
 	LastName                  string    // of what was enqueued last, where it is known
+	Queues                    int       // command queues that were used; 2 stands for more, too
 	Waiting                   []Wait    // threads that wait for the chips now
 }
 
@@ -179,7 +181,7 @@ func (r *WorkReader) Read(fd int) (*Work, error) {
 	w.Host = HostWork{
 		Enqueued: le.Uint64(h[hostEnqueued:]), Replayed: le.Uint64(h[hostReplayed:]), Waits: le.Uint64(h[hostWaits:]),
 		LastEnqueue: c.at(int64(le.Uint64(h[hostLastEnqueue:]))), LastFinish: c.at(int64(le.Uint64(h[hostLastFinish:]))),
-		LastName: r.name(fd, sections[2], le.Uint32(h[hostLastName:])),
+		LastName: r.name(fd, sections[2], le.Uint32(h[hostLastName:])), Queues: int(min(2, le.Uint32(h[hostQueues:]))),
 	}
 	for i := range hostWaiters {
 		b := h[hostWait+i*waitSize:]

@@ -296,9 +296,27 @@ HOOK void METAL_event_wait(uint64_t event)
 	stop_waiting(s);
 }
 
-static void count_enqueue(struct state *s, uint64_t *counter)
+/* tt-metal profiles the programs of a device's first command queue only. Which
+ * one a queue is cannot be seen from its address, so it counts whether there was
+ * more than one: a device that was closed and opened again counts as two. */
+static void note_queue(struct ttmon_host *h, uint64_t queue)
+{
+	static _Atomic uint64_t first;
+	uint64_t seen = atomic_load_explicit(&first, memory_order_relaxed);
+	if (seen == queue)
+		return;
+	if (seen == 0 && atomic_compare_exchange_strong(&first, &seen, queue)) {
+		atomic_store_explicit((_Atomic uint32_t *)&h->queues, 1, memory_order_release);
+		return;
+	}
+	if (seen != queue)
+		atomic_store_explicit((_Atomic uint32_t *)&h->queues, 2, memory_order_release);
+}
+
+static void count_enqueue(struct state *s, uint64_t *counter, uint64_t queue)
 {
 	struct ttmon_host *h = host_of(s);
+	note_queue(h, queue);
 	if (place)
 		stop_waiting(s);
 	atomic_fetch_add_explicit((_Atomic uint64_t *)counter, 1, memory_order_relaxed);
@@ -311,7 +329,7 @@ HOOK void METAL_enqueued(uint64_t queue, uint64_t workload, uint64_t blocking)
 {
 	CALL(void (*)(uint64_t, uint64_t, uint64_t), enqueued, );
 	if (reporting(s))
-		count_enqueue(s, &host_of(s)->enqueued);
+		count_enqueue(s, &host_of(s)->enqueued, queue);
 	call(queue, workload, blocking);
 }
 
@@ -319,7 +337,7 @@ HOOK void METAL_replayed(uint64_t queue, uint64_t trace, uint64_t blocking)
 {
 	CALL(void (*)(uint64_t, uint64_t, uint64_t), replayed, );
 	if (reporting(s))
-		count_enqueue(s, &host_of(s)->replayed);
+		count_enqueue(s, &host_of(s)->replayed, queue);
 	call(queue, trace, blocking);
 }
 

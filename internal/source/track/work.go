@@ -72,6 +72,7 @@ func chipWork(id model.ProcessID, chip uint64, at time.Time, c *ledgerfile.ChipW
 func hostWork(h *ledgerfile.HostWork) model.HostWork {
 	w := model.HostWork{
 		Enqueued: h.Enqueued, Replayed: h.Replayed, LastEnqueue: h.LastEnqueue, LastFinish: h.LastFinish, LastName: h.LastName,
+		Queues: h.Queues,
 	}
 	for _, x := range h.Waiting {
 		if !w.WaitingSince.IsZero() && !x.Since.Before(w.WaitingSince) {
