@@ -96,10 +96,11 @@ func simulatedFaults(limit float64, bus []string) []simulatedFault {
 	}
 }
 
-// firmwareRules are about what only the chips' firmware knows, which is not read
+// unplayedRules have no fault here. The first four are about what only the chips' firmware knows, which is not read
 // here: TestFirmwareTable makes links go down; the conditions have tests in
 // internal/assess, the rules in packaging/prometheus.
-var firmwareRules = []string{"EthernetLinkDown", "EthernetLinkWeak", "GDDRFailed", "GDDRErrors"}
+// No simulated program works on a chip yet, or runs out of its memory.
+var unplayedRules = []string{"EthernetLinkDown", "EthernetLinkWeak", "GDDRFailed", "GDDRErrors", "JobStuck", "AllocationFailed"}
 
 // Every shipped rule is told of once when its fault begins and once when it is
 // over, and nothing else is told.
@@ -175,7 +176,7 @@ func TestEveryRule(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	compareHeard(t, want, r.heard())
 	for _, rule := range alert.Shipped().Rules {
-		if slices.Contains(firmwareRules, rule.Name) {
+		if slices.Contains(unplayedRules, rule.Name) {
 			continue
 		}
 		if !slices.ContainsFunc(append(first, r.heard()...), func(line string) bool { return strings.HasPrefix(line, "firing "+rule.Name+" ") }) {

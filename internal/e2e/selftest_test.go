@@ -62,6 +62,9 @@ func TestSelftest(t *testing.T) {
 				if wrong := wrongRows(r); got.code != 0 || len(wrong) > 0 || r.Count(report.Right) < tt.right {
 					t.Errorf("%s: exit code %d, %d right, wrong: %+v", who, got.code, r.Count(report.Right), wrong)
 				}
+				if audit := ctl(t, h, "audit"); strings.Contains(audit, `"comm":"ttmon`) {
+					t.Errorf("%s: a node was opened: %s", who, audit)
+				}
 				if r.Stage != report.Simulated || !r.Simulated || r.Root != (who == "root") {
 					t.Errorf("%s: %s, %v, %v", who, r.Stage, r.Simulated, r.Root)
 				}

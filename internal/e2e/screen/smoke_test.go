@@ -250,7 +250,7 @@ func TestKeysAndMouseOfARealTerminal(t *testing.T) {
 	p.keys("Escape") // alone: followed by other keys at once it would mean Alt
 	p.wait("F1Help")
 	p.keys("Tab", "Enter")
-	p.wait("heartbeat.rate")
+	p.wait("Heartbeat Rate")
 	p.keys("q")
 	p.keys("m")
 	p.wait("device 0 n300 L")
@@ -302,7 +302,7 @@ func TestWithoutTerminal(t *testing.T) {
 	if out, code := run("tt-nvtop", "--root", tree, "-s", "-C", "-i", "-E", "30"); code != 0 || !strings.Contains(out, `"device_name": "Wormhole n300"`) {
 		t.Errorf("tt-nvtop -s: %d %s", code, out)
 	}
-	if out, code := run("ttmon", "--root", tree, "top", "-d", "0"); code != 2 || !strings.Contains(out, "top.interval") {
+	if out, code := run("ttmon", "--root", tree, "top", "-d", "0"); code != 2 || !strings.Contains(out, "tenths of a second") {
 		t.Errorf("top -d 0: %d %s", code, out)
 	}
 	broken := filepath.Join(t.TempDir(), "c.toml")
