@@ -52,6 +52,7 @@ func processWork(a archive, p *model.ProcessWork) {
 func hostWork(a archive, h *model.HostWork) {
 	field(a, "enqueued", &h.Enqueued)
 	field(a, "replayed", &h.Replayed)
+	field(a, "command_queues", &h.Queues)
 	instant(a, "last_enqueue", &h.LastEnqueue)
 	instant(a, "last_finish", &h.LastFinish)
 	optional(a, "last_name", &h.LastName)
