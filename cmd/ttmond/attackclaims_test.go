@@ -25,7 +25,7 @@ func attackBlocks(place) error {
 	if err != nil {
 		return err
 	}
-	const processes, blocks, children = 64 / fewer, 39_000, 200 / fewer
+	const processes, blocks, children = 64 / fewer, 39_000 / fewer, 200 / fewer
 	var alive []*exec.Cmd
 	for n := 0; ; n++ {
 		cmd, err := startAllocator(filepath.Dir(self), fmt.Sprintf("make %d 5", 1<<40), fmt.Sprintf("fill %d 64", blocks), fmt.Sprintf("writers %d 64", children))
