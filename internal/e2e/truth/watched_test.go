@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,8 +67,9 @@ func ttnnLibrary(s *stage, release string) string {
 	return found[0]
 }
 
-// watching starts a ttmond that watches libraries; the scenario is skipped
-// where the machine does not allow it.
+// watching starts a ttmond, and returns when it watches libraries: it answers before
+// their probes are set, and what is allocated by then it does not see. The scenario
+// is skipped where the machine does not allow it.
 func (s *stage) watching(libraries ...string) *daemon {
 	s.Helper()
 	dir := s.TempDir()
@@ -77,10 +79,17 @@ func (s *stage) watching(libraries ...string) *daemon {
 	}
 	d := s.daemonWith("--config", config)
 	var health struct {
-		Uprobe struct{ State, Reason string }
+		Uprobe struct {
+			State, Reason string
+			Libraries     []struct{ Path string }
+		}
 	}
-	s.until("ttmond says how it is", func() bool {
-		return json.Unmarshal([]byte(s.run(filepath.Join(bin, "ttmon"), "daemon", "status", "--json", "--daemon", d.api).out), &health) == nil
+	s.until("ttmond watches the libraries, or says why it does not", func() bool {
+		health.Uprobe.Libraries = nil
+		err := json.Unmarshal([]byte(s.run(filepath.Join(bin, "ttmon"), "daemon", "status", "--json", "--daemon", d.api).out), &health)
+		return err == nil && (health.Uprobe.State != "on" || !slices.ContainsFunc(libraries, func(path string) bool {
+			return !slices.ContainsFunc(health.Uprobe.Libraries, func(l struct{ Path string }) bool { return l.Path == path })
+		}))
 	})
 	if health.Uprobe.State != "on" {
 		s.Skipf("the kernel does not let us watch: %s", health.Uprobe.Reason)
