@@ -59,7 +59,7 @@ demo: ## the real ttnn on simulated boards, next to ttmon (installs ttnn into ~/
 # Tests have a /tmp of their own; what builds them does not need the machine's,
 # which may be full. Many packages wait more than they work, so more of them run
 # at a time than there are cores; skipped ones are named at the end. Lint has vetted them already. -trimpath lets
-# every clone of the tree use the same build cache. With RERUN=1 up to three failed
+# every clone of the tree use the same build cache. With RERUN=1 up to six failed
 # tests are run once more and named as flaky.
 GOTESTSUM = $(GO) tool -modfile=tools/lint/go.mod gotestsum --format pkgname
 FLAKY = $(CACHE)/tmp/flaky.txt
@@ -69,7 +69,7 @@ test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpo
 	@tools/setup test
 	@$(MAKE) --no-print-directory build lint
 	@rm -f $(FLAKY)
-	$(GOTESTSUM) $(if $(RERUN),--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --rerun-fails-report=$(FLAKY) --packages=./...) -- \
+	$(GOTESTSUM) $(if $(RERUN),--rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --rerun-fails-report=$(FLAKY) --packages=./...) -- \
 	  -race -vet=off -trimpath -p $$((2 * $$(nproc))) -timeout 30m $(if $(RERUN),,./...)
 	@if [ -s $(FLAKY) ]; then echo "flaky: these tests failed once and passed when run again:"; cat $(FLAKY); fi
 	@$(MAKE) --no-print-directory arm64

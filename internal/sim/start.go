@@ -231,7 +231,7 @@ func (h *Host) Close() error {
 		h.life.Close()
 		select {
 		case <-h.exited:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			h.cmd.Process.Kill()
 			<-h.exited
 		}
