@@ -99,44 +99,75 @@ func (j *join) merge(id model.ProcessID) {
 		if h.source != j.chosen[id] || h.refused || h.at.device == noPlace {
 			continue
 		}
+		var others []*claim.Held
 		for k := range list {
 			o := &list[k]
 			if o.source != h.source && !o.refused && o.at == h.at && !o.Chip.OnDevice && !o.Chip.Some {
-				h.Held = mergePools(h.Held, o.Held)
+				others = append(others, o.Held)
 			}
 		}
+		h.Held = mergePools(h.Held, others)
 	}
 }
 
-// mergePools is h with the pools that o knows better.
-func mergePools(h, o *claim.Held) *claim.Held {
-	both := *h
-	taken := 0
+// mergePools is h with the pools that others know better. It has the doubts of
+// the claims that it is made of: those of a claim that was set aside are about
+// figures that nobody sees.
+func mergePools(h *claim.Held, others []*claim.Held) *claim.Held {
+	var from [model.NumPools]*claim.Held
+	taken := false
 	for _, pool := range model.Pools() {
-		if !knowsBetter(o, h, pool) {
-			continue
+		from[pool] = h
+		for _, o := range others {
+			if knowsBetter(o, from[pool], pool) {
+				from[pool], taken = o, true
+			}
 		}
-		taken++
-		both.Bytes[pool] = bytesIn(o, pool)
-		if pool == model.CB {
-			both.CB = o.CB
-			continue
-		}
-		pools := claim.Pools{}
-		if both.Pools != nil {
-			pools = *both.Pools
-		}
-		pools[pool] = claim.Pool{}
-		if o.Pools != nil {
-			pools[pool] = o.Pools[pool]
-		}
-		both.Pools = &pools
 	}
-	if taken == 0 {
+	if !taken {
 		return h
 	}
-	both.Doubts = model.AddDoubts(slices.Clone(h.Doubts), o.Doubts...)
-	return &both
+	merged := *h
+	pools := claim.Pools{}
+	if h.Pools != nil {
+		pools = *h.Pools
+	}
+	for _, pool := range model.Pools() {
+		o := from[pool]
+		if o == h {
+			continue
+		}
+		merged.Bytes[pool] = bytesIn(o, pool)
+		switch {
+		case pool == model.CB:
+			merged.CB = o.CB
+			continue
+		case o.Pools != nil:
+			pools[pool] = o.Pools[pool]
+		default:
+			pools[pool] = claim.Pool{}
+		}
+		merged.Pools = &pools
+	}
+	merged.Doubts, merged.Partial = nil, false
+	for _, c := range append([]*claim.Held{h}, others...) {
+		if contributes(c, &from) {
+			merged.Doubts = model.AddDoubts(merged.Doubts, c.Doubts...)
+			merged.Partial = merged.Partial || c.Partial
+		}
+	}
+	return &merged
+}
+
+// contributes reports whether a claim is the one that is believed about some
+// pool, and says anything of it.
+func contributes(c *claim.Held, from *[model.NumPools]*claim.Held) bool {
+	for pool, o := range from {
+		if o == c && (c.Bytes[pool].Status() != model.Absent || c.Pools != nil && c.Pools[pool].Occupied.Known()) {
+			return true
+		}
+	}
+	return false
 }
 
 // knowsBetter reports whether o is to be believed about a pool, and not h. A

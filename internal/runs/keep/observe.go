@@ -16,8 +16,8 @@ const (
 	maxLeft        = 64
 	maxLivePerUID  = 512 // runs of a user at one time
 	maxCommand     = 1024
-	minGap         = 10 * time.Second // without a snapshot: nothing is known of the time between
-	gapIntervals   = 5
+	minGap         = 3 * time.Second // without a snapshot: nothing is known of the time between
+	gapIntervals   = 3               // one late snapshot is no gap
 	settleFor      = 5 * time.Second // after its end: until what it left has been seen
 	rememberClosed = 512             // runs that may come back because their process lives
 	bootSlack      = 2 * time.Second // a process that began later than that after a run was last seen is of another boot

@@ -177,6 +177,33 @@ func TestGap(t *testing.T) {
 	}
 }
 
+// One late snapshot is no gap, and what is one follows the interval.
+func TestLateSnapshot(t *testing.T) {
+	for name, c := range map[string]struct {
+		interval time.Duration
+		after    float64
+		unseen   float64
+	}{
+		"one is late":                {time.Second, 2.5, 0},
+		"three are missing":          {time.Second, 4, 4},
+		"at long intervals":          {10 * time.Second, 25, 0},
+		"missing at long intervals":  {10 * time.Second, 31, 31},
+		"missing at short intervals": {100 * time.Millisecond, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := New(Options{Dir: t.TempDir(), Interval: func() time.Duration { return c.interval }, Report: func(err error) { t.Error(err) }})
+			b.Restore()
+			t.Cleanup(b.Close)
+			sc := &scene{power: 100}
+			b.Observe(sc.at(0, program(7, 0, 10, 0)))
+			b.Observe(sc.at(c.after, program(7, 0, 10, 0)))
+			if r := only(t, b); r.Unseen != c.unseen || r.Observed != c.after-c.unseen {
+				t.Errorf("unseen %v, observed %v", r.Unseen, r.Observed)
+			}
+		})
+	}
+}
+
 // A program and its children are one run; another program is another.
 func TestDescendants(t *testing.T) {
 	b := open(t, t.TempDir())

@@ -244,12 +244,16 @@ func (t *deviceTable) extras() {
 	optional("board.serial", 16, (*metric.Shown).Text)
 }
 
-// chipBusyCell is how busy one of a board's chips is.
-func chipBusyCell(ch *model.Chip) cell {
-	if ch.Work.Cause == "" && !ch.Work.Busy.Known() {
-		return c("")
+// chipBusyCell is how busy one of a board's chips is. Where nothing is known of
+// any of them, the board's own row says so once.
+func chipBusyCell(d *model.Device, ch *model.Chip) cell {
+	switch w := &ch.Work; {
+	case w.Busy.Known():
+		return c(words.Busy(w))
+	case w.Cause != "" && (d.Work.Busy.Known() || w.Cause == model.WorkSilent):
+		return c(words.Busy(w), faint)
 	}
-	return c(words.Busy(&ch.Work))
+	return c("")
 }
 
 // chips are the lines below a board with several chips: only the memory is
@@ -275,7 +279,7 @@ func chips(d *model.Device, columns []column) []row {
 			case "Board":
 				r.cells = append(r.cells, c(branch+words.Escape(name)))
 			case metric.Named("busy").Head:
-				r.cells = append(r.cells, chipBusyCell(ch))
+				r.cells = append(r.cells, chipBusyCell(d, ch))
 			case "DRAM":
 				r.cells = append(r.cells, poolCell(&ch.Memory, model.DRAM))
 			case "L1":
