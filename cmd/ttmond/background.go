@@ -11,6 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/failure/gather"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
@@ -34,7 +35,7 @@ type background struct {
 	firmware  *firmware.Source
 	leftLines map[int]budget.Meter // lines of the log about what users' processes left
 	kernelLog *kmsg.Reader
-	failures  *failures
+	failures  *gather.Gatherer
 }
 
 // newBackground makes the collector. learned is what that of a predecessor
@@ -64,7 +65,7 @@ func newBackground(c config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 // ledgerLeft reports a process that kept a ledger and did not come to its end
 // in good order.
 func (b *background) ledgerLeft(e track.Ended) {
-	b.failures.ledgerEnded(e)
+	b.failures.Ended(e)
 	m, now := b.leftLines[e.UID], time.Now()
 	if m.Part = 1; m.Spent(now) > time.Minute || len(b.leftLines) > 1024 {
 		return // a user can leave what it likes: no more than a line a second
@@ -118,7 +119,7 @@ func (b *background) collect(ctx context.Context) {
 	infos := deviceInfos(s)
 	b.devices.Store(&infos)
 	if b.failures != nil {
-		b.failures.fill(s)
+		b.failures.Fill(s)
 	}
 	b.reports.ledger.SetCapacity(largest(infos))
 	b.feed.Publish(s)

@@ -172,9 +172,9 @@ func (d *ttmond) run(ctx context.Context) error {
 	if d.collector != nil {
 		d.backlog = backlog.New(filepath.Join(d.cfg.StateDir, "backlog"), d.log)
 		d.failures = newFailures(d)
-		d.collector.failures = d.failures
+		d.collector.failures = d.failures.gatherer
 		g.Go(func() error { return d.watcher.run(users) })
-		g.Go(func() error { return d.failures.run(users) })
+		g.Go(func() error { d.failures.gatherer.Run(users); return nil })
 		d.api = d.newAPI()
 		d.remember(users, g)
 		g.Go(func() error { return d.collector.run(users, d.server.Since) })

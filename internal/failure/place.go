@@ -24,7 +24,7 @@ func (r *Record) Place(s *model.Snapshot) {
 	for i := range s.Processes {
 		p := &s.Processes[i]
 		if p.PID == r.Process.PID && (r.Process.Start == 0 || p.StartTicks == r.Process.Start) {
-			r.identify(p)
+			r.Process.Identify(p)
 		} else {
 			r.addOther(p)
 		}
@@ -32,9 +32,8 @@ func (r *Record) Place(s *model.Snapshot) {
 	slices.SortFunc(r.Others, func(a, b Other) int { return a.PID - b.PID })
 }
 
-// identify takes over what a snapshot knows of the process.
-func (r *Record) identify(p *model.Process) {
-	q := &r.Process
+// Identify takes over what is known of the process.
+func (q *Process) Identify(p *model.Process) {
 	q.Start = p.StartTicks
 	if uid, ok := p.UID.Get(); ok && q.UID < 0 {
 		q.UID = uid

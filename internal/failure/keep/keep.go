@@ -27,6 +27,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/replace"
 )
 
@@ -131,18 +132,29 @@ const saveEvery = 10 * time.Second
 // again is how long after the last one a request counts as a repetition.
 const again = 10 * time.Minute
 
+// Added is what became of a record.
+type Added struct {
+	ID string // of the record that it is in; empty: it is not kept
+	// New says that it is a record of its own, not one more of another.
+	New bool
+	// Count is how many failures there are that were not counted before. What two
+	// sources saw is counted once.
+	Count uint64
+}
+
 // Add keeps a record. It is one more of a record that is kept where the same
-// process has failed at the same place not long ago: then fresh is false. The
-// record is the store's from here on.
-func (s *Store) Add(r *failure.Record) (id string, fresh bool) {
+// process has failed at the same place not long ago. The record is the store's
+// from here on.
+func (s *Store) Add(r *failure.Record) Added {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.same(r); e != nil {
+		before := e.summary.Count
 		s.merge(e, r)
-		return e.summary.ID, false
+		return Added{ID: e.summary.ID, Count: e.summary.Count - min(before, e.summary.Count)}
 	}
 	if r.State == nil {
-		return "", false // nothing but a count, of what is not kept any more
+		return Added{Count: r.Count} // a count only, of what is not kept any more
 	}
 	e := &entry{number: s.next}
 	s.next++
@@ -151,7 +163,7 @@ func (s *Store) Add(r *failure.Record) (id string, fresh bool) {
 	s.entries = append(s.entries, e)
 	s.save(e, r)
 	s.evict()
-	return r.ID, true
+	return Added{ID: r.ID, New: true, Count: r.Count}
 }
 
 // same finds the record of which r is one more. What was seen from outside has
@@ -201,11 +213,12 @@ func (s *Store) merge(e *entry, r *failure.Record) {
 	case k.Source != r.Source:
 		keep.Count = max(old.Count, r.Count)
 	case r.State != nil:
-		keep = r
-		keep.ID, keep.Count, keep.First = k.ID, r.Count+k.Count, k.First
-		if r.Source == "track" { // its own count is from the beginning
-			keep.Count = max(r.Count, k.Count)
+		count := r.Count + k.Count
+		if r.Source == string(model.FromTrack) { // its own count is from the beginning
+			count = max(r.Count, k.Count)
 		}
+		keep = r
+		keep.ID, keep.Count, keep.First = k.ID, count, k.First
 	default:
 		keep.Count += r.Count
 	}

@@ -36,17 +36,16 @@ func open(t *testing.T, dir string, l Limits) *Store {
 func TestSurvivesARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "failures")
 	s := open(t, dir, Limits{})
-	id, fresh := s.Add(failed(7, 1000, noon))
-	if id != "f1" || !fresh {
-		t.Fatalf("%s, %v", id, fresh)
+	if a := s.Add(failed(7, 1000, noon)); a != (Added{ID: "f1", New: true, Count: 1}) {
+		t.Fatalf("%+v", a)
 	}
 	s = open(t, dir, Limits{})
 	r, ok := s.Get("f1")
 	if !ok || r.Process.PID != 7 || r.Verdict.Cause != failure.Full {
 		t.Fatalf("%+v, %v", r, ok)
 	}
-	if id, _ := s.Add(failed(8, 1000, noon)); id != "f2" {
-		t.Errorf("the next one is %s", id)
+	if a := s.Add(failed(8, 1000, noon)); a.ID != "f2" {
+		t.Errorf("the next one is %s", a.ID)
 	}
 	for _, path := range []string{dir, filepath.Join(dir, "f1.json.gz")} {
 		if st, err := os.Stat(path); err != nil || st.Mode().Perm()&0o077 != 0 {
@@ -60,7 +59,7 @@ func TestRepetitionsAreOne(t *testing.T) {
 	s := open(t, dir, Limits{})
 	s.Add(failed(7, 1000, noon))
 	for i := range 999 {
-		if _, fresh := s.Add(failed(7, 1000, noon.Add(time.Duration(i)*time.Millisecond))); fresh {
+		if a := s.Add(failed(7, 1000, noon.Add(time.Duration(i)*time.Millisecond))); a != (Added{ID: "f1", Count: 1}) {
 			t.Fatal("a record of its own")
 		}
 	}
@@ -71,7 +70,7 @@ func TestRepetitionsAreOne(t *testing.T) {
 			t.Errorf("%+v", list)
 		}
 	}
-	if _, fresh := s.Add(failed(7, 1000, noon.Add(time.Hour))); !fresh {
+	if !s.Add(failed(7, 1000, noon.Add(time.Hour))).New {
 		t.Error("an hour later it is the same")
 	}
 }
@@ -88,8 +87,10 @@ func TestTwoSources(t *testing.T) {
 			if first == "track" {
 				list[0], list[1] = list[1], list[0]
 			}
-			for _, r := range list {
-				s.Add(r)
+			for i, r := range list {
+				if n := s.Add(r).Count; n != uint64(1-i) {
+					t.Errorf("source %d counts %d", i, n)
+				}
 			}
 			all := s.List(everybody)
 			if len(all) != 1 || all[0].Count != 1 {
@@ -139,8 +140,8 @@ func TestDamagedFiles(t *testing.T) {
 	if list := s.List(everybody); len(list) != 0 {
 		t.Errorf("%+v", list)
 	}
-	if id, _ := s.Add(failed(7, 0, noon)); id != "f3" {
-		t.Errorf("the next one is %s", id)
+	if a := s.Add(failed(7, 0, noon)); a.ID != "f3" {
+		t.Errorf("the next one is %s", a.ID)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "notes.txt")); err != nil {
 		t.Error(err)
@@ -154,8 +155,8 @@ func TestDiskRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, filepath.Join(file, "failures"), Limits{})
-	id, _ := s.Add(failed(7, 0, noon))
-	if r, ok := s.Get(id); !ok || r.Process.PID != 7 {
+	a := s.Add(failed(7, 0, noon))
+	if r, ok := s.Get(a.ID); !ok || r.Process.PID != 7 {
 		t.Errorf("%+v, %v", r, ok)
 	}
 }

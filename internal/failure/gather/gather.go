@@ -1,0 +1,219 @@
+// Package gather takes failed allocations from the sources that see them, keeps
+// each once, counts them, and reports the new ones.
+//
+// Its place in the flow: ttmond gives it the probes (source/uprobe) and the
+// ledgers of libttmon (source/track); it fills failure/keep, and the counts of a
+// snapshot. Programs decide how often a request fails and how large a ledger is,
+// so all work that a failure causes is bounded: by process, by user and in all.
+package gather
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/failure/keep"
+	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// Options are where failures come from, and where they go.
+type Options struct {
+	Root  hostfs.Root
+	Store *keep.Store
+	// Probes takes what the probes saw since the last call; nil: there are none.
+	Probes func() []*failure.Record
+	// Ledgers are those of the last sweep.
+	Ledgers func() []track.Process
+	// Latest is the last snapshot; nil: there is none yet.
+	Latest func() *model.Snapshot
+	// New is called once for each failure that is not a repetition. The record is
+	// the store's and must not be changed.
+	New func(*failure.Record)
+}
+
+// Gatherer takes failures from their sources.
+type Gatherer struct {
+	o     Options
+	early *earlyReader
+	// processes describes those that fail before a snapshot has them.
+	processes *proc.Reader
+	// seen says how many times each failure of a ledger was taken, by the path of
+	// the ledger and the failure's number.
+	seen map[string]map[uint64]uint64
+
+	mu     sync.Mutex
+	ended  []track.Ended
+	counts map[uint64]uint64 // failures on each chip since ttmond started
+}
+
+// New makes a Gatherer.
+func New(o Options) *Gatherer {
+	return &Gatherer{o: o, early: newEarlyReader(o.Root), processes: proc.New(o.Root), seen: map[string]map[uint64]uint64{}, counts: map[uint64]uint64{}}
+}
+
+const (
+	// every is how often the probes are asked. A program that dies of a failure
+	// lives a little longer, and its ledger can be read in that time.
+	every = 100 * time.Millisecond
+	// sweeps is how many times as long passes until all ledgers are searched.
+	sweeps = 10
+)
+
+// Run takes failures until ctx is done, and writes then what is not on disk yet.
+func (g *Gatherer) Run(ctx context.Context) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	defer g.processes.Close()
+	defer g.o.Store.Flush()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		g.fromProbes()
+		if n%sweeps == 0 {
+			g.fromLedgers()
+		}
+	}
+}
+
+// fromProbes takes what the probes saw, and reads the ledgers of the processes
+// that failed: those know the lines, and a process that fails may exit before the
+// next sweep.
+func (g *Gatherer) fromProbes() {
+	if g.o.Probes == nil {
+		return
+	}
+	for _, r := range g.o.Probes() {
+		pid := r.Process.PID
+		g.add(r)
+		g.early.read(pid, time.Now(), g.fromLedger)
+	}
+}
+
+// fromLedgers takes what is new in the ledgers of the last sweep, and in those of
+// processes that have ended since.
+func (g *Gatherer) fromLedgers() {
+	present := map[string]bool{}
+	for _, p := range g.o.Ledgers() {
+		present[p.Path] = true
+		if len(p.Ledger.Failures) == 0 {
+			continue
+		}
+		uid, err := proc.Owner(g.o.Root, p.PID)
+		if err != nil {
+			uid = -1 // it has exited: only root may see its failures
+		}
+		g.fromLedger(p.Path, p.Ledger, failure.Process{PID: p.PID, Start: p.Start, UID: uid, Name: p.Ledger.Comm})
+	}
+	g.mu.Lock()
+	ended := g.ended
+	g.ended = nil
+	g.mu.Unlock()
+	for _, e := range ended {
+		g.fromLedger(e.Path, e.Ledger, failure.Process{PID: e.Ledger.PID, Start: e.Ledger.StartTicks, UID: e.UID, Name: e.Ledger.Comm})
+	}
+	maps.DeleteFunc(g.seen, func(path string, _ map[uint64]uint64) bool { return !present[path] })
+	g.early.forget(time.Now())
+}
+
+// maxEnded bounds the ledgers of processes that have ended and wait to be read.
+const maxEnded = 64
+
+// Ended takes the ledger of a process that has ended. It does not wait.
+func (g *Gatherer) Ended(e track.Ended) {
+	if g == nil || len(e.Ledger.Failures) == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.ended) < maxEnded {
+		g.ended = append(g.ended, e)
+	}
+}
+
+// fromLedger takes the failures of a ledger that were not taken yet.
+func (g *Gatherer) fromLedger(path string, l *ledgerfile.Ledger, who failure.Process) {
+	for i := range l.Failures {
+		x := &l.Failures[i]
+		if g.seen[path][x.Number] >= x.Count {
+			continue
+		}
+		if g.seen[path] == nil {
+			g.seen[path] = map[uint64]uint64{}
+		}
+		g.seen[path][x.Number] = x.Count
+		if r, ok := failure.FromLedger(l, x, who); ok {
+			g.add(r)
+		}
+	}
+}
+
+// add judges a record, keeps and counts it, and reports it if it is new.
+func (g *Gatherer) add(r *failure.Record) {
+	if s := g.o.Latest(); s != nil {
+		r.Place(s)
+	}
+	g.identify(&r.Process)
+	if r.State != nil {
+		r.Judge()
+	}
+	chips := r.Chips
+	added := g.o.Store.Add(r)
+	g.count(chips, added.Count)
+	if added.New {
+		g.o.New(r)
+	}
+}
+
+// identify asks the kernel who a process is that no snapshot has yet. Its command
+// line lies in its own memory, which may not answer: the reader gives up then.
+func (g *Gatherer) identify(p *failure.Process) {
+	if p.UID >= 0 && p.Start != 0 && p.Name != "" && p.Command != "" {
+		return
+	}
+	g.processes.Begin()
+	defer g.processes.End()
+	for _, known := range g.processes.Describe([]int{p.PID}) {
+		if known.StartTicks != 0 && (p.Start == 0 || known.StartTicks == p.Start) {
+			p.Identify(&known)
+		}
+	}
+}
+
+// maxChips bounds the chips that are counted: their ids are what programs say.
+const maxChips = 4096
+
+// count adds failures to the counts of chips.
+func (g *Gatherer) count(chips []failure.Chip, n uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range chips {
+		if len(g.counts) < maxChips || g.counts[c.ID] > 0 {
+			g.counts[c.ID] += n
+		}
+	}
+}
+
+// Fill puts the counts into a snapshot that is about to be published.
+func (g *Gatherer) Fill(s *model.Snapshot) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		var n uint64
+		for _, chip := range d.Chips {
+			if id, ok := chip.ID.Get(); ok {
+				n += g.counts[id]
+			}
+		}
+		d.AllocationFailures = model.Value(n)
+	}
+}

@@ -1,0 +1,181 @@
+package gather
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/failure/keep"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+var noon = time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
+
+const chip = 77
+
+// probed is a failure as the probes see it, of our own process.
+func probed(count uint64) *failure.Record {
+	l := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 4096, Align: 64, Smallest: 64}, blocks.FromStart)
+	l.Alloc(blocks.Block{Addr: 0, Size: 4032})
+	return &failure.Record{
+		Schema: failure.Schema, Kind: failure.NoRoom, Time: noon, First: noon, Last: noon, Count: count, Source: "uprobe", Pool: "dram", State: l,
+		Process: failure.Process{PID: os.Getpid(), UID: -1}, Request: failure.Request{BankBytes: 128}, Chips: []failure.Chip{{ID: chip}},
+		Sites: []failure.Site{}, Siblings: []failure.Sibling{}, Others: []failure.Other{}, Doubts: []failure.DoubtKind{},
+	}
+}
+
+// ledger is one with a failure that happened count times.
+func ledger(count uint64) *ledgerfile.Ledger {
+	return &ledgerfile.Ledger{
+		PID: os.Getpid(), Comm: "python", Chips: []ledgerfile.Chip{{ID: chip}},
+		Failures: []ledgerfile.Failure{{
+			Number: 1, Kind: ledgerfile.NoRoom, Count: count, First: noon, Last: noon, Time: noon, Bytes: 128, Asked: 1024, Chips: []int{0},
+			Lists: []ledgerfile.FailedList{{
+				List:   ledgerfile.List{Pool: ledgerfile.DRAM, Banks: 8, Capacity: 4096},
+				Blocks: []ledgerfile.FailedBlock{{Address: 0, Bytes: 4032}},
+			}},
+		}},
+	}
+}
+
+// desk is a Gatherer with everything that it is given at hand.
+type desk struct {
+	*Gatherer
+	store   *keep.Store
+	probes  []*failure.Record
+	ledgers []track.Process
+	latest  *model.Snapshot
+	new     []string
+}
+
+func newDesk(t *testing.T) *desk {
+	d := &desk{store: keep.Open(t.TempDir(), keep.Limits{}, slog.New(slog.DiscardHandler))}
+	d.Gatherer = New(Options{
+		Store:   d.store,
+		Probes:  func() []*failure.Record { list := d.probes; d.probes = nil; return list },
+		Ledgers: func() []track.Process { return d.ledgers },
+		Latest:  func() *model.Snapshot { return d.latest },
+		New:     func(r *failure.Record) { d.new = append(d.new, r.ID) },
+	})
+	return d
+}
+
+func (d *desk) counted() uint64 {
+	s := &model.Snapshot{Devices: []model.Device{{Chips: []model.Chip{{ID: model.Value[uint64](chip)}}}}}
+	d.Fill(s)
+	return s.Devices[0].AllocationFailures.V
+}
+
+func (d *desk) list(t *testing.T, want int) []failure.Summary {
+	t.Helper()
+	list := d.store.List(func(int) bool { return true })
+	if len(list) != want {
+		t.Fatalf("%d records are kept, not %d: %+v", len(list), want, list)
+	}
+	return list
+}
+
+func TestProbes(t *testing.T) {
+	d := newDesk(t)
+	for _, n := range []uint64{1, 400, 599} {
+		d.probes = []*failure.Record{probed(n)}
+		d.fromProbes()
+	}
+	r := d.list(t, 1)[0]
+	if r.Count != 1000 || r.Cause != failure.Full || r.Process.UID != os.Getuid() || r.Process.Name == "" || r.Process.Command == "" || r.Process.Start == 0 {
+		t.Errorf("%+v", r)
+	}
+	if len(d.new) != 1 || d.counted() != 1000 {
+		t.Errorf("%d are reported as new, %d are counted", len(d.new), d.counted())
+	}
+}
+
+func TestLedgers(t *testing.T) {
+	d := newDesk(t)
+	own := track.Process{PID: os.Getpid(), Path: "/dev/shm/a"}
+	for _, n := range []uint64{1, 1, 5} { // a ledger counts from its beginning
+		own.Ledger = ledger(n)
+		d.ledgers = []track.Process{own}
+		d.fromLedgers()
+	}
+	r := d.list(t, 1)[0]
+	if r.Count != 5 || r.Source != "track" || r.Process.UID != os.Getuid() || len(d.new) != 1 || d.counted() != 5 {
+		t.Errorf("%+v, %d new, %d counted", r, len(d.new), d.counted())
+	}
+	d.ledgers = nil
+	d.fromLedgers()
+	if len(d.seen) != 0 {
+		t.Errorf("a ledger that is gone is remembered: %v", d.seen)
+	}
+}
+
+// TestBothSources: what the probes and libttmon see of one process is counted once,
+// and what libttmon alone sees is counted, too.
+func TestBothSources(t *testing.T) {
+	d := newDesk(t)
+	d.probes = []*failure.Record{probed(3)}
+	d.fromProbes()
+	d.ledgers = []track.Process{{PID: os.Getpid(), Path: "/dev/shm/a", Ledger: ledger(3), Start: d.list(t, 1)[0].Process.Start}}
+	d.fromLedgers()
+	if d.list(t, 1); d.counted() != 3 || len(d.new) != 1 {
+		t.Errorf("%d are counted, %d new", d.counted(), len(d.new))
+	}
+	unwatched := ledger(4)
+	unwatched.PID = 1 << 30
+	d.Ended(track.Ended{Path: "/dev/shm/b", UID: 4711, Ledger: unwatched})
+	d.fromLedgers()
+	if d.list(t, 2); d.counted() != 7 {
+		t.Errorf("%d are counted", d.counted())
+	}
+}
+
+// TestEndedAreBounded: processes that end may leave as many ledgers as they like.
+func TestEndedAreBounded(t *testing.T) {
+	d := newDesk(t)
+	for i := range 3 * maxEnded {
+		l := ledger(1)
+		l.PID = 1<<30 + i
+		d.Ended(track.Ended{Path: "/dev/shm/x", UID: 1000 + i, Ledger: l})
+	}
+	d.Ended(track.Ended{Ledger: &ledgerfile.Ledger{}}) // without a failure
+	if len(d.ended) != maxEnded {
+		t.Errorf("%d ledgers wait", len(d.ended))
+	}
+	(*Gatherer)(nil).Ended(track.Ended{Ledger: ledger(1)}) // before there is one
+}
+
+// TestChipsAreBounded: the ids of chips are what programs say.
+func TestChipsAreBounded(t *testing.T) {
+	d := newDesk(t)
+	for i := range uint64(2 * maxChips) {
+		d.count([]failure.Chip{{ID: i + 1}}, 1)
+	}
+	if len(d.counts) != maxChips {
+		t.Errorf("%d chips are counted", len(d.counts))
+	}
+}
+
+// TestRunFlushes: what was not written yet is on disk when the daemon ends.
+func TestRunFlushes(t *testing.T) {
+	dir := t.TempDir()
+	d := newDesk(t)
+	d.store = keep.Open(dir, keep.Limits{}, slog.New(slog.DiscardHandler))
+	d.Gatherer.o.Store = d.store
+	d.probes = []*failure.Record{probed(1)}
+	d.fromProbes()
+	d.probes = []*failure.Record{probed(6)}
+	d.fromProbes()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d.Run(ctx)
+	d.store = keep.Open(dir, keep.Limits{}, slog.New(slog.DiscardHandler))
+	if r := d.list(t, 1)[0]; r.Count != 7 {
+		t.Errorf("%d of 7 are on disk", r.Count)
+	}
+}
