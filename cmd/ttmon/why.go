@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os/user"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -125,7 +123,7 @@ func (w *whyCmd) none(ctx context.Context, c *client.Client, args []string) erro
 	case err != nil:
 		return exit.With(exit.Internal, "%w", err)
 	case len(args) == 0:
-		return w.PrintText([]byte("no request of your programs for device memory has failed, as far as ttmond saw\n"))
+		return w.PrintText([]byte(noFailure))
 	case len(list) == 0:
 		return exit.With(exit.NoDevice, "no failed allocation %s of yours is kept", words.Escape(args[0]))
 	}
@@ -133,14 +131,22 @@ func (w *whyCmd) none(ctx context.Context, c *client.Client, args []string) erro
 }
 
 func (w *whyCmd) print(r *failure.Record) error {
-	o, err := w.TextOptions(w.Stdout)
+	o, err := w.textOptions()
 	if err != nil {
 		return err
 	}
+	o.Top, o.Stack = w.top, w.stack
+	return w.PrintText(why.Append(nil, r, o))
+}
+
+// textOptions says for which terminal failures are shown.
+func (w *whyCmd) textOptions() (why.Options, error) {
+	o, err := w.TextOptions(w.Stdout)
+	if err != nil {
+		return why.Options{}, err
+	}
 	width, _, _ := console.Size(w.Stdout)
-	return w.PrintText(why.Append(nil, r, why.Options{
-		Width: width, ASCII: o.ASCII, Color: o.Color, Now: time.Now(), Top: w.top, Stack: w.stack, User: userName,
-	}))
+	return why.Options{Width: width, ASCII: o.ASCII, Color: o.Color, Now: time.Now(), User: userName}, nil
 }
 
 // userName is the name of a user, or its number.
@@ -164,22 +170,13 @@ func (w *whyCmd) printList(ctx context.Context, c *client.Client) error {
 		return w.Output("").Write(append(b, '\n'))
 	}
 	if len(list) == 0 {
-		return w.PrintText([]byte("no request of your programs for device memory has failed, as far as ttmond saw\n"))
+		return w.PrintText([]byte(noFailure))
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-6s  %-19s  %7s  %6s  %-8s  %10s  %-10s  %s\n", "Which", "When", "PID", "Times", "Pool", "Asked", "Cause", "Program")
-	for i := range list {
-		x := &list[i]
-		name := x.Process.Command
-		if name == "" {
-			name = x.Process.Name
-		}
-		asked := words.Bytes(x.BankBytes)
-		if x.Kind == failure.Clash {
-			asked = "clash"
-		}
-		fmt.Fprintf(&b, "%-6s  %s  %7d  %6d  %-8s  %s  %-10s  %s\n", x.ID, x.Last.Local().Format("2006-01-02 15:04:05"), x.Process.PID, x.Count,
-			strings.ToUpper(x.Pool), words.PadLeft(asked, 10), strings.ReplaceAll(string(x.Cause), "_", " "), words.Truncate(words.Escape(name), 60))
+	o, err := w.textOptions()
+	if err != nil {
+		return err
 	}
-	return w.PrintText([]byte(b.String()))
+	return w.PrintText(why.AppendList(nil, list, o))
 }
+
+const noFailure = "no request of your programs for device memory has failed, as far as ttmond saw\n"

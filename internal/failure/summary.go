@@ -1,6 +1,11 @@
 package failure
 
-import "time"
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/callsite"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
 
 // Summary is a Record in a list: without the state of the allocator.
 type Summary struct {
@@ -15,16 +20,24 @@ type Summary struct {
 	Chips     []Chip    `json:"chips"`
 	Pool      string    `json:"pool"`
 	BankBytes uint64    `json:"bank_bytes"`
-	Cause     Cause     `json:"cause"`
-	Text      string    `json:"text,omitempty"` // a sentence, where it is sent
+	// Bytes were asked for over all banks; 0: not known.
+	Bytes uint64 `json:"bytes,omitzero"`
+	// Line is the line that asked; nil: not known.
+	Line  *ledgerfile.Frame `json:"line,omitempty"`
+	Cause Cause             `json:"cause"`
+	Text  string            `json:"text,omitempty"` // a sentence, where it is sent
 }
 
 // Summary is the record in a list.
 func (r *Record) Summary() Summary {
-	return Summary{
+	s := Summary{
 		ID: r.ID, Kind: r.Kind, Time: r.Time, First: r.First, Last: r.Last, Count: r.Count, Source: r.Source, Process: r.Process,
-		Chips: r.Chips, Pool: r.Pool, BankBytes: r.Need(), Cause: r.Verdict.Cause,
+		Chips: r.Chips, Pool: r.Pool, BankBytes: r.Need(), Bytes: r.Request.Bytes, Cause: r.Verdict.Cause,
 	}
+	if line, ok := callsite.Where(r.Stack); ok {
+		s.Line = &line
+	}
+	return s
 }
 
 // List is the answer about the failures that are kept.

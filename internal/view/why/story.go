@@ -24,8 +24,10 @@ import (
 )
 
 // Bank is what a bank of a pool is called.
-func Bank(r *failure.Record) string {
-	if p := r.PoolKind(); p == model.L1 || p == model.L1Small {
+func Bank(r *failure.Record) string { return bankOf(r.Pool) }
+
+func bankOf(pool string) string {
+	if p, ok := model.PoolNamed(pool); ok && (p == model.L1 || p == model.L1Small) {
 		return "core" // a core's L1 is a bank
 	}
 	return "bank"
@@ -219,6 +221,9 @@ func Tensor(t *failure.Tensor) string {
 // Free says what was free.
 func Free(r *failure.Record) string {
 	s := r.Verdict.Space
+	if s == nil && r.State != nil && r.State.Capacity == 0 {
+		return "nothing"
+	}
 	if s == nil {
 		return "not known"
 	}
@@ -356,6 +361,19 @@ func Doubts(r *failure.Record) (list []string) {
 	return list
 }
 
+// Others say what other processes had of the chips.
+func Others(r *failure.Record) (list []string) {
+	for _, o := range r.Others {
+		name := ""
+		if o.Name != "" {
+			name = " (" + words.Escape(o.Name) + ")"
+		}
+		mark := map[string]string{model.AtLeast.String(): "≥", model.Unsure.String(): "~"}[o.Bound]
+		list = append(list, fmt.Sprintf("process %d%s held %s%s of %s there, from an allocator of its own", o.PID, name, mark, words.Bytes(o.Bytes), words.PoolName(r.PoolKind())))
+	}
+	return list
+}
+
 // Event is the sentence of an event. Lines are for those only who may see the
 // record.
 func Event(r *failure.Record, lines bool) string {
@@ -371,9 +389,5 @@ func Event(r *failure.Record, lines bool) string {
 	if r.Kind == failure.Clash {
 		return fmt.Sprintf("%s (%d): circular buffers clash with a buffer of L1 by %s%s on %s%s", Program(r), r.Process.PID, words.Bytes(r.Verdict.Missing), by, Where(r), times)
 	}
-	cause := string(r.Verdict.Cause)
-	if r.Verdict.Cause == failure.TooLarge {
-		cause = "too large"
-	}
-	return fmt.Sprintf("%s (%d): no room for %s a %s of %s%s on %s: %s%s", Program(r), r.Process.PID, words.Bytes(r.Need()), Bank(r), words.PoolName(r.PoolKind()), by, Where(r), cause, times)
+	return fmt.Sprintf("%s (%d): no room for %s a %s of %s%s on %s: %s%s", Program(r), r.Process.PID, words.Bytes(r.Need()), Bank(r), words.PoolName(r.PoolKind()), by, Where(r), Cause(r.Verdict.Cause), times)
 }

@@ -51,7 +51,7 @@ type printer struct {
 }
 
 func (p *printer) line(s string) {
-	p.dst = append(append(p.dst, strings.TrimRight(s, " ")...), '\n')
+	p.dst = append(append(p.dst, strings.TrimRight(p.plain(s), " ")...), '\n')
 }
 
 // wrapped prints a sentence behind a label, in as many lines as it takes.
@@ -75,14 +75,14 @@ func (p *printer) head() {
 	if p.o.Brief {
 		parts = []string{What(r) + " on " + Where(r), ago(p.o.Now, r.Time)}
 	}
-	head := strings.Join(parts, "   ")
-	if words.Width(head) > p.o.Width {
-		p.line(words.Truncate(parts[0], p.o.Width))
-		head = "  " + strings.Join(parts[1:], "   ")
+	if head := strings.Join(parts, "   "); words.Width(head) <= p.o.Width {
+		p.line(p.bold(head))
+	} else {
+		p.line(p.bold(words.Truncate(parts[0], p.o.Width)))
+		p.wrapped("  ", strings.Join(parts[1:], ", "))
 	}
-	p.line(p.bold(head))
 	if r.Count > 1 {
-		p.line(fmt.Sprintf("  %d times from %s to %s; this is the one of %s", r.Count, clock(r.First), clock(r.Last), clock(r.Time)))
+		p.wrapped("  ", fmt.Sprintf("%d times from %s to %s; this is the one of %s", r.Count, clock(r.First), clock(r.Last), clock(r.Time)))
 	}
 }
 
@@ -117,13 +117,13 @@ func (p *printer) request() {
 	if p.o.ASCII {
 		arrow = "> "
 	}
-	p.wrapped("  "+arrow, p.plain(Verdict(p.r)))
+	p.wrapped("  "+arrow, Verdict(p.r))
 }
 
 // plain leaves nothing but ASCII, where that is asked for.
 func (p *printer) plain(s string) string {
 	if p.o.ASCII {
-		s = strings.NewReplacer("≥", ">=", "–", "-", "…", "...", "·", "-").Replace(s)
+		s = strings.NewReplacer("≥", ">=", "–", "-", "…", "...", "·", "-", "×", "x").Replace(s)
 	}
 	return s
 }
@@ -141,33 +141,36 @@ func (p *printer) bank() {
 	}
 	p.line("")
 	p.line("  0 " + p.row(l, width) + end)
-	need := p.r.Need()
+	p.piece(l, width)
+}
+
+// piece draws what was asked for below the bank, to the same scale, from where the
+// largest hole begins.
+func (p *printer) piece(l *blocks.List, width int) {
+	need, at, label := p.r.Need(), p.largestHole(l, width), words.Bytes(p.r.Need())+" were asked for"
 	if p.r.Kind == failure.Clash {
-		need = p.r.Clash.Reach - min(p.r.Clash.Base, p.r.Clash.Reach)
+		need, at, label = p.r.Clash.Reach-min(p.r.Clash.Base, p.r.Clash.Reach), 0, "circular buffers"
 	}
-	cells := int(float64(need)/float64(l.Capacity)*float64(width) + 0.5)
-	label := words.Bytes(need) + " were asked for"
-	if p.r.Kind == failure.Clash {
-		label = "circular buffers"
-	}
-	mark, at := "▒", p.largestHole(l, width)
+	mark := "▒"
 	if p.o.ASCII {
 		mark = "="
 	}
-	if p.r.Kind == failure.Clash {
-		at = 0
-	}
-	switch {
-	case cells > width:
+	cells := max(int(float64(need)/float64(l.Capacity)*float64(width)+0.5), 1)
+	if cells > width {
 		p.line("    " + strings.Repeat(mark, width) + ">")
-		p.line("    " + label)
-	case at+cells+1+words.Width(label) <= width:
-		p.line("    " + strings.Repeat(" ", at) + strings.Repeat(mark, max(cells, 1)) + " " + label)
-	case cells+1+words.Width(label) <= width:
-		p.line("    " + strings.Repeat(mark, max(cells, 1)) + " " + label)
+		p.line("    " + words.Truncate(label, width))
+		return
+	}
+	at = min(at, width-cells)
+	drawn, taken := strings.Repeat(mark, cells), words.Width(label)+1
+	switch {
+	case at+cells+taken <= width:
+		p.line("    " + strings.Repeat(" ", at) + drawn + " " + label)
+	case taken <= at:
+		p.line("    " + strings.Repeat(" ", at-taken) + label + " " + drawn)
 	default:
-		p.line("    " + strings.Repeat(mark, max(cells, 1)))
-		p.line("    " + label)
+		p.line("    " + strings.Repeat(" ", at) + drawn)
+		p.line("    " + words.Truncate(label, width))
 	}
 }
 
@@ -191,6 +194,9 @@ func (p *printer) row(l *blocks.List, width int) string {
 	full, part, free := "█", "▓", "░"
 	if p.o.ASCII {
 		full, part, free = "#", "+", "."
+	}
+	if !l.Exact() {
+		free = "?" // what lies there may not be known
 	}
 	var b strings.Builder
 	color := 0
@@ -261,7 +267,7 @@ func sgr(holder int) string {
 	if holder == 0 {
 		return "\x1b[0m"
 	}
-	return fmt.Sprintf("\x1b[%dm", palette[min(holder, len(palette))-1])
+	return sgrCode(palette[min(holder, len(palette))-1])
 }
 
 func (p *printer) bold(s string) string {
@@ -278,27 +284,9 @@ func (p *printer) holding() {
 	}
 	p.line("")
 	shown := p.holders[:min(len(p.holders), p.o.Top)]
-	name, function := 0, 0
+	t := p.holderTable(shown)
 	for i := range shown {
-		name, function = max(name, words.Width(shown[i].Name())), max(function, words.Width(shown[i].Function))
-	}
-	name, function = min(name, 28), min(function, 24)
-	most := max(shown[0].Bytes, 1)
-	for i := range shown {
-		h := &shown[i]
-		bar := strings.Repeat("█", int(float64(h.Bytes)/float64(most)*16+0.5))
-		if p.o.ASCII {
-			bar = strings.Repeat("#", len([]rune(bar)))
-		}
-		bar = words.Pad(bar, 16)
-		if p.o.Color {
-			bar = sgr(h.Number) + bar + sgr(0)
-		}
-		remark := words.Count(h.Blocks, "block")
-		if !h.Oldest.IsZero() {
-			remark += ", " + words.Duration(p.r.Time.Sub(h.Oldest))
-		}
-		p.line(fmt.Sprintf("  %s  %s %s  %s  %s", words.Fit(h.Name(), name), words.Fit(h.Function, function), words.PadLeft(words.Bytes(h.Bytes), 10), bar, remark))
+		p.holder(&shown[i], t)
 	}
 	if n := len(p.holders) - len(shown); n > 0 {
 		var rest uint64
@@ -307,6 +295,58 @@ func (p *printer) holding() {
 		}
 		p.line(fmt.Sprintf("  and %d more lines with %s", n, words.Bytes(rest)))
 	}
+}
+
+// holderTable is how wide the columns of the holders are.
+type holderTable struct {
+	name, function, bar int
+	most                uint64
+}
+
+// The widths that a holder's row takes beside its name, function and bar, and what
+// the latter three have at most and at least.
+const (
+	holderRest                     = 2 + 2 + 11 + 2 + 2 + len("10 blocks, 10m00s")
+	maxName, maxFunction, maxBar   = 28, 24, 16
+	minName, minFunction, minOfBar = 12, 0, 4
+)
+
+// holderTable fits the columns into the width: first the bar gives way, then the
+// function, then the name.
+func (p *printer) holderTable(shown []Holder) holderTable {
+	t := holderTable{bar: maxBar, most: max(shown[0].Bytes, 1)}
+	for i := range shown {
+		t.name, t.function = max(t.name, words.Width(shown[i].Name())), max(t.function, words.Width(shown[i].Function))
+	}
+	t.name, t.function = min(t.name, maxName), min(t.function, maxFunction)
+	over := holderRest + t.name + t.function + t.bar - p.o.Width
+	for _, c := range []struct {
+		width *int
+		least int
+	}{{&t.bar, minOfBar}, {&t.function, minFunction}, {&t.name, minName}, {&t.bar, 0}} {
+		if give := min(over, *c.width-c.least); give > 0 {
+			*c.width -= give
+			over -= give
+		}
+	}
+	return t
+}
+
+func (p *printer) holder(h *Holder, t holderTable) {
+	mark := "█"
+	if p.o.ASCII {
+		mark = "#"
+	}
+	bar := words.Pad(strings.Repeat(mark, int(float64(h.Bytes)/float64(t.most)*float64(t.bar)+0.5)), t.bar)
+	if p.o.Color {
+		bar = sgr(h.Number) + bar + sgr(0)
+	}
+	remark := words.Count(h.Blocks, "block")
+	if !h.Oldest.IsZero() {
+		remark += ", " + words.Duration(p.r.Time.Sub(h.Oldest))
+	}
+	head := fmt.Sprintf("  %s  %s %s  ", words.Fit(h.Name(), t.name), words.Fit(h.Function, t.function), words.PadLeft(words.Bytes(h.Bytes), 10))
+	p.line(head + bar + "  " + words.Truncate(remark, max(p.o.Width-words.Width(head)-t.bar-2, 1)))
 }
 
 func (p *printer) fixes() {
@@ -327,7 +367,9 @@ func (p *printer) notes() {
 			p.wrapped("  note: ", s)
 		}
 	}
-	for _, other := range p.r.Others {
-		p.wrapped("  note: ", fmt.Sprintf("process %d (%s) held %s of %s there, from an allocator of its own", other.PID, words.Escape(other.Name), words.Bytes(other.Bytes), words.PoolName(p.r.PoolKind())))
+	for _, text := range Others(p.r) {
+		p.wrapped("  note: ", text)
 	}
 }
+
+func sgrCode(n int) string { return fmt.Sprintf("\x1b[%dm", n) }

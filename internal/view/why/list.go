@@ -1,0 +1,84 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// AppendList appends a table of failures, in the order of the list.
+func AppendList(dst []byte, list []failure.Summary, o Options) []byte {
+	if o.Width == 0 {
+		o.Width = 100
+	}
+	rows := [][]string{{"Which", "When", "Pool", "Asked", "Cause", "Program"}}
+	for i := range list {
+		rows = append(rows, listRow(&list[i], o))
+	}
+	widths := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, cell := range r {
+			widths[i] = max(widths[i], words.Width(cell))
+		}
+	}
+	p := printer{o: o, dst: dst}
+	for n, r := range rows {
+		var b strings.Builder
+		for i, cell := range r[:len(r)-1] {
+			if i == askedColumn {
+				cell = words.PadLeft(cell, widths[i])
+			}
+			b.WriteString(words.Pad(cell, widths[i]) + "  ")
+		}
+		line := words.Truncate(b.String()+r[len(r)-1], o.Width)
+		if n == 0 {
+			line = p.bold(line)
+		}
+		p.line(line)
+	}
+	return p.dst
+}
+
+const askedColumn = 3
+
+func listRow(x *failure.Summary, o Options) []string {
+	program := words.Escape(x.Process.Command)
+	if program == "" {
+		program = words.Escape(x.Process.Name)
+	}
+	program = fmt.Sprintf("%s (%d)", words.Truncate(program, 60), x.Process.PID)
+	if x.Line != nil {
+		program = Line(*x.Line) + "  " + program
+	}
+	cause := Cause(x.Cause)
+	if x.Count > 1 {
+		cause += fmt.Sprintf(" ×%d", x.Count)
+	}
+	pool, _ := model.PoolNamed(x.Pool)
+	return []string{words.Escape(x.ID), ago(o.Now, x.Last), words.PoolName(pool), total(x), cause, program}
+}
+
+// total is what was asked for over all banks or, where that is not known, of one.
+func total(x *failure.Summary) string {
+	switch {
+	case x.Kind == failure.Clash:
+		return "–"
+	case x.Bytes > 0:
+		return words.Bytes(x.Bytes)
+	}
+	return words.Bytes(x.BankBytes) + " a " + bankOf(x.Pool)
+}
+
+// Cause is a cause in a word or two.
+func Cause(c failure.Cause) string {
+	switch c {
+	case failure.TooLarge:
+		return "too large"
+	case failure.Overlap:
+		return "clash"
+	}
+	return words.Escape(string(c))
+}

@@ -1,0 +1,192 @@
+package why
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+var noon = time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
+
+const (
+	kib  = 1 << 10
+	mib  = 1 << 20
+	base = 64 * kib
+)
+
+func frame(file string, line int, function string) ledgerfile.Frame {
+	return ledgerfile.Frame{File: file, Line: line, Function: function}
+}
+
+// lines are the places in a program that hold blocks, from 1.
+var lines = []failure.Site{
+	{Number: 1, Stack: []ledgerfile.Frame{
+		frame("/opt/venv/lib/python3.12/site-packages/ttnn/decorators.py", 500, "__call__"), frame("/home/anna/model.py", 88, "kv_cache"), frame("/home/anna/serve.py", 12, "main"),
+	}},
+	{Number: 2, Stack: []ledgerfile.Frame{frame("/home/anna/model.py", 131, "scores"), frame("/home/anna/serve.py", 14, "main")}},
+	{Number: 3, Tag: "weights", Stack: []ledgerfile.Frame{frame("/home/anna/model.py", 40, "embed"), frame("/home/anna/serve.py", 10, "main")}},
+}
+
+// block is a block of a bank: where it lies from the start of the bank, its size,
+// its place in the program and its age.
+type block struct {
+	at, size uint64
+	site     uint32
+	age      time.Duration
+}
+
+func record(pool model.Pool, capacity, need uint64, list ...block) *failure.Record {
+	l := blocks.NewList(blocks.Geometry{Pool: pool, Banks: 8, Base: base, Capacity: capacity, Align: 64, Smallest: 64}, blocks.FromStart)
+	for _, b := range list {
+		l.Alloc(blocks.Block{Addr: base + b.at, Size: b.size, Site: b.site, Born: noon.Add(-b.age).UnixNano()})
+	}
+	device, no := 0, false
+	return &failure.Record{
+		Schema: failure.Schema, ID: "f12", Kind: failure.NoRoom, Time: noon, First: noon, Last: noon, Count: 1, Source: "track", Pool: pool.String(), State: l,
+		Process: failure.Process{PID: 4242, Start: 1, UID: 1000, Name: "python", Command: "python serve.py", Release: "ttnn 0.81.1"},
+		Chips:   []failure.Chip{{ID: 7, Device: &device, BusID: "0000:01:00.0", Board: "p150a"}},
+		Request: failure.Request{Bytes: 8 * need, BankBytes: need, Page: 2048, Sharded: &no},
+		Stack:   []ledgerfile.Frame{frame("/home/anna/model.py", 131, "scores"), frame("/home/anna/serve.py", 15, "main")},
+		Sites:   lines, Siblings: []failure.Sibling{}, Others: []failure.Other{}, Doubts: []failure.DoubtKind{},
+	}
+}
+
+// stories are failures of every kind.
+func stories() map[string]*failure.Record {
+	held := []block{
+		{0, 400 * kib, 1, 2 * time.Minute},
+		{416 * kib, 240 * kib, 1, 2 * time.Minute},
+		{700 * kib, 128 * kib, 2, 4 * time.Second},
+		{868 * kib, 256 * kib, 2, 3 * time.Second},
+		{1124 * kib, 176 * kib, 3, 2 * time.Minute},
+	}
+	all := map[string]*failure.Record{
+		"fragmented": record(model.L1, 1300*kib, 80*kib, held...),
+		"full":       record(model.L1, 1300*kib, 512*kib, held...),
+		"too large":  record(model.DRAM, 4096*mib, 5000*mib, block{0, 1024 * mib, 1, time.Hour}),
+		"clash":      record(model.L1, 1300*kib, 0, block{500 * kib, 700 * kib, 1, time.Minute}, block{1200 * kib, 100 * kib, 2, time.Second}),
+		"trace":      record(model.Trace, 0, 3*mib),
+		"caught":     record(model.L1, 1300*kib, 80*kib, held...),
+		"no lines":   record(model.L1, 1300*kib, 80*kib, held...),
+		"unknown":    record(model.DRAM, 4096*mib, 64*mib, block{0, 1024 * mib, 1, time.Hour}),
+		"mesh":       record(model.DRAM, 64*mib, 24*mib, block{8 * mib, 20 * mib, 1, time.Hour}, block{44 * mib, 8 * mib, 2, time.Minute}),
+		"hostile":    record(model.L1, 1300*kib, 80*kib, held...),
+	}
+	clash := all["clash"]
+	clash.Kind, clash.Request = failure.Clash, failure.Request{}
+	clash.Clash = &failure.Collision{Program: 3, Reach: base + 620*kib, Lowest: base + 500*kib, Overlap: 120 * kib, Base: base, Cores: []int{0, 0, 7, 7}}
+	caught := all["caught"]
+	caught.Count, caught.First, caught.Last = 1000, noon.Add(-time.Minute), noon.Add(time.Second)
+	bare := all["no lines"]
+	bare.Source, bare.Stack, bare.Sites = "uprobe", nil, []failure.Site{}
+	bare.State = record(model.L1, 1300*kib, 0, block{0, 640 * kib, 0, time.Minute}, block{700 * kib, 560 * kib, 0, time.Second}).State
+	bare.Others = []failure.Other{{PID: 17, Name: "python", Bytes: 3 * mib, Bound: "at_least"}, {PID: 18, Bytes: mib, Bound: "exact"}}
+	all["unknown"].State.Origin = blocks.Late
+	all["mesh"].Chips = make([]failure.Chip, 8)
+	hostile := all["hostile"]
+	hostile.Process.Command = "python\x1b[2J <script>alert(1)</script>"
+	hostile.Sites = []failure.Site{{Number: 1, Tag: "\x1b]0;x\a<b>", Stack: []ledgerfile.Frame{frame("/a/\x1b[31m\"><img src=x>.py", 1, "</title>\n")}}}
+	hostile.Stack = hostile.Sites[0].Stack
+	for _, r := range all {
+		r.Judge()
+	}
+	return all
+}
+
+func TestStories(t *testing.T) {
+	for name, r := range stories() {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Width: 80, Now: noon.Add(12 * time.Second), User: func(int) string { return "anna" }}
+			text := Append(nil, r, o)
+			for line := range strings.Lines(string(text)) {
+				if n := words.Width(strings.TrimSuffix(line, "\n")); n > o.Width {
+					t.Errorf("%d columns: %s", n, line)
+				}
+			}
+			file := "testdata/" + strings.ReplaceAll(name, " ", "-")
+			golden.Check(t, file+".txt", text)
+			golden.Check(t, file+".html", AppendHTML(nil, r, o.Now))
+			o.Color = true
+			golden.Check(t, file+".colour.txt", Append(nil, r, o))
+		})
+	}
+}
+
+// TestColourOnlyColours: without its colours a story is the plain one.
+func TestColourOnlyColours(t *testing.T) {
+	strip := strings.NewReplacer("\x1b[0m", "", "\x1b[1m", "")
+	for name, r := range stories() {
+		o := Options{Width: 80, Now: noon}
+		want := string(Append(nil, r, o))
+		o.Color = true
+		got := strip.Replace(string(Append(nil, r, o)))
+		for _, n := range palette {
+			got = strings.ReplaceAll(got, sgrCode(n), "")
+		}
+		if got != want {
+			t.Errorf("%s:\n%s\ninstead of\n%s", name, got, want)
+		}
+	}
+}
+
+// TestASCII: where a terminal shows no more than ASCII, there is no more.
+func TestASCII(t *testing.T) {
+	o := Options{Width: 80, ASCII: true, Now: noon}
+	for name, r := range stories() {
+		text := Append(nil, r, o)
+		text = AppendList(text, []failure.Summary{r.Summary()}, o)
+		for _, c := range string(text) {
+			if c > 126 || c < 32 && c != '\n' {
+				t.Errorf("%s has %q:\n%s", name, c, text)
+				break
+			}
+		}
+	}
+}
+
+// TestForeignText: what programs are called, and their lines, is text and no more.
+func TestForeignText(t *testing.T) {
+	r := stories()["hostile"]
+	text := string(Append(nil, r, Options{Width: 120, Now: noon, Stack: true})) + string(AppendList(nil, []failure.Summary{r.Summary()}, Options{Now: noon})) + Event(r, true)
+	if strings.ContainsAny(text, "\x1b\a") {
+		t.Errorf("%q", text)
+	}
+	page := string(AppendHTML(nil, r, noon))
+	for _, bad := range []string{"<script", "<img", "<b>", "\x1b"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+}
+
+func TestWidths(t *testing.T) {
+	for name, r := range stories() {
+		for _, width := range []int{40, 60, 200} {
+			for line := range strings.Lines(string(Append(nil, r, Options{Width: width, Now: noon, Stack: true}))) {
+				if n := words.Width(strings.TrimSuffix(line, "\n")); n > width {
+					t.Errorf("%s in %d columns takes %d: %s", name, width, n, line)
+				}
+			}
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	var list []failure.Summary
+	all := stories()
+	for i, name := range []string{"fragmented", "too large", "clash", "trace", "caught", "no lines", "unknown", "hostile"} {
+		s := all[name].Summary()
+		s.Last = noon.Add(-time.Duration(i*i) * time.Minute)
+		list = append(list, s)
+	}
+	list[3].Bytes = 0 // not known
+	golden.Check(t, "testdata/list-80.txt", AppendList(nil, list, Options{Width: 80, Now: noon}))
+	golden.Check(t, "testdata/list-140.txt", AppendList(nil, list, Options{Width: 140, Now: noon}))
+}
