@@ -19,11 +19,14 @@ type Work struct {
 	Busy, Gap             time.Duration // in which a program ran; of short pauses between programs
 	Programs              uint64
 	Unprofiled            uint64 // programs of which nothing is known
+	Queues, SubDevices    int    // of its device that the process used; 0: none was seen
 	Lost                  uint64 // records that the source missed
 	Longest, LongestGap   time.Duration
 	LongestName, LastName string
 	Stalled               time.Duration
 	Since, LastRecord     time.Time
+	// LastEnd is when the last program ended, by the chip's own clock; 0: not known.
+	LastEnd time.Duration
 	// Before is how much had been done at an earlier moment, for a reader that
 	// has no sample of its own; its Time is zero where that is not known.
 	Before Moment
@@ -32,8 +35,8 @@ type Work struct {
 
 // Moment is how long a program had run on a chip by a time.
 type Moment struct {
-	Time time.Time
-	Busy time.Duration
+	Time          time.Time
+	Busy, LastEnd time.Duration
 }
 
 // Op is an operation and what it took.

@@ -33,9 +33,10 @@ type workTotal struct{ busy, programs uint64 }
 // workSample is what a process had reported of a chip, and what was made of it.
 type workSample struct {
 	claim.Work
-	ops   map[string]claim.Op
-	shown model.ChipWork
-	used  bool
+	ops     map[string]claim.Op
+	shown   model.ChipWork
+	settled bool // nothing ran then
+	used    bool
 }
 
 // workJoin makes the part of one snapshot that is about programs.
@@ -154,8 +155,9 @@ func (j *workJoin) measure(p *model.Process, c *claim.Work, source model.Source)
 	if before != nil {
 		old = &before.Work
 	}
-	out.Work = busy(c, old, host)
-	sample := &workSample{Work: *c, used: true, ops: make(map[string]claim.Op, len(c.Ops))}
+	settled := isSettled(c, host)
+	out.Work = busy(c, old, before != nil && before.settled, settled)
+	sample := &workSample{Work: *c, used: true, settled: settled, ops: make(map[string]claim.Op, len(c.Ops))}
 	for _, o := range c.Ops {
 		sum := sample.ops[o.Name]
 		sum.Calls, sum.Time, sum.Longest = sum.Calls+o.Calls, sum.Time+o.Time, max(sum.Longest, o.Longest)
@@ -188,104 +190,6 @@ func (j *workJoin) addTotal(key totalKey, c *claim.Work, before *workSample) {
 	}
 	t.busy += busy
 	t.programs += programs
-}
-
-// lastKnown is up to when the work of a process was accounted for: a program
-// that ends now may have begun right after the last one that was reported.
-func lastKnown(c *claim.Work) time.Time {
-	if !c.LastRecord.IsZero() && c.LastRecord.Before(c.At) {
-		return c.LastRecord
-	}
-	if c.LastRecord.IsZero() && c.Since.Before(c.At) && !c.Since.IsZero() {
-		return c.Since
-	}
-	return c.At
-}
-
-// busy is the share of the time since the sample before in which a program ran.
-func busy(c, before *claim.Work, host *model.HostWork) model.Work {
-	if c.Unreadable {
-		return model.NoWork(model.WorkLayout)
-	}
-	from, cause := since(c, before, host)
-	if cause != "" {
-		return model.NoWork(cause).WithTotals(uint64(max(0, c.Busy)), c.Programs)
-	}
-	d := difference{
-		window: c.At.Sub(from.At), busy: max(0, c.Busy-from.Busy), gap: max(0, c.Gap-from.Gap), room: c.At.Sub(lastKnown(from)),
-		programs: c.Programs - min(c.Programs, from.Programs), unprofiled: c.Unprofiled - min(c.Unprofiled, from.Unprofiled), lost: c.Lost - min(c.Lost, from.Lost),
-	}
-	bound, cause := d.bound(c, host)
-	if cause == model.WorkSilent {
-		return model.NoWork(cause).WithTotals(uint64(max(0, c.Busy)), c.Programs)
-	}
-	s := d.window.Seconds()
-	w := model.Work{
-		Busy: model.Value(min(1, d.busy.Seconds()/s)), Bound: bound, Cause: cause, Window: s,
-		Programs: model.Value(float64(d.programs) / s), Late: model.Value(min(1, d.gap.Seconds()/s)),
-	}
-	if from.Programs > c.Programs || before == nil {
-		pending := model.NoWork(model.WorkFirstSample)
-		w.Programs, w.Late = pending.Programs, pending.Late
-	}
-	return w.WithTotals(uint64(max(0, c.Busy)), c.Programs)
-}
-
-// longestBefore is the longest window that a process's own mark is used for.
-const longestBefore = 10 * time.Second
-
-// since is the earlier state that a figure is made from. Without a sample of
-// our own that is the process's mark, or the last record of one that is idle.
-func since(c, before *claim.Work, host *model.HostWork) (from *claim.Work, cause model.WorkCause) {
-	if before != nil {
-		return before, ""
-	}
-	settled := host != nil && host.Settled()
-	if idle := c.At.Sub(lastKnown(c)); settled && idle >= time.Second {
-		x := *c
-		x.At = c.At.Add(-idle)
-		return &x, ""
-	}
-	if window := c.At.Sub(c.Before.Time); !c.Before.Time.IsZero() && window >= minWindow && window <= longestBefore {
-		x := *c
-		x.At, x.Busy, x.LastRecord = c.Before.Time, c.Before.Busy, c.Before.Time
-		return &x, ""
-	}
-	return nil, model.WorkFirstSample
-}
-
-// difference is what changed from one sample to the next.
-type difference struct {
-	window, busy, gap          time.Duration
-	room                       time.Duration // since the last record of the earlier sample
-	programs, unprofiled, lost uint64
-}
-
-// unreportedPart is the share of a window that may pass without a record before
-// a program counts as running unreported: a figure without it is exact so far.
-const unreportedPart = 100
-
-// bound says how far a figure can be trusted.
-func (d *difference) bound(c *claim.Work, host *model.HostWork) (model.Bound, model.WorkCause) {
-	settled := host != nil && host.Settled()
-	quiet := c.At.Sub(lastKnown(c))
-	switch {
-	case d.busy > d.room+d.room/50+20*time.Millisecond:
-		return model.Unsure, model.WorkTooMuch
-	case !settled && d.busy == 0 && d.programs == 0 && !(host != nil && host.Enqueued+host.Replayed == 0):
-		return model.AtLeast, model.WorkSilent
-	case !c.Lossless && d.programs > 0:
-		return model.AtLeast, model.WorkLossy
-	case d.lost > 0:
-		return model.AtLeast, model.WorkRecordsLost
-	case host != nil && host.Queues > 1 && d.busy < d.window:
-		return model.AtLeast, model.WorkQueues
-	case d.unprofiled > 0:
-		return model.AtLeast, model.WorkUnprofiled
-	case !settled && quiet > d.window/unreportedPart && d.busy < d.window:
-		return model.AtLeast, model.WorkUnreported
-	}
-	return model.Exact, ""
 }
 
 // maxOperations is how many operations of a process and chip a snapshot has.

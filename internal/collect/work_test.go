@@ -121,7 +121,7 @@ func TestBusy(t *testing.T) {
 			"a second command queue", func(h *workHost) claim.Set { return settled(h.reported(0, 0, nil)) },
 			func(h *workHost) claim.Set {
 				set := settled(h.reported(500*time.Millisecond, 9, nil))
-				set.Hosts[0].Queues = 2
+				set.Work[0].Queues = 2
 				return set
 			},
 			0.5, model.AtLeast, model.WorkQueues, false,
@@ -130,10 +130,19 @@ func TestBusy(t *testing.T) {
 			"idle, as far as one of two command queues tells", func(h *workHost) claim.Set { return settled(h.reported(time.Second, 5, nil)) },
 			func(h *workHost) claim.Set {
 				set := settled(h.reported(time.Second, 5, func(w *claim.Work) { w.LastRecord = workStart }))
-				set.Hosts[0].Queues = 2
+				set.Work[0].Queues = 2
 				return set
 			},
 			0, 0, model.WorkQueues, true,
+		},
+		{
+			"a device that is divided", func(h *workHost) claim.Set { return settled(h.reported(0, 0, nil)) },
+			func(h *workHost) claim.Set {
+				set := settled(h.reported(500*time.Millisecond, 9, nil))
+				set.Work[0].SubDevices = 2
+				return set
+			},
+			0.5, model.AtLeast, model.WorkSubDevices, false,
 		},
 		{
 			"a program may be running", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
@@ -164,9 +173,11 @@ func TestBusy(t *testing.T) {
 		{
 			"a program of 30 s that has just ended",
 			func(h *workHost) claim.Set {
-				return h.reported(0, 0, func(w *claim.Work) { w.LastRecord = workStart.Add(-30 * time.Second) })
+				return h.reported(0, 1, func(w *claim.Work) { w.LastRecord, w.LastEnd = workStart.Add(-30*time.Second), time.Hour })
 			},
-			func(h *workHost) claim.Set { return h.reported(30*time.Second, 1, nil) },
+			func(h *workHost) claim.Set {
+				return h.reported(31*time.Second, 2, func(w *claim.Work) { w.LastEnd = time.Hour + 31*time.Second })
+			},
 			1, model.Exact, "", false,
 		},
 		{

@@ -31,6 +31,7 @@ const (
 	WorkUnreported   WorkCause = "unreported"     // a program that has not been reported yet may be running
 	WorkUnprofiled   WorkCause = "unprofiled"     // programs without an id ran, of which nothing is known
 	WorkQueues       WorkCause = "command_queues" // several command queues were used: tt-metal reports the first one's programs
+	WorkSubDevices   WorkCause = "sub_devices"    // the device was divided: a record ends when the next program begins on any part
 	WorkRecordsLost  WorkCause = "records_lost"   // ttmond could not read all records
 	WorkOtherProcess WorkCause = "other_process"  // another process uses the chip and reports nothing
 	WorkOtherChip    WorkCause = "other_chip"     // of a board: another of its chips reports nothing
@@ -54,7 +55,7 @@ const (
 // WorkCauses lists all causes.
 func WorkCauses() []WorkCause {
 	return []WorkCause{
-		WorkLossy, WorkUnreported, WorkUnprofiled, WorkQueues, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch,
+		WorkLossy, WorkUnreported, WorkUnprofiled, WorkQueues, WorkSubDevices, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch,
 		WorkNotWatched, WorkNoProfiler, WorkProfilerOff, WorkRemoteChip, WorkNoIOMMU, WorkSilent, WorkLayout, WorkFirstSample, WorkDeviceState, WorkUsersHidden,
 	}
 }
@@ -64,6 +65,7 @@ var workSentences = map[WorkCause]string{
 	WorkUnreported:   "a program that has not completed yet is not counted",
 	WorkUnprofiled:   "programs without an id ran: tt-metal does not report them",
 	WorkQueues:       "the process used several command queues: tt-metal reports the programs of one",
+	WorkSubDevices:   "the process divided the device into sub-devices: programs that run at the same time are reported as too short",
 	WorkRecordsLost:  "ttmond could not read all records in time",
 	WorkOtherProcess: "another process that has the device open reports no programs",
 	WorkOtherChip:    "another chip of the board reports no programs",
@@ -166,10 +168,12 @@ type Operation struct {
 
 // HostWork is what a process asked of its chips, and what it waits for.
 type HostWork struct {
-	Enqueued, Replayed      uint64
-	LastEnqueue, LastFinish time.Time // zero: never
-	LastName                string    // of what was enqueued last, where it is known
-	Queues                  int       // command queues that were used; 2 stands for more, too
+	Enqueued, Replayed uint64
+	// All that was enqueued before LastFinish has completed. Zero: never.
+	LastEnqueue, LastFinish time.Time
+	LastName                string // of what was enqueued last, where it is known
+	Queues                  int    // command queues of a device that were used; 2 stands for more, too
+	SubDevices              int    // the most that a device was divided into; 0: it never was
 	// WaitingSince is since when a thread waits for the chips; zero: none does.
 	WaitingSince time.Time
 	WaitingFor   WaitKind

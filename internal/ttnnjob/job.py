@@ -8,6 +8,8 @@ line of JSON on standard output: what it holds, by its own account.
   {"do": "alloc", "name": "a", "pool": "dram", "bytes": 2097152}
   {"do": "alloc", "name": "b", "pool": "dram", "bytes": 2097152, "thread": true}
   {"do": "add", "name": "c", "of": ["a", "a"]}
+  {"do": "add", "name": "c", "of": ["a", "a"], "queue": 1}
+                          on the second command queue of a device that was opened with "queues": 2
   {"do": "matmul", "name": "d", "of": ["x", "y"]}
   {"do": "softmax", "name": "e", "of": ["x"]}
   {"do": "forget"}        drops all cached programs, and keeps none from now on
@@ -38,8 +40,10 @@ line of JSON on standard output: what it holds, by its own account.
                           a graph capture; what is allocated during one of that
                           mode does not exist, and is not held; the answer has
                           what the operations in it took for circular buffers
+  {"do": "divide", "parts": 2}
+                          divides the device into so many sub-devices
   {"do": "feed"}          lets a thread of the preload feed.c report programs (0.71 to 0.75)
-  {"do": "finish"}        waits for all that was enqueued
+  {"do": "finish"}        waits for all that was enqueued, or ("queue": 1) for that on one command queue
   {"do": "finish", "later": true}                  the same on another thread, and does not wait for that
   {"do": "close"}         {"do": "close", "keep": true}         {"do": "exit"}
 
@@ -90,13 +94,14 @@ class Job:
             sums[pool] += size
         return sums
 
-    def open(self, device=0, mesh=None, l1_small=0, trace=0):
+    def open(self, device=0, mesh=None, l1_small=0, trace=0, queues=1):
         self.is_mesh = mesh is not None
+        sizes = {"l1_small_size": l1_small, "trace_region_size": trace, "num_command_queues": queues}
         if self.is_mesh:
-            self.device = ttnn.open_mesh_device(ttnn.MeshShape(*mesh), l1_small_size=l1_small, trace_region_size=trace)
+            self.device = ttnn.open_mesh_device(ttnn.MeshShape(*mesh), **sizes)
             self.chips = self.device.get_num_devices()
         else:
-            self.device = ttnn.open_device(device_id=device, l1_small_size=l1_small, trace_region_size=trace)
+            self.device = ttnn.open_device(device_id=device, **sizes)
             self.chips = 1
 
     def alloc(self, name, pool, bytes, columns=0, thread=False):
@@ -132,9 +137,10 @@ class Job:
         tensor = ttnn.empty([1, 1, rows, page // 4], ttnn.uint32, ttnn.ROW_MAJOR_LAYOUT, self.device, memory)
         self.tensors[name] = (tensor, pool, 0 if self.pretends else rows * page)
 
-    def run(self, op, name, of):
+    def run(self, op, name, of, queue=None):
         pool = self.tensors[of[0]][1]
-        result = op(*(self.tensors[name][0] for name in of))
+        where = {} if queue is None else {"queue_id": queue}
+        result = op(*(self.tensors[name][0] for name in of), **where)
         rows, columns = result.shape[-2], result.shape[-1]
         self.tensors[name] = (result, pool, rows * columns * 2)
 
@@ -264,11 +270,18 @@ class Job:
         ttnn.deallocate(tensor)
         return True
 
-    def finish(self, later=False):
+    def finish(self, later=False, queue=None):
+        args = (self.device,) if queue is None else (self.device, queue)
         if later:
-            threading.Thread(target=ttnn.synchronize_device, args=(self.device,), daemon=True).start()
+            threading.Thread(target=ttnn.synchronize_device, args=args, daemon=True).start()
         else:
-            ttnn.synchronize_device(self.device)
+            ttnn.synchronize_device(*args)
+
+    def divide(self, parts):
+        """Divides the device into so many sub-devices of one row of cores each."""
+        cores = [ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, row), ttnn.CoreCoord(3, row))}) for row in range(parts)]
+        manager = self.device.create_sub_device_manager([ttnn.SubDevice([c]) for c in cores], 0)
+        self.device.load_sub_device_manager(manager)
 
     def build(self, pool, rows, columns, cores=0):
         memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, POOLS[pool])
@@ -362,7 +375,7 @@ class Job:
             ctypes.CDLL(None).ttmon_feed_start()
         elif verb == "end_capture":
             answer.update(self.end_capture())
-        elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork", "rows", "finish"):
+        elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork", "rows", "finish", "divide"):
             getattr(self, verb)(**command)
         elif verb != "ping":
             raise ValueError(f"no command {verb!r}")

@@ -53,6 +53,7 @@ func hostWork(a archive, h *model.HostWork) {
 	field(a, "enqueued", &h.Enqueued)
 	field(a, "replayed", &h.Replayed)
 	field(a, "command_queues", &h.Queues)
+	field(a, "sub_devices", &h.SubDevices)
 	instant(a, "last_enqueue", &h.LastEnqueue)
 	instant(a, "last_finish", &h.LastFinish)
 	optional(a, "last_name", &h.LastName)

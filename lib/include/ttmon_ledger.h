@@ -76,9 +76,10 @@ struct ttmon_host {
 	uint64_t replayed; /* traces */
 	uint64_t waits;    /* how often a thread has waited for the chips */
 	int64_t last_enqueue; /* or replay */
-	int64_t last_finish;  /* when a thread had waited for all that was enqueued before */
+	int64_t last_finish;  /* all that was enqueued before, on all queues, has completed */
 	uint32_t last_name;   /* of the operation that was enqueued last; 0: not known */
-	uint32_t queues;      /* command queues that were used: 1, or 2 for several; 0: none yet */
+	uint16_t queues;      /* command queues of a device that were used: 1, or 2 for several; 0: none yet */
+	uint16_t sub_devices; /* the most that a device was divided into; 0: it never was */
 	struct ttmon_wait wait[8]; /* threads that wait now; those that found no place are not in it */
 };
 
@@ -164,7 +165,7 @@ struct ttmon_work {
 		int64_t time;
 		uint64_t busy;
 	} mark[2];
-	uint64_t reserved2[2];
+	uint64_t mark_end[2]; /* last_end at these moments */
 };
 
 /* A pause above this is idle time, below it the host was late. */

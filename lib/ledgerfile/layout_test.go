@@ -94,11 +94,11 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 			"sequence": workSequence, "logical": workLogical, "state": workState, "loss": workLoss, "ticks_per_ns": workTicks,
 			"programs": workPrograms, "busy": workBusy, "gaps": workGaps, "gap": workGap, "longest_gap": workLongestGap, "longest": workLongest,
 			"refused": workRefused, "unprofiled": workUnprofiled, "stalls": workStalls, "stalled": workStalled, "since": workSince,
-			"last_record": workLastRecord, "last_name": workLastName, "longest_name": workLongestName, "mark": workMark,
+			"last_record": workLastRecord, "last_name": workLastName, "longest_name": workLongestName, "mark": workMark, "mark_end": workMarkEnd, "last_end": workLastEnd,
 		},
 		"ttmon_host": {
 			"enqueued": hostEnqueued, "replayed": hostReplayed, "waits": hostWaits, "last_enqueue": hostLastEnqueue, "last_finish": hostLastFinish,
-			"last_name": hostLastName, "wait": hostWait,
+			"last_name": hostLastName, "queues": hostQueues, "sub_devices": hostSubDevices, "wait": hostWait,
 		},
 		"ttmon_op":   {"calls": opCalls, "ticks": opTicks, "longest": opLongest, "name": opName},
 		"ttmon_name": {"text": nameText},

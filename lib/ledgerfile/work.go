@@ -21,6 +21,7 @@ const (
 	hostLastFinish  = 32
 	hostLastName    = 40
 	hostQueues      = 44
+	hostSubDevices  = 46
 	hostWait        = 48
 	waitSize        = 16
 	hostWaiters     = 8
@@ -37,6 +38,7 @@ const (
 	workGap         = 48
 	workLongestGap  = 56
 	workLongest     = 64
+	workLastEnd     = 80
 	workRefused     = 88
 	workUnprofiled  = 96
 	workStalls      = 104
@@ -46,6 +48,7 @@ const (
 	workLastName    = 136
 	workLongestName = 140
 	workMark        = 144
+	workMarkEnd     = 176
 
 	opSize    = 32
 	opCalls   = 0
@@ -90,7 +93,8 @@ type HostWork struct {
 	Enqueued, Replayed, Waits uint64
 	LastEnqueue, LastFinish   time.Time // zero: never
 	LastName                  string    // of what was enqueued last, where it is known
-	Queues                    int       // command queues that were used; 2 stands for more, too
+	Queues                    int       // command queues of a device that were used; 2 stands for more, too
+	SubDevices                int       // the most that a device was divided into; 0: it never was
 	Waiting                   []Wait    // threads that wait for the chips now
 }
 
@@ -130,14 +134,17 @@ type ChipWork struct {
 	Stalls                uint64
 	Stalled               time.Duration // the dispatcher was held up by the profiler
 	Since, LastRecord     time.Time
-	Mark                  [2]Mark // the later one first
-	Ops                   []Op
+	// LastEnd is when the last program ended, by the chip's clock since the
+	// device was opened; 0: not known.
+	LastEnd time.Duration
+	Mark    [2]Mark // the later one first
+	Ops     []Op
 }
 
 // Mark is how much a chip had done at a moment.
 type Mark struct {
-	Time time.Time
-	Busy time.Duration
+	Time          time.Time
+	Busy, LastEnd time.Duration
 }
 
 // Op is an operation, and what its programs took of a chip.
@@ -181,7 +188,7 @@ func (r *WorkReader) Read(fd int) (*Work, error) {
 	w.Host = HostWork{
 		Enqueued: le.Uint64(h[hostEnqueued:]), Replayed: le.Uint64(h[hostReplayed:]), Waits: le.Uint64(h[hostWaits:]),
 		LastEnqueue: c.at(int64(le.Uint64(h[hostLastEnqueue:]))), LastFinish: c.at(int64(le.Uint64(h[hostLastFinish:]))),
-		LastName: r.name(fd, sections[2], le.Uint32(h[hostLastName:])), Queues: int(min(2, le.Uint32(h[hostQueues:]))),
+		LastName: r.name(fd, sections[2], le.Uint32(h[hostLastName:])), Queues: int(min(2, le.Uint16(h[hostQueues:]))), SubDevices: int(le.Uint16(h[hostSubDevices:])),
 	}
 	for i := range hostWaiters {
 		b := h[hostWait+i*waitSize:]
@@ -257,12 +264,12 @@ func (r *WorkReader) decodeChip(fd int, names section, to *ChipWork, b []byte, c
 		LongestGap: span(workLongestGap), Longest: span(workLongest),
 		LongestName: r.name(fd, names, le.Uint32(b[workLongestName:])), LastName: r.name(fd, names, le.Uint32(b[workLastName:])),
 		Refused: le.Uint64(b[workRefused:]), Unprofiled: le.Uint64(b[workUnprofiled:]),
-		Stalls: le.Uint64(b[workStalls:]), Stalled: span(workStalled),
+		Stalls: le.Uint64(b[workStalls:]), Stalled: span(workStalled), LastEnd: span(workLastEnd),
 		Since: c.at(int64(le.Uint64(b[workSince:]))), LastRecord: c.at(int64(le.Uint64(b[workLastRecord:]))),
 	}
 	for i := range to.Mark {
 		m := b[workMark+i*16:]
-		to.Mark[i] = Mark{c.at(int64(le.Uint64(m))), duration(le.Uint64(m[8:]), ticks)}
+		to.Mark[i] = Mark{c.at(int64(le.Uint64(m))), duration(le.Uint64(m[8:]), ticks), span(workMarkEnd + 8*i)}
 	}
 	if to.Programs > 0 && !(ticks > 0.01 && ticks < 100) {
 		to.Loss = WorkUnreadable

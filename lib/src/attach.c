@@ -33,12 +33,14 @@ static void *ours(int symbol)
 		DECLARE(provider_old); DECLARE(provider); DECLARE(provider_gone); DECLARE(record);
 		DECLARE(work_pages); DECLARE(work_pages_const); DECLARE(work_record); DECLARE(work_on); DECLARE(work_on_old); DECLARE(work_off); DECLARE(work_off_old);
 		DECLARE(op_named); DECLARE(enqueued); DECLARE(replayed); DECLARE(finish); DECLARE(event_wait);
+		DECLARE(replayed_list); DECLARE(queue_made); DECLARE(queue_gone); DECLARE(sub_devices_made); DECLARE(sub_devices_loaded);
 		CASE(list_made); CASE(list_allocate); CASE(list_allocate_at); CASE(list_deallocate);
 		CASE(list_clear); CASE(list_shrink); CASE(list_reset); CASE(banks);
 		CASE(allocator_made); CASE(allocator_gone); CASE(allocator_gone_whole); CASE(buffer); CASE(mass_free);
 		CASE(provider_old); CASE(provider); CASE(provider_gone); CASE(record);
 		CASE(work_pages); CASE(work_pages_const); CASE(work_record); CASE(work_on); CASE(work_on_old); CASE(work_off); CASE(work_off_old);
 		CASE(op_named); CASE(enqueued); CASE(replayed); CASE(finish); CASE(event_wait);
+		CASE(replayed_list); CASE(queue_made); CASE(queue_gone); CASE(sub_devices_made); CASE(sub_devices_loaded);
 	}
 	return NULL;
 }

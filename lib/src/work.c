@@ -202,8 +202,10 @@ void work_end(struct work_chip *c, const struct batch *b)
 	r->last_record = b->now;
 	if (b->now - r->mark[0].time > MARK_NS) {
 		r->mark[1] = r->mark[0];
+		r->mark_end[1] = r->mark_end[0];
 		r->mark[0].time = b->now;
 		r->mark[0].busy = r->busy;
+		r->mark_end[0] = r->last_end;
 	}
 	even(r);
 }
@@ -216,7 +218,7 @@ void work_state(struct state *s, uint32_t logical, uint8_t to)
 	odd(c->record);
 	c->record->state = to;
 	if (to == TTMON_WORK_ON) { /* the clock of a chip that was reset begins again */
-		c->record->first_start = c->record->last_end = 0;
+		c->record->first_start = c->record->last_end = c->record->mark_end[0] = c->record->mark_end[1] = 0;
 		memset(c->cache, 0, sizeof c->cache); /* of pointers that may stand for others now */
 	}
 	even(c->record);

@@ -1,16 +1,10 @@
-/* Where tt-metal's real-time profiler and its queues are listened to. What is
+/* Where tt-metal's real-time profiler is listened to. What is
  * read of tt-metal's own objects are the records that its functions have just
  * made, and only where they say the same as the pages that they were made from.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "metal.h"
 #include "work.h"
-
-/* ---- Records ---------------------------------------------------------------- */
 
 /* A page as the chip sends it. */
 struct page {
@@ -227,129 +221,4 @@ HOOK void METAL_work_off_old(uint32_t chip)
 	call(chip);
 	if (s)
 		work_state(s, chip, TTMON_WORK_OFF);
-}
-
-/* ---- What the host does ----------------------------------------------------- */
-
-/* The ledger, where chips report: nothing is kept of the others. */
-static struct work *reporting(struct state *s)
-{
-	return s ? atomic_load_explicit(&s->work, memory_order_acquire) : NULL;
-}
-
-static struct ttmon_host *host_of(struct state *s) { return &s->ledger->host; }
-
-/* The place of this thread among those that wait; 0: none. */
-static _Thread_local uint32_t place __attribute__((tls_model("initial-exec")));
-static _Thread_local uint32_t named __attribute__((tls_model("initial-exec")));
-
-static void stop_waiting(struct state *s)
-{
-	if (place == 0)
-		return;
-	struct ttmon_wait *w = &host_of(s)->wait[place - 1];
-	if (w->thread == (uint32_t)syscall(SYS_gettid))
-		atomic_store_explicit((_Atomic int64_t *)&w->since, 0, memory_order_release);
-	place = 0;
-}
-
-static void start_waiting(struct state *s, uint32_t kind)
-{
-	struct ttmon_host *h = host_of(s);
-	stop_waiting(s); /* an exception left the last wait */
-	atomic_fetch_add_explicit((_Atomic uint64_t *)&h->waits, 1, memory_order_relaxed);
-	for (uint32_t i = 0; i < sizeof h->wait / sizeof *h->wait; i++) {
-		int64_t none = 0;
-		/* Negative: being taken. */
-		if (!atomic_compare_exchange_strong((_Atomic int64_t *)&h->wait[i].since, &none, -1))
-			continue;
-		h->wait[i].kind = kind;
-		h->wait[i].thread = (uint32_t)syscall(SYS_gettid);
-		atomic_store_explicit((_Atomic int64_t *)&h->wait[i].since, exact_now(), memory_order_release);
-		place = i + 1;
-		return;
-	}
-}
-
-HOOK void METAL_finish(uint64_t queue, uint64_t ids, uint64_t n)
-{
-	CALL(void (*)(uint64_t, uint64_t, uint64_t), finish, );
-	if (!reporting(s)) {
-		call(queue, ids, n);
-		return;
-	}
-	start_waiting(s, TTMON_WAIT_FINISH);
-	call(queue, ids, n);
-	stop_waiting(s);
-	atomic_store_explicit((_Atomic int64_t *)&host_of(s)->last_finish, exact_now(), memory_order_release);
-}
-
-HOOK void METAL_event_wait(uint64_t event)
-{
-	CALL(void (*)(uint64_t), event_wait, );
-	if (!reporting(s)) {
-		call(event);
-		return;
-	}
-	start_waiting(s, TTMON_WAIT_EVENT);
-	call(event);
-	stop_waiting(s);
-}
-
-/* tt-metal profiles the programs of a device's first command queue only. Which
- * one a queue is cannot be seen from its address, so it counts whether there was
- * more than one: a device that was closed and opened again counts as two. */
-static void note_queue(struct ttmon_host *h, uint64_t queue)
-{
-	static _Atomic uint64_t first;
-	uint64_t seen = atomic_load_explicit(&first, memory_order_relaxed);
-	if (seen == queue)
-		return;
-	if (seen == 0 && atomic_compare_exchange_strong(&first, &seen, queue)) {
-		atomic_store_explicit((_Atomic uint32_t *)&h->queues, 1, memory_order_release);
-		return;
-	}
-	if (seen != queue)
-		atomic_store_explicit((_Atomic uint32_t *)&h->queues, 2, memory_order_release);
-}
-
-static void count_enqueue(struct state *s, uint64_t *counter, uint64_t queue)
-{
-	struct ttmon_host *h = host_of(s);
-	note_queue(h, queue);
-	if (place)
-		stop_waiting(s);
-	atomic_fetch_add_explicit((_Atomic uint64_t *)counter, 1, memory_order_relaxed);
-	atomic_store_explicit((_Atomic uint32_t *)&h->last_name, named, memory_order_relaxed);
-	atomic_store_explicit((_Atomic int64_t *)&h->last_enqueue, exact_now(), memory_order_release);
-	named = 0;
-}
-
-HOOK void METAL_enqueued(uint64_t queue, uint64_t workload, uint64_t blocking)
-{
-	CALL(void (*)(uint64_t, uint64_t, uint64_t), enqueued, );
-	if (reporting(s))
-		count_enqueue(s, &host_of(s)->enqueued, queue);
-	call(queue, workload, blocking);
-}
-
-HOOK void METAL_replayed(uint64_t queue, uint64_t trace, uint64_t blocking)
-{
-	CALL(void (*)(uint64_t, uint64_t, uint64_t), replayed, );
-	if (reporting(s))
-		count_enqueue(s, &host_of(s)->replayed, queue);
-	call(queue, trace, blocking);
-}
-
-/* tt-metal's Inspector is told the name of each operation, and the id that its
- * program's records will have. */
-HOOK void METAL_op_named(uint64_t workload, uint64_t id, uint64_t length, const char *text, uint64_t specs, uint64_t trace)
-{
-	CALL(void (*)(uint64_t, uint64_t, uint64_t, const char *, uint64_t, uint64_t), op_named, );
-	struct work *w = reporting(s);
-	if (w) {
-		named = name_number(s, w, text, length);
-		atomic_store_explicit(&w->by_id[id & (IDS - 1)], (uint16_t)named, memory_order_relaxed);
-	}
-	call(workload, id, length, text, specs, trace);
 }

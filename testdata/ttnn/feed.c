@@ -205,6 +205,10 @@ void *get_cluster(void *context)
 	return call(context);
 }
 
+/* Dividing a device writes to its dispatcher, which mock mode does not have. */
+void reset_sub_devices(void *tracker, void *manager) __asm__("_ZN2tt8tt_metal23SubDeviceManagerTracker22reset_sub_device_stateERKSt10unique_ptrINS0_16SubDeviceManagerESt14default_deleteIS3_EE");
+void reset_sub_devices(void *tracker, void *manager) { (void)tracker, (void)manager; }
+
 /* ---- 0.71 to 0.75 ----------------------------------------------------------- */
 
 /* ProgramRealtimeRecord of 0.71 and 0.72. */

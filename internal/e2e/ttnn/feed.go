@@ -147,6 +147,9 @@ func (c *FeedChip) Page(words [8]uint32) {
 	atomic.StoreUint64(c.word(0), c.written)
 }
 
+// Written is how many pages were written.
+func (c *FeedChip) Written() uint64 { return c.written }
+
 // Taken is how many pages were taken.
 func (c *FeedChip) Taken() uint64 { return atomic.LoadUint64(c.word(offTaken)) }
 

@@ -37,7 +37,9 @@ func (p *Process) claimWork(set *claim.Set) {
 	for i := range p.Work.Chips {
 		c := &p.Work.Chips[i]
 		if chip, ok := chipNumbered(p.Ledger, c.Logical); ok {
-			set.Work = append(set.Work, chipWork(id, chip, at, c))
+			w := chipWork(id, chip, at, c)
+			w.Queues, w.SubDevices = p.Work.Host.Queues, p.Work.Host.SubDevices
+			set.Work = append(set.Work, w)
 		}
 	}
 }
@@ -60,8 +62,9 @@ func chipWork(id model.ProcessID, chip uint64, at time.Time, c *ledgerfile.ChipW
 		Busy: c.Busy, Gap: c.Gap, Programs: c.Programs, Unprofiled: c.Unprofiled,
 		Longest: c.Longest, LongestGap: c.LongestGap, LongestName: c.LongestName, LastName: c.LastName, Stalled: c.Stalled,
 		Since: c.Since, LastRecord: c.LastRecord,
-		Before: claim.Moment{Time: c.Mark[1].Time, Busy: c.Mark[1].Busy},
-		Ops:    make([]claim.Op, len(c.Ops)),
+		LastEnd: c.LastEnd,
+		Before:  claim.Moment{Time: c.Mark[1].Time, Busy: c.Mark[1].Busy, LastEnd: c.Mark[1].LastEnd},
+		Ops:     make([]claim.Op, len(c.Ops)),
 	}
 	for i, o := range c.Ops {
 		w.Ops[i] = claim.Op{Name: o.Name, Calls: o.Calls, Time: o.Time, Longest: o.Longest}
@@ -72,7 +75,7 @@ func chipWork(id model.ProcessID, chip uint64, at time.Time, c *ledgerfile.ChipW
 func hostWork(h *ledgerfile.HostWork) model.HostWork {
 	w := model.HostWork{
 		Enqueued: h.Enqueued, Replayed: h.Replayed, LastEnqueue: h.LastEnqueue, LastFinish: h.LastFinish, LastName: h.LastName,
-		Queues: h.Queues,
+		Queues: h.Queues, SubDevices: h.SubDevices,
 	}
 	for _, x := range h.Waiting {
 		if !w.WaitingSince.IsZero() && !x.Since.Before(w.WaitingSince) {

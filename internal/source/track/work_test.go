@@ -1,6 +1,7 @@
 package track
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +36,12 @@ type fed struct {
 
 func startFed(t *testing.T, release string, chips int, ticks float64) *fed {
 	t.Helper()
+	return startFedWith(t, release, chips, ticks, nil)
+}
+
+// startFedWith opens the device as more says.
+func startFedWith(t *testing.T, release string, chips int, ticks float64, more ttnn.Step) *fed {
+	t.Helper()
 	if built == "" {
 		t.Skip("no C compiler")
 	}
@@ -53,6 +60,7 @@ func startFed(t *testing.T, release string, chips int, ticks float64) *fed {
 	j := ttnn.Play(t, ttnn.Options{Release: release, Descriptor: path, Dir: t.TempDir(), Env: feed.Env(filepath.Join(built, "libttmon.so"))})
 	f := &fed{Job: j, feed: feed, release: release, reader: NewReader(Options{})}
 	t.Cleanup(f.reader.Close)
+	maps.Copy(open, more)
 	step(t, j, open)
 	if isOld(release) {
 		step(t, j, ttnn.Step{"do": "feed"})
@@ -62,6 +70,9 @@ func startFed(t *testing.T, release string, chips int, ticks float64) *fed {
 
 // isOld: each record is delivered alone, and nothing names its operation.
 func isOld(release string) bool { return release < "0.76" }
+
+// programs is how many programs the first chip was fed.
+func (f *fed) programs() uint64 { return f.feed.Chips[0].Written() }
 
 // flush waits until all pages were taken, and what came of them was counted.
 func (f *fed) flush(t *testing.T, want ...uint64) *ledgerfile.Work {
@@ -178,6 +189,88 @@ func TestTwoFedChips(t *testing.T) {
 	if len(claims.Work) != 2 || claims.Work[0].Chip == claims.Work[1].Chip || claims.Work[0].Chip == 0 {
 		t.Errorf("claims: %+v", claims.Work)
 	}
+}
+
+// TestCommandQueues: tt-metal reports the programs of a device's first queue, so
+// it counts whether others were used, and not whether there are any.
+func TestCommandQueues(t *testing.T) {
+	for _, release := range workReleases() {
+		if isOld(release) {
+			continue // its records come without a queue
+		}
+		t.Run(release, func(t *testing.T) {
+			f := startFedWith(t, release, 1, 1, ttnn.Step{"queues": 2})
+			step(t, f.Job, ttnn.Step{"do": "alloc", "name": "a", "pool": "dram", "bytes": 65536})
+			used := func(want int) {
+				t.Helper()
+				f.feed.Chips[0].Program(1, 10, 10)
+				if got := f.flush(t, f.programs()).Host.Queues; got != want {
+					t.Errorf("%d queues used, want %d", got, want)
+				}
+			}
+			used(0)
+			// On one queue only: in mock mode the other one does not let go of the device.
+			step(t, f.Job, ttnn.Step{"do": "add", "name": "c", "of": []string{"a", "a"}, "queue": 1})
+			used(2)
+			claims := (&Sweep{Processes: []Process{find(t, f.reader, f.PID)}}).Claims()
+			if len(claims.Work) != 1 || claims.Work[0].Queues != 2 {
+				t.Errorf("claims: %+v", claims.Work)
+			}
+		})
+	}
+}
+
+// TestReopened: the first queue of a device that is opened again is a first one.
+func TestReopened(t *testing.T) {
+	f := startFed(t, ttnn.Newest, 1, 1)
+	for range 3 {
+		step(t, f.Job, ttnn.Step{"do": "alloc", "name": "a", "pool": "dram", "bytes": 65536})
+		step(t, f.Job, ttnn.Step{"do": "add", "name": "b", "of": []string{"a", "a"}})
+		step(t, f.Job, ttnn.Step{"do": "close"})
+		step(t, f.Job, ttnn.Step{"do": "open", "device": 0})
+	}
+	if h := find(t, f.reader, f.PID).Work.Host; h.Queues != 1 || h.Enqueued != 3 || h.SubDevices != 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// TestSubDevices: programs that run at the same time on parts of a device are
+// reported as too short.
+func TestSubDevices(t *testing.T) {
+	for _, release := range workReleases() {
+		if isOld(release) {
+			continue // dividing does not work in its mock mode
+		}
+		t.Run(release, func(t *testing.T) {
+			f := startFed(t, release, 1, 1)
+			if got := find(t, f.reader, f.PID).Work.Host.SubDevices; got != 0 {
+				t.Errorf("%d sub-devices before there are any", got)
+			}
+			step(t, f.Job, ttnn.Step{"do": "divide", "parts": 3})
+			if got := find(t, f.reader, f.PID).Work.Host.SubDevices; got != 3 {
+				t.Errorf("%d sub-devices, want 3", got)
+			}
+		})
+	}
+}
+
+// TestSettledQueues: work that nobody has waited for is not forgotten because
+// another queue was waited for.
+func TestSettledQueues(t *testing.T) {
+	f := startFedWith(t, ttnn.Newest, 1, 1, ttnn.Step{"queues": 2})
+	step(t, f.Job, ttnn.Step{"do": "alloc", "name": "a", "pool": "dram", "bytes": 65536})
+	settled := func(want bool) {
+		t.Helper()
+		if h := hostWork(&find(t, f.reader, f.PID).Work.Host); h.Settled() != want {
+			t.Errorf("settled: %v, want %v: %+v", !want, want, h)
+		}
+	}
+	step(t, f.Job, ttnn.Step{"do": "add", "name": "b", "of": []string{"a", "a"}, "queue": 0})
+	settled(false)
+	step(t, f.Job, ttnn.Step{"do": "finish", "queue": 1})
+	settled(false)
+	step(t, f.Job, ttnn.Step{"do": "finish", "queue": 0})
+	settled(true)
 }
 
 // TestForgedPages: a program that feeds its own profiler with nonsense says

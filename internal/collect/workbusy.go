@@ -1,0 +1,178 @@
+package collect
+
+import (
+	"time"
+
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// isSettled reports whether it is certain that no program runs on a chip now:
+// the host has waited for all that it enqueued, and the chip has been heard. A
+// chip that never reported anything may be one whose reports do not arrive.
+func isSettled(c *claim.Work, host *model.HostWork) bool {
+	if host == nil || !host.Settled() {
+		return false
+	}
+	return c.Programs+c.Unprofiled > 0 || host.Enqueued+host.Replayed == 0
+}
+
+// lastKnown is up to when the work of a process was accounted for: a program
+// that ends now may have begun right after the last one that was reported.
+func lastKnown(c *claim.Work) time.Time {
+	if !c.LastRecord.IsZero() && c.LastRecord.Before(c.At) {
+		return c.LastRecord
+	}
+	if c.LastRecord.IsZero() && c.Since.Before(c.At) && !c.Since.IsZero() {
+		return c.Since
+	}
+	return c.At
+}
+
+// busy is the share of the time since the sample before in which a program ran.
+// wasSettled and settled report whether nothing ran then, and nothing runs now.
+func busy(c, before *claim.Work, wasSettled, settled bool) model.Work {
+	if c.Unreadable {
+		return model.NoWork(model.WorkLayout)
+	}
+	totals := func(w model.Work) model.Work { return w.WithTotals(uint64(max(0, c.Busy)), c.Programs) }
+	from, cause := since(c, before, settled)
+	if cause != "" {
+		return totals(model.NoWork(cause))
+	}
+	d := newDifference(c, from, wasSettled || before == nil, settled)
+	if d.busy == 0 && d.programs == 0 && !settled {
+		return totals(model.NoWork(model.WorkSilent))
+	}
+	f := d.figure()
+	if f.bound == model.Exact {
+		f.bound, f.cause = d.doubt(c)
+	}
+	if f.bound == model.AtLeast && f.busy == 0 { // it says nothing
+		return totals(model.NoWork(f.cause))
+	}
+	s := f.window.Seconds()
+	w := model.Work{
+		Busy: model.Value(min(1, f.busy.Seconds()/s)), Bound: f.bound, Cause: f.cause, Window: s,
+		Programs: model.Value(float64(d.programs) / s), Late: model.Value(min(1, d.gap.Seconds()/s)),
+	}
+	if from.Programs > c.Programs || before == nil {
+		pending := model.NoWork(model.WorkFirstSample)
+		w.Programs, w.Late = pending.Programs, pending.Late
+	}
+	return totals(w)
+}
+
+// longestBefore is the longest window that a process's own mark is used for.
+const longestBefore = 10 * time.Second
+
+// since is the earlier state that a figure is made from. Without a sample of
+// our own that is the process's mark, or the last record of one that is idle.
+func since(c, before *claim.Work, settled bool) (from *claim.Work, cause model.WorkCause) {
+	if before != nil {
+		return before, ""
+	}
+	x := *c
+	if idle := c.At.Sub(lastKnown(c)); settled && idle >= time.Second {
+		x.At = c.At.Add(-idle)
+		return &x, ""
+	}
+	if window := c.At.Sub(c.Before.Time); !c.Before.Time.IsZero() && window >= minWindow && window <= longestBefore {
+		x.At, x.Busy, x.LastRecord, x.LastEnd = c.Before.Time, c.Before.Busy, c.Before.Time, c.Before.LastEnd
+		return &x, ""
+	}
+	return nil, model.WorkFirstSample
+}
+
+// difference is what changed from one sample to the next.
+//
+//	last record      sample              last record    sample
+//	     |─── head ────|──────── inside ──────|─── tail ───|
+//
+// A program's record comes when it has ended. So what was reported between the
+// samples may have run in the head, and something may run unreported in the
+// tail. Either is empty where it is certain that nothing ran at the sample.
+type difference struct {
+	busy, gap                  time.Duration
+	programs, unprofiled, lost uint64
+	window, head, inside, tail time.Duration
+	// records is from the last record of the earlier sample to that of the later
+	// one, by the chip's clock; 0: not known.
+	records time.Duration
+	room    time.Duration // that there was for the work
+}
+
+func newDifference(c, from *claim.Work, wasSettled, settled bool) difference {
+	d := difference{
+		busy: max(0, c.Busy-from.Busy), gap: max(0, c.Gap-from.Gap),
+		programs: c.Programs - min(c.Programs, from.Programs), unprofiled: c.Unprofiled - min(c.Unprofiled, from.Unprofiled), lost: c.Lost - min(c.Lost, from.Lost),
+		window: c.At.Sub(from.At), head: from.At.Sub(lastKnown(from)), tail: c.At.Sub(lastKnown(c)),
+	}
+	d.room = d.window + d.head
+	if host, chip := d.room-d.tail, c.LastEnd-from.LastEnd; from.LastEnd > 0 && chip > 0 && near(host, chip) {
+		d.records = chip
+	}
+	if wasSettled {
+		d.head = 0
+	}
+	d.tail = min(d.tail, d.window)
+	d.inside = d.window - d.tail
+	if settled {
+		d.inside, d.tail = d.window, 0
+	}
+	return d
+}
+
+// near reports whether two clocks have measured the same: but for their rates,
+// and for what a busy host takes to receive a record.
+func near(a, b time.Duration) bool { return (a - b).Abs() <= slack(max(a, b)) }
+
+func slack(d time.Duration) time.Duration { return d/50 + 20*time.Millisecond }
+
+// figure is how long a program ran in a window.
+type figure struct {
+	busy, window time.Duration
+	bound        model.Bound
+	cause        model.WorkCause
+}
+
+// fresh is the part of a window that its head and its tail may each have before
+// the figure is no longer made from record to record.
+const fresh = 4
+
+func (d *difference) figure() figure {
+	switch {
+	case d.busy > d.room+slack(d.room):
+		return figure{min(d.busy, d.window), d.window, model.Unsure, model.WorkTooMuch}
+	case d.head == 0 && d.tail == 0:
+		return figure{min(d.busy, d.window), d.window, model.Exact, ""}
+	case d.records > 0 && d.records >= minWindow && d.head <= d.window/fresh && d.tail <= d.window/fresh:
+		// From record to record all is known, whatever runs now.
+		return figure{min(d.busy, d.records), d.records, model.Exact, ""}
+	}
+	least := min(d.inside, max(0, d.busy-d.head))
+	if d.records > 0 { // it was idle for no longer than between its records
+		least = max(least, d.inside-max(0, d.records-d.busy))
+	}
+	if least >= d.window {
+		return figure{d.window, d.window, model.Exact, ""}
+	}
+	return figure{least, d.window, model.AtLeast, model.WorkUnreported}
+}
+
+// doubt is why more may have run than is known of all that was reported.
+func (d *difference) doubt(c *claim.Work) (model.Bound, model.WorkCause) {
+	switch {
+	case !c.Lossless && d.programs > 0:
+		return model.AtLeast, model.WorkLossy
+	case d.lost > 0:
+		return model.AtLeast, model.WorkRecordsLost
+	case c.Queues > 1 && d.busy < d.window:
+		return model.AtLeast, model.WorkQueues
+	case c.SubDevices > 1 && d.busy < d.window:
+		return model.AtLeast, model.WorkSubDevices
+	case d.unprofiled > 0:
+		return model.AtLeast, model.WorkUnprofiled
+	}
+	return model.Exact, ""
+}

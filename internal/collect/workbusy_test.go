@@ -1,0 +1,119 @@
+package collect
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// TestBusyBetweenRecords: a program that runs while a sample is taken has no
+// record yet. What is called exact is right whatever it does, and what is called
+// at least is never too much.
+func TestBusyBetweenRecords(t *testing.T) {
+	const second, hour = time.Second, time.Hour
+	type sample struct {
+		busy, end time.Duration // by the chip's clock
+		quiet     time.Duration // since the last record
+		programs  uint64
+	}
+	for _, c := range []struct {
+		name          string
+		before, after sample
+		was, settled  bool // nothing ran, and it is certain
+		ratio, window float64
+		bound         model.Bound
+		cause         model.WorkCause
+	}{
+		{
+			"a stream of 70 %, made from record to record",
+			sample{hour, hour, 4 * time.Millisecond, 10},
+			sample{hour + 700*time.Millisecond, hour + second, 4 * time.Millisecond, 710},
+			false, false, 0.7, 1, model.Exact, "",
+		},
+		{
+			"the later record is older: its window is shorter",
+			sample{hour, hour, 0, 10},
+			sample{hour + 630*time.Millisecond, hour + 900*time.Millisecond, 100 * time.Millisecond, 710},
+			false, false, 0.7, 0.9, model.Exact, "",
+		},
+		{
+			"silent for longer than a quarter of the window",
+			sample{hour, hour, 0, 10},
+			sample{hour + 350*time.Millisecond, hour + 500*time.Millisecond, 500 * time.Millisecond, 20},
+			false, false, 0.35, 1, model.AtLeast, model.WorkUnreported,
+		},
+		{
+			"the same, and the host has waited for all",
+			sample{hour, hour, 0, 10},
+			sample{hour + 350*time.Millisecond, hour + 500*time.Millisecond, 500 * time.Millisecond, 20},
+			false, true, 0.35, 1, model.Exact, "",
+		},
+		{
+			"a program of 5 s ended in the middle: most of it ran before",
+			sample{hour, hour, 5 * second, 10},
+			sample{hour + 5*second, hour + 5500*time.Millisecond, 500 * time.Millisecond, 11},
+			false, false, 0, 0, model.Exact, model.WorkUnreported,
+		},
+		{
+			"it began right after the last one, so it ran throughout",
+			sample{hour, hour, 5 * second, 10},
+			sample{hour + 5500*time.Millisecond, hour + 5500*time.Millisecond, 500 * time.Millisecond, 11},
+			false, false, 0.5, 1, model.AtLeast, model.WorkUnreported,
+		},
+		{
+			"the first program after an idle hour that is known to be one",
+			sample{hour, hour, hour, 10},
+			sample{hour + 300*time.Millisecond, 2*hour + second, 0, 11},
+			true, false, 0.3, 1, model.Exact, "",
+		},
+		{
+			"a clock that does not fit the host's is not used",
+			sample{hour, hour, 0, 10},
+			sample{hour + 700*time.Millisecond, 3 * hour, 4 * time.Millisecond, 710},
+			false, false, 0.7, 1, model.AtLeast, model.WorkUnreported,
+		},
+		{
+			"no clock",
+			sample{hour, 0, 0, 10},
+			sample{hour + 700*time.Millisecond, 0, 4 * time.Millisecond, 710},
+			false, false, 0.7, 1, model.AtLeast, model.WorkUnreported,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := func(s sample, now time.Time) *claim.Work {
+				return &claim.Work{At: now, Lossless: true, Busy: s.busy, LastEnd: s.end, LastRecord: now.Add(-s.quiet), Programs: s.programs, Since: workStart.Add(-9 * hour)}
+			}
+			w := busy(at(c.after, workStart.Add(second)), at(c.before, workStart), c.was, c.settled)
+			if math.Abs(w.Busy.V-c.ratio) > 1e-9 || w.Bound != c.bound || w.Cause != c.cause || c.window > 0 && math.Abs(w.Window-c.window) > 1e-9 {
+				t.Errorf("%+v, want %v %v over %v s: %q", w, c.bound, c.ratio, c.window, c.cause)
+			}
+		})
+	}
+}
+
+// TestSettled: that the host has waited for its work says something of a chip
+// only where the chip was ever heard, or nothing was enqueued.
+func TestSettled(t *testing.T) {
+	waited := &model.HostWork{Enqueued: 3, LastEnqueue: workStart, LastFinish: workStart.Add(time.Second)}
+	for _, c := range []struct {
+		name string
+		chip claim.Work
+		host *model.HostWork
+		want bool
+	}{
+		{"a chip that reported", claim.Work{Programs: 1}, waited, true},
+		{"a chip whose programs have no id", claim.Work{Unprofiled: 1}, waited, true},
+		{"a chip that was never heard", claim.Work{}, waited, false},
+		{"nothing was enqueued", claim.Work{}, &model.HostWork{}, true},
+		{"nobody waited", claim.Work{Programs: 1}, &model.HostWork{Enqueued: 1, LastEnqueue: workStart}, false},
+		{"a thread waits", claim.Work{Programs: 1}, &model.HostWork{WaitingSince: workStart}, false},
+		{"the host is not watched", claim.Work{Programs: 1}, nil, false},
+	} {
+		if got := isSettled(&c.chip, c.host); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
