@@ -92,6 +92,7 @@ func simulatedFaults(limit float64, bus []string) []simulatedFault {
 		{[]string{"MemoryOfDeadProcesses 8"}, []string{"run name=dead,devices=8,kind=metal,script=open @8;alloc @8 dram 1G;die"}, nil},
 		{[]string{"MemoryNearlyFull 9"}, []string{"run name=full,devices=9,kind=ledger,dram=31G,blocks=31,hole=16M"}, []string{"kill full"}},
 		{[]string{"MemoryGrowing 10"}, []string{"run name=leak,devices=10,kind=metal,script=" + leak}, []string{"kill leak"}},
+		{[]string{"JobStuck 12"}, []string{"run name=stuck,devices=12,load=0.9,kind=ledger,dram=1G,work=matmul 20ms x500; hang"}, []string{"kill stuck"}},
 		{[]string{"BoardsWithoutDriver ", "ChipLost 11"}, []string{"unbind 11"}, []string{"bind " + bus[11]}},
 	}
 }
@@ -99,8 +100,8 @@ func simulatedFaults(limit float64, bus []string) []simulatedFault {
 // unplayedRules have no fault here. The first four are about what only the chips' firmware knows, which is not read
 // here: TestFirmwareTable makes links go down; the conditions have tests in
 // internal/assess, the rules in packaging/prometheus.
-// No simulated program works on a chip yet, or runs out of its memory.
-var unplayedRules = []string{"EthernetLinkDown", "EthernetLinkWeak", "GDDRFailed", "GDDRErrors", "JobStuck", "AllocationFailed"}
+// No simulated program runs out of its memory.
+var unplayedRules = []string{"EthernetLinkDown", "EthernetLinkWeak", "GDDRFailed", "GDDRErrors", "AllocationFailed"}
 
 // Every shipped rule is told of once when its fault begins and once when it is
 // over, and nothing else is told.
@@ -109,7 +110,7 @@ func TestEveryRule(t *testing.T) {
 	if !alone(t) {
 		return
 	}
-	h := start(t, sim.Options{Boards: "12xp150a", Frozen: true})
+	h := start(t, sim.Options{Boards: "13xp150a", Frozen: true})
 	before := smi(t, h, 0)
 	var bus []string
 	for i := range before.Devices {

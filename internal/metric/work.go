@@ -15,7 +15,9 @@ func busy(w *model.Work, r model.Reading[float64]) Value {
 		v.Bound = w.Bound
 		return v
 	}
-	v.Why = words.WorkCause(w.Cause)
+	if !w.Busy.Known() { // else it is this figure alone that is missing, for its own reason
+		v.Why = words.WorkCause(w.Cause)
+	}
 	return v
 }
 

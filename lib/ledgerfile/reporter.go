@@ -42,6 +42,7 @@ type Reporter struct {
 	slots  map[blockKey]int // where each block is
 	tags   map[string]uint32
 	sites  map[siteKey]uint32
+	work   *ReportedWork // nil: it reports none
 }
 
 type (
@@ -260,6 +261,12 @@ func add(b []byte, n int64) { le.PutUint64(b, le.Uint64(b)+uint64(n)) }
 
 // Allocated notes a block: its address and bytes in each bank, and its tag.
 func (l *ReportedList) Allocated(address, bytes uint64, tag string) error {
+	return l.AllocatedFor(address, bytes, 0, tag)
+}
+
+// AllocatedFor notes a block of which it is known how many bytes were asked for,
+// over all banks of one chip.
+func (l *ReportedList) AllocatedFor(address, bytes, asked uint64, tag string) error {
 	r := l.r
 	return r.change(func() error {
 		key := blockKey{l.number, address}
@@ -282,7 +289,7 @@ func (l *ReportedList) Allocated(address, bytes uint64, tag string) error {
 		}
 		r.slots[key] = slot
 		now := monotonic()
-		r.writeBlock(slot, Block{Address: address, Bytes: bytes, Site: int(site)}, now)
+		r.writeBlock(slot, Block{Address: address, Bytes: bytes, Asked: asked, Site: int(site)}, now)
 		r.count(l.number, site, int64(bytes), 1)
 		list := r.record(secLists, l.number)
 		if live := le.Uint64(list[listLiveBytes:]); live > le.Uint64(list[listPeakBytes:]) {
@@ -362,7 +369,7 @@ func (r *Reporter) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	keep := r.memory[offRun] != 0
-	err = unix.Munmap(r.memory)
+	err = errors.Join(r.work.close(), unix.Munmap(r.memory))
 	r.memory = nil
 	if !keep {
 		err = errors.Join(err, os.Remove(r.file.Name()))

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/ttmon/ttmon/internal/sim/driver"
+	"github.com/ttmon/ttmon/internal/sim/rhythm"
 	"github.com/ttmon/ttmon/internal/sim/workload"
 )
 
@@ -41,6 +42,29 @@ var processVerbs = []Verb{{
 			return "", fmt.Errorf("no workload %q runs here (see ps)", who)
 		}
 		return "", nil
+	},
+}, {
+	Name: "work", Usage: "NAME|PID ORDER…", Short: "have a workload's chips do something else: " + rhythm.Orders,
+	Long: `It is for workloads of kind=ledger with work=. Power follows: a chip that hangs
+or idles draws little.`,
+	run: func(h *Host, a *arguments) (string, error) {
+		who, order := a.word("NAME or PID"), strings.Join(a.rest, " ")
+		if a.err != nil {
+			return "", nil
+		}
+		if err := rhythm.Check(order); err != nil {
+			return "", err
+		}
+		for _, p := range h.Workloads.List() {
+			if p.Is(who) && p.Spec.Params["work"] == "" {
+				return "", fmt.Errorf("workload %s was started without work=: it has its chips do nothing", p.Spec.Name)
+			}
+		}
+		n, err := h.Workloads.Order(who, order)
+		if n == 0 {
+			return "", fmt.Errorf("no workload %q runs here (see ps)", who)
+		}
+		return "", err
 	},
 }, {
 	Name: "ps", Short: "list the workloads",

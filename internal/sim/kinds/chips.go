@@ -15,6 +15,7 @@ type chipRef struct {
 	name    string // of the device, with R for an n300's second chip
 	id      uint64 // UMD's chip_unique_id
 	logical int    // UMD's chip id: its place in the order of PCI addresses
+	remote  bool   // without PCIe of its own
 }
 
 // chipsOf finds the chips of a workload's devices, numbered as UMD numbers
@@ -34,7 +35,7 @@ func chipsOf(s workload.Spec) ([]chipRef, error) {
 	})
 	chips := make([]chipRef, len(found))
 	for i, c := range found {
-		chips[i] = chipRef{name: strconv.Itoa(c.Device), id: c.ID, logical: i}
+		chips[i] = chipRef{name: strconv.Itoa(c.Device), id: c.ID, logical: i, remote: c.Slot > 0}
 		if c.Slot > 0 {
 			chips[i].name += c.Name
 		}

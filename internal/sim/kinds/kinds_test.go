@@ -59,7 +59,7 @@ func TestChipsOfP300(t *testing.T) {
 }
 
 func TestScriptOf(t *testing.T) {
-	chips := []chipRef{{"1", 11, 0}, {"10", 22, 1}, {"1R", 33, 2}}
+	chips := []chipRef{{"1", 11, 0, false}, {"10", 22, 1, false}, {"1R", 33, 2, true}}
 	lines, err := scriptOf(workload.Spec{Params: workload.Params{"script": "open @1;open @10;open @1R"}}, chips)
 	if want := []string{"open 11", "open 22", "open 33"}; err != nil || !slices.Equal(lines, want) {
 		t.Errorf("%q %v, want %q", lines, err, want)

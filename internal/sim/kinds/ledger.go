@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ttmon/ttmon/internal/sim/rhythm"
 	"github.com/ttmon/ttmon/internal/sim/workload"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -16,11 +17,14 @@ const ledgerUsage = `kind=ledger        keep a ledger, as programs with libttmon
   blocks=4           blocks that they are made of (1)
   hole=64M           bytes that are free after each block but the last (0)
   size=32640M        DRAM of a chip (32640M, that of a p150)
-  banks=8            banks that it is made of (8)`
+  banks=8            banks that it is made of (8)
+  l1=30M             bytes held in the L1 of each chip, in one block (0)
+` + rhythm.Usage
 
 // ledgerSettings is what a workload with a ledger holds, over all banks.
 type ledgerSettings struct {
-	dram, blocks, hole, size, banks uint64
+	dram, blocks, hole, size, banks, l1 uint64
+	works                               bool
 }
 
 func parseLedger(p workload.Params) (l ledgerSettings, err error) {
@@ -31,6 +35,13 @@ func parseLedger(p workload.Params) (l ledgerSettings, err error) {
 			l.dram, err = workload.ParseBytes(text)
 		case "hole":
 			l.hole, err = workload.ParseBytes(text)
+		case "l1":
+			if l.l1, err = workload.ParseBytes(text); l.l1 > l1Size {
+				err = fmt.Errorf("a chip has %d bytes of L1 here", l1Size)
+			}
+		case "work":
+			_, err = rhythm.Parse(text)
+			l.works = true
 		case "size":
 			l.size, err = workload.ParseBytes(text)
 		case "blocks":
@@ -54,7 +65,7 @@ func parseLedger(p workload.Params) (l ledgerSettings, err error) {
 }
 
 // keepLedger plays a program whose allocator reports each block itself.
-func keepLedger(ctx context.Context, s workload.Spec, ready func()) error {
+func keepLedger(ctx context.Context, s workload.Spec, link workload.Link) error {
 	l, err := parseLedger(s.Params)
 	if err != nil {
 		return err
@@ -63,7 +74,7 @@ func keepLedger(ctx context.Context, s workload.Spec, ready func()) error {
 	if err != nil {
 		return err
 	}
-	r, err := ledgerfile.NewReporter(s.Root+"/dev/shm", int(l.blocks)*max(len(chips), 1))
+	r, err := ledgerfile.NewReporter(s.Root+"/dev/shm", (int(l.blocks)+1)*max(len(chips), 1))
 	if err != nil {
 		return err
 	}
@@ -73,10 +84,25 @@ func keepLedger(ctx context.Context, s workload.Spec, ready func()) error {
 			return err
 		}
 	}
-	ready()
-	<-ctx.Done()
+	if !l.works {
+		link.Ready()
+		<-ctx.Done()
+		return nil
+	}
+	w, err := newWorker(r, s, chips, link)
+	if err != nil {
+		return err
+	}
+	link.Ready()
+	w.run(ctx)
 	return nil
 }
+
+// The L1 of a chip, as a p150 has it.
+const (
+	l1Cores = 120
+	l1Size  = l1Cores * 1408 << 10
+)
 
 // fill allocates the blocks of a chip, from the first address on.
 func (l ledgerSettings) fill(r *ledgerfile.Reporter, c chipRef) error {
@@ -88,9 +114,16 @@ func (l ledgerSettings) fill(r *ledgerfile.Reporter, c chipRef) error {
 	}
 	size := l.dram / l.banks / l.blocks
 	for i := range l.blocks {
-		if err := list.Allocated(i*(size+l.hole/l.banks), size, "model"); err != nil {
+		if err := list.AllocatedFor(i*(size+l.hole/l.banks), size, size*l.banks, "model"); err != nil {
 			return err
 		}
 	}
-	return nil
+	if l.l1 == 0 {
+		return nil
+	}
+	list, err = r.List(ledgerfile.Geometry{Chip: c.id, Logical: c.logical, Pool: ledgerfile.L1, Banks: l1Cores, Capacity: l1Size / l1Cores})
+	if err != nil {
+		return err
+	}
+	return list.AllocatedFor(0, l.l1/l1Cores, l.l1, "activations")
 }

@@ -37,7 +37,9 @@ func TestLedgerWorkload(t *testing.T) {
 
 func TestLedgerMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"dram=1G,l1=1M":             `no setting "l1"`,
+		"dram=1G,cb=1M":             `no setting "cb"`,
+		"dram=1G,l1=1G":             "bytes of L1",
+		"dram=1G,work=dance":        "dance",
 		"dram=lots":                 "dram=lots",
 		"dram=33G":                  "does not fit",
 		"dram=31G,blocks=9,hole=1G": "does not fit",

@@ -34,7 +34,7 @@ const metalUsage = `kind=metal         account for device memory in /dev/shm, as
 var pools = []string{"dram", "l1", "l1_small", "trace"}
 
 // account plays a tt-metal program on the workload's devices.
-func account(ctx context.Context, s workload.Spec, ready func()) error {
+func account(ctx context.Context, s workload.Spec, link workload.Link) error {
 	chips, err := chipsOf(s)
 	if err != nil {
 		return err
@@ -55,11 +55,11 @@ func account(ctx context.Context, s workload.Spec, ready func()) error {
 	}
 	defer w.CloseAll()
 	for _, line := range script {
-		if err := step(ctx, w, line, ready); err != nil {
+		if err := step(ctx, w, line, link.Ready); err != nil {
 			return fmt.Errorf("%s: %w", line, err)
 		}
 	}
-	ready()
+	link.Ready()
 	if _, ok := s.Params["moves"]; ok {
 		return move(ctx, w, chips)
 	}

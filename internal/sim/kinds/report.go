@@ -109,7 +109,7 @@ func parseReport(p workload.Params) (reportSettings, error) {
 
 // report plays a program with the old instrumentation: it says what it
 // allocates, and blocks when nobody listens, as those do.
-func report(ctx context.Context, s workload.Spec, ready func()) error {
+func report(ctx context.Context, s workload.Spec, link workload.Link) error {
 	r, err := parseReport(s.Params)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func report(ctx context.Context, s workload.Spec, ready func()) error {
 			return ended(ctx, err)
 		}
 	}
-	ready()
+	link.Ready()
 	if r.die > 0 {
 		time.AfterFunc(r.die, func() { syscall.Kill(os.Getpid(), syscall.SIGKILL) })
 	}

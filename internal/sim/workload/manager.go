@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Devices is what a Manager needs to know about the host's devices.
@@ -39,7 +39,8 @@ type Process struct {
 	Spec Spec
 	PID  int
 
-	life   io.Closer // closing it ends the workload, with its children
+	load   float64  // on each of its devices
+	life   *os.File // takes orders; closing it ends the workload, with its children
 	exited chan struct{}
 }
 
@@ -57,12 +58,12 @@ func (m *Manager) Start(s Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer read.Close()
 	defer write.Close()
 	// Not cmd.StdinPipe: that is closed when the process ends, and the heirs
 	// of an orphan's descriptors live on.
 	stdin, life, err := os.Pipe()
 	if err != nil {
+		read.Close()
 		return nil, err
 	}
 	defer stdin.Close()
@@ -77,19 +78,23 @@ func (m *Manager) Start(s Spec) (*Process, error) {
 	}
 	if err := cmd.Start(); err != nil {
 		life.Close()
+		read.Close()
 		return nil, fmt.Errorf("starting workload %s: %w", s.Name, err)
 	}
 	write.Close()
-	p := &Process{Spec: s, PID: cmd.Process.Pid, life: life, exited: make(chan struct{})}
-	answer, err := bufio.NewReader(read).ReadString('\n')
-	if answer != "ready\n" {
+	p := &Process{Spec: s, PID: cmd.Process.Pid, load: s.Load, life: life, exited: make(chan struct{})}
+	lines := bufio.NewReader(read)
+	answer, err := lines.ReadString('\n')
+	if answer != ready+"\n" {
 		life.Close()
+		read.Close()
 		cmd.Wait()
 		return nil, fmt.Errorf("starting workload %s: %s", s.Name, errors.Join(errors.New(strings.TrimSpace(answer)), err))
 	}
 	// On the list before it is waited for: a short script may have ended already,
 	// and would then be put on the list after it was taken off.
 	err = m.add(p)
+	go func() { m.follow(p, lines); read.Close() }()
 	go func() { cmd.Wait(); close(p.exited); m.ended(p) }()
 	return p, err
 }
@@ -102,8 +107,57 @@ func (m *Manager) add(p *Process) error {
 		return errors.New("the simulated host is closing")
 	}
 	m.running = append(m.running, p)
-	m.spread()
+	m.spread(m.Devices.Indices())
 	return nil
+}
+
+// follow takes note of the loads that a workload reports, until it ends.
+func (m *Manager) follow(p *Process, lines *bufio.Reader) {
+	for {
+		var load float64
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if n, _ := fmt.Sscanf(line, loadWord+" %g", &load); n == 1 && load >= 0 && load <= 1 {
+			m.mu.Lock()
+			p.load = load
+			m.spread(p.Spec.Devices) // the others may stand still on purpose
+			m.mu.Unlock()
+		}
+	}
+}
+
+// Order sends a line to the workloads of that name or pid, and returns how many
+// there are. Children share their parent's input, so that of a workload with
+// children nobody knows who would read it.
+func (m *Manager) Order(nameOrPID, line string) (n int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.running {
+		if !p.Is(nameOrPID) {
+			continue
+		}
+		n++
+		if p.Spec.Forks > 0 || p.Spec.Orphan {
+			return n, fmt.Errorf("workload %s has children: it takes no orders", p.Spec.Name)
+		}
+		if err := p.life.SetWriteDeadline(time.Now().Add(orderTimeout)); err != nil {
+			return n, err
+		}
+		if _, err := fmt.Fprintln(p.life, line); err != nil {
+			return n, fmt.Errorf("telling workload %s: %w", p.Spec.Name, err)
+		}
+	}
+	return n, nil
+}
+
+// orderTimeout is how long a workload that reads nothing may hold up an order.
+const orderTimeout = time.Second
+
+// Is reports whether that is its name or pid.
+func (p *Process) Is(nameOrPID string) bool {
+	return p.Spec.Name == nameOrPID || strconv.Itoa(p.PID) == nameOrPID
 }
 
 // ended takes a process off the list. An orphan goes on after its opener.
@@ -118,18 +172,18 @@ func (m *Manager) ended(p *Process) {
 func (m *Manager) drop(p *Process) {
 	p.life.Close()
 	m.running = slices.DeleteFunc(m.running, func(q *Process) bool { return q == p })
-	m.spread()
+	m.spread(m.Devices.Indices())
 }
 
-// spread tells each device its load. m.mu is held.
-func (m *Manager) spread() {
+// spread tells devices their load. m.mu is held.
+func (m *Manager) spread(devices []int) {
 	load := make(map[int]float64)
 	for _, p := range m.running {
 		for _, index := range p.Spec.Devices {
-			load[index] += p.Spec.Load
+			load[index] += p.load
 		}
 	}
-	for _, index := range m.Devices.Indices() {
+	for _, index := range devices {
 		m.Devices.SetWork(index, load[index])
 	}
 }
@@ -147,7 +201,7 @@ func (m *Manager) Kill(nameOrPID string) int {
 	var hit []*Process
 	m.mu.Lock()
 	for _, p := range slices.Clone(m.running) {
-		if p.Spec.Name == nameOrPID || strconv.Itoa(p.PID) == nameOrPID {
+		if p.Is(nameOrPID) {
 			hit = append(hit, p)
 			m.drop(p)
 		}

@@ -20,10 +20,10 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv(Env) != "" {
 		err := Run(Kinds{
-			"writes": func(_ context.Context, s Spec, ready func()) error {
+			"writes": func(_ context.Context, s Spec, link Link) error {
 				err := os.WriteFile(s.Params["file"], []byte(s.Params["text"]), 0o600)
 				if err == nil {
-					ready()
+					link.Ready()
 				}
 				return err
 			},

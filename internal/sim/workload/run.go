@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,10 +27,19 @@ const Env = "TTMON_SIM_WORKLOAD"
 const inheritedEnv = "TTMON_SIM_INHERITED"
 
 // Kind is what a workload does besides holding device nodes. It runs until
-// ctx ends, in a process of its own, after the nodes were opened. It calls
-// ready when it has done what whoever started it waits for; an error before
-// that is theirs.
-type Kind func(ctx context.Context, s Spec, ready func()) error
+// ctx ends, in a process of its own, after the nodes were opened.
+type Kind func(ctx context.Context, s Spec, link Link) error
+
+// Link is how a kind speaks with the Manager that started it.
+type Link struct {
+	// Ready says that the kind has done what its starter waits for; an error
+	// before that is the starter's.
+	Ready func()
+	// Load changes the load that the workload puts on its devices.
+	Load func(float64)
+	// Orders are the lines that Manager.Order sends.
+	Orders <-chan string
+}
 
 // Kinds are the kinds a program offers, by name.
 type Kinds map[string]Kind
@@ -44,9 +54,10 @@ func Run(kinds Kinds) error {
 	}
 	inherited := os.Getenv(inheritedEnv) != ""
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { io.Copy(io.Discard, os.Stdin); cancel() }()
+	orders := make(chan string, 16)
+	go func() { readOrders(os.Stdin, orders); cancel() }()
 
-	answer := newAnswer()
+	answer := newAnswer(s.Kind != "" && !inherited)
 	if s.ownMounts() && !inherited {
 		if err := s.furnish(); err != nil {
 			answer.give(err.Error())
@@ -59,7 +70,7 @@ func Run(kinds Kinds) error {
 		answer.give(err.Error())
 		return err
 	}
-	kind := func(ctx context.Context, _ Spec, ready func()) error { ready(); <-ctx.Done(); return nil }
+	kind := func(ctx context.Context, _ Spec, link Link) error { link.Ready(); <-ctx.Done(); return nil }
 	if s.Kind != "" && !inherited {
 		if kind = kinds[s.Kind]; kind == nil {
 			err := fmt.Errorf("no kind of workload %q", s.Kind)
@@ -68,7 +79,7 @@ func Run(kinds Kinds) error {
 		}
 	}
 	if s.Orphan && !inherited {
-		answer.give("ready")
+		answer.give(ready)
 		return nil // the child stays
 	}
 	go keepBusy(ctx, s.CPU)
@@ -76,7 +87,7 @@ func Run(kinds Kinds) error {
 	for i := 0; i < len(ballast); i += 4096 {
 		ballast[i] = 1
 	}
-	if err = kind(ctx, s, func() { answer.give("ready") }); err != nil {
+	if err = kind(ctx, s, Link{Ready: func() { answer.give(ready) }, Load: answer.load, Orders: orders}); err != nil {
 		answer.give(err.Error())
 	}
 	<-ctx.Done()
@@ -86,21 +97,45 @@ func Run(kinds Kinds) error {
 	return err
 }
 
-// answer is the one line that whoever starts a workload waits for.
+// readOrders passes on the lines that come in until there are no more.
+func readOrders(from io.Reader, to chan<- string) {
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		select {
+		case to <- lines.Text():
+		default: // the kind takes none, or not so many
+		}
+	}
+}
+
+// answer is what a workload says to its starter: one line that it waits for,
+// then changes of the load.
 type answer struct {
 	file *os.File
+	keep bool // there may be more than the first line
 	once sync.Once
 }
 
-func newAnswer() *answer { return &answer{file: os.NewFile(3, "answer")} }
+func newAnswer(keep bool) *answer { return &answer{file: os.NewFile(3, "answer"), keep: keep} }
 
-// give says the line, unless one was said before.
+// give says the first line, unless one was said before.
 func (a *answer) give(line string) {
 	a.once.Do(func() {
 		fmt.Fprintln(a.file, strings.ReplaceAll(line, "\n", "; "))
-		a.file.Close()
+		if !a.keep || line != ready {
+			a.file.Close()
+		}
 	})
 }
+
+// load says a change of the load. Where the Manager has gone that is lost.
+func (a *answer) load(to float64) { fmt.Fprintln(a.file, loadWord, to) }
+
+// The words of an answer.
+const (
+	ready    = "ready"
+	loadWord = "load"
+)
 
 // begin opens the nodes and starts the children that inherit them.
 func (s Spec) begin(inherited bool) (files []*os.File, err error) {
@@ -185,7 +220,7 @@ func (s Spec) fork(files []*os.File) error {
 	}
 	go cmd.Wait()
 	write.Close()
-	if line, err := io.ReadAll(read); string(line) != "ready\n" {
+	if line, err := io.ReadAll(read); string(line) != ready+"\n" {
 		return fmt.Errorf("starting a child: %s", errors.Join(err, errors.New(string(line))))
 	}
 	return nil
