@@ -38,9 +38,10 @@ against its holes, who held the rest, why it failed, and what would have made it
 fit. So does it with circular buffers of a program that clash with buffers of L1.
 
 ttmond keeps the last ones, also after the program has ended and after a restart of
-its own; only the owner of a program and root may see them. Lines of code are known
-of programs that run with libttmon: ttmon run --stacks, which prints the same at the
-end without a ttmond.
+its own; only the owner of a program and root may see them. The line that asked is
+known of every Python program (CPython 3.10 to 3.12, of others with libttmon); the
+lines that hold the rest only of programs that run with ttmon run --stacks, which
+prints the same at the end without a ttmond.
 
 Each thing that would have made a request fit was checked against the rules of
 tt-metal's allocator, on the state as it was.`,

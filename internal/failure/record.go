@@ -156,9 +156,10 @@ type DoubtKind string
 
 // The doubts.
 const (
-	StateUnknown  DoubtKind = "state_unknown"  // the process ran before it was watched, or events were lost
-	BlocksMissing DoubtKind = "blocks_missing" // there were more blocks than are kept
-	NoLines       DoubtKind = "no_lines"       // lines are known under ttmon run --stacks only
+	StateUnknown  DoubtKind = "state_unknown"   // the process ran before it was watched, or events were lost
+	BlocksMissing DoubtKind = "blocks_missing"  // there were more blocks than are kept
+	NoLines       DoubtKind = "no_lines"        // neither the line that asked nor those that hold memory are known
+	NoHolderLines DoubtKind = "no_holder_lines" // which lines hold memory is known under ttmon run --stacks only
 	ChipUnknown   DoubtKind = "chip_unknown"
 	// SeveralDevices: circular buffers were checked against one of several devices;
 	// which one is not known.

@@ -56,12 +56,16 @@ func (r *Record) Judge() {
 		r.doubt(StateUnknown)
 		return
 	}
+	switch {
+	case len(r.Sites) > 0 || len(r.Stack) > 0 && r.State.Usage().Blocks == 0:
+	case len(r.Stack) > 0:
+		r.doubt(NoHolderLines)
+	default:
+		r.doubt(NoLines)
+	}
 	if r.Kind == Clash {
 		r.judgeClash()
 		return
-	}
-	if len(r.Stack) == 0 && len(r.Sites) == 0 {
-		r.doubt(NoLines)
 	}
 	if len(r.Chips) == 0 {
 		r.doubt(ChipUnknown)

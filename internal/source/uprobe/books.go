@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // books are the allocators of all watched processes, kept from events alone.
@@ -49,9 +50,10 @@ type process struct {
 	// nameless is how many events of processes without a place in the kernel's
 	// table there were when this one was last seen without one.
 	nameless uint64
-	failures uint64 // requests that failed
-	taught   uint64 // hits spent on learning which chips its allocators stand for
-	opened   int64  // when it last opened a chip, Unix time in ns
+	failures uint64                        // requests that failed
+	stacks   map[uint64][]ledgerfile.Frame // that asked for them, by number
+	taught   uint64                        // hits spent on learning which chips its allocators stand for
+	opened   int64                         // when it last opened a chip, Unix time in ns
 	// trouble is why its figures cannot be given; without a kind they can.
 	trouble model.Doubt
 
@@ -209,9 +211,9 @@ func (b *books) applySite(p *process, e *event, at int64) {
 	case recorded:
 		b.learn(p, e, at)
 	case noRoom:
-		b.noRoom(p, about[noRoomEvent](e), at)
+		b.noRoom(p, e, at)
 	case clashed:
-		b.clash(p, about[clashEvent](e), at)
+		b.clash(p, e, at)
 	case cbMarked, cbTracked:
 		p.layOut(about[layoutEvent](e))
 	case programGone:
@@ -275,8 +277,8 @@ func (b *books) remove(p *process) {
 
 // size is what is kept of a process, in blocks.
 func (p *process) size() uint64 {
-	const listSize = 8
-	n := p.Blocks() + uint64(len(p.programs)+len(p.providers))
+	const listSize, stackSize = 8, 128
+	n := p.Blocks() + uint64(len(p.programs)+len(p.providers)+stackSize*len(p.stacks))
 	for _, l := range p.lists {
 		n += listSize + uint64(len(l.learned))
 	}

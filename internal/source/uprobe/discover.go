@@ -177,6 +177,7 @@ func (s *Source) watch(m mapping) {
 		return
 	}
 	s.remember(l)
+	s.findPython(process)
 	s.mu.Lock()
 	child := s.copied(parent, m, id)
 	s.use(m.pid, id, m.start)

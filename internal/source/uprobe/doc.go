@@ -10,5 +10,7 @@
 //	probe hit ─► ring buffer ─► event ─► books ─► blocks.Process
 //
 // A watched process is stopped for about a microsecond at each hit, and for
-// nothing else. One that hits too often is let go.
+// nothing else. One that hits too often is let go. Only where a request fails does
+// the kernel's part read more: the lines of Python that the thread is in (CPython
+// 3.10 to 3.12), from its frames as they lie in memory.
 package uprobe

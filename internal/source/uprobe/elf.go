@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -62,8 +63,9 @@ const (
 	symbolBytes  = 24
 )
 
-// openELF reads the headers of a library for this machine.
-func openELF(r io.ReaderAt) (*elfFile, error) {
+// openELF reads the headers of a library for this machine, or of a program of
+// the other kinds.
+func openELF(r io.ReaderAt, kinds ...elf.Type) (*elfFile, error) {
 	var h [headerBytes]byte
 	if err := readFull(r, h[:], 0); err != nil {
 		return nil, err
@@ -72,7 +74,7 @@ func openELF(r io.ReaderAt) (*elfFile, error) {
 	if string(h[:4]) != elf.ELFMAG || h[4] != byte(elf.ELFCLASS64) || h[5] != byte(elf.ELFDATA2LSB) {
 		return nil, badELF("no ELF file of 64 bits begins with % x", h[:6])
 	}
-	if kind, of := elf.Type(le.Uint16(h[16:])), elf.Machine(le.Uint16(h[18:])); kind != elf.ET_DYN || of != machine {
+	if kind, of := elf.Type(le.Uint16(h[16:])), elf.Machine(le.Uint16(h[18:])); kind != elf.ET_DYN && !slices.Contains(kinds, kind) || of != machine {
 		return nil, badELF("it is %v for %v", kind, of)
 	}
 	at, size, count := le.Uint64(h[32:]), le.Uint16(h[54:]), le.Uint16(h[56:])
@@ -243,8 +245,9 @@ func (f *elfFile) pieces(address, bytes, unit uint64, do func(at uint64, b []byt
 	return nil
 }
 
-// wanted finds the functions whose names begin with one of the prefixes.
-func (f *elfFile) wanted(prefixes []string) ([]symbol, error) {
+// wanted finds the functions, or the variables, whose names begin with one of the
+// prefixes.
+func (f *elfFile) wanted(prefixes []string, of elf.SymType) ([]symbol, error) {
 	names, err := f.findNames(prefixes)
 	if err != nil || len(names) == 0 {
 		return nil, err
@@ -258,11 +261,11 @@ func (f *elfFile) wanted(prefixes []string) ([]symbol, error) {
 	err = f.pieces(f.symbols, count*symbolBytes, symbolBytes, func(_ uint64, b []byte) error {
 		for ; len(b) >= symbolBytes; b = b[symbolBytes:] {
 			name, ok := names[le.Uint32(b)]
-			if !ok || elf.ST_TYPE(b[4]) != elf.STT_FUNC || elf.SectionIndex(le.Uint16(b[6:])) == elf.SHN_UNDEF {
+			if !ok || elf.ST_TYPE(b[4]) != of || elf.SectionIndex(le.Uint16(b[6:])) == elf.SHN_UNDEF {
 				continue
 			}
 			if len(out) == maxFound {
-				return badELF("more than %d functions of those names", maxFound)
+				return badELF("more than %d symbols of those names", maxFound)
 			}
 			out = append(out, symbol{name, le.Uint64(b[8:])})
 		}

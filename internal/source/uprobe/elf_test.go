@@ -354,7 +354,7 @@ func compareELF(t *testing.T, path string) {
 	for _, s := range symbols {
 		prefixes = append(prefixes, s.prefix)
 	}
-	found, err := ours.wanted(prefixes)
+	found, err := ours.wanted(prefixes, elf.STT_FUNC)
 	if err != nil {
 		t.Fatal(err)
 	}

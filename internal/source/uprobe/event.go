@@ -3,6 +3,8 @@ package uprobe
 import (
 	"fmt"
 	"unsafe"
+
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // kind says what an event is about: the site of a probe, what was found there,
@@ -55,6 +57,9 @@ type event struct {
 	odd  bool   // what was read of a list cannot be true
 	lost uint16 // events of the process that were lost so far, the low bits
 	word words
+	// stack are the lines of Python that the thread was in, innermost first; of
+	// noRoom and clashed only.
+	stack []ledgerfile.Frame
 }
 
 type words = [6]uint64
@@ -89,5 +94,9 @@ func decode(b []byte) (e event, err error) {
 	}
 	var raw watchEvent
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&raw)), eventBytes), b)
-	return event{time: raw.Time, pid: raw.Pid, kind: kind(raw.Kind), odd: raw.Odd != 0, lost: raw.Lost, word: raw.Word}, nil
+	e = event{time: raw.Time, pid: raw.Pid, kind: kind(raw.Kind), odd: raw.Odd != 0, lost: raw.Lost, word: raw.Word}
+	if len(b) >= failedBytes {
+		e.stack = decodeStack(b)
+	}
+	return e, nil
 }

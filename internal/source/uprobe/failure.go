@@ -3,11 +3,13 @@ package uprobe
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // failures are requests that failed and that nobody has taken yet.
@@ -43,7 +45,9 @@ func (f *failures) mayCopy(now time.Time) bool {
 }
 
 // noRoom enters a request that found no room.
-func (b *books) noRoom(p *process, e *noRoomEvent, at int64) {
+func (b *books) noRoom(p *process, of *event, at int64) {
+	e := about[noRoomEvent](of)
+	p.recall(of, e.Stack)
 	l := p.lists[e.List]
 	if l == nil || e.Page == 0 || l.Banks == 0 {
 		return
@@ -59,7 +63,7 @@ func (b *books) noRoom(p *process, e *noRoomEvent, at int64) {
 	if space, known := l.Space(); known && need <= space.Largest && len(l.allocator.Pool(l.Pool)) == 1 {
 		return
 	}
-	b.failed(p, l, at, failure.NoRoom, func(r *failure.Record) {
+	b.failed(p, l, of, at, failure.NoRoom, func(r *failure.Record) {
 		sharded, up := e.Shards > 0, e.BottomUp != 0
 		r.Request = failure.Request{
 			Bytes: e.Asked, BankBytes: need, Page: e.Page, Sharded: &sharded, Shards: uint64(e.Shards), BottomUp: &up,
@@ -68,7 +72,9 @@ func (b *books) noRoom(p *process, e *noRoomEvent, at int64) {
 }
 
 // clash enters circular buffers that reach into a buffer.
-func (b *books) clash(p *process, e *clashEvent, at int64) {
+func (b *books) clash(p *process, of *event, at int64) {
+	e := about[clashEvent](of)
+	p.recall(of, e.Stack)
 	for _, l := range p.ordered() {
 		if l.Pool != model.L1 || e.Reach <= e.Lowest {
 			continue
@@ -76,7 +82,7 @@ func (b *books) clash(p *process, e *clashEvent, at int64) {
 		if _, ok := l.At(e.Lowest); !ok {
 			continue // of another device, or of what is not known
 		}
-		b.failed(p, l, at, failure.Clash, func(r *failure.Record) {
+		b.failed(p, l, of, at, failure.Clash, func(r *failure.Record) {
 			r.Clash = &failure.Collision{
 				Program: e.Program, Reach: e.Reach, Lowest: e.Lowest, Overlap: e.Reach - e.Lowest, Base: l.Base, Cores: coresIn(e.Cores[:]),
 			}
@@ -108,23 +114,46 @@ func coresIn(text []int8) (cores []int) {
 	return cores
 }
 
-// failed enters a request that failed: a record of its own, or one more of a
-// record that waits to be taken.
-func (b *books) failed(p *process, l *list, at int64, kind failure.Kind, fill func(*failure.Record)) {
-	b.failures.total++
-	p.failures++
-	when := time.Unix(0, at).UTC()
-	var r *failure.Record
-	waiting := 0
-	for _, x := range b.failures.list {
+// maxStacks is how many stacks of a process are remembered by their number.
+const maxStacks = 8
+
+// recall gives an event the lines that came with an earlier one, which has the
+// same number.
+func (p *process) recall(e *event, number uint64) {
+	switch {
+	case number == 0:
+	case len(e.stack) > 0:
+		if p.stacks == nil || len(p.stacks) >= maxStacks {
+			p.stacks = map[uint64][]ledgerfile.Frame{}
+		}
+		p.stacks[number] = e.stack
+	default:
+		e.stack = p.stacks[number]
+	}
+}
+
+// waitingFor finds the record that waits to be taken for a request that failed,
+// and how many wait for the process.
+func (f *failures) waitingFor(p *process, l *list, e *event, kind failure.Kind) (r *failure.Record, waiting int) {
+	for _, x := range f.list {
 		if x.Process.PID != p.PID {
 			continue
 		}
 		waiting++
-		if x.Kind == kind && x.Allocator == l.allocator.number && x.Pool == l.Pool.String() {
+		if x.Kind == kind && x.Allocator == l.allocator.number && x.Pool == l.Pool.String() && slices.Equal(e.stack, x.Stack) {
 			r = x
 		}
 	}
+	return r, waiting
+}
+
+// failed enters a request that failed: a record of its own, or one more of a
+// record that waits to be taken.
+func (b *books) failed(p *process, l *list, e *event, at int64, kind failure.Kind, fill func(*failure.Record)) {
+	b.failures.total++
+	p.failures++
+	when := time.Unix(0, at).UTC()
+	r, waiting := b.failures.waitingFor(p, l, e, kind)
 	copies := b.failures.mayCopy(time.Now())
 	switch {
 	case r == nil && (waiting >= maxWaitingOfOne || len(b.failures.list) >= maxWaiting):
@@ -132,7 +161,7 @@ func (b *books) failed(p *process, l *list, at int64, kind failure.Kind, fill fu
 		return
 	case r == nil:
 		r = &failure.Record{
-			Schema: failure.Schema, Kind: kind, First: when, Source: string(model.FromUprobe), Pool: l.Pool.String(), Allocator: l.allocator.number,
+			Schema: failure.Schema, Kind: kind, First: when, Source: string(model.FromUprobe), Pool: l.Pool.String(), Allocator: l.allocator.number, Stack: e.stack,
 			Process: failure.Process{PID: p.PID, Start: p.Start, UID: p.uid, Release: p.Release},
 		}
 		b.failures.list = append(b.failures.list, r)
@@ -142,6 +171,7 @@ func (b *books) failed(p *process, l *list, at int64, kind failure.Kind, fill fu
 	if r.State != nil && !copies || l.Usage().Blocks > maxFailureBlocks {
 		return
 	}
+	defer b.checkBlocks(p, at)
 	r.Time = when
 	b.guessChips(p)
 	b.copyState(r, p, l)

@@ -173,7 +173,11 @@ func (x *stage) check(kind string, ask ttnn.Step, said string) {
 	}
 	table := do(x.T, x.job, ttnn.Step{"do": "table"}).Table
 	x.tried[kind]++
-	for source, r := range map[string]*failure.Record{"uprobe": x.outside(), "libttmon": x.inside()} {
+	outside, inside := x.outside(), x.inside()
+	if outside != nil && inside != nil && !slices.Equal(outside.Stack, inside.Stack) {
+		x.Errorf("%s: lines from outside %v, from inside %v", kind, outside.Stack, inside.Stack)
+	}
+	for source, r := range map[string]*failure.Record{"uprobe": outside, "libttmon": inside} {
 		if r == nil {
 			x.Errorf("%s: %s kept nothing of %.200s", kind, source, m[0])
 			continue
@@ -196,8 +200,8 @@ func (x *stage) check(kind string, ask ttnn.Step, said string) {
 				x.Errorf("%s: %s has blocks %v, tt-metal %v", kind, source, list, w.Blocks)
 			}
 		}
-		if source == "libttmon" && len(r.Stack) == 0 {
-			x.Errorf("%s: no line", kind)
+		if len(r.Stack) == 0 {
+			x.Errorf("%s: %s has no line", kind, source)
 		}
 		r.Process.Release = "ttnn " + x.release
 		r.Judge()

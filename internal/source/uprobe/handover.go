@@ -135,7 +135,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 // maps are those that a successor goes on with, by name.
 func (k *kernel) maps() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
-		"events": &k.Events, "processes": &k.Processes, "threads": &k.Threads, "lists": &k.Lists, "nameless": &k.Nameless, "users": &k.Users, "turn": &k.Turn,
+		"events": &k.Events, "processes": &k.Processes, "threads": &k.Threads, "lists": &k.Lists, "nameless": &k.Nameless, "users": &k.Users, "turn": &k.Turn, "pythons": &k.Pythons,
 	}
 }
 

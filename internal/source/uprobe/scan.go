@@ -15,13 +15,16 @@ const accounting = "/dev/shm/tt_device_"
 // looks at together.
 const processPatience = 2 * time.Second
 
-// newProcesses returns a reader for discover, which finds libraries and the
-// files that tt-metal accounts in.
+// newProcesses returns a reader for discover, which finds libraries, the files
+// that tt-metal accounts in, and Python.
 func newProcesses() *proc.Reader {
 	r := proc.New(hostfs.Root{})
 	r.Guard = proc.NewGuard(processPatience)
 	r.KeepMappings("/" + libraryName)
 	r.KeepMappings(accounting)
+	for _, part := range pythonPaths {
+		r.KeepMappings(part)
+	}
 	return r
 }
 

@@ -67,6 +67,7 @@ type Source struct {
 	memory    *memory      // discover's
 	reads     reads        // discover's
 	lines     lines        // discover's
+	pythons   pythons      // discover's
 	queue     []mapping    // discover's: those to be looked at
 	dropped   bool         // discover's: some did not fit into the queue
 	slots     *budget.Pool // of libraries

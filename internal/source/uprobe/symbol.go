@@ -2,6 +2,7 @@ package uprobe
 
 import (
 	"bytes"
+	"debug/elf"
 	"fmt"
 	"io"
 	"strings"
@@ -76,7 +77,7 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 	for i := range symbols {
 		prefixes[i] = symbols[i].prefix
 	}
-	all, err := f.wanted(prefixes)
+	all, err := f.wanted(prefixes, elf.STT_FUNC)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,8 @@ type watchClashEvent struct {
 	Program uint64
 	Lowest  uint64
 	Reach   uint64
-	Cores   [24]int8
+	Cores   [16]int8
+	Stack   uint64
 }
 
 type watchEvent struct {
@@ -82,10 +83,30 @@ type watchExitEvent struct {
 	Start uint64
 }
 
+type watchFailed struct {
+	_      structs.HostLayout
+	Event  watchEvent
+	Frames uint64
+	Frame  [24]watchFrame
+}
+
 type watchForkEvent struct {
 	_      structs.HostLayout
 	Parent uint64
 	Start  uint64
+}
+
+type watchFrame struct {
+	_             structs.HostLayout
+	Line          uint32
+	FileBytes     uint16
+	FunctionBytes uint16
+	FileWide      uint8
+	FunctionWide  uint8
+	Cut           uint8
+	Unused        uint8
+	File          [180]int8
+	Function      [64]int8
 }
 
 type watchLayoutEvent struct {
@@ -122,7 +143,7 @@ type watchNoRoomEvent struct {
 	Asked    uint64
 	Shards   uint32
 	BottomUp uint32
-	Manager  uint64
+	Stack    uint64
 }
 
 type watchObjectEvent struct {
@@ -141,6 +162,9 @@ type watchProcess struct {
 	Ignored uint32
 	Uid     uint32
 	Unused  uint32
+	Walked  uint64
+	Walks   uint64
+	Stack   uint64
 }
 
 type watchProviderEvent struct {
@@ -148,6 +172,32 @@ type watchProviderEvent struct {
 	Provider uint64
 	Chip     uint64
 	Logical  uint64
+}
+
+type watchPython struct {
+	_            structs.HostLayout
+	Runtime      uint64
+	Interpreter  uint16
+	Threads      uint16
+	Next         uint16
+	Self         uint16
+	C_frame      uint16
+	CurrentFrame uint16
+	Previous     uint16
+	Code         uint16
+	Instruction  uint16
+	Owner        uint16
+	File         uint16
+	Function     uint16
+	Lines        uint16
+	FirstLine    uint16
+	Instructions uint16
+	Newer        uint8
+	Ascii        uint8
+	Wide         uint8
+	Unused       uint8
+	Unused2      uint16
+	_            [4]byte
 }
 
 type watchRecordEvent struct {
@@ -206,6 +256,7 @@ const (
 	watchMapLists         = "lists"
 	watchMapNameless      = "nameless"
 	watchMapProcesses     = "processes"
+	watchMapPythons       = "pythons"
 	watchMapThreads       = "threads"
 	watchMapTurn          = "turn"
 	watchMapUsers         = "users"
@@ -278,6 +329,7 @@ type watchMapSpecs struct {
 	Lists     *ebpf.MapSpec `ebpf:"lists"`
 	Nameless  *ebpf.MapSpec `ebpf:"nameless"`
 	Processes *ebpf.MapSpec `ebpf:"processes"`
+	Pythons   *ebpf.MapSpec `ebpf:"pythons"`
 	Threads   *ebpf.MapSpec `ebpf:"threads"`
 	Turn      *ebpf.MapSpec `ebpf:"turn"`
 	Users     *ebpf.MapSpec `ebpf:"users"`
@@ -320,6 +372,7 @@ type watchMaps struct {
 	Lists     *ebpf.Map `ebpf:"lists"`
 	Nameless  *ebpf.Map `ebpf:"nameless"`
 	Processes *ebpf.Map `ebpf:"processes"`
+	Pythons   *ebpf.Map `ebpf:"pythons"`
 	Threads   *ebpf.Map `ebpf:"threads"`
 	Turn      *ebpf.Map `ebpf:"turn"`
 	Users     *ebpf.Map `ebpf:"users"`
@@ -331,6 +384,7 @@ func (m *watchMaps) Close() error {
 		m.Lists,
 		m.Nameless,
 		m.Processes,
+		m.Pythons,
 		m.Threads,
 		m.Turn,
 		m.Users,

@@ -351,7 +351,9 @@ func Doubts(r *failure.Record) (list []string) {
 		case failure.BlocksMissing:
 			list = append(list, "it held more blocks than are kept with a failure")
 		case failure.NoLines:
-			list = append(list, "lines are not known from outside: ttmon run --stacks names them")
+			list = append(list, "lines are not known: ttmon run --stacks -- COMMAND names them")
+		case failure.NoHolderLines:
+			list = append(list, "which lines hold the memory is not known: ttmon run --stacks -- COMMAND names them")
 		case failure.ChipUnknown:
 			list = append(list, "which chip it is about is not known")
 		case failure.SeveralDevices:

@@ -27,6 +27,8 @@ static long (*read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static u64 (*boot_ns)(void) = (void *)125;
 static long (*ring_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
+static void *(*ring_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static void (*ring_submit)(void *record, u64 flags) = (void *)132;
 static u64 (*ring_query)(void *ring, u64 what) = (void *)134;
 static void *(*task_storage)(void *map, void *task, void *value, u64 flags) = (void *)156;
 static struct task_struct *(*this_task)(void) = (void *)158;
@@ -54,7 +56,23 @@ struct atomic {
 struct signal_struct {
 	struct atomic live;
 };
+// Where a thread has its own variables, which is what pthread_self is.
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	u64 fsbase;
+};
+#define SELF(task) ((task)->thread.fsbase)
+#else
+struct user_words {
+	u64 tp_value;
+};
+struct thread_struct {
+	struct user_words uw;
+};
+#define SELF(task) ((task)->thread.uw.tp_value)
+#endif
 struct task_struct {
+	struct thread_struct thread;
 	int tgid;
 	int pid;
 	u64 start_boottime;

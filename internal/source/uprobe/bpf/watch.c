@@ -116,14 +116,51 @@ struct no_room_event {
 	u64 asked; // by the buffer; 0: not known
 	u32 shards; // banks that have a part of it; 0: interleaved
 	u32 bottom_up;
-	u64 manager;
+	u64 stack; // tells the lines that asked from others; 0: not known
 };
 
 // SITE_CLASH: circular buffers of a program end above the lowest buffer.
 struct clash_event {
 	u64 program; // its number
 	u64 lowest, reach;
-	char cores[24]; // "[0-0 - 11-9]", as far as it goes
+	char cores[16]; // "[0-0 - 11-9]", as far as it goes
+	u64 stack; // as in no_room_event, and at the same place
+};
+
+// A line of Python that a thread is in.
+struct frame {
+	u32 line; // 0: not known
+	u16 file_bytes, function_bytes;
+	u8 file_wide, function_wide; // bytes a character; 0: ASCII
+	u8 cut; // the file's name is longer: this is its end
+	u8 unused;
+	char file[180];
+	char function[64];
+};
+
+#define MAX_FRAMES 24
+
+// SITE_NO_ROOM and SITE_CLASH with the lines that the thread is in, innermost
+// first.
+struct failed {
+	struct event event;
+	u64 frames;
+	struct frame frame[MAX_FRAMES];
+};
+
+// Where CPython has things in a process, which differs between versions: offsets
+// in its structures. The daemon says it.
+struct python {
+	u64 runtime; // address of _PyRuntime
+	u16 interpreter, threads, next; // from there to the first thread's state, and on
+	u16 self; // pthread_self of a thread
+	u16 c_frame; // 0: there is none
+	u16 current_frame, previous, code, instruction, owner;
+	u16 file, function, lines, first_line, instructions;
+	u8 newer; // 3.11 and later: frames and line tables of another kind
+	u8 ascii, wide; // str: where its characters are
+	u8 unused;
+	u16 unused2;
 };
 
 // EVENT_EXIT
@@ -152,6 +189,9 @@ const struct described {
 	struct layout_event layout;
 	struct no_room_event no_room;
 	struct clash_event clash;
+	struct frame frame;
+	struct failed failed;
+	struct python python;
 	struct exit_event exit;
 	struct fork_event fork;
 } *const described __attribute__((unused)) = 0;
@@ -168,6 +208,9 @@ struct process {
 	u32 ignored;
 	u32 uid; // when it was first seen
 	u32 unused;
+	u64 walked; // since when walks of its stacks are counted
+	u64 walks;
+	u64 stack; // that was sent last
 };
 
 // What a user has of what all share. Root has no such record.
@@ -263,6 +306,15 @@ struct {
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct user);
 } users SEC(".maps");
+
+// The Pythons in processes, by pid in the daemon's namespace.
+struct {
+	MAP_INT(type, MAP_HASH);
+	MAP_INT(map_flags, NO_PREALLOC);
+	MAP_INT(max_entries, 16384);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct python);
+} pythons SEC(".maps");
 
 // How often the daemon has emptied the ring.
 struct {
@@ -383,8 +435,9 @@ INLINE struct process *meet(u32 tgid, struct task_struct *task)
 	return p;
 }
 
-// crowded says that an event has to be dropped, so that others find room.
-INLINE int crowded(struct process *p, u64 waiting)
+// crowded says that something that takes the place of so many events has to be
+// dropped, so that others find room.
+INLINE int crowded(struct process *p, u64 waiting, u32 size)
 {
 	u32 zero = 0, *now;
 	struct user *u;
@@ -398,7 +451,7 @@ INLINE int crowded(struct process *p, u64 waiting)
 		u->turn = *now;
 		u->sent = 0;
 	}
-	u->sent++;
+	u->sent += size;
 	return waiting > all_bytes || u->sent > user_events;
 }
 
@@ -414,7 +467,7 @@ INLINE void send(struct process *p, struct event *e, u8 kind)
 	// The daemon looks from time to time; it is woken only when much waits.
 	waiting = ring_query(&events, RING_AVAIL_DATA);
 	u64 flags = waiting >= wake_bytes ? RING_FORCE_WAKEUP : RING_NO_WAKEUP;
-	if (crowded(p, waiting) || ring_output(&events, e, sizeof(*e), flags))
+	if (crowded(p, waiting, 1) || ring_output(&events, e, sizeof(*e), flags))
 		__sync_fetch_and_add(&p->lost, 1);
 }
 
@@ -423,6 +476,233 @@ INLINE u64 user64(u64 address)
 	u64 value = 0;
 	read_user(&value, sizeof(value), (void *)address);
 	return value;
+}
+
+// The search for a line in a table of CPython's.
+struct lines {
+	u64 table, bytes; // what is left of it
+	s64 at; // offset of the instruction
+	s64 end; // of those that were passed
+	s64 line;
+	u32 newer;
+	u32 found;
+};
+
+// pass_lines passes an entry of a line table: the bytecode that it is about, and
+// the distance in lines. From 3.11 on the first byte of an entry has its highest
+// bit set, and no other has.
+static long pass_lines(u64 i, struct lines *x)
+{
+	u8 b[32] = {};
+	u32 n = sizeof(b), next = 2;
+	s64 known = 1, delta = 0;
+	if (x->bytes < n)
+		n = x->bytes;
+	if (n < 2 || read_user(b, n, (void *)x->table))
+		return 1;
+	if (!x->newer) {
+		delta = (signed char)b[1];
+		known = delta != -128;
+		x->end += b[0];
+	} else {
+		u32 kind = b[0] >> 3 & 15, more = 1;
+		u64 v = 0;
+		known = kind != 15;
+		x->end += ((b[0] & 7) + 1) * 2;
+		// Without branches, of which the kernel would follow each: the first
+		// number, as far as it goes, and where the next entry begins.
+		for (u32 k = 0; k < 5; k++) {
+			v |= (u64)((b[k + 1] & 63) * more) << 6 * k;
+			more &= b[k + 1] >> 6;
+		}
+		if (kind == 13 || kind == 14)
+			delta = (s64)(v >> 1) * (1 - 2 * (s64)(v & 1));
+		else if (kind >= 10 && kind <= 12)
+			delta = kind - 10;
+		more = 1;
+		next = 1;
+		for (u32 k = 1; k < sizeof(b); k++) {
+			more &= ~(b[k] >> 7) & 1;
+			next += more;
+		}
+	}
+	if (known)
+		x->line += delta;
+	if (x->end > x->at) {
+		x->found = known;
+		return 1;
+	}
+	if (next >= x->bytes)
+		return 1;
+	x->table += next;
+	x->bytes -= next;
+	return 0;
+}
+
+// An entry is about eight instructions at most; a function that has more entries
+// is no function that somebody wrote.
+#define MAX_ENTRIES 8192
+
+// copy_text copies a str of Python: its end, where it does not fit.
+INLINE u32 copy_text(struct python *at, u64 str, char *to, u32 room, u8 *wide, u8 *cut)
+{
+	u32 state = 0, bytes;
+	u64 size = user64(str + 16), from = str + at->ascii;
+	read_user(&state, sizeof(state), (void *)(str + 32));
+	*wide = 0;
+	if ((state >> 5 & 3) != 3) { // not both compact and ASCII
+		*wide = state >> 2 & 7;
+		size *= *wide;
+		from = str + at->wide;
+	}
+	*cut = size > room;
+	bytes = size > room ? room : size;
+	if (bytes > room || read_user(to, bytes, (void *)(from + size - bytes)))
+		return 0;
+	return bytes;
+}
+
+// A walk through the frames of a thread.
+struct walk {
+	struct python *at;
+	struct failed *to;
+	u64 self; // pthread_self
+	u64 state; // what Python has of the thread
+	u64 frame; // the next one
+	u64 number; // tells what was walked from other stacks
+	u64 n; // frames that were copied; those of the interpreter's own are empty
+};
+
+static long pass_thread(u64 i, struct walk *w)
+{
+	if (!w->state || user64(w->state + w->at->self) == w->self)
+		return 1;
+	w->state = user64(w->state + w->at->next);
+	return 0;
+}
+
+// find_frame finds the innermost frame of this thread; 0: there is none.
+INLINE u64 find_frame(struct walk *w, struct task_struct *task)
+{
+	struct python *at = w->at;
+	READ(w->self, SELF(task));
+	w->state = user64(user64(at->runtime + at->interpreter) + at->threads);
+	loop(256, pass_thread, w, 0);
+	if (!w->state || user64(w->state + at->self) != w->self)
+		return 0;
+	if (at->c_frame)
+		w->state = user64(w->state + at->c_frame);
+	return user64(w->state + at->current_frame);
+}
+
+// copy_frame copies a frame of Python.
+INLINE void copy_frame(struct python *at, struct frame *to, u64 frame, u64 code)
+{
+	struct lines x = {.newer = at->newer};
+	int first = 0;
+	u8 ignored;
+	u64 table = user64(code + at->lines);
+	read_user(&first, sizeof(first), (void *)(code + at->first_line));
+	x.line = first;
+	x.table = table + 32; // the characters of a bytes
+	x.bytes = user64(table + 16);
+	if (at->newer) {
+		x.at = user64(frame + at->instruction) - (code + at->instructions);
+	} else {
+		int units = 0;
+		read_user(&units, sizeof(units), (void *)(frame + at->instruction));
+		x.at = (s64)units * 2;
+	}
+	loop(MAX_ENTRIES, pass_lines, &x, 0);
+	to->line = x.found ? x.line : 0;
+	to->unused = 0;
+	to->file_bytes = copy_text(at, user64(code + at->file), to->file, sizeof(to->file), &to->file_wide, &to->cut);
+	to->function_bytes = copy_text(at, user64(code + at->function), to->function, sizeof(to->function), &to->function_wide, &ignored);
+}
+
+// Frames of the interpreter's own, between Python and a C function that called
+// Python again.
+#define OWNED_BY_C 3
+
+static long number_frame(u64 i, struct walk *w)
+{
+	if (!w->frame)
+		return 1;
+	w->number = (w->number ^ user64(w->frame + w->at->code)) * 1099511628211ULL;
+	w->number = (w->number ^ user64(w->frame + w->at->instruction)) * 1099511628211ULL;
+	w->frame = user64(w->frame + w->at->previous);
+	return 0;
+}
+
+// The place of a frame is the number of the turn: of a count of ours the kernel
+// would follow every value.
+static long walk_frame(u64 i, struct walk *w)
+{
+	struct python *at = w->at;
+	u64 frame = w->frame;
+	u8 owner = 0;
+	if (!frame || i >= MAX_FRAMES)
+		return 1;
+	struct frame *to = &w->to->frame[i];
+	u64 code = user64(frame + at->code);
+	if (at->newer)
+		read_user(&owner, 1, (void *)(frame + at->owner));
+	to->file_bytes = 0;
+	if (code && owner < OWNED_BY_C)
+		copy_frame(at, to, frame, code);
+	w->frame = user64(frame + at->previous);
+	w->n = i + 1;
+	return 0;
+}
+
+// A walk takes some 20 us, and its record the place of 80 events: lines that were
+// sent last are not sent again, and of others so many in a while.
+#define WALK_NS 100000000
+#define WALKS 16
+
+INLINE int may_walk(struct process *p, u64 now, u64 stack)
+{
+	if (now - p->walked > WALK_NS) {
+		p->walked = now;
+		p->walks = 0;
+	} else if (p->stack == stack) {
+		return 0;
+	}
+	return p->walks++ < WALKS;
+}
+
+// send_failure sends what failed with the lines of this thread, or with their
+// number, where they were just sent. Where no Python is known it is 0.
+INLINE void send_failure(struct process *p, struct task_struct *task, struct event *e, u8 kind)
+{
+	u64 now = boot_ns(), waiting, frame;
+	u32 pid = p->pid;
+	struct walk w = {.at = map_lookup(&pythons, &pid), .number = 14695981039346656037ULL};
+	struct failed *record;
+	if (!w.at || !p->pid || p->ignored || !(frame = find_frame(&w, task))) {
+		send(p, e, kind);
+		return;
+	}
+	w.frame = frame;
+	loop(MAX_FRAMES, number_frame, &w, 0);
+	((struct no_room_event *)e->word)->stack = w.number;
+	waiting = ring_query(&events, RING_AVAIL_DATA);
+	if (!may_walk(p, now, w.number) || crowded(p, waiting + sizeof(*record), sizeof(*record) / sizeof(*e)) ||
+	    !(record = ring_reserve(&events, sizeof(*record), 0))) {
+		send(p, e, kind);
+		return;
+	}
+	p->stack = w.number;
+	e->time = now;
+	e->pid = p->pid;
+	e->kind = kind;
+	e->lost = p->lost;
+	record->event = *e;
+	w.to = record;
+	w.frame = frame;
+	loop(MAX_FRAMES, walk_frame, &w, 0);
+	record->frames = w.n;
+	ring_submit(record, RING_FORCE_WAKEUP);
 }
 
 struct copy {
@@ -537,7 +817,6 @@ INLINE int no_room(struct pt_regs *ctx, struct event *e, struct thread *t)
 	x->asked = t->asked;
 	x->shards = t->shards >> 32 & 0xff ? t->shards : 0;
 	x->bottom_up = t->bottom_up;
-	x->manager = t->manager;
 	t->asked = 0;
 	t->padded = 0;
 	return 1;
@@ -553,7 +832,7 @@ INLINE void clash(struct pt_regs *ctx, struct event *e)
 	x->lowest = user64(user64(STACK_ARG(ctx, 2)));
 	x->reach = user64(user64(STACK_ARG(ctx, 3)));
 	if (size < sizeof(x->cores))
-		read_user(x->cores, size & 31, (void *)user64(text));
+		read_user(x->cores, size & 15, (void *)user64(text));
 }
 
 // lay_out reports a circular buffer of the program that is being laid out.
@@ -573,7 +852,7 @@ int hit(struct pt_regs *ctx)
 	struct process *p = meet(pid_tgid() >> 32, task);
 	struct thread *t = task_storage(&threads, task, 0, STORAGE_CREATE);
 	struct event e = {};
-	u64 cookie = attach_cookie(ctx), site = cookie & 0xff;
+	u64 cookie = attach_cookie(ctx), site = cookie & 0xff, failure = 0;
 
 	if (!p || !t)
 		return 0;
@@ -610,11 +889,12 @@ int hit(struct pt_regs *ctx)
 		if (p->pid && !p->ignored)
 			meet_list(p, t, e.word[0]);
 		t->manager = 0;
+		failure = 1;
 		break;
 	case SITE_CLASH:
 		clash(ctx, &e);
-		send(p, &e, site);
-		return 0;
+		failure = 1;
+		break;
 	case SITE_FREE:
 	case SITE_SHRINK: {
 		struct change_event *x = (void *)e.word;
@@ -692,7 +972,9 @@ int hit(struct pt_regs *ctx)
 	default:
 		return 0;
 	}
-	if (e.word[0])
+	if (failure)
+		send_failure(p, task, &e, site);
+	else if (e.word[0])
 		send(p, &e, site);
 	return 0;
 }
@@ -711,6 +993,8 @@ int exec(struct raw_args *ctx)
 	if (!p)
 		return 0;
 	p->image = boot_ns();
+	u32 pid = p->pid;
+	map_delete(&pythons, &pid);
 	send(p, &e, EVENT_EXEC);
 	return 0;
 }
@@ -734,7 +1018,8 @@ int gone(struct raw_args *ctx)
 	struct exit_event *x = (void *)e.word;
 	x->start = p->start;
 	send(p, &e, EVENT_EXIT);
-	u32 uid = p->uid;
+	u32 uid = p->uid, pid = p->pid;
+	map_delete(&pythons, &pid);
 	if (!map_delete(&processes, &tgid))
 		leave(uid);
 	return 0;
@@ -758,6 +1043,11 @@ int forked(struct raw_args *ctx)
 	p = meet(tgid, child);
 	if (!p)
 		return 0;
+	// It has the same Python, at the same place.
+	u32 old = parent->pid, new = p->pid;
+	struct python *python = map_lookup(&pythons, &old);
+	if (python && new)
+		map_update(&pythons, &new, python, 0);
 	struct fork_event *x = (void *)e.word;
 	x->parent = parent->pid;
 	x->start = p->start;
