@@ -119,7 +119,7 @@ func (a *app) printBlocks(answer *mem.Answer, wanted *bankmap.Wanted) error {
 	if width == 0 {
 		width = 100
 	}
-	return a.PrintText(answer.Append(nil, wanted, width, o.ASCII))
+	return a.PrintText(answer.Append(nil, wanted, width, o.ASCII, o.Color))
 }
 
 // printBlocksJSON prints allocators for scripts.

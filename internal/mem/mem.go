@@ -156,21 +156,23 @@ func (q Question) processes(ctx context.Context, c *client.Client, snap *model.S
 }
 
 // Append prints the maps of the banks, and what would fit; nil: nothing is asked.
-func (a *Answer) Append(dst []byte, wanted *bankmap.Wanted, width int, ascii bool) []byte {
+func (a *Answer) Append(dst []byte, wanted *bankmap.Wanted, width int, ascii, color bool) []byte {
 	view := bankmap.Options{Width: width, ASCII: ascii, Now: a.Time, Chip: words.ChipNames(a.Snapshot), Place: a.Place}
 	for _, p := range a.Processes {
 		view.Title = title(a.Snapshot, p.PID)
-		lines := bankmap.Lines(p, view)
+		for _, line := range bankmap.Drawn(p, view) {
+			text := line.Text
+			if color {
+				text = line.Colored()
+			}
+			dst = append(dst, text+"\n"...)
+		}
 		if wanted != nil {
-			lines = append(lines, "")
+			dst = append(dst, '\n')
 			for _, x := range answersTo(p, wanted) {
-				lines = append(lines, x.line)
+				dst = append(dst, x.line+"\n"...)
 			}
 		}
-		dst = append(dst, strings.Join(lines, "\n")+"\n"...)
-	}
-	if a.ledger != nil {
-		dst = append(dst, held(*a.ledger, a.Snapshot, ascii)...)
 	}
 	return dst
 }

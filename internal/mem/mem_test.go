@@ -118,7 +118,7 @@ func TestAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(a.Append(nil, &wanted, 100, true)); !strings.Contains(text, "would 512") {
+	if text := string(a.Append(nil, &wanted, 100, true, false)); !strings.Contains(text, "would 512") {
 		t.Errorf("no answer in\n%s", text)
 	}
 	b, err := a.AppendJSON(nil, &wanted)

@@ -110,7 +110,9 @@ func TestDecodeStack(t *testing.T) {
 		frameOf(7, "m\x00\xe4\x00", "g", 2), frameOf(9, "/\xe4.py", "h", 1), cut, frameOf(1<<31, "/far.py", "h", 0),
 	))
 	want := []ledgerfile.Frame{
-		{File: "/a/model.py", Line: 88, Function: "Attention.scores"}, {File: "mä", Line: 7, Function: "g"}, {File: "/ä.py", Line: 9, Function: "h"},
+		{File: "/a/model.py", Line: 88, Function: "Attention.scores"},
+		{File: "mä", Line: 7, Function: "g"},
+		{File: "/ä.py", Line: 9, Function: "h"},
 		{File: "…/model.py", Line: 3, Function: "f"},
 	}
 	if diff := cmp.Diff(want, e.stack); diff != "" || err != nil {

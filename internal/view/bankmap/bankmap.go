@@ -32,7 +32,10 @@ type Options struct {
 }
 
 // Lines shows a process: its allocators with their pools.
-func Lines(p *blocks.Process, o Options) (out []string) {
+func Lines(p *blocks.Process, o Options) []string { return texts(Drawn(p, o)) }
+
+// Drawn is Lines with the colours of who holds what.
+func Drawn(p *blocks.Process, o Options) (out []Line) {
 	if o.Width == 0 {
 		o.Width = 100
 	}
@@ -43,7 +46,7 @@ func Lines(p *blocks.Process, o Options) (out []string) {
 	if o.Title != "" {
 		title += "  " + words.Escape(o.Title)
 	}
-	out = append(out, title)
+	out = plain(title)
 	shown := 0
 	for _, a := range InUse(p) {
 		for _, pool := range model.Pools() {
@@ -51,17 +54,16 @@ func Lines(p *blocks.Process, o Options) (out []string) {
 				if l.Capacity == 0 && l.Exact() && l.Usage().Blocks == 0 {
 					continue // the program asked for no such pool
 				}
-				out = append(out, "")
-				out = append(out, listLines(p, l, a, o)...)
+				out = append(append(out, Line{}), listLines(p, l, a, o)...)
 				shown++
 			}
 		}
 	}
 	if shown == 0 {
-		out = append(out, "", "It has no allocator that is known: it has opened no chip, or did so before it was watched.")
+		out = append(out, plain("", "It has no allocator that is known: it has opened no chip, or did so before it was watched.")...)
 	}
 	if list := Doubts(p); len(list) > 0 {
-		out = append(append(out, ""), list...)
+		out = append(append(out, Line{}), plain(list...)...)
 	}
 	return out
 }
@@ -75,7 +77,7 @@ func OnChip(p *blocks.Process, chip uint64, pool model.Pool, fit blocks.Request,
 		}
 		for _, l := range a.Pool(pool) {
 			o.Top = -1
-			out = append(out, listLines(p, l, a, o)...)
+			out = append(out, texts(listLines(p, l, a, o))...)
 			if answer, known := l.Fits(fit); known && p.Lost == 0 {
 				out = append(out, fitLine(words.Bytes(fit.Bytes), l, answer))
 			}
@@ -116,31 +118,43 @@ func InUse(p *blocks.Process) (list []*blocks.Allocator) {
 	return list
 }
 
-// listLines shows one pool: a heading, the map, the largest blocks.
-func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options) (out []string) {
+// listLines shows one pool: a heading, the map with its legend, the largest
+// holes and blocks.
+func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options) (out []Line) {
 	what, state := Heading(l, a, o.Chip)
 	if p.Lost == 0 && l.Exact() {
 		state += "   exact"
 	}
 	if words.Width(what)+2+words.Width(state) <= o.Width {
-		out = append(out, what+": "+state)
+		out = plain(what + ": " + state)
 	} else {
-		out = append(out, what+":", "  "+state)
+		out = plain(what+":", "  "+state)
 	}
+	who, by := holders(l, o.Place)
 	if l.Capacity > 0 {
-		end := " " + words.Bytes(l.Capacity)
-		out = append(out, "0 "+Row(l, o.Width-2-len(end), o.ASCII)+end)
+		out = append(out, mapLine(l, by, o))
 	}
-	out = append(out, programs(p, l, a, o)...)
+	if o.Top > 0 {
+		out = append(out, legend(who, o)...)
+	}
+	out = append(out, plain(programs(p, l, a, o)...)...)
+	if o.Top > 0 {
+		out = append(out, holes(l, o)...)
+	}
+	return append(out, largestLines(l, o)...)
+}
+
+// largestLines lists the largest blocks.
+func largestLines(l *blocks.List, o Options) []Line {
 	largest := Largest(l, max(o.Top, 0))
 	if len(largest) == 0 {
-		return out
+		return nil
 	}
 	where := ""
 	if o.Place != nil {
 		where = "where"
 	}
-	out = append(out, strings.TrimRight(fmt.Sprintf("  %-14s %9s %10s  %-8s %s", "address", "a bank", "asked", "age", where), " "))
+	out := []string{strings.TrimRight(fmt.Sprintf("  %-14s %9s %10s  %-8s %s", "block at", "a bank", "asked", "age", where), " ")}
 	for _, b := range largest {
 		asked, age := "–", "–"
 		if b.Asked > 0 {
@@ -157,7 +171,7 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 	if more := int(l.Usage().Blocks) - len(largest); more > 0 {
 		out = append(out, fmt.Sprintf("  and %d more, none of them larger", more))
 	}
-	return out
+	return plain(out...)
 }
 
 // programs says how the circular buffers of programs lie to the buffers of L1:

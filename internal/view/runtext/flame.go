@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"html"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -16,22 +18,30 @@ type node struct {
 	name     string
 	title    string
 	bytes    uint64
+	line     int // number of the line that it and all it called belong to, from 1; 0: of several
 	children []*node
+	legend   []legendLine // of a root: the lines, by number
 }
 
-func (n *node) child(name, title string) *node {
+// legendLine is a line of the program that tells what it holds from the rest.
+type legendLine struct {
+	name  string
+	bytes uint64
+}
+
+func (n *node) child(name, title string, line int) *node {
 	for _, c := range n.children {
-		if c.name == name {
+		if c.name == name && c.line == line {
 			return c
 		}
 	}
-	c := &node{name: name, title: title}
+	c := &node{name: name, title: title, line: line}
 	n.children = append(n.children, c)
 	return c
 }
 
 // flames makes a tree per pool of each group of chips: what was held at the peak,
-// from the outermost frame inwards.
+// from the outermost frame inwards. Frames of libraries are folded away.
 func flames(r *runreport.Report) []*node {
 	var roots []*node
 	for _, g := range alike(r.Chips) {
@@ -41,9 +51,7 @@ func flames(r *runreport.Report) []*node {
 			}
 			name := words.PoolName(x.Pool) + " on " + g.label
 			root := &node{name: name, title: name + ": peak " + words.Bytes(x.Peak)}
-			for i := range x.AtPeak {
-				root.add(&x.AtPeak[i])
-			}
+			root.addPlaces(x.AtPeak)
 			roots = append(roots, root)
 		}
 	}
@@ -53,21 +61,53 @@ func flames(r *runreport.Report) []*node {
 	return roots
 }
 
-func (n *node) add(p *runreport.Place) {
+// addPlaces adds what places held, each below the line that tells it from others.
+func (n *node) addPlaces(places []runreport.Place) {
+	stacks := make([][]runreport.Frame, len(places))
+	for i := range places {
+		stacks[i] = places[i].Stack
+	}
+	lines := callsite.Lines(stacks)
+	held := map[runreport.Frame]uint64{}
+	for i := range places {
+		held[lines[i]] += places[i].Bytes
+	}
+	delete(held, runreport.Frame{})
+	order := slices.SortedFunc(maps.Keys(held), func(a, b runreport.Frame) int {
+		return cmp.Or(cmp.Compare(held[b], held[a]), strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	number := map[runreport.Frame]int{}
+	for i, f := range order {
+		number[f] = i + 1
+		n.legend = append(n.legend, legendLine{frameName(f), held[f]})
+	}
+	for i := range places {
+		n.add(&places[i], lines[i], number[lines[i]])
+	}
+}
+
+func (n *node) add(p *runreport.Place, line runreport.Frame, number int) {
 	n.bytes += p.Bytes
 	at := n
 	if p.Tag != "" {
-		at = at.child("["+words.Escape(p.Tag)+"]", "tag "+words.Escape(p.Tag))
+		at = at.child("["+words.Escape(p.Tag)+"]", "tag "+words.Escape(p.Tag), 0)
 		at.bytes += p.Bytes
 	}
-	for _, f := range slices.Backward(p.Stack) {
-		name := Line(f)
-		if f.Function != "" {
-			name = words.Escape(f.Function) + " " + name
+	inside := 0 // of the line, from its frame on
+	for _, f := range slices.Backward(callsite.Own(p.Stack)) {
+		if f == line {
+			inside = number
 		}
-		at = at.child(name, words.Escape(f.File)+" "+name)
+		at = at.child(frameName(f), words.Escape(f.File)+" "+frameName(f), inside)
 		at.bytes += p.Bytes
 	}
+}
+
+func frameName(f runreport.Frame) string {
+	if f.Function == "" {
+		return Line(f)
+	}
+	return words.Escape(f.Function) + " " + Line(f)
 }
 
 func (n *node) sort() {
@@ -97,7 +137,7 @@ func AppendFlameSVG(dst []byte, r *runreport.Report) []byte {
 	roots := flames(r)
 	height := 40
 	for _, n := range roots {
-		height += n.depth()*svgRow + svgGap
+		height += n.height()
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", svgWidth, height)
@@ -108,7 +148,8 @@ func AppendFlameSVG(dst []byte, r *runreport.Report) []byte {
 	y := 30
 	for _, n := range roots {
 		n.svg(&b, 0, svgWidth, y, 0)
-		y += n.depth()*svgRow + svgGap
+		n.svgLegend(&b, y+n.depth()*svgRow)
+		y += n.height()
 	}
 	b.WriteString("</svg>\n")
 	return append(dst, b.String()...)
@@ -119,9 +160,8 @@ func (n *node) svg(b *strings.Builder, x, width float64, y, level int) {
 	if width < narrowest {
 		return
 	}
-	shade := 92 - (level*7)%36
-	fmt.Fprintf(b, `<g><title>%s, %s</title><rect x="%.1f" y="%d" width="%.1f" height="%d" fill="hsl(%d 70%% %d%%)" stroke="white"/>`,
-		html.EscapeString(n.title), words.Bytes(n.bytes), x, y, width, svgRow-1, 28+level%4*6, shade)
+	fmt.Fprintf(b, `<g><title>%s, %s</title><rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s" stroke="white"/>`,
+		html.EscapeString(n.title), words.Bytes(n.bytes), x, y, width, svgRow-1, lineColor(n.line, level))
 	if cells := int(width / 7); cells > 4 {
 		label := words.Truncate(n.name+"  "+words.Bytes(n.bytes), cells)
 		fmt.Fprintf(b, `<text x="%.1f" y="%d">%s</text>`, x+3, y+13, html.EscapeString(label))
@@ -131,6 +171,37 @@ func (n *node) svg(b *strings.Builder, x, width float64, y, level int) {
 		w := width * float64(c.bytes) / float64(max(n.bytes, 1))
 		c.svg(b, x, w, y+svgRow, level+1)
 		x += w
+	}
+}
+
+// maxLegend is how many lines a legend names; those beyond share the last colour.
+const maxLegend = 8
+
+// lineColor is the colour of a line, a little lighter with each level; what is of
+// several lines is grey.
+func lineColor(line, level int) string {
+	if line == 0 {
+		return fmt.Sprintf("hsl(40 12%% %d%%)", 92-level%4*3)
+	}
+	hues := [maxLegend]int{205, 32, 140, 350, 270, 60, 175, 310}
+	return fmt.Sprintf("hsl(%d 62%% %d%%)", hues[min(line, maxLegend)-1], 74+level%4*3)
+}
+
+// height is what a graph takes with its legend.
+func (n *node) height() int { return (n.depth()+min(len(n.legend), maxLegend))*svgRow + svgGap }
+
+// svgLegend names the lines below a graph.
+func (n *node) svgLegend(b *strings.Builder, y int) {
+	for i, l := range n.legend[:min(len(n.legend), maxLegend)] {
+		name, bytes := l.name, l.bytes
+		if more := n.legend[i+1:]; i == maxLegend-1 && len(more) > 0 {
+			name = fmt.Sprintf("%s and %d more", name, len(more))
+			for _, x := range more {
+				bytes += x.bytes
+			}
+		}
+		at := y + i*svgRow
+		fmt.Fprintf(b, `<rect x="6" y="%d" width="11" height="11" fill="%s"/><text x="22" y="%d">%s  %s</text>`+"\n", at+3, lineColor(i+1, 0), at+13, html.EscapeString(name), words.Bytes(bytes))
 	}
 }
 

@@ -1,6 +1,7 @@
 package runtext
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,5 +87,40 @@ func TestOwnPeaks(t *testing.T) {
 		if got := p.ownPeaks(runreport.Process{Killed: true, Chips: c.chips}); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
+	}
+}
+
+// TestFlameLines: stacks that share a small function are told apart by their
+// callers, frames of libraries are folded away, and pools are not mixed.
+func TestFlameLines(t *testing.T) {
+	frame := func(file string, line int, function string) runreport.Frame {
+		return runreport.Frame{File: file, Line: line, Function: function}
+	}
+	library := frame("/v/lib/python3.12/site-packages/ttnn/decorators.py", 500, "__call__")
+	place := func(caller runreport.Frame, bytes uint64) runreport.Place {
+		return runreport.Place{Stack: []runreport.Frame{library, frame("/a/oom.py", 6, "t"), caller}, Amount: runreport.Amount{Bytes: bytes, Blocks: 1}}
+	}
+	pool := func(p model.Pool, places ...runreport.Place) runreport.Pool {
+		return runreport.Pool{Pool: p, PoolName: p.String(), Peak: 3 << 20, AtPeak: places}
+	}
+	r := &runreport.Report{Chips: []runreport.Chip{{ID: 7, Pools: []runreport.Pool{
+		pool(model.DRAM, place(frame("/a/oom.py", 20, "weights"), 2<<20), place(frame("/a/oom.py", 30, "cache"), 1<<20)),
+		pool(model.L1, place(frame("/a/oom.py", 40, "scores"), 1<<20)),
+	}}}}
+	roots := flames(r)
+	if len(roots) != 2 || len(roots[0].legend) != 2 || len(roots[1].legend) != 1 {
+		t.Fatalf("%d graphs", len(roots))
+	}
+	if got := []string{roots[0].legend[0].name, roots[0].legend[1].name, roots[1].legend[0].name}; !slices.Equal(got, []string{"weights oom.py:20", "cache oom.py:30", "t oom.py:6"}) {
+		t.Errorf("%q", got)
+	}
+	svg := string(AppendFlameSVG(nil, r))
+	for _, want := range []string{lineColor(1, 1), lineColor(2, 1), "cache oom.py:30  1.0 MiB"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if strings.Contains(svg, "decorators.py") {
+		t.Error("frames of a library are shown")
 	}
 }

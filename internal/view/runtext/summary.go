@@ -258,36 +258,6 @@ func (p *printer) peaks(groups []group) {
 	}
 }
 
-// AppendHeld appends who holds what now, where tags or call sites tell.
-func AppendHeld(dst []byte, r *runreport.Report, chip func(uint64) string, o Options) []byte {
-	p := printer{o: o, dst: dst}
-	if p.o.Top == 0 {
-		p.o.Top = 10
-	}
-	for _, g := range alike(r.Chips) {
-		for _, x := range g.pools {
-			var held []runreport.Place
-			for _, q := range x.Places {
-				if q.Amount = q.Held; q.Blocks > 0 {
-					held = append(held, q)
-				}
-			}
-			held = runreport.ByLine(held)
-			if !named(held) {
-				continue
-			}
-			label := g.label
-			if len(r.Chips) == 1 {
-				label = chip(r.Chips[0].ID)
-			}
-			p.line("")
-			p.line(" %s of %s held by %s", words.PoolName(x.Pool), label, by(held))
-			p.places(held, x.Held.Bytes, func(q runreport.Place) string { return "  " + count(q.Blocks, "block") })
-		}
-	}
-	return p.dst
-}
-
 // named tells whether places say more than that something was allocated.
 func named(places []runreport.Place) bool {
 	return slices.ContainsFunc(places, func(x runreport.Place) bool { return x.Tag != "" || len(x.Stack) > 0 })

@@ -23,7 +23,6 @@ type (
 	Answer struct {
 		Process *blocks.Process
 		Options bankmap.Options // how its chips and itself are called
-		More    []string        // lines below the maps: who holds what
 		At      time.Time
 		Err     error
 	}
@@ -59,7 +58,7 @@ func (s *Screen) Update(e tui.Event) []tui.Effect {
 		s.asking = false
 		if e.Err != nil && s.last.Process != nil {
 			// What was known last, and when, with the reason why there is no more.
-			e.Process, e.Options, e.More, e.At = s.last.Process, s.last.Options, s.last.More, s.last.At
+			e.Process, e.Options, e.At = s.last.Process, s.last.Options, s.last.At
 		}
 		s.last = e
 	case tui.Key:
@@ -107,14 +106,17 @@ func (s *Screen) Draw(g *cells.Grid) {
 	default:
 		o := s.last.Options
 		o.Width, o.Now = max(body.W-2, 20), s.last.At
-		lines := append(bankmap.Lines(s.last.Process, o), s.last.More...)
+		lines := bankmap.Drawn(s.last.Process, o)
 		s.rows = len(lines)
 		for y, line := range lines[min(s.top, len(lines)):] {
 			style := cells.Text
 			if s.top == 0 && y == 0 {
 				style = cells.Strong
 			}
-			body.Put(1, y, line, style)
+			body.Put(1, y, line.Text, style)
+			for _, m := range line.Marks {
+				body.Put(1+m.From, y, string([]rune(line.Text)[m.From:m.To]), cells.Series(min(m.Holder, cells.NumSeries)-1))
+			}
 		}
 	}
 	x := 1
