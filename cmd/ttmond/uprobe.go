@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/collect"
@@ -153,12 +154,17 @@ func (w *watcher) budgets() []budget.State {
 func (w *watcher) health() *api.Watch {
 	switch {
 	case w.off:
-		return &api.Watch{State: "off", Reason: "switched off by --no-uprobe or uprobe.enabled"}
+		return &api.Watch{State: apitype.WatchOff, Reason: "switched off by --no-uprobe or uprobe.enabled"}
 	case w.source == nil:
-		return &api.Watch{State: "unavailable", Reason: reason(w.why)}
+		return &api.Watch{State: apitype.WatchUnavailable, Reason: reason(w.why)}
 	}
 	st := w.source.Stats()
-	h := &api.Watch{State: "on", Processes: st.Processes, Events: st.Events, Lost: st.Lost, LetGo: st.LetGo}
+	h := &api.Watch{State: apitype.WatchOn, Processes: st.Processes, Events: st.Events, Lost: st.Lost, LetGo: st.LetGo}
+	if why := w.ended(); why != nil {
+		h.State, h.Reason = apitype.WatchFailed, reason(why)
+	} else if !st.Ready {
+		h.State, h.Reason = apitype.WatchStarting, "programs that are running already are being looked for"
+	}
 	if st.Slow != nil {
 		h.Late = "programs with a library that is new here are noticed up to five seconds late: " + reason(st.Slow)
 	}

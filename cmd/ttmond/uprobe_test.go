@@ -12,6 +12,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	apiclient "github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 )
@@ -33,7 +34,14 @@ func startAllocating(t *testing.T, enter ...string) *client {
 
 // watchState is the health of the watcher; a test that needs it is skipped
 // where the machine does not allow it.
-func (h *host) watchState() map[string]any { return h.tree("/v1/health")["uprobe"].(map[string]any) }
+func (h *host) watchState() (st map[string]any) {
+	h.t.Helper()
+	h.await("the programs that run to be found", func() bool {
+		st = h.tree("/v1/health")["uprobe"].(map[string]any)
+		return st["state"] != string(apitype.WatchStarting)
+	})
+	return st
+}
 
 func TestBlocksSurviveTakeover(t *testing.T) {
 	h := newHost(t)

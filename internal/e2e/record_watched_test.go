@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/sim"
@@ -25,7 +26,7 @@ import (
 
 // health is what the tests ask of a ttmond about itself.
 type health struct {
-	Uprobe  struct{ State, Reason string }
+	Uprobe  apitype.Watch
 	Budgets []struct {
 		Name string
 		Used int
@@ -59,7 +60,12 @@ func watchingDaemon(t *testing.T, h *sim.Host) *daemon {
 	t.Helper()
 	d := startDaemon(t, h, "--config", watchingFromTheStart(t))
 	d.startServer()
-	if w := d.health().Uprobe; w.State != "on" {
+	w := d.health().Uprobe
+	await(t, "ttmond watches, or says why it does not", func() bool {
+		w = d.health().Uprobe
+		return w.State != apitype.WatchStarting
+	})
+	if w.State != apitype.WatchOn {
 		t.Skipf("ttmond may not watch through the kernel: %s", w.Reason)
 	}
 	return d
@@ -150,9 +156,6 @@ func readNoted(t *testing.T, path string) (moments []noted) {
 	return moments
 }
 
-// stampLag is how much later than the program noted it an event may be stamped.
-const stampLag = 5 * time.Millisecond
-
 // Of an unmodified program that a ttmond watches through the kernel, every
 // moment of a recording has the blocks that its allocator said then.
 func TestRecordWatched(t *testing.T) {
@@ -192,15 +195,8 @@ func TestRecordWatched(t *testing.T) {
 		if !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
-		// The program and the kernel read their clocks one after the other: on a busy
-		// machine an event may be stamped a little after the program noted it.
-		diff := cmp.Diff(m.Pools, held(c.State))
-		for diff != "" {
-			if x, err = c.NextUntil(at.Add(stampLag)); err != nil {
-				t.Fatalf("moment %d of %d: allocator (-) and recording (+):\n%s", i, len(moments), diff)
-			}
-			take(x)
-			diff = cmp.Diff(m.Pools, held(c.State))
+		if diff := cmp.Diff(m.Pools, held(c.State)); diff != "" {
+			t.Fatalf("moment %d of %d: allocator (-) and recording (+):\n%s", i, len(moments), diff)
 		}
 	}
 	for x, err := c.Next(); err == nil; x, err = c.Next() {

@@ -75,9 +75,21 @@ func (h *Health) AddRun(name string, took time.Duration, since, now time.Time, l
 	}
 }
 
+// WatchState says whether allocators are watched through the kernel.
+type WatchState string
+
+// The states of the watching.
+const (
+	WatchOn          WatchState = "on"
+	WatchStarting    WatchState = "starting" // programs that ran before are still being found
+	WatchOff         WatchState = "off"      // by the configuration
+	WatchUnavailable WatchState = "unavailable"
+	WatchFailed      WatchState = "failed" // it was on
+)
+
 // Watch is how the watching of allocators through the kernel is doing.
 type Watch struct {
-	State     string         `json:"state"`            // "on", "off" or "unavailable"
+	State     WatchState     `json:"state"`
 	Reason    string         `json:"reason,omitempty"` // why it is not on
 	Late      string         `json:"late,omitempty"`   // why new programs are noticed late
 	Processes int            `json:"processes"`

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
@@ -78,21 +79,19 @@ func (s *stage) watching(libraries ...string) *daemon {
 		s.Fatal(err)
 	}
 	d := s.daemonWith("--config", config)
-	var health struct {
-		Uprobe struct {
-			State, Reason string
-			Libraries     []struct{ Path string }
-		}
-	}
+	var health struct{ Uprobe apitype.Watch }
 	s.until("ttmond watches the libraries, or says why it does not", func() bool {
-		health.Uprobe.Libraries = nil
+		health.Uprobe = apitype.Watch{}
 		err := json.Unmarshal([]byte(s.run(filepath.Join(bin, "ttmon"), "daemon", "status", "--json", "--daemon", d.api).out), &health)
-		return err == nil && (health.Uprobe.State != "on" || !slices.ContainsFunc(libraries, func(path string) bool {
-			return !slices.ContainsFunc(health.Uprobe.Libraries, func(l struct{ Path string }) bool { return l.Path == path })
-		}))
+		return err == nil && health.Uprobe.State != "" && health.Uprobe.State != apitype.WatchStarting
 	})
-	if health.Uprobe.State != "on" {
+	if health.Uprobe.State != apitype.WatchOn {
 		s.Skipf("the kernel does not let us watch: %s", health.Uprobe.Reason)
+	}
+	for _, path := range libraries {
+		if !slices.ContainsFunc(health.Uprobe.Libraries, func(l apitype.WatchLibrary) bool { return l.Path == path }) {
+			s.Fatalf("ttmond is ready, and does not watch %s: %+v", path, health.Uprobe)
+		}
 	}
 	return d
 }

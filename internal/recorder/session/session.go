@@ -110,7 +110,7 @@ func New(o Options) (*Session, error) {
 	name, _ := os.Hostname()
 	s.meta = recording.Meta{Version: version.Version, Host: name, Started: now, Interval: o.Interval, Command: o.Command}
 	s.r.Meta(now, s.meta)
-	s.stream.in = make(chan streamed, 64)
+	s.stream.in, s.stream.most = make(chan streamed, 64), h.Timeout
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	go s.look(ctx, h)
@@ -248,6 +248,7 @@ func throughKernel(p *model.Process) bool {
 
 // Tick takes in what came, and writes what is old enough.
 func (s *Session) Tick(now time.Time) error {
+	s.stream.wait(now)
 	s.take()
 	s.comparing.Store(s.stream.why != nil && !s.streams(now))
 	if s.reader != nil {
@@ -258,7 +259,7 @@ func (s *Session) Tick(now time.Time) error {
 			s.told(s.reader.Events(), now)
 		}
 	}
-	if err := s.r.Flush(s.settled(now)); err != nil {
+	if err := s.r.Flush(s.stream.settled(now)); err != nil {
 		return err
 	}
 	return s.w.Tick(now, blockAge)

@@ -21,11 +21,15 @@ type streamed struct {
 
 // stream is how the changes of a ttmond come in.
 type stream struct {
-	in     chan streamed
-	upTo   time.Time // what happened before has been told
-	heard  time.Time // when that was said
-	on     bool
-	lost   time.Time // since when it is not
+	in   chan streamed
+	upTo time.Time // what happened before has been told
+	on   bool
+	// quiet is how long nothing has come, as far as we looked: a time in which
+	// we were not run ourselves is none in which ttmond was silent.
+	quiet  time.Duration
+	turn   time.Time     // when we last looked
+	most   time.Duration // how long it may be quiet, where the user is more patient
+	lost   time.Time     // since when it is not
 	why    error
 	looked error // the reason that was last recorded
 }
@@ -35,7 +39,8 @@ const (
 	streamAgain  = 500 * time.Millisecond // until it is tried again
 	streamAbsent = 10 * time.Second       // the same, where the daemon has none
 	streamGrace  = 3 * time.Second        // a restarted daemon tells how many changes were missed
-	streamQuiet  = 2 * time.Second        // without a word: nothing waits for it any longer
+	streamQuiet  = 10 * time.Second       // without a word: nothing waits for it any longer
+	streamEnd    = time.Second            // how long the end of a recording waits for the last changes
 )
 
 // followStream brings in changes until ctx is done.
@@ -79,7 +84,7 @@ func followStream(ctx context.Context, path string, in chan<- streamed) {
 func (s *Session) takeStream(x streamed, now time.Time) {
 	switch t := &s.stream; {
 	case x.began:
-		t.on, t.why, t.looked, t.heard = true, nil, nil, now
+		t.on, t.why, t.looked, t.quiet = true, nil, nil, 0
 		s.r.Blocks(nil, now) // none is compared any more
 	case x.why != nil:
 		if t.on {
@@ -93,7 +98,7 @@ func (s *Session) takeStream(x streamed, now time.Time) {
 				s.allocations++
 			}
 		}
-		if t.heard = now; x.batch.UpTo > 0 {
+		if t.quiet = 0; x.batch.UpTo > 0 {
 			t.upTo = time.Unix(0, x.batch.UpTo)
 		}
 	}
@@ -106,10 +111,19 @@ func (s *Session) streams(now time.Time) bool {
 	return t.on || !t.lost.IsZero() && now.Sub(t.lost) < streamGrace
 }
 
-// settled is up to when all that is told has come in.
-func (s *Session) settled(now time.Time) time.Time {
+// wait counts the time up to now as quiet, before a look at what has come in.
+func (t *stream) wait(now time.Time) {
+	if !t.turn.IsZero() {
+		t.quiet += min(max(now.Sub(t.turn), 0), 2*DrainEvery)
+	}
+	t.turn = now
+}
+
+// settled is up to when all that is told has come in. What is written before its
+// time has come in is told as of a later one.
+func (t *stream) settled(now time.Time) time.Time {
 	until := now.Add(-settle)
-	if t := &s.stream; t.on && t.upTo.Before(until) && now.Sub(t.heard) < streamQuiet {
+	if t.on && t.upTo.Before(until) && t.quiet < max(streamQuiet, t.most) {
 		return t.upTo
 	}
 	return until
@@ -117,13 +131,19 @@ func (s *Session) settled(now time.Time) time.Time {
 
 // awaitStream waits until what happened up to now has been told.
 func (s *Session) awaitStream() {
-	begun := time.Now()
-	for s.stream.on && s.stream.upTo.Before(begun) && time.Since(begun) < time.Second {
+	t, begun := &s.stream, time.Now()
+	for t.on && t.upTo.Before(begun) && time.Since(begun) < max(streamEnd, t.most) {
 		select {
-		case x := <-s.stream.in:
+		case x := <-t.in:
 			s.takeStream(x, time.Now())
 		case <-time.After(20 * time.Millisecond):
 		}
+	}
+	if t.on && t.upTo.Before(begun) {
+		s.r.Event(eventlog.Event{
+			Time: begun, Kind: eventlog.KindTTMond, Level: eventlog.Warning, Short: "the end is missing",
+			Text: words.RecordingBehind(t.upTo),
+		})
 	}
 }
 

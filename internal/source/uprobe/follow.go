@@ -54,8 +54,13 @@ func (f *Follower) Next(ctx context.Context) (b changes.Batch, err error) {
 		if len(b.States)+len(b.Changes) > 0 || b.UpTo > 0 {
 			return b, nil
 		}
+		var again <-chan time.Time
+		if !f.s.ringOpen() {
+			again = time.After(sayUpTo)
+		}
 		select {
 		case <-more:
+		case <-again:
 		case <-f.s.ended:
 			return b, context.Canceled
 		case <-ctx.Done():
@@ -101,14 +106,18 @@ const maxBatch = 4096
 
 // read takes what is there. more is closed when there is more.
 func (f *Follower) read(b *changes.Batch) (more <-chan struct{}) {
+	now := time.Now().UnixNano()
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
 	t := f.s.books.tap
+	if !f.s.ringOpen() && now-t.upTo >= int64(sayUpTo) {
+		t.upTo = now // no probe is set: nothing can have happened
+	}
 	if t.next-f.at > tapSize {
 		f.overrun(t)
-		now := make(chan struct{})
-		close(now)
-		return now // the rights are asked for anew, then what holds is told
+		again := make(chan struct{})
+		close(again)
+		return again // the rights are asked for anew, then what holds is told
 	}
 	for ; f.at < t.next && len(b.Changes) < maxBatch; f.at++ {
 		f.take(&t.ring[f.at%tapSize], b)

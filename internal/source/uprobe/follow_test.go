@@ -412,3 +412,23 @@ func BenchmarkBooks(b *testing.B) {
 		})
 	}
 }
+
+// Before the first library is known no probe is set: a follower is told that
+// nothing has happened, now and then, and need not wait for it.
+func TestFollowWithoutProbes(t *testing.T) {
+	s := newSource(Options{}, nil)
+	f := s.Follow(func(int) bool { return true })
+	defer f.Close()
+	begun := time.Now().UnixNano()
+	last := int64(0)
+	for range 3 {
+		b, err := f.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.States)+len(b.Changes) > 0 || b.UpTo < begun || b.UpTo-last < int64(sayUpTo) {
+			t.Fatalf("%+v after %d", b, last)
+		}
+		last = b.UpTo
+	}
+}

@@ -209,15 +209,23 @@ func (s *Source) openRing() error {
 	return nil
 }
 
-// wake makes the reader look now. It tells whether there is a ring.
-func (s *Source) wake() bool {
+// ringOpen reports whether there is a ring: before, no probe is set.
+func (s *Source) ringOpen() bool {
 	select {
 	case <-s.ring:
-		_ = s.kernel.reader.Flush()
 		return true
 	default:
 		return false
 	}
+}
+
+// wake makes the reader look now. It reports whether there is a ring.
+func (s *Source) wake() bool {
+	if !s.ringOpen() {
+		return false
+	}
+	_ = s.kernel.reader.Flush()
+	return true
 }
 
 // stand waits while the reader is to be parked.

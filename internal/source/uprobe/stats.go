@@ -11,6 +11,7 @@ import (
 
 // Stats is how the watching is doing.
 type Stats struct {
+	Ready     bool // all processes that were there before are watched
 	Processes int
 	Libraries []Library
 	Events    uint64 // read since the start
@@ -29,7 +30,7 @@ type Library struct {
 func (s *Source) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Stats{Processes: len(s.books.processes), Events: s.events, Slow: s.slow}
+	st := Stats{Ready: s.isReady(), Processes: len(s.books.processes), Events: s.events, Slow: s.slow}
 	for _, l := range s.libraries {
 		st.Libraries = append(st.Libraries, Library{l.path, l.err})
 	}
@@ -42,6 +43,15 @@ func (s *Source) Stats() Stats {
 		}
 	}
 	return st
+}
+
+func (s *Source) isReady() bool {
+	select {
+	case <-s.ready:
+		return true
+	default:
+		return false
+	}
 }
 
 // Budgets are what users have of the places for libraries.

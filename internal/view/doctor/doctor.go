@@ -8,6 +8,7 @@ package doctor
 import (
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -70,11 +71,12 @@ type DaemonState struct {
 	Version  string
 	Problems []string
 	Warnings []string
-	// Watch is "on", "off" or "unavailable", and Reason why it is not on;
+	// Watch says whether ttmond watches allocators, and Reason why not;
 	// empty where nobody could be asked.
-	Watch, Reason string
-	Watched       int      // processes
-	Unwatched     []string // libraries that cannot be watched, each with its reason
+	Watch     apitype.WatchState
+	Reason    string
+	Watched   int      // processes
+	Unwatched []string // libraries that cannot be watched, each with its reason
 }
 
 // Report is the outcome of all checks.

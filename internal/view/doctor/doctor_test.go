@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/doctor"
 	"github.com/ttmon/ttmon/internal/wire/sample"
@@ -14,7 +15,7 @@ import (
 func well() *doctor.Subject {
 	s := &doctor.Subject{
 		Snapshot: sample.Four(), Root: true, Version: "1",
-		Daemon: doctor.DaemonState{Answers: true, Path: "/run/s", Version: "1", Watch: "on"},
+		Daemon: doctor.DaemonState{Answers: true, Path: "/run/s", Version: "1", Watch: apitype.WatchOn},
 		Setup: &model.Setup{
 			HugePages: model.Value(0), Regions: model.Value(1), ShmFree: model.Value[uint64](1 << 30), ShmTotal: model.Value[uint64](2 << 30),
 			Kernel: "6.12.1", BTF: true,
@@ -78,8 +79,10 @@ func TestExamine(t *testing.T) {
 		"silent ttmond":            {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{Why: "x\x1b"} }, "ttmond_silent", 1},
 		"late ttmond":              {func(s *doctor.Subject) { s.Daemon.Problems = []string{"loop: late"} }, "ttmond_problem", 2},
 		"another ttmond":           {func(s *doctor.Subject) { s.Daemon.Version = "2" }, "ttmond_version", 0},
-		"uprobes off":              {func(s *doctor.Subject) { s.Daemon.Watch = "off" }, "uprobes_off", 0},
-		"uprobes refused":          {func(s *doctor.Subject) { s.Daemon.Watch, s.Daemon.Reason = "unavailable", "why" }, "uprobes_unavailable", 0},
+		"uprobes off":              {func(s *doctor.Subject) { s.Daemon.Watch = apitype.WatchOff }, "uprobes_off", 0},
+		"uprobes refused":          {func(s *doctor.Subject) { s.Daemon.Watch, s.Daemon.Reason = apitype.WatchUnavailable, "why" }, "uprobes_unavailable", 0},
+		"uprobes starting":         {func(s *doctor.Subject) { s.Daemon.Watch = apitype.WatchStarting }, "", 0},
+		"uprobes failed":           {func(s *doctor.Subject) { s.Daemon.Watch, s.Daemon.Reason = apitype.WatchFailed, "why" }, "uprobes_failed", 1},
 		"old kernel":               {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{}; s.Setup.Kernel = "6.1.0" }, "uprobes_impossible", 0},
 		"counted":                  {func(s *doctor.Subject) { s.Snapshot.Processes = sample.Four().Processes }, "memory_counted", 0},
 		"container":                {func(s *doctor.Subject) { s.Setup.Container = "/.dockerenv" }, "container", 0},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -31,15 +32,19 @@ func (e *examiner) daemon() {
 func (e *examiner) uprobes() {
 	d := &e.Daemon
 	switch {
-	case d.Watch == "on":
+	case d.Watch == apitype.WatchOn:
 		for _, l := range d.Unwatched {
 			e.say(Uprobes, Hint, "library", words.Escape(l), "ttmon run works with every release; a newer ttmond may know this one")
 		}
 		e.say(Uprobes, OK, "uprobes", "ttmond watches allocators: "+count(d.Watched, "program")+" now", "")
-	case d.Watch == "off":
+	case d.Watch == apitype.WatchStarting:
+		e.say(Uprobes, OK, "uprobes_starting", "ttmond has just started, and looks for the programs that are running", "")
+	case d.Watch == apitype.WatchOff:
 		e.say(Uprobes, Hint, "uprobes_off", "switched off in ttmond: programs are not watched", "set uprobe.enabled = true in ttmond's configuration, and start it without --no-uprobe")
-	case d.Watch == "unavailable":
+	case d.Watch == apitype.WatchUnavailable:
 		e.say(Uprobes, Hint, "uprobes_unavailable", "ttmond cannot watch allocators: "+words.Escape(d.Reason), "")
+	case d.Watch == apitype.WatchFailed:
+		e.say(Uprobes, Warning, "uprobes_failed", "ttmond no longer watches allocators: "+words.Escape(d.Reason), "systemctl restart ttmond")
 	default:
 		if text, do := obstacle(e.Setup); text != "" {
 			e.say(Uprobes, Hint, "uprobes_impossible", text, do)
@@ -117,9 +122,9 @@ func best(p *model.Process) model.Source {
 func (e *examiner) exactly() string {
 	run := "start programs with ttmon run"
 	switch e.Daemon.Watch {
-	case "on":
+	case apitype.WatchOn, apitype.WatchStarting:
 		return "ttmond sees exactly what is started from now on"
-	case "off", "unavailable":
+	case apitype.WatchOff, apitype.WatchUnavailable, apitype.WatchFailed:
 		return "for exact figures remove what keeps ttmond from watching (above), or " + run
 	}
 	if text, _ := obstacle(e.Setup); text != "" {

@@ -69,8 +69,8 @@ func writeWatch(row func(name, format string, args ...any), u *apitype.Watch) {
 	switch {
 	case u == nil:
 		return
-	case u.State != "on":
-		row("allocators", "%s: %s", words.Escape(u.State), words.Escape(u.Reason))
+	case u.State != apitype.WatchOn:
+		row("allocators", "%s: %s", words.Escape(string(u.State)), words.Escape(u.Reason))
 		return
 	}
 	row("allocators", "%d processes watched, %d libraries, %d events so far, %d lost", u.Processes, len(u.Libraries), u.Events, u.Lost)

@@ -1,6 +1,9 @@
 package words
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // NoRoom is the sentence about a request for device memory that found none.
 func NoRoom(pid int, name, pool string, bankBytes uint64) string {
@@ -11,6 +14,15 @@ func NoRoom(pid int, name, pool string, bankBytes uint64) string {
 // is compared from time to time.
 func BlocksCompared(why error) string {
 	return Escape(fmt.Sprintf("what programs hold is compared once a second, and what came and went in between is not recorded: ttmond does not tell every allocation (%v)", why))
+}
+
+// RecordingBehind is the sentence about a recording that ended before ttmond had
+// told all: up to a time, or nothing at all where that is zero.
+func RecordingBehind(upTo time.Time) string {
+	if upTo.IsZero() {
+		return "ttmond told no allocation before the recording ended: what programs held is missing"
+	}
+	return "ttmond had not told the last allocations when the recording ended: what happened after " + upTo.Format("15:04:05.000") + " may be missing"
 }
 
 // RecordingGap is the sentence about a part of a recording that cannot be read.
