@@ -29,6 +29,7 @@ type selftestCmd struct {
 	python, bundle           string
 	official, json, all, yes bool
 	ids                      []string
+	limit                    time.Duration
 }
 
 func newSelftest(a *app) *cobra.Command {
@@ -45,7 +46,8 @@ tool. It then measures what ttmon costs, and checks that it touched no device.
 Nothing is changed on the host. No device is opened without --python, and none
 that somebody uses unless -i names it; both flags ask before they begin.
 
-Exit codes: 0 nothing is wrong, 1 a figure is wrong, 2 bad argument.`,
+Exit codes: 0 nothing is wrong, 1 a figure is wrong, 2 bad argument, 3 something
+that was asked for could not be tested (--python, --tt-smi, --timeout).`,
 		Example: `  ttmon selftest
   ttmon selftest --python ~/tt-metal/python_env/bin/python
   ttmon selftest --json | jq '.rows[] | select(.verdict == "wrong")'
@@ -57,6 +59,7 @@ Exit codes: 0 nothing is wrong, 1 a figure is wrong, 2 bad argument.`,
 	f.StringVar(&s.python, "python", "", "run a ttnn program with this `PYTHON`: it opens a device that nobody uses")
 	f.StringArrayVarP(&s.ids, "id", "i", nil, "the `DEVICES` that the ttnn program may open, in use or not")
 	f.BoolVar(&s.official, "tt-smi", false, "compare with tt-smi, which wakes chips")
+	f.DurationVar(&s.limit, "timeout", selftest.DefaultLimit, "end after this `TIME`, and say what was not tested")
 	f.BoolVarP(&s.yes, "yes", "y", false, "do not ask")
 	f.BoolVar(&s.all, "all", false, "a line per device, even where all agree")
 	f.BoolVar(&s.json, "json", false, "JSON in the "+report.Schema+" contract")
@@ -65,7 +68,10 @@ Exit codes: 0 nothing is wrong, 1 a figure is wrong, 2 bad argument.`,
 }
 
 func (s *selftestCmd) run() error {
-	o := selftest.Options{Host: s.where, Python: s.python, Flags: s.globalFlags()}
+	if s.limit <= 0 {
+		return exit.Usage("--timeout: %s is no time to test anything", s.limit)
+	}
+	o := selftest.Options{Host: s.where, Python: s.python, Flags: s.globalFlags(), Limit: s.limit}
 	var err error
 	if o.Only, err = selection.Parse(s.ids); err != nil {
 		return err
@@ -95,8 +101,6 @@ func (s *selftestCmd) run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
 	result, err := selftest.Run(ctx, o)
 	if err != nil {
 		return err
@@ -162,8 +166,11 @@ func (s *selftestCmd) finish(r *report.Report) error {
 	if err := s.Output("").Write(out); err != nil {
 		return err
 	}
-	if r.Count(report.Wrong) > 0 {
+	switch {
+	case r.Count(report.Wrong) > 0:
 		return exit.Silent(1)
+	case r.Count(report.Failed) > 0:
+		return exit.Silent(exit.Unsupported)
 	}
 	return nil
 }

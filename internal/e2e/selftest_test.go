@@ -5,10 +5,14 @@ import (
 	"cmp"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,7 +40,8 @@ func wrongRows(r *report.Report) (list []report.Row) {
 	return list
 }
 
-// Nothing is wrong on hosts with any number of boards, for root and for others.
+// Nothing is wrong on hosts with any number of boards, for root and for others,
+// with a ttmond and without one.
 func TestSelftest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -48,16 +53,13 @@ func TestSelftest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := start(t, sim.Options{Boards: cmp.Or(tt.boards, "n150")})
+			d := startDaemon(t, h)
 			if tt.boards == "" {
 				ctl(t, h, "unplug", "0")
 			} else {
 				ctl(t, h, "run", "name=job,devices=0,kind=metal,dram=1G,l1=8M")
 			}
-			for who, ask := range map[string]func(...string) result{
-				"root":   func(args ...string) result { return runIn(t, h, args...) },
-				"nobody": func(args ...string) result { return asNobody(t, h, args...) },
-			} {
-				got := ask("selftest", "--json", "--direct")
+			check := func(who string, got result) {
 				r := selftested(t, got)
 				if wrong := wrongRows(r); got.code != 0 || len(wrong) > 0 || r.Count(report.Right) < tt.right {
 					t.Errorf("%s: exit code %d, %d right, wrong: %+v", who, got.code, r.Count(report.Right), wrong)
@@ -65,35 +67,85 @@ func TestSelftest(t *testing.T) {
 				if audit := ctl(t, h, "audit"); strings.Contains(audit, `"comm":"ttmon`) {
 					t.Errorf("%s: a node was opened: %s", who, audit)
 				}
-				if r.Stage != report.Simulated || !r.Simulated || r.Root != (who == "root") {
+				if r.Stage != report.Simulated || !r.Simulated || r.Root != strings.HasPrefix(who, "root") {
 					t.Errorf("%s: %s, %v, %v", who, r.Stage, r.Simulated, r.Root)
+				}
+				if beats := rightOf(r, "heartbeat, before and after"); tt.boards != "" && beats == 0 {
+					t.Errorf("%s: no heartbeat was compared", who)
+				}
+			}
+			check("root", runIn(t, h, "selftest", "--json", "--direct"))
+			check("nobody", asNobody(t, h, "selftest", "--json", "--direct"))
+			for who, got := range map[string]result{
+				"root with ttmond":   runIn(t, h, "selftest", "--json", "--daemon", d.api),
+				"nobody with ttmond": asNobody(t, h, "selftest", "--json", "--daemon", d.api),
+			} {
+				check(who, got)
+				if r := selftested(t, got); rightOf(r, "release of ttmond") != 1 || rightOf(r, "snapshot of ttmond") != 1 {
+					t.Errorf("%s: ttmond was not compared: %+v", who, r.Rows)
 				}
 			}
 		})
 	}
 }
 
-// What is made wrong on purpose is found: a board that is not what its serial
-// number says, a power that voltage and current contradict.
+// rightOf counts the rows about something that agree.
+func rightOf(r *report.Report, what string) (n int) {
+	for _, row := range r.Rows {
+		if row.What == what && row.Verdict == report.Right {
+			n++
+		}
+	}
+	return n
+}
+
+// What is made wrong on purpose is found, on the last of any number of boards: a
+// board that is not what its serial number says, a power that voltage and current
+// contradict, what no chip can do.
 func TestSelftestFindsFalseFiles(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ ctl, what, by string }{
-		"card type": {"set 0 tt_card_type n150", "board.type", "code in the serial number"},
-		"power":     {"set 0 power1_input 70000000", "power.draw", "voltage × current"},
-		"heat":      {"set 0 temp1_input 140000", "temperature.asic", "what silicon survives"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := start(t, sim.Options{Boards: "n300", Frozen: true})
-			ctl(t, h, strings.Fields(tt.ctl)...)
-			got := runIn(t, h, "selftest", "--json", "--direct")
-			r := selftested(t, got)
-			found := slices.ContainsFunc(wrongRows(r), func(row report.Row) bool { return row.What == tt.what && row.By == tt.by })
-			if !found || got.code != 1 {
-				t.Errorf("exit code %d; %+v", got.code, wrongRows(r))
+	for _, hosts := range []struct {
+		boards string
+		last   int
+	}{{"n300", 0}, {"p150a,n150,n300", 2}, {"31xp150a,n300", 31}} {
+		for name, tt := range map[string]struct{ file, text, what, by string }{
+			"card type":   {"tt_card_type", "n150", "board.type", "code in the serial number"},
+			"card's id":   {"tt_card_type", "n150", "board.type", "PCI subsystem id"},
+			"serial":      {"tt_serial", "0000046131900001", "board.type", "code in the serial number"},
+			"power":       {"power1_input", "70000000", "power.draw", "voltage × current"},
+			"current":     {"curr1_input", "90000", "power.draw", "voltage × current"},
+			"voltage":     {"in0_input", "300", "power.draw", "voltage × current"},
+			"heat":        {"temp1_input", "140000", "temperature.asic", "what silicon survives"},
+			"clock":       {"tt_aiclk", "1900", "clocks.ai", "the board catalogue"},
+			"link speed":  {"current_link_speed", "64.0 GT/s PCIe", "pcie.link.current", "what the device can do"},
+			"link width":  {"current_link_width", "32", "pcie.link.current", "what the device can do"},
+			"still heart": {"tt_heartbeat", "7", "heartbeat, before and after", "tt_heartbeat, read by grep"},
+		} {
+			if hosts.last > 2 && name != "power" && name != "serial" { // one is as good as the other there
+				continue
 			}
-		})
+			t.Run(fmt.Sprintf("%d boards, %s", hosts.last+1, name), func(t *testing.T) {
+				t.Parallel()
+				h := start(t, sim.Options{Boards: hosts.boards, Frozen: true})
+				ctl(t, h, "set", strconv.Itoa(hosts.last), tt.file, tt.text)
+				got := runIn(t, h, "selftest", "--json", "--direct")
+				r := selftested(t, got)
+				found := false
+				for _, row := range r.Rows {
+					found = found || row.What == tt.what && row.By == tt.by && row.Device != nil && *row.Device == hosts.last && noticed(row)
+				}
+				if !found {
+					t.Errorf("exit code %d; %+v", got.code, r.Rows)
+				}
+			})
+		}
 	}
+}
+
+// noticed tells whether a row shows that a figure cannot be right: it is wrong,
+// or ttmon itself has noticed that the chip does not live.
+func noticed(row report.Row) bool {
+	return row.Verdict == report.Wrong || row.Ours == "hung" && row.Witness == "stands still"
 }
 
 // lies is a ttnn program's site customization that puts a gigabyte more into
@@ -200,7 +252,42 @@ func TestSelftestBundle(t *testing.T) {
 	if !names["selftest.json"] || !names["selftest.txt"] || !names["doctor.json"] {
 		t.Errorf("%v", names)
 	}
+	rowOfBoards(t, file)
 	if got := runIn(t, h, "selftest", "--direct", "--bundle", file); got.code != 2 {
 		t.Errorf("a bundle that is there: %+v", got)
+	}
+}
+
+// rowOfBoards turns a bundle into a row of docs/boards.md, with the command that
+// stands there.
+func rowOfBoards(t *testing.T, bundle string) {
+	t.Helper()
+	root, err := ttnn.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs/boards.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const command = "go run ./tools/boards -w docs/boards.md selftest.tar.gz"
+	if !strings.Contains(string(text), "`"+command+"`") {
+		t.Errorf("docs/boards.md does not name the command %q", command)
+	}
+	page := filepath.Join(t.TempDir(), "boards.md")
+	if err := os.WriteFile(page, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "run", "./tools/boards", "-w", page, bundle)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	got, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`\n\| 1× n300 \| 19\.9\.0\.0 \| 2\.10\.0 \| – \| simulated \| [^|]+ \| \d+ right, 0 bounded, 0 wrong \| \d{4}-\d\d-\d\d \|\n`).Match(got) {
+		t.Errorf("no such row:\n%s", got)
 	}
 }

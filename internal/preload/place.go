@@ -46,7 +46,7 @@ func Place() (*Library, error) {
 			return &Library{Path: path}, nil
 		}
 	}
-	return nameless()
+	return Temporary()
 }
 
 // loadable tells whether LD_PRELOAD can name a file below dir: it has no way to
@@ -103,7 +103,12 @@ func ours(path string) bool {
 	return err == nil && bytes.Equal(b, library)
 }
 
-func nameless() (*Library, error) {
+// Temporary makes a library without a name, which leaves nothing behind: it is
+// there until it is closed.
+func Temporary() (*Library, error) {
+	if len(library) == 0 {
+		return nil, ErrArch
+	}
 	fd, err := unix.MemfdCreate("libttmon", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("unpacking libttmon.so: %w", err)

@@ -5,9 +5,7 @@ package run
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,10 +17,8 @@ import (
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
-	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/preload"
-	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/recorder/session"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/source/track"
@@ -107,7 +103,7 @@ func start(o Options) (*program, error) {
 	if p.library, err = preload.Place(); err != nil && !errors.Is(err, preload.ErrArch) {
 		return nil, err
 	}
-	name, err := runName()
+	name, err := track.OwnRun()
 	if err != nil {
 		return nil, err
 	}
@@ -169,15 +165,6 @@ func (p *program) begun() {
 		p.cmd.Stdout.(*os.File).Close()
 		p.cmd.Stderr.(*os.File).Close()
 	}
-}
-
-// runName tells the ledgers of this run from others.
-func runName() (string, error) {
-	st, err := proc.ReadStat(hostfs.Root{}, os.Getpid())
-	if err != nil {
-		return "", fmt.Errorf("reading our own start time: %w", err)
-	}
-	return track.RunName(os.Getpid(), st.Start, rand.Uint32()), nil
 }
 
 // ledgerDir is where the ledgers of the run are: /dev/shm, where every ttmon

@@ -254,24 +254,38 @@ func (t *test) plausible(r *report.Report, s *model.Snapshot) {
 		if d.State != model.StateOK {
 			continue
 		}
-		if v, a, p := d.Voltage, d.Current, d.Power; v.Known() && a.Known() && p.Known() {
-			product := v.V * a.V
-			x := row(report.Devices, "power.draw", d.Index, agree(between(p.V, product, product, math.Max(3, product*0.15))), "")
-			x.Ours, x.Witness, x.By = fmt.Sprintf("%.1f W", p.V), fmt.Sprintf("%.1f W", product), "voltage × current"
-			r.Add(x)
-		}
-		identity(r, d)
-		if d.Temperature.Known() {
-			x := row(report.Devices, "temperature.asic", d.Index, agree(d.Temperature.V > 0 && d.Temperature.V < 125), "")
-			x.Ours, x.Witness, x.By = fmt.Sprintf("%.1f °C", d.Temperature.V), "0 to 125 °C", "what silicon survives"
-			r.Add(x)
-		}
+		physics(r, d)
+		t.identity(r, d)
 	}
 }
 
-// identity holds the board's name against its serial number and the PCI device
-// id, both of which the manufacturer wrote.
-func identity(r *report.Report, d *model.Device) {
+// physics compares values with each other, and with what a chip can do.
+func physics(r *report.Report, d *model.Device) {
+	add := func(what, ours, witness, by string, right bool) {
+		x := row(report.Devices, what, d.Index, agree(right), "")
+		x.Ours, x.Witness, x.By = ours, witness, by
+		r.Add(x)
+	}
+	if v, a, p := d.Voltage, d.Current, d.Power; v.Known() && a.Known() && p.Known() {
+		product := v.V * a.V
+		add("power.draw", fmt.Sprintf("%.1f W", p.V), fmt.Sprintf("%.1f W", product), "voltage × current", between(p.V, product, product, math.Max(3, product*0.15)))
+	}
+	if n := d.Temperature; n.Known() {
+		add("temperature.asic", fmt.Sprintf("%.1f °C", n.V), "0 to 125 °C", "what silicon survives", n.V > 0 && n.V < 125)
+	}
+	if b, ok := board.ByCard(d.Board.V); ok && d.AICLK.Known() && b.ClockMax > 0 {
+		most := b.ClockMax * 1.25 // a newer firmware may allow some more
+		add("clocks.ai", fmt.Sprintf("%.0f MHz", d.AICLK.V), fmt.Sprintf("at most %.0f MHz", most), "the board catalogue", d.AICLK.V <= most)
+	}
+	if p := d.PCIe; p.Gen.Known() && p.GenMax.Known() && p.Width.Known() && p.WidthMax.Known() {
+		add("pcie.link.current", fmt.Sprintf("gen %d ×%d", p.Gen.V, p.Width.V), fmt.Sprintf("at most gen %d ×%d", p.GenMax.V, p.WidthMax.V), "what the device can do",
+			p.Gen.V <= p.GenMax.V && p.Width.V <= p.WidthMax.V)
+	}
+}
+
+// identity holds the board's name against its serial number and the PCI ids,
+// which the manufacturer wrote.
+func (t *test) identity(r *report.Report, d *model.Device) {
 	b, ok := board.ByCard(d.Board.V)
 	if !d.Board.Known() || !ok {
 		return
@@ -279,6 +293,12 @@ func identity(r *report.Report, d *model.Device) {
 	x := row(report.Devices, "board.type", d.Index, agree(b.Arch == d.Arch), "")
 	x.Ours, x.Witness, x.By = d.Board.V+" ("+string(b.Arch)+")", string(d.Arch), "PCI device id"
 	r.Add(x)
+	code, err := strconv.ParseUint(strings.TrimPrefix(t.line("/sys/bus/pci/devices/"+d.BusID+"/subsystem_device"), "0x"), 16, 16)
+	if w, ok := board.ByCode(uint16(code)); ok && err == nil {
+		x = row(report.Devices, "board.type", d.Index, agree(w.Card == b.Card), "")
+		x.Ours, x.Witness, x.By = d.Board.V, w.Card, "PCI subsystem id"
+		r.Add(x)
+	}
 	serial, ok := board.ParseID(d.Serial.V)
 	if !d.Serial.Known() || !ok {
 		return

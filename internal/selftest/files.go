@@ -1,7 +1,6 @@
 package selftest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,23 +31,14 @@ func readApart(ctx context.Context, paths []string) (map[string]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readAfter)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, reader, append([]string{"-s", "-H", "-m", "1", "-e", "", "--"}, paths...)...)
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", reader, err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	select {
-	case <-done: // a file that is missing is not an error here
-	case <-time.After(readAfter + 500*time.Millisecond): // killed, and still in the read
+	out, err := output(ctx, reader, append([]string{"-s", "-H", "-m", "1", "-e", "", "--"}, paths...)...)
+	switch _, ended := errors.AsType[*exec.ExitError](err); {
+	case ctx.Err() != nil || errors.Is(err, errStuck):
 		return nil, errBlocked
+	case err != nil && !ended: // a file that is missing is not an error here
+		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, errBlocked
-	}
-	return parseGrep(out.String(), paths), nil
+	return parseGrep(string(out), paths), nil
 }
 
 // parseGrep splits "path:line" by the paths that were asked for; a path may

@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -8,29 +9,60 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/selftest/report"
 )
 
 // traces is what would show that somebody touched a device: the driver's list of
-// openers, its reference count, the power states. Reading them touches nothing.
+// openers, its reference count, the power states, the heartbeats. Reading them
+// touches nothing.
 type traces struct {
 	openers map[int][]string // pids, by device
 	power   map[string]string
+	beats   map[int]string // by device: those that had a heartbeat
 	refs    string
+	files   map[string]bool // what is there for all users to write: see leftBehind
 }
 
-func (t *test) readTraces(s *model.Snapshot) traces {
-	out := traces{openers: map[int][]string{}, power: map[string]string{}, refs: t.line("/sys/module/tenstorrent/refcnt")}
+func (t *test) readTraces(ctx context.Context, s *model.Snapshot) traces {
+	out := traces{
+		openers: t.readOpeners(s), power: map[string]string{}, refs: t.line("/sys/module/tenstorrent/refcnt"), files: t.readFiles(),
+		beats: t.readBeats(ctx, s, func(d *model.Device) bool { return d.State == model.StateOK }),
+	}
 	for i := range s.Devices {
-		d := &s.Devices[i]
-		out.openers[d.Index] = strings.Fields(t.text(fmt.Sprintf("/proc/driver/tenstorrent/%d/pids", d.Index)))
 		for _, file := range []string{"power_state", "power/runtime_status"} {
-			name := "/sys/bus/pci/devices/" + d.BusID + "/" + file
+			name := "/sys/bus/pci/devices/" + s.Devices[i].BusID + "/" + file
 			if v := t.line(name); v != "" {
 				out.power[name] = v
 			}
+		}
+	}
+	return out
+}
+
+func (t *test) readOpeners(s *model.Snapshot) map[int][]string {
+	out := map[int][]string{}
+	for i := range s.Devices {
+		n := s.Devices[i].Index
+		out[n] = strings.Fields(t.text(fmt.Sprintf("/proc/driver/tenstorrent/%d/pids", n)))
+	}
+	return out
+}
+
+// readBeats reads the heartbeats of devices with the other program: a file that
+// does not answer must not hold us up.
+func (t *test) readBeats(ctx context.Context, s *model.Snapshot, of func(*model.Device) bool) map[int]string {
+	out := map[int]string{}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if !of(d) {
+			continue
+		}
+		file := path(t.root, d.Index, d.BusID, inClass, "tt_heartbeat")
+		if read, err := readApart(ctx, []string{file}); err == nil && read[file] != "" {
+			out[d.Index] = read[file]
 		}
 	}
 	return out
@@ -48,22 +80,16 @@ func (t *test) line(path string) string { return strings.TrimSpace(t.text(path))
 
 // harmless compares the traces of before the test with those of now, and looks
 // at what this process and ttmond have open.
-func (t *test) harmless(r *report.Report, before traces, s *model.Snapshot) {
-	after := t.readTraces(s)
+func (t *test) harmless(ctx context.Context, r *report.Report, before traces, s *model.Snapshot) {
+	after := t.readTraces(ctx, s)
 	if len(s.Devices) > 0 {
 		r.Add(openedByUs(before, after, t.mine()))
 	}
 	if len(before.power) > 0 {
-		out := report.Row{Part: report.Harmless, What: "power states", Ours: "unchanged", Witness: "unchanged", By: "PCI files", Verdict: report.Right}
-		if !maps.Equal(before.power, after.power) {
-			out.Witness, out.Verdict, out.Note = "changed", report.Unknown, "a program that uses a device may have done that"
-			if t.idle(before, after) {
-				out.Verdict, out.Note = report.Wrong, "nobody else used a device meanwhile"
-			}
-		}
-		r.Add(out)
+		r.Add(powerRow(before, after))
 	}
-	if before.refs != "" && t.idle(before, after) {
+	t.heartbeats(ctx, r, before, s)
+	if before.refs != "" && sameOpeners(before, after) {
 		r.Add(report.Row{
 			Part: report.Harmless, What: "uses of the driver", Ours: before.refs, Witness: after.refs, By: "refcnt of the module",
 			Verdict: agree(before.refs == after.refs),
@@ -75,6 +101,60 @@ func (t *test) harmless(r *report.Report, before traces, s *model.Snapshot) {
 	}
 }
 
+func powerRow(before, after traces) report.Row {
+	out := report.Row{Part: report.Harmless, What: "power states", Ours: "unchanged", Witness: "unchanged", By: "PCI files", Verdict: report.Right}
+	if maps.Equal(before.power, after.power) {
+		return out
+	}
+	out.Witness, out.Verdict, out.Note = "changed", report.Unknown, "a program that uses a device may have done that"
+	if sameOpeners(before, after) {
+		out.Verdict, out.Note = report.Wrong, "nobody else used a device meanwhile"
+	}
+	return out
+}
+
+// beatWait is longer than any firmware takes from one beat to the next.
+const beatWait = 1500 * time.Millisecond
+
+// heartbeats checks that chips that were alive before the test are alive now,
+// and that ttmon knows.
+func (t *test) heartbeats(ctx context.Context, r *report.Report, before traces, s *model.Snapshot) {
+	had := func(d *model.Device) bool { return before.beats[d.Index] != "" }
+	after := t.readBeats(ctx, s, had)
+	sleep(ctx, beatWait)
+	s = t.snapshot(ctx)
+	last := t.readBeats(ctx, s, had)
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		first, ok := before.beats[d.Index]
+		if !ok {
+			note := "it was " + string(d.State) + " before the test"
+			if !d.Heartbeat.Known() && d.State == model.StateOK {
+				note = "there is none: " + d.Heartbeat.Reason()
+			}
+			r.Add(row(report.Harmless, "heartbeat, before and after", d.Index, report.Unknown, note))
+			continue
+		}
+		r.Add(beatRow(d, first, after[d.Index], last[d.Index]))
+	}
+}
+
+// beatRow judges three readings of a heartbeat: before the test, after it, and
+// some time later; "" is one that could not be read.
+func beatRow(d *model.Device, first, after, last string) report.Row {
+	out := row(report.Harmless, "heartbeat, before and after", d.Index, report.Right, "")
+	out.Ours, out.Witness, out.By = string(d.State), "beats", "tt_heartbeat, read by "+reader
+	switch beats := last != "" && last != after; {
+	case beats:
+		out.Verdict = agree(d.State == model.StateOK)
+	case first == after: // it stood still all the time: not our doing
+		out.Witness, out.Verdict = "stands still", agree(d.State == model.StateHung)
+	default:
+		out.Witness, out.Verdict, out.Note = "stopped", report.Wrong, "the chip was alive when the test began"
+	}
+	return out
+}
+
 // mine are the processes that the test started or asks, as text.
 func (t *test) mine() []string {
 	list := []string{strconv.Itoa(os.Getpid())}
@@ -84,8 +164,9 @@ func (t *test) mine() []string {
 	return list
 }
 
-// idle tells whether the same processes, if any, used the devices all the time.
-func (t *test) idle(before, after traces) bool {
+// sameOpeners tells whether the same processes, if any, used the devices all the
+// time.
+func sameOpeners(before, after traces) bool {
 	return maps.EqualFunc(before.openers, after.openers, slices.Equal)
 }
 

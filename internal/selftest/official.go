@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ttmon/ttmon/internal/selftest/report"
 )
@@ -31,17 +29,17 @@ func (t *test) official(ctx context.Context, r *report.Report) {
 		r.Add(report.Row{Part: report.Official, What: "tt-smi", Verdict: report.Unknown, Note: "it wakes chips: --tt-smi compares with it"})
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, t.Limit/4)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, t.Official, "-s", "--snapshot_no_tty").Output()
+	out, err := output(ctx, t.Official, "-s", "--snapshot_no_tty")
 	if err != nil {
-		r.Add(report.Row{Part: report.Official, What: "tt-smi", Verdict: report.Unknown, Note: "it failed: " + err.Error()})
+		r.Add(report.Row{Part: report.Official, What: "tt-smi", Verdict: report.Failed, Note: "it failed: " + err.Error()})
 		return
 	}
 	var theirs officialSnapshot
 	begin := strings.IndexByte(string(out), '{')
 	if begin < 0 || json.Unmarshal(out[begin:], &theirs) != nil {
-		r.Add(report.Row{Part: report.Official, What: "tt-smi", Verdict: report.Unknown, Note: "its snapshot is not understood"})
+		r.Add(report.Row{Part: report.Official, What: "tt-smi", Verdict: report.Failed, Note: "its snapshot is not understood"})
 		return
 	}
 	t.compareOfficial(ctx, r, &theirs)

@@ -3,18 +3,20 @@ package selftest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/preload"
 	"github.com/ttmon/ttmon/internal/selftest/report"
+	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/ttnnjob"
+	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // What tells tt-metal to run without a board.
@@ -24,6 +26,10 @@ const (
 	visibleVar   = "TT_VISIBLE_DEVICES"
 )
 
+// folderPrefix begins the name of the folder that a ttnn program has for all
+// that it writes.
+const folderPrefix = "ttmon-selftest-"
+
 // ttnn runs a program that knows what it holds: first as it is, then with
 // libttmon in it; then, where there are two chips, on both.
 func (t *test) ttnn(ctx context.Context, r *report.Report) {
@@ -31,30 +37,81 @@ func (t *test) ttnn(ctx context.Context, r *report.Report) {
 		r.Add(report.Row{Part: report.Program, What: "a ttnn program", Verdict: report.Unknown, Note: "name a Python that has ttnn with --python to run one"})
 		return
 	}
-	env, where, err := t.stage(ctx)
+	p, err := t.newPlay(ctx, r)
 	if err != nil {
-		r.Add(report.Row{Part: report.Program, What: "a ttnn program", Verdict: report.Unknown, Note: err.Error()})
+		r.Add(report.Row{Part: report.Program, What: "a ttnn program", Verdict: report.Failed, Note: err.Error()})
 		return
 	}
-	if os.Getenv(simulatorVar) != "" && r.Stage == report.NoBoard {
+	defer os.RemoveAll(p.dir)
+	if !p.run(ctx, "as it is", nil, t.plainWatchers(), p.steps) {
+		return // the others would fail as well, each after its time
+	}
+	if t.chips(ctx, p.env) > 1 && !p.run(ctx, "on two chips", nil, t.plainWatchers(), p.mesh) {
+		return
+	}
+	p.withLibrary(ctx)
+}
+
+// newPlay decides where the program runs, and makes a folder for it.
+func (t *test) newPlay(ctx context.Context, r *report.Report) (*play, error) {
+	where, err := t.stage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.ProgramOn, r.Metal = where.String(), t.release(ctx)
+	if where.mode == onSimulator && r.Stage == report.NoBoard {
 		r.Stage = report.ChipSimulator
 	}
-	r.Metal = t.release(ctx)
-	if os.Getenv(mockVar) != "" && slowOnly(r.Metal) {
-		env = append(env, "TT_METAL_SLOW_DISPATCH_MODE=1")
-	}
-	p := play{test: t, report: r, where: where, env: env}
-	p.run(ctx, "as it is", nil, t.plainWatchers(), p.steps)
-	if t.chips(ctx, env) > 1 {
-		p.run(ctx, "on two chips", nil, t.plainWatchers(), p.mesh)
-	}
-	library, err := preload.Place()
+	dir, err := os.MkdirTemp("", folderPrefix)
 	if err != nil {
-		r.Add(report.Row{Part: report.Program, What: "with libttmon", Verdict: report.Unknown, Note: err.Error()})
+		return nil, fmt.Errorf("making a folder for the program: %w", err)
+	}
+	p := &play{test: t, report: r, where: r.ProgramOn, env: append(where.env, writesBelow(dir)...), dir: dir}
+	if where.mode == onMock && slowOnly(r.Metal) {
+		p.env = append(p.env, "TT_METAL_SLOW_DISPATCH_MODE=1")
+	}
+	return p, nil
+}
+
+// writesBelow is an environment in which tt-metal, and the Open MPI in it, write
+// to one folder only.
+func writesBelow(dir string) []string {
+	return []string{
+		"TT_METAL_CACHE=" + filepath.Join(dir, "cache"), "TT_LOGGER_LEVEL=error", "TMPDIR=" + dir, "PYTHONDONTWRITEBYTECODE=1",
+		"OMPI_MCA_btl_sm_backing_directory=" + dir, "OMPI_MCA_btl_vader_backing_directory=" + dir,
+	}
+}
+
+// withLibrary runs the program with libttmon in it. Its ledger is removed
+// however it ends.
+func (p *play) withLibrary(ctx context.Context) {
+	p.how = "libttmon"
+	library, err := preload.Temporary()
+	if err != nil {
+		p.failed("start", err)
 		return
 	}
 	defer library.Close()
-	p.run(ctx, "libttmon", []string{"LD_PRELOAD=" + library.Path, "TTMON_RUN=selftest"}, []watcher{t.directly(model.FromTrack)}, p.steps)
+	name, err := track.OwnRun()
+	if err != nil {
+		p.failed("start", err)
+		return
+	}
+	defer p.removeLedgers(name)
+	p.run(ctx, p.how, []string{"LD_PRELOAD=" + library.Path, "TTMON_RUN=" + name}, []watcher{p.directly(model.FromTrack)}, p.steps)
+}
+
+// removeLedgers removes what libttmon wrote in processes that have ended.
+func (p *play) removeLedgers(run string) {
+	r := track.NewReader(track.Options{Run: run, Remove: true})
+	defer r.Close()
+	r.Read(nil)
+	for _, pid := range p.jobs { // of one that was killed before it had written anything
+		left, _ := filepath.Glob(fmt.Sprintf("/dev/shm/%s%d-*", ledgerfile.Prefix, pid))
+		for _, path := range left {
+			_ = os.Remove(path)
+		}
+	}
 }
 
 // slowOnly tells whether a release can run in mock mode with slow dispatch only:
@@ -90,44 +147,77 @@ func visible(env []string, device int) bool {
 	return true
 }
 
-// stage decides where the program runs: on a board that nobody uses, or without
-// one where the environment says so.
-func (t *test) stage(ctx context.Context) (env []string, where string, err error) {
-	if os.Getenv(mockVar) != "" {
-		return nil, "mock mode: tt-metal's own allocator, no chip", nil
+// The ways to run a ttnn program.
+type mode uint8
+
+const (
+	onDevice mode = iota
+	onMock
+	onSimulator
+)
+
+// stage is where a ttnn program runs.
+type stage struct {
+	mode mode
+	name string   // of the devices, or of the simulator
+	env  []string // what tells tt-metal
+}
+
+func (s stage) String() string {
+	switch s.mode {
+	case onMock:
+		return "mock mode"
+	case onSimulator:
+		return "chip simulator " + s.name
+	default:
+		return "device " + s.name
 	}
-	if os.Getenv(simulatorVar) != "" {
-		return nil, "a simulator of the chip", nil
+}
+
+// stage decides where the program runs: on a board that nobody uses, or without
+// one where the environment says so. As in tt-metal, a simulator of the chip
+// comes before mock mode.
+func (t *test) stage(ctx context.Context) (stage, error) {
+	if path := os.Getenv(simulatorVar); path != "" {
+		return stage{mode: onSimulator, name: filepath.Base(path)}, nil
+	}
+	if os.Getenv(mockVar) != "" {
+		return stage{mode: onMock}, nil
 	}
 	s := t.snapshot(ctx)
 	if len(t.Only) > 0 {
-		if s, err = t.Only.From(s); err != nil {
-			return nil, "", err
+		s, err := t.Only.From(s)
+		if err != nil {
+			return stage{}, err
 		}
-		var list []string
-		for i := range s.Devices {
-			list = append(list, strconv.Itoa(s.Devices[i].Index))
-		}
-		return []string{visibleVar + "=" + strings.Join(list, ",")}, "device " + strings.Join(list, ", "), nil
+		return onDevices(s.Devices), nil
 	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		if d.State == model.StateOK && len(ours(s, d.Index)) == 0 && d.HiddenFDs == 0 {
-			index := strconv.Itoa(d.Index)
-			return []string{visibleVar + "=" + index}, "device " + index, nil
+			return onDevices(s.Devices[i : i+1]), nil
 		}
 	}
 	if len(s.Devices) == 0 {
-		return nil, "", errors.New("there is no device")
+		return stage{}, errors.New("there is no device")
 	}
-	return nil, "", errors.New("every device is in use: name one with -i to run on it all the same")
+	return stage{}, errors.New("every device is in use: name one with -i to run on it all the same")
+}
+
+// onDevices shows devices, and no others, to tt-metal.
+func onDevices(list []model.Device) stage {
+	var names []string
+	for i := range list {
+		names = append(names, strconv.Itoa(list[i].Index))
+	}
+	return stage{name: strings.Join(names, ", "), env: []string{visibleVar + "=" + strings.Join(names, ",")}}
 }
 
 // release is the release of ttnn; empty: not known.
 func (t *test) release(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, t.Limit/8)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, t.Python, "-c", `from importlib.metadata import version; print(version("ttnn"))`).Output()
+	out, err := output(ctx, t.Python, "-c", `from importlib.metadata import version; print(version("ttnn"))`)
 	if err != nil {
 		return ""
 	}
@@ -140,6 +230,7 @@ type play struct {
 	report *report.Report
 	where  string
 	env    []string
+	dir    string // for all that it writes
 
 	how      string
 	watchers []watcher
@@ -148,52 +239,61 @@ type play struct {
 	chipsOpen int
 }
 
-// jobTime is how long one run may take.
-const jobTime = 45 * time.Second
-
-// run starts the program and compares after each step.
-func (p *play) run(ctx context.Context, how string, env []string, watchers []watcher, steps func(context.Context) error) {
+// run starts the program and compares after each step. It reports whether the
+// program did all that it was told to.
+func (p *play) run(ctx context.Context, how string, env []string, watchers []watcher, steps func(context.Context) error) bool {
 	p.how, p.watchers, p.chipsOpen = how, watchers, 0
-	dir, err := os.MkdirTemp("", "ttmon-selftest-")
-	if err != nil {
-		p.failed("start", err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(ctx, jobTime)
+	limit := p.Limit * 3 / 8
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if p.job, err = p.start(ctx, dir, env); err != nil {
-		p.failed("start", err)
-		return
+	var err error
+	if p.job, err = p.start(ctx, env); err == nil {
+		p.jobs = append(p.jobs, p.job.PID)
+		if err = steps(ctx); err == nil {
+			err = p.job.End()
+		} else {
+			_ = p.job.Kill()
+		}
 	}
-	err = steps(ctx)
-	if err == nil {
-		err = p.job.End()
-	} else {
-		_ = p.job.Kill()
-	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		p.failed("end", fmt.Errorf("it did not end within %s, and was killed", words.Duration(limit)))
+	case err != nil:
 		p.failed("run", err)
-		return
+	default:
+		p.gone(ctx)
+		return true
 	}
-	p.gone(ctx)
+	return false
 }
 
-func (p *play) start(ctx context.Context, dir string, env []string) (*ttnnjob.Job, error) {
+func (p *play) start(ctx context.Context, env []string) (*ttnnjob.Job, error) {
+	dir, err := os.MkdirTemp(p.dir, "run-")
+	if err != nil {
+		return nil, err
+	}
 	script := filepath.Join(dir, "job.py")
 	if err := os.WriteFile(script, ttnnjob.Script, 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, p.Python, script)
+	cmd := command(ctx, p.Python, script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "TT_METAL_LOGS_PATH="+dir, "TT_LOGGER_LEVEL=error")
-	cmd.Env = append(append(cmd.Env, p.env...), env...)
-	return ttnnjob.Start(cmd, dir)
+	cmd.Env = slices.Concat(os.Environ(), []string{"TT_METAL_LOGS_PATH=" + dir}, p.env, env)
+	job, err := ttnnjob.Start(ctx, cmd, dir)
+	if cmd.Process != nil {
+		p.jobs = append(p.jobs, cmd.Process.Pid)
+	}
+	return job, err
 }
 
+// failed adds a row for a program that did not do what it was told to: the
+// error, and the last line that the program wrote, which is the error of Python.
 func (p *play) failed(what string, err error) {
-	text, _, _ := strings.Cut(err.Error(), "\n")
-	p.report.Add(report.Row{Part: report.Program, What: what + " of the ttnn program, " + p.how, Verdict: report.Unknown, Note: p.where + ": " + text})
+	text, said, _ := strings.Cut(err.Error(), "\n")
+	if said = strings.TrimSpace(said); said != "" {
+		text += ": " + said[strings.LastIndexByte(said, '\n')+1:]
+	}
+	p.report.Add(report.Row{Part: report.Program, What: what + " of the ttnn program, " + p.how, Verdict: report.Failed, Note: p.where + ": " + text})
 }
 
 // moment is some steps of the program, after which all is compared.

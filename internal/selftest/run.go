@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/version"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // Options say what is tested.
@@ -30,9 +32,15 @@ type Options struct {
 	Only   selection.Selection
 	// Official is Tenstorrent's tt-smi, which wakes chips; empty: it is not run.
 	Official string
+	// Limit is how long the whole test may take; 0: DefaultLimit. What was not
+	// tested by then is a row that says so.
+	Limit time.Duration
 	// Progress is told what is done next.
 	Progress func(string)
 }
+
+// DefaultLimit is the Limit where none is given.
+const DefaultLimit = 2 * time.Minute
 
 // test is a self-test that runs.
 type test struct {
@@ -44,11 +52,13 @@ type test struct {
 	program string
 	flags   []string
 	health  *apitype.Health // of a ttmond that runs here; nil: none
+	jobs    []int           // processes of ttnn programs that were run
 }
 
-// Run makes all comparisons. The error is about the options; what could not be
-// compared is in the report.
+// Run makes all comparisons. The error is about the options, or ctx ended; what
+// could not be compared is in the report.
 func Run(ctx context.Context, o Options) (*report.Report, error) {
+	o.Limit = cmp.Or(o.Limit, DefaultLimit)
 	h, err := host.Open(o.Host)
 	if err != nil {
 		return nil, err
@@ -61,8 +71,13 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	defer t.direct.Close()
 	begun := time.Now()
 	r := &report.Report{Schema: report.Schema, Version: version.Version, Time: begun.UTC(), Root: t.isRoot, Boards: []report.Board{}, Rows: []report.Row{}}
-	if err := t.all(ctx, r); err != nil {
+	limited, cancel := context.WithTimeout(ctx, o.Limit)
+	defer cancel()
+	if err := t.all(limited, r); err != nil {
 		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("interrupted: %w", context.Cause(ctx))
 	}
 	r.Seconds = time.Since(begun).Seconds()
 	order := report.Parts()
@@ -76,27 +91,49 @@ func (t *test) all(ctx context.Context, r *report.Report) error {
 	if err := t.about(r, s); err != nil {
 		return err
 	}
-	before := t.readTraces(s)
-	for _, part := range []struct {
+	before := t.readTraces(ctx, s)
+	for _, step := range []struct {
+		part report.Part
 		what string
 		do   func()
 	}{
-		{"the host", func() { t.hostRows(ctx, r, s) }},
-		{"devices", func() { t.devices(ctx, r) }},
-		{"who uses them", func() { t.users(ctx, r) }},
-		{"memory in shared memory", func() { t.regions(ctx, r) }},
-		{"cost", func() { t.cost(ctx, r) }},
-		{"what was touched", func() { t.harmless(r, before, t.snapshot(ctx)) }},
-		{"tt-smi", func() { t.official(ctx, r) }},
-		{"a ttnn program", func() { t.ttnn(ctx, r) }},
+		{report.Host, "the host", func() { t.hostRows(ctx, r, s) }},
+		{report.Devices, "devices", func() { t.devices(ctx, r) }},
+		{report.Users, "who uses them", func() { t.users(ctx, r) }},
+		{report.Regions, "memory in shared memory", func() { t.regions(ctx, r) }},
+		{report.Cost, "cost", func() { t.cost(ctx, r) }},
+		{report.Harmless, "what was touched", func() { t.harmless(ctx, r, before, t.snapshot(ctx)) }},
+		{report.Official, "tt-smi", func() { t.official(ctx, r) }},
+		{report.Program, "a ttnn program", func() { t.ttnn(ctx, r) }},
 	} {
 		if t.Progress != nil {
-			t.Progress(part.what)
+			t.Progress(step.what)
 		}
-		part.do()
+		t.step(ctx, r, step.part, step.what, step.do)
 	}
+	t.leftBehind(r, before)
 	t.optional(r, s)
-	return ctx.Err()
+	return nil
+}
+
+// step does one part of the test, unless the time is over. A part that was cut
+// short is worth nothing, but for the ttnn program, which says itself how far it
+// came: a read that did not return by then looks like a value that is missing.
+func (t *test) step(ctx context.Context, r *report.Report, part report.Part, what string, do func()) {
+	had := len(r.Rows)
+	if ctx.Err() == nil {
+		do()
+	}
+	if ctx.Err() == nil {
+		return
+	}
+	if part != report.Program {
+		r.Rows = r.Rows[:had]
+	}
+	r.Add(report.Row{
+		Part: part, What: what, Verdict: report.Failed,
+		Note: fmt.Sprintf("not tested: the test had to end after %s; --timeout gives it longer", words.Duration(t.Limit)),
+	})
 }
 
 // snapshot reads the host directly: what is tested is ttmon's reading, not a
@@ -182,9 +219,10 @@ func (t *test) daemonRows(ctx context.Context, r *report.Report) {
 		return
 	}
 	own := t.snapshot(ctx)
+	count := len(theirs.Devices) - remembered(own, theirs)
 	out := report.Row{
 		Part: report.Host, What: "snapshot of ttmond", Ours: fmt.Sprintf("%d devices", len(own.Devices)),
-		Witness: fmt.Sprintf("%d devices", len(theirs.Devices)), By: "ttmond", Verdict: agree(len(own.Devices) == len(theirs.Devices)),
+		Witness: fmt.Sprintf("%d devices", count), By: "ttmond", Verdict: agree(len(own.Devices) == count),
 	}
 	for i := range own.Devices {
 		a, b := inventory(&own.Devices[i]), "no such device"
@@ -205,6 +243,17 @@ func (t *test) daemonRows(ctx context.Context, r *report.Report) {
 		x.Ours, x.Witness, x.By = fmt.Sprintf("%.0f °C", a.Temperature.V), fmt.Sprintf("%.0f °C", b.Temperature.V), "ttmond"
 		r.Add(x)
 	}
+}
+
+// remembered counts the devices that ttmond shows as lost and that are not there
+// any more: it remembers them, we cannot.
+func remembered(own, theirs *model.Snapshot) (n int) {
+	for i := range theirs.Devices {
+		if d := &theirs.Devices[i]; d.State == model.StateLost && own.Device(d.Index) == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // inventory is what of a device does not change from second to second.

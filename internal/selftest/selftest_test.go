@@ -3,11 +3,19 @@ package selftest
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/host"
@@ -160,5 +168,166 @@ func TestSlowOnly(t *testing.T) {
 		if got := slowOnly(release); got != want {
 			t.Errorf("%q: %v", release, got)
 		}
+	}
+}
+
+func TestBeatRow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		state              model.State
+		first, after, last string
+		want               report.Verdict
+		witness            string
+	}{
+		"alive":                        {model.StateOK, "10", "50", "65", report.Right, "beats"},
+		"alive, and ttmon says hung":   {model.StateHung, "10", "50", "65", report.Wrong, "beats"},
+		"still all the time":           {model.StateHung, "10", "10", "10", report.Right, "stands still"},
+		"still, and ttmon says ok":     {model.StateOK, "10", "10", "10", report.Wrong, "stands still"},
+		"stopped during the test":      {model.StateHung, "10", "50", "50", report.Wrong, "stopped"},
+		"not to be read after it":      {model.StateHung, "10", "50", "", report.Wrong, "stopped"},
+		"not to be read, then it beat": {model.StateOK, "10", "", "65", report.Right, "beats"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := beatRow(&model.Device{State: tt.state}, tt.first, tt.after, tt.last)
+			if got.Verdict != tt.want || got.Witness != tt.witness {
+				t.Errorf("%+v, want %s, %s", got, tt.want, tt.witness)
+			}
+		})
+	}
+}
+
+func TestPowerRow(t *testing.T) {
+	asleep, awake := map[string]string{"power_state": "D3hot"}, map[string]string{"power_state": "D0"}
+	nobody, somebody := map[int][]string{0: nil}, map[int][]string{0: {"42"}}
+	for name, tt := range map[string]struct {
+		before, after traces
+		want          report.Verdict
+	}{
+		"unchanged":            {traces{power: asleep, openers: nobody}, traces{power: asleep, openers: nobody}, report.Right},
+		"woken by nobody else": {traces{power: asleep, openers: nobody}, traces{power: awake, openers: nobody}, report.Wrong},
+		"woken by a program":   {traces{power: asleep, openers: nobody}, traces{power: awake, openers: somebody}, report.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := powerRow(tt.before, tt.after); got.Verdict != tt.want {
+				t.Errorf("%+v, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOpenedByUs(t *testing.T) {
+	other, ours := traces{openers: map[int][]string{0: {"42"}}}, traces{openers: map[int][]string{0: {"42", "7"}}}
+	if got := openedByUs(other, other, []string{"7"}); got.Verdict != report.Right {
+		t.Errorf("%+v", got)
+	}
+	if got := openedByUs(other, ours, []string{"7"}); got.Verdict != report.Wrong || got.Witness != "device 0 by 7" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A program that never ends, and whose child keeps its output open, is killed
+// with that child.
+func TestOutputOfAProgramThatHangs(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	file := filepath.Join(t.TempDir(), "pids")
+	go func() {
+		for {
+			if b, err := os.ReadFile(file); err == nil && strings.Count(string(b), "\n") == 2 {
+				cancel()
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	out, err := output(ctx, "sh", "-c", `sleep infinity & printf '%s\n' $! $$ >`+file+`; sleep infinity`)
+	if !errors.Is(err, context.Canceled) || len(out) > 0 {
+		t.Errorf("%q, %v", out, err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := strconv.Atoi(strings.Fields(string(b))[1])
+	if err != nil || groupAlive(group) {
+		t.Errorf("group %d: %v", group, err)
+	}
+}
+
+func TestStage(t *testing.T) {
+	for name, tt := range map[string]struct {
+		simulator, mock string
+		want            string
+	}{
+		"a simulator":       {"/opt/sim/libttsim.so", "", "chip simulator libttsim.so"},
+		"mock mode":         {"", "/x.yaml", "mock mode"},
+		"both, as tt-metal": {"/opt/sim/", "/x.yaml", "chip simulator sim"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(simulatorVar, tt.simulator)
+			t.Setenv(mockVar, tt.mock)
+			got, err := new(test).stage(t.Context())
+			if err != nil || got.String() != tt.want || len(got.env) > 0 {
+				t.Errorf("%q, %v, %v", got, got.env, err)
+			}
+		})
+	}
+	if got := onDevices([]model.Device{{Index: 2}, {Index: 5}}); got.String() != "device 2, 5" || !slices.Equal(got.env, []string{"TT_VISIBLE_DEVICES=2,5"}) {
+		t.Errorf("%q, %v", got, got.env)
+	}
+}
+
+// A chip simulator is the stage where there is no board.
+func TestStageOfAChipSimulator(t *testing.T) {
+	t.Setenv(simulatorVar, "/opt/sim/libttsim.so")
+	o := Options{Host: host.Options{Direct: true, Getenv: func(string) string { return "" }}, Program: "/bin/true", Python: "/bin/false"}
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Stage != report.ChipSimulator || r.ProgramOn != "chip simulator libttsim.so" || r.Count(report.Failed) != 1 {
+		t.Errorf("%s, %q: %+v", r.Stage, r.ProgramOn, r.Rows)
+	}
+}
+
+func TestOursByName(t *testing.T) {
+	x := &test{jobs: []int{42}}
+	for base, want := range map[string]bool{
+		"ttmon-selftest-123": true, "ttmon-ledger-42-0123456789abcdef": true, "ttmon-ledger-43-0123456789abcdef": false,
+		"tt_device_7_memory": false, "ttmon-ledger-": false, "other": false,
+	} {
+		if got := x.oursByName(base); got != want {
+			t.Errorf("%s: %v", base, got)
+		}
+	}
+}
+
+// Files and processes that are left are found.
+func TestLeftBehind(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	child := exec.Command("sleep", "infinity")
+	child.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	}()
+	x := &test{}
+	before := traces{files: x.readFiles()}
+	var clean, dirty report.Report
+	x.leftBehind(&clean, before)
+	if got := find(&clean, "files left behind"); got.Verdict != report.Right {
+		t.Errorf("%+v", got)
+	}
+	if err := os.Mkdir(filepath.Join(os.TempDir(), folderPrefix+"1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	x.jobs = []int{child.Process.Pid}
+	x.leftBehind(&dirty, before)
+	if got := find(&dirty, "files left behind"); got.Verdict != report.Wrong || got.Witness != folderPrefix+"1" {
+		t.Errorf("%+v", got)
+	}
+	if got := find(&dirty, "processes left behind"); got.Verdict != report.Wrong {
+		t.Errorf("%+v", got)
 	}
 }

@@ -87,7 +87,11 @@ func until(ctx context.Context, ask func() []report.Row) (rows []report.Row) {
 // compare holds what every watcher says against the program's own account.
 func (p *play) compare(ctx context.Context, what string, truth ttnnjob.Reply) error {
 	for _, w := range p.watchers {
-		p.report.Add(until(ctx, func() []report.Row { return p.held(ctx, w, what, truth.Held) })...)
+		rows := until(ctx, func() []report.Row { return p.held(ctx, w, what, truth.Held) })
+		if ctx.Err() != nil { // a snapshot that was cut short contradicts everybody
+			return ctx.Err()
+		}
+		p.report.Add(rows...)
 		if w.allocators == nil {
 			continue
 		}
@@ -95,7 +99,11 @@ func (p *play) compare(ctx context.Context, what string, truth ttnnjob.Reply) er
 		if err != nil {
 			return err
 		}
-		p.report.Add(until(ctx, func() []report.Row { return p.tables(ctx, w, what, reply.Table) })...)
+		rows = until(ctx, func() []report.Row { return p.tables(ctx, w, what, reply.Table) })
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p.report.Add(rows...)
 	}
 	return nil
 }
@@ -309,7 +317,7 @@ func yesNo(b bool) string {
 // gone checks that nothing is shown of a program that has ended.
 func (p *play) gone(ctx context.Context) {
 	for _, w := range p.watchers {
-		p.report.Add(until(ctx, func() []report.Row {
+		rows := until(ctx, func() []report.Row {
 			out := report.Row{Part: report.Program, What: fmt.Sprintf("the program after its end (%s)", w), Ours: "gone", Witness: "gone", By: "its exit", Verdict: report.Right}
 			s, err := w.snapshot(ctx)
 			if err != nil || s == nil {
@@ -322,6 +330,9 @@ func (p *play) gone(ctx context.Context) {
 				}
 			}
 			return []report.Row{out}
-		})...)
+		})
+		if ctx.Err() == nil {
+			p.report.Add(rows...)
+		}
 	}
 }

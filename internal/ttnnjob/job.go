@@ -5,6 +5,7 @@ package ttnnjob
 
 import (
 	"bufio"
+	"context"
 	_ "embed" // job.py
 	"encoding/json"
 	"errors"
@@ -12,6 +13,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Script is the program, for a Python that has ttnn.
@@ -62,12 +66,16 @@ type Job struct {
 	in      io.WriteCloser
 	answers *bufio.Reader
 	log     *os.File
+	out     *os.File
+	over    <-chan struct{} // closed when the context ends
+	stop    func() bool     // to watch the context
 	ended   bool
 }
 
 // Start starts a job with a command that runs the Script. It has opened no chip
-// yet. dir is for its log.
-func Start(cmd *exec.Cmd, dir string) (j *Job, err error) {
+// yet. dir is for its log. When ctx ends, a Do that waits for an answer returns
+// with os.ErrDeadlineExceeded; the command is killed if it was made with ctx.
+func Start(ctx context.Context, cmd *exec.Cmd, dir string) (j *Job, err error) {
 	j = &Job{cmd: cmd}
 	if j.log, err = os.CreateTemp(dir, "job-*.log"); err != nil {
 		return nil, err
@@ -76,14 +84,20 @@ func Start(cmd *exec.Cmd, dir string) (j *Job, err error) {
 	if j.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
+	// A pipe of our own: a child of the job may keep the other end open.
+	out, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	j.answers = bufio.NewReader(out)
-	if err := cmd.Start(); err != nil {
+	cmd.Stdout, j.answers = write, bufio.NewReader(out)
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		out.Close()
 		return nil, err
 	}
+	j.stop = context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Now()) })
+	j.out, j.over = out, ctx.Done()
 	reply, err := j.Do(Step{"do": "ping"})
 	if err != nil {
 		_ = j.Kill()
@@ -124,10 +138,16 @@ func (j *Job) said() string {
 
 // Kill kills the job (SIGKILL) and waits for its end.
 func (j *Job) Kill() error {
-	if err := j.cmd.Process.Kill(); err != nil {
+	kill := j.cmd.Process.Kill
+	if j.cmd.Cancel != nil { // it knows what else has to go
+		kill = j.cmd.Cancel
+	}
+	if err := kill(); err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, unix.ESRCH) {
 		return err
 	}
-	return j.wait()
+	now := make(chan struct{})
+	close(now)
+	return j.wait(now)
 }
 
 // End lets the job close its chips and end. Once it has ended, End does
@@ -137,13 +157,31 @@ func (j *Job) End() error {
 		return nil
 	}
 	j.in.Close()
-	return j.wait()
+	return j.wait(j.over)
 }
 
-func (j *Job) wait() error {
+// killWait is how long a job that was killed is waited for: the driver may not
+// let it go.
+const killWait = 20 * time.Second
+
+// wait waits for the end of a job that is killed, at the latest, when over is closed.
+func (j *Job) wait(over <-chan struct{}) error {
 	defer j.log.Close()
+	defer j.out.Close()
+	defer j.stop()
 	j.ended = true
-	err := j.cmd.Wait()
+	done := make(chan error, 1)
+	go func() { done <- j.cmd.Wait() }()
+	var err error
+	select {
+	case err = <-done:
+	case <-over:
+		select {
+		case err = <-done:
+		case <-time.After(killWait):
+			return errors.New("ttnn was killed and does not end: it hangs in the kernel")
+		}
+	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() < 0 {
 		return nil // killed
 	} else if ok {

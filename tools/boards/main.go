@@ -104,7 +104,7 @@ func read(name string) (*report.Report, error) {
 func rowsOf(r *report.Report) (rows []string) {
 	for _, b := range r.Boards {
 		cells := []string{
-			fmt.Sprintf("%d× %s", b.Count, b.Name), b.Firmware, r.Driver, r.Metal, strings.ReplaceAll(string(r.Stage), "_", " "), r.Version,
+			fmt.Sprintf("%d× %s", b.Count, b.Name), b.Firmware, r.Driver, metal(r), strings.ReplaceAll(string(r.Stage), "_", " "), r.Version,
 			fmt.Sprintf("%d right, %d bounded, %d wrong", r.Count(report.Right), r.Count(report.Bounded), r.Count(report.Wrong)),
 			r.Time.UTC().Format("2006-01-02"),
 		}
@@ -114,6 +114,15 @@ func rowsOf(r *report.Report) (rows []string) {
 		rows = append(rows, "| "+strings.Join(cells, " | ")+" |")
 	}
 	return rows
+}
+
+// metal is the release of tt-metal, and what its program ran on where that was
+// not one of the boards.
+func metal(r *report.Report) string {
+	if r.Metal == "" || r.ProgramOn == "" || strings.HasPrefix(r.ProgramOn, "device ") {
+		return r.Metal
+	}
+	return r.Metal + " (" + r.ProgramOn + ")"
 }
 
 // cell makes text of a stranger fit for a table in Markdown.

@@ -8,6 +8,7 @@ package ttnn
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -121,7 +122,7 @@ func Start(o Options) (*Job, error) {
 		cmd.Env = append(cmd.Env, "TT_METAL_SLOW_DISPATCH_MODE=1")
 	}
 	cmd.Env = append(cmd.Env, o.Env...)
-	return ttnnjob.Start(cmd, o.Dir)
+	return ttnnjob.Start(context.Background(), cmd, o.Dir)
 }
 
 // Imitate makes a directory look like one that a release is installed in, as

@@ -19,6 +19,7 @@ const (
 	Bounded  Verdict = "bounded"  // ttmon marked its doubt (≥, ~), and the witness is within it
 	Measured Verdict = "measured" // a cost: there is nothing to compare it with
 	Unknown  Verdict = "unknown"  // cannot be compared here; Note has the reason
+	Failed   Verdict = "failed"   // the user asked for it, and it could not be done; Note has the reason
 	Wrong    Verdict = "wrong"    // they contradict each other
 )
 
@@ -68,8 +69,11 @@ type Report struct {
 	Kernel    string    `json:"kernel,omitempty"`
 	Driver    string    `json:"driver,omitempty"`
 	Metal     string    `json:"tt_metal,omitempty"` // release of the program's tt-metal
-	Boards    []Board   `json:"boards"`
-	Rows      []Row     `json:"rows"`
+	// ProgramOn is what the ttnn program ran on: a device, mock mode, a chip
+	// simulator with its name; empty: no program was run.
+	ProgramOn string  `json:"program_on,omitempty"`
+	Boards    []Board `json:"boards"`
+	Rows      []Row   `json:"rows"`
 }
 
 // Stage is what the figures were seen on.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -324,6 +325,15 @@ func (r *Reader) removeFileOf(f *file) {
 // number that tells its runs apart.
 func RunName(pid int, start uint64, random uint32) string {
 	return fmt.Sprintf("%d.%d.%08x", pid, start, random)
+}
+
+// OwnRun is a RunName of this process, which no other run has.
+func OwnRun() (string, error) {
+	st, err := proc.ReadStat(hostfs.Root{}, os.Getpid())
+	if err != nil {
+		return "", fmt.Errorf("reading our own start time: %w", err)
+	}
+	return RunName(os.Getpid(), st.Start, rand.Uint32()), nil
 }
 
 // parseRun takes a RunName apart.

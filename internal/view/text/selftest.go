@@ -71,7 +71,7 @@ func verdictStyle(v selftest.Verdict) style {
 		return good
 	case selftest.Wrong:
 		return bad
-	case selftest.Bounded:
+	case selftest.Bounded, selftest.Failed:
 		return warn
 	default:
 		return faint
@@ -132,6 +132,9 @@ func (p *printer) selftestSum(r *selftest.Report) {
 	for _, v := range []selftest.Verdict{selftest.Right, selftest.Bounded, selftest.Unknown} {
 		parts = append(parts, fmt.Sprintf("%d %s", r.Count(v), v))
 	}
+	if n := r.Count(selftest.Failed); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s", n, selftest.Failed))
+	}
 	p.put(" "+strings.Join(parts, ", ")+", ", plain)
 	p.put(fmt.Sprintf("%d wrong", r.Count(selftest.Wrong)), st)
 	p.put(fmt.Sprintf("     %s     %s", words.Duration(time.Duration(r.Seconds*float64(time.Second))), stageText(r)), faint)
@@ -148,5 +151,9 @@ func stageText(r *selftest.Report) string {
 		boards = append(boards, fmt.Sprintf("%d×%s", b.Count, b.Name))
 	}
 	slices.Sort(boards)
-	return strings.TrimSpace(string(r.Stage) + " " + strings.Join(boards, ", "))
+	text := strings.TrimSpace(strings.ReplaceAll(string(r.Stage), "_", " ") + " " + strings.Join(boards, ", "))
+	if r.ProgramOn != "" {
+		text += "; ttnn program: " + words.Escape(r.ProgramOn)
+	}
+	return text
 }
