@@ -20,7 +20,7 @@ func FromLedger(l *ledgerfile.Ledger, f *ledgerfile.Failure, who Process) (*Reco
 	r := &Record{
 		Schema: Schema, Kind: NoRoom, Time: f.Time.UTC(), First: f.First.UTC(), Last: f.Last.UTC(), Count: f.Count, Source: string(model.FromTrack),
 		Process: who, Pool: pool.String(), Stack: l.Stack(f.Node), Tag: f.Tag, Allocator: uint64(f.Group),
-		Request: Request{Bytes: f.Asked, Limit: f.Limit, BottomUp: &f.BottomUp},
+		Request: Request{Bytes: f.Asked, Limit: f.Limit, BottomUp: &f.BottomUp, Tensor: ParseTensor(f.Tensor)},
 		Chips:   []Chip{}, Sites: []Site{}, Siblings: []Sibling{}, Others: []Other{}, Doubts: []DoubtKind{},
 	}
 	if f.PageKnown {
@@ -49,8 +49,8 @@ func FromLedger(l *ledgerfile.Ledger, f *ledgerfile.Failure, who Process) (*Reco
 // takeLists takes the state of the allocator over.
 func (r *Record) takeLists(l *ledgerfile.Ledger, f *ledgerfile.Failure) {
 	type place struct {
-		node uint32
-		tag  string
+		node        uint32
+		tag, tensor string
 	}
 	numbers := map[place]uint32{}
 	for i := range f.Lists {
@@ -68,12 +68,12 @@ func (r *Record) takeLists(l *ledgerfile.Ledger, f *ledgerfile.Failure) {
 			if !b.Born.IsZero() {
 				block.Born = b.Born.UnixNano()
 			}
-			if at := (place{b.Node, b.Tag}); i == 0 && at != (place{}) {
+			if at := (place{b.Node, b.Tag, b.Tensor}); i == 0 && at != (place{}) {
 				n, known := numbers[at]
 				if !known {
 					n = uint32(len(r.Sites) + 1)
 					numbers[at] = n
-					r.Sites = append(r.Sites, Site{Number: n, Tag: b.Tag, Stack: l.Stack(b.Node)})
+					r.Sites = append(r.Sites, Site{Number: n, Tag: b.Tag, Stack: l.Stack(b.Node), Tensor: ParseTensor(b.Tensor)})
 				}
 				block.Site = n
 			}

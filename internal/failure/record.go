@@ -105,13 +105,6 @@ type Request struct {
 	Tensor *Tensor `json:"tensor,omitempty"`
 }
 
-// Tensor is what a buffer was asked for.
-type Tensor struct {
-	Shape  []uint64 `json:"shape"`
-	Type   string   `json:"dtype,omitempty"`
-	Layout string   `json:"layout,omitempty"`
-}
-
 // Site is a place in the program that holds blocks of the pool.
 type Site struct {
 	Number uint32             `json:"site"`

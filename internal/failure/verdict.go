@@ -1,6 +1,8 @@
 package failure
 
 import (
+	"slices"
+
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -57,7 +59,7 @@ func (r *Record) Judge() {
 		return
 	}
 	switch {
-	case len(r.Sites) > 0 || len(r.Stack) > 0 && r.State.Usage().Blocks == 0:
+	case slices.ContainsFunc(r.Sites, func(s Site) bool { return s.Tag != "" || len(s.Stack) > 0 }) || len(r.Stack) > 0 && r.State.Usage().Blocks == 0:
 	case len(r.Stack) > 0:
 		r.doubt(NoHolderLines)
 	default:

@@ -26,7 +26,7 @@ func fromLedger(h *host.Host, p track.Process) *Answer {
 	if err != nil {
 		snap = &model.Snapshot{}
 	}
-	a := &Answer{Processes: []*blocks.Process{p.State}, Snapshot: snap, Time: time.Now(), ledger: &p, Place: placesOf(p.Ledger)}
+	a := &Answer{Processes: []*blocks.Process{p.State}, Snapshot: snap, Time: time.Now(), ledger: &p, Place: placesOf(p.Ledger), Tensor: tensorsOf(p.Ledger)}
 	a.Refresh = func(_ context.Context, ascii bool) bank.Answer {
 		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{Title: title(snap, p.PID), Chip: words.ChipNames(snap), ASCII: ascii}}
 		now, ok := h.Ledger(model.ProcessID{PID: p.PID, StartTicks: p.Start})
@@ -34,7 +34,7 @@ func fromLedger(h *host.Host, p track.Process) *Answer {
 			answer.Err = fmt.Errorf("process %d has exited", p.PID)
 			return answer
 		}
-		answer.Process, answer.Options.Place = now.State, placesOf(now.Ledger)
+		answer.Process, answer.Options.Place, answer.Options.Tensor = now.State, placesOf(now.Ledger), tensorsOf(now.Ledger)
 		return answer
 	}
 	return a
@@ -64,4 +64,20 @@ func placesOf(l *ledgerfile.Ledger) func(blocks.Block) string {
 		return nil
 	}
 	return func(b blocks.Block) string { return names[b.Site] }
+}
+
+// tensorsOf names the tensors that the blocks of a ledger are for. Nil where
+// nothing is known.
+func tensorsOf(l *ledgerfile.Ledger) func(blocks.Block) string {
+	for i := range l.Sites {
+		if l.Sites[i].Tensor != "" && l.Sites[i].Live.Blocks > 0 {
+			return func(b blocks.Block) string {
+				if int(b.Site) >= len(l.Sites) {
+					return ""
+				}
+				return words.Escape(l.Sites[b.Site].Tensor)
+			}
+		}
+	}
+	return nil
 }

@@ -35,6 +35,8 @@ type Answer struct {
 	Time      time.Time
 	// Place is where a block was asked for; nil: not known.
 	Place func(blocks.Block) string
+	// Tensor is what a block is for; nil: not known.
+	Tensor func(blocks.Block) string
 	// Refresh asks again, for a screen; nil: the answer does not change.
 	Refresh func(ctx context.Context, ascii bool) bank.Answer
 
@@ -157,7 +159,7 @@ func (q Question) processes(ctx context.Context, c *client.Client, snap *model.S
 
 // Append prints the maps of the banks, and what would fit; nil: nothing is asked.
 func (a *Answer) Append(dst []byte, wanted *bankmap.Wanted, width int, ascii, color bool) []byte {
-	view := bankmap.Options{Width: width, ASCII: ascii, Now: a.Time, Chip: words.ChipNames(a.Snapshot), Place: a.Place}
+	view := bankmap.Options{Width: width, ASCII: ascii, Now: a.Time, Chip: words.ChipNames(a.Snapshot), Place: a.Place, Tensor: a.Tensor}
 	for _, p := range a.Processes {
 		view.Title = title(a.Snapshot, p.PID)
 		for _, line := range bankmap.Drawn(p, view) {

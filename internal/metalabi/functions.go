@@ -39,6 +39,8 @@ const (
 	provider  = "_ZN2tt8tt_metal25SharedMemoryStatsProvider"
 	program   = "_ZN2tt8tt_metal6detail11ProgramImpl"
 	buffer    = "_ZNK2tt8tt_metal6Buffer"
+
+	tensorLayout = "_ZNK2tt8tt_metal12TensorLayout"
 )
 
 // Functions are those that are followed or called.
@@ -75,6 +77,12 @@ var Functions = []Function{
 	{"buffer_cores", buffer + "9num_coresEv", "", Called, Unused},
 	{"list_blocks", constList + "19allocated_addressesEv", "", Called, Unused},
 	{"list_size", constList + "19get_allocation_sizeEm", "", Called, Unused},
+	// A tensor: the function that allocates its buffer, and what tells of it.
+	{"tensor_made", "_ZN2tt8tt_metal11tensor_impl22allocate_device_bufferEPNS0_11distributed10MeshDeviceERKNS0_10TensorSpecE", "", Optional, Unused},
+	{"tensor_type", tensorLayout + "13get_data_typeEv", "", Called, Unused}, // since 0.76
+	{"tensor_page", tensorLayout + "10get_layoutEv", "", Called, Unused},
+	{"tensor_memory", tensorLayout + "17get_memory_configEv", "", Called, Unused},
+	{"memory_layout", "_ZNK2tt8tt_metal12MemoryConfig13memory_layoutEv", "", Called, Unused},
 	// Throws, with a program, its cores, the lowest buffer and where its circular
 	// buffers end.
 	{"clash_thrown", "_ZN2tt6assert6detail8tt_throwIJmNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEmmEEEvPKciSA_SA_N3fmt3v117fstring", "", Unused, Optional},
@@ -91,6 +99,6 @@ type Release struct {
 
 // Releases are in order; the last one is the newest.
 var Releases = []Release{
-	{Version: "0.71.2", Lacks: []string{"provider", "buffer_size"}},
+	{Version: "0.71.2", Lacks: []string{"provider", "buffer_size", "tensor_type", "tensor_page", "tensor_memory", "memory_layout"}},
 	{Version: "0.81.1"},
 }

@@ -42,6 +42,15 @@ type Reply struct {
 	// CBCore is what they take of one core, of programs that have the same cores.
 	CBCore uint64 `json:"cb_core"`
 	Table  map[string]Table
+	// Tensors is the answer to "tensors".
+	Tensors []Tensor `json:"tensors"`
+}
+
+// Tensor is one on the device, as ttnn describes it.
+type Tensor struct {
+	Pool    string `json:"pool"`
+	Address uint64 `json:"address"`
+	Tensor  string `json:"tensor"` // [1,1,32,32] bfloat16 tile interleaved
 }
 
 // Table is what the allocator knows of a pool. All bytes are of one bank.

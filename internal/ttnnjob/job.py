@@ -19,6 +19,7 @@ line of JSON on standard output: what it holds, by its own account.
   {"do": "churn", "seed": 1, "steps": 500, "threads": 3}
                           random allocations and frees in all pools, and some ops;
                           what is left stays allocated until "drop"
+  {"do": "tensors"}       each tensor on the device, as ttnn describes it
   {"do": "drop"}
   {"do": "spin", "rounds": 5000}
                           allocates and frees a tensor so often, and tells the time of a round
@@ -335,6 +336,11 @@ class Job:
         os.waitpid(child, 0)
         return {"fits": fits}
 
+    def describe(self):
+        """Each tensor on the device, by its address, as ttnn describes it."""
+        held = list(self.churned) + [tensor for tensor, _, _ in self.tensors.values()]
+        return [describe(tensor) for tensor in held if tensor.is_allocated()]
+
     def close(self, keep=False):
         """Closes the device; its tensors are freed before, or (keep) with it."""
         if not keep:
@@ -358,6 +364,8 @@ class Job:
             answer["fits"] = self.try_pages(**command)
         elif verb == "try_sharded":
             answer["fits"] = self.try_sharded(**command)
+        elif verb == "tensors":
+            answer["tensors"] = self.describe()
         elif verb in ("ask", "fix"):
             answer.update(getattr(self, verb)(**command))
         elif verb == "spin":
@@ -380,6 +388,18 @@ class Job:
         elif verb != "ping":
             raise ValueError(f"no command {verb!r}")
         return answer
+
+
+def describe(tensor):
+    memory = tensor.memory_config()
+    words = [
+        "[" + ",".join(str(n) for n in tensor.shape) + "]",
+        str(tensor.dtype).split(".")[-1].lower(),
+        str(tensor.layout).split(".")[-1].lower(),
+        str(memory.memory_layout).split(".")[-1].lower(),
+    ]
+    pool = next(name for name, kind in POOLS.items() if kind == memory.buffer_type)
+    return {"pool": pool, "address": tensor.buffer_address(), "tensor": " ".join(words)}
 
 
 def circular_buffer(node):

@@ -233,7 +233,9 @@ struct ttmon_site {
 	uint64_t left_bytes, left_blocks;
 	uint64_t left_largest;
 	int64_t left_oldest; /* when the oldest of them was allocated */
-	uint64_t reserved[4];
+	uint32_t tensor;     /* text: what its buffers are for, "[1,1,32,32] bfloat16 tile interleaved"; 0: not known */
+	uint32_t unused;
+	uint64_t reserved[3];
 };
 
 struct ttmon_frame {
@@ -334,7 +336,7 @@ struct ttmon_failure {
 	uint64_t lowest;  /* and the lowest address of a buffer */
 	int64_t made;     /* when the list that was asked was */
 	uint32_t cores;   /* of a clash: x and y of the first core of a rectangle, x and y of the last, a byte each; 0: not known */
-	uint32_t unused;
+	uint32_t tensor;  /* text: what the buffer was for, as in a site; 0: not known */
 	uint64_t reserved[3];
 	struct ttmon_failed_list list[6];
 };
@@ -344,7 +346,7 @@ struct ttmon_failed_block {
 	int64_t time;
 	uint32_t node, tag;
 	uint32_t list;
-	uint32_t reserved;
+	uint32_t tensor; /* text, as in a site */
 };
 
 TTMON_ASSERT(sizeof(struct ttmon_section) == 24, "layout");

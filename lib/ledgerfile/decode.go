@@ -197,7 +197,7 @@ func (l *Ledger) decodeSite(x *Site, data *[numSections][]byte, n int, c clock) 
 		return
 	}
 	*x = Site{
-		List: int(list), Tag: l.text(le.Uint32(b[siteTag:])), Node: le.Uint32(b[siteNode:]),
+		List: int(list), Tag: l.text(le.Uint32(b[siteTag:])), Node: le.Uint32(b[siteNode:]), Tensor: l.text(le.Uint32(b[siteTensor:])),
 		Live: sum(b[siteLiveBytes:]), Peak: sum(b[sitePeakBytes:]), Total: sum(b[siteTotalBytes:]), Left: sum(b[siteLeftBytes:]),
 		LeftLargest: le.Uint64(b[siteLeftLargest:]),
 	}

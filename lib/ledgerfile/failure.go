@@ -24,6 +24,7 @@ type Failure struct {
 	PageKnown, ShardsKnown bool
 	Node                   uint32 // for Stack
 	Tag                    string
+	Tensor                 string // as in a Site
 	Group                  uint32
 	Chips                  []int        // numbers of chips
 	Lists                  []FailedList // of the allocator; the first one was asked
@@ -59,6 +60,7 @@ type FailedBlock struct {
 	Born                  time.Time
 	Node                  uint32 // for Stack
 	Tag                   string
+	Tensor                string // as in a Site
 }
 
 // Where the sections of failures are described, behind all else.
@@ -100,6 +102,7 @@ const (
 	failReach      = 144
 	failLowest     = 152
 	failCores      = 168
+	failTensor     = 172
 	failList       = 200
 
 	failedListNumber    = 0
@@ -122,6 +125,7 @@ const (
 	failedBlockNode    = 32
 	failedBlockTag     = 36
 	failedBlockList    = 40
+	failedBlockTensor  = 44
 )
 
 // failures are the two sections.
@@ -199,7 +203,7 @@ func (l *Ledger) decodeFailure(b, blocks []byte, c clock) (f Failure, ok bool) {
 	f = Failure{
 		Number: at(failNumber), Count: at(failCount), First: c.at(int64(at(failFirst))), Last: c.at(int64(at(failLast))), Time: c.at(int64(at(failTime))),
 		Bytes: at(failBytes), Asked: at(failAsked), Page: at(failPage), Limit: at(failLimit),
-		Shards: le.Uint32(b[failShards:]), Node: le.Uint32(b[failNode:]), Tag: l.text(le.Uint32(b[failTag:])), Group: le.Uint32(b[failGroup:]),
+		Shards: le.Uint32(b[failShards:]), Node: le.Uint32(b[failNode:]), Tag: l.text(le.Uint32(b[failTag:])), Group: le.Uint32(b[failGroup:]), Tensor: l.text(le.Uint32(b[failTensor:])),
 		Kind: FailureKind(b[failKind]), BottomUp: b[failBottomUp] != 0, PageKnown: b[failKnown]&1 != 0, ShardsKnown: b[failKnown]&2 != 0, Missed: le.Uint32(b[failMissed:]),
 		Program: at(failProgram), Reach: at(failReach), Lowest: at(failLowest),
 	}
@@ -232,7 +236,7 @@ func (l *Ledger) decodeFailure(b, blocks []byte, c clock) (f Failure, ok bool) {
 		}
 		f.Lists[i].Blocks = append(f.Lists[i].Blocks, FailedBlock{
 			Address: le.Uint64(blocks[failedBlockAddress:]), Bytes: le.Uint64(blocks[failedBlockBytes:]), Asked: le.Uint64(blocks[failedBlockAsked:]),
-			Born: c.at(int64(le.Uint64(blocks[failedBlockTime:]))), Node: le.Uint32(blocks[failedBlockNode:]), Tag: l.text(le.Uint32(blocks[failedBlockTag:])),
+			Born: c.at(int64(le.Uint64(blocks[failedBlockTime:]))), Node: le.Uint32(blocks[failedBlockNode:]), Tag: l.text(le.Uint32(blocks[failedBlockTag:])), Tensor: l.text(le.Uint32(blocks[failedBlockTensor:])),
 		})
 	}
 	return f, true

@@ -134,6 +134,7 @@ const (
 	siteLeftBlocks  = 72
 	siteLeftLargest = 80
 	siteLeftOldest  = 88
+	siteTensor      = 96
 )
 
 // Offsets in the record of a block.

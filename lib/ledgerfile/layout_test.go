@@ -88,7 +88,7 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 			"list": siteList, "tag": siteTag, "node": siteNode, "peak_count": sitePeakCount, "live_bytes": siteLiveBytes,
 			"live_blocks": siteLiveBlocks, "peak_bytes": sitePeakBytes, "peak_blocks": sitePeakBlocks, "total_bytes": siteTotalBytes,
 			"total_blocks": siteTotalBlocks, "left_bytes": siteLeftBytes, "left_blocks": siteLeftBlocks, "left_largest": siteLeftLargest,
-			"left_oldest": siteLeftOldest,
+			"left_oldest": siteLeftOldest, "tensor": siteTensor,
 		},
 		"ttmon_work": {
 			"sequence": workSequence, "logical": workLogical, "state": workState, "loss": workLoss, "ticks_per_ns": workTicks,
@@ -106,9 +106,9 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 			"number": eventNumber, "time": eventTime, "address": eventAddress, "bytes": eventBytes, "asked": eventAsked, "more": eventMore,
 			"list": eventList, "tag": eventTag, "node": eventNode, "kind": eventKind, "pool": eventPool, "late": eventLate,
 		},
-		"ttmon_failure":      {"number": failNumber, "count": failCount, "first": failFirst, "last": failLast, "time": failTime, "bytes": failBytes, "asked": failAsked, "page": failPage, "limit": failLimit, "shards": failShards, "node": failNode, "tag": failTag, "group": failGroup, "kind": failKind, "bottom_up": failBottomUp, "known": failKnown, "lists": failLists, "first_block": failFirstBlock, "blocks": failBlocks, "missed": failMissed, "chips": failChips, "program": failProgram, "reach": failReach, "lowest": failLowest, "cores": failCores, "list": failList},
+		"ttmon_failure":      {"number": failNumber, "count": failCount, "first": failFirst, "last": failLast, "time": failTime, "bytes": failBytes, "asked": failAsked, "page": failPage, "limit": failLimit, "shards": failShards, "node": failNode, "tag": failTag, "group": failGroup, "kind": failKind, "bottom_up": failBottomUp, "known": failKnown, "lists": failLists, "first_block": failFirstBlock, "blocks": failBlocks, "missed": failMissed, "chips": failChips, "program": failProgram, "reach": failReach, "lowest": failLowest, "cores": failCores, "tensor": failTensor, "list": failList},
 		"ttmon_failed_list":  {"list": failedListNumber, "pool": failedListPool, "late": failedListLate, "banks": failedListBanks, "nth": failedListNth, "capacity": failedListCapacity, "base": failedListBase, "alignment": failedListAlignment, "smallest": failedListSmallest, "cut_low": failedListCutLow, "cut_high": failedListCutHigh, "blocks": failedListBlocks},
-		"ttmon_failed_block": {"address": failedBlockAddress, "bytes": failedBlockBytes, "asked": failedBlockAsked, "time": failedBlockTime, "node": failedBlockNode, "tag": failedBlockTag, "list": failedBlockList},
+		"ttmon_failed_block": {"tensor": failedBlockTensor, "address": failedBlockAddress, "bytes": failedBlockBytes, "asked": failedBlockAsked, "time": failedBlockTime, "node": failedBlockNode, "tag": failedBlockTag, "list": failedBlockList},
 		"ttmon_block": {
 			"address": blockAddress, "bytes": blockBytes, "asked": blockAsked, "time": blockTime, "site": blockSite, "sequence": blockSequence,
 		},

@@ -125,6 +125,7 @@ type Site struct {
 	List        int
 	Tag         string
 	Node        uint32 // for Stack; 0: no stack
+	Tensor      string // that its buffers are for: "[1,1,32,32] bfloat16 tile interleaved"; empty: not known
 	Live        Sum
 	Peak        Sum // at the peak of the list
 	Total, Left Sum

@@ -34,6 +34,10 @@ static void *ours(int symbol)
 		DECLARE(work_pages); DECLARE(work_pages_const); DECLARE(work_record); DECLARE(work_on); DECLARE(work_on_old); DECLARE(work_off); DECLARE(work_off_old);
 		DECLARE(op_named); DECLARE(enqueued); DECLARE(replayed); DECLARE(finish); DECLARE(event_wait);
 		DECLARE(replayed_list); DECLARE(queue_made); DECLARE(queue_gone); DECLARE(sub_devices_made); DECLARE(sub_devices_loaded);
+#ifdef __x86_64__
+		DECLARE(tensor_made);
+		CASE(tensor_made);
+#endif
 		CASE(list_made); CASE(list_allocate); CASE(list_allocate_at); CASE(list_deallocate);
 		CASE(list_clear); CASE(list_shrink); CASE(list_reset); CASE(banks);
 		CASE(allocator_made); CASE(allocator_gone); CASE(allocator_gone_whole); CASE(buffer); CASE(mass_free);

@@ -129,7 +129,7 @@ bool list_allocated(struct state *s, uint64_t object, uint64_t address, uint64_t
 		tell_freed(s, list, address);
 	}
 	struct ttmon_block b = {.address = address, .bytes = rounded(l, bytes), .asked = asked, .time = now()};
-	b.site = self.silent ? s->lists[list].plain : site_of(s, list, current_tag(s), current_stack(s));
+	b.site = self.silent ? s->lists[list].plain : site_of(s, list, current_tag(s), current_stack(s), current_tensor(s));
 	slot = take_slot(s);
 	bool done = slot && table_put(&s->blocks, key, slot);
 	if (done) {

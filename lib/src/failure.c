@@ -137,7 +137,7 @@ static void copy_blocks(struct state *s, struct ttmon_failure *f)
 		if (!has_list(f, site->list))
 			continue;
 		*to++ = (struct ttmon_failed_block){
-			.address = b->address, .bytes = b->bytes, .asked = b->asked, .time = b->time, .node = site->node, .tag = site->tag, .list = site->list,
+			.address = b->address, .bytes = b->bytes, .asked = b->asked, .time = b->time, .node = site->node, .tag = site->tag, .list = site->list, .tensor = site->tensor,
 		};
 		f->blocks++;
 	}
@@ -171,6 +171,7 @@ static void keep_failure(struct state *s, uint32_t kind, uint32_t list, const st
 	f->kind = (uint8_t)kind;
 	f->time = at;
 	f->tag = current_tag(s);
+	f->tensor = kind == TTMON_FAILURE_NO_ROOM ? current_tensor(s) : 0;
 	f->bytes = r->bytes;
 	f->asked = r->asked;
 	f->page = r->page;

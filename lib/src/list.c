@@ -41,7 +41,11 @@ static bool same_shape(const struct ttmon_ledger_list *a, const struct ttmon_led
 static void give_site_back(struct state *s, uint32_t n)
 {
 	struct ttmon_site *site = record(s, TTMON_SITES, n);
-	table_drop(&s->sites, (uint64_t)site->list << 40 | (uint64_t)site->node << 22 | site->tag);
+	for (uint32_t turn = 0; turn < 8; turn++)
+		if (table_get(&s->sites, site_key(site, turn)) == n) {
+			table_drop(&s->sites, site_key(site, turn));
+			break;
+		}
 	memset(site, 0, sizeof *site);
 	s->site_next[n] = s->free_site;
 	s->free_site = n;
@@ -68,7 +72,7 @@ static void fold(struct state *s, uint32_t list, uint32_t into)
 		b->peak_count++; /* what the sites of b held at its peak holds no more, and they are empty now */
 	for (uint32_t n = s->lists[list].sites; n; n = s->site_next[n]) {
 		struct ttmon_site *from = record(s, TTMON_SITES, n);
-		struct ttmon_site *to = record(s, TTMON_SITES, site_of(s, into, from->tag, from->node));
+		struct ttmon_site *to = record(s, TTMON_SITES, site_of(s, into, from->tag, from->node, from->tensor));
 		to->total_bytes += from->total_bytes;
 		to->total_blocks += from->total_blocks;
 		if (from->left_blocks && (to->left_blocks == 0 || from->left_oldest < to->left_oldest))
@@ -181,7 +185,7 @@ static bool open_list(struct state *s, uint32_t list, const struct shape *shape)
 		.smallest = shape->smallest, .made = now(), .lives = 1,
 	};
 	s->lists[list] = (struct list_info){.object = shape->object, .allocator = shape->allocator};
-	s->lists[list].plain = site_of(s, list, 0, 0);
+	s->lists[list].plain = site_of(s, list, 0, 0, 0);
 	if (s->lists[list].plain == 0)
 		return false;
 	l->state = TTMON_LIST_OPEN;

@@ -393,6 +393,8 @@ bool region_make(struct state *s)
 		if (stage == STAGE_READY) {
 			s->generation = (uint32_t)s->inode ^ (uint32_t)now() ^ (uint32_t)s->pid << 8;
 			s->generation += s->generation == 0;
+			const char *tensors = getenv("TTMON_TENSORS");
+			s->no_tensors = tensors && *tensors == '0';
 			const char *mode = getenv("TTMON_STACKS");
 			if (mode && *mode)
 				atomic_store(&s->stacks, *mode == 'n' ? TTMON_STACKS_NATIVE : *mode == 'a' ? TTMON_STACKS_ALL : *mode == '0' ? TTMON_STACKS_NONE : TTMON_STACKS_PYTHON);

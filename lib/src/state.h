@@ -84,12 +84,21 @@ struct state {
 	struct table cores;    /* address of a program -> cores of the one that ends last */
 	int64_t failure_credit, failure_time; /* ns that copies of failed allocators may take, as of then */
 	uint64_t failures;                    /* numbers that were given */
+	struct table tensors; /* hash of a tensor -> its text */
+	bool no_tensors;      /* $TTMON_TENSORS is 0 */
 	bool late;
 	bool events; /* what happens is told, and times are exact */
 	struct work *_Atomic work; /* work.c: NULL until a chip reports programs */
 };
 
 enum stage { STAGE_NEW, STAGE_READY, STAGE_OFF };
+
+/* A tensor that is being made. */
+struct tensor {
+	bool known;
+	uint8_t rank, type, page, memory; /* 0xff: not known */
+	uint32_t shape[8];
+};
 
 /* What a thread is in the middle of. */
 struct thread {
@@ -107,6 +116,7 @@ struct thread {
 	bool mass;           /* in a mass free */
 	bool told;           /* how much the last allocation was asked for */
 	bool silent;         /* blocks found in a late list have no place in the program */
+	struct tensor tensor; /* that is being made */
 	struct tags *tags;
 };
 
@@ -173,10 +183,12 @@ INTERNAL void chip_closed(struct state *s, uint64_t id);
 INTERNAL bool chip_seen(struct state *s, uint64_t id, uint32_t pool, uint64_t asked);
 
 /* site.c: tags, stacks, and what they hold. The lock is held. */
-INTERNAL uint32_t site_of(struct state *s, uint32_t list, uint32_t tag, uint32_t node);
+INTERNAL uint32_t site_of(struct state *s, uint32_t list, uint32_t tag, uint32_t node, uint32_t tensor);
+INTERNAL uint64_t site_key(const struct ttmon_site *site, uint32_t turn);
 INTERNAL uint32_t text(struct state *s, const char *bytes, size_t n);
 INTERNAL uint32_t node_of(struct state *s, uint32_t parent, uint32_t frame);
 INTERNAL uint32_t current_tag(struct state *s);
+INTERNAL uint32_t current_tensor(struct state *s); /* tensor.c: its text; 0: not known */
 INTERNAL uint32_t current_stack(struct state *s);
 INTERNAL uint32_t stack_of(struct state *s, uint32_t mode);
 INTERNAL uint32_t frame_new(struct state *s, const struct ttmon_frame *f);

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -226,5 +227,55 @@ func checkReport(t *testing.T, r *runreport.Report, l *ledgerfile.Ledger, peak, 
 	}
 	if left != want {
 		t.Errorf("%d blocks left behind, %d tensors kept", left, want)
+	}
+}
+
+// TestTensors: beside each block stands the tensor that it is for, as ttnn itself
+// describes it, in all releases whose tensors are laid out in another way; that of
+// a request that failed, too.
+func TestTensors(t *testing.T) {
+	env := preloaded(t)
+	descriptor, err := ttnn.Descriptor("blackhole_P150")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, release := range []string{ttnn.AllThreads, "0.76.0", ttnn.Newest} {
+		t.Run(release, func(t *testing.T) {
+			j, err := ttnn.Start(ttnn.Options{Release: release, Descriptor: descriptor, Dir: t.TempDir(), Env: env})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = j.Kill() })
+			r := NewReader(Options{})
+			defer r.Close()
+			step(t, j, ttnn.Step{"do": "open", "device": 0, "l1_small": 32768, "trace": 1 << 22})
+			step(t, j, ttnn.Step{"do": "churn", "seed": 3, "steps": 300, "threads": 2})
+			if step(t, j, ttnn.Step{"do": "ask", "pool": "dram", "rows": 1 << 20, "columns": 1 << 16}).Fits {
+				t.Fatal("128 GiB fit")
+			}
+			want := map[string]string{}
+			for _, x := range step(t, j, ttnn.Step{"do": "tensors"}).Tensors {
+				want[x.Pool+" "+strconv.FormatUint(x.Address, 10)] = x.Tensor
+			}
+			p := find(t, r, j.PID)
+			known := 0
+			for _, b := range p.Ledger.Blocks {
+				site := p.Ledger.Sites[b.Site]
+				pool, _ := blocks.PoolOf(p.Ledger.Lists[site.List].Pool)
+				key := pool.String() + " " + strconv.FormatUint(b.Address, 10)
+				if site.Tensor != want[key] {
+					t.Errorf("%s: %q, ttnn says %q", key, site.Tensor, want[key])
+				}
+				if site.Tensor != "" {
+					known++
+				}
+			}
+			if known < 50 || known != len(want) {
+				t.Errorf("%d tensors are known, ttnn has %d", known, len(want))
+			}
+			if f := p.Ledger.Failures; len(f) == 0 || f[len(f)-1].Tensor != "[1,1,1048576,65536] bfloat16 tile interleaved" {
+				t.Errorf("failures: %+v", f)
+			}
+		})
 	}
 }

@@ -29,6 +29,8 @@ type Options struct {
 	Chip func(id uint64) string
 	// Place says where in the program a block was asked for; nil: it is not known.
 	Place func(b blocks.Block) string
+	// Tensor names what a block is for; nil: it is not known.
+	Tensor func(b blocks.Block) string
 }
 
 // Lines shows a process: its allocators with their pools.
@@ -151,7 +153,7 @@ func largestLines(l *blocks.List, o Options) []Line {
 		return nil
 	}
 	where := ""
-	if o.Place != nil {
+	if o.Place != nil || o.Tensor != nil {
 		where = "where"
 	}
 	out := []string{strings.TrimRight(fmt.Sprintf("  %-14s %9s %10s  %-8s %s", "block at", "a bank", "asked", "age", where), " ")}
@@ -163,15 +165,24 @@ func largestLines(l *blocks.List, o Options) []Line {
 		if b.Born > 0 {
 			age = words.Duration(o.Now.Sub(time.Unix(0, b.Born)))
 		}
-		if o.Place != nil {
-			where = words.Truncate(o.Place(b), max(o.Width-48, 8))
-		}
+		where = words.Truncate(whereOf(b, o), max(o.Width-48, 8))
 		out = append(out, strings.TrimRight(fmt.Sprintf("  %#-14x %9s %10s  %-8s %s", b.Addr, words.Bytes(b.Size), asked, age, where), " "))
 	}
 	if more := int(l.Usage().Blocks) - len(largest); more > 0 {
 		out = append(out, fmt.Sprintf("  and %d more, none of them larger", more))
 	}
 	return plain(out...)
+}
+
+// whereOf says where a block was asked for, and for which tensor.
+func whereOf(b blocks.Block, o Options) string {
+	var parts []string
+	for _, f := range []func(blocks.Block) string{o.Place, o.Tensor} {
+		if f != nil {
+			parts = append(parts, f(b))
+		}
+	}
+	return strings.TrimSpace(strings.Join(parts, "  "))
 }
 
 // programs says how the circular buffers of programs lie to the buffers of L1:

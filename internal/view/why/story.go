@@ -42,6 +42,7 @@ type Holder struct {
 	Blocks   int
 	Oldest   time.Time // zero: not known
 	Stack    []ledgerfile.Frame
+	Tensor   string   // that all of its blocks are for; empty: not known, or of several kinds
 	Number   int      // from 1: the colour in the map of the bank
 	sites    []uint32 // of the record
 }
@@ -82,11 +83,14 @@ func Holders(r *failure.Record) (list []Holder) {
 			return i
 		}
 		var k key
-		h := Holder{}
+		h, tensor := Holder{}, ""
 		for i := range r.Sites {
 			if s := &r.Sites[i]; s.Number == site {
 				k = key{s.Tag, lines[i]}
 				h.Tag, h.Stack = words.Escape(s.Tag), s.Stack
+				if s.Tensor != nil {
+					tensor = Tensor(s.Tensor)
+				}
 			}
 		}
 		if k.line != (ledgerfile.Frame{}) {
@@ -96,7 +100,10 @@ func Holders(r *failure.Record) (list []Holder) {
 		if !ok {
 			i = len(list)
 			at[k] = i
+			h.Tensor = tensor
 			list = append(list, h)
+		} else if list[i].Tensor != tensor {
+			list[i].Tensor = ""
 		}
 		list[i].sites = append(list[i].sites, site)
 		bySite[site] = i
@@ -209,13 +216,13 @@ func Asked(r *failure.Record) string {
 	return strings.Join(parts, ", ")
 }
 
-// Tensor names a tensor: [1,8,4096,128] bfloat16 tile.
+// Tensor names a tensor: [1,8,4096,128] bfloat16 tile interleaved.
 func Tensor(t *failure.Tensor) string {
 	var dims []string
 	for _, n := range t.Shape {
 		dims = append(dims, strconv.FormatUint(n, 10))
 	}
-	return strings.TrimSpace(words.Escape("[" + strings.Join(dims, ",") + "] " + t.Type + " " + t.Layout))
+	return strings.TrimSpace(words.Escape("[" + strings.Join(dims, ",") + "] " + strings.Join([]string{t.Type, t.Layout, t.Memory}, " ")))
 }
 
 // Free says what was free.
@@ -307,6 +314,9 @@ func blockText(list []blocks.Block, holders []Holder, bank string, at time.Time)
 		name := ""
 		if h := holderOf(holders, b); h != nil && (h.Line != "" || h.Tag != "") {
 			name = strings.TrimSpace(h.Name() + " " + h.Function)
+			if h.Tensor != "" {
+				name += " " + h.Tensor
+			}
 		}
 		if counts[name]++; counts[name] == 1 {
 			names = append(names, name)

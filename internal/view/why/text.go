@@ -345,6 +345,9 @@ func (p *printer) holder(h *Holder, t holderTable) {
 	if !h.Oldest.IsZero() {
 		remark += ", " + words.Duration(p.r.Time.Sub(h.Oldest))
 	}
+	if h.Tensor != "" {
+		remark += ", " + h.Tensor
+	}
 	head := fmt.Sprintf("  %s  %s %s  ", words.Fit(h.Name(), t.name), words.Fit(h.Function, t.function), words.PadLeft(words.Bytes(h.Bytes), 10))
 	p.line(head + bar + "  " + words.Truncate(remark, max(p.o.Width-words.Width(head)-t.bar-2, 1)))
 }
