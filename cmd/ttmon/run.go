@@ -67,6 +67,10 @@ request for device memory that failed, where the program itself ended with 0.
 A request that failed leads the summary: what was asked for and by which line, the
 bank as it was, who held it, and what would have made it fit.
 
+Below the memory is what ran on each chip, where tt-metal reports that (0.71 and
+later): the share of the run in which a program ran, the operations that took
+most of it, the time that the chip waited for the host, and the longest gap.
+
 Where there is no libttmon to be had (tt-metal linked statically, functions that
 are not known) tt-metal's own accounting is looked at once a second instead: what
 was left behind is not known then.`,

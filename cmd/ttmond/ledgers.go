@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/proc"
@@ -22,7 +24,7 @@ func (d *ttmond) findBlocks(pid int) (api.BlocksOf, bool) {
 		of.Places = func() *runreport.Report {
 			b := runreport.NewBuilder(p.Ledger.Started)
 			b.Add(p.Path, p.Ledger, true)
-			return b.Report()
+			return b.Report(time.Now())
 		}
 	}
 	return of, true

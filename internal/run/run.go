@@ -297,14 +297,16 @@ func (p *program) nameChips(held map[uint64]map[model.Pool]uint64, now time.Time
 
 // look reads the ledgers of the run.
 func (p *program) look() {
-	sweep := p.reader.Read(nil)
+	sweep, now := p.reader.Read(nil), time.Now()
 	for _, x := range sweep.Processes {
 		p.builder.Add(x.Path, x.Ledger, true)
+		p.builder.AddWork(x.Path, x.Work, now)
 	}
 	for _, e := range sweep.Ended {
 		p.builder.Add(e.Path, e.Ledger, false)
+		p.builder.AddWork(e.Path, e.Work, now)
 	}
-	p.builder.Now(time.Now())
+	p.builder.Now(now)
 	if p.session != nil {
 		p.session.Sweep(sweep)
 	}
@@ -346,9 +348,8 @@ func inForeground() bool {
 }
 
 func (p *program) report(ended error) *runreport.Report {
-	report := p.builder.Report()
+	report := p.builder.Report(time.Now())
 	report.Command = p.o.Command
-	report.Seconds = time.Since(p.started).Seconds()
 	report.Complaints = p.complaints()
 	if died, ok := errors.AsType[*exec.ExitError](ended); ok {
 		report.ExitCode = died.ExitCode()

@@ -54,6 +54,27 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// A run says what its chips did, also of a program that has ended between two looks.
+func TestRunReportsWork(t *testing.T) {
+	o := options(t, "")
+	o.Command = []string{os.Args[0]}
+	t.Setenv(reporterEnv, "1")
+	r, err := Run(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Report.ExitCode != 0 || len(r.Report.Chips) != 1 || r.Report.Chips[0].Work == nil {
+		t.Fatalf("%+v", r.Report)
+	}
+	w := r.Report.Chips[0].Work
+	if !w.Known || w.Bound != model.Exact || w.Busy != 150e-6 || w.Programs != 2 || w.Late != 50e-6 || w.LongestGap != 50e-6 || len(w.Operations) != 2 || w.Operations[0].Name != "matmul" {
+		t.Errorf("%+v", w)
+	}
+	if w.Ratio <= 0 || w.Ratio != w.Busy/r.Report.Seconds {
+		t.Errorf("busy %v of %v s", w.Ratio, r.Report.Seconds)
+	}
+}
+
 func TestCannotRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "data")
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {

@@ -18,11 +18,14 @@ type Builder struct {
 	last    map[string]entry // by path of the ledger
 	order   []string
 	sampled map[chipPool]peak // sums over processes, as they were seen
+	works   bool              // what ledgers say of programs is asked for
 }
 
 type entry struct {
 	ledger  *ledgerfile.Ledger
 	running bool
+	work    *ledgerfile.Work // nil: nothing is known of programs
+	gaps    map[int]gap      // by the process's number of the chip
 }
 
 type chipPool struct {
@@ -45,7 +48,9 @@ func (b *Builder) Add(path string, l *ledgerfile.Ledger, running bool) {
 	if _, ok := b.last[path]; !ok {
 		b.order = append(b.order, path)
 	}
-	b.last[path] = entry{l, running}
+	e := b.last[path]
+	e.ledger, e.running = l, running
+	b.last[path] = e
 }
 
 // Processes counts those that keep or kept a ledger.
@@ -110,12 +115,16 @@ func chipsOf(l *ledgerfile.Ledger, x *ledgerfile.List) []uint64 {
 	return ids
 }
 
-// Report sums up. The caller fills in what is known of the program itself.
-func (b *Builder) Report() *Report {
-	r := &Report{Schema: Schema, Started: b.started, Method: Nothing, Chips: []Chip{}, Processes: []Process{}, Releases: []string{}}
+// Report sums up a run that ended then. The caller fills in what is known of the
+// program itself.
+func (b *Builder) Report(ended time.Time) *Report {
+	seconds := b.seconds(ended)
+	r := &Report{Schema: Schema, Started: b.started, Seconds: seconds, Method: Nothing, Chips: []Chip{}, Processes: []Process{}, Releases: []string{}}
 	for _, path := range b.order {
 		e := b.last[path]
 		p := b.process(e)
+		b.addWork(&p, e, seconds)
+		sortChips(p.Chips)
 		r.Processes = append(r.Processes, p)
 		r.Failures = append(r.Failures, failures(e.ledger, &p)...)
 		if p.Release != "" && !slices.Contains(r.Releases, p.Release) {
@@ -125,7 +134,7 @@ func (b *Builder) Report() *Report {
 	if len(r.Processes) > 0 {
 		r.Method = Ledger
 	}
-	r.Chips = b.together(r.Processes)
+	r.Chips = b.together(r.Processes, seconds)
 	slices.SortStableFunc(r.Failures, func(a, b *failure.Record) int { return a.Last.Compare(b.Last) })
 	return r
 }
@@ -173,7 +182,6 @@ func (b *Builder) process(e entry) Process {
 		}
 		c.Pools = append(c.Pools, pool)
 	}
-	sortChips(p.Chips)
 	return p
 }
 
@@ -325,7 +333,7 @@ func Sites(l *ledgerfile.Ledger) []Site {
 
 // together adds the processes up. What one process has to itself stays as it
 // is; of a chip that several use the peak is what was seen of the sum.
-func (b *Builder) together(processes []Process) []Chip {
+func (b *Builder) together(processes []Process, seconds float64) []Chip {
 	chips := []Chip{}
 	for i := range processes {
 		for _, from := range processes[i].Chips {
@@ -333,6 +341,14 @@ func (b *Builder) together(processes []Process) []Chip {
 			c.Logical = from.Logical
 			for _, p := range from.Pools {
 				b.addPool(c, p)
+			}
+			switch {
+			case c.Work == nil && from.Work != nil:
+				w := *from.Work
+				w.Operations = slices.Clone(w.Operations)
+				c.Work = &w
+			case from.Work != nil:
+				c.Work.addProcess(from.Work, seconds)
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func JUnit(r *Report, limits Limits) []byte {
 			}
 		}
 	}
-	return appendJUnit(nil, cases, r.Seconds, r.Judged())
+	return appendJUnit(nil, workProperties(r), cases, r.Seconds, r.Judged())
 }
 
 // failedText says which request failed, and from where it came.
@@ -82,7 +82,7 @@ func failedText(f *failure.Record) (message, text string) {
 
 // appendJUnit writes verdicts as XML. It is so little of XML that encoding/xml,
 // with its tables, would cost every start of ttmon more than it saves here.
-func appendJUnit(dst []byte, cases []junitCase, seconds float64, judged bool) []byte {
+func appendJUnit(dst []byte, properties []property, cases []junitCase, seconds float64, judged bool) []byte {
 	failures, skipped := 0, 0
 	var body []byte
 	for _, c := range cases {
@@ -99,6 +99,13 @@ func appendJUnit(dst []byte, cases []junitCase, seconds float64, judged bool) []
 	}
 	dst = append(dst, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"...)
 	dst = fmt.Appendf(dst, "<testsuite name=\"ttmon run\" tests=\"%d\" failures=\"%d\" skipped=\"%d\" time=\"%.3f\">\n", len(cases), failures, skipped, seconds)
+	if len(properties) > 0 {
+		dst = append(dst, "  <properties>\n"...)
+		for _, p := range properties {
+			dst = fmt.Appendf(dst, "    <property name=\"%s\" value=\"%s\"></property>\n", escapeXML(p.name), escapeXML(p.value))
+		}
+		dst = append(dst, "  </properties>\n"...)
+	}
 	return append(append(dst, body...), "</testsuite>\n"...)
 }
 

@@ -67,6 +67,8 @@ type Chip struct {
 	Board   string `json:"board,omitempty"`
 	Name    string `json:"name,omitempty"` // of the chip on its board: L, R
 	Pools   []Pool `json:"pools"`
+	// Work is what ran on it; nil: the run was looked at from outside.
+	Work *Work `json:"work,omitempty"`
 }
 
 // Pool is one pool of a chip.

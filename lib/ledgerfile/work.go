@@ -329,3 +329,14 @@ func (r *WorkReader) readNames(fd int, at section) {
 		}
 	}
 }
+
+// ChipNumbered is the chip that a process knows by a number: the one that is
+// open, or was last.
+func (l *Ledger) ChipNumbered(logical int) (id uint64, ok bool) {
+	for _, c := range l.Chips {
+		if c.Logical == logical && (c.Open || !ok) {
+			id, ok = c.ID, true
+		}
+	}
+	return id, ok
+}

@@ -124,7 +124,7 @@ func (h *Host) Blocks(pid int) (api.BlocksOf, bool) {
 		of.Places = func() *runreport.Report {
 			b := runreport.NewBuilder(p.Ledger.Started)
 			b.Add(p.Path, p.Ledger, true)
-			return b.Report()
+			return b.Report(time.Now())
 		}
 	}
 	return of, true

@@ -171,7 +171,7 @@ func TestPeaksLeaksAndLines(t *testing.T) {
 				}
 				b := runreport.NewBuilder(started)
 				b.Add(ended[0].Path, ended[0].Ledger, false)
-				checkReport(t, b.Report(), ended[0].Ledger, want.Peak, want.Kept, want.Lines)
+				checkReport(t, b.Report(time.Now()), ended[0].Ledger, want.Peak, want.Kept, want.Lines)
 			})
 		}
 	}

@@ -64,6 +64,7 @@ type Ended struct {
 	Path   string
 	UID    int
 	Ledger *ledgerfile.Ledger
+	Work   *ledgerfile.Work // nil where nothing is known of that
 }
 
 // Failure is a ledger that could not be read.
@@ -216,7 +217,7 @@ func (r *Reader) look(s *Sweep, f *file) {
 		}
 		if r.opts.Run != "" || !r.belongsToRun(f) {
 			f.told = true
-			s.Ended = append(s.Ended, Ended{f.path, f.uid, f.ledger})
+			s.Ended = append(s.Ended, Ended{f.path, f.uid, f.ledger, r.readWork(f)})
 			r.removeFileOf(f)
 		}
 	}

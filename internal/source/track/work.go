@@ -36,23 +36,12 @@ func (p *Process) claimWork(set *claim.Set) {
 	set.Hosts = append(set.Hosts, claim.Host{Process: id, HostWork: hostWork(&p.Work.Host)})
 	for i := range p.Work.Chips {
 		c := &p.Work.Chips[i]
-		if chip, ok := chipNumbered(p.Ledger, c.Logical); ok {
+		if chip, ok := p.Ledger.ChipNumbered(c.Logical); ok {
 			w := chipWork(id, chip, at, c)
 			w.Queues, w.SubDevices = p.Work.Host.Queues, p.Work.Host.SubDevices
 			set.Work = append(set.Work, w)
 		}
 	}
-}
-
-// chipNumbered is the chip that a process knows by a number: the one that is
-// open, or was last.
-func chipNumbered(l *ledgerfile.Ledger, logical int) (id uint64, ok bool) {
-	for _, c := range l.Chips {
-		if c.Logical == logical && (c.Open || !ok) {
-			id, ok = c.ID, true
-		}
-	}
-	return id, ok
 }
 
 func chipWork(id model.ProcessID, chip uint64, at time.Time, c *ledgerfile.ChipWork) claim.Work {

@@ -15,7 +15,7 @@ import (
 // prints; -update prints it anew.
 func TestReadme(t *testing.T) {
 	const mib, gib = 1 << 20, 1 << 30
-	device := 0
+	device, gapAt := 0, 8.0
 	of := func(n float64, unit uint64) uint64 { return uint64(n * float64(unit)) }
 	place := func(file string, line int, function string, bytes uint64) runreport.Place {
 		return runreport.Place{Stack: []ledgerfile.Frame{{File: file, Line: line, Function: function}}, Amount: runreport.Amount{Bytes: bytes, Blocks: 1}}
@@ -30,6 +30,9 @@ func TestReadme(t *testing.T) {
 				AtPeak: []runreport.Place{place("model.py", 88, "Attention.kv_cache", of(9.6, gib)), place("model.py", 41, "load_weights", of(8.1, gib))},
 			},
 			{Pool: model.L1, Peak: of(96.4, mib), PeakAt: 12, Capacity: 153 * mib, Left: step.Amount, LeftBy: []runreport.Place{step}},
+		}, Work: &runreport.Work{
+			Known: true, Busy: 25.4, Ratio: 25.4 / 41, Programs: 61204, Late: 4.1, Longest: 0.0019, LongestGap: 6.2, GapAt: &gapAt,
+			Operations: []runreport.Operation{{Name: "MatmulDeviceOperation", Calls: 24100, Seconds: 16.9, Longest: 0.0019}, {Name: "ScaledDotProductAttention", Calls: 6025, Seconds: 5.2, Longest: 0.0011}, {Name: "LayerNormDeviceOperation", Calls: 31079, Seconds: 3.3, Longest: 0.0003}},
 		}}},
 	}
 	for _, path := range []string{"../../../README.md", "../../../docs/libttmon.md"} {

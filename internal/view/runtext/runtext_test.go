@@ -69,6 +69,33 @@ func TestSampledSummary(t *testing.T) {
 	}
 }
 
+// What ran is said of each chip, and why nothing is known of others.
+func TestWork(t *testing.T) {
+	device, at := 1, 8.0
+	busy := &runreport.Work{Known: true, Busy: 25, Ratio: 0.625, Bound: model.AtLeast, Cause: model.WorkLossy, Programs: 1, Longest: 25}
+	for i := range 7 {
+		busy.Operations = append(busy.Operations, runreport.Operation{Name: "op" + string(rune('a'+i)) + "\x1b", Calls: 4, Seconds: 4, Longest: 2})
+	}
+	r := &runreport.Report{Command: []string{"x"}, Seconds: 40, Method: runreport.Ledger, Chips: []runreport.Chip{
+		{ID: 1, Device: &device, Board: "n300", Name: "L", Work: busy},
+		{ID: 2, Device: &device, Board: "n300", Name: "R", Work: &runreport.Work{Cause: model.WorkProfilerOff}},
+		{ID: 3, Work: &runreport.Work{Known: true, Programs: 2, Late: 4, LongestGap: 6.2, GapAt: &at}},
+	}}
+	got := string(Append(nil, r, Options{}))
+	for _, want := range []string{
+		" 1 n300 L  busy ≥62 % of the run: 25 s of 40 s in 1 program\n", "   opa\\x1b ", "   (2 others)                           20 %\n",
+		"   busy is at least that: tt-metal before 0.80 drops", " busy unknown on 1 n300 R: tt-metal does not report programs of this chip\n",
+		" chip 3  busy 0 % of the run", "10 %  of the time, the chip waited for the host; longest gap 6.2 s, until 0:08\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(string(Append(nil, r, Options{ASCII: true})), "≥") {
+		t.Error("not ASCII")
+	}
+}
+
 // What one process held is said of each chip only where all had the same.
 func TestOwnPeaks(t *testing.T) {
 	chip := func(dram, l1 uint64) runreport.Chip {

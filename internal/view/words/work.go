@@ -1,6 +1,7 @@
 package words
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -18,7 +19,19 @@ func Busy(w *model.Work) string {
 	if !ok {
 		return missingBusy(w)
 	}
+	if w.Bound == model.AtLeast {
+		v = roundDown(v)
+	}
 	return Mark(w.Bound) + Share(v)
+}
+
+// roundDown takes off what Share would round: "at least 63 %" would say too
+// much of 62.5 %.
+func roundDown(ratio float64) float64 {
+	if digits := 100.0; ratio >= 0.01 && ratio <= 0.99 {
+		return math.Floor(ratio*digits+1e-9) / digits
+	}
+	return math.Floor(ratio*1000+1e-9) / 1000
 }
 
 // Share is a part of the time: "62 %", "0.4 %". What is not nothing is never 0.

@@ -1,0 +1,263 @@
+package runreport
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// Work is what ran on a chip during the run, as tt-metal's real-time profiler
+// reports it. Where Known is false nothing was reported, and Cause says why.
+type Work struct {
+	Known    bool            `json:"known"`
+	Busy     float64         `json:"busy_s"`     // in which a program ran
+	Ratio    float64         `json:"busy_ratio"` // of the time of the run
+	Bound    model.Bound     `json:"-"`          // of both, see MarshalJSON
+	Cause    model.WorkCause `json:"cause,omitempty"`
+	Programs uint64          `json:"programs"`
+	Late     float64         `json:"host_late_s"` // between programs that follow within 100 ms: the chip waited for the host
+
+	Longest     float64 `json:"longest_s"` // program
+	LongestName string  `json:"longest_operation,omitempty"`
+	LongestGap  float64 `json:"longest_gap_s"` // between two programs
+	// GapAt is when the longest gap was seen to be over, a quarter of a second
+	// later at most; nil: it was not seen.
+	GapAt *float64 `json:"longest_gap_at_s,omitempty"`
+	// Operations by the time that they took.
+	Operations []Operation `json:"operations,omitempty"`
+}
+
+// Operation is what the programs of one operation took of a chip.
+type Operation struct {
+	Name    string  `json:"operation"` // empty: not known
+	Calls   uint64  `json:"calls"`
+	Seconds float64 `json:"time_s"`
+	Longest float64 `json:"longest_s"`
+}
+
+type plainWork Work
+
+// MarshalJSON writes the bound as a word.
+func (w Work) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		plainWork
+		Bound string `json:"busy_bound,omitempty"`
+	}{plainWork(w), w.boundWord()})
+}
+
+func (w *Work) boundWord() string {
+	if !w.Known {
+		return ""
+	}
+	return w.Bound.String()
+}
+
+// gap is the longest pause between two programs, and when it was seen.
+type gap struct {
+	length time.Duration
+	at     float64
+}
+
+// AddWork notes what a process's ledger says of its programs.
+func (b *Builder) AddWork(path string, w *ledgerfile.Work, at time.Time) {
+	b.works = true
+	if w == nil {
+		return
+	}
+	e, ok := b.last[path]
+	if !ok {
+		return // it is of no run
+	}
+	if e.gaps == nil {
+		e.gaps = map[int]gap{}
+	}
+	for i := range w.Chips {
+		c := &w.Chips[i]
+		if c.LongestGap > e.gaps[c.Logical].length {
+			e.gaps[c.Logical] = gap{c.LongestGap, b.seconds(at)}
+		}
+	}
+	e.work = w
+	b.last[path] = e
+}
+
+// addWork puts what a process had its chips do into its part of the report.
+func (b *Builder) addWork(p *Process, e entry, seconds float64) {
+	if !b.works {
+		return
+	}
+	if e.work != nil {
+		for i := range e.work.Chips {
+			e.addChip(p, &e.work.Chips[i], seconds)
+		}
+	}
+	for i := range p.Chips {
+		if p.Chips[i].Work == nil {
+			p.Chips[i].Work = &Work{Cause: silence(p.Release)}
+		}
+	}
+}
+
+func (e *entry) addChip(p *Process, c *ledgerfile.ChipWork, seconds float64) {
+	id, ok := e.ledger.ChipNumbered(c.Logical)
+	if !ok || c.Programs == 0 && c.State == ledgerfile.WorkOff {
+		return
+	}
+	chip := chipIn(&p.Chips, id)
+	chip.Logical = c.Logical
+	w := chipWork(c, &e.work.Host, seconds)
+	if g, ok := e.gaps[c.Logical]; ok {
+		w.GapAt = &g.at
+	}
+	chip.Work = &w
+}
+
+// silence is why a chip reports nothing.
+func silence(release string) model.WorkCause {
+	_, version, _ := strings.Cut(release, " ")
+	parts := strings.Split(version, ".")
+	if len(parts) > 1 && parts[0] == "0" {
+		if minor, err := strconv.Atoi(parts[1]); err == nil && minor < 71 {
+			return model.WorkNoProfiler
+		}
+	}
+	return model.WorkProfilerOff
+}
+
+func chipWork(c *ledgerfile.ChipWork, host *ledgerfile.HostWork, seconds float64) Work {
+	if c.Loss == ledgerfile.WorkUnreadable {
+		return Work{Cause: model.WorkLayout}
+	}
+	w := Work{
+		Known: true, Busy: c.Busy.Seconds(), Programs: c.Programs, Late: c.Gap.Seconds(),
+		Longest: c.Longest.Seconds(), LongestName: c.LongestName, LongestGap: c.LongestGap.Seconds(),
+	}
+	w.Bound, w.Cause = workBound(c, host)
+	for _, o := range c.Ops {
+		w.addOperation(Operation{o.Name, o.Calls, o.Time.Seconds(), o.Longest.Seconds()})
+	}
+	w.finish(seconds)
+	return w
+}
+
+// workBound says how far the busy time of a process can be trusted.
+func workBound(c *ledgerfile.ChipWork, host *ledgerfile.HostWork) (model.Bound, model.WorkCause) {
+	switch {
+	case c.Loss == ledgerfile.WorkLossy && c.Programs > 0:
+		return model.AtLeast, model.WorkLossy
+	case host.Queues > 1:
+		return model.AtLeast, model.WorkQueues
+	case host.SubDevices > 1:
+		return model.AtLeast, model.WorkSubDevices
+	case c.Unprofiled > 0:
+		return model.AtLeast, model.WorkUnprofiled
+	case len(host.Waiting) > 0 || host.LastFinish.Before(host.LastEnqueue):
+		return model.AtLeast, model.WorkUnreported
+	}
+	return model.Exact, ""
+}
+
+func (w *Work) addOperation(o Operation) {
+	i := slices.IndexFunc(w.Operations, func(x Operation) bool { return x.Name == o.Name })
+	if i < 0 {
+		w.Operations = append(w.Operations, o)
+		return
+	}
+	x := &w.Operations[i]
+	x.Calls, x.Seconds, x.Longest = x.Calls+o.Calls, x.Seconds+o.Seconds, max(x.Longest, o.Longest)
+}
+
+// finish makes the share of the run. A program cannot have run for longer.
+func (w *Work) finish(seconds float64) {
+	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	if seconds <= 0 {
+		return
+	}
+	if w.Busy > seconds*1.02 {
+		w.Bound, w.Cause = model.Unsure, model.WorkTooMuch
+	}
+	w.Busy = min(w.Busy, seconds)
+	w.Ratio = w.Busy / seconds
+}
+
+// addProcess adds what another process had the same chip do. Programs of two
+// processes may have run at the same time, which no record tells.
+func (w *Work) addProcess(x *Work, seconds float64) {
+	switch {
+	case !x.Known && !w.Known:
+		return
+	case !w.Known:
+		cause := w.Cause
+		*w = *x
+		w.Operations = slices.Clone(x.Operations)
+		w.atLeast(cause)
+		return
+	case !x.Known:
+		w.atLeast(x.Cause)
+		return
+	}
+	w.Busy, w.Programs, w.Late = w.Busy+x.Busy, w.Programs+x.Programs, w.Late+x.Late
+	if x.Longest > w.Longest {
+		w.Longest, w.LongestName = x.Longest, x.LongestName
+	}
+	if x.LongestGap > w.LongestGap {
+		w.LongestGap, w.GapAt = x.LongestGap, x.GapAt
+	}
+	if x.Bound > w.Bound {
+		w.Bound, w.Cause = x.Bound, x.Cause
+	}
+	for _, o := range x.Operations {
+		w.addOperation(o)
+	}
+	w.finish(seconds)
+}
+
+func (w *Work) atLeast(cause model.WorkCause) {
+	if w.Bound < model.AtLeast {
+		w.Bound, w.Cause = model.AtLeast, cause
+	}
+}
+
+// property is a figure of a run that no verdict is about.
+type property struct{ name, value string }
+
+// workProperties are what ran on each chip, for CI systems that show them.
+func workProperties(r *Report) (list []property) {
+	for i := range r.Chips {
+		c := &r.Chips[i]
+		if c.Work == nil {
+			continue
+		}
+		add := func(name, value string) { list = append(list, property{fmt.Sprintf("chip%d.%s", c.ID, name), value}) }
+		w := c.Work
+		if w.Cause != "" {
+			add("busy_cause", string(w.Cause))
+		}
+		if !w.Known {
+			continue
+		}
+		seconds := func(s float64) string { return strconv.FormatFloat(s, 'f', 6, 64) }
+		add("busy_ratio", strconv.FormatFloat(w.Ratio, 'f', 4, 64))
+		add("busy_bound", w.boundWord())
+		add("busy_s", seconds(w.Busy))
+		add("programs", strconv.FormatUint(w.Programs, 10))
+		add("host_late_s", seconds(w.Late))
+		add("longest_gap_s", seconds(w.LongestGap))
+		for n, o := range w.Operations[:min(len(w.Operations), topOperations)] {
+			add(fmt.Sprintf("operation%d", n+1), o.Name)
+			add(fmt.Sprintf("operation%d_s", n+1), seconds(o.Seconds))
+			add(fmt.Sprintf("operation%d_calls", n+1), strconv.FormatUint(o.Calls, 10))
+		}
+	}
+	return list
+}
+
+// topOperations is how many operations of a chip are properties.
+const topOperations = 5

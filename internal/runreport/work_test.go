@@ -1,0 +1,125 @@
+package runreport
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// ran is what a process reports of a chip that it knows as 0.
+func ran(busy time.Duration, change func(*ledgerfile.Work)) *ledgerfile.Work {
+	w := &ledgerfile.Work{
+		Host: ledgerfile.HostWork{Enqueued: 4, LastEnqueue: time.Unix(10, 0), LastFinish: time.Unix(11, 0), Queues: 1},
+		Chips: []ledgerfile.ChipWork{{
+			State: ledgerfile.WorkOn, Programs: 4, Busy: busy, Gap: 100 * time.Millisecond, Longest: busy / 2, LongestName: "matmul",
+			LongestGap: 3 * time.Second,
+			Ops:        []ledgerfile.Op{{Name: "softmax", Calls: 2, Time: busy / 4, Longest: busy / 8}, {Name: "matmul", Calls: 2, Time: busy * 3 / 4, Longest: busy / 2}},
+		}},
+	}
+	if change != nil {
+		change(w)
+	}
+	return w
+}
+
+func TestWorkOfARun(t *testing.T) {
+	started := time.Unix(1000, 0)
+	ledger := func() *ledgerfile.Ledger {
+		return &ledgerfile.Ledger{PID: 7, Library: "/x/site-packages/ttnn/y.so", Chips: []ledgerfile.Chip{{ID: 99, Logical: 0, Open: true}}}
+	}
+	for _, c := range []struct {
+		name  string
+		work  []*ledgerfile.Work // of each process
+		ratio float64
+		bound model.Bound
+		cause model.WorkCause
+	}{
+		{"one process", []*ledgerfile.Work{ran(2*time.Second, nil)}, 0.2, model.Exact, ""},
+		{"two", []*ledgerfile.Work{ran(2*time.Second, nil), ran(4*time.Second, nil)}, 0.6, model.Exact, ""},
+		{"a lossy release", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].Loss = ledgerfile.WorkLossy })}, 0.2, model.AtLeast, model.WorkLossy},
+		{"two queues", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.Queues = 2 })}, 0.2, model.AtLeast, model.WorkQueues},
+		{"no ids", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].Unprofiled = 3 })}, 0.2, model.AtLeast, model.WorkUnprofiled},
+		{"killed in a program", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.LastFinish = time.Unix(9, 0) })}, 0.2, model.AtLeast, model.WorkUnreported},
+		{"one that says nothing", []*ledgerfile.Work{ran(2*time.Second, nil), {Chips: []ledgerfile.ChipWork{{State: ledgerfile.WorkOn, Loss: ledgerfile.WorkUnreadable}}}}, 0.2, model.AtLeast, model.WorkLayout},
+		{"nonsense", []*ledgerfile.Work{ran(200*time.Second, nil)}, 1, model.Unsure, model.WorkTooMuch},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := NewBuilder(started)
+			for i, w := range c.work {
+				path := string(rune('a' + i))
+				b.Add(path, ledger(), true)
+				b.AddWork(path, w, started.Add(5*time.Second))
+				b.Add(path, ledger(), false)
+				b.AddWork(path, w, started.Add(9*time.Second))
+			}
+			r := b.Report(started.Add(10 * time.Second))
+			if len(r.Chips) != 1 || r.Chips[0].Work == nil {
+				t.Fatalf("chips %+v", r.Chips)
+			}
+			w := r.Chips[0].Work
+			if w.Ratio != c.ratio || w.Bound != c.bound || w.Cause != c.cause || !w.Known {
+				t.Errorf("%v %v %q, want %v %v %q", w.Ratio, w.Bound, w.Cause, c.ratio, c.bound, c.cause)
+			}
+			if w.LongestGap != 3 || w.GapAt == nil || *w.GapAt != 5 || w.Operations[0].Name != "matmul" {
+				t.Errorf("gap %v at %v, first operation %q", w.LongestGap, w.GapAt, w.Operations[0].Name)
+			}
+		})
+	}
+}
+
+// A chip that reports nothing has a reason, and no figure.
+func TestNoWorkOfARun(t *testing.T) {
+	for release, want := range map[string]model.WorkCause{"ttnn 0.70.1": model.WorkNoProfiler, "ttnn 0.81.1": model.WorkProfilerOff, "": model.WorkProfilerOff, "ttnn 1.2": model.WorkProfilerOff} {
+		if got := silence(release); got != want {
+			t.Errorf("%q: %q, want %q", release, got, want)
+		}
+	}
+	b := NewBuilder(time.Unix(0, 0))
+	p := Process{Chips: []Chip{{ID: 5}}}
+	b.addWork(&p, entry{ledger: &ledgerfile.Ledger{}}, 1)
+	if p.Chips[0].Work != nil {
+		t.Error("nobody asked for work, and there is a reason why there is none")
+	}
+	b.AddWork("a", nil, time.Unix(1, 0))
+	b.addWork(&p, entry{ledger: &ledgerfile.Ledger{}}, 1)
+	got, err := json.Marshal(p.Chips[0].Work)
+	if err != nil || !strings.Contains(string(got), `"known":false`) || strings.Contains(string(got), "busy_bound") {
+		t.Errorf("%s %v", got, err)
+	}
+}
+
+func TestWorkProperties(t *testing.T) {
+	r := &Report{Seconds: 10, Chips: []Chip{
+		{ID: 7, Work: &Work{
+			Known: true, Busy: 2.5, Ratio: 0.25, Programs: 4, Bound: model.AtLeast, Cause: model.WorkLossy,
+			Operations: []Operation{{"matmul", 3, 2, 1}},
+		}},
+		{ID: 8, Work: &Work{Cause: model.WorkProfilerOff}},
+		{ID: 9},
+	}}
+	want := []property{
+		{"chip7.busy_cause", "lossy_release"},
+		{"chip7.busy_ratio", "0.2500"},
+		{"chip7.busy_bound", "at_least"},
+		{"chip7.busy_s", "2.500000"},
+		{"chip7.programs", "4"},
+		{"chip7.host_late_s", "0.000000"},
+		{"chip7.longest_gap_s", "0.000000"},
+		{"chip7.operation1", "matmul"},
+		{"chip7.operation1_s", "2.000000"},
+		{"chip7.operation1_calls", "3"},
+		{"chip8.busy_cause", "profiler_off"},
+	}
+	if diff := cmp.Diff(want, workProperties(r), cmp.AllowUnexported(property{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if xml := string(JUnit(r, Limits{})); !strings.Contains(xml, `<property name="chip7.operation1" value="matmul"></property>`) {
+		t.Errorf("no properties in\n%s", xml)
+	}
+}

@@ -1,0 +1,118 @@
+package runtext
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// opsShown is how many operations of a chip the summary has, of a few chips or
+// of many.
+const (
+	opsShown     = 5
+	opsShownMany = 3
+	manyChips    = 4
+)
+
+// works says how busy each chip was and with what.
+func (p *printer) works(chips []runreport.Chip, seconds float64) {
+	var known []*runreport.Chip
+	silent := map[model.WorkCause][]runreport.Chip{}
+	var causes []model.WorkCause
+	for i := range chips {
+		c := &chips[i]
+		switch {
+		case c.Work == nil || c.Unknown:
+		case c.Work.Known:
+			known = append(known, c)
+		default:
+			if silent[c.Work.Cause] == nil {
+				causes = append(causes, c.Work.Cause)
+			}
+			silent[c.Work.Cause] = append(silent[c.Work.Cause], *c)
+		}
+	}
+	most := opsShown
+	if len(known) >= manyChips {
+		most = opsShownMany
+	}
+	for _, c := range known {
+		p.work(c, seconds, most)
+	}
+	for _, cause := range causes {
+		p.line(" busy unknown on %s: %s", label(silent[cause]), words.WorkCause(cause))
+	}
+}
+
+// work is what ran on one chip.
+func (p *printer) work(c *runreport.Chip, seconds float64, most int) {
+	w := c.Work
+	figure := model.Work{Busy: model.Value(w.Ratio), Bound: w.Bound, Cause: w.Cause}
+	text := fmt.Sprintf(" %s  busy %s of the run: %s of %s in %s", chipName(c), words.Busy(&figure),
+		span(w.Busy), span(seconds), count(w.Programs, "program"))
+	p.line("%s", p.marks(text))
+	for _, o := range w.Operations[:min(len(w.Operations), most)] {
+		name := words.Operation(&model.Operation{Name: o.Name})
+		mean := o.Seconds / float64(max(o.Calls, 1))
+		p.line("   %s  %s  %s calls, mean %s, longest %s", words.Fit(name, 32), words.PadLeft(words.Share(o.Seconds/max(seconds, 1e-9)), 7),
+			words.PadLeft(fmt.Sprint(o.Calls), 7), span(mean), span(o.Longest))
+	}
+	if n := len(w.Operations) - most; n > 0 {
+		rest := 0.0
+		for _, o := range w.Operations[most:] {
+			rest += o.Seconds
+		}
+		p.line("   %s  %s", words.Fit("("+count(uint64(n), "other")+")", 32), words.PadLeft(words.Share(rest/max(seconds, 1e-9)), 7))
+	}
+	for _, text := range []string{p.gaps(w, seconds), p.doubt(w)} {
+		if text != "" {
+			p.line("%s", text)
+		}
+	}
+}
+
+// gaps is the time between programs.
+func (p *printer) gaps(w *runreport.Work, seconds float64) string {
+	if w.Programs < 2 {
+		return ""
+	}
+	text := fmt.Sprintf("   %s  %s  of the time, the chip waited for the host", words.Fit("(between programs)", 32), words.PadLeft(words.Share(w.Late/max(seconds, 1e-9)), 7))
+	if w.LongestGap > 0 {
+		text += "; longest gap " + span(w.LongestGap)
+		if w.GapAt != nil {
+			text += ", until " + clock(*w.GapAt)
+		}
+	}
+	return text
+}
+
+// doubt says why the figure is not exact.
+func (p *printer) doubt(w *runreport.Work) string {
+	if w.Bound == model.Exact || w.Cause == "" {
+		return ""
+	}
+	return "   busy is " + p.boundWords(w.Bound) + ": " + words.WorkCause(w.Cause)
+}
+
+func (p *printer) boundWords(b model.Bound) string {
+	if b == model.Unsure {
+		return "not certain"
+	}
+	return "at least that"
+}
+
+// marks writes the marks of doubt in ASCII where that is all there is.
+func (p *printer) marks(text string) string {
+	if p.o.ASCII {
+		return strings.Replace(text, words.Mark(model.AtLeast), ">=", 1)
+	}
+	return text
+}
+
+func span(seconds float64) string {
+	return words.ProgramTime(time.Duration(seconds * float64(time.Second)))
+}
