@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,4 +47,9 @@ func TestExporter(t *testing.T) {
 	if p := one.Telemetry.Ports; one.Telemetry.Way != model.ByExporter || len(p) != 1 || p[0].Retrains.V != 3 || p[0].Corrected.Known() {
 		t.Errorf("telemetry by %q, ports %+v", one.Telemetry.Way, p)
 	}
+	if r := runIn(t, h, "smi", "--daemon", server.api, "--query-device=temperature.remote,power.draw.remote", "--format=csv,noheader,nounits"); r.code != 0 || strings.TrimSpace(r.out) != "47.5, [N/A]" {
+		t.Errorf("query fields: %+v", r)
+	}
+	d.awaitSeries("tenstorrent_remote_temperature_celsius == 47.5", 1)
+	d.awaitSeries("tenstorrent_remote_power_watts", 0)
 }

@@ -48,7 +48,48 @@ func onChip() []Device {
 			Name: "fan.duty", Title: "Fan Duty", Kind: Gauge, Unit: "%", Help: "duty of the fan", JSON: "telemetry.fan_duty_percent", Prom: gauge("fan_duty_ratio").with("", 0.01),
 			Get: of(func(t *model.Telemetry) Value { return num(t.FanDuty) }),
 		},
-	}), in(Telemetry, clockControl(of)), in(GDDR, gddr(of)), in(Ethernet, links(of)))
+	}), in(Telemetry, clockControl(of)), in(GDDR, gddr(of)), in(Ethernet, links(of)), remoteChips())
+}
+
+// remoteChips is what is known of chips behind Ethernet. Reports have it chip by
+// chip.
+func remoteChips() []Device {
+	return []Device{
+		{
+			Name: "temperature.remote", Kind: Gauge, Unit: "C", Decimals: 1, Help: "temperature of the hottest chip behind Ethernet, such as R of an n300, as tt-telemetry reads it", Prom: gauge("remote_temperature_celsius"),
+			Get: ofRemote(func(c *model.Chip) model.Reading[float64] { return c.Temperature }, func(a, b float64) float64 { return max(a, b) }),
+		},
+		{
+			Name: "power.draw.remote", Kind: Gauge, Unit: "W", Decimals: 1, Help: "power of the chips behind Ethernet, such as R of an n300, as tt-telemetry reads it", Prom: gauge("remote_power_watts"),
+			Get: ofRemote(func(c *model.Chip) model.Reading[float64] { return c.Power }, func(a, b float64) float64 { return a + b }),
+		},
+	}
+}
+
+// ofRemote joins a value of all remote chips of a device; one that is missing
+// makes it missing.
+func ofRemote(get func(*model.Chip) model.Reading[float64], join func(a, b float64) float64) getDevice {
+	return func(_ *model.Snapshot, d *model.Device) Value {
+		sum := model.Missing[float64](model.Absent, "the device has no chip behind Ethernet")
+		for i := range d.Chips {
+			c := &d.Chips[i]
+			if !c.Remote {
+				continue
+			}
+			v := get(c)
+			switch {
+			case !v.Known() && v.Why == "":
+				return missing(model.Missing[float64](model.Absent, words.RemoteUnread))
+			case !v.Known():
+				return missing(v)
+			case sum.Known():
+				sum.V = join(sum.V, v.V)
+			default:
+				sum = v
+			}
+		}
+		return num(sum)
+	}
 }
 
 func gddr(of ofTelemetry) []Device {

@@ -10,7 +10,7 @@ import { ProcessTable } from "./processtable";
 import { RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import { offers, type State } from "./store";
-import type { Device, Facts, Figure, SaidDevice, Value } from "./types";
+import type { Chip, Device, Facts, Figure, SaidDevice, Value } from "./types";
 
 /** Charts that every device has: a field each, or several of one kind. */
 const standard: string[][] = [["temperature.asic"], ["power.draw"], ["memory.used"], ["clocks.ai"], ["pcie.rx", "pcie.tx"], ["l1.used"]];
@@ -33,7 +33,7 @@ export function DevicePage(p: { s: State; name: string }) {
         {said.reason && <span class="why">{said.reason}</span>}
         <Neighbours devices={snap.devices} at={i} />
       </div>
-      <Vitals s={said} />
+      <Vitals d={d} s={said} />
       <div class="two">
         <Memory d={d} s={said} />
         <Panel title="Processes on it">
@@ -94,8 +94,8 @@ function useFacts(s: State, bus: string | undefined): Facts | null {
 }
 
 /** How it does, in a row: each value with its limit. */
-function Vitals(p: { s: SaidDevice }) {
-  const { s } = p;
+function Vitals(p: { d: Device; s: SaidDevice }) {
+  const { d, s } = p;
   const dram = s.pools["dram"]!;
   return (
     <dl class="vitalrow">
@@ -110,7 +110,23 @@ function Vitals(p: { s: SaidDevice }) {
         <dd>{field(s, "pcie.rx").text}</dd>
         <dd class="extra">{field(s, "pcie.tx").text} from it</dd>
       </div>
+      {d.chips.map((c, i) => c.remote && <RemoteChip key={i} chip={c} nth={i} />)}
     </dl>
+  );
+}
+
+/** A chip behind Ethernet: ttmond does not read it, tt-telemetry does. */
+function RemoteChip(p: { chip: Chip; nth: number }) {
+  const { remote_temperature_c: t, remote_power_w: w, sensors_from: from } = p.chip;
+  const why = from ? `read by ${from}` : "ttmond does not read chips behind Ethernet; ttmon-server can ask tt-telemetry";
+  return (
+    <div title={why}>
+      <dt>
+        Chip {p.chip.name || p.nth} <span class="note">remote</span>
+      </dt>
+      <dd class={t === null || t === undefined ? "gone" : ""}>{t === null || t === undefined ? "not read" : t.toFixed(0) + " °C"}</dd>
+      {w !== null && w !== undefined && <dd class="extra">{w.toFixed(0)} W</dd>}
+    </div>
   );
 }
 

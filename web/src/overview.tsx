@@ -125,12 +125,21 @@ export function shadeOf(by: string, s: SaidDevice): { level: number | null; text
   return { level: level(shade.of(s)), text: shade.text(s) };
 }
 
-/** A chip of a device. Only its memory is its own: the sensors are of the chip that has the PCIe link. */
+/** A chip of a device. Its memory is its own; the sensors are of the chip that has the PCIe link, but for what tt-telemetry reads of a remote one. */
 export function shadeOfChip(by: string, d: Device, s: SaidDevice, chip: number): { level: number | null; text: string } {
   const dram = s.chips[chip]?.pools["dram"];
   if (by === "dram" && dram) return { level: level(dram.ratio), text: dram.text };
-  if (d.chips[chip]?.remote) return { level: null, text: "–" };
-  return shadeOf(by, s);
+  const c = d.chips[chip];
+  if (!c?.remote) return shadeOf(by, s);
+  if (by === "temperature") return ofLimit(c.remote_temperature_c, d.temperature_limit_c, " °C");
+  if (by === "power") return ofLimit(c.remote_power_w, d.power_limit_w, " W");
+  return { level: null, text: "–" };
+}
+
+/** A value of a remote chip, against the limit of the chip beside it, which is of the same kind. */
+function ofLimit(v: number | null | undefined, limit: number | null, unit: string): { level: number | null; text: string } {
+  if (v === null || v === undefined) return { level: null, text: "–" };
+  return { level: limit ? level(v / limit) : null, text: v.toFixed(0) + unit };
 }
 
 export function ShadeChoice(p: { by: string }) {

@@ -25,6 +25,10 @@ export interface Chip {
   id: string | null;
   name: string | null;
   remote: boolean;
+  // Of a chip behind Ethernet, where tt-telemetry is asked.
+  remote_temperature_c?: number | null;
+  remote_power_w?: number | null;
+  sensors_from?: string;
   memory: { tracking: string; [pool: string]: PoolUse | unknown };
 }
 
@@ -44,6 +48,7 @@ export interface Device {
   state_reason: string;
   read_at: string;
   temperature_c: number | null;
+  temperature_limit_c: number | null;
   power_w: number | null;
   power_limit_w: number | null;
   activity: { ratio: number | null; basis: string };

@@ -39,6 +39,11 @@ func (e *examiner) driver() {
 		e.say(Driver, Hint, "driver_version", "the driver does not tell its version", "")
 		return
 	}
+	if before(v, 2, 7) {
+		e.say(Driver, Warning, "driver_removal",
+			"tt-kmd "+words.Escape(v)+" can crash the kernel if a board is removed, or the driver unloaded, while a program reads its sensors, as ttmon and every reader of hwmon does",
+			"update tt-kmd to 2.7 or later; until then stop ttmond and other monitors before you remove a board or unload the driver")
+	}
 	lacks := notOffered(v)
 	switch {
 	case len(lacks) > 0:
@@ -48,19 +53,25 @@ func (e *examiner) driver() {
 	}
 }
 
+// before tells whether a driver release is older than another. One that cannot
+// be understood is not.
+func before(version string, major, minor int) bool {
+	var x, y int
+	if _, err := fmt.Sscanf(version, "%d.%d", &x, &y); err != nil {
+		return false
+	}
+	return x < major || x == major && y < minor
+}
+
 // notOffered is what a driver release does not offer and ttmon would show.
 func notOffered(version string) (list []string) {
-	var major, minor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return nil
-	}
 	for _, f := range []struct {
 		major, minor int
 		what         string
 	}{
 		{2, 0, "PCIe traffic"}, {2, 5, "who has a device open"}, {2, 7, "a heartbeat (firmware that hangs does not show)"}, {2, 9, "values that can be trusted during a reset"},
 	} {
-		if major < f.major || major == f.major && minor < f.minor {
+		if before(version, f.major, f.minor) {
 			list = append(list, f.what)
 		}
 	}

@@ -52,8 +52,16 @@ func TestExamine(t *testing.T) {
 			s.Snapshot = sample.None()
 			s.Snapshot.Host.DriverLoaded, s.Snapshot.Host.Unbound = false, []string{"0000:01:00.0"}
 		}, "driver_absent", 2},
-		"not taken":      {func(s *doctor.Subject) { s.Snapshot.Host.Unbound = []string{"0000:05:00.0"} }, "unbound", 2},
-		"old driver":     {func(s *doctor.Subject) { s.Snapshot.Host.DriverVersion = model.Value("2.4.0") }, "driver_old", 0},
+		"not taken":     {func(s *doctor.Subject) { s.Snapshot.Host.Unbound = []string{"0000:05:00.0"} }, "unbound", 2},
+		"old driver":    {func(s *doctor.Subject) { s.Snapshot.Host.DriverVersion = model.Value("2.4.0") }, "driver_old", 1},
+		"unsafe driver": {func(s *doctor.Subject) { s.Snapshot.Host.DriverVersion = model.Value("2.6.0") }, "driver_removal", 1},
+		"older driver":  {func(s *doctor.Subject) { s.Snapshot.Host.DriverVersion = model.Value("1.34") }, "driver_removal", 1},
+		"safe driver":   {func(s *doctor.Subject) { s.Snapshot.Host.DriverVersion = model.Value("2.7.0-rc1") }, "driver_old", 0},
+		"odd driver":    {func(s *doctor.Subject) { s.Snapshot.Host.DriverVersion = model.Value("x") }, "", 0},
+		"unsafe, unused": {func(s *doctor.Subject) {
+			s.Snapshot = sample.None()
+			s.Snapshot.Host.DriverLoaded, s.Snapshot.Host.DriverVersion = true, model.Value("2.6.0")
+		}, "no_board", 3},
 		"hung":           {func(s *doctor.Subject) { sample.Hang(&s.Snapshot.Devices[1]) }, "hung", 2},
 		"lost":           {func(s *doctor.Subject) { sample.Lose(&s.Snapshot.Devices[1]) }, "lost", 2},
 		"slow link":      {func(s *doctor.Subject) { s.Snapshot.Devices[2].PCIe.Degraded = model.Value(true) }, "link", 1},

@@ -119,8 +119,7 @@ func (r *report) memory(d *model.Device) {
 func (r *report) remoteSensors(c *model.Chip) {
 	temperature, power := c.Temperature, c.Power
 	if c.SensorsFrom == "" && temperature.Why == "" {
-		const why = "ttmond does not read chips behind Ethernet; ttmon-server can ask tt-telemetry"
-		temperature, power = model.Missing[float64](model.Absent, why), model.Missing[float64](model.Absent, why)
+		temperature, power = model.Missing[float64](model.Absent, words.RemoteUnread), model.Missing[float64](model.Absent, words.RemoteUnread)
 	}
 	from := func(text string) string {
 		if c.SensorsFrom != "" {

@@ -43,6 +43,9 @@ func TelemetryCause(c model.TelemetryCause) string {
 	return Escape(string(c))
 }
 
+// RemoteUnread is why nothing is known of the sensors of a chip behind Ethernet.
+const RemoteUnread = "ttmond does not read chips behind Ethernet; ttmon-server can ask tt-telemetry"
+
 // Telemetry says why there is no sample of a chip's table, or none that is new;
 // empty: there is one.
 func Telemetry(t *model.Telemetry) string {
