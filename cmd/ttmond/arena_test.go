@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -49,7 +50,41 @@ type arena struct {
 	memoryMax int64
 	enter     []string // a command that runs others where the daemon is; nil: it is here
 	apiThere  string   // the API's socket there
+	played    attackers
 }
+
+// attackers are those that have ended of themselves: an attack that nobody plays
+// proves nothing.
+type attackers struct {
+	mu    sync.Mutex
+	ended []string
+}
+
+func (l *attackers) add(attack string, said []byte, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = append(l.ended, fmt.Sprintf("%s: %v: %s", attack, err, bytes.TrimSpace(said)))
+}
+
+func (l *attackers) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.ended, "\n")
+}
+
+// await waits for something that must come, and says what is known if it does not.
+func (a *arena) await(what string, ok func() bool) {
+	a.t.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
+		gone := a.current != nil && a.current.ended() // then nothing will come any more
+		if gone || time.Now().After(end) {
+			a.t.Fatalf("waited in vain for %s; ttmond has ended: %v\nattackers that have ended:\n%s\nthe log ends:\n%s", what, gone, &a.played, last(a.current.log.String(), 16<<10))
+		}
+	}
+}
+
+// last is the end of a text.
+func last(text string, n int) string { return text[max(0, len(text)-n):] }
 
 // figures are what an attack did to the daemon, to root's workload and to the
 // viewer.
@@ -96,7 +131,7 @@ func newArena(t testing.TB) *arena {
 	a.alloc = filepath.Join(shared, "alloc.sock")
 	config := filepath.Join(a.dir, "ttmond.toml")
 	// Who allocates fast stays watched, and so goes on.
-	if err := os.WriteFile(config, fmt.Appendf(nil, "[alloc]\nmax_buffers = %d\n[uprobe]\nlimit = 1e7\n", arenaBuffers), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, "[alloc]\nmax_buffers = %d\n[uprobe]\nlimit = 1e7\nmax_blocks = %d\n", arenaBuffers, arenaBlocks), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	a.extraArgs = append(a.extraArgs, "--config", config)
@@ -233,12 +268,19 @@ func (a *arena) tryPlay(uid int, attack string) (*exec.Cmd, error) {
 		a.t.Fatal(err)
 	}
 	a.t.Cleanup(func() { a.end(cmd) })
-	line, err := bufio.NewReader(out).ReadString('\n')
+	said := bufio.NewReader(out)
+	line, err := said.ReadString('\n')
 	if line != "ready\n" {
 		a.end(cmd)
 		return nil, fmt.Errorf("attack %s: %q, %w", attack, line, err)
 	}
-	go io.Copy(io.Discard, out)
+	go func() { // what it says last is why it has ended
+		rest, err := io.ReadAll(io.LimitReader(said, 64<<10))
+		if len(rest) > 0 || err == nil {
+			a.played.add(attack, rest, err)
+		}
+		_, _ = io.Copy(io.Discard, said)
+	}()
 	return cmd, nil
 }
 

@@ -26,22 +26,36 @@ import (
 
 // attackLibraries maps files under the name of tt-metal's library: more copies
 // than there are places, and files that are none, of which little takes much.
-// The processes end, and come again.
+// One process stays, so that there are too many however slow the machine is; the
+// others end, and come again.
 func attackLibraries(place) error {
 	dir, err := os.MkdirTemp("", "libraries")
 	if err != nil {
 		return err
 	}
-	if os.Getenv("ATTACK_DEPTH") != "" {
+	if depth := os.Getenv("ATTACK_DEPTH"); depth != "" {
 		defer os.RemoveAll(dir)
-		return mapLibraries(dir)
+		if err := mapLibraries(dir); err != nil {
+			return err
+		}
+		if depth == "stay" {
+			time.Sleep(time.Hour)
+		}
+		time.Sleep(500 * time.Millisecond)
+		return nil
+	}
+	again := func(depth string) *exec.Cmd {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), "ATTACK_DEPTH="+depth)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		return cmd
+	}
+	if err := again("stay").Start(); err != nil {
+		return err
 	}
 	ready()
 	for {
-		cmd := exec.Command("/proc/self/exe")
-		cmd.Env = append(os.Environ(), "ATTACK_DEPTH=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if out, err := cmd.Output(); err != nil {
+		if out, err := again("end").Output(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 	}
@@ -78,7 +92,6 @@ func mapLibraries(dir string) error {
 			return err
 		}
 	}
-	time.Sleep(500 * time.Millisecond)
 	return nil
 }
 

@@ -26,10 +26,11 @@ func TestHostileBlocks(t *testing.T) {
 	}
 	attackers := []*exec.Cmd{a.play(60000, "blocks"), a.play(60001, "blocks")}
 	a.watchProgram(true)
+	a.await("attackers to use up their share", func() bool { return a.budget("watched_blocks").refused > 0 })
 	a.takeOver()
 	a.watchProgram(true)
 	a.settle()
-	if a.figures.mebibytes > 400 && !raceDetector {
+	if a.figures.mebibytes > 400 {
 		t.Errorf("ttmond took %d MiB", a.figures.mebibytes)
 	}
 	for _, cmd := range attackers {

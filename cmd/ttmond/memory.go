@@ -63,6 +63,15 @@ func (m memoryBudget) apply() {
 	}
 }
 
+// blocks divides up the blocks of watched processes: those configured, or as many
+// as fit.
+func (m memoryBudget) blocks(configured int64) budget.Limit {
+	if configured == 0 || configured >= m.watched.All {
+		return m.watched
+	}
+	return shareOf(configured)
+}
+
 // maxBuffers is how many live buffers of those configured fit.
 func (m memoryBudget) maxBuffers(configured int, log *slog.Logger) int {
 	if configured <= m.buffers {

@@ -32,11 +32,15 @@ type uprobeConfig struct {
 	Enabled   bool     `toml:"enabled" comment:"Needs root, or CAP_BPF and CAP_PERFMON."`
 	Libraries []string `toml:"libraries" comment:"Globs of libtt_metal.so files to be watched before any program has loaded them."`
 	Limit     float64  `toml:"limit" comment:"A program that hits the probes more often than this in a second is let go."`
+	MaxBlocks int64    `toml:"max_blocks" comment:"Live blocks kept of all watched programs, at about 64 bytes each; 0: a sixth of the memory. One user gets half."`
 }
 
 func (c *uprobeConfig) check() error {
 	if c.Limit < 100 || c.Limit > 1e7 {
 		return fmt.Errorf("uprobe.limit: %v is not between 100 and 10000000", c.Limit)
+	}
+	if c.MaxBlocks < 0 {
+		return fmt.Errorf("uprobe.max_blocks: %d is negative", c.MaxBlocks)
 	}
 	for _, glob := range c.Libraries {
 		if _, err := filepath.Match(glob, ""); err != nil || !filepath.IsAbs(glob) {
@@ -62,7 +66,7 @@ func (d *ttmond) newWatcher() watcher {
 	if w.off {
 		return w
 	}
-	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit, Blocks: d.memory.watched, Memory: filepath.Join(d.cfg.StateDir, "libraries.json")}
+	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit, Blocks: d.memory.blocks(d.cfg.Uprobe.MaxBlocks), Memory: filepath.Join(d.cfg.StateDir, "libraries.json")}
 	books, err := d.booksOfPredecessor()
 	if err != nil {
 		d.log.Warn("cannot read the predecessor's books", "err", err)

@@ -150,6 +150,36 @@ func (p *Pool) Force(uid int, n int64) {
 	p.take(uid, n)
 }
 
+// Over reports whether more was forced than a user may have, and counts that as
+// a refusal.
+func (p *Pool) Over(uid int) bool {
+	p.mu.Lock()
+	used := int64(0)
+	if a := p.users[uid]; a != nil {
+		used = a.used
+	}
+	if p.limit.Left(uid, used, p.total) >= 0 {
+		p.mu.Unlock()
+		return false
+	}
+	r, say := p.refuse(uid, p.account(uid))
+	p.mu.Unlock()
+	if say && p.onRefuse != nil {
+		p.onRefuse(r)
+	}
+	return true
+}
+
+// Of is what a user has.
+func (p *Pool) Of(uid int) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a := p.users[uid]; a != nil {
+		return a.used
+	}
+	return 0
+}
+
 func (p *Pool) refuse(uid int, a *account) (Refusal, bool) {
 	a.refused++
 	p.refused++

@@ -52,13 +52,16 @@ func attackFigures(program, base string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	var rest []string // what else it says, for when it fails
 	for in := bufio.NewScanner(out); in.Scan(); {
 		if line, ok := strings.CutPrefix(in.Text(), "FIGURE "); ok {
 			fmt.Println(line)
+		} else {
+			rest = append(rest, in.Text())
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("a promise was broken; see go test %s -run TestAttackFigures: %w", program, err)
+		return fmt.Errorf("a promise was broken: %w\n%s", err, strings.Join(rest, "\n"))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package uprobe
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -18,12 +19,11 @@ type books struct {
 	// bootTime is the Unix time, in ns, of the boot that event times count from.
 	bootTime int64
 	// maxBlocks is how many live blocks a process may have before it is let go,
-	// and limit how many all processes of a user, and all users. What else is
+	// and shares how many all processes of a user, and all users. What else is
 	// kept of a process counts as blocks, too.
 	maxBlocks uint64
-	limit     budget.Limit
-	users     map[int]int64
-	all       int64
+	perUID    int64
+	shares    *budget.Pool
 	failures  failures
 	// tap is for those who follow what happens; nil: nobody does.
 	tap *tap
@@ -81,7 +81,10 @@ type list struct {
 }
 
 func newBooks(maxBlocks uint64, limit budget.Limit) *books {
-	return &books{processes: map[uint32]*process{}, maxBlocks: maxBlocks, limit: limit, users: map[int]int64{}}
+	if limit == (budget.Limit{}) {
+		limit = budget.Limit{PerUID: math.MaxInt64, All: math.MaxInt64}
+	}
+	return &books{processes: map[uint32]*process{}, maxBlocks: maxBlocks, perUID: limit.PerUID, shares: budget.NewPool("watched_blocks", limit, nil)}
 }
 
 // process finds a process or begins a record of it. Whoever hits a probe
@@ -243,8 +246,8 @@ func (b *books) checkBlocks(p *process, at int64) {
 	switch {
 	case p.Blocks() > b.maxBlocks:
 		b.giveUp(p, at, model.Doubt{Kind: model.TooManyBlocks, Count: int(b.maxBlocks)})
-	case b.limit != budget.Limit{} && b.limit.Left(p.uid, b.users[p.uid], b.all) < 0:
-		b.giveUp(p, at, model.Doubt{Kind: model.TooManyBlocks, Count: int(b.limit.PerUID)})
+	case b.shares.Over(p.uid):
+		b.giveUp(p, at, model.Doubt{Kind: model.TooManyBlocks, Count: int(b.perUID)})
 	}
 }
 
@@ -252,9 +255,11 @@ func (b *books) checkBlocks(p *process, at int64) {
 func (b *books) book(p *process) { b.setBooked(p, int64(p.size())) }
 
 func (b *books) setBooked(p *process, n int64) {
-	b.all += n - p.booked
-	if b.users[p.uid] += n - p.booked; b.users[p.uid] == 0 {
-		delete(b.users, p.uid)
+	switch {
+	case n > p.booked:
+		b.shares.Force(p.uid, n-p.booked)
+	case n < p.booked:
+		b.shares.Give(p.uid, p.booked-n)
 	}
 	p.booked, p.unchecked = n, 0
 }

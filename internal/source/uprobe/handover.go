@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/metalabi"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -75,6 +76,16 @@ type handedLibrary struct {
 	OnHost      bool
 	Learned     bool
 	Err         string
+	// Probes are the places in it. A predecessor that did not hand them over has
+	// the library read again, which takes a while for each.
+	Probes []handedProbe
+}
+
+type handedProbe struct {
+	Site            kind
+	Offset          uint64
+	Learning        bool
+	Pointer, SizeAt uint16
 }
 
 func object() string {
@@ -229,7 +240,34 @@ func (l *library) hand(id fileID, at map[int]uint64) handedLibrary {
 	if l.err != nil {
 		h.Err = l.err.Error()
 	}
+	for _, p := range l.probes {
+		h.Probes = append(h.Probes, handedProbe{p.site, p.offset, p.need == metalabi.Learning, p.size.pointer, p.size.offset})
+	}
 	return h
+}
+
+// take makes the library of which a file was handed over. It is read only if its
+// probes were not: everybody waits for a successor, and a user can have many
+// libraries, on a disk that is slow.
+func (h *handedLibrary) take(s *Source, f *os.File) *library {
+	if len(h.Probes) == 0 && h.Err == "" {
+		l := s.readLibrary(f, h.Path, h.UID)
+		l.armed, l.onHost, l.learned = h.Armed, h.OnHost, h.Learned
+		return l
+	}
+	l := emptyLibrary(f, h.Path, h.UID)
+	l.armed, l.onHost, l.learned = h.Armed, h.OnHost, h.Learned
+	for _, p := range h.Probes {
+		need := metalabi.Required
+		if p.Learning {
+			need = metalabi.Learning
+		}
+		l.probes = append(l.probes, probe{site: p.Site, offset: p.Offset, need: need, size: field{p.Pointer, p.SizeAt}})
+	}
+	if h.Err != "" {
+		l.err = errors.New(h.Err)
+	}
+	return l
 }
 
 // given finds descriptors by name. What is not asked for is closed at the end.
@@ -334,31 +372,33 @@ func (s *Source) importState(h *handed, fds given) error {
 	}
 	_ = s.kernel.Turn.Lookup(uint32(0), &s.kernel.turns)
 	for i := range h.Libraries {
-		l := &h.Libraries[i]
-		fd, err := fds.one(fmt.Sprint("library ", i))
-		if err != nil {
+		if err := s.importLibrary(i, &h.Libraries[i], fds); err != nil {
 			return err
 		}
-		lib := s.readLibrary(os.NewFile(uintptr(fd), l.Path), l.Path, l.UID)
-		s.slots.Force(l.UID, 1)
-		lib.armed, lib.onHost, lib.learned = l.Armed, l.OnHost, l.Learned
-		if l.Err != "" {
-			lib.err = errors.New(l.Err)
-		}
-		id := fileID{l.Dev, l.Inode}
-		s.libraries[id] = lib
-		for _, pid := range l.PIDs {
-			s.use(pid, id, l.At[pid])
-		}
-		for _, pid := range l.LetGo {
-			lib.letGo[pid] = true
-		}
-		for _, pid := range append(l.PIDs, 0) {
-			if err := errors.Join(
-				fds.link(fmt.Sprint("links ", i, pid), lib.links, pid), fds.link(fmt.Sprint("learn ", i, pid), lib.learn, pid),
-			); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+func (s *Source) importLibrary(i int, l *handedLibrary, fds given) error {
+	fd, err := fds.one(fmt.Sprint("library ", i))
+	if err != nil {
+		return err
+	}
+	lib := l.take(s, os.NewFile(uintptr(fd), l.Path))
+	s.slots.Force(l.UID, 1)
+	id := fileID{l.Dev, l.Inode}
+	s.libraries[id] = lib
+	for _, pid := range l.PIDs {
+		s.use(pid, id, l.At[pid])
+	}
+	for _, pid := range l.LetGo {
+		lib.letGo[pid] = true
+	}
+	for _, pid := range append(l.PIDs, 0) {
+		if err := errors.Join(
+			fds.link(fmt.Sprint("links ", i, pid), lib.links, pid), fds.link(fmt.Sprint("learn ", i, pid), lib.learn, pid),
+		); err != nil {
+			return err
 		}
 	}
 	return nil

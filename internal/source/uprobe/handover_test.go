@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/metalabi"
 )
 
 // runUntil starts a source that the test ends itself.
@@ -104,6 +106,55 @@ func TestTakeover(t *testing.T) {
 	_ = w.cmd.Process.Kill()
 	_ = w.cmd.Wait()
 	eventually(t, "its end is seen", func() bool { _, ok := next.Find(w.pid); return !ok })
+}
+
+// A successor reads no library: those of users may be many, and slow, and all
+// wait for it.
+func TestTakeoverReadsNoLibrary(t *testing.T) {
+	old, err := Open(Options{})
+	if err != nil {
+		t.Skipf("the kernel does not let us watch: %v", err)
+	}
+	endOld := runUntil(t, old)
+	program, library := fake(t)
+	w := startFake(t, exec.Command(program, library))
+	eventually(t, "the library is watched", func() bool { _, ok := old.Find(w.pid); return ok })
+	state, files, done, err := old.Export()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = copies(t, files)
+	for i := range files {
+		if files[i].Name == "library 0" { // a directory cannot be read
+			unix.Close(files[i].FD)
+			if files[i].FD, err = unix.Open(t.TempDir(), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	done(true)
+	next, err := OpenFrom(Options{}, state, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.close()
+	defer endOld()
+	list := next.Stats().Libraries
+	if len(list) != 1 || list[0].Err != nil {
+		t.Fatalf("libraries %+v", list)
+	}
+	for id, was := range old.libraries {
+		now := next.libraries[id]
+		if len(was.probes) == 0 || len(now.probes) != len(was.probes) {
+			t.Fatalf("%d probes, of its predecessor's %d", len(now.probes), len(was.probes))
+		}
+		for i := range now.probes {
+			a, b := &now.probes[i], &was.probes[i]
+			if a.cookie() != b.cookie() || a.offset != b.offset || (a.need == metalabi.Learning) != (b.need == metalabi.Learning) {
+				t.Errorf("probe %+v, of its predecessor %+v", a, b)
+			}
+		}
+	}
 }
 
 func TestOpenFromForeignState(t *testing.T) {

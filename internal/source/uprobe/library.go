@@ -79,13 +79,18 @@ func stat(f *os.File) (st unix.Stat_t, err error) {
 	return st, nil
 }
 
-// newLibrary looks for the functions in a file. It is not watched yet. blocked
-// is a read of it that does not end.
-func newLibrary(f *os.File, path string, uid int) (l *library, blocked *hostfs.Batch) {
-	l = &library{
+// emptyLibrary is a file without probes.
+func emptyLibrary(f *os.File, path string, uid int) *library {
+	return &library{
 		path: path, uid: uid, file: f, pids: map[int]bool{}, letGo: map[int]bool{},
 		links: map[int]link.Link{}, learn: map[int]link.Link{},
 	}
+}
+
+// newLibrary looks for the functions in a file. It is not watched yet. blocked
+// is a read of it that does not end.
+func newLibrary(f *os.File, path string, uid int) (l *library, blocked *hostfs.Batch) {
+	l = emptyLibrary(f, path, uid)
 	r, err := newGuardedReader(f, time.Now().Add(libraryTimeout))
 	if err != nil {
 		l.err = err

@@ -54,5 +54,8 @@ func (s *Source) isReady() bool {
 	}
 }
 
-// Budgets are what users have of the places for libraries.
-func (s *Source) Budgets() []budget.State { return []budget.State{s.slots.State()} }
+// Budgets are what users have of the places for libraries, and of the blocks
+// that are kept.
+func (s *Source) Budgets() []budget.State {
+	return []budget.State{s.slots.State(), s.books.shares.State()}
+}

@@ -56,8 +56,8 @@ func TestBlocksOfAUser(t *testing.T) {
 			t.Fatalf("%+v", p.trouble)
 		}
 	}
-	if given < 6 || b.users[60000] > 3000 || b.all != b.users[60000] {
-		t.Errorf("%d of 10 processes were given up; %d blocks are booked, of all %d", given, b.users[60000], b.all)
+	if of := b.shares.Of(60000); given < 6 || of > 3000 || b.shares.Used() != of || b.shares.State().Refused != uint64(given) {
+		t.Errorf("%d of 10 processes were given up; %d blocks are booked: %+v", given, of, b.shares.State())
 	}
 	if p := fill(200, 60001); p.trouble.Kind != "" || p.Blocks() != 900 {
 		t.Errorf("another user: %+v", p.trouble)
@@ -68,8 +68,8 @@ func TestBlocksOfAUser(t *testing.T) {
 	for pid := range b.processes {
 		b.apply(&event{pid: pid, kind: exited})
 	}
-	if b.all != 0 || len(b.users) != 0 {
-		t.Errorf("%d blocks are booked, of %v, and all processes have ended", b.all, b.users)
+	if b.shares.Used() != 0 {
+		t.Errorf("blocks are booked, and all processes have ended: %+v", b.shares.State())
 	}
 }
 
