@@ -71,6 +71,7 @@ func TestConfigMistakes(t *testing.T) {
 		"[api]\nsocket = \"/tmp/" + strings.Repeat("x", 94) + "\"\n":    "98 bytes",
 		"[alloc]\nsocket = \"\"\n":                                      "alloc.socket",
 		"[api]\nsocket = \"/tmp/tt_allocation_server.sock\"\n":          "both",
+		"[uprobe]\nmax_blocks = -1\n":                                   "uprobe.max_blocks",
 		"[collect]\ninterval = \"1ms\"\n":                               "collect.interval",
 		"[collect]\ninterval = \"often\"\n":                             "line 2",
 		"[log]\nlevel = \"loud\"\n":                                     "log.level: \"loud\"",

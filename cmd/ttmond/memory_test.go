@@ -25,3 +25,13 @@ func TestMemoryFits(t *testing.T) {
 		t.Errorf("without a limit there is room for %d buffers", got)
 	}
 }
+
+// The blocks of watched programs are those configured, and never more than fit.
+func TestBlocksFit(t *testing.T) {
+	unit := newMemoryBudget(2 << 30)
+	for configured, want := range map[int64]int64{0: unit.watched.All, 1000: 1000, unit.watched.All + 1: unit.watched.All} {
+		if got := unit.blocks(configured); got.All != want || got.PerUID != want/2 || got.Reserve != want/8 {
+			t.Errorf("%d configured: %+v, want %d", configured, got, want)
+		}
+	}
+}

@@ -44,7 +44,14 @@ func TestTake(t *testing.T) {
 		t.Errorf("a try is no take, or is counted: %+v", p.State())
 	}
 	p.Give(1000, 4)
+	if p.Over(1000) || p.Of(1000) != 0 {
+		t.Error("who has nothing has too much")
+	}
+	before := p.State().Refused
 	p.Force(1000, 100)
+	if !p.Over(1000) || p.Of(1000) != 100 || p.State().Refused != before+1 {
+		t.Errorf("what was forced is not over the limit, or not counted: %+v", p.State())
+	}
 	if p.Take(1000, 1) {
 		t.Error("a user over the limit took more")
 	}

@@ -171,7 +171,7 @@ func (s *Source) watch(m mapping) {
 		s.unwatched(process, err)
 		return
 	}
-	id, l, err := s.library(f, m.path, process.UID)
+	id, l, err := s.library(f, m.path, process.UID, user{m.pid, m.start})
 	if err != nil {
 		s.unwatched(process, err)
 		return
@@ -179,8 +179,11 @@ func (s *Source) watch(m mapping) {
 	s.remember(l)
 	s.findPython(process)
 	s.mu.Lock()
+	if s.libraries[id] != l { // the process has ended, and the library with it
+		s.mu.Unlock()
+		return
+	}
 	child := s.copied(parent, m, id)
-	s.use(m.pid, id, m.start)
 	alone := len(s.known) == 1
 	if len(l.letGo) > 0 {
 		s.arm(l) // it gets probes of its own

@@ -79,11 +79,12 @@ func (r *reads) note(uid int, took time.Duration, now time.Time) {
 }
 
 // library finds the record of a file, or begins it and sets its probes, for a
-// user. The file is the library's from here on, or closed. Only discover calls
-// it. Nothing is read from the file with mu, which snapshots wait for: it may be
+// user, and notes the process that has mapped it, where there is one: a library
+// without a process may be dropped at any moment. The file is the library's from
+// here on, or closed. Only discover calls it. Nothing is read from the file with mu, which snapshots wait for: it may be
 // on a disk that does not answer. The error says why there is no record; a
 // library that has one may still have a reason not to be watched.
-func (s *Source) library(f *os.File, path string, uid int) (id fileID, l *library, err error) {
+func (s *Source) library(f *os.File, path string, uid int, by user) (id fileID, l *library, err error) {
 	begun := false
 	defer func() {
 		if !begun {
@@ -98,7 +99,7 @@ func (s *Source) library(f *os.File, path string, uid int) (id fileID, l *librar
 		return id, nil, err
 	}
 	id = fileID{uint64(st.Dev), st.Ino}
-	if l = s.find(id); l != nil {
+	if l = s.find(id, by); l != nil {
 		return id, l, nil
 	}
 	if err := s.reads.allow(uid, time.Now()); err != nil {
@@ -122,15 +123,33 @@ func (s *Source) library(f *os.File, path string, uid int) (id fileID, l *librar
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.libraries[id] = l
+	by.note(s, id)
 	return id, l, nil
+}
+
+// user is a process that has a library mapped; without a pid none has.
+type user struct {
+	pid int
+	at  uint64 // where
+}
+
+// note has the process use a library. With s.mu.
+func (u user) note(s *Source, id fileID) {
+	if u.pid != 0 {
+		s.use(u.pid, id, u.at)
+	}
 }
 
 var errTooMany = errors.New("too many libraries are watched already")
 
-func (s *Source) find(id fileID) *library {
+func (s *Source) find(id fileID, by user) *library {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.libraries[id]
+	l := s.libraries[id]
+	if l != nil {
+		by.note(s, id)
+	}
+	return l
 }
 
 // makeLibrary reads a file, which is the library's, and sets the probes. Setting them takes the kernel
@@ -174,14 +193,19 @@ func (s *Source) readLibrary(f *os.File, path string, uid int) *library {
 // admit takes a place for a library of a user, of one that no process uses if
 // need be.
 func (s *Source) admit(uid int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !s.slots.Try(uid, 1) {
-		if !s.makeRoom(uid) {
-			return s.slots.Take(uid, 1) // counts the refusal
+	for range s.o.MaxLibraries { // not for ever: others drop some all the time
+		if s.slots.Try(uid, 1) {
+			return true
 		}
+		s.mu.Lock()
+		made := s.retired.waiting() > 0 || s.makeRoom(uid)
+		s.mu.Unlock()
+		if !made {
+			break
+		}
+		s.retired.closeNext() // its place is free then
 	}
-	return true
+	return s.slots.Take(uid, 1) // counts the refusal
 }
 
 // makeRoom drops a library that no process uses, for one of a user: one of that
@@ -209,12 +233,14 @@ func (s *Source) makeRoom(uid int) bool {
 	return true
 }
 
-// drop ends the watching of a library. With mu.
+// drop ends the watching of a library. Its place is free when it is closed. With mu.
 func (s *Source) drop(id fileID) {
 	l := s.libraries[id]
-	l.Close()
 	delete(s.libraries, id)
-	s.slots.Give(l.uid, 1)
+	s.retired.add(func() {
+		l.Close()
+		s.slots.Give(l.uid, 1)
+	})
 }
 
 // lines counts the lines of the log that are about a user's libraries.

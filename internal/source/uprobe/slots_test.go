@@ -211,3 +211,40 @@ func TestServedLibrary(t *testing.T) {
 		t.Errorf("%d libraries are watched", n)
 	}
 }
+
+// TestLibraryGoneAtOnce: a user maps a library and removes the file at once, so
+// that a sweep finds it gone while the process is only about to be noted.
+func TestLibraryGoneAtOnce(t *testing.T) {
+	s, err := Open(Options{})
+	if err != nil {
+		t.Skipf("the kernel does not let us watch: %v", err)
+	}
+	defer s.close()
+	_, library := fake(t)
+	path := duplicates(t, library, 1)[0]
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, l, err := s.library(f, path, 60000, user{pid: os.Getpid(), at: 4096})
+	if err != nil || l.err != nil {
+		t.Fatal(err, l.err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.dropGone()
+	if s.libraries[id] != l || len(s.known[os.Getpid()]) != 1 {
+		t.Error("the library was dropped while a process has it")
+	}
+	s.forget(os.Getpid())
+	s.dropGone()
+	if len(s.libraries) != 0 || s.retired.waiting() != 1 || s.slots.Used() != 1 {
+		t.Errorf("%d libraries, %d to be closed, %d places taken: nothing is closed while others wait", len(s.libraries), s.retired.waiting(), s.slots.Used())
+	}
+	s.mu.Unlock()
+	if !s.retired.closeNext() || s.retired.closeNext() || s.slots.Used() != 0 || len(l.links) != 0 {
+		t.Errorf("it was not closed: %d places taken, %d probes", s.slots.Used(), len(l.links))
+	}
+}

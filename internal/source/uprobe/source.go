@@ -71,6 +71,7 @@ type Source struct {
 	queue     []mapping    // discover's: those to be looked at
 	dropped   bool         // discover's: some did not fit into the queue
 	slots     *budget.Pool // of libraries
+	retired   *retired
 
 	ended chan struct{}      // closed when it no longer runs
 	ready chan struct{}      // closed when all that runs has been looked at
@@ -137,7 +138,7 @@ func newSource(o Options, k *kernel) *Source {
 		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[uint32]count{}, elsewhere: map[uint32]bool{},
 		memory: &memory{}, reads: reads{spent: map[int]budget.Meter{}}, slots: budget.NewPool("libraries", budget.Divide(int64(o.MaxLibraries)), nil),
 	}
-	s.looked = sync.NewCond(&s.mu)
+	s.looked, s.retired = sync.NewCond(&s.mu), newRetired()
 	return s
 }
 
@@ -152,6 +153,7 @@ func (s *Source) Run(ctx context.Context) error {
 	g.Go(func() error { return s.read(ctx) })
 	g.Go(func() error { return s.discover(ctx) })
 	g.Go(func() error { return s.sweep(ctx) })
+	g.Go(func() error { return s.retired.run(ctx) })
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -166,6 +168,8 @@ func (s *Source) close() {
 		l.Close()
 	}
 	clear(s.libraries)
+	for s.retired.closeNext() {
+	}
 	s.kernel.Close()
 	s.served.Store(^uint64(0)) // nobody waits for what will not come
 	s.looked.Broadcast()

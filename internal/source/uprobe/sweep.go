@@ -126,9 +126,14 @@ func (s *Source) letGo(pid, number uint32, row watchProcess, rate float64) {
 	}
 }
 
+// learnTime is how long one sweep may take probes out and set them: snapshots
+// wait meanwhile, and the rest comes with the next sweep.
+const learnTime = 100 * time.Millisecond
+
 // learnChips watches which chips allocators stand for only as long as that is
 // not known of somebody. With mu.
 func (s *Source) learnChips(now time.Time) {
+	began := time.Now()
 	for _, l := range s.libraries {
 		if l.err != nil {
 			continue
@@ -140,7 +145,7 @@ func (s *Source) learnChips(now time.Time) {
 				used, open = used || u, open || o
 			}
 		}
-		if learned := used && !open; learned != l.learned {
+		if learned := used && !open; learned != l.learned && time.Since(began) < learnTime {
 			l.learned = learned
 			s.arm(l)
 		}
