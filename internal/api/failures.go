@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/view/why"
@@ -17,26 +18,59 @@ type Failures interface {
 
 // failures lists the failed allocations of the caller's programs.
 func (s *Server) failures(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, failure.List{Schema: failure.ListSchema, Failures: s.opt.Failures.List(callerOf(r).owns)})
+	list := s.opt.Failures.List(callerOf(r).owns)
+	for i := range list {
+		list[i].Text = why.Sentence(&list[i])
+	}
+	answer(w, http.StatusOK, failure.List{Schema: failure.ListSchema, Failures: list})
 }
 
-// failure answers with one of them. Of those of others it is not said that they
-// exist.
+// failure answers with one of them.
 func (s *Server) failure(w http.ResponseWriter, r *http.Request) {
+	if record, ok := s.ownFailure(w, r); ok {
+		record.Text = why.Event(record, true)
+		answer(w, http.StatusOK, record)
+	}
+}
+
+// failurePage answers with one of them as the page shows it.
+func (s *Server) failurePage(w http.ResponseWriter, r *http.Request) {
+	if record, ok := s.ownFailure(w, r); ok {
+		answer(w, http.StatusOK, why.NewPage(record, time.Now()))
+	}
+}
+
+// failureFile answers with one of them as an HTML file to be saved. It has nothing
+// of its own to run or to load, and may not.
+func (s *Server) failureFile(w http.ResponseWriter, r *http.Request) {
+	record, ok := s.ownFailure(w, r)
+	if !ok {
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
+	h.Set("Content-Disposition", `attachment; filename="ttmon-why-`+record.ID+`.html"`)
+	h.Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(why.AppendHTML(nil, record, time.Now()))
+}
+
+// ownFailure is the failure that is asked for, if it is the caller's; who gets none
+// has been told. Of those of others it is not said that they exist.
+func (s *Server) ownFailure(w http.ResponseWriter, r *http.Request) (*failure.Record, bool) {
 	id := r.PathValue("id")
 	if id == "last" {
 		var ok bool
 		if id, ok = s.lastFailure(w, r); !ok {
-			return
+			return nil, false
 		}
 	}
 	record, ok := s.opt.Failures.Get(id)
 	if !ok || !callerOf(r).owns(record.Process.UID) {
 		fail(w, http.StatusNotFound, "there is no failed allocation %q of yours", r.PathValue("id"))
-		return
+		return nil, false
 	}
-	record.Text = why.Event(record, true)
-	answer(w, http.StatusOK, record)
+	return record, true
 }
 
 // lastFailure is the newest one that the caller may see; who gets none has been

@@ -13,6 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/internal/view/said"
+	"github.com/ttmon/ttmon/internal/view/why"
 )
 
 // This file describes the API for programs: OpenAPI 3.1, made from the types
@@ -43,6 +44,7 @@ var (
 	pidParam      = param{name: "pid", help: "process id on this host", inPath: true, required: true}
 	atParam       = param{name: "at", help: "a moment, RFC 3339; the snapshot that held then"}
 	blocksAtParam = param{name: "at", help: "a moment, RFC 3339; only where a recording is served"}
+	failureParam  = param{name: "id", help: "of /v1/failures, or last", inPath: true, required: true}
 	startParam    = param{name: "start", help: "RFC 3339; an hour before end where it is left out"}
 	endParam      = param{name: "end", help: "RFC 3339; now where it is left out"}
 )
@@ -167,9 +169,11 @@ func calls() []described {
 		}},
 		{method: "GET", path: "/v1/failures", part: "failures", help: "the last allocations that failed, of the caller's programs; root sees all", answer: schemaOnly{}},
 		{method: "GET", path: "/v1/failures/{id}", part: "failures", help: "one of them: the request, the allocator as it was, why it failed and what would have made it fit; for its user and root", answer: schemaOnly{}, params: []param{
-			{name: "id", help: "of /v1/failures, or last", inPath: true, required: true},
+			failureParam,
 			{name: "pid", help: "with last: of this process"},
 		}},
+		{method: "GET", path: "/v1/failures/{id}/page", part: "failures", help: "one of them as the page shows it: in sentences, the bank as it is drawn, and who held it; for its user and root", answer: why.Page{}, params: []param{failureParam}},
+		{method: "GET", path: "/v1/failures/{id}/file", part: "failures", kind: "text/html", help: "one of them as an HTML file of its own, to be saved and sent; for its user and root", params: []param{failureParam}},
 		{method: "GET", path: "/v1/processes/{pid}/map", help: "its banks as they are drawn, call sites, and what would fit; for its user and root", answer: mapAnswer{}, params: []param{
 			pidParam, blocksAtParam,
 			{name: "fit", help: "a size: 512M"},

@@ -125,6 +125,7 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	}{
 		{s.opt.Topology != nil, "/v1/topology"},
 		{s.opt.Stream != nil, stream.Path},
+		{s.opt.Failures != nil || s.opt.Upstream != nil && s.opt.Upstream() != nil, "/v1/failures"},
 		{m.Events != nil, "/v1/events"},
 		{m.Past != nil, "/v1/past"},
 		{m.Range != nil, "/v1/range"},

@@ -228,6 +228,8 @@ func (s *Server) handler() http.Handler {
 	if s.opt.Failures != nil {
 		mux.HandleFunc("GET /v1/failures", s.failures)
 		mux.HandleFunc("GET /v1/failures/{id}", s.failure)
+		mux.HandleFunc("GET /v1/failures/{id}/page", s.failurePage)
+		mux.HandleFunc("GET /v1/failures/{id}/file", s.failureFile)
 	}
 	if s.opt.Stale != nil {
 		mux.HandleFunc("GET /v1/stale", s.stale)

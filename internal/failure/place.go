@@ -9,6 +9,21 @@ import (
 // Place says which devices of a host the chips are, whose process it was, and
 // which others had memory of the chips, as a snapshot of that time has it.
 func (r *Record) Place(s *model.Snapshot) {
+	r.PlaceChips(s)
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if p.PID == r.Process.PID && (r.Process.Start == 0 || p.StartTicks == r.Process.Start) {
+			r.Process.Identify(p)
+		} else {
+			r.addOther(p)
+		}
+	}
+	slices.SortFunc(r.Others, func(a, b Other) int { return a.PID - b.PID })
+}
+
+// PlaceChips says which devices of a host the chips are, and reports whether that
+// is known of all.
+func (r *Record) PlaceChips(s *model.Snapshot) bool {
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		for _, chip := range d.Chips {
@@ -21,15 +36,12 @@ func (r *Record) Place(s *model.Snapshot) {
 			}
 		}
 	}
-	for i := range s.Processes {
-		p := &s.Processes[i]
-		if p.PID == r.Process.PID && (r.Process.Start == 0 || p.StartTicks == r.Process.Start) {
-			r.Process.Identify(p)
-		} else {
-			r.addOther(p)
-		}
-	}
-	slices.SortFunc(r.Others, func(a, b Other) int { return a.PID - b.PID })
+	return r.Placed()
+}
+
+// Placed reports whether it is known which devices the chips are.
+func (r *Record) Placed() bool {
+	return !slices.ContainsFunc(r.Chips, func(c Chip) bool { return c.Device == nil })
 }
 
 // Identify takes over what is known of the process.

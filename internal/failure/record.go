@@ -199,6 +199,9 @@ func Decode(b []byte) (*Record, error) {
 	if _, ok := model.PoolNamed(r.Pool); !ok {
 		return nil, fmt.Errorf("the record of a failed allocation is of the unknown pool %q", r.Pool)
 	}
+	if r.State == nil {
+		return nil, fmt.Errorf("the record of a failed allocation does not say what the allocator held")
+	}
 	if r.Kind == Clash && r.Clash == nil {
 		return nil, fmt.Errorf("the record of a clash does not say what clashed")
 	}

@@ -15,7 +15,12 @@ export const sessionOf = (): string => session;
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 /** get asks once more, a little later, where ttmond is busy with others. */
-export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+export const get = async <T>(path: string, signal?: AbortSignal): Promise<T> => (await (await ask(path, signal)).json()) as T;
+
+/** file asks for something that is saved. */
+export const file = async (path: string): Promise<Blob> => (await ask(path)).blob();
+
+async function ask(path: string, signal?: AbortSignal): Promise<Response> {
   for (let attempt = 0; ; attempt++) {
     const r = await fetch(location.origin + "/api/v1/" + path, { headers: headers(session), signal, cache: "no-store" });
     if (r.status === 429 && attempt < 5) {
@@ -23,7 +28,7 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
       continue;
     }
     if (!r.ok) throw await refusal(r);
-    return (await r.json()) as T;
+    return r;
   }
 }
 

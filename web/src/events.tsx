@@ -26,7 +26,15 @@ export function EventList(p: { events: Event[]; problem: string }) {
           <span class="sign" aria-label={e.level}>
             {sign[e.level] ?? "·"}
           </span>
-          <span>{e.text}</span>
+          <span>
+            {e.text}
+            {e.failure && (
+              <>
+                {" "}
+                <A to={"/failures/" + e.failure}>why</A>
+              </>
+            )}
+          </span>
         </li>
       ))}
     </ol>

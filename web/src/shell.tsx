@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { DevicePage } from "./device";
 import { EventsPage } from "./events";
+import { FailuresPage } from "./failures";
 import { FleetPage } from "./fleet";
 import { MemoryPage } from "./memory";
 import { Overview } from "./overview";
@@ -22,6 +23,7 @@ const pages: { path: string; page: string; name: string; key: string }[] = [
   { path: "/processes", page: "processes", name: "Processes", key: "p" },
   { path: "/runs", page: "runs", name: "Runs", key: "r" },
   { path: "/memory", page: "memory", name: "Memory", key: "m" },
+  { path: "/failures", page: "failures", name: "Failures", key: "w" },
   { path: "/topology", page: "topology", name: "Topology", key: "t" },
   { path: "/events", page: "events", name: "Events", key: "e" },
   { path: "/fleet", page: "fleet", name: "Fleet", key: "f" },
@@ -79,6 +81,8 @@ function View(p: { s: State }) {
       return <RunsPage />;
     case "memory":
       return <MemoryPage s={p.s} />;
+    case "failures":
+      return <FailuresPage s={p.s} />;
     case "topology":
       return <TopologyPage s={p.s} />;
     case "events":
@@ -129,7 +133,7 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
       </div>
       <nav aria-label="Views">
         <div class="pages">
-          {pages.filter((x) => (x.page === "fleet" ? offers("/v1/fleet") || route.page === "fleet" : x.page === "runs" ? offers("/v1/runs") && !p.s.fleetOnly : !p.s.fleetOnly)).map((x) => (
+          {pages.filter((x) => (x.page === "fleet" ? offers("/v1/fleet") || route.page === "fleet" : x.page === "runs" || x.page === "failures" ? offers("/v1/" + x.page) && !p.s.fleetOnly : !p.s.fleetOnly)).map((x) => (
             <A key={x.path} to={x.path} current={route.page === x.page || (x.page === "" && route.page === "device") || (x.page === "processes" && route.page === "process")}>
               {x.name}
             </A>

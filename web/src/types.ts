@@ -245,6 +245,7 @@ export interface Event {
   devices?: string[];
   short?: string;
   text: string;
+  failure?: string; // of /v1/failures
   values?: Record<string, Record<string, number>>;
 }
 

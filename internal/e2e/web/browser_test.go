@@ -153,7 +153,7 @@ func (b *tab) visit(url string) {
 // expected are answers of the API that are no fault: what is not there, or not
 // for this viewer, is said on the page, and who is told to wait asks again.
 var (
-	expected = regexp.MustCompile(`/api/v1/(processes/\d+/map|fleet|past|said|watch|snapshot)`)
+	expected = regexp.MustCompile(`/api/v1/(processes/\d+/map|failures/\w+/page|fleet|past|said|watch|snapshot)`)
 	wait     = regexp.MustCompile(`status of (429|503)`)
 )
 

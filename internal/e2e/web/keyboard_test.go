@@ -15,7 +15,7 @@ import (
 
 // views are all views of a host with a process.
 func views(pid string) []string {
-	return []string{"/", "/device/0", "/processes", "/process/" + pid, "/memory", "/topology", "/events", "/fleet"}
+	return []string{"/", "/device/0", "/processes", "/process/" + pid, "/memory", "/failures", "/topology", "/events", "/fleet"}
 }
 
 // TestKeyboard: on every view the whole of it can be reached with Tab, in the

@@ -32,8 +32,8 @@ type Options struct {
 	Ledgers func() []track.Process
 	// Latest is the last snapshot; nil: there is none yet.
 	Latest func() *model.Snapshot
-	// New is called once for each failure that is not a repetition. The record is
-	// the store's and must not be changed.
+	// New is called once for each failure that is not a repetition, when it is
+	// known which devices it is about. The record must not be changed.
 	New func(*failure.Record)
 }
 
@@ -46,6 +46,8 @@ type Gatherer struct {
 	// seen says how many times each failure of a ledger was taken, by the path of
 	// the ledger and the failure's number.
 	seen map[string]map[uint64]uint64
+	// waiting are failures that are not reported yet, and since when.
+	waiting map[string]time.Time
 
 	mu     sync.Mutex
 	ended  []track.Ended
@@ -54,7 +56,7 @@ type Gatherer struct {
 
 // New makes a Gatherer.
 func New(o Options) *Gatherer {
-	return &Gatherer{o: o, early: newEarlyReader(o.Root), processes: proc.New(o.Root), seen: map[string]map[uint64]uint64{}, counts: map[uint64]uint64{}}
+	return &Gatherer{o: o, early: newEarlyReader(o.Root), processes: proc.New(o.Root), seen: map[string]map[uint64]uint64{}, waiting: map[string]time.Time{}, counts: map[uint64]uint64{}}
 }
 
 const (
@@ -122,6 +124,7 @@ func (g *Gatherer) fromLedgers() {
 	}
 	maps.DeleteFunc(g.seen, func(path string, _ map[uint64]uint64) bool { return !present[path] })
 	g.early.forget(time.Now())
+	g.report(time.Now())
 }
 
 // maxEnded bounds the ledgers of processes that have ended and wait to be read.
@@ -168,9 +171,46 @@ func (g *Gatherer) add(r *failure.Record) {
 	chips := r.Chips
 	added := g.o.Store.Add(r)
 	g.count(chips, added.Count)
-	if added.New {
+	switch {
+	case !added.New:
+	case r.Placed() || len(g.waiting) >= maxWaiting:
 		g.o.New(r)
+	default:
+		g.waiting[added.ID] = time.Now()
 	}
+}
+
+// A program may fail before a snapshot knows which device its chip is. Its failure
+// is reported when that is known, or after patience.
+const (
+	maxWaiting = 64
+	patience   = 5 * time.Second
+)
+
+// report reports failures whose devices have become known.
+func (g *Gatherer) report(now time.Time) {
+	s := g.o.Latest()
+	for id, since := range g.waiting {
+		if late := now.Sub(since) >= patience; !late && !g.knows(s, id) {
+			continue
+		}
+		delete(g.waiting, id)
+		if r := g.o.Store.Change(id, func(r *failure.Record) { place(r, s) }); r != nil {
+			g.o.New(r)
+		}
+	}
+}
+
+func place(r *failure.Record, s *model.Snapshot) {
+	if s != nil {
+		r.PlaceChips(s)
+	}
+}
+
+// knows reports whether a snapshot has all chips of a record.
+func (g *Gatherer) knows(s *model.Snapshot, id string) bool {
+	r, ok := g.o.Store.Get(id)
+	return s != nil && (!ok || r.PlaceChips(s))
 }
 
 // identify asks the kernel who a process is that no snapshot has yet. Its command

@@ -2,6 +2,7 @@ package gather
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"testing"
@@ -55,7 +56,7 @@ type desk struct {
 }
 
 func newDesk(t *testing.T) *desk {
-	d := &desk{store: keep.Open(t.TempDir(), keep.Limits{}, slog.New(slog.DiscardHandler))}
+	d := &desk{latest: host(), store: keep.Open(t.TempDir(), keep.Limits{}, slog.New(slog.DiscardHandler))}
 	d.Gatherer = New(Options{
 		Store:   d.store,
 		Probes:  func() []*failure.Record { list := d.probes; d.probes = nil; return list },
@@ -66,8 +67,13 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
+// host is a snapshot with the chip.
+func host() *model.Snapshot {
+	return &model.Snapshot{Devices: []model.Device{{Index: 3, BusID: "0000:03:00.0", Chips: []model.Chip{{ID: model.Value[uint64](chip)}}}}}
+}
+
 func (d *desk) counted() uint64 {
-	s := &model.Snapshot{Devices: []model.Device{{Chips: []model.Chip{{ID: model.Value[uint64](chip)}}}}}
+	s := host()
 	d.Fill(s)
 	return s.Devices[0].AllocationFailures.V
 }
@@ -132,6 +138,44 @@ func TestBothSources(t *testing.T) {
 	d.fromLedgers()
 	if d.list(t, 2); d.counted() != 7 {
 		t.Errorf("%d are counted", d.counted())
+	}
+}
+
+// TestReportedWhenPlaced: a failure is reported when it is known which device it is
+// about, or after a while.
+func TestReportedWhenPlaced(t *testing.T) {
+	d := newDesk(t)
+	d.latest = nil
+	d.probes = []*failure.Record{probed(1)}
+	d.fromProbes()
+	d.report(time.Now())
+	if d.list(t, 1); len(d.new) != 0 {
+		t.Fatal("it is reported before a snapshot has its chip")
+	}
+	d.latest = host()
+	d.report(time.Now())
+	d.report(time.Now())
+	if r := d.list(t, 1)[0]; len(d.new) != 1 || r.Chips[0].BusID != "0000:03:00.0" || *r.Chips[0].Device != 3 {
+		t.Errorf("%d are reported, chips %+v", len(d.new), r.Chips)
+	}
+	d.latest = &model.Snapshot{}
+	other := ledger(1)
+	other.PID = 1 << 30
+	d.Ended(track.Ended{Path: "/dev/shm/b", UID: 4711, Ledger: other})
+	d.fromLedgers()
+	if len(d.new) != 1 {
+		t.Fatal("it is reported at once")
+	}
+	d.report(time.Now().Add(patience))
+	if len(d.new) != 2 {
+		t.Error("a failure on a chip that no snapshot has is never reported")
+	}
+	for i := range 2 * maxWaiting {
+		other.PID++
+		d.fromLedger(fmt.Sprint(i), other, failure.Process{PID: other.PID, UID: 4711})
+	}
+	if len(d.waiting) != maxWaiting {
+		t.Errorf("%d failures wait", len(d.waiting))
 	}
 }
 

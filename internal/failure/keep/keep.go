@@ -402,3 +402,28 @@ func (s *Store) Get(id string) (*failure.Record, bool) {
 	}
 	return nil, false
 }
+
+// Change changes a record that is kept, and returns a copy of it; nil where none
+// has that ID any more.
+func (s *Store) Change(id string, f func(*failure.Record)) *failure.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		if name(e.number) != id {
+			continue
+		}
+		r := e.dirty
+		if r == nil {
+			var err error
+			if r, err = s.load(e); err != nil {
+				return nil
+			}
+		}
+		f(r)
+		e.summary = r.Summary()
+		s.save(e, r)
+		c := *r
+		return &c
+	}
+	return nil
+}

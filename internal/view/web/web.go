@@ -27,7 +27,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // views are the addresses of the page itself; the script reads them.
-var views = []string{"/", "/device/", "/processes", "/process/", "/runs", "/runs/", "/memory", "/topology", "/events", "/fleet"}
+var views = []string{"/", "/device/", "/processes", "/process/", "/runs", "/runs/", "/memory", "/failures", "/failures/", "/topology", "/events", "/fleet"}
 
 // file is one file as it is sent.
 type file struct {

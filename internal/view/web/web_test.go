@@ -48,7 +48,7 @@ func get(t *testing.T, path string, change func(*http.Request)) *http.Response {
 
 func TestViewsArePages(t *testing.T) {
 	for path, want := range map[string]int{
-		"/": 200, "/device/0000:41:00.0": 200, "/processes": 200, "/process/42": 200, "/runs": 200, "/runs/r7": 200, "/memory": 200, "/topology": 200, "/events": 200, "/fleet": 200,
+		"/": 200, "/device/0000:41:00.0": 200, "/processes": 200, "/process/42": 200, "/runs": 200, "/runs/r7": 200, "/failures": 200, "/failures/f7": 200, "/memory": 200, "/topology": 200, "/events": 200, "/fleet": 200,
 		"/page.js": 200, "/stream.js": 200, "/style.css": 200, "/icon.svg": 200, "/licences.txt": 200,
 		"/device/": 404, "/device/a/b": 404, "/nothing": 404, "/dist/page.js": 404, "/../web.go": 404, "/processes/": 404,
 	} {

@@ -32,7 +32,7 @@ func AppendHTML(dst []byte, r *failure.Record, now time.Time) []byte {
 	var b strings.Builder
 	e := html.EscapeString
 	title := fmt.Sprintf("%s (%d): %s", Program(r), r.Process.PID, What(r))
-	fmt.Fprintf(&b, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title><style>%s</style></head><body>\n", e(title), style)
+	fmt.Fprintf(&b, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>%s</title><style>%s</style></head><body>\n", e(title), style)
 	fmt.Fprintf(&b, "<h1>%s</h1>\n<p>%s, %s</p>\n", e(title), e(Where(r)), r.Time.Local().Format("2006-01-02 15:04:05"))
 	if r.Count > 1 {
 		fmt.Fprintf(&b, "<p>%d times from %s to %s; this is the one of %s</p>\n", r.Count, clock(r.First), clock(r.Last), clock(r.Time))
@@ -55,14 +55,12 @@ func AppendHTML(dst []byte, r *failure.Record, now time.Time) []byte {
 		}
 		b.WriteString("</ul>\n")
 	}
-	for _, s := range Doubts(r) {
+	for _, s := range append(Doubts(r), Others(r)...) {
 		fmt.Fprintf(&b, "<p class=\"d\">note: %s</p>\n", e(s))
 	}
 	if len(r.Stack) > 0 {
 		b.WriteString("<details><summary>stack of the request</summary><pre>")
-		for _, f := range r.Stack {
-			fmt.Fprintf(&b, "%s:%d %s\n", e(words.Escape(f.File)), f.Line, e(words.Escape(f.Function)))
-		}
+		b.WriteString(e(strings.Join(frames(r.Stack), "\n")))
 		b.WriteString("</pre></details>\n")
 	}
 	b.WriteString("</body></html>\n")
@@ -79,48 +77,36 @@ func fixLabel(r *failure.Record) string {
 // appendSVG draws the bank to scale: each block in the colour of its line, with
 // its size and age where the pointer is, and the missing piece below.
 func appendSVG(b *strings.Builder, r *failure.Record, holders []Holder) {
-	l := r.State
-	if l == nil || l.Capacity == 0 {
+	m := newPageMap(r, holders)
+	if m == nil {
 		return
 	}
 	const width, height = 1000.0, 40.0
-	scale := width / float64(l.Capacity)
+	scale := width / float64(m.Capacity)
 	fmt.Fprintf(b, "<svg viewBox=\"0 0 %g 70\" role=\"img\" aria-label=\"the bank\"><rect width=\"%g\" height=\"%g\" fill=\"#88888822\"/>\n", width, width, height)
-	n := 0
-	for x := range l.All() {
-		if n++; n > maxDrawn || x.Addr < l.Base {
-			break
+	for _, x := range m.Blocks {
+		if x[0] < m.Base {
+			continue
 		}
-		h, name, number := holderOf(holders, x), "line not known", 0
-		if h != nil {
-			name, number = strings.TrimSpace(h.Name()+" "+h.Function), h.Number
+		name := "line not known"
+		if n := x[2]; n > 0 {
+			name = strings.TrimSpace(holders[n-1].Name() + " " + holders[n-1].Function)
 		}
 		age := ""
-		if x.Born > 0 {
-			age = ", made " + words.Duration(r.Time.Sub(time.Unix(0, x.Born))) + " before"
+		if x[3] > 0 {
+			age = ", made " + words.Duration(time.Duration(x[3])*time.Millisecond) + " before"
 		}
 		fmt.Fprintf(b, "<rect x=\"%.3f\" width=\"%.3f\" height=\"%g\" fill=\"%s\" stroke=\"#0003\" stroke-width=\".5\"><title>%s: %s at %#x%s</title></rect>\n",
-			float64(x.Addr-l.Base)*scale, float64(x.Size)*scale, height, color(number), html.EscapeString(name), words.Bytes(x.Size), x.Addr, age)
+			float64(x[0]-m.Base)*scale, float64(x[1])*scale, height, color(int(x[2])), html.EscapeString(name), words.Bytes(x[1]), x[0], age)
 	}
-	need, at, label := r.Need(), 0.0, words.Bytes(r.Need())+" were asked for"
-	if r.Kind == failure.Clash {
-		need, label = r.Clash.Reach-min(r.Clash.Base, r.Clash.Reach), "circular buffers"
-	} else {
-		var largest uint64
-		for h := range l.Holes() {
-			if h.Size > largest {
-				largest, at = h.Size, float64(h.Addr-l.Base)*scale
-			}
-		}
-	}
-	w := min(float64(need)*scale, width)
-	at = min(at, width-w)
+	w := min(float64(m.Piece)*scale, width)
+	at := min(float64(m.Hole-m.Base)*scale, width-w)
 	fmt.Fprintf(b, "<rect x=\"%.3f\" y=\"44\" width=\"%.3f\" height=\"10\" fill=\"#d1495b\"/><text x=\"%.3f\" y=\"67\" font-size=\"12\" fill=\"currentColor\">%s</text></svg>\n",
-		at, max(w, 1), min(at, width-200), html.EscapeString(label))
+		at, max(w, 1), min(at, width-200), html.EscapeString(m.Label))
+	if m.LeftOut > 0 {
+		fmt.Fprintf(b, "<p class=\"d\">%d smaller blocks are not drawn</p>\n", m.LeftOut)
+	}
 }
-
-// maxDrawn bounds the blocks of a picture.
-const maxDrawn = 20_000
 
 func appendHolders(b *strings.Builder, r *failure.Record, holders []Holder) {
 	if len(holders) == 0 {
@@ -133,12 +119,8 @@ func appendHolders(b *strings.Builder, r *failure.Record, holders []Holder) {
 		if !h.Oldest.IsZero() {
 			age = words.Duration(r.Time.Sub(h.Oldest))
 		}
-		var stack strings.Builder
-		for _, f := range h.Stack {
-			fmt.Fprintf(&stack, "%s:%d %s\n", words.Escape(f.File), f.Line, words.Escape(f.Function))
-		}
 		fmt.Fprintf(b, "<tr><td title=\"%s\"><span class=\"k\" style=\"background:%s\"></span>%s</td><td>%s</td><td class=\"n\">%s</td><td class=\"n\">%d</td><td class=\"n\">%s</td></tr>\n",
-			html.EscapeString(stack.String()), color(h.Number), html.EscapeString(h.Name()), html.EscapeString(h.Function), words.Bytes(h.Bytes), h.Blocks, age)
+			html.EscapeString(strings.Join(frames(h.Stack), "\n")), color(h.Number), html.EscapeString(h.Name()), html.EscapeString(h.Function), words.Bytes(h.Bytes), h.Blocks, age)
 	}
 	b.WriteString("</table>\n")
 }

@@ -61,6 +61,16 @@ func listRow(x *failure.Summary, o Options) []string {
 	return []string{words.Escape(x.ID), ago(o.Now, x.Last), words.PoolName(pool), total(x), cause, program}
 }
 
+// Sentence is a failure of a list in a few words: "no room for 640 KiB of L1:
+// fragmented".
+func Sentence(x *failure.Summary) string {
+	if x.Kind == failure.Clash {
+		return "circular buffers clash with a buffer of L1"
+	}
+	pool, _ := model.PoolNamed(x.Pool)
+	return fmt.Sprintf("no room for %s of %s: %s", total(x), words.PoolName(pool), Cause(x.Cause))
+}
+
 // total is what was asked for over all banks or, where that is not known, of one.
 func total(x *failure.Summary) string {
 	switch {

@@ -60,6 +60,11 @@ func (h *Holder) Name() string {
 	return h.Tag + " " + h.Line
 }
 
+// HolderText is a holder in a line: "model.py:88 kv_cache: 640 KiB in 8 blocks".
+func HolderText(h *Holder) string {
+	return fmt.Sprintf("%s: %s in %s", strings.TrimSpace(h.Name()+" "+h.Function), words.Bytes(h.Bytes), words.Count(h.Blocks, "block"))
+}
+
 // Holders are those who held the pool, the largest first. Lines are the ones that
 // tell them apart.
 func Holders(r *failure.Record) (list []Holder) {
@@ -136,11 +141,16 @@ func holderOf(list []Holder, b blocks.Block) *Holder {
 
 // Line is a frame in short: model.py:88, or libtt_metal.so+0x1234.
 func Line(f ledgerfile.Frame) string {
-	name := words.Escape(filepath.Base(f.File))
+	return words.Escape(filepath.Base(f.File)) + position(f)
+}
+
+// position is where in its file a frame is: its line, or an offset where it has
+// none.
+func position(f ledgerfile.Frame) string {
 	if f.Line == 0 && f.Offset != 0 {
-		return fmt.Sprintf("%s+%#x", name, f.Offset)
+		return fmt.Sprintf("+%#x", f.Offset)
 	}
-	return name + ":" + strconv.Itoa(f.Line)
+	return ":" + strconv.Itoa(f.Line)
 }
 
 // Asker is the line that asked, and its function; empty: not known.

@@ -147,10 +147,8 @@ func (p *printer) bank() {
 // piece draws what was asked for below the bank, to the same scale, from where the
 // largest hole begins.
 func (p *printer) piece(l *blocks.List, width int) {
-	need, at, label := p.r.Need(), p.largestHole(l, width), words.Bytes(p.r.Need())+" were asked for"
-	if p.r.Kind == failure.Clash {
-		need, at, label = p.r.Clash.Reach-min(p.r.Clash.Base, p.r.Clash.Reach), 0, "circular buffers"
-	}
+	need, hole, label := piece(p.r)
+	at := int(float64(hole-l.Base) / float64(l.Capacity) * float64(width))
 	mark := "▒"
 	if p.o.ASCII {
 		mark = "="
@@ -172,20 +170,6 @@ func (p *printer) piece(l *blocks.List, width int) {
 		p.line("    " + strings.Repeat(" ", at) + drawn)
 		p.line("    " + words.Truncate(label, width))
 	}
-}
-
-// largestHole is the cell at which the largest hole begins.
-func (p *printer) largestHole(l *blocks.List, width int) int {
-	var largest blocks.Range
-	for h := range l.Holes() {
-		if h.Size > largest.Size {
-			largest = h
-		}
-	}
-	if largest.Size == 0 {
-		return 0
-	}
-	return int(float64(largest.Addr-l.Base) / float64(l.Capacity) * float64(width))
 }
 
 // row draws a bank: each cell in the colour of who has most of it.
@@ -248,11 +232,9 @@ func Cells(l *blocks.List, holders []Holder, width int) []Cell {
 	if l.Cut > 0 {
 		fill(l.Base, l.Base+l.Cut, 0)
 	}
+	number := numbers(holders)
 	for b := range l.All() {
-		n := 0
-		if h := holderOf(holders, b); h != nil {
-			n = h.Number
-		}
+		n := number[b.Site]
 		if b.Addr >= l.Base {
 			fill(b.Addr, min(b.End(), l.Base+l.Capacity), n)
 		}
