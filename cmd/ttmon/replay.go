@@ -40,6 +40,7 @@ shows it, with its own flags behind it:
                          minute, { and } half an hour; the slider takes the mouse
   smi, dmon, pmon        tables, reports, CSV and JSON of a moment, or as it goes on
   blocks                 the blocks that programs held at a moment, as ttmon mem -p
+  why                    the requests for device memory that failed: ttmon why
   events, output         what happened, and what the program printed
 
 --at is the moment to begin at: a time after the beginning (90s, 20m), before the
@@ -55,6 +56,7 @@ as it goes.`,
   ttmon replay run.ttrec --at -10s smi --query-device=index,memory.used --format=csv
   ttmon replay run.ttrec --at peak blocks
   ttmon replay run.ttrec --serve                      as a page in the browser
+  ttmon replay run.ttrec why --list
   ttmon replay run.ttrec events`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return r.run(args) },
@@ -120,10 +122,10 @@ func (r *replayCmd) run(args []string) error {
 		return r.printEvents(rec)
 	case "output":
 		return r.printOutput(rec)
-	case "top", "mem", "smi", "dmon", "pmon":
+	case "top", "mem", "smi", "dmon", "pmon", "why":
 		return r.show(rec, rest)
 	default:
-		return exit.Usage("there is no view %q: top, mem, smi, dmon, pmon, blocks, events or output", view)
+		return exit.Usage("there is no view %q: top, mem, smi, dmon, pmon, blocks, why, events or output", view)
 	}
 }
 

@@ -49,7 +49,8 @@ tt-metal's allocator, on the state as it was.`,
   ttmon why 4242             of a process, also if it has ended
   ttmon why --list           all that are kept
   ttmon why f12              one of them; ttmon events names them, too
-  ttmon why --html why.html  a page to send`,
+  ttmon why --html why.html  a page to send
+  ttmon replay x.ttrec why   of a recording`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return w.run(args) },
 	}
@@ -63,18 +64,18 @@ tt-metal's allocator, on the state as it was.`,
 }
 
 func (w *whyCmd) run(args []string) error {
-	c, err := w.daemon()
+	if w.list && (len(args) > 0 || w.html != "") {
+		return exit.Usage("--list lists all failures: it takes no argument and no --html")
+	}
+	from, err := w.keeper()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer from.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if w.list {
-		if len(args) > 0 || w.html != "" {
-			return exit.Usage("--list lists all failures: it takes no argument and no --html")
-		}
-		return w.printList(ctx, c)
+		return w.printList(ctx, from)
 	}
 	id, pid := "last", 0
 	if len(args) > 0 {
@@ -84,18 +85,71 @@ func (w *whyCmd) run(args []string) error {
 			id = args[0]
 		}
 	}
-	r, body, err := c.Failure(ctx, id, pid)
+	r, body, err := from.Failure(ctx, id, pid)
 	switch {
 	case errors.Is(err, client.ErrNotFound):
-		return w.none(ctx, c, args)
+		return w.none(ctx, from, args)
 	case err != nil:
 		return exit.With(exit.Internal, "%w", err)
 	case w.json:
 		return w.Output("").Write(body)
 	case w.html != "":
-		return w.Output(w.html).Write(why.AppendHTML(nil, r, time.Now()))
+		return w.Output(w.html).Write(why.AppendHTML(nil, r, w.now()))
 	}
 	return w.print(r)
+}
+
+// keeper keeps failures: a ttmond, or a recording.
+type keeper interface {
+	Failures(context.Context) ([]failure.Summary, error)
+	// Failure is one by its ID; with "last" the newest, of a process if pid is not 0.
+	// body is its JSON. Where there is none the error is client.ErrNotFound.
+	Failure(ctx context.Context, id string, pid int) (r *failure.Record, body []byte, err error)
+	Close()
+}
+
+func (w *whyCmd) keeper() (keeper, error) {
+	if w.recorded != nil {
+		list, err := w.recorded.Failures()
+		if err != nil {
+			return nil, exit.With(exit.Internal, "%w", err)
+		}
+		return recordedFailures(list), nil
+	}
+	return w.daemon()
+}
+
+// recordedFailures are those of a recording, newest first.
+type recordedFailures []*failure.Record
+
+// Failures implements keeper.
+func (f recordedFailures) Failures(context.Context) (list []failure.Summary, err error) {
+	for _, r := range f {
+		list = append(list, r.Summary())
+	}
+	return list, nil
+}
+
+// Failure implements keeper.
+func (f recordedFailures) Failure(_ context.Context, id string, pid int) (*failure.Record, []byte, error) {
+	for _, r := range f {
+		if (id == "last" || r.ID == id) && (pid == 0 || r.Process.PID == pid) {
+			body, err := json.Marshal(r)
+			return r, append(body, '\n'), err
+		}
+	}
+	return nil, nil, client.ErrNotFound
+}
+
+// Close implements keeper.
+func (recordedFailures) Close() {}
+
+// now is the end of a recording, or the time.
+func (w *whyCmd) now() time.Time {
+	if w.recorded != nil {
+		return w.recorded.End()
+	}
+	return time.Now()
 }
 
 // daemon is the ttmond that keeps failures.
@@ -116,19 +170,27 @@ func (w *whyCmd) daemon() (*client.Client, error) {
 }
 
 // none says what there is instead of what was asked for.
-func (w *whyCmd) none(ctx context.Context, c *client.Client, args []string) error {
-	list, err := c.Failures(ctx)
+func (w *whyCmd) none(ctx context.Context, from keeper, args []string) error {
+	list, err := from.Failures(ctx)
 	switch {
 	case errors.Is(err, client.ErrNotFound):
 		return exit.With(exit.Unsupported, "this ttmond is older than ttmon and keeps no failed allocations")
 	case err != nil:
 		return exit.With(exit.Internal, "%w", err)
 	case len(args) == 0:
-		return w.PrintText([]byte(noFailure))
+		return w.PrintText([]byte(w.noFailure()))
 	case len(list) == 0:
 		return exit.With(exit.NoDevice, "no failed allocation %s of yours is kept", words.Escape(args[0]))
 	}
 	return exit.With(exit.NoDevice, "no failed allocation %s of yours is kept; ttmon why --list has those that are", words.Escape(args[0]))
+}
+
+// noFailure says that there is none.
+func (w *whyCmd) noFailure() string {
+	if w.recorded != nil {
+		return "no request for device memory failed in this recording, as far as was seen\n"
+	}
+	return "no request of your programs for device memory has failed, as far as ttmond saw\n"
 }
 
 func (w *whyCmd) print(r *failure.Record) error {
@@ -147,7 +209,7 @@ func (w *whyCmd) textOptions() (why.Options, error) {
 		return why.Options{}, err
 	}
 	width, _, _ := console.Size(w.Stdout)
-	return why.Options{Width: width, ASCII: o.ASCII, Color: o.Color, Now: time.Now(), User: userName}, nil
+	return why.Options{Width: width, ASCII: o.ASCII, Color: o.Color, Now: w.now(), User: userName}, nil
 }
 
 // userName is the name of a user, or its number.
@@ -158,8 +220,8 @@ func userName(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-func (w *whyCmd) printList(ctx context.Context, c *client.Client) error {
-	list, err := c.Failures(ctx)
+func (w *whyCmd) printList(ctx context.Context, from keeper) error {
+	list, err := from.Failures(ctx)
 	if err != nil {
 		return exit.With(exit.Internal, "%w", err)
 	}
@@ -171,7 +233,7 @@ func (w *whyCmd) printList(ctx context.Context, c *client.Client) error {
 		return w.Output("").Write(append(b, '\n'))
 	}
 	if len(list) == 0 {
-		return w.PrintText([]byte(noFailure))
+		return w.PrintText([]byte(w.noFailure()))
 	}
 	o, err := w.textOptions()
 	if err != nil {
@@ -179,5 +241,3 @@ func (w *whyCmd) printList(ctx context.Context, c *client.Client) error {
 	}
 	return w.PrintText(why.AppendList(nil, list, o))
 }
-
-const noFailure = "no request of your programs for device memory has failed, as far as ttmond saw\n"

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
@@ -51,7 +52,7 @@ func write(r *recording.Reader, o Options, to Sink) error {
 	b := &builder{
 		o: o, to: to, first: first.UnixNano(), grain: grainOf(last.Sub(first), distinct(chips)), chips: chips, fields: metric.Devices(), series: map[seriesKey]*Series{},
 		live: map[uint32]*liveList{}, held: map[heldKey]*heldSum{}, open: map[blockKey]openBlock{}, tags: map[tagKey]*tagSlice{},
-		processes: map[uint32]*process{}, seen: map[model.ProcessID]*process{},
+		processes: map[uint32]*process{}, seen: map[model.ProcessID]*process{}, failures: map[string]*failure.Record{},
 	}
 	c := r.Begin()
 	for {
@@ -99,6 +100,7 @@ type builder struct {
 	processes map[uint32]*process
 	seen      map[model.ProcessID]*process
 	flows     uint64
+	failures  map[string]*failure.Record // by ID, as told last
 }
 
 type seriesKey struct {
@@ -132,6 +134,8 @@ func (b *builder) take(s *recording.State, rec *recording.Record) error {
 		b.snapshot(snap, ns)
 	case recording.KindEvent:
 		b.to.Instant(&Instant{Group: host, Track: "events", Name: words.Escape(rec.Event.Text), NS: ns, Args: []Arg{{"kind", rec.Event.Kind}, {"level", rec.Event.Level}}})
+	case recording.KindFailure:
+		b.failed(rec.Failure)
 	case recording.KindOutput:
 		track := map[int]string{1: "output", 2: "errors"}[rec.Output.Stream]
 		b.to.Instant(&Instant{Group: host, Track: track, Name: words.Escape(rec.Output.Text), NS: ns})
@@ -287,6 +291,7 @@ func (b *builder) finish(s *recording.State, end int64) {
 		p := b.seen[id]
 		b.process(p, max(p.to, p.from))
 	}
+	b.tellFailures()
 }
 
 // baseUnit is the unit that points are in.

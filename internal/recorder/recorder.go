@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/event"
@@ -90,6 +91,12 @@ func (r *Recorder) Event(e eventlog.Event) {
 	r.add(item{at: e.Time, kind: recording.KindEvent, value: e})
 }
 
+// Failure takes in a request for memory that failed; one that repeats is taken in
+// again. It is told as of now: the process may have ended before that was known.
+func (r *Recorder) Failure(f *failure.Record, now time.Time) {
+	r.add(item{at: now, kind: recording.KindFailure, value: f})
+}
+
 // Output takes in a line that a program printed.
 func (r *Recorder) Output(at time.Time, o recording.Output) {
 	r.add(item{at: at, kind: recording.KindOutput, value: o})
@@ -141,6 +148,8 @@ func (r *Recorder) write(x *item) error {
 	case eventlog.Event:
 		v.Time = x.at
 		return r.out.Event(v)
+	case *failure.Record:
+		return r.out.Failure(x.at, v)
 	case recording.Output:
 		return r.out.Output(x.at, v)
 	case recording.Meta:

@@ -1,6 +1,7 @@
 // Package recording is the file in which ttmon keeps all that it knew about a
 // stretch of time: snapshots, events, every allocation and free of programs
-// that tell them, and the lines that a program printed.
+// that tell them, requests for memory that failed, and the lines that a program
+// printed.
 //
 // Its place in the flow: ttmon record, ttmon run --record and ttmond write it;
 // ttmon replay, diff and export read it. It stands where a source of snapshots

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/failure"
 )
 
 // When a block ends and a key block begins.
@@ -175,6 +176,12 @@ func (e *Encoder) Event(x eventlog.Event) error { return e.EventAt(x.Time, x) }
 
 // EventAt tells what happened, at the place of another time: it became known then.
 func (e *Encoder) EventAt(t time.Time, x eventlog.Event) error { return e.json(KindEvent, t, x) }
+
+// Failure tells of a request for memory that failed. One that repeats is told again
+// under the same ID.
+func (e *Encoder) Failure(t time.Time, r *failure.Record) error {
+	return e.json(KindFailure, t, r)
+}
 
 // Process defines a process whose blocks follow.
 func (e *Encoder) Process(t time.Time, p Process) error { return e.json(KindProcess, t, p) }

@@ -248,6 +248,9 @@ func (c *Cursor) forward(t time.Time) error {
 // aboutBlocks tells which records are, definitions included.
 func (k Kind) aboutBlocks() bool { return k >= KindProcess && k <= kindHeld }
 
+// known reports whether this reader knows the kind; others are passed over.
+func (k Kind) known() bool { return k <= KindFailure }
+
 // Next takes in the next record and returns it; io.EOF at the end, where more
 // may come after a Refresh of the Reader.
 func (c *Cursor) Next() (Record, error) { return c.NextUntil(time.Unix(1<<33, 0)) }
@@ -281,14 +284,14 @@ func (c *Cursor) NextUntil(t time.Time) (Record, error) {
 			c.started, c.resumed = true, false
 			continue
 		}
-		if c.only && kind.aboutBlocks() {
+		if c.only && (kind.aboutBlocks() || kind == KindFailure) {
 			continue
 		}
 		rec, err := c.apply(kind, ns, body)
 		if err != nil {
 			return rec, err
 		}
-		if c.started && kind <= kindStart {
+		if c.started && kind.known() {
 			return rec, nil
 		}
 		if c.resumed {

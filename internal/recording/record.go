@@ -5,6 +5,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -30,6 +31,7 @@ const (
 	KindOutput   Kind = 15
 	KindMeta     Kind = 16
 	kindStart    Kind = 17 // ends the part of a key block that tells what holds
+	KindFailure  Kind = 18 // a request for memory that failed, with the allocator as it was
 
 	// KindSnapshot is what readers get for a snapshot, however it was stored.
 	KindSnapshot = kindSnapshot
@@ -109,4 +111,5 @@ type Record struct {
 	Again   bool         // Alloc: the block is older; it is told again behind a part that is damaged
 	Lost    uint64       // events, in all
 	Output  Output
+	Failure *failure.Record // nil: it cannot be read here
 }

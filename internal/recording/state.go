@@ -12,6 +12,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -168,6 +169,8 @@ func (s *State) apply(kind Kind, ns int64, body []byte) (r Record, err error) {
 	case KindEvent:
 		r.Event = new(eventlog.Event)
 		err = s.decode(body, r.Event)
+	case KindFailure:
+		r.Failure, _ = failure.Decode(body) // of a newer ttmon, or damaged: passed over
 	case KindMeta:
 		r.Meta = new(Meta)
 		if err = s.decode(body, r.Meta); err == nil {

@@ -48,6 +48,8 @@ type replayed struct {
 	events *eventlog.Log
 	charts *recordedCharts
 
+	failures recordedFailures
+
 	mu   sync.Mutex // for past, which has a place of its own in the file
 	past *recording.Reader
 }
@@ -91,6 +93,9 @@ func (r *replayed) run(ctx context.Context, path string, out io.Writer) error {
 		return err
 	}
 	defer r.events.Close()
+	if err := r.openFailures(); err != nil {
+		return err
+	}
 	r.player.Go(first.Add(r.From))
 	r.player.SetSpeed(r.Speed)
 	r.player.Play(!r.Paused)
@@ -173,7 +178,7 @@ func (r *replayed) routes() http.Handler {
 		// The recording is for those who may read its file: others see of it what they
 		// see of a host, and this one's blocks only who has the address.
 		Hiding: hostHiding, Key: r.key,
-		Blocks: r.blocks, BlocksAt: r.blocksAt,
+		Blocks: r.blocks, BlocksAt: r.blocksAt, Failures: r.failures,
 		Interval: r.charts.apart,
 		Now:      func() time.Time { return r.player.Status().Pos },
 		// What lies between the boards is not recorded, and this host may be another.

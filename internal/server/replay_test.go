@@ -16,6 +16,8 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -48,10 +50,24 @@ func recordedHost(t *testing.T) string {
 			ok(w.Event(eventlog.Event{Time: at, Kind: "alert", Level: eventlog.Warning, Text: "too hot"}))
 		case 40:
 			ok(w.Alloc(at, 2, blocks.Block{Addr: 8192, Size: 1024, Site: 3}))
+		case 41:
+			ok(w.Failure(at, failedAllocation(at)))
 		}
 	}
 	ok(w.Close())
 	return path
+}
+
+// failedAllocation is a request that found a pool full.
+func failedAllocation(at time.Time) *failure.Record {
+	l := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 4096, Align: 64, Smallest: 64}, blocks.FromStart)
+	l.Alloc(blocks.Block{Addr: 0, Size: 4032})
+	r := &failure.Record{
+		Schema: failure.Schema, ID: "f1", Kind: failure.NoRoom, Time: at, First: at, Last: at, Count: 1, Source: "track", Pool: "dram", State: l,
+		Process: failure.Process{PID: 4711, UID: 4711}, Request: failure.Request{BankBytes: 128}, Stack: []ledgerfile.Frame{{File: "train.py", Line: 12, Function: "load"}},
+	}
+	r.Judge()
+	return r
 }
 
 // A recording is served as a host: what is live is the moment that is played,
@@ -124,7 +140,13 @@ func TestReplayIsServed(t *testing.T) {
 		t.Errorf("topology: %s", top)
 	}
 
-	// Blocks are for those who were given the address.
+	// Blocks and failures are for those who were given the address.
+	if list := ask("api/v1/failures", nil); strings.Contains(list, "f1") {
+		t.Errorf("failures for anybody: %s", list)
+	}
+	if code, b := status("api/v1/failures/f1/page"); code != 404 {
+		t.Errorf("a failure for anybody: %d %s", code, b)
+	}
 	if code, b := status("api/v1/processes/4711/map"); code != 403 {
 		t.Errorf("blocks for anybody: %d %s", code, b)
 	}
@@ -145,6 +167,12 @@ func TestReplayIsServed(t *testing.T) {
 	}
 	if s := at50.Sites; len(s) != 1 || s[0].Tag != "weights" || s[0].Bytes != 2*8*1024 || s[0].Stack[0] != "load (train.py:12)" {
 		t.Errorf("sites: %+v", s)
+	}
+	if list := ask("api/v1/failures", nil); !strings.Contains(list, `"id":"f1"`) {
+		t.Errorf("failures: %s", list)
+	}
+	if page := ask("api/v1/failures/last/page", nil); !strings.Contains(page, "full:") || !strings.Contains(page, "train.py:12") {
+		t.Errorf("the page of a failure: %s", page)
 	}
 	cancel()
 	if err := <-ended; err != nil {

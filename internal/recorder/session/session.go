@@ -20,6 +20,7 @@ import (
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recorder"
@@ -67,7 +68,9 @@ type Session struct {
 	// comparing tells the one who looks that blocks are to be asked for.
 	comparing atomic.Bool
 
-	looked                 bool // at the host, with whatever success
+	looked                 bool            // at the host, with whatever success
+	latest                 *model.Snapshot // nil: there is none yet
+	ledgers                ledgerFailures
 	snapshots, allocations int
 	last                   error // why there was no snapshot
 }
@@ -78,6 +81,8 @@ type seen struct {
 	blocks []*blocks.Process // from a ttmond that watches through the kernel
 	events []eventlog.Event
 	asked  bool // events were asked for
+	// failures are requests for memory that failed since the look before.
+	failures []*failure.Record
 	// compared: blocks were, too.
 	compared bool
 	err      error
@@ -157,8 +162,24 @@ func (s *Session) look(ctx context.Context, h *host.Host) {
 		}
 		select {
 		case <-ctx.Done():
+			s.lookLast(&daemon)
 			return
 		case <-ticker.C:
+		}
+	}
+}
+
+// lookLast asks for what failed up to the end, and how often.
+func (s *Session) lookLast(d *daemonView) {
+	if d.client == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endAfter/2)
+	defer cancel()
+	if list := d.failed.since(ctx, d.client, d.since, true); len(list) > 0 {
+		select {
+		case s.seen <- seen{failures: list}:
+		default:
 		}
 	}
 }
@@ -184,6 +205,7 @@ type daemonView struct {
 	after  uint64
 	since  time.Time
 	next   time.Time
+	failed failed
 }
 
 func (d *daemonView) close() {
@@ -223,6 +245,7 @@ func (d *daemonView) ask(ctx context.Context, h *host.Host, x *seen, s *Session)
 		}
 		x.events, x.asked = list, true
 	}
+	x.failures = d.failed.since(ctx, d.client, d.since, false)
 	if x.compared = s.comparing.Load(); !x.compared {
 		return
 	}
@@ -271,6 +294,7 @@ func (s *Session) Sweep(found *track.Sweep) {
 	told := s.reader.Events()
 	s.count(told)
 	s.r.Sweep(found, told, now)
+	s.failures(s.ledgers.new(found), now)
 }
 
 func (s *Session) told(list []track.Told, now time.Time) {
@@ -289,10 +313,17 @@ func (s *Session) take() {
 	for {
 		select {
 		case x := <-s.seen:
+			for _, f := range x.failures {
+				s.r.Failure(f, time.Now())
+			}
+			if x.snap == nil && x.err == nil {
+				continue
+			}
 			s.looked = true
 			if s.last = x.err; x.snap == nil {
 				continue
 			}
+			s.latest = x.snap
 			s.snapshots++
 			s.r.Snapshot(x.snap, x.asked)
 			for _, e := range x.events {
@@ -365,6 +396,7 @@ func (s *Session) End(err error) error {
 	case <-time.After(endAfter):
 	}
 	s.take()
+	s.failures(s.ledgers.rest(), time.Now())
 	s.r.Meta(time.Now(), s.meta)
 	err = errors.Join(err, s.r.Flush(time.Now().Add(time.Hour)), s.w.Close())
 	if err != nil {

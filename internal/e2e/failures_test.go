@@ -1,0 +1,297 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/sim"
+)
+
+// failing is a real ttnn program that runs out of memory, catches it and goes on.
+type failing struct {
+	*testing.T
+	job   *ttnn.Job
+	times uint64 // requests that failed
+}
+
+// playFailing starts one, of the user nobody: by itself, or under ttmon run. ttnn may
+// be where only root reads, so the program keeps the right to do so.
+func playFailing(t *testing.T, h *sim.Host, run bool) *failing {
+	t.Helper()
+	dir := t.TempDir()
+	const right = "+dac_read_search,+dac_override"
+	as := []string{"--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=" + right, "--ambient-caps=" + right}
+	if run {
+		as = append(as, filepath.Join(bin, "ttmon"), "run", "--stacks", "--")
+	}
+	o := ttnn.Options{Dir: dir, Descriptor: sim.MockDescriptor, Env: []string{"XDG_CACHE_HOME=" + filepath.Join(dir, "cache")}}
+	o.Command = func(name string, args ...string) *exec.Cmd {
+		return inHost(h, true)("setpriv", slices.Concat(as, []string{name}, args)...)
+	}
+	return &failing{T: t, job: ttnn.Play(t, o)}
+}
+
+func (f *failing) do(s ttnn.Step) ttnn.Reply {
+	f.Helper()
+	r, err := f.job.Do(s)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return r
+}
+
+// ask asks for L1, and counts it if there is no room.
+func (f *failing) ask(name string, rows int) (fits bool) {
+	f.Helper()
+	fits = f.do(ttnn.Step{"do": "ask", "name": name, "pool": "l1", "rows": rows, "columns": 2048}).Fits
+	if !fits {
+		f.times++
+	}
+	return fits
+}
+
+const someRows = 32 * 60
+
+// fragment fills L1 and frees every second tensor.
+func (f *failing) fragment() {
+	f.Helper()
+	n := 0
+	for f.ask(fmt.Sprintf("t%d", n), someRows) {
+		n++
+	}
+	for i := 0; i < n; i += 2 {
+		f.do(ttnn.Step{"do": "free", "name": fmt.Sprintf("t%d", i)})
+	}
+}
+
+// keeper is a ttmond that can be started again, with its server beside it.
+type keeper struct {
+	*daemon
+	dir  string
+	cmd  *exec.Cmd
+	log  bytes.Buffer
+	args []string
+}
+
+func startKeeper(t *testing.T, h *sim.Host, args ...string) *keeper {
+	t.Helper()
+	dir := t.TempDir()
+	for _, made := range []string{dir, filepath.Dir(dir)} { // other users are to reach the sockets
+		if err := os.Chmod(made, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := &keeper{daemon: &daemon{t: t, host: h, api: filepath.Join(dir, "api"), alloc: filepath.Join(dir, "alloc")}, dir: dir, args: args}
+	k.start()
+	t.Cleanup(k.stop)
+	k.startServer()
+	return k
+}
+
+func (k *keeper) start() {
+	k.t.Helper()
+	k.cmd = k.host.Command(context.Background(), filepath.Join(bin, "ttmond"), append([]string{
+		"--socket", k.api, "--alloc-socket", k.alloc, "--state-dir", filepath.Join(k.dir, "ttmond"),
+	}, k.args...)...)
+	k.cmd.Stderr = &k.log
+	if err := k.cmd.Start(); err != nil {
+		k.t.Fatal(err)
+	}
+	k.await("ttmond answers", func() bool { return runIn(k.t, k.host, "smi", "--daemon", k.api, "-L").code == 0 })
+}
+
+func (k *keeper) stop() {
+	k.t.Helper()
+	_ = k.cmd.Process.Signal(syscall.SIGTERM)
+	if err := k.cmd.Wait(); err != nil {
+		k.t.Errorf("ttmond: %v\n%s", err, k.log.String())
+	}
+}
+
+func (k *keeper) await(what string, holds func() bool) {
+	k.t.Helper()
+	for limit := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(limit) {
+			events := runIn(k.t, k.host, "events", "--daemon", k.api)
+			list := runIn(k.t, k.host, "why", "--list", "--daemon", k.api)
+			k.t.Fatalf("it never came to this: %s\n%s%s\n%s", what, events.out, list.out+list.err, k.log.String())
+		}
+	}
+}
+
+// why is a failure as a user is shown it; nil: it is not.
+func (k *keeper) why(as func(args ...string) result, args ...string) *failure.Record {
+	k.t.Helper()
+	r := as(append([]string{"why", "--json", "--daemon", k.api}, args...)...)
+	if r.code != 0 || !strings.HasPrefix(r.out, "{") {
+		return nil
+	}
+	record, err := failure.Decode([]byte(r.out))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return record
+}
+
+// asUser runs ttmon as another user.
+func asUser(t *testing.T, h *sim.Host, uid int) func(args ...string) result {
+	return func(args ...string) result {
+		t.Helper()
+		id := fmt.Sprint(uid)
+		return runProgram(t, h, "setpriv", append([]string{"--reuid=" + id, "--regid=" + id, "--clear-groups", "--inh-caps=-all", filepath.Join(bin, "ttmon")}, args...)...)
+	}
+}
+
+// TestFailureIsSeen: a real ttnn program finds no room again and again, catches
+// that and goes on. However ttmond sees it, it keeps one failure with its count,
+// makes one event of it that leads there, and counts it; its owner and root are
+// told why, others are not told that it exists; all of it outlives ttmond and the
+// program.
+func TestFailureIsSeen(t *testing.T) {
+	for _, how := range []model.Source{model.FromUprobe, model.FromTrack} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			h := start(t, sim.Options{Boards: "p150a"})
+			config := watchingFromTheStart(t)
+			if how == model.FromTrack {
+				config = filepath.Join(t.TempDir(), "ttmond.toml")
+				if err := os.WriteFile(config, []byte("[uprobe]\nenabled = false\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			k := startKeeper(t, h, "--config", config)
+			tape := startTape(t, h, k.daemon)
+			if w := k.health().Uprobe; how == model.FromUprobe && w.State != "on" {
+				t.Skipf("ttmond may not watch through the kernel: %s", w.Reason)
+			}
+			f := playFailing(t, h, how == model.FromTrack)
+			f.do(ttnn.Step{"do": "open", "mesh": []int{1, 1}})
+			f.fragment()
+			for range 50 {
+				if f.ask("too-large", 2*someRows) {
+					t.Fatal("it fits")
+				}
+			}
+			k.isSeen(f, how)
+			isRecorded(t, h, f, tape)
+			k.outlives(f)
+		})
+	}
+}
+
+// isSeen checks everything that shows a failure while the program runs.
+func (k *keeper) isSeen(f *failing, how model.Source) {
+	k.t.Helper()
+	root, own := func(args ...string) result { return runIn(k.t, k.host, args...) }, asUser(k.t, k.host, nobody)
+	var r *failure.Record
+	k.await("all failures are counted in one, and their device is known", func() bool {
+		r = k.why(root)
+		return r != nil && r.Count == f.times && r.Placed()
+	})
+	if r.Verdict.Cause != failure.Fragmented || r.Source != string(how) || r.Process.PID != f.job.PID || r.Process.UID != nobody || len(r.Verdict.Fixes) == 0 {
+		k.t.Errorf("kept: %s by %s of %+v, %d fixes", r.Verdict.Cause, r.Source, r.Process, len(r.Verdict.Fixes))
+	}
+	if known := len(r.Stack) > 0; how == model.FromTrack && !known {
+		k.t.Error("the line that asked is not known")
+	}
+	if len(r.Chips) != 1 || r.Chips[0].Device == nil || *r.Chips[0].Device != 0 {
+		k.t.Errorf("chips: %+v", r.Chips)
+	}
+	id := r.ID
+	if mine := k.why(own, fmt.Sprint(f.job.PID)); mine == nil || mine.ID != id {
+		k.t.Errorf("its owner is shown %+v", mine)
+	}
+	stranger := asUser(k.t, k.host, 4711)
+	for _, args := range [][]string{nil, {id}, {fmt.Sprint(f.job.PID)}} {
+		if got := k.why(stranger, args...); got != nil {
+			k.t.Errorf("another user is shown %s with %v", got.ID, args)
+		}
+	}
+	var list failure.List
+	if out := stranger("why", "--list", "--json", "--daemon", k.api); json.Unmarshal([]byte(out.out), &list) != nil || len(list.Failures) != 0 {
+		k.t.Errorf("another user is told of %s%s", out.out, out.err)
+	}
+	for _, want := range []string{"fragmented", "it would have fitted", "were asked for"} {
+		if out := own("why", "--daemon", k.api); !strings.Contains(out.out, want) {
+			k.t.Errorf("why says nothing of %q:\n%s%s", want, out.out, out.err)
+		}
+	}
+	link := "(ttmon why " + id + ")"
+	k.await("an event leads to it", func() bool { return strings.Contains(root("events", "--daemon", k.api).out, link) })
+	if n := strings.Count(root("events", "--daemon", k.api).out, "no room for"); n != 1 {
+		k.t.Errorf("%d events are made of one failure that repeats", n)
+	}
+	k.until("the metric counts all", root, func(s *model.Snapshot) bool { return s.Device(0).AllocationFailures.V == f.times })
+	k.awaitSeries(fmt.Sprintf("tenstorrent_allocation_failures_total == %d", f.times), 1)
+}
+
+// isRecorded: a recording that was made meanwhile tells the same story, and hands it
+// on.
+func isRecorded(t *testing.T, h *sim.Host, f *failing, tape *tape) {
+	t.Helper()
+	list, err := tape.end().Failures()
+	if err != nil || len(list) != 1 || list[0].Count != f.times || list[0].Verdict.Cause != failure.Fragmented {
+		t.Errorf("recorded: %+v, %v", list, err)
+	}
+	for _, args := range [][]string{
+		{"replay", tape.file, "why"},
+		{"replay", tape.file, "why", fmt.Sprint(f.job.PID)},
+		{"replay", tape.file, "why", "--list"},
+		{"export", tape.file, "--jsonl", "-o", "-"},
+		{"export", tape.file, "--perfetto", "-o", "-"},
+	} {
+		if r := runIn(t, h, args...); r.code != 0 || !strings.Contains(r.out, "fragmented") {
+			t.Errorf("ttmon %s: %d\n%.500s%s", strings.Join(args, " "), r.code, r.out, r.err)
+		}
+	}
+}
+
+// outlives: what is kept is there after the program has exited and ttmond has been
+// started again, and nobody else may see it then.
+func (k *keeper) outlives(f *failing) {
+	k.t.Helper()
+	if err := f.job.End(); err != nil {
+		k.t.Error(err)
+	}
+	before := k.why(asUser(k.t, k.host, nobody))
+	k.stop()
+	k.start()
+	after := k.why(asUser(k.t, k.host, nobody))
+	if before == nil || after == nil || after.ID != before.ID || after.Count != f.times || after.Verdict.Cause != failure.Fragmented {
+		k.t.Errorf("before a restart %+v, after it %+v", before, after)
+	}
+	if got := k.why(asUser(k.t, k.host, 4711)); got != nil {
+		k.t.Errorf("after a restart another user is shown %s", got.ID)
+	}
+}
+
+// TestFailureAlert: a failed allocation is told of once, and once that it is over.
+// The other rules have TestEveryRule.
+func TestFailureAlert(t *testing.T) {
+	t.Parallel()
+	h := start(t, sim.Options{Boards: "p150a"})
+	var r receiver
+	d := alerting(t, h, &r, quickRules(t))
+	f := playFailing(t, h, true)
+	f.do(ttnn.Step{"do": "open", "mesh": []int{1, 1}})
+	d.awaitSeries("tenstorrent_allocation_failures_total", 1)
+	f.fragment()
+	r.awaitLine(t, "firing AllocationFailed 0")
+	r.awaitLine(t, "resolved AllocationFailed 0")
+	if text := r.description("AllocationFailed"); !strings.Contains(text, "ttmon why") {
+		t.Errorf("it does not say where to look: %q", text)
+	}
+}

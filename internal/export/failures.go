@@ -1,0 +1,58 @@
+package export
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/view/why"
+)
+
+// maxFailures bounds the failures that are kept until the end: one that repeats is
+// told again, and only then is it known how often it happened.
+const maxFailures = 4096
+
+// failed takes in a request for memory that failed.
+func (b *builder) failed(r *failure.Record) {
+	if r == nil || b.failures[r.ID] == nil && len(b.failures) >= maxFailures {
+		return
+	}
+	b.failures[r.ID] = r
+}
+
+// tellFailures tells of each at the time at which it failed, with its story.
+func (b *builder) tellFailures() {
+	var list []*failure.Record
+	for _, r := range b.failures {
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(x, y *failure.Record) int {
+		return cmp.Or(x.Time.Compare(y.Time), strings.Compare(x.ID, y.ID))
+	})
+	for _, r := range list {
+		b.to.Instant(&Instant{
+			Group: processGroup(r.Process.PID, r.Process.Name), Track: "failed allocations", Name: why.Event(r, true), NS: r.Time.UnixNano(), Args: failureArgs(r),
+		})
+	}
+}
+
+// failureArgs are the details of a failure.
+func failureArgs(r *failure.Record) []Arg {
+	args := []Arg{{"id", r.ID}, {"verdict", why.Verdict(r)}, {"asked for", why.Asked(r)}, {"free", why.Free(r)}, {"where", why.Where(r)}}
+	if line, function := why.Asker(r); line != "" {
+		args = append(args, Arg{"line", strings.TrimSpace(line + " " + function)})
+	}
+	for _, h := range why.Holders(r) {
+		if args = append(args, Arg{"held by", why.HolderText(&h)}); len(args) >= maxFailureArgs {
+			break
+		}
+	}
+	for _, s := range why.Fixes(r, r.Time) {
+		args = append(args, Arg{"would have fitted", s})
+	}
+	return args
+}
+
+// maxFailureArgs bounds the lines that are listed.
+const maxFailureArgs = 16
