@@ -108,7 +108,7 @@ func TestHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(a.Append(nil, nil, 100, true))
+	text := string(a.Append(nil, nil, 100, true, false))
 	for _, want := range []string{"[weights] train.py:12 load", "7.8"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
