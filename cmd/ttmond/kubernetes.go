@@ -52,7 +52,6 @@ func (p *pods) follow(ctx context.Context) error {
 		return nil
 	}
 	client := podres.New(p.path)
-	defer client.Close()
 	tick := time.NewTicker(askKubelet)
 	defer tick.Stop()
 	for {

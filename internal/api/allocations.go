@@ -2,13 +2,13 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // Changes tells what happens to the blocks of processes.
@@ -22,17 +22,17 @@ type Changes interface {
 // the processes that the caller may see the blocks of. One that reads slowly is
 // told what holds and how much it missed; one that does not read at all is
 // dropped.
-func (s *Server) allocations(w http.ResponseWriter, r *http.Request) {
+func (s *Server) allocations(w unixhttp.Writer, r *unixhttp.Request) {
 	only, err := parsePIDs(r.URL.Query()["pid"])
 	switch {
 	case err != nil:
-		fail(w, http.StatusBadRequest, "pid: %q is not a pid", err.Error())
+		fail(w, unixhttp.StatusBadRequest, "pid: %q is not a pid", err.Error())
 		return
 	case s.opt.Changes == nil:
-		fail(w, http.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")
+		fail(w, unixhttp.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")
 		return
 	case !callerOf(r).exists:
-		fail(w, http.StatusForbidden, "allocations are for the users of their processes and for root: ask over the socket, or with a session")
+		fail(w, unixhttp.StatusForbidden, "allocations are for the users of their processes and for root: ask over the socket, or with a session")
 		return
 	}
 	leave, ok := s.watchesOf(s.budgets.followers, w, r)
@@ -45,11 +45,10 @@ func (s *Server) allocations(w http.ResponseWriter, r *http.Request) {
 		return (len(only) == 0 || slices.Contains(only, pid)) && who.owns(uid) && !s.viewpoint(r).hides(model.Value(uid))
 	})
 	defer follower.Close()
-	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
-	if out.Flush() != nil {
+	w.WriteHeader(unixhttp.StatusOK)
+	if w.Flush() != nil {
 		return
 	}
 	var text []byte
@@ -62,8 +61,8 @@ func (s *Server) allocations(w http.ResponseWriter, r *http.Request) {
 			s.log.Error("what happened to blocks cannot be told", "err", err)
 			return
 		}
-		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := w.Write(text); err != nil || out.Flush() != nil {
+		_ = w.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := w.Write(text); err != nil || w.Flush() != nil {
 			return
 		}
 		if cap(text) > maxKeptText {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/unixhttp"
+	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
 // teller tells of processes with their owners, as far as it may, and then
@@ -59,9 +61,9 @@ func TestAllocations(t *testing.T) {
 				Hiding:  func() Hiding { return c.hiding },
 				Changes: func(allow func(pid, uid int) bool) Changes { f.allow = allow; return f },
 			})
-			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			web := httptest.NewServer(nethttp.Handler(unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
 				s.allocations(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)))
-			}))
+			})))
 			defer web.Close()
 			resp, err := http.Get(web.URL + c.query)
 			if err != nil {
@@ -103,9 +105,9 @@ func TestFollowersAreBounded(t *testing.T) {
 	s := New(Options{Limits: l, Changes: func(func(pid, uid int) bool) Changes { return &teller{closed: make(chan struct{})} }})
 	ask := func(uid int) (*http.Response, func()) {
 		t.Helper()
-		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		web := httptest.NewServer(nethttp.Handler(unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
 			s.allocations(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: uid, exists: true})))
-		}))
+		})))
 		resp, err := http.Get(web.URL)
 		if err != nil {
 			t.Fatal(err)

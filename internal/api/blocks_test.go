@@ -9,6 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
 func TestBlocks(t *testing.T) {
@@ -34,7 +35,7 @@ func TestBlocks(t *testing.T) {
 		s := New(Options{Blocks: c.blocks, Hiding: func() Hiding { return c.hiding }})
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, "/v1/processes/"+c.path+"/blocks", nil)
-		s.handler().ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: c.uid, exists: true})))
+		nethttp.Handler(s.handler()).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: c.uid, exists: true})))
 		if w.Code != c.status {
 			t.Errorf("%+v: %d %s", c.path, w.Code, w.Body)
 		}

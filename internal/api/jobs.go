@@ -2,20 +2,20 @@ package api
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // jobsOf lists jobs: ?id=, ?uid=, ?since=, ?limit=. Where /proc hides processes a
 // user is told of their own jobs only.
-func (s *Server) jobsOf(w http.ResponseWriter, r *http.Request) {
+func (s *Server) jobsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	q, err := parseJobQuery(r)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		fail(w, unixhttp.StatusBadRequest, "%v", err)
 		return
 	}
 	v := s.viewpoint(r)
@@ -29,10 +29,10 @@ func (s *Server) jobsOf(w http.ResponseWriter, r *http.Request) {
 			out.Jobs = append(out.Jobs, j.Now(snap))
 		}
 	}
-	answer(w, http.StatusOK, out)
+	answer(w, unixhttp.StatusOK, out)
 }
 
-func parseJobQuery(r *http.Request) (q jobs.Query, err error) {
+func parseJobQuery(r *unixhttp.Request) (q jobs.Query, err error) {
 	v := r.URL.Query()
 	q.IDs = v["id"]
 	if text := v.Get("uid"); text != "" {

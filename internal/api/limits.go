@@ -4,13 +4,13 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // Limits are the budgets of a server, by user. Whoever comes over TCP is one
@@ -67,7 +67,7 @@ func (s *Server) Budgets() []budget.State { return s.budgets.states() }
 
 // watches takes a place among the watchers for as long as a call lasts; ok is
 // false if the user has too many, who has been told.
-func (s *Server) watches(w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
+func (s *Server) watches(w unixhttp.Writer, r *unixhttp.Request) (leave func(), ok bool) {
 	pool := s.budgets.watchers
 	if callerOf(r).remote {
 		pool = s.budgets.viewers
@@ -75,29 +75,28 @@ func (s *Server) watches(w http.ResponseWriter, r *http.Request) (leave func(), 
 	return s.watchesOf(pool, w, r)
 }
 
-func (s *Server) watchesOf(pool *budget.Pool, w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
+func (s *Server) watchesOf(pool *budget.Pool, w unixhttp.Writer, r *unixhttp.Request) (leave func(), ok bool) {
 	uid := callerOf(r).user()
 	if !pool.Take(uid, 1) {
 		w.Header().Set("Retry-After", "10")
-		fail(w, http.StatusTooManyRequests, "too many of your clients are watching already")
+		fail(w, unixhttp.StatusTooManyRequests, "too many of your clients are watching already")
 		return nil, false
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // nothing more is to come from it
 	return func() { pool.Give(uid, 1) }, true
 }
 
 // limited answers a call that takes memory or time, if its user has not too
 // many of them under way.
-func (s *Server) limited(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) limited(h unixhttp.Handler) unixhttp.Handler {
+	return unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
 		uid := callerOf(r).user()
 		if !s.awaitTurn(r, uid) {
 			w.Header().Set("Retry-After", "1")
-			fail(w, http.StatusTooManyRequests, "too many requests of this kind are being answered for you; try again in a second")
+			fail(w, unixhttp.StatusTooManyRequests, "too many requests of this kind are being answered for you; try again in a second")
 			return
 		}
 		defer s.budgets.queries.Give(uid, 1)
-		h.ServeHTTP(&timed{ResponseWriter: w, limit: largeTimeout}, r)
+		h.Serve(&timed{Writer: w, limit: largeTimeout}, r)
 	})
 }
 
@@ -106,7 +105,7 @@ func (s *Server) limited(h http.Handler) http.Handler {
 const queryPatience = 5 * time.Second
 
 // awaitTurn takes a place among the queries, and waits for it a little.
-func (s *Server) awaitTurn(r *http.Request, uid int) bool {
+func (s *Server) awaitTurn(r *unixhttp.Request, uid int) bool {
 	for end := time.Now().Add(queryPatience); time.Now().Before(end); {
 		if s.budgets.queries.Try(uid, 1) {
 			return true
@@ -121,7 +120,7 @@ func (s *Server) awaitTurn(r *http.Request, uid int) bool {
 }
 
 // light calls need no place among the queries.
-func light(r *http.Request) bool {
+func light(r *unixhttp.Request) bool {
 	switch r.URL.Path {
 	case "/v1/events":
 		return r.URL.Query().Get("follow") != "" // a watcher
@@ -146,7 +145,7 @@ func (l limitListener) Accept() (net.Conn, error) {
 		c, err := l.Listener.Accept()
 		if err != nil {
 			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) {
-				time.Sleep(50 * time.Millisecond) // net/http would wait, too, and say so each time
+				time.Sleep(50 * time.Millisecond) // somebody may close one
 				continue
 			}
 			return nil, err

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/sorted"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -55,7 +55,7 @@ type mapSite struct {
 
 // mapOf answers with the allocators of a process as they are drawn: its banks
 // along their addresses, what would fit, and who in the program holds what.
-func (s *Server) mapOf(w http.ResponseWriter, r *http.Request) {
+func (s *Server) mapOf(w unixhttp.Writer, r *unixhttp.Request) {
 	of, ok := s.ownBlocks(w, r)
 	if !ok {
 		return
@@ -73,7 +73,7 @@ func (s *Server) mapOf(w http.ResponseWriter, r *http.Request) {
 	out["pools"] = list
 	fits, err := fits(of.Process, r.URL.Query(), name)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		fail(w, unixhttp.StatusBadRequest, "%v", err)
 		return
 	}
 	out["fits"] = fits
@@ -82,7 +82,7 @@ func (s *Server) mapOf(w http.ResponseWriter, r *http.Request) {
 		sites = sitesOf(of.Places(), name)
 	}
 	out["sites"] = sites
-	answer(w, http.StatusOK, out)
+	answer(w, unixhttp.StatusOK, out)
 }
 
 func newMapPool(p *blocks.Process, l *blocks.List, a *blocks.Allocator, name func(uint64) string) mapPool {

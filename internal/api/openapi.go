@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"net/http"
 	"reflect"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/said"
 	"github.com/ttmon/ttmon/internal/view/why"
 )
@@ -316,7 +316,7 @@ func schemaOf(t reflect.Type) any {
 	}
 }
 
-func (s *Server) openapi(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) openapi(w unixhttp.Writer, _ *unixhttp.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(openAPI())
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,15 +11,16 @@ import (
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/said"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // Static answers /v1/words and /v1/metrics, which are the same on every host.
-func Static() http.Handler {
+func Static() unixhttp.Handler {
 	s := &Server{}
-	mux := http.NewServeMux()
+	mux := new(unixhttp.Mux)
 	mux.HandleFunc("GET /v1/words", s.words)
 	mux.HandleFunc("GET /v1/metrics", s.metrics)
 	return mux
@@ -28,7 +28,7 @@ func Static() http.Handler {
 
 // words answers with the words for what is in a snapshot, so that whoever shows
 // one says the same as ttmon does.
-func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) words(w unixhttp.Writer, _ *unixhttp.Request) {
 	missing := map[string]string{}
 	for st := model.Absent; st <= model.Pending; st++ {
 		if st != model.Known {
@@ -55,7 +55,7 @@ func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
 	for _, c := range []model.CBMeaning{model.CBCached, model.CBPartly, model.CBResident, model.CBLargest, model.CBReported} {
 		cb[string(c)] = words.CBMeaning(c)
 	}
-	answer(w, http.StatusOK, map[string]any{
+	answer(w, unixhttp.StatusOK, map[string]any{
 		"schema": "ttmon.words/1", "nothing": words.Nothing, "missing": missing, "marks": marks, "tracking": tracking, "sources": sources,
 		"fields": fieldWords(), "pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "simulated": words.Simulated,
 	})
@@ -78,14 +78,14 @@ func fieldWords() map[string]fieldWord {
 }
 
 // said answers with a snapshot in words: the latest, or one of another time.
-func (s *Server) said(w http.ResponseWriter, r *http.Request) {
+func (s *Server) said(w unixhttp.Writer, r *unixhttp.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		answer(w, http.StatusOK, said.Of(snap))
+		answer(w, unixhttp.StatusOK, said.Of(snap))
 	}
 }
 
 // facts answers with all that is known of a device.
-func (s *Server) facts(w http.ResponseWriter, r *http.Request) {
+func (s *Server) facts(w unixhttp.Writer, r *unixhttp.Request) {
 	snap := s.asked(w, r)
 	if snap == nil {
 		return
@@ -93,27 +93,27 @@ func (s *Server) facts(w http.ResponseWriter, r *http.Request) {
 	bus := r.URL.Query().Get("device")
 	for i := range snap.Devices {
 		if d := &snap.Devices[i]; d.BusID == bus {
-			answer(w, http.StatusOK, said.FactsOf(snap, d))
+			answer(w, unixhttp.StatusOK, said.FactsOf(snap, d))
 			return
 		}
 	}
-	fail(w, http.StatusNotFound, "device: there is no %q", bus)
+	fail(w, unixhttp.StatusNotFound, "device: there is no %q", bus)
 }
 
 // mesh answers with the Ethernet links of the chips.
-func (s *Server) mesh(w http.ResponseWriter, r *http.Request) {
+func (s *Server) mesh(w unixhttp.Writer, r *unixhttp.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		answer(w, http.StatusOK, said.MeshOf(snap))
+		answer(w, unixhttp.StatusOK, said.MeshOf(snap))
 	}
 }
 
 // asked is the snapshot of the moment that is asked for, as far as the client
 // may see it; nil where there is none, and the client has been told.
-func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
+func (s *Server) asked(w unixhttp.Writer, r *unixhttp.Request) *model.Snapshot {
 	v, snap := s.viewpoint(r), s.opt.Feed.Latest()
 	at, err := parseMoment(r.URL.Query())
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		fail(w, unixhttp.StatusBadRequest, "%v", err)
 		return nil
 	}
 	if !at.IsZero() {
@@ -123,7 +123,7 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
 		}
 	}
 	if snap == nil {
-		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		fail(w, unixhttp.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return nil
 	}
 	return v.filter(snap)
@@ -131,19 +131,19 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
 
 // pastSnapshot finds the snapshot of a time; where there is none the client has
 // been told.
-func (s *Server) pastSnapshot(w http.ResponseWriter, at time.Time) (*model.Snapshot, bool) {
+func (s *Server) pastSnapshot(w unixhttp.Writer, at time.Time) (*model.Snapshot, bool) {
 	if s.opt.Memory.Past == nil {
-		fail(w, http.StatusNotFound, "this ttmond keeps no history")
+		fail(w, unixhttp.StatusNotFound, "this ttmond keeps no history")
 		return nil, false
 	}
 	_, body, err := s.opt.Memory.Past(at)
 	if err != nil {
-		fail(w, http.StatusNotFound, "%v", err)
+		fail(w, unixhttp.StatusNotFound, "%v", err)
 		return nil, false
 	}
 	snap, err := wire.Decode(body)
 	if err != nil {
-		fail(w, http.StatusInternalServerError, "reading the snapshot of %s: %v", at.Format(time.RFC3339), err)
+		fail(w, unixhttp.StatusInternalServerError, "reading the snapshot of %s: %v", at.Format(time.RFC3339), err)
 		return nil, false
 	}
 	return snap, true
@@ -160,14 +160,14 @@ type chartable struct {
 }
 
 // metrics lists what /v1/range can be asked for.
-func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) metrics(w unixhttp.Writer, _ *unixhttp.Request) {
 	list := []chartable{}
 	for _, f := range metric.Devices() {
 		if _, _, ok := f.Query("1m"); ok && !f.Foreign {
 			list = append(list, chartable{f.Name, f.Unit, f.Form().Decimals(), f.Kind.String(), f.Rate, f.Help})
 		}
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.metrics/1", "metrics": list})
+	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.metrics/1", "metrics": list})
 }
 
 // Series is one line of an answer to a question in PromQL. Times are in Unix
@@ -206,10 +206,10 @@ type rangeSeries struct {
 }
 
 // rangeOf answers with metrics of devices over time, on common times.
-func (s *Server) rangeOf(w http.ResponseWriter, r *http.Request) {
+func (s *Server) rangeOf(w unixhttp.Writer, r *unixhttp.Request) {
 	q, err := parseRange(r, s.opt.Now())
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		fail(w, unixhttp.StatusBadRequest, "%v", err)
 		return
 	}
 	if s.opt.Interval != nil {
@@ -224,7 +224,7 @@ func (s *Server) rangeOf(w http.ResponseWriter, r *http.Request) {
 	for _, m := range q.metrics {
 		list, err := s.rangeOfMetric(r.Context(), m, &q, n)
 		if err != nil {
-			fail(w, http.StatusServiceUnavailable, "asking the history for %s: %v", m.Name, err)
+			fail(w, unixhttp.StatusServiceUnavailable, "asking the history for %s: %v", m.Name, err)
 			return
 		}
 		out = append(out, list...)
@@ -235,7 +235,7 @@ func (s *Server) rangeOf(w http.ResponseWriter, r *http.Request) {
 	if away := s.away(r.Context(), &q, n); away != nil {
 		reply["away"] = away
 	}
-	answer(w, http.StatusOK, reply)
+	answer(w, unixhttp.StatusOK, reply)
 }
 
 // away is where nobody sampled anything, from the series that every row of the
@@ -347,7 +347,7 @@ func (q *rangeQuery) window() string {
 	return strconv.Itoa(int(max(least, q.step, 4*q.apart).Seconds())) + "s"
 }
 
-func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
+func parseRange(r *unixhttp.Request, now time.Time) (q rangeQuery, err error) {
 	v := r.URL.Query()
 	if q.metrics, err = parseMetrics(v.Get("metric")); err != nil {
 		return q, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -35,7 +35,7 @@ type Memory struct {
 	// Alerts are those that are pending or firing.
 	Alerts func() any
 	// Prometheus answers its API below /prometheus.
-	Prometheus http.Handler
+	Prometheus unixhttp.Handler
 }
 
 // EventLog is what happened, in order.
@@ -46,11 +46,11 @@ type EventLog interface {
 	More() <-chan struct{}
 }
 
-func (s *Server) remembered(mux *http.ServeMux) {
+func (s *Server) remembered(mux *unixhttp.Mux) {
 	m := s.opt.Memory
 	if s.opt.Elsewhere != "" {
 		for _, call := range []string{"/v1/events", "/v1/past", "/v1/past/span", "/v1/range", "/v1/jobs", "/v1/runs", "/v1/alerts", "/v1/processes/{pid}/history", "/prometheus/"} {
-			mux.HandleFunc(call, func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusGone, "%s", s.opt.Elsewhere) })
+			mux.HandleFunc(call, func(w unixhttp.Writer, _ *unixhttp.Request) { fail(w, unixhttp.StatusGone, "%s", s.opt.Elsewhere) })
 		}
 		return
 	}
@@ -75,33 +75,33 @@ func (s *Server) remembered(mux *http.ServeMux) {
 		mux.HandleFunc("GET /v1/runs/compare", s.compareRuns)
 	}
 	if m.Alerts != nil {
-		mux.HandleFunc("GET /v1/alerts", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, m.Alerts()) })
+		mux.HandleFunc("GET /v1/alerts", func(w unixhttp.Writer, _ *unixhttp.Request) { answer(w, unixhttp.StatusOK, m.Alerts()) })
 	}
 	if m.Prometheus != nil {
-		mux.Handle("/prometheus/", http.StripPrefix("/prometheus", m.Prometheus))
+		mux.Handle("/prometheus/", unixhttp.StripPrefix("/prometheus", m.Prometheus))
 	}
 }
 
 // past answers with a snapshot of another time.
-func (s *Server) past(w http.ResponseWriter, r *http.Request) {
+func (s *Server) past(w unixhttp.Writer, r *unixhttp.Request) {
 	at, err := parseMoment(r.URL.Query())
 	switch {
 	case err != nil:
-		fail(w, http.StatusBadRequest, "%v", err)
+		fail(w, unixhttp.StatusBadRequest, "%v", err)
 		return
 	case at.IsZero():
-		fail(w, http.StatusBadRequest, "at: which time? For example 2026-11-15T08:30:00Z")
+		fail(w, unixhttp.StatusBadRequest, "at: which time? For example 2026-11-15T08:30:00Z")
 		return
 	}
 	_, body, err := s.opt.Memory.Past(at)
 	if err != nil {
-		fail(w, http.StatusNotFound, "%v", err)
+		fail(w, unixhttp.StatusNotFound, "%v", err)
 		return
 	}
 	if v := s.viewpoint(r); v.level > 0 {
 		snap, err := wire.Decode(body)
 		if err != nil {
-			fail(w, http.StatusInternalServerError, "reading the snapshot of %s: %v", at, err)
+			fail(w, unixhttp.StatusInternalServerError, "reading the snapshot of %s: %v", at, err)
 			return
 		}
 		body = wire.Append(nil, v.filter(snap))
@@ -111,30 +111,30 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 }
 
 // span tells how far back /v1/past reaches; null where nothing is kept yet.
-func (s *Server) span(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) span(w unixhttp.Writer, _ *unixhttp.Request) {
 	out := map[string]any{"schema": "ttmon.span/1", "oldest": nil, "newest": nil}
 	if oldest, newest := s.opt.Memory.Span(); !oldest.IsZero() {
 		out["oldest"], out["newest"] = oldest.UTC(), newest.UTC()
 	}
-	answer(w, http.StatusOK, out)
+	answer(w, unixhttp.StatusOK, out)
 }
 
 // events lists what happened; with follow it goes on as server-sent events.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+func (s *Server) events(w unixhttp.Writer, r *unixhttp.Request) {
 	q, err := parseEventQuery(r)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		fail(w, unixhttp.StatusBadRequest, "%v", err)
 		return
 	}
 	log := s.opt.Memory.Events()
 	if log == nil {
-		fail(w, http.StatusServiceUnavailable, "the event log is being opened; try again")
+		fail(w, unixhttp.StatusServiceUnavailable, "the event log is being opened; try again")
 		return
 	}
 	hidden := s.viewpoint(r).level > 0
 	if r.URL.Query().Get("follow") == "" {
 		last := log.Last()
-		answer(w, http.StatusOK, map[string]any{"schema": "ttmon.events/1", "last": last, "events": visible(log.Find(q), hidden)})
+		answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.events/1", "last": last, "events": visible(log.Find(q), hidden)})
 		return
 	}
 	leave, ok := s.beginEvents(w, r)
@@ -142,10 +142,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	out := http.NewResponseController(w)
 	for {
 		more := log.More()
-		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_ = w.SetWriteDeadline(time.Now().Add(writeTimeout))
 		found := log.Find(q)
 		for _, e := range visible(found, hidden) {
 			b, err := json.Marshal(e)
@@ -156,7 +155,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		if len(found) > 0 {
 			q.After, q.Limit = found[len(found)-1].Seq, 0
 		}
-		if out.Flush() != nil {
+		if w.Flush() != nil {
 			return
 		}
 		select {
@@ -178,7 +177,7 @@ func visible(list []eventlog.Event, hidden bool) []eventlog.Event {
 	return out
 }
 
-func parseEventQuery(r *http.Request) (q eventlog.Query, err error) {
+func parseEventQuery(r *unixhttp.Request) (q eventlog.Query, err error) {
 	v := r.URL.Query()
 	if text := v.Get("after"); text != "" {
 		if q.After, err = strconv.ParseUint(text, 10, 63); err != nil {

@@ -2,22 +2,22 @@ package api
 
 import (
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // runsOf lists runs. Where /proc hides processes a user is told of their own runs
 // only, and not by whom devices were shared.
-func (s *Server) runsOf(w http.ResponseWriter, r *http.Request) {
+func (s *Server) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	q, err := runs.ParseQuery(r.URL.Query())
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		fail(w, unixhttp.StatusBadRequest, "%v", err)
 		return
 	}
 	v := s.viewpoint(r)
@@ -25,7 +25,7 @@ func (s *Server) runsOf(w http.ResponseWriter, r *http.Request) {
 	q.Visible = func(uid int) bool { return !hides(uid) }
 	list, more, err := s.opt.Memory.Runs(q)
 	if err != nil {
-		fail(w, http.StatusInternalServerError, "%v", err)
+		fail(w, unixhttp.StatusInternalServerError, "%v", err)
 		return
 	}
 	out := runs.Answer{Schema: runs.Schema, Time: time.Now().UTC(), Runs: list, More: more}
@@ -33,7 +33,7 @@ func (s *Server) runsOf(w http.ResponseWriter, r *http.Request) {
 		out.Runs = []runs.Run{}
 	}
 	present(out.Runs, hides)
-	answer(w, http.StatusOK, out)
+	answer(w, unixhttp.StatusOK, out)
 }
 
 // present completes runs with words, and leaves out what the viewer may not see.
@@ -57,7 +57,7 @@ func present(list []runs.Run, hides func(uid int) bool) {
 
 // compareRuns says how a run (?run=) differs from another (?with=), or from the
 // usual ones of the same command.
-func (s *Server) compareRuns(w http.ResponseWriter, r *http.Request) {
+func (s *Server) compareRuns(w unixhttp.Writer, r *unixhttp.Request) {
 	v := s.viewpoint(r)
 	find := func(q runs.Query) ([]runs.Run, error) {
 		q.Visible = func(uid int) bool { return !v.hides(model.Value(uid)) }
@@ -69,11 +69,11 @@ func (s *Server) compareRuns(w http.ResponseWriter, r *http.Request) {
 		list, err := find(runs.Query{Names: []string{name}})
 		switch {
 		case name == "":
-			fail(w, http.StatusBadRequest, "%s: which run? For example r318", param)
+			fail(w, unixhttp.StatusBadRequest, "%s: which run? For example r318", param)
 		case err != nil:
-			fail(w, http.StatusInternalServerError, "%v", err)
+			fail(w, unixhttp.StatusInternalServerError, "%v", err)
 		case len(list) == 0:
-			fail(w, http.StatusNotFound, "%s: there is no run %s", param, name)
+			fail(w, unixhttp.StatusNotFound, "%s: there is no run %s", param, name)
 		default:
 			return &list[len(list)-1], true
 		}
@@ -96,10 +96,10 @@ func (s *Server) compareRuns(w http.ResponseWriter, r *http.Request) {
 	}
 	after, err2 := compare.NewSide(b.RunName(), *b)
 	if err = errors.Join(err, err2); err != nil {
-		fail(w, http.StatusNotFound, "%v", err)
+		fail(w, unixhttp.StatusNotFound, "%v", err)
 		return
 	}
 	c := compare.Compare(before, after)
 	runwords.Complete(c)
-	answer(w, http.StatusOK, c)
+	answer(w, unixhttp.StatusOK, c)
 }

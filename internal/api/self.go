@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -13,6 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // What the API says of the daemon itself, as its clients read it.
@@ -27,7 +27,7 @@ type (
 // firstSnapshot is how long the first snapshot may take.
 const firstSnapshot = 10 * time.Second
 
-func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+func (s *Server) health(w unixhttp.Writer, r *unixhttp.Request) {
 	h := Health{
 		Status: "ok", Problems: []Problem{}, Warnings: []Problem{}, Sources: []SourceHealth{},
 		Version: s.opt.Version, Uptime: time.Since(s.started).Round(time.Millisecond).Seconds(),
@@ -44,9 +44,9 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if v := s.viewpoint(r); v.level > 0 {
 		hideUsers(h.Budgets, v.uid)
 	}
-	status := http.StatusOK
+	status := unixhttp.StatusOK
 	if len(h.Problems) > 0 {
-		h.Status, status = "late", http.StatusServiceUnavailable
+		h.Status, status = "late", unixhttp.StatusServiceUnavailable
 	}
 	answer(w, status, h)
 }
@@ -97,23 +97,23 @@ func hideUsers(budgets []budget.State, uid int) {
 }
 
 // reload has the configuration read again.
-func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
+func (s *Server) reload(w unixhttp.Writer, r *unixhttp.Request) {
 	if !callerOf(r).sees() {
-		fail(w, http.StatusForbidden, "only root and the user that ttmond runs as may have the configuration read again")
+		fail(w, unixhttp.StatusForbidden, "only root and the user that ttmond runs as may have the configuration read again")
 		return
 	}
 	said, err := s.opt.Reload()
 	if err != nil {
-		fail(w, http.StatusUnprocessableEntity, "the old configuration holds: %v", err)
+		fail(w, unixhttp.StatusUnprocessableEntity, "the old configuration holds: %v", err)
 		return
 	}
 	if said == nil {
 		said = []string{}
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.reload/1", "changes": said})
+	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.reload/1", "changes": said})
 }
 
-func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) version(w unixhttp.Writer, _ *unixhttp.Request) {
 	calls := []string{
 		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/processes/PID/blocks", "/v1/allocations", "/v1/leaks", "/v1/stale",
 		"/v1/dump", "/v1/dumps", "/v1/health", "/v1/version",
@@ -139,21 +139,21 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 			calls = append(calls, c.call)
 		}
 	}
-	answer(w, http.StatusOK, map[string]any{
+	answer(w, unixhttp.StatusOK, map[string]any{
 		"name": s.opt.Name, "version": s.opt.Version, "api": []string{"v1"},
 		"calls": append(calls, s.opt.Beside...), "recording": s.opt.Recording, "page": s.address(),
 	})
 }
 
 // dump answers with everything live, as text.
-func (s *Server) dump(w http.ResponseWriter, r *http.Request) {
+func (s *Server) dump(w unixhttp.Writer, r *unixhttp.Request) {
 	kind := r.URL.Query().Get("kind")
 	switch kind {
 	case "":
 		kind = "remaining"
 	case "remaining", "kernels":
 	default:
-		fail(w, http.StatusBadRequest, "kind: %q is neither remaining nor kernels", kind)
+		fail(w, unixhttp.StatusBadRequest, "kind: %q is neither remaining nor kernels", kind)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -161,12 +161,12 @@ func (s *Server) dump(w http.ResponseWriter, r *http.Request) {
 }
 
 // dumps lists the dumps that clients of the caller asked for; root sees all.
-func (s *Server) dumps(w http.ResponseWriter, r *http.Request) {
+func (s *Server) dumps(w unixhttp.Writer, r *unixhttp.Request) {
 	list := []Dump{}
 	for _, d := range s.opt.Dumps() {
 		if callerOf(r).owns(d.UID) {
 			list = append(list, d)
 		}
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.dumps/1", "dumps": list})
+	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.dumps/1", "dumps": list})
 }

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // Options of a Server.
@@ -139,28 +139,19 @@ func New(o Options) *Server {
 
 // Serve answers on l until ctx is done. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	web := &http.Server{
-		Handler:           s.onBehalf(s.handler()),
-		ReadHeaderTimeout: s.opt.ReadTimeout / 2,
-		ReadTimeout:       s.opt.ReadTimeout,
-		WriteTimeout:      largeTimeout, // calls set their own
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+	web := unixhttp.Server{
+		Handler:      s.onBehalf(s.handler()),
+		HeadTimeout:  s.opt.ReadTimeout / 2,
+		BodyTimeout:  s.opt.ReadTimeout,
+		WriteTimeout: largeTimeout, // calls set their own
+		IdleTimeout:  idleTimeout,
+		Grace:        500 * time.Millisecond,
+		Log:          s.log,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, callerKey{}, identify(c))
 		},
 	}
-	stop := context.AfterFunc(ctx, func() {
-		brief, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
-		defer cancel()
-		if web.Shutdown(brief) != nil {
-			_ = web.Close()
-		}
-	})
-	defer stop()
-	if err := web.Serve(limitListener{l, s.budgets.connections}); !errors.Is(err, http.ErrServerClosed) {
+	if err := web.Serve(ctx, limitListener{l, s.budgets.connections}); err != nil {
 		return fmt.Errorf("serving the API: %w", err)
 	}
 	return nil
@@ -193,15 +184,20 @@ func identify(c net.Conn) (who caller) {
 }
 
 // callerOf is who asks.
-func callerOf(r *http.Request) caller {
-	who, _ := r.Context().Value(callerKey{}).(caller)
+func callerOf(r *unixhttp.Request) caller {
+	return callerIn(r.Context())
+}
+
+func callerIn(ctx context.Context) caller {
+	who, _ := ctx.Value(callerKey{}).(caller)
 	return who
 }
 
-// UserOf is the user who sent a request to a Server; -1 where that is not known.
-func UserOf(r *http.Request) int { return callerOf(r).user() }
+// UserOf is the user whose request to a Server has a context; -1 where that is
+// not known.
+func UserOf(ctx context.Context) int { return callerIn(ctx).user() }
 
-func (s *Server) viewpoint(r *http.Request) viewpoint {
+func (s *Server) viewpoint(r *unixhttp.Request) viewpoint {
 	who := callerOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,8 +211,8 @@ func (s *Server) viewpoint(r *http.Request) viewpoint {
 // hardly ever change.
 const hidingAge = 2 * time.Second
 
-func (s *Server) handler() http.Handler {
-	mux := http.NewServeMux()
+func (s *Server) handler() unixhttp.Handler {
+	mux := new(unixhttp.Mux)
 	mux.HandleFunc("GET /v1/snapshot", s.snapshot)
 	mux.HandleFunc("GET /v1/watch", s.watch)
 	mux.HandleFunc("GET /v1/processes", s.processes)
@@ -257,30 +253,30 @@ func (s *Server) handler() http.Handler {
 		mux.HandleFunc("GET /v1/stream", s.stream)
 	}
 	s.remembered(mux)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			fail(w, http.StatusMethodNotAllowed, "%s takes no %s; see /v1/version", r.URL.Path, r.Method)
+	mux.HandleFunc("/", func(w unixhttp.Writer, r *unixhttp.Request) {
+		if r.Method != "GET" && r.Method != "HEAD" {
+			fail(w, unixhttp.StatusMethodNotAllowed, "%s takes no %s; see /v1/version", r.URL.Path, r.Method)
 			return
 		}
-		fail(w, http.StatusNotFound, "there is no %s; see /v1/version", r.URL.Path)
+		fail(w, unixhttp.StatusNotFound, "there is no %s; see /v1/version", r.URL.Path)
 	})
 	heavy := s.limited(mux)
-	return s.handedOn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.handedOn(unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
 		if !light(r) {
-			heavy.ServeHTTP(w, r)
+			heavy.Serve(w, r)
 			return
 		}
-		mux.ServeHTTP(&timed{ResponseWriter: w, limit: writeTimeout}, r)
+		mux.Serve(&timed{Writer: w, limit: writeTimeout}, r)
 	}))
 }
 
 // fail answers with an error.
-func fail(w http.ResponseWriter, status int, format string, args ...any) {
+func fail(w unixhttp.Writer, status int, format string, args ...any) {
 	answer(w, status, map[string]string{"error": fmt.Sprintf(format, args...)})
 }
 
 // answer writes a JSON document.
-func answer(w http.ResponseWriter, status int, v any) {
+func answer(w unixhttp.Writer, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
@@ -291,7 +287,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 
 // answerList writes a JSON document with a list in it, item by item, so that
 // there is never more of it in memory than a few. head is an object.
-func answerList[T any](w http.ResponseWriter, head map[string]any, name string, items iter.Seq[T]) {
+func answerList[T any](w unixhttp.Writer, head map[string]any, name string, items iter.Seq[T]) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	b := bufio.NewWriterSize(w, 32<<10)

@@ -5,13 +5,14 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
-	"net"
-	"net/http"
+	"io"
 	"os"
 	"os/user"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // A browser comes over TCP, where the kernel does not tell who it is. So a
@@ -63,10 +64,10 @@ func put(m *map[string]session, s session, most int, now time.Time) (secret stri
 }
 
 // ticket gives a caller whom the kernel knows a ticket for the page.
-func (s *Server) ticket(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ticket(w unixhttp.Writer, r *unixhttp.Request) {
 	who := callerOf(r)
 	if !who.exists || who.remote {
-		fail(w, http.StatusForbidden, "a ticket is given to users of this host: ttmon web")
+		fail(w, unixhttp.StatusForbidden, "a ticket is given to users of this host: ttmon web")
 		return
 	}
 	now := time.Now()
@@ -74,10 +75,10 @@ func (s *Server) ticket(w http.ResponseWriter, r *http.Request) {
 	secret, ok := put(&s.sessions.tickets, session{who, now.Add(ticketLife)}, maxTickets, now)
 	s.sessions.mu.Unlock()
 	if !ok {
-		fail(w, http.StatusTooManyRequests, "you have %d tickets that nobody has used; they end within %v", maxTickets, ticketLife)
+		fail(w, unixhttp.StatusTooManyRequests, "you have %d tickets that nobody has used; they end within %v", maxTickets, ticketLife)
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.ticket/1", "ticket": secret, "address": s.address(), "expires_s": ticketLife.Seconds()})
+	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.ticket/1", "ticket": secret, "address": s.address(), "expires_s": ticketLife.Seconds()})
 }
 
 // address is where the page is served; empty: nowhere, or by another program.
@@ -89,15 +90,14 @@ func (s *Server) address() string {
 }
 
 // session gives a session for a ticket, once.
-func (s *Server) session(w http.ResponseWriter, r *http.Request) {
+func (s *Server) session(w unixhttp.Writer, r *unixhttp.Request) {
 	var given struct{ Ticket string }
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSessionInput)).Decode(&given)
+	err := json.NewDecoder(io.LimitReader(r.Body, maxSessionInput)).Decode(&given)
 	if err != nil {
-		fail(w, http.StatusBadRequest, `a session takes {"ticket": "…"}`)
+		fail(w, unixhttp.StatusBadRequest, `a session takes {"ticket": "…"}`)
 		return
 	}
-	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); r.TLS == nil && ok && !at.IP.IsLoopback() {
-		fail(w, http.StatusForbidden, "a session would cross the network in the clear: serve the page with TLS (listen.web_config)")
+	if refusedInClear(w, r) {
 		return
 	}
 	now := time.Now()
@@ -114,10 +114,18 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	}
 	s.sessions.mu.Unlock()
 	if !ok {
-		fail(w, http.StatusForbidden, "this ticket is not good, or not any more: ttmon web gives another")
+		fail(w, unixhttp.StatusForbidden, "this ticket is not good, or not any more: ttmon web gives another")
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": secret})
+	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": secret})
+}
+
+// refusedInClear refuses a ticket or session that crossed a network unencrypted.
+func refusedInClear(w unixhttp.Writer, r *unixhttp.Request) bool {
+	if r.InClear {
+		fail(w, unixhttp.StatusForbidden, "a session would cross the network in the clear: serve the page with TLS (listen.web_config)")
+	}
+	return r.InClear
 }
 
 // known says who has a session; nobody without one.
@@ -131,7 +139,7 @@ func (s *sessions) known(secret string) caller {
 }
 
 // me tells a viewer who it is taken for, and what that means.
-func (s *Server) me(w http.ResponseWriter, r *http.Request) {
+func (s *Server) me(w unixhttp.Writer, r *unixhttp.Request) {
 	who, v := callerOf(r), s.viewpoint(r)
 	out := map[string]any{"schema": "ttmon.me/1", "uid": nil, "user": nil, "sees": "all", "hiding": v.level}
 	if who.exists {
@@ -153,24 +161,24 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 		out["sees"] = "public"
 		out["text"] = "You see what any user of this host sees. For the blocks of your own processes open the address that ttmon web prints."
 	}
-	answer(w, http.StatusOK, out)
+	answer(w, unixhttp.StatusOK, out)
 }
 
 // Handler answers calls of the API that come over TCP. There nobody tells who
 // asks, except by a session; nothing can be changed there.
-func (s *Server) Handler() http.Handler {
+func (s *Server) Handler() unixhttp.Handler {
 	h := s.handler()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost && r.URL.Path == "/v1/reload" {
-			fail(w, http.StatusForbidden, "nothing can be changed over TCP: use the socket")
+	return unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
+		if r.Method == "POST" && r.URL.Path == "/v1/reload" {
+			fail(w, unixhttp.StatusForbidden, "nothing can be changed over TCP: use the socket")
 			return
 		}
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, s.holder(r))))
+		h.Serve(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, s.holder(r))))
 	})
 }
 
 // holder is who has the session of a request; nobody without one.
-func (s *Server) holder(r *http.Request) caller {
+func (s *Server) holder(r *unixhttp.Request) caller {
 	secret := r.Header.Get(SessionHeader)
 	if s.opt.Upstream != nil {
 		if up := s.opt.Upstream(); up != nil {
@@ -183,15 +191,15 @@ func (s *Server) holder(r *http.Request) caller {
 // onBehalf answers calls of the Unix socket that carry a session for whom it
 // belongs to: a ttmon-server asks for its viewers so. With a session that is not
 // good they are for nobody, whoever asks.
-func (s *Server) onBehalf(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) onBehalf(h unixhttp.Handler) unixhttp.Handler {
+	return unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
 		if _, given := r.Header[SessionHeader]; given {
-			if r.Method == http.MethodPost && r.URL.Path == "/v1/reload" {
-				fail(w, http.StatusForbidden, "nothing can be changed with a session: use the socket")
+			if r.Method == "POST" && r.URL.Path == "/v1/reload" {
+				fail(w, unixhttp.StatusForbidden, "nothing can be changed with a session: use the socket")
 				return
 			}
 			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, s.holder(r)))
 		}
-		h.ServeHTTP(w, r)
+		h.Serve(w, r)
 	})
 }

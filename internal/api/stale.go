@@ -1,20 +1,20 @@
 package api
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // stale lists what dead processes left in accounting regions, for those who
 // may not read the regions themselves.
-func (s *Server) stale(w http.ResponseWriter, r *http.Request) {
+func (s *Server) stale(w unixhttp.Writer, r *unixhttp.Request) {
 	v := s.viewpoint(r)
 	list, ok := s.opt.Stale()
 	if !ok {
-		fail(w, http.StatusServiceUnavailable, "the accounting regions could not be looked at yet")
+		fail(w, unixhttp.StatusServiceUnavailable, "the accounting regions could not be looked at yet")
 		return
 	}
 	out := wire.Stale{Time: time.Now().UTC()}

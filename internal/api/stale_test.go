@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -37,7 +38,7 @@ func TestStale(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/v1/stale", nil)
 		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: c.uid, exists: true}))
 		w := httptest.NewRecorder()
-		s.handler().ServeHTTP(w, r)
+		nethttp.Handler(s.handler()).ServeHTTP(w, r)
 		got, err := wire.DecodeStale(w.Body.Bytes())
 		if err != nil || len(got.Regions) != 1 {
 			t.Fatalf("%s: %v: %s", c.name, err, w.Body)
@@ -52,7 +53,7 @@ func TestStale(t *testing.T) {
 	}
 	s := New(Options{Feed: new(Feed), Ledger: ledger.New(ledger.Options{}), Stale: func() ([]model.Leftover, bool) { return nil, false }})
 	w := httptest.NewRecorder()
-	s.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/stale", nil))
+	nethttp.Handler(s.handler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/stale", nil))
 	if w.Code != http.StatusServiceUnavailable {
 		t.Errorf("before anybody looked: %d %s", w.Code, w.Body)
 	}

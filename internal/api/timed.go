@@ -1,8 +1,9 @@
 package api
 
 import (
-	"net/http"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // timed gives a client its time to take an answer from when the answer begins.
@@ -10,7 +11,7 @@ import (
 // hardly ever run, the time would be over before there is anything to take, and
 // nobody would ever be answered.
 type timed struct {
-	http.ResponseWriter
+	unixhttp.Writer
 	limit time.Duration
 	begun bool
 }
@@ -18,19 +19,16 @@ type timed struct {
 func (t *timed) begin() {
 	if !t.begun {
 		t.begun = true
-		_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(t.limit))
+		_ = t.SetWriteDeadline(time.Now().Add(t.limit))
 	}
 }
 
 func (t *timed) WriteHeader(status int) {
 	t.begin()
-	t.ResponseWriter.WriteHeader(status)
+	t.Writer.WriteHeader(status)
 }
 
 func (t *timed) Write(b []byte) (int, error) {
 	t.begin()
-	return t.ResponseWriter.Write(b)
+	return t.Writer.Write(b)
 }
-
-// Unwrap is for http.ResponseController.
-func (t *timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -1,11 +1,11 @@
 package api
 
 import (
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -30,10 +30,10 @@ func (t *topologies) get(find func(*model.Snapshot) *model.Topology, s *model.Sn
 }
 
 // topology answers with how the devices hang together.
-func (s *Server) topology(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) topology(w unixhttp.Writer, _ *unixhttp.Request) {
 	snap := s.opt.Feed.Latest()
 	if snap == nil {
-		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		fail(w, unixhttp.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return
 	}
 	t := wire.Topology{Time: snap.Time, Simulated: snap.Simulated, Topology: s.topologies.get(s.opt.Topology, snap)}

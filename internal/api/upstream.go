@@ -2,9 +2,10 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // A ttmon-server answers for a ttmond: what it remembers it answers itself, what
@@ -14,7 +15,7 @@ import (
 
 // Upstream is the ttmond that a server follows.
 type Upstream interface {
-	http.Handler // answers the calls that are ttmond's
+	unixhttp.Handler // answers the calls that are ttmond's
 	// Viewer says whose session a secret is; false: nobody's.
 	Viewer(ctx context.Context, session string) (Viewer, bool)
 }
@@ -33,30 +34,32 @@ var live = []string{
 }
 
 // handedOn answers what ttmond has to answer, and the rest by h.
-func (s *Server) handedOn(h http.Handler) http.Handler {
+func (s *Server) handedOn(h unixhttp.Handler) unixhttp.Handler {
 	if s.opt.Upstream == nil {
 		return h
 	}
-	theirs := http.NewServeMux()
-	forward := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // streams have no end
-		s.opt.Upstream().ServeHTTP(w, r)
+	theirs := new(unixhttp.Mux)
+	forward := unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
+		if r.URL.Path == "/v1/session" && refusedInClear(w, r) {
+			return
+		}
+		s.opt.Upstream().Serve(w, r)
 	})
 	for _, call := range live {
 		theirs.Handle(call, forward)
 	}
-	theirs.HandleFunc("POST /v1/ticket", func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, http.StatusForbidden, "tickets are made by ttmond, for the user who asks on its socket: ttmon web")
+	theirs.HandleFunc("POST /v1/ticket", func(w unixhttp.Writer, _ *unixhttp.Request) {
+		fail(w, unixhttp.StatusForbidden, "tickets are made by ttmond, for the user who asks on its socket: ttmon web")
 	})
 	theirs.Handle("/", h)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
 		switch {
 		case s.opt.Upstream() == nil:
-			h.ServeHTTP(w, r)
+			h.Serve(w, r)
 		case callerOf(r).decided && callerOf(r).level > 0 && (r.URL.Path == "/v1/snapshot" || r.URL.Path == "/v1/watch"):
 			forward(w, r) // what the viewer may see, and we may not
 		default:
-			theirs.ServeHTTP(w, r)
+			theirs.Serve(w, r)
 		}
 	})
 }

@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/promapi"
+	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
@@ -36,12 +38,12 @@ func (s *Server) memory() api.Memory {
 		return api.Memory{}
 	}
 	m := api.Memory{Events: s.archive.eventLog, Past: s.archive.at, Span: s.archive.span, Held: s.archive.held, Range: s.archive.ranges(), Jobs: s.jobs.Find, Runs: s.runs.Find}
-	o := promapi.Options{Queryable: s.archive, User: api.UserOf, Lookback: s.archive.lookback, Version: version.Version}
+	o := promapi.Options{Queryable: s.archive, User: func(r *http.Request) int { return api.UserOf(r.Context()) }, Lookback: s.archive.lookback, Version: version.Version}
 	if s.alerts != nil {
 		m.Alerts = s.apiAlerts
 		o.Rules, o.Alerts = s.alerts.PrometheusRules, s.alerts.PrometheusAlerts
 	}
-	m.Prometheus = promapi.New(o)
+	m.Prometheus = nethttp.Below(promapi.New(o))
 	return m
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/fleet"
 	"github.com/ttmon/ttmon/internal/httpguard"
+	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 	"github.com/ttmon/ttmon/internal/version"
 	page "github.com/ttmon/ttmon/internal/view/web"
 )
@@ -101,8 +102,8 @@ func ServeFleet(ctx context.Context, c *Moved, out io.Writer, log *slog.Logger) 
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /api/v1/fleet", http.StripPrefix("/api", c.Fleet.handler()))
-	mux.Handle("GET /api/v1/metrics", http.StripPrefix("/api", api.Static()))
-	mux.Handle("GET /api/v1/words", http.StripPrefix("/api", api.Static()))
+	mux.Handle("GET /api/v1/metrics", http.StripPrefix("/api", nethttp.Handler(api.Static())))
+	mux.Handle("GET /api/v1/words", http.StripPrefix("/api", nethttp.Handler(api.Static())))
 	mux.HandleFunc("GET /api/v1/version", func(w http.ResponseWriter, _ *http.Request) {
 		tell(w, http.StatusOK, map[string]any{"name": "ttmon-server fleet", "version": version.Version, "api": []string{"v1"}, "calls": []string{"/v1/fleet", "/v1/metrics", "/v1/words"}})
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/ttmon/ttmon/internal/httpguard"
+	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 	"github.com/ttmon/ttmon/internal/view/prom"
 	page "github.com/ttmon/ttmon/internal/view/web"
 )
@@ -142,7 +143,7 @@ func (s *Server) routes() http.Handler {
 		_, _ = w.Write([]byte("ttmon-server is ready\n"))
 	})
 	mux.HandleFunc("GET /sd", s.serviceDiscovery)
-	api := s.api.Handler()
+	api := nethttp.Handler(s.api.Handler())
 	mux.Handle("/api/v1/", http.StripPrefix("/api", api))
 	mux.Handle("/prometheus/", api)
 	mux.Handle("GET /api/v1/fleet", http.StripPrefix("/api", s.cfg.Fleet.handler()))

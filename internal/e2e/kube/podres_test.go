@@ -39,9 +39,7 @@ func serve(t *testing.T, k *kubelet) *podres.Client {
 	podresources.RegisterPodResourcesListerServer(s, k)
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(s.Stop)
-	c := podres.New(path)
-	t.Cleanup(c.Close)
-	return c
+	return podres.New(path)
 }
 
 func limited(t *testing.T) context.Context {

@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"syscall"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/unixhttp"
+	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
 // proxy hands calls on to ttmond, each with the session of the viewer who makes
@@ -58,15 +59,10 @@ func sessionOf(r *http.Request) string {
 	return nobody
 }
 
-func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); r.URL.Path == "/v1/session" && r.TLS == nil && ok && !at.IP.IsLoopback() {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusForbidden)
-		_ = json.NewEncoder(w).Encode(map[string]string{"error": "a session would cross the network in the clear: serve the page with TLS (listen.web_config)"})
-		return
-	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // ttmond ends what takes too long
-	p.reverse.ServeHTTP(w, r)
+// Serve implements api.Upstream.
+func (p *proxy) Serve(w unixhttp.Writer, r *unixhttp.Request) {
+	_ = w.SetWriteDeadline(time.Time{}) // ttmond ends what takes too long
+	nethttp.Below(p.reverse).Serve(w, r)
 }
 
 // Viewer implements api.Upstream.

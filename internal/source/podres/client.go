@@ -3,20 +3,17 @@
 // (DRA) have handed out.
 //
 // It is a source for ttmond alone, which asks every few seconds. The kubelet speaks
-// gRPC on a Unix socket; one call of it is HTTP/2, a length and a message, which the
-// standard library does, so that ttmond does not link all of gRPC
+// gRPC on a Unix socket. One call of it is a few frames of HTTP/2, which http2.go
+// writes and reads, so that ttmond links neither gRPC nor net/http with its TLS
 // (docs/decisions/0005-podresources.md). The test with the kubelet's own API module
 // is in internal/e2e/kube.
 package podres
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -30,26 +27,10 @@ const DefaultSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
 const maxAnswer = 16 << 20
 
 // Client asks one kubelet.
-type Client struct {
-	path string
-	http http.Client
-}
+type Client struct{ path string }
 
 // New returns a client for the socket at path. Nothing is asked yet.
-func New(path string) *Client {
-	transport := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", path)
-		},
-		Protocols:       new(http.Protocols),
-		IdleConnTimeout: time.Minute,
-	}
-	transport.Protocols.SetUnencryptedHTTP2(true)
-	return &Client{path: path, http: http.Client{Transport: transport}}
-}
-
-// Close gives the connection back.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func New(path string) *Client { return &Client{path: path} }
 
 // List is all that pods have been given.
 func (c *Client) List(ctx context.Context) ([]model.PodClaim, error) {
@@ -66,40 +47,48 @@ func (c *Client) List(ctx context.Context) ([]model.PodClaim, error) {
 
 // call makes one unary call of gRPC.
 func (c *Client) call(ctx context.Context, method string, message []byte) ([]byte, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", c.path)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://kubelet"+method, bytes.NewReader(append(frame, message...)))
-	if err != nil {
-		return nil, err
+	x := newExchange(conn)
+	if err := x.post(method, append(frame, message...)); err != nil {
+		return nil, ended(ctx, err)
 	}
-	r.Header.Set("Content-Type", "application/grpc")
-	r.Header.Set("TE", "trailers")
-	answer, err := c.http.Do(r)
-	if err != nil {
-		return nil, err
+	if err := x.answer(); err != nil {
+		return nil, ended(ctx, err)
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("HTTP status %s", answer.Status)
+	return x.message()
+}
+
+// ended is why a call failed: its time was over, if it was.
+func ended(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// message is what the kubelet answered, or the error that it told.
+func (x *exchange) message() ([]byte, error) {
+	if x.status != "200" {
+		return nil, fmt.Errorf("HTTP status %q", x.status)
 	}
-	// An error that comes without a message is in the header.
-	status, text := answer.Trailer.Get("Grpc-Status"), answer.Trailer.Get("Grpc-Message")
-	if status == "" {
-		status, text = answer.Header.Get("Grpc-Status"), answer.Header.Get("Grpc-Message")
-	}
-	if status != "0" {
+	if x.grpcStatus != "0" {
+		text := x.grpcMessage
 		if plain, err := url.PathUnescape(text); err == nil {
 			text = plain
 		}
-		return nil, fmt.Errorf("gRPC status %q: %s", status, text)
+		return nil, fmt.Errorf("gRPC status %q: %s", x.grpcStatus, text)
 	}
+	body := x.body
 	switch {
 	case len(body) < 5 || body[0] != 0:
 		return nil, fmt.Errorf("an answer of %d bytes that is no plain message", len(body))
-	case len(body) > maxAnswer || uint64(binary.BigEndian.Uint32(body[1:])) != uint64(len(body)-5):
+	case uint64(binary.BigEndian.Uint32(body[1:])) != uint64(len(body)-5):
 		return nil, fmt.Errorf("an answer of %d bytes that should have %d", len(body), uint64(binary.BigEndian.Uint32(body[1:]))+5)
 	}
 	return body[5:], nil
