@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api"
-	asker "github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -30,7 +30,7 @@ func (d *ttmond) serveAPI(ctx context.Context) error {
 }
 
 // elsewhere is what a caller is told who asks for the past.
-const elsewhere = "ttmond answers for the present: history, events, jobs, alerts and PromQL are ttmon-server's, at its own socket (" + asker.ServerSocket + ")"
+const elsewhere = "ttmond answers for the present: history, events, jobs, alerts and PromQL are ttmon-server's, at its own socket (" + apitype.ServerSocket + ")"
 
 // newAPI makes the API, for all the ways to it.
 func (d *ttmond) newAPI() *api.Server {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/fleet"
@@ -64,7 +64,7 @@ type Paths struct {
 func SystemPaths() Paths {
 	return Paths{
 		Config: "/etc/ttmon/ttmon-server.toml", Old: "/etc/ttmon/ttmond.toml", StateDir: "/var/lib/ttmon-server",
-		Socket: client.ServerSocket, Rules: "/etc/ttmon/alerts.toml",
+		Socket: apitype.ServerSocket, Rules: "/etc/ttmon/alerts.toml",
 	}
 }
 

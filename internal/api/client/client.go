@@ -36,16 +36,13 @@ func SocketPaths(runtimeDir string) []string {
 	return paths
 }
 
-// ServerSocket is where a ttmon-server listens that is not told another place.
-const ServerSocket = "/run/ttmon-server/server.sock"
-
 // ServerPaths lists where a ttmon-server may listen, best first: beside the
 // ttmond at daemon, where one was named, or the system's, then the user's own.
 func ServerPaths(daemon, runtimeDir string) []string {
 	if daemon != "" {
 		return []string{filepath.Join(filepath.Dir(daemon), "server.sock")}
 	}
-	paths := []string{ServerSocket}
+	paths := []string{apitype.ServerSocket}
 	if runtimeDir != "" {
 		paths = append(paths, runtimeDir+"/ttmon/server.sock")
 	}
