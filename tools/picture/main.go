@@ -3,9 +3,10 @@
 //
 //	go run ./tools/picture -size 120x40 -devices 3 -theme dusk >top.svg
 //	go run ./tools/picture -keys tab,enter >device.svg
+//	go run ./tools/picture -text internal/view/why/testdata/fragmented.colour.txt >why.svg
 //	go run ./tools/picture -film tools/picture/first-look.film -bin bin -o first-look.svg
 //
-// The last one records a real terminal on a simulated host, as an animation.
+// The third draws what a command printed, with its colours. The last one records a real terminal on a simulated host, as an animation.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/theme"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 func main() {
@@ -34,6 +37,7 @@ func main() {
 	keys := flag.String("keys", "", "pressed, separated by commas")
 	seconds := flag.Int("seconds", 300, "of history")
 	set := flag.String("set", "", "options, separated by blanks: top.charts.by=device")
+	text := flag.String("text", "", "draw this `FILE`, which a command printed, with its colours")
 	script := flag.String("film", "", "record an animation by this `SCRIPT`; needs tmux")
 	bin := flag.String("bin", "bin", "the `DIR` of ttmon's programs, for a film")
 	output := flag.String("o", "film.svg", "the `FILE` of a film")
@@ -46,11 +50,35 @@ func main() {
 		}
 		return
 	}
+	if *text != "" {
+		if err := drawText(*text); err != nil {
+			fmt.Fprintln(os.Stderr, "picture:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(*screen, *devices, *size, *name, *keys, *seconds, *set); err != nil {
 		fmt.Fprintln(os.Stderr, "picture:", err)
 		os.Exit(1)
 	}
 }
+
+// drawText draws what a command printed, as wide and high as it is.
+func drawText(file string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	text := strings.TrimRight(string(b), "\n")
+	z := size{h: strings.Count(text, "\n") + 1}
+	for line := range strings.Lines(text) {
+		z.w = max(z.w, words.Width(colours.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")))
+	}
+	_, err = os.Stdout.Write(picture.Capture(text, z.w, z.h, filmFG, filmBG).SVG())
+	return err
+}
+
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func absolute(path string) string {
 	if a, err := filepath.Abs(path); err == nil {

@@ -21,6 +21,7 @@ interface Summary {
 interface Holder {
   name: string;
   function: string;
+  tensor: string;
   number: number;
   bytes: number;
   size: string;
@@ -213,7 +214,7 @@ const hex = (n: number) => "0x" + n.toString(16);
 /** The bank along its addresses, and below it, to scale, the piece that found no room. */
 function BankPicture(p: { story: Story; map: Bank }) {
   const { map: m, story } = p;
-  const box = useRef<HTMLElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const [hover, setHover] = useState("");
   const scale = width / m.bank_capacity;
@@ -229,26 +230,28 @@ function BankPicture(p: { story: Story; map: Bank }) {
     }
     const h = story.holders.find((y) => y.number === b[2]);
     const made = b[3] ? `, made ${Math.round(b[3] / 100) / 10} s before` : "";
-    setHover(`${h ? `${h.name} ${h.function}`.trim() : "line not known"}: ${bytes(b[1])} at ${hex(b[0])}${made}`);
+    setHover(`${h ? `${h.name} ${h.function} ${h.tensor}`.trim() : "line not known"}: ${bytes(b[1])} at ${hex(b[0])}${made}`);
   };
   return (
-    <figure class="bank missing" ref={box}>
-      <svg
-        width={width}
-        height={66}
-        role="img"
-        aria-label={`a ${story.bank} of ${m.size}: ${story.free} free, ${m.label}`}
-        onPointerMove={(e) => look(e.offsetX)}
-        onPointerDown={(e) => look(e.offsetX)}
-        onPointerLeave={() => setHover("")}
-      >
-        <rect class={m.exact ? "free" : "free unknown"} width={width} height={40} />
-        {m.bank_cut_bytes > 0 && <rect class="cut" width={m.bank_cut_bytes * scale} height={40} />}
-        {m.blocks.map(([address, size, holder]) => (
-          <rect key={address} class="block" x={x(address)} width={Math.max(size * scale, 0.6)} height={40} style={{ fill: fillOf(holder) }} />
-        ))}
-        <rect class="piece" x={left} y={46} width={Math.max(piece, 2)} height={12} />
-      </svg>
+    <figure class="bank missing">
+      <div ref={box}>
+        <svg
+          width={width}
+          height={66}
+          role="img"
+          aria-label={`a ${story.bank} of ${m.size}: ${story.free} free, ${m.label}`}
+          onPointerMove={(e) => look(e.offsetX)}
+          onPointerDown={(e) => look(e.offsetX)}
+          onPointerLeave={() => setHover("")}
+        >
+          <rect class={m.exact ? "free" : "free unknown"} width={width} height={40} />
+          {m.bank_cut_bytes > 0 && <rect class="cut" width={m.bank_cut_bytes * scale} height={40} />}
+          {m.blocks.map(([address, size, holder]) => (
+            <rect key={address} class="block" x={x(address)} width={Math.max(size * scale, 0.6)} height={40} style={{ fill: fillOf(holder) }} />
+          ))}
+          <rect class="piece" x={left} y={46} width={Math.max(piece, 2)} height={12} />
+        </svg>
+      </div>
       <p class="under">
         <span>0</span>
         <span class="hover">
@@ -286,7 +289,9 @@ function Holders(p: { list: Holder[] }) {
               <td>
                 <i class="swatch" style={{ background: fillOf(h.number) }} aria-hidden="true" /> {h.name}
               </td>
-              <td>{h.function}</td>
+              <td>
+                {h.function} {h.tensor && <span class="muted">{h.tensor}</span>}
+              </td>
               <td class="num">{h.size}</td>
               <td class="barcol">
                 <span class="share" style={{ width: (h.bytes / most) * 100 + "%", background: fillOf(h.number) }} />

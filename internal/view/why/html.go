@@ -120,7 +120,7 @@ func appendHolders(b *strings.Builder, r *failure.Record, holders []Holder) {
 			age = words.Duration(r.Time.Sub(h.Oldest))
 		}
 		fmt.Fprintf(b, "<tr><td title=\"%s\"><span class=\"k\" style=\"background:%s\"></span>%s</td><td>%s</td><td class=\"n\">%s</td><td class=\"n\">%d</td><td class=\"n\">%s</td></tr>\n",
-			html.EscapeString(strings.Join(frames(h.Stack), "\n")), color(h.Number), html.EscapeString(h.Name()), html.EscapeString(h.Function), words.Bytes(h.Bytes), h.Blocks, age)
+			html.EscapeString(strings.Join(frames(h.Stack), "\n")), color(h.Number), html.EscapeString(h.Name()), html.EscapeString(strings.TrimSpace(h.Function+" "+h.Tensor)), words.Bytes(h.Bytes), h.Blocks, age)
 	}
 	b.WriteString("</table>\n")
 }

@@ -47,6 +47,7 @@ const PageSchema = "ttmon.failurepage/1"
 type PageHolder struct {
 	Name     string   `json:"name"`
 	Function string   `json:"function"`
+	Tensor   string   `json:"tensor"` // that its blocks are for; empty: not known
 	Number   int      `json:"number"` // from 1: its colour
 	Bytes    uint64   `json:"bytes"`  // of each bank
 	Size     string   `json:"size"`
@@ -86,7 +87,7 @@ func NewPage(r *failure.Record, now time.Time) *Page {
 	}
 	for i := range holders {
 		h := &holders[i]
-		x := PageHolder{Name: h.Name(), Function: h.Function, Number: h.Number, Bytes: h.Bytes, Size: words.Bytes(h.Bytes), Blocks: h.Blocks, Stack: frames(h.Stack)}
+		x := PageHolder{Name: h.Name(), Function: h.Function, Tensor: h.Tensor, Number: h.Number, Bytes: h.Bytes, Size: words.Bytes(h.Bytes), Blocks: h.Blocks, Stack: frames(h.Stack)}
 		if !h.Oldest.IsZero() {
 			x.Age = words.Duration(r.Time.Sub(h.Oldest))
 		}

@@ -155,12 +155,12 @@ func (p *printer) piece(l *blocks.List, width int) {
 	}
 	cells := max(int(float64(need)/float64(l.Capacity)*float64(width)+0.5), 1)
 	if cells > width {
-		p.line("    " + strings.Repeat(mark, width) + ">")
+		p.line("    " + p.missing(strings.Repeat(mark, width)+">"))
 		p.line("    " + words.Truncate(label, width))
 		return
 	}
 	at = min(at, width-cells)
-	drawn, taken := strings.Repeat(mark, cells), words.Width(label)+1
+	drawn, taken := p.missing(strings.Repeat(mark, cells)), words.Width(label)+1
 	switch {
 	case at+cells+taken <= width:
 		p.line("    " + strings.Repeat(" ", at) + drawn + " " + label)
@@ -250,6 +250,16 @@ func sgr(holder int) string {
 		return "\x1b[0m"
 	}
 	return sgrCode(palette[min(holder, len(palette))-1])
+}
+
+// missingColor is no holder's colour.
+const missingColor = 91
+
+func (p *printer) missing(s string) string {
+	if p.o.Color {
+		return sgrCode(missingColor) + s + sgr(0)
+	}
+	return s
 }
 
 func (p *printer) bold(s string) string {

@@ -127,7 +127,7 @@ func TestColourOnlyColours(t *testing.T) {
 		want := string(Append(nil, r, o))
 		o.Color = true
 		got := strip.Replace(string(Append(nil, r, o)))
-		for _, n := range palette {
+		for _, n := range append([]int{missingColor}, palette...) {
 			got = strings.ReplaceAll(got, sgrCode(n), "")
 		}
 		if got != want {

@@ -58,6 +58,11 @@ func (s *Screen) at(x, y int) Cell { return s.Cells[y*s.W+x] }
 func SVG(g *cells.Grid, t *theme.Theme, round bool) []byte {
 	s := ofGrid(g, t)
 	s.Round = round
+	return s.SVG()
+}
+
+// SVG draws the screen.
+func (s *Screen) SVG() []byte {
 	p := painter{screen: s}
 	p.begin(s)
 	for y := range s.H {
