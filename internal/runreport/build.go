@@ -273,8 +273,10 @@ func (b *Builder) places(out *Pool, e entry, lists []int, top int) {
 		if left.Blocks > 0 {
 			p := place
 			p.Amount, p.Largest, p.Oldest = left, s.LeftLargest*banks, b.seconds(s.LeftOldest)
+			p.Quarters = slices.Clone(s.LeftQuarters[:])
 			if !e.running && s.Live.Blocks > 0 {
 				b.oldest(&p, e.ledger, n, banks, s.Left.Blocks > 0)
+				p.Quarters = addQuarters(p.Quarters, liveQuarters(e.ledger, n))
 			}
 			out.LeftBy = append(out.LeftBy, p)
 		}
@@ -287,6 +289,7 @@ func (b *Builder) places(out *Pool, e entry, lists []int, top int) {
 			out.Places = append(out.Places, p)
 		}
 	}
+	markGrown(out)
 	sorted.Stable(out.AtPeak, larger)
 	sorted.Stable(out.LeftBy, larger)
 }
@@ -375,6 +378,7 @@ func (b *Builder) addPool(c *Chip, p Pool) {
 	q.Total.add(p.Total)
 	q.Held.add(p.Held)
 	q.Left.add(p.Left)
+	q.Grown.add(p.Grown)
 	q.Failed += p.Failed
 	q.LeftBy = append(q.LeftBy, p.LeftBy...)
 	sorted.Stable(q.LeftBy, larger)

@@ -2,6 +2,7 @@ package runreport
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/sorted"
@@ -37,6 +38,7 @@ func ByLine(places []Place) []Place {
 		if len(p.Stack) > 0 {
 			p.line = &lines[n]
 		}
+		p.Quarters = slices.Clone(p.Quarters)
 		i, ok := at[k]
 		if !ok {
 			at[k] = len(out)
@@ -49,6 +51,8 @@ func ByLine(places []Place) []Place {
 		q.Total.add(p.Total)
 		q.Largest = max(q.Largest, p.Largest)
 		q.Oldest = min(q.Oldest, p.Oldest)
+		q.Quarters = addQuarters(q.Quarters, p.Quarters)
+		q.Grew = q.Grew || p.Grew
 	}
 	sorted.Stable(out, larger)
 	return out

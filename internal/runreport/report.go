@@ -90,7 +90,10 @@ type Pool struct {
 	Failed      uint64  `json:"failed,omitempty"`  // requests that found no room
 	AtPeak      []Place `json:"at_peak,omitempty"` // largest first
 	LeftBy      []Place `json:"left_by,omitempty"`
-	Places      []Place `json:"-"` // all that ever allocated, for profiles
+	// Grown is the part of what was left that came step by step while the program
+	// worked; the rest was alive when the device was closed, which ttnn releases.
+	Grown  Amount  `json:"grown"`
+	Places []Place `json:"-"` // all that ever allocated, for profiles
 }
 
 // PeakFigure is the peak with its bound.
@@ -161,9 +164,13 @@ type Place struct {
 	Amount                     // at the peak, or left
 	Largest uint64             `json:"largest_bytes,omitempty"` // of the blocks that were left
 	Oldest  float64            `json:"oldest_at_s,omitempty"`   // when the oldest of them was allocated
-	Held    Amount             `json:"-"`                       // now, for profiles
-	Total   Amount             `json:"-"`                       // ever, for profiles
-	line    *Frame             // that tells it from others; nil: not compared yet
+	// Quarters says how many of them were allocated in each quarter of the time from
+	// the oldest one to the end; Grew that they came step by step.
+	Quarters []uint64 `json:"quarters,omitempty"`
+	Grew     bool     `json:"grew,omitempty"`
+	Held     Amount   `json:"-"` // now, for profiles
+	Total    Amount   `json:"-"` // ever, for profiles
+	line     *Frame   // that tells it from others; nil: not compared yet
 }
 
 // Frame is a line of code, or a place in a library.

@@ -19,6 +19,7 @@ line of JSON on standard output: what it holds, by its own account.
   {"do": "churn", "seed": 1, "steps": 500, "threads": 3}
                           random allocations and frees in all pools, and some ops;
                           what is left stays allocated until "drop"
+  {"do": "clash", "of": "a"}          adds a tensor to itself, and says what tt-metal says if that does not fit beside what L1 holds
   {"do": "tensors"}       each tensor on the device, as ttnn describes it
   {"do": "drop"}
   {"do": "spin", "rounds": 5000}
@@ -336,6 +337,15 @@ class Job:
         os.waitpid(child, 0)
         return {"fits": fits}
 
+    def clash(self, of):
+        """Runs an operation on a tensor, whose circular buffers may reach into a buffer of L1."""
+        tensor = self.tensors[of][0]
+        try:
+            ttnn.deallocate(ttnn.add(tensor, tensor))
+        except RuntimeError as e:
+            return {"fits": False, "message": str(e)}
+        return {"fits": True}
+
     def describe(self):
         """Each tensor on the device, by its address, as ttnn describes it."""
         held = list(self.churned) + [tensor for tensor, _, _ in self.tensors.values()]
@@ -366,7 +376,7 @@ class Job:
             answer["fits"] = self.try_sharded(**command)
         elif verb == "tensors":
             answer["tensors"] = self.describe()
-        elif verb in ("ask", "fix"):
+        elif verb in ("ask", "fix", "clash"):
             answer.update(getattr(self, verb)(**command))
         elif verb == "spin":
             answer["round"] = self.spin(**command)

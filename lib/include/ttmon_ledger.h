@@ -235,7 +235,8 @@ struct ttmon_site {
 	int64_t left_oldest; /* when the oldest of them was allocated */
 	uint32_t tensor;     /* text: what its buffers are for, "[1,1,32,32] bfloat16 tile interleaved"; 0: not known */
 	uint32_t unused;
-	uint64_t reserved[3];
+	uint16_t left_quarters[4]; /* how many of them were allocated in each quarter of the time from the oldest one to the end */
+	uint64_t reserved[2];
 };
 
 struct ttmon_frame {

@@ -206,6 +206,9 @@ func (l *Ledger) decodeSite(x *Site, data *[numSections][]byte, n int, c clock) 
 	}
 	if x.Left.Blocks > 0 {
 		x.LeftOldest = c.at(int64(le.Uint64(b[siteLeftOldest:])))
+		for i := range x.LeftQuarters {
+			x.LeftQuarters[i] = uint64(le.Uint16(b[siteQuarters+2*i:]))
+		}
 	}
 }
 

@@ -135,6 +135,7 @@ const (
 	siteLeftLargest = 80
 	siteLeftOldest  = 88
 	siteTensor      = 96
+	siteQuarters    = 104
 )
 
 // Offsets in the record of a block.

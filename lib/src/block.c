@@ -183,12 +183,23 @@ bool list_freed(struct state *s, uint64_t object, uint64_t address)
 	return slot != 0;
 }
 
+/* Notes when the oldest block of a site was allocated that is left behind, before
+ * any is: quarters of the time count from there. */
+static void note_oldest(struct state *s, uint32_t n, int64_t time)
+{
+	struct ttmon_site *site = record(s, TTMON_SITES, n);
+	if (site->left_oldest == 0 || time < site->left_oldest)
+		site->left_oldest = time;
+}
+
 static void leave_behind(struct state *s, uint32_t list, uint32_t n, uint64_t bytes, int64_t time)
 {
 	struct ttmon_site *site = record(s, TTMON_SITES, n);
 	struct ttmon_ledger_list *l = list_record(s, list);
-	if (site->left_blocks == 0 || time < site->left_oldest)
-		site->left_oldest = time;
+	int64_t span = now() - site->left_oldest;
+	int64_t quarter = span > 0 && time >= site->left_oldest ? (time - site->left_oldest) / (span / 4 + 1) : 0;
+	uint16_t *count = &site->left_quarters[quarter < 3 ? quarter : 3];
+	*count += *count < UINT16_MAX;
 	if (bytes > site->left_largest)
 		site->left_largest = bytes;
 	site->left_bytes += bytes;
@@ -202,12 +213,20 @@ void drop_all(struct state *s, uint32_t list)
 	tell(s, (struct ttmon_event){.kind = TTMON_EVENT_CLEAR, .list = list});
 	for (uint32_t i = 0; i < s->pending_used; i++)
 		if (s->pending[i].list == list)
+			note_oldest(s, s->pending[i].site, s->pending[i].time);
+	for (uint32_t i = 0; i < s->pending_used; i++)
+		if (s->pending[i].list == list)
 			leave_behind(s, list, s->pending[i].site, s->pending[i].bytes, s->pending[i].time);
 	if (s->pending_used)
 		forget_pending(s, list);
 	if (list_record(s, list)->live_blocks == 0)
 		return;
 	uint32_t used = s->ledger->section[TTMON_BLOCKS].used;
+	for (uint32_t slot = 1; slot <= used; slot++) {
+		const struct ttmon_block *b = record(s, TTMON_BLOCKS, slot - 1);
+		if (b->site && ((struct ttmon_site *)record(s, TTMON_SITES, b->site))->list == list)
+			note_oldest(s, b->site, b->time);
+	}
 	for (uint32_t slot = 1; slot <= used; slot++) {
 		struct ttmon_block *b = record(s, TTMON_BLOCKS, slot - 1);
 		if (b->site == 0 || ((struct ttmon_site *)record(s, TTMON_SITES, b->site))->list != list)

@@ -79,6 +79,10 @@ static void fold(struct state *s, uint32_t list, uint32_t into)
 			to->left_oldest = from->left_oldest;
 		if (from->left_largest > to->left_largest)
 			to->left_largest = from->left_largest;
+		for (int i = 0; i < 4; i++) {
+			uint32_t n_left = (uint32_t)to->left_quarters[i] + from->left_quarters[i];
+			to->left_quarters[i] = n_left < UINT16_MAX ? (uint16_t)n_left : UINT16_MAX;
+		}
 		to->left_bytes += from->left_bytes;
 		to->left_blocks += from->left_blocks;
 		note_peak(from, a);

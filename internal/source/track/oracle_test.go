@@ -279,3 +279,57 @@ func TestTensors(t *testing.T) {
 		})
 	}
 }
+
+// TestGrew: what a program loses step by step is told from what it still uses when
+// it closes its device.
+func TestGrew(t *testing.T) {
+	env := preloaded(t)
+	descriptor, err := ttnn.Descriptor("blackhole_P150")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := ttnn.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
+		t.Run(release, func(t *testing.T) {
+			python := ttnn.Interpreter(t, release)
+			dir := t.TempDir()
+			run := RunName(os.Getpid(), ownStart(t), 1)
+			cmd := exec.Command(python, filepath.Join(root, "testdata/ttnn/leak.py"), "40")
+			cmd.Dir = dir
+			cmd.Env = append(append(os.Environ(), env...), "TTMON_RUN="+run, "TT_METAL_MOCK_CLUSTER_DESC_PATH="+descriptor,
+				"TT_METAL_LOGS_PATH="+dir, "TT_METAL_CACHE="+filepath.Join(dir, "cache"), "HOME="+dir, "TT_LOGGER_LEVEL=error")
+			if release == ttnn.AllThreads {
+				cmd.Env = append(cmd.Env, "TT_METAL_SLOW_DISPATCH_MODE=1")
+			}
+			started := time.Now()
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			r := NewReader(Options{Run: run, Remove: true})
+			defer r.Close()
+			ended := r.Read(nil).Ended
+			if len(ended) != 1 {
+				t.Fatalf("ended: %+v", ended)
+			}
+			b := runreport.NewBuilder(started)
+			b.Add(ended[0].Path, ended[0].Ledger, false)
+			grew, alive := map[string]uint64{}, map[string]uint64{}
+			for _, p := range b.Report().Chips[0].Pools {
+				for _, x := range runreport.ByLine(p.LeftBy) {
+					f, _ := x.Where()
+					if x.Grew {
+						grew[f.Function] += x.Blocks
+					} else {
+						alive[f.Function] += x.Blocks
+					}
+				}
+			}
+			if grew["step"] != 20 || len(grew) != 1 || alive["load"] != 12 {
+				t.Errorf("grew %v, alive %v", grew, alive)
+			}
+		})
+	}
+}

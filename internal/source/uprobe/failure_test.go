@@ -22,7 +22,7 @@ import (
 // own message and its own table of blocks to the byte, and whatever is said to
 // have made it fit is done, and fits.
 func TestFailuresAreTrue(t *testing.T) {
-	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
+	for _, release := range []string{ttnn.AllThreads, middle, ttnn.Newest} {
 		for _, on := range []struct {
 			descriptor string
 			open       ttnn.Step
@@ -35,6 +35,9 @@ func TestFailuresAreTrue(t *testing.T) {
 		}
 	}
 }
+
+// middle is a release between the oldest and the newest one that tests run.
+const middle = "0.76.0"
 
 // stage is a program that fails on purpose, watched from outside and inside.
 type stage struct {
@@ -53,25 +56,7 @@ type stage struct {
 }
 
 func failuresAreTrue(t *testing.T, release, descriptor string, open ttnn.Step, rounds int) {
-	path, err := ttnn.Descriptor(descriptor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	library, err := preload.Place()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer library.Close()
-	s := watch(t, Options{})
-	ledgers := t.TempDir()
-	job := start(t, s, ttnn.Options{Release: release, Descriptor: path, Env: []string{
-		"LD_PRELOAD=" + library.Path, "TTMON_DIR=" + ledgers, "TTMON_STACKS=python", "TTMON_RUN=1.1.00000000",
-	}})
-	do(t, job, open)
-	x := &stage{
-		T: t, source: s, job: job, ledgers: ledgers, random: rand.New(rand.NewPCG(7, uint64(rounds))), held: map[string]ttnn.Step{},
-		tried: map[string]int{}, release: release, on: path, open: open,
-	}
+	x := newStage(t, release, descriptor, open)
 	for i := range rounds {
 		x.round([]string{"dram", "l1", "sharded", "l1_small", "trace"}[i%5], i%7 == 3)
 		if t.Failed() {
@@ -86,6 +71,42 @@ func failuresAreTrue(t *testing.T, release, descriptor string, open ttnn.Step, r
 			}
 		}
 	}
+}
+
+// newStage starts a program that is watched from outside and inside.
+func newStage(t *testing.T, release, descriptor string, open ttnn.Step) *stage {
+	t.Helper()
+	path, err := ttnn.Descriptor(descriptor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	library, err := preload.Place()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(library.Close)
+	s := watch(t, Options{})
+	ledgers := t.TempDir()
+	job := start(t, s, ttnn.Options{Release: release, Descriptor: path, Env: []string{
+		"LD_PRELOAD=" + library.Path, "TTMON_DIR=" + ledgers, "TTMON_STACKS=python", "TTMON_RUN=1.1.00000000",
+	}})
+	do(t, job, open)
+	return &stage{
+		T: t, source: s, job: job, ledgers: ledgers, random: rand.New(rand.NewPCG(7, 130)), held: map[string]ttnn.Step{},
+		tried: map[string]int{}, release: release, on: path, open: open,
+	}
+}
+
+// pool is the list that the program allocates from.
+func (x *stage) pool(name string) *blocks.List {
+	x.Helper()
+	for _, l := range ttnn.InUse(find(x.T, x.source, x.job.PID)).Lists {
+		if l.Pool.String() == name {
+			return l
+		}
+	}
+	x.Fatalf("it has no %s", name)
+	return nil
 }
 
 // request is a random tensor of a kind, of about a part of a bank.

@@ -21,7 +21,7 @@ func TestReadme(t *testing.T) {
 		return runreport.Place{Stack: []ledgerfile.Frame{{File: file, Line: line, Function: function}}, Amount: runreport.Amount{Bytes: bytes, Blocks: 1}}
 	}
 	step := place("model.py", 203, "Trainer.step", of(2.1, mib))
-	step.Blocks, step.Oldest = 3, 9
+	step.Blocks, step.Oldest, step.Grew = 7, 9, true
 	r := &runreport.Report{
 		Command: []string{"python", "train.py"}, Seconds: 41, Method: runreport.Ledger, Releases: []string{"ttnn 0.81.1"},
 		Chips: []runreport.Chip{{Device: &device, Board: "p150a", Pools: []runreport.Pool{

@@ -278,17 +278,23 @@ func by(places []runreport.Place) string {
 	return "line"
 }
 
+// left lists what was left behind: first what grew step by step, then what was
+// alive when the device was closed.
 func (p *printer) left(groups []group) {
-	begun := false
+	p.leftLines(groups, " left behind: grew step by step, and was not freed", true)
+	p.leftLines(groups, " left behind: alive at the end", false)
+}
+
+func (p *printer) leftLines(groups []group, heading string, grew bool) {
 	for _, g := range groups {
 		for _, x := range g.pools {
-			places := runreport.ByLine(x.LeftBy)
+			places := slices.DeleteFunc(runreport.ByLine(x.LeftBy), func(q runreport.Place) bool { return q.Grew != grew })
 			if !named(places) {
 				continue
 			}
-			if !begun {
-				p.line(" left behind")
-				begun = true
+			if heading != "" {
+				p.line("%s", heading)
+				heading = ""
 			}
 			p.places(places, 0, func(q runreport.Place) string {
 				return fmt.Sprintf("%s, %s, oldest %s", words.PoolName(x.Pool), count(q.Blocks, "block"), clock(q.Oldest))

@@ -1,0 +1,82 @@
+package runreport
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/callsite"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// What is left when a device is closed is one of two things: what the program
+// still used, which ttnn releases then, or what it lost on its way. Nobody outside
+// can see whether a tensor is reachable; what can be seen is when the blocks that
+// are left were made. Those of a line that came in each quarter of the time grew
+// step by step. Weights that are loaded once do not, nor do the results of the
+// last step. It cannot be told of a line with fewer than four blocks, nor of a
+// program that did nothing but allocate: there everything grows. A cache that
+// fills up grows, too.
+
+// quarters is how many parts the time is divided into.
+const quarters = 4
+
+// addQuarters adds counts up.
+func addQuarters(a, b []uint64) []uint64 {
+	if len(a) < quarters {
+		a = append(a, make([]uint64, quarters-len(a))...)
+	}
+	for i, n := range b {
+		a[i] += n
+	}
+	return a
+}
+
+// liveQuarters counts the blocks of a site that were alive when the process ended,
+// by when they were made.
+func liveQuarters(l *ledgerfile.Ledger, site int) []uint64 {
+	var first, end time.Time
+	for i := range l.Blocks {
+		b := &l.Blocks[i]
+		if b.Born.After(end) {
+			end = b.Born
+		}
+		if b.Site == site && (first.IsZero() || b.Born.Before(first)) {
+			first = b.Born
+		}
+	}
+	out := make([]uint64, quarters)
+	span := end.Sub(first)
+	for i := range l.Blocks {
+		if b := &l.Blocks[i]; b.Site == site && span > 0 {
+			out[min(int(b.Born.Sub(first)/(span/quarters+1)), quarters-1)]++
+		}
+	}
+	return out
+}
+
+// markGrown says which lines of a pool grew step by step, in a program that freed
+// at least as much as it left. Places that share a line are looked at together.
+func markGrown(p *Pool) {
+	type key struct {
+		tag  string
+		line Frame
+	}
+	stacks := make([][]Frame, len(p.LeftBy))
+	for i := range p.LeftBy {
+		stacks[i] = p.LeftBy[i].Stack
+	}
+	lines := callsite.Lines(stacks)
+	sums := map[key][]uint64{}
+	for i := range p.LeftBy {
+		k := key{p.LeftBy[i].Tag, lines[i]}
+		sums[k] = addQuarters(sums[k], p.LeftBy[i].Quarters)
+	}
+	works := p.Total.Blocks >= 2*p.Left.Blocks
+	p.Grown = Amount{}
+	for i := range p.LeftBy {
+		x := &p.LeftBy[i]
+		if x.Grew = works && !slices.Contains(sums[key{x.Tag, lines[i]}], 0); x.Grew {
+			p.Grown.add(x.Amount)
+		}
+	}
+}
