@@ -92,7 +92,7 @@ type Pool struct {
 	LeftBy      []Place `json:"left_by,omitempty"`
 	// Grown is the part of what was left that came step by step while the program
 	// worked; the rest was alive when the device was closed, which ttnn releases.
-	Grown  Amount  `json:"grown"`
+	Grown  Amount  `json:"grown,omitzero"`
 	Places []Place `json:"-"` // all that ever allocated, for profiles
 }
 

@@ -20,6 +20,7 @@ line of JSON on standard output: what it holds, by its own account.
                           random allocations and frees in all pools, and some ops;
                           what is left stays allocated until "drop"
   {"do": "clash", "of": "a"}          adds a tensor to itself, and says what tt-metal says if that does not fit beside what L1 holds
+  {"do": "storm", "rounds": 1000}     asks for what does not fit again and again; ns a time
   {"do": "tensors"}       each tensor on the device, as ttnn describes it
   {"do": "drop"}
   {"do": "spin", "rounds": 5000}
@@ -249,6 +250,19 @@ class Job:
             ttnn.deallocate(ttnn.empty([1, 1, 32, 32], ttnn.bfloat16, ttnn.TILE_LAYOUT, self.device, ttnn.DRAM_MEMORY_CONFIG))
         return (time.thread_time_ns() - begin) / rounds
 
+    def storm(self, rounds):
+        """Asks for what does not fit, as fast as it can; what it takes a time, in ns."""
+        said = 0
+        begin = time.thread_time_ns()
+        for _ in range(rounds):
+            try:
+                ttnn.empty([1, 1, 1 << 20, 1 << 15], ttnn.bfloat16, ttnn.TILE_LAYOUT, self.device, ttnn.DRAM_MEMORY_CONFIG)
+            except RuntimeError:
+                said += 1
+        if said != rounds:
+            raise RuntimeError("64 GiB fit")
+        return (time.thread_time_ns() - begin) / rounds
+
     def try_pages(self, pool, pages, page):
         """Row-major rows of uint8-like pages: each row of a row-major tensor is a page."""
         memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, POOLS[pool])
@@ -380,6 +394,8 @@ class Job:
             answer.update(getattr(self, verb)(**command))
         elif verb == "spin":
             answer["round"] = self.spin(**command)
+        elif verb == "storm":
+            answer["round"] = self.storm(**command)
         elif verb == "forget":
             self.device.disable_and_clear_program_cache()
         elif verb == "drop":
