@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/preload"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
@@ -21,6 +19,9 @@ func benchFailures(l *lab) error {
 		return err
 	}
 	defer library.Close()
+	if err := l.fastStorm(); err != nil {
+		return err
+	}
 	inside := []string{"LD_PRELOAD=" + library.Path, "TTMON_DIR=" + l.dir}
 	var plain float64
 	for _, c := range []struct {
@@ -70,7 +71,7 @@ func (l *lab) storm(env []string, watched bool) (s stormed, err error) {
 			return err
 		}
 		defer func() { _ = j.Kill() }()
-		for _, step := range []ttnn.Step{{"do": "open"}, {"do": "churn", "seed": 1, "steps": 2000, "ops": false}, {"do": "storm", "rounds": 500}} {
+		for _, step := range []ttnn.Step{{"do": "open"}, {"do": "churn", "seed": 1, "steps": 2000, "ops": false}, {"do": "storm", "rounds": 100}} {
 			if _, err := j.Do(step); err != nil {
 				return err
 			}
@@ -83,48 +84,89 @@ func (l *lab) storm(env []string, watched bool) (s stormed, err error) {
 	return s, watching(run)
 }
 
-// measure times storms, and takes their failures every tenth of a second.
-func (s *stormed) measure(j *ttnn.Job, source *uprobe.Source) error {
-	done := make(chan struct{})
-	gathered := make(chan struct{})
-	go func() {
-		defer close(gathered)
-		for source != nil {
-			for _, r := range source.Failures() {
-				r.Judge()
-				s.failures += r.Count
-				s.records++
-				if len(r.Stack) > 0 {
-					s.lines++
-				}
+// gather takes failures every tenth of a second, as ttmond does, until it is
+// stopped.
+func (s *stormed) gather(source *uprobe.Source) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	take := func() {
+		for _, r := range source.Failures() {
+			r.Judge()
+			s.failures += r.Count
+			s.records++
+			if len(r.Stack) > 0 {
+				s.lines++
 			}
+		}
+	}
+	go func() {
+		defer close(ended)
+		for source != nil {
+			take()
 			select {
 			case <-done:
+				take()
 				return
 			case <-time.After(100 * time.Millisecond):
 			}
 		}
 	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
+
+// measure times storms, and takes their failures meanwhile.
+func (s *stormed) measure(j *ttnn.Job, source *uprobe.Source) error {
+	stop := s.gather(source)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	began, used := time.Now(), ownCPU()
+	began, used := time.Now(), ourCPU()
 	round, err := medianOf(5, func() (float64, error) {
-		r, err := j.Do(ttnn.Step{"do": "storm", "rounds": 4000})
+		r, err := j.Do(ttnn.Step{"do": "storm", "rounds": 1000})
 		return r.Round, err
 	})
-	s.round, s.cpu = round, float64(ownCPU()-used)/float64(time.Since(began))
-	close(done)
-	<-gathered
+	s.round, s.cpu = round, float64(ourCPU()-used)/float64(time.Since(began))
+	stop()
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	s.bytes = after.HeapAlloc - min(before.HeapAlloc, after.HeapAlloc)
 	return err
 }
 
-// ownCPU is what this process has used.
-func ownCPU() time.Duration {
-	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+// fastStorm is a program that fails 10,000 times a second, which tt-metal itself
+// cannot: its exception takes a millisecond.
+func (l *lab) fastStorm() error {
+	const rate, n = 10_000, 50_000
+	w, err := l.startFake()
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	plain, err := w.do("fail %d %d", n, rate)
+	if err != nil {
+		return err
+	}
+	return watching(func(source *uprobe.Source) error {
+		if _, err := w.do("make %d 5", 1<<30); err != nil {
+			return err
+		}
+		if _, err := w.do("fill %d 64", 1000); err != nil {
+			return err
+		}
+		source.Sync()
+		source.Failures()
+		var s stormed
+		stop := s.gather(source)
+		began, used := time.Now(), ourCPU()
+		watched, err := w.do("fail %d %d", n, rate)
+		spent := time.Since(began)
+		s.cpu = float64(ourCPU()-used) / float64(spent)
+		source.Sync()
+		stop()
+		fmt.Printf("%d failures a second, uprobes:  %.1f µs each, which is %.1f %% of the program's time (aim: 5 %%); we took %.1f %% of a CPU; %d of %d in %d records\n",
+			rate, (watched-plain)/1000, (watched-plain)*rate/1e7, s.cpu*100, s.failures, n, s.records)
+		return err
+	})
 }

@@ -317,7 +317,7 @@ func TestGrew(t *testing.T) {
 			b := runreport.NewBuilder(started)
 			b.Add(ended[0].Path, ended[0].Ledger, false)
 			grew, alive := map[string]uint64{}, map[string]uint64{}
-			for _, p := range b.Report().Chips[0].Pools {
+			for _, p := range b.Report(time.Now()).Chips[0].Pools {
 				for _, x := range runreport.ByLine(p.LeftBy) {
 					f, _ := x.Where()
 					if x.Grew {

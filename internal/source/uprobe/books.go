@@ -51,6 +51,7 @@ type process struct {
 	// table there were when this one was last seen without one.
 	nameless uint64
 	failures uint64                        // requests that failed
+	asked    uint64                        // times that it only asked how full a list is
 	stacks   map[uint64][]ledgerfile.Frame // that asked for them, by number
 	taught   uint64                        // hits spent on learning which chips its allocators stand for
 	opened   int64                         // when it last opened a chip, Unix time in ns

@@ -58,9 +58,7 @@ func (b *books) noRoom(p *process, of *event, at int64) {
 	}
 	pages := e.Padded/e.Page + min(e.Padded%e.Page, 1)
 	need := l.Round((pages/banks + min(pages%banks, 1)) * e.Page)
-	// A program may ask how full a list is after a request that failed for
-	// another reason. With one list for the pool, what fits does not fail.
-	if space, known := l.Space(); known && need <= space.Largest && len(l.allocator.Pool(l.Pool)) == 1 {
+	if b.onlyAsks(p, l, of, need) {
 		return
 	}
 	b.failed(p, l, of, at, failure.NoRoom, func(r *failure.Record) {
@@ -69,6 +67,32 @@ func (b *books) noRoom(p *process, of *event, at int64) {
 			Bytes: e.Asked, BankBytes: need, Page: e.Page, Sharded: &sharded, Shards: uint64(e.Shards), BottomUp: &up,
 		}
 	})
+}
+
+// maxAsked is how often a process may ask how full its lists are before looking
+// through them comes out of what copies may cost.
+const maxAsked = 16
+
+// onlyAsks reports whether a list was asked how full it is for another reason than
+// a request that found no room: with one list for the pool, what fits does not
+// fail. To see that takes longer the more blocks there are, so that of those who
+// fail again and again, or ask again and again, it is seen only now and then.
+func (b *books) onlyAsks(p *process, l *list, e *event, need uint64) bool {
+	if len(l.allocator.Pool(l.Pool)) != 1 {
+		return false
+	}
+	now := time.Now()
+	r, _ := b.failures.waitingFor(p, l, e, failure.NoRoom)
+	if (r != nil || p.asked >= maxAsked) && !b.failures.mayCopy(now) {
+		return r == nil
+	}
+	space, known := l.Space()
+	b.failures.credit -= time.Since(now)
+	if known && need <= space.Largest {
+		p.asked++
+		return true
+	}
+	return false
 }
 
 // clash enters circular buffers that reach into a buffer.

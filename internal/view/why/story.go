@@ -67,66 +67,82 @@ func HolderText(h *Holder) string {
 
 // Holders are those who held the pool, the largest first. Lines are the ones that
 // tell them apart.
-func Holders(r *failure.Record) (list []Holder) {
+func Holders(r *failure.Record) []Holder {
 	if r.State == nil {
 		return nil
 	}
-	stacks := make([][]ledgerfile.Frame, len(r.Sites)+1)
-	for i := range r.Sites {
-		stacks[i] = r.Sites[i].Stack
-	}
-	stacks[len(r.Sites)] = r.Stack // the request is told from what is held, too
-	lines := callsite.Lines(stacks)
-	type key struct {
-		tag  string
-		line ledgerfile.Frame
-	}
-	at := map[key]int{}
-	bySite := map[uint32]int{}
-	index := func(site uint32) int {
-		if i, ok := bySite[site]; ok {
-			return i
-		}
-		var k key
-		h, tensor := Holder{}, ""
-		for i := range r.Sites {
-			if s := &r.Sites[i]; s.Number == site {
-				k = key{s.Tag, lines[i]}
-				h.Tag, h.Stack = words.Escape(s.Tag), s.Stack
-				if s.Tensor != nil {
-					tensor = Tensor(s.Tensor)
-				}
-			}
-		}
-		if k.line != (ledgerfile.Frame{}) {
-			h.Line, h.Function = Line(k.line), words.Escape(k.line.Function)
-		}
-		i, ok := at[k]
-		if !ok {
-			i = len(list)
-			at[k] = i
-			h.Tensor = tensor
-			list = append(list, h)
-		} else if list[i].Tensor != tensor {
-			list[i].Tensor = ""
-		}
-		list[i].sites = append(list[i].sites, site)
-		bySite[site] = i
-		return i
-	}
+	g := newGrouping(r)
 	for b := range r.State.All() {
-		h := &list[index(b.Site)]
+		h := &g.list[g.index(b.Site)]
 		h.Bytes += b.Size
 		h.Blocks++
 		if born := time.Unix(0, b.Born); b.Born > 0 && (h.Oldest.IsZero() || born.Before(h.Oldest)) {
 			h.Oldest = born
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	for i := range list {
-		list[i].Number = i + 1
+	slices.SortStableFunc(g.list, func(a, b Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	for i := range g.list {
+		g.list[i].Number = i + 1
 	}
-	return list
+	return g.list
+}
+
+// grouping puts the sites of a record together that share a tag and a line.
+type grouping struct {
+	sites map[uint32]*failure.Site
+	lines map[uint32]ledgerfile.Frame
+	list  []Holder
+	at    map[holderKey]int
+	by    map[uint32]int // by site
+}
+
+type holderKey struct {
+	tag  string
+	line ledgerfile.Frame
+}
+
+func newGrouping(r *failure.Record) *grouping {
+	g := &grouping{sites: map[uint32]*failure.Site{}, lines: map[uint32]ledgerfile.Frame{}, at: map[holderKey]int{}, by: map[uint32]int{}}
+	stacks := make([][]ledgerfile.Frame, len(r.Sites)+1)
+	for i := range r.Sites {
+		stacks[i] = r.Sites[i].Stack
+	}
+	stacks[len(r.Sites)] = r.Stack // the request is told from what is held, too
+	for i, line := range callsite.Lines(stacks)[:len(r.Sites)] {
+		s := &r.Sites[i]
+		g.sites[s.Number], g.lines[s.Number] = s, line
+	}
+	return g
+}
+
+// index is the place of a site's holder in the list.
+func (g *grouping) index(site uint32) int {
+	if i, ok := g.by[site]; ok {
+		return i
+	}
+	var h Holder
+	k := holderKey{line: g.lines[site]}
+	if s := g.sites[site]; s != nil {
+		k.tag = s.Tag
+		h.Tag, h.Stack = words.Escape(s.Tag), s.Stack
+		if s.Tensor != nil {
+			h.Tensor = Tensor(s.Tensor)
+		}
+	}
+	if k.line != (ledgerfile.Frame{}) {
+		h.Line, h.Function = Line(k.line), words.Escape(k.line.Function)
+	}
+	i, ok := g.at[k]
+	if !ok {
+		i = len(g.list)
+		g.at[k] = i
+		g.list = append(g.list, h)
+	} else if g.list[i].Tensor != h.Tensor {
+		g.list[i].Tensor = ""
+	}
+	g.list[i].sites = append(g.list[i].sites, site)
+	g.by[site] = i
+	return i
 }
 
 // holderOf finds who has a block.
@@ -153,13 +169,34 @@ func position(f ledgerfile.Frame) string {
 	return ":" + strconv.Itoa(f.Line)
 }
 
-// Asker is the line that asked, and its function; empty: not known.
+// Asker is the line that asked, and its function; empty: not known. Where what is
+// held came through the same line from another function, it is the caller at which
+// they part: a small function that makes all buffers says nothing.
 func Asker(r *failure.Record) (line, function string) {
-	f, ok := callsite.Where(r.Stack)
-	if !ok {
+	own := callsite.Own(r.Stack)
+	if len(own) == 0 {
 		return "", ""
 	}
-	return Line(f), words.Escape(f.Function)
+	depth := 0
+	for i := range r.Sites {
+		depth = max(depth, parting(own, callsite.Own(r.Sites[i].Stack)))
+	}
+	return Line(own[depth]), words.Escape(own[depth].Function)
+}
+
+// parting is the depth at which two stacks with the same innermost line go on in
+// different functions; 0: they do not.
+func parting(a, b []ledgerfile.Frame) int {
+	for d := range min(len(a), len(b)) {
+		switch {
+		case a[d] == b[d]:
+		case d > 0 && (a[d].File != b[d].File || a[d].Function != b[d].Function):
+			return d
+		default:
+			return 0
+		}
+	}
+	return 0
 }
 
 // Program names the process: its command line or name, and its pid.

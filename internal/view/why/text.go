@@ -105,12 +105,8 @@ func (p *printer) request() {
 		for _, f := range p.r.Stack {
 			p.line(words.Truncate("              "+Line(f)+"  "+words.Escape(f.Function), p.o.Width))
 		}
-	} else if own := callsite.Own(p.r.Stack); len(own) > 1 {
-		var callers []string
-		for _, f := range own[1:] {
-			callers = append(callers, Line(f))
-		}
-		p.line(words.Truncate("              called from "+strings.Join(callers, ", "), p.o.Width))
+	} else if around := around(p.r); around != "" {
+		p.line(words.Truncate("              "+around, p.o.Width))
 	}
 	p.wrapped("  free        ", Free(p.r))
 	arrow := "→ "
@@ -118,6 +114,27 @@ func (p *printer) request() {
 		arrow = "> "
 	}
 	p.wrapped("  "+arrow, Verdict(p.r))
+}
+
+// around names the lines of the program inside and outside the one that asked.
+func around(r *failure.Record) string {
+	asker, _ := Asker(r)
+	var parts, through, callers []string
+	to := &through
+	for _, f := range callsite.Own(r.Stack) {
+		if line := Line(f); line == asker && to == &through {
+			to = &callers
+		} else {
+			*to = append(*to, line)
+		}
+	}
+	if len(through) > 0 {
+		parts = append(parts, "through "+strings.Join(through, ", "))
+	}
+	if len(callers) > 0 {
+		parts = append(parts, "called from "+strings.Join(callers, ", "))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // plain leaves nothing but ASCII, where that is asked for.

@@ -15,7 +15,7 @@ EXPORT void gone_allocator(void *a) TT("13AllocatorImplD2Ev");
 EXPORT void made_dram(void *m, const uint32_t *pool, struct vector *banks) TT("11BankManagerC1ERKNS0_10BufferTypeERKSt6vectorIlSaIlEEm");
 EXPORT void made_l1(void *m, const uint32_t *pool, void *banks) TT("11BankManagerC1ERKNS0_10BufferTypeERKSt13unordered_map");
 EXPORT void made_list(struct list *l, uint64_t capacity, uint64_t base, uint64_t smallest, uint64_t align) TT("9allocator11FreeListOptC1EmmmmNS2_12SearchPolicyE");
-EXPORT void ask(struct manager *m, uint64_t size, uint64_t page) TT("11BankManager15allocate_bufferEmmb");
+EXPORT void ask(struct manager *m, uint64_t size, uint64_t page, int bottom_up, const void *cores, uint64_t shards) TT("11BankManager15allocate_bufferEmmb");
 EXPORT void take_in_block(struct list *l, uint64_t index, uint64_t size, uint64_t offset) TT("9allocator11FreeListOpt17allocate_in_blockEmmm");
 EXPORT void give_back(struct list *l, uint64_t address) TT("9allocator11FreeListOpt10deallocateEm");
 EXPORT void clear_list(struct list *l) TT("9allocator11FreeListOpt5clearEv");
@@ -31,7 +31,7 @@ EXPORT struct optional list_allocate(struct list *l, uint64_t bytes, int bottom_
 EXPORT struct optional list_allocate_at(struct list *l, uint64_t address, uint64_t bytes) TT("9allocator11FreeListOpt19allocate_at_addressEmm");
 EXPORT void banks(uint32_t n, const uint8_t *type, int disable) TT("18validate_num_banksEjRKNS0_10BufferTypeEb");
 EXPORT uint64_t allocate_buffer(void *a, struct buffer *b) TT("13AllocatorImpl15allocate_bufferEPNS0_6BufferE");
-EXPORT void list_statistics(const struct list *l) TTK("9allocator11FreeListOpt14get_statisticsEv");
+EXPORT void list_statistics(void *answer, const struct list *l) TTK("9allocator11FreeListOpt14get_statisticsEv");
 EXPORT void clash_thrown(void) __asm__("_ZN2tt6assert6detail8tt_throwIJmNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEmmEEEvPKciSA_SA_N3fmt3v117fstringIJEE1tE");
 EXPORT uint64_t buffer_size(const struct buffer *b) TTK("6Buffer4sizeEv");
 
@@ -50,7 +50,7 @@ void made_allocator(void *a) { WORK(); }
 void gone_allocator(void *a) { WORK(); }
 void made_dram(void *m, const uint32_t *pool, struct vector *banks) { WORK(); }
 void made_l1(void *m, const uint32_t *pool, void *banks) { WORK(); }
-void ask(struct manager *m, uint64_t size, uint64_t page) { WORK(); }
+void ask(struct manager *m, uint64_t size, uint64_t page, int bottom_up, const void *cores, uint64_t shards) { WORK(); }
 void shrink_list(struct list *l, uint64_t bytes, int bottom) { WORK(); }
 void reset_list(struct list *l) { WORK(); }
 void gone_provider(void *p) { WORK(); }
@@ -126,7 +126,7 @@ void give_back(struct list *l, uint64_t address)
 }
 
 // What tt-metal calls when an allocation fails.
-void list_statistics(const struct list *l) { (void)l; }
+void list_statistics(void *answer, const struct list *l) { WORK(); }
 void clash_thrown(void) {}
 
 // Called without a lookup, so that a test can spoil the function's name.
@@ -153,7 +153,7 @@ __attribute__((optimize("omit-frame-pointer"))) uint64_t buffer_size(const struc
 
 uint64_t allocate_buffer(void *a, struct buffer *b)
 {
-	ask(b->impl->manager, b->impl->padded, 2048);
+	ask(b->impl->manager, b->impl->padded, 2048, 1, 0, 0);
 	return list_allocate(b->impl->list, b->impl->in_bank, 1, 0).value;
 }
 
@@ -178,6 +178,15 @@ EXPORT uint64_t device_ask(struct device *d, uint64_t size)
 	struct buffer_impl impl = {.size = size * 8 - 1, .padded = size * 8, .in_bank = size, .manager = &d->manager, .list = &d->list};
 	struct buffer b = {.impl = &impl};
 	return allocate_buffer(d->allocator, &b);
+}
+
+// A request for more than there is: its manager is asked, nothing is taken, and
+// the list is asked how full it is, for the message.
+EXPORT void device_fail(struct device *d)
+{
+	ask(&d->manager, (uint64_t)8 << 40, 2048, 1, 0, 0);
+	uint64_t answer[8];
+	list_statistics(answer, &d->list);
 }
 
 EXPORT uint64_t device_take(struct device *d, uint64_t size, int pid)

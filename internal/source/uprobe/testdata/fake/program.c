@@ -17,6 +17,7 @@
 	F(give_back, "_ZN2tt8tt_metal9allocator11FreeListOpt10deallocateEm") \
 	F(device_open, "device_open") \
 	F(device_give, "device_give") \
+	F(device_fail, "device_fail") \
 	F(device_clear, "device_clear")
 #define DECLARE(name, symbol) static void (*name)();
 FUNCTIONS(DECLARE)
@@ -53,10 +54,13 @@ static uint64_t elsewhere(uint64_t size)
 	return (uint64_t)at;
 }
 
-// loop takes a block and gives it back, n times at a pace of rate a second (0:
+// loop takes a block and gives it back, or asks for what does not fit, n times at a pace of rate a second (0:
 // as fast as it can), and tells how many ns of CPU time a round took: the
 // machine may be busy.
-static double loop(long n, double rate)
+static void round_trip(void) { give_back(&device.list, device_ask(&device, 64)); }
+static void fail_once(void) { device_fail(&device); }
+
+static double loop(long n, double rate, void (*what)(void))
 {
 	struct timespec from, now, cpu_from, cpu;
 	device.list.forgetful = 1;
@@ -64,7 +68,7 @@ static double loop(long n, double rate)
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu_from);
 	double spent = 0;
 	for (long i = 0; i < n; i++) {
-		give_back(&device.list, device_ask(&device, 64));
+		what();
 		if (rate > 0 && i % 64 == 63) {
 			do {
 				clock_gettime(CLOCK_MONOTONIC, &now);
@@ -112,7 +116,9 @@ int main(int argc, char **argv)
 			device_clear(&device);
 			puts("ok");
 		} else if (sscanf(line, "loop %ld %lf", &n, &rate) == 2) {
-			printf("%f\n", loop(n, rate));
+			printf("%f\n", loop(n, rate, round_trip));
+		} else if (sscanf(line, "fail %ld %lf", &n, &rate) == 2) {
+			printf("%f\n", loop(n, rate, fail_once));
 		} else if (sscanf(line, "fork %llu", &a) == 1) {
 			// The child takes one block of what it inherited, then makes an
 			// allocator of its own with one block, and stays.
