@@ -1,14 +1,14 @@
 package web
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,32 +27,41 @@ func prometheus(t testing.TB, targets ...string) string {
 	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	var log bytes.Buffer
-	cmd := exec.Command(path, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	// It chooses its port itself, and says which: one that we chose could be
+	// another's by then.
+	cmd := exec.Command(path, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
+	line, said := untilSays(t, cmd, `msg="Listening on" address=`)
 	t.Cleanup(func() {
-		cmd.Process.Kill()
-		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("prometheus:\n%s", log.String())
+			t.Logf("prometheus:\n%s", said)
 		}
 	})
-	return "http://" + address
+	_, address, _ := strings.Cut(line, "address=")
+	return "http://" + strings.Fields(address)[0]
 }
 
-// serveFleet runs ttmon fleet --serve, and returns the page's address.
-func serveFleet(t testing.TB, engine string, args ...string) string {
+// spoken is what a program has said so far.
+type spoken struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *spoken) add(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.WriteString(line + "\n")
+}
+
+func (s *spoken) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// untilSays starts a program, which is interrupted when the test ends, and waits
+// for a line with a text on its standard error.
+func untilSays(t testing.TB, cmd *exec.Cmd, text string) (line string, said *spoken) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "ttmon"), append([]string{"fleet", "--prometheus", engine, "--serve", "127.0.0.1:0"}, args...)...)
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -60,32 +69,47 @@ func serveFleet(t testing.TB, engine string, args ...string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		cmd.Process.Signal(os.Interrupt)
-		_ = cmd.Wait()
-	})
-	said := make(chan string, 1)
+	said = &spoken{}
+	found, ended := make(chan string, 1), make(chan struct{})
 	go func() {
-		b := make([]byte, 4096)
-		n, _ := out.Read(b)
-		said <- string(b[:n])
-		for {
-			if _, err := out.Read(b); err != nil {
-				return
+		defer close(ended)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			said.add(lines.Text())
+			if strings.Contains(lines.Text(), text) {
+				select {
+				case found <- lines.Text():
+				default:
+				}
 			}
 		}
 	}()
-	select {
-	case line := <-said:
-		_, url, ok := strings.Cut(strings.TrimSpace(line), " is at ")
-		if !ok {
-			t.Fatalf("it says %q", line)
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			_ = cmd.Process.Kill()
+			<-ended
 		}
-		return url
+		_ = cmd.Wait()
+	})
+	select {
+	case line = <-found:
+	case <-ended:
+		t.Fatalf("it has ended, and said:\n%s", said)
 	case <-time.After(patience):
-		t.Fatal("it does not say where it is")
+		t.Fatalf("it does not say %q, but:\n%s", text, said)
 	}
-	return ""
+	return line, said
+}
+
+// serveFleet runs ttmon fleet --serve, and returns the page's address.
+func serveFleet(t testing.TB, engine string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "ttmon"), append([]string{"fleet", "--prometheus", engine, "--serve", "127.0.0.1:0"}, args...)...)
+	line, _ := untilSays(t, cmd, " is at ")
+	_, url, _ := strings.Cut(strings.TrimSpace(line), " is at ")
+	return url
 }
 
 // TestFleet: two hosts in a real Prometheus, one of them in trouble, and the way
