@@ -129,15 +129,23 @@ func newArena(t testing.TB) *arena {
 		t.Fatal(err)
 	}
 	a.alloc = filepath.Join(shared, "alloc.sock")
-	config := filepath.Join(a.dir, "ttmond.toml")
 	// Who allocates fast stays watched, and so goes on.
-	if err := os.WriteFile(config, fmt.Appendf(nil, "[alloc]\nmax_buffers = %d\n[uprobe]\nlimit = 1e7\nmax_blocks = %d\n", arenaBuffers, arenaBlocks), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a.extraArgs = append(a.extraArgs, "--config", config)
+	a.configure(fmt.Sprintf("[alloc]\nmax_buffers = %d\n[uprobe]\nlimit = 1e7\nmax_blocks = %d\n", arenaBuffers, arenaBlocks))
+	a.extraArgs = append(a.extraArgs, "--config", a.config())
 	a.limit()
 	a.makeTools()
 	return a
+}
+
+// config is the daemon's configuration file.
+func (a *arena) config() string { return filepath.Join(a.dir, "ttmond.toml") }
+
+// configure writes it.
+func (a *arena) configure(text string) {
+	a.t.Helper()
+	if err := os.WriteFile(a.config(), []byte(text), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
 }
 
 // makeTools makes a place where every user finds the attackers' program.

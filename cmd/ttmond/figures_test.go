@@ -60,6 +60,7 @@ func TestAttackFigures(t *testing.T) {
 func measureBase(t *testing.T, program, attack string) {
 	a := newArena(t)
 	a.program = program
+	a.configure(fmt.Sprintf("[alloc]\nmax_buffers = %d\n", arenaBuffers)) // it knows no other part of it
 	a.extraEnviron = append(a.extraEnviron, "GOMEMLIMIT=300MiB")
 	a.begin()
 	a.tool(attack) // made before two start it
