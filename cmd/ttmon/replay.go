@@ -38,7 +38,7 @@ shows it, with its own flags behind it:
                          slider: p plays and pauses, . and , step, ] and [ change the
                          speed, ) and ( go to the next event and back, < and > a
                          minute, { and } half an hour; the slider takes the mouse
-  smi, dmon, pmon        tables, reports, CSV and JSON of a moment, or as it goes on
+  smi, dmon, pmon, ops   tables, reports, CSV and JSON of a moment, or as it goes on
   blocks                 the blocks that programs held at a moment, as ttmon mem -p
   why                    the requests for device memory that failed: ttmon why
   events, output         what happened, and what the program printed
@@ -100,7 +100,7 @@ func (r *replayCmd) run(args []string) error {
 	}
 	defer rec.Close()
 	moment := replay.Moment
-	if view := rest[0]; view == "smi" || view == "dmon" || view == "pmon" {
+	if view := rest[0]; view == "smi" || view == "dmon" || view == "pmon" || view == "ops" {
 		moment = replay.SnapshotMoment
 	}
 	at, err := moment(rec.Reader, "--at", r.at)
@@ -122,10 +122,10 @@ func (r *replayCmd) run(args []string) error {
 		return r.printEvents(rec)
 	case "output":
 		return r.printOutput(rec)
-	case "top", "mem", "smi", "dmon", "pmon", "why":
+	case "top", "mem", "smi", "dmon", "pmon", "ops", "why":
 		return r.show(rec, rest)
 	default:
-		return exit.Usage("there is no view %q: top, mem, smi, dmon, pmon, blocks, why, events or output", view)
+		return exit.Usage("there is no view %q: top, mem, smi, dmon, pmon, ops, blocks, why, events or output", view)
 	}
 }
 

@@ -31,7 +31,7 @@ func newWhy(a *app) *cobra.Command {
 	w := &whyCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "why [PID|FAILURE]",
-		Short: "Shows why a request for device memory failed, and what would have made it fit",
+		Short: "Shows why a request for device memory failed, or whether a process is stuck",
 		Long: `Shows the last request of your programs for device memory that failed: what was
 asked for and by which line, the bank as it was with the missing piece drawn
 against its holes, who held the rest, why it failed, and what would have made it
@@ -43,10 +43,16 @@ known of every Python program (CPython 3.10 to 3.12, of others with libttmon); t
 lines that hold the rest only of programs that run with ttmon run --stacks, which
 prints the same at the end without a ttmond.
 
+With the PID of a process that runs it also shows whether that is stuck: which
+operation completed last on each chip and what was enqueued after it, how long
+the host has waited for its chips, whether heartbeat, power and PCIe traffic of
+the chips move, and what is concluded (docs/work.md). A suspicion takes a ttmond
+that has watched the process; the rest is shown without one, too.
+
 Each thing that would have made a request fit was checked against the rules of
 tt-metal's allocator, on the state as it was.`,
 		Example: `  ttmon why                  the last one
-  ttmon why 4242             of a process, also if it has ended
+  ttmon why 4242             of a process, also if it has ended; or is it stuck?
   ttmon why --list           all that are kept
   ttmon why f12              one of them; ttmon events names them, too
   ttmon why --html why.html  a page to send
@@ -56,7 +62,7 @@ tt-metal's allocator, on the state as it was.`,
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&w.list, "list", "l", false, "list all that are kept, newest first")
-	f.BoolVar(&w.json, "json", false, "JSON: ttmon.failure/1, or with --list ttmon.failures/1")
+	f.BoolVar(&w.json, "json", false, "JSON: ttmon.failure/1, with --list ttmon.failures/1, of a process that works or waits ttmon.waiting/1")
 	f.BoolVar(&w.stack, "stack", false, "show the whole stack of the request, with frames of libraries")
 	f.StringVar(&w.html, "html", "", "write a page of its own to `FILE` (- is standard output)")
 	f.IntVar(&w.top, "top", 8, "list `N` lines that hold memory at most")
@@ -66,6 +72,9 @@ tt-metal's allocator, on the state as it was.`,
 func (w *whyCmd) run(args []string) error {
 	if w.list && (len(args) > 0 || w.html != "") {
 		return exit.Usage("--list lists all failures: it takes no argument and no --html")
+	}
+	if done, err := w.stuck(args); done {
+		return err
 	}
 	from, err := w.keeper()
 	if err != nil {

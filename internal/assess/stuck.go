@@ -116,10 +116,9 @@ func (x *rhythm) judge(s *model.Snapshot, p *model.Process) (model.Condition, bo
 	if cpu, ok := p.CPU.Get(); ok && cpu < starved {
 		return model.Condition{}, false
 	}
-	longest, device := 0.0, model.NoDevice
+	longest, device := longestProgram(p), model.NoDevice
 	for i := range p.Work.Chips {
 		c := &p.Work.Chips[i]
-		longest = max(longest, c.Longest)
 		if d := s.Device(c.Device); d != nil && d.State != model.StateOK {
 			return model.Condition{}, false // that is the trouble, and has a condition of its own
 		}
@@ -130,10 +129,7 @@ func (x *rhythm) judge(s *model.Snapshot, p *model.Process) (model.Condition, bo
 	if longest > maxProgram.Seconds() {
 		return model.Condition{}, false
 	}
-	need := stuckMargin + stuckPrograms*time.Duration(longest*float64(time.Second))
-	if cpu, ok := s.Host.CPU.Get(); ok && cpu >= busyHost {
-		need *= busyHostFactor
-	}
+	need := silenceNeeded(s, longest)
 	switch x.power(s, p) {
 	case working:
 		return model.Condition{}, false
@@ -148,14 +144,18 @@ func (x *rhythm) judge(s *model.Snapshot, p *model.Process) (model.Condition, bo
 	if h.WaitingFor == model.WaitsForEvent {
 		cause = model.WaitsInEvent
 	}
-	return model.Condition{
+	c := model.Condition{
 		Kind: model.ConditionStuck, Level: LevelOf(model.ConditionStuck), Device: device, Process: p.ID(),
 		Since: x.from, Cause: cause, Concluded: true, Remedy: model.RemedyOperations,
 		Facts: []model.Fact{
 			{Kind: model.FactSilence, Value: silent.Seconds(), Limit: longest},
 			{Kind: model.FactWaited, Value: s.Time.Sub(h.WaitingSince).Seconds()},
 		},
-	}, true
+	}
+	if d, at := s.Device(device), x.work[device]; d != nil && at != nil && d.Power.Known() {
+		c.Facts = append(c.Facts, model.Fact{Kind: model.FactWorkPower, Value: d.Power.V, Limit: at.value})
+	}
+	return c, true
 }
 
 // maxProgram is the longest program that can be: more is nonsense, of which

@@ -30,7 +30,7 @@ type Options struct {
 // charted are the fields that viewers of traces are given.
 var charted = map[string]string{
 	"power.draw": "Power", "temperature.asic": "Temperature", "clocks.ai": "AICLK", "voltage.core": "Voltage", "current.core": "Current",
-	"fan.speed": "Fan", "pcie.rx": "PCIe to device", "pcie.tx": "PCIe from device", "activity.estimate": "Activity, estimated",
+	"fan.speed": "Fan", "pcie.rx": "PCIe to device", "pcie.tx": "PCIe from device", "activity.estimate": "Activity, estimated", "busy": "Busy",
 	"memory.used": "DRAM", "l1.used": "L1", "memory.stale": "left by dead processes",
 }
 
@@ -52,7 +52,7 @@ func write(r *recording.Reader, o Options, to Sink) error {
 	b := &builder{
 		o: o, to: to, first: first.UnixNano(), grain: grainOf(last.Sub(first), distinct(chips)), chips: chips, fields: metric.Devices(), series: map[seriesKey]*Series{},
 		live: map[uint32]*liveList{}, held: map[heldKey]*heldSum{}, open: map[blockKey]openBlock{}, tags: map[tagKey]*tagSlice{},
-		processes: map[uint32]*process{}, seen: map[model.ProcessID]*process{}, failures: map[string]*failure.Record{},
+		processes: map[uint32]*process{}, seen: map[model.ProcessID]*process{}, failures: map[string]*failure.Record{}, ops: map[workKey]int{}, waits: map[model.ProcessID]*wait{},
 	}
 	c := r.Begin()
 	for {
@@ -101,6 +101,8 @@ type builder struct {
 	seen      map[model.ProcessID]*process
 	flows     uint64
 	failures  map[string]*failure.Record // by ID, as told last
+	ops       map[workKey]int            // operations of a process and chip that have a series
+	waits     map[model.ProcessID]*wait
 }
 
 type seriesKey struct {
@@ -194,10 +196,12 @@ func (b *builder) snapshot(s *model.Snapshot, ns int64) {
 		for j := range d.Chips {
 			if len(d.Chips) > 1 {
 				b.chip(group, d, &d.Chips[j], ns)
+				b.chipWork(group, d, &d.Chips[j], ns)
 			}
 		}
 	}
 	b.users(s, ns)
+	b.works(s, ns)
 }
 
 // figure adds a point to the series of a field.
@@ -287,6 +291,7 @@ func (b *builder) finish(s *recording.State, end int64) {
 		b.drop(s, id, end)
 	}
 	b.flush()
+	b.endWaits(func(*wait) bool { return true })
 	for _, id := range b.order() {
 		p := b.seen[id]
 		b.process(p, max(p.to, p.from))

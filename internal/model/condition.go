@@ -128,6 +128,7 @@ const (
 	FactCount       FactKind = "count"             // of the things that the kind names
 	FactSilence     FactKind = "silent_s"          // since a program last completed, and the longest program so far
 	FactWaited      FactKind = "waited_s"          // the host waits for its chips
+	FactWorkPower   FactKind = "work_power_w"      // power, and what it is while the process works
 )
 
 // Remedy is what to do about a condition. The set is closed; view/words has a

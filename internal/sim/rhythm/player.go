@@ -82,8 +82,8 @@ const (
 	Waiting       // the host waits for a program that takes long, or for ever
 )
 
-// patience is how long a program runs before its host is seen to wait for it.
-const patience = 10 * time.Millisecond
+// polled is how long a program runs before its host is seen to wait for it.
+const polled = 10 * time.Millisecond
 
 // late is by how much a player may be behind before it gives up on catching
 // up: its process was stopped, and the chips have done nothing since.
@@ -99,50 +99,81 @@ func (p *Player) Play(now time.Duration) (done []Program, state State, last stri
 		p.now = now - late
 	}
 	for len(done) < mostAtOnce {
-		step := &p.steps[p.at]
-		switch {
-		case p.hung:
-			if p.release == 0 || now < p.release {
-				return done, Waiting, p.name()
-			}
-			p.resume(p.release)
-			continue
-		case p.paused:
-			p.now = now
-			return done, Resting, p.name()
+		state, open := p.held(now)
+		if !open {
+			return done, state, p.name()
 		}
-		switch step.Kind {
-		case Gap:
-			p.gap = step.Time
-			p.next()
-		case Idle:
-			if now < p.now+step.Time {
+		if p.steps[p.at].Kind != Programs {
+			if !p.pass(now) {
 				return done, Resting, p.name()
 			}
-			p.now += step.Time
-			p.next()
-		case Hang:
-			p.hung, p.release = true, 0
-			if step.Time > 0 {
-				p.release = p.now + step.Time
-			}
-		case Programs:
-			start := p.now + p.gap
-			end := start + step.Time
-			if now < end {
-				if now-start > patience {
-					return done, Waiting, step.Name
-				}
-				return done, Working, step.Name
-			}
-			done = append(done, Program{step.Name, start, end})
-			p.now = end
-			if p.done++; p.done == step.Count {
-				p.next()
-			}
+			continue
 		}
+		program, ended := p.program(now)
+		if !ended {
+			return done, runs(now - program.Start), program.Name
+		}
+		done = append(done, program)
 	}
 	return done, Working, p.name()
+}
+
+// held says what the host does that is kept from its script, by a hang or an
+// order; open: it is not.
+func (p *Player) held(now time.Duration) (state State, open bool) {
+	switch {
+	case p.hung && (p.release == 0 || now < p.release):
+		return Waiting, false
+	case p.hung:
+		p.resume(p.release)
+	case p.paused:
+		p.now = now
+		return Resting, false
+	}
+	return Working, true
+}
+
+// pass passes a step without programs, unless it lasts longer than until now.
+func (p *Player) pass(now time.Duration) bool {
+	switch step := &p.steps[p.at]; step.Kind {
+	case Gap:
+		p.gap = step.Time
+		p.next()
+	case Hang:
+		p.hung, p.release = true, 0
+		if step.Time > 0 {
+			p.release = p.now + step.Time
+		}
+	default:
+		if now < p.now+step.Time {
+			return false
+		}
+		p.now += step.Time
+		p.next()
+	}
+	return true
+}
+
+// program is the next program, and whether it has ended by now.
+func (p *Player) program(now time.Duration) (x Program, ended bool) {
+	step := &p.steps[p.at]
+	x = Program{step.Name, p.now + p.gap, p.now + p.gap + step.Time}
+	if now < x.End {
+		return x, false
+	}
+	p.now = x.End
+	if p.done++; p.done == step.Count {
+		p.next()
+	}
+	return x, true
+}
+
+// runs is what the host does while a program has run for a time.
+func runs(since time.Duration) State {
+	if since > polled {
+		return Waiting
+	}
+	return Working
 }
 
 func (p *Player) next() {

@@ -3,6 +3,7 @@ package event
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -71,6 +72,9 @@ func (c *comparison) conditions(p, d *model.Device) {
 	for i := range is {
 		if k, ours := kinds[is[i].Kind]; ours && !has(was, is[i].Kind) {
 			text := begun(&is[i])
+			if is[i].Kind == model.ConditionStuck {
+				text = "has a process that may be stuck, " + named(c.now, is[i].Process)
+			}
 			if facts := words.Facts(c.now, &is[i]); facts != "" {
 				text += ": " + facts
 			}
@@ -90,6 +94,17 @@ func (c *comparison) conditions(p, d *model.Device) {
 	}
 }
 
+// named is a process as people know it: its pid and program.
+func named(s *model.Snapshot, id model.ProcessID) string {
+	text := "pid " + strconv.Itoa(id.PID)
+	for i := range s.Processes {
+		if p := &s.Processes[i]; p.ID() == id {
+			text += " (" + words.Program(p) + ")"
+		}
+	}
+	return text
+}
+
 // begun says that a device has come into a condition.
 func begun(c *model.Condition) string {
 	switch c.Kind {
@@ -97,8 +112,6 @@ func begun(c *model.Condition) string {
 		return "has a slow PCIe link"
 	case model.ConditionResetting:
 		return "is being reset"
-	case model.ConditionStuck:
-		return "has a process that may be stuck"
 	case model.ConditionMemoryFailed, model.ConditionMemoryErrors, model.ConditionReadStalled:
 		return "has " + words.Kind(c.Kind)
 	}

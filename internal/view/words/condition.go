@@ -171,6 +171,8 @@ func fact(c *model.Condition, i int) string {
 			text += " (its longest program took " + ProgramTime(spanOf(f.Limit)) + ")"
 		}
 		return text
+	case model.FactWorkPower:
+		return Whole(f.Value) + " W (" + Whole(f.Limit) + " W at work)"
 	case model.FactWaited:
 		return "the host has waited in " + string(c.Cause) + " for " + Span(spanOf(f.Value))
 	}
@@ -272,7 +274,7 @@ func Remedy(s *model.Snapshot, c *model.Condition, devices []int) string {
 	case model.RemedyStale:
 		return "ttmon stale"
 	case model.RemedyOperations:
-		return "ttmon ops -p " + strconv.Itoa(c.Process.PID)
+		return "ttmon why " + strconv.Itoa(c.Process.PID)
 	}
 	return ""
 }
