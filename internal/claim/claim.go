@@ -31,6 +31,9 @@ type Set struct {
 	// Work is what processes had their chips do, Hosts what they asked for.
 	Work  []Work
 	Hosts []Host
+	// Listens are the processes whose programs the source sees when chips report
+	// them, or why it does not.
+	Listens []Listens
 	// Known are what the source itself knows of the processes it speaks of,
 	// for those that nobody else can describe.
 	Known []model.Process

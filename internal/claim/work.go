@@ -51,3 +51,9 @@ type Host struct {
 	Process model.ProcessID
 	model.HostWork
 }
+
+// Listens is whether a source sees the programs of a process.
+type Listens struct {
+	Process model.ProcessID
+	Why     model.WorkCause // why not; empty: it does
+}

@@ -50,7 +50,7 @@ type workJoin struct {
 	iommu func(d *model.Device) bool // false: it is certain that it has none
 
 	hosts   map[model.ProcessID]model.HostWork
-	watched map[model.ProcessID]bool
+	listens map[model.ProcessID]model.WorkCause // why the programs of a process are not seen; empty: they are
 	on      map[chipAt][]*model.ChipWork
 }
 
@@ -58,7 +58,7 @@ func (j *workJoin) run() {
 	if j.samples == nil {
 		j.samples, j.totals = map[workKey]*workSample{}, map[totalKey]*workTotal{}
 	}
-	j.hosts, j.watched, j.on = map[model.ProcessID]model.HostWork{}, map[model.ProcessID]bool{}, map[chipAt][]*model.ChipWork{}
+	j.hosts, j.listens, j.on = map[model.ProcessID]model.HostWork{}, map[model.ProcessID]model.WorkCause{}, map[chipAt][]*model.ChipWork{}
 	for i := range j.sets {
 		j.readHosts(&j.sets[i])
 	}
@@ -81,29 +81,56 @@ func (j *workJoin) readHosts(set *claim.Set) {
 	for _, h := range set.Hosts {
 		j.hosts[h.Process] = h.HostWork
 	}
-	if set.Source == model.FromTrack { // ttmond's probes do not see programs
-		for k := range set.Held {
-			j.watched[set.Held[k].Process] = true
+	for _, l := range set.Listens {
+		if why, known := j.listens[l.Process]; !known || why != "" {
+			j.listens[l.Process] = l.Why
 		}
 	}
 }
 
-// addProcess measures what a process had its chips do. Of two sources that know
-// a chip the first counts: they are never added.
+// witness is what one source says of a chip of a process.
+type witness struct {
+	*claim.Work
+	source model.Source
+}
+
+// betterWitness reports whether a is to be believed rather than b, of the same
+// process and chip: they are never added. What cannot be read says nothing.
+// libttmon sees every record, and the host too; ttmond's probe may lose some.
+func betterWitness(a, b witness) bool {
+	if a.Unreadable != b.Unreadable {
+		return b.Unreadable
+	}
+	return a.source == model.FromTrack && b.source != model.FromTrack
+}
+
+// witnesses are those that are believed of a process, one for each chip.
+func (j *workJoin) witnesses(id model.ProcessID) (list []witness) {
+	at := map[uint64]int{}
+	for i := range j.sets {
+		for k := range j.sets[i].Work {
+			w := witness{&j.sets[i].Work[k], j.sets[i].Source}
+			if w.Process != id {
+				continue
+			}
+			if n, ok := at[w.Chip]; !ok {
+				at[w.Chip] = len(list)
+				list = append(list, w)
+			} else if betterWitness(w, list[n]) {
+				list[n] = w
+			}
+		}
+	}
+	return list
+}
+
+// addProcess measures what a process had its chips do.
 func (j *workJoin) addProcess(p *model.Process) {
 	if h, ok := j.hosts[p.ID()]; ok {
 		p.Work.Watched, p.Work.Host = true, h
 	}
-	seen := map[uint64]bool{}
-	for i := range j.sets {
-		for k := range j.sets[i].Work {
-			c := &j.sets[i].Work[k]
-			if c.Process != p.ID() || seen[c.Chip] {
-				continue
-			}
-			seen[c.Chip] = true
-			p.Work.Chips = append(p.Work.Chips, j.measure(p, c, j.sets[i].Source))
-		}
+	for _, w := range j.witnesses(p.ID()) {
+		p.Work.Chips = append(p.Work.Chips, j.measure(p, w.Work, w.source))
 	}
 	slices.SortFunc(p.Work.Chips, func(a, b model.ChipWork) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Chip, b.Chip), cmp.Compare(a.ChipID, b.ChipID))
@@ -131,6 +158,9 @@ const minWindow = 100 * time.Millisecond
 func (j *workJoin) measure(p *model.Process, c *claim.Work, source model.Source) model.ChipWork {
 	key := workKey{c.Process, c.Chip}
 	before := j.samples[key]
+	if before != nil && before.shown.Source != source {
+		before = nil // another witness has counted since another time
+	}
 	if before != nil && c.At.Sub(before.At) < minWindow {
 		before.used = true
 		return before.shown
@@ -148,7 +178,7 @@ func (j *workJoin) measure(p *model.Process, c *claim.Work, source model.Source)
 		}
 	}
 	var host *model.HostWork
-	if p.Work.Watched {
+	if p.Work.Watched && source == model.FromTrack {
 		host = &p.Work.Host
 	}
 	var old *claim.Work
@@ -163,7 +193,7 @@ func (j *workJoin) measure(p *model.Process, c *claim.Work, source model.Source)
 		sum.Calls, sum.Time, sum.Longest = sum.Calls+o.Calls, sum.Time+o.Time, max(sum.Longest, o.Longest)
 		sample.ops[o.Name] = sum
 	}
-	out.Operations = operations(sample, before)
+	out.Operations = operations(sample, before, &out.Work)
 	sample.shown = out
 	j.samples[key] = sample
 	return out
@@ -195,19 +225,30 @@ func (j *workJoin) addTotal(key totalKey, c *claim.Work, before *workSample) {
 // maxOperations is how many operations of a process and chip a snapshot has.
 const maxOperations = 32
 
-// operations lists what the programs were, the most expensive first.
-func operations(now, before *workSample) []model.Operation {
+// operations lists what the programs were, the most expensive first. Their shares
+// are of the window that w is about, and have its bound.
+func operations(now, before *workSample, w *model.Work) []model.Operation {
 	list := make([]model.Operation, 0, len(now.ops))
 	pending := model.Missing[float64](model.Pending, model.WorkFirstSample.Why())
+	counted := 1.0 // of what was reported, the part that is in the window for certain
+	if before != nil && w.Busy.Known() && now.Busy > before.Busy {
+		counted = min(1, w.Busy.V*w.Window/(now.Busy-before.Busy).Seconds())
+	}
 	for name, o := range now.ops {
 		x := model.Operation{
 			Name: name, Calls: o.Calls, Time: uint64(max(0, o.Time)), Longest: uint64(max(0, o.Longest)),
 			Share: pending, Rate: pending,
 		}
 		if before != nil {
-			old, s := before.ops[name], now.At.Sub(before.At).Seconds()
-			x.Share = model.Value(min(1, max(0, (o.Time-old.Time).Seconds()/s)))
+			old, s := before.ops[name], w.Window
+			if !w.Busy.Known() {
+				s = now.At.Sub(before.At).Seconds()
+			}
+			x.Share = model.Value(min(1, max(0, (o.Time-old.Time).Seconds()*counted/s)))
 			x.Rate = model.Value(float64(o.Calls-min(o.Calls, old.Calls)) / s)
+			if !w.Busy.Known() {
+				x.Share = w.Busy
+			}
 		}
 		list = append(list, x)
 	}

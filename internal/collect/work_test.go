@@ -68,7 +68,7 @@ func (h *workHost) reported(busy time.Duration, programs uint64, change func(*cl
 	if change != nil {
 		change(&w)
 	}
-	return claim.Set{Source: model.FromTrack, Work: []claim.Work{w}, Held: []claim.Held{{Process: worker}}}
+	return claim.Set{Source: model.FromTrack, Work: []claim.Work{w}, Listens: []claim.Listens{{Process: worker}}}
 }
 
 // settled adds that the host has waited for all it enqueued.
@@ -213,13 +213,67 @@ func TestForgedWork(t *testing.T) {
 	h := &workHost{now: workStart}
 	forge := func(busy time.Duration) claim.Set {
 		set := h.reported(busy, 1, func(w *claim.Work) { w.Process = model.ProcessID{PID: 666} })
-		set.Held = nil
+		set.Listens = nil
 		return set
 	}
 	h.sweep(0, forge(0))
 	h.sweep(time.Second, forge(time.Second))
 	if w := h.snap.Devices[0].Chips[0].Work; w.Busy.Known() || w.BusyTime.Known() {
 		t.Errorf("%+v", w)
+	}
+}
+
+// TestTwoWitnesses: of two sources that count the same programs one is believed,
+// and they are never added.
+func TestTwoWitnesses(t *testing.T) {
+	outside := func(h *workHost, busy time.Duration, change func(*claim.Work)) claim.Set {
+		set := h.reported(busy, 9, change)
+		set.Source = model.FromUprobe
+		return set
+	}
+	unreadable := func(w *claim.Work) { w.Unreadable = true }
+	for _, c := range []struct {
+		name   string
+		inside func(*claim.Work) // change of what libttmon says
+		lost   uint64            // pages that ttmond's probe missed
+		source model.Source
+		busy   float64
+		bound  model.Bound
+	}{
+		{"libttmon saw all", nil, 7, model.FromTrack, 0.5, model.Exact},
+		{"libttmon cannot read its records", unreadable, 0, model.FromUprobe, 0.4, model.Exact},
+		{"and the probe has missed some", unreadable, 7, model.FromUprobe, 0.4, model.AtLeast},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, first := range []bool{false, true} {
+				h := &workHost{now: workStart}
+				sweep := func(after, in, out time.Duration, lost uint64) {
+					sets := []claim.Set{h.reported(in, 9, c.inside), outside(h, out, func(w *claim.Work) { w.Lost = lost })}
+					if first {
+						sets[0], sets[1] = sets[1], sets[0]
+					}
+					h.sweep(after, sets...)
+				}
+				sweep(0, 0, 0, 0)
+				sweep(time.Second, 500*time.Millisecond, 400*time.Millisecond, c.lost)
+				w := h.snap.Processes[0].Work.Chips
+				if len(w) != 1 || w[0].Source != c.source || w[0].Work.Busy.V != c.busy || w[0].Work.Bound != c.bound {
+					t.Errorf("%+v", w)
+				}
+			}
+		})
+	}
+}
+
+// TestDeaf: a chip whose programs nobody sees has the reason.
+func TestDeaf(t *testing.T) {
+	for _, why := range []model.WorkCause{model.WorkTooFast, model.WorkNoSymbols, model.WorkWhichChip, model.WorkSilent} {
+		h := &workHost{now: workStart}
+		other := claim.Work{Process: worker, Chip: 999} // makes the process known
+		h.sweep(0, claim.Set{Source: model.FromUprobe, Work: []claim.Work{other}, Listens: []claim.Listens{{Process: worker, Why: why}}})
+		if w := h.snap.Devices[0].Chips[0].Work; w.Busy.Known() || w.Cause != why {
+			t.Errorf("%+v, want %s", w, why)
+		}
 	}
 }
 

@@ -7,14 +7,21 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
+// reportDelay is how long after a wait has ended the last records may still be
+// on their way through tt-metal's receiver.
+const reportDelay = 200 * time.Millisecond
+
 // isSettled reports whether it is certain that no program runs on a chip now:
 // the host has waited for all that it enqueued, and the chip has been heard. A
-// chip that never reported anything may be one whose reports do not arrive.
+// chip that never reported anything may be one whose reports do not arrive, and
+// where nothing was seen to be enqueued and a chip reports, work comes by a way
+// that is not known.
 func isSettled(c *claim.Work, host *model.HostWork) bool {
-	if host == nil || !host.Settled() {
+	if host == nil || !host.Settled() || c.At.Sub(host.LastFinish) < reportDelay {
 		return false
 	}
-	return c.Programs+c.Unprofiled > 0 || host.Enqueued+host.Replayed == 0
+	heard, enqueued := c.Programs+c.Unprofiled > 0, host.Enqueued+host.Replayed > 0
+	return heard == enqueued
 }
 
 // lastKnown is up to when the work of a process was accounted for: a program

@@ -108,10 +108,15 @@ func TestSettled(t *testing.T) {
 		{"a chip whose programs have no id", claim.Work{Unprofiled: 1}, waited, true},
 		{"a chip that was never heard", claim.Work{}, waited, false},
 		{"nothing was enqueued", claim.Work{}, &model.HostWork{}, true},
+		{"nothing was seen to be enqueued, and something ran", claim.Work{Programs: 1}, &model.HostWork{}, false},
+		{"it has just waited: the last record may come yet", claim.Work{Programs: 1, At: workStart.Add(time.Second + time.Millisecond)}, waited, false},
 		{"nobody waited", claim.Work{Programs: 1}, &model.HostWork{Enqueued: 1, LastEnqueue: workStart}, false},
 		{"a thread waits", claim.Work{Programs: 1}, &model.HostWork{WaitingSince: workStart}, false},
 		{"the host is not watched", claim.Work{Programs: 1}, nil, false},
 	} {
+		if c.chip.At.IsZero() {
+			c.chip.At = workStart.Add(time.Minute)
+		}
 		if got := isSettled(&c.chip, c.host); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}

@@ -128,12 +128,22 @@ func (j *workJoin) explain(d *model.Device, c *model.Chip, users []*model.Proces
 		return model.WorkUsersHidden
 	case every(func(p *model.Process) bool { return hasNoProfiler(p.Release.V) }):
 		return model.WorkNoProfiler
-	case !every(func(p *model.Process) bool { return j.watched[p.ID()] }):
-		return model.WorkNotWatched
+	case !every(func(p *model.Process) bool { why, ok := j.listens[p.ID()]; return ok && why == "" }):
+		return j.deaf(users)
 	case d.Arch == model.Blackhole && !j.iommu(d):
 		return model.WorkNoIOMMU
 	}
 	return model.WorkProfilerOff
+}
+
+// deaf is why the programs of one of a chip's users are not seen.
+func (j *workJoin) deaf(users []*model.Process) model.WorkCause {
+	for _, p := range users {
+		if why := j.listens[p.ID()]; why != "" {
+			return why
+		}
+	}
+	return model.WorkNotWatched
 }
 
 // hasNoProfiler reports whether a release of tt-metal is known to have no

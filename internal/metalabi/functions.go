@@ -99,6 +99,9 @@ type Release struct {
 
 // Releases are in order; the last one is the newest.
 var Releases = []Release{
-	{Version: "0.71.2", Lacks: []string{"provider", "buffer_size", "tensor_type", "tensor_page", "tensor_memory", "memory_layout"}},
-	{Version: "0.81.1"},
+	{Version: "0.71.2", Lacks: []string{
+		"provider", "buffer_size", "tensor_type", "tensor_page", "tensor_memory", "memory_layout",
+		"work_pages", "work_pages_const", "work_on", "work_off", "replayed_list",
+	}},
+	{Version: "0.81.1", Lacks: []string{"work_pages_const", "work_record", "work_on_old", "work_off_old"}},
 }

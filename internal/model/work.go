@@ -41,6 +41,9 @@ const (
 // Causes of a missing figure.
 const (
 	WorkNotWatched  WorkCause = "not_watched"  // a process that uses the chip has no libttmon in it
+	WorkTooFast     WorkCause = "too_fast"     // its chips report more often than ttmond may look
+	WorkNoSymbols   WorkCause = "no_symbols"   // its tt-metal has none of the functions by which ttmond sees programs
+	WorkWhichChip   WorkCause = "which_chip"   // it was running before ttmond: its chips cannot be told apart
 	WorkNoProfiler  WorkCause = "no_profiler"  // tt-metal before 0.71 does not report programs
 	WorkProfilerOff WorkCause = "profiler_off" // tt-metal could report, and does not for this chip
 	WorkRemoteChip  WorkCause = "remote_chip"  // a chip without PCIe of its own does not report
@@ -56,7 +59,7 @@ const (
 func WorkCauses() []WorkCause {
 	return []WorkCause{
 		WorkLossy, WorkUnreported, WorkUnprofiled, WorkQueues, WorkSubDevices, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch,
-		WorkNotWatched, WorkNoProfiler, WorkProfilerOff, WorkRemoteChip, WorkNoIOMMU, WorkSilent, WorkLayout, WorkFirstSample, WorkDeviceState, WorkUsersHidden,
+		WorkNotWatched, WorkTooFast, WorkNoSymbols, WorkWhichChip, WorkNoProfiler, WorkProfilerOff, WorkRemoteChip, WorkNoIOMMU, WorkSilent, WorkLayout, WorkFirstSample, WorkDeviceState, WorkUsersHidden,
 	}
 }
 
@@ -71,7 +74,10 @@ var workSentences = map[WorkCause]string{
 	WorkOtherChip:    "another chip of the board reports no programs",
 	WorkTooMuch:      "processes report more busy time than has passed",
 
-	WorkNotWatched:  "the process has no libttmon in it: start it with ttmon run",
+	WorkNotWatched:  "the process has no libttmon in it, and ttmond does not watch it: start it with ttmon run",
+	WorkTooFast:     "the chips report too often for ttmond's probes: start the process with ttmon run",
+	WorkNoSymbols:   "this tt-metal has none of the functions by which ttmond sees programs: update ttmon, or start the process with ttmon run",
+	WorkWhichChip:   "the process was running before ttmond, and which of its chips reports is not known",
 	WorkNoProfiler:  "tt-metal before 0.71 does not report programs",
 	WorkProfilerOff: "tt-metal does not report programs of this chip",
 	WorkRemoteChip:  "tt-metal does not report programs of a chip without PCIe of its own",

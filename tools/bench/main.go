@@ -24,6 +24,7 @@ var sections = []section{
 	{"mem", "the statistics of 32 chips, ten times a second", benchMem},
 	{"uprobe", "watching allocators through the kernel", benchUprobe},
 	{"failures", "a program whose requests fail again and again, watched by neither, either and both", benchFailures},
+	{"work", "seeing every program that runs on a chip, from inside and from outside", benchWork},
 	{"lib", "libttmon inside a program, and reading its ledgers", benchLib},
 	{"ttmond", "the allocation server next to a program that only reads", benchTTMOND},
 	{"takeover", "how long clients wait while another ttmond takes over", benchTakeover},

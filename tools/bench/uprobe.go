@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -38,7 +39,7 @@ type fakeMetal struct {
 	out *bufio.Reader
 }
 
-func (l *lab) startFake() (*fakeMetal, error) {
+func (l *lab) startFake(env ...string) (*fakeMetal, error) {
 	from := "internal/source/uprobe/testdata/fake"
 	program, library := filepath.Join(l.dir, "fake"), filepath.Join(l.dir, "libtt_metal.so")
 	for _, args := range [][]string{
@@ -50,6 +51,7 @@ func (l *lab) startFake() (*fakeMetal, error) {
 		}
 	}
 	f := &fakeMetal{cmd: exec.Command(program, library)}
+	f.cmd.Env = append(os.Environ(), env...)
 	var err error
 	if f.in, err = f.cmd.StdinPipe(); err != nil {
 		return nil, err

@@ -86,6 +86,7 @@ func scenarios() (list []scenario) {
 	list = append(list, watchedScenarios()...)
 	list = append(list, mixedScenarios()...)
 	list = append(list, awayScenarios()...)
+	list = append(list, workScenarios()...)
 	list = append(list, saidScenarios()...)
 	return append(list, screenScenarios()...)
 }

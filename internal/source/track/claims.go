@@ -16,6 +16,7 @@ func (s *Sweep) Claims() claim.Set {
 			if len(held) == 0 && p.State.HoldsNothing() {
 				set.Nothing = append(set.Nothing, model.ProcessID{PID: p.PID, StartTicks: p.Start})
 			}
+			set.Listens = append(set.Listens, claim.Listens{Process: model.ProcessID{PID: p.PID, StartTicks: p.Start}})
 			p.claimWork(&set)
 		}
 	}

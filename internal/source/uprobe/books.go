@@ -9,6 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -57,6 +58,12 @@ type process struct {
 	opened   int64                         // when it last opened a chip, Unix time in ns
 	// trouble is why its figures cannot be given; without a kind they can.
 	trouble model.Doubt
+
+	// work is what its chips report; nil: nothing yet. numbered are its chips by
+	// the numbers that it has for them.
+	work     *pages.Process
+	numbered map[uint32]uint64
+	workFast bool // its chips report more often than we may look
 
 	changes uint64                           // of its blocks and lists, ever
 	toldAt  int64                            // the time of the last one that was told
@@ -139,6 +146,7 @@ func (p *process) reset() {
 	p.programs, p.Programs = map[uint64]*blocks.Program{}, nil
 	p.Seen = nil
 	p.trouble = model.Doubt{}
+	p.work, p.numbered = nil, map[uint32]uint64{}
 }
 
 // giveUp forgets what is known of a process that can no longer be followed.
@@ -214,6 +222,9 @@ func (b *books) applySite(p *process, e *event, at int64) {
 		delete(p.providers, about[objectEvent](e).Object)
 	case recorded:
 		b.learn(p, e, at)
+	case workOn, workOnOld, workOff, workOffOld, queueMade, subDevicesMade, subDevicesLoaded:
+		p.applyWork(e, at)
+		b.checkBlocks(p, at)
 	case noRoom:
 		b.noRoom(p, e, at)
 	case clashed:
@@ -284,7 +295,10 @@ func (b *books) remove(p *process) {
 // size is what is kept of a process, in blocks.
 func (p *process) size() uint64 {
 	const listSize, stackSize = 8, 128
-	n := p.Blocks() + uint64(len(p.programs)+len(p.providers)+stackSize*len(p.stacks))
+	n := p.Blocks() + uint64(len(p.programs)+len(p.providers)+len(p.numbered)+stackSize*len(p.stacks))
+	if p.work != nil {
+		n += uint64(p.work.Size())
+	}
 	for _, l := range p.lists {
 		n += listSize + uint64(len(l.learned))
 	}
@@ -295,10 +309,11 @@ func (p *process) size() uint64 {
 func (b *books) openChip(p *process, e *event, at int64) {
 	provider, chip := about[providerEvent](e).Provider, about[providerEvent](e).Chip
 	p.providers[provider], p.opened = chip, at
+	p.numbered[uint32(about[providerEvent](e).Logical)] = chip
 	if !slices.Contains(p.Seen, chip) {
 		p.Seen = append(p.Seen, chip)
 	}
-	if len(p.providers) > maxChips || len(p.Seen) > maxChips {
+	if len(p.providers) > maxChips || len(p.Seen) > maxChips || len(p.numbered) > maxChips {
 		b.giveUp(p, at, model.Doubt{Kind: model.AllocatorUnknown})
 	}
 }

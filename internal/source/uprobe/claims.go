@@ -30,6 +30,7 @@ func (s *Source) claims() claim.Set {
 			continue
 		}
 		s.books.guessChips(p)
+		s.claimWork(&set, p)
 		held := p.Held()
 		if len(held) == 0 && p.HoldsNothing() {
 			set.Nothing = append(set.Nothing, model.ProcessID{PID: p.PID, StartTicks: p.Start})

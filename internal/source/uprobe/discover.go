@@ -185,7 +185,7 @@ func (s *Source) watch(m mapping) {
 	}
 	child := s.copied(parent, m, id)
 	alone := len(s.known) == 1
-	if len(l.letGo) > 0 {
+	if len(l.letGo)+len(l.workFast) > 0 {
 		s.arm(l) // it gets probes of its own
 	}
 	armed, failed := l.armed, l.err
@@ -267,7 +267,7 @@ func (s *Source) adopt(pid, parent uint32) {
 			continue
 		}
 		s.use(int(pid), of.library, of.at)
-		if len(l.letGo) > 0 {
+		if len(l.letGo)+len(l.workFast) > 0 {
 			s.arm(l)
 		}
 	}
@@ -330,7 +330,7 @@ func (s *Source) arm(l *library) {
 	if l.err != nil {
 		return
 	}
-	if l.err = l.arm(s.kernel.Hit, s.maySeparate(l)); l.err == nil && l.armed == 0 {
+	if l.err = l.arm(s.kernel, s.maySeparate(l)); l.err == nil && l.armed == 0 {
 		l.armed = sinceBoot()
 	}
 }
@@ -344,13 +344,13 @@ const maxSeparate = 512
 // maySeparate reports whether the processes of a library may get probes of their
 // own.
 func (s *Source) maySeparate(l *library) bool {
-	if len(l.letGo) == 0 {
+	if len(l.letGo)+len(l.workFast) == 0 {
 		return false
 	}
-	n := 2 * len(l.pids)
+	n := 3 * len(l.pids)
 	for _, other := range s.libraries {
-		if other != l && len(other.links)+len(other.learn) > 2 {
-			n += len(other.links) + len(other.learn)
+		if set := len(other.links) + len(other.learn) + len(other.work); other != l && set > 3 {
+			n += set
 		}
 	}
 	return n <= maxSeparate
@@ -367,8 +367,9 @@ func (s *Source) forget(pid int) {
 			continue
 		}
 		delete(l.pids, pid)
-		if l.letGo[pid] {
+		if l.letGo[pid] || l.workFast[pid] {
 			delete(l.letGo, pid)
+			delete(l.workFast, pid)
 			s.arm(l)
 		}
 		if len(l.pids) == 0 && !l.onHost {

@@ -9,6 +9,8 @@
 //	perf mmap records, /proc ─► library ─► uprobe.multi, once per file
 //	probe hit ─► ring buffer ─► event ─► books ─► blocks.Process
 //
+//	publish_pages ─► ring of pages ─► pages.Process: the programs that ran on its chips
+//
 // A watched process is stopped for about a microsecond at each hit, and for
 // nothing else. One that hits too often is let go. Only where a request fails does
 // the kernel's part read more: the lines of Python that the thread is in (CPython

@@ -271,8 +271,7 @@ func TestReleases(t *testing.T) {
 			path := ttnn.Library(t, release.Version)
 			compareELF(t, path)
 			there := functionsOf(t, path)
-			for i := range metalabi.Functions {
-				f := &metalabi.Functions[i]
+			for _, f := range metalabi.Followed() {
 				has := slices.ContainsFunc(there, func(s elf.Symbol) bool {
 					return f.Library != metalabi.Unused && s.Name == f.Symbol() || f.Probe != metalabi.Unused && strings.HasPrefix(s.Name, f.Prefix)
 				})

@@ -34,17 +34,33 @@ const (
 	atBuffer      = kind(watchEventKindSITE_BUFFER)
 	noRoom        = kind(watchEventKindSITE_NO_ROOM)
 	clashed       = kind(watchEventKindSITE_CLASH)
-	numSites      = clashed + 1
-	listFound     = kind(watchEventKindEVENT_FOUND)
-	blockFound    = kind(watchEventKindEVENT_BLOCK)
-	listWhole     = kind(watchEventKindEVENT_WHOLE)
-	execed        = kind(watchEventKindEVENT_EXEC)
-	exited        = kind(watchEventKindEVENT_EXIT)
-	forked        = kind(watchEventKindEVENT_FORK)
+	workOn        = kind(watchEventKindSITE_WORK_ON)
+	workOnOld     = kind(watchEventKindSITE_WORK_ON_OLD)
+	workOff       = kind(watchEventKindSITE_WORK_OFF)
+	workOffOld    = kind(watchEventKindSITE_WORK_OFF_OLD)
+	queueMade     = kind(watchEventKindSITE_QUEUE)
+
+	subDevicesMade   = kind(watchEventKindSITE_SUB_DEVICES)
+	subDevicesLoaded = kind(watchEventKindSITE_SUB_DEVICES_LOADED)
+
+	atPages      = kind(watchEventKindSITE_PAGES)
+	atPagesConst = kind(watchEventKindSITE_PAGES_CONST)
+	atPage       = kind(watchEventKindSITE_PAGE)
+	numSites     = atPage + 1
+
+	listFound  = kind(watchEventKindEVENT_FOUND)
+	blockFound = kind(watchEventKindEVENT_BLOCK)
+	listWhole  = kind(watchEventKindEVENT_WHOLE)
+	execed     = kind(watchEventKindEVENT_EXEC)
+	exited     = kind(watchEventKindEVENT_EXIT)
+	forked     = kind(watchEventKindEVENT_FORK)
 )
 
 // eventBytes is the size of an event.
 const eventBytes = int(unsafe.Sizeof(watchEvent{}))
+
+// ofPages reports whether a site is one of those where chips report.
+func (k kind) ofPages() bool { return k == atPages || k == atPagesConst || k == atPage }
 
 // ofSite says whether a probe was hit.
 func (k kind) ofSite() bool { return k < execed }
@@ -77,13 +93,14 @@ type (
 	layoutEvent   = watchLayoutEvent
 	noRoomEvent   = watchNoRoomEvent
 	clashEvent    = watchClashEvent
+	workEvent     = watchWorkEvent
 	exitEvent     = watchExitEvent
 	forkEvent     = watchForkEvent
 )
 
 // about reads the words of an event as what its kind says.
 func about[T objectEvent | listEvent | takeEvent | changeEvent | blockEvent | wholeEvent |
-	providerEvent | recordEvent | layoutEvent | noRoomEvent | clashEvent | exitEvent | forkEvent](e *event,
+	providerEvent | recordEvent | layoutEvent | noRoomEvent | clashEvent | workEvent | exitEvent | forkEvent](e *event,
 ) *T {
 	return (*T)(unsafe.Pointer(&e.word)) // none is larger: see TestEventTypes
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/metalabi"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
 )
 
 // A daemon that takes the place of another gets the books, and descriptors of
@@ -39,7 +40,7 @@ type handed struct {
 
 // format is that of the state. One of another format is not read: what it
 // leaves out would count as known.
-const format = 3
+const format = 4
 
 type handedProcess struct {
 	Process    *blocks.Process
@@ -56,6 +57,8 @@ type handedProcess struct {
 	Changes    uint64
 	Numbers    [2]uint64         // of lists and allocators, that were given last
 	Allocated  map[uint64]uint64 // the numbers of allocators, by address
+	Work       *pages.Process    `json:",omitempty"`
+	Numbered   map[uint32]uint64 // its chips, by the numbers that it has for them
 }
 
 type handedList struct {
@@ -72,6 +75,7 @@ type handedLibrary struct {
 	UID         int
 	Armed       uint64
 	PIDs, LetGo []int
+	WorkFast    []int
 	At          map[int]uint64 // where each process has it mapped, as far as is known
 	OnHost      bool
 	Learned     bool
@@ -115,6 +119,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 		add(name, (*m).FD())
 	}
 	add("hit", s.kernel.Hit.FD())
+	add("worked", s.kernel.Worked.FD())
 	for i, l := range s.kernel.fates {
 		add(fmt.Sprint("fate ", i), linkFD(l))
 	}
@@ -127,6 +132,9 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 		}
 		for pid, x := range l.learn {
 			add(fmt.Sprint("learn ", n, pid), linkFD(x))
+		}
+		for pid, x := range l.work {
+			add(fmt.Sprint("work ", n, pid), linkFD(x))
 		}
 	}
 	state, err = json.Marshal(h)
@@ -147,6 +155,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 func (k *kernel) maps() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		"events": &k.Events, "processes": &k.Processes, "threads": &k.Threads, "lists": &k.Lists, "nameless": &k.Nameless, "users": &k.Users, "turn": &k.Turn, "pythons": &k.Pythons,
+		"work": &k.Work, "wanted": &k.Wanted,
 	}
 }
 
@@ -162,6 +171,7 @@ func (p *process) hand() handedProcess {
 		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
 		Child: p.child, Parent: p.parent, Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
 		Changes: p.changes, Numbers: [2]uint64{p.numbers.list, p.numbers.allocator}, Allocated: map[uint64]uint64{},
+		Work: p.work, Numbered: p.numbered,
 	}
 	h.Programs = map[uint64]int{}
 	for at, x := range p.programs {
@@ -189,6 +199,12 @@ func (h *handedProcess) take() (*process, error) {
 	p.changes, p.numbers.list, p.numbers.allocator = h.Changes, h.Numbers[0], h.Numbers[1]
 	if h.Providers != nil {
 		p.providers = h.Providers
+	}
+	if h.Numbered != nil {
+		p.numbered = h.Numbered
+	}
+	if p.work = h.Work; p.work != nil {
+		p.work.Restore()
 	}
 	for at, i := range h.Programs {
 		if i < 0 || i >= len(p.Programs) {
@@ -235,7 +251,7 @@ func (l *library) hand(id fileID, at map[int]uint64) handedLibrary {
 	h := handedLibrary{
 		At:  at,
 		Dev: id.dev, Inode: id.inode, Path: l.path, UID: l.uid, Armed: l.armed, OnHost: l.onHost, Learned: l.learned,
-		PIDs: slices.Sorted(maps.Keys(l.pids)), LetGo: slices.Sorted(maps.Keys(l.letGo)),
+		PIDs: slices.Sorted(maps.Keys(l.pids)), LetGo: slices.Sorted(maps.Keys(l.letGo)), WorkFast: slices.Sorted(maps.Keys(l.workFast)),
 	}
 	if l.err != nil {
 		h.Err = l.err.Error()
@@ -264,6 +280,7 @@ func (h *handedLibrary) take(s *Source, f *os.File) *library {
 		}
 		l.probes = append(l.probes, probe{site: p.Site, offset: p.Offset, need: need, size: field{p.Pointer, p.SizeAt}})
 	}
+	placeProfiler(l.probes)
 	if h.Err != "" {
 		l.err = errors.New(h.Err)
 	}
@@ -342,6 +359,12 @@ func (g given) kernel() (k *kernel, err error) {
 	if k.Hit, err = ebpf.NewProgramFromFD(fd); err != nil {
 		return k, err
 	}
+	if fd, err = g.one("worked"); err != nil {
+		return k, err
+	}
+	if k.Worked, err = ebpf.NewProgramFromFD(fd); err != nil {
+		return k, err
+	}
 	for i := range 3 {
 		fd, err := g.one(fmt.Sprint("fate ", i))
 		if err != nil {
@@ -371,6 +394,7 @@ func (s *Source) importState(h *handed, fds given) error {
 		s.books.book(p)
 	}
 	_ = s.kernel.Turn.Lookup(uint32(0), &s.kernel.turns)
+	_ = s.kernel.Turn.Lookup(uint32(1), &s.kernel.pageTurns)
 	for i := range h.Libraries {
 		if err := s.importLibrary(i, &h.Libraries[i], fds); err != nil {
 			return err
@@ -394,9 +418,13 @@ func (s *Source) importLibrary(i int, l *handedLibrary, fds given) error {
 	for _, pid := range l.LetGo {
 		lib.letGo[pid] = true
 	}
+	for _, pid := range l.WorkFast {
+		lib.workFast[pid] = true
+	}
 	for _, pid := range append(l.PIDs, 0) {
 		if err := errors.Join(
 			fds.link(fmt.Sprint("links ", i, pid), lib.links, pid), fds.link(fmt.Sprint("learn ", i, pid), lib.learn, pid),
+			fds.link(fmt.Sprint("work ", i, pid), lib.work, pid),
 		); err != nil {
 			return err
 		}

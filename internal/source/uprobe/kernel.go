@@ -11,6 +11,8 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
 )
 
 // Obstacle is what keeps this machine or process from watching.
@@ -44,8 +46,10 @@ func (e *ObstacleError) Unwrap() error { return e.Err }
 type kernel struct {
 	watchObjects
 	reader *ringbuf.Reader // nil until there is something to watch
+	pages  *ringbuf.Reader // the same for what chips report
 	fates  []link.Link     // exec, exit, fork
-	turns  uint32          // how often the ring was emptied
+	// How often each ring was emptied.
+	turns, pageTurns uint32
 }
 
 // nextTurn tells the program that the ring was emptied: users may fill their
@@ -55,12 +59,21 @@ func (k *kernel) nextTurn() {
 	_ = k.Turn.Put(uint32(0), k.turns)
 }
 
+// nextPageTurn is the same for the ring of pages.
+func (k *kernel) nextPageTurn() {
+	k.pageTurns++
+	_ = k.Turn.Put(uint32(1), k.pageTurns)
+}
+
 // wakeBytes of waiting events wake the reader at once. Fewer are read when it
 // looks the next time.
 const wakeBytes = 64 << 10
 
 // recordBytes is what an event takes in the ring.
 const recordBytes = uint32(eventBytes) + 8
+
+// pageBytes is what a page takes in its ring, with the pointer to its name.
+const pageBytes = pages.PageBytes + 8
 
 // load loads the program. ringBytes is a power of two. A quarter of the ring is
 // root's alone, and half of it one user's at most; of the table of processes root
@@ -79,6 +92,7 @@ func load(ringBytes, processes uint32) (*kernel, error) {
 	}
 	spec.Maps[watchMapEvents].MaxEntries = ringBytes
 	spec.Maps[watchMapProcesses].MaxEntries = processes
+	workBytes := spec.Maps[watchMapWork].MaxEntries
 	if err := errors.Join(
 		spec.Variables[watchVarNamespace].Set(namespace),
 		spec.Variables[watchVarWakeBytes].Set(uint32(min(wakeBytes, ringBytes/4))),
@@ -86,6 +100,8 @@ func load(ringBytes, processes uint32) (*kernel, error) {
 		spec.Variables[watchVarAllProcesses].Set(processes-processes/8),
 		spec.Variables[watchVarUserEvents].Set(ringBytes/2/recordBytes),
 		spec.Variables[watchVarAllBytes].Set(ringBytes/4*3),
+		spec.Variables[watchVarUserPages].Set(workBytes/2/pageBytes),
+		spec.Variables[watchVarAllWorkBytes].Set(workBytes/4*3),
 	); err != nil {
 		return nil, err
 	}
@@ -121,6 +137,9 @@ func (k *kernel) Close() error {
 	}
 	if k.reader != nil {
 		k.reader.Close()
+	}
+	if k.pages != nil {
+		k.pages.Close()
 	}
 	return k.watchObjects.Close()
 }

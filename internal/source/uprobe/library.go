@@ -35,10 +35,14 @@ type library struct {
 	// a container's: to hold on to them would keep its file system busy.
 	onHost bool
 
+	// workFast are those whose chips report too often for the probes of pages.
+	workFast map[int]bool
+
 	// links are the probes of all processes (key 0), or, while one of them is
-	// let go, of each of the others. learn are those that teach.
-	links, learn map[int]link.Link
-	learned      bool // learn is off
+	// let go, of each of the others. learn are those that teach, and work those
+	// where chips report.
+	links, learn, work map[int]link.Link
+	learned            bool // learn is off
 }
 
 // open opens the file that a process has mapped. Through map_files it is that
@@ -82,8 +86,8 @@ func stat(f *os.File) (st unix.Stat_t, err error) {
 // emptyLibrary is a file without probes.
 func emptyLibrary(f *os.File, path string, uid int) *library {
 	return &library{
-		path: path, uid: uid, file: f, pids: map[int]bool{}, letGo: map[int]bool{},
-		links: map[int]link.Link{}, learn: map[int]link.Link{},
+		path: path, uid: uid, file: f, pids: map[int]bool{}, letGo: map[int]bool{}, workFast: map[int]bool{},
+		links: map[int]link.Link{}, learn: map[int]link.Link{}, work: map[int]link.Link{},
 	}
 }
 
@@ -108,22 +112,34 @@ func newLibrary(f *os.File, path string, uid int) (l *library, blocked *hostfs.B
 
 // arm sets the probes: of everybody, or, if somebody is let go and may be, of
 // each of the others.
-func (l *library) arm(program *ebpf.Program, separate bool) error {
-	want := map[int]bool{0: true}
+func (l *library) arm(k *kernel, separate bool) error {
+	want, work := map[int]bool{0: true}, map[int]bool{0: true}
 	if len(l.letGo) > 0 && separate {
-		want = maps.Clone(l.pids)
-		for pid := range l.letGo {
-			delete(want, pid)
-		}
+		want = l.without(l.letGo)
+	}
+	if len(l.letGo)+len(l.workFast) > 0 && separate {
+		work = l.without(l.letGo, l.workFast)
 	}
 	learn := want
 	if l.learned {
 		learn = nil
 	}
 	return errors.Join(
-		l.set(program, l.links, want, func(p probe) bool { return p.need != metalabi.Learning }),
-		l.set(program, l.learn, learn, func(p probe) bool { return p.need == metalabi.Learning }),
+		l.set(k.Hit, l.links, want, func(p probe) bool { return p.need != metalabi.Learning && !p.site.ofPages() }),
+		l.set(k.Hit, l.learn, learn, func(p probe) bool { return p.need == metalabi.Learning }),
+		l.set(k.Worked, l.work, work, func(p probe) bool { return p.site.ofPages() }),
 	)
+}
+
+// without are the processes but for some.
+func (l *library) without(some ...map[int]bool) map[int]bool {
+	out := maps.Clone(l.pids)
+	for _, set := range some {
+		for pid := range set {
+			delete(out, pid)
+		}
+	}
+	return out
 }
 
 // set makes links of some probes for the wanted processes, and ends others.
@@ -168,7 +184,7 @@ func (l *library) set(program *ebpf.Program, links map[int]link.Link, want map[i
 
 // Close takes the probes out and lets go of the file.
 func (l *library) Close() {
-	for _, links := range []map[int]link.Link{l.links, l.learn} {
+	for _, links := range []map[int]link.Link{l.links, l.learn, l.work} {
 		for _, x := range links {
 			x.Close()
 		}

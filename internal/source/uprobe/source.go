@@ -73,10 +73,12 @@ type Source struct {
 	slots     *budget.Pool // of libraries
 	retired   *retired
 
-	ended chan struct{}      // closed when it no longer runs
-	ready chan struct{}      // closed when all that runs has been looked at
-	ring  chan struct{}      // closed when the ring is open
-	parks chan chan struct{} // asks the reader to stop until the channel in it closes
+	ended chan struct{} // closed when it no longer runs
+	ready chan struct{} // closed when all that runs has been looked at
+	ring  chan struct{} // closed when the ring is open
+	// They ask the reader of events, and that of pages, to stop until the channel in
+	// it closes.
+	parks, workParks chan chan struct{}
 
 	// requested and served count the times somebody wanted to know all that
 	// has happened by now.
@@ -88,7 +90,7 @@ type Source struct {
 	books     *books
 	libraries map[fileID]*library
 	known     map[int][]use // the libraries of each process
-	rates     map[uint32]count
+	rates     map[rateKey]count
 	elsewhere map[uint32]bool // processes of other hosts
 	events    uint64
 	slow      error // why new processes are noticed late
@@ -135,7 +137,7 @@ func newSource(o Options, k *kernel) *Source {
 	}
 	s := &Source{
 		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks, o.Blocks), processes: newProcesses(),
-		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[uint32]count{}, elsewhere: map[uint32]bool{},
+		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), workParks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[rateKey]count{}, elsewhere: map[uint32]bool{},
 		memory: &memory{}, reads: reads{spent: map[int]budget.Meter{}}, slots: budget.NewPool("libraries", budget.Divide(int64(o.MaxLibraries)), nil),
 	}
 	s.looked, s.retired = sync.NewCond(&s.mu), newRetired()
@@ -151,6 +153,7 @@ func (s *Source) Run(ctx context.Context) error {
 	defer close(s.ended)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.read(ctx) })
+	g.Go(func() error { return s.readWork(ctx) })
 	g.Go(func() error { return s.discover(ctx) })
 	g.Go(func() error { return s.sweep(ctx) })
 	g.Go(func() error { return s.retired.run(ctx) })
@@ -207,6 +210,10 @@ func (s *Source) openRing() error {
 	r, err := ringbuf.NewReader(s.kernel.Events)
 	if err != nil {
 		return fmt.Errorf("opening the ring of events: %w", err)
+	}
+	if s.kernel.pages, err = ringbuf.NewReader(s.kernel.Work); err != nil {
+		r.Close()
+		return fmt.Errorf("opening the ring of pages: %w", err)
 	}
 	s.kernel.reader = r
 	close(s.ring)
@@ -324,17 +331,30 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 	}
 }
 
-// park stops reading events, which wait in the ring until resume is called.
+// park stops reading events and pages, which wait in their rings until resume is
+// called.
 func (s *Source) park() (resume func()) {
 	parked := make(chan struct{})
+	for _, reader := range []chan chan struct{}{s.parks, s.workParks} {
+		if !s.parkReader(reader, parked) {
+			return func() {}
+		}
+	}
+	return func() { close(parked) }
+}
+
+// parkReader stops one of them. It is false where it no longer runs.
+func (s *Source) parkReader(reader chan chan struct{}, parked chan struct{}) bool {
 	for {
-		s.wake()
+		if s.wake() {
+			_ = s.kernel.pages.Flush()
+		}
 		select {
-		case s.parks <- parked:
-			return func() { close(parked) }
+		case reader <- parked:
+			return true
 		case <-time.After(10 * time.Millisecond):
 		case <-s.ended:
-			return func() {}
+			return false
 		}
 	}
 }

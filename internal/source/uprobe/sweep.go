@@ -15,6 +15,13 @@ import (
 // for those that hit too often, have lost events, or are gone.
 const sweepEvery = 500 * time.Millisecond
 
+// rateKey is what hits are counted by: the probes of pages are on another thread
+// than those of allocators.
+type rateKey struct {
+	pid  uint32
+	work bool
+}
+
 // count is how many hits a process had at a time.
 type count struct {
 	hits uint64
@@ -66,9 +73,10 @@ func (s *Source) sweepOnce(now time.Time) {
 		if p.parent != 0 && row.Hits > 0 {
 			s.adopt(pid, p.parent)
 		}
-		if rate := s.rate(pid, row.Hits, now); rate > s.o.Limit && row.Ignored == 0 {
+		if rate := s.rate(rateKey{pid, false}, row.Hits, now); rate > s.o.Limit && row.Ignored == 0 {
 			s.letGo(pid, numbers[pid], row, rate)
 		}
+		s.sweepWork(p, &row, now)
 	}
 	for pid, p := range s.books.processes {
 		if _, seen := table[pid]; !seen && !sameProcess(int(pid), p.Start) {
@@ -82,7 +90,7 @@ func (s *Source) sweepOnce(now time.Time) {
 			p.nameless = nameless
 		}
 	}
-	maps.DeleteFunc(s.rates, func(pid uint32, _ count) bool { return s.books.processes[pid] == nil })
+	maps.DeleteFunc(s.rates, func(key rateKey, _ count) bool { return s.books.processes[key.pid] == nil })
 	maps.DeleteFunc(s.elsewhere, func(pid uint32, _ bool) bool { _, seen := table[pid]; return !seen })
 	s.learnChips(now)
 	s.dropGone()
@@ -97,9 +105,9 @@ func (b *books) lose(p *process, lost uint64, now time.Time) {
 }
 
 // rate is how often a second a process has hit probes since the last sweep.
-func (s *Source) rate(pid uint32, hits uint64, now time.Time) float64 {
-	before, ok := s.rates[pid]
-	s.rates[pid] = count{hits, now}
+func (s *Source) rate(key rateKey, hits uint64, now time.Time) float64 {
+	before, ok := s.rates[key]
+	s.rates[key] = count{hits, now}
 	elapsed := now.Sub(before.at).Seconds()
 	if !ok || hits < before.hits || elapsed <= 0 {
 		return 0

@@ -18,7 +18,10 @@ var sites = map[string]kind{
 	"list_shrink": shrunk, "list_reset": resized, "provider_old": providerMade, "provider_gone": providerGone, "record": recorded,
 	"program_layout": atProgram, "program_gone": programGone, "cb_mark": cbMarked, "cb_track": cbTracked,
 	"list_statistics": noRoom, "clash_thrown": clashed,
-	"buffer": atBuffer,
+	"buffer":  atBuffer,
+	"work_on": workOn, "work_on_old": workOnOld, "work_off": workOff, "work_off_old": workOffOld,
+	"queue_made": queueMade, "sub_devices_made": subDevicesMade, "sub_devices_loaded": subDevicesLoaded,
+	"work_pages": atPages, "work_pages_const": atPagesConst, "work_record": atPage,
 }
 
 // function is one that is watched, by the beginning of its mangled name.
@@ -30,7 +33,7 @@ type function struct {
 
 // symbols are those that are watched.
 var symbols = func() (list []function) {
-	for _, f := range metalabi.Functions {
+	for _, f := range metalabi.Followed() {
 		if f.Probe != metalabi.Unused {
 			list = append(list, function{sites[f.Name], f.Prefix, f.Probe})
 		}
@@ -44,10 +47,15 @@ type probe struct {
 	offset uint64 // in the file
 	need   metalabi.Use
 	size   field // atBuffer: where a buffer has its size
+	work   profiler
 }
 
-// cookie is what the kernel's part gets with each hit; see COOKIE_POINTER there.
+// cookie is what the kernel's part gets with each hit; see COOKIE_POINTER and
+// COOKIE_TICKS there.
 func (p *probe) cookie() uint64 {
+	if p.site.ofPages() {
+		return uint64(p.site) | uint64(p.work.ticks)<<16 | uint64(p.work.table)<<32
+	}
 	return uint64(p.site) | uint64(p.size.pointer)<<16 | uint64(p.size.offset)<<32
 }
 
@@ -108,6 +116,7 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 			probes = append(probes, p)
 		}
 	}
+	placeProfiler(probes)
 	return probes, nil
 }
 

@@ -18,7 +18,7 @@ func TestEventTypes(t *testing.T) {
 		"object": unsafe.Sizeof(objectEvent{}), "list": unsafe.Sizeof(listEvent{}), "take": unsafe.Sizeof(takeEvent{}),
 		"change": unsafe.Sizeof(changeEvent{}), "block": unsafe.Sizeof(blockEvent{}), "whole": unsafe.Sizeof(wholeEvent{}),
 		"provider": unsafe.Sizeof(providerEvent{}), "record": unsafe.Sizeof(recordEvent{}), "layout": unsafe.Sizeof(layoutEvent{}),
-		"exit": unsafe.Sizeof(exitEvent{}), "fork": unsafe.Sizeof(forkEvent{}),
+		"work": unsafe.Sizeof(workEvent{}), "exit": unsafe.Sizeof(exitEvent{}), "fork": unsafe.Sizeof(forkEvent{}),
 	} {
 		if size > unsafe.Sizeof(words{}) {
 			t.Errorf("%s: %d bytes", name, size)

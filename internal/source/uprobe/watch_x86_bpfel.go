@@ -13,6 +13,29 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type watchBatch struct {
+	_      structs.HostLayout
+	Time   uint64
+	Ticks  uint64
+	Lost   uint64
+	Pid    uint32
+	Tgid   uint32
+	Chip   uint32
+	Pages  uint16
+	Room   uint16
+	Kind   uint8
+	Unused [7]uint8
+}
+
+type watchBatchKind uint32
+
+const (
+	watchBatchKindBATCH_LOSSLESS watchBatchKind = 1
+	watchBatchKindBATCH_LOSSY    watchBatchKind = 2
+	watchBatchKindBATCH_RECORD   watchBatchKind = 3
+	watchBatchKindBATCH_NAME     watchBatchKind = 4
+)
+
 type watchBlockEvent struct {
 	_    structs.HostLayout
 	List uint64
@@ -49,33 +72,43 @@ type watchEvent struct {
 type watchEventKind uint32
 
 const (
-	watchEventKindSITE_ALLOCATOR      watchEventKind = 1
-	watchEventKindSITE_ALLOCATOR_GONE watchEventKind = 2
-	watchEventKindSITE_DRAM_MANAGER   watchEventKind = 3
-	watchEventKindSITE_L1MANAGER      watchEventKind = 4
-	watchEventKindSITE_LIST           watchEventKind = 5
-	watchEventKindSITE_ASK            watchEventKind = 6
-	watchEventKindSITE_TAKE           watchEventKind = 7
-	watchEventKindSITE_FREE           watchEventKind = 8
-	watchEventKindSITE_CLEAR          watchEventKind = 9
-	watchEventKindSITE_SHRINK         watchEventKind = 10
-	watchEventKindSITE_RESET          watchEventKind = 11
-	watchEventKindSITE_PROVIDER       watchEventKind = 12
-	watchEventKindSITE_PROVIDER_GONE  watchEventKind = 13
-	watchEventKindSITE_RECORD         watchEventKind = 14
-	watchEventKindSITE_PROGRAM        watchEventKind = 15
-	watchEventKindSITE_PROGRAM_GONE   watchEventKind = 16
-	watchEventKindSITE_CB_MARK        watchEventKind = 17
-	watchEventKindSITE_CB_TRACK       watchEventKind = 18
-	watchEventKindSITE_BUFFER         watchEventKind = 19
-	watchEventKindSITE_NO_ROOM        watchEventKind = 20
-	watchEventKindSITE_CLASH          watchEventKind = 21
-	watchEventKindEVENT_FOUND         watchEventKind = 32
-	watchEventKindEVENT_BLOCK         watchEventKind = 33
-	watchEventKindEVENT_WHOLE         watchEventKind = 34
-	watchEventKindEVENT_EXEC          watchEventKind = 64
-	watchEventKindEVENT_EXIT          watchEventKind = 65
-	watchEventKindEVENT_FORK          watchEventKind = 66
+	watchEventKindSITE_ALLOCATOR          watchEventKind = 1
+	watchEventKindSITE_ALLOCATOR_GONE     watchEventKind = 2
+	watchEventKindSITE_DRAM_MANAGER       watchEventKind = 3
+	watchEventKindSITE_L1MANAGER          watchEventKind = 4
+	watchEventKindSITE_LIST               watchEventKind = 5
+	watchEventKindSITE_ASK                watchEventKind = 6
+	watchEventKindSITE_TAKE               watchEventKind = 7
+	watchEventKindSITE_FREE               watchEventKind = 8
+	watchEventKindSITE_CLEAR              watchEventKind = 9
+	watchEventKindSITE_SHRINK             watchEventKind = 10
+	watchEventKindSITE_RESET              watchEventKind = 11
+	watchEventKindSITE_PROVIDER           watchEventKind = 12
+	watchEventKindSITE_PROVIDER_GONE      watchEventKind = 13
+	watchEventKindSITE_RECORD             watchEventKind = 14
+	watchEventKindSITE_PROGRAM            watchEventKind = 15
+	watchEventKindSITE_PROGRAM_GONE       watchEventKind = 16
+	watchEventKindSITE_CB_MARK            watchEventKind = 17
+	watchEventKindSITE_CB_TRACK           watchEventKind = 18
+	watchEventKindSITE_BUFFER             watchEventKind = 19
+	watchEventKindSITE_NO_ROOM            watchEventKind = 20
+	watchEventKindSITE_CLASH              watchEventKind = 21
+	watchEventKindSITE_WORK_ON            watchEventKind = 22
+	watchEventKindSITE_WORK_ON_OLD        watchEventKind = 23
+	watchEventKindSITE_WORK_OFF           watchEventKind = 24
+	watchEventKindSITE_WORK_OFF_OLD       watchEventKind = 25
+	watchEventKindSITE_QUEUE              watchEventKind = 26
+	watchEventKindSITE_SUB_DEVICES        watchEventKind = 27
+	watchEventKindSITE_SUB_DEVICES_LOADED watchEventKind = 28
+	watchEventKindSITE_PAGES              watchEventKind = 29
+	watchEventKindSITE_PAGES_CONST        watchEventKind = 30
+	watchEventKindSITE_PAGE               watchEventKind = 31
+	watchEventKindEVENT_FOUND             watchEventKind = 32
+	watchEventKindEVENT_BLOCK             watchEventKind = 33
+	watchEventKindEVENT_WHOLE             watchEventKind = 34
+	watchEventKindEVENT_EXEC              watchEventKind = 64
+	watchEventKindEVENT_EXIT              watchEventKind = 65
+	watchEventKindEVENT_FORK              watchEventKind = 66
 )
 
 type watchExitEvent struct {
@@ -135,6 +168,11 @@ type watchListKey struct {
 	List  uint64
 }
 
+type watchNames struct {
+	_       structs.HostLayout
+	Pointer [8]uint64
+}
+
 type watchNoRoomEvent struct {
 	_        structs.HostLayout
 	List     uint64
@@ -152,19 +190,21 @@ type watchObjectEvent struct {
 }
 
 type watchProcess struct {
-	_       structs.HostLayout
-	Start   uint64
-	Image   uint64
-	Hits    uint64
-	Taught  uint64
-	Lost    uint64
-	Pid     uint32
-	Ignored uint32
-	Uid     uint32
-	Unused  uint32
-	Walked  uint64
-	Walks   uint64
-	Stack   uint64
+	_         structs.HostLayout
+	Start     uint64
+	Image     uint64
+	Hits      uint64
+	Taught    uint64
+	Lost      uint64
+	Worked    uint64
+	PagesLost uint64
+	Pid       uint32
+	Ignored   uint32
+	Uid       uint32
+	Unused    uint32
+	Walked    uint64
+	Walks     uint64
+	Stack     uint64
 }
 
 type watchProviderEvent struct {
@@ -240,12 +280,20 @@ type watchUser struct {
 	Processes uint32
 	Turn      uint32
 	Sent      uint32
+	WorkTurn  uint32
+	Pages     uint32
 }
 
 type watchWholeEvent struct {
 	_      structs.HostLayout
 	List   uint64
 	Blocks uint64
+}
+
+type watchWorkEvent struct {
+	_     structs.HostLayout
+	One   uint64
+	Value uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -260,15 +308,20 @@ const (
 	watchMapThreads       = "threads"
 	watchMapTurn          = "turn"
 	watchMapUsers         = "users"
+	watchMapWanted        = "wanted"
+	watchMapWork          = "work"
 	watchProgExec         = "exec"
 	watchProgForked       = "forked"
 	watchProgGone         = "gone"
 	watchProgHit          = "hit"
+	watchProgWorked       = "worked"
 	watchVarAllBytes      = "all_bytes"
 	watchVarAllProcesses  = "all_processes"
+	watchVarAllWorkBytes  = "all_work_bytes"
 	watchVarDescribed     = "described"
 	watchVarNamespace     = "namespace"
 	watchVarUserEvents    = "user_events"
+	watchVarUserPages     = "user_pages"
 	watchVarUserProcesses = "user_processes"
 	watchVarWakeBytes     = "wake_bytes"
 )
@@ -319,6 +372,7 @@ type watchProgramSpecs struct {
 	Forked *ebpf.ProgramSpec `ebpf:"forked"`
 	Gone   *ebpf.ProgramSpec `ebpf:"gone"`
 	Hit    *ebpf.ProgramSpec `ebpf:"hit"`
+	Worked *ebpf.ProgramSpec `ebpf:"worked"`
 }
 
 // watchMapSpecs contains maps before they are loaded into the kernel.
@@ -333,6 +387,8 @@ type watchMapSpecs struct {
 	Threads   *ebpf.MapSpec `ebpf:"threads"`
 	Turn      *ebpf.MapSpec `ebpf:"turn"`
 	Users     *ebpf.MapSpec `ebpf:"users"`
+	Wanted    *ebpf.MapSpec `ebpf:"wanted"`
+	Work      *ebpf.MapSpec `ebpf:"work"`
 }
 
 // watchVariableSpecs contains global variables before they are loaded into the kernel.
@@ -341,9 +397,11 @@ type watchMapSpecs struct {
 type watchVariableSpecs struct {
 	AllBytes      *ebpf.VariableSpec `ebpf:"all_bytes"`
 	AllProcesses  *ebpf.VariableSpec `ebpf:"all_processes"`
+	AllWorkBytes  *ebpf.VariableSpec `ebpf:"all_work_bytes"`
 	Described     *ebpf.VariableSpec `ebpf:"described"`
 	Namespace     *ebpf.VariableSpec `ebpf:"namespace"`
 	UserEvents    *ebpf.VariableSpec `ebpf:"user_events"`
+	UserPages     *ebpf.VariableSpec `ebpf:"user_pages"`
 	UserProcesses *ebpf.VariableSpec `ebpf:"user_processes"`
 	WakeBytes     *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
@@ -376,6 +434,8 @@ type watchMaps struct {
 	Threads   *ebpf.Map `ebpf:"threads"`
 	Turn      *ebpf.Map `ebpf:"turn"`
 	Users     *ebpf.Map `ebpf:"users"`
+	Wanted    *ebpf.Map `ebpf:"wanted"`
+	Work      *ebpf.Map `ebpf:"work"`
 }
 
 func (m *watchMaps) Close() error {
@@ -388,6 +448,8 @@ func (m *watchMaps) Close() error {
 		m.Threads,
 		m.Turn,
 		m.Users,
+		m.Wanted,
+		m.Work,
 	)
 }
 
@@ -397,9 +459,11 @@ func (m *watchMaps) Close() error {
 type watchVariables struct {
 	AllBytes      *ebpf.Variable `ebpf:"all_bytes"`
 	AllProcesses  *ebpf.Variable `ebpf:"all_processes"`
+	AllWorkBytes  *ebpf.Variable `ebpf:"all_work_bytes"`
 	Described     *ebpf.Variable `ebpf:"described"`
 	Namespace     *ebpf.Variable `ebpf:"namespace"`
 	UserEvents    *ebpf.Variable `ebpf:"user_events"`
+	UserPages     *ebpf.Variable `ebpf:"user_pages"`
 	UserProcesses *ebpf.Variable `ebpf:"user_processes"`
 	WakeBytes     *ebpf.Variable `ebpf:"wake_bytes"`
 }
@@ -412,6 +476,7 @@ type watchPrograms struct {
 	Forked *ebpf.Program `ebpf:"forked"`
 	Gone   *ebpf.Program `ebpf:"gone"`
 	Hit    *ebpf.Program `ebpf:"hit"`
+	Worked *ebpf.Program `ebpf:"worked"`
 }
 
 func (p *watchPrograms) Close() error {
@@ -420,6 +485,7 @@ func (p *watchPrograms) Close() error {
 		p.Forked,
 		p.Gone,
 		p.Hit,
+		p.Worked,
 	)
 }
 

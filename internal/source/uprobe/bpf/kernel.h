@@ -29,6 +29,7 @@ static u64 (*boot_ns)(void) = (void *)125;
 static long (*ring_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
 static void *(*ring_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*ring_submit)(void *record, u64 flags) = (void *)132;
+static void (*ring_discard)(void *record, u64 flags) = (void *)133;
 static u64 (*ring_query)(void *ring, u64 what) = (void *)134;
 static void *(*task_storage)(void *map, void *task, void *value, u64 flags) = (void *)156;
 static struct task_struct *(*this_task)(void) = (void *)158;
@@ -83,6 +84,10 @@ struct task_struct {
 #pragma clang attribute pop
 
 #define READ(to, from) read_kernel(&(to), sizeof(to), __builtin_preserve_access_index(&(from)))
+
+// Keeps the compiler from making one load out of several: an address in the
+// context must be known when the program is loaded.
+#define KEEP(x) __asm__ volatile("" : "+r"(x))
 
 // Registers of a stopped thread, and the arguments of a function in them.
 #if defined(__TARGET_ARCH_x86)

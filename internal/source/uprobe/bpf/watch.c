@@ -34,6 +34,16 @@ enum event_kind {
 	SITE_BUFFER, // AllocatorImpl::allocate_buffer
 	SITE_NO_ROOM, // FreeListOpt::get_statistics, for the message of a request that failed
 	SITE_CLASH, // the exception about circular buffers that reach into a buffer
+	SITE_WORK_ON, // NotifyProgramRealtimeProfilerActivated, with a context
+	SITE_WORK_ON_OLD, // and without
+	SITE_WORK_OFF, // NotifyProgramRealtimeProfilerDeactivated
+	SITE_WORK_OFF_OLD,
+	SITE_QUEUE, // FDMeshCommandQueue's constructor
+	SITE_SUB_DEVICES, // SubDeviceManagerTracker::create_sub_device_manager
+	SITE_SUB_DEVICES_LOADED, // SubDeviceManagerTracker::load_sub_device_manager
+	SITE_PAGES, // RealtimeProfilerManager::publish_pages; see worked
+	SITE_PAGES_CONST, // the same before 0.80
+	SITE_PAGE, // InvokeProgramRealtimeProfilerCallbacks, before 0.76
 	EVENT_FOUND = 32,
 	EVENT_BLOCK,
 	EVENT_WHOLE,
@@ -163,6 +173,13 @@ struct python {
 	u16 unused2;
 };
 
+// SITE_WORK_ON, SITE_WORK_OFF: the chip, by the process's own number; SITE_QUEUE:
+// the number of the queue; SITE_SUB_DEVICES: how many.
+struct work_event {
+	u64 one;
+	u64 value;
+};
+
 // EVENT_EXIT
 struct exit_event {
 	u64 start; // ns after boot
@@ -174,9 +191,32 @@ struct fork_event {
 	u64 start; // of the child, ns after boot
 };
 
+// What chips have reported: some pages of one chip follow, as tt-metal got them,
+// then so many pointers to the sources of programs, of ids from that of the first
+// page on.
+enum batch_kind {
+	BATCH_LOSSLESS = 1, // 0.80 and later: the chip waits rather than lose one
+	BATCH_LOSSY,
+	BATCH_RECORD, // one ProgramRealtimeRecord, before 0.76
+	BATCH_NAME, // no page, but a text that was asked for
+};
+struct batch {
+	u64 time; // ns after boot
+	u64 ticks; // f64: of the chip's clock, a ns; BATCH_NAME: the pointer
+	u64 lost; // pages of this process so far
+	u32 pid; // in the daemon's namespace
+	u32 tgid; // in the kernel's
+	u32 chip; // by the process's own number
+	u16 pages; // BATCH_NAME: bytes
+	u16 room; // for so many: where the pointers are
+	u8 kind;
+	u8 unused[7];
+};
+
 // Types that nothing else refers to are not described.
 const struct described {
 	enum event_kind kind;
+	enum batch_kind batch_kind;
 	struct event event;
 	struct object_event object;
 	struct list_event list;
@@ -192,6 +232,8 @@ const struct described {
 	struct frame frame;
 	struct failed failed;
 	struct python python;
+	struct work_event work;
+	struct batch batch;
 	struct exit_event exit;
 	struct fork_event fork;
 } *const described __attribute__((unused)) = 0;
@@ -204,6 +246,8 @@ struct process {
 	u64 hits; // but for those that teach which chips an allocator stands for
 	u64 taught; // those
 	u64 lost;
+	u64 worked; // hits of worked
+	u64 pages_lost;
 	u32 pid; // in the daemon's namespace; 0: not in it
 	u32 ignored;
 	u32 uid; // when it was first seen
@@ -218,6 +262,8 @@ struct user {
 	u32 processes;
 	u32 turn; // of the daemon, in which sent counts
 	u32 sent;
+	u32 work_turn; // the same for pages
+	u32 pages;
 };
 
 // What a thread is in the middle of.
@@ -316,10 +362,28 @@ struct {
 	MAP_TYPE(value, struct python);
 } pythons SEC(".maps");
 
-// How often the daemon has emptied the ring.
+// What chips have reported.
+struct {
+	MAP_INT(type, MAP_RINGBUF);
+	MAP_INT(max_entries, 4 << 20);
+} work SEC(".maps");
+
+// Names that the daemon asks for, by tgid: pointers to sources of programs.
+#define MAX_WANTED 8
+struct names {
+	u64 pointer[MAX_WANTED];
+};
+struct {
+	MAP_INT(type, MAP_LRU_HASH);
+	MAP_INT(max_entries, 1024);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct names);
+} wanted SEC(".maps");
+
+// How often the daemon has emptied the rings: that of events, and that of pages.
 struct {
 	MAP_INT(type, MAP_ARRAY);
-	MAP_INT(max_entries, 1);
+	MAP_INT(max_entries, 2);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, u32);
 } turn SEC(".maps");
@@ -339,6 +403,8 @@ const volatile u32 user_processes; // that one user may have in the table, and
 const volatile u32 all_processes; // all users but root
 const volatile u32 user_events; // of one user from one emptying of the ring to the next
 const volatile u32 all_bytes; // of the ring, for all users but root
+const volatile u32 user_pages; // of one user from one emptying of the ring of pages to the next
+const volatile u32 all_work_bytes; // of that ring, for all users but root
 
 // pid_in finds the pid that a task's process has in the daemon's namespace.
 INLINE u32 pid_in(struct task_struct *task)
@@ -845,6 +911,13 @@ INLINE void lay_out(struct event *e, struct thread *t, u64 address, u64 size)
 	x->before = t->laid++;
 }
 
+INLINE void about_work(struct event *e, u64 value)
+{
+	struct work_event *x = (void *)e->word;
+	x->one = 1;
+	x->value = value & 0xffffffff;
+}
+
 SEC("uprobe.multi")
 int hit(struct pt_regs *ctx)
 {
@@ -941,6 +1014,29 @@ int hit(struct pt_regs *ctx)
 		x->pool = t->pool;
 		break;
 	}
+	case SITE_WORK_ON:
+	case SITE_WORK_OFF: {
+		u64 chip = ARG2(ctx);
+		KEEP(chip);
+		about_work(&e, chip);
+		break;
+	}
+	case SITE_WORK_ON_OLD:
+	case SITE_WORK_OFF_OLD: {
+		u64 chip = ARG1(ctx);
+		KEEP(chip);
+		about_work(&e, chip);
+		break;
+	}
+	case SITE_QUEUE:
+	case SITE_SUB_DEVICES: { // a span: where, and how many
+		u64 n = ARG3(ctx);
+		KEEP(n);
+		about_work(&e, n);
+		break;
+	}
+	case SITE_SUB_DEVICES_LOADED:
+		break;
 	case SITE_PROGRAM:
 		t->program = ARG1(ctx);
 		t->laid = 0;
@@ -976,6 +1072,180 @@ int hit(struct pt_regs *ctx)
 		send_failure(p, task, &e, site);
 	else if (e.word[0])
 		send(p, &e, site);
+	return 0;
+}
+
+// ---- What chips report ----
+//
+// tt-metal's receiver thread hands the pages that a chip has sent to
+// publish_pages. From 0.80 on the chip waits for that thread, so it shall not
+// wait for us: pages are copied in bulk, nobody is woken, and what finds no room
+// is counted.
+
+#define PAGE_BYTES 64
+#define MAX_PIECES 8 // of a hit: 4,096 pages; tt-metal takes 1,024 at most
+
+// The cookie of worked has where a DeviceState has its clock, and where a
+// DataCollector has its table of sources.
+enum {
+	COOKIE_TICKS = 16,
+	COOKIE_TABLE = 32,
+};
+
+enum {
+	MANAGER_COLLECTOR = 0x10,
+	DEVICE_CHIP = 0x08,
+};
+
+struct pieces {
+	struct process *p;
+	u64 from; // pages that are left
+	u32 left;
+	u64 table; // of pointers to sources; 0: not known
+	struct batch head;
+};
+
+// full says that pages have to be dropped, so that others find room.
+INLINE int full(struct process *p, u32 pages)
+{
+	u32 one = 1, *now;
+	struct user *u;
+	if (!p->uid)
+		return 0;
+	u = map_lookup(&users, &p->uid);
+	now = map_lookup(&turn, &one);
+	if (!u || !now)
+		return ring_query(&work, RING_AVAIL_DATA) > all_work_bytes;
+	if (u->work_turn != *now) {
+		u->work_turn = *now;
+		u->pages = 0;
+	}
+	u->pages += pages;
+	return u->pages > user_pages || ring_query(&work, RING_AVAIL_DATA) > all_work_bytes;
+}
+
+// put sends up to room pages. It is false where there is no room.
+INLINE int put(struct pieces *c, const u32 room)
+{
+	u32 n = c->left < room ? c->left : room, first = 0;
+	u64 bytes = (u64)n * PAGE_BYTES;
+	struct batch *b;
+	if (full(c->p, n))
+		return 0;
+	b = ring_reserve(&work, sizeof(*b) + room * (PAGE_BYTES + 8), 0);
+	if (!b)
+		return 0;
+	*b = c->head;
+	b->pages = n;
+	b->room = room;
+	u8 *pages = (u8 *)(b + 1);
+	if (bytes > room * PAGE_BYTES)
+		bytes = room * PAGE_BYTES;
+	if (read_user(pages, bytes, (void *)c->from)) {
+		ring_discard(b, RING_NO_WAKEUP);
+		return 0;
+	}
+	first = *(u32 *)(pages + 8) & 0xffff;
+	// Ids follow each other: the pointers of all of them are one piece of the table.
+	if (!c->table || read_user(pages + room * PAGE_BYTES, room * 8, (void *)(c->table + 8 * (u64)first)))
+		b->room = 0; // no pointers
+	ring_submit(b, RING_NO_WAKEUP);
+	c->left -= n;
+	c->from += bytes;
+	return 1;
+}
+
+static long put_piece(u64 i, struct pieces *c)
+{
+	int ok;
+	if (c->left > 128)
+		ok = put(c, 512);
+	else if (c->left > 16)
+		ok = put(c, 128);
+	else if (c->left > 2)
+		ok = put(c, 16);
+	else if (c->left > 0)
+		ok = put(c, 2);
+	else
+		ok = 0;
+	return !ok;
+}
+
+// put_name sends the name that a pointer leads to: to a vector of strings or of
+// string views, or to a string view.
+INLINE void put_name(struct pieces *c, u64 pointer)
+{
+	u64 a = user64(pointer), n = user64(pointer + 8), text = n;
+	struct batch *b;
+	if (a >= 4096) { // a vector
+		text = user64(a);
+		n = user64(a + 8);
+		if (text < 4096) { // of views: a length, then the text
+			u64 length = text;
+			text = n;
+			n = length;
+		}
+	} else {
+		n = a;
+	}
+	if (n == 0 || n >= 512 || full(c->p, 8))
+		return;
+	b = ring_reserve(&work, sizeof(*b) + 512, 0);
+	if (!b)
+		return;
+	*b = c->head;
+	b->kind = BATCH_NAME;
+	b->ticks = pointer;
+	b->pages = n;
+	if (read_user(b + 1, n & 511, (void *)text))
+		ring_discard(b, RING_NO_WAKEUP);
+	else
+		ring_submit(b, RING_NO_WAKEUP);
+}
+
+INLINE void put_names(struct pieces *c, u32 tgid)
+{
+	struct names *w = map_lookup(&wanted, &tgid);
+	if (!w)
+		return;
+	for (u32 i = 0; i < MAX_WANTED; i++)
+		if (w->pointer[i])
+			put_name(c, w->pointer[i]);
+	map_delete(&wanted, &tgid);
+}
+
+SEC("uprobe.multi")
+int worked(struct pt_regs *ctx)
+{
+	u32 tgid = pid_tgid() >> 32;
+	struct process *p = meet(tgid, this_task());
+	u64 cookie = attach_cookie(ctx);
+	if (!p)
+		return 0;
+	__sync_fetch_and_add(&p->worked, 1);
+	if (!p->pid || p->ignored)
+		return 0;
+	struct pieces c = {
+		.p = p,
+		.head = {.time = boot_ns(), .lost = p->pages_lost, .pid = p->pid, .tgid = tgid},
+	};
+	if ((cookie & 0xff) == SITE_PAGE) {
+		c.head.kind = BATCH_RECORD;
+		c.from = ARG1(ctx);
+		c.left = 1;
+	} else {
+		u64 device = ARG2(ctx), collector = user64(ARG1(ctx) + MANAGER_COLLECTOR), table = cookie >> COOKIE_TABLE & 0xffff;
+		c.head.kind = (cookie & 0xff) == SITE_PAGES ? BATCH_LOSSLESS : BATCH_LOSSY;
+		c.head.ticks = user64(device + (cookie >> COOKIE_TICKS & 0xffff));
+		read_user(&c.head.chip, sizeof(c.head.chip), (void *)(device + DEVICE_CHIP));
+		c.from = ARG3(ctx);
+		c.left = ARG4(ctx);
+		c.table = collector && table ? collector + table : 0;
+	}
+	put_names(&c, tgid);
+	loop(MAX_PIECES, put_piece, &c, 0);
+	if (c.left)
+		__sync_fetch_and_add(&p->pages_lost, c.left);
 	return 0;
 }
 

@@ -18,6 +18,7 @@
 	F(device_open, "device_open") \
 	F(device_give, "device_give") \
 	F(device_fail, "device_fail") \
+	F(device_report, "device_report") \
 	F(device_clear, "device_clear")
 #define DECLARE(name, symbol) static void (*name)();
 FUNCTIONS(DECLARE)
@@ -84,6 +85,36 @@ static double loop(long n, double rate, void (*what)(void))
 	return spent / n * 1e9;
 }
 
+// CPU time of this thread, in ns.
+static double cpu(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+// stream reports programs at a pace, as tt-metal's receiver does: it sleeps for a
+// while, and takes what has come by then. It tells the CPU time of a program.
+static double stream(double rate, long seconds)
+{
+	struct timespec begun, now;
+	double from = cpu(), passed = 0;
+	uint64_t done = 0;
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	while (passed < seconds) {
+		usleep(100);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		passed = (now.tv_sec - begun.tv_sec) + (now.tv_nsec - begun.tv_nsec) / 1e9;
+		while (done < (uint64_t)(passed * rate)) {
+			uint64_t n = (uint64_t)(passed * rate) - done;
+			n = n < 1024 ? n : 1024;
+			device_report(0, (uint32_t)n);
+			done += n;
+		}
+	}
+	return done ? (cpu() - from) / done : 0;
+}
+
 int main(int argc, char **argv)
 {
 	char line[4096], word[4096];
@@ -107,6 +138,13 @@ int main(int argc, char **argv)
 			for (long i = 0; i < n; i++)
 				device_ask(&device, a);
 			puts("ok");
+		} else if (sscanf(line, "report %ld %llu %llu", &n, &a, &b) == 3) { // so often, of a chip, so many programs
+			double from = cpu();
+			for (long i = 0; i < n; i++)
+				device_report((uint32_t)a, (uint32_t)b);
+			printf("%f\n", (cpu() - from) / (n * b));
+		} else if (sscanf(line, "stream %lf %ld", &rate, &n) == 2) { // so many a second, for so many seconds
+			printf("%f\n", stream(rate, n));
 		} else if (sscanf(line, "elsewhere %llu", &a) == 1) {
 			printf("%llu\n", (unsigned long long)elsewhere(a));
 		} else if (sscanf(line, "free %llu", &a) == 1) {

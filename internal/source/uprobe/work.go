@@ -1,0 +1,314 @@
+package uprobe
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
+)
+
+// profiler is where tt-metal's real-time profiler keeps things that are read at
+// its probes, in bytes: a DeviceState its clock, a DataCollector its table of
+// programs' sources. Of releases that have it elsewhere the clock cannot be true.
+type profiler struct{ ticks, table uint16 }
+
+// placeProfiler finds out where a library's profiler keeps things: by the
+// functions that the library has.
+func placeProfiler(probes []probe) {
+	old := slices.ContainsFunc(probes, func(p probe) bool { return p.site == workOnOld })
+	for i := range probes {
+		switch p := &probes[i]; {
+		case p.site == atPages: // since 0.80
+			p.work = profiler{0xb0, 0x130}
+		case p.site == atPagesConst && !old: // since 0.77
+			p.work = profiler{0x80, 0x130}
+		case p.site == atPagesConst:
+			p.work = profiler{0x80, 0x128}
+		}
+	}
+}
+
+// account is what the chips of a process report.
+func (p *process) account() *pages.Process {
+	if p.work == nil {
+		p.work = pages.NewProcess()
+	}
+	return p.work
+}
+
+// applyWork enters what a process does with its profiler, queues and devices.
+func (p *process) applyWork(e *event, at int64) {
+	value := uint32(about[workEvent](e).Value)
+	switch e.kind {
+	case workOn, workOnOld:
+		p.account().Open(value, at)
+	case workOff, workOffOld:
+		p.account().Close(value, at)
+	case queueMade:
+		p.account().Queue(value)
+	case subDevicesMade:
+		p.account().Divide(value)
+	case subDevicesLoaded:
+		p.account().Load()
+	}
+}
+
+// batchBytes is the size of what comes before the pages of a batch.
+const batchBytes = int(unsafe.Sizeof(watchBatch{}))
+
+// batch is what the kernel reports of a chip at a time.
+type batch struct {
+	watchBatch
+	pages []byte
+	// sources are pointers that name programs, by id from that of the first page on.
+	sources []uint64
+}
+
+// decodeBatch reads a batch. The slices in it are b's, and to's.
+func decodeBatch(b []byte, to *batch) error {
+	if len(b) < batchBytes {
+		return fmt.Errorf("a batch of %d bytes", len(b))
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&to.watchBatch)), batchBytes), b)
+	b = b[batchBytes:]
+	n, room := int(to.Pages), int(to.Room)
+	to.sources = to.sources[:0]
+	if watchBatchKind(to.Kind) == watchBatchKindBATCH_NAME {
+		if len(b) < n {
+			return fmt.Errorf("a name of %d bytes in %d", n, len(b))
+		}
+		to.pages = b[:n]
+		return nil
+	}
+	if n > room && room != 0 || len(b) < n*pages.PageBytes || len(b) < room*(pages.PageBytes+8) {
+		return fmt.Errorf("%d pages in %d bytes, with room for %d", n, len(b), room)
+	}
+	to.pages = b[:n*pages.PageBytes]
+	first := uint32(0)
+	if n > 0 {
+		first = binary.LittleEndian.Uint32(b[8:]) & 0xffff
+	}
+	for i := 0; i < room && uint32(i)+first < 1<<16; i++ {
+		to.sources = append(to.sources, binary.LittleEndian.Uint64(b[room*pages.PageBytes+8*i:]))
+	}
+	return nil
+}
+
+// readWork takes pages out of their ring, once it is open. Nobody wakes it.
+func (s *Source) readWork(ctx context.Context) error {
+	for open := false; !open; {
+		select {
+		case <-s.ring:
+			open = true
+		case parked := <-s.workParks:
+			if err := stand(ctx, parked); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer context.AfterFunc(ctx, func() { s.kernel.pages.Close() })()
+	var record ringbuf.Record
+	var to batch
+	for found := 0; ; {
+		s.kernel.pages.SetDeadline(time.Now().Add(s.workWait(found)))
+		var err error
+		found, err = s.readPages(&record, &to)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, ringbuf.ErrFlushed):
+		case ctx.Err() != nil:
+			return ctx.Err()
+		default:
+			return fmt.Errorf("reading what chips report: %w", err)
+		}
+		select {
+		case parked := <-s.workParks:
+			if err := stand(ctx, parked); err != nil {
+				return err
+			}
+		default:
+		}
+	}
+}
+
+// lookOften is how long pages may wait while so many come that the ring would be
+// full in a few of the usual times.
+const lookOften = 2 * time.Millisecond
+
+// workWait is how long pages may wait after a look that found so many: short
+// while a chip may report.
+func (s *Source) workWait(found int) time.Duration {
+	if found > s.kernel.pages.BufferSize()/pageBytes/8 {
+		return lookOften
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.books.processes {
+		if p.work != nil && p.work.Reports() {
+			return lookBusy
+		}
+	}
+	if len(s.known) == 0 {
+		return lookAlone
+	}
+	return lookIdle
+}
+
+// readPages enters batches until the ring has been empty, and counts their pages.
+func (s *Source) readPages(record *ringbuf.Record, to *batch) (found int, err error) {
+	wanted := map[uint32]*process{} // by number in the kernel
+	defer s.askNames(wanted)
+	boot := int64(0)
+	for n := 0; ; {
+		if err := s.kernel.pages.ReadInto(record); err != nil {
+			if n > 0 {
+				s.kernel.nextPageTurn()
+			}
+			return found, err
+		}
+		if boot == 0 {
+			boot = bootTime()
+		}
+		s.mu.Lock()
+		for more := true; more && err == nil; n++ {
+			if p := s.enterBatch(record.RawSample, to, boot); p != nil {
+				wanted[to.Tgid] = p
+			}
+			found += int(to.Pages)
+			if more = record.Remaining != 0 && n%64 != 63; more { // others want the lock too
+				err = s.kernel.pages.ReadInto(record)
+			}
+		}
+		s.mu.Unlock()
+		if err != nil {
+			return found, err
+		}
+	}
+}
+
+// enterBatch counts what a chip has reported, and returns its process. With mu.
+func (s *Source) enterBatch(sample []byte, b *batch, boot int64) *process {
+	if err := decodeBatch(sample, b); err != nil {
+		s.log.Error("cannot read a batch of pages", "err", err)
+		return nil
+	}
+	if s.isElsewhere(b.Pid) {
+		return nil
+	}
+	p, at := s.books.process(b.Pid), boot+int64(b.Time)
+	if p.trouble.Kind != "" {
+		return nil
+	}
+	switch watchBatchKind(b.Kind) {
+	case watchBatchKindBATCH_NAME:
+		p.account().Name(b.Ticks, string(b.pages))
+	case watchBatchKindBATCH_RECORD:
+		p.account().AddRecord(b.pages, at, b.Lost)
+	default:
+		loss := pages.Lossy
+		if watchBatchKind(b.Kind) == watchBatchKindBATCH_LOSSLESS {
+			loss = pages.Lossless
+		}
+		p.account().Add(&pages.Batch{
+			Time: at, Chip: b.Chip, Ticks: math.Float64frombits(b.Ticks), Loss: loss, Lost: b.Lost,
+			Pages: b.pages, Sources: b.sources,
+		})
+	}
+	s.books.checkBlocks(p, at)
+	return p
+}
+
+// askNames asks the kernel's part for names that are not known yet: it reads them
+// at the next hit, where reading never waits.
+func (s *Source) askNames(of map[uint32]*process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for tgid, p := range of {
+		if p.work == nil {
+			continue
+		}
+		var names watchNames
+		if n := copy(names.Pointer[:], p.work.Wanted(len(names.Pointer))); n > 0 {
+			_ = s.kernel.Wanted.Put(tgid, names)
+		}
+	}
+}
+
+// sweepWork notes what the kernel knows of a process's pages, and takes the
+// probes of pages out of one that hits them too often. With mu.
+func (s *Source) sweepWork(p *process, row *watchProcess, now time.Time) {
+	if row.Worked == 0 {
+		return
+	}
+	p.account().Lost = max(p.account().Lost, row.PagesLost)
+	rate := s.rate(rateKey{row.Pid, true}, row.Worked, now)
+	if rate <= s.o.Limit || p.workFast {
+		return
+	}
+	p.workFast = true
+	s.log.Warn("the chips of a process report too often to be watched", "pid", row.Pid, "hits_per_second", int(rate), "limit", s.o.Limit)
+	for _, of := range s.known[int(row.Pid)] {
+		if l := s.libraries[of.library]; l != nil {
+			l.workFast[int(row.Pid)] = true
+			s.arm(l)
+		}
+	}
+}
+
+// claimWork adds what the chips of a process reported. With mu.
+func (s *Source) claimWork(set *claim.Set, p *process) {
+	id, now := model.ProcessID{PID: p.PID, StartTicks: p.Start}, time.Now()
+	why := s.deaf(p)
+	if why == "" && p.work != nil {
+		for _, number := range slices.Sorted(maps.Keys(p.work.Chips)) {
+			chip, ok := p.chipNumbered(number)
+			if !ok {
+				why = model.WorkWhichChip
+				continue
+			}
+			set.Work = append(set.Work, p.work.Chips[number].Claim(id, chip, p.work, now))
+		}
+	}
+	set.Listens = append(set.Listens, claim.Listens{Process: id, Why: why})
+}
+
+// deaf is why the programs of a process are not seen; empty: they are. With mu.
+func (s *Source) deaf(p *process) model.WorkCause {
+	if p.workFast {
+		return model.WorkTooFast
+	}
+	for _, of := range s.known[p.PID] {
+		if l := s.libraries[of.library]; l != nil && !slices.ContainsFunc(l.probes, func(x probe) bool { return x.site.ofPages() }) {
+			return model.WorkNoSymbols
+		}
+	}
+	if p.Late && (p.work == nil || len(p.work.Chips) == 0) {
+		return model.WorkSilent // its profiler may have gone live before
+	}
+	return ""
+}
+
+// chipNumbered is the chip that a process knows by a number. One that was opened
+// before the process was watched is known where there is no other.
+func (p *process) chipNumbered(number uint32) (id uint64, ok bool) {
+	if id, ok = p.numbered[number]; ok {
+		return id, true
+	}
+	if len(p.Seen) == 1 && len(p.numbered) == 0 && len(p.work.Chips) == 1 {
+		return p.Seen[0], true
+	}
+	return 0, false
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/source/uprobe"
+	"github.com/ttmon/ttmon/lib/libtest"
+)
+
+// benchWork measures what it costs to see every program that runs on a chip: the
+// thread that receives what the chip reports, and us.
+func benchWork(l *lab) error {
+	if err := libtest.Build(l.dir, "plain"); err != nil {
+		return err
+	}
+	if err := l.programs(); err != nil {
+		return err
+	}
+	return l.programPace()
+}
+
+// batches are how many programs the receiver gets at a time: a few where they
+// are slow, the most where they are fast.
+var batches = []int{1, 32, 1024}
+
+// programCost is the CPU time of the receiver for a program, by batch.
+func (l *lab) programCost(env ...string) (cost map[int]float64, err error) {
+	w, err := l.startFake(env...)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	if _, err := w.do("make %d 5", 1<<20); err != nil {
+		return nil, err
+	}
+	cost = map[int]float64{}
+	for _, n := range batches {
+		cost[n], err = medianOf(7, func() (float64, error) { return w.do("report %d 0 %d", 200_000/n, n) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return cost, nil
+}
+
+// programs compares the receiver's cost without us, with libttmon and with the probe.
+func (l *lab) programs() error {
+	plain, err := l.programCost()
+	if err != nil {
+		return err
+	}
+	inside, err := l.programCost("LD_PRELOAD="+filepath.Join(l.dir, "libttmon.so"), "TTMON_DIR="+l.dir)
+	if err != nil {
+		return err
+	}
+	var outside map[int]float64
+	if err := watching(func(*uprobe.Source) error {
+		outside, err = l.programCost()
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, n := range batches {
+		fmt.Printf("a program, %d at a time:  %.1f ns without, libttmon %+.1f ns (aim: 15), probe %+.1f ns\n",
+			n, plain[n], inside[n]-plain[n], outside[n]-plain[n])
+	}
+	return nil
+}
+
+// programPace measures our own CPU time while a chip reports at a pace.
+func (l *lab) programPace() error {
+	w, err := l.startFake()
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	return watching(func(s *uprobe.Source) error {
+		if _, err := w.do("make %d 5", 1<<20); err != nil {
+			return err
+		}
+		for _, rate := range []int{0, 1000, 10_000, 100_000, 1_000_000} {
+			before, from := ourCPU(), time.Now()
+			if _, err := w.do("stream %d 5", rate); err != nil {
+				return err
+			}
+			share := (ourCPU() - before).Seconds() / time.Since(from).Seconds()
+			time.Sleep(time.Second) // the next sweep counts what was lost
+			var programs, lost uint64
+			for _, x := range s.Claims().Work {
+				if x.Process.PID == w.cmd.Process.Pid { // others may run on this machine
+					programs, lost = x.Programs, x.Lost
+				}
+			}
+			fmt.Printf("%d programs/s:  %.2f %% of a core (aim: 5 %% at 100,000); so far %d seen, %d lost\n", rate, share*100, programs, lost)
+		}
+		return nil
+	})
+}
