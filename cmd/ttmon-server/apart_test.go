@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // backlog are the numbers of the events that ttmond has.
@@ -194,5 +196,37 @@ func TestWebStart(t *testing.T) {
 	}
 	if pid > 0 {
 		_ = syscall.Kill(pid, syscall.SIGTERM)
+	}
+}
+
+// A server without a ttmond judges by its own thresholds: a chip at 39 °C is hot
+// where 50 below its limit of 75 is.
+func TestThresholdsWithoutDaemon(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.simulate("n150")
+	h.withoutDaemon = true
+	file := filepath.Join(h.dir, "own.toml")
+	if err := os.WriteFile(file, []byte("[conditions]\nhot_margin_c = 50\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.start("--config", file)
+	h.await("the chip to be hot", func() bool {
+		status, body := h.get("/v1/snapshot")
+		if status != http.StatusOK {
+			return false // none was made yet
+		}
+		s, err := wire.Decode([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(s.Conditions, func(c model.Condition) bool { return c.Kind == model.ConditionHot })
+	})
+	if err := os.WriteFile(file, []byte("[conditions]\nhot_margin_c = 51\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(program(t), h.args("--config", file)...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "conditions.hot_margin_c is 51") {
+		t.Errorf("a threshold that cannot be: %v, %s", err, out)
 	}
 }

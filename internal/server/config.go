@@ -12,6 +12,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/fleet"
@@ -27,6 +28,8 @@ type Config struct {
 	Daemon   string  `toml:"daemon" comment:"Socket of the ttmond that is followed; empty: the one of this host, or, where none runs, what this user can see."`
 	Root     string  `toml:"root" comment:"The root directory of the host where no ttmond runs: / unless ttmon-server runs in a container."`
 	Collect  Collect `toml:"collect" comment:"The collector, where no ttmond runs."`
+	// Conditions are those of ttmond where one runs: it has judged then.
+	Conditions assess.Thresholds `toml:"conditions" comment:"From which values on something is wrong, where no ttmond runs; a ttmond has its own."`
 	// Telemetry is the address of tt-telemetry.
 	Telemetry string `toml:"tt_telemetry" comment:"Address of tt-telemetry, Tenstorrent's exporter, on this host (http://127.0.0.1:8080/metrics): values of chips behind Ethernet, link and memory counters. Empty: it is not asked."`
 	Moved
@@ -83,7 +86,8 @@ func DefaultPaths() Paths {
 func Default(p Paths) Config {
 	return Config{
 		StateDir: p.StateDir, Socket: p.Socket, Mode: "0666", Root: "/",
-		Collect: Collect{Interval: daemon.Duration{Duration: time.Second}, Patience: daemon.Duration{Duration: collect.DefaultPatience}},
+		Conditions: assess.Default(),
+		Collect:    Collect{Interval: daemon.Duration{Duration: time.Second}, Patience: daemon.Duration{Duration: collect.DefaultPatience}},
 		Moved: Moved{
 			Listen:  Listen{Address: DefaultListen},
 			Metrics: Metrics{Workloads: "auto", Compat: []string{}},
@@ -146,6 +150,9 @@ func (c *Config) Check() error {
 		if err := vendor.Check(c.Telemetry); err != nil {
 			return fmt.Errorf("tt_telemetry: %w", err)
 		}
+	}
+	if err := c.Conditions.Check(); err != nil {
+		return err
 	}
 	switch {
 	case c.Collect.Interval.Duration < 100*time.Millisecond || c.Collect.Interval.Duration > time.Hour:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/eventlog/watch"
@@ -36,9 +37,9 @@ type Host struct {
 const ledgerBytes = 128 << 20
 
 // New returns the host below a root directory.
-func New(root string, c server.Collect, log *slog.Logger) *Host {
+func New(root string, c server.Collect, conditions assess.Thresholds, log *slog.Logger) *Host {
 	return &Host{cfg: c, root: hostfs.At(root), log: log, collector: collect.New(hostfs.At(root), collect.Options{
-		Patience: c.Patience.Duration, Ledgers: track.Options{Patience: time.Minute, Memory: budget.Limit{PerUID: ledgerBytes, All: ledgerBytes}},
+		Patience: c.Patience.Duration, Thresholds: conditions, Ledgers: track.Options{Patience: time.Minute, Memory: budget.Limit{PerUID: ledgerBytes, All: ledgerBytes}},
 	})}
 }
 
