@@ -60,10 +60,11 @@ func (r *Record) takeLists(l *ledgerfile.Ledger, f *ledgerfile.Failure) {
 			continue
 		}
 		list := blocks.FromLedger(&x.List, pool)
-		slices.SortFunc(x.Blocks, func(a, b ledgerfile.FailedBlock) int {
+		sorted := slices.Clone(x.Blocks) // others read the ledger, too
+		slices.SortFunc(sorted, func(a, b ledgerfile.FailedBlock) int {
 			return cmp.Or(a.Born.Compare(b.Born), cmp.Compare(a.Address, b.Address))
 		})
-		for _, b := range x.Blocks {
+		for _, b := range sorted {
 			block := blocks.Block{Addr: b.Address, Size: b.Bytes, Asked: b.Asked}
 			if !b.Born.IsZero() {
 				block.Born = b.Born.UnixNano()

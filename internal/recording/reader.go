@@ -248,6 +248,10 @@ func (c *Cursor) forward(t time.Time) error {
 // aboutBlocks tells which records are, definitions included.
 func (k Kind) aboutBlocks() bool { return k >= KindProcess && k <= kindHeld }
 
+// besideSnapshots reports whether a snapshot can be told without records of the
+// kind.
+func (k Kind) besideSnapshots() bool { return k.aboutBlocks() || k == KindFailure }
+
 // known reports whether this reader knows the kind; others are passed over.
 func (k Kind) known() bool { return k <= KindFailure }
 
@@ -284,7 +288,7 @@ func (c *Cursor) NextUntil(t time.Time) (Record, error) {
 			c.started, c.resumed = true, false
 			continue
 		}
-		if c.only && (kind.aboutBlocks() || kind == KindFailure) {
+		if c.only && kind.besideSnapshots() {
 			continue
 		}
 		rec, err := c.apply(kind, ns, body)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
@@ -137,5 +138,34 @@ func TestOpen(t *testing.T) {
 		if e, ok := errors.AsType[*exit.Error](func() error { _, err := Open(name); return err }()); !ok || e.Code != exit.BadArgument {
 			t.Errorf("%s: %v", name, e)
 		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.ttrec")
+	w, err := recording.Create(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
+	for i, id := range []string{"f1", "f2"} {
+		l := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 4096}, blocks.FromStart)
+		at := begun.Add(time.Duration(i) * time.Second)
+		err = errors.Join(err, w.Failure(at, &failure.Record{Schema: failure.Schema, ID: id, Kind: failure.NoRoom, Time: at, Pool: "dram", State: l}))
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	list, err := r.Failures()
+	if err != nil || len(list) != 2 || list[0].ID != "f2" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if !r.End().Equal(begun.Add(time.Second)) {
+		t.Errorf("it ends at %v", r.End())
 	}
 }

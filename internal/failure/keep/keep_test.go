@@ -160,3 +160,22 @@ func TestDiskRefuses(t *testing.T) {
 		t.Errorf("%+v, %v", r, ok)
 	}
 }
+
+// TestChange: a record that is changed is so in lists, on disk, and for who reads it.
+func TestChange(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Limits{})
+	s.Add(failed(7, 1000, noon))
+	device := 3
+	if r := s.Change("f1", func(r *failure.Record) { r.Chips = []failure.Chip{{ID: 5, Device: &device}} }); r == nil || !r.Placed() {
+		t.Fatalf("%+v", r)
+	}
+	for _, s := range []*Store{s, open(t, dir, Limits{})} {
+		if list := s.List(everybody); len(list) != 1 || len(list[0].Chips) != 1 || *list[0].Chips[0].Device != 3 {
+			t.Errorf("%+v", list)
+		}
+	}
+	if s.Change("f2", func(*failure.Record) { t.Error("it is changed") }) != nil {
+		t.Error("there is none")
+	}
+}

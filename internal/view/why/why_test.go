@@ -190,3 +190,49 @@ func TestList(t *testing.T) {
 	golden.Check(t, "testdata/list-80.txt", AppendList(nil, list, Options{Width: 80, Now: noon}))
 	golden.Check(t, "testdata/list-140.txt", AppendList(nil, list, Options{Width: 140, Now: noon}))
 }
+
+// TestPageIsBounded: of more blocks than a screen has points the largest are drawn,
+// by address.
+func TestPageIsBounded(t *testing.T) {
+	r := record(model.DRAM, 4096*mib, 5000*mib)
+	for i := range uint64(2 * maxPageBlocks) {
+		r.State.Alloc(blocks.Block{Addr: base + i*4096, Size: 64 + i%2*64})
+	}
+	r.Judge()
+	m := NewPage(r, noon).Map
+	if len(m.Blocks) != maxPageBlocks || m.LeftOut != maxPageBlocks || m.Blocks[0][1] != 128 {
+		t.Fatalf("%d blocks, %d left out, the first is %v", len(m.Blocks), m.LeftOut, m.Blocks[0])
+	}
+	for i := 1; i < len(m.Blocks); i++ {
+		if m.Blocks[i][0] <= m.Blocks[i-1][0] {
+			t.Fatal("they are not in the order of their addresses")
+		}
+	}
+}
+
+// TestPage: the page has the sentences of the text, and numbers that belong to each
+// other.
+func TestPage(t *testing.T) {
+	for name, r := range stories() {
+		p := NewPage(r, noon)
+		text := strings.Join(strings.Fields(string(Append(nil, r, Options{Width: 300, Now: noon}))), " ")
+		for _, want := range append([]string{p.Asked, p.Free, p.Verdict}, p.Fixes...) {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the text does not say %q:\n%s", name, want, text)
+			}
+		}
+		if p.Map == nil {
+			continue
+		}
+		var sum, held uint64
+		for _, b := range p.Map.Blocks {
+			sum += b[1]
+		}
+		for i := range p.Holders {
+			held += p.Holders[i].Bytes
+		}
+		if sum != held || sum != r.State.Usage().BankBytes {
+			t.Errorf("%s: %d bytes are drawn, %d are held", name, sum, held)
+		}
+	}
+}
