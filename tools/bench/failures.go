@@ -3,12 +3,17 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/preload"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
+	"github.com/ttmon/ttmon/lib/libtest"
 )
 
 // benchFailures measures what a storm of failures costs a program that catches
@@ -20,6 +25,9 @@ func benchFailures(l *lab) error {
 	}
 	defer library.Close()
 	if err := l.fastStorm(); err != nil {
+		return err
+	}
+	if err := l.fastStormInside(); err != nil {
 		return err
 	}
 	inside := []string{"LD_PRELOAD=" + library.Path, "TTMON_DIR=" + l.dir}
@@ -169,4 +177,30 @@ func (l *lab) fastStorm() error {
 			rate, (watched-plain)/1000, (watched-plain)*rate/1e7, s.cpu*100, s.failures, n, s.records)
 		return err
 	})
+}
+
+// fastStormInside is the same with libttmon in the program.
+func (l *lab) fastStormInside() error {
+	const rate, n = 10_000, 50_000
+	if err := libtest.Build(l.dir, "plain"); err != nil {
+		return err
+	}
+	program := filepath.Join(l.dir, "buffers")
+	if out, err := exec.Command("cc", "-O2", "-w", "-o", program, "tools/bench/c/buffers.c", "-ldl").CombinedOutput(); err != nil {
+		return fmt.Errorf("compiling buffers.c: %w\n%s", err, out)
+	}
+	var took [2]float64
+	for i, preload := range []string{"", filepath.Join(l.dir, "libttmon.so")} {
+		cmd := exec.Command(program, filepath.Join(l.dir, "libtt_metal.so"), strconv.Itoa(n), "fail")
+		cmd.Env = append(os.Environ(), "TTMON_DIR="+l.dir, "LD_PRELOAD="+preload)
+		out, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("buffers: %w", err)
+		}
+		if took[i], err = strconv.ParseFloat(strings.TrimSpace(string(out)), 64); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("%d failures a second, libttmon:  %.1f µs each, which is %.1f %% of the program's time (aim: 5 %%)\n", rate, (took[1]-took[0])/1000, (took[1]-took[0])*rate/1e7)
+	return nil
 }
