@@ -55,7 +55,10 @@ type Run struct {
 	MoreNeighbours bool        `json:"more_neighbours,omitempty"` // than are kept
 	Said           *Said       `json:"said,omitempty"`            // only answers for the page have it
 	Failed         bool        `json:"failed,omitempty"`          // it is known to have ended badly; only answers have it
-	Left           []Left      `json:"left"`                      // what its dead processes left in tt-metal's accounting
+	// IdleSince is since when it has held memory without its chips doing anything, as
+	// of its last snapshot.
+	IdleSince time.Time `json:"idle_since,omitzero"`
+	Left      []Left    `json:"left"` // what its dead processes left in tt-metal's accounting
 }
 
 // Who is who ran it, and what.
@@ -188,7 +191,11 @@ type Device struct {
 	// ok, by its kind: throttled, hot, hung, ….
 	Trouble map[model.ConditionKind]float64 `json:"trouble_s,omitempty"`
 	Resets  int                             `json:"resets,omitempty"` // under the run
-	Said    *SaidDevice                     `json:"said,omitempty"`
+	Work    []Work                          `json:"work,omitempty"`   // by process and chip
+	// Unwatched says that a process of the run had the device open and reported
+	// nothing of its programs.
+	Unwatched bool        `json:"work_partial,omitempty"`
+	Said      *SaidDevice `json:"said,omitempty"`
 }
 
 // Chip is what the run held on one chip of a device with several.
@@ -235,6 +242,7 @@ type Said struct {
 	PeakDRAM string `json:"peak_dram"`
 	Energy   string `json:"energy"`
 	Activity string `json:"activity"`
+	Busy     string `json:"busy"` // measured, or the estimate
 	Command  string `json:"command"`
 }
 
@@ -247,6 +255,7 @@ type SaidDevice struct {
 	Hottest  string `json:"hottest"`
 	Clock    string `json:"aiclk"`
 	Activity string `json:"activity"`
+	Busy     string `json:"busy"`
 	To       string `json:"pcie_to"`
 	From     string `json:"pcie_from"`
 	Trouble  string `json:"trouble"`
@@ -334,6 +343,7 @@ func (r *Run) Clone() Run {
 		d := &c.Devices[i]
 		d.Pools, d.Trouble = maps.Clone(d.Pools), maps.Clone(d.Trouble)
 		d.Power, d.Temperature, d.Clock, d.Activity, d.PCIe = copied(d.Power), copied(d.Temperature), copied(d.Clock), copied(d.Activity), copied(d.PCIe)
+		d.Work = slices.Clone(d.Work)
 		d.Chips = slices.Clone(d.Chips)
 		for k := range d.Chips {
 			d.Chips[k].Pools = maps.Clone(d.Chips[k].Pools)

@@ -62,6 +62,7 @@ const (
 	Energy    RemarkKind = "energy"
 	Shared    RemarkKind = "shared" // the devices were shared in one of them
 	Devices   RemarkKind = "devices"
+	Busy      RemarkKind = "busy" // its chips had more or less to do
 )
 
 // Remark is one thing that differs.
@@ -154,7 +155,7 @@ func (c *Comparison) Find(name string, device *int) *Figure {
 type threshold struct{ share, amount float64 }
 
 var thresholds = map[RemarkKind]threshold{
-	PeakDRAM: {0.01, 1 << 20}, PeakL1: {0.01, 64 << 10}, Duration: {0.03, 2}, Throttled: {0, 2}, Energy: {0.03, 36}, Shared: {0, 2},
+	PeakDRAM: {0.01, 1 << 20}, PeakL1: {0.01, 64 << 10}, Duration: {0.03, 2}, Throttled: {0, 2}, Energy: {0.03, 36}, Shared: {0, 2}, Busy: {0, 0.02},
 }
 
 // judge finds what matters.
@@ -166,7 +167,7 @@ func (c *Comparison) judge() {
 	if f := c.Find("left", nil); f != nil && f.A != nil && f.B != nil && f.A.V != f.B.V {
 		c.Verdict = append(c.Verdict, Remark{Kind: Left, A: f.A.V, B: f.B.V, Unsure: f.unsure()})
 	}
-	for _, k := range []RemarkKind{PeakDRAM, PeakL1, Duration, Throttled, Energy, Shared} {
+	for _, k := range []RemarkKind{PeakDRAM, PeakL1, Duration, Throttled, Energy, Shared, Busy} {
 		f := c.Find(string(k), nil)
 		if f == nil {
 			continue

@@ -97,6 +97,9 @@ func figuresOf(r *runs.Run) *table {
 		}
 		t.add("energy", whole, Joules, j, bound)
 	}
+	if b, known := r.Busy(); known {
+		t.add("busy", whole, Ratio, b.Ratio, b.Bound)
+	}
 	observed := model.Exact
 	if r.Unseen > 0 {
 		observed = model.AtLeast
@@ -140,6 +143,9 @@ func (t *table) device(d *runs.Device, observed model.Bound) {
 	stat("power", Watts, d.Power, true, model.Exact)
 	stat("temperature", Celsius, d.Temperature, true, model.Exact)
 	stat("aiclk", MHz, d.Clock, false, model.Exact)
+	if b, known := d.Busy(); known {
+		t.add("busy", d.Index, Ratio, b.Ratio, b.Bound)
+	}
 	stat("activity", Ratio, d.Activity, false, model.Unsure)
 	if d.Power != nil {
 		t.add("energy", d.Index, Joules, d.Energy, observed)

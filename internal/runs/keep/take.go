@@ -56,6 +56,7 @@ func (l *live) take(s *model.Snapshot, mine []*model.Process, conditions map[int
 			delete(l.before, at)
 		}
 	}
+	l.work(s, mine)
 	clear(l.counted)
 	for index := range open {
 		if d := s.Device(index); d != nil {

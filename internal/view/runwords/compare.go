@@ -81,6 +81,8 @@ func Remark(c *compare.Comparison, r *compare.Remark) string {
 			return "had its devices for itself"
 		}
 		return "shared its devices for " + seconds(r.B)
+	case compare.Busy:
+		return fmt.Sprintf("busy %s%s → %s%s", about, words.Percent(r.A), words.Percent(r.B), on)
 	case compare.Devices:
 		return fmt.Sprintf("%.0f devices instead of %.0f", r.B, r.A)
 	}

@@ -16,7 +16,7 @@ import (
 func Say(r *runs.Run) *runs.Said {
 	return &runs.Said{
 		Took: words.Duration(r.Took()), User: User(r), Reach: Reach(r), Job: Job(r), Devices: Devices(r), PeakDRAM: words.Figure(r.Pool(model.DRAM).PeakBytes()),
-		Energy: Energy(r), Activity: Activity(r), Command: Command(r),
+		Energy: Energy(r), Activity: Activity(r), Busy: Busy(r), Command: Command(r),
 	}
 }
 
@@ -40,7 +40,7 @@ func SayDevice(d *runs.Device, scale words.Scale) *runs.SaidDevice {
 	}
 	x := &runs.SaidDevice{
 		Open: seconds(d.Open), Power: mean(d.Power, form(metric.Watts)), PowerMax: most(d.Power, form(metric.Watts)), Energy: missing,
-		Hottest: most(d.Temperature, form(metric.Celsius)), Clock: mean(d.Clock, form(metric.Megahertz)), Activity: mean(d.Activity, form(metric.Estimate)), To: missing, From: missing, Trouble: Trouble(d),
+		Hottest: most(d.Temperature, form(metric.Celsius)), Clock: mean(d.Clock, form(metric.Megahertz)), Activity: mean(d.Activity, form(metric.Estimate)), Busy: DeviceBusy(d), To: missing, From: missing, Trouble: Trouble(d),
 	}
 	if d.Power != nil {
 		x.Energy = Joules(d.Energy)

@@ -18,6 +18,9 @@ import (
 // End says how a run ended, and what it left.
 func End(r *runs.Run) string {
 	text := ending(&r.End)
+	if idle := r.Idle(r.Last); idle >= idleShown {
+		text += ", idle for " + words.Duration(idle)
+	}
 	if n := resets(r); n > 0 {
 		text += ", device reset under it"
 	}
@@ -26,6 +29,9 @@ func End(r *runs.Run) string {
 	}
 	return text
 }
+
+// idleShown is how long a run does nothing before that is said.
+const idleShown = time.Minute
 
 func resets(r *runs.Run) (n int) {
 	for i := range r.Devices {
@@ -189,6 +195,30 @@ func Activity(r *runs.Run) string {
 		return words.Missing(model.Absent)
 	}
 	return words.Mark(model.Unsure) + words.Percent(sum/seconds)
+}
+
+// Busy is how busy a run had its devices, where that was measured, or what was
+// estimated.
+func Busy(r *runs.Run) string {
+	if b, known := r.Busy(); known {
+		return busyness(b)
+	}
+	return Activity(r)
+}
+
+// DeviceBusy is the same of one device.
+func DeviceBusy(d *runs.Device) string {
+	if b, known := d.Busy(); known {
+		return busyness(b)
+	}
+	if a := d.Activity; a != nil && a.Seconds > 0 {
+		return words.Mark(model.Unsure) + words.Percent(a.Mean)
+	}
+	return words.Missing(model.Absent)
+}
+
+func busyness(b runs.Busyness) string {
+	return words.Busy(&model.Work{Busy: model.Value(b.Ratio), Bound: b.Bound, Cause: b.Cause})
 }
 
 // When says a moment as people do: today 02:14, yesterday 02:13, 2026-11-12 02:13.

@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ func AppendRun(dst []byte, r *runs.Run, now time.Time, o Options) []byte {
 	dst = append(dst, '\n')
 	dst = appendRunMemory(dst, r)
 	dst = appendRunDevices(dst, r, o)
+	dst = appendRunWork(dst, r)
 	for _, n := range r.Neighbours {
 		dst = fmt.Appendf(dst, "shared device %s for %s with r%d %s (%s)\n", words.Ranges(n.Devices), words.Duration(span(n.Seconds)), n.ID,
 			cmp.Or(words.Escape(n.Name), "a process that is hidden from you"), cmp.Or(words.Escape(n.User), words.Nothing))
@@ -116,14 +118,31 @@ func appendRunMemory(dst []byte, r *runs.Run) []byte {
 	return append(appendAligned(dst, rows), '\n')
 }
 
+// appendRunWork draws the operations that took most of the run's chips.
+func appendRunWork(dst []byte, r *runs.Run) []byte {
+	list := r.Operations()
+	if len(list) == 0 {
+		return dst
+	}
+	rows := [][]string{{"Operation", "Time", "Calls", "Mean"}}
+	for _, o := range list[:min(len(list), maxRunOperations)] {
+		span := func(s float64) string { return words.ProgramTime(time.Duration(s * float64(time.Second))) }
+		rows = append(rows, []string{words.Escape(o.Name), span(o.Seconds), strconv.FormatUint(o.Calls, 10), span(o.Seconds / float64(max(o.Calls, 1)))})
+	}
+	return append(appendAligned(dst, rows), '\n')
+}
+
+// maxRunOperations is how many operations a run shows.
+const maxRunOperations = 8
+
 // appendRunDevices draws power, heat, traffic and trouble of each device.
 func appendRunDevices(dst []byte, r *runs.Run, o Options) []byte {
-	rows := [][]string{{"Device", "Open", "Power mean", "max", "Energy", "Hottest", "AICLK mean", "Act.", "PCIe to", "from", "Trouble"}}
+	rows := [][]string{{"Device", "Open", "Power mean", "max", "Energy", "Hottest", "AICLK mean", "Busy", "PCIe to", "from", "Trouble"}}
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		x := runwords.SayDevice(d, o.Scale)
 		rows = append(rows, []string{
-			strings.TrimSpace(deviceName(d.Index) + " " + words.Escape(d.Board)), x.Open, x.Power, x.PowerMax, x.Energy, x.Hottest, x.Clock, x.Activity, x.To, x.From, x.Trouble,
+			strings.TrimSpace(deviceName(d.Index) + " " + words.Escape(d.Board)), x.Open, x.Power, x.PowerMax, x.Energy, x.Hottest, x.Clock, x.Busy, x.To, x.From, x.Trouble,
 		})
 	}
 	return append(appendAligned(dst, rows), '\n')

@@ -15,10 +15,10 @@ import (
 
 // runHeads are the titles of the table of runs; runHeadsCSV those for scripts.
 var (
-	runHeads    = []string{"Run", "When", "Took", "User", "Job", "Dev", "Peak DRAM", "Act.", "Energy", "End", "Command"}
+	runHeads    = []string{"Run", "When", "Took", "User", "Job", "Dev", "Peak DRAM", "Busy", "Energy", "End", "Command"}
 	runHeadsCSV = "run,host,user,uid,job_kind,job,start,end,seconds,end_kind,exit_code,signal,oom_killed,device,bus_id,board,open_s,shared_s," +
 		"dram_peak_bytes,dram_peak_bound,dram_mean_bytes,l1_peak_bytes,l1_peak_bound,l1_mean_bytes,power_mean_w,power_max_w,energy_j,temperature_max_c,throttled_s," +
-		"pcie_to_device_bytes,pcie_from_device_bytes,left_bytes,command\n"
+		"pcie_to_device_bytes,pcie_from_device_bytes,left_bytes,command,busy_s,busy_ratio,busy_bound\n"
 )
 
 // AppendRuns draws runs as a table, the newest first.
@@ -31,7 +31,7 @@ func AppendRuns(dst []byte, a *runs.Answer, o Options) []byte {
 		r := &a.Runs[i]
 		rows = append(rows, []string{
 			r.RunName(), runwords.When(r.Start, a.Time, o.zone()), words.Duration(r.Took()), runwords.User(r), runwords.Job(r), runwords.Devices(r),
-			words.Figure(r.Pool(model.DRAM).PeakBytes()), runwords.Activity(r), runwords.Energy(r), runwords.End(r), runwords.Command(r),
+			words.Figure(r.Pool(model.DRAM).PeakBytes()), runwords.Busy(r), runwords.Energy(r), runwords.End(r), runwords.Command(r),
 		})
 	}
 	dst = appendAligned(dst, fitColumns(rows, o.Width))
@@ -43,7 +43,7 @@ func AppendRuns(dst []byte, a *runs.Answer, o Options) []byte {
 
 // What gives way where a terminal is narrow: these columns, in this order, as long
 // as the command has fewer than minRunCommand cells; then long ends are cut.
-var runColumnsDropped = []string{"Act.", "Energy", "Job", "Took"}
+var runColumnsDropped = []string{"Energy", "Busy", "Job", "Took"}
 
 const (
 	minRunCommand = 16
@@ -118,10 +118,19 @@ func AppendRunsCSV(dst []byte, a *runs.Answer) []byte {
 				dst = appendPoolCSV(dst, d.Pools[pool.String()])
 			}
 			dst = appendStatsCSV(dst, d)
-			dst = fmt.Appendf(dst, "%d,%s\n", left, CSVField(words.Escape(cmp.Or(r.Command, r.Name))))
+			dst = fmt.Appendf(dst, "%d,%s,", left, CSVField(words.Escape(cmp.Or(r.Command, r.Name))))
+			dst = appendBusyCSV(dst, d)
 		}
 	}
 	return dst
+}
+
+// appendBusyCSV ends a line with how busy a device was, where that was measured.
+func appendBusyCSV(dst []byte, d *runs.Device) []byte {
+	if b, known := d.Busy(); known {
+		return fmt.Appendf(dst, "%.3f,%.4f,%s\n", b.Seconds, b.Ratio, b.Bound)
+	}
+	return append(dst, ",,\n"...)
 }
 
 func appendPoolCSV(dst []byte, p runs.Pool) []byte {

@@ -31,6 +31,10 @@ func runsAnswer() *runs.Answer {
 			},
 			Power: &runs.Stat{Mean: 90, Max: 140, MaxAt: at, Seconds: 2280}, Energy: 205200, Temperature: &runs.Stat{Mean: 60, Max: 71.4, MaxAt: at, Seconds: 2280},
 			Clock: &runs.Stat{Mean: 990, Max: 1000, MaxAt: at, Seconds: 2280}, Activity: &runs.Stat{Mean: 0.81, Max: 1, MaxAt: at, Seconds: 2280},
+			Work: []runs.Work{{
+				PID: 7, Chip: "1", Name: "L", Busy: 1710, Programs: 4200000, Bound: "at_least", Cause: model.WorkLossy, Longest: 0.4,
+				Operations: []runs.Operation{{Name: "MatmulDeviceOperation", Calls: 2100000, Seconds: 1200}, {Name: "Layer\x1bNorm", Calls: 2100000, Seconds: 510}},
+			}},
 			PCIe: &runs.PCIe{ToDevice: 5 << 30, FromDevice: 1 << 20, Bound: "exact"}, Trouble: map[model.ConditionKind]float64{model.ConditionThrottled: 41},
 		}},
 	}

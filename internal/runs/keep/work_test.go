@@ -1,0 +1,106 @@
+package keep
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
+)
+
+// working is program whose left chip has been busy for some seconds.
+func working(pid int, busy float64, cause model.WorkCause) model.Process {
+	p := program(pid, 0, 1<<30, 1<<30)
+	p.Devices[0].OpenFDs = model.Value(1)
+	w := model.Work{Busy: model.Value(0.5), Cause: cause}
+	if cause != "" {
+		w.Bound = model.AtLeast
+	}
+	at := t0.Add(time.Duration(busy) * time.Second)
+	p.Work = model.ProcessWork{
+		Watched: true, Host: model.HostWork{Enqueued: 10, LastEnqueue: at, LastFinish: at.Add(time.Millisecond)},
+		Chips: []model.ChipWork{{
+			Device: 0, ChipID: 1, Chip: "L", Work: w.WithTotals(uint64(busy*1e9), uint64(busy*100)), LastRecord: at, Longest: 0.01,
+			Operations: []model.Operation{{Name: "softmax", Calls: 2, Time: uint64(busy * 1e8)}, {Name: "matmul", Calls: 3, Time: uint64(busy * 9e8)}, {Calls: 1, Others: 4}},
+		}},
+	}
+	return p
+}
+
+// How busy a run had its device is what its processes report, of the time in which
+// it was watched; what they did before is not in it.
+func TestWork(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		list  func(second int) []model.Process
+		ratio float64
+		bound model.Bound
+		cause model.WorkCause
+	}{
+		{"one, half busy", func(s int) []model.Process { return []model.Process{working(7, 40+float64(s)/2, "")} }, 0.5, model.Exact, ""},
+		{"a second one comes later", func(s int) []model.Process {
+			list := []model.Process{working(7, 40+float64(s)/2, "")}
+			if s >= 5 {
+				child := working(8, float64(s-4)/4, "")
+				child.PPID = 7
+				list = append(list, child)
+			}
+			return list
+		}, 0.65, model.Exact, ""},
+		{"a lossy release", func(s int) []model.Process { return []model.Process{working(7, float64(s)/2, model.WorkLossy)} }, 0.5, model.AtLeast, model.WorkLossy},
+		{"what is not reported yet", func(s int) []model.Process { return []model.Process{working(7, float64(s)/2, model.WorkUnreported)} }, 0.5, model.Exact, ""},
+		{"another process says nothing", func(s int) []model.Process {
+			silent := working(8, 0, "")
+			silent.PPID, silent.Work = 7, model.ProcessWork{}
+			return []model.Process{working(7, float64(s)/2, ""), silent}
+		}, 0.5, model.AtLeast, model.WorkOtherProcess},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := open(t, t.TempDir())
+			var sc scene
+			for s := range 11 {
+				b.Observe(sc.at(float64(s), c.list(s)...))
+			}
+			list := all(t, b, runs.Query{})
+			if len(list) != 1 {
+				t.Fatalf("%d runs", len(list))
+			}
+			got, known := list[0].Busy()
+			if !known || math.Abs(got.Ratio-c.ratio) > 1e-9 || got.Bound != c.bound || got.Cause != c.cause {
+				t.Errorf("%+v %v, want %v %v %q", got, known, c.ratio, c.bound, c.cause)
+			}
+			if ops := list[0].Operations(); len(ops) != 2 || ops[0].Name != "matmul" {
+				t.Errorf("operations %+v", ops)
+			}
+		})
+	}
+}
+
+// A run that holds memory and has its chips do nothing is idle since its last
+// program; one that waits, or of which nothing is known, is not.
+func TestIdle(t *testing.T) {
+	b := open(t, t.TempDir())
+	var sc scene
+	step := 0
+	idle := func(change func(*model.Process)) time.Time {
+		step++
+		p := working(7, 3, "")
+		change(&p)
+		b.Observe(sc.at(float64(100+step), p))
+		return all(t, b, runs.Query{})[0].IdleSince
+	}
+	if got := idle(func(*model.Process) {}); !got.Equal(t0.Add(3 * time.Second)) {
+		t.Errorf("idle since %v", got)
+	}
+	for name, change := range map[string]func(*model.Process){
+		"waits":         func(p *model.Process) { p.Work.Host.WaitingSince = t0 },
+		"has work":      func(p *model.Process) { p.Work.Host.LastFinish = t0 },
+		"not watched":   func(p *model.Process) { p.Work = model.ProcessWork{} },
+		"holds nothing": func(p *model.Process) { p.Devices[0].Memory[model.DRAM] = model.ExactBytes(0) },
+	} {
+		if got := idle(change); !got.IsZero() {
+			t.Errorf("%s: idle since %v", name, got)
+		}
+	}
+}

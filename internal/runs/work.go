@@ -1,0 +1,139 @@
+package runs
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
+
+// Work is what a process of the run had a chip do, as its last snapshot knew it.
+type Work struct {
+	PID        int    `json:"pid"`
+	StartTicks uint64 `json:"start_ticks"`
+	Chip       string `json:"chip"`           // UMD's unique id, in decimal
+	Name       string `json:"name,omitempty"` // of the chip on its board
+	// Busy is for how many seconds a program ran, while the run was watched.
+	Busy     float64         `json:"busy_s"`
+	Programs uint64          `json:"programs"`
+	Bound    string          `json:"busy_bound"`
+	Cause    model.WorkCause `json:"cause,omitempty"` // of a bound that is not exact
+	Longest  float64         `json:"longest_s"`       // program
+	Gap      float64         `json:"longest_gap_s"`
+	// Operations are those that took most, by the time they took since the process
+	// began.
+	Operations []Operation `json:"operations,omitempty"`
+	// Base is what it had done when the run was first seen.
+	Base WorkBase `json:"base,omitzero"`
+}
+
+// WorkBase is what a process had done before a run was watched.
+type WorkBase struct {
+	Busy     float64 `json:"busy_s"`
+	Programs uint64  `json:"programs"`
+}
+
+// Operation is what the programs of one operation took.
+type Operation struct {
+	Name    string  `json:"operation"`
+	Calls   uint64  `json:"calls"`
+	Seconds float64 `json:"time_s"`
+}
+
+// Busyness is how busy a run had a device.
+type Busyness struct {
+	Ratio    float64 // of the time in which the device was seen open
+	Seconds  float64
+	Programs uint64
+	Bound    model.Bound
+	Cause    model.WorkCause
+}
+
+// Busy is how busy the run had the device: the busiest of its chips. It is not
+// known where none of its processes reported programs.
+func (d *Device) Busy() (b Busyness, known bool) {
+	chips := map[string]Busyness{}
+	for i := range d.Work {
+		w := &d.Work[i]
+		x := chips[w.Chip]
+		x.Seconds, x.Programs = x.Seconds+w.Busy, x.Programs+w.Programs
+		if bound := model.ParseBound(w.Bound); bound > x.Bound {
+			x.Bound, x.Cause = bound, w.Cause
+		}
+		chips[w.Chip] = x
+	}
+	for _, x := range chips {
+		if !known || x.Seconds > b.Seconds {
+			b, known = x, true
+		}
+	}
+	if !known || d.Open <= 0 {
+		return Busyness{}, false
+	}
+	if d.Unwatched && b.Bound < model.AtLeast {
+		b.Bound, b.Cause = model.AtLeast, model.WorkOtherProcess
+	}
+	if b.Ratio = b.Seconds / d.Open; b.Ratio > 1 {
+		if b.Ratio > 1.02 {
+			b.Bound, b.Cause = model.Unsure, model.WorkTooMuch
+		}
+		b.Ratio = 1
+	}
+	return b, true
+}
+
+// Busy is how busy the run had its devices: the mean over those of which it is
+// known, which is a lower bound where it is not known of all.
+func (r *Run) Busy() (b Busyness, known bool) {
+	n := 0.0
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		x, ok := d.Busy()
+		if !ok {
+			continue
+		}
+		n++
+		b.Ratio, b.Seconds, b.Programs = b.Ratio+x.Ratio, b.Seconds+x.Seconds, b.Programs+x.Programs
+		if x.Bound > b.Bound {
+			b.Bound, b.Cause = x.Bound, x.Cause
+		}
+	}
+	if n == 0 {
+		return Busyness{}, false
+	}
+	b.Ratio /= n
+	if r.Unseen > 0 { // what ran meanwhile is counted, the time is not
+		b.Bound = model.Unsure
+	}
+	return b, true
+}
+
+// Operations are those of the run that took most time, over all its chips.
+func (r *Run) Operations() (list []Operation) {
+	for i := range r.Devices {
+		for k := range r.Devices[i].Work {
+			for _, o := range r.Devices[i].Work[k].Operations {
+				at := slices.IndexFunc(list, func(x Operation) bool { return x.Name == o.Name })
+				if at < 0 {
+					list = append(list, o)
+					continue
+				}
+				list[at].Calls, list[at].Seconds = list[at].Calls+o.Calls, list[at].Seconds+o.Seconds
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Operation) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// Idle is for how long a run that has not ended has held memory without having
+// its chips do anything; 0: it is not known to be idle.
+func (r *Run) Idle(now time.Time) time.Duration {
+	if r.End.Kind != Running || r.IdleSince.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(r.IdleSince))
+}
