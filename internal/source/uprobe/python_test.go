@@ -1,10 +1,12 @@
 package uprobe
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -156,5 +158,108 @@ func TestRecallLines(t *testing.T) {
 	}
 	if len(p.stacks) > maxStacks {
 		t.Errorf("%d stacks are remembered", len(p.stacks))
+	}
+}
+
+// failingPython opens a device of the fake library and asks for more than there is,
+// from a function, in the main thread and in another one.
+const failingPython = `import ctypes, sys, threading
+lib = ctypes.CDLL(sys.argv[1])
+device = ctypes.create_string_buffer(1 << 20)
+sys.stdin.readline()
+lib.device_open(device, ctypes.c_uint64(1 << 20), ctypes.c_uint64(5))
+
+def ask():
+    lib.device_fail(device)
+
+class Model:
+    def scores(self, n):
+        for _ in range(n):
+            pass
+        ask()
+
+if len(sys.argv) > 2:
+    worker = threading.Thread(target=Model().scores, args=(3,))
+    worker.start()
+    worker.join()
+else:
+    Model().scores(3)
+print("done", flush=True)
+sys.stdin.readline()
+`
+
+// TestPythonLines: the lines of a Python program without anything loaded into it,
+// of each CPython that is installed and known.
+func TestPythonLines(t *testing.T) {
+	_, library := fake(t)
+	home, _ := os.UserHomeDir()
+	script := filepath.Join(t.TempDir(), "ask.py")
+	if err := os.WriteFile(script, []byte(failingPython), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := watch(t, Options{})
+	tried := 0
+	for minor := range pythonLayouts {
+		found, _ := filepath.Glob(filepath.Join(home, ".pyenv/versions/3."+minor+".*/bin/python3."+minor))
+		if path, err := exec.LookPath("python3." + minor); err == nil {
+			found = append(found, path)
+		}
+		for _, python := range found {
+			for _, thread := range []string{"", "thread"} {
+				if exec.Command(python, "-c", "import ctypes").Run() != nil {
+					continue // a shim
+				}
+				t.Run(strings.TrimSpace(minor+" "+thread), func(t *testing.T) { pythonLines(t, s, python, script, library, thread) })
+				tried++
+			}
+		}
+	}
+	if tried == 0 {
+		t.Skip("no Python that is known is installed")
+	}
+}
+
+func pythonLines(t *testing.T, s *Source, python, script, library, thread string) {
+	cmd := exec.Command(python, script, library)
+	if thread != "" {
+		cmd.Args = append(cmd.Args, thread)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		in.Close()
+		_ = cmd.Wait()
+	}()
+	eventually(t, "the program is watched", func() bool { _, ok := s.Find(cmd.Process.Pid); return ok })
+	fmt.Fprintln(in)
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	s.Sync()
+	var got []ledgerfile.Frame
+	for _, r := range s.Failures() {
+		if r.Process.PID == cmd.Process.Pid {
+			got = r.Stack
+		}
+	}
+	scores := "Model.scores"
+	if strings.HasSuffix(python, "3.10") {
+		scores = "scores" // it does not keep the names of classes
+	}
+	want := []ledgerfile.Frame{{File: script, Line: 8, Function: "ask"}, {File: script, Line: 14, Function: scores}}
+	if thread == "" {
+		want = append(want, ledgerfile.Frame{File: script, Line: 21, Function: "<module>"})
+	}
+	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
