@@ -14,7 +14,9 @@ import (
 type work struct {
 	samples map[workKey]*workSample
 	totals  map[totalKey]*workTotal
-	last    time.Time // of the snapshot before
+	// dispatch compares with the dispatch cores' account, by PCI address.
+	dispatch map[string]*dispatchCheck
+	last     time.Time // of the snapshot before
 }
 
 type workKey struct {
@@ -56,7 +58,7 @@ type workJoin struct {
 
 func (j *workJoin) run() {
 	if j.samples == nil {
-		j.samples, j.totals = map[workKey]*workSample{}, map[totalKey]*workTotal{}
+		j.samples, j.totals, j.dispatch = map[workKey]*workSample{}, map[totalKey]*workTotal{}, map[string]*dispatchCheck{}
 	}
 	j.hosts, j.listens, j.on = map[model.ProcessID]model.HostWork{}, map[model.ProcessID]model.WorkCause{}, map[chipAt][]*model.ChipWork{}
 	for i := range j.sets {

@@ -15,6 +15,8 @@ type workHost struct {
 	work work
 	now  time.Time
 	snap *model.Snapshot
+	// telemetry is what was read of the chip's own memory.
+	telemetry model.Telemetry
 }
 
 func (h *workHost) sweep(after time.Duration, sets ...claim.Set) *model.Snapshot {
@@ -25,7 +27,7 @@ func (h *workHost) sweep(after time.Duration, sets ...claim.Set) *model.Snapshot
 	s := &model.Snapshot{
 		Time: h.now,
 		Devices: []model.Device{{
-			Index: 0, BusID: "0000:01:00.0", Arch: model.Wormhole, State: model.StateOK,
+			Index: 0, BusID: "0000:01:00.0", Arch: model.Wormhole, State: model.StateOK, Telemetry: h.telemetry,
 			Chips: []model.Chip{{ID: model.Value(uint64(100)), Name: "L"}, {ID: model.Value(uint64(101)), Name: "R", Remote: true}},
 		}},
 	}

@@ -14,6 +14,7 @@ func (j *workJoin) addDevice(i int) {
 	for slot := range d.Chips {
 		d.Chips[slot].Work = j.chip(d, chipAt{i, slot})
 	}
+	j.checkDispatch(d)
 	d.Work = busiest(d.Chips)
 	if d.Work.Measured() {
 		d.Activity = model.Activity{Ratio: model.Missing[float64](model.Absent, "it is measured how busy the device is")}

@@ -36,6 +36,7 @@ const (
 	WorkOtherProcess WorkCause = "other_process"  // another process uses the chip and reports nothing
 	WorkOtherChip    WorkCause = "other_chip"     // of a board: another of its chips reports nothing
 	WorkTooMuch      WorkCause = "more_than_time" // unsure: processes report more time than has passed
+	WorkDispatch     WorkCause = "dispatch"       // unsure: tt-metal's dispatch cores account for another time (Telemetry.Dispatch)
 )
 
 // Causes of a missing figure.
@@ -58,7 +59,7 @@ const (
 // WorkCauses lists all causes.
 func WorkCauses() []WorkCause {
 	return []WorkCause{
-		WorkLossy, WorkUnreported, WorkUnprofiled, WorkQueues, WorkSubDevices, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch,
+		WorkLossy, WorkUnreported, WorkUnprofiled, WorkQueues, WorkSubDevices, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch, WorkDispatch,
 		WorkNotWatched, WorkTooFast, WorkNoSymbols, WorkWhichChip, WorkNoProfiler, WorkProfilerOff, WorkRemoteChip, WorkNoIOMMU, WorkSilent, WorkLayout, WorkFirstSample, WorkDeviceState, WorkUsersHidden,
 	}
 }
@@ -73,6 +74,7 @@ var workSentences = map[WorkCause]string{
 	WorkOtherProcess: "another process that has the device open reports no programs",
 	WorkOtherChip:    "another chip of the board reports no programs",
 	WorkTooMuch:      "processes report more busy time than has passed",
+	WorkDispatch:     "the chip's dispatch cores account for another busy time (dispatch.busy)",
 
 	WorkNotWatched:  "the process has no libttmon in it, and ttmond does not watch it: start it with ttmon run",
 	WorkTooFast:     "the chips report too often for ttmond's probes: start the process with ttmon run",

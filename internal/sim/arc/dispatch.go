@@ -2,6 +2,7 @@ package arc
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -19,6 +20,21 @@ type Dispatch struct {
 	Now, Busy, Start uint64
 	Programs         uint32
 	Gated            bool // the cores' clocks are off: reads give all ones
+
+	// Clock lets the counters run, a cycle each nanosecond, of which programs run
+	// for a Share. Nil: they stand still.
+	Clock func() time.Duration
+	Share float64
+	began time.Duration
+}
+
+// counters are the cycles that passed, and those in which programs ran.
+func (d *Dispatch) counters() (now, busy uint64) {
+	if d.Clock == nil {
+		return d.Now, d.Busy
+	}
+	passed := d.Clock() - d.began
+	return d.Now + uint64(passed), d.Busy + uint64(d.Share*float64(passed))
 }
 
 // Signatures of the three structures.
@@ -32,6 +48,26 @@ const (
 func (c *Chip) Run(d Dispatch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.run(d)
+}
+
+// Work lets a program run on the chip for a share of the time from now on. The
+// counters of one that does already go on.
+func (c *Chip) Work(share float64, clock func() time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := Dispatch{L1: 0x1_0000, X: 18, Y: 20, Workers: 64, Now: 1 << 40, Busy: 1 << 38, Programs: 1}
+	if c.arch == model.Blackhole {
+		d.X, d.Y, d.Workers = 3, 5, 120
+	}
+	if old := c.dispatch; old != nil && old.Signature == controlSignature && !old.Gated {
+		d.Now, d.Busy = old.counters()
+	}
+	d.Share, d.Clock, d.began = share, clock, clock()
+	c.run(d)
+}
+
+func (c *Chip) run(d Dispatch) {
 	if d.Signature == 0 {
 		d.Signature = controlSignature
 	}
@@ -98,8 +134,9 @@ func (d *Dispatch) dispatchCore() []byte {
 	binary.LittleEndian.PutUint32(b[0:], 1)
 	binary.LittleEndian.PutUint32(b[4:], dispatchSignature)
 	binary.LittleEndian.PutUint32(b[16:], d.Programs)
-	binary.LittleEndian.PutUint64(b[24:], d.Now)
-	binary.LittleEndian.PutUint64(b[40:], d.Busy)
+	now, busy := d.counters()
+	binary.LittleEndian.PutUint64(b[24:], now)
+	binary.LittleEndian.PutUint64(b[40:], busy)
 	binary.LittleEndian.PutUint64(b[48:], d.Start)
 	if d.Start != 0 {
 		binary.LittleEndian.PutUint32(b[216:], uint32(d.Workers)) // none of them is done

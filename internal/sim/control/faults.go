@@ -87,6 +87,20 @@ post-reset. With fail the chip stays off the bus (all ones). Drivers before
 	Name: "join", Usage: "DEVICE CHANNEL…", Short: "let Ethernet links that were cut come up again",
 	run: func(h *Host, a *arguments) (string, error) { return cutLinks(h, a, false) },
 }, {
+	Name: "dispatch", Usage: "DEVICE SHARE|off", Short: "let tt-metal's dispatch cores account for programs that run for a share of the time",
+	Long: "SHARE is from 0 to 1, whatever the workloads report themselves; off is what a program\nleaves that has closed the device. ttmond reads it with --firmware full.",
+	run: func(h *Host, a *arguments) (string, error) {
+		devs := a.devices(h)
+		if len(a.rest) == 1 && a.rest[0] == "off" {
+			return each(devs, func(d *driver.Device) error { d.EndWork(); return nil })
+		}
+		share := a.float("SHARE", 0, 1)
+		if !a.done() {
+			return "", nil
+		}
+		return each(devs, func(d *driver.Device) error { d.Work(share); return nil })
+	},
+}, {
 	Name: "log", Usage: "DEVICE [level=N] TEXT…", Short: "write a line into the kernel's log, as driver and firmware do",
 	Long: "TEXT that begins with \"SMC: \" or \"DMC: \" is the chip's own firmware's. N is the\nkernel's level, from 0 (emergency) to 7 (debug); 4 is a warning, and the default.",
 	run: func(h *Host, a *arguments) (string, error) {

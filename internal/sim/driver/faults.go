@@ -1,6 +1,9 @@
 package driver
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
 
 // resetPhase is where a device is in a chip reset.
 type resetPhase int
@@ -89,6 +92,15 @@ func (d *Device) SetDead(dead bool) {
 	defer d.mu.Unlock()
 	d.dead = dead
 }
+
+// Work lets tt-metal's dispatch cores account for programs that run for a share of
+// the time.
+func (d *Device) Work(share float64) {
+	d.memory.Work(share, func() time.Duration { return time.Since(d.driver.clock.start) })
+}
+
+// EndWork is what a program leaves that closed the chip in good order.
+func (d *Device) EndWork() { d.memory.Ended(false) }
 
 // Hang stops the firmware.
 func (d *Device) Hang() { d.chip.Hang(d.driver.clock.now()) }

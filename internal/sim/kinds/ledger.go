@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/sim/metal"
 	"github.com/ttmon/ttmon/internal/sim/rhythm"
 	"github.com/ttmon/ttmon/internal/sim/workload"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -19,12 +22,14 @@ const ledgerUsage = `kind=ledger        keep a ledger, as programs with libttmon
   size=32640M        DRAM of a chip (32640M, that of a p150)
   banks=8            banks that it is made of (8)
   l1=30M             bytes held in the L1 of each chip, in one block (0)
+  lib=PATH           map PATH, as a program does that tt-metal's library is linked to
 ` + rhythm.Usage
 
 // ledgerSettings is what a workload with a ledger holds, over all banks.
 type ledgerSettings struct {
 	dram, blocks, hole, size, banks, l1 uint64
 	works                               bool
+	lib                                 string
 }
 
 func parseLedger(p workload.Params) (l ledgerSettings, err error) {
@@ -39,6 +44,8 @@ func parseLedger(p workload.Params) (l ledgerSettings, err error) {
 			if l.l1, err = workload.ParseBytes(text); l.l1 > l1Size {
 				err = fmt.Errorf("a chip has %d bytes of L1 here", l1Size)
 			}
+		case "lib":
+			l.lib = text
 		case "work":
 			_, err = rhythm.Parse(text)
 			l.works = true
@@ -73,6 +80,13 @@ func keepLedger(ctx context.Context, s workload.Spec, link workload.Link) error 
 	chips, err := chipsOf(s)
 	if err != nil {
 		return err
+	}
+	if l.lib != "" {
+		library, err := metal.MapLibrary(l.lib)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = unix.Munmap(library) }()
 	}
 	r, err := ledgerfile.NewReporter(s.Root+"/dev/shm", (int(l.blocks)+1)*max(len(chips), 1))
 	if err != nil {
