@@ -31,6 +31,9 @@ type Chip struct {
 type Edge struct {
 	A, B    model.ChipPlace
 	Outside bool // B is on another host
+	// Unread: neither end is read, as between chips that are both behind
+	// Ethernet. UMD has found the links; whether they are up is not known.
+	Unread bool
 	// Channels are those of A, in order.
 	Channels []Channel
 }
@@ -58,6 +61,11 @@ func Of(s *model.Snapshot) *Mesh {
 			m.add(own, &d.Telemetry.Ports[k])
 		}
 	}
+	m.sort()
+	return m
+}
+
+func (m *Mesh) sort() {
 	for i := range m.Edges {
 		e := &m.Edges[i]
 		sorted.By(e.Channels, func(a, b *Channel) int { return cmp.Compare(a.A, b.A) })
@@ -65,7 +73,6 @@ func Of(s *model.Snapshot) *Mesh {
 	sorted.By(m.Edges, func(a, b *Edge) int {
 		return cmp.Or(cmp.Compare(a.A.Device, b.A.Device), cmp.Compare(a.A.Name, b.A.Name), cmp.Compare(a.B.Device, b.B.Device), cmp.Compare(a.B.Name, b.B.Name))
 	})
-	return m
 }
 
 // ownName is the name of the chip whose ports a device tells of.
@@ -110,6 +117,30 @@ func (m *Mesh) add(own model.ChipPlace, p *model.EthernetPort) {
 	}
 }
 
+// AddUnread adds the links that UMD has found between chips of which neither tells
+// of its ports. Where nothing is read at all, nothing is added: UMD's description
+// does not say which links are up.
+func (m *Mesh) AddUnread(t *model.Topology) {
+	known := len(m.Edges)
+	if known == 0 {
+		return
+	}
+	for i := range t.Links {
+		l := &t.Links[i]
+		if m.Told(l.From.ChipPlace) || m.Told(l.To.ChipPlace) {
+			continue
+		}
+		m.add(l.From.ChipPlace, &model.EthernetPort{
+			Channel: l.From.Channel, Link: model.LinkHere, Peer: l.To,
+			Up: model.Missing[bool](model.Absent, "neither of the two chips is read"),
+		})
+	}
+	for i := known; i < len(m.Edges); i++ {
+		m.Edges[i].Unread = true
+	}
+	m.sort()
+}
+
 // Up counts the channels of an edge that are up, and those whose state is not
 // known.
 func (e *Edge) Up() (up, unknown int) {
@@ -134,14 +165,27 @@ func (e *Edge) Down() (list []Channel) {
 	return list
 }
 
-// Links counts the links of all edges: how many are expected, and how many are
-// up.
+// Links counts the links of all edges that are read: how many are expected, and
+// how many are up.
 func (m *Mesh) Links() (expected, up int) {
 	for i := range m.Edges {
+		if m.Edges[i].Unread {
+			continue
+		}
 		n, _ := m.Edges[i].Up()
 		expected, up = expected+len(m.Edges[i].Channels), up+n
 	}
 	return expected, up
+}
+
+// Unread counts the links of which neither end is read.
+func (m *Mesh) Unread() (n int) {
+	for i := range m.Edges {
+		if m.Edges[i].Unread {
+			n += len(m.Edges[i].Channels)
+		}
+	}
+	return n
 }
 
 // Edge is what joins two chips; nil: nothing does.
@@ -157,10 +201,10 @@ func (m *Mesh) Edge(a, b model.ChipPlace) *Edge {
 
 // CutOff are the chips that cannot be reached any more from the rest, because all
 // ways to them are down: the smaller part of every part of the mesh that fell
-// apart.
+// apart. Links that are not read join nothing.
 func (m *Mesh) CutOff() (lost []model.ChipPlace) {
-	whole := m.parts(func(*Edge) bool { return true })
-	now := m.parts(func(e *Edge) bool { up, unknown := e.Up(); return up+unknown > 0 })
+	whole := m.parts(func(e *Edge) bool { return !e.Unread })
+	now := m.parts(func(e *Edge) bool { up, unknown := e.Up(); return !e.Unread && up+unknown > 0 })
 	for _, part := range whole {
 		var pieces [][]model.ChipPlace
 		for _, piece := range now {

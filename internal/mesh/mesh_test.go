@@ -81,3 +81,38 @@ func TestOutside(t *testing.T) {
 		t.Errorf("cut off: %v", lost)
 	}
 }
+
+// Links between chips that are both behind Ethernet are there, not known, and
+// neither counted nor a way to anything.
+func TestUnread(t *testing.T) {
+	place := func(device int, name string) model.ChipPlace { return model.ChipPlace{Device: device, Name: name} }
+	s := &model.Snapshot{}
+	for i := range 2 {
+		s.Devices = append(s.Devices, model.Device{
+			Index: i, State: model.StateOK, Chips: []model.Chip{{Name: "L"}, {Name: "R", Remote: true}},
+			Telemetry: model.Telemetry{Ports: []model.EthernetPort{
+				{Channel: 8, Up: model.Value(i != 0), Link: model.LinkHere, Peer: model.Port{ChipPlace: place(i, "R"), Channel: 0}},
+				{Channel: 14, Up: model.Value(true), Link: model.LinkHere, Peer: model.Port{ChipPlace: place(1-i, "L"), Channel: 14}},
+			}},
+		})
+	}
+	top := &model.Topology{Links: []model.Ethernet{
+		{From: model.Port{ChipPlace: place(0, "R"), Channel: 6}, To: model.Port{ChipPlace: place(1, "R"), Channel: 6}},
+		{From: model.Port{ChipPlace: place(0, "L"), Channel: 14}, To: model.Port{ChipPlace: place(1, "L"), Channel: 14}}, // read
+	}}
+	m := mesh.Of(s)
+	m.AddUnread(top)
+	if expected, up := m.Links(); expected != 3 || up != 2 || m.Unread() != 1 {
+		t.Errorf("%d of %d up, %d not read", up, expected, m.Unread())
+	}
+	if e := m.Edge(place(0, "R"), place(1, "R")); e == nil || !e.Unread {
+		t.Errorf("%+v", e)
+	}
+	if lost := m.CutOff(); len(lost) != 1 || lost[0] != place(0, "R") {
+		t.Errorf("cut off: %v", lost)
+	}
+	var nothing mesh.Mesh
+	if nothing.AddUnread(top); len(nothing.Edges) > 0 {
+		t.Errorf("%+v", nothing.Edges)
+	}
+}

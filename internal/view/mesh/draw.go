@@ -68,7 +68,24 @@ func (m drawing) title() Line {
 	if up < expected {
 		tone = Bad
 	}
-	return Line{{fmt.Sprintf(" Ethernet: %d of %d links up", up, expected), tone}}
+	l := Line{{fmt.Sprintf(" Ethernet: %d of %d links up", up, expected), tone}}
+	switch n := m.Unread(); {
+	case n > 0:
+		l = append(l, Span{fmt.Sprintf(", %d between remote chips are not read", n), Faint})
+	case m.remote() > 1:
+		l = append(l, Span{"; those between remote chips are not read", Faint})
+	}
+	return l
+}
+
+// remote counts the chips behind Ethernet on the devices whose own chips are read.
+func (m drawing) remote() (n int) {
+	for _, c := range m.Chips {
+		if !c.Told && slices.ContainsFunc(m.Chips, func(o mesh.Chip) bool { return o.Device == c.Device && o.Told }) {
+			n++
+		}
+	}
+	return n
 }
 
 // trays are the numbers of the trays that there are.
@@ -239,7 +256,11 @@ func (m drawing) drawBoards() (lines []Line) {
 				name = "another host"
 			}
 			mark := markOf(e, "═", "─")
-			l = append(l, Span{" ", Plain}, mark, Span{name, Plain}, Span{fmt.Sprintf(" %d/%d ", up, len(e.Channels)), mark.Tone})
+			count := fmt.Sprintf(" %d/%d ", up, len(e.Channels))
+			if e.Unread {
+				count = fmt.Sprintf(" ?/%d ", len(e.Channels))
+			}
+			l = append(l, Span{" ", Plain}, mark, Span{name, Plain}, Span{count, mark.Tone})
 		}
 		if len(l) > 1 {
 			lines = append(lines, l)

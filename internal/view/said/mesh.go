@@ -55,12 +55,16 @@ func MeshOf(s *model.Snapshot) *Mesh {
 		case unknown > 0:
 			level, l.Text = model.Info, "not known"
 		}
+		if e.Unread {
+			l.Text = "not read: neither chip has PCIe of its own"
+		} else {
+			worst = max(worst, level)
+		}
 		if !e.Outside {
 			b := end(e.B)
 			l.B = &b
 		}
 		l.Level = level.String()
-		worst = max(worst, level)
 		out.Links = append(out.Links, l)
 	}
 	for _, c := range m.CutOff() {

@@ -39,7 +39,7 @@ func AppendTopology(dst []byte, s *model.Snapshot, t *model.Topology, o Options)
 	p.newline()
 	p.legend(t)
 	p.described(s, t)
-	p.mesh(s)
+	p.mesh(s, t)
 	return p.buf
 }
 
@@ -82,8 +82,10 @@ func numa(d *model.Device) string {
 }
 
 // mesh draws the links by their state, where the firmware tells it.
-func (p *printer) mesh(s *model.Snapshot) {
-	lines := draw.Draw(mesh.Of(s), p.layoutWidth())
+func (p *printer) mesh(s *model.Snapshot, t *model.Topology) {
+	m := mesh.Of(s)
+	m.AddUnread(t)
+	lines := draw.Draw(m, p.layoutWidth())
 	if len(lines) > 0 {
 		p.newline()
 	}
