@@ -71,7 +71,7 @@ func (m drawing) title() Line {
 	l := Line{{fmt.Sprintf(" Ethernet: %d of %d links up", up, expected), tone}}
 	switch n := m.Unread(); {
 	case n > 0:
-		l = append(l, Span{fmt.Sprintf(", %d between remote chips are not read", n), Faint})
+		l = append(l, Span{fmt.Sprintf(", %d between chips that are not read", n), Faint})
 	case m.remote() > 1:
 		l = append(l, Span{"; those between remote chips are not read", Faint})
 	}
@@ -207,7 +207,7 @@ func (m drawing) betweenTrays() (lines []Line) {
 	for i := range m.Edges {
 		e := &m.Edges[i]
 		p := pair{tray[e.A.Device], tray[e.B.Device]}
-		if e.Outside || p[0] == p[1] {
+		if e.Outside || e.Unread || p[0] == p[1] {
 			continue
 		}
 		if p[0] > p[1] {

@@ -56,7 +56,7 @@ func MeshOf(s *model.Snapshot) *Mesh {
 			level, l.Text = model.Info, "not known"
 		}
 		if e.Unread {
-			l.Text = "not read: neither chip has PCIe of its own"
+			l.Text = "not known: neither chip is read"
 		} else {
 			worst = max(worst, level)
 		}
