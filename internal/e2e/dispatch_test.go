@@ -25,7 +25,9 @@ func TestDispatch(t *testing.T) {
 	root := func(args ...string) result { return runIn(t, h, args...) }
 	ctl(t, h, "run", "name=job,devices=0,kind=ledger,dram=1G,lib="+library+",work=matmul 10ms x1; idle 10ms")
 	ctl(t, h, "dispatch", "0", "0.5")
-	near := func(r model.Reading[float64], want float64) bool { return r.Known() && r.V > want-0.1 && r.V < want+0.1 }
+	near := func(r model.Reading[float64], want float64) bool {
+		return r.Known() && r.V > want-0.1 && r.V < want+0.1
+	}
 	s := d.until("both accounts are there, and agree", root, func(s *model.Snapshot) bool {
 		one := device(t, s, 0)
 		return near(one.Telemetry.Dispatch.Busy, 0.5) && near(one.Chips[0].Work.Busy, 0.5)
