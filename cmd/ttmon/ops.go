@@ -32,8 +32,8 @@ func newOps(a *app) *cobra.Command {
 		Short: "Shows what the chips work on: operations by device time",
 		Long: `Shows the operations that run on the chips, by the share of the time that
 their programs take, as perf top does for functions. Names and times come from
-tt-metal's real-time profiler (0.71 and later), as the processes receive it: a
-process must have libttmon in it (ttmon run). The row "between programs" is the
+tt-metal's real-time profiler (0.71 and later), as the processes receive it:
+read by ttmond's probe, or by libttmon (ttmon run). The row "between programs" is the
 time in which a chip had nothing to do and soon had: the host was late.`,
 		Example: `  ttmon ops                       all chips, every second
   ttmon ops -p 4242 --sort mean   of one process, the slowest first

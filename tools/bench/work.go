@@ -25,8 +25,9 @@ func benchWork(l *lab) error {
 // are slow, the most where they are fast.
 var batches = []int{1, 32, 1024}
 
-// programCost is the CPU time of the receiver for a program, by batch.
-func (l *lab) programCost(env ...string) (cost map[int]float64, err error) {
+// programCost is the CPU time of the receiver for a program, by batch; watched by
+// a source, if there is one.
+func (l *lab) programCost(s *uprobe.Source, env ...string) (cost map[int]float64, err error) {
 	w, err := l.startFake(env...)
 	if err != nil {
 		return nil, err
@@ -34,6 +35,11 @@ func (l *lab) programCost(env ...string) (cost map[int]float64, err error) {
 	defer w.close()
 	if _, err := w.do("make %d 5", 1<<20); err != nil {
 		return nil, err
+	}
+	for end := time.Now().Add(time.Minute); s != nil; time.Sleep(10 * time.Millisecond) {
+		if _, ok := s.Find(w.cmd.Process.Pid); ok || time.Now().After(end) {
+			break
+		}
 	}
 	cost = map[int]float64{}
 	for _, n := range batches {
@@ -47,17 +53,17 @@ func (l *lab) programCost(env ...string) (cost map[int]float64, err error) {
 
 // programs compares the receiver's cost without us, with libttmon and with the probe.
 func (l *lab) programs() error {
-	plain, err := l.programCost()
+	plain, err := l.programCost(nil)
 	if err != nil {
 		return err
 	}
-	inside, err := l.programCost("LD_PRELOAD="+filepath.Join(l.dir, "libttmon.so"), "TTMON_DIR="+l.dir)
+	inside, err := l.programCost(nil, "LD_PRELOAD="+filepath.Join(l.dir, "libttmon.so"), "TTMON_DIR="+l.dir)
 	if err != nil {
 		return err
 	}
 	var outside map[int]float64
-	if err := watching(func(*uprobe.Source) error {
-		outside, err = l.programCost()
+	if err := watching(func(s *uprobe.Source) error {
+		outside, err = l.programCost(s)
 		return err
 	}); err != nil {
 		return err
