@@ -125,10 +125,10 @@ soak: ## attack a ttmond at random for T (make soak T=10m)
 # In its own directory go test prints what a test prints.
 .PHONY: truth
 truth: export TMPDIR := $(CACHE)/tmp
-truth: ## hold every figure against the truth, with the real ttnn; COMPOSE=200 on so many random hosts
+truth: ## hold every figure against the truth, with the real ttnn; COMPOSE=200 on so many random hosts, from SEED on
 	@tools/setup test
 ifdef COMPOSE
-	@cd internal/e2e/truth && $(GO) test -count=1 -timeout 2h -run TestCompose -args -compose $(COMPOSE) $(if $(SEED),-compose.seed $(SEED))
+	@cd internal/e2e/truth && $(GO) test -count=1 -timeout 2h -run TestCompose -args -compose $(COMPOSE) $(if $(SEED),-compose.from $(SEED))
 else
 	@cd internal/e2e/truth && $(GO) test -count=1 -timeout 40m -args -all
 endif
