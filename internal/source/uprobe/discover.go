@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -330,8 +331,15 @@ func (s *Source) arm(l *library) {
 	if l.err != nil {
 		return
 	}
+	before := maps.Clone(l.work)
 	if l.err = l.arm(s.kernel, s.maySeparate(l)); l.err == nil && l.armed == 0 {
 		l.armed = sinceBoot()
+	}
+	for pid, x := range before {
+		if l.work[pid] != x {
+			s.missedPages(l)
+			break
+		}
 	}
 }
 

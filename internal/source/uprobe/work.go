@@ -268,6 +268,16 @@ func (s *Source) sweepWork(p *process, row *watchProcess, now time.Time) {
 	}
 }
 
+// missedPages notes that pages of a library's processes may have been missed while
+// its probes were changed. With mu.
+func (s *Source) missedPages(l *library) {
+	for pid := range l.pids {
+		if p := s.books.processes[uint32(pid)]; p != nil && p.work != nil {
+			p.work.Lost++
+		}
+	}
+}
+
 // claimWork adds what the chips of a process reported. With mu.
 func (s *Source) claimWork(set *claim.Set, p *process) {
 	id, now := model.ProcessID{PID: p.PID, StartTicks: p.Start}, time.Now()
