@@ -11,8 +11,8 @@ const (
 // ports is the state of the Ethernet channels. UMD numbers those of Blackhole by
 // counting the ports that are not fused off; the table's bits count them all.
 func (d *decoder) ports(enabled model.Reading[uint32]) (list []model.EthernetPort) {
-	live := d.plain(tagEthernetLive, "Ethernet state")
-	if !live.Known() {
+	live, ok := d.live()
+	if !ok {
 		return nil
 	}
 	n := wormholeChannels
@@ -26,13 +26,13 @@ func (d *decoder) ports(enabled model.Reading[uint32]) (list []model.EthernetPor
 		if enabled.Known() && enabled.V&(1<<bit) == 0 {
 			continue
 		}
-		p := model.EthernetPort{Channel: bit, Alive: model.Value(live.V&(1<<bit) != 0)}
+		p := model.EthernetPort{Channel: bit, Alive: model.Value(live&(1<<bit) != 0)}
 		if d.isBlackhole() {
 			p.Channel = len(list)
 		}
 		p.Up = model.Missing[bool](model.Absent, "firmware before 19.9 does not tell whether a link is up")
 		if d.since(19, 9) {
-			p.Up = model.Value(live.V&(1<<(16+bit)) != 0)
+			p.Up = model.Value(live&(1<<(16+bit)) != 0)
 		}
 		absent := "read with firmware = \"full\" only"
 		p.Retrains = model.Missing[uint32](model.Absent, absent)
@@ -40,4 +40,24 @@ func (d *decoder) ports(enabled model.Reading[uint32]) (list []model.EthernetPor
 		list = append(list, p)
 	}
 	return list
+}
+
+// live is the word with a bit for each channel that is alive, and one for each
+// that is up. All ones is what a Wormhole in the middle of a Galaxy says, whose 16
+// links are all up; it is believed where the table has other words beside it that
+// are not: a chip that is off the bus has none.
+func (d *decoder) live() (word uint32, ok bool) {
+	word, ok = d.words[tagEthernetLive]
+	if !ok || word != AllOnes {
+		return word, ok
+	}
+	if d.isBlackhole() { // 14 channels
+		return 0, false
+	}
+	for tag, w := range d.words {
+		if tag != tagEthernetLive && w != AllOnes && w != 0 {
+			return word, true
+		}
+	}
+	return 0, false
 }

@@ -200,3 +200,34 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// A Wormhole in the middle of a Galaxy has 16 links that are all up: all ones,
+// which are believed only beside other words.
+func TestAllLinksUp(t *testing.T) {
+	const ones, bundle = 0xFFFF_FFFF, 19<<24 | 9<<16
+	for name, tt := range map[string]struct {
+		arch  model.Arch
+		words telemetry.Words
+		up    int
+	}{
+		"all links are up":    {model.Wormhole, telemetry.Words{21: ones, 28: bundle, 53: 120}, 16},
+		"one is down":         {model.Wormhole, telemetry.Words{21: ones &^ (1 << 20), 28: bundle}, 15},
+		"off the bus":         {model.Wormhole, telemetry.Words{21: ones, 28: ones, 53: ones}, 0},
+		"nothing else":        {model.Wormhole, telemetry.Words{21: ones}, 0},
+		"impossible channels": {model.Blackhole, telemetry.Words{21: ones, 28: bundle, 35: 0x3FFF}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got model.Telemetry
+			telemetry.Decode(tt.arch, tt.words, &got)
+			up := 0
+			for _, p := range got.Ports {
+				if p.Up.V {
+					up++
+				}
+			}
+			if up != tt.up {
+				t.Errorf("%d links up, want %d: %+v", up, tt.up, got.Ports)
+			}
+		})
+	}
+}
