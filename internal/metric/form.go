@@ -33,6 +33,7 @@ const (
 	Megabits
 	Generation
 	Lanes
+	Nanoseconds // written in seconds
 )
 
 // form is a row of the table of forms.
@@ -46,24 +47,25 @@ type form struct {
 }
 
 var forms = [...]form{
-	Plain:      {},
-	Bytes:      {unit: "B"},
-	Rate:       {unit: "B/s"},
-	Watts:      {unit: "W"},
-	Celsius:    {unit: "°C"},
-	Ratio:      {unit: "%", per: 0.01},
-	Estimate:   {unit: "%", per: 0.01, before: "~"},
-	Percent:    {unit: "%"},
-	Megahertz:  {unit: "MHz"},
-	Volts:      {unit: "V", decimals: 3},
-	Amperes:    {unit: "A"},
-	RPM:        {unit: "rpm"},
-	Seconds:    {unit: "s", decimals: 1, small: true},
-	PerSecond:  {unit: "/s", decimals: 1, small: true, joined: true},
-	PerHour:    {unit: "/h", decimals: 1, small: true, joined: true},
-	Megabits:   {unit: "Mbit/s"},
-	Generation: {before: "Gen"},
-	Lanes:      {before: "x"},
+	Plain:       {},
+	Bytes:       {unit: "B"},
+	Rate:        {unit: "B/s"},
+	Watts:       {unit: "W"},
+	Celsius:     {unit: "°C"},
+	Ratio:       {unit: "%", per: 0.01},
+	Estimate:    {unit: "%", per: 0.01, before: "~"},
+	Percent:     {unit: "%"},
+	Megahertz:   {unit: "MHz"},
+	Volts:       {unit: "V", decimals: 3},
+	Amperes:     {unit: "A"},
+	RPM:         {unit: "rpm"},
+	Seconds:     {unit: "s", decimals: 1, small: true},
+	PerSecond:   {unit: "/s", decimals: 1, small: true, joined: true},
+	PerHour:     {unit: "/h", decimals: 1, small: true, joined: true},
+	Megabits:    {unit: "Mbit/s"},
+	Generation:  {before: "Gen"},
+	Lanes:       {before: "x"},
+	Nanoseconds: {unit: "s", per: 1e9, decimals: 1, small: true},
 }
 
 // formOf is the form of numbers in a unit of the table.
@@ -91,6 +93,9 @@ func formOf(unit string, per float64) Form {
 	case "rpm":
 		return RPM
 	case "s":
+		if per == 1e9 {
+			return Nanoseconds
+		}
 		return Seconds
 	case "1/s":
 		return PerSecond

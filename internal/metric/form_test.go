@@ -57,3 +57,14 @@ func TestForms(t *testing.T) {
 		}
 	}
 }
+
+// A counter of nanoseconds is written in seconds, as its unit says.
+func TestNanoseconds(t *testing.T) {
+	f := metric.Named("busy.time")
+	if got := f.Form().Say(11_908_636_000, words.Celsius); got != "12 s" {
+		t.Errorf("%q", got)
+	}
+	if got := f.Form().Say(4_200_000_000, words.Celsius); got != "4.2 s" {
+		t.Errorf("%q", got)
+	}
+}

@@ -192,10 +192,10 @@ type Device struct {
 	Trouble map[model.ConditionKind]float64 `json:"trouble_s,omitempty"`
 	Resets  int                             `json:"resets,omitempty"` // under the run
 	Work    []Work                          `json:"work,omitempty"`   // by process and chip
-	// Unwatched says that a process of the run had the device open and reported
-	// nothing of its programs.
-	Unwatched bool        `json:"work_partial,omitempty"`
-	Said      *SaidDevice `json:"said,omitempty"`
+	// Partial is why programs of the run on the device were not reported, where
+	// some were not.
+	Partial model.WorkCause `json:"work_partial,omitempty"`
+	Said    *SaidDevice     `json:"said,omitempty"`
 }
 
 // Chip is what the run held on one chip of a device with several.

@@ -71,8 +71,8 @@ func (d *Device) Busy() (b Busyness, known bool) {
 	if !known || d.Open <= 0 {
 		return Busyness{}, false
 	}
-	if d.Unwatched && b.Bound < model.AtLeast {
-		b.Bound, b.Cause = model.AtLeast, model.WorkOtherProcess
+	if d.Partial != "" && b.Bound < model.AtLeast {
+		b.Bound, b.Cause = model.AtLeast, d.Partial
 	}
 	if b.Ratio = b.Seconds / d.Open; b.Ratio > 1 {
 		if b.Ratio > 1.02 {

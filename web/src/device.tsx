@@ -5,6 +5,7 @@ import { get } from "./api";
 import { A, Bar, Empty, Panel, poolNames, Reasons, StateOf } from "./parts";
 import { EventList } from "./events";
 import { bytes, field, mark, title } from "./figures";
+import { Operations } from "./operations";
 import { MetricChart, useEvents, useRangeData } from "./metricchart";
 import { ProcessTable } from "./processtable";
 import { RangeChoice, useRange } from "./range";
@@ -13,7 +14,7 @@ import { offers, type State } from "./store";
 import type { Chip, Device, Facts, Figure, SaidDevice, Value } from "./types";
 
 /** Charts that every device has: a field each, or several of one kind. */
-const standard: string[][] = [["temperature.asic"], ["power.draw"], ["memory.used"], ["clocks.ai"], ["pcie.rx", "pcie.tx"], ["l1.used"]];
+const standard: string[][] = [["temperature.asic"], ["power.draw"], ["memory.used"], ["clocks.ai"], ["pcie.rx", "pcie.tx"], ["l1.used"], ["busy"]];
 
 export function DevicePage(p: { s: State; name: string }) {
   const snap = p.s.snap!;
@@ -41,6 +42,7 @@ export function DevicePage(p: { s: State; name: string }) {
           <Ask s={p.s} device={d.index} />
         </Panel>
       </div>
+      <Operations processes={snap.processes} device={d.index} />
       <Charts s={p.s} d={d} facts={facts} />
       <AllFacts facts={facts} />
     </>
@@ -93,13 +95,16 @@ function useFacts(s: State, bus: string | undefined): Facts | null {
   return facts;
 }
 
+/** The field that says how busy it is: measured, or estimated where that is all there is. */
+export const busyField = (s: SaidDevice): string => (s.values["busy"]?.why && !s.values["activity.estimate"]?.why ? "activity.estimate" : "busy");
+
 /** How it does, in a row: each value with its limit. */
 function Vitals(p: { d: Device; s: SaidDevice }) {
   const { d, s } = p;
   const dram = s.pools["dram"]!;
   return (
     <dl class="vitalrow">
-      {["temperature.asic", "power.draw", "clocks.ai", "activity.estimate"].map((name) => (
+      {["temperature.asic", "power.draw", "clocks.ai", busyField(s)].map((name) => (
         <Vital key={name} name={title(name)} {...field(s, name)} />
       ))}
       <Vital name="DRAM" text={dram.text} of={dram.text} ratio={dram.ratio} />

@@ -29,7 +29,7 @@ interface Fleet {
   alerts: { name: string; severity: string; count: number }[];
 }
 
-const usual = ["temperature.asic", "power.draw", "memory.used", "clocks.ai", "activity.estimate", "pcie.rx", "heartbeat.age", "memory.stale"];
+const usual = ["temperature.asic", "power.draw", "memory.used", "clocks.ai", "busy", "activity.estimate", "pcie.rx", "heartbeat.age", "memory.stale"];
 const rowHeight = 22;
 const cellWidth = 16;
 

@@ -5,6 +5,7 @@ import { get } from "./api";
 import { BankMap, Fit, Flame, type MapAnswer, useMap } from "./bankmap";
 import { Chart, type ChartData } from "./chart";
 import { A, Empty, Panel, poolNames, Reasons } from "./parts";
+import { Operations } from "./operations";
 import { ProcessTable } from "./processtable";
 import { type Range, RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
@@ -43,6 +44,7 @@ export function ProcessPage(p: { s: State; name: string }) {
         {said && <span class="command">{said.command}</span>}
       </div>
       {proc && said ? <Identity p={proc} s={said} state={p.s} /> : <Empty>Process {p.name} uses no device at this moment.</Empty>}
+      {proc && <Operations processes={[proc]} />}
       <Panel title="Memory over time" tools={<RangeChoice range={range} />}>
         <Past pid={Number(p.name)} ticks={proc?.start_ticks ?? 0} range={range} now={proc && said ? present(snap.time, proc, said) : null} />
       </Panel>

@@ -99,7 +99,7 @@ function Facts(p: { run: Run }) {
     ["Took", r.said.took],
     ["Not observed", r.unseen_s ? span(r.unseen_s) : "–"],
     ["Energy", r.said.energy],
-    ["Activity", r.said.activity],
+    ["Busy", r.said.busy ?? r.said.activity],
     ["Processes", r.processes.map((x) => x.pid).join(" ")],
   ];
   return (

@@ -87,6 +87,27 @@ export interface Process {
   systemd_unit?: string | null;
   release: string | null;
   devices: DeviceUse[];
+  work?: { chips: ChipWork[] };
+}
+
+/** What a process had a chip do; times are of its own programs. */
+export interface ChipWork {
+  index: number | null;
+  chip?: string;
+  chip_id: string;
+  busy_ratio: number | null;
+  late_ratio: number | null;
+  operations: Operation[];
+}
+
+export interface Operation {
+  name: string;
+  others?: number;
+  calls: number;
+  time_ns: number;
+  longest_ns: number;
+  share_ratio: number | null;
+  calls_per_s: number | null;
 }
 
 export interface Ghost {

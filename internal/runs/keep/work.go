@@ -28,13 +28,30 @@ func (l *live) work(s *model.Snapshot, mine []*model.Process) {
 			}
 		}
 		for i := range p.Devices {
-			u := &p.Devices[i]
-			if u.OpenFDs.V > 0 && !slices.ContainsFunc(p.Work.Chips, func(c model.ChipWork) bool { return c.Device == u.Device }) {
-				l.device(s, u.Device).Unwatched = true
-			}
+			l.missing(s, p, &p.Devices[i])
 		}
 	}
 	l.IdleSince = idleSince(mine)
+}
+
+// missing notes that a process has a device open of which it reports nothing, or
+// not of all the chips that it uses.
+func (l *live) missing(s *model.Snapshot, p *model.Process, u *model.DeviceUse) {
+	if u.OpenFDs.V == 0 {
+		return
+	}
+	reported := 0
+	for i := range p.Work.Chips {
+		if p.Work.Chips[i].Device == u.Device {
+			reported++
+		}
+	}
+	switch {
+	case reported == 0:
+		l.device(s, u.Device).Partial = model.WorkOtherProcess
+	case reported < len(u.Chips):
+		l.device(s, u.Device).Partial = model.WorkOtherChip
+	}
 }
 
 // chipWork takes in what one process had one chip do.
@@ -49,7 +66,7 @@ func (l *live) chipWork(s *model.Snapshot, p *model.Process, c *model.ChipWork) 
 	i := slices.IndexFunc(d.Work, func(w runs.Work) bool { return w.PID == p.PID && w.StartTicks == p.StartTicks && w.Chip == id })
 	if i < 0 {
 		if len(d.Work) >= maxWorks {
-			d.Unwatched = true
+			d.Partial = model.WorkOtherProcess
 			return
 		}
 		w := runs.Work{PID: p.PID, StartTicks: p.StartTicks, Chip: id, Name: c.Chip, Bound: model.Exact.String()}

@@ -12,7 +12,7 @@ import (
 // working is program whose left chip has been busy for some seconds.
 func working(pid int, busy float64, cause model.WorkCause) model.Process {
 	p := program(pid, 0, 1<<30, 1<<30)
-	p.Devices[0].OpenFDs = model.Value(1)
+	p.Devices[0].OpenFDs, p.Devices[0].Chips = model.Value(1), p.Devices[0].Chips[:1]
 	w := model.Work{Busy: model.Value(0.5), Cause: cause}
 	if cause != "" {
 		w.Bound = model.AtLeast
@@ -38,6 +38,11 @@ func TestWork(t *testing.T) {
 		bound model.Bound
 		cause model.WorkCause
 	}{
+		{"a chip of the board says nothing", func(s int) []model.Process {
+			p := working(7, float64(s)/2, "")
+			p.Devices[0].Chips = append(p.Devices[0].Chips, model.ChipUse{ChipID: 2})
+			return []model.Process{p}
+		}, 0.5, model.AtLeast, model.WorkOtherChip},
 		{"one, half busy", func(s int) []model.Process { return []model.Process{working(7, 40+float64(s)/2, "")} }, 0.5, model.Exact, ""},
 		{"a second one comes later", func(s int) []model.Process {
 			list := []model.Process{working(7, 40+float64(s)/2, "")}

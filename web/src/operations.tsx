@@ -1,0 +1,82 @@
+// What runs on the chips: operations by the share of the time that they take.
+
+import { A, Empty, Panel } from "./parts";
+import type { Operation, Process } from "./types";
+
+/** A time of programs, as terminals show it: "342 µs", "1.9 ms", "4.2 s". */
+export function programTime(ns: number): string {
+  const three = (n: number) => (n < 9.95 ? n.toFixed(1) : n.toFixed(0));
+  if (ns < 1e3) return ns.toFixed(0) + " ns";
+  if (ns < 1e6) return three(ns / 1e3) + " µs";
+  if (ns < 1e9) return three(ns / 1e6) + " ms";
+  return three(ns / 1e9) + " s";
+}
+
+function operationName(o: Operation): string {
+  if (o.others) return `(${o.others} others)`;
+  return o.name || "(no name known)";
+}
+
+interface Row {
+  key: string;
+  pid: number;
+  chip: string;
+  share: number | null;
+  op: Operation | null; // null: the time between programs
+}
+
+/** The rows of some processes on some device, those that take most first. */
+function rowsOf(list: Process[], device: number | undefined): Row[] {
+  const rows: Row[] = [];
+  for (const p of list) {
+    for (const c of p.work?.chips ?? []) {
+      if (device !== undefined && c.index !== device) continue;
+      const chip = `${c.index ?? "–"}${c.chip ?? ""}`;
+      for (const op of c.operations) rows.push({ key: `${p.pid} ${c.chip_id} ${op.name} ${op.others ?? ""}`, pid: p.pid, chip, share: op.share_ratio, op });
+      if (c.late_ratio) rows.push({ key: `${p.pid} ${c.chip_id} late`, pid: p.pid, chip, share: c.late_ratio, op: null });
+    }
+  }
+  return rows.sort((a, b) => (b.share ?? 0) - (a.share ?? 0) || (b.op?.time_ns ?? 0) - (a.op?.time_ns ?? 0));
+}
+
+const most = 12;
+
+/** The operations of processes, of one device or of all. Nothing where none are reported. */
+export function Operations(p: { processes: Process[]; device?: number }) {
+  const rows = rowsOf(p.processes, p.device);
+  if (rows.length === 0) return null;
+  const share = (v: number | null) => (v === null ? "–" : v > 0 && v < 0.0005 ? "<0.1 %" : (100 * v).toFixed(1) + " %");
+  return (
+    <Panel title="Operations">
+      <table class="operations">
+        <thead>
+          <tr>
+            <th scope="col" class="num">Share</th>
+            <th scope="col">Operation</th>
+            <th scope="col" class="num">Calls/s</th>
+            <th scope="col" class="num">Mean</th>
+            <th scope="col" class="num">Longest</th>
+            <th scope="col">Dev</th>
+            <th scope="col">Process</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, most).map((r) => (
+            <tr key={r.key}>
+              <td class="num">{share(r.share)}</td>
+              <td>{r.op ? operationName(r.op) : "(between programs: the host is late)"}</td>
+              <td class="num">{r.op && r.op.calls_per_s !== null ? r.op.calls_per_s.toFixed(0) : ""}</td>
+              <td class="num">{r.op && r.op.calls > 0 ? programTime(r.op.time_ns / r.op.calls) : ""}</td>
+              <td class="num">{r.op ? programTime(r.op.longest_ns) : ""}</td>
+              <td>{r.chip}</td>
+              <td>
+                <A to={"/process/" + r.pid}>{r.pid}</A>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length > most && <Empty>and {rows.length - most} more: ttmon ops</Empty>}
+    </Panel>
+  );
+}
