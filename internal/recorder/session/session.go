@@ -313,28 +313,7 @@ func (s *Session) take() {
 	for {
 		select {
 		case x := <-s.seen:
-			for _, f := range x.failures {
-				s.r.Failure(f, time.Now())
-			}
-			if x.snap == nil && x.err == nil {
-				continue
-			}
-			s.looked = true
-			if s.last = x.err; x.snap == nil {
-				continue
-			}
-			s.latest = x.snap
-			s.snapshots++
-			s.r.Snapshot(x.snap, x.asked)
-			for _, e := range x.events {
-				s.r.Event(e)
-			}
-			if x.compared && !s.streams(time.Now()) {
-				if len(x.blocks) > 0 {
-					s.compared(x.snap.Time)
-				}
-				s.r.Blocks(x.blocks, x.snap.Time)
-			}
+			s.takeSeen(&x)
 		case x := <-s.stream.in:
 			s.takeStream(x, time.Now())
 		case l := <-s.lines:
@@ -342,6 +321,32 @@ func (s *Session) take() {
 		default:
 			return
 		}
+	}
+}
+
+// takeSeen takes in what one look at the host brought.
+func (s *Session) takeSeen(x *seen) {
+	for _, f := range x.failures {
+		s.r.Failure(f, time.Now())
+	}
+	if x.snap == nil && x.err == nil {
+		return
+	}
+	s.looked = true
+	if s.last = x.err; x.snap == nil {
+		return
+	}
+	s.latest = x.snap
+	s.snapshots++
+	s.r.Snapshot(x.snap, x.asked)
+	for _, e := range x.events {
+		s.r.Event(e)
+	}
+	if x.compared && !s.streams(time.Now()) {
+		if len(x.blocks) > 0 {
+			s.compared(x.snap.Time)
+		}
+		s.r.Blocks(x.blocks, x.snap.Time)
 	}
 }
 
