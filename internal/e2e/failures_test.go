@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
@@ -113,6 +114,16 @@ func (k *keeper) start() {
 	k.await("ttmond answers", func() bool { return runIn(k.t, k.host, "smi", "--daemon", k.api, "-L").code == 0 })
 }
 
+// mustWatch waits until it watches through the kernel; the test is skipped where
+// that is not permitted.
+func (k *keeper) mustWatch() {
+	k.t.Helper()
+	k.await("ttmond watches, or says why it does not", func() bool { return k.health().Uprobe.State != apitype.WatchStarting })
+	if w := k.health().Uprobe; w.State != apitype.WatchOn {
+		k.t.Skipf("ttmond may not watch through the kernel: %s", w.Reason)
+	}
+}
+
 func (k *keeper) stop() {
 	k.t.Helper()
 	_ = k.cmd.Process.Signal(syscall.SIGTERM)
@@ -136,8 +147,9 @@ func (k *keeper) await(what string, holds func() bool) {
 func (k *keeper) why(as func(args ...string) result, args ...string) *failure.Record {
 	k.t.Helper()
 	r := as(append([]string{"why", "--json", "--daemon", k.api}, args...)...)
-	if r.code != 0 || !strings.HasPrefix(r.out, "{") {
-		return nil
+	var head struct{ Schema string }
+	if json.Unmarshal([]byte(r.out), &head) != nil || head.Schema != failure.Schema {
+		return nil // there is none: why tells how a process does instead
 	}
 	record, err := failure.Decode([]byte(r.out))
 	if err != nil {
@@ -174,8 +186,8 @@ func TestFailureIsSeen(t *testing.T) {
 			}
 			k := startKeeper(t, h, "--config", config)
 			tape := startTape(t, h, k.daemon)
-			if w := k.health().Uprobe; how == model.FromUprobe && w.State != "on" {
-				t.Skipf("ttmond may not watch through the kernel: %s", w.Reason)
+			if how == model.FromUprobe {
+				k.mustWatch()
 			}
 			f := playFailing(t, h, how == model.FromTrack)
 			f.do(ttnn.Step{"do": "open", "mesh": []int{1, 1}})
