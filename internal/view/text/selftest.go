@@ -22,11 +22,12 @@ func AppendSelftest(dst []byte, r *selftest.Report, all bool, o Options) []byte 
 		}
 	}
 	limits := [4]int{46, 24, 24, 34}
-	if o.Width > 0 && o.Width < 140 {
+	if o.Width > 0 && o.Width < 146 {
 		limits = [4]int{36, 17, 17, o.Width - 36 - 17 - 17 - len("measured") - 9}
 	}
 	if limits[3] < 12 { // who the witness is, --json says
 		limits[3] = 0
+		limits[0] = max(20, min(limits[0], o.Width-17-17-len("measured")-8))
 	}
 	for i, limit := range limits {
 		wide[i] = min(wide[i], limit)
@@ -137,8 +138,9 @@ func (p *printer) selftestSum(r *selftest.Report) {
 	}
 	p.put(" "+strings.Join(parts, ", ")+", ", plain)
 	p.put(fmt.Sprintf("%d wrong", r.Count(selftest.Wrong)), st)
-	p.put(fmt.Sprintf("     %s     %s", words.Duration(time.Duration(r.Seconds*float64(time.Second))), stageText(r)), faint)
+	p.put("     "+words.Duration(time.Duration(r.Seconds*float64(time.Second))), faint)
 	p.newline()
+	p.sentence(stageText(r), faint)
 	if r.Simulated {
 		p.sentence(words.Simulated, warn)
 	}
