@@ -15,7 +15,7 @@ var Work = []Function{
 	{"work_pages_const", profiler + "13publish_pagesERKNS2_11DeviceStateE", "PKjjRSt6vectorINS0_12experimental21ProgramRealtimeRecordESaISA_EE", Optional, Optional},
 	// One record, from 0.71 to 0.75.
 	{"work_record", "_ZN2tt38InvokeProgramRealtimeProfilerCallbacksERKNS_8tt_metal12experimental21ProgramRealtimeRecordE", "", Optional, Optional},
-	// A chip's profiler goes live, or ends. Since 0.77 with the context it belongs to.
+	// A chip's profiler goes live, or ends. Since 0.79 with the context it belongs to.
 	{"work_on", "_ZN2tt38NotifyProgramRealtimeProfilerActivatedEN4ttsl", "10StrongTypeIiNS_8tt_metal12ContextIdTagEEEj", Optional, Optional},
 	{"work_on_old", "_ZN2tt38NotifyProgramRealtimeProfilerActivatedEj", "", Optional, Optional},
 	{"work_off", "_ZN2tt40NotifyProgramRealtimeProfilerDeactivatedEN4ttsl", "10StrongTypeIiNS_8tt_metal12ContextIdTagEEEj", Optional, Optional},

@@ -32,10 +32,12 @@ func placeProfiler(probes []probe) {
 		switch p := &probes[i]; {
 		case p.site == atPages: // since 0.80
 			p.work = profiler{0xb0, 0x130}
-		case p.site == atPagesConst && !old: // since 0.77
+		case p.site == atPagesConst && !old: // 0.79
 			p.work = profiler{0x80, 0x130}
 		case p.site == atPagesConst:
-			p.work = profiler{0x80, 0x128}
+			// 0.76 has its table elsewhere than 0.77 and 0.78, and nothing tells them
+			// apart: no name is better than that of another program.
+			p.work = profiler{0x80, 0}
 		}
 	}
 }
