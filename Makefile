@@ -96,7 +96,7 @@ test-thanos: ## ttmon fleet and remote write with a real Thanos (builds it once:
 	$(GO) test -tags thanos -timeout 3h -v ./internal/e2e/thanos
 
 # Where no function may have a cognitive complexity above 20.
-SIMPLE = cmd $(addprefix internal/,api/apitype callsite console doctor exit fleet/query history/plot host mem \
+SIMPLE = cmd $(addprefix internal/,api/apitype callsite console doctor exit fleet/query history/plot host mem node \
   recorder/session repeat replay run selection stale when)
 
 .PHONY: lint

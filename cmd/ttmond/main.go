@@ -18,11 +18,12 @@ import (
 
 	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/node"
 	"github.com/ttmon/ttmon/internal/version"
 )
 
 func main() {
-	if readsChip() {
+	if len(os.Args) == 2 && os.Args[1] == chipread.Flag { // started to read one chip
 		os.Exit(chipread.Main())
 	}
 	// A log reader or an API client that leaves must not end the daemon.
@@ -44,12 +45,9 @@ func main() {
 
 // flags are what the command line says; they go before the configuration.
 type flags struct {
-	allocSocket, apiSocket, stateDir, root, config string
-	takeover, checkConfig, verbose, keep           bool
-	help, version                                  bool
-	noUprobe                                       bool
-	firmware                                       string
-	listen, nodeCondition                          string // ttmon-server's
+	node.Options
+	checkConfig, keep, help, version bool
+	listen, nodeCondition            string // ttmon-server's
 }
 
 // about is what --help says before the flags.
@@ -84,9 +82,9 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	case set.NArg() > 0:
 		return daemon.Usage(unexpected(set.Arg(0)))
 	}
-	cfg, err := configure(f)
+	cfg, err := node.Configure(f.Options)
 	if f.keep {
-		cfg, err = keeperConfig()
+		cfg, err = node.KeeperConfig()
 	}
 	if err == nil {
 		err = f.moved()
@@ -95,25 +93,26 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return daemon.Usage(err)
 	}
 	if f.checkConfig {
-		return cfg.print(out)
+		return cfg.Print(out)
 	}
-	return run(ctx, f, cfg)
+	return node.Run(ctx, f.Options, cfg)
 }
 
 // set are the flags.
 func (f *flags) set() *pflag.FlagSet {
 	p := pflag.NewFlagSet("ttmond", pflag.ContinueOnError)
 	p.Usage = func() {}
-	p.StringVar(&f.allocSocket, "alloc-socket", "", "where old clients report (default "+defaultConfig().Alloc.Socket+")")
-	p.StringVar(&f.apiSocket, "socket", "", "where the API is (default "+defaultConfig().API.Socket+")")
-	p.StringVar(&f.stateDir, "state-dir", "", "where state is kept (default "+defaultConfig().StateDir+")")
-	p.StringVar(&f.root, "root", "", "the host's root directory, if it is not /")
-	p.StringVar(&f.config, "config", "", "configuration `FILE` (default "+daemon.ConfigPath("ttmond.toml")+" if it is there)")
-	p.BoolVar(&f.takeover, "takeover", false, "take the place of a running ttmond")
+	preset := node.Default()
+	p.StringVar(&f.AllocSocket, "alloc-socket", "", "where old clients report (default "+preset.Alloc.Socket+")")
+	p.StringVar(&f.APISocket, "socket", "", "where the API is (default "+preset.API.Socket+")")
+	p.StringVar(&f.StateDir, "state-dir", "", "where state is kept (default "+preset.StateDir+")")
+	p.StringVar(&f.Root, "root", "", "the host's root directory, if it is not /")
+	p.StringVar(&f.File, "config", "", "configuration `FILE` (default "+daemon.ConfigPath("ttmond.toml")+" if it is there)")
+	p.BoolVar(&f.Takeover, "takeover", false, "take the place of a running ttmond")
 	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print it in full, and exit")
-	p.StringVar(&f.firmware, "firmware", "", "what to read of the chips' firmware: `off|table|full` (default off)")
-	p.BoolVar(&f.noUprobe, "no-uprobe", false, "do not watch the allocators of programs through the kernel")
-	p.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
+	p.StringVar(&f.Firmware, "firmware", "", "what to read of the chips' firmware: `off|table|full` (default off)")
+	p.BoolVar(&f.NoUprobe, "no-uprobe", false, "do not watch the allocators of programs through the kernel")
+	p.BoolVarP(&f.Verbose, "verbose", "v", false, "log more")
 	p.BoolVarP(&f.help, "help", "h", false, "print this and exit")
 	p.BoolVar(&f.version, "version", false, "print the version and exit")
 	p.BoolVar(&f.keep, "keep", false, "only keep the connections of a ttmond that stops")

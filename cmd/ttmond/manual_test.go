@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/clidocs"
+	"github.com/ttmon/ttmon/internal/node"
 )
 
 // TestManual: docs/man/ttmond.8 says what the program says.
@@ -28,8 +29,8 @@ func command() *cobra.Command {
 
 func sections(*cobra.Command) []clidocs.Section {
 	var cfg bytes.Buffer
-	c := defaultConfig()
-	if err := c.print(&cfg); err != nil {
+	c := node.Default()
+	if err := c.Print(&cfg); err != nil {
 		panic(err)
 	}
 	indented := "  " + strings.ReplaceAll(strings.TrimSpace(cfg.String()), "\n", "\n  ")

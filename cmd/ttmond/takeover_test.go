@@ -181,7 +181,7 @@ func pausedBySuccessor(t *testing.T, h *host) *net.UnixConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream := os.NewFile(uintptr(handover.Take(&files, nameStream)[0]), nameStream)
+	stream := os.NewFile(uintptr(handover.Take(&files, "stream")[0]), "stream")
 	t.Cleanup(func() { stream.Close() })
 	go io.Copy(io.Discard, stream)
 	if err := handover.Ready(conn); err != nil {
@@ -208,7 +208,7 @@ func failAfter(conn *net.UnixConn, step string) error {
 	if err != nil || step == "streaming" {
 		return err
 	}
-	stream := os.NewFile(uintptr(handover.Take(&files, nameStream)[0]), nameStream)
+	stream := os.NewFile(uintptr(handover.Take(&files, "stream")[0]), "stream")
 	defer stream.Close()
 	go io.Copy(io.Discard, stream)
 	if err := handover.Ready(conn); err != nil || step == "ready" {

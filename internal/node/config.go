@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"errors"
@@ -24,8 +24,8 @@ import (
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
-// config is the configuration file, after defaults and flags.
-type config struct {
+// Config is the configuration file, after defaults and flags.
+type Config struct {
 	StateDir   string            `toml:"state_dir" comment:"Where state is kept that survives a restart."`
 	Root       string            `toml:"root" comment:"The root directory of the host: / unless ttmond runs in a container."`
 	Firmware   firmware.Mode     `toml:"firmware" comment:"What is read of the chips' firmware: off, table or full. The only thing that touches a chip; see docs/firmware.md."`
@@ -86,9 +86,9 @@ type collectConfig struct {
 	Patience daemon.Duration `toml:"patience" comment:"How long devices, and processes, may take to answer; more where everything is slow."`
 }
 
-// defaultConfig is good for root, and for a user who tries it out.
-func defaultConfig() config {
-	c := config{
+// Default is good for root, and for a user who tries it out.
+func Default() Config {
+	c := Config{
 		StateDir:   "/var/lib/ttmon",
 		Root:       "/",
 		Firmware:   firmware.Off,
@@ -106,36 +106,44 @@ func defaultConfig() config {
 	return c
 }
 
-// configure joins defaults, file and flags, and checks the result.
-func configure(f flags) (config, error) {
-	c := defaultConfig()
-	path := f.config
+// Options are what a command line says; they go before the file.
+type Options struct {
+	File                                   string // empty: where it is expected, if it is there
+	AllocSocket, APISocket, StateDir, Root string
+	Firmware                               string
+	Takeover, Verbose, NoUprobe            bool
+}
+
+// Configure joins defaults, file and options, and checks the result.
+func Configure(o Options) (Config, error) {
+	c := Default()
+	path := o.File
 	if path == "" {
 		path = daemon.ConfigPath("ttmond.toml")
 	}
-	if err := daemon.ReadConfig(path, &c); err != nil && (f.config != "" || !errors.Is(err, fs.ErrNotExist)) {
+	if err := daemon.ReadConfig(path, &c); err != nil && (o.File != "" || !errors.Is(err, fs.ErrNotExist)) {
 		return c, err
 	}
 	for to, from := range map[*string]string{
-		&c.Alloc.Socket: f.allocSocket, &c.API.Socket: f.apiSocket, &c.StateDir: f.stateDir, &c.Root: f.root,
+		&c.Alloc.Socket: o.AllocSocket, &c.API.Socket: o.APISocket, &c.StateDir: o.StateDir, &c.Root: o.Root,
 	} {
 		if from != "" {
 			*to = from
 		}
 	}
-	if f.firmware != "" {
-		c.Firmware = firmware.Mode(f.firmware)
+	if o.Firmware != "" {
+		c.Firmware = firmware.Mode(o.Firmware)
 	}
-	if f.verbose {
+	if o.Verbose {
 		c.Log.Level = "debug"
 	}
-	c.Uprobe.Enabled = c.Uprobe.Enabled && !f.noUprobe
-	c.takeover = f.takeover
+	c.Uprobe.Enabled = c.Uprobe.Enabled && !o.NoUprobe
+	c.takeover = o.Takeover
 	return c, c.check()
 }
 
 // check finds mistakes, and makes paths absolute.
-func (c *config) check() error {
+func (c *Config) check() error {
 	if err := c.checkSockets(); err != nil {
 		return err
 	}
@@ -160,7 +168,7 @@ func (c *config) check() error {
 }
 
 // checkSockets is for paths, and for who may use what is there.
-func (c *config) checkSockets() error {
+func (c *Config) checkSockets() error {
 	for what, path := range map[string]*string{"alloc.socket": &c.Alloc.Socket, "api.socket": &c.API.Socket, "state_dir": &c.StateDir, "root": &c.Root} {
 		abs, err := filepath.Abs(*path)
 		if err != nil || *path == "" {
@@ -190,5 +198,5 @@ func (c *config) checkSockets() error {
 	return nil
 }
 
-// print writes the configuration as a file that could be read again.
-func (c *config) print(w io.Writer) error { return toml.NewEncoder(w).Encode(c) }
+// Print writes the configuration as a file that could be read again.
+func (c *Config) Print(w io.Writer) error { return toml.NewEncoder(w).Encode(c) }

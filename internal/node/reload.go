@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"sync"
@@ -8,8 +8,8 @@ import (
 
 // reloads reads the configuration again.
 type reloads struct {
-	mu    sync.Mutex
-	flags flags
+	mu      sync.Mutex
+	options Options
 }
 
 // reload reads the configuration again and reports what has changed, a sentence for
@@ -17,7 +17,7 @@ type reloads struct {
 func (d *ttmond) reload() (said []string, err error) {
 	d.reloads.mu.Lock()
 	defer d.reloads.mu.Unlock()
-	next, err := configure(d.reloads.flags)
+	next, err := Configure(d.reloads.options)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (d *ttmond) reload() (said []string, err error) {
 }
 
 // changeable is what can change while ttmond runs, by setting.
-func (d *ttmond) changeable(next *config) daemon.Changes {
+func (d *ttmond) changeable(next *Config) daemon.Changes {
 	can := daemon.Changes{}
 	can.On(func() { d.logs.SetLevel(next.Log.Level) }, "log.level")
 	can.On(func() { d.collector.setInterval(next.Collect.Interval.Duration) }, "collect.interval")

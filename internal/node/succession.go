@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"bufio"
@@ -185,7 +185,7 @@ func makeRoom(fd int) {
 
 // take takes over on a connection to a daemon, up to the point where it
 // pauses and waits for us to say that we serve.
-func (s *start) take(c config, conn *net.UnixConn) error {
+func (s *start) take(c Config, conn *net.UnixConn) error {
 	if err := handover.Ask(conn); err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (s *start) take(c config, conn *net.UnixConn) error {
 }
 
 // sort takes the descriptors of a predecessor.
-func (s *start) sort(c config, files *[]handover.File) error {
+func (s *start) sort(c Config, files *[]handover.File) error {
 	defer func() { handover.Close(*files) }()
 	s.clients = handover.Take(files, nameClient)
 	s.watched = takeWatched(files)

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -40,7 +40,7 @@ type background struct {
 
 // newBackground makes the collector. learned is what that of a predecessor
 // knew; nil if there was none. watched is who watches allocators.
-func newBackground(c config, may memoryBudget, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched *watcher) *background {
+func newBackground(c Config, may memoryBudget, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched *watcher) *background {
 	b := &background{
 		changed: make(chan struct{}, 1), leftLines: map[int]budget.Meter{},
 		log:     log,

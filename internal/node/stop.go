@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -149,9 +149,9 @@ func (d *ttmond) keeperCommand(theirs *os.File) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// keeperConfig is the configuration of a keeper: that of the daemon that
+// KeeperConfig is the configuration of a keeper: that of the daemon that
 // started it.
-func keeperConfig() (c config, err error) {
+func KeeperConfig() (c Config, err error) {
 	if err := json.Unmarshal([]byte(os.Getenv(keepConfig)), &c); err != nil {
 		return c, fmt.Errorf("reading the configuration from %s: %w", keepConfig, err)
 	}

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"reflect"
@@ -12,7 +12,7 @@ import (
 // Every setting of the file is either changed by a reload or said to stay:
 // none is passed over in silence.
 func TestEveryDifferenceIsFound(t *testing.T) {
-	a, b := defaultConfig(), defaultConfig()
+	a, b := Default(), Default()
 	b.History = map[string]any{"max_series": 5}
 	b.Collect.Interval = daemon.Duration{Duration: time.Hour}
 	b.Uprobe.Enabled = !b.Uprobe.Enabled

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -56,10 +56,10 @@ type start struct {
 }
 
 // handoverPath is where a running daemon can be asked to hand over.
-func handoverPath(c config) string { return c.API.Socket + ".handover" }
+func handoverPath(c Config) string { return c.API.Socket + ".handover" }
 
 // begin finds or makes everything a daemon starts with.
-func begin(c config, log *slog.Logger) (s *start, err error) {
+func begin(c Config, log *slog.Logger) (s *start, err error) {
 	s = &start{alloc: -1, api: -1, lock: -1, ledger: emptyLedger(c)}
 	files := handover.Inherited()
 	defer func() {
@@ -82,7 +82,7 @@ func begin(c config, log *slog.Logger) (s *start, err error) {
 }
 
 // keep takes over from the daemon that started us to keep its connections.
-func (s *start) keep(c config) error {
+func (s *start) keep(c Config) error {
 	conn, err := handover.Conn(keepFD)
 	if err != nil {
 		return err
@@ -96,14 +96,14 @@ func (s *start) keep(c config) error {
 	return err
 }
 
-func emptyLedger(c config) *ledger.Ledger {
+func emptyLedger(c Config) *ledger.Ledger {
 	return ledger.New(ledger.Options{MaxBuffers: c.Alloc.MaxBuffers})
 }
 
 // makeDirs makes the directory of the API's socket, where nobody else may
 // write, and that of the state if it can: without it the daemon only remembers
 // less.
-func makeDirs(c config, log *slog.Logger) error {
+func makeDirs(c Config, log *slog.Logger) error {
 	if err := unixsock.OwnDir(filepath.Dir(c.API.Socket)); err != nil {
 		return fmt.Errorf("api.socket: %w", err)
 	}
@@ -119,7 +119,7 @@ const patience = 3 * time.Second
 
 // own makes the place ours, or takes it over: from a running daemon if that
 // was asked for, from a keeper always.
-func (s *start) own(c config, log *slog.Logger) error {
+func (s *start) own(c Config, log *slog.Logger) error {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		lock, err := unixsock.Lock(c.API.Socket)
 		if err == nil {
@@ -146,7 +146,7 @@ func (s *start) own(c config, log *slog.Logger) error {
 
 // call asks the daemon that holds the lock for its place. again says that the
 // error may pass. locked is the error of the lock.
-func (s *start) call(c config, locked error) (again bool, err error) {
+func (s *start) call(c Config, locked error) (again bool, err error) {
 	conn, hello, err := handover.Dial(handoverPath(c))
 	if err != nil {
 		again = !errors.Is(err, handover.ErrStranger) && !errors.Is(err, fs.ErrPermission)
@@ -166,7 +166,7 @@ func (s *start) call(c config, locked error) (again bool, err error) {
 }
 
 // listen makes the sockets that nobody passed to us.
-func (s *start) listen(c config, log *slog.Logger, files *[]handover.File) (err error) {
+func (s *start) listen(c Config, log *slog.Logger, files *[]handover.File) (err error) {
 	if fd := takeOne(files, nameAPI); fd >= 0 {
 		s.api, s.apiActivated = fd, true
 	} else if s.api < 0 {

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -38,7 +38,7 @@ type pods struct {
 	found  bool // there is a kubelet
 }
 
-func newPods(c config, log *slog.Logger) *pods {
+func newPods(c Config, log *slog.Logger) *pods {
 	p := &pods{log: log, run: prom.Source{Name: "podresources"}}
 	if c.Kubernetes.PodResources != "" {
 		p.path = hostfs.At(c.Root).Path(c.Kubernetes.PodResources)

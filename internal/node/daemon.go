@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -28,9 +28,9 @@ import (
 
 // ttmond is a running daemon.
 type ttmond struct {
-	cfg       config // as it was at the start
+	cfg       Config // as it was at the start
 	memory    memoryBudget
-	live      config // as it was last read; guarded by reloads
+	live      Config // as it was last read; guarded by reloads
 	reloads   reloads
 	keeper    atomic.Bool // alloc.keeper
 	log       *slog.Logger
@@ -57,8 +57,8 @@ type ttmond struct {
 	notified     atomic.Int64 // when systemd last took a message, in ns; 0: never
 }
 
-// run is the daemon's life. ctx ends with the signal to stop.
-func run(ctx context.Context, f flags, cfg config) error {
+// Run is the daemon's life. ctx ends with the signal to stop.
+func Run(ctx context.Context, o Options, cfg Config) error {
 	log, logs := daemon.NewLog(cfg.Log, os.Stderr)
 	defer logs.Close()
 	daemon.UseFewCores()
@@ -72,7 +72,7 @@ func run(ctx context.Context, f flags, cfg config) error {
 	d := &ttmond{cfg: cfg, memory: may, log: log, logs: logs, begun: begun, ledger: begun.ledger, successors: make(chan *succession), instance: rand.Text()}
 	cfg.reportMoved(log)
 	d.keeping.Store(cfg.keep)
-	d.live, d.reloads.flags = cfg, f
+	d.live, d.reloads.options = cfg, o
 	d.keeper.Store(cfg.Alloc.Keeper)
 	if problem := begun.allocProblem; problem != nil {
 		text := problem.Error()

@@ -1,9 +1,8 @@
-package main
+package node
 
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,30 +24,30 @@ func write(t *testing.T, text string) string {
 
 func TestConfigOrder(t *testing.T) {
 	path := write(t, "state_dir = \"/x\"\n[alloc]\nsocket = \"/file.sock\"\nmode = \"0660\"\n[collect]\ninterval = \"250ms\"\n")
-	c, err := configure(flags{config: path, allocSocket: "/flag.sock", verbose: true})
+	c, err := Configure(Options{File: path, AllocSocket: "/flag.sock", Verbose: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := defaultConfig()
+	want := Default()
 	want.StateDir, want.Alloc.Socket, want.Alloc.Mode, want.Log.Level = "/x", "/flag.sock", "0660", "debug"
 	want.Collect.Interval = daemon.Duration{Duration: 250 * time.Millisecond}
-	if diff := cmp.Diff(want, c, cmp.AllowUnexported(config{})); diff != "" {
+	if diff := cmp.Diff(want, c, cmp.AllowUnexported(Config{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 // What is printed can be read again, and is then the same.
 func TestConfigPrinted(t *testing.T) {
-	c := defaultConfig()
+	c := Default()
 	var b bytes.Buffer
-	if err := c.print(&b); err != nil {
+	if err := c.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	again, err := configure(flags{config: write(t, b.String())})
+	again, err := Configure(Options{File: write(t, b.String())})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
-	if diff := cmp.Diff(c, again, cmp.AllowUnexported(config{})); diff != "" {
+	if diff := cmp.Diff(c, again, cmp.AllowUnexported(Config{})); diff != "" {
 		t.Errorf("(-printed +read):\n%s", diff)
 	}
 	if !strings.Contains(b.String(), "# ") {
@@ -77,12 +76,12 @@ func TestConfigMistakes(t *testing.T) {
 		"[log]\nlevel = \"loud\"\n":                                     "log.level: \"loud\"",
 		"[log]\nformat = \"xml\"\n":                                     "log.format: \"xml\"",
 	} {
-		_, err := configure(flags{config: write(t, text)})
+		_, err := Configure(Options{File: write(t, text)})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", text, err, want)
 		}
 	}
-	if _, err := configure(flags{config: "/no/such/file"}); err == nil || !strings.Contains(err.Error(), "/no/such/file") {
+	if _, err := Configure(Options{File: "/no/such/file"}); err == nil || !strings.Contains(err.Error(), "/no/such/file") {
 		t.Errorf("missing file: %v", err)
 	}
 }
@@ -90,7 +89,7 @@ func TestConfigMistakes(t *testing.T) {
 // The sections that ttmon-server reads now do not keep ttmond from starting.
 func TestMovedSections(t *testing.T) {
 	path := write(t, "[listen]\naddress = '0.0.0.0:1'\n[history]\nanything = 3\n[[remote_write]]\nurl = 'http://x/'\n[collect]\ninterval = '2s'\n")
-	c, err := configure(flags{config: path})
+	c, err := Configure(Options{File: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,34 +99,5 @@ func TestMovedSections(t *testing.T) {
 	logs.Close()
 	if got := b.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "sections=listen,history,remote_write") {
 		t.Errorf("the log says %q", got)
-	}
-}
-
-// The exit codes and messages of the program itself.
-func TestCommandLine(t *testing.T) {
-	bin := program(t)
-	for _, c := range []struct {
-		args []string
-		code int
-		want string
-	}{
-		{[]string{"--version"}, 0, "ttmond version"},
-		{[]string{"--help"}, 0, "--takeover"},
-		{[]string{"--check-config"}, 0, "[alloc]"},
-		{[]string{"--check-config", "--config", write(t, "nonsense = 1\n")}, 2, "nonsense"},
-		{[]string{"--no-such-flag"}, 2, "no-such-flag"},
-		{[]string{"something"}, 2, "something"},
-		{[]string{"replay"}, 2, "ttmon-server replay"},
-		{[]string{"fleet", "--prometheus", "http://x"}, 2, "ttmon-server fleet"},
-		{[]string{"--listen", "127.0.0.1:9108"}, 2, "ttmon-server --listen"},
-		{[]string{"--listen", "off", "--check-config"}, 0, "[alloc]"},
-		{[]string{"--node-condition", "x"}, 2, "ttmon-server --node-condition"},
-	} {
-		cmd := exec.Command(bin, c.args...)
-		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
-		out, _ := cmd.CombinedOutput()
-		if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.want) {
-			t.Errorf("%v: exit %d, want %d with %q: %s", c.args, code, c.code, c.want, out)
-		}
 	}
 }

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The exit codes and messages of the program itself.
+func TestCommandLine(t *testing.T) {
+	bin := program(t)
+	wrong := filepath.Join(t.TempDir(), "ttmond.toml")
+	if err := os.WriteFile(wrong, []byte("nonsense = 1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--version"}, 0, "ttmond version"},
+		{[]string{"--help"}, 0, "--takeover"},
+		{[]string{"--check-config"}, 0, "[alloc]"},
+		{[]string{"--check-config", "--config", wrong}, 2, "nonsense"},
+		{[]string{"--no-such-flag"}, 2, "no-such-flag"},
+		{[]string{"something"}, 2, "something"},
+		{[]string{"replay"}, 2, "ttmon-server replay"},
+		{[]string{"fleet", "--prometheus", "http://x"}, 2, "ttmon-server fleet"},
+		{[]string{"--listen", "127.0.0.1:9108"}, 2, "ttmon-server --listen"},
+		{[]string{"--listen", "off", "--check-config"}, 0, "[alloc]"},
+		{[]string{"--node-condition", "x"}, 2, "ttmon-server --node-condition"},
+	} {
+		cmd := exec.Command(bin, c.args...)
+		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.want) {
+			t.Errorf("%v: exit %d, want %d with %q: %s", c.args, code, c.code, c.want, out)
+		}
+	}
+}
