@@ -117,6 +117,9 @@ func (r *runCmd) check(args []string) (c checked, err error) {
 	if len(args) == 0 {
 		return c, exit.Usage("run what? ttmon run [flags] -- COMMAND [ARGUMENT...]")
 	}
+	if err := r.checkEquals(args); err != nil {
+		return c, err
+	}
 	if r.quiet && r.summary {
 		return c, exit.Usage("--quiet and --summary cannot be used together")
 	}
@@ -146,6 +149,20 @@ func (r *runCmd) check(args []string) (c checked, err error) {
 		c.limits[pool] = n
 	}
 	return c, nil
+}
+
+// checkEquals finds a value that was taken for the program: --stacks python -- train.
+func (r *runCmd) checkEquals(args []string) error {
+	if len(args) < 2 || args[1] != "--" {
+		return nil
+	}
+	for _, name := range []string{"stacks", "fail-on-leak", "record"} {
+		f := r.cmd.Flags().Lookup(name)
+		if f.Changed && f.Value.String() == f.NoOptDefVal {
+			return exit.Usage("--%s takes its value after an equals sign: --%s=%s", name, name, args[0])
+		}
+	}
+	return nil
 }
 
 // parseLimit reads "dram=8G".

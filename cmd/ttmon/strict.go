@@ -46,8 +46,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 			known = append(known, c.Name())
 		}
 	}
-	if use := elsewhere[args[0]]; use != "" && (cmd == cmd.Root() || cmd.Name() == "smi") {
-		return exit.With(exit.Unsupported, "there is no %q here: %s", args[0], use)
+	if err := notHere(cmd, args[0]); err != nil {
+		return err
 	}
 	what := "unexpected argument"
 	if nearest.Word(args[0], known) != "" || cmd == cmd.Root() {
@@ -56,8 +56,21 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return exit.Usage("%s %q%s", what, args[0], meant(cmd, args[0], known))
 }
 
+// notHere is the error of a command of another tool; nil: it is none.
+func notHere(cmd *cobra.Command, word string) error {
+	if use := elsewhere[word]; use != "" && (cmd == cmd.Root() || cmd.Name() == "smi") {
+		return exit.With(exit.Unsupported, "there is no %q here: %s", word, use)
+	}
+	return nil
+}
+
 // flagError says in our words what pflag found wrong.
 func flagError(cmd *cobra.Command, err error) error {
+	if args := cmd.Flags().Args(); len(args) > 0 { // "nvlink -s": the word is the mistake, not the flag
+		if err := notHere(cmd, args[0]); err != nil {
+			return err
+		}
+	}
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return badValue(cmd, bad)
 	}
