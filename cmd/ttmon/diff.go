@@ -36,8 +36,8 @@ and command before it. A verdict comes first, then the figures that differ: peak
 means of memory, duration, energy, heat, throttled time, PCIe bytes, what was left.
 
 With --fail-if it fails where a condition holds: NAME>AMOUNT, where NAME is a figure
-(dram.peak, l1.mean, duration, energy, throttled, left; dram.peak@3 is that of device
-3). An amount with a sign or in percent is a change (+5%, +10Wh, +30s), without a
+(dram.peak, l1.mean, duration, energy, throttled, left, failures; dram.peak@3 is that
+of device 3). An amount with a sign or in percent is a change (+5%, +10Wh, +30s), without a
 sign it is what B may be (18GiB, 0s). A figure that is not known fails, too.
 
 Of two recordings, or two moments of one, it says how much of each chip's memory was

@@ -175,6 +175,7 @@ func (v viewpoint) conceal(p *model.Process) {
 	p.Release = model.Missing[string](model.Denied, hiddenWhy)
 	p.SlurmStep, p.SlurmFrom, p.Reach = "", "", model.Reach{}
 	p.Container, p.SlurmJob, p.SystemdUnit, p.PPID, p.Condition = model.Container{}, "", "", 0, ""
+	p.Failures = nil
 	p.Doubts = v.doubts(p.Doubts)
 	p.Devices = slices.Clone(p.Devices)
 	for i := range p.Devices {

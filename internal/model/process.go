@@ -31,6 +31,8 @@ type Process struct {
 	Doubts  []Doubt         // about all of its figures
 	Devices []DeviceUse     // by device index
 	Work    ProcessWork
+	// Failures is nil where its requests for memory are not watched.
+	Failures *Failures
 }
 
 // Reach is how to reach whoever runs a process. What is empty is not known, or may
@@ -125,4 +127,5 @@ type Exit struct {
 	Status Reading[int]
 	// OutOfMemory: the kernel killed it because there was no memory left.
 	OutOfMemory bool
+	Failures    *Failures // nil: none is known
 }

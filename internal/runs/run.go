@@ -16,6 +16,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -58,7 +60,9 @@ type Run struct {
 	// IdleSince is since when it has held memory without its chips doing anything, as
 	// of its last snapshot.
 	IdleSince time.Time `json:"idle_since,omitzero"`
-	Left      []Left    `json:"left"` // what its dead processes left in tt-metal's accounting
+	// Failures is nil where its requests for memory were not watched.
+	Failures *Failures `json:"allocation_failures,omitempty"`
+	Left     []Left    `json:"left"` // what its dead processes left in tt-metal's accounting
 }
 
 // Who is who ran it, and what.
@@ -100,6 +104,17 @@ type Process struct {
 	Parent     int       `json:"ppid,omitempty"`
 	Start      time.Time `json:"start,omitzero"`
 	Name       string    `json:"name"`
+	Failures   uint64    `json:"allocation_failures,omitempty"`
+}
+
+// Failures are the requests of a run for device memory that failed, as far as
+// ttmond saw them: Count is a lower bound.
+type Failures struct {
+	Count uint64    `json:"count"`
+	Last  time.Time `json:"last,omitzero"`     // when the last one failed
+	ID    string    `json:"failure,omitempty"` // of its record: ttmon why
+	Pool  string    `json:"pool,omitempty"`    // that it asked for
+	Clash bool      `json:"clash,omitempty"`   // circular buffers reached into a buffer of L1
 }
 
 // EndKind is how a run ended. The set is closed; view/words has the words.
@@ -124,6 +139,9 @@ type Ending struct {
 	// OutOfMemory: the kernel killed it because the host or its control group had
 	// no memory left.
 	OutOfMemory bool `json:"oom_killed,omitempty"`
+	// NoRoom: it failed right after a request for device memory had; Run.Failures
+	// has which.
+	NoRoom bool `json:"no_room,omitempty"`
 	// Text says it in words, with what the run left. Only answers have it.
 	Text string `json:"text,omitempty"`
 }
@@ -131,6 +149,26 @@ type Ending struct {
 // Failed reports whether the run is known to have ended badly.
 func (e *Ending) Failed() bool {
 	return e.Kind == Killed || e.OutOfMemory || e.Code != nil && *e.Code != 0
+}
+
+// BlameWithin is how long after a failed allocation the end of a run that failed
+// is put down to it. Closing the devices of a large mesh takes a while.
+const BlameWithin = 30 * time.Second
+
+// Blame finds out whether the run ended because a request for device memory
+// failed, and reports whether that is news. A signal by which people and
+// schedulers end programs says nothing about the program.
+func (r *Run) Blame() bool {
+	f, e := r.Failures, &r.End
+	if e.NoRoom || f == nil || f.Count == 0 || !e.Failed() || e.OutOfMemory {
+		return false
+	}
+	switch unix.Signal(e.Signal) {
+	case unix.SIGINT, unix.SIGTERM, unix.SIGKILL, unix.SIGHUP:
+		return false
+	}
+	e.NoRoom = e.At.Sub(f.Last) <= BlameWithin
+	return e.NoRoom
 }
 
 // Pool is what was held of a kind of memory.
@@ -244,6 +282,7 @@ type Said struct {
 	Activity string `json:"activity"`
 	Busy     string `json:"busy"` // measured, or the estimate
 	Command  string `json:"command"`
+	Failures string `json:"failures,omitempty"` // requests for memory
 }
 
 // SaidDevice is what a run took of a device, in words.
@@ -333,7 +372,7 @@ func (r *Run) Indexes() (list []int) {
 func (r *Run) Clone() Run {
 	c := *r
 	c.Processes, c.Left = slices.Clone(r.Processes), slices.Clone(r.Left)
-	c.Pools = maps.Clone(r.Pools)
+	c.Pools, c.Failures = maps.Clone(r.Pools), copied(r.Failures)
 	c.Neighbours = slices.Clone(r.Neighbours)
 	for i := range c.Neighbours {
 		c.Neighbours[i].Devices = slices.Clone(c.Neighbours[i].Devices)

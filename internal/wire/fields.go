@@ -268,6 +268,7 @@ func process(a archive, p *model.Process) {
 	doubts(a, &p.Doubts)
 	items(a, "devices", &p.Devices, use)
 	processWork(a, &p.Work)
+	failures(a, &p.Failures)
 	a.endScope()
 }
 

@@ -158,8 +158,27 @@ func exits(a archive, list *[]model.Exit) {
 			field(a, "alive", &x.Alive)
 			reading(a, "wait_status", &x.Status)
 			optional(a, "oom_killed", &x.OutOfMemory)
+			failures(a, &x.Failures)
 			a.endScope()
 			a.close()
 		})
 	}
+}
+
+// failures are the requests of a process for device memory that failed.
+func failures(a archive, f **model.Failures) {
+	if !a.maybe("allocation_failures", *f != nil) {
+		return
+	}
+	if a.reads() || *f == nil {
+		*f = &model.Failures{}
+	}
+	x := *f
+	a.begin()
+	field(a, "count", &x.Count)
+	instant(a, "last", &x.Last)
+	optional(a, "failure", &x.ID)
+	optional(a, "pool", &x.Pool)
+	optional(a, "clash", &x.Clash)
+	a.close()
 }

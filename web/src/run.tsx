@@ -100,6 +100,7 @@ function Facts(p: { run: Run }) {
     ["Not observed", r.unseen_s ? span(r.unseen_s) : "–"],
     ["Energy", r.said.energy],
     ["Busy", r.said.busy ?? r.said.activity],
+    ["Failed allocations", r.said.failures ?? "–"],
     ["Processes", r.processes.map((x) => x.pid).join(" ")],
   ];
   return (

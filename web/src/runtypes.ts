@@ -41,7 +41,7 @@ export interface Run {
   devices: RunDevice[];
   neighbours: { id: number; user?: string; name?: string; devices: number[]; seconds: number }[];
   left: { pid: number; region: string; text: string }[];
-  said: { took: string; user: string; reach: string; job: string; devices: string; peak_dram: string; energy: string; activity: string; busy?: string; command: string };
+  said: { took: string; user: string; reach: string; job: string; devices: string; peak_dram: string; energy: string; activity: string; busy?: string; command: string; failures?: string };
 }
 
 export interface Comparison {

@@ -8,8 +8,10 @@
 package gather
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,11 +54,26 @@ type Gatherer struct {
 	mu     sync.Mutex
 	ended  []track.Ended
 	counts map[uint64]uint64 // failures on each chip since ttmond started
+	// failed are those of each process, of the last ones that failed.
+	failed map[model.ProcessID]*failed
+}
+
+// failed are the failures of a process, and whose it is.
+type failed struct {
+	model.Failures
+	uid int
 }
 
 // New makes a Gatherer.
 func New(o Options) *Gatherer {
-	return &Gatherer{o: o, early: newEarlyReader(o.Root), processes: proc.New(o.Root), seen: map[string]map[uint64]uint64{}, waiting: map[string]time.Time{}, counts: map[uint64]uint64{}}
+	g := &Gatherer{
+		o: o, early: newEarlyReader(o.Root), processes: proc.New(o.Root), seen: map[string]map[uint64]uint64{}, waiting: map[string]time.Time{},
+		counts: map[uint64]uint64{}, failed: map[model.ProcessID]*failed{},
+	}
+	for _, k := range o.Store.List(func(int) bool { return true }) { // a predecessor saw them
+		g.countProcess(&k, k.Count)
+	}
+	return g
 }
 
 const (
@@ -168,9 +185,11 @@ func (g *Gatherer) add(r *failure.Record) {
 	if r.State != nil {
 		r.Judge()
 	}
-	chips := r.Chips
+	k := r.Summary()
 	added := g.o.Store.Add(r)
-	g.count(chips, added.Count)
+	k.ID = added.ID
+	g.count(k.Chips, added.Count)
+	g.countProcess(&k, added.Count)
 	switch {
 	case !added.New:
 	case r.Placed() || len(g.waiting) >= maxWaiting:
@@ -242,6 +261,57 @@ func (g *Gatherer) count(chips []failure.Chip, n uint64) {
 	}
 }
 
+// Bounds of the processes whose failures are counted, of a user and in all: who
+// starts many that fail pushes out its own first.
+const (
+	maxFailedOfUser = 128
+	maxFailed       = 1024
+)
+
+// countProcess adds failures to those of their process.
+func (g *Gatherer) countProcess(k *failure.Summary, n uint64) {
+	id := model.ProcessID{PID: k.Process.PID, StartTicks: k.Process.Start}
+	if id.StartTicks == 0 {
+		return // it exited before anything was known of it: another may have its pid
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := g.failed[id]
+	if f == nil {
+		g.makeRoom(k.Process.UID)
+		f = &failed{uid: k.Process.UID}
+		g.failed[id] = f
+	}
+	f.Count += n
+	if !k.Last.Before(f.Last) {
+		f.Last, f.Pool, f.Clash, f.ID = k.Last, k.Pool, k.Kind == failure.Clash, cmp.Or(k.ID, f.ID)
+	}
+}
+
+// makeRoom forgets the process that failed longest ago, of a user or of all, where
+// there are too many.
+func (g *Gatherer) makeRoom(uid int) {
+	own, oldest, ownOldest := 0, model.ProcessID{}, model.ProcessID{}
+	for id, f := range g.failed {
+		if first, ok := g.failed[oldest]; !ok || f.Last.Before(first.Last) {
+			oldest = id
+		}
+		if f.uid != uid {
+			continue
+		}
+		own++
+		if first, ok := g.failed[ownOldest]; !ok || f.Last.Before(first.Last) {
+			ownOldest = id
+		}
+	}
+	switch {
+	case own >= maxFailedOfUser:
+		delete(g.failed, ownOldest)
+	case len(g.failed) >= maxFailed:
+		delete(g.failed, oldest)
+	}
+}
+
 // Fill puts the counts into a snapshot that is about to be published.
 func (g *Gatherer) Fill(s *model.Snapshot) {
 	g.mu.Lock()
@@ -256,4 +326,29 @@ func (g *Gatherer) Fill(s *model.Snapshot) {
 		}
 		d.AllocationFailures = model.Value(n)
 	}
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if p.Failures = g.failuresOf(p.ID()); p.Failures == nil && watched(p) {
+			p.Failures = &model.Failures{}
+		}
+	}
+	for i := range s.Exits {
+		s.Exits[i].Failures = g.failuresOf(s.Exits[i].ID)
+	}
+}
+
+// failuresOf are those of a process; nil: none is known.
+func (g *Gatherer) failuresOf(id model.ProcessID) *model.Failures {
+	f := g.failed[id]
+	if f == nil {
+		return nil
+	}
+	c := f.Failures
+	return &c
+}
+
+// watched reports whether a failure of a process would be seen: its allocations
+// are.
+func watched(p *model.Process) bool {
+	return slices.ContainsFunc(p.Devices, func(u model.DeviceUse) bool { return u.Source == model.FromTrack || u.Source == model.FromUprobe })
 }

@@ -223,3 +223,59 @@ func TestRunFlushes(t *testing.T) {
 		t.Errorf("%d of 7 are on disk", r.Count)
 	}
 }
+
+// TestFailuresOfProcess: a snapshot says of each process, and of those that have
+// exited, how often it failed; of one that is not watched, nothing.
+func TestFailuresOfProcess(t *testing.T) {
+	d := newDesk(t)
+	d.probes = []*failure.Record{probed(3)}
+	d.fromProbes()
+	k := d.list(t, 1)[0]
+	own := model.ProcessID{PID: k.Process.PID, StartTicks: k.Process.Start}
+	check := func(g *Gatherer) {
+		t.Helper()
+		s := host()
+		s.Processes = []model.Process{{PID: own.PID, StartTicks: own.StartTicks}, {PID: own.PID, StartTicks: own.StartTicks + 1}, {PID: 1, Devices: []model.DeviceUse{{Source: model.FromUprobe}}}}
+		s.Exits = []model.Exit{{ID: own}, {ID: model.ProcessID{PID: 1}}}
+		g.Fill(s)
+		want := model.Failures{Count: 3, Last: noon, ID: k.ID, Pool: "dram"}
+		if f := s.Processes[0].Failures; f == nil || *f != want {
+			t.Errorf("%+v instead of %+v", f, want)
+		}
+		if f := s.Processes[1].Failures; f != nil {
+			t.Errorf("another process with its pid: %+v", f)
+		}
+		if f := s.Processes[2].Failures; f == nil || *f != (model.Failures{}) {
+			t.Errorf("a watched process that did not fail: %+v", f)
+		}
+		if f := s.Exits[0].Failures; f == nil || *f != want || s.Exits[1].Failures != nil {
+			t.Errorf("exits: %+v, %+v", f, s.Exits[1].Failures)
+		}
+	}
+	check(d.Gatherer)
+	check(New(d.o)) // a successor
+}
+
+// TestManyProcesses: a user whose programs all fail pushes out its own, not those of
+// others.
+func TestManyProcesses(t *testing.T) {
+	g := newDesk(t).Gatherer
+	add := func(pid, uid int) {
+		g.countProcess(&failure.Summary{Last: noon.Add(time.Duration(pid) * time.Second), Process: failure.Process{PID: pid, Start: 1, UID: uid}}, 1)
+	}
+	add(1, 1000)
+	for pid := range 3 * maxFailedOfUser {
+		add(10+pid, 2000)
+	}
+	if len(g.failed) != maxFailedOfUser+1 || g.failuresOf(model.ProcessID{PID: 1, StartTicks: 1}) == nil || g.failuresOf(model.ProcessID{PID: 9 + 3*maxFailedOfUser, StartTicks: 1}) == nil {
+		t.Errorf("%d are counted", len(g.failed))
+	}
+	for uid := range 2 * maxFailed / maxFailedOfUser {
+		for pid := range maxFailedOfUser {
+			add(10000+uid*1000+pid, 3000+uid)
+		}
+	}
+	if len(g.failed) != maxFailed {
+		t.Errorf("%d are counted in all", len(g.failed))
+	}
+}

@@ -54,6 +54,7 @@ type RemarkKind string
 // The kinds, in the order in which they are said.
 const (
 	Ended     RemarkKind = "end"       // it ended in another way
+	Failures  RemarkKind = "failures"  // more or fewer of its requests for memory failed
 	Left      RemarkKind = "left"      // it left memory behind
 	PeakDRAM  RemarkKind = "dram.peak" // more or less at the peak
 	PeakL1    RemarkKind = "l1.peak"
@@ -164,8 +165,10 @@ func (c *Comparison) judge() {
 	if b.Failed() != a.Failed() && a.Kind != runs.Running && b.Kind != runs.Running {
 		c.Verdict = append(c.Verdict, Remark{Kind: Ended})
 	}
-	if f := c.Find("left", nil); f != nil && f.A != nil && f.B != nil && f.A.V != f.B.V {
-		c.Verdict = append(c.Verdict, Remark{Kind: Left, A: f.A.V, B: f.B.V, Unsure: f.unsure()})
+	for _, k := range []RemarkKind{Failures, Left} {
+		if f := c.Find(string(k), nil); f != nil && f.A != nil && f.B != nil && f.A.V != f.B.V {
+			c.Verdict = append(c.Verdict, Remark{Kind: k, A: f.A.V, B: f.B.V, Unsure: f.unsure()})
+		}
 	}
 	for _, k := range []RemarkKind{PeakDRAM, PeakL1, Duration, Throttled, Energy, Shared, Busy} {
 		f := c.Find(string(k), nil)

@@ -107,6 +107,9 @@ func figuresOf(r *runs.Run) *table {
 	t.add("throttled", whole, Seconds, r.Trouble(model.ConditionThrottled), observed)
 	left, bound := r.LeftBytes()
 	t.add("left", whole, Bytes, float64(left), bound)
+	if f := r.Failures; f != nil {
+		t.add("failures", whole, Count, float64(f.Count), model.AtLeast)
+	}
 	t.add("shared", whole, Seconds, r.Shared(), observed)
 	for i := range r.Devices {
 		t.device(&r.Devices[i], observed)

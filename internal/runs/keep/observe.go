@@ -235,6 +235,14 @@ func (l *live) find(s *model.Snapshot) (found bool) {
 			}
 		}
 	}
+	for i := range s.Exits {
+		if x := &s.Exits[i]; l.failed(x.ID, x.Failures) {
+			found = true
+		}
+	}
+	if l.Blame() {
+		found = true
+	}
 	for i := range s.Ghosts {
 		if l.leftBy(&s.Ghosts[i]) {
 			found = true
@@ -260,6 +268,32 @@ func exit(e *runs.Ending, x *model.Exit) {
 		e.Code = &code
 	}
 	e.OutOfMemory = x.OutOfMemory
+}
+
+// failed notes the failed allocations of a process, if it is one of this run, and
+// reports whether there are more than were known.
+func (l *live) failed(id model.ProcessID, f *model.Failures) bool {
+	if f == nil {
+		return false
+	}
+	i := slices.IndexFunc(l.Processes, func(p runs.Process) bool { return p.PID == id.PID && p.StartTicks == id.StartTicks })
+	if i < 0 {
+		return false
+	}
+	known := l.Failures != nil
+	if !known {
+		l.Failures = &runs.Failures{}
+	}
+	p, sum := &l.Processes[i], l.Failures
+	if f.Count <= p.Failures {
+		return !known
+	}
+	sum.Count += f.Count - p.Failures
+	p.Failures = f.Count
+	if !f.Last.Before(sum.Last) {
+		sum.Last, sum.ID, sum.Pool, sum.Clash = f.Last, f.ID, f.Pool, f.Clash
+	}
+	return true
 }
 
 // leftBy notes what a dead process left, if it was one of this run. It has the

@@ -106,6 +106,7 @@ func (l *live) meet(mine []*model.Process) {
 			i = len(l.Processes)
 			l.Processes = append(l.Processes, runs.Process{PID: p.PID, StartTicks: p.StartTicks, Parent: p.PPID, Start: p.StartTime, Name: p.Name.V})
 		}
+		l.failed(p.ID(), p.Failures)
 		if i == 0 {
 			l.Who = who(p, l.Who)
 		}

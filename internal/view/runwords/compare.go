@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -54,7 +55,12 @@ func Remark(c *compare.Comparison, r *compare.Remark) string {
 	size := words.Bytes(uint64(math.Abs(change)))
 	switch r.Kind {
 	case compare.Ended:
-		return fmt.Sprintf("%s instead of %s", ending(&c.B.End), ending(&c.A.End))
+		return fmt.Sprintf("%s instead of %s", sideEnding(&c.B.End), sideEnding(&c.A.End))
+	case compare.Failures:
+		if r.B == 0 {
+			return "no failed allocation any more"
+		}
+		return words.Mark(model.AtLeast) + words.Count(int(r.B), "failed allocation")
 	case compare.Left:
 		if r.B == 0 {
 			return "leaves nothing behind any more"
@@ -87,6 +93,13 @@ func Remark(c *compare.Comparison, r *compare.Remark) string {
 		return fmt.Sprintf("%.0f devices instead of %.0f", r.B, r.A)
 	}
 	return string(r.Kind)
+}
+
+func sideEnding(e *runs.Ending) string {
+	if e.NoRoom {
+		return "out of device memory, " + ending(e)
+	}
+	return ending(e)
 }
 
 // Share says by how much B differs from A, without its direction: 8 %, 3.1×.

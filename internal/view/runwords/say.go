@@ -16,7 +16,7 @@ import (
 func Say(r *runs.Run) *runs.Said {
 	return &runs.Said{
 		Took: words.Duration(r.Took()), User: User(r), Reach: Reach(r), Job: Job(r), Devices: Devices(r), PeakDRAM: words.Figure(r.Pool(model.DRAM).PeakBytes()),
-		Energy: Energy(r), Activity: Activity(r), Busy: Busy(r), Command: Command(r),
+		Energy: Energy(r), Activity: Activity(r), Busy: Busy(r), Command: Command(r), Failures: Failures(r),
 	}
 }
 

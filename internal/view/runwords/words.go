@@ -4,7 +4,9 @@ package runwords
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +20,13 @@ import (
 // End says how a run ended, and what it left.
 func End(r *runs.Run) string {
 	text := ending(&r.End)
+	switch f := r.Failures; {
+	case f == nil || f.Count == 0:
+	case r.End.NoRoom:
+		text = lack(f) + ", " + text
+	default:
+		text += ", " + words.Mark(model.AtLeast) + words.Count(int(min(f.Count, math.MaxInt)), "failed allocation")
+	}
 	if idle := r.Idle(r.Last); idle >= idleShown {
 		text += ", idle for " + words.Duration(idle)
 	}
@@ -26,6 +35,28 @@ func End(r *runs.Run) string {
 	}
 	if left := Left(r); left != "" {
 		text += ", left " + left
+	}
+	return text
+}
+
+// lack says what a run did not get.
+func lack(f *runs.Failures) string {
+	if f.Clash {
+		return "L1 clash"
+	}
+	return "out of " + words.Escape(strings.ToUpper(f.Pool))
+}
+
+// Failures says how many requests for memory failed, and where the last one is
+// shown; empty: none is known.
+func Failures(r *runs.Run) string {
+	f := r.Failures
+	if f == nil || f.Count == 0 {
+		return ""
+	}
+	text := words.Mark(model.AtLeast) + strconv.FormatUint(f.Count, 10) + " failed, the last: " + lack(f)
+	if f.ID != "" {
+		text += " (ttmon why " + words.Escape(f.ID) + ")"
 	}
 	return text
 }

@@ -35,6 +35,7 @@ func AppendRun(dst []byte, r *runs.Run, now time.Time, o Options) []byte {
 		fact("unobserved", words.Duration(span(r.Unseen))+": no snapshot; means and energy are of the rest")
 	}
 	fact("energy", runEnergy(r))
+	fact("allocations", runwords.Failures(r))
 	fact("processes", runProcesses(r))
 	dst = appendAligned(dst, facts)
 	dst = append(dst, '\n')

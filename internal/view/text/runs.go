@@ -18,7 +18,7 @@ var (
 	runHeads    = []string{"Run", "When", "Took", "User", "Job", "Dev", "Peak DRAM", "Busy", "Energy", "End", "Command"}
 	runHeadsCSV = "run,host,user,uid,job_kind,job,start,end,seconds,end_kind,exit_code,signal,oom_killed,device,bus_id,board,open_s,shared_s," +
 		"dram_peak_bytes,dram_peak_bound,dram_mean_bytes,l1_peak_bytes,l1_peak_bound,l1_mean_bytes,power_mean_w,power_max_w,energy_j,temperature_max_c,throttled_s," +
-		"pcie_to_device_bytes,pcie_from_device_bytes,left_bytes,command,busy_s,busy_ratio,busy_bound\n"
+		"pcie_to_device_bytes,pcie_from_device_bytes,left_bytes,command,busy_s,busy_ratio,busy_bound,allocation_failures,no_room\n"
 )
 
 // AppendRuns draws runs as a table, the newest first.
@@ -120,17 +120,22 @@ func AppendRunsCSV(dst []byte, a *runs.Answer) []byte {
 			dst = appendStatsCSV(dst, d)
 			dst = fmt.Appendf(dst, "%d,%s,", left, CSVField(words.Escape(cmp.Or(r.Command, r.Name))))
 			dst = appendBusyCSV(dst, d)
+			failures := ""
+			if r.Failures != nil {
+				failures = strconv.FormatUint(r.Failures.Count, 10)
+			}
+			dst = fmt.Appendf(dst, ",%s,%t\n", failures, r.End.NoRoom)
 		}
 	}
 	return dst
 }
 
-// appendBusyCSV ends a line with how busy a device was, where that was measured.
+// appendBusyCSV says how busy a device was, where that was measured.
 func appendBusyCSV(dst []byte, d *runs.Device) []byte {
 	if b, known := d.Busy(); known {
-		return fmt.Appendf(dst, "%.3f,%.4f,%s\n", b.Seconds, b.Ratio, b.Bound)
+		return fmt.Appendf(dst, "%.3f,%.4f,%s", b.Seconds, b.Ratio, b.Bound)
 	}
-	return append(dst, ",,\n"...)
+	return append(dst, ",,"...)
 }
 
 func appendPoolCSV(dst []byte, p runs.Pool) []byte {

@@ -39,6 +39,7 @@ func runsAnswer() *runs.Answer {
 		}},
 	}
 	first.Who = runs.Who{UID: 1000, User: "anna", Name: "python", Command: "python train.py --model, big", Job: &runs.Job{Kind: runs.JobSlurm, ID: "4702"}, Release: "0.81.1"}
+	first.Failures = &runs.Failures{}
 	second := runs.Run{
 		ID: 318, Host: "lab-3", Start: at, Seen: at, Last: at.Add(41 * time.Minute), Observed: 2300, Unseen: 160,
 		End:   runs.Ending{Kind: runs.Killed, Signal: 9, At: at.Add(41 * time.Minute)},
@@ -53,8 +54,15 @@ func runsAnswer() *runs.Answer {
 	}
 	second.Who = runs.Who{UID: 1001, Name: "serve\x1b"}
 	third := runs.Run{ID: 319, Start: at.Add(time.Hour), Last: at.Add(2 * time.Hour), End: runs.Ending{Kind: runs.Running}, Devices: []runs.Device{{Index: -1}}}
-	third.UID = -1
-	return &runs.Answer{Time: at.Add(10 * time.Hour), Runs: []runs.Run{first, second, third}, More: true}
+	third.UID, third.Failures = -1, &runs.Failures{Count: 3, Last: at, Pool: "l1", Clash: true}
+	one := 1
+	fourth := runs.Run{
+		ID: 320, Start: at.Add(3 * time.Hour), Last: at.Add(3*time.Hour + time.Minute), Devices: []runs.Device{{Index: 0}}, Processes: []runs.Process{{PID: 9, Failures: 1}},
+		End:      runs.Ending{Kind: runs.Exited, Code: &one, At: at.Add(3*time.Hour + time.Minute), NoRoom: true},
+		Failures: &runs.Failures{Count: 1, Last: at.Add(3*time.Hour + time.Minute), ID: "f12", Pool: "l1_small"},
+	}
+	fourth.Who = runs.Who{UID: 1000, User: "anna", Command: "python oom.py"}
+	return &runs.Answer{Time: at.Add(10 * time.Hour), Runs: []runs.Run{first, second, third, fourth}, More: true}
 }
 
 func TestRuns(t *testing.T) {
@@ -92,5 +100,6 @@ func TestComparison(t *testing.T) {
 	c := compare.Compare(side("r317", a.Runs[0]), side("r318", a.Runs[1]))
 	b := AppendComparison(nil, c, false, o)
 	b = append(append(b, '\n'), AppendComparison(nil, compare.Compare(side("before", a.Runs[0], a.Runs[0]), side("r317", a.Runs[0])), false, o)...)
+	b = append(append(b, '\n'), AppendComparison(nil, compare.Compare(side("r317", a.Runs[0]), side("r320", a.Runs[3])), false, o)...)
 	golden.Check(t, "testdata/comparison.golden", b)
 }
