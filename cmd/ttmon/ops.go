@@ -1,22 +1,28 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/ops"
 )
 
-// ops is the command ops with its flags.
-type ops struct {
+// opsCmd is the command ops with its flags.
+type opsCmd struct {
 	*app
+	screens
 	ids   []string
 	delay float64
 	count int
@@ -26,7 +32,7 @@ type ops struct {
 }
 
 func newOps(a *app) *cobra.Command {
-	o := &ops{app: a}
+	o := &opsCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "ops",
 		Short: "Shows what the chips work on: operations by device time",
@@ -34,8 +40,12 @@ func newOps(a *app) *cobra.Command {
 their programs take, as perf top does for functions. Names and times come from
 tt-metal's real-time profiler (0.71 and later), as the processes receive it:
 read by ttmond's probe, or by libttmon (ttmon run). The row "between programs" is the
-time in which a chip had nothing to do and soon had: the host was late.`,
-		Example: `  ttmon ops                       all chips, every second
+time in which a chip had nothing to do and soon had: the host was late.
+
+On a terminal it is a screen: Space freezes it, / filters by name, < and > change
+the column it is sorted by, Enter shows one process, ? lists all keys. Where the
+output is no terminal, and with --once, --count or --json, it prints.`,
+		Example: `  ttmon ops                       all chips, on a screen, every second
   ttmon ops -p 4242 --sort mean   of one process, the slowest first
   ttmon ops --once --json         for scripts`,
 		Args: cobra.NoArgs,
@@ -48,13 +58,13 @@ time in which a chip had nothing to do and soon had: the host was late.`,
 	f.StringVar(&o.which.Sort, "sort", text.OpsOrders()[0], "sort by `COLUMN`: "+strings.Join(text.OpsOrders(), ", "))
 	f.IntVarP(&o.which.Most, "lines", "n", 0, "at most `N` operations")
 	f.Float64VarP(&o.delay, "delay", "d", 1, "`SECONDS` between two samples")
-	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` samples")
+	f.IntVarP(&o.count, "count", "c", 0, "print `N` samples, then stop")
 	f.BoolVar(&o.once, "once", false, "print one sample and exit")
 	f.BoolVar(&o.json, "json", false, "print JSON, one line a sample")
 	return cmd
 }
 
-func (o *ops) run() error {
+func (o *opsCmd) run() error {
 	switch {
 	case o.count < 0:
 		return exit.Usage("--count=%d: it cannot be negative", o.count)
@@ -69,8 +79,16 @@ func (o *ops) run() error {
 	if err != nil {
 		return err
 	}
-	out := o.Output("")
 	delay := time.Duration(o.delay * float64(time.Second))
+	if !o.once && !o.json && o.count == 0 && o.NeedsTerminal("ops") == nil {
+		return o.screen(chosen, delay)
+	}
+	return o.print(chosen, delay)
+}
+
+// print prints the table or JSON, once or again and again.
+func (o *opsCmd) print(chosen selection.Selection, delay time.Duration) error {
+	out := o.Output("")
 	j := repeat.Job{
 		Out: out, Selection: chosen, Interval: delay, Count: o.count, Sample: delay, InPlace: !o.json,
 		Print: func(dst []byte, s *model.Snapshot, t text.Options) []byte {
@@ -83,9 +101,57 @@ func (o *ops) run() error {
 	if o.once {
 		j.Interval, j.InPlace = 0, false
 	}
-	err = repeat.Do(&o.Console, o.where, j)
+	err := repeat.Do(&o.Console, o.where, j)
 	if cerr := out.Close(); err == nil {
 		err = cerr
 	}
 	return err
+}
+
+// screen shows the table on the terminal.
+func (o *opsCmd) screen(chosen selection.Selection, delay time.Duration) error {
+	_, c, err := o.load(o.app)
+	if err == nil && o.Color == "never" {
+		err = config.OptionAt("display.theme").Set(&c, "mono")
+	}
+	if err == nil {
+		err = tui.CheckTheme(c.Display.Theme, o.Getenv)
+	}
+	if err != nil {
+		return exit.Usage("%w", err)
+	}
+	src, err := o.source(o.app, delay)
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	first, err := src.Next(context.Background())
+	if err != nil {
+		return err
+	}
+	if err := host.Absence(first); err != nil {
+		return err
+	}
+	if _, err := chosen.From(first); err != nil {
+		return err
+	}
+	src.Source = &narrowed{Source: &primed{Source: src.Source, first: first}, only: chosen}
+	screen := ops.New(ops.Options{
+		Theme: c.Display.Theme, Mouse: c.Display.Mouse, Round: c.Display.Corners == "round", Source: src.name, Interval: delay, Which: o.which,
+	})
+	return o.show(src, screen, tui.Options{Source: src, Interval: delay})
+}
+
+// narrowed is a source of some devices only.
+type narrowed struct {
+	tui.Source
+	only selection.Selection
+}
+
+func (n *narrowed) Next(ctx context.Context) (*model.Snapshot, error) {
+	s, err := n.Source.Next(ctx)
+	if err == nil && len(n.only) > 0 {
+		s = n.only.Present(s)
+	}
+	return s, err
 }

@@ -296,3 +296,23 @@ func TestDeniedFile(t *testing.T) {
 		t.Errorf("%v, want exit code %d", e, exit.Denied)
 	}
 }
+
+// On a terminal ttmon ops is a screen; with --count it prints, there too.
+func TestOpsOnTerminal(t *testing.T) {
+	tt := onTerminal(t, 80, 24, nil, "--root", "four", "ops")
+	tt.until("footer", func(s string) bool { return strings.Contains(s, "Freeze") && strings.Contains(s, "SHARE") })
+	if _, err := tt.pty.Write([]byte(" ")); err != nil {
+		t.Fatal(err)
+	}
+	tt.until("frozen table", func(s string) bool { return strings.Contains(s, "FROZEN") })
+	if _, err := tt.pty.Write([]byte("qq")); err != nil {
+		t.Fatal(err)
+	}
+	if code := tt.wait(); code != 0 {
+		t.Errorf("it ended with %d:\n%q", code, tt.text())
+	}
+	tt = onTerminal(t, 80, 24, nil, "--root", "four", "ops", "-d", "0.1", "-c", "1")
+	if out := tt.until("table", func(s string) bool { return strings.Contains(s, "busy") }); strings.Contains(out, "Freeze") {
+		t.Errorf("--count opens the screen:\n%q", out)
+	}
+}

@@ -15,50 +15,68 @@ import (
 
 // Ops chooses and orders the operations of `ttmon ops`.
 type Ops struct {
-	PID    int    // of one process; 0: all
-	Filter string // a part of the name, in any case; empty: all
-	Sort   string // one of OpsOrders
-	Most   int    // how many rows; 0: all
+	PID     int    // of one process; 0: all
+	Filter  string // a part of the name, in any case; empty: all
+	Sort    string // one of OpsOrders
+	Reverse bool   // what takes least first
+	Most    int    // how many rows; 0: all
 }
 
 // OpsOrders are what the operations can be sorted by; the first is the usual one.
 func OpsOrders() []string { return []string{"share", "calls", "mean", "longest", "time", "name"} }
 
-// op is a row of the table.
-type op struct {
+// Op is a row of the table.
+type Op struct {
 	*model.Operation
-	process *model.Process
-	chip    *model.ChipWork
-	late    bool // no operation: the time between programs
+	Process *model.Process
+	Chip    *model.ChipWork
+	Late    bool // no operation: the time between programs
 }
 
-func (o *op) mean() uint64 {
+// OpText is a row in words.
+type OpText struct{ Share, Name, Rate, Mean, Longest, Time, Calls, Device, Process string }
+
+// Text says a row.
+func (o *Op) Text() OpText {
+	t := OpText{Share: "–", Rate: "–", Device: "–", Process: strconv.Itoa(o.Process.PID) + " " + words.Program(o.Process)}
+	if v, ok := o.Share.Get(); ok {
+		t.Share = words.Fixed(100*v, 1) + "%"
+		if v > 0 && v < 0.0005 {
+			t.Share = "<0.1%"
+		}
+	}
+	if o.Chip.Device != model.NoDevice {
+		t.Device = strconv.Itoa(o.Chip.Device) + words.Escape(o.Chip.Chip)
+	}
+	if o.Late {
+		t.Name, t.Rate = "(between programs: the host is late)", ""
+		return t
+	}
+	if v, ok := o.Rate.Get(); ok {
+		t.Rate = words.Whole(v)
+	}
+	t.Name, t.Calls = words.Operation(o.Operation), strconv.FormatUint(o.Calls, 10)
+	t.Mean, t.Longest, t.Time = words.ProgramTime(time.Duration(o.mean())), words.ProgramTime(time.Duration(o.Longest)), words.ProgramTime(time.Duration(o.Time))
+	return t
+}
+
+func (o *Op) mean() uint64 {
 	if o.Calls == 0 {
 		return 0
 	}
 	return o.Time / o.Calls
 }
 
-// rows lists the operations of a snapshot.
-func (x Ops) rows(s *model.Snapshot) (list []op) {
+// Rows lists the operations of a snapshot.
+func (x Ops) Rows(s *model.Snapshot) (list []Op) {
 	for i := range s.Processes {
 		p := &s.Processes[i]
 		if x.PID != 0 && p.PID != x.PID {
 			continue
 		}
 		for k := range p.Work.Chips {
-			c := &p.Work.Chips[k]
-			if c.Device != model.NoDevice && s.Device(c.Device) == nil {
-				continue // another device was asked for
-			}
-			for n := range c.Operations {
-				o := &c.Operations[n]
-				if x.Filter == "" || strings.Contains(strings.ToLower(o.Name), strings.ToLower(x.Filter)) {
-					list = append(list, op{Operation: o, process: p, chip: c})
-				}
-			}
-			if late, ok := c.Work.Late.Get(); ok && late > 0 && x.Filter == "" {
-				list = append(list, op{Operation: &model.Operation{Share: model.Value(late)}, process: p, chip: c, late: true})
+			if c := &p.Work.Chips[k]; c.Device == model.NoDevice || s.Device(c.Device) != nil { // else another device was asked for
+				list = x.appendChip(list, p, c)
 			}
 		}
 	}
@@ -69,8 +87,25 @@ func (x Ops) rows(s *model.Snapshot) (list []op) {
 	return list
 }
 
-// compare puts what takes most first.
-func (x Ops) compare(a, b op) int {
+// appendChip appends what a process has a chip work on.
+func (x Ops) appendChip(list []Op, p *model.Process, c *model.ChipWork) []Op {
+	part := strings.ToLower(x.Filter)
+	for n := range c.Operations {
+		if o := &c.Operations[n]; strings.Contains(strings.ToLower(o.Name), part) {
+			list = append(list, Op{Operation: o, Process: p, Chip: c})
+		}
+	}
+	if late, ok := c.Work.Late.Get(); ok && late > 0 && part == "" {
+		list = append(list, Op{Operation: &model.Operation{Share: model.Value(late)}, Process: p, Chip: c, Late: true})
+	}
+	return list
+}
+
+// compare puts what takes most first, or last.
+func (x Ops) compare(a, b Op) int {
+	if x.Reverse {
+		a, b = b, a
+	}
 	byShare := cmp.Or(cmp.Compare(b.Share.V, a.Share.V), cmp.Compare(b.Time, a.Time))
 	switch x.Sort {
 	case "calls":
@@ -91,10 +126,10 @@ func (x Ops) compare(a, b op) int {
 func AppendOps(dst []byte, s *model.Snapshot, x Ops, o Options) []byte {
 	p := &printer{Options: o, buf: dst}
 	p.opsTitle(s)
-	rows := x.rows(s)
+	rows := x.Rows(s)
 	if len(rows) == 0 {
 		p.newline()
-		p.line(x.nothing(), faint)
+		p.line(" "+x.Nothing(), faint)
 		p.unknown(s)
 		return p.buf
 	}
@@ -133,15 +168,15 @@ func (p *printer) opsTitle(s *model.Snapshot) {
 	p.line(line, 0)
 }
 
-// nothing says that there is nothing to show.
-func (x Ops) nothing() string {
+// Nothing says that there is nothing to show.
+func (x Ops) Nothing() string {
 	switch {
 	case x.Filter != "":
-		return " no operation has " + strconv.Quote(words.Escape(x.Filter)) + " in its name"
+		return "no operation has " + strconv.Quote(words.Escape(x.Filter)) + " in its name"
 	case x.PID != 0:
-		return " process " + strconv.Itoa(x.PID) + " reports no programs"
+		return "process " + strconv.Itoa(x.PID) + " reports no programs"
 	}
-	return " no process reports programs"
+	return "no process reports programs"
 }
 
 // unknown ends the screen with why it is not known how busy devices are.
@@ -168,33 +203,30 @@ func (p *printer) wrapped(text string, st style) {
 	}
 }
 
-func opRow(o *op) row {
-	share, rate := "–", "–"
-	if v, ok := o.Share.Get(); ok {
-		share = words.Fixed(100*v, 1) + "%"
-		if v > 0 && v < 0.0005 {
-			share = "<0.1%"
-		}
+func opRow(o *Op) row {
+	t := o.Text()
+	var st style
+	if o.Late {
+		st = faint
 	}
-	if v, ok := o.Rate.Get(); ok && !o.late {
-		rate = words.Whole(v)
-	}
-	device := "–"
-	if o.chip.Device != model.NoDevice {
-		device = strconv.Itoa(o.chip.Device) + words.Escape(o.chip.Chip)
-	}
-	who := strconv.Itoa(o.process.PID) + " " + words.Program(o.process)
-	if o.late {
-		return row{cells: []cell{c(share), c("(between programs: the host is late)", faint), c(""), c(""), c(""), c(device), c(who)}}
-	}
-	return row{cells: []cell{
-		c(share), c(words.Operation(o.Operation)), c(rate), c(words.ProgramTime(time.Duration(o.mean()))),
-		c(words.ProgramTime(time.Duration(o.Longest))), c(device), c(who),
-	}}
+	return row{cells: []cell{c(t.Share), c(t.Name, st), c(t.Rate), c(t.Mean), c(t.Longest), c(t.Device), c(t.Process)}}
 }
 
 // stuck ends the table with the processes that may be stuck.
 func (p *printer) stuck(s *model.Snapshot) {
+	for _, n := range StuckNotes(s) {
+		p.wrapped(n.Text, of(n.Level))
+	}
+}
+
+// Note is a sentence below a table, and how bad it is.
+type Note struct {
+	Text  string
+	Level model.Level
+}
+
+// StuckNotes are the processes that may be stuck, each with its evidence.
+func StuckNotes(s *model.Snapshot) (list []Note) {
 	for _, x := range assess.Of(s).Conditions() {
 		if x.Kind != model.ConditionStuck {
 			continue
@@ -203,8 +235,9 @@ func (p *printer) stuck(s *model.Snapshot) {
 		if last := lastOperation(s, x.Process); last != "" {
 			text += "; last: " + last
 		}
-		p.wrapped(text, of(x.Level))
+		list = append(list, Note{text, x.Level})
 	}
+	return list
 }
 
 // lastOperation is the last that a process had completed.
@@ -248,16 +281,16 @@ func AppendOpsJSON(dst []byte, s *model.Snapshot, x Ops) []byte {
 		return nil
 	}
 	list := []opJSON{}
-	for _, o := range x.rows(s) {
-		if o.late {
+	for _, o := range x.Rows(s) {
+		if o.Late {
 			continue // it is late_ratio of the snapshot
 		}
 		j := opJSON{
 			Operation: o.Name, Others: o.Others, Share: value(o.Share), Rate: value(o.Rate), Calls: o.Calls, Time: o.Time, Mean: o.mean(), Longest: o.Longest,
-			Chip: o.chip.Chip, PID: o.process.PID, Process: words.Program(o.process),
+			Chip: o.Chip.Chip, PID: o.Process.PID, Process: words.Program(o.Process),
 		}
-		if o.chip.Device != model.NoDevice {
-			j.Device = &o.chip.Device
+		if o.Chip.Device != model.NoDevice {
+			j.Device = &o.Chip.Device
 		}
 		list = append(list, j)
 	}

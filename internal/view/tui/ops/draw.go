@@ -1,0 +1,272 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/tui"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// draw draws title, devices, table and notes.
+func (s *Screen) draw(area cells.Area) {
+	title, rest := area.Top(1)
+	s.drawTitle(title)
+	if s.shown == nil {
+		if s.lost != "" {
+			rest.Put(1, 1, words.Truncate("no data: "+s.lost, rest.W-2), cells.Bad)
+		} else {
+			rest.Put(1, 1, "Waiting for the first sample …", cells.Strong)
+		}
+		return
+	}
+	rest = s.drawDevices(rest, max(area.H/6, 1))
+	notes := s.notes(rest.W-3, max(area.H/4, 1))
+	table, below := rest.Bottom(len(notes))
+	for y, n := range notes {
+		below.Put(1, y, n.text, n.style)
+	}
+	head, body := table.Top(1)
+	columns := s.columns(table.W)
+	s.drawHeading(head, columns)
+	if len(s.rows) == 0 {
+		body.Put(1, 0, words.Truncate(s.which.Nothing(), body.W-2), cells.Strong)
+		return
+	}
+	s.list.Draw(&s.hits, body, cells.Selected, func(i int, row cells.Area) { drawRow(row, &s.rows[i], columns) },
+		func(int) []tui.Effect { s.remember(); return nil })
+}
+
+func (s *Screen) drawTitle(row cells.Area) {
+	right := s.o.Interval.String() + " "
+	if s.o.Source != "" {
+		right = words.Escape(s.o.Source) + "  " + right
+	}
+	row.PutRight(row.W, 0, right, cells.Faint)
+	left := row.Sub(0, 0, max(row.W-words.Width(right)-1, 0), 1)
+	if s.shown == nil {
+		left.Put(1, 0, "ttmon ops", cells.Strong)
+		return
+	}
+	x := left.Put(1, 0, words.Escape(s.shown.Host.Name), cells.Strong) + 2
+	if s.shown.Simulated {
+		x = left.Put(x, 0, " SIMULATED ", cells.Banner) + 1
+	}
+	if s.frozen {
+		x = left.Put(x, 0, " FROZEN at "+s.shown.Time.Local().Format("15:04:05")+" ", cells.Banner) + 1
+	}
+	if s.lost != "" {
+		said := "no update for " + words.Span(s.lostAt.Sub(s.live.Time)) + ": " + s.lost
+		left.Put(x, 0, words.Truncate(said, left.W-x), cells.Bad)
+		return
+	}
+	if s.which.PID != 0 {
+		x = left.Put(x, 0, fmt.Sprintf("only process %d", s.which.PID), cells.Label) + 2
+	}
+	if s.which.Filter != "" {
+		left.Put(x, 0, words.Truncate("/"+words.Escape(s.which.Filter), left.W-x), cells.Label)
+	}
+}
+
+// How busy a device is: "12 ▓▓▓▓░░ ≥62 %".
+const (
+	deviceIndent = 5 // behind "Busy"
+
+	barWidth    = 6
+	deviceWidth = 3 + 1 + barWidth + 1 + 7 + 2
+)
+
+// drawDevices draws how busy each device is in at most so many rows, and returns
+// what is left below.
+func (s *Screen) drawDevices(area cells.Area, most int) (rest cells.Area) {
+	perRow := max((area.W-deviceIndent)/deviceWidth, 1)
+	rows := min((len(s.shown.Devices)+perRow-1)/perRow, most)
+	top, rest := area.Top(rows)
+	top.Put(1, 0, "Busy", cells.Label)
+	for i := range s.shown.Devices {
+		at := top.Sub(deviceIndent+i%perRow*deviceWidth, i/perRow, deviceWidth, 1)
+		if left := len(s.shown.Devices) - i; i == rows*perRow-1 && left > 1 {
+			at.Put(0, 0, fmt.Sprintf("and %d more", left), cells.Faint)
+			break
+		}
+		drawDevice(at, &s.shown.Devices[i])
+	}
+	return rest
+}
+
+func drawDevice(at cells.Area, d *model.Device) {
+	at.PutRight(3, 0, fmt.Sprint(d.Index), cells.Label)
+	x := 4
+	if ratio, ok := d.Work.Busy.Get(); ok && !math.IsNaN(ratio) {
+		at.Shade(x, 0, barWidth, ratio, d.Work.Bound != model.Exact, cells.Fill)
+		x += barWidth + 1
+	}
+	at.Put(x, 0, words.Busy(&d.Work), cells.Text)
+}
+
+// note is a line below the table.
+type note struct {
+	text  string
+	style cells.Style
+}
+
+// notes are what may be stuck, and why it is not known how busy devices are, in
+// at most so many lines.
+func (s *Screen) notes(w, most int) (list []note) {
+	add := func(text string, st cells.Style) {
+		for i, line := range words.Wrap(text, max(w-2, 10)) {
+			if i > 0 {
+				line = "  " + line
+			}
+			list = append(list, note{line, st})
+		}
+	}
+	for _, n := range text.StuckNotes(s.shown) {
+		add(n.Text, cells.OfNote(n.Level))
+	}
+	causes, devices := unknown(s.shown)
+	for _, c := range causes {
+		name := "device "
+		if len(devices[c]) > 1 {
+			name = "devices "
+		}
+		add(name+words.Ranges(devices[c])+": busy unknown: "+words.WorkCause(c), cells.Faint)
+	}
+	if n := len(list); n > most {
+		list = append(list[:most-1:most-1], note{fmt.Sprintf("… %d lines more need a taller terminal", n-most+1), cells.Faint})
+	}
+	return list
+}
+
+// unknown lists why it is not known how busy devices are, in the order of the
+// devices, and which those are.
+func unknown(s *model.Snapshot) (causes []model.WorkCause, devices map[model.WorkCause][]int) {
+	devices = map[model.WorkCause][]int{}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if d.Work.Measured() || d.Work.Cause == "" {
+			continue
+		}
+		if !slices.Contains(causes, d.Work.Cause) {
+			causes = append(causes, d.Work.Cause)
+		}
+		devices[d.Work.Cause] = append(devices[d.Work.Cause], d.Index)
+	}
+	return causes, devices
+}
+
+// column is a column of the table.
+type column struct {
+	title string
+	order string // sorts by it; empty: none does
+	width int
+	left  bool // text begins at the left
+	rank  int  // the higher, the sooner it is left out
+	text  func(*text.OpText) string
+}
+
+func allColumns() []column {
+	return []column{
+		{"SHARE", "share", 7, false, 0, func(t *text.OpText) string { return t.Share }},
+		{"OPERATION", "name", leastName, true, 0, func(t *text.OpText) string { return t.Name }},
+		{"CALLS/S", "calls", 9, false, 2, func(t *text.OpText) string { return t.Rate }},
+		{"MEAN", "mean", 8, false, 3, func(t *text.OpText) string { return t.Mean }},
+		{"LONGEST", "longest", 8, false, 4, func(t *text.OpText) string { return t.Longest }},
+		{"TIME", "time", 9, false, 5, func(t *text.OpText) string { return t.Time }},
+		{"CALLS", "", 12, false, 6, func(t *text.OpText) string { return t.Calls }},
+		{"DEV", "", 4, true, 0, func(t *text.OpText) string { return t.Device }},
+		{"PROCESS", "", 16, true, 1, func(t *text.OpText) string { return t.Process }},
+	}
+}
+
+const (
+	leastName = 24
+	mostName  = 64
+)
+
+// columns are those that there is room for; the one that the table is sorted by
+// is always there. What is left over goes to names, then to the last column.
+func (s *Screen) columns(w int) []column {
+	list := allColumns()
+	for i := range list {
+		if list[i].order == s.which.Sort {
+			list[i].rank = 0
+		}
+	}
+	left := func() int {
+		sum := 1
+		for _, c := range list {
+			sum += c.width
+			if c.left {
+				sum++ // a blank before it
+			}
+		}
+		return w - sum
+	}
+	for left() < 0 {
+		worst := slices.MaxFunc(list, func(a, b column) int { return a.rank - b.rank })
+		if worst.rank == 0 {
+			break
+		}
+		list = slices.DeleteFunc(list, func(c column) bool { return c.title == worst.title })
+	}
+	name := slices.IndexFunc(list, func(c column) bool { return c.order == "name" })
+	list[name].width = min(max(list[name].width+left(), 1), mostName)
+	list[len(list)-1].width += max(left(), 0)
+	return list
+}
+
+func (s *Screen) drawHeading(row cells.Area, columns []column) {
+	row.Fill(' ', cells.Heading)
+	x := 0
+	for _, c := range columns {
+		style := cells.Heading
+		if c.order != "" && c.order == s.which.Sort {
+			style = cells.Sorted
+		}
+		x = place(row, x, &c, c.title, style)
+		if c.order != "" {
+			s.hits.AddPress(row.Sub(x-c.width, 0, c.width, 1), func() []tui.Effect { s.sortBy(c.order); return nil })
+		}
+	}
+}
+
+// place puts text into a column and returns where the column ends.
+func place(row cells.Area, x int, c *column, said string, style cells.Style) int {
+	if c.left {
+		row.Put(x+1, 0, words.Truncate(said, c.width), style)
+		return x + 1 + c.width
+	}
+	row.PutRight(x+c.width, 0, said, style)
+	return x + c.width
+}
+
+func drawRow(row cells.Area, o *text.Op, columns []column) {
+	said := o.Text()
+	x := 0
+	for i := range columns {
+		c := &columns[i]
+		if o.Late && c.order == "name" { // it reaches over the figures that it does not have
+			row.Put(x+1, 0, words.Truncate(said.Name, roomFor(columns[i:])), cells.Faint)
+			x += 1 + c.width
+			continue
+		}
+		x = place(row, x, c, c.text(&said), cells.Text)
+	}
+}
+
+// roomFor is the width of a name and of the figures behind it.
+func roomFor(columns []column) int {
+	w := columns[0].width
+	for _, c := range columns[1:] {
+		if c.left {
+			break
+		}
+		w += c.width
+	}
+	return w
+}
