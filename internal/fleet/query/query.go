@@ -88,6 +88,7 @@ func (q *Query) Fleet() (*text.Fleet, error) {
 	}
 	f := &text.Fleet{Simulated: a.simulated, Alerts: sortedAlerts(a.alerts)}
 	for _, h := range a.hosts {
+		h.ShareBusy()
 		f.Hosts = append(f.Hosts, *h)
 	}
 	slices.SortFunc(f.Hosts, func(a, b text.FleetHost) int { return strings.Compare(a.Name, b.Name) })
@@ -125,6 +126,11 @@ func (a *answers) questions() []question {
 		{"count " + by + `) (tenstorrent_device_info unless on (` + a.label + `, pci) tenstorrent_core_power_watts)`, func(l labels, _ float64) {
 			host(l).PowerBound = model.AtLeast
 		}},
+		{"sum " + by + ") (tenstorrent_busy_ratio)", func(l labels, v float64) { host(l).Busy = v }},
+		{"max " + by + ") (tenstorrent_busy_bound)", func(l labels, v float64) { host(l).BusyBound = max(host(l).BusyBound, client.BoundOf(v)) }},
+		{"count " + by + `) (tenstorrent_device_info unless on (` + a.label + `, pci) tenstorrent_busy_ratio)`, func(l labels, _ float64) {
+			host(l).BusyBound = max(host(l).BusyBound, model.AtLeast)
+		}},
 		{"count(tenstorrent_simulated == 1)", func(_ labels, v float64) { a.simulated = int(v) }},
 		{"count " + by + `, alertname, severity) (ALERTS{alertstate="firing"})`, func(l labels, v float64) { a.alert(l, int(v)) }},
 	}
@@ -134,8 +140,8 @@ func (a *answers) questions() []question {
 func (a *answers) host(labels map[string]string) *text.FleetHost {
 	name := labels[a.label]
 	if a.hosts[name] == nil {
-		nan := math.NaN()
-		a.hosts[name] = &text.FleetHost{Name: name, Chips: assess.Tally{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
+		h := text.NewFleetHost(name)
+		a.hosts[name] = &h
 	}
 	return a.hosts[name]
 }
@@ -248,13 +254,13 @@ func quoteMeta(s string) string {
 
 // Host asks for one host, chip by chip.
 func (q *Query) Host(name string) (*text.FleetHost, error) {
-	nan := math.NaN()
 	only := q.label + "=" + strconv.Quote(name)
 	chips := map[string]*text.FleetChip{}
 	get := func(l map[string]string) *text.FleetChip {
 		if chips[l["pci"]] == nil {
 			n, _ := strconv.Atoi(l["device"])
-			chips[l["pci"]] = &text.FleetChip{Device: n, Temperature: nan, Power: nan, Clock: nan, Used: nan, Size: nan}
+			c := text.NewFleetChip(n)
+			chips[l["pci"]] = &c
 		}
 		return chips[l["pci"]]
 	}
@@ -267,6 +273,8 @@ func (q *Query) Host(name string) (*text.FleetHost, error) {
 		{`tenstorrent_asic_temperature_celsius{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Temperature = v }},
 		{`tenstorrent_core_power_watts{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Power = v }},
 		{`tenstorrent_clock_hertz{clock="ai",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Clock = v / 1e6 }},
+		{`tenstorrent_busy_ratio{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Busy = v }},
+		{`tenstorrent_busy_bound{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.BusyBound = client.BoundOf(v) }},
 		{`tenstorrent_memory_used_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Used = v }},
 		{`tenstorrent_memory_size_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Size = v }},
 		{`tenstorrent_memory_used_bound{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Bound = client.BoundOf(v) }},
@@ -278,12 +286,16 @@ func (q *Query) Host(name string) (*text.FleetHost, error) {
 	if len(chips) == 0 {
 		return nil, fmt.Errorf("there is no host %q: ttmon fleet without it lists them", name)
 	}
-	h := &text.FleetHost{Name: name, Chips: assess.Tally{}, Temperature: nan, Power: nan, Used: nan, Size: nan}
+	h := text.NewFleetHost(name)
 	for _, c := range chips {
 		c.State = stateOf(string(c.State))
 		h.States = append(h.States, *c)
 		h.Chips[c.State]++
 		h.Power, h.Used, h.Size, h.Bound = text.Plus(h.Power, c.Power), text.Plus(h.Used, c.Used), text.Plus(h.Size, c.Size), max(h.Bound, c.Bound)
+		h.Busy, h.BusyBound = text.Plus(h.Busy, c.Busy), max(h.BusyBound, c.BusyBound)
+		if math.IsNaN(c.Busy) {
+			h.BusyBound = max(h.BusyBound, model.AtLeast)
+		}
 		if math.IsNaN(c.Power) { // it is not in the sum
 			h.PowerBound = model.AtLeast
 		}
@@ -292,5 +304,6 @@ func (q *Query) Host(name string) (*text.FleetHost, error) {
 		}
 	}
 	slices.SortFunc(h.States, func(a, b text.FleetChip) int { return a.Device - b.Device })
-	return h, nil
+	h.ShareBusy()
+	return &h, nil
 }

@@ -60,3 +60,68 @@ func TestFleetStates(t *testing.T) {
 		t.Errorf("what is no state is shown:\n%q", page)
 	}
 }
+
+// How busy a host is, is the mean of its devices; those that do not report make
+// it a lower bound, and where none does it is not known.
+func TestFleetBusy(t *testing.T) {
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var list []string
+		add := func(host, more, v string) {
+			list = append(list, fmt.Sprintf(`{"metric":{"host":%q%s},"value":[1,%q]}`, host, more, v))
+		}
+		switch query := r.FormValue("query"); {
+		case strings.Contains(query, "devices_in_condition"):
+			add("half", `,"condition":"ok"`, "2")
+			add("none", `,"condition":"ok"`, "2")
+			add("whole", `,"condition":"ok"`, "2")
+		case strings.Contains(query, "device_info unless") && strings.Contains(query, "busy_ratio"):
+			add("half", "", "1")
+			add("none", "", "2")
+		case strings.HasPrefix(query, "tenstorrent_device_info"):
+			add("half", `,"device":"0","pci":"0"`, "1")
+			add("half", `,"device":"1","pci":"1"`, "1")
+		case strings.HasPrefix(query, "tenstorrent_busy_ratio"):
+			add("half", `,"device":"0","pci":"0"`, "0.9")
+		case strings.Contains(query, "busy_ratio"):
+			add("half", "", "0.9")
+			add("whole", "", "1.5")
+		case strings.HasPrefix(query, "max") && strings.Contains(query, "busy_bound"):
+			add("whole", "", "0")
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[%s]}}`, strings.Join(list, ","))
+	}))
+	defer engine.Close()
+	p, err := client.NewPrometheus(engine.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := New(t.Context(), p, "host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := q.Fleet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, h := range f.Hosts {
+		got[h.Name] = text.FleetBusy(h.Busy, h.BusyBound)
+	}
+	if got["half"] != "≥45 %" || got["none"] != "N/A" || got["whole"] != "75 %" {
+		t.Errorf("busy: %v", got)
+	}
+	total := f.Total()
+	if got := text.FleetBusy(total.Busy, total.BusyBound); got != "≥40 %" {
+		t.Errorf("all hosts are %s busy", got)
+	}
+	h, err := q.Host("half")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one, two := text.FleetBusy(h.States[0].Busy, h.States[0].BusyBound), text.FleetBusy(h.States[1].Busy, h.States[1].BusyBound); one != "90 %" || two != "N/A" {
+		t.Errorf("devices are %s and %s busy", one, two)
+	}
+	if got := text.FleetBusy(h.Busy, h.BusyBound); got != "≥45 %" {
+		t.Errorf("the host alone is %s busy", got)
+	}
+}

@@ -29,9 +29,40 @@ type FleetHost struct {
 	Temperature float64     // of the hottest chip, °C
 	Power       float64     // W
 	PowerBound  model.Bound // AtLeast where the power of some chips is not known
+	Busy        float64     // mean of all its chips, 0…1; what is not known counts as idle
+	BusyBound   model.Bound // AtLeast where it is not known of some chips
 	Used, Size  float64     // DRAM, bytes
 	Bound       model.Bound // of Used
 	Alerts      int
+}
+
+// NewFleetHost is a host of which nothing is known.
+func NewFleetHost(name string) FleetHost {
+	nan := math.NaN()
+	return FleetHost{Name: name, Chips: assess.Tally{}, Temperature: nan, Power: nan, Busy: nan, Used: nan, Size: nan}
+}
+
+// NewFleetChip is a chip of which nothing is known.
+func NewFleetChip(device int) FleetChip {
+	nan := math.NaN()
+	return FleetChip{Device: device, Temperature: nan, Power: nan, Clock: nan, Busy: nan, Used: nan, Size: nan}
+}
+
+// ShareBusy makes the mean of all chips out of the sum of those that report.
+func (h *FleetHost) ShareBusy() {
+	if n := h.Chips.Count(); n > 0 {
+		h.Busy = min(h.Busy/float64(n), 1)
+		return
+	}
+	h.Busy = math.NaN()
+}
+
+// FleetBusy is how busy chips are, with its mark, or N/A.
+func FleetBusy(ratio float64, bound model.Bound) string {
+	if math.IsNaN(ratio) {
+		return "N/A"
+	}
+	return words.Busy(&model.Work{Busy: model.Value(ratio), Bound: bound})
 }
 
 // Watts is the host's power, marked where it leaves chips out.
@@ -50,6 +81,8 @@ type FleetChip struct {
 	Temperature float64 // °C
 	Power       float64 // W
 	Clock       float64 // MHz
+	Busy        float64 // 0…1
+	BusyBound   model.Bound
 	Used, Size  float64 // DRAM, bytes
 	Bound       model.Bound
 }
@@ -85,7 +118,7 @@ func SortFleet(hosts []FleetHost) {
 
 // Total is all hosts together.
 func (f *Fleet) Total() FleetHost {
-	total := FleetHost{Chips: assess.Tally{}, Temperature: math.NaN(), Power: math.NaN(), Used: math.NaN(), Size: math.NaN()}
+	total := NewFleetHost("")
 	for i := range f.Hosts {
 		h := &f.Hosts[i]
 		for state, n := range h.Chips {
@@ -95,7 +128,11 @@ func (f *Fleet) Total() FleetHost {
 		if math.IsNaN(total.Temperature) || h.Temperature > total.Temperature {
 			total.Temperature = h.Temperature
 		}
-		total.Bound, total.PowerBound = max(total.Bound, h.Bound), max(total.PowerBound, h.PowerBound)
+		total.Bound, total.PowerBound, total.BusyBound = max(total.Bound, h.Bound), max(total.PowerBound, h.PowerBound), max(total.BusyBound, h.BusyBound)
+		total.Busy = Plus(total.Busy, h.Busy*float64(h.Chips.Count()))
+		if math.IsNaN(h.Busy) {
+			total.BusyBound = max(total.BusyBound, model.AtLeast)
+		}
 		if math.IsNaN(h.Used) {
 			total.Bound = max(total.Bound, model.AtLeast) // it is not in the sum
 		}
@@ -103,6 +140,7 @@ func (f *Fleet) Total() FleetHost {
 			total.PowerBound = model.AtLeast
 		}
 	}
+	total.ShareBusy()
 	return total
 }
 
@@ -112,8 +150,8 @@ func AppendFleet(dst []byte, f Fleet, rows int) []byte {
 	if f.Simulated > 0 {
 		dst = fmt.Appendf(dst, "SIMULATED: %s made up by ttmon-sim\n", words.Count(f.Simulated, "host"))
 	}
-	dst = fmt.Appendf(dst, "%s  %s  %s  hottest %s  %s  DRAM %s\n", words.Count(len(f.Hosts), "host"), words.Count(total.Chips.Count(), "device"), stateCounts(total.Chips),
-		Celsius(total.Temperature), total.Watts(), FleetMemory(total.Used, total.Size, total.Bound))
+	dst = fmt.Appendf(dst, "%s  %s  %s  hottest %s  %s  busy %s  DRAM %s\n", words.Count(len(f.Hosts), "host"), words.Count(total.Chips.Count(), "device"), stateCounts(total.Chips),
+		Celsius(total.Temperature), total.Watts(), FleetBusy(total.Busy, total.BusyBound), FleetMemory(total.Used, total.Size, total.Bound))
 	for _, a := range f.Alerts {
 		where := a.Hosts[:min(len(a.Hosts), 5)]
 		dst = fmt.Appendf(dst, "  alert %s (%s): %d on %s", words.Escape(a.Name), words.Escape(a.Severity), a.Count, words.Escape(strings.Join(where, ", ")))
@@ -128,11 +166,11 @@ func AppendFleet(dst []byte, f Fleet, rows int) []byte {
 		width = max(width, words.Width(words.Escape(shown[i].Name)))
 	}
 	width = min(width, 40)
-	dst = fmt.Appendf(dst, "\n  %s  %-33s %7s %9s  %s\n", pad("HOST", width, false), "DEVICES", "HOTTEST", "POWER", "DRAM")
+	dst = fmt.Appendf(dst, "\n  %s  %-33s %7s %9s %7s  %s\n", pad("HOST", width, false), "DEVICES", "HOTTEST", "POWER", "BUSY", "DRAM")
 	for i := range shown {
 		h := &shown[i]
-		dst = fmt.Appendf(dst, "  %s  %s %s %s  %s", words.Fit(words.Escape(h.Name), width), words.Pad(cellsOf(h), 33),
-			words.PadLeft(Celsius(h.Temperature), 7), words.PadLeft(h.Watts(), 9), FleetMemory(h.Used, h.Size, h.Bound))
+		dst = fmt.Appendf(dst, "  %s  %s %s %s %s  %s", words.Fit(words.Escape(h.Name), width), words.Pad(cellsOf(h), 33),
+			words.PadLeft(Celsius(h.Temperature), 7), words.PadLeft(h.Watts(), 9), words.PadLeft(FleetBusy(h.Busy, h.BusyBound), 7), FleetMemory(h.Used, h.Size, h.Bound))
 		if h.Level() > model.Fine {
 			dst = append(dst, "  "+stateCounts(h.Chips)...)
 		}
@@ -149,11 +187,12 @@ func AppendFleet(dst []byte, f Fleet, rows int) []byte {
 
 // AppendFleetHost draws one host, chip by chip.
 func AppendFleetHost(dst []byte, h *FleetHost) []byte {
-	dst = fmt.Appendf(dst, "%s  %s  %s  %s  DRAM %s\n\n", words.Escape(h.Name), words.Count(h.Chips.Count(), "device"), stateCounts(h.Chips), h.Watts(), FleetMemory(h.Used, h.Size, h.Bound))
-	dst = fmt.Appendf(dst, "  %3s  %-14s %-10s %7s %9s %9s  %s\n", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "DRAM")
+	dst = fmt.Appendf(dst, "%s  %s  %s  %s  busy %s  DRAM %s\n\n", words.Escape(h.Name), words.Count(h.Chips.Count(), "device"), stateCounts(h.Chips), h.Watts(), FleetBusy(h.Busy, h.BusyBound),
+		FleetMemory(h.Used, h.Size, h.Bound))
+	dst = fmt.Appendf(dst, "  %3s  %-14s %-10s %7s %9s %9s %7s  %s\n", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "BUSY", "DRAM")
 	for _, c := range h.States {
-		dst = fmt.Appendf(dst, "  %3d  %s %-10s %7s %9s %9s  %s\n", c.Device, words.Fit(words.Escape(c.Board), 14), words.Kind(c.State), Celsius(c.Temperature), Watts(c.Power), Megahertz(c.Clock),
-			FleetMemory(c.Used, c.Size, c.Bound))
+		dst = fmt.Appendf(dst, "  %3d  %s %-10s %7s %9s %9s %s  %s\n", c.Device, words.Fit(words.Escape(c.Board), 14), words.Kind(c.State), Celsius(c.Temperature), Watts(c.Power), Megahertz(c.Clock),
+			words.PadLeft(FleetBusy(c.Busy, c.BusyBound), 7), FleetMemory(c.Used, c.Size, c.Bound))
 	}
 	return dst
 }

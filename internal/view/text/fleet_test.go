@@ -20,23 +20,23 @@ func TestAppendFleet(t *testing.T) {
 	}
 	f := Fleet{
 		Hosts: []FleetHost{
-			{Name: "well", Chips: assess.Tally{model.ConditionOK: 2}, States: chips(model.ConditionOK, model.ConditionOK), Temperature: 40, Power: 100, Used: 1 << 30, Size: 4 << 30},
-			{Name: "ill", Chips: assess.Tally{model.ConditionOK: 1, model.ConditionHung: 1}, States: chips(model.ConditionOK, model.ConditionHung), Temperature: nan, Power: nan, Used: 1 << 30, Size: 4 << 30, Bound: model.AtLeast, Alerts: 1},
-			{Name: "hot", Chips: assess.Tally{model.ConditionOK: 32}, Temperature: 80, Power: 12000, Used: nan, Size: nan},
+			{Name: "well", Chips: assess.Tally{model.ConditionOK: 2}, States: chips(model.ConditionOK, model.ConditionOK), Temperature: 40, Power: 100, Busy: 0.5, Used: 1 << 30, Size: 4 << 30},
+			{Name: "ill", Chips: assess.Tally{model.ConditionOK: 1, model.ConditionHung: 1}, States: chips(model.ConditionOK, model.ConditionHung), Temperature: nan, Power: nan, Busy: 0.255, BusyBound: model.AtLeast, Used: 1 << 30, Size: 4 << 30, Bound: model.AtLeast, Alerts: 1},
+			{Name: "hot", Chips: assess.Tally{model.ConditionOK: 32}, Temperature: 80, Power: 12000, Busy: nan, Used: nan, Size: nan},
 		},
 		Alerts: []FleetAlert{{Name: "ChipHung", Severity: "critical", Count: 1, Hosts: []string{"ill"}}},
 	}
 	SortFleet(f.Hosts)
 	got := string(AppendFleet(nil, f, 2))
 	for _, want := range []string{
-		"3 hosts  36 devices  1 hung, 35 ok  hottest 80 °C  ≥12.1 kW  DRAM ≥2.0/8.0 GiB\n",
-		"alert ChipHung (critical): 1 on ill\n", "  ill   ■H ", "≥1.0/4.0 GiB  1 hung, 1 ok  1 alert\n", "  hot   32 devices ", "… and 1 host more",
+		"3 hosts  36 devices  1 hung, 35 ok  hottest 80 °C  ≥12.1 kW  busy ≥4 %  DRAM ≥2.0/8.0 GiB\n",
+		"alert ChipHung (critical): 1 on ill\n", "  ill   ■H ", "≥25 %  ≥1.0/4.0 GiB  1 hung, 1 ok  1 alert\n", "  hot   32 devices ", "… and 1 host more",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := string(ASCII([]byte(got))); !strings.Contains(got, "  ill   #H ") || !strings.Contains(got, "  >12.1 kW  DRAM >2.0/8.0 GiB") {
+	if got := string(ASCII([]byte(got))); !strings.Contains(got, "  ill   #H ") || !strings.Contains(got, "  >12.1 kW  busy >4 %  DRAM >2.0/8.0 GiB") {
 		t.Errorf("in ASCII:\n%s", got)
 	}
 	if strings.Index(got, "ill  ") > strings.Index(got, "hot  ") {

@@ -21,6 +21,7 @@ const (
 	narrowCells  = 16
 	degreeColumn = 8
 	powerColumn  = 9
+	busyColumn   = 8
 	memoryColumn = 24
 	shareColumn  = 7
 	maxName      = 30
@@ -113,7 +114,7 @@ func (s *Screen) drawTitle(row cells.Area) {
 	for _, n := range total.Chips.Counts() {
 		x = left.Put(x, 0, fmt.Sprintf("%d %s", n.N, words.Kind(n.Kind)), cells.Of(n.Level)) + 2
 	}
-	for _, part := range []string{text.Celsius(total.Temperature), total.Watts(), "DRAM " + text.FleetMemory(total.Used, total.Size, total.Bound)} {
+	for _, part := range []string{text.Celsius(total.Temperature), total.Watts(), "busy " + text.FleetBusy(total.Busy, total.BusyBound), "DRAM " + text.FleetMemory(total.Used, total.Size, total.Bound)} {
 		if x+words.Width(part) > left.W {
 			return
 		}
@@ -150,6 +151,8 @@ func (s *Screen) drawHeading(row cells.Area, name int) {
 	row.PutRight(x, 0, "HOTTEST", style(byTemperature))
 	x += powerColumn
 	row.PutRight(x, 0, "POWER", style(byPower))
+	x += busyColumn
+	row.PutRight(x, 0, "BUSY", style(byBusy))
 	x += s.memoryWidth()
 	row.PutRight(x, 0, "DRAM", style(byMemory))
 	row.Put(x+2, 0, "TROUBLE", style(byTrouble))
@@ -178,6 +181,8 @@ func (s *Screen) drawRow(row cells.Area, h *text.FleetHost, name int) {
 	row.PutRight(x, 0, text.Celsius(h.Temperature), cells.Text)
 	x += powerColumn
 	row.PutRight(x, 0, h.Watts(), cells.Text)
+	x += busyColumn
+	row.PutRight(x, 0, text.FleetBusy(h.Busy, h.BusyBound), cells.Text)
 	x += s.memoryWidth()
 	row.PutRight(x, 0, s.memory(h), cells.Text)
 	x += 2
@@ -230,7 +235,7 @@ func (s *Screen) drawHost(area cells.Area) {
 		return
 	}
 	if s.err == "" {
-		title.Put(x, 0, fmt.Sprintf("%s  %s  DRAM %s", words.Count(s.one.Chips.Count(), "device"), s.one.Watts(), text.FleetMemory(s.one.Used, s.one.Size, s.one.Bound)), cells.Text)
+		title.Put(x, 0, fmt.Sprintf("%s  %s  busy %s  DRAM %s", words.Count(s.one.Chips.Count(), "device"), s.one.Watts(), text.FleetBusy(s.one.Busy, s.one.BusyBound), text.FleetMemory(s.one.Used, s.one.Size, s.one.Bound)), cells.Text)
 	}
 	alerts := s.alertsOf(s.open)
 	for y, a := range alerts {
@@ -239,7 +244,7 @@ func (s *Screen) drawHost(area cells.Area) {
 	_, rest = rest.Top(len(alerts))
 	head, body := rest.Top(1)
 	head.Fill(' ', cells.Heading)
-	head.Put(1, 0, fmt.Sprintf("%3s  %-14s %-10s %8s %9s %9s  %s", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "DRAM"), cells.Heading)
+	head.Put(1, 0, fmt.Sprintf("%3s  %-14s %-10s %8s %9s %9s %7s  %s", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "BUSY", "DRAM"), cells.Heading)
 	s.rows.N = len(s.one.States)
 	s.rows.Draw(&s.hits, body, cells.Selected, func(i int, row cells.Area) {
 		c := &s.one.States[i]
@@ -248,7 +253,8 @@ func (s *Screen) drawHost(area cells.Area) {
 		row.PutRight(at+19, 0, text.Celsius(c.Temperature), cells.Text)
 		row.PutRight(at+29, 0, text.Watts(c.Power), cells.Text)
 		row.PutRight(at+39, 0, text.Megahertz(c.Clock), cells.Text)
-		row.Put(at+41, 0, text.FleetMemory(c.Used, c.Size, c.Bound), cells.Text)
+		row.PutRight(at+47, 0, text.FleetBusy(c.Busy, c.BusyBound), cells.Text)
+		row.Put(at+49, 0, text.FleetMemory(c.Used, c.Size, c.Bound), cells.Text)
 	}, func(int) []tui.Effect { return nil })
 }
 

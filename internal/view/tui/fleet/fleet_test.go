@@ -61,7 +61,7 @@ func (e *engine) fleet() *text.Fleet {
 	for i := range e.n {
 		h := text.FleetHost{
 			Name: fmt.Sprintf("node%04d", i), Chips: assess.Tally{model.ConditionOK: 32}, Temperature: float64(40 + i%30), Power: float64(1000 + i),
-			Used: 1 << 35, Size: 1 << 40, Bound: model.AtLeast,
+			Busy: float64(i%100) / 100, BusyBound: model.AtLeast, Used: 1 << 35, Size: 1 << 40, Bound: model.AtLeast,
 		}
 		if i%100 == 0 {
 			h.Chips = assess.Tally{model.ConditionOK: 31, model.ConditionHung: 1}
@@ -127,6 +127,10 @@ func TestThousandHosts(t *testing.T) {
 	if e.keys("p"); e.s.hosts[0].Name != "node0999" {
 		t.Error("not sorted by power")
 	}
+	if e.keys("b"); e.s.hosts[0].Busy != 0.99 {
+		t.Error("not sorted by busy")
+	}
+	e.has("BUSY", "≥99 %", "busy ≥49 %")
 	if e.keys("!"); len(e.s.hosts) != 10 {
 		t.Errorf("%d hosts are in trouble", len(e.s.hosts))
 	}

@@ -18,6 +18,7 @@ const (
 	byName
 	byTemperature
 	byPower
+	byBusy
 	byMemory
 )
 
@@ -31,6 +32,7 @@ var orders = [...]struct {
 	byName:        {"n", "by name", func(a, b text.FleetHost) int { return strings.Compare(a.Name, b.Name) }},
 	byTemperature: {"t", "the hottest first", func(a, b text.FleetHost) int { return falling(a.Temperature, b.Temperature) }},
 	byPower:       {"p", "those that draw most first", func(a, b text.FleetHost) int { return falling(a.Power, b.Power) }},
+	byBusy:        {"b", "the busiest first", func(a, b text.FleetHost) int { return falling(a.Busy, b.Busy) }},
 	byMemory:      {"m", "the fullest first", func(a, b text.FleetHost) int { return falling(a.Used/a.Size, b.Used/b.Size) }},
 }
 
@@ -126,6 +128,7 @@ func (s *Screen) helpLines() []widget.HelpLine {
 		widget.HelpLine{Key: "■", Text: "a chip that is well"},
 		widget.HelpLine{Key: "H X", Text: "hung, lost"},
 		widget.HelpLine{Key: "r ?", Text: "resetting, not known"},
+		widget.HelpLine{Key: "BUSY", Text: "share of the time in which programs ran, mean of the host's devices; N/A: none of them reports"},
 		widget.HelpLine{Key: "≥ ~", Text: "at least so much; unsure: somebody's figures are not known"},
 	)
 }
