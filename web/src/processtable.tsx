@@ -4,12 +4,13 @@ import { useMemo } from "preact/hooks";
 import { A } from "./parts";
 import { setQuery, useRoute } from "./route";
 import { mark } from "./figures";
-import type { Figure, Pools, Process, Said, SaidProcess, Snapshot } from "./types";
+import type { Figure, Pools, Process, Said, SaidBusy, SaidProcess, Snapshot } from "./types";
 
 interface Row {
   p: Process;
   s: SaidProcess;
   pools: Pools; // of all its devices, or of the one that is meant
+  busy: SaidBusy; // of the busiest chip, likewise
   depth: number;
 }
 
@@ -58,6 +59,7 @@ const columns: Column[] = [
   pool("trace", "Trace", false),
   pool("cb", "CB", false),
   pool("kernel", "Kernels", false),
+  { key: "busy", name: "Busy", num: true, brief: true, text: (r) => r.busy.text, rank: (r) => r.busy.ratio ?? -1 },
   { key: "cpu", name: "CPU", num: true, brief: true, text: (r) => r.s.cpu, rank: (r) => r.p.cpu_percent ?? -1 },
   { key: "rss", name: "RSS", num: true, text: (r) => r.s.rss, rank: (r) => r.p.rss_bytes ?? -1 },
   { key: "time", name: "Time", num: true, brief: true, text: (r) => r.s.age, rank: (r) => -Date.parse(r.p.start_time ?? "") || 0 },
@@ -101,22 +103,23 @@ function tree(rows: Row[]): Row[] {
 export function ProcessTable(p: { snap: Snapshot; said: Said; brief?: boolean; device?: number }) {
   const q = useRoute().query;
   const key = q.get("sort") ?? "dram";
-  const down = (q.get("order") ?? (key === "dram" || key === "l1" || key === "cpu" || key === "rss" ? "down" : "up")) === "down";
+  const down = (q.get("order") ?? (key === "dram" || key === "l1" || key === "busy" || key === "cpu" || key === "rss" ? "down" : "up")) === "down";
   const filter = q.get("filter") ?? "";
   const asTree = !p.brief && q.get("tree") === "1";
   const rows = useMemo(() => {
     let list = p.snap.processes.flatMap((proc, i): Row[] => {
       const s = p.said.processes[i]!;
       const use = proc.devices.findIndex((d) => d.index === p.device);
-      return p.device !== undefined && use < 0 ? [] : [{ p: proc, s, pools: s.uses[use]?.pools ?? s.pools, depth: 0 }];
+      return p.device !== undefined && use < 0 ? [] : [{ p: proc, s, pools: s.uses[use]?.pools ?? s.pools, busy: s.uses[use]?.busy ?? s.busy, depth: 0 }];
     });
     if (filter) list = list.filter((r) => matches(r, filter));
     list = sorted(list, key, down);
     return asTree ? tree(list) : list;
   }, [p.snap, p.said, key, down, filter, asTree, p.device]);
-  // Where nobody is in a job the command has that room.
+  // Where nobody is in a job, or reports programs, the command has that room.
   const jobs = p.snap.processes.some((x) => x.container || x.slurm_job || x.systemd_unit);
-  const shown = columns.filter((c) => (!p.brief || c.brief) && (c.key !== "job" || (jobs && p.device === undefined)) && (c.key !== "dev" || p.device === undefined));
+  const works = p.snap.processes.some((x) => x.work?.chips.length);
+  const shown = columns.filter((c) => (!p.brief || c.brief) && (c.key !== "busy" || works) && (c.key !== "job" || (jobs && p.device === undefined)) && (c.key !== "dev" || p.device === undefined));
   const most = p.brief ? 30 : 1000;
   if (rows.length === 0) return <p class="empty">{filter ? "No process matches the filter." : "Nobody uses a device."}</p>;
   return (
@@ -171,6 +174,7 @@ const cls = (c: Column): string => [c.num ? "num" : "", c.narrow ? "narrow" : ""
 
 function titleOf(c: Column, r: Row): string | undefined {
   if (c.key === "command") return c.text(r);
+  if (c.key === "busy") return r.busy.why || "a program of it ran in this share of the time";
   const f = r.pools[c.key];
   if (f && mark(f.bound)) return r.s.uses.flatMap((u) => u.reasons).join("\n");
   return undefined;

@@ -192,6 +192,13 @@ export interface SaidDevice {
   chips: { name: string; pools: Pools; stale: string; reasons: string[] }[];
 }
 
+/** The share of the time in which programs of a process ran on a chip. */
+export interface SaidBusy {
+  text: string;
+  ratio: number | null;
+  why: string;
+}
+
 export interface SaidProcess {
   user: string;
   job: string;
@@ -200,8 +207,9 @@ export interface SaidProcess {
   age: string;
   cpu: string;
   rss: string;
+  busy: SaidBusy;
   pools: Pools;
-  uses: { pools: Pools; source: string; reasons: string[] }[];
+  uses: { busy: SaidBusy; pools: Pools; source: string; reasons: string[] }[];
 }
 
 export interface Said {

@@ -111,12 +111,21 @@ type Process struct {
 	Age     string            `json:"age"`
 	CPU     string            `json:"cpu"`
 	RSS     string            `json:"rss"`
+	Busy    Busy              `json:"busy"`  // on the busiest of its chips
 	Pools   map[string]Figure `json:"pools"` // over all its devices
 	Uses    []Use             `json:"uses"`  // in the order of the process's devices
 }
 
+// Busy is the share of the time in which programs of a process ran on a chip.
+type Busy struct {
+	Text  string   `json:"text"`  // with its mark: "≥62 %"
+	Ratio *float64 `json:"ratio"` // null: not known
+	Why   string   `json:"why"`   // it is not known, or not exactly; empty: it is
+}
+
 // Use is what a process has of a device.
 type Use struct {
+	Busy    Busy              `json:"busy"`
 	Pools   map[string]Figure `json:"pools"`
 	Source  string            `json:"source"`
 	Reasons []string          `json:"reasons"`
@@ -220,10 +229,34 @@ func device(s *model.Snapshot, a *assess.Assessment, d *model.Device) Device {
 	return out
 }
 
+// busiestOn is the busiest chip of a device, of those that a process had work;
+// nil: none did.
+func busiestOn(w *model.ProcessWork, device int) *model.ChipWork {
+	var on model.ProcessWork
+	for i := range w.Chips {
+		if w.Chips[i].Device == device {
+			on.Chips = append(on.Chips, w.Chips[i])
+		}
+	}
+	return on.Busiest()
+}
+
+// busy says what a process had a chip do; nil is nothing that is known.
+func busy(c *model.ChipWork) Busy {
+	if c == nil {
+		return Busy{Text: words.Nothing}
+	}
+	out := Busy{Text: words.Busy(&c.Work), Why: words.WorkCause(c.Work.Cause)}
+	if v, ok := c.Work.Busy.Get(); ok {
+		out.Ratio = &v
+	}
+	return out
+}
+
 func process(s *model.Snapshot, p *model.Process) Process {
 	out := Process{
 		User: words.Foreign(p.User), Job: words.Job(p), Reach: words.Reach(p), Command: words.Command(p), Age: words.Nothing,
-		CPU: words.Reading(p.CPU, words.CPU), RSS: words.Reading(p.RSS, words.Bytes), Pools: map[string]Figure{}, Uses: []Use{},
+		CPU: words.Reading(p.CPU, words.CPU), RSS: words.Reading(p.RSS, words.Bytes), Busy: busy(p.Work.Busiest()), Pools: map[string]Figure{}, Uses: []Use{},
 	}
 	if !p.StartTime.IsZero() {
 		out.Age = words.Duration(s.Time.Sub(p.StartTime))
@@ -234,7 +267,7 @@ func process(s *model.Snapshot, p *model.Process) Process {
 	}
 	for i := range p.Devices {
 		u := &p.Devices[i]
-		use := Use{Pools: map[string]Figure{}, Source: words.Source(u.Source), Reasons: reasons(words.UseReasons(p, u, s.Source))}
+		use := Use{Busy: busy(busiestOn(&p.Work, u.Device)), Pools: map[string]Figure{}, Source: words.Source(u.Source), Reasons: reasons(words.UseReasons(p, u, s.Source))}
 		for _, pool := range model.Pools() {
 			use.Pools[pool.String()] = figure(words.FigureOr(u.Memory[pool], u.Tracking), u.Memory[pool])
 		}

@@ -70,3 +70,31 @@ func TestProcessSums(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// How busy a process has chips is said of the busiest of all, and of each device
+// by itself, with its mark and its reason; nothing is said of who reports nothing.
+func TestProcessBusy(t *testing.T) {
+	s := sample.Four()
+	p := &s.Processes[0]
+	p.Devices = append(p.Devices[:1:1], p.Devices[0], p.Devices[0])
+	p.Devices[0].Device, p.Devices[1].Device, p.Devices[2].Device = 0, 1, 2
+	p.Work = model.ProcessWork{Watched: true, Chips: []model.ChipWork{
+		{Device: 0, Work: model.Work{Busy: model.Value(0.2)}},
+		{Device: 0, Work: model.Work{Busy: model.Value(0.3)}},
+		{Device: 1, Work: model.Work{Busy: model.Value(0.625), Bound: model.AtLeast, Cause: model.WorkLossy}},
+	}}
+	s.Processes[1].Work = model.ProcessWork{}
+	got := Of(s).Processes
+	if b := got[0].Busy; b.Text != "≥62 %" || b.Ratio == nil || *b.Ratio != 0.625 || b.Why != words.WorkCause(model.WorkLossy) {
+		t.Errorf("on all devices %+v", b)
+	}
+	if b := got[0].Uses[0].Busy; b.Text != "30 %" || b.Why != "" {
+		t.Errorf("on device 0 %+v", b)
+	}
+	if b := got[0].Uses[2].Busy; b.Text != words.Nothing || b.Ratio != nil {
+		t.Errorf("on a device that it does not report of %+v", b)
+	}
+	if b := got[1].Busy; b.Text != words.Nothing || b.Ratio != nil {
+		t.Errorf("of a process that reports nothing %+v", b)
+	}
+}
