@@ -18,7 +18,9 @@ import (
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // failing is a real ttnn program that runs out of memory, catches it and goes on.
@@ -248,6 +250,71 @@ func (k *keeper) isSeen(f *failing, how model.Source) {
 	}
 	k.until("the metric counts all", root, func(s *model.Snapshot) bool { return s.Device(0).AllocationFailures.V == f.times })
 	k.awaitSeries(fmt.Sprintf("tenstorrent_allocation_failures_total == %d", f.times), 1)
+}
+
+// TestFatalFailure: a real ttnn program dies of a request that fails. After the
+// crash ttmon why names the line that asked, and ttmon runs what the program died of.
+func TestFatalFailure(t *testing.T) {
+	for _, how := range []model.Source{model.FromUprobe, model.FromTrack} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			h := start(t, sim.Options{Boards: "p150a"})
+			k := startKeeper(t, h, "--config", watchingFromTheStart(t))
+			if how == model.FromUprobe {
+				k.mustWatch()
+			}
+			f := playFailing(t, h, how == model.FromTrack)
+			f.do(ttnn.Step{"do": "open", "mesh": []int{1, 1}})
+			f.ask("some", someRows)
+			k.until("a snapshot has the program", func(args ...string) result { return runIn(t, h, args...) }, func(s *model.Snapshot) bool {
+				return slices.ContainsFunc(s.Processes, func(p model.Process) bool { return p.PID == f.job.PID && len(p.Devices) > 0 })
+			})
+			if _, err := f.job.Do(ttnn.Step{"do": "die", "pool": "l1", "rows": 100 * someRows, "columns": 2048}); err == nil {
+				t.Fatal("it lives")
+			}
+			if err := f.job.End(); err == nil {
+				t.Error("it ended well")
+			}
+			k.namesTheLine(f)
+			// Only processes that have opened a device have an exit in snapshots. A mocked
+			// chip is not opened: the test opens a device for the process that it starts,
+			// which with libttmon is ttmon run.
+			if how == model.FromUprobe {
+				k.diedOf(f)
+			}
+		})
+	}
+}
+
+// namesTheLine: after the death of a program its owner learns which line asked.
+func (k *keeper) namesTheLine(f *failing) {
+	k.t.Helper()
+	own := asUser(k.t, k.host, nobody)
+	k.await("why names the line", func() bool {
+		r := k.why(own, fmt.Sprint(f.job.PID))
+		return r != nil && r.Count == 1 && slices.ContainsFunc(r.Stack, func(x ledgerfile.Frame) bool { return x.Function == "die" })
+	})
+	if out := own("why", "--daemon", k.api); !strings.Contains(out.out, "job.py") {
+		k.t.Errorf("why:\n%s%s", out.out, out.err)
+	}
+}
+
+// diedOf: the run of the program says what it died of.
+func (k *keeper) diedOf(f *failing) {
+	k.t.Helper()
+	k.await("its run has the failure", func() bool {
+		var a runs.Answer
+		if json.Unmarshal([]byte(runIn(k.t, k.host, "runs", "--json", "--daemon", k.api).out), &a) != nil {
+			return false
+		}
+		i := slices.IndexFunc(a.Runs, func(r runs.Run) bool { return len(r.Processes) > 0 && r.Processes[0].PID == f.job.PID })
+		if i < 0 || a.Runs[i].Failures == nil {
+			return false
+		}
+		r := &a.Runs[i]
+		known := r.Failures.Count == 1 && r.Failures.Pool == "l1" && r.Failures.ID != ""
+		return known && r.End.NoRoom && strings.HasPrefix(r.End.Text, "out of L1, exit 1")
+	})
 }
 
 // isRecorded: a recording that was made meanwhile tells the same story, and hands it

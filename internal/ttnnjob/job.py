@@ -30,6 +30,7 @@ line of JSON on standard output: what it holds, by its own account.
   {"do": "ask", "pool": "l1", "rows": 64, "columns": 1024, "cores": 2, "name": "a"}
                           a tensor of tiles, sharded by height if cores are given, and what tt-metal
                           says if there is no room; without a name it is freed again
+  {"do": "die", "pool": "l1", "rows": 64, "columns": 1024}     the same, and dies of the exception
   {"do": "fix", "free": [4096], "again": true, "ask": {…}}
                           whether it would fit with the tensors at these addresses freed (and the
                           first of them copied before): tried in a child
@@ -470,12 +471,21 @@ def read_report(directory, prefix):
     return tables
 
 
+def die(job, how):
+    """Asks for what does not fit, and catches nothing: the program ends."""
+    del how["do"]
+    job.build(**how)
+    raise ValueError("it fits")
+
+
 def main():
     job = Job()
     for line in sys.stdin:
         command = json.loads(line)
         if command["do"] == "exit":
             break
+        if command["do"] == "die":
+            die(job, command)
         try:
             answer = job.do(command)
         except Exception as e:  # the driver decides what is fatal
