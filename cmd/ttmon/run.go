@@ -64,6 +64,12 @@ Exit code: the program's own; 128 and the number of the signal that killed it;
 one of them was asked for and could not be judged, 93 if --fail-on-no-room saw a
 request for device memory that failed, where the program itself ended with 0.
 
+Everything that was not freed before its device was closed counts as left behind for
+--fail-on-leak: what grew step by step, and what was alive at the end, which ttnn
+then releases. Whether a program could still reach a tensor cannot be seen from
+outside; summary, --json (grown, grew) and --junit say which is which, and a SIZE
+leaves room for what a program keeps on purpose.
+
 A request that failed leads the summary: what was asked for and by which line, the
 bank as it was, who held it, and what would have made it fit.
 

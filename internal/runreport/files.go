@@ -52,7 +52,7 @@ func JUnit(r *Report, limits Limits) []byte {
 		for _, p := range c.Pools {
 			left := junitCase{chip: c.ID, name: p.PoolName + " left behind"}
 			if tooMuch && p.Left.Blocks > 0 {
-				left.failure, left.text = fmt.Sprintf("%d bytes in %d blocks left behind", p.Left.Bytes, p.Left.Blocks), leftText(p)
+				left.failure, left.text = leftMessage(&p), leftText(p)
 			}
 			cases = append(cases, left)
 			if limit, ok := limits.Pools[p.Pool]; ok {
@@ -134,6 +134,15 @@ func escapeXML(s string) string {
 	return b.String()
 }
 
+// leftMessage says how much was left, and how much of it grew step by step.
+func leftMessage(p *Pool) string {
+	text := fmt.Sprintf("%d bytes in %d blocks left behind", p.Left.Bytes, p.Left.Blocks)
+	if p.Grown.Blocks > 0 {
+		text += fmt.Sprintf(", of which %d bytes in %d blocks grew step by step", p.Grown.Bytes, p.Grown.Blocks)
+	}
+	return text
+}
+
 func leftText(p Pool) string {
 	var b bytes.Buffer
 	for _, x := range ByLine(p.LeftBy) {
@@ -143,7 +152,11 @@ func leftText(p Pool) string {
 		if x.Tag != "" {
 			fmt.Fprintf(&b, "[%s] ", x.Tag)
 		}
-		fmt.Fprintf(&b, "%d bytes in %d blocks\n", x.Bytes, x.Blocks)
+		fmt.Fprintf(&b, "%d bytes in %d blocks", x.Bytes, x.Blocks)
+		if x.Grew {
+			b.WriteString(", grew step by step")
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }

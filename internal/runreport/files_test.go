@@ -3,6 +3,7 @@ package runreport
 import (
 	"encoding/json"
 	"encoding/xml"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,6 +66,25 @@ func TestPoolJSON(t *testing.T) {
 		}
 		if diff := cmp.Diff(p, got); diff != "" {
 			t.Error(diff)
+		}
+	}
+}
+
+// TestJUnitGrown: the file for CI tells what grew step by step from what was alive
+// at the end.
+func TestJUnitGrown(t *testing.T) {
+	r := &Report{Method: Ledger, Chips: []Chip{{ID: 7, Pools: []Pool{{
+		Pool: model.DRAM, PoolName: "dram", Left: Amount{6144, 6}, Grown: Amount{4096, 4},
+		LeftBy: []Place{{Tag: "cache", Grew: true, Amount: Amount{4096, 4}}, {Tag: "weights", Amount: Amount{2048, 2}}},
+	}}}}}
+	none := uint64(0)
+	got := string(JUnit(r, Limits{Leak: &none}))
+	for _, want := range []string{
+		`message="6144 bytes in 6 blocks left behind, of which 4096 bytes in 4 blocks grew step by step"`,
+		"[cache] 4096 bytes in 4 blocks, grew step by step&#10;", "[weights] 2048 bytes in 2 blocks&#10;",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q:\n%s", want, got)
 		}
 	}
 }
