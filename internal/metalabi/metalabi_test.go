@@ -21,8 +21,9 @@ func TestHeaders(t *testing.T) {
 
 func TestFunctions(t *testing.T) {
 	names, symbols := map[string]bool{}, map[string]string{}
-	for i := range Functions {
-		f := &Functions[i]
+	functions := Followed()
+	for i := range functions {
+		f := &functions[i]
 		if names[f.Name] || symbols[f.Symbol()] != "" || !strings.HasPrefix(f.Prefix, "_ZN") {
 			t.Errorf("%+v is there twice, or is no function", f)
 		}
@@ -30,8 +31,8 @@ func TestFunctions(t *testing.T) {
 		if f.Library == Unused && f.Probe == Unused || f.Library == Learning {
 			t.Errorf("%s: nobody uses it, or not so", f.Name)
 		}
-		for j := range Functions[:i] {
-			g := &Functions[j]
+		for j := range functions[:i] {
+			g := &functions[j]
 			if f.Probe != Unused && g.Probe != Unused && (strings.HasPrefix(f.Prefix, g.Prefix) || strings.HasPrefix(g.Prefix, f.Prefix)) {
 				t.Errorf("probes of %s and %s cannot be told apart", f.Name, g.Name)
 			}
