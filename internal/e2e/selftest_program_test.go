@@ -46,7 +46,7 @@ func (h home) tmp() string { return filepath.Join(h.dir, "tmp") }
 func (h home) env() []string { return []string{"HOME=" + h.dir, "TMPDIR=" + h.tmp()} }
 
 // notOurs are the files that tt-metal makes for its accounting and keeps, and
-// those of other tests, which share /tmp.
+// those of the test itself.
 var notOurs = regexp.MustCompile(`^(/dev/shm/tt_device_\d+_memory|/tmp/(Test|go-build|ttmon-bin-|ttmon-sim-)[^/]*)$`)
 
 // seen lists the files where a self-test could leave some, and all processes.
@@ -96,6 +96,29 @@ func (h home) leavesNothing(t *testing.T, on *sim.Host, play func()) {
 	}
 }
 
+// aloneWithTmp is alone, with a /tmp in which no other test writes.
+func aloneWithTmp(t *testing.T) bool {
+	t.Helper()
+	if !alone(t) {
+		return false
+	}
+	programs, err := unix.Open(bin, unix.O_PATH|unix.O_CLOEXEC, 0) // they lie below /tmp
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(programs)
+	if err := unix.Mount("tmpfs", "/tmp", "tmpfs", 0, "mode=1777"); err != nil {
+		t.Fatalf("mounting a /tmp: %v", err)
+	}
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", programs), bin, "", unix.MS_BIND, ""); err != nil {
+		t.Fatalf("mounting the programs: %v", err)
+	}
+	return true
+}
+
 // standIn writes a program that can be named as a Python. It knows its release;
 // everything else is up to body.
 func standIn(t *testing.T, dir, body string) string {
@@ -122,7 +145,7 @@ func failedRows(r *report.Report, notes ...string) (n int) {
 // report says what became of it.
 func TestSelftestLeavesNothing(t *testing.T) {
 	t.Parallel()
-	if !alone(t) {
+	if !aloneWithTmp(t) {
 		return
 	}
 	h := start(t, sim.Options{Boards: "n300"})
@@ -164,7 +187,7 @@ func TestSelftestLeavesNothing(t *testing.T) {
 // Nor is anything left when the user loses patience.
 func TestSelftestInterrupted(t *testing.T) {
 	t.Parallel()
-	if !alone(t) {
+	if !aloneWithTmp(t) {
 		return
 	}
 	h := start(t, sim.Options{Boards: "n300"})
@@ -216,7 +239,7 @@ func waitForFile(t *testing.T, path string) {
 // without one.
 func TestSelftestOfAUsersProgram(t *testing.T) {
 	t.Parallel()
-	if !alone(t) {
+	if !aloneWithTmp(t) {
 		return
 	}
 	var pythons []string

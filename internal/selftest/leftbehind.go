@@ -64,7 +64,7 @@ func (t *test) leftBehind(r *report.Report, before traces) {
 // oursByName tells whether a file is one that the test makes: its own folder, or
 // the ledger of a program that it ran.
 func (t *test) oursByName(base string) bool {
-	if strings.HasPrefix(base, folderPrefix) {
+	if base == t.folder && base != "" {
 		return true
 	}
 	rest, ok := strings.CutPrefix(base, ledgerfile.Prefix)

@@ -66,6 +66,7 @@ func (t *test) newPlay(ctx context.Context, r *report.Report) (*play, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the program: %w", err)
 	}
+	t.folder = filepath.Base(dir)
 	p := &play{test: t, report: r, where: r.ProgramOn, env: append(where.env, writesBelow(dir)...), dir: dir}
 	if where.mode == onMock && slowOnly(r.Metal) {
 		p.env = append(p.env, "TT_METAL_SLOW_DISPATCH_MODE=1")

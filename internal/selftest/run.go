@@ -53,6 +53,7 @@ type test struct {
 	flags   []string
 	health  *apitype.Health // of a ttmond that runs here; nil: none
 	jobs    []int           // processes of ttnn programs that were run
+	folder  string          // the name of the folder that they write to; empty: none was made
 }
 
 // Run makes all comparisons. The error is about the options, or ctx ended; what

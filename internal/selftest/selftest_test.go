@@ -319,8 +319,11 @@ func TestLeftBehind(t *testing.T) {
 	if got := find(&clean, "files left behind"); got.Verdict != report.Right {
 		t.Errorf("%+v", got)
 	}
-	if err := os.Mkdir(filepath.Join(os.TempDir(), folderPrefix+"1"), 0o755); err != nil {
-		t.Fatal(err)
+	x.folder = folderPrefix + "1"
+	for _, name := range []string{x.folder, folderPrefix + "of-another"} {
+		if err := os.Mkdir(filepath.Join(os.TempDir(), name), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	x.jobs = []int{child.Process.Pid}
 	x.leftBehind(&dirty, before)

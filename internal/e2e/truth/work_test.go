@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
@@ -476,9 +477,14 @@ func longProgram(s *stage, j *workJob) {
 func forgedPages(s *stage, j *workJob) {
 	c := j.feed.Chips[0]
 	s.enqueue(j)
-	s.streams(j, 0, 0.5, nil)
+	var forge atomic.Bool
+	s.streams(j, 0, 0.5, func() {
+		if forge.CompareAndSwap(true, false) {
+			c.Record(1, c.Clock, c.Clock+uint64(time.Hour)) // longer than there was time
+		}
+	})
 	s.say(j, 0, 0.5, "")
-	c.Record(1, c.Clock, c.Clock+uint64(time.Hour)) // longer than there was time
+	forge.Store(true)
 	w := s.untilCause(j, model.WorkTooMuch)
 	v, why := judgeWork(1, w)
 	s.enter(row{what: "busy of an hour in a second", truth: "at most 100 %", said: saidOf(w), verdict: v, why: why})

@@ -17,6 +17,7 @@ func TestSumOfUnknown(t *testing.T) {
 	b.until("the sum of all is known", `/^\d+ W$/.test(`+figure+`)`)
 	const ink = `(() => { const c = new OffscreenCanvas(1200, 20).getContext("2d", {willReadFrequently: true}); c.drawImage(` + chart +
 		`.querySelector("canvas"), -60, -10); return c.getImageData(0, 0, 1200, 20).data.filter((v, i) => i % 4 === 3 && v > 0).length; })()`
+	b.until("the chart is drawn", chart+`?.querySelector("canvas") != null`)
 	plain := eval[int](b, ink) // there is a grid
 	n.ctl("hang", "3")
 	b.until("the sum is at least so much", `/^≥\d+ W$/.test(`+figure+`)`)

@@ -15,18 +15,17 @@ import (
 // A state that this ttmon does not know counts, as unknown: a newer ttmond may have
 // written it, or somebody whose label is meant for a terminal.
 func TestFleetStates(t *testing.T) {
-	label := "state"
-	series := func(device int, state string) string {
+	series := func(label string, device int, state string) string {
 		return fmt.Sprintf(`{"metric":{"host":"a","device":"%d","pci":"%d",%q:%q},"value":[1,"1"]}`, device, device, label, state)
 	}
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var list []string
 		if query := r.FormValue("query"); strings.Contains(query, "state") {
-			label = "state"
+			label := "state"
 			if strings.Contains(query, "devices_in_condition") { // the answer is by condition, whoever is asked
 				label = "condition"
 			}
-			list = []string{series(0, "ok"), series(1, "of-the-future"), series(2, "hung"), series(3, "\u202e[2J")}
+			list = []string{series(label, 0, "ok"), series(label, 1, "of-the-future"), series(label, 2, "hung"), series(label, 3, "\u202e[2J")}
 		}
 		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[%s]}}`, strings.Join(list, ","))
 	}))

@@ -45,6 +45,17 @@ func probed() (n int) {
 	return n
 }
 
+// inFake is how many of them testdata/fake has: all of the allocator, and of work
+// the one that takes pages.
+func inFake() (n int) {
+	for _, s := range symbols {
+		if s.need != metalabi.Called && (s.site < workOn || s.site == atPages) {
+			n++
+		}
+	}
+	return n
+}
+
 // prefixOf is the beginning of a function's mangled name.
 func prefixOf(name string) string {
 	i := slices.IndexFunc(metalabi.Functions, func(f metalabi.Function) bool { return f.Name == name })

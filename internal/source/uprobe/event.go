@@ -56,6 +56,10 @@ const (
 	forked     = kind(watchEventKindEVENT_FORK)
 )
 
+// Kinds of events that are no sites come after them: no site may be added before
+// they have been moved.
+var _ [watchEventKindEVENT_FOUND - watchEventKindSITE_PAGE - 1]struct{}
+
 // eventBytes is the size of an event.
 const eventBytes = int(unsafe.Sizeof(watchEvent{}))
 

@@ -144,7 +144,7 @@ func TestGuardedReader(t *testing.T) {
 	}
 	defer f.Close()
 	l, blocked := newLibrary(f, library, 0)
-	if l.err != nil || len(l.probes) != probed() || !l.onHost || blocked != nil {
+	if l.err != nil || len(l.probes) != inFake() || !l.onHost || blocked != nil {
 		t.Fatalf("%d probes, %v; blocked %v", len(l.probes), l.err, blocked)
 	}
 	dir := t.TempDir()
