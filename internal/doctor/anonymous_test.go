@@ -26,7 +26,7 @@ var said = map[string]string{
 	"Ghost.Region": "its id is replaced in every file", "Ghost.Name": "replaced",
 	"PodClaim.Namespace": "left out", "PodClaim.Pod": "left out", "PodClaim.Container": "left out", "PodClaim.Resource": "left out", "PodClaim.Names": "left out",
 	"Telemetry.MemoryFW": "kept", "Telemetry.L2CPU": "kept", "ChipPlace.Name": "kept: L or R",
-	"LogLine.BusID": "kept", "LogLine.Text": "left out",
+	"LogLine.BusID": "kept", "LogLine.Text": "left out", "Failures.ID": "kept: a number of ours", "Failures.Pool": "kept",
 	"Alert.Name": "kept: of a rule", "Alert.Severity": "kept", "Alert.Summary": "replaced", "Alert.BusID": "kept",
 }
 
