@@ -21,12 +21,15 @@ static struct ttmon_host *host_of(struct state *s) { return &s->ledger->host; }
 
 enum { QUEUES = 64, ID_UNKNOWN = UINT32_MAX };
 
-/* A command queue of a mesh of chips. Work was enqueued that no thread has
- * waited for where enqueued and finished differ. */
+/* A command queue of a mesh of chips. Calls are counted when they begin and when
+ * they return: between the two it is not known whether tt-metal has the work yet,
+ * so a wait covers only calls that had returned. Where enqueued and finished
+ * differ there may be work that no thread has waited for. The counts only grow:
+ * the next queue in this place begins at first. */
 struct queue {
 	_Atomic uint64_t object; /* its address; 0: free */
 	_Atomic uint32_t id;     /* of its device; ID_UNKNOWN: its making was not seen */
-	_Atomic uint64_t enqueued, finished;
+	_Atomic uint64_t first, enqueued, returned, finished;
 };
 
 static struct queue queues[QUEUES];
@@ -49,7 +52,10 @@ static struct queue *add_queue(uint64_t object, uint32_t id)
 		if (!atomic_compare_exchange_strong(&q->object, &none, object))
 			continue;
 		atomic_store(&q->id, id);
-		atomic_store(&q->finished, atomic_load(&q->enqueued));
+		uint64_t first = atomic_load(&q->enqueued);
+		atomic_store(&q->first, first);
+		atomic_store(&q->returned, first);
+		atomic_store(&q->finished, first);
 		return q;
 	}
 	atomic_store(&crowded, true);
@@ -129,6 +135,36 @@ HOOK void METAL_sub_devices_loaded(uint64_t tracker, uint64_t id)
 		note_sub_devices(host_of(s));
 }
 
+/* The call of this thread that enqueues: its queue, and the queue's count before
+ * it. It stays here when an exception leaves the call. */
+static _Thread_local struct queue *entered __attribute__((tls_model("initial-exec")));
+static _Thread_local uint64_t entry __attribute__((tls_model("initial-exec")));
+
+/* Whether this thread has begun a call on the queue that is not counted as
+ * returned. */
+static bool has_entered(struct queue *q) { return q && q == entered && entry >= atomic_load(&q->first); }
+
+static void leave_queue(void)
+{
+	if (has_entered(entered))
+		atomic_fetch_add(&entered->returned, 1);
+	entered = NULL;
+}
+
+static void enter_queue(struct queue *q)
+{
+	leave_queue(); /* an exception left the last call */
+	if (!q)
+		return;
+	entry = atomic_fetch_add(&q->enqueued, 1);
+	entered = q;
+}
+
+/* What this thread's wait for a queue covers. A call that blocks waits before it
+ * returns, for its own work too. What other threads enqueue meanwhile is not
+ * waited for. */
+static uint64_t waited_for(struct queue *q) { return q ? atomic_load(&q->returned) + has_entered(q) : 0; }
+
 /* ---- What is waited for ----------------------------------------------------- */
 
 /* The place of this thread among those that wait; 0: none. */
@@ -172,15 +208,14 @@ HOOK void METAL_finish(uint64_t queue, uint64_t ids, uint64_t n)
 	}
 	struct ttmon_host *h = host_of(s);
 	struct queue *q = find_queue(queue);
-	/* What other threads enqueue meanwhile is not waited for. */
-	uint64_t enqueued = q ? atomic_load(&q->enqueued) : 0;
+	uint64_t covered = waited_for(q);
 	int64_t began = exact_now();
 	start_waiting(s, TTMON_WAIT_FINISH);
 	call(queue, ids, n);
 	stop_waiting(s);
 	bool all = n == 0 || atomic_load_explicit((_Atomic uint16_t *)&h->sub_devices, memory_order_relaxed) < 2;
 	if (q && all)
-		atomic_store(&q->finished, enqueued);
+		atomic_store(&q->finished, covered);
 	if (all && all_finished())
 		atomic_store_explicit((_Atomic int64_t *)&h->last_finish, began, memory_order_release);
 }
@@ -199,6 +234,7 @@ HOOK void METAL_event_wait(uint64_t event)
 
 /* ---- What is enqueued ------------------------------------------------------- */
 
+/* Before the call: leave_queue follows it. */
 static void count_enqueue(struct state *s, uint64_t *counter, uint64_t queue)
 {
 	struct ttmon_host *h = host_of(s);
@@ -209,8 +245,7 @@ static void count_enqueue(struct state *s, uint64_t *counter, uint64_t queue)
 	note_sub_devices(h);
 	if (place)
 		stop_waiting(s);
-	if (q)
-		atomic_fetch_add(&q->enqueued, 1);
+	enter_queue(q);
 	atomic_fetch_add_explicit((_Atomic uint64_t *)counter, 1, memory_order_relaxed);
 	atomic_store_explicit((_Atomic uint32_t *)&h->last_name, named, memory_order_relaxed);
 	atomic_store_explicit((_Atomic int64_t *)&h->last_enqueue, exact_now(), memory_order_release);
@@ -223,6 +258,7 @@ HOOK void METAL_enqueued(uint64_t queue, uint64_t workload, uint64_t blocking)
 	if (reporting(s))
 		count_enqueue(s, &host_of(s)->enqueued, queue);
 	call(queue, workload, blocking);
+	leave_queue();
 }
 
 HOOK void METAL_replayed(uint64_t queue, uint64_t trace, uint64_t blocking)
@@ -231,6 +267,7 @@ HOOK void METAL_replayed(uint64_t queue, uint64_t trace, uint64_t blocking)
 	if (reporting(s))
 		count_enqueue(s, &host_of(s)->replayed, queue);
 	call(queue, trace, blocking);
+	leave_queue();
 }
 
 /* Since 0.80: commands that were recorded before, as a trace is. */
@@ -240,6 +277,7 @@ HOOK void METAL_replayed_list(uint64_t queue, uint64_t workers, uint64_t ids, ui
 	if (reporting(s))
 		count_enqueue(s, &host_of(s)->replayed, queue);
 	call(queue, workers, ids, buffer, manager, blocking);
+	leave_queue();
 }
 
 /* tt-metal's Inspector is told the name of each operation, and the id that its

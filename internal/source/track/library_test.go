@@ -62,6 +62,28 @@ func TestLibraryIsClean(t *testing.T) {
 	}
 }
 
+// TestQueues: work counts as waited for only where tt-metal had it when the wait
+// began, whatever threads and exceptions do.
+func TestQueues(t *testing.T) {
+	cc, err := libtest.Compiler()
+	if err != nil {
+		t.Skip(err)
+	}
+	root, err := libtest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib, program := filepath.Join(root, "lib"), filepath.Join(t.TempDir(), "queues")
+	out, err := exec.Command(cc, "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-I"+lib+"/include", "-I"+lib+"/src", "-pthread",
+		lib+"/test/queues.c", "-o", program).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.Command(program).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // copyMetal makes a second file of the tt-metal that the driver loads.
 func copyMetal(t *testing.T, dir string) {
 	t.Helper()
