@@ -289,9 +289,9 @@ func TestStageOfAChipSimulator(t *testing.T) {
 }
 
 func TestOursByName(t *testing.T) {
-	x := &test{jobs: []int{42}}
+	x := &test{jobs: []int{42}, folder: "ttmon-selftest-123"}
 	for base, want := range map[string]bool{
-		"ttmon-selftest-123": true, "ttmon-ledger-42-0123456789abcdef": true, "ttmon-ledger-43-0123456789abcdef": false,
+		"ttmon-selftest-123": true, "ttmon-selftest-124": false, "": false, "ttmon-ledger-42-0123456789abcdef": true, "ttmon-ledger-43-0123456789abcdef": false,
 		"tt_device_7_memory": false, "ttmon-ledger-": false, "other": false,
 	} {
 		if got := x.oursByName(base); got != want {
