@@ -19,7 +19,7 @@ type Work struct {
 	Busy, Gap             time.Duration // in which a program ran; of short pauses between programs
 	Programs              uint64
 	Unprofiled            uint64 // programs of which nothing is known
-	Queues, SubDevices    int    // of its device that the process used; 0: none was seen
+	Queues, SubDevices    int    // of its device that the process used; 0: none was seen, so with programs it is not known
 	Lost                  uint64 // records that the source missed
 	Longest, LongestGap   time.Duration
 	LongestName, LastName string

@@ -38,7 +38,9 @@ type workSample struct {
 	ops     map[string]claim.Op
 	shown   model.ChipWork
 	settled bool // nothing ran then
-	used    bool
+	// atRecord is what had gone unseen when its last record came, at least.
+	atRecord unseen
+	used     bool
 }
 
 // workJoin makes the part of one snapshot that is about programs.
@@ -183,13 +185,12 @@ func (j *workJoin) measure(p *model.Process, c *claim.Work, source model.Source)
 	if p.Work.Watched && source == model.FromTrack {
 		host = &p.Work.Host
 	}
-	var old *claim.Work
-	if before != nil {
-		old = &before.Work
-	}
 	settled := isSettled(c, host)
-	out.Work = busy(c, old, before != nil && before.settled, settled)
-	sample := &workSample{Work: *c, used: true, settled: settled, ops: make(map[string]claim.Op, len(c.Ops))}
+	out.Work = busy(c, before, settled)
+	sample := &workSample{
+		Work: *c, used: true, settled: settled, atRecord: unseenAtRecord(c, before),
+		ops: make(map[string]claim.Op, len(c.Ops)),
+	}
 	for _, o := range c.Ops {
 		sum := sample.ops[o.Name]
 		sum.Calls, sum.Time, sum.Longest = sum.Calls+o.Calls, sum.Time+o.Time, max(sum.Longest, o.Longest)

@@ -64,7 +64,7 @@ var worker = model.ProcessID{PID: 7, StartTicks: 70}
 // reported is what process 7 says of chip L.
 func (h *workHost) reported(busy time.Duration, programs uint64, change func(*claim.Work)) claim.Set {
 	w := claim.Work{
-		Process: worker, Chip: 100, Reports: true, Lossless: true, Busy: busy, Programs: programs,
+		Process: worker, Chip: 100, Reports: true, Lossless: true, Queues: 1, Busy: busy, Programs: programs,
 		Since: workStart.Add(-time.Hour), LastRecord: h.now.Add(time.Second), Longest: time.Millisecond,
 	}
 	if change != nil {
@@ -118,6 +118,13 @@ func TestBusy(t *testing.T) {
 				return h.reported(500*time.Millisecond, 9, func(w *claim.Work) { w.Lossless = false })
 			},
 			0.5, model.AtLeast, model.WorkLossy, false,
+		},
+		{
+			"how many command queues is not known", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
+			func(h *workHost) claim.Set {
+				return h.reported(500*time.Millisecond, 9, func(w *claim.Work) { w.Queues = 0 })
+			},
+			0.5, model.AtLeast, model.WorkQueues, false,
 		},
 		{
 			"a second command queue", func(h *workHost) claim.Set { return settled(h.reported(0, 0, nil)) },

@@ -37,8 +37,8 @@ func lastKnown(c *claim.Work) time.Time {
 }
 
 // busy is the share of the time since the sample before in which a program ran.
-// wasSettled and settled report whether nothing ran then, and nothing runs now.
-func busy(c, before *claim.Work, wasSettled, settled bool) model.Work {
+// settled reports whether it is certain that nothing runs now.
+func busy(c *claim.Work, before *workSample, settled bool) model.Work {
 	if c.Unreadable {
 		return model.NoWork(model.WorkLayout)
 	}
@@ -47,13 +47,13 @@ func busy(c, before *claim.Work, wasSettled, settled bool) model.Work {
 	if cause != "" {
 		return totals(model.NoWork(cause))
 	}
-	d := newDifference(c, from, wasSettled || before == nil, settled)
+	d := newDifference(c, from, settled)
 	if d.busy == 0 && d.programs == 0 && !settled {
 		return totals(model.NoWork(model.WorkSilent))
 	}
 	f := d.figure()
 	if f.bound == model.Exact {
-		f.bound, f.cause = d.doubt(c)
+		f.bound, f.cause = d.doubt(c, &f.unseen)
 	}
 	if f.bound == model.AtLeast && f.busy == 0 { // it says nothing
 		return totals(model.NoWork(f.cause))
@@ -74,12 +74,14 @@ func busy(c, before *claim.Work, wasSettled, settled bool) model.Work {
 const longestBefore = 10 * time.Second
 
 // since is the earlier state that a figure is made from. Without a sample of
-// our own that is the process's mark, or the last record of one that is idle.
-func since(c, before *claim.Work, settled bool) (from *claim.Work, cause model.WorkCause) {
+// our own that is the process's mark, or the last record of one that is idle:
+// when what is missing went missing is not known then.
+func since(c *claim.Work, before *workSample, settled bool) (from *workSample, cause model.WorkCause) {
 	if before != nil {
 		return before, ""
 	}
-	x := *c
+	x := workSample{Work: *c, settled: true}
+	x.Lost, x.Unprofiled = 0, 0
 	if idle := c.At.Sub(lastKnown(c)); settled && idle >= time.Second {
 		x.At = c.At.Add(-idle)
 		return &x, ""
@@ -101,7 +103,9 @@ func since(c, before *claim.Work, settled bool) (from *claim.Work, cause model.W
 // tail. Either is empty where it is certain that nothing ran at the sample.
 type difference struct {
 	busy, gap                  time.Duration
-	programs, unprofiled, lost uint64
+	programs                   uint64
+	unseen                     unseen // since the sample
+	unseenRecords              unseen // since its last record, at most
 	window, head, inside, tail time.Duration
 	// records is from the last record of the earlier sample to that of the later
 	// one, by the chip's clock; 0: not known.
@@ -109,17 +113,18 @@ type difference struct {
 	room    time.Duration // that there was for the work
 }
 
-func newDifference(c, from *claim.Work, wasSettled, settled bool) difference {
+func newDifference(c *claim.Work, from *workSample, settled bool) difference {
 	d := difference{
 		busy: max(0, c.Busy-from.Busy), gap: max(0, c.Gap-from.Gap),
-		programs: c.Programs - min(c.Programs, from.Programs), unprofiled: c.Unprofiled - min(c.Unprofiled, from.Unprofiled), lost: c.Lost - min(c.Lost, from.Lost),
-		window: c.At.Sub(from.At), head: from.At.Sub(lastKnown(from)), tail: c.At.Sub(lastKnown(c)),
+		programs: c.Programs - min(c.Programs, from.Programs),
+		unseen:   unseenIn(c).minus(unseenIn(&from.Work)), unseenRecords: unseenIn(c).minus(from.atRecord),
+		window: c.At.Sub(from.At), head: from.At.Sub(lastKnown(&from.Work)), tail: c.At.Sub(lastKnown(c)),
 	}
 	d.room = d.window + d.head
 	if host, chip := d.room-d.tail, c.LastEnd-from.LastEnd; from.LastEnd > 0 && chip > 0 && near(host, chip) {
 		d.records = chip
 	}
-	if wasSettled {
+	if from.settled {
 		d.head = 0
 	}
 	d.tail = min(d.tail, d.window)
@@ -128,6 +133,27 @@ func newDifference(c, from *claim.Work, wasSettled, settled bool) difference {
 		d.inside, d.tail = d.window, 0
 	}
 	return d
+}
+
+// unseen are programs of which nothing but their number is known.
+type unseen struct{ lost, unprofiled uint64 }
+
+func unseenIn(c *claim.Work) unseen { return unseen{c.Lost, c.Unprofiled} }
+
+func (u unseen) minus(v unseen) unseen {
+	return unseen{u.lost - min(u.lost, v.lost), u.unprofiled - min(u.unprofiled, v.unprofiled)}
+}
+
+// unseenAtRecord is what had gone unseen by the last record at least: what did
+// so since the sample before may have come after it.
+func unseenAtRecord(c *claim.Work, before *workSample) unseen {
+	switch {
+	case before == nil:
+		return unseen{}
+	case c.LastRecord.Equal(before.LastRecord):
+		return before.atRecord
+	}
+	return unseenIn(&before.Work)
 }
 
 // near reports whether two clocks have measured the same: but for their rates,
@@ -141,6 +167,7 @@ type figure struct {
 	busy, window time.Duration
 	bound        model.Bound
 	cause        model.WorkCause
+	unseen       unseen // in the window
 }
 
 // fresh is the part of a window that its head and its tail may each have before
@@ -150,35 +177,35 @@ const fresh = 4
 func (d *difference) figure() figure {
 	switch {
 	case d.busy > d.room+slack(d.room):
-		return figure{min(d.busy, d.window), d.window, model.Unsure, model.WorkTooMuch}
+		return figure{min(d.busy, d.window), d.window, model.Unsure, model.WorkTooMuch, d.unseen}
 	case d.head == 0 && d.tail == 0:
-		return figure{min(d.busy, d.window), d.window, model.Exact, ""}
+		return figure{min(d.busy, d.window), d.window, model.Exact, "", d.unseen}
 	case d.records > 0 && d.records >= minWindow && d.head <= d.window/fresh && d.tail <= d.window/fresh:
 		// From record to record all is known, whatever runs now.
-		return figure{min(d.busy, d.records), d.records, model.Exact, ""}
+		return figure{min(d.busy, d.records), d.records, model.Exact, "", d.unseenRecords}
 	}
 	least := min(d.inside, max(0, d.busy-d.head))
 	if d.records > 0 { // it was idle for no longer than between its records
 		least = max(least, d.inside-max(0, d.records-d.busy))
 	}
 	if least >= d.window {
-		return figure{d.window, d.window, model.Exact, ""}
+		return figure{d.window, d.window, model.Exact, "", d.unseen}
 	}
-	return figure{least, d.window, model.AtLeast, model.WorkUnreported}
+	return figure{least, d.window, model.AtLeast, model.WorkUnreported, d.unseen}
 }
 
 // doubt is why more may have run than is known of all that was reported.
-func (d *difference) doubt(c *claim.Work) (model.Bound, model.WorkCause) {
+func (d *difference) doubt(c *claim.Work, u *unseen) (model.Bound, model.WorkCause) {
 	switch {
 	case !c.Lossless && d.programs > 0:
 		return model.AtLeast, model.WorkLossy
-	case d.lost > 0:
+	case u.lost > 0:
 		return model.AtLeast, model.WorkRecordsLost
-	case c.Queues > 1 && d.busy < d.window:
+	case (c.Queues > 1 || c.Queues == 0 && c.Programs > 0) && d.busy < d.window:
 		return model.AtLeast, model.WorkQueues
 	case c.SubDevices > 1 && d.busy < d.window:
 		return model.AtLeast, model.WorkSubDevices
-	case d.unprofiled > 0:
+	case u.unprofiled > 0:
 		return model.AtLeast, model.WorkUnprofiled
 	}
 	return model.Exact, ""

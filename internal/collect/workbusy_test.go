@@ -84,11 +84,41 @@ func TestBusyBetweenRecords(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			at := func(s sample, now time.Time) *claim.Work {
-				return &claim.Work{At: now, Lossless: true, Busy: s.busy, LastEnd: s.end, LastRecord: now.Add(-s.quiet), Programs: s.programs, Since: workStart.Add(-9 * hour)}
+				return &claim.Work{At: now, Queues: 1, Lossless: true, Busy: s.busy, LastEnd: s.end, LastRecord: now.Add(-s.quiet), Programs: s.programs, Since: workStart.Add(-9 * hour)}
 			}
-			w := busy(at(c.after, workStart.Add(second)), at(c.before, workStart), c.was, c.settled)
+			w := busy(at(c.after, workStart.Add(second)), &workSample{Work: *at(c.before, workStart), settled: c.was}, c.settled)
 			if math.Abs(w.Busy.V-c.ratio) > 1e-9 || w.Bound != c.bound || w.Cause != c.cause || c.window > 0 && math.Abs(w.Window-c.window) > 1e-9 {
 				t.Errorf("%+v, want %v %v over %v s: %q", w, c.bound, c.ratio, c.window, c.cause)
+			}
+		})
+	}
+}
+
+// TestUnseenBetweenRecords: a figure from record to record begins before the
+// sample, and so does what it has to answer for.
+func TestUnseenBetweenRecords(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lose  func(*claim.Work)
+		cause model.WorkCause
+	}{
+		{"lost", func(w *claim.Work) { w.Lost++ }, model.WorkRecordsLost},
+		{"no id", func(w *claim.Work) { w.Unprofiled++ }, model.WorkUnprofiled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var before *workSample
+			w := claim.Work{Lossless: true, Queues: 1, Since: workStart.Add(-time.Hour)}
+			for i, want := range []model.WorkCause{model.WorkFirstSample, "", c.cause, c.cause, ""} {
+				w.At = workStart.Add(time.Duration(i) * time.Second)
+				w.Busy, w.Programs = w.Busy+700*time.Millisecond, w.Programs+700
+				w.LastEnd, w.LastRecord = time.Hour+time.Duration(i)*time.Second, w.At.Add(-4*time.Millisecond)
+				if i == 2 {
+					c.lose(&w) // before its last record, or after
+				}
+				if got := busy(&w, before, false); got.Cause != want {
+					t.Errorf("sample %d: %v %v %q, want %q", i, got.Bound, got.Busy, got.Cause, want)
+				}
+				before = &workSample{Work: w, atRecord: unseenAtRecord(&w, before)}
 			}
 		})
 	}

@@ -30,7 +30,7 @@ const (
 	WorkLossy        WorkCause = "lossy_release"  // tt-metal 0.71 to 0.79: the chip drops records of programs that are too fast
 	WorkUnreported   WorkCause = "unreported"     // a program that has not been reported yet may be running
 	WorkUnprofiled   WorkCause = "unprofiled"     // programs without an id ran, of which nothing is known
-	WorkQueues       WorkCause = "command_queues" // several command queues were used: tt-metal reports the first one's programs
+	WorkQueues       WorkCause = "command_queues" // several command queues were used, or an unknown number: tt-metal reports the first one's programs
 	WorkSubDevices   WorkCause = "sub_devices"    // the device was divided: a record ends when the next program begins on any part
 	WorkRecordsLost  WorkCause = "records_lost"   // ttmond could not read all records
 	WorkOtherProcess WorkCause = "other_process"  // another process uses the chip and reports nothing
@@ -68,7 +68,7 @@ var workSentences = map[WorkCause]string{
 	WorkLossy:        "tt-metal before 0.80 drops records of very short programs",
 	WorkUnreported:   "a program that has not completed yet is not counted",
 	WorkUnprofiled:   "programs without an id ran: tt-metal does not report them",
-	WorkQueues:       "the process used several command queues: tt-metal reports the programs of one",
+	WorkQueues:       "the process used several command queues, or it is not known how many: tt-metal reports the programs of one",
 	WorkSubDevices:   "the process divided the device into sub-devices: programs that run at the same time are reported as too short",
 	WorkRecordsLost:  "ttmond could not read all records in time",
 	WorkOtherProcess: "another process that has the device open reports no programs",

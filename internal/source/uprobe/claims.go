@@ -55,7 +55,7 @@ func (p *process) circularBuffers(chip uint64) (model.Bytes, bool) {
 			inUse++
 		}
 	}
-	if p.Lost > 0 || p.Late && !slices.Contains(p.Seen, chip) || inUse > 1 || len(p.programs) >= maxPrograms {
+	if p.mayHaveChanged(chip) || inUse > 1 || len(p.programs) >= maxPrograms {
 		return model.Bytes{}, false
 	}
 	largest, _ := p.Largest() // none was laid out: nothing is taken

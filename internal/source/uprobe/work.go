@@ -291,10 +291,20 @@ func (s *Source) claimWork(set *claim.Set, p *process) {
 				why = model.WorkWhichChip
 				continue
 			}
-			set.Work = append(set.Work, p.work.Chips[number].Claim(id, chip, p.work, now))
+			w := p.work.Chips[number].Claim(id, chip, p.work, now)
+			if w.Queues == 1 && p.mayHaveChanged(chip) {
+				w.Queues = 0
+			}
+			set.Work = append(set.Work, w)
 		}
 	}
 	set.Listens = append(set.Listens, claim.Listens{Process: id, Why: why})
+}
+
+// mayHaveChanged reports whether a process may have done something to a chip, such
+// as making a second queue, that was not seen.
+func (p *process) mayHaveChanged(chip uint64) bool {
+	return p.Lost > 0 || p.Late && !slices.Contains(p.Seen, chip)
 }
 
 // deaf is why the programs of a process are not seen; empty: they are. With mu.
