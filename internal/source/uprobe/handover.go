@@ -40,7 +40,7 @@ type handed struct {
 
 // format is that of the state. One of another format is not read: what it
 // leaves out would count as known.
-const format = 4
+const format = 5
 
 type handedProcess struct {
 	Process    *blocks.Process
@@ -58,6 +58,7 @@ type handedProcess struct {
 	Numbers    [2]uint64         // of lists and allocators, that were given last
 	Allocated  map[uint64]uint64 // the numbers of allocators, by address
 	Work       *pages.Process    `json:",omitempty"`
+	WorkFast   bool              // its chips report more often than may be looked
 	Numbered   map[uint32]uint64 // its chips, by the numbers that it has for them
 }
 
@@ -171,7 +172,7 @@ func (p *process) hand() handedProcess {
 		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
 		Child: p.child, Parent: p.parent, Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
 		Changes: p.changes, Numbers: [2]uint64{p.numbers.list, p.numbers.allocator}, Allocated: map[uint64]uint64{},
-		Work: p.work, Numbered: p.numbered,
+		Work: p.work, WorkFast: p.workFast, Numbered: p.numbered,
 	}
 	h.Programs = map[uint64]int{}
 	for at, x := range p.programs {
@@ -203,6 +204,7 @@ func (h *handedProcess) take() (*process, error) {
 	if h.Numbered != nil {
 		p.numbered = h.Numbered
 	}
+	p.workFast = h.WorkFast
 	if p.work = h.Work; p.work != nil {
 		p.work.Restore()
 	}

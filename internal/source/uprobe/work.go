@@ -173,12 +173,14 @@ func (s *Source) workWait(found int) time.Duration {
 func (s *Source) readPages(record *ringbuf.Record, to *batch) (found int, err error) {
 	wanted := map[uint32]*process{} // by number in the kernel
 	defer s.askNames(wanted)
-	boot := int64(0)
-	for n := 0; ; {
+	n, boot := 0, int64(0)
+	defer func() {
+		if n > 0 {
+			s.kernel.nextPageTurn()
+		}
+	}()
+	for {
 		if err := s.kernel.pages.ReadInto(record); err != nil {
-			if n > 0 {
-				s.kernel.nextPageTurn()
-			}
 			return found, err
 		}
 		if boot == 0 {

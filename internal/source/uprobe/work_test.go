@@ -2,6 +2,7 @@ package uprobe
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -323,6 +324,57 @@ func TestDeaf(t *testing.T) {
 		if got := s.deaf(p); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// TestUnseenQueues: a process of which events were missed, or that opened its chip
+// before it was watched, may have a second queue.
+func TestUnseenQueues(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*process)
+		want   int
+	}{
+		{"all was seen", func(*process) {}, 1},
+		{"events were lost", func(p *process) { p.Lost = 1 }, 0},
+		{"it was opened before", func(p *process) { p.Late, p.Seen = true, nil }, 0},
+		{"late, and opened since", func(p *process) { p.Late = true }, 1},
+		{"a second one was seen", func(p *process) { p.Lost = 1; p.work.Queue(1) }, 2},
+	} {
+		p := newBooks(100, budget.Limit{}).process(7)
+		p.account().Open(0, 1)
+		p.work.Queue(0)
+		p.Seen, p.numbered[0] = []uint64{77}, 77
+		c.change(p)
+		var set claim.Set
+		(&Source{}).claimWork(&set, p)
+		if len(set.Work) != 1 || set.Work[0].Queues != c.want {
+			t.Errorf("%s: %+v", c.name, set.Work)
+		}
+	}
+}
+
+// TestHandWork: a successor knows why a process is not watched, and how it has
+// divided its device.
+func TestHandWork(t *testing.T) {
+	p := newBooks(100, budget.Limit{}).process(7)
+	p.workFast = true
+	p.account().Divide(3)
+	h := p.hand()
+	b, err := json.Marshal(&h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given handedProcess
+	if err := json.Unmarshal(b, &given); err != nil {
+		t.Fatal(err)
+	}
+	next, err := given.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.work.Load(); !next.workFast || next.work.SubDevices != 3 {
+		t.Errorf("too fast %v, %d sub-devices", next.workFast, next.work.SubDevices)
 	}
 }
 

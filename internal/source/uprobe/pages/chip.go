@@ -12,18 +12,20 @@ const (
 // idle, and not as a host that was late; as in a ledger.
 const longPause = 100 * time.Millisecond
 
-// Chip is what ran on a chip, in ticks of its clock, since it was first heard.
+// Chip is what ran on a chip, in ns, since it was first heard. A process may say
+// with each batch that the clock goes at another rate: what was counted before
+// stays as it is.
 type Chip struct {
-	Ticks      float64 // a ns
+	Ticks      float64 // of its clock, a ns
 	Programs   uint64
-	Busy       uint64 // in which a program ran: intervals that overlap count once
-	Gap        uint64 // pauses of at most longPause
-	LongestGap uint64 // of all pauses
-	Longest    uint64 // program
-	LastEnd    uint64 // device time, since the device was opened; 0: none yet
-	Refused    uint64 // records that cannot be true
+	Busy       float64 // in which a program ran: intervals that overlap count once
+	Gap        float64 // pauses of at most longPause
+	LongestGap float64 // of all pauses
+	Longest    float64 // program
+	LastEnd    uint64  // device time in ticks, since the device was opened; 0: none yet
+	Refused    uint64  // records that cannot be true
 	Unprofiled uint64
-	Stalled    uint64
+	Stalled    float64
 	Since      int64 // Unix time in ns
 	LastRecord int64 // 0: never
 	On         bool  // records come, or will
@@ -37,10 +39,11 @@ type Chip struct {
 	last, longest *Op
 }
 
-// Op is what the programs of an operation took.
+// Op is what the programs of an operation took, in ns.
 type Op struct {
-	Name                  string
-	Calls, Ticks, Longest uint64
+	Name          string
+	Calls         uint64
+	Time, Longest float64
 }
 
 func newChip(now int64) *Chip {
@@ -57,19 +60,12 @@ func (c *Chip) open(now int64) {
 	c.forgetPointers() // they may stand for others now
 }
 
-// clock notes how fast the chip's clock goes, and rescales what was counted.
-func (c *Chip) clock(ticks float64) {
-	if c.Ticks > 0 && c.Ticks != ticks {
-		by := ticks / c.Ticks
-		scaled := []*uint64{&c.Busy, &c.Gap, &c.LongestGap, &c.Longest, &c.Stalled}
-		for _, op := range c.ops() {
-			scaled = append(scaled, &op.Ticks, &op.Longest)
-		}
-		for _, x := range scaled {
-			*x = uint64(float64(*x)*by + 0.5)
-		}
+// ns is how long so many ticks of the chip's clock take.
+func (c *Chip) ns(ticks uint64) float64 {
+	if !isClock(c.Ticks) {
+		return 0
 	}
-	c.Ticks = ticks
+	return float64(ticks) / c.Ticks
 }
 
 // ops are all operations, named and not yet named.
@@ -89,7 +85,7 @@ func (c *Chip) ops() (list []*Op) {
 func (c *Chip) add(p *page, pointer uint64, names map[uint64]string) {
 	switch {
 	case p.kind == stall:
-		c.Stalled += uint64(p.id)
+		c.Stalled += c.ns(uint64(p.id))
 		return
 	case p.kind == unprofiled:
 		c.Unprofiled++
@@ -100,23 +96,23 @@ func (c *Chip) add(p *page, pointer uint64, names map[uint64]string) {
 		c.Refused++
 		return
 	}
-	ticks := p.end - p.start
+	took := c.ns(p.end - p.start)
 	op := c.op(pointer, names)
-	op.Calls, op.Ticks, op.Longest = op.Calls+1, op.Ticks+ticks, max(op.Longest, ticks)
+	op.Calls, op.Time, op.Longest = op.Calls+1, op.Time+took, max(op.Longest, took)
 	c.Programs++
 	c.last = op
-	if ticks > c.Longest {
-		c.Longest, c.longest = ticks, op
+	if took > c.Longest {
+		c.Longest, c.longest = took, op
 	}
 	if c.LastEnd != 0 && p.start > c.LastEnd {
-		gap := p.start - c.LastEnd
+		gap := c.ns(p.start - c.LastEnd)
 		c.LongestGap = max(c.LongestGap, gap)
-		if float64(gap) <= float64(longPause)*c.Ticks {
+		if gap <= float64(longPause) {
 			c.Gap += gap
 		}
 	}
 	if from := max(p.start, c.LastEnd); p.end > from {
-		c.Busy += p.end - from
+		c.Busy += c.ns(p.end - from)
 		c.LastEnd = p.end
 	}
 }
@@ -163,7 +159,7 @@ func (c *Chip) learn(pointer uint64, name string) {
 // merge adds an operation that had no name to one that has.
 func (c *Chip) merge(op *Op, name string) *Op {
 	to := c.named(name)
-	to.Calls, to.Ticks, to.Longest = to.Calls+op.Calls, to.Ticks+op.Ticks, max(to.Longest, op.Longest)
+	to.Calls, to.Time, to.Longest = to.Calls+op.Calls, to.Time+op.Time, max(to.Longest, op.Longest)
 	if c.last == op {
 		c.last = to
 	}

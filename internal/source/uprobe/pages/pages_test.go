@@ -94,6 +94,44 @@ func TestClockChanges(t *testing.T) {
 	}
 }
 
+// TestClockAlternates: a process that says another clock with each batch changes
+// nothing that was counted.
+func TestClockAlternates(t *testing.T) {
+	p := NewProcess()
+	add(p, 1, of(1, 0, 7))
+	for range 100 {
+		add(p, 0.02)
+		add(p, 1)
+	}
+	if w := p.Chips[0].Claim(model.ProcessID{PID: 1}, 5, p, now); w.Busy != 7 || w.Longest != 7 || w.Ops[0].Time != 7 {
+		t.Errorf("%+v", w)
+	}
+}
+
+// TestNamesInVain: pointers that lead to no name make room for others, and are
+// not asked for again.
+func TestNamesInVain(t *testing.T) {
+	p := NewProcess()
+	for i := range uint64(maxWaiting) {
+		p.Add(&Batch{Ticks: 1, Pages: of(1, i, i+1), Sources: []uint64{4096 + i}})
+	}
+	for range maxAttempts + 1 {
+		p.Wanted(maxWaiting)
+	}
+	p.Add(&Batch{Ticks: 1, Pages: of(1, 1000, 1001), Sources: []uint64{4096}})
+	if got := p.Wanted(8); len(got) != 0 {
+		t.Errorf("asked again for %v", got)
+	}
+	p.Add(&Batch{Ticks: 1, Pages: of(1, 2000, 2001), Sources: []uint64{8192}})
+	if got := p.Wanted(8); len(got) != 1 || got[0] != 8192 {
+		t.Errorf("wanted %v", got)
+	}
+	p.Name(4096, "late.cpp")
+	if op := p.Chips[0].Ops["late.cpp"]; op == nil || op.Calls != 2 {
+		t.Errorf("an answer that came late: %+v", op)
+	}
+}
+
 // TestNames: programs are named by pointers, of ids from that of the first page
 // on; what came before its name was known counts for it.
 func TestNames(t *testing.T) {
@@ -108,7 +146,7 @@ func TestNames(t *testing.T) {
 	p.Name(8192, "/x/reader.cpp")
 	p.Name(5, "/never/asked.cpp")
 	c := p.Chips[0]
-	if len(c.Ops) != 2 || c.Ops["matmul"].Calls != 3 || c.Ops["matmul"].Ticks != 15 || c.Ops["reader.cpp"].Ticks != 14 || len(p.Wanted(8)) != 0 {
+	if len(c.Ops) != 2 || c.Ops["matmul"].Calls != 3 || c.Ops["matmul"].Time != 15 || c.Ops["reader.cpp"].Time != 14 || len(p.Wanted(8)) != 0 {
 		t.Errorf("%+v %+v", c.Ops["matmul"], c.Ops["reader.cpp"])
 	}
 	if w := c.Claim(model.ProcessID{}, 0, p, now); w.LastName != "matmul" || w.LongestName != "reader.cpp" {
@@ -146,7 +184,7 @@ func TestRecords(t *testing.T) {
 	p.AddRecord(make64(9|1<<32, 3000, 3700, clock, 0x7f0000002000, 4), now.UnixNano(), 0)               // now: chip 1
 	p.AddRecord(make64(9|1<<32, 4000, 4700, math.Float64bits(0), 0x7f0000002000, 4), now.UnixNano(), 2) // no clock
 	p.AddRecord(make64(9|5000<<32, 4000, 4700, clock, 0x7f0000002000, 4), now.UnixNano(), 2)            // no such chip
-	for chip, want := range map[uint32]uint64{3: 700, 2: 700, 1: 700} {
+	for chip, want := range map[uint32]float64{3: 700, 2: 700, 1: 700} {
 		if c := p.Chips[chip]; c == nil || c.Busy != want || c.Programs != 1 || c.Lossless {
 			t.Errorf("chip %d: %+v", chip, c)
 		}
@@ -197,6 +235,7 @@ func TestRestore(t *testing.T) {
 	p.Add(&Batch{Ticks: 1, Time: 9, Pages: of(1, 0, 1000), Sources: []uint64{4096}})
 	p.Wanted(1)
 	p.Name(4096, "a.cpp")
+	p.Divide(3)
 	b, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +246,10 @@ func TestRestore(t *testing.T) {
 	}
 	q.Restore()
 	q.Add(&Batch{Ticks: 1, Time: 10, Pages: of(1, 2000, 2500)})
-	if c := q.Chips[0]; c.Busy != 1500 || c.Gap != 1000 || c.Ops["a.cpp"].Ticks != 1000 || c.Programs != 2 {
+	if q.Load(); q.SubDevices != 3 {
+		t.Errorf("%d sub-devices", q.SubDevices)
+	}
+	if c := q.Chips[0]; c.Busy != 1500 || c.Gap != 1000 || c.Ops["a.cpp"].Time != 1000 || c.Programs != 2 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -14,6 +14,7 @@ const (
 	maxNames    = 4096
 	maxWaiting  = 256 // pointers whose name is asked for
 	maxAttempts = 5
+	maxNameless = 4096 // pointers whose name was asked for in vain
 )
 
 // Process is the account of a process. It is not safe for concurrent use.
@@ -22,12 +23,13 @@ type Process struct {
 	Lost  uint64           // pages that did not arrive
 	// The most command queues and sub-devices that a device of it has had.
 	Queues, SubDevices int
+	Divided            int // the most sub-devices that a manager was made with
 
-	divided int // sub-devices of managers that were made
-	names   map[uint64]string
-	asked   map[uint64]int // how often
-	layout  layout
-	recent  []recent // by the low bits of their ids; nil: none yet
+	names    map[uint64]string
+	asked    map[uint64]int // how often
+	nameless map[uint64]bool
+	layout   layout
+	recent   []recent // by the low bits of their ids; nil: none yet
 }
 
 // recent is what named the last program with an id. A batch says it of ids from
@@ -51,7 +53,7 @@ func (p *Process) Restore() {
 	if p.Chips == nil {
 		p.Chips = map[uint32]*Chip{}
 	}
-	p.names, p.asked = map[uint64]string{}, map[uint64]int{}
+	p.names, p.asked, p.nameless = map[uint64]string{}, map[uint64]int{}, map[uint64]bool{}
 	for number, c := range p.Chips {
 		if c == nil {
 			delete(p.Chips, number)
@@ -101,6 +103,7 @@ func (p *Process) Open(number uint32, now int64) {
 		clear(p.recent)
 		clear(p.names) // pointers may stand for other programs now
 		clear(p.asked)
+		clear(p.nameless)
 	}
 }
 
@@ -115,10 +118,10 @@ func (p *Process) Close(number uint32, now int64) {
 func (p *Process) Queue(number uint32) { p.Queues = max(p.Queues, min(2, int(number)+1)) }
 
 // Divide notes that a manager of so many sub-devices was made.
-func (p *Process) Divide(n uint32) { p.divided = max(p.divided, min(255, int(n))) }
+func (p *Process) Divide(n uint32) { p.Divided = max(p.Divided, min(255, int(n))) }
 
 // Load notes that one was loaded.
-func (p *Process) Load() { p.SubDevices = max(p.SubDevices, p.divided) }
+func (p *Process) Load() { p.SubDevices = max(p.SubDevices, p.Divided) }
 
 // Add counts a batch.
 func (p *Process) Add(b *Batch) {
@@ -131,7 +134,7 @@ func (p *Process) Add(b *Batch) {
 	if c.Unreadable = !isClock(b.Ticks); c.Unreadable {
 		return
 	}
-	c.clock(b.Ticks)
+	c.Ticks = b.Ticks
 	before := c.Programs
 	first := uint32(0)
 	if len(b.Pages) >= PageBytes {
@@ -182,14 +185,14 @@ func (p *Process) AddRecord(b []byte, now int64, lost uint64) {
 		return
 	}
 	c.On = now > c.Closed
-	c.clock(r.ticks)
+	c.Ticks = r.ticks
 	c.add(&r.page, r.sources, p.names)
 	c.LastRecord = now
 	p.want(r.sources)
 }
 
 func (p *Process) want(pointer uint64) {
-	if pointer == 0 || p.names[pointer] != "" || len(p.asked) >= maxWaiting {
+	if pointer == 0 || p.names[pointer] != "" || p.nameless[pointer] || len(p.asked) >= maxWaiting {
 		return
 	}
 	if _, ok := p.asked[pointer]; !ok {
@@ -198,28 +201,39 @@ func (p *Process) want(pointer uint64) {
 }
 
 // Wanted are pointers whose names are not known yet, at most n. Each is asked for
-// a few times.
+// a few times; then it makes room for others.
 func (p *Process) Wanted(n int) (list []uint64) {
 	for pointer, attempts := range p.asked {
 		if len(list) >= n {
 			break
 		}
-		if attempts < maxAttempts {
-			p.asked[pointer]++
-			list = append(list, pointer)
+		if attempts >= maxAttempts {
+			p.giveUp(pointer)
+			continue
 		}
+		p.asked[pointer]++
+		list = append(list, pointer)
 	}
 	slices.Sort(list)
 	return list
 }
 
+func (p *Process) giveUp(pointer uint64) {
+	delete(p.asked, pointer)
+	if len(p.nameless) >= maxNameless {
+		clear(p.nameless)
+	}
+	p.nameless[pointer] = true
+}
+
 // Name is the answer: the source that a pointer leads to.
 func (p *Process) Name(pointer uint64, path string) {
 	name := nameInPath(path)
-	if _, ok := p.asked[pointer]; !ok || name == "" {
+	if _, ok := p.asked[pointer]; !ok && !p.nameless[pointer] || name == "" {
 		return
 	}
 	delete(p.asked, pointer)
+	delete(p.nameless, pointer)
 	if len(p.names) >= maxNames {
 		clear(p.names)
 	}
@@ -244,7 +258,7 @@ func (p *Process) Size() (n int) {
 	for _, c := range p.Chips {
 		n += c.size()
 	}
-	return n + len(p.names) + len(p.asked) + len(p.recent)/4
+	return n + len(p.names) + len(p.asked) + len(p.nameless) + len(p.recent)/4
 }
 
 // Claim is what is known of a chip.
@@ -257,10 +271,10 @@ func (c *Chip) Claim(id model.ProcessID, chip uint64, of *Process, now time.Time
 	}
 	w := claim.Work{
 		Process: id, Chip: chip, At: now, Reports: c.On, Lossless: c.Lossless, Unreadable: c.Unreadable,
-		Busy: c.duration(c.Busy), Gap: c.duration(c.Gap), Programs: c.Programs, Unprofiled: c.Unprofiled, Lost: of.Lost,
+		Busy: duration(c.Busy), Gap: duration(c.Gap), Programs: c.Programs, Unprofiled: c.Unprofiled, Lost: of.Lost,
 		Queues: of.Queues, SubDevices: of.SubDevices,
-		Longest: c.duration(c.Longest), LongestGap: c.duration(c.LongestGap), Stalled: c.duration(c.Stalled),
-		Since: at(c.Since), LastRecord: at(c.LastRecord), LastEnd: c.duration(c.LastEnd),
+		Longest: duration(c.Longest), LongestGap: duration(c.LongestGap), Stalled: duration(c.Stalled),
+		Since: at(c.Since), LastRecord: at(c.LastRecord), LastEnd: duration(c.ns(c.LastEnd)),
 	}
 	if c.longest != nil {
 		w.LongestName = c.longest.Name
@@ -269,22 +283,15 @@ func (c *Chip) Claim(id model.ProcessID, chip uint64, of *Process, now time.Time
 		w.LastName = c.last.Name
 	}
 	for _, op := range c.ops() {
-		w.Ops = append(w.Ops, claim.Op{Name: op.Name, Calls: op.Calls, Time: c.duration(op.Ticks), Longest: c.duration(op.Longest)})
+		w.Ops = append(w.Ops, claim.Op{Name: op.Name, Calls: op.Calls, Time: duration(op.Time), Longest: duration(op.Longest)})
 	}
 	return w
 }
 
-// duration is a number of ticks as time; what no time can be is the longest.
-func (c *Chip) duration(ticks uint64) time.Duration {
-	if ticks == 0 || !isClock(c.Ticks) {
-		return 0
-	}
-	ns := float64(ticks) / c.Ticks
+// duration is so many ns; what no time can be is the longest.
+func duration(ns float64) time.Duration {
 	if !(ns < math.MaxInt64/2) {
 		return math.MaxInt64 / 2
-	}
-	if c.Ticks == 1 {
-		return time.Duration(ticks)
 	}
 	return time.Duration(math.Round(ns))
 }
