@@ -171,6 +171,9 @@ func decodeStack(b []byte) (stack []ledgerfile.Frame) {
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&raw)), failedBytes), b)
 	for i := range raw.Frame[:min(raw.Frames, uint64(len(raw.Frame)))] {
 		x := &raw.Frame[i]
+		if x.FileBytes == 0 { // one of the interpreter's own: the rest of it was never written
+			continue
+		}
 		f := ledgerfile.Frame{
 			Line: int(x.Line), File: pythonText(x.File[:], x.FileBytes, x.FileWide), Function: pythonText(x.Function[:], x.FunctionBytes, x.FunctionWide),
 		}

@@ -107,8 +107,10 @@ func frameOf(line uint32, file, function string, wide uint8) (f watchFrame) {
 func TestDecodeStack(t *testing.T) {
 	cut := frameOf(3, "/model.py", "f", 0)
 	cut.Cut = 1
+	stale := frameOf(5, "", "of another record", 0)
+	stale.Cut = 1
 	e, err := decode(written(
-		frameOf(88, "/a/model.py", "Attention.scores", 0), frameOf(0, "", "of the interpreter", 0), frameOf(1, "/b.py", "<interpreter trampoline>", 0),
+		frameOf(88, "/a/model.py", "Attention.scores", 0), frameOf(0, "", "of the interpreter", 0), stale, frameOf(1, "/b.py", "<interpreter trampoline>", 0),
 		frameOf(7, "m\x00\xe4\x00", "g", 2), frameOf(9, "/\xe4.py", "h", 1), cut, frameOf(1<<31, "/far.py", "h", 0),
 	))
 	want := []ledgerfile.Frame{

@@ -681,7 +681,6 @@ INLINE void copy_frame(struct python *at, struct frame *to, u64 frame, u64 code)
 	}
 	loop(MAX_ENTRIES, pass_lines, &x, 0);
 	to->line = x.found ? x.line : 0;
-	to->unused = 0;
 	to->file_bytes = copy_text(at, user64(code + at->file), to->file, sizeof(to->file), &to->file_wide, &to->cut);
 	to->function_bytes = copy_text(at, user64(code + at->function), to->function, sizeof(to->function), &to->function_wide, &ignored);
 }
@@ -713,7 +712,9 @@ static long walk_frame(u64 i, struct walk *w)
 	u64 code = user64(frame + at->code);
 	if (at->newer)
 		read_user(&owner, 1, (void *)(frame + at->owner));
-	to->file_bytes = 0;
+	to->line = 0; // the ring's memory has what was sent before
+	to->file_bytes = to->function_bytes = 0;
+	to->file_wide = to->function_wide = to->cut = to->unused = 0;
 	if (code && owner < OWNED_BY_C)
 		copy_frame(at, to, frame, code);
 	w->frame = user64(frame + at->previous);
