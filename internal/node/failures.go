@@ -3,6 +3,7 @@ package node
 import (
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/failure"
@@ -19,7 +20,7 @@ type failures struct {
 
 func newFailures(d *ttmond) *failures {
 	store := keep.Open(filepath.Join(d.cfg.StateDir, "failures"), keep.Limits{}, d.log)
-	o := gather.Options{Store: store, Ledgers: d.collector.collector.Ledgers, Latest: d.collector.feed.Latest, New: d.allocationFailed}
+	o := gather.Options{Store: store, Ledgers: d.collector.collector.Ledgers, Latest: d.collector.feed.Latest, New: d.allocationFailed, LeftOut: d.failuresLeftOut}
 	if s := d.watcher.source; s != nil {
 		o.Probes = s.Failures
 	}
@@ -29,10 +30,6 @@ func newFailures(d *ttmond) *failures {
 // allocationFailed makes an event of a failure.
 func (d *ttmond) allocationFailed(r *failure.Record) {
 	d.log.Info("allocation failed", "id", r.ID, "pid", r.Process.PID, "uid", r.Process.UID, "pool", r.Pool, "bank_bytes", r.Need(), "cause", r.Verdict.Cause)
-	events := d.backlog.Events()
-	if events == nil {
-		return
-	}
 	e := eventlog.Event{
 		Time: r.Time, Kind: eventlog.KindNoRoom, Level: eventlog.Warning, Short: strconv.Itoa(r.Process.PID) + " no room", Text: why.Event(r, false),
 		Process: true, Failure: r.ID,
@@ -41,6 +38,22 @@ func (d *ttmond) allocationFailed(r *failure.Record) {
 		if c.BusID != "" {
 			e.Devices = append(e.Devices, c.BusID)
 		}
+	}
+	d.failureEvent(e)
+}
+
+// failuresLeftOut makes one event of the failures of a user that were too many for
+// one each.
+func (d *ttmond) failuresLeftOut(uid int, n uint64) {
+	d.log.Warn("allocations failed too often to report each", "uid", uid, "left_out", n)
+	text := strconv.FormatUint(n, 10) + " more allocations failed, too many to report each"
+	d.failureEvent(eventlog.Event{Time: time.Now(), Kind: eventlog.KindNoRoom, Level: eventlog.Warning, Short: "no room", Text: text})
+}
+
+func (d *ttmond) failureEvent(e eventlog.Event) {
+	events := d.backlog.Events()
+	if events == nil {
+		return
 	}
 	if err := events.Append(e); err != nil {
 		d.log.Warn("event backlog is in memory only", "err", err)

@@ -35,8 +35,11 @@ type Options struct {
 	// Latest is the last snapshot; nil: there is none yet.
 	Latest func() *model.Snapshot
 	// New is called once for each failure that is not a repetition, when it is
-	// known which devices it is about. The record must not be changed.
-	New func(*failure.Record)
+	// known which devices it is about. The record must not be changed, and names
+	// only devices that the process was seen to have open. A user whose programs
+	// fail often is not reported every time: LeftOut says later how many were not.
+	New     func(*failure.Record)
+	LeftOut func(uid int, n uint64)
 }
 
 // Gatherer takes failures from their sources.
@@ -50,10 +53,11 @@ type Gatherer struct {
 	seen map[string]map[uint64]uint64
 	// waiting are failures that are not reported yet, and since when.
 	waiting map[string]time.Time
+	reports allowance
 
-	mu     sync.Mutex
-	ended  []track.Ended
-	counts map[uint64]uint64 // failures on each chip since ttmond started
+	mu      sync.Mutex
+	ended   []track.Ended
+	devices devices
 	// failed are those of each process, of the last ones that failed.
 	failed map[model.ProcessID]*failed
 }
@@ -68,7 +72,7 @@ type failed struct {
 func New(o Options) *Gatherer {
 	g := &Gatherer{
 		o: o, early: newEarlyReader(o.Root), processes: proc.New(o.Root), seen: map[string]map[uint64]uint64{}, waiting: map[string]time.Time{},
-		counts: map[uint64]uint64{}, failed: map[model.ProcessID]*failed{},
+		reports: allowance{}, devices: newDevices(), failed: map[model.ProcessID]*failed{},
 	}
 	for _, k := range o.Store.List(func(int) bool { return true }) { // a predecessor saw them
 		g.countProcess(&k, k.Count)
@@ -178,7 +182,8 @@ func (g *Gatherer) fromLedger(path string, l *ledgerfile.Ledger, who failure.Pro
 
 // add judges a record, keeps and counts it, and reports it if it is new.
 func (g *Gatherer) add(r *failure.Record) {
-	if s := g.o.Latest(); s != nil {
+	s, now := g.o.Latest(), time.Now()
+	if s != nil {
 		r.Place(s)
 	}
 	g.identify(&r.Process)
@@ -188,15 +193,29 @@ func (g *Gatherer) add(r *failure.Record) {
 	k := r.Summary()
 	added := g.o.Store.Add(r)
 	k.ID = added.ID
-	g.count(k.Chips, added.Count)
+	g.mu.Lock()
+	g.devices.count(&k.Process, k.Chips, added.Count, s, now)
+	known := g.devices.known(r)
+	g.mu.Unlock()
 	g.countProcess(&k, added.Count)
 	switch {
 	case !added.New:
-	case r.Placed() || len(g.waiting) >= maxWaiting:
-		g.o.New(r)
+	case known || len(g.waiting) >= maxWaiting:
+		g.announce(r, now)
 	default:
-		g.waiting[added.ID] = time.Now()
+		g.waiting[added.ID] = now
 	}
+}
+
+// announce reports a failure, unless its user has reported too many.
+func (g *Gatherer) announce(r *failure.Record, now time.Time) {
+	if !g.reports.take(r.Process.UID, now) {
+		return
+	}
+	g.mu.Lock()
+	r = g.devices.public(r)
+	g.mu.Unlock()
+	g.o.New(r)
 }
 
 // A program may fail before a snapshot knows which device its chip is. Its failure
@@ -209,15 +228,19 @@ const (
 // report reports failures whose devices have become known.
 func (g *Gatherer) report(now time.Time) {
 	s := g.o.Latest()
+	g.mu.Lock()
+	g.devices.recount(s, now)
+	g.mu.Unlock()
 	for id, since := range g.waiting {
 		if late := now.Sub(since) >= patience; !late && !g.knows(s, id) {
 			continue
 		}
 		delete(g.waiting, id)
 		if r := g.o.Store.Change(id, func(r *failure.Record) { place(r, s) }); r != nil {
-			g.o.New(r)
+			g.announce(r, now)
 		}
 	}
+	g.reports.settle(now, g.o.LeftOut)
 }
 
 func place(r *failure.Record, s *model.Snapshot) {
@@ -226,10 +249,21 @@ func place(r *failure.Record, s *model.Snapshot) {
 	}
 }
 
-// knows reports whether a snapshot has all chips of a record.
+// knows reports whether snapshots have all chips of a record, and its process
+// using them.
 func (g *Gatherer) knows(s *model.Snapshot, id string) bool {
+	if s == nil {
+		return false
+	}
 	r, ok := g.o.Store.Get(id)
-	return s != nil && (!ok || r.PlaceChips(s))
+	if !ok {
+		return true
+	}
+	r.Chips = slices.Clone(r.Chips) // the store's own
+	r.PlaceChips(s)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.devices.known(r)
 }
 
 // identify asks the kernel who a process is that no snapshot has yet. Its command
@@ -243,20 +277,6 @@ func (g *Gatherer) identify(p *failure.Process) {
 	for _, known := range g.processes.Describe([]int{p.PID}) {
 		if known.StartTicks != 0 && (p.Start == 0 || known.StartTicks == p.Start) {
 			p.Identify(&known)
-		}
-	}
-}
-
-// maxChips bounds the chips that are counted: their ids are what programs say.
-const maxChips = 4096
-
-// count adds failures to the counts of chips.
-func (g *Gatherer) count(chips []failure.Chip, n uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, c := range chips {
-		if len(g.counts) < maxChips || g.counts[c.ID] > 0 {
-			g.counts[c.ID] += n
 		}
 	}
 }
@@ -316,15 +336,9 @@ func (g *Gatherer) makeRoom(uid int) {
 func (g *Gatherer) Fill(s *model.Snapshot) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.devices.see(s, time.Now())
 	for i := range s.Devices {
-		d := &s.Devices[i]
-		var n uint64
-		for _, chip := range d.Chips {
-			if id, ok := chip.ID.Get(); ok {
-				n += g.counts[id]
-			}
-		}
-		d.AllocationFailures = model.Value(n)
+		s.Devices[i].AllocationFailures = g.devices.failures(&s.Devices[i])
 	}
 	for i := range s.Processes {
 		p := &s.Processes[i]

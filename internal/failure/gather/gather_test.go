@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/failure/keep"
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -53,6 +56,8 @@ type desk struct {
 	ledgers []track.Process
 	latest  *model.Snapshot
 	new     []string
+	chips   []failure.Chip // of the last one
+	leftOut uint64
 }
 
 func newDesk(t *testing.T) *desk {
@@ -62,15 +67,38 @@ func newDesk(t *testing.T) *desk {
 		Probes:  func() []*failure.Record { list := d.probes; d.probes = nil; return list },
 		Ledgers: func() []track.Process { return d.ledgers },
 		Latest:  func() *model.Snapshot { return d.latest },
-		New:     func(r *failure.Record) { d.new = append(d.new, r.ID) },
+		New:     func(r *failure.Record) { d.new, d.chips = append(d.new, r.ID), r.Chips },
+		LeftOut: func(_ int, n uint64) { d.leftOut += n },
 	})
+	d.Fill(host())
 	return d
 }
 
-// host is a snapshot with the chip.
+// anothersStart is that of the other process that has the device open.
+const anothersPID, anothersUID, anothersStart = 1 << 30, 4711, 5
+
+// host is a snapshot with the chip, which our process and another have open.
 func host() *model.Snapshot {
-	return &model.Snapshot{Devices: []model.Device{{Index: 3, BusID: "0000:03:00.0", Chips: []model.Chip{{ID: model.Value[uint64](chip)}}}}}
+	using := func(pid, uid int, start uint64) model.Process {
+		return model.Process{PID: pid, StartTicks: start, UID: model.Value(uid), Devices: []model.DeviceUse{{Device: 3, OpenFDs: model.Value(1)}}}
+	}
+	return &model.Snapshot{
+		Devices: []model.Device{
+			{Index: 3, BusID: "0000:03:00.0", Chips: []model.Chip{{ID: model.Value[uint64](chip)}}},
+			{Index: 4, BusID: "0000:04:00.0", Chips: []model.Chip{{ID: model.Value[uint64](chip + 1)}}},
+		},
+		Processes: []model.Process{using(os.Getpid(), os.Getuid(), ownStart()), using(anothersPID, anothersUID, anothersStart)},
+	}
 }
+
+// ownStart is when our process started, as the kernel has it.
+var ownStart = sync.OnceValue(func() uint64 {
+	r := proc.New(hostfs.Root{})
+	defer r.Close()
+	r.Begin()
+	defer r.End()
+	return r.Describe([]int{os.Getpid()})[0].StartTicks
+})
 
 func (d *desk) counted() uint64 {
 	s := host()
@@ -133,7 +161,7 @@ func TestBothSources(t *testing.T) {
 		t.Errorf("%d are counted, %d new", d.counted(), len(d.new))
 	}
 	unwatched := ledger(4)
-	unwatched.PID = 1 << 30
+	unwatched.PID, unwatched.StartTicks = anothersPID, anothersStart
 	d.Ended(track.Ended{Path: "/dev/shm/b", UID: 4711, Ledger: unwatched})
 	d.fromLedgers()
 	if d.list(t, 2); d.counted() != 7 {
@@ -194,14 +222,141 @@ func TestEndedAreBounded(t *testing.T) {
 	(*Gatherer)(nil).Ended(track.Ended{Ledger: ledger(1)}) // before there is one
 }
 
-// TestChipsAreBounded: the ids of chips are what programs say.
-func TestChipsAreBounded(t *testing.T) {
-	d := newDesk(t)
-	for i := range uint64(2 * maxChips) {
-		d.count([]failure.Chip{{ID: i + 1}}, 1)
+// TestOnlyDevicesThatAreOpen: which chips a failure is about is what its program
+// says. It counts for a device that the process has open, and no other is named.
+func TestOnlyDevicesThatAreOpen(t *testing.T) {
+	value := func(d *desk, index int) model.Reading[uint64] {
+		s := host()
+		d.Fill(s)
+		return s.Device(index).AllocationFailures
 	}
-	if len(d.counts) != maxChips {
-		t.Errorf("%d chips are counted", len(d.counts))
+	d := newDesk(t)
+	r := probed(2)
+	r.Chips = []failure.Chip{{ID: chip}, {ID: chip}, {ID: chip + 1}} // it has only the first one open
+	d.probes = []*failure.Record{r}
+	d.fromProbes()
+	if v := value(d, 4); len(d.new) != 0 || v.V != 0 {
+		t.Fatalf("%d are reported, %+v", len(d.new), v)
+	}
+	d.report(time.Now().Add(patience))
+	if n, ok := value(d, 3).Get(); !ok || n != 2 {
+		t.Errorf("%d are counted for the device that it has open", n)
+	}
+	if v := value(d, 4); v.Status != model.Absent || v.Why == "" {
+		t.Errorf("%+v for a device that it does not have open", v)
+	}
+	if len(d.new) != 1 || len(d.chips) != 3 || d.chips[0].BusID != "0000:03:00.0" || d.chips[2].BusID != "" || d.chips[2].Device != nil {
+		t.Errorf("%d are reported, the last on %+v", len(d.new), d.chips)
+	}
+
+	d = newDesk(t)
+	forged := ledger(9) // in the name of a process of another user
+	forged.PID, forged.StartTicks = anothersPID, anothersStart
+	d.Ended(track.Ended{Path: "/dev/shm/b", UID: anothersUID + 1, Ledger: forged})
+	d.fromLedgers()
+	d.report(time.Now().Add(patience))
+	if v := value(d, 3); v.Status != model.Absent {
+		t.Errorf("%+v after another user's ledger", v)
+	}
+}
+
+// TestWhoHoldsADevice: one that a ledger names is used by a process whose ancestor of
+// the same user opened it, and by no other.
+func TestWhoHoldsADevice(t *testing.T) {
+	s := host()
+	said := []model.DeviceUse{{Device: 3, Source: model.FromTrack, OpenFDs: model.Missing[int](model.Absent, "")}}
+	for pid, p := range map[int]struct{ parent, uid int }{100: {anothersPID, anothersUID}, 101: {100, anothersUID}, 102: {anothersPID, anothersUID + 1}, 103: {1, anothersUID}, 104: {104, anothersUID}} {
+		s.Processes = append(s.Processes, model.Process{PID: pid, PPID: p.parent, StartTicks: 1, UID: model.Value(p.uid), Devices: said})
+	}
+	d := newDesk(t)
+	d.Fill(s)
+	for pid, want := range map[int]bool{100: true, 101: true, 102: false, 103: false, 104: false} {
+		if got := d.devices.uses(&failure.Process{PID: pid, Start: 1, UID: -1}, "0000:03:00.0"); got != want {
+			t.Errorf("%d: %v", pid, got)
+		}
+	}
+}
+
+// TestInventedChips: a program that names chips that do not exist takes nothing from
+// the counters of those that do.
+func TestInventedChips(t *testing.T) {
+	d := newDesk(t)
+	for i := range uint64(2 * maxClaims) {
+		r := probed(1)
+		r.Chips = []failure.Chip{{ID: 1000 + i}}
+		d.probes = append(d.probes, r)
+	}
+	d.fromProbes()
+	if len(d.devices.claims) > maxClaims || len(d.devices.counts) != 0 || len(d.devices.doubtful) != 0 {
+		t.Errorf("%d wait, %d are counted, %d in doubt", len(d.devices.claims), len(d.devices.counts), len(d.devices.doubtful))
+	}
+	d.report(time.Now().Add(patience))
+	s := host()
+	s.Devices = append(s.Devices, model.Device{Index: 5, BusID: "0000:05:00.0"}) // its chips are not known
+	if d.Fill(s); s.Devices[0].AllocationFailures != model.Value[uint64](0) || s.Devices[2].AllocationFailures.Status != model.Absent {
+		t.Errorf("%+v, %+v", s.Devices[0].AllocationFailures, s.Devices[2].AllocationFailures)
+	}
+	d.probes = []*failure.Record{probed(3)}
+	d.fromProbes()
+	if d.counted() != 3 {
+		t.Errorf("%d of 3 are counted", d.counted())
+	}
+}
+
+// TestCountedWhenSeen: a program that fails before a snapshot has it is counted when
+// one does, once.
+func TestCountedWhenSeen(t *testing.T) {
+	d := newDesk(t)
+	d.devices.users = map[model.ProcessID]*user{}
+	d.probes = []*failure.Record{probed(3), probed(1)}
+	d.fromProbes()
+	if n := d.devices.counts["0000:03:00.0"]; n != 0 {
+		t.Fatalf("%d are counted before it was seen", n)
+	}
+	d.Fill(host())
+	d.report(time.Now())
+	d.report(time.Now().Add(patience))
+	if d.counted() != 4 || len(d.new) != 1 {
+		t.Errorf("%d are counted, %d reported", d.counted(), len(d.new))
+	}
+	d.devices.see(&model.Snapshot{}, time.Now().Add(2*remembered))
+	if len(d.devices.users) != 0 {
+		t.Errorf("%d processes are remembered", len(d.devices.users))
+	}
+}
+
+// TestReportsOfUser: a user whose programs fail all the time does not push out the
+// events of others, and it is said how many were left out.
+func TestReportsOfUser(t *testing.T) {
+	d := newDesk(t)
+	failing := func(uid, n int) {
+		for range n {
+			d.announce(&failure.Record{ID: fmt.Sprint(uid), Process: failure.Process{UID: uid}}, noon)
+		}
+	}
+	failing(1000, 100)
+	failing(2000, 1)
+	if n := len(d.new); n != reportBurst+1 || d.new[n-1] != "2000" {
+		t.Fatalf("%d are reported: %v", n, d.new)
+	}
+	d.report(noon.Add(59 * time.Second))
+	if d.leftOut != 0 {
+		t.Errorf("%d are said to be left out too early", d.leftOut)
+	}
+	d.report(noon.Add(time.Minute))
+	if d.leftOut != 100-reportBurst {
+		t.Errorf("%d are said to be left out", d.leftOut)
+	}
+	for uid := range 2 * maxReporters {
+		failing(10000+uid, 1)
+	}
+	if len(d.reports) > maxReporters+1 {
+		t.Errorf("%d users are remembered", len(d.reports))
+	}
+	d.report(noon.Add(time.Hour))
+	d.report(noon.Add(2 * time.Hour))
+	if len(d.reports) != 0 {
+		t.Errorf("%d users are remembered for long", len(d.reports))
 	}
 }
 
