@@ -2,6 +2,7 @@ package runs
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,8 +20,11 @@ type Work struct {
 	Programs uint64          `json:"programs"`
 	Bound    string          `json:"busy_bound"`
 	Cause    model.WorkCause `json:"cause,omitempty"` // of a bound that is not exact
-	Longest  float64         `json:"longest_s"`       // program
-	Gap      float64         `json:"longest_gap_s"`
+	// Pending is why the last snapshot may lack programs that the next one would
+	// have had. There may be no next one.
+	Pending model.WorkCause `json:"pending,omitempty"`
+	Longest float64         `json:"longest_s"` // program
+	Gap     float64         `json:"longest_gap_s"`
 	// Operations are those that took most, by the time they took since the process
 	// began.
 	Operations []Operation `json:"operations,omitempty"`
@@ -50,29 +54,22 @@ type Busyness struct {
 	Cause    model.WorkCause
 }
 
+// doubt makes the figure no better than a bound.
+func (b *Busyness) doubt(bound model.Bound, cause model.WorkCause) {
+	if bound > b.Bound {
+		b.Bound, b.Cause = bound, cause
+	}
+}
+
 // Busy is how busy the run had the device: the busiest of its chips. It is not
-// known where none of its processes reported programs.
+// known where none of its processes reported programs; Cause may say why.
 func (d *Device) Busy() (b Busyness, known bool) {
-	chips := map[string]Busyness{}
-	for i := range d.Work {
-		w := &d.Work[i]
-		x := chips[w.Chip]
-		x.Seconds, x.Programs = x.Seconds+w.Busy, x.Programs+w.Programs
-		if bound := model.ParseBound(w.Bound); bound > x.Bound {
-			x.Bound, x.Cause = bound, w.Cause
-		}
-		chips[w.Chip] = x
+	b, known = d.busiest()
+	if d.Partial != "" {
+		b.doubt(model.AtLeast, d.Partial)
 	}
-	for _, x := range chips {
-		if !known || x.Seconds > b.Seconds {
-			b, known = x, true
-		}
-	}
-	if !known || d.Open <= 0 {
-		return Busyness{}, false
-	}
-	if d.Partial != "" && b.Bound < model.AtLeast {
-		b.Bound, b.Cause = model.AtLeast, d.Partial
+	if !known || d.Open <= 0 || b.Bound == model.AtLeast && b.Seconds == 0 {
+		return Busyness{Cause: b.Cause}, false
 	}
 	if b.Ratio = b.Seconds / d.Open; b.Ratio > 1 {
 		if b.Ratio > 1.02 {
@@ -83,23 +80,52 @@ func (d *Device) Busy() (b Busyness, known bool) {
 	return b, true
 }
 
-// Busy is how busy the run had its devices: the mean over those of which it is
-// known, which is a lower bound where it is not known of all.
+// busiest is what is known of the busiest chip. Where another one may have done
+// more than is known of it, so may the busiest.
+func (d *Device) busiest() (b Busyness, known bool) {
+	chips := map[string]Busyness{}
+	for i := range d.Work {
+		w := &d.Work[i]
+		x := chips[w.Chip]
+		x.Seconds, x.Programs = x.Seconds+w.Busy, x.Programs+w.Programs
+		x.doubt(model.ParseBound(w.Bound), w.Cause)
+		if w.Pending != "" {
+			x.doubt(model.AtLeast, w.Pending)
+		}
+		chips[w.Chip] = x
+	}
+	ids := slices.Sorted(maps.Keys(chips))
+	for _, id := range ids {
+		if x := chips[id]; !known || x.Seconds > b.Seconds {
+			b, known = x, true
+		}
+	}
+	for _, id := range ids {
+		b.doubt(chips[id].Bound, chips[id].Cause)
+	}
+	return b, known
+}
+
+// Busy is how busy the run had its devices: the mean over those that it was seen
+// to have open. One of which nothing is known was busy for 0 s at least.
 func (r *Run) Busy() (b Busyness, known bool) {
 	n := 0.0
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		x, ok := d.Busy()
-		if !ok {
+		switch {
+		case ok:
+			known = true
+			b.Ratio, b.Seconds, b.Programs = b.Ratio+x.Ratio, b.Seconds+x.Seconds, b.Programs+x.Programs
+			b.doubt(x.Bound, x.Cause)
+		case d.Index < 0 || d.Open <= 0:
 			continue
+		default:
+			b.doubt(model.AtLeast, cmp.Or(x.Cause, model.WorkOtherProcess))
 		}
 		n++
-		b.Ratio, b.Seconds, b.Programs = b.Ratio+x.Ratio, b.Seconds+x.Seconds, b.Programs+x.Programs
-		if x.Bound > b.Bound {
-			b.Bound, b.Cause = x.Bound, x.Cause
-		}
 	}
-	if n == 0 {
+	if !known {
 		return Busyness{}, false
 	}
 	b.Ratio /= n

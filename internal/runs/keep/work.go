@@ -79,20 +79,32 @@ func (l *live) chipWork(s *model.Snapshot, p *model.Process, c *model.ChipWork) 
 	w := &d.Work[i]
 	w.Busy, w.Programs = max(0, seconds-w.Base.Busy), programs-min(programs, w.Base.Programs)
 	w.Longest, w.Gap = c.Longest, c.LongestGap
-	if lasting(c.Work.Cause) && c.Work.Bound > model.ParseBound(w.Bound) {
-		w.Bound, w.Cause = c.Work.Bound.String(), c.Work.Cause
+	w.Pending = ""
+	switch cause := c.Work.Cause; {
+	case pending(cause):
+		w.Pending = cause
+	case lasting(cause): // whether or not the snapshot has a figure
+		if bound := max(c.Work.Bound, model.AtLeast); bound > model.ParseBound(w.Bound) {
+			w.Bound, w.Cause = bound.String(), cause
+		}
 	}
 	w.Operations = mostOf(c.Operations)
 }
 
-// lasting reports whether a doubt is about what was counted. That a program has
-// not been reported yet is over with the next snapshot.
+// pending reports whether a doubt is over with the next snapshot: a program has not
+// been reported yet.
+func pending(cause model.WorkCause) bool {
+	return cause == model.WorkUnreported || cause == model.WorkSilent
+}
+
+// lasting reports whether a doubt is about what was counted. Partial has what
+// others did not report; what a first sample has is known.
 func lasting(cause model.WorkCause) bool {
 	switch cause {
-	case model.WorkUnreported, model.WorkSilent, model.WorkFirstSample, model.WorkOtherProcess, model.WorkOtherChip:
+	case "", model.WorkFirstSample, model.WorkOtherProcess, model.WorkOtherChip:
 		return false
 	}
-	return cause != ""
+	return !pending(cause)
 }
 
 // mostOf are the operations that took most time in all.

@@ -28,6 +28,31 @@ func working(pid int, busy float64, cause model.WorkCause) model.Process {
 	return p
 }
 
+// without takes the figure of a window away, not the totals.
+func without(p model.Process, now bool, cause model.WorkCause) model.Process {
+	if w := &p.Work.Chips[0].Work; now {
+		w.Busy, w.Bound, w.Cause = model.Missing[float64](model.Absent, ""), 0, cause
+	}
+	return p
+}
+
+// A chip that reports nothing for a whole run was not idle for all that is known.
+func TestSilentRun(t *testing.T) {
+	for _, c := range []struct {
+		cause model.WorkCause
+		known bool
+	}{{"", true}, {model.WorkSilent, false}, {model.WorkUnreported, false}, {model.WorkQueues, false}, {model.WorkUnprofiled, false}, {model.WorkRecordsLost, false}} {
+		b := open(t, t.TempDir())
+		var sc scene
+		for s := range 11 {
+			b.Observe(sc.at(float64(s), without(working(7, 0, ""), c.cause != "", c.cause)))
+		}
+		if got, known := all(t, b, runs.Query{})[0].Busy(); known != c.known || got.Bound != model.Exact {
+			t.Errorf("%q: %+v, known %v", c.cause, got, known)
+		}
+	}
+}
+
 // How busy a run had its device is what its processes report, of the time in which
 // it was watched; what they did before is not in it.
 func TestWork(t *testing.T) {
@@ -54,7 +79,16 @@ func TestWork(t *testing.T) {
 			return list
 		}, 0.65, model.Exact, ""},
 		{"a lossy release", func(s int) []model.Process { return []model.Process{working(7, float64(s)/2, model.WorkLossy)} }, 0.5, model.AtLeast, model.WorkLossy},
-		{"what is not reported yet", func(s int) []model.Process { return []model.Process{working(7, float64(s)/2, model.WorkUnreported)} }, 0.5, model.Exact, ""},
+		{"what is not reported at the end", func(s int) []model.Process { return []model.Process{working(7, float64(s)/2, model.WorkUnreported)} }, 0.5, model.AtLeast, model.WorkUnreported},
+		{"silent at the end", func(s int) []model.Process {
+			return []model.Process{without(working(7, float64(s)/2, ""), s == 10, model.WorkSilent)}
+		}, 0.5, model.AtLeast, model.WorkSilent},
+		{"silent meanwhile", func(s int) []model.Process {
+			return []model.Process{without(working(7, float64(s)/2, ""), s == 5, model.WorkSilent)}
+		}, 0.5, model.Exact, ""},
+		{"records were lost where there is no figure", func(s int) []model.Process {
+			return []model.Process{without(working(7, float64(s)/2, ""), s == 5, model.WorkRecordsLost)}
+		}, 0.5, model.AtLeast, model.WorkRecordsLost},
 		{"another process says nothing", func(s int) []model.Process {
 			silent := working(8, 0, "")
 			silent.PPID, silent.Work = 7, model.ProcessWork{}
