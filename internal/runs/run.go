@@ -151,24 +151,45 @@ func (e *Ending) Failed() bool {
 	return e.Kind == Killed || e.OutOfMemory || e.Code != nil && *e.Code != 0
 }
 
-// BlameWithin is how long after a failed allocation the end of a run that failed
-// is put down to it. Closing the devices of a large mesh takes a while.
-const BlameWithin = 30 * time.Second
+const (
+	// BlameWithin is how long after a failed allocation the end of a run that failed
+	// is put down to it: devices are closed first, and the end may be noticed late.
+	BlameWithin = 5 * time.Second
+	// MentionWithin is how long after it both are said as what they are: one after
+	// the other.
+	MentionWithin = 30 * time.Second
+)
 
 // Blame finds out whether the run ended because a request for device memory
-// failed, and reports whether that is news. A signal by which people and
-// schedulers end programs says nothing about the program.
+// failed, and reports whether that is new.
 func (r *Run) Blame() bool {
-	f, e := r.Failures, &r.End
-	if e.NoRoom || f == nil || f.Count == 0 || !e.Failed() || e.OutOfMemory {
+	if r.End.NoRoom {
 		return false
+	}
+	after, ok := r.failedAfter()
+	r.End.NoRoom = ok && after <= BlameWithin
+	return r.End.NoRoom
+}
+
+// FailedAfter is how long after a failed allocation the run failed, where that is
+// not long but too long to be the cause.
+func (r *Run) FailedAfter() (after time.Duration, ok bool) {
+	after, ok = r.failedAfter()
+	return after, ok && !r.End.NoRoom && after > BlameWithin && after <= MentionWithin
+}
+
+// failedAfter is how long after its last failed allocation the run failed. A signal
+// by which people and schedulers end programs says nothing about the program.
+func (r *Run) failedAfter() (after time.Duration, ok bool) {
+	f, e := r.Failures, &r.End
+	if f == nil || f.Count == 0 || !e.Failed() || e.OutOfMemory {
+		return 0, false
 	}
 	switch unix.Signal(e.Signal) {
 	case unix.SIGINT, unix.SIGTERM, unix.SIGKILL, unix.SIGHUP:
-		return false
+		return 0, false
 	}
-	e.NoRoom = e.At.Sub(f.Last) <= BlameWithin
-	return e.NoRoom
+	return e.At.Sub(f.Last), true
 }
 
 // Pool is what was held of a kind of memory.

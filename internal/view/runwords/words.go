@@ -25,7 +25,7 @@ func End(r *runs.Run) string {
 	case r.End.NoRoom:
 		text = lack(f) + ", " + text
 	default:
-		text += ", " + words.Mark(model.AtLeast) + words.Count(int(min(f.Count, math.MaxInt)), "failed allocation")
+		text += ", " + failed(r)
 	}
 	if idle := r.Idle(r.Last); idle >= idleShown {
 		text += ", idle for " + words.Duration(idle)
@@ -37,6 +37,21 @@ func End(r *runs.Run) string {
 		text += ", left " + left
 	}
 	return text
+}
+
+// failed says how many requests for memory failed, and when, where the run failed
+// not long after.
+func failed(r *runs.Run) string {
+	n := r.Failures.Count
+	all := words.Mark(model.AtLeast) + words.Count(int(min(n, math.MaxInt)), "failed allocation")
+	after, ok := r.FailedAfter()
+	switch {
+	case !ok:
+		return all
+	case n == 1:
+		return words.Duration(after) + " after an allocation failed"
+	}
+	return words.Duration(after) + " after the last of " + all
 }
 
 // lack says what a run did not get.
