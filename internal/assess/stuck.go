@@ -130,10 +130,11 @@ func (x *rhythm) judge(s *model.Snapshot, p *model.Process) (model.Condition, bo
 		return model.Condition{}, false
 	}
 	need := silenceNeeded(s, longest)
-	switch x.power(s, p) {
-	case working:
+	resting, works := x.power(s, p)
+	if works {
 		return model.Condition{}, false
-	case powerUnknown:
+	}
+	if resting == 0 {
 		need = max(need, stuckBlind)
 	}
 	silent := s.Time.Sub(x.from)
@@ -150,10 +151,12 @@ func (x *rhythm) judge(s *model.Snapshot, p *model.Process) (model.Condition, bo
 		Facts: []model.Fact{
 			{Kind: model.FactSilence, Value: silent.Seconds(), Limit: longest},
 			{Kind: model.FactWaited, Value: s.Time.Sub(h.WaitingSince).Seconds()},
+			{Kind: model.FactNeeded, Value: need.Seconds()},
+			{Kind: model.FactResting, Value: float64(resting), Limit: float64(len(p.Work.Chips))},
 		},
 	}
-	if d, at := s.Device(device), x.work[device]; d != nil && at != nil && d.Power.Known() {
-		c.Facts = append(c.Facts, model.Fact{Kind: model.FactWorkPower, Value: d.Power.V, Limit: at.value})
+	if now, atWork, known := x.powerOf(s.Device(device)); known {
+		c.Facts = append(c.Facts, model.Fact{Kind: model.FactWorkPower, Value: now, Limit: atWork})
 	}
 	return c, true
 }
@@ -162,31 +165,28 @@ func (x *rhythm) judge(s *model.Snapshot, p *model.Process) (model.Condition, bo
 // nothing follows.
 const maxProgram = 24 * time.Hour
 
-// load is what the power of a job's chips says.
-type load int
-
-const (
-	powerUnknown load = iota
-	working
-	resting
-)
-
-// power compares what the chips of a process draw with what they draw while its
-// programs run. One that draws as much is at work.
-func (x *rhythm) power(s *model.Snapshot, p *model.Process) load {
-	known := false
+// power says how many chips of a process draw less than while its programs run,
+// and whether one draws as much, which is then at work. The others' power tells
+// nothing.
+func (x *rhythm) power(s *model.Snapshot, p *model.Process) (resting int, works bool) {
 	for i := range p.Work.Chips {
-		d := s.Device(p.Work.Chips[i].Device)
-		if d == nil || x.work[d.Index] == nil || x.work[d.Index].n < 2 || !d.Power.Known() {
-			continue
-		}
-		known = true
-		if d.Power.V > atRest*x.work[d.Index].value {
-			return working
+		now, atWork, known := x.powerOf(s.Device(p.Work.Chips[i].Device))
+		switch {
+		case !known:
+		case now > atRest*atWork:
+			return 0, true
+		default:
+			resting++
 		}
 	}
-	if !known {
-		return powerUnknown
+	return resting, false
+}
+
+// powerOf is what a device draws, and what it draws while the programs of the
+// process run.
+func (x *rhythm) powerOf(d *model.Device) (now, atWork float64, known bool) {
+	if d == nil || x.work[d.Index] == nil || x.work[d.Index].n < 2 || !d.Power.Known() {
+		return 0, 0, false
 	}
-	return resting
+	return d.Power.V, x.work[d.Index].value, true
 }

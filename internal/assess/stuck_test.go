@@ -236,3 +236,49 @@ func TestStuckSays(t *testing.T) {
 		t.Errorf("it works again: %+v", s.Conditions)
 	}
 }
+
+// TestStuckEvidence: a look repeats what the judge went by, and no more.
+func TestStuckEvidence(t *testing.T) {
+	start := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		name    string
+		noPower bool
+		seen    int     // samples at work
+		host    float64 // percent of its processors
+		longest float64 // s
+		after   time.Duration
+		want    Waiting
+		power   bool // a fact of what it draws at work
+	}{
+		{"power has fallen", false, 20, 10, 0.8, time.Minute, Waiting{Need: 9600 * ms, Rule: NeedPrograms, Resting: 1}, true},
+		{"a busy host", false, 20, 100, 0.8, time.Minute, Waiting{Need: 28800 * ms, Rule: NeedBusyHost, Resting: 1}, true},
+		{"no power", true, 20, 10, 0.8, 11 * time.Minute, Waiting{Need: stuckBlind, Rule: NeedBlind}, false},
+		{"power at work hardly seen", false, 1, 10, 0.8, 11 * time.Minute, Waiting{Need: stuckBlind, Rule: NeedBlind}, false},
+		{"no power, and programs of 6 minutes", true, 20, 10, 360, 13 * time.Minute, Waiting{Need: 728 * time.Second, Rule: NeedPrograms}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var judge Judge
+			j := job{noPower: test.noPower}
+			chip := model.ChipWork{Device: 0, Longest: test.longest}
+			busy, hung := works(0, 800*ms), hangs(0)
+			hung.host = test.host
+			for i := range test.seen {
+				chip.LastRecord = start.Add(time.Duration(i) * time.Second)
+				judge.Assess(j.snapshot(chip.LastRecord, &busy, model.HostWork{WaitingSince: chip.LastRecord}, chip, 1))
+			}
+			s := j.snapshot(chip.LastRecord.Add(test.after), &hung, model.HostWork{WaitingSince: chip.LastRecord, WaitingFor: model.WaitsForFinish}, chip, 0)
+			judge.Assess(s)
+			want := test.want
+			want.Verdict, want.Silence, want.Longest, want.Device, want.Chips = WaitStuck, test.after, test.longest, model.NoDevice, 1
+			if got := Wait(s, &s.Processes[0]); got != want {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+			for _, c := range s.Conditions {
+				last := c.Facts[len(c.Facts)-1]
+				if (last.Kind == model.FactWorkPower) != test.power {
+					t.Errorf("%+v", c.Facts)
+				}
+			}
+		})
+	}
+}

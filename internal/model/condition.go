@@ -129,6 +129,8 @@ const (
 	FactSilence     FactKind = "silent_s"          // since a program last completed, and the longest program so far
 	FactWaited      FactKind = "waited_s"          // the host waits for its chips
 	FactWorkPower   FactKind = "work_power_w"      // power, and what it is while the process works
+	FactNeeded      FactKind = "needed_s"          // how long nothing had to complete for a suspicion
+	FactResting     FactKind = "resting_chips"     // that draw less than at work, and all of the process; the power of the others tells nothing
 )
 
 // Remedy is what to do about a condition. The set is closed; view/words has a

@@ -40,7 +40,7 @@ type reads struct {
 
 var (
 	errReadTime = errors.New("the libraries of its user have taken too long to read; it is not watched")
-	errBlocked  = errors.New("too many libraries do not let themselves be read")
+	errBlocked  = errors.New("too many library reads are stuck")
 )
 
 // allow reports why a library of a user may not be read now.

@@ -134,15 +134,7 @@ func (x *printer) host() {
 	if !x.p.Work.Watched {
 		return
 	}
-	text := fmt.Sprintf("%d programs", h.Enqueued)
-	if h.Replayed > 0 {
-		text += fmt.Sprintf(" and %d replays of traces", h.Replayed)
-	}
-	text += ", the last one "
-	if h.LastName != "" {
-		text += "(" + words.Escape(h.LastName) + ") "
-	}
-	x.line("enqueued", text+x.ago(h.LastEnqueue)+x.after())
+	x.line("enqueued", x.enqueued())
 	switch {
 	case h.WaitingSince.IsZero() && h.LastFinish.IsZero():
 		x.line("waits", "not for its chips")
@@ -155,6 +147,26 @@ func (x *printer) host() {
 		}
 		x.line("waits", "for "+words.Duration(x.s.Time.Sub(h.WaitingSince))+" "+in)
 	}
+}
+
+// enqueued is what the process has asked for so far.
+func (x *printer) enqueued() string {
+	h := &x.p.Work.Host
+	if h.Enqueued == 0 && h.Replayed == 0 {
+		return "nothing yet"
+	}
+	text := fmt.Sprintf("%d programs", h.Enqueued)
+	if h.Replayed > 0 {
+		text += fmt.Sprintf(" and %d replays of traces", h.Replayed)
+	}
+	if h.LastEnqueue.IsZero() {
+		return text
+	}
+	text += ", the last one "
+	if h.LastName != "" {
+		text += "(" + words.Escape(h.LastName) + ") "
+	}
+	return text + x.ago(h.LastEnqueue) + x.after()
 }
 
 // after says whether something was enqueued after the last program completed.
@@ -211,7 +223,7 @@ func heartbeat(d *model.Device) string {
 	case age < 3:
 		return "heartbeat moves"
 	}
-	return "heartbeat stands still for " + words.Duration(time.Duration(age*float64(time.Second)))
+	return "no heartbeat for " + words.Duration(time.Duration(age*float64(time.Second)))
 }
 
 // power is what a device draws, and what it draws while this process works.
@@ -257,7 +269,7 @@ func (x *printer) conclusion() []string {
 	switch x.w.Verdict {
 	case assess.WaitStuck:
 		return []string{
-			"nothing has completed for " + silent + ", which is more than " + need + " (twice its longest program, and 8 s), while the host waits and its chips rest: a suspicion, not a proof",
+			"nothing has completed for " + silent + ", which is more than " + need + " (" + x.rule() + "), while the host waits" + x.resting() + ": a suspicion, not a proof",
 			"next: tt-triage or a stack of the process (py-spy dump --pid " + strconv.Itoa(x.p.PID) + ", gdb) shows where it waits; end the process before a reset (tt-smi -r)",
 		}
 	case assess.WaitNotWatched:
@@ -273,11 +285,35 @@ func (x *printer) conclusion() []string {
 	case assess.WaitStarved:
 		return []string{"it gets hardly any processor time, so that it cannot see that its chips are done"}
 	case assess.WaitRecent:
-		return []string{"nothing has completed for " + silent + ": it takes " + need + " (twice its longest program, and 8 s) to suspect it"}
+		return []string{"nothing has completed for " + silent + ": it takes at least " + need + " (" + x.rule() + ") to suspect it"}
 	case assess.WaitPower:
 		return []string{"nothing has completed for " + silent + ", but its chips draw what they draw at work, or that is not known: a long program looks the same. ttmond, which has watched it, judges better than one look"}
 	}
 	return nil
+}
+
+// rule is what the silence that it takes follows from.
+func (x *printer) rule() string {
+	switch x.w.Rule {
+	case assess.NeedBusyHost:
+		return "twice its longest program and 8 s, times three on a busy host"
+	case assess.NeedBlind:
+		return "since power does not show whether its chips work"
+	}
+	return "twice its longest program, and 8 s"
+}
+
+// resting is what the power of its chips has shown.
+func (x *printer) resting() string {
+	switch {
+	case x.w.Chips == 0:
+		return ""
+	case x.w.Resting == 0:
+		return "; whether its chips rest is not known"
+	case x.w.Resting < x.w.Chips:
+		return fmt.Sprintf(" and %d of its %d chips are at rest (of the others it is not known)", x.w.Resting, x.w.Chips)
+	}
+	return " and its chips rest"
 }
 
 // noWork is why a process that is watched has no figure.
@@ -327,7 +363,7 @@ func AppendJSON(dst []byte, s *model.Snapshot, p *model.Process) []byte {
 	h := &p.Work.Host
 	b, err := json.Marshal(map[string]any{
 		"schema": Schema, "time": s.Time.UTC().Format(time.RFC3339Nano), "simulated": s.Simulated, "pid": p.PID, "verdict": w.Verdict,
-		"silent_s": w.Silence.Seconds(), "needed_s": w.Need.Seconds(), "longest_s": w.Longest, "chips": chips,
+		"silent_s": w.Silence.Seconds(), "needed_s": w.Need.Seconds(), "needed_by": w.Rule, "longest_s": w.Longest, "chips": chips,
 		"enqueued": h.Enqueued, "replayed": h.Replayed, "last_enqueued": h.LastName, "last_enqueue_at": at(h.LastEnqueue),
 		"waiting_since": at(h.WaitingSince), "waiting_for": h.WaitingFor,
 	})

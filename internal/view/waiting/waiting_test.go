@@ -38,9 +38,14 @@ func suspected() (*model.Snapshot, *model.Process) {
 	s.Assessed = true
 	s.Conditions = append(s.Conditions, model.Condition{
 		Kind: model.ConditionStuck, Level: model.Warning, Device: s.Devices[0].Index, Process: p.ID(), Since: s.Time.Add(-41 * time.Second), Cause: model.WaitsInFinish,
-		Facts: []model.Fact{{Kind: model.FactSilence, Value: 41, Limit: 0.8}, {Kind: model.FactWaited, Value: 41}, {Kind: model.FactWorkPower, Value: 18, Limit: 61}},
+		Facts: []model.Fact{{Kind: model.FactSilence, Value: 41, Limit: 0.8}, {Kind: model.FactWaited, Value: 41}, {Kind: model.FactNeeded, Value: 9.6}, {Kind: model.FactResting, Value: 1, Limit: 1}, {Kind: model.FactWorkPower, Value: 18, Limit: 61}},
 	})
 	return s, p
+}
+
+// judged changes what the judge went by.
+func judged(s *model.Snapshot, facts ...model.Fact) {
+	s.Conditions[len(s.Conditions)-1].Facts = facts
 }
 
 func TestAppend(t *testing.T) {
@@ -58,8 +63,24 @@ func TestAppend(t *testing.T) {
 	}
 	show("stuck", Options{}, nil)
 	show("stuck, 60 columns of ASCII", Options{Width: 60, ASCII: true}, nil)
+	silent := model.Fact{Kind: model.FactSilence, Value: 641, Limit: 0.8}
+	show("stuck, power unknown", Options{}, func(s *model.Snapshot, _ *model.Process) {
+		s.Devices[0].Power = model.Missing[float64](model.Absent, "")
+		judged(s, silent, model.Fact{Kind: model.FactNeeded, Value: 600}, model.Fact{Kind: model.FactResting, Limit: 1})
+	})
+	show("stuck, on a busy host, of some chips power known", Options{}, func(s *model.Snapshot, _ *model.Process) {
+		judged(s, silent, model.Fact{Kind: model.FactNeeded, Value: 28.8}, model.Fact{Kind: model.FactResting, Value: 1, Limit: 2})
+	})
+	show("stuck, found by an older release", Options{}, func(s *model.Snapshot, _ *model.Process) { judged(s, silent) })
 	show("nobody has watched it", Options{}, nil)
 	show("not for long", Options{}, func(s *model.Snapshot, p *model.Process) { p.Work.Chips[0].LastRecord = s.Time.Add(-5 * time.Second) })
+	show("not for long, power unknown", Options{}, func(s *model.Snapshot, _ *model.Process) {
+		s.Devices[0].Power = model.Missing[float64](model.Absent, "")
+	})
+	show("nothing enqueued, no heartbeat", Options{}, func(s *model.Snapshot, p *model.Process) {
+		p.Work.Host = model.HostWork{}
+		s.Devices[0].HeartbeatAge = model.Value(5.0)
+	})
 	show("idle", Options{}, func(_ *model.Snapshot, p *model.Process) { p.Work.Host.WaitingSince = time.Time{} })
 	show("stopped", Options{}, func(_ *model.Snapshot, p *model.Process) { p.Condition = model.Stopped })
 	show("starved", Options{}, func(_ *model.Snapshot, p *model.Process) { p.CPU = model.Value(0.3) })

@@ -173,6 +173,10 @@ func fact(c *model.Condition, i int) string {
 		return text
 	case model.FactWorkPower:
 		return Whole(f.Value) + " W (" + Whole(f.Limit) + " W at work)"
+	case model.FactResting:
+		if f.Value == 0 {
+			return "power tells nothing"
+		}
 	case model.FactWaited:
 		return "the host has waited in " + string(c.Cause) + " for " + Span(spanOf(f.Value))
 	}
