@@ -190,7 +190,7 @@ func TestBurstFromOutside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a burst takes a while")
 	}
-	f := startFed(t, watch(t, Options{}), ttnn.Newest, 1, 1)
+	f := startFed(t, watch(t, Options{Limit: 1e7}), ttnn.Newest, 1, 1)
 	const n = 1_000_000
 	for i := range uint32(n) {
 		f.feed.Chips[0].Program(1+i%60000, 30, 70)
