@@ -95,7 +95,8 @@ func asksToComplete(args []string) bool {
 
 // newApp is a run of the program that prints to these files.
 func newApp(stdout, stderr *os.File, getenv func(string) string) *app {
-	return &app{Console: console.Console{Stdout: stdout, Stderr: stderr, Getenv: getenv}, where: host.Options{Getenv: getenv}}
+	warn := func(err error) { fmt.Fprintf(stderr, "ttmon: %s\n", words.Escape(err.Error())) }
+	return &app{Console: console.Console{Stdout: stdout, Stderr: stderr, Getenv: getenv}, where: host.Options{Getenv: getenv, Warn: warn}}
 }
 
 // command is one of ttmon's, not made yet.

@@ -91,7 +91,9 @@ func list(values func() []string) cobra.CompletionFunc {
 
 // deviceNames lists what -i understands, for completion.
 func (a *app) deviceNames() []string {
-	h, err := host.Open(a.where)
+	where := a.where
+	where.Warn = nil // a shell asks
+	h, err := host.Open(where)
 	if err != nil {
 		return nil
 	}

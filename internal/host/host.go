@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/assess/setting"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/hostfs"
@@ -48,7 +51,8 @@ type Options struct {
 	Daemon  string // socket of the ttmond to ask; empty: one that runs here, if any
 	Direct  bool   // ask none
 	Getenv  func(string) string
-	Instead Source // of the host: a recording; nil: none
+	Instead Source      // of the host: a recording; nil: none
+	Warn    func(error) // what does not keep ttmon from answering; nil: no warnings
 }
 
 // Files is the root of the host to read.
@@ -82,6 +86,7 @@ type Host struct {
 	retry     time.Time // not before, after a failure
 	alerts    alertSource
 	direct    *collect.Collector
+	limits    func() (assess.Thresholds, error) // read once, where they are needed
 }
 
 // Open finds out whom to ask. Nothing is asked yet.
@@ -93,7 +98,9 @@ func Open(o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Root: root, simulated: root.Exists(collect.Marker)}
+	h := &Host{Root: root, simulated: root.Exists(collect.Marker), limits: sync.OnceValues(func() (assess.Thresholds, error) {
+		return setting.Read(setting.Files(o.Root, os.Geteuid(), o.Getenv)...)
+	})}
 	if text := o.Getenv(timeoutVar); text != "" {
 		if h.Timeout, err = time.ParseDuration(text); err != nil || h.Timeout < time.Millisecond || h.Timeout > time.Hour {
 			return nil, exit.Usage("$%s: %q is not a time between 1ms and 1h, as in 5s", timeoutVar, text)
@@ -116,7 +123,28 @@ func Open(o Options) (*Host, error) {
 	if path := o.Getenv(serverVar); path != "" && len(h.Servers) > 0 {
 		h.Servers = []string{path}
 	}
+	o.warn(h)
 	return h, nil
+}
+
+// warn reports thresholds that cannot be read, where they will be used. Later,
+// when a ttmond stops, a screen may have the terminal.
+func (o Options) warn(h *Host) {
+	if o.Warn == nil || h.Socket() != "" {
+		return
+	}
+	if _, err := h.limits(); err != nil {
+		o.Warn(fmt.Errorf("%w; using the default thresholds", err))
+	}
+}
+
+// Thresholds are those of conditions for snapshots that no ttmond has judged.
+func (h *Host) Thresholds() assess.Thresholds {
+	if h.limits == nil {
+		return assess.Default()
+	}
+	t, _ := h.limits()
+	return t
 }
 
 // Next makes or fetches a snapshot.
@@ -129,7 +157,9 @@ func (h *Host) Next(ctx context.Context) (*model.Snapshot, error) {
 		return s, err
 	}
 	if h.direct == nil {
-		h.direct = collect.New(h.Root, collect.Options{Patience: h.Timeout, Ledgers: track.Options{Remove: h.Root == (hostfs.Root{})}})
+		h.direct = collect.New(h.Root, collect.Options{
+			Patience: h.Timeout, Thresholds: h.Thresholds(), Ledgers: track.Options{Remove: h.Root == (hostfs.Root{})},
+		})
 	}
 	return h.direct.Collect(ctx), nil
 }

@@ -177,3 +177,44 @@ func TestAbsence(t *testing.T) {
 		t.Errorf("%v", e)
 	}
 }
+
+// TestThresholds: without a ttmond, conditions are judged by the thresholds that
+// one would read; a file that is wrong is reported once, and only where it is used.
+func TestThresholds(t *testing.T) {
+	for name, c := range map[string]struct {
+		text   string
+		daemon bool
+		margin float64
+		warned bool
+	}{
+		"set":                   {text: "[conditions]\nhot_margin_c = 12\n", margin: 12},
+		"not set":               {text: "", margin: 5},
+		"wrong":                 {text: "[conditions]\nhot_margin_c = -1\n", margin: 5, warned: true},
+		"wrong, and not needed": {text: "[conditions]\nhot_margin_c = -1\n", daemon: true, margin: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			if err := os.MkdirAll(filepath.Join(root, "etc/ttmon"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(root, "etc/ttmon/ttmond.toml"), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var warnings []error
+			o := Options{Root: root, Warn: func(err error) { warnings = append(warnings, err) }}
+			if c.daemon {
+				o.Daemon = daemon(t, sample.One())
+			}
+			h, err := open(t, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := h.Thresholds().HotMargin; got != c.margin {
+				t.Errorf("a margin of %g, want %g", got, c.margin)
+			}
+			if warned := len(warnings) == 1 && strings.Contains(warnings[0].Error(), "ttmond.toml"); warned != c.warned || len(warnings) > 1 {
+				t.Errorf("warnings %v", warnings)
+			}
+		})
+	}
+}

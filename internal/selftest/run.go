@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	defer h.Close()
 	t := &test{
 		Options: o, root: h.Root, host: h, isRoot: os.Geteuid() == 0, program: o.Program, flags: o.Flags,
-		direct: collect.New(h.Root, collect.Options{Patience: time.Second}),
+		direct: collect.New(h.Root, collect.Options{Patience: time.Second, Thresholds: h.Thresholds()}),
 	}
 	defer t.direct.Close()
 	begun := time.Now()

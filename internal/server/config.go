@@ -13,6 +13,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/assess/setting"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/fleet"
@@ -28,8 +29,9 @@ type Config struct {
 	Daemon   string  `toml:"daemon" comment:"Socket of the ttmond that is followed; empty: the one of this host, or, where none runs, what this user can see."`
 	Root     string  `toml:"root" comment:"The root directory of the host where no ttmond runs: / unless ttmon-server runs in a container."`
 	Collect  Collect `toml:"collect" comment:"The collector, where no ttmond runs."`
-	// Conditions are those of ttmond where one runs: it has judged then.
-	Conditions assess.Thresholds `toml:"conditions" comment:"From which values on something is wrong, where no ttmond runs; a ttmond has its own."`
+	// Conditions are those of ttmond where one runs: it has judged then. Where
+	// none runs, they are read from its file unless they are set here.
+	Conditions assess.Thresholds `toml:"conditions" comment:"From which values on something is wrong, where no ttmond runs; without this section, as in ttmond.toml."`
 	// Telemetry is the address of tt-telemetry.
 	Telemetry string `toml:"tt_telemetry" comment:"Address of tt-telemetry, Tenstorrent's exporter, on this host (http://127.0.0.1:8080/metrics): values of chips behind Ethernet, link and memory counters. Empty: it is not asked."`
 	Moved
@@ -58,6 +60,7 @@ type Collect struct {
 // Paths are the places of a server: those of the system's, or a user's own.
 type Paths struct {
 	Config, Old string // ttmon-server.toml, and ttmond.toml with the sections that have moved
+	System      string // ttmond.toml of the host, for the thresholds; empty: Old is
 	StateDir    string
 	Socket      string
 	Rules       string
@@ -77,7 +80,7 @@ func DefaultPaths() Paths {
 		return SystemPaths()
 	}
 	return Paths{
-		Config: daemon.ConfigPath("ttmon-server.toml"), Old: daemon.ConfigPath("ttmond.toml"), StateDir: daemon.StateDir("ttmon"),
+		Config: daemon.ConfigPath("ttmon-server.toml"), Old: daemon.ConfigPath("ttmond.toml"), System: setting.System, StateDir: daemon.StateDir("ttmon"),
 		Socket: daemon.UserSocket("server.sock"), Rules: daemon.ConfigPath("alerts.toml"),
 	}
 }
@@ -105,11 +108,16 @@ func (c *Config) Read(p Paths, file string) error {
 	if err := c.readMoved(p.Old); err != nil {
 		return err
 	}
+	t, err := setting.Read(p.Old, p.System)
+	if err != nil {
+		return err
+	}
+	c.Conditions = t
 	path := file
 	if path == "" {
 		path = p.Config
 	}
-	err := daemon.ReadConfig(path, c)
+	err = daemon.ReadConfig(path, c)
 	if file == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
