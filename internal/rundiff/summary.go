@@ -278,9 +278,7 @@ func (s *Side) snapshots(r *recording.Reader, end *recording.Cursor, first time.
 		if s.users[name] == nil {
 			s.users[name] = &model.Sum{}
 		}
-		for i := range p.Devices {
-			s.users[name].Add(p.Devices[i].Memory[model.DRAM])
-		}
+		s.users[name].Add(p.Held(model.DRAM))
 	}
 	if s.Exact {
 		return nil

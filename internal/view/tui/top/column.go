@@ -88,14 +88,14 @@ func tableColumns() []column {
 		list = append(list, column{
 			name: p.String(), title: words.PoolName(p), help: "allocated in " + words.PoolName(p), width: 9, rank: rank, kind: filter.Bytes,
 			text: func(r *row) (string, cells.Style) {
-				held := r.mem[p].Bytes()
+				held := r.mem[p]
 				if !held.Known() {
-					return missing(r, words.Figure(held)), cells.Faint
+					return missing(r, words.FigureOr(held, r.p.Tracking())), cells.Faint
 				}
 				return plainText(words.FigureColumn(held))
 			},
 			value: func(r *row) filter.Value {
-				n, _, known := r.mem[p].Bytes().Best()
+				n, _, known := r.mem[p].Best()
 				if !known {
 					return filter.Value{}
 				}

@@ -18,10 +18,10 @@ type row struct {
 	p       *model.Process
 	now     time.Time
 	devices []int
-	mem     [model.NumPools]model.Sum // over its devices
-	room    uint64                    // DRAM of its devices together; 0: not known
-	parent  bool                      // stands for a parent that uses no device itself
-	below   int                       // of a parent: how many processes it stands for
+	mem     model.PoolBytes // over its devices
+	room    uint64          // DRAM of its devices together; 0: not known
+	parent  bool            // stands for a parent that uses no device itself
+	below   int             // of a parent: how many processes it stands for
 	depth   int
 	branch  string // what the tree draws before the command
 }
@@ -31,16 +31,12 @@ func (r *row) id() id { return id{r.p.PID, r.p.StartTicks} }
 func makeRow(p *model.Process, now time.Time) row {
 	r := row{p: p, now: now}
 	for i := range p.Devices {
-		u := &p.Devices[i]
-		if u.Device != model.NoDevice {
-			r.devices = append(r.devices, u.Device)
+		if d := p.Devices[i].Device; d != model.NoDevice {
+			r.devices = append(r.devices, d)
 		}
-		for q, held := range u.Memory {
-			if held.Status() == model.Absent && u.Tracking == model.TrackDenied {
-				held = model.NoBytes(model.Denied)
-			}
-			r.mem[q].Add(held)
-		}
+	}
+	for _, q := range model.Pools() {
+		r.mem[q] = p.Held(q)
 	}
 	return r
 }
@@ -59,7 +55,7 @@ func roomOf(s *model.Snapshot, devices []int) (sum uint64) {
 
 // share is how much of its devices' DRAM the process holds.
 func (r *row) share() (ratio float64, bound model.Bound, ok bool) {
-	n, bound, known := r.mem[model.DRAM].Bytes().Best()
+	n, bound, known := r.mem[model.DRAM].Best()
 	if !known || r.room == 0 {
 		return 0, bound, false
 	}

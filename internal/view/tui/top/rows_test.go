@@ -44,7 +44,7 @@ func TestHeld(t *testing.T) {
 			p.Devices = append(p.Devices, model.DeviceUse{Device: i, Memory: model.PoolBytes{model.DRAM: b}})
 		}
 		r := makeRow(&p, time.Time{})
-		if got := words.FigureColumn(r.mem[model.DRAM].Bytes()); got != c.want {
+		if got := words.FigureColumn(r.mem[model.DRAM]); got != c.want {
 			t.Errorf("%v: %q, want %q", c.parts, got, c.want)
 		}
 	}

@@ -59,12 +59,16 @@ type treeBuilder struct {
 // total lets a stand-in show the sums of its children, so that it sorts where
 // they belong.
 func (b *treeBuilder) total(i int) {
+	var sums [model.NumPools]model.Sum
 	for _, c := range b.children[i] {
 		b.rows[i].below++
-		for q := range b.rows[c].mem {
-			b.rows[i].mem[q].Add(b.rows[c].mem[q].Bytes())
+		for q, held := range b.rows[c].mem {
+			sums[q].Add(held)
 		}
 		b.rows[i].devices = append(b.rows[i].devices, b.rows[c].devices...)
+	}
+	for q := range sums {
+		b.rows[i].mem[q] = sums[q].Bytes()
 	}
 }
 
