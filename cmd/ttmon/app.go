@@ -28,6 +28,7 @@ type app struct {
 	version  bool         // print it and exit
 
 	recorded *replay.Recording // what is shown instead of this host; nil: nothing
+	noted    bool              // who keeps runs here, on standard error
 }
 
 // commandOf is the command that the program runs when it is called by another

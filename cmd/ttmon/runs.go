@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/runs/own"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/when"
 )
@@ -35,8 +38,9 @@ their devices took meanwhile, and what they left behind. RUN shows one with all 
 figures, by its number (r318), or by the number of a process or job.
 
 A run is a process that has a device open, with those of its children that have one
-open, too. ttmon-server keeps them (history.runs). Snapshots are a second apart, so
-a peak is at least what is said (≥).
+open, too. ttmon-server keeps them (history.runs). Where none runs, ttmon top keeps
+those that it sees, for its user (top.runs), and this command lists them. Snapshots
+are a second apart, so a peak is at least what is said (≥).
 Energy is that of the whole device: where others used it meanwhile it is marked (~).
 
 Exit codes: 0 ok; 2 bad argument; 3 no ttmon-server runs here and nothing was kept;
@@ -82,19 +86,54 @@ func (r *runsCmd) run(names []string) error {
 	return r.print(answer, len(names) > 0)
 }
 
-// findRuns asks whoever keeps runs.
+// errNoRuns is the error where nothing has kept runs.
+var errNoRuns = errors.New("no ttmon-server keeps runs here: systemctl start ttmon-server, or ttmon-server as yourself; ttmon top keeps them, too, while it is open")
+
+// findRuns asks the ttmon-server, or reads what ttmon top kept where none answers.
 func (a *app) findRuns(ctx context.Context, q runs.Query) (*runs.Answer, error) {
+	if a.where.Direct {
+		return a.ownRuns(q)
+	}
 	c, err := host.Remembering(a.where)
-	if err != nil {
+	switch {
+	case errors.Is(err, host.ErrNoServer):
+		return a.ownRuns(q)
+	case err != nil:
 		return nil, err
 	}
 	defer c.Close()
 	answer, err := c.Runs(ctx, q)
 	switch {
-	case errors.Is(err, client.ErrNotFound):
-		return nil, exit.With(exit.Unsupported, "this ttmon-server keeps no runs (history.enabled in its configuration)")
+	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrElsewhere), errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOENT):
+		return a.ownRuns(q)
 	case err != nil:
 		return nil, exit.With(exit.Internal, "%w", err)
+	}
+	return answer, nil
+}
+
+// ownRuns are the runs that this user's ttmon top has kept.
+func (a *app) ownRuns(q runs.Query) (*runs.Answer, error) {
+	h, err := host.Open(a.where)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	none := exit.With(exit.Unsupported, "%w", errNoRuns)
+	dir := own.Dir(a.Getenv, h.Simulated())
+	if dir == "" || a.where.Root != "" || a.where.Instead != nil {
+		return nil, none
+	}
+	answer, err := own.Find(dir, q)
+	switch {
+	case errors.Is(err, own.ErrNone):
+		return nil, none
+	case err != nil:
+		return nil, exit.With(exit.Internal, "%w", err)
+	}
+	if !a.noted {
+		a.noted = true
+		fmt.Fprintln(a.Stderr, "ttmon: no ttmon-server keeps runs here: these are the ones that ttmon top has seen")
 	}
 	return answer, nil
 }

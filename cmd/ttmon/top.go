@@ -138,6 +138,9 @@ func (t *topCmd) run() error {
 		return err
 	}
 	defer src.close()
+	if c.Top.Runs {
+		src.keepRuns(t.Getenv, time.Duration(c.Top.Interval))
+	}
 	o := top.Options{Config: c, Source: src.name, NoKill: src.noKill}
 	if src.backfill != nil {
 		o.Own = src.backfill(top.MetricNames(c.Top.Charts.Metrics))
@@ -272,6 +275,9 @@ type source struct {
 	// if nobody remembers.
 	past     func(context.Context, time.Time) (*model.Snapshot, error)
 	backfill func(first []string) *history.Store
+	// host is this host, which has runs to keep; nil: it is another one, or a
+	// recording.
+	host *host.Host
 }
 
 // source opens this host, or another one through ssh.
@@ -304,8 +310,9 @@ func (s *screens) source(a *app, interval time.Duration) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	out := source{Source: h, close: h.Close, buffers: h.Buffers, blocks: h.Blocks, past: h.Past, backfill: h.Backfill}
+	out := source{Source: h, close: h.Close, buffers: h.Buffers, blocks: h.Blocks, past: h.Past, backfill: h.Backfill, host: h}
 	if a.where.Root != "" {
+		out.host = nil
 		out.noKill = "this is the host below " + a.where.Root + ": its processes cannot be signalled from here"
 	}
 	return out, nil

@@ -9,7 +9,6 @@ import (
 	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/runwords"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // runsOf lists runs. Where /proc hides processes a user is told of their own runs
@@ -38,17 +37,10 @@ func (s *Server) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
 
 // present completes runs with words, and leaves out what the viewer may not see.
 func present(list []runs.Run, hides func(uid int) bool) {
+	runwords.Present(list)
 	for i := range list {
-		x := &list[i]
-		x.End.Text, x.Failed, x.Said = runwords.End(x), x.End.Failed(), runwords.Say(x)
-		for k := range x.Devices {
-			x.Devices[k].Said = runwords.SayDevice(&x.Devices[k], words.Celsius)
-		}
-		for k := range x.Left {
-			x.Left[k].Text = runwords.Left(&runs.Run{Left: x.Left[k : k+1]})
-		}
-		for k := range x.Neighbours {
-			if n := &x.Neighbours[k]; hides(n.UID) {
+		for k := range list[i].Neighbours {
+			if n := &list[i].Neighbours[k]; hides(n.UID) {
 				n.UID, n.User, n.Name = -1, "", ""
 			}
 		}

@@ -26,6 +26,7 @@ type Top struct {
 	Interval  Duration  `toml:"interval"`
 	ReadOnly  bool      `toml:"readonly"`
 	Host      bool      `toml:"host"`
+	Runs      bool      `toml:"runs"` // keep them where no ttmon-server does
 	Devices   Devices   `toml:"devices"`
 	Charts    Charts    `toml:"charts"`
 	Processes Processes `toml:"processes"`
@@ -73,6 +74,7 @@ func Default() Config {
 		Top: Top{
 			Interval:  Duration(time.Second),
 			Host:      true,
+			Runs:      true,
 			Devices:   Devices{Layout: "auto", Order: "index", Group: "tray", Chart: "power"},
 			Charts:    Charts{Show: "auto", Metrics: []string{"dram", "power"}, By: "metric", Span: Duration(10 * time.Minute), Scale: "limit"},
 			Processes: Processes{Show: true, Sort: "dram", Descending: true},

@@ -72,6 +72,10 @@ func Options() []Option {
 			Path: "top.host", Title: "Host", Help: "Processors, load and memory of the host in the title, where there is room.",
 			field: func(c *Config) any { return &c.Top.Host },
 		},
+		{
+			Path: "top.runs", Title: "Keep runs", Help: "Keep what programs took of devices for ttmon runs, where no ttmon-server does.",
+			field: func(c *Config) any { return &c.Top.Runs },
+		},
 
 		{
 			Path: "top.devices.layout", Title: "Layout", Help: "How much room a device gets; auto takes what fits.",

@@ -9,6 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 )
 
@@ -140,6 +141,23 @@ func (h *Host) Past(ctx context.Context, at time.Time) (*model.Snapshot, error) 
 	defer cancel()
 	return c.Past(ctx, at)
 }
+
+// KeepsRuns reports whether a ttmon-server here keeps runs.
+func (h *Host) KeepsRuns(ctx context.Context) bool {
+	path := h.Server()
+	if path == "" {
+		return false
+	}
+	c := client.New(path)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := c.Runs(ctx, runs.Query{Limit: 1})
+	return err == nil
+}
+
+// Simulated reports whether the host is.
+func (h *Host) Simulated() bool { return h.simulated }
 
 // ErrNoServer is the error of a question about the past where no ttmon-server runs.
 var ErrNoServer = errors.New("no ttmon-server runs here, and only ttmon-server keeps the past: systemctl start ttmon-server, or ttmon-server as yourself")

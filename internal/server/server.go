@@ -80,7 +80,7 @@ func New(o Options) *Server {
 		s.archive = newArchive(s.cfg, s.log, s.recorder)
 		s.jobs = jobs.Open(s.cfg.StateDir, func(err error) { s.log.Warn("jobs", "err", err) })
 		s.runs = keep.New(keep.Options{
-			Dir: filepath.Join(s.cfg.StateDir, "runs"), Keep: s.cfg.History.Runs.Duration, MaxBytes: int64(s.cfg.History.MaxMB) << 20 / 16, Interval: s.interval,
+			Dir: s.runsDir(), Keep: s.cfg.History.Runs.Duration, MaxBytes: int64(s.cfg.History.MaxMB) << 20 / 16, Interval: s.interval,
 			Report: func(err error) { s.log.Warn("cannot keep runs", "err", err) },
 		})
 		if s.cfg.Alerts.Enabled {
@@ -89,6 +89,21 @@ func New(o Options) *Server {
 	}
 	s.api = s.newAPI()
 	return s
+}
+
+func (s *Server) runsDir() string { return filepath.Join(s.cfg.StateDir, "runs") }
+
+// keepRuns keeps runs until ctx is done. A ttmon top of the same user may keep them
+// until it notices this server.
+func (s *Server) keepRuns(ctx context.Context) {
+	unlock, err := keep.Wait(ctx, s.runsDir())
+	if err != nil {
+		return
+	}
+	defer unlock()
+	s.runs.Restore()
+	defer s.runs.Close()
+	s.feed.Follow(ctx, s.runs.Observe)
 }
 
 // Run serves until ctx is done. ready is called when the socket is there.
@@ -110,12 +125,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		})
 	}
 	if s.archive != nil {
-		g.Go(func() error {
-			s.runs.Restore()
-			defer s.runs.Close()
-			s.feed.Follow(ctx, s.runs.Observe)
-			return nil
-		})
+		g.Go(func() error { s.keepRuns(ctx); return nil })
 	}
 	if s.alerts != nil {
 		s.runAlerts(ctx, g)

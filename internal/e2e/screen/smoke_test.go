@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/tui/picture"
 )
 
@@ -404,5 +406,53 @@ func TestCapture(t *testing.T) {
 	}
 	if !strings.Contains(text, "n300") || !strings.Contains(text, "F1Help") || len(looks) < 4 {
 		t.Errorf("%d looks:\n%s", len(looks), text)
+	}
+}
+
+// TestKeepsRuns: while ttmon top is open, and no ttmon-server runs, the programs at
+// devices are kept as runs, which ttmon runs lists.
+func TestKeepsRuns(t *testing.T) {
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		t.Skipf("no FUSE, so no simulated host: %v", err)
+	}
+	p := open(t)
+	home := p.ask("#{pane_current_path}")
+	p.typ("ttmon-sim --boards n300,p150a -- sh -i")
+	p.typ("ttmon runs; echo code=$?")
+	p.wait("code=3")
+	p.typ("pid=$(ttmon-sim ctl run name=train,devices=1,kind=metal,dram=2G)")
+	p.typ("(while [ ! -e stop ]; do sleep 0.1; done; ttmon-sim ctl kill $pid) & ttmon top --direct")
+	p.drawn()
+	p.wait("train")
+	if err := os.WriteFile(filepath.Join(home, "stop"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.until("the program to exit", func() bool { return !strings.Contains(p.screen(), "train") })
+	p.keys("q")
+	p.until("the shell", func() bool { return p.ask("#{alternate_on}") == "0" })
+	p.typ("clear; ttmon runs --json >runs.json 2>note; echo code=$?")
+	p.wait("code=0")
+	var a runs.Answer
+	if b, err := os.ReadFile(filepath.Join(home, "runs.json")); err != nil || json.Unmarshal(b, &a) != nil || len(a.Runs) != 1 {
+		t.Fatalf("%v: %s", err, b)
+	}
+	r := a.Runs[0]
+	if r.Name != "train" || r.Pools["dram"].Peak != 2<<30 || r.End.Kind == runs.Running || len(r.Devices) != 1 || r.Devices[0].Index != 1 {
+		t.Errorf("%+v", r)
+	}
+	if note, err := os.ReadFile(filepath.Join(home, "note")); err != nil || !strings.Contains(string(note), "ttmon top has seen") {
+		t.Errorf("%q, %v", note, err)
+	}
+	state := filepath.Join(home, ".local", "state", "ttmon")
+	if err := os.RemoveAll(state); err != nil {
+		t.Fatal(err)
+	}
+	p.typ("clear; TTMON_TOP_RUNS=false ttmon top --direct")
+	p.drawn()
+	p.wait("n300")
+	p.keys("q")
+	p.until("the shell", func() bool { return p.ask("#{alternate_on}") == "0" })
+	if _, err := os.Stat(state); err == nil {
+		t.Error("runs were kept with top.runs = false")
 	}
 }

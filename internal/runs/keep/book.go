@@ -1,5 +1,6 @@
 // Package keep finds runs in the snapshots of a host and keeps them on disk. It is
-// fed by ttmon-server; what it keeps is asked for with a runs.Query.
+// fed by ttmon-server, or by ttmon top where none runs (package own); what it keeps
+// is asked for with a runs.Query.
 package keep
 
 import (
@@ -24,6 +25,8 @@ type Options struct {
 	Dir      string        // where runs are kept; it is made
 	Keep     time.Duration // how long after its end; 0: DefaultKeep
 	MaxBytes int64         // on the disk; 0: DefaultMaxBytes
+	// SaveEvery is how often the runs that have not ended are written; 0: every 30 s.
+	SaveEvery time.Duration
 	// Interval is the time between two snapshots; nil: a second.
 	Interval func() time.Duration
 	// Report takes errors of the disk; a failure is reported when it begins.
@@ -45,6 +48,7 @@ type Book struct {
 	tracker tracker
 	pending []runs.Run // ended; not yet on the disk
 	saved   time.Time
+	highest uint64 // number of a run on the disk
 	failing bool
 }
 
@@ -83,6 +87,9 @@ func New(o Options) *Book {
 	if o.Report == nil {
 		o.Report = func(error) {}
 	}
+	if o.SaveEvery == 0 {
+		o.SaveEvery = saveEvery
+	}
 	b := &Book{opt: o}
 	b.store = OpenStore(o.Dir, o.Keep, o.MaxBytes)
 	b.tracker = tracker{interval: o.Interval, ended: func(r *runs.Run) { b.pending = append(b.pending, r.Clone()) }}
@@ -100,7 +107,10 @@ func (b *Book) Restore() {
 	}
 }
 
-func (b *Book) livePath() string { return filepath.Join(b.opt.Dir, "live.json") }
+// liveFile has the runs that have not ended.
+const liveFile = "live.json"
+
+func (b *Book) livePath() string { return filepath.Join(b.opt.Dir, liveFile) }
 
 // restore takes over what a predecessor knew. A file that cannot be read is
 // renamed.
@@ -108,23 +118,17 @@ func (b *Book) restore() error {
 	highest, ended := b.store.Highest(), b.store.newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.tracker.next = highest
-	text, err := os.ReadFile(b.livePath())
+	b.tracker.next, b.highest = highest, highest
+	c, err := readCheckpoint(b.livePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var c checkpoint
-	if err == nil {
-		err = json.Unmarshal(text, &c)
-	}
-	if err == nil && c.Schema != checkpointSchema {
-		err = fmt.Errorf("schema is %q, not %q", c.Schema, checkpointSchema)
-	}
 	if err != nil {
 		_ = os.Rename(b.livePath(), b.livePath()+".unreadable")
-		return fmt.Errorf("reading unfinished runs from %s: %w", b.livePath(), err)
+		return err
 	}
 	b.tracker.next, b.tracker.last = max(b.tracker.next, c.Next), c.Last
+	b.highest = b.tracker.next
 	for i := range c.Live {
 		// A crash may come after a run was written and before the checkpoint.
 		if end, ok := ended[c.Live[i].Run.ID]; ok && !c.Live[i].Run.Last.After(end) {
@@ -163,7 +167,7 @@ func (l *live) state() liveState {
 func (b *Book) Observe(s *model.Snapshot) {
 	b.mu.Lock()
 	b.tracker.observe(s)
-	due := len(b.pending) > 0 || s.Time.Sub(b.saved).Abs() >= saveEvery && len(b.tracker.live) > 0
+	due := len(b.pending) > 0 || b.tracker.next != b.highest || s.Time.Sub(b.saved).Abs() >= b.opt.SaveEvery && len(b.tracker.live) > 0
 	b.mu.Unlock()
 	if due {
 		b.save(s.Time)
@@ -194,7 +198,7 @@ func (b *Book) save(now time.Time) {
 		c.Live = append(c.Live, l.state())
 	}
 	text, encodeErr := json.Marshal(c)
-	b.saved = now
+	b.saved, b.highest = now, c.Next
 	b.mu.Unlock()
 	if err = errors.Join(err, encodeErr); err == nil {
 		err = replace.File(b.livePath(), text, 0o600)

@@ -311,12 +311,13 @@ func (s *Store) find(q runs.Query, newest []runs.Run) (list []runs.Run, more boo
 }
 
 // texts yields how to read the contents of the files that may have runs which
-// ended after a time, the newest first. The names are taken at one moment, so that
-// a run is not missed while its file is compressed.
+// ended after a time, the newest first. The current file is read first: another
+// process may compress it meanwhile, and has the compressed one in place before it
+// removes it.
 func (s *Store) texts(since time.Time) (func(yield func(func() ([]byte, error)) bool), error) {
 	s.mu.Lock()
-	files := s.files()
 	now, err := os.ReadFile(filepath.Join(s.dir, current))
+	files := s.files()
 	s.mu.Unlock()
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("reading runs: %w", err)

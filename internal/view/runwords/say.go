@@ -12,6 +12,20 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
+// Present completes runs of an answer with their words.
+func Present(list []runs.Run) {
+	for i := range list {
+		x := &list[i]
+		x.End.Text, x.Failed, x.Said = End(x), x.End.Failed(), Say(x)
+		for k := range x.Devices {
+			x.Devices[k].Said = SayDevice(&x.Devices[k], words.Celsius)
+		}
+		for k := range x.Left {
+			x.Left[k].Text = Left(&runs.Run{Left: x.Left[k : k+1]})
+		}
+	}
+}
+
 // Say is a run in words.
 func Say(r *runs.Run) *runs.Said {
 	return &runs.Said{
