@@ -129,7 +129,7 @@ func TestArchiveWithoutDisk(t *testing.T) {
 	}
 	i := h.start()
 	h.await("history", func() bool { return h.samples() > 0 })
-	if !strings.Contains(i.log.String(), "history is kept in memory only") {
+	if !strings.Contains(i.log.String(), "history is in memory only") {
 		t.Error("it is not said")
 	}
 	events := h.events("kind=ttmond")

@@ -35,7 +35,7 @@ func TestHistoryOnAFullDisk(t *testing.T) {
 	if err := fill(ballast); err != nil {
 		t.Fatal(err)
 	}
-	h.await("that it is said", func() bool { return strings.Contains(i.log.String(), "history is kept in memory only") })
+	h.await("that it is said", func() bool { return strings.Contains(i.log.String(), "history is in memory only") })
 	before := h.samples()
 	h.await("history in memory", func() bool { return h.samples() > before+5 })
 	if e := h.events("kind=ttmond"); len(e) == 0 || !strings.Contains(e[len(e)-1].Text, "no space left on device") {
@@ -47,7 +47,7 @@ func TestHistoryOnAFullDisk(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	h.await("the disk again", func() bool { return strings.Contains(i.log.String(), "history is kept on the disk again") })
+	h.await("the disk again", func() bool { return strings.Contains(i.log.String(), "history is on disk again") })
 	before = h.samples()
 	h.await("more of it", func() bool { return h.samples() > before+5 })
 	i.kill()

@@ -145,7 +145,7 @@ func (h *host) startDaemon(args ...string) *instance {
 	h.t.Helper()
 	all := append([]string{"--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", filepath.Join(h.dir, "ttmond"), "--root", h.root, "--no-uprobe"}, h.daemonArgs...)
 	h.ttmond = h.launch(nil, released(h.t, "ttmond"), append(all, args...)...)
-	h.ttmond.await(h.t, "ttmond is ready", "ttmond goes on")
+	h.ttmond.await(h.t, "ttmond is ready", "resumed from previous ttmond")
 	return h.ttmond
 }
 

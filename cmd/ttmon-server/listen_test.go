@@ -57,7 +57,7 @@ func TestListenWaits(t *testing.T) {
 	}
 	h := newHost(t)
 	i := h.start("--listen", taken.Addr().String())
-	await(t, "the warning", func() bool { return strings.Contains(i.log.String(), "no HTTP for now") })
+	await(t, "the warning", func() bool { return strings.Contains(i.log.String(), "cannot listen for HTTP") })
 	if status, _ := h.get("/v1/version"); status != 200 {
 		t.Errorf("the socket answers %d meanwhile", status)
 	}

@@ -230,7 +230,7 @@ func TestPrometheusTakesRemoteWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := h.start("--config", config)
-	h.await("the failure", func() bool { return strings.Contains(i.log.String(), "remote write does not go through") })
+	h.await("the failure", func() bool { return strings.Contains(i.log.String(), "remote write failed; buffering") })
 	buffered := func() int {
 		list, _ := filepath.Glob(filepath.Join(h.dir, "state", "remote-write", "*", "*.request"))
 		return len(list)

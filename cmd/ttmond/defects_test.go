@@ -207,8 +207,8 @@ func TestDeath(t *testing.T) {
 	_ = c.cmd.Process.Kill() // not waited for: a zombie
 	h.awaitSums(0, sums{})
 	t.Logf("gone %v after the kill", time.Since(before))
-	h.await("the leftovers in the log", func() bool { return strings.Contains(i.log.String(), "without freeing everything") })
-	if log := i.log.String(); strings.Contains(log, "outlives") || strings.Count(log, "without freeing everything") != 1 ||
+	h.await("the leftovers in the log", func() bool { return strings.Contains(i.log.String(), "with buffers still allocated") })
+	if log := i.log.String(); strings.Contains(log, "outlives") || strings.Count(log, "with buffers still allocated") != 1 ||
 		!strings.Contains(log, "buffers=1001 bytes=223456 largest=123456") {
 		t.Errorf("log:\n%s", log)
 	}
@@ -314,7 +314,7 @@ func TestForeignServer(t *testing.T) {
 		t.Errorf("ttmond says %q", i.log)
 	}
 	l.Close()
-	h.await("the socket", func() bool { return strings.Contains(i.log.String(), "has become free") })
+	h.await("the socket", func() bool { return strings.Contains(i.log.String(), "allocation socket bound") })
 	c := h.cpp(144)
 	c.do("alloc 0 4096 1000 0")
 	h.awaitSums(0, sums{dram: 1000})

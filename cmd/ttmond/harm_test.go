@@ -277,13 +277,13 @@ func TestOutOfDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.await("the complaint", func() bool { return strings.Contains(i.log.String(), "must wait to be accepted") })
+	h.await("the complaint", func() bool { return strings.Contains(i.log.String(), "cannot accept client") })
 	successor, err := net.Dial("unix", h.api+".handover")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer successor.Close()
-	h.await("the successor's turn", func() bool { return strings.Contains(i.log.String(), "a successor must wait") })
+	h.await("the successor's turn", func() bool { return strings.Contains(i.log.String(), "cannot accept successor") })
 	for _, c := range conns[:70] {
 		c.Close()
 	}

@@ -142,7 +142,7 @@ func (h *host) start(args ...string) *instance {
 // ready tells whether it has said that it serves.
 func (i *instance) ready() bool {
 	s := i.log.String()
-	return strings.Contains(s, "ttmond is ready") || strings.Contains(s, "ttmond goes on")
+	return strings.Contains(s, "ttmond is ready") || strings.Contains(s, "resumed from previous ttmond")
 }
 
 func (h *host) launch(args ...string) *instance {

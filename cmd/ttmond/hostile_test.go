@@ -29,7 +29,7 @@ func TestHostile(t *testing.T) {
 		{attacks: []string{"dumps", "mappings", "noise"}},
 		{attacks: []string{"devices", "device-zero", "flood"}},
 		{attacks: []string{"slow-reads", "unread", "api"}, expect: []string{"budget=api_", "budget=unread_bytes"}},
-		{attacks: []string{"connections", "buffers", "connects"}, expect: []string{"budget=descriptors", "more than is kept account of"}},
+		{attacks: []string{"connections", "buffers", "connects"}, expect: []string{"budget=descriptors", "buffer limit reached"}},
 		{attacks: []string{"libraries", "ledgers", "descriptors"}},
 		{attacks: []string{"blocks", "jobs", "fifos"}},
 	} {
@@ -63,7 +63,7 @@ func TestHostileFiles(t *testing.T) {
 	watching := a.watchState()["state"] == "on"
 	attackers := []*exec.Cmd{a.play(60000, "libraries"), a.play(60001, "libraries"), a.play(60002, "ledgers")}
 	if watching {
-		a.await("libraries to be refused", func() bool { return strings.Contains(a.current.log.String(), "not watching a library") })
+		a.await("libraries to be refused", func() bool { return strings.Contains(a.current.log.String(), "skipping library") })
 	}
 	a.watchProgram(watching)
 	for range 3 {
@@ -230,7 +230,7 @@ func TestOccupiedAllocSocket(t *testing.T) {
 			if err := os.RemoveAll(h.alloc); err != nil {
 				t.Fatal(err)
 			}
-			h.await("the socket", func() bool { return strings.Contains(i.log.String(), "has become free") })
+			h.await("the socket", func() bool { return strings.Contains(i.log.String(), "allocation socket bound") })
 			h.awaitSums(0, sums{})
 		})
 	}
@@ -289,7 +289,7 @@ func TestStopWithoutAKeeper(t *testing.T) {
 	}
 	h.wrapper = nil
 	_ = i.cmd.Process.Signal(syscall.SIGTERM)
-	h.await("the complaint", func() bool { return strings.Contains(i.log.String(), "keeps them itself") })
+	h.await("the complaint", func() bool { return strings.Contains(i.log.String(), "staying until they close") })
 	for k := range 5 {
 		if got := c.do("alloc 0 %d 1 0", 8388608+64*k); got != "ok" {
 			t.Fatalf("report to a ttmond that could not leave a keeper: %q", got)
@@ -355,7 +355,7 @@ func TestLimitAfterTakeover(t *testing.T) {
 	a := newArena(t)
 	a.begin()
 	a.play(60000, "buffers")
-	full := func() bool { return strings.Contains(a.current.log.String(), "more than is kept account of") }
+	full := func() bool { return strings.Contains(a.current.log.String(), "buffer limit reached") }
 	a.await("a full account", full)
 	for range 2 {
 		a.takeOver()

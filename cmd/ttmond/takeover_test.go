@@ -222,7 +222,7 @@ func failAfter(conn *net.UnixConn, step string) error {
 func TestTakeoverOfNobody(t *testing.T) {
 	h := newHost(t)
 	i := h.start("--takeover")
-	if !strings.Contains(i.log.String(), "starting afresh") {
+	if !strings.Contains(i.log.String(), "starting without its state") {
 		t.Errorf("log:\n%s", i.log)
 	}
 }

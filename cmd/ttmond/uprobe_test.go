@@ -85,7 +85,7 @@ func TestWithoutWatching(t *testing.T) {
 		if st["state"] != "unavailable" || !strings.Contains(st["reason"].(string), "the kernel has no BPF") {
 			t.Errorf("%v", st)
 		}
-		if n := strings.Count(i.log.String(), "are not watched"); n != 1 {
+		if n := strings.Count(i.log.String(), "uprobes disabled"); n != 1 {
 			t.Errorf("it was said %d times:\n%s", n, i.log)
 		}
 	})
@@ -100,7 +100,7 @@ func TestWithoutWatching(t *testing.T) {
 		if st["state"] != "unavailable" || !strings.Contains(st["reason"].(string), "CAP_BPF") {
 			t.Errorf("%v", st)
 		}
-		if n := strings.Count(i.log.String(), "are not watched"); n != 1 {
+		if n := strings.Count(i.log.String(), "uprobes disabled"); n != 1 {
 			t.Errorf("it was said %d times:\n%s", n, i.log)
 		}
 	})

@@ -139,10 +139,10 @@ func (m *Manager) reload() {
 	}
 	m.mu.Unlock()
 	if err != nil {
-		m.opt.Log.Error("the alert rules are not read: the old ones stay", "err", err)
+		m.opt.Log.Error("cannot reload alert rules; keeping the current ones", "err", err)
 		return
 	}
-	m.opt.Log.Info("the alert rules were read", "rules", len(set.Rules), "silences", len(set.Silences))
+	m.opt.Log.Info("alert rules loaded", "rules", len(set.Rules), "silences", len(set.Silences))
 }
 
 // Evaluate looks at every rule that is due.
@@ -175,7 +175,7 @@ func (m *Manager) Evaluate(ctx context.Context, now time.Time) {
 		m.mu.Unlock()
 		if err != nil { // what it does not know it does not change
 			if news {
-				m.opt.Log.Warn("an alert rule cannot be evaluated", "rule", r.Name, "err", err)
+				m.opt.Log.Warn("cannot evaluate alert rule", "rule", r.Name, "err", err)
 			}
 			continue
 		}
@@ -368,7 +368,7 @@ func (m *Manager) save() {
 		err = replace.File(m.opt.StateFile, b, 0o600)
 	}
 	if err != nil {
-		m.opt.Log.Warn("a restart may send alerts again", "err", err)
+		m.opt.Log.Warn("cannot save alert state", "err", err)
 	}
 }
 

@@ -58,7 +58,7 @@ func (s *Server) allocations(w unixhttp.Writer, r *unixhttp.Request) {
 			return // the client has left, or nothing is watched any more
 		}
 		if text, err = changes.Append(text[:0], &b); err != nil {
-			s.log.Error("what happened to blocks cannot be told", "err", err)
+			s.log.Error("cannot encode allocation events", "err", err)
 			return
 		}
 		_ = w.SetWriteDeadline(time.Now().Add(writeTimeout))

@@ -77,7 +77,7 @@ func (b *background) ledgerLeft(e track.Ended) {
 		l := &e.Ledger.Lists[i]
 		blocks, bytes = blocks+l.Live.Blocks, bytes+l.Live.Bytes*uint64(l.Banks)
 	}
-	b.log.Info("a process ended without giving its device memory back; the driver has freed it", "pid", e.Ledger.PID, "name", e.Ledger.Comm, "uid", e.UID,
+	b.log.Info("process exited with device memory still allocated", "pid", e.Ledger.PID, "name", e.Ledger.Comm, "uid", e.UID,
 		"blocks", blocks, "bytes", bytes)
 }
 

@@ -227,10 +227,10 @@ func (d *ttmond) announce() {
 	st, led := d.server.Stats(), d.ledger.Stats()
 	switch {
 	case d.cfg.keep:
-		d.log.Info("keeping the connections of a ttmond that was stopped", "connections", st.Connections)
+		d.log.Info("holding client connections of a stopped ttmond", "connections", st.Connections)
 		return
 	case d.begun.restored:
-		d.log.Info("ttmond goes on", "version", version.Version, "alloc_socket", d.cfg.Alloc.Socket, "socket", d.cfg.API.Socket,
+		d.log.Info("resumed from previous ttmond", "version", version.Version, "alloc_socket", d.cfg.Alloc.Socket, "socket", d.cfg.API.Socket,
 			"connections", st.Connections, "processes", led.Processes, "buffers", led.Buffers, "clients_waited", time.Duration(d.pause.Load()))
 	default:
 		d.log.Info("ttmond is ready", "version", version.Version, "alloc_socket", d.cfg.Alloc.Socket, "socket", d.cfg.API.Socket)
@@ -246,7 +246,7 @@ func (d *ttmond) tellReady(ctx context.Context) error {
 			return nil
 		}
 		if !errors.Is(err, unix.EAGAIN) {
-			d.log.Warn("systemd could not be told that ttmond is ready", "err", err)
+			d.log.Warn("cannot notify systemd", "err", err)
 			return nil
 		}
 		select {

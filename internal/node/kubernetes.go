@@ -74,7 +74,7 @@ func (p *pods) ask(ctx context.Context, client *podres.Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if first := !p.found; err != nil && (first || p.run.OK) && ctx.Err() != context.Canceled {
-		p.log.Warn("pods are known by their control groups only", "err", err)
+		p.log.Warn("cannot list pods; identifying them by cgroup only", "err", err)
 	}
 	p.found, p.run.Duration, p.run.OK = true, time.Since(begin), err == nil
 	if err == nil {

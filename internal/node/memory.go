@@ -77,7 +77,7 @@ func (m memoryBudget) maxBuffers(configured int, log *slog.Logger) int {
 	if configured <= m.buffers {
 		return configured
 	}
-	log.Warn("alloc.max_buffers does not fit into the memory limit; fewer buffers are kept account of",
+	log.Warn("alloc.max_buffers exceeds the memory limit; tracking fewer buffers",
 		"max_buffers", configured, "fit", m.buffers, "memory_limit", m.limit)
 	return m.buffers
 }

@@ -108,7 +108,7 @@ func makeDirs(c Config, log *slog.Logger) error {
 		return fmt.Errorf("api.socket: %w", err)
 	}
 	if err := os.MkdirAll(c.StateDir, 0o755); err != nil {
-		log.Warn("no state is kept", "err", err)
+		log.Warn("cannot save state", "err", err)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (s *start) own(c Config, log *slog.Logger) error {
 		lock, err := unixsock.Lock(c.API.Socket)
 		if err == nil {
 			if s.lock = lock; c.takeover {
-				log.Warn("no ttmond is running that could be taken over; starting afresh", "socket", c.API.Socket)
+				log.Warn("no running ttmond to take over; starting without its state", "socket", c.API.Socket)
 			}
 			return nil
 		}
@@ -179,7 +179,7 @@ func (s *start) listen(c Config, log *slog.Logger, files *[]handover.File) (err 
 	} else if s.alloc < 0 {
 		if s.alloc, s.allocProblem = listenAt(c.Alloc.Socket, c.Alloc.Mode, c.Alloc.Group); s.allocProblem != nil {
 			s.alloc = -1
-			log.Warn("the allocation socket cannot be had: ttmond serves without it, and takes it when it becomes free", "err", s.allocProblem)
+			log.Warn("cannot bind allocation socket; will retry", "err", s.allocProblem)
 		}
 	}
 	for _, fd := range []int{s.alloc, s.api} {
@@ -219,13 +219,13 @@ func (d *ttmond) awaitAllocSocket(ctx context.Context) error {
 		if err == nil {
 			d.server.Listen(fd)
 			d.allocProblem.Store(nil)
-			d.log.Info("the allocation socket has become free; clients are accepted", "socket", d.cfg.Alloc.Socket)
+			d.log.Info("allocation socket bound", "socket", d.cfg.Alloc.Socket)
 			return nil
 		}
 		if text := err.Error(); text != said {
 			said = text
 			d.allocProblem.Store(&text)
-			d.log.Warn("the allocation socket can still not be had", "err", err)
+			d.log.Warn("still cannot bind allocation socket", "err", err)
 		}
 	}
 }

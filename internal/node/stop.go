@@ -45,7 +45,7 @@ func (d *ttmond) stopped(ctx context.Context) error {
 	case clients == 0:
 		return nil
 	case !d.keeper.Load():
-		d.log.Warn("connections are closed; old clients may die at their next report", "connections", clients)
+		d.log.Warn("closing client connections; old clients may exit at their next report", "connections", clients)
 		return nil
 	}
 	var err error
@@ -53,16 +53,16 @@ func (d *ttmond) stopped(ctx context.Context) error {
 		var pid int
 		_ = handover.Notify("EXTEND_TIMEOUT_USEC=60000000") // systemd would kill us otherwise, and everybody with us
 		if pid, err = d.leaveKeeper(ctx); err == nil {
-			d.log.Info("clients are still connected; a process keeps their connections until they end or ttmond starts again",
+			d.log.Info("clients still connected; left a process to hold their connections",
 				"connections", clients, "pid", pid)
 			return errHandedOver
 		}
 		if errors.Is(err, errNoKeeper) || ctx.Err() != nil {
 			break
 		}
-		d.log.Warn("a process that was to keep the connections of clients did not take them", "pid", pid, "err", err)
+		d.log.Warn("cannot hand client connections to the holding process", "pid", pid, "err", err)
 	}
-	d.log.Error("no process can be left behind to keep connections; ttmond keeps them itself until they end or a ttmond starts",
+	d.log.Error("cannot start a process to hold connections; staying until they close",
 		"connections", clients, "err", err)
 	d.keeping.Store(true)
 	d.awaitDesertion(ctx)

@@ -279,7 +279,7 @@ func (d *ttmond) awaitSuccessors(ctx context.Context) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("waiting for a successor: %w", err)
 		}
-		d.log.Warn("a successor must wait to be accepted", "err", err)
+		d.log.Warn("cannot accept successor; will retry", "err", err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -291,11 +291,11 @@ func (d *ttmond) awaitSuccessors(ctx context.Context) error {
 func (d *ttmond) answer(ctx context.Context, conn *net.UnixConn) {
 	hello := handover.Hello{Version: version.Version, Keeper: d.keeping.Load()}
 	if err := handover.SendHello(conn, hello); err != nil {
-		d.log.Debug("a caller did not ask to take over", "err", err)
+		d.log.Debug("connection is not a takeover request", "err", err)
 		return
 	}
 	if err := d.succeed(ctx, conn, false); err != nil && ctx.Err() == nil {
-		d.log.Warn("a successor did not take over; going on", "err", err)
+		d.log.Warn("takeover failed; continuing", "err", err)
 	}
 }
 

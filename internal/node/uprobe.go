@@ -69,18 +69,18 @@ func (d *ttmond) newWatcher() watcher {
 	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit, Blocks: d.memory.blocks(d.cfg.Uprobe.MaxBlocks), Memory: filepath.Join(d.cfg.StateDir, "libraries.json")}
 	books, err := d.booksOfPredecessor()
 	if err != nil {
-		d.log.Warn("cannot read the predecessor's books", "err", err)
+		d.log.Warn("cannot read allocator state of previous ttmond", "err", err)
 	}
 	if books != nil {
 		if w.source, err = uprobe.OpenFrom(o, books, d.begun.watched); err == nil {
 			return w
 		}
-		d.log.Warn("allocators are watched anew: the predecessor's books cannot be used", "err", err)
+		d.log.Warn("cannot use allocator state of previous ttmond; attaching again", "err", err)
 	}
 	w.source, w.why = uprobe.Open(o)
 	if w.why != nil {
 		w.source = nil
-		d.log.Info("allocators of unmodified programs are not watched", "reason", reason(w.why))
+		d.log.Info("uprobes disabled", "reason", reason(w.why))
 	}
 	return w
 }
@@ -101,7 +101,7 @@ func (w *watcher) run(ctx context.Context) error {
 	}
 	if err := w.source.Run(ctx); err != nil {
 		w.failed.Store(&err)
-		w.log.Error("allocators of unmodified programs are no longer watched", "err", err)
+		w.log.Error("uprobes failed", "err", err)
 	}
 	return nil
 }
@@ -205,12 +205,12 @@ func (w *watcher) export() *exportedWatcher {
 	}
 	books, list, done, err := w.source.Export()
 	if err != nil {
-		w.log.Warn("a successor has to watch allocators anew", "err", err)
+		w.log.Warn("cannot hand over allocator state", "err", err)
 		return nil
 	}
 	x := &exportedWatcher{done: done}
 	if x.books, err = memoryFile(books); err != nil {
-		w.log.Warn("a successor has to watch allocators anew", "err", err)
+		w.log.Warn("cannot hand over allocator state", "err", err)
 		done(false)
 		return nil
 	}

@@ -81,7 +81,7 @@ func (s *Sender) Take(latest Latest) {
 	s.last = at
 	body, err := encode(made)
 	if err != nil {
-		s.opt.Log.Error("a remote write request could not be made", "err", err)
+		s.opt.Log.Error("cannot build remote write request", "err", err)
 		return
 	}
 	err = s.spool.put(at.UnixMilli(), body)
@@ -116,7 +116,7 @@ func (s *Sender) Run(ctx context.Context) {
 		case err == nil:
 			if failing {
 				queued, _, _ := s.spool.stats()
-				s.opt.Log.Info("remote write goes on", "to", s.Name(), "buffered", queued)
+				s.opt.Log.Info("remote write resumed", "to", s.Name(), "buffered", queued)
 			}
 			pause, failing = s.retry, false
 			s.sent.Add(1)
@@ -124,14 +124,14 @@ func (s *Sender) Run(ctx context.Context) {
 			continue
 		case hopeless || errors.Is(err, errDamaged):
 			if !failing {
-				s.opt.Log.Error("remote write was refused; the samples are lost", "to", s.Name(), "err", err)
+				s.opt.Log.Error("remote write rejected; dropping samples", "to", s.Name(), "err", err)
 			}
 			failing = true
 			s.failed.Add(1)
 			s.spool.done(ms, true)
 			continue
 		case !failing:
-			s.opt.Log.Warn("remote write does not go through: buffering", "to", s.Name(), "err", err)
+			s.opt.Log.Warn("remote write failed; buffering", "to", s.Name(), "err", err)
 			failing = true
 		}
 		s.failed.Add(1)

@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,7 +93,7 @@ func (a *archive) lock(ctx context.Context) (unlock func(), err error) {
 			return func() { f.Close() }, nil
 		}
 		if waited == 50 {
-			a.log.Warn("another ttmon-server writes the history; waiting for it", "state_dir", a.cfg.StateDir)
+			a.log.Warn("history is locked by another ttmon-server; waiting", "state_dir", a.cfg.StateDir)
 		}
 		select {
 		case <-ctx.Done():
@@ -170,13 +172,13 @@ func (a *archive) open() {
 	store, err := disk.Open(disk.Options{
 		Dir: filepath.Join(dir, "history"), MemoryDir: filepath.Join(filepath.Dir(a.cfg.Socket), "history-in-memory"),
 		FineFor: a.cfg.History.Fine.Duration, CoarseFor: a.cfg.History.Coarse.Duration,
-		MaxBytes: int64(a.cfg.History.MaxMB) << 20 * 3 / 4, MaxSeries: a.cfg.History.MaxSeries, Log: a.log, Say: a.say,
+		MaxBytes: int64(a.cfg.History.MaxMB) << 20 * 3 / 4, MaxSeries: a.cfg.History.MaxSeries, Log: a.log, Notify: a.notify,
 	})
 	if err != nil {
 		a.mu.Lock()
 		a.failed = err
 		a.mu.Unlock()
-		a.say("there is no history: " + err.Error())
+		a.notify("cannot open history", "err", err)
 		return
 	}
 	a.log.Info("history is open", "after", time.Since(begun).Round(time.Millisecond))
@@ -210,13 +212,21 @@ func (a *archive) journalChanged(err error) {
 	if err != nil {
 		a.log.Warn("journal is in memory only; will retry", "err", err)
 	} else {
-		a.log.Info("journal is on the disk again")
+		a.log.Info("journal is on disk again")
 	}
 }
 
-// say tells of something that happened to the memory itself.
-func (a *archive) say(text string) {
-	a.log.Warn(text)
+// notify logs a problem of the history itself, and adds it to the events.
+func (a *archive) notify(message string, args ...any) {
+	a.log.Warn(message, args...)
+	text := message
+	for i := 0; i+1 < len(args); i += 2 {
+		if key := fmt.Sprint(args[i]); key == "err" {
+			text += fmt.Sprintf(": %v", args[i+1])
+		} else {
+			text += fmt.Sprintf(", %s %v", strings.ReplaceAll(key, "_", " "), args[i+1])
+		}
+	}
 	a.tell(eventlog.Event{Time: time.Now(), Kind: eventlog.KindTTMond, Level: eventlog.Warning, Text: text})
 }
 

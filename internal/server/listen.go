@@ -47,7 +47,7 @@ func (s *Server) listen(ctx context.Context) error {
 	limited := httpguard.NewListener(l, maxHTTPConns)
 	s.http.Store(limited)
 	if err := serveHTTP(ctx, limited, s.routes(), s.cfg.Listen, s.log); err != nil {
-		s.log.Error("HTTP is not served any more", "address", address, "err", err)
+		s.log.Error("HTTP listener failed", "address", address, "err", err)
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func bind(ctx context.Context, address string, log *slog.Logger) (net.Listener, 
 			return l, nil
 		}
 		if wait > time.Second && !said {
-			log.Warn("no HTTP for now: trying again until it works", "err", fmt.Errorf("listening: %w", err))
+			log.Warn("cannot listen for HTTP; will retry", "err", fmt.Errorf("listening: %w", err))
 			said = true
 		}
 		select {

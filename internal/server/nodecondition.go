@@ -18,7 +18,7 @@ const (
 func (s *Server) tellNode(ctx context.Context, name string) error {
 	node, err := kube.InCluster(name)
 	if err != nil {
-		s.log.Warn("the condition of the node is not set", "node", name, "err", err)
+		s.log.Warn("cannot set node condition", "node", name, "err", err)
 		return nil
 	}
 	var last kube.Condition
@@ -44,7 +44,7 @@ func (s *Server) tellNode(ctx context.Context, name string) error {
 			c.LastTransitionTime = c.LastHeartbeatTime
 		}
 		if err := setCondition(ctx, node, c); err != nil {
-			s.log.Warn("node condition", "err", err)
+			s.log.Warn("cannot set node condition", "node", name, "err", err)
 			failed = time.Now()
 			continue
 		}

@@ -45,7 +45,7 @@ func (r *remotes) run(ctx context.Context) {
 	r.start = func(x *remote) {
 		sender, err := r.server.newSender(&x.cfg)
 		if err != nil {
-			r.server.log.Error("remote write is off", "err", err)
+			r.server.log.Error("invalid remote write target; skipping it", "err", err)
 			return
 		}
 		life, stop := context.WithCancel(ctx)

@@ -78,7 +78,7 @@ func New(o Options) *Server {
 	}
 	if s.cfg.History.Enabled {
 		s.archive = newArchive(s.cfg, s.log, s.recorder)
-		s.jobs = jobs.Open(s.cfg.StateDir, func(err error) { s.log.Warn("jobs", "err", err) })
+		s.jobs = jobs.Open(s.cfg.StateDir, func(err error) { s.log.Warn("cannot keep jobs", "err", err) })
 		s.runs = keep.New(keep.Options{
 			Dir: s.runsDir(), Keep: s.cfg.History.Runs.Duration, MaxBytes: int64(s.cfg.History.MaxMB) << 20 / 16, Interval: s.interval,
 			Report: func(err error) { s.log.Warn("cannot keep runs", "err", err) },

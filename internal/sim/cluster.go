@@ -71,7 +71,7 @@ func (s *server) describe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.writeCluster(); err != nil {
-		slog.Error("simulated host: describing the boards for tt-metal", "error", err)
+		slog.Error("cannot describe boards for tt-metal", "err", err)
 	}
 }
 
@@ -87,10 +87,10 @@ func (s *server) dropCluster() {
 		return
 	}
 	if err := unix.Unmount(s.dump, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
-		slog.Error("simulated host", "error", err)
+		slog.Error("simulated host failed", "err", err)
 	}
 	if err := os.Remove(s.dump); err != nil {
-		slog.Error("simulated host", "error", err)
+		slog.Error("simulated host failed", "err", err)
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *server) dropCluster() {
 func (t *Tree) describe() {
 	c, err := cluster.Of(t.host.Driver, cluster.Options{Cables: t.cables})
 	if err != nil {
-		slog.Error("simulated tree: describing the boards for tt-metal", "error", err)
+		slog.Error("cannot describe boards for tt-metal", "err", err)
 		return
 	}
 	c.Connect(t.host.Driver)

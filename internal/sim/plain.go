@@ -125,7 +125,7 @@ func (t *Tree) keepUp(ctx context.Context) {
 			return
 		case <-tick.C:
 			if err := t.update(); err != nil {
-				slog.Error("simulated tree", "error", err)
+				slog.Error("simulated tree failed", "err", err)
 			}
 		}
 	}

@@ -235,7 +235,7 @@ func (s *server) sync() {
 			s.shown = slices.DeleteFunc(s.shown, func(p string) bool { return p == path })
 		}
 		if err != nil {
-			slog.Error("simulated host", "error", err)
+			slog.Error("simulated host failed", "err", err)
 		}
 	}
 }

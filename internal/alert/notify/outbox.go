@@ -133,7 +133,7 @@ func (o *Outbox) SetTargets(targets []Target) {
 	}
 	for name := range before {
 		if n := len(o.queues[name]); n > 0 {
-			o.log.Warn("messages for somebody who is not to be told any more are dropped", "target", name, "messages", n)
+			o.log.Warn("dropping queued alerts for removed target", "target", name, "messages", n)
 			o.dropped += uint64(n)
 		}
 		delete(o.queues, name)
@@ -213,17 +213,17 @@ func (o *Outbox) serve(ctx context.Context, w *worker) {
 		switch {
 		case err == nil:
 			if failing {
-				o.log.Info("alerts are taken again", "target", t.Name())
+				o.log.Info("target accepts alerts again", "target", t.Name())
 			}
 			pause, failing = o.retry, false
 			o.done(t.Name(), m, false)
 			continue
 		case hopeless || time.Since(m.Time) > maxAge:
-			o.log.Error("an alert was not taken, and is given up", "target", t.Name(), "err", err)
+			o.log.Error("target rejected alert; dropping it", "target", t.Name(), "err", err)
 			o.done(t.Name(), m, true)
 			continue
 		case !failing:
-			o.log.Warn("an alert was not taken; trying again", "target", t.Name(), "err", err)
+			o.log.Warn("cannot send alert; will retry", "target", t.Name(), "err", err)
 			failing = true
 		}
 		select {
@@ -276,7 +276,7 @@ func (o *Outbox) save() {
 		err = replace.File(o.path, b, 0o600)
 	}
 	if err != nil && !o.unsaved {
-		o.log.Warn("a restart may lose alerts, or send them again", "err", err)
+		o.log.Warn("cannot save alert queue", "err", err)
 	}
 	o.unsaved = err != nil
 }

@@ -143,7 +143,7 @@ func TestBlockDamagedWhileInUse(t *testing.T) {
 			if err != nil || n != whole {
 				t.Errorf("%d of %d points afterwards (every one is in the coarse database), error %v; said %q", n, whole, err, talk)
 			}
-			if !talk.has("has been damaged on the disk") {
+			if !talk.has("part of the history is damaged") {
 				t.Errorf("it is not said: %q", talk)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "history", "fine.damaged-block")); err != nil {
@@ -211,7 +211,7 @@ func TestBlockDamagedBeforeCompaction(t *testing.T) {
 		t.Fatalf("a block that cannot be read was joined with others: %v", err)
 	}
 	s.background.Wait()
-	if !talk.has("has been damaged on the disk") {
+	if !talk.has("part of the history is damaged") {
 		t.Errorf("it is not said: %q", talk)
 	}
 	if err := s.coarse.db.Compact(background); err != nil {
@@ -260,7 +260,7 @@ func TestNewestDamagedBeforeCompaction(t *testing.T) {
 		t.Fatalf("what cannot be read became a block: %v", err)
 	}
 	rows(46 * time.Minute)
-	if !talk.has("read again from its write-ahead log") {
+	if !talk.has("reading its write-ahead log again") {
 		t.Errorf("it is not said: %q", talk)
 	}
 	if err := s.fine.db.Compact(background); err != nil {

@@ -94,12 +94,11 @@ func (s *Store) giveUp(d *database, b blockOf, why error) {
 	}
 	_ = saveHoles(d.dir, holes)
 	where, err := moveAside(b.Dir(), d.dir+".damaged-block")
-	text := "it is set aside as " + where
 	if err != nil {
-		text = "it is left out"
+		where = "nowhere" // it stays where it is, and is not read
 	}
-	s.opt.Say(fmt.Sprintf("the history from %s to %s has been damaged on the disk (%v): %s, the rest is kept",
-		time.UnixMilli(m.MinTime).UTC().Format(time.RFC3339), time.UnixMilli(m.MaxTime).UTC().Format(time.RFC3339), why, text))
+	s.opt.Notify("part of the history is damaged; keeping the rest", "from", time.UnixMilli(m.MinTime).UTC().Format(time.RFC3339),
+		"to", time.UnixMilli(m.MaxTime).UTC().Format(time.RFC3339), "moved_to", where, "err", why)
 }
 
 // guarded is a querier whose errors make the store suspicious.

@@ -28,8 +28,9 @@ type Options struct {
 	MaxBytes           int64 // of both databases
 	MaxSeries          int
 	Log                *slog.Logger
-	// Say tells of something that happened to the history itself.
-	Say func(text string)
+	// Notify reports a problem of the history itself: a constant message, and
+	// keys and values as for slog.
+	Notify func(message string, args ...any)
 }
 
 // CoarseEvery is the distance of samples in the coarse database, and of those
@@ -95,7 +96,7 @@ func Open(o Options) (*Store, error) {
 		return s, nil
 	}
 	s.closeAll()
-	o.Say("history is kept in memory only: " + err.Error())
+	o.Notify("history is in memory only", "err", err)
 	if s.memory, err = s.openMemory(); err != nil {
 		return nil, err
 	}
@@ -108,8 +109,8 @@ func (o Options) complete() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Say == nil {
-		o.Say = func(string) {}
+	if o.Notify == nil {
+		o.Notify = func(string, ...any) {}
 	}
 	return o
 }
@@ -228,14 +229,14 @@ func (s *Store) account(count tally, failure error, untried bool) {
 	case untried:
 	case failure == nil && s.stats.InMemory:
 		s.stats.InMemory = false
-		s.opt.Say("history is kept on the disk again")
+		s.opt.Notify("history is on disk again")
 	case failure != nil && !s.stats.InMemory:
 		s.stats.InMemory = true
-		s.opt.Say("history is kept in memory only: " + failure.Error())
+		s.opt.Notify("history is in memory only", "err", failure)
 		if s.memory == nil {
 			var err error
 			if s.memory, err = s.openMemory(); err != nil {
-				s.opt.Say("there is no history at all for now: " + err.Error())
+				s.opt.Notify("cannot keep history", "err", err)
 			}
 		}
 	}
@@ -261,14 +262,14 @@ func (s *Store) checkClock(ms int64) {
 		s.mu.Lock()
 		db.close()
 		s.series.forget()
-		s.opt.Say(fmt.Sprintf("the clock was set back by more than %v: the history of %s resolution begins anew", clockBack, at.name))
+		s.opt.Notify("clock was set back; starting a new history", "resolution", at.name, "by_more_than", clockBack)
 		_, err := setAside(db.dir, "future")
 		var fresh *database
 		if err == nil {
 			fresh, err = s.openDatabase(db.dir, db.options)
 		}
 		if err != nil {
-			s.opt.Say("history cannot be kept on the disk: " + err.Error())
+			s.opt.Notify("cannot keep history on disk", "err", err)
 		}
 		*at.db = fresh
 		s.mu.Unlock()
@@ -290,10 +291,10 @@ func (s *Store) renewBroken() {
 		s.mu.Unlock()
 		db.close()
 		s.series.forget()
-		s.opt.Say(fmt.Sprintf("the newest history of %s resolution has been damaged on the disk: it is read again from its write-ahead log", at.name))
+		s.opt.Notify("newest history is damaged; reading its write-ahead log again", "resolution", at.name)
 		fresh, err := s.open(at.name, db.options)
 		if err != nil {
-			s.opt.Say("history cannot be kept on the disk: " + err.Error())
+			s.opt.Notify("cannot keep history on disk", "err", err)
 		}
 		s.mu.Lock()
 		*at.db = fresh
@@ -312,7 +313,7 @@ func (s *Store) open(name string, o *tsdb.Options) (*database, error) {
 	}
 	if _, moved := moveAside(filepath.Join(dir, "chunks_head"), dir+".damaged-newest"); moved == nil {
 		if db, again := s.openDatabase(dir, o); again == nil {
-			s.opt.Say(fmt.Sprintf("files of the newest samples in %s are damaged (%v): they are made anew from the write-ahead log", dir, err))
+			s.opt.Notify("newest history is damaged; rebuilt from its write-ahead log", "dir", dir, "err", err)
 			return db, nil
 		}
 	}
@@ -320,7 +321,7 @@ func (s *Store) open(name string, o *tsdb.Options) (*database, error) {
 	if moved != nil {
 		return nil, err
 	}
-	s.opt.Say(fmt.Sprintf("the history in %s is damaged (%v): it is set aside as %s, and begins anew", dir, err, filepath.Base(where)))
+	s.opt.Notify("history is damaged; starting a new one", "dir", dir, "moved_to", filepath.Base(where), "err", err)
 	return s.openDatabase(dir, o)
 }
 

@@ -30,7 +30,7 @@ var (
 // said collects what a store says.
 type said []string
 
-func (s *said) say(text string) { *s = append(*s, text) }
+func (s *said) notify(message string, args ...any) { *s = append(*s, fmt.Sprint(message, args)) }
 
 func (s said) has(part string) bool {
 	for _, text := range s {
@@ -44,7 +44,7 @@ func (s said) has(part string) bool {
 func options(dir string, s *said) Options {
 	return Options{
 		Dir: filepath.Join(dir, "history"), MemoryDir: filepath.Join(dir, "memory"),
-		FineFor: time.Hour, CoarseFor: 30 * 24 * time.Hour, MaxBytes: 1 << 30, MaxSeries: 100, Say: s.say,
+		FineFor: time.Hour, CoarseFor: 30 * 24 * time.Hour, MaxBytes: 1 << 30, MaxSeries: 100, Notify: s.notify,
 	}
 }
 
@@ -215,7 +215,7 @@ func TestClock(t *testing.T) {
 	if got := read(t, s, power.Name, "0", back.Add(-time.Hour), back.Add(time.Hour)); len(got) != 3 {
 		t.Errorf("two days back: %v, %q", got, talk)
 	}
-	if !talk.has("the clock was set back") {
+	if !talk.has("clock was set back") {
 		t.Errorf("it says %q", talk)
 	}
 	ahead := t0.Add(10 * 365 * 24 * time.Hour)
@@ -262,7 +262,7 @@ func TestDiskFailsAndRecovers(t *testing.T) {
 	}
 	put(s, t0.Add(time.Second), 2)     // to memory alone
 	put(s, t0.Add(20*time.Second), 20) // the disk is tried again
-	if s.Stats().InMemory || !talk.has("on the disk again") {
+	if s.Stats().InMemory || !talk.has("on disk again") {
 		t.Fatalf("%+v, %q", s.Stats(), talk)
 	}
 	put(s, t0.Add(21*time.Second), 21)

@@ -38,8 +38,8 @@ func (s *Store) setBadBlocksAside(name string) {
 		if err := verify(block); err == nil || !damaged(err) {
 			continue
 		} else if _, moved := moveAside(block, dir+".damaged-block"); moved == nil {
-			s.opt.Say(fmt.Sprintf("a part of the history that was written by %s is damaged (%v): it is set aside as %s, the rest is kept",
-				info.ModTime().UTC().Format(time.RFC3339), err, filepath.Base(dir)+".damaged-block"))
+			s.opt.Notify("part of the history is damaged; keeping the rest",
+				"written", info.ModTime().UTC().Format(time.RFC3339), "moved_to", filepath.Base(dir)+".damaged-block", "err", err)
 			if known {
 				addHole(dir, part)
 			}

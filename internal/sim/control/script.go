@@ -99,7 +99,7 @@ func (h *Host) Play(ctx context.Context, steps []Step) {
 		case <-timer.C:
 		}
 		if _, err := h.Do(s.Args); err != nil {
-			slog.Error("simulated host: script", "line", s.Line, "command", strings.Join(s.Args, " "), "error", err)
+			slog.Error("script command failed", "line", s.Line, "command", strings.Join(s.Args, " "), "err", err)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (w *worker) run(ctx context.Context) {
 			return
 		case order := <-w.link.Orders:
 			if err := w.player.Order(order, ledgerfile.Now()); err != nil {
-				slog.Error("simulated workload: order", "order", order, "error", err)
+				slog.Error("cannot run workload order", "order", order, "err", err)
 			}
 		case <-tick.C:
 		}

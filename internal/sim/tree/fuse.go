@@ -134,7 +134,7 @@ func (f *fileSystem) forgetEntry(dir *Dir, name string) {
 		return // the kernel has never seen the directory
 	}
 	if st := server.EntryNotify(id, name); !st.Ok() && st != fuse.ENOENT {
-		slog.Error("simulated host: dropping a name from the kernel's cache", "name", name, "status", st)
+		slog.Error("cannot drop name from kernel cache", "name", name, "status", st)
 	}
 }
 

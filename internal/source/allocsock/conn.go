@@ -297,7 +297,7 @@ func (s *Server) book(c *conn) {
 	}
 	if s.opt.Ledger.Apply(p.ledger, c.dec.events, s.now) && s.now.Sub(c.user.fullSaid) > time.Minute {
 		c.user.fullSaid = s.now
-		s.log.Warn("a process reports more than is kept account of; its figures are too low from now on",
+		s.log.Warn("buffer limit reached; figures of process are now lower bounds",
 			"pid", p.key.PID, "uid", p.uid, "buffers", s.opt.Ledger.Stats().Buffers)
 	}
 	c.dec.events = c.dec.events[:0]
@@ -308,10 +308,10 @@ func (s *Server) book(c *conn) {
 func (s *Server) logEvents(p *reporter, events []ledger.Event) {
 	const most = 20
 	for _, e := range events[:min(len(events), most)] {
-		s.log.Debug(e.Op.String(), "pid", p.key.PID, "device", e.Device, "id", e.ID, "bytes", e.Size)
+		s.log.Debug("client message", "op", e.Op.String(), "pid", p.key.PID, "device", e.Device, "id", e.ID, "bytes", e.Size)
 	}
 	if len(events) > most {
-		s.log.Debug("more events", "pid", p.key.PID, "count", len(events)-most)
+		s.log.Debug("more client messages", "pid", p.key.PID, "count", len(events)-most)
 	}
 }
 
@@ -329,7 +329,7 @@ func (s *Server) reject(c *conn) {
 	}
 	if !c.warned {
 		c.warned = true
-		s.say(c.user, slog.LevelWarn, "a client sends what is no message; it is counted and skipped", "pid", c.cred.Pid, "uid", c.cred.Uid)
+		s.say(c.user, slog.LevelWarn, "malformed client message; skipping", "pid", c.cred.Pid, "uid", c.cred.Uid)
 	}
 }
 

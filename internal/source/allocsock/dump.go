@@ -71,10 +71,10 @@ func (s *Server) keepDump(kind string, pid, uid int, text string) {
 	s.dumps.add(Dump{Time: time.Now(), Kind: kind, PID: pid, UID: uid, Text: text})
 	u := s.account(uid)
 	if len(text) > logText {
-		s.say(u, slog.LevelInfo, "dump asked for by a client; /v1/dumps has it", "kind", kind, "pid", pid, "uid", uid, "bytes", len(text))
+		s.say(u, slog.LevelInfo, "client requested dump", "kind", kind, "pid", pid, "uid", uid, "bytes", len(text))
 		return
 	}
-	s.say(u, slog.LevelInfo, "dump asked for by a client", "kind", kind, "pid", pid, "uid", uid, "text", text)
+	s.say(u, slog.LevelInfo, "client requested dump", "kind", kind, "pid", pid, "uid", uid, "text", text)
 }
 
 // Viewer is who a text is made for. The ids of buffers and kernels can be

@@ -166,7 +166,7 @@ func (s *Server) retire(p *reporter) {
 			// Somebody has inherited the connection. It stays open: a client
 			// that lost it would die.
 			c.outlived = true
-			s.say(c.user, slog.LevelDebug, "a connection outlives the process that made it", "pid", p.key.PID, "name", p.name)
+			s.say(c.user, slog.LevelDebug, "connection outlives its process", "pid", p.key.PID, "name", p.name)
 		}
 	}
 	for c := range p.writes {

@@ -76,7 +76,7 @@ func (s *Server) writerOf(c *conn) *reporter {
 // heir identifies a process that writes on another's connection.
 func (s *Server) heir(c *conn) *reporter {
 	if len(c.heirs) >= maxHeirs {
-		s.say(c.user, slog.LevelWarn, "too many processes write on one connection; some are not heard", "pid", c.cred.Pid, "uid", c.cred.Uid)
+		s.say(c.user, slog.LevelWarn, "too many processes on one connection; ignoring some", "pid", c.cred.Pid, "uid", c.cred.Uid)
 		return s.nobody()
 	}
 	who := unidentified(&c.writer)

@@ -276,7 +276,7 @@ func (s *Server) accept() {
 			return
 		case unix.EINTR, unix.ECONNABORTED:
 		default:
-			s.log.Warn("clients must wait to be accepted", "err", errno, "connections", len(s.conns))
+			s.log.Warn("cannot accept client; will retry", "err", errno, "connections", len(s.conns))
 			_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_MOD, s.listener, &unix.EpollEvent{Fd: int32(s.listener)})
 			s.acceptAt = s.now.Add(acceptRetry)
 			return
@@ -300,7 +300,7 @@ func (s *Server) welcome(fd int) {
 		}
 	}
 	if err != nil {
-		s.log.Error("a client cannot be served", "err", err)
+		s.log.Error("cannot serve client", "err", err)
 		unix.Close(fd)
 	}
 }
@@ -314,7 +314,7 @@ func (s *Server) Listen(fd int) {
 			return
 		}
 		if err := s.listen(fd); err != nil {
-			s.log.Error("clients cannot be accepted", "err", err)
+			s.log.Error("cannot accept clients", "err", err)
 			unix.Close(fd)
 		}
 	})

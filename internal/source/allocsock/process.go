@@ -94,7 +94,7 @@ func (s *Server) enrol(who peer) *reporter {
 	if p.exited { // before we looked: take what it said, then take it out
 		s.post(func() { s.died(p, "exited") })
 	}
-	s.log.Debug("a process reports", "pid", who.PID, "uid", who.UID, "name", who.Name)
+	s.log.Debug("process connected", "pid", who.PID, "uid", who.UID, "name", who.Name)
 	return p
 }
 
@@ -103,7 +103,7 @@ func (s *Server) watchProcess(p *reporter) {
 		return
 	}
 	if err := s.watch(p.pidfd, unix.EPOLLIN, watch{reporter: p}); err != nil {
-		s.log.Error("the end of a process cannot be watched", "pid", p.key.PID, "err", err)
+		s.log.Error("cannot watch for process exit", "pid", p.key.PID, "err", err)
 		unix.Close(p.pidfd)
 		p.pidfd = -1
 		s.pools.descriptors.Give(p.uid, 1)
@@ -118,7 +118,7 @@ func (s *Server) reportLeftovers(f ledger.Leftovers) {
 
 func (s *Server) logLeftovers(f ledger.Leftovers) {
 	u := s.account(f.UID)
-	s.say(u, slog.LevelInfo, "a process ended without freeing everything", "pid", f.PID, "name", f.Name, "uid", f.UID,
+	s.say(u, slog.LevelInfo, "process exited with buffers still allocated", "pid", f.PID, "name", f.Name, "uid", f.UID,
 		"buffers", f.Count, "bytes", f.Total(), "largest", f.Largest.Size, "oldest", f.Died.Sub(f.Oldest).Round(time.Millisecond),
 		"devices", f.Devices, "how", f.Reason)
 }

@@ -52,7 +52,7 @@ func (s *Server) storeSome() {
 				c.user.stores++ // it was not taken
 				waiting = append(waiting, c)
 			} else if err != nil {
-				s.log.Warn("a client would not survive a crash of ttmond", "err", err)
+				s.log.Warn("cannot store client connection for restart", "err", err)
 			}
 		}
 	}

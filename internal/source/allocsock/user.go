@@ -92,7 +92,7 @@ func (s *Server) Budgets() []budget.State {
 }
 
 func (s *Server) refused(r budget.Refusal) {
-	s.log.Warn("a user is at a limit; others are not affected", "budget", r.Budget, "uid", r.UID, "has", r.Used, "all_have", r.All, "refused", r.Count)
+	s.log.Warn("user reached a limit", "budget", r.Budget, "uid", r.UID, "has", r.Used, "all_have", r.All, "refused", r.Count)
 }
 
 // user is what the loop knows of one user.

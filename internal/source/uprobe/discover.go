@@ -32,7 +32,7 @@ const (
 func (s *Source) discover(ctx context.Context) error {
 	records, err := watchMmap()
 	if err != nil {
-		s.log.Warn("new processes are noticed late", "err", err)
+		s.log.Warn("cannot watch for new processes; polling instead", "err", err)
 		records = nil
 		s.mu.Lock()
 		s.slow = thisMachine(nil).slow(err)
@@ -167,7 +167,7 @@ func (s *Source) watch(m mapping) {
 	f, err := s.openMapped(process, m)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			s.say(slog.LevelWarn, process.UID, "a process cannot be watched", "pid", m.pid, "library", m.path, "err", err)
+			s.say(slog.LevelWarn, process.UID, "cannot attach to process", "pid", m.pid, "library", m.path, "err", err)
 		}
 		s.unwatched(process, err)
 		return
@@ -280,7 +280,7 @@ func (s *Source) remember(l *library) {
 		return
 	}
 	if err := s.memory.add(l.path); err != nil {
-		s.log.Warn("programs that start right after the next ttmond will be noticed late", "err", err)
+		s.log.Warn("cannot hand over process watch", "err", err)
 	}
 }
 

@@ -73,7 +73,7 @@ func (s *Source) findPython(p *proc.Process) {
 		}
 		runtime, err := s.pythonAt(p, mapping{pid: p.PID, start: m.Code.Start, end: m.Code.End, offset: m.Code.Offset, inode: m.Inode, path: m.Path})
 		if err != nil {
-			s.log.Debug("lines of a process will not be known", "pid", p.PID, "python", m.Path, "err", err)
+			s.log.Debug("cannot read Python source lines of process", "pid", p.PID, "python", m.Path, "err", err)
 			continue
 		}
 		layout.Runtime = runtime

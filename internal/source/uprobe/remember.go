@@ -92,17 +92,17 @@ func (s *Source) prepare() {
 	for _, glob := range s.o.Libraries {
 		paths, err := filepath.Glob(glob)
 		if err != nil {
-			s.log.Warn("a pattern for libraries is not valid", "pattern", glob, "err", err)
+			s.log.Warn("invalid library pattern", "pattern", glob, "err", err)
 		}
 		for _, path := range paths {
 			if err := s.watchFile(path); err != nil {
-				s.log.Warn("a library cannot be watched", "library", path, "err", err)
+				s.log.Warn("cannot attach to library", "library", path, "err", err)
 			}
 		}
 	}
 	m, err := readMemory(s.o.Memory)
 	if err != nil {
-		s.log.Warn("programs that start now are noticed late", "err", err)
+		s.log.Warn("cannot watch for new programs; polling instead", "err", err)
 	}
 	s.memory = m
 	for _, path := range slices.Clone(m.paths) {

@@ -35,7 +35,7 @@ func (s *Source) scan() {
 	defer s.processes.Close()
 	pids, err := s.processes.PIDs()
 	if err != nil {
-		s.log.Warn("processes cannot be listed", "err", err)
+		s.log.Warn("cannot list processes", "err", err)
 	}
 	for _, pid := range pids {
 		if s.isKnown(pid) {

@@ -362,7 +362,7 @@ func (s *Source) parkReader(reader chan chan struct{}, parked chan struct{}) boo
 func (s *Source) enter(sample []byte) {
 	e, err := decode(sample)
 	if err != nil {
-		s.log.Error("an event of the kernel cannot be read", "err", err)
+		s.log.Error("cannot read kernel event", "err", err)
 		return
 	}
 	s.events++

@@ -124,7 +124,7 @@ func (s *Source) letGo(pid, number uint32, row watchProcess, rate float64) {
 	if p := s.books.processes[pid]; p != nil {
 		s.books.giveUp(p, time.Now().UnixNano(), model.Doubt{Kind: model.TooFast, Count: int(rate)})
 	}
-	s.log.Warn("a process allocates too often to be watched; it is known by shared memory only",
+	s.log.Warn("process allocates too often; detached from it",
 		"pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)
 	for _, of := range s.known[int(pid)] {
 		if l := s.libraries[of.library]; l != nil {

@@ -206,7 +206,7 @@ func (s *Source) readPages(record *ringbuf.Record, to *batch) (found int, err er
 // enterBatch counts what a chip has reported, and returns its process. With mu.
 func (s *Source) enterBatch(sample []byte, b *batch, boot int64) *process {
 	if err := decodeBatch(sample, b); err != nil {
-		s.log.Error("cannot read a batch of pages", "err", err)
+		s.log.Error("cannot read profiler pages", "err", err)
 		return nil
 	}
 	if s.isElsewhere(b.Pid) {
@@ -263,7 +263,7 @@ func (s *Source) sweepWork(p *process, row *watchProcess, now time.Time) {
 		return
 	}
 	p.workFast = true
-	s.log.Warn("the chips of a process report too often to be watched", "pid", row.Pid, "hits_per_second", int(rate), "limit", s.o.Limit)
+	s.log.Warn("process runs programs too often; detached from it", "pid", row.Pid, "hits_per_second", int(rate), "limit", s.o.Limit)
 	for _, of := range s.known[int(row.Pid)] {
 		if l := s.libraries[of.library]; l != nil {
 			l.workFast[int(row.Pid)] = true
