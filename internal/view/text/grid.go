@@ -1,6 +1,7 @@
 package text
 
 import (
+	"math"
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -65,24 +66,8 @@ type grid struct {
 // layout decides which columns are shown and how wide they are; -1: not shown.
 func (g *grid) layout(total int) []int {
 	widths := make([]int, len(g.columns))
-	for i, col := range g.columns {
-		widths[i] = max(col.least, words.Width(col.head))
-		if col.bar {
-			widths[i] = col.least
-			continue
-		}
-		for _, r := range g.rows {
-			if i < len(r.cells) && !col.last {
-				widths[i] = max(widths[i], words.Width(r.cells[i].text))
-			}
-		}
-	}
-	for i, col := range g.columns {
-		if col.last { // as much as its cells want, up to what makes sense of them
-			for _, r := range g.rows {
-				widths[i] = min(wantLast(total), max(widths[i], words.Width(r.cells[i].text)))
-			}
-		}
+	for i := range g.columns {
+		widths[i] = g.wanted(i, total)
 	}
 	g.drop(widths, total)
 	for i, col := range g.columns { // what was wanted, but is not there
@@ -92,17 +77,35 @@ func (g *grid) layout(total int) []int {
 	}
 	for i, col := range g.columns {
 		left := total - g.used(widths)
-		if left <= 0 || widths[i] < 0 {
-			continue
-		}
-		if col.bar {
+		switch {
+		case left <= 0 || widths[i] < 0:
+		case col.bar:
 			widths[i] = min(maxBar, widths[i]+left)
-		}
-		if col.last {
+		case col.last:
 			widths[i] += left
 		}
 	}
 	return widths
+}
+
+// wanted is how wide a column would be if there were room: as its widest cell,
+// the last one up to what makes sense of it, a bar no wider than it must be.
+func (g *grid) wanted(i, total int) int {
+	col := &g.columns[i]
+	if col.bar {
+		return col.least
+	}
+	most := math.MaxInt
+	if col.last {
+		most = wantLast(total)
+	}
+	w := max(col.least, words.Width(col.head))
+	for _, r := range g.rows {
+		if i < len(r.cells) {
+			w = max(w, min(most, words.Width(r.cells[i].text)))
+		}
+	}
+	return w
 }
 
 // drop takes columns away, the highest rank first, until the rest fits, and

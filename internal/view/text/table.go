@@ -108,8 +108,10 @@ func summary(s *model.Snapshot) []string {
 }
 
 // extraWidth is from where on there are more columns than everybody needs,
-// wide from where on limits and units are spelled out.
+// wide from where on limits and units are spelled out, barWidth from where on
+// the bar of DRAM is wide enough to compare devices by.
 const (
+	barWidth   = 100
 	extraWidth = 110
 	wide       = 130
 )
@@ -198,7 +200,7 @@ func (t *deviceTable) choose(boards bool) {
 	t.field("clocks.ai", 5, 55, clock)
 	bars := !t.o.Plain && t.some(func(d *model.Device) bool { return fullness(&d.Memory).ok })
 	if bars {
-		t.add(column{bar: true, least: leastBarWidth(t.o), rank: 50}, func(*model.Device) cell { return c("") })
+		t.add(column{bar: true, least: leastBarWidth(t.o), rank: 46}, func(*model.Device) cell { return c("") })
 	}
 	t.add(column{head: "DRAM", least: words.FigurePairWidth, tight: bars}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM) })
 	if t.some(func(d *model.Device) bool { return d.Memory.Pools[model.L1].Occupied.Known() }) {
@@ -206,7 +208,7 @@ func (t *deviceTable) choose(boards bool) {
 	} else { // said once, above them all
 		t.add(column{head: l1Buffers, least: words.FigureWidth, rank: 1, tight: true}, func(d *model.Device) cell { return buffersCell(&d.Memory, model.L1) })
 	}
-	t.field("pcie.link", 8, 40, linkText)
+	t.field("pcie.link", 8, 50, linkText) // goes before the bar: a link that is slow is a state
 	if t.o.layoutWidth() >= extraWidth {
 		t.extras()
 	}
@@ -215,12 +217,15 @@ func (t *deviceTable) choose(boards bool) {
 // l1Buffers heads the L1 where nothing but what buffers asked for is known.
 const l1Buffers = "L1 " + words.BuffersOnlyShort
 
-// leastBarWidth keeps extra columns from squeezing the bar.
+// leastBarWidth keeps other columns from squeezing the bar.
 func leastBarWidth(o *Options) int {
-	if o.layoutWidth() < extraWidth {
-		return minBar
+	switch w := o.layoutWidth(); {
+	case w >= extraWidth:
+		return 10
+	case w >= barWidth:
+		return 8
 	}
-	return 10
+	return minBar
 }
 
 // extras are the columns that only wide terminals have room for, the most

@@ -423,3 +423,27 @@ func BenchmarkTable32(b *testing.B) {
 		buf = text.AppendTable(buf[:0], s, o)
 	}
 }
+
+// TestBarAtHundredColumns: the bar of DRAM stays where L1 has totals, which take
+// more room than buffers alone.
+func TestBarAtHundredColumns(t *testing.T) {
+	for name, known := range map[string]bool{"buffers only": false, "L1 with totals": true} {
+		t.Run(name, func(t *testing.T) {
+			s := sample.Four()
+			for i := range s.Devices {
+				if l1 := &s.Devices[i].Memory.Pools[model.L1]; known {
+					l1.Occupied, l1.Total = model.ExactBytes(66<<20), model.Value(uint64(183<<20))
+				}
+			}
+			o := utc
+			o.Width = 100
+			out := string(text.AppendTable(nil, s, o))
+			if strings.Contains(out, "66/ 183 MiB") != known {
+				t.Fatalf("not the L1 that was meant:\n%s", out)
+			}
+			if !strings.Contains(out, "▓░░░░") || !strings.Contains(out, "Bus id") {
+				t.Errorf("no bar of DRAM:\n%s", out)
+			}
+		})
+	}
+}

@@ -1,5 +1,7 @@
 package top
 
+import "slices"
+
 // level is how much room a device gets.
 type level int
 
@@ -88,37 +90,42 @@ func makePlan(r request) plan {
 		p := plan{level: blocks, perRow: 1, height: 3, devices: min(3, free)}
 		return p.rest(r, free, procs)
 	}
-	levels := []level{blocks, compact, lines, grid}
-	if r.devices > maxBlocks {
-		levels = levels[lines:]
-	}
-	if r.groups > 1 && r.w/minCell >= r.groups {
-		levels = []level{grid} // a column per tray, side by side
-	}
-	for i, name := range layouts[1:] {
-		if r.layout == name {
-			levels = []level{level(i)}
+	levels := r.levels()
+	for _, l := range levels { // with charts
+		if p := fit(r, l); r.charts != "never" && r.mayChart(l) && p.devices+minCharts+procs <= free {
+			return p.rest(r, free, procs)
 		}
 	}
-	for _, try := range []struct {
-		charts int
-		upTo   level
-	}{{minCharts, compact}, {0, grid}} {
-		if r.charts == "never" && try.charts > 0 {
-			continue
-		}
-		if r.charts == "always" {
-			try.charts, try.upTo = minCharts, grid
-		}
-		for _, l := range levels {
-			p := fit(r, l)
-			if (l <= try.upTo || r.devices > maxBlocks) && p.devices+try.charts+procs <= free {
-				return p.rest(r, free, procs)
-			}
+	for _, l := range levels { // without
+		if p := fit(r, l); r.charts != "always" && p.devices+procs <= free {
+			return p.rest(r, free, procs)
 		}
 	}
-	// Not everything fits: the device area scrolls.
-	p := fit(r, levels[len(levels)-1])
+	return scrolled(r, fit(r, levels[len(levels)-1]), free, procs).rest(r, free, procs)
+}
+
+// levels are those that devices may be shown at, roomiest first.
+func (r *request) levels() []level {
+	if i := slices.Index(layouts[1:], r.layout); i >= 0 {
+		return []level{level(i)}
+	}
+	switch {
+	case r.groups > 1 && r.w/minCell >= r.groups:
+		return []level{grid} // a column per tray, side by side
+	case r.devices > maxBlocks:
+		return []level{lines, grid}
+	}
+	return []level{blocks, compact, lines, grid}
+}
+
+// mayChart reports whether devices give way to charts down to a level: few of
+// them stay readable only in blocks.
+func (r *request) mayChart(l level) bool {
+	return l <= compact || r.devices > maxBlocks || r.charts == "always"
+}
+
+// scrolled is a plan for more devices than fit: their area scrolls.
+func scrolled(r request, p plan, free, procs int) plan {
 	keep := procs
 	if r.charts == "always" {
 		keep += minCharts
@@ -131,7 +138,7 @@ func makePlan(r request) plan {
 		room = max(room/p.height, 1) * p.height
 	}
 	p.devices = min(p.devices, room)
-	return p.rest(r, free, procs)
+	return p
 }
 
 // fit is how devices are placed at a level, and the rows that takes.
