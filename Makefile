@@ -179,7 +179,7 @@ install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	  sed 's#/usr/bin/#$(PREFIX)/bin/#' $$u >$(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/}; done
 	install -d $(SHARE)/ttmon/grafana $(SHARE)/ttmon/prometheus $(SHARE)/ttmon/slurm $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m644 packaging/grafana/*.json $(SHARE)/ttmon/grafana
-	install -m644 packaging/prometheus/ttmon.rules.yml $(SHARE)/ttmon/prometheus
+	install -m644 packaging/prometheus/ttmon.rules.yml packaging/prometheus/ttmon.sums.yml $(SHARE)/ttmon/prometheus
 	install -m755 packaging/slurm/*.sh $(SHARE)/ttmon/slurm
 	HOME=/nonexistent bin/ttmond --check-config --config /dev/null | sed -E 's/^([a-z_]+ = )/#\1/' >$(SHARE)/ttmon/ttmond.toml
 	printf '%s\n' 'Name: ttmon' 'Description: account of a program'"'"'s Tenstorrent device memory' "Version: $$(tools/version)" \

@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/fleet/query"
+	"github.com/ttmon/ttmon/internal/fleet/screen"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/view/tui"
@@ -162,7 +163,7 @@ func (f *fleetCmd) screen(page query.Page) error {
 		return err
 	}
 	o := fleet.Options{Theme: c.Display.Theme, Mouse: c.Display.Mouse, Round: c.Display.Corners == "round", Engine: page.Engine.Host(), Host: page.Host, Interval: f.interval}
-	return f.show(source{}, fleet.New(o), tui.Options{Source: beat{}, Interval: f.interval, Do: query.Do(page.Engine, page.Label)})
+	return f.show(source{}, fleet.New(o), tui.Options{Source: beat{}, Interval: f.interval, Do: screen.Do(page.Engine, page.Label)})
 }
 
 // beat is a source of nothing but the time to ask again.

@@ -1,49 +1,67 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/fleet/query"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// Answer is the fleet at one moment, coloured by one metric.
+// Answer is the fleet at one moment: a line for each host. The devices of the
+// hosts in view are asked for by themselves: see Cells.
 type Answer struct {
-	Schema string         `json:"schema"` // ttmon.fleet/1
-	Time   time.Time      `json:"time"`
-	Label  string         `json:"host_label"` // that tells hosts apart
-	Metric string         `json:"metric"`
-	Unit   string         `json:"unit"`
-	States []string       `json:"states"` // what the numbers in cells stand for
-	Levels []string       `json:"levels"` // how bad each state is: ok, warning or critical
-	Hosts  []*Host        `json:"hosts"`  // worst first
-	Chips  map[string]int `json:"chips"`  // by state
-	Alerts []Firing       `json:"alerts"`
+	Schema string    `json:"schema"` // ttmon.fleet/2
+	Time   time.Time `json:"time"`
+	Label  string    `json:"host_label"` // that distinguishes hosts
+	// Recorded: the engine evaluates the recording rules, and was asked for sums.
+	Recorded bool           `json:"recorded"`
+	Metric   string         `json:"metric"`
+	Unit     string         `json:"unit"`
+	Range    [2]*float64    `json:"range"`  // lowest and highest value of all devices; null: not known
+	States   []string       `json:"states"` // what the numbers in cells stand for
+	Levels   []string       `json:"levels"` // how bad each state is: ok, warning or critical
+	Total    Figures        `json:"total"`
+	Hosts    []*Host        `json:"hosts"` // worst first
+	Chips    map[string]int `json:"chips"` // by state
+	Alerts   []Firing       `json:"alerts"`
+	// Simulated counts hosts that ttmon-sim made up.
+	Simulated int `json:"simulated,omitempty"`
+}
+
+// Figures are the sums of devices; null: not known. A bound is 0 exact, 1 at least,
+// 2 unsure.
+type Figures struct {
+	Devices    int         `json:"devices"`
+	Hottest    *float64    `json:"hottest_c"`
+	Power      *float64    `json:"power_w"`
+	PowerBound model.Bound `json:"power_bound"`
+	Busy       *float64    `json:"busy"` // mean, 0…1
+	BusyBound  model.Bound `json:"busy_bound"`
+	Used       *float64    `json:"dram_used_bytes"`
+	UsedBound  model.Bound `json:"dram_used_bound"`
+	Size       *float64    `json:"dram_bytes"`
 }
 
 // Host is one host of a fleet.
 type Host struct {
-	Name    string   `json:"name"`
-	Address string   `json:"address,omitempty"` // of its own page, where the engine tells it
-	Alerts  int      `json:"alerts"`
-	Jobs    []string `json:"jobs,omitempty"` // for the search: jobs, pods, users
-	// Cells are its devices: index, number of the state, value (null: not
-	// known), bound (0 exact, 1 at least, 2 unsure).
-	Cells [][4]*float64 `json:"cells"`
-
-	tally   assess.Tally
-	highest float64
+	Name    string `json:"name"`
+	Address string `json:"address,omitempty"` // of its own page, where the engine has it
+	Level   string `json:"level"`             // of the worst that is known of it
+	// Reason is what is wrong, in words; empty: nothing is.
+	Reason string `json:"reason,omitempty"`
+	Alerts int    `json:"alerts"`
+	Figures
+	Jobs []string `json:"jobs,omitempty"` // for the search: jobs, pods, users
 }
 
 // Firing is an alert and how often it fires.
@@ -51,6 +69,16 @@ type Firing struct {
 	Name     string `json:"name"`
 	Severity string `json:"severity"`
 	Count    int    `json:"count"`
+}
+
+// Cells are the devices of some hosts.
+type Cells struct {
+	Schema string `json:"schema"` // ttmon.fleet.cells/1
+	Metric string `json:"metric"`
+	Unit   string `json:"unit"`
+	// Hosts has the devices of each: index, number of the state, value (null: not
+	// known), bound (0 exact, 1 at least, 2 unsure).
+	Hosts map[string][][4]*float64 `json:"hosts"`
 }
 
 // states in the order of their numbers, the worst last.
@@ -71,193 +99,161 @@ func named() (texts, levels []string) {
 
 // asker asks the questions of one answer.
 type asker struct {
-	ctx   context.Context
-	p     *client.Prometheus
-	label string
-	page  string // see Options
+	q    *query.Query
+	page string // see Options
 }
 
-// each asks and calls f with every series and its value.
-func (a *asker) each(expr string, f func(labels map[string]string, v float64)) error {
-	list, err := a.p.Query(a.ctx, expr)
-	for i := range list {
-		if len(list[i].Points) > 0 {
-			f(list[i].Labels, list[i].Points[0].Value)
-		}
+func (o *Options) asker(ctx context.Context) (*asker, error) {
+	q, err := query.New(ctx, o.Prometheus, o.Label)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return &asker{q, o.Page}, nil
 }
 
-// fleet asks for every chip of every host.
-func (a *asker) fleet(m metric.Column[*model.Device], now time.Time) (_ *Answer, err error) {
-	if a.label == "" {
-		if a.label, err = a.p.HostLabel(a.ctx); err != nil {
-			return nil, err
-		}
+// fleet asks for a line of every host.
+func (a *asker) fleet(m metric.Column[*model.Device], now time.Time) (*Answer, error) {
+	all, err := a.q.Fleet()
+	if err != nil {
+		return nil, err
 	}
-	out := &Answer{Schema: "ttmon.fleet/1", Time: now.UTC(), Label: a.label, Metric: m.Name, Unit: m.Unit, Hosts: []*Host{}, Chips: map[string]int{}, Alerts: []Firing{}}
+	text.SortFleet(all.Hosts)
+	total := all.Total()
+	out := &Answer{
+		Schema: "ttmon.fleet/2", Time: now.UTC(), Label: a.q.Label(), Recorded: all.Recorded, Metric: m.Name, Unit: m.Unit,
+		Total: figures(&total), Hosts: []*Host{}, Chips: map[string]int{}, Alerts: []Firing{}, Simulated: all.Simulated,
+	}
 	out.States, out.Levels = named()
-	hosts := map[string]*Host{}
-	cells := map[string]map[string][4]*float64{}
-	steps := []func() error{
-		func() error { return a.stateCells(out, hosts, cells) },
-		func() error { return a.values(m, cells) },
-		func() error { return a.alerts(out, hosts) },
-		func() error { return a.jobs(hosts) },
-		func() error { return a.addresses(hosts) },
+	for k, n := range total.Chips {
+		out.Chips[words.Kind(k)] += n
 	}
-	for _, step := range steps {
+	for _, f := range all.Alerts {
+		out.Alerts = append(out.Alerts, Firing{f.Name, f.Severity, f.Count})
+	}
+	byName := map[string]*Host{}
+	for i := range all.Hosts {
+		h := &all.Hosts[i]
+		x := &Host{Name: h.Name, Level: h.Level().String(), Reason: h.Reason(all.Alerts), Alerts: h.Alerts, Figures: figures(h)}
+		out.Hosts = append(out.Hosts, x)
+		byName[h.Name] = x
+	}
+	for _, step := range []func() error{
+		func() error { return a.scale(m, &out.Range) },
+		func() error { return a.jobs(byName) },
+		func() error { return a.addresses(byName) },
+	} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	for name, h := range hosts {
-		for _, key := range slices.SortedFunc(maps.Keys(cells[name]), byNumber) {
-			h.add(cells[name][key])
-		}
-		out.Hosts = append(out.Hosts, h)
-	}
-	slices.SortFunc(out.Hosts, worse)
 	return out, nil
 }
 
-func byNumber(a, b string) int {
-	x, _ := strconv.Atoi(a)
-	y, _ := strconv.Atoi(b)
-	return cmp.Or(cmp.Compare(x, y), strings.Compare(a, b))
-}
-
-// add takes a cell in, and notes how bad it is.
-func (h *Host) add(c [4]*float64) {
-	h.Cells = append(h.Cells, c)
-	h.tally[states[int(*c[1])]]++
-	if c[2] != nil {
-		h.highest = max(h.highest, *c[2])
+func figures(h *text.FleetHost) Figures {
+	return Figures{
+		Devices: h.Chips.Count(), Hottest: known(h.Temperature), Power: known(h.Power), PowerBound: h.PowerBound,
+		Busy: known(h.Busy), BusyBound: h.BusyBound, Used: known(h.Used), UsedBound: h.Bound, Size: known(h.Size),
 	}
 }
 
-// worse orders hosts: trouble first, then alerts, then the highest value.
-func worse(a, b *Host) int {
-	return cmp.Or(a.tally.Compare(b.tally), cmp.Compare(b.Alerts, a.Alerts), cmp.Compare(b.highest, a.highest), strings.Compare(a.Name, b.Name))
-}
-
-// stateCells asks for the conditions that hold, and for the states: a ttmond that
-// does not tell conditions yet tells those.
-func (a *asker) stateCells(out *Answer, hosts map[string]*Host, cells map[string]map[string][4]*float64) error {
-	err := a.each("max by ("+a.label+`, device, state, condition) ({__name__=~"tenstorrent_device_(condition|state)"} == 1)`, func(l map[string]string, _ float64) {
-		name := l[a.label]
-		if hosts[name] == nil {
-			hosts[name] = &Host{Name: name, Cells: [][4]*float64{}, tally: assess.Tally{}, highest: math.Inf(-1)}
-			cells[name] = map[string][4]*float64{}
-		}
-		state := slices.Index(states, model.ConditionKind(l["state"]+l["condition"]))
-		switch {
-		case state < 0 && l["condition"] != "": // no state: worth knowing at most
-			state = 0
-		case state < 0:
-			state = slices.Index(states, model.ConditionUnknown)
-		}
-		index, _ := strconv.ParseFloat(l["device"], 64)
-		number := float64(state)
-		if c, ok := cells[name][l["device"]]; ok {
-			number = max(number, *c[1])
-		}
-		cells[name][l["device"]] = [4]*float64{&index, &number, nil, nil}
-	})
-	for _, list := range cells {
-		for _, c := range list {
-			out.Chips[words.Kind(states[int(*c[1])])]++
-		}
+// known is a figure, or nil.
+func known(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
 	}
-	return err
+	return &v
 }
 
-func (a *asker) values(m metric.Column[*model.Device], cells map[string]map[string][4]*float64) error {
+// scale asks for the lowest and the highest value of a field on any device.
+func (a *asker) scale(m metric.Column[*model.Device], ends *[2]*float64) error {
 	expr, per, _ := m.Query("1m")
 	if m.Per != 0 {
 		per *= m.Per
 	}
-	set := func(at int, per float64) func(map[string]string, float64) {
-		return func(l map[string]string, v float64) {
-			if c, ok := cells[l[a.label]][l["device"]]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
-				v /= per
-				c[at] = &v
-				cells[l[a.label]][l["device"]] = c
+	for i, by := range []string{"min", "max"} {
+		err := a.q.Sum(sums.Sum{Of: expr, By: by}, func(_ map[string]string, v float64) {
+			if v /= per; known(v) != nil && (ends[i] == nil || (v < *ends[i]) == (i == 0)) {
+				ends[i] = &v
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cells asks for the devices of some hosts.
+func (a *asker) cells(m metric.Column[*model.Device], hosts []string) (*Cells, error) {
+	chips, err := a.q.Chips(hosts)
+	if err != nil {
+		return nil, err
+	}
+	out := &Cells{Schema: "ttmon.fleet.cells/1", Metric: m.Name, Unit: m.Unit, Hosts: map[string][][4]*float64{}}
+	at := map[string]map[int]int{}
+	for name, list := range chips {
+		at[name] = map[int]int{}
+		out.Hosts[name] = make([][4]*float64, len(list))
+		for i, c := range list {
+			index, state := float64(c.Device), float64(max(slices.Index(states, c.State), 0))
+			out.Hosts[name][i] = [4]*float64{&index, &state}
+			at[name][c.Device] = i
+		}
+	}
+	set := func(field int) func(string, int, float64) {
+		return func(host string, device int, v float64) {
+			if i, ok := at[host][device]; ok {
+				out.Hosts[host][i][field] = &v
 			}
 		}
 	}
-	if err := a.each("max by ("+a.label+", device) ("+expr+")", set(2, per)); err != nil {
-		return err
-	}
-	bound, ok := m.QueryBound()
-	if !ok {
-		return nil
-	}
-	return a.each("max by ("+a.label+", device) ("+bound+")", set(3, 1))
-}
-
-func (a *asker) alerts(out *Answer, hosts map[string]*Host) error {
-	count := map[Firing]int{}
-	err := a.each("count by ("+a.label+`, alertname, severity) (ALERTS{alertstate="firing"})`, func(l map[string]string, v float64) {
-		h := hosts[l[a.label]]
-		if h == nil {
-			return
-		}
-		h.Alerts += int(v)
-		count[Firing{Name: l["alertname"], Severity: l["severity"]}] += int(v)
-	})
-	for x, n := range count {
-		x.Count = n
-		out.Alerts = append(out.Alerts, x)
-	}
-	slices.SortFunc(out.Alerts, func(a, b Firing) int {
-		return cmp.Or(cmp.Compare(words.AlertLevel(b.Severity), words.AlertLevel(a.Severity)), strings.Compare(a.Name, b.Name))
-	})
-	return err
+	return out, a.q.Values(m, hosts, set(2), set(3))
 }
 
 // maxJobs bounds what can be searched for on one host.
 const maxJobs = 64
 
 func (a *asker) jobs(hosts map[string]*Host) error {
+	label := a.q.Label()
 	add := func(h *Host, what string) {
 		if h != nil && len(h.Jobs) < maxJobs && !slices.Contains(h.Jobs, what) {
 			h.Jobs = append(h.Jobs, what)
 		}
 	}
-	err := a.each("count by ("+a.label+", namespace, pod, container, slurm_job, unit) (tenstorrent_workload_memory_used_bytes)", func(l map[string]string, _ float64) {
+	err := a.q.Sum(sums.Workloads(), func(l map[string]string, _ float64) {
 		for _, key := range []string{"slurm_job", "pod", "container", "unit", "namespace"} {
 			if v := l[key]; v != "" {
-				add(hosts[l[a.label]], strings.TrimSuffix(key, "_job")+" "+v)
+				add(hosts[l[label]], strings.TrimSuffix(key, "_job")+" "+v)
 			}
 		}
 	})
 	if err != nil {
 		return err
 	}
-	return a.each("count by ("+a.label+", user) (tenstorrent_process_memory_used_bytes)", func(l map[string]string, _ float64) {
+	return a.q.Sum(sums.Users(), func(l map[string]string, _ float64) {
 		if l["user"] != "" {
-			add(hosts[l[a.label]], "user "+l["user"])
+			add(hosts[l[label]], "user "+l["user"])
 		}
 	})
 }
 
-// What labels may be to become part of an address: whatever else an engine has,
-// nobody is led to it.
+// What labels may be to become part of an address: the page links to nothing
+// else.
 var (
 	instance = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+):[0-9]+$`)
 	hostName = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+)$`)
 )
 
 func (a *asker) addresses(hosts map[string]*Host) error {
-	return a.each("count by ("+a.label+", instance) (tenstorrent_devices)", func(l map[string]string, _ float64) {
-		h := hosts[l[a.label]]
+	label := a.q.Label()
+	return a.q.Sum(sums.Instances(), func(l map[string]string, _ float64) {
+		h := hosts[l[label]]
 		if h == nil {
 			return
 		}
 		at := l["instance"]
-		name := l[a.label]
-		if a.label == "instance" { // without its port
+		name := l[label]
+		if label == "instance" { // without its port
 			name = name[:max(strings.LastIndex(name, ":"), 0)]
 		}
 		if strings.Contains(a.page, "{instance}") && !instance.MatchString(at) || strings.Contains(a.page, "{host}") && !hostName.MatchString(name) {

@@ -81,7 +81,12 @@ func get(t *testing.T, url string) (status int, a Answer, text string) {
 }
 
 var three = map[string][]string{
-	"count(tenstorrent_devices": {line("3")},
+	`count(tenstorrent_devices{host!=""})`: {line("3")},
+	"sum by (host) (tenstorrent_devices)":  {line("2", "host", "calm"), line("1", "host", "hot"), line("3", "host", "ill")},
+	"sum by (host, condition) (": {
+		line("2", "host", "calm", "condition", "ok"), line("1", "host", "hot", "condition", "throttled"),
+		line("1", "host", "ill", "condition", "ok"), line("1", "host", "ill", "condition", "hung"), line("1", "host", "ill", "condition", "of-the-future"),
+	},
 	"tenstorrent_device_(condition|state)": {
 		line("1", "host", "calm", "device", "1", "condition", "memory_full"),
 		line("1", "host", "hot", "device", "0", "condition", "throttled"), line("1", "host", "hot", "device", "0", "condition", "slow_link"),
@@ -90,16 +95,20 @@ var three = map[string][]string{
 		line("1", "host", "ill", "device", "10", "state", "ok"), line("1", "host", "ill", "device", "2", "state", "hung"),
 		line("1", "host", "ill", "device", "3", "state", "of-the-future"),
 	},
-	"tenstorrent_asic_temperature_celsius": {
+	"min by (host) (tenstorrent_asic_temperature_celsius)": {line("40", "host", "calm"), line("90", "host", "hot"), line("NaN", "host", "ill")},
+	"max by (host) (tenstorrent_asic_temperature_celsius)": {line("40", "host", "calm"), line("90", "host", "hot")},
+	"max by (host, device) (tenstorrent_asic_temperature": {
 		line("40", "host", "calm", "device", "0"), line("NaN", "host", "calm", "device", "1"), line("90", "host", "hot", "device", "0"),
-		line("50", "host", "stranger", "device", "0"),
+		line("50", "host", "unasked", "device", "0"),
 	},
-	"tenstorrent_memory_used_bytes": {line("1073741824", "host", "calm", "device", "0")},
-	"tenstorrent_memory_used_bound": {line("1", "host", "calm", "device", "0")},
-	"ALERTS":                        {line("2", "host", "hot", "alertname", "Hot", "severity", "warning"), line("1", "host", "", "alertname", "Other", "severity", "info")},
-	"tenstorrent_workload_memory":   {line("1", "host", "calm", "slurm_job", "4711"), line("1", "host", "calm", "namespace", "ml", "pod", "serve-0")},
-	"tenstorrent_process_memory":    {line("1", "host", "hot", "user", "anna")},
-	"count by (host, instance)":     {line("1", "host", "calm", "instance", "calm:9108"), line("1", "host", "hot", "instance", `x"><script>:1`)},
+	"sum by (host) (tenstorrent_core_power":                {line("100", "host", "calm"), line("50", "host", "hot")},
+	"count by (host) (tenstorrent_core_power":              {line("1", "host", "calm"), line("1", "host", "hot")},
+	"max by (host, device) (tenstorrent_memory_used_bytes": {line("1073741824", "host", "calm", "device", "0")},
+	"max by (host, device) (tenstorrent_memory_used_bound": {line("1", "host", "calm", "device", "0")},
+	"ALERTS":                           {line("2", "host", "hot", "alertname", "Hot", "severity", "warning"), line("1", "host", "", "alertname", "Other", "severity", "info")},
+	"(tenstorrent_workload_processes)": {line("1", "host", "calm", "slurm_job", "4711"), line("1", "host", "calm", "namespace", "ml", "pod", "serve-0")},
+	"(tenstorrent_process_memory":      {line("1", "host", "hot", "user", "anna")},
+	"count by (host, instance)":        {line("1", "host", "calm", "instance", "calm:9108"), line("1", "host", "hot", "instance", `x"><script>:1`)},
 }
 
 func TestFleet(t *testing.T) {
@@ -113,17 +122,23 @@ func TestFleet(t *testing.T) {
 		names = append(names, h.Name)
 	}
 	if got := strings.Join(names, " "); got != "ill hot calm" {
-		t.Errorf("worst first it is %s", got)
+		t.Fatalf("worst first it is %s", got)
 	}
 	ill, hot, calm := a.Hosts[0], a.Hosts[1], a.Hosts[2]
-	if *ill.Cells[0][0] != 2 || *ill.Cells[2][0] != 10 || a.States[int(*ill.Cells[0][1])] != "hung" || a.States[int(*ill.Cells[1][1])] != "unknown" {
-		t.Errorf("cells of ill: %s", text)
+	if ill.Level != "critical" || !strings.HasPrefix(ill.Reason, "1 hung") || ill.Hottest != nil || ill.Devices != 3 {
+		t.Errorf("ill: %s", text)
 	}
-	if state := int(*hot.Cells[0][1]); a.States[state] != "throttled" || a.Levels[state] != "warning" {
-		t.Errorf("a device is in its worst state: %s", text)
+	if hot.Level != "warning" || hot.Reason != "1 throttled, 2 × Hot" || *hot.Hottest != 90 {
+		t.Errorf("hot: %s", text)
 	}
-	if *calm.Cells[0][2] != 40 || calm.Cells[1][2] != nil || calm.Cells[0][3] != nil {
-		t.Errorf("what is no number is not 0, and a temperature has no bound: %s", text)
+	if calm.Reason != "" || *calm.Power != 100 || calm.PowerBound != 1 || hot.PowerBound != 0 || calm.Used != nil {
+		t.Errorf("the power of calm is known of one of its two devices, its memory of none: %s", text)
+	}
+	if *a.Range[0] != 40 || *a.Range[1] != 90 {
+		t.Errorf("the scale: %s", text)
+	}
+	if *a.Total.Power != 150 || a.Total.PowerBound != 1 || a.Total.Devices != 6 || *a.Total.Hottest != 90 {
+		t.Errorf("all hosts: %s", text)
 	}
 	if calm.Address != "http://calm:9108/" || hot.Address != "" {
 		t.Errorf("addresses %q, %q", calm.Address, hot.Address)
@@ -139,12 +154,52 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-func TestMemoryHasItsBound(t *testing.T) {
+// cellsOf asks for the devices of hosts.
+func cellsOf(t *testing.T, url string) (c Cells, text string) {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("status %d: %v\n%s", r.StatusCode, err, b)
+	}
+	return c, string(b)
+}
+
+func TestCells(t *testing.T) {
 	url, _, _ := serve(t, three)
-	_, a, text := get(t, url+"?metric=memory.used")
-	for _, h := range a.Hosts {
-		if h.Name == "calm" && (*h.Cells[0][2] != 1024 || *h.Cells[0][3] != 1 || a.Unit != "MiB") {
-			t.Errorf("1 GiB, at least: %s", text)
+	texts, levels := named()
+	c, text := cellsOf(t, url+"/cells?host=ill&host=hot&host=calm&host=nowhere")
+	if len(c.Hosts) != 4 || len(c.Hosts["nowhere"]) != 0 || c.Hosts["unasked"] != nil {
+		t.Fatalf("hosts: %s", text)
+	}
+	ill, hot, calm := c.Hosts["ill"], c.Hosts["hot"], c.Hosts["calm"]
+	if *ill[0][0] != 2 || *ill[2][0] != 10 || texts[int(*ill[0][1])] != "hung" || texts[int(*ill[1][1])] != "unknown" {
+		t.Errorf("cells of ill: %s", text)
+	}
+	if state := int(*hot[0][1]); texts[state] != "throttled" || levels[state] != "warning" {
+		t.Errorf("a device is in its worst state: %s", text)
+	}
+	if *calm[0][2] != 40 || calm[1][2] != nil || calm[0][3] != nil {
+		t.Errorf("what is no number is not 0, and a temperature has no bound: %s", text)
+	}
+	c, text = cellsOf(t, url+"/cells?metric=memory.used&host=calm")
+	if calm := c.Hosts["calm"]; *calm[0][2] != 1024 || *calm[0][3] != 1 || c.Unit != "MiB" {
+		t.Errorf("1 GiB, at least: %s", text)
+	}
+	many := strings.Builder{}
+	for i := range MaxCells + 1 {
+		fmt.Fprintf(&many, "&host=h%d", i)
+	}
+	for _, q := range []string{"", many.String()} {
+		if status, _, text := get(t, url+"/cells?metric=power.draw"+q); status != http.StatusBadRequest {
+			t.Errorf("%d: %s", status, text)
 		}
 	}
 }

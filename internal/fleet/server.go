@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,8 +23,11 @@ import (
 const (
 	keepFor    = 5 * time.Second  // how long an answer is given to others
 	askTimeout = 20 * time.Second // for all questions of an answer
-	maxKept    = 8                // answers, one for each metric
-	usual      = "temperature.asic"
+	maxKept    = 64               // answers: one for each metric, and for each set of hosts in view
+	maxAsking  = 4                // answers that are made at a time
+	// MaxCells is how many hosts may be asked about device by device at once.
+	MaxCells = 100
+	usual    = "temperature.asic"
 )
 
 // Options of a Server.
@@ -55,12 +60,14 @@ func checkPage(page string) error {
 type Server struct {
 	opt Options
 
+	asking chan struct{} // a place for each answer that is being made
+
 	mu   sync.Mutex
 	kept map[string]*kept
 }
 
-// kept is the last answer for one metric. Who comes while it is being made
-// waits for it: the engine is asked once.
+// kept is the last answer to one question. A viewer who asks while it is being
+// made waits for it: the engine is asked once.
 type kept struct {
 	mu     sync.Mutex
 	at     time.Time
@@ -82,32 +89,55 @@ func New(o Options) (*Server, error) {
 	if err := checkPage(o.Page); err != nil {
 		return nil, err
 	}
-	return &Server{opt: o, kept: map[string]*kept{}}, nil
+	return &Server{opt: o, asking: make(chan struct{}, maxAsking), kept: map[string]*kept{}}, nil
 }
 
-// Handler answers /v1/fleet.
+// Handler answers /v1/fleet and /v1/fleet/cells.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/fleet", s.fleet)
+	mux.HandleFunc("GET /v1/fleet/cells", s.cells)
 	return mux
 }
 
 func (s *Server) fleet(w http.ResponseWriter, r *http.Request) {
-	name := r.URL.Query().Get("metric")
-	if name == "" {
-		name = usual
+	m, ok := column(w, r)
+	if !ok {
+		return
 	}
-	table := metric.Devices()
-	col, ok := metric.Find(table, name)
+	s.answer(w, r, m.Name, func(a *asker) (any, error) { return a.fleet(m, time.Now()) })
+}
+
+func (s *Server) cells(w http.ResponseWriter, r *http.Request) {
+	m, ok := column(w, r)
+	if !ok {
+		return
+	}
+	hosts := slices.Compact(slices.Sorted(slices.Values(r.URL.Query()["host"])))
+	if len(hosts) == 0 || len(hosts) > MaxCells {
+		fail(w, http.StatusBadRequest, fmt.Sprintf("host: name 1 to %d hosts; %d are named", MaxCells, len(hosts)))
+		return
+	}
+	s.answer(w, r, m.Name+"\x00"+strings.Join(hosts, "\x00"), func(a *asker) (any, error) { return a.cells(m, hosts) })
+}
+
+// column is the field that a request names.
+func column(w http.ResponseWriter, r *http.Request) (metric.Column[*model.Device], bool) {
+	name := cmp.Or(r.URL.Query().Get("metric"), usual)
+	col, ok := metric.Find(metric.Devices(), name)
 	if ok {
 		_, _, ok = col.Query("1m")
 	}
 	if !ok {
 		fail(w, http.StatusBadRequest, fmt.Sprintf("metric: %q is not kept over time; /v1/metrics lists those that are", name))
-		return
 	}
-	k := s.of(col.Field.Name)
-	plain, packed, err := k.get(r.Context(), s.opt, col)
+	return col, ok
+}
+
+// answer writes what ask returns, or the same that another viewer was given a
+// moment ago.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, key string, ask func(*asker) (any, error)) {
+	plain, packed, err := s.of(key).get(r.Context(), s, ask)
 	if err != nil {
 		fail(w, http.StatusBadGateway, err.Error())
 		return
@@ -121,8 +151,8 @@ func (s *Server) fleet(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(plain) // the client has left
 }
 
-// of finds the place of a metric's answer. Where there are too many, all make
-// room: they are only a few seconds old.
+// of finds the place of an answer. Where there are too many, all are dropped: they
+// are only a few seconds old.
 func (s *Server) of(name string) *kept {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,23 +167,34 @@ func (s *Server) of(name string) *kept {
 	return k
 }
 
-func (k *kept) get(ctx context.Context, o Options, m metric.Column[*model.Device]) (plain, packed []byte, err error) {
+func (k *kept) get(ctx context.Context, s *Server, ask func(*asker) (any, error)) (plain, packed []byte, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now := time.Now(); now.Sub(k.at) > keepFor {
-		ctx, cancel := context.WithTimeout(ctx, askTimeout)
-		defer cancel()
-		answer, err := (&asker{ctx: ctx, p: o.Prometheus, label: o.Label, page: o.Page}).fleet(m, now)
-		if err != nil && ctx.Err() == context.Canceled {
-			return nil, nil, err // this viewer has left; the next one asks
+	if time.Since(k.at) <= keepFor {
+		return k.plain, k.packed, k.err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	select {
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	case <-ctx.Done():
+		return nil, nil, fmt.Errorf("waiting for the engine's answers to other viewers: %w", ctx.Err())
+	}
+	a, err := s.opt.asker(ctx)
+	var answer any
+	if err == nil {
+		answer, err = ask(a)
+	}
+	if err != nil && ctx.Err() == context.Canceled {
+		return nil, nil, err // this viewer has left; the next one asks
+	}
+	k.at, k.err = time.Now(), err
+	if err == nil {
+		if k.plain, err = json.Marshal(answer); err != nil {
+			panic("BUG: " + err.Error())
 		}
-		k.at, k.err = now, err
-		if err == nil {
-			if k.plain, err = json.Marshal(answer); err != nil {
-				panic("BUG: " + err.Error())
-			}
-			k.packed = pack(k.plain)
-		}
+		k.packed = pack(k.plain)
 	}
 	return k.plain, k.packed, k.err
 }

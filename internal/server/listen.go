@@ -146,7 +146,9 @@ func (s *Server) routes() http.Handler {
 	api := nethttp.Handler(s.api.Handler())
 	mux.Handle("/api/v1/", http.StripPrefix("/api", api))
 	mux.Handle("/prometheus/", api)
-	mux.Handle("GET /api/v1/fleet", http.StripPrefix("/api", s.cfg.Fleet.handler()))
+	fleet := http.StripPrefix("/api", s.cfg.Fleet.handler())
+	mux.Handle("GET /api/v1/fleet", fleet)
+	mux.Handle("GET /api/v1/fleet/cells", fleet)
 	mux.Handle("/", page.Handler())
 	return mux
 }

@@ -125,6 +125,13 @@ func TestFleet(t *testing.T) {
 	b := open(t, desk, url)
 	b.until("both hosts are there, the one in trouble first", fmt.Sprintf(
 		`document.querySelector(".fleetsums")?.textContent.includes("6 devices") && document.querySelector(".fleetsums").textContent.includes("1 hung") && document.querySelector(".hostdetail h3")?.textContent.includes(%q)`, at(bad)))
+	b.until("totals have all that ttmon fleet has", `(() => {
+		const sums = document.querySelector(".fleetsums").textContent;
+		return /hottest \d+ °C/.test(sums) && /\d+ W/.test(sums) && /busy /.test(sums) && /DRAM .*GiB/.test(sums); })()`)
+	b.until("the host says what is wrong and what it takes, in words that a screen reader has", fmt.Sprintf(`(() => {
+		const said = document.querySelector("#chosen-host").textContent, shown = document.querySelector(".hostdetail").textContent;
+		return said.includes(%q) && said.includes("1 hung") && /hottest \d+ °C, ≥\d+ W/.test(said) && shown.includes("1 hung") && document.querySelectorAll(".hostdetail li").length === 4; })()`, at(bad)))
+	b.until("metrics are named by their headings", `[...document.querySelectorAll(".choice option")].some((o) => o.value === "power.draw" && o.textContent === "Core Power")`)
 	if href := eval[string](b, `document.querySelector(".hostdetail a").href`); href != bad.url+"/" {
 		t.Errorf("the way to its page is %s, want %s/", href, bad.url)
 	}

@@ -6,8 +6,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/view/tui"
-	"github.com/ttmon/ttmon/internal/view/tui/fleet"
 )
 
 // timeout is how long an engine may take to answer the questions of a page.
@@ -49,37 +47,8 @@ func (p Page) Append(ctx context.Context, dst []byte) ([]byte, error) {
 	return text.AppendFleet(dst, *all, rows), nil
 }
 
-// Do carries out what the screen of the fleet asks for.
-func Do(engine *client.Prometheus, label string) func(context.Context, tui.Effect) tui.Event {
-	return func(ctx context.Context, e tui.Effect) tui.Event {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		q, err := New(ctx, engine, label)
-		switch e := e.(type) {
-		case fleet.AskCells:
-			var chips map[string][]text.FleetChip
-			if err == nil {
-				chips, err = q.chips(e.Hosts)
-			}
-			return fleet.Cells{Chips: chips, Err: err}
-		case fleet.AskHost:
-			var h *text.FleetHost
-			if err == nil {
-				h, err = q.Host(e.Name)
-			}
-			return fleet.Host{Name: e.Name, Host: h, Err: err}
-		default:
-			var all *text.Fleet
-			if err == nil {
-				all, err = q.Fleet()
-			}
-			return fleet.Answer{Fleet: all, At: time.Now(), Err: err}
-		}
-	}
-}
-
-// chips are the chips of some hosts, by the name of the host.
-func (q *Query) chips(names []string) (map[string][]text.FleetChip, error) {
+// Chips are the chips of some hosts, by the name of the host.
+func (q *Query) Chips(names []string) (map[string][]text.FleetChip, error) {
 	hosts := make([]text.FleetHost, len(names))
 	for i, name := range names {
 		hosts[i].Name = name

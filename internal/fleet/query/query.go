@@ -15,6 +15,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -25,6 +27,7 @@ type Query struct {
 	ctx    context.Context
 	engine *client.Prometheus
 	label  string // that distinguishes hosts
+	from   *sums.Source
 }
 
 // New is a query within ctx. label distinguishes hosts; without one, the engine
@@ -41,7 +44,7 @@ func New(ctx context.Context, engine *client.Prometheus, label string) (*Query, 
 			return nil, err
 		}
 	}
-	return &Query{ctx, engine, label}, nil
+	return &Query{ctx: ctx, engine: engine, label: label}, nil
 }
 
 // each asks and calls f with every series and its value.
@@ -71,9 +74,41 @@ func (q *Query) all(n int, expr func(i int) string) ([][]client.Series, error) {
 	return replies, nil
 }
 
-// Fleet asks for one line a host: the engine adds up.
+// source asks where the engine has the sums of hosts. An engine without the
+// recording rules, or whose rules are not evaluated any more, adds devices up.
+func (q *Query) source() (sums.Source, error) {
+	if q.from != nil {
+		return *q.from, nil
+	}
+	expr := []string{"count(count by (" + q.label + ") (tenstorrent_devices))", "count(" + sums.Fresh(q.label) + ")"}
+	replies, err := q.all(len(expr), func(i int) string { return expr[i] })
+	if err != nil {
+		return sums.Devices, err
+	}
+	var n [2]float64
+	for i, list := range replies {
+		if len(list) > 0 && len(list[0].Points) > 0 {
+			n[i] = list[0].Points[0].Value
+		}
+	}
+	from := sums.Recorded
+	switch hosts, recorded := n[0], n[1]; {
+	case recorded == 0:
+		from = sums.Devices
+	case recorded < hosts:
+		from = sums.Both
+	}
+	q.from = &from
+	return from, nil
+}
+
+// Fleet asks for one line a host: the engine adds up, or has done so.
 func (q *Query) Fleet() (*text.Fleet, error) {
-	a := &answers{label: q.label, hosts: map[string]*text.FleetHost{}, alerts: map[string]*text.FleetAlert{}}
+	from, err := q.source()
+	if err != nil {
+		return nil, err
+	}
+	a := &answers{label: q.label, from: from, hosts: map[string]*line{}, alerts: map[string]*text.FleetAlert{}}
 	questions := a.questions()
 	replies, err := q.all(len(questions), func(i int) string { return questions[i].expr })
 	if err != nil {
@@ -86,21 +121,59 @@ func (q *Query) Fleet() (*text.Fleet, error) {
 			}
 		}
 	}
-	f := &text.Fleet{Simulated: a.simulated, Alerts: sortedAlerts(a.alerts)}
+	f := &text.Fleet{Simulated: a.simulated, Alerts: sortedAlerts(a.alerts), Recorded: from != sums.Devices}
 	for _, h := range a.hosts {
-		h.ShareBusy()
-		f.Hosts = append(f.Hosts, *h)
+		f.Hosts = append(f.Hosts, h.host())
 	}
 	slices.SortFunc(f.Hosts, func(a, b text.FleetHost) int { return strings.Compare(a.Name, b.Name) })
 	return f, nil
 }
 
+// Sum asks for a figure of each host.
+func (q *Query) Sum(s sums.Sum, take func(labels map[string]string, v float64)) error {
+	from := sums.Devices
+	if sums.IsRecorded(s) {
+		var err error
+		if from, err = q.source(); err != nil {
+			return err
+		}
+	}
+	return q.each(s.Ask(q.label, from), take)
+}
+
+// Label distinguishes hosts.
+func (q *Query) Label() string { return q.label }
+
 // answers is what the engine has answered about all hosts.
 type answers struct {
-	label     string // that tells hosts apart
-	hosts     map[string]*text.FleetHost
+	label     string // that distinguishes hosts
+	from      sums.Source
+	hosts     map[string]*line
 	alerts    map[string]*text.FleetAlert
 	simulated int
+}
+
+// line is a host, and of how many of its devices each sum is.
+type line struct {
+	text.FleetHost
+	devices, power, used, busy int
+}
+
+// host marks the sums that devices are missing in.
+func (l *line) host() text.FleetHost {
+	h := l.FleetHost
+	n := max(l.devices, h.Chips.Count())
+	if l.power < n {
+		h.PowerBound = model.AtLeast
+	}
+	if l.used < n {
+		h.Bound = max(h.Bound, model.AtLeast)
+	}
+	if l.busy < n {
+		h.BusyBound = max(h.BusyBound, model.AtLeast)
+	}
+	h.ShareBusy()
+	return h
 }
 
 // question is one question, and what is done with each series of the answer.
@@ -111,37 +184,31 @@ type question struct {
 
 func (a *answers) questions() []question {
 	type labels = map[string]string
-	by, host := "by ("+a.label, a.host
+	host := a.host
+	ask := func(s sums.Sum, take func(labels, float64)) question { return question{s.Ask(a.label, a.from), take} }
 	return []question{
-		{devicesIn(a.label), func(l labels, v float64) { host(l).Chips[stateOf(l["condition"])] += int(v) }},
-		{"max " + by + ") (tenstorrent_asic_temperature_celsius)", func(l labels, v float64) { host(l).Temperature = v }},
-		{"sum " + by + ") (tenstorrent_core_power_watts)", func(l labels, v float64) { host(l).Power = v }},
-		{"sum " + by + `) (tenstorrent_memory_used_bytes{pool="dram"})`, func(l labels, v float64) { host(l).Used = v }},
-		{"sum " + by + `) (tenstorrent_memory_size_bytes{pool="dram"})`, func(l labels, v float64) { host(l).Size = v }},
-		{"max " + by + `) (tenstorrent_memory_used_bound{pool="dram"})`, func(l labels, v float64) { host(l).Bound = max(host(l).Bound, client.BoundOf(v)) }},
-		// Chips whose memory is not known are not in the sum.
-		{"count " + by + `) (tenstorrent_memory_size_bytes{pool="dram"} unless on (` + a.label + `, pci) tenstorrent_memory_used_bytes{pool="dram"})`, func(l labels, _ float64) {
-			host(l).Bound = max(host(l).Bound, model.AtLeast)
-		}},
-		{"count " + by + `) (tenstorrent_device_info unless on (` + a.label + `, pci) tenstorrent_core_power_watts)`, func(l labels, _ float64) {
-			host(l).PowerBound = model.AtLeast
-		}},
-		{"sum " + by + ") (tenstorrent_busy_ratio)", func(l labels, v float64) { host(l).Busy = v }},
-		{"max " + by + ") (tenstorrent_busy_bound)", func(l labels, v float64) { host(l).BusyBound = max(host(l).BusyBound, client.BoundOf(v)) }},
-		{"count " + by + `) (tenstorrent_device_info unless on (` + a.label + `, pci) tenstorrent_busy_ratio)`, func(l labels, _ float64) {
-			host(l).BusyBound = max(host(l).BusyBound, model.AtLeast)
-		}},
-		{"count(tenstorrent_simulated == 1)", func(_ labels, v float64) { a.simulated = int(v) }},
-		{"count " + by + `, alertname, severity) (ALERTS{alertstate="firing"})`, func(l labels, v float64) { a.alert(l, int(v)) }},
+		ask(sums.Hosts(), func(l labels, v float64) { host(l).devices = int(v) }),
+		ask(sums.Conditions(), func(l labels, v float64) { host(l).Chips[stateOf(l["condition"])] += int(v) }),
+		ask(sums.Field(sums.Temperature, "max"), func(l labels, v float64) { host(l).Temperature = v }),
+		ask(sums.Field(sums.Power, "sum"), func(l labels, v float64) { host(l).Power = v }),
+		ask(sums.Field(sums.Power, "count"), func(l labels, v float64) { host(l).power = int(v) }),
+		ask(sums.Field(sums.Used, "sum"), func(l labels, v float64) { host(l).Used = v }),
+		ask(sums.Field(sums.Used, "count"), func(l labels, v float64) { host(l).used = int(v) }),
+		ask(sums.Bound(sums.Used), func(l labels, v float64) { host(l).Bound = max(host(l).Bound, client.BoundOf(v)) }),
+		ask(sums.Field(sums.Size, "sum"), func(l labels, v float64) { host(l).Size = v }),
+		ask(sums.Field(sums.Busy, "sum"), func(l labels, v float64) { host(l).Busy = v }),
+		ask(sums.Field(sums.Busy, "count"), func(l labels, v float64) { host(l).busy = int(v) }),
+		ask(sums.Bound(sums.Busy), func(l labels, v float64) { host(l).BusyBound = max(host(l).BusyBound, client.BoundOf(v)) }),
+		ask(sums.Simulated(), func(_ labels, v float64) { a.simulated += int(v) }),
+		{"count by (" + a.label + `, alertname, severity) (ALERTS{alertstate="firing"})`, func(l labels, v float64) { a.alert(l, int(v)) }},
 	}
 }
 
 // host is the host that labels name.
-func (a *answers) host(labels map[string]string) *text.FleetHost {
+func (a *answers) host(labels map[string]string) *line {
 	name := labels[a.label]
 	if a.hosts[name] == nil {
-		h := text.NewFleetHost(name)
-		a.hosts[name] = &h
+		a.hosts[name] = &line{FleetHost: text.NewFleetHost(name)}
 	}
 	return a.hosts[name]
 }
@@ -161,13 +228,6 @@ func (a *answers) alert(labels map[string]string, n int) {
 	x.Count += n
 	x.Hosts = append(x.Hosts, host)
 	x.PerHost[host] += n
-}
-
-// devicesIn asks how many devices of each host are in which condition. A ttmond
-// that does not say yet is asked for states.
-func devicesIn(label string) string {
-	return "sum by (" + label + ", condition) (tenstorrent_devices_in_condition or label_replace(tenstorrent_devices_in_state unless on (" + label +
-		`) tenstorrent_devices_in_condition, "condition", "$1", "state", "(.*)"))`
 }
 
 // conditionsOf asks for the conditions and the states of devices that hold.
@@ -216,13 +276,13 @@ func (q *Query) Cells(hosts []text.FleetHost) error {
 	for i := range hosts {
 		if h := &hosts[i]; h.Name != "" {
 			at[h.Name] = h
-			names = append(names, quoteMeta(h.Name))
+			names = append(names, h.Name)
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	err := q.each(conditionsOf(q.label+`=~`+strconv.Quote(strings.Join(names, "|"))), func(l map[string]string, _ float64) {
+	err := q.each(conditionsOf(metric.Matcher(q.label, names...)), func(l map[string]string, _ float64) {
 		h := at[l[q.label]]
 		if h == nil {
 			return
@@ -240,16 +300,32 @@ func (q *Query) Cells(hosts []text.FleetHost) error {
 	return err
 }
 
-// quoteMeta escapes what is special in a regular expression.
-func quoteMeta(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
+// Values asks for a field of the devices of some hosts, in the unit that is shown,
+// and for its bounds: 0 exact, 1 at least, 2 unsure.
+func (q *Query) Values(m metric.Column[*model.Device], hosts []string, value, bound func(host string, device int, v float64)) error {
+	only := metric.Matcher(q.label, hosts...)
+	expr, per, ok := m.Query("1m", only)
+	if !ok || len(hosts) == 0 {
+		return nil
 	}
-	return b.String()
+	if m.Per != 0 {
+		per *= m.Per
+	}
+	ask := func(expr string, per float64, take func(string, int, float64)) error {
+		return q.each("max by ("+q.label+", device) ("+expr+")", func(l map[string]string, v float64) {
+			n, err := strconv.Atoi(l["device"])
+			if err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+				take(l[q.label], n, v/per)
+			}
+		})
+	}
+	if err := ask(expr, per, value); err != nil {
+		return err
+	}
+	if expr, ok := m.QueryBound(only); ok {
+		return ask(expr, 1, bound)
+	}
+	return nil
 }
 
 // Host asks for one host, chip by chip.

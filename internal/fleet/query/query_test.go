@@ -22,7 +22,7 @@ func TestFleetStates(t *testing.T) {
 		var list []string
 		if query := r.FormValue("query"); strings.Contains(query, "state") {
 			label := "state"
-			if strings.Contains(query, "devices_in_condition") { // the answer is by condition, whoever is asked
+			if strings.Contains(query, "devices_in_condition") { // the answer is by condition in both cases
 				label = "condition"
 			}
 			list = []string{series(label, 0, "ok"), series(label, 1, "of-the-future"), series(label, 2, "hung"), series(label, 3, "\u202e[2J")}
@@ -73,9 +73,9 @@ func TestFleetBusy(t *testing.T) {
 			add("half", `,"condition":"ok"`, "2")
 			add("none", `,"condition":"ok"`, "2")
 			add("whole", `,"condition":"ok"`, "2")
-		case strings.Contains(query, "device_info unless") && strings.Contains(query, "busy_ratio"):
+		case strings.HasPrefix(query, "count") && strings.Contains(query, "busy_ratio"):
 			add("half", "", "1")
-			add("none", "", "2")
+			add("whole", "", "2")
 		case strings.HasPrefix(query, "tenstorrent_device_info"):
 			add("half", `,"device":"0","pci":"0"`, "1")
 			add("half", `,"device":"1","pci":"1"`, "1")

@@ -19,6 +19,8 @@ type Fleet struct {
 	Hosts     []FleetHost
 	Alerts    []FleetAlert
 	Simulated int // hosts that ttmon-sim made up
+	// Recorded: the engine had sums of hosts, and was not asked to add devices up.
+	Recorded bool
 }
 
 // FleetHost is one host. Figures that are not known are NaN.
@@ -101,6 +103,25 @@ func (h *FleetHost) Level() model.Level {
 		return l
 	}
 	return model.Warning
+}
+
+// Reason is what is wrong with a host, in words: the conditions of its devices and
+// the alerts that fire on it. Empty: nothing is.
+func (h *FleetHost) Reason(alerts []FleetAlert) string {
+	var list []string
+	for _, c := range h.Chips.Counts() {
+		if c.Level > model.Fine {
+			list = append(list, fmt.Sprintf("%d %s", c.N, words.Kind(c.Kind)))
+		}
+	}
+	for _, a := range alerts {
+		if n := a.PerHost[h.Name]; n > 1 {
+			list = append(list, fmt.Sprintf("%d × %s", n, words.Escape(a.Name)))
+		} else if n == 1 {
+			list = append(list, words.Escape(a.Name))
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // SortFleet puts the worst hosts first, then the hottest.
