@@ -281,8 +281,8 @@ func watchedRows(s *stage) {
 	for i := range 5 {
 		s.do(j, ttnn.Step{"do": "rows", "name": fmt.Sprint(i), "pool": "dram", "rows": 1000, "page": 200})
 	}
-	snap := s.holds(d, j.PID, model.FromUprobe)
-	s.exactly(d, ttnn.Held{"dram": 2 * 5 * 1000 * 200}, model.DRAM)
+	s.holds(d, j.PID, model.FromUprobe)
+	snap := s.exactly(d, ttnn.Held{"dram": 2 * 5 * 1000 * 200}, model.DRAM)
 	for i := range snap.Devices[0].Chips {
 		s.figure(fmt.Sprintf("occupied on chip %d", i), 5*1008*224, snap.Devices[0].Chips[i].Memory.Pools[model.DRAM].Occupied, s.beside(snap, 0))
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -179,8 +180,9 @@ func TestBeginsToDrive(t *testing.T) {
 	if got := s.process(p).Silent.Kind; got != model.NotTTMetal {
 		t.Fatalf("before: %s", got)
 	}
-	if age := s.r.procs[p.PID].mapsAge(); age >= mapsAge {
-		t.Errorf("what it maps is believed for %v", age)
+	s.r.procs[p.PID].mapsFor = time.Millisecond
+	if age := s.r.procs[p.PID].mapsAge(); age != time.Second {
+		t.Errorf("what it maps is believed for %v, want a thousand times what reading it took", age)
 	}
 	s.do(p, "map "+node(s))
 	s.r.procs[p.PID].mapsFor = 0
