@@ -188,7 +188,7 @@ func moduleRoot(t *testing.T) string {
 const maxThirdParty = 30
 
 // TestTTMondIsSmall: what runs as root links no database, no PromQL, no page and
-// nobody who is told; that is ttmon-server's.
+// no alert target; that is ttmon-server's.
 func TestTTMondIsSmall(t *testing.T) {
 	p := packages(t)["cmd/ttmond"]
 	banned := []string{

@@ -41,7 +41,7 @@ func TestLogMessagesAreFound(t *testing.T) {
 		{"capital", `log.Warn("Cannot open history")`, "lower case"},
 		{"article", `log.Warn("a client cannot be served")`, "article"},
 		{"sentence", `log.Warn("cannot open history.")`, "full stop"},
-		{"long", `log.Warn("cannot open history because the disk is full, or somebody else has it open already")`, "at most"},
+		{"long", `log.Warn("cannot open history because the disk is full, or another ttmon-server has it open")`, "at most"},
 		{"key", `log.Warn("cannot open history", "state dir", d)`, "snake_case"},
 		{"key is a variable", `log.Warn("cannot open history", key, d)`, "snake_case"},
 		{"value without a key", `log.Warn("cannot open history", "err")`, "pairs"},

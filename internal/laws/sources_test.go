@@ -52,9 +52,9 @@ func TestSourcesNeverSeeASnapshot(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsSentences: what a doubt means is its kind. Code that looks
-// into a text for it changes its mind when somebody rewords the text.
-func TestNobodyReadsSentences(t *testing.T) {
+// TestNoDecisionOnSentences: what a doubt means is its kind. Code that looks
+// into a text for it changes its mind when the text is reworded.
+func TestNoDecisionOnSentences(t *testing.T) {
 	sentences := map[string]bool{"Note": true, "Notes": true, "Why": true, "Text": true, "Reason": true, "StateReason": true, "Detail": true}
 	looks := map[string]bool{"Contains": true, "HasPrefix": true, "HasSuffix": true, "CutPrefix": true, "CutSuffix": true, "Cut": true, "Split": true, "SplitSeq": true, "Index": true, "EqualFold": true}
 	for _, dir := range []string{"..", "../../cmd"} {
