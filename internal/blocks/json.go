@@ -76,9 +76,10 @@ func (l *List) UnmarshalJSON(data []byte) error {
 }
 
 type allocatorJSON struct {
-	ID    uint64   `json:"id"`
-	Chips []uint64 `json:"chips"`
-	Lists []*List  `json:"pools"`
+	ID        uint64   `json:"id"`
+	Chips     []uint64 `json:"chips"`
+	Lists     []*List  `json:"pools"`
+	SubDevice *int     `json:"sub_device,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -78,8 +78,15 @@ type Peak struct {
 	AskedAt   int64  `json:"asked_at_ns"`
 }
 
-// NewList makes an empty list.
-func NewList(g Geometry, o Origin) *List { return &List{Geometry: g, Origin: o} }
+// NewList makes an empty list. One that would end behind the last address has no
+// memory: tt-metal subtracts what it reserves from the DRAM that the allocator of a
+// sub-device does not have.
+func NewList(g Geometry, o Origin) *List {
+	if g.Base+g.Capacity < g.Base {
+		g.Capacity = 0
+	}
+	return &List{Geometry: g, Origin: o}
+}
 
 // Alloc adds a block. Blocks that it overlaps are dropped and counted as
 // contradictions: the newer event is right, and something was missed before.

@@ -16,6 +16,9 @@ type Allocator struct {
 	Chips []uint64
 	// Lists are its pools. One pool can have several lists.
 	Lists []*List
+	// SubDevice is the number of the sub-device that it is of; nil: it is of the
+	// device, or which one is not known.
+	SubDevice *int
 }
 
 // Process is all that is known of the allocators of one process.

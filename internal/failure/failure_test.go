@@ -238,3 +238,36 @@ func FuzzDecode(f *testing.F) {
 		r.Judge()
 	})
 }
+
+// TestSubDevice: the allocator of a sub-device takes no interleaved buffers and has
+// no DRAM, so that neither is said to have helped.
+func TestSubDevice(t *testing.T) {
+	of := func(dram uint64) *Record {
+		r := record(model.L1, 1<<20, 600<<10, [2]uint64{512 << 10, 2048})
+		yes := true
+		r.Request.Sharded, r.Request.Shards, r.Request.Bytes = &yes, 1, 600<<10
+		r.AddSibling(blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Base: base, Capacity: dram, Align: 64, Smallest: 64}, blocks.FromStart))
+		r.Judge()
+		return r
+	}
+	for _, tt := range []struct {
+		name string
+		dram uint64
+		sub  bool
+		want []FixKind
+	}{
+		{"of the device", 1 << 30, false, []FixKind{FreeFewest, Interleaved, InDRAM}},
+		{"of a sub-device", ^uint64(base) + 1, true, []FixKind{FreeFewest}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := of(tt.dram)
+			var got []FixKind
+			for _, f := range r.Verdict.Fixes {
+				got = append(got, f.Kind)
+			}
+			if r.OfSubDevice() != tt.sub || !slices.Equal(got, tt.want) {
+				t.Errorf("of a sub-device: %v, fixes %v, want %v", r.OfSubDevice(), got, tt.want)
+			}
+		})
+	}
+}

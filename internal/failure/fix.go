@@ -42,7 +42,8 @@ func (r *Record) findFixes() {
 		r.freeFixes()
 		r.moveFix()
 	}
-	if r.Request.Sharded != nil && *r.Request.Sharded {
+	// The allocator of a sub-device takes no interleaved buffers.
+	if r.Request.Sharded != nil && *r.Request.Sharded && !r.OfSubDevice() {
 		r.interleavedFix()
 	}
 	switch r.PoolKind() {

@@ -30,6 +30,10 @@ func FromLedger(l *ledgerfile.Ledger, f *ledgerfile.Failure, who Process) (*Reco
 		sharded := f.Shards > 0
 		r.Request.Sharded, r.Request.Shards = &sharded, uint64(f.Shards)
 	}
+	if f.SubDevice > 0 {
+		n := int(f.SubDevice - 1)
+		r.SubDevice = &n
+	}
 	for _, n := range f.Chips {
 		r.Chips = append(r.Chips, Chip{ID: l.Chips[n].ID})
 	}

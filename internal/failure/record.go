@@ -55,6 +55,9 @@ type Record struct {
 	Tag   string             `json:"tag,omitempty"`
 	// Allocator tells the allocators of a process apart.
 	Allocator uint64 `json:"allocator,omitempty"`
+	// SubDevice is the number of the sub-device that the allocator is of; nil: it
+	// is of the device, or which one is not known (OfSubDevice).
+	SubDevice *int `json:"sub_device,omitempty"`
 	// State is the pool at that moment: every block of it. The site of a block is
 	// its number in Sites.
 	State *blocks.List `json:"state"`
@@ -161,6 +164,13 @@ const (
 
 // Need is what a bank would have had to give.
 func (r *Record) Need() uint64 { return r.Request.BankBytes }
+
+// OfSubDevice reports whether the allocator is that of a sub-device: no other has
+// L1 and no DRAM.
+func (r *Record) OfSubDevice() bool {
+	dram, ok := r.sibling(model.DRAM)
+	return r.SubDevice != nil || ok && dram.Capacity == 0 && r.PoolKind() == model.L1
+}
 
 // PoolKind is the pool.
 func (r *Record) PoolKind() model.Pool {

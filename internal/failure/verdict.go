@@ -46,9 +46,9 @@ type Reserver string
 
 // The reservers.
 const (
-	ByCut   Reserver = "cut"       // the low end of every bank is set aside (shrink_allocator_size)
+	ByCut   Reserver = "cut"       // the low end of every bank is set aside (for sub-devices, as a rule: shrink_allocator_size)
 	ByLimit Reserver = "limit"     // no address below a limit was allowed
-	ByOther Reserver = "allocator" // allocators of other sub-devices use the same banks
+	ByOther Reserver = "allocator" // another allocator of the device uses the same banks
 )
 
 // Judge fills in the verdict.

@@ -29,7 +29,8 @@ line of JSON on standard output: what it holds, by its own account.
                           whether a buffer of so many pages can be allocated now
   {"do": "ask", "pool": "l1", "rows": 64, "columns": 1024, "cores": 2, "name": "a"}
                           a tensor of tiles, sharded by height if cores are given, and what tt-metal
-                          says if there is no room; without a name it is freed again
+                          says if there is no room; without a name it is freed again. "sub_device": 0
+                          has a sub-device's own allocator asked (with the preload subdevice.c)
   {"do": "die", "pool": "l1", "rows": 64, "columns": 1024}     the same, and dies of the exception
   {"do": "fix", "free": [4096], "again": true, "ask": {…}}
                           whether it would fit with the tensors at these addresses freed (and the
@@ -44,8 +45,9 @@ line of JSON on standard output: what it holds, by its own account.
                           a graph capture; what is allocated during one of that
                           mode does not exist, and is not held; the answer has
                           what the operations in it took for circular buffers
-  {"do": "divide", "parts": 2}
-                          divides the device into so many sub-devices
+  {"do": "divide", "parts": 2, "l1": 262144}       {"do": "unite"}
+                          divides the device into so many sub-devices of four cores each, and sets
+                          so much L1 of each core aside for their own allocators; undoes that
   {"do": "feed"}          lets a thread of the preload feed.c report programs (0.71 to 0.75)
   {"do": "finish"}        waits for all that was enqueued, or ("queue": 1) for that on one command queue
   {"do": "finish", "later": true}                  the same on another thread, and does not wait for that
@@ -294,19 +296,28 @@ class Job:
         else:
             ttnn.synchronize_device(*args)
 
-    def divide(self, parts):
-        """Divides the device into so many sub-devices of one row of cores each."""
-        cores = [ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, row), ttnn.CoreCoord(3, row))}) for row in range(parts)]
-        manager = self.device.create_sub_device_manager([ttnn.SubDevice([c]) for c in cores], 0)
+    def divide(self, parts, l1=0):
+        """Divides the device into so many sub-devices, of the first four cores of a row each."""
+        manager = self.device.create_sub_device_manager([ttnn.SubDevice([row_of(part, 4)]) for part in range(parts)], l1)
         self.device.load_sub_device_manager(manager)
 
-    def build(self, pool, rows, columns, cores=0):
+    def unite(self):
+        self.device.clear_loaded_sub_device_manager()
+
+    def build(self, pool, rows, columns, cores=0, sub_device=None):
         memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, POOLS[pool])
         if cores:
             grid = self.device.compute_with_storage_grid_size()
-            spec = ttnn.ShardSpec(ttnn.num_cores_to_corerangeset(cores, grid, True), (rows // cores, columns), ttnn.ShardOrientation.ROW_MAJOR)
+            where = ttnn.num_cores_to_corerangeset(cores, grid, True) if sub_device is None else row_of(sub_device, cores)
+            spec = ttnn.ShardSpec(where, (rows // cores, columns), ttnn.ShardOrientation.ROW_MAJOR)
             memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, POOLS[pool], spec)
-        return ttnn.empty([1, 1, rows, columns], ttnn.bfloat16, ttnn.TILE_LAYOUT, self.device, memory)
+        if sub_device is not None:
+            ctypes.CDLL(None).ttmon_sub_device(sub_device)
+        try:
+            return ttnn.empty([1, 1, rows, columns], ttnn.bfloat16, ttnn.TILE_LAYOUT, self.device, memory)
+        finally:
+            if sub_device is not None:
+                ctypes.CDLL(None).ttmon_sub_device(-1)
 
     def ask(self, name="", thread=False, **how):
         said = []
@@ -336,7 +347,11 @@ class Job:
         child = os.fork()
         if child == 0:
             try:
-                names = {tensor.buffer_address(): name for name, (tensor, pool, _) in self.tensors.items() if pool == ask.get("held", ask["pool"])}
+                names = {
+                    tensor.buffer_address(): name
+                    for name, (tensor, pool, _) in self.tensors.items()
+                    if pool == ask.get("held", ask["pool"]) and self.asked.get(name, {}).get("sub_device") == ask.get("sub_device")
+                }
                 copy = self.build(**self.asked[names[free[0]]]) if again else None
                 for address in free:
                     ttnn.deallocate(self.tensors[names[address]][0])
@@ -410,7 +425,7 @@ class Job:
             ctypes.CDLL(None).ttmon_feed_start()
         elif verb == "end_capture":
             answer.update(self.end_capture())
-        elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork", "rows", "finish", "divide"):
+        elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork", "rows", "finish", "divide", "unite"):
             getattr(self, verb)(**command)
         elif verb != "ping":
             raise ValueError(f"no command {verb!r}")
@@ -427,6 +442,11 @@ def describe(tensor):
     ]
     pool = next(name for name, kind in POOLS.items() if kind == memory.buffer_type)
     return {"pool": pool, "address": tensor.buffer_address(), "tensor": " ".join(words)}
+
+
+def row_of(part, cores):
+    """So many cores of a sub-device."""
+    return ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, part), ttnn.CoreCoord(cores - 1, part))})
 
 
 def circular_buffer(node):

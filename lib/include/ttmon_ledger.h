@@ -218,7 +218,9 @@ struct ttmon_ledger_list {
 	uint64_t left_bytes, left_blocks;   /* live when the list was closed */
 	uint64_t failed;                    /* requests that found no room */
 	uint64_t failed_bytes;              /* the last of them */
-	uint64_t reserved[5];
+	uint32_t sub_device;                /* 1 + the number of the sub-device that the allocator is of; 0: of the device, or not known */
+	uint32_t unused;
+	uint64_t reserved[4];
 };
 
 /* What one place in the program holds of one list. */
@@ -338,7 +340,9 @@ struct ttmon_failure {
 	int64_t made;     /* when the list that was asked was */
 	uint32_t cores;   /* of a clash: x and y of the first core of a rectangle, x and y of the last, a byte each; 0: not known */
 	uint32_t tensor;  /* text: what the buffer was for, as in a site; 0: not known */
-	uint64_t reserved[3];
+	uint32_t sub_device; /* as in ttmon_ledger_list */
+	uint32_t unused;
+	uint64_t reserved[2];
 	struct ttmon_failed_list list[6];
 };
 

@@ -178,7 +178,7 @@ func (l *Ledger) decodeList(x *List, b []byte, c clock) {
 		Made: c.at(int64(le.Uint64(b[listMade:]))), Closed: c.at(int64(le.Uint64(b[listClosed:]))),
 		Live: sum(b[listLiveBytes:]), Peak: sum(b[listPeakBytes:]), Total: sum(b[listTotalBytes:]), Left: sum(b[listLeftBytes:]),
 		PeakTime: c.at(int64(le.Uint64(b[listPeakTime:]))), Lives: le.Uint32(b[listLives:]),
-		Failed: le.Uint64(b[listFailed:]), FailedBytes: le.Uint64(b[listFailedBytes:]),
+		Failed: le.Uint64(b[listFailed:]), FailedBytes: le.Uint64(b[listFailedBytes:]), SubDevice: le.Uint32(b[listSubDevice:]),
 	}
 	if x.State == Open {
 		x.Closed = time.Time{}

@@ -26,6 +26,7 @@ type Failure struct {
 	Tag                    string
 	Tensor                 string // as in a Site
 	Group                  uint32
+	SubDevice              uint32       // as in a List
 	Chips                  []int        // numbers of chips
 	Lists                  []FailedList // of the allocator; the first one was asked
 	// Missed counts blocks that found no room: then Lists have none.
@@ -103,6 +104,7 @@ const (
 	failLowest     = 152
 	failCores      = 168
 	failTensor     = 172
+	failSubDevice  = 176
 	failList       = 200
 
 	failedListNumber    = 0
@@ -203,7 +205,7 @@ func (l *Ledger) decodeFailure(b, blocks []byte, c clock) (f Failure, ok bool) {
 	f = Failure{
 		Number: at(failNumber), Count: at(failCount), First: c.at(int64(at(failFirst))), Last: c.at(int64(at(failLast))), Time: c.at(int64(at(failTime))),
 		Bytes: at(failBytes), Asked: at(failAsked), Page: at(failPage), Limit: at(failLimit),
-		Shards: le.Uint32(b[failShards:]), Node: le.Uint32(b[failNode:]), Tag: l.text(le.Uint32(b[failTag:])), Group: le.Uint32(b[failGroup:]), Tensor: l.text(le.Uint32(b[failTensor:])),
+		Shards: le.Uint32(b[failShards:]), Node: le.Uint32(b[failNode:]), Tag: l.text(le.Uint32(b[failTag:])), Group: le.Uint32(b[failGroup:]), SubDevice: le.Uint32(b[failSubDevice:]), Tensor: l.text(le.Uint32(b[failTensor:])),
 		Kind: FailureKind(b[failKind]), BottomUp: b[failBottomUp] != 0, PageKnown: b[failKnown]&1 != 0, ShardsKnown: b[failKnown]&2 != 0, Missed: le.Uint32(b[failMissed:]),
 		Program: at(failProgram), Reach: at(failReach), Lowest: at(failLowest),
 	}

@@ -116,6 +116,7 @@ const (
 	listLeftBlocks  = 192
 	listFailed      = 200
 	listFailedBytes = 208
+	listSubDevice   = 216
 )
 
 // Offsets in the record of a site.

@@ -82,7 +82,7 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 			"live_bytes": listLiveBytes, "live_blocks": listLiveBlocks, "peak_bytes": listPeakBytes, "peak_blocks": listPeakBlocks,
 			"peak_time": listPeakTime, "peak_count": listPeakCount, "lives": listLives, "total_bytes": listTotalBytes,
 			"total_blocks": listTotalBlocks, "left_bytes": listLeftBytes, "left_blocks": listLeftBlocks, "failed": listFailed,
-			"failed_bytes": listFailedBytes,
+			"failed_bytes": listFailedBytes, "sub_device": listSubDevice,
 		},
 		"ttmon_site": {
 			"list": siteList, "tag": siteTag, "node": siteNode, "peak_count": sitePeakCount, "live_bytes": siteLiveBytes,
@@ -106,7 +106,7 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 			"number": eventNumber, "time": eventTime, "address": eventAddress, "bytes": eventBytes, "asked": eventAsked, "more": eventMore,
 			"list": eventList, "tag": eventTag, "node": eventNode, "kind": eventKind, "pool": eventPool, "late": eventLate,
 		},
-		"ttmon_failure":      {"number": failNumber, "count": failCount, "first": failFirst, "last": failLast, "time": failTime, "bytes": failBytes, "asked": failAsked, "page": failPage, "limit": failLimit, "shards": failShards, "node": failNode, "tag": failTag, "group": failGroup, "kind": failKind, "bottom_up": failBottomUp, "known": failKnown, "lists": failLists, "first_block": failFirstBlock, "blocks": failBlocks, "missed": failMissed, "chips": failChips, "program": failProgram, "reach": failReach, "lowest": failLowest, "cores": failCores, "tensor": failTensor, "list": failList},
+		"ttmon_failure":      {"number": failNumber, "count": failCount, "first": failFirst, "last": failLast, "time": failTime, "bytes": failBytes, "asked": failAsked, "page": failPage, "limit": failLimit, "shards": failShards, "node": failNode, "tag": failTag, "group": failGroup, "kind": failKind, "bottom_up": failBottomUp, "known": failKnown, "lists": failLists, "first_block": failFirstBlock, "blocks": failBlocks, "missed": failMissed, "chips": failChips, "program": failProgram, "reach": failReach, "lowest": failLowest, "cores": failCores, "tensor": failTensor, "sub_device": failSubDevice, "list": failList},
 		"ttmon_failed_list":  {"list": failedListNumber, "pool": failedListPool, "late": failedListLate, "banks": failedListBanks, "nth": failedListNth, "capacity": failedListCapacity, "base": failedListBase, "alignment": failedListAlignment, "smallest": failedListSmallest, "cut_low": failedListCutLow, "cut_high": failedListCutHigh, "blocks": failedListBlocks},
 		"ttmon_failed_block": {"tensor": failedBlockTensor, "address": failedBlockAddress, "bytes": failedBlockBytes, "asked": failedBlockAsked, "time": failedBlockTime, "node": failedBlockNode, "tag": failedBlockTag, "list": failedBlockList},
 		"ttmon_block": {

@@ -115,6 +115,7 @@ type List struct {
 	Lives                   uint32 // lists added up in this closed one
 	Failed                  uint64 // requests that found no room
 	FailedBytes             uint64 // the last of them
+	SubDevice               uint32 // 1 + the number of the sub-device that the allocator is of; 0: of the device, or not known
 }
 
 // Sum is an amount of memory, in bytes of each bank.

@@ -73,6 +73,7 @@ static void describe_lists(struct state *s, struct ttmon_failure *f, uint32_t as
 {
 	const struct ttmon_ledger_list *l = list_record(s, asked);
 	f->group = l->group;
+	f->sub_device = l->sub_device;
 	memcpy(f->chips, l->chips, sizeof f->chips);
 	describe(&f->list[0], asked, l);
 	f->lists = 1;

@@ -35,7 +35,7 @@ void list_cut(struct state *s, uint64_t object, uint64_t low, uint64_t high)
 static bool same_shape(const struct ttmon_ledger_list *a, const struct ttmon_ledger_list *b)
 {
 	return a->pool == b->pool && a->own == b->own && a->nth == b->nth && a->banks == b->banks && a->capacity == b->capacity &&
-	       a->base == b->base && memcmp(a->chips, b->chips, sizeof a->chips) == 0;
+	       a->base == b->base && a->sub_device == b->sub_device && memcmp(a->chips, b->chips, sizeof a->chips) == 0;
 }
 
 static void give_site_back(struct state *s, uint32_t n)
@@ -134,6 +134,18 @@ static void close_list(struct state *s, uint32_t list)
 	}
 }
 
+void sub_devices_unsure(struct state *s, int64_t since)
+{
+	if (!ready(s))
+		return;
+	begin(s);
+	uint32_t used = s->ledger->section[TTMON_LISTS].used;
+	for (uint32_t list = 1; list < used; list++)
+		if (list_record(s, list)->made >= since)
+			list_record(s, list)->sub_device = 0;
+	end(s);
+}
+
 void list_closed(struct state *s, uint64_t object)
 {
 	if (!ready(s))
@@ -186,7 +198,7 @@ static bool open_list(struct state *s, uint32_t list, const struct shape *shape)
 		.pool = (uint8_t)shape->pool, .own = shape->own, .late = shape->late,
 		.group = shape->group ? shape->group : new_group(s), .banks = shape->banks, .nth = shape->nth,
 		.id = shape->object, .capacity = shape->capacity, .base = shape->base, .alignment = shape->alignment,
-		.smallest = shape->smallest, .made = now(), .lives = 1,
+		.smallest = shape->smallest, .made = now(), .lives = 1, .sub_device = shape->sub_device,
 	};
 	s->lists[list] = (struct list_info){.object = shape->object, .allocator = shape->allocator};
 	s->lists[list].plain = site_of(s, list, 0, 0, 0);

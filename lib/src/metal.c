@@ -171,9 +171,14 @@ HOOK void METAL_list_made(uint64_t list, uint64_t capacity, uint64_t base, uint6
 	call(list, capacity, base, smallest, alignment, policy);
 	if (!s)
 		return;
+	if (base + capacity < base) /* the allocator of a sub-device has DRAM of less than no size */
+		capacity = 0;
+	if (capacity && self.pool == TTMON_DRAM + 1u) /* it is the device's: an exception ended the call that made sub-devices */
+		self.dividing = self.sub_device = 0;
 	struct shape shape = {
 		.object = list, .allocator = self.allocator, .capacity = capacity, .base = base, .smallest = smallest, .alignment = alignment,
 		.group = self.allocator ? self.group : 0, .pool = self.pool ? self.pool - 1 : TTMON_POOL_UNKNOWN, .banks = self.banks, .nth = self.nth++,
+		.sub_device = self.sub_device,
 	};
 	new_era();
 	list_made(s, &shape);
@@ -291,6 +296,7 @@ HOOK void METAL_allocator_made(uint64_t allocator, uint64_t config)
 	}
 	self.pool = 0;
 	self.banks = 0;
+	self.sub_device = self.dividing ? ++self.divided : 0;
 	call(allocator, config);
 }
 

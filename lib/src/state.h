@@ -107,6 +107,8 @@ struct thread {
 	uint32_t group;      /* of its lists */
 	uint32_t pool, banks; /* of the next lists */
 	uint32_t nth;
+	uint32_t dividing, divided; /* sub-devices that are being made, and allocators that were made for them */
+	uint32_t sub_device;        /* of the allocator, + 1 */
 	uint32_t last_list, last_slot; /* of the last allocation, + 1; for the chips that follow */
 	uint32_t generation; /* that last_* belong to */
 	uint64_t buffer;     /* that is being allocated; 0: none */
@@ -143,6 +145,7 @@ INTERNAL void table_drop(struct table *t, uint64_t key);
 struct shape {
 	uint64_t object, allocator, capacity, base, alignment, smallest;
 	uint32_t group, pool, banks, nth;
+	uint32_t sub_device; /* as in the ledger */
 	bool own;
 	uint8_t late; /* as in the ledger */
 };
@@ -174,6 +177,8 @@ INTERNAL bool failed_lately(const struct state *s);
 enum { TTMON_FAILURE_RECORDS = 8, TTMON_FAILED_BLOCK_RECORDS = 1 << 17 };
 INTERNAL void list_cleared(struct state *s, uint64_t object);
 INTERNAL void list_cut(struct state *s, uint64_t object, uint64_t low, uint64_t high); /* both 0: undone */
+/* The allocators that were made since then are of sub-devices, but which are whose is not known. */
+INTERNAL void sub_devices_unsure(struct state *s, int64_t since);
 INTERNAL void list_closed(struct state *s, uint64_t object);
 INTERNAL void list_chip(struct state *s, uint64_t object, uint64_t id, int32_t logical);
 INTERNAL void allocator_closed(struct state *s, uint64_t allocator);

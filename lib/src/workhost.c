@@ -113,7 +113,13 @@ HOOK void METAL_queue_gone(uint64_t object)
 HOOK uint64_t METAL_sub_devices_made(uint64_t tracker, uint64_t list, uint64_t n, uint64_t bytes)
 {
 	CALL(uint64_t (*)(uint64_t, uint64_t, uint64_t, uint64_t), sub_devices_made, 0);
+	int64_t since = now();
+	self.dividing = n < 256 ? (uint32_t)n : 0;
+	self.divided = 0;
 	uint64_t id = call(tracker, list, n, bytes);
+	if (s && self.divided && self.divided != self.dividing) /* those without worker cores have no allocator */
+		sub_devices_unsure(s, since);
+	self.dividing = self.sub_device = 0;
 	if (n < 256 && n > atomic_load(&made))
 		atomic_store(&made, (uint16_t)n);
 	return id;

@@ -40,6 +40,10 @@ func State(l *ledgerfile.Ledger, pid int, start uint64) *blocks.Process {
 		a := groups[x.Group]
 		if a == nil {
 			a = &blocks.Allocator{ID: uint64(x.Group)}
+			if x.SubDevice > 0 {
+				n := int(x.SubDevice - 1)
+				a.SubDevice = &n
+			}
 			groups[x.Group] = a
 			p.Allocators = append(p.Allocators, a)
 		}

@@ -68,10 +68,38 @@ type process struct {
 	changes uint64                           // of its blocks and lists, ever
 	toldAt  int64                            // the time of the last one that was told
 	numbers struct{ list, allocator uint64 } // that were given last
+	divided division
 }
 
 // letGo says that a process allocates more often than we may look.
 func (p *process) letGo() bool { return p.trouble.Kind == model.TooFast }
+
+// division is a device that is being divided into sub-devices: each that has
+// worker cores gets an allocator, in their order.
+type division struct {
+	parts uint32
+	made  []*allocator
+}
+
+// enter notes an allocator that was made, by its first list. Which one is whose is
+// known only if all sub-devices have one. No sub-device has DRAM.
+func (d *division) enter(a *allocator, first blocks.Geometry) {
+	if d.parts == 0 {
+		return
+	}
+	if first.Pool != model.DRAM || first.Capacity > 0 {
+		*d = division{}
+		return
+	}
+	d.made = append(d.made, a)
+	if len(d.made) < int(d.parts) {
+		return
+	}
+	for i, a := range d.made {
+		a.SubDevice = &i
+	}
+	*d = division{}
+}
 
 type allocator struct {
 	*blocks.Allocator
@@ -147,6 +175,7 @@ func (p *process) reset() {
 	p.Seen = nil
 	p.trouble = model.Doubt{}
 	p.work, p.numbered = nil, map[uint32]uint64{}
+	p.divided = division{}
 }
 
 // giveUp forgets what is known of a process that can no longer be followed.
@@ -391,6 +420,9 @@ func (b *books) addList(p *process, e *event, now int64) {
 	}, origin), used: origin == blocks.Late}
 	if e.kind == listFound && p.child {
 		l.Origin, l.Inherited = blocks.FromStart, true
+	}
+	if len(a.Lists) == 0 {
+		p.divided.enter(a, l.Geometry)
 	}
 	a.Lists = append(a.Lists, l.List)
 	p.lists[x.List] = l

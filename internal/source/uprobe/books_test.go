@@ -280,3 +280,45 @@ func TestWhatAProcessCanMakeUsKeep(t *testing.T) {
 		t.Errorf("blocks that were found: %+v", p.trouble)
 	}
 }
+
+// TestBooksOfSubDevices: the allocators that are made for sub-devices have their
+// numbers, unless one of them gets none.
+func TestBooksOfSubDevices(t *testing.T) {
+	none := func(n uint64) event { // tt-metal subtracts what it reserves from no DRAM
+		e := made(0x1000*n, n, 0)
+		e.word[1] = ^uint64(base) + 1
+		return e
+	}
+	divide := func(n uint64) event {
+		e := event{kind: subDevicesMade}
+		about[workEvent](&e).Value = n
+		return e
+	}
+	for _, c := range []struct {
+		name   string
+		events []event
+		want   []int // -1: of the device, or not known
+	}{
+		{"two", []event{made(0x1000, 1, 0), divide(2), none(2), made(0x2100, 2, 1), none(3)}, []int{-1, 0, 1}},
+		{"two managers", []event{divide(2), none(1), none(2), divide(2), none(3), none(4)}, []int{0, 1, 0, 1}},
+		{"one of three has no worker cores", []event{divide(3), none(1), none(2), made(0x3000, 3, 0)}, []int{-1, -1, -1}},
+		{"without L1 of their own", []event{divide(2), made(0x1000, 1, 0), none(2), none(3)}, []int{-1, -1, -1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []int
+			for _, a := range page(c.events...).Allocators {
+				n := -1
+				if a.SubDevice != nil {
+					n = *a.SubDevice
+				}
+				got = append(got, n)
+				if l := a.Lists[0]; n >= 0 && l.Capacity != 0 {
+					t.Errorf("sub-device %d has %d bytes of DRAM", n, l.Capacity)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -206,6 +206,7 @@ func (b *books) failed(p *process, l *list, e *event, at int64, kind failure.Kin
 func (b *books) copyState(r *failure.Record, p *process, l *list) {
 	began := time.Now()
 	r.Chips, r.Siblings, r.Sites, r.Others, r.Doubts = []failure.Chip{}, []failure.Sibling{}, []failure.Site{}, []failure.Other{}, []failure.DoubtKind{}
+	r.SubDevice = l.allocator.SubDevice
 	for _, c := range l.allocator.Chips {
 		r.Chips = append(r.Chips, failure.Chip{ID: c})
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -56,6 +57,9 @@ type stage struct {
 	release string
 	on      string // descriptor
 	open    ttnn.Step
+	// chipless says that the probes may not have learned yet which chips of several
+	// an allocator is of: they look at its first buffers only now and then.
+	chipless bool
 }
 
 func failuresAreTrue(t *testing.T, release, descriptor string, open ttnn.Step, rounds int) {
@@ -76,8 +80,9 @@ func failuresAreTrue(t *testing.T, release, descriptor string, open ttnn.Step, r
 	}
 }
 
-// newStage starts a program that is watched from outside and inside.
-func newStage(t *testing.T, release, descriptor string, open ttnn.Step) *stage {
+// newStage starts a program that is watched from outside and inside, with other
+// libraries in it.
+func newStage(t *testing.T, release, descriptor string, open ttnn.Step, preloads ...string) *stage {
 	t.Helper()
 	path, err := ttnn.Descriptor(descriptor)
 	if err != nil {
@@ -91,7 +96,7 @@ func newStage(t *testing.T, release, descriptor string, open ttnn.Step) *stage {
 	s := watch(t, Options{})
 	ledgers := t.TempDir()
 	job := start(t, s, ttnn.Options{Release: release, Descriptor: path, Env: []string{
-		"LD_PRELOAD=" + library.Path, "TTMON_DIR=" + ledgers, "TTMON_STACKS=python", "TTMON_RUN=1.1.00000000",
+		"LD_PRELOAD=" + strings.Join(append(preloads, library.Path), " "), "TTMON_DIR=" + ledgers, "TTMON_STACKS=python", "TTMON_RUN=1.1.00000000",
 	}})
 	do(t, job, open)
 	return &stage{
@@ -187,14 +192,7 @@ var message = regexp.MustCompile(`allocate (\d+) B (\w+) buffer across (\d+) ban
 // check holds what both sources kept of a failure against tt-metal.
 func (x *stage) check(kind string, ask ttnn.Step, said string) {
 	x.Helper()
-	m := message.FindStringSubmatch(said)
-	if m == nil {
-		x.Fatalf("tt-metal says something else: %.300s", said)
-	}
-	var n [9]uint64
-	for i, text := range m {
-		n[i], _ = strconv.ParseUint(text, 10, 64)
-	}
+	m, n := x.parse(said)
 	table := do(x.T, x.job, ttnn.Step{"do": "table"}).Table
 	x.tried[kind]++
 	outside, inside := x.outside(), x.inside()
@@ -206,15 +204,7 @@ func (x *stage) check(kind string, ask ttnn.Step, said string) {
 			x.Errorf("%s: %s kept nothing of %.200s", kind, source, m[0])
 			continue
 		}
-		space, known := r.State.Space()
-		got := [8]uint64{r.Request.Bytes, 0, 0, r.Need(), r.State.Capacity, r.State.Usage().BankBytes, space.Free, space.Largest}
-		want := [8]uint64{n[1], 0, 0, r.State.Round(n[4]), n[5], n[6], n[7], n[8]}
-		if got != want || !known || len(r.Chips) == 0 {
-			x.Errorf("%s: %s has %v (%v), tt-metal said %s", kind, source, got, known, m[0])
-		}
-		if shards := r.Request.Shards; r.Request.Sharded == nil || *r.Request.Sharded != (ask["cores"] != nil) || *r.Request.Sharded && shards != n[3] {
-			x.Errorf("%s: %s: %v shards of %s", kind, source, shards, m[0])
-		}
+		x.equals(kind+": "+source, r, ask, m[0], n)
 		if w, ok := table[r.Pool]; ok {
 			var list [][2]uint64
 			for b := range r.State.All() {
@@ -224,9 +214,6 @@ func (x *stage) check(kind string, ask ttnn.Step, said string) {
 				x.Errorf("%s: %s has blocks %v, tt-metal %v", kind, source, list, w.Blocks)
 			}
 		}
-		if len(r.Stack) == 0 {
-			x.Errorf("%s: %s has no line", kind, source)
-		}
 		r.Process.Release = "ttnn " + x.release
 		r.Judge()
 		x.tried[string(r.Verdict.Cause)]++
@@ -234,6 +221,36 @@ func (x *stage) check(kind string, ask ttnn.Step, said string) {
 			x.Errorf("%s: %s says %s of %s", kind, source, c, m[0])
 		}
 		x.fix(kind, source, r, ask)
+	}
+}
+
+// parse reads tt-metal's message.
+func (x *stage) parse(said string) (m []string, n [9]uint64) {
+	x.Helper()
+	m = message.FindStringSubmatch(said)
+	if m == nil {
+		x.Fatalf("tt-metal says something else: %.300s", said)
+	}
+	for i, text := range m {
+		n[i], _ = strconv.ParseUint(text, 10, 64)
+	}
+	return m, n
+}
+
+// equals holds a record against tt-metal's message and its numbers.
+func (x *stage) equals(what string, r *failure.Record, ask ttnn.Step, said string, n [9]uint64) {
+	x.Helper()
+	space, known := r.State.Space()
+	got := [8]uint64{r.Request.Bytes, 0, 0, r.Need(), r.State.Capacity - r.State.Cut, r.State.Usage().BankBytes, space.Free, space.Largest}
+	want := [8]uint64{n[1], 0, 0, r.State.Round(n[4]), n[5], n[6], n[7], n[8]}
+	if got != want || !known || len(r.Chips) == 0 && !x.chipless {
+		x.Errorf("%s has %v (%v), tt-metal said %s", what, got, known, said)
+	}
+	if shards := r.Request.Shards; r.Request.Sharded == nil || *r.Request.Sharded != (ask["cores"] != nil) || *r.Request.Sharded && shards != n[3] {
+		x.Errorf("%s: %v shards of %s", what, shards, said)
+	}
+	if len(r.Stack) == 0 {
+		x.Errorf("%s has no line", what)
 	}
 }
 

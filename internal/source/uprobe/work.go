@@ -62,6 +62,7 @@ func (p *process) applyWork(e *event, at int64) {
 		p.account().Queue(value)
 	case subDevicesMade:
 		p.account().Divide(value)
+		p.divided = division{parts: value}
 	case subDevicesLoaded:
 		p.account().Load()
 	}

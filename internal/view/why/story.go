@@ -228,7 +228,18 @@ func What(r *failure.Record) string {
 	if r.Kind == failure.Clash {
 		return "circular buffers clash with L1"
 	}
-	return words.PoolName(r.PoolKind()) + ": no room"
+	return words.PoolName(r.PoolKind()) + subDevice(r) + ": no room"
+}
+
+// subDevice names the sub-device whose allocator was asked: " of sub-device 1".
+func subDevice(r *failure.Record) string {
+	switch {
+	case r.SubDevice != nil:
+		return fmt.Sprintf(" of sub-device %d", *r.SubDevice)
+	case r.OfSubDevice():
+		return " of a sub-device"
+	}
+	return ""
 }
 
 // Asked says what was asked for.
@@ -302,15 +313,18 @@ func Verdict(r *failure.Record) string {
 		if r.State.Capacity == 0 {
 			return fmt.Sprintf("the device was opened without %s", words.PoolName(r.PoolKind()))
 		}
+		if r.OfSubDevice() {
+			return fmt.Sprintf("too large: a %s has %s for the sub-device (local_l1_size), so that it would not fit if nothing else were there", bank, words.Bytes(r.State.Capacity))
+		}
 		return fmt.Sprintf("too large: a %s has %s, so that it would not fit if nothing else were there", bank, words.Bytes(r.State.Capacity))
 	case failure.Reserved:
 		switch v.By {
 		case failure.ByCut:
-			return fmt.Sprintf("reserved: the low %s of each %s are set aside (shrink_allocator_size)", words.Bytes(r.State.Cut), bank)
+			return fmt.Sprintf("reserved: the low %s of each %s are set aside, for sub-devices as a rule (local_l1_size)", words.Bytes(r.State.Cut), bank)
 		case failure.ByLimit:
 			return fmt.Sprintf("reserved: no address below %#x was allowed for it", r.Request.Limit)
 		}
-		return "reserved: a hole is large enough, but allocators of other sub-devices use the same addresses"
+		return "reserved: a hole is large enough, but another allocator of the device uses the same addresses"
 	case failure.Overlap:
 		return fmt.Sprintf("they overlap by %s", words.Bytes(v.Missing))
 	}

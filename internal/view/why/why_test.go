@@ -236,3 +236,18 @@ func TestPage(t *testing.T) {
 		}
 	}
 }
+
+// TestSubDevice: a failure in the allocator of a sub-device names it, and what
+// sized it.
+func TestSubDevice(t *testing.T) {
+	number := 1
+	r := record(model.L1, 256*kib, 512*kib)
+	r.SubDevice = &number
+	r.Judge()
+	if got := What(r); got != "L1 of sub-device 1: no room" {
+		t.Errorf("what: %q", got)
+	}
+	if got := Verdict(r); !strings.Contains(got, "256 KiB for the sub-device (local_l1_size)") {
+		t.Errorf("verdict: %q", got)
+	}
+}
