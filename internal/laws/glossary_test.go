@@ -22,12 +22,15 @@ var exceptions = map[string][]string{
 
 // pending are files and directories whose words are still ours. No entry is added.
 var pending = []string{
-	"README.md",
+	"docs/commands/",
+	"docs/fields.md",
+	"docs/memory.md",
+	"docs/top.md",
+	"docs/truth.md",
 	"cmd/ttmon-server/",
 	"cmd/ttmon-sim/",
 	"cmd/ttmon/",
 	"cmd/ttmond/",
-	"docs/",
 	"internal/alert/",
 	"internal/alert/notify/",
 	"internal/api/",
