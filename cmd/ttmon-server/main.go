@@ -48,7 +48,7 @@ func command() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "ttmon-server",
-		Short: "history, alerts, metrics and the page of a host with Tenstorrent boards",
+		Short: "Serve history, alerts, metrics and the web page of a host with Tenstorrent boards",
 		Long: `ttmon-server follows ttmond's snapshots and events over its socket. It keeps
 history, evaluates alert rules, answers PromQL, serves /metrics and the page over
 HTTP, and sends samples to other engines. It runs in the foreground, as any user,

@@ -22,7 +22,7 @@ import (
 func hashPasswordCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "hash-password USER",
-		Short: "reads a password and prints a web configuration with its hash",
+		Short: "Read a password and print a web configuration with its hash",
 		Long: `Reads a password from standard input, its first line, and prints a web configuration
 (listen.web_config) that lets USER in with it. The file holds a bcrypt hash, not the
 password. On a terminal it asks, and does not show what is typed.`,

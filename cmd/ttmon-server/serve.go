@@ -17,7 +17,7 @@ func fleetCommand() *cobra.Command {
 	c := server.Default(server.DefaultPaths())
 	cmd := &cobra.Command{
 		Use:   "fleet --prometheus URL",
-		Short: "serves the page for many hosts, as an engine has them",
+		Short: "Serve the web page for many hosts from a Prometheus-compatible engine",
 		Long: `Serves the page's view of many hosts, as a Prometheus, Thanos, Mimir or
 VictoriaMetrics has them, and nothing else: no host is read. ttmon fleet --serve is
 the same. A bearer token is taken from $TTMON_PROMETHEUS_TOKEN.`,
@@ -43,7 +43,7 @@ func replayCommand() *cobra.Command {
 	var r server.Replay
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "serves a recording of ttmon record as a page, as if it happened now",
+		Short: "Serve a recording of ttmon record as a web page",
 		Args:  takes(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return server.ServeRecording(cmd.Context(), args[0], r, cmd.OutOrStdout())
@@ -64,7 +64,7 @@ func adoptCommand() *cobra.Command {
 	name, from := "ttmon", "/var/lib/ttmon"
 	cmd := &cobra.Command{
 		Use:   "adopt",
-		Short: "as root: makes the server's state directory, and moves the history of an earlier release there",
+		Short: "Create the state directory and move the history of an earlier release there (as root)",
 		Long: `Makes the state directory and gives it to the user that ttmon-server runs as. Earlier
 releases kept history, events, jobs and alerts in ttmond's directory: they are moved.
 What the server has already stays. Packages run it; ttmon-server must not run then.`,

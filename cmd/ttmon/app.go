@@ -155,12 +155,11 @@ func onlyOne(args []string) string {
 func newRoot(a *app, only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ttmon",
-		Short: "Shows Tenstorrent boards, their health, their memory and who uses them",
-		Long: `ttmon shows the Tenstorrent boards of this host: what they are, how they do,
-and who uses them and their memory. It reads what the driver and tt-metal
-publish, as any user, and never opens a device. It answers within a second: what
-has not answered by then is marked. Where everything is slow, $TTMON_PATIENCE
-says how long it may take instead (5s).`,
+		Short: "Show Tenstorrent boards, their health, their memory and who uses them",
+		Long: `ttmon shows the Tenstorrent boards of this host: their type and health, and who
+uses them and their memory. It reads what the driver and tt-metal publish, works
+for any user, and never opens a device. It answers within a second and marks what
+did not respond by then; on a slow machine $TTMON_TIMEOUT sets a longer limit (5s).`,
 		Example: `  ttmon smi                 all boards and processes in a table
   ttmon smi -w              the same, again every second
   ttmon smi --json          for scripts`,
@@ -175,17 +174,17 @@ says how long it may take instead (5s).`,
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&a.where.Root, "root", "", "read the host whose root is mounted at `DIR`, or a tree made by ttmon-sim")
-	f.StringVar(&a.where.Daemon, "daemon", "", "ask the ttmond at `SOCKET` (default: $TTMON_SOCKET, else one that runs here, if any)")
+	f.StringVar(&a.where.Daemon, "daemon", "", "use the ttmond at `SOCKET` (default: $TTMON_SOCKET, else one that runs here)")
 	f.BoolVar(&a.where.Direct, "direct", false, "read the host directly, even where a ttmond runs")
-	f.StringVar(&a.Color, "color", "auto", "`WHEN` to use colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+	f.StringVar(&a.Color, "color", "auto", "`WHEN` to use colours: auto (on a terminal, without NO_COLOR), always, never")
 	f.BoolVar(&a.ASCII, "ascii", false, "draw with ASCII only (also where the locale is not UTF-8)")
-	root.Flags().BoolVarP(&a.version, "version", "v", false, "print the version and end")
+	root.Flags().BoolVarP(&a.version, "version", "v", false, "print the version and exit")
 	for _, c := range commands() {
 		if only == "" || only == c.name {
 			root.AddCommand(c.make(a))
 		}
 	}
-	root.SetHelpCommand(newHelp())
+	root.SetHelpCommand(a.newHelp())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(a.helpOf)
 	root.SetUsageFunc(func(cmd *cobra.Command) error { return a.usageOf(cmd, a.Stdout) })

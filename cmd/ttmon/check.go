@@ -32,11 +32,11 @@ func newCheck(a *app) *cobra.Command {
 	c := &checkCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Answers as a plugin of Nagios, Icinga, Sensu and their like",
-		Long: `Looks at the devices once and answers as monitoring plugins do: with a line, with
-performance data behind a bar, and with an exit code.
+		Short: "Run as a plugin of Nagios, Icinga or Sensu",
+		Long: `Checks the devices once and answers as monitoring plugins do: a line, performance
+data behind a bar, and an exit code.
 
-  0 OK        all is as it should be
+  0 OK        no problem
   1 WARNING   a device is throttled, hot, being reset or has a slow link
   2 CRITICAL  a device is hung or lost, or there are not as many as --expect says
   3 UNKNOWN   no device, no driver, a bad argument, or a threshold on a value
@@ -50,8 +50,8 @@ unit: FIELD=RANGE, where RANGE is 80 (warns above 80), 10: (below 10), 10:20
 Performance data has no marks: a line below names each number in it that is not
 exact, with its mark (≥: something is not in it, ~: too high or too low).
 
-A heartbeat that stands still is seen by looking twice: where a ttmond runs, it has
-done so; where none does, --sample MS looks twice.`,
+It takes two samples to see that a heartbeat has stopped: a running ttmond has
+taken them; without one, --sample MS takes a second sample.`,
 		Example: `  ttmon check
   ttmon check --expect 4 -w temperature.asic=75 -c temperature.asic=90
   ttmon check -i 0 -w memory.used=28000 --ignore link,hot`,

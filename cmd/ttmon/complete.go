@@ -16,10 +16,10 @@ func newCompletion(*app) *cobra.Command {
 	alias := ""
 	cmd := &cobra.Command{
 		Use:   "completion SHELL",
-		Short: "Prints what a shell needs to complete ttmon's commands, devices and fields",
+		Short: "Print the shell completion script for commands, devices and fields",
 		Long: `Prints a script for bash, zsh or fish that completes commands, flags, the devices
-of this host and the fields of queries. make install puts it where shells look.
-With --alias it is for one of the names by which ttmon can be called.`,
+of this host and the fields of queries. make install puts it where shells find it.
+With --alias it is for one of the other names of ttmon (tt-smi, tt-nvtop).`,
 		Example: `  ttmon completion bash > ~/.local/share/bash-completion/completions/ttmon
   ttmon completion zsh > "${fpath[1]}/_ttmon"
   ttmon completion fish > ~/.config/fish/completions/ttmon.fish

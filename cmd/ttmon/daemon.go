@@ -28,9 +28,9 @@ const (
 func newDaemon(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "daemon",
-		Short: "Shows how ttmond and ttmon-server are doing, and has them read their configuration again",
-		Long: `Commands about ttmond itself: how it is doing, and its configuration. What it
-knows about boards and processes is shown by smi, top and mem.`,
+		Short: "Show the health of ttmond and ttmon-server, or reload their configuration",
+		Long: `Commands about ttmond itself: its health and its configuration. What it knows
+about boards and processes is shown by smi, top and mem.`,
 		Example: `  ttmon daemon status
   ttmon daemon reload`,
 		Args: cobra.NoArgs,
@@ -39,16 +39,16 @@ knows about boards and processes is shown by smi, top and mem.`,
 	var asJSON, alive bool
 	status := &cobra.Command{
 		Use:   "status",
-		Short: "Shows how ttmond is doing",
-		Long: `Shows how ttmond is doing: whether its loop and its collector answer in time, who
-is connected, what it keeps, and who has reached which limit.
+		Short: "Show the health of ttmond",
+		Long: `Shows the health of ttmond: whether its loop and its collector respond in time, who
+is connected, what it stores, and which users have reached a limit.
 
-Exit codes: 0 all is well, 1 something should be looked at, 2 something is late,
-3 no ttmond answers.
+Exit codes: 0 healthy, 1 something needs attention, 2 something is late,
+3 no ttmond responds.
 
-With --alive it shows nothing, and ends with 0 unless ttmond does not answer (3),
-or the loop that serves programs does not (2): for a probe that would restart it. A
-restart mends no chip that hangs and no full disk.`,
+With --alive it prints nothing, and exits with 0 unless ttmond does not respond (3),
+or the loop that serves programs does not (2): for a liveness probe. Restarting
+ttmond does not fix a hung chip or a full disk.`,
 		Example: `  ttmon daemon status
   ttmon daemon status --json | jq .loop`,
 		Args: cobra.NoArgs,
@@ -66,10 +66,10 @@ restart mends no chip that hangs and no full disk.`,
 	status.Flags().BoolVar(&alive, "alive", false, "show nothing, and only ask whether ttmond needs a restart")
 	cmd.AddCommand(status, &cobra.Command{
 		Use:   "reload",
-		Short: "Has ttmond read its configuration again",
-		Long: `Has ttmond read its configuration again, as SIGHUP does, and says what has
-changed and what waits for the next start. Root and the user that ttmond runs as
-may do this. A configuration with a mistake in it changes nothing.`,
+		Short: "Reload the configuration of ttmond",
+		Long: `Reloads the configuration of ttmond, as SIGHUP does, and prints what has changed
+and what needs a restart. Only root and the user that ttmond runs as may do this.
+An invalid configuration changes nothing.`,
 		Example: `  ttmon daemon reload`,
 		Args:    cobra.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.daemonReload() },

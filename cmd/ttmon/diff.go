@@ -29,7 +29,7 @@ func newDiff(a *app) *cobra.Command {
 	d := &diffCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "diff [A] B",
-		Short: "Compares two runs, recordings or moments: peaks, duration, energy, who grew",
+		Short: "Compare two runs, recordings or moments: peaks, duration, energy, what grew",
 		Long: `Compares two runs (r317 r318; see ttmon runs), a run and the program of a
 recording, or, with one run, it and the median of the last five of the same user
 and command before it. A verdict comes first, then the figures that differ: peaks and

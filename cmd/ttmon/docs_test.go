@@ -55,6 +55,35 @@ func TestEveryCommandHasHelp(t *testing.T) {
 	})
 }
 
+// helpLines is a screen.
+const helpLines = 50
+
+// --help fits a screen and says what to do in the imperative; the long story is in
+// ttmon help COMMAND.
+func TestHelpFitsAScreen(t *testing.T) {
+	clidocs.Walk(commandTree(), func(cmd *cobra.Command) {
+		t.Run(cmd.CommandPath(), func(t *testing.T) {
+			out, err := os.CreateTemp(t.TempDir(), "help")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			a := newApp(out, out, func(string) string { return "" })
+			a.helpOf(cmd, nil)
+			text, err := os.ReadFile(out.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(text), "\n"); n < 8 || n > helpLines {
+				t.Errorf("--help has %d lines, at most %d fit a screen:\n%s", n, helpLines, text)
+			}
+			if verb, _, _ := strings.Cut(cmd.Short, " "); strings.HasSuffix(verb, "s") {
+				t.Errorf("short help %q: in the imperative, %q", cmd.Short, strings.TrimSuffix(verb, "s"))
+			}
+		})
+	})
+}
+
 // docs/ has a page and a manual page per command, made from the tree.
 func TestDocs(t *testing.T) {
 	clidocs.Pages(t, commandTree(), "../../docs/commands", "ttmon-sim", "ttmond", "ttmon-server")

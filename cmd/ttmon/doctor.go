@@ -22,18 +22,18 @@ func newDoctor(a *app) *cobra.Command {
 	d := &doctorCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Checks the host's setup for boards, and says what to do about what is wrong",
+		Short: "Check the host's setup and say how to fix what is wrong",
 		Long: `Checks driver, firmware, PCIe links, permissions, IOMMU, huge pages, tt-metal's
 accounting in /dev/shm, ttmond, uprobes, and what is missing for exact memory
-figures; says what to do about each. It only looks, as every user may, and
-answers within a second also if a chip hangs.
+figures; says what to do about each. It only reads, works for every user,
+and answers within a second even if a chip hangs.
 
-A hint is something that works and could do better. --bundle packs the report
+A hint is about something that works and could work better. --bundle packs the report
 and what it was made from into a file for a support request. Names of users,
 hosts, programs and containers, command lines, and serial numbers are left out or
 replaced in it, unless --private asks for them.
 
-Exit codes: 0 all well, hints included; 1 a warning; 2 something does not work;
+Exit codes: 0 no problem, or hints only; 1 a warning; 2 something does not work;
 3 there is no board to check; 4 the bundle cannot be written.`,
 		Example: `  ttmon doctor
   ttmon doctor --json | jq '.findings[] | select(.level != "ok")'

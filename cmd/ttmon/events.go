@@ -46,10 +46,10 @@ func newEvents(a *app) *cobra.Command {
 	e := &eventsCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Tells what happened: resets, hung and lost chips, processes, alerts",
-		Long: `Tells what happened on this host, as ttmond remembers it: processes that began
-to use devices, went, or died and left memory accounted; devices that were reset,
-hung, were lost and came back; alerts. With -f it goes on telling.`,
+		Short: "List events: resets, hung and lost chips, processes, alerts",
+		Long: `Lists the events of this host that ttmond has stored: processes that started to
+use devices, exited, or died and left memory accounted; devices that were reset,
+hung, were lost and came back; alerts. With -f it waits for new ones.`,
 		Example: `  ttmon events                        the last 100
   ttmon events --since 12h -i 0       of one device
   ttmon events -f --kind alert        alerts as they come

@@ -55,16 +55,16 @@ func newExport(a *app) *cobra.Command {
 	e := &exportCmd{app: a, format: map[string]*bool{}}
 	e.cmd = &cobra.Command{
 		Use:   "export FILE --perfetto | --chrome | --pprof | --csv | --jsonl | --openmetrics",
-		Short: "Hands a recording to other viewers: Perfetto, Chrome, pprof, Prometheus, CSV",
-		Long: `Makes of what ttmon record wrote a file for another viewer. In traces, devices
+		Short: "Convert a recording for Perfetto, Chrome, pprof, Prometheus or CSV",
+		Long: `Converts a recording of ttmon record for another viewer. In traces, devices
 have counters for each pool of memory, power, clocks, temperature and PCIe;
-programs that told their blocks have exact ones, slices for as long as anything was
+programs whose blocks are known have exact ones, slices for as long as anything was
 held under a tag, and large blocks joined from allocation to free; events and
 output lines are marks.
 
-No format knows that a figure is missing or doubtful. A figure that is missing
-has no point, and one that was not always exact has a second counter that says how
-it is to be read: 0 exact, 1 at least, 2 unsure.
+No format can mark a figure as missing or doubtful. A missing figure has no point,
+and one that was not always exact has a second counter that says how to read it:
+0 exact, 1 at least, 2 unsure.
 
 With --metal, tt-metal's own traces stand beside it: profile_log_device.csv, the
 report ops_perf_results_*.csv, tracy_ops_times.csv, and the db.sqlite of ttnn's graph

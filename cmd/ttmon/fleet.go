@@ -41,16 +41,16 @@ func newFleet(a *app) *cobra.Command {
 	f := &fleetCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "fleet [HOST]",
-		Short: "Shows many hosts: their devices, the worst first, through Prometheus or Thanos",
+		Short: "Show the devices of many hosts, the worst first, through Prometheus or Thanos",
 		Long: `Shows many hosts with their devices as cells (■ ok, H hung, X lost, r resetting,
 ? unknown), totals, alerts, and the worst hosts first, as an engine that scrapes
 them or receives their remote write has it: Prometheus, Thanos, Mimir,
-VictoriaMetrics. The engine does the adding up, so thousands of devices cost no more
+VictoriaMetrics. The engine computes the sums, so thousands of devices cost no more
 than a few. Enter opens a host, device by device, and so does HOST; / looks for
 names, ! shows only hosts in trouble, and w, n, t, p and m sort.
 
-Where the output is no terminal, or with --once, it is printed; with --watch again
-and again.
+Where the output is no terminal, or with --once, it is printed; with --watch
+repeatedly.
 
 The address may have a user and a password in it; a bearer token is taken from
 $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
@@ -65,7 +65,7 @@ $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 	g.StringVar(&f.url, "prometheus", "", "the engine's `URL`")
 	g.StringVar(&f.label, "host-label", "", "the `LABEL` that tells hosts apart (default: host, or instance where there is none)")
 	g.IntVarP(&f.rows, "rows", "n", 0, "show `N` hosts (default: what fits, or 50)")
-	g.BoolVar(&f.once, "once", false, "print once and end")
+	g.BoolVar(&f.once, "once", false, "print once and exit")
 	g.BoolVarP(&f.watch, "watch", "w", false, "print again and again, until Ctrl-C")
 	g.StringVar(&f.serve, "serve", "", "serve it as a page at `ADDR` (127.0.0.1:9109), until Ctrl-C")
 	g.StringVar(&f.nodeURL, "node-url", "", "with --serve: the `URL` of a host's own page, with {instance} and {host} for its labels (default http://{instance}/)")

@@ -13,32 +13,61 @@ import (
 // helpWidth is the widest a line of help becomes, whatever the terminal.
 const helpWidth = 100
 
-func newHelp() *cobra.Command {
+func (a *app) newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
-		Short: "Says how a command is used",
+		Short: "Show the full help of a command",
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
 				return noArguments(about, rest)
 			}
-			return about.Help()
+			return a.fullHelp(about)
 		},
 	}
 }
 
-// helpOf prints a command's help, wrapped to the terminal.
+// helpOf prints the help of --help, which fits a screen: what a command does, how
+// it is used, its flags. The full story is in ttmon help COMMAND and in the manual.
 func (a *app) helpOf(cmd *cobra.Command, _ []string) {
-	fmt.Fprintf(a.Stdout, "%s\n\n", strings.TrimSpace(cmd.Long))
+	fmt.Fprintf(a.Stdout, "%s.\n\n", cmd.Short)
 	_ = a.usageOf(cmd, a.Stdout)
 }
 
-func (a *app) usageOf(cmd *cobra.Command, w io.Writer) error {
-	width := helpWidth
-	if columns, _, ok := console.Size(a.Stdout); ok && columns > 40 {
-		width = min(width, columns)
+// fullHelp prints the whole description of a command, then its usage.
+func (a *app) fullHelp(cmd *cobra.Command) error {
+	fmt.Fprintf(a.Stdout, "%s\n\n", strings.TrimSpace(cmd.Long))
+	a.usage(cmd, a.Stdout)
+	if f := cmd.InheritedFlags(); f.HasAvailableFlags() {
+		fmt.Fprintf(a.Stdout, "\nFlags of all commands:\n%s", f.FlagUsagesWrapped(a.helpColumns()))
 	}
+	return nil
+}
+
+// helpColumns is how wide help is: as the terminal, within reason.
+func (a *app) helpColumns() int {
+	if columns, _, ok := console.Size(a.Stdout); ok && columns > 40 {
+		return min(helpWidth, columns)
+	}
+	return helpWidth
+}
+
+// usageOf prints the usage of a command, and where to read more.
+func (a *app) usageOf(cmd *cobra.Command, w io.Writer) error {
+	a.usage(cmd, w)
+	switch {
+	case !cmd.HasParent():
+		fmt.Fprintln(w, "\nttmon COMMAND --help shows the flags of a command, ttmon help COMMAND all about it.")
+	case cmd.HasAvailableSubCommands():
+		fmt.Fprintf(w, "\n%s COMMAND --help says more about a command.\n", cmd.CommandPath())
+	default:
+		fmt.Fprintf(w, "\nAll about it: ttmon help %s. Flags of all commands: ttmon --help.\n", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "))
+	}
+	return nil
+}
+
+func (a *app) usage(cmd *cobra.Command, w io.Writer) {
 	fmt.Fprintln(w, "Usage:")
 	if cmd.Runnable() {
 		fmt.Fprintf(w, "  %s\n", cmd.UseLine())
@@ -59,13 +88,6 @@ func (a *app) usageOf(cmd *cobra.Command, w io.Writer) error {
 	}
 	if f := cmd.LocalFlags(); f.HasAvailableFlags() {
 		f.SortFlags = false
-		fmt.Fprintf(w, "\nFlags:\n%s", f.FlagUsagesWrapped(width))
+		fmt.Fprintf(w, "\nFlags:\n%s", f.FlagUsagesWrapped(a.helpColumns()))
 	}
-	if f := cmd.InheritedFlags(); f.HasAvailableFlags() {
-		fmt.Fprintf(w, "\nFlags of all commands:\n%s", f.FlagUsagesWrapped(width))
-	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(w, "\n%s COMMAND --help says more about a command.\n", cmd.CommandPath())
-	}
-	return nil
 }

@@ -28,11 +28,11 @@ func newHistory(a *app) *cobra.Command {
 	h := &historyCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "history METRIC…",
-		Short: "Prints and plots figures over time, from ttmond's history",
-		Long: `Prints and plots figures over time, as ttmond remembers them: every second of
-the last hours, every 15 seconds of the last weeks. METRIC is a field of
-ttmon smi --help-query-device (power.draw, temperature.asic, memory.used, …), or
-any question in PromQL.
+		Short: "Print and plot figures over time",
+		Long: `Prints and plots figures over time, from the history of
+ttmon-server: every second of the last hours, every 15 seconds of the last weeks.
+METRIC is a field of ttmon smi --help-query-device (power.draw, temperature.asic,
+memory.used, …), or any query in PromQL.
 
 --since and --until are a time ago (90s, 2h, 7d) or a moment (2026-11-15T03:00).`,
 		Example: `  ttmon history power.draw                       the last hour, all devices

@@ -30,8 +30,8 @@ func newJobs(a *app) *cobra.Command {
 	j := &jobsCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "jobs [JOB…]",
-		Short: "Tells what Slurm jobs and Kubernetes pods took of the devices at their peak",
-		Long: `Tells what jobs took of the devices: of each Slurm job and each Kubernetes pod that
+		Short: "List Slurm jobs and Kubernetes pods with their peak use of devices",
+		Long: `Lists what jobs used of the devices: for each Slurm job and each Kubernetes pod that
 ttmond has seen at a device, who ran it, when, and the most memory that its
 processes held together. Ended jobs are remembered. JOB narrows it to some, by id
 or by the name of a pod.

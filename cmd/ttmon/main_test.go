@@ -32,7 +32,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("TZ", "UTC")
-			e.Setenv("TTMON_PATIENCE", "20s") // the machine may be busy
+			e.Setenv("TTMON_TIMEOUT", "20s") // the machine may be busy
 			e.Setenv("COLUMNS", "")
 			e.Setenv("ESC", "\x1b[2J")
 			return hosts(e.WorkDir)

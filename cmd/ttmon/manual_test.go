@@ -92,7 +92,7 @@ func exitStatus() clidocs.Section {
 func environment(screen bool) clidocs.Section {
 	s := clidocs.Section{Title: "ENVIRONMENT", Terms: []clidocs.Term{
 		{Name: "TTMON_SOCKET", Meaning: "the socket of the ttmond to ask; nothing else will do then"},
-		{Name: "TTMON_PATIENCE", Meaning: "how long to wait for what does not answer, such as 5s; 700ms by default"},
+		{Name: "TTMON_TIMEOUT", Meaning: "how long to wait for what does not answer, such as 5s; 700ms by default"},
 		{Name: "NO_COLOR", Meaning: "set to anything: no colours"},
 		{Name: "LC_ALL, LC_CTYPE, LANG", Meaning: "a locale that is not UTF-8: nothing but ASCII is drawn"},
 		{Name: "COLUMNS", Meaning: "columns to print for, where the output is no terminal"},

@@ -39,7 +39,7 @@ func newMem(a *app) *cobra.Command {
 	m := &memCmd{app: a}
 	m.cmd = &cobra.Command{
 		Use:   "mem",
-		Short: "Shows the memory of every chip by pool, and who holds it",
+		Short: "Show the memory of every chip by pool and who holds it",
 		Long: `Shows for every chip how much of its DRAM and L1 is allocated, and in L1_SMALL,
 trace, circular buffers and kernel code; who holds it, how fast it changes, the
 most it has been, and a chart. Enter goes in: from the chips to one chip and its
@@ -62,7 +62,7 @@ each interval instead, for logs; with --once a block per chip, once.`,
 	f.StringArrayVarP(&m.ids, "id", "i", nil, "the same as -d `DEVICE`")
 	f.BoolVarP(&m.all, "all", "a", false, "all devices, which is also what no -d means")
 	f.IntVarP(&m.refresh, "refresh", "r", 0, "`MILLISECONDS` between updates")
-	f.BoolVar(&m.once, "once", false, "print once and end")
+	f.BoolVar(&m.once, "once", false, "print once and exit")
 	f.BoolVar(&m.plain, "plain", false, "print lines for a log instead of drawing a screen")
 	m.blocks.add(m)
 	m.screens.flags(m.cmd)

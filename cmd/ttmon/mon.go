@@ -34,9 +34,9 @@ func newDmon(a *app) *cobra.Command {
 	m := &mon{app: a, new: text.NewDmon, append: (*text.Stream).AppendDmon, groups: text.DmonGroups}
 	m.cmd = &cobra.Command{
 		Use:   "dmon",
-		Short: "Prints a line per device every second",
+		Short: "Print a line per device every second",
 		Long: `Prints a line per device and sample, for eyes and for scripts: lines that
-start with # are heads, - is what is not known.
+start with # are headings, - is an unknown value.
 
 Columns are chosen by letters with -s:
 ` + text.DmonHelp,
@@ -54,9 +54,9 @@ func newPmon(a *app) *cobra.Command {
 	m := &mon{app: a, new: text.NewPmon, append: (*text.Stream).AppendPmon, groups: text.PmonGroups}
 	m.cmd = &cobra.Command{
 		Use:   "pmon",
-		Short: "Prints a line per process every second",
+		Short: "Print a line per process every second",
 		Long: `Prints a line per process, device and sample. Lines that start with # are
-heads, - is what is not known; a device that nobody uses has a line of -.
+headings, - is an unknown value; a device without processes has a line of -.
 
 Columns are chosen by letters with -s:
 ` + text.PmonHelp,
@@ -73,7 +73,7 @@ func (m *mon) flags(letters string) {
 	f.StringArrayVarP(&m.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
 	f.Float64VarP(&m.delay, "delay", "d", 1, "`SECONDS` between two samples")
 	f.IntVarP(&m.count, "count", "c", 0, "stop after `N` samples")
-	f.StringVarP(&m.letter, "select", "s", letters, "groups of columns, by `LETTERS`")
+	f.StringVarP(&m.letter, "select", "s", letters, "groups of columns, by `LETTERS` (ttmon help "+m.cmd.Name()+" lists them)")
 	f.StringVarP(&m.stamp, "options", "o", "", "what stands before each line, by `LETTERS`: D a date, T a time")
 	f.StringVarP(&m.file, "filename", "f", "", "print to `FILE` instead of the standard output")
 	f.StringVar(&m.format, "format", "", "commas instead of columns: `FORMAT` is csv[,noheader][,nounit]")

@@ -35,7 +35,7 @@ func newOps(a *app) *cobra.Command {
 	o := &opsCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "ops",
-		Short: "Shows what the chips work on: operations by device time",
+		Short: "Show what the chips work on: operations by device time",
 		Long: `Shows the operations that run on the chips, by the share of the time that
 their programs take, as perf top does for functions. Names and times come from
 tt-metal's real-time profiler (0.71 and later), as the processes receive it:

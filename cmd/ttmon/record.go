@@ -30,9 +30,9 @@ func newRecord(a *app) *cobra.Command {
 	r := &recordCmd{app: a}
 	r.cmd = &cobra.Command{
 		Use:   "record [flags] [-- COMMAND [ARGUMENT...]]",
-		Short: "Records all that is known of this host, or of a program's run, into a file",
-		Long: `Records snapshots of this host and what happens between them into a file, until it
-is told to end (Ctrl-C), for --duration, or as long as COMMAND runs. Of a program
+		Short: "Record this host, or one run of a program, to a file",
+		Long: `Records snapshots of this host and what happens between them into a file, until
+Ctrl-C, for --duration, or as long as COMMAND runs. Of a program
 that has libttmon in it every allocation and free of device memory is recorded
 with its tag and, with --stacks, its line of code: COMMAND is run with libttmon as
 ttmon run does; its input, output, signals and exit code are passed through. Of
@@ -40,7 +40,7 @@ your programs that ttmond watches through the kernel (for root: all) the same is
 recorded, without tags and lines.
 
 The file can be read while it is written, and after whatever ended the recorder:
-ttmon replay shows it, ttmon diff compares, ttmon export hands it to other
+ttmon replay shows it, ttmon diff compares, ttmon export converts it for other
 viewers. An hour of 32 chips takes about 8 MB at an interval of a second.`,
 		Example: `  ttmon record                                   this host, until Ctrl-C
   ttmon record -o night.ttrec --duration 8h

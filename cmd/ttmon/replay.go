@@ -30,7 +30,7 @@ func newReplay(a *app) *cobra.Command {
 	r := &replayCmd{app: a}
 	r.cmd = &cobra.Command{
 		Use:   "replay FILE [flags] [VIEW [ARGUMENT...]]",
-		Short: "Shows a recording in ttmon's screens, as it was",
+		Short: "Show a recording in any of ttmon's screens",
 		Long: `Shows what ttmon record wrote, as if it happened now. VIEW is the command that
 shows it, with its own flags behind it:
 
@@ -38,7 +38,7 @@ shows it, with its own flags behind it:
                          slider: p plays and pauses, . and , step, ] and [ change the
                          speed, ) and ( go to the next event and back, < and > a
                          minute, { and } half an hour; the slider takes the mouse
-  smi, dmon, pmon, ops   tables, reports, CSV and JSON of a moment, or as it goes on
+  smi, dmon, pmon, ops   tables, reports, CSV and JSON, of one moment or from there on
   blocks                 the blocks that programs held at a moment, as ttmon mem -p
   why                    the requests for device memory that failed: ttmon why
   events, output         what happened, and what the program printed

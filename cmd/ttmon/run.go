@@ -49,7 +49,7 @@ func newRun(a *app) *cobra.Command {
 	r := &runCmd{app: a}
 	r.cmd = &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Runs a program and tells how much device memory it took, and what it left behind",
+		Short: "Run a program and report its device memory: peaks, leaks, failed allocations",
 		Long: `Runs a program on tt-metal with libttmon in it, and prints at its end how much
 of each chip's memory it took at most, when, and what it still held: every
 allocation of every thread, exactly, without root and without a daemon. With
@@ -77,9 +77,9 @@ Below the memory is what ran on each chip, where tt-metal reports that (0.71 and
 later): the share of the run in which a program ran, the operations that took
 most of it, the time that the chip waited for the host, and the longest gap.
 
-Where there is no libttmon to be had (tt-metal linked statically, functions that
-are not known) tt-metal's own accounting is looked at once a second instead: what
-was left behind is not known then.`,
+Where libttmon cannot be used (tt-metal linked statically, unknown functions)
+tt-metal's own accounting is read once a second instead: what was left behind is
+not known then.`,
 		Example: `  ttmon run -- python train.py
   ttmon run --stacks -- python train.py                 by line of code
   ttmon run --stacks --flame memory.svg -- python train.py
@@ -106,7 +106,7 @@ was left behind is not known then.`,
 	f.BoolVar(&r.live, "live", false, "show a line with what is held now while the program runs")
 	f.BoolVar(&r.summary, "summary", false, "print the summary even where standard error is no terminal")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no summary")
-	f.BoolVar(&r.library, "library", false, "print the path of libttmon.so, for programs that load it themselves, and end")
+	f.BoolVar(&r.library, "library", false, "print the path of libttmon.so, for programs that load it themselves, and exit")
 	f.IntVar(&r.top, "top", 10, "list `N` places of the program at most")
 	return r.cmd
 }

@@ -31,7 +31,7 @@ func newRuns(a *app) *cobra.Command {
 	r := &runsCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "runs [RUN…]",
-		Short: "Lists the programs that used devices: when, how they ended, what they took",
+		Short: "List the programs that used devices: when, how they ended, what they used",
 		Long: `Lists the programs that used devices, also those that have ended: who ran them,
 when and for how long, how they ended, the most memory they held, the energy that
 their devices took meanwhile, and what they left behind. RUN shows one with all its

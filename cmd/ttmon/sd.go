@@ -28,7 +28,7 @@ func newSD(a *app) *cobra.Command {
 	s := &sdCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "sd [HOST…]",
-		Short: "Writes a list of hosts from which Prometheus finds its ttmonds",
+		Short: "Write a Prometheus service discovery file of ttmon hosts",
 		Long: `Writes the JSON of Prometheus's file_sd_configs and http_sd_configs: a list of the
 hosts named, or of those in a file (or standard input, -), one a line. Written with -o
 the file is replaced in one step: Prometheus never reads half of it.`,

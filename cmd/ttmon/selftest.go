@@ -36,15 +36,15 @@ func newSelftest(a *app) *cobra.Command {
 	s := &selftestCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "selftest",
-		Short: "Compare what ttmon shows with a second witness",
-		Long: `Compares every figure that ttmon shows on this host with a second witness: the
+		Short: "Check ttmon's figures against independent sources on this host",
+		Long: `Compares every figure that ttmon shows on this host with a second source: the
 driver's files read by another program, the kernel's view of processes, the
 accounting regions decoded again. With --python it also runs a small ttnn
 program that knows what it holds; with --tt-smi it compares with Tenstorrent's own
 tool. It then measures what ttmon costs, and checks that it touched no device.
 
 Nothing is changed on the host. No device is opened without --python, and none
-that somebody uses unless -i names it; both flags ask before they begin.
+that is in use unless -i names it; both flags ask first.
 
 Exit codes: 0 nothing is wrong, 1 a figure is wrong, 2 bad argument, 3 something
 that was asked for could not be tested (--python, --tt-smi, --timeout).`,

@@ -52,14 +52,14 @@ func newSMI(a *app) *cobra.Command {
 	s := &smi{app: a}
 	s.cmd = &cobra.Command{
 		Use:   "smi",
-		Short: "Shows all boards and who uses them, once or again and again",
+		Short: "Show boards and who uses them, once or repeatedly",
 		Long: `Shows every Tenstorrent board of the host, its health, its memory and the
 processes that use it: as a table, a long report, JSON or CSV. The flags are
 those of nvidia-smi and of the official tt-smi, with two exceptions: a reset, since
 ttmon never changes a board, and nvidia-smi's XML (-x), since --json has all of it.
 
 In the table, a word instead of a number says why there is none (denied, hung,
-reset, lost, stale, N/A: nobody offers it) and – that there is nothing; ~ marks
+reset, lost, stale, N/A: not available) and – that there is nothing; ~ marks
 an estimate, a limit that comes from the board's data sheet, or a state as far
 as one sample tells, ≥ a figure that leaves something out, and ↓ a PCIe link
 below what both ends can do.
@@ -87,15 +87,15 @@ func (s *smi) flags() {
 	f.Float64VarP(&s.loop, "loop", "l", 0, "print again every `SECONDS`")
 	f.IntVar(&s.loopMS, "loop-ms", 0, "print again every `MS` milliseconds (also -lms MS)")
 	f.IntVarP(&s.refresh, "refresh", "r", 0, "watch, and print again every `MS` milliseconds")
-	f.IntVar(&s.sample, "sample", 0, "take a first sample `MS` milliseconds before, so that rates and CPU are known")
-	f.StringArrayVarP(&s.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
+	f.IntVar(&s.sample, "sample", 0, "sample twice, `MS` apart, so that rates and CPU are known")
+	f.StringArrayVarP(&s.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial or ASIC id, with commas")
 	f.BoolVarP(&s.list, "list-devices", "L", false, "one line per device: index, name and ids")
 	f.BoolVarP(&s.query, "query", "q", false, "a long report, with the reason for everything that is missing")
-	f.StringVarP(&s.display, "display", "d", "", "only these `SECTIONS` of the report, separated by commas: "+sectionNames())
-	f.BoolVar(&s.json, "json", false, "JSON in the ttmon.snapshot/1 contract; one object a line when it is repeated")
+	f.StringVarP(&s.display, "display", "d", "", "only these `SECTIONS` of the report: "+sectionNames())
+	f.BoolVar(&s.json, "json", false, "JSON (ttmon.snapshot/1); one object a line when repeated")
 	f.StringVar(&s.queryDevice, "query-device", "", "CSV of these `FIELDS` of each device (also --query-gpu)")
 	f.StringVar(&s.queryDevice, "query-gpu", "", "the same as --query-device")
-	f.StringVar(&s.apps, "query-apps", "", "CSV of these `FIELDS` of each process and device (also --query-compute-apps)")
+	f.StringVar(&s.apps, "query-apps", "", "CSV of these `FIELDS` of each process (also --query-compute-apps)")
 	f.StringVar(&s.apps, "query-compute-apps", "", "the same as --query-apps")
 	f.StringVar(&s.format, "format", "csv", "the `FORMAT` of a query: csv[,noheader][,nounits]")
 	f.BoolVar(&s.helpDevice, "help-query-device", false, "list the fields of --query-device (also --help-query-gpu)")
@@ -103,21 +103,21 @@ func (s *smi) flags() {
 	f.BoolVar(&s.helpApps, "help-query-apps", false, "list the fields of --query-apps (also --help-query-compute-apps)")
 	f.BoolVar(&s.helpApps, "help-query-compute-apps", false, "the same as --help-query-apps")
 	f.BoolVar(&s.estimates, "allow-estimates", false, "answer utilization.gpu with the estimate instead of [N/A]")
-	f.BoolVar(&s.fahrenheit, "fahrenheit", false, "temperatures of the table and the report in °F")
+	f.BoolVar(&s.fahrenheit, "fahrenheit", false, "temperatures in °F")
 	f.StringVarP(&s.file, "filename", "f", "", "print to `FILE` instead of the standard output (-)")
-	f.BoolVarP(&s.snapshot, "snapshot", "s", false, "JSON as the official tt-smi prints it; -f without a name saves it in ~/tt_smi_logs")
+	f.BoolVarP(&s.snapshot, "snapshot", "s", false, "JSON as the official tt-smi prints it (-f: to ~/tt_smi_logs)")
 	f.BoolVar(&s.noTTY, "snapshot_no_tty", false, "the same (the official tool then leaves colours out)")
 	f.BoolVar(&s.ttList, "list", false, "the boards as the official tt-smi lists them (also -ls)")
 	f.BoolVar(&s.trays, "glx_list_tray_to_device", false, "which device is in which tray of a Galaxy")
 	f.BoolVarP(&s.compact, "compact", "c", false, "a quieter table, without bars")
-	f.BoolVar(&s.local, "local", false, "leave chips out that are only reached over another one")
-	f.BoolVar(&s.strict, "error-on-warning", false, "exit with 15 on any warning, not only when a device is hung or lost (also -eow)")
+	f.BoolVar(&s.local, "local", false, "leave out chips behind other chips")
+	f.BoolVar(&s.strict, "error-on-warning", false, "exit with 15 on any warning, too (also -eow)")
 	f.StringVar(&s.columns, "columns", "", "not offered: the table takes the width of the terminal")
 	f.Lookup("columns").NoOptDefVal = "1"
 	_ = f.MarkHidden("columns")
 	f.BoolVar(&s.reset, "reset", false, "not offered: ttmon never changes a board")
 	f.BoolVarP(&s.version, "version", "v", false, "print the version")
-	for _, name := range []string{"query-gpu", "query-compute-apps", "help-query-gpu", "help-query-compute-apps"} {
+	for _, name := range []string{"query-gpu", "query-compute-apps", "help-query-gpu", "help-query-compute-apps", "snapshot_no_tty", "reset"} {
 		_ = f.MarkHidden(name)
 	}
 	// Flags of the official tool that change nothing here, and parts of a reset.

@@ -25,21 +25,21 @@ func newStale(a *app) *cobra.Command {
 	s := &staleCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "stale [REGION…]",
-		Short: "Lists what dead processes left in the memory accounting, and removes it",
+		Short: "List, and remove, what dead processes left in tt-metal's memory accounting",
 		Long: `Lists the bytes that processes which died without closing their devices left
 in tt-metal's accounting regions (/dev/shm/tt_device_*_memory). The memory itself
-is free again; only the books were never closed. ttmon counts none of it as used,
+is free again; only its accounting was never cleared. ttmon counts none of it as used,
 other tools may. REGION narrows it to some, named by path or chip id.
 
 With --remove the regions are removed: only such as no live process uses, after
 they were shown, and on a terminal after a question. The next program that opens
 the chip makes a new one.
 
-An ordinary user may not look into other users' regions. Where ttmond runs it is
-asked for them; where not, ttmon says what it could not look into.
+An ordinary user may not read other users' regions. A running ttmond provides
+them; without one, ttmon names what it could not read.
 
-Exit codes: 0 ok, also if nothing is stale; 2 bad argument, or nobody to ask; 4 no
-permission, to remove one or to look into any.`,
+Exit codes: 0 ok, also if nothing is stale; 2 bad argument, or no ttmond runs; 4 no
+permission to remove one or to read any.`,
 		Example: `  ttmon stale                           what is there
   ttmon stale --remove                  remove all that nobody uses, after a question
   ttmon stale --remove --yes 9956278468 remove that chip's, without one

@@ -65,12 +65,12 @@ func newTop(a *app) *cobra.Command {
 func (t *topCmd) make() {
 	t.cmd = &cobra.Command{
 		Use:   "top",
-		Short: "Shows devices, charts and processes on a screen that stays open",
+		Short: "Monitor devices and processes interactively, with charts",
 		Long: `Shows the devices, charts of any figure over time, and the processes that use
 the devices, on one screen: from one board to a Galaxy of 32, at any size. The
 keys are those of nvtop and htop; F1 or ? lists them. F2 changes how it looks,
 F12 writes that to the configuration file. It needs a terminal that can place its
-cursor: in a pipe, and where TERM is dumb or not set, it ends with 2.
+cursor: in a pipe, and where TERM is dumb or not set, it exits with 2.
 
 A filter chooses processes by any column:
 
@@ -103,10 +103,10 @@ here, -s prints a snapshot in nvtop's form.`,
 	f.BoolVarP(&t.fahrenheit, "freedom-unit", "f", false, "temperatures in Fahrenheit")
 	f.BoolVarP(&t.reverse, "reverse-abs", "r", false, "charts with the newest at the left")
 	f.BoolVar(&t.readonly, "readonly", false, "offer no way to signal processes")
-	f.BoolVarP(&t.snapshot, "snapshot", "s", false, "print a snapshot as nvtop prints it, in JSON, and end")
+	f.BoolVarP(&t.snapshot, "snapshot", "s", false, "print a snapshot as nvtop prints it, in JSON, and exit")
 	f.BoolVarP(&t.loop, "loop", "l", false, "with -s: print one after the other")
 	f.Float64VarP(&t.encodeHide, "encode-hide", "E", 0, "`SECONDS`, accepted: there are no encoders to hide")
-	f.BoolVarP(&t.version, "version", "v", false, "print the version and end")
+	f.BoolVarP(&t.version, "version", "v", false, "print the version and exit")
 	t.screens.flags(t.cmd)
 	_ = t.cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(config.OptionAt("display.theme").Choices, cobra.ShellCompDirectiveNoFileComp))
 	_ = t.cmd.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions(config.OptionAt("top.devices.layout").Choices, cobra.ShellCompDirectiveNoFileComp))

@@ -26,13 +26,13 @@ func newTopo(a *app) *cobra.Command {
 	t := &topo{app: a}
 	cmd := &cobra.Command{
 		Use:   "topo",
-		Short: "Shows how the boards hang together: PCIe distances and Ethernet links",
+		Short: "Show how boards are connected: PCIe distances and Ethernet links",
 		Long: `Shows what lies between each two devices: Ethernet links between their chips, and
 otherwise how far apart they are on PCIe, in the words of nvidia-smi topo -m.
 
 PCIe distances come from the kernel. Ethernet links come from the description
 of the host that UMD leaves in /tmp whenever a program opens the boards: no chip is
-asked. It is believed of root, of you, and of whoever has a device open.
+read. It is trusted if its owner is root, you, or a user of the device.
 
 Exit codes: as ttmon smi.`,
 		Example: `  ttmon topo -m

@@ -9,7 +9,7 @@ import (
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Prints the version",
+		Short:   "Print the version",
 		Long:    "Prints the version of ttmon, what it was built from, and the Go that built it.",
 		Example: "  ttmon version",
 		RunE: func(*cobra.Command, []string) error {

@@ -28,7 +28,7 @@ func newWeb(a *app) *cobra.Command {
 	w := &webCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "web",
-		Short: "Prints the address of the page that ttmon-server serves, for you",
+		Short: "Print the address of the web page, with a login for you",
 		Long: `Prints the address of ttmon-server's page with a ticket in it, which makes the page
 show what you may see: everybody's sums, and the blocks, call sites and names of your
 own processes; to root everything. The ticket is made by ttmond, good once, for two

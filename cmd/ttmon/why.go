@@ -31,7 +31,7 @@ func newWhy(a *app) *cobra.Command {
 	w := &whyCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "why [PID|FAILURE]",
-		Short: "Shows why a request for device memory failed, or whether a process is stuck",
+		Short: "Show why a device allocation failed, or whether a process is stuck",
 		Long: `Shows the last request of your programs for device memory that failed: what was
 asked for and by which line, the bank as it was with the missing piece drawn
 against its holes, who held the rest, why it failed, and what would have made it

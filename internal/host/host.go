@@ -30,7 +30,7 @@ const (
 	serverVar = "TTMON_SERVER_SOCKET"
 	// timeoutVar is the variable that says how long devices, processes and a
 	// ttmond may take to answer, for machines on which everything is slow.
-	timeoutVar = "TTMON_PATIENCE"
+	timeoutVar = "TTMON_TIMEOUT"
 )
 
 const (

@@ -95,7 +95,7 @@ func (a *archive) pad() {
 // breaks the chip by and counts messages between.
 const script = `#!/bin/busybox sh
 /bin/busybox --install -s /bin
-export PATH=/bin HOME=/root TTMON_PATIENCE=20s
+export PATH=/bin HOME=/root TTMON_TIMEOUT=20s
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; mkdir -p /dev/shm; mount -t tmpfs shm /dev/shm
 mount -t tracefs tracefs /sys/kernel/tracing
 arch=$(cat /arch)

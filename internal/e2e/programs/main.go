@@ -10,7 +10,7 @@ import (
 // PatienceVar is how long ttmon waits for what does not answer. On a busy
 // machine the usual 700 ms may go by before a simulated chip, which is a
 // process like others, has come to answer.
-const PatienceVar = "TTMON_PATIENCE"
+const PatienceVar = "TTMON_TIMEOUT"
 
 // Main enters a host of the tests' own and builds the commands, as they are
 // released. It runs the tests by run, which gets the directory with the

@@ -62,7 +62,7 @@ func open(t *testing.T) *pane {
 	p := &pane{t, filepath.Join(t.TempDir(), "tmux")}
 	home := t.TempDir()
 	p.tmux("-f", "/dev/null", "new-session", "-d", "-c", home, "-x", "100", "-y", "30",
-		"env", "-i", "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+home, "TERM=screen-256color", "LANG=C.UTF-8", "TTMON_PATIENCE=20s", "PS1=ready> ", "sh", "-i")
+		"env", "-i", "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+home, "TERM=screen-256color", "LANG=C.UTF-8", "TTMON_TIMEOUT=20s", "PS1=ready> ", "sh", "-i")
 	t.Cleanup(func() { exec.Command("tmux", "-S", p.socket, "kill-server").Run() })
 	p.wait("ready>")
 	return p
