@@ -2,12 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/plot"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/selection"
@@ -22,6 +27,7 @@ type historyCmd struct {
 	since, until string
 	step         time.Duration
 	json, csv    bool
+	changed      string
 }
 
 func newHistory(a *app) *cobra.Command {
@@ -34,11 +40,16 @@ ttmon-server: every second of the last hours, every 15 seconds of the last weeks
 METRIC is a field of ttmon smi --help-query-device (power.draw, temperature.asic,
 memory.used, …), or any query in PromQL.
 
+--changed FROM..TO asks what else changed in a stretch of time: every series of the
+devices and the host is compared with the time before it (four times as long, at most
+six hours) and ranked by how far its mean moved, counted in its usual variation.
+
 --since and --until are a time ago (90s, 2h, 7d) or a moment (2026-11-15T03:00).`,
 		Example: `  ttmon history power.draw                       the last hour, all devices
   ttmon history temperature.asic power.draw -i 0 --since 12h
   ttmon history memory.used --since 7d --csv >memory.csv
-  ttmon history 'sum(tenstorrent_core_power_watts)' --since 1d`,
+  ttmon history 'sum(tenstorrent_core_power_watts)' --since 1d
+  ttmon history --changed 03:00..03:10           what changed in these ten minutes`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return h.run(args) },
 	}
@@ -47,12 +58,16 @@ memory.used, …), or any query in PromQL.
 	f.StringVar(&h.since, "since", "1h", "from this `TIME` on")
 	f.StringVar(&h.until, "until", "0s", "up to this `TIME`")
 	f.DurationVar(&h.step, "step", 0, "`TIME` between two points (default: as many as fit)")
+	f.StringVar(&h.changed, "changed", "", "rank what changed in the stretch `FROM..TO` (03:00..03:10, 20m..10m; without TO: until now)")
 	f.BoolVar(&h.json, "json", false, "JSON: all points")
 	f.BoolVar(&h.csv, "csv", false, "CSV: a line for each point")
 	return cmd
 }
 
 func (h *historyCmd) run(args []string) error {
+	if h.changed != "" {
+		return h.printChanged(args)
+	}
 	if len(args) == 0 {
 		return exit.Usage("which metric? For example: ttmon history power.draw (ttmon smi --help-query-device lists them)")
 	}
@@ -144,4 +159,61 @@ func (h *historyCmd) printPlots(ctx context.Context, p *plot.Range, questions []
 		out = text.AppendHistory(out, drawn)
 	}
 	return h.PrintText(out)
+}
+
+// stretch is the time that --changed names.
+func (h *historyCmd) stretch(now time.Time) (from, to time.Time, err error) {
+	first, last, ok := strings.Cut(h.changed, "..")
+	if from, err = when.Ago("--changed", first, now); err != nil {
+		return from, to, err
+	}
+	to = now
+	if ok && last != "" {
+		if to, err = when.Ago("--changed", last, now); err != nil {
+			return from, to, err
+		}
+	}
+	switch length := to.Sub(from); {
+	case length < time.Second:
+		err = exit.Usage("--changed: FROM is not before TO")
+	case length > changed.MaxStretch:
+		err = exit.Usage("--changed: the stretch is longer than %v", changed.MaxStretch)
+	}
+	return from, to, err
+}
+
+// printChanged prints what changed in a stretch of time.
+func (h *historyCmd) printChanged(args []string) error {
+	switch {
+	case len(args) > 0 || len(h.ids) > 0:
+		return exit.Usage("--changed compares all series: it takes no METRIC and no -i")
+	case h.csv:
+		return exit.Usage("--changed and --csv cannot be used together")
+	}
+	from, to, err := h.stretch(time.Now().Truncate(time.Millisecond))
+	if err != nil {
+		return err
+	}
+	c, err := host.Remembering(h.where)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	a, err := c.Changed(ctx, from, to)
+	if errors.Is(err, client.ErrNotFound) {
+		return exit.With(exit.Unsupported, "this ttmon-server keeps no history (history.enabled in its configuration), or is older than this ttmon")
+	}
+	if err != nil {
+		return exit.With(exit.Internal, "%w", err)
+	}
+	if h.json {
+		b, err := json.MarshalIndent(a, "", " ")
+		if err != nil {
+			return exit.With(exit.Internal, "encoding what changed: %w", err)
+		}
+		return h.Output("").Write(append(b, '\n'))
+	}
+	return h.PrintText(text.AppendChanged(nil, a))
 }

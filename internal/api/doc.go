@@ -25,6 +25,7 @@
 //	GET /v1/mesh                      which Ethernet links are up, and what is cut off
 //	GET /v1/facts?device=BUS          all that is known of a device, in words
 //	GET /v1/metrics, /v1/range        what can be charted, and its history
+//	GET /v1/changed                   what changed in a stretch of time
 //	GET /v1/past/span                 how far back /v1/past reaches
 //	GET /v1/processes/PID/history     what a process held over time
 //	GET /v1/processes/PID/map         its banks as they are drawn, call sites, ?fit=512M

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
@@ -141,6 +142,7 @@ func calls() []described {
 			{name: "step", help: "15s; as many as a chart has where it is left out"},
 			{name: "of", help: "end: the value at the end of each step; most: its most"},
 		}},
+		{method: "GET", path: "/v1/changed", part: "memory", help: "the series of the host that changed in a stretch of time, by how far they moved in their usual variation", answer: changed.Answer{}, params: []param{startParam, endParam}},
 		{method: "GET", path: "/v1/events", part: "memory", help: "what happened", answer: eventsAnswer{}, params: []param{
 			{name: "after", help: "only events with a higher number"},
 			{name: "since", help: "RFC 3339"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -87,6 +88,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 				return []runs.Run{{ID: 1, Devices: []runs.Device{d}, Neighbours: []runs.Neighbour{{Devices: []int{0}}}, Left: []runs.Left{{}}}}, true, nil
 			},
 			Alerts: func() any { return map[string]any{"schema": "ttmon.alerts/1", "alerts": []any{}} },
+			Changed: func(_ context.Context, from, to time.Time) (*changed.Answer, error) {
+				device := 0
+				return &changed.Answer{Schema: "ttmon.changed/1", From: from, To: to, Changes: []changed.Change{{Metric: "power.draw", Device: &device, Kind: changed.Moved}, {Kind: changed.Began}}}, nil
+			},
 			Range: func(_ context.Context, _ string, start, _ time.Time, _ time.Duration) ([]Series, error) {
 				return []Series{{Labels: map[string]string{"pci": "0000:01:00.0", "device": "0"}, Times: []int64{start.UnixMilli()}, Values: []float64{1}}}, nil
 			},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/runs"
@@ -28,6 +29,8 @@ type Memory struct {
 	Held func(ctx context.Context, pid int, ticks uint64, from, to time.Time, n int) (list []held.Point, since time.Time, step time.Duration)
 	// Range answers a question in PromQL over time.
 	Range func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
+	// Changed finds the series of the host that changed in a stretch of time.
+	Changed func(ctx context.Context, from, to time.Time) (*changed.Answer, error)
 	// Jobs are what jobs took.
 	Jobs func(jobs.Query) []jobs.Job
 	// Runs are the programs that used devices.
@@ -49,7 +52,7 @@ type EventLog interface {
 func (s *Server) remembered(mux *unixhttp.Mux) {
 	m := s.opt.Memory
 	if s.opt.Elsewhere != "" {
-		for _, call := range []string{"/v1/events", "/v1/past", "/v1/past/span", "/v1/range", "/v1/jobs", "/v1/runs", "/v1/alerts", "/v1/processes/{pid}/history", "/prometheus/"} {
+		for _, call := range []string{"/v1/events", "/v1/past", "/v1/past/span", "/v1/range", "/v1/changed", "/v1/jobs", "/v1/runs", "/v1/alerts", "/v1/processes/{pid}/history", "/prometheus/"} {
 			mux.HandleFunc(call, func(w unixhttp.Writer, _ *unixhttp.Request) { fail(w, unixhttp.StatusGone, "%s", s.opt.Elsewhere) })
 		}
 		return
@@ -66,6 +69,9 @@ func (s *Server) remembered(mux *unixhttp.Mux) {
 	}
 	if m.Range != nil {
 		mux.HandleFunc("GET /v1/range", s.rangeOf)
+	}
+	if m.Changed != nil {
+		mux.HandleFunc("GET /v1/changed", s.changed)
 	}
 	if m.Jobs != nil {
 		mux.HandleFunc("GET /v1/jobs", s.jobsOf)
@@ -108,6 +114,28 @@ func (s *Server) past(w unixhttp.Writer, r *unixhttp.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body)
+}
+
+// changed answers with the series that changed in a stretch of time.
+func (s *Server) changed(w unixhttp.Writer, r *unixhttp.Request) {
+	start, end, err := parsePeriod(r.URL.Query(), s.opt.Now())
+	switch length := end.Sub(start); {
+	case err != nil:
+		fail(w, unixhttp.StatusBadRequest, "%v", err)
+		return
+	case length > changed.MaxStretch:
+		fail(w, unixhttp.StatusBadRequest, "start: %v is longer than %v, which is the most that is compared", length.Round(time.Second), changed.MaxStretch)
+		return
+	case length < time.Second:
+		fail(w, unixhttp.StatusBadRequest, "start: a stretch has a second at least")
+		return
+	}
+	found, err := s.opt.Memory.Changed(r.Context(), start, end)
+	if err != nil {
+		fail(w, unixhttp.StatusServiceUnavailable, "%v", err)
+		return
+	}
+	answer(w, unixhttp.StatusOK, found)
 }
 
 // span tells how far back /v1/past reaches; null where nothing is kept yet.

@@ -129,6 +129,7 @@ func (s *Server) version(w unixhttp.Writer, _ *unixhttp.Request) {
 		{m.Events != nil, "/v1/events"},
 		{m.Past != nil, "/v1/past"},
 		{m.Range != nil, "/v1/range"},
+		{m.Changed != nil, "/v1/changed"},
 		{m.Jobs != nil, "/v1/jobs"},
 		{m.Runs != nil, "/v1/runs"},
 		{m.Runs != nil, "/v1/runs/compare"},

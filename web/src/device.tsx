@@ -8,6 +8,7 @@ import { bytes, field, mark, title } from "./figures";
 import { Operations } from "./operations";
 import { MetricChart, useEvents, useRangeData } from "./metricchart";
 import { ProcessTable } from "./processtable";
+import { WhatChanged } from "./changed";
 import { RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import { offers, type State } from "./store";
@@ -278,6 +279,7 @@ function Charts(p: { s: State; d: Device; facts: Facts | null }) {
         ))}
       </div>
       <EventList events={events.slice(-50).reverse()} problem={unknown} />
+      <WhatChanged />
     </Panel>
   );
 }

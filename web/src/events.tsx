@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
 import { A, Choice, Empty, Panel } from "./parts";
 import { moment } from "./figures";
+import { WhatChanged } from "./changed";
 import { RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import { offers, type State } from "./store";
@@ -74,6 +75,7 @@ export function EventsPage(p: { s: State }) {
         <Timeline events={shown} start={range.start} end={range.end} />
         <EventList events={[...shown].reverse()} problem={problem} />
       </Panel>
+      <WhatChanged />
     </>
   );
 }

@@ -1,5 +1,6 @@
 // The first view: trouble, devices, who uses them.
 
+import { WhatChanged } from "./changed";
 import { HourCharts } from "./hour";
 import { field, head } from "./figures";
 import { A, Bar, health, Panel, StateOf } from "./parts";
@@ -29,6 +30,7 @@ export function Overview(p: { s: State }) {
           {processes}
         </div>
         <HourCharts s={p.s} />
+        <WhatChanged />
       </>
     );
   }
@@ -39,6 +41,7 @@ export function Overview(p: { s: State }) {
         {snap.devices.length === 0 && <p class="empty">{snap.host.unbound.length > 0 ? "No device of this host can be shown: the driver has none of them." : "There is no Tenstorrent device on this host."}</p>}
       </section>
       {snap.devices.length > 0 && <HourCharts s={p.s} />}
+      <WhatChanged />
       {processes}
     </>
   );

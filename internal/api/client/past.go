@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
@@ -219,6 +220,20 @@ func (c *Client) Range(ctx context.Context, expr string, start, end time.Time, s
 		return nil, err
 	}
 	return parseSeries(body)
+}
+
+// Changed asks which series of the host changed in a stretch of time.
+func (c *Client) Changed(ctx context.Context, from, to time.Time) (*changed.Answer, error) {
+	v := url.Values{"start": {from.UTC().Format(time.RFC3339Nano)}, "end": {to.UTC().Format(time.RFC3339Nano)}}
+	body, err := c.get(ctx, "/v1/changed?"+v.Encode())
+	if err != nil {
+		return nil, err
+	}
+	var a changed.Answer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return nil, fmt.Errorf("reading what changed: %w", err)
+	}
+	return &a, nil
 }
 
 // parseSeries reads an answer of Prometheus.

@@ -1,0 +1,87 @@
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/history/changed"
+	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/view/words"
+)
+
+// AppendChanged draws what changed in a stretch of time, the most first.
+func AppendChanged(dst []byte, a *changed.Answer) []byte {
+	clock := func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+	dst = fmt.Appendf(dst, "%s to %s, compared with the %s before\n", clock(a.From), clock(a.To), words.Span(a.From.Sub(a.Since)))
+	switch {
+	case a.Away:
+		return append(dst, "The host was not sampled in one of the two times: there is nothing to compare.\n"...)
+	case len(a.Changes) == 0:
+		return fmt.Appendf(dst, "None of %d series changed by more than twice its usual variation.\n", a.Series)
+	}
+	dst = append(dst, "\n  SCORE  DEV  WHAT                              BEFORE          DURING\n"...)
+	for i := range a.Changes {
+		c := &a.Changes[i]
+		device := "-"
+		if c.Device != nil {
+			device = strconv.Itoa(*c.Device)
+		}
+		before, during := ChangedFigures(c)
+		dst = fmt.Appendf(dst, "  %5.0f  %3s  %s  %s  %s\n", c.Score, device, words.Fit(words.Escape(ChangedTitle(c)), 32), words.Pad(before, 14), during)
+	}
+	if a.More > 0 {
+		dst = fmt.Appendf(dst, "  … and %d more that changed less\n", a.More)
+	}
+	dst = fmt.Appendf(dst, "\nSCORE: how far the mean moved, in multiples of the series' usual variation; 100 at most. %d series compared", a.Series)
+	if a.Partial {
+		dst = append(dst, "; there are more, which were not: mark a shorter stretch"...)
+	}
+	return append(dst, ".\n"...)
+}
+
+// ChangedTitle names a series that changed.
+func ChangedTitle(c *changed.Change) string {
+	title := c.Title
+	keys := make([]string, 0, len(c.Labels))
+	for k := range c.Labels {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		title += " " + k + "=" + c.Labels[k]
+	}
+	return title
+}
+
+// ChangedFigures are the means of a series before and in the stretch, in words.
+func ChangedFigures(c *changed.Change) (before, during string) {
+	figure := func(p *changed.Part) string {
+		if p.Samples == 0 {
+			return words.Nothing
+		}
+		return changedFigure(c, p.Mean)
+	}
+	before, during = figure(&c.Before), figure(&c.During)
+	if c.Kind == changed.Moved && c.Before.Mean != 0 && !strings.HasPrefix(c.Unit, "%") {
+		if share := (c.During.Mean/c.Before.Mean - 1) * 100; share < 1000 && share > -1000 {
+			during += fmt.Sprintf("  (%+.0f %%)", share)
+		}
+	}
+	return before, during
+}
+
+func changedFigure(c *changed.Change, v float64) string {
+	if col, ok := metric.Find(metric.Devices(), c.Metric); ok && !strings.HasSuffix(c.Unit, "/s") {
+		per := col.Per
+		if per == 0 {
+			per = 1
+		}
+		return col.Form().Say(v*per, words.Celsius)
+	}
+	text := strconv.FormatFloat(v, 'f', 2, 64)
+	text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	return strings.TrimSpace(text + " " + c.Unit)
+}

@@ -1,0 +1,48 @@
+package text
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/history/changed"
+)
+
+func TestAppendChanged(t *testing.T) {
+	device := 9
+	from := time.Date(2026, 11, 15, 3, 0, 0, 0, time.Local)
+	a := changed.Answer{From: from, To: from.Add(10 * time.Minute), Since: from.Add(-40 * time.Minute), Series: 1204, More: 3, Changes: []changed.Change{
+		{Metric: "tenstorrent_device_condition", Title: "throttled", Device: &device, Kind: changed.Moved, Score: 100, Before: changed.Part{Samples: 9}, During: changed.Part{Samples: 9, Mean: 1}},
+		{Metric: "clocks.ai", Title: "AI Clock", Unit: "MHz", Device: &device, Kind: changed.Moved, Score: 25.4, Before: changed.Part{Samples: 9, Mean: 1000}, During: changed.Part{Samples: 9, Mean: 746}},
+		{Metric: "memory.used", Title: "DRAM Used", Unit: "MiB", Device: &device, Kind: changed.Began, Score: 100, During: changed.Part{Samples: 9, Mean: 2048}},
+		{Metric: "tenstorrent_x", Title: "x\x1b[2J", Labels: map[string]string{"a": "b"}, Kind: changed.Stopped, Score: 100, Before: changed.Part{Samples: 2, Mean: 0.25}},
+	}}
+	got := string(AppendChanged(nil, &a))
+	for _, want := range []string{
+		"2026-11-15 03:00:00 to 2026-11-15 03:10:00, compared with the 40 min before\n",
+		"    100    9  throttled                         0               1\n",
+		"     25    9  AI Clock                          1000 MHz        746 MHz  (-25 %)\n",
+		"–               2.0 GiB\n", "0.25            –\n", "… and 3 more that changed less", "1204 series compared.\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "\x1b") {
+		t.Errorf("a title reaches the terminal as it is:\n%q", got)
+	}
+	for name, c := range map[string]struct {
+		a    changed.Answer
+		want string
+	}{
+		"away":    {changed.Answer{Away: true}, "nothing to compare"},
+		"nothing": {changed.Answer{Series: 7}, "None of 7 series changed"},
+		"partial": {changed.Answer{Partial: true, Changes: a.Changes[:1]}, "mark a shorter stretch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := string(AppendChanged(nil, &c.a)); !strings.Contains(got, c.want) {
+				t.Errorf("no %q in\n%s", c.want, got)
+			}
+		})
+	}
+}
