@@ -26,6 +26,7 @@ const (
 	// core.
 	maxChangedSamples = 8_000_000
 	maxChanges        = 50
+	nameLabel         = "__name__"
 )
 
 // errBusy is returned while another question of the kind is answered.
@@ -115,7 +116,7 @@ func (c *comparer) find(ctx context.Context, from, to time.Time) (*changed.Answe
 // away reports whether the host was not sampled in one of the two times.
 func (c *comparer) away(ctx context.Context, q storage.Querier, w changed.Window) (bool, error) {
 	var up changed.Series
-	set := q.Select(ctx, false, nil, labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, "tenstorrent_up"))
+	set := q.Select(ctx, false, nil, labels.MustNewMatcher(labels.MatchEqual, nameLabel, "tenstorrent_up"))
 	for set.Next() {
 		read(set.At(), &up, w)
 	}
@@ -124,7 +125,7 @@ func (c *comparer) away(ctx context.Context, q storage.Querier, w changed.Window
 }
 
 func (c *comparer) family(ctx context.Context, q storage.Querier, w changed.Window, name string, kind compared, out *changed.Answer, left *int) error {
-	set := q.Select(ctx, true, nil, labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name))
+	set := q.Select(ctx, true, nil, labels.MustNewMatcher(labels.MatchEqual, nameLabel, name))
 	for *left > 0 && set.Next() {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("comparing %s: %w", name, err)
@@ -160,13 +161,13 @@ func read(s storage.Series, to *changed.Series, w changed.Window) (n int) {
 
 // change names a series as people know it.
 func (k compared) change(of labels.Labels) changed.Change {
-	x := changed.Change{Metric: of.Get(labels.MetricName), Title: k.title, Unit: k.unit, BusID: of.Get("pci"), Labels: map[string]string{}}
+	x := changed.Change{Metric: of.Get(nameLabel), Title: k.title, Unit: k.unit, BusID: of.Get("pci"), Labels: map[string]string{}}
 	if i, err := strconv.Atoi(of.Get("device")); err == nil {
 		x.Device = &i
 	}
 	of.Range(func(l labels.Label) {
 		switch l.Name {
-		case labels.MetricName, "device", "pci", "chip_id":
+		case nameLabel, "device", "pci", "chip_id":
 		default:
 			x.Labels[l.Name] = l.Value
 		}
