@@ -99,7 +99,7 @@ func (s *Series) Add(w Window, at time.Time, v float64) {
 	if s.Counter {
 		since, grown, first := at.Sub(s.lastAt).Seconds(), v-s.last, !s.any
 		s.lastAt, s.last, s.any = at, v, true
-		if first || since <= 0 || grown < 0 { // it began again at zero: nobody knows how far it came before
+		if first || since <= 0 || grown < 0 { // it began again at zero: how far it came before is unknown
 			return
 		}
 		v = grown / since
