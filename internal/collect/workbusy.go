@@ -111,6 +111,10 @@ type difference struct {
 	// one, by the chip's clock; 0: not known.
 	records time.Duration
 	room    time.Duration // that there was for the work
+	// settled says that nothing ran at the earlier sample, for certain; idle is how
+	// long its last record was ago.
+	settled bool
+	idle    time.Duration
 }
 
 func newDifference(c *claim.Work, from *workSample, settled bool) difference {
@@ -124,7 +128,8 @@ func newDifference(c *claim.Work, from *workSample, settled bool) difference {
 	if host, chip := d.room-d.tail, c.LastEnd-from.LastEnd; from.LastEnd > 0 && chip > 0 && near(host, chip) {
 		d.records = chip
 	}
-	if from.settled {
+	d.idle = d.head
+	if d.settled = from.settled; d.settled {
 		d.head = 0
 	}
 	d.tail = min(d.tail, d.window)
@@ -180,9 +185,12 @@ func (d *difference) figure() figure {
 		return figure{min(d.busy, d.window), d.window, model.Unsure, model.WorkTooMuch, d.unseen}
 	case d.head == 0 && d.tail == 0:
 		return figure{min(d.busy, d.window), d.window, model.Exact, "", d.unseen}
-	case d.records > 0 && d.records >= minWindow && d.head <= d.window/fresh && d.tail <= d.window/fresh:
+	case d.records > 0 && d.records >= minWindow && d.idle <= d.window/fresh && d.tail <= d.window/fresh:
 		// From record to record all is known, whatever runs now.
 		return figure{min(d.busy, d.records), d.records, model.Exact, "", d.unseenRecords}
+	case d.settled && d.inside >= minWindow && d.tail <= d.window/fresh:
+		// An idle time before the sample, however long, is no part of the window.
+		return figure{min(d.busy, d.inside), d.inside, model.Exact, "", d.unseen}
 	}
 	least := min(d.inside, max(0, d.busy-d.head))
 	if d.records > 0 { // it was idle for no longer than between its records

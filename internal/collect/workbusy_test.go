@@ -70,6 +70,18 @@ func TestBusyBetweenRecords(t *testing.T) {
 			true, false, 0.3, 1, model.Exact, "",
 		},
 		{
+			"after an idle hour, and another one runs: the hour is no part of the window",
+			sample{hour, hour, hour, 10},
+			sample{hour + 450*time.Millisecond, 2*hour + 900*time.Millisecond, 100 * time.Millisecond, 11},
+			true, false, 0.5, 0.9, model.Exact, "",
+		},
+		{
+			"after an idle hour, and silent for longer than a quarter of the window",
+			sample{hour, hour, hour, 10},
+			sample{hour + 450*time.Millisecond, 2*hour + 500*time.Millisecond, 500 * time.Millisecond, 11},
+			true, false, 0.45, 1, model.AtLeast, model.WorkUnreported,
+		},
+		{
 			"a clock that does not fit the host's is not used",
 			sample{hour, hour, 0, 10},
 			sample{hour + 700*time.Millisecond, 3 * hour, 4 * time.Millisecond, 710},

@@ -152,7 +152,7 @@ func workBound(c *ledgerfile.ChipWork, host *ledgerfile.HostWork) (model.Bound, 
 	switch {
 	case c.Loss == ledgerfile.WorkLossy && c.Programs > 0:
 		return model.AtLeast, model.WorkLossy
-	case host.Queues > 1:
+	case host.Queues > 1 || host.Queues == 0 && c.Programs > 0: // how many there are was not seen
 		return model.AtLeast, model.WorkQueues
 	case host.SubDevices > 1:
 		return model.AtLeast, model.WorkSubDevices

@@ -44,6 +44,7 @@ func TestWorkOfARun(t *testing.T) {
 		{"two", []*ledgerfile.Work{ran(2*time.Second, nil), ran(4*time.Second, nil)}, 0.6, model.Exact, ""},
 		{"a lossy release", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].Loss = ledgerfile.WorkLossy })}, 0.2, model.AtLeast, model.WorkLossy},
 		{"two queues", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.Queues = 2 })}, 0.2, model.AtLeast, model.WorkQueues},
+		{"attached when its queues were there", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.Queues = 0 })}, 0.2, model.AtLeast, model.WorkQueues},
 		{"no ids", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].Unprofiled = 3 })}, 0.2, model.AtLeast, model.WorkUnprofiled},
 		{"killed in a program", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.LastFinish = time.Unix(9, 0) })}, 0.2, model.AtLeast, model.WorkUnreported},
 		{"one that says nothing", []*ledgerfile.Work{ran(2*time.Second, nil), {Chips: []ledgerfile.ChipWork{{State: ledgerfile.WorkOn, Loss: ledgerfile.WorkUnreadable}}}}, 0.2, model.AtLeast, model.WorkLayout},

@@ -68,6 +68,7 @@ type entry struct {
 	memory  []byte // the file's bytes, where it cannot be written
 	saved   time.Time
 	dirty   *failure.Record // newer than the file
+	counted bool            // the summary's count and times are
 }
 
 // Open reads what is kept below dir. A file that cannot be read is removed.
@@ -193,43 +194,53 @@ func overlap(k *failure.Summary, r *failure.Record) bool {
 	return !r.First.After(k.Last.Add(both)) && !k.First.After(r.Last.Add(both))
 }
 
+// dirtyBlocks is how many blocks a record may have that waits in memory to be
+// written. Of larger ones only the count is newer than the file, and the state at
+// most saveEvery older.
+const dirtyBlocks = 1024
+
 // merge adds a record to one that is kept.
 func (s *Store) merge(e *entry, r *failure.Record) {
 	k := &e.summary
-	old := e.dirty
-	if old == nil {
-		var err error
-		if old, err = s.load(e); err != nil {
-			old = r
-		}
+	due := time.Since(e.saved) > saveEvery
+	count, first, last := merged(k, r)
+	// What was seen from outside takes no place of what libttmon saw, which knows
+	// the lines that hold the blocks.
+	newer := r.State != nil && (k.Source == r.Source || r.Source == string(model.FromTrack))
+	if newer && k.Source == r.Source && !due {
+		newer = r.State.Usage().Blocks <= dirtyBlocks
 	}
-	keep := old
-	switch {
-	case k.Source != r.Source && len(r.Stack) > 0 && r.State != nil:
-		// libttmon knows lines; what was counted from outside is the same.
-		keep = r
-		keep.ID, keep.Count, keep.First = k.ID, max(r.Count, k.Count), earlier(r.First, k.First)
-		e.stack = stackOf(r)
-	case k.Source != r.Source:
-		keep.Count = max(old.Count, r.Count)
-	case r.State != nil:
-		count := r.Count + k.Count
-		if r.Source == string(model.FromTrack) { // its own count is from the beginning
-			count = max(r.Count, k.Count)
-		}
-		keep = r
-		keep.ID, keep.Count, keep.First = k.ID, count, k.First
-	default:
-		keep.Count += r.Count
+	if newer {
+		r.ID = k.ID
+		e.dirty, e.stack, e.summary = r, stackOf(r), r.Summary()
 	}
-	if r.Last.After(keep.Last) {
-		keep.Last = r.Last
-	}
-	e.summary = keep.Summary()
-	e.dirty = keep
-	if time.Since(e.saved) > saveEvery {
-		s.save(e, keep)
+	e.summary.Count, e.summary.First, e.summary.Last = count, first, last
+	e.counted = true
+	if due || e.dirty != nil && e.dirty.State.Usage().Blocks > dirtyBlocks {
+		s.write(e)
 		s.evict()
+	}
+}
+
+// merged is how often and when both failed together.
+func merged(k *failure.Summary, r *failure.Record) (count uint64, first, last time.Time) {
+	count, first, last = k.Count+r.Count, k.First, k.Last
+	switch {
+	case k.Source != r.Source: // what was counted from outside is the same
+		count, first = max(k.Count, r.Count), earlier(k.First, r.First)
+	case r.Source == string(model.FromTrack) && r.State != nil: // its own count is from the beginning
+		count = max(k.Count, r.Count)
+	}
+	if r.Last.After(last) {
+		last = r.Last
+	}
+	return count, first, last
+}
+
+// write writes what is newer than an entry's file.
+func (s *Store) write(e *entry) {
+	if r, err := s.load(e); err == nil {
+		s.save(e, r)
 	}
 }
 
@@ -245,8 +256,8 @@ func (s *Store) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
-		if e.dirty != nil {
-			s.save(e, e.dirty)
+		if e.counted {
+			s.write(e)
 		}
 	}
 }
@@ -261,7 +272,7 @@ func (s *Store) save(e *entry, r *failure.Record) {
 		s.complain(err)
 		return
 	}
-	e.dirty, e.saved, e.bytes, e.memory = nil, time.Now(), int64(len(text)), nil
+	e.dirty, e.counted, e.saved, e.bytes, e.memory = nil, false, time.Now(), int64(len(text)), nil
 	if err := replace.File(filepath.Join(s.dir, name(e.number)+suffix), text, 0o600); err != nil {
 		e.memory = text
 		s.complain(err)
@@ -318,16 +329,21 @@ func readFile(path string) (*failure.Record, int64, error) {
 	return r, int64(len(b)), err
 }
 
-// load reads the record of an entry.
-func (s *Store) load(e *entry) (*failure.Record, error) {
-	if e.dirty != nil {
-		return e.dirty, nil
+// load reads the record of an entry. Where it is in memory it is not a copy.
+func (s *Store) load(e *entry) (r *failure.Record, err error) {
+	switch {
+	case e.dirty != nil:
+		r = e.dirty
+	case e.memory != nil:
+		r, err = decode(e.memory)
+	default:
+		r, _, err = readFile(filepath.Join(s.dir, name(e.number)+suffix))
 	}
-	if e.memory != nil {
-		return decode(e.memory)
+	if err != nil {
+		return nil, err
 	}
-	r, _, err := readFile(filepath.Join(s.dir, name(e.number)+suffix))
-	return r, err
+	r.Count, r.First, r.Last = e.summary.Count, e.summary.First, e.summary.Last
+	return r, nil
 }
 
 // evict removes the oldest records while there are too many: of a user that has
@@ -393,12 +409,12 @@ func (s *Store) Get(id string) (*failure.Record, bool) {
 		if name(e.number) != id {
 			continue
 		}
-		if e.dirty != nil {
-			c := *e.dirty
-			return &c, true
-		}
 		r, err := s.load(e)
-		return r, err == nil
+		if err != nil {
+			return nil, false
+		}
+		c := *r
+		return &c, true
 	}
 	return nil, false
 }
@@ -412,12 +428,9 @@ func (s *Store) Change(id string, f func(*failure.Record)) *failure.Record {
 		if name(e.number) != id {
 			continue
 		}
-		r := e.dirty
-		if r == nil {
-			var err error
-			if r, err = s.load(e); err != nil {
-				return nil
-			}
+		r, err := s.load(e)
+		if err != nil {
+			return nil
 		}
 		f(r)
 		e.summary = r.Summary()

@@ -7,6 +7,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 const (
@@ -320,5 +321,33 @@ func TestBooksOfSubDevices(t *testing.T) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestFailuresOfOthers: a user whose programs fail as often as they can, on ever
+// other lines, does not keep the failures of others from being seen.
+func TestFailuresOfOthers(t *testing.T) {
+	b := newBooks(1000, budget.Limit{})
+	fails := func(pid uint32, uid, line int) {
+		b.process(pid).uid = uid
+		if b.process(pid).lists[aList] == nil {
+			e := made(aList, anAllocator, 0)
+			e.pid = pid
+			b.apply(&e)
+		}
+		e := event{kind: noRoom, pid: pid, stack: []ledgerfile.Frame{{File: "a.py", Line: line}}}
+		*about[noRoomEvent](&e) = noRoomEvent{List: aList, Asked: 8 * capacity * 2, Padded: 8 * capacity * 2, Page: 64}
+		b.apply(&e)
+	}
+	for i := range 10_000 {
+		fails(uint32(100+i%50), 1000, i%16)
+	}
+	fails(7, 2000, 1)
+	count := map[int]int{}
+	for _, r := range b.failures.list {
+		count[r.Process.UID]++
+	}
+	if count[1000] != maxWaitingOfUser || count[2000] != 1 || b.failures.total != 10_001 || b.failures.dropped == 0 {
+		t.Errorf("%v wait, %d failed, %d were dropped", count, b.failures.total, b.failures.dropped)
 	}
 }

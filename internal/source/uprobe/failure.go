@@ -25,7 +25,8 @@ type failures struct {
 
 // What may wait to be taken, and what copies may cost.
 const (
-	maxWaiting        = 64 // of all processes
+	maxWaiting        = 128 // of all processes
+	maxWaitingOfUser  = 32
 	maxWaitingOfOne   = 8
 	copyCredit        = 50 * time.Millisecond
 	copyShare         = 50 // a fiftieth of the time
@@ -157,18 +158,22 @@ func (p *process) recall(e *event, number uint64) {
 }
 
 // waitingFor finds the record that waits to be taken for a request that failed,
-// and how many wait for the process.
-func (f *failures) waitingFor(p *process, l *list, e *event, kind failure.Kind) (r *failure.Record, waiting int) {
+// and reports whether there is room for one more.
+func (f *failures) waitingFor(p *process, l *list, e *event, kind failure.Kind) (r *failure.Record, room bool) {
+	ofUser, ofOne := 0, 0
 	for _, x := range f.list {
+		if x.Process.UID == p.uid {
+			ofUser++
+		}
 		if x.Process.PID != p.PID {
 			continue
 		}
-		waiting++
+		ofOne++
 		if x.Kind == kind && x.Allocator == l.allocator.number && x.Pool == l.Pool.String() && slices.Equal(e.stack, x.Stack) {
 			r = x
 		}
 	}
-	return r, waiting
+	return r, ofOne < maxWaitingOfOne && ofUser < maxWaitingOfUser && len(f.list) < maxWaiting
 }
 
 // failed enters a request that failed: a record of its own, or one more of a
@@ -177,10 +182,10 @@ func (b *books) failed(p *process, l *list, e *event, at int64, kind failure.Kin
 	b.failures.total++
 	p.failures++
 	when := time.Unix(0, at).UTC()
-	r, waiting := b.failures.waitingFor(p, l, e, kind)
+	r, room := b.failures.waitingFor(p, l, e, kind)
 	copies := b.failures.mayCopy(time.Now())
 	switch {
-	case r == nil && (waiting >= maxWaitingOfOne || len(b.failures.list) >= maxWaiting):
+	case r == nil && !room:
 		b.failures.dropped++
 		return
 	case r == nil:

@@ -278,7 +278,7 @@ func (s *Source) sweepWork(p *process, row *watchProcess, now time.Time) {
 func (s *Source) missedPages(l *library) {
 	for pid := range l.pids {
 		if p := s.books.processes[uint32(pid)]; p != nil && p.work != nil {
-			p.work.Lost++
+			p.work.Missed++
 		}
 	}
 }
