@@ -131,6 +131,7 @@ ifdef COMPOSE
 	@cd internal/e2e/truth && $(GO) test -count=1 -timeout 2h -run TestCompose -args -compose $(COMPOSE) $(if $(SEED),-compose.from $(SEED))
 else
 	@cd internal/e2e/truth && $(GO) test -count=1 -timeout 40m -args -all
+	@TTMON_TEST_ALL=1 $(GO) test -count=1 -timeout 40m ./internal/e2e -run 'TestFailureIsSeen|TestFatalFailure'
 endif
 
 .PHONY: bench

@@ -80,9 +80,12 @@ func TestAllocatorsFromOutside(t *testing.T) {
 
 // watchingFromTheStart is a configuration that names the library: on a busy
 // machine a program could be faster than ttmond.
-func watchingFromTheStart(t *testing.T) string {
+func watchingFromTheStart(t *testing.T) string { return watchingRelease(t, ttnn.Newest) }
+
+// watchingRelease is the same for another release.
+func watchingRelease(t *testing.T, release string) string {
 	t.Helper()
-	python := ttnn.Interpreter(t, ttnn.Newest)
+	python := ttnn.Interpreter(t, release)
 	glob := filepath.Join(filepath.Dir(python), "../lib/python3.*/site-packages/ttnn/build/lib/libtt_metal.so")
 	path := filepath.Join(t.TempDir(), "ttmond.toml")
 	if err := os.WriteFile(path, fmt.Appendf(nil, "[uprobe]\nlibraries = [%q]\n", glob), 0o644); err != nil {

@@ -32,15 +32,22 @@ type failing struct {
 
 // playFailing starts one, of the user nobody: by itself, or under ttmon run. ttnn may
 // be where only root reads, so the program keeps the right to do so.
-func playFailing(t *testing.T, h *sim.Host, run bool) *failing {
+func playFailing(t *testing.T, h *sim.Host, release string, run bool) *failing {
+	t.Helper()
+	return playFailingAs(t, h, nobody, release, run)
+}
+
+// playFailingAs starts one of another user.
+func playFailingAs(t *testing.T, h *sim.Host, uid int, release string, run bool) *failing {
 	t.Helper()
 	dir := t.TempDir()
 	const right = "+dac_read_search,+dac_override"
-	as := []string{"--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=" + right, "--ambient-caps=" + right}
+	id := fmt.Sprint(uid)
+	as := []string{"--reuid=" + id, "--regid=" + id, "--clear-groups", "--inh-caps=" + right, "--ambient-caps=" + right}
 	if run {
 		as = append(as, filepath.Join(bin, "ttmon"), "run", "--stacks", "--")
 	}
-	o := ttnn.Options{Dir: dir, Descriptor: sim.MockDescriptor, Env: []string{"XDG_CACHE_HOME=" + filepath.Join(dir, "cache")}}
+	o := ttnn.Options{Release: release, Dir: dir, Descriptor: sim.MockDescriptor, Env: []string{"XDG_CACHE_HOME=" + filepath.Join(dir, "cache")}}
 	o.Command = func(name string, args ...string) *exec.Cmd {
 		return inHost(h, true)("setpriv", slices.Concat(as, []string{name}, args)...)
 	}
@@ -169,17 +176,37 @@ func asUser(t *testing.T, h *sim.Host, uid int) func(args ...string) result {
 	}
 }
 
+// watched is how a release is watched.
+type watched struct {
+	release string
+	how     model.Source
+}
+
+// allWatched are the newest release in both ways and two others in one each; with
+// TTMON_TEST_ALL all of them in both ways (make truth).
+func allWatched() []watched {
+	list := []watched{
+		{ttnn.Newest, model.FromUprobe}, {ttnn.Newest, model.FromTrack},
+		{"0.76.0", model.FromUprobe}, {ttnn.AllThreads, model.FromTrack},
+	}
+	if os.Getenv("TTMON_TEST_ALL") != "" {
+		list = append(list, watched{"0.76.0", model.FromTrack}, watched{ttnn.AllThreads, model.FromUprobe})
+	}
+	return list
+}
+
 // TestFailureIsSeen: a real ttnn program finds no room again and again, catches
 // that and goes on. However ttmond sees it, it keeps one failure with its count,
 // makes one event of it that leads there, and counts it; its owner and root are
 // told why, others are not told that it exists; all of it outlives ttmond and the
 // program.
 func TestFailureIsSeen(t *testing.T) {
-	for _, how := range []model.Source{model.FromUprobe, model.FromTrack} {
-		t.Run(string(how), func(t *testing.T) {
+	for _, c := range allWatched() {
+		how := c.how
+		t.Run(c.release+" "+string(how), func(t *testing.T) {
 			t.Parallel()
 			h := start(t, sim.Options{Boards: "p150a"})
-			config := watchingFromTheStart(t)
+			config := watchingRelease(t, c.release)
 			if how == model.FromTrack {
 				config = filepath.Join(t.TempDir(), "ttmond.toml")
 				if err := os.WriteFile(config, []byte("[uprobe]\nenabled = false\n"), 0o644); err != nil {
@@ -191,7 +218,7 @@ func TestFailureIsSeen(t *testing.T) {
 			if how == model.FromUprobe {
 				k.mustWatch()
 			}
-			f := playFailing(t, h, how == model.FromTrack)
+			f := playFailing(t, h, c.release, how == model.FromTrack)
 			f.do(ttnn.Step{"do": "open", "mesh": []int{1, 1}})
 			f.fragment()
 			for range 50 {
@@ -252,18 +279,58 @@ func (k *keeper) isSeen(f *failing, how model.Source) {
 	k.awaitSeries(fmt.Sprintf("tenstorrent_allocation_failures_total == %d", f.times), 1)
 }
 
+// TestStormHidesNobody: while a program of one user fails as fast as it can, another
+// user's only failure is kept, reported and counted.
+func TestStormHidesNobody(t *testing.T) {
+	t.Parallel()
+	h := start(t, sim.Options{Boards: "p150a"})
+	k := startKeeper(t, h, "--config", watchingFromTheStart(t))
+	k.mustWatch()
+	storm, quiet := playFailing(t, h, ttnn.Newest, false), playFailingAs(t, h, 4711, ttnn.Newest, false)
+	for _, f := range []*failing{storm, quiet} {
+		f.do(ttnn.Step{"do": "open", "mesh": []int{1, 1}})
+	}
+	const rounds = 3000
+	ended := make(chan error, 1)
+	go func() {
+		_, err := storm.job.Do(ttnn.Step{"do": "storm", "rounds": rounds})
+		ended <- err
+	}()
+	root := func(args ...string) result { return runIn(t, h, args...) }
+	k.await("the storm is seen", func() bool { return k.why(root, fmt.Sprint(storm.job.PID)) != nil })
+	if quiet.ask("too-large", 100*someRows) {
+		t.Fatal("it fits")
+	}
+	own := asUser(t, h, 4711)
+	k.await("the other user's failure is kept, with its line", func() bool {
+		r := k.why(own, fmt.Sprint(quiet.job.PID))
+		return r != nil && r.Count == 1 && len(r.Stack) > 0 && r.Placed()
+	})
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	k.await("every round of the storm is counted, in one record", func() bool {
+		r := k.why(root, fmt.Sprint(storm.job.PID))
+		return r != nil && r.Count == rounds
+	})
+	if n := strings.Count(root("events", "--daemon", k.api).out, "no room for"); n != 2 {
+		t.Errorf("%d events are made of two failures", n)
+	}
+}
+
 // TestFatalFailure: a real ttnn program dies of a request that fails. After the
 // crash ttmon why names the line that asked, and ttmon runs what the program died of.
 func TestFatalFailure(t *testing.T) {
-	for _, how := range []model.Source{model.FromUprobe, model.FromTrack} {
-		t.Run(string(how), func(t *testing.T) {
+	for _, c := range allWatched() {
+		how := c.how
+		t.Run(c.release+" "+string(how), func(t *testing.T) {
 			t.Parallel()
 			h := start(t, sim.Options{Boards: "p150a"})
-			k := startKeeper(t, h, "--config", watchingFromTheStart(t))
+			k := startKeeper(t, h, "--config", watchingRelease(t, c.release))
 			if how == model.FromUprobe {
 				k.mustWatch()
 			}
-			f := playFailing(t, h, how == model.FromTrack)
+			f := playFailing(t, h, c.release, how == model.FromTrack)
 			f.do(ttnn.Step{"do": "open", "mesh": []int{1, 1}})
 			f.ask("some", someRows)
 			k.until("a snapshot has the program", func(args ...string) result { return runIn(t, h, args...) }, func(s *model.Snapshot) bool {
@@ -364,7 +431,7 @@ func TestFailureAlert(t *testing.T) {
 	h := start(t, sim.Options{Boards: "p150a"})
 	var r receiver
 	d := alerting(t, h, &r, quickRules(t))
-	f := playFailing(t, h, true)
+	f := playFailing(t, h, ttnn.Newest, true)
 	f.do(ttnn.Step{"do": "open", "mesh": []int{1, 1}})
 	d.awaitSeries("tenstorrent_allocation_failures_total", 1)
 	f.fragment()
