@@ -45,6 +45,8 @@ line of JSON on standard output: what it holds, by its own account.
                           a graph capture; what is allocated during one of that
                           mode does not exist, and is not held; the answer has
                           what the operations in it took for circular buffers
+  {"do": "trace"}         captures a trace of nothing, keeps it, and says what tt-metal says if it does
+                          not fit (with the preload subdevice.c: operations in a trace crash in mock mode)
   {"do": "divide", "parts": 2, "l1": 262144}       {"do": "unite"}
                           divides the device into so many sub-devices of four cores each, and sets
                           so much L1 of each core aside for their own allocators; undoes that
@@ -296,6 +298,14 @@ class Job:
         else:
             ttnn.synchronize_device(*args)
 
+    def trace(self):
+        try:
+            trace = ttnn.begin_trace_capture(self.device, cq_id=0)
+            ttnn.end_trace_capture(self.device, trace, cq_id=0)
+        except RuntimeError as e:
+            return {"fits": False, "message": str(e)}
+        return {"fits": True}
+
     def divide(self, parts, l1=0):
         """Divides the device into so many sub-devices, of the first four cores of a row each."""
         manager = self.device.create_sub_device_manager([ttnn.SubDevice([row_of(part, 4)]) for part in range(parts)], l1)
@@ -406,7 +416,7 @@ class Job:
             answer["fits"] = self.try_sharded(**command)
         elif verb == "tensors":
             answer["tensors"] = self.describe()
-        elif verb in ("ask", "fix", "clash"):
+        elif verb in ("ask", "fix", "clash", "trace"):
             answer.update(getattr(self, verb)(**command))
         elif verb == "spin":
             answer["round"] = self.spin(**command)

@@ -1,8 +1,9 @@
-/* A preload with which a test asks the allocator of a sub-device. tt-metal gives
- * each sub-device an allocator of its own, which only C++ programs reach (the last
- * argument of Buffer::create); ttnn's Python has no way to it. Here whatever asks a
- * mesh for its allocator gets that of the sub-device that was chosen. All else is
- * tt-metal's own: the managers, the allocators, their rules and their messages.
+/* A preload with which a test asks the allocator of a sub-device, and captures
+ * traces, in mock mode. tt-metal gives each sub-device an allocator of its own,
+ * which only C++ programs reach (the last argument of Buffer::create); ttnn's
+ * Python has no way to it. Here whatever asks a mesh for its allocator gets that of
+ * the sub-device that was chosen. All else is tt-metal's own: the managers, the
+ * allocators, their rules and their messages.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
@@ -50,6 +51,6 @@ const void *allocator(const void *mesh)
 	return ((const void *(*)(const void *, uint8_t))of_metal(ALLOCATOR "EN4ttsl10StrongTypeIhNS0_14SubDeviceIdTagEEE"))(mesh, (uint8_t)n);
 }
 
-/* Dividing a device writes to its dispatcher, which mock mode does not have. */
+/* Dividing a device, and capturing a trace, write to its dispatcher, which mock mode does not have. */
 void reset_sub_devices(void *tracker, void *manager) __asm__("_ZN2tt8tt_metal23SubDeviceManagerTracker22reset_sub_device_stateERKSt10unique_ptrINS0_16SubDeviceManagerESt14default_deleteIS3_EE");
 void reset_sub_devices(void *tracker, void *manager) { (void)tracker, (void)manager; }

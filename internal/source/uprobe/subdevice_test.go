@@ -173,3 +173,44 @@ func TestSlowDispatchHasNoSubDevices(t *testing.T) {
 		t.Errorf("divided: %v", err)
 	}
 }
+
+// TestTracesAreTrue: a trace that was captured and that the allocator of its region
+// refuses is kept as tt-metal says it. One that exceeds trace_region_size itself is
+// refused before an allocator is asked, which neither source sees.
+func TestTracesAreTrue(t *testing.T) {
+	for _, release := range []string{middle, ttnn.Newest} {
+		t.Run(release, func(t *testing.T) {
+			preload, err := ttnn.SubDevices(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := newStage(t, release, "blackhole_P150", ttnn.Step{"do": "open", "trace": 65536}, preload)
+			for traces := 0; ; traces++ {
+				reply := do(t, x.job, ttnn.Step{"do": "trace"})
+				if reply.Fits && traces < 100 {
+					continue
+				}
+				m, n := x.parse(reply.Message)
+				for source, r := range map[string]*failure.Record{"uprobe": x.outside(), "libttmon": x.inside()} {
+					if r == nil {
+						t.Errorf("%s kept nothing of %.200s", source, m[0])
+						continue
+					}
+					x.equals(source, r, ttnn.Step{}, m[0], n)
+					if r.Judge(); r.Pool != "trace" || r.Verdict.Cause != failure.Full || r.State.Usage().Blocks != uint64(traces) {
+						t.Errorf("%s: %s of %s with %d blocks after %d traces", source, r.Verdict.Cause, r.Pool, r.State.Usage().Blocks, traces)
+					}
+				}
+				break
+			}
+			do(t, x.job, ttnn.Step{"do": "close"})
+			do(t, x.job, ttnn.Step{"do": "open", "trace": 1024})
+			do(t, x.job, ttnn.Step{"do": "trace"})
+			x.source.Sync()
+			x.source.Failures()
+			if reply := do(t, x.job, ttnn.Step{"do": "trace"}); reply.Fits || !strings.Contains(reply.Message, "Creating trace buffers of size 2048B") || x.outside() != nil {
+				t.Errorf("tt-metal says %.300s, and it is seen", reply.Message)
+			}
+		})
+	}
+}
