@@ -186,8 +186,10 @@ type watched struct {
 // TTMON_TEST_ALL all of them in both ways (make truth).
 func allWatched() []watched {
 	list := []watched{
-		{ttnn.Newest, model.FromUprobe}, {ttnn.Newest, model.FromTrack},
-		{"0.76.0", model.FromUprobe}, {ttnn.AllThreads, model.FromTrack},
+		{ttnn.Newest, model.FromUprobe},
+		{ttnn.Newest, model.FromTrack},
+		{"0.76.0", model.FromUprobe},
+		{ttnn.AllThreads, model.FromTrack},
 	}
 	if os.Getenv("TTMON_TEST_ALL") != "" {
 		list = append(list, watched{"0.76.0", model.FromTrack}, watched{ttnn.AllThreads, model.FromUprobe})

@@ -211,6 +211,13 @@ func TestTracesAreTrue(t *testing.T) {
 			if reply := do(t, x.job, ttnn.Step{"do": "trace"}); reply.Fits || !strings.Contains(reply.Message, "Creating trace buffers of size 2048B") || x.outside() != nil {
 				t.Errorf("tt-metal says %.300s, and it is seen", reply.Message)
 			}
+			do(t, x.job, ttnn.Step{"do": "close"})
+			do(t, x.job, ttnn.Step{"do": "open", "trace": 2048}) // what the message asks for
+			for range 2 {
+				if reply := do(t, x.job, ttnn.Step{"do": "trace"}); !reply.Fits {
+					t.Errorf("2048 bytes do not do: %.300s", reply.Message)
+				}
+			}
 		})
 	}
 }
