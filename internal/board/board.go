@@ -106,7 +106,7 @@ func (b Board) L1Bytes(bundle string) model.Reading[uint64] {
 // Identified tells a row of the catalogue from a mere generation.
 func (b Board) Identified() bool { return b.Card != "" }
 
-// Galaxy tells whether the board is a Galaxy: trays of chips, all on PCIe.
+// Galaxy reports whether the board is a Galaxy: trays of chips, all on PCIe.
 func (b Board) Galaxy() bool { return b.PerTray > 0 }
 
 const notListed = "the board catalogue has no figure for it"

@@ -50,7 +50,7 @@ func (b Bundle) Compare(c Bundle) int {
 	)
 }
 
-// Has tells whether the bundle is of the series major.minor or newer. A
+// Has reports whether the bundle is of the series major.minor or newer. A
 // candidate has what its release has.
 func (b Bundle) Has(major, minor uint8) bool {
 	b.Patch, b.RC = 0, 0

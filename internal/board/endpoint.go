@@ -74,7 +74,7 @@ func (e Endpoint) SoleID(slot int) (id uint64, ok bool) {
 	return id, n == 1 && !e.blind()
 }
 
-// blind tells whether e may have an id that it would list if the driver said
+// blind reports whether e may have an id that it would list if the driver said
 // more: old drivers and firmware leave out the ASIC id, or both.
 func (e Endpoint) blind() bool {
 	b, _ := ByCard(e.Card)

@@ -113,7 +113,7 @@ func TestNeverOnTheWrongChip(t *testing.T) {
 	})
 }
 
-// shadowed tells whether another board could have c's id too, for instance two
+// shadowed reports whether another board could have c's id too, for instance two
 // n150 whose serial numbers differ only in bits that Ethernet firmware drops.
 func (r *Resolver) shadowed(c chipTruth) bool {
 	return slices.ContainsFunc(r.claims[c.id], func(o claim) bool { return o.endpoint != c.endpoint })

@@ -73,7 +73,7 @@ func available(cmd *cobra.Command) []*cobra.Command {
 	})
 }
 
-// isSection tells whether a command is so small, without an example and flags
+// isSection reports whether a command is so small, without an example and flags
 // of its own, that it is a section of its parent's page.
 func isSection(cmd *cobra.Command) bool {
 	return cmd.HasParent() && cmd.Example == "" && !cmd.HasAvailableLocalFlags() && !cmd.HasAvailableSubCommands()

@@ -68,7 +68,7 @@ func (o *openings) opensNot(id model.ProcessID, device int) bool {
 	key := openingKey{id, device}
 	known, ok := o.known[key]
 	if !ok || time.Since(known.at) > openingAge {
-		known = opening{certainlyNot: o.processes.HoldsNot(id.PID, device), at: time.Now()}
+		known = opening{certainlyNot: o.processes.DoesNotHold(id.PID, device), at: time.Now()}
 	}
 	known.used = true
 	o.known[key] = known

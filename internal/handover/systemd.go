@@ -47,7 +47,7 @@ func Inherited() (files []File) {
 // maxListen is more than systemd ever passes.
 const maxListen = 1 << 16
 
-// HasStore tells whether systemd keeps descriptors for this service while it
+// HasStore reports whether systemd keeps descriptors for this service while it
 // restarts: with FileDescriptorStoreMax it says so from version 254 on; before
 // that the unit says it with TTMOND_FDSTORE=1.
 func HasStore() bool {

@@ -99,7 +99,7 @@ func Enter(o Options) {
 	fmt.Fprintf(os.Stderr, "hermetic: the tests run among the processes and files of this machine: %v\n", err)
 }
 
-// given tells whether a flag is on the command line.
+// given reports whether a flag is on the command line.
 func given(name string) (is bool) {
 	if !flag.Parsed() {
 		flag.Parse()
@@ -112,7 +112,7 @@ func given(name string) (is bool) {
 // reports: they are the tests' to make.
 func exit(code int) { syscall.Exit(code) }
 
-// Inside tells whether this process is on such a host. Who clears /dev/shm
+// Inside reports whether this process is on such a host. Who clears /dev/shm
 // must ask: outside it is everybody's.
 func Inside() bool {
 	_, err := os.Lstat(mark)

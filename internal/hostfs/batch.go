@@ -129,7 +129,7 @@ func (b *Batch) others() []fdRange {
 }
 
 // Reap ends the reader's process if its reads are over, without waiting for
-// them, and tells whether they are still running.
+// them, and reports whether they are still running.
 func (b *Batch) Reap() (running bool) {
 	if b.doneFD >= 0 {
 		Wait([]*Batch{b}, time.Time{})

@@ -34,7 +34,7 @@ func (f *Kept) Close() {
 	}
 }
 
-// IsProc tells whether the directory is in a kernel's /proc, and not in a tree
+// IsProc reports whether the directory is in a kernel's /proc, and not in a tree
 // of files that looks like one.
 func (d Dir) IsProc() bool {
 	var fs unix.Statfs_t

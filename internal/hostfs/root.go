@@ -60,7 +60,7 @@ func (r Root) Open(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// mayBeNode tells whether opening a path could open a device: a node, seen
+// mayBeNode reports whether opening a path could open a device: a node, seen
 // from the host or from a process's root, or a process's descriptor of one.
 func mayBeNode(path string) bool {
 	if strings.HasPrefix(path, "/proc/") && strings.Contains(path, "/fd/") {
@@ -123,13 +123,13 @@ func (r Root) Stat(path string) (unix.Stat_t, error) {
 	return st, nil
 }
 
-// Exists tells whether path is there; a path that may not be looked at is not.
+// Exists reports whether path is there; a path that may not be looked at is not.
 func (r Root) Exists(path string) bool {
 	_, err := r.Stat(path)
 	return err == nil
 }
 
-// MayUse tells whether the asking user may read and write path. It asks the
+// MayUse reports whether the asking user may read and write path. It asks the
 // kernel and opens nothing, so it may be asked of a device node.
 func (r Root) MayUse(path string) bool {
 	return unix.Faccessat(unix.AT_FDCWD, r.Path(path), unix.R_OK|unix.W_OK, unix.AT_EACCESS) == nil

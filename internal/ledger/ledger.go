@@ -145,7 +145,7 @@ func (l *Ledger) SetCapacity(capacity [NumPools]uint64) {
 	l.capacity = capacity
 }
 
-// fits tells whether a device can hold a buffer, beside what the process holds
+// fits reports whether a device can hold a buffer, beside what the process holds
 // there, in the place of old if that is not nil.
 func (d *deviceUse) fits(old *entry, size uint64, pool uint8, limit uint64) bool {
 	held := d.bytes[pool]

@@ -48,7 +48,7 @@ func (l *Ledger) disown(p *Process) {
 	}
 }
 
-// roomFor tells whether one more buffer of a process may be kept.
+// roomFor reports whether one more buffer of a process may be kept.
 func (l *Ledger) roomFor(p *Process) bool {
 	if p.owner.live < l.limit.PerUser && l.live < l.limit.Ordinary {
 		return true
@@ -64,7 +64,7 @@ func newLimits(all int) limits {
 	return limits{PerUser: int(d.PerUID), Ordinary: int(d.All - d.Reserve), All: all}
 }
 
-// mayName tells whether a process may use a device that it has not used yet.
+// mayName reports whether a process may use a device that it has not used yet.
 func (l *Ledger) mayName(p *Process, id int32) bool {
 	switch {
 	case id < 0 || id > MaxDevice || len(p.ids) == maxDevices:

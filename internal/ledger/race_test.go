@@ -2,5 +2,5 @@
 
 package ledger
 
-// raceDetector tells whether everything takes ten times as long.
+// raceDetector reports whether everything takes ten times as long.
 const raceDetector = true

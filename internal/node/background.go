@@ -181,8 +181,8 @@ type reports struct {
 // Claims is what the reporters hold.
 func (r *reports) Claims() claim.Set {
 	since := r.since()
-	r.processes.Begin()
-	defer r.processes.End()
+	r.processes.StartSweep()
+	defer r.processes.EndSweep()
 	seen := map[model.ProcessID]string{}
 	set := r.ledger.Claims(ledger.Account{Ticks: since.Ticks, Since: since.Time}, func(k model.ProcessID) string {
 		visible, ok := r.visibleDevices(k)
@@ -198,8 +198,8 @@ func (r *reports) Claims() claim.Set {
 
 // describe tells what is known of reporters that have no device open.
 func (r *reports) describe(pids []int) []model.Process {
-	r.processes.Begin()
-	defer r.processes.End()
+	r.processes.StartSweep()
+	defer r.processes.EndSweep()
 	return r.processes.Describe(pids)
 }
 

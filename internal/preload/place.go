@@ -25,7 +25,7 @@ func (l *Library) Close() {
 	}
 }
 
-// Lasting tells whether it is there when we are gone.
+// Lasting reports whether it is there when we are gone.
 func (l *Library) Lasting() bool { return l.file == nil }
 
 // ErrArch is the error of an architecture that there is no library for.
@@ -49,7 +49,7 @@ func Place() (*Library, error) {
 	return Temporary()
 }
 
-// loadable tells whether LD_PRELOAD can name a file below dir: it has no way to
+// loadable reports whether LD_PRELOAD can name a file below dir: it has no way to
 // quote its separators, and the file must be executable there.
 func loadable(dir string) bool {
 	if !filepath.IsAbs(dir) || strings.ContainsAny(dir, ": \t\n$") {
@@ -89,7 +89,7 @@ func inCache(dir, name string) (string, error) {
 	return path, nil
 }
 
-// ours tells whether a file is one that nobody but us could have written, and
+// ours reports whether a file is one that nobody but us could have written, and
 // has the right content.
 func ours(path string) bool {
 	var st unix.Stat_t

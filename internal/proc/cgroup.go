@@ -7,7 +7,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// placement is what a process's cgroup says about where it belongs.
+// placement is the container, job or unit that a process's cgroup belongs to.
 type placement struct {
 	container model.Container
 	slurmJob  string
@@ -18,7 +18,7 @@ type placement struct {
 // parseCgroup reads /proc/<pid>/cgroup: a line "id:controllers:path" for each
 // version 1 hierarchy and "0::path" for version 2. On hybrid hosts a container
 // or job may be visible in only some of them, so all are read; for the unit
-// systemd's own hierarchy has the say, then version 2.
+// systemd's own hierarchy takes precedence, then version 2.
 func parseCgroup(b []byte) placement {
 	var all placement
 	unitRank := 0
@@ -39,7 +39,7 @@ func parseCgroup(b []byte) placement {
 			all.unit, unitRank = p.unit, rank
 		}
 	}
-	all.dropMachinery()
+	all.dropRuntimeUnits()
 	return all
 }
 
@@ -54,10 +54,10 @@ func unitSource(controllers string) (rank int) {
 	}
 }
 
-// dropMachinery forgets units that are only the daemon or wrapping of the
-// container or job which has been found: they say nothing about the workload.
-// Podman and nspawn run below the unit that started them, so theirs counts.
-func (p *placement) dropMachinery() {
+// dropRuntimeUnits drops a unit that is only the daemon or wrapper of the
+// container or job: it says nothing about the workload. Podman and nspawn run
+// below the unit that started them, so theirs is kept.
+func (p *placement) dropRuntimeUnits() {
 	inContainer := p.container != (model.Container{})
 	own := p.container.Runtime == "podman" || p.container.Runtime == "systemd-nspawn"
 	switch {
@@ -79,7 +79,7 @@ func parseCgroupPath(path string) placement {
 			continue
 		}
 		kube = kube || strings.Contains(name, "kubepods")
-		// Below its own service a user makes what groups it likes.
+		// Below its own service a user may create any group.
 		users = users || name == "user.slice" || strings.HasPrefix(name, "user@")
 		slurm = slurm || !users && strings.Contains(name, "slurm")
 		if uid, ok := podUID(name); ok && kube {
@@ -121,7 +121,7 @@ func unitOf(name, outer string) string {
 	}
 }
 
-// isStep tells whether a step is a number or one of Slurm's own.
+// isStep reports whether a step is a number or one of Slurm's own.
 func isStep(s string) bool {
 	return isDigits(s) || s == "batch" || s == "extern" || s == "interactive"
 }

@@ -85,7 +85,7 @@ var cgroupCases = []struct {
 	{"slurm, v2, several slurmd", "0::/system.slice/node7_slurmstepd.scope/job_12/step_0/user/task_0", placement{slurmJob: "12", slurmStep: "0"}},
 	{"slurm, by a user who made the groups", "0::/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_4711/step_0", placement{unit: "user@1000.service"}},
 	{"slurmd itself", "0::/system.slice/slurmd.service", placement{unit: "slurmd.service"}},
-	{"a job of somebody else's making", "0::/batch/job_4711", placement{}},
+	{"a job group that a user made", "0::/batch/job_4711", placement{}},
 	{"docker in a slurm job", "0::/system.slice/slurmstepd.scope/job_9/step_0/user/task_0/docker/" + id64, placement{container: model.Container{Runtime: "docker", ID: id64}, slurmJob: "9", slurmStep: "0"}},
 
 	{"service", "0::/system.slice/llama-server.service", placement{unit: "llama-server.service"}},

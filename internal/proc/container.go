@@ -16,9 +16,9 @@ var containerPrefixes = []struct{ prefix, runtime string }{
 	{"libpod-payload", "podman"}, // below the unit of a quadlet
 }
 
-// containerParents are the directories whose children are bare ids. The
-// runtime of a bare id elsewhere (in kubepods, or below --cgroup-parent)
-// cannot be told from the path and stays empty.
+// containerParents are the directories whose children are bare ids. The runtime
+// of a bare id elsewhere (in kubepods, or below --cgroup-parent) cannot be
+// derived from the path and stays empty.
 var containerParents = map[string]string{
 	"docker":  "docker",
 	"moby":    "docker", // Docker's namespace in containerd
@@ -26,7 +26,8 @@ var containerParents = map[string]string{
 	"k8s.io":  "containerd",
 }
 
-// containerOf tells whether the cgroup name below parent is a container.
+// containerOf returns the container that the cgroup name below parent is, if
+// any.
 func containerOf(parent, name string) (runtime, id string, ok bool) {
 	base := strings.TrimSuffix(name, ".scope")
 	// "slice:prefix:id" is how a runtime on the cgroupfs driver spells what
@@ -45,8 +46,7 @@ func containerOf(parent, name string) (runtime, id string, ok bool) {
 	return machineOf(parent, name)
 }
 
-// machineOf is for containers that look like a whole machine and have a name
-// instead of an id.
+// machineOf is for system containers, which have a name instead of an id.
 func machineOf(parent, name string) (runtime, id string, ok bool) {
 	if parent == "lxc" || parent == "lxc.payload" {
 		return "lxc", name, true
@@ -112,7 +112,7 @@ func isPodUID(s string) bool {
 	return len(hex) == 32 && (dashes || len(s) == 32) && strings.Trim(hex, "0123456789abcdefABCDEF") == ""
 }
 
-// between returns what stands between a prefix and a suffix, if it is not empty.
+// between returns the text between a prefix and a suffix, if it is not empty.
 func between(s, prefix, suffix string) (string, bool) {
 	s, ok := strings.CutPrefix(s, prefix)
 	s, ok2 := strings.CutSuffix(s, suffix)

@@ -17,8 +17,8 @@ type cpuMeter struct {
 // a shorter window a single tick would be worth more than 10 %.
 const minWindow = 100 * time.Millisecond
 
-// update takes a new sample and returns the share in percent. Calls that come
-// too soon after each other get the last share again.
+// update adds a sample and returns the share in percent. Within minWindow it
+// returns the last share again.
 func (m *cpuMeter) update(ticks uint64, at time.Time) model.Reading[float64] {
 	switch elapsed := at.Sub(m.at); {
 	case m.at.IsZero():

@@ -17,27 +17,27 @@ const (
 	maxCmdline  = 4 << 10
 )
 
-// Describe tells what /proc knows about each pid, in the given order. A pid
-// that is not there, is a zombie, or is only a thread of another process comes
-// back as Exited; one that may not be looked at as Running with its readings
-// denied. Devices stays empty.
+// Describe returns what /proc says about each pid, in the given order. A pid
+// that does not exist, is a zombie, or is only a thread of another process is
+// Exited; one that may not be read is Running with its readings denied. Devices
+// stays empty.
 func (r *Reader) Describe(pids []int) []model.Process {
-	r.Begin()
+	r.StartSweep()
 	r.users.refresh()
 	out := make([]model.Process, len(pids))
 	for i, pid := range pids {
 		out[i] = r.describe(pid)
 	}
-	r.forget(time.Now())
-	r.End()
+	r.dropUnused(time.Now())
+	r.EndSweep()
 	return out
 }
 
-// forget drops processes nobody has asked for in a while.
-func (r *Reader) forget(now time.Time) {
-	r.descriptors.forget()
+// dropUnused drops processes that were not described for a while.
+func (r *Reader) dropUnused(now time.Time) {
+	r.descriptors.dropUnused()
 	for _, p := range r.known {
-		if p.holds == 0 && now.Sub(p.used) > forgetAfter {
+		if p.holds == 0 && now.Sub(p.lastUsed) > forgetAfter {
 			r.remove(p)
 		}
 	}
@@ -53,15 +53,15 @@ func (r *Reader) describe(pid int) model.Process {
 	out := model.Process{
 		PID: p.PID, PPID: p.PPID, StartTicks: p.StartTicks, StartTime: StartTime(r.boot, p.StartTicks), State: model.Running,
 		Name: model.Value(p.Name), Cmdline: p.cmdline,
-		Container: p.place.container, SystemdUnit: p.place.unit,
+		Container: p.placement.container, SystemdUnit: p.placement.unit,
 	}
-	p.inJob(&out)
-	out.Reach = r.reach(p)
+	p.addJob(&out)
+	out.Reach = r.readReach(p)
 	if p.UID >= 0 {
 		out.UID, out.User = model.Value(p.UID), model.Value(r.users.name(p.UID))
 	}
 	if s.Gone() {
-		exited(&out)
+		markExited(&out)
 		out.Condition = model.Zombie
 		return out
 	}
@@ -78,19 +78,19 @@ func (r *Reader) describe(pid int) model.Process {
 // the process of that number has ended.
 var errThread = fmt.Errorf("a thread of another process: %w", unix.ESRCH)
 
-// readDescription reads command line and cgroup where that is due.
+// readDescription reads the command line and cgroup when they are due.
 func (r *Reader) readDescription(p *Process) {
-	fresh := p.used.IsZero()
-	p.used = p.statAt
+	fresh := p.lastUsed.IsZero()
+	p.lastUsed = p.statAt
 	if !fresh && p.statAt.Sub(p.describedAt) < slowEvery {
 		return
 	}
 	p.describedAt = p.statAt
 	if n, err := p.dir.Read("cgroup", r.buf); err == nil {
-		p.place = parseCgroup(r.buf[:n])
-		if uid := p.place.container.Pod; uid != "" {
+		p.placement = parseCgroup(r.buf[:n])
+		if uid := p.placement.container.Pod; uid != "" {
 			pod := r.pods.find(uid)
-			p.place.container.Namespace, p.place.container.PodName = pod.namespace, pod.name
+			p.placement.container.Namespace, p.placement.container.PodName = pod.namespace, pod.name
 		}
 	}
 	if !p.stat.KernelThread() && !p.stat.Gone() {
@@ -116,7 +116,7 @@ func (r *Reader) readCmdline(p *Process, kernel bool) model.Reading[string] {
 		b, err := r.Guard.read(p, "cmdline", make([]byte, 0, 512), maxCmdline)
 		if err != nil {
 			if hostfs.Status(err) == model.Hung {
-				err = fmt.Errorf("the process does not let its memory be looked at: %w", err)
+				err = fmt.Errorf("cannot read the process's memory: %w", err)
 			}
 			return model.Missing[string](hostfs.Status(err), err.Error())
 		}
@@ -143,13 +143,13 @@ func joinArguments(b []byte) string {
 }
 
 func (r *Reader) readRSS(p *Process) model.Reading[uint64] {
-	n, err := p.readOften(&p.files.statm, "statm", r.buf)
+	n, err := p.readKept(&p.files.statm, "statm", r.buf)
 	if err != nil {
 		return model.Missing[uint64](hostfs.Status(err), "")
 	}
 	pages, ok := parseStatm(r.buf[:n])
 	if !ok {
-		return model.Missing[uint64](model.Unsupported, "statm is in a form we do not know")
+		return model.Missing[uint64](model.Unsupported, "unknown format of statm")
 	}
 	return model.Value(pages * uint64(os.Getpagesize()))
 }
@@ -159,28 +159,27 @@ func (r *Reader) unreadable(pid int, err error) model.Process {
 	status := hostfs.Status(err)
 	switch {
 	case noProcess(err):
-		if why := r.concealed(pid); why != "" {
-			return undescribed(pid, model.Running, model.Denied, why)
+		if why := r.whyHidden(pid); why != "" {
+			return withoutReadings(pid, model.Running, model.Denied, why)
 		}
-		return neverSeen(pid)
+		return exitedProcess(pid)
 	case status == model.Denied:
-		return undescribed(pid, model.Running, status, "/proc is mounted with hidepid: only root may look at this process")
+		return withoutReadings(pid, model.Running, status, "/proc is mounted with hidepid: only root may read this process")
 	case errors.Is(err, ErrForm):
 		status = model.Unsupported
 	}
-	return undescribed(pid, model.Running, status, err.Error())
+	return withoutReadings(pid, model.Running, status, err.Error())
 }
 
-// neverSeen is all there is to say about a process that had exited before
-// anybody looked.
-func neverSeen(pid int) model.Process {
-	p := undescribed(pid, model.Exited, model.Absent, "the process has exited")
-	exited(&p)
+// exitedProcess describes a process that had exited before it was first read.
+func exitedProcess(pid int) model.Process {
+	p := withoutReadings(pid, model.Exited, model.Absent, "the process has exited")
+	markExited(&p)
 	return p
 }
 
-// undescribed is a process none of whose readings could be had.
-func undescribed(pid int, state model.ProcessState, status model.Status, why string) model.Process {
+// withoutReadings is a process whose readings are all missing, for one reason.
+func withoutReadings(pid int, state model.ProcessState, status model.Status, why string) model.Process {
 	text, number := model.Missing[string](status, why), model.Missing[int](status, why)
 	return model.Process{
 		PID: pid, State: state, UID: number, User: text, Name: text, Cmdline: text, Threads: number,
@@ -188,8 +187,8 @@ func undescribed(pid int, state model.ProcessState, status model.Status, why str
 	}
 }
 
-// exited marks a process as gone: it uses nothing any more.
-func exited(p *model.Process) {
+// markExited marks a process as exited: it uses nothing any more.
+func markExited(p *model.Process) {
 	const why = "the process has exited"
 	p.State = model.Exited
 	p.CPU = model.Missing[float64](model.Absent, why)

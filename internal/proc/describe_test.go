@@ -75,25 +75,28 @@ func TestDescribeOddOnes(t *testing.T) {
 	tr.addProcess(12, "stopped", strings.Replace(statTail, " S 1 ", " T 1 ", 1), "x\x00", "0::/\n")
 	got := tr.reader().Describe([]int{7, 8, 9, 10, 11, 12, 13})
 	for i, want := range []struct {
+		name    string
 		state   model.ProcessState
 		cmdline model.Reading[string]
 		how     model.ProcessCondition
 	}{
-		{model.Running, model.Value("[kworker/0:0]"), ""},
-		{model.Running, model.Value("[python3]"), ""}, // other threads live on
-		{model.Exited, model.Value("[python3]"), model.Zombie},
-		{model.Exited, model.Missing[string](model.Absent, "the process has exited"), ""}, // a thread took the number
-		{model.Running, model.Missing[string](model.Unsupported, ErrForm.Error()), ""},
-		{model.Running, model.Value("x"), model.Stopped},
-		{model.Exited, model.Missing[string](model.Absent, "the process has exited"), ""},
+		{"kernel thread", model.Running, model.Value("[kworker/0:0]"), ""},
+		{"first thread exited", model.Running, model.Value("[python3]"), ""}, // other threads live on
+		{"zombie", model.Exited, model.Value("[python3]"), model.Zombie},
+		{"thread of another process", model.Exited, model.Missing[string](model.Absent, "the process has exited"), ""}, // a thread took the number
+		{"malformed stat", model.Running, model.Missing[string](model.Unsupported, ErrForm.Error()), ""},
+		{"stopped", model.Running, model.Value("x"), model.Stopped},
+		{"no process", model.Exited, model.Missing[string](model.Absent, "the process has exited"), ""},
 	} {
-		p := got[i]
-		if p.State != want.state || p.Cmdline != want.cmdline || p.Condition != want.how {
-			t.Errorf("process %d: %s, %+v, %q; want %+v", p.PID, p.State, p.Cmdline, p.Condition, want)
-		}
-		if p.State == model.Exited && (p.RSS.Known() || p.CPU.Known() || p.Threads.Known()) {
-			t.Errorf("process %d uses something and has exited: %+v", p.PID, p)
-		}
+		t.Run(want.name, func(t *testing.T) {
+			p := got[i]
+			if p.State != want.state || p.Cmdline != want.cmdline || p.Condition != want.how {
+				t.Errorf("process %d: %s, %+v, %q; want %+v", p.PID, p.State, p.Cmdline, p.Condition, want)
+			}
+			if p.State == model.Exited && (p.RSS.Known() || p.CPU.Known() || p.Threads.Known()) {
+				t.Errorf("process %d uses something and has exited: %+v", p.PID, p)
+			}
+		})
 	}
 	if user := got[0].User; user.V != "1000" {
 		t.Errorf("a user without a name is %q, want the number", user.V)
@@ -144,9 +147,9 @@ func TestForget(t *testing.T) {
 	tr.addProcess(7, "x", statTail, "x\x00", "")
 	r := tr.reader()
 	r.Describe([]int{7})
-	r.known[7].used = time.Now().Add(-forgetAfter - time.Second)
+	r.known[7].lastUsed = time.Now().Add(-forgetAfter - time.Second)
 	r.Describe(nil)
 	if len(r.known) != 0 {
-		t.Errorf("remembers %d processes nobody asks for", len(r.known))
+		t.Errorf("remembers %d unused processes", len(r.known))
 	}
 }

@@ -11,48 +11,48 @@ import (
 )
 
 // descriptors remembers which processes hold device nodes. The kernel needs
-// about 4 µs for each descriptor that is looked at, and there may be a hundred
-// thousand; so a process is looked through again only if the number of its
-// descriptors has changed, and every rescanAfter because one descriptor may
-// have taken the place of another.
+// about 4 µs to resolve each descriptor, and there may be a hundred thousand;
+// so a process is scanned again only if the number of its descriptors has
+// changed, and every rescanAfter because one descriptor may have replaced
+// another.
 type descriptors struct {
 	nodes nodes
 	byPID map[int]*descriptorTable
 	sweep uint64
-	// sized: st_size of /proc/<pid>/fd is the number of descriptors (Linux
-	// 6.2). Before, it is 0 and every process is looked through every time.
+	// sized: st_size of /proc/<pid>/fd is the number of descriptors (Linux 6.2).
+	// Before, it is 0 and every process is scanned every time.
 	sized bool
-	// looked is how many descriptors of each user's processes the sweep has
-	// looked at, of limit.
-	looked map[uint32]int
-	limit  int
+	// scanned is how many descriptors of each user's processes the sweep has read,
+	// of limit.
+	scanned map[uint32]int
+	limit   int
 
 	pids, fds []byte // directory entries
 	link      []byte
 }
 
-// descriptorTable is what was found in one process.
+// descriptorTable is the result of scanning one process.
 type descriptorTable struct {
 	stamp  tableStamp
-	kernel bool      // a kernel thread: has no descriptors, ever
-	denied bool      // we may not look
-	due    time.Time // of the next look at an unchanged table
-	holds  []hold    // as of the last whole look, or what was found so far
-	whole  bool      // there was one
-	// appends says of devices whether all of its descriptors were opened with
-	// O_APPEND, where that was asked since the last look.
+	kernel bool      // a kernel thread: never has descriptors
+	denied bool      // we may not read it
+	due    time.Time // when to scan again, even if unchanged
+	holds  []hold    // of the last whole scan, or what was found so far
+	whole  bool      // there was a whole scan
+	// appends says by device whether all its descriptors were opened with
+	// O_APPEND, where that was checked since the last scan.
 	appends map[int]bool
 	sweep   uint64
 
-	// A long table is looked through in several sweeps.
+	// A long table is scanned in several sweeps.
 	uid   uint32
-	next  int64  // where the look goes on; 0: at the beginning
-	in    string // of which directory
+	next  int64  // where the scan continues; 0: at the beginning
+	dir   string // the directory being scanned
 	found []hold // so far
 }
 
-// tableStamp recognises an unchanged table. The inode is the process's own:
-// a later process with the same pid has another one.
+// tableStamp identifies an unchanged table. The inode belongs to the process: a
+// later process with the same pid has another one.
 type tableStamp struct {
 	ino, size uint64
 	mtime     unix.StatxTimestamp
@@ -61,37 +61,37 @@ type tableStamp struct {
 // hold is one descriptor of a device node.
 type hold struct{ device, fd int }
 
-// rescanAfter bounds how long a descriptor that took another one's place can
-// go unnoticed. Half of it is spread over the processes, so that no sweep
-// has to look through all of them but the first.
+// rescanAfter bounds how long a descriptor that replaced another can go
+// unnoticed. Half of it is spread over the processes, so that only the first
+// sweep has to scan all of them.
 const rescanAfter = 30 * time.Second
 
-// maxLooked is how many descriptors of a user's processes one sweep looks at:
-// 60 ms. A process that may not be traced belongs to root, whoever runs it, so
-// root's have a limit, too.
+// maxScanned is how many descriptors of a user's processes one sweep reads: 60
+// ms. A process that may not be traced belongs to root, regardless of the user
+// that runs it, so root's have a limit, too.
 const (
-	maxLooked     = 16 << 10
-	maxLookedRoot = 4 // times that
+	maxScanned     = 16 << 10
+	maxScannedRoot = 4 // times that
 )
 
-// left is how many more of a user's descriptors the sweep may look at.
-func (d *descriptors) left(uid uint32) int {
+// scansLeft is how many more of a user's descriptors the sweep may read.
+func (d *descriptors) scansLeft(uid uint32) int {
 	limit := d.limit
 	if limit == 0 {
-		limit = maxLooked
+		limit = maxScanned
 	}
 	if uid == 0 {
-		limit *= maxLookedRoot
+		limit *= maxScannedRoot
 	}
-	return limit - d.looked[uid]
+	return limit - d.scanned[uid]
 }
 
-// maxHolds is how many descriptors of devices are looked at to see whether they
-// are still there; of a process that has more, all are.
+// maxHolds is how many known descriptors of devices are checked one by one; a
+// process that has more is scanned again.
 const maxHolds = 1024
 
-// countsDescriptors tells whether this kernel gives the number of descriptors
-// as the size of /proc/<pid>/fd. We certainly have some.
+// countsDescriptors reports whether this kernel gives the number of descriptors
+// as the size of /proc/<pid>/fd. This process always has some.
 func countsDescriptors(root hostfs.Root) bool {
 	st, err := root.Stat("/proc/self/fd")
 	if err != nil {
@@ -100,34 +100,34 @@ func countsDescriptors(root hostfs.Root) bool {
 	return err == nil && st.Size > 0
 }
 
-func (d *descriptors) begin(root hostfs.Root) {
+func (d *descriptors) startSweep(root hostfs.Root) {
 	d.nodes.root = root
 	d.nodes.refresh()
 	d.sweep++
-	if d.looked == nil {
-		d.looked = map[uint32]int{}
+	if d.scanned == nil {
+		d.scanned = map[uint32]int{}
 	}
-	clear(d.looked)
+	clear(d.scanned)
 	if d.link == nil {
 		d.pids, d.fds, d.link = make([]byte, 32<<10), make([]byte, 32<<10), make([]byte, 4096)
 	}
 }
 
-// mode says how hard look looks.
-type mode int
+// scanMode says when refreshTable scans a table.
+type scanMode int
 
 const (
-	ifChanged mode = iota
-	always         // even an unchanged table
-	never          // no time left: trust even a changed one
+	ifChanged scanMode = iota
+	always             // even an unchanged table
+	never              // no time left: trust even a changed one
 )
 
-var errSkipped = errors.New("no time left to look")
+var errSkipped = errors.New("no time left to scan")
 
-// look brings the table of a process up to date. Its error is errSkipped, the
-// process's end (noProcess), or ours (no descriptor left to look with). proc
-// is the open /proc.
-func (d *descriptors) look(proc hostfs.Dir, pid int, now time.Time, m mode) (*descriptorTable, error) {
+// refreshTable brings the table of a process up to date. Its error is
+// errSkipped, the process's exit (noProcess), or ours (no descriptor left to
+// open it with). proc is the open /proc.
+func (d *descriptors) refreshTable(proc hostfs.Dir, pid int, now time.Time, m scanMode) (*descriptorTable, error) {
 	var path [32]byte
 	name := append(strconv.AppendInt(path[:0], int64(pid), 10), "/fd"...)
 	t := d.byPID[pid]
@@ -167,15 +167,15 @@ func (d *descriptors) look(proc hostfs.Dir, pid int, now time.Time, m mode) (*de
 	t.due = now.Add(rescanAfter/2 + time.Duration(pid%64)*(rescanAfter/2)/64)
 	err := d.scan(proc, pid, t)
 	if err != nil && !errors.Is(err, errSkipped) {
-		delete(d.byPID, pid) // half a look must not pass for a whole one
+		delete(d.byPID, pid) // half a scan must not pass for a whole one
 		return nil, err
 	}
 	return t, err
 }
 
-// unchanged tells whether a table of unchanged size can be trusted: it was
-// looked through lately, and what it held is still held.
-func (d *descriptors) unchanged(proc hostfs.Dir, pid int, t *descriptorTable, now time.Time, m mode) bool {
+// unchanged reports whether a table of unchanged size can be trusted: it was
+// scanned lately, and the devices it held are still held.
+func (d *descriptors) unchanged(proc hostfs.Dir, pid int, t *descriptorTable, now time.Time, m scanMode) bool {
 	if m != never && (!d.sized || now.After(t.due) || len(t.holds) > maxHolds) {
 		return false
 	}
@@ -184,7 +184,7 @@ func (d *descriptors) unchanged(proc hostfs.Dir, pid int, t *descriptorTable, no
 		name := append(strconv.AppendInt(path[:0], int64(pid), 10), "/fd/"...)
 		name = strconv.AppendInt(name, int64(h.fd), 10)
 		var st unix.Statx_t
-		if proc.Stat(string(name), &st) == nil && d.nodes.stands(h.device, &st) {
+		if proc.Stat(string(name), &st) == nil && d.nodes.isNode(h.device, &st) {
 			continue
 		}
 		n, err := proc.Readlink(string(name), d.link)
@@ -198,11 +198,11 @@ func (d *descriptors) unchanged(proc hostfs.Dir, pid int, t *descriptorTable, no
 	return true
 }
 
-// scan looks through all descriptors of a process, or goes on where the sweep
-// before had to stop. Its error is errSkipped where this one has to.
+// scan reads all descriptors of a process, or continues where the previous
+// sweep stopped. Its error is errSkipped where this sweep has to stop.
 func (d *descriptors) scan(proc hostfs.Dir, pid int, t *descriptorTable) error {
 	if t.next != 0 {
-		_, err := d.scanDir(proc, t.in, t)
+		_, err := d.scanDir(proc, t.dir, t)
 		return err
 	}
 	t.denied, t.kernel = false, false
@@ -211,7 +211,7 @@ func (d *descriptors) scan(proc hostfs.Dir, pid int, t *descriptorTable) error {
 		n, err := d.scanDir(proc, own+"/fd", t)
 		if err == unix.EACCES || err == unix.EPERM {
 			t.finish(nil)
-			return d.deny(proc, own, t)
+			return d.checkDenied(proc, own, t)
 		}
 		if n > 0 || err != nil {
 			return err
@@ -230,16 +230,16 @@ func (d *descriptors) scan(proc hostfs.Dir, pid int, t *descriptorTable) error {
 	return err
 }
 
-// finish ends a look with what it found.
+// finish ends a scan with what it found.
 func (t *descriptorTable) finish(found []hold) {
 	t.holds = append(t.holds[:0], found...)
 	t.found, t.next, t.whole, t.appends = t.found[:0], 0, true, nil
 }
 
-// scanDir looks through a directory of descriptors, as far as the sweep may, and
-// counts them.
+// scanDir reads a directory of descriptors, up to the sweep's limit, and counts
+// them.
 func (d *descriptors) scanDir(proc hostfs.Dir, path string, t *descriptorTable) (count int, err error) {
-	left := d.left(t.uid)
+	left := d.scansLeft(t.uid)
 	if left <= 0 {
 		return 0, errSkipped
 	}
@@ -252,7 +252,7 @@ func (d *descriptors) scanDir(proc hostfs.Dir, path string, t *descriptorTable) 
 	if t.next == 0 {
 		t.found = t.found[:0]
 	}
-	t.in = path
+	t.dir = path
 	t.next, err = fds.EachFrom(t.next, d.fds, func(name []byte) bool {
 		count++
 		n, err := fds.Readlink(string(name), d.link)
@@ -266,7 +266,7 @@ func (d *descriptors) scanDir(proc hostfs.Dir, path string, t *descriptorTable) 
 		}
 		return count < left
 	})
-	d.looked[t.uid] += count
+	d.scanned[t.uid] += count
 	switch {
 	case err != nil:
 	case t.next == 0:
@@ -279,9 +279,9 @@ func (d *descriptors) scanDir(proc hostfs.Dir, path string, t *descriptorTable) 
 	return count, err
 }
 
-// deny remembers that we may not look, unless there is nothing to see: the
-// kernel guards the empty tables of its own threads and of zombies as well.
-func (d *descriptors) deny(proc hostfs.Dir, pid string, t *descriptorTable) error {
+// checkDenied records that we may not read a table, unless it is certainly
+// empty: the kernel denies those of its own threads and of zombies as well.
+func (d *descriptors) checkDenied(proc hostfs.Dir, pid string, t *descriptorTable) error {
 	var buf [1024]byte
 	n, err := proc.Read(pid+"/stat", buf[:])
 	if err != nil {
@@ -294,8 +294,9 @@ func (d *descriptors) deny(proc hostfs.Dir, pid string, t *descriptorTable) erro
 }
 
 // livingThread is for processes without descriptors of their own: kernel
-// threads, zombies, and processes whose first thread has ended while others
-// go on with its descriptors. Of those it names one; "" means nothing is held.
+// threads, zombies, and processes whose first thread has exited while others
+// still use its descriptors. It returns one of those threads; "" means nothing
+// is held.
 func (d *descriptors) livingThread(proc hostfs.Dir, pid string, t *descriptorTable) (string, error) {
 	var buf [1024]byte
 	n, err := proc.Read(pid+"/stat", buf[:])
@@ -322,8 +323,8 @@ func (d *descriptors) livingThread(proc hostfs.Dir, pid string, t *descriptorTab
 	return thread, err
 }
 
-// endSweep forgets the processes that the sweep has not met.
-func (d *descriptors) endSweep() {
+// dropUnseen drops the processes that the sweep has not seen.
+func (d *descriptors) dropUnseen() {
 	for pid, t := range d.byPID {
 		if t.sweep != d.sweep {
 			delete(d.byPID, pid)
@@ -331,9 +332,9 @@ func (d *descriptors) endSweep() {
 	}
 }
 
-// forget drops the tables that many calls have had no use for: those of
-// processes which were checked once, or of a scan that was needed long ago.
-func (d *descriptors) forget() {
+// dropUnused drops the tables that were not needed for many sweeps: those of
+// processes that were checked once, or of a scan long ago.
+func (d *descriptors) dropUnused() {
 	for pid, t := range d.byPID {
 		if d.sweep-t.sweep > 64 {
 			delete(d.byPID, pid)

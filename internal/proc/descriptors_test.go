@@ -33,9 +33,11 @@ func TestDeviceInLink(t *testing.T) {
 		"socket:[1]":                                       -1,
 		"":                                                 -1,
 	} {
-		if device, ok := deviceInLink([]byte(link)); ok != (want >= 0) || ok && device != want {
-			t.Errorf("%q: %d, %v; want %d", link, device, ok, want)
-		}
+		t.Run(link, func(t *testing.T) {
+			if device, ok := deviceInLink([]byte(link)); ok != (want >= 0) || ok && device != want {
+				t.Errorf("%q: %d, %v; want %d", link, device, ok, want)
+			}
+		})
 	}
 }
 
@@ -45,7 +47,7 @@ func FuzzDeviceInLink(f *testing.F) {
 	f.Fuzz(func(t *testing.T, link []byte) {
 		if device, ok := deviceInLink(link); ok {
 			if want := nodeDir + strconv.Itoa(device); !strings.HasSuffix(strings.TrimSuffix(string(link), " (deleted)"), want) {
-				t.Errorf("%q was taken for device %d", link, device)
+				t.Errorf("%q was parsed as device %d", link, device)
 			}
 		}
 	})
@@ -127,11 +129,11 @@ func TestHoldersOfALongTable(t *testing.T) {
 		}
 	}
 	if sweeps < 2 {
-		t.Errorf("all was looked at in %d sweeps", sweeps)
+		t.Errorf("all was scanned in %d sweeps", sweeps)
 	}
 	wantHolders(t, scan(t, r), 0, map[int]int{long.pid: 1})
 
-	// One that changes is looked through again; what was known stands meanwhile.
+	// One that changes is scanned again; its last result is kept meanwhile.
 	long.tell("open " + os.DevNull)
 	s := scan(t, r)
 	if r.descriptors.sized && s.Skipped != 1 {
@@ -243,12 +245,13 @@ func TestHoldersOfAnotherTree(t *testing.T) {
 	// The node goes: the name is all there is of device 0.
 	os.Remove(tr.node(0))
 	wantHolders(t, scan(t, tr.reader()), 0, map[int]int{a.pid: 1, b.pid: 1})
-	// Another one comes in its place: that one nobody holds.
+	// Another one replaces it, which no process holds.
 	tr.write("dev/tenstorrent/0", "")
 	wantHolders(t, scan(t, r), 0, map[int]int{})
 }
 
-// A process goes on when its first thread ends, and its descriptors with it.
+// A process keeps running when its first thread exits, and keeps its
+// descriptors.
 func TestHoldersWithoutFirstThread(t *testing.T) {
 	tr := newTree(t, 1)
 	c := start(t, nil, "hold", tr.node(0))
@@ -259,7 +262,7 @@ func TestHoldersWithoutFirstThread(t *testing.T) {
 	}
 	r := tr.reader()
 	for { // until the thread is gone
-		r.Begin()
+		r.StartSweep()
 		p, err := r.Process(c.pid)
 		if err != nil {
 			t.Fatal(err)

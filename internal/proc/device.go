@@ -11,7 +11,7 @@ import (
 
 const nodeDir = "/dev/tenstorrent/"
 
-// deviceInLink reads the device's number out of the target of a descriptor:
+// deviceInLink parses the device's number from the target of a descriptor:
 // "/dev/tenstorrent/3", the same below a container's or simulator's root, or
 // with " (deleted)" behind it when the node is gone.
 func deviceInLink(link []byte) (device int, ok bool) {
@@ -25,25 +25,26 @@ func deviceInLink(link []byte) (device int, ok bool) {
 	return int(v), ok && v < maxDevices
 }
 
-// maxDevices is beyond what minor numbers can count.
+// maxDevices is the number of possible minor numbers.
 const maxDevices = 1 << 20
 
-// nodes recognises descriptors of device nodes. What it knows is valid for
-// one sweep: nodes come and go with hot-plug, the major number with the module.
+// nodes identifies descriptors of device nodes. It is valid for one sweep:
+// nodes appear and disappear with hot-plug, the major number with the module.
 type nodes struct {
 	root   hostfs.Root
 	major  uint32 // of the driver's character devices; 0 if it has none
 	byName map[int]node
 }
 
-// node is what stands at /dev/tenstorrent/N.
+// node is the file at /dev/tenstorrent/N.
 type node struct {
 	exists             bool
 	devMajor, devMinor uint32
 	ino                uint64
 }
 
-// refresh forgets the last sweep.
+// refresh drops the nodes of the last sweep and reads the driver's major
+// number.
 func (n *nodes) refresh() {
 	if n.byName == nil {
 		n.byName = map[int]node{}
@@ -71,8 +72,8 @@ func parseCharMajor(b []byte, driver string) uint32 {
 	return 0
 }
 
-// named returns what stands at the device's usual place. Stat does not open it.
-func (n *nodes) named(device int) node {
+// nodeAt returns the file at the device's usual path. Stat does not open it.
+func (n *nodes) nodeAt(device int) node {
 	if d, ok := n.byName[device]; ok {
 		return d
 	}
@@ -87,26 +88,26 @@ func (n *nodes) named(device int) node {
 	return d
 }
 
-// stands tells whether a file is the node of a device, by its numbers alone:
-// the link that leads to it need not be read.
-func (n *nodes) stands(device int, st *unix.Statx_t) bool {
+// isNode reports whether a file is the node of a device, by its numbers alone:
+// its link need not be read.
+func (n *nodes) isNode(device int, st *unix.Statx_t) bool {
 	if n.major != 0 && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev_major == n.major {
 		return int(st.Rdev_minor) == device
 	}
-	return n.named(device).is(st)
+	return n.nodeAt(device).sameFile(st)
 }
 
-// is tells whether a file is what stands there.
-func (d node) is(st *unix.Statx_t) bool {
+// sameFile reports whether st is of this file.
+func (d node) sameFile(st *unix.Statx_t) bool {
 	return d.exists && d.ino == st.Ino && d.devMajor == st.Dev_major && d.devMinor == st.Dev_minor
 }
 
-// match tells which device the descriptor at name below dir belongs to; link
-// is its target. A node of the driver is recognised by its device number,
-// under whatever name (a container may have given it another one). Simulated
-// nodes are files: the name says which, and what is held must be what stands
-// there now. If nothing does any more, the name has to do, unless there is a
-// driver, whose nodes are no files.
+// match returns the device that the descriptor at name below dir belongs to;
+// link is its target. A node of the driver is identified by its device number,
+// under any name (a container may use another one). Simulated nodes are files:
+// they are identified by name, and must be the file that is there now. If there
+// is none any more, the name suffices, unless a driver is loaded, whose nodes
+// are not files.
 func (n *nodes) match(dir hostfs.Dir, name string, link []byte) (device int, ok bool) {
 	device, named := deviceInLink(link)
 	if !named && (n.major == 0 || len(link) == 0 || link[0] != '/' || string(link) == "/dev/null") {
@@ -114,7 +115,7 @@ func (n *nodes) match(dir hostfs.Dir, name string, link []byte) (device int, ok 
 	}
 	var st unix.Statx_t
 	if err := dir.Stat(name, &st); err != nil {
-		return device, named && !n.named(device).exists
+		return device, named && !n.nodeAt(device).exists
 	}
 	if n.major != 0 && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev_major == n.major {
 		return int(st.Rdev_minor), true
@@ -122,9 +123,9 @@ func (n *nodes) match(dir hostfs.Dir, name string, link []byte) (device int, ok 
 	if !named {
 		return 0, false
 	}
-	at := n.named(device)
+	at := n.nodeAt(device)
 	if !at.exists {
 		return device, n.major == 0
 	}
-	return device, at.is(&st)
+	return device, at.sameFile(&st)
 }

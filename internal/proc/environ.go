@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// maxEnviron is more than the kernel gives a process for its environment.
+// maxEnviron is more than the kernel allows for an environment.
 const maxEnviron = 8 << 20
 
 // Environ returns the variables of a process's first environment whose names

@@ -15,7 +15,7 @@ import (
 // keys are the kernel's convention for accelerators; tt-kmd (2.10) offers
 // none, and then it is empty.
 type fdInfo struct {
-	Flags    uint32 // of open(2); 0 also where the line makes no sense
+	Flags    uint32 // of open(2); 0 also where the line is malformed
 	Driver   string // drm-driver
 	ClientID string // drm-client-id: the same for all duplicates of a descriptor
 	Regions  []fdRegion
@@ -24,18 +24,18 @@ type fdInfo struct {
 // fdRegion is memory of one kind held through a descriptor.
 type fdRegion struct {
 	Name string
-	// Bytes is what lies in the region now (drm-resident-, or drm-memory- as
-	// it was called before), or else all that was asked for (drm-total-).
+	// Bytes is what lies in the region now (drm-resident-, or drm-memory- as it
+	// was called before), or else all that was allocated (drm-total-).
 	Bytes uint64
 	from  int // which of the keys, by preference
 }
 
-// offered tells whether the driver takes part in the convention at all.
-func (i *fdInfo) offered() bool { return i.Driver != "" || len(i.Regions) > 0 }
+// hasDRMKeys reports whether the driver follows the convention at all.
+func (i *fdInfo) hasDRMKeys() bool { return i.Driver != "" || len(i.Regions) > 0 }
 
-// fdinfo reads what the kernel says about a descriptor of a process. Needs the
-// right to trace the process.
-func (r *Reader) fdinfo(p *Process, fd int) (fdInfo, error) {
+// readFDInfo reads the fdinfo of a descriptor of a process. Needs the right to
+// trace the process.
+func (r *Reader) readFDInfo(p *Process, fd int) (fdInfo, error) {
 	n, err := p.dir.Read("fdinfo/"+strconv.Itoa(fd), r.buf)
 	if err != nil {
 		return fdInfo{}, fmt.Errorf("reading descriptor %d: %w", fd, err)
@@ -115,8 +115,8 @@ func parseSize(text string) (uint64, bool) {
 	return low, ok && high == 0
 }
 
-// poolOf tells which pool of device memory a region is. Regions of the
-// host's memory (gtt, system) are none.
+// poolOf returns the pool of device memory that a region belongs to. Regions of
+// the host's memory (gtt, system) belong to none.
 func poolOf(region string) (model.Pool, bool) {
 	name := strings.ToLower(region)
 	numbered := strings.TrimRight(name, "0123456789")
@@ -158,12 +158,11 @@ func memoryOf(infos []fdInfo) (m model.PoolBytes, known bool) {
 	return m, known
 }
 
-// probeEvery is how often a driver that offers nothing is asked again.
+// probeEvery is how often a driver without these keys is probed again.
 const probeEvery = 30 * time.Second
 
-// addMemory enters what fdinfo tells about the memory of a process's
-// descriptors. As long as the driver offers no such thing, hardly anything
-// is read.
+// addMemory adds the memory that fdinfo reports for a process's descriptors.
+// While the driver reports none, hardly anything is read.
 func (r *Reader) addMemory(p *model.Process, now time.Time) {
 	t := r.descriptors.byPID[p.PID]
 	if t == nil || len(t.holds) == 0 || now.Before(r.probeAt) {
@@ -176,12 +175,12 @@ func (r *Reader) addMemory(p *model.Process, now time.Time) {
 	for k := range p.Devices {
 		use := &p.Devices[k]
 		var infos []fdInfo
-		for _, fd := range t.of(use.Device) {
-			i, err := r.fdinfo(process, fd)
+		for _, fd := range t.ofDevice(use.Device) {
+			i, err := r.readFDInfo(process, fd)
 			if err != nil {
 				continue
 			}
-			if !i.offered() {
+			if !i.hasDRMKeys() {
 				r.probeAt = now.Add(probeEvery)
 				return
 			}

@@ -33,21 +33,25 @@ func TestParseFDInfo(t *testing.T) {
 	if diff := cmp.Diff(want, got, fdinfoOptions...); diff != "" {
 		t.Error(diff)
 	}
-	if got := parseFDInfo([]byte(ttInfo)); got.offered() {
+	if got := parseFDInfo([]byte(ttInfo)); got.hasDRMKeys() {
 		t.Errorf("tt-kmd's: %+v", got)
 	}
 }
 
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]uint64{"0": 0, "17": 17, "3 KiB": 3 << 10, "3 MiB": 3 << 20, "3 GiB": 3 << 30} {
-		if v, ok := parseSize(text); !ok || v != want {
-			t.Errorf("%q: %d, %v", text, v, ok)
-		}
+		t.Run(text, func(t *testing.T) {
+			if v, ok := parseSize(text); !ok || v != want {
+				t.Errorf("%q: %d, %v", text, v, ok)
+			}
+		})
 	}
 	for _, bad := range []string{"", "KiB", "-1", "1 TB", "18446744073709551615 KiB", "1  KiB"} {
-		if v, ok := parseSize(bad); ok {
-			t.Errorf("%q was taken for %d", bad, v)
-		}
+		t.Run(bad, func(t *testing.T) {
+			if v, ok := parseSize(bad); ok {
+				t.Errorf("%q was parsed as %d", bad, v)
+			}
+		})
 	}
 }
 
@@ -56,14 +60,18 @@ func TestPoolOf(t *testing.T) {
 		"dram": model.DRAM, "DRAM3": model.DRAM, "vram": model.DRAM, "gddr0": model.DRAM,
 		"l1": model.L1, "L1": model.L1, "sram": model.L1, "l1_small": model.L1Small, "trace": model.Trace,
 	} {
-		if p, ok := poolOf(region); !ok || p != want {
-			t.Errorf("%s: %v, %v", region, p, ok)
-		}
+		t.Run(region, func(t *testing.T) {
+			if p, ok := poolOf(region); !ok || p != want {
+				t.Errorf("%s: %v, %v", region, p, ok)
+			}
+		})
 	}
 	for _, region := range []string{"gtt", "system", "", "l2", "cpu", "stolen"} {
-		if p, ok := poolOf(region); ok {
-			t.Errorf("%q is taken for %v", region, p)
-		}
+		t.Run(region, func(t *testing.T) {
+			if p, ok := poolOf(region); ok {
+				t.Errorf("%q is in pool %v", region, p)
+			}
+		})
 	}
 }
 

@@ -29,7 +29,7 @@ func TestForeignProc(t *testing.T) {
 		return
 	}
 	r := (&tree{t, os.Getenv("PROCFS_TEST_TREE")}).reader()
-	if r.view.ours || r.view.self == os.Getpid() {
+	if r.view.ownPIDs || r.view.self == os.Getpid() {
 		t.Fatalf("took the host's numbers for its own: %+v", r.view)
 	}
 	u := resolve(t, r, "2.10.0", listed(0, 0, 0))
@@ -41,7 +41,7 @@ func TestForeignProc(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 
-	// Our own number 1 is somebody else on the host, and not the opener.
+	// Our own pid 1 is another process on the host, and not the opener.
 	u = resolve(t, r, "2.10.0", listed(0, 1, 0))
 	wantUses(t, u, use{u.Processes[0].PID, model.Running, 0, 2, false})
 }

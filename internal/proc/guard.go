@@ -11,41 +11,41 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Guard runs what may block for as long as somebody else likes. Files that
-// show a process's memory (cmdline, environ, maps) are served under its memory
-// lock and from its pages: a process that waits for a driver while it maps a
-// chip holds that lock for as long as the chip resets, and a process whose
-// pages live on a dead file system never answers. What a process sees as its
-// root may be mounted from anywhere.
-//
-// All reads of one sweep share one amount of patience, and a process that did
-// not answer is not asked again before it has. The waits are killable, so they
-// never keep us from exiting. Where the machine is so busy that we ourselves
-// are not run in time, nothing has been learned about a process, and it gets
-// more.
+// Guard runs reads that may block for as long as another process likes. The
+// kernel reads cmdline, environ and maps under the process's memory lock and
+// from its pages: a process that waits for a driver while it maps a chip holds
+// that lock until the chip has reset, and reading a process whose pages are on
+// a dead file system never returns. What a process sees as its root may be
+// mounted from anywhere. All reads of one sweep share one timeout, and a
+// process whose read blocks is not read again until that read returns. The
+// waits are killable, so they never delay our exit. Where the machine is so
+// busy that we are not scheduled in time, the timeout is extended: nothing is
+// known about the process yet.
 type Guard struct {
-	patience time.Duration
-	left     time.Duration // of patience, in this sweep
-	stuck    map[model.ProcessID]stuck
-	users    map[int]int // how many of them each user has
+	timeout time.Duration
+	left    time.Duration // of timeout, in this sweep
+	stuck   map[model.ProcessID]stuck
+	users   map[int]int // stuck processes by user
 }
 
-// stuck is a process that did not answer.
+// stuck is a process with a read that has not returned.
 type stuck struct {
 	uid  int
-	done <-chan struct{} // closed when it has
+	done <-chan struct{} // closed when it returns
 }
 
-// Each process that does not answer costs a thread, and a user can start
-// thousands of them: beyond these no more of the user's are asked. What may not
-// be traced belongs to root, whoever runs it, so root has a limit, too.
+// Each blocked read costs a thread, and a user can start thousands of processes
+// that cause one: beyond these limits no more of the user's are read. A process
+// that may not be traced belongs to root, regardless of the user that runs it,
+// so root has a limit, too.
 const (
 	maxStuck     = 8
 	maxStuckRoot = 128
 )
 
-// mayAsk reports whether a process may be asked, given who does not answer.
-func (g *Guard) mayAsk(id model.ProcessID) bool {
+// mayRun reports whether a read of a process may be started, given those that
+// are stuck.
+func (g *Guard) mayRun(id model.ProcessID) bool {
 	if len(g.stuck) < maxStuck {
 		return true
 	}
@@ -56,35 +56,36 @@ func (g *Guard) mayAsk(id model.ProcessID) bool {
 	return g.users[uid] < maxStuck
 }
 
-// giveUp notes that a process does not answer.
-func (g *Guard) giveUp(id model.ProcessID, done <-chan struct{}) {
+// addStuck records that a read of a process does not return.
+func (g *Guard) addStuck(id model.ProcessID, done <-chan struct{}) {
 	uid, _ := Owner(hostfs.Root{}, id.PID)
 	g.stuck[id] = stuck{uid, done}
 	g.users[uid]++
 }
 
-// answered is the channel of what was never asked.
-var answered = func() <-chan struct{} {
+// neverStarted is the closed channel of a call that was never started.
+var neverStarted = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// usual is how long a read takes that nobody holds up. It costs no patience,
-// and is granted when there is none left.
-const usual = 5 * time.Millisecond
+// usualReadTime is how long a read takes that nothing blocks. It is not
+// deducted from the timeout, and is granted even when none is left.
+const usualReadTime = 5 * time.Millisecond
 
-// grace is how much longer it may take on a machine that is too busy to tell.
+// grace extends the timeout on a machine that is too busy to schedule us.
 const grace = 2 * time.Second
 
-// NewGuard returns a guard with this much patience per sweep.
-func NewGuard(patience time.Duration) *Guard {
-	return &Guard{patience: patience, left: patience, stuck: map[model.ProcessID]stuck{}, users: map[int]int{}}
+// NewGuard returns a guard with this timeout for all reads of a sweep.
+func NewGuard(timeout time.Duration) *Guard {
+	return &Guard{timeout: timeout, left: timeout, stuck: map[model.ProcessID]stuck{}, users: map[int]int{}}
 }
 
-// begin starts a sweep.
-func (g *Guard) begin() {
-	g.left = g.patience
+// startSweep restores the timeout and drops the processes whose reads have
+// returned.
+func (g *Guard) startSweep() {
+	g.left = g.timeout
 	for id, x := range g.stuck {
 		select {
 		case <-x.done:
@@ -97,15 +98,15 @@ func (g *Guard) begin() {
 	}
 }
 
-// Run calls f, about a process, in a goroutine and waits for it while patience
-// lasts. f must own everything it touches: after a hostfs.ErrTimeout it goes on
-// alone, until returned is closed.
+// Run calls f, which reads a process, in a goroutine and waits for it until the
+// timeout. f must own everything it touches: after a hostfs.ErrTimeout it is
+// still running, until returned is closed.
 func (g *Guard) Run(id model.ProcessID, f func()) (returned <-chan struct{}, err error) {
 	if x, ok := g.stuck[id]; ok {
 		return x.done, hostfs.ErrTimeout // one lost thread per process is enough
 	}
-	if !g.mayAsk(id) {
-		return answered, hostfs.ErrTimeout
+	if !g.mayRun(id) {
+		return neverStarted, hostfs.ErrTimeout
 	}
 	done := make(chan struct{})
 	asked := time.Now()
@@ -118,25 +119,25 @@ func (g *Guard) Run(id model.ProcessID, f func()) (returned <-chan struct{}, err
 		f()
 		took = time.Since(begin)
 	}()
-	wait := max(g.left, usual)
+	wait := max(g.left, usualReadTime)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for due := asked.Add(wait); ; {
 		select {
 		case <-done:
-			g.left -= max(0, took-usual)
+			g.left -= max(0, took-usualReadTime)
 			return done, nil
 		case <-timer.C:
 		}
 		now := time.Now()
-		if starved := begun.Load() == 0 || now.Sub(due) > usual; !starved || now.Sub(asked) > wait+grace {
+		if starved := begun.Load() == 0 || now.Sub(due) > usualReadTime; !starved || now.Sub(asked) > wait+grace {
 			g.left = 0
-			g.giveUp(id, done)
+			g.addStuck(id, done)
 			return done, hostfs.ErrTimeout
 		}
 		// Either f or this goroutine was not run when it was due.
 		again := time.Duration(begun.Load()) + wait - now.Sub(asked) // what is left of the time since f began
-		again = max(again, usual)
+		again = max(again, usualReadTime)
 		timer.Reset(again)
 		due = now.Add(again)
 	}
@@ -149,15 +150,15 @@ func (g *Guard) Run(id model.ProcessID, f func()) (returned <-chan struct{}, err
 func (g *Guard) read(p *Process, name string, buf []byte, limit int) ([]byte, error) {
 	var b []byte
 	var readErr error
-	if _, err := g.Look(p, func(dir hostfs.Dir) { b, readErr = dir.Append(buf[:0], name, limit) }); err != nil {
+	if _, err := g.RunIn(p, func(dir hostfs.Dir) { b, readErr = dir.Append(buf[:0], name, limit) }); err != nil {
 		return nil, err
 	}
 	return b, readErr
 }
 
-// Look is Run for what is to be looked at below /proc/<pid>: f gets that
-// directory as its own, for as long as it runs.
-func (g *Guard) Look(p *Process, f func(dir hostfs.Dir)) (returned <-chan struct{}, err error) {
+// RunIn is Run for files below /proc/<pid>: f gets its own descriptor of that
+// directory, closed when f returns.
+func (g *Guard) RunIn(p *Process, f func(dir hostfs.Dir)) (returned <-chan struct{}, err error) {
 	if x, ok := g.stuck[p.ProcessID]; ok {
 		return x.done, hostfs.ErrTimeout
 	}
@@ -171,8 +172,8 @@ func (g *Guard) Look(p *Process, f func(dir hostfs.Dir)) (returned <-chan struct
 	})
 }
 
-// noProcess tells whether an error means that there is no such process, or
-// none any more.
+// noProcess reports whether an error means that there is no such process, or
+// that it has exited.
 func noProcess(err error) bool {
 	return errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT)
 }

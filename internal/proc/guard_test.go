@@ -88,14 +88,14 @@ func TestFrozenProcess(t *testing.T) {
 	c := start(t, nil, "freeze", path)
 	c.line()
 	r := New(rootFS)
-	r.Guard.patience = 20 * time.Millisecond
+	r.Guard.timeout = 20 * time.Millisecond
 	waitUntilFrozen(t, r, c.pid)
 	for range 3 {
 		p := r.Describe([]int{c.pid})[0]
 		if p.State != model.Running || p.Cmdline.Status != model.Hung || !p.RSS.Known() || p.Name.V == "" {
 			t.Errorf("%s, command line %+v, name %+v", p.State, p.Cmdline, p.Name)
 		}
-		r.known[c.pid].execed()
+		r.known[c.pid].invalidate()
 		if len(r.Guard.stuck) != 1 {
 			t.Errorf("%d reads are stuck", len(r.Guard.stuck))
 		}
@@ -103,13 +103,13 @@ func TestFrozenProcess(t *testing.T) {
 	if _, err := environ(r, c.pid, func(string) bool { return true }); hostfs.Status(err) != model.Hung {
 		t.Errorf("environment of a frozen process: %v", err)
 	}
-	if got, _ := check(r, c.pid, 0); got != mayNotLook {
+	if got, _ := check(r, c.pid, 0); got != holdUnknown {
 		t.Errorf("Check of a frozen process that has the device nowhere but, perhaps, mapped: %v", got)
 	}
 	held := r.Guard.stuck[r.known[c.pid].ProcessID]
 	file.release()
 	<-held.done
-	r.Guard.patience = time.Minute
+	r.Guard.timeout = time.Minute
 	if p := r.Describe([]int{c.pid})[0]; !p.Cmdline.Known() {
 		t.Errorf("after the thaw: %+v", p.Cmdline)
 	}
@@ -195,7 +195,7 @@ func TestStuckOfAUser(t *testing.T) {
 		if !errors.Is(err, hostfs.ErrTimeout) || returned == nil {
 			t.Fatalf("process %d: %v", pid, err)
 		}
-		g.begin()
+		g.startSweep()
 	}
 	if n := asked.Load(); n != maxStuck {
 		t.Errorf("%d were asked, want %d", n, maxStuck)
@@ -207,7 +207,7 @@ func TestStuckOfAUser(t *testing.T) {
 	close(free)
 	for len(g.stuck) > 0 {
 		time.Sleep(time.Millisecond)
-		g.begin()
+		g.startSweep()
 	}
 	if len(g.users) != 0 {
 		t.Errorf("counted: %v", g.users)

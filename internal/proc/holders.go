@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// holderScan is who holds device nodes, as far as may be seen.
+// holderScan lists the processes that hold device nodes, as far as visible.
 type holderScan struct {
 	Holders map[int][]Holder // by device, in the order of /proc
 	Coverage
@@ -23,17 +23,17 @@ type Holder struct {
 	FDs []int // descriptor numbers in that process
 }
 
-// Coverage says how much of the host a scan could see.
+// Coverage says how many processes of the host a scan could read.
 type Coverage struct {
 	Scanned   bool // a scan took place; without one the rest is zero
 	Processes int  // listed in /proc
-	Denied    int  // listed, but their descriptors are not for us to see
-	Skipped   int  // not looked at afresh for lack of time
-	Hiding    bool // hidepid keeps processes out of the list
-	Able      bool // we have CAP_SYS_PTRACE: Denied is for another reason
+	Denied    int  // listed, but we may not read their descriptors
+	Skipped   int  // not scanned again for lack of time
+	Hiding    bool // hidepid hides processes from the list
+	Able      bool // we have CAP_SYS_PTRACE: Denied has another reason
 }
 
-// Complete tells whether a holder could not have been missed.
+// Complete reports whether no holder can have been missed.
 func (c Coverage) Complete() bool {
 	return c.Scanned && c.Denied == 0 && c.Skipped == 0 && !c.Hiding
 }
@@ -54,15 +54,15 @@ func (c Coverage) Doubts() []model.Doubt {
 	}
 }
 
-// holders finds every process that holds a device node, apart from our own.
-// The first call looks at every descriptor of the host, later ones only at
+// holders finds every process that holds a device node, apart from our own. The
+// first call reads every descriptor of the host, later ones only those of
 // processes that have changed. Once ctx ends, changed processes are counted as
-// skipped, and what was known of them stands; the next call looks at them.
-// proc is the open /proc.
+// skipped, and their last result is kept; the next call scans them. proc is the
+// open /proc.
 func (r *Reader) holders(ctx context.Context, proc hostfs.Dir) (holderScan, error) {
 	d := &r.descriptors
 	now := time.Now()
-	s := holderScan{Holders: map[int][]Holder{}, Coverage: Coverage{Scanned: true, Hiding: r.view.hiding, Able: mayTrace()}}
+	s := holderScan{Holders: map[int][]Holder{}, Coverage: Coverage{Scanned: true, Hiding: r.view.hiding, Able: hasPtraceCapability()}}
 	err := proc.Each(d.pids, func(name []byte) bool {
 		pid, ok := parsePID(name)
 		if ok && pid != r.view.self {
@@ -77,15 +77,15 @@ func (r *Reader) holders(ctx context.Context, proc hostfs.Dir) (holderScan, erro
 	if err != nil {
 		return holderScan{}, fmt.Errorf("listing processes: %w", err)
 	}
-	d.endSweep()
+	d.dropUnseen()
 	return s, nil
 }
 
-// add looks at one process and enters what it holds.
-func (s *holderScan) add(d *descriptors, proc hostfs.Dir, pid int, now time.Time, m mode) {
-	t, err := d.look(proc, pid, now, m)
+// add scans one process and adds the devices it holds.
+func (s *holderScan) add(d *descriptors, proc hostfs.Dir, pid int, now time.Time, m scanMode) {
+	t, err := d.refreshTable(proc, pid, now, m)
 	if noProcess(err) {
-		return // it ended while we looked
+		return // it exited meanwhile
 	}
 	s.Processes++
 	if err != nil {

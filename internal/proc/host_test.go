@@ -16,17 +16,19 @@ func TestHostNamespace(t *testing.T) {
 		`{"pid_namespace":"other"}`: firstNamespace,
 		"nonsense":                  firstNamespace,
 	} {
-		dir := t.TempDir()
-		if marker != "" {
-			if err := os.MkdirAll(filepath.Join(dir, "sys"), 0o755); err != nil {
-				t.Fatal(err)
+		t.Run(marker, func(t *testing.T) {
+			dir := t.TempDir()
+			if marker != "" {
+				if err := os.MkdirAll(filepath.Join(dir, "sys"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, Marker), []byte(marker+"\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err := os.WriteFile(filepath.Join(dir, Marker), []byte(marker+"\n"), 0o644); err != nil {
-				t.Fatal(err)
+			if got := hostNamespace(hostfs.At(dir)); got != want {
+				t.Errorf("marker %q: %d, want %d", marker, got, want)
 			}
-		}
-		if got := hostNamespace(hostfs.At(dir)); got != want {
-			t.Errorf("marker %q: %d, want %d", marker, got, want)
-		}
+		})
 	}
 }

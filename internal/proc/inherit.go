@@ -7,14 +7,14 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// scan finds all holders of all devices.
-func (res *resolution) scan(ctx context.Context, proc hostfs.Dir) (err error) {
+// scanHolders finds all holders of all devices.
+func (res *resolution) scanHolders(ctx context.Context, proc hostfs.Dir) (err error) {
 	res.found, err = res.r.holders(ctx, proc)
 	return err
 }
 
-// complete enters the holders that the driver's lists do not name.
-func (res *resolution) complete(devices []Openers, claims []*claim) {
+// addUnlisted adds the holders that are missing from the driver's lists.
+func (res *resolution) addUnlisted(devices []Openers, claims []*claim) {
 	for _, d := range devices {
 		var own []*claim
 		for _, c := range claims {
@@ -25,21 +25,21 @@ func (res *resolution) complete(devices []Openers, claims []*claim) {
 		holders := res.found.Holders[d.Device]
 		switch {
 		case d.PIDs.Status == model.Lost:
-			res.addLast(d.Device, holders)
+			res.addToLostDevice(d.Device, holders)
 		case !d.PIDs.Known():
 			res.addAll(d.Device, holders)
-		case !res.r.view.ours:
+		case !res.r.view.ownPIDs:
 			res.addForeign(d, holders)
 		case !res.trusted:
-			res.confirm(own, holders)
+			res.matchInnerPIDs(own, holders)
 		default:
 			res.addInheritors(d.Device, own, holders)
 		}
 	}
 }
 
-// addAll is for devices without a list: who opened and who inherited cannot
-// be told apart.
+// addAll is for devices without a list: openers and inheritors cannot be
+// distinguished.
 func (res *resolution) addAll(device int, holders []Holder) {
 	for _, h := range holders {
 		res.addHolder(h, model.DeviceUse{Device: device, OpenFDs: model.Value(len(h.FDs))})
@@ -47,8 +47,8 @@ func (res *resolution) addAll(device int, holders []Holder) {
 	res.doubts[device] = res.found.Doubts()
 }
 
-// addForeign is for a container that looks at the host's /proc: the list
-// speaks of our namespace (and is mostly zeros), the scan of the host's.
+// addForeign is for a container that reads the host's /proc: the list has pids
+// of our namespace (mostly zeros), the scan those of the host's.
 func (res *resolution) addForeign(d Openers, holders []Holder) {
 	delete(res.hidden, d.Device)
 	lines, seen := len(d.PIDs.V), 0
@@ -57,13 +57,13 @@ func (res *resolution) addForeign(d Openers, holders []Holder) {
 	}
 	res.addAll(d.Device, holders)
 	if lines > seen && !res.found.Complete() {
-		res.hide(d.Device, lines-seen, model.HolderUnseen)
+		res.addHidden(d.Device, lines-seen, model.HolderUnseen)
 	}
 }
 
-// confirm is for drivers that list numbers of the opener's namespace: a
-// number belongs to the holder that has it in its innermost namespace.
-func (res *resolution) confirm(claims []*claim, holders []Holder) {
+// matchInnerPIDs is for drivers that list pids of the opener's namespace: a pid
+// belongs to the holder that has it in its innermost namespace.
+func (res *resolution) matchInnerPIDs(claims []*claim, holders []Holder) {
 	var rest []Holder
 	for _, h := range holders {
 		p := res.describe(h.PID)
@@ -76,7 +76,7 @@ func (res *resolution) confirm(claims []*claim, holders []Holder) {
 			continue
 		}
 		c.verdict = holder
-		res.use(p, model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines)})
+		res.addUse(p, model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines)})
 	}
 	var open []*claim
 	for _, c := range claims {
@@ -84,10 +84,10 @@ func (res *resolution) confirm(claims []*claim, holders []Holder) {
 			continue
 		}
 		open = append(open, c)
-		if res.mustBeGone(c) {
+		if res.addExited(c) {
 			continue
 		}
-		res.hide(c.device, c.lines, model.NumberForeign)
+		res.addHidden(c.device, c.lines, model.NumberForeign)
 	}
 	if len(open) > 0 {
 		for _, h := range rest {
@@ -99,18 +99,18 @@ func (res *resolution) confirm(claims []*claim, holders []Holder) {
 	}
 }
 
-// findClaim finds the claim of a number that no other holder has taken.
+// findClaim finds a claim of this pid that no other holder has matched.
 func findClaim(claims []*claim, pid int) *claim {
 	for _, c := range claims {
-		if c.pid == pid && c.verdict == unjudged {
+		if c.pid == pid && c.verdict == unchecked {
 			return c
 		}
 	}
 	return nil
 }
 
-// addInheritors enters the holders that did not open the device, if there is
-// an opener whose descriptor they can have.
+// addInheritors adds the holders that did not open the device, if there is an
+// opener from which they can have the descriptor.
 func (res *resolution) addInheritors(device int, claims []*claim, holders []Holder) {
 	var lost []*claim
 	openers := map[int]bool{}
@@ -130,13 +130,13 @@ func (res *resolution) addInheritors(device int, claims []*claim, holders []Hold
 			continue
 		}
 		if h.FDs = res.notShared(h, openers, holders); len(h.FDs) == 0 {
-			continue // its parent's, which lives
+			continue // its parent's, which runs
 		}
 		found = true
 		res.addHolder(h, model.DeviceUse{Device: device, OpenFDs: model.Value(len(h.FDs)), Inherited: true, Doubts: []model.Doubt{origin(lost)}})
 	}
 	if !found {
-		res.doubts[device] = res.noHeir(lost)
+		res.doubts[device] = res.holderNotFound(lost)
 	}
 }
 
@@ -146,15 +146,15 @@ func origin(lost []*claim) model.Doubt {
 	switch {
 	case len(lost) > 1:
 		return model.Doubt{Kind: model.InheritedFromSeveral, Count: len(lost)}
-	case c.verdict == dead:
+	case c.verdict == openerExited:
 		return model.Doubt{Kind: model.InheritedFromExited, PID: c.pid}
 	default:
 		return model.Doubt{Kind: model.HandedOn, PID: c.pid}
 	}
 }
 
-// noHeir is for a descriptor whose holder was not found.
-func (res *resolution) noHeir(lost []*claim) []model.Doubt {
+// holderNotFound explains that the holder of a descriptor was not found.
+func (res *resolution) holderNotFound(lost []*claim) []model.Doubt {
 	c := lost[0]
 	kind := model.OpenerExited
 	if c.verdict == passedOn {
@@ -163,9 +163,9 @@ func (res *resolution) noHeir(lost []*claim) []model.Doubt {
 	return append([]model.Doubt{{Kind: kind, PID: c.pid}}, res.found.Doubts()...)
 }
 
-// addHolder enters a process found by the scan, unless it has ended since.
+// addHolder adds a process found by the scan, unless it has exited since.
 func (res *resolution) addHolder(h Holder, u model.DeviceUse) {
 	if p := res.describe(h.PID); p.State == model.Running {
-		res.use(p, u)
+		res.addUse(p, u)
 	}
 }

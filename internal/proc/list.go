@@ -6,8 +6,7 @@ import (
 	"strconv"
 )
 
-// PIDs lists all processes of the host that can be seen, in the order of /proc,
-// which is that of their numbers.
+// PIDs lists all visible processes of the host, in the order of /proc: by pid.
 func (r *Reader) PIDs() ([]int, error) {
 	dir, err := r.root.OpenDir("/proc")
 	if err != nil {
@@ -24,12 +23,12 @@ func (r *Reader) PIDs() ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing processes: %w", err)
 	}
-	return r.simulation.keepOwn(r.root, pids), nil
+	return r.simulation.ownProcesses(r.root, pids), nil
 }
 
-// EachStatus goes through the processes with memory of their own, the newest
-// first, and reads of each that want accepts what its status says, and nothing
-// else. It ends when visit returns false.
+// EachStatus visits the processes with memory of their own, the newest first,
+// and reads only the status of those that want accepts. It stops when visit
+// returns false.
 func (r *Reader) EachStatus(want func(pid int) bool, visit func(pid int, s *Status) bool) error {
 	pids, err := r.PIDs()
 	if err != nil {
@@ -37,7 +36,7 @@ func (r *Reader) EachStatus(want func(pid int) bool, visit func(pid int, s *Stat
 	}
 	proc, err := r.root.OpenDir("/proc")
 	if err != nil {
-		return fmt.Errorf("looking at all processes: %w", err)
+		return fmt.Errorf("listing processes: %w", err)
 	}
 	defer proc.Close()
 	for _, pid := range slices.Backward(pids) {
@@ -47,7 +46,7 @@ func (r *Reader) EachStatus(want func(pid int) bool, visit func(pid int, s *Stat
 		var buf [4096]byte
 		n, err := proc.Read(strconv.Itoa(pid)+"/status", buf[:])
 		if err != nil {
-			continue // it has ended
+			continue // it has exited
 		}
 		s := parseStatus(buf[:n])
 		if s.Memory && !visit(pid, &s) {

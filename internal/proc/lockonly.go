@@ -10,10 +10,10 @@ import (
 )
 
 // dropLockOnly removes uses that only hold or wait for the driver's locks, and
-// counts their descriptors. UMD keeps its locks in the driver since 0.9.14, through
-// descriptors of their own opened with O_APPEND: such a descriptor votes for no
-// power, and a process that has no other and maps nothing of the chip uses no
-// device. Where that cannot be seen the use stands.
+// counts their descriptors. UMD keeps its locks in the driver since 0.9.14,
+// through descriptors of their own opened with O_APPEND: such a descriptor does
+// not request power, and a process that has no other and maps nothing of the
+// chip uses no device. Where that cannot be checked the use is kept.
 func (res *resolution) dropLockOnly() (locking int) {
 	for id, p := range res.uses {
 		if p.State != model.Running {
@@ -41,7 +41,7 @@ func (r *Reader) lockOnly(pid, device int) (descriptors int, only bool) {
 	if t == nil || t.denied || !t.whole {
 		return 0, false
 	}
-	fds := t.of(device)
+	fds := t.ofDevice(device)
 	if len(fds) == 0 {
 		return 0, false
 	}
@@ -53,7 +53,7 @@ func (r *Reader) lockOnly(pid, device int) (descriptors int, only bool) {
 		}
 		t.appends[device] = appends
 	}
-	return len(fds), appends && r.checkMaps(pid, device) == notHeld
+	return len(fds), appends && r.checkMapped(pid, device) == notHeld
 }
 
 // allAppend reports whether descriptors of a process were all opened with
@@ -64,7 +64,7 @@ func (r *Reader) allAppend(pid int, fds []int) bool {
 		return false
 	}
 	for _, fd := range fds {
-		if i, err := r.fdinfo(p, fd); err != nil || i.Flags&unix.O_APPEND == 0 {
+		if i, err := r.readFDInfo(p, fd); err != nil || i.Flags&unix.O_APPEND == 0 {
 			return false
 		}
 	}

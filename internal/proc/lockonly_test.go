@@ -50,8 +50,10 @@ func TestLocksAndUses(t *testing.T) {
 
 func TestParseFlags(t *testing.T) {
 	for text, want := range map[string]uint32{"\t02102002\n": 0o2102002, "0": 0, "": 0, "09": 0, "7777777777777": 0, "-1": 0} {
-		if got := parseFlags([]byte(text)); got != want {
-			t.Errorf("%q: %o, want %o", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := parseFlags([]byte(text)); got != want {
+				t.Errorf("%q: %o, want %o", text, got, want)
+			}
+		})
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// machine remembers the CPU times of the whole host, and what was read last.
+// machine holds the last CPU times of the whole host, and the last result.
 type machine struct {
 	busy, total uint64
 	at          time.Time
-	host        model.Host // no more than what Machine fills in
+	host        model.Host // only what Machine sets
 }
 
 // machineEvery is how often the files about the whole host are read: the kernel
 // counts every interrupt of every processor for one of them.
 const machineEvery = 1900 * time.Millisecond
 
-// Machine tells how busy the host itself is: its processors over the last
-// seconds, its load and its memory.
+// Machine sets how busy the host itself is: its CPUs over the last seconds, its
+// load and its memory.
 func (r *Reader) Machine(h *model.Host, now time.Time) {
 	last := &r.machine.host
 	if passed := now.Sub(r.machine.at); passed < 0 || passed >= machineEvery || !last.CPU.Known() && passed > 0 {
@@ -32,24 +32,24 @@ func (r *Reader) Machine(h *model.Host, now time.Time) {
 }
 
 func (r *Reader) readMachine(h *model.Host) {
-	h.CPU = r.machine.cpu(r.small("/proc/stat"))
-	h.Load = parsed(r, "/proc/loadavg", loadAverage)
-	text, err := r.small("/proc/meminfo")
+	h.CPU = r.machine.updateCPU(r.readSmall("/proc/stat"))
+	h.Load = readFloat(r, "/proc/loadavg", parseLoadAverage)
+	text, err := r.readSmall("/proc/meminfo")
 	if err != nil {
 		h.MemoryUsed, h.MemoryTotal = model.Missing[uint64](hostfs.Status(err), ""), model.Missing[uint64](hostfs.Status(err), "")
 		return
 	}
-	h.MemoryUsed, h.MemoryTotal = memory(text)
+	h.MemoryUsed, h.MemoryTotal = parseMeminfo(text)
 }
 
-// small reads a file of the kernel that fits into the buffer, as far as it does.
-func (r *Reader) small(path string) (string, error) {
+// readSmall reads the first 4 KiB of a file of the kernel.
+func (r *Reader) readSmall(path string) (string, error) {
 	b, err := r.root.Read(path, 4<<10)
 	return string(b), err
 }
 
-func parsed(r *Reader, path string, parse func(string) (float64, bool)) model.Reading[float64] {
-	text, err := r.small(path)
+func readFloat(r *Reader, path string, parse func(string) (float64, bool)) model.Reading[float64] {
+	text, err := r.readSmall(path)
 	if err != nil {
 		return model.Missing[float64](hostfs.Status(err), "")
 	}
@@ -60,17 +60,17 @@ func parsed(r *Reader, path string, parse func(string) (float64, bool)) model.Re
 	return model.Value(v)
 }
 
-// loadAverage reads "0.31 1.38 2.46 1/123 4567".
-func loadAverage(text string) (float64, bool) {
+// parseLoadAverage parses "0.31 1.38 2.46 1/123 4567".
+func parseLoadAverage(text string) (float64, bool) {
 	first, _, _ := strings.Cut(text, " ")
 	v, err := strconv.ParseFloat(first, 64)
 	return v, err == nil && v >= 0 && v < 1e9
 }
 
-// cpu is the share of all cores that was busy since the last call. The first
-// line of /proc/stat has user, nice, system, idle, iowait, irq, softirq and steal;
-// the two of guests are in user and nice already.
-func (m *machine) cpu(text string, err error) model.Reading[float64] {
+// updateCPU returns the share of all cores that was busy since the last call.
+// The first line of /proc/stat has user, nice, system, idle, iowait, irq,
+// softirq and steal; the two of guests are in user and nice already.
+func (m *machine) updateCPU(text string, err error) model.Reading[float64] {
 	if err != nil {
 		return model.Missing[float64](hostfs.Status(err), "")
 	}
@@ -98,9 +98,9 @@ func (m *machine) cpu(text string, err error) model.Reading[float64] {
 	return model.Value(min(100*float64(now.busy-before.busy)/float64(now.total-before.total), 100))
 }
 
-// memory is what is taken and what there is. Caches that can be given up are
-// not taken.
-func memory(text string) (used, total model.Reading[uint64]) {
+// parseMeminfo returns the used and the total memory. Reclaimable caches do not
+// count as used.
+func parseMeminfo(text string) (used, total model.Reading[uint64]) {
 	read := func(key string) (uint64, bool) {
 		_, rest, ok := strings.Cut(text, key+":")
 		f := strings.Fields(rest)

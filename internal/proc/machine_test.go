@@ -20,32 +20,36 @@ func TestMachineCPU(t *testing.T) {
 		{"cpu  x 0 100 700\n", model.Missing[float64](model.Unsupported, "")},
 		{"", model.Missing[float64](model.Unsupported, "")},
 	} {
-		if got := m.cpu(c.text, nil); got != c.want {
+		if got := m.updateCPU(c.text, nil); got != c.want {
 			t.Errorf("%q: %+v, want %+v", c.text, got, c.want)
 		}
 	}
-	if got := m.cpu("", fs.ErrNotExist); got.Known() {
+	if got := m.updateCPU("", fs.ErrNotExist); got.Known() {
 		t.Errorf("without a file: %+v", got)
 	}
 }
 
 func TestMachineMemory(t *testing.T) {
-	used, total := memory("MemTotal:       1000 kB\nMemFree:  1 kB\nMemAvailable:    400 kB\n")
+	used, total := parseMeminfo("MemTotal:       1000 kB\nMemFree:  1 kB\nMemAvailable:    400 kB\n")
 	if used != model.Value[uint64](600<<10) || total != model.Value[uint64](1000<<10) {
 		t.Errorf("%+v of %+v", used, total)
 	}
 	for _, text := range []string{"", "MemTotal: 1000 kB\n", "MemTotal: 1 kB\nMemAvailable: 2 kB\n", "MemTotal: x kB\nMemAvailable: 2 kB\n"} {
-		if used, total := memory(text); used.Known() || total.Known() {
-			t.Errorf("%q: %+v of %+v", text, used, total)
-		}
+		t.Run(text, func(t *testing.T) {
+			if used, total := parseMeminfo(text); used.Known() || total.Known() {
+				t.Errorf("%q: %+v of %+v", text, used, total)
+			}
+		})
 	}
-	if v, ok := loadAverage("0.31 1.38 2.46 1/123 4567\n"); !ok || v != 0.31 {
+	if v, ok := parseLoadAverage("0.31 1.38 2.46 1/123 4567\n"); !ok || v != 0.31 {
 		t.Errorf("load %v, %v", v, ok)
 	}
 	for _, text := range []string{"", "x", "-1 0", "NaN 1", "Inf 1"} {
-		if v, ok := loadAverage(text); ok {
-			t.Errorf("%q is a load of %v", text, v)
-		}
+		t.Run(text, func(t *testing.T) {
+			if v, ok := parseLoadAverage(text); ok {
+				t.Errorf("%q is a load of %v", text, v)
+			}
+		})
 	}
 }
 
@@ -53,13 +57,13 @@ func FuzzMachine(f *testing.F) {
 	f.Add("cpu  100 0 100 700 100 0 0 0 50 0\nMemTotal: 5 kB\nMemAvailable: 4 kB\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		var m machine
-		m.cpu("cpu  1 0 0 1 0\n", nil)
-		if v := m.cpu(text, nil); v.Known() && (v.V < 0 || v.V > 100) {
+		m.updateCPU("cpu  1 0 0 1 0\n", nil)
+		if v := m.updateCPU(text, nil); v.Known() && (v.V < 0 || v.V > 100) {
 			t.Errorf("%v %% of all cores", v.V)
 		}
-		if used, total := memory(text); used.Known() && used.V > total.V {
+		if used, total := parseMeminfo(text); used.Known() && used.V > total.V {
 			t.Errorf("%d of %d", used.V, total.V)
 		}
-		loadAverage(text)
+		parseLoadAverage(text)
 	})
 }

@@ -18,9 +18,9 @@ type Mapping struct {
 	Inode    uint64
 	Path     string // as in the process's mount namespace
 	Deleted  bool   // the file has no name any more
-	Shared   bool   // what is written there is in the file
-	Writable bool   // some part of it is
-	Code     Range  // the first part that may be run; zero if none may
+	Shared   bool   // writes go to the file
+	Writable bool   // some part of it
+	Code     Range  // the first executable part; zero if there is none
 }
 
 // Range is a part of a file in a process's memory.
@@ -29,8 +29,8 @@ type Range struct {
 	Offset     uint64 // in the file
 }
 
-// What a process with millions of mappings can cost: the list is read in pieces,
-// up to maxMaps, and of the files in it that somebody asks for maxMappings are
+// These bound the cost of a process with millions of mappings: the list is read
+// in pieces, up to maxMaps, and at most maxMappings of the wanted files are
 // kept.
 const (
 	maxMaps     = 64 << 20
@@ -38,16 +38,17 @@ const (
 	mapsPiece   = 64 << 10
 )
 
-// errTooManyMappings is the error of a process that maps more of those files.
-var errTooManyMappings = errors.New("it maps more files of that name than are kept")
+// errTooManyMappings means that a process maps more than maxMappings of those
+// files.
+var errTooManyMappings = errors.New("too many mappings of that name")
 
-// KeepMappings makes Maps tell of the files whose path contains part. It is
-// for whoever shares the Reader; to be called before the first sweep.
-func (r *Reader) KeepMappings(part string) { r.keep = append(r.keep, []byte(part)) }
+// KeepMappings makes Maps include the files whose path contains part. Each user
+// of a shared Reader calls it before the first sweep.
+func (r *Reader) KeepMappings(part string) { r.mapParts = append(r.mapParts, []byte(part)) }
 
-// Maps tells which of the files that KeepMappings named a process has mapped.
-// They are read once per sweep, whoever asks. Needs the right to trace the
-// process (the same user, or root).
+// Maps returns which of the files named by KeepMappings a process has mapped.
+// They are read once per sweep. Needs the right to trace the process (the same
+// user, or root).
 func (r *Reader) Maps(p *Process) ([]Mapping, error) {
 	if p.mapsSweep != r.sweep {
 		return r.ReadMaps(p)
@@ -55,12 +56,12 @@ func (r *Reader) Maps(p *Process) ([]Mapping, error) {
 	return p.maps, p.mapsErr
 }
 
-// ReadMaps is Maps as of now: for whoever must know what changed since.
+// ReadMaps is Maps without the cache: it reads the list now.
 func (r *Reader) ReadMaps(p *Process) ([]Mapping, error) {
 	p.mapsSweep = r.sweep
 	list, read, err := r.readMaps(p, "maps")
 	if err == nil && read == 0 {
-		// The first thread may have ended, and left the others the memory.
+		// The first thread may have exited while the others still have the memory.
 		if thread := p.livingThread(); thread != "" {
 			list, _, err = r.readMaps(p, thread+"/maps")
 		}
@@ -76,8 +77,8 @@ func (r *Reader) readMaps(p *Process, name string) (list []Mapping, read int, er
 		read   int
 		err    error
 	}
-	a := &answer{parser: mapsParser{keep: r.keep}} // the reads may outlive us
-	if _, err := r.Guard.Look(p, func(dir hostfs.Dir) {
+	a := &answer{parser: mapsParser{keep: r.mapParts}} // the reads may outlive us
+	if _, err := r.Guard.RunIn(p, func(dir hostfs.Dir) {
 		a.read, a.err = dir.Pieces(name, make([]byte, mapsPiece), maxMaps, a.parser.add)
 	}); err != nil {
 		return nil, 0, err
@@ -88,14 +89,14 @@ func (r *Reader) readMaps(p *Process, name string) (list []Mapping, read int, er
 	return a.parser.out, a.read, nil
 }
 
-// mapsParser reads the lines of files whose path contains one of keep.
+// mapsParser parses the lines of files whose path contains one of keep.
 type mapsParser struct {
 	keep [][]byte
 	out  []Mapping
 	rest []byte // the beginning of a line
 }
 
-// add takes the next piece of the list.
+// add parses the next piece of the list.
 func (x *mapsParser) add(b []byte) error {
 	for len(b) > 0 {
 		line, after, whole := bytes.Cut(b, []byte{'\n'})
@@ -107,7 +108,7 @@ func (x *mapsParser) add(b []byte) error {
 			x.rest = append(x.rest, line...)
 			line = x.rest
 		}
-		if err := x.line(line); err != nil {
+		if err := x.addLine(line); err != nil {
 			return err
 		}
 		b, x.rest = after, x.rest[:0]
@@ -115,8 +116,8 @@ func (x *mapsParser) add(b []byte) error {
 	return nil
 }
 
-func (x *mapsParser) line(line []byte) error {
-	// Nearly all lines are about something else: look before parsing.
+func (x *mapsParser) addLine(line []byte) error {
+	// Nearly all lines are of other files: search before parsing.
 	if !containsAny(line, x.keep) {
 		return nil
 	}

@@ -34,7 +34,7 @@ func parseMaps(b []byte, keep [][]byte) []Mapping {
 		b = b[n:]
 	}
 	if len(x.rest) > 0 {
-		_ = x.line(x.rest)
+		_ = x.addLine(x.rest)
 	}
 	return x.out
 }
@@ -56,9 +56,11 @@ func TestParseMaps(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, bad := range []string{"", "\n", "x", "1-2", "1-2 r 0 0:0 5 /x\n"[:9], "2-1 r--p 0 0:0 5 /x", "1-2 r--p 0 00 5 /x", "1-2 r--p 0 0:0 -5 /x", "1-2 r-xp -1 0:0 5 /x"} {
-		if m := parseMaps([]byte(bad), all); len(m) > 0 {
-			t.Errorf("%q was taken for %+v", bad, m)
-		}
+		t.Run(bad, func(t *testing.T) {
+			if m := parseMaps([]byte(bad), all); len(m) > 0 {
+				t.Errorf("%q was parsed as %+v", bad, m)
+			}
+		})
 	}
 }
 
@@ -67,7 +69,7 @@ func TestParseMapsAllocatesNothingPerLine(t *testing.T) {
 	none := [][]byte{[]byte("/dev/tenstorrent/"), []byte("/nowhere")}
 	x := mapsParser{keep: none}
 	if n := testing.AllocsPerRun(10, func() { _ = x.add(text) }); n != 0 {
-		t.Errorf("%v allocations for lines that nobody wants", n)
+		t.Errorf("%v allocations for unwanted lines", n)
 	}
 }
 
@@ -116,7 +118,7 @@ func TestMappings(t *testing.T) {
 	if got, _ := mapsOf(r, os.Getpid()); len(got) != 1 || got[0].Deleted {
 		t.Errorf("read twice in one sweep: %+v", got)
 	}
-	r.Begin()
+	r.StartSweep()
 	if got, _ := mapsOf(r, os.Getpid()); len(got) != 1 || !got[0].Deleted || got[0].Inode != st.Ino {
 		t.Errorf("after its removal: %+v", got)
 	}

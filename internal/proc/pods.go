@@ -6,10 +6,10 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
-// podNames gives names to Kubernetes pod uids. A cgroup path holds only the uid;
-// the kubelet keeps a directory <namespace>_<name>_<uid> for the logs of each
-// pod of the node, which anyone may list. Nothing inside a container is
-// looked at: its files may be anything, slow and hostile ones included.
+// podNames gives names to Kubernetes pod uids. A cgroup path holds only the
+// uid; the kubelet keeps a directory <namespace>_<name>_<uid> for the logs of
+// each pod of the node, which anyone may list. Nothing inside a container is
+// read: its files may be anything, slow or hostile.
 type podNames struct {
 	root  hostfs.Root
 	stamp stamp

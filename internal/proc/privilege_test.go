@@ -17,7 +17,7 @@ import (
 
 // An ordinary user sees its own holders, and is told how many processes it
 // may not look into.
-func TestAsNobody(t *testing.T) {
+func TestUnprivileged(t *testing.T) {
 	needRoot(t)
 	if !inside(t, nil) {
 		return
@@ -25,7 +25,7 @@ func TestAsNobody(t *testing.T) {
 	tr := newTree(t, 2)
 	roots := start(t, nil, "hold", tr.node(0), tr.node(1))
 	roots.line()
-	become(t, nobody)
+	become(t, unprivileged)
 	own := start(t, nil, "hold", tr.node(0))
 	own.line()
 	tr2 := newTree(t, 0) // of our own, to which we may add
@@ -39,7 +39,7 @@ func TestAsNobody(t *testing.T) {
 	}
 	r := tr2.reader()
 
-	if got, _ := check(r, roots.pid, 0); got != mayNotLook {
+	if got, _ := check(r, roots.pid, 0); got != holdUnknown {
 		t.Errorf("Check of root's process: %v, want mayNotLook", got)
 	}
 	if got, _ := check(r, own.pid, 0); got != held {
@@ -70,7 +70,7 @@ func TestAsNobody(t *testing.T) {
 		t.Error("scanned although the driver's word is all we can have")
 	}
 
-	// Driver 2.6: a number that cannot be confirmed is nobody's.
+	// Driver 2.6: a pid that cannot be confirmed belongs to no process.
 	u = resolve(t, r, "2.6.0", listed(0, roots.pid, own.pid))
 	wantUses(t, u, use{0, model.Hidden, 0, 1, false}, use{own.pid, model.Running, 0, 1, false})
 
@@ -79,9 +79,11 @@ func TestAsNobody(t *testing.T) {
 		"Environ": second(environ(r, roots.pid, func(string) bool { return true })),
 		"fdinfo":  second(fdinfo(r, roots.pid, 0)),
 	} {
-		if !os.IsPermission(unwrapAll(err)) {
-			t.Errorf("%s of root's process: %v, want a lack of permission", what, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			if !os.IsPermission(unwrapAll(err)) {
+				t.Errorf("%s of root's process: %v, want a lack of permission", what, err)
+			}
+		})
 	}
 	if p, err := r.Process(roots.pid); err != nil || p.InnerPID != roots.pid {
 		t.Errorf("numbers of root's process: %+v, %v", p, err)
@@ -112,12 +114,12 @@ func unwrapAll(err error) error {
 }
 
 // With hidepid=2 processes of others are as good as not there. They must not
-// be taken for dead.
+// count as dead.
 func TestHidepid(t *testing.T) {
 	needRoot(t)
 	for _, c := range []struct{ option, why string }{
 		{"hidepid=2", "only root sees this process"},
-		{"hidepid=1", "only root may look at this process"},
+		{"hidepid=1", "only root may read this process"},
 	} {
 		t.Run(c.option, func(t *testing.T) {
 			if !inside(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}) {
@@ -141,13 +143,13 @@ func testHidepid(t *testing.T, option, why string) {
 	dead := start(t, nil, "hold", os.DevNull)
 	dead.line()
 	dead.stop()
-	become(t, nobody)
+	become(t, unprivileged)
 	r := New(rootFS)
 	p := r.Describe([]int{roots.pid})[0]
 	if p.State != model.Running || p.Name.Status != model.Denied || !strings.Contains(p.Name.Why, why) {
 		t.Errorf("a hidden process: %s, %+v; want denied with %q", p.State, p.Name, why)
 	}
-	if got, _ := check(r, roots.pid, 0); got != mayNotLook {
+	if got, _ := check(r, roots.pid, 0); got != holdUnknown {
 		t.Errorf("Check of a hidden process: %v, want mayNotLook", got)
 	}
 	if p := r.Describe([]int{dead.pid})[0]; p.State != model.Exited {
@@ -178,8 +180,8 @@ func TestPIDReuse(t *testing.T) {
 	}
 	tr := newTree(t, 1)
 	opener := start(t, nil, "bequest", tr.node(0))
-	heir := opener.number()
-	tr.show(opener.pid, heir)
+	inheritor := opener.number()
+	tr.show(opener.pid, inheritor)
 	r := tr.reader()
 	before := resolve(t, r, "2.10.0", listed(0, opener.pid))
 	wantUses(t, before, use{opener.pid, model.Running, 0, 1, false})
@@ -197,7 +199,7 @@ func TestPIDReuse(t *testing.T) {
 	startAs(t, opener.pid, "hold", os.DevNull)
 
 	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
-	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
+	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{inheritor, model.Running, 0, 1, true})...)
 	gone := processOf(t, u, opener.pid)
 	if gone.StartTicks != first.StartTicks || gone.Cmdline != first.Cmdline {
 		t.Errorf("the new bearer of the number is blamed: %+v, want %+v", gone, first)
@@ -212,7 +214,7 @@ func TestPIDReuse(t *testing.T) {
 	// A reader that never saw the opener: the bearer lives and does not
 	// hold the device, so it is not listed.
 	u = resolve(t, tr.reader(), "2.10.0", listed(0, opener.pid))
-	wantUses(t, u, use{heir, model.Running, 0, 1, true})
+	wantUses(t, u, use{inheritor, model.Running, 0, 1, true})
 }
 
 // startAs starts a role with a certain pid, in a pid namespace of our own. A

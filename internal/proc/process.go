@@ -10,21 +10,21 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Process is a process that a Reader knows. What is asked of it is answered
-// through its directory below /proc, which is held open, and so for it or not
-// at all, never for a later process that was given its number.
+// Process is a process that a Reader knows. Its files are read through its
+// directory below /proc, which stays open: a read never returns data of a later
+// process with the same pid.
 type Process struct {
 	model.ProcessID
 	Name     string // raw: programs choose it, and change it
 	PPID     int
-	UID      int // effective; −1 if not told
-	InnerPID int // its number in its innermost pid namespace: what it calls itself
+	UID      int // effective; −1 if unknown
+	InnerPID int // its pid in its innermost pid namespace: what getpid returns to it
 
-	dir   hostfs.Dir
-	open  bool
-	holds int  // by Hold
-	keeps bool // stat and statm stay open
-	files struct{ stat, statm hostfs.Kept }
+	dir        hostfs.Dir
+	open       bool
+	holds      int  // by Hold
+	keepsFiles bool // stat and statm stay open
+	files      struct{ stat, statm hostfs.Kept }
 
 	sweep    uint64 // in which stat was read
 	stat     Stat   // Comm is in Name
@@ -35,30 +35,29 @@ type Process struct {
 	mapsErr   error
 	mapsSweep uint64 // in which maps was read
 
-	// What Describe tells and hardly ever changes.
+	// What Describe returns and rarely changes.
 	describedAt time.Time
 	cmdlineAt   time.Time
 	cpu         cpuMeter
 	cmdline     model.Reading[string]
-	place       placement
+	placement   placement
 	environJob  environJob
 	workDir     string
-	used        time.Time // last described
+	lastUsed    time.Time // last described
 }
 
-// slowEvery is how often the files are read again whose content hardly ever
-// changes (status, cgroup), unless an exec is seen: another name, or another
-// stack.
+// slowEvery is how often files that rarely change (status, cgroup) are read
+// again, unless an exec is seen: another name, or another stack.
 const slowEvery = 5 * time.Second
 
-// titleEvery is how often cmdline is read again, where an exec is seen: then it
-// is for programs that write another title over their arguments. Reading it
-// may block, so it costs the most of all.
+// titleEvery is how often cmdline is read again where the kernel shows an exec:
+// for programs that overwrite their arguments with a title. Reading it may
+// block, so it is the most expensive.
 const titleEvery = 15 * time.Second
 
 // Process returns the process that has a pid now. It is opened, and its stat
-// read, once per sweep, whoever asks. The error of a pid that is not there, or
-// that is only a thread's, says so (ESRCH or ENOENT).
+// read, once per sweep. The error is ESRCH or ENOENT for a pid that does not
+// exist or is only a thread's.
 func (r *Reader) Process(pid int) (*Process, error) {
 	p := r.known[pid]
 	if p != nil && p.open {
@@ -83,7 +82,7 @@ func (r *Reader) Process(pid int) (*Process, error) {
 	}
 	if p != nil && p.StartTicks == next.StartTicks {
 		if p.Name != next.Name || p.stat.Stack != next.stat.Stack {
-			p.execed()
+			p.invalidate()
 		}
 		p.dir, p.open, p.sweep, p.stat, p.statAt, p.Name, p.PPID = dir, true, next.sweep, next.stat, next.statAt, next.Name, next.PPID
 		next = p
@@ -107,19 +106,19 @@ func (r *Reader) Refresh(p *Process) error {
 		return err
 	}
 	if p.Name != name || p.stat.Stack != stack {
-		p.execed()
+		p.invalidate()
 	}
 	return r.readStatus(p)
 }
 
-// execed notes that the process may be another program now: all that is known
-// of it is to be read again.
-func (p *Process) execed() {
+// invalidate makes the next calls read everything again, because the process
+// may have executed another program.
+func (p *Process) invalidate() {
 	p.statusAt, p.describedAt, p.cmdlineAt = time.Time{}, time.Time{}, time.Time{}
 }
 
 func (r *Reader) readStat(p *Process) error {
-	n, err := p.readOften(&p.files.stat, "stat", r.buf)
+	n, err := p.readKept(&p.files.stat, "stat", r.buf)
 	at := time.Now()
 	if err != nil {
 		return err
@@ -152,47 +151,47 @@ func (r *Reader) readStatus(p *Process) error {
 	return nil
 }
 
-// readOften reads a file that is read in every sweep.
-func (p *Process) readOften(f *hostfs.Kept, name string, buf []byte) (int, error) {
-	if p.keeps {
+// readKept reads a file that every sweep reads, through a descriptor kept open
+// if there is one.
+func (p *Process) readKept(f *hostfs.Kept, name string, buf []byte) (int, error) {
+	if p.keepsFiles {
 		return p.dir.ReadKept(f, name, buf)
 	}
 	return p.dir.Read(name, buf)
 }
 
-// maxKeeping bounds how many processes have files of their own kept open:
-// anybody can start many.
+// maxKeeping bounds how many processes have files kept open: any user can start
+// many.
 const maxKeeping = 512
 
-// Hold keeps a process open from sweep to sweep, until as many calls of
-// Release, and with it the files that every sweep reads. Others are closed
-// when the next sweep begins.
+// Hold keeps a process, and the files that every sweep reads, open from sweep
+// to sweep, until Release is called as often. Others are closed when the next
+// sweep starts.
 func (r *Reader) Hold(p *Process) {
 	p.holds++
-	if !p.keeps && p.open && r.keeping < maxKeeping && p.dir.IsProc() {
-		p.keeps = true
-		r.keeping++
+	if !p.keepsFiles && p.open && r.keptOpen < maxKeeping && p.dir.IsProc() {
+		p.keepsFiles = true
+		r.keptOpen++
 	}
 }
 
-// Release takes a Hold back.
+// Release undoes a Hold.
 func (r *Reader) Release(p *Process) {
 	if p.holds--; p.holds == 0 && r.known[p.PID] != p {
 		r.close(p)
 	}
 }
 
-// Discard closes a process that turned out to be of no interest, unless
-// somebody else is interested in it: who looks at thousands must not keep
-// thousands open.
+// Discard closes a process that the caller does not need, unless it is held or
+// was described: a scan of thousands must not keep thousands open.
 func (r *Reader) Discard(p *Process) {
-	if p.holds == 0 && p.used.IsZero() {
+	if p.holds == 0 && p.lastUsed.IsZero() {
 		r.remove(p)
 	}
 }
 
-// remove takes a process out of the known ones, because it has ended or is of
-// no interest. Whoever holds it finds it ended.
+// remove drops a process from the known ones, because it has exited or is not
+// needed. To a caller that holds it, it has exited.
 func (r *Reader) remove(p *Process) {
 	if r.known[p.PID] == p {
 		delete(r.known, p.PID)
@@ -203,11 +202,11 @@ func (r *Reader) remove(p *Process) {
 }
 
 func (r *Reader) close(p *Process) {
-	if p.keeps {
+	if p.keepsFiles {
 		p.files.stat.Close()
 		p.files.statm.Close()
-		p.keeps = false
-		r.keeping--
+		p.keepsFiles = false
+		r.keptOpen--
 	}
 	if p.open {
 		p.dir.Close()
@@ -215,12 +214,11 @@ func (r *Reader) close(p *Process) {
 	}
 }
 
-// Alive tells whether the process still has an address space. A zombie has
-// none, whether its parent has noticed or not. Where only the first thread has
-// ended, the others have it.
+// Alive reports whether the process still has an address space. A zombie has
+// none. Where only the first thread has exited, the others still have it.
 func (p *Process) Alive() bool {
 	var buf [16]byte
-	n, err := p.readOften(&p.files.statm, "statm", buf[:])
+	n, err := p.readKept(&p.files.statm, "statm", buf[:])
 	if err != nil || n == 0 {
 		return false
 	}
@@ -247,10 +245,9 @@ func (p *Process) livingThread() (path string) {
 	return path
 }
 
-// PIDFD opens a descriptor that becomes readable when the process ends. It is
-// opened by number: that the directory still answers after that proves that
-// the number was not given to somebody else before. Only where pids are those
-// of our own namespace.
+// PIDFD opens a descriptor that becomes readable when the process exits. It is
+// opened by pid: if the process's directory can still be read after that, the
+// pid was not reused before. Only where pids are those of our own namespace.
 func (p *Process) PIDFD() (fd int, err error) {
 	fd, err = unix.PidfdOpen(p.PID, 0)
 	if err != nil {
@@ -263,7 +260,7 @@ func (p *Process) PIDFD() (fd int, err error) {
 	return fd, nil
 }
 
-// innerPID is the number of a known process in its innermost namespace.
+// innerPID is the pid of a known process in its innermost namespace.
 func (r *Reader) innerPID(pid int) int {
 	if p := r.known[pid]; p != nil {
 		return p.InnerPID
@@ -273,12 +270,12 @@ func (r *Reader) innerPID(pid int) int {
 
 // OpenInRoot opens a directory (O_PATH) as a process sees it, given its
 // directory below /proc: links are followed inside the process's own root. It
-// may block on what is mounted there, so it is to be called under a Guard.
+// may block on what is mounted there, so call it under a Guard.
 func OpenInRoot(dir hostfs.Dir, path string) (fd int, err error) { return dir.OpenIn("root", path) }
 
 // Pin returns a descriptor (O_PATH) of a file that the process has open, by
-// device and inode, and the number under which it has it. Pinning a file does
-// not open it: whoever does has to make sure first of what it is.
+// device and inode, and its number in that process. Pinning a file does not
+// open it: a caller that does must check first what it is.
 func (p *Process) Pin(dev, ino uint64) (fd int, number string, err error) {
 	fds, err := p.dir.OpenDir("fd")
 	if err != nil {

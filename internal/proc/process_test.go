@@ -11,7 +11,7 @@ import (
 )
 
 // A process that was opened stays the one that was meant, and is read once per
-// sweep, whoever asks.
+// sweep, for all callers.
 func TestProcessIsReadOncePerSweep(t *testing.T) {
 	tr := newTree(t, 0)
 	tr.addProcess(7, "first", statTail, "x\x00", "")
@@ -25,14 +25,14 @@ func TestProcessIsReadOncePerSweep(t *testing.T) {
 	if again, err := r.Process(7); again != p || err != nil || again.Name != "first" {
 		t.Errorf("asked twice in a sweep: %+v, %v", again, err)
 	}
-	r.Begin()
+	r.StartSweep()
 	if p.open {
-		t.Error("a process that nobody holds is kept open")
+		t.Error("a process without a Hold is kept open")
 	}
 	if again, err := r.Process(7); again != p || err != nil || again.Name != "second" {
 		t.Errorf("after an exec, in the next sweep: %+v, %v", again, err)
 	}
-	r.Begin()
+	r.StartSweep()
 	tr.addProcess(7, "third", strings.Replace(statTail, "987654", "987655", 1), "x\x00", "")
 	if again, err := r.Process(7); again == p || err != nil || again.StartTicks != 987655 {
 		t.Errorf("another process with the number: %+v, %v", again, err)
@@ -50,26 +50,26 @@ func TestHold(t *testing.T) {
 	}
 	r.Discard(p)
 	if p.open || len(r.known) != 0 {
-		t.Error("kept although nobody is interested")
+		t.Error("kept although discarded")
 	}
 	if p, err = r.Process(c.pid); err != nil {
 		t.Fatal(err)
 	}
 	r.Hold(p)
 	r.Discard(p)
-	r.Begin()
+	r.StartSweep()
 	fd, err := p.PIDFD()
 	if err != nil || !p.open || !p.Alive() {
 		t.Fatalf("held: open %v, %v", p.open, err)
 	}
 	unix.Close(fd)
 	c.stop()
-	r.Begin()
+	r.StartSweep()
 	if _, err := r.Process(c.pid); !noProcess(err) {
 		t.Errorf("an ended process: %v", err)
 	}
 	if _, err := p.PIDFD(); err == nil || p.Alive() {
-		t.Error("an ended process is alive to whoever holds it")
+		t.Error("an exited process is alive to its holder")
 	}
 	r.Release(p)
 	if p.open {
@@ -77,9 +77,9 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// What is kept open of a process that is held tells of now, and of nobody else
-// once it has ended. Files that only look like a kernel's are not kept: they
-// may be replaced.
+// What is kept open of a process that is held shows its current state, and
+// never another process's once it has ended. Files that only look like a
+// kernel's are not kept: they may be replaced.
 func TestKeptFiles(t *testing.T) {
 	r := New(rootFS)
 	defer r.Close()
@@ -93,7 +93,7 @@ func TestKeptFiles(t *testing.T) {
 	if err := os.WriteFile("/proc/self/comm", []byte("renamed"), 0); err != nil {
 		t.Fatal(err)
 	}
-	r.Begin()
+	r.StartSweep()
 	after := r.describe(me.PID)
 	if before.Name.V == "renamed" || after.Name.V != "renamed" || after.RSS.V == 0 || after.StartTicks != before.StartTicks {
 		t.Errorf("before %+v, after %+v", before, after)
@@ -105,18 +105,18 @@ func TestKeptFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Hold(p)
-	if !p.keeps || !p.Alive() || r.keeping != 2 {
-		t.Fatalf("keeps %v, alive %v, %d of all", p.keeps, p.Alive(), r.keeping)
+	if !p.keepsFiles || !p.Alive() || r.keptOpen != 2 {
+		t.Fatalf("keeps %v, alive %v, %d of all", p.keepsFiles, p.Alive(), r.keptOpen)
 	}
 	c.stop()
-	r.Begin()
+	r.StartSweep()
 	if err := r.Refresh(p); !noProcess(err) || p.Alive() {
 		t.Errorf("an ended process: %v, alive %v", err, p.Alive())
 	}
 	r.remove(p)
 	r.Release(p)
-	if p.keeps || r.keeping != 1 {
-		t.Errorf("released: keeps %v, %d of all", p.keeps, r.keeping)
+	if p.keepsFiles || r.keptOpen != 1 {
+		t.Errorf("released: keeps %v, %d of all", p.keepsFiles, r.keptOpen)
 	}
 	tr := newTree(t, 0)
 	tr.addProcess(7, "first", statTail, "x\x00", "")
@@ -125,7 +125,7 @@ func TestKeptFiles(t *testing.T) {
 	if p, err = other.Process(7); err != nil {
 		t.Fatal(err)
 	}
-	if other.Hold(p); p.keeps {
+	if other.Hold(p); p.keepsFiles {
 		t.Error("a file of a tree that is no /proc is kept open")
 	}
 }
@@ -146,7 +146,7 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 		}
 		threads++
 		if _, err := r.Process(tid); !noProcess(err) {
-			t.Errorf("thread %d is taken for a process: %v", tid, err)
+			t.Errorf("thread %d passes for a process: %v", tid, err)
 		}
 	}
 	if threads == 0 {
@@ -158,9 +158,11 @@ func TestParseNamespace(t *testing.T) {
 	for link, want := range map[string]uint64{
 		"pid:[4026531836]": firstNamespace, "pid:[]": 0, "": 0, "mnt:[1]": 0, "pid:[x]": 0, "pid:[": 0,
 	} {
-		if got := parseNamespace(link); got != want {
-			t.Errorf("%q: %d, want %d", link, got, want)
-		}
+		t.Run(link, func(t *testing.T) {
+			if got := parseNamespace(link); got != want {
+				t.Errorf("%q: %d, want %d", link, got, want)
+			}
+		})
 	}
 }
 
@@ -192,6 +194,6 @@ func TestPin(t *testing.T) {
 		t.Errorf("pinned %d, want %d: %v", pinned.Ino, sys.Ino, err)
 	}
 	if _, _, err := p.Pin(uint64(sys.Dev), 1<<60); err == nil {
-		t.Error("pinned what nobody has open")
+		t.Error("pinned a file that is not open")
 	}
 }

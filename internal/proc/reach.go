@@ -13,13 +13,13 @@ const (
 	maxDir     = 512
 )
 
-// reach is how to reach whoever runs a process.
-func (r *Reader) reach(p *Process) model.Reach {
+// readReach returns how to reach the user who runs a process.
+func (r *Reader) readReach(p *Process) model.Reach {
 	out := model.Reach{TTY: ttyName(p.stat.TTY), SSH: p.environJob.ssh, Dir: p.workDir}
 	if p.UID >= 0 {
 		out.FullName = r.users.fullName(p.UID)
 	}
-	if p.place.slurmJob != "" || p.environJob.job != "" {
+	if p.placement.slurmJob != "" || p.environJob.job != "" {
 		out.JobName = p.environJob.name
 	}
 	return out

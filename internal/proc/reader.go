@@ -11,7 +11,7 @@ import (
 )
 
 // Reader reads the processes of one host. It is not safe for concurrent use:
-// each goroutine that wants one makes its own.
+// each goroutine needs its own.
 type Reader struct {
 	root hostfs.Root
 
@@ -20,25 +20,25 @@ type Reader struct {
 	boot       time.Time // when the kernel started, by the wall clock
 	sweep      uint64
 	known      map[int]*Process
-	keeping    int // processes that have files kept open
+	keptOpen   int // processes that have files kept open
 	users      userNames
 	pods       podNames
 	machine    machine
 
 	descriptors descriptors
 	openers     map[openerKey]*opener // of the last Resolve
-	probeAt     time.Time             // when to ask again for fdinfo's drm- keys
+	probeAt     time.Time             // when to probe again for fdinfo's drm- keys
 
-	buf  []byte   // of small files, reused
-	keep [][]byte // parts of the paths of mappings that somebody asks for
+	buf      []byte   // of small files, reused
+	mapParts [][]byte // parts of the paths of mappings that Maps returns
 
-	// Guard is for what may block; its patience is that of one sweep.
+	// Guard runs reads that may block; its timeout is shared by one sweep.
 	Guard *Guard
 }
 
 // New returns a Reader of the host at root.
 func New(root hostfs.Root) *Reader {
-	v := lookAtProc(root)
+	v := inspectProc(root)
 	return &Reader{
 		root:        root,
 		view:        v,
@@ -50,31 +50,31 @@ func New(root hostfs.Root) *Reader {
 		pods:        podNames{root: root},
 		descriptors: descriptors{byPID: map[int]*descriptorTable{}, sized: countsDescriptors(root)},
 		buf:         make([]byte, 16<<10),
-		keep:        [][]byte{[]byte(nodeDir)},
-		Guard:       NewGuard(patience),
+		mapParts:    [][]byte{[]byte(nodeDir)},
+		Guard:       NewGuard(sweepTimeout),
 	}
 }
 
-// patience is how long the files of one sweep may block, all together.
-const patience = 200 * time.Millisecond
+// sweepTimeout bounds how long the files of one sweep may block, in total.
+const sweepTimeout = 200 * time.Millisecond
 
-// Begin begins a sweep: what is read from now on is read anew, once. The
-// methods that answer for the whole of a sweep (Resolve, Describe) begin one
-// themselves; whoever shares the Reader with them afterwards does not.
-func (r *Reader) Begin() {
+// StartSweep starts a sweep: each file is read again, once. Methods that cover
+// a whole sweep (Resolve, Describe) start one themselves; callers that use the
+// same Reader after them do not.
+func (r *Reader) StartSweep() {
 	r.sweep++
-	r.Guard.begin()
-	// Start times are wall clock times: they move when the clock is set, and
-	// not with the few microseconds between two readings of two clocks.
+	r.Guard.startSweep()
+	// Start times are wall clock times: they change when the clock is set, but not
+	// by the few microseconds between reading two clocks.
 	if boot := bootTime(r.root, true); r.view.live && boot.Sub(r.boot).Abs() > 20*time.Millisecond {
 		r.boot = boot
 	}
-	r.End()
+	r.EndSweep()
 }
 
-// End ends a sweep: the processes that nobody holds are closed. The next Begin
-// does so, too; who is not to begin soon ends.
-func (r *Reader) End() {
+// EndSweep closes the processes without a Hold. The next StartSweep does so,
+// too; call EndSweep when none follows soon.
+func (r *Reader) EndSweep() {
 	for _, p := range r.known {
 		if p.holds == 0 {
 			r.close(p)
@@ -82,7 +82,7 @@ func (r *Reader) End() {
 	}
 }
 
-// Close closes the processes that are open, held or not.
+// Close closes all open processes, with a Hold or without.
 func (r *Reader) Close() {
 	for _, p := range r.known {
 		r.close(p)
@@ -90,10 +90,10 @@ func (r *Reader) Close() {
 	clear(r.known)
 }
 
-// bootTime is when clock tick 0 was. The clocks tell it to the millisecond
-// and for free; /proc/stat only to the second, and at the price of summing up
-// every interrupt of every core. So the file is read only where the tree is
-// not this kernel's: in a recorded or made-up one.
+// bootTime is the time of clock tick 0. The clocks give it to the millisecond
+// at no cost; /proc/stat only to the second, after the kernel has summed up
+// every interrupt of every core. So the file is read only for a recorded or
+// synthetic tree.
 func bootTime(root hostfs.Root, live bool) time.Time {
 	if !live {
 		if b, err := root.Read("/proc/stat", 1<<20); err == nil {
@@ -105,8 +105,7 @@ func bootTime(root hostfs.Root, live bool) time.Time {
 	return bootByClocks().Round(time.Millisecond)
 }
 
-// bootByClocks reads two clocks, and again where something came between: on a
-// busy machine that may be long.
+// bootByClocks reads two clocks, and retries if we were preempted in between.
 func bootByClocks() (boot time.Time) {
 	closest := time.Hour
 	for range 10 {

@@ -14,63 +14,62 @@ import (
 	"github.com/ttmon/ttmon/internal/sorted"
 )
 
-// Openers is what the driver says about one device: a number for each open
-// file description, of the process that opened it. Numbers repeat, may be 0
-// (not in the reader's pid namespace), and may belong to processes that have
-// exited since. PIDs is missing where the driver keeps no list (before 2.5) or
-// did not answer.
+// Openers is the driver's list for one device: for each open file description,
+// the pid of the process that opened it. Pids repeat, may be 0 (not in the
+// reader's pid namespace), and may belong to processes that have exited since.
+// PIDs is missing where the driver has no list (before 2.5) or did not answer.
 type Openers struct {
 	Device int
 	PIDs   model.Reading[[]int]
 }
 
-// Users is who uses the devices of a host.
+// Users are the processes that use the devices of a host.
 type Users struct {
 	Processes []model.Process // by pid, then start time
 	Coverage  Coverage        // of the scan of /proc/*/fd, if one was needed
-	// Doubts say, per device, what could not be told.
+	// Doubts say, per device, what is uncertain.
 	Doubts map[int][]model.Doubt
-	// Locking counts descriptors of processes that are not listed: they only
-	// hold the driver's locks.
+	// Locking counts the descriptors of processes left out because they only hold
+	// the driver's locks.
 	Locking int
 }
 
-// Resolve turns the driver's lists into processes. driver is its version:
-// until 2.6 the numbers were those of the opener's own pid namespace and are
-// believed only if that process is found to hold the device.
+// Resolve turns the driver's lists into processes. driver is its version: until
+// 2.6 the pids were those of the opener's own pid namespace and count only if
+// that process is found to hold the device.
 //
 // /proc/*/fd is scanned only if the lists leave something open: a device
 // without one, an opener that has exited or does not hold the device any more.
-// The scan then finds who inherited the descriptor. While its opener lives and
-// holds it, an inherited descriptor is the opener's.
+// The scan then finds the process that inherited the descriptor. While the
+// opener runs and holds it, an inherited descriptor counts as the opener's.
 func (r *Reader) Resolve(ctx context.Context, devices []Openers, driver string) (Users, error) {
 	proc, err := r.root.OpenDir("/proc")
 	if err != nil {
-		return Users{}, fmt.Errorf("looking for the users of devices: %w", err)
+		return Users{}, fmt.Errorf("cannot list the users of devices: %w", err)
 	}
 	defer proc.Close()
-	r.Begin()
+	r.StartSweep()
 	r.users.refresh()
-	r.descriptors.begin(r.root)
+	r.descriptors.startSweep(r.root)
 	res := resolution{
-		r: r, proc: proc, trusted: r.view.ours && !openerNumbers(driver),
+		r: r, proc: proc, trusted: r.view.ownPIDs && !listsInnerPIDs(driver),
 		described: map[int]*model.Process{}, uses: map[model.ProcessID]*model.Process{},
 		hidden: map[int]*model.DeviceUse{}, doubts: map[int][]model.Doubt{}, openers: map[openerKey]*opener{},
 	}
-	claims := res.collect(devices)
+	claims := res.collapseLists(devices)
 	// A mount of the host's /proc shows what the zeros stand for.
-	res.scanWanted = res.scanWanted || !r.view.ours && len(res.hidden) > 0
+	res.scanWanted = res.scanWanted || !r.view.ownPIDs && len(res.hidden) > 0
 	for _, c := range claims {
 		if res.trusted {
-			res.judge(c)
+			res.checkClaim(c)
 		}
 		res.scanWanted = res.scanWanted || c.verdict != holder
 	}
 	if res.scanWanted {
-		if err := res.scan(ctx, proc); err != nil {
+		if err := res.scanHolders(ctx, proc); err != nil {
 			return Users{}, err
 		}
-		res.complete(devices, claims)
+		res.addUnlisted(devices, claims)
 	}
 	locking := res.dropLockOnly()
 	now := time.Now()
@@ -78,48 +77,48 @@ func (r *Reader) Resolve(ctx context.Context, devices []Openers, driver string) 
 		r.addMemory(p, now)
 	}
 	r.openers = res.openers
-	r.forget(now)
-	users := res.users()
+	r.dropUnused(now)
+	users := res.result()
 	users.Locking = locking
 	return users, nil
 }
 
-// openerNumbers tells whether a driver lists numbers of the opener's pid
+// listsInnerPIDs reports whether a driver lists pids of the opener's pid
 // namespace instead of the reader's.
-func openerNumbers(version string) bool {
+func listsInnerPIDs(version string) bool {
 	return strings.HasPrefix(version, "2.5.") || strings.HasPrefix(version, "2.6.") ||
 		version == "2.5" || version == "2.6"
 }
 
-// claim is the driver's word that a process has a device open.
+// claim is the driver's statement that a process has a device open.
 type claim struct {
 	device, pid int
 	lines       int // open file descriptions
 	verdict     verdict
 }
 
-// verdict is what became of a claim.
+// verdict is the result of checking a claim.
 type verdict int
 
 const (
-	unjudged verdict = iota
-	holder           // it holds the device, or we may not look and believe the driver
-	dead             // the opener has exited; its number may be in use again
-	passedOn         // it lives and does not hold the device
+	unchecked    verdict = iota
+	holder               // it holds the device, or we cannot check and trust the driver
+	openerExited         // the opener has exited; its pid may be in use again
+	passedOn             // it runs and no longer holds the device
 )
 
 type openerKey struct{ device, pid int }
 
-// opener is what is remembered of a process from when it was seen alive and
-// listed: whose number it was, should it be given to another process.
+// opener is the last description of a listed process that was running: it
+// identifies the process after its pid has been reused.
 type opener struct {
 	start uint64
 	last  model.Process
 }
 
-func remembered(p *model.Process) *opener {
+func newOpener(p *model.Process) *opener {
 	o := &opener{p.StartTicks, *p}
-	o.last.Condition = "" // it is about its life
+	o.last.Condition = "" // that of a running process
 	return o
 }
 
@@ -127,7 +126,7 @@ func remembered(p *model.Process) *opener {
 type resolution struct {
 	r          *Reader
 	proc       hostfs.Dir
-	trusted    bool // numbers are those of our namespace and of the tree's /proc
+	trusted    bool // pids are those of our namespace and of the tree's /proc
 	scanWanted bool
 	found      holderScan
 	described  map[int]*model.Process
@@ -138,9 +137,9 @@ type resolution struct {
 	compared   int // pairs of descriptors
 }
 
-// collect collapses the lines of each device. Zeros, and whatever else cannot
-// be a pid, become hidden openers.
-func (res *resolution) collect(devices []Openers) (claims []*claim) {
+// collapseLists makes one claim of the lines of a process, per device. Zeros,
+// and other numbers that cannot be a pid, become hidden openers.
+func (res *resolution) collapseLists(devices []Openers) (claims []*claim) {
 	for _, d := range devices {
 		pids, ok := d.PIDs.Get()
 		if !ok {
@@ -152,7 +151,7 @@ func (res *resolution) collect(devices []Openers) (claims []*claim) {
 			switch c := byPID[pid]; {
 			case pid == res.r.view.self && res.trusted:
 			case pid <= 0:
-				res.hide(d.Device, 1, model.NamespaceHidden)
+				res.addHidden(d.Device, 1, model.NamespaceHidden)
 			case c != nil:
 				c.lines++
 			default:
@@ -165,7 +164,7 @@ func (res *resolution) collect(devices []Openers) (claims []*claim) {
 	return claims
 }
 
-// describe tells what is known about a process, once per call.
+// describe describes a process, once per call of Resolve.
 func (res *resolution) describe(pid int) *model.Process {
 	p := res.described[pid]
 	if p == nil {
@@ -175,46 +174,46 @@ func (res *resolution) describe(pid int) *model.Process {
 	return p
 }
 
-// judge looks at a listed process: is it there, and does it hold the device?
-func (res *resolution) judge(c *claim) {
+// checkClaim checks whether a listed process runs and holds the device.
+func (res *resolution) checkClaim(c *claim) {
 	p := res.describe(c.pid)
 	key := openerKey{c.device, c.pid}
 	before := res.r.openers[key]
-	c.verdict = dead
+	c.verdict = openerExited
 	use := model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines)}
 	if p.State == model.Running {
-		c.verdict, use.Doubts = res.ask(c, p, before)
+		c.verdict, use.Doubts = res.checkRunning(c, p, before)
 	}
 	switch c.verdict {
 	case holder:
-		res.openers[key] = remembered(p)
-		res.use(p, use)
+		res.openers[key] = newOpener(p)
+		res.addUse(p, use)
 	case passedOn:
-		res.openers[key] = remembered(p)
+		res.openers[key] = newOpener(p)
 	default:
-		gone := neverSeen(c.pid)
+		gone := exitedProcess(c.pid)
 		if before != nil {
 			res.openers[key], gone = before, before.last
-			exited(&gone)
+			markExited(&gone)
 		}
 		if p.State == model.Exited && p.StartTicks != 0 && (before == nil || before.start == p.StartTicks) {
-			gone = *p // a zombie can still be asked
+			gone = *p // a zombie can still be described
 		}
-		res.use(&gone, use)
+		res.addUse(&gone, use)
 	}
 }
 
-// ask judges a listed process that lives. The doubt says how it holds the
-// device if that is not by a descriptor.
-func (res *resolution) ask(c *claim, p *model.Process, before *opener) (v verdict, doubts []model.Doubt) {
-	how, _ := res.r.check(res.proc, c.pid, c.device)
+// checkRunning checks a listed process that runs. The doubt says how it holds
+// the device if not by a descriptor.
+func (res *resolution) checkRunning(c *claim, p *model.Process, before *opener) (v verdict, doubts []model.Doubt) {
+	how, _ := res.r.checkHold(res.proc, c.pid, c.device)
 	switch {
 	case how == held:
 		return holder, nil
-	case how == noSuchProcess: // it ended between two looks
-		return dead, nil
+	case how == noSuchProcess: // it exited between two reads
+		return openerExited, nil
 	case before != nil && before.start != 0 && p.StartTicks != 0 && before.start != p.StartTicks:
-		return dead, nil // another process has the number now; it is not to blame
+		return openerExited, nil // the pid was reused: the new process did not open the device
 	case how == notHeld:
 		return passedOn, nil
 	case how == heldByMap:
@@ -224,8 +223,8 @@ func (res *resolution) ask(c *claim, p *model.Process, before *opener) (v verdic
 	}
 }
 
-// use enters that a process uses a device.
-func (res *resolution) use(p *model.Process, u model.DeviceUse) {
+// addUse records that a process uses a device.
+func (res *resolution) addUse(p *model.Process, u model.DeviceUse) {
 	id := model.ProcessID{PID: p.PID, StartTicks: p.StartTicks}
 	known := res.uses[id]
 	if known == nil {
@@ -236,8 +235,8 @@ func (res *resolution) use(p *model.Process, u model.DeviceUse) {
 	known.Devices = append(known.Devices, u)
 }
 
-// hide enters descriptors of a device whose process cannot be told.
-func (res *resolution) hide(device, count int, why model.DoubtKind) {
+// addHidden records descriptors of a device whose process is unknown.
+func (res *resolution) addHidden(device, count int, why model.DoubtKind) {
 	u := res.hidden[device]
 	if u == nil {
 		u = &model.DeviceUse{Device: device, Doubts: []model.Doubt{{Kind: why}}}
@@ -246,10 +245,10 @@ func (res *resolution) hide(device, count int, why model.DoubtKind) {
 	u.OpenFDs = model.Value(u.OpenFDs.V + count)
 }
 
-// users puts the result together.
-func (res *resolution) users() Users {
+// result returns the users found, sorted.
+func (res *resolution) result() Users {
 	if len(res.hidden) > 0 {
-		unseen := undescribed(0, model.Hidden, model.Denied, "which process it is cannot be seen from here")
+		unseen := withoutReadings(0, model.Hidden, model.Denied, "the process is not visible from here")
 		for _, u := range res.hidden {
 			unseen.Devices = append(unseen.Devices, *u)
 		}

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -78,27 +79,27 @@ func TestResolveOpeners(t *testing.T) {
 	}
 }
 
-// The opener dies, its child goes on with the descriptor.
+// The opener exits, its child keeps the descriptor.
 func TestResolveInheritor(t *testing.T) {
 	tr := newTree(t, 1)
 	opener := start(t, nil, "bequest", tr.node(0))
-	heir := opener.number()
-	tr.show(opener.pid, heir)
+	inheritor := opener.number()
+	tr.show(opener.pid, inheritor)
 	r := tr.reader()
 	wantUses(t, resolve(t, r, "2.10.0", listed(0, opener.pid)), use{opener.pid, model.Running, 0, 1, false})
 
 	opener.in.Write([]byte("exit\n"))
 	waitForZombie(t, opener.pid)
 	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
-	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
+	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{inheritor, model.Running, 0, 1, true})...)
 	if p := processOf(t, u, opener.pid); p.Condition != model.Zombie {
 		t.Errorf("a zombie is not called one: %q", p.Condition)
 	}
 
 	_ = opener.cmd.Wait()
 	u = resolve(t, r, "2.10.0", listed(0, opener.pid))
-	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
-	gone, lives := processOf(t, u, opener.pid), processOf(t, u, heir)
+	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{inheritor, model.Running, 0, 1, true})...)
+	gone, lives := processOf(t, u, opener.pid), processOf(t, u, inheritor)
 	if !gone.Name.Known() || !gone.Cmdline.Known() || gone.RSS.Known() {
 		t.Errorf("who it was is not remembered, or memory of a dead process is shown: %+v", gone)
 	}
@@ -108,24 +109,25 @@ func TestResolveInheritor(t *testing.T) {
 
 	// A reader that never saw it alive.
 	u = resolve(t, tr.reader(), "2.10.0", listed(0, opener.pid))
-	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true})...)
+	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{inheritor, model.Running, 0, 1, true})...)
 	if p := processOf(t, u, opener.pid); p.Name.Status != model.Absent || p.Name.Why != "the process has exited" {
 		t.Errorf("name of an unknown dead process: %+v", p.Name)
 	}
 }
 
-// An exited opener does not make heirs of those who opened it themselves.
+// Processes that opened the device themselves do not inherit from an exited
+// opener.
 func TestResolveInheritorBesideOpener(t *testing.T) {
 	tr := newTree(t, 2)
 	opener := start(t, nil, "bequest", tr.node(0))
-	heir := opener.number()
+	inheritor := opener.number()
 	own := start(t, nil, "hold", tr.node(0), tr.node(1))
 	own.line()
-	tr.show(opener.pid, heir, own.pid)
+	tr.show(opener.pid, inheritor, own.pid)
 	opener.in.Write([]byte("exit\n"))
 	_ = opener.cmd.Wait()
 	u := resolve(t, tr.reader(), "2.10.0", listed(0, own.pid, opener.pid), listed(1, own.pid))
-	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{heir, model.Running, 0, 1, true},
+	wantUses(t, u, inOrder(use{opener.pid, model.Exited, 0, 1, false}, use{inheritor, model.Running, 0, 1, true},
 		use{own.pid, model.Running, 0, 1, false}, use{own.pid, model.Running, 1, 1, false})...)
 }
 
@@ -141,7 +143,7 @@ func TestResolveChildOfALivingOpener(t *testing.T) {
 	wantUses(t, u, inOrder(use{opener.pid, model.Running, 0, 1, false}, use{dead, model.Exited, 0, 1, false})...)
 }
 
-// Of a device that is gone nobody needs to know who may hold it unseen.
+// For a device that is gone, possible unseen holders do not matter.
 func TestResolveLostDevice(t *testing.T) {
 	tr := newTree(t, 1)
 	c := start(t, nil, "hold", tr.node(0))
@@ -173,12 +175,12 @@ func TestResolveExitedOpenerNumbers(t *testing.T) {
 func TestResolvePassedOn(t *testing.T) {
 	tr := newTree(t, 1)
 	opener := start(t, nil, "bequest", tr.node(0))
-	heir := opener.number()
-	tr.show(opener.pid, heir)
+	inheritor := opener.number()
+	tr.show(opener.pid, inheritor)
 	r := tr.reader()
 	opener.tell("close")
 	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
-	wantUses(t, u, use{heir, model.Running, 0, 1, true})
+	wantUses(t, u, use{inheritor, model.Running, 0, 1, true})
 	if note := u.Processes[0].Devices[0].Doubts; !doubted(note, model.HandedOn) {
 		t.Errorf("note %+v", note)
 	}
@@ -213,7 +215,7 @@ func TestResolveMappedOnly(t *testing.T) {
 	}
 }
 
-// Without a list, whoever is seen to hold the node.
+// Without a list, the processes that are seen to hold the node.
 func TestResolveWithoutList(t *testing.T) {
 	tr := newTree(t, 2)
 	a := start(t, nil, "hold", tr.node(0), tr.node(0), os.DevNull)
@@ -243,7 +245,7 @@ func TestResolveOpenerNumbers(t *testing.T) {
 	u := resolve(t, r, "2.6.0", listed(0, 1, outside.pid))
 	wantUses(t, u, inOrder(use{inside.pid, model.Running, 0, 1, false}, use{outside.pid, model.Running, 0, 1, false})...)
 
-	// A number that fits nobody is not believed, even if such a process exists.
+	// A pid that matches no holder does not count, even if such a process exists.
 	u = resolve(t, r, "2.6.0", listed(0, 1, outside.pid, bystander.pid))
 	wantUses(t, u, inOrder(use{0, model.Hidden, 0, 1, false},
 		use{inside.pid, model.Running, 0, 1, false}, use{outside.pid, model.Running, 0, 1, false})...)
@@ -277,10 +279,12 @@ func TestCoverageDoubts(t *testing.T) {
 		model.ProcessesHidden:  {Scanned: true, Denied: 7, Hiding: true},
 		model.ProcessesSkipped: {Scanned: true, Processes: 9, Skipped: 3},
 	} {
-		got := c.Doubts()
-		if c.Complete() != (want == "") || len(got) > 1 || want != "" && !doubted(got, want) {
-			t.Errorf("%+v: %v, want %q", c, got, want)
-		}
+		t.Run(fmt.Sprint(want), func(t *testing.T) {
+			got := c.Doubts()
+			if c.Complete() != (want == "") || len(got) > 1 || want != "" && !doubted(got, want) {
+				t.Errorf("%+v: %v, want %q", c, got, want)
+			}
+		})
 	}
 }
 
@@ -289,9 +293,11 @@ func TestOpenerNumbers(t *testing.T) {
 		"2.5.0": true, "2.6.0": true, "2.6.0-rc1": true, "2.5": true,
 		"2.7.0": false, "2.10.1-pre": false, "1.34": false, "2.50.0": false, "": false, "3.0": false,
 	} {
-		if openerNumbers(version) != want {
-			t.Errorf("%q: %v", version, !want)
-		}
+		t.Run(version, func(t *testing.T) {
+			if listsInnerPIDs(version) != want {
+				t.Errorf("%q: %v", version, !want)
+			}
+		})
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 
 // roles are what the processes of the tests do.
 var roles = map[string]func(args []string) error{
-	"hold":    playHold,
-	"bequest": playBequest,
-	"heir":    playHeir,
-	"freeze":  playFreeze,
+	"hold":      playHold,
+	"bequest":   playBequest,
+	"inheritor": playInheritor,
+	"freeze":    playFreeze,
 }
 
 // A role may end its process's first thread, so it has to run on it.
@@ -81,13 +81,13 @@ func playBequest(args []string) error {
 	if err != nil {
 		return err
 	}
-	heir := exec.Command("/proc/self/exe", "heir")
-	heir.Env = append(os.Environ(), roleVariable+"=heir")
-	heir.ExtraFiles, heir.Stderr = []*os.File{os.NewFile(3, "lifeline"), f}, os.Stderr
-	if err := heir.Start(); err != nil {
+	inheritor := exec.Command("/proc/self/exe", "inheritor")
+	inheritor.Env = append(os.Environ(), roleVariable+"=inheritor")
+	inheritor.ExtraFiles, inheritor.Stderr = []*os.File{os.NewFile(3, "lifeline"), f}, os.Stderr
+	if err := inheritor.Start(); err != nil {
 		return err
 	}
-	fmt.Println(heir.Process.Pid)
+	fmt.Println(inheritor.Process.Pid)
 	return steps(func(step string) error {
 		switch step {
 		case "close":
@@ -102,7 +102,7 @@ func playBequest(args []string) error {
 	})
 }
 
-func playHeir([]string) error {
+func playInheritor([]string) error {
 	_, err := io.Copy(io.Discard, os.NewFile(3, "lifeline"))
 	return err
 }

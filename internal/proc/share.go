@@ -11,10 +11,10 @@ import (
 // hundred million pairs.
 const maxComparisons = 10_000
 
-// notShared are the descriptors of a holder that are not those of a living
-// opener as well. While its opener lives and holds it, an inherited descriptor
-// is the opener's. Where that cannot be told, it is taken for an opener's if the
-// holder comes from one.
+// notShared returns the descriptors of a holder that no running opener shares.
+// While its opener runs and holds it, an inherited descriptor counts as the
+// opener's. Where the kernel does not say, it counts as an opener's if the
+// holder descends from one.
 func (res *resolution) notShared(h Holder, openers map[int]bool, holders []Holder) []int {
 	var own, open []int
 	for _, fd := range h.FDs {
@@ -32,7 +32,7 @@ func (res *resolution) notShared(h Holder, openers map[int]bool, holders []Holde
 	return own
 }
 
-// shared tells whether a descriptor is one of an opener's as well.
+// shared reports whether an opener has the same open file description.
 func (res *resolution) shared(pid, fd int, openers map[int]bool, holders []Holder) (shared, decided bool) {
 	for _, o := range holders {
 		if !openers[o.PID] {
@@ -53,18 +53,18 @@ func (res *resolution) shared(pid, fd int, openers map[int]bool, holders []Holde
 	return false, decided
 }
 
-// sameDescription tells whether two descriptors are of one open file
+// sameDescription reports whether two descriptors refer to one open file
 // description; ok is false where the kernel does not say.
 func (res *resolution) sameDescription(pid, fd, otherPID, otherFD int) (same, ok bool) {
-	if !res.r.view.live || !res.r.view.ours {
-		return false, false // numbers of another namespace
+	if !res.r.view.live || !res.r.view.ownPIDs {
+		return false, false // pids of another namespace
 	}
-	const kcmpFile = 0 // it may wait for a process that executes a program
+	const kcmpFile = 0 // it may wait for a process in execve
 	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(pid), uintptr(otherPID), kcmpFile, uintptr(fd), uintptr(otherFD), 0)
 	return errno == 0 && order == 0, errno == 0
 }
 
-// descends tells whether a process comes from one of the openers.
+// descends reports whether a process is a descendant of one of the openers.
 func (res *resolution) descends(pid int, openers map[int]bool) bool {
 	for range 64 { // deeper than any family that is not a loop
 		p := res.describe(pid)
@@ -78,30 +78,30 @@ func (res *resolution) descends(pid int, openers map[int]bool) bool {
 	return false
 }
 
-// mustBeGone enters the opener of a claim as exited, if it cannot be anything
-// else: all processes of the host were looked at, and none fits. A number that
-// another process has by now is not given as its own.
-func (res *resolution) mustBeGone(c *claim) bool {
+// addExited adds the opener of a claim as exited, if that is certain: all
+// processes of the host were scanned, and none matches. It reports whether it
+// did. A pid that another process has by now is not reported as the opener's.
+func (res *resolution) addExited(c *claim) bool {
 	if !res.found.Complete() || !res.r.SeesAll() || res.describe(c.pid).State == model.Running {
 		return false
 	}
-	c.verdict = dead
-	gone := neverSeen(c.pid)
-	res.use(&gone, model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines)})
+	c.verdict = openerExited
+	gone := exitedProcess(c.pid)
+	res.addUse(&gone, model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines)})
 	return true
 }
 
-// addLast is for a device that is gone: those who still hold it are of
-// interest, and who might as well is not.
-func (res *resolution) addLast(device int, holders []Holder) {
+// addToLostDevice adds the holders of a device that is gone. Which others may
+// hold it does not matter then.
+func (res *resolution) addToLostDevice(device int, holders []Holder) {
 	for _, h := range holders {
 		res.addHolder(h, model.DeviceUse{Device: device, OpenFDs: model.Value(len(h.FDs))})
 	}
 }
 
-// mayTrace tells whether we have the capability with which root looks into
-// other processes.
-func mayTrace() bool {
+// hasPtraceCapability reports whether we have CAP_SYS_PTRACE, with which root
+// reads other processes.
+func hasPtraceCapability() bool {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return unix.Capget(&hdr, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_PTRACE) != 0

@@ -9,15 +9,15 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
-// errNotMemory is the error of a /dev/shm that may be a disk, or FUSE.
+// errNotMemory means that /dev/shm may be a disk, or FUSE.
 var errNotMemory = errors.New("not a memory file system")
 
 // SharedMemoryPath is /dev/shm as a process sees it.
 func SharedMemoryPath(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/root/dev/shm" }
 
 // OpenSharedMemory opens /dev/shm as a process sees it, given its directory
-// below /proc. It may block on what is mounted there, as OpenInRoot may, and
-// refuses anything but a memory file system, of which later reads cannot.
+// below /proc. Like OpenInRoot it may block on what is mounted there. It
+// rejects anything but a memory file system, so that later reads cannot block.
 func OpenSharedMemory(dir hostfs.Dir) (fd int, err error) {
 	if fd, err = OpenInRoot(dir, "/dev/shm"); err != nil {
 		return -1, err

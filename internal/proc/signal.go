@@ -13,28 +13,26 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Errors about a process of which only the identity is known.
+// Errors for a process given by its identity.
 var (
-	ErrGone   = errors.New("it is gone already")
-	ErrReused = errors.New("it is gone; another process has its pid now")
+	ErrGone   = errors.New("the process has exited")
+	ErrReused = errors.New("the process has exited; another process has its pid now")
 )
 
-// Signal sends a signal to a process of our own pid namespace, and to no other
-// that got its pid since.
-//
-// It holds the process by a pidfd first and looks at the start time behind the
-// pid after that: if the time is still the one of the target, the target has
-// had the pid all along, and the pidfd means it.
+// Signal sends a signal to a process of our own pid namespace, never to another
+// that reused its pid. It opens a pidfd first and reads the start time of the
+// pid after that: if it is the target's, the pid was not reused, and the pidfd
+// refers to the target.
 func Signal(id model.ProcessID, sig syscall.Signal) error {
 	if id.PID <= 0 || id.StartTicks == 0 {
-		return errors.New("not a process that can be told from others")
+		return errors.New("incomplete process identity: need a pid and a start time")
 	}
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	switch {
 	case errors.Is(err, unix.ESRCH):
 		return ErrGone
 	case err != nil:
-		return fmt.Errorf("taking hold of the process: %w", err)
+		return fmt.Errorf("opening a pidfd: %w", err)
 	}
 	defer unix.Close(fd)
 	switch s, err := ReadStat(hostfs.Root{}, id.PID); {
@@ -49,7 +47,7 @@ func Signal(id model.ProcessID, sig syscall.Signal) error {
 	case errors.Is(err, unix.ESRCH):
 		return ErrGone
 	case errors.Is(err, unix.EPERM):
-		return errors.New("not yours: only its owner and root may signal it")
+		return errors.New("permission denied: only its owner and root may signal it")
 	case err != nil:
 		return fmt.Errorf("sending %s: %w", unix.SignalName(unix.Signal(sig)), err)
 	}
@@ -57,8 +55,7 @@ func Signal(id model.ProcessID, sig syscall.Signal) error {
 }
 
 // EnvironOf returns the whole environment that a process of this host was
-// started with, as NAME=value. It is for a single look, by somebody who waits
-// for it.
+// started with, as NAME=value. It waits up to a second for the kernel.
 func EnvironOf(id model.ProcessID) ([]string, error) {
 	r := New(hostfs.Root{})
 	defer r.Close()
@@ -77,7 +74,7 @@ func EnvironOf(id model.ProcessID) ([]string, error) {
 	case noProcess(err):
 		return nil, ErrGone
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return nil, errors.New("denied: only its owner and root may see it")
+		return nil, errors.New("permission denied: only its owner and root may read it")
 	case err != nil:
 		return nil, fmt.Errorf("reading the environment: %w", err)
 	}

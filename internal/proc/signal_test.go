@@ -3,6 +3,7 @@ package proc
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -57,7 +58,7 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// A process that has the pid but not the start time is somebody else.
+// A process that has the pid but not the start time is another one.
 func TestSignalNeverHitsAReusedPID(t *testing.T) {
 	cmd, target := waiting(t)
 	target.StartTicks--
@@ -71,9 +72,11 @@ func TestSignalNeverHitsAReusedPID(t *testing.T) {
 		t.Errorf("environment of a reused pid: %v", err)
 	}
 	for _, bad := range []model.ProcessID{{PID: 0, StartTicks: 1}, {PID: -1, StartTicks: 1}, {PID: target.PID}} {
-		if err := Signal(bad, syscall.SIGKILL); err == nil {
-			t.Errorf("signalled %+v", bad)
-		}
+		t.Run(fmt.Sprint(bad), func(t *testing.T) {
+			if err := Signal(bad, syscall.SIGKILL); err == nil {
+				t.Errorf("signalled %+v", bad)
+			}
+		})
 	}
 }
 

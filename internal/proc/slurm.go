@@ -6,18 +6,18 @@ import "github.com/ttmon/ttmon/internal/model"
 // track processes without control groups leave no other trace.
 type environJob struct{ job, step, name, ssh string }
 
-// inJob says to which job a process belongs. Its cgroup has the say.
-func (p *Process) inJob(out *model.Process) {
+// addJob sets the job that a process belongs to. The cgroup takes precedence.
+func (p *Process) addJob(out *model.Process) {
 	switch {
-	case p.place.slurmJob != "":
-		out.SlurmJob, out.SlurmStep, out.SlurmFrom = p.place.slurmJob, p.place.slurmStep, model.JobOfCgroup
+	case p.placement.slurmJob != "":
+		out.SlurmJob, out.SlurmStep, out.SlurmFrom = p.placement.slurmJob, p.placement.slurmStep, model.JobOfCgroup
 	case p.environJob.job != "":
 		out.SlurmJob, out.SlurmStep, out.SlurmFrom = p.environJob.job, p.environJob.step, model.JobOfEnviron
 	}
 }
 
-// readEnvironJob reads what Slurm puts into the environment of what it starts.
-// Where that may not be read, nothing is known.
+// readEnvironJob reads the variables that Slurm sets for the processes it
+// starts. It is empty where the environment may not be read.
 func (r *Reader) readEnvironJob(p *Process) environJob {
 	env, err := r.Environ(p, func(key string) bool {
 		switch key {
@@ -32,18 +32,18 @@ func (r *Reader) readEnvironJob(p *Process) environJob {
 	return jobOfEnviron(env)
 }
 
-// Steps that Slurm numbers at the end of 32 bits.
-var ownSteps = map[string]string{"4294967291": "batch", "4294967292": "extern", "4294967290": "interactive"}
+// namedSteps are the steps that Slurm numbers at the end of 32 bits.
+var namedSteps = map[string]string{"4294967291": "batch", "4294967292": "extern", "4294967290": "interactive"}
 
 func jobOfEnviron(env map[string]string) environJob {
 	j := environJob{job: env["SLURM_JOB_ID"], step: env["SLURM_STEP_ID"], ssh: sshFrom(env["SSH_CONNECTION"])}
 	if name := env["SLURM_JOB_NAME"]; len(name) < maxJobName {
 		j.name = name
 	}
-	if name, ok := ownSteps[j.step]; ok {
+	if name, ok := namedSteps[j.step]; ok {
 		j.step = name
 	}
-	if j.step == "" && env["ENVIRONMENT"] == "BATCH" { // a batch script is not told its step
+	if j.step == "" && env["ENVIRONMENT"] == "BATCH" { // a batch script has no SLURM_STEP_ID
 		j.step = "batch"
 	}
 	if !isDigits(j.job) || len(j.job) > 10 { // 32 bits

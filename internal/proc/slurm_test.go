@@ -15,18 +15,20 @@ func TestJobOfEnviron(t *testing.T) {
 		{"a batch script", "4711", "4294967291", environJob{job: "4711", step: "batch"}},
 		{"no step", "4711", "", environJob{job: "4711", step: ""}},
 		{"none", "", "0", environJob{}},
-		{"a job of somebody who lies", "4711; rm", "0", environJob{}},
+		{"a forged job", "4711; rm", "0", environJob{}},
 		{"a number that is none of Slurm's", "99999999999", "", environJob{}},
 		{"a step that is none", "1", "\x1b[2J", environJob{job: "1", step: ""}},
 	} {
-		if c.name == "a batch script" { // is told this as well, or instead
-			if got := jobOfEnviron(map[string]string{"SLURM_JOB_ID": c.job, "ENVIRONMENT": "BATCH"}); got != c.want {
+		t.Run(c.name, func(t *testing.T) {
+			if c.name == "a batch script" { // is told this as well, or instead
+				if got := jobOfEnviron(map[string]string{"SLURM_JOB_ID": c.job, "ENVIRONMENT": "BATCH"}); got != c.want {
+					t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+				}
+			}
+			if got := jobOfEnviron(map[string]string{"SLURM_JOB_ID": c.job, "SLURM_STEP_ID": c.step}); got != c.want {
 				t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 			}
-		}
-		if got := jobOfEnviron(map[string]string{"SLURM_JOB_ID": c.job, "SLURM_STEP_ID": c.step}); got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+		})
 	}
 }
 
@@ -43,11 +45,13 @@ func TestInJob(t *testing.T) {
 		{"0::/user.slice\n", environJob{job: "8", step: "0"}, "8 0", model.JobOfEnviron},
 		{"0::/user.slice/step_4\n", environJob{}, " ", ""},
 	} {
-		p := &Process{place: parseCgroup([]byte(c.cgroup)), environJob: c.environ}
-		var out model.Process
-		p.inJob(&out)
-		if got := out.SlurmJob + " " + out.SlurmStep; got != c.job || out.SlurmFrom != c.from {
-			t.Errorf("%s: %q from %q", c.cgroup, got, out.SlurmFrom)
-		}
+		t.Run(c.cgroup, func(t *testing.T) {
+			p := &Process{placement: parseCgroup([]byte(c.cgroup)), environJob: c.environ}
+			var out model.Process
+			p.addJob(&out)
+			if got := out.SlurmJob + " " + out.SlurmStep; got != c.job || out.SlurmFrom != c.from {
+				t.Errorf("%s: %q from %q", c.cgroup, got, out.SlurmFrom)
+			}
+		})
 	}
 }

@@ -20,31 +20,31 @@ type Stat struct {
 	Threads int
 	Start   uint64 // after boot
 	// Stack is where its stack begins: an exec makes another one. 0 where the
-	// kernel does not tell us.
+	// kernel does not say.
 	Stack uint64
-	// Exit is the wait status of a process that is Gone. The kernel tells it to
-	// those who may trace the process.
+	// Exit is the wait status of a process that is Gone. The kernel shows it only
+	// to processes that may trace it.
 	Exit      int
 	ExitKnown bool
 }
 
 const pfKthread = 0x00200000
 
-// KernelThread tells whether it is a thread of the kernel's own.
+// KernelThread reports whether it is a kernel thread.
 func (s *Stat) KernelThread() bool { return s.Flags&pfKthread != 0 }
 
-// Gone tells whether the process has exited and only waits for its parent to
-// notice. A zombie that still has other threads is a living process whose
-// first thread has ended.
+// Gone reports whether the process has exited and waits for its parent to reap
+// it. A zombie that still has other threads is a running process whose first
+// thread has exited.
 func (s *Stat) Gone() bool {
 	return (s.State == 'Z' || s.State == 'X') && s.Threads <= 1
 }
 
-// ErrForm is the error of a text that is no stat file.
+// ErrForm means that a text is not a stat file.
 var ErrForm = errors.New("not in the form of /proc/<pid>/stat")
 
-// ReadStat reads the stat file of the process that has a pid now. It is for a
-// single look; who looks at processes again and again has a Reader.
+// ReadStat reads the stat file of the process that has a pid now. It needs no
+// Reader; use one to read processes repeatedly.
 func ReadStat(root hostfs.Root, pid int) (Stat, error) {
 	b, err := root.Read("/proc/"+strconv.Itoa(pid)+"/stat", 4096)
 	if err != nil {
@@ -112,7 +112,7 @@ func ParseStat(b []byte) (s Stat, err error) {
 	return s, nil
 }
 
-// parseUint reads a decimal number without making a string of it.
+// parseUint parses a decimal number without allocating a string.
 func parseUint(b []byte) (v uint64, ok bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
@@ -30,14 +31,14 @@ func parsePID(b []byte) (pid int, ok bool) {
 // Status is the part of /proc/<pid>/status that we use.
 type Status struct {
 	TGID   int   // of the process; another number means that pid is a thread
-	UID    int   // effective; −1 if not told
+	UID    int   // effective; −1 if unknown
 	UIDs   []int // all that it has: real, effective, saved, of files
 	NSPIDs []int // in the namespace of the /proc mount first, innermost last
 	Memory bool  // it has an address space: kernel threads and zombies have none
 }
 
-// Inner is the number by which a process knows itself: in its innermost
-// namespace. Kernels before 4.1 do not tell; there pid has to do.
+// Inner is the pid of a process in its innermost namespace: what getpid returns
+// to it. Kernels before 4.1 do not report it; there it is pid.
 func (s *Status) Inner(pid int) int {
 	if n := len(s.NSPIDs); n > 0 {
 		return s.NSPIDs[n-1]
@@ -73,7 +74,7 @@ func parseStatus(b []byte) Status {
 	return s
 }
 
-// parseUIDs reads "real effective saved fs", up to what is none.
+// parseUIDs parses "real effective saved fs", up to the first malformed one.
 func parseUIDs(value []byte) (ids []int) {
 	for f := range bytes.FieldsSeq(value) {
 		v, ok := parseUint(f)
@@ -85,12 +86,35 @@ func parseUIDs(value []byte) (ids []int) {
 	return ids
 }
 
-// ReadStatus reads the status of the process with a pid. It is for a single
-// look, without a Reader.
+// ReadStatus reads the status of the process with a pid. It needs no Reader.
 func ReadStatus(root hostfs.Root, pid int) (Status, error) {
 	b, err := root.Read("/proc/"+strconv.Itoa(pid)+"/status", 16<<10)
 	if err != nil {
 		return Status{}, err
 	}
 	return parseStatus(b), nil
+}
+
+// Executable returns the path of the program that a process runs, as the
+// process sees it. Needs the right to trace the process.
+func Executable(root hostfs.Root, pid int) (string, error) {
+	return root.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+}
+
+// Owner returns the user that a process runs as.
+func Owner(root hostfs.Root, pid int) (uid int, err error) {
+	st, err := root.Stat("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return -1, fmt.Errorf("cannot find process %d: %w", pid, err)
+	}
+	return int(st.Uid), nil
+}
+
+// OpenDescriptors counts the open descriptors of this process.
+func OpenDescriptors() (int, error) {
+	names, err := hostfs.Root{}.Names("/proc/self/fd")
+	if err != nil {
+		return 0, err
+	}
+	return len(names) - 1, nil // one is the directory
 }

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,16 +17,18 @@ func TestParseStatus(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := parseStatus([]byte("Uid:\t1\nTgid\nNSpid:\t-1\tx\n")); got.UID != -1 || got.TGID != 0 || got.NSPIDs != nil || got.Memory || got.Inner(9) != 9 {
-		t.Errorf("broken lines were taken for %+v", got)
+		t.Errorf("broken lines were parsed as %+v", got)
 	}
 }
 
 func TestFindUser(t *testing.T) {
 	const passwd = "# comment:x:1000:\nroot:x:0:0:root:/root:/bin/sh\n+nis:x:1000:\n:x:1000:\nbroken\nalice:x:1000:1000::/h:/s\nbob:x:1000:\nlast:x:7"
 	for uid, want := range map[int]string{0: "root", 1000: "alice", 7: "", 100: ""} {
-		if name, _, ok := findUser([]byte(passwd), uid); name != want || ok != (want != "") {
-			t.Errorf("user %d: %q, %v; want %q", uid, name, ok, want)
-		}
+		t.Run(fmt.Sprint(uid), func(t *testing.T) {
+			if name, _, ok := findUser([]byte(passwd), uid); name != want || ok != (want != "") {
+				t.Errorf("user %d: %q, %v; want %q", uid, name, ok, want)
+			}
+		})
 	}
 }
 
@@ -63,9 +66,11 @@ func TestJoinArguments(t *testing.T) {
 		"a\x00\x00b\x00":            "a  b", // an empty argument
 		"esc\x1b[2J\xff\x00":        "esc\x1b[2J\xff",
 	} {
-		if got := joinArguments([]byte(in)); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
+		t.Run(in, func(t *testing.T) {
+			if got := joinArguments([]byte(in)); got != want {
+				t.Errorf("%q: %q, want %q", in, got, want)
+			}
+		})
 	}
 }
 

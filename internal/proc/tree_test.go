@@ -97,8 +97,8 @@ type child struct {
 	in  io.WriteCloser
 	out *bufio.Scanner
 	pid int
-	// lifeline is what heirs of the child watch on descriptor 3: they end
-	// when it closes.
+	// lifeline is what processes that inherit from the child watch on descriptor
+	// 3: they exit when it closes.
 	lifeline *os.File
 }
 
@@ -135,7 +135,7 @@ func startCommand(t testing.TB, cmd *exec.Cmd, attr *syscall.SysProcAttr, role s
 	return c
 }
 
-// stop ends the child and its heirs.
+// stop ends the child and the processes that inherited from it.
 func (c *child) stop() {
 	c.in.Close()
 	c.lifeline.Close()
@@ -229,7 +229,7 @@ func become(t *testing.T, uid int) {
 	}
 }
 
-const nobody = 65534
+const unprivileged = 65534
 
 func needRoot(t testing.TB) {
 	t.Helper()

@@ -8,9 +8,9 @@ import (
 )
 
 // userNames gives names to user ids, from the /etc/passwd of the host that is
-// watched. os/user would ask our own host (and, with cgo, its network
-// directory). Only ids that are asked for are searched: that is cheaper than
-// parsing a file of thousands of users.
+// watched. os/user would use our own host's (and, with cgo, its network
+// directory). Only the ids needed are searched: that is cheaper than parsing a
+// file of thousands of users.
 type userNames struct {
 	root  hostfs.Root
 	stamp stamp
@@ -19,7 +19,7 @@ type userNames struct {
 	full  map[int]string
 }
 
-// stamp recognises an unchanged file.
+// stamp identifies an unchanged file.
 type stamp struct {
 	ino          uint64
 	size         int64
@@ -34,7 +34,7 @@ func stampOf(root hostfs.Root, path string) (stamp, error) {
 // maxPasswd bounds what a damaged or hostile file can cost.
 const maxPasswd = 8 << 20
 
-// refresh looks whether the file has changed. It is called once per sweep.
+// refresh reads the file again if it has changed. It is called once per sweep.
 func (u *userNames) refresh() {
 	s, err := stampOf(u.root, "/etc/passwd")
 	if err == nil && s == u.stamp {
@@ -62,8 +62,8 @@ func (u *userNames) name(uid int) string {
 	return name
 }
 
-// fullName returns what a user is called beside the name: the first part of the
-// comment field; empty where there is none.
+// fullName returns a user's full name: the first part of the comment field;
+// empty where there is none.
 func (u *userNames) fullName(uid int) string {
 	u.name(uid)
 	return u.full[uid]

@@ -9,43 +9,43 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
-// view is how the processes of the host look from here.
+// view describes which processes of the host this /proc shows.
 type view struct {
 	self int // our own pid in the tree; never reported
-	// ours: the tree's pids are numbers of our own pid namespace. They are
-	// not where a container looks at a mount of the host's /proc.
-	ours bool
-	// live: it is a kernel's /proc, not a recorded or made-up tree.
+	// ownPIDs: the tree's pids are those of our own pid namespace. They are not
+	// where a container reads a mount of the host's /proc.
+	ownPIDs bool
+	// live: it is a kernel's /proc, not a recorded or synthetic tree.
 	live bool
-	// hiding: /proc is mounted with hidepid, and it is in force for us. A
-	// process that cannot be seen may then be alive.
+	// hiding: /proc is mounted with hidepid, which applies to us. A process that
+	// is not visible may then be running.
 	hiding bool
 }
 
-func lookAtProc(root hostfs.Root) view {
-	v := view{self: os.Getpid(), ours: true, live: isProcfs(root)}
+func inspectProc(root hostfs.Root) view {
+	v := view{self: os.Getpid(), ownPIDs: true, live: isProcfs(root)}
 	self, err := root.Readlink("/proc/self")
 	if err != nil {
 		// Not a live /proc, or one of a namespace that does not contain us.
-		v.ours = !v.live
+		v.ownPIDs = !v.live
 		return v
 	}
 	if pid, err := strconv.Atoi(self); err == nil {
 		v.self = pid
 	}
 	if b, err := root.Read("/proc/self/status", 16<<10); err == nil {
-		// Listed are our numbers in the mount's namespace and in each one
-		// below it: a single number means that the mount's is ours.
-		v.ours = len(parseStatus(b).NSPIDs) <= 1
+		// It lists our pid in the mount's namespace and in each one below it: a
+		// single number means that the mount's is ours.
+		v.ownPIDs = len(parseStatus(b).NSPIDs) <= 1
 	}
 	// Every pid namespace has a process 1, so not seeing it proves hidepid.
 	v.hiding = !root.Exists("/proc/1")
 	return v
 }
 
-// SeesAll tells whether no process of the host is hidden from us: neither by
-// hidepid nor because we are in a pid namespace below the host's. A recorded
-// tree shows all there is.
+// SeesAll reports whether every process of the host is visible: none is hidden
+// by hidepid, or because we run in a pid namespace below the host's. A recorded
+// tree is complete.
 func (r *Reader) SeesAll() bool {
 	if !r.view.live {
 		return r.root.Exists("/proc")
@@ -57,9 +57,9 @@ func (r *Reader) SeesAll() bool {
 	return pidNamespace(r.root, "self") == host || pidNamespace(r.root, "1") == host
 }
 
-// OwnPIDs tells whether the numbers of processes are those of our own pid
-// namespace, and can be used in system calls.
-func (r *Reader) OwnPIDs() bool { return r.view.live && r.view.ours && r.view.self == os.Getpid() }
+// OwnPIDs reports whether pids are those of our own pid namespace, and can be
+// used in system calls.
+func (r *Reader) OwnPIDs() bool { return r.view.live && r.view.ownPIDs && r.view.self == os.Getpid() }
 
 func pidNamespace(root hostfs.Root, pid string) uint64 {
 	link, err := root.Readlink("/proc/" + pid + "/ns/pid")
@@ -69,7 +69,7 @@ func pidNamespace(root hostfs.Root, pid string) uint64 {
 	return parseNamespace(link)
 }
 
-// parseNamespace takes the inode out of "pid:[4026531836]"; 0 if it has none.
+// parseNamespace parses the inode of "pid:[4026531836]"; 0 if it has none.
 func parseNamespace(link string) uint64 {
 	digits, ok := between(link, "pid:[", "]")
 	if !ok {
@@ -85,23 +85,22 @@ func isProcfs(root hostfs.Root) bool {
 	return err == nil && st.Type == unix.PROC_SUPER_MAGIC
 }
 
-// concealed says why a pid that /proc does not show may be a live process all
-// the same. Usually there is no reason. With hidepid the kernel still says
-// whether the number is taken; a tree without any process says nothing about
-// any of them.
-func (r *Reader) concealed(pid int) (why string) {
+// whyHidden returns why a pid that /proc does not list may still be a running
+// process; usually "". With hidepid the kernel still reveals whether the pid is
+// in use; a tree without any process says nothing about any of them.
+func (r *Reader) whyHidden(pid int) (why string) {
 	switch {
-	case r.view.hiding && (!r.view.ours || pidTaken(pid)):
+	case r.view.hiding && (!r.view.ownPIDs || pidInUse(pid)):
 		return "/proc is mounted with hidepid: only root sees this process"
-	case !r.view.live && !r.peopled():
+	case !r.view.live && !r.hasProcesses():
 		return "there are no processes in the /proc of this tree"
 	default:
 		return ""
 	}
 }
 
-// pidTaken tells whether a number of our own namespace belongs to a process.
-func pidTaken(pid int) bool {
+// pidInUse reports whether a pid of our own namespace belongs to a process.
+func pidInUse(pid int) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch err {
 	case nil:
@@ -114,8 +113,8 @@ func pidTaken(pid int) bool {
 	}
 }
 
-// peopled tells whether the tree has any process.
-func (r *Reader) peopled() bool {
+// hasProcesses reports whether /proc lists any process.
+func (r *Reader) hasProcesses() bool {
 	names, _ := r.root.AppendNames(nil, "/proc")
 	for _, name := range names {
 		if isDigits(name) {

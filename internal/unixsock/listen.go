@@ -216,7 +216,7 @@ func makeRoom(path string) error {
 	return nil
 }
 
-// probe tells whether somebody listens on a socket, and who. A connection that
+// probe reports whether somebody listens on a socket, and who. A connection that
 // ends without a word does no server any harm.
 func probe(path string) (pid int, live bool, err error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)

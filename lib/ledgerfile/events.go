@@ -94,7 +94,7 @@ func decodeEvent(b []byte, c clock) Event {
 // Text is a tag of an event.
 func (l *Ledger) Text(at uint32) string { return l.text(at) }
 
-// Knows tells whether a copy is new enough for a tag and a stack.
+// Knows reports whether a copy is new enough for a tag and a stack.
 func (l *Ledger) Knows(tag, node uint32) bool {
 	return int(tag) < max(len(l.strings), 1) && int(node) < max(len(l.nodes)/int(recordSize[secNodes]), 1)
 }

@@ -272,8 +272,8 @@ func (g *Gatherer) identify(p *failure.Process) {
 	if p.UID >= 0 && p.Start != 0 && p.Name != "" && p.Command != "" {
 		return
 	}
-	g.processes.Begin()
-	defer g.processes.End()
+	g.processes.StartSweep()
+	defer g.processes.EndSweep()
 	for _, known := range g.processes.Describe([]int{p.PID}) {
 		if known.StartTicks != 0 && (p.Start == 0 || known.StartTicks == p.Start) {
 			p.Identify(&known)

@@ -95,8 +95,8 @@ func host() *model.Snapshot {
 var ownStart = sync.OnceValue(func() uint64 {
 	r := proc.New(hostfs.Root{})
 	defer r.Close()
-	r.Begin()
-	defer r.End()
+	r.StartSweep()
+	defer r.EndSweep()
 	return r.Describe([]int{os.Getpid()})[0].StartTicks
 })
 

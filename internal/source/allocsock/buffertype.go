@@ -17,7 +17,7 @@ const (
 // badPool is what the ledger counts as such.
 const badPool = 255
 
-// unclear tells whether a message cannot be understood before somebody has
+// unclear reports whether a message cannot be understood before somebody has
 // looked at who sent it.
 func (d *decoder) unclear(f []byte, size int) bool {
 	if f[0] != msgAlloc || f[16] != 2 && f[16] != 3 || size >= size128 || d.reading != readingUnknown {

@@ -186,7 +186,7 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 	}
 }
 
-// late tells whether a step has taken as long as it may. Where somebody else had
+// late reports whether a step has taken as long as it may. Where somebody else had
 // the processor meanwhile, it has not: the thread's own clock is asked then, which
 // takes a system call. It may have in it what was done before the step: at most
 // the turn so far, and some 0.2 ms.

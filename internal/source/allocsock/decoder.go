@@ -74,7 +74,7 @@ type decoder struct {
 	// which takes them after every call.
 	events []ledger.Event
 	// classify says which list an unclear buffer type is from; unknown: not
-	// yet. counting tells whether the client numbers its buffers instead of
+	// yet. counting reports whether the client numbers its buffers instead of
 	// giving addresses.
 	classify func(counting bool) reading
 

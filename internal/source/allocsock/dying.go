@@ -148,7 +148,7 @@ func (s *Server) measure(p *reporter) bool {
 // looked at before the clock is.
 const measuredAtATime = 32
 
-// peerHasExited tells whether who made a connection is gone. Another process
+// peerHasExited reports whether who made a connection is gone. Another process
 // may have its pid by now.
 func peerHasExited(c *conn) bool {
 	pidfd, exited := openPIDFD(c.fd, int(c.cred.Pid))

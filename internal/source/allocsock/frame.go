@@ -55,7 +55,7 @@ func frameDevice(f []byte) int32 { return int32(le32(f[4:])) }
 func framePID(f []byte) int32    { return int32(le32(f[20:])) }
 func frameID(f []byte) uint64    { return le64(f[24:]) }
 
-// framed tells whether f can begin an AllocMessage: a known type, and zeros
+// framed reports whether f can begin an AllocMessage: a known type, and zeros
 // where every client pads with zeros. It needs 24 bytes.
 func framed(f []byte) bool {
 	return f[0]-1 < msgDumpKernels && le32(f)>>8 == 0 && le32(f[16:])>>8 == 0
@@ -76,7 +76,7 @@ func plausible(f []byte) bool {
 		(pid > 0 || pid == 0 && asks) && pid <= maxPID
 }
 
-// cbFramed tells whether f can be a record of instrumented_helpers.hpp:
+// cbFramed reports whether f can be a record of instrumented_helpers.hpp:
 //
 //	0 type u8 (8 to 11), 3 zeros   4 device i32   8 size u64   16 id u64
 //	24 process i32, 4 zeros

@@ -38,13 +38,13 @@ func (d *decoder) search(b []byte, end ending) (n int, req request, stop bool) {
 	return n, request{}, true
 }
 
-// knows tells whether a message with this pid may be the client's: 0 in
+// knows reports whether a message with this pid may be the client's: 0 in
 // questions; otherwise its pid, if we know that.
 func (d *decoder) knows(pid int32) bool {
 	return pid == 0 || d.matches(pid) || d.peer == 0 && d.sentPID == 0
 }
 
-// matches tells whether pid is what the client is or calls itself.
+// matches reports whether pid is what the client is or calls itself.
 func (d *decoder) matches(pid int32) bool {
 	return pid != 0 && (pid == d.peer || pid == d.sentPID)
 }

@@ -62,7 +62,7 @@ func (s *Server) storeSome() {
 	}
 }
 
-// mayStore tells whether one more connection of a user may be given to the
+// mayStore reports whether one more connection of a user may be given to the
 // service manager now, and counts it. It is not asked for root, who may have it
 // work as it likes.
 func (u *user) mayStore(now time.Time) bool {

@@ -253,7 +253,7 @@ func (s *Server) serveUser(u *user) {
 // manyUsers is when those who have left are looked for.
 const manyUsers = 256
 
-// hasShare tells whether a user may have something done in this turn.
+// hasShare reports whether a user may have something done in this turn.
 func (s *Server) hasShare(u *user) bool {
 	return s.hasOwnShare(u) && (s.othersSpent < othersTime || budget.Privileged(u.uid))
 }

@@ -59,7 +59,7 @@ type content struct {
 
 const heartbeatFile = "tt_heartbeat"
 
-// fromFirmware tells whether the chip's firmware has to be alive for the file
+// fromFirmware reports whether the chip's firmware has to be alive for the file
 // to hold something: such a file is a vital sign.
 func (a *attr) fromFirmware() bool {
 	return a.role <= vital && (a.in == inClass || a.in == inHwmon)

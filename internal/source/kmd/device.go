@@ -97,7 +97,7 @@ func (d *device) queue(batch *groupBatch, now time.Time) {
 	}
 }
 
-// retry tells whether missing files are to be looked for in this round.
+// retry reports whether missing files are to be looked for in this round.
 func (d *device) retry(now time.Time) bool {
 	if d.metAt.IsZero() {
 		d.metAt = now
@@ -134,7 +134,7 @@ func (d *device) unread(err error) {
 	}
 }
 
-// busy tells whether reads of this device are still under way.
+// busy reports whether reads of this device are still under way.
 func (d *device) busy() bool {
 	return d.batch != nil && d.batch.Reap() && d.stuckAt(numFiles) >= 0
 }

@@ -123,7 +123,7 @@ func (r *Reader) split(groups []*group, now time.Time) []*group {
 	return next
 }
 
-// unasked tells whether the group has a chip that has not been asked yet: one
+// unasked reports whether the group has a chip that has not been asked yet: one
 // behind the front, or the front itself while files are read that come from
 // the PCI core and not from the chip.
 func (g *group) unasked() bool {

@@ -91,7 +91,7 @@ type health struct {
 	restUntil    time.Time
 }
 
-// resting tells whether file i of a dead chip is left alone now. When a rest
+// resting reports whether file i of a dead chip is left alone now. When a rest
 // is over only a few files are asked for a sign of life.
 func (h *health) resting(i int, now time.Time) bool {
 	if h.sweepsOfOnes < onesLimit || i == pidsFile || isStatic(i) {

@@ -26,7 +26,7 @@ func ParseVersion(s string) (v Version, ok bool) {
 	return v, true
 }
 
-// Less tells whether v came before w.
+// Less reports whether v came before w.
 func (v Version) Less(w Version) bool {
 	switch {
 	case v.Major != w.Major:

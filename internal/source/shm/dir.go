@@ -124,7 +124,7 @@ func (d *shmDir) list() ([]found, error) {
 	}
 }
 
-// look tells whether a name is a region's: a regular file, not a link to one.
+// look reports whether a name is a region's: a regular file, not a link to one.
 func (d *shmDir) look(name string) (found, bool) {
 	id, ok := ParseName(name)
 	if !ok {

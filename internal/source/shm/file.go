@@ -78,7 +78,7 @@ func (r *file) close() {
 	}
 }
 
-// load reads the region and tells whether it changed since the last time.
+// load reads the region and reports whether it changed since the last time.
 // Unchanged bytes, the usual case, cost one pread. Changed ones are read until
 // two reads agree on every slot: a writer publishes a slot's pid before its
 // name and its zeroed counters, and a word may be caught half-written.
@@ -123,7 +123,7 @@ func (r *file) settle() (err error) {
 	return nil
 }
 
-// sameOwners tells whether two reads agree on length, header identity and on
+// sameOwners reports whether two reads agree on length, header identity and on
 // who has which slot.
 func sameOwners(a, b []byte) bool {
 	if len(a) != len(b) {

@@ -29,7 +29,7 @@ type slotState struct {
 	before  *slotState // while undecided: the verdict that does not stand any more
 }
 
-// alive tells whether somebody is behind the slot.
+// alive reports whether somebody is behind the slot.
 func (st *slotState) alive() bool { return st.verdict == live || st.verdict == contested }
 
 // baseline is what a slot held when its owner took it over. A writer finds its
@@ -64,7 +64,7 @@ func inherit(old *slotState, slot Slot, started time.Time, leaked bool) *baselin
 	return nil
 }
 
-// empty tells whether there was nothing to inherit.
+// empty reports whether there was nothing to inherit.
 func (b *baseline) empty() bool { return b.slot.Bytes == [numPools]uint64{} }
 
 // own takes a dead predecessor's bytes out of a slot, and says what that left

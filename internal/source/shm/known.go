@@ -33,7 +33,7 @@ func (r *Reader) noteUsers(users []User) {
 	}
 }
 
-// haveUsers tells whether every user that can be known is.
+// haveUsers reports whether every user that can be known is.
 func (r *Reader) haveUsers() bool {
 	for _, u := range r.users {
 		if p := r.procs[u.PID]; p == nil || !p.user {
@@ -165,7 +165,7 @@ func (r *Reader) forget() {
 	r.releases.forget(r.procs)
 }
 
-// owns tells whether a slot is believed to be p's. It may be without a mapping
+// owns reports whether a slot is believed to be p's. It may be without a mapping
 // seen, where that may not be looked at.
 func (r *Reader) owns(p *process) bool {
 	for _, reg := range r.regions {

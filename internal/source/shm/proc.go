@@ -53,7 +53,7 @@ func (p *process) changed() bool {
 	return changed
 }
 
-// isInit tells whether the process is the host's first, which runs no
+// isInit reports whether the process is the host's first, which runs no
 // workloads. Slots with its number are common: they are of containers.
 func (p *process) isInit() bool { return p.PID == 1 && p.InnerPID == 1 }
 

@@ -172,7 +172,7 @@ func (r *Reader) begin() {
 	r.seq++
 	r.now = time.Now()
 	if !r.shared {
-		r.processes.Begin()
+		r.processes.StartSweep()
 	}
 	r.boot = r.processes.BootTime()
 }
@@ -206,7 +206,7 @@ func (r *Reader) reachDir(p *process) {
 		var d *shmDir
 		var openErr error
 		pid := p.PID
-		returned, err := r.guard.Look(p.Process, func(dir hostfs.Dir) { d, openErr = openDirOf(dir, pid) })
+		returned, err := r.guard.RunIn(p.Process, func(dir hostfs.Dir) { d, openErr = openDirOf(dir, pid) })
 		switch {
 		case err != nil:
 			p.shmErr = err
@@ -273,7 +273,7 @@ func (r *Reader) dropFiles() {
 	}
 }
 
-// mapped tells whether a known process maps a region.
+// mapped reports whether a known process maps a region.
 func (r *Reader) mapped(key inode) bool {
 	for _, p := range r.procs {
 		if _, ok := p.maps.find(key); ok {

@@ -44,7 +44,7 @@ func (r *releases) of(p *process) model.Reading[string] {
 	}
 	var names []string
 	var listErr error
-	_, err := r.guard.Look(p.Process, func(dir hostfs.Dir) { names, listErr = namesInRoot(dir, site) })
+	_, err := r.guard.RunIn(p.Process, func(dir hostfs.Dir) { names, listErr = namesInRoot(dir, site) })
 	if err == nil {
 		err = listErr
 	}
@@ -146,7 +146,7 @@ const (
 	lastV3Major, lastV3Minor = 0, 81 // the newest release known to write layout 3
 )
 
-// before tells whether a version is known to be lower.
+// before reports whether a version is known to be lower.
 func before(version string, major, minor int) bool {
 	reached, ok := atLeast(version, major, minor)
 	return ok && !reached
@@ -169,7 +169,7 @@ func cbMeaning(l Layout, release model.Reading[string]) model.CBMeaning {
 	return l.CB
 }
 
-// knownV3 tells whether a release is known to write layout 3.
+// knownV3 reports whether a release is known to write layout 3.
 func knownV3(release model.Reading[string]) bool {
 	v, ok := release.Get()
 	if !ok {

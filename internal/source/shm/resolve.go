@@ -76,7 +76,7 @@ func (r *Reader) judgeRound() (again bool) {
 	return again
 }
 
-// due tells whether a region must be judged again although it did not change:
+// due reports whether a region must be judged again although it did not change:
 // a search was put off, or a verdict on the dead has become old.
 func (r *Reader) due(reg *region) bool {
 	if !reg.searched && r.now.Sub(r.lastSearch) >= searchPause {
@@ -124,7 +124,7 @@ func (r *Reader) matchSlots(reg *region) {
 	}
 }
 
-// stands tells whether an earlier verdict still holds for a slot, and if so
+// stands reports whether an earlier verdict still holds for a slot, and if so
 // takes over the slot's new figures.
 func (r *Reader) stands(reg *region, old *slotState, slot Slot) bool {
 	if old == nil || old.slot.PID != slot.PID || old.slot.Name != slot.Name {
@@ -146,7 +146,7 @@ func (r *Reader) stands(reg *region, old *slotState, slot Slot) bool {
 	return false
 }
 
-// hasHeir tells whether a known process would find the slot by its pid.
+// hasHeir reports whether a known process would find the slot by its pid.
 func (r *Reader) hasHeir(reg *region, slot Slot) bool {
 	for _, p := range r.procs {
 		if p.InnerPID == int(slot.PID) && mapsRegion(p, reg) {
@@ -182,7 +182,7 @@ func (r *Reader) findOwners(st *slotState, reg *region) {
 	slices.SortFunc(st.owners, func(a, b *process) int { return a.PID - b.PID })
 }
 
-// oldEnough tells whether a process can have written what the slot holds.
+// oldEnough reports whether a process can have written what the slot holds.
 func (r *Reader) oldEnough(p *process, slot Slot) bool {
 	return !slot.Updated.Before(p.startTime(r.boot))
 }
@@ -326,9 +326,9 @@ func (r *Reader) inheritFrom(st *slotState, reg *region) {
 	}
 }
 
-// mayBeAdopted tells whether a slot that is seen for the first time may have
+// mayBeAdopted reports whether a slot that is seen for the first time may have
 // been a dead process's before, and hold its bytes. Up to layout 3 the count of
-// attachments tells whether somebody died attached of whom no slot is left.
+// attachments reports whether somebody died attached of whom no slot is left.
 // Layout 4 counts slots: there the number of a container's process, which is
 // used again and again, under a name that is not its own has to do.
 func (r *Reader) mayBeAdopted(st *slotState, p *process, reg *region) bool {
@@ -344,7 +344,7 @@ func (r *Reader) mayBeAdopted(st *slotState, p *process, reg *region) bool {
 	return missing > 0
 }
 
-// leaked tells whether somebody may have died attached to the region. Up to
+// leaked reports whether somebody may have died attached to the region. Up to
 // layout 3 the writer counts attachments, and the dead stay counted; layout 4
 // counts slots, and an adopted slot hides its dead.
 func (r *Reader) leaked(reg *region) bool {
@@ -362,7 +362,7 @@ func (r *Reader) providers(reg *region) (n int) {
 	return n
 }
 
-// forked tells whether p only inherited the mapping of a parent that holds it.
+// forked reports whether p only inherited the mapping of a parent that holds it.
 func forked(p *process, holders []*process, reg *region) bool {
 	if reg.hasSlot(p.InnerPID) {
 		return false

@@ -77,7 +77,7 @@ func (r *Reader) searchFor(s *search) {
 	}
 }
 
-// mayHold tells whether a process could have opened one of the regions.
+// mayHold reports whether a process could have opened one of the regions.
 func (s *search) mayHold(uid int) bool {
 	return uid <= 0 || slices.ContainsFunc(s.regions, func(reg *region) bool {
 		return reg.owner == uid || reg.mode&0o066 != 0

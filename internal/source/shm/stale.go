@@ -167,7 +167,7 @@ func (r *Reader) unmapped(reg *Region) error {
 	return nil
 }
 
-// claimedBy tells whether a process has the pid and name of a ghost's slot.
+// claimedBy reports whether a process has the pid and name of a ghost's slot.
 func (reg *Region) claimedBy(p *process) bool {
 	return slices.ContainsFunc(slices.Concat(reg.Ghosts, reg.Unknown), func(g Ghost) bool {
 		return g.PID == p.InnerPID && g.Name == p.Name

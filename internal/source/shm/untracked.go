@@ -31,7 +31,7 @@ func (r *Reader) describe(p *process) *Process {
 	return out
 }
 
-// accounts tells whether p writes a region.
+// accounts reports whether p writes a region.
 func (r *Reader) accounts(p *process) bool {
 	for _, reg := range r.regions {
 		if mapsRegion(p, reg) {
@@ -90,7 +90,7 @@ func (r *Reader) shutOut(p *process, release model.Reading[string]) (list []mode
 
 func byID(a, b *region) int { return cmp.Compare(a.id, b.id) }
 
-// inReach tells whether a region lies in the /dev/shm of p.
+// inReach reports whether a region lies in the /dev/shm of p.
 func (r *Reader) inReach(p *process, reg *region) bool {
 	d := r.dirs[p.shm]
 	if d == nil && r.host != nil && p.shm == r.host.inode {
@@ -107,7 +107,7 @@ func (r *Reader) inReach(p *process, reg *region) bool {
 	return false
 }
 
-// trackingDisabled tells whether p was started with its accounting switched
+// trackingDisabled reports whether p was started with its accounting switched
 // off. Where its environment may not be looked at, it is taken not to be.
 func (r *Reader) trackingDisabled(p *process) bool {
 	env, err := r.processes.Environ(p.Process, func(key string) bool { return key == disableVariable })

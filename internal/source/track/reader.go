@@ -286,7 +286,7 @@ func (r *Reader) hasMapped(id model.ProcessID, file inode) bool {
 	root, does := r.opts.Root, false
 	look := func() {
 		mentioned, err := proc.MapsMention(root, id.PID, time.Now().Add(mapsPatience), mark)
-		does = mentioned || errors.Is(err, proc.ErrNotSaid)
+		does = mentioned || errors.Is(err, proc.ErrMapsUnread)
 	}
 	if r.opts.Guard == nil {
 		look()

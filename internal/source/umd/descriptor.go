@@ -33,7 +33,7 @@ type Chip struct {
 	Board     int // index into Boards; -1: not in the file
 }
 
-// Remote tells whether the chip has no PCIe of its own.
+// Remote reports whether the chip has no PCIe of its own.
 func (c Chip) Remote() bool { return c.Device == model.NoDevice }
 
 // Coord is where Wormhole's Ethernet firmware sees a chip.

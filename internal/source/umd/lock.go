@@ -17,7 +17,7 @@ import (
 // LockDir is where UMD keeps its locks, on the host and in every container.
 const LockDir = "/dev/shm"
 
-// Lock tells whether a process has a chip, and its remote chips, in use: UMD
+// Lock reports whether a process has a chip, and its remote chips, in use: UMD
 // holds the lock from starting the device to closing it. The files stay when
 // nobody holds them.
 type Lock struct {

@@ -91,7 +91,7 @@ func (s *Source) watchAll(most time.Duration) {
 	if len(s.queue) == 0 {
 		return
 	}
-	s.processes.Begin()
+	s.processes.StartSweep()
 	for began := time.Now(); len(s.queue) > 0 && (most == 0 || time.Since(began) < most); {
 		now := time.Now()
 		cost := func(m mapping) time.Duration {

@@ -31,7 +31,7 @@ func newProcesses() *proc.Reader {
 // scan looks through all processes that are not known, and queues them. Those that may not be
 // looked at, or do not answer, are left out.
 func (s *Source) scan() {
-	s.processes.Begin()
+	s.processes.StartSweep()
 	defer s.processes.Close()
 	pids, err := s.processes.PIDs()
 	if err != nil {

@@ -18,10 +18,10 @@ func TestMapsMention(t *testing.T) {
 		t.Errorf("our own program: %v, %v", found, err)
 	}
 	if found, err := MapsMention(rootFS, os.Getpid(), later, "no such thing"); found || err != nil {
-		t.Errorf("what nobody maps: %v, %v", found, err)
+		t.Errorf("a name that is not mapped: %v, %v", found, err)
 	}
 	if _, err := MapsMention(rootFS, 1<<30, later, "x"); !noProcess(err) {
-		t.Errorf("nobody's mappings: %v", err)
+		t.Errorf("mappings of no process: %v", err)
 	}
 }
 
@@ -38,18 +38,18 @@ func TestMention(t *testing.T) {
 	text := strings.Repeat("7f00-7f01 r--p 0 0:0 0 /usr/lib/libc.so\n", 100) + "7f01-7f02 r-xp 0 0:0 5 /x/libtt_metal.so\n"
 	later := time.Now().Add(time.Minute)
 	for size := 1; size < 200; size++ {
-		if found, err := mention(pieces(text, size), later, names); !found || err != nil {
+		if found, err := containsName(pieces(text, size), later, names); !found || err != nil {
 			t.Fatalf("in pieces of %d: %v, %v", size, found, err)
 		}
 	}
-	if _, err := mention(pieces("", 1), later, names); !errors.Is(err, ErrNotSaid) {
+	if _, err := containsName(pieces("", 1), later, names); !errors.Is(err, ErrMapsUnread) {
 		t.Errorf("an empty list: %v", err)
 	}
 	endless := func(b []byte) (int, error) { return copy(b, strings.Repeat("x", len(b))), nil }
-	if _, err := mention(endless, later, names); !errors.Is(err, ErrNotSaid) {
+	if _, err := containsName(endless, later, names); !errors.Is(err, ErrMapsUnread) {
 		t.Errorf("an endless list: %v", err)
 	}
-	if _, err := mention(pieces(text, 9), time.Now().Add(-time.Second), names); !errors.Is(err, ErrNotSaid) {
+	if _, err := containsName(pieces(text, 9), time.Now().Add(-time.Second), names); !errors.Is(err, ErrMapsUnread) {
 		t.Errorf("no time: %v", err)
 	}
 }

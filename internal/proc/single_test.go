@@ -2,18 +2,18 @@ package proc
 
 import "context"
 
-// What the tests ask about a single process; the product asks for all of a
-// sweep together.
+// These read a single process in a sweep of its own; the product reads all
+// processes of a sweep together.
 
 func check(r *Reader, pid, device int) (holding, []int) {
 	proc, err := r.root.OpenDir("/proc")
 	if err != nil {
-		return mayNotLook, nil
+		return holdUnknown, nil
 	}
 	defer proc.Close()
-	r.Begin()
-	r.descriptors.begin(r.root)
-	return r.check(proc, pid, device)
+	r.StartSweep()
+	r.descriptors.startSweep(r.root)
+	return r.checkHold(proc, pid, device)
 }
 
 func holders(ctx context.Context, r *Reader) (holderScan, error) {
@@ -22,7 +22,7 @@ func holders(ctx context.Context, r *Reader) (holderScan, error) {
 		return holderScan{}, err
 	}
 	defer proc.Close()
-	r.descriptors.begin(r.root)
+	r.descriptors.startSweep(r.root)
 	return r.holders(ctx, proc)
 }
 
@@ -47,5 +47,5 @@ func fdinfo(r *Reader, pid, fd int) (fdInfo, error) {
 	if err != nil {
 		return fdInfo{}, err
 	}
-	return r.fdinfo(p, fd)
+	return r.readFDInfo(p, fd)
 }

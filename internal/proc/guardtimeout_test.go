@@ -9,11 +9,11 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Whoever does not answer costs the sweep its patience once, is not asked
-// again while the answer is out, and is asked again after.
+// A process whose read blocks uses up the sweep's timeout once, is not read
+// again while that read is pending, and is read again after it.
 func TestGuardGivesUp(t *testing.T) {
 	g := NewGuard(time.Millisecond)
-	g.begin()
+	g.startSweep()
 	hung, other := model.ProcessID{PID: 1, StartTicks: 1}, model.ProcessID{PID: 2, StartTicks: 1}
 	release := make(chan struct{})
 	if _, err := g.Run(hung, func() { <-release }); !errors.Is(err, hostfs.ErrTimeout) {
@@ -23,28 +23,28 @@ func TestGuardGivesUp(t *testing.T) {
 	if _, err := g.Run(hung, func() { asked = true }); !errors.Is(err, hostfs.ErrTimeout) || asked {
 		t.Errorf("error %v, asked again %v", err, asked)
 	}
-	g.begin()
+	g.startSweep()
 	if _, ok := g.stuck[hung]; !ok {
 		t.Error("forgotten while it hangs")
 	}
-	g.patience = time.Minute
-	g.begin()
+	g.timeout = time.Minute
+	g.startSweep()
 	if _, err := g.Run(other, func() { asked = true }); err != nil || !asked {
 		t.Errorf("another one: %v", err)
 	}
 	done := g.stuck[hung]
 	close(release)
 	<-done.done
-	g.begin()
+	g.startSweep()
 	if _, err := g.Run(hung, func() {}); err != nil {
 		t.Errorf("after it answered: %v", err)
 	}
 }
 
-// All reads of one sweep share the patience.
-func TestGuardSharesPatience(t *testing.T) {
+// All reads of one sweep share the timeout.
+func TestGuardSharesTimeout(t *testing.T) {
 	g := NewGuard(20 * time.Millisecond)
-	g.begin()
+	g.startSweep()
 	release := make(chan struct{})
 	defer func() {
 		close(release)
