@@ -53,6 +53,10 @@ type Options struct {
 	// Log has the newest lines of the kernel's log about driver and chips; nil:
 	// they are not asked for.
 	Log func() []model.LogLine
+	// OOMKills are the processes that the kernel killed lately for want of memory;
+	// known is false where its log cannot be read. nil: it is not asked, and control
+	// groups are.
+	OOMKills func() (list []model.OOMKill, known bool)
 	// Exits are the latest exits that the kernel reported, of any process; nil:
 	// it reports none.
 	Exits func() []model.Exit
@@ -124,7 +128,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 		telemetry: opts.Telemetry,
 		links:     newLinks(root),
 		log:       opts.Log,
-		exits:     exits{root: root, sources: opts.Exits, pidfds: pidfds{root: root}},
+		exits:     exits{root: root, sources: opts.Exits, pidfds: pidfds{root: root}, oom: oomWatch{root: root, kills: opts.OOMKills}},
 	}
 	if c.telemetry == nil {
 		c.telemetry = noTelemetry{}
@@ -206,9 +210,10 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	run := func(name string, do func()) {
 		c.timing.run(name, late, func() bool { do(); return true })
 	}
-	run("processes", func() { c.addProcesses(ctx, s, sweep); c.exits.add(s) })
+	run("processes", func() { c.addProcesses(ctx, s, sweep) })
 	c.estimate(s, sweep)
 	c.addMemory(s, sweep, run)
+	run("exits", func() { c.exits.add(s) }) // after memory: a process may account for a device without having it open
 	run("umd", func() { c.addLocks(s); c.links.add(s) })
 	if c.log != nil {
 		run("kmsg", func() { s.Log = c.log() })

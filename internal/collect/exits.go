@@ -18,33 +18,36 @@ const (
 // exits finds out what became of processes that have left their devices.
 type exits struct {
 	root    hostfs.Root
-	before  map[model.ProcessID]bool // who had a device open at the last snapshot
-	recent  []model.Exit             // the oldest first
-	sources func() []model.Exit      // what the kernel reported; nil: it does not
+	before  map[model.ProcessID]time.Time // who had a device at the last snapshot, and when it began
+	recent  []model.Exit                  // the oldest first
+	sources func() []model.Exit           // what the kernel reported; nil: it does not
 	pidfds  pidfds
+	oom     oomWatch
 }
 
 // add puts the exits of the last minute into a snapshot.
 func (e *exits) add(s *model.Snapshot) {
-	now := map[model.ProcessID]bool{}
+	now := map[model.ProcessID]time.Time{}
 	for i := range s.Processes {
 		if p := &s.Processes[i]; p.State == model.Running && len(p.Devices) > 0 {
-			now[p.ID()] = true
+			now[p.ID()] = p.StartTime
 		}
 	}
 	var gone []model.ProcessID
 	for id := range e.before {
-		if !now[id] {
+		if _, here := now[id]; !here {
 			gone = append(gone, id)
 		}
 	}
 	slices.SortFunc(gone, func(a, b model.ProcessID) int { return a.PID - b.PID })
 	for _, id := range gone {
 		e.recent = append(e.recent, e.exit(id, s.Time))
+		e.oom.left(id, e.before[id])
 	}
 	for id := range now {
 		e.pidfds.hold(id)
 	}
+	e.oom.look(now)
 	e.before = now
 	e.ask()
 	if e.sources != nil {
@@ -52,20 +55,32 @@ func (e *exits) add(s *model.Snapshot) {
 			e.know(x)
 		}
 	}
+	e.oom.judge(e.recent)
+	e.forget(s.Time, now)
+	s.Exits = slices.Clone(e.recent)
+}
+
+// forget drops the exits that are old, those of processes that are back, and the
+// oldest of too many.
+func (e *exits) forget(at time.Time, now map[model.ProcessID]time.Time) {
 	e.recent = slices.DeleteFunc(e.recent, func(x model.Exit) bool {
-		over := s.Time.Sub(x.Time).Abs() > exitsFor
+		over := at.Sub(x.Time).Abs() > exitsFor
+		_, back := now[x.ID]
 		if over {
 			e.pidfds.release(x.ID)
 		}
-		return over || now[x.ID]
+		if over || back {
+			e.oom.forget(x.ID)
+		}
+		return over || back
 	})
 	if over := len(e.recent) - maxExits; over > 0 {
 		for _, x := range e.recent[:over] {
 			e.pidfds.release(x.ID)
+			e.oom.forget(x.ID)
 		}
 		e.recent = slices.Delete(e.recent, 0, over)
 	}
-	s.Exits = slices.Clone(e.recent)
 }
 
 // exit is what /proc knows of a process that has left its devices.

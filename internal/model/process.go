@@ -117,6 +117,13 @@ type ChipUse struct {
 	Memory PoolBytes
 }
 
+// OOMKill is a process that the kernel killed because the host or a control group
+// had no memory left, as the kernel's log has it.
+type OOMKill struct {
+	PID  int
+	Time time.Time
+}
+
 // Exit is how a process left the devices it had open.
 type Exit struct {
 	ID    ProcessID

@@ -53,13 +53,26 @@ func newBackground(c Config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 		Sources: []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims, Find: watched.find}}, FullScan: fullScan,
 		Origin: model.Daemon, Pods: b.pods.current,
 		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft,
-		Telemetry: b.firmware, Log: b.kernelLog.Lines,
+		Telemetry: b.firmware, Log: b.kernelLog.Lines, OOMKills: b.oomKills(c.Root),
 	})
 	b.setInterval(c.Collect.Interval.Duration)
 	if learned != nil {
 		b.collector.Teach(learned)
 	}
 	return b
+}
+
+// firstPIDNamespace is the pid namespace of the kernel's own, whose numbers are in
+// its log.
+const firstPIDNamespace = "pid:[4026531836]"
+
+// oomKills is how the kernel's log is asked for processes that were killed for want
+// of memory; nil: it has other numbers for processes than /proc.
+func (b *background) oomKills(root string) func() ([]model.OOMKill, bool) {
+	if name, err := hostfs.At(root).Readlink("/proc/1/ns/pid"); err != nil || name != firstPIDNamespace {
+		return nil
+	}
+	return b.kernelLog.OOMKills
 }
 
 // ledgerLeft reports a process that kept a ledger and did not come to its end

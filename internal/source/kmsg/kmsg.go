@@ -25,6 +25,7 @@ const (
 	maxText    = 400  // bytes of one
 	maxRecords = 4000 // per call: what is left is for the next one
 	maxBuffer  = 64 << 10
+	maxKills   = 64
 )
 
 // Reader follows the kernel's log. It is not safe for concurrent use.
@@ -34,6 +35,7 @@ type Reader struct {
 	tried   bool
 	buffer  []byte // the begin of a record
 	lines   []model.LogLine
+	kills   []model.OOMKill
 	skipped uint64 // records that the kernel dropped before they were read
 }
 
@@ -51,18 +53,32 @@ func (r *Reader) Close() {
 // Lines are the newest lines about driver and chips, the oldest first. Where the
 // log cannot be read there are none.
 func (r *Reader) Lines() []model.LogLine {
+	r.update()
+	return append([]model.LogLine(nil), r.lines...)
+}
+
+// OOMKills are the processes that the kernel killed last for want of memory, the
+// oldest first; known is false where the log cannot be read.
+func (r *Reader) OOMKills() (list []model.OOMKill, known bool) {
+	known = r.update()
+	return append([]model.OOMKill(nil), r.kills...), known
+}
+
+// update reads what is new, and reports whether the log can be read.
+func (r *Reader) update() bool {
 	if r.fd < 0 && !r.tried {
 		r.tried = true
 		fd, err := unix.Open(r.root.Path("/dev/kmsg"), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return nil
+			return false
 		}
 		r.fd = fd
 	}
-	if r.fd >= 0 {
-		r.read()
+	if r.fd < 0 {
+		return false
 	}
-	return append([]model.LogLine(nil), r.lines...)
+	r.read()
+	return true
 }
 
 func (r *Reader) read() {
@@ -102,6 +118,8 @@ func (r *Reader) take(boot time.Time, atEnd bool) {
 		}
 		if l, ok := Parse(r.buffer[:end], boot); ok {
 			r.keep(l)
+		} else if k, ok := ParseOOMKill(r.buffer[:end], boot); ok {
+			r.kills = append(r.kills[max(0, len(r.kills)-maxKills+1):], k)
 		}
 		r.buffer = r.buffer[:copy(r.buffer, r.buffer[end:])]
 	}
@@ -139,24 +157,65 @@ func bootTime() time.Time {
 	return time.Now().Add(-time.Duration(ts.Nano()))
 }
 
-// Parse reads a record: "level,sequence,microseconds,flags;text", then lines that
-// begin with a blank and say what it is about. ok is false for a record that is
-// not about driver or chips, or that the kernel did not write itself: who may
-// write to the file can claim anything.
-func Parse(record []byte, boot time.Time) (l model.LogLine, ok bool) {
-	head, rest, found := bytes.Cut(record, []byte(";"))
+// record is one of the kernel's own.
+type record struct {
+	sequence   uint64
+	time       time.Time
+	level      int
+	text, keys []byte
+}
+
+// split reads "level,sequence,microseconds,flags;text", then lines that begin with a
+// blank and say what the record is about. ok is false for a record that the kernel
+// did not write itself: who may write to the file can claim anything.
+func split(b []byte, boot time.Time) (r record, ok bool) {
+	head, rest, found := bytes.Cut(b, []byte(";"))
 	fields := strings.Split(string(head[:min(len(head), 200)]), ",")
 	if !found || len(fields) < 4 {
-		return l, false
+		return r, false
 	}
 	priority, err1 := strconv.ParseUint(fields[0], 10, 32)
 	sequence, err2 := strconv.ParseUint(fields[1], 10, 64)
 	micro, err3 := strconv.ParseUint(fields[2], 10, 62)
 	if err1 != nil || err2 != nil || err3 != nil || priority>>3 != 0 || micro > 1<<52 {
+		return r, false
+	}
+	r = record{sequence: sequence, time: boot.Add(time.Duration(micro) * time.Microsecond), level: int(priority & 7)}
+	r.text, r.keys, _ = bytes.Cut(rest, []byte("\n"))
+	return r, true
+}
+
+// ParseOOMKill reads a record about a process that the kernel killed for want of
+// memory, of the host or of a control group. No name that a user chose stands before
+// the words that it is found by.
+func ParseOOMKill(b []byte, boot time.Time) (k model.OOMKill, ok bool) {
+	r, ok := split(b, boot)
+	if !ok {
+		return k, false
+	}
+	rest, host := bytes.CutPrefix(r.text, []byte("Out of memory: "))
+	if !host {
+		if rest, ok = bytes.CutPrefix(r.text, []byte("Memory cgroup out of memory: ")); !ok {
+			return k, false
+		}
+	}
+	rest, killed := bytes.CutPrefix(rest, []byte("Killed process "))
+	digits, _, named := bytes.Cut(rest, []byte(" ("))
+	if !killed || !named || len(digits) > 10 {
+		return k, false
+	}
+	pid, err := strconv.ParseUint(string(digits), 10, 31)
+	return model.OOMKill{PID: int(pid), Time: r.time}, err == nil && pid > 0
+}
+
+// Parse reads a record about driver or chips.
+func Parse(b []byte, boot time.Time) (l model.LogLine, ok bool) {
+	r, ok := split(b, boot)
+	if !ok {
 		return l, false
 	}
-	text, keys, _ := bytes.Cut(rest, []byte("\n"))
-	l = model.LogLine{Sequence: sequence, Time: boot.Add(time.Duration(micro) * time.Microsecond), Level: int(priority & 7), From: model.LogDriver}
+	text, keys := r.text, r.keys
+	l = model.LogLine{Sequence: r.sequence, Time: r.time, Level: r.level, From: model.LogDriver}
 	message := unescape(string(text[:min(len(text), 4*maxText)]))
 	if l.BusID, message, ok = subject(message, string(keys[:min(len(keys), 1000)])); !ok {
 		return l, false

@@ -56,12 +56,66 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Lines of Linux 6.1 and 6.18.
+func TestParseOOMKill(t *testing.T) {
+	for _, tt := range []struct {
+		name, record string
+		pid          int // 0: none
+	}{
+		{"host", "3,900,2000000,-;Out of memory: Killed process 4711 (python3) total-vm:8409600kB, anon-rss:7921120kB, file-rss:0kB, shmem-rss:0kB, UID:1000 pgtables:15620kB oom_score_adj:0\n", 4711},
+		{"control group", "3,901,2000000,-;Memory cgroup out of memory: Killed process 12 (a) b) total-vm:70980kB\n", 12},
+		{"a user's own record", "11,902,0,-;Out of memory: Killed process 4711 (python3)\n", 0},
+		{"another line of it", "6,903,0,-;oom_reaper: reaped process 4711 (python3), now anon-rss:0kB\n", 0},
+		{"a program of that name", "6,904,0,-;Out of memory: [4242]: segfault at 0 ip 0\n", 0},
+		{"a program named after it", "6,905,0,-;Killed process 4[17]: segfault at 0\n", 0},
+		{"no number", "3,906,0,-;Out of memory: Killed process x (python3)\n", 0},
+		{"a number that is none", "3,907,0,-;Out of memory: Killed process 99999999999999999999 (python3)\n", 0},
+		{"negative", "3,908,0,-;Out of memory: Killed process -4 (python3)\n", 0},
+		{"no record", "Out of memory: Killed process 4 (x)\n", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k, ok := kmsg.ParseOOMKill([]byte(tt.record), boot)
+			if ok != (tt.pid != 0) || ok && k.PID != tt.pid || ok && k.Time != boot.Add(2*time.Second) {
+				t.Errorf("%+v, %v", k, ok)
+			}
+		})
+	}
+}
+
+func TestOOMKills(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "dev"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := kmsg.New(hostfs.At(root))
+	if list, known := r.OOMKills(); known || len(list) != 0 {
+		t.Errorf("without a log: %v, %v", list, known)
+	}
+	var b strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&b, "3,%d,%d,-;Out of memory: Killed process %d (x) total-vm:1kB\n", i, i, i+1)
+	}
+	if err := os.WriteFile(filepath.Join(root, "dev/kmsg"), []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = kmsg.New(hostfs.At(root))
+	defer r.Close()
+	list, known := r.OOMKills()
+	if !known || len(list) != 64 || list[0].PID != 37 || list[63].PID != 100 {
+		t.Errorf("%d: %v, %v", len(list), list, known)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("4,10,1000000,-;tenstorrent 0000:01:00.0: SMC: x" + device))
+	f.Add([]byte("3,900,2,-;Memory cgroup out of memory: Killed process 12 (a) total-vm:1kB\n"))
 	f.Add([]byte(";;;\n\n ,,,"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if l, ok := kmsg.Parse(b, boot); ok && (len(l.Text) > 500 || l.Level > 7 || len(l.BusID) > 16) {
 			t.Errorf("%+v", l)
+		}
+		if k, ok := kmsg.ParseOOMKill(b, boot); ok && k.PID <= 0 {
+			t.Errorf("%+v", k)
 		}
 	})
 }
