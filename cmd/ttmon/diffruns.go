@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/replay"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/internal/runs/keep"
+	"github.com/ttmon/ttmon/internal/runs/lines"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/text"
 )
@@ -60,8 +63,8 @@ func (d *diffCmd) compareRuns(args []string) error {
 		}
 		sides[1], _ = compare.NewSide(args[0], b)
 	} else {
-		for i, arg := range args {
-			if sides[i], err = d.runSide(ctx, arg); err != nil {
+		for _, i := range []int{1, 0} { // A is chosen to be like B
+			if sides[i], err = d.side(ctx, args[i], sides[1]); err != nil {
 				return err
 			}
 		}
@@ -114,8 +117,9 @@ func (d *diffCmd) findRun(ctx context.Context, name string) (runs.Run, error) {
 	return answer.Runs[len(answer.Runs)-1], nil
 }
 
-// runSide is a run by its number, or the program of a recording: FILE[@MOMENT].
-func (d *diffCmd) runSide(ctx context.Context, arg string) (*compare.Side, error) {
+// side is a run by its number, or the program of a recording: FILE[@MOMENT]. other is
+// the other side, if it is known already.
+func (d *diffCmd) side(ctx context.Context, arg string, other *compare.Side) (*compare.Side, error) {
 	if isRun(arg) {
 		r, err := d.findRun(ctx, arg)
 		if err != nil {
@@ -129,21 +133,45 @@ func (d *diffCmd) runSide(ctx context.Context, arg string) (*compare.Side, error
 		return nil, err
 	}
 	defer r.Close()
+	defer d.tellMissing(file, r)
 	var until time.Time
 	if moment != "" {
 		if until, err = replay.Moment(r, arg, moment); err != nil {
 			return nil, err
 		}
 	}
-	list, err := keep.OfRecording(r, until)
+	return d.recordedSide(r, arg, until, other)
+}
+
+func (d *diffCmd) recordedSide(r *recording.Reader, name string, until time.Time, other *compare.Side) (*compare.Side, error) {
+	found, err := keep.OfRecording(r, until)
 	if err != nil {
-		return nil, exit.With(exit.Internal, "%s: %w", arg, err)
+		return nil, exit.With(exit.Internal, "%s: %w", name, err)
 	}
-	run, ok := keep.Largest(list)
+	if d.match != "" {
+		q := runs.Query{Text: d.match}
+		found.Runs = slices.DeleteFunc(found.Runs, func(r runs.Run) bool { return !q.Matches(&r) })
+	}
+	var like *runs.Run
+	if other != nil {
+		like = other.Last()
+	}
+	run, ok := found.Program(like)
 	if !ok {
-		return nil, exit.With(exit.NoDevice, "%s: no program used a device in it", arg)
+		return nil, exit.With(exit.NoDevice, "%s: no program used a device in it", name)
 	}
-	return compare.NewSide(arg, run)
+	l, err := lines.Of(r, found.Until, &run)
+	if err != nil {
+		return nil, exit.With(exit.Internal, "%s: %w", name, err)
+	}
+	if l != nil {
+		lines.Raise(&run, l, found.Chips)
+	}
+	s, err := compare.NewSide(name, run)
+	if err == nil {
+		s.Lines = l
+	}
+	return s, err
 }
 
 func (d *diffCmd) printComparison(c *compare.Comparison) error {
@@ -158,5 +186,5 @@ func (d *diffCmd) printComparison(c *compare.Comparison) error {
 	if err != nil {
 		return err
 	}
-	return d.PrintText(text.AppendComparison(nil, c, d.all, o))
+	return d.PrintText(text.AppendComparison(nil, c, d.all, d.top, o))
 }

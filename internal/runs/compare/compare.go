@@ -21,6 +21,9 @@ type Side struct {
 	Command string      `json:"command,omitempty"`
 	End     runs.Ending `json:"end"` // of the last of them
 
+	// Lines are those of its program; nil: they are not known.
+	Lines *runs.Lines `json:"-"`
+
 	list []runs.Run
 }
 
@@ -37,6 +40,9 @@ func NewSide(name string, list ...runs.Run) (*Side, error) {
 	return s, nil
 }
 
+// Last is the run of the side, the latest of several.
+func (s *Side) Last() *runs.Run { return &s.list[len(s.list)-1] }
+
 // Comparison is how two sides differ.
 type Comparison struct {
 	Schema  string   `json:"schema"`
@@ -45,6 +51,9 @@ type Comparison struct {
 	Text    string   `json:"text"`    // the verdict in words
 	Verdict []Remark `json:"verdict"` // what matters, the worst first; empty: no difference that matters
 	Figures []Figure `json:"figures"`
+	// Lines are the lines of code that differ, the one whose peak grew most first;
+	// nil: they are not known of both.
+	Lines []Line `json:"lines,omitempty"`
 }
 
 // RemarkKind is the kind of a remark. The set is closed; runwords has a sentence
@@ -74,6 +83,10 @@ type Remark struct {
 	Device *int       `json:"device"`         // that it is most about; null: all
 	Unsure bool       `json:"unsure"`         // one of the figures is doubtful
 	Text   string     `json:"text,omitempty"` // in words
+	// Line is the one that the change of a peak is most due to; null: it is not
+	// known. LineChange is by how much more it held at the peak.
+	Line       *runs.Line `json:"line,omitempty"`
+	LineChange float64    `json:"line_change,omitempty"`
 }
 
 // Compare compares two sides: B against A.
@@ -101,6 +114,7 @@ func Compare(a, b *Side) *Comparison {
 			c.Figures = append(c.Figures, f)
 		}
 	}
+	c.compareLines()
 	c.judge()
 	return c
 }
@@ -172,7 +186,7 @@ func (c *Comparison) judge() {
 	}
 	for _, k := range []RemarkKind{PeakDRAM, PeakL1, Duration, Throttled, Energy, Shared, Busy} {
 		f := c.Find(string(k), nil)
-		if f == nil {
+		if f == nil || (k == Duration || k == Energy) && !c.ended() {
 			continue
 		}
 		change, ok := f.Change()
@@ -180,11 +194,18 @@ func (c *Comparison) judge() {
 		if !ok || math.Abs(change) < t.amount || math.Abs(change) < t.share*f.A.V {
 			continue
 		}
-		c.Verdict = append(c.Verdict, Remark{Kind: k, A: f.A.V, B: f.B.V, Unsure: f.unsure(), Device: c.most(string(k), change)})
+		r := Remark{Kind: k, A: f.A.V, B: f.B.V, Unsure: f.unsure(), Device: c.most(string(k), change)}
+		r.Line, r.LineChange = c.blame(k, change)
+		c.Verdict = append(c.Verdict, r)
 	}
 	if x, y := c.A.devices(), c.B.devices(); x != y {
 		c.Verdict = append(c.Verdict, Remark{Kind: Devices, A: float64(x), B: float64(y)})
 	}
+}
+
+// ended reports whether both have: what one took that has not is no difference.
+func (c *Comparison) ended() bool {
+	return c.A.End.Kind != runs.Running && c.B.End.Kind != runs.Running
 }
 
 func (s *Side) devices() int { return len(s.list[len(s.list)-1].Indexes()) }

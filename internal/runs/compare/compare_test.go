@@ -102,6 +102,46 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+// Of a run that has not ended neither duration nor energy are a verdict.
+func TestNotEnded(t *testing.T) {
+	a, b := run(1, 100, gib, 0, 0), run(2, 300, gib, 0, 0)
+	a.End = runs.Ending{Kind: runs.Running}
+	c := Compare(side(t, a), side(t, b))
+	if len(c.Verdict) != 0 {
+		t.Errorf("%+v", c.Verdict)
+	}
+	if f := c.Find("duration", nil); f.A.Bound != "at_least" || f.B.Bound != "exact" {
+		t.Errorf("%+v %+v", f.A, f.B)
+	}
+}
+
+// Lines are compared by their peaks, and a peak is put down to what lines held then.
+func TestLines(t *testing.T) {
+	cache, weights := runs.Line{Pool: "dram", File: "model.py", Line: 88, Tag: "kv_cache"}, runs.Line{Pool: "dram", File: "model.py", Line: 12}
+	scratch := runs.Line{Pool: "l1", File: "model.py", Line: 40}
+	a, b := side(t, run(1, 100, 16*gib, 0, 0)), side(t, run(2, 100, 18*gib, 0, 0))
+	a.Lines = &runs.Lines{Used: map[runs.Line]runs.LineUse{cache: {Peak: 4 * gib, AtPeak: 4 * gib, Allocs: 4}, weights: {Peak: 12 * gib, AtPeak: 12 * gib, Allocs: 1}}}
+	if c := Compare(a, b); c.Lines != nil || c.Verdict[0].Line != nil {
+		t.Errorf("lines of one side only: %+v", c)
+	}
+	b.Lines = &runs.Lines{Used: map[runs.Line]runs.LineUse{
+		cache: {Peak: 6 * gib, AtPeak: 6 * gib, Allocs: 6}, weights: {Peak: 12 * gib, AtPeak: 12 * gib, Allocs: 1},
+		scratch: {Peak: 9 * gib, AtPeak: 9 * gib, Held: 1, Allocs: 1},
+	}}
+	c := Compare(a, b)
+	want := []Line{{Line: scratch, PeakB: 9 * gib, AtPeakB: 9 * gib, HeldB: 1, AllocsB: 1}, {cache, 4 * gib, 6 * gib, 4 * gib, 6 * gib, 0, 0, 4, 6}}
+	if diff := cmp.Diff(want, c.Lines); diff != "" {
+		t.Error(diff)
+	}
+	if r := c.Verdict[0]; r.Kind != PeakDRAM || r.Line == nil || *r.Line != cache || r.LineChange != 2*gib {
+		t.Errorf("%+v", r)
+	}
+	c = Compare(b, a)
+	if r := c.Verdict[0]; r.Line == nil || *r.Line != cache || r.LineChange != -2*gib {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestConditions(t *testing.T) {
 	c := Compare(side(t, run(1, 1000, 8*gib, 8*gib, 0)), side(t, run(2, 1080, 8*gib, 10*gib, 41)))
 	for text, want := range map[string]bool{

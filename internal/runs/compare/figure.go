@@ -85,7 +85,11 @@ func (t *table) add(name string, device int, unit Unit, v float64, bound model.B
 // figuresOf lists what is known of a run, in the order in which it is shown.
 func figuresOf(r *runs.Run) *table {
 	t := &table{values: map[key]Value{}, units: map[key]Unit{}, boards: map[int]string{}}
-	t.add("duration", whole, Seconds, r.Took().Seconds(), model.Exact)
+	took := model.Exact
+	if r.End.Kind == runs.Running {
+		took = model.AtLeast
+	}
+	t.add("duration", whole, Seconds, r.Took().Seconds(), took)
 	t.pools(whole, r.Pools)
 	if j, all, known := r.Energy(); known {
 		bound := model.Exact

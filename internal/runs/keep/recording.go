@@ -7,24 +7,34 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/runs"
 )
 
+// Recorded is the runs in a recording, numbered from 1, the oldest first.
+type Recorded struct {
+	Runs  []runs.Run
+	Until time.Time // as far as it was read
+	// Chips says which device each chip belongs to, by UMD's unique ids.
+	Chips map[uint64]int
+	meta  recording.Meta
+}
+
 // OfRecording finds the runs in a recording, as far as a moment; the zero time is
-// its end. They are numbered from 1.
-func OfRecording(r *recording.Reader, until time.Time) ([]runs.Run, error) {
-	if _, last, ok := r.Span(); !ok {
-		return nil, recording.ErrEmpty
-	} else if until.IsZero() || until.After(last) {
-		until = last
+// its end.
+func OfRecording(r *recording.Reader, until time.Time) (*Recorded, error) {
+	until, err := upTo(r, until)
+	if err != nil {
+		return nil, err
 	}
-	var ended []runs.Run
+	out := &Recorded{Until: until, Chips: map[uint64]int{}}
 	t := tracker{ended: func(x *runs.Run) {
-		ended = slices.DeleteFunc(ended, func(y runs.Run) bool { return y.ID == x.ID }) // it is known better now
-		ended = append(ended, x.Clone())
+		out.Runs = slices.DeleteFunc(out.Runs, func(y runs.Run) bool { return y.ID == x.ID }) // it is known better now
+		out.Runs = append(out.Runs, x.Clone())
 	}}
 	c := r.Begin()
+	t.interval = func() time.Duration { return c.Meta.Interval }
 	for {
 		rec, err := c.NextUntil(until)
 		if errors.Is(err, io.EOF) {
@@ -42,18 +52,95 @@ func OfRecording(r *recording.Reader, until time.Time) ([]runs.Run, error) {
 		}
 		if s != nil {
 			t.observe(s)
+			out.place(s)
 		}
 	}
-	for _, l := range t.live {
-		ended = append(ended, l.Clone())
+	if t.last.IsZero() {
+		return nil, recording.ErrEmpty
 	}
-	slices.SortFunc(ended, byStart)
-	return ended, nil
+	for _, l := range t.live {
+		out.Runs = append(out.Runs, l.Clone())
+	}
+	out.meta = c.Meta
+	for i := range out.Runs {
+		out.exited(&out.Runs[i])
+	}
+	slices.SortFunc(out.Runs, byStart)
+	return out, nil
 }
 
-// Largest is the run of a list that held the most DRAM, or, where that is not
+// place notes where chips are.
+func (c *Recorded) place(s *model.Snapshot) {
+	for i := range s.Devices {
+		for k := range s.Devices[i].Chips {
+			if id, ok := s.Devices[i].Chips[k].ID.Get(); ok {
+				c.Chips[id] = s.Devices[i].Index
+			}
+		}
+	}
+}
+
+// upTo is the moment as far as which a recording is read: at least its first
+// snapshot, which is later than its first events.
+func upTo(r *recording.Reader, until time.Time) (time.Time, error) {
+	_, last, ok := r.Span()
+	if !ok {
+		return until, recording.ErrEmpty
+	}
+	if until.IsZero() || until.After(last) {
+		until = last
+	}
+	if first := r.FirstSnapshot(); until.Before(first) {
+		until = first
+	}
+	return until, nil
+}
+
+// exited takes the exit code of the recorded command, where snapshots do not know
+// that of its process.
+func (c *Recorded) exited(r *runs.Run) {
+	if c.meta.ExitCode == nil || r.End.Code != nil || r.End.Signal != 0 || len(r.Processes) == 0 || r.Processes[0].PID != c.meta.PID {
+		return
+	}
+	if r.End.Kind == runs.Running {
+		r.End.At = c.Until
+	}
+	r.End.Kind, r.End.Code = runs.Exited, c.meta.ExitCode
+}
+
+// Program is the run that the recording is about: that of its command or of a child
+// of it, else that of the same command as another run, else the largest.
+func (c *Recorded) Program(other *runs.Run) (runs.Run, bool) {
+	of := func(is func(*runs.Run) bool) (list []runs.Run) {
+		for i := range c.Runs {
+			if is(&c.Runs[i]) {
+				list = append(list, c.Runs[i])
+			}
+		}
+		return list
+	}
+	own := of(func(r *runs.Run) bool {
+		return c.meta.PID != 0 && slices.ContainsFunc(r.Processes, func(p runs.Process) bool { return p.PID == c.meta.PID || p.Parent == c.meta.PID })
+	})
+	if len(own) == 0 && other != nil {
+		if own = of(func(r *runs.Run) bool { return same(r, other) }); len(own) == 0 {
+			own = of(func(r *runs.Run) bool { return r.Command == other.Command && r.Command != "" })
+		}
+	}
+	if len(own) == 0 {
+		own = c.Runs
+	}
+	return largest(own)
+}
+
+// same reports whether two runs are of one program: of two moments of a recording.
+func same(a, b *runs.Run) bool {
+	return len(a.Processes) > 0 && len(b.Processes) > 0 && a.Host == b.Host && a.Processes[0].PID == b.Processes[0].PID && a.Processes[0].StartTicks == b.Processes[0].StartTicks
+}
+
+// largest is the run of a list that held the most DRAM, or, where that is not
 // known of any, took longest.
-func Largest(list []runs.Run) (runs.Run, bool) {
+func largest(list []runs.Run) (runs.Run, bool) {
 	if len(list) == 0 {
 		return runs.Run{}, false
 	}

@@ -1,8 +1,10 @@
 package runwords
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -67,9 +69,9 @@ func Remark(c *compare.Comparison, r *compare.Remark) string {
 		}
 		return "left " + about + words.Bytes(uint64(r.B)) + " behind"
 	case compare.PeakDRAM:
-		return about + size + " " + more + " DRAM at the peak" + on
+		return about + size + " " + more + " DRAM at the peak" + on + blamed(r)
 	case compare.PeakL1:
-		return about + size + " " + more + " L1 at the peak" + on
+		return about + size + " " + more + " L1 at the peak" + on + blamed(r)
 	case compare.Duration:
 		return Share(r.A, r.B) + map[bool]string{true: " longer", false: " shorter"}[change > 0]
 	case compare.Throttled:
@@ -93,6 +95,34 @@ func Remark(c *compare.Comparison, r *compare.Remark) string {
 		return fmt.Sprintf("%.0f devices instead of %.0f", r.B, r.A)
 	}
 	return string(r.Kind)
+}
+
+// blamed names the line that a change of a peak is most due to.
+func blamed(r *compare.Remark) string {
+	if r.Line == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s %s)", Line(r.Line), Signed(r.LineChange))
+}
+
+// Line is a line of code: model.py:88 kv_cache.
+func Line(l *runs.Line) string {
+	name := "(no call site)"
+	if l.File != "" {
+		name = fmt.Sprintf("%s:%d", filepath.Base(l.File), l.Line)
+	}
+	return words.Escape(strings.TrimSpace(name + " " + cmp.Or(l.Tag, l.Function)))
+}
+
+// Signed is an amount of bytes with its sign.
+func Signed(v float64) string {
+	switch {
+	case v > 0:
+		return "+" + words.Bytes(uint64(v))
+	case v < 0:
+		return "−" + words.Bytes(uint64(-v))
+	}
+	return "="
 }
 
 func sideEnding(e *runs.Ending) string {
@@ -152,11 +182,14 @@ func Amount(u compare.Unit, v float64) string {
 	return words.Whole(v)
 }
 
+// noise is the share of a figure that is an error of adding up, and no difference.
+const noise = 1e-9
+
 // Change says by how much B differs from A: +2.1 GiB (+13 %); empty where they are
 // the same, or one is not known.
 func Change(f *compare.Figure) string {
 	d, ok := f.Change()
-	if !ok || d == 0 {
+	if !ok || math.Abs(d) <= noise*math.Max(math.Abs(f.A.V), math.Abs(f.B.V)) {
 		return ""
 	}
 	sign := "+"

@@ -10,8 +10,8 @@ import (
 )
 
 // AppendComparison says how two runs differ: a verdict, then the figures that
-// differ, and with all also those that do not.
-func AppendComparison(dst []byte, c *compare.Comparison, all bool, o Options) []byte {
+// differ, and with all also those that do not, then at most top lines of code.
+func AppendComparison(dst []byte, c *compare.Comparison, all bool, top int, o Options) []byte {
 	dst = fmt.Appendf(dst, "%s\n\n", runwords.Verdict(c))
 	for _, x := range []struct {
 		letter string
@@ -38,9 +38,42 @@ func AppendComparison(dst []byte, c *compare.Comparison, all bool, o Options) []
 		rows = append(rows, []string{f.Name, device, runwords.Value(f.Unit, f.A), runwords.Value(f.Unit, f.B), change})
 	}
 	if len(rows) == 1 {
-		return append(dst, "no figure differs\n"...)
+		dst = append(dst, "no figure differs\n"...)
+	} else {
+		dst = appendAligned(append(dst, '\n'), rows)
 	}
-	return appendAligned(append(dst, '\n'), rows)
+	return appendLines(dst, c, top)
+}
+
+// appendLines lists the lines of code that differ: by the most that they held.
+func appendLines(dst []byte, c *compare.Comparison, top int) []byte {
+	switch a, b := c.A.Lines, c.B.Lines; {
+	case a == nil && b == nil:
+		return dst
+	case a == nil || b == nil:
+		return append(dst, "\nlines of code cannot be compared: allocations are known of one side only\n"...)
+	case a.Lost > 0 || b.Lost > 0:
+		dst = fmt.Appendf(dst, "\nallocations that were not recorded: A %d, B %d\n", a.Lost, b.Lost)
+	}
+	if len(c.Lines) == 0 {
+		return append(dst, "\nevery line of code held and allocated the same\n"...)
+	}
+	rows := [][]string{{"Line", "Pool", "Peak A", "Peak B", "Change", "Held A", "Held B", "Allocations"}}
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		if i == top && top > 0 {
+			break
+		}
+		rows = append(rows, []string{
+			runwords.Line(&l.Line), l.Pool, words.Bytes(l.PeakA), words.Bytes(l.PeakB), runwords.Signed(float64(l.PeakB) - float64(l.PeakA)),
+			words.Bytes(l.HeldA), words.Bytes(l.HeldB), fmt.Sprintf("%d → %d", l.AllocsA, l.AllocsB),
+		})
+	}
+	dst = appendAligned(append(dst, '\n'), rows)
+	if more := len(c.Lines) - len(rows) + 1; more > 0 {
+		dst = fmt.Appendf(dst, "%d more (--top)\n", more)
+	}
+	return dst
 }
 
 // onlyOne reports whether one side alone has a figure, and it is not 0.

@@ -98,8 +98,20 @@ func TestComparison(t *testing.T) {
 	}
 	o := Options{Zone: time.UTC}
 	c := compare.Compare(side("r317", a.Runs[0]), side("r318", a.Runs[1]))
-	b := AppendComparison(nil, c, false, o)
-	b = append(append(b, '\n'), AppendComparison(nil, compare.Compare(side("before", a.Runs[0], a.Runs[0]), side("r317", a.Runs[0])), false, o)...)
-	b = append(append(b, '\n'), AppendComparison(nil, compare.Compare(side("r317", a.Runs[0]), side("r320", a.Runs[3])), false, o)...)
+	b := AppendComparison(nil, c, false, 15, o)
+	b = append(append(b, '\n'), AppendComparison(nil, compare.Compare(side("before", a.Runs[0], a.Runs[0]), side("r317", a.Runs[0])), false, 15, o)...)
+	b = append(append(b, '\n'), AppendComparison(nil, compare.Compare(side("r317", a.Runs[0]), side("r320", a.Runs[3])), false, 15, o)...)
 	golden.Check(t, "testdata/comparison.golden", b)
+
+	cache, weights := runs.Line{Pool: "dram", File: "/home/anna/model.py", Line: 88, Tag: "kv_cache"}, runs.Line{Pool: "dram"}
+	x, y := side("a.ttrec", a.Runs[0]), side("b.ttrec", a.Runs[1])
+	x.Lines = &runs.Lines{Used: map[runs.Line]runs.LineUse{cache: {Peak: 4 << 30, AtPeak: 4 << 30, Allocs: 4}, weights: {Peak: 8 << 30, Held: 2 << 20, Allocs: 1}}}
+	only := string(AppendComparison(nil, compare.Compare(x, y), false, 15, o))
+	y.Lines = &runs.Lines{Used: map[runs.Line]runs.LineUse{cache: {Peak: 6 << 30, AtPeak: 6 << 30, Allocs: 6}}, Lost: 3}
+	c = compare.Compare(x, y)
+	b = append(AppendComparison(nil, c, false, 15, o), AppendComparison(nil, c, false, 1, o)...)
+	golden.Check(t, "testdata/comparison-lines.golden", b)
+	if !strings.Contains(only, "known of one side only") {
+		t.Error(only)
+	}
 }

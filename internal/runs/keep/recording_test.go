@@ -1,0 +1,125 @@
+package keep
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/wire"
+)
+
+// record writes a recording of two programs at devices, a snapshot every 5 s: pid 7
+// holds 30 bytes, pid 8 300.
+func record(t *testing.T, m recording.Meta) *recording.Reader {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.ttrec")
+	w, err := recording.Create(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Version, m.Interval = "test", 5*time.Second
+	sc := &scene{power: 50}
+	if err := w.Meta(t0.Add(-time.Second), m); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		s := sc.at(float64(5*i), program(7, 0, 10, 20), program(8, 1, 100, 200))
+		s.Processes[1].Cmdline = model.Value("serve")
+		if err := w.Snapshot(s.Time, wire.Append(nil, s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := recording.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// A recording is about its command; else about what the other side is; else about
+// what held the most.
+func TestProgram(t *testing.T) {
+	code := 3
+	other := runs.Run{Who: runs.Who{Command: "python3 train.py"}}
+	again := runs.Run{Host: "lab", Processes: []runs.Process{{PID: 7, StartTicks: 7}}, Who: runs.Who{Command: "serve"}}
+	for _, tt := range []struct {
+		name  string
+		meta  recording.Meta
+		other *runs.Run
+		pid   int
+		end   runs.EndKind
+	}{
+		{"the largest", recording.Meta{}, nil, 8, runs.Running},
+		{"the command", recording.Meta{PID: 7, ExitCode: &code}, nil, 7, runs.Exited},
+		{"another command", recording.Meta{PID: 9, ExitCode: &code}, nil, 8, runs.Running},
+		{"as the other side", recording.Meta{}, &other, 7, runs.Running},
+		{"the very program of the other side", recording.Meta{}, &again, 7, runs.Running},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := OfRecording(record(t, tt.meta), time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, ok := c.Program(tt.other)
+			if !ok || r.Processes[0].PID != tt.pid || r.End.Kind != tt.end {
+				t.Errorf("%v %+v", ok, r)
+			}
+			if tt.end == runs.Exited && *r.End.Code != code {
+				t.Errorf("exit code %d", *r.End.Code)
+			}
+			if r.Observed != 10 || r.Unseen != 0 { // 5 s are no gap of this recording
+				t.Errorf("observed %v s, not %v s", r.Observed, r.Unseen)
+			}
+			if c.Chips[11] != 1 || c.Chips[2] != 0 || len(c.Chips) != 4 {
+				t.Errorf("%v", c.Chips)
+			}
+		})
+	}
+}
+
+func TestRecordingUpTo(t *testing.T) {
+	r := record(t, recording.Meta{})
+	for _, tt := range []struct {
+		name     string
+		until    time.Time
+		observed float64
+	}{
+		{"the beginning, before the first snapshot", t0.Add(-time.Second), 0},
+		{"a moment", t0.Add(7 * time.Second), 5},
+		{"after the end", t0.Add(time.Hour), 10},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := OfRecording(r, tt.until)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x, ok := c.Program(nil); !ok || x.Observed != tt.observed {
+				t.Errorf("%v, %+v", ok, x)
+			}
+		})
+	}
+	path := filepath.Join(t.TempDir(), "empty.ttrec")
+	w, err := recording.Create(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Meta(t0, recording.Meta{Version: "test"}), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	e, err := recording.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := OfRecording(e, time.Time{}); !errors.Is(err, recording.ErrEmpty) {
+		t.Errorf("%v", err)
+	}
+}
