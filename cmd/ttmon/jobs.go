@@ -9,20 +9,21 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/when"
 )
 
 // jobsCmd is the command ttmon jobs with its flags.
 type jobsCmd struct {
 	*app
-	since, user     string
-	limit           int
+	runFilter
 	json, csv, left bool
 }
 
@@ -30,32 +31,33 @@ func newJobs(a *app) *cobra.Command {
 	j := &jobsCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "jobs [JOB…]",
-		Short: "List Slurm jobs and Kubernetes pods with their peak use of devices",
-		Long: `Lists what jobs used of the devices: for each Slurm job and each Kubernetes pod that
-ttmond has seen at a device, who ran it, when, and the most memory that its
-processes held together. Ended jobs are remembered. JOB narrows it to some, by id
-or by the name of a pod.
+		Short: "List Slurm jobs and Kubernetes pods: what they used of devices, how they ended",
+		Long: `Lists the jobs whose programs used devices, also those that have ended: of each
+Slurm job and each Kubernetes pod who ran it, when, the most memory that its
+processes held on each device, the energy that its devices took, how its programs
+ended, and what they left. JOB narrows it to some, by id or by the name of a job or
+pod. It is ttmon runs by job: --failed lists the jobs with a run that failed, and
+ttmon runs --job 4711 the runs of one.
 
-ttmond looks every second, so a peak is at least what is said (≥); where tt-metal's
+Snapshots are a second apart, so a peak is at least what is said (≥); where tt-metal's
 own statistics are all there is, it is as good as these (~).
 
 With --left it says what jobs have left behind instead: processes that still hold
 devices, and what dead ones left in tt-metal's accounting. That is what the epilog
 for Slurm asks (docs/install/slurm.md).
 
-Exit codes: 0 ok; with --left 1 if something is left; 2 bad argument; 3 no ttmond
-runs here.`,
+Exit codes: 0 ok; with --left 1 if something is left; 2 bad argument; 3 no
+ttmon-server runs here and nothing was kept.`,
 		Example: `  ttmon jobs                       the jobs of the last day
   ttmon jobs 4711                  one of them, whenever it was
+  ttmon jobs --since yesterday --failed
   ttmon jobs --user anna --since 7d --csv
   ttmon jobs --left 4711           what it has left behind`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return j.run(args) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&j.since, "since", "", "that ran after this `TIME`: a time ago (2h, 7d) or a moment (2026-11-15T03:00) (default 1d)")
-	f.StringVarP(&j.user, "user", "u", "", "only of this `USER`, by name or number")
-	f.IntVarP(&j.limit, "lines", "n", 0, "at most the last `N` jobs")
+	j.flags(f, "jobs")
 	f.BoolVar(&j.left, "left", false, "what the jobs have left behind")
 	f.BoolVar(&j.json, "json", false, "JSON in the ttmon.jobs/1 contract")
 	f.BoolVar(&j.csv, "csv", false, "CSV: a line for each device of each job")
@@ -63,54 +65,65 @@ runs here.`,
 }
 
 func (j *jobsCmd) run(ids []string) error {
-	q, err := j.query(ids)
+	switch {
+	case j.json && j.csv:
+		return exit.Usage("--json and --csv cannot be used together")
+	case j.left && j.csv:
+		return exit.Usage("--left and --csv cannot be used together")
+	}
+	q, err := j.query(ids, len(ids) == 0)
 	if err != nil {
 		return err
 	}
-	c, err := host.Remembering(j.where)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	answer, err := c.Jobs(ctx, q)
-	switch {
-	case errors.Is(err, client.ErrNotFound):
-		return exit.With(exit.Unsupported, "this ttmond keeps no account of jobs (history.enabled in its configuration)")
-	case err != nil:
-		return exit.With(exit.Internal, "%w", err)
+	answer, err := j.find(ctx, q)
+	if err != nil {
+		return err
 	}
 	return j.print(answer)
 }
 
-func (j *jobsCmd) query(ids []string) (q jobs.Query, err error) {
+// find asks the ttmon-server, or makes jobs of the runs that ttmon top kept. What is
+// left now only the server knows.
+func (j *jobsCmd) find(ctx context.Context, q runs.Query) (*jobs.Answer, error) {
+	if j.where.Direct && !j.left {
+		return j.ofOwnRuns(q)
+	}
+	c, err := host.Remembering(j.where)
 	switch {
-	case j.json && j.csv:
-		return q, exit.Usage("--json and --csv cannot be used together")
-	case j.left && j.csv:
-		return q, exit.Usage("--left and --csv cannot be used together")
-	case j.limit < 0:
-		return q, exit.Usage("-n: %d is not a number of jobs", j.limit)
+	case errors.Is(err, host.ErrNoServer) && !j.left:
+		return j.ofOwnRuns(q)
+	case err != nil:
+		return nil, err
 	}
-	q = jobs.Query{IDs: ids, Limit: j.limit}
-	since := j.since
-	if since == "" && len(ids) == 0 {
-		since = "1d"
+	defer c.Close()
+	answer, err := c.Jobs(ctx, q)
+	away := errors.Is(err, client.ErrElsewhere) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT)
+	switch {
+	case away && !j.left:
+		return j.ofOwnRuns(q)
+	case errors.Is(err, client.ErrNotFound):
+		return nil, exit.With(exit.Unsupported, "this ttmon-server keeps no account of jobs (history.enabled in its configuration)")
+	case away:
+		return nil, exit.With(exit.Unsupported, "%w", err)
+	case err != nil:
+		return nil, exit.With(exit.Internal, "%w", err)
 	}
-	if since != "" {
-		if q.Since, err = when.Ago("--since", since, time.Now()); err != nil {
-			return q, err
-		}
+	return answer, nil
+}
+
+func (j *jobsCmd) ofOwnRuns(q runs.Query) (*jobs.Answer, error) {
+	found, err := j.ownRuns(runs.Query{Jobs: true, Since: q.Since, Until: q.Until})
+	if err != nil {
+		return nil, err
 	}
-	if j.user != "" {
-		uid, err := userID(j.user)
-		if err != nil {
-			return q, err
-		}
-		q.UID = &uid
+	answer := &jobs.Answer{Schema: jobs.Schema, Time: found.Time, Jobs: []jobs.Account{}}
+	for _, job := range jobs.Find(nil, found.Runs, &q) {
+		answer.Jobs = append(answer.Jobs, job.Now(nil))
 	}
-	return q, nil
+	runwords.PresentJobs(answer.Jobs)
+	return answer, nil
 }
 
 // userID is the number of a user who was named by name or number.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api/client"
@@ -22,9 +23,28 @@ import (
 // runsCmd is the command ttmon runs with its flags.
 type runsCmd struct {
 	*app
-	since, until, user, device, job, match string
-	limit                                  int
-	leaked, failed, running, json, csv     bool
+	runFilter
+	job       string
+	json, csv bool
+}
+
+// runFilter is the flags by which runs and jobs are chosen.
+type runFilter struct {
+	since, until, user, device, match string
+	limit                             int
+	leaked, failed, running           bool
+}
+
+func (r *runFilter) flags(f *pflag.FlagSet, what string) {
+	f.StringVar(&r.since, "since", "", "that ran after this `TIME`: a time ago (2h, 7d), today, yesterday, or a moment (2026-11-15T03:00) (default 1d)")
+	f.StringVar(&r.until, "until", "", "that began before this `TIME`")
+	f.StringVarP(&r.user, "user", "u", "", "only of this `USER`, by name or number")
+	f.StringVarP(&r.device, "id", "i", "", "only those that used this `DEVICE`: index, bus id or ASIC id")
+	f.StringVar(&r.match, "match", "", "only those with this `TEXT` in command, user or job")
+	f.IntVarP(&r.limit, "lines", "n", 0, "at most the last `N` "+what)
+	f.BoolVar(&r.leaked, "leaked", false, "only those that left memory behind")
+	f.BoolVar(&r.failed, "failed", false, "only those that are known to have ended badly: exit code, signal, out of memory")
+	f.BoolVar(&r.running, "running", false, "only those that have not ended")
 }
 
 func newRuns(a *app) *cobra.Command {
@@ -54,26 +74,22 @@ Exit codes: 0 ok; 2 bad argument; 3 no ttmon-server runs here and nothing was ke
 		RunE: func(_ *cobra.Command, args []string) error { return r.run(args) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.since, "since", "", "that ran after this `TIME`: a time ago (2h, 7d), today, yesterday, or a moment (2026-11-15T03:00) (default 1d)")
-	f.StringVar(&r.until, "until", "", "that began before this `TIME`")
-	f.StringVarP(&r.user, "user", "u", "", "only of this `USER`, by name or number")
-	f.StringVarP(&r.device, "id", "i", "", "only those that used this `DEVICE`: index, bus id or ASIC id")
+	r.flags(f, "runs")
 	f.StringVar(&r.job, "job", "", "only of this `JOB`, by id or by the name of a pod")
-	f.StringVar(&r.match, "match", "", "only those with this `TEXT` in command, user or job")
-	f.IntVarP(&r.limit, "lines", "n", 0, "at most the last `N` runs")
-	f.BoolVar(&r.leaked, "leaked", false, "only those that left memory behind")
-	f.BoolVar(&r.failed, "failed", false, "only those that are known to have ended badly: exit code, signal, out of memory")
-	f.BoolVar(&r.running, "running", false, "only those that have not ended")
 	f.BoolVar(&r.json, "json", false, "JSON in the ttmon.runs/1 contract")
 	f.BoolVar(&r.csv, "csv", false, "CSV: a line for each device of each run")
 	return cmd
 }
 
 func (r *runsCmd) run(names []string) error {
-	q, err := r.query(names)
+	if r.json && r.csv {
+		return exit.Usage("--json and --csv cannot be used together")
+	}
+	q, err := r.query(names, len(names) == 0 && r.job == "")
 	if err != nil {
 		return err
 	}
+	q.Job = r.job
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	answer, err := r.findRuns(ctx, q)
@@ -138,19 +154,17 @@ func (a *app) ownRuns(q runs.Query) (*runs.Answer, error) {
 	return answer, nil
 }
 
-func (r *runsCmd) query(names []string) (q runs.Query, err error) {
-	switch {
-	case r.json && r.csv:
-		return q, exit.Usage("--json and --csv cannot be used together")
-	case r.limit < 0:
-		return q, exit.Usage("-n: %d is not a number of runs", r.limit)
+// query is what the flags ask for; of the last day, unless they say when.
+func (r *runFilter) query(names []string, lately bool) (q runs.Query, err error) {
+	if r.limit < 0 {
+		return q, exit.Usage("-n: %d is not a number", r.limit)
 	}
-	q = runs.Query{Names: names, Device: r.device, Job: r.job, Text: r.match, Leaked: r.leaked, Failed: r.failed, Limit: r.limit}
+	q = runs.Query{Names: names, Device: r.device, Text: r.match, Leaked: r.leaked, Failed: r.failed, Limit: r.limit}
 	if r.running {
 		q.Running = &r.running
 	}
 	since := r.since
-	if since == "" && len(names) == 0 && r.job == "" {
+	if since == "" && lately {
 		since = "1d"
 	}
 	now := time.Now()

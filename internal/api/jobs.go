@@ -1,54 +1,41 @@
 package api
 
 import (
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/unixhttp"
+	"github.com/ttmon/ttmon/internal/view/runwords"
 )
 
-// jobsOf lists jobs: ?id=, ?uid=, ?since=, ?limit=. Where /proc hides processes a
-// user is told of their own jobs only.
+// jobsOf lists jobs, by the parameters of runs. Where /proc hides processes a user
+// sees their own jobs only.
 func (s *Server) jobsOf(w unixhttp.Writer, r *unixhttp.Request) {
-	q, err := parseJobQuery(r)
+	q, err := runs.ParseQuery(r.URL.Query())
 	if err != nil {
 		fail(w, unixhttp.StatusBadRequest, "%v", err)
 		return
 	}
 	v := s.viewpoint(r)
+	q.Visible = func(uid int) bool { return !v.hides(model.Value(uid)) }
+	var list []runs.Run
+	if s.opt.Memory.Runs != nil {
+		// Of all users: whose a job is depends on who else claims it.
+		if list, _, err = s.opt.Memory.Runs(runs.Query{Jobs: true, Since: q.Since, Until: q.Until}); err != nil {
+			fail(w, unixhttp.StatusInternalServerError, "%v", err)
+			return
+		}
+	}
 	snap := s.opt.Feed.Latest()
-	out := jobs.Answer{Schema: "ttmon.jobs/1", Time: time.Now().UTC(), Jobs: []jobs.Account{}}
+	out := jobs.Answer{Schema: jobs.Schema, Time: time.Now().UTC(), Jobs: []jobs.Account{}}
 	if snap != nil {
 		out.Time = snap.Time.UTC()
 	}
-	for _, j := range s.opt.Memory.Jobs(q) {
-		if !v.hides(model.Value(j.UID)) {
-			out.Jobs = append(out.Jobs, j.Now(snap))
-		}
+	for _, j := range jobs.Find(s.opt.Memory.Jobs(jobs.Query{Since: q.Since}), list, &q) {
+		out.Jobs = append(out.Jobs, j.Now(snap))
 	}
+	runwords.PresentJobs(out.Jobs)
 	answer(w, unixhttp.StatusOK, out)
-}
-
-func parseJobQuery(r *unixhttp.Request) (q jobs.Query, err error) {
-	v := r.URL.Query()
-	q.IDs = v["id"]
-	if text := v.Get("uid"); text != "" {
-		uid, err := strconv.Atoi(text)
-		if err != nil || uid < 0 {
-			return q, fmt.Errorf("uid: %q is not the number of a user", text)
-		}
-		q.UID = &uid
-	}
-	if q.Since, err = parseTime(v, "since"); err != nil {
-		return q, err
-	}
-	if text := v.Get("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 {
-			return q, fmt.Errorf("limit: %q is not a number above 0", text)
-		}
-	}
-	return q, nil
 }

@@ -188,14 +188,22 @@ func calls() []described {
 		{method: "GET", path: "/v1/processes/{pid}/history", part: "memory", help: "what a process held over time: every change from every_change_since on, or the most of each step where step_s is above 0; before that what the snapshots have that are kept", answer: pastAnswer{}, params: []param{
 			pidParam, startParam, endParam, {name: "points", help: "at most about so many, 2 to 1000"}, {name: "start_ticks", help: "of the process that is meant"},
 		}},
-		{method: "GET", path: "/v1/jobs", part: "memory", help: "what Slurm jobs and pods took of boards, and what they left behind", answer: jobs.Answer{}, params: []param{
-			{name: "id", help: "of a job; may be given again"},
+		{method: "GET", path: "/v1/jobs", part: "memory", help: "Slurm jobs and pods: what they took of boards, how their runs ended, and what they left behind; a job is listed if one of its runs is asked for", answer: jobs.Answer{}, params: []param{
+			{name: "id", help: "or name of a job; may be given again"},
 			{name: "uid", help: "of their user"},
 			{name: "since", help: "those that ran at this time or later"},
-			{name: "limit", help: "so many"},
+			{name: "until", help: "those that began before this time"},
+			{name: "device", help: "that they used: index or bus id"},
+			{name: "command", help: "exactly this command line"},
+			{name: "text", help: "in the command, the user or the job"},
+			{name: "leaked", help: "true: only those that left memory behind"},
+			{name: "failed", help: "true: only those that are known to have ended badly"},
+			{name: "running", help: "true or false: only those that have not, or have, ended"},
+			{name: "limit", help: "the newest so many"},
 		}},
 		{method: "GET", path: "/v1/runs", part: "memory", help: "the programs that used devices: who, when, how they ended, what they took", answer: runs.Answer{}, params: []param{
 			{name: "id", help: "of a run (r318), a process or a job; may be given again"},
+			{name: "jobs", help: "true: only those of a job"},
 			{name: "uid", help: "of their user"},
 			{name: "since", help: "those that ran at this time or later"},
 			{name: "until", help: "those that began before this time"},

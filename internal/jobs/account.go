@@ -7,9 +7,12 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
+// Schema names the JSON of a list of jobs.
+const Schema = "ttmon.jobs/1"
+
 // Answer is that of /v1/jobs.
 type Answer struct {
-	Schema string    `json:"schema"` // ttmon.jobs/1
+	Schema string    `json:"schema"`
 	Time   time.Time `json:"time"`
 	Jobs   []Account `json:"jobs"`
 }

@@ -2,8 +2,8 @@
 // each Slurm job and each Kubernetes pod who ran it, when, and the most memory that
 // its processes held on each device together.
 //
-// It follows the snapshots, as history does, and keeps its account on disk: jobs
-// are asked about when they have ended. Snapshots are taken every second, so a
+// A job is the runs (package runs) of its processes, and what they held together: the
+// Book follows the snapshots, and keeps that on disk. Snapshots are taken every second, so a
 // peak between two of them is not seen: peaks are at least what they say.
 package jobs
 
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/sorted"
 )
 
@@ -42,6 +43,19 @@ type Job struct {
 	Processes []Process       `json:"processes"`
 	Dropped   int             `json:"processes_dropped,omitempty"` // more than are kept
 	Devices   []Device        `json:"devices"`
+	// Runs are its programs that used devices, the oldest first, as far as they are
+	// kept; Failed is how many of them are known to have ended badly.
+	Runs   []Run   `json:"runs,omitempty"`
+	Failed int     `json:"failed,omitempty"`
+	Energy *Energy `json:"energy,omitempty"` // of its devices while its runs had them open; absent: not known
+
+	runs []runs.Run
+}
+
+// Energy is what devices took.
+type Energy struct {
+	Joules float64 `json:"joules"`
+	Bound  string  `json:"bound"`
 }
 
 // Process is one that the job had at a device.

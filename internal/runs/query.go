@@ -21,6 +21,7 @@ type Query struct {
 	Until   time.Time // began before
 	Device  string    // bus id or index
 	Job     string    // by id or name
+	Jobs    bool      // of any job
 	Command string    // exactly this one
 	Text    string    // in the command, the name, the user or the job
 	Leaked  bool      // left memory behind
@@ -55,6 +56,7 @@ func (q *Query) Matches(r *Run) bool {
 		q.Running != nil && *q.Running != (r.End.Kind == Running),
 		q.Command != "" && r.Command != q.Command,
 		q.Job != "" && !r.inJob(q.Job),
+		q.Jobs && r.Job == nil,
 		q.Device != "" && !r.used(q.Device),
 		q.Text != "" && !r.contains(strings.ToLower(q.Text)):
 		return false
@@ -127,6 +129,9 @@ func (q *Query) Values() url.Values {
 	text("job", q.Job)
 	text("command", q.Command)
 	text("text", q.Text)
+	if q.Jobs {
+		v.Set("jobs", "true")
+	}
 	if q.Leaked {
 		v.Set("leaked", "true")
 	}
@@ -167,7 +172,7 @@ func ParseQuery(v url.Values) (q Query, err error) {
 		}
 		return set
 	}
-	q.Leaked, q.Failed = flag("leaked"), flag("failed")
+	q.Leaked, q.Failed, q.Jobs = flag("leaked"), flag("failed"), flag("jobs")
 	if v.Get("running") != "" {
 		running := flag("running")
 		q.Running = &running

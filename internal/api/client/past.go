@@ -52,18 +52,8 @@ func (c *Client) Events(ctx context.Context, q eventlog.Query) ([]eventlog.Event
 }
 
 // Jobs asks what jobs took.
-func (c *Client) Jobs(ctx context.Context, q jobs.Query) (*jobs.Answer, error) {
-	v := url.Values{"id": q.IDs}
-	if q.UID != nil {
-		v.Set("uid", strconv.Itoa(*q.UID))
-	}
-	if !q.Since.IsZero() {
-		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
-	}
-	if q.Limit > 0 {
-		v.Set("limit", strconv.Itoa(q.Limit))
-	}
-	body, err := c.get(ctx, "/v1/jobs?"+v.Encode())
+func (c *Client) Jobs(ctx context.Context, q runs.Query) (*jobs.Answer, error) {
+	body, err := c.get(ctx, "/v1/jobs?"+q.Values().Encode())
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
@@ -24,6 +25,31 @@ func Present(list []runs.Run) {
 			x.Left[k].Text = Left(&runs.Run{Left: x.Left[k : k+1]})
 		}
 	}
+}
+
+// PresentJobs completes the runs of jobs with words.
+func PresentJobs(list []jobs.Account) {
+	for i := range list {
+		for k := range list[i].Runs {
+			x := &list[i].Runs[k]
+			x.End.Text = End(&runs.Run{End: x.End})
+		}
+	}
+}
+
+// JobEnd says how the runs of a job ended: that of one, or how many failed.
+func JobEnd(j *jobs.Job) string {
+	switch n := len(j.Runs); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return End(&runs.Run{End: j.Runs[0].End})
+	case j.Failed > 0:
+		return fmt.Sprintf("%d of %d runs failed", j.Failed, n)
+	case j.Running:
+		return fmt.Sprintf("running, %d runs", n)
+	}
+	return words.Count(len(j.Runs), "run")
 }
 
 // Say is a run in words.

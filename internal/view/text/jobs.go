@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // jobHeads are the titles of the table of jobs; jobHeadsCSV those for scripts.
 var (
-	jobHeads    = []string{"Job", "User", "State", "Start", "Elapsed", "Dev", "Board", "DRAM peak", "L1 peak", "Left"}
-	jobHeadsCSV = "kind,job,user,uid,state,start,last,elapsed_s,device,board,dram_peak_bytes,dram_bound,l1_peak_bytes,l1_bound,holding,left_bytes\n"
+	jobHeads    = []string{"Job", "User", "State", "Start", "Elapsed", "Dev", "Board", "DRAM peak", "L1 peak", "Energy", "End", "Left"}
+	jobHeadsCSV = "kind,job,user,uid,state,start,last,elapsed_s,device,board,dram_peak_bytes,dram_bound,l1_peak_bytes,l1_bound,holding,left_bytes,runs,failed,energy_j,energy_bound\n"
 )
 
 // AppendJobs draws jobs as a table: a line for each device that a job had.
@@ -28,13 +30,13 @@ func AppendJobs(dst []byte, a *jobs.Answer, o Options) []byte {
 		first := []string{jobName(&j.Job), words.Escape(j.User), jobState(j), clock(j.Start, o), words.Duration(elapsed(&j.Job))}
 		for k := range j.Devices {
 			d := &j.Devices[k]
-			left := ""
+			left, energy, end := "", "", ""
 			if k == 0 {
-				left = leftWords(j)
+				left, energy, end = leftWords(j), jobEnergy(&j.Job), runwords.JobEnd(&j.Job)
 			} else {
 				first = make([]string, len(first))
 			}
-			rows = append(rows, append(slices.Clone(first), deviceName(d.Index), words.Escape(d.Board), peakWords(d, "dram"), peakWords(d, "l1"), left))
+			rows = append(rows, append(slices.Clone(first), deviceName(d.Index), words.Escape(d.Board), peakWords(d, "dram"), peakWords(d, "l1"), energy, end, left))
 		}
 	}
 	return appendAligned(dst, rows)
@@ -74,6 +76,14 @@ func deviceName(index int) string {
 		return "–"
 	}
 	return strconv.Itoa(index)
+}
+
+// jobEnergy is what the devices of a job took.
+func jobEnergy(j *jobs.Job) string {
+	if j.Energy == nil {
+		return words.Nothing
+	}
+	return words.Mark(model.ParseBound(j.Energy.Bound)) + runwords.Joules(j.Energy.Joules)
 }
 
 // peakWords is a peak with its doubt; what no source accounts for is not 0.
@@ -128,12 +138,19 @@ func AppendJobsCSV(dst []byte, a *jobs.Answer) []byte {
 				}
 				return strconv.FormatUint(p.Bytes, 10)
 			}
-			dst = fmt.Appendf(dst, "%s,%s,%s,%d,%s,%s,%s,%d,%d,%s,%s,%s,%s,%s,%d,%d\n", j.Kind, CSVField(jobName(&j.Job)), CSVField(words.Escape(j.User)), j.UID, jobState(j),
+			dst = fmt.Appendf(dst, "%s,%s,%s,%d,%s,%s,%s,%d,%d,%s,%s,%s,%s,%s,%d,%d,%d,%d,%s\n", j.Kind, CSVField(jobName(&j.Job)), CSVField(words.Escape(j.User)), j.UID, jobState(j),
 				j.Start.UTC().Format(time.RFC3339), j.Last.UTC().Format(time.RFC3339), int(elapsed(&j.Job).Seconds()), d.Index, CSVField(words.Escape(d.Board)),
-				number("dram", dram), dram.Bound, number("l1", l1), l1.Bound, len(j.Holding), leftBytes(j))
+				number("dram", dram), dram.Bound, number("l1", l1), l1.Bound, len(j.Holding), leftBytes(j), len(j.Runs), j.Failed, jobEnergyCSV(&j.Job))
 		}
 	}
 	return dst
+}
+
+func jobEnergyCSV(j *jobs.Job) string {
+	if j.Energy == nil {
+		return ","
+	}
+	return fmt.Sprintf("%.1f,%s", j.Energy.Joules, j.Energy.Bound)
 }
 
 // AppendLeft says what jobs have left: processes that still hold devices, and what

@@ -17,6 +17,7 @@ func jobsAnswer() *jobs.Answer {
 		{
 			Job: jobs.Job{
 				Kind: jobs.Slurm, ID: "4711", User: "anna", UID: 1000, Start: start, Last: start.Add(90 * time.Second),
+				Runs: []jobs.Run{{ID: 1}, {ID: 2, Failed: true}}, Failed: 1, Energy: &jobs.Energy{Joules: 3600, Bound: "unsure"},
 				Devices: []jobs.Device{
 					{Index: 0, Board: "n300", Peaks: map[string]jobs.Peak{"dram": {Bytes: 3 << 30, Bound: "at_least"}, "l1": {Bytes: 8 << 20, Bound: "unsure"}}},
 					{Index: 1, Board: "p150a", Peaks: map[string]jobs.Peak{}},
@@ -35,10 +36,10 @@ func jobsAnswer() *jobs.Answer {
 }
 
 func TestJobs(t *testing.T) {
-	want := `Job         User  State    Start                Elapsed  Dev  Board  DRAM peak  L1 peak   Left
-4711        anna  ended    2026-11-15 12:00:00  1m30s    0    n300   ≥3.0 GiB   ~8.0 MiB  1.0 GiB accounted
+	want := `Job         User  State    Start                Elapsed  Dev  Board  DRAM peak  L1 peak   Energy   End                 Left
+4711        anna  ended    2026-11-15 12:00:00  1m30s    0    n300   ≥3.0 GiB   ~8.0 MiB  ~1.0 Wh  1 of 2 runs failed  1.0 GiB accounted
                                                          1    p150a  N/A        N/A
-ml/llama,0        running  2026-11-15 12:00:00  1h00m    –           ≥1.0 MiB   N/A
+ml/llama,0        running  2026-11-15 12:00:00  1h00m    –           ≥1.0 MiB   N/A       –
 `
 	if diff := cmp.Diff(want, string(AppendJobs(nil, jobsAnswer(), Options{Zone: time.UTC}))); diff != "" {
 		t.Error(diff)
@@ -50,9 +51,9 @@ ml/llama,0        running  2026-11-15 12:00:00  1h00m    –           ≥1.0 Mi
 
 func TestJobsCSV(t *testing.T) {
 	want := jobHeadsCSV +
-		"slurm,4711,anna,1000,ended,2026-11-15T12:00:00Z,2026-11-15T12:01:30Z,90,0,n300,3221225472,at_least,8388608,unsure,0,1073741824\n" +
-		"slurm,4711,anna,1000,ended,2026-11-15T12:00:00Z,2026-11-15T12:01:30Z,90,1,p150a,,,,,0,1073741824\n" +
-		"pod,\"ml/llama,0\",,-1,running,2026-11-15T12:00:00Z,2026-11-15T13:00:00Z,3600,-1,,1048576,at_least,,,1,0\n"
+		"slurm,4711,anna,1000,ended,2026-11-15T12:00:00Z,2026-11-15T12:01:30Z,90,0,n300,3221225472,at_least,8388608,unsure,0,1073741824,2,1,3600.0,unsure\n" +
+		"slurm,4711,anna,1000,ended,2026-11-15T12:00:00Z,2026-11-15T12:01:30Z,90,1,p150a,,,,,0,1073741824,2,1,3600.0,unsure\n" +
+		"pod,\"ml/llama,0\",,-1,running,2026-11-15T12:00:00Z,2026-11-15T13:00:00Z,3600,-1,,1048576,at_least,,,1,0,0,0,,\n"
 	if diff := cmp.Diff(want, string(AppendJobsCSV(nil, jobsAnswer()))); diff != "" {
 		t.Error(diff)
 	}
