@@ -2,11 +2,13 @@ package api
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/unixhttp"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // BlocksOf is the state of a process's allocators, and whose process it is.
@@ -15,6 +17,24 @@ type BlocksOf struct {
 	UID     int
 	// Places tells where in the program memory was asked for; nil: not known.
 	Places func() *runreport.Report
+	// Sites are the call sites that blocks have by number; nil: not known.
+	Sites func() []runreport.Site
+}
+
+// LedgerBlocks is what is known of a process that keeps a ledger; without one it
+// is its blocks alone.
+func LedgerBlocks(p *blocks.Process, uid int, path string, l *ledgerfile.Ledger) BlocksOf {
+	of := BlocksOf{Process: p, UID: uid}
+	if l == nil {
+		return of
+	}
+	of.Places = func() *runreport.Report {
+		b := runreport.NewBuilder(l.Started)
+		b.Add(path, l, true)
+		return b.Report(time.Now())
+	}
+	of.Sites = func() []runreport.Site { return runreport.Sites(l) }
+	return of
 }
 
 // blocksOf answers with the allocators of a process: every pool and block.

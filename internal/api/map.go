@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/sorted"
@@ -40,6 +41,9 @@ type mapPool struct {
 	// the number of its site (0: none).
 	Blocks  [][5]uint64 `json:"blocks"`
 	LeftOut int         `json:"left_out"` // smaller blocks that are not in the list
+	// Holders are the lines of the program that hold blocks of it, the largest first;
+	// empty where none is known.
+	Holders []mapHolder `json:"holders"`
 }
 
 // mapSite is a place of the program that holds memory.
@@ -47,8 +51,9 @@ type mapSite struct {
 	Pool   string   `json:"pool"`
 	Chip   string   `json:"chip"`
 	Tag    string   `json:"tag,omitempty"`
-	Where  string   `json:"where,omitempty"` // the line of the program itself, innermost
+	Where  string   `json:"where,omitempty"` // the line of the program itself that tells it from the others
 	Stack  []string `json:"stack"`           // outermost first
+	Own    []string `json:"own"`             // of it, the frames that are not in a library
 	Bytes  uint64   `json:"bytes"`           // held now
 	Blocks uint64   `json:"blocks"`
 }
@@ -61,12 +66,21 @@ func (s *Server) mapOf(w unixhttp.Writer, r *unixhttp.Request) {
 		return
 	}
 	name := s.chipNames()
+	sites := []mapSite{}
+	var report *runreport.Report
+	if of.Places != nil {
+		report = of.Places()
+		sites = sitesOf(report, name)
+	}
+	lines := newMapLines(&of, report)
 	out := map[string]any{"schema": "ttmon.map/1", "pid": of.Process.PID, "doubts": append([]string{}, bankmap.Doubts(of.Process)...)}
 	list := []mapPool{}
 	for _, a := range bankmap.InUse(of.Process) {
 		for _, pool := range model.Pools() {
 			for _, l := range a.Pool(pool) {
-				list = append(list, newMapPool(of.Process, l, a, name))
+				m := newMapPool(of.Process, l, a, name)
+				m.Holders = lines.of(l, a, m.Blocks)
+				list = append(list, m)
 			}
 		}
 	}
@@ -77,10 +91,6 @@ func (s *Server) mapOf(w unixhttp.Writer, r *unixhttp.Request) {
 		return
 	}
 	out["fits"] = fits
-	sites := []mapSite{}
-	if of.Places != nil {
-		sites = sitesOf(of.Places(), name)
-	}
 	out["sites"] = sites
 	answer(w, unixhttp.StatusOK, out)
 }
@@ -139,28 +149,41 @@ func (s *Server) chipNames() func(id uint64) string {
 	return words.ChipNames(snap)
 }
 
+// sitesOf are the places of a report that hold something, the largest first. Their
+// lines are those that tell them apart.
 func sitesOf(report *runreport.Report, name func(uint64) string) []mapSite {
 	out := []mapSite{}
-	for _, c := range report.Chips {
-		for _, p := range c.Pools {
-			for _, place := range p.Places {
-				if place.Held.Bytes == 0 {
-					continue
+	var stacks [][]ledgerfile.Frame
+	for i := range report.Chips {
+		c := &report.Chips[i]
+		for j := range c.Pools {
+			for _, place := range c.Pools[j].Places {
+				if place.Held.Bytes > 0 {
+					out = append(out, newMapSite(&place, c.Pools[j].PoolName, name(c.ID)))
+					stacks = append(stacks, place.Stack)
 				}
-				site := mapSite{Pool: p.PoolName, Chip: name(c.ID), Tag: words.Escape(place.Tag), Stack: []string{}, Bytes: place.Held.Bytes, Blocks: place.Held.Blocks}
-				if f, ok := place.Where(); ok {
-					f.File = filepath.Base(f.File)
-					site.Where = frame(f)
-				}
-				for _, f := range slices.Backward(place.Stack) {
-					site.Stack = append(site.Stack, frame(f))
-				}
-				out = append(out, site)
 			}
+		}
+	}
+	for i, line := range callsite.Lines(stacks) {
+		if line != (ledgerfile.Frame{}) {
+			line.File = filepath.Base(line.File)
+			out[i].Where = frame(line)
 		}
 	}
 	sorted.Stable(out, func(a, b *mapSite) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return out
+}
+
+func newMapSite(p *runreport.Place, pool, chip string) mapSite {
+	s := mapSite{Pool: pool, Chip: chip, Tag: words.Escape(p.Tag), Stack: []string{}, Own: []string{}, Bytes: p.Held.Bytes, Blocks: p.Held.Blocks}
+	for _, f := range slices.Backward(p.Stack) {
+		s.Stack = append(s.Stack, frame(f))
+	}
+	for _, f := range slices.Backward(callsite.Own(p.Stack)) {
+		s.Own = append(s.Own, frame(f))
+	}
+	return s
 }
 
 func frame(f ledgerfile.Frame) string {

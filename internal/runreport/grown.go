@@ -45,14 +45,40 @@ func liveQuarters(l *ledgerfile.Ledger, site int) []uint64 {
 		}
 	}
 	out := make([]uint64, quarters)
-	span := end.Sub(first)
 	for i := range l.Blocks {
-		if b := &l.Blocks[i]; b.Site == site && span > 0 {
-			out[min(int(b.Born.Sub(first)/(span/quarters+1)), quarters-1)]++
+		if b := &l.Blocks[i]; b.Site == site && end.After(first) {
+			out[quarter(b.Born.Sub(first), end.Sub(first))]++
 		}
 	}
 	return out
 }
+
+// quarter is the part of a span in which something happened so long after its
+// beginning.
+func quarter(after, span time.Duration) int {
+	return min(int(after/(span/quarters+1)), quarters-1)
+}
+
+// Growth counts the blocks of a line that a running program holds, by when they
+// were made. The rule is that of what was left.
+type Growth struct {
+	First, End int64 // Unix time in ns: of the line's oldest block, and of the program's youngest
+	counts     [quarters]int
+}
+
+// Add counts a block of the line.
+func (g *Growth) Add(born int64) {
+	if born >= g.First && born <= g.End && g.End > g.First {
+		g.counts[quarter(time.Duration(born-g.First), time.Duration(g.End-g.First))]++
+	}
+}
+
+// Steady reports whether blocks came in each quarter of the time.
+func (g *Growth) Steady() bool { return !slices.Contains(g.counts[:], 0) }
+
+// Works reports whether a program freed at least as many blocks of a pool as it
+// holds: of one that only allocates nothing can be concluded from growth.
+func (p *Pool) Works() bool { return p.Total.Blocks >= 2*(p.Left.Blocks+p.Held.Blocks) }
 
 // markGrown says which lines of a pool grew step by step, in a program that freed
 // at least as much as it left. Places that share a line are looked at together.

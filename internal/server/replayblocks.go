@@ -17,10 +17,35 @@ func heldBy(s *recording.State, pid int) (api.BlocksOf, bool) {
 		if p.PID != pid {
 			continue
 		}
-		places := placesOf(s, p.ID)
-		return api.BlocksOf{Process: s.Blocks(p.ID), UID: os.Geteuid(), Places: func() *runreport.Report { return places }}, true
+		places, sites := placesOf(s, p.ID), sitesOf(s, p.ID)
+		return api.BlocksOf{
+			Process: s.Blocks(p.ID), UID: os.Geteuid(),
+			Places: func() *runreport.Report { return places },
+			Sites:  func() []runreport.Site { return sites },
+		}, true
 	}
 	return api.BlocksOf{}, false
+}
+
+// sitesOf are the call sites of what a process holds.
+func sitesOf(s *recording.State, process uint32) []runreport.Site {
+	found := map[uint32]bool{}
+	for _, id := range s.Lists() {
+		def, live, _ := s.List(id)
+		if def.Process != process {
+			continue
+		}
+		for b := range live.All() {
+			found[b.Site] = true
+		}
+	}
+	out := []runreport.Site{}
+	for _, number := range slices.Sorted(maps.Keys(found)) {
+		if site, ok := s.Site(number); ok {
+			out = append(out, runreport.Site{Number: int(number), Tag: site.Tag, Stack: site.Stack})
+		}
+	}
+	return out
 }
 
 // placeOnChip is a place of a program, and where what it asked for is.

@@ -17,7 +17,6 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
-	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/server"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/stream"
@@ -120,13 +119,8 @@ func (h *Host) Blocks(pid int) (api.BlocksOf, bool) {
 	if !ok {
 		return api.BlocksOf{}, false
 	}
-	of := api.BlocksOf{Process: found.Process, UID: uid}
 	if p := found.Ledger; p != nil {
-		of.Places = func() *runreport.Report {
-			b := runreport.NewBuilder(p.Ledger.Started)
-			b.Add(p.Path, p.Ledger, true)
-			return b.Report(time.Now())
-		}
+		return api.LedgerBlocks(found.Process, uid, p.Path, p.Ledger), true
 	}
-	return of, true
+	return api.BlocksOf{Process: found.Process, UID: uid}, true
 }

@@ -132,7 +132,7 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 	} else {
 		out = plain(what+":", "  "+state)
 	}
-	who, by := holders(l, o.Place)
+	who, by := Holders(l, o.Place)
 	if l.Capacity > 0 {
 		out = append(out, mapLine(l, by, o))
 	}

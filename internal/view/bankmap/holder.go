@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -52,45 +53,70 @@ func (l *Line) Colored() string {
 	return b.String()
 }
 
-// holder is a line of the program and what it holds of each bank.
-type holder struct {
-	name   string
-	bytes  uint64
-	blocks int
-	oldest int64 // Unix time in ns; 0: not known
-	number int   // from 1, the largest first: its colour
+// Holder is a line of the program and what it holds of each bank.
+type Holder struct {
+	Name   string // empty: not known
+	Bytes  uint64
+	Blocks int
+	Oldest int64 // Unix time in ns; 0: not known
+	Number int   // from 1, the largest first: its colour
+	// Steady says that the blocks it holds came in each quarter of the time since the
+	// oldest. It grew step by step, if the program frees at all.
+	Steady bool
 }
 
-// holders are those who hold blocks of a list, the largest first, and who has
+// Holders are those who hold blocks of a list, the largest first, and who has
 // which place. There are none where places are not known.
-func holders(l *blocks.List, place func(blocks.Block) string) (list []*holder, by map[string]*holder) {
-	by = map[string]*holder{}
+func Holders(l *blocks.List, place func(blocks.Block) string) (list []*Holder, by map[string]*Holder) {
+	by = map[string]*Holder{}
 	if place == nil {
 		return nil, by
 	}
+	youngest := int64(0)
 	for b := range l.All() {
 		name := place(b)
 		h := by[name]
 		if h == nil {
-			h = &holder{name: name}
+			h = &Holder{Name: name}
 			by[name] = h
 			list = append(list, h)
 		}
-		h.bytes += b.Size
-		h.blocks++
-		if b.Born > 0 && (h.oldest == 0 || b.Born < h.oldest) {
-			h.oldest = b.Born
+		h.Bytes += b.Size
+		h.Blocks++
+		if b.Born > 0 && (h.Oldest == 0 || b.Born < h.Oldest) {
+			h.Oldest = b.Born
 		}
+		youngest = max(youngest, b.Born)
 	}
-	slices.SortStableFunc(list, func(a, b *holder) int { return cmp.Compare(b.bytes, a.bytes) })
+	slices.SortStableFunc(list, func(a, b *Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	for i, h := range list {
-		h.number = i + 1
+		h.Number = i + 1
 	}
+	markSteady(l, by, place, youngest)
 	return list, by
 }
 
+// markSteady says which holders' blocks came step by step, up to the youngest block.
+func markSteady(l *blocks.List, by map[string]*Holder, place func(blocks.Block) string, youngest int64) {
+	growth := map[*Holder]*runreport.Growth{}
+	for b := range l.All() {
+		h := by[place(b)]
+		g := growth[h]
+		if g == nil {
+			g = &runreport.Growth{First: h.Oldest, End: youngest}
+			growth[h] = g
+		}
+		if b.Born > 0 {
+			g.Add(b.Born)
+		}
+	}
+	for h, g := range growth {
+		h.Steady = g.Steady()
+	}
+}
+
 // mapLine draws a bank with each cell in the colour of who has most of it.
-func mapLine(l *blocks.List, by map[string]*holder, o Options) Line {
+func mapLine(l *blocks.List, by map[string]*Holder, o Options) Line {
 	end := " " + words.Bytes(l.Capacity)
 	width := o.Width - 2 - len(end)
 	line := Line{Text: "0 " + Row(l, width, o.ASCII) + end}
@@ -103,7 +129,7 @@ func mapLine(l *blocks.List, by map[string]*holder, o Options) Line {
 		from, to := float64(b.Addr-l.Base)/cell, float64(min(b.End(), l.Base+l.Capacity)-l.Base)/cell
 		for i := int(from); i < width && float64(i) < to; i++ {
 			if part := min(to, float64(i+1)) - max(from, float64(i)); part > most[i] {
-				most[i], owner[i] = part, by[o.Place(b)].number
+				most[i], owner[i] = part, by[o.Place(b)].Number
 			}
 		}
 	}
@@ -121,8 +147,8 @@ func mapLine(l *blocks.List, by map[string]*holder, o Options) Line {
 }
 
 // legend says whose the colours of the map are.
-func legend(list []*holder, o Options) (out []Line) {
-	if len(list) == 0 || len(list) == 1 && list[0].name == "" {
+func legend(list []*Holder, o Options) (out []Line) {
+	if len(list) == 0 || len(list) == 1 && list[0].Name == "" {
 		return nil
 	}
 	mark := "█"
@@ -132,20 +158,20 @@ func legend(list []*holder, o Options) (out []Line) {
 	shown := list[:min(len(list), o.Top)]
 	width := 0
 	for _, h := range shown {
-		width = max(width, words.Width(nameOr(h.name)))
+		width = max(width, words.Width(nameOr(h.Name)))
 	}
 	width = min(width, max(o.Width-46, 16))
 	for _, h := range shown {
-		text := fmt.Sprintf("  %s %s %9s  %s", mark, words.Fit(nameOr(h.name), width), words.Bytes(h.bytes), words.Count(h.blocks, "block"))
-		if h.oldest > 0 {
-			text += ", " + words.Duration(o.Now.Sub(time.Unix(0, h.oldest)))
+		text := fmt.Sprintf("  %s %s %9s  %s", mark, words.Fit(nameOr(h.Name), width), words.Bytes(h.Bytes), words.Count(h.Blocks, "block"))
+		if h.Oldest > 0 {
+			text += ", " + words.Duration(o.Now.Sub(time.Unix(0, h.Oldest)))
 		}
-		out = append(out, Line{Text: text, Marks: []Mark{{2, 3, h.number}}})
+		out = append(out, Line{Text: text, Marks: []Mark{{2, 3, h.Number}}})
 	}
 	if more := list[len(shown):]; len(more) > 0 {
 		sum := uint64(0)
 		for _, h := range more {
-			sum += h.bytes
+			sum += h.Bytes
 		}
 		out = append(out, Line{Text: fmt.Sprintf("  %s and %d more lines with %s", mark, len(more), words.Bytes(sum)), Marks: []Mark{{2, 3, len(shown) + 1}}})
 	}

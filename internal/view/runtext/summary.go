@@ -2,12 +2,12 @@ package runtext
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/why"
@@ -355,11 +355,7 @@ func describe(x *runreport.Place) (where, function string) {
 
 // Line is a frame in short: model.py:88, or libtt_metal.so+0x1234.
 func Line(f ledgerfile.Frame) string {
-	name := words.Escape(filepath.Base(f.File))
-	if f.Line == 0 && f.Offset != 0 {
-		return fmt.Sprintf("%s+%#x", name, f.Offset)
-	}
-	return name + ":" + strconv.Itoa(f.Line)
+	return words.Escape(callsite.Name(f))
 }
 
 // processes lists them where there were several, or where something is wrong.

@@ -9,7 +9,6 @@ package why
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,7 +156,7 @@ func holderOf(list []Holder, b blocks.Block) *Holder {
 
 // Line is a frame in short: model.py:88, or libtt_metal.so+0x1234.
 func Line(f ledgerfile.Frame) string {
-	return words.Escape(filepath.Base(f.File)) + position(f)
+	return words.Escape(callsite.Name(f))
 }
 
 // position is where in its file a frame is: its line, or an offset where it has

@@ -1,0 +1,44 @@
+package bankmap
+
+import (
+	"strings"
+
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite"
+	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
+)
+
+// Askers say for the blocks of call sites which line of the program asked for
+// them, by tag and by the line that tells it from the others, and for which
+// tensor. A function is nil where nothing is known.
+func Askers(sites []runreport.Site) (place, tensor func(blocks.Block) string) {
+	stacks := make([][]ledgerfile.Frame, len(sites))
+	for i := range sites {
+		stacks[i] = sites[i].Stack
+	}
+	names, tensors := map[uint32]string{}, map[uint32]string{}
+	for i, line := range callsite.Lines(stacks) {
+		s := &sites[i]
+		name := words.Escape(s.Tag)
+		if line != (ledgerfile.Frame{}) {
+			name = strings.TrimSpace(name + " " + words.Escape(callsite.Name(line)) + " " + words.Escape(line.Function))
+		}
+		if name != "" {
+			names[uint32(s.Number)] = name
+		}
+		if s.Tensor != "" {
+			tensors[uint32(s.Number)] = words.Escape(s.Tensor)
+		}
+	}
+	return bySite(names), bySite(tensors)
+}
+
+// bySite looks the site of a block up; nil: nothing is known of any.
+func bySite(known map[uint32]string) func(blocks.Block) string {
+	if len(known) == 0 {
+		return nil
+	}
+	return func(b blocks.Block) string { return known[b.Site] }
+}
