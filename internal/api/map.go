@@ -51,10 +51,11 @@ type mapSite struct {
 	Pool   string   `json:"pool"`
 	Chip   string   `json:"chip"`
 	Tag    string   `json:"tag,omitempty"`
-	Where  string   `json:"where,omitempty"` // the line of the program itself that tells it from the others
-	Stack  []string `json:"stack"`           // outermost first
-	Own    []string `json:"own"`             // of it, the frames that are not in a library
-	Bytes  uint64   `json:"bytes"`           // held now
+	Where  string   `json:"where,omitempty"`  // the line of the program itself that tells it from the others
+	Holder string   `json:"holder,omitempty"` // its line as the holders of pools are called
+	Stack  []string `json:"stack"`            // outermost first
+	Own    []string `json:"own"`              // of it, the frames that are not in a library
+	Bytes  uint64   `json:"bytes"`            // held now
 	Blocks uint64   `json:"blocks"`
 }
 
@@ -154,18 +155,20 @@ func (s *Server) chipNames() func(id uint64) string {
 func sitesOf(report *runreport.Report, name func(uint64) string) []mapSite {
 	out := []mapSite{}
 	var stacks [][]ledgerfile.Frame
+	var tags []string
 	for i := range report.Chips {
 		c := &report.Chips[i]
 		for j := range c.Pools {
 			for _, place := range c.Pools[j].Places {
 				if place.Held.Bytes > 0 {
 					out = append(out, newMapSite(&place, c.Pools[j].PoolName, name(c.ID)))
-					stacks = append(stacks, place.Stack)
+					stacks, tags = append(stacks, place.Stack), append(tags, place.Tag)
 				}
 			}
 		}
 	}
 	for i, line := range callsite.Lines(stacks) {
+		out[i].Holder = bankmap.Asker(tags[i], line)
 		if line != (ledgerfile.Frame{}) {
 			line.File = filepath.Base(line.File)
 			out[i].Where = frame(line)

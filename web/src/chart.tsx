@@ -1,12 +1,13 @@
 // A chart over time: lines, events, a cursor that all charts share, zoom by
-// dragging, CSV and PNG.
+// dragging or with the keyboard, CSV and PNG.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { clock, isBytes, markOf, span, unitBytes, tick, value } from "./figures";
+import { clock, isBytes, markOf, moment, span, unitBytes, tick, value } from "./figures";
 import { byteTicks, timeLabels, timeSpace } from "./ticks";
 import { save } from "./parts";
 import { zoom } from "./range";
+import { now, state } from "./store";
 import { colour, lineColour, lineDash } from "./theme";
 import type { Event } from "./types";
 
@@ -110,20 +111,62 @@ export function Chart(p: Props) {
         <b title={p.help}>{p.title}</b>
         <span class="when">{cursor !== null && p.data ? told(p, p.data.times[cursor]!) : p.note}</span>
         <span class="tools">
-          <button onClick={() => p.data && save(p.title + ".csv", csv(p.data))} disabled={!p.data}>
+          <button onClick={() => p.data && save(fileName(p, "csv"), csv(p.data))} disabled={!p.data}>
             CSV
           </button>
-          <button onClick={() => plot.current && png(p.title, plot.current)} disabled={!p.data}>
+          <button onClick={() => plot.current && png(p, plot.current)} disabled={!p.data}>
             PNG
           </button>
         </span>
       </figcaption>
       {p.problem && <p class="empty">{p.problem}</p>}
       {p.data && p.data.lines.length === 0 && <p class="empty">Nothing is known of this time.</p>}
-      <div ref={box} class="plot" />
+      <div
+        ref={box}
+        class="plot"
+        {...(p.data && p.data.lines.length > 0 && {
+          tabIndex: 0,
+          role: "slider",
+          "aria-label": p.title + " over time",
+          "aria-valuemin": 0,
+          "aria-valuemax": p.data.times.length,
+          "aria-valuenow": (cursor ?? -1) + 1,
+          "aria-valuetext": cursor === null ? "" : reading(p, cursor),
+        })}
+        onKeyDown={(e) => plot.current && press(e, plot.current, p, cursor)}
+        onBlur={() => plot.current && cursor !== null && plot.current.setCursor({ left: -10, top: -10 })}
+      />
       {p.data && p.data.lines.length > 0 && <Legend data={p.data} at={cursor} end={p.end} remark={p.remark} />}
     </figure>
   );
+}
+
+/** The values at a time, in a sentence. */
+function reading(p: Props, at: number): string {
+  const d = p.data!;
+  const values = d.lines.map((l) => `${l.name} ${l.values[at] == null ? "not known" : markOf(l.bounds?.[at]) + value(l.values[at]!, d.unit, d.decimals)}`);
+  return [told(p, d.times[at]!), ...values].join(", ");
+}
+
+/** The cursor of all charts, by the keyboard: ← → a sample, with Shift ten, Home, End; + − zoom around it. */
+function press(e: KeyboardEvent, u: uPlot, p: Props, cursor: number | null): void {
+  const times = p.data?.times ?? [];
+  const shown = times.flatMap((t, i) => (t >= p.start && t <= p.end ? [i] : []));
+  if (shown.length === 0 || e.ctrlKey || e.metaKey || e.altKey) return;
+  const first = shown[0]!;
+  const last = shown.at(-1)!;
+  const by = e.shiftKey ? 10 : 1;
+  const to: Record<string, number> = { ArrowRight: cursor === null ? first : cursor + by, ArrowLeft: cursor === null ? last : cursor - by, Home: first, End: last };
+  if (e.key in to) {
+    const at = times[Math.min(Math.max(to[e.key]!, first), last)]!;
+    u.setCursor({ left: u.valToPos(at, "x"), top: u.over.clientHeight / 2 });
+  } else if (e.key === "+" || e.key === "=" || e.key === "-") {
+    const middle = cursor === null ? (p.start + p.end) / 2 : times[cursor]!;
+    const half = ((p.end - p.start) / 2) * (e.key === "-" ? 2 : 0.5);
+    zoom(middle - half, Math.min(middle + half, now()));
+  } else if (e.key === "Escape") u.setCursor({ left: -10, top: -10 });
+  else return;
+  e.preventDefault();
 }
 
 /** The time under the cursor, and the event that is marked there. */
@@ -336,19 +379,69 @@ function csv(data: ChartData): Blob {
   return new Blob([[head.join(","), ...rows].join("\n") + "\n"], { type: "text/csv" });
 }
 
-/** The picture as it is, with its title, on the page's own ground. */
-function png(title: string, u: uPlot): void {
+const hostName = (): string => state.snap?.host.name ?? "";
+
+/** "lab-3 Power 2026-11-16 12.00.03.png": of which host, what, and when. */
+function fileName(p: Props, ending: string): string {
+  const at = moment.full(new Date(p.end * 1000)).replaceAll(":", ".");
+  return [hostName(), p.title, at].filter(Boolean).join(" ").replaceAll("/", "-") + "." + ending;
+}
+
+/** The picture as it is, on the page's own ground: above it title, host and time, below it whose the lines are. */
+function png(p: Props, u: uPlot): void {
   const from = u.ctx.canvas;
-  const room = 26 * devicePixelRatio;
+  const one = devicePixelRatio;
+  const font = (size: number, weight = "") => `${weight} ${size * one}px system-ui, sans-serif`.trim();
   const to = document.createElement("canvas");
   to.width = from.width;
-  to.height = from.height + room;
-  const c = to.getContext("2d")!;
+  let c = to.getContext("2d")!;
+  c.font = font(12);
+  const names = p.data!.lines.map((l) => {
+    const { index, age } = newest(p.data!, l, p.end);
+    const last = index < 0 ? "–" : markOf(l.bounds?.[index]) + value(l.values[index] ?? null, p.data!.unit, p.data!.decimals) + (age > 0 ? ` ${span(age)} ago` : "");
+    return `${l.name} ${last}`;
+  });
+  const rows = rowsOf(names.map((n) => c.measureText(n).width + 34 * one), to.width - 16 * one);
+  const above = 42 * one;
+  const line = 18 * one;
+  to.height = from.height + above + (Math.max(0, ...rows.map((r) => r.row)) + 1) * line + 8 * one;
+  c = to.getContext("2d")!; // a new size forgets the font
   c.fillStyle = colour("panel");
   c.fillRect(0, 0, to.width, to.height);
-  c.drawImage(from, 0, room);
+  c.drawImage(from, 0, above);
   c.fillStyle = colour("text");
-  c.font = `${14 * devicePixelRatio}px system-ui, sans-serif`;
-  c.fillText(`${title} · ${document.title}`, 8 * devicePixelRatio, 18 * devicePixelRatio);
-  to.toBlob((b) => b && save(title + ".png", b));
+  c.font = font(14, "600");
+  c.fillText([p.title, hostName()].filter(Boolean).join(" · "), 8 * one, 17 * one);
+  c.fillStyle = colour("muted");
+  c.font = font(12);
+  c.fillText(`${moment.full(new Date(p.start * 1000))} to ${moment.full(new Date(p.end * 1000))}${p.note ? " · " + p.note : ""}`, 8 * one, 34 * one);
+  names.forEach((name, i) => {
+    const { left, row } = rows[i]!;
+    const y = above + from.height + (row + 0.7) * line;
+    c.strokeStyle = lineColour(i);
+    c.lineWidth = 3 * one;
+    c.setLineDash(lineDash(i).map((n) => n * one));
+    c.beginPath();
+    c.moveTo(8 * one + left, y - 4 * one);
+    c.lineTo(8 * one + left + 16 * one, y - 4 * one);
+    c.stroke();
+    c.fillStyle = colour("text");
+    c.fillText(name, 8 * one + left + 20 * one, y);
+  });
+  to.toBlob((b) => b && save(fileName(p, "png"), b));
+}
+
+/** Where things of some widths go that are written in rows. */
+export function rowsOf(widths: number[], room: number): { left: number; row: number }[] {
+  let left = 0;
+  let row = 0;
+  return widths.map((w) => {
+    if (left > 0 && left + w > room) {
+      left = 0;
+      row++;
+    }
+    const at = { left, row };
+    left += w;
+    return at;
+  });
 }

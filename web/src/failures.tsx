@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { file, get } from "./api";
 import { useBeat } from "./beat";
 import { bytes, moment } from "./figures";
+import { fillOf } from "./holders";
 import { A, Empty, Panel, poolNames, Reasons, save, useWidth } from "./parts";
 import { useRoute } from "./route";
 import { state, type State } from "./store";
@@ -205,9 +206,6 @@ function FailurePage(p: { id: string }) {
     </article>
   );
 }
-
-/** The colour of a line: the eighth and all after it share one. */
-const fillOf = (number: number): string => (number === 0 ? "var(--muted)" : `var(--line${Math.min(number, 8)})`);
 
 const hex = (n: number) => "0x" + n.toString(16);
 

@@ -80,10 +80,10 @@ export function clock(t: Date): string {
 
 export function moment(text: string): string {
   const t = new Date(text);
-  const day = `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
-  return day === moment.today() ? clock(t) : day + " " + clock(t);
+  return day(t) === moment.today() ? clock(t) : moment.full(t);
 }
-moment.today = () => {
-  const t = new Date();
-  return `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
-};
+moment.today = () => day(new Date());
+/** With its date, whatever day it is. */
+moment.full = (t: Date) => day(t) + " " + clock(t);
+
+const day = (t: Date): string => `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;

@@ -1,6 +1,8 @@
 // Where the memory is: who holds it, how full each pool is, what the dead left.
 
-import { BankMap, Fit, type MapAnswer, useMap } from "./bankmap";
+import { useRef } from "preact/hooks";
+import { BankMap, Fit, type MapAnswer, type MapPool, useMap } from "./bankmap";
+import { ageOf, fillOf } from "./holders";
 import { A, Bar, Choice, Empty, Panel, poolNames, Reasons } from "./parts";
 import { bytes, mark, moment } from "./figures";
 import { setQuery, useRoute } from "./route";
@@ -12,16 +14,23 @@ import type { Device, PoolUse } from "./types";
 export function MemoryPage(p: { s: State }) {
   const q = useRoute().query;
   const pool = q.get("pool") ?? "dram";
-  const exact = exactPIDs(p.s);
-  const chosen = Number(q.get("pid")) || exact[0] || 0;
+  const device = p.s.snap!.devices.find((d) => d.bus_id === q.get("device"))?.index ?? null;
+  const exact = exactPIDs(p.s, pool, device);
+  const first = useRef({ of: "", pid: 0 });
+  // The largest is shown first, and stays while sizes change.
+  const of = `${pool} ${device}`;
+  if (first.current.of !== of || !exact.includes(first.current.pid)) first.current = { of, pid: exact[0] ?? 0 };
+  const chosen = Number(q.get("pid")) || first.current.pid;
   const found = useMap(chosen, p.s);
+  const colours = processColours(p.s);
   return (
     <div class="memory">
       <div>
         <Panel title="Who holds what" tools={<Choice label="pool" value={pool} options={Object.keys(poolNames)} names={poolNames} choose={(v) => setQuery({ pool: v === "dram" ? "" : v })} />}>
-          <Treemap tiles={tiles(p.s, pool, found.map)} />
+          <Treemap tiles={tiles(p.s, pool, found.map, colours)} />
+          <Owners s={p.s} pool={pool} colours={colours} />
         </Panel>
-        <Allocators exact={exact} chosen={chosen} map={found.map} problem={found.problem} />
+        <Allocators s={p.s} exact={exact} device={device} chosen={chosen} map={found.map} problem={found.problem} />
         <Dead s={p.s} />
       </div>
       <Pools s={p.s} pool={pool} />
@@ -29,26 +38,92 @@ export function MemoryPage(p: { s: State }) {
   );
 }
 
-/** The processes whose allocators are known. */
-function exactPIDs(s: State): number[] {
-  return s.snap!.processes.filter((x) => x.devices.some((d) => d.source === "uprobe" || d.source === "track")).map((x) => x.pid);
+/** What a process holds of a pool, of one device or of all. */
+function heldBy(s: State, i: number, pool: string, device: number | null): number {
+  return s.snap!.processes[i]!.devices.reduce((n, u, j) => n + (device === null || u.index === device ? (s.said?.processes[i]?.uses[j]?.pools[pool]?.bytes ?? 0) : 0), 0);
 }
 
-/** What a process holds of a pool of a device: by tag or call site, or else block by block. */
+/** The processes whose allocators are known, those that hold most first. */
+function exactPIDs(s: State, pool: string, device: number | null): number[] {
+  return s
+    .snap!.processes.map((x, i) => ({ x, held: heldBy(s, i, pool, device) }))
+    .filter(({ x }) => x.devices.some((d) => (d.source === "uprobe" || d.source === "track") && (device === null || d.index === device)))
+    .sort((a, b) => b.held - a.held || a.x.pid - b.x.pid)
+    .map(({ x }) => x.pid);
+}
+
+/** A colour for each process, in the order in which they started; the ninth and later ones have shades of the first. */
+function processColours(s: State): Map<number, string> {
+  const order = [...s.snap!.processes].sort((a, b) => a.start_ticks - b.start_ticks || a.pid - b.pid);
+  const shades = [(c: string) => c, (c: string) => `color-mix(in srgb, ${c} 50%, var(--text))`, (c: string) => `color-mix(in srgb, ${c} 45%, var(--panel))`];
+  return new Map(order.map((x, i) => [x.pid, shades[Math.floor(i / 8) % shades.length]!(`var(--line${(i % 8) + 1})`)]));
+}
+
+/** Whose the colours of the areas are: each process once. */
+function Owners(p: { s: State; pool: string; colours: Map<number, string> }) {
+  const list = p.s
+    .snap!.processes.map((x, i) => ({ x, i, held: heldBy(p.s, i, p.pool, null) }))
+    .filter((o) => o.held > 0)
+    .sort((a, b) => b.held - a.held);
+  if (list.length === 0) return null;
+  return (
+    <ul class="owners" aria-label="Processes by colour">
+      {list.map(({ x, i, held }) => (
+        <li key={x.pid}>
+          <A to={"/process/" + x.pid}>
+            <i class="swatch" style={{ background: p.colours.get(x.pid)! }} aria-hidden="true" /> <span class="line">{p.s.said!.processes[i]!.command}</span>
+          </A>{" "}
+          <b class="num">{inAll(p.s, i, p.pool, held)}</b> <span class="muted">{x.pid}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A sum of figures, with the mark of the one that is least sure. */
+function inAll(s: State, i: number, pool: string, held: number): string {
+  const uses = s.said!.processes[i]!.uses.map((u) => u.pools[pool]);
+  const unsure = uses.some((f) => f?.bound === "unsure");
+  const least = uses.some((f) => f?.bound === "at_least" || (f && f.bytes === null));
+  return mark(unsure ? "unsure" : least ? "at_least" : "exact") + bytes(held);
+}
+
+/** What a process holds of a pool of a device: by line, or else block by block. */
 function inside(map: MapAnswer | null, pid: number, device: number, pool: string): Tile[] {
   if (!map || map.pid !== pid) return [];
   const here = (chip: string) => chip === `device ${device}` || chip.startsWith(`device ${device} `);
-  const sites = map.sites.filter((x) => x.pool === pool && here(x.chip)).map((x): Tile => ({ name: x.tag ?? x.where ?? x.stack.at(-1) ?? "?", bytes: x.bytes, text: bytes(x.bytes), kind: "part" }));
-  if (sites.length > 0) return sites.slice(0, 40);
-  return map.pools
-    .filter((x) => x.pool === pool && x.chips.some(here))
-    .flatMap((x) => x.blocks.map(([addr, size, asked]): Tile => ({ name: "0x" + addr.toString(16), bytes: asked || size * x.banks, text: bytes(asked || size * x.banks), kind: "part" })))
+  const pools = map.pools.filter((x) => x.pool === pool && x.chips.some(here));
+  if (pools.some((x) => x.holders.some((h) => h.number > 0))) return byLine(pools, here);
+  return pools
+    .flatMap((x) => x.blocks.map(([addr, size, asked, born]): Tile => ({ name: "0x" + addr.toString(16), bytes: asked || size * x.banks, text: bytes(asked || size * x.banks), kind: "part", about: ageOf(born) })))
     .sort((a, b) => b.bytes - a.bytes)
     .slice(0, 60);
 }
 
+/** What the lines of a program hold on the chips of a device. */
+function byLine(pools: MapPool[], here: (chip: string) => boolean): Tile[] {
+  const lines = new Map<string, { number: number; bytes: number; blocks: number; born: number; tensors: Set<string>; grew: boolean }>();
+  for (const x of pools) {
+    for (const h of x.holders) {
+      const name = h.line || (h.other_lines ? `${h.other_lines} other lines` : "line not known");
+      const of = lines.get(name) ?? { number: h.number, bytes: 0, blocks: 0, born: 0, tensors: new Set<string>(), grew: false };
+      of.bytes += h.bytes * x.chips.filter(here).length;
+      of.blocks += h.blocks;
+      of.born = Math.min(of.born || Infinity, h.oldest_ms || Infinity);
+      of.grew ||= h.grew;
+      for (const s of h.sites) if (s.tensor) of.tensors.add(s.tensor);
+      lines.set(name, of);
+    }
+  }
+  return [...lines].map(([name, of]): Tile => {
+    const tensor = of.tensors.size === 1 ? [...of.tensors][0] : of.tensors.size > 1 ? `${of.tensors.size} kinds of tensors` : "";
+    const about = [tensor, of.blocks === 1 ? "1 block" : `${of.blocks} blocks`, of.born && of.born < Infinity ? "oldest " + ageOf(of.born) : "age not known", of.grew ? "grew step by step" : ""];
+    return { name, bytes: of.bytes, text: bytes(of.bytes), kind: "part", colour: fillOf(of.number), about: about.filter(Boolean).join(" · ") };
+  });
+}
+
 /** Host → device → process → part, and what is not used. */
-function tiles(s: State, pool: string, map: MapAnswer | null): Tile[] {
+function tiles(s: State, pool: string, map: MapAnswer | null, colours: Map<number, string>): Tile[] {
   const snap = s.snap!;
   const said = s.said!;
   return snap.devices.map((d): Tile => {
@@ -57,7 +132,7 @@ function tiles(s: State, pool: string, map: MapAnswer | null): Tile[] {
       proc.devices.forEach((u, j) => {
         const f = said.processes[i]?.uses[j]?.pools[pool];
         if (u.index !== d.index || !f?.bytes) return;
-        children.push({ name: `${proc.pid} ${said.processes[i]!.command}`, bytes: f.bytes, text: f.text, to: "/process/" + proc.pid, kind: "process", children: inside(map, proc.pid, d.index, pool) });
+        children.push({ name: `${said.processes[i]!.command} (${proc.pid})`, whose: String(proc.pid), bytes: f.bytes, text: f.text, to: "/process/" + proc.pid, kind: "process", colour: colours.get(proc.pid), about: said.processes[i]!.user, children: inside(map, proc.pid, d.index, pool) });
       });
     });
     const use = d.memory[pool] as PoolUse | undefined;
@@ -157,11 +232,22 @@ function hole(use: unknown): string {
 }
 
 /** The banks of one process whose allocator is known exactly. */
-function Allocators(p: { exact: number[]; chosen: number; map: MapAnswer | null; problem: string }) {
+function Allocators(p: { s: State; exact: number[]; device: number | null; chosen: number; map: MapAnswer | null; problem: string }) {
+  const names = Object.fromEntries(p.s.snap!.processes.map((x, i) => [String(x.pid), `${p.s.said!.processes[i]!.command} (${x.pid})`]));
+  const listed = p.chosen && !p.exact.includes(p.chosen) ? [p.chosen, ...p.exact] : p.exact;
+  const devices = { "": "all", ...Object.fromEntries(p.s.snap!.devices.map((d) => [d.bus_id, `${d.index} ${d.board ?? d.arch}`])) };
+  const bus = p.s.snap!.devices.find((d) => d.index === p.device)?.bus_id ?? "";
   return (
     <Panel
       title="Banks and holes"
-      tools={p.exact.length > 0 && <Choice label="process" value={String(p.chosen)} options={p.exact.map(String)} choose={(v) => setQuery({ pid: v })} />}
+      tools={
+        p.exact.length > 0 && (
+          <>
+            {p.s.snap!.devices.length > 1 && <Choice label="device" value={bus} options={Object.keys(devices)} names={devices} choose={(v) => setQuery({ device: v, pid: "" })} />}
+            <Choice label="process" value={String(p.chosen)} options={listed.map(String)} names={names} choose={(v) => setQuery({ pid: v })} />
+          </>
+        )
+      }
     >
       {!p.chosen && <Empty>No process here has an allocator that is watched: only sums are known. Programs started with ttmon run, or while ttmond runs as root, show their blocks.</Empty>}
       {p.chosen > 0 && !p.map && <Empty>{p.problem || "…"}</Empty>}

@@ -6,14 +6,14 @@ import { go, keepMoment } from "./route";
 import type { Figure, SaidDevice } from "./types";
 
 /** A link within the page. */
-export function A(p: { to: string; children: ComponentChildren; class?: string; label?: string; title?: string; current?: boolean; style?: Record<string, string> }) {
+export function A(p: { to: string; children: ComponentChildren; class?: string; label?: string; title?: string; about?: string; current?: boolean; style?: Record<string, string> }) {
   const click = (e: TargetedMouseEvent<HTMLAnchorElement>) => {
     if (e.metaKey || e.ctrlKey || e.shiftKey || e.button !== 0) return;
     e.preventDefault();
     go(p.to);
   };
   return (
-    <a href={keepMoment(p.to)} class={p.class} style={p.style} aria-label={p.label} title={p.title} aria-current={p.current ? "page" : undefined} onClick={click}>
+    <a href={keepMoment(p.to)} class={p.class} style={p.style} aria-label={p.label} title={p.title} data-about={p.about} aria-current={p.current ? "page" : undefined} onClick={click}>
       {p.children}
     </a>
   );

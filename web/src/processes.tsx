@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
-import { BankMap, Fit, Flame, type MapAnswer, useMap } from "./bankmap";
+import { BankMap, Fit, Flame, type MapAnswer, type MapPool, type Site, useMap } from "./bankmap";
 import { Chart, type ChartData } from "./chart";
 import { A, Empty, Panel, poolNames, Reasons } from "./parts";
 import { Operations } from "./operations";
@@ -10,7 +10,7 @@ import { ProcessTable } from "./processtable";
 import { type Range, RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import type { State } from "./store";
-import { clock, missing, moment, span } from "./figures";
+import { bytes, clock, missing, moment, span } from "./figures";
 import type { Process, SaidProcess } from "./types";
 
 export function ProcessesPage(p: { s: State }) {
@@ -214,6 +214,21 @@ function Banks(p: { map: MapAnswer }) {
   );
 }
 
+/** Call sites of one line together, on all chips: the largest first. */
+function byLine(sites: Site[], pools: MapPool[]): (Site & { grew: boolean })[] {
+  const grown = new Set(pools.flatMap((x) => x.holders.filter((h) => h.grew).map((h) => x.pool + " " + h.line)));
+  const lines = new Map<string, Site & { grew: boolean }>();
+  for (const s of sites) {
+    const key = JSON.stringify([s.pool, s.tag, s.where ?? s.stack]);
+    const of = lines.get(key);
+    if (of) {
+      of.bytes += s.bytes;
+      of.blocks += s.blocks;
+    } else lines.set(key, { ...s, grew: grown.has(s.pool + " " + s.holder) });
+  }
+  return [...lines.values()].sort((a, b) => b.bytes - a.bytes);
+}
+
 function Sites(p: { map: MapAnswer }) {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Call sites">
@@ -228,14 +243,15 @@ function Sites(p: { map: MapAnswer }) {
           </tr>
         </thead>
         <tbody>
-          {p.map.sites.slice(0, 50).map((s, i) => (
+          {byLine(p.map.sites, p.map.pools).slice(0, 50).map((s, i) => (
             <tr key={i}>
-              <td class="num">{s.bytes_text ?? s.bytes}</td>
+              <td class="num">{bytes(s.bytes)}</td>
               <td class="num">{s.blocks}</td>
               <td>{poolNames[s.pool] ?? s.pool}</td>
               <td>{s.tag ?? "–"}</td>
               <td class="wrap" title={s.stack.join("\n")}>
                 {s.where ?? s.stack.at(-1) ?? "–"}
+                {s.grew && <span class="warn"> grew step by step</span>}
               </td>
             </tr>
           ))}

@@ -9,6 +9,7 @@ import { MemoryPage } from "./memory";
 import { Overview } from "./overview";
 import { ProcessesPage, ProcessPage } from "./processes";
 import { RunsPage } from "./runs";
+import { Search } from "./search";
 import { TimeBar } from "./timebar";
 import { TopologyPage } from "./topology";
 import { A, health } from "./parts";
@@ -46,7 +47,7 @@ export function Shell() {
         to the content
       </a>
       <Head s={s} search={search} help={() => setHelp(true)} bar={() => setBar(!bar)} />
-      {(bar || s.at) && !s.fleetOnly && route.page !== "fleet" && <TimeBar s={s} close={() => setBar(false)} />}
+      {(bar || s.at || s.recording) && !s.fleetOnly && route.page !== "fleet" && <TimeBar s={s} close={() => setBar(false)} />}
       {route.page !== "fleet" && (
         <>
           <Connection s={s} />
@@ -141,16 +142,7 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
         </div>
         <span class="gap" />
         <div class="controls">
-          <input
-            ref={p.search}
-            type="search"
-            class="search"
-            placeholder={route.page === "fleet" ? "/ host, job, user" : "/ device, pid, user, command"}
-            aria-label="Search devices and processes"
-            value={route.query.get("filter") ?? ""}
-            onInput={(e) => setQuery({ filter: e.currentTarget.value })}
-            onKeyDown={(e) => e.key === "Enter" && route.page !== "fleet" && find(p.s, e.currentTarget.value)}
-          />
+          <Search s={p.s} box={p.search} />
           <Themes />
           <button onClick={p.help} aria-label="Keys" title="keys">
             ?
@@ -159,15 +151,6 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
       </nav>
     </header>
   );
-}
-
-/** Goes to the device or process that is meant. */
-function find(s: State, text: string): void {
-  const t = text.trim().toLowerCase();
-  const d = s.snap?.devices.find((x) => [String(x.index), x.bus_id, x.serial?.toLowerCase(), x.asic_id?.toLowerCase()].includes(t));
-  if (d) go("/device/" + d.bus_id);
-  else if (s.snap?.processes.some((x) => String(x.pid) === t)) go("/process/" + t);
-  else if (t) go("/processes?filter=" + encodeURIComponent(text.trim()));
 }
 
 const themeNames: Record<Theme, string> = { auto: "◐ auto", light: "○ light", dark: "● dark", contrast: "◑ contrast" };
@@ -350,6 +333,7 @@ const keys: [string, string][] = [
   ["l", "back to live"],
   ["c", "colours: light, dark, high contrast"],
   ["?", "this list"],
+  ["← →", "on a chart or a bank map: along it; + and − zoom a chart"],
   ["Esc", "close, leave the search"],
 ];
 

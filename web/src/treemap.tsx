@@ -1,6 +1,6 @@
 // Areas as large as what they stand for (squarified).
 
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { A, useWidth } from "./parts";
 import { bytes } from "./figures";
 
@@ -11,6 +11,9 @@ export interface Tile {
   text: string;
   to?: string;
   kind: "device" | "process" | "part" | "rest";
+  colour?: string;
+  about?: string; // more of it, for who points at it
+  whose?: string; // of several tiles of one owner only the largest is named
   children?: Tile[];
 }
 
@@ -105,40 +108,83 @@ function fill(list: Tile[], box: Box): { t: Tile; box: Box }[] {
 export function Treemap(p: { tiles: Tile[] }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
+  const [told, setTold] = useState("");
   const height = Math.max(180, Math.min(560, p.tiles.length * 60, width * 0.9));
   const total = p.tiles.reduce((n, t) => n + t.bytes, 0);
+  const devices = strips(p.tiles, { x: 0, y: 0, w: width, h: height }).map(({ t, box: b }) => ({ t, b, inner: fill(t.children ?? [], { x: 0, y: 20, w: b.w - 4, h: Math.max(b.h - 24, 1) }) }));
+  const named = largest(devices.flatMap((d) => d.inner));
+  const tell = (e: Event) => setTold((e.target as HTMLElement).closest<HTMLElement>("[data-about]")?.dataset["about"] ?? "");
   return (
-    <div ref={box} class="treemap" style={{ height: height + "px" }} role="group" aria-label="Memory by device and process">
-      {total === 0 && <p class="empty">Nothing is known to be in use.</p>}
-      {strips(p.tiles, { x: 0, y: 0, w: width, h: height }).map(({ t, box: b }) => {
-        const inner = { x: 0, y: 20, w: b.w - 4, h: Math.max(b.h - 24, 1) };
-        return (
-          <div key={t.name} class="tile device" style={place(b)}>
+    <>
+      <div
+        ref={box}
+        class="treemap"
+        style={{ height: height + "px" }}
+        role="group"
+        aria-label="Memory by device and process"
+        onPointerOver={tell}
+        onPointerDown={tell}
+        onPointerLeave={() => setTold("")}
+        onFocusIn={tell}
+        onFocusOut={() => setTold("")}
+      >
+        {total === 0 && <p class="empty">Nothing is known to be in use.</p>}
+        {devices.map(({ t, b, inner }) => (
+          <div key={t.name} class="tile device" style={place(b)} data-about={aboutOf(t)}>
             <A to={t.to!} class="label" title={`${t.name} ${t.text}`}>
               <b>{b.w < 190 ? (t.short ?? t.name) : t.name}</b> {b.w >= 124 && <span class="num">{t.text}</span>}
             </A>
-            {fill(t.children ?? [], inner).map(({ t: c, box: cb }) =>
+            {inner.map(({ t: c, box: cb }) =>
               c.to ? (
-                <A key={c.name} to={c.to} class={"tile " + c.kind} style={place(cb)} label={roomy(cb) ? undefined : `${c.name}, ${c.text}`}>
-                  <Inside b={{ ...cb, x: 0, y: 0 }} name={c.name} text={c.text || bytes(c.bytes)} />
-                  {roomy(cb) && cb.h > 60 && squarify(c.children ?? [], { x: 4, y: 34, w: cb.w - 8, h: cb.h - 40 }).map(({ t: part, box: pb }) => (
-                    <span key={part.name} class="tile part">
-                      <Inside b={pb} name={part.name} text={part.text} />
-                    </span>
-                  ))}
-                </A>
+                <Process key={c.name} t={c} b={cb} named={named.has(c)} />
               ) : (
-                <div key={c.name} class={"tile " + c.kind}>
+                <div key={c.name} class={"tile " + c.kind} data-about={`${c.name}: ${bytes(c.bytes)}`}>
                   <Inside b={cb} name={cb.w > 180 ? c.name : ""} text="" />
                 </div>
               ),
             )}
           </div>
-        );
-      })}
-    </div>
+        ))}
+      </div>
+      <p class="told" role="status">
+        {told || "Point at an area, or go there with Tab, to read what it is."}
+      </p>
+    </>
   );
 }
+
+/** The largest tile of each owner: it has the owner's name, the others are known by its colour. */
+function largest(list: { t: Tile; box: Box }[]): Set<Tile> {
+  const best = new Map<string, { t: Tile; area: number }>();
+  for (const { t, box } of list) {
+    const area = roomy(box) ? box.w * box.h : 0;
+    const old = best.get(t.whose ?? t.name);
+    if (!old || area > old.area) best.set(t.whose ?? t.name, { t, area });
+  }
+  return new Set([...best.values()].map((x) => x.t));
+}
+
+const aboutOf = (t: Tile): string => [t.name, t.text || bytes(t.bytes), t.about].filter(Boolean).join(" · ");
+
+/** What a process has of a device, and which of its lines where that is known. */
+function Process(p: { t: Tile; b: Box; named: boolean }) {
+  const { t, b } = p;
+  const parts = roomy(b) && b.h > 60 ? squarify(t.children ?? [], { x: 4, y: 34, w: b.w - 8, h: b.h - 40 }) : [];
+  return (
+    <A to={t.to!} class={"tile " + t.kind} style={{ ...place(b), ...own(t.colour) }} label={roomy(b) ? undefined : `${t.name}, ${t.text}`} about={aboutOf(t)}>
+      <Inside b={{ ...b, x: 0, y: 0 }} name={p.named ? t.name : ""} text={t.text || bytes(t.bytes)} />
+      {!p.named && roomy(b) && <span class="unseen">{t.name}</span>}
+      {parts.map(({ t: part, box: pb }) => (
+        <span key={part.name} class="tile part" style={own(part.colour)} data-about={aboutOf(part)}>
+          <Inside b={pb} name={part.name} text={part.text} />
+        </span>
+      ))}
+    </A>
+  );
+}
+
+/** The colour that style sheets know as --own. */
+const own = (colour?: string): Record<string, string> => (colour ? { "--own": colour } : {});
 
 /** Whether there is room for words. */
 const roomy = (b: Box) => b.w > 46 && b.h > 18;
@@ -147,7 +193,7 @@ const place = (b: Box) => ({ left: b.x + "px", top: b.y + "px", width: b.w + "px
 
 function Inside(p: { b: Box; name: string; text: string }) {
   return (
-    <span class={roomy(p.b) ? "inside" : "inside slim"} style={{ left: p.b.x + 2 + "px", top: p.b.y + "px", width: Math.max(p.b.w - 2, 1) + "px", height: Math.max(p.b.h - 2, 1) + "px" }} title={p.name + " " + p.text}>
+    <span class={roomy(p.b) ? "inside" : "inside slim"} style={{ left: p.b.x + 2 + "px", top: p.b.y + "px", width: Math.max(p.b.w - 2, 1) + "px", height: Math.max(p.b.h - 2, 1) + "px" }}>
       {roomy(p.b) && (
         <span class="words">
           <b class="num">{p.text}</b> {p.name}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +20,7 @@ const ledgerUsage = `kind=ledger        keep a ledger, as programs with libttmon
   dram=8G            bytes held on each chip
   blocks=4           blocks that they are made of (1)
   hole=64M           bytes that are free after each block but the last (0)
+  tags=weights/kv    what the program calls its blocks of DRAM, in turn (model)
   size=32640M        DRAM of a chip (32640M, that of a p150)
   banks=8            banks that it is made of (8)
   l1=30M             bytes held in the L1 of each chip, in one block (0)
@@ -30,10 +32,11 @@ type ledgerSettings struct {
 	dram, blocks, hole, size, banks, l1 uint64
 	works                               bool
 	lib                                 string
+	tags                                []string
 }
 
 func parseLedger(p workload.Params) (l ledgerSettings, err error) {
-	l = ledgerSettings{blocks: 1, size: 32640 << 20, banks: 8}
+	l = ledgerSettings{blocks: 1, size: 32640 << 20, banks: 8, tags: []string{"model"}}
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		switch text := p[key]; key {
 		case "dram":
@@ -46,6 +49,8 @@ func parseLedger(p workload.Params) (l ledgerSettings, err error) {
 			}
 		case "lib":
 			l.lib = text
+		case "tags":
+			l.tags = strings.Split(text, "/")
 		case "work":
 			_, err = rhythm.Parse(text)
 			l.works = true
@@ -128,7 +133,7 @@ func (l ledgerSettings) fill(r *ledgerfile.Reporter, c chipRef) error {
 	}
 	size := l.dram / l.banks / l.blocks
 	for i := range l.blocks {
-		if err := list.AllocatedFor(i*(size+l.hole/l.banks), size, size*l.banks, "model"); err != nil {
+		if err := list.AllocatedFor(i*(size+l.hole/l.banks), size, size*l.banks, l.tags[i%uint64(len(l.tags))]); err != nil {
 			return err
 		}
 	}

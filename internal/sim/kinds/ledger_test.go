@@ -12,7 +12,7 @@ import (
 
 func TestLedgerWorkload(t *testing.T) {
 	dir := t.TempDir()
-	tr, err := sim.NewTree(sim.Options{Boards: "2xp150a", Procs: []string{"name=own,kind=ledger,dram=8G,blocks=4,hole=64M"}}, dir)
+	tr, err := sim.NewTree(sim.Options{Boards: "2xp150a", Procs: []string{"name=own,kind=ledger,dram=8G,blocks=4,hole=64M,tags=weights/kv"}}, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +31,9 @@ func TestLedgerWorkload(t *testing.T) {
 	for i, b := range l.Blocks[:4] {
 		if b.Bytes != 8<<30/8/4 || b.Address != uint64(i)*(8<<30/8/4+64<<20/8) {
 			t.Errorf("block %d: %+v", i, b)
+		}
+		if tag := l.Sites[b.Site].Tag; tag != []string{"weights", "kv"}[i%2] {
+			t.Errorf("block %d is called %q", i, tag)
 		}
 	}
 }

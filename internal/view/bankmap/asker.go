@@ -21,11 +21,7 @@ func Askers(sites []runreport.Site) (place, tensor func(blocks.Block) string) {
 	names, tensors := map[uint32]string{}, map[uint32]string{}
 	for i, line := range callsite.Lines(stacks) {
 		s := &sites[i]
-		name := words.Escape(s.Tag)
-		if line != (ledgerfile.Frame{}) {
-			name = strings.TrimSpace(name + " " + words.Escape(callsite.Name(line)) + " " + words.Escape(line.Function))
-		}
-		if name != "" {
+		if name := Asker(s.Tag, line); name != "" {
 			names[uint32(s.Number)] = name
 		}
 		if s.Tensor != "" {
@@ -33,6 +29,16 @@ func Askers(sites []runreport.Site) (place, tensor func(blocks.Block) string) {
 		}
 	}
 	return bySite(names), bySite(tensors)
+}
+
+// Asker names a line of a program and its tag, as far as they are known:
+// "weights model.py:88 load".
+func Asker(tag string, line ledgerfile.Frame) string {
+	name := words.Escape(tag)
+	if line != (ledgerfile.Frame{}) {
+		name += " " + words.Escape(callsite.Name(line)) + " " + words.Escape(line.Function)
+	}
+	return strings.TrimSpace(name)
 }
 
 // bySite looks the site of a block up; nil: nothing is known of any.

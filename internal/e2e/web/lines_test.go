@@ -1,0 +1,92 @@
+//go:build web
+
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ttmon/ttmon/internal/sim"
+)
+
+// TestLines: in the bank map and in the treemap each line of a program has a
+// colour, which the legend names; pointer and keyboard tell what a block is. A
+// viewer without a ticket sees none of it.
+func TestLines(t *testing.T) {
+	n := newNode(t, sim.Options{Boards: "2xp150a"})
+	n.ctl("run", "name=small,cmd=python3 small.py,devices=0,kind=ledger,dram=1G")
+	pid := n.ctl("run", "name=serve,cmd=python3 serve.py,devices=0,kind=ledger,dram=8G,blocks=8,hole=512M,l1=30M,tags=weights/kv_cache/scores/scores")
+	many := n.ctl("run", "name=many,cmd=python3 many.py,devices=1,kind=ledger,dram=12G,blocks=12,tags=a/b/c/d/e/f/g/h/i/j/k/l")
+	b := open(t, desk, n.ticket())
+	b.says("You see what root sees")
+
+	b.visit(fmt.Sprintf("%s/process/%s", n.url, pid))
+	b.until("the legend of DRAM is there", `document.querySelectorAll(".bank .lines").length === 2`)
+	legend := eval[[]string](b, `[...document.querySelectorAll(".bank .lines")][0].innerText.split("\n").map(x => x.trim()).filter(x => /^(weights|kv_cache|scores)/.test(x))`)
+	if got := strings.Join(legend, "|"); !strings.HasPrefix(got, "scores") || len(legend) != 3 {
+		t.Errorf("the legend lists %q; scores holds most", legend)
+	}
+	// The bank is 4080 MiB with blocks of 128 MiB, each followed by a hole of 64.
+	const pixel = `(() => { const c = document.querySelector(".bank canvas"), x = Math.round((%d * 192 + 64) / 4080 * c.width), d = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+		d.drawImage(c, x, 10, 1, 1, 0, 0, 1, 1); return [...d.getImageData(0, 0, 1, 1).data].join() })()`
+	colourAt := func(block int) string {
+		return eval[string](b, fmt.Sprintf(pixel, block))
+	}
+	colours := []string{colourAt(0), colourAt(1), colourAt(2), colourAt(3), colourAt(4)}
+	if colours[2] != colours[3] || colours[0] != colours[4] || len(slices.Compact(slices.Sorted(slices.Values(colours)))) != 3 {
+		t.Errorf("the blocks of weights, kv_cache, scores, scores, weights have the colours %q", colours)
+	}
+	if swatches := eval[int](b, `new Set([...document.querySelectorAll(".bank .lines")][0].querySelectorAll(".swatch").values().map(e => getComputedStyle(e).backgroundColor)).size`); swatches != 3 {
+		t.Errorf("the legend has %d colours for three lines", swatches)
+	}
+	eval[any](b, `(() => { const c = document.querySelector(".bank canvas"), r = c.getBoundingClientRect();
+		c.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: r.left + (192 + 64) / 4080 * r.width, clientY: r.top + 10})) })()`)
+	b.until("the pointer tells line, size and age", `/^kv_cache · 128 MiB a bank, asked 1.0 GiB · \d+ s old, since .* · at 0xc000000$/.test(document.querySelector(".bank .hover").textContent)`)
+	eval[any](b, `(() => { const c = document.querySelector(".bank canvas"); c.dispatchEvent(new PointerEvent("pointerleave", {bubbles: true})); c.focus() })()`)
+	for _, key := range []string{kb.Home, kb.ArrowRight, kb.ArrowRight} {
+		b.press(key)
+	}
+	b.until("so does the keyboard", `(() => { const c = document.querySelector(".bank canvas"); return /^scores · 128 MiB/.test(c.getAttribute("aria-valuetext")) && c.getAttribute("aria-valuenow") === "3" })()`)
+	eval[any](b, `document.querySelector(".bank .lines button").focus()`)
+	b.until("what has the focus in the legend stands out", fmt.Sprintf(pixel+` !== %q`, 0, colours[0]))
+	b.accessible("the lines of a process", axe(t))
+
+	b.visit(fmt.Sprintf("%s/process/%s", n.url, many))
+	b.until("more lines than colours", `document.querySelector(".bank .lines")?.innerText.includes("5 other lines")`)
+	if got := eval[int](b, `document.querySelectorAll(".bank .lines li").length`); got != 8 {
+		t.Errorf("12 lines are %d rows, want 7 and the others", got)
+	}
+
+	for _, l := range []look{desk, telephone, {1280, 800, true}} {
+		b := open(t, l, n.ticket())
+		b.says("You see what root sees")
+		b.visit(n.url + "/memory")
+		b.until("the process that holds most is chosen, by its command", `[...document.querySelectorAll(".panel .choice select")].some(e => e.selectedOptions[0]?.textContent.includes("many.py"))`)
+		b.visit(n.url + "/memory?pid=" + pid)
+		b.until("the treemap has the lines of the chosen process", `new Set([...document.querySelectorAll(".tile.part")].map(e => getComputedStyle(e.firstElementChild).borderColor)).size === 3`)
+		b.until("each process has a colour of its own", `new Set([...document.querySelectorAll(".owners .swatch")].map(e => getComputedStyle(e).backgroundColor)).size === 3`)
+		b.fitsWidth("memory with lines")
+		b.accessible("memory with lines", axe(t))
+		b.shoot(fmt.Sprintf("lines-memory-%d-%v", l.width, l.dark))
+		b.visit(fmt.Sprintf("%s/process/%s", n.url, pid))
+		b.until("the legend is there", `document.querySelectorAll(".bank .lines").length === 2`)
+		b.fitsWidth("a process with lines")
+		b.shoot(fmt.Sprintf("lines-process-%d-%v", l.width, l.dark))
+	}
+	b.visit(n.url + "/memory?device=" + eval[string](b, `fetch("/api/v1/snapshot").then(r => r.json()).then(s => s.devices[0].bus_id)`))
+	b.until("of a device it begins with the largest holder there", `[...document.querySelectorAll(".panel .choice select")].some(e => e.selectedOptions[0]?.textContent.includes("serve.py") && e.options.length === 2)`)
+	b.until("its lines are there", `document.querySelector(".tile.part") !== null`)
+	eval[any](b, `document.querySelector(".tile.part").dispatchEvent(new PointerEvent("pointerover", {bubbles: true}))`)
+	b.until("the pointer tells line, size and age there, too", `/^(scores|weights|kv_cache) · [\d.]+ GiB · \d blocks · oldest \d+ s old/.test(document.querySelector(".told").textContent)`)
+
+	other := open(t, desk, n.url+"/memory")
+	other.says("You see what any user of this host sees")
+	other.until("areas are drawn", `document.querySelectorAll(".tile.process").length === 3`)
+	if text := eval[string](other, `document.body.innerHTML`); strings.Contains(text, "kv_cache") {
+		t.Error("lines are shown without a ticket")
+	}
+}
