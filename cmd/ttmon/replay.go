@@ -47,6 +47,7 @@ shows it, with its own flags behind it:
 end (-30s), a clock time or date (14:03:20, 2026-11-15T14:03), the beginning (start),
 the end, or the moment at which the most DRAM was allocated (peak), or of another
 pool (peak:l1, peak:l1_small, peak:trace). Tables show the snapshot that has the most.
+The page (--serve) begins shortly before the first of the worst events.
 
 A file that is still being written, or whose recorder was killed, is shown as far
 as it goes.`,
@@ -108,6 +109,9 @@ func (r *replayCmd) run(args []string) error {
 		return err
 	}
 	if r.serve != "" {
+		if at, err = r.opensAt(at, rec.Reader); err != nil {
+			return exit.With(exit.Internal, "%s: %w", file, err)
+		}
 		return r.servePage(file, at, rec.Reader)
 	}
 	rec.Player.Go(at)
@@ -127,6 +131,22 @@ func (r *replayCmd) run(args []string) error {
 	default:
 		return exit.Usage("there is no view %q: top, mem, smi, dmon, pmon, ops, blocks, why, events or output", view)
 	}
+}
+
+// pageLead is how long before an event the page begins to play.
+const pageLead = 5 * time.Second
+
+// opensAt is the moment with which the page begins: the one that was asked for, or
+// where something happened.
+func (r *replayCmd) opensAt(asked time.Time, reader *recording.Reader) (time.Time, error) {
+	if r.at != "" {
+		return asked, nil
+	}
+	at, err := replay.Eventful(reader)
+	if err != nil || r.paused {
+		return at, err
+	}
+	return at.Add(-pageLead), nil // servePage begins no earlier than the recording
 }
 
 // servePage becomes the ttmond that serves a recording: the page is its.

@@ -14,6 +14,8 @@ type Event struct {
 	Text    string   `json:"text"`            // a sentence, safe for a terminal
 	// Process tells that the text names a process, which not everybody may see.
 	Process bool `json:"process,omitempty"`
+	// PID is the process it is about; 0: none. It is set only where Process is.
+	PID int `json:"pid,omitempty"`
 	// Values are the figures of each device at that moment, by bus id and
 	// field of the metric table, in the JSON contract's units.
 	Values map[string]map[string]float64 `json:"values,omitempty"`

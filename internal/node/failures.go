@@ -32,7 +32,7 @@ func (d *ttmond) allocationFailed(r *failure.Record) {
 	d.log.Info("allocation failed", "id", r.ID, "pid", r.Process.PID, "uid", r.Process.UID, "pool", r.Pool, "bank_bytes", r.Need(), "cause", r.Verdict.Cause)
 	e := eventlog.Event{
 		Time: r.Time, Kind: eventlog.KindNoRoom, Level: eventlog.Warning, Short: strconv.Itoa(r.Process.PID) + " no room", Text: why.Event(r, false),
-		Process: true, Failure: r.ID,
+		Process: true, PID: r.Process.PID, Failure: r.ID,
 	}
 	for _, c := range r.Chips {
 		if c.BusID != "" {

@@ -272,7 +272,7 @@ func (r *Recorder) happened(p *process, n uint64, x item) {
 // failed tells of a request that found no room: what people look for first.
 func (r *Recorder) failed(p *process, l *list, e *ledgerfile.Event) {
 	r.Event(eventlog.Event{
-		Time: e.Time, Kind: KindNoRoom, Level: eventlog.Warning, Process: true,
+		Time: e.Time, Kind: KindNoRoom, Level: eventlog.Warning, Process: true, PID: p.def.PID,
 		Short: strconv.Itoa(p.def.PID) + " found no room", Text: words.NoRoom(p.def.PID, p.def.Name, l.def.Pool, e.Bytes),
 	})
 }

@@ -83,7 +83,7 @@ func Logged(e event.Event) eventlog.Event {
 		level = eventlog.Critical
 	}
 	process := e.Kind == event.Started || e.Kind == event.Gone || e.Kind == event.Died
-	return eventlog.Event{Time: e.At, Kind: string(e.Kind), Level: level, Devices: e.Devices, Short: e.Short, Text: e.Text, Process: process}
+	return eventlog.Event{Time: e.At, Kind: string(e.Kind), Level: level, Devices: e.Devices, Short: e.Short, Text: e.Text, Process: process, PID: e.PID}
 }
 
 // Event takes in something that happened.

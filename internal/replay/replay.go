@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
@@ -87,6 +88,24 @@ func AppendMissing(dst []byte, file string, r *recording.Reader) []byte {
 // Moment is the time that --at means, or whatever is like it: from says what.
 func Moment(r *recording.Reader, from, s string) (time.Time, error) {
 	return moment(r, from, s, recording.Peak)
+}
+
+// Eventful is where a look at a recording begins that does not say where: at the
+// first of its worst events, or at its start if nothing happened.
+func Eventful(r *recording.Reader) (time.Time, error) {
+	first, last, _ := r.Span()
+	marks, err := r.Events()
+	if err != nil {
+		return first, fmt.Errorf("looking for events: %w", err)
+	}
+	rank := map[string]int{eventlog.Critical: 3, eventlog.Warning: 2, eventlog.Info: 1}
+	at, worst := first, 0
+	for i := range marks {
+		if e := &marks[i].Event; rank[e.Level] > worst && !e.Time.Before(first) && !e.Time.After(last) {
+			at, worst = e.Time, rank[e.Level]
+		}
+	}
+	return at, nil
 }
 
 // SnapshotMoment is Moment for views that show one snapshot: the peak is the

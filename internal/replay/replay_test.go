@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
@@ -60,6 +61,48 @@ func recorded(t *testing.T) *Recording {
 	t.Cleanup(r.Close)
 	r.Player.Go(start.Add(30 * time.Second))
 	return r
+}
+
+// TestEventful: a look at a recording begins at the first of its worst events.
+func TestEventful(t *testing.T) {
+	at := func(seconds int, level string) eventlog.Event {
+		return eventlog.Event{Time: start.Add(time.Duration(seconds) * time.Second), Level: level, Kind: "x", Text: "x"}
+	}
+	for _, tt := range []struct {
+		name   string
+		events []eventlog.Event
+		want   int
+	}{
+		{"nothing happened", nil, 0},
+		{"only a start", []eventlog.Event{at(20, eventlog.Info)}, 20},
+		{"a warning after it", []eventlog.Event{at(20, eventlog.Info), at(30, eventlog.Warning), at(40, eventlog.Warning)}, 30},
+		{"the worst counts", []eventlog.Event{at(20, eventlog.Warning), at(50, eventlog.Critical), at(55, eventlog.Critical)}, 50},
+		{"an event from outside the recording", []eventlog.Event{at(-20, eventlog.Critical), at(30, eventlog.Info)}, 30},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "run.ttrec")
+			w, err := recording.Create(path, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			errs := []error{w.Meta(start, recording.Meta{Version: "test", Started: start}), w.Snapshot(start, wire.Append(nil, sample.One()))}
+			for _, e := range tt.events {
+				errs = append(errs, w.Event(e))
+			}
+			errs = append(errs, w.Snapshot(start.Add(time.Minute), wire.Append(nil, sample.One())), w.Close())
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			r, err := recording.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if got, err := Eventful(r); err != nil || !got.Equal(start.Add(time.Duration(tt.want)*time.Second)) {
+				t.Errorf("%v, %v", got.Sub(start), err)
+			}
+		})
+	}
 }
 
 func TestMoment(t *testing.T) {

@@ -134,7 +134,7 @@ export function Chart(p: Props) {
           "aria-valuetext": cursor === null ? "" : reading(p, cursor),
         })}
         onKeyDown={(e) => plot.current && press(e, plot.current, p, cursor)}
-        onBlur={() => plot.current && cursor !== null && plot.current.setCursor({ left: -10, top: -10 })}
+        onBlur={() => plot.current && cursor !== null && moveCursor(plot.current, -10, -10)}
       />
       {p.data && p.data.lines.length > 0 && <Legend data={p.data} at={cursor} end={p.end} remark={p.remark} />}
     </figure>
@@ -148,10 +148,16 @@ function reading(p: Props, at: number): string {
   return [told(p, d.times[at]!), ...values].join(", ");
 }
 
+/** Moves the cursor of all charts. The types of uPlot lack the last argument: that the others follow. */
+function moveCursor(u: uPlot, left: number, top: number): void {
+  (u.setCursor as (at: { left: number; top: number }, fire: boolean, others: boolean) => void)({ left, top }, true, true);
+}
+
 /** The cursor of all charts, by the keyboard: ← → a sample, with Shift ten, Home, End; + − zoom around it. */
 function press(e: KeyboardEvent, u: uPlot, p: Props, cursor: number | null): void {
   const times = p.data?.times ?? [];
-  const shown = times.flatMap((t, i) => (t >= p.start && t <= p.end ? [i] : []));
+  // From the first time of which something is known to the last.
+  const shown = times.flatMap((t, i) => (t >= p.start && t <= p.end && p.data!.lines.some((l) => l.values[i] != null) ? [i] : []));
   if (shown.length === 0 || e.ctrlKey || e.metaKey || e.altKey) return;
   const first = shown[0]!;
   const last = shown.at(-1)!;
@@ -159,12 +165,12 @@ function press(e: KeyboardEvent, u: uPlot, p: Props, cursor: number | null): voi
   const to: Record<string, number> = { ArrowRight: cursor === null ? first : cursor + by, ArrowLeft: cursor === null ? last : cursor - by, Home: first, End: last };
   if (e.key in to) {
     const at = times[Math.min(Math.max(to[e.key]!, first), last)]!;
-    u.setCursor({ left: u.valToPos(at, "x"), top: u.over.clientHeight / 2 });
+    moveCursor(u, u.valToPos(at, "x"), u.over.clientHeight / 2);
   } else if (e.key === "+" || e.key === "=" || e.key === "-") {
     const middle = cursor === null ? (p.start + p.end) / 2 : times[cursor]!;
     const half = ((p.end - p.start) / 2) * (e.key === "-" ? 2 : 0.5);
     zoom(middle - half, Math.min(middle + half, now()));
-  } else if (e.key === "Escape") u.setCursor({ left: -10, top: -10 });
+  } else if (e.key === "Escape") moveCursor(u, -10, -10);
   else return;
   e.preventDefault();
 }

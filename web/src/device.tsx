@@ -6,7 +6,7 @@ import { A, Bar, Empty, Panel, poolNames, Reasons, StateOf } from "./parts";
 import { EventList } from "./events";
 import { bytes, field, mark, title } from "./figures";
 import { Operations } from "./operations";
-import { MetricChart, useEvents, useRangeData } from "./metricchart";
+import { MetricChart, ofDevices, useEvents, useRangeData } from "./metricchart";
 import { ProcessTable } from "./processtable";
 import { WhatChanged } from "./changed";
 import { RangeChoice, useRange } from "./range";
@@ -177,7 +177,7 @@ function Memory(p: { d: Device; s: SaidDevice }) {
   const sized = shownPools.filter((k) => s.pools[k]!.ratio !== null);
   const others = shownPools.filter((k) => s.pools[k]!.ratio === null);
   return (
-    <Panel title="Memory">
+    <Panel title="Memory" tools={<A to={"/memory?device=" + d.bus_id}>who holds what ›</A>}>
       {sized.length > 0 && (
         <dl class="pools wide body">
           {sized.flatMap((k) => [
@@ -241,6 +241,7 @@ function Charts(p: { s: State; d: Device; facts: Facts | null }) {
   const { answer, problem } = useRangeData(all, p.d.bus_id, range);
   const more = useRangeData(extra, p.d.bus_id, range);
   const { events, problem: unknown } = useEvents(range, p.d.bus_id);
+  const marks = ofDevices(events, [p.d.bus_id]);
   const others = p.s.metrics.filter((m) => !all.includes(m.name) && !extra.includes(m.name));
   const help = (name: string) => p.s.metrics.find((m) => m.name === name)?.help;
   const limit = (name: string) => p.facts?.sections.flatMap((x) => x.facts).find((f) => f.name === name)?.limit;
@@ -267,11 +268,11 @@ function Charts(p: { s: State; d: Device; facts: Facts | null }) {
     >
       <div class="charts three">
         {standard.map((c) => (
-          <MetricChart key={c[0]} metrics={c} title={c.map(title).join(", ")} help={help(c[0]!)} answer={answer} problem={problem} range={range} events={events} limit={limit(c[0]!)} zero nameOf={title} />
+          <MetricChart key={c[0]} metrics={c} title={c.map(title).join(", ")} help={help(c[0]!)} answer={answer} problem={problem} range={range} events={marks} limit={limit(c[0]!)} zero nameOf={title} />
         ))}
         {extra.map((m) => (
           <div key={m} class="removable">
-            <MetricChart metrics={[m]} title={m} limit={limit(m)} help={help(m)} answer={more.answer} problem={more.problem} range={range} events={events} nameOf={(x) => x} />
+            <MetricChart metrics={[m]} title={m} limit={limit(m)} help={help(m)} answer={more.answer} problem={more.problem} range={range} events={marks} nameOf={(x) => x} />
             <button class="remove" aria-label={"remove " + m} onClick={() => setQuery({ metric: extra.filter((x) => x !== m).join(",") })}>
               ✕
             </button>

@@ -72,6 +72,12 @@ export function useEvents(range: Range, bus: string): { events: Event[]; problem
   return answer;
 }
 
+/** The events that charts of some devices mark: theirs, and not those of the host or of others. */
+export const ofDevices = (events: Event[], buses: string[]): Event[] => events.filter((e) => e.devices?.some((d) => buses.includes(d)));
+
+/** The events that charts of a process mark: its own, and what happened to its devices. */
+export const ofProcess = (events: Event[], pids: number[], buses: string[]): Event[] => events.filter((e) => (e.pid ? pids.includes(e.pid) : e.devices?.some((d) => buses.includes(d))));
+
 export function MetricChart(p: { metrics: string[]; title: string; help?: string; answer: RangeAnswer | null; problem: string; range: Range; events: Event[]; limit?: number | null; zero?: boolean; height?: number; nameOf?: (metric: string, device: number | null) => string }) {
   const nameOf = p.nameOf ?? ((m, d) => (p.metrics.length > 1 ? m : d === null ? m : "device " + d));
   return (

@@ -5,6 +5,7 @@ import { get } from "./api";
 import { BankMap, Fit, Flame, type MapAnswer, type MapPool, type Site, useMap } from "./bankmap";
 import { Chart, type ChartData } from "./chart";
 import { A, Empty, Panel, poolNames, Reasons } from "./parts";
+import { ofProcess, useEvents } from "./metricchart";
 import { Operations } from "./operations";
 import { ProcessTable } from "./processtable";
 import { type Range, RangeChoice, useRange } from "./range";
@@ -46,7 +47,7 @@ export function ProcessPage(p: { s: State; name: string }) {
       {proc && said ? <Identity p={proc} s={said} state={p.s} /> : <Empty>Process {p.name} uses no device at this moment.</Empty>}
       {proc && <Operations processes={[proc]} />}
       <Panel title="Memory over time" tools={<RangeChoice range={range} />}>
-        <Past pid={Number(p.name)} ticks={proc?.start_ticks ?? 0} range={range} now={proc && said ? present(snap.time, proc, said) : null} />
+        <Past pid={Number(p.name)} ticks={proc?.start_ticks ?? 0} buses={busesOf(p.s, proc)} range={range} now={proc && said ? present(snap.time, proc, said) : null} />
       </Panel>
       <Panel title="Its banks">
         {map ? <Banks map={map} /> : <Empty>{problem || "…"}</Empty>}
@@ -153,8 +154,13 @@ function present(time: string, p: Process, s: SaidProcess): Point {
 
 const boundNumber: Record<string, number> = { exact: 0, at_least: 1, unsure: 2 };
 
+/** The bus ids of a process's devices. */
+function busesOf(s: State, p: Process | undefined): string[] {
+  return s.snap!.devices.filter((d) => p?.devices.some((u) => u.index === d.index)).map((d) => d.bus_id);
+}
+
 /** What it held, device by device: every change of the last hour, and before that from the snapshots that are kept. */
-function Past(p: { pid: number; ticks: number; range: Range; now: Point | null }) {
+function Past(p: { pid: number; ticks: number; buses: string[]; range: Range; now: Point | null }) {
   const [past, setPast] = useState<PastAnswer | null>(null);
   const [problem, setProblem] = useState("");
   const beat = p.range.moving ? Math.floor(p.range.end / 5) : p.range.end;
@@ -170,9 +176,10 @@ function Past(p: { pid: number; ticks: number; range: Range; now: Point | null }
       .catch((err: Error) => !stop.signal.aborted && setProblem(err.message));
     return () => stop.abort();
   }, [p.pid, p.ticks, beat, p.range.end - p.range.start]);
+  const { events } = useEvents(p.range, "");
   const known = past?.points ?? [];
   const points = p.now && p.range.moving && Date.parse(p.now.time) > Date.parse(known.at(-1)?.time ?? "1970-01-01") ? [...known, p.now] : known;
-  return <Chart title="DRAM by device" note={past ? resolution(past) : ""} data={past && pastData(points)} problem={problem} start={p.range.start} end={p.range.end} height={200} />;
+  return <Chart title="DRAM by device" note={past ? resolution(past) : ""} data={past && pastData(points)} events={ofProcess(events, [p.pid], p.buses)} problem={problem} start={p.range.start} end={p.range.end} height={200} />;
 }
 
 /** How closely it is known: what came and went between two moments is not seen. */

@@ -6,13 +6,14 @@ import { get } from "./api";
 import { Chart, type ChartData, type Line } from "./chart";
 import { EventList } from "./events";
 import { bytes, mark, moment, span } from "./figures";
-import { MetricChart, useEvents, useRangeData } from "./metricchart";
+import { MetricChart, ofProcess, useEvents, useRangeData } from "./metricchart";
 import { A, Empty, Panel, poolNames } from "./parts";
 import type { Range } from "./range";
 import { report } from "./report";
 import { setQuery, useRoute } from "./route";
 import { RunTable, useRuns } from "./runs";
 import type { Comparison, Run, RunPool } from "./runtypes";
+import type { Event } from "./types";
 
 export function RunPage(p: { name: string }) {
   const { runs, problem } = useRuns("id=" + encodeURIComponent(p.name), true);
@@ -36,7 +37,8 @@ function Whole(p: { run: Run }) {
   const bus = own.length === 1 ? own[0]!.bus_id! : "";
   const metrics = ["power.draw", "temperature.asic"];
   const { answer, problem } = useRangeData(metrics, bus, range);
-  const { events, problem: unknown } = useEvents(range, bus);
+  const { events: all, problem: unknown } = useEvents(range, bus);
+  const events = ofProcess(all, r.processes.map((x) => x.pid), own.map((d) => d.bus_id!));
   const numbers = new Set(own.map((d) => d.index));
   const mine = answer && { ...answer, series: answer.series.filter((s) => s.device === null || numbers.has(s.device)) };
   return (
@@ -63,7 +65,7 @@ function Whole(p: { run: Run }) {
       </Panel>
       <Panel title="While it ran">
         <div class="charts three">
-          <Held runs={[r]} range={range} />
+          <Held runs={[r]} range={range} events={events} />
           <MetricChart metrics={["power.draw"]} title="Power of its devices" answer={mine} problem={problem} range={range} events={events} zero />
           <MetricChart metrics={["temperature.asic"]} title="Temperature of its devices" answer={mine} problem={problem} range={range} events={events} />
         </div>
@@ -205,7 +207,7 @@ interface HeldAnswer {
 const boundNumber: Record<string, number> = { exact: 0, at_least: 1, unsure: 2 };
 
 /** DRAM that runs held over time, the later ones moved to begin with the first. */
-function Held(p: { runs: Run[]; range: Range }) {
+function Held(p: { runs: Run[]; range: Range; events?: Event[] }) {
   const [lines, setLines] = useState<{ name: string; times: number[]; values: number[]; bounds: number[] }[] | null>(null);
   const [problem, setProblem] = useState("");
   const key = p.runs.map((r) => r.id + ":" + r.last_seen).join(",");
@@ -237,7 +239,7 @@ function Held(p: { runs: Run[]; range: Range }) {
     return () => stop.abort();
   }, [key]);
   const note = p.runs.length > 1 ? "both from their start" : "";
-  return <Chart title="DRAM that it held" note={note} data={lines && together(lines)} problem={problem} start={p.range.start} end={p.range.end} zero />;
+  return <Chart title="DRAM that it held" note={note} data={lines && together(lines)} events={p.events} problem={problem} start={p.range.start} end={p.range.end} zero />;
 }
 
 /** Lines of their own times on one axis: a value holds until the next of the same line. */

@@ -190,7 +190,7 @@ function Fresh(p: { s: State; bar: () => void }) {
       <span class="fresh past">
         ◷ {moment(s.snap?.time ?? s.at)}{" "}
         <button onClick={() => setQuery({ at: "" })} accessKey="l">
-          back to live
+          {s.recording ? "back to playing" : "back to live"}
         </button>
       </span>
     );

@@ -34,12 +34,17 @@ export function TimeBar(p: { s: State; close: () => void }) {
   };
   return (
     <div class="timebar" role="group" aria-label="Moment that is shown">
+      {p.s.recording && (
+        <span class="ends" title="the span of the recording">
+          {moment(span.oldest)}
+        </span>
+      )}
       <button onClick={() => settle(shown - 60)} aria-label="a minute back">
         ◂
       </button>
       <div class="track">
         {events.map((e) => (
-          <i key={e.seq} class={e.level} style={{ left: ((Date.parse(e.time) / 1000 - oldest) / Math.max(newest - oldest, 1)) * 100 + "%" }} title={moment(e.time) + " " + e.text} />
+          <i key={e.seq} class={e.level} style={{ left: ((Date.parse(e.time) / 1000 - oldest) / Math.max(newest - oldest, 1)) * 100 + "%" }} title={moment(e.time) + " " + e.text} onClick={() => settle(Math.floor(Date.parse(e.time) / 1000))} />
         ))}
         <input
           type="range"
@@ -56,6 +61,7 @@ export function TimeBar(p: { s: State; close: () => void }) {
       <button onClick={() => settle(shown + 60)} aria-label="a minute forward">
         ▸
       </button>
+      {p.s.recording && span.newest && <span class="ends">{moment(span.newest)}</span>}
       <time>{moment(new Date(shown * 1000).toISOString())}</time>
       <button
         onClick={() => {
@@ -63,7 +69,7 @@ export function TimeBar(p: { s: State; close: () => void }) {
           p.close();
         }}
       >
-        live
+        {p.s.recording ? "playing" : "live"}
       </button>
     </div>
   );

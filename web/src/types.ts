@@ -272,6 +272,7 @@ export interface Event {
   kind: string;
   level: string;
   devices?: string[];
+  pid?: number; // the process it is about
   short?: string;
   text: string;
   failure?: string; // of /v1/failures

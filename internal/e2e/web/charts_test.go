@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp/kb"
 
@@ -19,7 +20,7 @@ func TestChartsByKeyboard(t *testing.T) {
 	n := newNode(t, sim.Options{Boards: "n300,p150a"})
 	n.ctl("run", "name=llama,cmd=python3 serve.py,devices=0,load=0.8,kind=metal,dram=9G")
 	b := open(t, desk, n.url+"/device/0?range=5m")
-	const plot = `document.querySelector('.plot[aria-label^="Power"]')`
+	const plot = `document.querySelector('.plot[aria-label^="Core Power"]')`
 	b.until("the chart of the power has several values", `[...document.querySelectorAll(".chart")].some(e => e.querySelector('.plot[aria-valuemax]')?.getAttribute("aria-valuemax") > 5) && `+plot+` !== null`)
 	eval[any](b, plot+`.focus()`)
 	b.press(kb.End)
@@ -100,4 +101,59 @@ func TestSearchSuggests(t *testing.T) {
 	small.until("the user is suggested", `[...document.querySelectorAll("#suggestions li")].some(e => e.textContent.startsWith("user root"))`)
 	small.fitsWidth("suggestions")
 	small.shoot("search-390")
+}
+
+// TestMarks: the chart of a process marks what happened to it and to its devices,
+// and nothing of others; that of a device what happened to the device.
+func TestMarks(t *testing.T) {
+	n := newNode(t, sim.Options{Boards: "n300,p150a"})
+	b := open(t, desk, n.url+"/")
+	b.says("Nobody uses a device")
+	other := n.ctl("run", "name=other,cmd=python3 other.py,devices=1,kind=metal,dram=1G")
+	b.says("other.py")
+	pid := n.ctl("run", "name=llama,cmd=python3 serve.py,devices=0,kind=metal,dram=9G")
+	b.says("serve.py")
+	b.until("both starts are events", `fetch("/api/v1/events").then(r => r.json()).then(a => a.events.filter(e => e.kind === "started" && e.pid > 0).length === 2)`)
+	n.ctl("hang", "0")
+	b.says("1 hung")
+
+	// What the cursor reads out along a chart.
+	along := func(plot string) string {
+		t.Helper()
+		b.until("the chart has values", fmt.Sprintf(`document.querySelector(%q)?.getAttribute("aria-valuemax") > 1`, plot))
+		eval[any](b, fmt.Sprintf(`document.querySelector(%q).focus()`, plot))
+		b.press(kb.Home)
+		var read []string
+		for range 400 {
+			at := eval[string](b, fmt.Sprintf(`document.querySelector(%q).getAttribute("aria-valuetext")`, plot))
+			if len(read) > 0 && read[len(read)-1] == at {
+				return strings.Join(read, "\n")
+			}
+			read = append(read, at)
+			b.press(kb.ArrowRight)
+		}
+		t.Fatalf("no end after %d samples", len(read))
+		return ""
+	}
+	for _, tt := range []struct{ name, path, plot, want, never string }{
+		{"a process", "/process/" + pid + "?range=5m", `.plot[aria-label^="DRAM by device"]`, "(" + pid + ") started", "(" + other + ")"},
+		{"a device", "/device/0?range=5m", `.plot[aria-label^="Core Power"]`, "device 0 is hung", "(" + other + ")"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b.visit(n.url + tt.path)
+			b.until("events have come", `fetch("/api/v1/events").then(r => r.json()).then(a => a.events.some(e => e.text.includes("device 0 is hung")))`)
+			for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+				got := along(tt.plot)
+				if strings.Contains(got, tt.never) {
+					t.Fatalf("what happened to others is marked:\n%s", got)
+				}
+				if strings.Contains(got, tt.want) {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%q is not marked:\n%s", tt.want, got)
+				}
+			}
+		})
+	}
 }

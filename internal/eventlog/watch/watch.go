@@ -42,7 +42,7 @@ func (w *Watcher) Next(s *model.Snapshot) (list []eventlog.Event) {
 		e := &happened[i]
 		entry := eventlog.Event{
 			Time: e.At, Kind: string(e.Kind), Level: level(e.Level), Devices: e.Devices, Short: e.Short, Text: e.Text,
-			Process: e.Kind == event.Started || e.Kind == event.Gone || e.Kind == event.Died,
+			Process: e.Kind == event.Started || e.Kind == event.Gone || e.Kind == event.Died, PID: e.PID,
 		}
 		entry.Values, entry.Bounds = Values(s, e.Devices)
 		list = append(list, entry)

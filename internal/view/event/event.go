@@ -33,6 +33,7 @@ type Event struct {
 	Kind    Kind
 	Level   words.Level
 	Devices []string // bus ids it is about; none: the host
+	PID     int      // process it is about; 0: none
 	Short   string   // under a chart: "182034 started"
 	Text    string   // in the log: a sentence, safe for a terminal
 }

@@ -131,6 +131,34 @@ func TestDetector(t *testing.T) {
 
 // A temperature that plays around its threshold is one condition, with two
 // events: when it began, and when it was over.
+// TestPID: the events of a process have its number, the others none.
+func TestPID(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(before, after *model.Snapshot)
+		want   map[Kind]int
+	}{
+		{"started", func(a, _ *model.Snapshot) { a.Processes = a.Processes[1:] }, map[Kind]int{Started: 182034}},
+		{"gone", func(_, b *model.Snapshot) { b.Processes = b.Processes[1:] }, map[Kind]int{Gone: 182034}},
+		{"died", func(_, b *model.Snapshot) { b.Ghosts = append(b.Ghosts, model.Ghost{PID: 4711, Region: "x"}) }, map[Kind]int{Died: 4711}},
+		{"a source", func(_, b *model.Snapshot) { b.Source = model.Daemon }, map[Kind]int{Source: 0}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, b := tuitest.Host(4, 0), tuitest.Host(4, 1)
+			tt.change(a, b)
+			var d Detector
+			d.Next(a)
+			got := map[Kind]int{}
+			for _, e := range d.Next(b) {
+				got[e.Kind] = e.PID
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestConditionsAreDamped(t *testing.T) {
 	var d Detector
 	var j assess.Judge

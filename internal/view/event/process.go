@@ -78,6 +78,7 @@ func (c *comparison) process(k Kind, p *model.Process, short, text string) {
 		}
 	}
 	c.add(k, words.Info, buses, fmt.Sprintf("%d %s", p.PID, short), fmt.Sprintf("%s (%d) %s", Name(p), p.PID, text))
+	c.events[len(c.events)-1].PID = p.PID
 }
 
 // Name is a short name for a process: its program, safe for a terminal.
@@ -138,5 +139,6 @@ func (c *comparison) ghosts() {
 		}
 		c.add(Died, words.Warning, buses, fmt.Sprintf("%d died", g.PID),
 			fmt.Sprintf("%s (%d) died and left %s accounted", escape(g.Name), g.PID, words.FigureInText(g.Bytes.Total())))
+		c.events[len(c.events)-1].PID = g.PID
 	}
 }
