@@ -200,9 +200,11 @@ function Fresh(p: { s: State; bar: () => void }) {
     <span class={"fresh " + s.link} role="status">
       <i aria-hidden="true" />
       {s.link === "live" && !isStale(s) ? (s.recording ? "recording" : "live") : s.link === "connecting" ? "connecting" : "lost"} <time>{time}</time>
-      <button onClick={p.bar} aria-label="Look back in time" title="look back in time">
-        ◷<span class="word"> look back</span>
-      </button>
+      {!s.recording && (
+        <button onClick={p.bar} aria-label="Look back in time" title="look back in time">
+          ◷<span class="word"> look back</span>
+        </button>
+      )}
     </span>
   );
 }

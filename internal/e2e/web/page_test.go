@@ -112,8 +112,8 @@ func charts(t *testing.T, b *tab, n *node) {
 	b.until("the zoom is in the address", `location.search.includes("from=") && location.search.includes("to=")`)
 	b.says("zoomed")
 	if got := eval[string](b, `(() => { let text = ""; const click = HTMLAnchorElement.prototype.click; HTMLAnchorElement.prototype.click = function () { text = this.download; };
-		[...document.querySelectorAll(".chart button")].find(e => e.textContent === "CSV").click(); HTMLAnchorElement.prototype.click = click; return text; })()`); got != "ASIC Temperature.csv" {
-		t.Errorf("CSV is saved as %q", got)
+		[...document.querySelectorAll(".chart button")].find(e => e.textContent === "CSV").click(); HTMLAnchorElement.prototype.click = click; return text; })()`); !strings.HasPrefix(got, "testhost ASIC Temperature 20") || !strings.HasSuffix(got, ".csv") {
+		t.Errorf("CSV is saved as %q, want host, title and date", got)
 	}
 }
 
