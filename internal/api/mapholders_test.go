@@ -64,7 +64,8 @@ func TestMapHolders(t *testing.T) {
 		{
 			"a helper is not credited, a line has two sites with a tensor each",
 			[]*blocks.Allocator{holding(model.DRAM, []uint64{1}, heldBlock{64, 1, 5}, heldBlock{32, 2, 3}, heldBlock{512, 3, 4}, heldBlock{64, 0, 0})},
-			[]runreport.Site{site(1, "[1,2] bfloat16", 6, 10), site(2, "[3] float32", 6, 10), site(3, "", 6, 12)}, nil,
+			[]runreport.Site{site(1, "[1,2] bfloat16", 6, 10), site(2, "[3] float32", 6, 10), site(3, "", 6, 12)},
+			nil,
 			[]string{
 				`dram 1 "model.py:12 f" others 0: 512, 1024 in 1 since 4000, grew false, [{3 }]`,
 				`dram 2 "model.py:10 f" others 0: 96, 192 in 2 since 3000, grew false, [{1 [1,2] bfloat16} {2 [3] float32}]`,
@@ -76,7 +77,8 @@ func TestMapHolders(t *testing.T) {
 			[]*blocks.Allocator{
 				holding(model.DRAM, []uint64{1}, heldBlock{64, 1, 1}, heldBlock{32, 2, 1}), holding(model.DRAM, []uint64{2}, heldBlock{1024, 2, 1}), holding(model.L1, []uint64{1}, heldBlock{64, 1, 1}),
 			},
-			[]runreport.Site{site(1, "", 10), site(2, "", 12)}, nil,
+			[]runreport.Site{site(1, "", 10), site(2, "", 12)},
+			nil,
 			[]string{
 				`dram 2 "model.py:10 f" others 0: 64, 128 in 1 since 1000, grew false, [{1 }]`,
 				`dram 1 "model.py:12 f" others 0: 32, 64 in 1 since 1000, grew false, [{2 }]`,
@@ -85,16 +87,20 @@ func TestMapHolders(t *testing.T) {
 			},
 		},
 		{
-			"a line that grew step by step, beside weights", []*blocks.Allocator{holding(model.DRAM, []uint64{1}, steps...)},
-			[]runreport.Site{site(1, "", 10), site(2, "", 12)}, frees,
+			"a line that grew step by step, beside weights",
+			[]*blocks.Allocator{holding(model.DRAM, []uint64{1}, steps...)},
+			[]runreport.Site{site(1, "", 10), site(2, "", 12)},
+			frees,
 			[]string{
 				`dram 1 "model.py:12 f" others 0: 4096, 8192 in 1 since 10000, grew false, [{2 }]`,
 				`dram 2 "model.py:10 f" others 0: 256, 512 in 4 since 10000, grew true, [{1 }]`,
 			},
 		},
 		{
-			"in a program that only allocates everything grows", []*blocks.Allocator{holding(model.DRAM, []uint64{1}, steps...)},
-			[]runreport.Site{site(1, "", 10), site(2, "", 12)}, &runreport.Report{},
+			"in a program that only allocates everything grows",
+			[]*blocks.Allocator{holding(model.DRAM, []uint64{1}, steps...)},
+			[]runreport.Site{site(1, "", 10), site(2, "", 12)},
+			&runreport.Report{},
 			[]string{
 				`dram 1 "model.py:12 f" others 0: 4096, 8192 in 1 since 10000, grew false, [{2 }]`,
 				`dram 2 "model.py:10 f" others 0: 256, 512 in 4 since 10000, grew false, [{1 }]`,
