@@ -112,7 +112,6 @@ var pending = []string{
 	"internal/source/kmd/",
 	"internal/source/kmsg/",
 	"internal/source/setup/",
-	"internal/source/shm/",
 	"internal/source/track/",
 	"internal/source/umd/",
 	"internal/source/uprobe/",

@@ -20,8 +20,8 @@ import (
 func TestOtherUsersRegions(t *testing.T) {
 	s := newScene(t)
 	root := s.start(metal.Options{}, "open 1", "alloc 1 dram 100")
-	mine := s.start(metal.Options{UID: nobody}, "open 2", "alloc 2 dram 7")
-	s.readAs(nobody, root, mine)
+	mine := s.start(metal.Options{UID: unprivileged}, "open 2", "alloc 2 dram 7")
+	s.readAs(unprivileged, root, mine)
 	s.doubts(s.holds(2, mine))
 	reg := s.region(1)
 	s.doubts(reg, model.RegionDenied)
@@ -51,9 +51,9 @@ func TestOtherUsersProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := s.start(metal.Options{}, "name rooted", "open 1", "alloc 1 dram 100")
-	mine := s.start(metal.Options{UID: nobody}, "open 1", "alloc 1 dram 7")
+	mine := s.start(metal.Options{UID: unprivileged}, "open 1", "alloc 1 dram 7")
 	s.kill(s.start(metal.Options{}, "name dead", "open 1", "alloc 1 dram 1000"))
-	s.readAs(nobody)
+	s.readAs(unprivileged)
 	reg := s.holds(1, root, mine)
 	guessed := func(u Use) bool {
 		return slices.ContainsFunc(u.Doubts, func(d model.Doubt) bool { return d.Kind == model.OwnerGuessed })
@@ -66,7 +66,7 @@ func TestOtherUsersProcesses(t *testing.T) {
 	}
 	s.ghosts(reg, "dead:1000")
 	s.do(root, "name renamed") // and then not even by that
-	s.readAs(nobody)
+	s.readAs(unprivileged)
 	reg = s.region(1)
 	s.ghosts(reg, "dead:1000")
 	if len(reg.Uses) != 1 || len(reg.Unknown) != 1 || show(reg.Unknown[0].Bytes[model.DRAM]) != "100" {
@@ -140,7 +140,7 @@ func TestUntrackedUsers(t *testing.T) {
 			func(s *scene) []string { return []string{lib(s.T, "0.81.1")} },
 			model.NotAttached,
 		},
-		{"another user's region", metal.Options{UID: nobody}, func(s *scene) []string {
+		{"another user's region", metal.Options{UID: unprivileged}, func(s *scene) []string {
 			s.start(metal.Options{}, "open 1")
 			return []string{lib(s.T, "0.81.1"), "!open 1"}
 		}, model.ShutOut},

@@ -7,18 +7,18 @@ import (
 	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
-// Who first looks after the heir of a dead process's slot has written cannot
-// know whose bytes are in it, and must not show them as the heir's.
+// A Reader that starts after the successor in a dead process's slot has written
+// cannot know whose bytes are in it, and must not show them as the successor's.
 func TestAdoptedBeforeAnybodyLooked(t *testing.T) {
 	eachLayout(t, func(t *testing.T, o metal.Options) {
 		s := newScene(t)
 		o.Container, o.PID = true, 7
 		dead := s.start(o, "name dead", "open 1", "alloc 1 dram 1000")
 		s.kill(dead)
-		heir := s.start(o, "name heir", "open 1", "alloc 1 dram 7", "alloc 1 l1 2")
+		successor := s.start(o, "name successor", "open 1", "alloc 1 dram 7", "alloc 1 l1 2")
 		s.read()
 		reg := s.region(1)
-		u := s.use(reg, heir)
+		u := s.use(reg, successor)
 		for _, pool := range []model.Pool{model.DRAM, model.L1} {
 			if _, bound, _ := u.Bytes[pool].Best(); bound != model.Unsure {
 				t.Errorf("%s: %v, which may be a dead one's", pool, u.Bytes[pool])
@@ -32,18 +32,18 @@ func TestAdoptedBeforeAnybodyLooked(t *testing.T) {
 		}
 		s.doubts(reg, model.SlotMaybeAdopted)
 		// What it allocates from now on in a pool that was empty is its own.
-		s.do(heir, "alloc 1 trace 5")
+		s.do(successor, "alloc 1 trace 5")
 		s.read()
-		if got := show(s.use(s.region(1), heir).Bytes[model.Trace]); got != "5" {
+		if got := show(s.use(s.region(1), successor).Bytes[model.Trace]); got != "5" {
 			t.Errorf("trace %s, want 5", got)
 		}
-		s.do(heir, "close 1")
+		s.do(successor, "close 1")
 		s.read()
 		s.holds(1)
 	})
 }
 
-// A dead process whose slot is still there is nobody's ancestor. One of whom
+// A dead process whose slot is still there left nothing to another. One of whom
 // no slot is left may be, in a container or not, under any name.
 func TestDeathsThatLeadToDoubt(t *testing.T) {
 	s := newScene(t)
@@ -72,7 +72,7 @@ func TestDeathsThatLeadToDoubt(t *testing.T) {
 	s.r.Restore(known)
 	s.read()
 	s.doubts(s.holds(4, p))
-	// A child's exit took one from the count; that nobody died is not known,
+	// A child's exit took one from the count; that no process died is not known,
 	// and nothing points to it.
 	s = newScene(t)
 	q := s.start(metal.Options{Container: true, PID: 7}, "open 3", "alloc 3 dram 7")
@@ -92,14 +92,14 @@ func TestHandedOnOwner(t *testing.T) {
 	s.read()
 	s.kill(dead)
 	s.read()
-	heir := s.start(o, "name heir", "open 1", "alloc 1 dram 7")
+	successor := s.start(o, "name successor", "open 1", "alloc 1 dram 7")
 	s.read()
 	known := s.r.Adoptions()
 	s.r = s.reader(Options{})
 	s.r.Restore(known)
 	s.read()
 	reg := s.region(1)
-	if got := show(s.use(reg, heir).Bytes[model.DRAM]); got != "7" {
+	if got := show(s.use(reg, successor).Bytes[model.DRAM]); got != "7" {
 		t.Errorf("the live one holds %s, want 7", got)
 	}
 	if len(reg.Ghosts) != 1 || reg.Ghosts[0].PID != 7 || reg.Ghosts[0].Name != "dead" {

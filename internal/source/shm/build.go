@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/sorted"
 )
 
-// build makes the published form of a region.
+// build returns the published form of a region.
 func (r *Reader) build(reg *region) *Region {
 	out := &Region{
 		ID: reg.id, Path: reg.path, Owner: reg.owner, Deleted: reg.deleted, Since: reg.since,
@@ -27,22 +27,22 @@ func (r *Reader) build(reg *region) *Region {
 	b := builder{r: r, reg: reg, out: out, holders: r.holders(reg), erased: map[model.ProcessID]bool{}}
 	for _, p := range b.holders {
 		out.Mapped = append(out.Mapped, p.PID)
-		// A writer of layout 3 in a region of layout 4: a newer release
-		// initialised it anew under it.
-		b.erased[p.ProcessID] = reg.wiped[p.ProcessID] || img.Layout.Version == 4 && knownV3(r.releases.of(p))
+		// A writer of layout 3 in a region of layout 4: a newer release has
+		// initialised it again.
+		b.erased[p.ProcessID] = reg.wiped[p.ProcessID] || img.Layout.Version == 4 && knownV3(r.releases.releaseOf(p))
 	}
 	out.Uses = make([]Use, 0, len(img.Slots))
-	b.slots()
+	b.addSlots()
 	for _, p := range b.holders {
 		if !reg.hasSlot(p.InnerPID) {
-			b.withoutSlot(p)
+			b.addWithoutSlot(p)
 		}
 	}
 	b.finish()
 	return out
 }
 
-// unreadable says why a region was not parsed; Known if it was.
+// unreadable returns why a region was not parsed; Known if it was.
 func unreadable(reg *region) (model.Status, model.Doubt) {
 	d := model.Doubt{Region: reg.path, UID: reg.owner, Chip: reg.id}
 	unknown, isUnknown := errors.AsType[*UnknownLayoutError](reg.parseErr)
@@ -100,14 +100,14 @@ type builder struct {
 	together [model.NumPools]model.Sum
 }
 
-// doubt notes once that the figures of the region are not the whole truth.
-func (b *builder) doubt(d model.Doubt) {
+// addDoubt adds a doubt about the figures of the region, once.
+func (b *builder) addDoubt(d model.Doubt) {
 	d.Chip = b.reg.id
 	b.out.Doubts = model.AddDoubts(b.out.Doubts, d)
 }
 
-// slots turns the judged slots into uses and ghosts.
-func (b *builder) slots() {
+// addSlots turns the judged slots into uses and ghosts.
+func (b *builder) addSlots() {
 	changing := b.reg.torn
 	for _, slot := range b.reg.parsed.Slots {
 		pid := int(slot.PID)
@@ -115,62 +115,62 @@ func (b *builder) slots() {
 		case st == nil:
 			changing = true
 		case st.verdict == undecided:
-			b.unknown(slot, model.Doubt{Kind: model.SlotUndecided, SlotPID: pid})
+			b.addUnknown(slot, model.Doubt{Kind: model.SlotUndecided, SlotPID: pid})
 		case st.verdict == dead:
 			b.out.Ghosts = append(b.out.Ghosts, ghostOf(slot, slot.Bytes, 0))
 		case st.verdict == unseen && st.doubt != 0:
-			b.unknown(slot, model.Doubt{Kind: model.SlotUnproven, PID: st.doubt, SlotPID: pid, UID: b.reg.owner})
+			b.addUnknown(slot, model.Doubt{Kind: model.SlotUnproven, PID: st.doubt, SlotPID: pid, UID: b.reg.owner})
 		case st.verdict == unseen:
-			b.unknown(slot, model.Doubt{Kind: model.SlotUnseen, SlotPID: pid, Name: slot.Name})
+			b.addUnknown(slot, model.Doubt{Kind: model.SlotUnseen, SlotPID: pid, Name: slot.Name})
 		case st.verdict == contested:
-			b.contested(st)
+			b.addContested(st)
 		default:
-			b.live(st)
+			b.addLive(st)
 		}
 	}
 	if changing {
-		b.doubt(model.Doubt{Kind: model.SlotsChanging})
+		b.addDoubt(model.Doubt{Kind: model.SlotsChanging})
 	}
 }
 
-// unknown adds a slot of which it cannot be told whether its owner lives. One
-// with nothing in it makes nothing doubtful.
-func (b *builder) unknown(slot Slot, why model.Doubt) {
+// addUnknown adds a slot whose owner may be dead or alive. An empty one makes
+// no figure doubtful.
+func (b *builder) addUnknown(slot Slot, why model.Doubt) {
 	b.out.Unknown = append(b.out.Unknown, ghostOf(slot, slot.Bytes, 0))
 	if slot.Bytes != [numPools]uint64{} {
-		b.doubt(why)
+		b.addDoubt(why)
 	}
 }
 
-// live adds the slot of one live process.
-func (b *builder) live(st *slotState) {
+// addLive adds the slot of one live process.
+func (b *builder) addLive(st *slotState) {
 	p := st.owners[0]
 	u := Use{PID: p.PID, StartTicks: p.StartTicks, Slot: st.slot.Index, Updated: st.slot.Updated}
 	u.Bytes, u.Doubts = st.bytesOf(b.reg.capacity)
 	if st.base != nil && !st.base.suspected {
-		b.out.Ghosts = append(b.out.Ghosts, ghostOf(st.base.slot, st.base.left(st.slot), p.PID))
+		b.out.Ghosts = append(b.out.Ghosts, ghostOf(st.base.slot, st.base.leftBytes(st.slot), p.PID))
 	}
 	if !st.sure {
 		u.Doubts = model.AddDoubts(u.Doubts, model.Doubt{Kind: model.OwnerGuessed})
 	}
 	if b.erased[p.ProcessID] {
-		u.lose(model.Doubt{Kind: model.RecordsErased})
+		u.clearBytes(model.Doubt{Kind: model.RecordsErased})
 	}
-	b.add(u, p)
+	b.addUse(u, p)
 }
 
-// contested adds the slot of several live processes. What each of them holds
-// is not known; what they hold together is.
-func (b *builder) contested(st *slotState) {
+// addContested adds the slot of several live processes. What each of them holds
+// is unknown; what they hold together is known.
+func (b *builder) addContested(st *slotState) {
 	pids := make([]int, len(st.owners))
 	for i, p := range st.owners {
 		pids[i] = p.PID
 	}
 	for _, p := range st.owners {
 		u := Use{PID: p.PID, StartTicks: p.StartTicks, Slot: st.slot.Index, Updated: st.slot.Updated}
-		u.lose(model.Doubt{Kind: model.SlotShared, PIDs: pids})
+		u.clearBytes(model.Doubt{Kind: model.SlotShared, PIDs: pids})
 		u.Together = true
-		b.add(u, p)
+		b.addUse(u, p)
 	}
 	bytes, _ := st.bytesOf(b.reg.capacity)
 	for _, pool := range regionPools {
@@ -178,36 +178,36 @@ func (b *builder) contested(st *slotState) {
 	}
 }
 
-// withoutSlot adds a process that maps the region and has no slot.
-func (b *builder) withoutSlot(p *process) {
+// addWithoutSlot adds a process that maps the region and has no slot.
+func (b *builder) addWithoutSlot(p *process) {
 	u := Use{PID: p.PID, StartTicks: p.StartTicks, Slot: -1}
 	for _, pool := range regionPools {
 		u.Bytes[pool] = model.ExactBytes(0)
 	}
 	switch {
 	case b.erased[p.ProcessID]:
-		u.lose(model.Doubt{Kind: model.RecordsErased})
+		u.clearBytes(model.Doubt{Kind: model.RecordsErased})
 	case len(b.reg.parsed.Slots) == numSlots:
-		// Whoever allocates now, a forked child too, is in no slot.
-		u.lose(model.Doubt{Kind: model.SlotsFull, Count: len(b.out.Ghosts)})
+		// A process that allocates now, even a forked child, has no slot.
+		u.clearBytes(model.Doubt{Kind: model.SlotsFull, Count: len(b.out.Ghosts)})
 	case forked(p, b.holders, b.reg):
 	case b.reg.parsed.Layout.Version == 4:
-		u.lose(model.Doubt{Kind: model.RecordsErased}) // there, attaching takes a slot
+		u.clearBytes(model.Doubt{Kind: model.RecordsErased}) // there, attaching takes a slot
 	}
-	b.add(u, p)
+	b.addUse(u, p)
 }
 
-// lose drops what a slot says about a process.
-func (u *Use) lose(why model.Doubt) {
+// clearBytes drops the figures of a use, for a reason.
+func (u *Use) clearBytes(why model.Doubt) {
 	for _, pool := range regionPools {
 		u.Bytes[pool] = model.NoBytes(model.Absent)
 	}
 	u.Doubts = []model.Doubt{why}
 }
 
-// add enters a use, with what every program of its release leaves in doubt.
-func (b *builder) add(u Use, p *process) {
-	release := b.r.releases.of(p)
+// addUse adds a use, with the doubts about every program of its release.
+func (b *builder) addUse(u Use, p *process) {
+	release := b.r.releases.releaseOf(p)
 	layout := b.reg.parsed.Layout
 	u.CB = cbMeaning(layout, release)
 	u.Doubts = append(u.Doubts, releaseDoubts(layout, release)...)
@@ -229,7 +229,7 @@ func (b *builder) finish() {
 	full := len(b.reg.parsed.Slots) == numSlots
 	for i, pool := range regionPools {
 		if full && pool != model.CB && b.out.Diagnostics.Unaccounted[i] > 0 {
-			b.doubt(model.Doubt{Kind: model.SlotsOverflowed})
+			b.addDoubt(model.Doubt{Kind: model.SlotsOverflowed})
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Claims is what the sweep says about memory.
+// Claims returns what the sweep says about memory.
 func (s *Sweep) Claims() claim.Set {
 	set := claim.Set{Source: model.FromShm}
 	if s.Err != nil {
@@ -55,7 +55,7 @@ func (p *Process) id() model.ProcessID {
 	return model.ProcessID{PID: p.PID, StartTicks: p.StartTicks}
 }
 
-// known is the little that accounting tells of a process.
+// known is what accounting says about a process.
 func (p *Process) known() model.Process {
 	out := model.Process{
 		PID: p.PID, StartTicks: p.StartTicks, StartTime: p.StartTime, State: model.Running,

@@ -11,7 +11,7 @@ import (
 )
 
 // A container's pids mean nothing on the host: here pid 1 is alive for sure,
-// and somebody else.
+// and another one.
 func TestContainerSharesShm(t *testing.T) {
 	eachLayout(t, func(t *testing.T, o metal.Options) {
 		s := newScene(t)
@@ -56,7 +56,7 @@ func TestContainerWithItsOwnShm(t *testing.T) {
 			t.Errorf("region %s", reg.Path)
 		}
 	}
-	// Who looks through all of /proc finds it without a hint.
+	// A scan of all of /proc finds it without a hint.
 	s.r = s.reader(Options{FullScan: time.Hour})
 	s.read()
 	found := func() (n int) {
@@ -77,8 +77,8 @@ func TestContainerWithItsOwnShm(t *testing.T) {
 	}
 }
 
-// Two containers that share a region and have the same pid account in one
-// slot. Together they are right, apart nobody knows.
+// Two containers that share a region and have the same pid account in one slot.
+// Their sum is right; their shares are unknown.
 func TestContainersShareASlot(t *testing.T) {
 	s := newScene(t)
 	o := metal.Options{Container: true, PID: 7}
@@ -113,30 +113,30 @@ func TestPidReuse(t *testing.T) {
 				s.ghosts(s.holds(1), "dead:1000")
 			}
 			time.Sleep(20 * time.Millisecond) // start times count in ticks of 10 ms
-			heir := s.start(o, "name heir", "open 1")
-			s.read(heir)
-			reg := s.holds(1, heir)
+			successor := s.start(o, "name successor", "open 1")
+			s.read(successor)
+			reg := s.holds(1, successor)
 			s.ghosts(reg, "dead:1000")
 			s.doubts(reg, model.SlotAdopted)
-			s.do(heir, "alloc 1 dram 7", "alloc 1 trace 5")
+			s.do(successor, "alloc 1 dram 7", "alloc 1 trace 5")
 			s.read()
 			// Whether its circular buffers are the dead one's cannot be told.
 			reg = s.region(1)
-			u := s.use(reg, heir)
+			u := s.use(reg, successor)
 			if show(u.Bytes[model.DRAM]) != "7" || show(u.Bytes[model.L1]) != "0" || show(u.Bytes[model.Trace]) != "5" {
-				s.Errorf("heir %+v", u)
+				s.Errorf("successor %+v", u)
 			}
 			if _, bound, _ := u.Bytes[model.CB].Best(); bound != model.Unsure {
 				s.Errorf("CB %v", u.Bytes[model.CB])
 			}
-			s.do(heir, "cb 1 60", "free 1 dram 7")
+			s.do(successor, "cb 1 60", "free 1 dram 7")
 			s.read()
-			reg = s.holds(1, heir)
+			reg = s.holds(1, successor)
 			s.ghosts(reg, "dead:1000")
-			if g := reg.Ghosts[0]; g.HeirPID != heir.PID || show(g.Bytes[model.CB]) != "0" || show(g.Bytes[model.L1]) != "10" {
+			if g := reg.Ghosts[0]; g.SuccessorPID != successor.PID || show(g.Bytes[model.CB]) != "0" || show(g.Bytes[model.L1]) != "10" {
 				s.Errorf("ghost %+v", g)
 			}
-			s.do(heir, "close 1") // takes the dead one's bytes along
+			s.do(successor, "close 1") // takes the dead one's bytes along
 			s.read()
 			s.ghosts(s.holds(1))
 		}
@@ -151,12 +151,12 @@ func TestPidReuseBetweenSweeps(t *testing.T) {
 	o := metal.Options{Container: true, PID: 7}
 	dead := s.start(o, "open 1", "alloc 1 dram 1000")
 	s.read()
-	s.do(dead, "alloc 1 dram 1") // nobody sees this
+	s.do(dead, "alloc 1 dram 1") // no Reader sees this
 	s.kill(dead)
-	heir := s.start(o, "open 1", "alloc 1 dram 7", "alloc 1 l1 2")
+	successor := s.start(o, "open 1", "alloc 1 dram 7", "alloc 1 l1 2")
 	s.read()
 	reg := s.region(1)
-	u := s.use(reg, heir)
+	u := s.use(reg, successor)
 	if _, bound, _ := u.Bytes[model.DRAM].Best(); bound != model.Unsure {
 		t.Errorf("DRAM %v: it cannot be known", u.Bytes[model.DRAM])
 	}
@@ -166,8 +166,8 @@ func TestPidReuseBetweenSweeps(t *testing.T) {
 	s.doubts(reg, model.SlotMaybeAdopted)
 }
 
-// Who is watched when it claims a free slot is above suspicion, whoever died
-// on the chip before.
+// A process that is watched when it claims a free slot is not suspected,
+// whatever process died on the chip before.
 func TestClaimedUnderWatch(t *testing.T) {
 	s := newScene(t)
 	o := metal.Options{Container: true, PID: 7}

@@ -7,8 +7,8 @@ import (
 )
 
 // openDeleted opens regions whose name was removed while processes map them:
-// they go on accounting there, and a new process makes a second region for the
-// same chip. The writer keeps its descriptor open, which leads to the file.
+// these still account there, and a new process creates a second region for the
+// same chip. The file is reached through the writer's open descriptor.
 func (r *Reader) openDeleted() {
 	for _, p := range r.procs {
 		for _, m := range p.maps.regions {
@@ -21,7 +21,7 @@ func (r *Reader) openDeleted() {
 	}
 }
 
-// openVia finds the descriptor of p that is open on m and opens its file anew.
+// openVia finds the descriptor of p that is open on m and opens its file again.
 func (r *Reader) openVia(p *process, m mapping) *file {
 	// Pinned first: by the time it is opened for reading it is known to be a
 	// regular file, whatever the descriptor has become.

@@ -19,7 +19,7 @@ type shmDir struct {
 	inode
 	path string          // as seen from the host being watched
 	fd   int             // O_PATH
-	via  model.ProcessID // the process that leads there
+	via  model.ProcessID // a process through which it is reachable
 
 	files    []found
 	mtime    unix.Timespec
@@ -34,7 +34,7 @@ type found struct {
 	st   unix.Stat_t
 }
 
-// maxFiles bounds what one directory can make us keep open: /dev/shm is
+// maxFiles bounds how many files of one directory are kept open: /dev/shm is
 // world-writable. A Galaxy has 32 chips.
 const maxFiles = 1024
 
@@ -65,25 +65,24 @@ func newDir(fd int, path string) (*shmDir, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("looking at %s: %w", path, err)
+		return nil, fmt.Errorf("cannot stat %s: %w", path, err)
 	}
 	return &shmDir{inode: inodeOf(&st), path: path, fd: fd}, nil
 }
 
 func inodeOf(st *unix.Stat_t) inode { return inode{dev: uint64(st.Dev), ino: st.Ino} }
 
-// settled is how long a directory must have been left alone before its
-// unchanged mtime proves an unchanged content: timestamps have the grain of
-// the kernel's tick.
-const settled = 100 * time.Millisecond
+// mtimeSettled is how long a directory must be unmodified before an equal mtime
+// proves equal content: timestamps have the resolution of the kernel's tick.
+const mtimeSettled = 100 * time.Millisecond
 
 // refresh lists the directory again if it may have changed.
 func (d *shmDir) refresh(now time.Time) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(d.fd, &st); err != nil {
-		return fmt.Errorf("looking at %s: %w", d.path, err)
+		return fmt.Errorf("cannot stat %s: %w", d.path, err)
 	}
-	quiet := d.listedAt.Sub(time.Unix(st.Mtim.Unix())) > settled
+	quiet := d.listedAt.Sub(time.Unix(st.Mtim.Unix())) > mtimeSettled
 	if st.Mtim == d.mtime && quiet {
 		return nil
 	}
@@ -117,15 +116,16 @@ func (d *shmDir) list() ([]found, error) {
 		}
 		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
 		for _, name := range names {
-			if f, ok := d.look(name); ok && len(files) < maxFiles {
+			if f, ok := d.statEntry(name); ok && len(files) < maxFiles {
 				files = append(files, f)
 			}
 		}
 	}
 }
 
-// look reports whether a name is a region's: a regular file, not a link to one.
-func (d *shmDir) look(name string) (found, bool) {
+// statEntry reports whether a name is a region's: a regular file, not a link to
+// one.
+func (d *shmDir) statEntry(name string) (found, bool) {
 	id, ok := ParseName(name)
 	if !ok {
 		return found{}, false

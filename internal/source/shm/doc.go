@@ -4,51 +4,51 @@
 //
 // It is a source in the data flow: collect calls Reader.Read at its cadence,
 // and joins what the Sweep claims (Sweep.Claims) with what others do. Processes
-// are looked at through internal/proc, whose reader the whole collection shares.
+// are read through internal/proc, whose reader the whole collection shares.
 //
-// # What can be believed of a region
+// # What can be trusted in a region
 //
-// Not the summary fields of the writer: header totals keep the bytes of
-// killed processes and wrap, the reference count leaks, the per-chip table is
-// never reduced. So ttmon believes only the per-process slots, and a slot only
-// while the process behind it is shown to be alive: it maps the file, and its
-// innermost namespace pid is the slot's pid. What remains in slots of dead
-// processes is a ghost, listed and never counted. What cannot be told from
-// outside is a missing figure with a reason, or one with a doubt.
+// Not the summary fields of the writer: header totals keep the bytes of killed
+// processes and wrap, the reference count leaks, the per-chip table is never
+// reduced. So ttmon trusts only the per-process slots, and a slot only while
+// its process is proved to be alive: it maps the file, and its innermost
+// namespace pid is the slot's pid. What remains in slots of dead processes is a
+// ghost, listed and never counted. What cannot be determined from outside is a
+// missing figure with a reason, or one with a doubt.
 //
 // # How a slot is judged
 //
 //	       a pid appears              one process has the pid and maps the region
 //	free ────────────────► undecided ────────────────────────────────────────────► live
-//	  ▲                      │ │ │ │   several do: they share region and number
+//	  ▲                      │ │ │ │   several do: they share region and pid
 //	  │                      │ │ │ └─────────────────────────────────────────────► contested
-//	  │ the pid is cleared,  │ │ │     nobody does, and everybody can be seen
+//	  │ the pid is cleared,  │ │ │     none does, and all can be seen
 //	  │ whatever the state   │ │ └───────────────────────────────────────────────► dead
-//	  │                      │ │       nobody does whom we may look at
+//	  │                      │ │       none that we may read does
 //	  └───────────────────── │ └─────────────────────────────────────────────────► unseen
 //	                         │
-//	                         └ there was no time to look at everybody: judged again
+//	                         └ no time to read all processes: judged again
 //	                           in the next sweep
 //
 // A verdict is undecided again
 //
 //   - of live and contested: when an owner ends or no longer maps the region, or
 //     the slot's pid or name changes;
-//   - of dead and unseen: when anything in the slot changes, somebody attaches or
+//   - of dead and unseen: when anything in the slot changes, a process attaches or
 //     detaches, a process with that pid maps the region, or after 30 seconds.
 //
 // Only live and contested slots are counted, contested ones for their owners
 // together. A dead slot is a ghost. A live slot whose owner found it as a dead
 // process of the same pid had left it is counted less what that one left (the
-// baseline in judge.go). A live slot that is cleared or taken while its owner
+// baseline in judge.go). A live slot that is cleared or reused while its owner
 // still maps the region was wiped by another writer: what the owner holds is
-// not known from then on.
+// unknown from then on.
 //
 // # What is cached, and for how long
 //
-// A sweep in which nothing happened is one stat per /dev/shm directory, one
-// pread per region, and one poll of the pidfds of all processes known to map a
-// region. Everything else is done when something changed:
+// A sweep without changes is one stat per /dev/shm directory, one pread per
+// region, and one poll of the pidfds of all processes known to map a region.
+// Everything else is done when something changed:
 //
 //   - directory listings, until the directory's mtime moves;
 //   - a region's decoded result, until one of its bytes changes, a process
@@ -58,15 +58,15 @@
 //     it changes (every attach and detach writes there), and for at most five
 //     seconds, because exec and a forked child's exit write nowhere;
 //   - the verdict that a slot's owner is dead, until that slot changes or
-//     somebody attaches or detaches, and for at most thirty seconds;
+//     a process attaches or detaches, and for at most thirty seconds;
 //   - the release behind a libtt_metal.so, per inode, while a known process maps
 //     it.
 //
-// All of /proc is gone through only for a slot whose pid leads nowhere (reading
-// /proc/<pid>/status of everybody), and, at most once a second, for processes
-// that must be attached and have no slot (reading /proc/<pid>/maps of everybody
-// who could open the region). Both stop after 0.4 s; what is undecided then
-// stays so until the next sweep.
+// All of /proc is scanned only for a slot whose pid matches no known process
+// (reading every /proc/<pid>/status), and, at most once a second, for processes
+// that must be attached and have no slot (reading /proc/<pid>/maps of every
+// process that could open the region). Both stop after 0.4 s; what is undecided
+// then stays so until the next sweep.
 //
 // # What cannot be known
 //
@@ -76,7 +76,7 @@
 // within 100 ms are dropped for good. A process that was given the pid of a
 // dead one counts on top of its bytes; they are taken off if the slot was seen
 // at rest in between, and otherwise the figure is missing. What a layout 4
-// writer in another container erased is known only to a Reader that saw it
+// writer in another container erased is known only to a Reader that read it
 // before.
 //
 // # Nothing is written

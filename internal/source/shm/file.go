@@ -17,7 +17,7 @@ type file struct {
 	path  string    // as seen from the host being watched
 	owner int       // uid: who may read it, and attach to it
 	mode  uint32    // permission bits
-	since time.Time // when it was made, or somebody last attached: attaching sets its size
+	since time.Time // when it was created or a process last attached: attaching sets its size
 
 	fd  int // −1 if it could not be opened
 	err error
@@ -26,11 +26,11 @@ type file struct {
 	image, next []byte
 	parsed      *Image
 	parseErr    error
-	torn        bool // slots kept changing hands while they were read
+	torn        bool // slots kept changing owners while they were read
 }
 
-// openFile opens a directory entry. An error is kept in the file: that a region
-// exists and may not be read is worth knowing.
+// openFile opens a directory entry. An error is kept in the file: a region that
+// exists and may not be read is reported.
 func openFile(d *shmDir, f found) *file {
 	r := &file{
 		inode: inodeOf(&f.st), id: f.id, path: d.path + "/" + f.name,
@@ -46,14 +46,14 @@ func openFile(d *shmDir, f found) *file {
 	return r
 }
 
-// open opens a pinned file for reading, once it is proved to be the regular
-// file that was looked at: whatever stands under the name by now, a device
-// node is never opened. It leaves no trace, not even the access time, where
-// that may be asked for (by the owner and root).
+// open opens a pinned file for reading, after checking that it is the regular
+// file that was listed: whatever has the name by now, a device node is never
+// opened. It leaves no trace, not even the access time, where that is allowed
+// (to the owner and root).
 func (r *file) open(pinned int) {
 	var st unix.Stat_t
 	if err := unix.Fstat(pinned, &st); err != nil {
-		r.err = fmt.Errorf("looking at %s: %w", r.path, err)
+		r.err = fmt.Errorf("cannot stat %s: %w", r.path, err)
 		return
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || inodeOf(&st) != r.inode {
@@ -87,7 +87,7 @@ func (r *file) load() (changed bool, err error) {
 		return false, r.err
 	}
 	if r.next == nil {
-		// One byte more than a region has: a longer file shows itself.
+		// One byte more than a region has, to detect a longer file.
 		r.image, r.next = make([]byte, 0, Size+1), make([]byte, 0, Size+1)
 	}
 	if r.next, err = pread(r.fd, r.next); err != nil {
@@ -96,18 +96,18 @@ func (r *file) load() (changed bool, err error) {
 	if bytes.Equal(r.next, r.image) && (r.parsed != nil || r.parseErr != nil) {
 		return false, nil
 	}
-	if err := r.settle(); err != nil {
+	if err := r.confirmRead(); err != nil {
 		return false, fmt.Errorf("reading %s: %w", r.path, err)
 	}
 	r.parsed, r.parseErr = Parse(r.image)
 	return true, nil
 }
 
-// retries is how often a region is read again while its slots change hands.
+// retries is how often a region is read again while its slots change owners.
 const retries = 3
 
-// settle swaps next in as the image once it is confirmed by a second read.
-func (r *file) settle() (err error) {
+// confirmRead makes next the image once a second read confirms it.
+func (r *file) confirmRead() (err error) {
 	for range 1 + retries {
 		r.image, r.next = r.next, r.image
 		if r.next, err = pread(r.fd, r.next); err != nil {
@@ -117,14 +117,14 @@ func (r *file) settle() (err error) {
 			break
 		}
 	}
-	// Counters may still move: each is a word of its own, and the later is as
+	// Counters may still change: each is a word of its own, and the later is as
 	// good as the earlier.
 	r.image, r.next = r.next, r.image
 	return nil
 }
 
-// sameOwners reports whether two reads agree on length, header identity and on
-// who has which slot.
+// sameOwners reports whether two reads agree on length, header identity and the
+// owner of each slot.
 func sameOwners(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false

@@ -6,9 +6,9 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Adoption is what a Reader knows about the slot of a live process: what a
-// dead one had left in it when the process took it. It is for the next Reader,
-// which cannot find out any more.
+// Adoption is what a Reader knows about the slot of a live process: what a dead
+// one had left in it when the process adopted it. It is for the next Reader,
+// which can no longer find out.
 type Adoption struct {
 	Dev       uint64           `json:"dev"` // of the region's file
 	Ino       uint64           `json:"ino"`
@@ -23,7 +23,7 @@ type Adoption struct {
 	Suspected bool             `json:"suspected,omitempty"`
 }
 
-// slotOwner is a slot in the hands of one process.
+// slotOwner is a slot and its owner.
 type slotOwner struct {
 	region inode
 	slot   int
@@ -48,10 +48,10 @@ func (r *Reader) Adoptions() (list []Adoption) {
 	return list
 }
 
-// Restore takes over what another Reader knew. It is called before the first
+// Restore loads the adoptions of a previous Reader. Call it before the first
 // Read.
 func (r *Reader) Restore(list []Adoption) {
-	r.handedOn = make(map[slotOwner]*baseline, len(list))
+	r.restored = make(map[slotOwner]*baseline, len(list))
 	for _, a := range list {
 		key := slotOwner{inode{a.Dev, a.Ino}, a.Slot, model.ProcessID{PID: a.PID, StartTicks: a.Start}}
 		b := &baseline{
@@ -61,6 +61,6 @@ func (r *Reader) Restore(list []Adoption) {
 		if b.empty() {
 			b = nil
 		}
-		r.handedOn[key] = b
+		r.restored[key] = b
 	}
 }

@@ -6,57 +6,57 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// verdict says what is behind a slot.
+// verdict says whether the owner of a slot is alive.
 type verdict uint8
 
 const (
 	undecided verdict = iota
 	live              // one live process that maps the region
-	contested         // several: containers that share a region and a pid number
-	dead              // nobody has that pid and maps the region
-	unseen            // nobody for sure; but we may not look at everybody
+	contested         // several: containers that share a region and a pid
+	dead              // no process has that pid and maps the region
+	unseen            // none found, but some processes may not be read
 )
 
-// slotState is what is known about a slot, carried from sweep to sweep.
+// slotState is the verdict on a slot, carried from sweep to sweep.
 type slotState struct {
 	slot    Slot // as last judged
 	verdict verdict
 	owners  []*process
 	sure    bool // the mapping was seen; else pid, name and start time agree
-	doubt   int  // without owners: a process that may be one, and may not be looked at
+	doubt   int  // without owners: a process that may be one, and may not be read
 	at      time.Time
 	base    *baseline
-	before  *slotState // while undecided: the verdict that does not stand any more
+	before  *slotState // while undecided: the verdict that no longer holds
 }
 
-// alive reports whether somebody is behind the slot.
+// alive reports whether the slot belongs to a running process.
 func (st *slotState) alive() bool { return st.verdict == live || st.verdict == contested }
 
 // baseline is what a slot held when its owner took it over. A writer finds its
-// slot by pid: one that got the pid of a dead writer goes on counting on top
-// of the dead one's bytes.
+// slot by pid: one that reuses the pid of a dead writer adds to the dead one's
+// bytes.
 type baseline struct {
 	slot Slot
-	// exact: the slot was seen at rest between the two owners. Otherwise the
-	// dead one may have written after we last looked.
+	// exact: the slot was seen at rest between the two owners. Otherwise the dead
+	// one may have written after it was last read.
 	exact bool
-	// suspected: nobody saw another owner. All that the slot held when it was
-	// first looked at may be a dead one's.
+	// suspected: no other owner was seen. All that the slot held when it was first
+	// read may be a dead one's.
 	suspected bool
 }
 
-// inherit decides what of a live owner's slot is a dead one's. old is the slot
-// as last seen (nil if never), leaked whether the writer's own count admits
-// that somebody died attached. A slot written before its owner started is a
-// dead one's, unless nobody can have died here: then the clock was set. Start
-// times are rounded down to 10 ms, and no program opens a chip that early in
-// its life, so small corrections of the clock do no harm.
-func inherit(old *slotState, slot Slot, started time.Time, leaked bool) *baseline {
+// findBaseline returns which bytes of a live owner's slot are a dead process's.
+// old is the slot as last read (nil if never); leaked means that by the
+// writer's own count a process died attached. A slot written before its owner
+// started is a dead one's, unless none can have died: then the clock was set.
+// Start times are rounded down to 10 ms, and no program opens a chip that early
+// in its life, so small corrections of the clock do not matter.
+func findBaseline(old *slotState, slot Slot, started time.Time, leaked bool) *baseline {
 	before := func(t time.Time) bool { return !t.IsZero() && t.Before(started) }
 	if before(slot.Updated) && leaked {
 		return &baseline{slot: slot, exact: true}
 	}
-	// A claim writes the name anew; only an adoption can leave it.
+	// A claim rewrites the name; only an adoption can leave it.
 	adopted := old != nil && old.slot.PID == slot.PID && old.slot.Name == slot.Name && before(old.slot.Updated)
 	if adopted && (leaked || old.verdict == dead) {
 		return &baseline{slot: old.slot, exact: old.verdict == dead}
@@ -67,9 +67,9 @@ func inherit(old *slotState, slot Slot, started time.Time, leaked bool) *baselin
 // empty reports whether there was nothing to inherit.
 func (b *baseline) empty() bool { return b.slot.Bytes == [numPools]uint64{} }
 
-// own takes a dead predecessor's bytes out of a slot, and says what that left
-// open.
-func (b *baseline) own(slot Slot, pool int) (model.Bytes, model.DoubtKind) {
+// ownBytes subtracts a dead predecessor's bytes from a slot, and returns what
+// is uncertain about the result.
+func (b *baseline) ownBytes(slot Slot, pool int) (model.Bytes, model.DoubtKind) {
 	v, was := slot.Bytes[pool], b.slot.Bytes[pool]
 	written := !slot.Updated.Equal(b.slot.Updated)
 	isCB := regionPools[pool] == model.CB
@@ -91,8 +91,8 @@ func (b *baseline) own(slot Slot, pool int) (model.Bytes, model.DoubtKind) {
 	return model.ExactBytes(v - was), model.SlotAdopted
 }
 
-// left is what of the predecessor's bytes is still in the slot.
-func (b *baseline) left(slot Slot) (bytes [numPools]uint64) {
+// leftBytes are the predecessor's bytes that are still in the slot.
+func (b *baseline) leftBytes(slot Slot) (bytes [numPools]uint64) {
 	bytes = b.slot.Bytes
 	for i, p := range regionPools {
 		if p == model.CB && slot.Bytes[i] != bytes[i] {
@@ -102,11 +102,11 @@ func (b *baseline) left(slot Slot) (bytes [numPools]uint64) {
 	return bytes
 }
 
-// impossible is more than any chip has: a counter that wrapped.
+// impossible is more than any chip has: the counter has wrapped.
 const impossible = 1 << 46
 
-// check drops a figure that cannot be. capacity is the chip's, 0 if unknown.
-func check(b model.Bytes, capacity uint64) (model.Bytes, model.DoubtKind) {
+// checkFigure drops an impossible figure. capacity is the chip's, 0 if unknown.
+func checkFigure(b model.Bytes, capacity uint64) (model.Bytes, model.DoubtKind) {
 	v, _, ok := b.Best()
 	if ok && (v > impossible || capacity != 0 && v > capacity+capacity/20) {
 		return model.NoBytes(model.Implausible), model.FigureImpossible
@@ -131,10 +131,10 @@ func (st *slotState) bytesOf(capacity Capacity) (b model.PoolBytes, doubts []mod
 		figure := model.ExactBytes(st.slot.Bytes[i])
 		if st.base != nil {
 			var kind model.DoubtKind
-			figure, kind = st.base.own(st.slot, i)
+			figure, kind = st.base.ownBytes(st.slot, i)
 			add(kind)
 		}
-		checked, kind := check(figure, capacity[pool])
+		checked, kind := checkFigure(figure, capacity[pool])
 		add(kind)
 		b[pool] = checked
 	}
@@ -142,10 +142,10 @@ func (st *slotState) bytesOf(capacity Capacity) (b model.PoolBytes, doubts []mod
 }
 
 // ghostOf turns bytes that a dead process left into a Ghost.
-func ghostOf(slot Slot, bytes [numPools]uint64, heir int) Ghost {
-	g := Ghost{PID: int(slot.PID), Name: slot.Name, Slot: slot.Index, Updated: slot.Updated, HeirPID: heir}
+func ghostOf(slot Slot, bytes [numPools]uint64, successorPID int) Ghost {
+	g := Ghost{PID: int(slot.PID), Name: slot.Name, Slot: slot.Index, Updated: slot.Updated, SuccessorPID: successorPID}
 	for i, pool := range regionPools {
-		g.Bytes[pool], _ = check(model.ExactBytes(bytes[i]), 0)
+		g.Bytes[pool], _ = checkFigure(model.ExactBytes(bytes[i]), 0)
 	}
 	return g
 }

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -27,25 +28,27 @@ func TestInherit(t *testing.T) {
 	}{
 		{"its own", nil, slotAtTime(after, 5), true, 0, false},
 		{"written before it started", nil, slotAtTime(before, 5), true, 5, true},
-		{"the clock was set, for nobody died here", nil, slotAtTime(before, 5), false, 0, false},
+		{"the clock was set, for no process died here", nil, slotAtTime(before, 5), false, 0, false},
 		{"seen dead, then written", state(dead, slotAtTime(before, 5)), slotAtTime(after, 12), true, 5, true},
 		{"seen dead, though the count does not say so", state(dead, slotAtTime(before, 5)), slotAtTime(after, 12), false, 5, true},
 		{"seen alive, then written", state(live, slotAtTime(before, 5)), slotAtTime(after, 12), true, 5, false},
-		{"claimed anew", state(dead, slotAtTime(before, 5)), renamed, true, 0, false},
+		{"claimed again", state(dead, slotAtTime(before, 5)), renamed, true, 0, false},
 		{"another pid's", state(dead, Slot{PID: 8, Name: "python", Updated: before}), slotAtTime(after, 12), true, 0, false},
 		{"no time at all", nil, slotAtTime(time.Time{}, 5), true, 0, false},
 	}
 	for _, tt := range tests {
-		got := inherit(tt.old, tt.slot, start, tt.leaked)
-		if (got != nil) != (tt.want != 0) {
-			t.Errorf("%s: %+v", tt.name, got)
-		} else if got != nil && (got.slot.Bytes[0] != tt.want || got.exact != tt.exact) {
-			t.Errorf("%s: %d, exact %v", tt.name, got.slot.Bytes[0], got.exact)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			got := findBaseline(tt.old, tt.slot, start, tt.leaked)
+			if (got != nil) != (tt.want != 0) {
+				t.Errorf("%s: %+v", tt.name, got)
+			} else if got != nil && (got.slot.Bytes[0] != tt.want || got.exact != tt.exact) {
+				t.Errorf("%s: %d, exact %v", tt.name, got.slot.Bytes[0], got.exact)
+			}
+		})
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckFigure(t *testing.T) {
 	for _, tt := range []struct {
 		v, capacity uint64
 		ok          bool
@@ -57,12 +60,14 @@ func TestCheck(t *testing.T) {
 		{1051, 1000, false},
 		{^uint64(0), ^uint64(0), false},
 	} {
-		got, doubt := check(model.ExactBytes(tt.v), tt.capacity)
-		if got.Known() != tt.ok || (doubt == "") != tt.ok {
-			t.Errorf("%d of %d: %+v %s", tt.v, tt.capacity, got, doubt)
-		}
+		t.Run(fmt.Sprintf("%d of %d", tt.v, tt.capacity), func(t *testing.T) {
+			got, doubt := checkFigure(model.ExactBytes(tt.v), tt.capacity)
+			if got.Known() != tt.ok || (doubt == "") != tt.ok {
+				t.Errorf("%+v %s", got, doubt)
+			}
+		})
 	}
-	if got, doubt := check(model.NoBytes(model.Stale), 1); got.Status() != model.Stale || doubt != "" {
+	if got, doubt := checkFigure(model.NoBytes(model.Stale), 1); got.Status() != model.Stale || doubt != "" {
 		t.Errorf("a missing figure became %+v", got)
 	}
 }
@@ -79,8 +84,10 @@ func TestSameOwners(t *testing.T) {
 		"pid": newImage(3, 1).slot(0, 6, "a", time.Unix(1, 0), 7), "name": newImage(3, 1).slot(0, 5, "b", time.Unix(1, 0), 7),
 		"version": newImage(4, 1).slot(0, 5, "a", time.Unix(1, 0), 7), "length": a[:Size-1],
 	} {
-		if sameOwners(a, other) {
-			t.Errorf("another %s passed", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if sameOwners(a, other) {
+				t.Errorf("another %s passed", name)
+			}
+		})
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapsAge is how long what a process maps is believed without a sign of
-// change. Attaching and detaching leave signs; exec and the end of a forked
+// mapsAge is how long the mappings of a process are cached without a sign of
+// change. Attaching and detaching leave signs; exec and the exit of a forked
 // child do not.
 const mapsAge = 5 * time.Second
 
-// noteUsers takes over the list of device users.
-func (r *Reader) noteUsers(users []User) {
+// setUsers replaces the list of device users.
+func (r *Reader) setUsers(users []User) {
 	if slices.Equal(users, r.users) && r.haveUsers() {
 		return
 	}
@@ -25,7 +25,7 @@ func (r *Reader) noteUsers(users []User) {
 	for _, u := range users {
 		p := r.procs[u.PID]
 		if p == nil || u.StartTicks != 0 && u.StartTicks != p.StartTicks {
-			p = r.learn(u.PID)
+			p = r.addProcess(u.PID)
 		}
 		if p != nil && (u.StartTicks == 0 || u.StartTicks == p.StartTicks) {
 			p.user = true
@@ -33,7 +33,7 @@ func (r *Reader) noteUsers(users []User) {
 	}
 }
 
-// haveUsers reports whether every user that can be known is.
+// haveUsers reports whether all users are known processes.
 func (r *Reader) haveUsers() bool {
 	for _, u := range r.users {
 		if p := r.procs[u.PID]; p == nil || !p.user {
@@ -43,37 +43,38 @@ func (r *Reader) haveUsers() bool {
 	return true
 }
 
-// learn adds a process to the known ones, with what it maps. It returns nil
-// if there is no such process any more.
-func (r *Reader) learn(pid int) *process {
+// addProcess adds a process to the known ones, with its mappings. It returns
+// nil if the process has exited.
+func (r *Reader) addProcess(pid int) *process {
 	p, err := r.open(pid)
 	if err != nil {
 		return nil
 	}
 	r.readMaps(p)
-	r.keep(p)
+	r.holdProcess(p)
 	return p
 }
 
-// keep makes a process a known one, in the place of a former one of that pid.
-func (r *Reader) keep(p *process) {
+// holdProcess makes a process a known one, and replaces an earlier one of that
+// pid.
+func (r *Reader) holdProcess(p *process) {
 	if old := r.procs[p.PID]; old != nil {
-		r.drop(old)
+		r.dropProcess(old)
 	}
 	r.processes.Hold(p.Process)
-	if r.ours {
+	if r.ownPIDs {
 		if fd, err := p.PIDFD(); err == nil {
 			p.pidfd = fd
 		}
 	}
 	r.procs[p.PID] = p
-	r.touch(p)
+	r.markDirty(p)
 	r.changed, r.watch = true, nil
 }
 
-// drop forgets a process; what it mapped must be judged again.
-func (r *Reader) drop(p *process) {
-	r.touch(p)
+// dropProcess drops a process; the regions it mapped must be judged again.
+func (r *Reader) dropProcess(p *process) {
+	r.markDirty(p)
 	r.processes.Release(p.Process)
 	p.closePIDFD()
 	p.gone = true
@@ -81,8 +82,8 @@ func (r *Reader) drop(p *process) {
 	r.changed, r.watch = true, nil
 }
 
-// touch marks the regions that a process maps as to be judged again.
-func (r *Reader) touch(p *process) {
+// markDirty marks the regions that a process maps to be judged again.
+func (r *Reader) markDirty(p *process) {
 	for _, m := range p.maps.regions {
 		if reg := r.regions[m.inode]; reg != nil {
 			reg.dirty = true
@@ -90,15 +91,15 @@ func (r *Reader) touch(p *process) {
 	}
 }
 
-// fresh makes sure that what p maps was read in this sweep.
-func (r *Reader) fresh(p *process) {
+// ensureMaps makes sure that the mappings of p were read in this sweep.
+func (r *Reader) ensureMaps(p *process) {
 	if !p.mapsAt.Equal(r.now) {
-		r.reread(p)
+		r.refreshMaps(p)
 	}
 }
 
-// reread reads what p maps.
-func (r *Reader) reread(p *process) {
+// refreshMaps reads the mappings of p again.
+func (r *Reader) refreshMaps(p *process) {
 	old, oldErr := p.maps, p.mapsErr
 	r.readMaps(p)
 	if slices.Equal(old.regions, p.maps.regions) && old.lib == p.maps.lib && old.drives == p.maps.drives && (oldErr == nil) == (p.mapsErr == nil) {
@@ -107,14 +108,14 @@ func (r *Reader) reread(p *process) {
 	r.changed = true
 	now := p.maps
 	p.maps = old
-	r.touch(p)
+	r.markDirty(p)
 	p.maps = now
-	r.touch(p)
+	r.markDirty(p)
 }
 
-// dropDead forgets processes that ended. Where pids are our own, one poll of
-// their pidfds tells; elsewhere each has to be asked.
-func (r *Reader) dropDead() {
+// dropExited drops processes that have exited. Where pids are our own, one poll
+// of their pidfds finds them; elsewhere each must be checked.
+func (r *Reader) dropExited() {
 	if r.watch == nil {
 		r.watch, r.watched = r.watch[:0], r.watched[:0]
 		for _, p := range r.procs {
@@ -123,18 +124,19 @@ func (r *Reader) dropDead() {
 		}
 	}
 	if _, err := unix.Poll(r.watch, 0); err != nil {
-		return // interrupted: the next sweep will tell
+		return // interrupted: left to the next sweep
 	}
 	for i, p := range r.watched {
 		if r.watch[i].Revents != 0 || p.pidfd < 0 && !p.Alive() {
-			defer r.drop(p)
+			defer r.dropProcess(p)
 		}
 	}
 }
 
-// mapsAge is how long what p maps is believed. A user of a device that does not
-// drive it yet may begin to at any moment, and hold memory then: it is read
-// again as soon as that costs no more than a thousandth of the time.
+// mapsAge is how long the mappings of p are cached. A user of a device that
+// does not drive it yet may start to at any moment, and hold memory then: its
+// mappings are read again as soon as that costs no more than a thousandth of
+// the time.
 func (p *process) mapsAge() time.Duration {
 	if p.user && p.mapsErr == nil && p.maps.lib.path == "" && !p.maps.drives {
 		return min(mapsAge, 1000*p.mapsFor)
@@ -142,12 +144,12 @@ func (p *process) mapsAge() time.Duration {
 	return mapsAge
 }
 
-// checkMaps looks again at what processes map, now and then.
-func (r *Reader) checkMaps() {
+// refreshOldMaps reads the mappings of processes again when they are too old.
+func (r *Reader) refreshOldMaps() {
 	for _, p := range r.procs {
 		if r.now.Sub(p.mapsAt) >= p.mapsAge() {
-			_ = r.processes.Refresh(p.Process) // an end shows itself otherwise
-			r.fresh(p)
+			_ = r.processes.Refresh(p.Process) // an exit is noticed elsewhere
+			r.ensureMaps(p)
 		}
 		if p.changed() {
 			r.changed = true
@@ -155,18 +157,18 @@ func (r *Reader) checkMaps() {
 	}
 }
 
-// forget closes processes that are of no interest any more.
-func (r *Reader) forget() {
+// dropUnneeded drops processes that are no longer needed.
+func (r *Reader) dropUnneeded() {
 	for _, p := range r.procs {
 		if !p.user && len(p.maps.regions) == 0 && !r.owns(p) {
-			r.drop(p)
+			r.dropProcess(p)
 		}
 	}
-	r.releases.forget(r.procs)
+	r.releases.dropUnused(r.procs)
 }
 
-// owns reports whether a slot is believed to be p's. It may be without a mapping
-// seen, where that may not be looked at.
+// owns reports whether p is an owner of a slot, by its mapping or, where
+// mappings may not be read, by pid and name.
 func (r *Reader) owns(p *process) bool {
 	for _, reg := range r.regions {
 		for _, st := range reg.states {

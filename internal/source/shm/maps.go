@@ -7,7 +7,7 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
-// inode names a file for as long as it exists, whatever its path.
+// inode identifies a file while it exists, whatever its path.
 type inode struct{ dev, ino uint64 }
 
 // mapping is a region that a process has mapped.
@@ -18,11 +18,11 @@ type mapping struct {
 	writable bool   // mapped as a writer maps it
 }
 
-// mappings is what a process maps that is tt-metal's.
+// mappings are the files of tt-metal that a process maps.
 type mappings struct {
 	regions []mapping
 	lib     library // zero if no libtt_metal.so is mapped
-	// drives: it maps a device. Without that no program reaches a chip's
+	// drives: it maps a device. Without that no program can access a chip's
 	// memory: the driver has no call for it.
 	drives bool
 }
@@ -40,8 +40,8 @@ const (
 	nodeDir   = "/dev/tenstorrent/"
 )
 
-// mappingsOf picks the regions, mapped as a writer or a reader of them does,
-// and the library out of what a process maps.
+// mappingsOf selects the regions, mapped by a writer or a reader, and the
+// library from the mappings of a process.
 func mappingsOf(list []proc.Mapping) (m mappings) {
 	for i := range list {
 		f := &list[i]

@@ -55,7 +55,7 @@ func TestNewReleaseWipesOld(t *testing.T) {
 	s.r = s.reader(Options{})
 	s.read()
 	check()
-	// The old one's exit wraps the count; nobody believes that either.
+	// The old one's exit wraps the count, which is not trusted either.
 	s.end(old)
 	s.read()
 	s.doubts(s.holds(1, young))
@@ -98,9 +98,9 @@ func TestLayout2InLayout3(t *testing.T) {
 	}
 }
 
-// A library is another release's when it was installed anew: what was known of
+// A library is another release's when it was installed again: what was known of
 // its file ends with the last process that maps it.
-func TestReleaseInstalledAnew(t *testing.T) {
+func TestReleaseReinstalled(t *testing.T) {
 	s := newScene(t)
 	lib := install(t, "0.71.2")
 	old := s.start(metal.Options{Layout: 3}, "lib "+lib, "open 1", "alloc 1 dram 10")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Image is a region's bytes, decoded and not yet judged.
+// Image is a decoded region, without verdicts on its slots.
 type Image struct {
 	Layout   Layout
 	ChipID   uint64 // as the header has it; layout 1 stores only a location there
@@ -30,15 +30,15 @@ type Slot struct {
 	Name    string    // raw; a dead owner's until an adopter's claim
 }
 
-// ErrInitialising is the error of a region whose writer has not finished
-// setting it up, or died while it did.
+// ErrInitialising means that the writer has not finished initialising the
+// region, or died while it did.
 var ErrInitialising = errors.New("the region is being initialised")
 
-// UnknownLayoutError is the error of a region that another version of
-// tt-metal wrote than this parser knows.
+// UnknownLayoutError means that an unknown version of tt-metal wrote the
+// region.
 type UnknownLayoutError struct {
 	Version uint32
-	Size    int // of the file, where it is what does not fit; else 0
+	Size    int // of the file, if that is the mismatch; else 0
 }
 
 func (e *UnknownLayoutError) Error() string {
@@ -48,8 +48,9 @@ func (e *UnknownLayoutError) Error() string {
 	return fmt.Sprintf("layout version %d is not known", e.Version)
 }
 
-// Parse decodes a region. It takes any bytes: what is not a finished region of
-// a known layout is ErrInitialising or an *UnknownLayoutError.
+// Parse decodes a region. It accepts any bytes: for anything but an initialised
+// region of a known layout it returns ErrInitialising or an
+// *UnknownLayoutError.
 func Parse(b []byte) (*Image, error) {
 	if len(b) < Size {
 		return nil, fmt.Errorf("%w: %d of %d bytes", ErrInitialising, len(b), Size)
@@ -117,8 +118,8 @@ func pools(b []byte) (v [numPools]uint64) {
 	return v
 }
 
-// wallClock turns the writer's nanoseconds into a time; 0, and what no clock
-// of this century shows, is the zero time.
+// wallClock converts the writer's nanoseconds to a time; 0 and implausible
+// values become the zero time.
 func wallClock(ns uint64) time.Time {
 	if ns == 0 || ns > 1<<62 {
 		return time.Time{}

@@ -113,24 +113,27 @@ func TestParseRefuses(t *testing.T) {
 
 func TestParseVersions(t *testing.T) {
 	for _, tt := range []struct {
+		name    string
 		version uint32
 		cb      model.CBMeaning
-	}{{1, model.CBCached}, {2, model.CBCached}, {3, model.CBCached}, {4, model.CBResident}} {
-		b := newImage(tt.version, 9).slot(2, -1, "x", time.Time{}, 5).slot(3, 12, "y", time.Time{}, 6)
-		img, err := Parse(b)
-		if err != nil {
-			t.Fatalf("version %d: %v", tt.version, err)
-		}
-		if img.Layout.CB != tt.cb {
-			t.Errorf("version %d: CB means %q, want %q", tt.version, img.Layout.CB, tt.cb)
-		}
-		if len(img.Slots) != 1 || img.Slots[0].PID != 12 {
-			t.Errorf("version %d: slots %+v, want only pid 12", tt.version, img.Slots)
-		}
-		// Only layout 4 marks slots with −1; elsewhere it is nobody's doing.
-		if want := tt.version != 4; (img.Odd == 1) != want {
-			t.Errorf("version %d: %d odd slots, want one: %v", tt.version, img.Odd, want)
-		}
+	}{{"v1", 1, model.CBCached}, {"v2", 2, model.CBCached}, {"v3", 3, model.CBCached}, {"v4", 4, model.CBResident}} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newImage(tt.version, 9).slot(2, -1, "x", time.Time{}, 5).slot(3, 12, "y", time.Time{}, 6)
+			img, err := Parse(b)
+			if err != nil {
+				t.Fatalf("version %d: %v", tt.version, err)
+			}
+			if img.Layout.CB != tt.cb {
+				t.Errorf("version %d: CB means %q, want %q", tt.version, img.Layout.CB, tt.cb)
+			}
+			if len(img.Slots) != 1 || img.Slots[0].PID != 12 {
+				t.Errorf("version %d: slots %+v, want only pid 12", tt.version, img.Slots)
+			}
+			// Only layout 4 marks slots with −1; no other writer stores it.
+			if want := tt.version != 4; (img.Odd == 1) != want {
+				t.Errorf("version %d: %d odd slots, want one: %v", tt.version, img.Odd, want)
+			}
+		})
 	}
 }
 
@@ -172,12 +175,14 @@ func TestParseName(t *testing.T) {
 		"tt_device_1844674407370955161511_memory": {},
 	}
 	for name, want := range tests {
-		id, ok := ParseName(name)
-		if id != want.id || ok != want.ok {
-			t.Errorf("ParseName(%q) = %d, %v, want %d, %v", name, id, ok, want.id, want.ok)
-		}
-		if ok && RegionName(id) != name {
-			t.Errorf("RegionName(%d) = %q, want %q", id, RegionName(id), name)
-		}
+		t.Run(name, func(t *testing.T) {
+			id, ok := ParseName(name)
+			if id != want.id || ok != want.ok {
+				t.Errorf("ParseName(%q) = %d, %v, want %d, %v", name, id, ok, want.id, want.ok)
+			}
+			if ok && RegionName(id) != name {
+				t.Errorf("RegionName(%d) = %q, want %q", id, RegionName(id), name)
+			}
+		})
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
-// process is a process of interest: one that maps a region, or uses a device.
+// process is a known process: one that maps a region, or uses a device.
 type process struct {
-	*proc.Process        // its InnerPID is what its writer calls itself
+	*proc.Process        // its InnerPID is the pid in its slots
 	shownName     string // as last published
 	shownUID      int
 
@@ -25,12 +25,12 @@ type process struct {
 	shmErr error
 	shmAt  time.Time
 
-	user bool // it has a device open, the caller says
-	gone bool // it ended
+	user bool // it has a device open, according to the caller
+	gone bool // it has exited
 }
 
-// keepMappings makes a reader of processes tell what a Reader asks for. It
-// tells of devices anyway.
+// keepMappings makes a reader of processes return the mappings that a Reader
+// needs. It returns those of devices anyway.
 func keepMappings(r *proc.Reader) {
 	r.KeepMappings("/" + namePrefix)
 	r.KeepMappings("/" + libPrefix)
@@ -45,22 +45,22 @@ func (r *Reader) open(pid int) (*process, error) {
 	return &process{Process: known, shownName: known.Name, shownUID: known.UID, pidfd: -1}, nil
 }
 
-// changed tells once that the name or the user is another than published:
-// programs rename themselves, exec does.
+// changed reports, once, that the name or the user differs from the published
+// one: programs rename themselves, and exec does.
 func (p *process) changed() bool {
 	changed := p.shownName != p.Name || p.shownUID != p.UID
 	p.shownName, p.shownUID = p.Name, p.UID
 	return changed
 }
 
-// isInit reports whether the process is the host's first, which runs no
-// workloads. Slots with its number are common: they are of containers.
+// isInit reports whether the process is the host's pid 1, which runs no
+// workloads. Slots with that pid are common: they belong to containers.
 func (p *process) isInit() bool { return p.PID == 1 && p.InnerPID == 1 }
 
 // startTime is the wall clock when the process started, to 10 ms.
 func (p *process) startTime(boot time.Time) time.Time { return proc.StartTime(boot, p.StartTicks) }
 
-// closePIDFD ends the watch for its end.
+// closePIDFD stops watching for its exit.
 func (p *process) closePIDFD() {
 	if p.pidfd >= 0 {
 		unix.Close(p.pidfd)
@@ -68,7 +68,7 @@ func (p *process) closePIDFD() {
 	}
 }
 
-// readMaps looks up which regions a process maps, and its tt-metal library.
+// readMaps reads which regions a process maps, and its tt-metal library.
 func (r *Reader) readMaps(p *process) {
 	began := time.Now()
 	list, err := r.processes.ReadMaps(p.Process)

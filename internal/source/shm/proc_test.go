@@ -53,9 +53,11 @@ func TestDistInfo(t *testing.T) {
 		{nil, "", "absent: " + notWheel},
 	}
 	for _, tt := range tests {
-		if got := distInfo(tt.names); got.V != tt.want || got.Reason() != tt.reason {
-			t.Errorf("%q: %+v", tt.names, got)
-		}
+		t.Run(tt.want, func(t *testing.T) {
+			if got := distInfo(tt.names); got.V != tt.want || got.Reason() != tt.reason {
+				t.Errorf("%q: %+v", tt.names, got)
+			}
+		})
 	}
 }
 
@@ -67,9 +69,11 @@ func TestSitePackages(t *testing.T) {
 		"libtt_metal.so": "",
 		"/":              "",
 	} {
-		if got, ok := sitePackages(lib); got != want || ok != (want != "") {
-			t.Errorf("%s: %q", lib, got)
-		}
+		t.Run(lib, func(t *testing.T) {
+			if got, ok := sitePackages(lib); got != want || ok != (want != "") {
+				t.Errorf("%s: %q", lib, got)
+			}
+		})
 	}
 }
 
@@ -78,10 +82,12 @@ func TestReleases(t *testing.T) {
 		"0.69.9": {false, false}, "0.70.0": {false, true}, "0.71.2": {false, true}, "0.72.0": {true, true},
 		"0.72.0.dev20260601": {true, true}, "0.81.1": {true, true}, "0.82.0": {true, false}, "1.0.0": {true, false},
 	} {
-		one := slices.ContainsFunc(releaseDoubts(Layout{Version: 3}, model.Value(version)), func(d model.Doubt) bool { return d.Kind == model.OtherThreads })
-		if v3 := knownV3(model.Value(version)); one != want.one || v3 != want.v3 {
-			t.Errorf("%s: one thread %v, layout 3 %v, want %+v", version, one, v3, want)
-		}
+		t.Run(version, func(t *testing.T) {
+			one := slices.ContainsFunc(releaseDoubts(Layout{Version: 3}, model.Value(version)), func(d model.Doubt) bool { return d.Kind == model.OtherThreads })
+			if v3 := knownV3(model.Value(version)); one != want.one || v3 != want.v3 {
+				t.Errorf("%s: one thread %v, layout 3 %v, want %+v", version, one, v3, want)
+			}
+		})
 	}
 	if yes, ok := atLeast("nonsense", 0, 72); yes || ok {
 		t.Error("nonsense has no version")

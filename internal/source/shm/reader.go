@@ -12,25 +12,24 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
-// Options say what a Reader reads. The zero Options read this host.
+// Options configure a Reader. The zero Options read this host.
 type Options struct {
 	Root hostfs.Root
-	// Capacity gives the physical capacity of a chip, by its id, so that
-	// figures above it are recognised as wrong. Nil: none is known. It is
-	// called for every region in every sweep and must be quick.
+	// Capacity returns the physical capacity of a chip, by its id, so that figures
+	// above it are rejected. Nil: none is known. It is called for every region in
+	// every sweep and must be fast.
 	Capacity func(id uint64) Capacity
-	// FullScan is how often all of /proc is looked through for processes that
-	// map regions in containers of their own without using a device (mock
-	// runs). Zero: never; such regions are then seen only where a slot or a
-	// device user leads to them.
+	// FullScan is how often all of /proc is scanned for processes that map regions
+	// in containers of their own without using a device (mock runs). Zero: never;
+	// such regions are then found only through a slot or a device user.
 	FullScan time.Duration
-	// SearchTime is how long such a look may take; 0 stands for 400 ms: enough
-	// for tens of thousands of processes, and not so long that a screen seems
-	// to hang.
+	// SearchTime bounds such a scan; 0 stands for 400 ms: enough for tens of
+	// thousands of processes, and short enough that a screen does not seem to
+	// hang.
 	SearchTime time.Duration
-	// Processes, if not nil, is a reader of processes that is shared with
-	// others: a process is opened once per sweep, whoever asks. Whoever made
-	// it begins its sweeps, before Read, and closes it, after Close.
+	// Processes, if not nil, is a shared reader of processes: a process is opened
+	// once per sweep for all its users. The caller starts its sweeps before Read,
+	// and closes it after Close.
 	Processes *proc.Reader
 }
 
@@ -40,63 +39,65 @@ type User struct {
 	StartTicks uint64 // 0 if not known
 }
 
-// Reader reads the regions of one host, sweep after sweep, and remembers what
-// keeps the next sweep cheap and the figures true. It belongs to one goroutine.
+// Reader reads the regions of one host, sweep after sweep, and caches what
+// keeps the next sweep cheap and the figures correct. It belongs to one
+// goroutine.
 type Reader struct {
 	opts     Options
 	root     hostfs.Root
 	guard    *proc.Guard
 	releases releases
-	complete bool // every process of the host can be seen from here
-	ours     bool // pids of the host's /proc are pids of our namespace
+	complete bool // every process of the host is visible
+	ownPIDs  bool // pids of the host's /proc are pids of our namespace
 
 	processes *proc.Reader
-	shared    bool // processes is somebody else's, who begins its sweeps
+	shared    bool // processes is the caller's, who starts its sweeps
 
 	host    *shmDir
 	hostErr error
 	dirs    map[inode]*shmDir // of containers
 	regions map[inode]*region
-	procs   map[int]*process // who maps a region or uses a device
+	procs   map[int]*process // processes that map a region or use a device
 	users   []User
-	// handedOn is what a Reader before this one knew about slots; see Restore.
-	handedOn map[slotOwner]*baseline
+	// restored are the baselines of a previous Reader; see Restore.
+	restored map[slotOwner]*baseline
 
 	seq      uint64    // of the sweep
 	now      time.Time // of the sweep
 	boot     time.Time // wall clock at tick 0
 	lastFull time.Time
-	// lastSearch is when everybody's mappings were last read to find holders.
+	// lastSearch is when the mappings of all processes were last read to find
+	// holders.
 	lastSearch time.Time
 	stale      bool          // the published regions are not up to date
-	changed    bool          // nor are the published processes
-	watch      []unix.PollFd // pidfds of the known processes; nil: to be made anew
+	changed    bool          // the published processes are not up to date
+	watch      []unix.PollFd // pidfds of the known processes; nil: to be rebuilt
 	watched    []*process
 	last       *Sweep
 }
 
-// region is a file and what its slots were judged to be.
+// region is a file and the verdicts on its slots.
 type region struct {
 	*file
-	seen     uint64
-	dirty    bool
-	loadErr  error
-	capacity Capacity
-	members  members
-	searched bool // for holders without a slot, since members changed
-	moved    bool // members changed since it was last judged
-	restless bool // it changed while it was judged
-	// unsearched: there was no time to look at all processes for owners.
+	seen           uint64
+	dirty          bool
+	loadErr        error
+	capacity       Capacity
+	members        members
+	searched       bool // for holders without a slot, since members changed
+	membersChanged bool // members changed since it was last judged
+	changing       bool // it changed while it was judged
+	// unsearched: there was no time to search all processes for owners.
 	unsearched bool
-	deleted    bool // its name is gone, and somebody still maps it
+	deleted    bool // its name is gone, and a process still maps it
 	states     [numSlots]*slotState
 	dueAt      time.Time                // when the oldest verdict on a dead owner expires
 	version    uint32                   // of the layout, when last judged
-	wiped      map[model.ProcessID]bool // holders whose records somebody erased
+	wiped      map[model.ProcessID]bool // holders whose records another writer erased
 	result     *Region
 }
 
-// NewReader returns a Reader. Close gives its descriptors back.
+// NewReader returns a Reader. Close closes its descriptors.
 func NewReader(opts Options) *Reader {
 	processes := opts.Processes
 	if processes == nil {
@@ -108,18 +109,18 @@ func NewReader(opts Options) *Reader {
 	keepMappings(processes)
 	g := processes.Guard
 	return &Reader{
-		opts: opts, root: opts.Root, guard: g, complete: processes.SeesAll(), ours: processes.OwnPIDs(),
+		opts: opts, root: opts.Root, guard: g, complete: processes.SeesAll(), ownPIDs: processes.OwnPIDs(),
 		processes: processes, shared: opts.Processes != nil,
 		releases: releases{guard: g, known: map[inode]releaseReading{}},
 		dirs:     map[inode]*shmDir{}, regions: map[inode]*region{}, procs: map[int]*process{},
 	}
 }
 
-// patiently returns a Reader of the same host that waits longer for processes
-// that do not answer.
-func (r *Reader) patiently(patience time.Duration) *Reader {
+// withTimeout returns a Reader of the same host that waits longer for reads of
+// processes that block.
+func (r *Reader) withTimeout(timeout time.Duration) *Reader {
 	processes := proc.New(r.root)
-	processes.Guard = proc.NewGuard(patience)
+	processes.Guard = proc.NewGuard(timeout)
 	all := NewReader(Options{Root: r.root, Processes: processes})
 	all.shared, all.now = false, time.Now()
 	return all
@@ -149,26 +150,27 @@ func (r *Reader) Close() {
 	r.host = nil
 }
 
-// Read makes a sweep. users are the processes that have a device open: their
-// containers are looked into, and those of them that account nowhere are told.
+// Read makes a sweep. users are the processes that have a device open: the
+// /dev/shm of their containers is read, and those that have no accounting are
+// reported.
 func (r *Reader) Read(users []User) *Sweep {
-	r.begin()
-	r.dropDead()
-	r.noteUsers(users)
+	r.startSweep()
+	r.dropExited()
+	r.setUsers(users)
 	if r.opts.FullScan > 0 && r.now.Sub(r.lastFull) >= r.opts.FullScan {
 		r.scanAll()
 	}
-	r.checkMaps()
+	r.refreshOldMaps()
 	r.findDirs()
 	r.findFiles()
 	r.dropFiles()
-	r.load()
+	r.loadAll()
 	r.judgeAll()
-	r.forget()
+	r.dropUnneeded()
 	return r.publish()
 }
 
-func (r *Reader) begin() {
+func (r *Reader) startSweep() {
 	r.seq++
 	r.now = time.Now()
 	if !r.shared {
@@ -177,7 +179,7 @@ func (r *Reader) begin() {
 	r.boot = r.processes.BootTime()
 }
 
-// findDirs reaches every /dev/shm there is to look into.
+// findDirs opens every /dev/shm that may have regions.
 func (r *Reader) findDirs() {
 	if r.host == nil {
 		r.host, r.hostErr = openHostDir(r.root)
@@ -193,12 +195,12 @@ func (r *Reader) findDirs() {
 	}
 }
 
-// dirAge is for how long a process is believed to have the /dev/shm that it was
-// found to have. It changes when the process mounts another one.
+// dirAge is how long the /dev/shm of a process is assumed not to change. It
+// does when the process mounts another one.
 const dirAge = 15 * time.Second
 
-// reachDir marks the /dev/shm of a process as still reachable, and opens it
-// the first time. One that could not be had is tried again sooner.
+// reachDir marks the /dev/shm of a process as still reachable, and opens it the
+// first time. One that could not be opened is retried sooner.
 func (r *Reader) reachDir(p *process) {
 	if age := r.now.Sub(p.shmAt); age >= dirAge || p.shmErr != nil && age >= mapsAge {
 		p.shmAt = r.now
@@ -232,11 +234,11 @@ func (r *Reader) reachDir(p *process) {
 	}
 	d.seen = r.seq
 	if via := r.procs[d.via.PID]; via == nil || via.ProcessID != d.via {
-		d.via, d.path = p.ProcessID, proc.SharedMemoryPath(p.PID) // who led here has ended
+		d.via, d.path = p.ProcessID, proc.SharedMemoryPath(p.PID) // the process it was found through has exited
 	}
 }
 
-// closeLate closes a directory that was opened after we gave up on it.
+// closeLate closes a directory that was opened after the timeout.
 func closeLate(d **shmDir, done <-chan struct{}) {
 	if <-done; *d != nil {
 		(*d).close()
@@ -258,7 +260,7 @@ func (r *Reader) findFiles() {
 	r.openDeleted()
 }
 
-// dropFiles closes regions that are gone: no directory has them, and nobody
+// dropFiles closes regions that are gone: no directory has them, and no process
 // maps them.
 func (r *Reader) dropFiles() {
 	for key, reg := range r.regions {
@@ -309,7 +311,7 @@ func (r *Reader) addRegion(f *file) *region {
 	return reg
 }
 
-func (r *Reader) load() {
+func (r *Reader) loadAll() {
 	for _, reg := range r.regions {
 		changed, err := reg.load()
 		if changed || (err == nil) != (reg.loadErr == nil) {
@@ -324,7 +326,7 @@ func (r *Reader) load() {
 	}
 }
 
-// publish returns the sweep. What did not change it shares with the last one.
+// publish returns the sweep. It shares what did not change with the last one.
 func (r *Reader) publish() *Sweep {
 	s := &Sweep{Time: r.now, Err: r.hostErr}
 	if r.last != nil {

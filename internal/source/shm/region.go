@@ -6,16 +6,16 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Sweep is what the regions of a host say at one moment. It and all it points
-// to are immutable; what did not change is shared with the sweep before.
+// Sweep is the state of the regions of a host at one moment. It and all it
+// points to are immutable; what did not change is shared with the sweep before.
 type Sweep struct {
 	Time      time.Time
 	Regions   []*Region  // by chip id, then path
-	Processes []*Process // who maps a region or was named as a device user; by pid
-	Err       error      // why the host's /dev/shm could not be looked at
+	Processes []*Process // those that map a region or use a device; by pid
+	Err       error      // why the host's /dev/shm could not be read
 }
 
-// Region is one accounting file and what can be believed of it.
+// Region is one accounting file and what can be trusted in it.
 type Region struct {
 	ID       uint64 // chip_unique_id, from the file's name
 	DeviceID uint32 // logical id as the last attacher saw it
@@ -24,15 +24,15 @@ type Region struct {
 	Deleted  bool   // the name is gone; processes still account in the file
 	Version  uint32 // of the layout; 0 if unreadable
 
-	// Why is why nothing of it can be said; Known where something can.
+	// Why is why nothing is known about it; Known where something is.
 	Why    model.Status
 	Doubts []model.Doubt // about its figures as a whole
-	// Since is when it was made or last attached to; zero if not known.
+	// Since is when it was created or last attached to; zero if unknown.
 	Since time.Time
 
 	Uses []Use // by pid
-	// Together is what several processes hold in slots that they share; what
-	// each of them holds is not known.
+	// Together is what several processes hold in slots that they share; what each
+	// of them holds is unknown.
 	Together model.PoolBytes
 	Ghosts   []Ghost // by slot: what dead processes left
 	Unknown  []Ghost // by slot: owners that cannot be seen from here, dead or alive
@@ -62,9 +62,9 @@ type Ghost struct {
 	Slot    int
 	Bytes   model.PoolBytes
 	Updated time.Time
-	// HeirPID is the live process that was given the dead one's pid and now
-	// accounts on top of its bytes; 0 if there is none.
-	HeirPID int
+	// SuccessorPID is the live process that reuses the dead one's pid and slot and
+	// adds to its bytes; 0 if there is none.
+	SuccessorPID int
 }
 
 // Diagnostics are the writer's own sums, which are wrong in known ways. They
@@ -79,13 +79,13 @@ type Diagnostics struct {
 	Unaccounted [numPools]int64
 }
 
-// Process is a process as far as accounting goes.
+// Process is a process and whether its memory is accounted for.
 type Process struct {
 	PID        int
 	StartTicks uint64
 	StartTime  time.Time
 	NSPID      int // innermost
-	UID        int // effective; −1 if not told
+	UID        int // effective; −1 if unknown
 	Name       string
 
 	// User: it was named as a user of a device.

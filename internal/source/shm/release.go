@@ -15,10 +15,10 @@ import (
 
 type releaseReading = model.Reading[string]
 
-// releases remembers which release a libtt_metal.so is of, per inode: the
-// answer takes a directory listing in somebody's root, and does not change
-// while a process maps the file. Afterwards the inode's number may become that
-// of another file, such as the next release.
+// releases caches the release of each libtt_metal.so, per inode: finding it
+// takes a directory listing in a process's root, and it does not change while a
+// process maps the file. Afterwards the inode's number may be reused for
+// another file, such as the next release.
 type releases struct {
 	guard *proc.Guard
 	known map[inode]releaseReading
@@ -26,9 +26,10 @@ type releases struct {
 
 const notWheel = "its libtt_metal.so is not from a ttnn package"
 
-// of tells the release that p runs. A ttnn wheel lies in
-// …/site-packages/ttnn/build/lib, beside …/site-packages/ttnn-<version>.dist-info.
-func (r *releases) of(p *process) model.Reading[string] {
+// releaseOf returns the release that p runs. A ttnn wheel is in
+// …/site-packages/ttnn/build/lib, beside
+// …/site-packages/ttnn-<version>.dist-info.
+func (r *releases) releaseOf(p *process) model.Reading[string] {
 	lib := p.maps.lib
 	if lib.path == "" {
 		return model.Missing[string](model.Absent, "it maps no libtt_metal.so")
@@ -56,8 +57,8 @@ func (r *releases) of(p *process) model.Reading[string] {
 	return v
 }
 
-// forget drops what is known of libraries that no process maps.
-func (r *releases) forget(procs map[int]*process) {
+// dropUnused drops the libraries that no process maps.
+func (r *releases) dropUnused(procs map[int]*process) {
 	maps.DeleteFunc(r.known, func(lib inode, _ releaseReading) bool {
 		for _, p := range procs {
 			if p.maps.lib.inode == lib {
@@ -110,7 +111,8 @@ func distInfo(names []string) model.Reading[string] {
 	return model.Value(version)
 }
 
-// plainVersion keeps whatever else a file name can hold off the screen.
+// plainVersion reports whether v is safe to show: a file name can hold
+// anything.
 func plainVersion(v string) bool {
 	if v == "" || len(v) > 40 {
 		return false
@@ -152,7 +154,7 @@ func before(version string, major, minor int) bool {
 	return ok && !reached
 }
 
-// releaseDoubts are what every program of a release leaves in doubt. Layout 4
+// releaseDoubts are the doubts about every program of a release. Layout 4
 // counts all threads.
 func releaseDoubts(l Layout, release model.Reading[string]) (list []model.Doubt) {
 	if l.Version < 4 && !before(release.V, threadMajor, threadMinor) {

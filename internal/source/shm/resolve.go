@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// ghostAge is how long the death of a slot's owner is believed without looking
-// again, while the slot does not change.
-const ghostAge = 30 * time.Second
+// deadRecheck is how often it is checked again that a slot's owner is dead,
+// while the slot does not change.
+const deadRecheck = 30 * time.Second
 
 // members is the part of a region that attaching and detaching change.
 type members struct {
@@ -23,10 +23,10 @@ func membersOf(img *Image) (m members) {
 	return m
 }
 
-// judgeAll finds out who is behind the slots of all regions that changed.
+// judgeAll finds the owners of the slots of all regions that changed.
 func (r *Reader) judgeAll() {
-	// A process that dies or detaches while we look makes us look again;
-	// after a few rounds the next sweep will do.
+	// A process that exits or detaches meanwhile makes another round necessary;
+	// after a few rounds that is left to the next sweep.
 	for range 1 + retries {
 		if !r.judgeRound() {
 			break
@@ -35,7 +35,7 @@ func (r *Reader) judgeAll() {
 	for _, reg := range r.regions {
 		if reg.dirty || reg.result == nil {
 			reg.result = r.build(reg)
-			reg.dirty = reg.restless
+			reg.dirty = reg.changing
 			r.stale = true
 		}
 	}
@@ -46,7 +46,7 @@ func (r *Reader) judgeAll() {
 func (r *Reader) judgeRound() (again bool) {
 	var todo []*region
 	for _, reg := range r.regions {
-		reg.restless = false
+		reg.changing = false
 		switch {
 		case reg.parsed == nil:
 			clear(reg.states[:])
@@ -58,18 +58,18 @@ func (r *Reader) judgeRound() (again bool) {
 	var owners search
 	for _, reg := range todo {
 		reg.unsearched = false
-		r.lookAtMembers(reg)
+		r.refreshMembers(reg)
 		r.matchSlots(reg)
-		owners.slots(reg)
+		owners.addSlots(reg)
 	}
-	r.searchFor(&owners)
+	r.runSearch(&owners)
 	var holders search
 	for _, reg := range todo {
-		r.searchHolders(reg, &holders)
+		r.addHolderSearch(reg, &holders)
 	}
-	r.searchFor(&holders)
+	r.runSearch(&holders)
 	for _, reg := range todo {
-		if reg.restless = r.conclude(reg); reg.restless {
+		if reg.changing = r.setVerdicts(reg); reg.changing {
 			again = true
 		}
 	}
@@ -85,30 +85,30 @@ func (r *Reader) due(reg *region) bool {
 	return !reg.dueAt.IsZero() && !r.now.Before(reg.dueAt)
 }
 
-// lookAtMembers reads anew what processes map that may have attached or
-// detached since the region was last judged. Owners of unchanged slots are
-// not among them: who detaches gives up the slot.
-func (r *Reader) lookAtMembers(reg *region) {
+// refreshMembers reads the mappings again of processes that may have attached
+// or detached since the region was last judged. Owners of unchanged slots are
+// not among them: detaching releases the slot.
+func (r *Reader) refreshMembers(reg *region) {
 	m := membersOf(reg.parsed)
-	reg.moved = m != reg.members
-	if !reg.moved {
+	reg.membersChanged = m != reg.members
+	if !reg.membersChanged {
 		return
 	}
 	reg.members, reg.searched = m, false
 	for _, p := range r.procs {
 		_, mapped := p.maps.find(reg.inode)
 		if (p.user || mapped) && !slices.Contains(m.pids[:], int32(p.InnerPID)) {
-			r.fresh(p)
+			r.ensureMaps(p)
 		}
 	}
 }
 
-// matchSlots gives each slot its owner among the known processes, or the one
-// that the slot's own number leads to: outside containers it is the host's.
+// matchSlots finds the owner of each slot among the known processes, or by the
+// slot's pid: outside containers it is the host's.
 func (r *Reader) matchSlots(reg *region) {
 	for _, slot := range reg.parsed.Slots {
 		old := reg.states[slot.Index]
-		if r.stands(reg, old, slot) {
+		if r.verdictHolds(reg, old, slot) {
 			continue
 		}
 		if old != nil && old.verdict == undecided {
@@ -117,16 +117,16 @@ func (r *Reader) matchSlots(reg *region) {
 		next := &slotState{slot: slot, at: r.now, before: old}
 		r.findOwners(next, reg)
 		if len(next.owners) == 0 && r.procs[int(slot.PID)] == nil {
-			r.consider(int(slot.PID), reg, slot)
+			r.inspectOwner(int(slot.PID), reg, slot)
 			r.findOwners(next, reg)
 		}
 		reg.states[slot.Index] = next
 	}
 }
 
-// stands reports whether an earlier verdict still holds for a slot, and if so
-// takes over the slot's new figures.
-func (r *Reader) stands(reg *region, old *slotState, slot Slot) bool {
+// verdictHolds reports whether an earlier verdict still holds for a slot, and
+// if so copies the slot's new figures.
+func (r *Reader) verdictHolds(reg *region, old *slotState, slot Slot) bool {
 	if old == nil || old.slot.PID != slot.PID || old.slot.Name != slot.Name {
 		return false
 	}
@@ -140,14 +140,14 @@ func (r *Reader) stands(reg *region, old *slotState, slot Slot) bool {
 		old.slot = slot
 		return true
 	case dead, unseen:
-		// Somebody new may have the dead one's pid, and not have written yet.
-		return old.slot == slot && r.now.Sub(old.at) < ghostAge && !(reg.moved && old.at.Before(r.now)) && !r.hasHeir(reg, slot)
+		// A new process may have the dead one's pid, and not have written yet.
+		return old.slot == slot && r.now.Sub(old.at) < deadRecheck && !(reg.membersChanged && old.at.Before(r.now)) && !r.pidReused(reg, slot)
 	}
 	return false
 }
 
-// hasHeir reports whether a known process would find the slot by its pid.
-func (r *Reader) hasHeir(reg *region, slot Slot) bool {
+// pidReused reports whether a known process would find the slot by its pid.
+func (r *Reader) pidReused(reg *region, slot Slot) bool {
 	for _, p := range r.procs {
 		if p.InnerPID == int(slot.PID) && mapsRegion(p, reg) {
 			return true
@@ -156,8 +156,8 @@ func (r *Reader) hasHeir(reg *region, slot Slot) bool {
 	return false
 }
 
-// findOwners finds the known processes behind a slot. Where what they map may
-// not be looked at, pid, name and start time have to do.
+// findOwners finds the known processes that own a slot. Where their mappings
+// may not be read, pid, name and start time must match.
 func (r *Reader) findOwners(st *slotState, reg *region) {
 	st.owners, st.sure, st.doubt = nil, true, 0
 	for _, p := range r.procs {
@@ -166,7 +166,7 @@ func (r *Reader) findOwners(st *slotState, reg *region) {
 		}
 		m, mapped := p.maps.find(reg.inode)
 		if !mapped || st.before == nil {
-			r.fresh(p)
+			r.ensureMaps(p)
 			m, mapped = p.maps.find(reg.inode)
 		}
 		switch {
@@ -187,8 +187,8 @@ func (r *Reader) oldEnough(p *process, slot Slot) bool {
 	return !slot.Updated.Before(p.startTime(r.boot))
 }
 
-// consider looks at a process that may be behind a slot, and keeps it if it is.
-func (r *Reader) consider(pid int, reg *region, slot Slot) {
+// inspectOwner reads a process that may own a slot, and keeps it if it does.
+func (r *Reader) inspectOwner(pid int, reg *region, slot Slot) {
 	p, err := r.open(pid)
 	if err != nil {
 		return
@@ -196,17 +196,17 @@ func (r *Reader) consider(pid int, reg *region, slot Slot) {
 	if p.InnerPID == int(slot.PID) {
 		r.readMaps(p)
 		if _, mapped := p.maps.find(reg.inode); mapped || p.mapsErr != nil && r.oldEnough(p, slot) {
-			r.keep(p)
+			r.holdProcess(p)
 			return
 		}
 	}
 	r.processes.Discard(p.Process)
 }
 
-// conclude turns owners into verdicts. A verdict that somebody is dead is
-// checked against the region as it is after the search: a process that
-// detached in between has cleared its slot. It returns true if one has.
-func (r *Reader) conclude(reg *region) (again bool) {
+// setVerdicts turns owners into verdicts. A verdict that an owner is dead is
+// checked against the region as it is after the search: a process that detached
+// in between has cleared its slot. It returns true if one has.
+func (r *Reader) setVerdicts(reg *region) (again bool) {
 	doubt := false
 	reg.dueAt = time.Time{}
 	var occupied [numSlots]bool
@@ -214,25 +214,25 @@ func (r *Reader) conclude(reg *region) (again bool) {
 		occupied[slot.Index] = true
 		st := reg.states[slot.Index]
 		if st.verdict == undecided && reg.unsearched && len(st.owners) == 0 {
-			reg.dueAt = r.now // and is then looked for again
+			reg.dueAt = r.now // and is then searched for again
 			continue
 		}
 		if st.verdict == undecided {
-			st.verdict = r.verdictOn(st)
+			st.verdict = r.decide(st)
 			if old := st.before; old != nil && old.slot.PID != slot.PID {
-				r.noteWiped(reg, old) // its slot has gone to somebody else
+				r.markWiped(reg, old) // another process has its slot now
 			}
-			r.inheritFrom(st, reg)
+			r.setBaseline(st, reg)
 			doubt = doubt || !st.alive()
 		}
-		if due := st.at.Add(ghostAge); !st.alive() && (reg.dueAt.IsZero() || due.Before(reg.dueAt)) {
+		if due := st.at.Add(deadRecheck); !st.alive() && (reg.dueAt.IsZero() || due.Before(reg.dueAt)) {
 			reg.dueAt = due
 		}
 	}
 	for i, st := range reg.states {
 		if st != nil && !occupied[i] {
 			reg.states[i] = nil
-			r.noteWiped(reg, st)
+			r.markWiped(reg, st)
 		}
 	}
 	for id := range reg.wiped {
@@ -250,7 +250,7 @@ func (r *Reader) conclude(reg *region) (again bool) {
 	return again
 }
 
-func (r *Reader) verdictOn(st *slotState) verdict {
+func (r *Reader) decide(st *slotState) verdict {
 	switch {
 	case len(st.owners) == 1:
 		return live
@@ -262,11 +262,11 @@ func (r *Reader) verdictOn(st *slotState) verdict {
 	return unseen
 }
 
-// noteWiped remembers a process that lost its slot while it still maps the
-// region: a writer of another release initialised the region under it, or
-// (layout 4) one in another pid namespace took it for dead. What it holds is
-// not known from then on.
-func (r *Reader) noteWiped(reg *region, st *slotState) {
+// markWiped records a process that lost its slot while it still maps the
+// region: a writer of another release initialised the region again, or (layout
+// 4) one in another pid namespace concluded that it was dead. What it holds is
+// unknown from then on.
+func (r *Reader) markWiped(reg *region, st *slotState) {
 	can := reg.parsed.Layout.Version == 4 || reg.parsed.Layout.Version != reg.version
 	if st.verdict != live || !can {
 		return
@@ -275,7 +275,7 @@ func (r *Reader) noteWiped(reg *region, st *slotState) {
 	if p.gone {
 		return
 	}
-	r.reread(p)
+	r.refreshMaps(p)
 	if mapsRegion(p, reg) {
 		reg.wiped[p.ProcessID] = true
 	}
@@ -298,8 +298,8 @@ func (r *Reader) holders(reg *region) []*process {
 	return hs
 }
 
-// inheritFrom works out what of a new owner's slot is a dead one's.
-func (r *Reader) inheritFrom(st *slotState, reg *region) {
+// setBaseline sets which bytes of a new owner's slot are a dead one's.
+func (r *Reader) setBaseline(st *slotState, reg *region) {
 	old := st.before
 	st.before = nil
 	if st.verdict != live {
@@ -312,12 +312,12 @@ func (r *Reader) inheritFrom(st *slotState, reg *region) {
 		}
 		return
 	}
-	if known, ok := r.handedOn[slotOwner{reg.inode, st.slot.Index, p.ProcessID}]; ok && old == nil {
+	if known, ok := r.restored[slotOwner{reg.inode, st.slot.Index, p.ProcessID}]; ok && old == nil {
 		st.base = known
 		return
 	}
-	base := inherit(old, st.slot, p.startTime(r.boot), r.leaked(reg))
-	// A slot that was free when the region was last judged was claimed anew.
+	base := findBaseline(old, st.slot, p.startTime(r.boot), r.leaked(reg))
+	// A slot that was free when the region was last judged is a new claim.
 	if base == nil && old == nil && reg.version == 0 && r.mayBeAdopted(st, p, reg) {
 		base = &baseline{slot: st.slot, suspected: true}
 	}
@@ -328,14 +328,14 @@ func (r *Reader) inheritFrom(st *slotState, reg *region) {
 
 // mayBeAdopted reports whether a slot that is seen for the first time may have
 // been a dead process's before, and hold its bytes. Up to layout 3 the count of
-// attachments reports whether somebody died attached of whom no slot is left.
-// Layout 4 counts slots: there the number of a container's process, which is
-// used again and again, under a name that is not its own has to do.
+// attachments shows whether a process died attached and has no slot left.
+// Layout 4 counts slots: there the pid of a container's process, which is often
+// reused, under a name that is not its own is taken as a sign.
 func (r *Reader) mayBeAdopted(st *slotState, p *process, reg *region) bool {
 	if reg.parsed.Layout.cbIsSum {
 		return p.InnerPID != p.PID && st.slot.Name != "" && st.slot.Name != p.Name
 	}
-	missing := int(int32(reg.parsed.Refs)) - r.providers(reg) // below zero once it wrapped
+	missing := int(int32(reg.parsed.Refs)) - r.countAttached(reg) // below zero once it wrapped
 	for _, slot := range reg.parsed.Slots {
 		if other := reg.states[slot.Index]; other != nil && len(other.owners) == 0 {
 			missing--
@@ -344,15 +344,16 @@ func (r *Reader) mayBeAdopted(st *slotState, p *process, reg *region) bool {
 	return missing > 0
 }
 
-// leaked reports whether somebody may have died attached to the region. Up to
+// leaked reports whether a process may have died attached to the region. Up to
 // layout 3 the writer counts attachments, and the dead stay counted; layout 4
 // counts slots, and an adopted slot hides its dead.
 func (r *Reader) leaked(reg *region) bool {
-	return reg.parsed.Layout.cbIsSum || int64(reg.parsed.Refs) > int64(r.providers(reg))
+	return reg.parsed.Layout.cbIsSum || int64(reg.parsed.Refs) > int64(r.countAttached(reg))
 }
 
-// providers counts the known processes that attached to a region themselves.
-func (r *Reader) providers(reg *region) (n int) {
+// countAttached counts the known processes that attached to a region
+// themselves.
+func (r *Reader) countAttached(reg *region) (n int) {
 	holders := r.holders(reg)
 	for _, p := range holders {
 		if !forked(p, holders, reg) {

@@ -57,7 +57,7 @@ func TestLifeOfAProcess(t *testing.T) {
 }
 
 // Bug 1 and 2 of the writer: who is killed stays in slot, totals and per-chip
-// table for ever, and nobody's clean exit puts it right.
+// table for ever, and no clean exit corrects it.
 func TestKilledProcessIsAGhost(t *testing.T) {
 	eachLayout(t, func(t *testing.T, o metal.Options) {
 		s := newScene(t)
@@ -109,7 +109,7 @@ func TestZombieIsAGhost(t *testing.T) {
 	s.ghosts(s.holds(1), "zombie:5")
 }
 
-// Bug 5: the header's CB total is whoever wrote last.
+// Bug 5: the header's CB total is the last writer's.
 func TestCircularBuffersAreSummed(t *testing.T) {
 	eachLayout(t, func(t *testing.T, o metal.Options) {
 		s := newScene(t)
@@ -292,8 +292,8 @@ func TestForkedChild(t *testing.T) {
 	}
 }
 
-// What a process leaves behind that becomes another program: nobody detached,
-// pid and start time are the same, and the memory is gone.
+// What a process leaves behind that executes another program: it did not
+// detach, pid and start time are the same, and the memory is gone.
 func TestExecLeavesAGhost(t *testing.T) {
 	s := newScene(t)
 	p := s.start(metal.Options{}, "name before", "open 1", "alloc 1 dram 9")
@@ -308,7 +308,7 @@ func TestExecLeavesAGhost(t *testing.T) {
 	s.ghosts(s.holds(1), "before:9")
 }
 
-// A region that was removed by hand goes on being used by those that map it.
+// A region that was removed by hand is still used by the processes that map it.
 func TestRemovedUnderAProcess(t *testing.T) {
 	s := newScene(t)
 	a := s.start(metal.Options{}, "open 1", "alloc 1 dram 10")
@@ -342,7 +342,8 @@ func TestRemovedUnderAProcess(t *testing.T) {
 	s.holds(1, b)
 }
 
-// A process goes on when its first thread ends. /proc/<pid>/maps is empty then.
+// A process keeps running when its first thread exits. /proc/<pid>/maps is
+// empty then.
 func TestFirstThreadEnded(t *testing.T) {
 	s := newScene(t)
 	p := s.start(metal.Options{}, "open 1", "alloc 1 dram 5")
@@ -366,7 +367,7 @@ func TestFirstThreadEnded(t *testing.T) {
 	}
 }
 
-// Without time to look at all processes nobody is declared dead.
+// Without time to read all processes none is declared dead.
 func TestSearchOutOfTime(t *testing.T) {
 	s := newScene(t)
 	s.kill(s.start(metal.Options{}, "name dead", "open 1", "alloc 1 dram 5"))

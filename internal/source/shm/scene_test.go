@@ -56,7 +56,7 @@ func newScene(t *testing.T) *scene {
 }
 
 // reader makes a Reader that sees all processes: the scene's /dev/shm is
-// private, so nobody from outside the visible ones can be in it.
+// private, so no process that is not visible can be in it.
 func (s *scene) reader(o Options) *Reader {
 	r := NewReader(o)
 	r.complete = true

@@ -7,15 +7,15 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
-// search is what has to be looked for among all processes of the host.
+// search says which owners and holders to find among all processes of the host.
 type search struct {
 	pids    map[int]bool // innermost pids of slots without an owner
 	holders bool         // processes that are attached without a slot
 	regions []*region
 }
 
-// slots asks for the owners of slots that have none yet.
-func (s *search) slots(reg *region) {
+// addSlots adds the slots without an owner to the search.
+func (s *search) addSlots(reg *region) {
 	for _, st := range reg.states {
 		if st == nil || st.verdict != undecided || len(st.owners) > 0 {
 			continue
@@ -34,16 +34,16 @@ func (s *search) slots(reg *region) {
 // slot: such a search reads what every process maps.
 const searchPause = time.Second
 
-// searchHolders asks for processes that are attached and have no slot, if the
-// region lets think that there are any: more attachments than can be explained
-// (up to layout 3; later an attached process has a slot), or no slot left to
-// take. It asks once per change of members.
-func (r *Reader) searchHolders(reg *region, s *search) {
+// addHolderSearch adds the processes that are attached without a slot to the
+// search, if there may be any: the region counts more attachments than are
+// explained (up to layout 3; later an attached process has a slot), or all
+// slots are occupied. It does so once per change of members.
+func (r *Reader) addHolderSearch(reg *region, s *search) {
 	if reg.searched || r.now.Sub(r.lastSearch) < searchPause {
 		return
 	}
 	reg.searched = true
-	explained := r.providers(reg)
+	explained := r.countAttached(reg)
 	for _, st := range reg.states {
 		if st != nil && len(st.owners) == 0 {
 			explained++
@@ -56,10 +56,10 @@ func (r *Reader) searchHolders(reg *region, s *search) {
 	}
 }
 
-// searchFor goes through all processes of the host once, if there is a reason,
-// and gives the slots their owners. If there is no time for all of them, the
-// slots that stay without an owner are undecided until the next sweep.
-func (r *Reader) searchFor(s *search) {
+// runSearch scans all processes of the host once, if there is anything to find,
+// and matches the slots with their owners. If there is no time for all of them,
+// slots without an owner stay undecided until the next sweep.
+func (r *Reader) runSearch(s *search) {
 	if len(s.regions) == 0 {
 		return
 	}
@@ -84,15 +84,14 @@ func (s *search) mayHold(uid int) bool {
 	})
 }
 
-// scanAll looks for regions that nobody pointed us to.
+// scanAll finds regions that no slot and no device user leads to.
 func (r *Reader) scanAll() {
 	r.lastFull = r.now
 	r.eachProcess(func(pid int, _ *proc.Status) { r.examine(pid, nil) })
 }
 
-// examine keeps a process if it maps a region that is known (without s: any),
-// or if that may not be looked at and it could be the owner of a slot that s
-// asks for.
+// examine keeps a process if it maps a known region (without s: any), or if its
+// mappings may not be read and it could own a slot that s searches for.
 func (r *Reader) examine(pid int, s *search) {
 	p, err := r.open(pid)
 	if err != nil {
@@ -104,7 +103,7 @@ func (r *Reader) examine(pid int, s *search) {
 		wanted = wanted || s == nil || r.regions[m.inode] != nil
 	}
 	if wanted {
-		r.keep(p)
+		r.holdProcess(p)
 	} else {
 		r.processes.Discard(p.Process)
 	}
@@ -113,12 +112,12 @@ func (r *Reader) examine(pid int, s *search) {
 // eachProcess visits all processes that are not known and have memory, the
 // newest first. It returns false if there was not enough time.
 func (r *Reader) eachProcess(visit func(pid int, st *proc.Status)) (all bool) {
-	begun := time.Now()
+	started := time.Now()
 	all = true
 	err := r.processes.EachStatus(
 		func(pid int) bool { return r.procs[pid] == nil },
 		func(pid int, st *proc.Status) bool {
-			if all = time.Since(begun) <= r.opts.SearchTime; all {
+			if all = time.Since(started) <= r.opts.SearchTime; all {
 				visit(pid, st)
 			}
 			return all

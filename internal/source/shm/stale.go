@@ -22,19 +22,19 @@ type Leftover struct {
 	Blocked *model.Doubt
 }
 
-// Leftovers lists the regions with ghosts, with slots whose owners cannot be
-// seen, and those into which nobody here may look.
+// Leftovers lists the regions with ghosts, with slots whose owners are not
+// visible, and those that we may not read.
 func (s *Sweep) Leftovers() (list []Leftover) {
 	for _, r := range s.Regions {
 		if len(r.Ghosts) == 0 && len(r.Unknown) == 0 && r.Why != model.Denied {
 			continue
 		}
-		list = append(list, Leftover{Region: r, Blocked: r.blocked()})
+		list = append(list, Leftover{Region: r, Blocked: r.whyBlocked()})
 	}
 	return list
 }
 
-func (r *Region) blocked() *model.Doubt {
+func (r *Region) whyBlocked() *model.Doubt {
 	switch {
 	case len(r.Mapped) > 0:
 		return &model.Doubt{Kind: model.RegionInUse, PIDs: r.Mapped, Region: r.Path}
@@ -46,8 +46,8 @@ func (r *Region) blocked() *model.Doubt {
 	return nil
 }
 
-// InUseError is the error of removing a region that live processes map. They
-// would go on accounting where nobody looks.
+// InUseError means that a region cannot be removed because live processes map
+// it. They would continue accounting in a file that no monitor finds.
 type InUseError struct {
 	Path string
 	PIDs []int
@@ -62,30 +62,29 @@ func (e *InUseError) Error() string {
 }
 
 // Remove removes a region's file, with the ghosts in it; the next process that
-// opens the chip makes a new one. It is the only thing in this package that
-// changes anything, and does so only if the file is the one that was read and
-// no live process maps it. That is looked up anew, for all processes, before
-// and after the file was put aside under another name: whoever attached in
-// between gets it back.
+// opens the chip makes a new one. It is the only function of this package that
+// writes, and does so only if the file is the one that was read and no live
+// process maps it. All processes are checked for that before and after the file
+// is renamed; if one attached in between, the name is restored.
 func (r *Reader) Remove(reg *Region) error {
 	d := r.dirWith(reg)
 	if d == nil {
 		return fmt.Errorf("removing %s: %w", reg.Path, fs.ErrNotExist)
 	}
 	name := RegionName(reg.ID)
-	if err := mayRemove(d, name, reg); err != nil {
+	if err := checkRemovable(d, name, reg); err != nil {
 		return err
 	}
-	if err := r.unmapped(reg); err != nil {
+	if err := r.checkUnmapped(reg); err != nil {
 		return err
 	}
 	aside := fmt.Sprintf(".ttmon_removing_%d_%s", os.Getpid(), name)
 	if err := unix.Renameat2(d.fd, name, d.fd, aside, unix.RENAME_NOREPLACE); err != nil {
 		return fmt.Errorf("removing %s: %w", reg.Path, err)
 	}
-	err := mayRemove(d, aside, reg)
+	err := checkRemovable(d, aside, reg)
 	if err == nil {
-		err = r.unmapped(reg)
+		err = r.checkUnmapped(reg)
 	}
 	if err != nil {
 		back := unix.Renameat2(d.fd, aside, d.fd, name, unix.RENAME_NOREPLACE)
@@ -97,7 +96,7 @@ func (r *Reader) Remove(reg *Region) error {
 	return nil
 }
 
-// dirWith is the directory that a region was found in.
+// dirWith returns the directory that a region was found in.
 func (r *Reader) dirWith(reg *Region) *shmDir {
 	has := func(d *shmDir) bool {
 		return slices.ContainsFunc(d.files, func(f found) bool { return f.id == reg.ID && inodeOf(&f.st) == reg.file })
@@ -116,14 +115,15 @@ func (r *Reader) dirWith(reg *Region) *shmDir {
 	return nil
 }
 
-// mayRemove makes sure that a name still is the region, and ours to remove.
-func mayRemove(d *shmDir, name string, reg *Region) error {
+// checkRemovable makes sure that a name is still the region's, and that we may
+// remove it.
+func checkRemovable(d *shmDir, name string, reg *Region) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return fmt.Errorf("removing %s: %w", reg.Path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || inodeOf(&st) != reg.file {
-		return fmt.Errorf("removing %s: it is not the file that was looked at", reg.Path)
+		return fmt.Errorf("removing %s: the file was replaced", reg.Path)
 	}
 	if me := os.Geteuid(); me != 0 && int(st.Uid) != me {
 		return fmt.Errorf("removing %s: it belongs to uid %d, so only that user and root may: %w", reg.Path, st.Uid, fs.ErrPermission)
@@ -131,14 +131,14 @@ func mayRemove(d *shmDir, name string, reg *Region) error {
 	return nil
 }
 
-// unmapped returns nil if it is certain that no live process maps a region. An
-// ordinary user cannot look at others' processes: there it has to do that none
-// of them has the pid and name of a slot.
-func (r *Reader) unmapped(reg *Region) error {
+// checkUnmapped returns nil if it is certain that no live process maps a
+// region. An ordinary user cannot read the mappings of others' processes: for
+// these it suffices that none has the pid and name of a slot.
+func (r *Reader) checkUnmapped(reg *Region) error {
 	if !r.complete {
-		return fmt.Errorf("removing %s: not all processes of the host can be seen from here", reg.Path)
+		return fmt.Errorf("removing %s: some processes of the host are not visible", reg.Path)
 	}
-	all := r.patiently(5 * time.Second) // nobody waits for this on a screen
+	all := r.withTimeout(5 * time.Second) // no screen waits for this
 	defer all.Close()
 	pids, err := all.processes.PIDs()
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Reader) unmapped(reg *Region) error {
 	for _, pid := range pids {
 		p, err := all.open(pid)
 		if err != nil {
-			continue // it has ended
+			continue // it has exited
 		}
 		all.readMaps(p)
 		_, mapped := p.maps.find(reg.file)
@@ -156,9 +156,9 @@ func (r *Reader) unmapped(reg *Region) error {
 		switch {
 		case mapped, denied(p.mapsErr) && reg.claimedBy(p):
 			inUse.PIDs = append(inUse.PIDs, pid)
-		case errors.Is(p.mapsErr, unix.ESRCH), errors.Is(p.mapsErr, fs.ErrNotExist): // it has ended
+		case errors.Is(p.mapsErr, unix.ESRCH), errors.Is(p.mapsErr, fs.ErrNotExist): // it has exited
 		case p.mapsErr != nil && !denied(p.mapsErr):
-			return fmt.Errorf("removing %s: whether process %d maps it: %w", reg.Path, pid, p.mapsErr)
+			return fmt.Errorf("removing %s: cannot check whether process %d maps it: %w", reg.Path, pid, p.mapsErr)
 		}
 	}
 	if len(inUse.PIDs) > 0 {

@@ -120,21 +120,21 @@ func TestRemoveOnlyOwn(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: another user")
 	}
-	if err := removeAs(t, nobody); err == nil || len(list(t)) != 1 {
+	if err := removeAs(t, unprivileged); err == nil || len(list(t)) != 1 {
 		t.Errorf("another user's: %v", err)
 	}
 	if err := os.Chmod(regionOne, 0o666); err != nil { // now it may be read, and written
 		t.Fatal(err)
 	}
-	if err := removeAs(t, nobody); err == nil || !strings.Contains(err.Error(), "belongs to uid 0") || len(list(t)) != 1 {
+	if err := removeAs(t, unprivileged); err == nil || !strings.Contains(err.Error(), "belongs to uid 0") || len(list(t)) != 1 {
 		t.Errorf("another user's: %v", err)
 	}
 	if err := removeAs(t, 0); err != nil {
 		t.Errorf("root: %v", err)
 	}
 	mine := newScene(t)
-	mine.kill(mine.start(metal.Options{UID: nobody}, "open 1", "alloc 1 dram 3"))
-	if err := removeAs(t, nobody); err != nil {
+	mine.kill(mine.start(metal.Options{UID: unprivileged}, "open 1", "alloc 1 dram 3"))
+	if err := removeAs(t, unprivileged); err != nil {
 		t.Errorf("one's own: %v", err)
 	}
 	if names := list(t); len(names) != 0 {
@@ -142,7 +142,7 @@ func TestRemoveOnlyOwn(t *testing.T) {
 	}
 }
 
-const nobody = 65534
+const unprivileged = 65534
 
 // removeName is the name under which the test program removes all leftovers.
 const removeName = "shm-remover"

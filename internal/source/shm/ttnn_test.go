@@ -169,8 +169,8 @@ func TestRealProgramKilled(t *testing.T) {
 	}
 }
 
-// What the writer does not see of a second thread, nobody outside can know.
-// The figure is what it says, and the process carries the note.
+// What the writer does not see of a second thread cannot be known outside. The
+// figure is what it says, and the process carries the note.
 func TestRealSecondThread(t *testing.T) {
 	for release, counted := range map[string]string{ttnn.Newest: "1048576", ttnn.AllThreads: "34603008"} {
 		t.Run(release, func(t *testing.T) {

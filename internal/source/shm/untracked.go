@@ -11,18 +11,18 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// describe makes the published form of a process.
+// describe returns the published form of a process.
 func (r *Reader) describe(p *process) *Process {
 	out := &Process{
 		PID: p.PID, StartTicks: p.StartTicks, StartTime: p.startTime(r.boot).Round(time.Millisecond),
-		NSPID: p.InnerPID, UID: p.UID, Name: p.Name, User: p.user, Release: r.releases.of(p),
+		NSPID: p.InnerPID, UID: p.UID, Name: p.Name, User: p.user, Release: r.releases.releaseOf(p),
 	}
 	if p.mapsErr != nil {
-		out.Release = model.Missing[string](hostfs.Status(p.mapsErr), "what it maps may not be looked at")
+		out.Release = model.Missing[string](hostfs.Status(p.mapsErr), "its mappings may not be read")
 	}
 	out.Accounts = r.accounts(p)
 	if !out.Accounts {
-		out.Silent = r.silent(p, out.Release)
+		out.Silent = r.whyUntracked(p, out.Release)
 		out.Silent.PID = p.PID
 	}
 	if out.Accounts || out.Silent.Kind == model.NotAttached {
@@ -48,9 +48,9 @@ func (r *Reader) accounts(p *process) bool {
 
 const disableVariable = "TT_METAL_SHM_TRACKING_DISABLED"
 
-// silent is why nothing is known about the memory of a process that uses a
-// device: it writes no region that we know of.
-func (r *Reader) silent(p *process, release model.Reading[string]) model.Doubt {
+// whyUntracked returns why nothing is known about the memory of a process that
+// uses a device: it writes no known region.
+func (r *Reader) whyUntracked(p *process, release model.Reading[string]) model.Doubt {
 	switch v, known := release.Get(); {
 	case p.mapsErr != nil && denied(p.mapsErr):
 		return model.Doubt{Kind: model.ProcessDenied, UID: p.UID}
@@ -70,8 +70,8 @@ func (r *Reader) silent(p *process, release model.Reading[string]) model.Doubt {
 	return model.Doubt{Kind: model.NotAttached}
 }
 
-// shutOut lists the regions in p's reach that it cannot attach to, whether or
-// not it uses their chips.
+// shutOut lists the regions in p's /dev/shm that it cannot attach to, whether
+// or not it uses their chips.
 func (r *Reader) shutOut(p *process, release model.Reading[string]) (list []model.Doubt) {
 	for _, reg := range slices.SortedFunc(maps.Values(r.regions), byID) {
 		if reg.deleted || mapsRegion(p, reg) || !r.inReach(p, reg) {
@@ -108,8 +108,8 @@ func (r *Reader) inReach(p *process, reg *region) bool {
 }
 
 // trackingDisabled reports whether p was started with its accounting switched
-// off. Where its environment may not be looked at, it is taken not to be.
+// off; false where its environment may not be read.
 func (r *Reader) trackingDisabled(p *process) bool {
 	env, err := r.processes.Environ(p.Process, func(key string) bool { return key == disableVariable })
-	return err == nil && strings.HasPrefix(env[disableVariable], "1") // tt-metal looks at the first character
+	return err == nil && strings.HasPrefix(env[disableVariable], "1") // tt-metal reads the first character
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// waitFor polls: what is waited for is somebody else's, and has no event.
+// waitFor polls: the condition belongs to another process, and has no event.
 func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
