@@ -99,15 +99,22 @@ func TestFailures(t *testing.T) {
 	}{
 		{"an exclusive holder", func(d *emulated.Driver) { d.OpenError = unix.EAGAIN }, model.ExclusiveHolder},
 		{"no right", func(d *emulated.Driver) { d.OpenError = unix.EACCES }, model.ReadDenied},
+		{"no right, by the kernel's lockdown", func(d *emulated.Driver) { d.OpenError = unix.EPERM }, model.ReadDenied},
 		{"gone", func(d *emulated.Driver) { d.OpenError = unix.ENOENT }, model.ChipGone},
+		{"removed while its node is open elsewhere", func(d *emulated.Driver) { d.OpenError = unix.ENODEV }, model.ChipGone},
+		{"a node without a driver", func(d *emulated.Driver) { d.OpenError = unix.ENXIO }, model.ChipGone},
+		{"an open that fails otherwise", func(d *emulated.Driver) { d.OpenError = unix.EMFILE }, model.ReaderFailed},
 		{"another chip has the number", func(d *emulated.Driver) { d.BusID = "0000:02:00.0" }, model.ChipGone},
 		{"reset window", func(d *emulated.Driver) { d.AllocateError = unix.ENODEV }, model.ResetUnderWay},
 		{"no window free", func(d *emulated.Driver) { d.AllocateError = unix.ENOMEM }, model.NoWindowFree},
 		{"a size the driver does not have", func(d *emulated.Driver) { d.AllocateError = unix.EINVAL }, model.WindowRefused},
 		{"a driver without windows", func(d *emulated.Driver) { d.AllocateError = unix.ENOTTY }, model.WindowRefused},
 		{"window outside of the BAR", func(d *emulated.Driver) { d.MapError = unix.ENXIO }, model.WindowOutsideBAR},
+		{"reset before the window is mapped", func(d *emulated.Driver) { d.MapError = unix.ENODEV }, model.ResetUnderWay},
+		{"a mapping that fails otherwise", func(d *emulated.Driver) { d.MapError = unix.ENOMEM }, model.ReaderFailed},
 		{"lockdown", func(d *emulated.Driver) { d.MapError = unix.EPERM }, model.ReadDenied},
 		{"reset before the window is aimed", func(d *emulated.Driver) { d.AimError = unix.ENODEV }, model.ResetUnderWay},
+		{"no window any more when it is aimed", func(d *emulated.Driver) { d.AimError = unix.EINVAL }, model.WindowRefused},
 		{"reset between two loads", func(d *emulated.Driver) { d.AfterLoads = 20 }, model.ResetWhileRead},
 		{"off the bus", func(d *emulated.Driver) { d.Chip.SetFaults(arc.Faults{Dead: true}) }, model.ReadAllOnes},
 		{"no table", func(d *emulated.Driver) { d.Chip.SetFaults(arc.Faults{NoTable: true}) }, model.NoTable},
@@ -131,12 +138,14 @@ func TestFailures(t *testing.T) {
 // One load is all that a chip off the bus is asked.
 func TestStopsAtAllOnes(t *testing.T) {
 	for _, w := range ways {
-		d, r := chip(w.arch)
-		r.Way = w.way
-		d.Chip.SetFaults(arc.Faults{Dead: true})
-		if got := chipread.Read(d, &r); got.Cause != model.ReadAllOnes || d.Chip.Reads() != 1 {
-			t.Errorf("%s: %q after %d loads", w.name, got.Cause, d.Chip.Reads())
-		}
+		t.Run(w.name, func(t *testing.T) {
+			d, r := chip(w.arch)
+			r.Way = w.way
+			d.Chip.SetFaults(arc.Faults{Dead: true})
+			if got := chipread.Read(d, &r); got.Cause != model.ReadAllOnes || d.Chip.Reads() != 1 {
+				t.Errorf("%q after %d loads", got.Cause, d.Chip.Reads())
+			}
+		})
 	}
 }
 

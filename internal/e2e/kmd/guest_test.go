@@ -60,7 +60,7 @@ var conditions = map[string]func(*model.Snapshot) bool{
 
 // guestLimit is how long the guest waits for a condition: its processor is
 // emulated.
-const guestLimit = 2 * time.Minute
+const guestLimit = 6 * time.Minute
 
 // waitFor prints the first snapshot for which a condition holds, or the last one.
 func waitFor(name string) error {

@@ -1,5 +1,7 @@
 package firmware
 
+import "time"
+
 // ErrLate is the error of a reader that has not answered in time.
 var ErrLate = errLate
 
@@ -29,6 +31,7 @@ func (s *Source) Settle() {
 		if !waiting {
 			return
 		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -41,5 +44,6 @@ func (s *Source) Idle() {
 		if n == 0 {
 			return
 		}
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/hermetic"
@@ -36,12 +38,14 @@ type bench struct {
 	requests []chipread.Request
 	hold     chan struct{} // readers wait for it; nil: they do not
 	dies     bool          // readers end without an answer
+	pid      int           // of the last reader
+	stages   string        // what readers that wait have reported
 	words    map[uint16]uint32
 }
 
 func newBench(t *testing.T, arch model.Arch, mode firmware.Mode) *bench {
 	t.Helper()
-	b := &bench{t: t, now: time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC), words: arc.Sample(arch)}
+	b := &bench{t: t, stages: "hc", now: time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC), words: arc.Sample(arch)}
 	b.driver = emulated.New(arch, arc.New(arch, func(tag uint16) (uint32, bool) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -62,19 +66,25 @@ func newBench(t *testing.T, arch model.Arch, mode firmware.Mode) *bench {
 // inProcess is a reader that is none.
 type inProcess struct {
 	b    *bench
+	pid  int
 	r    []chipread.Request // those that are left
 	hold chan struct{}
 	dies bool
+
+	stages string
 }
 
 func (b *bench) start(r []chipread.Request) (firmware.Reader, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.requests = append(b.requests, r...)
-	return &inProcess{b, r, b.hold, b.dies}, nil
+	// Each has a pid of its own, above what the kernel gives out: the end of one
+	// is noted after its answer, when the next one may already run.
+	b.pid = max(b.pid, 1<<22) + 1
+	return &inProcess{b, b.pid, r, b.hold, b.dies, b.stages}, nil
 }
 
-func (p *inProcess) PID() int { return 4711 }
+func (p *inProcess) PID() int { return p.pid }
 func (p *inProcess) Kill()    {}
 func (p *inProcess) Wait() {
 	if p.hold != nil {
@@ -84,7 +94,7 @@ func (p *inProcess) Wait() {
 
 func (p *inProcess) Next(time.Time) (string, chipread.Response, error) {
 	if p.hold != nil {
-		return "hc", chipread.Response{}, firmware.ErrLate
+		return p.stages, chipread.Response{}, firmware.ErrLate
 	}
 	if p.dies {
 		return "hc", chipread.Response{}, errors.New("signal: bad system call")
@@ -157,7 +167,7 @@ func TestSamples(t *testing.T) {
 				t.Errorf("messages %x, writes %v", m, w)
 			}
 			// Its end is noted after its answer has been taken.
-			for limit := time.Now().Add(time.Minute); b.source.Own(4711); time.Sleep(time.Millisecond) {
+			for limit := time.Now().Add(time.Minute); b.source.Own(b.pid); time.Sleep(time.Millisecond) {
 				if time.Now().After(limit) {
 					t.Fatal("a reader that has ended is still taken for one")
 				}
@@ -264,7 +274,7 @@ func TestStalled(t *testing.T) {
 	b.mu.Unlock()
 	b.pass(10 * time.Second)
 	b.want(model.TelemetryStalled, model.ReadStalled)
-	if !b.source.Own(4711) {
+	if !b.source.Own(b.pid) {
 		t.Error("the reader is taken for a user of the device")
 	}
 	n := b.reads()
@@ -289,6 +299,57 @@ func TestStalled(t *testing.T) {
 	b.snap.Devices[0].State, b.snap.Devices[0].Heartbeat.V = model.StateOK, 1
 	b.pass(6 * time.Second)
 	b.want(model.TelemetryOK, "")
+}
+
+// A reader that is late has stalled only if it had begun to read the chip:
+// otherwise the driver, or a busy host, holds it up, and the next sample may be
+// read.
+func TestLateBeforeTheChip(t *testing.T) {
+	for _, tt := range []struct {
+		name, stages string
+		want         model.TelemetryCause
+	}{
+		{"in the driver's file", "h", model.ResetUnderWay},
+		{"before it has done anything", "", model.ReaderFailed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t, model.Wormhole, firmware.Table)
+			b.stages, b.hold = tt.stages, make(chan struct{})
+			b.source.Look(b.snap.Host.DriverVersion.V, collect.Readable(&b.snap))
+			b.source.Close() // has its answer, not its end
+			b.want(model.TelemetryFailed, tt.want)
+			close(b.hold)
+			b.source.Idle()
+		})
+	}
+}
+
+// Where the kernel does not let root map the PCI file (Secure Boot), a Wormhole is
+// read by its node, under the conditions that hold for that.
+func TestByNodeWhereThePCIFileIsDenied(t *testing.T) {
+	b := newBench(t, model.Wormhole, firmware.Table)
+	b.driver.ResourceError = unix.EPERM
+	b.pass(5 * time.Second)
+	b.want(model.TelemetryRefused, model.PowerDownPending)
+	if b.driver.Opens != 0 {
+		t.Errorf("%d opens within the grace time", b.driver.Opens)
+	}
+	b.pass(5 * time.Second)
+	b.want(model.TelemetryOK, "")
+	if way := b.device().Telemetry.Way; way != model.ByNode || b.driver.Opens == 0 {
+		t.Errorf("read by %q, with %d opens", way, b.driver.Opens)
+	}
+}
+
+// A sample of a chip that was reset meanwhile is dropped: its words are of before.
+func TestResetWhileRead(t *testing.T) {
+	b := newBench(t, model.Blackhole, firmware.Table)
+	b.driver.AfterLoads = 20
+	b.pass(time.Second)
+	b.want(model.TelemetryFailed, model.ResetWhileRead)
+	if b.device().Telemetry.BoardPower.Known() {
+		t.Error("words of before the reset are shown")
+	}
 }
 
 func TestBacksOffFromAllOnes(t *testing.T) {

@@ -58,7 +58,7 @@ func (s *Source) start(jobs []job, now time.Time) {
 	for _, j := range jobs {
 		j.chip.reader, j.chip.wasReset = reader, false
 	}
-	s.own[reader.PID()] = true
+	s.own[reader.PID()] = reader
 	s.running++
 	s.started++
 	s.wait.Add(1)
@@ -122,7 +122,9 @@ func (s *Source) follow(jobs []job, reader Reader) {
 	reader.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.own, reader.PID())
+	if s.own[reader.PID()] == reader { // else the kernel has given the number to the next one
+		delete(s.own, reader.PID())
+	}
 	if late {
 		s.killed[reader.PID()] = true
 	}

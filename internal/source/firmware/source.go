@@ -65,7 +65,7 @@ type Source struct {
 
 	mu      sync.Mutex
 	chips   map[string]*chip // by bus id
-	own     map[int]bool     // pids of readers that run
+	own     map[int]Reader   // those that run, by pid
 	killed  map[int]bool     // pids of readers that were: the driver may list them for as long as their load takes
 	running int              // readers that have not stalled
 	started int              // readers so far
@@ -90,7 +90,7 @@ func New(o Options) *Source {
 	if o.Start == nil {
 		o.Start = startSelf
 	}
-	return &Source{opts: o, chips: map[string]*chip{}, own: map[int]bool{}, killed: map[int]bool{}}
+	return &Source{opts: o, chips: map[string]*chip{}, own: map[int]Reader{}, killed: map[int]bool{}}
 }
 
 // Privileged reports whether this process can map PCI files.
@@ -103,7 +103,7 @@ func (s *Source) Own(pid int) bool {
 	if s.killed[pid] && unix.Kill(pid, 0) != unix.ESRCH {
 		delete(s.killed, pid) // another process has the number
 	}
-	return s.own[pid] || s.killed[pid]
+	return s.own[pid] != nil || s.killed[pid]
 }
 
 // Close waits for readers that answer, and starts no more.

@@ -3,6 +3,7 @@
 package emulated
 
 import (
+	"cmp"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,7 @@ type Driver struct {
 	mu sync.Mutex
 	// What is wrong, from the next call on.
 	OpenError, AllocateError, MapError, AimError error
+	ResourceError                                error // of the PCI file alone
 	// AfterLoads lets the chip be reset after that many loads: mappings are
 	// taken away, and requests fail. 0: never.
 	AfterLoads int
@@ -50,8 +52,8 @@ func (d *Driver) Left() (open, windows, mappings int) {
 
 // OpenResource maps Wormhole's BAR4.
 func (d *Driver) OpenResource(string) (chipread.Mapping, error) {
-	if d.OpenError != nil {
-		return nil, d.OpenError
+	if err := cmp.Or(d.OpenError, d.ResourceError); err != nil {
+		return nil, err
 	}
 	if d.Arch != model.Wormhole {
 		return nil, unix.ENOENT
