@@ -9,6 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -34,6 +35,9 @@ PCIe distances come from the kernel. Ethernet links come from the description
 of the host that UMD leaves in /tmp whenever a program opens the boards: no chip is
 read. It is trusted if its owner is root, you, or a user of the device.
 
+Which links are up, and how often they trained again, is known where ttmond reads it
+(firmware = "table" or "full"), or ttmon-server takes it from tt-telemetry.
+
 Exit codes: as ttmon smi.`,
 		Example: `  ttmon topo -m
   ttmon topo --links
@@ -43,7 +47,7 @@ Exit codes: as ttmon smi.`,
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&t.matrix, "matrix", "m", false, "the matrix (which is what is shown without any flag)")
-	f.BoolVar(&t.links, "links", false, "a line per Ethernet link, with its channels")
+	f.BoolVar(&t.links, "links", false, "a line per Ethernet link: its state, retrains, codewords and traffic, as far as they are known")
 	f.BoolVar(&t.json, "json", false, "JSON in the ttmon.topology/1 contract")
 	return cmd
 }
@@ -67,7 +71,7 @@ func (t *topo) run() error {
 	top := collect.Topology(h.Root, snap)
 	if t.json {
 		_, _, terminal := console.Size(t.Stdout)
-		out := wire.AppendTopology(nil, &wire.Topology{Time: snap.Time, Simulated: snap.Simulated, Topology: top}, terminal)
+		out := wire.AppendTopology(nil, &wire.Topology{Time: snap.Time, Simulated: snap.Simulated, Topology: top, Links: mesh.AllLinks(snap, top)}, terminal)
 		return t.Output("").Write(append(out, '\n'))
 	}
 	o, err := t.TextOptions(t.Stdout)

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -36,7 +37,8 @@ func (s *Server) topology(w unixhttp.Writer, _ *unixhttp.Request) {
 		fail(w, unixhttp.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return
 	}
-	t := wire.Topology{Time: snap.Time, Simulated: snap.Simulated, Topology: s.topologies.get(s.opt.Topology, snap)}
+	top := s.topologies.get(s.opt.Topology, snap)
+	t := wire.Topology{Time: snap.Time, Simulated: snap.Simulated, Topology: top, Links: mesh.AllLinks(snap, top)}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = w.Write(append(wire.AppendTopology(nil, &t, false), '\n')) // the client has left

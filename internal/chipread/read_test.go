@@ -246,3 +246,36 @@ func TestEthernet(t *testing.T) {
 		})
 	}
 }
+
+// A core whose firmware does not run costs its own counters; one that does not
+// answer ends the reading of cores.
+func TestEthernetCoresThatAreNotRead(t *testing.T) {
+	for _, w := range ways {
+		for _, tt := range []struct {
+			name string
+			nine *arc.Link // nil: it does not answer
+			want []int
+		}{
+			{"asleep", &arc.Link{Channel: 9, Asleep: true}, []int{0, 3}},
+			{"silent", nil, []int{0}},
+		} {
+			t.Run(w.name+"/"+tt.name, func(t *testing.T) {
+				d, r := chip(w.arch)
+				r.Way, r.Node, r.Ethernet = w.way, "/dev/tenstorrent/0", []int{0, 9, 3}
+				d.Chip.SetLink(arc.Link{Channel: 0, Up: true})
+				d.Chip.SetLink(arc.Link{Channel: 3, Up: true})
+				if tt.nine != nil {
+					d.Chip.SetLink(*tt.nine)
+				}
+				var got []int
+				for _, l := range chipread.Read(d, &r).Links {
+					got = append(got, l.Channel)
+				}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Error(diff)
+				}
+				untouched(t, d)
+			})
+		}
+	}
+}

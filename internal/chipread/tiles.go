@@ -34,11 +34,13 @@ func readTiles(bus Bus, m memory, r *Request, answer *Response) error {
 		}
 	}
 	for _, channel := range r.Ethernet {
-		l, ok, err := readLink(w, channel)
-		if err != nil || !ok {
-			return err
+		l, state, err := readLink(w, channel)
+		switch {
+		case err != nil || state == linkSilent:
+			return err // no further load of a tile
+		case state == linkRead:
+			answer.Links = append(answer.Links, l)
 		}
-		answer.Links = append(answer.Links, l)
 	}
 	return nil
 }
@@ -232,31 +234,42 @@ func readCore(w *window, core, l1 uint32) (q Queue, programs uint32, why Dispatc
 
 var wormholeEthX = [8]uint16{9, 1, 8, 2, 7, 3, 6, 4}
 
-// readLink reads the account of an Ethernet core; ok is false where the tile
-// does not answer, or its firmware does not run.
-func readLink(w *window, channel int) (l Link, ok bool, err error) {
+// linkState is what came of reading an Ethernet core.
+type linkState int
+
+const (
+	linkRead   linkState = iota
+	linkAsleep           // it runs no firmware, or there is none
+	linkSilent           // it does not answer
+)
+
+// readLink reads the account of an Ethernet core.
+func readLink(w *window, channel int) (l Link, state linkState, err error) {
 	t := &tileReader{w: w}
 	at := struct{ beat, retrains, corrected, uncorrected int }{0x1C, 0x1EDC, 0x1F90, 0x1F98}
 	if w.arch == model.Blackhole {
 		if channel < 0 || channel > 13 {
-			return l, false, nil
+			return l, linkAsleep, nil
 		}
 		t.x, t.y = uint16(20+channel), 25
 		at.beat, at.retrains, at.corrected, at.uncorrected = 0x7CC70, 0x7CE00, 0x7CE90, 0x7CE98
 	} else {
 		if channel < 0 || channel > 15 {
-			return l, false, nil
+			return l, linkAsleep, nil
 		}
 		t.x, t.y = wormholeEthX[channel%8], uint16(channel/8*6)
 	}
 	l.Channel = channel
 	if beat := t.word(at.beat); beat == 0 {
-		return l, false, t.err
+		return l, linkAsleep, t.err
 	}
 	l.Retrains = t.word(at.retrains)
 	l.Corrected = t.count(at.corrected)
 	l.Uncorrected = t.count(at.uncorrected)
-	return l, !t.silent && t.err == nil, t.err
+	if t.silent {
+		state = linkSilent
+	}
+	return l, state, t.err
 }
 
 // count is a 64-bit counter of an Ethernet core: Wormhole has the high word

@@ -12,6 +12,43 @@ import (
 type links struct {
 	finder   umd.Finder
 	expected map[portAt]farEnd
+	resets   map[string]*resetLinks // by bus id
+}
+
+// resetLinks is what is known of a device's links across its resets.
+type resetLinks struct {
+	heartbeat uint32
+	reset     bool         // since its ports were last seen
+	up        map[int]bool // the ports when they were last seen, by channel
+	before    map[int]bool // those of before the last reset; nil: none was seen
+}
+
+// see notes a device as a snapshot has it, and adds to its ports what they were
+// before its last reset. A reset is seen as the firmware's source sees it: by the
+// device's state, or by a heartbeat that begins again.
+func (r *resetLinks) see(d *model.Device) {
+	beat, ok := d.Heartbeat.Get()
+	r.reset = r.reset || d.State == model.StateResetting || d.State == model.StateLost || ok && beat < r.heartbeat
+	if ok {
+		r.heartbeat = beat
+	}
+	ports := d.Telemetry.Ports
+	if len(ports) == 0 || d.State != model.StateOK {
+		return
+	}
+	if r.reset && r.up != nil {
+		r.before = r.up
+	}
+	r.reset, r.up = false, map[int]bool{}
+	for i := range ports {
+		p := &ports[i]
+		if p.Up.Known() {
+			r.up[p.Channel] = p.Up.V
+		}
+		if was, ok := r.before[p.Channel]; ok {
+			p.UpBefore = model.Value(was)
+		}
+	}
 }
 
 // portAt is an Ethernet channel of a device's own chip.
@@ -29,7 +66,7 @@ type farEnd struct {
 }
 
 func newLinks(root hostfs.Root) links {
-	return links{finder: umd.Finder{Root: root}, expected: map[portAt]farEnd{}}
+	return links{finder: umd.Finder{Root: root}, expected: map[portAt]farEnd{}, resets: map[string]*resetLinks{}}
 }
 
 // add tells the ports of a snapshot what is expected at their other ends. It
@@ -37,7 +74,15 @@ func newLinks(root hostfs.Root) links {
 func (l *links) add(s *model.Snapshot) {
 	known := false
 	for i := range s.Devices {
-		known = known || len(s.Devices[i].Telemetry.Ports) > 0
+		d := &s.Devices[i]
+		told := len(d.Telemetry.Ports) > 0
+		known = known || told
+		if told && l.resets[d.BusID] == nil {
+			l.resets[d.BusID] = &resetLinks{}
+		}
+		if r := l.resets[d.BusID]; r != nil {
+			r.see(d)
+		}
 	}
 	if !known {
 		return

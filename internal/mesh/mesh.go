@@ -40,9 +40,60 @@ type Edge struct {
 
 // Channel is one link of an edge.
 type Channel struct {
-	A, B     int // its number at each end
-	Up       model.Reading[bool]
-	Retrains model.Reading[uint32]
+	A, B        int // its number at each end
+	Up          model.Reading[bool]
+	LostInReset bool                  // it was up before a chip at one of its ends was reset
+	Retrains    model.Reading[uint32] // of the end that has more
+	// Codewords, of both ends together: each counts what it receives.
+	Corrected, Uncorrected model.Reading[uint64]
+	CodewordBound          model.Bound
+	AToB, BToA             model.Reading[float64] // traffic in bytes per second
+}
+
+// channelOf is a port as a link, seen from its own end.
+func channelOf(p *model.EthernetPort) Channel {
+	return Channel{
+		A: p.Channel, B: p.Peer.Channel, Up: p.Up, LostInReset: p.LostInReset(), Retrains: p.Retrains,
+		Corrected: p.Corrected, Uncorrected: p.Uncorrected, CodewordBound: p.CodewordBound, AToB: p.Sent, BToA: p.Received,
+	}
+}
+
+// turned is the link seen from its other end.
+func (c Channel) turned() Channel {
+	c.A, c.B, c.AToB, c.BToA = c.B, c.A, c.BToA, c.AToB
+	return c
+}
+
+// merge adds what the other end says.
+func (c *Channel) merge(o Channel) {
+	if !c.Up.Known() || o.Up.Known() && !o.Up.V {
+		c.Up = o.Up
+	}
+	c.LostInReset = c.LostInReset || o.LostInReset
+	if !c.Retrains.Known() || o.Retrains.Known() && o.Retrains.V > c.Retrains.V {
+		c.Retrains = o.Retrains
+	}
+	c.CodewordBound = max(c.CodewordBound, o.CodewordBound)
+	if c.Corrected.Known() != o.Corrected.Known() || c.Uncorrected.Known() != o.Uncorrected.Known() {
+		c.CodewordBound = max(c.CodewordBound, model.AtLeast) // those of one direction are missing
+	}
+	c.Corrected, c.Uncorrected = plus(c.Corrected, o.Corrected), plus(c.Uncorrected, o.Uncorrected)
+	if !c.AToB.Known() {
+		c.AToB = o.AToB
+	}
+	if !c.BToA.Known() {
+		c.BToA = o.BToA
+	}
+}
+
+func plus(a, b model.Reading[uint64]) model.Reading[uint64] {
+	switch {
+	case !a.Known():
+		return b
+	case !b.Known():
+		return a
+	}
+	return model.Value(a.V + b.V)
 }
 
 // Of makes the mesh of a snapshot from the ports whose other end is known.
@@ -95,11 +146,11 @@ func (m *Mesh) add(own model.ChipPlace, p *model.EthernetPort) {
 		return
 	}
 	e := Edge{A: own, B: p.Peer.ChipPlace, Outside: p.Link == model.LinkOutside}
-	c := Channel{A: p.Channel, B: p.Peer.Channel, Up: p.Up, Retrains: p.Retrains}
+	c := channelOf(p)
 	if e.Outside {
 		e.B = model.ChipPlace{Device: model.NoDevice}
 	} else if less(e.B, e.A) {
-		e.A, e.B, c.A, c.B = e.B, e.A, c.B, c.A
+		e.A, e.B, c = e.B, e.A, c.turned()
 	}
 	i := slices.IndexFunc(m.Edges, func(o Edge) bool { return o.A == e.A && o.B == e.B })
 	if i < 0 {
@@ -112,33 +163,106 @@ func (m *Mesh) add(own model.ChipPlace, p *model.EthernetPort) {
 		edge.Channels = append(edge.Channels, c)
 		return
 	}
-	if old := &edge.Channels[k]; !old.Up.Known() || c.Up.Known() && !c.Up.V {
-		old.Up = c.Up
-	}
+	edge.Channels[k].merge(c)
 }
 
 // AddUnread adds the links that UMD has found between chips of which neither tells
 // of its ports. Where nothing is read at all, nothing is added: UMD's description
 // does not say which links are up.
 func (m *Mesh) AddUnread(t *model.Topology) {
-	known := len(m.Edges)
-	if known == 0 {
-		return
+	if len(m.Edges) > 0 {
+		m.addUnread(t)
 	}
+}
+
+// unread is a link that UMD has found as a port of which no more is known.
+func unread(l *model.Ethernet) *model.EthernetPort {
+	return &model.EthernetPort{
+		Channel: l.From.Channel, Link: model.LinkHere, Peer: l.To,
+		Up: model.Missing[bool](model.Absent, "neither of the two chips is read"),
+	}
+}
+
+// has reports whether a link that UMD has found is among the edges.
+func (m *Mesh) has(l *model.Ethernet) bool {
+	from, to := l.From, l.To
+	if less(to.ChipPlace, from.ChipPlace) {
+		from, to = to, from
+	}
+	e := m.Edge(from.ChipPlace, to.ChipPlace)
+	return e != nil && slices.ContainsFunc(e.Channels, func(c Channel) bool { return c.A == from.Channel && c.B == to.Channel })
+}
+
+func (m *Mesh) addUnread(t *model.Topology) {
+	known := len(m.Edges)
 	for i := range t.Links {
 		l := &t.Links[i]
 		if m.Told(l.From.ChipPlace) || m.Told(l.To.ChipPlace) {
 			continue
 		}
-		m.add(l.From.ChipPlace, &model.EthernetPort{
-			Channel: l.From.Channel, Link: model.LinkHere, Peer: l.To,
-			Up: model.Missing[bool](model.Absent, "neither of the two chips is read"),
-		})
+		m.add(l.From.ChipPlace, unread(l))
 	}
 	for i := known; i < len(m.Edges); i++ {
 		m.Edges[i].Unread = true
 	}
 	m.sort()
+}
+
+// Link is one link with both of its ends.
+type Link struct {
+	From, To model.ChipPlace
+	Outside  bool // To is on another host
+	Unread   bool
+	Channel
+}
+
+// AllLinks lists every link: those that are expected, and those that UMD has found
+// between chips that are not read, in order of their ends.
+func AllLinks(s *model.Snapshot, t *model.Topology) (list []Link) {
+	m := Of(s)
+	m.addUnread(t)
+	for i := range t.Links { // a chip's ports may be known, and not what they lead to
+		l := &t.Links[i]
+		if !m.has(l) {
+			m.add(l.From.ChipPlace, unread(l))
+		}
+	}
+	m.sort()
+	for i := range m.Edges {
+		e := &m.Edges[i]
+		for _, c := range e.Channels {
+			list = append(list, Link{From: e.A, To: e.B, Outside: e.Outside, Unread: e.Unread, Channel: c})
+		}
+	}
+	return list
+}
+
+// Counts are the sums over the channels of an edge. A counter that is not known of
+// any is absent.
+func (e *Edge) Counts() (sum Channel) {
+	retrains := model.Reading[uint32]{}
+	for i := range e.Channels {
+		c := &e.Channels[i]
+		if c.Retrains.Known() {
+			retrains = model.Value(retrains.V + c.Retrains.V)
+		}
+		sum.LostInReset = sum.LostInReset || c.LostInReset
+		sum.Corrected, sum.Uncorrected = plus(sum.Corrected, c.Corrected), plus(sum.Uncorrected, c.Uncorrected)
+		sum.CodewordBound = max(sum.CodewordBound, c.CodewordBound)
+		sum.AToB, sum.BToA = plusRate(sum.AToB, c.AToB), plusRate(sum.BToA, c.BToA)
+	}
+	sum.Retrains = retrains
+	return sum
+}
+
+func plusRate(a, b model.Reading[float64]) model.Reading[float64] {
+	switch {
+	case !a.Known():
+		return b
+	case !b.Known():
+		return a
+	}
+	return model.Value(a.V + b.V)
 }
 
 // Up counts the channels of an edge that are up, and those whose state is not

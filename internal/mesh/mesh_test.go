@@ -116,3 +116,64 @@ func TestUnread(t *testing.T) {
 		t.Errorf("%+v", nothing.Edges)
 	}
 }
+
+// A link has what both of its ends have counted; what each sends the other receives.
+func TestLinkCounts(t *testing.T) {
+	s := chain(2)
+	near, far := &s.Devices[0].Telemetry.Ports[0], &s.Devices[1].Telemetry.Ports[0]
+	near.Retrains, far.Retrains = model.Value[uint32](1), model.Value[uint32](4)
+	near.Corrected, far.Corrected = model.Value[uint64](10), model.Value[uint64](5)
+	near.Uncorrected, near.CodewordBound = model.Value[uint64](2), model.Exact
+	far.Sent, far.Received = model.Value(3.0), model.Value(7.0)
+	far.UpBefore, far.Up = model.Value(true), model.Value(false)
+	m := mesh.Of(s)
+	got := m.Edges[0].Channels[0]
+	want := mesh.Channel{
+		A: 2, B: 0, Up: model.Value(false), LostInReset: true, Retrains: model.Value[uint32](4),
+		Corrected: model.Value[uint64](15), Uncorrected: model.Value[uint64](2), CodewordBound: model.AtLeast, // far's are missing
+		AToB: model.Value(7.0), BToA: model.Value(3.0),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	sum := m.Edges[0].Counts()
+	if sum.Retrains.V != 4 || !sum.LostInReset || sum.AToB.V != 7 || m.Edges[0].Channels[1].Retrains.Known() {
+		t.Errorf("counts %+v of %+v", sum, m.Edges[0].Channels)
+	}
+}
+
+// Every link is listed once: those whose ends are read, those that the newest
+// description of the host no longer has, and those of which no end is read.
+func TestAllLinks(t *testing.T) {
+	link := func(a, channel, b, far int) model.Ethernet {
+		at := func(device, channel int) model.Port {
+			return model.Port{ChipPlace: model.ChipPlace{Device: device}, Channel: channel}
+		}
+		return model.Ethernet{From: at(a, channel), To: at(b, far)}
+	}
+	for _, tt := range []struct {
+		name           string
+		s              *model.Snapshot
+		described      []model.Ethernet
+		links, unknown int
+	}{
+		{"one of two is described", chain(2), []model.Ethernet{link(0, 2, 1, 0)}, 2, 0},
+		{"from the other end", chain(2), []model.Ethernet{link(1, 0, 0, 2)}, 2, 0},
+		{"one more is described", chain(2), []model.Ethernet{link(0, 2, 1, 0), link(0, 9, 1, 9)}, 3, 1},
+		{"nothing is read", &model.Snapshot{}, []model.Ethernet{link(0, 2, 1, 0)}, 1, 1},
+		{"nothing at all", &model.Snapshot{}, nil, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			list := mesh.AllLinks(tt.s, &model.Topology{Links: tt.described})
+			unknown := 0
+			for _, l := range list {
+				if !l.Up.Known() {
+					unknown++
+				}
+			}
+			if len(list) != tt.links || unknown != tt.unknown {
+				t.Errorf("%d links, %d of them unknown; want %d and %d: %+v", len(list), unknown, tt.links, tt.unknown, list)
+			}
+		})
+	}
+}

@@ -204,7 +204,7 @@ func links(of ofTelemetry) []Device {
 			return count(n)
 		})
 	}
-	return []Device{
+	return slices.Concat(linkCounters(of), []Device{
 		{
 			Name: "ethernet.links.up", Title: "Links Up", Kind: Gauge, Help: "Ethernet links of the device's own chip that are up", Prom: gauge("ethernet_links_up"),
 			Get: number(func(p *model.EthernetPort) bool { return p.Up.V }),
@@ -217,5 +217,85 @@ func links(of ofTelemetry) []Device {
 			Name: "ethernet.links.down", Title: "Links Down", Kind: Gauge, Help: "expected Ethernet links that are down", Prom: gauge("ethernet_links_down"),
 			Get: number((*model.EthernetPort).Down),
 		},
+		{
+			Name: "ethernet.links.lost", Title: "Links Lost in the Last Reset", Kind: Gauge, Help: "Ethernet links that were up before the chip's last reset and are down since", Prom: gauge("ethernet_links_lost_in_reset"),
+			Get: number((*model.EthernetPort).LostInReset),
+		},
+	})
+}
+
+// linkCounters are sums over the Ethernet channels of the device's own chip.
+func linkCounters(of ofTelemetry) []Device {
+	const noPorts = "the firmware tells nothing of Ethernet"
+	return []Device{
+		{
+			Name: "ethernet.retrains", Title: "Link Retrains", Kind: Counter, Help: "times that Ethernet links of the device's own chip have trained again since its reset (firmware = full, or tt-telemetry)", Prom: counter("ethernet_retrains_total", ""),
+			Get: of(func(t *model.Telemetry) Value {
+				return overPorts(t, noPorts, func(p *model.EthernetPort) Value { return num(p.Retrains) })
+			}),
+		},
+		{
+			Name: "ethernet.codewords.corrected", Title: "Corrected Codewords", Kind: Counter, Help: "codewords that the Ethernet links of the device's own chip received and corrected since its reset; normal in small numbers", Prom: counter("ethernet_codewords_total", `kind="corrected"`),
+			Get: of(func(t *model.Telemetry) Value {
+				return overPorts(t, noPorts, func(p *model.EthernetPort) Value { return codewords(p, p.Corrected) })
+			}),
+		},
+		{
+			Name: "ethernet.codewords.uncorrected", Title: "Uncorrected Codewords", Kind: Counter, Help: "codewords that the Ethernet links of the device's own chip received and could not correct since its reset", Prom: counter("ethernet_codewords_total", `kind="uncorrected"`),
+			Get: of(func(t *model.Telemetry) Value {
+				return overPorts(t, noPorts, func(p *model.EthernetPort) Value { return codewords(p, p.Uncorrected) })
+			}),
+		},
+		{
+			Name: "ethernet.throughput.sent", Title: "Links Send", Kind: Gauge, Rate: true, Unit: "MiB/s", Per: mib, Decimals: 1, Help: "what tt-metal's fabric sends over the Ethernet links of the device's own chip, as tt-telemetry reads it", Prom: gauge("ethernet_sent_bytes_per_second"),
+			Get: of(func(t *model.Telemetry) Value {
+				return overPorts(t, noPorts, func(p *model.EthernetPort) Value { return traffic(p.Sent) })
+			}),
+		},
+		{
+			Name: "ethernet.throughput.received", Title: "Links Receive", Kind: Gauge, Rate: true, Unit: "MiB/s", Per: mib, Decimals: 1, Help: "what tt-metal's fabric receives over the Ethernet links of the device's own chip, as tt-telemetry reads it", Prom: gauge("ethernet_received_bytes_per_second"),
+			Get: of(func(t *model.Telemetry) Value {
+				return overPorts(t, noPorts, func(p *model.EthernetPort) Value { return traffic(p.Received) })
+			}),
+		},
 	}
+}
+
+// traffic is what a port carries.
+func traffic(r model.Reading[float64]) Value {
+	v := num(r)
+	if !v.Known() && v.Why == "" {
+		v.Why = "ttmon-server can take it from tt-telemetry"
+	}
+	return v
+}
+
+// codewords is a counter of a port's codewords.
+func codewords(p *model.EthernetPort, n model.Reading[uint64]) Value {
+	v := num(n)
+	v.Bound = p.CodewordBound
+	return v
+}
+
+// overPorts is the sum over the ports that have a link, a lower bound where it is
+// not known of all of them.
+func overPorts(t *model.Telemetry, noPorts string, get func(*model.EthernetPort) Value) Value {
+	sum, known, bound := 0.0, false, model.Exact
+	why := Value{Why: noPorts}
+	for i := range t.Ports {
+		p := &t.Ports[i]
+		v := get(p)
+		switch {
+		case v.Known():
+			sum, known, bound = sum+v.Num, true, max(bound, v.Bound)
+		case p.Up.V || p.Expected():
+			bound, why = max(bound, model.AtLeast), v
+		default:
+			why = v
+		}
+	}
+	if !known {
+		return why
+	}
+	return Value{Status: model.Known, Num: sum, Bound: bound}
 }

@@ -212,10 +212,21 @@ type EthernetPort struct {
 	Link LinkEnd
 	Peer Port
 
-	// With firmware = full.
+	// UpBefore is whether the link was up before the chip was last reset; absent
+	// where ttmond has seen no reset.
+	UpBefore Reading[bool]
+
+	// With firmware = full, or from tt-telemetry.
 	Retrains    Reading[uint32]
 	Corrected   Reading[uint64] // codewords
 	Uncorrected Reading[uint64]
+	// CodewordBound is at_least where the counters are those of the last time that a
+	// program asked the Ethernet core for them, as on Blackhole.
+	CodewordBound Bound
+
+	// From tt-telemetry, in bytes per second: what tt-metal's fabric sends over the
+	// link, and receives.
+	Sent, Received Reading[float64]
 }
 
 // LinkEnd is what is at the other end of a link.
@@ -233,6 +244,12 @@ func (p *EthernetPort) Expected() bool { return p.Link != NoLink }
 
 // Down reports whether an expected link is down.
 func (p *EthernetPort) Down() bool { return p.Expected() && p.Up.Known() && !p.Up.V }
+
+// LostInReset reports whether a link was up before the chip was reset and is down
+// since.
+func (p *EthernetPort) LostInReset() bool {
+	return p.UpBefore.Known() && p.UpBefore.V && p.Up.Known() && !p.Up.V
+}
 
 // Dispatch is what tt-metal's dispatch cores account for (firmware = full).
 type Dispatch struct {

@@ -117,6 +117,17 @@ func ethernetPort(a archive, p *model.EthernetPort) {
 	reading(a, "retrains", &p.Retrains)
 	reading(a, "corrected_codewords", &p.Corrected)
 	reading(a, "uncorrected_codewords", &p.Uncorrected)
+	word := ""
+	if p.CodewordBound != model.Exact {
+		word = p.CodewordBound.String()
+	}
+	rare(a, "codewords_bound", &word)
+	if a.reads() && word != "" {
+		p.CodewordBound = model.ParseBound(word)
+	}
+	rareReading(a, "up_before_reset", &p.UpBefore)
+	rareReading(a, "sent_bytes_per_s", &p.Sent)
+	rareReading(a, "received_bytes_per_s", &p.Received)
 	a.endScope()
 }
 

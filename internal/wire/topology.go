@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -15,6 +17,9 @@ type Topology struct {
 	Time      time.Time
 	Simulated bool
 	*model.Topology
+	// Links are those of the topology and others that are expected, with what is
+	// known of them.
+	Links []mesh.Link
 }
 
 // AppendTopology appends it to dst as JSON, without a newline.
@@ -49,12 +54,34 @@ func AppendTopology(dst []byte, t *Topology, indent bool) []byte {
 			a.int(&p.links)
 		}
 	})
-	items(e, "links", &t.Links, func(a archive, l *model.Ethernet) {
-		object(a, "from", &l.From, port)
-		object(a, "to", &l.To, port)
+	links := slices.DeleteFunc(slices.Clone(t.Links), func(l mesh.Link) bool { return l.Outside })
+	items(e, "links", &links, func(a archive, l *mesh.Link) {
+		from, to := model.Port{ChipPlace: l.From, Channel: l.A}, model.Port{ChipPlace: l.To, Channel: l.B}
+		object(a, "from", &from, port)
+		object(a, "to", &to, port)
+		linkFigures(a, &l.Channel)
 	})
 	e.close()
 	return e.buf
+}
+
+// linkFigures are the state of a link and what was counted of it; null is not known.
+func linkFigures(a archive, c *mesh.Channel) {
+	bound := c.CodewordBound.String()
+	orNull(a, "up", &c.Up)
+	field(a, "lost_in_reset", &c.LostInReset)
+	orNull(a, "retrains", &c.Retrains)
+	orNull(a, "corrected_codewords", &c.Corrected)
+	orNull(a, "uncorrected_codewords", &c.Uncorrected)
+	field(a, "codewords_bound", &bound)
+	orNull(a, "from_to_bytes_per_s", &c.AToB)
+	orNull(a, "to_from_bytes_per_s", &c.BToA)
+}
+
+func orNull[T value](a archive, key string, r *model.Reading[T]) {
+	if !a.null(key, !r.Known()) {
+		visit(a, &r.V)
+	}
 }
 
 func port(a archive, p *model.Port) {

@@ -24,6 +24,10 @@ const (
 	linkRetrains     = "tt_ethernet_retrain_count"
 	linkCorrected    = "tt_ethernet_corrected_codeword_count"
 	linkUncorrected  = "tt_ethernet_uncorrected_codeword_count"
+	fabricSent       = "tt_fabric_tx_bandwidth_megabytes_per_second"
+	fabricReceived   = "tt_fabric_rx_bandwidth_megabytes_per_second"
+	fabricSentTotal  = "tt_fabric_tx_bytes_total"
+	fabricRecvTotal  = "tt_fabric_rx_bytes_total"
 )
 
 // notExported is why a value is missing that the exporter does not have.
@@ -146,8 +150,25 @@ func (c *chip) fillPorts(t *model.Telemetry) {
 		orCount(&p.Retrains, v, linkRetrains)
 		orCount(&p.Corrected, v, linkCorrected)
 		orCount(&p.Uncorrected, v, linkUncorrected)
+		p.Sent, p.Received = traffic(v, fabricSent), traffic(v, fabricReceived)
 	}
 	slices.SortStableFunc(t.Ports, func(a, b model.EthernetPort) int { return a.Channel - b.Channel })
+}
+
+// traffic is what a link carries. The exporter publishes 0 for programs that do not
+// count it: 0 is believed only of a link that has carried something.
+func traffic(v map[string]float64, name string) model.Reading[float64] {
+	const megabyte = 1e6
+	x, ok := v[name]
+	switch {
+	case !ok:
+		return model.Missing[float64](model.Absent, notExported)
+	case !(x >= 0) || math.IsInf(x, 0):
+		return model.Missing[float64](model.Implausible, "tt-telemetry publishes a rate that cannot be")
+	case x == 0 && v[fabricSentTotal]+v[fabricRecvTotal] == 0:
+		return model.Missing[float64](model.Absent, "tt-metal counts it only with TT_METAL_FABRIC_TELEMETRY=1")
+	}
+	return model.Value(x * megabyte)
 }
 
 // positive is a value that is 0 where the exporter could not read it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -198,4 +199,32 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%+v", r)
 		}
 	})
+}
+
+// What a link carries is 0 only if it has ever carried something: the exporter
+// publishes 0 for programs that do not count.
+func TestTraffic(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		values map[string]float64
+		want   model.Reading[float64] // without its reason
+	}{
+		{"it is not exported", nil, model.Reading[float64]{}},
+		{"nothing was ever counted", map[string]float64{fabricSent: 0, fabricSentTotal: 0, fabricRecvTotal: 0}, model.Reading[float64]{}},
+		{"a link that is idle now", map[string]float64{fabricSent: 0, fabricSentTotal: 4096}, model.Value(0.0)},
+		{"a link at work", map[string]float64{fabricSent: 1250.5}, model.Value(1250.5e6)},
+		{"less than nothing", map[string]float64{fabricSent: -1}, model.Reading[float64]{Status: model.Implausible}},
+		{"not a number", map[string]float64{fabricSent: math.NaN()}, model.Reading[float64]{Status: model.Implausible}},
+		{"without end", map[string]float64{fabricSent: math.Inf(1)}, model.Reading[float64]{Status: model.Implausible}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := traffic(tt.values, fabricSent)
+			if !got.Known() && got.Why == "" {
+				t.Error("it is missing without a reason")
+			}
+			if got.Why = ""; got != tt.want {
+				t.Errorf("%+v, want %+v", got, tt.want)
+			}
+		})
+	}
 }

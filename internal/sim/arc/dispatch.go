@@ -154,6 +154,7 @@ func (d *Dispatch) prefetchCore() []byte {
 type Link struct {
 	Channel                int // as UMD numbers it
 	Up                     bool
+	Asleep                 bool // its firmware does not run
 	Retrains               uint32
 	Corrected, Uncorrected uint64
 }
@@ -178,12 +179,16 @@ func (c *Chip) SetLink(l Link) {
 	if l.Up {
 		state = 1
 	}
+	beat := uint32(0xABCD_0001)
+	if l.Asleep {
+		beat = 0
+	}
 	if c.arch == model.Blackhole {
-		words[0x7CC04], words[0x7CE00], words[0x7CC70] = state, l.Retrains, 0xABCD_0001
+		words[0x7CC04], words[0x7CE00], words[0x7CC70] = state, l.Retrains, beat
 		words[0x7CE90], words[0x7CE94] = uint32(l.Corrected), uint32(l.Corrected>>32)
 		words[0x7CE98], words[0x7CE9C] = uint32(l.Uncorrected), uint32(l.Uncorrected>>32)
 	} else {
-		words[0x1104], words[0x1EDC], words[0x1C] = state, l.Retrains, 0xABCD_0001
+		words[0x1104], words[0x1EDC], words[0x1C] = state, l.Retrains, beat
 		words[0x1F90], words[0x1F94] = uint32(l.Corrected>>32), uint32(l.Corrected)
 		words[0x1F98], words[0x1F9C] = uint32(l.Uncorrected>>32), uint32(l.Uncorrected)
 	}

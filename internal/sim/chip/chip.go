@@ -43,6 +43,7 @@ type Chip struct {
 	stopped  Now            // when it hung
 
 	links, linksCut, linksUp uint32 // Ethernet channels: connected, taken down by hand, up
+	linkCounts               [32]LinkCounts
 }
 
 // New makes an idle chip. Its identity and the numbers it draws follow from

@@ -226,12 +226,46 @@ func (c *Chip) CutLink(channel int, cut bool) bool {
 	if channel < 0 || channel >= 32 || c.ports()&(1<<channel) == 0 {
 		return false
 	}
+	if !cut && c.linksCut&(1<<channel) != 0 {
+		c.linkCounts[channel].Retrains++ // it comes up by training again
+	}
 	c.linksCut &^= 1 << channel
 	if cut {
 		c.linksCut |= 1 << channel
 	}
 	c.linksUp = c.links &^ c.linksCut
 	return true
+}
+
+// LinkCounts is what an Ethernet core has counted since the chip's reset.
+type LinkCounts struct {
+	Retrains               uint32
+	Corrected, Uncorrected uint64 // codewords
+}
+
+// Retrain lets an Ethernet link train again, after codewords that could not be
+// corrected.
+func (c *Chip) Retrain(channel int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if channel < 0 || channel >= 32 || c.ports()&(1<<channel) == 0 {
+		return false
+	}
+	n := &c.linkCounts[channel]
+	n.Retrains, n.Corrected, n.Uncorrected = n.Retrains+1, n.Corrected+1000, n.Uncorrected+3
+	return true
+}
+
+// Ethernet calls a function for each Ethernet channel that is not fused off.
+func (c *Chip) Ethernet(each func(channel int, up bool, n LinkCounts)) {
+	c.mu.Lock()
+	ports, up, counts := c.ports(), c.linksUp, c.linkCounts
+	c.mu.Unlock()
+	for channel := range 32 {
+		if bit := uint32(1) << channel; ports&bit != 0 {
+			each(channel, up&bit != 0, counts[channel])
+		}
+	}
 }
 
 // LinksUp counts the Ethernet links that are up.

@@ -82,10 +82,19 @@ post-reset. With fail the chip stays off the bus (all ones). Drivers before
 }, {
 	Name: "cut", Usage: "DEVICE CHANNEL…", Short: "take Ethernet links of a chip down, as a pulled cable or a failed training does",
 	Long: "CHANNEL is UMD's number. The other end keeps its own state: cut it there, too.",
-	run:  func(h *Host, a *arguments) (string, error) { return cutLinks(h, a, true) },
+	run: func(h *Host, a *arguments) (string, error) {
+		return onLinks(h, a, func(c *chip.Chip, n int) bool { return c.CutLink(n, true) })
+	},
 }, {
 	Name: "join", Usage: "DEVICE CHANNEL…", Short: "let Ethernet links that were cut come up again",
-	run: func(h *Host, a *arguments) (string, error) { return cutLinks(h, a, false) },
+	Long: "Each of them has trained once more then.",
+	run: func(h *Host, a *arguments) (string, error) {
+		return onLinks(h, a, func(c *chip.Chip, n int) bool { return c.CutLink(n, false) })
+	},
+}, {
+	Name: "retrain", Usage: "DEVICE CHANNEL…", Short: "let Ethernet links of a chip train again, after codewords that could not be corrected",
+	Long: "ttmond reads the counters with --firmware full, while a program of tt-metal has the device\nopen.",
+	run:  func(h *Host, a *arguments) (string, error) { return onLinks(h, a, (*chip.Chip).Retrain) },
 }, {
 	Name: "dispatch", Usage: "DEVICE SHARE|off", Short: "let tt-metal's dispatch cores account for programs that run for a share of the time",
 	Long: "SHARE is from 0 to 1, whatever the workloads report themselves; off is what a program\nleaves that has closed the device. ttmond reads it with --firmware full.",
@@ -166,7 +175,7 @@ post-reset. With fail the chip stays off the bus (all ones). Drivers before
 	},
 }}
 
-func cutLinks(h *Host, a *arguments, cut bool) (string, error) {
+func onLinks(h *Host, a *arguments, do func(c *chip.Chip, channel int) bool) (string, error) {
 	devs := a.devices(h)
 	var channels []int
 	for a.err == nil && (len(channels) == 0 || len(a.rest) > 0) {
@@ -182,7 +191,7 @@ func cutLinks(h *Host, a *arguments, cut bool) (string, error) {
 	}
 	return each(devs, func(d *driver.Device) error {
 		for _, c := range channels {
-			if !d.Chip().CutLink(c, cut) {
+			if !do(d.Chip(), c) {
 				return fmt.Errorf("device %s has no Ethernet channel %d", d.BDF(), c)
 			}
 		}

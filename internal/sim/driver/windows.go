@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/arc"
+	"github.com/ttmon/ttmon/internal/sim/chip"
 	"github.com/ttmon/ttmon/internal/sim/tree"
 )
 
@@ -144,6 +145,9 @@ func (d *Device) window(offset uint64, p []byte) errno {
 	aim := w.aim
 	d.mu.Unlock()
 	at := aim.Address + offset%d.windows.size
+	d.chip.Ethernet(func(channel int, up bool, n chip.LinkCounts) {
+		d.memory.SetLink(arc.Link{Channel: channel, Up: up, Retrains: n.Retrains, Corrected: n.Corrected, Uncorrected: n.Uncorrected})
+	})
 	d.fill(p, func(i uint64) uint32 { return d.memory.Load(aim.X, aim.Y, at+i) })
 	return 0
 }

@@ -55,7 +55,7 @@ func (c *chip) forget(now time.Time) {
 	c.known, c.words, c.rates, c.full = nil, nil, rates{}, chipread.Response{}
 	c.ones, c.backOff, c.silent, c.heartbeat = 0, time.Time{}, false, 0
 	c.wasReset = true
-	if c.state == model.TelemetryStalled && c.reader == nil {
+	if c.state == model.TelemetryOK || c.state == model.TelemetryStalled && c.reader == nil {
 		c.set(model.TelemetryPending, "", now)
 	}
 }

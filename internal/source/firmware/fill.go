@@ -25,7 +25,7 @@ func (s *Source) Fill(d *model.Device) {
 	if c.fresh(now, s.opts.Every) {
 		telemetry.Decode(d.Arch, c.words, t)
 		telemetry.Apply(d, c.words)
-		c.addFull(t)
+		c.addFull(d.Arch, t)
 		t.CorrectedRate = c.rates.correctedRate
 		t.Way, t.ReadAt = c.how, c.readAt
 	} else {
@@ -47,12 +47,15 @@ func missing(state model.TelemetryState) model.Status {
 }
 
 // addFull adds what dispatch and Ethernet cores accounted for.
-func (c *chip) addFull(t *model.Telemetry) {
+func (c *chip) addFull(arch model.Arch, t *model.Telemetry) {
 	t.Dispatch = dispatch(&c.full, &c.rates)
 	for _, l := range c.full.Links {
 		for i := range t.Ports {
 			if p := &t.Ports[i]; p.Channel == l.Channel {
 				p.Retrains, p.Corrected, p.Uncorrected = model.Value(l.Retrains), model.Value(l.Corrected), model.Value(l.Uncorrected)
+				if arch == model.Blackhole {
+					p.CodewordBound = model.AtLeast // copied when a program asks, which takes a message
+				}
 			}
 		}
 	}

@@ -341,6 +341,21 @@ func TestByNodeWhereThePCIFileIsDenied(t *testing.T) {
 	}
 }
 
+// After a reset there is no sample until the next one was read.
+func TestPendingAfterAReset(t *testing.T) {
+	b := newBench(t, model.Wormhole, firmware.Table)
+	b.pass(2 * time.Second)
+	b.want(model.TelemetryOK, "")
+	b.snap.Devices[0].Heartbeat.V = 1
+	b.pass(time.Second)
+	b.want(model.TelemetryPending, "")
+	if p := b.device().Telemetry.BoardPower; p.Status != model.Pending {
+		t.Errorf("board power of before the reset: %+v", p)
+	}
+	b.pass(5 * time.Second)
+	b.want(model.TelemetryOK, "")
+}
+
 // A sample of a chip that was reset meanwhile is dropped: its words are of before.
 func TestResetWhileRead(t *testing.T) {
 	b := newBench(t, model.Blackhole, firmware.Table)

@@ -95,6 +95,47 @@ func TestDetector(t *testing.T) {
 			[]string{"link: 0 slow link | device 0 has a slow PCIe link: Gen1 x16 instead of Gen4 x16", "link: 1 link ok | device 1 has its full PCIe link again, it was slow"},
 		},
 		{
+			"an Ethernet link down, and one up",
+			func(a, b *model.Snapshot) {
+				join(a, 1, true, false)
+				join(b, 1, false, true)
+			},
+			[]string{
+				"ethernet: 0L ↔ 1 link down | Ethernet link 0L ↔ 1: channel 3 down (no link left)",
+				"ethernet: 2 ↔ 3 link up | Ethernet link 2 ↔ 3: all channels are up again",
+			},
+		},
+		{
+			"an Ethernet link that trained again",
+			func(a, b *model.Snapshot) {
+				join(a, 1, true, true)
+				join(b, 3, true, true)
+			},
+			[]string{
+				"ethernet: 0L ↔ 1 retrained | Ethernet link 0L ↔ 1 has trained again: 3 retrains since the reset",
+				"ethernet: 2 ↔ 3 retrained | Ethernet link 2 ↔ 3 has trained again: 3 retrains since the reset",
+			},
+		},
+		{
+			"counters that begin again", func(a, b *model.Snapshot) {
+				join(a, 3, true, true)
+				join(b, 0, true, true)
+			}, nil,
+		},
+		{
+			"a reset that cost a link", func(a, b *model.Snapshot) {
+				join(b, 0, false, true)
+				for _, i := range []int{0, 2} {
+					b.Devices[i].Telemetry.Ports[0].UpBefore = model.Value(true)
+				}
+			},
+			[]string{
+				"ethernet: 0 links lost | device 0 after its reset: 0 of 1 Ethernet link up as before, lost channel 3",
+				"ethernet: 2 links back | device 2 after its reset: 1 of 1 Ethernet link up as before",
+				"ethernet: 0L ↔ 1 link down | Ethernet link 0L ↔ 1: channel 3 down (no link left; up before the reset)",
+			},
+		},
+		{
 			"died with memory",
 			func(a, b *model.Snapshot) { a.Ghosts = nil },
 			[]string{"died: 4242 died | python (4242) died and left 128 MiB accounted"},
@@ -126,6 +167,16 @@ func TestDetector(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// join joins devices 0 and 1, and 2 and 3, by an Ethernet link each.
+func join(s *model.Snapshot, retrains uint32, up ...bool) {
+	for i, is := range up {
+		s.Devices[2*i].Telemetry.Ports = []model.EthernetPort{{
+			Channel: 3, Up: model.Value(is), Retrains: model.Value(retrains), Link: model.LinkHere,
+			Peer: model.Port{ChipPlace: model.ChipPlace{Device: 2*i + 1}, Channel: 7},
+		}}
 	}
 }
 

@@ -9,15 +9,20 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// links notes Ethernet links that went down or came up.
+// links notes Ethernet links that went down, came up, or trained again, and how the
+// links of a chip are after its reset.
 func (c *comparison) links() {
 	was, is := mesh.Of(c.old), mesh.Of(c.now)
+	for i := range c.now.Devices {
+		c.afterReset(&c.now.Devices[i])
+	}
 	for i := range is.Edges {
 		e := &is.Edges[i]
 		old := same(was, e)
 		if old == nil {
 			old = &mesh.Edge{}
 		}
+		c.retrained(old, e)
 		before, after := len(old.Down()), len(e.Down())
 		level, short, text := assess.LevelOf(assess.LinkKind(e)), "link down", words.EdgeDown(e)
 		switch {
@@ -27,16 +32,71 @@ func (c *comparison) links() {
 		default:
 			continue
 		}
-		d := c.now.Device(e.A.Device)
-		if d == nil {
+		buses := c.buses(e)
+		if buses == nil {
 			continue
-		}
-		buses := []string{d.BusID}
-		if other := c.now.Device(e.B.Device); other != nil && other != d {
-			buses = append(buses, other.BusID)
 		}
 		c.add(Ethernet, level, buses, fmt.Sprintf("%s %s", words.Edge(e), short), "Ethernet link "+words.Edge(e)+": "+text)
 	}
+}
+
+// buses are the devices at the ends of an edge.
+func (c *comparison) buses(e *mesh.Edge) (list []string) {
+	d := c.now.Device(e.A.Device)
+	if d == nil {
+		return nil
+	}
+	list = []string{d.BusID}
+	if other := c.now.Device(e.B.Device); other != nil && other != d {
+		list = append(list, other.BusID)
+	}
+	return list
+}
+
+// retrained notes that links of an edge have trained again. Counters that begin at 0
+// were reset.
+func (c *comparison) retrained(old, e *mesh.Edge) {
+	before, ok1 := old.Counts().Retrains.Get()
+	after, ok2 := e.Counts().Retrains.Get()
+	buses := c.buses(e)
+	if !ok1 || !ok2 || after <= before || buses == nil {
+		return
+	}
+	c.add(Ethernet, words.Warning, buses, words.Edge(e)+" retrained",
+		fmt.Sprintf("Ethernet link %s has trained again: %s since the reset", words.Edge(e), words.Count(int(after), "retrain")))
+}
+
+// afterReset notes how the links of a chip are when they are read for the first time
+// after its reset, against before it.
+func (c *comparison) afterReset(d *model.Device) {
+	if old := c.old.Device(d.Index); old == nil || old.BusID != d.BusID || len(old.Telemetry.Ports) > 0 {
+		return
+	}
+	before, again := 0, 0
+	var lost []int
+	for i := range d.Telemetry.Ports {
+		p := &d.Telemetry.Ports[i]
+		if !p.UpBefore.Known() || !p.UpBefore.V {
+			continue
+		}
+		before++
+		switch {
+		case p.LostInReset():
+			lost = append(lost, p.Channel)
+		case p.Up.Known():
+			again++
+		}
+	}
+	if before == 0 {
+		return
+	}
+	level, short := words.Info, "links back"
+	text := fmt.Sprintf("device %d after its reset: %d of %s up as before", d.Index, again, words.Count(before, "Ethernet link"))
+	if len(lost) > 0 {
+		level, short = words.Critical, "links lost"
+		text += ", lost channel " + words.Ranges(lost)
+	}
+	c.add(Ethernet, level, []string{d.BusID}, fmt.Sprintf("%d %s", d.Index, short), text)
 }
 
 // same is an edge of another moment.

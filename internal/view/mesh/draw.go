@@ -3,6 +3,7 @@
 package mesh
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -279,6 +280,30 @@ func troubles(m *mesh.Mesh) (lines []Line) {
 		if assess.LevelOf(assess.LinkKind(e)) > model.Fine {
 			lines = append(lines, Line{{" ✗ " + words.Edge(e) + ": " + words.EdgeDown(e), markOf(e, "", "").Tone}})
 		}
+	}
+	return append(lines, retrained(m)...)
+}
+
+// mostRetrained is how many links a drawing names that have trained again: those
+// with the most retrains.
+const mostRetrained = 3
+
+// retrained names the links that have trained again since the chips' reset.
+func retrained(m *mesh.Mesh) (lines []Line) {
+	var list []*mesh.Edge
+	count := func(e *mesh.Edge) uint32 { return e.Counts().Retrains.V }
+	for i := range m.Edges {
+		if e := &m.Edges[i]; count(e) > 0 {
+			list = append(list, e)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *mesh.Edge) int { return cmp.Compare(count(b), count(a)) })
+	for _, e := range list[:min(len(list), mostRetrained)] {
+		c := e.Counts()
+		lines = append(lines, Line{{" ! " + words.Edge(e) + ": " + words.LinkTrouble(&c), Warn}})
+	}
+	if more := len(list) - mostRetrained; more > 0 {
+		lines = append(lines, Line{{fmt.Sprintf(" ! and %d more links that have trained again: ttmon topo --links", more), Warn}})
 	}
 	return lines
 }

@@ -55,7 +55,11 @@ func TestDraw(t *testing.T) {
 		broken.Devices[4].Telemetry.Ports[k].Up = model.Value(false)
 	}
 	broken.Devices[17].State = model.StateHung
-	for name, s := range map[string]*model.Snapshot{"galaxy": galaxy(), "galaxy broken": broken, "n300": board()} {
+	retrained := galaxy()
+	for i := range 5 {
+		retrained.Devices[i].Telemetry.Ports[0].Retrains = model.Value(uint32(i + 1))
+	}
+	for name, s := range map[string]*model.Snapshot{"galaxy": galaxy(), "galaxy broken": broken, "galaxy retrained": retrained, "n300": board()} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
 			for _, l := range Draw(mesh.Of(s), 80) {

@@ -31,6 +31,40 @@ type Link struct {
 	Level string `json:"level"` // ok, info where it is not known, warning or critical
 	Name  string `json:"name"`  // "10 ↔ 11"
 	Text  string `json:"text"`  // "channel 5 down (3 of 4 left)"
+	// Figures are counters and traffic of all its channels, in words; empty: none is
+	// known.
+	Figures  string    `json:"figures"`
+	Channels []Channel `json:"channels"`
+}
+
+// Channel is one link. What is null is not known.
+type Channel struct {
+	A                    int      `json:"a"`
+	B                    int      `json:"b"`
+	Up                   *bool    `json:"up"`
+	UpBeforeReset        bool     `json:"up_before_reset"` // and down since
+	Retrains             *uint32  `json:"retrains"`
+	CorrectedCodewords   *uint64  `json:"corrected_codewords"`
+	UncorrectedCodewords *uint64  `json:"uncorrected_codewords"`
+	CodewordsBound       string   `json:"codewords_bound"` // exact, or at_least
+	AToB                 *float64 `json:"a_to_b_bytes_per_s"`
+	BToA                 *float64 `json:"b_to_a_bytes_per_s"`
+}
+
+func channel(c *mesh.Channel) Channel {
+	return Channel{
+		A: c.A, B: c.B, Up: known(c.Up), UpBeforeReset: c.LostInReset, Retrains: known(c.Retrains),
+		CorrectedCodewords: known(c.Corrected), UncorrectedCodewords: known(c.Uncorrected), CodewordsBound: c.CodewordBound.String(),
+		AToB: known(c.AToB), BToA: known(c.BToA),
+	}
+}
+
+// known is a value, or nil.
+func known[T any](r model.Reading[T]) *T {
+	if v, ok := r.Get(); ok {
+		return &v
+	}
+	return nil
 }
 
 // End is a chip.
@@ -54,6 +88,11 @@ func MeshOf(s *model.Snapshot) *Mesh {
 			l.Text = words.EdgeDown(e)
 		case unknown > 0:
 			level, l.Text = model.Info, "not known"
+		}
+		counts := e.Counts()
+		l.Figures, l.Channels = words.LinkFigures(&counts), make([]Channel, len(e.Channels))
+		for k := range e.Channels {
+			l.Channels[k] = channel(&e.Channels[k])
 		}
 		if e.Unread {
 			l.Text = "not known: neither chip is read"

@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -165,60 +166,58 @@ func (p *printer) described(s *model.Snapshot, t *model.Topology) {
 	}
 }
 
-// AppendLinks appends a line per Ethernet link.
+// AppendLinks appends a line per Ethernet link: its state, and what its ends have
+// counted since the chips' reset.
 func AppendLinks(dst []byte, s *model.Snapshot, t *model.Topology, o Options) []byte {
 	p := &printer{buf: dst, Options: o}
-	if len(t.Links) > 0 {
-		p.line(" From       Channel   To         Channel   State     Retrains   Codewords", faint)
+	list := mesh.AllLinks(s, t)
+	traffic := slices.ContainsFunc(list, func(l mesh.Link) bool { return l.AToB.Known() || l.BToA.Known() })
+	if len(list) > 0 {
+		head := " From     Ch   To       Ch   State     Retrains    Corrected  Uncorrected"
+		if traffic {
+			head += fmt.Sprintf("  %*s  %*s", words.RateWidth, "From→To", words.RateWidth, "To→From")
+		}
+		p.line(head, faint)
 	}
-	for _, l := range t.Links {
-		state, st, counts := linkState(s, l)
-		p.put(fmt.Sprintf(" %-10s %7d   %-10s %7d   ", place(l.From), l.From.Channel, place(l.To), l.To.Channel), plain)
-		p.put(words.Pad(state, 10), st)
-		p.line(counts, plain)
+	for i := range list {
+		p.link(&list[i], traffic)
 	}
-	if len(t.Links) > 0 {
+	if len(list) > 0 {
 		p.newline()
 	}
 	p.described(s, t)
 	return p.buf
 }
 
-// linkState is the state of a link and its counters, from the end that tells; the
-// firmware of a chip behind another one is not read.
-func linkState(s *model.Snapshot, l model.Ethernet) (state string, st style, counts string) {
-	state, st, counts = "not known", faint, "N/A"
-	for _, end := range []model.Port{l.From, l.To} {
-		d := s.Device(end.Device)
-		if d == nil || end.Name != ownChip(d) {
-			continue
-		}
-		for i := range d.Telemetry.Ports {
-			p := &d.Telemetry.Ports[i]
-			if p.Channel != end.Channel || !p.Up.Known() {
-				continue
-			}
-			if !p.Up.V {
-				state, st = "down", bad
-			} else if state != "down" {
-				state, st = "up", good
-			}
-			if p.Retrains.Known() {
-				counts = fmt.Sprintf("%8d   %s", p.Retrains.V, words.Codewords(p))
-			}
-		}
+// link is the line of one link.
+func (p *printer) link(l *mesh.Link, traffic bool) {
+	to, far := words.Place(l.To), strconv.Itoa(l.B)
+	if l.Outside {
+		to, far = "outside", ""
 	}
-	return state, st, counts
+	state, st := "not known", faint
+	switch {
+	case l.Up.Known() && l.Up.V:
+		state, st = "up", good
+	case l.Up.Known():
+		state, st = "down", bad
+	}
+	p.put(fmt.Sprintf(" %-7s %3d   %-7s %3s   ", words.Place(l.From), l.A, to, far), plain)
+	p.put(words.Pad(state, 9), st)
+	retrains := plain
+	if words.LinkTrouble(&l.Channel) != "" {
+		retrains = warn
+	}
+	p.put(fmt.Sprintf(" %8s", words.Reading(l.Retrains, digits[uint32])), retrains)
+	codewords := func(n uint64) string { return words.Mark(l.CodewordBound) + digits(n) }
+	p.put(fmt.Sprintf(" %12s %12s", words.Reading(l.Corrected, codewords), words.Reading(l.Uncorrected, codewords)), plain)
+	if traffic {
+		p.put(fmt.Sprintf("  %*s  %*s", words.RateWidth, words.Reading(l.AToB, words.Rate), words.RateWidth, words.Reading(l.BToA, words.Rate)), plain)
+	}
+	if l.LostInReset {
+		p.put("  up before the reset", bad)
+	}
+	p.newline()
 }
 
-// ownChip is the name of the chip that a device has on PCIe.
-func ownChip(d *model.Device) string {
-	for i := range d.Chips {
-		if !d.Chips[i].Remote {
-			return d.Chips[i].Name
-		}
-	}
-	return ""
-}
-
-func place(p model.Port) string { return strings.TrimSpace(strconv.Itoa(p.Device) + " " + p.Name) }
+func digits[T uint32 | uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }

@@ -46,7 +46,42 @@ func EdgeDown(e *mesh.Edge) string {
 	if up == 0 {
 		left = "no link left"
 	}
+	if e.Counts().LostInReset {
+		left += "; up before the reset"
+	}
 	return noun + strings.Join(numbers, ", ") + " down (" + left + ")"
+}
+
+// LinkTrouble says what was counted against a link, in few words: "3 retrains since
+// the reset"; empty: nothing, or nothing is known. Codewords alone do not make a bad
+// link.
+func LinkTrouble(c *mesh.Channel) string {
+	if n, ok := c.Retrains.Get(); ok && n > 0 {
+		return Count(int(n), "retrain") + " since the reset"
+	}
+	return ""
+}
+
+// LinkFigures are the counters and the traffic of a link, or of all links of an
+// edge, as far as they are known: "3 retrains, 9 uncorrected codewords, → 1.2 GiB/s".
+func LinkFigures(c *mesh.Channel) string {
+	var parts []string
+	if n, ok := c.Retrains.Get(); ok {
+		parts = append(parts, Count(int(n), "retrain"))
+	}
+	if n, ok := c.Uncorrected.Get(); ok {
+		parts = append(parts, fmt.Sprintf("%s%d uncorrected", Mark(c.CodewordBound), n))
+	}
+	if n, ok := c.Corrected.Get(); ok {
+		parts = append(parts, fmt.Sprintf("%s%d corrected codewords", Mark(c.CodewordBound), n))
+	}
+	if v, ok := c.AToB.Get(); ok {
+		parts = append(parts, "→ "+Rate(v))
+	}
+	if v, ok := c.BToA.Get(); ok {
+		parts = append(parts, "← "+Rate(v))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // CutOff names the chips that cannot be reached any more; empty: there are none.

@@ -116,6 +116,9 @@ func LinkState(p *model.EthernetPort) string {
 	case p.Up.V:
 		text = "up"
 	}
+	if p.LostInReset() {
+		text += " since the chip's reset"
+	}
 	switch p.Link {
 	case model.LinkHere:
 		text += ", to " + Port(p.Peer)
@@ -134,6 +137,9 @@ func LinkCounts(p *model.EthernetPort) string {
 	if c := Codewords(p); c != "" {
 		text += ", codewords " + c
 	}
+	if p.Sent.Known() && p.Received.Known() {
+		text += ", sends " + Rate(p.Sent.V) + ", receives " + Rate(p.Received.V)
+	}
 	return text
 }
 
@@ -141,10 +147,10 @@ func LinkCounts(p *model.EthernetPort) string {
 func Codewords(p *model.EthernetPort) string {
 	var parts []string
 	if n, ok := p.Corrected.Get(); ok {
-		parts = append(parts, fmt.Sprintf("corrected %d", n))
+		parts = append(parts, fmt.Sprintf("corrected %s%d", Mark(p.CodewordBound), n))
 	}
 	if n, ok := p.Uncorrected.Get(); ok {
-		parts = append(parts, fmt.Sprintf("uncorrected %d", n))
+		parts = append(parts, fmt.Sprintf("uncorrected %s%d", Mark(p.CodewordBound), n))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -60,6 +60,13 @@ func (p *linksPage) draw(s *State, area cells.Area) {
 		case unknown > 0:
 			value, style = "not known", cells.Faint
 		}
+		counts := e.Counts()
+		if figures := words.LinkFigures(&counts); figures != "" {
+			value += ", " + figures
+		}
+		if level <= model.Fine && words.LinkTrouble(&counts) != "" {
+			style = cells.Warn
+		}
 		out = append(out, widget.Entry{Name: words.Edge(e), Value: value, Style: style})
 	}
 	p.sheet.Draw(&s.hits, rest, out)
