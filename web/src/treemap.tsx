@@ -169,11 +169,12 @@ const aboutOf = (t: Tile): string => [t.name, t.text || bytes(t.bytes), t.about]
 /** What a process has of a device, and which of its lines where that is known. */
 function Process(p: { t: Tile; b: Box; named: boolean }) {
   const { t, b } = p;
+  const label = p.named && fits(t.name, b) ? t.name : "";
   const parts = roomy(b) && b.h > 60 ? squarify(t.children ?? [], { x: 4, y: 34, w: b.w - 8, h: b.h - 40 }) : [];
   return (
     <A to={t.to!} class={"tile " + t.kind} style={{ ...place(b), ...own(t.colour) }} label={roomy(b) ? undefined : `${t.name}, ${t.text}`} about={aboutOf(t)}>
-      <Inside b={{ ...b, x: 0, y: 0 }} name={p.named ? t.name : ""} text={t.text || bytes(t.bytes)} />
-      {!p.named && roomy(b) && <span class="unseen">{t.name}</span>}
+      <Inside b={{ ...b, x: 0, y: 0 }} name={label} text={t.text || bytes(t.bytes)} />
+      {!label && roomy(b) && <span class="unseen">{t.name}</span>}
       {parts.map(({ t: part, box: pb }) => (
         <span key={part.name} class="tile part" style={own(part.colour)} data-about={aboutOf(part)}>
           <Inside b={pb} name={part.name} text={part.text} />
@@ -189,6 +190,9 @@ const own = (colour?: string): Record<string, string> => (colour ? { "--own": co
 /** Whether there is room for words. */
 const roomy = (b: Box) => b.w > 46 && b.h > 18;
 
+/** Whether a name can be written there without breaking its words. */
+const fits = (name: string, b: Box): boolean => roomy(b) && Math.max(...name.split(/\s/).map((w) => w.length)) * 7 < b.w - 12;
+
 const place = (b: Box) => ({ left: b.x + "px", top: b.y + "px", width: b.w + "px", height: b.h + "px" });
 
 function Inside(p: { b: Box; name: string; text: string }) {
@@ -196,7 +200,7 @@ function Inside(p: { b: Box; name: string; text: string }) {
     <span class={roomy(p.b) ? "inside" : "inside slim"} style={{ left: p.b.x + 2 + "px", top: p.b.y + "px", width: Math.max(p.b.w - 2, 1) + "px", height: Math.max(p.b.h - 2, 1) + "px" }}>
       {roomy(p.b) && (
         <span class="words">
-          <b class="num">{p.text}</b> {p.name}
+          <b class="num">{p.text}</b> {fits(p.name, p.b) ? p.name : ""}
         </span>
       )}
     </span>

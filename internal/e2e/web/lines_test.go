@@ -90,3 +90,34 @@ func TestLines(t *testing.T) {
 		t.Error("lines are shown without a ticket")
 	}
 }
+
+// TestTreemapLabels: a process has one colour on all its devices, and one label,
+// where that fits without breaking its words; its name is read out on each.
+func TestTreemapLabels(t *testing.T) {
+	n := newNode(t, sim.Options{Boards: "4xp150a"})
+	n.ctl("run", "name=wide,cmd=python3 wide.py,devices=0+1+2+3,kind=ledger,dram=12G")
+	n.ctl("run", "name=other,cmd=python3 other.py,devices=1,kind=ledger,dram=8G")
+	for _, tt := range []struct {
+		name   string
+		look   look
+		labels int
+	}{{"desk", desk, 1}, {"telephone", look{320, 700, false}, 0}} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := open(t, tt.look, n.url+"/memory")
+			b.until("there is an area on each device", `document.querySelectorAll(".tile.process").length === 5`)
+			const wide = `[...document.querySelectorAll(".tile.process")].filter(e => e.textContent.includes("wide.py") || e.getAttribute("aria-label")?.includes("wide.py"))`
+			if got := eval[int](b, wide+`.length`); got != 4 {
+				t.Errorf("%d areas have the name of the process, want 4", got)
+			}
+			if got := eval[int](b, `new Set(`+wide+`.map(e => getComputedStyle(e.firstElementChild).borderColor)).size`); got != 1 {
+				t.Errorf("the process has %d colours", got)
+			}
+			if got := eval[int](b, wide+`.filter(e => e.querySelector(".words")?.textContent.includes("wide.py")).length`); got != tt.labels {
+				t.Errorf("%d labels are seen, want %d", got, tt.labels)
+			}
+			b.fitsWidth("the treemap")
+			b.accessible("the treemap", axe(t))
+			b.shoot("treemap-" + tt.name)
+		})
+	}
+}
