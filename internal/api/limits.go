@@ -77,12 +77,12 @@ func (s *Server) watches(w unixhttp.Writer, r *unixhttp.Request) (leave func(), 
 
 func (s *Server) watchesOf(pool *budget.Pool, w unixhttp.Writer, r *unixhttp.Request) (leave func(), ok bool) {
 	uid := callerOf(r).user()
-	if !pool.Take(uid, 1) {
+	if !pool.Acquire(uid, 1) {
 		w.Header().Set("Retry-After", "10")
 		fail(w, unixhttp.StatusTooManyRequests, "too many of your clients are watching already")
 		return nil, false
 	}
-	return func() { pool.Give(uid, 1) }, true
+	return func() { pool.Release(uid, 1) }, true
 }
 
 // limited answers a call that takes memory or time, if its user has not too
@@ -95,7 +95,7 @@ func (s *Server) limited(h unixhttp.Handler) unixhttp.Handler {
 			fail(w, unixhttp.StatusTooManyRequests, "too many requests of this kind are being answered for you; try again in a second")
 			return
 		}
-		defer s.budgets.queries.Give(uid, 1)
+		defer s.budgets.queries.Release(uid, 1)
 		h.Serve(&timed{Writer: w, limit: largeTimeout}, r)
 	})
 }
@@ -116,7 +116,7 @@ func (s *Server) awaitTurn(r *unixhttp.Request, uid int) bool {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return s.budgets.queries.Take(uid, 1)
+	return s.budgets.queries.Acquire(uid, 1)
 }
 
 // light calls need no place among the queries.
@@ -151,13 +151,13 @@ func (l limitListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		uid := identify(c).user()
-		if !l.pool.Take(uid, 1) {
+		if !l.pool.Acquire(uid, 1) {
 			_ = c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 			_, _ = io.WriteString(c, tooMany)
 			c.Close()
 			continue
 		}
-		return &limitedConn{UnixConn: c.(*net.UnixConn), give: sync.OnceFunc(func() { l.pool.Give(uid, 1) })}, nil
+		return &limitedConn{UnixConn: c.(*net.UnixConn), give: sync.OnceFunc(func() { l.pool.Release(uid, 1) })}, nil
 	}
 }
 

@@ -1,8 +1,8 @@
-// Package budget shares out what the daemon has among the users of a host, so
-// that no user, by intent or by a program gone wild, takes what others need.
+// Package budget divides the daemon's resources among the users of a host, so
+// that no user, by intent or by a runaway program, uses what others need.
 //
-// It stands beside the data flow: allocsock and api take from budgets before
-// they spend descriptors, memory or time on a client, and give back after.
+// allocsock, api and uprobe acquire from budgets before they spend descriptors,
+// memory or time on a client, and release after.
 package budget
 
 import (
@@ -14,22 +14,23 @@ import (
 	"github.com/ttmon/ttmon/internal/sorted"
 )
 
-// Limit is how much of one thing there is.
+// Limit bounds the use of one resource.
 type Limit struct {
-	PerUID  int64 // what one ordinary user may take
-	All     int64 // what all may take together
-	Reserve int64 // the part of All that is left for root and the daemon's own user
+	PerUID  int64 // for one ordinary user
+	All     int64 // for all users together
+	Reserve int64 // the part of All that only root and the daemon's own user may use
 }
 
-// Divide makes a limit out of all there is: an eighth is kept for root, and
-// one user gets at most a quarter.
+// Divide returns a limit for a total: an eighth is reserved for root, and one
+// user gets at most a quarter.
 func Divide(all int64) Limit { return Limit{PerUID: max(all/4, 1), All: all, Reserve: all / 8} }
 
-// Allows reports whether a user who has own may take n more where all have total.
+// Allows reports whether a user who has own may acquire n more where all have
+// total.
 func (l Limit) Allows(uid int, own, total, n int64) bool { return n <= l.Left(uid, own, total) }
 
-// Left is how much more a user may take who has own where all have total; it may
-// be negative.
+// Left is how much more a user who has own may acquire where all have total; it
+// may be negative.
 func (l Limit) Left(uid int, own, total int64) int64 {
 	if Privileged(uid) {
 		return l.All - total
@@ -37,12 +38,12 @@ func (l Limit) Left(uid int, own, total int64) int64 {
 	return min(l.PerUID-own, l.All-l.Reserve-total)
 }
 
-// Privileged users are bound only by what there is in all.
+// Privileged users are limited only by the total.
 func Privileged(uid int) bool { return uid == 0 || uid == ownUID }
 
 var ownUID = os.Geteuid()
 
-// Pool is one thing that is shared out. Its methods may be called from any
+// Pool is one resource that users share. Its methods may be called from any
 // goroutine.
 type Pool struct {
 	name     string
@@ -55,16 +56,16 @@ type Pool struct {
 	refused uint64
 }
 
-// account is what one user has of a Pool. It is there while the user has
+// account is what one user has of a Pool. It exists while the user has
 // something, and for a while after a refusal.
 type account struct {
-	used    int64
-	refused uint64
-	said    time.Time // when a refusal was last reported
+	used       int64
+	refused    uint64
+	reportedAt time.Time // when a refusal was last reported
 }
 
-// Refusal is what is reported, at most once a minute for each user, when a
-// budget is used up.
+// Refusal reports, at most once a minute for each user, that a budget is used
+// up.
 type Refusal struct {
 	Budget string // what ran out
 	UID    int
@@ -73,10 +74,10 @@ type Refusal struct {
 	Count  uint64 // refusals of this user so far
 }
 
-// sayEvery is how often a user's refusals are reported.
-const sayEvery = time.Minute
+// reportEvery is how often a user's refusals are reported.
+const reportEvery = time.Minute
 
-// maxRefused bounds the users who are remembered only for their refusals.
+// maxRefused bounds the accounts that exist only for their refusals.
 const maxRefused = 1024
 
 // NewPool returns a budget. onRefuse may be nil; it is called without locks.
@@ -84,8 +85,8 @@ func NewPool(name string, limit Limit, onRefuse func(Refusal)) *Pool {
 	return &Pool{name: name, limit: limit, onRefuse: onRefuse, users: map[int]*account{}}
 }
 
-// Take takes n for a user, or nothing.
-func (p *Pool) Take(uid int, n int64) bool {
+// Acquire acquires n for a user, or nothing.
+func (p *Pool) Acquire(uid int, n int64) bool {
 	p.mu.Lock()
 	a := p.account(uid)
 	if p.limit.Allows(uid, a.used, p.total, n) {
@@ -102,7 +103,7 @@ func (p *Pool) Take(uid int, n int64) bool {
 	return false
 }
 
-// Try is Take for a caller that will try again: a refusal is not counted.
+// Try is Acquire for a caller that will retry: a refusal is not counted.
 func (p *Pool) Try(uid int, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +114,7 @@ func (p *Pool) Try(uid int, n int64) bool {
 	if !p.limit.Allows(uid, used, p.total, n) {
 		return false
 	}
-	p.take(uid, n)
+	p.add(uid, n)
 	return true
 }
 
@@ -126,8 +127,8 @@ func (p *Pool) Fits(uid int, n int64) bool {
 	return Privileged(uid) || a == nil && n <= p.limit.PerUID || a != nil && a.used+n <= p.limit.PerUID
 }
 
-// take books n. The caller holds mu.
-func (p *Pool) take(uid int, n int64) {
+// add adds n to a user's account. The caller holds mu.
+func (p *Pool) add(uid int, n int64) {
 	p.account(uid).used += n
 	p.total += n
 }
@@ -142,12 +143,12 @@ func (p *Pool) account(uid int) *account {
 	return a
 }
 
-// Force takes n whatever the limit: for what cannot be refused any more, such
-// as connections that a predecessor handed over.
+// Force acquires n regardless of the limit: for what can no longer be refused,
+// such as connections that a predecessor handed over.
 func (p *Pool) Force(uid int, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.take(uid, n)
+	p.add(uid, n)
 }
 
 // Over reports whether more was forced than a user may have, and counts that as
@@ -170,7 +171,7 @@ func (p *Pool) Over(uid int) bool {
 	return true
 }
 
-// Of is what a user has.
+// Of returns what a user has.
 func (p *Pool) Of(uid int) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,9 +185,9 @@ func (p *Pool) refuse(uid int, a *account) (Refusal, bool) {
 	a.refused++
 	p.refused++
 	now := time.Now()
-	say := a.said.IsZero() || now.Sub(a.said) >= sayEvery
+	say := a.reportedAt.IsZero() || now.Sub(a.reportedAt) >= reportEvery
 	if say {
-		a.said = now
+		a.reportedAt = now
 	}
 	if a.used == 0 && len(p.users) > maxRefused {
 		delete(p.users, uid)
@@ -194,8 +195,8 @@ func (p *Pool) refuse(uid int, a *account) (Refusal, bool) {
 	return Refusal{p.name, uid, a.used, p.total, a.refused}, say
 }
 
-// Give gives back what was taken.
-func (p *Pool) Give(uid int, n int64) {
+// Release releases what was acquired.
+func (p *Pool) Release(uid int, n int64) {
 	if n == 0 {
 		return
 	}
@@ -203,7 +204,7 @@ func (p *Pool) Give(uid int, n int64) {
 	defer p.mu.Unlock()
 	a := p.users[uid]
 	if a == nil || a.used < n {
-		panic("BUG: " + p.name + ": more given back than was taken")
+		panic("BUG: " + p.name + ": more released than acquired")
 	}
 	a.used -= n
 	p.total -= n
@@ -240,7 +241,7 @@ type User struct {
 // maxListed bounds the users that State lists.
 const maxListed = 16
 
-// State returns figures for people.
+// State returns the current figures.
 func (p *Pool) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()

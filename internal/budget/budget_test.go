@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestTake(t *testing.T) {
+func TestAcquire(t *testing.T) {
 	var said []Refusal
 	p := NewPool("things", Limit{PerUID: 4, All: 10, Reserve: 2}, func(r Refusal) { said = append(said, r) })
 	for i, c := range []struct {
@@ -21,9 +21,9 @@ func TestTake(t *testing.T) {
 		{uid: 1003, n: 1, want: false},
 		{uid: 0, n: 2, want: true}, // root takes the reserve
 		{uid: 0, n: 1, want: false},
-		{uid: 1000, n: 1, want: false}, // once more: not reported again
+		{uid: 1000, n: 1, want: false}, // again: not reported a second time
 	} {
-		if got := p.Take(c.uid, c.n); got != c.want {
+		if got := p.Acquire(c.uid, c.n); got != c.want {
 			t.Errorf("step %d: uid %d takes %d: %v, want %v", i, c.uid, c.n, got, c.want)
 		}
 	}
@@ -35,7 +35,7 @@ func TestTake(t *testing.T) {
 		t.Errorf("state %+v", s)
 	}
 	for uid, n := range map[int]int64{1000: 4, 1001: 3, 1002: 1, 0: 2} {
-		p.Give(uid, n)
+		p.Release(uid, n)
 	}
 	if p.Used() != 0 {
 		t.Errorf("%d left", p.Used())
@@ -43,7 +43,7 @@ func TestTake(t *testing.T) {
 	if !p.Try(1000, 4) || p.Try(1000, 1) || p.State().Refused != 5 {
 		t.Errorf("a try is no take, or is counted: %+v", p.State())
 	}
-	p.Give(1000, 4)
+	p.Release(1000, 4)
 	if p.Over(1000) || p.Of(1000) != 0 {
 		t.Error("who has nothing has too much")
 	}
@@ -52,7 +52,7 @@ func TestTake(t *testing.T) {
 	if !p.Over(1000) || p.Of(1000) != 100 || p.State().Refused != before+1 {
 		t.Errorf("what was forced is not over the limit, or not counted: %+v", p.State())
 	}
-	if p.Take(1000, 1) {
+	if p.Acquire(1000, 1) {
 		t.Error("a user over the limit took more")
 	}
 }
@@ -61,9 +61,9 @@ func TestTake(t *testing.T) {
 func TestUsersAreForgotten(t *testing.T) {
 	p := NewPool("things", Limit{PerUID: 1, All: 1 << 40}, nil)
 	for uid := 1; uid < 10*maxRefused; uid++ {
-		p.Take(uid, 1)
-		p.Take(uid, 1) // refused
-		p.Give(uid, 1)
+		p.Acquire(uid, 1)
+		p.Acquire(uid, 1) // refused
+		p.Release(uid, 1)
 	}
 	if n := len(p.users); n > maxRefused+1 {
 		t.Errorf("%d users are remembered", n)
@@ -73,13 +73,13 @@ func TestUsersAreForgotten(t *testing.T) {
 	}
 }
 
-func TestGiveTooMuch(t *testing.T) {
+func TestReleaseTooMuch(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("more was given back than taken, and nobody noticed")
+			t.Error("more was released than acquired, without a panic")
 		}
 	}()
-	NewPool("things", Divide(8), nil).Give(1, 1)
+	NewPool("things", Divide(8), nil).Release(1, 1)
 }
 
 func TestMeter(t *testing.T) {
@@ -91,28 +91,33 @@ func TestMeter(t *testing.T) {
 	m.Add(time.Second, now)
 	m.Add(time.Second, now.Add(5*time.Second))
 	for after, want := range map[time.Duration]time.Duration{5 * time.Second: 1500 * time.Millisecond, 10 * time.Second: time.Second, time.Hour: 0} {
-		if got := m.Spent(now.Add(after)); got != want {
-			t.Errorf("after %v: %v, want %v", after, got, want)
-		}
+		t.Run("after "+after.String(), func(t *testing.T) {
+			if got := m.Spent(now.Add(after)); got != want {
+				t.Errorf("%v, want %v", got, want)
+			}
+		})
 	}
 }
 
 func TestLeft(t *testing.T) {
 	l := Limit{PerUID: 10, All: 40, Reserve: 5}
 	for _, c := range []struct {
+		name       string
 		uid        int
 		own, total int64
 		want       int64
 	}{
-		{60000, 0, 0, 10},
-		{60000, 4, 4, 6},
-		{60000, 0, 30, 5},
-		{60000, 12, 12, -2},
-		{0, 30, 30, 10},
+		{"nothing used", 60000, 0, 0, 10},
+		{"own limit", 60000, 4, 4, 6},
+		{"reserve for root", 60000, 0, 30, 5},
+		{"forced above the limit", 60000, 12, 12, -2},
+		{"root", 0, 30, 30, 10},
 	} {
-		if got := l.Left(c.uid, c.own, c.total); got != c.want {
-			t.Errorf("%+v: %d", c, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := l.Left(c.uid, c.own, c.total); got != c.want {
+				t.Errorf("%d, want %d", got, c.want)
+			}
+		})
 	}
 	p := NewPool("x", l, nil)
 	p.Force(60000, 10)

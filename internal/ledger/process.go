@@ -131,6 +131,5 @@ func (p *Process) findElsewhere(id uint64) (found *entry, at *uint32) {
 	return found, at
 }
 
-// Nobody is a process that is in no ledger: what is said in its name is
-// ignored.
-func (l *Ledger) Nobody() *Process { return &Process{ended: true} }
+// Ignored is a process that is in no ledger: events in its name are ignored.
+func (l *Ledger) Ignored() *Process { return &Process{ended: true} }

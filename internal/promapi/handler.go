@@ -148,7 +148,7 @@ func (h *handler) inTurn(f func(*http.Request) (any, error)) func(*http.Request)
 			return nil, &apiError{http.StatusServiceUnavailable, "unavailable", errors.New("other queries of yours are still being answered; try again")}
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), queryTimeout)
-		end := func() { cancel(); h.turns.Give(uid, 1) }
+		end := func() { cancel(); h.turns.Release(uid, 1) }
 		data, err := f(r.WithContext(ctx))
 		if err != nil {
 			end()
@@ -176,7 +176,7 @@ func (h *handler) await(ctx context.Context, uid int) bool {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return h.turns.Take(uid, 1)
+	return h.turns.Acquire(uid, 1)
 }
 
 func (h *handler) query(r *http.Request) (any, error) {

@@ -5,7 +5,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// reading is which of the two lists a buffer type is taken from.
+// reading is which of the two lists a buffer type is from.
 type reading uint8
 
 const (
@@ -17,8 +17,8 @@ const (
 // badPool is what the ledger counts as such.
 const badPool = 255
 
-// unclear reports whether a message cannot be understood before somebody has
-// looked at who sent it.
+// unclear reports whether a message cannot be interpreted before its sender has
+// been inspected.
 func (d *decoder) unclear(f []byte, size int) bool {
 	if f[0] != msgAlloc || f[16] != 2 && f[16] != 3 || size >= size128 || d.reading != readingUnknown {
 		return false

@@ -7,31 +7,30 @@ import (
 	"github.com/ttmon/ttmon/internal/ledger"
 )
 
-// Texts about the ledger take long where there are many buffers, and somebody
-// may ask for them in a loop. They are made beside the loop, one at a time for
-// root and one for all others, and the next text for the same user begins only
-// after restAfter times as long as the last one took: so nobody keeps a core
-// busy with them. Whoever asks sooner waits; who has asked for too many at once
-// is refused.
+// Texts about the ledger take long where there are many buffers, and a client
+// may request them in a loop. They are made outside the loop, one at a time for
+// root and one for all others, and the next text for the same user starts only
+// after restAfter times as long as the last one took: so no user keeps a core
+// busy with them. An earlier request waits; too many at once are refused.
 const restAfter = 4
 
 // composition is a text that is being made.
 type composition struct {
-	waits *conn // who waits for it; nil: nobody
+	waits *conn // the client that waits for it; nil: none
 	uid   int
 	use   func(string) // called in the loop
 }
 
-// composer makes a text about the ledger, as a viewer may see it.
+// composer returns a text about the ledger, as a viewer may see it.
 type composer func(*ledger.Ledger, Viewer, time.Time) string
 
-// compose makes a text that somebody asked for and hands it to use, in the
-// loop. waits, if it is not nil, is who waits for it; if it goes meanwhile, use
-// is not called.
+// compose makes a requested text and passes it to use, in the loop. waits, if
+// not nil, is the client that waits for it; if it disconnects meanwhile, use is
+// not called.
 func (s *Server) compose(asks, waits *conn, text composer, use func(string)) {
 	u := asks.user
 	x := &composition{waits: waits, uid: u.uid, use: use}
-	if !s.pools.texts.Take(u.uid, 1) {
+	if !s.pools.texts.Acquire(u.uid, 1) {
 		s.count.dropped.Add(1)
 		if waits != nil {
 			use("ERROR too many requests; try again\n\n")
@@ -65,28 +64,28 @@ func (s *Server) compose(asks, waits *conn, text composer, use func(string)) {
 		t := text(s.opt.Ledger, Viewer{UID: u.uid, All: root}, start)
 		took := time.Since(start)
 		s.post(func() {
-			u.rest(s.now, took)
-			s.composed(x, t, true)
+			u.delayNextText(s.now, took)
+			s.finishText(x, t, true)
 		})
 	}()
 }
 
-// rest has the next text for a user wait. Several may have been made at once:
-// each adds its own.
-func (u *user) rest(now time.Time, took time.Duration) {
+// delayNextText delays the next text for a user. Several may have been made at
+// once: each adds its own.
+func (u *user) delayNextText(now time.Time, took time.Duration) {
 	if u.textAfter.Before(now) {
 		u.textAfter = now
 	}
 	u.textAfter = u.textAfter.Add(restAfter * took)
 }
 
-// composed ends the making of a text.
-func (s *Server) composed(x *composition, text string, made bool) {
+// finishText delivers a text.
+func (s *Server) finishText(x *composition, text string, made bool) {
 	if _, ok := s.compositions[x]; !ok {
 		return // it was abandoned
 	}
 	delete(s.compositions, x)
-	s.pools.texts.Give(x.uid, 1)
+	s.pools.texts.Release(x.uid, 1)
 	switch c := x.waits; {
 	case c == nil && made:
 		x.use(text)
@@ -98,9 +97,9 @@ func (s *Server) composed(x *composition, text string, made bool) {
 	}
 }
 
-// abandonTexts answers whoever waits for a text that will not be made.
+// abandonTexts answers the clients that wait for a text that will not be made.
 func (s *Server) abandonTexts() {
 	for x := range s.compositions {
-		s.composed(x, "ERROR ttmond is being stopped or replaced; try again\n\n", false)
+		s.finishText(x, "ERROR ttmond is being stopped or replaced; try again\n\n", false)
 	}
 }

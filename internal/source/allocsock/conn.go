@@ -11,29 +11,29 @@ import (
 
 // conn is one connection.
 type conn struct {
-	fd        int
-	user      *user
-	since     time.Time
-	cred      *unix.Ucred         // who connected
-	owner     *reporter           // who connected; nil until the first event: viewers have none
-	writer    unix.Ucred          // who wrote what is being decoded; pid 0 if the kernel does not say
-	heirs     map[int32]*reporter // others who write on it, by pid; nil if nobody does
-	dec       decoder
-	pending   []byte // read, but not decoded: the beginning of something
-	out       []byte // replies that the client has not taken
-	interest  uint32 // what epoll watches it for
-	ended     bool   // the client will send no more
-	finish    bool   // end our side when out is empty
-	warned    bool   // its nonsense has been logged
-	composing int    // texts that are being made for it
-	parked    bool   // not read: a text, or what its process runs, or its turn is waited for
-	unwatched bool   // parked, and not in the set of its user
-	resumes   bool   // it is in user.resuming
-	outlived  bool   // the process that made it has ended
-	stored    bool   // the service manager keeps it too
-	asks      bool   // it has been replied to
-	appetite  int    // bytes to read at a time: what can be booked in stepTime
-	settleAt  time.Time
+	fd         int
+	user       *user
+	since      time.Time
+	cred       *unix.Ucred         // of the process that connected
+	owner      *reporter           // the process that connected; nil until the first event: viewers have none
+	writer     unix.Ucred          // of what is being decoded; pid 0 if the kernel does not say
+	inheritors map[int32]*reporter // others that write on it, by pid; nil if none does
+	dec        decoder
+	pending    []byte // read, but not decoded: the beginning of something
+	out        []byte // replies that the client has not read
+	interest   uint32 // what epoll watches it for
+	ended      bool   // the client will send no more
+	finish     bool   // shut down our side when out is empty
+	warned     bool   // a malformed message has been logged
+	composing  int    // texts that are being made for it
+	parked     bool   // not read: it waits for a text, an inspection or its turn
+	unwatched  bool   // parked, and not in the set of its user
+	resumes    bool   // it is in user.resuming
+	outlived   bool   // the process that opened it has exited
+	stored     bool   // the service manager keeps it too
+	asks       bool   // it has been replied to
+	appetite   int    // bytes to read at a time: what can be booked in stepTime
+	settleAt   time.Time
 
 	// For the choice between being woken and being swept.
 	swept     bool
@@ -43,8 +43,8 @@ type conn struct {
 	idle      int // sweeps in a row that found little
 }
 
-// maxOut bounds the replies that wait for a client that does not read. More
-// are dropped, whole: the client is the loser, not its neighbours.
+// maxOut bounds the replies that wait for a client that does not read. More are
+// dropped, whole: that costs the client, not the others.
 const maxOut = 256 << 10
 
 // sendBuffer is what the kernel keeps of replies that a client has not read. It
@@ -57,21 +57,21 @@ const (
 	maxAppetite = bufLen
 )
 
-// adopt begins to serve a connection, for which a descriptor has been taken
-// from the budget.
-func (s *Server) adopt(c *conn) error {
-	// From now on every read says who wrote; see heir.go. Without it, all is
-	// the owner's.
+// addConn starts to serve a connection, for which a descriptor has been
+// acquired from the budget.
+func (s *Server) addConn(c *conn) error {
+	// From now on every read returns the writer; see inherited.go. Without it, all
+	// is the owner's.
 	rawPassCredentials(c.fd)
 	c.interest, c.appetite = unix.EPOLLIN, 2*minAppetite
 	c.dec.peer = c.cred.Pid
 	c.dec.classify = func(counting bool) reading { return s.readingOf(c, counting) }
 	var err error
-	if c.user, err = s.enter(int(c.cred.Uid)); err != nil {
+	if c.user, err = s.addUserConn(int(c.cred.Uid)); err != nil {
 		return err
 	}
 	if err := s.watchIn(c.user.set, c.fd, c.interest, watch{conn: c}); err != nil {
-		s.leaveUser(c.user)
+		s.removeUserConn(c.user)
 		return err
 	}
 	s.conns[c] = struct{}{}
@@ -88,29 +88,29 @@ func (s *Server) serveConn(c *conn, events uint32) {
 	switch {
 	case c.ended:
 		if events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 {
-			s.drop(c)
+			s.closeConn(c)
 		}
 	case events&(unix.EPOLLIN|unix.EPOLLHUP|unix.EPOLLERR|unix.EPOLLRDHUP) != 0:
 		s.count.wakes.Add(1)
 		s.read(c)
-		s.heat(c)
+		s.considerSweeping(c)
 	}
 }
 
-// read takes what a connection has, for as long as a step may take. It returns
-// how many bytes that was and whether the connection still had more.
+// read reads a connection, for as long as a step may take. It returns the
+// number of bytes and whether the connection still had more.
 func (s *Server) read(c *conn) (got int, left bool) {
 	for !c.parked {
 		kept := copy(s.buf, c.pending)
 		space := s.buf[kept : kept+c.appetite]
-		n, errno := s.recv.from(c, space)
+		n, errno := s.recv.readFrom(c, space)
 		switch {
 		case errno == unix.EAGAIN, errno == unix.EINTR:
 			return got, false
 		case errno != 0, n == 0:
-			// A peer that left without reading gives ECONNRESET, after
-			// everything it sent.
-			s.end(c)
+			// A peer that closed without reading gives ECONNRESET, after everything it
+			// sent.
+			s.handleEOF(c)
 			return got, false
 		}
 		got += n
@@ -121,10 +121,10 @@ func (s *Server) read(c *conn) (got int, left bool) {
 		} else {
 			s.consume(c, s.buf[:kept+n], drained)
 		}
-		if !full && c.heirs == nil && n <= 2*minAppetite {
+		if !full && c.inheritors == nil && n <= 2*minAppetite {
 			return got, false // that cannot have taken long
 		}
-		switch late := s.late(); {
+		switch late := s.overTime(); {
 		case late && n == got: // the first read of this step
 			c.appetite = max(c.appetite/2, minAppetite)
 			return got, true
@@ -132,15 +132,15 @@ func (s *Server) read(c *conn) (got int, left bool) {
 			return got, true
 		case full:
 			c.appetite = min(2*c.appetite, maxAppetite)
-		case c.heirs == nil: // otherwise a read ends where another process's writes begin
+		case c.inheritors == nil: // otherwise a read ends where another process's writes begin
 			return got, false
 		}
 	}
 	return got, false
 }
 
-// consume decodes b, books what it says and answers what it asks. b may lie in
-// s.buf or be c.pending; what is left of it is kept in c.pending.
+// consume decodes b, applies its events and answers its queries. b may be in
+// s.buf or be c.pending; the rest of it is kept in c.pending.
 func (s *Server) consume(c *conn, b []byte, e ending) {
 	c.dec.events = s.events[:0]
 	borrowed := c.out == nil
@@ -150,7 +150,7 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 	for {
 		n, req, wait := c.dec.decode(b, e)
 		b = b[n:]
-		s.book(c)
+		s.applyEvents(c)
 		if req.kind == noRequest {
 			s.settleLater(c, wait && e == drained && len(b) > 0)
 			break
@@ -160,14 +160,14 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 			break
 		}
 		if req.kind != flush {
-			s.serve(c, req)
+			s.answer(c, req)
 		}
 		if c.composing > 0 && !c.ended {
 			s.park(c)
 			break
 		}
-		if len(b) > 0 && s.late() {
-			s.later(c)
+		if len(b) > 0 && s.overTime() {
+			s.continueLater(c)
 			break
 		}
 	}
@@ -176,28 +176,29 @@ func (s *Server) consume(c *conn, b []byte, e ending) {
 		c.dec.skipped += uint64(len(b))
 		b = nil
 	}
-	s.keep(c, b)
-	s.reject(c)
+	s.keepPending(c, b)
+	s.countRejected(c)
 	if len(c.out) > 0 || c.finish {
 		s.flush(c)
 	}
 	if borrowed {
-		c.out = append([]byte(nil), c.out...) // what it has not taken, if anything
+		c.out = append([]byte(nil), c.out...) // what it has not read, if anything
 	}
 }
 
-// late reports whether a step has taken as long as it may. Where somebody else had
-// the processor meanwhile, it has not: the thread's own clock is asked then, which
-// takes a system call. It may have in it what was done before the step: at most
-// the turn so far, and some 0.2 ms.
-func (s *Server) late() bool {
-	return time.Since(s.clock) > s.stepTime && s.loopStats.cpu.worked() > s.stepTime
+// overTime reports whether a step has taken as long as it may. If another
+// thread had the CPU meanwhile, it has not: then the thread's own clock is
+// read, which takes a system call. It may include what was done before the
+// step: at most the turn so far, and some 0.2 ms.
+func (s *Server) overTime() bool {
+	return time.Since(s.clock) > s.stepTime && s.loopStats.cpu.sinceRead() > s.stepTime
 }
 
-// keep keeps what has been read from a connection and not decoded: often nothing
-// or a few bytes; where it has taken too long, all of a large read. Rooms for that
-// are used again: on a busy machine it happens a thousand times a second.
-func (s *Server) keep(c *conn, b []byte) {
+// keepPending keeps what has been read from a connection and not decoded: often
+// nothing or a few bytes; where it has taken too long, all of a large read. The
+// buffers for that are reused: on a busy machine it happens a thousand times a
+// second.
+func (s *Server) keepPending(c *conn, b []byte) {
 	if len(b) > max(cap(c.pending), maxLine) && c.resumes {
 		if last := len(s.rooms) - 1; last >= 0 {
 			c.pending, s.rooms = s.rooms[last], s.rooms[:last]
@@ -215,27 +216,27 @@ func (s *Server) keep(c *conn, b []byte) {
 	}
 }
 
-// maxRooms is how many rooms are kept for the next.
+// maxRooms is how many of these buffers are kept for reuse.
 const maxRooms = 4
 
-// later has the loop go on with a connection in a later turn: it has taken too
-// long. That is soon, so it is watched and swept as before.
-func (s *Server) later(c *conn) {
+// continueLater has the loop continue with a connection in a later turn: it has
+// taken too long. That is soon, so it is watched and swept as before.
+func (s *Server) continueLater(c *conn) {
 	c.parked = true
 	s.settleLater(c, false)
 	s.unpark(c)
 }
 
-// park leaves a connection alone until unpark. It is not even watched: who
-// hangs up meanwhile would be reported again and again.
+// park stops reading a connection until unpark. It is not even watched: a
+// hang-up meanwhile would be reported again and again.
 func (s *Server) park(c *conn) {
 	c.parked, c.unwatched = true, true
-	s.cool(c)
+	s.stopSweeping(c)
 	s.settleLater(c, false)
 	_ = unix.EpollCtl(c.user.set, unix.EPOLL_CTL_DEL, c.fd, nil)
 }
 
-// unpark has the loop go on with a connection when it is its user's turn.
+// unpark has the loop continue with a connection when it is its user's turn.
 func (s *Server) unpark(c *conn) {
 	if c.fd < 0 || !c.parked || c.composing > 0 || c.resumes {
 		return
@@ -248,16 +249,16 @@ func (s *Server) unpark(c *conn) {
 	u.resuming = append(u.resuming, c)
 }
 
-// resume goes on with connections of a user, as long as its share lasts. Before
-// that is done nothing more is read for the user: so little waits undecoded.
+// resume continues with connections of a user, as long as its share lasts.
+// Until then nothing more is read for the user, so that little waits undecoded.
 func (s *Server) resume(u *user) {
 	n := 0
 	for ; n < len(u.resuming) && s.hasShare(u); n++ {
 		c := u.resuming[n]
 		u.resuming[n] = nil
 		if c.resumes = false; c.fd >= 0 {
-			s.goOn(c)
-			s.step(u)
+			s.continueConn(c)
+			s.endStep(u)
 		}
 	}
 	if u.resuming = u.resuming[n:]; len(u.resuming) == 0 {
@@ -265,8 +266,8 @@ func (s *Server) resume(u *user) {
 	}
 }
 
-// goOn goes on with a connection.
-func (s *Server) goOn(c *conn) {
+// continueConn continues with a connection.
+func (s *Server) continueConn(c *conn) {
 	c.parked = false
 	if c.unwatched {
 		c.unwatched = false
@@ -278,12 +279,12 @@ func (s *Server) goOn(c *conn) {
 	}
 	s.consume(c, c.pending, drained)
 	if c.fd >= 0 && !c.parked {
-		s.interest(c)
+		s.updateInterest(c)
 	}
 }
 
-// book hands the decoded events to the ledger.
-func (s *Server) book(c *conn) {
+// applyEvents applies the decoded events to the ledger.
+func (s *Server) applyEvents(c *conn) {
 	if len(c.dec.events) == 0 {
 		return
 	}
@@ -295,8 +296,8 @@ func (s *Server) book(c *conn) {
 	if s.verbose {
 		s.logEvents(p, c.dec.events)
 	}
-	if s.opt.Ledger.Apply(p.ledger, c.dec.events, s.now) && s.now.Sub(c.user.fullSaid) > time.Minute {
-		c.user.fullSaid = s.now
+	if s.opt.Ledger.Apply(p.ledger, c.dec.events, s.now) && s.now.Sub(c.user.fullLoggedAt) > time.Minute {
+		c.user.fullLoggedAt = s.now
 		s.log.Warn("buffer limit reached; figures of process are now lower bounds",
 			"pid", p.key.PID, "uid", p.uid, "buffers", s.opt.Ledger.Stats().Buffers)
 	}
@@ -315,8 +316,8 @@ func (s *Server) logEvents(p *reporter, events []ledger.Event) {
 	}
 }
 
-// reject counts nonsense, and logs the first of a connection.
-func (s *Server) reject(c *conn) {
+// countRejected counts malformed messages, and logs the first of a connection.
+func (s *Server) countRejected(c *conn) {
 	frames, skipped := c.dec.rejected, c.dec.skipped
 	if frames|skipped == 0 {
 		return
@@ -329,28 +330,28 @@ func (s *Server) reject(c *conn) {
 	}
 	if !c.warned {
 		c.warned = true
-		s.say(c.user, slog.LevelWarn, "malformed client message; skipping", "pid", c.cred.Pid, "uid", c.cred.Uid)
+		s.logFor(c.user, slog.LevelWarn, "malformed client message; skipping", "pid", c.cred.Pid, "uid", c.cred.Uid)
 	}
 }
 
-// settling is a connection that waits for the rest of something.
+// settling is a connection that waits for the rest of a message.
 type settling struct {
 	conn *conn
 	at   time.Time
 }
 
-// settleLater notes that what a connection sent may be complete.
+// settleLater schedules decodeSettled: what a connection sent may be complete.
 func (s *Server) settleLater(c *conn, wait bool) {
 	if !wait {
-		c.settleAt = time.Time{} // settle takes it off the list
+		c.settleAt = time.Time{} // decodeSettled removes it from the list
 		return
 	}
 	c.settleAt = s.now.Add(settleTime)
 	s.settling = append(s.settling, settling{c, c.settleAt})
 }
 
-// settle decodes what has had nothing behind it for settleTime.
-func (s *Server) settle() {
+// decodeSettled decodes what nothing has followed for settleTime.
+func (s *Server) decodeSettled() {
 	if len(s.settling) == 0 {
 		return
 	}
@@ -366,7 +367,7 @@ func (s *Server) settle() {
 		}
 		c.settleAt = time.Time{}
 		s.consume(c, c.pending, settled)
-		s.step(c.user)
+		s.endStep(c.user)
 	}
 	if s.settling = s.settling[n:]; len(s.settling) == 0 {
 		s.settling = nil
@@ -374,9 +375,9 @@ func (s *Server) settle() {
 	s.mark(workSettle)
 }
 
-// end notes that a client will send no more: it has closed its end, or shut
-// down half of it and waits for an answer.
-func (s *Server) end(c *conn) {
+// handleEOF handles a client that will send no more: it has closed the
+// connection, or shut down half of it and waits for an answer.
+func (s *Server) handleEOF(c *conn) {
 	if !c.ended {
 		c.ended = true
 		s.endInput(c)
@@ -393,44 +394,44 @@ func (s *Server) endInput(c *conn) {
 	}
 	c.pending, c.settleAt = nil, time.Time{}
 	if len(c.out) == 0 && c.composing == 0 {
-		s.drop(c)
+		s.closeConn(c)
 		return
 	}
-	s.interest(c)
+	s.updateInterest(c)
 }
 
-// drop closes a connection that the client has left.
-func (s *Server) drop(c *conn) {
+// closeConn closes a connection that the client has closed.
+func (s *Server) closeConn(c *conn) {
 	if c.fd < 0 {
 		return
 	}
 	delete(s.conns, c)
 	s.unclaimed.remove(c)
-	s.cool(c)
+	s.stopSweeping(c)
 	s.unwatchIn(c.user.set, c.fd)
 	c.fd = -1
-	s.unread(c, len(c.out))
+	s.releaseUnread(c, len(c.out))
 	if c.stored {
-		s.pools.stored.Give(c.user.uid, 1)
+		s.pools.stored.Release(c.user.uid, 1)
 	}
-	s.pools.descriptors.Give(c.user.uid, 1)
-	for _, p := range c.heirs {
+	s.pools.descriptors.Release(c.user.uid, 1)
+	for _, p := range c.inheritors {
 		delete(p.writes, c)
 	}
-	c.out, c.pending, c.heirs, c.settleAt = nil, nil, nil, time.Time{}
-	s.leaveUser(c.user)
+	c.out, c.pending, c.inheritors, c.settleAt = nil, nil, nil, time.Time{}
+	s.removeUserConn(c.user)
 	s.count.open.Add(-1)
 	if c.owner != nil {
-		s.leave(c)
+		s.removeOwnedConn(c)
 	}
 }
 
-// unread gives back the budget for bytes that were sent, or never will be.
-func (s *Server) unread(c *conn, n int) { s.pools.unread.Give(c.user.uid, int64(n)) }
+// releaseUnread releases the budget for bytes that were sent, or never will be.
+func (s *Server) releaseUnread(c *conn, n int) { s.pools.unread.Release(c.user.uid, int64(n)) }
 
-// reply queues an answer, whole or not at all.
+// reply queues a reply, whole or not at all.
 func (s *Server) reply(c *conn, b []byte) {
-	if len(c.out) > maxOut || !s.pools.unread.Take(c.user.uid, int64(len(b))) {
+	if len(c.out) > maxOut || !s.pools.unread.Acquire(c.user.uid, int64(len(b))) {
 		s.count.dropped.Add(1)
 		return
 	}
@@ -438,7 +439,7 @@ func (s *Server) reply(c *conn, b []byte) {
 	c.out = append(c.out, b...)
 }
 
-// flush sends what the client takes.
+// flush sends as much as the client reads.
 func (s *Server) flush(c *conn) {
 	if len(c.out) > 0 && !c.asks {
 		c.asks = true
@@ -448,14 +449,14 @@ func (s *Server) flush(c *conn) {
 		n, errno := rawSend(c.fd, c.out)
 		switch errno {
 		case 0:
-			s.unread(c, n)
+			s.releaseUnread(c, n)
 			c.out = c.out[:copy(c.out, c.out[n:])]
 		case unix.EINTR:
 		case unix.EAGAIN:
-			s.interest(c)
+			s.updateInterest(c)
 			return
-		default: // it has left; the end of its input tells the rest
-			s.unread(c, len(c.out))
+		default: // it has disconnected; the EOF of its input does the rest
+			s.releaseUnread(c, len(c.out))
 			c.out = nil
 		}
 	}
@@ -467,8 +468,8 @@ func (s *Server) flush(c *conn) {
 		_ = unix.Shutdown(c.fd, unix.SHUT_WR)
 	}
 	if c.ended && c.composing == 0 && !c.parked {
-		s.drop(c)
+		s.closeConn(c)
 		return
 	}
-	s.interest(c)
+	s.updateInterest(c)
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/ttmon/ttmon/internal/ledger"
 )
 
-// ending tells the decoder what is behind the last byte it was given.
+// ending says what follows the last byte that the decoder was given.
 type ending int
 
 const (
@@ -24,7 +24,7 @@ const (
 	locked              // messages of a known size
 	records             // messages of instrumented_helpers.hpp
 	text                // lines
-	lost                // the next header that makes sense
+	lost                // the next valid header
 )
 
 // request is something that the caller must do before it decodes on.
@@ -44,15 +44,15 @@ const (
 	askStats                  // reply with a record per device, then end
 	askDump                   // reply with text, then end
 	askAll                    // reply with text that an empty line ends
-	askHTTP                   // a web client that is wrong here
-	askUnknown                // text that means nothing
+	askHTTP                   // a web client on the wrong socket
+	askUnknown                // unknown text
 	dumpRemaining             // no reply: into the log
 	dumpKernels               // no reply: into the log
-	askReading                // go on when classify has an answer
+	askReading                // continue when classify has an answer
 )
 
-// batchLen is how many events a decoder collects at most. The caller looks at
-// the clock between batches: an event can take 10 µs if its sender means harm.
+// batchLen is how many events a decoder collects at most. The caller checks the
+// time between batches: an event can take 10 µs if its sender is malicious.
 const batchLen = 128
 
 // maxLine bounds a text request.
@@ -64,24 +64,24 @@ const maxLine = 256
 type decoder struct {
 	mode    mode
 	size    int     // of the messages, while locked; of the part consumed, in filler
-	guessed bool    // the size was taken from what a waiting client had sent
+	guessed bool    // the size was inferred from what a waiting client had sent
 	reading reading // of buffer types 2 and 3
 	peer    int32   // pid that the kernel says wrote this; 0 if it does not know
 	sentPID int32   // first pid that a message carried
 	asked   bool    // a lone line break has been answered, though not consumed
 
-	// events are those decoded and not yet booked. The slice is the caller's,
-	// which takes them after every call.
+	// events are those decoded and not yet applied. The slice is the caller's,
+	// which applies them after every call.
 	events []ledger.Event
 	// classify says which list an unclear buffer type is from; unknown: not
 	// yet. counting reports whether the client numbers its buffers instead of
 	// giving addresses.
 	classify func(counting bool) reading
 
-	rejected, skipped uint64 // messages and bytes that made no sense, since last taken
+	rejected, skipped uint64 // malformed messages and bytes, since last counted
 }
 
-// sanitize makes sure that a state from another program is one of ours.
+// sanitize makes sure that an imported state is valid.
 func (d *decoder) sanitize() {
 	switch {
 	case d.mode == locked && isVersion(d.size), d.mode == filler && d.size >= headerLen && d.size < size144:
@@ -91,9 +91,9 @@ func (d *decoder) sanitize() {
 }
 
 // decode consumes n bytes of b and adds events. It stops at a request, which
-// the caller serves after booking the events, and then calls again. wait says
-// that what is left may mean something if nothing follows it: the caller
-// comes back with settled.
+// the caller answers after applying the events, and then calls again. wait
+// means that the rest may be a message if nothing follows it: the caller calls
+// again with settled.
 func (d *decoder) decode(b []byte, end ending) (n int, req request, wait bool) {
 	for {
 		var used int
@@ -102,7 +102,7 @@ func (d *decoder) decode(b []byte, end ending) (n int, req request, wait bool) {
 		case locked:
 			used, req, stop, wait = d.decodeLocked(b[n:], end)
 		case filler:
-			used, stop = d.swallow(b[n:])
+			used, stop = d.skipZeros(b[n:])
 		case records:
 			used, req, stop = d.decodeRecords(b[n:])
 		case text:
@@ -141,8 +141,8 @@ func (d *decoder) decodeLocked(b []byte, end ending) (n int, req request, stop, 
 		}
 		n += len(f)
 		if op := ops[f[0]]; op != 0 {
-			d.add(f, op, len(f))
-		} else if req = d.special(f, len(f)); req.kind != noRequest {
+			d.addEvent(f, op, len(f))
+		} else if req = d.parseRequest(f, len(f)); req.kind != noRequest {
 			return n, req, true, false
 		}
 		switch {
@@ -159,8 +159,8 @@ func (d *decoder) decodeLocked(b []byte, end ending) (n int, req request, stop, 
 	case end < settled:
 		return n, request{}, true, true
 	default:
-		// A shorter message than before that nothing follows, or the last of
-		// a client that died while it wrote.
+		// A shorter message than before that nothing follows, or the last of a client
+		// that exited while it wrote.
 		d.mode = start
 		return n, request{}, false, false
 	}
@@ -174,7 +174,7 @@ func (d *decoder) unlock(f []byte) {
 	}
 }
 
-// shorter looks for a message that begins inside f.
+// shorter finds a message that begins inside f.
 func shorter(f []byte) int {
 	for _, k := range []int{size72, size112, size128} {
 		if k+24 <= len(f) && f[k] != 0 && allZero(f[headerLen:k]) && framed(f[k:]) {
@@ -198,7 +198,7 @@ func (d *decoder) decodeStart(b []byte, end ending) (n int, req request, stop, w
 		return d.blankLine(len(b), end)
 	}
 	if b[0]-1 >= msgDumpKernels {
-		return 0, request{}, d.lose(), false
+		return 0, request{}, d.startSearch(), false
 	}
 	if len(b) < statsRequestLen {
 		return 0, request{}, true, blank && !d.asked
@@ -214,7 +214,7 @@ func (d *decoder) decodeStart(b []byte, end ending) (n int, req request, stop, w
 		return 0, request{}, true, true
 	}
 	if !framed(b) {
-		return 0, request{}, d.lose(), false
+		return 0, request{}, d.startSearch(), false
 	}
 	if len(b) < headerLen {
 		return 0, request{}, true, false
@@ -243,10 +243,10 @@ func (d *decoder) decodeFirst(b []byte, end ending) (n int, req request, stop, w
 	}
 	f := b[:size]
 	if op := ops[f[0]]; op != 0 {
-		d.add(f, op, size)
+		d.addEvent(f, op, size)
 		return size, request{}, false, false
 	}
-	req = d.special(f, version(size))
+	req = d.parseRequest(f, version(size))
 	return size, req, req.kind != noRequest, false
 }
 
@@ -284,9 +284,9 @@ func (d *decoder) lock(size int, guessed bool) {
 	d.mode, d.size, d.guessed = locked, size, guessed
 }
 
-// swallow skips the zeros that end a message, and learns the version from
+// skipZeros skips the zeros that end a message, and derives the version from
 // where they end.
-func (d *decoder) swallow(b []byte) (n int, stop bool) {
+func (d *decoder) skipZeros(b []byte) (n int, stop bool) {
 	for n < len(b) && b[n] == 0 && d.size < size144 {
 		n++
 		d.size++
@@ -308,13 +308,13 @@ func (d *decoder) swallow(b []byte) (n int, stop bool) {
 	return n, false
 }
 
-// add collects the event of an AllocMessage.
-func (d *decoder) add(f []byte, op ledger.Op, size int) {
+// addEvent adds the event of an AllocMessage.
+func (d *decoder) addEvent(f []byte, op ledger.Op, size int) {
 	if d.sentPID == 0 {
 		d.sentPID = framePID(f)
 	}
-	// In its place, field by field: to copy what has just been put together takes
-	// longer than all the rest.
+	// In place, field by field: copying a composed event takes longer than all the
+	// rest.
 	d.events = append(d.events, ledger.Event{})
 	e := &d.events[len(d.events)-1]
 	e.ID, e.Size, e.Device, e.Op = frameID(f), le64(f[8:]), frameDevice(f), op
@@ -323,8 +323,8 @@ func (d *decoder) add(f []byte, op ledger.Op, size int) {
 	}
 }
 
-// special turns a message that is no event into a request.
-func (d *decoder) special(f []byte, size int) request {
+// parseRequest turns a message that is not an event into a request.
+func (d *decoder) parseRequest(f []byte, size int) request {
 	switch f[0] {
 	case msgQuery:
 		return request{askQuery, frameDevice(f), size}

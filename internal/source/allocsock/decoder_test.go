@@ -196,7 +196,7 @@ func TestBufferTypes(t *testing.T) {
 		"C++ 72 after a 4":    {size: 72, types: []byte{4, 2, 3}, want: []uint8{metal[4], metal[2], metal[3]}},
 		"Python 112":          {size: 112, answer: readingPython, types: []byte{0, 1, 2, 3}, want: []uint8{metal[0], metal[1], uint8(model.L1Small), uint8(model.Trace)}, asked: 1},
 		"Python 72, counting": {size: 72, answer: readingPython, ids: 1, counting: true, types: []byte{3}, want: []uint8{uint8(model.Trace)}, asked: 1},
-		"nobody's":            {size: 144, types: []byte{5, 200}, want: []uint8{badPool, badPool}},
+		"of no process":       {size: 144, types: []byte{5, 200}, want: []uint8{badPool, badPool}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
@@ -283,14 +283,15 @@ func TestNoiseBetween(t *testing.T) {
 // A state that no decoder of ours was in leads to none where it would hang.
 func TestSanitize(t *testing.T) {
 	for _, d := range []decoder{{mode: locked}, {mode: locked, size: 73}, {mode: filler, size: 144}, {mode: filler, size: -1}, {mode: 99}, {mode: lost}, {mode: locked, size: 72}} {
-		name := fmt.Sprintf("mode %d, size %d", d.mode, d.size)
-		d.classify = func(bool) reading { return readingMetal }
-		d.peer = testPID
-		d.sanitize()
-		events, _, _ := feed(&d, eof, join(make([]byte, 150), allocMsg(0, 64, 1, 0).pack(144), allocMsg(0, 64, 1, 0).pack(144)))
-		if len(events) != 2 {
-			t.Errorf("%s: %d events, want 2", name, len(events))
-		}
+		t.Run(fmt.Sprintf("mode %d, size %d", d.mode, d.size), func(t *testing.T) {
+			d.classify = func(bool) reading { return readingMetal }
+			d.peer = testPID
+			d.sanitize()
+			events, _, _ := feed(&d, eof, join(make([]byte, 150), allocMsg(0, 64, 1, 0).pack(144), allocMsg(0, 64, 1, 0).pack(144)))
+			if len(events) != 2 {
+				t.Errorf("%d events, want 2", len(events))
+			}
+		})
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 type Dump struct {
 	Time time.Time `json:"time"`
 	Kind string    `json:"kind"` // "remaining" or "kernels"
-	PID  int       `json:"pid"`  // who asked
+	PID  int       `json:"pid"`  // of the client
 	UID  int       `json:"uid"`
 	Text string    `json:"text"`
 }
@@ -42,8 +42,7 @@ func (r *dumpRing) add(d Dump) {
 	}
 }
 
-// worst is the index of what is dropped first: the oldest of the user who has
-// most.
+// worst is the index of the dump to drop: the oldest of the user who has most.
 func (r *dumpRing) worst() (index int) {
 	count := map[int]int{}
 	for i := range r.list {
@@ -69,15 +68,15 @@ func (s *Server) Dumps() []Dump {
 
 func (s *Server) keepDump(kind string, pid, uid int, text string) {
 	s.dumps.add(Dump{Time: time.Now(), Kind: kind, PID: pid, UID: uid, Text: text})
-	u := s.account(uid)
+	u := s.userOf(uid)
 	if len(text) > logText {
-		s.say(u, slog.LevelInfo, "client requested dump", "kind", kind, "pid", pid, "uid", uid, "bytes", len(text))
+		s.logFor(u, slog.LevelInfo, "client requested dump", "kind", kind, "pid", pid, "uid", uid, "bytes", len(text))
 		return
 	}
-	s.say(u, slog.LevelInfo, "client requested dump", "kind", kind, "pid", pid, "uid", uid, "text", text)
+	s.logFor(u, slog.LevelInfo, "client requested dump", "kind", kind, "pid", pid, "uid", uid, "text", text)
 }
 
-// Viewer is who a text is made for. The ids of buffers and kernels can be
+// Viewer is the user a text is made for. The ids of buffers and kernels can be
 // addresses in the process that reported them, so only its user sees them.
 type Viewer struct {
 	UID int
@@ -100,10 +99,10 @@ const maxListed = 10
 // maxLines bounds the buffers that a text lists.
 const maxLines = 4096
 
-// maxText bounds a text that lists devices: somebody may have named thousands.
+// maxText bounds a text that lists devices: a client may have named thousands.
 const maxText = 256 << 10
 
-// line is a buffer and whose it is.
+// line is a buffer and its owner.
 type line struct {
 	ledger.Buffer
 	pid, uid int
@@ -115,8 +114,8 @@ type devicePool struct {
 	pool   model.Pool
 }
 
-// DumpText lists what is live: per device and pool the number and the bytes,
-// and the buffers themselves where they are few.
+// DumpText lists the live buffers: per device and pool their number and bytes,
+// and each buffer where they are few.
 func DumpText(l *ledger.Ledger, v Viewer, now time.Time) string {
 	procs, devices := l.Processes(), l.Devices()
 	total, holders := 0, 0

@@ -64,8 +64,8 @@ func framed(f []byte) bool {
 // maxPID is the kernel's own limit.
 const maxPID = 1 << 22
 
-// plausible is framed, and no field out of any range: what tells a message
-// from noise when the beginning of messages has been lost. It needs a header.
+// plausible is framed, with all fields in range: it distinguishes a message
+// from noise when the start of messages has been lost. It needs a header.
 func plausible(f []byte) bool {
 	if !framed(f) {
 		return false

@@ -27,7 +27,7 @@ func (l *lab) until(what string, ok func() bool) {
 	l.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			l.Fatalf("waited in vain for %s", what)
+			l.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -141,7 +141,8 @@ func TestLookingWaits(t *testing.T) {
 	}
 }
 
-// A look that does not end is given up; nobody waits for it for ever.
+// An inspection that does not end is abandoned; no client waits for it for
+// ever.
 func TestLookingGivesUp(t *testing.T) {
 	l := serve(t, nil)
 	l.stop()
@@ -150,13 +151,13 @@ func TestLookingGivesUp(t *testing.T) {
 	l.run()
 	c := l.dial()
 	l.send(c, own(allocMsg(0, 64, 10, 3)).pack(112))
-	l.await(0, model.L1Small, 10) // as if it might not be looked at
+	l.await(0, model.L1Small, 10) // as if it might not be read
 	close(forever)
 	l.until("the place to be given back", func() bool { return l.budgetOf("looks").Used == 0 })
 }
 
 // A server that is stopped while it looks, and while it makes a text, stops at
-// once, and goes on where it was.
+// once, and resumes where it was.
 func TestStopWhileBusy(t *testing.T) {
 	l := serve(t, nil)
 	l.stop()
@@ -200,7 +201,7 @@ func TestPIDOfAnother(t *testing.T) {
 
 // Processes that wrote on another's connection are forgotten when they end,
 // however many there were.
-func TestHeirsAreForgotten(t *testing.T) {
+func TestInheritorsAreDropped(t *testing.T) {
 	l := serve(t, nil)
 	c := l.dial()
 	l.send(c, own(allocMsg(1, 64, 5, 0)).pack(144))
@@ -214,7 +215,7 @@ func TestHeirsAreForgotten(t *testing.T) {
 	for _, b := range allocMsg(0, 64, 10, 0).pack(144) {
 		fmt.Fprintf(&text, `\%03o`, b)
 	}
-	for range maxHeirs + 10 {
+	for range maxInheritors + 10 {
 		child := exec.Command("sh", "-c", `printf "$1" >&3; read x`, "sh", text.String())
 		child.ExtraFiles = []*os.File{conn}
 		in, err := child.StdinPipe()
@@ -229,21 +230,21 @@ func TestHeirsAreForgotten(t *testing.T) {
 		_ = child.Wait()
 		l.await(0, model.DRAM, 0)
 	}
-	left := func() (heirs, reporters int) {
+	left := func() (inheritors, reporters int) {
 		done := make(chan struct{})
 		l.server.post(func() {
 			defer close(done)
 			for c := range l.server.conns {
-				heirs += len(c.heirs)
+				inheritors += len(c.inheritors)
 			}
 			reporters = len(l.server.reporters)
 		})
 		<-done
-		return heirs, reporters
+		return inheritors, reporters
 	}
 	l.until("all but who connected to be forgotten", func() bool {
-		heirs, reporters := left()
-		return heirs == 0 && reporters == 1 && l.ledger.Stats().Processes == 1
+		inheritors, reporters := left()
+		return inheritors == 0 && reporters == 1 && l.ledger.Stats().Processes == 1
 	})
 	l.await(1, model.DRAM, 5)
 }
@@ -268,7 +269,7 @@ func TestStore(t *testing.T) {
 	for i := range uint64(3) {
 		l.send(l.dial(), own(allocMsg(0, 64+i*64, 10, 0)).pack(144))
 	}
-	l.await(0, model.DRAM, 30) // nobody waits for it
+	l.await(0, model.DRAM, 30) // no client waits for it
 	if n := stored.Load(); n != 0 {
 		t.Errorf("%d stored by a busy manager", n)
 	}
@@ -330,13 +331,13 @@ func TestLogLimit(t *testing.T) {
 	s := &Server{log: slog.New(countHandler{n: &lines}), now: time.Now()}
 	u := &user{uid: 12345}
 	for range 10 * logLines {
-		s.say(u, slog.LevelInfo, "something")
+		s.logFor(u, slog.LevelInfo, "something")
 	}
 	if n := lines.Load(); n != logLines {
 		t.Errorf("%d lines, want %d", n, logLines)
 	}
 	s.now = s.now.Add(2 * time.Minute)
-	s.say(u, slog.LevelInfo, "something")
+	s.logFor(u, slog.LevelInfo, "something")
 	if n := lines.Load(); n != logLines+1 || s.count.lostLines.Load() != 9*logLines {
 		t.Errorf("%d lines, %d lost", n, s.count.lostLines.Load())
 	}
@@ -376,7 +377,7 @@ func TestRest(t *testing.T) {
 	now := time.Now()
 	u := &user{textAfter: now.Add(-time.Hour)}
 	for k := range 4 {
-		u.rest(now.Add(time.Duration(k)*time.Second), time.Second)
+		u.delayNextText(now.Add(time.Duration(k)*time.Second), time.Second)
 	}
 	if got := u.textAfter.Sub(now); got != 16*time.Second {
 		t.Errorf("after four texts of a second each the next may begin %v after the first", got)
@@ -390,8 +391,8 @@ func TestOrderOfUsers(t *testing.T) {
 	for uid, last := range map[int]uint64{12345: 9, 0: 9, 12346: 3, 12347: 5} {
 		u := &user{uid: uid, set: -1, served: last}
 		s.users[uid] = u
-		s.due(u)
-		s.due(u) // once is enough
+		s.schedule(u)
+		s.schedule(u) // once is enough
 	}
 	s.orderUsers()
 	for _, u := range s.turnOf {
@@ -400,7 +401,7 @@ func TestOrderOfUsers(t *testing.T) {
 	if want := []int{0, 12346, 12347, 12345}; !slices.Equal(served, want) {
 		t.Errorf("order %v, want %v", served, want)
 	}
-	s.othersSpent = othersTime // nobody but root is served
+	s.othersSpent = othersTime // only root is served
 	s.serveUsers()
 	if s.users[0].served != 10 || s.users[12346].served != 3 || len(s.turnOf) != 0 {
 		t.Errorf("root was last served in turn %d, who waits in %d", s.users[0].served, s.users[12346].served)
@@ -464,14 +465,16 @@ func TestTextsHideIDs(t *testing.T) {
 		}, time.Now())
 	}
 	for name, text := range map[string]composer{"dump": DumpText, "kernels": KernelText, "all": allText} {
-		for _, c := range []struct {
-			v           Viewer
-			own, others bool
-		}{{Viewer{UID: 1000}, true, false}, {Viewer{UID: -1}, false, false}, {Viewer{All: true}, true, true}} {
-			got := text(l, c.v, time.Now())
-			if strings.Contains(got, "0xdef0") != c.own || strings.Contains(got, "0xdef1") != c.others {
-				t.Errorf("%s for %+v:\n%s", name, c.v, got)
+		t.Run(name, func(t *testing.T) {
+			for _, c := range []struct {
+				v           Viewer
+				own, others bool
+			}{{Viewer{UID: 1000}, true, false}, {Viewer{UID: -1}, false, false}, {Viewer{All: true}, true, true}} {
+				got := text(l, c.v, time.Now())
+				if strings.Contains(got, "0xdef0") != c.own || strings.Contains(got, "0xdef1") != c.others {
+					t.Errorf("%s for %+v:\n%s", name, c.v, got)
+				}
 			}
-		}
+		})
 	}
 }

@@ -29,7 +29,7 @@ func (s *Server) loop() error {
 			s.drainWake()
 			return nil
 		}
-		s.beginTurn()
+		s.startTurn()
 		for i := range events[:n] {
 			s.dispatch(&events[i])
 		}
@@ -37,14 +37,14 @@ func (s *Server) loop() error {
 			s.mark(workEvents)
 		}
 		s.serveUsers()
-		s.readMail(false)
-		s.settle()
-		s.endGraces()
-		s.acceptAgain()
-		s.acceptSome()
-		s.tendDying()
-		s.storeSome()
-		s.beat()
+		s.runPosted(false)
+		s.decodeSettled()
+		s.expireGraces()
+		s.resumeAccepting()
+		s.acceptDue()
+		s.serveDying()
+		s.storeDue()
+		s.sendBeat()
 		s.endTurn()
 	}
 }
@@ -78,7 +78,7 @@ func (s *Server) timeout() time.Duration {
 			next = t
 		}
 	}
-	if len(s.resuming) > 0 || s.hasMail {
+	if len(s.resuming) > 0 || s.hasPosted {
 		return 0
 	}
 	if len(s.hot) > 0 {
@@ -113,8 +113,8 @@ func (s *Server) timeout() time.Duration {
 	return max(next.Sub(s.now), 0)
 }
 
-// epollNow asks without waiting, and without telling Go's scheduler: it
-// returns before that could do anything about it.
+// epollNow polls without blocking, and without notifying Go's scheduler: it
+// returns before that could act.
 func epollNow(epfd int, events []unix.EpollEvent) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
 	if errno != 0 {
@@ -123,11 +123,11 @@ func epollNow(epfd int, events []unix.EpollEvent) (int, error) {
 	return int(n), nil
 }
 
-// epollNap is epollWait for the pauses of a sweep, and does not tell Go's
-// scheduler either. Told of thousands of waits a second, its monitor takes our
-// place away in many of them, and looks for more of that every 20 µs: a twentieth
-// of all that ttmond does under load. Untold, it has a goroutine less to run on
-// for at most maxPause; when it wants to stop us, its signal ends the wait.
+// epollNap is epollWait for the pauses of a sweep, and does not notify Go's
+// scheduler either. Notified of thousands of waits a second, its monitor
+// retakes our P in many of them, and polls for more every 20 µs: a twentieth of
+// the CPU time of ttmond under load. Without that it has one P less for at most
+// maxPause; when it wants to preempt us, its signal ends the wait.
 func epollNap(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, error) {
 	ts := unix.NsecToTimespec(timeout.Nanoseconds())
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])),
@@ -166,7 +166,7 @@ func (s *Server) dispatch(e *unix.EpollEvent) {
 	switch {
 	case fd == s.wakeFD:
 		s.drainWake()
-		s.hasMail = true
+		s.hasPosted = true
 		return
 	case fd == s.listener:
 		s.hasNewcomers = true
@@ -174,21 +174,21 @@ func (s *Server) dispatch(e *unix.EpollEvent) {
 	case fd >= len(s.watched):
 		return
 	}
-	// A descriptor that was closed in this round may be another's already.
-	// Then this is a wake for nothing, which does no harm.
+	// A descriptor that was closed in this round may be another's already. Then
+	// this is a spurious wake-up, which is harmless.
 	switch w := s.watched[fd]; {
 	case w.reporter != nil:
 		if hasExited(w.reporter.pidfd) {
-			s.died(w.reporter, "exited")
+			s.addDying(w.reporter, "exited")
 		}
 	case w.user != nil:
 		w.user.woken = true
-		s.due(w.user)
+		s.schedule(w.user)
 	}
 }
 
-// beat tells whoever watches over us that the loop goes round.
-func (s *Server) beat() {
+// sendBeat notifies the watchdog that the loop is running.
+func (s *Server) sendBeat() {
 	if s.opt.Beat != nil && !s.now.Before(s.nextBeat) {
 		s.nextBeat = s.now.Add(s.opt.BeatEvery)
 		s.opt.Beat()
@@ -217,24 +217,24 @@ func (s *Server) watchIn(set, fd int, events uint32, w watch) error {
 	return nil
 }
 
-// unwatch takes a descriptor out of the loop's set and closes it.
+// unwatch removes a descriptor from the loop's set and closes it.
 func (s *Server) unwatch(fd int) { s.unwatchIn(s.epoll, fd) }
 
-// unwatchIn takes a descriptor out of a set and closes it.
+// unwatchIn removes a descriptor from a set and closes it.
 func (s *Server) unwatchIn(set, fd int) {
 	s.watched[fd] = watch{}
-	// Closing would take it out too, unless somebody else holds it: the
-	// successor in a handover that failed.
+	// Closing would remove it, too, unless another process holds it: the successor
+	// in a handover that failed.
 	_ = unix.EpollCtl(set, unix.EPOLL_CTL_DEL, fd, nil)
 	rawClose(fd)
 }
 
-// interest changes what a connection is woken for.
-func (s *Server) interest(c *conn) {
+// updateInterest sets the events that a connection is woken for.
+func (s *Server) updateInterest(c *conn) {
 	if c.parked {
 		return // unpark watches it again
 	}
-	events := wanted(c)
+	events := wantedEvents(c)
 	if events == c.interest {
 		return
 	}
@@ -242,7 +242,7 @@ func (s *Server) interest(c *conn) {
 	_ = unix.EpollCtl(c.user.set, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)})
 }
 
-func wanted(c *conn) (events uint32) {
+func wantedEvents(c *conn) (events uint32) {
 	if !c.swept && !c.ended {
 		events |= unix.EPOLLIN
 	}
@@ -253,8 +253,8 @@ func wanted(c *conn) (events uint32) {
 }
 
 // acceptSome takes in newcomers, once in a turn.
-func (s *Server) acceptSome() {
-	// Somebody who has ended may have written on one that waits.
+func (s *Server) acceptDue() {
+	// A process that has exited may have written on one that waits.
 	if s.hasNewcomers || len(s.dying) > 0 && s.listener >= 0 && s.acceptAt.IsZero() {
 		s.hasNewcomers = false
 		s.accept()
@@ -262,15 +262,15 @@ func (s *Server) acceptSome() {
 	}
 }
 
-// accept takes in newcomers, for as long as that may take in a turn. They wait
-// in one queue, whoever they are: so it is longer than for other chores.
+// accept accepts new clients, for as long as that may take in a turn. All users
+// wait in one queue: so it is longer than for other chores.
 func (s *Server) accept() {
 	for start := time.Now(); time.Since(start) < acceptTime; {
 		fd, errno := rawAccept(s.listener)
 		switch errno {
 		case 0:
 			s.count.accepted.Add(1)
-			s.welcome(fd)
+			s.serveNewClient(fd)
 		case unix.EAGAIN:
 			s.emptied++
 			return
@@ -284,19 +284,19 @@ func (s *Server) accept() {
 	}
 }
 
-// welcome begins to serve a newcomer. One of a user who has all the
-// connections a user may have is closed: left in the queue it would keep
-// others waiting.
-func (s *Server) welcome(fd int) {
+// serveNewClient starts to serve a new client. It is closed if its user has as
+// many connections as a user may have: left in the queue it would keep others
+// waiting.
+func (s *Server) serveNewClient(fd int) {
 	c := &conn{fd: fd, since: s.now}
 	var err error
 	if c.cred, err = credentials(fd); err == nil {
-		if !s.pools.descriptors.Take(int(c.cred.Uid), 1) {
+		if !s.pools.descriptors.Acquire(int(c.cred.Uid), 1) {
 			rawClose(fd)
 			return
 		}
-		if err = s.adopt(c); err != nil {
-			s.pools.descriptors.Give(int(c.cred.Uid), 1)
+		if err = s.addConn(c); err != nil {
+			s.pools.descriptors.Release(int(c.cred.Uid), 1)
 		}
 	}
 	if err != nil {
@@ -305,7 +305,7 @@ func (s *Server) welcome(fd int) {
 	}
 }
 
-// Listen begins to accept clients on a socket, which the server takes over. It
+// Listen starts to accept clients on a socket, which the server then owns. It
 // may be called from any goroutine while Run is running.
 func (s *Server) Listen(fd int) {
 	s.post(func() {
@@ -320,13 +320,14 @@ func (s *Server) Listen(fd int) {
 	})
 }
 
-// backlog is how many clients wait to be accepted at most, once we listen. All
-// users wait in one queue, and who comes when it is full waits for a place in it:
-// a longer one would only be a longer wait behind somebody who connects in a loop.
+// backlog is how many clients wait to be accepted at most. All users wait in
+// one queue, and a client that connects when it is full waits for a place in
+// it: a longer one would only be a longer wait behind a client that connects in
+// a loop.
 const backlog = 512
 
 func (s *Server) listen(fd int) error {
-	_ = unix.Listen(fd, backlog) // whoever made it may have allowed more
+	_ = unix.Listen(fd, backlog) // its creator may have allowed more
 	// Newer kernels have accepted sockets inherit it, from the first byte.
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
 	if err := s.watch(fd, unix.EPOLLIN, watch{}); err != nil {
@@ -340,7 +341,7 @@ func (s *Server) listen(fd int) error {
 // must have returned.
 func (s *Server) Listener() int { return s.listener }
 
-// AcceptAll takes in whoever waits now: without it, closing the socket would
+// AcceptAll accepts all waiting clients: without it, closing the socket would
 // close their connections. Run must have returned.
 func (s *Server) AcceptAll() {
 	if s.listener < 0 {
@@ -352,7 +353,7 @@ func (s *Server) AcceptAll() {
 	}
 }
 
-func (s *Server) acceptAgain() {
+func (s *Server) resumeAccepting() {
 	if s.acceptAt.IsZero() || s.now.Before(s.acceptAt) {
 		return
 	}

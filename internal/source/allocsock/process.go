@@ -18,31 +18,31 @@ type reporter struct {
 	ledger   *ledger.Process
 	name     string
 	sentPID  int
-	pidfd    int                // -1 if its end cannot be watched
-	exited   bool               // it was gone before we could watch it
+	pidfd    int                // -1 if its exit cannot be watched
+	exited   bool               // it exited before we could watch it
 	ended    bool               // it is no longer in the ledger
-	death    *death             // it has ended, and is still heard; nil otherwise
-	conns    map[*conn]struct{} // open ones that it made
-	writes   map[*conn]struct{} // others' on which it writes
+	death    *death             // it has exited, and what it sent is still read; nil otherwise
+	conns    map[*conn]struct{} // open ones that it opened
+	writes   map[*conn]struct{} // of others, on which it writes
 	graceEnd time.Time
 	language language
 	waiting  []*conn // until its language is known
 }
 
-// ownerOf returns the process that made a connection, identifying it at its
+// ownerOf returns the process that opened a connection, identifying it at its
 // first event.
 func (s *Server) ownerOf(c *conn) *reporter {
 	if c.owner != nil {
 		return c.owner
 	}
-	p := s.enrol(lookUp(c.fd, c.cred))
+	p := s.register(identifyPeer(c.fd, c.cred))
 	p.graceEnd = time.Time{}
-	s.claim(c, p)
+	s.setOwner(c, p)
 	return p
 }
 
-// claim makes p the owner of a connection.
-func (s *Server) claim(c *conn, p *reporter) {
+// setOwner makes p the owner of a connection.
+func (s *Server) setOwner(c *conn, p *reporter) {
 	s.unclaimed.remove(c)
 	c.owner = p
 	p.conns[c] = struct{}{}
@@ -67,32 +67,32 @@ func (u unclaimed) remove(c *conn) {
 	}
 }
 
-// enrol returns the process that was identified, and makes it known if it is
-// not. A process of a user who has too many is nobody: its connection stays
-// open, and what it says is ignored.
-func (s *Server) enrol(who peer) *reporter {
+// register returns the reporter of an identified process, and adds it if it is
+// new. Beyond a user's limit it is an ignored one: its connection stays open,
+// and its reports are ignored.
+func (s *Server) register(who peer) *reporter {
 	if p := s.reporters[who.ProcessID]; p != nil {
 		if who.pidfd >= 0 {
 			unix.Close(who.pidfd)
 		}
 		return p
 	}
-	if !s.pools.reporters.Take(who.UID, 1) {
+	if !s.pools.reporters.Acquire(who.UID, 1) {
 		if who.pidfd >= 0 {
 			unix.Close(who.pidfd)
 		}
-		return s.nobody()
+		return s.ignoredReporter()
 	}
-	if who.pidfd >= 0 && !s.pools.descriptors.Take(who.UID, 1) {
-		unix.Close(who.pidfd) // then the end of its connections must tell
+	if who.pidfd >= 0 && !s.pools.descriptors.Acquire(who.UID, 1) {
+		unix.Close(who.pidfd) // then its exit shows only by the end of its connections
 		who.pidfd = -1
 	}
 	p := &reporter{key: who.ProcessID, uid: who.UID, name: who.Name, pidfd: who.pidfd, exited: who.exited, conns: map[*conn]struct{}{}}
 	p.ledger = s.opt.Ledger.Open(who.Info, s.now)
 	s.reporters[p.key] = p
 	s.watchProcess(p)
-	if p.exited { // before we looked: take what it said, then take it out
-		s.post(func() { s.died(p, "exited") })
+	if p.exited { // already: read what it sent, then remove it
+		s.post(func() { s.addDying(p, "exited") })
 	}
 	s.log.Debug("process connected", "pid", who.PID, "uid", who.UID, "name", who.Name)
 	return p
@@ -106,7 +106,7 @@ func (s *Server) watchProcess(p *reporter) {
 		s.log.Error("cannot watch for process exit", "pid", p.key.PID, "err", err)
 		unix.Close(p.pidfd)
 		p.pidfd = -1
-		s.pools.descriptors.Give(p.uid, 1)
+		s.pools.descriptors.Release(p.uid, 1)
 	}
 }
 
@@ -117,33 +117,32 @@ func (s *Server) reportLeftovers(f ledger.Leftovers) {
 }
 
 func (s *Server) logLeftovers(f ledger.Leftovers) {
-	u := s.account(f.UID)
-	s.say(u, slog.LevelInfo, "process exited with buffers still allocated", "pid", f.PID, "name", f.Name, "uid", f.UID,
+	u := s.userOf(f.UID)
+	s.logFor(u, slog.LevelInfo, "process exited with buffers still allocated", "pid", f.PID, "name", f.Name, "uid", f.UID,
 		"buffers", f.Count, "bytes", f.Total(), "largest", f.Largest.Size, "oldest", f.Died.Sub(f.Oldest).Round(time.Millisecond),
 		"devices", f.Devices, "how", f.Reason)
 }
 
-// leave notes that a connection of a process has closed.
-func (s *Server) leave(c *conn) {
+// removeOwnedConn records that a connection of a process has closed.
+func (s *Server) removeOwnedConn(c *conn) {
 	p := c.owner
 	delete(p.conns, c)
 	switch {
 	case p.ended || len(p.conns) > 0:
 	case p.exited:
-		s.died(p, "exited")
+		s.addDying(p, "exited")
 	case p.pidfd < 0:
-		// Nothing but its connection showed that it lives. It may only have
-		// reconnected.
+		// Only its connection showed that it runs. It may be reconnecting.
 		p.graceEnd = s.now.Add(s.opt.Grace)
 		if !slices.Contains(s.graces, p) {
 			s.graces = append(s.graces, p)
 		}
 	}
-	// Otherwise it lives, holds what it holds, and its pidfd tells its end.
+	// Otherwise it runs and holds its buffers, and its pidfd reports its exit.
 }
 
-// endGraces takes out processes that have not come back.
-func (s *Server) endGraces() {
+// expireGraces removes processes that have not reconnected in time.
+func (s *Server) expireGraces() {
 	if len(s.graces) == 0 {
 		return
 	}
@@ -154,7 +153,7 @@ func (s *Server) endGraces() {
 		if s.now.Before(p.graceEnd) {
 			return false
 		}
-		s.died(p, "disconnected")
+		s.addDying(p, "disconnected")
 		return true
 	})
 }

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The loop's system calls, none of which waits. They do not tell Go's scheduler:
-// it could give our place to another goroutine meanwhile, and then everybody
-// would wait behind that.
+// The loop's system calls, none of which blocks. They do not notify Go's
+// scheduler: it could give our P to another goroutine meanwhile, and then all
+// clients would wait behind that.
 
 func rawAccept(listener int) (fd int, errno unix.Errno) {
 	r, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(listener), 0, 0, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
@@ -18,7 +18,8 @@ func rawAccept(listener int) (fd int, errno unix.Errno) {
 	return int(r), 0
 }
 
-// rawSend sends what the other end takes. It may have left: no signal.
+// rawSend sends as much as the socket accepts. The peer may have disconnected:
+// no SIGPIPE.
 func rawSend(fd int, b []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
 		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)

@@ -2,7 +2,7 @@ package allocsock
 
 import "github.com/ttmon/ttmon/internal/ledger"
 
-// answer is yes, no, or not to be told yet.
+// answer is yes, no, or not known yet.
 type answer int
 
 const (
@@ -11,9 +11,9 @@ const (
 	unclear
 )
 
-// isRecord tells a record of instrumented_helpers.hpp from an AllocMessage
-// about a circular buffer or a kernel: by the pid, which stands elsewhere, or
-// else by what follows.
+// isRecord distinguishes a record of instrumented_helpers.hpp from an
+// AllocMessage about a circular buffer or a kernel: by the pid, which is at
+// another offset, or else by what follows.
 func (d *decoder) isRecord(b []byte, end ending) answer {
 	if b[0] < msgCBAlloc || b[0] > msgKernelUnload {
 		return no

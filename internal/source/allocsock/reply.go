@@ -7,8 +7,8 @@ import (
 	"github.com/ttmon/ttmon/internal/ledger"
 )
 
-// serve answers a request. Everything sent before it has been booked.
-func (s *Server) serve(c *conn, r request) {
+// answer answers a request. Everything sent before it has been applied.
+func (s *Server) answer(c *conn, r request) {
 	switch r.kind {
 	case askQuery:
 		u := s.opt.Ledger.Device(r.device)
@@ -45,30 +45,30 @@ func (s *Server) serve(c *conn, r request) {
 
 // post has f run in the loop.
 func (s *Server) post(f func()) {
-	s.mailMu.Lock()
-	defer s.mailMu.Unlock()
-	s.mail = append(s.mail, f)
+	s.postedMu.Lock()
+	defer s.postedMu.Unlock()
+	s.posted = append(s.posted, f)
 	s.interrupt()
 }
 
-// readMail does what others asked the loop to do: as much as a chore may take,
-// or all of it.
-func (s *Server) readMail(all bool) {
-	if !s.hasMail && !all {
+// runPosted runs the functions posted to the loop: as many as a chore may take,
+// or all of them.
+func (s *Server) runPosted(all bool) {
+	if !s.hasPosted && !all {
 		return
 	}
 	start := time.Now()
 	for all || time.Since(start) < choreTime {
-		s.mailMu.Lock()
-		if len(s.mail) == 0 {
-			s.mail, s.hasMail = nil, false
-			s.mailMu.Unlock()
+		s.postedMu.Lock()
+		if len(s.posted) == 0 {
+			s.posted, s.hasPosted = nil, false
+			s.postedMu.Unlock()
 			break
 		}
-		f := s.mail[0]
-		s.mail[0] = nil
-		s.mail = s.mail[1:]
-		s.mailMu.Unlock()
+		f := s.posted[0]
+		s.posted[0] = nil
+		s.posted = s.posted[1:]
+		s.postedMu.Unlock()
 		f()
 	}
 	s.mark(workResults)
@@ -99,7 +99,7 @@ func (s *Server) statsRecords() []byte {
 	return b
 }
 
-// notHTTP tells a web client that this socket is not for it.
+// notHTTP answers a web client that this socket does not speak HTTP.
 func (s *Server) notHTTP() []byte {
 	body := "This socket takes allocation reports.\n"
 	if s.opt.Where != "" {

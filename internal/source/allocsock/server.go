@@ -19,20 +19,20 @@ import (
 // Options of a Server.
 type Options struct {
 	Ledger *ledger.Ledger // where events go; required
-	// Listener is a listening Unix stream socket, which the server takes
-	// over; -1 for none (a server that only keeps connections alive).
+	// Listener is a listening Unix stream socket, which the server then owns; -1
+	// for none (a server that only keeps connections alive).
 	Listener int
 	// Devices describes the chips of this host, for DEVICE_INFO; nil: none.
 	// The server calls it from its loop, so it must return at once.
 	Devices func() []DeviceInfo
-	// Where tells a web client that is wrong here where to go; may be empty.
+	// Where is the address of the API, for a web client on the wrong socket; may
+	// be empty.
 	Where string
-	// Store has the service manager keep the socket of a client that reports,
-	// should we crash; nil: there is none that could. It must not wait: EAGAIN
-	// has it tried again.
+	// Store has the service manager keep the socket of a reporting client for the
+	// case of a crash; nil: not supported. It must not block: EAGAIN means retry.
 	Store func(fd int) error
-	// Beat is called by the loop every BeatEvery, also when nothing happens;
-	// nil: nobody wants to know. It must not wait.
+	// Beat is called by the loop every BeatEvery, also when nothing happens; nil:
+	// no watchdog. It must not block.
 	Beat      func()
 	BeatEvery time.Duration
 	// Limits are the budgets; the zero value is DefaultLimits for the limit of
@@ -40,8 +40,8 @@ type Options struct {
 	Limits Limits
 	// Log is where the server writes; nil discards.
 	Log *slog.Logger
-	// Grace is how long a process may stay without a connection when its
-	// end cannot be seen otherwise; 0 is 2 s.
+	// Grace is how long a process may stay without a connection when its exit
+	// cannot be watched; 0 is 2 s.
 	Grace time.Duration
 }
 
@@ -57,7 +57,7 @@ type Server struct {
 	verbose  bool // log every event
 	since    Since
 
-	// Of the loop alone, or of nobody while Run is not running.
+	// Owned by the loop while Run is running.
 	watched   []watch // by descriptor
 	conns     map[*conn]struct{}
 	unclaimed unclaimed
@@ -78,25 +78,25 @@ type Server struct {
 	ready     [64]unix.EpollEvent // of the user who is being served
 	settling  []settling          // wait for the rest of something, by time
 	graces    []*reporter         // wait for a new connection
-	dying     []*reporter         // have ended, and are still heard
+	dying     []*reporter         // have exited, and what they sent is still read
 	dyingFrom int
-	emptied   uint64  // times that nobody was left to be accepted
+	emptied   uint64  // times that no client was left to be accepted
 	hot       []*user // have connections that are swept instead of waited for
-	resuming  []*user // have connections to go on with
+	resuming  []*user // have connections to continue with
 	turnOf    []*user // to be served in this turn
 	pause     time.Duration
 	lastSweep time.Time
 	nap       bool      // short waits keep our place in Go's scheduler: others have one, too
 	acceptAt  time.Time // when to accept again after running out of descriptors
-	unstored  []*conn   // wait to be given to the service manager
+	unstored  []*conn   // wait to be stored by the service manager
 	storeAt   time.Time
 	nextBeat  time.Time
 	stats     []byte // the answer to askStats in statsTurn
 	statsTurn uint64
 
-	hasMail, hasNewcomers bool
-	othersSpent           time.Duration // in this turn, for all but root
-	usersSwept            time.Time     // when users who have left were last looked for
+	hasPosted, hasNewcomers bool
+	othersSpent             time.Duration // in this turn, for all but root
+	usersSwept              time.Time     // when users without connections were last dropped
 
 	pools     pools
 	loopStats loopStats
@@ -106,10 +106,10 @@ type Server struct {
 	compositions map[*composition]struct{} // texts that are being made
 	textTurns    [2]sync.Mutex             // one text at a time: root's, others'
 	closing      chan struct{}             // closed when Run is to return
-	helpers      sync.WaitGroup            // who return when closing is closed
+	helpers      sync.WaitGroup            // goroutines that return when closing is closed
 	languageOf   func(pid int, name string) language
-	mailMu       sync.Mutex
-	mail         []func() // for the loop to call
+	postedMu     sync.Mutex
+	posted       []func() // for the loop to call
 }
 
 // counts are what Stats reports.
@@ -160,7 +160,7 @@ func New(o Options) (*Server, error) {
 	if o.Limits == (Limits{}) {
 		s.opt.Limits = DefaultLimits(descriptorLimit())
 	}
-	s.pools = newPools(s.opt.Limits, s.refused)
+	s.pools = newPools(s.opt.Limits, s.logRefusal)
 	var err error
 	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("making an epoll set: %w", err)
@@ -191,8 +191,8 @@ func descriptorLimit() int {
 	return int(min(l.Cur, 1<<20))
 }
 
-// Run serves until ctx is done. Everything stays open then, and whoever
-// connects or writes waits: call Run again to go on, or HandOver, or Close.
+// Run serves until ctx is done. Everything stays open then, and clients that
+// connect or write wait: call Run again to resume, or HandOver, or Close.
 func (s *Server) Run(ctx context.Context) error {
 	// The loop measures the processor time of its thread.
 	runtime.LockOSThread()
@@ -214,16 +214,16 @@ func (s *Server) Run(ctx context.Context) error {
 	waking.Wait()
 	close(s.closing)
 	s.helpers.Wait()
-	s.readMail(true)
+	s.runPosted(true)
 	s.abandonTexts()
 	return err
 }
 
-// wake interrupts the wait of the loop. Who calls it may be late: the server
-// may have been closed.
+// wake interrupts the wait of the loop. The server may have been closed
+// already.
 func (s *Server) wake() {
-	s.mailMu.Lock()
-	defer s.mailMu.Unlock()
+	s.postedMu.Lock()
+	defer s.postedMu.Unlock()
 	s.interrupt()
 }
 
@@ -235,8 +235,8 @@ func (s *Server) interrupt() {
 	}
 }
 
-// Close closes everything. Old clients that are still connected may die of
-// it at their next report; HandOver is the other way.
+// Close closes everything. Old clients that are still connected may be killed
+// by SIGPIPE at their next report; HandOver avoids that.
 func (s *Server) Close() {
 	for c := range s.conns {
 		unix.Close(c.fd)
@@ -254,8 +254,8 @@ func (s *Server) Close() {
 	}
 	clear(s.conns)
 	clear(s.reporters)
-	s.mailMu.Lock()
-	defer s.mailMu.Unlock()
+	s.postedMu.Lock()
+	defer s.postedMu.Unlock()
 	for _, fd := range []int{s.listener, s.wakeFD, s.epoll} {
 		if fd >= 0 {
 			unix.Close(fd)
@@ -264,8 +264,8 @@ func (s *Server) Close() {
 	s.listener, s.wakeFD, s.epoll = -1, -1, -1
 }
 
-// Since is when this server, or the first of those it took over from, began to
-// listen. Of a process older than that it may not have heard everything.
+// Since is when this server, or the first of its predecessors, started to
+// listen. It may have missed reports of a process older than that.
 type Since struct {
 	Time  time.Time `json:"time"`
 	Ticks uint64    `json:"ticks"` // clock ticks after boot, like the start of a process
@@ -283,7 +283,7 @@ func sinceNow() Since {
 // Since may be called from any goroutine once Import has returned.
 func (s *Server) Since() Since { return s.since }
 
-// Ping returns when the loop has come round, or an error if it has not in
+// Ping returns when the loop has completed a turn, or an error if it has not in
 // time.
 func (s *Server) Ping(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

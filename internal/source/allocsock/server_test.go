@@ -154,13 +154,15 @@ func TestNextPause(t *testing.T) {
 		"little, from none":  {pause: 0, most: 0, want: minPause},
 		"just right":         {pause: time.Millisecond, most: lowSweep + 1, want: time.Millisecond},
 	} {
-		if got := nextPause(c.pause, c.most, c.left); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := nextPause(c.pause, c.most, c.left); got != c.want {
+				t.Errorf("%s: %v, want %v", name, got, c.want)
+			}
+		})
 	}
 }
 
-// A server that was stopped goes on where it was.
+// A server that was stopped resumes where it was.
 func TestRunAgain(t *testing.T) {
 	l := serve(t, nil)
 	c := l.dial()
@@ -298,7 +300,7 @@ func TestLargeText(t *testing.T) {
 	}
 }
 
-// Somebody who asks for texts in a loop keeps nobody waiting.
+// A client that requests texts in a loop keeps no other waiting.
 func TestTextFlood(t *testing.T) {
 	l := serve(t, nil)
 	p := l.ledger.Open(ledger.Info{ProcessID: model.ProcessID{PID: 1}}, time.Now())
@@ -332,7 +334,7 @@ func TestLookUpSelf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := lookUp(pair[0], cred)
+	p := identifyPeer(pair[0], cred)
 	if p.pidfd < 0 {
 		t.Fatal("no pidfd")
 	}
@@ -345,10 +347,10 @@ func TestLookUpSelf(t *testing.T) {
 // Which list of buffer types a process means.
 func TestLanguage(t *testing.T) {
 	if got := languageOf(os.Getpid(), "python3"); got != notPython {
-		t.Errorf("a Go program is taken for %d", got)
+		t.Errorf("a Go program is identified as %d", got)
 	}
-	if got := languageOf(1<<30, "python3"); got != metalPython { // not to be looked at
-		t.Errorf("an unknown Python is taken for %d", got)
+	if got := languageOf(1<<30, "python3"); got != metalPython { // not to be read
+		t.Errorf("an unknown Python is identified as %d", got)
 	}
 	for l, want := range map[language][2]reading{
 		notPython:   {readingMetal, readingMetal},
@@ -368,34 +370,38 @@ func TestReplies(t *testing.T) {
 		u.Bytes[i] = uint64(i + 1)
 	}
 	for _, size := range []int{72, 112, 128, 144} {
-		f := appendQueryReply(nil, size, &u)
-		want := []uint64{1, 2, 3, 4}
-		if size >= 128 {
-			want = append(want, 5, 6)
-		}
-		for i, w := range want {
-			if got := le64(f[40+8*i:]); got != w {
-				t.Errorf("size %d, counter %d: %d, want %d", size, i, got, w)
+		t.Run(fmt.Sprintf("%d bytes", size), func(t *testing.T) {
+			f := appendQueryReply(nil, size, &u)
+			want := []uint64{1, 2, 3, 4}
+			if size >= 128 {
+				want = append(want, 5, 6)
 			}
-		}
-		if len(f) != size || f[0] != msgResponse || frameDevice(f) != 3 || !allZero(f[40+8*len(want):]) {
-			t.Errorf("size %d: % x", size, f)
-		}
+			for i, w := range want {
+				if got := le64(f[40+8*i:]); got != w {
+					t.Errorf("size %d, counter %d: %d, want %d", size, i, got, w)
+				}
+			}
+			if len(f) != size || f[0] != msgResponse || frameDevice(f) != 3 || !allZero(f[40+8*len(want):]) {
+				t.Errorf("size %d: % x", size, f)
+			}
+		})
 	}
 	devices := []DeviceInfo{{}, {Arch: 2, DRAMBytes: 12 << 30, L1Bytes: 100, DRAMChannels: 12, DRAMPerChannel: 1 << 30, L1PerCore: 1499136}}
 	for size, at := range map[int]int{112: 72, 128: 88, 144: 88} {
-		f := appendInfoReply(nil, size, 1, devices)
-		got := fmt.Sprint(le64(f[at:]), le64(f[at+8:]), le32(f[at+16:]), le32(f[at+20:]), le32(f[at+24:]), le32(f[at+28:]), le32(f[at+32:]), le32(f[at+36:]))
-		if want := "12884901888 100 2 12 1073741824 1499136 1 0"; got != want || len(f) != size {
-			t.Errorf("size %d: %s, want %s", size, got, want)
-		}
-		f = appendInfoReply(nil, size, -1, devices)
-		if le32(f[at+32:]) != 1 || le32(f[at+36:]) != 2 || !allZero(f[at:at+32]) {
-			t.Errorf("size %d, count: % x", size, f[at:])
-		}
-		if f = appendInfoReply(nil, size, 2, devices); !allZero(f[8:]) {
-			t.Errorf("size %d, no such device: % x", size, f)
-		}
+		t.Run(fmt.Sprintf("%d bytes", size), func(t *testing.T) {
+			f := appendInfoReply(nil, size, 1, devices)
+			got := fmt.Sprint(le64(f[at:]), le64(f[at+8:]), le32(f[at+16:]), le32(f[at+20:]), le32(f[at+24:]), le32(f[at+28:]), le32(f[at+32:]), le32(f[at+36:]))
+			if want := "12884901888 100 2 12 1073741824 1499136 1 0"; got != want || len(f) != size {
+				t.Errorf("size %d: %s, want %s", size, got, want)
+			}
+			f = appendInfoReply(nil, size, -1, devices)
+			if le32(f[at+32:]) != 1 || le32(f[at+36:]) != 2 || !allZero(f[at:at+32]) {
+				t.Errorf("size %d, count: % x", size, f[at:])
+			}
+			if f = appendInfoReply(nil, size, 2, devices); !allZero(f[8:]) {
+				t.Errorf("size %d, no such device: % x", size, f)
+			}
+		})
 	}
 	if f := appendInfoReply(nil, 72, 1, devices); len(f) != 72 || !allZero(f[8:]) {
 		t.Errorf("72 bytes have no room for it: % x", f)

@@ -12,8 +12,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// State is what a server knows beside its descriptors and the ledger: what
-// belongs to each connection. It travels as JSON, so that a newer server can
+// State is the state of a server apart from its descriptors and the ledger:
+// that of each connection. It is encoded as JSON, so that a newer server can
 // read an older one's and the other way round.
 type State struct {
 	Since Since               `json:"since"`
@@ -34,7 +34,7 @@ type connState struct {
 	Ended   bool      `json:"ended,omitempty"`
 	Finish  bool      `json:"finish,omitempty"`
 	Warned  bool      `json:"warned,omitempty"`
-	Orphan  bool      `json:"orphan,omitempty"` // who connected has ended
+	Orphan  bool      `json:"orphan,omitempty"` // the process that connected has exited
 	Mode    mode      `json:"mode"`
 	Size    int       `json:"size"`
 	Guessed bool      `json:"guessed,omitempty"`
@@ -81,9 +81,9 @@ func (s *Server) Export() (State, []int, error) {
 	return st, fds, nil
 }
 
-// Import takes over connections before the first Run. The ledger has been
-// restored already. Descriptors are the server's from now on, whether or not
-// the state speaks of them: of a daemon that was killed they may be all there
+// Import adds the connections of a predecessor before the first Run. The ledger
+// has been restored already. Descriptors are the server's from now on, whether
+// or not the state has them: after a daemon was killed they may be all there
 // is.
 func (s *Server) Import(st State, fds []int) error {
 	s.now = time.Now()
@@ -104,7 +104,7 @@ func (s *Server) Import(st State, fds []int) error {
 		}
 	}
 	for _, p := range procs {
-		s.revive(p)
+		s.watchImported(p)
 	}
 	s.dumps.list = append(s.dumps.list, st.Dumps...)
 	slices.Reverse(s.dumps.list)
@@ -118,8 +118,8 @@ func (s *Server) importProc(ps procState) *reporter {
 	p.ledger = s.opt.Ledger.Open(ledger.Info{ProcessID: ps.Key, UID: ps.UID, Name: ps.Name}, s.now)
 	s.pools.reporters.Force(p.uid, 1)
 	s.reporters[p.key] = p
-	if ps.Key.PID == 0 || ps.Key.StartTicks&strangerBit != 0 {
-		return p // a connection of it must show it
+	if ps.Key.PID == 0 || ps.Key.StartTicks&syntheticBit != 0 {
+		return p // it is found by its connection
 	}
 	if fd, err := unix.PidfdOpen(ps.Key.PID, 0); err == nil {
 		if start, _ := readStat(ps.Key.PID); start == ps.Key.StartTicks {
@@ -133,7 +133,7 @@ func (s *Server) importProc(ps procState) *reporter {
 	return p
 }
 
-// importConn takes over one connection.
+// importConn adds one connection of a predecessor.
 func (s *Server) importConn(fd int, states map[uint64]connState, procs []*reporter) error {
 	unix.CloseOnExec(fd)
 	if err := unix.SetNonblock(fd, true); err != nil {
@@ -163,32 +163,32 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*report
 		return err
 	}
 	s.pools.descriptors.Force(int(c.cred.Uid), 1)
-	if err := s.adopt(c); err != nil {
+	if err := s.addConn(c); err != nil {
 		return err
 	}
 	s.pools.unread.Force(int(c.cred.Uid), int64(len(c.out)))
 	switch {
 	case !known:
-		// Nobody says where in the stream we are: search for a header.
+		// The position in the stream is unknown: search for a header.
 		c.dec.mode = start
 	case cs.Orphan:
 		s.unclaimed.remove(c)
-		c.owner = s.nobody()
+		c.owner = s.ignoredReporter()
 	case cs.Proc >= 0 && cs.Proc < len(procs):
-		s.claim(c, procs[cs.Proc])
+		s.setOwner(c, procs[cs.Proc])
 	}
-	if len(c.pending) > maxLine { // it was its user's turn, or a text was being made for it
+	if len(c.pending) > maxLine { // it waited for its user's turn, or for a text
 		s.park(c)
 		s.unpark(c)
 		return nil
 	}
 	s.settleLater(c, len(c.pending) > 0)
-	s.interest(c)
+	s.updateInterest(c)
 	return nil
 }
 
-// revive makes sure that the end of a process will be seen.
-func (s *Server) revive(p *reporter) {
+// watchImported makes sure that the exit of a process will be noticed.
+func (s *Server) watchImported(p *reporter) {
 	if p.pidfd < 0 && !p.exited {
 		for c := range p.conns { // any will do
 			if p.pidfd, p.exited = openPIDFD(c.fd, p.key.PID); p.pidfd >= 0 {
@@ -200,14 +200,14 @@ func (s *Server) revive(p *reporter) {
 	s.watchProcess(p)
 	switch {
 	case p.exited:
-		s.died(p, "exited")
+		s.addDying(p, "exited")
 	case p.pidfd < 0 && len(p.conns) == 0:
 		p.graceEnd = s.now.Add(s.opt.Grace)
 		s.graces = append(s.graces, p)
 	}
 }
 
-// restore goes on counting where another server stopped.
+// restore sets the counters to those of the predecessor.
 func (c *counts) restore(s apitype.AllocSocket) {
 	c.accepted.Store(s.Accepted)
 	c.bytes.Store(s.Bytes)

@@ -7,11 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The service manager may be busy for seconds. So what it is to keep is
-// offered to it without waiting, a few at a time, and again later if it does
-// not take them. Each one costs it more than a connection costs who makes it,
-// and it does everything else on the host: nobody may have it work for
-// connections that come and go.
+// The service manager may be busy for seconds. So connections are offered to it
+// without blocking, a few at a time, and again later if it does not accept
+// them. Storing one costs it more than a client pays for connecting, and the
+// whole host depends on it: no user may keep it busy with short connections.
 const (
 	storesAtATime = 16
 	storeEvery    = 20 * time.Millisecond
@@ -21,9 +20,9 @@ const (
 	storesPerSecond = 4   // after those
 )
 
-// storeLater has a connection given to the service manager.
+// storeLater schedules a connection to be stored by the service manager.
 func (s *Server) storeLater(c *conn) {
-	if s.opt.Store == nil || c.stored || c.fd < 0 || !s.pools.stored.Take(c.user.uid, 1) {
+	if s.opt.Store == nil || c.stored || c.fd < 0 || !s.pools.stored.Acquire(c.user.uid, 1) {
 		return
 	}
 	c.stored = true
@@ -33,7 +32,7 @@ func (s *Server) storeLater(c *conn) {
 	}
 }
 
-func (s *Server) storeSome() {
+func (s *Server) storeDue() {
 	if len(s.unstored) == 0 || s.now.Before(s.storeAt) {
 		return
 	}
@@ -41,7 +40,7 @@ func (s *Server) storeSome() {
 	waiting, left, busy := s.unstored[:0], storesAtATime, false
 	for _, c := range s.unstored {
 		switch {
-		case c.fd < 0: // it has ended
+		case c.fd < 0: // it is closed
 		case busy || c.user.uid != 0 && (left == 0 || !c.user.mayStore(s.now)):
 			waiting = append(waiting, c)
 		default:
@@ -49,7 +48,7 @@ func (s *Server) storeSome() {
 			err := s.opt.Store(c.fd)
 			if errors.Is(err, unix.EAGAIN) {
 				busy = true
-				c.user.stores++ // it was not taken
+				c.user.stores++ // it was not accepted
 				waiting = append(waiting, c)
 			} else if err != nil {
 				s.log.Warn("cannot store client connection for restart", "err", err)
@@ -62,9 +61,8 @@ func (s *Server) storeSome() {
 	}
 }
 
-// mayStore reports whether one more connection of a user may be given to the
-// service manager now, and counts it. It is not asked for root, who may have it
-// work as it likes.
+// mayStore reports whether one more connection of a user may be stored now, and
+// counts it. It is not called for root, which has no limit.
 func (u *user) mayStore(now time.Time) bool {
 	if !now.Equal(u.storesAt) {
 		earned := float64(storesAtOnce)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A client that writes often is swept: read on a clock instead of being
-// waited for, since every wake-up costs more than the message that caused it.
-// How long the clock waits follows from how much the busiest client writes
-// meanwhile, so that nobody's socket buffer fills up: a client with the
-// default buffer can have 277 messages of 144 bytes in it, and then it stalls.
+// A client that writes often is swept: read on a clock instead of being waited
+// for, since every wake-up costs more than the message that caused it. The
+// pause depends on how much the busiest client writes meanwhile, so that no
+// socket buffer fills up: a client with the default buffer can have 277
+// messages of 144 bytes in it, and then it stalls.
 
 const (
 	hotWakes  = 20                     // wake-ups in hotWindow that make a connection hot: 2,000 a second
@@ -22,8 +22,8 @@ const (
 	lowSweep  = fullSweep / 2          // and for a longer one
 )
 
-// heat decides whether a connection that was woken is to be swept.
-func (s *Server) heat(c *conn) {
+// considerSweeping decides whether a connection that was woken is to be swept.
+func (s *Server) considerSweeping(c *conn) {
 	if c.swept || c.ended || c.fd < 0 {
 		return
 	}
@@ -44,11 +44,11 @@ func (s *Server) heat(c *conn) {
 	c.hotAt = len(u.hot)
 	u.hot = append(u.hot, c)
 	s.count.hot.Add(1)
-	s.interest(c)
+	s.updateInterest(c)
 }
 
-// cool goes back to waiting for a connection.
-func (s *Server) cool(c *conn) {
+// stopSweeping returns to waiting for a connection.
+func (s *Server) stopSweeping(c *conn) {
 	if !c.swept {
 		return
 	}
@@ -64,15 +64,15 @@ func (s *Server) cool(c *conn) {
 	s.count.hot.Add(-1)
 }
 
-// sweeping is what a sweep found.
+// sweeping is the result of a sweep.
 type sweeping struct {
 	on   bool
 	most int  // bytes of one connection
-	left bool // somebody had more
+	left bool // a connection had more
 }
 
-// beginSweep has all hot connections read, if it is time.
-func (s *Server) beginSweep() (found sweeping) {
+// startSweep has all hot connections read, if it is time.
+func (s *Server) startSweep() (found sweeping) {
 	if len(s.hot) == 0 || s.now.Sub(s.lastSweep) < s.pause {
 		return found
 	}
@@ -81,7 +81,7 @@ func (s *Server) beginSweep() (found sweeping) {
 	s.count.sweeps.Add(1)
 	for _, u := range s.hot {
 		u.swept = true
-		s.due(u)
+		s.schedule(u)
 	}
 	return found
 }
@@ -104,13 +104,13 @@ func (s *Server) sweep(u *user, found *sweeping) {
 		}
 		c := u.hot[u.hotFrom]
 		n, more := s.read(c)
-		s.step(u)
+		s.endStep(u)
 		found.most, found.left = max(found.most, n), found.left || more
 		if n >= coldBytes {
 			c.idle = 0
 		} else if c.idle++; c.idle >= coldIdle && c.fd >= 0 && !c.parked {
-			s.cool(c)
-			s.interest(c)
+			s.stopSweeping(c)
+			s.updateInterest(c)
 		}
 	}
 }

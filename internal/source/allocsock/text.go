@@ -6,8 +6,8 @@ func isBlank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
 
 func isText(c byte) bool { return c >= ' ' && c < 0x7f || c == '\r' }
 
-// blankLine serves `echo "" | nc -U`: some versions of nc end their side
-// then, others wait for us to end ours. A line break is also the type of
+// blankLine serves `echo "" | nc -U`: some versions of nc shut down their side
+// then, others wait for us to shut down ours. A line break is also the type of
 // KERNEL_LOAD, so it is consumed only if nothing can follow.
 func (d *decoder) blankLine(length int, end ending) (n int, req request, stop, wait bool) {
 	if end == eof {

@@ -12,16 +12,16 @@ import (
 	"github.com/ttmon/ttmon/internal/api/apitype"
 )
 
-// work is a kind of what the loop does in a turn.
+// work is a kind of work that the loop does in a turn.
 type work uint8
 
 const (
-	workEvents  work = iota // sorting out who is to be served
+	workEvents  work = iota // finding the users to serve
 	workClients             // what clients sent
-	workResults             // what was made beside the loop
+	workResults             // what was made outside the loop
 	workSettle              // messages that nothing followed
-	workAccept              // newcomers
-	workEnds                // processes that have ended
+	workAccept              // new clients
+	workEnds                // processes that have exited
 	workOther
 	numWorks
 )
@@ -42,10 +42,10 @@ func (t turn) view() apitype.Turn {
 	return apitype.Turn{Took: t.took.Seconds(), CPU: t.cpu.Seconds(), Work: workNames[t.work], WorkTook: t.workTook.Seconds()}
 }
 
-// loopStats measures turns and steps. The loop writes, anybody reads.
+// loopStats measures turns and steps. The loop writes, any goroutine reads.
 type loopStats struct {
-	begun atomic.Int64 // start of the present turn in ns; 0 while waiting
-	cpu   cpuClock     // of the loop alone
+	startedAt atomic.Int64 // start of the present turn in ns; 0 while waiting
+	cpu       cpuClock     // of the loop alone
 
 	mu            sync.Mutex
 	turns         uint64
@@ -54,7 +54,7 @@ type loopStats struct {
 	counts        [40]uint64 // turns by the logarithm of their time in ns
 }
 
-// window is a maximum that forgets.
+// window is a maximum over the last one or two minutes.
 type window[T any] struct {
 	since             time.Time
 	now, before, ever T
@@ -84,15 +84,15 @@ func byTook(a, b turn) bool            { return a.took < b.took }
 func byCPU(a, b turn) bool             { return a.cpu < b.cpu }
 func byLength(a, b time.Duration) bool { return a < b }
 
-// beginTurn begins a turn; now is when it does.
-func (s *Server) beginTurn() {
+// startTurn starts a turn, at s.now.
+func (s *Server) startTurn() {
 	s.turn++
 	s.clock, s.othersSpent, s.work = s.now, 0, [numWorks]time.Duration{}
-	s.loopStats.begun.Store(s.now.UnixNano())
-	s.loopStats.cpu.begin(s.now)
+	s.loopStats.startedAt.Store(s.now.UnixNano())
+	s.loopStats.cpu.startTurn(s.now)
 }
 
-// mark notes what the time since the last mark or step was spent on.
+// mark records what the time since the last mark or step was spent on.
 func (s *Server) mark(w work) {
 	now := time.Now()
 	s.work[w] += now.Sub(s.clock)
@@ -109,8 +109,8 @@ func (s *Server) endTurn() {
 		}
 	}
 	l := &s.loopStats
-	t.cpu = l.cpu.end(t.took, s.clock)
-	l.begun.Store(0)
+	t.cpu = l.cpu.endTurn(t.took, s.clock)
+	l.startedAt.Store(0)
 	l.mu.Lock()
 	l.turns++
 	l.longest.add(t, byTook, s.clock)
@@ -128,41 +128,41 @@ func (l *loopStats) step(took time.Duration) {
 	l.mu.Unlock()
 }
 
-// cpuClock tells how much of a turn was work. The clock of a thread takes a
-// system call, so short turns are measured together.
+// cpuClock measures the CPU time of turns. The clock of a thread takes a system
+// call, so short turns are measured together.
 type cpuClock struct {
-	used  time.Duration // by our thread, when it was last asked
+	used  time.Duration // by our thread, when the clock was last read
 	at    time.Time     // when that was
 	turns time.Duration // what turns have taken since
 }
 
 const (
-	cpuAge   = time.Millisecond       // a reading that is older is of no use for a turn that begins
+	cpuAge   = time.Millisecond       // an older reading cannot be used for the next turn
 	cpuTurns = 200 * time.Microsecond // turns that are measured together
 )
 
-func (c *cpuClock) begin(now time.Time) {
+func (c *cpuClock) startTurn(now time.Time) {
 	if now.Sub(c.at) > cpuAge {
-		c.ask(now)
+		c.readClock(now)
 	}
 }
 
-// end returns how long a turn worked, at most.
-func (c *cpuClock) end(took time.Duration, now time.Time) time.Duration {
+// endTurn returns an upper bound of the CPU time of a turn.
+func (c *cpuClock) endTurn(took time.Duration, now time.Time) time.Duration {
 	if c.turns += took; c.turns < cpuTurns {
 		return took
 	}
 	before := c.used
-	c.ask(now)
+	c.readClock(now)
 	return min(took, c.used-before)
 }
 
-func (c *cpuClock) ask(now time.Time) { c.used, c.at, c.turns = threadTime(), now, 0 }
+func (c *cpuClock) readClock(now time.Time) { c.used, c.at, c.turns = threadTime(), now, 0 }
 
-// worked is how long our thread has worked since it was last asked.
-func (c *cpuClock) worked() time.Duration { return threadTime() - c.used }
+// sinceRead is the CPU time of our thread since the clock was last read.
+func (c *cpuClock) sinceRead() time.Duration { return threadTime() - c.used }
 
-// threadTime is the processor time of the thread that asks.
+// threadTime is the CPU time of the calling thread.
 func threadTime() time.Duration {
 	var ts unix.Timespec
 	_, _, errno := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_THREAD_CPUTIME_ID, uintptr(unsafe.Pointer(&ts)), 0)
@@ -176,12 +176,12 @@ func threadTime() time.Duration {
 func (s *Server) Loop() apitype.Loop {
 	l := &s.loopStats
 	var out apitype.Loop
-	if at := l.begun.Load(); at != 0 {
+	if at := l.startedAt.Load(); at != 0 {
 		out.Lag = max(time.Since(time.Unix(0, at)), 0).Seconds()
 	}
-	s.mailMu.Lock()
-	out.Queue = len(s.mail)
-	s.mailMu.Unlock()
+	s.postedMu.Lock()
+	out.Queue = len(s.posted)
+	s.postedMu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out.Turns = l.turns

@@ -13,25 +13,25 @@ import (
 	"github.com/ttmon/ttmon/internal/budget"
 )
 
-// The rules of the loop. One goroutine serves everybody, so:
+// The rules of the loop. One goroutine serves all clients, so:
 //
 //   - One step, what is done for one client before the next has its turn, is
 //     to take no longer than stepTime. Reads adapt to it, see conn.appetite; and
 //     what has been read is left for later where it takes too long, see resume.
 //   - In one turn, from one wait to the next, a user gets at most share, and all
-//     but root together othersTime. Who has had it is passed over, and is
-//     served in a later turn: root first, then who has waited longest. Each
+//     but root together othersTime. A user who has used it up is passed over, and is
+//     served in a later turn: root first, then the one that has waited longest. Each
 //     user's connections are in an epoll set of their own, so that many of one
 //     user are not in front of another's.
-//   - What is nobody's in particular, newcomers, results, ends of processes, is a
-//     chore, and gets choreTime in a turn, newcomers acceptTime.
+//   - Work for no user in particular, new clients, results, exits of processes, is a
+//     chore, and gets choreTime in a turn, new clients acceptTime.
 //   - What takes longer, or may wait, is done elsewhere: texts, what a process
 //     runs, what a dead one left. The connection it is for is parked meanwhile.
-//   - A process that has ended is heard to the end in slices; see dying.go.
-//   - Whatever a client can make grow is taken from a budget first.
+//   - What a process sent before it exited is read in slices; see dying.go.
+//   - Whatever a client can make grow is acquired from a budget first.
 //
-// So a turn takes some milliseconds at most, whoever does what. The loop measures
-// its steps and turns; see Loop.
+// So a turn takes some milliseconds at most, whatever a client does. The loop
+// measures its steps and turns; see Loop.
 const (
 	stepTime   = 500 * time.Microsecond
 	share      = 500 * time.Microsecond
@@ -47,7 +47,7 @@ type Limits struct {
 	Reporters   budget.Limit // processes that report
 	Unread      budget.Limit // bytes of replies that clients have not read
 	Texts       budget.Limit // texts that are being made
-	Looks       budget.Limit // processes that are being looked at
+	Looks       budget.Limit // processes that are being inspected
 	Stored      budget.Limit // connections that the service manager keeps for a crash
 }
 
@@ -58,7 +58,7 @@ func DefaultLimits(descriptors int) Limits {
 	return Limits{
 		Descriptors: budget.Divide(int64(descriptors - own)),
 		Reporters:   budget.Limit{PerUID: 512, All: 4096, Reserve: 512},
-		// A successor gets them while everybody waits, so they are few.
+		// A successor gets them while all clients wait, so they are few.
 		Unread: budget.Limit{PerUID: 1 << 20, All: 4 << 20, Reserve: 1 << 20},
 		Texts:  budget.Limit{PerUID: 4, All: 64, Reserve: 16},
 		Looks:  budget.Limit{PerUID: 2, All: 16, Reserve: 4},
@@ -78,12 +78,12 @@ func newPools(l Limits, onRefuse func(budget.Refusal)) pools {
 		reporters:   budget.NewPool("reporters", l.Reporters, onRefuse),
 		unread:      budget.NewPool("unread_bytes", l.Unread, onRefuse),
 		texts:       budget.NewPool("texts", l.Texts, onRefuse),
-		looks:       budget.NewPool("looks", l.Looks, nil), // nothing is lost by it
+		looks:       budget.NewPool("looks", l.Looks, nil), // a refusal loses nothing
 		stored:      budget.NewPool("stored_connections", l.Stored, onRefuse),
 	}
 }
 
-// Budgets returns who has what. It may be called from any goroutine.
+// Budgets returns the usage by user. It may be called from any goroutine.
 func (s *Server) Budgets() []budget.State {
 	p := &s.pools
 	return []budget.State{
@@ -91,11 +91,11 @@ func (s *Server) Budgets() []budget.State {
 	}
 }
 
-func (s *Server) refused(r budget.Refusal) {
+func (s *Server) logRefusal(r budget.Refusal) {
 	s.log.Warn("user reached a limit", "budget", r.Budget, "uid", r.UID, "has", r.Used, "all_have", r.All, "refused", r.Count)
 }
 
-// user is what the loop knows of one user.
+// user is the state of the loop for one user.
 type user struct {
 	uid   int
 	conns int // open ones
@@ -110,22 +110,22 @@ type user struct {
 	swept    bool    // its hot connections are to be read
 	hot      []*conn // are swept instead of waited for
 	hotFrom  int
-	resuming []*conn // to go on with
+	resuming []*conn // to continue with
 
 	textAfter time.Time // when the next text may be made
 
-	stores    float64 // connections that the service manager may be given
+	stores    float64 // connections that may be stored
 	storesNow int     // were given at storesAt
 	storesAt  time.Time
 
-	lines      int // log lines since
-	linesSince time.Time
-	lost       uint64    // lines left out
-	fullSaid   time.Time // when a full ledger was last logged
+	lines        int // log lines since
+	linesSince   time.Time
+	lost         uint64    // lines left out
+	fullLoggedAt time.Time // when a full ledger was last logged
 }
 
-// account returns the user with a uid.
-func (s *Server) account(uid int) *user {
+// userOf returns the user with a uid.
+func (s *Server) userOf(uid int) *user {
 	u := s.users[uid]
 	if u == nil {
 		u = &user{uid: uid, set: -1}
@@ -134,9 +134,9 @@ func (s *Server) account(uid int) *user {
 	return u
 }
 
-// enter returns the user with a uid, for one more connection.
-func (s *Server) enter(uid int) (*user, error) {
-	u := s.account(uid)
+// addUserConn returns the user with a uid, for one more connection.
+func (s *Server) addUserConn(uid int) (*user, error) {
+	u := s.userOf(uid)
 	if u.set < 0 {
 		set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 		if err != nil {
@@ -153,15 +153,15 @@ func (s *Server) enter(uid int) (*user, error) {
 	return u, nil
 }
 
-// leaveUser notes that a user has one connection less. A user without any stays
-// as long as what was logged counts.
-func (s *Server) leaveUser(u *user) {
+// removeUserConn records that a user has one connection less. A user without
+// any is kept while its log lines count.
+func (s *Server) removeUserConn(u *user) {
 	if u.conns--; u.conns > 0 {
 		return
 	}
 	s.unwatch(u.set)
 	u.set = -1
-	s.pools.descriptors.Give(u.uid, 1)
+	s.pools.descriptors.Release(u.uid, 1)
 	if len(s.users) < manyUsers || s.now.Sub(s.usersSwept) < time.Minute {
 		return
 	}
@@ -173,20 +173,20 @@ func (s *Server) leaveUser(u *user) {
 	}
 }
 
-// due has a user served in this turn, if there is time.
-func (s *Server) due(u *user) {
+// schedule has a user served in this turn, if there is time.
+func (s *Server) schedule(u *user) {
 	if !u.isDue {
 		u.isDue = true
 		s.turnOf = append(s.turnOf, u)
 	}
 }
 
-// serveUsers serves whoever has something to say: root first, then those who
-// have waited longest.
+// serveUsers serves the users with something to read: root first, then those
+// who have waited longest.
 func (s *Server) serveUsers() {
-	sweeping := s.beginSweep()
+	sweeping := s.startSweep()
 	for _, u := range s.resuming {
-		s.due(u)
+		s.schedule(u)
 	}
 	if len(s.turnOf) == 0 {
 		return
@@ -209,7 +209,7 @@ func (s *Server) serveUsers() {
 	s.endSweep(&sweeping)
 }
 
-// orderUsers says who is served first.
+// orderUsers sorts the users by precedence.
 func (s *Server) orderUsers() {
 	if len(s.turnOf) < 2 {
 		return
@@ -225,7 +225,7 @@ func (s *Server) orderUsers() {
 	})
 }
 
-// serveUser serves the connections of a user that have something to say, as
+// serveUser serves the connections of a user that have something to read, as
 // long as its share lasts. However many they are, other users' are not behind
 // them.
 func (s *Server) serveUser(u *user) {
@@ -241,7 +241,7 @@ func (s *Server) serveUser(u *user) {
 			e := &s.ready[i]
 			if c := s.watched[e.Fd].conn; c != nil && !c.parked {
 				s.serveConn(c, e.Events)
-				s.step(u)
+				s.endStep(u)
 			}
 		}
 		if n < len(s.ready) {
@@ -250,16 +250,16 @@ func (s *Server) serveUser(u *user) {
 	}
 }
 
-// manyUsers is when those who have left are looked for.
+// manyUsers is when users without connections are dropped.
 const manyUsers = 256
 
-// hasShare reports whether a user may have something done in this turn.
+// hasShare reports whether a user has time left in this turn.
 func (s *Server) hasShare(u *user) bool {
 	return s.hasOwnShare(u) && (s.othersSpent < othersTime || budget.Privileged(u.uid))
 }
 
-// hasOwnShare is hasShare for what is bounded otherwise, whatever other users
-// have had.
+// hasOwnShare is hasShare for work that is bounded otherwise, whatever other
+// users have used.
 func (s *Server) hasOwnShare(u *user) bool {
 	if u.turn != s.turn {
 		u.turn, u.spent = s.turn, 0
@@ -270,8 +270,8 @@ func (s *Server) hasOwnShare(u *user) bool {
 	return u.spent < share
 }
 
-// step ends what was done for a user, and returns how long it took.
-func (s *Server) step(u *user) time.Duration {
+// endStep ends the work for a user, and returns how long it took.
+func (s *Server) endStep(u *user) time.Duration {
 	now := time.Now()
 	took := now.Sub(s.clock)
 	s.clock = now
@@ -290,8 +290,8 @@ const (
 	logText  = 4 << 10 // of a dump
 )
 
-// say logs something that a user's client caused.
-func (s *Server) say(u *user, level slog.Level, message string, args ...any) {
+// logFor logs an event that a user's client caused.
+func (s *Server) logFor(u *user, level slog.Level, message string, args ...any) {
 	if !s.log.Enabled(context.Background(), level) {
 		return
 	}

@@ -300,7 +300,7 @@ func (b *books) setBooked(p *process, n int64) {
 	case n > p.booked:
 		b.shares.Force(p.uid, n-p.booked)
 	case n < p.booked:
-		b.shares.Give(p.uid, p.booked-n)
+		b.shares.Release(p.uid, p.booked-n)
 	}
 	p.booked, p.unchecked = n, 0
 }

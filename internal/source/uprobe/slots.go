@@ -117,7 +117,7 @@ func (s *Source) library(f *os.File, path string, uid int, by user) (id fileID, 
 	}
 	begun = true
 	if l, err = s.makeLibrary(f, path, uid); err != nil {
-		s.slots.Give(uid, 1)
+		s.slots.Release(uid, 1)
 		return id, nil, err
 	}
 	s.mu.Lock()
@@ -205,7 +205,7 @@ func (s *Source) admit(uid int) bool {
 		}
 		s.retired.closeNext() // its place is free then
 	}
-	return s.slots.Take(uid, 1) // counts the refusal
+	return s.slots.Acquire(uid, 1) // counts the refusal
 }
 
 // makeRoom drops a library that no process uses, for one of a user: one of that
@@ -239,7 +239,7 @@ func (s *Source) drop(id fileID) {
 	delete(s.libraries, id)
 	s.retired.add(func() {
 		l.Close()
-		s.slots.Give(l.uid, 1)
+		s.slots.Release(l.uid, 1)
 	})
 }
 
