@@ -67,10 +67,6 @@ func (p *printer) line(format string, args ...any) {
 }
 
 func (p *printer) head(r *runreport.Report) {
-	var command []string
-	for _, c := range r.Command {
-		command = append(command, words.Escape(c))
-	}
 	end := "exit " + strconv.Itoa(r.ExitCode)
 	if r.Signal != "" {
 		end = "killed by " + r.Signal
@@ -87,7 +83,7 @@ func (p *printer) head(r *runreport.Report) {
 	case runreport.Sampled:
 		how = "sampled from shared memory: peaks may be missed"
 	}
-	p.line("ttmon: %s   %s   %s   %s", words.Truncate(strings.Join(command, " "), max(20, p.o.Width-60)),
+	p.line("ttmon: %s   %s   %s   %s", words.CommandLine(strings.Join(r.Command, " "), max(20, p.o.Width-60)),
 		words.Duration(time.Duration(r.Seconds*float64(time.Second))), end, how)
 }
 

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -18,11 +19,15 @@ func AppendList(dst []byte, list []failure.Summary, o Options) []byte {
 	for i := range list {
 		rows = append(rows, listRow(&list[i], o))
 	}
-	widths := make([]int, len(rows[0]))
-	for _, r := range rows {
-		for i, cell := range r {
-			widths[i] = max(widths[i], words.Width(cell))
+	widths, left := make([]int, len(rows[0])-1), o.Width
+	for i := range widths {
+		for _, r := range rows {
+			widths[i] = max(widths[i], words.Width(r[i]))
 		}
+		left -= widths[i] + 2
+	}
+	for i := range list {
+		rows[i+1] = append(rows[i+1], listProgram(&list[i], left))
 	}
 	p := printer{o: o, dst: dst}
 	for n, r := range rows {
@@ -45,20 +50,26 @@ func AppendList(dst []byte, list []failure.Summary, o Options) []byte {
 const askedColumn = 3
 
 func listRow(x *failure.Summary, o Options) []string {
-	program := words.Escape(x.Process.Command)
-	if program == "" {
-		program = words.Escape(x.Process.Name)
-	}
-	program = fmt.Sprintf("%s (%d)", words.Truncate(program, 60), x.Process.PID)
-	if x.Line != nil {
-		program = Line(*x.Line) + "  " + program
-	}
 	cause := Cause(x.Cause)
 	if x.Count > 1 {
 		cause += fmt.Sprintf(" ×%d", x.Count)
 	}
 	pool, _ := model.PoolNamed(x.Pool)
-	return []string{words.Escape(x.ID), ago(o.Now, x.Last), words.PoolName(pool), total(x), cause, program}
+	return []string{words.Escape(x.ID), ago(o.Now, x.Last), words.PoolName(pool), total(x), cause}
+}
+
+// listProgram names the line and the program in so many columns. The pid stays: it
+// is what `ttmon why` takes.
+func listProgram(x *failure.Summary, width int) string {
+	line, pid := "", fmt.Sprintf(" (%d)", x.Process.PID)
+	if x.Line != nil {
+		line = Line(*x.Line) + "  "
+	}
+	room := min(60, width-words.Width(line)-len(pid))
+	if room < 8 && line != "" {
+		return strings.TrimSpace(line) + pid // which names the program, too
+	}
+	return line + words.CommandLine(cmp.Or(x.Process.Command, x.Process.Name), room) + pid
 }
 
 // Sentence is a failure of a list in a few words: "no room for 640 KiB of L1:

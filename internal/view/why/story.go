@@ -200,11 +200,7 @@ func parting(a, b []ledgerfile.Frame) int {
 
 // Program names the process: its command line or name, and its pid.
 func Program(r *failure.Record) string {
-	name := r.Process.Command
-	if name == "" {
-		name = r.Process.Name
-	}
-	return words.Truncate(words.Escape(name), 60)
+	return words.CommandLine(cmp.Or(r.Process.Command, r.Process.Name), 60)
 }
 
 // Where names the chips: "device 0 p150a", "each of 8 chips".
