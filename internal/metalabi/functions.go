@@ -101,7 +101,7 @@ type Release struct {
 var Releases = []Release{
 	{Version: "0.71.2", Lacks: []string{
 		"provider", "buffer_size", "tensor_type", "tensor_page", "tensor_memory", "memory_layout",
-		"work_pages", "work_pages_const", "work_on", "work_off", "replayed_list",
+		"work_pages", "work_pages_const", "work_on", "work_off", "replayed_list", "collector_made",
 	}},
 	{Version: "0.81.1", Lacks: []string{"work_pages_const", "work_record", "work_on_old", "work_off_old"}},
 }

@@ -13,6 +13,9 @@ var Work = []Function{
 	// A batch of pages of one chip. Since 0.80 the chip waits rather than lose one.
 	{"work_pages", profiler + "13publish_pagesERNS2_11DeviceStateE", "PKjjRSt6vectorINS0_12experimental21ProgramRealtimeRecordESaIS9_EE", Optional, Optional},
 	{"work_pages_const", profiler + "13publish_pagesERKNS2_11DeviceStateE", "PKjjRSt6vectorINS0_12experimental21ProgramRealtimeRecordESaISA_EE", Optional, Optional},
+	// Since 0.77 the collector that has the sources of programs' kernels knows its
+	// environment, and has its table behind that.
+	{"collector_made", "_ZN2tt8tt_metal13DataCollectorC1ERNS0_12MetalEnvImplE", "", Unused, Called},
 	// One record, from 0.71 to 0.75.
 	{"work_record", "_ZN2tt38InvokeProgramRealtimeProfilerCallbacksERKNS_8tt_metal12experimental21ProgramRealtimeRecordE", "", Optional, Optional},
 	// A chip's profiler goes live, or ends. Since 0.79 with the context it belongs to.

@@ -98,7 +98,7 @@ func (h *composedHost) daemonStep(do verb) {
 	switch do {
 	case ttmondOn:
 		h.startDaemon()
-		h.startServer()
+		h.startServer(h.d)
 	case ttmondOff:
 		h.stopDaemon(syscall.SIGTERM)
 		h.begin(h.d)
@@ -135,13 +135,14 @@ func (h *composedHost) startDaemon() {
 	h.d = h.watching(libraries...)
 }
 
-// startServer starts the ttmon-server that keeps the history, which stays
-// whatever becomes of ttmond.
-func (h *composedHost) startServer() {
+// startServer starts the ttmon-server beside a ttmond, which stays whatever becomes
+// of that, and returns where it listens.
+func (h *stage) startServer(d *daemon) (socket string) {
 	h.Helper()
-	dir := filepath.Dir(h.d.api)
+	dir := filepath.Dir(d.api)
+	socket = filepath.Join(dir, "server.sock")
 	cmd := h.host.Command(context.Background(), filepath.Join(bin, "ttmon-server"),
-		"--daemon", h.d.api, "--socket", filepath.Join(dir, "server.sock"), "--state-dir", filepath.Join(dir, "past"), "--listen", "off")
+		"--daemon", d.api, "--socket", socket, "--state-dir", filepath.Join(dir, "past"), "--listen", "off")
 	log, err := os.Create(filepath.Join(dir, "server.log"))
 	if err != nil {
 		h.Fatal(err)
@@ -158,6 +159,7 @@ func (h *composedHost) startServer() {
 			h.Errorf("ttmon-server: %v\n%s", err, text)
 		}
 	})
+	return socket
 }
 
 func (h *composedHost) stopDaemon(sig syscall.Signal) {

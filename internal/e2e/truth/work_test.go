@@ -1,9 +1,14 @@
 package truth
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"math"
+	"net"
+	"net/http"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -50,26 +55,28 @@ func workScenarios() (list []scenario) {
 		boards string
 		fast   bool
 		play   func(*stage, *workJob)
+		open   ttnn.Step // how its devices are opened
 	}{
-		{"7 % busy", "p150a", false, steady(0.07)},
-		{"70 % busy", "p150a", true, everywhere(0.7)},
-		{"100 % busy", "p150a", false, steady(1)},
-		{"nothing ran", "p150a", false, nothingRan},
-		{"two chips", "n300", false, twoChips},
-		{"a burst", "p150a", false, burst},
-		{"killed in full stream", "p150a", false, killedInStream},
-		{"the host waits", "p150a", false, hostWaits},
-		{"idle after its work", "p150a", false, idleAfter},
-		{"programs without an id", "p150a", false, withoutID},
-		{"pages that are no programs", "p150a", false, onlySyncs},
-		{"a divided device", "p150a", false, divided},
-		{"a program of 3 s", "p150a", false, longProgram},
-		{"forged pages", "p150a", true, forgedPages},
+		{"7 % busy", "p150a", false, steady(0.07), nil},
+		{"70 % busy", "p150a", true, everywhere(0.7), nil},
+		{"100 % busy", "p150a", false, steady(1), nil},
+		{"nothing ran", "p150a", false, nothingRan, nil},
+		{"two chips", "n300", false, twoChips, nil},
+		{"a burst", "p150a", false, burst, nil},
+		{"killed in full stream", "p150a", false, killedInStream, nil},
+		{"the host waits", "p150a", false, hostWaits, nil},
+		{"idle after its work", "p150a", false, idleAfter, nil},
+		{"programs without an id", "p150a", false, withoutID, nil},
+		{"pages that are no programs", "p150a", false, onlySyncs, nil},
+		{"a divided device", "p150a", false, divided, nil},
+		{"a program of 3 s", "p150a", false, longProgram, nil},
+		{"forged pages", "p150a", true, forgedPages, nil},
+		{"a second queue beside the first", "p150a", false, besideAnother, ttnn.Step{"queues": 2}},
 	} {
 		for _, w := range []witness{byLibrary, byProbe} {
 			list = append(list, scenario{
 				name: fmt.Sprintf("work: %s by %s", c.name, w), how: alone | when(c.fast, fast),
-				play: func(s *stage) { c.play(s, s.fed(c.boards, ttnn.Newest, w)) },
+				play: func(s *stage) { c.play(s, s.fed(c.boards, ttnn.Newest, w, c.open)) },
 			})
 		}
 	}
@@ -77,19 +84,19 @@ func workScenarios() (list []scenario) {
 		for _, w := range []witness{byLibrary, byProbe} {
 			list = append(list, scenario{
 				name: fmt.Sprintf("work: 70 %% busy with %s by %s", release, w), how: alone,
-				play: func(s *stage) { steady(0.7)(s, s.fed("p150a", release, w)) },
+				play: func(s *stage) { steady(0.7)(s, s.fed("p150a", release, w, nil)) },
 			})
 		}
 	}
 	return append(list, scenario{
 		name: "work: 70 % busy by both", how: alone,
-		play: func(s *stage) { everywhere(0.7)(s, s.fed("p150a", ttnn.Newest, byBoth)) },
+		play: func(s *stage) { everywhere(0.7)(s, s.fed("p150a", ttnn.Newest, byBoth, nil)) },
 	})
 }
 
 // fed starts a ttmond and a job with all devices of a host open, whose chips
 // report at the scenario's will.
-func (s *stage) fed(boards, release string, w witness) *workJob {
+func (s *stage) fed(boards, release string, w witness, open ttnn.Step) *workJob {
 	s.Helper()
 	s.on(boards)
 	var d *daemon
@@ -115,6 +122,7 @@ func (s *stage) fed(boards, release string, w witness) *workJob {
 	if len(s.chips) > 1 {
 		step = ttnn.Step{"do": "open", "mesh": []int{1, len(s.chips)}}
 	}
+	maps.Copy(step, open)
 	s.do(j.Job, step)
 	if release < "0.76" {
 		s.do(j.Job, ttnn.Step{"do": "feed"})
@@ -277,6 +285,12 @@ func everywhere(busy float64) func(*stage, *workJob) {
 			line, _, _ := strings.Cut(rest, "\n")
 			return line
 		})
+		s.shown("smi", busy, func() string {
+			_, row, _ := strings.Cut(ttmon("smi"), "p150a")
+			line, _, _ := strings.Cut(row, "\n")
+			return line
+		})
+		s.shown("Prometheus", busy, s.scrapes(j.d))
 		s.shown("ops --json", busy, func() string {
 			var x struct {
 				Operations []struct {
@@ -292,6 +306,38 @@ func everywhere(busy float64) func(*stage, *workJob) {
 			}
 			return ""
 		})
+	}
+}
+
+var sample = regexp.MustCompile(`"value":\[[0-9.]+,"([^"]+)"\]`)
+
+// scrapes reads how busy a device is from the series of a ttmon-server.
+func (s *stage) scrapes(d *daemon) func() string {
+	s.Helper()
+	socket := s.startServer(d)
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	s.Cleanup(client.CloseIdleConnections)
+	query := func(series string) string {
+		answer, err := client.Get("http://server/prometheus/api/v1/query?query=" + series)
+		if err != nil {
+			return "" // it does not listen yet
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		if m := sample.FindSubmatch(text); m != nil {
+			return string(m[1])
+		}
+		return ""
+	}
+	return func() string {
+		ratio, err := strconv.ParseFloat(query("tenstorrent_busy_ratio"), 64)
+		mark, known := map[string]string{"0": "", "1": "≥ ", "2": "~ "}[query("tenstorrent_busy_bound")]
+		if err != nil || !known {
+			return ""
+		}
+		return mark + percent(ratio)
 	}
 }
 
@@ -450,6 +496,17 @@ func divided(s *stage, j *workJob) {
 	s.do(j.Job, ttnn.Step{"do": "divide", "parts": 2})
 	s.streams(j, 0, 0.5, nil)
 	s.say(j, 0, 1, model.WorkSubDevices)
+}
+
+// besideAnother: what runs on a second command queue is not reported, and may run
+// at the same time as what is, or not.
+func besideAnother(s *stage, j *workJob) {
+	s.enqueue(j)
+	s.do(j.Job, ttnn.Step{"do": "add", "name": "c", "of": []string{"a", "a"}, "queue": 1})
+	s.streams(j, 0, 0.5, nil)
+	snap := s.say(j, 0, 1, model.WorkQueues)
+	w := &snap.Devices[0].Chips[0].Work
+	s.fact("busy of the first queue", "50 %, at least", fmt.Sprintf("%.0f %%, %s", 100*w.Busy.V, strings.ReplaceAll(w.Bound.String(), "_", " ")))
 }
 
 // longProgram: what runs has no record until it ends, and is not called idle.

@@ -91,6 +91,7 @@ type handedProbe struct {
 	Offset          uint64
 	Learning        bool
 	Pointer, SizeAt uint16
+	Ticks, Table    uint16 // of a profiler
 }
 
 func object() string {
@@ -259,7 +260,7 @@ func (l *library) hand(id fileID, at map[int]uint64) handedLibrary {
 		h.Err = l.err.Error()
 	}
 	for _, p := range l.probes {
-		h.Probes = append(h.Probes, handedProbe{p.site, p.offset, p.need == metalabi.Learning, p.size.pointer, p.size.offset})
+		h.Probes = append(h.Probes, handedProbe{p.site, p.offset, p.need == metalabi.Learning, p.size.pointer, p.size.offset, p.work.ticks, p.work.table})
 	}
 	return h
 }
@@ -280,9 +281,8 @@ func (h *handedLibrary) take(s *Source, f *os.File) *library {
 		if p.Learning {
 			need = metalabi.Learning
 		}
-		l.probes = append(l.probes, probe{site: p.Site, offset: p.Offset, need: need, size: field{p.Pointer, p.SizeAt}})
+		l.probes = append(l.probes, probe{site: p.Site, offset: p.Offset, need: need, size: field{p.Pointer, p.SizeAt}, work: profiler{p.Ticks, p.Table}})
 	}
-	placeProfiler(l.probes)
 	if h.Err != "" {
 		l.err = errors.New(h.Err)
 	}

@@ -116,7 +116,7 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 			probes = append(probes, p)
 		}
 	}
-	placeProfiler(probes)
+	placeProfiler(probes, all)
 	return probes, nil
 }
 

@@ -24,20 +24,23 @@ import (
 // programs' sources. Of releases that have it elsewhere the clock cannot be true.
 type profiler struct{ ticks, table uint16 }
 
+// collectorMade is the constructor of the collector that has the table of sources,
+// since 0.77: it keeps a reference in front of the table.
+const collectorMade = "_ZN2tt8tt_metal13DataCollectorC1ERNS0_12MetalEnvImplE"
+
 // placeProfiler finds out where a library's profiler keeps things: by the
 // functions that the library has.
-func placeProfiler(probes []probe) {
-	old := slices.ContainsFunc(probes, func(p probe) bool { return p.site == workOnOld })
+func placeProfiler(probes []probe, all []symbol) {
+	table := uint16(0x128) // 0.76
+	if slices.ContainsFunc(all, func(s symbol) bool { return s.name == collectorMade }) {
+		table = 0x130
+	}
 	for i := range probes {
-		switch p := &probes[i]; {
-		case p.site == atPages: // since 0.80
+		switch p := &probes[i]; p.site {
+		case atPages: // since 0.80
 			p.work = profiler{0xb0, 0x130}
-		case p.site == atPagesConst && !old: // 0.79
-			p.work = profiler{0x80, 0x130}
-		case p.site == atPagesConst:
-			// 0.76 has its table elsewhere than 0.77 and 0.78, and nothing tells them
-			// apart: no name is better than that of another program.
-			p.work = profiler{0x80, 0}
+		case atPagesConst:
+			p.work = profiler{0x80, table}
 		}
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// workReleases are those whose profiler is fed: the newest and the oldest that
-// has one, and with RELEASES_OF_TTNN those that it names.
+// workReleases are those whose profiler is fed: the newest, the oldest that has
+// one and the first with batches, and with RELEASES_OF_TTNN those that it names.
 func workReleases() []string {
-	list := []string{ttnn.Newest, ttnn.AllThreads}
+	list := []string{ttnn.Newest, ttnn.AllThreads, middle}
 	for _, r := range strings.Fields(os.Getenv("RELEASES_OF_TTNN")) {
 		if !slices.Contains(list, r) {
 			list = append(list, r)
@@ -137,7 +137,7 @@ func TestFedFromOutside(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			chip.Program(1, 300, 700) // names are read with the next pages
-			named := release >= "0.79"
+			named := release >= "0.76"
 			eventually(t, "operations have names", func() bool {
 				ops := f.claimed()[0].Ops
 				return !named || hasOp(ops, "eltwise/binary_ng", 700*rounds) && hasOp(ops, "eltwise/unary", 50*rounds)
