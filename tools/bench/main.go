@@ -34,7 +34,8 @@ var sections = []section{
 	{"record", "recording 32 boards and a busy program, and finding a moment again", benchRecord},
 	{"web", "the page: its weight, the browser, 100 viewers, a fleet of 1,000 hosts", benchWeb},
 	{"remember", "a day of 32 devices in the history: appending, the disk, a chart", benchRemember},
-	{"fleet", "1,000 hosts of 32 chips in a real Prometheus", benchFleet},
+	{"month", "a month of history and runs on a host with 32 boards and 64 processes", benchMonth},
+	{"fleet", "1,000 and 10,000 hosts of 32 chips in a real Prometheus, without and with recorded sums", benchFleet},
 	{"attacks", "what other users can do to it", benchAttacks},
 	{"before", "the allocation server next to itself before it was made for hosts with users who mean harm", benchBefore},
 }

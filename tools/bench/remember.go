@@ -75,29 +75,38 @@ func benchRemember(l *lab) error {
 
 // blockSize is what samples take once they are in blocks.
 func blockSize(dir, name string, since time.Time) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*", "meta.json"))
+	bytes, samples, err := blocksOf(dir, since)
 	if err != nil {
 		return err
 	}
-	var blocks, bytes, samples int64
+	fmt.Printf("on disk    %.2f bytes a sample in the blocks of the %s history (%.1f million samples)\n", float64(bytes)/float64(max(samples, 1)), name, float64(samples)/1e6)
+	return nil
+}
+
+// blocksOf is what the blocks of a database take that begin after a time, and how
+// many samples they have.
+func blocksOf(dir string, since time.Time) (bytes, samples int64, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "meta.json"))
+	if err != nil {
+		return 0, 0, err
+	}
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
-			return err
+			return 0, 0, err
 		}
 		var meta struct {
 			MinTime int64
 			Stats   struct{ NumSamples int64 }
 		}
 		if err := json.Unmarshal(b, &meta); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			return 0, 0, fmt.Errorf("%s: %w", file, err)
 		}
-		if meta.MinTime >= since.UnixMilli() {
-			blocks, bytes, samples = blocks+1, bytes+treeSize(filepath.Dir(file)), samples+meta.Stats.NumSamples
+		if since.IsZero() || meta.MinTime >= since.UnixMilli() {
+			bytes, samples = bytes+treeSize(filepath.Dir(file)), samples+meta.Stats.NumSamples
 		}
 	}
-	fmt.Printf("on disk    %.2f bytes a sample in the %d blocks of the %s history (%.1f million samples)\n", float64(bytes)/float64(max(samples, 1)), blocks, name, float64(samples)/1e6)
-	return nil
+	return bytes, samples, nil
 }
 
 // dayChart asks for 32 lines over a day.

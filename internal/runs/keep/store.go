@@ -281,7 +281,7 @@ func (s *Store) find(q runs.Query, newest []runs.Run) (list []runs.Run, more boo
 	if limit <= 0 || limit > runs.MaxAnswer {
 		limit = runs.MaxAnswer
 	}
-	f := finder{q: &q, limit: limit, seen: map[uint64]bool{}}
+	f := finder{q: &q, limit: limit, seen: map[uint64]bool{}, parts: partsOf(&q), word: wordOf(&q)}
 	for i := len(newest) - 1; i >= 0; i-- {
 		f.take(&newest[i])
 	}
@@ -364,6 +364,8 @@ type finder struct {
 	q         *runs.Query
 	limit     int
 	seen      map[uint64]bool // a later line of the same run has been seen
+	parts     [][]byte        // that a line must have
+	word      []byte          // that it must have, in lower case; nil: none
 	found     []runs.Run
 	otherwise []runs.Run // whose processes or jobs have the name
 }
@@ -391,22 +393,94 @@ func (f *finder) take(r *runs.Run) {
 	}
 }
 
+// scan takes the lines of a file, from the last to the first. One that is named ends
+// it; of others the whole file counts, see done.
 func (f *finder) scan(text []byte) {
-	lines := bytes.Split(text, []byte("\n"))
-	for i := len(lines) - 1; i >= 0; i-- {
-		id, ok := lineID(lines[i])
-		if !ok || f.seen[id] || !f.likely(lines[i]) {
+	for len(text) > 0 && (len(f.q.Names) == 0 || !f.done()) {
+		line := text
+		if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
+			line, text = text[i+1:], text[:i]
+		} else {
+			text = nil
+		}
+		id, ok := lineID(line)
+		if !ok || f.seen[id] {
 			continue
 		}
-		if r, ok := parse(lines[i]); ok {
+		if !f.likely(id, line) {
+			f.seen[id] = whole(line) // what it says counts, also where an earlier one would match
+			continue
+		}
+		if r, ok := parse(line); ok {
 			f.take(&r)
 		}
 	}
 }
 
-// likely reports whether a line may be what is asked for, without decoding it.
-func (f *finder) likely(line []byte) bool {
-	return f.q.UID == nil || bytes.Contains(line, fmt.Appendf(nil, `"uid":%d,`, *f.q.UID))
+// whole reports whether a line ends as all do. One that a crash cut off says nothing.
+func whole(line []byte) bool {
+	return bytes.HasSuffix(line, []byte("]}")) || bytes.HasSuffix(line, []byte("null}"))
+}
+
+// likely reports whether a line may be what is asked for, without decoding it:
+// that takes a hundred times as long as looking for a few bytes.
+func (f *finder) likely(id uint64, line []byte) bool {
+	if len(f.q.Names) > 0 && !f.mayBeNamed(id, line) {
+		return false
+	}
+	if f.word != nil && !bytes.Contains(bytes.ToLower(line), f.word) {
+		return false
+	}
+	for _, part := range f.parts {
+		if !bytes.Contains(line, part) {
+			return false
+		}
+	}
+	return !f.q.Failed || bytes.Contains(line, []byte(`"kind":"killed"`)) || bytes.Contains(line, []byte(`"exit_code":`)) && !bytes.Contains(line, []byte(`"exit_code":0`)) ||
+		bytes.Contains(line, []byte(`"oom_killed":true`))
+}
+
+// mayBeNamed reports whether a line has one of the names: as the number of the run,
+// of a process, or somewhere in its job.
+func (f *finder) mayBeNamed(id uint64, line []byte) bool {
+	return slices.ContainsFunc(f.q.Names, func(name string) bool {
+		n, ok := runs.ParseID(name)
+		return ok && n == id || bytes.Contains(line, inJSON(name))
+	})
+}
+
+// partsOf is what every line has that a query asks for.
+func partsOf(q *runs.Query) (parts [][]byte) {
+	if q.UID != nil {
+		parts = append(parts, fmt.Appendf(nil, `"uid":%d,`, *q.UID))
+	}
+	for _, s := range []string{q.Command, q.Job} {
+		if s != "" {
+			parts = append(parts, inJSON(s))
+		}
+	}
+	return parts
+}
+
+// wordOf is a text that is asked for, in lower case; nil where a line may have it in
+// another form: escaped, or as the number of the run.
+func wordOf(q *runs.Query) []byte {
+	plain := func(r rune) bool { return r > 0x20 && r < 0x7f && !strings.ContainsRune(`"\<>&`, r) || r == ' ' }
+	number := func(r rune) bool { return r == 'r' || r >= '0' && r <= '9' }
+	word := strings.ToLower(q.Text)
+	if word == "" || strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) || !strings.ContainsFunc(word, func(r rune) bool { return !number(r) }) {
+		return nil
+	}
+	return []byte(word)
+}
+
+// inJSON is a text as a JSON string has it, between its quotes.
+func inJSON(s string) []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil // every line has it
+	}
+	return b[1 : len(b)-1]
 }
 
 // lineID is the number of the run of a line, which begins with it.

@@ -114,3 +114,33 @@ func shade(r rune) int {
 	}
 	return -1
 }
+
+// Several bad chips among many, as three of 32 in half blocks: every row that has
+// one looks different, and no other row does.
+func TestNoneOfSeveralBadChipsIsInvisible(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, height := rapid.SampledFrom([]int{8, 32, 64, 128}).Draw(t, "chips"), rapid.IntRange(1, 40).Draw(t, "rows")
+		bad := rapid.SampledFrom([]float32{-1, 100}).Draw(t, "bad")
+		values := make([]float32, n)
+		for i := range values {
+			values[i] = 20
+		}
+		well, h, room := drawHeat(values, 3, height)
+		lanes, band := h.lanes(room.Plot.H)
+		ill := map[int]bool{}
+		for _, at := range rapid.SliceOfNDistinct(rapid.IntRange(0, n-1), 3, 3, rapid.ID[int]).Draw(t, "which") {
+			values[at] = bad
+			ill[at/(lanes*band)] = true
+		}
+		grid, _, _ := drawHeat(values, 3, height)
+		for y := range height {
+			differs := false
+			for x := range 3 {
+				differs = differs || well.At(axisWidth+x, y) != grid.At(axisWidth+x, y)
+			}
+			if differs != ill[y] {
+				t.Fatalf("row %d of %d looks different: %v; it has a bad chip: %v", y, height, differs, ill[y])
+			}
+		}
+	})
+}
