@@ -78,25 +78,31 @@ func (j *join) accountChips() {
 		for k := range j.sets[i].Chips {
 			c := &j.sets[i].Chips[k]
 			a := j.account(j.locate(c, nil), c.ID)
-			a.spoken, a.id, a.match = true, model.Value(c.ID), j.places[c.ID]
-			if a.region == "" {
-				a.region = c.Region
-			}
-			if c.Why != model.Known {
-				a.why = c.Why
-				a.stale.Miss(c.Why)
-			}
-			for i := range c.Doubts {
-				if deadOrAlive[c.Doubts[i].Kind] {
-					a.stale.Miss(model.Absent)
-				}
-			}
-			a.doubts = model.AddDoubts(a.doubts, c.Doubts...)
-			for pool, b := range c.Together {
-				if b.Known() {
-					a.used[pool].Add(b)
-				}
-			}
+			a.match = j.places[c.ID]
+			a.speak(c)
+		}
+	}
+}
+
+// speak enters what one region says of the chip.
+func (a *account) speak(c *claim.Chip) {
+	a.spoken, a.id = true, model.Value(c.ID)
+	if a.region == "" {
+		a.region = c.Region
+	}
+	if c.Why != model.Known {
+		a.why = c.Why
+		a.stale.Miss(c.Why)
+	}
+	for i := range c.Doubts {
+		if deadOrAlive[c.Doubts[i].Kind] {
+			a.stale.Miss(model.Absent)
+		}
+	}
+	a.doubts = model.AddDoubts(a.doubts, c.Doubts...)
+	for pool, b := range c.Together {
+		if b.Known() {
+			a.used[pool].Add(b)
 		}
 	}
 }

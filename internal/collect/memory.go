@@ -153,17 +153,18 @@ func claimedChips(sets []claim.Set) (list []claim.Chip) {
 			add(c)
 		}
 	}
+	mention := func(id uint64) {
+		if _, ok := at[id]; !ok {
+			add(claim.Chip{ID: id})
+		}
+	}
 	for i := range sets {
 		for _, w := range sets[i].Work {
-			if _, ok := at[w.Chip]; !ok {
-				add(claim.Chip{ID: w.Chip})
-			}
+			mention(w.Chip)
 		}
 		for j := range sets[i].Held {
 			if c := &sets[i].Held[j].Chip; !c.ByNumber && !c.OnDevice && !c.Some {
-				if _, ok := at[c.ID]; !ok {
-					add(claim.Chip{ID: c.ID})
-				}
+				mention(c.ID)
 			}
 		}
 	}
