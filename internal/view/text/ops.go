@@ -183,23 +183,8 @@ func (x Ops) Nothing() string {
 func (p *printer) unknown(s *model.Snapshot) {
 	for i := range s.Devices {
 		if d := &s.Devices[i]; !d.Work.Measured() && d.Work.Cause != "" {
-			p.wrapped("device "+strconv.Itoa(d.Index)+": busy unknown: "+words.WorkCause(d.Work.Cause), faint)
+			p.sentence("device "+strconv.Itoa(d.Index)+": busy unknown: "+words.WorkCause(d.Work.Cause), faint)
 		}
-	}
-}
-
-// wrapped prints a sentence on as many lines as it takes.
-func (p *printer) wrapped(text string, st style) {
-	lines := []string{text}
-	if p.Width > 0 {
-		lines = words.Wrap(text, p.Width-4)
-	}
-	for i, l := range lines {
-		p.blanks(1)
-		if i > 0 {
-			p.blanks(2)
-		}
-		p.line(l, st)
 	}
 }
 
@@ -215,7 +200,7 @@ func opRow(o *Op) row {
 // stuck ends the table with the processes that may be stuck.
 func (p *printer) stuck(s *model.Snapshot) {
 	for _, n := range StuckNotes(s) {
-		p.wrapped(n.Text, of(n.Level))
+		p.sentence(n.Text, of(n.Level))
 	}
 }
 

@@ -59,44 +59,28 @@ func withCure(text, cure string) string {
 	return text + "; " + cure
 }
 
-// Source is where a figure comes from, in words.
-func Source(s model.Source) string {
-	switch s {
-	case "":
-		return "nobody"
-	case model.FromTrack:
-		return "libttmon in the process"
-	case model.FromUprobe:
-		return "its allocator (uprobes)"
-	case model.FromSocket:
-		return "the process itself"
-	case model.FromFDInfo, model.FromDriver:
-		return "the driver"
-	case model.FromShm:
-		return "tt-metal's shared memory"
-	default: // of a newer ttmond
-		return Escape(string(s))
-	}
+// sources are where figures come from: in words, and in one.
+var sources = map[model.Source][2]string{
+	"":               {"nobody", "nobody"},
+	model.FromTrack:  {"libttmon in the process", "libttmon"},
+	model.FromUprobe: {"its allocator (uprobes)", "uprobes"},
+	model.FromSocket: {"the process itself", "reported"},
+	model.FromFDInfo: {"the driver", "driver"},
+	model.FromDriver: {"the driver", "driver"},
+	model.FromShm:    {"tt-metal's shared memory", "tt-metal"},
 }
 
+// Source is where a figure comes from, in words.
+func Source(s model.Source) string { return source(s, 0) }
+
 // SourceShort is Source in a word.
-func SourceShort(s model.Source) string {
-	switch s {
-	case "":
-		return "nobody"
-	case model.FromTrack:
-		return "libttmon"
-	case model.FromUprobe:
-		return "uprobes"
-	case model.FromSocket:
-		return "reported"
-	case model.FromFDInfo, model.FromDriver:
-		return "driver"
-	case model.FromShm:
-		return "tt-metal"
-	default: // of a newer ttmond
-		return Escape(string(s))
+func SourceShort(s model.Source) string { return source(s, 1) }
+
+func source(s model.Source, form int) string {
+	if w, ok := sources[s]; ok {
+		return w[form]
 	}
+	return Escape(string(s)) // of a newer ttmond
 }
 
 // Basis is what the place of a chip was concluded from, in words.

@@ -66,7 +66,7 @@ func (s *Screen) drawFleet(area cells.Area) {
 		body.Put(1, 0, s.nobody(), cells.Strong)
 		return
 	}
-	s.list.Draw(&s.hits, body, cells.Selected, func(i int, row cells.Area) { s.drawRow(row, &s.hosts[i], name) },
+	s.list.Draw(&s.Hits, body, cells.Selected, func(i int, row cells.Area) { s.drawRow(row, &s.hosts[i], name) },
 		func(int) []tui.Effect { s.remember(); return nil })
 }
 
@@ -246,7 +246,7 @@ func (s *Screen) drawHost(area cells.Area) {
 	head.Fill(' ', cells.Heading)
 	head.Put(1, 0, fmt.Sprintf("%3s  %-14s %-10s %8s %9s %9s %7s  %s", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "BUSY", "DRAM"), cells.Heading)
 	s.rows.N = len(s.one.States)
-	s.rows.Draw(&s.hits, body, cells.Selected, func(i int, row cells.Area) {
+	s.rows.Draw(&s.Hits, body, cells.Selected, func(i int, row cells.Area) {
 		c := &s.one.States[i]
 		at := row.Put(1, 0, fmt.Sprintf("%3d  %s ", c.Device, words.Fit(words.Escape(c.Board), 14)), cells.Text)
 		row.Put(at, 0, words.Kind(c.State), cells.Of(assess.LevelOf(c.State)))

@@ -58,6 +58,7 @@ type Options struct {
 
 // Screen is the state.
 type Screen struct {
+	widget.Filtered
 	o      Options
 	fleet  *text.Fleet
 	at     time.Time
@@ -66,9 +67,8 @@ type Screen struct {
 	asking struct{ fleet, cells, host bool }
 
 	order  order
-	bad    bool         // only hosts in trouble
-	filter string       // part of a name
-	edit   *widget.Line // of the filter, while it is typed
+	bad    bool   // only hosts in trouble
+	filter string // part of a name
 	hosts  []text.FleetHost
 	list   widget.List
 	name   string // of the selected host
@@ -78,8 +78,6 @@ type Screen struct {
 	rows widget.List // its chips
 
 	w, h int
-	help *widget.Help
-	hits widget.Hits
 }
 
 // New returns a screen that has not asked yet.
@@ -117,13 +115,10 @@ func (s *Screen) Update(ev tui.Event) []tui.Effect {
 	case tui.Key:
 		out = s.key(ev)
 	case tui.Paste:
-		if s.edit != nil {
-			s.edit.Insert(string(ev))
-			s.setFilter(s.edit.Text)
-		}
+		s.Paste(string(ev), s.setFilter)
 	case tui.Mouse:
 		if ev.Action != tui.Release {
-			out = s.hits.Send(ev)
+			out = s.Hits.Send(ev)
 		}
 	}
 	return append(out, s.want()...)
@@ -252,21 +247,9 @@ func (s *Screen) back() bool {
 
 // Draw implements tui.App.
 func (s *Screen) Draw(g *cells.Grid) {
-	s.hits.Reset()
-	body, foot := g.Area().Bottom(1)
+	body := s.drawFleet
 	if s.open != "" {
-		s.drawHost(body)
-	} else {
-		s.drawFleet(body)
+		body = s.drawHost
 	}
-	if s.edit != nil {
-		x := foot.Put(0, 0, "Filter: ", cells.Label)
-		s.edit.Draw(foot.Sub(x, 0, foot.W-x, 1), cells.Text)
-	} else {
-		widget.Footer(&s.hits, foot, s.keys())
-	}
-	if s.help != nil {
-		s.hits.Reset()
-		s.help.Draw(&s.hits, g.Area(), s.helpLines(), func() { s.help = nil })
-	}
+	s.Filtered.Draw(g, body, s.keys(), s.helpLines())
 }

@@ -37,7 +37,7 @@ func (s *Screen) draw(area cells.Area) {
 		body.Put(1, 0, words.Truncate(s.which.Nothing(), body.W-2), cells.Strong)
 		return
 	}
-	s.list.Draw(&s.hits, body, cells.Selected, func(i int, row cells.Area) { drawRow(row, &s.rows[i], columns) },
+	s.list.Draw(&s.Hits, body, cells.Selected, func(i int, row cells.Area) { drawRow(row, &s.rows[i], columns) },
 		func(int) []tui.Effect { s.remember(); return nil })
 }
 
@@ -230,7 +230,7 @@ func (s *Screen) drawHeading(row cells.Area, columns []column) {
 		}
 		x = place(row, x, &c, c.title, style)
 		if c.order != "" {
-			s.hits.AddPress(row.Sub(x-c.width, 0, c.width, 1), func() []tui.Effect { s.sortBy(c.order); return nil })
+			s.Hits.AddPress(row.Sub(x-c.width, 0, c.width, 1), func() []tui.Effect { s.sortBy(c.order); return nil })
 		}
 	}
 }

@@ -21,14 +21,13 @@ var orderKeys = [...]struct {
 // keys lists what keys do, for the footer, the help and the keyboard.
 func (s *Screen) keys() []widget.Binding {
 	do := func(f func()) func() []tui.Effect { return func() []tui.Effect { f(); return nil } }
-	effect := func(e tui.Effect) func() []tui.Effect { return func() []tui.Effect { return []tui.Effect{e} } }
 	freeze := "Freeze"
 	if s.frozen {
 		freeze = "Continue"
 	}
 	list := []widget.Binding{
 		{Keys: []tui.Key{" ", "p"}, Foot: freeze, Help: "freeze the table, and continue it", Do: do(s.freeze)},
-		{Keys: []tui.Key{"/", "f3", "f4"}, Foot: "Filter", Help: "only operations with this text in their name", Do: do(func() { s.edit = widget.NewLine(s.which.Filter) })},
+		{Keys: []tui.Key{"/", "f3", "f4"}, Foot: "Filter", Help: "only operations with this text in their name", Do: do(func() { s.Edit(s.which.Filter) })},
 		{Keys: []tui.Key{"o", "f6", ">"}, Foot: "Sort", Help: "sort by the next column", Do: do(func() { s.turn(1) })},
 		{Keys: []tui.Key{"O", "<"}, Help: "sort by the previous column", Do: do(func() { s.turn(-1) })},
 		{Keys: []tui.Key{"enter"}, Foot: "Process", Help: "only the process of the selected row, or all again", Do: do(s.oneProcess)},
@@ -36,33 +35,13 @@ func (s *Screen) keys() []widget.Binding {
 	for _, k := range orderKeys {
 		list = append(list, widget.Binding{Keys: []tui.Key{k.key}, Help: k.help, Do: do(func() { s.sortBy(k.order) })})
 	}
-	return append(list,
-		widget.Binding{Keys: []tui.Key{"I"}, Help: "reverse the order (so does the key of the column it is sorted by)", Do: do(func() { s.sortBy(s.which.Sort) })},
-		widget.Binding{Keys: []tui.Key{"R", "f5"}, Help: "refresh now", Do: effect(tui.Refresh{})},
-		widget.Binding{Keys: []tui.Key{"?", "f1"}, Foot: "Help", Help: "this help", Do: do(func() { s.help = &widget.Help{} })},
-		widget.Binding{Keys: []tui.Key{"ctrl-l"}, Help: "redraw the screen", Do: effect(tui.Repaint{})},
-		widget.Binding{Keys: []tui.Key{"ctrl-z"}, Help: "suspend", Do: effect(tui.Suspend{})},
-		widget.Binding{Keys: []tui.Key{"esc"}, Help: "back: end the filter, show all processes, continue", Do: do(func() { s.back() })},
-		widget.Binding{Keys: []tui.Key{"f10", "ctrl-c"}, Foot: "Quit", Help: "quit", Do: effect(tui.Quit{})},
-		widget.Binding{Keys: []tui.Key{"q"}, Help: "back; quit when there is nothing to go back from", Do: func() []tui.Effect {
-			if s.back() {
-				return nil
-			}
-			return []tui.Effect{tui.Quit{}}
-		}},
-	)
+	list = append(list, widget.Binding{Keys: []tui.Key{"I"}, Help: "reverse the order (so does the key of the column it is sorted by)", Do: do(func() { s.sortBy(s.which.Sort) })})
+	return append(list, s.Filtered.Keys(s.back, "end the filter, show all processes, continue")...)
 }
 
 // key does what a key means.
 func (s *Screen) key(k tui.Key) []tui.Effect {
-	switch {
-	case s.help != nil && k != "ctrl-c" && k != "ctrl-z" && k != "ctrl-l":
-		if s.help.Key(k) {
-			s.help = nil
-		}
-		return nil
-	case s.edit != nil && k != "ctrl-c":
-		s.typed(k)
+	if s.Filtered.Key(k, s.setFilter) {
 		return nil
 	}
 	if b := widget.Find(s.keys(), k); b != nil {
@@ -73,21 +52,6 @@ func (s *Screen) key(k tui.Key) []tui.Effect {
 		s.remember()
 	}
 	return nil
-}
-
-// typed changes the filter by one key.
-func (s *Screen) typed(k tui.Key) {
-	switch k {
-	case "enter":
-		s.edit = nil
-	case "esc":
-		s.edit = nil
-		s.setFilter("")
-	default:
-		if s.edit.Key(k) {
-			s.setFilter(s.edit.Text)
-		}
-	}
 }
 
 func (s *Screen) helpLines() []widget.HelpLine {

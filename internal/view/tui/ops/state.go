@@ -30,6 +30,7 @@ type Options struct {
 
 // Screen is the state.
 type Screen struct {
+	widget.Filtered
 	o      Options
 	which  text.Ops
 	live   *model.Snapshot
@@ -40,11 +41,8 @@ type Screen struct {
 
 	rows []text.Op
 	list widget.List
-	sel  rowID        // of the selected row; zero at the top
-	edit *widget.Line // of the filter, while it is typed
+	sel  rowID // of the selected row; zero at the top
 
-	help   *widget.Help
-	hits   widget.Hits
 	around widget.Around
 }
 
@@ -72,9 +70,6 @@ func (s *Screen) Look() tui.Look {
 // Surround tells of a screen around this one.
 func (s *Screen) Surround(a widget.Around) { s.around = a }
 
-// Typing reports whether keys are text.
-func (s *Screen) Typing() bool { return s.edit != nil }
-
 // Update implements tui.App.
 func (s *Screen) Update(ev tui.Event) []tui.Effect {
 	switch ev := ev.(type) {
@@ -88,13 +83,10 @@ func (s *Screen) Update(ev tui.Event) []tui.Effect {
 	case tui.Key:
 		return s.key(ev)
 	case tui.Paste:
-		if s.edit != nil {
-			s.edit.Insert(string(ev))
-			s.setFilter(s.edit.Text)
-		}
+		s.Paste(string(ev), s.setFilter)
 	case tui.Mouse:
 		if ev.Action != tui.Release {
-			return s.hits.Send(ev)
+			return s.Hits.Send(ev)
 		}
 	}
 	return nil
@@ -184,17 +176,5 @@ func (s *Screen) back() bool {
 
 // Draw implements tui.App.
 func (s *Screen) Draw(g *cells.Grid) {
-	s.hits.Reset()
-	body, foot := g.Area().Bottom(1)
-	s.draw(body)
-	if s.edit != nil {
-		x := foot.Put(0, 0, "Filter: ", cells.Label)
-		s.edit.Draw(foot.Sub(x, 0, foot.W-x, 1), cells.Text)
-	} else {
-		widget.Footer(&s.hits, foot, s.around.Leaves(s.keys()))
-	}
-	if s.help != nil {
-		s.hits.Reset()
-		s.help.Draw(&s.hits, g.Area(), s.helpLines(), func() { s.help = nil })
-	}
+	s.Filtered.Draw(g, s.draw, s.around.Leaves(s.keys()), s.helpLines())
 }

@@ -7,23 +7,13 @@ import (
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 	draw "github.com/ttmon/ttmon/internal/view/mesh"
-	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // linksPage is the mesh: chips where they are, Ethernet links by their state.
-type linksPage struct{ sheet widget.Sheet }
-
-func (p *linksPage) keys() []binding { return nil }
-
-func (p *linksPage) key(_ *State, k tui.Key) []tui.Effect {
-	if m, ok := widget.MotionOf(k); ok {
-		p.sheet.Move(m)
-	}
-	return nil
-}
+type linksPage struct{ sheetPage }
 
 // tones are the styles of a drawing's tones.
 var tones = map[draw.Tone]cells.Style{draw.Plain: cells.Text, draw.Faint: cells.Faint, draw.Good: cells.Good, draw.Warn: cells.Warn, draw.Bad: cells.Bad}

@@ -6,17 +6,20 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 )
 
-// logPage is all notices in full, and the events of this run, newest first.
-type logPage struct{ sheet widget.Sheet }
+// sheetPage is a page that is read, and scrolled.
+type sheetPage struct{ sheet widget.Sheet }
 
-func (p *logPage) keys() []binding { return nil }
+func (p *sheetPage) keys() []binding { return nil }
 
-func (p *logPage) key(_ *State, k tui.Key) []tui.Effect {
+func (p *sheetPage) key(_ *State, k tui.Key) []tui.Effect {
 	if m, ok := widget.MotionOf(k); ok {
 		p.sheet.Move(m)
 	}
 	return nil
 }
+
+// logPage is all notices in full, and the events of this run, newest first.
+type logPage struct{ sheetPage }
 
 func (p *logPage) draw(s *State, area cells.Area) {
 	out := []widget.Entry{{Heading: "Now"}}
