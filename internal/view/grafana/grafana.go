@@ -103,20 +103,22 @@ func Node(table []metric.Device) []byte {
 
 // Fleet is the dashboard of many hosts: the engine adds up.
 func Fleet() []byte {
+	// The engine may have alerts about other things.
+	const ours = "Chip.*|Job.*|Allocation.*|Thermal.*|Memory.*|PCIe.*|Ethernet.*|GDDR.*|BoardsWithoutDriver|SourceFailing"
 	d := newDashboard("ttmon-fleet", "ttmon: the fleet")
 	d.stat("Hosts", "none", `count(count by (host, instance) (tenstorrent_devices))`)
 	d.stat("Devices", "none", `sum(tenstorrent_devices)`)
-	d.stat("Not ok", "none", `sum(tenstorrent_devices_in_state{state!="ok"})`)
+	d.stat("Not ok", "none", `sum(tenstorrent_devices_in_condition{condition!="ok"})`)
 	d.stat("Hottest chip", "celsius", `max(tenstorrent_asic_temperature_celsius)`)
 	d.stat("Power", "watt", `sum(tenstorrent_core_power_watts)`)
-	d.stat("Alerts", "none", `count(ALERTS{alertstate="firing",alertname=~"Chip.*|Thermal.*|Memory.*|PCIe.*|Heartbeat.*"}) or vector(0)`)
-	d.chart("Devices by state", "of all hosts", "none", `sum by (state) (tenstorrent_devices_in_state)`, "{{state}}")
+	d.stat("Alerts", "none", `count(ALERTS{alertstate="firing",alertname=~"`+ours+`"}) or vector(0)`)
+	d.chart("Devices by condition", "of all hosts, each in its worst", "none", `sum by (condition) (tenstorrent_devices_in_condition)`, "{{condition}}")
 	const dram = `pool="dram"`
 	each := func(name, help, unit, expr string) {
 		d.chart(name, help+"; a click leads to the host", unit, `topk(20, `+expr+`)`, "{{host}}")
 		d.leadToHost()
 	}
-	each("Hosts with chips that are not ok", "the worst 20", "none", `sum by (host) (`+byHost("tenstorrent_devices_in_state", `state!="ok"`)+`) > 0`)
+	each("Hosts with chips that are not ok", "the worst 20", "none", `sum by (host) (`+byHost("tenstorrent_devices_in_condition", `condition!="ok"`)+`) > 0`)
 	each("Hottest chip of each host", "the hottest 20", "celsius", `max by (host) (`+byHost("tenstorrent_asic_temperature_celsius", "")+`)`)
 	each("Power of each host", "the 20 that draw most", "watt", `sum by (host) (`+byHost("tenstorrent_core_power_watts", "")+`)`)
 	d.chart("DRAM used", "of all hosts; what is known", "bytes", `sum(tenstorrent_memory_used_bytes{`+dram+`})`, "used")
