@@ -42,12 +42,13 @@ func newFleet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fleet [HOST]",
 		Short: "Show the devices of many hosts, the worst first, through Prometheus or Thanos",
-		Long: `Shows many hosts with their devices as cells (■ ok, H hung, X lost, r resetting,
-? unknown), totals, alerts, and the worst hosts first, as an engine that scrapes
-them or receives their remote write has it: Prometheus, Thanos, Mimir,
-VictoriaMetrics. The engine computes the sums, so thousands of devices cost no more
-than a few. Enter opens a host, device by device, and so does HOST; / looks for
-names, ! shows only hosts in trouble, and w, n, t, p and m sort.
+		Long: `Shows many hosts with their devices as cells (■ ok, X lost, H hung, L link down,
+? unknown, r resetting, T throttled, t hot, l weak link, s slow link, w stuck, M mem
+fault, m mem error, R stalled), totals, alerts, and the worst hosts first, as an
+engine that scrapes them or receives their remote write has it: Prometheus, Thanos,
+Mimir, VictoriaMetrics. The engine computes the sums, so thousands of
+devices cost no more than a few. Enter opens a host, device by device, and so does
+HOST; / looks for names, ! shows only hosts in trouble, and w, n, t, p and m sort.
 
 Where the output is no terminal, or with --once, it is printed; with --watch
 repeatedly.

@@ -114,6 +114,10 @@ func TestViewsAgree(t *testing.T) {
 			agreeData(t, s, a)
 			agreeDigits(t, s)
 			agreeChecks(t, s, a)
+			agreeStream(t, s, a)
+			agreeOrder(t, s, a)
+			agreeEvents(t, s, a)
+			agreeProcesses(t, s)
 		})
 	}
 }

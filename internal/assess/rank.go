@@ -11,7 +11,7 @@ import (
 type place struct {
 	kind  model.ConditionKind
 	level model.Level
-	state bool // it is a state of the device
+	state bool // it is a state of the device: everything about a device that a user should act on is
 }
 
 // ranking orders the kinds, the worst first. Those of one level stand
@@ -27,10 +27,10 @@ var ranking = []place{
 	{model.ConditionHot, model.Warning, true},
 	{model.ConditionWeakLink, model.Warning, true},
 	{model.ConditionSlowLink, model.Warning, true},
-	{model.ConditionStuck, model.Warning, false},
-	{model.ConditionMemoryFailed, model.Warning, false},
-	{model.ConditionMemoryErrors, model.Warning, false},
-	{model.ConditionReadStalled, model.Warning, false},
+	{model.ConditionStuck, model.Warning, true},
+	{model.ConditionMemoryFailed, model.Warning, true},
+	{model.ConditionMemoryErrors, model.Warning, true},
+	{model.ConditionReadStalled, model.Warning, true},
 	{model.ConditionTripped, model.Info, false},
 	{model.ConditionMemoryFull, model.Info, false},
 	{model.ConditionStaleMemory, model.Info, false},

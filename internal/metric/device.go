@@ -141,7 +141,7 @@ func identity() []Device {
 func health() []Device {
 	return []Device{
 		{
-			Name: "condition", Help: "its state: ok, slow_link, weak_link, hot, throttled, resetting, unknown, link_down, hung or lost; docs/conditions.md", JSON: "condition",
+			Name: "condition", Help: "its state: ok, telemetry_stalled, memory_errors, memory_failed, stuck, slow_link, weak_link, hot, throttled, resetting, unknown, link_down, hung or lost; docs/conditions.md", JSON: "condition",
 			Get: func(s *model.Snapshot, d *model.Device) Value { return str(string(assess.Of(s).Device(d.Index).Kind)) },
 		},
 		{

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	hermetic.Enter(hermetic.Options{})
 	os.Exit(func() int {
 		var err error
-		if bin, err = programs.Build(false, "ttmon", "ttmon-sim"); err != nil {
+		if bin, err = programs.Build(false, "ttmon", "ttmon-sim", "ttmond", "ttmon-server"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

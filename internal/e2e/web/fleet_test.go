@@ -1,113 +1,22 @@
 package web
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
+	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/sim"
 )
-
-// prometheus starts a real one that scrapes targets, and returns its address.
-func prometheus(t testing.TB, targets ...string) string {
-	t.Helper()
-	path, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Skip("there is no prometheus here: tools/setup test installs it")
-	}
-	dir := t.TempDir()
-	config := "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: ttmon\n  static_configs: [{targets: [" + strings.Join(targets, ", ") + "]}]\n"
-	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	// It chooses its port itself, and says which: one that we chose could be
-	// another's by then.
-	cmd := exec.Command(path, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
-	line, said := untilSays(t, cmd, `msg="Listening on" address=`)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("prometheus:\n%s", said)
-		}
-	})
-	_, address, _ := strings.Cut(line, "address=")
-	return "http://" + strings.Fields(address)[0]
-}
-
-// spoken is what a program has said so far.
-type spoken struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *spoken) add(line string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.text.WriteString(line + "\n")
-}
-
-func (s *spoken) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// untilSays starts a program, which is interrupted when the test ends, and waits
-// for a line with a text on its standard error.
-func untilSays(t testing.TB, cmd *exec.Cmd, text string) (line string, said *spoken) {
-	t.Helper()
-	out, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said = &spoken{}
-	found, ended := make(chan string, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			said.add(lines.Text())
-			if strings.Contains(lines.Text(), text) {
-				select {
-				case found <- lines.Text():
-				default:
-				}
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		select {
-		case <-ended:
-		case <-time.After(patience):
-			_ = cmd.Process.Kill()
-			<-ended
-		}
-		_ = cmd.Wait()
-	})
-	select {
-	case line = <-found:
-	case <-ended:
-		t.Fatalf("it has ended, and said:\n%s", said)
-	case <-time.After(patience):
-		t.Fatalf("it does not say %q, but:\n%s", text, said)
-	}
-	return line, said
-}
 
 // serveFleet runs ttmon fleet --serve, and returns the page's address.
 func serveFleet(t testing.TB, engine string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(bin, "ttmon"), append([]string{"fleet", "--prometheus", engine, "--serve", "127.0.0.1:0"}, args...)...)
-	line, _ := untilSays(t, cmd, " is at ")
+	line, _ := programs.UntilSays(t, cmd, " is at ")
 	_, url, _ := strings.Cut(strings.TrimSpace(line), " is at ")
 	return url
 }
@@ -120,7 +29,7 @@ func TestFleet(t *testing.T) {
 	bad := newNode(t, sim.Options{Boards: "4xn150"})
 	bad.ctl("hang", "2")
 	at := func(n *node) string { return strings.TrimPrefix(n.url, "http://") }
-	engine := prometheus(t, at(good), at(bad))
+	engine := programs.Prometheus(t, at(good), at(bad))
 	url := serveFleet(t, engine)
 	b := open(t, desk, url)
 	b.until("both hosts are there, the one in trouble first", fmt.Sprintf(

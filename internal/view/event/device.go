@@ -112,8 +112,12 @@ func begun(c *model.Condition) string {
 		return "has a slow PCIe link"
 	case model.ConditionResetting:
 		return "is being reset"
-	case model.ConditionMemoryFailed, model.ConditionMemoryErrors, model.ConditionReadStalled:
-		return "has " + words.Kind(c.Kind)
+	case model.ConditionMemoryFailed:
+		return "has failed GDDR"
+	case model.ConditionMemoryErrors:
+		return "has GDDR errors"
+	case model.ConditionReadStalled:
+		return "does not answer reads of its telemetry table"
 	}
 	return "is " + words.What(c)
 }
@@ -128,8 +132,12 @@ func ended(c *model.Condition) (short, text string) {
 		return "cool again", "is no longer hot, it was"
 	case model.ConditionStuck:
 		return "not stuck", "has no process any more that seems stuck, it had one"
-	case model.ConditionMemoryFailed, model.ConditionMemoryErrors, model.ConditionReadStalled:
-		return "ok again", "is without " + words.Kind(c.Kind) + " again, it was so"
+	case model.ConditionMemoryFailed:
+		return "GDDR ok", "has working GDDR again, it was failed"
+	case model.ConditionMemoryErrors:
+		return "GDDR ok", "has no GDDR errors any more, it had some"
+	case model.ConditionReadStalled:
+		return "answers", "answers reads of its telemetry table again, it did not"
 	case model.ConditionThrottled:
 		return "full clock", "is no longer throttled, it was " + words.What(c)
 	}

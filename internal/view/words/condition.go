@@ -17,9 +17,9 @@ var kindWords = map[model.ConditionKind]string{
 	model.ConditionSlowLink:     "slow link",
 	model.ConditionWeakLink:     "weak link",
 	model.ConditionLinkDown:     "link down",
-	model.ConditionMemoryFailed: "GDDR failed",
-	model.ConditionMemoryErrors: "GDDR errors",
-	model.ConditionReadStalled:  "stalled reads",
+	model.ConditionMemoryFailed: "mem fault",
+	model.ConditionMemoryErrors: "mem error",
+	model.ConditionReadStalled:  "stalled",
 	model.ConditionTripped:      "overheated before",
 	model.ConditionMemoryFull:   "memory full",
 	model.ConditionStaleMemory:  "stale memory",
@@ -68,6 +68,14 @@ func StateMark(k model.ConditionKind) string {
 		return "L"
 	case model.ConditionWeakLink:
 		return "l"
+	case model.ConditionStuck:
+		return "w"
+	case model.ConditionMemoryFailed:
+		return "M"
+	case model.ConditionMemoryErrors:
+		return "m"
+	case model.ConditionReadStalled:
+		return "R"
 	}
 	return "?"
 }
