@@ -94,6 +94,9 @@ func MeshOf(s *model.Snapshot) *Mesh {
 		for k := range e.Channels {
 			l.Channels[k] = channel(&e.Channels[k])
 		}
+		if l.Figures != "" {
+			l.Text += ", " + l.Figures
+		}
 		if e.Unread {
 			l.Text = "not known: neither chip is read"
 		} else {
