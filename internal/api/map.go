@@ -21,7 +21,7 @@ import (
 )
 
 // maxMapBlocks bounds the blocks of one pool in a map: more than a screen has
-// points. The largest are told.
+// points. The largest are listed.
 const maxMapBlocks = 5000
 
 // mapPool is one pool of one allocator, for a drawing.

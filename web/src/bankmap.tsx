@@ -116,7 +116,7 @@ function sentence(b: Block, whose: Whose, of: string): string {
 export function BankMap(p: { pool: MapPool }) {
   const { pool } = p;
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [at, setAt] = useState<number | null>(null); // address of the block that is told of
+  const [at, setAt] = useState<number | null>(null); // address of the block that is described
   const [free, setFree] = useState("");
   const [lit, setLit] = useState<number | null>(null);
   const [chosen, setChosen] = useState<number | null>(null);
@@ -219,7 +219,7 @@ function drawBank(canvas: HTMLCanvasElement, pool: MapPool, whose: Whose, lit: n
     const left = x(addr);
     const w = Math.max(x(addr + size) - left, 0.6 * scale);
     const number = whose.get(site)?.number ?? 0;
-    // Without lines neighbours are told apart by two colours.
+    // Without lines two colours distinguish neighbours.
     c.fillStyle = hue(whose.size > 0 ? hueOf(number) : i % 2 ? "line1" : "fill");
     c.globalAlpha = lit !== null && hueOf(lit) !== hueOf(number) ? 0.2 : 0.92;
     c.fillRect(left, 0, w, height);

@@ -108,12 +108,12 @@ function fill(list: Tile[], box: Box): { t: Tile; box: Box }[] {
 export function Treemap(p: { tiles: Tile[] }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
-  const [told, setTold] = useState("");
+  const [shown, setShown] = useState("");
   const height = Math.max(180, Math.min(560, p.tiles.length * 60, width * 0.9));
   const total = p.tiles.reduce((n, t) => n + t.bytes, 0);
   const devices = strips(p.tiles, { x: 0, y: 0, w: width, h: height }).map(({ t, box: b }) => ({ t, b, inner: fill(t.children ?? [], { x: 0, y: 20, w: b.w - 4, h: Math.max(b.h - 24, 1) }) }));
   const named = largest(devices.flatMap((d) => d.inner));
-  const tell = (e: Event) => setTold((e.target as HTMLElement).closest<HTMLElement>("[data-about]")?.dataset["about"] ?? "");
+  const show = (e: Event) => setShown((e.target as HTMLElement).closest<HTMLElement>("[data-about]")?.dataset["about"] ?? "");
   return (
     <>
       <div
@@ -122,11 +122,11 @@ export function Treemap(p: { tiles: Tile[] }) {
         style={{ height: height + "px" }}
         role="group"
         aria-label="Memory by device and process"
-        onPointerOver={tell}
-        onPointerDown={tell}
-        onPointerLeave={() => setTold("")}
-        onFocusIn={tell}
-        onFocusOut={() => setTold("")}
+        onPointerOver={show}
+        onPointerDown={show}
+        onPointerLeave={() => setShown("")}
+        onFocusIn={show}
+        onFocusOut={() => setShown("")}
       >
         {total === 0 && <p class="empty">Nothing is known to be in use.</p>}
         {devices.map(({ t, b, inner }) => (
@@ -146,8 +146,8 @@ export function Treemap(p: { tiles: Tile[] }) {
           </div>
         ))}
       </div>
-      <p class="told" role="status">
-        {told || "Point at an area, or go there with Tab, to read what it is."}
+      <p class="shown" role="status">
+        {shown || "Point at an area, or go there with Tab, to read what it is."}
       </p>
     </>
   );

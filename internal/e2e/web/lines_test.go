@@ -3,18 +3,22 @@
 package web
 
 import (
+	"bufio"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
 // TestLines: in the bank map and in the treemap each line of a program has a
-// colour, which the legend names; pointer and keyboard tell what a block is. A
+// colour, which the legend names; pointer and keyboard show what a block is. A
 // viewer without a ticket sees none of it.
 func TestLines(t *testing.T) {
 	n := newNode(t, sim.Options{Boards: "2xp150a"})
@@ -45,7 +49,7 @@ func TestLines(t *testing.T) {
 	}
 	eval[any](b, `(() => { const c = document.querySelector(".bank canvas"), r = c.getBoundingClientRect();
 		c.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: r.left + (192 + 64) / 4080 * r.width, clientY: r.top + 10})) })()`)
-	b.until("the pointer tells line, size and age", `/^kv_cache · 128 MiB a bank, asked 1.0 GiB · \d+ s old, since .* · at 0xc000000$/.test(document.querySelector(".bank .hover").textContent)`)
+	b.until("the pointer shows line, size and age", `/^kv_cache · 128 MiB a bank, asked 1.0 GiB · \d+ s old, since .* · at 0xc000000$/.test(document.querySelector(".bank .hover").textContent)`)
 	eval[any](b, `(() => { const c = document.querySelector(".bank canvas"); c.dispatchEvent(new PointerEvent("pointerleave", {bubbles: true})); c.focus() })()`)
 	for _, key := range []string{kb.Home, kb.ArrowRight, kb.ArrowRight} {
 		b.press(key)
@@ -81,7 +85,7 @@ func TestLines(t *testing.T) {
 	b.until("of a device it begins with the largest holder there", `[...document.querySelectorAll(".panel .choice select")].some(e => e.selectedOptions[0]?.textContent.includes("serve.py") && e.options.length === 2)`)
 	b.until("its lines are there", `document.querySelector(".tile.part") !== null`)
 	eval[any](b, `document.querySelector(".tile.part").dispatchEvent(new PointerEvent("pointerover", {bubbles: true}))`)
-	b.until("the pointer tells line, size and age there, too", `/^(scores|weights|kv_cache) · [\d.]+ GiB · \d blocks · oldest \d+ s old/.test(document.querySelector(".told").textContent)`)
+	b.until("the pointer shows line, size and age there, too", `/^(scores|weights|kv_cache) · [\d.]+ GiB · \d blocks · oldest \d+ s old/.test(document.querySelector(".treemap + .shown").textContent)`)
 
 	other := open(t, desk, n.url+"/memory")
 	other.says("You see what any user of this host sees")
@@ -120,4 +124,61 @@ func TestTreemapLabels(t *testing.T) {
 			b.shoot("treemap-" + tt.name)
 		})
 	}
+}
+
+// oneHelper is a program all of whose tensors are made by one small function.
+const oneHelper = `import sys
+import ttnn
+
+device = ttnn.open_mesh_device(ttnn.MeshShape(1, 1))
+
+def make(mib):
+    return ttnn.empty([1, 1, 32, mib * 16384], ttnn.bfloat16, ttnn.TILE_LAYOUT, device, ttnn.DRAM_MEMORY_CONFIG)
+
+held = [make(6144)]
+held += [make(3072) for _ in range(3)]
+print("ready", flush=True)
+sys.stdin.read()
+`
+
+// TestLinesOfHelper: the real ttnn in a program in which one function makes all
+// tensors. The legend names the lines that call it, with their tensors.
+func TestLinesOfHelper(t *testing.T) {
+	n := newNode(t, sim.Options{Boards: "p150a"})
+	python, dir := ttnn.Interpreter(t, ttnn.Newest), t.TempDir()
+	script := filepath.Join(dir, "model.py")
+	if err := os.WriteFile(script, []byte(oneHelper), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := n.host.Command(t.Context(), filepath.Join(bin, "ttmon-sim"), "open", "--", filepath.Join(bin, "ttmon"), "run", "--stacks", "--", python, script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TT_METAL_MOCK_CLUSTER_DESC_PATH="+sim.MockDescriptor, "TT_METAL_LOGS_PATH="+dir, "TT_METAL_CACHE="+filepath.Join(dir, "cache"),
+		"HOME="+dir, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "TT_LOGGER_LEVEL=error")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "ready" {
+	}
+	b := open(t, desk, n.ticket())
+	b.says("You see what root sees")
+	b.visit(n.url + "/memory")
+	b.until("the legend has both lines", `document.querySelectorAll(".bank .lines li").length === 2`)
+	rows := eval[[]string](b, `[...document.querySelectorAll(".bank .lines li")].map(e => e.innerText.replaceAll(/\s+/g, " "))`)
+	for i, want := range []string{"model.py:10 ", "model.py:9 "} {
+		if !strings.HasPrefix(strings.TrimSpace(rows[i]), want) || !strings.Contains(rows[i], "bfloat16") {
+			t.Errorf("row %d of the legend is %q, want %s with its tensor", i, rows[i], want)
+		}
+	}
+	b.until("the treemap has both, too", `[...document.querySelectorAll(".tile.part")].map(e => e.textContent).filter(x => /model\.py:(9|10)/.test(x)).length === 2`)
+	b.shoot("lines-helper")
 }
