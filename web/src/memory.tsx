@@ -38,6 +38,9 @@ export function MemoryPage(p: { s: State }) {
   );
 }
 
+/** A command without the folders of its program and files: "python model.py --batch 8". */
+const shortly = (command: string): string => command.replaceAll(/(^|\s)\/\S*\/(?=[^\s/])/g, "$1");
+
 /** What a process holds of a pool, of one device or of all. */
 function heldBy(s: State, i: number, pool: string, device: number | null): number {
   return s.snap!.processes[i]!.devices.reduce((n, u, j) => n + (device === null || u.index === device ? (s.said?.processes[i]?.uses[j]?.pools[pool]?.bytes ?? 0) : 0), 0);
@@ -70,8 +73,8 @@ function Owners(p: { s: State; pool: string; colours: Map<number, string> }) {
     <ul class="owners" aria-label="Processes by colour">
       {list.map(({ x, i, held }) => (
         <li key={x.pid}>
-          <A to={"/process/" + x.pid}>
-            <i class="swatch" style={{ background: p.colours.get(x.pid)! }} aria-hidden="true" /> <span class="line">{p.s.said!.processes[i]!.command}</span>
+          <A to={"/process/" + x.pid} title={p.s.said!.processes[i]!.command}>
+            <i class="swatch" style={{ background: p.colours.get(x.pid)! }} aria-hidden="true" /> <span class="line">{shortly(p.s.said!.processes[i]!.command)}</span>
           </A>{" "}
           <b class="num">{inAll(p.s, i, p.pool, held)}</b> <span class="muted">{x.pid}</span>
         </li>
@@ -132,7 +135,7 @@ function tiles(s: State, pool: string, map: MapAnswer | null, colours: Map<numbe
       proc.devices.forEach((u, j) => {
         const f = said.processes[i]?.uses[j]?.pools[pool];
         if (u.index !== d.index || !f?.bytes) return;
-        children.push({ name: `${said.processes[i]!.command} (${proc.pid})`, whose: String(proc.pid), bytes: f.bytes, text: f.text, to: "/process/" + proc.pid, kind: "process", colour: colours.get(proc.pid), about: said.processes[i]!.user, children: inside(map, proc.pid, d.index, pool) });
+        children.push({ name: `${shortly(said.processes[i]!.command)} (${proc.pid})`, whose: String(proc.pid), bytes: f.bytes, text: f.text, to: "/process/" + proc.pid, kind: "process", colour: colours.get(proc.pid), about: said.processes[i]!.user, children: inside(map, proc.pid, d.index, pool) });
       });
     });
     const use = d.memory[pool] as PoolUse | undefined;
@@ -233,7 +236,7 @@ function hole(use: unknown): string {
 
 /** The banks of one process whose allocator is known exactly. */
 function Allocators(p: { s: State; exact: number[]; device: number | null; chosen: number; map: MapAnswer | null; problem: string }) {
-  const names = Object.fromEntries(p.s.snap!.processes.map((x, i) => [String(x.pid), `${p.s.said!.processes[i]!.command} (${x.pid})`]));
+  const names = Object.fromEntries(p.s.snap!.processes.map((x, i) => [String(x.pid), `${shortly(p.s.said!.processes[i]!.command)} (${x.pid})`]));
   const listed = p.chosen && !p.exact.includes(p.chosen) ? [p.chosen, ...p.exact] : p.exact;
   const devices = { "": "all", ...Object.fromEntries(p.s.snap!.devices.map((d) => [d.bus_id, `${d.index} ${d.board ?? d.arch}`])) };
   const bus = p.s.snap!.devices.find((d) => d.index === p.device)?.bus_id ?? "";

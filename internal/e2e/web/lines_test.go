@@ -180,5 +180,6 @@ func TestLinesOfHelper(t *testing.T) {
 		}
 	}
 	b.until("the treemap has both, too", `[...document.querySelectorAll(".tile.part")].map(e => e.textContent).filter(x => /model\.py:(9|10)/.test(x)).length === 2`)
+	b.until("the process is listed by its command, without folders", `[...document.querySelectorAll(".panel .choice select")].some(e => /^python model\.py \(\d+\)$/.test(e.selectedOptions[0]?.textContent))`)
 	b.shoot("lines-helper")
 }
