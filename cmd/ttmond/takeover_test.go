@@ -173,21 +173,21 @@ func pausedBySuccessor(t *testing.T, h *host) *net.UnixConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = handover.Ask(conn)
+	err = handover.RequestTakeover(conn)
 	var files []handover.File
 	if err == nil {
-		files, err = handover.ReceiveFiles(conn, handover.Patience)
+		files, err = handover.ReceiveFiles(conn, handover.Timeout)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream := os.NewFile(uintptr(handover.Take(&files, "stream")[0]), "stream")
+	stream := os.NewFile(uintptr(handover.Extract(&files, "stream")[0]), "stream")
 	t.Cleanup(func() { stream.Close() })
 	go io.Copy(io.Discard, stream)
-	if err := handover.Ready(conn); err != nil {
+	if err := handover.SendReady(conn); err != nil {
 		t.Fatal(err)
 	}
-	rest, err := handover.ReceiveFiles(conn, handover.Patience)
+	rest, err := handover.ReceiveFiles(conn, handover.Timeout)
 	handover.Close(rest)
 	if err != nil {
 		t.Fatal(err)
@@ -200,21 +200,21 @@ func failAfter(conn *net.UnixConn, step string) error {
 	if step == "met" {
 		return nil
 	}
-	if err := handover.Ask(conn); err != nil || step == "asked" {
+	if err := handover.RequestTakeover(conn); err != nil || step == "asked" {
 		return err
 	}
-	files, err := handover.ReceiveFiles(conn, handover.Patience)
+	files, err := handover.ReceiveFiles(conn, handover.Timeout)
 	defer func() { handover.Close(files) }()
 	if err != nil || step == "streaming" {
 		return err
 	}
-	stream := os.NewFile(uintptr(handover.Take(&files, "stream")[0]), "stream")
+	stream := os.NewFile(uintptr(handover.Extract(&files, "stream")[0]), "stream")
 	defer stream.Close()
 	go io.Copy(io.Discard, stream)
-	if err := handover.Ready(conn); err != nil || step == "ready" {
+	if err := handover.SendReady(conn); err != nil || step == "ready" {
 		return err
 	}
-	rest, err := handover.ReceiveFiles(conn, handover.Patience)
+	rest, err := handover.ReceiveFiles(conn, handover.Timeout)
 	handover.Close(rest)
 	return err
 }

@@ -14,9 +14,9 @@ type File struct {
 	FD   int
 }
 
-// Take removes the files with a name from the list and returns their
-// descriptors, which are the caller's then.
-func Take(files *[]File, name string) (fds []int) {
+// Extract removes the files with a name from the list and returns their
+// descriptors, which the caller then owns.
+func Extract(files *[]File, name string) (fds []int) {
 	rest := (*files)[:0]
 	for _, f := range *files {
 		if f.Name == name {
@@ -29,19 +29,19 @@ func Take(files *[]File, name string) (fds []int) {
 	return fds
 }
 
-// Close closes what nobody has taken.
+// Close closes the files that were not extracted.
 func Close(files []File) {
 	for _, f := range files {
 		unix.Close(f.FD)
 	}
 }
 
-// Pair makes the two ends of a connection: one for us, and one that a process
+// Pair returns the two ends of a connection: one for us, and one that a process
 // we start inherits.
 func Pair() (ours *net.UnixConn, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a connection to a successor: %w", err)
+		return nil, nil, fmt.Errorf("cannot connect to a successor: %w", err)
 	}
 	theirs = os.NewFile(uintptr(fds[1]), "successor")
 	if ours, err = Conn(fds[0]); err != nil {
@@ -51,7 +51,7 @@ func Pair() (ours *net.UnixConn, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// Conn makes a connection of a descriptor, which it takes over.
+// Conn returns a connection for a descriptor, which it then owns.
 func Conn(fd int) (*net.UnixConn, error) {
 	f := os.NewFile(uintptr(fd), "handover")
 	defer f.Close()

@@ -47,7 +47,7 @@ func give(c *net.UnixConn, files []File) error {
 	if err := AwaitReady(c); err != nil {
 		return err
 	}
-	if err := SendFiles(c, files, PausePatience); err != nil {
+	if err := SendFiles(c, files, PauseTimeout); err != nil {
 		return err
 	}
 	return AwaitTaken(c)
@@ -55,10 +55,10 @@ func give(c *net.UnixConn, files []File) error {
 
 // ask plays the new one, up to the point where it has everything.
 func ask(c *net.UnixConn) ([]File, error) {
-	if err := errors.Join(Ask(c), Ready(c)); err != nil {
+	if err := errors.Join(RequestTakeover(c), SendReady(c)); err != nil {
 		return nil, err
 	}
-	return ReceiveFiles(c, PausePatience)
+	return ReceiveFiles(c, PauseTimeout)
 }
 
 func memfd(t *testing.T, text string) int {
@@ -109,16 +109,16 @@ func TestHandover(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Taken(c); err != nil {
+	if err := SendTaken(c); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-result; err != nil {
 		t.Fatal(err)
 	}
-	if s := Take(&got, "state"); len(s) != 1 || read(t, s[0]) != "the state" {
+	if s := Extract(&got, "state"); len(s) != 1 || read(t, s[0]) != "the state" {
 		t.Errorf("state %v", s)
 	}
-	if s := Take(&got, "last"); len(s) != 1 || read(t, s[0]) != "the last" {
+	if s := Extract(&got, "last"); len(s) != 1 || read(t, s[0]) != "the last" {
 		t.Errorf("last %v", s)
 	}
 	if len(got) != 3*maxPerMessage+7 {
@@ -136,8 +136,8 @@ func TestHandover(t *testing.T) {
 func TestSuccessorGivesUp(t *testing.T) {
 	for name, until := range map[string]func(c *net.UnixConn) error{
 		"after the hello":       func(*net.UnixConn) error { return nil },
-		"after asking":          func(c *net.UnixConn) error { return Ask(c) },
-		"having caught up":      func(c *net.UnixConn) error { return errors.Join(Ask(c), Ready(c)) },
+		"after asking":          func(c *net.UnixConn) error { return RequestTakeover(c) },
+		"having caught up":      func(c *net.UnixConn) error { return errors.Join(RequestTakeover(c), SendReady(c)) },
 		"after the descriptors": func(c *net.UnixConn) error { f, err := ask(c); Close(f); return err },
 		"with another word": func(c *net.UnixConn) error {
 			f, err := ask(c)
@@ -182,8 +182,8 @@ func TestPredecessorDies(t *testing.T) {
 		}
 		defer c.Close()
 		_ = writeJSON(c, Hello{Magic: magic})
-		_ = expect(c, "give")
-		_ = expect(c, "ready")
+		_ = expectWord(c, "give")
+		_ = expectWord(c, "ready")
 		_ = writeJSON(c, []string{"a", "b"})
 	}()
 	c, _, err := Dial(path)
@@ -199,7 +199,7 @@ func TestPredecessorDies(t *testing.T) {
 func TestDialAnythingElse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "h")
 	if _, _, err := Dial(path); err == nil {
-		t.Error("nobody there, and no error")
+		t.Error("no daemon there, and no error")
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -215,7 +215,7 @@ func TestDialAnythingElse(t *testing.T) {
 		_, _ = c.Write(append([]byte{2, 0, 0, 0}, "{}"...))
 	}()
 	if _, _, err := Dial(path); err == nil {
-		t.Error("a stranger's hello was believed")
+		t.Error("a hello of another user was accepted")
 	}
 }
 
@@ -230,7 +230,7 @@ func TestStore(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", path)
 	t.Setenv("TTMOND_FDSTORE", "")
 	if HasStore() {
-		t.Error("a store nobody promised")
+		t.Error("a store that was not announced")
 	}
 	t.Setenv("FDSTORE", "100")
 	if !HasStore() {
@@ -278,7 +278,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// A service manager that is busy makes nobody wait.
+// A service manager that is busy makes no client wait.
 func TestBusyManager(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -322,10 +322,10 @@ func TestPair(t *testing.T) {
 	if h, err := ReadHello(c); err != nil || h.Version != "1" {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if err := errors.Join(Ask(c), <-done); err != nil {
+	if err := errors.Join(RequestTakeover(c), <-done); err != nil {
 		t.Error(err)
 	}
 	if _, err := Conn(memfd(t, "x")); err == nil {
-		t.Error("a file was taken for a connection")
+		t.Error("a file passed for a connection")
 	}
 }

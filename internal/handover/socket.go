@@ -13,47 +13,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What goes over the socket. The old process says hello. The new one says
-// "give", and gets a pipe on which the old one streams what it knows while it
-// goes on serving. When the new one has caught up it says "ready": now the old
-// one pauses, sends the last changes and all descriptors, and waits. The new
-// one says "taken" when it could serve; the old one says "yours" and is done.
-// If the new one dies or says anything else, the old one goes on serving.
+// The protocol. The old process sends a hello. The new one sends "give", and
+// gets a pipe on which the old one streams its state while it continues
+// serving. When the new one has caught up it sends "ready": now the old one
+// pauses, sends the last changes and all descriptors, and waits. The new one
+// sends "taken" when it could serve; the old one sends "yours" and is done. If
+// the new one exits or sends anything else, the old one continues serving.
 
 const (
 	magic         = "ttmon.handover/2"
 	maxPerMessage = 200 // the kernel allows 253
 	maxManifest   = 16 << 20
 
-	// Patience bounds what nobody has to wait for; PausePatience bounds the
-	// steps during which clients wait.
-	Patience      = 30 * time.Second
-	PausePatience = 3 * time.Second
+	// Timeout bounds the steps during which no client waits; PauseTimeout bounds
+	// those during which clients wait.
+	Timeout      = 30 * time.Second
+	PauseTimeout = 3 * time.Second
 )
 
-// Hello is what a daemon says about itself.
+// Hello describes a daemon to its successor.
 type Hello struct {
 	Magic   string `json:"magic"`
 	PID     int    `json:"pid"`
 	Version string `json:"version"`
-	// Keeper is set by a process that only keeps the connections of a daemon
-	// that was stopped: the next daemon takes them without being asked to.
+	// Keeper is set by a process that only keeps the connections of a daemon that
+	// was stopped: the next daemon takes over without a request.
 	Keeper bool `json:"keeper"`
 }
 
-// ErrRefused is the error of a successor that gave up.
+// ErrRefused means that the successor gave up.
 var ErrRefused = errors.New("the successor did not take over")
 
-// ErrStranger is the error of a peer that belongs to another user.
-var ErrStranger = errors.New("the process at the other end belongs to another user")
+// ErrOtherUser means that the peer belongs to another user.
+var ErrOtherUser = errors.New("the process at the other end belongs to another user")
 
-// Listen makes the socket on which a daemon can be asked to hand over. Only
+// Listen creates the socket on which a successor can request a takeover. Only
 // its own user and root can use it.
 func Listen(path string) (*net.UnixListener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("listening for a successor: %s has more than %d bytes", path, maxPath)
 	}
-	_ = os.Remove(path) // left by a daemon that is gone: the caller holds the lock
+	_ = os.Remove(path) // left by a daemon that has exited: the caller holds the lock
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("listening for a successor: %w", err)
@@ -80,8 +80,8 @@ func Listen(path string) (*net.UnixListener, error) {
 // maxPath is what sockaddr_un holds, less the final zero.
 const maxPath = 107
 
-// trusted refuses a peer that is neither our user nor root.
-func trusted(c *net.UnixConn) error {
+// checkPeer rejects a peer that is neither our user nor root.
+func checkPeer(c *net.UnixConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err
@@ -89,29 +89,29 @@ func trusted(c *net.UnixConn) error {
 	var cred *unix.Ucred
 	ctl := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
 	if err = errors.Join(ctl, err); err != nil {
-		return fmt.Errorf("asking who is at the other end: %w", err)
+		return fmt.Errorf("cannot identify the peer: %w", err)
 	}
 	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
-		return fmt.Errorf("uid %d: %w", cred.Uid, ErrStranger)
+		return fmt.Errorf("uid %d: %w", cred.Uid, ErrOtherUser)
 	}
 	return nil
 }
 
-// SendHello begins the old process's side: it returns nil when the other one asks
-// to take over. One that only wanted the hello gives io.EOF.
+// SendHello starts the old process's side: it returns nil when the other one
+// requests a takeover. It returns io.EOF if that only wanted the hello.
 func SendHello(c *net.UnixConn, h Hello) error {
-	if err := trusted(c); err != nil {
+	if err := checkPeer(c); err != nil {
 		return err
 	}
 	h.Magic, h.PID = magic, os.Getpid()
-	_ = c.SetDeadline(time.Now().Add(Patience))
+	_ = c.SetDeadline(time.Now().Add(Timeout))
 	if err := writeJSON(c, h); err != nil {
 		return err
 	}
-	return expect(c, "give")
+	return expectWord(c, "give")
 }
 
-// SendFiles sends descriptors, which stay the caller's.
+// SendFiles sends descriptors, which the caller still owns.
 func SendFiles(c *net.UnixConn, files []File, timeout time.Duration) error {
 	names := make([]string, len(files))
 	for i, f := range files {
@@ -137,18 +137,18 @@ func SendFiles(c *net.UnixConn, files []File, timeout time.Duration) error {
 
 // AwaitReady waits until the successor has caught up.
 func AwaitReady(c *net.UnixConn) error {
-	_ = c.SetDeadline(time.Now().Add(Patience))
-	if err := expect(c, "ready"); err != nil {
+	_ = c.SetDeadline(time.Now().Add(Timeout))
+	if err := expectWord(c, "ready"); err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return nil
 }
 
-// AwaitTaken waits until the successor could serve, and lets it. On an error
-// the caller goes on serving; otherwise it must close what it sent.
+// AwaitTaken waits until the successor could serve, and confirms. On an error
+// the caller continues serving; otherwise it must close what it sent.
 func AwaitTaken(c *net.UnixConn) error {
-	_ = c.SetDeadline(time.Now().Add(PausePatience))
-	if err := expect(c, "taken"); err != nil {
+	_ = c.SetDeadline(time.Now().Add(PauseTimeout))
+	if err := expectWord(c, "taken"); err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if _, err := c.Write([]byte("yours\n")); err != nil {
@@ -157,7 +157,7 @@ func AwaitTaken(c *net.UnixConn) error {
 	return nil
 }
 
-// Dial asks the daemon at path who it is.
+// Dial connects to the daemon at path and reads its hello.
 func Dial(path string) (*net.UnixConn, Hello, error) {
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -173,10 +173,10 @@ func Dial(path string) (*net.UnixConn, Hello, error) {
 
 // ReadHello reads the hello of a daemon on a connection to it.
 func ReadHello(c *net.UnixConn) (h Hello, err error) {
-	if err := trusted(c); err != nil {
+	if err := checkPeer(c); err != nil {
 		return h, err
 	}
-	_ = c.SetDeadline(time.Now().Add(Patience))
+	_ = c.SetDeadline(time.Now().Add(Timeout))
 	if err := readJSON(c, &h); err != nil {
 		return h, err
 	}
@@ -186,13 +186,13 @@ func ReadHello(c *net.UnixConn) (h Hello, err error) {
 	return h, nil
 }
 
-// Ask asks to take over.
-func Ask(c *net.UnixConn) error { return say(c, "give", Patience) }
+// RequestTakeover requests a takeover.
+func RequestTakeover(c *net.UnixConn) error { return sendWord(c, "give", Timeout) }
 
-// Ready tells the old process that the new one has caught up.
-func Ready(c *net.UnixConn) error { return say(c, "ready", PausePatience) }
+// SendReady tells the old process that the new one has caught up.
+func SendReady(c *net.UnixConn) error { return sendWord(c, "ready", PauseTimeout) }
 
-// ReceiveFiles takes descriptors. They are the caller's.
+// ReceiveFiles receives descriptors, which the caller then owns.
 func ReceiveFiles(c *net.UnixConn, timeout time.Duration) (files []File, err error) {
 	_ = c.SetDeadline(time.Now().Add(timeout))
 	var names []string
@@ -206,7 +206,7 @@ func ReceiveFiles(c *net.UnixConn, timeout time.Duration) (files []File, err err
 		}
 	}()
 	for len(files) < len(names) {
-		fds, err := receive(c)
+		fds, err := receiveDescriptors(c)
 		for i, fd := range fds {
 			name := ""
 			if len(files) < len(names) {
@@ -217,30 +217,30 @@ func ReceiveFiles(c *net.UnixConn, timeout time.Duration) (files []File, err err
 		}
 		switch {
 		case err != nil:
-			return files, fmt.Errorf("taking descriptors: %w", err)
+			return files, fmt.Errorf("receiving descriptors: %w", err)
 		case len(files) > len(names):
-			return files, errors.New("taking descriptors: more came than were announced")
+			return files, errors.New("receiving descriptors: more than announced")
 		}
 	}
 	return files, nil
 }
 
-// Taken tells the old process that it may go, and returns nil when it has
-// agreed. Before that nothing may be read from the descriptors: should this
-// fail, the old process goes on with them.
-func Taken(c *net.UnixConn) error {
-	err := say(c, "taken", PausePatience)
+// SendTaken tells the old process that it may exit, and returns nil when it has
+// agreed. Before that nothing may be read from the descriptors: if it fails,
+// the old process continues with them.
+func SendTaken(c *net.UnixConn) error {
+	err := sendWord(c, "taken", PauseTimeout)
 	if err == nil {
-		err = expect(c, "yours")
+		err = expectWord(c, "yours")
 	}
 	if err != nil {
-		return fmt.Errorf("telling the old daemon to go: %w", err)
+		return fmt.Errorf("confirming the takeover: %w", err)
 	}
 	return nil
 }
 
-// receive takes one message of descriptors.
-func receive(c *net.UnixConn) (fds []int, err error) {
+// receiveDescriptors receives one message of descriptors.
+func receiveDescriptors(c *net.UnixConn) (fds []int, err error) {
 	var b [1]byte
 	oob := make([]byte, unix.CmsgSpace(4*maxPerMessage))
 	n, oobn, flags, _, err := c.ReadMsgUnix(b[:], oob)
@@ -257,30 +257,30 @@ func receive(c *net.UnixConn) (fds []int, err error) {
 	case err != nil:
 		return fds, err
 	case flags&unix.MSG_CTRUNC != 0:
-		return fds, errors.New("the kernel cut them off: raise the limit of open files")
+		return fds, errors.New("the kernel truncated them: raise the limit of open files")
 	case n == 0 || len(fds) == 0:
 		return fds, io.ErrUnexpectedEOF
 	}
 	return fds, nil
 }
 
-// say writes one line.
-func say(c *net.UnixConn, word string, timeout time.Duration) error {
+// sendWord writes one line.
+func sendWord(c *net.UnixConn, word string, timeout time.Duration) error {
 	_ = c.SetDeadline(time.Now().Add(timeout))
 	if _, err := c.Write([]byte(word + "\n")); err != nil {
-		return fmt.Errorf("saying %q: %w", word, err)
+		return fmt.Errorf("sending %q: %w", word, err)
 	}
 	return nil
 }
 
-// expect reads one line.
-func expect(c *net.UnixConn, word string) error {
+// expectWord reads one line.
+func expectWord(c *net.UnixConn, word string) error {
 	b := make([]byte, len(word)+1)
 	if _, err := io.ReadFull(c, b); err != nil {
 		return err
 	}
 	if string(b) != word+"\n" {
-		return fmt.Errorf("it says %q, not %q", b, word)
+		return fmt.Errorf("got %q, want %q", b, word)
 	}
 	return nil
 }

@@ -15,9 +15,10 @@ import (
 // firstListen is the first descriptor that systemd passes.
 const firstListen = 3
 
-// Inherited returns the descriptors that systemd passed at the start: the
-// sockets of the socket unit and what was stored before, by their names. What it
-// said about them is not passed on to processes that this one starts.
+// Inherited returns the descriptors that systemd passed at startup: the sockets
+// of the socket unit and what was stored before, by their names. Its variables
+// about them are removed from the environment of processes that this one
+// starts.
 func Inherited() (files []File) {
 	pid, errPID := strconv.Atoi(os.Getenv("LISTEN_PID"))
 	n, err := strconv.Atoi(os.Getenv("LISTEN_FDS"))
@@ -48,19 +49,19 @@ func Inherited() (files []File) {
 const maxListen = 1 << 16
 
 // HasStore reports whether systemd keeps descriptors for this service while it
-// restarts: with FileDescriptorStoreMax it says so from version 254 on; before
-// that the unit says it with TTMOND_FDSTORE=1.
+// restarts: from version 254 on FDSTORE is set with FileDescriptorStoreMax;
+// before that the unit sets TTMOND_FDSTORE=1.
 func HasStore() bool {
 	return os.Getenv("NOTIFY_SOCKET") != "" && (os.Getenv("FDSTORE") != "" || os.Getenv("TTMOND_FDSTORE") == "1")
 }
 
-// Store has systemd keep a descriptor for the next start of the service. It
-// forgets it by itself when the other end closes. It does not wait: EAGAIN says
+// Store has systemd keep a descriptor for the next start of the service.
+// systemd drops it when the other end closes. It does not block: EAGAIN means
 // that systemd is busy.
 func Store(f File) error { return notify("FDSTORE=1\nFDNAME="+f.Name, []int{f.FD}) }
 
-// Notify tells systemd something. It does not wait: EAGAIN says that systemd is
-// busy. Without systemd it does nothing.
+// Notify sends a state to systemd. It does not block: EAGAIN means that systemd
+// is busy. Without systemd it does nothing.
 func Notify(state string) error {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return nil
@@ -68,7 +69,7 @@ func Notify(state string) error {
 	return notify(state, nil)
 }
 
-// WatchdogEvery is how often systemd wants to hear from us; 0: never.
+// WatchdogEvery is the watchdog interval of systemd; 0: none.
 func WatchdogEvery() time.Duration {
 	us, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 63)
 	if err != nil || us <= 0 || us > math.MaxInt64/int64(time.Microsecond) {
@@ -96,13 +97,13 @@ func notify(state string, fds []int) error {
 		oob = unix.UnixRights(fds...)
 	}
 	for {
-		// A leading @ stands for the abstract namespace, here as there.
+		// A leading @ stands for the abstract namespace, as in Go.
 		err := unix.Sendmsg(fd, []byte(state), oob, &unix.SockaddrUnix{Name: path}, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 		switch {
 		case err == nil:
 			return nil
 		case !errors.Is(err, unix.EINTR):
-			return fmt.Errorf("telling systemd: %w", err)
+			return fmt.Errorf("notifying systemd: %w", err)
 		}
 	}
 }

@@ -209,7 +209,7 @@ func (d *ttmond) takePlace() error {
 	if from == nil {
 		return nil
 	}
-	err := handover.Taken(from)
+	err := handover.SendTaken(from)
 	from.Close()
 	d.begun.from = nil
 	if err != nil {
@@ -218,7 +218,7 @@ func (d *ttmond) takePlace() error {
 	if at := d.begun.state.Paused; at != 0 {
 		d.pause.Store(max(bootTime(time.Now())-at, 1))
 	}
-	unixsock.Sign(d.begun.lock)
+	unixsock.WritePID(d.begun.lock)
 	return nil
 }
 

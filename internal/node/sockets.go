@@ -77,7 +77,7 @@ func begin(c Config, log *slog.Logger) (s *start, err error) {
 	if err = s.own(c, log); err != nil {
 		return s, err
 	}
-	s.clients = append(s.clients, handover.Take(&files, nameClient)...)
+	s.clients = append(s.clients, handover.Extract(&files, nameClient)...)
 	return s, s.listen(c, log, &files)
 }
 
@@ -149,7 +149,7 @@ func (s *start) own(c Config, log *slog.Logger) error {
 func (s *start) call(c Config, locked error) (again bool, err error) {
 	conn, hello, err := handover.Dial(handoverPath(c))
 	if err != nil {
-		again = !errors.Is(err, handover.ErrStranger) && !errors.Is(err, fs.ErrPermission)
+		again = !errors.Is(err, handover.ErrOtherUser) && !errors.Is(err, fs.ErrPermission)
 		return again, fmt.Errorf("taking over: %w", err)
 	}
 	if !c.takeover && !hello.Keeper {
@@ -235,7 +235,7 @@ const allocRetry = time.Second
 
 // takeOne takes the first descriptor with a name; -1 if there is none.
 func takeOne(files *[]handover.File, name string) int {
-	fds := handover.Take(files, name)
+	fds := handover.Extract(files, name)
 	if len(fds) == 0 {
 		return -1
 	}

@@ -58,7 +58,7 @@ func (d *ttmond) begin(conn *net.UnixConn) (*succession, error) {
 	defer unix.Close(pipe[0])
 	_, _ = unix.FcntlInt(uintptr(pipe[1]), unix.F_SETPIPE_SZ, 1<<20) // larger is faster, no more
 	w := os.NewFile(uintptr(pipe[1]), nameStream)
-	if err := handover.SendFiles(conn, []handover.File{{Name: nameStream, FD: pipe[0]}}, handover.Patience); err != nil {
+	if err := handover.SendFiles(conn, []handover.File{{Name: nameStream, FD: pipe[0]}}, handover.Timeout); err != nil {
 		w.Close()
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (d *ttmond) learned() *collect.Learned {
 
 // copy sends everything once and tells ready when the successor has it.
 func (s *succession) copy() {
-	_ = s.stream.SetWriteDeadline(time.Now().Add(10 * handover.Patience))
+	_ = s.stream.SetWriteDeadline(time.Now().Add(10 * handover.Timeout))
 	err := s.copier.Send()
 	if err == nil {
 		err = handover.AwaitReady(s.conn)
@@ -125,7 +125,7 @@ func (d *ttmond) give(s *succession, paused time.Time) (err error) {
 	var rest errgroup.Group
 	rest.Go(func() error {
 		defer s.stream.Close() // or the successor would wait for more
-		_ = s.stream.SetWriteDeadline(time.Now().Add(handover.PausePatience))
+		_ = s.stream.SetWriteDeadline(time.Now().Add(handover.PauseTimeout))
 		w := bufio.NewWriterSize(s.stream, 64<<10)
 		if err := s.copier.Finish(); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (d *ttmond) give(s *succession, paused time.Time) (err error) {
 		}
 		return w.Flush()
 	})
-	err = handover.SendFiles(s.conn, files, handover.PausePatience)
+	err = handover.SendFiles(s.conn, files, handover.PauseTimeout)
 	if err = errors.Join(err, rest.Wait()); err != nil {
 		return err
 	}
@@ -186,10 +186,10 @@ func makeRoom(fd int) {
 // take takes over on a connection to a daemon, up to the point where it
 // pauses and waits for us to say that we serve.
 func (s *start) take(c Config, conn *net.UnixConn) error {
-	if err := handover.Ask(conn); err != nil {
+	if err := handover.RequestTakeover(conn); err != nil {
 		return err
 	}
-	first, err := handover.ReceiveFiles(conn, handover.Patience)
+	first, err := handover.ReceiveFiles(conn, handover.Timeout)
 	if err != nil {
 		return err
 	}
@@ -205,15 +205,15 @@ func (s *start) take(c Config, conn *net.UnixConn) error {
 	var taken []handover.File
 	var both errgroup.Group
 	in := bufio.NewReaderSize(f, ledger.ReadBuffer)
-	_ = f.SetReadDeadline(time.Now().Add(10 * handover.Patience))
+	_ = f.SetReadDeadline(time.Now().Add(10 * handover.Timeout))
 	err = s.ledger.ReadState(in, func() error {
-		if err := handover.Ready(conn); err != nil {
+		if err := handover.SendReady(conn); err != nil {
 			return err
 		}
-		_ = f.SetReadDeadline(time.Now().Add(handover.Patience))
+		_ = f.SetReadDeadline(time.Now().Add(handover.Timeout))
 		// Descriptors come beside the stream; either may have to wait.
 		both.Go(func() (err error) {
-			taken, err = handover.ReceiveFiles(conn, handover.Patience)
+			taken, err = handover.ReceiveFiles(conn, handover.Timeout)
 			return err
 		})
 		return nil
@@ -237,7 +237,7 @@ func (s *start) take(c Config, conn *net.UnixConn) error {
 // sort takes the descriptors of a predecessor.
 func (s *start) sort(c Config, files *[]handover.File) error {
 	defer func() { handover.Close(*files) }()
-	s.clients = handover.Take(files, nameClient)
+	s.clients = handover.Extract(files, nameClient)
 	s.watched = takeWatched(files)
 	s.alloc = takeOne(files, withPath(nameAlloc, c.Alloc.Socket))
 	s.api = takeOne(files, withPath(nameAPI, c.API.Socket))

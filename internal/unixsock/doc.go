@@ -1,5 +1,4 @@
-// Package unixsock makes Unix sockets that belong to one server at a time,
-// safely even in a directory like /tmp where everybody may write.
-//
-// It stands beside the data flow: the daemon makes its sockets with it.
+// Package unixsock creates Unix sockets that belong to one server at a time,
+// safely even in a directory like /tmp that every user may write to. The daemon
+// creates its sockets with it.
 package unixsock

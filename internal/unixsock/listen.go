@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLive is the error of a socket that another server is serving.
+// ErrLive means that another server is serving the socket.
 var ErrLive = errors.New("a server is running there already")
 
-// Options say how a socket is made.
+// Options configure a socket.
 type Options struct {
 	Path string
-	Mode fs.FileMode // who may connect; 0 is 0666: every user
+	Mode fs.FileMode // which users may connect; 0 is 0666: all
 	GID  int         // group of the socket; 0 is that of the process
 }
 
@@ -26,12 +26,11 @@ type Options struct {
 const MaxPath = 107
 
 // Lock locks the lock file of the socket at path: path.lock. It holds the pid
-// of the owner, for people, and is left behind, since removing it would let
-// two servers lock two files of one name. The lock is that of the open file:
-// it can be handed to a successor, and goes with the last process that has it.
-//
-// The directory must be one where nobody else may write (see OwnDir), and only
-// the owner can open the file: whoever can open it can lock it.
+// of the owner, for people, and is not removed, since that would let two
+// servers lock two files of one name. The lock belongs to the open file: it can
+// be handed to a successor, and is released with the last process that has it.
+// The directory must be one where no other user may write (see OwnDir), and
+// only the owner may open the file: a user who can open it can lock it.
 func Lock(path string) (fd int, err error) {
 	name := path + ".lock"
 	fd, err = unix.Open(name, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CREAT, 0o600)
@@ -53,7 +52,7 @@ func Lock(path string) (fd int, err error) {
 		}
 		return -1, fmt.Errorf("locking %s: %w", name, err)
 	}
-	Sign(fd)
+	WritePID(fd)
 	return fd, nil
 }
 
@@ -62,7 +61,7 @@ func checkLock(fd int, name string) error {
 	var st unix.Stat_t
 	switch err := unix.Fstat(fd, &st); {
 	case err != nil:
-		return fmt.Errorf("looking at %s: %w", name, err)
+		return fmt.Errorf("cannot stat %s: %w", name, err)
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return fmt.Errorf("locking %s: it is not a regular file; remove it", name)
 	case st.Nlink != 1:
@@ -78,15 +77,15 @@ func checkLock(fd int, name string) error {
 	return nil
 }
 
-// OwnDir makes a directory if it is not there, and makes sure that nobody but
-// its owner, who is us or root, may put anything into it.
+// OwnDir creates a directory if it does not exist, and makes sure that only its
+// owner, which is us or root, may create files in it.
 func OwnDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making the directory of a socket: %w", err)
+		return fmt.Errorf("creating the directory of a socket: %w", err)
 	}
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
-		return fmt.Errorf("looking at %s: %w", dir, err)
+		return fmt.Errorf("cannot stat %s: %w", dir, err)
 	}
 	if st.Uid != 0 && int(st.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s belongs to user %d: choose a directory that only root or you can write to", dir, st.Uid)
@@ -97,8 +96,8 @@ func OwnDir(dir string) error {
 	return nil
 }
 
-// Sign writes our pid into a lock file.
-func Sign(fd int) {
+// WritePID writes our pid into a lock file.
+func WritePID(fd int) {
 	// In this order, so that it is never empty.
 	text := []byte(strconv.Itoa(os.Getpid()) + "\n")
 	if n, err := unix.Pwrite(fd, text, 0); err == nil {
@@ -106,7 +105,7 @@ func Sign(fd int) {
 	}
 }
 
-// readOwner says who holds a lock, as the end of a phrase.
+// readOwner returns which process holds a lock, as the end of a phrase.
 func readOwner(fd int) string {
 	var b [32]byte
 	n, _ := unix.Pread(fd, b[:], 0)
@@ -118,18 +117,18 @@ func readOwner(fd int) string {
 	return fmt.Sprintf(" (held by pid %d)", pid)
 }
 
-// Listen makes the socket. It never takes it from a server that lives, never
-// follows a symbolic link, and replaces only a socket that nobody serves.
+// Listen creates the socket. It never replaces that of a running server, never
+// follows a symbolic link, and replaces only a socket without a server.
 func Listen(o Options) (fd int, err error) {
 	if len(o.Path) > MaxPath {
 		return -1, fmt.Errorf("%s: the path of a socket may have no more than %d bytes", o.Path, MaxPath)
 	}
-	if err := makeRoom(o.Path); err != nil {
+	if err := removeStale(o.Path); err != nil {
 		return -1, err
 	}
 	fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return -1, fmt.Errorf("making a socket: %w", err)
+		return -1, fmt.Errorf("creating a socket: %w", err)
 	}
 	if err := bind(fd, o); err != nil {
 		unix.Close(fd)
@@ -139,8 +138,8 @@ func Listen(o Options) (fd int, err error) {
 }
 
 func bind(fd int, o Options) error {
-	// Nobody may connect before mode and group are what they shall be. The
-	// file gets the mode that the socket has.
+	// No client may connect before mode and group are set. The file gets the mode
+	// that the socket has.
 	if err := unix.Fchmod(fd, 0o600); err != nil {
 		return err
 	}
@@ -153,9 +152,8 @@ func bind(fd int, o Options) error {
 	return unix.Listen(fd, backlog)
 }
 
-// allowClients gives the socket the mode and group that let others connect. It
-// holds the file that it changes: a link that somebody puts in its place is not
-// followed.
+// allowClients sets the mode and group that let others connect. It pins the
+// file that it changes: a link that replaces it is not followed.
 func allowClients(o Options) error {
 	file, err := unix.Open(o.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -167,11 +165,11 @@ func allowClients(o Options) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK || int(st.Uid) != os.Geteuid() {
-		return errors.New("somebody has put something else in its place")
+		return errors.New("another user has replaced it")
 	}
 	if o.GID != 0 {
 		if err := unix.Fchownat(file, "", -1, o.GID, unix.AT_EMPTY_PATH); err != nil {
-			return fmt.Errorf("giving it to group %d: %w", o.GID, err)
+			return fmt.Errorf("changing its group to %d: %w", o.GID, err)
 		}
 	}
 	mode := o.Mode.Perm()
@@ -185,15 +183,15 @@ func allowClients(o Options) error {
 // to net.core.somaxconn.
 const backlog = 4096
 
-// makeRoom removes a socket that nobody serves. Anything else in its place is an
-// error.
-func makeRoom(path string) error {
+// removeStale removes a socket without a server. Anything else at its path is
+// an error.
+func removeStale(path string) error {
 	var st unix.Stat_t
 	switch err := unix.Lstat(path, &st); {
 	case errors.Is(err, unix.ENOENT):
 		return nil
 	case err != nil:
-		return fmt.Errorf("looking at %s: %w", path, err)
+		return fmt.Errorf("cannot stat %s: %w", path, err)
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFSOCK:
@@ -205,7 +203,7 @@ func makeRoom(path string) error {
 	pid, live, err := probe(path)
 	switch {
 	case err != nil:
-		return fmt.Errorf("trying %s: %w", path, err)
+		return fmt.Errorf("connecting to %s: %w", path, err)
 	case live:
 		// It has no lock of ours: the old allocation server, or some other program.
 		return fmt.Errorf("%s is served by pid %d: %w", path, pid, ErrLive)
@@ -216,8 +214,8 @@ func makeRoom(path string) error {
 	return nil
 }
 
-// probe reports whether somebody listens on a socket, and who. A connection that
-// ends without a word does no server any harm.
+// probe reports whether a process listens on a socket, and its pid. A
+// connection that closes without sending anything does no server any harm.
 func probe(path string) (pid int, live bool, err error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

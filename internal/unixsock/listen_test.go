@@ -2,6 +2,7 @@ package unixsock
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,19 +26,21 @@ func listen(t *testing.T, o Options) int {
 
 func TestModeAndGroup(t *testing.T) {
 	for _, o := range []Options{{}, {Mode: 0o660, GID: os.Getegid()}} {
-		o.Path = path(t)
-		listen(t, o)
-		st, err := os.Lstat(o.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := o.Mode
-		if want == 0 {
-			want = 0o666
-		}
-		if st.Mode().Perm() != want {
-			t.Errorf("mode %v, want %v", st.Mode().Perm(), want)
-		}
+		t.Run(fmt.Sprintf("mode %v", o.Mode), func(t *testing.T) {
+			o.Path = path(t)
+			listen(t, o)
+			st, err := os.Lstat(o.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := o.Mode
+			if want == 0 {
+				want = 0o666
+			}
+			if st.Mode().Perm() != want {
+				t.Errorf("mode %v, want %v", st.Mode().Perm(), want)
+			}
+		})
 	}
 }
 
@@ -57,7 +60,7 @@ func TestStaleSocket(t *testing.T) {
 	c.Close()
 }
 
-// A socket that somebody serves without our lock is left alone.
+// A socket with a server that does not hold our lock is left alone.
 func TestLiveSocket(t *testing.T) {
 	p := path(t)
 	other, err := net.Listen("unix", p)
@@ -84,9 +87,11 @@ func TestWhatIsNoSocket(t *testing.T) {
 		link: "symbolic link", precious: "not a socket", dir: "not a socket",
 		filepath.Join(dir, strings.Repeat("x", 200)): "107",
 	} {
-		if _, err := Listen(Options{Path: p}); err == nil || !strings.Contains(err.Error(), word) {
-			t.Errorf("%s: error %v, want one with %q", p, err, word)
-		}
+		t.Run(filepath.Base(p), func(t *testing.T) {
+			if _, err := Listen(Options{Path: p}); err == nil || !strings.Contains(err.Error(), word) {
+				t.Errorf("%s: error %v, want one with %q", p, err, word)
+			}
+		})
 	}
 	if b, err := os.ReadFile(precious); err != nil || string(b) != "x" {
 		t.Errorf("the file is now %q, %v", b, err)
@@ -142,7 +147,7 @@ func TestLockFollowsNothing(t *testing.T) {
 	}
 }
 
-// A lock file that others could lock or that is another's is refused or mended,
+// A lock file that others could lock or that is another's is rejected or fixed,
 // and never written to.
 func TestLockOfOthers(t *testing.T) {
 	p := path(t)
@@ -185,12 +190,14 @@ func TestOwnDir(t *testing.T) {
 		t.Error(err)
 	}
 	for _, mode := range []os.FileMode{0o777, 0o775, 0o777 | os.ModeSticky} {
-		if err := os.Chmod(dir, mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := OwnDir(dir); err == nil || !strings.Contains(err.Error(), "others may write") {
-			t.Errorf("mode %v: error %v", mode, err)
-		}
+		t.Run(mode.String(), func(t *testing.T) {
+			if err := os.Chmod(dir, mode); err != nil {
+				t.Fatal(err)
+			}
+			if err := OwnDir(dir); err == nil || !strings.Contains(err.Error(), "others may write") {
+				t.Errorf("mode %v: error %v", mode, err)
+			}
+		})
 	}
 	if os.Getuid() != 0 {
 		return

@@ -15,36 +15,36 @@ const (
 	inClass  directory = iota // /sys/class/tenstorrent/tenstorrent!N
 	inHwmon                   // …/<bdf>/hwmon/hwmonX
 	inPCI                     // …/<bdf>
-	inParent                  // the port above, which has a say in the link
+	inParent                  // the port above, which limits the link
 	numDirectories
 )
 
-// attr is one file of the driver or the PCI core, and what becomes of it.
+// attr is one file of the driver or the PCI core, and how to decode it.
 type attr struct {
 	file   string
 	in     directory
 	role   role
 	what   string // the thing, to say what is missing: "fan speed"
 	wh, bh string // driver release that first offers it on that chip; "" never
-	// put stores the content in the device, or the reason why there is none.
-	put func(d *model.Device, c content) outcome
+	// store stores the content in the device, or the reason why there is none.
+	store func(d *model.Device, c content) outcome
 }
 
-// outcome is what putting a content gave.
+// outcome is the result of storing a content.
 type outcome uint8
 
 const (
-	nothing  outcome = iota // no value, or an impossible one
-	believed                // a value
-	ones                    // what a dead chip gives
+	nothing outcome = iota // no value, or an impossible one
+	valid                  // a value
+	ones                   // what a dead chip gives
 )
 
-// role says how often a file is read and what it tells.
+// role says how often a file is read and what it shows.
 type role uint8
 
 const (
 	lifeSign role = iota // read every time, even of a chip that seems dead
-	vital                // read every time; left alone while the chip seems dead
+	vital                // read every time; not read while the chip seems dead
 	moving               // read every time
 	static               // changes only with a reset, a new firmware or a new slot
 )
@@ -112,7 +112,7 @@ var attrs = [...]attr{
 	{"tt_ttflash_ver", inClass, static, "tt-flash version", "1.28", "", into(dotted(4, onesVersion), func(d dev) *text { return &d.Firmware.TTFlash })},
 }
 
-// Files that others are judged by.
+// Files that the judgement of others depends on.
 var (
 	widthAt     = attrAt(inPCI, "current_link_width")
 	widthMaxAt  = attrAt(inPCI, "max_link_width")
@@ -139,7 +139,8 @@ type (
 	text = model.Reading[string]
 )
 
-// into makes a put that decodes a file into one reading of the device.
+// into returns a store function that decodes a file into one reading of the
+// device.
 func into[T any](decode func(string) decoded[T], field func(dev) *model.Reading[T]) func(dev, content) outcome {
 	return func(d dev, c content) outcome {
 		if c.status != model.Known {
@@ -152,7 +153,7 @@ func into[T any](decode func(string) decoded[T], field func(dev) *model.Reading[
 		case v.ones:
 			return ones
 		case v.reading.Known():
-			return believed
+			return valid
 		}
 		return nothing
 	}
@@ -172,8 +173,8 @@ func intoIdentity(decode func(string) decoded[string], field func(dev) *text) fu
 	}
 }
 
-// pciID makes a put for the PCI core's hexadecimal ids, which are plain
-// numbers in the model: a device without them would not be on the bus.
+// pciID returns a store function for the PCI core's hexadecimal ids, which are
+// plain numbers in the model: a device without them would not be on the bus.
 func pciID(set func(dev, uint64)) func(dev, content) outcome {
 	return func(d dev, c content) outcome {
 		n, err := strconv.ParseUint(strings.TrimPrefix(c.text, "0x"), 16, 16)
@@ -181,11 +182,11 @@ func pciID(set func(dev, uint64)) func(dev, content) outcome {
 			return nothing
 		}
 		set(d, n)
-		return believed
+		return valid
 	}
 }
 
-// absent says why a file that is not there is not there.
+// absent returns why a file is missing.
 func (a *attr) absent(arch model.Arch, driver Version) string {
 	since := a.wh
 	if arch == model.Blackhole {

@@ -30,23 +30,22 @@ var counterFiles = [...]struct {
 
 const (
 	counterDir   = "pcie_perf_counters"
-	wordBytes    = 32 // what a counter counts, says the driver's documentation
+	wordBytes    = 32 // the unit of a counter, by the driver's documentation
 	countersFrom = "2.0.0"
 
-	// slack is what may pass in the moments that are not measured: the
-	// counters are read one after the other.
+	// slack is what may be transferred between the reads of two counters.
 	slack = 1 << 20
 )
 
 // traffic turns samples of the counters into rates and totals.
 type traffic struct {
-	last  [len(counterFiles)]uint32
-	at    time.Time // of last; zero if there is none to compare with
-	total [2]uint64 // bytes from and to the device since the first sample
-	begun bool
-	// shown are total and at when rates were last shown: a rate is over the
-	// time between two readings of the host, however often it was sampled in
-	// between. Zero where something was missed since.
+	last    [len(counterFiles)]uint32
+	at      time.Time // of last; zero if there is none to compare with
+	total   [2]uint64 // bytes from and to the device since the first sample
+	counted bool
+	// shown are total and at when rates were last shown: a rate is over the time
+	// between two readings of the host, however often it was sampled in between.
+	// Zero where samples were missed since.
 	shownTotal [2]uint64
 	shownAt    time.Time
 }
@@ -60,19 +59,19 @@ type sample struct {
 	ones   bool // the counters are all ones, or not read because of that
 }
 
-// add takes a sample and fills in the rates and totals of the link. The link
-// itself must be known already: it bounds what can have passed.
+// add adds a sample and sets the rates and totals of the link. The link itself
+// must be known already: it bounds the possible traffic.
 func (t *traffic) add(s sample, p *model.PCIe) {
 	if s.status != model.Known {
 		t.at, t.shownAt = time.Time{}, time.Time{}
-		t.put(p, model.Missing[float64](s.status, s.why), model.Missing[float64](s.status, s.why))
+		t.setRates(p, model.Missing[float64](s.status, s.why), model.Missing[float64](s.status, s.why))
 		return
 	}
 	elapsed := s.at.Sub(t.at)
 	switch {
 	case t.at.IsZero():
 		t.shownAt = time.Time{}
-		t.put(p, pending, pending)
+		t.setRates(p, pending, pending)
 	case elapsed <= 0:
 		return
 	default:
@@ -89,7 +88,7 @@ func (t *traffic) advance(s sample, elapsed time.Duration, p *model.PCIe) {
 		why := "sampled " + elapsed.Round(100*time.Millisecond).String() + " apart: the counters may have wrapped more than once"
 		r := model.Missing[float64](model.Pending, why)
 		t.shownAt = time.Time{}
-		t.put(p, r, r)
+		t.setRates(p, r, r)
 		return
 	}
 	var moved [2]uint64
@@ -98,18 +97,18 @@ func (t *traffic) advance(s sample, elapsed time.Duration, p *model.PCIe) {
 		words := s.words[i] - t.last[i]
 		moved[direction(c.toDevice)] += uint64(words) * wordBytes
 	}
-	// A counter that was cleared looks like a wrap too, but one that the link
-	// cannot have carried.
+	// A counter that was cleared looks like a wrap, too, but one that exceeds the
+	// link's bandwidth.
 	if float64(max(moved[0], moved[1])) > most+slack {
 		r := model.Missing[float64](model.Pending, "the counters restarted")
 		t.shownAt = time.Time{}
-		t.put(p, r, r)
+		t.setRates(p, r, r)
 		return
 	}
 	if t.shownAt.IsZero() {
 		t.shownAt, t.shownTotal = t.at, t.total
 	}
-	t.begun = true
+	t.counted = true
 	for i, n := range moved {
 		t.total[i] += n
 	}
@@ -118,11 +117,11 @@ func (t *traffic) advance(s sample, elapsed time.Duration, p *model.PCIe) {
 		i := direction(toDevice)
 		return model.Value(float64(t.total[i]-t.shownTotal[i]) / seconds)
 	}
-	t.put(p, rate(true), rate(false))
+	t.setRates(p, rate(true), rate(false))
 }
 
-// shown begins the time that the next rates are over.
-func (t *traffic) shown() { t.shownAt, t.shownTotal = t.at, t.total }
+// markShown starts the period of the next rates.
+func (t *traffic) markShown() { t.shownAt, t.shownTotal = t.at, t.total }
 
 func direction(toDevice bool) int {
 	if toDevice {
@@ -131,10 +130,10 @@ func direction(toDevice bool) int {
 	return 0
 }
 
-// put stores rates, and the totals if there have ever been any.
-func (t *traffic) put(p *model.PCIe, to, from model.Reading[float64]) {
+// setRates stores rates, and the totals if there have ever been any.
+func (t *traffic) setRates(p *model.PCIe, to, from model.Reading[float64]) {
 	p.ToDeviceRate, p.FromDeviceRate = to, from
-	if t.begun {
+	if t.counted {
 		p.ToDeviceTotal = model.Value(t.total[direction(true)])
 		p.FromDeviceTotal = model.Value(t.total[direction(false)])
 		return
@@ -147,8 +146,8 @@ func (t *traffic) put(p *model.PCIe, to, from model.Reading[float64]) {
 	p.FromDeviceTotal = model.Missing[uint64](status, why)
 }
 
-// linkBytesPerSecond is the most a link can carry one way, as PCIe encodes
-// it. An unknown link is taken to be the fastest that any board has.
+// linkBytesPerSecond is the most a link can carry one way, as PCIe encodes it.
+// An unknown link counts as the fastest that any board has.
 func linkBytesPerSecond(p *model.PCIe) float64 {
 	perLane := [...]float64{1: 250e6, 2: 500e6, 3: 985e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
 	gen, width := 5, 16

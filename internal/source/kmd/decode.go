@@ -8,9 +8,9 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// A chip that is off the bus answers every read with ones, and the driver
-// does its arithmetic on them: each kind of file then shows a number of its
-// own. These are those numbers, and this file is the only one to know them.
+// A chip that is off the bus answers every read with ones, and the driver does
+// its arithmetic on them: each kind of file then shows another number. Only
+// this file knows these numbers.
 const (
 	onesWord      = 0xFFFFFFFF // counts, clocks, PCIe counters
 	onesHalf      = 0xFFFF     // the same in a field of 16 bits
@@ -65,7 +65,7 @@ func count(text string) decoded[uint32] {
 type quantity struct {
 	unit string
 	div  float64 // printed units in one of ours
-	most float64 // ours; more is beyond what any board does
+	most float64 // in our unit; more is impossible
 	// What a dead chip shows: ones in a word of 32 bits, and in a field of 16
 	// bits, which Wormhole's clocks have up to driver 2.1 and its sensors up
 	// to 2.8. The products are taken modulo 2^32.
@@ -81,8 +81,7 @@ var (
 	rpm       = quantity{"rpm", 1, 50_000, [2]uint64{onesWord, onesHalf}}
 )
 
-// measured reads a sensor. The driver prints whatever the firmware left in
-// the word.
+// measured reads a sensor. The driver prints any word that the firmware stored.
 func measured(q quantity) func(string) decoded[float64] {
 	return func(text string) decoded[float64] {
 		n, ok := number(text)

@@ -23,9 +23,11 @@ func TestTemperature(t *testing.T) {
 		"":           model.Missing[float64](model.Implausible, `the driver printed "" where a temperature belongs`),
 		"45.5":       model.Missing[float64](model.Implausible, `the driver printed "45.5" where a temperature belongs`),
 	} {
-		if got := temperature(text).reading; got != want {
-			t.Errorf("temperature(%q) = %+v, want %+v", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := temperature(text).reading; got != want {
+				t.Errorf("temperature(%q) = %+v, want %+v", text, got, want)
+			}
+		})
 	}
 }
 
@@ -51,14 +53,18 @@ func TestDecode(t *testing.T) {
 		{"dead width", linkWidth("63").reading.Reason(), "hung: " + whyOnes},
 		{"no node", numaNode("-1").reading.Reason(), "absent: the kernel knows no NUMA node for it"},
 	} {
-		if c.got != c.want {
-			t.Errorf("%s: got %q, want %q", c.name, c.got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if c.got != c.want {
+				t.Errorf("%s: got %q, want %q", c.name, c.got, c.want)
+			}
+		})
 	}
 	for text, want := range map[string]int{"2.5 GT/s PCIe": 1, "5.0 GT/s PCIe": 2, "5 GT/s": 2, "8.0 GT/s PCIe": 3, "16.0 GT/s PCIe": 4, "32.0 GT/s PCIe": 5} {
-		if got := linkGen(text).reading; got != model.Value(want) {
-			t.Errorf("linkGen(%q) = %+v, want %d", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := linkGen(text).reading; got != model.Value(want) {
+				t.Errorf("linkGen(%q) = %+v, want %d", text, got, want)
+			}
+		})
 	}
 }
 
@@ -77,11 +83,13 @@ func TestOnes(t *testing.T) {
 		{"temperature limit", degrees, "4294966296", "65535000"},
 		{"fan", rpm, "4294967295", "65535"},
 	} {
-		for _, text := range []string{c.wide, c.half} {
-			if d := measured(c.q)(text); !d.ones || d.reading.Status != model.Hung {
-				t.Errorf("%s %s: %+v", c.of, text, d)
+		t.Run(c.of, func(t *testing.T) {
+			for _, text := range []string{c.wide, c.half} {
+				if d := measured(c.q)(text); !d.ones || d.reading.Status != model.Hung {
+					t.Errorf("%s %s: %+v", c.of, text, d)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -95,9 +103,11 @@ func TestVersion(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "2", "2.x.0", "1.2.3.4", "-1.2", "2.99999999999"} {
-		if v, ok := ParseVersion(bad); ok {
-			t.Errorf("ParseVersion(%q) = %v, want none", bad, v)
-		}
+		t.Run(bad, func(t *testing.T) {
+			if v, ok := ParseVersion(bad); ok {
+				t.Errorf("ParseVersion(%q) = %v, want none", bad, v)
+			}
+		})
 	}
 }
 
@@ -165,7 +175,7 @@ func TestTraffic(t *testing.T) {
 				check(t, i, "rate to the device", p.ToDeviceRate, s.to)
 				check(t, i, "rate from the device", p.FromDeviceRate, s.from)
 				check(t, i, "total to the device", p.ToDeviceTotal, s.total)
-				tr.shown()
+				tr.markShown()
 			}
 		})
 	}
@@ -183,7 +193,7 @@ func TestRateOverSamples(t *testing.T) {
 	var tr traffic
 	p := gen4()
 	tr.add(sampled(0, 0), &p)
-	tr.shown()
+	tr.markShown()
 	for second, words := range []uint32{1000, 1000, 1000, 1000, 11000} {
 		tr.add(sampled(second+1, words), &p)
 	}
@@ -221,7 +231,7 @@ func TestHeartbeat(t *testing.T) {
 	check(t, 3, "age of a stopped one", h.age, 4.0)
 	add(3, 6)
 	if !h.restarted {
-		t.Error("a counter begun anew was not noticed")
+		t.Error("a restarted counter was not noticed")
 	}
 	check(t, 4, "age after a restart", h.age, 0.0)
 	h = heartbeat{}
@@ -242,7 +252,7 @@ func TestHeartbeat(t *testing.T) {
 	add(math.MaxUint32-2, 0)
 	add(7, 1)
 	if h.restarted {
-		t.Error("a wrap was taken for a restart")
+		t.Error("a wrap counted as a restart")
 	}
 	check(t, 5, "rate across a wrap", h.rate, 10.0)
 }
@@ -256,7 +266,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		for i := range attrs {
 			var d model.Device
-			attrs[i].put(&d, content{text: s, status: model.Known})
+			attrs[i].store(&d, content{text: s, status: model.Known})
 			for _, r := range []model.Reading[float64]{d.Temperature, d.AICLK, d.Power, d.Current, d.Voltage, d.Fan} {
 				if r.Known() && (math.IsNaN(r.V) || r.V < -100 || r.V > 1e10) {
 					t.Errorf("%s made %v of %q", attrs[i].file, r.V, s)

@@ -13,20 +13,20 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// How long what was not there is left alone: on Wormhole the driver makes
-// files up to two minutes after it has bound the chip. What a device has not
-// shown by then it does not have; that is looked for all the same, at times.
+// How often missing files are tried again: on Wormhole the driver creates files
+// up to two minutes after it has bound the chip. Files that are missing after
+// that are tried less often.
 const (
 	retryAbsent     = 2 * time.Second
 	retryNeverThere = 20 * time.Second
 	settling        = 3 * time.Minute
 )
 
-// How long static files are trusted. A new firmware shows after a reset,
-// which is noticed; this is for what is not.
+// How long static files are cached. New firmware appears after a reset, which
+// is noticed; this is for changes that are not.
 const staticAge = time.Minute
 
-// device is what is kept of a device between two reads of it.
+// device is the state of a device between two reads of it.
 type device struct {
 	root   hostfs.Root
 	bdf    string
@@ -34,21 +34,21 @@ type device struct {
 	driver Version
 	dirs   [numDirectories]string // "" where there is none
 
-	files     [numFiles]file
-	due       [numFiles]bool   // looked at in this round
-	ones      [len(attrs)]bool // what the file gave last is what a dead chip gives
-	batch     *groupBatch      // with this round's reads, shared with other devices
-	queued    [numFiles]int    // number of the file's read in the batch, -1 if none
-	started   time.Time        // of the round
-	rounds    int              // begun so far
-	statics   time.Time        // when static files were last read
-	metAt     time.Time        // when it was first read: where it is now, and since its last reset
-	absentAt  time.Time        // when missing files were last looked for
-	stuck     int              // sweeps in a row that found a read of it stuck
-	late      bool             // which may only be slow
-	goneAt    time.Time        // when it left the class directory; zero while it is there
-	gone      model.Cause      // and why
-	hasMemory bool             // the driver has memory files
+	files       [numFiles]file
+	due         [numFiles]bool   // to be read in this round
+	ones        [len(attrs)]bool // the file last had what a dead chip gives
+	batch       *groupBatch      // with this round's reads, shared with other devices
+	queued      [numFiles]int    // number of the file's read in the batch, -1 if none
+	started     time.Time        // of the round
+	rounds      int              // started so far
+	statics     time.Time        // when static files were last read
+	firstReadAt time.Time        // at its current path, and since its last reset
+	absentAt    time.Time        // when missing files were last tried
+	stuck       int              // sweeps in a row that found a read of it stuck
+	late        bool             // the stuck read may only be slow
+	goneAt      time.Time        // when it left the class directory; zero while it is there
+	gone        model.Cause      // and why
+	hasMemory   bool             // the driver has memory files
 
 	model   model.Device // what the last good reads gave
 	openers model.Reading[[]int]
@@ -57,7 +57,7 @@ type device struct {
 	health  health
 }
 
-// moveTo says where the device is now; after a hot-plug that may be elsewhere.
+// moveTo sets the path of the device, which a hot-plug may change.
 func (d *device) moveTo(index int, classDir string) {
 	d.closeFiles()
 	d.index, d.goneAt = index, time.Time{}
@@ -69,7 +69,7 @@ func (d *device) moveTo(index int, classDir string) {
 	}
 }
 
-// queue opens what is to be read now and adds the reads to a batch.
+// queue opens the files that are due and adds their reads to a batch.
 func (d *device) queue(batch *groupBatch, now time.Time) {
 	d.batch, d.started = batch, now
 	d.rounds++
@@ -97,12 +97,12 @@ func (d *device) queue(batch *groupBatch, now time.Time) {
 	}
 }
 
-// retry reports whether missing files are to be looked for in this round.
+// retry reports whether missing files are tried in this round.
 func (d *device) retry(now time.Time) bool {
-	if d.metAt.IsZero() {
-		d.metAt = now
+	if d.firstReadAt.IsZero() {
+		d.firstReadAt = now
 	}
-	if now.Sub(d.metAt) < settling {
+	if now.Sub(d.firstReadAt) < settling {
 		return now.Sub(d.absentAt) >= retryAbsent
 	}
 	return now.Sub(d.absentAt) >= retryNeverThere
@@ -125,8 +125,9 @@ func (d *device) queueAgain(batch *groupBatch) {
 	}
 }
 
-// unread marks the files of this round as not read, because of an error of ours.
-func (d *device) unread(err error) {
+// failReads marks the files of this round as not read, because of an error of
+// ours.
+func (d *device) failReads(err error) {
 	for i := range d.files {
 		if d.queued[i] >= 0 {
 			d.queued[i], d.files[i].err = -1, err
@@ -139,15 +140,15 @@ func (d *device) busy() bool {
 	return d.batch != nil && d.batch.Reap() && d.stuckAt(numFiles) >= 0
 }
 
-// finish takes what the reads gave. It reports whether descriptors had died
-// under it, so that it pays to look again at once.
+// finish decodes the results of the reads. It reports whether descriptors had
+// become invalid, so that the device should be read again at once.
 func (d *device) finish(now time.Time) (moved bool) {
 	stuck := d.stuckFile()
-	d.notice(stuck, now)
+	d.updateStuck(stuck, now)
 	var seen vitals
 	for i := range attrs {
 		if !d.due[i] {
-			continue // the last value stands
+			continue // the last value is kept
 		}
 		a, c := &attrs[i], d.content(i)
 		if stuck != "" && !d.late && a.role != static && a.in != inPCI {
@@ -155,7 +156,7 @@ func (d *device) finish(now time.Time) (moved bool) {
 			c = content{status: model.Hung, why: whyStuck}
 		}
 		moved = d.lostFile(i, c.status) || moved
-		got, read := a.put(&d.model, c), d.queued[i] >= 0
+		got, read := a.store(&d.model, c), d.queued[i] >= 0
 		if c.ones {
 			got = ones
 		}
@@ -176,9 +177,9 @@ func (d *device) finish(now time.Time) (moved bool) {
 		seen.onesElsewhere(d.queued[firstCounter] >= 0)
 	}
 	d.openers = d.readOpeners()
-	d.judge(seen, stuck, now)
+	d.setState(seen, stuck, now)
 	if d.beat.restarted {
-		d.traffic.at, d.metAt = time.Time{}, time.Time{}
+		d.traffic.at, d.firstReadAt = time.Time{}, time.Time{}
 	}
 	d.traffic.add(s, &d.model.PCIe)
 	d.model.PCIe.Degraded = degraded(&d.model.PCIe)
@@ -186,9 +187,9 @@ func (d *device) finish(now time.Time) (moved bool) {
 	return moved
 }
 
-// deadLink drops link speeds that the kernel made from a configuration space of
-// all ones: it then prints the fastest speed that it knows, which looks right.
-// The width of such a link shows that it was all ones.
+// deadLink drops link speeds that the kernel derived from a configuration space
+// of all ones: it then prints the fastest speed that it knows, which looks
+// right. The width of such a link shows that it was all ones.
 func (d *device) deadLink() {
 	p := &d.model.PCIe
 	for _, end := range []struct {
@@ -208,8 +209,8 @@ const (
 	whyLate  = "the driver has not answered the read yet"
 )
 
-// stuckFile names the telemetry file whose read has not returned, or "". The
-// list of openers may take its time: a power message holds it up.
+// stuckFile returns the telemetry file whose read has not returned, or "". The
+// list of openers may take longer: a power message delays it.
 func (d *device) stuckFile() string {
 	i := d.stuckAt(pidsFile)
 	if i < 0 {
@@ -261,7 +262,7 @@ func (d *device) content(i int) content {
 	return c
 }
 
-// lostFile drops a descriptor that the driver has taken back.
+// lostFile drops a descriptor that the driver has invalidated.
 func (d *device) lostFile(i int, s model.Status) bool {
 	if s != model.Lost || d.queued[i] < 0 {
 		return false
@@ -273,7 +274,7 @@ func (d *device) lostFile(i int, s model.Status) bool {
 	if i < len(attrs) && attrs[i].in == inHwmon {
 		d.dirs[inHwmon] = ""
 	}
-	d.absentAt, d.metAt = time.Time{}, time.Time{}
+	d.absentAt, d.firstReadAt = time.Time{}, time.Time{}
 	return true
 }
 
@@ -310,10 +311,10 @@ func degraded(p *model.PCIe) model.Reading[bool] {
 			return model.As[bool](r)
 		}
 	}
-	return model.Value(p.Gen.V < least(p.GenMax, p.SlotGenMax) || p.Width.V < least(p.WidthMax, p.SlotWidthMax))
+	return model.Value(p.Gen.V < lesser(p.GenMax, p.SlotGenMax) || p.Width.V < lesser(p.WidthMax, p.SlotWidthMax))
 }
 
-func least(own, slot model.Reading[int]) int {
+func lesser(own, slot model.Reading[int]) int {
 	if v, ok := slot.Get(); ok {
 		return min(own.V, v)
 	}

@@ -1,5 +1,5 @@
-// Package kmd reads what the Tenstorrent kernel driver shows: which chips
-// there are, their telemetry, their PCIe traffic and who has them open.
+// Package kmd reads what the Tenstorrent kernel driver shows: the chips, their
+// telemetry, their PCIe traffic and the processes that have them open.
 //
 // It is a poll source: collect calls Reader.Read once a tick. Everything
 // comes from sysfs, hwmon and procfs; a device node is never opened, so no

@@ -12,7 +12,7 @@ import (
 
 // file is a kept descriptor, or the error of opening it.
 type file struct {
-	fd  int // 0 is not open: stdin is never ours
+	fd  int // 0 is not open: it is stdin
 	err error
 }
 
@@ -29,10 +29,10 @@ const (
 	pidsBytes  = 16 << 10 // some two thousand openers
 )
 
-// deviceBytes is the room that all files of a device need in a batch.
+// deviceBytes is the size that all files of a device need in a batch.
 const deviceBytes = numFiles*valueBytes + cpuBytes + pidsBytes
 
-// closeFiles drops the descriptors, so that the next read opens them anew.
+// closeFiles drops the descriptors, so that the next read opens them again.
 func (d *device) closeFiles() {
 	for i := range d.files {
 		if d.files[i].fd > 0 {
@@ -41,18 +41,18 @@ func (d *device) closeFiles() {
 		d.files[i] = file{}
 	}
 	d.dirs[inHwmon] = ""
-	d.statics, d.absentAt, d.metAt = time.Time{}, time.Time{}, time.Time{}
+	d.statics, d.absentAt, d.firstReadAt = time.Time{}, time.Time{}, time.Time{}
 }
 
 func isStatic(i int) bool { return i < len(attrs) && attrs[i].role == static }
 
-// letGo closes descriptors that the next round has no use for: those of
+// closeUnneeded closes descriptors that the next round does not need: those of
 // static files, and in the first round all of them. Most commands have only a
 // first round, and a process of several threads pays for a larger table of
 // descriptors with milliseconds of waiting (the kernel lets all CPUs pass a
-// quiescent state), at 64, 128, 256 …: a host of 32 chips would wait longer
-// for that than for its files.
-func (d *device) letGo() {
+// quiescent state), at 64, 128, 256 …: a host of 32 chips would wait longer for
+// that than for its files.
+func (d *device) closeUnneeded() {
 	for i := range d.files {
 		if f := &d.files[i]; f.fd > 0 && (isStatic(i) || d.rounds == 1) {
 			unix.Close(f.fd)
@@ -96,8 +96,7 @@ func (d *device) path(i int) (dir, name string) {
 }
 
 // openDirs keeps the last directories open while the files of a device are
-// opened: looking 47 names up along their whole path takes most of the time of
-// a first sweep.
+// opened: resolving 47 full paths takes most of the time of a first sweep.
 type openDirs struct {
 	list [int(numDirectories) + 2]openDir
 	n    int
@@ -136,9 +135,8 @@ func (o *openDirs) close() {
 	}
 }
 
-// findHwmon looks for the device's hwmon directory where none is known, or
-// the known one is gone: its number is anybody's, and it changes when the
-// driver binds anew.
+// findHwmon finds the device's hwmon directory if it is unknown or gone: its
+// number is arbitrary, and changes when the driver binds again.
 func (d *device) findHwmon() {
 	if d.dirs[inHwmon] != "" && d.root.Exists(d.dirs[inHwmon]) {
 		return

@@ -12,15 +12,15 @@ import (
 // are read without it. A healthy one takes a millisecond.
 const stall = 50 * time.Millisecond
 
-// grace is how much longer than the deadline it may take until every chip has
-// at least been asked, on a machine too busy to do so in time. A deadline
-// tells something about a chip only if the chip had a chance.
+// grace extends the deadline until a read of every chip has at least started,
+// on a machine too busy to do so in time. A missed deadline says something
+// about a chip only if it was read.
 const grace = 2 * time.Second
 
-// group is a number of devices that are read one after the other, in one
-// batch. Making a batch costs more than reading a healthy device, so there is
-// one batch per CPU; only when a device holds its group up do the devices
-// behind it get batches of their own.
+// group is a number of devices that are read one after the other, in one batch.
+// Making a batch costs more than reading a healthy device, so there is one
+// batch per CPU; only when a device blocks its group do the devices behind it
+// get batches of their own.
 type group struct {
 	batch   *groupBatch
 	devices []*device
@@ -32,20 +32,19 @@ type group struct {
 type groupBatch struct {
 	*hostfs.Batch
 	room  int
-	taken bool // its results are still wanted
+	inUse bool // its results are still wanted
 }
 
-// readAll reads the devices, and gives up at the deadline on those that were
-// asked and have not answered. Devices that are still stuck in an earlier
-// round are not asked again.
+// readAll reads the devices until the deadline. Devices that are still stuck in
+// an earlier round are not read again.
 func (r *Reader) readAll(devices []*device, deadline time.Time) {
 	for _, b := range r.batches {
-		b.taken = false
+		b.inUse = false
 	}
 	idle := make([]*device, 0, len(devices))
 	for _, d := range devices {
 		if d.busy() {
-			d.batch.taken = true
+			d.batch.inUse = true
 		} else {
 			idle = append(idle, d)
 		}
@@ -54,11 +53,11 @@ func (r *Reader) readAll(devices []*device, deadline time.Time) {
 	var groups []*group
 	share := max(1, (len(idle)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
 	if slices.ContainsFunc(idle, func(d *device) bool { return d.rounds == 0 }) {
-		share = 1 // see letGo
+		share = 1 // see closeUnneeded
 	}
 	for len(idle) > 0 {
 		for _, g := range groups {
-			g.batch.Reap() // gives back the descriptors of those that are done
+			g.batch.Reap() // closes the descriptors of those that are done
 		}
 		n := min(share, len(idle))
 		groups = r.start(groups, idle[:n], func(d *device, b *groupBatch) { d.queue(b, now) })
@@ -71,16 +70,16 @@ func (r *Reader) readAll(devices []*device, deadline time.Time) {
 		if now.Before(deadline) {
 			continue
 		}
-		if now.After(limit) || !slices.ContainsFunc(groups, (*group).unasked) {
+		if now.After(limit) || !slices.ContainsFunc(groups, (*group).hasUnread) {
 			return
 		}
 		deadline = now.Add(4 * stall)
 	}
 }
 
-// start begins reading devices in one batch.
+// start starts reading devices in one batch.
 func (r *Reader) start(groups []*group, devices []*device, queue func(*device, *groupBatch)) []*group {
-	b, err := r.takeBatch(len(devices))
+	b, err := r.acquireBatch(len(devices))
 	for _, d := range devices {
 		if err == nil {
 			queue(d, b)
@@ -90,9 +89,9 @@ func (r *Reader) start(groups []*group, devices []*device, queue func(*device, *
 		err = b.Start()
 	}
 	for _, d := range devices {
-		d.letGo() // the reader has copies of its own
+		d.closeUnneeded() // the reader has copies of its own
 		if err != nil {
-			d.unread(err)
+			d.failReads(err)
 		}
 	}
 	if err != nil {
@@ -101,15 +100,15 @@ func (r *Reader) start(groups []*group, devices []*device, queue func(*device, *
 	return append(groups, &group{batch: b, devices: devices, since: time.Now()})
 }
 
-// split drops the groups that are done, and gives the devices behind one that
-// holds its group up batches of their own.
+// split drops the groups that are done, and moves the devices behind one that
+// blocks its group to batches of their own.
 func (r *Reader) split(groups []*group, now time.Time) []*group {
 	var next []*group
 	for _, g := range groups {
 		if !g.batch.Reap() {
 			continue
 		}
-		if front := g.at(); front != g.front {
+		if front := g.current(); front != g.front {
 			g.front, g.since = front, now
 		}
 		if now.Sub(g.since) >= stall {
@@ -123,10 +122,10 @@ func (r *Reader) split(groups []*group, now time.Time) []*group {
 	return next
 }
 
-// unasked reports whether the group has a chip that has not been asked yet: one
-// behind the front, or the front itself while files are read that come from
+// hasUnread reports whether the group has a chip that has not been read yet:
+// one behind the front, or the front itself while files are read that come from
 // the PCI core and not from the chip.
-func (g *group) unasked() bool {
+func (g *group) hasUnread() bool {
 	if g.front < len(g.devices)-1 {
 		return true
 	}
@@ -134,8 +133,8 @@ func (g *group) unasked() bool {
 	return i >= 0 && i < len(attrs) && (attrs[i].in == inPCI || attrs[i].in == inParent)
 }
 
-// at is the device whose reads are under way.
-func (g *group) at() int {
+// current is the device that is being read.
+func (g *group) current() int {
 	done := g.batch.Done()
 	for i, d := range g.devices {
 		for _, n := range d.queued {
@@ -147,7 +146,7 @@ func (g *group) at() int {
 	return len(g.devices) - 1
 }
 
-// wait waits until all groups are done, or it is time to look at them.
+// wait waits until all groups are done, or it is time to check them.
 func wait(groups []*group, deadline time.Time) {
 	batches := make([]*hostfs.Batch, len(groups))
 	for i, g := range groups {
@@ -159,12 +158,12 @@ func wait(groups []*group, deadline time.Time) {
 	hostfs.Wait(batches, deadline)
 }
 
-// takeBatch finds a batch that is not in use, or makes one.
-func (r *Reader) takeBatch(devices int) (*groupBatch, error) {
+// acquireBatch returns a batch that is not in use, or a new one.
+func (r *Reader) acquireBatch(devices int) (*groupBatch, error) {
 	for _, b := range r.batches {
-		if b.room >= devices && !b.taken && !b.Reap() {
+		if b.room >= devices && !b.inUse && !b.Reap() {
 			b.Reset()
-			b.taken = true
+			b.inUse = true
 			return b, nil
 		}
 	}
@@ -172,7 +171,7 @@ func (r *Reader) takeBatch(devices int) (*groupBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &groupBatch{Batch: b, room: devices, taken: true}
+	g := &groupBatch{Batch: b, room: devices, inUse: true}
 	r.batches = append(r.batches, g)
 	return g, nil
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// TestBlockedChips has all chips of a host but one hold their readers up, and
-// a deadline so short that it is over before anything can have been noticed:
-// as on a machine that is busy with something else. The one that is well must
-// not be taken for hung.
+// TestBlockedChips has all chips of a host but one hold their readers up, and a
+// deadline so short that it is over before anything can have been noticed: as
+// on a machine that is busy with something else. The one that is well must not
+// count as hung.
 func TestBlockedChips(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // all devices in one group
 	tr := newTree(t)

@@ -6,15 +6,15 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Memory is what the driver itself says of device memory. No release says
-// anything yet; proposals put files of these names below the class device.
+// Memory is the driver's own accounting of device memory. No release has any
+// yet; proposals put files of these names below the class device.
 type Memory struct {
 	DRAMUsed model.Reading[uint64]
-	ByPID    map[int]uint64 // DRAM bytes; nil if the driver does not tell
+	ByPID    map[int]uint64 // DRAM bytes; nil if the driver does not report them
 }
 
-// driverMemory reads memory_stats/dram_used and processes/<pid>/dram_allocated.
-func (d *device) driverMemory() Memory {
+// readMemory reads memory_stats/dram_used and processes/<pid>/dram_allocated.
+func (d *device) readMemory() Memory {
 	if !d.goneAt.IsZero() || !d.hasMemory || d.model.State != model.StateOK { // these reads have no deadline
 		return Memory{}
 	}

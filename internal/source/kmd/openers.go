@@ -9,13 +9,12 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// openersFrom is the driver that first kept a list of openers.
+// openersFrom is the first driver with a list of openers.
 const openersFrom = "2.5.0"
 
-// readOpeners returns the driver's list of who has the device open: a number
-// for each open file description, the newest first. Numbers may repeat, may be
-// 0 (not visible from our pid namespace) and may name processes that have
-// exited since.
+// readOpeners returns the driver's list of openers: a pid for each open file
+// description, the newest first. Pids may repeat, may be 0 (not visible from
+// our pid namespace) and may name processes that have exited since.
 func (d *device) readOpeners() model.Reading[[]int] {
 	c := d.content(pidsFile)
 	if d.queued[pidsFile] < 0 {
@@ -35,8 +34,8 @@ func (d *device) readOpeners() model.Reading[[]int] {
 	return model.Value(pids)
 }
 
-// openFDs reads how often the module is in use. A driver with lists does not
-// have to be asked, and from 2.10 on exported buffers count as well.
+// openFDs reads how often the module is in use. It is not needed for a driver
+// with lists, and from 2.10 on exported buffers count as well.
 func (r *Reader) openFDs(found []Found) model.Reading[int] {
 	for i := range found {
 		if found[i].Openers.Status == model.Absent {
@@ -55,8 +54,8 @@ func (r *Reader) openFDs(found []Found) model.Reading[int] {
 }
 
 // parseOpeners reads the lines of a pids file. A list that fills the buffer may
-// go on behind it: it is refused, since part of it would pass for all of it.
-// Who holds the device is then found out from /proc.
+// be truncated: it is rejected, since part of it would pass for all of it. The
+// holders of the device are then read from /proc.
 func parseOpeners(b []byte) ([]int, error) {
 	if len(b) >= pidsBytes-1 { // the last line break is cut off already
 		return nil, fmt.Errorf("the driver's list of openers is longer than %d bytes", pidsBytes)

@@ -18,9 +18,9 @@ import (
 // lostKept is how long a device that left the bus is still shown, as lost.
 const lostKept = 10 * time.Minute
 
-// Reader reads all devices of a host, again and again. It keeps descriptors
-// open and remembers what rates and states need. It is not safe for
-// concurrent use.
+// Reader reads all devices of a host repeatedly. It keeps descriptors open and
+// the earlier samples that rates and states need. It is not safe for concurrent
+// use.
 type Reader struct {
 	root    hostfs.Root
 	devices map[string]*device // by BDF
@@ -40,9 +40,9 @@ type Sweep struct {
 	Loaded  bool // the kernel module is there
 	Driver  model.Reading[string]
 	Version Version  // Driver, parsed; zero if unknown
-	Unbound []string // Tenstorrent functions on the bus that no driver has
+	Unbound []string // Tenstorrent functions on the bus without a driver
 	// OpenFDs is how many descriptors of all devices are open, where the driver
-	// keeps no lists: then the count that keeps the module loaded is asked.
+	// keeps no lists: then it is the module's reference count.
 	OpenFDs model.Reading[int]
 	Found   []Found // by kernel index
 }
@@ -54,10 +54,10 @@ type Found struct {
 	Memory  Memory
 }
 
-// Read reads every device, and gives up on those that have not answered by
-// the deadline: they are in the result, marked.
+// Read reads every device until the deadline. Those that have not answered are
+// in the result, marked.
 func (r *Reader) Read(deadline time.Time) Sweep {
-	s := r.module()
+	s := r.readModule()
 	r.sample(s.Version, deadline)
 	s.Unbound = r.unbound.list(r.root, r.boundTo(s.Loaded), time.Now())
 	all := slices.SortedFunc(maps.Values(r.devices), func(a, b *device) int {
@@ -65,8 +65,8 @@ func (r *Reader) Read(deadline time.Time) Sweep {
 	})
 	s.Found = make([]Found, len(all))
 	for i, d := range all {
-		s.Found[i] = Found{Device: d.shown(), Openers: d.openers, Memory: d.driverMemory()}
-		d.traffic.shown()
+		s.Found[i] = Found{Device: d.published(), Openers: d.openers, Memory: d.readMemory()}
+		d.traffic.markShown()
 	}
 	s.OpenFDs = r.openFDs(s.Found)
 	return s
@@ -74,10 +74,10 @@ func (r *Reader) Read(deadline time.Time) Sweep {
 
 // Sample reads every device between two calls of Read, so that counters which
 // wrap, and a heartbeat that stops, are not missed.
-func (r *Reader) Sample(deadline time.Time) { r.sample(r.module().Version, deadline) }
+func (r *Reader) Sample(deadline time.Time) { r.sample(r.readModule().Version, deadline) }
 
-// Openers reads again who has which device open: pids by kernel index, of the
-// devices that tell.
+// Openers reads the openers of the devices again: pids by kernel index, for
+// devices with a list.
 func (r *Reader) Openers(deadline time.Time) map[int][]int {
 	r.Sample(deadline)
 	list := map[int][]int{}
@@ -126,7 +126,7 @@ func (r *Reader) present() []*device {
 	return list
 }
 
-// boundTo names the devices that the driver has now.
+// boundTo identifies the devices that the driver has now.
 func (r *Reader) boundTo(loaded bool) string {
 	var names []string
 	for _, d := range r.present() {
@@ -136,8 +136,8 @@ func (r *Reader) boundTo(loaded bool) string {
 	return strconv.FormatBool(loaded) + " " + strings.Join(names, " ")
 }
 
-// module reads what the kernel says of the driver itself.
-func (r *Reader) module() Sweep {
+// readModule reads what the kernel says about the driver itself.
+func (r *Reader) readModule() Sweep {
 	s := Sweep{Loaded: r.root.Exists("/sys/module/tenstorrent")}
 	version, err := r.root.ReadString("/sys/module/tenstorrent/version")
 	switch {
@@ -147,18 +147,18 @@ func (r *Reader) module() Sweep {
 	case !s.Loaded:
 		s.Driver = model.Missing[string](model.Absent, "the driver is not loaded")
 	default:
-		s.Driver = model.Missing[string](hostfs.Status(err), "the driver tells no version")
+		s.Driver = model.Missing[string](hostfs.Status(err), "the driver has no version file")
 	}
 	return s
 }
 
-// discover compares the class directory with what is known. A directory that
-// is not there means that no device is; one that cannot be read means nothing.
+// discover compares the class directory with the known devices. Without the
+// directory there are none; if it cannot be read, nothing changes.
 func (r *Reader) discover(driver Version) {
 	const class = "/sys/class/tenstorrent/"
 	names, err := r.root.Names(class)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return // we could not look (no free descriptor, say): that says nothing about the devices
+		return // it could not be read (no free descriptor, say): that says nothing about the devices
 	}
 	there := map[string]bool{}
 	for _, name := range names {
@@ -172,7 +172,7 @@ func (r *Reader) discover(driver Version) {
 			continue
 		}
 		there[bdf] = true
-		r.meet(index, dir, bdf, driver)
+		r.addDevice(index, dir, bdf, driver)
 	}
 	now := time.Now()
 	for bdf, d := range r.devices {
@@ -193,8 +193,7 @@ func (r *Reader) discover(driver Version) {
 	}
 }
 
-// whyGone says what became of a device that is not in the class directory any
-// more.
+// whyGone returns why a device is no longer in the class directory.
 func (r *Reader) whyGone(bdf string) model.Cause {
 	switch {
 	case !r.root.Exists("/sys/module/tenstorrent"):
@@ -205,8 +204,8 @@ func (r *Reader) whyGone(bdf string) model.Cause {
 	return model.OffBus
 }
 
-// meet takes note of a device in the class directory.
-func (r *Reader) meet(index int, dir, bdf string, driver Version) {
+// addDevice adds or updates a device of the class directory.
+func (r *Reader) addDevice(index int, dir, bdf string, driver Version) {
 	d := r.devices[bdf]
 	if d == nil {
 		d = &device{root: r.root, bdf: bdf}
@@ -232,8 +231,8 @@ func (r *Reader) resolve(link string) (dir, bdf string, ok bool) {
 	return target, bdf, len(bdf) >= len("0000:00:00.0")
 }
 
-// shown is the device as it goes into a snapshot.
-func (d *device) shown() model.Device {
+// published returns the device for a snapshot.
+func (d *device) published() model.Device {
 	if d.goneAt.IsZero() {
 		return d.model
 	}
@@ -245,11 +244,11 @@ func (d *device) shown() model.Device {
 	}
 	for i := range attrs {
 		if f := attrs[i].file; f != "tt_card_type" && f != "tt_serial" && f != "tt_asic_id" && attrs[i].in != inPCI {
-			attrs[i].put(&gone, content{status: model.Lost})
+			attrs[i].store(&gone, content{status: model.Lost})
 		}
 	}
 	lost := model.Missing[float64](model.Lost, "")
 	gone.HeartbeatAge, gone.HeartbeatRate = lost, lost
-	d.traffic.put(&gone.PCIe, lost, lost)
+	d.traffic.setRates(&gone.PCIe, lost, lost)
 	return gone
 }

@@ -1,6 +1,7 @@
 package kmd
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -145,27 +146,30 @@ func TestWithoutTelemetry(t *testing.T) {
 func TestMissingFilesAreLookedFor(t *testing.T) {
 	begun := time.Now()
 	for _, tt := range []struct {
-		met, last time.Duration // after begun, and the look before
+		name      string
+		met, last time.Duration // after begun, and the try before
 		want      bool
 	}{
-		{0, 0, true},
-		{time.Second, time.Second, false},
-		{time.Minute, retryAbsent, true},
-		{settling, retryAbsent, false},
-		{settling, retryNeverThere, true},
+		{"first read", 0, 0, true},
+		{"just tried", time.Second, time.Second, false},
+		{"a new device", time.Minute, retryAbsent, true},
+		{"settled", settling, retryAbsent, false},
+		{"settled, long ago", settling, retryNeverThere, true},
 	} {
-		now := begun.Add(tt.met)
-		d := &device{metAt: begun, absentAt: now.Add(-tt.last)}
-		if tt.met == 0 {
-			d = &device{}
-		}
-		if got := d.retry(now); got != tt.want {
-			t.Errorf("%v after it was met, %v after the last look: %v", tt.met, tt.last, got)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			now := begun.Add(tt.met)
+			d := &device{firstReadAt: begun, absentAt: now.Add(-tt.last)}
+			if tt.met == 0 {
+				d = &device{}
+			}
+			if got := d.retry(now); got != tt.want {
+				t.Errorf("%v after it was met, %v after the last look: %v", tt.met, tt.last, got)
+			}
+		})
 	}
-	d := &device{metAt: begun}
-	if d.closeFiles(); !d.metAt.IsZero() {
-		t.Error("a device that moved is not looked at as a new one")
+	d := &device{firstReadAt: begun}
+	if d.closeFiles(); !d.firstReadAt.IsZero() {
+		t.Error("a device that moved is not read as a new one")
 	}
 }
 
@@ -207,9 +211,11 @@ func TestDeadChip(t *testing.T) {
 			"fan": got.Fan.Reason(), "rate": got.PCIe.ToDeviceRate.Reason(), "limit": got.PowerLimit.Reason(),
 			"voltage limit": got.VoltageLimit.Reason(), "bundle": got.Firmware.Bundle.Reason(),
 		} {
-			if reason != "hung: "+whyOnes {
-				t.Errorf("%s: %q", name, reason)
-			}
+			t.Run(name, func(t *testing.T) {
+				if reason != "hung: "+whyOnes {
+					t.Errorf("%s: %q", name, reason)
+				}
+			})
 		}
 	}
 	sensor := slices.IndexFunc(attrs[:], func(a attr) bool { return a.file == "temp1_input" })
@@ -225,7 +231,7 @@ func TestDeadChip(t *testing.T) {
 	}
 }
 
-// add2 writes the golden values of a board once more.
+// add2 writes the golden values of a board again.
 func (tr *tree) add2(b *card, golden string) {
 	for path, text := range goldenFiles(tr.t, golden) {
 		path = strings.Replace(path, "/sys/class/tenstorrent/tenstorrent!0", b.class, 1)
@@ -442,10 +448,12 @@ func TestLongListOfOpeners(t *testing.T) {
 	r := New(tr.root())
 	defer r.Close()
 	for lines, known := range map[int]bool{1000: true, 5000: false} {
-		tr.write("/proc/driver/tenstorrent/0/pids", strings.TrimSuffix(strings.Repeat("1234567\n", lines), "\n"))
-		if got := read(r).Found[0].Openers; got.Known() != known || known && len(got.V) != lines {
-			t.Errorf("%d openers: %d of them, %s", lines, len(got.V), got.Reason())
-		}
+		t.Run(fmt.Sprint(lines, " openers"), func(t *testing.T) {
+			tr.write("/proc/driver/tenstorrent/0/pids", strings.TrimSuffix(strings.Repeat("1234567\n", lines), "\n"))
+			if got := read(r).Found[0].Openers; got.Known() != known || known && len(got.V) != lines {
+				t.Errorf("%d openers: %d of them, %s", lines, len(got.V), got.Reason())
+			}
+		})
 	}
 }
 
@@ -460,16 +468,18 @@ func TestModuleInUse(t *testing.T) {
 		{"without", "3", false, model.Value(3)},
 		{"nonsense", "many", false, model.Missing[int](model.Implausible, `the kernel printed "many" for the module's use count`)},
 	} {
-		tr := newTree(t)
-		tr.add("wh", 0, 0, "0000:01:00.0")
-		tr.write("/sys/module/tenstorrent/refcnt", c.refcnt)
-		if !c.list {
-			tr.remove("/proc/driver/tenstorrent")
-		}
-		r := New(tr.root())
-		if got := read(r).OpenFDs; got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
-		r.Close()
+		t.Run(c.name, func(t *testing.T) {
+			tr := newTree(t)
+			tr.add("wh", 0, 0, "0000:01:00.0")
+			tr.write("/sys/module/tenstorrent/refcnt", c.refcnt)
+			if !c.list {
+				tr.remove("/proc/driver/tenstorrent")
+			}
+			r := New(tr.root())
+			if got := read(r).OpenFDs; got != c.want {
+				t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+			}
+			r.Close()
+		})
 	}
 }

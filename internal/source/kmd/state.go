@@ -6,27 +6,27 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Firmware whose heartbeat has not moved for this long is taken for hung.
+// Firmware whose heartbeat has not changed for this long counts as hung.
 // Blackhole counts ten times a second, Wormhole about once.
 const heartbeatLimit = 3 * time.Second
 
-// A dead chip costs a PCIe time-out for each read and fills the kernel's
-// error log. After this many sweeps of nothing but ones it is left alone for
-// restTime at a time, and then asked only for its heartbeat and clock.
+// A dead chip costs a PCIe timeout for each read and fills the kernel's error
+// log. After this many sweeps of nothing but ones it is not read for restTime
+// at a time, and then only its heartbeat and clock are.
 const (
 	onesLimit = 2
 	restTime  = 5 * time.Second
 )
 
-// hangAfter is how long a read takes at least that is no longer called slow. On
-// a busy machine a healthy chip may take most of a second.
+// hangAfter is how long a read must take to count as hung instead of slow. On a
+// busy machine a healthy chip may take most of a second.
 const hangAfter = time.Second
 
-// notice takes note of a sweep in which the read of a file has not returned,
-// or of one in which all have. A read is late, and its chip not hung, while it
-// was seen stuck by one sweep only and the chip answered just before: other
-// reads of this sweep, or all of the last one.
-func (d *device) notice(stuck string, now time.Time) {
+// updateStuck records a sweep in which the read of a file has not returned, or
+// one in which all have. A read is late, and its chip not hung, while it was
+// seen stuck by one sweep only and the chip answered just before: other reads
+// of this sweep, or all of the last one.
+func (d *device) updateStuck(stuck string, now time.Time) {
 	if stuck == "" {
 		d.stuck, d.late = 0, false
 		return
@@ -48,11 +48,11 @@ func (d *device) answered() bool {
 	return false
 }
 
-// vitals is what the vital files of a device gave in one sweep.
+// vitals counts the results of the vital files of a device in one sweep.
 type vitals struct {
-	files                       int // looked at
+	files                       int // checked
 	known, noData, lost, absent int
-	ones                        int // all ones, or left alone because of them
+	ones                        int // all ones, or not read because of them
 	elsewhere                   int // the same, in files that need no firmware: counters, link
 	freshOnes                   int // of both, read just now
 }
@@ -65,7 +65,7 @@ func (v *vitals) add(c content, got outcome, read bool) {
 		if read {
 			v.freshOnes++
 		}
-	case got == believed:
+	case got == valid:
 		v.known++
 	case c.status == model.Resetting:
 		v.noData++
@@ -76,8 +76,8 @@ func (v *vitals) add(c content, got outcome, read bool) {
 	}
 }
 
-// onesElsewhere counts a file that needs no firmware and is all ones; read: it was
-// read just now, and not left alone.
+// onesElsewhere counts a file that needs no firmware and is all ones; read: it
+// was read just now, not skipped.
 func (v *vitals) onesElsewhere(read bool) {
 	v.elsewhere++
 	if read {
@@ -85,14 +85,14 @@ func (v *vitals) onesElsewhere(read bool) {
 	}
 }
 
-// health is what is remembered of a device's troubles.
+// health is the history of a device's failures.
 type health struct {
 	sweepsOfOnes int
 	restUntil    time.Time
 }
 
-// resting reports whether file i of a dead chip is left alone now. When a rest
-// is over only a few files are asked for a sign of life.
+// resting reports whether file i of a dead chip is skipped now. After a rest
+// only a few files are read for a sign of life.
 func (h *health) resting(i int, now time.Time) bool {
 	if h.sweepsOfOnes < onesLimit || i == pidsFile || isStatic(i) {
 		return false
@@ -101,9 +101,8 @@ func (h *health) resting(i int, now time.Time) bool {
 	return now.Before(h.restUntil) || !sign
 }
 
-// sawOnes takes note of a sweep of nothing but ones; fresh tells that some
-// were read just now.
-func (h *health) sawOnes(fresh bool, now time.Time) {
+// addOnes records a sweep of nothing but ones; fresh: some were read just now.
+func (h *health) addOnes(fresh bool, now time.Time) {
 	if fresh {
 		h.sweepsOfOnes++
 		h.restUntil = now.Add(restTime)
@@ -112,31 +111,31 @@ func (h *health) sawOnes(fresh bool, now time.Time) {
 
 const noFan = "the firmware knows no fan"
 
-// judge decides the state from the vital signs and the heartbeat. stuck is
-// the file whose read has not returned.
-func (d *device) judge(v vitals, stuck string, now time.Time) {
+// setState sets the state from the vital signs and the heartbeat. stuck is the
+// file whose read has not returned.
+func (d *device) setState(v vitals, stuck string, now time.Time) {
 	m := &d.model
 	d.beat.add(m.Heartbeat, d.started)
 	m.HeartbeatAge, m.HeartbeatRate = d.beat.age, d.beat.rate
 	before := m.State
-	m.State, m.StateReason = d.verdict(v, stuck, now)
+	m.State, m.StateReason = d.decideState(v, stuck, now)
 	d.dropFrozen()
 	switch {
 	case m.State == model.StateOK && before != model.StateOK && before != "":
 		d.statics = time.Time{} // a reset may have brought other firmware
 	case stuck != "" || m.State == model.StateResetting:
-		d.statics = time.Time{} // they could not be read; the reason may be another next time
+		d.statics = time.Time{} // they could not be read; the reason may change
 	}
 	if m.State != model.StateResetting {
 		d.explainNoData()
 	}
 	if v.known > 0 && d.ones[fanAt] {
-		// Ones of a chip that is alive are the firmware's word for "none".
+		// Ones of a chip that is alive are how the firmware says "none".
 		m.Fan = model.Missing[float64](model.Absent, noFan)
 	}
 }
 
-func (d *device) verdict(v vitals, stuck string, now time.Time) (model.State, model.StateReason) {
+func (d *device) decideState(v vitals, stuck string, now time.Time) (model.State, model.StateReason) {
 	because := func(s model.State, c model.Cause) (model.State, model.StateReason) {
 		return s, model.StateReason{Cause: c}
 	}
@@ -146,7 +145,7 @@ func (d *device) verdict(v vitals, stuck string, now time.Time) (model.State, mo
 	case stuck != "":
 		return model.StateHung, model.StateReason{Cause: model.ReadBlocked, File: stuck, Since: d.started}
 	case v.ones > 0 && v.known == 0:
-		d.health.sawOnes(v.freshOnes > 0, now)
+		d.health.addOnes(v.freshOnes > 0, now)
 		return because(model.StateHung, model.AllOnes)
 	case v.noData > 0 && v.known == 0:
 		return because(model.StateResetting, model.ResetWindow)
@@ -154,7 +153,7 @@ func (d *device) verdict(v vitals, stuck string, now time.Time) (model.State, mo
 		return because(model.StateLost, model.SaidGone)
 	}
 	if v.known == 0 && v.elsewhere > 0 {
-		d.health.sawOnes(v.freshOnes > 0, now)
+		d.health.addOnes(v.freshOnes > 0, now)
 		return because(model.StateHung, model.AllOnes)
 	}
 	d.health.sweepsOfOnes = 0
@@ -173,9 +172,9 @@ func (d *device) verdict(v vitals, stuck string, now time.Time) (model.State, mo
 	return model.StateOK, model.StateReason{}
 }
 
-// dropFrozen takes back what firmware that stopped has left behind: its last
-// values still read well, but are as old as its last heartbeat. What the PCIe
-// tile counts goes on without the firmware.
+// dropFrozen drops the values of firmware that stopped: they can still be read,
+// but are as old as its last heartbeat. The PCIe tile counts without the
+// firmware.
 func (d *device) dropFrozen() {
 	if d.model.StateReason.Cause != model.HeartbeatStopped {
 		return
@@ -183,7 +182,7 @@ func (d *device) dropFrozen() {
 	for i := range attrs {
 		if a := &attrs[i]; a.role != static && a.in != inPCI && a.file != heartbeatFile && d.queued[i] >= 0 {
 			if c := d.content(i); c.status == model.Known {
-				a.put(&d.model, content{status: model.Stale, why: "left behind by firmware that has stopped"})
+				a.store(&d.model, content{status: model.Stale, why: "left behind by firmware that has stopped"})
 			}
 		}
 	}
@@ -201,30 +200,30 @@ func (d *device) explainNoData() {
 			if i == fanAt { // since 2.11 the driver gives it for the firmware's "none"
 				why = noFan
 			}
-			attrs[i].put(&d.model, content{status: model.Absent, why: why})
+			attrs[i].store(&d.model, content{status: model.Absent, why: why})
 		}
 	}
 }
 
-// heartbeat follows the firmware's counter.
+// heartbeat tracks the firmware's counter.
 type heartbeat struct {
 	value     uint32
 	moved     time.Time // when value was first seen; zero before the first reading
 	seen      bool      // it was seen to move
-	restarted bool      // the last reading was of a counter begun anew
-	ref       uint32    // a reading some time ago, to tell the rate from
+	restarted bool      // the counter had restarted at the last reading
+	ref       uint32    // an earlier reading, for the rate
 	refAt     time.Time
 	age, rate model.Reading[float64]
 }
 
-// Any change is a beat: the counter wraps, and starts anew after a reset.
+// Any change is a beat: the counter wraps, and restarts after a reset.
 func (h *heartbeat) add(r model.Reading[uint32], at time.Time) {
 	h.restarted = false
 	v, ok := r.Get()
 	if !ok {
 		h.age, h.rate = model.As[float64](r), model.As[float64](r)
 		h.refAt = time.Time{}
-		if r.Status != model.Hung && r.Status != model.Pending { // a read that did not return in time is no sign of life
+		if r.Status != model.Hung && r.Status != model.Pending { // a read that did not return in time says nothing
 			h.moved, h.seen = time.Time{}, false
 		}
 		return

@@ -85,9 +85,11 @@ func TestDeadLink(t *testing.T) {
 	defer r.Close()
 	p := read(r).Found[0].Device.PCIe
 	for name, reading := range map[string]model.Reading[int]{"gen": p.Gen, "gen max": p.GenMax, "width": p.Width, "width max": p.WidthMax} {
-		if reading.Reason() != "hung: "+whyOnes {
-			t.Errorf("%s: %d, %q", name, reading.V, reading.Reason())
-		}
+		t.Run(name, func(t *testing.T) {
+			if reading.Reason() != "hung: "+whyOnes {
+				t.Errorf("%s: %d, %q", name, reading.V, reading.Reason())
+			}
+		})
 	}
 	if p.Degraded.Known() {
 		t.Errorf("degraded: %+v", p.Degraded)
@@ -119,9 +121,11 @@ func TestStoppedFirmware(t *testing.T) {
 	for name, reading := range map[string]model.Reading[float64]{
 		"temperature": d.Temperature, "power": d.Power, "voltage": d.Voltage, "current": d.Current, "AI clock": d.AICLK, "fan": d.Fan,
 	} {
-		if reading.Status != model.Stale {
-			t.Errorf("%s of firmware that stopped: %v %q", name, reading.V, reading.Reason())
-		}
+		t.Run(name, func(t *testing.T) {
+			if reading.Status != model.Stale {
+				t.Errorf("%s of firmware that stopped: %v %q", name, reading.V, reading.Reason())
+			}
+		})
 	}
 	if !d.Heartbeat.Known() || !d.PowerLimit.Known() || !d.PCIe.ToDeviceRate.Known() || !d.Serial.Known() {
 		t.Errorf("lost with it: heartbeat %q, limit %q, rate %q", d.Heartbeat.Reason(), d.PowerLimit.Reason(), d.PCIe.ToDeviceRate.Reason())
@@ -138,42 +142,46 @@ func TestIdentityStays(t *testing.T) {
 		"reset": {status: model.Resetting}, "hung": {status: model.Hung, why: whyStuck},
 		"all ones": {status: model.Known, text: onesHex}, "lost": {status: model.Lost},
 	} {
-		d := model.Device{Serial: model.Value("0100018611905001")}
-		for i := range attrs {
-			if attrs[i].file == "tt_serial" {
-				attrs[i].put(&d, c)
+		t.Run(name, func(t *testing.T) {
+			d := model.Device{Serial: model.Value("0100018611905001")}
+			for i := range attrs {
+				if attrs[i].file == "tt_serial" {
+					attrs[i].store(&d, c)
+				}
 			}
-		}
-		if d.Serial != model.Value("0100018611905001") {
-			t.Errorf("%s: %+v", name, d.Serial)
-		}
+			if d.Serial != model.Value("0100018611905001") {
+				t.Errorf("%s: %+v", name, d.Serial)
+			}
+		})
 	}
 }
 
 // TestHeartbeatPeriods: firmware from 19.15 on refreshes its table every 10 to
-// 1000 ms. None of these periods is taken for firmware that hangs, whatever the
-// time between two samples; firmware that does hang is noticed.
+// 1000 ms. None of these periods counts as hung firmware, whatever the time
+// between two samples; firmware that does hang is noticed.
 func TestHeartbeatPeriods(t *testing.T) {
 	begun := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
 	for _, period := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
-		for _, every := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, time.Second, 2900 * time.Millisecond, 10 * time.Second} {
-			var h heartbeat
-			at := begun
-			for range 100 {
-				h.add(model.Value(uint32(at.Sub(begun)/period)), at)
-				if h.age.Known() && h.age.V >= heartbeatLimit.Seconds() {
-					t.Fatalf("a beat every %v, read every %v: %v s old", period, every, h.age.V)
+		t.Run(period.String(), func(t *testing.T) {
+			for _, every := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, time.Second, 2900 * time.Millisecond, 10 * time.Second} {
+				var h heartbeat
+				at := begun
+				for range 100 {
+					h.add(model.Value(uint32(at.Sub(begun)/period)), at)
+					if h.age.Known() && h.age.V >= heartbeatLimit.Seconds() {
+						t.Fatalf("a beat every %v, read every %v: %v s old", period, every, h.age.V)
+					}
+					at = at.Add(every)
 				}
-				at = at.Add(every)
-			}
-			last := h.value
-			for until := at.Add(2 * heartbeatLimit); at.Before(until); at = at.Add(every) {
+				last := h.value
+				for until := at.Add(2 * heartbeatLimit); at.Before(until); at = at.Add(every) {
+					h.add(model.Value(last), at)
+				}
 				h.add(model.Value(last), at)
+				if !h.age.Known() || h.age.V < heartbeatLimit.Seconds() {
+					t.Errorf("a beat every %v, read every %v: firmware that hangs was not noticed, age %+v", period, every, h.age)
+				}
 			}
-			h.add(model.Value(last), at)
-			if !h.age.Known() || h.age.V < heartbeatLimit.Seconds() {
-				t.Errorf("a beat every %v, read every %v: firmware that hangs was not noticed, age %+v", period, every, h.age)
-			}
-		}
+		})
 	}
 }

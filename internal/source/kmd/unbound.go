@@ -10,9 +10,9 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
-// How old the list of unclaimed functions may be while the devices that the
-// driver has are the same. Without the kernel's table every function of the
-// bus has to be opened, which is left for longer.
+// How old the list of unclaimed functions may be while the driver's devices are
+// the same. Without the kernel's table every function of the bus has to be
+// opened, which is done less often.
 const (
 	tableAge  = 2 * time.Second
 	searchAge = 30 * time.Second
@@ -27,7 +27,8 @@ type unbound struct {
 }
 
 // list returns the addresses of the unclaimed functions, with their domains.
-// When bound, which stands for what the driver has, changes, it looks again.
+// When bound, which identifies the driver's devices, changes, it searches
+// again.
 func (u *unbound) list(root hostfs.Root, bound string, now time.Time) []string {
 	if bound == u.bound && now.Before(u.until) {
 		return u.found
@@ -53,8 +54,8 @@ func (u *unbound) list(root hostfs.Root, bound string, now time.Time) []string {
 	return u.found
 }
 
-// withoutDriver looks through the bus for Tenstorrent functions that no driver
-// has, among those that may says yes to.
+// withoutDriver scans the bus for Tenstorrent functions without a driver, among
+// those that may accepts.
 func withoutDriver(root hostfs.Root, may func(bdf string) bool) []string {
 	const bus = "/sys/bus/pci/devices/"
 	var list []string

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Version is a driver release. The suffix (-pre, -rc1) does not take part in
-// comparisons: what it announces is in it already.
+// Version is a driver release. The suffix (-pre, -rc1) is ignored in
+// comparisons: a pre-release counts as its release.
 type Version struct{ Major, Minor, Patch int }
 
 // ParseVersion reads "2.10.1-pre", "2.9.0" or the two-part "1.34" of old.
@@ -26,7 +26,7 @@ func ParseVersion(s string) (v Version, ok bool) {
 	return v, true
 }
 
-// Less reports whether v came before w.
+// Less reports whether v is older than w.
 func (v Version) Less(w Version) bool {
 	switch {
 	case v.Major != w.Major:

@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/sorted"
 )
 
-// Parse reads a cluster descriptor. It takes all shapes UMD has written so
+// Parse parses a cluster descriptor. It accepts all formats UMD has written so
 // far: without unique ids, boards or addresses, and with devices as plain
 // numbers. Keys it does not know are skipped.
 func Parse(src []byte) (*Descriptor, error) {
@@ -44,8 +44,8 @@ func (b *decoder) descriptor() *Descriptor {
 	return &b.d
 }
 
-// sections reads each part of the file. The first makes the chips; the others
-// may only name those.
+// sections are the parts of the file. The first creates the chips; the others
+// may only refer to those.
 var sections = []struct {
 	key  string
 	read func(*decoder, node) error
@@ -139,7 +139,7 @@ func (b *decoder) devices(n node) error {
 				return err
 			})
 		}
-		id, err := v.int() // old files: only that it is on PCIe; UMD takes the same number
+		id, err := v.int() // old files: only that it is on PCIe; UMD uses the same number
 		if err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (b *decoder) boards(n node) error {
 
 func (b *decoder) links(n node) error {
 	return n.each(func(v node) error {
-		if v.kind != sequence || len(v.items) < 2 { // a third item tells about routing
+		if v.kind != sequence || len(v.items) < 2 { // a third item is about routing
 			return &yamlError{v.line, "want the two ends of a link"}
 		}
 		var l Link

@@ -9,8 +9,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Descriptor is a cluster descriptor: the chips that UMD found on a host, or
-// is to pretend to find, and the Ethernet links between them.
+// Descriptor is a cluster descriptor: the chips that UMD found on a host, or is
+// to simulate, and the Ethernet links between them.
 type Descriptor struct {
 	Chips   []Chip // by ID
 	Boards  []BoardEntry
@@ -20,7 +20,7 @@ type Descriptor struct {
 
 // Chip is one chip of a descriptor.
 type Chip struct {
-	ID        int // UMD's own number, which has nothing to do with the kernel's
+	ID        int // UMD's own number, unrelated to the kernel's
 	Arch      model.Arch
 	UniqueID  uint64
 	Synthetic bool // UniqueID is made up from ID because the file has none
@@ -39,8 +39,8 @@ func (c Chip) Remote() bool { return c.Device == model.NoDevice }
 // Coord is where Wormhole's Ethernet firmware sees a chip.
 type Coord struct{ X, Y, Rack, Shelf int }
 
-// Harvest says which units of a chip are switched off. Bits are in UMD's
-// logical order: their number means something, their places do not.
+// Harvest says which units of a chip are disabled. Bits are in UMD's logical
+// order: their number counts, their positions do not.
 type Harvest struct {
 	NOCTranslation                 bool
 	Tensix, DRAM, Eth, PCIe, L2CPU uint32

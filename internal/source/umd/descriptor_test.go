@@ -63,17 +63,19 @@ func TestParseSamples(t *testing.T) {
 		"wormhole_N300_pci_bdf.yaml":                 {2, 1, 1, 2, 0},
 		"wormhole_N300_with_remote_connections.yaml": {2, 1, 1, 2, 6},
 	} {
-		d := parseSample(t, name)
-		got := struct{ chips, local, boards, links, outside int }{len(d.Chips), local(d), len(d.Boards), len(d.Links), len(d.Outside)}
-		if got != c {
-			t.Errorf("%s: %+v, want %+v", name, got, c)
-		}
+		t.Run(name, func(t *testing.T) {
+			d := parseSample(t, name)
+			got := struct{ chips, local, boards, links, outside int }{len(d.Chips), local(d), len(d.Boards), len(d.Links), len(d.Outside)}
+			if got != c {
+				t.Errorf("%s: %+v, want %+v", name, got, c)
+			}
+		})
 	}
 	if d := parseSample(t, "blackhole_P100.yaml"); d.Chips[0].UniqueID != 17716556166399396846 {
 		t.Errorf("64 bits did not survive: %d", d.Chips[0].UniqueID)
 	}
 	if d := parseSample(t, "wormhole_N300_with_remote_connections.yaml"); !d.Chip(1).Synthetic || d.Chip(1).UniqueID != 1<<32 || len(d.Placements()) != 0 {
-		t.Errorf("without ids UMD makes them up, and nobody learns from them: %+v", d.Chips)
+		t.Errorf("without ids UMD makes them up, and they are not used: %+v", d.Chips)
 	}
 	if d := parseSample(t, "blackhole_P150.yaml"); d.Chip(1) != nil || d.Chip(0).BusID != "0000:01:00.0" {
 		t.Errorf("%+v", d.Chips)
@@ -142,10 +144,12 @@ func TestParseRefuses(t *testing.T) {
 		"arch: {0: blackhole}\nchips_with_mmio: [1]\n":                         "there is no chip 1",
 		"arch: {0: blackhole}\nharvesting: {0: 5}\n":                           "want a map of masks",
 	} {
-		d, err := Parse([]byte(src))
-		if err == nil || !strings.Contains(err.Error(), want) || d != nil {
-			t.Errorf("%q: %v, want %q", src, err, want)
-		}
+		t.Run(src, func(t *testing.T) {
+			d, err := Parse([]byte(src))
+			if err == nil || !strings.Contains(err.Error(), want) || d != nil {
+				t.Errorf("%q: %v, want %q", src, err, want)
+			}
+		})
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
-// MockPathVar names the environment variable that makes tt-metal pretend to
-// run on the host of a descriptor. Its path is one of the process's own mount
-// namespace: below /proc/<pid>/root.
+// MockPathVar is the environment variable that makes tt-metal simulate the host
+// of a descriptor. Its path is in the process's own mount namespace: below
+// /proc/<pid>/root.
 const MockPathVar = "TT_METAL_MOCK_CLUSTER_DESC_PATH"
 
 const (
@@ -25,7 +25,7 @@ const (
 	dumpName   = "cluster_descriptor.yaml"
 
 	maxDescriptor = 256 << 10 // bytes; a Galaxy's has 20 kB
-	maxDumps      = 64        // of the newest: /tmp is everybody's
+	maxDumps      = 64        // of the newest: every user may write to /tmp
 	// maxPoll is how many bytes of dumps one Poll reads: some 0.1 s at the
 	// most. The rest is for the next ones.
 	maxPoll = maxDescriptor
@@ -37,20 +37,20 @@ type Found struct {
 	Descriptor *Descriptor
 }
 
-// Finder looks for cluster descriptors: those that the user named, and those
-// that UMD left in /tmp. It reads a file again only after it changed. The zero
-// Finder looks at this host. It is not safe for concurrent use.
+// Finder finds cluster descriptors: those that the user named, and those that
+// UMD left in /tmp. It reads a file again only after it changed. The zero
+// Finder reads this host. It is not safe for concurrent use.
 type Finder struct {
 	Root  hostfs.Root
 	Paths []string // of the user; a missing one is an error
-	// Trust tells whose files in /tmp are believed: everybody can put one
-	// there. Nil: all are.
+	// Trust reports whether a user's files in /tmp are trusted: any user can
+	// create one there. Nil: all are.
 	Trust func(uid int) bool
 
 	read map[string]stamp
 }
 
-// stamp tells two states of a file apart.
+// stamp identifies a state of a file.
 type stamp struct {
 	inode, size uint64
 	uid         int
@@ -58,13 +58,13 @@ type stamp struct {
 	nsec        uint32
 }
 
-// Poll returns the descriptors that are new or changed since the last call:
-// the user's first, then UMD's, newest first. What cannot be read is in err,
-// and does not hinder the rest.
+// Poll returns the descriptors that are new or changed since the last call: the
+// user's first, then UMD's, newest first. Files that cannot be read are in err;
+// the rest is returned.
 func (f *Finder) Poll() (fresh []Found, err error) {
 	now := map[string]stamp{}
 	for _, p := range f.Paths {
-		st, statErr := f.stat(p)
+		st, statErr := f.statNamed(p)
 		if statErr != nil {
 			err = errors.Join(err, fmt.Errorf("reading the cluster descriptor: %w", statErr))
 			continue
@@ -107,7 +107,7 @@ func (f *Finder) Poll() (fresh []Found, err error) {
 	return fresh, err
 }
 
-// dumps lists UMD's files, newest first, and notes their stamps.
+// dumps lists UMD's files, newest first, and records their stamps.
 func (f *Finder) dumps(tmp hostfs.Dir, stamps map[string]stamp) (paths []string) {
 	var buf [16 << 10]byte
 	tmp.Each(buf[:], func(name []byte) bool {
@@ -128,8 +128,8 @@ func (f *Finder) dumps(tmp hostfs.Dir, stamps map[string]stamp) (paths []string)
 	return paths[:min(len(paths), maxDumps)]
 }
 
-// stat looks at a path of the user's own.
-func (f *Finder) stat(p string) (stamp, error) {
+// statNamed stats a path that the user named.
+func (f *Finder) statNamed(p string) (stamp, error) {
 	st, err := f.Root.Stat(p)
 	if err != nil {
 		return stamp{}, err
@@ -146,8 +146,8 @@ func stampOf(st unix.Stat_t) stamp {
 	return stamp{st.Ino, uint64(st.Size), int(st.Uid), st.Mtim.Sec, uint32(st.Mtim.Nsec)}
 }
 
-// readDump reads one of UMD's files, if it is still that of who is trusted. Its
-// directory is anybody's: a link, or a mount in the way, is not followed.
+// readDump reads one of UMD's files, if it is still the trusted one. Any user
+// may write to its directory: a link, or a mount in the way, is not followed.
 func (f *Finder) readDump(tmp hostfs.Dir, p string, trusted stamp) (*Descriptor, error) {
 	buf := make([]byte, min(trusted.size, maxDescriptor)+1)
 	n, st, err := tmp.ReadHere(strings.TrimPrefix(p, dumpDir+"/"), buf)
@@ -169,7 +169,7 @@ var (
 	errGrows   = errors.New("it is being written")
 )
 
-// readNamed reads a descriptor at a path of the user's own, links and all.
+// readNamed reads a descriptor at a path that the user named, following links.
 func readNamed(root hostfs.Root, p string) (*Descriptor, error) {
 	b, err := root.Read(p, maxDescriptor+1)
 	if err != nil {

@@ -93,8 +93,8 @@ func TestFinderTakesTheNewest(t *testing.T) {
 	}
 }
 
-// Whoever fills /tmp with descriptors cannot make one look last for ever, nor
-// keep others' from being read in the end.
+// A user who fills /tmp with descriptors cannot make one Poll last for ever,
+// nor keep others' from being read in the end.
 func TestFinderReadsAFewAtATime(t *testing.T) {
 	dir := t.TempDir()
 	padding := "# " + strings.Repeat("x", maxPoll/3) + "\n"
@@ -133,9 +133,11 @@ func TestReadDescriptor(t *testing.T) {
 		"/gone.yaml":      "open /gone.yaml",
 		"/gone/desc.yaml": "/gone",
 	} {
-		if _, err := readNamed(root, p); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", p, err, want)
-		}
+		t.Run(p, func(t *testing.T) {
+			if _, err := readNamed(root, p); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", p, err, want)
+			}
+		})
 	}
 }
 
@@ -146,7 +148,7 @@ func TestFinderTrust(t *testing.T) {
 	trusted := false
 	f := Finder{Root: hostfs.At(dir), Trust: func(uid int) bool { return trusted && uid == os.Getuid() }}
 	if found, err := f.Poll(); len(found) != 0 || err != nil {
-		t.Errorf("a stranger's: %v, %v", paths(found), err)
+		t.Errorf("another user's: %v, %v", paths(found), err)
 	}
 	trusted = true
 	if found, _ := f.Poll(); len(found) != 1 {
@@ -154,8 +156,8 @@ func TestFinderTrust(t *testing.T) {
 	}
 }
 
-// What somebody puts into the place of a descriptor, or of a lock, keeps nobody
-// waiting: a filesystem of theirs that does not answer, a link to one, a fifo.
+// A file that replaces a descriptor, or a lock, keeps no caller waiting: a
+// filesystem of theirs that does not answer, a link to one, a fifo.
 func TestFilesThatWait(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "tmp/umd_true/cluster_descriptor.yaml"), []byte(tiny))

@@ -18,14 +18,14 @@ import (
 const LockDir = "/dev/shm"
 
 // Lock reports whether a process has a chip, and its remote chips, in use: UMD
-// holds the lock from starting the device to closing it. The files stay when
-// nobody holds them.
+// holds the lock from starting the device to closing it. The files stay when no
+// process holds them.
 type Lock struct {
 	Device    int // N of /dev/tenstorrent/N
 	Held      model.Reading[bool]
-	OwnerDied bool // nobody holds it, and the last one who did was killed
-	// TID and PID are the holder's, in its own pid namespace; 0 if not held.
-	// PID is missing where the file does not say, or says what is not true yet.
+	OwnerDied bool // no process holds it, and the last holder was killed
+	// TID and PID are the holder's, in its own pid namespace; 0 if not held. PID
+	// is missing where the file does not say, or is not up to date yet.
 	TID int
 	PID model.Reading[int]
 }
@@ -72,7 +72,7 @@ func Locks(root hostfs.Root, dir string) ([]Lock, error) {
 
 func readLock(d hostfs.Dir, name string, index int) Lock {
 	var buf [lockMax]byte
-	n, _, err := d.ReadHere(name, buf[:]) // everybody may write there
+	n, _, err := d.ReadHere(name, buf[:]) // every user may write there
 	if err != nil {
 		return Lock{Device: index, Held: model.Missing[bool](hostfs.Status(err), err.Error())}
 	}
@@ -119,7 +119,7 @@ const (
 
 // parseLock decodes a lock file. The futex word decides: the kernel keeps it
 // right even when a holder is killed. UMD's fields are written after the lock
-// was taken and stay behind, so they count only if they agree with it.
+// was acquired and are not cleared, so they count only if they agree with it.
 func parseLock(b []byte) Lock {
 	word := func(off int) uint32 {
 		if off+4 > len(b) {

@@ -62,14 +62,16 @@ func TestParseLock(t *testing.T) {
 		"cut short":                    {lockBytes(x86, 77, 77, 77)[:44], missing(model.Unsupported)},
 		"something else":               {[]byte("this is not a mutex, and not long enough for one either"), missing(model.Unsupported)},
 	} {
-		got := parseLock(c.file)
-		if (got.Held.Why == "") == !got.Held.Known() {
-			t.Errorf("%s: a reason must come with a missing answer, and only then: %+v", name, got)
-		}
-		got.Held.Why, got.PID.Why = "", ""
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := parseLock(c.file)
+			if (got.Held.Why == "") == !got.Held.Known() {
+				t.Errorf("%s: a reason must come with a missing answer, and only then: %+v", name, got)
+			}
+			got.Held.Why, got.PID.Why = "", ""
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s:\n%s", name, diff)
+			}
+		})
 	}
 }
 
@@ -80,9 +82,11 @@ func TestLockIndex(t *testing.T) {
 		"TT_UMD_LOCK.CHIP_IN_USE_-1_PCIe": -1, "TT_UMD_LOCK.CHIP_IN_USE_99999": -1, "TT_UMD_LOCK.ARC_MSG_0_PCIe": -1,
 		"tt_device_1_memory": -1, "": -1,
 	} {
-		if got, ok := lockIndex(name); ok != (want >= 0) || ok && got != want {
-			t.Errorf("%q is device %d, %v, want %d", name, got, ok, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got, ok := lockIndex(name); ok != (want >= 0) || ok && got != want {
+				t.Errorf("%q is device %d, %v, want %d", name, got, ok, want)
+			}
+		})
 	}
 }
 
@@ -124,7 +128,9 @@ func TestLocks(t *testing.T) {
 		"TT_UMD_LOCK.ARC_MSG_2_PCIe":      lockBytes(x86, 7, 7, 7),
 		"tt_device_5_memory":              make([]byte, 100),
 	} {
-		write(t, filepath.Join(shm, name), b)
+		t.Run(name, func(t *testing.T) {
+			write(t, filepath.Join(shm, name), b)
+		})
 	}
 	if err := os.Symlink(filepath.Join(shm, "TT_UMD_LOCK.CHIP_IN_USE_10_PCIe"), filepath.Join(shm, "TT_UMD_LOCK.CHIP_IN_USE_4_PCIe")); err != nil {
 		t.Fatal(err)
@@ -169,7 +175,7 @@ func TestLocksDenied(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		asNobody(t, dir)
+		asOtherUser(t, dir)
 	}
 	locks, err := Locks(hostfs.At(dir), LockDir)
 	if err != nil || len(locks) != 1 || locks[0].Held.Status != model.Denied || locks[0].Held.Why == "" {
@@ -182,9 +188,9 @@ func TestLocksDenied(t *testing.T) {
 	}
 }
 
-// asNobody makes this test's thread look at files as an ordinary user, who may
+// asOtherUser makes this test's thread look at files as an ordinary user, who may
 // reach dir, until the test ends.
-func asNobody(t *testing.T, dir string) {
+func asOtherUser(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
@@ -268,7 +274,7 @@ func TestRealLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(Lock{Device: 3, Held: model.Value(false)}, read()); diff != "" {
-		t.Errorf("after it let go:\n%s", diff)
+		t.Errorf("after it released it:\n%s", diff)
 	}
 
 	second := hold(t, program, path)

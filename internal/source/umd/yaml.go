@@ -52,9 +52,8 @@ func parseYAML(src []byte) (node, error) {
 	return convert(doc.Content[0], 0)
 }
 
-// convert takes over what descriptors are made of, and refuses the rest: a
-// file that says the same thing twice, or refers to itself, was not written by
-// UMD.
+// convert converts the node kinds that descriptors use, and rejects the rest: a
+// file with a duplicate key, or an alias to itself, was not written by UMD.
 func convert(from *yaml.Node, depth int) (n node, err error) {
 	n = node{line: from.Line}
 	if depth++; depth > maxDepth {

@@ -48,9 +48,11 @@ func TestYAMLRefuses(t *testing.T) {
 		strings.Repeat("[", 40) + strings.Repeat("]", 40): "nested too deeply",
 		strings.Repeat("- ", 99):                          "nested too deeply",
 	} {
-		if n, err := parseYAML([]byte(src)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40q: %+v, %v, want %q", src, n, err, want)
-		}
+		t.Run(src, func(t *testing.T) {
+			if n, err := parseYAML([]byte(src)); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%.40q: %+v, %v, want %q", src, n, err, want)
+			}
+		})
 	}
 }
 
