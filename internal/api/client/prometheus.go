@@ -44,6 +44,9 @@ func (p *Prometheus) Query(ctx context.Context, expr string) ([]Series, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %w", p.base.Host, err)
 	}
+	if status == 404 && !strings.HasSuffix(p.base.Path, "/prometheus") {
+		return nil, fmt.Errorf("%s has no Prometheus API at this path; a ttmon-server has it at %s://%s%s/prometheus", p.base.Host, p.base.Scheme, p.base.Host, p.base.Path)
+	}
 	if status != 200 && !strings.HasPrefix(strings.TrimSpace(string(body)), "{") {
 		return nil, fmt.Errorf("%s answers %d: %s", p.base.Host, status, strconv.Quote(string(body[:min(len(body), 80)])))
 	}
