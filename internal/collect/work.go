@@ -53,7 +53,8 @@ type workJoin struct {
 	idle  func(device int) bool      // the driver says that nobody has it open
 	iommu func(d *model.Device) bool // false: it is certain that it has none
 
-	hosts   map[model.ProcessID]model.HostWork
+	hosts   map[model.ProcessID]hostWitness
+	deafTo  map[model.ProcessID]model.HostCause // why what a process enqueues and waits for is not seen
 	listens map[model.ProcessID]model.WorkCause // why the programs of a process are not seen; empty: they are
 	on      map[chipAt][]*model.ChipWork
 }
@@ -62,7 +63,8 @@ func (j *workJoin) run() {
 	if j.samples == nil {
 		j.samples, j.totals, j.dispatch = map[workKey]*workSample{}, map[totalKey]*workTotal{}, map[string]*dispatchCheck{}
 	}
-	j.hosts, j.listens, j.on = map[model.ProcessID]model.HostWork{}, map[model.ProcessID]model.WorkCause{}, map[chipAt][]*model.ChipWork{}
+	j.hosts, j.listens, j.on = map[model.ProcessID]hostWitness{}, map[model.ProcessID]model.WorkCause{}, map[chipAt][]*model.ChipWork{}
+	j.deafTo = map[model.ProcessID]model.HostCause{}
 	for i := range j.sets {
 		j.readHosts(&j.sets[i])
 	}
@@ -83,13 +85,25 @@ func (j *workJoin) run() {
 
 func (j *workJoin) readHosts(set *claim.Set) {
 	for _, h := range set.Hosts {
-		j.hosts[h.Process] = h.HostWork
+		// libttmon is inside of the calls, and sees the names of what is enqueued, too.
+		if old, known := j.hosts[h.Process]; !known || old.source != model.FromTrack {
+			j.hosts[h.Process] = hostWitness{h.HostWork, set.Source}
+		}
 	}
 	for _, l := range set.Listens {
 		if why, known := j.listens[l.Process]; !known || why != "" {
 			j.listens[l.Process] = l.Why
 		}
+		if l.Host != "" {
+			j.deafTo[l.Process] = l.Host
+		}
 	}
+}
+
+// hostWitness is what one source says of what a process enqueues and waits for.
+type hostWitness struct {
+	model.HostWork
+	source model.Source
 }
 
 // witness is what one source says of a chip of a process.
@@ -131,7 +145,9 @@ func (j *workJoin) witnesses(id model.ProcessID) (list []witness) {
 // addProcess measures what a process had its chips do.
 func (j *workJoin) addProcess(p *model.Process) {
 	if h, ok := j.hosts[p.ID()]; ok {
-		p.Work.Watched, p.Work.Host = true, h
+		p.Work.Watched, p.Work.Host = true, h.HostWork
+	} else if p.Work.HostCause = j.deafTo[p.ID()]; p.Work.HostCause == "" {
+		p.Work.HostCause = model.HostNotWatched
 	}
 	for _, w := range j.witnesses(p.ID()) {
 		p.Work.Chips = append(p.Work.Chips, j.measure(p, w.Work, w.source))
@@ -182,7 +198,7 @@ func (j *workJoin) measure(p *model.Process, c *claim.Work, source model.Source)
 		}
 	}
 	var host *model.HostWork
-	if p.Work.Watched && source == model.FromTrack {
+	if p.Work.Watched && source == j.hosts[p.ID()].source {
 		host = &p.Work.Host
 	}
 	settled := isSettled(c, host)

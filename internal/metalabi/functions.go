@@ -29,6 +29,7 @@ const (
 	Optional     // without it less is known
 	Called       // it is called, or its code read, and not followed
 	Learning     // hit once for each chip and buffer: followed only until it is known which chips an allocator stands for
+	Asked        // on the program's own path: followed only where that is asked for
 )
 
 const (

@@ -127,9 +127,11 @@ func (w *Work) Measured() bool { return w.Busy.Known() }
 // ProcessWork is what a process had its chips do.
 type ProcessWork struct {
 	Chips []ChipWork
-	// Watched reports whether Host is known: libttmon is in the process.
-	Watched bool
-	Host    HostWork
+	// Watched reports whether Host is known: libttmon is in the process, or ttmond
+	// has probes where it enqueues and waits.
+	Watched   bool
+	HostCause HostCause // why it is not
+	Host      HostWork
 }
 
 // Busiest is the chip that the process had do most; nil: nothing is known of any.
@@ -172,6 +174,38 @@ type Operation struct {
 	Longest uint64           // ns, program
 	Share   Reading[float64] // 0…1 of the window
 	Rate    Reading[float64] // calls per second
+}
+
+// HostCause is why it is not known what a process enqueues and waits for. The set
+// is closed; each has a sentence.
+type HostCause string
+
+// The causes.
+const (
+	HostNotWatched HostCause = "not_watched" // neither libttmon nor ttmond sees the process
+	HostNotAsked   HostCause = "not_asked"   // ttmond sees its programs; its probes of calls that enqueue and wait are off
+	HostNoSymbols  HostCause = "no_symbols"  // its tt-metal has not the functions, or they end in a way that is not known
+	HostTooFast    HostCause = "too_fast"    // it enqueues more often than ttmond may count
+)
+
+// HostCauses lists all causes.
+func HostCauses() []HostCause {
+	return []HostCause{HostNotWatched, HostNotAsked, HostNoSymbols, HostTooFast}
+}
+
+var hostSentences = map[HostCause]string{
+	HostNotWatched: "neither libttmon nor ttmond sees what it enqueues and waits for: start it with ttmon run",
+	HostNotAsked:   "ttmond does not look at what it enqueues and waits for: set uprobe.waits, or start it with ttmon run",
+	HostNoSymbols:  "its tt-metal does not have the functions by which ttmond sees what it enqueues and waits for: start it with ttmon run",
+	HostTooFast:    "it enqueues too often for ttmond's probes: start it with ttmon run",
+}
+
+// Why is the cause as a sentence without a full stop.
+func (c HostCause) Why() string {
+	if s, ok := hostSentences[c]; ok || c == "" {
+		return s
+	}
+	return string(c) // of a newer ttmond
 }
 
 // HostWork is what a process asked of its chips, and what it waits for.

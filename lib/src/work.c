@@ -10,7 +10,7 @@
 
 #include "work.h"
 
-enum { MARK_NS = 1000000000 };
+enum { MARK_NS = 1000000000, MOMENT_NS = 1000000 };
 
 int64_t exact_now(void)
 {
@@ -103,12 +103,22 @@ static void scale(struct work_chip *c, double to)
 		}
 	}
 	r->ticks_per_ns = to;
+	c->moment = (uint64_t)(to * MOMENT_NS);
+	c->short_gap = (uint64_t)(to * TTMON_GAP_NS);
+}
+
+int64_t work_time(struct work_chip *c, uint64_t end)
+{
+	if (end - c->timed < c->moment)
+		return c->record->last_record;
+	c->timed = end;
+	return exact_now();
 }
 
 void work_begin(struct work_chip *c, const struct batch *b)
 {
 	odd(c->record);
-	if (c->record->ticks_per_ns != b->ticks_per_ns)
+	if (c->record->ticks_per_ns != b->ticks_per_ns || c->moment == 0)
 		scale(c, b->ticks_per_ns);
 }
 
@@ -181,7 +191,7 @@ void work_program(struct state *s, struct work *w, struct work_chip *c, const st
 		uint64_t gap = p->start - r->last_end;
 		if (gap > r->longest_gap)
 			r->longest_gap = gap;
-		if ((double)gap <= TTMON_GAP_NS * r->ticks_per_ns) {
+		if (gap <= c->short_gap) {
 			r->gaps++;
 			r->gap += gap;
 		}
@@ -219,6 +229,7 @@ void work_state(struct state *s, uint32_t logical, uint8_t to)
 	c->record->state = to;
 	if (to == TTMON_WORK_ON) { /* the clock of a chip that was reset begins again */
 		c->record->first_start = c->record->last_end = c->record->mark_end[0] = c->record->mark_end[1] = 0;
+		c->moment = c->timed = 0;
 		memset(c->cache, 0, sizeof c->cache); /* of pointers that may stand for others now */
 	}
 	even(c->record);

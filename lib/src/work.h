@@ -14,6 +14,9 @@ struct work_chip {
 	struct ttmon_work *record;
 	struct ttmon_op *ops;
 	uint32_t ops_used;
+	uint64_t timed;     /* end of the program at which the time was read */
+	uint64_t moment;    /* ticks of the chip's clock for which that time holds */
+	uint64_t short_gap; /* TTMON_GAP_NS in ticks */
 	struct {
 		uint64_t key; /* what the name was found by; 0: free */
 		uint32_t op;
@@ -56,6 +59,10 @@ struct batch {
 	int64_t now;
 };
 INTERNAL int64_t exact_now(void); /* whatever the ledger's own clock is: what came first matters here */
+/* When a program that ended then was reported: the time that was read last where
+ * the chip's clock says that less than a millisecond has passed. Reading it takes
+ * longer than all else that is done for a program that comes alone. */
+INTERNAL int64_t work_time(struct work_chip *c, uint64_t end);
 INTERNAL void work_begin(struct work_chip *c, const struct batch *b);
 INTERNAL void work_program(struct state *s, struct work *w, struct work_chip *c, const struct program *p, source_text read);
 INTERNAL void work_end(struct work_chip *c, const struct batch *b);

@@ -66,6 +66,13 @@ static bool is_program(const struct page *p) { return p->marker != PAGE_SYNC && 
 
 static bool plausible(double ticks_per_ns) { return ticks_per_ns > 0.01 && ticks_per_ns < 100; }
 
+/* Whether a record says what its page says. */
+static bool agrees(const struct record_now *r, const struct page *p)
+{
+	return r->id == p->id && r->start == ((uint64_t)p->start_high << 32 | p->start_low) &&
+	       r->end == ((uint64_t)p->end_high << 32 | p->end_low) && r->chip < WORK_CHIPS && plausible(r->ticks_per_ns);
+}
+
 /* Whether the first and the last record say what the pages say: then they are
  * laid out as we know them. */
 static bool agree(const struct vector *v, const struct page *pages, uint32_t n, size_t programs)
@@ -79,13 +86,8 @@ static bool agree(const struct vector *v, const struct page *pages, uint32_t n, 
 		first++;
 	while (!is_program(&pages[last]))
 		last--;
-	const struct page *p[] = {&pages[first], &pages[last]};
-	const struct record_now *r[] = {v->begin, v->end - 1};
-	for (int i = 0; i < 2; i++)
-		if (r[i]->id != p[i]->id || r[i]->start != ((uint64_t)p[i]->start_high << 32 | p[i]->start_low) ||
-		    r[i]->end != ((uint64_t)p[i]->end_high << 32 | p[i]->end_low) || r[i]->chip != v->begin->chip || !plausible(r[i]->ticks_per_ns))
-			return false;
-	return v->begin->chip < WORK_CHIPS;
+	const struct record_now *end = v->end - 1;
+	return agrees(v->begin, &pages[first]) && (programs == 1 || (agrees(end, &pages[last]) && end->chip == v->begin->chip));
 }
 
 /* Pages that are no programs. */
@@ -119,9 +121,11 @@ static void take(struct state *s, const uint32_t *device, const struct page *pag
 	struct work *w = atomic_load_explicit(&s->work, memory_order_acquire);
 	if (!c || !w)
 		return;
-	struct batch b = {.ticks_per_ns = known && programs ? v->begin->ticks_per_ns : c->record->ticks_per_ns, .loss = known ? loss : TTMON_WORK_UNREADABLE, .now = exact_now()};
+	struct batch b = {.ticks_per_ns = known && programs ? v->begin->ticks_per_ns : c->record->ticks_per_ns, .loss = known ? loss : TTMON_WORK_UNREADABLE};
 	if (programs == 0)
 		b.now = c->record->last_record;
+	else
+		b.now = known ? work_time(c, v->end[-1].end) : exact_now();
 	work_begin(c, &b);
 	if (programs < n)
 		count_others(c->record, pages, n);
@@ -184,7 +188,7 @@ HOOK void METAL_work_record(const void *record)
 	struct work *w = atomic_load_explicit(&s->work, memory_order_acquire);
 	if (!c || !w)
 		return;
-	struct batch b = {.ticks_per_ns = r->ticks_per_ns, .loss = TTMON_WORK_LOSSY, .now = exact_now()};
+	struct batch b = {.ticks_per_ns = r->ticks_per_ns, .loss = TTMON_WORK_LOSSY, .now = work_time(c, p.end)};
 	work_begin(c, &b);
 	work_program(s, w, c, &p, is ? string_text : view_text);
 	work_end(c, &b);

@@ -8,4 +8,6 @@ const machine = elf.EM_AARCH64
 // step over.
 func entry([]byte) (skip uint64, ok bool) { return 0, true }
 
+func functionExits(code []byte) (exits, bool) { return exitsARM64(code) }
+
 func getter(code []byte) (field, bool) { return getterARM64(code) }

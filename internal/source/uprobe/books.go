@@ -64,6 +64,7 @@ type process struct {
 	work     *pages.Process
 	numbered map[uint32]uint64
 	workFast bool // its chips report more often than we may look
+	hostFast bool // it enqueues more often than we may count
 
 	changes uint64                           // of its blocks and lists, ever
 	toldAt  int64                            // the time of the last one that was told
@@ -573,3 +574,6 @@ func (b *books) dropList(p *process, at uint64, now int64) {
 
 // ticks turns ns after boot into the clock ticks of /proc/PID/stat.
 func ticks(ns uint64) uint64 { return ns / (1_000_000_000 / 100) }
+
+// nanoseconds is the opposite: no later than it was.
+func nanoseconds(ticks uint64) uint64 { return ticks * (1_000_000_000 / 100) }

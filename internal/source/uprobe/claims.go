@@ -21,6 +21,7 @@ func (s *Source) claims() claim.Set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set := claim.Set{Source: model.FromUprobe}
+	hosts, boot := s.hostRows(), bootTime()
 	for _, p := range s.books.processes {
 		if p.Start == 0 {
 			continue // the next sweep knows when it started
@@ -30,7 +31,7 @@ func (s *Source) claims() claim.Set {
 			continue
 		}
 		s.books.guessChips(p)
-		s.claimWork(&set, p)
+		s.claimWork(&set, p, s.claimHost(&set, p, hosts[uint32(p.PID)], boot))
 		held := p.Held()
 		if len(held) == 0 && p.HoldsNothing() {
 			set.Nothing = append(set.Nothing, model.ProcessID{PID: p.PID, StartTicks: p.Start})

@@ -186,7 +186,7 @@ func (s *Source) watch(m mapping) {
 	}
 	child := s.copied(parent, m, id)
 	alone := len(s.known) == 1
-	if len(l.letGo)+len(l.workFast) > 0 {
+	if l.separates() {
 		s.arm(l) // it gets probes of its own
 	}
 	armed, failed := l.armed, l.err
@@ -268,7 +268,7 @@ func (s *Source) adopt(pid, parent uint32) {
 			continue
 		}
 		s.use(int(pid), of.library, of.at)
-		if len(l.letGo)+len(l.workFast) > 0 {
+		if l.separates() {
 			s.arm(l)
 		}
 	}
@@ -331,9 +331,17 @@ func (s *Source) arm(l *library) {
 	if l.err != nil {
 		return
 	}
-	before := maps.Clone(l.work)
-	if l.err = l.arm(s.kernel, s.maySeparate(l)); l.err == nil && l.armed == 0 {
+	before, host := maps.Clone(l.work), maps.Clone(l.host)
+	if l.err = l.arm(s.kernel, s.maySeparate(l), s.o.Waits); l.err == nil && l.armed == 0 {
 		l.armed = sinceBoot()
+	}
+	switch {
+	case len(l.host) == 0:
+		l.hostArmed = 0
+	case l.hostArmed == 0 && len(host) == 0 && len(l.pids) == 0:
+		l.hostArmed = l.armed
+	case !maps.Equal(host, l.host):
+		s.forgetHosts(l)
 	}
 	for pid, x := range before {
 		if l.work[pid] != x {
@@ -349,15 +357,18 @@ func (s *Source) arm(l *library) {
 // of all, at its own cost.
 const maxSeparate = 512
 
+// separates reports whether some process of a library is let go of.
+func (l *library) separates() bool { return len(l.letGo)+len(l.workFast)+len(l.hostFast) > 0 }
+
 // maySeparate reports whether the processes of a library may get probes of their
 // own.
 func (s *Source) maySeparate(l *library) bool {
-	if len(l.letGo)+len(l.workFast) == 0 {
+	if !l.separates() {
 		return false
 	}
-	n := 3 * len(l.pids)
+	n := 4 * len(l.pids)
 	for _, other := range s.libraries {
-		if set := len(other.links) + len(other.learn) + len(other.work); other != l && set > 3 {
+		if set := len(other.links) + len(other.learn) + len(other.work) + len(other.host); other != l && set > 4 {
 			n += set
 		}
 	}
@@ -375,9 +386,10 @@ func (s *Source) forget(pid int) {
 			continue
 		}
 		delete(l.pids, pid)
-		if l.letGo[pid] || l.workFast[pid] {
+		if l.letGo[pid] || l.workFast[pid] || l.hostFast[pid] {
 			delete(l.letGo, pid)
 			delete(l.workFast, pid)
+			delete(l.hostFast, pid)
 			s.arm(l)
 		}
 		if len(l.pids) == 0 && !l.onHost {

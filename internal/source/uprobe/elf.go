@@ -54,6 +54,7 @@ type segment struct {
 type symbol struct {
 	name    string
 	address uint64
+	size    uint64
 }
 
 const (
@@ -267,7 +268,7 @@ func (f *elfFile) wanted(prefixes []string, of elf.SymType) ([]symbol, error) {
 			if len(out) == maxFound {
 				return badELF("more than %d symbols of those names", maxFound)
 			}
-			out = append(out, symbol{name, le.Uint64(b[8:])})
+			out = append(out, symbol{name, le.Uint64(b[8:]), le.Uint64(b[16:])})
 		}
 		return nil
 	})

@@ -40,7 +40,7 @@ type handed struct {
 
 // format is that of the state. One of another format is not read: what it
 // leaves out would count as known.
-const format = 5
+const format = 6
 
 type handedProcess struct {
 	Process    *blocks.Process
@@ -59,6 +59,7 @@ type handedProcess struct {
 	Allocated  map[uint64]uint64 // the numbers of allocators, by address
 	Work       *pages.Process    `json:",omitempty"`
 	WorkFast   bool              // its chips report more often than may be looked
+	HostFast   bool              // it enqueues more often than may be counted
 	Numbered   map[uint32]uint64 // its chips, by the numbers that it has for them
 }
 
@@ -77,6 +78,8 @@ type handedLibrary struct {
 	Armed       uint64
 	PIDs, LetGo []int
 	WorkFast    []int
+	HostFast    []int
+	HostArmed   uint64
 	At          map[int]uint64 // where each process has it mapped, as far as is known
 	OnHost      bool
 	Learned     bool
@@ -122,6 +125,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 	}
 	add("hit", s.kernel.Hit.FD())
 	add("worked", s.kernel.Worked.FD())
+	add("hosted", s.kernel.Hosted.FD())
 	for i, l := range s.kernel.fates {
 		add(fmt.Sprint("fate ", i), linkFD(l))
 	}
@@ -137,6 +141,9 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 		}
 		for pid, x := range l.work {
 			add(fmt.Sprint("work ", n, pid), linkFD(x))
+		}
+		for pid, x := range l.host {
+			add(fmt.Sprint("host ", n, pid), linkFD(x))
 		}
 	}
 	state, err = json.Marshal(h)
@@ -157,7 +164,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 func (k *kernel) maps() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		"events": &k.Events, "processes": &k.Processes, "threads": &k.Threads, "lists": &k.Lists, "nameless": &k.Nameless, "users": &k.Users, "turn": &k.Turn, "pythons": &k.Pythons,
-		"work": &k.Work, "wanted": &k.Wanted,
+		"work": &k.Work, "wanted": &k.Wanted, "hosts": &k.Hosts,
 	}
 }
 
@@ -173,7 +180,7 @@ func (p *process) hand() handedProcess {
 		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
 		Child: p.child, Parent: p.parent, Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
 		Changes: p.changes, Numbers: [2]uint64{p.numbers.list, p.numbers.allocator}, Allocated: map[uint64]uint64{},
-		Work: p.work, WorkFast: p.workFast, Numbered: p.numbered,
+		Work: p.work, WorkFast: p.workFast, HostFast: p.hostFast, Numbered: p.numbered,
 	}
 	h.Programs = map[uint64]int{}
 	for at, x := range p.programs {
@@ -205,7 +212,7 @@ func (h *handedProcess) take() (*process, error) {
 	if h.Numbered != nil {
 		p.numbered = h.Numbered
 	}
-	p.workFast = h.WorkFast
+	p.workFast, p.hostFast = h.WorkFast, h.HostFast
 	if p.work = h.Work; p.work != nil {
 		p.work.Restore()
 	}
@@ -255,6 +262,7 @@ func (l *library) hand(id fileID, at map[int]uint64) handedLibrary {
 		At:  at,
 		Dev: id.dev, Inode: id.inode, Path: l.path, UID: l.uid, Armed: l.armed, OnHost: l.onHost, Learned: l.learned,
 		PIDs: slices.Sorted(maps.Keys(l.pids)), LetGo: slices.Sorted(maps.Keys(l.letGo)), WorkFast: slices.Sorted(maps.Keys(l.workFast)),
+		HostFast: slices.Sorted(maps.Keys(l.hostFast)), HostArmed: l.hostArmed,
 	}
 	if l.err != nil {
 		h.Err = l.err.Error()
@@ -278,8 +286,11 @@ func (h *handedLibrary) take(s *Source, f *os.File) *library {
 	l.armed, l.onHost, l.learned = h.Armed, h.OnHost, h.Learned
 	for _, p := range h.Probes {
 		need := metalabi.Required
-		if p.Learning {
+		switch {
+		case p.Learning:
 			need = metalabi.Learning
+		case p.Site.ofHost():
+			need = metalabi.Asked
 		}
 		l.probes = append(l.probes, probe{site: p.Site, offset: p.Offset, need: need, size: field{p.Pointer, p.SizeAt}, work: profiler{p.Ticks, p.Table}})
 	}
@@ -354,18 +365,14 @@ func (g given) kernel() (k *kernel, err error) {
 			return k, err
 		}
 	}
-	fd, err := g.one("hit")
-	if err != nil {
-		return k, err
-	}
-	if k.Hit, err = ebpf.NewProgramFromFD(fd); err != nil {
-		return k, err
-	}
-	if fd, err = g.one("worked"); err != nil {
-		return k, err
-	}
-	if k.Worked, err = ebpf.NewProgramFromFD(fd); err != nil {
-		return k, err
+	for name, p := range map[string]**ebpf.Program{"hit": &k.Hit, "worked": &k.Worked, "hosted": &k.Hosted} {
+		fd, err := g.one(name)
+		if err != nil {
+			return k, err
+		}
+		if *p, err = ebpf.NewProgramFromFD(fd); err != nil {
+			return k, err
+		}
 	}
 	for i := range 3 {
 		fd, err := g.one(fmt.Sprint("fate ", i))
@@ -423,13 +430,19 @@ func (s *Source) importLibrary(i int, l *handedLibrary, fds given) error {
 	for _, pid := range l.WorkFast {
 		lib.workFast[pid] = true
 	}
+	for _, pid := range l.HostFast {
+		lib.hostFast[pid] = true
+	}
 	for _, pid := range append(l.PIDs, 0) {
 		if err := errors.Join(
 			fds.link(fmt.Sprint("links ", i, pid), lib.links, pid), fds.link(fmt.Sprint("learn ", i, pid), lib.learn, pid),
-			fds.link(fmt.Sprint("work ", i, pid), lib.work, pid),
+			fds.link(fmt.Sprint("work ", i, pid), lib.work, pid), fds.link(fmt.Sprint("host ", i, pid), lib.host, pid),
 		); err != nil {
 			return err
 		}
+	}
+	if lib.hostArmed = l.HostArmed; s.o.Waits != (l.HostArmed != 0) {
+		s.arm(lib) // the configuration has changed
 	}
 	return nil
 }

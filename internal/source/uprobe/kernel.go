@@ -101,6 +101,7 @@ func load(ringBytes, processes uint32) (*kernel, error) {
 		spec.Variables[watchVarUserEvents].Set(ringBytes/2/recordBytes),
 		spec.Variables[watchVarAllBytes].Set(ringBytes/4*3),
 		spec.Variables[watchVarUserPages].Set(workBytes/2/pageBytes),
+		spec.Variables[watchVarWakeWorkBytes].Set(workBytes/8),
 		spec.Variables[watchVarAllWorkBytes].Set(workBytes/4*3),
 	); err != nil {
 		return nil, err

@@ -43,6 +43,13 @@ type library struct {
 	// where chips report.
 	links, learn, work map[int]link.Link
 	learned            bool // learn is off
+
+	// host are the probes where processes enqueue and wait, hostArmed since when
+	// they are set (ns after boot; 0: they are not), hostFast the processes that
+	// hit them too often.
+	host      map[int]link.Link
+	hostArmed uint64
+	hostFast  map[int]bool
 }
 
 // open opens the file that a process has mapped. Through map_files it is that
@@ -86,8 +93,8 @@ func stat(f *os.File) (st unix.Stat_t, err error) {
 // emptyLibrary is a file without probes.
 func emptyLibrary(f *os.File, path string, uid int) *library {
 	return &library{
-		path: path, uid: uid, file: f, pids: map[int]bool{}, letGo: map[int]bool{}, workFast: map[int]bool{},
-		links: map[int]link.Link{}, learn: map[int]link.Link{}, work: map[int]link.Link{},
+		path: path, uid: uid, file: f, pids: map[int]bool{}, letGo: map[int]bool{}, workFast: map[int]bool{}, hostFast: map[int]bool{},
+		links: map[int]link.Link{}, learn: map[int]link.Link{}, work: map[int]link.Link{}, host: map[int]link.Link{},
 	}
 }
 
@@ -111,8 +118,8 @@ func newLibrary(f *os.File, path string, uid int) (l *library, blocked *hostfs.B
 }
 
 // arm sets the probes: of everybody, or, if somebody is let go and may be, of
-// each of the others.
-func (l *library) arm(k *kernel, separate bool) error {
+// each of the others. Those where processes enqueue and wait only where waits is.
+func (l *library) arm(k *kernel, separate, waits bool) error {
 	want, work := map[int]bool{0: true}, map[int]bool{0: true}
 	if len(l.letGo) > 0 && separate {
 		want = l.without(l.letGo)
@@ -120,14 +127,26 @@ func (l *library) arm(k *kernel, separate bool) error {
 	if len(l.letGo)+len(l.workFast) > 0 && separate {
 		work = l.without(l.letGo, l.workFast)
 	}
+	host := map[int]bool{0: true}
+	switch {
+	case !waits || !l.seesHost():
+		host = nil
+	case len(l.letGo)+len(l.hostFast) > 0:
+		// They are on the program's own path: one that hits them too often is let go
+		// even where others cannot have probes of their own.
+		if host = nil; separate {
+			host = l.without(l.letGo, l.hostFast)
+		}
+	}
 	learn := want
 	if l.learned {
 		learn = nil
 	}
 	return errors.Join(
-		l.set(k.Hit, l.links, want, func(p probe) bool { return p.need != metalabi.Learning && !p.site.ofPages() }),
+		l.set(k.Hit, l.links, want, func(p probe) bool { return p.need != metalabi.Learning && !p.site.ofPages() && !p.site.ofHost() }),
 		l.set(k.Hit, l.learn, learn, func(p probe) bool { return p.need == metalabi.Learning }),
 		l.set(k.Worked, l.work, work, func(p probe) bool { return p.site.ofPages() }),
+		l.set(k.Hosted, l.host, host, func(p probe) bool { return p.site.ofHost() }),
 	)
 }
 
@@ -184,7 +203,7 @@ func (l *library) set(program *ebpf.Program, links map[int]link.Link, want map[i
 
 // Close takes the probes out and lets go of the file.
 func (l *library) Close() {
-	for _, links := range []map[int]link.Link{l.links, l.learn, l.work} {
+	for _, links := range []map[int]link.Link{l.links, l.learn, l.work, l.host} {
 		for _, x := range links {
 			x.Close()
 		}

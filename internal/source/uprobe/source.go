@@ -31,6 +31,9 @@ type Options struct {
 	// Limit is the number of hits a second above which a process is let go;
 	// 0 means DefaultLimit.
 	Limit float64
+	// Waits has probes set where processes enqueue work and wait for it, too: they
+	// are on the program's own path, and cost it some microseconds a call.
+	Waits bool
 	// MaxBlocks is how many live blocks are kept of a process; 0 means
 	// DefaultMaxBlocks.
 	MaxBlocks uint64
@@ -83,8 +86,10 @@ type Source struct {
 	// requested and served count the times somebody wanted to know all that
 	// has happened by now.
 	requested, served atomic.Uint64
-	nameless          atomic.Uint64 // events of processes without a place, by the last sweep
-	looked            *sync.Cond    // with mu
+	// The same for pages.
+	workRequested, workServed atomic.Uint64
+	nameless                  atomic.Uint64 // events of processes without a place, by the last sweep
+	looked                    *sync.Cond    // with mu
 
 	mu        sync.Mutex // over all below
 	books     *books
@@ -175,6 +180,7 @@ func (s *Source) close() {
 	}
 	s.kernel.Close()
 	s.served.Store(^uint64(0)) // nobody waits for what will not come
+	s.workServed.Store(^uint64(0))
 	s.looked.Broadcast()
 }
 
@@ -395,13 +401,14 @@ func (s *Source) isElsewhere(pid uint32) bool {
 
 // Sync returns when all that happened before the call is in the books.
 func (s *Source) Sync() {
-	want := s.requested.Add(1)
+	want, work := s.requested.Add(1), s.workRequested.Add(1)
 	if !s.wake() {
 		return // no probe is set yet: nothing can have happened
 	}
+	_ = s.kernel.pages.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.served.Load() < want {
+	for s.served.Load() < want || s.workServed.Load() < work {
 		s.looked.Wait()
 	}
 }

@@ -15,12 +15,19 @@ import (
 // for those that hit too often, have lost events, or are gone.
 const sweepEvery = 500 * time.Millisecond
 
-// rateKey is what hits are counted by: the probes of pages are on another thread
-// than those of allocators.
+// rateKey is what hits are counted by: each kind of probes is let go of by itself.
 type rateKey struct {
-	pid  uint32
-	work bool
+	pid uint32
+	of  rateKind
 }
+
+type rateKind uint8
+
+const (
+	rateAllocators rateKind = iota
+	ratePages
+	rateHost
+)
 
 // count is how many hits a process had at a time.
 type count struct {
@@ -73,7 +80,7 @@ func (s *Source) sweepOnce(now time.Time) {
 		if p.parent != 0 && row.Hits > 0 {
 			s.adopt(pid, p.parent)
 		}
-		if rate := s.rate(rateKey{pid, false}, row.Hits, now); rate > s.o.Limit && row.Ignored == 0 {
+		if rate := s.rate(rateKey{pid, rateAllocators}, row.Hits, now); rate > s.o.Limit && row.Ignored == 0 {
 			s.letGo(pid, numbers[pid], row, rate)
 		}
 		s.sweepWork(p, &row, now)
@@ -92,6 +99,7 @@ func (s *Source) sweepOnce(now time.Time) {
 	}
 	maps.DeleteFunc(s.rates, func(key rateKey, _ count) bool { return s.books.processes[key.pid] == nil })
 	maps.DeleteFunc(s.elsewhere, func(pid uint32, _ bool) bool { _, seen := table[pid]; return !seen })
+	s.sweepHosts(now)
 	s.learnChips(now)
 	s.dropGone()
 }

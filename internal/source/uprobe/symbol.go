@@ -21,6 +21,7 @@ var sites = map[string]kind{
 	"buffer":  atBuffer,
 	"work_on": workOn, "work_on_old": workOnOld, "work_off": workOff, "work_off_old": workOffOld,
 	"queue_made": queueMade, "sub_devices_made": subDevicesMade, "sub_devices_loaded": subDevicesLoaded,
+	"enqueued": hostEnqueue, "replayed": hostReplay, "replayed_list": hostReplayList, "finish": hostFinish, "event_wait": hostEvent, "queue_gone": hostQueueGone,
 	"work_pages": atPages, "work_pages_const": atPagesConst, "work_record": atPage,
 }
 
@@ -104,6 +105,10 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 		if s == nil {
 			continue
 		}
+		if want.site.ofHost() {
+			probes = append(probes, f.hostProbes(s, &want)...)
+			continue
+		}
 		offset, err := f.site(s.address, want.prefix)
 		if err != nil && want.need == metalabi.Required {
 			return nil, err
@@ -114,6 +119,9 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 				p.size = size
 			}
 			probes = append(probes, p)
+			if p.site == queueMade {
+				probes = append(probes, probe{site: hostQueue, offset: offset, need: metalabi.Asked})
+			}
 		}
 	}
 	placeProfiler(probes, all)

@@ -142,6 +142,49 @@ type watchFrame struct {
 	Function      [64]int8
 }
 
+type watchHost struct {
+	_           structs.HostLayout
+	Image       uint64
+	Pid         uint32
+	Unplaced    uint32
+	Hits        uint64
+	Enqueued    uint64
+	Replayed    uint64
+	LastEnqueue uint64
+	LastFinish  uint64
+	Queue       [8]watchHostQueue
+	Wait        [16]watchHostWait
+}
+
+type watchHostQueue struct {
+	_        structs.HostLayout
+	Object   uint64
+	Enqueued uint64
+	Returned uint64
+	Finished uint64
+}
+
+type watchHostSite uint32
+
+const (
+	watchHostSiteHOST_ENQUEUE     watchHostSite = 128
+	watchHostSiteHOST_REPLAY      watchHostSite = 129
+	watchHostSiteHOST_REPLAY_LIST watchHostSite = 130
+	watchHostSiteHOST_FINISH      watchHostSite = 131
+	watchHostSiteHOST_EVENT       watchHostSite = 132
+	watchHostSiteHOST_QUEUE       watchHostSite = 133
+	watchHostSiteHOST_QUEUE_GONE  watchHostSite = 134
+	watchHostSiteHOST_LEAVE       watchHostSite = 16
+	watchHostSiteHOST_THROW       watchHostSite = 32
+)
+
+type watchHostWait struct {
+	_      structs.HostLayout
+	Since  uint64
+	Thread uint32
+	Kind   uint32
+}
+
 type watchLayoutEvent struct {
 	_       structs.HostLayout
 	Program uint64
@@ -258,21 +301,28 @@ type watchTakeEvent struct {
 }
 
 type watchThread struct {
-	_         structs.HostLayout
-	Allocator uint64
-	Banks     uint64
-	Pool      uint64
-	Manager   uint64
-	Size      uint64
-	Asked     uint64
-	Padded    uint64
-	Page      uint64
-	Shards    uint64
-	BottomUp  uint64
-	List      uint64
-	Recorded  uint64
-	Program   uint64
-	Laid      uint64
+	_            structs.HostLayout
+	Allocator    uint64
+	Banks        uint64
+	Pool         uint64
+	Manager      uint64
+	Size         uint64
+	Asked        uint64
+	Padded       uint64
+	Page         uint64
+	Shards       uint64
+	BottomUp     uint64
+	List         uint64
+	Recorded     uint64
+	Program      uint64
+	Laid         uint64
+	Entered      uint64
+	Stack        uint64
+	EnteredQueue uint64
+	Wait         uint64
+	WaitQueue    uint64
+	WaitBegan    uint64
+	Covered      uint64
 }
 
 type watchUser struct {
@@ -301,8 +351,10 @@ type watchWorkEvent struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	watchMapEvents        = "events"
+	watchMapHosts         = "hosts"
 	watchMapLists         = "lists"
 	watchMapNameless      = "nameless"
+	watchMapNewHost       = "new_host"
 	watchMapProcesses     = "processes"
 	watchMapPythons       = "pythons"
 	watchMapThreads       = "threads"
@@ -314,6 +366,7 @@ const (
 	watchProgForked       = "forked"
 	watchProgGone         = "gone"
 	watchProgHit          = "hit"
+	watchProgHosted       = "hosted"
 	watchProgWorked       = "worked"
 	watchVarAllBytes      = "all_bytes"
 	watchVarAllProcesses  = "all_processes"
@@ -324,6 +377,7 @@ const (
 	watchVarUserPages     = "user_pages"
 	watchVarUserProcesses = "user_processes"
 	watchVarWakeBytes     = "wake_bytes"
+	watchVarWakeWorkBytes = "wake_work_bytes"
 )
 
 // loadWatch returns the embedded CollectionSpec for watch.
@@ -372,6 +426,7 @@ type watchProgramSpecs struct {
 	Forked *ebpf.ProgramSpec `ebpf:"forked"`
 	Gone   *ebpf.ProgramSpec `ebpf:"gone"`
 	Hit    *ebpf.ProgramSpec `ebpf:"hit"`
+	Hosted *ebpf.ProgramSpec `ebpf:"hosted"`
 	Worked *ebpf.ProgramSpec `ebpf:"worked"`
 }
 
@@ -380,8 +435,10 @@ type watchProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type watchMapSpecs struct {
 	Events    *ebpf.MapSpec `ebpf:"events"`
+	Hosts     *ebpf.MapSpec `ebpf:"hosts"`
 	Lists     *ebpf.MapSpec `ebpf:"lists"`
 	Nameless  *ebpf.MapSpec `ebpf:"nameless"`
+	NewHost   *ebpf.MapSpec `ebpf:"new_host"`
 	Processes *ebpf.MapSpec `ebpf:"processes"`
 	Pythons   *ebpf.MapSpec `ebpf:"pythons"`
 	Threads   *ebpf.MapSpec `ebpf:"threads"`
@@ -404,6 +461,7 @@ type watchVariableSpecs struct {
 	UserPages     *ebpf.VariableSpec `ebpf:"user_pages"`
 	UserProcesses *ebpf.VariableSpec `ebpf:"user_processes"`
 	WakeBytes     *ebpf.VariableSpec `ebpf:"wake_bytes"`
+	WakeWorkBytes *ebpf.VariableSpec `ebpf:"wake_work_bytes"`
 }
 
 // watchObjects contains all objects after they have been loaded into the kernel.
@@ -427,8 +485,10 @@ func (o *watchObjects) Close() error {
 // It can be passed to loadWatchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type watchMaps struct {
 	Events    *ebpf.Map `ebpf:"events"`
+	Hosts     *ebpf.Map `ebpf:"hosts"`
 	Lists     *ebpf.Map `ebpf:"lists"`
 	Nameless  *ebpf.Map `ebpf:"nameless"`
+	NewHost   *ebpf.Map `ebpf:"new_host"`
 	Processes *ebpf.Map `ebpf:"processes"`
 	Pythons   *ebpf.Map `ebpf:"pythons"`
 	Threads   *ebpf.Map `ebpf:"threads"`
@@ -441,8 +501,10 @@ type watchMaps struct {
 func (m *watchMaps) Close() error {
 	return _WatchClose(
 		m.Events,
+		m.Hosts,
 		m.Lists,
 		m.Nameless,
+		m.NewHost,
 		m.Processes,
 		m.Pythons,
 		m.Threads,
@@ -466,6 +528,7 @@ type watchVariables struct {
 	UserPages     *ebpf.Variable `ebpf:"user_pages"`
 	UserProcesses *ebpf.Variable `ebpf:"user_processes"`
 	WakeBytes     *ebpf.Variable `ebpf:"wake_bytes"`
+	WakeWorkBytes *ebpf.Variable `ebpf:"wake_work_bytes"`
 }
 
 // watchPrograms contains all programs after they have been loaded into the kernel.
@@ -476,6 +539,7 @@ type watchPrograms struct {
 	Forked *ebpf.Program `ebpf:"forked"`
 	Gone   *ebpf.Program `ebpf:"gone"`
 	Hit    *ebpf.Program `ebpf:"hit"`
+	Hosted *ebpf.Program `ebpf:"hosted"`
 	Worked *ebpf.Program `ebpf:"worked"`
 }
 
@@ -485,6 +549,7 @@ func (p *watchPrograms) Close() error {
 		p.Forked,
 		p.Gone,
 		p.Hit,
+		p.Hosted,
 		p.Worked,
 	)
 }

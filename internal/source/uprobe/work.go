@@ -112,7 +112,8 @@ func decodeBatch(b []byte, to *batch) error {
 	return nil
 }
 
-// readWork takes pages out of their ring, once it is open. Nobody wakes it.
+// readWork takes pages out of their ring, once it is open: from time to time, when
+// Sync asks, and when the kernel's part says that many wait.
 func (s *Source) readWork(ctx context.Context) error {
 	for open := false; !open; {
 		select {
@@ -129,10 +130,10 @@ func (s *Source) readWork(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { s.kernel.pages.Close() })()
 	var record ringbuf.Record
 	var to batch
-	for found := 0; ; {
-		s.kernel.pages.SetDeadline(time.Now().Add(s.workWait(found)))
-		var err error
-		found, err = s.readPages(&record, &to)
+	for {
+		asked := s.workRequested.Load()
+		s.kernel.pages.SetDeadline(time.Now().Add(s.workWait()))
+		err := s.readPages(&record, &to)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, ringbuf.ErrFlushed):
 		case ctx.Err() != nil:
@@ -140,6 +141,10 @@ func (s *Source) readWork(ctx context.Context) error {
 		default:
 			return fmt.Errorf("reading what chips report: %w", err)
 		}
+		s.mu.Lock()
+		s.workServed.Store(max(s.workServed.Load(), asked))
+		s.looked.Broadcast()
+		s.mu.Unlock()
 		select {
 		case parked := <-s.workParks:
 			if err := stand(ctx, parked); err != nil {
@@ -150,31 +155,23 @@ func (s *Source) readWork(ctx context.Context) error {
 	}
 }
 
-// lookOften is how long pages may wait while so many come that the ring would be
-// full in a few of the usual times.
-const lookOften = 2 * time.Millisecond
-
-// workWait is how long pages may wait after a look that found so many: short
-// while a chip may report.
-func (s *Source) workWait(found int) time.Duration {
-	if found > s.kernel.pages.BufferSize()/pageBytes/8 {
-		return lookOften
+// workWait is how long pages may wait in their ring.
+func (s *Source) workWait() time.Duration {
+	if s.workServed.Load() < s.workRequested.Load() {
+		return 0 // asked for during the last look: only the next one is surely after the question
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.books.processes {
 		if p.work != nil && p.work.Reports() {
-			return lookBusy
+			return lookWork
 		}
 	}
-	if len(s.known) == 0 {
-		return lookAlone
-	}
-	return lookIdle
+	return lookAlone
 }
 
-// readPages enters batches until the ring has been empty, and counts their pages.
-func (s *Source) readPages(record *ringbuf.Record, to *batch) (found int, err error) {
+// readPages enters batches until the ring has been empty.
+func (s *Source) readPages(record *ringbuf.Record, to *batch) error {
 	wanted := map[uint32]*process{} // by number in the kernel
 	defer s.askNames(wanted)
 	n, boot := 0, int64(0)
@@ -185,24 +182,24 @@ func (s *Source) readPages(record *ringbuf.Record, to *batch) (found int, err er
 	}()
 	for {
 		if err := s.kernel.pages.ReadInto(record); err != nil {
-			return found, err
+			return err
 		}
 		if boot == 0 {
 			boot = bootTime()
 		}
+		var err error
 		s.mu.Lock()
 		for more := true; more && err == nil; n++ {
 			if p := s.enterBatch(record.RawSample, to, boot); p != nil {
 				wanted[to.Tgid] = p
 			}
-			found += int(to.Pages)
 			if more = record.Remaining != 0 && n%64 != 63; more { // others want the lock too
 				err = s.kernel.pages.ReadInto(record)
 			}
 		}
 		s.mu.Unlock()
 		if err != nil {
-			return found, err
+			return err
 		}
 	}
 }
@@ -239,9 +236,16 @@ func (s *Source) enterBatch(sample []byte, b *batch, boot int64) *process {
 	return p
 }
 
+// lookWork is how long pages may wait while a chip may report. The kernel's part
+// wakes the reader when an eighth of the ring is full.
+const lookWork = 250 * time.Millisecond
+
 // askNames asks the kernel's part for names that are not known yet: it reads them
 // at the next hit, where reading never waits.
 func (s *Source) askNames(of map[uint32]*process) {
+	if len(of) == 0 {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for tgid, p := range of {
@@ -262,7 +266,7 @@ func (s *Source) sweepWork(p *process, row *watchProcess, now time.Time) {
 		return
 	}
 	p.account().Lost = max(p.account().Lost, row.PagesLost)
-	rate := s.rate(rateKey{row.Pid, true}, row.Worked, now)
+	rate := s.rate(rateKey{row.Pid, ratePages}, row.Worked, now)
 	if rate <= s.o.Limit || p.workFast {
 		return
 	}
@@ -287,7 +291,7 @@ func (s *Source) missedPages(l *library) {
 }
 
 // claimWork adds what the chips of a process reported. With mu.
-func (s *Source) claimWork(set *claim.Set, p *process) {
+func (s *Source) claimWork(set *claim.Set, p *process, host model.HostCause) {
 	id, now := model.ProcessID{PID: p.PID, StartTicks: p.Start}, time.Now()
 	why := s.deaf(p)
 	if why == "" && p.work != nil {
@@ -304,7 +308,7 @@ func (s *Source) claimWork(set *claim.Set, p *process) {
 			set.Work = append(set.Work, w)
 		}
 	}
-	set.Listens = append(set.Listens, claim.Listens{Process: id, Why: why})
+	set.Listens = append(set.Listens, claim.Listens{Process: id, Why: why, Host: host})
 }
 
 // mayHaveChanged reports whether a process may have done something to a chip, such

@@ -347,7 +347,7 @@ func TestUnseenQueues(t *testing.T) {
 		p.Seen, p.numbered[0] = []uint64{77}, 77
 		c.change(p)
 		var set claim.Set
-		(&Source{}).claimWork(&set, p)
+		(&Source{}).claimWork(&set, p, "")
 		if len(set.Work) != 1 || set.Work[0].Queues != c.want {
 			t.Errorf("%s: %+v", c.name, set.Work)
 		}

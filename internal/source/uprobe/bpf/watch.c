@@ -213,9 +213,24 @@ struct batch {
 	u8 unused[7];
 };
 
+// Where a process enqueues work and waits for it: the cookies of hosted. Those
+// that leave a function have the number of its entry and HOST_LEAVE.
+enum host_site {
+	HOST_ENQUEUE = 128, // FDMeshCommandQueue::enqueue_mesh_workload
+	HOST_REPLAY, // FDMeshCommandQueue::enqueue_trace
+	HOST_REPLAY_LIST, // FDMeshCommandQueue::enqueue_command_list
+	HOST_FINISH, // FDMeshCommandQueue::finish_nolock
+	HOST_EVENT, // EventSynchronize
+	HOST_QUEUE, // FDMeshCommandQueue's constructor
+	HOST_QUEUE_GONE,
+	HOST_LEAVE = 16, // the function returns
+	HOST_THROW = 32, // an exception leaves it
+};
+
 // Types that nothing else refers to are not described.
 const struct described {
 	enum event_kind kind;
+	enum host_site host_site;
 	enum batch_kind batch_kind;
 	struct event event;
 	struct object_event object;
@@ -282,6 +297,39 @@ struct thread {
 	u64 recorded; // padded bytes of that buffer, for record_allocation
 	u64 program; // whose circular buffers are being laid out
 	u64 laid; // how many of them were seen
+	u64 entered; // host_site of the call that it enqueues with; 0: none
+	u64 stack; // where that call began
+	u64 entered_queue; // the number of its queue, and 1
+	u64 wait; // the number of the place in which it waits, and 1
+	u64 wait_queue; // the same of the queue that it waits for
+	u64 wait_began;
+	u64 covered; // calls on that queue which the wait is for
+};
+
+// What a process asks of its chips, and what its threads wait for. Its threads
+// change it at the same time, without a lock.
+#define HOST_QUEUES 8 // a power of two, as is
+#define HOST_WAITS 16
+struct host_queue {
+	u64 object; // its address; 0: free
+	// Calls that began, that have returned, and that a thread has waited for.
+	u64 enqueued, returned, finished;
+};
+struct host_wait {
+	u64 since; // ns after boot; 0: no thread waits here
+	u32 thread;
+	u32 kind; // HOST_FINISH, HOST_EVENT
+};
+struct host {
+	u64 image; // of the process
+	u32 pid; // in the daemon's namespace
+	u32 unplaced; // queues whose making was not seen, or that found no place
+	u64 hits;
+	u64 enqueued, replayed;
+	u64 last_enqueue; // ns after boot
+	u64 last_finish; // all that was enqueued before has completed
+	struct host_queue queue[HOST_QUEUES];
+	struct host_wait wait[HOST_WAITS];
 };
 
 #define POOL_UNKNOWN 255
@@ -362,6 +410,23 @@ struct {
 	MAP_TYPE(value, struct python);
 } pythons SEC(".maps");
 
+// By tgid. None is there for a process that is not in the table of processes.
+struct {
+	MAP_INT(type, MAP_HASH);
+	MAP_INT(map_flags, NO_PREALLOC);
+	MAP_INT(max_entries, 16384);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct host);
+} hosts SEC(".maps");
+
+// An empty one, which is too large for the stack.
+struct {
+	MAP_INT(type, MAP_ARRAY);
+	MAP_INT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct host);
+} new_host SEC(".maps");
+
 // What chips have reported.
 struct {
 	MAP_INT(type, MAP_RINGBUF);
@@ -404,6 +469,7 @@ const volatile u32 all_processes; // all users but root
 const volatile u32 user_events; // of one user from one emptying of the ring to the next
 const volatile u32 all_bytes; // of the ring, for all users but root
 const volatile u32 user_pages; // of one user from one emptying of the ring of pages to the next
+const volatile u32 wake_work_bytes; // wake the daemon when so much of that ring is waiting
 const volatile u32 all_work_bytes; // of that ring, for all users but root
 
 // pid_in finds the pid that a task's process has in the daemon's namespace.
@@ -919,6 +985,228 @@ INLINE void about_work(struct event *e, u64 value)
 	x->value = value & 0xffffffff;
 }
 
+// ---- What the host enqueues and waits for ----
+//
+// These probes are on the program's own path, and off unless asked for. They send
+// nothing: what they count cannot be lost. A return is seen by a probe at the
+// instructions with which the function ends. A wait that ended unseen would be
+// taken for one that lasts, so everything else that its thread does ends it, too.
+
+INLINE u32 thread_id(void)
+{
+	return (u32)pid_tgid();
+}
+
+INLINE struct host *host_of(u32 tgid, struct process *p)
+{
+	struct host *h = map_lookup(&hosts, &tgid);
+	if (h && h->image == p->image)
+		return h;
+	if (!p->pid || p->ignored)
+		return 0;
+	u32 zero = 0;
+	struct host *new = map_lookup(&new_host, &zero);
+	if (!new || map_update(&hosts, &tgid, new, 0))
+		return 0;
+	h = map_lookup(&hosts, &tgid);
+	if (h) {
+		h->image = p->image;
+		h->pid = p->pid;
+	}
+	return h;
+}
+
+INLINE struct host_queue *queue_at(struct host *h, u64 number)
+{
+	u64 i = (number - 1) & (HOST_QUEUES - 1);
+	KEEP(i);
+	return number ? &h->queue[i & (HOST_QUEUES - 1)] : 0;
+}
+
+// find_queue is the number of a queue, and 1; 0: it has none.
+INLINE u64 find_queue(struct host *h, u64 object)
+{
+	for (u32 i = 0; i < HOST_QUEUES; i++)
+		if (h->queue[i].object == object)
+			return i + 1;
+	return 0;
+}
+
+INLINE void make_queue(struct host *h, u64 object)
+{
+	u64 number = find_queue(h, object); // whose end was not seen
+	struct host_queue *q;
+	if (!number)
+		number = find_queue(h, 0);
+	q = queue_at(h, number);
+	if (!q) {
+		h->unplaced++;
+		return;
+	}
+	q->returned = q->finished = q->enqueued;
+	q->object = object;
+}
+
+INLINE void drop_queue(struct host *h, u64 object)
+{
+	struct host_queue *q = queue_at(h, find_queue(h, object));
+	if (!q)
+		return;
+	q->returned = q->finished = q->enqueued;
+	q->object = 0;
+}
+
+// stop_waiting ends the wait of a thread. It clears no place that another thread
+// has taken meanwhile.
+INLINE void stop_waiting(struct host *h, struct thread *t)
+{
+	u64 number = t->wait, i = (number - 1) & (HOST_WAITS - 1);
+	KEEP(i);
+	struct host_wait *w = &h->wait[i & (HOST_WAITS - 1)];
+	t->wait = 0;
+	if (number && w->thread == thread_id())
+		w->since = 0;
+}
+
+INLINE void start_waiting(struct host *h, struct thread *t, u32 kind, u64 now)
+{
+	stop_waiting(h, t);
+	for (u32 i = 0; i < HOST_WAITS; i++) {
+		struct host_wait *w = &h->wait[i];
+		if (w->since)
+			continue;
+		w->since = now; // before thread: two that take the same place leave one wait
+		w->kind = kind;
+		w->thread = thread_id();
+		t->wait = i + 1;
+		return;
+	}
+}
+
+INLINE void leave_queue(struct host *h, struct thread *t)
+{
+	struct host_queue *q = queue_at(h, t->entered_queue);
+	if (t->entered && q)
+		__sync_fetch_and_add(&q->returned, 1);
+	t->entered = 0;
+	t->entered_queue = 0;
+}
+
+INLINE void enqueue(struct host *h, struct thread *t, u64 site, u64 object, u64 stack)
+{
+	struct host_queue *q;
+	if (t->entered && t->entered != site && stack < t->stack)
+		return; // a call inside of the one that is counted
+	leave_queue(h, t); // an exception left the last call unseen
+	t->entered = site;
+	t->stack = stack;
+	t->entered_queue = find_queue(h, object);
+	q = queue_at(h, t->entered_queue);
+	if (q)
+		__sync_fetch_and_add(&q->enqueued, 1);
+	else
+		h->unplaced++;
+	__sync_fetch_and_add(site == HOST_ENQUEUE ? &h->enqueued : &h->replayed, 1);
+	h->last_enqueue = boot_ns();
+}
+
+// finish begins a wait for all calls on a queue that have returned, and for the
+// one that this thread is in. Without sub-devices named it is for all of them.
+INLINE void finish(struct host *h, struct thread *t, u64 object, u64 sub_devices)
+{
+	u64 now = boot_ns();
+	struct host_queue *q;
+	start_waiting(h, t, HOST_FINISH, now);
+	t->wait_began = now;
+	t->wait_queue = sub_devices ? 0 : find_queue(h, object);
+	q = queue_at(h, t->wait_queue);
+	t->covered = q ? q->returned + (t->entered && t->entered_queue == t->wait_queue) : 0;
+}
+
+INLINE void finished(struct host *h, struct thread *t)
+{
+	struct host_queue *q = queue_at(h, t->wait_queue);
+	if (!q || !t->wait_began)
+		return;
+	if (q->finished < t->covered)
+		q->finished = t->covered;
+	for (u32 i = 0; i < HOST_QUEUES; i++)
+		if (h->queue[i].object && h->queue[i].enqueued != h->queue[i].finished)
+			return;
+	if (!h->unplaced && h->last_finish < t->wait_began)
+		h->last_finish = t->wait_began;
+}
+
+// other_call notes that a thread does something else than to wait.
+INLINE void other_call(u32 tgid, struct thread *t)
+{
+	struct host *h;
+	if (!t->wait)
+		return;
+	h = map_lookup(&hosts, &tgid);
+	if (h)
+		stop_waiting(h, t);
+	t->wait = 0;
+}
+
+SEC("uprobe.multi")
+int hosted(struct pt_regs *ctx)
+{
+	u32 tgid = pid_tgid() >> 32;
+	struct task_struct *task = this_task();
+	struct process *p = meet(tgid, task);
+	struct thread *t = task_storage(&threads, task, 0, STORAGE_CREATE);
+	u64 site = attach_cookie(ctx) & 0xff, object = ARG1(ctx), value = ARG3(ctx), stack = ctx->sp;
+	KEEP(value);
+	if (!p || !t)
+		return 0;
+	struct host *h = host_of(tgid, p);
+	if (!h)
+		return 0;
+	__sync_fetch_and_add(&h->hits, 1);
+	switch (site) {
+	case HOST_ENQUEUE:
+	case HOST_REPLAY:
+	case HOST_REPLAY_LIST:
+		stop_waiting(h, t);
+		enqueue(h, t, site, object, stack);
+		break;
+	case HOST_ENQUEUE | HOST_LEAVE:
+	case HOST_REPLAY | HOST_LEAVE:
+	case HOST_REPLAY_LIST | HOST_LEAVE:
+	case HOST_ENQUEUE | HOST_THROW:
+	case HOST_REPLAY | HOST_THROW:
+	case HOST_REPLAY_LIST | HOST_THROW:
+		if (t->entered == (site & ~(HOST_LEAVE | HOST_THROW)))
+			leave_queue(h, t);
+		break;
+	case HOST_FINISH:
+		finish(h, t, object, value);
+		break;
+	case HOST_FINISH | HOST_LEAVE:
+		finished(h, t);
+		t->wait_began = 0;
+		stop_waiting(h, t);
+		break;
+	case HOST_EVENT:
+		start_waiting(h, t, HOST_EVENT, boot_ns());
+		break;
+	case HOST_FINISH | HOST_THROW:
+	case HOST_EVENT | HOST_LEAVE:
+	case HOST_EVENT | HOST_THROW:
+		t->wait_began = 0;
+		stop_waiting(h, t);
+		break;
+	case HOST_QUEUE:
+		make_queue(h, object);
+		break;
+	case HOST_QUEUE_GONE:
+		drop_queue(h, object);
+		break;
+	}
+	return 0;
+}
+
 SEC("uprobe.multi")
 int hit(struct pt_regs *ctx)
 {
@@ -930,6 +1218,7 @@ int hit(struct pt_regs *ctx)
 
 	if (!p || !t)
 		return 0;
+	other_call(pid_tgid() >> 32, t);
 	__sync_fetch_and_add(site == SITE_RECORD ? &p->taught : &p->hits, 1);
 	((struct object_event *)e.word)->object = ARG1(ctx); // all of them begin with what they are about
 	switch (site) {
@@ -1080,8 +1369,8 @@ int hit(struct pt_regs *ctx)
 //
 // tt-metal's receiver thread hands the pages that a chip has sent to
 // publish_pages. From 0.80 on the chip waits for that thread, so it shall not
-// wait for us: pages are copied in bulk, nobody is woken, and what finds no room
-// is counted.
+// wait for us: pages are copied in bulk, the daemon is woken only when many wait,
+// and what finds no room is counted.
 
 #define PAGE_BYTES 64
 #define MAX_PIECES 8 // of a hit: 4,096 pages; tt-metal takes 1,024 at most
@@ -1103,6 +1392,7 @@ struct pieces {
 	u64 from; // pages that are left
 	u32 left;
 	u64 table; // of pointers to sources; 0: not known
+	u64 wake; // flags with which pages are sent
 	struct batch head;
 };
 
@@ -1150,7 +1440,7 @@ INLINE int put(struct pieces *c, const u32 room)
 	// Ids follow each other: the pointers of all of them are one piece of the table.
 	if (!c->table || read_user(pages + room * PAGE_BYTES, room * 8, (void *)(c->table + 8 * (u64)first)))
 		b->room = 0; // no pointers
-	ring_submit(b, RING_NO_WAKEUP);
+	ring_submit(b, c->wake);
 	c->left -= n;
 	c->from += bytes;
 	return 1;
@@ -1244,6 +1534,7 @@ int worked(struct pt_regs *ctx)
 		c.table = collector && table ? collector + table : 0;
 	}
 	put_names(&c, tgid);
+	c.wake = ring_query(&work, RING_AVAIL_DATA) >= wake_work_bytes ? RING_FORCE_WAKEUP : RING_NO_WAKEUP;
 	loop(MAX_PIECES, put_piece, &c, 0);
 	if (c.left)
 		__sync_fetch_and_add(&p->pages_lost, c.left);
@@ -1266,6 +1557,7 @@ int exec(struct raw_args *ctx)
 	p->image = boot_ns();
 	u32 pid = p->pid;
 	map_delete(&pythons, &pid);
+	map_delete(&hosts, &tgid);
 	send(p, &e, EVENT_EXEC);
 	return 0;
 }
@@ -1282,10 +1574,14 @@ int gone(struct raw_args *ctx)
 	int live = 0;
 	if (!p)
 		return 0;
+	struct thread *t = task_storage(&threads, this_task(), 0, 0);
+	if (t)
+		other_call(tgid, t);
 	READ(signal, task->signal);
 	READ(live, signal->live.counter);
 	if (live)
 		return 0;
+	map_delete(&hosts, &tgid);
 	struct exit_event *x = (void *)e.word;
 	x->start = p->start;
 	send(p, &e, EVENT_EXIT);

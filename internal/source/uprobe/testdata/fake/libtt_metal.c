@@ -56,6 +56,11 @@ struct program_record {
 EXPORT void publish_pages(void *manager, struct state *device, const uint32_t *pages, uint32_t n, struct vector *records)
 	TT("11distributed23RealtimeProfilerManager13publish_pagesERNS2_11DeviceStateEPKjjRSt6vectorINS0_12experimental21ProgramRealtimeRecordESaIS9_EE");
 
+EXPORT void made_queue(void *queue, void *mesh, uint32_t id) TT("11distributed18FDMeshCommandQueueC1EPNS1_10MeshDeviceEj");
+EXPORT void gone_queue(void *queue) TT("11distributed18FDMeshCommandQueueD1Ev");
+EXPORT void enqueue(void *queue, void *workload, int blocking) TT("11distributed18FDMeshCommandQueue21enqueue_mesh_workloadERNS1_12MeshWorkloadEb");
+EXPORT void finish(void *queue, void *ids, uint64_t n) TT("11distributed18FDMeshCommandQueue13finish_nolockE");
+
 // Something to do. A function that calls another begins with a push, as the
 // real ones do.
 static void nothing(void) {}
@@ -87,6 +92,29 @@ void publish_pages(void *manager, struct state *device, const uint32_t *pages, u
 	}
 	records->end = r;
 }
+// As the real ones do, these save registers first, and restore them last.
+#ifdef __x86_64__
+#define SAVES() __asm__ volatile("" ::: "rbx", "r12", "r13", "r14")
+#else
+#define SAVES()
+#endif
+void made_queue(void *queue, void *mesh, uint32_t id) { WORK(); }
+void gone_queue(void *queue) { WORK(); }
+void enqueue(void *queue, void *workload, int blocking)
+{
+	WORK();
+	SAVES();
+}
+void finish(void *queue, void *ids, uint64_t n)
+{
+	WORK();
+	SAVES();
+}
+EXPORT void device_queue(uint64_t queue) { made_queue((void *)queue, 0, 0); }
+EXPORT void device_enqueue(uint64_t queue) { enqueue((void *)queue, 0, 0); }
+EXPORT void device_finish(uint64_t queue) { finish((void *)queue, 0, 0); }
+EXPORT void device_unqueue(uint64_t queue) { gone_queue((void *)queue); }
+
 void record(void *p, int pid, uint64_t size, int type, unsigned chip) { WORK(); }
 
 void made_provider(void *p, uint64_t chip, int device)

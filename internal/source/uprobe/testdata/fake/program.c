@@ -19,6 +19,10 @@
 	F(device_give, "device_give") \
 	F(device_fail, "device_fail") \
 	F(device_report, "device_report") \
+	F(device_queue, "device_queue") \
+	F(device_enqueue, "device_enqueue") \
+	F(device_finish, "device_finish") \
+	F(device_unqueue, "device_unqueue") \
 	F(device_clear, "device_clear")
 #define DECLARE(name, symbol) static void (*name)();
 FUNCTIONS(DECLARE)
@@ -145,6 +149,22 @@ int main(int argc, char **argv)
 			printf("%f\n", (cpu() - from) / (n * b));
 		} else if (sscanf(line, "stream %lf %ld", &rate, &n) == 2) { // so many a second, for so many seconds
 			printf("%f\n", stream(rate, n));
+		} else if (sscanf(line, "queue %llu", &a) == 1) {
+			device_queue((uint64_t)a);
+			puts("ok");
+		} else if (sscanf(line, "unqueue %llu", &a) == 1) {
+			device_unqueue((uint64_t)a);
+			puts("ok");
+		} else if (sscanf(line, "enqueue %ld %llu", &n, &a) == 2) { // so often, on a queue
+			double from = cpu();
+			for (long i = 0; i < n; i++)
+				device_enqueue((uint64_t)a);
+			printf("%f\n", (cpu() - from) / n);
+		} else if (sscanf(line, "finish %ld %llu", &n, &a) == 2) {
+			double from = cpu();
+			for (long i = 0; i < n; i++)
+				device_finish((uint64_t)a);
+			printf("%f\n", (cpu() - from) / n);
 		} else if (sscanf(line, "elsewhere %llu", &a) == 1) {
 			printf("%llu\n", (unsigned long long)elsewhere(a));
 		} else if (sscanf(line, "free %llu", &a) == 1) {
