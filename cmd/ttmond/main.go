@@ -111,6 +111,7 @@ func (f *flags) set() *pflag.FlagSet {
 	p.BoolVar(&f.Takeover, "takeover", false, "take the place of a running ttmond")
 	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print it in full, and exit")
 	p.StringVar(&f.Firmware, "firmware", "", "what to read of the chips' firmware: `off|table|full` (default off)")
+	p.BoolVar(&f.Waits, "uprobe-waits", false, "see what programs enqueue and wait for, too, at some microseconds a call")
 	p.BoolVar(&f.NoUprobe, "no-uprobe", false, "do not watch the allocators of programs through the kernel")
 	p.BoolVarP(&f.Verbose, "verbose", "v", false, "log more")
 	p.BoolVarP(&f.help, "help", "h", false, "print this and exit")

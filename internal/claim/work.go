@@ -56,5 +56,5 @@ type Host struct {
 type Listens struct {
 	Process model.ProcessID
 	Why     model.WorkCause // why not; empty: it does
-	Host    model.HostCause // why it does not see what the process enqueues and waits for; empty: it does
+	Host    model.HostCause // why it does not see what the process enqueues and waits for, unless it is in Hosts
 }

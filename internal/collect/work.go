@@ -94,7 +94,7 @@ func (j *workJoin) readHosts(set *claim.Set) {
 		if why, known := j.listens[l.Process]; !known || why != "" {
 			j.listens[l.Process] = l.Why
 		}
-		if l.Host != "" {
+		if l.Host != model.HostNotWatched {
 			j.deafTo[l.Process] = l.Host
 		}
 	}
@@ -146,8 +146,8 @@ func (j *workJoin) witnesses(id model.ProcessID) (list []witness) {
 func (j *workJoin) addProcess(p *model.Process) {
 	if h, ok := j.hosts[p.ID()]; ok {
 		p.Work.Watched, p.Work.Host = true, h.HostWork
-	} else if p.Work.HostCause = j.deafTo[p.ID()]; p.Work.HostCause == "" {
-		p.Work.HostCause = model.HostNotWatched
+	} else {
+		p.Work.HostCause = j.deafTo[p.ID()]
 	}
 	for _, w := range j.witnesses(p.ID()) {
 		p.Work.Chips = append(p.Work.Chips, j.measure(p, w.Work, w.source))

@@ -331,3 +331,51 @@ func TestNoProfiler(t *testing.T) {
 		}
 	}
 }
+
+// TestHostWitness: what libttmon says of a process's calls goes before what
+// ttmond's probes say, in whatever order they speak; an idle chip is known by
+// either. Where neither sees the calls there is the reason.
+func TestHostWitness(t *testing.T) {
+	probe := func(h *workHost, host *model.HostWork, why model.HostCause) claim.Set {
+		set := h.reported(0, 10, func(w *claim.Work) { w.LastRecord = workStart })
+		set.Source = model.FromUprobe
+		set.Listens[0].Host = why
+		if host != nil {
+			set.Hosts = []claim.Host{{Process: worker, HostWork: *host}}
+		}
+		return set
+	}
+	idle := model.HostWork{Enqueued: 10, LastEnqueue: workStart, LastFinish: workStart}
+	waiting := model.HostWork{Enqueued: 11, LastEnqueue: workStart, LastFinish: workStart, WaitingSince: workStart, WaitingFor: model.WaitsForFinish}
+	inside := func(h *workHost) claim.Set {
+		return claim.Set{Source: model.FromTrack, Hosts: []claim.Host{{Process: worker, HostWork: model.HostWork{Enqueued: 99}}}}
+	}
+	for _, c := range []struct {
+		name     string
+		sets     func(*workHost) []claim.Set
+		enqueued uint64
+		watched  bool
+		cause    model.HostCause
+		idle     bool // busy is 0 %, for certain
+	}{
+		{"the probe alone, idle", func(h *workHost) []claim.Set { return []claim.Set{probe(h, &idle, "")} }, 10, true, "", true},
+		{"the probe alone, waiting", func(h *workHost) []claim.Set { return []claim.Set{probe(h, &waiting, "")} }, 11, true, "", false},
+		{"both", func(h *workHost) []claim.Set { return []claim.Set{probe(h, &idle, ""), inside(h)} }, 99, true, "", false},
+		{"both, the other way round", func(h *workHost) []claim.Set { return []claim.Set{inside(h), probe(h, &idle, "")} }, 99, true, "", false},
+		{"the probes are off", func(h *workHost) []claim.Set { return []claim.Set{probe(h, nil, model.HostNotAsked)} }, 0, false, model.HostNotAsked, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := &workHost{now: workStart}
+			h.sweep(time.Second, c.sets(h)...)
+			s := h.sweep(time.Second, c.sets(h)...)
+			w := s.Processes[0].Work
+			if w.Watched != c.watched || w.Host.Enqueued != c.enqueued || w.HostCause != c.cause {
+				t.Errorf("%+v", w)
+			}
+			busy, known := w.Chips[0].Work.Busy.Get()
+			if got := known && busy == 0 && w.Chips[0].Work.Bound == model.Exact; got != c.idle {
+				t.Errorf("idle: %v: %+v", got, w.Chips[0].Work)
+			}
+		})
+	}
+}

@@ -88,7 +88,7 @@ func askHealth(h *host.Host) checks.DaemonState {
 		s.Warnings = append(s.Warnings, p.Part+": "+p.Reason)
 	}
 	if u := health.Uprobe; u != nil {
-		s.Watch, s.Reason, s.Watched = u.State, u.Reason, u.Processes
+		s.Watch, s.Reason, s.Watched, s.Waits = u.State, u.Reason, u.Processes, u.Waits
 		if u.Late != "" {
 			s.Unwatched = append(s.Unwatched, u.Late)
 		}

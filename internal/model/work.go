@@ -130,7 +130,7 @@ type ProcessWork struct {
 	// Watched reports whether Host is known: libttmon is in the process, or ttmond
 	// has probes where it enqueues and waits.
 	Watched   bool
-	HostCause HostCause // why it is not
+	HostCause HostCause // why it is not, where it is not
 	Host      HostWork
 }
 
@@ -182,10 +182,10 @@ type HostCause string
 
 // The causes.
 const (
-	HostNotWatched HostCause = "not_watched" // neither libttmon nor ttmond sees the process
-	HostNotAsked   HostCause = "not_asked"   // ttmond sees its programs; its probes of calls that enqueue and wait are off
-	HostNoSymbols  HostCause = "no_symbols"  // its tt-metal has not the functions, or they end in a way that is not known
-	HostTooFast    HostCause = "too_fast"    // it enqueues more often than ttmond may count
+	HostNotWatched HostCause = ""           // neither libttmon nor ttmond sees the process
+	HostNotAsked   HostCause = "not_asked"  // ttmond sees its programs; its probes of calls that enqueue and wait are off
+	HostNoSymbols  HostCause = "no_symbols" // its tt-metal has not the functions, or they end in a way that is not known
+	HostTooFast    HostCause = "too_fast"   // it enqueues more often than ttmond may count
 )
 
 // HostCauses lists all causes.
@@ -202,7 +202,7 @@ var hostSentences = map[HostCause]string{
 
 // Why is the cause as a sentence without a full stop.
 func (c HostCause) Why() string {
-	if s, ok := hostSentences[c]; ok || c == "" {
+	if s, ok := hostSentences[c]; ok {
 		return s
 	}
 	return string(c) // of a newer ttmond

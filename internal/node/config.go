@@ -111,7 +111,7 @@ type Options struct {
 	File                                   string // empty: where it is expected, if it is there
 	AllocSocket, APISocket, StateDir, Root string
 	Firmware                               string
-	Takeover, Verbose, NoUprobe            bool
+	Takeover, Verbose, NoUprobe, Waits     bool
 }
 
 // Configure joins defaults, file and options, and checks the result.
@@ -138,6 +138,7 @@ func Configure(o Options) (Config, error) {
 		c.Log.Level = "debug"
 	}
 	c.Uprobe.Enabled = c.Uprobe.Enabled && !o.NoUprobe
+	c.Uprobe.Waits = c.Uprobe.Waits || o.Waits
 	c.takeover = o.Takeover
 	return c, c.check()
 }

@@ -32,6 +32,7 @@ type uprobeConfig struct {
 	Enabled   bool     `toml:"enabled" comment:"Needs root, or CAP_BPF and CAP_PERFMON."`
 	Libraries []string `toml:"libraries" comment:"Globs of libtt_metal.so files to be watched before any program has loaded them."`
 	Limit     float64  `toml:"limit" comment:"A program that hits the probes more often than this in a second is let go."`
+	Waits     bool     `toml:"waits" comment:"See what programs enqueue and wait for, too. The probes are on the program's own path: some microseconds a call."`
 	MaxBlocks int64    `toml:"max_blocks" comment:"Live blocks kept of all watched programs, at about 64 bytes each; 0: a sixth of the memory. One user gets half."`
 }
 
@@ -66,7 +67,7 @@ func (d *ttmond) newWatcher() watcher {
 	if w.off {
 		return w
 	}
-	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit, Blocks: d.memory.blocks(d.cfg.Uprobe.MaxBlocks), Memory: filepath.Join(d.cfg.StateDir, "libraries.json")}
+	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit, Waits: d.cfg.Uprobe.Waits, Blocks: d.memory.blocks(d.cfg.Uprobe.MaxBlocks), Memory: filepath.Join(d.cfg.StateDir, "libraries.json")}
 	books, err := d.booksOfPredecessor()
 	if err != nil {
 		d.log.Warn("cannot read allocator state of previous ttmond", "err", err)
@@ -163,7 +164,7 @@ func (w *watcher) health() *api.Watch {
 		return &api.Watch{State: apitype.WatchUnavailable, Reason: reason(w.why)}
 	}
 	st := w.source.Stats()
-	h := &api.Watch{State: apitype.WatchOn, Processes: st.Processes, Events: st.Events, Lost: st.Lost, LetGo: st.LetGo}
+	h := &api.Watch{State: apitype.WatchOn, Waits: st.Waits, Processes: st.Processes, Events: st.Events, Lost: st.Lost, LetGo: st.LetGo}
 	if why := w.ended(); why != nil {
 		h.State, h.Reason = apitype.WatchFailed, reason(why)
 	} else if !st.Ready {

@@ -34,7 +34,7 @@ func workFigures(a archive, w *model.Work) {
 
 // processWork is what a process had its chips do.
 func processWork(a archive, p *model.ProcessWork) {
-	if a.maybe("work", len(p.Chips) > 0 || p.Watched) {
+	if a.maybe("work", len(p.Chips) > 0 || p.Watched || p.HostCause != model.HostNotWatched) {
 		a.begin()
 		if !a.null("host", !p.Watched) {
 			a.begin()
@@ -44,6 +44,7 @@ func processWork(a archive, p *model.ProcessWork) {
 				p.Watched = true
 			}
 		}
+		optional(a, "host_cause", (*string)(&p.HostCause))
 		items(a, "chips", &p.Chips, chipWork)
 		a.close()
 	}

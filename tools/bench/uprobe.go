@@ -87,7 +87,11 @@ func (f *fakeMetal) close() {
 
 // watching runs f while allocators are watched.
 func watching(f func(*uprobe.Source) error) error {
-	s, err := uprobe.Open(uprobe.Options{Limit: 1e9})
+	return watchingWith(uprobe.Options{Limit: 1e9}, f)
+}
+
+func watchingWith(o uprobe.Options, f func(*uprobe.Source) error) error {
+	s, err := uprobe.Open(o)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,9 @@ func benchWork(l *lab) error {
 	if err := l.programs(); err != nil {
 		return err
 	}
+	if err := l.waits(); err != nil {
+		return err
+	}
 	return l.programPace()
 }
 
@@ -72,6 +75,53 @@ func (l *lab) programs() error {
 		fmt.Printf("a program, %d at a time:  %.1f ns without, libttmon %+.1f ns (aim: 15), probe %+.1f ns\n",
 			n, plain[n], inside[n]-plain[n], outside[n]-plain[n])
 	}
+	return nil
+}
+
+// callCost is the CPU time of a call that enqueues, and of one that waits.
+func (l *lab) callCost(s *uprobe.Source, env ...string) (enqueue, finish float64, err error) {
+	w, err := l.startFake(env...)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer w.close()
+	for end := time.Now().Add(time.Minute); s != nil; time.Sleep(10 * time.Millisecond) {
+		if _, ok := s.Find(w.cmd.Process.Pid); ok || time.Now().After(end) {
+			break
+		}
+	}
+	for _, step := range []string{"make 1048576 5", "report 1 0 1", "queue 100"} {
+		if _, err := w.do(step); err != nil {
+			return 0, 0, err
+		}
+	}
+	if enqueue, err = medianOf(7, func() (float64, error) { return w.do("enqueue 50000 100") }); err != nil {
+		return 0, 0, err
+	}
+	finish, err = medianOf(7, func() (float64, error) { return w.do("finish 50000 100") })
+	return enqueue, finish, err
+}
+
+// waits compares what calls that enqueue and wait cost without us, with libttmon,
+// and with the probes of uprobe.waits.
+func (l *lab) waits() error {
+	enqueue, finish, err := l.callCost(nil)
+	if err != nil {
+		return err
+	}
+	inEnqueue, inFinish, err := l.callCost(nil, "LD_PRELOAD="+filepath.Join(l.dir, "libttmon.so"), "TTMON_DIR="+l.dir)
+	if err != nil {
+		return err
+	}
+	var outEnqueue, outFinish float64
+	if err := watchingWith(uprobe.Options{Limit: 1e9, Waits: true}, func(s *uprobe.Source) error {
+		outEnqueue, outFinish, err = l.callCost(s)
+		return err
+	}); err != nil {
+		return err
+	}
+	fmt.Printf("a call that enqueues:  %.0f ns without, libttmon %+.0f ns, uprobe.waits %+.0f ns\n", enqueue, inEnqueue-enqueue, outEnqueue-enqueue)
+	fmt.Printf("a call that waits:  %.0f ns without, libttmon %+.0f ns, uprobe.waits %+.0f ns\n", finish, inFinish-finish, outFinish-finish)
 	return nil
 }
 

@@ -92,6 +92,7 @@ type Watch struct {
 	State     WatchState     `json:"state"`
 	Reason    string         `json:"reason,omitempty"` // why it is not on
 	Late      string         `json:"late,omitempty"`   // why new programs are noticed late
+	Waits     bool           `json:"waits,omitempty"`  // what programs enqueue and wait for is seen, too
 	Processes int            `json:"processes"`
 	Libraries []WatchLibrary `json:"libraries,omitempty"`
 	Events    uint64         `json:"events"`

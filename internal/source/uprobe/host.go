@@ -27,7 +27,7 @@ const (
 func (k kind) ofHost() bool { return k >= hostEnqueue }
 
 // hostProbes are the probes of a function of the host's side: at its beginning
-// and, for calls that last, where it ends. Without its ends a wait would last for
+// and, of one that waits, where it ends. Without its ends a wait would last for
 // ever, so it is not watched then.
 func (f *elfFile) hostProbes(s *symbol, want *function) (probes []probe) {
 	begin, err := f.site(s.address, want.prefix)
@@ -37,7 +37,7 @@ func (f *elfFile) hostProbes(s *symbol, want *function) (probes []probe) {
 	at := func(site kind, offset uint64) {
 		probes = append(probes, probe{site: site, offset: offset, need: metalabi.Asked})
 	}
-	if want.site != hostQueueGone {
+	if want.site == hostFinish || want.site == hostEvent {
 		e, ok := f.exits(s)
 		if !ok {
 			return nil

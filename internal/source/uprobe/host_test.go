@@ -89,7 +89,14 @@ func (f *fed) waitsFor(t *testing.T, host func() model.HostWork) {
 		t.Fatal(err)
 	}
 	chip.Hold(false)
-	eventually(t, "the wait is over", func() bool { h := host(); return h.Settled() })
+	eventually(t, "the wait is over", func() bool { return host().WaitingSince.IsZero() })
+	if h := host(); h.Settled() {
+		t.Errorf("another thread has enqueued, and is not known to have done so before the wait: %+v", h)
+	}
+	do(t, f.Job, ttnn.Step{"do": "finish"})
+	if h := host(); !h.Settled() {
+		t.Errorf("the thread that enqueued has waited: %+v", h)
+	}
 }
 
 // killedInWait kills the job in a finish: nothing is left of the wait.

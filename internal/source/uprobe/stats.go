@@ -12,6 +12,7 @@ import (
 // Stats is how the watching is doing.
 type Stats struct {
 	Ready     bool // all processes that were there before are watched
+	Waits     bool // what processes enqueue and wait for is seen, too
 	Processes int
 	Libraries []Library
 	Events    uint64 // read since the start
@@ -30,7 +31,7 @@ type Library struct {
 func (s *Source) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Stats{Ready: s.isReady(), Processes: len(s.books.processes), Events: s.events, Slow: s.slow}
+	st := Stats{Ready: s.isReady(), Waits: s.o.Waits, Processes: len(s.books.processes), Events: s.events, Slow: s.slow}
 	for _, l := range s.libraries {
 		st.Libraries = append(st.Libraries, Library{l.path, l.err})
 	}

@@ -159,6 +159,7 @@ type watchHost struct {
 type watchHostQueue struct {
 	_        structs.HostLayout
 	Object   uint64
+	First    uint64
 	Enqueued uint64
 	Returned uint64
 	Finished uint64
@@ -319,6 +320,7 @@ type watchThread struct {
 	Entered      uint64
 	Stack        uint64
 	EnteredQueue uint64
+	Entry        uint64
 	Wait         uint64
 	WaitQueue    uint64
 	WaitBegan    uint64

@@ -76,6 +76,7 @@ type DaemonState struct {
 	Watch     apitype.WatchState
 	Reason    string
 	Watched   int      // processes
+	Waits     bool     // what they enqueue and wait for, too
 	Unwatched []string // libraries that cannot be watched, each with its reason
 }
 

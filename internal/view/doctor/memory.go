@@ -29,6 +29,9 @@ func (e *examiner) daemon() {
 	}
 }
 
+// waitsCost is what make bench SECTIONS=work measured of uprobe.waits.
+const waitsCost = "about 1 µs a call that enqueues and 11 µs a wait"
+
 func (e *examiner) uprobes() {
 	d := &e.Daemon
 	switch {
@@ -36,7 +39,11 @@ func (e *examiner) uprobes() {
 		for _, l := range d.Unwatched {
 			e.say(Uprobes, Hint, "library", words.Escape(l), "ttmon run works with every release; a newer ttmond may know this one")
 		}
-		e.say(Uprobes, OK, "uprobes", "ttmond watches allocators: "+count(d.Watched, "program")+" now", "")
+		text := "ttmond watches allocators: " + count(d.Watched, "program") + " now"
+		if d.Waits {
+			text += "; what they enqueue and wait for, too, at " + waitsCost + " (uprobe.waits)"
+		}
+		e.say(Uprobes, OK, "uprobes", text, "")
 	case d.Watch == apitype.WatchStarting:
 		e.say(Uprobes, OK, "uprobes_starting", "ttmond has just started, and looks for the programs that are running", "")
 	case d.Watch == apitype.WatchOff:

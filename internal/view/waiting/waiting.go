@@ -273,7 +273,7 @@ func (x *printer) conclusion() []string {
 			"next: tt-triage or a stack of the process (py-spy dump --pid " + strconv.Itoa(x.p.PID) + ", gdb) shows where it waits; end the process before a reset (tt-smi -r)",
 		}
 	case assess.WaitNotWatched:
-		return []string{"its waits are not known: no libttmon is in it; start it with ttmon run"}
+		return []string{"its waits are not known: " + x.p.Work.HostCause.Why()}
 	case assess.WaitNoWork:
 		return []string{"none of its chips has reported a program yet" + x.noWork()}
 	case assess.WaitStopped:

@@ -297,9 +297,10 @@ struct thread {
 	u64 recorded; // padded bytes of that buffer, for record_allocation
 	u64 program; // whose circular buffers are being laid out
 	u64 laid; // how many of them were seen
-	u64 entered; // host_site of the call that it enqueues with; 0: none
+	u64 entered; // host_site of the last call that it has enqueued with, if that may still run
 	u64 stack; // where that call began
 	u64 entered_queue; // the number of its queue, and 1
+	u64 entry; // the queue's count of calls with it
 	u64 wait; // the number of the place in which it waits, and 1
 	u64 wait_queue; // the same of the queue that it waits for
 	u64 wait_began;
@@ -312,8 +313,9 @@ struct thread {
 #define HOST_WAITS 16
 struct host_queue {
 	u64 object; // its address; 0: free
-	// Calls that began, that have returned, and that a thread has waited for.
-	u64 enqueued, returned, finished;
+	// Calls that began, that have returned, and that a thread has waited for. They
+	// only grow: the next queue in this place begins at first.
+	u64 first, enqueued, returned, finished;
 };
 struct host_wait {
 	u64 since; // ns after boot; 0: no thread waits here
@@ -988,9 +990,12 @@ INLINE void about_work(struct event *e, u64 value)
 // ---- What the host enqueues and waits for ----
 //
 // These probes are on the program's own path, and off unless asked for. They send
-// nothing: what they count cannot be lost. A return is seen by a probe at the
-// instructions with which the function ends. A wait that ended unseen would be
+// nothing: what they count cannot be lost. The end of a wait is seen by a probe at
+// the instructions with which the function ends. One that ended unseen would be
 // taken for one that lasts, so everything else that its thread does ends it, too.
+// The end of a call that enqueues is not watched, since that would cost several
+// times as much as its beginning: it has returned when its thread does something
+// else, and only its own thread's waits are known to be for it before.
 
 INLINE u32 thread_id(void)
 {
@@ -1043,7 +1048,7 @@ INLINE void make_queue(struct host *h, u64 object)
 		h->unplaced++;
 		return;
 	}
-	q->returned = q->finished = q->enqueued;
+	q->first = q->returned = q->finished = q->enqueued;
 	q->object = object;
 }
 
@@ -1052,7 +1057,7 @@ INLINE void drop_queue(struct host *h, u64 object)
 	struct host_queue *q = queue_at(h, find_queue(h, object));
 	if (!q)
 		return;
-	q->returned = q->finished = q->enqueued;
+	q->first = q->returned = q->finished = q->enqueued;
 	q->object = 0;
 }
 
@@ -1083,10 +1088,12 @@ INLINE void start_waiting(struct host *h, struct thread *t, u32 kind, u64 now)
 	}
 }
 
+// leave_queue notes that the last call with which a thread has enqueued has
+// returned: it does something else.
 INLINE void leave_queue(struct host *h, struct thread *t)
 {
 	struct host_queue *q = queue_at(h, t->entered_queue);
-	if (t->entered && q)
+	if (t->entered && q && t->entry > q->first)
 		__sync_fetch_and_add(&q->returned, 1);
 	t->entered = 0;
 	t->entered_queue = 0;
@@ -1094,24 +1101,28 @@ INLINE void leave_queue(struct host *h, struct thread *t)
 
 INLINE void enqueue(struct host *h, struct thread *t, u64 site, u64 object, u64 stack)
 {
+	// A trace is replayed by a list of commands since 0.80: one call inside of the other.
+	u64 inside = t->entered == HOST_REPLAY && site == HOST_REPLAY_LIST && t->stack - stack < 4096;
 	struct host_queue *q;
-	if (t->entered && t->entered != site && stack < t->stack)
-		return; // a call inside of the one that is counted
-	leave_queue(h, t); // an exception left the last call unseen
+	leave_queue(h, t);
 	t->entered = site;
 	t->stack = stack;
 	t->entered_queue = find_queue(h, object);
 	q = queue_at(h, t->entered_queue);
-	if (q)
+	if (q) {
 		__sync_fetch_and_add(&q->enqueued, 1);
-	else
+		t->entry = q->enqueued;
+	} else {
 		h->unplaced++;
-	__sync_fetch_and_add(site == HOST_ENQUEUE ? &h->enqueued : &h->replayed, 1);
+	}
+	if (!inside)
+		__sync_fetch_and_add(site == HOST_ENQUEUE ? &h->enqueued : &h->replayed, 1);
 	h->last_enqueue = boot_ns();
 }
 
 // finish begins a wait for all calls on a queue that have returned, and for the
-// one that this thread is in. Without sub-devices named it is for all of them.
+// last one of this thread, which has, or is what waits. Without sub-devices named
+// it is for all of them.
 INLINE void finish(struct host *h, struct thread *t, u64 object, u64 sub_devices)
 {
 	u64 now = boot_ns();
@@ -1120,7 +1131,7 @@ INLINE void finish(struct host *h, struct thread *t, u64 object, u64 sub_devices
 	t->wait_began = now;
 	t->wait_queue = sub_devices ? 0 : find_queue(h, object);
 	q = queue_at(h, t->wait_queue);
-	t->covered = q ? q->returned + (t->entered && t->entered_queue == t->wait_queue) : 0;
+	t->covered = q ? q->returned + (t->entered && t->entered_queue == t->wait_queue && t->entry > q->first) : 0;
 }
 
 INLINE void finished(struct host *h, struct thread *t)
@@ -1170,15 +1181,6 @@ int hosted(struct pt_regs *ctx)
 	case HOST_REPLAY_LIST:
 		stop_waiting(h, t);
 		enqueue(h, t, site, object, stack);
-		break;
-	case HOST_ENQUEUE | HOST_LEAVE:
-	case HOST_REPLAY | HOST_LEAVE:
-	case HOST_REPLAY_LIST | HOST_LEAVE:
-	case HOST_ENQUEUE | HOST_THROW:
-	case HOST_REPLAY | HOST_THROW:
-	case HOST_REPLAY_LIST | HOST_THROW:
-		if (t->entered == (site & ~(HOST_LEAVE | HOST_THROW)))
-			leave_queue(h, t);
 		break;
 	case HOST_FINISH:
 		finish(h, t, object, value);
@@ -1575,8 +1577,11 @@ int gone(struct raw_args *ctx)
 	if (!p)
 		return 0;
 	struct thread *t = task_storage(&threads, this_task(), 0, 0);
-	if (t)
-		other_call(tgid, t);
+	struct host *h = map_lookup(&hosts, &tgid);
+	if (t && h) {
+		stop_waiting(h, t);
+		leave_queue(h, t);
+	}
 	READ(signal, task->signal);
 	READ(live, signal->live.counter);
 	if (live)
