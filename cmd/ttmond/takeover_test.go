@@ -19,11 +19,11 @@ import (
 // takeOver starts a new ttmond in the place of the running one. Clients are
 // not made to wait long for a takeover: on a busy machine one may fail, the old
 // ttmond goes on, and one tries again.
-func (h *host) takeOver() (old *instance) {
+func (h *host) takeOver(args ...string) (old *instance) {
 	h.t.Helper()
 	old = h.current
 	h.await("a takeover", func() bool {
-		next := h.launch("--takeover")
+		next := h.launch(append(args, "--takeover")...)
 		h.await("the new ttmond to be ready, or to give up", func() bool { return next.ready() || next.ended() })
 		if next.ended() {
 			h.t.Logf("it did not take over: %v\n%s", next.err, next.log)

@@ -65,6 +65,63 @@ func TestBlocksSurviveTakeover(t *testing.T) {
 	}
 }
 
+// TestWaits: with --uprobe-waits what a program enqueues is in snapshots, also
+// after a takeover; without, why it is not.
+func TestWaits(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		flags []string
+		waits any
+	}{
+		{"on", []string{"--uprobe-waits"}, true},
+		{"off", nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHost(t)
+			h.start(c.flags...)
+			st := h.watchState()
+			if st["state"] != "on" {
+				t.Skipf("the kernel does not let us watch: %v", st["reason"])
+			}
+			if st["waits"] != c.waits {
+				t.Errorf("health: %v", st)
+			}
+			p := startAllocating(t)
+			path := fmt.Sprintf("/v1/processes/%d/blocks", p.pid())
+			h.await("the program to be watched", func() bool { status, _ := h.get(path); return status == http.StatusOK })
+			for _, step := range []string{"make 1048576 5", "queue 100", "report 1 0 1", "enqueue 7 100"} {
+				p.do(step)
+			}
+			if c.waits == nil {
+				h.await("the reason", func() bool { return h.workOf(p.pid())["host_cause"] == "not_asked" })
+				return
+			}
+			enqueued := func(n float64) func() bool {
+				return func() bool {
+					host, ok := h.workOf(p.pid())["host"].(map[string]any)
+					return ok && host["enqueued"] == n
+				}
+			}
+			h.await("what it enqueued", enqueued(7))
+			h.takeOver(c.flags...)
+			p.do("enqueue 1 100")
+			h.await("what it enqueued, after a takeover", enqueued(8))
+		})
+	}
+}
+
+// workOf is what a snapshot has of the work of a process.
+func (h *host) workOf(pid int) map[string]any {
+	list, _ := h.tree("/v1/snapshot")["processes"].([]any)
+	for _, x := range list {
+		if p := x.(map[string]any); p["pid"] == float64(pid) {
+			work, _ := p["work"].(map[string]any)
+			return work
+		}
+	}
+	return nil
+}
+
 // Without the privilege, or switched off, all else works and says so.
 func TestWithoutWatching(t *testing.T) {
 	t.Run("switched off", func(t *testing.T) {

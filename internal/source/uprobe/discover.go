@@ -331,14 +331,14 @@ func (s *Source) arm(l *library) {
 	if l.err != nil {
 		return
 	}
-	before, host := maps.Clone(l.work), maps.Clone(l.host)
-	if l.err = l.arm(s.kernel, s.maySeparate(l), s.o.Waits); l.err == nil && l.armed == 0 {
+	before, host, first := maps.Clone(l.work), maps.Clone(l.host), l.armed == 0
+	if l.err = l.arm(s.kernel, s.maySeparate(l), s.o.Waits); l.err == nil && first {
 		l.armed = sinceBoot()
 	}
 	switch {
 	case len(l.host) == 0:
 		l.hostArmed = 0
-	case l.hostArmed == 0 && len(host) == 0 && len(l.pids) == 0:
+	case first:
 		l.hostArmed = l.armed
 	case !maps.Equal(host, l.host):
 		s.forgetHosts(l)

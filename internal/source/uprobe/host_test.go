@@ -251,3 +251,53 @@ func TestHostMissed(t *testing.T) {
 		})
 	}
 }
+
+// TestHostTakeover: a successor knows what was enqueued and waited for, also while
+// nobody read. One whose configuration differs takes the probes out, or sets them;
+// then it does not know what was before.
+func TestHostTakeover(t *testing.T) {
+	source, err := Open(Options{Waits: true, fresh: time.Minute})
+	if err != nil {
+		t.Skipf("the kernel does not let us watch: %v", err)
+	}
+	end := runUntil(t, source)
+	w := fakeQueues(t, source)
+	w.do("queue 100")
+	w.do("enqueue 3 100")
+	for _, c := range []struct {
+		name    string
+		waits   bool
+		between string // while nobody reads
+		after   string
+		want    uint64 // enqueued; 0: not known
+		settled bool
+	}{
+		{"the same", true, "enqueue 2 100", "finish 1 100", 5, true},
+		{"switched off", false, "enqueue 1 100", "finish 1 100", 0, false},
+		{"switched on", true, "enqueue 1 100", "enqueue 1 100", 1, false},
+		{"the same again: what was missed stays missed", true, "enqueue 1 100", "finish 1 100", 2, false},
+	} {
+		state, files, done, err := source.Export()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = copies(t, files)
+		w.do(c.between)
+		done(true)
+		if source, err = OpenFrom(Options{Waits: c.waits}, state, files); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		end = runUntil(t, source)
+		w.do(c.after)
+		h := hostOf(source, w.pid)
+		switch {
+		case c.want == 0:
+			if h != nil || hostCause(source, w.pid) != model.HostNotAsked {
+				t.Errorf("%s: %+v, %q", c.name, h, hostCause(source, w.pid))
+			}
+		case h == nil || h.Enqueued != c.want || h.Settled() != c.settled:
+			t.Errorf("%s: %+v", c.name, h)
+		}
+	}
+}
