@@ -106,7 +106,7 @@ func (s *Source) sweepHosts(now time.Time) {
 			continue
 		}
 		p.hostFast = true
-		s.log.Warn("a process enqueues too often for the probes of uprobe.waits", "pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)
+		s.log.Warn("process calls too often for uprobe.waits; probes removed", "pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)
 		for _, of := range s.known[int(pid)] {
 			if l := s.libraries[of.library]; l != nil {
 				l.hostFast[int(pid)] = true
