@@ -85,7 +85,8 @@ func NotFaults() map[string]string {
 	return map[string]string{
 		"load": value, "traffic": value, "counters": value, "freeze": value, "dispatch": value,
 		"fail": "a value that is missing, with the reason in its place", "drop": "as fail", "omit": "as fail",
-		"log": "a line of the kernel's log: ttmon events has it", "opener": "a process that cannot be seen: a note, and a doubt on figures",
+		"retrain": "counts of a link that works: ttmon topo --links has them",
+		"log":     "a line of the kernel's log: ttmon events has it", "opener": "a process that cannot be seen: a note, and a doubt on figures",
 		"work": "what a workload does; that it hangs is played when it starts",
 		"list": look, "state": look, "audit": look, "ps": look, "chips": look,
 	}
