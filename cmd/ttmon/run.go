@@ -244,7 +244,7 @@ func (c *checked) verdict(report *runreport.Report) error {
 
 // printLibrary puts libttmon.so where it stays, and says where that is.
 func (r *runCmd) printLibrary() error {
-	l, err := preload.Place()
+	l, err := preload.Install()
 	if err != nil {
 		return exit.With(exit.Unsupported, "run: %w", err)
 	}

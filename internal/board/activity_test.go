@@ -27,9 +27,11 @@ func TestActivity(t *testing.T) {
 			model.Missing[float64](model.Implausible, "the power limit of 5 W is not above the idle power of 8 W"), "",
 		},
 	} {
-		got := Activity(c.power, c.limit, c.idle)
-		if got.Ratio != c.want || !strings.Contains(got.Basis, c.basis) {
-			t.Errorf("%s: %+v, want %+v with %q", c.name, got, c.want, c.basis)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got := Activity(c.power, c.limit, c.idle)
+			if got.Ratio != c.want || !strings.Contains(got.Basis, c.basis) {
+				t.Errorf("%s: %+v, want %+v with %q", c.name, got, c.want, c.basis)
+			}
+		})
 	}
 }

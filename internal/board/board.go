@@ -6,7 +6,7 @@ import "github.com/ttmon/ttmon/internal/model"
 // by name; drivers since 2.2 refuse to bind them.
 const Grayskull model.Arch = "grayskull"
 
-// UnknownPorts is Board.EthPorts where nobody published the number.
+// UnknownPorts is Board.EthPorts where the number is not published.
 const UnknownPorts = -1
 
 // Board is one row of the catalogue. A figure of zero is not known, unless its
@@ -18,7 +18,7 @@ type Board struct {
 	UMDType  string // board_type of cluster descriptors: "ubb_wormhole"; empty if UMD has none
 	Arch     model.Arch
 	Unlisted bool   // the driver prints "unknown" for it
-	Note     string // what keeps ttmon from knowing more about it, as a sentence; usually empty
+	Note     string // why ttmon does not know more about it, as a sentence; usually empty
 
 	Chips     int        // on the whole board; a Galaxy counts as one board of 32
 	Endpoints int        // PCIe functions on the whole board
@@ -42,13 +42,13 @@ type Board struct {
 	ThrottleAt      float64         // °C
 	ShutdownAt      float64         // °C
 
-	ClockIdle float64 // MHz, AICLK that nobody asked to raise
+	ClockIdle float64 // MHz, AICLK without a request to raise it
 	ClockMax  float64 // MHz, AICLK while a process has the chip open for work
 
 	Fan bool // the board's firmware runs a fan; others may still report its speed
 }
 
-// ChipSlot is a place for a chip behind an endpoint.
+// ChipSlot is a position of a chip behind an endpoint.
 type ChipSlot struct {
 	Name   string // "L", "R"; empty where there is nothing to tell apart
 	Remote bool   // reached over Ethernet through the endpoint's own chip
@@ -95,7 +95,7 @@ func (b Board) AllocatorL1(bundle string) model.Reading[uint64] {
 }
 
 // L1Bytes is the L1 of one chip's usable cores together: what is on the
-// silicon, and so the most that anybody can hold there.
+// silicon, and so the most that can be allocated there.
 func (b Board) L1Bytes(bundle string) model.Reading[uint64] {
 	if b.L1PerCore == 0 {
 		return nominal(uint64(0))
@@ -103,7 +103,8 @@ func (b Board) L1Bytes(bundle string) model.Reading[uint64] {
 	return model.Map(b.Cores.At(bundle), func(n int) uint64 { return uint64(n) * b.L1PerCore })
 }
 
-// Identified tells a row of the catalogue from a mere generation.
+// Identified reports whether the board is in the catalogue, and not only its
+// generation known.
 func (b Board) Identified() bool { return b.Card != "" }
 
 // Galaxy reports whether the board is a Galaxy: trays of chips, all on PCIe.

@@ -13,14 +13,18 @@ func TestParseBundle(t *testing.T) {
 		"255.255.255.255": {255, 255, 255, 255},
 		"18.12.1.3":       {18, 12, 1, 3},
 	} {
-		if got, ok := ParseBundle(in); !ok || got != want {
-			t.Errorf("ParseBundle(%q) = %v, %v", in, got, ok)
-		}
+		t.Run(in, func(t *testing.T) {
+			if got, ok := ParseBundle(in); !ok || got != want {
+				t.Errorf("ParseBundle(%q) = %v, %v", in, got, ok)
+			}
+		})
 	}
 	for _, in := range []string{"", "0.0.0.0", "19.5", "19.5.0", "19.5.0.0.1", "19.5.0.", "256.0.0.0", "-1.0.0.0", "19.5.0.x", " 19.5.0.0", "19.5.0.0.", "unknown"} {
-		if got, ok := ParseBundle(in); ok {
-			t.Errorf("ParseBundle(%q) = %v, want it refused", in, got)
-		}
+		t.Run(in, func(t *testing.T) {
+			if got, ok := ParseBundle(in); ok {
+				t.Errorf("ParseBundle(%q) = %v, want it refused", in, got)
+			}
+		})
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // TestCatalogue spells the rows out a second time, in the figures people
-// compare with data sheets. A dash is a figure that nobody published.
+// compare with data sheets. A dash is a figure that is not published.
 func TestCatalogue(t *testing.T) {
 	const gib = float64(1 << 30)
 	type row struct {
@@ -36,26 +36,28 @@ func TestCatalogue(t *testing.T) {
 		{0x47, "galaxy-blackhole", 32, 32, 31.875, 130, 195, 130, 0, 500, 1350},
 	}
 	for _, want := range rows {
-		b, ok := ByCode(want.code)
-		if !ok {
-			t.Errorf("no board with code %#x", want.code)
-			continue
-		}
-		const bundle = "19.9.0.0"
-		got := row{
-			b.Code, b.Card, b.Chips, b.Endpoints, float64(b.DRAMBytes().V) / gib, b.Cores.At(bundle).V,
-			float64(b.L1Bytes(bundle).V) / (1 << 20), b.PowerLimit.At(bundle).V, b.BoardPowerLimit.At(bundle).V,
-			b.CurrentLimit, b.ClockMax,
-		}
-		if got != want {
-			t.Errorf("%s:\n got %v\nwant %v", want.card, got, want)
-		}
-		if byCard, ok := ByCard(want.card); !ok || byCard.Code != want.code {
-			t.Errorf("ByCard(%q) = %#x, %v", want.card, byCard.Code, ok)
-		}
-		if b.UMDType == "" || b.Unlisted || b.Note != "" && b.Card != "p100" {
-			t.Errorf("%s is a board people own: UMD type %q, unlisted %v, note %q", b.Card, b.UMDType, b.Unlisted, b.Note)
-		}
+		t.Run(want.card, func(t *testing.T) {
+			b, ok := ByCode(want.code)
+			if !ok {
+				t.Errorf("no board with code %#x", want.code)
+				return
+			}
+			const bundle = "19.9.0.0"
+			got := row{
+				b.Code, b.Card, b.Chips, b.Endpoints, float64(b.DRAMBytes().V) / gib, b.Cores.At(bundle).V,
+				float64(b.L1Bytes(bundle).V) / (1 << 20), b.PowerLimit.At(bundle).V, b.BoardPowerLimit.At(bundle).V,
+				b.CurrentLimit, b.ClockMax,
+			}
+			if got != want {
+				t.Errorf("%s:\n got %v\nwant %v", want.card, got, want)
+			}
+			if byCard, ok := ByCard(want.card); !ok || byCard.Code != want.code {
+				t.Errorf("ByCard(%q) = %#x, %v", want.card, byCard.Code, ok)
+			}
+			if b.UMDType == "" || b.Unlisted || b.Note != "" && b.Card != "p100" {
+				t.Errorf("%s is a board people own: UMD type %q, unlisted %v, note %q", b.Card, b.UMDType, b.Unlisted, b.Note)
+			}
+		})
 	}
 }
 
@@ -118,9 +120,11 @@ func TestFirmwareChangesFigures(t *testing.T) {
 		{"galaxy-blackhole", "19.5.0.0", [3]float64{130, 130, 0}},
 		{"galaxy-blackhole", "nonsense", [3]float64{130, 0, 0}},
 	} {
-		if got := figures(c.card, c.bundle); got != c.want {
-			t.Errorf("%s with firmware %q: cores, power, board power %v, want %v", c.card, c.bundle, got, c.want)
-		}
+		t.Run(c.card, func(t *testing.T) {
+			if got := figures(c.card, c.bundle); got != c.want {
+				t.Errorf("%s with firmware %q: cores, power, board power %v, want %v", c.card, c.bundle, got, c.want)
+			}
+		})
 	}
 	p150, _ := ByCard("p150a")
 	if r := p150.L1Bytes(""); r.Known() || r.Why == "" {

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -46,9 +47,11 @@ func TestTrayIDRoundTrip(t *testing.T) {
 		}
 	})
 	for _, id := range []uint64{0, 1, 1 << 56, 9956278468, trayID("519000C", 0), trayID("519000C", 9), trayID("519000c", 1), trayID("51900", 1), ^uint64(0)} {
-		if s, l, ok := splitTrayID(id); ok {
-			t.Errorf("%#x passes for tray %q slot %d", id, s, l)
-		}
+		t.Run(fmt.Sprintf("%#x", id), func(t *testing.T) {
+			if s, l, ok := splitTrayID(id); ok {
+				t.Errorf("%#x passes for tray %q slot %d", id, s, l)
+			}
+		})
 	}
 }
 
@@ -57,8 +60,10 @@ func TestParseID(t *testing.T) {
 		t.Errorf("%#x, %v, code %#x", id, ok, CodeOf(id))
 	}
 	for _, s := range []string{"", "0", "0000000000000000", "FFFFFFFFFFFFFFFF", "010001451170C0C", "0x0001451170C0C4", "unknown", "010001451170C0C4\n", "+10001451170C0C4", "1_0001451170C0C4"} {
-		if id, ok := ParseID(s); ok {
-			t.Errorf("ParseID(%q) = %#x", s, id)
-		}
+		t.Run(s, func(t *testing.T) {
+			if id, ok := ParseID(s); ok {
+				t.Errorf("ParseID(%q) = %#x", s, id)
+			}
+		})
 	}
 }

@@ -3,7 +3,7 @@ package board
 import "github.com/ttmon/ttmon/internal/model"
 
 // noCapacity is why these pools have no total: the program that opens the chip
-// decides how large they are, and no other process can ask.
+// decides how large they are, and no other process can find out.
 const noCapacity = "the program that opens the chip sets its size"
 
 // Complete fills in what the driver did not say about d: the card's name, its
@@ -14,7 +14,7 @@ const noCapacity = "the program that opens the chip sets its size"
 //
 // It may be called again on the same device: that changes nothing.
 func (b Board) Complete(d *model.Device, bundle string) {
-	b.name(d)
+	b.setCardType(d)
 	for _, f := range []struct {
 		r *model.Reading[float64]
 		v model.Reading[float64]
@@ -33,13 +33,14 @@ func (b Board) Complete(d *model.Device, bundle string) {
 	if b.Arch == model.Wormhole {
 		fill(&d.Fan, model.Missing[float64](model.Absent, "the driver offers no fan on wormhole"))
 	}
-	b.chips(d, bundle)
+	b.setChips(d, bundle)
 }
 
-// name sets the card type where the driver has none: before its telemetry is
-// up, or for boards it prints as "unknown". What it then says was still read
-// off the board (its serial or PCI configuration), so it is not nominal.
-func (b Board) name(d *model.Device) {
+// setCardType sets the card type where the driver has none: before its
+// telemetry is up, or for boards it prints as "unknown". What it then says was
+// still read off the board (its serial or PCI configuration), so it is not
+// nominal.
+func (b Board) setCardType(d *model.Device) {
 	card, known := d.Board.Get()
 	switch {
 	case known && card != "unknown":
@@ -50,7 +51,7 @@ func (b Board) name(d *model.Device) {
 	}
 }
 
-func (b Board) chips(d *model.Device, bundle string) {
+func (b Board) setChips(d *model.Device, bundle string) {
 	if len(d.Chips) == 0 {
 		d.Chips = make([]model.Chip, len(b.Slots))
 		for i, slot := range b.Slots {

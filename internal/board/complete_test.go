@@ -66,9 +66,11 @@ func TestCompleteUnknownLimitsStayMissing(t *testing.T) {
 	for name, r := range map[string]model.Reading[float64]{
 		"core power": d.PowerLimit, "current": d.CurrentLimit, "throttle": d.TemperatureLimit, "shutdown": d.ShutdownTemperature, "voltage": d.VoltageLimit,
 	} {
-		if r.Known() || r.Why == "" {
-			t.Errorf("%s of an n300 is %+v: Wormhole firmware publishes no default", name, r)
-		}
+		t.Run(name, func(t *testing.T) {
+			if r.Known() || r.Why == "" {
+				t.Errorf("%s of an n300 is %+v: Wormhole firmware publishes no default", name, r)
+			}
+		})
 	}
 	if d.Fan.Known() || d.Fan.Why != "the driver offers no fan on wormhole" {
 		t.Errorf("fan: %+v", d.Fan)
@@ -129,16 +131,18 @@ func TestCompleteUnknownBoards(t *testing.T) {
 		{model.Blackhole, false, false},
 		{model.UnknownArch, false, false},
 	} {
-		b, _ := Identify("", "", 0, c.arch)
-		d := model.Device{Board: model.Missing[string](model.Absent, "")}
-		b.Complete(&d, "19.9.0.0")
-		if d.Board.Known() || d.Board.Why == "" || d.Cores.Known() || len(d.Chips) != 1 {
-			t.Errorf("%s: board %+v, cores %+v, %d chips", c.arch, d.Board, d.Cores, len(d.Chips))
-		}
-		pools := d.Chips[0].Memory.Pools
-		if pools[model.DRAM].Total.Known() != c.dram || pools[model.L1].Total.Known() != c.l1 {
-			t.Errorf("%s: %+v", c.arch, pools)
-		}
+		t.Run(string(c.arch), func(t *testing.T) {
+			b, _ := Identify("", "", 0, c.arch)
+			d := model.Device{Board: model.Missing[string](model.Absent, "")}
+			b.Complete(&d, "19.9.0.0")
+			if d.Board.Known() || d.Board.Why == "" || d.Cores.Known() || len(d.Chips) != 1 {
+				t.Errorf("%s: board %+v, cores %+v, %d chips", c.arch, d.Board, d.Cores, len(d.Chips))
+			}
+			pools := d.Chips[0].Memory.Pools
+			if pools[model.DRAM].Total.Known() != c.dram || pools[model.L1].Total.Known() != c.l1 {
+				t.Errorf("%s: %+v", c.arch, pools)
+			}
+		})
 	}
 }
 

@@ -2,7 +2,7 @@ package board
 
 import "github.com/ttmon/ttmon/internal/model"
 
-// Endpoint is what the driver tells about the identity of one device.
+// Endpoint is what the driver says about the identity of one device.
 type Endpoint struct {
 	Index          int    // kernel index
 	BusID          string // 0000:01:00.0
@@ -12,7 +12,7 @@ type Endpoint struct {
 	Tray, Slot     int    // place in a Galaxy; 0: not known
 }
 
-// EndpointOf picks the identity out of a device.
+// EndpointOf returns the identity of a device.
 func EndpointOf(d *model.Device) Endpoint {
 	b, _ := Identify(d.Board.V, d.Serial.V, d.PCIID.SubDevice, d.Arch)
 	e := Endpoint{Index: d.Index, BusID: d.BusID, Card: b.Card, Arch: b.Arch, Tray: d.Tray, Slot: d.Slot}
@@ -34,9 +34,9 @@ type claim struct {
 	shared   bool // the id is one of the board's, but of which of its endpoints is not said
 }
 
-// ids lists the ids that the chips behind e can have, as far as sysfs tells.
-// A Wormhole Galaxy's are not among them: the serial number of its trays is
-// not in sysfs.
+// ids lists the ids that the chips behind e can have, as far as sysfs says. A
+// Wormhole Galaxy's are not among them: the serial number of its trays is not
+// in sysfs.
 func (e Endpoint) ids(add func(id uint64, c claim)) {
 	b, _ := ByCard(e.Card)
 	serial, asic := e.Serial != 0, e.ASICID != 0

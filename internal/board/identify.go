@@ -6,10 +6,10 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// How tells by what a board was recognised.
+// How says by what a board was identified.
 type How string
 
-// Ways to recognise a board, best first.
+// Ways to identify a board, best first.
 const (
 	ByCardType  How = "card type"
 	BySerial    How = "serial number"
@@ -18,10 +18,10 @@ const (
 	Unknown     How = "not recognised"
 )
 
-// Identify finds the board of a device from what the driver and PCI say. Any
-// of the first three may be empty or nonsense; a board of another generation
-// than the PCI device id tells is not believed. The last resort is a Board that
-// is not Identified and holds only what its generation has in common.
+// Identify finds the board of a device from what the driver and PCI say. Any of
+// the first three may be empty or malformed; a board of another generation than
+// that of the PCI device id is rejected. The last resort is a Board that is not
+// Identified and has only what its generation has in common.
 func Identify(cardType, serial string, subDevice uint16, arch model.Arch) (Board, How) {
 	fits := func(b Board, ok bool) bool {
 		return ok && (arch == b.Arch || arch == model.UnknownArch || arch == "")

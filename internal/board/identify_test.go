@@ -1,6 +1,7 @@
 package board
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -31,16 +32,18 @@ func TestIdentify(t *testing.T) {
 		{"grayskull, old driver", "", "0000003100000001", 0, Grayskull, "e150", BySerial},
 		{"short serial", "", "14", 0, model.Wormhole, "", ByArch},
 	} {
-		b, how := Identify(c.card, c.serial, c.sub, c.arch)
-		if b.Card != c.want || how != c.how {
-			t.Errorf("%s: %q %s, want %q %s", c.name, b.Card, how, c.want, c.how)
-		}
-		if b.Identified() != (c.want != "") {
-			t.Errorf("%s: identified %v", c.name, b.Identified())
-		}
-		if !b.Identified() && (b.Cores != Figure[int]{} || b.PowerLimit != noNumber || b.Chips != 0) {
-			t.Errorf("%s: a board that is not known has figures of its own: %+v", c.name, b)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			b, how := Identify(c.card, c.serial, c.sub, c.arch)
+			if b.Card != c.want || how != c.how {
+				t.Errorf("%s: %q %s, want %q %s", c.name, b.Card, how, c.want, c.how)
+			}
+			if b.Identified() != (c.want != "") {
+				t.Errorf("%s: identified %v", c.name, b.Identified())
+			}
+			if !b.Identified() && (b.Cores != Figure[int]{} || b.PowerLimit != noNumber || b.Chips != 0) {
+				t.Errorf("%s: a board that is not known has figures of its own: %+v", c.name, b)
+			}
+		})
 	}
 }
 
@@ -48,8 +51,10 @@ func TestArchOfPCI(t *testing.T) {
 	for id, want := range map[uint16]model.Arch{
 		0x401E: model.Wormhole, 0xB140: model.Blackhole, 0xFACA: Grayskull, 0: model.UnknownArch, 0xFFFF: model.UnknownArch,
 	} {
-		if got := ArchOfPCI(id); got != want {
-			t.Errorf("%#x is %s, want %s", id, got, want)
-		}
+		t.Run(fmt.Sprintf("%#x", id), func(t *testing.T) {
+			if got := ArchOfPCI(id); got != want {
+				t.Errorf("%#x is %s, want %s", id, got, want)
+			}
+		})
 	}
 }

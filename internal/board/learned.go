@@ -23,8 +23,8 @@ type trayPin struct {
 	basis model.Basis
 }
 
-// maxPins bounds the chips that are remembered: far more than a host has, but
-// who has a device open can account for as many as they like. What lives is
+// maxPins bounds the chips that are remembered: far more than a host has, but a
+// process that has a device open can account for any number. What is in use is
 // learned again.
 const maxPins = 4096
 
@@ -35,9 +35,9 @@ func (l *learned) pin(id uint64, busID string, basis model.Basis) {
 	l.ids[id] = pin{busID, basis}
 }
 
-// pinTray notes the tray of a tray serial number. One serial number has one
-// tray and the other way round; the first answer stays, unless it came from
-// the order of devices and a descriptor contradicts it.
+// pinTray records the tray of a tray serial number. One serial number has one
+// tray and vice versa; the first result stays, unless it came from the order of
+// devices and a descriptor contradicts it.
 func (l *learned) pinTray(serial string, tray int, basis model.Basis) {
 	if l.trays == nil {
 		l.trays = map[string]trayPin{}
@@ -58,11 +58,11 @@ func outranks(basis, old model.Basis) bool {
 	return basis == model.ByDescriptor && old != model.ByDescriptor
 }
 
-// contradict drops what was learned about an id if the process that accounts
-// for it does not have the device open; and what was learned from an order of
-// devices if the order says something else now. What remains then is a chip of
-// one of several devices.
-func (r *Resolver) contradict(s Sighting) {
+// dropContradicted drops what was learned about an id if the process that
+// accounts for it does not have the device open; and what was learned from an
+// order of devices if the order says something else now. What remains then is a
+// chip of one of several devices.
+func (r *Resolver) dropContradicted(s Sighting) {
 	if len(s.Open) == 0 {
 		return
 	}
@@ -86,7 +86,7 @@ func (r *Resolver) contradict(s Sighting) {
 	}
 }
 
-// Lesson is one thing that a Resolver learned, in a form that can be handed to
+// Lesson is one thing that a Resolver learned, in a form that can be passed to
 // the next one.
 type Lesson struct {
 	ID     uint64      `json:"id,omitempty"` // of a chip at BusID
@@ -109,7 +109,7 @@ func (r *Resolver) Lessons() (list []Lesson) {
 	return list
 }
 
-// Teach takes over the lessons of another Resolver.
+// Teach adds the lessons of another Resolver.
 func (r *Resolver) Teach(list []Lesson) {
 	for _, l := range list {
 		if l.Serial != "" {
@@ -120,10 +120,10 @@ func (r *Resolver) Teach(list []Lesson) {
 	}
 }
 
-// learn notes that a shared id belongs to an endpoint, if that is one of its
-// candidates. Ids that two boards claim by the same serial number are beyond
-// help: their chips share one region.
-func (r *Resolver) learn(id uint64, endpoint int, basis model.Basis) {
+// pinEndpoint records that a shared id belongs to an endpoint, if that is one
+// of its candidates. Ids that two boards claim by the same serial number cannot
+// be resolved: their chips share one region.
+func (r *Resolver) pinEndpoint(id uint64, endpoint int, basis model.Basis) {
 	claims := r.candidates(id)
 	if !slices.ContainsFunc(claims, func(c claim) bool { return c.shared && c.endpoint == endpoint }) {
 		return

@@ -13,7 +13,7 @@ type Certainty int
 // Certainties, weakest first.
 const (
 	Unmatched Certainty = iota // no device of this host: a mock or simulator run, or hardware that is gone
-	Ambiguous                  // one of Candidates, which one cannot be told
+	Ambiguous                  // one of Candidates; which one is unknown
 	Inferred                   // Device, by what was learned about the host
 	Exact                      // Device, by its own serial number or ASIC id
 )
@@ -29,14 +29,14 @@ type Match struct {
 	Basis      model.Basis // how it was found; empty if it was not
 }
 
-// Sighting is an id that was seen in use, and what may help to place it.
+// Sighting is an id that was seen in use, and what may help to find its chip.
 type Sighting struct {
 	ID uint64
-	// DeviceID is the logical number the region's writer gives the chip, and
-	// Open the kernel indexes of all devices that the writer has open. Leave
-	// Open empty unless the region has exactly one live writer (the number is
-	// that of whoever attached last) and was there before the list was made:
-	// a process opens all of its devices first, and its regions then.
+	// DeviceID is the logical number the region's writer gives the chip, and Open
+	// the kernel indexes of all devices that the writer has open. Leave Open empty
+	// unless the region has exactly one live writer (the number is that of the
+	// process that attached last) and existed before the list was made: a process
+	// opens all of its devices first, and its regions then.
 	DeviceID uint32
 	Open     []int
 }
@@ -48,13 +48,13 @@ type Placement struct {
 	Device int    // kernel index at that time; model.NoDevice if it does not say
 }
 
-// Resolver finds the chip that an accounting region belongs to. Most ids
-// follow from what sysfs says. Two families need more: a p300's two endpoints
-// share a serial number, and a Wormhole Galaxy's ids hold a tray serial number
-// that sysfs does not have. For these it tries in order what a cluster
-// descriptor said (Learn), the order in which a live process sees its devices,
-// and what follows for the other chips from one that is known. It remembers
-// what it learned, by PCI address, until something that lives contradicts it.
+// Resolver finds the chip that an accounting region belongs to. Most ids follow
+// from what sysfs says. Two families need more: a p300's two endpoints share a
+// serial number, and a Wormhole Galaxy's ids hold a tray serial number that
+// sysfs does not have. For these it tries in order what a cluster descriptor
+// said (Learn), the order in which a live process sees its devices, and what
+// follows for the other chips from one that is known. It keeps what it learned,
+// by PCI address, until a live process contradicts it.
 //
 // The zero Resolver knows no device. It is not safe for concurrent use.
 type Resolver struct {
@@ -63,7 +63,7 @@ type Resolver struct {
 	learned   learned
 }
 
-// Update tells which devices there are now. It is cheap if nothing changed.
+// Update sets the current devices. It is cheap if nothing changed.
 func (r *Resolver) Update(endpoints []Endpoint) {
 	if slices.Equal(endpoints, r.endpoints) {
 		return
@@ -78,35 +78,35 @@ func (r *Resolver) Update(endpoints []Endpoint) {
 	}
 }
 
-// Learn takes over what a cluster descriptor says about chips that sysfs
-// leaves open. Placements that contradict sysfs are of another host or of a
-// mock run, and ignored.
+// Learn adds what a cluster descriptor says about chips that sysfs does not
+// identify. Placements that contradict sysfs are of another host or of a mock
+// run, and ignored.
 func (r *Resolver) Learn(placements []Placement) {
 	for _, p := range placements {
 		i := slices.IndexFunc(r.endpoints, func(e Endpoint) bool {
 			return p.BusID == e.BusID || p.BusID == "" && p.Device == e.Index
 		})
 		if i >= 0 {
-			r.learn(p.ID, i, model.ByDescriptor)
+			r.pinEndpoint(p.ID, i, model.ByDescriptor)
 		}
 	}
 }
 
-// Match places ids, in the order of the sightings. Ids are better placed
-// together: what one sighting teaches holds for the others.
+// Match finds the chips of ids, in the order of the sightings. Pass them
+// together: what one sighting shows helps with the others.
 func (r *Resolver) Match(sightings []Sighting) []Match {
 	for _, s := range sightings {
-		r.contradict(s)
+		r.dropContradicted(s)
 	}
 	for _, s := range sightings {
 		if claims := r.candidates(s.ID); len(claims) > 0 && claims[0].shared {
 			if i, ok := r.byOrder(s, r.endpoints[claims[0].endpoint].Arch); ok {
-				r.learn(s.ID, i, model.ByOrder)
+				r.pinEndpoint(s.ID, i, model.ByOrder)
 			}
 		}
 	}
 	for _, s := range sightings {
-		r.contradict(s) // by another of them: then neither is believed
+		r.dropContradicted(s) // by another of them: then neither counts
 	}
 	matches := make([]Match, len(sightings))
 	for i, s := range sightings {
@@ -159,7 +159,7 @@ func (r *Resolver) candidates(id uint64) []claim {
 // it may be a chip of any device of which too little is known.
 func (r *Resolver) matchForeign(s Sighting) Match {
 	if p, ok := r.learned.ids[s.ID]; ok {
-		if i := r.at(p.busID); i >= 0 && r.endpoints[i].blind() {
+		if i := r.endpointAt(p.busID); i >= 0 && r.endpoints[i].blind() {
 			return r.found(claim{endpoint: i}, Inferred, p.basis)
 		}
 	}
@@ -188,7 +188,7 @@ func (r *Resolver) found(c claim, certainty Certainty, basis model.Basis) Match 
 	}
 }
 
-func (r *Resolver) at(busID string) int {
+func (r *Resolver) endpointAt(busID string) int {
 	return slices.IndexFunc(r.endpoints, func(e Endpoint) bool { return e.BusID == busID })
 }
 

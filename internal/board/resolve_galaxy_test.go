@@ -52,7 +52,7 @@ func TestWormholeGalaxyTray(t *testing.T) {
 		}
 	}
 
-	// A second serial number for a tray that has one is somebody's mock run.
+	// A second serial number for a tray that has one is a mock run.
 	if m := r.one(Sighting{ID: ids[1], DeviceID: 1, Open: all}); m.Certainty != Ambiguous {
 		t.Errorf("tray 3 has two serial numbers: %+v", m)
 	}

@@ -69,12 +69,14 @@ func TestMatchBySysfs(t *testing.T) {
 		{"p300 left", 151896654217409, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{6, 7}}},
 		{"mock without ids", 0, none},
 		{"mock without ids, chip 1", 1 << 32, none},
-		{"somebody else's n300", 10226774059, none},
+		{"another host's n300", 10226774059, none},
 		{"a Wormhole galaxy that is not here", 87029889494954051, none},
 	} {
-		if diff := cmp.Diff(c.want, r.one(Sighting{ID: c.id})); diff != "" {
-			t.Errorf("%s (%d):\n%s", c.name, c.id, diff)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, r.one(Sighting{ID: c.id})); diff != "" {
+				t.Errorf("%s (%d):\n%s", c.name, c.id, diff)
+			}
+		})
 	}
 }
 
@@ -110,14 +112,16 @@ func TestP300ForeignDescriptorsAreIgnored(t *testing.T) {
 		"no place at all":     {ID: left, Device: model.NoDevice},
 		"not a chip of ours":  {ID: 4242, BusID: "0000:f0:00.0", Device: 0},
 	} {
-		r := resolver(p300(t))
-		r.Learn([]Placement{p})
-		if m := r.one(Sighting{ID: left}); m.Certainty != Ambiguous {
-			t.Errorf("%s: %+v", name, m)
-		}
-		if m := r.one(Sighting{ID: 4242}); m.Device != model.NoDevice {
-			t.Errorf("%s: a mock chip landed on device %d", name, m.Device)
-		}
+		t.Run(name, func(t *testing.T) {
+			r := resolver(p300(t))
+			r.Learn([]Placement{p})
+			if m := r.one(Sighting{ID: left}); m.Certainty != Ambiguous {
+				t.Errorf("%s: %+v", name, m)
+			}
+			if m := r.one(Sighting{ID: 4242}); m.Device != model.NoDevice {
+				t.Errorf("%s: a mock chip landed on device %d", name, m.Device)
+			}
+		})
 	}
 }
 
@@ -135,13 +139,15 @@ func TestP300ByOrder(t *testing.T) {
 		{"only one visible", right, 0, []int{0}, Match{Certainty: Inferred, Device: 0, Name: "R", Basis: model.ByOrder}},
 		{"number leads to another board", left, 0, []int{0, 1, 2}, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}}},
 		{"number out of range", left, 3, []int{0, 1, 2}, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}}},
-		{"nobody alive", left, 0, nil, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}}},
+		{"no live process", left, 0, nil, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}}},
 		{"devices that are gone", left, 0, []int{17}, Match{Certainty: Ambiguous, Device: model.NoDevice, Name: "L", Candidates: []int{0, 1}}},
 	} {
-		r := resolver(p300(t))
-		if diff := cmp.Diff(c.want, r.one(Sighting{ID: c.id, DeviceID: c.number, Open: c.open})); diff != "" {
-			t.Errorf("%s:\n%s", c.name, diff)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := resolver(p300(t))
+			if diff := cmp.Diff(c.want, r.one(Sighting{ID: c.id, DeviceID: c.number, Open: c.open})); diff != "" {
+				t.Errorf("%s:\n%s", c.name, diff)
+			}
+		})
 	}
 }
 
@@ -250,10 +256,12 @@ func TestSoleID(t *testing.T) {
 		{Endpoint{Card: "p150a", Serial: 3, ASICID: 4}, 0, 0},
 		{Endpoint{Card: "p150a", ASICID: 4}, 0, 0}, // it would have another one with its serial number
 	} {
-		e := host(t, c.e)[0]
-		if got, ok := e.SoleID(c.slot); ok != (c.want != 0) || ok && got != c.want {
-			t.Errorf("%s slot %d: %d, %v, want %d", e.Card, c.slot, got, ok, c.want)
-		}
+		t.Run(fmt.Sprintf("%s slot %d, serial %#x", c.e.Card, c.slot, c.e.Serial), func(t *testing.T) {
+			e := host(t, c.e)[0]
+			if got, ok := e.SoleID(c.slot); ok != (c.want != 0) || ok && got != c.want {
+				t.Errorf("%s slot %d: %d, %v, want %d", e.Card, c.slot, got, ok, c.want)
+			}
+		})
 	}
 }
 
@@ -339,9 +347,9 @@ func TestLessonsAreHandedOn(t *testing.T) {
 	}
 	pair := resolver(p300(t))
 	pair.Learn([]Placement{{ID: left, Device: 0}})
-	heir := resolver(p300(t))
-	heir.Teach(pair.Lessons())
-	if m := heir.one(Sighting{ID: left}); m.Device != 0 || m.Basis != model.ByDescriptor {
+	successor := resolver(p300(t))
+	successor.Teach(pair.Lessons())
+	if m := successor.one(Sighting{ID: left}); m.Device != 0 || m.Basis != model.ByDescriptor {
 		t.Errorf("a chip: %+v", m)
 	}
 }

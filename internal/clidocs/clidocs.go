@@ -18,8 +18,8 @@ import (
 )
 
 // Pages compares the files of dir, which belong to the programs of the tree,
-// with what the tree says, or writes them anew. Files of other programs in
-// the same directory are named by the prefixes in others.
+// with what the tree says, or rewrites them. Files of other programs in the
+// same directory are named by the prefixes in others.
 func Pages(t *testing.T, root *cobra.Command, dir string, others ...string) {
 	t.Helper()
 	compare(t, dir, render(root, ".md", markdown), root.Name(), others)

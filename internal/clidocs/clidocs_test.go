@@ -13,12 +13,12 @@ func tree() *cobra.Command {
 	run := func(*cobra.Command, []string) {}
 	root := &cobra.Command{
 		Use: "tool", Short: "Does things", Run: run,
-		Long:    "Does things to files.\n\n  .code stays\n  as it is\n\n.Prose goes on.",
+		Long:    "Does things to files.\n\n  .code stays\n  as it is\n\n.Prose continues.",
 		Example: "  tool --all \\\n    now",
 	}
 	root.Flags().BoolP("all", "a", false, "everything | nothing")
 	root.PersistentFlags().String("root", "/", "the `DIR` to look below")
-	hidden := &cobra.Command{Use: "secret", Short: "Nobody's business", Hidden: true, Run: run}
+	hidden := &cobra.Command{Use: "secret", Short: "Not for users", Hidden: true, Run: run}
 	large := &cobra.Command{Use: "go PLACE", Short: "Goes", Long: "Goes.", Example: "  tool go home", Run: run}
 	small := &cobra.Command{Use: "stop", Short: "stop going", Long: "Stop going.\n\nAt once.", Run: run, DisableFlagsInUseLine: true}
 	root.AddCommand(hidden, large, small)
@@ -43,7 +43,7 @@ Does things to files.
 as it is
 §§§
 
-.Prose goes on.
+.Prose continues.
 
 ## Examples
 
@@ -119,7 +119,7 @@ as it is
 .RE
 .fi
 .PP
-\&.Prose goes on.
+\&.Prose continues.
 .SH OPTIONS
 .TP
 \fB\-a\fR, \fB\-\-all\fR

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Manual says what manual pages have beside what the tree of commands tells.
-// The zero Manual is good for programs of users.
+// Manual is what manual pages have beside the tree of commands. The zero Manual
+// is right for programs of users.
 type Manual struct {
 	Number   string // of the section; empty: 1
 	Sections func(*cobra.Command) []Section
@@ -140,7 +140,7 @@ func (m Manual) commands(b *bytes.Buffer, cmd *cobra.Command) {
 	}
 }
 
-// roff escapes what the formatter would take for its own.
+// roff escapes what the formatter would interpret.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", `...`).Replace(s)
 	lines := strings.Split(s, "\n")

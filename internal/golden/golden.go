@@ -1,6 +1,6 @@
-// Package golden compares what a test made with a file that was read by a
-// person once, and writes that file anew with -update. It is outside the data
-// flow; only tests import it.
+// Package golden compares the output of a test with a file that a person has
+// reviewed, and rewrites that file with -update. It is outside the data flow;
+// only tests import it.
 package golden
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 // Update is the flag by which golden files are written instead of compared.
-var Update = flag.Bool("update", false, "write the golden files anew")
+var Update = flag.Bool("update", false, "rewrite the golden files")
 
 // Check compares got with the file at path.
 func Check(t *testing.T, path string, got []byte) {
@@ -32,6 +32,6 @@ func Check(t *testing.T, path string, got []byte) {
 		return
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, diff)
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, diff)
 	}
 }

@@ -22,10 +22,10 @@ const aloneName = "hermetic-alone"
 // aloneVar names the test that a process was started for.
 const aloneVar = "HERMETIC_ALONE"
 
-// Alone plays a test where no process of another one is in sight: in a pid
-// namespace and a /dev/shm of its own, by one more run of the test binary, so
-// that it can be parallel to others all the same. In that run it returns true;
-// otherwise the test is over when it returns, and the caller has to return.
+// Alone runs a test where it sees no process of another one: in a pid namespace
+// and a /dev/shm of its own, by another run of the test binary, so that it can
+// still be parallel to others. In that run it returns true; otherwise the test
+// is over when it returns, and the caller has to return.
 //
 //	t.Parallel()
 //	if !hermetic.Alone(t) {
@@ -37,31 +37,31 @@ func Alone(t *testing.T) bool {
 		return true
 	}
 	Need(t)
-	out, err := runAlone(t, exactly(t.Name()))
+	out, err := runAlone(t, exactPattern(t.Name()))
 	switch {
 	case err != nil:
 		t.Errorf("%v\n%s", err, out)
 	case strings.Contains(out, "--- SKIP: "+t.Name()+" "):
 		t.Skip(out)
 	case !strings.Contains(out, "--- PASS: "+t.Name()+" "):
-		t.Errorf("it was not played:\n%s", out)
+		t.Errorf("it was not run:\n%s", out)
 	case testing.Verbose():
 		t.Log(out)
 	}
 	return false
 }
 
-// Again runs tests of this package once more, as Alone does, with more variables
-// in their environment, and returns what they printed: for a test that plays
-// something in a process of its own, perhaps often, and judges what comes out.
+// Again runs tests of this package again, as Alone does, with more variables in
+// their environment, and returns what they printed: for a test that runs
+// something in a process of its own, perhaps often, and checks its output.
 func Again(t *testing.T, run string, env ...string) (out string, err error) {
 	t.Helper()
 	Need(t)
 	return runAlone(t, run, env...)
 }
 
-// exactly is the pattern of one test.
-func exactly(name string) string {
+// exactPattern is the -run pattern of one test.
+func exactPattern(name string) string {
 	var parts []string
 	for part := range strings.SplitSeq(name, "/") {
 		parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")

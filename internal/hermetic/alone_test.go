@@ -66,11 +66,13 @@ func TestAloneEnds(t *testing.T) {
 		"skip": {0, "--- SKIP: TestAlonePart "},
 		"exit": {1, "--- FAIL: TestAlonePart "},
 	} {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestAlonePart$", "-test.v")
-		cmd.Env = append(os.Environ(), part+"="+how)
-		out, err := cmd.CombinedOutput()
-		if code := cmd.ProcessState.ExitCode(); code != want.code || !strings.Contains("\n"+string(out), want.line) {
-			t.Errorf("%s: %v, exit code %d, want %d and %q:\n%s", how, err, code, want.code, want.line, out)
-		}
+		t.Run(how, func(t *testing.T) {
+			cmd := exec.Command(os.Args[0], "-test.run=^TestAlonePart$", "-test.v")
+			cmd.Env = append(os.Environ(), part+"="+how)
+			out, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != want.code || !strings.Contains("\n"+string(out), want.line) {
+				t.Errorf("%s: %v, exit code %d, want %d and %q:\n%s", how, err, code, want.code, want.line, out)
+			}
+		})
 	}
 }

@@ -27,7 +27,7 @@ func cover() error {
 		fd   int
 	}
 	var again []shown
-	for _, path := range keep() {
+	for _, path := range keptEntries() {
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -48,7 +48,7 @@ func cover() error {
 		}
 	}
 	for _, s := range again {
-		if err := makeSame(s.fd, s.path); err != nil {
+		if err := makeMountPoint(s.fd, s.path); err != nil {
 			return err
 		}
 		if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", s.fd), s.path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
@@ -58,7 +58,7 @@ func cover() error {
 	return os.Chdir(cwd) // perhaps one of those
 }
 
-// coverShm is cover for a test that goes on with the files of the others.
+// coverShm is cover for a test that uses the files of the others.
 func coverShm() error {
 	c := covered[0]
 	if err := unix.Mount("hermetic", c.path, "tmpfs", unix.MS_NOSUID, "mode="+c.mode); err != nil {
@@ -67,8 +67,8 @@ func coverShm() error {
 	return nil
 }
 
-// makeSame makes a place for what fd is: a directory or a file.
-func makeSame(fd int, path string) error {
+// makeMountPoint creates a mount point for fd: a directory or a file.
+func makeMountPoint(fd int, path string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
@@ -79,10 +79,10 @@ func makeSame(fd int, path string) error {
 	return os.WriteFile(path, nil, 0o600)
 }
 
-// keep lists what must stay of the covered directories: where the test binary
-// and its results are, the source tree, the go command with its caches, and
-// where names of hosts are looked up.
-func keep() (entries []string) {
+// keptEntries lists what must stay visible of the covered directories: where
+// the test binary and its results are, the source tree, the go command with its
+// caches, and the files of host name resolution.
+func keptEntries() (entries []string) {
 	needed := []string{os.Getenv("HOME"), os.Getenv("XDG_CACHE_HOME")}
 	for _, name := range []string{"GOROOT", "GOPATH", "GOCACHE", "GOMODCACHE"} {
 		needed = append(needed, os.Getenv(name))
@@ -105,8 +105,8 @@ func keep() (entries []string) {
 	return entries
 }
 
-// coveredEntry gives the entry of a covered directory that leads to a path, if
-// one does.
+// coveredEntry returns the entry of a covered directory that leads to a path,
+// if one does.
 func coveredEntry(path string) (entry string, ok bool) {
 	for _, c := range covered {
 		if rest, ok := strings.CutPrefix(filepath.Clean(path), c.path+"/"); ok {

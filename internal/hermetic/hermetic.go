@@ -1,8 +1,8 @@
-// Package hermetic runs the tests of a package on a host of their own: what
-// else runs on the machine neither helps nor harms them, and they leave
-// nothing behind. It is outside the data flow; only tests import it.
+// Package hermetic runs the tests of a package on a host of their own: other
+// programs of the machine do not affect them, and they leave nothing behind. It
+// is outside the data flow; only tests import it.
 //
-// A package whose tests start processes, listen on sockets, or look at /proc,
+// A package whose tests start processes, listen on sockets, or read /proc,
 // /dev/shm, /run or /tmp has
 //
 //	func TestMain(m *testing.M) { hermetic.Main(m) }
@@ -13,7 +13,7 @@
 //
 //	go test ─► the test binary, outside: makes the namespaces, waits, watches the clock
 //	             └─► pid 1 inside: mounts, reaps orphans, ends with the tests
-//	                   └─► the test binary, inside: TestMain goes on, m.Run
+//	                   └─► the test binary, inside: TestMain continues, m.Run
 //
 // Inside there are a pid, mount, ipc, uts and cgroup namespace, a /proc that
 // shows the tests' own processes only, and an empty /dev/shm, /tmp and /run.
@@ -21,13 +21,13 @@
 // all processes that they started are killed with pid 1. When they take longer
 // than their limit, they end with the names of those that still ran.
 //
-// The tests of a package share all that. One that goes through all processes,
-// as ttmond does, asks for a host without the others: Alone.
+// The tests of a package share all that. One that scans all processes, as
+// ttmond does, needs a host without the others: Alone.
 //
 // Root needs CAP_SYS_ADMIN for that, an ordinary user needs user namespaces;
-// tests see the same user inside as outside. Where neither may be had the
-// tests run where they are, with a warning, and those that cannot do without
-// (they say so with Need) are skipped.
+// tests see the same user inside as outside. Where neither is available the
+// tests run where they are, with a warning, and those that depend on it (they
+// call Need) are skipped.
 package hermetic
 
 import (
@@ -41,11 +41,11 @@ import (
 	"time"
 )
 
-// Options say how tests are run. The zero value is for most.
+// Options configure how tests are run. The zero value is right for most.
 type Options struct {
 	// Limit is for all tests of the package together; 0 is DefaultLimit. It
-	// takes the place of the ten minutes that go test gives, and of any longer
-	// time; go test -timeout 0 lifts it, for a debugger.
+	// replaces the ten minutes of go test, and any longer time; go test -timeout 0
+	// disables it, for a debugger.
 	Limit time.Duration
 	// Parallel is how many tests that call t.Parallel run at a time, for a
 	// package whose tests mostly wait; 0 leaves that to go test, which takes
@@ -53,12 +53,12 @@ type Options struct {
 	Parallel int
 }
 
-// DefaultLimit is what no package needs even where forty other programs share
-// two cores: it ends what waits for ever, and measures nothing.
+// DefaultLimit is more than any package needs even where forty other programs
+// share two cores: it ends tests that hang, and measures nothing.
 const DefaultLimit = 25 * time.Minute
 
-// mark is a file that is there inside only. It lies in a file system that is
-// mounted for it, so that nothing else can be taken for it.
+// mark is a file that exists inside only. It is in a file system that is
+// mounted for it, so that nothing else can pass for it.
 const mark = "/run/ttmon-hermetic"
 
 // missing is why the tests run outside; nil if they do not.
@@ -71,18 +71,18 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Enter returns on a host of the tests' own. Outside it runs the program once
-// more inside, and ends with its exit code.
+// Enter returns on a host of the tests' own. Outside it runs the program again
+// inside, and exits with its exit code.
 func Enter(o Options) {
 	if len(os.Args) > 0 {
 		switch os.Args[0] {
 		case initName:
-			exit(beInit(os.Args[1:], cover))
+			exit(runInit(os.Args[1:], cover))
 		case aloneName:
-			exit(beInit(os.Args[1:], coverShm))
+			exit(runInit(os.Args[1:], coverShm))
 		}
 	}
-	if o.Parallel > runtime.GOMAXPROCS(0) && !given("test.parallel") {
+	if o.Parallel > runtime.GOMAXPROCS(0) && !flagGiven("test.parallel") {
 		_ = flag.Set("test.parallel", strconv.Itoa(o.Parallel))
 	}
 	if Inside() {
@@ -99,8 +99,8 @@ func Enter(o Options) {
 	fmt.Fprintf(os.Stderr, "hermetic: the tests run among the processes and files of this machine: %v\n", err)
 }
 
-// given reports whether a flag is on the command line.
-func given(name string) (is bool) {
+// flagGiven reports whether a flag is on the command line.
+func flagGiven(name string) (is bool) {
 	if !flag.Parsed() {
 		flag.Parse()
 	}
@@ -108,18 +108,18 @@ func given(name string) (is bool) {
 	return is
 }
 
-// exit leaves at once, also with the race detector, which waits a second for
-// reports: they are the tests' to make.
+// exit exits at once, also with the race detector, which waits a second for
+// reports: those come from the tests.
 func exit(code int) { syscall.Exit(code) }
 
-// Inside reports whether this process is on such a host. Who clears /dev/shm
-// must ask: outside it is everybody's.
+// Inside reports whether this process is on such a host. Check it before
+// clearing /dev/shm: outside it is shared by all users.
 func Inside() bool {
 	_, err := os.Lstat(mark)
 	return err == nil
 }
 
-// Need skips a test that can do nothing outside.
+// Need skips a test that cannot run outside.
 func Need(t testing.TB) {
 	t.Helper()
 	if Inside() {

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 const (
 	part   = "PART_OF_HERMETIC_TEST"
-	orphan = "86399" // seconds that nobody else sleeps
+	orphan = "86399" // seconds that no other process sleeps
 )
 
 // waitForEver is what a goroutine is seen to do.
@@ -80,9 +80,9 @@ func processes(word string) (pids []int) {
 	return pids
 }
 
-// outside makes a command that runs this test binary on a machine that is not
-// ours alone: prepare is a shell script that makes it what it is. exe is a copy
-// of the binary that everybody may run.
+// outside makes a command that runs this test binary on a shared machine:
+// prepare is a shell script that sets it up. exe is a copy of the binary that
+// everybody may run.
 func outside(t *testing.T, prepare, play string, args ...string) *exec.Cmd {
 	t.Helper()
 	Need(t)
@@ -109,12 +109,12 @@ func outside(t *testing.T, prepare, play string, args ...string) *exec.Cmd {
 }
 
 func TestUnfriendlyMachine(t *testing.T) {
-	nobody := `exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all "$@"`
+	unprivileged := `exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all "$@"`
 	for name, c := range map[string]struct{ prepare, user string }{
 		"regions of others": {prepare: "head -c 8576 /dev/zero >/dev/shm/tt_device_1_memory"},
 		"a full /tmp":       {prepare: "mount -t tmpfs -o size=8k none /tmp; head -c 100000 /dev/zero >/tmp/all 2>/dev/null || true"},
 		"other processes":   {prepare: "sleep 1000 >/dev/null 2>&1 & mkdir /run/ttmon; touch /run/ttmon/ttmond.sock"},
-		"an ordinary user":  {prepare: "touch /dev/shm/x /tmp/x; " + nobody, user: "65534"},
+		"an ordinary user":  {prepare: "touch /dev/shm/x /tmp/x; " + unprivileged, user: "65534"},
 		"TMPDIR is theirs":  {prepare: "export TMPDIR=/nowhere"},
 		"an open file":      {prepare: "bash -c 'exec 77</dev/null && exec \"$@\"' bash \"$@\"; exit"},
 	} {
@@ -135,7 +135,7 @@ func TestUnfriendlyMachine(t *testing.T) {
 // TestFuseThatHangs: a file system whose server does not answer lies in the
 // way.
 func TestFuseThatHangs(t *testing.T) {
-	// Nobody ever answers on the descriptor, not even to the first question.
+	// The descriptor is never answered, not even its first request.
 	cmd := outside(t, `mkdir /tmp/stuck; exec 9<>/dev/fuse; mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 none /tmp/stuck; exec "$@"`, "look")
 	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
 		t.Skipf("needs /dev/fuse: %v", err)
@@ -193,7 +193,7 @@ func TestLimit(t *testing.T) {
 }
 
 // TestKilledFromOutside: go test kills what does not end, and knows only the
-// process that it started. When go test is killed itself, nobody waits for the
+// process that it started. When go test is killed itself, nothing waits for the
 // tests any more.
 func TestKilledFromOutside(t *testing.T) {
 	for killed, prepare := range map[string]string{
@@ -244,10 +244,12 @@ func TestWithLimit(t *testing.T) {
 		"x -test.fuzz=F -test.timeout=10m": "x -test.fuzz=F -test.timeout=10m",
 		"x -test.bench=. -test.timeout=3m": "x -test.bench=. -test.timeout=3m",
 	} {
-		got, _ := withLimit(strings.Fields(in), DefaultLimit)
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: %s, want %s", in, strings.Join(got, " "), want)
-		}
+		t.Run(in, func(t *testing.T) {
+			got, _ := withLimit(strings.Fields(in), DefaultLimit)
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s: %s, want %s", in, strings.Join(got, " "), want)
+			}
+		})
 	}
 }
 
@@ -263,8 +265,10 @@ func TestCoveredEntry(t *testing.T) {
 		"/tmp/go-build1/b001/x.test": "/tmp/go-build1", "/tmp/x.test": "/tmp/x.test", "/run/systemd/resolve/stub": "/run/systemd",
 		"/tmp": "", "/tmpx/y": "", "/home/u": "", "": "", "/dev/shm/../../etc/x": "",
 	} {
-		if got, _ := coveredEntry(path); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
-		}
+		t.Run(path, func(t *testing.T) {
+			if got, _ := coveredEntry(path); got != want {
+				t.Errorf("%s: %q, want %q", path, got, want)
+			}
+		})
 	}
 }

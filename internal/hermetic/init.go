@@ -12,19 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// beInit is pid 1 inside. args are the mount namespace outside and the
-// arguments of the program; cover hides what the tests are not to see. It
-// returns the program's exit code; what else is still running then, the kernel
-// kills.
-func beInit(args []string, cover func() error) (code int) {
+// runInit runs as pid 1 inside. args are the mount namespace outside and the
+// arguments of the program; cover hides what the tests must not see. It returns
+// the program's exit code; the kernel then kills what is still running.
+func runInit(args []string, cover func() error) (code int) {
 	report := os.NewFile(3, "report")
-	keepDescriptors()
-	if err := arrange(args, cover); err != nil {
+	setCloseOnExec()
+	if err := mountAll(args, cover); err != nil {
 		fmt.Fprint(report, err)
 		return 1
 	}
 	report.Close()
-	// Pid 1 gets no signal that it does not ask for.
+	// Pid 1 gets only the signals that it handles.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP)
 	pid, err := startTests(args[1:])
@@ -42,21 +41,21 @@ func beInit(args []string, cover func() error) (code int) {
 	return reap(pid)
 }
 
-// keepDescriptors keeps descriptors from the next program, but for the first
-// three. What somebody left open outside, a lock perhaps, is not the tests'.
-func keepDescriptors() {
+// setCloseOnExec sets close-on-exec for all descriptors but the first three:
+// the tests must not inherit what was left open outside, such as a lock.
+func setCloseOnExec() {
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
 }
 
-// arrange mounts what the tests are to see. Nothing is mounted in a namespace
-// that is not ours.
-func arrange(args []string, cover func() error) error {
+// mountAll mounts what the tests see. Nothing is mounted in a namespace of the
+// machine.
+func mountAll(args []string, cover func() error) error {
 	here, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
 		return err
 	}
 	if len(args) < 2 || args[0] == here || os.Getpid() != 1 {
-		return errors.New("BUG: no namespaces were made, nothing is mounted")
+		return errors.New("BUG: not in namespaces of our own, nothing is mounted")
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making the mounts private: %w", err)
@@ -68,7 +67,7 @@ func arrange(args []string, cover func() error) error {
 		return err
 	}
 	if err := unix.Sethostname([]byte("testhost")); err != nil {
-		return fmt.Errorf("naming the host: %w", err)
+		return fmt.Errorf("setting the host name: %w", err)
 	}
 	return os.WriteFile(mark, nil, 0o444)
 }
@@ -88,7 +87,7 @@ func startTests(args []string) (pid int, err error) {
 	return syscall.ForkExec(exe, args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
 }
 
-// reap waits for the program, and for the orphans that come to pid 1.
+// reap waits for the program, and for the orphans that pid 1 inherits.
 func reap(pid int) (code int) {
 	for {
 		var status unix.WaitStatus

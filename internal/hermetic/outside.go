@@ -19,7 +19,7 @@ import (
 const initName = "hermetic-init"
 
 // runInside runs this program inside and returns its exit code. An error says
-// what is missing for that; no test has run then.
+// which capability is missing; no test has run then.
 func runInside(limit time.Duration) (code int, err error) {
 	args, deadline := withLimit(os.Args, limit)
 	exe, err := os.Executable()
@@ -41,8 +41,8 @@ func runInside(limit time.Duration) (code int, err error) {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		ExtraFiles: []*os.File{reportEnd}, SysProcAttr: namespaces(),
 	}
-	keepDescriptors()
-	// The signal that pid 1 gets when we die is sent when the thread ends that
+	setCloseOnExec()
+	// The signal that pid 1 gets when we exit is sent when the thread ends that
 	// started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -55,12 +55,12 @@ func runInside(limit time.Duration) (code int, err error) {
 		_ = cmd.Wait()
 		return 0, fmt.Errorf("%s (%s)", b, remedy())
 	}
-	return watch(cmd, deadline), nil
+	return waitForTests(cmd, deadline), nil
 }
 
-// namespaces asks for all that the tests get. An ordinary user gets them in a
-// user namespace in which nobody is anybody else, with the one capability that
-// pid 1 needs; the tests have none.
+// namespaces are those of the tests. An ordinary user gets them in a user
+// namespace that maps each id to itself, with the one capability that pid 1
+// needs; the tests have none.
 func namespaces() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP,
@@ -84,17 +84,17 @@ func remedy() string {
 
 // grace is for tests that end themselves at their limit, with a list of what
 // still ran. Their clock starts when TestMain has built and started what they
-// need; after a third of it they are told to say what they do, and when it is
-// over it is seen that they cannot even do that.
+// need; after a third of it they get a signal to print what they do, and when
+// it is over they are killed.
 const grace = 15 * time.Second
 
-// watch waits for the tests.
-func watch(cmd *exec.Cmd, deadline time.Duration) (code int) {
+// waitForTests waits for the tests.
+func waitForTests(cmd *exec.Cmd, deadline time.Duration) (code int) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP)
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
-	noOneWaits := goCommandEnds()
+	noOneWaits := goCommandExit()
 	var late, tooLate <-chan time.Time
 	if deadline > 0 {
 		grace := min(grace, deadline)
@@ -124,9 +124,9 @@ func watch(cmd *exec.Cmd, deadline time.Duration) (code int) {
 	}
 }
 
-// goCommandEnds is closed when the go command that started us is no more: when
-// it is killed it does not tell us, and the tests would go on for nobody.
-func goCommandEnds() <-chan struct{} {
+// goCommandExit is closed when the go command that started us exits: when it is
+// killed it does not signal us, and the tests would keep running.
+func goCommandExit() <-chan struct{} {
 	parent := os.Getppid()
 	if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", parent)); err != nil || string(name) != "go\n" {
 		return nil
@@ -147,9 +147,9 @@ func goCommandEnds() <-chan struct{} {
 	return ended
 }
 
-// withLimit puts a limit into the arguments of a test binary, unless there is
-// a shorter one, and returns the one that holds; 0 is none. Benchmarks and
-// fuzzing take as long as they are told to, and so does who says -timeout 0.
+// withLimit puts a limit into the arguments of a test binary, unless there is a
+// shorter one, and returns the one that holds; 0 is none. Benchmarks, fuzzing
+// and -timeout 0 have none.
 func withLimit(args []string, limit time.Duration) ([]string, time.Duration) {
 	at := -1
 	for i, arg := range args {
@@ -175,11 +175,11 @@ func withLimit(args []string, limit time.Duration) ([]string, time.Duration) {
 	return changed, limit
 }
 
-// environment leaves out what belongs to the place outside, and what would
-// make the programs under test behave in another way than the test expects.
-// Each program with the race detector would wait a second at its end.
+// environment leaves out variables that belong outside, and those that would
+// make the programs under test behave differently. Each program with the race
+// detector would wait a second at its end.
 func environment(outside []string) (inside []string) {
-	inside = []string{"GORACE=atexit_sleep_ms=0"} // unless somebody chose another
+	inside = []string{"GORACE=atexit_sleep_ms=0"} // unless set by the user
 	foreign := []string{
 		"TMPDIR=", "GOTMPDIR=", "XDG_RUNTIME_DIR=", "NOTIFY_SOCKET=", "LISTEN_", "TMUX",
 		"TTMON_", "TT_", "TTNN_", "TESTED_", "NO_COLOR=", "COLUMNS=", "LINES=",

@@ -13,15 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Batch is a list of reads that may block: the driver can hold a reader of
-// its files for ten seconds, and no signal ends that wait. Start runs the
-// reads, one after the other, in a process of their own that shares this
-// one's memory (see detach). So a blocked read delays nobody, and, unlike a
-// blocked thread, it does not keep this process from exiting either: a
-// command that gave up on a chip returns to the shell at once.
-//
-// A Batch is used over and over: Add, Start, wait with Wait, take the
-// Results, Reset. It is not safe for concurrent use.
+// Batch is a list of reads that may block: the driver can block a reader of its
+// files for ten seconds, and no signal ends that wait. Start runs the reads,
+// one after the other, in a process of their own that shares this one's memory
+// (see detach). So a blocked read delays nothing else, and, unlike a blocked
+// thread, it does not delay our exit either: a command that timed out on a chip
+// returns to the shell at once. A Batch is reused: Add, Start, Wait, Result of
+// each, Reset. It is not safe for concurrent use.
 type Batch struct {
 	arena   []byte // mapped, never on Go's heap: it may outlive a blocked reader's parent
 	entries []entry
@@ -42,8 +40,8 @@ type entry struct {
 	result int64 // bytes read, or a negated errno; EINPROGRESS until then
 }
 
-// fdRange is a range of descriptors that the reader has no use for; both ends
-// belong to it. detach_*.s knows the offsets.
+// fdRange is a range of descriptors that the reader does not need; both ends
+// are included. detach_*.s knows the offsets.
 type fdRange struct{ first, last uint32 }
 
 const (
@@ -55,7 +53,7 @@ const (
 // before, between and behind all of their descriptors. The stack is at its end.
 func buffersAt(reads int) int { return reads*entrySize + (reads+1)*rangeSize }
 
-// NewBatch makes room for the given number of reads and for all their bytes
+// NewBatch returns a batch for a number of reads and for all their bytes
 // together.
 func NewBatch(reads, bytes int) (*Batch, error) {
 	size := buffersAt(reads) + bytes + stackSize
@@ -95,15 +93,15 @@ func (b *Batch) AddAt(fd, size int, offset int64) int {
 
 func (b *Batch) buffer() int { return len(b.arena) - buffersAt(len(b.entries)) - stackSize }
 
-// Start begins the reads. It does not wait for them.
+// Start starts the reads. It does not wait for them.
 func (b *Batch) Start() error {
 	if b.n == 0 {
 		return nil
 	}
-	pid, fd, err := detach(b.entries[:b.n], b.others(), b.arena[len(b.arena)-stackSize:])
+	pid, fd, err := detach(b.entries[:b.n], b.otherDescriptors(), b.arena[len(b.arena)-stackSize:])
 	if err != nil {
 		pid = 0
-		if fd, err = readHere(b.entries[:b.n]); err != nil {
+		if fd, err = readInThread(b.entries[:b.n]); err != nil {
 			return fmt.Errorf("starting %d reads: %w", b.n, err)
 		}
 	}
@@ -111,8 +109,9 @@ func (b *Batch) Start() error {
 	return nil
 }
 
-// others are the descriptors of this process that the batch does not read.
-func (b *Batch) others() []fdRange {
+// otherDescriptors are the descriptors of this process that the batch does not
+// read.
+func (b *Batch) otherDescriptors() []fdRange {
 	b.fds = b.fds[:0]
 	for i := range b.entries[:b.n] {
 		b.fds = append(b.fds, b.entries[i].fd)
@@ -138,16 +137,16 @@ func (b *Batch) Reap() (running bool) {
 }
 
 // Kill ends the reader's process, unless it is in a read that no signal ends;
-// Reap tells.
+// Reap reports that.
 func (b *Batch) Kill() {
 	if b.pid > 0 {
 		_ = unix.PidfdSendSignal(b.doneFD, unix.SIGKILL, nil, 0)
 	}
 }
 
-// Result returns what read i gave: its bytes, valid until Reset, or an
-// error. It may be asked while later reads are still blocked; a read that is
-// not over gives ErrTimeout.
+// Result returns the result of read i: its bytes, valid until Reset, or an
+// error. It may be called while later reads are still blocked; for a read that
+// has not returned it is ErrTimeout.
 func (b *Batch) Result(i int) ([]byte, error) {
 	e := &b.entries[i]
 	n := atomic.LoadInt64(&e.result)
@@ -161,7 +160,7 @@ func (b *Batch) Result(i int) ([]byte, error) {
 	return b.arena[start : start+int(n)], nil
 }
 
-// Done counts the reads that are over, up to the first that is not: where
+// Done counts the reads that have returned, up to the first that has not: where
 // the reader is now.
 func (b *Batch) Done() int {
 	for i := range b.entries[:b.n] {
@@ -173,7 +172,7 @@ func (b *Batch) Done() int {
 }
 
 // Reset empties a finished batch for the next round. A batch whose reads are
-// still blocked cannot be reset: Reap tells.
+// still blocked cannot be reset; Reap reports that.
 func (b *Batch) Reset() {
 	if b.doneFD >= 0 {
 		panic("BUG: reset of a batch whose reads are not over")
@@ -213,7 +212,7 @@ func Wait(batches []*Batch, deadline time.Time) {
 		}
 		for i := len(fds) - 1; i >= 0; i-- {
 			if fds[i].Revents != 0 {
-				waiting[i].finish()
+				waiting[i].reapReader()
 				fds[i], waiting[i] = fds[len(fds)-1], waiting[len(fds)-1]
 				fds, waiting = fds[:len(fds)-1], waiting[:len(fds)-1]
 			}
@@ -224,8 +223,8 @@ func Wait(batches []*Batch, deadline time.Time) {
 	}
 }
 
-// finish reaps the reader. It has exited, so this does not block.
-func (b *Batch) finish() {
+// reapReader reaps the reader. It has exited, so this does not block.
+func (b *Batch) reapReader() {
 	unix.Close(b.doneFD)
 	if b.pid > 0 {
 		for {
@@ -238,10 +237,10 @@ func (b *Batch) finish() {
 	b.pid, b.doneFD = 0, -1
 }
 
-// readHere is for systems where no process can be detached (a strict
-// seccomp filter, a process limit): a thread of ours does the reads. A
-// blocked one then delays our exit, but still nothing else.
-func readHere(entries []entry) (doneFD int, err error) {
+// readInThread is for systems where no process can be detached (a strict
+// seccomp filter, a process limit): a thread of ours does the reads. A blocked
+// one then delays our exit, but nothing else.
+func readInThread(entries []entry) (doneFD int, err error) {
 	done, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
 		return -1, err

@@ -118,7 +118,7 @@ func TestBatchTellsErrors(t *testing.T) {
 var ways = map[string]func(*Batch) error{
 	"in a process": (*Batch).Start,
 	"in a thread": func(b *Batch) (err error) {
-		b.doneFD, err = readHere(b.entries[:b.n])
+		b.doneFD, err = readInThread(b.entries[:b.n])
 		return err
 	},
 }
@@ -138,7 +138,7 @@ func TestBatchFallsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Add(fd, 64)
-	if b.doneFD, err = readHere(b.entries[:b.n]); err != nil {
+	if b.doneFD, err = readInThread(b.entries[:b.n]); err != nil {
 		t.Fatal(err)
 	}
 	unix.Close(fd) // allowed as soon as the reads have started
@@ -149,9 +149,9 @@ func TestBatchFallsBack(t *testing.T) {
 	b.Close()
 }
 
-// TestBlockedReadDelaysNobody has one batch stuck on a file whose server does
-// not answer, and another that must finish meanwhile.
-func TestBlockedReadDelaysNobody(t *testing.T) {
+// TestBlockedReadDelaysNothingElse has one batch stuck on a file whose server
+// does not answer, and another that must finish meanwhile.
+func TestBlockedReadDelaysNothingElse(t *testing.T) {
 	stuck, reached, release := blockingFile(t)
 	good := filepath.Join(t.TempDir(), "good")
 	if err := os.WriteFile(good, []byte("fine\n"), 0o600); err != nil {

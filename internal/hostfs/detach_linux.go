@@ -13,10 +13,10 @@ import (
 // the loop is a handful of instructions and all signals are blocked.
 const stackSize = 4096
 
-// detach makes a process that runs the reads and exits. Two things set it
-// apart from a thread of ours, and are the reason for it:
+// detach creates a process that runs the reads and exits. Two things
+// distinguish it from a thread of ours, and are the reason for it:
 //
-//   - It is not in our thread group. The kernel does not let a process go
+//   - It is not in our thread group. The kernel does not let a process exit
 //     while one of its threads is in an uninterruptible read; our exit does
 //     not wait for a process of its own.
 //   - It shares our memory, so that making it costs no copy of the page
@@ -53,8 +53,8 @@ func detach(entries []entry, shut []fdRange, stack []byte) (pid, fd int, err err
 }
 
 // cloneReader makes the process and returns its pid, or a negated errno.
-// entries and shut must not be on Go's heap: the process looks at them when we
-// have long returned.
+// entries and shut must not be on Go's heap: the process reads them long after
+// we have returned.
 //
 //go:noescape
 func cloneReader(flags, stack uintptr, pidfd *int32, entries *entry, n int, shut *fdRange, m int) int

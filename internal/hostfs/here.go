@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where everybody may write (/tmp, /dev/shm), anybody can mount a filesystem of
-// their own that never answers (FUSE), or link to one. StatHere and ReadHere are
-// for such directories: they follow no link and enter no other filesystem, and
-// what is no regular file is not waited for. Each part of a path is pinned, which
-// asks nobody, before it is looked at.
+// Where every user may write (/tmp, /dev/shm), any user can mount a filesystem
+// that never answers (FUSE), or link to one. StatHere and ReadHere are for such
+// directories: they follow no link, enter no other filesystem, and never wait
+// for anything but a regular file. Each part of a path is pinned, which cannot
+// block, before it is inspected.
 
-// StatHere looks at what is at a path below d.
+// StatHere stats the file at a path below d.
 func (d Dir) StatHere(path string) (st unix.Stat_t, err error) {
 	fd, err := d.pinHere(path)
 	if err != nil {
@@ -23,7 +23,7 @@ func (d Dir) StatHere(path string) (st unix.Stat_t, err error) {
 	return st, unix.Fstat(fd, &st)
 }
 
-// ReadHere is Read for a path below d; st is what was read from.
+// ReadHere is Read for a path below d; st is of the file that was read.
 func (d Dir) ReadHere(path string, buf []byte) (n int, st unix.Stat_t, err error) {
 	pinned, err := d.pinHere(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func (d Dir) ReadHere(path string, buf []byte) (n int, st unix.Stat_t, err error
 	return n, st, err
 }
 
-// pinHere pins what is at a path below d. The caller closes the descriptor.
+// pinHere pins the file at a path below d. The caller closes the descriptor.
 func (d Dir) pinHere(path string) (fd int, err error) {
 	at := d.fd
 	for name := range strings.SplitSeq(path, "/") {
@@ -73,7 +73,7 @@ func (d Dir) pinHere(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// sameFilesystem is content with what the kernel has cached.
+// sameFilesystem uses only what the kernel has cached.
 func (d Dir) sameFilesystem(fd int) error {
 	var here, there unix.Statx_t
 	for _, of := range []struct {

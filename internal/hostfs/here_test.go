@@ -36,9 +36,11 @@ func TestHere(t *testing.T) {
 		"fifo": unix.EINVAL, "sub": unix.EINVAL, "sub/gone": unix.ENOENT, "link/file": unix.ENOTDIR, "filelink": unix.ELOOP,
 		"mounted/file": unix.EXDEV, "../above": unix.EXDEV,
 	} {
-		if _, _, err := d.ReadHere(path, buf); err != want {
-			t.Errorf("%s: %v, want %v", path, err, want)
-		}
+		t.Run(path, func(t *testing.T) {
+			if _, _, err := d.ReadHere(path, buf); err != want {
+				t.Errorf("%s: %v, want %v", path, err, want)
+			}
+		})
 	}
 	if st, err := d.StatHere("sub/file"); st.Size != 4 || err != nil {
 		t.Errorf("%d bytes, %v", st.Size, err)

@@ -2,10 +2,10 @@ package hostfs
 
 import "golang.org/x/sys/unix"
 
-// Kept is a file of the kernel's that is read again and again, kept open from
-// its first read on: opening and closing it cost more than reading it. What is
-// read is as of now all the same, and below /proc/<pid> of the process that it
-// was opened for. The zero Kept is not open.
+// Kept is a file of the kernel that is read repeatedly, kept open from its
+// first read on: opening and closing it cost more than reading it. Each read
+// still returns the current content, and below /proc/<pid> that of the process
+// it was opened for. The zero Kept is not open.
 type Kept struct{ fd int } // one more than the descriptor
 
 // ReadKept fills buf with the file at name below d, from its beginning. It is
@@ -26,7 +26,7 @@ func (d Dir) ReadKept(f *Kept, name string, buf []byte) (n int, err error) {
 	}
 }
 
-// Close gives the descriptor back, if there is one.
+// Close closes the descriptor, if there is one.
 func (f *Kept) Close() {
 	if f.fd != 0 {
 		unix.Close(f.fd - 1)

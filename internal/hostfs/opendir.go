@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dir is a directory kept open. Looking names up in it, instead of along a
-// path, costs less and pins what is looked at: below an open /proc/<pid> every
-// answer is about the process it was opened for (ESRCH after its end), never
-// about a later process with the same number.
+// Dir is a directory kept open. Resolving names in it, instead of along a path,
+// costs less and pins what is read: below an open /proc/<pid> every result is
+// of the process it was opened for (ESRCH after its exit), never of a later
+// process with the same pid.
 //
-// The methods are made for scans of thousands of entries. They allocate
-// nothing and return bare errnos, because in such a scan ENOENT and EACCES are
-// answers, not accidents. A Dir never opens a device node: Read does not
-// follow links, so /proc/<pid>/fd/<n> stays shut, and Stat does not open.
+// The methods are for scans of thousands of entries. They allocate nothing and
+// return bare errnos, because in such a scan ENOENT and EACCES are ordinary
+// results. A Dir never opens a device node: Read does not follow links, so
+// /proc/<pid>/fd/<n> is never opened, and Stat does not open.
 type Dir struct{ fd int }
 
 // OpenDir opens a directory. The caller closes it.
@@ -63,8 +63,8 @@ func (d Dir) open(name string, flags uintptr) (int, error) {
 func (d Dir) Open(name string) (fd int, err error) { return d.open(name, fileFlags) }
 
 // Pin returns a descriptor of what a name leads to, a link's target included,
-// without opening it (O_PATH): it can be looked at, and opened for reading
-// once it is known what it is. The caller closes it.
+// without opening it (O_PATH): it can be inspected, and opened for reading once
+// its type is known. The caller closes it.
 func (d Dir) Pin(name string) (fd int, err error) { return d.open(name, unix.O_PATH|unix.O_CLOEXEC) }
 
 // OpenIn pins a directory at a path inside another root: the one that the link
@@ -86,8 +86,8 @@ func (d Dir) OpenIn(name, path string) (fd int, err error) {
 
 const pinFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
 
-// openBelow is OpenIn for kernels that cannot be told to stay inside (before
-// 5.6): no link is followed, wherever it leads.
+// openBelow is OpenIn for kernels without openat2 (before 5.6): no link is
+// followed.
 func openBelow(root int, path string) (fd int, err error) {
 	fd, err = unix.Openat(root, ".", pinFlags, 0)
 	for name := range strings.SplitSeq(path, "/") {
@@ -108,7 +108,7 @@ func openBelow(root int, path string) (fd int, err error) {
 	return fd, err
 }
 
-// Close gives the descriptor back.
+// Close closes the descriptor.
 func (d Dir) Close() { unix.Close(d.fd) }
 
 // Dup returns a second descriptor of the same directory, for a goroutine that
@@ -118,8 +118,8 @@ func (d Dir) Dup() (Dir, error) {
 	return Dir{fd}, err
 }
 
-// Read fills buf from the beginning of a regular file, as far as the file
-// goes, and returns how much that was.
+// Read fills buf from the start of a regular file, and returns the number of
+// bytes.
 func (d Dir) Read(name string, buf []byte) (n int, err error) {
 	fd, err := d.open(name, fileFlags)
 	if err != nil {
@@ -212,8 +212,8 @@ func (d Dir) Readlink(name string, buf []byte) (int, error) {
 	return int(n), nil
 }
 
-// Stat follows links, and is content with what the kernel has cached: a link
-// into a dead network or FUSE mount must not hold us up.
+// Stat follows links, and uses only what the kernel has cached: a link into a
+// dead network or FUSE mount must not block us.
 func (d Dir) Stat(name string, st *unix.Statx_t) error {
 	const flags = unix.AT_STATX_DONT_SYNC | unix.AT_NO_AUTOMOUNT
 	const mask = unix.STATX_TYPE | unix.STATX_UID | unix.STATX_INO | unix.STATX_SIZE | unix.STATX_MTIME

@@ -68,9 +68,11 @@ func TestDirReadFollowsNoLink(t *testing.T) {
 		t.Errorf("Read(file) = %q, %v", buf[:n], err)
 	}
 	for limit, want := range map[int]string{4: "<012", 5: "<0123", 100: "<0123456789"} {
-		if got, err := d.Append([]byte("<"), "file", limit); err != nil || string(got) != want {
-			t.Errorf("Append up to %d = %q, %v; want %q", limit, got, err, want)
-		}
+		t.Run(fmt.Sprintf("up to %d", limit), func(t *testing.T) {
+			if got, err := d.Append([]byte("<"), "file", limit); err != nil || string(got) != want {
+				t.Errorf("Append up to %d = %q, %v; want %q", limit, got, err, want)
+			}
+		})
 	}
 	if _, err := d.Append(nil, "link", 100); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("Append(link) = %v, want ELOOP", err)

@@ -41,9 +41,9 @@ func (r Root) Path(path string) string {
 }
 
 // Open opens a file for reading. It refuses every path below /dev but /dev/shm,
-// and follows links: it is for files of the kernel and of root. A file that
-// anybody may have put there is opened through a Dir, which follows none. The
-// caller closes the descriptor.
+// and follows links: it is for files of the kernel and of root. A file that any
+// user may have created is opened through a Dir, which follows none. The caller
+// closes the descriptor.
 func (r Root) Open(path string) (fd int, err error) {
 	if mayBeNode(path) {
 		return -1, fmt.Errorf("opening %s: device nodes are never opened", path)
@@ -71,8 +71,8 @@ func mayBeNode(path string) bool {
 }
 
 // Read returns what a small file holds, at most limit bytes of it. It is for
-// pseudo files, whose size cannot be asked and which must not be handed to
-// Go's poller: drivers that answer EAGAIN would make it wait for ever.
+// pseudo files, whose size is unknown and which must not be passed to Go's
+// poller: drivers that return EAGAIN would make it wait for ever.
 func (r Root) Read(path string, limit int) ([]byte, error) {
 	fd, err := r.Open(path)
 	if err != nil {
@@ -123,14 +123,14 @@ func (r Root) Stat(path string) (unix.Stat_t, error) {
 	return st, nil
 }
 
-// Exists reports whether path is there; a path that may not be looked at is not.
+// Exists reports whether path exists; false if we may not stat it.
 func (r Root) Exists(path string) bool {
 	_, err := r.Stat(path)
 	return err == nil
 }
 
-// MayUse reports whether the asking user may read and write path. It asks the
-// kernel and opens nothing, so it may be asked of a device node.
+// MayUse reports whether the calling user may read and write path. It asks the
+// kernel and opens nothing, so it is safe for a device node.
 func (r Root) MayUse(path string) bool {
 	return unix.Faccessat(unix.AT_FDCWD, r.Path(path), unix.R_OK|unix.W_OK, unix.AT_EACCESS) == nil
 }

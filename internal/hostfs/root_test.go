@@ -16,9 +16,11 @@ import (
 
 func TestRootPaths(t *testing.T) {
 	for dir, want := range map[string]string{"": "/sys/x", "/": "/sys/x", "/host": "/host/sys/x", "/host/": "/host/sys/x", "tree": "tree/sys/x"} {
-		if got := At(dir).Path("/sys/x"); got != want {
-			t.Errorf("At(%q).Path = %q, want %q", dir, got, want)
-		}
+		t.Run(dir, func(t *testing.T) {
+			if got := At(dir).Path("/sys/x"); got != want {
+				t.Errorf("At(%q).Path = %q, want %q", dir, got, want)
+			}
+		})
 	}
 	if At("/").String() != "/" || At("/host").String() != "/host" {
 		t.Error("a root does not say where it is")
@@ -36,14 +38,18 @@ func TestDeviceNodesAreNotOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/dev/tenstorrent/0", "/proc/self/root/dev/tenstorrent/0", "/proc/self/fd/3", "/dev"} {
-		if fd, err := At(dir).Open(path); err == nil || fd >= 0 || !strings.Contains(err.Error(), "never opened") {
-			t.Errorf("Open(%s): %d, %v", path, fd, err)
-		}
+		t.Run(path, func(t *testing.T) {
+			if fd, err := At(dir).Open(path); err == nil || fd >= 0 || !strings.Contains(err.Error(), "never opened") {
+				t.Errorf("Open(%s): %d, %v", path, fd, err)
+			}
+		})
 	}
 	for _, path := range []string{"/dev/shm/tt_device_1_memory", "/proc/7/root/dev/shm/x", "/sys/dev/char/1:3", "/proc/7/fdinfo/3"} {
-		if mayBeNode(path) {
-			t.Errorf("%s is taken for a device node", path)
-		}
+		t.Run(path, func(t *testing.T) {
+			if mayBeNode(path) {
+				t.Errorf("%s counts as a device node", path)
+			}
+		})
 	}
 }
 
@@ -61,10 +67,12 @@ func TestRead(t *testing.T) {
 		limit int
 		want  string
 	}{{"/empty", 10, ""}, {"/line", 10, "42\n"}, {"/line", 2, "42"}, {"/long", 1 << 20, long}, {"/long", 777, long[:777]}} {
-		got, err := r.Read(c.name, c.limit)
-		if err != nil || string(got) != c.want {
-			t.Errorf("Read(%s, %d): %d bytes, %v; want %d", c.name, c.limit, len(got), err, len(c.want))
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, err := r.Read(c.name, c.limit)
+			if err != nil || string(got) != c.want {
+				t.Errorf("Read(%s, %d): %d bytes, %v; want %d", c.name, c.limit, len(got), err, len(c.want))
+			}
+		})
 	}
 	if s, err := r.ReadString("/line"); err != nil || s != "42" {
 		t.Errorf("ReadString: %q, %v", s, err)
@@ -87,11 +95,13 @@ func TestStatus(t *testing.T) {
 		unix.ENODATA: model.Resetting, unix.ENODEV: model.Lost, unix.ENXIO: model.Lost,
 		ErrTimeout: model.Hung, unix.EINVAL: model.Absent,
 	} {
-		if got := Status(err); got != want {
-			t.Errorf("Status(%v) = %s, want %s", err, got, want)
-		}
-		if err != nil && Status(fmt.Errorf("reading x: %w", err)) != want {
-			t.Errorf("Status of a wrapped %v is not %s", err, want)
-		}
+		t.Run(fmt.Sprint(err), func(t *testing.T) {
+			if got := Status(err); got != want {
+				t.Errorf("Status(%v) = %s, want %s", err, got, want)
+			}
+			if err != nil && Status(fmt.Errorf("reading x: %w", err)) != want {
+				t.Errorf("Status of a wrapped %v is not %s", err, want)
+			}
+		})
 	}
 }

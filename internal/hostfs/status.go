@@ -8,11 +8,11 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// ErrTimeout is the error of a read that did not return in time. The read
-// itself goes on in a process of its own and hinders nobody.
+// ErrTimeout means that a read did not return in time. The read itself
+// continues in a process of its own and blocks nothing else.
 var ErrTimeout = errors.New("the read did not return in time")
 
-// Status tells errors of driver files apart. A nil error is Known.
+// Status classifies errors of driver files. A nil error is Known.
 func Status(err error) model.Status {
 	switch {
 	case err == nil:

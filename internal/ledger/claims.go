@@ -8,15 +8,15 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Account is when and from whom the ledger began to hear everything.
+// Account is when the ledger started to receive all events.
 type Account struct {
 	Ticks uint64    // processes that started before, in clock ticks after boot, may have held something already
 	Since time.Time // the same moment
 }
 
-// Claims is what the reporters say about memory. visible tells the
-// TT_VISIBLE_DEVICES of a reporter, empty if it has none or may not be looked
-// at; a reporter counts its devices itself.
+// Claims returns what the reporters say about memory. visible returns the
+// TT_VISIBLE_DEVICES of a reporter, empty if it has none or may not be read; a
+// reporter numbers its devices itself.
 func (l *Ledger) Claims(a Account, visible func(model.ProcessID) string) claim.Set {
 	set := claim.Set{Source: model.FromSocket}
 	holdings := l.Processes()
@@ -41,7 +41,7 @@ func (l *Ledger) Claims(a Account, visible func(model.ProcessID) string) claim.S
 	return set
 }
 
-// doubts are why the ledger may not have heard everything of a process.
+// doubts are why the ledger may have missed events of a process.
 func (h *Holding) doubts(a Account) (list []model.Doubt) {
 	if h.StartTicks < a.Ticks {
 		list = append(list, model.Doubt{Kind: model.ReportLate, Detail: a.Since.UTC().Format(time.RFC3339)})
@@ -67,7 +67,7 @@ func (u *Use) figures(doubts []model.Doubt) (b model.PoolBytes) {
 	return b
 }
 
-// known is what the ledger itself knows of a reporter.
+// known is what the ledger itself knows about a reporter.
 func (h *Holding) known() model.Process {
 	p := model.Process{
 		PID: h.PID, StartTicks: h.StartTicks, State: model.Running,

@@ -37,16 +37,18 @@ func TestReportDoubts(t *testing.T) {
 			[]model.DoubtKind{model.ReportOverLimit, model.ReportRejected},
 		},
 	} {
-		got := c.h.doubts(a)
-		if len(got) != len(c.want) {
-			t.Errorf("%s: %+v, want %v", name, got, c.want)
-			continue
-		}
-		for i := range got {
-			if got[i].Kind != c.want[i] {
+		t.Run(name, func(t *testing.T) {
+			got := c.h.doubts(a)
+			if len(got) != len(c.want) {
 				t.Errorf("%s: %+v, want %v", name, got, c.want)
+				return
 			}
-		}
+			for i := range got {
+				if got[i].Kind != c.want[i] {
+					t.Errorf("%s: %+v, want %v", name, got, c.want)
+				}
+			}
+		})
 	}
 }
 

@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// A ledger goes to the next daemon as a stream of blocks, each a letter, a
+// A ledger is sent to the next daemon as a stream of blocks, each a letter, a
 // length and that many bytes. While it is being read slab by slab, it is in
-// use: every change meanwhile is noted, and the notes follow. A buffer that
-// was changed ends as its last note says, one that was not as its slab said;
-// so in whatever order slabs and changes met, the copy ends the same.
+// use: every change meanwhile is recorded in a note, and the notes follow. A
+// buffer that was changed ends as its last note says, one that was not as its
+// slab said; so in whatever order slabs and changes met, the copy ends the
+// same.
 const (
 	stateMagic = "ttmon.ledger/2\n"
 
@@ -69,7 +70,7 @@ type Copier struct {
 	onFull func()
 
 	// Guarded by the ledger's lock.
-	last  uint32     // number of a process given last
+	last  uint32     // the last process number
 	fresh []*Process // opened since, and not announced
 	notes [][]byte   // records of changes since, in chunks of up to chunkLen
 	noted int        // bytes in notes
@@ -86,7 +87,7 @@ const (
 	fewNotes = 256 << 10
 )
 
-// StartCopy begins to note changes for a successor, who reads the copy with
+// StartCopy starts to record changes for a successor, which reads the copy with
 // ReadState. onFull, which may be nil, is called if there are too many of them
 // to keep: the caller then stops the sources. There is one copy at a time.
 func (l *Ledger) StartCopy(w io.Writer, onFull func()) *Copier {
@@ -120,21 +121,21 @@ func (c *Copier) number(p *Process) {
 
 // The notes.
 
-func (c *Copier) opened(p *Process) {
+func (c *Copier) noteOpened(p *Process) {
 	c.number(p)
 	c.fresh = append(c.fresh, p)
 }
 
-func (c *Copier) put(p *Process, e *entry) {
-	c.note(appendRecord(c.room(), p, e, recordPut))
+func (c *Copier) notePut(p *Process, e *entry) {
+	c.addNote(appendRecord(c.room(), p, e, recordPut))
 }
 
-func (c *Copier) removed(p *Process, e *entry) {
-	c.note(appendRecord(c.room(), p, e, recordRemoved))
+func (c *Copier) noteRemoved(p *Process, e *entry) {
+	c.addNote(appendRecord(c.room(), p, e, recordRemoved))
 }
 
-func (c *Copier) ended(p *Process) {
-	c.note(appendRecord(c.room(), p, &entry{}, recordEnded))
+func (c *Copier) noteEnded(p *Process) {
+	c.addNote(appendRecord(c.room(), p, &entry{}, recordEnded))
 }
 
 // room returns the chunk that has room for a record.
@@ -146,7 +147,7 @@ func (c *Copier) room() []byte {
 	return c.notes[len(c.notes)-1]
 }
 
-func (c *Copier) note(chunk []byte) {
+func (c *Copier) addNote(chunk []byte) {
 	c.notes[len(c.notes)-1] = chunk
 	if c.noted += recordLen; c.noted > maxNotes && !c.full {
 		c.full = true

@@ -1,14 +1,13 @@
-// Package ledger keeps allocation state from events: which process holds
-// which buffers, how many bytes of which pool on which device, since when,
-// and everything odd that was said on the way.
+// Package ledger keeps allocation state from events: which process holds which
+// buffers, how many bytes of which pool on which device, since when, and
+// everything odd that was reported.
 //
-// It stands between the source that hears events (allocsock) and collect, which
-// reconciles its figures with those read elsewhere.
-// Sources hand in batches of Event with Apply; nothing is allocated and
-// nothing is sent per event. One mutex guards the whole ledger. Apply holds
-// it for one batch, readers hold it for a summary or for one slab of buffers,
-// so that neither keeps the other waiting for more than a fraction of a
-// millisecond, however many buffers are live.
+// It is between the source that receives events (allocsock) and collect, which
+// reconciles its figures with those read elsewhere. Sources pass batches of
+// Event to Apply; nothing is allocated and nothing is sent per event. One mutex
+// guards the whole ledger. Apply holds it for one batch, readers hold it for a
+// summary or for one slab of buffers, so that neither keeps the other waiting
+// for more than a fraction of a millisecond, however many buffers are live.
 //
 // # The rules
 //

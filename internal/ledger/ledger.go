@@ -28,7 +28,7 @@ type Ledger struct {
 	live     int     // buffers of all processes
 	strange  int     // uses of devices with strange numbers
 	refused  uint64  // what did not fit
-	copy     *Copier // tells a successor what changes; nil: there is none
+	copy     *Copier // sends changes to a successor; nil: there is none
 	events   uint64
 	leaks    []Leftovers // oldest first
 	leakSeq  uint64
@@ -58,7 +58,7 @@ func New(o Options) *Ledger {
 	}
 }
 
-// Open returns the process with info's key, and makes it if it is new.
+// Open returns the process with info's key, and adds it if it is new.
 func (l *Ledger) Open(info Info, now time.Time) *Process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,23 +66,23 @@ func (l *Ledger) Open(info Info, now time.Time) *Process {
 	if p == nil {
 		p = &Process{info: info, epoch: now, last: now, table: newTable()}
 		l.procs[info.ProcessID] = p
-		l.owned(p)
+		l.addToOwner(p)
 		if l.copy != nil {
-			l.copy.opened(p)
+			l.copy.noteOpened(p)
 		}
 	}
 	return p
 }
 
-// SetSentPID notes what a process calls itself.
+// SetSentPID records the pid that a process sent.
 func (l *Ledger) SetSentPID(p *Process, pid int) {
 	l.mu.Lock()
 	p.info.SentPID = pid
 	l.mu.Unlock()
 }
 
-// Apply books a batch of events of one process. It keeps nothing of events.
-// Events of a process that has ended are ignored. refused says that something
+// Apply applies a batch of events of one process. It does not retain events.
+// Events of a process that has exited are ignored. refused means that something
 // did not fit into the ledger: the figures of this process are too low.
 func (l *Ledger) Apply(p *Process, events []Event, now time.Time) (refused bool) {
 	if len(events) == 0 {
@@ -118,13 +118,13 @@ func (l *Ledger) apply(p *Process, e *Event, now uint32) {
 	case Free:
 		l.free(p, e)
 	case CBAlloc:
-		l.put(p, e, circular, uint8(model.CB), now, &p.counters.CBRepeats)
+		l.addBuffer(p, e, circular, uint8(model.CB), now, &p.counters.CBRepeats)
 	case CBFree:
-		l.drop(p, e, circular, &p.counters.UnknownCBFrees)
+		l.freeCBOrKernel(p, e, circular, &p.counters.UnknownCBFrees)
 	case KernelLoad:
-		l.put(p, e, kernelCode, uint8(model.Kernel), now, &p.counters.KernelRepeats)
+		l.addBuffer(p, e, kernelCode, uint8(model.Kernel), now, &p.counters.KernelRepeats)
 	case KernelUnload:
-		l.drop(p, e, kernelCode, &p.counters.UnknownUnloads)
+		l.freeCBOrKernel(p, e, kernelCode, &p.counters.UnknownUnloads)
 	}
 }
 
@@ -133,12 +133,12 @@ func (l *Ledger) alloc(p *Process, e *Event, now uint32) {
 		p.counters.BadPools++
 		return
 	}
-	l.put(p, e, kindOf(e.Pool, e.ID), e.Pool, now, &p.counters.MissedFrees)
+	l.addBuffer(p, e, kindOf(e.Pool, e.ID), e.Pool, now, &p.counters.MissedFrees)
 }
 
-// SetCapacity says how many bytes of each pool the largest chip of this host
-// has; 0 for a pool of which that is not known. A process cannot hold more on
-// one device, so more is not believed.
+// SetCapacity sets how many bytes of each pool the largest chip of this host
+// has; 0 where unknown. A process cannot hold more on one device, so more is
+// rejected.
 func (l *Ledger) SetCapacity(capacity [NumPools]uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,8 +155,8 @@ func (d *deviceUse) fits(old *entry, size uint64, pool uint8, limit uint64) bool
 	return held+size <= limit
 }
 
-// put books a buffer, replacing one with the same key.
-func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repeats *uint64) {
+// addBuffer adds a buffer, replacing one with the same key.
+func (l *Ledger) addBuffer(p *Process, e *Event, k kind, pool uint8, now uint32, repeats *uint64) {
 	switch {
 	case e.Size == 0:
 		p.counters.ZeroSizes++
@@ -185,9 +185,9 @@ func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repea
 		}
 		old.size, old.pool = e.Size, pool
 		if l.copy != nil {
-			l.copy.put(p, old)
+			l.copy.notePut(p, old)
 		}
-	} else if !l.roomFor(p) {
+	} else if !l.hasRoom(p) {
 		l.refuse(p, &p.counters.OverLimit)
 		return
 	} else {
@@ -196,7 +196,7 @@ func (l *Ledger) put(p *Process, e *Event, k kind, pool uint8, now uint32, repea
 		l.live++
 		p.owner.live++
 		if l.copy != nil {
-			l.copy.put(p, added)
+			l.copy.notePut(p, added)
 		}
 	}
 	p.counters.Allocs++
@@ -222,8 +222,8 @@ func (l *Ledger) free(p *Process, e *Event) {
 	l.remove(p, found, link)
 }
 
-// drop frees a circular buffer or a kernel.
-func (l *Ledger) drop(p *Process, e *Event, k kind, unknown *uint64) {
+// freeCBOrKernel frees a circular buffer or a kernel.
+func (l *Ledger) freeCBOrKernel(p *Process, e *Event, k kind, unknown *uint64) {
 	var found *entry
 	var link *uint32
 	if dev, ok := p.device(e.Device); ok {
@@ -247,28 +247,28 @@ func (l *Ledger) remove(p *Process, e *entry, link *uint32) {
 	l.live--
 	p.owner.live--
 	if l.copy != nil {
-		l.copy.removed(p, e)
+		l.copy.noteRemoved(p, e)
 	}
 	p.table.remove(link)
 }
 
-// useDevice returns the index of a device, making it known to the process.
+// useDevice returns the index of a device, adding it to the process.
 func (l *Ledger) useDevice(p *Process, id int32) (uint16, bool) {
 	if dev, ok := p.device(id); ok {
 		return dev, true
 	}
-	if !l.mayName(p, id) {
+	if !l.mayUseDevice(p, id) {
 		return 0, false
 	}
-	total := l.enterDevice(p, id)
+	total := l.addDeviceUser(p, id)
 	p.ids = append(p.ids, id)
 	p.devices = append(p.devices, deviceUse{total: total})
 	p.recent = len(p.ids) - 1
 	return uint16(p.recent), true
 }
 
-// Reject counts frames of a process that meant nothing, and the bytes skipped
-// to find the next one that does.
+// Reject counts malformed frames of a process, and the bytes skipped to find
+// the next valid one.
 func (l *Ledger) Reject(p *Process, frames, skipped uint64) {
 	if frames|skipped == 0 {
 		return

@@ -253,7 +253,7 @@ func TestLimits(t *testing.T) {
 		t.Error("the change of a buffer that is there was refused")
 	}
 	if !l.Apply(p, []Event{alloc(0, 1000, 20, dram)}, t0) {
-		t.Error("nobody was told of a refusal")
+		t.Error("a refusal was not reported")
 	}
 	s := l.Budget()
 	if s.Used != 16 || s.Users[0] != (budget.User{UID: 1001, Used: 4, Refused: 3}) {
@@ -271,7 +271,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Nobody holds more on a device than the largest chip has.
+// No process holds more on a device than the largest chip has.
 func TestCapacity(t *testing.T) {
 	l := New(Options{})
 	var capacity [NumPools]uint64
@@ -282,7 +282,7 @@ func TestCapacity(t *testing.T) {
 		t.Error("what a chip can hold was refused")
 	}
 	if !l.Apply(p, []Event{alloc(0, 128, 1, dram)}, t0) {
-		t.Error("nobody was told of a refusal")
+		t.Error("a refusal was not reported")
 	}
 	h := holdingOf(l, model.ProcessID{})
 	if u := l.Device(0); u.Bytes[dram] != 100 || h.Counters.OverCapacity != 1 {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -62,16 +63,18 @@ func TestBytesPerBuffer(t *testing.T) {
 		sizes = sizes[:1] // it makes no difference to the result, only to the time
 	}
 	for _, n := range sizes {
-		before := heap()
-		l := New(Options{})
-		p := l.Open(Info{}, t0)
-		fill(l, p, n)
-		per := float64(heap()-before) / float64(n)
-		t.Logf("%d buffers: %.1f bytes each", n, per)
-		if per > 64 {
-			t.Errorf("%d buffers take %.1f bytes each, want at most 64", n, per)
-		}
-		runtime.KeepAlive(l)
+		t.Run(fmt.Sprint(n, " buffers"), func(t *testing.T) {
+			before := heap()
+			l := New(Options{})
+			p := l.Open(Info{}, t0)
+			fill(l, p, n)
+			per := float64(heap()-before) / float64(n)
+			t.Logf("%d buffers: %.1f bytes each", n, per)
+			if per > 64 {
+				t.Errorf("%d buffers take %.1f bytes each, want at most 64", n, per)
+			}
+			runtime.KeepAlive(l)
+		})
 	}
 }
 

@@ -4,28 +4,28 @@ import (
 	"github.com/ttmon/ttmon/internal/budget"
 )
 
-// owner is what the processes of one user have together. It is there as long
-// as one of them is.
+// owner is what the processes of one user have together. It exists while one of
+// them does.
 type owner struct {
 	uid     int
 	procs   int
 	live    int    // buffers
 	strange int    // uses of devices from strangeDevice on
-	refused uint64 // buffers and devices that were not taken in
+	refused uint64 // buffers and devices that were refused
 }
 
 // Device numbers are small: hosts have up to 32 chips. All processes may name
-// those below strangeDevice. From there on somebody is testing, wrong or
-// hostile, and what they name is bounded, since every viewer gets a row for
-// every device.
+// those below strangeDevice. Higher numbers come from a test, a broken or a
+// hostile program, and are bounded, since every viewer gets a row for every
+// device.
 const (
 	strangeDevice  = 64
 	strangePerUser = 256
 	strangeInAll   = 1024
 )
 
-// owned makes a process one of its user's.
-func (l *Ledger) owned(p *Process) {
+// addToOwner adds a process to its user.
+func (l *Ledger) addToOwner(p *Process) {
 	o := l.owners[p.info.UID]
 	if o == nil {
 		o = &owner{uid: p.info.UID}
@@ -35,21 +35,22 @@ func (l *Ledger) owned(p *Process) {
 	p.owner = o
 }
 
-// disown takes a process that has ended, and all that it has, from its user.
-func (l *Ledger) disown(p *Process) {
+// removeFromOwner removes an exited process, and all that it has, from its
+// user.
+func (l *Ledger) removeFromOwner(p *Process) {
 	o := p.owner
 	o.live -= p.table.live
 	l.live -= p.table.live
 	for i, id := range p.ids {
-		l.leaveDevice(p, i, id)
+		l.removeDeviceUser(p, i, id)
 	}
 	if o.procs--; o.procs == 0 {
 		delete(l.owners, o.uid)
 	}
 }
 
-// roomFor reports whether one more buffer of a process may be kept.
-func (l *Ledger) roomFor(p *Process) bool {
+// hasRoom reports whether one more buffer of a process may be kept.
+func (l *Ledger) hasRoom(p *Process) bool {
 	if p.owner.live < l.limit.PerUser && l.live < l.limit.Ordinary {
 		return true
 	}
@@ -64,8 +65,9 @@ func newLimits(all int) limits {
 	return limits{PerUser: int(d.PerUID), Ordinary: int(d.All - d.Reserve), All: all}
 }
 
-// mayName reports whether a process may use a device that it has not used yet.
-func (l *Ledger) mayName(p *Process, id int32) bool {
+// mayUseDevice reports whether a process may use a device that it has not used
+// yet.
+func (l *Ledger) mayUseDevice(p *Process, id int32) bool {
 	switch {
 	case id < 0 || id > MaxDevice || len(p.ids) == maxDevices:
 		return false
@@ -76,8 +78,8 @@ func (l *Ledger) mayName(p *Process, id int32) bool {
 	}
 }
 
-// enterDevice counts a process as a user of a device.
-func (l *Ledger) enterDevice(p *Process, id int32) *use {
+// addDeviceUser counts a process as a user of a device.
+func (l *Ledger) addDeviceUser(p *Process, id int32) *use {
 	total := l.devices[id]
 	if total == nil {
 		total = new(use)
@@ -91,9 +93,9 @@ func (l *Ledger) enterDevice(p *Process, id int32) *use {
 	return total
 }
 
-// leaveDevice takes what a process holds on a device out of its sums. A device
-// that nobody uses any more is forgotten.
-func (l *Ledger) leaveDevice(p *Process, i int, id int32) {
+// removeDeviceUser subtracts what a process holds on a device from its sums. A
+// device without users is dropped.
+func (l *Ledger) removeDeviceUser(p *Process, i int, id int32) {
 	d := &p.devices[i]
 	for pool := range NumPools {
 		d.total.bytes[pool] -= d.bytes[pool]
@@ -108,7 +110,7 @@ func (l *Ledger) leaveDevice(p *Process, i int, id int32) {
 	}
 }
 
-// Budget returns who has how many live buffers.
+// Budget returns the live buffers by user.
 func (l *Ledger) Budget() budget.State {
 	l.mu.Lock()
 	defer l.mu.Unlock()

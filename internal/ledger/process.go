@@ -7,14 +7,14 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Info is what is known about a process from outside. Its pid is the one that
-// this host's (the daemon's) namespace has for it, 0 if it has none; its start
-// is another unique number where it is not known.
+// Info is what is known about a process from outside. Its pid is that of the
+// daemon's namespace, 0 if it has none there; its start is another unique
+// number where it is unknown.
 type Info struct {
 	model.ProcessID
 	UID     int    `json:"uid"`
 	GID     int    `json:"gid"`
-	SentPID int    `json:"sent_pid"` // what it calls itself: its own namespace's number; a hint
+	SentPID int    `json:"sent_pid"` // the pid in its own namespace, as sent; a hint
 	Name    string `json:"name"`     // comm; raw, escaped by the views
 }
 
@@ -25,8 +25,8 @@ const tick = 10 * time.Millisecond
 // has. It also bounds what a FREE with the wrong device costs.
 const maxDevices = 64
 
-// Process is one reporter. Its owner is the ledger that made it; callers keep
-// the pointer only to name the process in Apply.
+// Process is one reporter. It belongs to its ledger; callers keep the pointer
+// only to pass it to Apply.
 type Process struct {
 	info     Info
 	owner    *owner
@@ -94,7 +94,7 @@ const (
 
 func canBeL1(id uint64) bool { return id >= l1Floor && id < l1End && id%l1Align == 0 }
 
-// kindOf tells which number space a buffer of a pool lives in.
+// kindOf returns the number space of a buffer of a pool.
 func kindOf(pool uint8, id uint64) kind {
 	if (pool == uint8(model.L1) || pool == uint8(model.L1Small)) && canBeL1(id) {
 		return l1Buffer
@@ -102,7 +102,7 @@ func kindOf(pool uint8, id uint64) kind {
 	return buffer
 }
 
-// findBuffer looks for what a FREE on a device means: the younger of the two
+// findBuffer finds what a FREE on a device refers to: the younger of the two
 // buffers that may have the same address in DRAM and in L1.
 func (p *Process) findBuffer(dev uint16, id uint64) (*entry, *uint32) {
 	e, link := p.table.find(buffer, dev, id)
@@ -116,7 +116,7 @@ func (p *Process) findBuffer(dev uint16, id uint64) (*entry, *uint32) {
 	return e, link
 }
 
-// findElsewhere looks for the only buffer with an address on any device.
+// findElsewhere finds the only buffer with an address on any device.
 func (p *Process) findElsewhere(id uint64) (found *entry, at *uint32) {
 	for dev := range p.ids {
 		e, link := p.findBuffer(uint16(dev), id)

@@ -17,10 +17,10 @@ const ReadBuffer = 256 << 10
 const maxBlock = 64 << 20
 
 // ReadState fills an empty ledger with what a Copier sends. It reads no further
-// if r is a bufio.Reader with a buffer of ReadBuffer. caughtUp, which
-// may be nil, is called when everything has come once and only late changes
-// are missing. On an error the ledger must be thrown away. Limits do not apply:
-// what the predecessor kept is kept.
+// if r is a bufio.Reader with a buffer of ReadBuffer. caughtUp, which may be
+// nil, is called when everything has come once and only late changes are
+// missing. On an error the ledger must be discarded. Limits do not apply: what
+// the predecessor kept is kept.
 func (l *Ledger) ReadState(r io.Reader, caughtUp func() error) error {
 	if len(l.procs) > 0 {
 		panic("BUG: state read into a ledger that is in use")
@@ -47,7 +47,7 @@ func (r *restorer) read(caughtUp func() error) error {
 		return err
 	}
 	if string(magic) != stateMagic {
-		return fmt.Errorf("it begins with %q, not %q", magic, stateMagic)
+		return fmt.Errorf("it starts with %q, not %q", magic, stateMagic)
 	}
 	r.sum = crc32.Update(0, castagnoli, magic)
 	for {
@@ -89,7 +89,7 @@ func (r *restorer) block() (letter byte, b []byte, err error) {
 	if n > maxBlock {
 		return 0, nil, fmt.Errorf("a block of %d bytes", n)
 	}
-	// By and by: a length that is a lie must not take memory.
+	// Piece by piece: a false length must not allocate memory.
 	r.buf = r.buf[:0]
 	for rest := int(n); rest > 0; {
 		k := min(rest, 1<<20)
@@ -120,7 +120,7 @@ func (r *restorer) process(b []byte) error {
 		return fmt.Errorf("process number %d comes twice", head.Number)
 	}
 	p := &Process{info: head.Info, epoch: head.Epoch, last: head.Epoch, table: newTable()}
-	r.l.owned(p)
+	r.l.addToOwner(p)
 	r.procs[head.Number-1] = p
 	return nil
 }
@@ -160,7 +160,7 @@ func (r *restorer) record(b []byte) error {
 	what := b[26]
 	if what == recordEnded {
 		p.ended = true
-		r.l.disown(p)
+		r.l.removeFromOwner(p)
 		p.table = table{}
 		return nil
 	}
@@ -180,15 +180,15 @@ func (r *restorer) record(b []byte) error {
 	old, link := p.table.find(e.kind, e.dev, e.id)
 	switch {
 	case what == recordPut && old != nil:
-		r.l.book(p, old, -1)
+		r.l.addToSums(p, old, -1)
 		old.size, old.pool, old.born = e.size, e.pool, e.born
-		r.l.book(p, old, +1)
+		r.l.addToSums(p, old, +1)
 	case what == recordPut:
 		added := p.table.insert(e.kind, e.dev, e.id, link)
 		added.size, added.pool, added.born = e.size, e.pool, e.born
-		r.l.book(p, added, +1)
+		r.l.addToSums(p, added, +1)
 	case what == recordRemoved && old != nil:
-		r.l.book(p, old, -1)
+		r.l.addToSums(p, old, -1)
 		p.table.remove(link)
 	case what != recordRemoved:
 		return fmt.Errorf("a record that says %d", what)
@@ -196,8 +196,8 @@ func (r *restorer) record(b []byte) error {
 	return nil
 }
 
-// book adds an entry to all sums, or takes it out of them.
-func (l *Ledger) book(p *Process, e *entry, sign int) {
+// addToSums adds an entry to all sums, or subtracts it.
+func (l *Ledger) addToSums(p *Process, e *entry, sign int) {
 	d := &p.devices[e.dev]
 	if sign > 0 {
 		d.add(e.pool, e.size)
@@ -218,7 +218,7 @@ func (r *restorer) device(p *Process, id int32) (uint16, error) {
 	if id < 0 || id > MaxDevice || len(p.ids) == maxDevices {
 		return 0, fmt.Errorf("process %d: impossible device %d", p.info.PID, id)
 	}
-	total := r.l.enterDevice(p, id)
+	total := r.l.addDeviceUser(p, id)
 	p.ids = append(p.ids, id)
 	p.devices = append(p.devices, deviceUse{total: total})
 	return uint16(len(p.ids) - 1), nil

@@ -57,9 +57,11 @@ func TestStateKeepsEverything(t *testing.T) {
 		"leaks":     {l.Leaks(), next.Leaks()},
 		"stats":     {l.Stats(), next.Stats()},
 	} {
-		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
-			t.Errorf("%s (-old +new):\n%s", what, diff)
-		}
+		t.Run(what, func(t *testing.T) {
+			if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
+				t.Errorf("%s (-old +new):\n%s", what, diff)
+			}
+		})
 	}
 	if peak := next.Device(0).Peak[dram]; peak != 1100 {
 		t.Errorf("peak of device 0 is %d, want 1100", peak)
@@ -123,9 +125,11 @@ func TestCopyInUse(t *testing.T) {
 		"stats":     {l.Stats(), next.Stats()},
 		"budget":    {l.Budget().Used, next.Budget().Used},
 	} {
-		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
-			t.Errorf("%s (-old +new):\n%.2000s", what, diff)
-		}
+		t.Run(what, func(t *testing.T) {
+			if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
+				t.Errorf("%s (-old +new):\n%.2000s", what, diff)
+			}
+		})
 	}
 	if a, b := sortedBuffers(l), sortedBuffers(next); !slices.Equal(a, b) { // cmp takes seconds for so many
 		t.Errorf("%d buffers and %d, or others", len(a), len(b))

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// kind tells apart things that may have the same number.
+// kind distinguishes things that may have the same number.
 type kind uint8
 
 const (
@@ -58,8 +58,8 @@ type table struct {
 	mask    uint64 // to the next power of two above buckets
 	slabs   []slab
 	current int     // slab that new entries go to
-	roomy   []int   // slabs that had a free slot when they were put here
-	holes   []int   // indices of slabs that were given back
+	roomy   []int   // slabs that had a free slot when they were added
+	holes   []int   // indices of slabs that were freed
 	spare   []entry // an empty slab kept, so that a queue of buffers does not churn the heap
 	live    int
 }
@@ -112,11 +112,10 @@ func (t *table) find(k kind, dev uint16, id uint64) (e *entry, link *uint32) {
 	return nil, head
 }
 
-// insert adds an entry that find does not know, at the head that find gave. What
-// is not its key is for the caller to say: an entry that is put together first
-// and copied then takes twice as long.
+// insert adds an entry that find does not know, at the head that find gave. The
+// caller sets the rest: composing an entry and copying it takes twice as long.
 func (t *table) insert(k kind, dev uint16, id uint64, head *uint32) *entry {
-	slot := t.take()
+	slot := t.allocSlot()
 	e := t.at(slot)
 	e.id, e.dev, e.kind = id, dev, k
 	e.next, *head = *head, slot+1
@@ -128,11 +127,11 @@ func (t *table) insert(k kind, dev uint16, id uint64, head *uint32) *entry {
 	return e
 }
 
-// remove takes out the entry at a link that find gave.
+// remove removes the entry at a link that find returned.
 func (t *table) remove(link *uint32) {
 	slot := *link - 1
 	*link = t.at(slot).next
-	t.give(slot)
+	t.freeSlot(slot)
 	t.live--
 	// Twice as many at a time as are added: as many would never catch up with
 	// frees in a row.
@@ -143,8 +142,8 @@ func (t *table) remove(link *uint32) {
 	}
 }
 
-// take finds a free slot.
-func (t *table) take() uint32 {
+// allocSlot returns a free slot.
+func (t *table) allocSlot() uint32 {
 	s := &t.slabs[t.current]
 	if s.live == slabLen {
 		t.current = t.nextSlab()
@@ -194,8 +193,8 @@ func (t *table) newEntries() []entry {
 	return make([]entry, slabLen)
 }
 
-// give returns a slot to its slab, and a slab that is empty to the runtime.
-func (t *table) give(slot uint32) {
+// freeSlot returns a slot to its slab, and an empty slab to the runtime.
+func (t *table) freeSlot(slot uint32) {
 	n := int(slot >> slabBits)
 	s := &t.slabs[n]
 	i := slot & (slabLen - 1)
@@ -250,7 +249,7 @@ func (t *table) addHead() {
 	}
 }
 
-// merge takes the last bucket away.
+// merge removes the last bucket.
 func (t *table) merge() {
 	n := t.buckets - 1
 	from := t.head(n)

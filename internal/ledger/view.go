@@ -40,7 +40,7 @@ func (l *Ledger) Device(id int32) Use {
 	return Use{Device: id}
 }
 
-// Devices returns every device that a process has named that lives, by number.
+// Devices returns every device that a live process has named, by number.
 func (l *Ledger) Devices() []Use {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ type Holding struct {
 	Counters Counters  `json:"counters"`
 }
 
-// Processes returns every reporter that lives, by pid and start.
+// Processes returns every live reporter, by pid and start.
 func (l *Ledger) Processes() []Holding {
 	l.mu.Lock()
 	procs := slices.Collect(maps.Values(l.procs))
@@ -149,17 +149,17 @@ func (p *Process) view(e *entry) Buffer {
 	return b
 }
 
-// Walk calls f for the live buffers of a process until it returns false; ok
-// is false if there is no such process. The ledger goes on meanwhile: buffers
-// that live throughout are seen once, others once or not at all. f runs
-// without the ledger's lock.
+// Walk calls f for the live buffers of a process until it returns false; ok is
+// false if there is no such process. The ledger is in use meanwhile: buffers
+// that live throughout are seen once, others once or not at all. f runs without
+// the ledger's lock.
 func (l *Ledger) Walk(k model.ProcessID, f func(Buffer) bool) (ok bool) {
 	batch := batches.Get().(*[slabLen]Buffer)
 	defer batches.Put(batch)
 	for i := 0; ; i++ {
 		n, more, ok := l.walkSlab(k, i, batch)
 		if !ok {
-			return i > 0 // it ended meanwhile: what was seen was true
+			return i > 0 // it exited meanwhile: what was seen was true
 		}
 		for _, b := range batch[:n] {
 			if !f(b) {
@@ -169,7 +169,7 @@ func (l *Ledger) Walk(k model.ProcessID, f func(Buffer) bool) (ok bool) {
 		if !more {
 			return true
 		}
-		runtime.Gosched() // whoever waits for the lock goes first
+		runtime.Gosched() // let a goroutine that waits for the lock go first
 	}
 }
 

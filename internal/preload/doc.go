@@ -1,6 +1,6 @@
-// Package preload carries libttmon.so inside the ttmon binary and puts it where
-// a program can be started with it. It belongs to `ttmon run`, at the edge of
-// the data flow: the library writes the ledgers that source/track reads.
+// Package preload embeds libttmon.so in the ttmon binary and writes it to where
+// a program can be started with it. It is for `ttmon run`: the library writes
+// the ledgers that source/track reads.
 //
 // The libraries are built by `make lib` (lib/build) from lib/, for both
 // architectures, and are kept in the repository so that ttmon builds without a

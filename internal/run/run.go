@@ -100,7 +100,7 @@ func start(o Options) (*program, error) {
 		return nil, exit.With(code, "run: %w", err)
 	}
 	p := &program{o: o, started: time.Now(), ended: make(chan error, 1), signals: make(chan os.Signal, 16)}
-	if p.library, err = preload.Place(); err != nil && !errors.Is(err, preload.ErrArch) {
+	if p.library, err = preload.Install(); err != nil && !errors.Is(err, preload.ErrArch) {
 		return nil, err
 	}
 	name, err := track.OwnRun()

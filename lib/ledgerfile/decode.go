@@ -8,14 +8,14 @@ import (
 	"unsafe"
 )
 
-// Errors that a file can be refused with.
+// Errors for a file that is not a readable ledger.
 var (
 	ErrNotReady = errors.New("the ledger is not written yet")
 	ErrDamaged  = errors.New("damaged ledger")
 	ErrTooLarge = errors.New("the ledger is too large")
 )
 
-// VersionError is the error of a ledger in a layout that is not known here.
+// VersionError means that a ledger has an unknown layout.
 type VersionError struct{ Version uint32 }
 
 func (e *VersionError) Error() string {
@@ -258,7 +258,7 @@ func (l *Ledger) resum() {
 }
 
 // maxTags is how many bytes the tags of all sites have together. A tag may have
-// 4 KiB, and they may lie over each other: whoever prints them prints no more.
+// 4 KiB, and they may overlap: no more than that is printed.
 const maxTags = 16 << 20
 
 // text is a text of the ledger by its number; what does not lead to one is empty.

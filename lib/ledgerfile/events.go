@@ -22,7 +22,7 @@ const (
 	EventFailed
 )
 
-// Event is one thing that happened to lists and blocks.
+// Event is one change of lists and blocks.
 type Event struct {
 	Kind    EventKind
 	Time    time.Time
@@ -37,21 +37,21 @@ type Event struct {
 	Late    bool
 }
 
-// Events appends to dst what a process told from event number from on, and
+// Events appends to dst the events of a process from number from on, and
 // returns the number of the next one. lost counts those that were overwritten
-// before they could be read; then what happened is to be found out from a new
-// copy of the ledger, and next is where it goes on.
+// before they could be read; then read a new copy of the ledger, and continue
+// from next.
 func (r *Reader) Events(fd int, from uint64, dst []Event) (out []Event, next, lost uint64, err error) {
 	var h header
 	if err := r.readHeader(fd, &h); err != nil {
 		return dst, from, 0, err
 	}
 	if h.events.used == 0 {
-		return dst, from, 0, fmt.Errorf("%w: the ledger tells no events", ErrNotReady)
+		return dst, from, 0, fmt.Errorf("%w: the ledger has no events", ErrNotReady)
 	}
 	count, ring := le.Uint64(h.raw[offEventCount:]), uint64(h.events.used)
 	if count < from {
-		return dst, from, 0, fmt.Errorf("%w: it has told %d events, and now %d", ErrDamaged, from, count)
+		return dst, from, 0, fmt.Errorf("%w: it had %d events, and now %d", ErrDamaged, from, count)
 	}
 	c := clock{int64(le.Uint64(h.raw[offReal:])), int64(le.Uint64(h.raw[offMonotonic:]))}
 	if count-from > ring {

@@ -172,9 +172,11 @@ func TestRefused(t *testing.T) {
 		"too many":     {damage(offSections+19, 0xff), func(err error) bool { return errors.Is(err, ErrDamaged) }},
 		"cut off":      {good[:len(good)-10], func(err error) bool { return errors.Is(err, ErrDamaged) }},
 	} {
-		if _, err := new(Reader).Read(memoryFile(t, c.image)); err == nil || !c.want(err) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := new(Reader).Read(memoryFile(t, c.image)); err == nil || !c.want(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }
 

@@ -12,7 +12,7 @@ const (
 	NoSites                    // some blocks or sites have no tag or stack for lack of room
 	StacksOn                   // Python lines are recorded
 	NativeOn                   // native frames are recorded
-	Ended                      // the process came to its end in good order
+	Ended                      // the process exited in good order
 	lastFlag
 )
 
@@ -38,10 +38,10 @@ const (
 	Closed
 )
 
-// Ledger is a copy of what a process wrote down.
+// Ledger is a copy of a process's ledger.
 type Ledger struct {
-	// Writer, by its own account and in its own pid namespace. Only a Holder
-	// is to be believed.
+	// The writer, by its own account and in its own pid namespace. Only a Holder
+	// is to be trusted.
 	PID          int
 	StartTicks   uint64
 	PIDNamespace uint64 // inode of the namespace
@@ -55,8 +55,8 @@ type Ledger struct {
 	Unmatched uint64
 	Run       string // of which `ttmon run` the process is a part
 	Library   string // path of tt-metal's library, as the process sees it
-	// TellsEvents says that the process also tells what happens, one by one;
-	// Events is how many it had told when the rest was so.
+	// TellsEvents means that the process also reports single events; Events is how
+	// many it had reported at the time of this copy.
 	TellsEvents bool
 	Events      uint64
 

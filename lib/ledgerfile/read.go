@@ -146,8 +146,8 @@ func (r *Reader) readSections(fd int) error {
 	return nil
 }
 
-// dropUnstable reads the blocks once more and frees the slots that are not the
-// same in both copies: they were being changed.
+// dropUnstable reads the blocks again and frees the slots that differ between
+// the copies: they were being changed.
 func (r *Reader) dropUnstable(fd int) error {
 	first := r.data[secBlocks]
 	if cap(r.again) < len(first) {
@@ -220,15 +220,13 @@ func ReadFile(path string) (*Ledger, error) {
 }
 
 // Holder asks the kernel which process keeps a ledger: the one that has it
-// locked. It lives, since its lock ends with it. The pid is in our own
-// namespace; it is 0 for a process that cannot be seen from here.
-//
-// It must not be asked of one's own ledger: a process's own lock is no
-// obstacle to itself.
+// locked. It runs, since its lock ends with it. The pid is in our own
+// namespace; it is 0 for a process that is not visible there. Do not call it
+// for one's own ledger: a process's own lock does not conflict with itself.
 func Holder(fd int) (pid int, held bool, err error) {
 	l := unix.Flock_t{Type: unix.F_RDLCK}
 	if err := unix.FcntlFlock(uintptr(fd), unix.F_GETLK, &l); err != nil {
-		return 0, false, fmt.Errorf("asking for the holder of a ledger: %w", err)
+		return 0, false, fmt.Errorf("cannot find the holder of a ledger: %w", err)
 	}
 	if l.Type == unix.F_UNLCK {
 		return 0, false, nil

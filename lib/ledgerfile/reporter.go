@@ -59,10 +59,10 @@ const (
 	reporterSites, reporterText  = 4096, 64 << 10
 )
 
-// ErrFull is the error of an event that found no room.
+// ErrFull means that there was no room for an event.
 var ErrFull = errors.New("the ledger is full")
 
-// NewReporter makes a ledger in dir (empty: /dev/shm) with room for so many
+// NewReporter creates a ledger in dir (empty: /dev/shm) with room for so many
 // live blocks at once.
 func NewReporter(dir string, blocks int) (r *Reporter, err error) {
 	if dir == "" {
@@ -90,7 +90,7 @@ func NewReporter(dir string, blocks int) (r *Reporter, err error) {
 	if err != nil {
 		os.Remove(name)
 		r.file.Close()
-		return nil, fmt.Errorf("making a ledger: %w", err)
+		return nil, fmt.Errorf("creating a ledger: %w", err)
 	}
 	for i, n := range capacity {
 		b := r.memory[offSections+i*sectionSize:]
@@ -103,7 +103,7 @@ func NewReporter(dir string, blocks int) (r *Reporter, err error) {
 	return r, nil
 }
 
-// header fills in who we are; the magic comes last.
+// header writes the identity of this process; the magic comes last.
 func (r *Reporter) header() {
 	le.PutUint32(r.memory[offVersion:], Version)
 	le.PutUint32(r.memory[offHeader:], headerSize)
@@ -139,7 +139,7 @@ func monotonic() int64 {
 	return t.Nano()
 }
 
-// word64 and word32 are places that readers look at while we write.
+// word64 and word32 are words that readers read while we write.
 func (r *Reporter) word64(at uint64) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&r.memory[at]))
 }
@@ -166,8 +166,8 @@ func (r *Reporter) record(section int, n uint32) []byte {
 	return r.memory[at : at+uint64(recordSize[section])]
 }
 
-// take takes the next n records of a section.
-func (r *Reporter) take(section int, n uint32) (uint32, error) {
+// allocRecords allocates the next n records of a section.
+func (r *Reporter) allocRecords(section int, n uint32) (uint32, error) {
 	b := uint64(offSections + section*sectionSize)
 	used := r.word32(b + 16)
 	first := used.Load()
@@ -194,7 +194,7 @@ func (r *Reporter) List(g Geometry) (*ReportedList, error) {
 		if err != nil {
 			return err
 		}
-		if l.number, err = r.take(secLists, 1); err != nil {
+		if l.number, err = r.allocRecords(secLists, 1); err != nil {
 			return err
 		}
 		b := r.record(secLists, l.number)
@@ -218,7 +218,7 @@ func (r *Reporter) chip(g Geometry) (uint32, error) {
 			return i, nil
 		}
 	}
-	n, err := r.take(secChips, 1)
+	n, err := r.allocRecords(secChips, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -233,7 +233,7 @@ func (r *Reporter) site(list uint32, tag string) (uint32, error) {
 	tag = tag[:min(len(tag), 255)]
 	text, ok := r.tags[tag]
 	if !ok && tag != "" {
-		at, err := r.take(secStrings, uint32(4+len(tag)))
+		at, err := r.allocRecords(secStrings, uint32(4+len(tag)))
 		if err != nil {
 			return 0, err
 		}
@@ -246,7 +246,7 @@ func (r *Reporter) site(list uint32, tag string) (uint32, error) {
 	if n, ok := r.sites[key]; ok {
 		return n, nil
 	}
-	n, err := r.take(secSites, 1)
+	n, err := r.allocRecords(secSites, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -259,13 +259,13 @@ func (r *Reporter) site(list uint32, tag string) (uint32, error) {
 
 func add(b []byte, n int64) { le.PutUint64(b, le.Uint64(b)+uint64(n)) }
 
-// Allocated notes a block: its address and bytes in each bank, and its tag.
+// Allocated records a block: its address and bytes in each bank, and its tag.
 func (l *ReportedList) Allocated(address, bytes uint64, tag string) error {
 	return l.AllocatedFor(address, bytes, 0, tag)
 }
 
-// AllocatedFor notes a block of which it is known how many bytes were asked for,
-// over all banks of one chip.
+// AllocatedFor records a block and how many bytes were requested, over all
+// banks of one chip.
 func (l *ReportedList) AllocatedFor(address, bytes, asked uint64, tag string) error {
 	r := l.r
 	return r.change(func() error {
@@ -281,7 +281,7 @@ func (l *ReportedList) AllocatedFor(address, bytes, asked uint64, tag string) er
 		if n := len(r.free); n > 0 {
 			slot, r.free = r.free[n-1], r.free[:n-1]
 		} else {
-			n, err := r.take(secBlocks, 1)
+			n, err := r.allocRecords(secBlocks, 1)
 			if err != nil {
 				return err
 			}
@@ -302,7 +302,7 @@ func (l *ReportedList) AllocatedFor(address, bytes, asked uint64, tag string) er
 	})
 }
 
-// Freed notes that the block at an address was given back.
+// Freed records that the block at an address was freed.
 func (l *ReportedList) Freed(address uint64) error {
 	r := l.r
 	return r.change(func() error {

@@ -82,13 +82,14 @@ const (
 	WorkUnreadable                 // nothing is counted: tt-metal lays its records out in another way
 )
 
-// Work is what the programs of a process did, by tt-metal's real-time profiler.
+// Work is what the programs of a process did, according to tt-metal's real-time
+// profiler.
 type Work struct {
 	Host  HostWork
 	Chips []ChipWork
 }
 
-// HostWork is what the process asked for.
+// HostWork is what the process enqueued.
 type HostWork struct {
 	Enqueued, Replayed, Waits uint64
 	LastEnqueue, LastFinish   time.Time // zero: never

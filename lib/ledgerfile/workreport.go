@@ -147,7 +147,7 @@ type ReportedProgram struct {
 	Start, End time.Duration // of Now's clock
 }
 
-// Report notes programs that completed, in the order of their ends.
+// Report records programs that completed, in the order of their ends.
 func (c *ReportedChip) Report(list []ReportedProgram) {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
@@ -179,14 +179,14 @@ func (c *ReportedChip) program(p *ReportedProgram) {
 	op := c.op(name)
 	add(op[opCalls:], 1)
 	add(op[opTicks:], int64(took))
-	raise(op[opLongest:], took)
+	raiseTo(op[opLongest:], took)
 	add(c.record[workPrograms:], 1)
 	le.PutUint32(c.record[workLastName:], name)
-	if raise(c.record[workLongest:], took) {
+	if raiseTo(c.record[workLongest:], took) {
 		le.PutUint32(c.record[workLongestName:], name)
 	}
 	if gap := p.Start - c.last; c.last > 0 && gap > 0 {
-		raise(c.record[workLongestGap:], gap)
+		raiseTo(c.record[workLongestGap:], gap)
 		if gap <= longestShortGap {
 			add(c.record[workGaps:], 1)
 			add(c.record[workGap:], int64(gap))
@@ -198,8 +198,8 @@ func (c *ReportedChip) program(p *ReportedProgram) {
 	}
 }
 
-// raise makes a number as large as a time, and reports whether it was smaller.
-func raise(b []byte, to time.Duration) bool {
+// raiseTo raises a number to a time, and reports whether it was smaller.
+func raiseTo(b []byte, to time.Duration) bool {
 	if le.Uint64(b) >= uint64(to) {
 		return false
 	}
@@ -218,8 +218,7 @@ func (c *ReportedChip) op(name uint32) []byte {
 	return c.ops[n*opSize:][:opSize]
 }
 
-// Enqueued notes that programs were given to the chips, of which the last has a
-// name.
+// Enqueued records that programs were enqueued, and the name of the last one.
 func (w *ReportedWork) Enqueued(programs uint64, last string) {
 	w.host(func(h []byte) {
 		add(h[hostEnqueued:], int64(programs))
@@ -229,7 +228,7 @@ func (w *ReportedWork) Enqueued(programs uint64, last string) {
 	})
 }
 
-// Wait notes that a thread waits for the chips.
+// Wait records that a thread waits for the chips.
 func (w *ReportedWork) Wait(kind WaitKind) {
 	w.host(func(h []byte) {
 		add(h[hostWaits:], 1)
@@ -239,7 +238,8 @@ func (w *ReportedWork) Wait(kind WaitKind) {
 	})
 }
 
-// Finished notes that a thread has waited until all that was enqueued was done.
+// Finished records that a thread has waited until all that was enqueued was
+// done.
 func (w *ReportedWork) Finished() {
 	w.host(func(h []byte) {
 		le.PutUint64(h[hostLastFinish:], uint64(monotonic()))

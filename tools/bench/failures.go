@@ -19,7 +19,7 @@ import (
 // benchFailures measures what a storm of failures costs a program that catches
 // them, with a thousand blocks in the pool that is asked, and what it costs us.
 func benchFailures(l *lab) error {
-	library, err := preload.Place()
+	library, err := preload.Install()
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func newStage(t *testing.T, release, descriptor string, open ttnn.Step, preloads
 	if err != nil {
 		t.Fatal(err)
 	}
-	library, err := preload.Place()
+	library, err := preload.Install()
 	if err != nil {
 		t.Fatal(err)
 	}

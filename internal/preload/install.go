@@ -15,34 +15,34 @@ import (
 // Library is a libttmon.so that a program can be started with.
 type Library struct {
 	Path string
-	file *os.File // of one that has no name: it is there as long as we are
+	file *os.File // of one without a name: it exists while we run
 }
 
-// Close gives up a library that exists only while we run.
+// Close closes a library that exists only while we run.
 func (l *Library) Close() {
 	if l.file != nil {
 		l.file.Close()
 	}
 }
 
-// Lasting reports whether it is there when we are gone.
+// Lasting reports whether it still exists after we exit.
 func (l *Library) Lasting() bool { return l.file == nil }
 
-// ErrArch is the error of an architecture that there is no library for.
+// ErrArch means that there is no library for this architecture.
 var ErrArch = errors.New("libttmon is for amd64 and arm64 only")
 
-// Place puts the library into the user's cache, under a name that its content
-// determines: programs that outlive us still find it, and a newer ttmon does
-// not change it under them. Where that cannot be, it is a file without a name,
-// which is there while we run.
-func Place() (*Library, error) {
+// Install writes the library to the user's cache, under a name derived from its
+// content: programs that outlive us still find it, and a newer ttmon does not
+// change it under them. Where that is impossible, it is a file without a name,
+// which exists while we run.
+func Install() (*Library, error) {
 	if len(library) == 0 {
 		return nil, ErrArch
 	}
 	sum := sha256.Sum256(library)
 	name := fmt.Sprintf("libttmon-%x.so", sum[:8])
 	if dir, err := os.UserCacheDir(); err == nil && loadable(dir) {
-		if path, err := inCache(filepath.Join(dir, "ttmon"), name); err == nil {
+		if path, err := ensureCached(filepath.Join(dir, "ttmon"), name); err == nil {
 			return &Library{Path: path}, nil
 		}
 	}
@@ -62,10 +62,10 @@ func loadable(dir string) bool {
 	return st.Flags&unix.ST_NOEXEC == 0
 }
 
-// inCache makes sure that the file is there, is ours and has our bytes.
-func inCache(dir, name string) (string, error) {
+// ensureCached makes sure that the file exists, is ours and has our bytes.
+func ensureCached(dir, name string) (string, error) {
 	path := filepath.Join(dir, name)
-	if ours(path) {
+	if isIntact(path) {
 		return path, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -83,15 +83,15 @@ func inCache(dir, name string) (string, error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return "", err
 	}
-	if !ours(path) {
-		return "", fmt.Errorf("%s belongs to somebody else", path)
+	if !isIntact(path) {
+		return "", fmt.Errorf("%s belongs to another user", path)
 	}
 	return path, nil
 }
 
-// ours reports whether a file is one that nobody but us could have written, and
+// isIntact reports whether a file is one that only we could have written, and
 // has the right content.
-func ours(path string) bool {
+func isIntact(path string) bool {
 	var st unix.Stat_t
 	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&0o022 != 0 {
 		return false
@@ -103,8 +103,8 @@ func ours(path string) bool {
 	return err == nil && bytes.Equal(b, library)
 }
 
-// Temporary makes a library without a name, which leaves nothing behind: it is
-// there until it is closed.
+// Temporary returns a library without a name, which leaves nothing behind: it
+// exists until it is closed.
 func Temporary() (*Library, error) {
 	if len(library) == 0 {
 		return nil, ErrArch

@@ -10,10 +10,10 @@ import (
 
 // Leftovers is what a dead process had not freed. It is reported once.
 type Leftovers struct {
-	Seq uint64 `json:"seq"` // counts up; tells a reader what it has seen
+	Seq uint64 `json:"seq"` // counts up, so that a reader knows what it has seen
 	Info
 	Died    time.Time        `json:"died"`
-	Reason  string           `json:"reason"` // how its end was noticed
+	Reason  string           `json:"reason"` // how its exit was noticed
 	Count   int              `json:"buffers"`
 	Bytes   [NumPools]uint64 `json:"bytes"` // by pool, Host last
 	Devices []int32          `json:"devices"`
@@ -29,10 +29,10 @@ func (f *Leftovers) Total() (sum uint64) {
 	return sum
 }
 
-// End takes a process out. Its bytes leave every sum at once; what it left
-// behind is then examined in a goroutine of its own, since that takes
-// milliseconds for millions of buffers, and handed to report (which may be
-// nil) as well as kept for Leaks. A process that left nothing is not reported.
+// End removes a process. Its bytes are subtracted from every sum at once; what
+// it left behind is then examined in a goroutine of its own, since that takes
+// milliseconds for millions of buffers, and passed to report (which may be nil)
+// as well as kept for Leaks. A process that left nothing is not reported.
 func (l *Ledger) End(p *Process, reason string, now time.Time, report func(Leftovers)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,9 +43,9 @@ func (l *Ledger) End(p *Process, reason string, now time.Time, report func(Lefto
 	if l.procs[p.info.ProcessID] == p {
 		delete(l.procs, p.info.ProcessID)
 	}
-	l.disown(p)
+	l.removeFromOwner(p)
 	if l.copy != nil {
-		l.copy.ended(p)
+		l.copy.noteEnded(p)
 	}
 	if p.table.live == 0 {
 		p.table = table{}
@@ -55,7 +55,7 @@ func (l *Ledger) End(p *Process, reason string, now time.Time, report func(Lefto
 	go func() {
 		defer l.examined.Done()
 		left := p.leftovers(reason, now)
-		left.Seq = l.keepLeak(left)
+		left.Seq = l.addLeak(left)
 		if report != nil {
 			report(left)
 		}
@@ -65,7 +65,7 @@ func (l *Ledger) End(p *Process, reason string, now time.Time, report func(Lefto
 // Wait returns when all leftovers have been examined.
 func (l *Ledger) Wait() { l.examined.Wait() }
 
-// leftovers examines a process that has ended; nobody else touches it.
+// leftovers examines a process that has exited; no other goroutine uses it.
 func (p *Process) leftovers(reason string, now time.Time) Leftovers {
 	left := Leftovers{Info: p.info, Died: now, Reason: reason, Count: p.table.live}
 	oldest := uint32(1<<32 - 1)
@@ -99,7 +99,7 @@ func (p *Process) leftovers(reason string, now time.Time) Leftovers {
 	return left
 }
 
-func (l *Ledger) keepLeak(left Leftovers) uint64 {
+func (l *Ledger) addLeak(left Leftovers) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leakSeq++
@@ -113,7 +113,7 @@ func (l *Ledger) keepLeak(left Leftovers) uint64 {
 }
 
 // worstLeak is the index of what is dropped first: the oldest of the user who
-// has most, so that nobody's end is forgotten for another's many.
+// has most, so that many of one user do not displace another's.
 func (l *Ledger) worstLeak() (index int) {
 	count := map[int]int{}
 	for i := range l.leaks {
