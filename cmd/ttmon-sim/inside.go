@@ -41,7 +41,7 @@ func runInside(c *exec.Cmd, hostDone <-chan struct{}) error {
 	}
 }
 
-// fromTerminal tells whether a signal is one that the terminal sends to all
+// fromTerminal reports whether a signal is one that the terminal sends to all
 // processes in the foreground: the command then has it already.
 func fromTerminal(sig os.Signal) bool {
 	if sig != syscall.SIGINT && sig != syscall.SIGQUIT {

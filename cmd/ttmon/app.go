@@ -32,7 +32,7 @@ type app struct {
 }
 
 // commandOf is the command that the program runs when it is called by another
-// name, which is a symbolic link that somebody made on purpose; "" if it is not.
+// name, which is a symbolic link that a user made on purpose; "" if it is not.
 func commandOf(name string) string {
 	switch filepath.Base(name) {
 	case "tt-smi":
@@ -80,7 +80,7 @@ func (a *app) run(argv []string) int {
 	return code
 }
 
-// called is the command line of somebody who called one command by a name of
+// called is the command line of a user who called one command by a name of
 // its own. A shell that completes asks first.
 func called(command string, args []string) []string {
 	if asksToComplete(args) {

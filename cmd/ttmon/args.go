@@ -25,7 +25,7 @@ func normalize(args []string, official bool) []string {
 	return slices.Concat(args[:at+1], n.out, n.rest)
 }
 
-// isOtherProgram tells whether what follows an argument may be the command line
+// isOtherProgram reports whether what follows an argument may be the command line
 // of another program, which is passed on as it is.
 func isOtherProgram(arg string) bool { return arg == "--" || arg == "run" || arg == "record" }
 

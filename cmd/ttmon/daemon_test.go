@@ -67,7 +67,7 @@ func TestDaemonStatus(t *testing.T) {
 		"well": {status: "ok", http: 200, code: 0, want: []string{
 			"pid 7, up 1h1m40s", "longest turn 31.2ms (worked 1.2ms, waited for a processor or a lock), mostly clients", "worked longest 3ms, mostly ends", "kmd 3.1ms, shm 12s (late)", "12 of 1024", "clients waited 12ms", "1000",
 		}},
-		"to be looked at": {status: "ok", http: 200, code: 1, warnings: `{"part":"alloc_socket","reason":"not served: \u001b[2J"}`, want: []string{"alloc_socket: not served"}},
+		"needs attention": {status: "ok", http: 200, code: 1, warnings: `{"part":"alloc_socket","reason":"not served: \u001b[2J"}`, want: []string{"alloc_socket: not served"}},
 		"late":            {status: "late", http: 503, code: 2, alive: 2, problems: `{"part":"loop","reason":"it does not answer"}`, want: []string{"late", "loop: it does not answer"}},
 		"a hung chip":     {status: "late", http: 503, code: 2, problems: `{"part":"kmd","reason":"has not answered for 12s"}`, want: []string{"kmd: has not answered for 12s"}},
 	} {
@@ -88,7 +88,7 @@ func TestDaemonStatus(t *testing.T) {
 			if strings.Contains(out, "\x1b") {
 				t.Errorf("a control character reaches the terminal:\n%q", out)
 			}
-			// A restart would mend nothing but the loop.
+			// A restart would fix nothing but the loop.
 			if code, out, _ := runDaemonCommand(t, "--daemon", path, "daemon", "status", "--alive"); code != c.alive || out != "" {
 				t.Errorf("--alive: exit %d, want %d: %q", code, c.alive, out)
 			}
@@ -107,10 +107,10 @@ func TestDaemonReload(t *testing.T) {
 		http, code int
 		body, want string
 	}{
-		"changes":  {200, 0, `{"changes":["log.level has changed"]}`, "log.level has changed"},
-		"none":     {200, 0, `{"changes":[]}`, "has not changed"},
-		"stranger": {403, 4, `{"error":"only root"}`, "only root"},
-		"mistake":  {422, 1, `{"error":"line 3"}`, "line 3"},
+		"changes":    {200, 0, `{"changes":["log.level has changed"]}`, "log.level has changed"},
+		"none":       {200, 0, `{"changes":[]}`, "has not changed"},
+		"other user": {403, 4, `{"error":"only root"}`, "only root"},
+		"mistake":    {422, 1, `{"error":"line 3"}`, "line 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := daemonAt(t, map[string]func(http.ResponseWriter){"POST /v1/reload": func(w http.ResponseWriter) {

@@ -157,7 +157,7 @@ func (r *runCmd) check(args []string) (c checked, err error) {
 	return c, nil
 }
 
-// checkEquals finds a value that was taken for the program: --stacks python -- train.
+// checkEquals finds a value that was read as the program: --stacks python -- train.
 func (r *runCmd) checkEquals(args []string) error {
 	if len(args) < 2 || args[1] != "--" {
 		return nil

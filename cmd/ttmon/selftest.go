@@ -56,7 +56,7 @@ that was asked for could not be tested (--python, --tt-smi, --timeout).`,
 		RunE: func(*cobra.Command, []string) error { return s.run() },
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.python, "python", "", "run a ttnn program with this `PYTHON`: it opens a device that nobody uses")
+	f.StringVar(&s.python, "python", "", "run a ttnn program with this `PYTHON`: it opens a device that is not in use")
 	f.StringArrayVarP(&s.ids, "id", "i", nil, "the `DEVICES` that the ttnn program may open, in use or not")
 	f.BoolVar(&s.official, "tt-smi", false, "compare with tt-smi, which wakes chips")
 	f.DurationVar(&s.limit, "timeout", selftest.DefaultLimit, "end after this `TIME`, and say what was not tested")

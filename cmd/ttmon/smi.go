@@ -225,7 +225,7 @@ func (s *smi) interval() (time.Duration, error) {
 	case len(given) > 1:
 		return 0, exit.Usage("%s and %s cannot be used together", given[0], given[1])
 	case len(given) == 1 && d < 10*time.Millisecond && given[0] == "--refresh": // or was it meant as tt-smi's -r 0?
-		return 0, exit.Usage("-r %d: milliseconds between updates, at least 10 (a reset is not ours: Tenstorrent's own tt-smi -r does it)", s.refresh)
+		return 0, exit.Usage("-r %d: milliseconds between updates, at least 10 (ttmon does not reset boards: use Tenstorrent's tt-smi -r)", s.refresh)
 	case len(given) == 1 && d < 10*time.Millisecond:
 		return 0, exit.Usage("%s: %v is too short, at least 10 ms", given[0], d)
 	case len(given) == 0 && s.watch:

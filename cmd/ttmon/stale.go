@@ -41,7 +41,7 @@ them; without one, ttmon names what it could not read.
 Exit codes: 0 ok, also if nothing is stale; 2 bad argument, or no ttmond runs; 4 no
 permission to remove one or to read any.`,
 		Example: `  ttmon stale                           what is there
-  ttmon stale --remove                  remove all that nobody uses, after a question
+  ttmon stale --remove                  remove all that is not in use, after a question
   ttmon stale --remove --yes 9956278468 remove that chip's, without one
   ttmon stale --json | jq '.regions[].ghosts[].dram_bytes'`,
 		Args: cobra.ArbitraryArgs,
@@ -120,7 +120,7 @@ func (s *staleCmd) printJSON(list *stale.List) error {
 	return s.Output("").Write(list.AppendJSON(nil, terminal))
 }
 
-// confirm asks, where there is somebody to ask.
+// confirm asks the user at the terminal, if there is one.
 func (s *staleCmd) confirm(n int) (bool, error) {
 	if s.yes {
 		return true, nil

@@ -24,9 +24,9 @@ type terminal struct {
 	cmd *exec.Cmd
 	pty *os.File
 
-	mu   sync.Mutex
-	got  bytes.Buffer
-	news chan struct{}
+	mu      sync.Mutex
+	got     bytes.Buffer
+	updates chan struct{}
 }
 
 func onTerminal(t *testing.T, columns, rows uint16, env []string, args ...string) *terminal {
@@ -42,7 +42,7 @@ func onTerminal(t *testing.T, columns, rows uint16, env []string, args ...string
 	if err != nil {
 		t.Fatal(err)
 	}
-	tt := &terminal{t: t, cmd: cmd, pty: f, news: make(chan struct{}, 1)}
+	tt := &terminal{t: t, cmd: cmd, pty: f, updates: make(chan struct{}, 1)}
 	go tt.read()
 	t.Cleanup(func() {
 		cmd.Process.Kill()
@@ -59,11 +59,11 @@ func (tt *terminal) read() {
 		tt.got.Write(buf[:n])
 		tt.mu.Unlock()
 		select {
-		case tt.news <- struct{}{}:
+		case tt.updates <- struct{}{}:
 		default:
 		}
 		if err != nil {
-			close(tt.news)
+			close(tt.updates)
 			return
 		}
 	}
@@ -81,7 +81,7 @@ func (tt *terminal) until(what string, ok func(string) bool) string {
 	deadline := time.After(time.Minute)
 	for !ok(tt.text()) {
 		select {
-		case _, open := <-tt.news:
+		case _, open := <-tt.updates:
 			if !open && !ok(tt.text()) {
 				tt.t.Fatalf("it ended without %s:\n%q", what, tt.text())
 			}
@@ -123,7 +123,7 @@ func TestWatchDrawsInPlace(t *testing.T) {
 		t.Error("no colour on a terminal")
 	}
 
-	// A terminal that changes its size is drawn anew.
+	// A terminal that changes its size is drawn again.
 	if err := pty.Setsize(tt.pty, &pty.Winsize{Cols: 60, Rows: 30}); err != nil {
 		t.Fatal(err)
 	}

@@ -267,12 +267,12 @@ type source struct {
 	// recorded: it can go back and stand still.
 	recorded bool
 	close    func()
-	// buffers tells what a process holds, one by one; nil if nobody knows.
+	// buffers tells what a process holds, one by one; nil if unknown.
 	buffers func(context.Context, act.Target) ([]act.Buffer, error)
-	// blocks are the allocators of a process; nil if nobody knows.
+	// blocks are the allocators of a process; nil if unknown.
 	blocks func(context.Context, act.Target) (*blocks.Process, error)
 	// past is a snapshot of another time, backfill the charts of before; nil
-	// if nobody remembers.
+	// if it was not kept.
 	past     func(context.Context, time.Time) (*model.Snapshot, error)
 	backfill func(first []string) *history.Store
 	// host is this host, which has runs to keep; nil: it is another one, or a

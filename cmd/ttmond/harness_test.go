@@ -139,7 +139,7 @@ func (h *host) start(args ...string) *instance {
 	return i
 }
 
-// ready tells whether it has said that it serves.
+// ready reports whether it has said that it serves.
 func (i *instance) ready() bool {
 	s := i.log.String()
 	return strings.Contains(s, "ttmond is ready") || strings.Contains(s, "resumed from previous ttmond")

@@ -218,7 +218,7 @@ func checkNames(expr parser.Expr) (err error) {
 	return err
 }
 
-// silenced tells whether an alert is silenced now, and why.
+// silenced reports whether an alert is silenced now, and why.
 func (s *Set) silenced(labels map[string]string, now time.Time) (reason string, ok bool) {
 	for i := range s.Silences {
 		x := &s.Silences[i]

@@ -14,7 +14,7 @@ func (s *Server) stale(w unixhttp.Writer, r *unixhttp.Request) {
 	v := s.viewpoint(r)
 	list, ok := s.opt.Stale()
 	if !ok {
-		fail(w, unixhttp.StatusServiceUnavailable, "the accounting regions could not be looked at yet")
+		fail(w, unixhttp.StatusServiceUnavailable, "the accounting regions cannot be read yet")
 		return
 	}
 	out := wire.Stale{Time: time.Now().UTC()}

@@ -75,7 +75,7 @@ type caller struct {
 	level   int  // of hiding
 }
 
-// sees tells whether the caller sees what belongs to any user.
+// sees reports whether the caller sees what belongs to any user.
 func (c caller) sees() bool {
 	if c.decided {
 		return c.all
@@ -91,7 +91,7 @@ func (c caller) user() int {
 	return c.uid
 }
 
-// owns tells whether the caller sees what belongs to a user.
+// owns reports whether the caller sees what belongs to a user.
 func (c caller) owns(uid int) bool { return c.sees() || c.exists && c.uid == uid }
 
 func (h Hiding) viewpoint(c caller) viewpoint {
@@ -107,7 +107,7 @@ func (h Hiding) viewpoint(c caller) viewpoint {
 	return viewpoint{h.Level, c.uid}
 }
 
-// hides tells whether a process of a user is hidden from the viewer.
+// hides reports whether a process of a user is hidden from the viewer.
 func (v viewpoint) hides(uid model.Reading[int]) bool {
 	owner, known := uid.Get()
 	return v.level > 0 && (!known || owner != v.uid)

@@ -237,7 +237,7 @@ func addTo(s *model.Sum, b model.Bytes, pool model.Pool, means model.CBMeaning) 
 	s.Add(b)
 }
 
-// lost tells whether a claim's missing figures stand for memory that is there.
+// lost reports whether a claim's missing figures stand for memory that is there.
 func lost(doubts []model.Doubt) bool {
 	return model.WorstBound(doubts) == model.AtLeast || slices.ContainsFunc(doubts, func(d model.Doubt) bool {
 		return d.Kind == model.RecordsErased || d.Kind == model.SlotsFull || d.Kind == model.FigureImpossible

@@ -27,7 +27,7 @@ func (j *join) believe(h *holding, p *model.Process) {
 	}
 }
 
-// mayHold tells whether a process can hold memory of a device: unless it is
+// mayHold reports whether a process can hold memory of a device: unless it is
 // certain that it does not have it open.
 func (j *join) mayHold(p *model.Process, d *model.Device) bool {
 	for i := range p.Devices {
@@ -63,7 +63,7 @@ type opening struct {
 // openingAge is how long an answer is believed.
 const openingAge = 5 * time.Second
 
-// opensNot tells whether it is certain that a process does not have a device open.
+// opensNot reports whether it is certain that a process does not have a device open.
 func (o *openings) opensNot(id model.ProcessID, device int) bool {
 	key := openingKey{id, device}
 	known, ok := o.known[key]

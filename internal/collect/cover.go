@@ -89,7 +89,7 @@ func (j *join) whySilent(p *model.Process, d *model.Device, at int) model.Doubt 
 	return why
 }
 
-// placeless tells whether a process holds something on a chip that is one of
+// placeless reports whether a process holds something on a chip that is one of
 // several it has open.
 func (j *join) placeless(id model.ProcessID) bool {
 	return slices.ContainsFunc(j.held[id], func(h holding) bool {
@@ -97,7 +97,7 @@ func (j *join) placeless(id model.ProcessID) bool {
 	})
 }
 
-// refused tells whether what a process says of a device is not believed.
+// refused reports whether what a process says of a device is not believed.
 func (j *join) refused(id model.ProcessID, device int) bool {
 	return slices.ContainsFunc(j.held[id], func(h holding) bool {
 		return h.refused && h.at.device == device && h.source == j.chosen[id]
@@ -147,7 +147,7 @@ func (j *join) elsewhere(p *model.Process, u *model.DeviceUse, at int) {
 	}
 }
 
-// guessed tells whether a process may not be looked at, and was taken for the
+// guessed reports whether a process may not be looked at, and was taken for the
 // owner of a slot by its pid and name: what else it accounts for is not known.
 func (j *join) guessed(id model.ProcessID) bool {
 	return slices.ContainsFunc(j.held[id], func(h holding) bool {
@@ -182,7 +182,7 @@ func (j *join) coverCandidates(id uint64, a *account) {
 	}
 }
 
-// nothing tells whether it is certain that nobody holds anything there.
+// nothing reports whether it is certain that nobody holds anything there.
 func (a *account) nothing() bool {
 	if a.why != model.Known || model.WorstBound(a.doubts) != model.Exact {
 		return false

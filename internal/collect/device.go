@@ -28,7 +28,7 @@ func identify(d *model.Device) board.Board {
 	return b
 }
 
-// inVM tells whether bus numbers are made up by a hypervisor. It is asked
+// inVM reports whether bus numbers are made up by a hypervisor. It is asked
 // once, and only where it matters: /proc/cpuinfo is long. A simulated host
 // has the bus numbers that its boards have.
 func (c *Collector) inVM() bool {

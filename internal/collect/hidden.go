@@ -33,7 +33,7 @@ func countHidden(s *model.Snapshot, sweep kmd.Sweep) {
 	}
 }
 
-// listed tells whether the driver keeps a list of who has a device open.
+// listed reports whether the driver keeps a list of who has a device open.
 func listed(sweep kmd.Sweep, device int) bool {
 	for i := range sweep.Found {
 		if f := &sweep.Found[i]; f.Device.Index == device {

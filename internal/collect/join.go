@@ -22,7 +22,7 @@ type join struct {
 	sets   []claim.Set
 	places map[uint64]place
 	idle   func(device int) bool // the driver says that nobody has it open
-	// opensNot tells whether it is certain that a process does not have a
+	// opensNot reports whether it is certain that a process does not have a
 	// device open.
 	opensNot func(model.ProcessID, int) bool
 

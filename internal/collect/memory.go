@@ -99,7 +99,7 @@ func deviceUsers(s *model.Snapshot) []shm.User {
 	return users
 }
 
-// notOpen tells whether the driver says that a device is not open at all.
+// notOpen reports whether the driver says that a device is not open at all.
 func notOpen(sweep kmd.Sweep, device int) bool {
 	for i := range sweep.Found {
 		if f := &sweep.Found[i]; f.Device.Index == device {

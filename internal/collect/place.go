@@ -159,7 +159,7 @@ func soleWriter(s *model.Snapshot, c *claim.Chip) (writer, bool) {
 	return writer{c.Holders[0], open}, len(open) > 0
 }
 
-// settled tells whether a writer had opened all of its devices when the driver
+// settled reports whether a writer had opened all of its devices when the driver
 // was asked: it does so before it makes its regions. So the region must have
 // been there, with the same writer and the same devices, a sweep ago; or the
 // driver is asked again, where that matters.
@@ -180,7 +180,7 @@ func (c *chips) settled(s *model.Snapshot, chip *claim.Chip, w writer, again fun
 	return slices.Equal(open, w.open)
 }
 
-// tellsTooLittle tells whether the ids of a device's chips are not all known.
+// tellsTooLittle reports whether the ids of a device's chips are not all known.
 func (c *chips) tellsTooLittle(d *model.Device) bool {
 	return slices.ContainsFunc(d.Chips, func(ch model.Chip) bool { return !ch.ID.Known() })
 }

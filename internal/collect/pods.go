@@ -23,7 +23,7 @@ func assignPods(s *model.Snapshot, claims []model.PodClaim) {
 	}
 }
 
-// claimed tells whether one of a claim's names is a device's. Device plugins and
+// claimed reports whether one of a claim's names is a device's. Device plugins and
 // DRA drivers are free in what they call a device: by its bus address, serial
 // number, index or node, alone or at the end of a longer name.
 func claimed(d *model.Device, names []string) bool {

@@ -37,7 +37,7 @@ func (j *join) addUp() {
 	})
 }
 
-// allSeen tells whether every user of a device is accounted for by a source
+// allSeen reports whether every user of a device is accounted for by a source
 // that does not depend on tt-metal's regions: what cannot be told of a region
 // is then no matter.
 func (j *join) allSeen(d *model.Device) bool {
@@ -92,7 +92,7 @@ func (j *join) finish(d *model.Device, chip *model.Chip, a *account) {
 	case a.holders == 0 && a.spoken && a.why == model.Known && model.WorstBound(a.doubts) == model.Exact && !j.used(d):
 		a.nobody()
 	case !a.spoken && a.holders == 0 && len(a.doubts) == 0 && j.used(d):
-		a.doubts = append(a.doubts, model.Doubt{Kind: model.NobodyAccounts})
+		a.doubts = append(a.doubts, model.Doubt{Kind: model.Unaccounted})
 	}
 	if m := a.match.match; m.Basis != "" && m.Basis != model.BySysfs && a.spoken {
 		a.doubts = model.AddDoubts(a.doubts, model.Doubt{Kind: model.ChipInferred, Chip: a.id.V, Basis: m.Basis})
@@ -131,14 +131,14 @@ func (j *join) othersOnly(d *model.Device) bool {
 	return others
 }
 
-// used tells whether a process has the device open, as far as is known.
+// used reports whether a process has the device open, as far as is known.
 func (j *join) used(d *model.Device) bool {
 	return d.HiddenFDs > 0 || slices.ContainsFunc(j.snap.Processes, func(p model.Process) bool {
 		return p.State != model.Exited && slices.ContainsFunc(p.Devices, func(u model.DeviceUse) bool { return u.Device == d.Index })
 	})
 }
 
-// covered tells whether all that have a device open account for what they
+// covered reports whether all that have a device open account for what they
 // hold. A chip of it that none of them speaks of then holds nothing.
 func (j *join) covered(d *model.Device) bool {
 	tracked := false

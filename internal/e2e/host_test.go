@@ -183,7 +183,7 @@ func wantNoBytes(t *testing.T, what string, got model.Bytes, want model.Status) 
 	}
 }
 
-// doubted tells whether there is a doubt of a kind.
+// doubted reports whether there is a doubt of a kind.
 func doubted(list []model.Doubt, kind model.DoubtKind) bool {
 	return slices.ContainsFunc(list, func(d model.Doubt) bool { return d.Kind == kind })
 }

@@ -90,7 +90,7 @@ func startTape(t *testing.T, h *sim.Host, d *daemon) *tape {
 	return r
 }
 
-// hasLogged tells whether an event of ttmond's log has been written.
+// hasLogged reports whether an event of ttmond's log has been written.
 func (r *tape) hasLogged() bool {
 	r.t.Helper()
 	rec, err := recording.Open(r.file)

@@ -142,7 +142,7 @@ func TestSelftestFindsFalseFiles(t *testing.T) {
 	}
 }
 
-// noticed tells whether a row shows that a figure cannot be right: it is wrong,
+// noticed reports whether a row shows that a figure cannot be right: it is wrong,
 // or ttmon itself has noticed that the chip does not live.
 func noticed(row report.Row) bool {
 	return row.Verdict == report.Wrong || row.Ours == "hung" && row.Witness == "stands still"

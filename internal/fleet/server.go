@@ -44,7 +44,7 @@ type Options struct {
 // or hides behind something.
 const UsualPage = "http://{instance}/"
 
-// checkPage tells whether a template makes addresses of pages, one for each host.
+// checkPage reports whether a template makes addresses of pages, one for each host.
 func checkPage(page string) error {
 	u, err := url.Parse(strings.NewReplacer("{instance}", "host:1", "{host}", "host").Replace(page))
 	switch {

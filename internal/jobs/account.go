@@ -86,7 +86,7 @@ func (a *Account) look(s *model.Snapshot) {
 	}
 }
 
-// has tells whether a live process is of the job.
+// has reports whether a live process is of the job.
 func (a *Account) has(p *model.Process) bool {
 	if a.Kind == Pod {
 		return p.Container.Pod == a.ID

@@ -32,7 +32,7 @@ func Apps() []App {
 			Get: func(_ *model.Snapshot, u Use) Value { return count(u.Process.PID) },
 		},
 		{
-			Name: "state", Help: "running, exited (somebody inherited its descriptor) or hidden", JSON: "state",
+			Name: "state", Help: "running, exited (another process inherited its descriptor) or hidden", JSON: "state",
 			Get: func(_ *model.Snapshot, u Use) Value { return str(string(u.Process.State)) },
 		},
 		{

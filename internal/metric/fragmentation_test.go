@@ -25,6 +25,6 @@ func TestFragmentationIsOfOneChip(t *testing.T) {
 		}
 	}
 	if r := fragmentation(&model.Device{Chips: []model.Chip{{}}}, model.DRAM); r.Known() {
-		t.Errorf("known of a chip whose allocator nobody sees: %+v", r)
+		t.Errorf("known of a chip whose allocator is not watched: %+v", r)
 	}
 }

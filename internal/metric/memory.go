@@ -182,7 +182,7 @@ func poolField(p model.Pool) string {
 	return p.String()
 }
 
-// untracked gives a figure that nobody accounts for the reason of its memory.
+// untracked gives a figure that no process accounts for the reason of its memory.
 func untracked(t model.Tracking, v Value) Value {
 	if v.Status == model.Absent {
 		switch t {

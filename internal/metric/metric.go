@@ -97,7 +97,7 @@ type Value struct {
 	Text    string  // of texts; raw: escape it before it reaches a terminal
 }
 
-// Known tells whether there is a value.
+// Known reports whether there is a value.
 func (v Value) Known() bool { return v.Status == model.Known }
 
 // Format writes a known value as --query prints it, without its unit and mark:

@@ -12,5 +12,5 @@ type Alert struct {
 	// over something else.
 	Condition ConditionKind
 	Since     time.Time
-	Silenced  bool // nobody is told
+	Silenced  bool // no target is notified
 }

@@ -11,7 +11,7 @@ type Bound uint8
 // The bounds, from the best to the worst.
 const (
 	Exact   Bound = iota // the number is the truth
-	AtLeast              // somebody or something is not in it
+	AtLeast              // a process or a part is not in it
 	Unsure               // it may be too high or too low
 )
 
@@ -35,7 +35,7 @@ func ParseBound(word string) Bound {
 }
 
 // Bytes is a number of bytes that knows how far it can be trusted, or that
-// there is none. Why is told by the Doubts beside it. The number cannot be had
+// there is none. The accompanying Doubts explain why. The number cannot be read
 // without asking for its bound: view/words is the only way from here to text,
 // and prints the mark. The zero Bytes is missing.
 type Bytes struct {
@@ -68,13 +68,13 @@ func (b Bytes) Best() (n uint64, bound Bound, known bool) {
 	return b.n, b.bound, b.status == Known
 }
 
-// Known tells whether there is a number.
+// Known reports whether there is a number.
 func (b Bytes) Known() bool { return b.status == Known }
 
-// Positive tells whether it is known that there is something.
+// Positive reports whether it is known that there is something.
 func (b Bytes) Positive() bool { return b.status == Known && b.n > 0 }
 
-// Exactly tells whether b is the truth, and that it is n.
+// Exactly reports whether b is the truth, and that it is n.
 func (b Bytes) Exactly(n uint64) bool { return b == ExactBytes(n) }
 
 // Status is Known, or the reason why there is no number.
@@ -130,10 +130,10 @@ func (s *Sum) Miss(why Status) { s.Add(NoBytes(why)) }
 // Doubt makes the sum no better than a bound.
 func (s *Sum) Doubt(b Bound) { s.bound = max(s.bound, b) }
 
-// Incomplete tells whether something that is not known belongs to the sum.
+// Incomplete reports whether something that is not known belongs to the sum.
 func (s *Sum) Incomplete() bool { return s.missing }
 
-// Empty tells whether nothing was added.
+// Empty reports whether nothing was added.
 func (s *Sum) Empty() bool { return !s.known && !s.missing }
 
 // Bytes is the sum so far. A sum of nothing is missing.
@@ -160,7 +160,7 @@ func AddUp(list ...Bytes) Bytes {
 	return s.Bytes()
 }
 
-// Equal tells whether two figures say the same. The package that tests compare
+// Equal reports whether two figures say the same. The package that tests compare
 // with asks for it: it does not look into fields that are not exported.
 func (b Bytes) Equal(c Bytes) bool { return b == c }
 

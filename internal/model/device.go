@@ -154,5 +154,5 @@ type Activity struct {
 	Basis string           // how it was estimated, for the user
 }
 
-// Trouble tells whether the device needs attention (exit code 15).
+// Trouble reports whether the device needs attention (exit code 15).
 func (d *Device) Trouble() bool { return d.State == StateHung || d.State == StateLost }

@@ -39,11 +39,11 @@ const (
 	// SlotAdopted: it was given the pid of a dead process and counts on top
 	// of what that one left, which was taken off. (Name: of the dead)
 	SlotAdopted DoubtKind = "slot_adopted"
-	// SlotMaybeAdopted: somebody died on the chip before we looked, and the
+	// SlotMaybeAdopted: a process died on the chip before we started, and the
 	// slot may hold that one's bytes as well.
 	SlotMaybeAdopted DoubtKind = "slot_maybe_adopted"
 	// OwnerGuessed: the slot is its own by pid, name and start time; what it
-	// maps may not be looked at.
+	// maps cannot be read.
 	OwnerGuessed DoubtKind = "owner_guessed"
 	// SlotShared: several processes account in one slot. (PIDs)
 	SlotShared DoubtKind = "slot_shared"
@@ -84,7 +84,7 @@ const (
 const (
 	// ProcessDenied: it is another user's. (UID)
 	ProcessDenied DoubtKind = "process_denied"
-	// ProcessUnreadable: it could not be looked at. (Detail)
+	// ProcessUnreadable: it cannot be read. (Detail)
 	ProcessUnreadable DoubtKind = "process_unreadable"
 	// RegionUnreachable: it accounts in a file that cannot be reached from here.
 	RegionUnreachable DoubtKind = "region_unreachable"
@@ -98,7 +98,7 @@ const (
 	OldRelease DoubtKind = "old_release"
 	// TrackingDisabled: it was started with statistics switched off.
 	TrackingDisabled DoubtKind = "tracking_disabled"
-	// ShutOut: a region that belongs to somebody else keeps it from
+	// ShutOut: a region that belongs to another user prevents it from
 	// accounting. (Region, UID: the region's owner)
 	ShutOut DoubtKind = "shut_out"
 	// LayoutMismatch: a region has a layout that its release cannot use. (Region, Version)
@@ -123,8 +123,8 @@ const (
 	// SlotUnseen: the process of a slot cannot be seen: it is dead, or
 	// outside this pid namespace. (SlotPID, Name, Chip)
 	SlotUnseen DoubtKind = "slot_unseen"
-	// SlotUnproven: whether a process is the one of a slot may not be looked
-	// at. (PID, SlotPID, Chip)
+	// SlotUnproven: it cannot be read whether a process is the one of a slot.
+	// (PID, SlotPID, Chip)
 	SlotUnproven DoubtKind = "slot_unproven"
 	// SlotUndecided: there was no time to find the process of a slot. (SlotPID, Chip)
 	SlotUndecided DoubtKind = "slot_undecided"
@@ -148,8 +148,8 @@ const (
 	ChipAmbiguous DoubtKind = "chip_ambiguous"
 	// ChipInferred: which chip it is was concluded, not read. (Chip, Basis)
 	ChipInferred DoubtKind = "chip_inferred"
-	// NobodyAccounts: the device is in use, and nobody accounts for the chip.
-	NobodyAccounts DoubtKind = "nobody_accounts"
+	// Unaccounted: the device is in use, and no process accounts for the chip.
+	Unaccounted DoubtKind = "nobody_accounts"
 	// ShmUnreadable: the directory of the accounting files could not be read. (Detail)
 	ShmUnreadable DoubtKind = "shm_unreadable"
 )
@@ -170,12 +170,12 @@ const (
 	NamespaceHidden DoubtKind = "namespace_hidden"
 	// NumberForeign: this driver lists numbers of the opener's pid namespace, and no visible process fits.
 	NumberForeign DoubtKind = "number_foreign"
-	// HolderUnseen: whoever holds it is not among those that may be looked into.
+	// HolderUnseen: the process that holds it cannot be read.
 	HolderUnseen DoubtKind = "holder_unseen"
-	// OpenerExited: a process opened the device and has exited; nobody who holds it was found. (PID)
+	// OpenerExited: a process opened the device and has exited; no process was found that holds it. (PID)
 	OpenerExited DoubtKind = "opener_exited"
 	// OpenerHandedOn: a process opened the device and does not hold it any
-	// more; nobody who holds it was found. (PID)
+	// more; no process was found that does. (PID)
 	OpenerHandedOn DoubtKind = "opener_handed_on"
 	// ProcessesHidden: hidepid hides the processes of other users.
 	ProcessesHidden DoubtKind = "processes_hidden"
@@ -212,7 +212,7 @@ var effects = map[DoubtKind]Bound{
 
 	SlotUnseen: AtLeast, SlotUnproven: AtLeast, SlotUndecided: AtLeast, SlotsChanging: Unsure, SlotsOverflowed: AtLeast,
 	RegionDenied: AtLeast, RegionUnreadable: AtLeast, LayoutUnknown: AtLeast, RegionMisnamed: AtLeast,
-	UsersHidden: AtLeast, UsersUnknown: AtLeast, ChipAmbiguous: AtLeast, NobodyAccounts: AtLeast, ShmUnreadable: AtLeast,
+	UsersHidden: AtLeast, UsersUnknown: AtLeast, ChipAmbiguous: AtLeast, Unaccounted: AtLeast, ShmUnreadable: AtLeast,
 }
 
 // Bound is what the doubt leaves of a figure that would be exact without it.
@@ -221,11 +221,11 @@ func (k DoubtKind) Bound() Bound { return effects[k] }
 // quiet are the doubts that hold for every program of a release.
 var quiet = map[DoubtKind]bool{OtherThreads: true, GraphCapture: true}
 
-// Quiet tells whether a doubt holds for every program of a release, so that
+// Quiet reports whether a doubt holds for every program of a release, so that
 // its mark says enough and one sentence for the host is plenty.
 func (k DoubtKind) Quiet() bool { return quiet[k] }
 
-// Equal tells whether two doubts are the same.
+// Equal reports whether two doubts are the same.
 func (d Doubt) Equal(e Doubt) bool {
 	a, b := d, e
 	a.PIDs, a.Devices, b.PIDs, b.Devices = nil, nil, nil, nil

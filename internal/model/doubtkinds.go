@@ -1,6 +1,6 @@
 package model
 
-// DoubtKinds lists all kinds there are, for whoever has to have something to
+// DoubtKinds lists all kinds there are, for code that must have something to
 // say about each.
 func DoubtKinds() []DoubtKind {
 	return []DoubtKind{
@@ -10,7 +10,7 @@ func DoubtKinds() []DoubtKind {
 		RegionUnreachable, NotTTMetal, LibraryUnseen, OldRelease, TrackingDisabled, ShutOut, LayoutMismatch, NotAttached,
 		OtherChipsOnly, AllocatorUnknown, TooManyBlocks, LibraryUnwatched, NothingKnown, SlotUnseen, SlotUnproven, SlotUndecided, SlotsChanging, SlotsOverflowed,
 		RegionDenied, RegionUnreadable, LayoutUnknown, RegionMisnamed, UsersHidden, UsersUnknown, ChipAmbiguous,
-		ChipInferred, NobodyAccounts, ShmUnreadable, InheritedFromExited, InheritedFromSeveral,
+		ChipInferred, Unaccounted, ShmUnreadable, InheritedFromExited, InheritedFromSeveral,
 		InheritedFromUnknown, HandedOn, MappedOnly, NamespaceHidden, NumberForeign, HolderUnseen, OpenerExited,
 		OpenerHandedOn, ProcessesHidden, ProcessesDenied, ProcessesGuarded, ProcessesSkipped, RegionInUse, RegionNameless,
 		OwnersUnseen,

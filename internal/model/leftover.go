@@ -1,7 +1,7 @@
 package model
 
 // Leftover is an accounting region in which dead processes left something, or
-// may have: into one that is Denied nobody here can look.
+// may have: one that is Denied cannot be read here.
 type Leftover struct {
 	Region  string // path, as seen from this host
 	ChipID  uint64

@@ -67,7 +67,7 @@ const (
 	TrackOK      Tracking = "ok"
 	TrackPartial Tracking = "partial"        // some users of the chip are not in the figures
 	TrackDenied  Tracking = "denied"         // accounted, but we may not read it
-	TrackAbsent  Tracking = "absent"         // nobody accounts for it
+	TrackAbsent  Tracking = "absent"         // no process accounts for it
 	TrackUnknown Tracking = "unknown_layout" // accounted in a layout we do not know
 )
 

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// AmongNamed tells whether a device is among those that people named. No names:
+// AmongNamed reports whether a device is among those that people named. No names:
 // all are.
 func (d *Device) AmongNamed(names []string) bool {
 	return len(names) == 0 || slices.ContainsFunc(names, d.Named)
 }
 
-// Named tells whether a name means a device: its kernel index, bus id (the
+// Named reports whether a name means a device: its kernel index, bus id (the
 // domain and function 0 may be left out), node, serial number or ASIC id.
 func (d *Device) Named(name string) bool {
 	if n, err := strconv.Atoi(name); err == nil && len(name) < 4 {

@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// Process is somebody who uses a device. Its identity is (PID, StartTicks):
+// Process is a process that uses a device. Its identity is (PID, StartTicks):
 // pids are reused.
 type Process struct {
 	PID        int
@@ -35,7 +35,7 @@ type Process struct {
 	Failures *Failures
 }
 
-// Reach is how to reach whoever runs a process. What is empty is not known, or may
+// Reach is how to reach the user who runs a process. What is empty is not known, or may
 // not be read. All of it is raw: users choose it.
 type Reach struct {
 	FullName string // of the user, as the host's /etc/passwd has it
@@ -60,7 +60,7 @@ type ProcessState string
 // Process states.
 const (
 	Running ProcessState = "running"
-	Exited  ProcessState = "exited" // opened the device, is gone; someone inherited the descriptor
+	Exited  ProcessState = "exited" // opened the device, has exited; another process inherited the descriptor
 	Hidden  ProcessState = "hidden" // outside our pid namespace; the pid is 0
 )
 

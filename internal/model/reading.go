@@ -2,10 +2,10 @@ package model
 
 import "fmt"
 
-// Status tells whether a Reading holds a value, and if not, why not.
+// Status reports whether a Reading holds a value, and if not, why not.
 type Status uint8
 
-// The zero Status is Absent, so that a field nobody filled in is never
+// The zero Status is Absent, so that a field that was not filled in is never
 // mistaken for a measured zero.
 const (
 	Absent      Status = iota // driver, firmware or board does not offer it
@@ -70,7 +70,7 @@ func Missing[T any](s Status, why string) Reading[T] {
 // Get returns the value and whether it holds.
 func (r Reading[T]) Get() (T, bool) { return r.V, r.Status == Known }
 
-// Known tells whether the reading holds a value.
+// Known reports whether the reading holds a value.
 func (r Reading[T]) Known() bool { return r.Status == Known }
 
 // Reason says why there is no value: "absent: the driver offers no fan on

@@ -5,7 +5,7 @@ import "testing"
 func TestZeroReadingIsAbsent(t *testing.T) {
 	var r Reading[float64]
 	if r.Known() || r.Reason() != "absent" {
-		t.Errorf("a reading nobody filled in: known %v, reason %q", r.Known(), r.Reason())
+		t.Errorf("a reading that was not filled in: known %v, reason %q", r.Known(), r.Reason())
 	}
 }
 

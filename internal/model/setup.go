@@ -8,7 +8,7 @@ type Setup struct {
 	Functions []Function // Tenstorrent functions on the PCI bus, by bus id
 
 	HugePages Reading[int] // pages of 1 GiB that are set aside
-	HugeFree  Reading[int] // of those, the ones nobody has
+	HugeFree  Reading[int] // of those, the free ones
 	HugeMount string       // where they can be mapped from; empty: nowhere
 
 	Regions  Reading[int]    // accounting regions of tt-metal in /dev/shm

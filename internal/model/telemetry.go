@@ -148,7 +148,7 @@ func (c *ClockControl) Throttled() (by ClockLimit, throttled bool) {
 		return LimitNone, false
 	}
 	if floor, ok := c.FloorArbiter.Get(); ok && floor != FloorBusy {
-		return LimitNone, false // nobody wants it higher
+		return LimitNone, false // no request for a higher one
 	}
 	return c.Limit, true
 }

@@ -12,7 +12,7 @@ type Topology struct {
 	// Outside counts, by device, the links to chips elsewhere.
 	Outside map[int]int
 	// Described is the file that Links come from, and when it was written;
-	// empty: nobody has described the host.
+	// empty: the host was not described.
 	Described   string
 	DescribedAt time.Time
 	// Unplaced counts links whose chips are behind none of the devices.

@@ -199,7 +199,7 @@ func (d *ttmond) run(ctx context.Context) error {
 	return err
 }
 
-// handedOver tells whether another has our place.
+// handedOver reports whether another has our place.
 func (d *ttmond) handedOver() bool { return d.begun.lock < 0 }
 
 // takePlace tells the predecessor to go, if there is one. Until it has agreed

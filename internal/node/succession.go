@@ -38,7 +38,7 @@ type succession struct {
 	stream *os.File
 	copier *ledger.Copier
 	full   chan struct{} // closed when changes come faster than they go: time to pause
-	ready  chan error    // tells whether the successor has caught up
+	ready  chan error    // reports whether the successor has caught up
 	done   chan error    // tells the same whether it has taken over
 	keeper bool          // it only keeps connections
 	// learned is asked for before the pause: the collector may be at work.

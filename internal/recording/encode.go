@@ -59,7 +59,7 @@ func (e *Encoder) Pending() (bytes int, first time.Time) { return len(e.raw), ti
 // Full tells that the block should be cut.
 func (e *Encoder) Full() bool { return len(e.raw) >= blockBytes }
 
-// Cut appends the block that is being made to dst; key tells whether it stands
+// Cut appends the block that is being made to dst; key reports whether it stands
 // for itself. Without records there is none.
 func (e *Encoder) Cut(dst []byte) (out []byte, key bool) {
 	if len(e.raw) == 0 {

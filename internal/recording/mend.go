@@ -47,7 +47,7 @@ func (r *Reader) mend(size int64) bool {
 	return true
 }
 
-// sound tells whether the checksum of a block is right.
+// sound reports whether the checksum of a block is right.
 func (r *Reader) sound(b block) bool {
 	_, err := r.check(b)
 	return err == nil

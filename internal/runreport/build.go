@@ -234,7 +234,7 @@ func (b *Builder) pool(e entry, pool model.Pool, lists []int) Pool {
 	return out
 }
 
-// overlap tells whether two lists that held something were there at once:
+// overlap reports whether two lists that held something were there at once:
 // then they may have held more together than either did.
 func overlap(l *ledgerfile.Ledger, lists []int) bool {
 	for i, a := range lists {

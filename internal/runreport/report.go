@@ -206,7 +206,7 @@ func (r *Report) Check(limits map[model.Pool]uint64) {
 	}
 }
 
-// Judged tells whether leaks and limits can be told: not from samples, between
+// Judged reports whether leaks and limits can be told: not from samples, between
 // which anything can happen.
 func (r *Report) Judged() bool { return r.Method != Sampled }
 

@@ -129,7 +129,7 @@ func (t *test) readDevices(ctx context.Context, list []*subject) []reading {
 	return out
 }
 
-// compareDevice compares all values that do not agree yet; waiting tells
+// compareDevice compares all values that do not agree yet; waiting reports
 // whether one of them may still.
 func (t *test) compareDevice(s *subject, snap *model.Snapshot, before, after reading) (waiting bool) {
 	d := snap.Device(s.index)
@@ -217,7 +217,7 @@ func missed(out *report.Row, v value, ours metric.Value, text string) *report.Ro
 	return out
 }
 
-// between tells whether n is between two readings, or close to them.
+// between reports whether n is between two readings, or close to them.
 func between(n, a, b, near float64) bool {
 	slack := near + 1e-6*math.Max(math.Abs(a), math.Abs(b))
 	return n >= math.Min(a, b)-slack && n <= math.Max(a, b)+slack

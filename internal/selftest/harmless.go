@@ -164,7 +164,7 @@ func (t *test) mine() []string {
 	return list
 }
 
-// sameOpeners tells whether the same processes, if any, used the devices all the
+// sameOpeners reports whether the same processes, if any, used the devices all the
 // time.
 func sameOpeners(before, after traces) bool {
 	return maps.EqualFunc(before.openers, after.openers, slices.Equal)
@@ -202,7 +202,7 @@ func (t *test) descriptors(who string, pid int) report.Row {
 	return out
 }
 
-// touches tells whether having a file open can touch a chip.
+// touches reports whether having a file open can touch a chip.
 func touches(path string) bool {
 	if strings.HasPrefix(path, deviceFolder) {
 		return true

@@ -61,7 +61,7 @@ func (t *test) leftBehind(r *report.Report, before traces) {
 	}
 }
 
-// oursByName tells whether a file is one that the test makes: its own folder, or
+// oursByName reports whether a file is one that the test makes: its own folder, or
 // the ledger of a program that it ran.
 func (t *test) oursByName(base string) bool {
 	if base == t.folder && base != "" {
@@ -73,7 +73,7 @@ func (t *test) oursByName(base string) bool {
 	return ok && err == nil && slices.Contains(t.jobs, n)
 }
 
-// isRegion tells whether a file is one of tt-metal's accounting regions.
+// isRegion reports whether a file is one of tt-metal's accounting regions.
 func isRegion(base string) bool {
 	return strings.HasPrefix(base, "tt_device_") && strings.HasSuffix(base, "_memory")
 }
@@ -90,7 +90,7 @@ func (t *test) jobsGone() report.Row {
 	return out
 }
 
-// groupAlive tells whether a process group has a member; one that was killed is
+// groupAlive reports whether a process group has a member; one that was killed is
 // given some time to go.
 func groupAlive(group int) bool {
 	for end := time.Now().Add(2 * killWait); ; time.Sleep(20 * time.Millisecond) {

@@ -115,7 +115,7 @@ func (p *play) removeLedgers(run string) {
 	}
 }
 
-// slowOnly tells whether a release can run in mock mode with slow dispatch only:
+// slowOnly reports whether a release can run in mock mode with slow dispatch only:
 // fast dispatch works there from 0.72 on.
 func slowOnly(release string) bool {
 	parts := strings.Split(release, ".")
@@ -138,7 +138,7 @@ func (t *test) chips(ctx context.Context, env []string) (n int) {
 	return n
 }
 
-// visible tells whether an environment shows a device to tt-metal.
+// visible reports whether an environment shows a device to tt-metal.
 func visible(env []string, device int) bool {
 	for _, v := range env {
 		if list, ok := strings.CutPrefix(v, visibleVar+"="); ok {

@@ -132,7 +132,7 @@ func chipMemory(u *model.DeviceUse, chip uint64) *model.PoolBytes {
 	return new(model.PoolBytes)
 }
 
-// maps tells whether a process has the region of a chip mapped: only then the
+// maps reports whether a process has the region of a chip mapped: only then the
 // slot with its number is its own.
 func (t *test) maps(pid int, chip uint64) bool {
 	b, err := os.ReadFile(t.root.Path(fmt.Sprintf("/proc/%d/maps", pid)))

@@ -83,7 +83,7 @@ func (c *Listen) check() error {
 	return nil
 }
 
-// loopback tells whether only this machine can reach an address. A name is
+// loopback reports whether only this machine can reach an address. A name is
 // what it resolves to now, all of it.
 func loopback(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -104,7 +104,7 @@ func loopback(host string) bool {
 	return len(list) > 0
 }
 
-// guards tells whether a web configuration keeps strangers out: by passwords,
+// guards reports whether a web configuration keeps strangers out: by passwords,
 // or by certificates of its clients. TLS alone hides what is said and lets
 // everybody ask; it is accepted as the operator's decision.
 func guards(path string) (bool, error) {
@@ -129,7 +129,7 @@ func readWebConfig(path string) (c webConfig, err error) {
 	return c, yaml.Unmarshal(b, &c)
 }
 
-// tls tells whether browsers have to say https.
+// tls reports whether browsers have to say https.
 func (c *Listen) tls() bool {
 	w, err := readWebConfig(c.WebConfig)
 	return err == nil && len(w.TLS) > 0

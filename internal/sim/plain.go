@@ -148,7 +148,7 @@ func (t *Tree) update() error {
 // scanEvery is how many updates pass between two looks at all processes.
 const scanEvery = 5
 
-// workloadsChanged tells whether a workload came or went since it was asked
+// workloadsChanged reports whether a workload came or went since it was asked
 // last.
 func (t *Tree) workloadsChanged() bool {
 	var pids []int

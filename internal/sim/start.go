@@ -190,7 +190,7 @@ func namespaces() *syscall.SysProcAttr {
 	return a
 }
 
-// maySetMounts tells whether we have CAP_SYS_ADMIN.
+// maySetMounts reports whether we have CAP_SYS_ADMIN.
 func maySetMounts() bool {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -183,7 +183,7 @@ func askDaemon(h *host.Host) (told []model.Leftover, asked bool, err error) {
 	return answer.Regions, true, nil
 }
 
-// someUnseen tells whether there are programs on the devices that may account
+// someUnseen reports whether there are programs on the devices that may account
 // where we may not look.
 func someUnseen(s *model.Snapshot) bool {
 	hides := func(list []model.Doubt) bool {

@@ -84,7 +84,7 @@ func (o *conns) remove(c *conn) {
 	o.done.Done()
 }
 
-// set tells whether a connection is answering; false: the server has stopped, and
+// set reports whether a connection is answering; false: the server has stopped, and
 // no further request is to be read.
 func (o *conns) set(c *conn, answering bool) bool {
 	o.mu.Lock()

@@ -168,7 +168,7 @@ func (d *decoder) reason(list int32, from int) string {
 	return ""
 }
 
-// listed tells whether the current member is in a scope's "nominal".
+// listed reports whether the current member is in a scope's "nominal".
 func (d *decoder) listed(list int32, from int) bool {
 	if list < 0 || d.tree.nodes[list].kind != '[' || d.tree.nodes[list].size == 0 {
 		return false
@@ -181,7 +181,7 @@ func (d *decoder) listed(list int32, from int) bool {
 	return false
 }
 
-// named tells whether name is the dotted name of the current member, as seen
+// named reports whether name is the dotted name of the current member, as seen
 // from a scope.
 func (d *decoder) named(name []byte, from int) bool {
 	for i, part := range d.path[from:] {

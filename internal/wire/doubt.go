@@ -40,7 +40,7 @@ func doubt(a archive, d *model.Doubt) {
 	}
 }
 
-// hasUID tells whether a kind has a uid, of which 0 is one.
+// hasUID reports whether a kind has a uid, of which 0 is one.
 func hasUID(k model.DoubtKind) bool {
 	switch k {
 	case model.ProcessDenied, model.ShutOut, model.RegionDenied, model.ProcessesDenied, model.ProcessesHidden:

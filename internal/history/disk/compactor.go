@@ -48,7 +48,7 @@ func (c compactor) Write(dest string, b tsdb.BlockReader, mint, maxt int64, base
 	return ids, err
 }
 
-// unreadable tells whether files of the newest samples hold what was not put
+// unreadable reports whether files of the newest samples hold what was not put
 // into them, or nothing.
 func unreadable(err error) bool {
 	var fault *faultError

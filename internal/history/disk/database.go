@@ -139,7 +139,7 @@ func orderly(err error) bool {
 		errors.Is(err, storage.ErrTooOldSample) || errors.Is(err, storage.ErrDuplicateSampleForTimestamp)
 }
 
-// ahead tells whether the newest sample is so far in the future that samples
+// ahead reports whether the newest sample is so far in the future that samples
 // of now would be refused.
 func (d *database) ahead(ms int64) bool {
 	newest := d.newest()

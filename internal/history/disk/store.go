@@ -130,7 +130,7 @@ func (s *Store) openDisk() error {
 	return err
 }
 
-// probe tells whether the directory takes a little.
+// probe reports whether the directory takes a little.
 func probe(dir string) error {
 	f, err := os.CreateTemp(dir, "probe")
 	if err != nil {

@@ -206,7 +206,7 @@ func (p *Range) parts(columns int) (first time.Time, step time.Duration, n int) 
 	return p.End.Add(-time.Duration(n-1) * step), step, n
 }
 
-// isSelector tells whether a question in PromQL only names series, with or
+// isSelector reports whether a question in PromQL only names series, with or
 // without labels. Then the values are taken as they were kept; those of every
 // other question are computed.
 func isSelector(expr string) bool {

@@ -84,7 +84,7 @@ func (c *Chip) catchUp(now Now) {
 	}
 }
 
-// Publishes tells whether the firmware has the tag.
+// Publishes reports whether the firmware has the tag.
 func (c *Chip) Publishes(tag Tag) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

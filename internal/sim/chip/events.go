@@ -134,7 +134,7 @@ func (c *Chip) SetFirmware(f Firmware) {
 	c.firmware = f
 }
 
-// Hung tells whether the firmware is stopped.
+// Hung reports whether the firmware is stopped.
 func (c *Chip) Hung() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -90,13 +90,13 @@ func (f Firmware) bundle() board.Bundle {
 	return f.Bundle
 }
 
-// Table tells whether the firmware publishes a tag table at all. Wormhole
+// Table reports whether the firmware publishes a tag table at all. Wormhole
 // firmware does since 18.4; before, there was only the legacy array.
 func (f Firmware) Table(arch model.Arch) bool {
 	return !f.NoTelemetry && !f.LabelsOnly && (arch != model.Wormhole || f.bundle().Has(18, 4))
 }
 
-// Publishes tells whether the table of a chip holds a tag.
+// Publishes reports whether the table of a chip holds a tag.
 func (f Firmware) Publishes(s Spec, tag Tag) bool {
 	since, ok := firstBundle(s.Arch, tag)
 	switch {

@@ -96,7 +96,7 @@ func orElse(v, other float64) float64 {
 	return v
 }
 
-// Galaxy tells whether the board is a Galaxy.
+// Galaxy reports whether the board is a Galaxy.
 func (s Spec) Galaxy() bool { return s.PerTray > 0 }
 
 // ParseBoards reads a --boards list: "n150,2xn300,galaxy-blackhole" gives one

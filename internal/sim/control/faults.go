@@ -87,7 +87,7 @@ post-reset. With fail the chip stays off the bus (all ones). Drivers before
 	},
 }, {
 	Name: "join", Usage: "DEVICE CHANNEL…", Short: "let Ethernet links that were cut come up again",
-	Long: "Each of them has trained once more then.",
+	Long: "Each of them has trained again then.",
 	run: func(h *Host, a *arguments) (string, error) {
 		return onLinks(h, a, func(c *chip.Chip, n int) bool { return c.CutLink(n, false) })
 	},

@@ -141,7 +141,7 @@ func (a *arguments) duration(key string, otherwise time.Duration) time.Duration 
 	return t
 }
 
-// done complains about what is left over. It tells whether all went well.
+// done complains about what is left over. It reports whether all went well.
 func (a *arguments) done() bool {
 	if len(a.rest) > 0 {
 		a.fail("%q is too much", strings.Join(a.rest, " "))

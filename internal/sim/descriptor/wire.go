@@ -46,7 +46,7 @@ func (d *describer) wirePair(i, j int) {
 	}
 }
 
-// trayNeighbours tells whether two places of a Galaxy's tray are side by side
+// trayNeighbours reports whether two places of a Galaxy's tray are side by side
 // (1…4 and 5…8 are its rows) or one below the other.
 func trayNeighbours(a, b place) (beside, below bool) {
 	return a.Location+1 == b.Location && a.Location != 4, a.Location+4 == b.Location

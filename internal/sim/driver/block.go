@@ -71,7 +71,7 @@ func (d *Device) State() string {
 	return "ok"
 }
 
-// Unblock lets reads of a file or kind go on; "" all of them. It tells
+// Unblock lets reads of a file or kind go on; "" all of them. It reports
 // whether anything was blocked.
 func (d *Device) Unblock(name string) bool {
 	d.mu.Lock()

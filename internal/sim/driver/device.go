@@ -67,7 +67,7 @@ func (d *Device) Index() (index int, ok bool) {
 	return d.index, d.bound
 }
 
-// Plugged tells whether the PCI function is there.
+// Plugged reports whether the PCI function is there.
 func (d *Device) Plugged() bool {
 	d.driver.mu.Lock()
 	defer d.driver.mu.Unlock()

@@ -212,7 +212,7 @@ func (d *Driver) Version() Version {
 	return d.version
 }
 
-// Loaded tells whether the module is loaded.
+// Loaded reports whether the module is loaded.
 func (d *Driver) Loaded() bool { return d.Version() != (Version{}) }
 
 // Indices lists the indices of the devices that are bound, in order.

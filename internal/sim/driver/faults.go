@@ -72,7 +72,7 @@ func (d *Device) obstacle(name string, k kind) (wait <-chan struct{}, e errno) {
 // everything is the name that blocks all files of a device.
 const everything = "everything"
 
-// allOnes tells whether a register read comes back without an answer.
+// allOnes reports whether a register read comes back without an answer.
 func (d *Device) allOnes(k kind) bool {
 	fences := d.driver.Version().AtLeast(v290)
 	d.mu.Lock()

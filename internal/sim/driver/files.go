@@ -66,7 +66,7 @@ func powered() *tree.Dir {
 	return dir
 }
 
-// offers tells whether the driver makes a tt_* file for the tag: since 2.3
+// offers reports whether the driver makes a tt_* file for the tag: since 2.3
 // only if the firmware has it, before that always.
 func (d *Device) offers(tag chip.Tag) bool {
 	v, f := d.driver.version, d.chip.Firmware()

@@ -107,7 +107,7 @@ func (d *Device) openGate() errno {
 	}
 }
 
-// isStale tells whether a description is from before a reset: since 2.6 it is
+// isStale reports whether a description is from before a reset: since 2.6 it is
 // dead then.
 func (d *Device) isStale(o *Opener) bool {
 	since26 := d.driver.Version().AtLeast(v260)

@@ -54,7 +54,7 @@ func ParseVersion(s string) (Version, error) {
 	return v, nil
 }
 
-// AtLeast tells whether v is w or later. A suffix makes no difference.
+// AtLeast reports whether v is w or later. A suffix makes no difference.
 func (v Version) AtLeast(w Version) bool {
 	if v.Major != w.Major {
 		return v.Major > w.Major
@@ -65,7 +65,7 @@ func (v Version) AtLeast(w Version) bool {
 	return v.Patch >= w.Patch
 }
 
-// has tells whether something that came with w is in v; zero never came.
+// has reports whether something that came with w is in v; zero never came.
 func (v Version) has(w Version) bool { return w != Version{} && v.AtLeast(w) }
 
 // String is the version as the module prints it.

@@ -158,7 +158,7 @@ func withoutBox(args []string) []string {
 	return rest
 }
 
-// splitFlag takes "--name=value" apart; value tells whether there was one.
+// splitFlag takes "--name=value" apart; value reports whether there was one.
 func splitFlag(arg string) (name string, value bool) {
 	if len(arg) < 2 || arg[0] != '-' {
 		return "", false

@@ -177,7 +177,7 @@ func (p Plan) fill(src, dst string) error {
 	return nil
 }
 
-// leadsTo tells whether dir is to be replaced: something is inserted below
+// leadsTo reports whether dir is to be replaced: something is inserted below
 // it, or may be later.
 func (p Plan) leadsTo(dir string) bool {
 	for _, open := range p.Open {

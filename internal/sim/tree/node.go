@@ -145,7 +145,7 @@ func (d *Dir) Dir(name string) *Dir {
 }
 
 // Remove takes an entry out, with all below it: new opens fail with ENOENT,
-// descriptors still open with ENODEV. It tells whether there was one.
+// descriptors still open with ENODEV. It reports whether there was one.
 func (d *Dir) Remove(name string) bool {
 	d.mu.Lock()
 	node, ok := d.entries[name]

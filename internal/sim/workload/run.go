@@ -177,7 +177,7 @@ func (s Spec) openNode(index int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// ownMounts tells whether the workload has a mount namespace of its own, as
+// ownMounts reports whether the workload has a mount namespace of its own, as
 // containers have. Another user may not mount anything in it.
 func (s Spec) ownMounts() bool { return s.OwnShm || s.PIDNS && s.User == 0 }
 
@@ -256,7 +256,7 @@ func (s Spec) attributes() *syscall.SysProcAttr {
 	return a
 }
 
-// IsOne tells whether a process is a workload, of this host or another.
+// IsOne reports whether a process is a workload, of this host or another.
 func IsOne(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return err == nil && strings.Contains("\x00"+string(b), "\x00"+Env+"=")

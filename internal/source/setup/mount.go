@@ -23,7 +23,7 @@ var capabilities = []struct {
 	{"CAP_PERFMON", unix.CAP_PERFMON},
 }
 
-// isMount tells whether a root is a mount, and not ours nor a mere directory: a
+// isMount reports whether a root is a mount, and not ours nor a mere directory: a
 // tree of files that was made to be looked at.
 func isMount(root hostfs.Root) bool {
 	if root == (hostfs.Root{}) {

@@ -77,7 +77,7 @@ func (r *Reader) drain(f *file) *Told {
 	return t
 }
 
-// stale tells whether events name places that came after the copy of them.
+// stale reports whether events name places that came after the copy of them.
 func (r *Reader) stale(f *file, events []ledgerfile.Event) bool {
 	if f.places == nil {
 		return true

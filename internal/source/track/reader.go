@@ -278,7 +278,7 @@ func ownNamespace(root hostfs.Root) uint64 {
 // it is, the process decides.
 const mapsPatience = 100 * time.Millisecond
 
-// hasMapped tells whether a process maps a file. One that lives and of which that
+// hasMapped reports whether a process maps a file. One that lives and of which that
 // cannot be told in time is believed to.
 func (r *Reader) hasMapped(id model.ProcessID, file inode) bool {
 	// "address perms offset major:minor inode path"
@@ -298,7 +298,7 @@ func (r *Reader) hasMapped(id model.ProcessID, file inode) bool {
 	return does
 }
 
-// belongsToRun tells whether a `ttmon run` will read and remove the ledger.
+// belongsToRun reports whether a `ttmon run` will read and remove the ledger.
 func (r *Reader) belongsToRun(f *file) bool {
 	pid, start, ok := parseRun(f.ledger.Run)
 	if !ok {

@@ -72,7 +72,7 @@ func (s *Source) mapped(pid int) (m mapping, ok bool) {
 	return m, false
 }
 
-// mayHaveChip tells whether a process has a device or its accounting open, or
+// mayHaveChip reports whether a process has a device or its accounting open, or
 // may have. If not, it has no allocator of a chip.
 func (s *Source) mayHaveChip(p *proc.Process) bool {
 	list, err := s.processes.ReadMaps(p)

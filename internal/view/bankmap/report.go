@@ -13,7 +13,7 @@ import (
 // reported are the pools that tt-metal's memory reporter knows.
 var reported = []model.Pool{model.DRAM, model.L1, model.L1Small}
 
-// Reportable tells whether what is free is known of every pool of the reports.
+// Reportable reports whether what is free is known of every pool of the reports.
 func Reportable(a *blocks.Allocator) bool {
 	for _, pool := range reported {
 		for _, l := range a.Pool(pool) {

@@ -53,7 +53,7 @@ func (e *examiner) driver() {
 	}
 }
 
-// before tells whether a driver release is older than another. One that cannot
+// before reports whether a driver release is older than another. One that cannot
 // be understood is not.
 func before(version string, major, minor int) bool {
 	var x, y int

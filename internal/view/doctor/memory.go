@@ -71,7 +71,7 @@ func obstacle(s *model.Setup) (text, do string) {
 	case !s.BTF:
 		return "the kernel does not describe its types: there is no /sys/kernel/btf/vmlinux", "use a kernel with CONFIG_DEBUG_INFO_BTF, or start programs with ttmon run"
 	case s.Lockdown == "confidentiality":
-		return "the kernel is locked down (confidentiality): it lets nobody watch programs", "start it without lockdown=confidentiality, or start programs with ttmon run"
+		return "the kernel is locked down (confidentiality): it does not allow watching programs", "start it without lockdown=confidentiality, or start programs with ttmon run"
 	}
 	return "", ""
 }

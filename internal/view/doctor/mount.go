@@ -6,7 +6,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// mounted says what of the host a container does not see, and tells whether
+// mounted says what of the host a container does not see, and reports whether
 // there is anything. A tree of files that was made for --root is not looked at.
 func (e *examiner) mounted() (limited bool) {
 	m := e.Setup.Mount

@@ -38,7 +38,7 @@ type Event struct {
 	Text    string   // in the log: a sentence, safe for a terminal
 }
 
-// About tells whether the event concerns a device; those of the host concern all.
+// About reports whether the event concerns a device; those of the host concern all.
 func (e *Event) About(busID string) bool {
 	for _, d := range e.Devices {
 		if d == busID {

@@ -129,7 +129,7 @@ func Fleet() []byte {
 	return d.bytes()
 }
 
-// drawn tells whether a family is worth a chart: limits, links and counts of
+// drawn reports whether a family is worth a chart: limits, links and counts of
 // what is fixed are not.
 func drawn(name string) bool {
 	for _, no := range []string{"_limit_", "_link_generation", "_link_width", "_memory_size_", "_estimate_"} {

@@ -145,7 +145,7 @@ func nameOf(d *model.Device, f metric.Column[*model.Device]) string {
 	return "device " + strconv.Itoa(d.Index) + ": " + f.Title
 }
 
-// worse tells whether a critical threshold of the same field alerts as well: one
+// worse reports whether a critical threshold of the same field alerts as well: one
 // line is enough.
 func (c *Check) worse(t *Threshold, v metric.Value) bool {
 	return t.Level == Warning && slices.ContainsFunc(c.Thresholds, func(o Threshold) bool {
@@ -251,7 +251,7 @@ func (r *Result) stale() (text string) {
 	return text
 }
 
-// staleUnknown names the devices whose stale memory could not be looked at: it is
+// staleUnknown names the devices whose stale memory cannot be read: it is
 // not known to be none.
 func (r *Result) staleUnknown() string {
 	var list []int

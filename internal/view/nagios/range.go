@@ -62,7 +62,7 @@ func number(s string) (float64, error) {
 	return f, err
 }
 
-// Alerts tells whether a value is one to warn of.
+// Alerts reports whether a value is one to warn of.
 func (r Range) Alerts(v float64) bool { return (v < r.Low || v > r.High) != r.Inside }
 
 // AlertsFrom is Alerts for a value that is at least v. sure is false where a

@@ -255,7 +255,7 @@ func (p *printer) peaks(groups []group) {
 	}
 }
 
-// named tells whether places say more than that something was allocated.
+// named reports whether places say more than that something was allocated.
 func named(places []runreport.Place) bool {
 	return slices.ContainsFunc(places, func(x runreport.Place) bool { return x.Tag != "" || len(x.Stack) > 0 })
 }

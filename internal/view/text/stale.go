@@ -116,7 +116,7 @@ func ghosts(list []model.Leftover, now time.Time, o *Options) *grid {
 	return g
 }
 
-// left tells whether anybody left something in a pool.
+// left reports whether anybody left something in a pool.
 func left(list []model.Leftover, pool model.Pool) bool {
 	for _, l := range list {
 		for i := range l.Ghosts {

@@ -51,7 +51,7 @@ func (f *feeder) run(ctx context.Context) {
 	}
 }
 
-// ask passes on one answer and tells whether it was one.
+// ask passes on one answer and reports whether it was one.
 func (f *feeder) ask(ctx context.Context) bool {
 	snap, err := f.src.Next(ctx)
 	var ev Event = Sample{snap}

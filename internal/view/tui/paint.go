@@ -36,7 +36,7 @@ func (p *painter) heal(now time.Time) {
 	}
 }
 
-// paint draws the app and tells whether anything had to be sent.
+// paint draws the app and reports whether anything had to be sent.
 func (p *painter) paint(app App) bool {
 	p.adopt(app.Look())
 	w, h := p.screen.Size()

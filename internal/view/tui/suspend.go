@@ -52,7 +52,7 @@ func (l *loop) continued() {
 	}
 }
 
-// orphaned tells whether our process group has nobody who could continue it:
+// orphaned reports whether our process group has nobody who could continue it:
 // no member has a parent in another group of the same session. The kernel
 // ignores SIGTSTP for such groups; SIGSTOP is up to us.
 func orphaned() bool {

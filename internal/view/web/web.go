@@ -76,7 +76,7 @@ func isView(p string) bool {
 	return false
 }
 
-// takesName tells whether a view is about something that is named after it.
+// takesName reports whether a view is about something that is named after it.
 func takesName(view string) bool { return view != "/" && strings.HasSuffix(view, "/") }
 
 func newFile(name string, b []byte) *file {

@@ -5,7 +5,7 @@ import (
 )
 
 // Cure is what would make a doubt go away, if something would that can be done
-// from where the snapshot was made: nobody is told to start the ttmond that
+// from where the snapshot was made: no user is told to start the ttmond that
 // made it, and root is not told to be root.
 func Cure(d model.Doubt, from model.Origin) string {
 	switch d.Kind {
@@ -61,7 +61,7 @@ func withCure(text, cure string) string {
 
 // sources are where figures come from: in words, and in one.
 var sources = map[model.Source][2]string{
-	"":               {"nobody", "nobody"},
+	"":               {"unknown", "unknown"},
 	model.FromTrack:  {"libttmon in the process", "libttmon"},
 	model.FromUprobe: {"its allocator (uprobes)", "uprobes"},
 	model.FromSocket: {"the process itself", "reported"},

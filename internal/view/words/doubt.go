@@ -19,7 +19,7 @@ func Doubt(d model.Doubt) string {
 	return p.noun.one + " " + p.name + ": " + p.text
 }
 
-// KnowsDoubt tells whether there is a sentence for a kind.
+// KnowsDoubt reports whether there is a sentence for a kind.
 func KnowsDoubt(k model.DoubtKind) bool { return !isNew(&model.Doubt{Kind: k}) }
 
 // phrase is a doubt in words: whom it is about, and what is said of them,
@@ -77,9 +77,9 @@ func aboutFigures(d *model.Doubt) (string, bool) {
 	case model.SlotAdopted:
 		return "has the number of a dead process" + named(d.Name) + " and counts on top of what that one left, which is taken off", true
 	case model.SlotMaybeAdopted:
-		return "somebody died on the chip before anybody looked, and the figures may hold what that one left as well", true
+		return "a process died on the chip before ttmon started, and the figures may include what it left", true
 	case model.OwnerGuessed:
-		return "recognised by number, name and start time: what it maps may not be looked at", true
+		return "recognised by pid, name and start time: its mappings cannot be read", true
 	case model.SlotShared:
 		return "counted in one place together with " + pids(d.PIDs), true
 	case model.RecordsErased:
@@ -147,9 +147,9 @@ func aboutReports(d *model.Doubt) (string, bool) {
 func aboutUnknown(d *model.Doubt) (string, bool) {
 	switch d.Kind {
 	case model.ProcessDenied:
-		return whose(d.UID) + ", and may not be looked at: " + notCounted, true
+		return whose(d.UID) + ", and cannot be read: " + notCounted, true
 	case model.ProcessUnreadable:
-		return "could not be looked at" + detail(d) + ", " + notCounted, true
+		return "cannot be read" + detail(d) + ", " + notCounted, true
 	case model.RegionUnreachable:
 		return "accounts in a file that cannot be reached from here, " + notCounted, true
 	case model.NotTTMetal:
@@ -161,7 +161,7 @@ func aboutUnknown(d *model.Doubt) (string, bool) {
 	case model.TrackingDisabled:
 		return "started with tt-metal's statistics switched off, " + notCounted, true
 	case model.ShutOut:
-		return fmt.Sprintf("kept from accounting by %s, which is %s: %s", Escape(d.Region), whose(d.UID), notCounted), true
+		return fmt.Sprintf("cannot account: prevented by %s, which is %s: %s", Escape(d.Region), whose(d.UID), notCounted), true
 	case model.LayoutMismatch:
 		return fmt.Sprintf("%s has layout %d, in which its release cannot account: %s", Escape(d.Region), d.Version, notCounted), true
 	case model.NotAttached:
@@ -189,7 +189,7 @@ func aboutChip(d *model.Doubt) (p phrase, ok bool) {
 		p.text = "its process cannot be seen from here, dead or in another container: " + notCounted
 	case model.SlotUnproven:
 		p.name = slotName(d)
-		p.text = "whether it is process " + strconv.Itoa(d.PID) + "'s may not be looked at: " + notCounted
+		p.text = "whether it is process " + strconv.Itoa(d.PID) + "'s cannot be read: " + notCounted
 	case model.SlotUndecided:
 		p.name = slotName(d)
 		p.text = "there was no time to find its process: " + notCounted
@@ -210,11 +210,11 @@ func aboutChip(d *model.Doubt) (p phrase, ok bool) {
 		if len(d.PIDs) > 0 {
 			who = " (" + pids(d.PIDs) + ")"
 		}
-		p.text = fmt.Sprintf("what is held on chip %d%s is on one of %s, and on which cannot be told", d.Chip, who, devices(d.Devices))
+		p.text = fmt.Sprintf("what is held on chip %d%s is on one of %s, and it is not known which", d.Chip, who, devices(d.Devices))
 	case model.ChipInferred:
-		p.text = fmt.Sprintf("chip %d is taken for this one by %s", d.Chip, Basis(d.Basis))
-	case model.NobodyAccounts:
-		p.text = "in use, and nobody accounts for the memory"
+		p.text = fmt.Sprintf("accounting was matched to this chip by %s", Basis(d.Basis))
+	case model.Unaccounted:
+		p.text = "in use, and no process accounts for its memory"
 	case model.ShmUnreadable:
 		p.text = "the directory of the accounting files could not be read" + detail(d)
 	default:
@@ -247,9 +247,9 @@ func aboutOpeners(d *model.Doubt) (string, bool) {
 	case model.HolderUnseen:
 		return "not among the processes that may be looked into", true
 	case model.OpenerExited:
-		return "process " + strconv.Itoa(d.PID) + " opened it and has exited; nobody was found who holds it now", true
+		return "process " + strconv.Itoa(d.PID) + " opened it and has exited; no process was found that holds it now", true
 	case model.OpenerHandedOn:
-		return "process " + strconv.Itoa(d.PID) + " opened it and does not hold it any more; nobody was found who does", true
+		return "process " + strconv.Itoa(d.PID) + " opened it and no longer holds it; no process was found that does", true
 	case model.ProcessesHidden:
 		return "processes of other users are hidden (hidepid)", true
 	case model.ProcessesDenied:

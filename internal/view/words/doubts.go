@@ -109,7 +109,7 @@ func (g *gathering) note(doubts []model.Doubt) {
 	}
 }
 
-// isNew tells whether a doubt is of a kind that only a newer ttmond knows. What
+// isNew reports whether a doubt is of a kind that only a newer ttmond knows. What
 // it does to the figures cannot be told, so it is said.
 func isNew(d *model.Doubt) bool { return phraseOf(d).new }
 
@@ -167,7 +167,7 @@ func (l *list) processName(pid int) string {
 	return strconv.Itoa(pid)
 }
 
-// unmatched tells whether a chip is in the snapshot as one of several devices'.
+// unmatched reports whether a chip is in the snapshot as one of several devices'.
 func (l *list) unmatched(chip uint64) bool {
 	return slices.ContainsFunc(l.snap.Unmatched, func(c model.Chip) bool { return c.ID.Known() && c.ID.V == chip })
 }

@@ -38,7 +38,7 @@ func Escape(s string) string {
 }
 
 // firstUnsafe is where escaping has to begin, or -1. Nearly all text is plain
-// ASCII, so that is looked at first.
+// ASCII, so that is checked first.
 func firstUnsafe(s string) int {
 	for i := 0; i < len(s); {
 		if c := s[i]; c >= ' ' && c < 0x7f {
@@ -54,7 +54,7 @@ func firstUnsafe(s string) int {
 	return -1
 }
 
-// safe tells whether a rune shows as itself and nothing more. unicode.IsPrint
+// safe reports whether a rune shows as itself and nothing more. unicode.IsPrint
 // already refuses controls, format characters (bidi, zero width) and every
 // space but the plain one; the two Hangul fillers are letters that show nothing.
 func safe(r rune) bool {

@@ -145,7 +145,7 @@ func bufferMark(p model.Pool, u *model.PoolUse, text, buffers string) string {
 	return text
 }
 
-// FigureOr is Figure, and where nobody filled the figure in, the word for the
+// FigureOr is Figure, and where the figure was not filled in, the word for the
 // whole memory.
 func FigureOr(b model.Bytes, t model.Tracking) string {
 	if b.Status() == model.Absent {

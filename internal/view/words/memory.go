@@ -65,7 +65,7 @@ func OwnDoubts(p *model.Process, u *model.DeviceUse) []model.Doubt {
 	return list
 }
 
-// explained tells whether doubts say why figures are not whole, or why there
+// explained reports whether doubts say why figures are not whole, or why there
 // are none to be had.
 func explained(doubts []model.Doubt) bool {
 	return slices.ContainsFunc(doubts, func(d model.Doubt) bool {
@@ -92,8 +92,8 @@ func (l *list) memory(d *model.Device) {
 	switch {
 	case t == model.TrackOK || explained(d.Doubts) || explained(d.Memory.Doubts):
 	case t == model.TrackAbsent || t == "":
-		// Worth a line only where somebody uses the device: an idle board
-		// without figures misleads nobody.
+		// Worth a line only where a process uses the device: an idle board
+		// without figures misleads no reader.
 		if l.used(d.Index) && d.HiddenFDs == 0 {
 			l.add(Info, "untracked", d.Index, Untracked(model.TrackAbsent, l.snap.Source))
 		}
@@ -126,7 +126,7 @@ func (l *list) leftOut(device int) string {
 	return several(aProcess, names) + ": " + notCounted
 }
 
-// used tells whether a process has the device open.
+// used reports whether a process has the device open.
 func (l *list) used(device int) bool {
 	for i := range l.snap.Processes {
 		for j := range l.snap.Processes[i].Devices {

@@ -86,7 +86,7 @@ func TestNoticesOfOneDevice(t *testing.T) {
 			for pid := range 5 {
 				d.Memory.Doubts = append(d.Memory.Doubts, model.Doubt{Kind: model.ProcessDenied, PID: 10 + pid, UID: 1000})
 			}
-		}, "device 0: processes 10, 11, 12 and 2 more: uid 1000's, and may not be looked at: not in the figures; start ttmond, or run as root"},
+		}, "device 0: processes 10, 11, 12 and 2 more: uid 1000's, and cannot be read: not in the figures; start ttmond, or run as root"},
 		{"a doubt of a process's figures", func(s *model.Snapshot, d *model.Device) {
 			d.Memory.Tracking = model.TrackOK
 			s.Processes = []model.Process{{PID: 7, State: model.Running, Name: model.Value("py"), Devices: []model.DeviceUse{{
@@ -129,7 +129,7 @@ func TestNoticesOfOneDevice(t *testing.T) {
 				{PID: 7, Name: "py", ChipID: 2, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}},
 			}
 		}, "device 0: 2.0 GiB of DRAM belong to a dead process (7 py): see ttmon stale"},
-		{"exited opener and heir", func(s *model.Snapshot, _ *model.Device) {
+		{"exited opener and inheritor", func(s *model.Snapshot, _ *model.Device) {
 			s.Processes = []model.Process{
 				{PID: 10, State: model.Exited, Devices: []model.DeviceUse{{}}},
 				{PID: 11, State: model.Running, Name: model.Value("sh"), Devices: []model.DeviceUse{{Inherited: true}}},
@@ -154,7 +154,7 @@ func TestNoticesOfOneDevice(t *testing.T) {
 			s.Unmatched = []model.Chip{{ID: model.Value(uint64(99)), Candidates: []int{0, 1}, Memory: model.Memory{
 				Pools: [model.NumPools]model.PoolUse{model.DRAM: {Used: model.BoundBytes(gib, model.AtLeast)}},
 			}}}
-		}, "chip 99 is one of devices 0, 1, and which cannot be told: ≥ 1.0 GiB of DRAM"},
+		}, "chip 99 is one of devices 0, 1, and it is not known which: ≥ 1.0 GiB of DRAM"},
 		{"two chips and their dead, of two devices", func(s *model.Snapshot, _ *model.Device) {
 			for _, id := range []uint64{98, 99} {
 				s.Unmatched = append(s.Unmatched, model.Chip{ID: model.Value(id), Candidates: []int{0, 1}, Memory: model.Memory{
@@ -162,7 +162,7 @@ func TestNoticesOfOneDevice(t *testing.T) {
 				}})
 				s.Ghosts = append(s.Ghosts, model.Ghost{PID: 7, ChipID: id, Device: model.NoDevice, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}})
 			}
-		}, "chips 98, 99 are among devices 0, 1, and which is which cannot be told: 2.0 GiB of DRAM\n" +
+		}, "chips 98, 99 are among devices 0, 1, and it is not known which is which: 2.0 GiB of DRAM\n" +
 			"2.0 GiB of DRAM belong to a dead process (7): see ttmon stale (among devices 0, 1)"},
 		{"not removable", func(s *model.Snapshot, _ *model.Device) {
 			s.Ghosts = []model.Ghost{{PID: 7, Mapped: true, Bytes: model.PoolBytes{model.DRAM: model.BoundBytes(gib, model.Unsure)}}}

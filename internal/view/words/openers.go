@@ -17,10 +17,10 @@ func Idle(s *model.Snapshot) string {
 }
 
 // openers says where a device is held by others than those who opened it:
-// somebody waits for a device to become free, and the process to look for is
+// a user waits for a device to become free, and the process to look for is
 // not the one in the driver's list.
 func (l *list) openers() {
-	exited, heirs := map[int][]string{}, map[int][]string{}
+	exited, inheritors := map[int][]string{}, map[int][]string{}
 	var order []int
 	for i := range l.snap.Processes {
 		p := &l.snap.Processes[i]
@@ -30,7 +30,7 @@ func (l *list) openers() {
 			case p.State == model.Exited:
 				exited[u.Device] = append(exited[u.Device], strconv.Itoa(p.PID))
 			case u.Inherited:
-				heirs[u.Device] = append(heirs[u.Device], strconv.Itoa(p.PID)+" "+Foreign(p.Name))
+				inheritors[u.Device] = append(inheritors[u.Device], strconv.Itoa(p.PID)+" "+Foreign(p.Name))
 			default:
 				continue
 			}
@@ -40,7 +40,7 @@ func (l *list) openers() {
 		}
 	}
 	for _, device := range order {
-		gone, now := exited[device], heirs[device]
+		gone, now := exited[device], inheritors[device]
 		var text string
 		switch {
 		case len(gone) > 0 && len(now) > 0:
@@ -50,7 +50,7 @@ func (l *list) openers() {
 			if d != nil && has(model.OpenerExited, d.Doubts) { // said with what keeps us from seeing more
 				continue
 			}
-			text = "opened by " + strings.Join(gone, ", ") + ", which has exited; nobody was found who holds it now"
+			text = "opened by " + strings.Join(gone, ", ") + ", which has exited; no process was found that holds it now"
 		default:
 			text = "held open by " + strings.Join(now, ", ") + ", which inherited it"
 		}

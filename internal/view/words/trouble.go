@@ -20,7 +20,7 @@ func (l *list) host() {
 		l.add(Info, "hidden", model.NoDevice, "devices are open "+plural(n, "time", "times")+
 			" in processes that cannot be seen from here; which ones this driver does not say: run ttmon on the host as root")
 	}
-	l.strangers()
+	l.unmatchedChips()
 }
 
 func (l *list) device(d *model.Device) {
@@ -34,7 +34,7 @@ func (l *list) device(d *model.Device) {
 	}
 }
 
-// has tells whether a kind of doubt is in any of the lists.
+// has reports whether a kind of doubt is in any of the lists.
 func has(k model.DoubtKind, lists ...[]model.Doubt) bool {
 	return slices.ContainsFunc(lists, func(list []model.Doubt) bool {
 		return slices.ContainsFunc(list, func(d model.Doubt) bool { return d.Kind == k })

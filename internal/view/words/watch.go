@@ -15,7 +15,7 @@ func WatchObstacle(kind string, err error) string {
 	case "uprobemulti":
 		return fmt.Sprintf("the kernel cannot watch several functions at once; Linux 6.6 can: %v", err)
 	case "lockdown":
-		return "the kernel is locked down (lockdown=confidentiality): it lets nobody watch programs"
+		return "the kernel is locked down (lockdown=confidentiality): it does not allow watching programs"
 	case "memlock":
 		return "the limit of locked memory is too low (ulimit -l); CAP_SYS_RESOURCE or LimitMEMLOCK=infinity helps"
 	case "paranoid":

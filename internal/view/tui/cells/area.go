@@ -37,12 +37,12 @@ func (a Area) Bottom(h int) (rest, bottom Area) {
 	return a.Sub(0, 0, a.W, a.H-h), a.Sub(0, a.H-h, a.W, h)
 }
 
-// Contains tells whether the grid cell (x, y) lies in a.
+// Contains reports whether the grid cell (x, y) lies in a.
 func (a Area) Contains(x, y int) bool {
 	return x >= a.X && y >= a.Y && x < a.X+a.W && y < a.Y+a.H
 }
 
-// Empty tells whether there is no room at all.
+// Empty reports whether there is no room at all.
 func (a Area) Empty() bool { return a.W <= 0 || a.H <= 0 }
 
 // Set draws one character of one cell.
@@ -90,13 +90,13 @@ func (a Area) Put(x, y int, s string, st Style) int {
 	return x
 }
 
-// single tells whether a character is known to take one cell and to combine
+// single reports whether a character is known to take one cell and to combine
 // with nothing before it: ASCII, Latin, and what the screens draw with.
 func single(r rune) bool {
 	return r < 0x80 || r >= 0xa1 && r < 0x300 && r != 0xad || r >= 0x2500 && r <= 0x259f || r >= 0x2800 && r <= 0x28ff
 }
 
-// standsAlone tells whether text goes on with a character that does not
+// standsAlone reports whether text goes on with a character that does not
 // combine with the one before.
 func standsAlone(rest string) bool {
 	if rest == "" || rest[0] < utf8.RuneSelf {

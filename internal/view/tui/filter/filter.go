@@ -37,7 +37,7 @@ type Row func(field int) Value
 // Filter is a compiled filter. The zero Filter lets everything through.
 type Filter struct{ root node }
 
-// Match tells whether a row passes.
+// Match reports whether a row passes.
 func (f *Filter) Match(r Row) bool { return f == nil || f.root == nil || f.root.match(r) }
 
 type node interface{ match(Row) bool }

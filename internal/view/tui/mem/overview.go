@@ -148,7 +148,7 @@ func (s *State) drawHead(row cells.Area, c chip, style cells.Style) {
 	}
 }
 
-// exact tells whether a chip's DRAM figure is the truth.
+// exact reports whether a chip's DRAM figure is the truth.
 func exact(m *model.Memory) bool {
 	n, _, _ := m.Pools[model.DRAM].Used.Best()
 	return m.Pools[model.DRAM].Used.Exactly(n)

@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// crowd tells whether a chart has more devices than lines can be told apart:
+// crowd reports whether a chart has more devices than lines can be told apart:
 // it shows their average, and each of them in a map below.
 func (sp *spec) crowd() bool { return len(sp.devices) > cells.NumSeries && len(sp.more) == 0 }
 

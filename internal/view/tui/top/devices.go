@@ -67,7 +67,7 @@ func board(d *model.Device) string {
 	return d.BusID
 }
 
-// grouped tells whether devices stand by tray.
+// grouped reports whether devices stand by tray.
 func (s *State) grouped() bool {
 	return s.cfg.Top.Devices.Group == "tray" && s.cfg.Top.Devices.Order != "worst" && s.shown != nil &&
 		slices.ContainsFunc(s.shown.Devices, func(d model.Device) bool { return d.Tray > 0 })

@@ -170,7 +170,7 @@ func (s *State) turn(by int) {
 	}
 }
 
-// visible tells whether a pane has room on the screen.
+// visible reports whether a pane has room on the screen.
 func (s *State) visible(p pane) bool {
 	l := s.plan()
 	switch p {

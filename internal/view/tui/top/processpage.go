@@ -246,7 +246,7 @@ func (p *processPage) inspectedEntries() []widget.Entry {
 	return out
 }
 
-// relevant tells whether a variable matters to Tenstorrent's software.
+// relevant reports whether a variable matters to Tenstorrent's software.
 func relevant(name string) bool {
 	for _, prefix := range []string{"TT_", "TTNN_", "ARCH_NAME", "WH_ARCH_YAML", "MESH_DEVICE", "TRACY_"} {
 		if strings.HasPrefix(name, prefix) {

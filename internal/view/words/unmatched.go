@@ -8,9 +8,9 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// strangers says which chips are accounted for and shown with no device: those
-// that are one of several, together, and those of nobody here.
-func (l *list) strangers() {
+// unmatchedChips says which chips are accounted for and shown with no device: those
+// that are one of several devices, together, and those of no device here.
+func (l *list) unmatchedChips() {
 	var several [][]*model.Chip // by candidates
 	var mock []*model.Chip
 	for i := range l.snap.Unmatched {
@@ -36,13 +36,13 @@ func (l *list) strangers() {
 		l.add(Info, "unmatched", model.NoDevice, withUse(text, mock...))
 	}
 	for _, g := range several {
-		text := "chip " + chipID(g[0].ID) + " is one of " + devices(g[0].Candidates) + ", and which cannot be told"
+		text := "chip " + chipID(g[0].ID) + " is one of " + devices(g[0].Candidates) + ", and it is not known which"
 		if len(g) > 1 {
 			ids := make([]string, len(g))
 			for i, c := range g {
 				ids[i] = chipID(c.ID)
 			}
-			text = "chips " + strings.Join(ids, ", ") + " are among " + devices(g[0].Candidates) + ", and which is which cannot be told"
+			text = "chips " + strings.Join(ids, ", ") + " are among " + devices(g[0].Candidates) + ", and it is not known which is which"
 		}
 		l.add(Info, "ambiguous", model.NoDevice, withUse(text, g...))
 	}
