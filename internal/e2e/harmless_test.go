@@ -178,6 +178,7 @@ func (c call) run(t *testing.T, h *sim.Host, home, program string, args []string
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := h.Command(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_STATE_HOME=") // runs that a ttmon top of this user has kept are not the test's
 	switch {
 	case c.keys != "":
 		c.runOnTerminal(t, cmd, home)
